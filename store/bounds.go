@@ -1,0 +1,64 @@
+package store
+
+import "time"
+
+// Bounds of what one source and object may hold. They bound the work of one
+// step; memory as a whole is bounded by Options.Bytes.
+const (
+	maxRecords = 128 // stored Events
+	maxSimilar = 64  // kinds of similar Events
+	maxBuckets = 16  // spam buckets
+	maxReasons = 16  // reasons with a reserve, a spam bucket, and reasons in a notice
+	maxNames   = 256 // names that were merged or dropped; older ones are known by their sum only
+	maxQuotas  = 1 << 16
+)
+
+// Sizes by which memory is estimated, in bytes, with what the runtime adds.
+const (
+	groupBytes   = 480
+	recordBytes  = 448
+	tallyBytes   = 24
+	similarBytes = 64
+	bucketBytes  = 56
+	reserveBytes = 32
+	nameBytes    = 24
+	noticeBytes  = 256
+	originBytes  = 144
+)
+
+const (
+	// confirmWithin is how long a CREATE may take from the mutating to the
+	// validating phase. The two calls follow each other at once; the bound is
+	// the longest timeout that the webhook configurations set.
+	confirmWithin = 2 * time.Second
+	// visibility is how long a claimed debt stays claimed.
+	visibility = 30 * time.Second
+)
+
+func (n *Notice) size() int {
+	size := noticeBytes
+	for _, r := range n.Reasons {
+		size += tallyBytes + len(r.What)
+	}
+	return size
+}
+
+// size estimates the memory of g, in bytes.
+func (g *group) size() int64 {
+	n := int64(groupBytes + len(g.names)*nameBytes)
+	for i := range g.similar {
+		n += similarBytes + int64(len(g.similar[i].locals)*len(Key{}))
+	}
+	for i := range g.buckets {
+		n += bucketBytes + int64(len(g.buckets[i].reserves)*reserveBytes)
+	}
+	if g.origin != nil {
+		s := g.origin.subject
+		n += originBytes + int64(len(s.APIVersion)+len(s.Kind)+len(s.Namespace)+len(s.Name)+
+			len(s.UID)+len(s.Component)+len(s.Host)+len(g.origin.namespace))
+	}
+	for _, r := range g.records {
+		n += r.size()
+	}
+	return n
+}

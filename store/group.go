@@ -1,0 +1,134 @@
+package store
+
+import (
+	"container/list"
+	"slices"
+	"time"
+)
+
+// group is all that is known of one source and object: its stored Events, what
+// makes Events similar, its spam buckets and the counts of names that were
+// refused. Slices are searched from end to end: they are short (bounds.go).
+type group struct {
+	key     Key
+	recent  *list.Element // place among the groups by last use
+	until   time.Time     // when nothing here matters any more, unless something is owed
+	bytes   int64         // size when last measured
+	due     *dueQueue
+	nextID  *uint64
+	records []*record
+	similar []similar
+	buckets []spamBucket
+	names   []nameCount // oldest first
+	origin  *origin     // known once something was refused
+}
+
+// nameCount is the highest count that came under a name which was refused.
+type nameCount struct {
+	name  Key
+	count int64
+}
+
+// byKey finds the stored Event that Events of a key go into.
+func (g *group) byKey(key Key) *record {
+	return g.find(func(r *record) bool { return r.key == key && !key.IsZero() })
+}
+
+// byName finds a stored Event by its name.
+func (g *group) byName(name string) *record {
+	return g.find(func(r *record) bool { return r.name == name && r.notice == nil })
+}
+
+func (g *group) byID(id uint64) *record {
+	return g.find(func(r *record) bool { return r.id == id })
+}
+
+func (g *group) find(match func(*record) bool) *record {
+	if i := slices.IndexFunc(g.records, match); i >= 0 {
+		return g.records[i]
+	}
+	return nil
+}
+
+// add makes a record for w, or returns nil when the group is at its bound and
+// all its records owe something.
+func (g *group) add(key Key, w Write) *record {
+	if len(g.records) >= maxRecords && !g.forgetOldest() {
+		return nil
+	}
+	*g.nextID++
+	r := &record{id: *g.nextID, key: key, namespace: w.Namespace, name: w.Name, reason: w.Reason, series: w.Series, index: -1}
+	g.records = append(g.records, r)
+	return r
+}
+
+// forgetOldest forgets the record that was used longest ago and owes nothing.
+func (g *group) forgetOldest() bool {
+	var oldest *record
+	for _, r := range g.records {
+		if !r.owing() && r.claimed == 0 && (oldest == nil || r.seen < oldest.seen) {
+			oldest = r
+		}
+	}
+	if oldest == nil {
+		return false
+	}
+	g.remove(oldest)
+	return true
+}
+
+func (g *group) remove(r *record) {
+	g.due.cancel(r)
+	if i := slices.Index(g.records, r); i >= 0 {
+		g.records = slices.Delete(g.records, i, i+1)
+	}
+}
+
+// change notes that the API server is to be told something new about r, not
+// sooner than a flush interval after r was last written.
+func (g *group) change(r *record, now time.Time) {
+	r.version++
+	if r.index >= 0 {
+		return
+	}
+	from := r.lastWrite
+	if from == 0 {
+		from = now.UnixNano()
+	}
+	g.due.schedule(g, r, from+int64(r.flush))
+}
+
+// news is how many occurrences a refused write tells of that no write under
+// its name told before. It remembers the count.
+func (g *group) news(w Write) int64 {
+	name := KeyOf(w.Name)
+	told := g.told(name)
+	g.remember(name, max(told, w.Count))
+	return max(0, w.Count-told)
+}
+
+// remember keeps the highest count that was told under a name elsewhere than
+// in a stored Event of that name. Past the bound the oldest name goes.
+func (g *group) remember(name Key, count int64) {
+	if len(g.names) >= maxNames {
+		g.names = slices.Delete(g.names, 0, 1)
+	}
+	g.names = append(g.names, nameCount{name, count})
+}
+
+// told takes a name out of the refused ones and returns its count.
+func (g *group) told(name Key) int64 {
+	i := slices.IndexFunc(g.names, func(n nameCount) bool { return n.name == name })
+	if i < 0 {
+		return 0
+	}
+	count := g.names[i].count
+	g.names = slices.Delete(g.names, i, i+1)
+	return count
+}
+
+// forgettable tells whether the group can go without loss at now. When it is
+// not yet past its time, forgetting it gives its buckets their tokens back.
+func (g *group) forgettable() bool {
+	return !slices.ContainsFunc(g.records, func(r *record) bool { return r.owing() || r.claimed != 0 })
+}

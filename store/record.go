@@ -1,0 +1,124 @@
+package store
+
+import (
+	"slices"
+	"time"
+)
+
+// record is what the store knows of one stored Event or notice.
+//
+// Each occurrence is told in one place: total counts those that this Event
+// tells, written is the count in the API server's copy, and their difference
+// is owed. own is the highest count seen under the Event's own name; total-own
+// is what other names contributed (or, when negative, what was told elsewhere
+// before the Event was stored).
+type record struct {
+	id  uint64
+	key Key // Write.Exact or Write.Similar; zero for a notice and for one found by name only
+
+	namespace string
+	name      string // empty while the API server has no such Event and none took its place
+	reason    string
+	series    bool
+	aggregate bool
+
+	confirmed bool  // the validating phase or the API server has said that it is stored
+	expected  int64 // when the mutating phase let it through
+	share     int64 // what its own CREATE added to total, until it is confirmed
+	own       int64
+	total     int64
+	written   int64
+	same      Key // content of the last UPDATE that was admitted
+
+	seen      int64 // when the last occurrence came, by the store's clock
+	lastWrite int64 // when it was last written, by the store's clock; 0 for never
+	flush     time.Duration
+	window    time.Duration
+
+	at       time.Time // when the newest occurrence happened, by the writer's clock
+	text     string    // newest message, of an aggregate only
+	messages []Tally   // newest distinct messages, of an aggregate only
+	notice   *Notice
+	first    time.Time // when a notice's first drop happened
+
+	version uint64 // counts changes that the API server is to be told
+	settled uint64 // the version it was told last
+	claimed int64  // until when a settler holds it; 0 for nobody
+	due     int64
+	index   int // in the due queue; -1 when nothing is owed
+}
+
+// owing tells whether the API server is to be told something.
+func (r *record) owing() bool { return r.version != r.settled }
+
+// repeats tells whether r still takes repeats at now.
+func (r *record) repeats(now time.Time, within time.Duration) bool {
+	return now.UnixNano()-r.seen <= int64(within)
+}
+
+// abandoned tells whether the mutating phase let r through and nothing has
+// been heard of it for so long that the API server must have refused it.
+func (r *record) abandoned(now time.Time) bool {
+	return !r.confirmed && now.UnixNano()-r.expected > int64(confirmWithin)
+}
+
+// observe notes one more write about the Event that r stands for.
+func (r *record) observe(now time.Time, w Write, t Terms) {
+	r.seen = now.UnixNano()
+	r.flush, r.window = t.FlushInterval, t.Window
+	if w.At.After(r.at) {
+		r.at = w.At
+	}
+}
+
+// hear notes a message of an aggregate, n times more.
+func (r *record) hear(text string, n int64, keep int) {
+	r.text = text
+	i := slices.IndexFunc(r.messages, func(m Tally) bool { return m.What == text })
+	heard := Tally{What: text, Count: n}
+	if i >= 0 {
+		heard.Count += r.messages[i].Count
+		r.messages = slices.Delete(r.messages, i, i+1)
+	}
+	r.messages = slices.Insert(r.messages, 0, heard)
+	if len(r.messages) > keep {
+		r.messages = slices.Delete(r.messages, keep, len(r.messages))
+	}
+}
+
+// debt is what is owed at this moment.
+func (r *record) debt(group Key) Debt {
+	d := Debt{
+		Ref:       Ref{Group: group, ID: r.id},
+		Namespace: r.namespace,
+		Name:      r.name,
+		Total:     r.total,
+		Merged:    r.total - r.own,
+		Series:    r.series,
+		First:     r.first,
+		Last:      r.at,
+		Text:      r.text,
+		Messages:  slices.Clone(r.messages),
+		version:   r.version,
+	}
+	if r.notice != nil {
+		d.Notice = &Notice{
+			Subject: r.notice.Subject,
+			Reasons: slices.Clone(r.notice.Reasons),
+			Written: r.lastWrite != 0,
+		}
+	}
+	return d
+}
+
+// size estimates the memory of r, in bytes.
+func (r *record) size() int64 {
+	n := recordBytes + len(r.namespace) + len(r.name) + len(r.reason) + len(r.text)
+	for _, m := range r.messages {
+		n += tallyBytes + len(m.What)
+	}
+	if r.notice != nil {
+		n += r.notice.size()
+	}
+	return int64(n)
+}

@@ -1,0 +1,169 @@
+// Package store keeps the state that Event writes share: what is stored and
+// merged, how full each token bucket is, and what is still to be told to the
+// API server. It knows neither policies nor admission reviews; its callers
+// translate. Every method takes the time as an argument and none sleeps.
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// ErrFull says that a store is at its bound with nothing it may forget, so it
+// cannot keep track of one more source and object. The caller decides without
+// the store.
+var ErrFull = errors.New("store is at its memory bound and all it holds is still unsettled")
+
+// Store decides Event writes. Each call is one atomic step. Implementations
+// are safe for concurrent use.
+type Store interface {
+	// Merge decides a CREATE in the mutating phase: Admit, Aggregate, Merge,
+	// or, where Terms.ChargeMerged is set, Drop.
+	Merge(ctx context.Context, now time.Time, w Write, t Terms) (Decision, error)
+	// Take decides a write in the validating phase: Admit, Merge (only an
+	// UPDATE) or Drop (only a CREATE).
+	Take(ctx context.Context, now time.Time, w Write, t Terms) (Decision, error)
+}
+
+// Settling is the side of a store that the settler works on. Implementations
+// are safe for concurrent use.
+type Settling interface {
+	// Due claims up to n debts that fall due before now plus ahead, the most
+	// overdue first. A claimed debt is not handed out again until it is
+	// settled or a visibility timeout has passed.
+	Due(ctx context.Context, now time.Time, ahead time.Duration, n int) ([]Debt, error)
+	// Settle says what became of a claimed debt. What was merged in the
+	// meantime stays owed.
+	Settle(ctx context.Context, now time.Time, d Debt, o Outcome) error
+}
+
+// Verdict is what becomes of an Event write.
+type Verdict int
+
+const (
+	// Admit lets the write through as it is.
+	Admit Verdict = iota
+	// Aggregate lets a CREATE through as the aggregate of similar Events.
+	Aggregate
+	// Merge refuses the write; its occurrences are owed to a stored Event.
+	Merge
+	// Drop refuses the write; its occurrences are owed to a notice.
+	Drop
+)
+
+// String is the verdict as metrics and logs show it.
+func (v Verdict) String() string {
+	switch v {
+	case Admit:
+		return "admit"
+	case Aggregate:
+		return "aggregate"
+	case Merge:
+		return "merge"
+	case Drop:
+		return "drop"
+	}
+	return "unknown"
+}
+
+// Decision is the answer to one write.
+type Decision struct {
+	Verdict Verdict
+	// Into is the name of the stored Event that took the occurrences, in the
+	// namespace of the write. Set for Merge.
+	Into string
+	// Total counts the occurrences of that stored Event so far, from 1. Set
+	// for Merge.
+	Total int64
+	// Empty is the bucket that had no token. Set for Drop.
+	Empty Bucket
+	// Next is when Empty has its next token; zero when it never has. Set for
+	// Drop.
+	Next time.Time
+}
+
+// Bucket is a token bucket that a write must get a token from.
+type Bucket struct {
+	Limit
+	// Key names the bucket's state.
+	Key Key
+	// Name is how an answer calls the bucket, for example "spam filter".
+	Name string
+}
+
+// Terms are the settings that govern one write.
+type Terms struct {
+	// MaxEvents is how many distinct messages of similar Events it takes until
+	// they are combined into an aggregate, from 1.
+	MaxEvents int
+	// Window is how long similar Events stay similar after the last one, and
+	// how long one notice and one reserve last.
+	Window time.Duration
+	// RepeatWindow is how long after its last occurrence a stored Event takes
+	// repeats.
+	RepeatWindow time.Duration
+	// FlushInterval is the least time between two writes of a stored Event.
+	FlushInterval time.Duration
+	// KeepMessages is how many distinct messages an aggregate keeps.
+	KeepMessages int
+	// Spam is the bucket of the write's source and object.
+	Spam Bucket
+	// ReservePerReason is how many Events of a reason are admitted in each
+	// Window although Spam is empty.
+	ReservePerReason int
+	// ChargeMerged makes a merged CREATE take a token from Spam too.
+	ChargeMerged bool
+	// Quotas are buckets shared by many sources and objects.
+	Quotas []Bucket
+}
+
+// Write is one Event write.
+type Write struct {
+	// Group names the Event's namespace, source and object. All state but
+	// Quotas lives under it.
+	Group Key
+	// Exact names Events that repeat each other, Similar those that differ in
+	// their message only, and Message the message.
+	Exact, Similar, Message Key
+	// Namespace and Name are the Event's own.
+	Namespace, Name string
+	// Count is the number of occurrences that the write tells of, from 1. It
+	// is absolute: of all that the writer has seen under this name.
+	Count int64
+	// Series tells that the Event keeps its count in series.count.
+	Series bool
+	// At is when the newest occurrence happened, by the writer's clock.
+	At time.Time
+	// Text is the message, within its size limit and without the prefix of an
+	// aggregate; Combined tells that it had that prefix.
+	Text     string
+	Combined bool
+	// Reason and Subject are what a notice about the write would say.
+	Reason  string
+	Subject Subject
+	// Update is set for an UPDATE and nil for a CREATE.
+	Update *Update
+}
+
+// Subject is what a source tells about: what a notice needs to be found where
+// the dropped Events would have been.
+type Subject struct {
+	APIVersion, Kind, Namespace, Name, UID string
+	Component, Host                        string
+}
+
+// Update is what an UPDATE adds to a Write.
+type Update struct {
+	// Recorder tells that the write moves nothing but what a recorder moves
+	// when an Event repeats. Any other UPDATE is admitted.
+	Recorder bool
+	// OldCount is the count in the stored Event, from 1.
+	OldCount int64
+	// OldMerged is how much of OldCount other names contributed, as the
+	// settler noted it on the Event; 0 when it has not.
+	OldMerged int64
+	// Same names the write's content. The API server asks for admission of
+	// one write again after a conflict in storage; the repeat has the same key.
+	Same Key
+}
