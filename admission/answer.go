@@ -1,0 +1,105 @@
+package admission
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/eventquota/eventquota/store"
+)
+
+// All answers to the API server are made in this file. None sets
+// retryAfterSeconds: it would make clients send again what they should let go,
+// and hold up the whole queue of a recorder meanwhile.
+
+// Answer is the answer to one request and what metrics count it as.
+type Answer struct {
+	Response admissionv1.AdmissionResponse
+	Outcome  Outcome
+}
+
+// Outcome is what an answer is counted as.
+type Outcome string
+
+// The outcomes. Undecided is an admission for want of a decision.
+const (
+	Admitted   Outcome = "admit"
+	Aggregated Outcome = "aggregate"
+	Merged     Outcome = "merge"
+	Dropped    Outcome = "drop"
+	Ignored    Outcome = "ignore"
+	Undecided  Outcome = "undecided"
+	Overloaded Outcome = "overload"
+)
+
+// admit lets a write through as it is.
+func admit(o Outcome) Answer {
+	return Answer{Response: admissionv1.AdmissionResponse{Allowed: true}, Outcome: o}
+}
+
+// edit is one operation of a JSON patch.
+type edit struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value string `json:"value"`
+}
+
+// set replaces or adds one field.
+func set(path, value string) edit { return edit{Op: "add", Path: path, Value: value} }
+
+// rewrite lets a CREATE through with edits.
+func rewrite(o Outcome, edits []edit) (Answer, error) {
+	a := admit(o)
+	if len(edits) == 0 {
+		return a, nil
+	}
+	patch, err := json.Marshal(edits)
+	if err != nil {
+		return Answer{}, fmt.Errorf("encode patch: %w", err)
+	}
+	jsonPatch := admissionv1.PatchTypeJSONPatch
+	a.Response.Patch, a.Response.PatchType = patch, &jsonPatch
+	return a, nil
+}
+
+// merged refuses a write whose occurrences went into another Event. A recorder
+// of core/v1 takes AlreadyExists as the quiet end of the matter. One of
+// events.k8s.io does so too, but takes it as a reason to try again when the
+// write carries a series; there TooManyRequests is the end.
+func merged(r *Request, d store.Decision) Answer {
+	message := fmt.Sprintf("merged into Event %s/%s, %d occurrences so far", r.Namespace, d.Into, d.Total)
+	if r.RequestKind.Group == "events.k8s.io" && r.Object.Series != nil {
+		return refuse(Merged, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, message)
+	}
+	return refuse(Merged, http.StatusConflict, metav1.StatusReasonAlreadyExists, message)
+}
+
+// dropped refuses a CREATE for which a bucket had no token.
+func dropped(policyName string, now time.Time, d store.Decision) Answer {
+	next := "it never has tokens"
+	if !d.Next.IsZero() {
+		next = fmt.Sprintf("next token at %s, in %s", d.Next.UTC().Format(time.RFC3339), d.Next.Sub(now).Round(time.Millisecond))
+	}
+	return refuse(Dropped, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests,
+		fmt.Sprintf("%s of policy %q is empty: %s", d.Empty.Name, policyName, next))
+}
+
+// overloaded refuses a write that could be neither decided nor admitted under
+// the local limit.
+func overloaded() Answer {
+	return refuse(Overloaded, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests,
+		"no decision in time, and the local limit for undecided Events is reached")
+}
+
+func refuse(o Outcome, code int32, reason metav1.StatusReason, message string) Answer {
+	return Answer{
+		Response: admissionv1.AdmissionResponse{
+			Result: &metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message},
+		},
+		Outcome: o,
+	}
+}

@@ -1,0 +1,82 @@
+package admission
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// review is the part of an AdmissionReview that decisions read. It is decoded
+// in one pass over the body, Events and all.
+type review struct {
+	Kind    string   `json:"kind"`
+	Request *Request `json:"request"`
+}
+
+// Request is the part of an AdmissionRequest that decisions read. The API
+// server converts Events of every API to core/v1; RequestKind tells which one
+// the client used.
+type Request struct {
+	UID         types.UID               `json:"uid"`
+	Kind        metav1.GroupVersionKind `json:"kind"`
+	RequestKind metav1.GroupVersionKind `json:"requestKind"`
+	Namespace   string                  `json:"namespace"`
+	Operation   admissionv1.Operation   `json:"operation"`
+	UserInfo    struct {
+		Username string `json:"username"`
+	} `json:"userInfo"`
+	DryRun    bool          `json:"dryRun"`
+	Object    *corev1.Event `json:"object"`
+	OldObject *corev1.Event `json:"oldObject"`
+	// Unreadable is why Object or OldObject could not be decoded, or nil.
+	Unreadable error `json:"-"`
+}
+
+// head is what must be readable of a review to answer it.
+type head struct {
+	Kind    string `json:"kind"`
+	Request *struct {
+		UID  types.UID               `json:"uid"`
+		Kind metav1.GroupVersionKind `json:"kind"`
+	} `json:"request"`
+}
+
+var errNoReview = errors.New(`body must be an AdmissionReview of admission.k8s.io/v1 with "request.uid" set`)
+
+// decode reads the body of a review. It fails where no answer can be made; a
+// review that can be answered but whose Event cannot be read has Unreadable set.
+func decode(body []byte) (*Request, error) {
+	var r review
+	err := json.Unmarshal(body, &r, lenient())
+	if err != nil {
+		return decodeHead(body, err)
+	}
+	if r.Kind != "AdmissionReview" || r.Request == nil || r.Request.UID == "" {
+		return nil, errNoReview
+	}
+	return r.Request, nil
+}
+
+// decodeHead reads only what an answer needs, skipping the objects.
+func decodeHead(body []byte, reason error) (*Request, error) {
+	var h head
+	if err := json.Unmarshal(body, &h, lenient()); err != nil {
+		return nil, fmt.Errorf("%w: %w", errNoReview, err)
+	}
+	if h.Kind != "AdmissionReview" || h.Request == nil || h.Request.UID == "" {
+		return nil, errNoReview
+	}
+	return &Request{UID: h.Request.UID, Kind: h.Request.Kind, Unreadable: reason}, nil
+}
+
+// lenient takes what encoding/json would take: what the API server accepted is
+// not for a webhook to refuse.
+func lenient() json.Options {
+	return json.JoinOptions(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+}

@@ -1,0 +1,122 @@
+package settler
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/store"
+)
+
+// Events is where Events are written: a client of core/v1, which may write
+// Events of both APIs.
+type Events = typedcorev1.EventsGetter
+
+// messageBytes is the longest message kept in AnnotationMessages.
+const messageBytes = 1024
+
+// writer writes debts to the API server.
+type writer struct {
+	events Events
+}
+
+// write writes one debt. The error is set for Retried and Refused.
+func (w writer) write(ctx context.Context, d store.Debt) (Result, error) {
+	if d.Notice != nil {
+		return w.writeNotice(ctx, d)
+	}
+	err := w.patch(ctx, d, counts(d))
+	if apierrors.IsNotFound(err) {
+		return Gone, nil
+	}
+	return result(err)
+}
+
+// writeNotice creates a notice or, when it is there already, updates it.
+func (w writer) writeNotice(ctx context.Context, d store.Debt) (Result, error) {
+	if d.Notice.Written {
+		err := w.patch(ctx, d, noticeCounts(d))
+		if !apierrors.IsNotFound(err) {
+			return result(err)
+		}
+	}
+	_, err := w.events.Events(d.Namespace).Create(ctx, notice(d), metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		err = w.patch(ctx, d, noticeCounts(d))
+	}
+	return result(err)
+}
+
+func (w writer) patch(ctx context.Context, d store.Debt, fields map[string]any) error {
+	body, err := json.Marshal(fields)
+	if err != nil {
+		return fmt.Errorf("encode patch: %w", err)
+	}
+	_, err = w.events.Events(d.Namespace).Patch(ctx, d.Name, types.MergePatchType, body, metav1.PatchOptions{})
+	return err
+}
+
+// result says what an error of the API server means: what it calls wrong with
+// the write itself stays wrong, all else may pass.
+func result(err error) (Result, error) {
+	switch {
+	case err == nil:
+		return Told, nil
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err),
+		apierrors.IsMethodNotSupported(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return Refused, err
+	}
+	return Retried, err
+}
+
+// counts is the merge patch that brings a stored Event up to date.
+func counts(d store.Debt) map[string]any {
+	last := d.Last.UTC()
+	fields := map[string]any{}
+	if d.Series {
+		fields["series"] = map[string]any{"count": clamp(d.Total), "lastObservedTime": metav1.NewMicroTime(last)}
+	} else {
+		fields["count"] = clamp(d.Total)
+		fields["lastTimestamp"] = metav1.NewTime(last)
+	}
+	annotations := map[string]any{admission.AnnotationMerged: nil}
+	if d.Merged != 0 {
+		annotations[admission.AnnotationMerged] = strconv.FormatInt(d.Merged, 10)
+	}
+	if d.Text != "" {
+		fields["message"] = admission.AggregateMessage(d.Text, d.Series)
+	}
+	if len(d.Messages) > 0 {
+		annotations[admission.AnnotationMessages] = messages(d.Messages)
+	}
+	fields["metadata"] = map[string]any{"annotations": annotations}
+	return fields
+}
+
+// messages is the value of AnnotationMessages.
+func messages(tallies []store.Tally) string {
+	type message struct {
+		Message string `json:"message"`
+		Count   int64  `json:"count"`
+	}
+	list := make([]message, len(tallies))
+	for i, t := range tallies {
+		list[i] = message{admission.Truncate(t.What, messageBytes), t.Count}
+	}
+	text, _ := json.Marshal(list) // strings and numbers always encode
+	return string(text)
+}
+
+// clamp is n as counts on the wire hold it.
+func clamp(n int64) int32 {
+	return int32(min(n, math.MaxInt32))
+}

@@ -1,0 +1,76 @@
+package admission
+
+import (
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/eventquota/eventquota/policy"
+	"github.com/eventquota/eventquota/store"
+)
+
+// terms says in the store's words what a policy sets for an Event.
+func terms(h *store.Hasher, p *policy.Policy, e *corev1.Event, user string) store.Terms {
+	a, s := &p.Aggregation, &p.SpamFilter
+	t := store.Terms{
+		MaxEvents:     a.MaxEvents,
+		Window:        a.Window,
+		RepeatWindow:  a.RepeatWindow,
+		FlushInterval: a.FlushInterval,
+		KeepMessages:  a.KeepMessages,
+		Spam: store.Bucket{
+			Limit: limit(s.Burst, s.Tokens, s.Interval),
+			Key:   bucketKey(h, "spam", s.KeyBy, e, user),
+			Name:  "spam filter",
+		},
+		ReservePerReason: s.ReservePerReason,
+		ChargeMerged:     s.ChargeMerged,
+	}
+	for _, q := range p.Quotas {
+		t.Quotas = append(t.Quotas, store.Bucket{
+			Limit: limit(q.Burst, q.Tokens, q.Interval),
+			Key:   bucketKey(h, "quota of "+p.Name, quotaParts(q.Type), e, user),
+			Name:  string(q.Type) + " quota",
+		})
+	}
+	return t
+}
+
+// limit is a bucket of burst tokens of which tokens come back in each interval.
+func limit(burst, tokens int, interval time.Duration) store.Limit {
+	return store.Limit{Burst: burst, Every: interval / time.Duration(max(tokens, 1))}
+}
+
+// write says in the store's words what a request writes. The name and message
+// are those that will be stored.
+func write(h *store.Hasher, now time.Time, r *Request, name, message string) store.Write {
+	e := *r.Object
+	e.Namespace, e.Message = r.Namespace, message
+	group := groupKey(h, &e)
+	text, combined := strings.CutPrefix(message, aggregatePrefix)
+	w := store.Write{
+		Group:     group,
+		Exact:     exactKey(h, group, &e),
+		Similar:   similarKey(h, group, &e),
+		Message:   h.Add(message).Sum(),
+		Namespace: r.Namespace,
+		Name:      name,
+		Count:     occurrences(&e),
+		Series:    keepsSeries(&e),
+		At:        newest(&e, now),
+		Text:      text,
+		Combined:  combined,
+		Reason:    e.Reason,
+		Subject:   subject(&e),
+	}
+	if r.OldObject != nil {
+		w.Update = &store.Update{
+			Recorder:  isRecorders(r.OldObject, r.Object),
+			OldCount:  occurrences(r.OldObject),
+			OldMerged: mergedBefore(r.OldObject),
+			Same:      sameWrite(h, &e),
+		}
+	}
+	return w
+}

@@ -1,0 +1,32 @@
+// Command webhook is eventquota: an admission webhook that merges and limits
+// Events at the API server.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+// version is set by the linker.
+var version = "devel"
+
+func main() {
+	if err := root().Execute(); err != nil {
+		fmt.Fprintln(os.Stderr, "webhook:", err)
+		os.Exit(1)
+	}
+}
+
+func root() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:           "webhook",
+		Short:         "Event quotas at the Kubernetes API server",
+		Version:       version,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	cmd.AddCommand(serveCommand())
+	return cmd
+}

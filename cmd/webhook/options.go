@@ -1,0 +1,111 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/eventquota/eventquota/store"
+)
+
+// serveOptions are the flags of serve.
+type serveOptions struct {
+	Host           string
+	Port           int
+	CertDir        string
+	SelfSignedFor  []string
+	Kubeconfig     string
+	HealthAddress  string
+	MetricsAddress string
+
+	StoreMemory     resource.QuantityValue
+	MaxRequestBytes resource.QuantityValue
+	MaxInFlight     int
+	LocalRate       int
+
+	SettleRate    int
+	ShutdownDelay time.Duration
+	DrainTimeout  time.Duration
+
+	LogLevel  string
+	LogFormat string
+}
+
+func defaultServeOptions() *serveOptions {
+	return &serveOptions{
+		Port:            10250,
+		CertDir:         "/etc/eventquota/certs",
+		HealthAddress:   ":8081",
+		MetricsAddress:  ":8080",
+		StoreMemory:     resource.QuantityValue{Quantity: *resource.NewQuantity(store.DefaultBytes, resource.BinarySI)},
+		MaxRequestBytes: resource.QuantityValue{Quantity: *resource.NewQuantity(8<<20, resource.BinarySI)},
+		MaxInFlight:     256,
+		LocalRate:       100,
+		SettleRate:      100,
+		ShutdownDelay:   5 * time.Second,
+		DrainTimeout:    15 * time.Second,
+		LogLevel:        "info",
+		LogFormat:       "json",
+	}
+}
+
+func (o *serveOptions) addFlags(f *pflag.FlagSet) {
+	f.StringVar(&o.Host, "bind-address", o.Host, "IP address to serve the webhook on; empty for all")
+	f.IntVar(&o.Port, "port", o.Port, "port to serve the webhook on, 1 to 65535")
+	f.StringVar(&o.CertDir, "cert-dir", o.CertDir, "directory with the serving certificate tls.crt and its key tls.key; reloaded when they change")
+	f.StringSliceVar(&o.SelfSignedFor, "self-signed-for", o.SelfSignedFor, "host names and IP addresses to write a self-signed certificate for, with its ca.crt, into --cert-dir; for development")
+	f.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file of the API server to settle at; empty for the service account of the pod")
+	f.StringVar(&o.HealthAddress, "health-address", o.HealthAddress, "address to serve /healthz and /readyz on")
+	f.StringVar(&o.MetricsAddress, "metrics-address", o.MetricsAddress, "address to serve /metrics on; 0 for none")
+	f.Var(&o.StoreMemory, "store-memory", "memory that the embedded store may use, in bytes, at least 1Mi")
+	f.Var(&o.MaxRequestBytes, "max-request-bytes", "longest review that is read, in bytes, at least 64Ki; the API server admits longer ones by its failurePolicy")
+	f.IntVar(&o.MaxInFlight, "max-in-flight", o.MaxInFlight, "reviews that are decided at the same time, at least 1; more wait for half their time and are then admitted within --local-rate")
+	f.IntVar(&o.LocalRate, "local-rate", o.LocalRate, "Events a second, and in a burst, that this replica admits without a decision, when there is none in time; at least 1")
+	f.IntVar(&o.SettleRate, "settle-rate", o.SettleRate, "writes a second, and in a burst, that settle merged Events at the API server, at least 1")
+	f.DurationVar(&o.ShutdownDelay, "shutdown-delay", o.ShutdownDelay, "how long calls are still served after a signal to stop, while the API server learns of it; 0 or more")
+	f.DurationVar(&o.DrainTimeout, "drain-timeout", o.DrainTimeout, "how long pending counts may take to be written before exit, at least 1s")
+	f.StringVar(&o.LogLevel, "log-level", o.LogLevel, "least severe log lines that are written: debug, info, warn or error")
+	f.StringVar(&o.LogFormat, "log-format", o.LogFormat, "form of log lines: json or text")
+}
+
+// validate reports every flag that is out of its range.
+func (o *serveOptions) validate() error {
+	var level slog.Level
+	var errs []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	check(o.Port >= 1 && o.Port <= 65535, "--port %d: must be from 1 to 65535", o.Port)
+	check(o.CertDir != "", "--cert-dir: must be set")
+	check(o.HealthAddress != "", "--health-address: must be set")
+	check(o.MetricsAddress != "", "--metrics-address: must be set, to 0 for none")
+	check(o.StoreMemory.Value() >= store.MinBytes, "--store-memory %s: must be at least 1Mi", &o.StoreMemory)
+	check(o.MaxRequestBytes.Value() >= 64<<10, "--max-request-bytes %s: must be at least 64Ki", &o.MaxRequestBytes)
+	check(o.MaxInFlight >= 1, "--max-in-flight %d: must be at least 1", o.MaxInFlight)
+	check(o.LocalRate >= 1, "--local-rate %d: must be at least 1", o.LocalRate)
+	check(o.SettleRate >= 1, "--settle-rate %d: must be at least 1", o.SettleRate)
+	check(o.ShutdownDelay >= 0, "--shutdown-delay %s: must be 0 or more", o.ShutdownDelay)
+	check(o.DrainTimeout >= time.Second, "--drain-timeout %s: must be at least 1s", o.DrainTimeout)
+	check(level.UnmarshalText([]byte(o.LogLevel)) == nil, "--log-level %q: must be debug, info, warn or error", o.LogLevel)
+	check(o.LogFormat == "json" || o.LogFormat == "text", "--log-format %q: must be json or text", o.LogFormat)
+	return errors.Join(errs...)
+}
+
+// logger makes the logger that the flags ask for. They have been validated.
+func (o *serveOptions) logger(w io.Writer) logr.Logger {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(o.LogLevel))
+	handlerOptions := &slog.HandlerOptions{Level: level}
+	if o.LogFormat == "text" {
+		return logr.FromSlogHandler(slog.NewTextHandler(w, handlerOptions))
+	}
+	return logr.FromSlogHandler(slog.NewJSONHandler(w, handlerOptions))
+}

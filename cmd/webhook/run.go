@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/sync/errgroup"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+)
+
+// run serves until ctx ends or a part fails, and then stops one part after the
+// other: readiness, the webhook after the shutdown delay, the settler once the
+// webhook serves no call any more and all it merged is settled, and last the
+// endpoints for health and metrics.
+func (s *server) run(ctx context.Context) error {
+	background := context.WithoutCancel(ctx)
+	parts, failed := errgroup.WithContext(background)
+	serving, stopServing := context.WithCancel(background)
+	settling, stopSettling := context.WithCancel(background)
+	watched, stopWatched := context.WithCancel(background)
+
+	parts.Go(func() error {
+		defer stopServing()
+		select {
+		case <-failed.Done():
+			return nil
+		case <-ctx.Done():
+		}
+		s.draining.Store(true)
+		s.log.Info("Stopping", "shutdownDelay", s.opts.ShutdownDelay.String())
+		select {
+		case <-failed.Done():
+		case <-time.After(s.opts.ShutdownDelay):
+		}
+		return nil
+	})
+	parts.Go(func() error {
+		defer stopSettling()
+		if err := s.webhook.Start(serving); err != nil {
+			return fmt.Errorf("webhook: %w", err)
+		}
+		return nil
+	})
+	parts.Go(func() error {
+		defer stopWatched()
+		if err := s.settler.Run(logr.NewContext(settling, s.log)); err != nil {
+			return fmt.Errorf("settler: %w", err)
+		}
+		s.log.Info("All counts are settled")
+		return nil
+	})
+	parts.Go(func() error { return listen(watched, "--health-address", s.opts.HealthAddress, s.health()) })
+	if s.opts.MetricsAddress != "0" {
+		parts.Go(func() error { return listen(watched, "--metrics-address", s.opts.MetricsAddress, s.metricsHandler()) })
+	}
+	return parts.Wait()
+}
+
+// health answers /healthz while the process lives, and /readyz while the
+// webhook's TLS endpoint answers and is to be sent calls.
+func (s *server) health() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/healthz", http.StripPrefix("/healthz", &healthz.Handler{}))
+	mux.Handle("/readyz", http.StripPrefix("/readyz", &healthz.Handler{Checks: map[string]healthz.Checker{
+		"webhook": s.webhook.StartedChecker(),
+		"serving": func(*http.Request) error {
+			if s.draining.Load() {
+				return errors.New("stopping")
+			}
+			return nil
+		},
+	}}))
+	return mux
+}
+
+func (s *server) metricsHandler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", promhttp.HandlerFor(s.metrics.gatherer, promhttp.HandlerOpts{}))
+	return mux
+}
+
+// listen serves HTTP at the address of a flag until ctx ends.
+func listen(ctx context.Context, flag, address string, h http.Handler) error {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("%s: %w", flag, err)
+	}
+	srv := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
+	context.AfterFunc(ctx, func() { _ = srv.Close() })
+	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("%s: %w", flag, err)
+	}
+	return nil
+}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+func serveCommand() *cobra.Command {
+	o := defaultServeOptions()
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the webhook and settle what it merges",
+		Long: `Serve answers admission reviews of Events at /mutate and /validate and writes
+the counts of merged Events to the API server.
+
+It stops on SIGTERM or SIGINT: readiness fails at once, calls are served for
+--shutdown-delay more, and what is still owed to stored Events is written
+within --drain-timeout. A second signal stops it at once.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.validate(); err != nil {
+				return err
+			}
+			log := o.logger(cmd.ErrOrStderr())
+			ctrllog.SetLogger(log)
+			klog.SetLogger(log)
+			ctx, stop := signal.NotifyContext(logr.NewContext(cmd.Context(), log), os.Interrupt, syscall.SIGTERM)
+			context.AfterFunc(ctx, stop) // a second signal finds no handler
+			defer stop()
+			s, err := newServer(o, log)
+			if err != nil {
+				return err
+			}
+			if err := s.run(ctx); err != nil {
+				return fmt.Errorf("serve: %w", err)
+			}
+			return nil
+		},
+	}
+	o.addFlags(cmd.Flags())
+	return cmd
+}
