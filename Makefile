@@ -1,0 +1,81 @@
+# Everything here needs Go, git and make, no terminal, and may run under `make -j`.
+
+# Without cgo every machine builds the same programs, and build, lint and most tests share
+# one build cache. The race detector is the exception, see test.
+export CGO_ENABLED := 0
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+
+# Developer tools have a go.mod of their own, so that their dependencies stay out of ours.
+# Go builds them on first use and keeps them in its build cache.
+GOLANGCI_LINT := go tool -modfile=.ci/tools/go.mod golangci-lint
+
+# Every module of the repository. Only the first is what users build.
+MODULES := . .ci/tools test/controlplane
+
+# A cold machine first builds the Kubernetes control plane within a test.
+TEST_TIMEOUT := 30m
+
+.DEFAULT_GOAL := help
+
+##@ See it work
+
+.PHONY: demo
+demo: ## Storm a real API server with and without the webhook, and compare
+	go run ./test/demo
+
+.PHONY: run
+run: ## Start a control plane and the webhook, and leave them running
+	go run ./test/run
+
+.PHONY: bench
+bench: ## Measure throughput and latency; results in bin/bench.json
+	go run ./test/bench
+
+##@ Develop
+
+.PHONY: build
+build: ## Build bin/webhook
+	go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/webhook ./cmd/webhook
+
+# The tests in ./test/ start whole control planes, so one package at a time there. The
+# others run under the race detector wherever it works: it needs a C compiler.
+.PHONY: test
+test: ## Run all tests
+	@race=; if CGO_ENABLED=1 go build -race runtime/cgo 2>/dev/null; then \
+		export CGO_ENABLED=1; race=-race; \
+	else \
+		echo 'No C compiler found: testing without the race detector.'; \
+	fi; \
+	packages=$$(go list ./... | grep -v /eventquota/test/) && set -x && \
+	go test $$race -timeout $(TEST_TIMEOUT) $$packages
+	go test -p 1 -timeout $(TEST_TIMEOUT) ./test/...
+
+.PHONY: fmt
+fmt: ## Format all Go code
+	$(GOLANGCI_LINT) fmt
+
+.PHONY: lint
+lint: ## Run the linters of .golangci.yaml, go vet and the format check among them
+	$(GOLANGCI_LINT) fmt --diff
+	$(GOLANGCI_LINT) run
+
+.PHONY: tidy
+tidy: ## Bring every go.mod and go.sum up to date
+	@for module in $(MODULES); do (set -x; go -C $$module mod tidy) || exit 1; done
+
+.PHONY: verify-tidy
+verify-tidy:
+	@for module in $(MODULES); do (set -x; go -C $$module mod tidy -diff) || exit 1; done
+
+.PHONY: verify
+verify: lint verify-tidy ## Check format, lint and go.mod files; changes nothing
+
+.PHONY: clean
+clean: ## Remove what was built in the checkout
+	rm -rf bin
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {print "\n" substr($$0, 5)} \
+		/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -1,0 +1,97 @@
+package certs
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// The files of a serving certificate, named as in a Secret of type kubernetes.io/tls.
+const (
+	// CertFile holds the serving certificate, followed by its CA, in PEM.
+	CertFile = "tls.crt"
+	// KeyFile holds the private key of the serving certificate, in PEM.
+	KeyFile = "tls.key"
+	// CAFile holds the CA alone, in PEM.
+	CAFile = "ca.crt"
+)
+
+// files are the contents of CAFile, CertFile and KeyFile; nil for one that is missing.
+type files struct{ ca, cert, key []byte }
+
+// serves reports whether the files are a serving certificate for exactly these canonical
+// names, trusted by the CA at now and until renewBefore from then.
+func (f *files) serves(names []string, now time.Time) bool {
+	pair, err := tls.X509KeyPair(f.cert, f.key)
+	if err != nil {
+		return false
+	}
+	served := slices.Clone(pair.Leaf.DNSNames)
+	for _, ip := range pair.Leaf.IPAddresses {
+		served = append(served, ip.String())
+	}
+	slices.Sort(served)
+	return slices.Equal(served, names) &&
+		f.trusted(pair.Leaf, now) && f.trusted(pair.Leaf, now.Add(renewBefore))
+}
+
+// trusted reports whether the CA verifies leaf for server authentication at that time.
+func (f *files) trusted(leaf *x509.Certificate, at time.Time) bool {
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(f.ca)
+	_, err := leaf.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: at})
+	return err == nil
+}
+
+// read returns the files found in dir. A file or dir that is missing is no error.
+func read(dir string) (f files, err error) {
+	for name, content := range f.byName() {
+		*content, err = os.ReadFile(filepath.Join(dir, name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return files{}, err
+		}
+	}
+	return f, nil
+}
+
+// write puts the files into dir. Nothing is flushed to the disk: what a crash leaves
+// behind does not serve, so it is replaced at the next start.
+func (f *files) write(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	for name, content := range f.byName() {
+		if err := replace(filepath.Join(dir, name), *content); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *files) byName() map[string]*[]byte {
+	return map[string]*[]byte{CAFile: &f.ca, CertFile: &f.cert, KeyFile: &f.key}
+}
+
+// replace gives the file at path this content in one step, with mode 0600: a reader sees
+// the old content or the new.
+func replace(path string, content []byte) (err error) {
+	temp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(temp.Name()))
+		}
+	}()
+	_, err = temp.Write(content)
+	if err := errors.Join(err, temp.Close()); err != nil {
+		return err
+	}
+	return os.Rename(temp.Name(), path)
+}

@@ -1,0 +1,121 @@
+// Package certs provides the certificate that the webhook serves with.
+package certs
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/util/cert"
+)
+
+const (
+	// lifetime is how long a self-signed certificate and its CA are valid. Both start an
+	// hour in the past, so that a client whose clock is behind accepts them too.
+	lifetime = 365 * 24 * time.Hour
+
+	// renewBefore is how long before its end a certificate counts as expired, so that a
+	// webhook just started does not outlive it.
+	renewBefore = 30 * 24 * time.Hour
+)
+
+// SelfSigned makes sure that dir holds a serving certificate for exactly these hosts (DNS
+// names and IP addresses, no ports, no wildcards), and returns the CA that signed it, in
+// PEM, as a webhook configuration takes it in caBundle. dir then holds CertFile, KeyFile
+// and CAFile. It is meant for local runs and tests.
+//
+// A set of files already in dir is left as it is while it is valid: the key belongs to the
+// certificate, its names are the hosts (order, case and repetition apart), and the CA
+// verifies it for server authentication, now and 30 days from now. Anything else under
+// these names is replaced. The CA's key is thrown away: it signs one certificate, ever.
+//
+// dir is created with mode 0700; the mode of one that exists stays. Every file has mode
+// 0600 and is replaced in one step. A set of which only a part was written is not valid,
+// so the next call replaces it; but two calls at once must not share a dir.
+//
+// It fails on a host that is neither a DNS name nor an IP address, before it touches dir,
+// and when dir cannot be read or written.
+func SelfSigned(dir string, hosts []string) (caPEM []byte, err error) {
+	return selfSigned(dir, hosts, time.Now())
+}
+
+// selfSigned takes the time at which the files in dir must be valid. New files are always
+// valid from the present, as client-go's generator has no other clock.
+func selfSigned(dir string, hosts []string, now time.Time) ([]byte, error) {
+	names, err := canonical(hosts)
+	if err != nil {
+		return nil, err
+	}
+	stored, err := read(dir)
+	if err != nil {
+		return nil, fmt.Errorf("reading the serving certificate: %w", err)
+	}
+	if stored.serves(names, now) {
+		return stored.ca, nil
+	}
+	fresh, err := issue(names)
+	if err != nil {
+		return nil, fmt.Errorf("issuing a serving certificate for %s: %w", strings.Join(names, ", "), err)
+	}
+	if err := fresh.write(dir); err != nil {
+		return nil, fmt.Errorf("writing the serving certificate: %w", err)
+	}
+	return fresh.ca, nil
+}
+
+// canonical returns hosts as a certificate spells them, sorted, each once.
+func canonical(hosts []string) ([]string, error) {
+	if len(hosts) == 0 {
+		return nil, errors.New("a serving certificate needs at least one host")
+	}
+	names := make([]string, 0, len(hosts))
+	for _, host := range hosts {
+		name := strings.ToLower(host)
+		if ip, err := netip.ParseAddr(host); err == nil && ip.Zone() == "" {
+			name = ip.Unmap().String()
+		} else if !isDNSName(name) {
+			return nil, fmt.Errorf("host %q is neither a DNS name nor an IP address", host)
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+// isDNSName refuses a last label of digits only: no such name exists, it is a mistyped
+// IPv4 address, and some parsers take it for one.
+func isDNSName(name string) bool {
+	lastLabel := name[strings.LastIndexByte(name, '.')+1:]
+	return len(validation.IsDNS1123Subdomain(name)) == 0 && strings.Trim(lastLabel, "0123456789") != ""
+}
+
+// issue makes a CA and a certificate signed by it for the canonical names, at least one.
+func issue(names []string) (files, error) {
+	options := cert.SelfSignedCertKeyOptions{Host: names[0], MaxAge: lifetime}
+	for _, name := range names[1:] {
+		if ip := net.ParseIP(name); ip != nil {
+			options.AlternateIPs = append(options.AlternateIPs, ip)
+		} else {
+			options.AlternateDNS = append(options.AlternateDNS, name)
+		}
+	}
+	chainPEM, keyPEM, err := cert.GenerateSelfSignedCertKeyWithOptions(options)
+	if err != nil {
+		return files{}, err
+	}
+	chain, err := cert.ParseCertsPEM(chainPEM)
+	if err != nil {
+		return files{}, err
+	}
+	// The generator returns the certificate followed by its CA.
+	caPEM, err := cert.EncodeCertificates(chain[len(chain)-1])
+	if err != nil {
+		return files{}, err
+	}
+	return files{ca: caPEM, cert: chainPEM, key: keyPEM}, nil
+}
