@@ -1,0 +1,132 @@
+package binaries
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// Set is one complete set of built programs.
+type Set struct {
+	Version string // Kubernetes version without the v, such as 1.36.3
+	dir     string
+}
+
+// Path returns where the program of that name is.
+func (s Set) Path(program string) string { return filepath.Join(s.dir, program) }
+
+// Ensure returns the programs of the version that VersionVariable chooses, and builds
+// them first if the user's cache directory has none for the checkout around the working
+// directory. Progress goes to log. Runs that start at once build once: the others wait.
+// An error says what to change: the variable, the working directory, or what the go
+// command found wrong.
+func Ensure(ctx context.Context, log io.Writer) (Set, error) {
+	workDir, err := os.Getwd()
+	if err != nil {
+		return Set{}, fmt.Errorf("find the checkout: %w", err)
+	}
+	moduleDir, err := findModule(workDir)
+	if err != nil {
+		return Set{}, err
+	}
+	from, err := releases(moduleDir)
+	if err != nil {
+		return Set{}, err
+	}
+	r, err := choose(os.Getenv(VersionVariable), from)
+	if err != nil {
+		return Set{}, err
+	}
+	userCache, err := os.UserCacheDir()
+	if err != nil {
+		return Set{}, fmt.Errorf("find the cache directory: %w", err)
+	}
+	b := builder{goCommand: "go", moduleDir: moduleDir, log: log, every: 15 * time.Second}
+	return b.ensure(ctx, r, filepath.Join(userCache, "eventquota", "controlplane"))
+}
+
+// ensure returns the set of r in cache, building it if it is not there. A set appears
+// by one rename, so a directory of that name is always complete and needs no lock.
+func (b builder) ensure(ctx context.Context, r release, cache string) (Set, error) {
+	sum, err := fingerprint(b.moduleDir, r)
+	if err != nil {
+		return Set{}, err
+	}
+	set := Set{
+		Version: r.version,
+		dir:     filepath.Join(cache, fmt.Sprintf("%s-%s-%s-%s", r.version, runtime.GOOS, runtime.GOARCH, sum)),
+	}
+	if exists(set.dir) {
+		return set, nil
+	}
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		return Set{}, fmt.Errorf("make the cache directory: %w", err)
+	}
+	unlock, err := lock(ctx, set.dir+".lock", b.log)
+	if err != nil {
+		return Set{}, err
+	}
+	defer unlock()
+	if exists(set.dir) { // another run built it meanwhile
+		return set, nil
+	}
+	return set, b.buildInto(ctx, r, set.dir)
+}
+
+// buildInto builds beside dir and renames: a build that fails or is killed leaves
+// nothing that a later run would take for a set. The caller holds dir's lock, so what
+// lies there from a killed run is nobody's and goes.
+func (b builder) buildInto(ctx context.Context, r release, dir string) error {
+	unfinished := dir + ".unfinished"
+	if err := os.RemoveAll(unfinished); err != nil {
+		return fmt.Errorf("remove an unfinished build: %w", err)
+	}
+	if err := os.Mkdir(unfinished, 0o755); err != nil {
+		return fmt.Errorf("make a directory to build in: %w", err)
+	}
+	if err := b.build(ctx, r, unfinished); err != nil {
+		return errors.Join(err, os.RemoveAll(unfinished))
+	}
+	if err := os.Rename(unfinished, dir); err != nil {
+		return fmt.Errorf("put the built programs in their place: %w", err)
+	}
+	return nil
+}
+
+// fingerprint is a short hash over all that decides what is built: the release's mod
+// and sum file, the mains, and the arguments of the go command.
+func fingerprint(moduleDir string, r release) (string, error) {
+	sumFile := strings.TrimSuffix(r.modFile, ".mod") + ".sum"
+	mains, err := filepath.Glob(filepath.Join(moduleDir, "*", "*.go"))
+	if err != nil {
+		return "", fmt.Errorf("list the mains: %w", err)
+	}
+	hash := sha256.New()
+	fmt.Fprintf(hash, "%q\n", buildArgs(r))
+	for _, path := range append([]string{filepath.Join(moduleDir, r.modFile), filepath.Join(moduleDir, sumFile)}, mains...) {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return "", fmt.Errorf("hash the control plane module: %w", err)
+		}
+		name, err := filepath.Rel(moduleDir, path)
+		if err != nil {
+			return "", fmt.Errorf("hash the control plane module: %w", err)
+		}
+		fmt.Fprintf(hash, "%s %x\n", name, sha256.Sum256(content))
+	}
+	return hex.EncodeToString(hash.Sum(nil))[:12], nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}

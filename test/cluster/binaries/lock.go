@@ -1,0 +1,27 @@
+package binaries
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// lock takes the lock file at path, saying on log when it has to wait for another
+// process. It waits until ctx ends. The system frees the lock of a process that dies,
+// and the file stays: removing it would let two waiters hold different files.
+func lock(ctx context.Context, path string, log io.Writer) (unlock func(), err error) {
+	file := flock.New(path)
+	locked, err := file.TryLock()
+	if err == nil && !locked {
+		done := report(log, "control plane: another run is building it, waiting for "+path, 15*time.Second)
+		_, err = file.TryLockContext(ctx, 200*time.Millisecond)
+		done()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	return func() { _ = file.Close() }, nil
+}

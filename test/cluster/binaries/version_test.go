@@ -1,0 +1,80 @@
+package binaries
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestChoose(t *testing.T) {
+	from := []release{
+		{version: "1.36.3", modFile: "go.mod"},
+		{version: "1.34.4", modFile: "kubernetes-1.34.mod"},
+		{version: "1.35.4", modFile: "kubernetes-1.35.mod"},
+	}
+	const refused = ` is not a Kubernetes version this repository can build: use one of 1.36 (1.36.3), 1.34 (1.34.4), 1.35 (1.35.4)`
+	for name, test := range map[string]struct {
+		wanted  string
+		version string
+		err     string
+	}{
+		"nothing is the default":        {wanted: "", version: "1.36.3"},
+		"a minor version":               {wanted: "1.34", version: "1.34.4"},
+		"a full version":                {wanted: "1.35.4", version: "1.35.4"},
+		"an unknown minor version":      {wanted: "1.33", err: `EVENTQUOTA_KUBERNETES="1.33"` + refused},
+		"a patch version not built":     {wanted: "1.36.2", err: `EVENTQUOTA_KUBERNETES="1.36.2"` + refused},
+		"a beginning of a version":      {wanted: "1.3", err: `EVENTQUOTA_KUBERNETES="1.3"` + refused},
+		"a v in front as tags have one": {wanted: "v1.36", err: `EVENTQUOTA_KUBERNETES="v1.36"` + refused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := choose(test.wanted, from)
+			message := ""
+			if err != nil {
+				message = err.Error()
+			}
+			if got.version != test.version || message != test.err {
+				t.Errorf("choose(%q) = %q, %q; want %q, %q", test.wanted, got.version, message, test.version, test.err)
+			}
+		})
+	}
+}
+
+// The mod files of this checkout give the three supported minor versions, and each has
+// its sum file.
+func TestReleasesOfThisCheckout(t *testing.T) {
+	workDir, err := filepath.Abs(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	moduleDir, err := findModule(workDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, err := releases(moduleDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var minors []string
+	sums := map[string]bool{}
+	for _, r := range from {
+		minors = append(minors, r.minor())
+		sum, err := fingerprint(moduleDir, r)
+		if err != nil {
+			t.Error(err)
+		}
+		sums[sum] = true
+	}
+	if diff := cmp.Diff([]string{"1.36", "1.34", "1.35"}, minors); diff != "" {
+		t.Errorf("minor versions, the default first (-want +got):\n%s", diff)
+	}
+	if len(sums) != len(from) {
+		t.Errorf("%d releases have %d fingersums", len(from), len(sums))
+	}
+}
+
+func TestFindModuleOutsideACheckout(t *testing.T) {
+	if dir, err := findModule(t.TempDir()); err == nil {
+		t.Errorf("found %s", dir)
+	}
+}

@@ -1,0 +1,121 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/eventquota/eventquota/test/cluster/binaries"
+)
+
+// Cluster is a running control plane. All methods may be called concurrently.
+type Cluster struct {
+	// Config is the administrator's: group system:masters, no client-side rate limit.
+	Config *rest.Config
+	// AuditLog is the path of the audit log, for ReadAudit. Empty with NoAudit.
+	AuditLog string
+	// Version is the Kubernetes version without the v, such as 1.36.3.
+	Version string
+	// Dir holds all that the control plane writes, its logs among it. Stop removes it.
+	Dir string
+
+	client   kubernetes.Interface // as Config
+	plane    *envtest.ControlPlane
+	programs []*program // what runs beside the plane, in the order of their start
+	stop     func() error
+
+	usersMu sync.Mutex // guards the plane's certificate authority
+}
+
+// Start builds the control plane if that is not done yet (some minutes, see package
+// binaries), starts it and waits until it serves, which takes a few seconds. It stops
+// when ctx ends, on Stop, or when this process dies in whatever way. When Start fails,
+// the error carries the end of the failing program's log, and nothing is left behind.
+func Start(ctx context.Context, opts Options) (*Cluster, error) {
+	built, err := binaries.Ensure(ctx, opts.log())
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "eventquota-cluster-")
+	if err != nil {
+		return nil, fmt.Errorf("make the control plane's directory: %w", err)
+	}
+	begun := time.Now()
+	c := &Cluster{Version: built.Version, Dir: dir}
+	c.stop = sync.OnceValue(c.stopAll)
+	if err := c.start(ctx, built, opts); err != nil {
+		return nil, errors.Join(fmt.Errorf("start a Kubernetes %s control plane: %w", c.Version, err), c.Stop())
+	}
+	context.AfterFunc(ctx, func() { _ = c.Stop() })
+	fmt.Fprintf(opts.log(), "control plane %s: serves on %s after %s\n",
+		c.Version, c.Config.Host, time.Since(begun).Round(100*time.Millisecond))
+	return c, nil
+}
+
+// Stop ends all processes and removes Dir. Every call returns the same error.
+func (c *Cluster) Stop() error { return c.stop() }
+
+func (c *Cluster) start(ctx context.Context, built binaries.Set, opts Options) error {
+	if !opts.NoAudit {
+		c.AuditLog = filepath.Join(c.Dir, "audit.log")
+	}
+	if err := c.startPlane(ctx, built, opts); err != nil {
+		return err
+	}
+	admin, _, err := c.User("eventquota-admin", "system:masters")
+	if err != nil {
+		return err
+	}
+	c.Config = admin
+	if c.client, err = kubernetes.NewForConfig(admin); err != nil {
+		return fmt.Errorf("make the administrator's client: %w", err)
+	}
+	if err := c.waitForNamespace(ctx); err != nil {
+		return err
+	}
+	if opts.Scheduler {
+		return c.startScheduler(ctx, built.Path("kube-scheduler"))
+	}
+	return nil
+}
+
+// waitForNamespace waits for namespace default, which the API server makes itself soon
+// after it serves.
+func (c *Cluster) waitForNamespace(ctx context.Context) error {
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 30*time.Second, true,
+		func(ctx context.Context) (bool, error) {
+			_, err := c.client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceDefault, metav1.GetOptions{})
+			return err == nil, nil
+		})
+	if err != nil {
+		return fmt.Errorf("wait for namespace %s: %w", metav1.NamespaceDefault, err)
+	}
+	return nil
+}
+
+// stopAll ends what runs in the reverse order of its start.
+func (c *Cluster) stopAll() error {
+	var errs []error
+	for _, p := range slices.Backward(c.programs) {
+		p.stop()
+	}
+	if c.plane != nil {
+		errs = append(errs, c.plane.Stop())
+	}
+	errs = append(errs, os.RemoveAll(c.Dir))
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("stop the control plane: %w", err)
+	}
+	return nil
+}

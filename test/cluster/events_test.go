@@ -1,0 +1,44 @@
+package cluster
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// coreEvent is a valid Event as the core/v1 recorder sends one.
+func coreEvent(name string) *corev1.Event {
+	now := metav1.Now()
+	return &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Name: name},
+		InvolvedObject: webPod(),
+		Reason:         "BackOff",
+		Message:        "Back-off restarting failed container",
+		Type:           corev1.EventTypeWarning,
+		Source:         corev1.EventSource{Component: "kubelet", Host: "node-1"},
+		FirstTimestamp: now,
+		LastTimestamp:  now,
+		Count:          1,
+	}
+}
+
+// newEvent is a valid Event as the events.k8s.io/v1 recorder sends one.
+func newEvent(name string) *eventsv1.Event {
+	return &eventsv1.Event{
+		ObjectMeta:          metav1.ObjectMeta{Name: name},
+		EventTime:           metav1.MicroTime{Time: time.Now()},
+		Regarding:           webPod(),
+		Reason:              "FailedScheduling",
+		Note:                "0/3 nodes are available",
+		Type:                corev1.EventTypeWarning,
+		Action:              "Scheduling",
+		ReportingController: "default-scheduler",
+		ReportingInstance:   "default-scheduler-1",
+	}
+}
+
+func webPod() corev1.ObjectReference {
+	return corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "default", Name: "web-0", UID: "1"}
+}

@@ -1,0 +1,25 @@
+package cluster
+
+import (
+	"os"
+	"testing"
+)
+
+// ForTest starts a control plane that ends with the test, and fails the test if it
+// cannot. A nil opts.Log is standard error, so that a first build is seen to go on.
+func ForTest(tb testing.TB, opts Options) *Cluster {
+	tb.Helper()
+	if opts.Log == nil {
+		opts.Log = os.Stderr
+	}
+	c, err := Start(tb.Context(), opts)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := c.Stop(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return c
+}

@@ -1,0 +1,70 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+
+	dto "github.com/prometheus/client_model/go"
+)
+
+// Proposals returns how many raft proposals etcd has committed: every write of any
+// kind, refused transactions and leases among them.
+func (c *Cluster) Proposals(ctx context.Context) (int64, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.plane.Etcd.URL.JoinPath("metrics").String(), nil)
+	if err != nil {
+		return 0, fmt.Errorf("read etcd's metrics: %w", err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, fmt.Errorf("read etcd's metrics: %w", err)
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, fmt.Errorf("read etcd's metrics: %w", err)
+	}
+	families, err := parseMetrics(content)
+	if err != nil {
+		return 0, fmt.Errorf("read etcd's metrics: %w", err)
+	}
+	const committed = "etcd_server_proposals_committed_total"
+	if families[committed] == nil {
+		return 0, fmt.Errorf("etcd has no metric %s", committed)
+	}
+	return total(families[committed], nil), nil
+}
+
+// EventWrites returns how many requests to write an Event the API server has sent to
+// etcd, in both API groups. It counts what etcd refused, such as a create on an
+// existing name, and not what admission or validation refused; leases do not count.
+func (c *Cluster) EventWrites(ctx context.Context) (int64, error) {
+	families, err := c.apiServerMetrics(ctx)
+	if err != nil {
+		return 0, err
+	}
+	const requests = "etcd_requests_total"
+	if families[requests] == nil {
+		return 0, fmt.Errorf("kube-apiserver has no metric %s", requests)
+	}
+	return total(families[requests], func(labels map[string]string) bool {
+		switch labels["operation"] {
+		case "create", "update", "delete":
+			return labels["group"] == "" && labels["resource"] == "events"
+		}
+		return false
+	}), nil
+}
+
+func (c *Cluster) apiServerMetrics(ctx context.Context) (map[string]*dto.MetricFamily, error) {
+	content, err := c.client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read kube-apiserver's metrics: %w", err)
+	}
+	families, err := parseMetrics(content)
+	if err != nil {
+		return nil, fmt.Errorf("read kube-apiserver's metrics: %w", err)
+	}
+	return families, nil
+}

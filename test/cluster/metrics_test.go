@@ -1,0 +1,131 @@
+package cluster
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+)
+
+// What the cluster measures is what clients did, in both APIs.
+func TestClusterMeasures(t *testing.T) {
+	c := ForTest(t, Options{})
+	version, err := c.client.Discovery().ServerVersion()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if version.GitVersion != "v"+c.Version {
+		t.Errorf("/version says %s, want v%s", version.GitVersion, c.Version)
+	}
+	config, _, err := c.User("reporter", "system:masters")
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	core, events := client.CoreV1().Events("default"), client.EventsV1().Events("default")
+	dryRun := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
+	patch := func(name, body string) error {
+		_, err := core.Patch(t.Context(), name, types.StrategicMergePatchType, []byte(body), metav1.PatchOptions{})
+		return err
+	}
+
+	for _, step := range []struct {
+		does   string
+		do     func() error
+		writes int64  // Event writes that reach etcd
+		is     string // reason of the refusal
+	}{
+		{does: "create in core/v1", writes: 1, do: func() error {
+			_, err := core.Create(t.Context(), coreEvent("legacy"), metav1.CreateOptions{})
+			return err
+		}},
+		{does: "create on an existing name", writes: 1, is: "AlreadyExists", do: func() error {
+			_, err := core.Create(t.Context(), coreEvent("legacy"), metav1.CreateOptions{})
+			return err
+		}},
+		{does: "create as a dry-run", writes: 0, do: func() error {
+			_, err := core.Create(t.Context(), coreEvent("dry"), dryRun)
+			return err
+		}},
+		{does: "patch", writes: 1, do: func() error { return patch("legacy", `{"count": 7}`) }},
+		{does: "patch without a change", writes: 0, do: func() error { return patch("legacy", `{"count": 7}`) }},
+		{does: "patch what is not there", writes: 0, is: "NotFound", do: func() error { return patch("gone", `{"count": 3}`) }},
+		{does: "create in events.k8s.io/v1", writes: 1, do: func() error {
+			_, err := events.Create(t.Context(), newEvent("modern"), metav1.CreateOptions{})
+			return err
+		}},
+		{does: "create an invalid Event", writes: 0, is: "Invalid", do: func() error {
+			invalid := newEvent("invalid")
+			invalid.Action = ""
+			_, err := events.Create(t.Context(), invalid, metav1.CreateOptions{})
+			return err
+		}},
+		{does: "patch the series", writes: 1, do: func() error {
+			_, err := events.Patch(t.Context(), "modern", types.StrategicMergePatchType,
+				[]byte(`{"series": {"count": 5, "lastObservedTime": "2030-01-01T00:00:00.000000Z"}}`), metav1.PatchOptions{})
+			return err
+		}},
+		{does: "delete", writes: 1, do: func() error {
+			return core.Delete(t.Context(), "modern", metav1.DeleteOptions{})
+		}},
+	} {
+		t.Run(step.does, func(t *testing.T) {
+			writes, proposals := c.counts(t)
+			if err := step.do(); string(apierrors.ReasonForError(err)) != step.is {
+				t.Errorf("got %v, want reason %q", err, step.is)
+			}
+			writesAfter, proposalsAfter := c.counts(t)
+			if got := writesAfter - writes; got != step.writes {
+				t.Errorf("got %d Event writes, want %d", got, step.writes)
+			}
+			if got := proposalsAfter - proposals; got < step.writes {
+				t.Errorf("got %d proposals, want at least %d", got, step.writes)
+			}
+		})
+	}
+
+	audit, err := ReadAudit(c.AuditLog, AuditOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// 7 of legacy, 3 of gone, 5 of modern, 1 of invalid, none of dry.
+	pod := Object{APIVersion: "v1", Kind: "Pod", Namespace: "default", Name: "web-0", UID: "1"}
+	if diff := cmp.Diff(map[Object]int64{pod: 13, {}: 3}, audit.PerObject()); diff != "" {
+		t.Errorf("occurrences by object (-want +got):\n%s", diff)
+	}
+	requests := map[Request]int64{}
+	for request, n := range audit.Requests {
+		request.UserAgent = ""
+		requests[request] += n
+	}
+	if diff := cmp.Diff(map[Request]int64{
+		{Verb: "create", Code: 201, User: "reporter"}: 2,
+		{Verb: "create", Code: 409, User: "reporter"}: 1,
+		{Verb: "create", Code: 422, User: "reporter"}: 1,
+		{Verb: "patch", Code: 200, User: "reporter"}:  3,
+		{Verb: "patch", Code: 404, User: "reporter"}:  1,
+		{Verb: "delete", Code: 200, User: "reporter"}: 1,
+	}, requests); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+}
+
+// counts are the Event writes and the proposals so far.
+func (c *Cluster) counts(t *testing.T) (writes, proposals int64) {
+	t.Helper()
+	writes, err := c.EventWrites(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	proposals, err = c.Proposals(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return writes, proposals
+}

@@ -1,0 +1,107 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/eventquota/eventquota/test/cluster/binaries"
+)
+
+const (
+	// startTimeout bounds the start of one program. It takes 3 s alone, and many times
+	// that on a machine that compiles meanwhile.
+	startTimeout = 60 * time.Second
+
+	// stopTimeout is how long a program may take to end before it is killed.
+	stopTimeout = 20 * time.Second
+)
+
+// startPlane starts etcd and kube-apiserver. envtest picks free ports first and binds
+// them later, so another program may take one in between; then it tries again.
+func (c *Cluster) startPlane(ctx context.Context, built binaries.Set, opts Options) error {
+	for attempt := 1; ; attempt++ {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		logs, err := c.tryPlane(built, opts, attempt)
+		if err == nil {
+			return nil
+		}
+		err = fmt.Errorf("%w\n%s", err, tail(logs, 2048))
+		if attempt == 3 || !bytes.Contains(logs, []byte("address already in use")) {
+			return err
+		}
+		fmt.Fprintf(opts.log(), "control plane %s: a port was taken meanwhile, trying again\n", c.Version)
+	}
+}
+
+// tryPlane makes one attempt in a directory of its own. When it fails it has stopped
+// both programs and returns what the one at fault logged.
+func (c *Cluster) tryPlane(built binaries.Set, opts Options, attempt int) (logs []byte, err error) {
+	dir := filepath.Join(c.Dir, fmt.Sprintf("plane-%d", attempt))
+	etcdDir, apiServerDir := filepath.Join(dir, "etcd"), filepath.Join(dir, "kube-apiserver")
+	if err := errors.Join(os.MkdirAll(etcdDir, 0o700), os.MkdirAll(apiServerDir, 0o700)); err != nil {
+		return nil, err
+	}
+	etcdLog, err := os.Create(filepath.Join(dir, "etcd.log"))
+	if err != nil {
+		return nil, err
+	}
+	defer etcdLog.Close() // the process has its own descriptor
+	apiServerLog, err := os.Create(filepath.Join(dir, "kube-apiserver.log"))
+	if err != nil {
+		return nil, err
+	}
+	defer apiServerLog.Close()
+
+	// Paths and directories are all set, so that no variable of envtest's own, such as
+	// USE_EXISTING_CLUSTER, can point these tests to anything else.
+	plane := &envtest.ControlPlane{
+		Etcd: &envtest.Etcd{
+			Path: built.Path("etcd"), DataDir: etcdDir, Out: etcdLog, Err: etcdLog,
+			StartTimeout: startTimeout, StopTimeout: stopTimeout,
+		},
+		APIServer: &envtest.APIServer{
+			Path: built.Path("kube-apiserver"), CertDir: apiServerDir, Out: apiServerLog, Err: apiServerLog,
+			StartTimeout: startTimeout, StopTimeout: stopTimeout,
+		},
+	}
+	plane.Etcd.Configure().Set("log-level", "warn")
+	if err := configureAPIServer(plane.APIServer.Configure(), opts, dir, c.AuditLog); err != nil {
+		return nil, err
+	}
+	if err := plane.Start(); err != nil {
+		err = errors.Join(err, plane.Stop())
+		if logs = readLog(apiServerLog.Name()); len(logs) == 0 { // it never ran
+			logs = readLog(etcdLog.Name())
+		}
+		return logs, err
+	}
+	c.plane = plane
+	return nil, nil
+}
+
+// readLog returns what there is of a log, for an error that is about something else.
+func readLog(path string) []byte {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return []byte(err.Error())
+	}
+	return content
+}
+
+// tail returns the whole lines in the last limit bytes of content.
+func tail(content []byte, limit int) []byte {
+	if len(content) <= limit {
+		return content
+	}
+	content = content[len(content)-limit:]
+	return content[bytes.IndexByte(content, '\n')+1:]
+}

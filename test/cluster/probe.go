@@ -1,0 +1,66 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// probeName is the name of the Events that waitForCalls pretends to create.
+const probeName = "eventquota-probe"
+
+// waitForCalls waits until the API server calls all of the named webhooks for an Event,
+// or none of them. It looks at the API server's own count of calls, because a webhook
+// that allows everything leaves no other trace. The Events are dry-runs: they change
+// nothing, in the webhook either.
+func (c *Cluster) waitForCalls(ctx context.Context, webhooks []string, called bool) error {
+	before, err := c.WebhookCalls(ctx)
+	if err != nil {
+		return err
+	}
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 30*time.Second, true,
+		func(ctx context.Context) (bool, error) {
+			if err := c.probe(ctx); err != nil {
+				return false, err
+			}
+			after, err := c.WebhookCalls(ctx)
+			if err != nil {
+				return false, err
+			}
+			reached := true
+			for _, name := range webhooks {
+				reached = reached && (after[name].Total > before[name].Total) == called
+			}
+			before = after
+			return reached, nil
+		})
+	if err != nil {
+		return fmt.Errorf("wait until webhook calls of %q are %t: %w", webhooks, called, err)
+	}
+	return nil
+}
+
+// probe creates an Event as a dry-run. What the API server or a webhook says to it does
+// not matter.
+func (c *Cluster) probe(ctx context.Context) error {
+	_, err := c.client.CoreV1().Events(metav1.NamespaceDefault).Create(ctx, &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{Name: probeName},
+		InvolvedObject: corev1.ObjectReference{
+			APIVersion: "v1", Kind: "Namespace", Namespace: metav1.NamespaceDefault, Name: metav1.NamespaceDefault,
+		},
+		Reason:  "Probe",
+		Message: "Is the webhook called?",
+		Type:    corev1.EventTypeNormal,
+		Source:  corev1.EventSource{Component: probeName},
+	}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if _, answered := errors.AsType[*apierrors.StatusError](err); answered {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,29 @@
+package cluster
+
+import "context"
+
+// startScheduler starts kube-scheduler with the rights that Kubernetes gives to it by
+// its user name, and without leader election: there is only one.
+func (c *Cluster) startScheduler(ctx context.Context, path string) error {
+	_, kubeconfig, err := c.User("system:kube-scheduler")
+	if err != nil {
+		return err
+	}
+	port, err := freePort(ctx)
+	if err != nil {
+		return err
+	}
+	scheduler, err := startProgram(ctx, c.Dir, path, "https://127.0.0.1:"+port+"/healthz",
+		"--kubeconfig="+kubeconfig,
+		"--authentication-kubeconfig="+kubeconfig,
+		"--authorization-kubeconfig="+kubeconfig,
+		"--leader-elect=false",
+		"--bind-address=127.0.0.1",
+		"--secure-port="+port,
+	)
+	if err != nil {
+		return err
+	}
+	c.programs = append(c.programs, scheduler)
+	return nil
+}
