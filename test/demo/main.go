@@ -1,0 +1,49 @@
+// Command demo shows what eventquota does: a storm of Events hits a real API
+// server, first with the webhook and then without it. It starts and stops
+// everything that it needs, on loopback.
+//
+// With -keep it starts the same control plane and webhook, prints how to reach
+// them, and keeps them up until it is interrupted.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// The recorders of the storm log every Event that is refused.
+	klog.SetLogger(logr.Discard())
+	ctrllog.SetLogger(logr.Discard())
+
+	flags := flag.NewFlagSet("demo", flag.ExitOnError)
+	keep := flags.Bool("keep", false, "start the cluster and the webhook and keep them up until interrupted")
+	namespace := flags.String("storm", "", "be one process of the storm, in this namespace; used by the demo itself")
+	kubeconfig := flags.String("kubeconfig", "", "with -storm: the cluster's kubeconfig file")
+	_ = flags.Parse(os.Args[1:]) // exits on an error
+	run := demo
+	switch {
+	case flags.NArg() > 0:
+		fmt.Fprintf(os.Stderr, "demo: unknown argument %q: there are none\n", flags.Arg(0))
+		os.Exit(2)
+	case *namespace != "":
+		run = func(ctx context.Context) error { return storm(ctx, *kubeconfig, *namespace) }
+	case *keep:
+		run = keepUp
+	}
+	if err := run(ctx); err != nil {
+		stop()
+		fmt.Fprintln(os.Stderr, "demo:", err)
+		os.Exit(1)
+	}
+}

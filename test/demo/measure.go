@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"text/tabwriter"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/eventquota/eventquota/test/cluster"
+	"github.com/eventquota/eventquota/test/replica"
+)
+
+// gauge reads what there is to see of a storm.
+type gauge struct {
+	cluster    *cluster.Cluster
+	client     kubernetes.Interface
+	replica    *replica.Replica // nil without webhook
+	namespace  string
+	writes     int64 // etcd writes of Events before the storm
+	proposals  int64 // etcd proposals before the storm
+	lastCounts reading
+}
+
+// reading is what a gauge shows at one moment.
+type reading struct {
+	sent, stored, writes, proposals int64
+	decided                         map[string]int64 // by outcome
+}
+
+func newGauge(ctx context.Context, c *cluster.Cluster, client kubernetes.Interface, r *replica.Replica, namespace string) (*gauge, error) {
+	g := &gauge{cluster: c, client: client, replica: r, namespace: namespace}
+	now, err := g.read(ctx)
+	g.writes, g.proposals = now.writes, now.proposals
+	return g, err
+}
+
+// read takes a reading; writes and proposals count from the gauge's beginning.
+func (g *gauge) read(ctx context.Context) (reading, error) {
+	var now reading
+	audit, err := cluster.ReadAudit(g.cluster.AuditLog, cluster.AuditOptions{IgnoreUsers: []string{replica.User}})
+	if err != nil {
+		return now, err
+	}
+	for object, n := range audit.PerObject() {
+		if object.Namespace == g.namespace {
+			now.sent += n
+		}
+	}
+	if now.writes, err = g.cluster.EventWrites(ctx); err != nil {
+		return now, err
+	}
+	if now.proposals, err = g.cluster.Proposals(ctx); err != nil {
+		return now, err
+	}
+	now.writes -= g.writes
+	now.proposals -= g.proposals
+	events, err := g.client.CoreV1().Events(g.namespace).List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return now, fmt.Errorf("count Events: %w", err)
+	}
+	now.stored = int64(len(events.Items))
+	if events.RemainingItemCount != nil {
+		now.stored += *events.RemainingItemCount
+	}
+	if g.replica != nil {
+		now.decided, err = decisions(ctx, g.replica.MetricsURL)
+	}
+	return now, err
+}
+
+// decisions reads the webhook's own count of its decisions, by outcome; of
+// what both phases admit, the validating one tells.
+func decisions(ctx context.Context, url string) (map[string]int64, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("read the webhook's metrics: %w", err)
+	}
+	defer response.Body.Close()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(response.Body)
+	if err != nil {
+		return nil, fmt.Errorf("read the webhook's metrics: %w", err)
+	}
+	counts := map[string]int64{}
+	for _, m := range families["eventquota_decisions_total"].GetMetric() {
+		labels := labelsOf(m)
+		if labels["phase"] == "mutate" && (labels["outcome"] == "admit" || labels["outcome"] == "aggregate") {
+			continue
+		}
+		counts[labels["outcome"]] += int64(m.GetCounter().GetValue())
+	}
+	return counts, nil
+}
+
+func labelsOf(m *dto.Metric) map[string]string {
+	labels := map[string]string{}
+	for _, l := range m.GetLabel() {
+		labels[l.GetName()] = l.GetValue()
+	}
+	return labels
+}
+
+// watch prints a reading a second until done is closed.
+func (g *gauge) watch(ctx context.Context, w io.Writer, done <-chan struct{}) error {
+	table := tabwriter.NewWriter(w, 10, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "seconds\tsent\tadmitted\tmerged\tdropped\tEvents stored\tetcd proposals\t")
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for begun, over := time.Now(), false; !over; {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-done:
+			over = true
+		case <-tick.C:
+		}
+		now, err := g.read(ctx)
+		if err != nil {
+			return err
+		}
+		d := func(outcome string) string {
+			if g.replica == nil {
+				return "-"
+			}
+			return fmt.Sprint(now.decided[outcome])
+		}
+		fmt.Fprintf(table, "%.0f\t%d\t%s\t%s\t%s\t%d\t%d\t\n", time.Since(begun).Seconds(),
+			now.sent, d("admit"), d("merge"), d("drop"), now.stored, now.proposals)
+		if err := table.Flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// told sums what the stored Events of a namespace tell: their occurrences, and
+// those that notices report as dropped.
+func told(ctx context.Context, client kubernetes.Interface, namespace string) (n int64, err error) {
+	events, err := client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return 0, fmt.Errorf("list Events: %w", err)
+	}
+	for i := range events.Items {
+		n += occurrences(&events.Items[i])
+	}
+	return n, nil
+}
+
+// occurrences is how often an Event happened, by its own account.
+func occurrences(e *corev1.Event) int64 {
+	if e.Series != nil {
+		return int64(e.Series.Count)
+	}
+	return int64(max(e.Count, 1))
+}

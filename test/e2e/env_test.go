@@ -1,0 +1,145 @@
+// Package e2e tests the real webhook process against a real API server with
+// real recorders.
+package e2e
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/eventquota/eventquota/test/cluster"
+	"github.com/eventquota/eventquota/test/replica"
+)
+
+// flushInterval is that of the policy that governs: the built-in default.
+const flushInterval = 10 * time.Second
+
+// env is a cluster whose API server calls a webhook.
+type env struct {
+	*testing.T
+	cluster *cluster.Cluster
+	replica *replica.Replica
+	config  *rest.Config // of a user that is neither the administrator nor the settler
+	client  kubernetes.Interface
+}
+
+// writer is the user whose requests a test counts.
+const writer = "writer"
+
+// newEnv starts a cluster and a webhook, which end with the test.
+func newEnv(t *testing.T, o cluster.Options) *env {
+	t.Helper()
+	e := &env{T: t, cluster: cluster.ForTest(t, o)}
+	program, err := replica.Build(t.Context(), t.TempDir())
+	e.must(err)
+	e.replica, err = replica.Start(t.Context(), e.cluster, program)
+	e.must(err)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("webhook's log:\n%s", e.replica.Log())
+		}
+		// The test has stopped it, or it is not worth a clean end.
+		e.replica.Kill()
+	})
+	e.must(e.replica.Install(t.Context()))
+	e.config, _, err = e.cluster.User(writer, "system:masters")
+	e.must(err)
+	e.client, err = kubernetes.NewForConfig(e.config)
+	e.must(err)
+	return e
+}
+
+// must ends the test on an error.
+func (e *env) must(err error) {
+	e.Helper()
+	if err != nil {
+		e.Fatal(err)
+	}
+}
+
+// namespace makes a namespace.
+func (e *env) namespace(name string) string {
+	e.Helper()
+	_, err := e.client.CoreV1().Namespaces().Create(e.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	e.must(err)
+	return name
+}
+
+// settle stops the webhook, which settles what it owes before it exits.
+func (e *env) settle() {
+	e.Helper()
+	e.must(e.replica.Stop())
+}
+
+// audit is what has reached the API server, the settler's own writes left out
+// of the occurrences.
+func (e *env) audit() *cluster.Audit {
+	e.Helper()
+	a, err := cluster.ReadAudit(e.cluster.AuditLog, cluster.AuditOptions{IgnoreUsers: []string{replica.User}})
+	e.must(err)
+	return a
+}
+
+// requests is how many requests about Events the writer has made.
+func (e *env) requests() (n int64) {
+	e.Helper()
+	for kind, made := range e.audit().Requests {
+		if kind.User == writer {
+			n += made
+		}
+	}
+	return n
+}
+
+// told is how many occurrences the stored Events of all namespaces tell of,
+// notices among them.
+func (e *env) told() (n int64) {
+	e.Helper()
+	events, err := e.client.CoreV1().Events("").List(e.Context(), metav1.ListOptions{})
+	e.must(err)
+	for i := range events.Items {
+		n += occurrences(&events.Items[i])
+	}
+	return n
+}
+
+// event is a stored Event, or nil.
+func (e *env) event(namespace, name string) *corev1.Event {
+	e.Helper()
+	got, err := e.client.CoreV1().Events(namespace).Get(e.Context(), name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	e.must(err)
+	return got
+}
+
+// eventually waits until check holds.
+func (e *env) eventually(what string, check func() bool) {
+	e.Helper()
+	err := wait.PollUntilContextTimeout(e.Context(), 100*time.Millisecond, time.Minute, true,
+		func(context.Context) (bool, error) { return check(), nil })
+	if err != nil {
+		e.Fatalf("%s: not within a minute", what)
+	}
+}
+
+// occurrences is how often an Event happened, by its own account.
+func occurrences(e *corev1.Event) int64 {
+	if e.Series != nil {
+		return int64(e.Series.Count)
+	}
+	return int64(max(e.Count, 1))
+}
+
+// logged is where the progress of control planes goes.
+func logged() cluster.Options { return cluster.Options{Log: os.Stderr} }

@@ -1,0 +1,125 @@
+package e2e
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/tools/record"
+)
+
+// TestRepeatsCost holds I4 for one recorder of each API at a time: what each
+// Event costs in requests while it is stored, merged and dropped.
+func TestRepeatsCost(t *testing.T) {
+	e := newEnv(t, logged())
+	namespace := e.namespace("repeats")
+	for name, recorder := range map[string]func(*env, string) *recorder{
+		"core/v1":       legacyRecorder,
+		"events.k8s.io": seriesRecorder,
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := e.in(t)
+			pod := &corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: "web", UID: types.UID(name)}
+
+			first := recorder(e, "test-"+name)
+			first.record(pod, "BackOff", "back-off restarting")
+			if got := first.requests(); got != "create 201" {
+				t.Errorf("a first Event made the requests %q, want one create that is stored", got)
+			}
+			first.record(pod, "BackOff", "back-off restarting")
+			if got, want := first.requests(), "patch "+first.mergeCode(true); got != want {
+				t.Errorf("its repeat made the requests %q, want %q", got, want)
+			}
+			second := recorder(e, "test-"+name)
+			second.record(pod, "BackOff", "back-off restarting")
+			if got, want := second.requests(), "create "+second.mergeCode(false); got != want {
+				t.Errorf("the same Event of another process made the requests %q, want %q", got, want)
+			}
+			second.record(pod, "BackOff", "back-off restarting")
+			if got, want := second.requests(), "patch 404, create "+second.mergeCode(true); got != want {
+				t.Errorf("its repeat made the requests %q, want %q", got, want)
+			}
+			// Each reason of its own takes a token; 16 have a reserve beside.
+			for i := range 60 {
+				second.record(pod, fmt.Sprintf("Reason%d", i), "one of a kind")
+			}
+			second.requests()
+			second.record(pod, "OneMore", "one of a kind")
+			if got := second.requests(); got != "create 429" {
+				t.Errorf("an Event over the spam filter made the requests %q, want one create that is dropped", got)
+			}
+			second.record(pod, "OneMore", "one of a kind")
+			if got := second.requests(); got != "patch 404, create 429" {
+				t.Errorf("its repeat made the requests %q, want the patch and the create of a recorder", got)
+			}
+		})
+	}
+}
+
+// in is e for a subtest.
+func (e *env) in(t *testing.T) *env {
+	sub := *e
+	sub.T = t
+	return &sub
+}
+
+// recorder records with one of client-go's recorders, one Event at a time.
+type recorder struct {
+	*env
+	emit   func(about *corev1.ObjectReference, reason, message string)
+	log    *requestLog
+	series bool
+}
+
+// record records an Event and waits until the recorder has done with it.
+func (r *recorder) record(about *corev1.ObjectReference, reason, message string) {
+	r.Helper()
+	before := r.log.ended()
+	r.emit(about, reason, message)
+	r.eventually("the recorder has written "+reason, func() bool { return r.log.ended() > before })
+}
+
+// requests lists the requests since it was last called, and how they were
+// answered.
+func (r *recorder) requests() string { return r.log.take() }
+
+// mergeCode is the answer to a write that is merged; repeat tells whether the
+// recorder of events.k8s.io sends it with a series.
+func (r *recorder) mergeCode(repeat bool) string {
+	if r.series && repeat {
+		return "429"
+	}
+	return "409"
+}
+
+// legacyRecorder is a recorder of core/v1 that does not restrain itself.
+func legacyRecorder(e *env, component string) *recorder {
+	r := &recorder{env: e, log: &requestLog{}}
+	client := r.log.client(e)
+	b := record.NewBroadcaster(record.WithContext(e.Context()), record.WithCorrelatorOptions(record.CorrelatorOptions{
+		BurstSize: math.MaxInt32, MaxEvents: math.MaxInt32,
+	}))
+	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
+	out := b.NewRecorder(scheme.Scheme, corev1.EventSource{Component: component})
+	r.emit = func(about *corev1.ObjectReference, reason, message string) {
+		out.Event(about, corev1.EventTypeWarning, reason, message)
+	}
+	return r
+}
+
+// seriesRecorder is a recorder of events.k8s.io.
+func seriesRecorder(e *env, component string) *recorder {
+	r := &recorder{env: e, log: &requestLog{}, series: true}
+	b := events.NewBroadcaster(&events.EventSinkImpl{Interface: r.log.client(e).EventsV1()})
+	e.must(b.StartRecordingToSinkWithContext(e.Context()))
+	out := b.NewRecorder(scheme.Scheme, component)
+	r.emit = func(about *corev1.ObjectReference, reason, message string) {
+		out.Eventf(about, nil, corev1.EventTypeWarning, reason, "Test", "%s", message)
+	}
+	return r
+}

@@ -1,0 +1,169 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// TestDryRun holds I6: dry runs are let through and change nothing.
+func TestDryRun(t *testing.T) {
+	e := newEnv(t, logged())
+	namespace := e.namespace("dry")
+	dry := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
+	for i := range 40 {
+		event := coreEvent(namespace, fmt.Sprintf("dry-%d", i), "web", "back-off")
+		if _, err := e.client.CoreV1().Events(namespace).Create(t.Context(), event, dry); err != nil {
+			t.Fatalf("dry run %d: %v, want it let through", i, err)
+		}
+	}
+	real := coreEvent(namespace, "real", "web", "back-off")
+	if _, err := e.client.CoreV1().Events(namespace).Create(t.Context(), real, metav1.CreateOptions{}); err != nil {
+		t.Errorf("a first Event after dry runs: %v, want it stored", err)
+	}
+	patch := []byte(`{"count":2,"lastTimestamp":"2026-01-01T00:00:00Z"}`)
+	for i := range 3 {
+		_, err := e.client.CoreV1().Events(namespace).Patch(t.Context(), "real", types.MergePatchType, patch,
+			metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+		if err != nil {
+			t.Errorf("dry-run patch %d: %v, want it let through", i, err)
+		}
+	}
+	e.settle()
+	if got := e.told(); got != 1 {
+		t.Errorf("after one Event and many dry runs %d occurrences are told, want 1", got)
+	}
+}
+
+// TestValid holds I8: what the API server accepts without the webhook, it
+// accepts with it, or the webhook merges or drops it.
+func TestValid(t *testing.T) {
+	e := newEnv(t, logged())
+	namespace := e.namespace("valid")
+	longest := strings.Repeat("e", 1020) + "€" // 1,023 bytes, the last rune of three
+	messages := []string{"", "short", longest, "\x00\x1b[31mred", "(combined from similar events): again"}
+	for i, message := range messages {
+		t.Run(fmt.Sprintf("message %d in core/v1", i), func(t *testing.T) {
+			e.in(t).accepts(namespace, func(n int) (string, error) {
+				event := coreEvent(namespace, fmt.Sprintf("core-%d-%d", i, n), fmt.Sprintf("core-%d", i), numbered(message, n))
+				_, err := e.client.CoreV1().Events(namespace).Create(t.Context(), event, metav1.CreateOptions{})
+				return event.Name, err
+			})
+		})
+		if message == "" {
+			continue // no note, which is valid too, but the same as the short one
+		}
+		t.Run(fmt.Sprintf("message %d in events.k8s.io", i), func(t *testing.T) {
+			e.in(t).accepts(namespace, func(n int) (string, error) {
+				event := newEvent(namespace, fmt.Sprintf("new-%d-%d", i, n), fmt.Sprintf("new-%d", i), numbered(message, n))
+				_, err := e.client.EventsV1().Events(namespace).Create(t.Context(), event, metav1.CreateOptions{})
+				return event.Name, err
+			})
+		})
+	}
+	t.Run("a huge message is cut and says so", func(t *testing.T) {
+		e := e.in(t)
+		event := coreEvent(namespace, "huge", "huge", strings.Repeat("é", 500_000))
+		_, err := e.client.CoreV1().Events(namespace).Create(t.Context(), event, metav1.CreateOptions{})
+		e.must(err)
+		got := e.event(namespace, "huge").Message
+		if len(got) > 1024 || !strings.HasSuffix(got, "(cut from 1000000 bytes)") {
+			t.Errorf("stored a message of %d bytes that ends with %q, want at most 1024 that say so", len(got), got[len(got)-40:])
+		}
+	})
+	t.Run("a generated name is given", func(t *testing.T) {
+		e := e.in(t)
+		event := coreEvent(namespace, "", "generated", "hello")
+		event.GenerateName = "generated-"
+		got, err := e.client.CoreV1().Events(namespace).Create(t.Context(), event, metav1.CreateOptions{})
+		e.must(err)
+		if !strings.HasPrefix(got.Name, "generated-") || e.event(namespace, got.Name) == nil {
+			t.Errorf("stored as %q, want a name made of generated-", got.Name)
+		}
+	})
+}
+
+// numbered makes the n-th message of one length out of a message.
+func numbered(message string, n int) string {
+	number := fmt.Sprintf("%02d", n)
+	return number + message[min(len(message), len(number)):]
+}
+
+// accepts writes twelve similar Events, so that the tenth becomes an aggregate.
+func (e *env) accepts(namespace string, create func(n int) (string, error)) {
+	e.Helper()
+	for n := range 12 {
+		name, err := create(n)
+		stored := e.event(namespace, name)
+		switch {
+		case n < 10 && (err != nil || stored == nil):
+			e.Errorf("Event %d: %v, want it stored", n, err)
+		case n == 9 && !strings.HasPrefix(stored.Message, "(combined from similar events): "):
+			e.Errorf("Event %d has the message %q, want that of an aggregate", n, stored.Message)
+		case n >= 10 && !apierrors.IsAlreadyExists(err):
+			e.Errorf("Event %d: %v, want it merged into the aggregate", n, err)
+		}
+	}
+}
+
+// TestOtherUpdates holds that what is not a recorder's UPDATE is never merged.
+func TestOtherUpdates(t *testing.T) {
+	e := newEnv(t, logged())
+	namespace := e.namespace("updates")
+	_, err := e.client.CoreV1().Events(namespace).Create(t.Context(), coreEvent(namespace, "a", "web", "back-off"), metav1.CreateOptions{})
+	e.must(err)
+	for _, patch := range []string{
+		`{"metadata":{"labels":{"seen":"yes"}}}`,
+		`{"metadata":{"annotations":{"note":"mine"}},"count":2}`,
+		`{"message":"edited by hand","count":3}`,
+	} {
+		_, err := e.client.CoreV1().Events(namespace).Patch(t.Context(), "a", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		if err != nil {
+			t.Errorf("patch %s: %v, want it stored", patch, err)
+		}
+	}
+	got := e.event(namespace, "a")
+	if got.Labels["seen"] != "yes" || got.Annotations["note"] != "mine" || got.Message != "edited by hand" || got.Count != 3 {
+		t.Errorf("stored %v %v %q %d, want all that was patched", got.Labels, got.Annotations, got.Message, got.Count)
+	}
+	_, err = e.client.CoreV1().Events(namespace).Patch(t.Context(), "a", types.MergePatchType, []byte(`{"count":4}`), metav1.PatchOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		t.Errorf("a recorder's patch right after: %v, want it merged", err)
+	}
+	e.settle()
+	if got := e.event(namespace, "a"); got.Count != 4 {
+		t.Errorf("settled a count of %d, want 4", got.Count)
+	}
+}
+
+func coreEvent(namespace, name, pod, message string) *corev1.Event {
+	now := metav1.Now()
+	return &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: name},
+		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: pod},
+		Reason:         "BackOff",
+		Message:        message,
+		Type:           corev1.EventTypeWarning,
+		Source:         corev1.EventSource{Component: "kubelet", Host: "node-1"},
+		FirstTimestamp: now, LastTimestamp: now, Count: 1,
+	}
+}
+
+func newEvent(namespace, name, pod, note string) *eventsv1.Event {
+	return &eventsv1.Event{
+		ObjectMeta:          metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Regarding:           corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: pod},
+		Reason:              "Requeued",
+		Action:              "Requeue",
+		Note:                note,
+		Type:                corev1.EventTypeNormal,
+		EventTime:           metav1.NowMicro(),
+		ReportingController: "example.com/queue", ReportingInstance: "queue-1",
+	}
+}

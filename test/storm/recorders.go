@@ -1,0 +1,67 @@
+package storm
+
+import (
+	"context"
+	"math"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/tools/record"
+)
+
+// legacy starts a recorder of core/v1, of a controller that does not restrain
+// itself. It stops with ctx.
+func legacy(ctx context.Context, client kubernetes.Interface, calls *callCount, source corev1.EventSource) record.EventRecorder {
+	b := record.NewBroadcaster(record.WithContext(ctx), record.WithCorrelatorOptions(record.CorrelatorOptions{
+		BurstSize: math.MaxInt32, MaxEvents: math.MaxInt32,
+	}))
+	b.StartRecordingToSink(&legacySink{client.CoreV1(), calls})
+	return b.NewRecorder(scheme.Scheme, source)
+}
+
+// repeat records one Event again and again, about each pod in turn, as a
+// kubelet whose pods cannot start.
+func (s Storm) repeat(ctx context.Context, client kubernetes.Interface, calls *callCount) {
+	r := legacy(ctx, client, calls, corev1.EventSource{Component: "kubelet", Host: "node-1"})
+	for i := range s.Events {
+		r.Event(s.pod(i), corev1.EventTypeWarning, "FailedSync", "error syncing pod, skipping: network is not ready")
+	}
+}
+
+// vary records Events whose messages differ, as a controller that names what
+// it works on.
+func (s Storm) vary(ctx context.Context, client kubernetes.Interface, calls *callCount) {
+	r := legacy(ctx, client, calls, corev1.EventSource{Component: "endpoint-controller"})
+	for i := range s.Events {
+		r.Eventf(s.pod(i), corev1.EventTypeWarning, "FailedToUpdate", "cannot update endpoint %s: conflict", serial(i))
+	}
+}
+
+// reason records Events that have nothing in common but their object.
+func (s Storm) reason(ctx context.Context, client kubernetes.Interface, calls *callCount) {
+	r := legacy(ctx, client, calls, corev1.EventSource{Component: "noisy-operator"})
+	for i := range s.Events {
+		r.Event(s.pod(i), corev1.EventTypeNormal, "Step"+serial(i), "reconciled one more step")
+	}
+}
+
+// change records the same Event about an object that has changed each time, as
+// a controller on the newer API does.
+func (s Storm) change(ctx context.Context, client kubernetes.Interface, calls *callCount) {
+	b := events.NewBroadcaster(&seriesSink{&events.EventSinkImpl{Interface: client.EventsV1()}, calls})
+	// It fails only when it is called twice.
+	_ = b.StartRecordingToSinkWithContext(ctx)
+	context.AfterFunc(ctx, b.Shutdown)
+	r := b.NewRecorder(scheme.Scheme, "queue-controller")
+	for i := range s.Events {
+		pod := s.pod(i)
+		pod.ResourceVersion = serial(i)
+		r.Eventf(pod, nil, corev1.EventTypeNormal, "Requeued", "Requeue", "pod is waiting for quota")
+	}
+}
+
+// serial is a number as messages carry it.
+func serial(i int) string { return strconv.Itoa(100000 + i) }
