@@ -26,7 +26,7 @@ demo: ## Storm a real API server with and without the webhook, and compare
 
 .PHONY: run
 run: ## Start a control plane and the webhook, and leave them running
-	go run ./test/run
+	go run ./test/demo -keep
 
 .PHONY: bench
 bench: ## Measure throughput and latency; results in bin/bench.json

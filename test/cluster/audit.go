@@ -19,11 +19,16 @@ type AuditOptions struct {
 	IgnoreUsers []string
 }
 
-// Audit is what clients asked the API server to write about Events.
+// Audit is what clients asked the API server to write about Events. It is for one
+// goroutine at a time.
 type Audit struct {
 	// Requests counts the requests of each kind.
 	Requests map[Request]int64
 
+	path   string
+	opts   AuditOptions
+	offset int64 // bytes read so far
+	lines  int
 	events map[eventName]*reported
 	writes map[eventName]int64
 }
@@ -56,24 +61,37 @@ type reported struct {
 // was refused before its body was decoded (401, 403, 429 of API Priority and Fairness)
 // reports none.
 func ReadAudit(path string, opts AuditOptions) (*Audit, error) {
-	file, err := os.Open(path)
+	a := &Audit{
+		Requests: map[Request]int64{},
+		path:     path, opts: opts,
+		events: map[eventName]*reported{}, writes: map[eventName]int64{},
+	}
+	return a, a.ReadOn()
+}
+
+// ReadOn reads what has been written to the log since the last time.
+func (a *Audit) ReadOn() error {
+	file, err := os.Open(a.path)
 	if err != nil {
-		return nil, fmt.Errorf("open the audit log: %w", err)
+		return fmt.Errorf("open the audit log: %w", err)
 	}
 	defer file.Close()
-
-	a := &Audit{Requests: map[Request]int64{}, events: map[eventName]*reported{}, writes: map[eventName]int64{}}
+	if _, err := file.Seek(a.offset, io.SeekStart); err != nil {
+		return fmt.Errorf("read the audit log: %w", err)
+	}
 	lines := bufio.NewReaderSize(file, 1<<20)
-	for number := 1; ; number++ {
+	for {
 		line, err := lines.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			return a, nil
+			return nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read the audit log: %w", err)
+			return fmt.Errorf("read the audit log: %w", err)
 		}
-		if err := a.add(line, opts); err != nil {
-			return nil, fmt.Errorf("audit log %s, line %d: %w", path, number, err)
+		a.offset += int64(len(line))
+		a.lines++
+		if err := a.add(line); err != nil {
+			return fmt.Errorf("audit log %s, line %d: %w", a.path, a.lines, err)
 		}
 	}
 }
@@ -110,7 +128,7 @@ func (a *Audit) MostWrites() int64 {
 }
 
 // add takes one line of the log into account.
-func (a *Audit) add(line []byte, opts AuditOptions) error {
+func (a *Audit) add(line []byte) error {
 	var entry auditEntry
 	if err := json.Unmarshal(line, &entry); err != nil {
 		return err
@@ -124,7 +142,7 @@ func (a *Audit) add(line []byte, opts AuditOptions) error {
 	if entry.stored() {
 		a.writes[eventName{entry.ObjectRef.Namespace, entry.ObjectRef.Name}]++
 	}
-	if len(entry.RequestObject) == 0 || slices.Contains(opts.IgnoreUsers, entry.User.Username) {
+	if len(entry.RequestObject) == 0 || slices.Contains(a.opts.IgnoreUsers, entry.User.Username) {
 		return nil
 	}
 	var body eventBody

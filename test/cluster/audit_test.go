@@ -132,13 +132,14 @@ func TestReadAuditTalliesRequests(t *testing.T) {
 	}
 }
 
-func TestReadAuditLeavesAnUnfinishedLineOut(t *testing.T) {
+func TestReadOnFinishesALineThatWasUnfinished(t *testing.T) {
 	path := writeLog(t, request{verb: "create", name: "a", body: `{"count":1}`, code: 201})
 	content, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, append(content, `{"verb":"cre`...), 0o600); err != nil {
+	second := request{uri: "/api/v1/namespaces/ns/events", verb: "create", name: "b", body: `{"count":4}`, code: 409}.line()
+	if err := os.WriteFile(path, append(content, second[:20]...), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	audit, err := ReadAudit(path, AuditOptions{})
@@ -147,6 +148,32 @@ func TestReadAuditLeavesAnUnfinishedLineOut(t *testing.T) {
 	}
 	if got := audit.Occurrences(); got != 1 {
 		t.Errorf("got %d occurrences, want 1", got)
+	}
+	if err := os.WriteFile(path, append(content, second...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := audit.ReadOn(); err != nil {
+		t.Fatal(err)
+	}
+	if got := audit.Occurrences(); got != 5 {
+		t.Errorf("got %d occurrences once the line is finished, want 5", got)
+	}
+}
+
+func TestMostWritesCountsWhatWasStored(t *testing.T) {
+	path := writeLog(t,
+		request{verb: "create", name: "a", body: `{}`, code: 201},
+		request{verb: "patch", name: "a", body: `{"count":2}`, code: 200},
+		request{verb: "patch", name: "a", body: `{"count":3}`, code: 409},
+		request{verb: "create", name: "b", body: `{}`, code: 201},
+		request{verb: "create", name: "c", body: `{}`, code: 429},
+	)
+	audit, err := ReadAudit(path, AuditOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := audit.MostWrites(); got != 2 {
+		t.Errorf("got %d writes, want the 2 of a that were stored", got)
 	}
 }
 

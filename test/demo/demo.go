@@ -34,9 +34,10 @@ func demo(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Println("\nWhat `kubectl get events` shows of it:")
-	if err := printEvents(ctx, c, os.Stdout, "storm-with"); err != nil {
-		return err
+	for _, object := range []string{"web-0", "pending-0"} {
+		if err := printEvents(ctx, c, os.Stdout, "storm-with", object); err != nil {
+			return err
+		}
 	}
 	if err := c.RemoveWebhooks(ctx); err != nil {
 		return err

@@ -21,13 +21,13 @@ import (
 
 // gauge reads what there is to see of a storm.
 type gauge struct {
-	cluster    *cluster.Cluster
-	client     kubernetes.Interface
-	replica    *replica.Replica // nil without webhook
-	namespace  string
-	writes     int64 // etcd writes of Events before the storm
-	proposals  int64 // etcd proposals before the storm
-	lastCounts reading
+	cluster   *cluster.Cluster
+	client    kubernetes.Interface
+	replica   *replica.Replica // nil without webhook
+	audit     *cluster.Audit
+	namespace string
+	writes    int64 // etcd writes of Events before the storm
+	proposals int64 // etcd proposals before the storm
 }
 
 // reading is what a gauge shows at one moment.
@@ -37,7 +37,11 @@ type reading struct {
 }
 
 func newGauge(ctx context.Context, c *cluster.Cluster, client kubernetes.Interface, r *replica.Replica, namespace string) (*gauge, error) {
-	g := &gauge{cluster: c, client: client, replica: r, namespace: namespace}
+	audit, err := cluster.ReadAudit(c.AuditLog, cluster.AuditOptions{IgnoreUsers: []string{replica.User}})
+	if err != nil {
+		return nil, err
+	}
+	g := &gauge{cluster: c, client: client, replica: r, audit: audit, namespace: namespace}
 	now, err := g.read(ctx)
 	g.writes, g.proposals = now.writes, now.proposals
 	return g, err
@@ -46,11 +50,11 @@ func newGauge(ctx context.Context, c *cluster.Cluster, client kubernetes.Interfa
 // read takes a reading; writes and proposals count from the gauge's beginning.
 func (g *gauge) read(ctx context.Context) (reading, error) {
 	var now reading
-	audit, err := cluster.ReadAudit(g.cluster.AuditLog, cluster.AuditOptions{IgnoreUsers: []string{replica.User}})
+	err := g.audit.ReadOn()
 	if err != nil {
 		return now, err
 	}
-	for object, n := range audit.PerObject() {
+	for object, n := range g.audit.PerObject() {
 		if object.Namespace == g.namespace {
 			now.sent += n
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,11 +16,14 @@ import (
 )
 
 // shown is how many Events are printed.
-const shown = 25
+const shown = 12
 
-// printEvents prints the Events of a namespace as kubectl does: the API server
-// itself makes the table.
-func printEvents(ctx context.Context, c *cluster.Cluster, w io.Writer, namespace string) error {
+// messageColumns is how much of a message fits on the screen.
+const messageColumns = 110
+
+// printEvents prints the Events about one object as kubectl does: the API
+// server itself makes the table.
+func printEvents(ctx context.Context, c *cluster.Cluster, w io.Writer, namespace, object string) error {
 	config := rest.CopyConfig(c.Config)
 	config.APIPath = "/api"
 	config.GroupVersion = &schema.GroupVersion{Version: "v1"}
@@ -30,13 +34,15 @@ func printEvents(ctx context.Context, c *cluster.Cluster, w io.Writer, namespace
 	}
 	table := &metav1.Table{}
 	err = client.Get().Namespace(namespace).Resource("events").
+		Param("fieldSelector", "involvedObject.name="+object).
 		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").
 		Do(ctx).Into(table)
 	if err != nil {
 		return fmt.Errorf("get events: %w", err)
 	}
+	fmt.Fprintf(w, "\n$ kubectl get events -n %s --field-selector involvedObject.name=%s -o wide\n", namespace, object)
 	out := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	row(out, table.ColumnDefinitions, func(i int) any { return table.ColumnDefinitions[i].Name })
+	row(out, table.ColumnDefinitions, func(i int) any { return strings.ToUpper(table.ColumnDefinitions[i].Name) })
 	for _, r := range table.Rows[:min(shown, len(table.Rows))] {
 		row(out, table.ColumnDefinitions, func(i int) any { return r.Cells[i] })
 	}
@@ -46,12 +52,17 @@ func printEvents(ctx context.Context, c *cluster.Cluster, w io.Writer, namespace
 	return out.Flush()
 }
 
-// row prints one row, without the columns that kubectl shows with -o wide only.
+// row prints the columns that kubectl prints without -o wide, and the count.
 func row(w io.Writer, columns []metav1.TableColumnDefinition, cell func(int) any) {
-	for i := range columns {
-		if columns[i].Priority == 0 {
-			fmt.Fprintf(w, "%v\t", cell(i))
+	for i, column := range columns {
+		if column.Priority != 0 && column.Name != "Count" {
+			continue
 		}
+		text := []rune(fmt.Sprint(cell(i)))
+		if len(text) > messageColumns {
+			text = append(text[:messageColumns-1], '…')
+		}
+		fmt.Fprintf(w, "%s\t", string(text))
 	}
 	fmt.Fprintln(w)
 }
