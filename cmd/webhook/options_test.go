@@ -1,0 +1,84 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// update rewrites the golden files instead of comparing with them.
+var update = flag.Bool("update", false, "rewrite the golden files in testdata")
+
+func TestBadFlagsGetOneClearError(t *testing.T) {
+	for args, want := range map[string]string{
+		"--port=0":                 "--port 0: must be from 1 to 65535",
+		"--port=65536":             "--port 65536: must be from 1 to 65535",
+		"--port=x":                 `invalid argument "x" for "--port"`,
+		"--cert-dir=":              "--cert-dir: must be set",
+		"--health-address=":        "--health-address: must be set",
+		"--metrics-address=":       "--metrics-address: must be set, to 0 for none",
+		"--store-memory=1000":      "--store-memory 1k: must be at least 1Mi",
+		"--store-memory=lots":      `invalid argument "lots" for "--store-memory"`,
+		"--max-request-bytes=1Ki":  "--max-request-bytes 1Ki: must be at least 64Ki",
+		"--max-in-flight=0":        "--max-in-flight 0: must be at least 1",
+		"--local-rate=-1":          "--local-rate -1: must be at least 1",
+		"--settle-rate=0":          "--settle-rate 0: must be at least 1",
+		"--shutdown-delay=-1s":     "--shutdown-delay -1s: must be 0 or more",
+		"--drain-timeout=1ms":      "--drain-timeout 1ms: must be at least 1s",
+		"--log-level=loud":         `--log-level "loud": must be debug, info, warn or error`,
+		"--log-format=xml":         `--log-format "xml": must be json or text`,
+		"--kubeconfig=/nowhere":    "--kubeconfig: ",
+		"--self-signed-for=a b":    "--self-signed-for: ",
+		"--unknown":                "unknown flag: --unknown",
+		"an-argument":              "unknown command",
+		"--port=0 --local-rate=0":  "--local-rate 0: must be at least 1",
+		"--max-in-flight=nonsense": `invalid argument "nonsense" for "--max-in-flight"`,
+	} {
+		t.Run(args, func(t *testing.T) {
+			cmd := root()
+			cmd.SetOut(&bytes.Buffer{})
+			cmd.SetErr(&bytes.Buffer{})
+			cmd.SetArgs(append([]string{"serve", "--cert-dir=" + t.TempDir()}, strings.Split(args, " ")...))
+			if args == "--self-signed-for=a b" {
+				cmd.SetArgs([]string{"serve", "--cert-dir=" + t.TempDir(), args})
+			}
+			err := cmd.Execute()
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("serve %s: error %v, want one with %q", args, err, want)
+			}
+		})
+	}
+}
+
+func TestHelp(t *testing.T) {
+	for name, args := range map[string][]string{
+		"help.txt":       {"--help"},
+		"help-serve.txt": {"serve", "--help"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			cmd := root()
+			cmd.SetOut(&out)
+			cmd.SetArgs(args)
+			if err := cmd.Execute(); err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join("testdata", name)
+			if *update {
+				if err := os.WriteFile(path, out.Bytes(), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := out.String(); got != string(want) {
+				t.Errorf("webhook %s prints\n%s\nwant what is in %s; -update rewrites it", strings.Join(args, " "), got, path)
+			}
+		})
+	}
+}

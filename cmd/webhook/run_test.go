@@ -1,0 +1,211 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// TestStopLosesNothing holds the order of a stop: readiness fails first, calls
+// are still served during the shutdown delay, and what they merge is settled.
+func TestStopLosesNothing(t *testing.T) {
+	api := newAPIServer(t)
+	o := defaultServeOptions()
+	o.Host, o.Port = "127.0.0.1", freePort(t)
+	o.CertDir, o.SelfSignedFor = t.TempDir(), []string{"127.0.0.1"}
+	o.HealthAddress = fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	o.MetricsAddress = fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	o.Kubeconfig = api.kubeconfig(t)
+	// Long enough for the calls below; the test ends when they have been made.
+	o.ShutdownDelay = 3 * time.Second
+	s, err := newServer(o, logr.Discard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.run(ctx) }()
+
+	eventually(t, "ready", func() bool { return get(t, "http://"+o.HealthAddress+"/readyz") == http.StatusOK })
+	call(t, o.Port, "mutate", "first", true)
+	call(t, o.Port, "validate", "first", true)
+	call(t, o.Port, "mutate", "second", false)
+
+	stop()
+	eventually(t, "not ready", func() bool { return get(t, "http://"+o.HealthAddress+"/readyz") == http.StatusInternalServerError })
+	if got := get(t, "http://"+o.HealthAddress+"/healthz"); got != http.StatusOK {
+		t.Errorf("/healthz answers %d while it stops, want 200", got)
+	}
+	call(t, o.Port, "mutate", "third", false)
+	if err := <-ended; err != nil {
+		t.Errorf("run: %v, want a clean end", err)
+	}
+	if got := api.counts(); len(got) != 1 || got["first"] != 3 {
+		t.Errorf("settled %v, want a count of 3 for first", got)
+	}
+}
+
+// TestRunFailsWithItsParts holds that an address that is taken ends it all.
+func TestRunFailsWithItsParts(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	port := taken.Addr().(*net.TCPAddr).Port
+	for flag, set := range map[string]func(*serveOptions){
+		"webhook":           func(o *serveOptions) { o.Port = port },
+		"--health-address":  func(o *serveOptions) { o.HealthAddress = taken.Addr().String() },
+		"--metrics-address": func(o *serveOptions) { o.MetricsAddress = taken.Addr().String() },
+	} {
+		t.Run(flag, func(t *testing.T) {
+			o := defaultServeOptions()
+			o.Host, o.Port = "127.0.0.1", freePort(t)
+			o.CertDir, o.SelfSignedFor = t.TempDir(), []string{"127.0.0.1"}
+			o.HealthAddress, o.MetricsAddress = "127.0.0.1:0", "0"
+			o.Kubeconfig = newAPIServer(t).kubeconfig(t)
+			set(o)
+			s, err := newServer(o, logr.Discard())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.run(t.Context()); err == nil {
+				t.Errorf("run with a taken address for %s ended without an error", flag)
+			}
+		})
+	}
+}
+
+// apiServer takes the settler's patches.
+type apiServer struct {
+	*httptest.Server
+	mu   sync.Mutex
+	told map[string]int32
+}
+
+func newAPIServer(t *testing.T) *apiServer {
+	a := &apiServer{told: map[string]int32{}}
+	a.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var patch corev1.Event
+		if err := json.NewDecoder(r.Body).Decode(&patch); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.told[filepath.Base(r.URL.Path)] = patch.Count
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"Event"}`)
+	}))
+	t.Cleanup(a.Close)
+	return a
+}
+
+// counts are the counts that the settler has written last, by Event.
+func (a *apiServer) counts() map[string]int32 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.told
+}
+
+func (a *apiServer) kubeconfig(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	content := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"a",
+		"contexts":[{"name":"a","context":{"cluster":"a"}}],
+		"clusters":[{"name":"a","cluster":{"server":%q}}]}`, a.URL)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// call sends the same Event under a name to a phase and holds its answer.
+func call(t *testing.T, port int, phase, name string, allowed bool) {
+	t.Helper()
+	event, err := json.Marshal(corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
+		Reason:     "BackOff", Message: "back-off", Type: "Warning",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	review, err := json.Marshal(admissionv1.AdmissionReview{
+		TypeMeta: metav1.TypeMeta{Kind: "AdmissionReview", APIVersion: "admission.k8s.io/v1"},
+		Request: &admissionv1.AdmissionRequest{
+			UID: "1", Operation: admissionv1.Create, Namespace: "shop",
+			Kind:   metav1.GroupVersionKind{Version: "v1", Kind: "Event"},
+			Object: runtime.RawExtension{Raw: event},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	defer client.CloseIdleConnections()
+	response, err := client.Post("https://127.0.0.1:"+strconv.Itoa(port)+"/"+phase, "application/json", bytes.NewReader(review))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	var answer admissionv1.AdmissionReview
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
+		t.Fatal(err)
+	}
+	if answer.Response.Allowed != allowed {
+		t.Errorf("/%s of %s: allowed is %t, want %t", phase, name, answer.Response.Allowed, allowed)
+	}
+}
+
+// get returns the status of a page, 0 when nobody answers.
+func get(t *testing.T, url string) int {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0
+	}
+	defer response.Body.Close()
+	return response.StatusCode
+}
+
+func eventually(t *testing.T, what string, check func() bool) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 10*time.Second, true,
+		func(context.Context) (bool, error) { return check(), nil })
+	if err != nil {
+		t.Fatalf("%s: not within 10 seconds", what)
+	}
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
