@@ -12,7 +12,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -66,7 +65,7 @@ func TestStopLosesNothing(t *testing.T) {
 
 // TestRunFailsWithItsParts holds that an address that is taken ends it all.
 func TestRunFailsWithItsParts(t *testing.T) {
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,6 +102,7 @@ type apiServer struct {
 }
 
 func newAPIServer(t *testing.T) *apiServer {
+	t.Helper()
 	a := &apiServer{told: map[string]int32{}}
 	a.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var patch corev1.Event
@@ -162,7 +162,13 @@ func call(t *testing.T, port int, phase, name string, allowed bool) {
 	}
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	defer client.CloseIdleConnections()
-	response, err := client.Post("https://127.0.0.1:"+strconv.Itoa(port)+"/"+phase, "application/json", bytes.NewReader(review))
+	url := fmt.Sprintf("https://127.0.0.1:%d/%s", port, phase)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, bytes.NewReader(review))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := client.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +208,7 @@ func eventually(t *testing.T, what string, check func() bool) {
 
 func freePort(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

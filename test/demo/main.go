@@ -20,30 +20,32 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	// The recorders of the storm log every Event that is refused.
 	klog.SetLogger(logr.Discard())
 	ctrllog.SetLogger(logr.Discard())
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+		os.Exit(1)
+	}
+}
 
+// run does what the arguments ask for.
+func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("demo", flag.ExitOnError)
 	keep := flags.Bool("keep", false, "start the cluster and the webhook and keep them up until interrupted")
 	namespace := flags.String("storm", "", "be one process of the storm, in this namespace; used by the demo itself")
 	kubeconfig := flags.String("kubeconfig", "", "with -storm: the cluster's kubeconfig file")
-	_ = flags.Parse(os.Args[1:]) // exits on an error
-	run := demo
+	_ = flags.Parse(args) // exits on an error
 	switch {
 	case flags.NArg() > 0:
-		fmt.Fprintf(os.Stderr, "demo: unknown argument %q: there are none\n", flags.Arg(0))
-		os.Exit(2)
+		return fmt.Errorf("unknown argument %q: there are none", flags.Arg(0))
 	case *namespace != "":
-		run = func(ctx context.Context) error { return storm(ctx, *kubeconfig, *namespace) }
+		return storm(ctx, *kubeconfig, *namespace)
 	case *keep:
-		run = keepUp
+		return keepUp(ctx)
 	}
-	if err := run(ctx); err != nil {
-		stop()
-		fmt.Fprintln(os.Stderr, "demo:", err)
-		os.Exit(1)
-	}
+	return demo(ctx)
 }

@@ -31,9 +31,6 @@ type env struct {
 	client  kubernetes.Interface
 }
 
-// writer is the user whose requests a test counts.
-const writer = "writer"
-
 // newEnv starts a cluster and a webhook, which end with the test.
 func newEnv(t *testing.T, o cluster.Options) *env {
 	t.Helper()
@@ -50,7 +47,7 @@ func newEnv(t *testing.T, o cluster.Options) *env {
 		e.replica.Kill()
 	})
 	e.must(e.replica.Install(t.Context()))
-	e.config, _, err = e.cluster.User(writer, "system:masters")
+	e.config, _, err = e.cluster.User("writer", "system:masters")
 	e.must(err)
 	e.client, err = kubernetes.NewForConfig(e.config)
 	e.must(err)
@@ -87,17 +84,6 @@ func (e *env) audit() *cluster.Audit {
 	a, err := cluster.ReadAudit(e.cluster.AuditLog, cluster.AuditOptions{IgnoreUsers: []string{replica.User}})
 	e.must(err)
 	return a
-}
-
-// requests is how many requests about Events the writer has made.
-func (e *env) requests() (n int64) {
-	e.Helper()
-	for kind, made := range e.audit().Requests {
-		if kind.User == writer {
-			n += made
-		}
-	}
-	return n
 }
 
 // told is how many occurrences the stored Events of all namespaces tell of,

@@ -63,6 +63,7 @@ func TestRepeatsCost(t *testing.T) {
 
 // in is e for a subtest.
 func (e *env) in(t *testing.T) *env {
+	t.Helper()
 	sub := *e
 	sub.T = t
 	return &sub

@@ -23,8 +23,8 @@ func TestDryRun(t *testing.T) {
 			t.Fatalf("dry run %d: %v, want it let through", i, err)
 		}
 	}
-	real := coreEvent(namespace, "real", "web", "back-off")
-	if _, err := e.client.CoreV1().Events(namespace).Create(t.Context(), real, metav1.CreateOptions{}); err != nil {
+	first := coreEvent(namespace, "real", "web", "back-off")
+	if _, err := e.client.CoreV1().Events(namespace).Create(t.Context(), first, metav1.CreateOptions{}); err != nil {
 		t.Errorf("a first Event after dry runs: %v, want it stored", err)
 	}
 	patch := []byte(`{"count":2,"lastTimestamp":"2026-01-01T00:00:00Z"}`)
