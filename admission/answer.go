@@ -7,6 +7,7 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/eventquota/eventquota/store"
@@ -51,9 +52,16 @@ type edit struct {
 // set replaces or adds one field.
 func set(path, value string) edit { return edit{Op: "add", Path: path, Value: value} }
 
-// rewrite lets a CREATE through with edits.
-func rewrite(o Outcome, edits []edit) (Answer, error) {
+// rewrite lets a CREATE of e through under a name and with a message.
+func rewrite(o Outcome, e *corev1.Event, name, message string) (Answer, error) {
 	a := admit(o)
+	var edits []edit
+	if message != e.Message {
+		edits = append(edits, set("/message", message))
+	}
+	if name != e.Name {
+		edits = append(edits, set("/metadata/name", name))
+	}
 	if len(edits) == 0 {
 		return a, nil
 	}

@@ -38,45 +38,34 @@ type Request struct {
 	Unreadable error `json:"-"`
 }
 
-// head is what must be readable of a review to answer it.
-type head struct {
-	Kind    string `json:"kind"`
-	Request *struct {
-		UID  types.UID               `json:"uid"`
-		Kind metav1.GroupVersionKind `json:"kind"`
-	} `json:"request"`
-}
-
 var errNoReview = errors.New(`body must be an AdmissionReview of admission.k8s.io/v1 with "request.uid" set`)
 
 // decode reads the body of a review. It fails where no answer can be made; a
 // review that can be answered but whose Event cannot be read has Unreadable set.
 func decode(body []byte) (*Request, error) {
-	var r review
-	err := json.Unmarshal(body, &r, lenient())
-	if err != nil {
-		return decodeHead(body, err)
+	r, unreadable := unmarshal(body)
+	if unreadable != nil {
+		var err error
+		r, err = unmarshal(body, json.WithUnmarshalers(json.UnmarshalFromFunc(skipEvent)))
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", errNoReview, err)
+		}
 	}
 	if r.Kind != "AdmissionReview" || r.Request == nil || r.Request.UID == "" {
 		return nil, errNoReview
 	}
+	if unreadable != nil {
+		r.Request.Object, r.Request.OldObject, r.Request.Unreadable = nil, nil, unreadable
+	}
 	return r.Request, nil
 }
 
-// decodeHead reads only what an answer needs, skipping the objects.
-func decodeHead(body []byte, reason error) (*Request, error) {
-	var h head
-	if err := json.Unmarshal(body, &h, lenient()); err != nil {
-		return nil, fmt.Errorf("%w: %w", errNoReview, err)
-	}
-	if h.Kind != "AdmissionReview" || h.Request == nil || h.Request.UID == "" {
-		return nil, errNoReview
-	}
-	return &Request{UID: h.Request.UID, Kind: h.Request.Kind, Unreadable: reason}, nil
+// unmarshal takes what encoding/json would take: what the API server accepted
+// is not for a webhook to refuse.
+func unmarshal(body []byte, more ...json.Options) (review, error) {
+	var r review
+	err := json.Unmarshal(body, &r, append(more, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))...)
+	return r, err
 }
 
-// lenient takes what encoding/json would take: what the API server accepted is
-// not for a webhook to refuse.
-func lenient() json.Options {
-	return json.JoinOptions(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
-}
+func skipEvent(d *jsontext.Decoder, _ *corev1.Event) error { return d.SkipValue() }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/go-logr/logr"
 	"golang.org/x/time/rate"
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
@@ -60,21 +59,15 @@ func (g *Gate) Mutate(ctx context.Context, r *Request) (Answer, error) {
 		return Answer{}, errNoObject
 	}
 	p, e := g.Policies.For(r), r.Object
-	var edits []edit
-	message := Truncate(e.Message, p.Message.MaxBytes)
-	if message != e.Message {
-		edits = append(edits, set("/message", message))
-	}
+	message, name := Truncate(e.Message, p.Message.MaxBytes), e.Name
 	if r.DryRun {
-		return rewrite(Admitted, edits)
+		return rewrite(Admitted, e, name, message)
 	}
-	name := e.Name
 	if name == "" && e.GenerateName != "" {
 		name = generate(e.GenerateName)
-		edits = append(edits, set("/metadata/name", name))
 	}
 	if name == "" {
-		return rewrite(Ignored, edits) // the API server refuses it
+		return rewrite(Ignored, e, name, message) // the API server refuses it
 	}
 	now := g.Now()
 	var h store.Hasher
@@ -88,13 +81,10 @@ func (g *Gate) Mutate(ctx context.Context, r *Request) (Answer, error) {
 	case store.Drop:
 		return dropped(p.Name, now, d), nil
 	case store.Aggregate:
-		if aggregate := AggregateMessage(message, keepsSeries(e)); aggregate != e.Message {
-			edits = append(edits, set("/message", aggregate))
-		}
-		return rewrite(Aggregated, edits)
+		return rewrite(Aggregated, e, name, AggregateMessage(message, keepsSeries(e)))
 	case store.Admit:
 	}
-	return rewrite(Admitted, edits)
+	return rewrite(Admitted, e, name, message)
 }
 
 // Validate decides a CREATE or UPDATE in its final form: every bucket gives a
@@ -109,12 +99,17 @@ func (g *Gate) Validate(ctx context.Context, r *Request) (Answer, error) {
 		return Answer{}, r.Unreadable
 	case r.Object == nil, r.Operation == admissionv1.Update && r.OldObject == nil:
 		return Answer{}, errNoObject
+	case r.Object.Name == "":
+		return admit(Ignored), nil // the API server refuses it
 	}
-	p, now := g.Policies.For(r), g.Now()
+	p, e, now := g.Policies.For(r), r.Object, g.Now()
+	message := Truncate(e.Message, p.Message.MaxBytes)
 	var h store.Hasher
-	d, err := g.Store.Take(ctx, now,
-		write(&h, now, r, r.Object.Name, r.Object.Message),
-		terms(&h, p, r.Object, r.UserInfo.Username))
+	t := terms(&h, p, e, r.UserInfo.Username)
+	if r.Operation == admissionv1.Update && undoes(r.OldObject, e, message) {
+		t.Spam.Limit = store.Limit{} // no token is ever there for it: it is merged
+	}
+	d, err := g.Store.Take(ctx, now, write(&h, now, r, e.Name, message), t)
 	if err != nil {
 		return Answer{}, fmt.Errorf("take tokens: %w", err)
 	}
@@ -126,34 +121,6 @@ func (g *Gate) Validate(ctx context.Context, r *Request) (Answer, error) {
 	case store.Admit, store.Aggregate:
 	}
 	return admit(Admitted), nil
-}
-
-// Decide runs a phase. Whatever goes wrong in it, a fault of the store or of
-// the code, ends here: the write is admitted under the local limit.
-func (g *Gate) Decide(ctx context.Context, decide Phase, r *Request) (a Answer) {
-	defer func() {
-		if p := recover(); p != nil {
-			a = g.undecided(ctx, r, fmt.Errorf("panic: %v", p))
-		}
-		a.Response.UID = r.UID
-	}()
-	a, err := decide(ctx, r)
-	if err != nil {
-		return g.undecided(ctx, r, err)
-	}
-	return a
-}
-
-// undecided answers a write that could not be decided.
-func (g *Gate) undecided(ctx context.Context, r *Request, err error) Answer {
-	g.Complaints.Do(func() {
-		logr.FromContextOrDiscard(ctx).Error(err, "Event write not decided, admitting under the local limit",
-			"namespace", r.Namespace, "operation", r.Operation, "user", r.UserInfo.Username)
-	})
-	if r.DryRun || g.Local.AllowN(g.Now(), 1) {
-		return admit(Undecided)
-	}
-	return overloaded()
 }
 
 var errNoObject = errors.New("review has no object to decide about")

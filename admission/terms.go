@@ -65,8 +65,9 @@ func write(h *store.Hasher, now time.Time, r *Request, name, message string) sto
 		Subject:   subject(&e),
 	}
 	if r.OldObject != nil {
+		w.Combined = combined || isAggregate(r.OldObject)
 		w.Update = &store.Update{
-			Recorder:  isRecorders(r.OldObject, r.Object),
+			Recorder:  isRecorders(r.OldObject, r.Object, message),
 			OldCount:  occurrences(r.OldObject),
 			OldMerged: mergedBefore(r.OldObject),
 			Same:      sameWrite(h, &e),

@@ -10,12 +10,14 @@ import (
 )
 
 // isRecorders tells whether an UPDATE moves nothing but what a recorder moves
-// when an Event repeats: count, series, timestamps and, of an aggregate, the
-// message. Whatever else a write moves, a label or an annotation, would be
-// lost if the write were merged.
-func isRecorders(before, after *corev1.Event) bool {
+// when an Event repeats: count, series, timestamps and, with them, the message
+// of an aggregate. Whatever else a write moves, a label or an annotation, would be
+// lost if the write were merged. message is after's within its limit: recorders
+// of core/v1 send the message with each PATCH, as they know it, whatever became
+// of it when the Event was stored.
+func isRecorders(before, after *corev1.Event, message string) bool {
 	was, is := *before, *after
-	if strings.HasPrefix(is.Message, aggregatePrefix) && strings.HasPrefix(was.Message, aggregatePrefix) {
+	if isAggregate(before) || was.Message == message {
 		was.Message = is.Message
 	}
 	keep(&was)
@@ -24,11 +26,22 @@ func isRecorders(before, after *corev1.Event) bool {
 		return false
 	}
 	return occurrences(before) != occurrences(after) ||
-		before.Message != after.Message ||
 		!equality.Semantic.DeepEqual(before.Series, after.Series) ||
 		!before.FirstTimestamp.Equal(&after.FirstTimestamp) ||
 		!before.LastTimestamp.Equal(&after.LastTimestamp)
 }
+
+// undoes tells whether a recorder's UPDATE would put back a message that was
+// cut or combined when the Event was stored. Only its count is wanted.
+func undoes(before, after *corev1.Event, message string) bool {
+	if before.Message == after.Message {
+		return false
+	}
+	return message != after.Message || isAggregate(before) && !isAggregate(after)
+}
+
+// isAggregate tells whether e combines similar Events.
+func isAggregate(e *corev1.Event) bool { return strings.HasPrefix(e.Message, aggregatePrefix) }
 
 // keep blanks what a recorder moves and what the API server moves with it.
 func keep(e *corev1.Event) {

@@ -3,7 +3,7 @@ package store
 import "time"
 
 // Bounds of what one source and object may hold. They bound the work of one
-// step; memory as a whole is bounded by Options.Bytes.
+// step; memory as a whole is bounded by what NewMemory was told.
 const (
 	maxRecords = 128 // stored Events
 	maxSimilar = 64  // kinds of similar Events
@@ -15,13 +15,13 @@ const (
 
 // Sizes by which memory is estimated, in bytes, with what the runtime adds.
 const (
-	groupBytes   = 480
-	recordBytes  = 448
-	tallyBytes   = 24
-	similarBytes = 64
-	bucketBytes  = 56
-	reserveBytes = 32
-	nameBytes    = 24
+	groupBytes   = 320
+	recordBytes  = 416
+	tallyBytes   = 32
+	similarBytes = 96
+	bucketBytes  = 64
+	reserveBytes = 64
+	nameBytes    = 32
 	noticeBytes  = 256
 	originBytes  = 144
 )
@@ -43,6 +43,15 @@ func (n *Notice) size() int {
 	return size
 }
 
+// room estimates the most that a step with w may add, in bytes.
+func (w Write) room() int64 {
+	const fixed = groupBytes + 2*recordBytes + nameBytes + similarBytes + bucketBytes + reserveBytes +
+		noticeBytes + originBytes + 2*tallyBytes + len(Key{})
+	s := w.Subject
+	return int64(fixed + 3*len(w.Namespace) + len(w.Name) + 3*len(w.Reason) + 2*len(w.Text) +
+		len(s.APIVersion) + len(s.Kind) + len(s.Namespace) + len(s.Name) + len(s.UID) + len(s.Component) + len(s.Host))
+}
+
 // size estimates the memory of g, in bytes.
 func (g *group) size() int64 {
 	n := int64(groupBytes + len(g.names)*nameBytes)
@@ -61,4 +70,16 @@ func (g *group) size() int64 {
 		n += r.size()
 	}
 	return n
+}
+
+// size estimates the memory of r, in bytes.
+func (r *record) size() int64 {
+	n := recordBytes + len(r.namespace) + len(r.name) + len(r.reason) + len(r.text)
+	for _, m := range r.messages {
+		n += tallyBytes + len(m.What)
+	}
+	if r.notice != nil {
+		n += r.notice.size()
+	}
+	return int64(n)
 }

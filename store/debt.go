@@ -10,7 +10,8 @@ type Debt struct {
 	// Namespace and Name are those of the Event to write.
 	Namespace, Name string
 	// Total is the count to write, from 1, and Merged how much of it other
-	// names than the Event's own contributed.
+	// names than the Event's own contributed. Merged is negative when some of
+	// what the Event's own name told is told elsewhere.
 	Total, Merged int64
 	// Series tells that the count belongs in series.count.
 	Series bool
@@ -24,8 +25,9 @@ type Debt struct {
 	Messages []Tally
 	// Notice is set when the Event is a notice about drops.
 	Notice *Notice
-	// version tells later changes from those in this debt.
-	version uint64
+	// version tells later changes from those in this debt, and stamp whether
+	// the Event was written, or created anew, since.
+	version, stamp uint64
 }
 
 // Ref names a debt. Its zero value names nothing.
@@ -57,9 +59,13 @@ type Outcome int
 const (
 	// Told says that the API server stored what the debt said.
 	Told Outcome = iota
-	// Gone says that the API server has no such Event.
+	// Gone says that the API server has no such Event. Its whole count goes
+	// with the next Event in its place, and what was never written goes to a
+	// notice if none follows in a window. A notice that is gone is created
+	// anew.
 	Gone
 	// Refused says that the API server will never store it, so that trying
-	// again is of no use.
+	// again is of no use. What was owed to an Event goes to a notice; a notice
+	// is let be until there is more to tell.
 	Refused
 )

@@ -11,7 +11,7 @@ import (
 // refused. Slices are searched from end to end: they are short (bounds.go).
 type group struct {
 	key     Key
-	recent  *list.Element // place among the groups by last use
+	idle    *list.Element // place among the groups that owe nothing
 	until   time.Time     // when nothing here matters any more, unless something is owed
 	bytes   int64         // size when last measured
 	due     *dueQueue
@@ -50,14 +50,14 @@ func (g *group) find(match func(*record) bool) *record {
 	return nil
 }
 
-// add makes a record for w, or returns nil when the group is at its bound and
-// all its records owe something.
+// add makes a record for w, without a name yet. It returns nil when the group
+// is at its bound and all its records owe something.
 func (g *group) add(key Key, w Write) *record {
 	if len(g.records) >= maxRecords && !g.forgetOldest() {
 		return nil
 	}
 	*g.nextID++
-	r := &record{id: *g.nextID, key: key, namespace: w.Namespace, name: w.Name, reason: w.Reason, series: w.Series, index: -1}
+	r := &record{id: *g.nextID, key: key, namespace: w.Namespace, reason: w.Reason, series: w.Series, index: -1}
 	g.records = append(g.records, r)
 	return r
 }
@@ -66,7 +66,7 @@ func (g *group) add(key Key, w Write) *record {
 func (g *group) forgetOldest() bool {
 	var oldest *record
 	for _, r := range g.records {
-		if !r.owing() && r.claimed == 0 && (oldest == nil || r.seen < oldest.seen) {
+		if !r.owing() && (oldest == nil || r.seen < oldest.seen) {
 			oldest = r
 		}
 	}
@@ -88,14 +88,31 @@ func (g *group) remove(r *record) {
 // sooner than a flush interval after r was last written.
 func (g *group) change(r *record, now time.Time) {
 	r.version++
-	if r.index >= 0 {
+	if r.owing() {
 		return
 	}
 	from := r.lastWrite
 	if from == 0 {
 		from = now.UnixNano()
 	}
-	g.due.schedule(g, r, from+int64(r.flush))
+	g.due.schedule(g, r, max(from+int64(r.flush), r.arrival()))
+}
+
+// tellAgain owes all there is to say of r anew, a flush interval after r was
+// last written.
+func (g *group) tellAgain(r *record) {
+	r.version++
+	g.due.schedule(g, r, max(r.lastWrite+int64(r.flush), r.arrival(), r.claimed))
+}
+
+// vacate takes the name from r, whose Event the API server does not have. What
+// that name told stays known.
+func (g *group) vacate(r *record) {
+	r.takeBack()
+	if r.own > 0 {
+		g.remember(KeyOf(r.name), r.own)
+	}
+	r.name, r.own, r.claimed, r.confirmed = "", 0, 0, true
 }
 
 // news is how many occurrences a refused write tells of that no write under
@@ -127,8 +144,7 @@ func (g *group) told(name Key) int64 {
 	return count
 }
 
-// forgettable tells whether the group can go without loss at now. When it is
-// not yet past its time, forgetting it gives its buckets their tokens back.
-func (g *group) forgettable() bool {
-	return !slices.ContainsFunc(g.records, func(r *record) bool { return r.owing() || r.claimed != 0 })
+// owing tells whether the API server is to be told something about g.
+func (g *group) owing() bool {
+	return slices.ContainsFunc(g.records, (*record).owing)
 }

@@ -1,6 +1,9 @@
 package store
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Limit is the size and the refill rate of a token bucket. A bucket starts
 // full and holds at most Burst tokens; one comes back after each Every.
@@ -36,18 +39,22 @@ func (lim Limit) take(l level, now time.Time) grant {
 		return grant{ok: true, after: l}
 	}
 	t := level(now.UnixNano())
-	full := max(l, t) + level(lim.Every)
-	deepest := t + level(lim.Burst)*level(lim.Every)
-	if full > deepest {
-		return grant{after: l, next: now.Add(time.Duration(full - deepest))}
+	used := max(l, t) - t
+	free := min(level(lim.refill()), math.MaxInt64-t) - used
+	if free < level(lim.Every) {
+		return grant{after: l, next: now.Add(lim.Every - time.Duration(free))}
 	}
-	return grant{ok: true, after: full}
+	return grant{ok: true, after: t + used + level(lim.Every)}
 }
 
-// refill is the time in which an empty bucket becomes full.
+// refill is the time in which an empty bucket becomes full, or the longest
+// there is when that is less.
 func (lim Limit) refill() time.Duration {
-	if lim.Burst <= 0 || lim.Every <= 0 {
+	switch {
+	case lim.Burst <= 0 || lim.Every <= 0:
 		return 0
+	case int64(lim.Burst) > math.MaxInt64/int64(lim.Every):
+		return math.MaxInt64
 	}
 	return time.Duration(lim.Burst) * lim.Every
 }

@@ -22,7 +22,8 @@ const (
 // It holds at most as many bytes as it was made for, by an estimate that the
 // tests hold against the heap. At the bound it forgets the source and object
 // used longest ago of which nothing is owed, whose buckets are full again if
-// it comes back. Beside it, it holds the levels of at most 65,536 quotas.
+// it comes back; where everything owes something, it is full. Beside it, it
+// holds the levels of at most 65,536 quotas.
 //
 // One lock guards everything: a step takes about a microsecond.
 type Memory struct {
@@ -31,7 +32,7 @@ type Memory struct {
 	mu     sync.Mutex
 	bytes  int64
 	groups map[Key]*group
-	recent *list.List // of *group, most recently used first
+	idle   *list.List // of the *groups of which nothing is owed, most recently used first
 	due    dueQueue
 	quotas *lru.Cache // Key to level
 	nextID uint64
@@ -51,7 +52,7 @@ func NewMemory(bytes int64) (*Memory, error) {
 	return &Memory{
 		bound:  bytes,
 		groups: map[Key]*group{},
-		recent: list.New(),
+		idle:   list.New(),
 		quotas: lru.New(maxQuotas),
 	}, nil
 }
@@ -60,7 +61,7 @@ func NewMemory(bytes int64) (*Memory, error) {
 func (m *Memory) Merge(_ context.Context, now time.Time, w Write, t Terms) (Decision, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	g, err := m.enter(now, w.Group)
+	g, err := m.enter(now, w)
 	if err != nil {
 		return Decision{}, err
 	}
@@ -72,7 +73,7 @@ func (m *Memory) Merge(_ context.Context, now time.Time, w Write, t Terms) (Deci
 func (m *Memory) Take(_ context.Context, now time.Time, w Write, t Terms) (Decision, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	g, err := m.enter(now, w.Group)
+	g, err := m.enter(now, w)
 	if err != nil {
 		return Decision{}, err
 	}
@@ -83,19 +84,25 @@ func (m *Memory) Take(_ context.Context, now time.Time, w Write, t Terms) (Decis
 	return m.create(g, now, w, t), nil
 }
 
-// enter finds or makes the group of a key, the most recently used from now on.
-func (m *Memory) enter(now time.Time, key Key) (*group, error) {
-	if g, ok := m.groups[key]; ok {
-		m.recent.MoveToFront(g.recent)
-		return g, nil
+// enter finds or makes the group of w and takes it from the idle ones while a
+// step is at it. It makes sure of room for all that the step may add.
+func (m *Memory) enter(now time.Time, w Write) (*group, error) {
+	g, known := m.groups[w.Group]
+	if known {
+		m.wake(g)
 	}
-	m.shrink(now, groupBytes)
-	if m.bytes+groupBytes > m.bound {
+	room := w.room()
+	m.shrink(now, room)
+	if m.bytes+room > m.bound {
+		if known {
+			m.measure(g)
+		}
 		return nil, ErrFull
 	}
-	g := &group{key: key, due: &m.due, nextID: &m.nextID}
-	g.recent = m.recent.PushFront(g)
-	m.groups[key] = g
+	if !known {
+		g = &group{key: w.Group, due: &m.due, nextID: &m.nextID}
+		m.groups[w.Group] = g
+	}
 	return g, nil
 }
 
@@ -106,43 +113,42 @@ func (m *Memory) leave(g *group, now time.Time, t Terms) {
 		g.until = until
 	}
 	m.measure(g)
-	m.shrink(now, 0)
 }
 
-// measure brings the count of bytes up to date with g.
+// measure brings the count of bytes up to date with g, and the idle groups.
 func (m *Memory) measure(g *group) {
 	size := g.size()
 	m.bytes += size - g.bytes
 	g.bytes = size
-}
-
-// shrink forgets groups, the one used longest ago first: those whose time has
-// passed, and others while there is not room for more bytes. It looks at a few
-// only, so that one step stays short; each step looks again.
-func (m *Memory) shrink(now time.Time, more int64) {
-	const looks = 8
-	e := m.recent.Back()
-	for range looks {
-		if e == nil {
-			return
-		}
-		g := e.Value.(*group)
-		e = e.Prev()
-		tight := m.bytes+more > m.bound
-		switch {
-		case !tight && now.Before(g.until):
-			return
-		case g.forgettable() && (tight || !now.Before(g.until)):
-			m.forget(g)
-		case tight:
-			// What it owes is on its way; make room for the search behind it.
-			m.recent.MoveToFront(g.recent)
-		}
+	switch {
+	case g.owing():
+		m.wake(g)
+	case g.idle == nil:
+		g.idle = m.idle.PushFront(g)
 	}
 }
 
-func (m *Memory) forget(g *group) {
-	m.recent.Remove(g.recent)
-	delete(m.groups, g.key)
-	m.bytes -= g.bytes
+// wake takes g from the idle groups, if it is one of them.
+func (m *Memory) wake(g *group) {
+	if g.idle != nil {
+		m.idle.Remove(g.idle)
+		g.idle = nil
+	}
+}
+
+// shrink forgets idle groups, the one used longest ago first, until there is
+// room for more bytes. Of those whose time has passed it forgets a few at
+// most, so that one step stays short; each step looks again.
+func (m *Memory) shrink(now time.Time, more int64) {
+	const few = 8
+	for n := 0; m.idle.Len() > 0; n++ {
+		g := m.idle.Back().Value.(*group)
+		past := !now.Before(g.until) && n < few
+		if m.bytes+more <= m.bound && !past {
+			return
+		}
+		m.wake(g)
+		delete(m.groups, g.key)
+		m.bytes -= g.bytes
+	}
 }

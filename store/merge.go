@@ -49,34 +49,3 @@ func (g *group) takes(now time.Time, key Key, w Write, t Terms) *record {
 	}
 	return r
 }
-
-// expect notes that w is about to be stored. What is owed to an Event that is
-// gone, or that never came to be, is carried over to it.
-func (g *group) expect(now time.Time, key Key, aggregate bool, w Write, t Terms) {
-	r := g.byName(w.Name)
-	if r == nil {
-		r = g.byKey(key)
-	}
-	switch {
-	case r == nil:
-		if r = g.add(key, w); r == nil {
-			return
-		}
-	case r.name != w.Name && !r.confirmed:
-		r.total -= r.share // the one it takes the place of was never stored
-		r.own = 0
-	case r.name != w.Name:
-		r.own = 0
-	}
-	r.name, r.series, r.reason = w.Name, w.Series, w.Reason
-	r.aggregate = aggregate || w.Combined
-	r.confirmed, r.expected = false, now.UnixNano()
-	told := max(r.own, g.told(KeyOf(w.Name)))
-	r.share = max(0, w.Count-told)
-	r.total += r.share
-	r.own = w.Count
-	r.observe(now, w, t)
-	if r.aggregate {
-		r.hear(w.Text, max(r.share, 1), t.KeepMessages)
-	}
-}

@@ -42,7 +42,7 @@ func (g *group) lose(now time.Time, reason string, n int64, flush, window time.D
 // are few, one a window, so they do not count against the bound of records.
 func (g *group) openNotice(now time.Time) *record {
 	for {
-		old := g.find(func(r *record) bool { return r.notice != nil && !r.owing() && r.claimed == 0 })
+		old := g.find(func(r *record) bool { return r.notice != nil && !r.owing() })
 		if old == nil {
 			break
 		}

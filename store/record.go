@@ -2,6 +2,7 @@ package store
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -25,6 +26,7 @@ type record struct {
 	confirmed bool  // the validating phase or the API server has said that it is stored
 	expected  int64 // when the mutating phase let it through
 	share     int64 // what its own CREATE added to total, until it is confirmed
+	before    int64 // what its name had told before that CREATE
 	own       int64
 	total     int64
 	written   int64
@@ -42,24 +44,33 @@ type record struct {
 	first    time.Time // when a notice's first drop happened
 
 	version uint64 // counts changes that the API server is to be told
-	settled uint64 // the version it was told last
+	stamp   uint64 // counts writes, and CREATEs on their way
 	claimed int64  // until when a settler holds it; 0 for nobody
 	due     int64
 	index   int // in the due queue; -1 when nothing is owed
 }
 
 // owing tells whether the API server is to be told something.
-func (r *record) owing() bool { return r.version != r.settled }
+func (r *record) owing() bool { return r.index >= 0 }
 
 // repeats tells whether r still takes repeats at now.
 func (r *record) repeats(now time.Time, within time.Duration) bool {
 	return now.UnixNano()-r.seen <= int64(within)
 }
 
-// abandoned tells whether the mutating phase let r through and nothing has
-// been heard of it for so long that the API server must have refused it.
+// arrival is when an Event that the mutating phase let through must have
+// arrived; 0 once it has.
+func (r *record) arrival() int64 {
+	if r.confirmed {
+		return 0
+	}
+	return r.expected + int64(confirmWithin)
+}
+
+// abandoned tells whether nothing has been heard of r for so long since the
+// mutating phase let it through that the API server must have refused it.
 func (r *record) abandoned(now time.Time) bool {
-	return !r.confirmed && now.UnixNano()-r.expected > int64(confirmWithin)
+	return !r.confirmed && now.UnixNano() > r.arrival()
 }
 
 // observe notes one more write about the Event that r stands for.
@@ -71,15 +82,42 @@ func (r *record) observe(now time.Time, w Write, t Terms) {
 	}
 }
 
+// tell notes the absolute count of a write under r's own name, and returns how
+// many occurrences it tells of that were not told before.
+func (r *record) tell(count int64) int64 {
+	n := max(0, count-r.own)
+	r.own += n
+	r.total += n
+	return n
+}
+
+// wrote notes that r was written with a count.
+func (r *record) wrote(now time.Time, count int64) {
+	r.written, r.lastWrite = count, now.UnixNano()
+	r.stamp++
+}
+
+// takeBack undoes what r's own CREATE told, if that never arrived.
+func (r *record) takeBack() {
+	if r.confirmed || r.name == "" {
+		return
+	}
+	r.total -= r.share
+	r.own, r.share = r.before, 0
+}
+
 // hear notes a message of an aggregate, n times more.
 func (r *record) hear(text string, n int64, keep int) {
-	r.text = text
 	i := slices.IndexFunc(r.messages, func(m Tally) bool { return m.What == text })
-	heard := Tally{What: text, Count: n}
+	heard := Tally{Count: n}
 	if i >= 0 {
-		heard.Count += r.messages[i].Count
+		heard = r.messages[i]
+		heard.Count += n
 		r.messages = slices.Delete(r.messages, i, i+1)
+	} else {
+		heard.What = strings.Clone(text) // which may be the beginning of a long one
 	}
+	r.text = heard.What
 	r.messages = slices.Insert(r.messages, 0, heard)
 	if len(r.messages) > keep {
 		r.messages = slices.Delete(r.messages, keep, len(r.messages))
@@ -100,6 +138,7 @@ func (r *record) debt(group Key) Debt {
 		Text:      r.text,
 		Messages:  slices.Clone(r.messages),
 		version:   r.version,
+		stamp:     r.stamp,
 	}
 	if r.notice != nil {
 		d.Notice = &Notice{
@@ -109,16 +148,4 @@ func (r *record) debt(group Key) Debt {
 		}
 	}
 	return d
-}
-
-// size estimates the memory of r, in bytes.
-func (r *record) size() int64 {
-	n := recordBytes + len(r.namespace) + len(r.name) + len(r.reason) + len(r.text)
-	for _, m := range r.messages {
-		n += tallyBytes + len(m.What)
-	}
-	if r.notice != nil {
-		n += r.notice.size()
-	}
-	return int64(n)
 }

@@ -11,24 +11,29 @@ import (
 func (m *Memory) Due(_ context.Context, now time.Time, ahead time.Duration, n int) ([]Debt, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	const never = math.MaxInt64
 	limit := now.Add(ahead).UnixNano()
 	if ahead == math.MaxInt64 {
-		limit = math.MaxInt64
+		limit = never - 1
 	}
 	var debts []Debt
-	for len(debts) < n && len(m.due) > 0 {
+	var claimed []dueItem // now or, which only a look ahead meets, before
+	for len(debts) < n && len(m.due) > 0 && m.due[0].record.due <= limit {
 		g, r := m.due[0].group, m.due[0].record
-		if r.claimed > now.UnixNano() || r.due > limit {
-			break
-		}
 		if r.name == "" {
 			g.giveUp(now, r)
 			m.measure(g)
 			continue
 		}
-		r.claimed = now.Add(visibility).UnixNano()
-		debts = append(debts, r.debt(g.key))
-		m.due.schedule(g, r, r.claimed)
+		if r.claimed <= now.UnixNano() {
+			r.claimed = now.Add(visibility).UnixNano()
+			debts = append(debts, r.debt(g.key))
+		}
+		claimed = append(claimed, dueItem{g, r})
+		m.due.schedule(g, r, never) // out of the way of this search
+	}
+	for _, item := range claimed {
+		m.due.schedule(item.group, item.record, item.record.claimed)
 	}
 	return debts, nil
 }
@@ -47,13 +52,18 @@ func (m *Memory) Settle(_ context.Context, now time.Time, d Debt, o Outcome) err
 	}
 	r.claimed = 0
 	switch {
+	case r.stamp != d.stamp:
+		// Somebody wrote it after the claim, or is about to, so the outcome
+		// does not tell what the API server has now.
+		g.tellAgain(r)
 	case o == Told:
 		g.settle(now, r, d)
 	case r.notice != nil:
-		r.settled = r.version
-		m.due.cancel(r)
-	default:
+		g.loseNotice(now, r, o)
+	case o == Gone:
 		g.orphan(now, r)
+	default:
+		g.writeOff(now, r)
 	}
 	m.measure(g)
 	return nil
@@ -61,20 +71,19 @@ func (m *Memory) Settle(_ context.Context, now time.Time, d Debt, o Outcome) err
 
 // settle notes that the API server's copy says what d says.
 func (g *group) settle(now time.Time, r *record, d Debt) {
-	r.written, r.settled = d.Total, d.version
-	r.lastWrite, r.confirmed, r.share = now.UnixNano(), true, 0
-	if r.owing() {
-		g.due.schedule(g, r, r.lastWrite+int64(r.flush))
+	r.wrote(now, d.Total)
+	r.confirmed, r.share = true, 0
+	if r.version == d.version {
+		g.due.cancel(r)
 		return
 	}
-	g.due.cancel(r)
+	g.due.schedule(g, r, r.lastWrite+int64(r.flush))
 }
 
 // orphan notes that the API server has no such Event. What is owed waits for
 // the next Event admitted in its place, for a window at the most.
 func (g *group) orphan(now time.Time, r *record) {
-	g.remember(KeyOf(r.name), r.own)
-	r.name, r.confirmed, r.share = "", true, 0
+	g.vacate(r)
 	g.due.schedule(g, r, now.Add(r.window).UnixNano())
 }
 
@@ -82,4 +91,25 @@ func (g *group) orphan(now time.Time, r *record) {
 func (g *group) giveUp(now time.Time, r *record) {
 	g.remove(r)
 	g.lose(now, r.reason, r.total-r.written, r.flush, r.window)
+}
+
+// writeOff turns what is owed to an Event that refuses it into a notice.
+func (g *group) writeOff(now time.Time, r *record) {
+	n := max(0, r.total-r.written)
+	r.total -= n
+	r.wrote(now, r.written)
+	g.due.cancel(r)
+	g.lose(now, r.reason, n, r.flush, r.window)
+}
+
+// loseNotice notes that a notice could not be written. One that was there
+// before is created anew; another is let be until there is more to tell.
+func (g *group) loseNotice(now time.Time, r *record, o Outcome) {
+	if o == Gone && r.lastWrite != 0 {
+		r.lastWrite = 0
+		r.stamp++
+		g.due.schedule(g, r, now.Add(r.flush).UnixNano())
+		return
+	}
+	g.due.cancel(r)
 }

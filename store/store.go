@@ -11,8 +11,7 @@ import (
 )
 
 // ErrFull says that a store is at its bound with nothing it may forget, so it
-// cannot keep track of one more source and object. The caller decides without
-// the store.
+// cannot keep track of anything more. The caller decides without the store.
 var ErrFull = errors.New("store is at its memory bound and all it holds is still unsettled")
 
 // Store decides Event writes. Each call is one atomic step. Implementations
@@ -29,12 +28,13 @@ type Store interface {
 // Settling is the side of a store that the settler works on. Implementations
 // are safe for concurrent use.
 type Settling interface {
-	// Due claims up to n debts that fall due before now plus ahead, the most
+	// Due claims up to n debts that have fallen due by now plus ahead, the most
 	// overdue first. A claimed debt is not handed out again until it is
 	// settled or a visibility timeout has passed.
 	Due(ctx context.Context, now time.Time, ahead time.Duration, n int) ([]Debt, error)
 	// Settle says what became of a claimed debt. What was merged in the
-	// meantime stays owed.
+	// meantime stays owed, and an Event that was written in the meantime is
+	// told of again.
 	Settle(ctx context.Context, now time.Time, d Debt, o Outcome) error
 }
 
@@ -109,8 +109,8 @@ type Terms struct {
 	KeepMessages int
 	// Spam is the bucket of the write's source and object.
 	Spam Bucket
-	// ReservePerReason is how many Events of a reason are admitted in each
-	// Window although Spam is empty.
+	// ReservePerReason is how many Events of a reason, the first ones in each
+	// Window, are admitted even when Spam is empty.
 	ReservePerReason int
 	// ChargeMerged makes a merged CREATE take a token from Spam too.
 	ChargeMerged bool

@@ -41,7 +41,8 @@ func (w writer) write(ctx context.Context, d store.Debt) (Result, error) {
 	return result(err)
 }
 
-// writeNotice creates a notice or, when it is there already, updates it.
+// writeNotice creates a notice or, when it is there already, updates it. It is
+// Gone when its namespace is.
 func (w writer) writeNotice(ctx context.Context, d store.Debt) (Result, error) {
 	if d.Notice.Written {
 		err := w.patch(ctx, d, noticeCounts(d))
@@ -50,7 +51,10 @@ func (w writer) writeNotice(ctx context.Context, d store.Debt) (Result, error) {
 		}
 	}
 	_, err := w.events.Events(d.Namespace).Create(ctx, notice(d), metav1.CreateOptions{})
-	if apierrors.IsAlreadyExists(err) {
+	switch {
+	case apierrors.IsNotFound(err):
+		return Gone, nil
+	case apierrors.IsAlreadyExists(err):
 		err = w.patch(ctx, d, noticeCounts(d))
 	}
 	return result(err)

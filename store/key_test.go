@@ -1,0 +1,63 @@
+package store
+
+import (
+	"slices"
+	"testing"
+)
+
+// However one text is cut into parts, no two lists of parts share a key.
+func FuzzKeyOf(f *testing.F) {
+	f.Add("abc", uint64(0b010), uint64(0b100)) // a, bc and ab, c
+	f.Add("", uint64(0), uint64(1))            // one empty part and two
+	f.Add("a", uint64(0b01), uint64(0b10))     // an empty part before and after
+	f.Add("\x01a\x01a", uint64(0), uint64(0b100))
+	f.Add("pod\x00web", uint64(0b1000), uint64(0b10000))
+	f.Fuzz(func(t *testing.T, text string, cutsA, cutsB uint64) {
+		a, b := cut(text, cutsA), cut(text, cutsB)
+		if same := slices.Equal(a, b); (KeyOf(a...) == KeyOf(b...)) != same {
+			t.Errorf("%q and %q: keys equal %t, want %t", a, b, !same, same)
+		}
+	})
+}
+
+// cut cuts text before the bytes, and after the last one, that bits name.
+func cut(text string, bits uint64) []string {
+	var parts []string
+	from := 0
+	for i := range min(len(text)+1, 64) {
+		if bits>>i&1 == 1 {
+			parts = append(parts, text[from:i])
+			from = i
+		}
+	}
+	return append(parts, text[from:])
+}
+
+func TestHasherStartsAfreshAfterSum(t *testing.T) {
+	var h Hasher
+	h.Add("a", "b").Sum()
+	if got, want := h.Add("c").AddKey(KeyOf("d")).Sum(), new(Hasher).Add("c").AddKey(KeyOf("d")).Sum(); got != want {
+		t.Errorf("%v, want %v as of a new Hasher", got, want)
+	}
+}
+
+func TestKeyOfPartsDiffersFromKeyOfKeys(t *testing.T) {
+	lists := [][]string{nil, {""}, {"", ""}, {"a"}, {"a", ""}, {"", "a"}, {"ab", "c"}, {"a", "bc"}, {"abc"}}
+	seen := map[Key][]string{}
+	for _, parts := range lists {
+		k := KeyOf(parts...)
+		if other, ok := seen[k]; ok {
+			t.Errorf("%q and %q share a key", parts, other)
+		}
+		seen[k] = parts
+	}
+}
+
+func TestKeyNamesItself(t *testing.T) {
+	if !(Key{}).IsZero() || KeyOf().IsZero() {
+		t.Error("only the zero Key names nothing")
+	}
+	if got, want := (Key{0: 0xab, 15: 1}).String(), "ab000000000000000000000000000001"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
