@@ -65,12 +65,14 @@ func write(h *store.Hasher, now time.Time, r *Request, name, message string) sto
 		Subject:   subject(&e),
 	}
 	if r.OldObject != nil {
+		merged, overwritten := mergedBefore(r.OldObject)
 		w.Combined = combined || isAggregate(r.OldObject)
 		w.Update = &store.Update{
-			Recorder:  isRecorders(r.OldObject, r.Object, message),
-			OldCount:  occurrences(r.OldObject),
-			OldMerged: mergedBefore(r.OldObject),
-			Same:      sameWrite(h, &e),
+			Recorder:       isRecorders(r.OldObject, r.Object, message),
+			OldCount:       occurrences(r.OldObject),
+			OldMerged:      merged,
+			OldOverwritten: overwritten,
+			Same:           sameWrite(h, &e),
 		}
 	}
 	return w

@@ -1,7 +1,8 @@
 package admission
 
 import (
-	"strconv"
+	"fmt"
+	"math"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,21 +52,30 @@ func keep(e *corev1.Event) {
 }
 
 // AnnotationMerged says how many of an Event's occurrences came under other
-// names and were merged into it; less than 0 says how many that its recorder
-// counts were told before the Event was stored. The settler writes it with the
-// count; a webhook that has lost its memory reads it.
+// names and were merged into it, as in "43 of 50"; less than 0 says how many
+// that its recorder counts were told before the Event was stored. The settler
+// writes it with the count; a webhook that has lost its memory reads it. A
+// count that differs from the second number was overwritten by a recorder that
+// the webhook has not seen.
 const AnnotationMerged = "eventquota.io/merged"
+
+// MergedNote is the value of AnnotationMerged.
+func MergedNote(merged, total int64) string { return fmt.Sprintf(mergedNote, merged, total) }
+
+const mergedNote = "%d of %d"
 
 // AnnotationMessages lists the latest distinct messages of an aggregate and
 // how often each came, as a JSON array of {"message", "count"}.
 const AnnotationMessages = "eventquota.io/messages"
 
-// mergedBefore reads AnnotationMerged. What is not a number up to the Event's
-// own count says nothing.
-func mergedBefore(e *corev1.Event) int64 {
-	n, err := strconv.ParseInt(e.Annotations[AnnotationMerged], 10, 32)
-	if err != nil || n > occurrences(e) {
-		return 0
+// mergedBefore reads AnnotationMerged of an Event, and tells whether its count
+// was overwritten since. A note that makes no sense says nothing.
+func mergedBefore(e *corev1.Event) (merged int64, overwritten bool) {
+	var total int64
+	note := e.Annotations[AnnotationMerged]
+	if _, err := fmt.Sscanf(note, mergedNote, &merged, &total); err != nil ||
+		merged > total || total > math.MaxInt32 || merged < -math.MaxInt32 {
+		return 0, false
 	}
-	return n
+	return merged, total != occurrences(e)
 }

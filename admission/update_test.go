@@ -101,12 +101,16 @@ func TestUpdates(t *testing.T) {
 			{time.Minute, update("a", details{}, details{count(2)}), "merge 409 " + into + "a, 2 occurrences so far"},
 		}},
 		{says: "an UPDATE that would lower the count is left to the settler", steps: []step{
-			{0, update("a", details{count(40), annotated(admission.AnnotationMerged, "30")},
-				details{count(11), annotated(admission.AnnotationMerged, "30")}), "merge 409 " + into + "a, 41 occurrences so far"},
+			{0, update("a", details{count(40), annotated(admission.AnnotationMerged, "30 of 40")},
+				details{count(11), annotated(admission.AnnotationMerged, "30 of 40")}), "merge 409 " + into + "a, 41 occurrences so far"},
+		}},
+		{says: "an UPDATE after a recorder has overwritten the count gives it back what was merged", steps: []step{
+			{0, update("a", details{count(11), annotated(admission.AnnotationMerged, "30 of 40")},
+				details{count(12), annotated(admission.AnnotationMerged, "30 of 40")}), "merge 409 " + into + "a, 42 occurrences so far"},
 		}},
 		{says: "an annotation that cannot be true is not believed", steps: []step{
-			{0, update("a", details{count(40), annotated(admission.AnnotationMerged, "41")},
-				details{count(41), annotated(admission.AnnotationMerged, "41")}), "admit"},
+			{0, update("a", details{count(40), annotated(admission.AnnotationMerged, "41 of 40")},
+				details{count(41), annotated(admission.AnnotationMerged, "41 of 40")}), "admit"},
 			{0, update("b", details{count(40), annotated(admission.AnnotationMerged, "many")},
 				details{count(41), annotated(admission.AnnotationMerged, "many")}), "admit"},
 		}},

@@ -160,9 +160,11 @@ type Update struct {
 	Recorder bool
 	// OldCount is the count in the stored Event, from 1.
 	OldCount int64
-	// OldMerged is how much of OldCount other names contributed, as the
-	// settler noted it on the Event; 0 when it has not.
-	OldMerged int64
+	// OldMerged is how much other names have contributed, as the settler noted
+	// it on the Event; 0 when it has not. It is part of OldCount, unless a
+	// recorder has overwritten the count since: then OldOverwritten is set.
+	OldMerged      int64
+	OldOverwritten bool
 	// Same names the write's content. The API server asks for admission of
 	// one write again after a conflict in storage; the repeat has the same key.
 	Same Key

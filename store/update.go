@@ -81,8 +81,12 @@ func (g *group) adopt(w Write) *record {
 		r.key = w.Exact
 	}
 	r.name = w.Name
-	r.total, r.written = w.Update.OldCount, w.Update.OldCount
-	r.own = max(0, w.Update.OldCount-w.Update.OldMerged)
+	r.total, r.written, r.own = w.Update.OldCount, w.Update.OldCount, w.Update.OldCount
+	if w.Update.OldOverwritten {
+		r.total += w.Update.OldMerged
+	} else {
+		r.own = max(0, r.own-w.Update.OldMerged)
+	}
 	r.confirmed = true
 	return r
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -94,7 +93,7 @@ func counts(d store.Debt) map[string]any {
 	}
 	annotations := map[string]any{admission.AnnotationMerged: nil}
 	if d.Merged != 0 {
-		annotations[admission.AnnotationMerged] = strconv.FormatInt(d.Merged, 10)
+		annotations[admission.AnnotationMerged] = admission.MergedNote(d.Merged, int64(clamp(d.Total)))
 	}
 	if d.Text != "" {
 		fields["message"] = admission.AggregateMessage(d.Text, d.Series)

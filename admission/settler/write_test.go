@@ -37,11 +37,11 @@ func TestPatches(t *testing.T) {
 	}{
 		"an Event with a count": {
 			debt("a"),
-			`{"count":3,"lastTimestamp":"2030-03-01T12:01:30Z","metadata":{"annotations":{"eventquota.io/merged":"1"}}}`,
+			`{"count":3,"lastTimestamp":"2030-03-01T12:01:30Z","metadata":{"annotations":{"eventquota.io/merged":"1 of 3"}}}`,
 		},
 		"an Event with a series": {
 			debt("a", series),
-			`{"metadata":{"annotations":{"eventquota.io/merged":"1"}},"series":{"count":3,"lastObservedTime":"2030-03-01T12:01:30.000000Z"}}`,
+			`{"metadata":{"annotations":{"eventquota.io/merged":"1 of 3"}},"series":{"count":3,"lastObservedTime":"2030-03-01T12:01:30.000000Z"}}`,
 		},
 		"an Event into which nothing is merged any more": {
 			debt("a", merged(0)),
@@ -49,40 +49,40 @@ func TestPatches(t *testing.T) {
 		},
 		"an Event some of whose own count is told elsewhere": {
 			debt("a", merged(-2)),
-			`{"count":3,"lastTimestamp":"2030-03-01T12:01:30Z","metadata":{"annotations":{"eventquota.io/merged":"-2"}}}`,
+			`{"count":3,"lastTimestamp":"2030-03-01T12:01:30Z","metadata":{"annotations":{"eventquota.io/merged":"-2 of 3"}}}`,
 		},
 		"a count that no longer fits": {
 			debt("a", total(math.MaxInt32+1)),
-			`{"count":2147483647,"lastTimestamp":"2030-03-01T12:01:30Z","metadata":{"annotations":{"eventquota.io/merged":"1"}}}`,
+			`{"count":2147483647,"lastTimestamp":"2030-03-01T12:01:30Z","metadata":{"annotations":{"eventquota.io/merged":"1 of 2147483647"}}}`,
 		},
 		"a series that no longer fits": {
 			debt("a", series, total(math.MaxInt64)),
-			`{"metadata":{"annotations":{"eventquota.io/merged":"1"}},"series":{"count":2147483647,"lastObservedTime":"2030-03-01T12:01:30.000000Z"}}`,
+			`{"metadata":{"annotations":{"eventquota.io/merged":"1 of 2147483647"}},"series":{"count":2147483647,"lastObservedTime":"2030-03-01T12:01:30.000000Z"}}`,
 		},
 		"a time in another zone": {
 			debt("a", func(d *store.Debt) { d.Last = d.Last.In(time.FixedZone("CET", 3600)) }),
-			`{"count":3,"lastTimestamp":"2030-03-01T12:01:30Z","metadata":{"annotations":{"eventquota.io/merged":"1"}}}`,
+			`{"count":3,"lastTimestamp":"2030-03-01T12:01:30Z","metadata":{"annotations":{"eventquota.io/merged":"1 of 3"}}}`,
 		},
 		"an aggregate": {
 			debt("a", aggregate("pulled \"b\"", "pulled a")),
 			`{"count":3,"lastTimestamp":"2030-03-01T12:01:30Z","message":"` + combined + `pulled \"b\"",` +
-				`"metadata":{"annotations":{"eventquota.io/merged":"1",` +
+				`"metadata":{"annotations":{"eventquota.io/merged":"1 of 3",` +
 				`"eventquota.io/messages":"[{\"message\":\"pulled \\\"b\\\"\",\"count\":1},{\"message\":\"pulled a\",\"count\":2}]"}}}`,
 		},
 		"an aggregate that keeps no messages": {
 			debt("a", func(d *store.Debt) { d.Text = "pulled" }),
 			`{"count":3,"lastTimestamp":"2030-03-01T12:01:30Z","message":"` + combined + `pulled",` +
-				`"metadata":{"annotations":{"eventquota.io/merged":"1"}}}`,
+				`"metadata":{"annotations":{"eventquota.io/merged":"1 of 3"}}}`,
 		},
 		"an aggregate of long messages": {
 			debt("a", aggregate(long)),
 			`{"count":3,"lastTimestamp":"2030-03-01T12:01:30Z","message":"` + combined + long + `",` +
-				`"metadata":{"annotations":{"eventquota.io/merged":"1","eventquota.io/messages":"[{\"message\":\"` + cut + `\",\"count\":1}]"}}}`,
+				`"metadata":{"annotations":{"eventquota.io/merged":"1 of 3","eventquota.io/messages":"[{\"message\":\"` + cut + `\",\"count\":1}]"}}}`,
 		},
 		"an aggregate of long messages with a series": {
 			debt("a", aggregate(long), series),
 			`{"message":"` + combined + strings.Repeat("x", 967) + `... (cut from 1232 bytes)",` +
-				`"metadata":{"annotations":{"eventquota.io/merged":"1","eventquota.io/messages":"[{\"message\":\"` + cut + `\",\"count\":1}]"}},` +
+				`"metadata":{"annotations":{"eventquota.io/merged":"1 of 3","eventquota.io/messages":"[{\"message\":\"` + cut + `\",\"count\":1}]"}},` +
 				`"series":{"count":3,"lastObservedTime":"2030-03-01T12:01:30.000000Z"}}`,
 		},
 	}

@@ -51,6 +51,7 @@ func under(change func(*store.Terms)) detail { return func(f *facts) { f.terms =
 // nothing names it.
 func stored(n int64) detail       { return func(f *facts) { f.update.OldCount = n } }
 func storedMerged(n int64) detail { return func(f *facts) { f.update.OldMerged = n } }
+func overwritten(f *facts)        { f.update.OldOverwritten = true }
 func labelling(f *facts)          { f.update.Recorder = false }
 func content(what string) detail  { return func(f *facts) { f.update.Same = store.KeyOf(what) } }
 func nameless(f *facts)           { f.unnamed = true }

@@ -102,6 +102,10 @@ func strangeUpdates() []story {
 			{0, update("a", count(5), stored(10), storedMerged(6)), "merge into a 11"},
 			{10 * time.Second, due, "a 11 (6 merged)"},
 		}},
+		{says: "what had merged into an unknown Event comes back when it was overwritten", steps: []step{
+			{0, update("a", count(12), stored(11), storedMerged(30), overwritten), "merge into a 42"},
+			{10 * time.Second, due, "a 42 (30 merged)"},
+		}},
 		{says: "an unknown Event to which less had been owed than its writer told", steps: []step{
 			{0, update("a", count(5), stored(2), storedMerged(-2)), "merge into a 3"},
 			{10 * time.Second, due, "a 3 (-2 merged)"},
