@@ -1,0 +1,47 @@
+package main
+
+// aim is what a figure should be at least or at most.
+type aim struct {
+	figure  string
+	atLeast bool
+	bound   float64
+}
+
+func aims() []aim {
+	return []aim{
+		{"api_admit_over_noop", true, 0.95},
+		{"api_storm_over_none", true, 1},
+		{"api_storm_over_deny", true, 0.95},
+		{"api_storm_etcd_proposals_per_1000", false, 10},
+		{"handler_mutate_over_default", false, 0.7},
+		{"handler_validate_over_default", false, 0.7},
+	}
+}
+
+func (a aim) met(value float64) bool {
+	if a.atLeast {
+		return value >= a.bound
+	}
+	return value <= a.bound
+}
+
+// aims prints which aims were met, of those that were measured.
+func (r report) aims() {
+	r.table(func(row func(string, ...any)) {
+		row("\nfigure\taim\tmeasured\t")
+		for _, a := range aims() {
+			value, measured := r.medians[a.figure]
+			if !measured {
+				continue
+			}
+			relation, outcome := "at most", "missed"
+			if a.atLeast {
+				relation = "at least"
+			}
+			if a.met(value) {
+				outcome = "met"
+			}
+			row("%s\t%s %g\t%.3g\t%s", a.figure, relation, a.bound, value, outcome)
+		}
+	})
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/eventquota/eventquota/test/cluster"
+	"github.com/eventquota/eventquota/test/replica"
+)
+
+// bed is what all scenarios run on: two control planes, equal but for the
+// EventRateLimit plugin, and the programs that serve webhooks.
+type bed struct {
+	cluster, limited *cluster.Cluster
+	programs         map[program]string // paths
+}
+
+// newBed starts the control planes and builds the webhook.
+func newBed(ctx context.Context) (_ *bed, err error) {
+	b := &bed{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, b.stop())
+		}
+	}()
+	if b.cluster, err = cluster.Start(ctx, cluster.Options{Log: os.Stderr, NoAudit: true}); err != nil {
+		return nil, err
+	}
+	b.limited, err = cluster.Start(ctx, cluster.Options{Log: os.Stderr, NoAudit: true, EventRateLimit: eventRateLimit})
+	if err != nil {
+		return nil, err
+	}
+	webhook, err := replica.Build(ctx, b.cluster.Dir)
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program: %w", err)
+	}
+	b.programs = map[program]string{ours: webhook, plain: self}
+	return b, nil
+}
+
+// stop ends all that runs.
+func (b *bed) stop() error {
+	var errs []error
+	for _, c := range []*cluster.Cluster{b.cluster, b.limited} {
+		if c != nil {
+			errs = append(errs, c.Stop())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// on is the control plane that a scenario runs on.
+func (b *bed) on(s scenario) *cluster.Cluster {
+	if s.limited {
+		return b.limited
+	}
+	return b.cluster
+}
+
+// serve starts the webhook of a scenario, if it has one, and makes the API
+// server call it. stop ends the webhook, which first settles what it owes.
+func (b *bed) serve(ctx context.Context, s scenario) (stop func() error, err error) {
+	if s.webhook == nil {
+		return func() error { return nil }, nil
+	}
+	flags := append([]string{"--shutdown-delay=0s"}, s.webhook.flags...)
+	r, err := replica.Start(ctx, b.on(s), b.programs[s.webhook.program], flags...)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.Install(ctx); err != nil {
+		r.Kill()
+		return nil, err
+	}
+	return r.Stop, nil
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// figures are measured values by name. What could not be measured is not there.
+type figures map[string]float64
+
+// ratio adds over/under under a name, where both are there.
+func (f figures) ratio(name, over, under string) {
+	a, okA := f[over]
+	b, okB := f[under]
+	if okA && okB && b != 0 {
+		f[name] = a / b
+	}
+}
+
+// medians are the medians of all that was measured in some round, to three
+// decimals.
+func medians(rounds []figures) figures {
+	of := figures{}
+	for _, round := range rounds {
+		for name := range round {
+			if _, done := of[name]; !done {
+				of[name] = math.Round(1000*median(values(rounds, name))) / 1000
+			}
+		}
+	}
+	return of
+}
+
+// values are those of one name, in the order of the rounds.
+func values(rounds []figures, name string) []float64 {
+	var all []float64
+	for _, round := range rounds {
+		if v, ok := round[name]; ok {
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
+// median of at least one value.
+func median(of []float64) float64 {
+	sorted := slices.Sorted(slices.Values(of))
+	half := len(sorted) / 2
+	if len(sorted)%2 == 1 {
+		return sorted[half]
+	}
+	return (sorted[half-1] + sorted[half]) / 2
+}
+
+// write puts f into a file as one flat JSON object, names in order.
+func (f figures) write(path string) error {
+	content, err := json.MarshalIndent(f, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode the figures: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("-output: %w", err)
+	}
+	if err := os.WriteFile(path, append(content, '\n'), 0o644); err != nil {
+		return fmt.Errorf("-output: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	writers     = 32
+	connections = 4
+)
+
+// load is the writers of one run. Each waits for its answer before it writes
+// again.
+type load struct {
+	writers []*writer
+	run     string // tells the names of this run from those of any other
+	serial  atomic.Int64
+}
+
+// sample is what the writers saw in one window.
+type sample struct {
+	requests  int
+	elapsed   time.Duration   // from the first request to the last answer
+	latencies []time.Duration // from request to answer, in order
+	statuses  map[int]int     // answers by status code
+}
+
+func newLoad(config *rest.Config, event generator) (*load, error) {
+	l := &load{run: strconv.FormatInt(time.Now().UnixNano(), 36)}
+	for range connections {
+		client, err := connect(config)
+		if err != nil {
+			return nil, err
+		}
+		for range writers / connections {
+			l.writers = append(l.writers, newWriter(client, config.Host, event))
+		}
+	}
+	return l, nil
+}
+
+// close ends the connections.
+func (l *load) close() {
+	for _, w := range l.writers {
+		w.client.CloseIdleConnections()
+	}
+}
+
+// warm writes the first Events and returns when all are answered.
+func (l *load) warm(ctx context.Context) error {
+	_, err := l.write(ctx, func() (int64, bool) {
+		n := l.serial.Add(1)
+		return n - 1, n <= warmup
+	})
+	l.serial.Store(warmup)
+	return err
+}
+
+// measure writes for as long as window.
+func (l *load) measure(ctx context.Context, window time.Duration) (sample, error) {
+	end := time.Now().Add(window)
+	return l.write(ctx, func() (int64, bool) { return l.serial.Add(1) - 1, time.Now().Before(end) })
+}
+
+// write lets all writers write what next numbers until it says no more.
+func (l *load) write(ctx context.Context, next func() (serial int64, more bool)) (sample, error) {
+	all := sample{statuses: map[int]int{}}
+	var mu sync.Mutex
+	group, ctx := errgroup.WithContext(ctx)
+	begun := time.Now()
+	for _, w := range l.writers {
+		group.Go(func() error {
+			var latencies []time.Duration
+			statuses := map[int]int{}
+			for serial, more := next(); more; serial, more = next() {
+				sent := time.Now()
+				status, err := w.write(ctx, l.run, serial)
+				if err != nil {
+					return err
+				}
+				latencies = append(latencies, time.Since(sent))
+				statuses[status]++
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			all.add(latencies, statuses)
+			return nil
+		})
+	}
+	err := group.Wait()
+	all.elapsed = time.Since(begun)
+	slices.Sort(all.latencies)
+	return all, err
+}
+
+func (s *sample) add(latencies []time.Duration, statuses map[int]int) {
+	s.requests += len(latencies)
+	s.latencies = append(s.latencies, latencies...)
+	for status, n := range statuses {
+		s.statuses[status] += n
+	}
+}
+
+// perSecond is how many requests were answered in a second.
+func (s *sample) perSecond() float64 { return float64(s.requests) / s.elapsed.Seconds() }
+
+// quantile is the latency, in milliseconds, that a share q of the requests did
+// not exceed; 0 without requests.
+func (s *sample) quantile(q float64) float64 {
+	if len(s.latencies) == 0 {
+		return 0
+	}
+	at := min(int(q*float64(len(s.latencies))), len(s.latencies)-1)
+	return float64(s.latencies[at]) / float64(time.Millisecond)
+}

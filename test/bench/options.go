@@ -1,0 +1,62 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// What -only may name.
+const (
+	onlyHandlers = "handlers"
+	onlyAPI      = "api"
+)
+
+// options are the flags.
+type options struct {
+	only    string
+	rounds  int
+	seconds float64
+	output  string
+}
+
+// parseOptions reads and checks the flags. For -help it prints them and
+// returns flag.ErrHelp.
+func parseOptions(args []string) (options, error) {
+	o := options{}
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.StringVar(&o.only, "only", "", "measure the `part` named only, handlers or api; empty for both")
+	flags.IntVar(&o.rounds, "rounds", 5, "how often everything is measured, at least 1")
+	flags.Float64Var(&o.seconds, "seconds", 5, "how long one measurement on the API server takes, in seconds, from 0.1 to 60; one of a handler takes a tenth of it")
+	flags.StringVar(&o.output, "output", "bin/bench.json", "`file` that the figures are written to")
+	flags.SetOutput(io.Discard)
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			flags.SetOutput(os.Stdout)
+			flags.PrintDefaults()
+		}
+		return o, err
+	}
+	switch {
+	case flags.NArg() > 0:
+		return o, fmt.Errorf("unknown argument %q: there are none, only flags", flags.Arg(0))
+	case o.only != "" && o.only != onlyHandlers && o.only != onlyAPI:
+		return o, fmt.Errorf("-only %q: must be %s or %s", o.only, onlyHandlers, onlyAPI)
+	case o.rounds < 1:
+		return o, fmt.Errorf("-rounds %d: must be at least 1", o.rounds)
+	case !(o.seconds >= 0.1 && o.seconds <= 60):
+		return o, fmt.Errorf("-seconds %g: must be from 0.1 to 60", o.seconds)
+	case o.output == "":
+		return o, errors.New("-output: must name a file")
+	}
+	return o, nil
+}
+
+// window is how long one measurement on the API server takes.
+func (o options) window() time.Duration { return time.Duration(o.seconds * float64(time.Second)) }
+
+// handlerTime is how long one measurement of a handler takes, about.
+func (o options) handlerTime() time.Duration { return o.window() / 10 }

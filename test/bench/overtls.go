@@ -1,0 +1,73 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+)
+
+// callersPerCPU is how many callers share the connection over TLS.
+const callersPerCPU = 4
+
+// overTLS calls the handler as the API server does: over TLS and HTTP/2, many
+// calls at a time down one connection. Callers and handler share the process.
+func (c contender) overTLS(b *testing.B) error {
+	b.Helper()
+	handler, r, err := c.prepare(b)
+	if err != nil {
+		return err
+	}
+	server := httptest.NewUnstartedServer(handler)
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	client := server.Client()
+	if err := post(b.Context(), client, server.URL, r.number(0)); err != nil { // connects
+		return err
+	}
+	var serial atomic.Int64
+	var failed atomic.Pointer[error]
+	b.SetParallelism(callersPerCPU)
+	b.ResetTimer()
+	b.RunParallel(func(more *testing.PB) {
+		own := r.clone()
+		for more.Next() {
+			if err := post(b.Context(), client, server.URL, own.number(int(serial.Add(1)))); err != nil {
+				failed.Store(&err)
+				return
+			}
+		}
+	})
+	b.StopTimer()
+	if err := failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// post sends a review and checks the answer.
+func post(ctx context.Context, client *http.Client, url string, review []byte) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url+reviewURL, bytes.NewReader(review))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := client.Do(request)
+	if err != nil {
+		return fmt.Errorf("send a review: %w", err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return fmt.Errorf("read an answer: %w", err)
+	}
+	if response.ProtoMajor != 2 {
+		return fmt.Errorf("answered over %s, want HTTP/2", response.Proto)
+	}
+	return allowed(response.StatusCode, body)
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"io"
+	"net/http"
+
+	"github.com/go-json-experiment/json"
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// The answers that a plain handler can give.
+const (
+	answerAllow = "allow"
+	answerDeny  = "deny"
+)
+
+// plainHandler answers every review alike, but allows dry-runs, and reads no
+// more of it than the answer needs: the least that a webhook can do.
+type plainHandler struct {
+	allowed bool
+	result  *metav1.Status
+}
+
+// newPlainHandler makes a handler that allows, or refuses as ours refuses what
+// it merges.
+func newPlainHandler(answer string) plainHandler {
+	if answer == answerAllow {
+		return plainHandler{allowed: true}
+	}
+	return plainHandler{result: &metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusConflict, Reason: metav1.StatusReasonAlreadyExists,
+		Message: "merged into nothing, 1 occurrence so far",
+	}}
+}
+
+// ServeHTTP implements http.Handler.
+func (h plainHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	var review struct {
+		Request struct {
+			UID    types.UID `json:"uid"`
+			DryRun bool      `json:"dryRun"`
+		} `json:"request"`
+	}
+	if err := json.Unmarshal(body, &review); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	response := &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
+	if !review.Request.DryRun {
+		response.Allowed, response.Result = h.allowed, h.result
+	}
+	answer, err := json.Marshal(admissionv1.AdmissionReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "AdmissionReview"},
+		Response: response,
+	})
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(answer)
+}

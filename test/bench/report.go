@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+)
+
+// report prints the medians of all rounds.
+type report struct {
+	out     io.Writer
+	medians figures
+}
+
+// table prints rows of cells, the first to the left.
+func (r report) table(rows func(row func(format string, cells ...any))) {
+	t := tabwriter.NewWriter(r.out, 0, 0, 3, ' ', 0)
+	rows(func(format string, cells ...any) { fmt.Fprintf(t, format+"\n", cells...) })
+	_ = t.Flush() // as any other text for a terminal
+}
+
+// api prints what was measured on the API server.
+func (r report) api(rounds []figures, o options) {
+	fmt.Fprintf(r.out, "\nOn a real API server, %d writers, medians of %d rounds of %gs:\n\n", writers, o.rounds, o.seconds)
+	r.table(func(row func(string, ...any)) {
+		row("\trequests/s\tmin to max\tp50 ms\tp99 ms\tetcd proposals/1000\tfailed calls")
+		for _, s := range scenarios() {
+			all := values(rounds, s.name+"_per_s")
+			if len(all) == 0 {
+				all = []float64{0}
+			}
+			v := func(figure string) float64 { return r.medians[s.name+figure] }
+			row("%s\t%.0f\t%.0f to %.0f\t%.1f\t%.1f\t%.1f\t%.0f", s.name, v("_per_s"), slices.Min(all), slices.Max(all),
+				v("_p50_ms"), v("_p99_ms"), v("_etcd_proposals_per_1000"), sum(values(rounds, s.name+"_webhook_failures")))
+		}
+	})
+}
+
+// handlers prints what was measured of the handlers alone.
+func (r report) handlers(o options) {
+	fmt.Fprintf(r.out, "\nHandlers alone, medians of %d rounds of %s:\n\n", o.rounds, o.handlerTime())
+	r.table(func(row func(string, ...any)) {
+		row("\tns\tallocations\tns over TLS and HTTP/2")
+		for _, c := range contenders() {
+			v := func(figure string) float64 { return r.medians[c.name+figure] }
+			row("%s\t%.0f\t%.0f\t%.0f", c.name, v("_ns"), v("_allocs"), v("_tls_ns"))
+		}
+	})
+}
+
+// complete fails where a scenario could be measured in no round.
+func (r report) complete() error {
+	for _, s := range scenarios() {
+		if _, measured := r.medians[s.name+"_per_s"]; !measured {
+			return fmt.Errorf("%s: webhook calls failed in every round", s.name)
+		}
+	}
+	return nil
+}
+
+func sum(values []float64) (total float64) {
+	for _, v := range values {
+		total += v
+	}
+	return total
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
+)
+
+// serveCommand is the first argument of a process that serves a webhook, this
+// program's as well as the real one's.
+const serveCommand = "serve"
+
+// servePlain serves plain handlers in both phases as the real webhook serves
+// its own: a process by itself, the same server, the same flags.
+func servePlain(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet(serveCommand, flag.ContinueOnError)
+	host := flags.String("bind-address", "127.0.0.1", "IP address to serve the webhook on")
+	port := flags.Int("port", 0, "port to serve the webhook on")
+	certDir := flags.String("cert-dir", "", "directory with tls.crt and tls.key")
+	health := flags.String("health-address", "", "address to serve /readyz on")
+	answer := flags.String("answer", answerAllow, "answer to every review: allow or deny")
+	for _, ignored := range []string{"metrics-address", "kubeconfig", "shutdown-delay"} {
+		flags.String(ignored, "", "ignored")
+	}
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	mutating, validating := newPlainHandler(*answer), newPlainHandler(answerAllow)
+	server := ctrlwebhook.NewServer(ctrlwebhook.Options{Host: *host, Port: *port, CertDir: *certDir})
+	server.Register("/mutate", mutating)
+	server.Register("/validate", validating)
+
+	ready := &http.Server{
+		Addr:              *health,
+		Handler:           http.StripPrefix("/readyz", &healthz.Handler{Checks: map[string]healthz.Checker{"webhook": server.StartedChecker()}}),
+		ReadHeaderTimeout: 10 * time.Second,
+	}
+	defer ready.Close()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		if err := ready.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+			cancel(fmt.Errorf("-health-address: %w", err))
+		}
+	}()
+	if err := server.Start(ctx); err != nil {
+		return fmt.Errorf("serve: %w", err)
+	}
+	if err := context.Cause(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
