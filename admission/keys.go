@@ -43,9 +43,10 @@ func similarKey(h *store.Hasher, group store.Key, e *corev1.Event) store.Key {
 		Add(e.Type, e.Reason, e.ReportingController, e.ReportingInstance).Sum()
 }
 
-// bucketKey names a token bucket that is keyed by parts of an Event.
-func bucketKey(h *store.Hasher, kind string, parts []policy.KeyPart, e *corev1.Event, user string) store.Key {
-	h.Add("bucket", kind)
+// bucketKey names a token bucket of a policy that is keyed by parts of an Event.
+// Policies share no tokens: each has limits of its own.
+func bucketKey(h *store.Hasher, policyName, bucket string, parts []policy.KeyPart, e *corev1.Event, user string) store.Key {
+	h.Add("bucket", policyName, bucket)
 	for _, part := range parts {
 		h.Add(string(part))
 		switch part {

@@ -15,7 +15,7 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-var parityEvents = flag.Int("parity.events", 60_000, "Events to compare with client-go's EventCorrelator")
+var parityEvents = flag.Int("parity.events", 40_000, "Events to compare with client-go's EventCorrelator")
 
 const (
 	eventsPerTrace = 3000

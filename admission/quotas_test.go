@@ -59,6 +59,18 @@ func TestQuotas(t *testing.T) {
 			{0, create("b", second, user("other")), drop("Server")},
 			{time.Hour, create("c", second, user("other")), "admit"},
 		}},
+		{says: "two quotas of one type have tokens of their own", policy: func(p *policy.Policy) {
+			without()(p)
+			p.Quotas = []policy.Quota{
+				{Type: policy.QuotaNamespace, Burst: 1, Tokens: 1, Interval: time.Minute},
+				{Type: policy.QuotaNamespace, Burst: 2, Tokens: 1, Interval: time.Hour},
+			}
+		}, steps: []step{
+			{0, create("a", first), "admit"},
+			{0, create("b", second), `drop 429 TooManyRequests: Namespace quota of policy "default" is empty: next token at 2030-03-01T12:01:00Z, in 1m0s`},
+			{time.Minute, create("b", second), "admit"},
+			{30 * time.Minute, create("c", message("3")), `drop 429 TooManyRequests: Namespace quota of policy "default" is empty: next token at 2030-03-01T13:00:00Z, in 30m0s`},
+		}},
 		{says: "a quota of no tokens gives none", policy: func(p *policy.Policy) {
 			p.Quotas = []policy.Quota{{Type: policy.QuotaServer, Burst: 0, Tokens: 1, Interval: time.Second}}
 		}, steps: []step{
@@ -73,42 +85,4 @@ func TestQuotas(t *testing.T) {
 			{20 * time.Millisecond, create("b", second), "admit"},
 		}},
 	})
-}
-
-func TestKeyBy(t *testing.T) {
-	t.Parallel()
-	first, second := message("1"), message("2")
-	by := func(parts ...policy.KeyPart) func(*policy.Policy) {
-		return func(p *policy.Policy) {
-			p.SpamFilter = policy.SpamFilter{Burst: 1, Tokens: 1, Interval: time.Hour, KeyBy: parts}
-		}
-	}
-	const drop = `drop 429 TooManyRequests: spam filter of policy "default" is empty: next token at 2030-03-01T13:00:00Z, in 1h0m0s`
-	var stories []story
-	for part, other := range map[policy.KeyPart]detail{
-		policy.KeySource:         component("other"),
-		policy.KeyInvolvedObject: about("other"),
-		policy.KeyType:           ofType("Normal"),
-		policy.KeyReason:         reason("Other"),
-		policy.KeyNamespace:      in("other"),
-		policy.KeyUser:           user("other"),
-	} {
-		stories = append(stories, story{says: fmt.Sprintf("keyed by %s, each has a bucket", part), policy: by(part), steps: []step{
-			{0, create("a", first), "admit"},
-			{0, create("b", second, other), "admit"},
-			{0, create("c", message("3")), drop},
-			{0, create("d", first, other, event(again)), drop},
-		}})
-	}
-	for part, other := range map[policy.KeyPart]detail{
-		policy.KeyType:   ofType("Normal"),
-		policy.KeyReason: reason("Other"),
-		policy.KeyUser:   user("other"),
-	} {
-		stories = append(stories, story{says: fmt.Sprintf("not keyed by %s, all share a bucket", part), policy: by(policy.KeySource, policy.KeyInvolvedObject), steps: []step{
-			{0, create("a", first), "admit"},
-			{0, create("b", second, other), drop},
-		}})
-	}
-	tell(t, stories)
 }

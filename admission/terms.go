@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,16 +22,16 @@ func terms(h *store.Hasher, p *policy.Policy, e *corev1.Event, user string) stor
 		KeepMessages:  a.KeepMessages,
 		Spam: store.Bucket{
 			Limit: limit(s.Burst, s.Tokens, s.Interval),
-			Key:   bucketKey(h, "spam", s.KeyBy, e, user),
+			Key:   bucketKey(h, p.Name, "spam", s.KeyBy, e, user),
 			Name:  "spam filter",
 		},
 		ReservePerReason: s.ReservePerReason,
 		ChargeMerged:     s.ChargeMerged,
 	}
-	for _, q := range p.Quotas {
+	for i, q := range p.Quotas {
 		t.Quotas = append(t.Quotas, store.Bucket{
 			Limit: limit(q.Burst, q.Tokens, q.Interval),
-			Key:   bucketKey(h, "quota of "+p.Name, quotaParts(q.Type), e, user),
+			Key:   bucketKey(h, p.Name, "quota "+strconv.Itoa(i), quotaParts(q.Type), e, user),
 			Name:  string(q.Type) + " quota",
 		})
 	}

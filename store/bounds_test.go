@@ -1,6 +1,7 @@
 package store
 
 import (
+	"fmt"
 	"runtime"
 	"strings"
 	"testing"
@@ -52,6 +53,45 @@ func TestMemoryIsFullOnlyOfWhatIsOwed(t *testing.T) {
 	}
 }
 
+func TestMemoryForgetsAsMuchAsItMust(t *testing.T) {
+	h := newHostile(t, MinBytes)
+	for range 5000 {
+		h.create(attack{group: true})
+	}
+	w, tm := h.write(attack{group: true})
+	w.Reason = strings.Repeat("x", MinBytes/10)
+	if _, err := h.Merge(t.Context(), h.now, w, tm); err != nil {
+		t.Errorf("no room for one large Event although nothing is owed: %v", err)
+	}
+	h.check()
+}
+
+func TestGroupForgetsNothingThatIsOwed(t *testing.T) {
+	h := newHostile(t, DefaultBytes)
+	var merged int64
+	for range maxRecords + 50 {
+		w, tm := h.write(attack{message: true})
+		w.Group, tm.MaxEvents = KeyOf("one"), 1000
+		for i := range 2 {
+			w.Name = fmt.Sprint(h.n, i)
+			d, err := h.Merge(t.Context(), h.now, w, tm)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d.Verdict == Merge {
+				merged++
+			}
+		}
+	}
+	if merged != maxRecords {
+		t.Errorf("%d merged, want one into each of %d stored Events", merged, maxRecords)
+	}
+	debts, err := h.Due(t.Context(), h.now.Add(time.Minute), 0, 1000)
+	if err != nil || len(debts) != maxRecords {
+		t.Errorf("%d debts, %v; want %d", len(debts), err, maxRecords)
+	}
+}
+
 // The heap may hold a quarter more than the bound: maps and slices grow ahead.
 func TestMemoryIsWhatItSeemsToBe(t *testing.T) {
 	tests := []struct {
@@ -74,7 +114,7 @@ func TestMemoryIsWhatItSeemsToBe(t *testing.T) {
 			for i := range 50_000 {
 				w, tm := h.write(test.attack)
 				if tm.Quotas = nil; test.text != "" {
-					w.Text = strings.Clone(test.text)[:100]
+					w.Text = (fmt.Sprint(h.n) + test.text)[:100]
 				}
 				if d, err := h.Merge(t.Context(), h.now, w, tm); err == nil && d.Verdict != Merge {
 					_, _ = h.Take(t.Context(), h.now, w, tm) // full or not: the bound is what counts
@@ -138,11 +178,27 @@ func TestGroupIsBounded(t *testing.T) {
 		}
 		if i%1000 == 0 {
 			h.settle(maxRecords/2, time.Hour, func() Outcome { return Outcome(h.rng.IntN(3)) })
-			h.now = h.now.Add(time.Minute)
+			h.now = h.now.Add(11 * time.Minute)
 		}
 		checkGroup(t, h.groups[w.Group], tm)
 	}
 	h.check()
+}
+
+func TestNoticesThatWereToldAreForgotten(t *testing.T) {
+	h := newHostile(t, DefaultBytes)
+	for range 10 {
+		w, tm := h.write(attack{name: true, message: true})
+		w.Group, tm.Spam.Burst, tm.ReservePerReason = KeyOf("one"), 0, 0
+		if d, err := h.Take(t.Context(), h.now, w, tm); err != nil || d.Verdict != Drop {
+			t.Fatalf("%v, %v; want a drop", d.Verdict, err)
+		}
+		h.settle(10, time.Hour, func() Outcome { return Told })
+		h.now = h.now.Add(tm.Window)
+		if n := len(h.groups[w.Group].records); n != 1 {
+			t.Fatalf("%d notices are kept, want the newest", n)
+		}
+	}
 }
 
 func checkGroup(t *testing.T, g *group, tm Terms) {
@@ -172,5 +228,4 @@ func checkGroup(t *testing.T, g *group, tm Terms) {
 		within("reasons in a notice", len(r.notice.Reasons), maxReasons)
 	}
 	within("stored Events", events, maxRecords)
-	within("stored Events and notices", len(g.records), maxRecords+10)
 }

@@ -48,7 +48,14 @@ func (m *Memory) Settle(_ context.Context, now time.Time, d Debt, o Outcome) err
 	}
 	r := g.byID(d.Ref.ID)
 	if r == nil || r.name != d.Name {
-		return nil // another Event has taken its place
+		// Another Event has taken its place. This one may have arrived late, to
+		// be told a count that is the other's now.
+		r = g.byName(d.Name)
+		if r != nil {
+			g.tellAgain(r)
+			m.measure(g)
+		}
+		return nil
 	}
 	r.claimed = 0
 	switch {

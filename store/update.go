@@ -83,7 +83,7 @@ func (g *group) adopt(w Write) *record {
 	r.name = w.Name
 	r.total, r.written, r.own = w.Update.OldCount, w.Update.OldCount, w.Update.OldCount
 	if w.Update.OldOverwritten {
-		r.total += w.Update.OldMerged
+		r.total = max(1, r.total+w.Update.OldMerged)
 	} else {
 		r.own = max(0, r.own-w.Update.OldMerged)
 	}

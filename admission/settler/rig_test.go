@@ -95,6 +95,9 @@ type account struct {
 	came []string
 	// unheard and mute are how many calls of Settle and of Due fail at first.
 	unheard, mute int
+	// more is how many calls of Settle find that more is owed in the meantime.
+	// The store hands it out again before they return, a second later.
+	more int
 	// most is how many debts were claimed at the same time.
 	claimed, most int
 }
@@ -125,6 +128,13 @@ func (a *account) Settle(_ context.Context, _ time.Time, d store.Debt, o store.O
 	}
 	a.claimed--
 	a.came = append(a.came, fmt.Sprintf("%s %s", d.Name, []string{"told", "gone", "refused"}[o]))
+	if a.more > 0 {
+		a.more--
+		a.owed = append(a.owed, d)
+		a.mu.Unlock()
+		<-time.After(time.Second)
+		a.mu.Lock()
+	}
 	return nil
 }
 

@@ -2,7 +2,6 @@ package settler_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -141,51 +140,4 @@ func TestAStoreThatIsAwayIsAskedAgain(t *testing.T) {
 			t.Errorf("first write after %v, before the store said that it is due", first)
 		}
 	})
-}
-
-func TestADrainFailsWhenSomethingIsStillOwed(t *testing.T) {
-	t.Parallel()
-	down := errors.New("connection refused")
-	tests := map[string]struct {
-		breaks func(*rig)
-		o      settler.Options
-		want   string
-	}{
-		"the API server stays away": {
-			func(r *rig) { r.answer = func(int) error { return down } },
-			settler.Options{},
-			"2 or more stored Events are still owed counts after a drain of 15s",
-		},
-		"the API server stays away, and the drain is short": {
-			func(r *rig) { r.answer = func(int) error { return down } },
-			settler.Options{DrainTimeout: time.Second},
-			"2 or more stored Events are still owed counts after a drain of 1s",
-		},
-		"the store stays away": {
-			func(r *rig) { r.account.mute = 1 << 20 },
-			settler.Options{},
-			"1 or more stored Events are still owed counts after a drain of 15s",
-		},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t)
-				r.account.owed = []store.Debt{debt("a"), debt("b")}
-				tt.breaks(r)
-				err := r.run(r.account, time.Minute, tt.o)
-				if err == nil || err.Error() != tt.want {
-					t.Errorf("error %v, want %s", err, tt.want)
-				}
-				drain := tt.o.DrainTimeout
-				if drain == 0 {
-					drain = 15 * time.Second
-				}
-				if took := time.Since(r.began); took != time.Minute+drain {
-					t.Errorf("ended after %v, want %v", took, time.Minute+drain)
-				}
-			})
-		})
-	}
 }

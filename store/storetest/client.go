@@ -99,6 +99,7 @@ func (c *client) mutate(k kind, f facts) stage {
 		case w.faults.Refusals && w.rng.IntN(5) == 0:
 			return c.done()
 		}
+		a.stands = 0
 		return c.validate(k, f)
 	}
 }

@@ -8,7 +8,8 @@ import (
 )
 
 // settlement is a settler at work on one debt. A settler that is not certain
-// to finish may crash before or after its write.
+// to finish may crash before its write or, if no other write came between, after
+// it: who knew of both is gone then.
 type settlement struct {
 	world   *world
 	debt    store.Debt
@@ -64,12 +65,13 @@ func (s settlement) write() stage {
 	default:
 		s.store(e)
 	}
-	if s.crashes() {
+	if s.current() && s.crashes() {
 		return nil
 	}
 	return func() stage {
 		if outcome == store.Told && s.current() {
-			e.known, w.account(d.Name).elsewhere = d.Total, false
+			e.known = d.Total
+			w.account(d.Name).elsewhere = w.stored[d.Name] != e
 		}
 		if err := w.subject.Settle(w.t.Context(), w.now, d, outcome); err != nil {
 			w.t.Fatalf("Settle: %v", err)

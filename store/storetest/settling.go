@@ -99,7 +99,7 @@ func settling() []story {
 			{2, create("c", seen(time.Second)), "merge into a 3"},
 			{10 * time.Second, saying, `default/a last 1m0s, series true, text "", messages ()`},
 		}},
-		{says: "what is settled twice is settled once", steps: []step{
+		{says: "what is settled twice is told twice and no more", steps: []step{
 			{0, create("a"), "admit"},
 			{1, create("b"), "merge into a 2"},
 			{10 * time.Second, due, "a 2 (1 merged)"},

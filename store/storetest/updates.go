@@ -82,7 +82,7 @@ func updates() []story {
 		}},
 		{says: "an UPDATE whose content has no name is never the same", steps: []step{
 			{0, update("a", count(2), nameless), "admit"},
-			{1, update("a", count(3), nameless), "merge into a 3"},
+			{1, update("a", count(2), nameless), "merge into a 2"},
 		}},
 	}
 }
@@ -105,6 +105,10 @@ func strangeUpdates() []story {
 		{says: "what had merged into an unknown Event comes back when it was overwritten", steps: []step{
 			{0, update("a", count(12), stored(11), storedMerged(30), overwritten), "merge into a 42"},
 			{10 * time.Second, due, "a 42 (30 merged)"},
+		}},
+		{says: "an unknown Event never stands for less than one occurrence", steps: []step{
+			{0, update("a", count(2), stored(1), storedMerged(-4), overwritten), "admit"},
+			{time.Hour, create("b"), "merge into a 3"},
 		}},
 		{says: "an unknown Event to which less had been owed than its writer told", steps: []step{
 			{0, update("a", count(5), stored(2), storedMerged(-2)), "merge into a 3"},
