@@ -24,8 +24,14 @@ type Hasher struct {
 	buf []byte
 }
 
+// hasherBytes is room for the parts of most Events, in bytes.
+const hasherBytes = 512
+
 // Add appends one part. It returns h, so that calls chain.
 func (h *Hasher) Add(parts ...string) *Hasher {
+	if h.buf == nil {
+		h.buf = make([]byte, 0, hasherBytes)
+	}
 	for _, part := range parts {
 		h.buf = binary.AppendUvarint(h.buf, uint64(len(part)))
 		h.buf = append(h.buf, part...)
