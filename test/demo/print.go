@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -40,7 +42,9 @@ func printEvents(ctx context.Context, c *cluster.Cluster, w io.Writer, namespace
 	if err != nil {
 		return fmt.Errorf("get events: %w", err)
 	}
-	fmt.Fprintf(w, "\n$ kubectl get events -n %s --field-selector involvedObject.name=%s -o wide\n", namespace, object)
+	count := slices.IndexFunc(table.ColumnDefinitions, func(c metav1.TableColumnDefinition) bool { return c.Name == "Count" })
+	slices.SortStableFunc(table.Rows, func(a, b metav1.TableRow) int { return number(b.Cells[count]) - number(a.Cells[count]) })
+	fmt.Fprintf(w, "\n$ kubectl get events -n %s --field-selector involvedObject.name=%s -o wide   # most frequent first\n", namespace, object)
 	out := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	row(out, table.ColumnDefinitions, func(i int) any { return strings.ToUpper(table.ColumnDefinitions[i].Name) })
 	for _, r := range table.Rows[:min(shown, len(table.Rows))] {
@@ -50,6 +54,12 @@ func printEvents(ctx context.Context, c *cluster.Cluster, w io.Writer, namespace
 		fmt.Fprintf(out, "(and %d more)\n", more)
 	}
 	return out.Flush()
+}
+
+// number is the number in a cell.
+func number(cell any) int {
+	n, _ := strconv.Atoi(fmt.Sprint(cell))
+	return n
 }
 
 // row prints the columns that kubectl prints without -o wide, and the count.
