@@ -22,11 +22,13 @@ TEST_TIMEOUT := 30m
 
 .PHONY: demo
 demo: ## Storm a real API server with and without the webhook, and compare
-	go run ./test/demo
+	go build -o bin/demo ./test/demo
+	@bin/demo
 
 .PHONY: run
 run: ## Start a control plane and the webhook, and leave them running
-	go run ./test/demo -keep
+	go build -o bin/demo ./test/demo
+	@bin/demo -keep
 
 .PHONY: bench
 bench: ## Measure throughput and latency; results in bin/bench.json

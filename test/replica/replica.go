@@ -103,7 +103,7 @@ func (r *Replica) start() error {
 	}
 	defer log.Close() // the process has its own descriptor
 	r.process.Stdout, r.process.Stderr = log, log
-	dieWithParent(r.process)
+	detach(r.process)
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()
