@@ -9,6 +9,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 # Developer tools have a go.mod of their own, so that their dependencies stay out of ours.
 # Go builds them on first use and keeps them in its build cache.
 GOLANGCI_LINT := go tool -modfile=.ci/tools/go.mod golangci-lint
+CONTROLLER_GEN := go tool -modfile=.ci/tools/go.mod controller-gen
 
 # Every module of the repository. Only the first is what users build.
 MODULES := . .ci/tools test/controlplane
@@ -43,7 +44,7 @@ build: ## Build bin/webhook
 # The tests in ./test/ start whole control planes, so one package at a time there. The
 # others run under the race detector wherever it works: it needs a C compiler.
 .PHONY: test
-test: ## Run all tests
+test: redis-server ## Run all tests
 	@race=; if CGO_ENABLED=1 go build -race runtime/cgo 2>/dev/null; then \
 		export CGO_ENABLED=1; race=-race; \
 	else \
@@ -52,6 +53,17 @@ test: ## Run all tests
 	packages=$$(go list ./... | grep -v /eventquota/test/) && set -x && \
 	go test $$race -timeout $(TEST_TIMEOUT) $$packages
 	go test -p 1 -timeout $(TEST_TIMEOUT) ./test/...
+
+# The tests start servers of their own; one that the package runs as a service is not used.
+.PHONY: redis-server
+redis-server:
+	@if command -v redis-server >/dev/null; then exit 0; fi; \
+	if ! command -v apt-get >/dev/null; then \
+		echo 'redis-server is not on PATH, and there is no apt-get to install it with: install Redis 7 or newer.' >&2; exit 1; \
+	fi; \
+	sudo=; if [ "$$(id -u)" != 0 ]; then sudo=sudo; fi; set -ex; \
+	$$sudo apt-get update; \
+	$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends redis-server
 
 .PHONY: fmt
 fmt: ## Format all Go code
@@ -70,8 +82,21 @@ tidy: ## Bring every go.mod and go.sum up to date
 verify-tidy:
 	@for module in $(MODULES); do (set -x; go -C $$module mod tidy -diff) || exit 1; done
 
+GENERATE := $(CONTROLLER_GEN) object crd paths=./policy/v1alpha1
+
+.PHONY: generate
+generate: ## Generate the custom resource definitions and deep copies of policies
+	$(GENERATE) output:crd:dir=manifests/crds output:object:dir=policy/v1alpha1
+
+.PHONY: verify-generate
+verify-generate:
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && set -x && \
+	$(GENERATE) output:crd:dir="$$dir/crds" output:object:dir="$$dir" && \
+	diff -r manifests/crds "$$dir/crds" && \
+	diff policy/v1alpha1/zz_generated.deepcopy.go "$$dir/zz_generated.deepcopy.go"
+
 .PHONY: verify
-verify: lint verify-tidy ## Check format, lint and go.mod files; changes nothing
+verify: lint verify-tidy verify-generate ## Check format, lint, go.mod and generated files; changes nothing
 
 .PHONY: clean
 clean: ## Remove what was built in the checkout

@@ -1,0 +1,62 @@
+package redistest
+
+import (
+	"errors"
+	"testing"
+)
+
+// Start is New for a test: the server ends with the test, and its log is shown
+// if the test fails.
+func Start(t testing.TB, o Options) *Server {
+	t.Helper()
+	s, err := New(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { finish(t, s) })
+	return s
+}
+
+// StartSentinel is NewSentinel for a test: all ends with the test, and the logs
+// are shown if the test fails.
+func StartSentinel(t testing.TB, o Options) *Sentinel {
+	t.Helper()
+	s, err := NewSentinel(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { finish(t, append(s.Servers(), s.Sentinels()...)...) })
+	return s
+}
+
+// StartCluster is NewCluster for a test: all ends with the test, and the logs
+// are shown if the test fails.
+func StartCluster(t testing.TB, o Options, masters, replicas int) *Cluster {
+	t.Helper()
+	c, err := NewCluster(t.Context(), o, masters, replicas)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { finish(t, c.Servers()...) })
+	return c
+}
+
+func finish(t testing.TB, servers ...*Server) {
+	t.Helper()
+	for _, s := range servers {
+		if t.Failed() {
+			t.Logf("redis at %s logged:\n%s", s.Addr(), s.Log())
+		}
+	}
+	if err := closeAll(servers); err != nil {
+		t.Error(err)
+	}
+}
+
+func closeAll(servers []*Server) error {
+	var errs []error
+	for _, s := range servers {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(errs...)
+}
