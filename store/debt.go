@@ -69,3 +69,16 @@ const (
 	// is let be until there is more to tell.
 	Refused
 )
+
+// String is the outcome as metrics and logs show it.
+func (o Outcome) String() string {
+	switch o {
+	case Told:
+		return "told"
+	case Gone:
+		return "gone"
+	case Refused:
+		return "refused"
+	}
+	return "unknown"
+}

@@ -1,9 +1,14 @@
 package store
 
-import "container/heap"
+import (
+	"cmp"
+	"container/heap"
+)
 
-// dueQueue orders the records that owe something by when they fall due. Use
-// its methods schedule and cancel; the others are container/heap's.
+// dueQueue orders the records that owe something by when they fall due, and
+// those of one moment by when they were made: what a group's records make of
+// each other when they fall due must not depend on chance. Use its methods
+// schedule and cancel; the others are container/heap's.
 type dueQueue []dueItem
 
 type dueItem struct {
@@ -30,8 +35,12 @@ func (q *dueQueue) cancel(r *record) {
 	}
 }
 
-func (q dueQueue) Len() int           { return len(q) }
-func (q dueQueue) Less(i, j int) bool { return q[i].record.due < q[j].record.due }
+func (q dueQueue) Len() int { return len(q) }
+
+func (q dueQueue) Less(i, j int) bool {
+	x, y := q[i].record, q[j].record
+	return cmp.Or(cmp.Compare(x.due, y.due), cmp.Compare(x.id, y.id)) < 0
+}
 
 func (q dueQueue) Swap(i, j int) {
 	q[i], q[j] = q[j], q[i]

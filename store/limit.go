@@ -1,9 +1,6 @@
 package store
 
-import (
-	"math"
-	"time"
-)
+import "time"
 
 // Limit is the size and the refill rate of a token bucket. A bucket starts
 // full and holds at most Burst tokens; one comes back after each Every.
@@ -40,21 +37,21 @@ func (lim Limit) take(l level, now time.Time) grant {
 	}
 	t := level(now.UnixNano())
 	used := max(l, t) - t
-	free := min(level(lim.refill()), math.MaxInt64-t) - used
+	free := level(lim.refill()) - used
 	if free < level(lim.Every) {
 		return grant{after: l, next: now.Add(lim.Every - time.Duration(free))}
 	}
 	return grant{ok: true, after: t + used + level(lim.Every)}
 }
 
-// refill is the time in which an empty bucket becomes full, or the longest
-// there is when that is less.
+// refill is the time in which an empty bucket becomes full, 142 years at most:
+// a bucket that would take longer holds the tokens of 142 years.
 func (lim Limit) refill() time.Duration {
 	switch {
 	case lim.Burst <= 0 || lim.Every <= 0:
 		return 0
-	case int64(lim.Burst) > math.MaxInt64/int64(lim.Every):
-		return math.MaxInt64
+	case int64(lim.Burst) > int64(longest/lim.Every):
+		return longest
 	}
 	return time.Duration(lim.Burst) * lim.Every
 }

@@ -122,7 +122,9 @@ func TestRefill(t *testing.T) {
 		{Limit{25, 5 * time.Minute}, 125 * time.Minute},
 		{Limit{0, time.Minute}, 0},
 		{Limit{1, 0}, 0},
-		{Limit{math.MaxInt, time.Hour}, math.MaxInt64},
+		{Limit{math.MaxInt, time.Hour}, 1 << 52 * time.Microsecond},
+		{Limit{1, 1 << 52 * time.Microsecond}, 1 << 52 * time.Microsecond},
+		{Limit{2, 1 << 52 * time.Microsecond}, 1 << 52 * time.Microsecond},
 	}
 	for _, test := range tests {
 		if got := test.refill(); got != test.want {

@@ -61,6 +61,7 @@ func NewMemory(bytes int64) (*Memory, error) {
 func (m *Memory) Merge(_ context.Context, now time.Time, w Write, t Terms) (Decision, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	now, w, t = whole(now), w.rounded(), t.rounded()
 	g, err := m.enter(now, w)
 	if err != nil {
 		return Decision{}, err
@@ -73,6 +74,7 @@ func (m *Memory) Merge(_ context.Context, now time.Time, w Write, t Terms) (Deci
 func (m *Memory) Take(_ context.Context, now time.Time, w Write, t Terms) (Decision, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	now, w, t = whole(now), w.rounded(), t.rounded()
 	g, err := m.enter(now, w)
 	if err != nil {
 		return Decision{}, err
@@ -87,7 +89,7 @@ func (m *Memory) Take(_ context.Context, now time.Time, w Write, t Terms) (Decis
 // enter finds or makes the group of w and takes it from the idle ones while a
 // step is at it. It makes sure of room for all that the step may add.
 func (m *Memory) enter(now time.Time, w Write) (*group, error) {
-	g, known := m.groups[w.Group]
+	g, known := m.known(now, w.Group)
 	if known {
 		m.wake(g)
 	}
@@ -104,6 +106,17 @@ func (m *Memory) enter(now time.Time, w Write) (*group, error) {
 		m.groups[w.Group] = g
 	}
 	return g, nil
+}
+
+// known finds a group. One that owes nothing and whose time has passed it
+// forgets, so that what is known does not depend on whether shrink came by.
+func (m *Memory) known(now time.Time, key Key) (*group, bool) {
+	g, ok := m.groups[key]
+	if ok && g.idle != nil && now.After(g.until) {
+		m.forget(g)
+		return nil, false
+	}
+	return g, ok
 }
 
 // leave accounts for what a step made of g.
@@ -143,12 +156,17 @@ func (m *Memory) shrink(now time.Time, more int64) {
 	const few = 8
 	for n := 0; m.idle.Len() > 0; n++ {
 		g := m.idle.Back().Value.(*group)
-		past := !now.Before(g.until) && n < few
+		past := now.After(g.until) && n < few
 		if m.bytes+more <= m.bound && !past {
 			return
 		}
-		m.wake(g)
-		delete(m.groups, g.key)
-		m.bytes -= g.bytes
+		m.forget(g)
 	}
+}
+
+// forget forgets a group that owes nothing.
+func (m *Memory) forget(g *group) {
+	m.wake(g)
+	delete(m.groups, g.key)
+	m.bytes -= g.bytes
 }

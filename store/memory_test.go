@@ -27,18 +27,24 @@ var (
 	steps     = flag.Int("steps", 500, "steps of each run")
 )
 
-func TestMemoryLosesNothing(t *testing.T) {
-	tests := []struct {
-		says   string
-		faults storetest.Faults
-	}{
+// faultMix is what goes wrong in a simulation.
+type faultMix struct {
+	says   string
+	faults storetest.Faults
+}
+
+func faultMixes() []faultMix {
+	return []faultMix{
 		{"while nothing goes wrong but settlers crash", storetest.Faults{}},
 		{"while the API server refuses", storetest.Faults{Refusals: true}},
 		{"while Events disappear", storetest.Faults{Deletions: true}},
 		{"while Events disappear and come back", storetest.Faults{Deletions: true, Return: true}},
 		{"while all goes wrong", storetest.Faults{Refusals: true, Deletions: true}},
 	}
-	for _, test := range tests {
+}
+
+func TestMemoryLosesNothing(t *testing.T) {
+	for _, test := range faultMixes() {
 		t.Run(test.says, func(t *testing.T) {
 			storetest.Simulate(t, test.faults, storetest.Seeds{First: *firstSeed, Runs: *runs, Steps: *steps}, newMemory)
 		})

@@ -11,38 +11,59 @@ import (
 func (m *Memory) Due(_ context.Context, now time.Time, ahead time.Duration, n int) ([]Debt, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	const never = math.MaxInt64
-	limit := now.Add(ahead).UnixNano()
-	if ahead == math.MaxInt64 {
-		limit = never - 1
+	now, ahead = whole(now), wholeTime(ahead)
+	limit := int64(never - 1)
+	if ahead < longest {
+		limit = now.Add(ahead).UnixNano()
 	}
 	var debts []Debt
-	var claimed []dueItem // now or, which only a look ahead meets, before
-	for len(debts) < n && len(m.due) > 0 && m.due[0].record.due <= limit {
-		g, r := m.due[0].group, m.due[0].record
-		if r.name == "" {
-			g.giveUp(now, r)
-			m.measure(g)
-			continue
-		}
-		if r.claimed <= now.UnixNano() {
-			r.claimed = now.Add(visibility).UnixNano()
-			debts = append(debts, r.debt(g.key))
-		}
-		claimed = append(claimed, dueItem{g, r})
-		m.due.schedule(g, r, never) // out of the way of this search
-	}
-	for _, item := range claimed {
-		m.due.schedule(item.group, item.record, item.record.claimed)
+	for again := true; again && len(debts) < n; {
+		debts, again = m.claim(now, limit, n, debts)
 	}
 	return debts, nil
+}
+
+const never = math.MaxInt64
+
+// claim claims what falls due by limit, until there are n debts, and tells
+// whether to look again because notices came to be.
+func (m *Memory) claim(now time.Time, limit int64, n int, debts []Debt) ([]Debt, bool) {
+	var aside []dueItem
+	var until []int64
+	setAside := func(g *group, r *record, due int64) { // out of the way of this search
+		aside, until = append(aside, dueItem{g, r}), append(until, due)
+		m.due.schedule(g, r, never)
+	}
+	again := false
+	for len(debts) < n && len(m.due) > 0 && m.due[0].record.due <= limit {
+		g, r := m.due[0].group, m.due[0].record
+		switch {
+		case r.name == "":
+			if notice := g.giveUp(now, r); notice != nil {
+				setAside(g, notice, notice.due)
+				again = true
+			}
+			m.measure(g)
+		case r.claimed > now.UnixNano(): // which only a look ahead meets
+			setAside(g, r, r.claimed)
+		default:
+			r.claimed = now.Add(visibility).UnixNano()
+			debts = append(debts, r.debt(g.key))
+			setAside(g, r, r.claimed)
+		}
+	}
+	for i, item := range aside {
+		m.due.schedule(item.group, item.record, until[i])
+	}
+	return debts, again
 }
 
 // Settle implements Settling. A debt that is not known any more is let be.
 func (m *Memory) Settle(_ context.Context, now time.Time, d Debt, o Outcome) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	g, ok := m.groups[d.Ref.Group]
+	now = whole(now)
+	g, ok := m.known(now, d.Ref.Group)
 	if !ok {
 		return nil
 	}
@@ -90,14 +111,16 @@ func (g *group) settle(now time.Time, r *record, d Debt) {
 // orphan notes that the API server has no such Event. What is owed waits for
 // the next Event admitted in its place, for a window at the most.
 func (g *group) orphan(now time.Time, r *record) {
+	r.doubt()
 	g.vacate(r)
 	g.due.schedule(g, r, now.Add(r.window).UnixNano())
 }
 
-// giveUp turns what is owed to an Event that is gone into a notice.
-func (g *group) giveUp(now time.Time, r *record) {
+// giveUp turns what is owed to an Event that is gone into a notice. It returns
+// the notice unless that owed something before.
+func (g *group) giveUp(now time.Time, r *record) *record {
 	g.remove(r)
-	g.lose(now, r.reason, r.total-r.written, r.flush, r.window)
+	return g.lose(now, r.reason, r.total-r.written, r.flush, r.window)
 }
 
 // writeOff turns what is owed to an Event that refuses it into a notice.

@@ -23,7 +23,7 @@ func spamBucket() []story {
 			{0, create("a", message("1")), "admit"},
 			{time.Minute, create("b", message("2")), "admit"},
 			{2 * time.Minute, create("c", message("3")), "drop by spam filter until 1h0m0s"},
-			{time.Hour - 1, create("c", message("3")), "drop by spam filter until 1h0m0s"},
+			{time.Hour - us, create("c", message("3")), "drop by spam filter until 1h0m0s"},
 			{time.Hour, create("c", message("3")), "admit"},
 			{time.Hour, create("d", message("4")), "drop by spam filter until 2h0m0s"},
 		}},
@@ -50,19 +50,19 @@ func spamBucket() []story {
 		}},
 		{says: "what merges costs a token where it is charged", terms: charged(3), steps: []step{
 			{0, create("a"), "admit"},
-			{1, create("b"), "merge into a 2"},
-			{2, create("c"), "merge into a 3"},
-			{3, create("d"), "drop by spam filter until 5m0s"},
-			{10*time.Second + 3, due, "a 3 (2 merged); create notice: 1 (Failed 1)"},
+			{us, create("b"), "merge into a 2"},
+			{2 * us, create("c"), "merge into a 3"},
+			{3 * us, create("d"), "drop by spam filter until 5m0s"},
+			{10*time.Second + 3*us, due, "a 3 (2 merged); create notice: 1 (Failed 1)"},
 		}},
 		{says: "a charged merge takes from the spam bucket only", terms: func(t *store.Terms) {
 			charged(9)(t)
 			t.Quotas = []store.Bucket{bucket("namespace", 2, time.Hour)}
 		}, steps: []step{
 			{0, create("a"), "admit"},
-			{1, create("b"), "merge into a 2"},
-			{2, create("c", message("2")), "admit"},
-			{3, create("d", reason("Killing")), "drop by namespace until 1h0m0s"},
+			{us, create("b"), "merge into a 2"},
+			{2 * us, create("c", message("2")), "admit"},
+			{3 * us, create("d", reason("Killing")), "drop by namespace until 1h0m0s"},
 		}},
 	}
 }
@@ -76,7 +76,7 @@ func reserves() []story {
 			{0, create("b", reason("BackOff"), message("2")), "drop by spam filter until 1h0m0s"},
 			{0, create("c", reason("Killing"), message("3")), "admit"},
 			{0, create("d", reason("Killing"), message("4")), "drop by spam filter until 1h0m0s"},
-			{10*time.Minute - 1, create("d", reason("Killing"), message("4")), "drop by spam filter until 1h0m0s"},
+			{10*time.Minute - us, create("d", reason("Killing"), message("4")), "drop by spam filter until 1h0m0s"},
 			{10 * time.Minute, create("d", reason("Killing"), message("4")), "admit"},
 			{10 * time.Minute, create("e", reason("Killing"), message("5")), "drop by spam filter until 1h0m0s"},
 		}},

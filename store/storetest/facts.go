@@ -9,6 +9,9 @@ import (
 
 const namespace = "default"
 
+// us is the least time that a store tells from none.
+const us = time.Microsecond
+
 // epoch is when every clock in this package starts.
 func epoch() time.Time { return time.Date(2030, time.March, 1, 12, 0, 0, 0, time.UTC) }
 

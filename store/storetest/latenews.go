@@ -12,7 +12,7 @@ func lateNews() []story {
 	return []story{
 		{says: "an Event created since the claim is not gone", steps: []step{
 			{0, create("a"), "admit"},
-			{1, create("b"), "merge into a 2"},
+			{us, create("b"), "merge into a 2"},
 			{10 * time.Second, due, "a 2 (1 merged)"},
 			{11 * time.Second, create("a", count(2)), "admit"},
 			{12 * time.Second, lost("a"), ""},
@@ -21,25 +21,25 @@ func lateNews() []story {
 		}},
 		{says: "an Event created since the claim is told of once more", steps: []step{
 			{0, create("a"), "admit"},
-			{1, update("a", count(2)), "merge into a 2"},
+			{us, update("a", count(2)), "merge into a 2"},
 			{10 * time.Second, due, "a 2 (0 merged)"},
 			{11 * time.Second, create("a", count(3)), "admit"},
 			{12 * time.Second, told("a"), ""},
-			{21*time.Second - 1, due, ""},
+			{21*time.Second - us, due, ""},
 			{21 * time.Second, due, "a 3 (0 merged)"},
 			{21 * time.Second, told("a"), ""},
 			{time.Hour, drain, ""},
 		}},
 		{says: "an Event created since the claim is told of though nobody settles", steps: []step{
 			{0, create("a"), "admit"},
-			{1, update("a", count(2)), "merge into a 2"},
+			{us, update("a", count(2)), "merge into a 2"},
 			{10 * time.Second, due, "a 2 (0 merged)"},
 			{11 * time.Second, create("a", count(3)), "admit"},
 			{10*time.Second + claimedLong, due, "a 3 (0 merged)"},
 		}},
 		{says: "an Event that lost its place is let be", steps: []step{
 			{0, mutate("a"), "admit"},
-			{1, create("b"), "merge into a 2"},
+			{us, create("b"), "merge into a 2"},
 			{20 * time.Second, due, "a 2 (1 merged)"},
 			{21 * time.Second, create("c"), "admit"},
 			{22 * time.Second, lost("a"), ""},
@@ -48,7 +48,7 @@ func lateNews() []story {
 		}},
 		{says: "an Event that was told of and is then refused anew tells nothing more", steps: []step{
 			{0, create("a"), "admit"},
-			{1, create("b"), "merge into a 2"},
+			{us, create("b"), "merge into a 2"},
 			{10 * time.Second, due, "a 2 (1 merged)"},
 			{11 * time.Second, mutate("a", count(5)), "admit"},
 			{12 * time.Second, told("a"), ""},
@@ -57,7 +57,7 @@ func lateNews() []story {
 		}},
 		{says: "an Event that arrived late, told of in the place it lost, is corrected", steps: []step{
 			{0, create("a"), "admit"},
-			{1, create("b"), "merge into a 2"},
+			{us, create("b"), "merge into a 2"},
 			{10 * time.Second, due, "a 2 (1 merged)"},
 			{10 * time.Second, lost("a"), ""},
 			{20 * time.Second, mutate("c"), "admit"},
@@ -70,7 +70,7 @@ func lateNews() []story {
 		}},
 		{says: "a settler that was overtaken is corrected", steps: []step{
 			{0, create("a"), "admit"},
-			{1, create("b"), "merge into a 2"},
+			{us, create("b"), "merge into a 2"},
 			{10 * time.Second, due, "a 2 (1 merged)"},
 			{10 * time.Second, again("a", "slow"), ""},
 			{11 * time.Second, create("c"), "merge into a 3"},

@@ -85,7 +85,7 @@ func (w *world) checkBounded() {
 			continue
 		}
 		lived := e.writes[len(e.writes)-1].Sub(e.writes[0])
-		if bound := 1 + int(lived/w.terms.FlushInterval); len(e.writes) > bound {
+		if bound := max(1, w.faults.Stores) * (1 + int(lived/w.terms.FlushInterval)); len(e.writes) > bound {
 			w.t.Errorf("%s was written %d times in %v, want %d at most", name, len(e.writes), lived, bound)
 		}
 	}

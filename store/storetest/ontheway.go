@@ -11,9 +11,9 @@ func onTheWay() []story {
 	return []story{
 		{says: "a repeat merges into an Event on its way", steps: []step{
 			{0, mutate("a"), "admit"},
-			{1, create("b"), "merge into a 2"},
-			{2, validate("a"), "admit"},
-			{10*time.Second + 2, due, "a 2 (1 merged)"},
+			{us, create("b"), "merge into a 2"},
+			{2 * us, validate("a"), "admit"},
+			{10*time.Second + 2*us, due, "a 2 (1 merged)"},
 		}},
 		{says: "an Event that never arrives gives its place to the next", steps: []step{
 			{0, mutate("a"), "admit"},
@@ -49,12 +49,12 @@ func onTheWay() []story {
 		}},
 		{says: "an Event that was looked for too early is not lost", steps: []step{
 			{0, mutate("a"), "admit"},
-			{1, create("b"), "merge into a 2"},
-			{2, drain, "a 2 (1 merged)"},
-			{3, lost("a"), ""},
-			{4, validate("a"), "admit"},
-			{5, create("c"), "merge into a 3"},
-			{10*time.Second + 4, due, "a 3 (2 merged)"},
+			{us, create("b"), "merge into a 2"},
+			{2 * us, drain, "a 2 (1 merged)"},
+			{3 * us, lost("a"), ""},
+			{4 * us, validate("a"), "admit"},
+			{5 * us, create("c"), "merge into a 3"},
+			{10*time.Second + 4*us, due, "a 3 (2 merged)"},
 		}},
 		{says: "a settler does not look for an Event before it can have arrived", steps: []step{
 			{0, create("a"), "admit"},
@@ -66,7 +66,7 @@ func onTheWay() []story {
 		}},
 		{says: "a settler does not look for one that takes over a debt either", steps: []step{
 			{0, create("a"), "admit"},
-			{1, create("b"), "merge into a 2"},
+			{us, create("b"), "merge into a 2"},
 			{10 * time.Second, due, "a 2 (1 merged)"},
 			{10 * time.Second, lost("a"), ""},
 			{time.Hour, mutate("c"), "admit"},
@@ -83,7 +83,7 @@ func onTheWay() []story {
 		}},
 		{says: "an Event that only the validating phase saw is known", steps: []step{
 			{0, validate("a"), "admit"},
-			{1, create("b"), "merge into a 2"},
+			{us, create("b"), "merge into a 2"},
 		}},
 		{says: "an UPDATE tells that an Event has arrived", steps: []step{
 			{0, mutate("a"), "admit"},

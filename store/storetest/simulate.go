@@ -18,6 +18,9 @@ type Faults struct {
 	// Return makes somebody tell once more of everything that was deleted, so
 	// that nothing may be missing in the end. Nothing is ever dropped.
 	Return bool
+	// Stores is how many stores settle what they decided by themselves, each of
+	// which keeps to the bound of writes; 0 is one.
+	Stores int
 }
 
 // Seeds choose the runs of a simulation. The same seed makes the same run; one

@@ -36,6 +36,8 @@ func Run(t *testing.T, fresh func(t *testing.T) Subject) {
 		{"gone", gone()},
 		{"late news", lateNews()},
 		{"notices", notices()},
+		{"forgetting", forgetting()},
+		{"the clock", theClock()},
 	}
 	for _, chapter := range chapters {
 		t.Run(chapter.about, func(t *testing.T) {

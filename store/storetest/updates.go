@@ -10,13 +10,13 @@ func updates() []story {
 	return []story{
 		{says: "an UPDATE within the flush interval merges", steps: []step{
 			{0, create("a"), "admit"},
-			{10*time.Second - 1, update("a", count(2)), "merge into a 2"},
+			{10*time.Second - us, update("a", count(2)), "merge into a 2"},
 			{10 * time.Second, due, "a 2 (0 merged)"},
 		}},
 		{says: "an UPDATE a flush interval after the last write is admitted", steps: []step{
 			{0, create("a"), "admit"},
 			{10 * time.Second, update("a", count(2)), "admit"},
-			{20*time.Second - 1, update("a", count(3), stored(2)), "merge into a 3"},
+			{20*time.Second - us, update("a", count(3), stored(2)), "merge into a 3"},
 			{20 * time.Second, due, "a 3 (0 merged)"},
 		}},
 		{says: "an UPDATE that is admitted leaves nothing to settle", steps: []step{
@@ -26,14 +26,14 @@ func updates() []story {
 		}},
 		{says: "an UPDATE of an Event to which something is owed merges", steps: []step{
 			{0, create("a"), "admit"},
-			{1, update("a", count(2)), "merge into a 2"},
+			{us, update("a", count(2)), "merge into a 2"},
 			{time.Minute, update("a", count(3)), "merge into a 3"},
 			{time.Minute, due, "a 3 (0 merged)"},
 			{2 * time.Minute, update("a", count(4)), "merge into a 4"},
 		}},
 		{says: "an UPDATE merges while a settler is at work on its Event", steps: []step{
 			{0, create("a"), "admit"},
-			{1, update("a", count(2)), "merge into a 2"},
+			{us, update("a", count(2)), "merge into a 2"},
 			{10 * time.Second, due, "a 2 (0 merged)"},
 			{11 * time.Second, update("a", count(3)), "merge into a 3"},
 			{12 * time.Second, told("a"), ""},
@@ -41,10 +41,10 @@ func updates() []story {
 		}},
 		{says: "an UPDATE is admitted again a flush interval after the settler's write", steps: []step{
 			{0, create("a"), "admit"},
-			{1, update("a", count(2)), "merge into a 2"},
+			{us, update("a", count(2)), "merge into a 2"},
 			{10 * time.Second, due, "a 2 (0 merged)"},
 			{11 * time.Second, told("a"), ""},
-			{21*time.Second - 1, update("a", count(2), stored(2), content("touch")), "merge into a 2"},
+			{21*time.Second - us, update("a", count(2), stored(2), content("touch")), "merge into a 2"},
 			{21 * time.Second, due, "a 2 (0 merged)"},
 			{21 * time.Second, told("a"), ""},
 			{31 * time.Second, update("a", count(3), stored(2)), "admit"},
@@ -68,7 +68,7 @@ func updates() []story {
 		{says: "the same UPDATE again is not charged twice", terms: spare(3, 0), steps: []step{
 			{0, create("a"), "admit"},
 			{10 * time.Second, update("a", count(2)), "admit"},
-			{10*time.Second + 1, update("a", count(2)), "admit"},
+			{10*time.Second + us, update("a", count(2)), "admit"},
 			{20 * time.Second, update("a", count(3), stored(2)), "admit"},
 			{30 * time.Second, update("a", count(4), stored(3)), "merge into a 4"},
 		}},
@@ -82,7 +82,7 @@ func updates() []story {
 		}},
 		{says: "an UPDATE whose content has no name is never the same", steps: []step{
 			{0, update("a", count(2), nameless), "admit"},
-			{1, update("a", count(2), nameless), "merge into a 2"},
+			{us, update("a", count(2), nameless), "merge into a 2"},
 		}},
 	}
 }
@@ -94,8 +94,8 @@ func strangeUpdates() []story {
 	return []story{
 		{says: "an unknown Event is known from its UPDATE on", steps: []step{
 			{0, update("a", count(5), stored(4)), "admit"},
-			{1, create("b"), "merge into a 6"},
-			{2, update("a", count(6), stored(5)), "merge into a 7"},
+			{us, create("b"), "merge into a 6"},
+			{2 * us, update("a", count(6), stored(5)), "merge into a 7"},
 			{10 * time.Second, due, "a 7 (1 merged)"},
 		}},
 		{says: "what had merged into an unknown Event is not overwritten", steps: []step{
@@ -116,28 +116,28 @@ func strangeUpdates() []story {
 		}},
 		{says: "an UPDATE that moves more than a recorder does is admitted, free of charge", terms: noTokens, steps: []step{
 			{0, update("a", labelling), "admit"},
-			{1, update("a", labelling, count(2)), "admit"},
-			{2, update("a", count(3), stored(2)), "merge into a 3"},
-			{3, update("a", labelling, stored(2), count(2)), "admit"},
+			{us, update("a", labelling, count(2)), "admit"},
+			{2 * us, update("a", count(3), stored(2)), "merge into a 3"},
+			{3 * us, update("a", labelling, stored(2), count(2)), "admit"},
 			{time.Minute, due, "a 3 (0 merged)"},
 		}},
 		{says: "a label does not unsettle an Event", steps: []step{
 			{0, create("a"), "admit"},
-			{1, update("a", labelling), "admit"},
+			{us, update("a", labelling), "admit"},
 			{time.Hour, drain, ""},
 		}},
 		{says: "a label with a count tells what is new in it", steps: []step{
 			{0, create("a"), "admit"},
-			{1, update("a", labelling, count(3)), "admit"},
-			{2, create("b"), "merge into a 4"},
+			{us, update("a", labelling, count(3)), "admit"},
+			{2 * us, create("b"), "merge into a 4"},
 		}},
 		{says: "a label that sets back what merged is made good", steps: []step{
 			{0, create("a"), "admit"},
-			{1, create("b"), "merge into a 2"},
+			{us, create("b"), "merge into a 2"},
 			{10 * time.Second, due, "a 2 (1 merged)"},
 			{10 * time.Second, told("a"), ""},
 			{20 * time.Second, update("a", labelling, count(1), stored(2)), "admit"},
-			{30*time.Second - 1, due, ""},
+			{30*time.Second - us, due, ""},
 			{30 * time.Second, due, "a 2 (1 merged)"},
 		}},
 		{says: "a label does not put off what is owed", steps: []step{
