@@ -1,0 +1,128 @@
+package store
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"sync"
+	"time"
+)
+
+// Redis is a Store and Settling that many replicas share. Each step is one
+// script, which Redis runs at once and whole, on the clock of Redis: the time
+// that callers give is not used.
+//
+// All that is known of a source and object is one value under one key, which
+// expires when nothing in it matters any more. What is owed is kept for a day
+// at least. Sources and objects are spread over 128 hash slots, each with an
+// index of what is due.
+//
+// It is as safe as Redis is: what Redis had acknowledged and then lost, because
+// it had not been written to disk or to a replica when a server died, is lost.
+type Redis struct {
+	client Client
+	prefix string
+	now    func(time.Time) int64 // the time that scripts are told; 0 for the clock of Redis
+
+	scripts scripts
+	leases  *leases
+	refuser *refuser
+}
+
+// RedisOptions are the settings of a Redis store.
+type RedisOptions struct {
+	// Prefix begins the name of each key.
+	Prefix string
+}
+
+// DefaultRedisPrefix is a Prefix for those who share a Redis with nobody.
+const DefaultRedisPrefix = "eventquota:"
+
+var (
+	_ Store    = (*Redis)(nil)
+	_ Settling = (*Redis)(nil)
+)
+
+// NewRedis makes a store of what is in the Redis of client.
+func NewRedis(client Client, o RedisOptions) *Redis {
+	r := &Redis{client: client, prefix: o.Prefix, now: func(time.Time) int64 { return 0 }, scripts: newScripts()}
+	r.leases = newLeases(client, r.quotaKey, func(now time.Time) int64 { return r.now(now) })
+	r.refuser = newRefuser(r.leases, r.takeRefusals)
+	return r
+}
+
+// shards is how many hash slots are in use. It must not change: what is stored
+// would not be found.
+const shards = 128
+
+// tag begins the names of all keys of one hash slot.
+func (r *Redis) tag(shard byte) string {
+	return r.prefix + "{" + hex.EncodeToString([]byte{shard}) + "}:"
+}
+
+// keys are the keys of a group: its own, and the index of what is due in its slot.
+func (r *Redis) keys(group Key) []string {
+	tag := r.tag(group[0] % shards)
+	return []string{tag + base64.RawURLEncoding.EncodeToString(group[:]), tag + "due"}
+}
+
+// quotaKey is the key of a quota's bucket, which may be in any slot.
+func (r *Redis) quotaKey(quota Key) string {
+	return r.prefix + "quota:" + base64.RawURLEncoding.EncodeToString(quota[:])
+}
+
+// Merge implements Store.
+func (r *Redis) Merge(ctx context.Context, now time.Time, w Write, t Terms) (Decision, error) {
+	w, t = w.rounded(), t.rounded()
+	var one trip
+	c := one.add(r.scripts.merge, r.keys(w.Group), packWrite(r.now(now), w, t, false))
+	v, err := readVerdict(c, one.send(ctx, r.client))
+	if v.Verdict == Drop {
+		v.Empty = t.Spam
+	}
+	return v.Decision, err
+}
+
+// Take implements Store. It takes a round trip more when this replica is out of
+// leased tokens of a quota, and none for what it knows to be refused.
+func (r *Redis) Take(ctx context.Context, now time.Time, w Write, t Terms) (Decision, error) {
+	w, t = w.rounded(), t.rounded()
+	if d, known := r.refuser.refuse(now, w, t); known {
+		return d, nil
+	}
+	quotas, err := r.leases.take(ctx, now, t.Quotas)
+	if err != nil {
+		return Decision{}, err
+	}
+	var both trip
+	c := both.add(r.scripts.take, r.keys(w.Group), packWrite(r.now(now), w, t, !quotas.ok))
+	refills := r.leases.topUp(&both, now, t.Quotas)
+	err = both.send(ctx, r.client)
+	refills.done()
+	v, err := readVerdict(c, err)
+	if err != nil {
+		return Decision{}, err // and it may have used up its tokens
+	}
+	if quotas.ok && !v.charged {
+		r.leases.giveBack(now, t.Quotas)
+	}
+	if v.Verdict != Drop {
+		return v.Decision, nil
+	}
+	if v.quota {
+		v.Empty, v.Next = quotas.empty, quotas.next
+		return v.Decision, nil
+	}
+	r.refuser.learn(now, w, t, v.left, v.Next)
+	v.Empty = t.Spam
+	return v.Decision, nil
+}
+
+// Run gives back what was leased and not used, and hands over what was refused
+// by this replica alone, until ctx is done. Then it gives and hands over all.
+func (r *Redis) Run(ctx context.Context) {
+	var parts sync.WaitGroup
+	parts.Go(func() { r.leases.run(ctx) })
+	parts.Go(func() { r.refuser.run(ctx) })
+	parts.Wait()
+}
