@@ -32,6 +32,7 @@ const (
 	Aggregated Outcome = "aggregate"
 	Merged     Outcome = "merge"
 	Dropped    Outcome = "drop"
+	Denied     Outcome = "deny"
 	Ignored    Outcome = "ignore"
 	Undecided  Outcome = "undecided"
 	Overloaded Outcome = "overload"
@@ -94,6 +95,13 @@ func dropped(policyName string, now time.Time, d store.Decision) Answer {
 	}
 	return refuse(Dropped, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests,
 		fmt.Sprintf("%s of policy %q is empty: %s", d.Empty.Name, policyName, next))
+}
+
+// denied refuses a write because its policy says so while the store that
+// replicas share is away.
+func denied(policyName string) Answer {
+	return refuse(Denied, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests,
+		fmt.Sprintf("the shared store does not answer, and policy %q denies Events then", policyName))
 }
 
 // overloaded refuses a write that could be neither decided nor admitted under

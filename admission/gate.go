@@ -80,6 +80,8 @@ func (g *Gate) Mutate(ctx context.Context, r *Request) (Answer, error) {
 		return merged(r, d), nil
 	case store.Drop:
 		return dropped(p.Name, now, d), nil
+	case store.Deny:
+		return denied(p.Name), nil
 	case store.Aggregate:
 		return rewrite(Aggregated, e, name, AggregateMessage(message, keepsSeries(e)))
 	case store.Admit:
@@ -118,6 +120,8 @@ func (g *Gate) Validate(ctx context.Context, r *Request) (Answer, error) {
 		return merged(r, d), nil
 	case store.Drop:
 		return dropped(p.Name, now, d), nil
+	case store.Deny:
+		return denied(p.Name), nil
 	case store.Admit, store.Aggregate:
 	}
 	return admit(Admitted), nil

@@ -27,6 +27,7 @@ func terms(h *store.Hasher, p *policy.Policy, e *corev1.Event, user string) stor
 		},
 		ReservePerReason: s.ReservePerReason,
 		ChargeMerged:     s.ChargeMerged,
+		OnFailure:        onFailure(p.OnStoreFailure),
 	}
 	for i, q := range p.Quotas {
 		t.Quotas = append(t.Quotas, store.Bucket{
@@ -36,6 +37,18 @@ func terms(h *store.Hasher, p *policy.Policy, e *corev1.Event, user string) stor
 		})
 	}
 	return t
+}
+
+// onFailure takes what is not set for Local.
+func onFailure(f policy.OnStoreFailure) store.Failure {
+	switch f {
+	case policy.FailureAdmit:
+		return store.AdmitAll
+	case policy.FailureDeny:
+		return store.DenyAll
+	case policy.FailureLocal:
+	}
+	return store.Local
 }
 
 // limit is a bucket of burst tokens of which tokens come back in each interval.

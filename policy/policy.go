@@ -7,15 +7,42 @@ import "time"
 // Policy is a set of settings that governs Events. Policies are values; none
 // is changed once it governs.
 type Policy struct {
-	// Name is how answers and metrics call the policy.
-	Name        string
+	// Name is how answers and metrics call the policy: Identity as text.
+	Name string
+	// Identity tells the policy from every other one.
+	Identity Identity
+	// Match says which Events the policy governs.
+	Match Match
+	// Action is what becomes of the Events that it governs; the zero value is
+	// Limit.
+	Action Action
+	// Mode is whether it is in force; the zero value is Enforce.
+	Mode Mode
+	// AuditWarnings makes a policy in mode Audit answer writers with a warning.
+	AuditWarnings bool
+
 	Aggregation Aggregation
 	SpamFilter  SpamFilter
 	Message     Message
 	// Quotas are token buckets beside the spam filter, each of which an Event
 	// must get a token from.
 	Quotas []Quota
+	// OnStoreFailure is what becomes of an Event while the store that replicas
+	// share does not answer.
+	OnStoreFailure OnStoreFailure
 }
+
+// OnStoreFailure says who decides while the shared store is away.
+type OnStoreFailure string
+
+// The choices. Under Local each replica has the policy's limits for itself and
+// what it merges and drops is told later; what Admit lets through is not
+// counted, and what Deny refuses is told by nobody but its source.
+const (
+	FailureLocal OnStoreFailure = "Local"
+	FailureAdmit OnStoreFailure = "Admit"
+	FailureDeny  OnStoreFailure = "Deny"
+)
 
 // Aggregation is how repeated and similar Events are merged.
 type Aggregation struct {
@@ -39,6 +66,8 @@ type Aggregation struct {
 
 // SpamFilter is a token bucket for each source and object.
 type SpamFilter struct {
+	// ID names the buckets of this filter, see Policy.Identified.
+	ID string
 	// Burst is how many tokens a full bucket holds. At least 1.
 	Burst int
 	// Tokens come back in each Interval, evenly. At least 1 in more than 0.
@@ -74,6 +103,8 @@ type Message struct {
 
 // Quota is a token bucket that many sources and objects share.
 type Quota struct {
+	// ID names the buckets of this quota, see Policy.Identified.
+	ID   string
 	Type QuotaType
 	// Burst is how many tokens a full bucket holds. At least 1.
 	Burst int
@@ -97,8 +128,10 @@ const (
 // client-go's EventCorrelator, with merged Events free of charge and a reserve
 // for rare reasons.
 func Default() Policy {
-	return Policy{
-		Name: "default",
+	p := Policy{
+		Name:   "default",
+		Action: Limit,
+		Mode:   Enforce,
 		Aggregation: Aggregation{
 			MaxEvents:     10,
 			Window:        10 * time.Minute,
@@ -113,6 +146,8 @@ func Default() Policy {
 			KeyBy:            []KeyPart{KeySource, KeyInvolvedObject, KeyType},
 			ReservePerReason: 1,
 		},
-		Message: Message{MaxBytes: 1024},
+		Message:        Message{MaxBytes: 1024},
+		OnStoreFailure: FailureLocal,
 	}
+	return p.Identified()
 }

@@ -15,13 +15,13 @@ const (
 
 // Sizes by which memory is estimated, in bytes, with what the runtime adds.
 const (
-	groupBytes   = 320
-	recordBytes  = 416
+	groupBytes   = 352
+	recordBytes  = 480
 	tallyBytes   = 32
 	similarBytes = 96
 	bucketBytes  = 64
 	reserveBytes = 64
-	nameBytes    = 32
+	nameBytes    = 52
 	noticeBytes  = 256
 	originBytes  = 144
 )
@@ -54,7 +54,7 @@ func (w Write) room() int64 {
 
 // size estimates the memory of g, in bytes.
 func (g *group) size() int64 {
-	n := int64(groupBytes + len(g.names)*nameBytes)
+	n := int64(groupBytes + len(g.names)*nameBytes + len(g.heard)*len(Key{}))
 	for i := range g.similar {
 		n += similarBytes + int64(len(g.similar[i].locals)*len(Key{}))
 	}

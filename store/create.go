@@ -25,11 +25,18 @@ func (g *group) expect(now time.Time, key Key, aggregate bool, w Write, t Terms)
 			return nil
 		}
 	}
+	if t.careful {
+		g.meet(w) // an heir may have to make a notice of it
+	}
 	r.takeBack()
-	told := r.own
+	told := nameCount{count: r.own, base: r.base}
 	if r.name != w.Name {
-		told = g.told(KeyOf(w.Name))
+		told = g.toldOf(KeyOf(w.Name))
+		if t.local && r.claimed > now.UnixNano() {
+			g.leaveBehind(r)
+		}
 		g.vacate(r)
+		r.adopted = 0 // by a name that is gone
 	}
 	r.written = min(r.written, r.total) // what it said beyond that was told elsewhere
 	if g.byKey(key) == nil {
@@ -39,8 +46,8 @@ func (g *group) expect(now time.Time, key Key, aggregate bool, w Write, t Terms)
 	r.aggregate = aggregate || w.Combined
 	r.confirmed, r.expected = false, now.UnixNano()
 	r.stamp++
-	r.before, r.own = told, max(told, w.Count)
-	r.share = max(0, w.Count-told)
+	r.before, r.own, r.base = told.count, max(told.count, w.Count), told.base
+	r.share = max(0, w.Count-told.count)
 	r.total += r.share
 	r.observe(now, w, t)
 	if r.aggregate {
@@ -63,10 +70,11 @@ func (g *group) confirm(now time.Time, w Write, t Terms) {
 		}
 	}
 	r.tell(w.Count)
-	r.total = max(1, r.total) // it stands for one occurrence at least
+	g.atLeastOne(r, t)
 	r.observe(now, w, t)
 	r.confirmed, r.share = true, 0
 	r.wrote(now, w.Count)
+	r.unsure = t.careful // the answer may be lost
 	if r.total == r.written && r.claimed == 0 {
 		g.due.cancel(r)
 		return
@@ -97,8 +105,9 @@ func (g *group) refuse(now time.Time, w Write, t Terms) {
 		return
 	}
 	r.tell(w.Count)
+	r.doubt()
 	g.remove(r)
-	g.remember(KeyOf(r.name), r.own)
+	g.keep(nameCount{KeyOf(r.name), r.own, r.base, 0})
 	g.meet(w)
 	g.lose(now, w.Reason, r.total-r.written, t.FlushInterval, t.Window)
 }

@@ -21,12 +21,16 @@ type group struct {
 	buckets []spamBucket
 	names   []nameCount // oldest first
 	origin  *origin     // known once something was refused
+	heard   []Key       // the last Legacies that were taken in, oldest first
 }
 
-// nameCount is the highest count that came under a name which was refused.
+// nameCount is the highest count that came under a name which was refused, how
+// much of it was told before this store knew the name, and the record that
+// took the rest; 0 for a notice.
 type nameCount struct {
-	name  Key
-	count int64
+	name        Key
+	count, base int64
+	into        uint64
 }
 
 // byKey finds the stored Event that Events of a key go into.
@@ -110,38 +114,45 @@ func (g *group) tellAgain(r *record) {
 func (g *group) vacate(r *record) {
 	r.takeBack()
 	if r.own > 0 {
-		g.remember(KeyOf(r.name), r.own)
+		g.keep(nameCount{KeyOf(r.name), r.own, r.base, r.id})
 	}
-	r.name, r.own, r.claimed, r.confirmed = "", 0, 0, true
+	r.was = r.name
+	r.name, r.own, r.base, r.claimed, r.confirmed = "", 0, 0, 0, true
 }
 
 // news is how many occurrences a refused write tells of that no write under
-// its name told before. It remembers the count.
-func (g *group) news(w Write) int64 {
+// its name told before. It remembers the count and the record that takes them.
+func (g *group) news(w Write, into uint64) int64 {
 	name := KeyOf(w.Name)
-	told := g.told(name)
-	g.remember(name, max(told, w.Count))
-	return max(0, w.Count-told)
+	told := g.toldOf(name)
+	g.keep(nameCount{name, max(told.count, w.Count), told.base, into})
+	return max(0, w.Count-told.count)
 }
 
 // remember keeps the highest count that was told under a name elsewhere than
 // in a stored Event of that name. Past the bound the oldest name goes.
-func (g *group) remember(name Key, count int64) {
+func (g *group) remember(name Key, count int64) { g.keep(nameCount{name: name, count: count}) }
+
+// keep is remember with all that an heir is to know of a name.
+func (g *group) keep(n nameCount) {
 	if len(g.names) >= maxNames {
 		g.names = slices.Delete(g.names, 0, 1)
 	}
-	g.names = append(g.names, nameCount{name, count})
+	g.names = append(g.names, n)
 }
 
 // told takes a name out of the refused ones and returns its count.
-func (g *group) told(name Key) int64 {
+func (g *group) told(name Key) int64 { return g.toldOf(name).count }
+
+// toldOf is told with all that an heir is to know of the name.
+func (g *group) toldOf(name Key) nameCount {
 	i := slices.IndexFunc(g.names, func(n nameCount) bool { return n.name == name })
 	if i < 0 {
-		return 0
+		return nameCount{}
 	}
-	count := g.names[i].count
+	n := g.names[i]
 	g.names = slices.Delete(g.names, i, i+1)
-	return count
+	return n
 }
 
 // owing tells whether the API server is to be told something about g.

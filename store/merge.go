@@ -23,7 +23,7 @@ func (g *group) merge(now time.Time, w Write, t Terms) Decision {
 		b.level = grant.after
 	}
 	g.meet(w)
-	n := g.news(w)
+	n := g.news(w, into.id)
 	into.total += n
 	into.observe(now, w, t)
 	if into.aggregate {

@@ -1,6 +1,9 @@
 package store
 
-import "time"
+import (
+	"strconv"
+	"time"
+)
 
 // origin is what a notice needs to know of its group.
 type origin struct {
@@ -19,13 +22,14 @@ func (g *group) meet(w Write) {
 // drop owes the occurrences of w that were not told before to a notice.
 func (g *group) drop(now time.Time, w Write, t Terms) {
 	g.meet(w)
-	g.lose(now, w.Reason, g.news(w), t.FlushInterval, t.Window)
+	g.lose(now, w.Reason, g.news(w, 0), t.FlushInterval, t.Window)
 }
 
-// lose owes n occurrences of a reason to the notice whose window holds now.
-func (g *group) lose(now time.Time, reason string, n int64, flush, window time.Duration) {
+// lose owes n occurrences of a reason to the notice whose window holds now. It
+// returns the notice unless that owed something before.
+func (g *group) lose(now time.Time, reason string, n int64, flush, window time.Duration) *record {
 	if n <= 0 {
-		return
+		return nil
 	}
 	r := g.find(func(r *record) bool { return r.notice != nil && now.Sub(r.first) < r.window })
 	if r == nil {
@@ -35,7 +39,12 @@ func (g *group) lose(now time.Time, reason string, n int64, flush, window time.D
 	r.total += n
 	r.at, r.seen = now, now.UnixNano()
 	r.notice.add(reason, n)
+	owed := r.owing()
 	g.change(r, now)
+	if owed {
+		return nil
+	}
+	return r
 }
 
 // openNotice starts a notice and forgets older ones that owe nothing. Notices
@@ -52,13 +61,19 @@ func (g *group) openNotice(now time.Time) *record {
 	r := &record{
 		id:        *g.nextID,
 		namespace: g.origin.namespace,
-		name:      "eventquota-" + new(Hasher).AddKey(g.key).Add(now.UTC().Format(time.RFC3339Nano)).Sum().String(),
+		name:      g.noticeName(now),
 		first:     now,
 		notice:    &Notice{Subject: g.origin.subject},
 		index:     -1,
 	}
 	g.records = append(g.records, r)
 	return r
+}
+
+// noticeName is one that no other store has used: its ids begin elsewhere.
+func (g *group) noticeName(now time.Time) string {
+	id := strconv.FormatUint(*g.nextID, 16)
+	return "eventquota-" + new(Hasher).AddKey(g.key).Add(now.UTC().Format(time.RFC3339Nano), id).Sum().String()
 }
 
 // add counts n dropped occurrences of a reason. The last place is for all the

@@ -19,6 +19,7 @@ type record struct {
 
 	namespace string
 	name      string // empty while the API server has no such Event and none took its place
+	was       string // the name before that
 	reason    string
 	series    bool
 	aggregate bool
@@ -31,6 +32,11 @@ type record struct {
 	total     int64
 	written   int64
 	same      Key // content of the last UPDATE that was admitted
+
+	// What an Event said when this store came to know it, by an UPDATE: total,
+	// own, and what was taken to be other names' (legacy.go).
+	start, base, adopted int64
+	unsure               bool // what written says was not learned by this store
 
 	seen      int64 // when the last occurrence came, by the store's clock
 	lastWrite int64 // when it was last written, by the store's clock; 0 for never
@@ -94,7 +100,16 @@ func (r *record) tell(count int64) int64 {
 // wrote notes that r was written with a count.
 func (r *record) wrote(now time.Time, count int64) {
 	r.written, r.lastWrite = count, now.UnixNano()
+	r.unsure = false
 	r.stamp++
+}
+
+// doubt lets all of r be told anew, as it is gone, if it is not sure that it ever
+// was there.
+func (r *record) doubt() {
+	if r.unsure {
+		r.written = 0
+	}
 }
 
 // takeBack undoes what r's own CREATE told, if that never arrived.

@@ -16,6 +16,16 @@ var ErrFull = errors.New("store is at its memory bound and all it holds is still
 
 // Store decides Event writes. Each call is one atomic step. Implementations
 // are safe for concurrent use.
+//
+// Stores count in whole microseconds, so that all of them agree. The time now,
+// from 1970 to 2112, is cut to one. Durations are rounded up to one; less than
+// 0 is 0, and more than 2^52 microseconds, 142 years, is as much as that.
+// Write.At is cut to one, after 2^53 microseconds of Unix time to the last one
+// before, and before 1970 to its first one; zero stays zero.
+//
+// What is known of a group is forgotten when nothing of it is owed and more
+// time has passed since each write than the longest of its Window, its
+// RepeatWindow and the time in which its Spam bucket becomes full.
 type Store interface {
 	// Merge decides a CREATE in the mutating phase: Admit, Aggregate, Merge,
 	// or, where Terms.ChargeMerged is set, Drop.
@@ -29,7 +39,7 @@ type Store interface {
 // are safe for concurrent use.
 type Settling interface {
 	// Due claims up to n debts that have fallen due by now plus ahead, the most
-	// overdue first. A claimed debt is not handed out again until it is
+	// overdue first; by an ahead of 142 years or more, all there are. A claimed debt is not handed out again until it is
 	// settled or a visibility timeout has passed.
 	Due(ctx context.Context, now time.Time, ahead time.Duration, n int) ([]Debt, error)
 	// Settle says what became of a claimed debt. What was merged in the
@@ -50,6 +60,9 @@ const (
 	Merge
 	// Drop refuses the write; its occurrences are owed to a notice.
 	Drop
+	// Deny refuses the write and keeps nothing of it: the shared store is away
+	// and Terms.OnFailure says so.
+	Deny
 )
 
 // String is the verdict as metrics and logs show it.
@@ -63,6 +76,8 @@ func (v Verdict) String() string {
 		return "merge"
 	case Drop:
 		return "drop"
+	case Deny:
+		return "deny"
 	}
 	return "unknown"
 }
@@ -116,6 +131,36 @@ type Terms struct {
 	ChargeMerged bool
 	// Quotas are buckets shared by many sources and objects.
 	Quotas []Bucket
+	// OnFailure is what a Fallback does when the shared store does not answer.
+	OnFailure Failure
+	// careful tells that other stores may have let pass what this one does not
+	// know, and local that another store inherits all of it.
+	careful, local bool
+}
+
+// Failure is what becomes of a write that the shared store does not decide.
+type Failure int
+
+const (
+	// Local decides it by what this replica knows, in a store of its own.
+	Local Failure = iota
+	// AdmitAll admits it; nothing keeps track of it.
+	AdmitAll
+	// DenyAll refuses it with the verdict Deny.
+	DenyAll
+)
+
+// String is the setting as metrics and logs show it.
+func (f Failure) String() string {
+	switch f {
+	case Local:
+		return "local"
+	case AdmitAll:
+		return "admit"
+	case DenyAll:
+		return "deny"
+	}
+	return "unknown"
 }
 
 // Write is one Event write.

@@ -6,7 +6,7 @@ import "time"
 func (m *Memory) update(g *group, now time.Time, w Write, t Terms) Decision {
 	r := g.byName(w.Name)
 	if r == nil {
-		r = g.adopt(w)
+		r = g.adopt(now, w, t)
 	}
 	if r == nil {
 		return Decision{Verdict: Admit} // no room to keep track of it
@@ -14,7 +14,7 @@ func (m *Memory) update(g *group, now time.Time, w Write, t Terms) Decision {
 	if r.paid(w) {
 		return Decision{Verdict: Admit}
 	}
-	r.arrive(w)
+	r.arrive(now, w, t)
 	r.observe(now, w, t)
 	switch {
 	case !w.Update.Recorder:
@@ -36,9 +36,13 @@ func (r *record) paid(w Write) bool {
 
 // arrive notes that the API server has the Event, although the validating
 // phase may not have seen its CREATE.
-func (r *record) arrive(w Write) {
-	if !r.confirmed {
-		r.confirmed, r.share, r.written = true, 0, w.Update.OldCount
+func (r *record) arrive(now time.Time, w Write, t Terms) {
+	if r.confirmed {
+		return
+	}
+	r.confirmed, r.share, r.written = true, 0, w.Update.OldCount
+	if t.careful {
+		r.lastWrite = now.UnixNano() // another store let it pass, who knows when
 	}
 }
 
@@ -72,7 +76,7 @@ func (m *Memory) canPay(g *group, now time.Time, w Write, t Terms) bool {
 
 // adopt makes a record for a stored Event that was not known, from what its
 // UPDATE says of it. It returns nil when there is no room.
-func (g *group) adopt(w Write) *record {
+func (g *group) adopt(now time.Time, w Write, t Terms) *record {
 	r := g.add(Key{}, w)
 	if r == nil {
 		return nil
@@ -88,6 +92,9 @@ func (g *group) adopt(w Write) *record {
 		r.own = max(0, r.own-w.Update.OldMerged)
 	}
 	r.confirmed = true
+	if t.careful {
+		g.believe(now, r, w, t)
+	}
 	return r
 }
 
