@@ -18,6 +18,12 @@ type Options struct {
 	// DrainTimeout is how long Run goes on, once its context has ended, to
 	// settle all that is owed. Default 15s.
 	DrainTimeout time.Duration
+	// Shared says that others settle the debts of the store too. Then Run ends
+	// with what is in hand, and leaves all else to the next. Default no.
+	Shared bool
+	// Abandon ends Run when it is closed, at once and without another write:
+	// another may be settling already. Default never.
+	Abandon <-chan struct{}
 	// Clock is the clock. Default the real one.
 	Clock clock.WithTicker
 	// Count is told what became of each write. Default nobody.

@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// inHand bounds the debts that are claimed at the same time. More wait in
+	// maxInHand bounds the debts that are claimed at the same time. More wait in
 	// the store, where they go on growing without a copy here.
-	inHand   = 512
-	retryMin = 5 * time.Millisecond
-	retryMax = 10 * time.Second
+	maxInHand = 512
+	retryMin  = 5 * time.Millisecond
+	retryMax  = 10 * time.Second
 )
 
 // Settler settles debts. Make one with New and call Run once.
@@ -56,7 +56,8 @@ func New(debts store.Settling, events Events, o Options) *Settler {
 }
 
 // Run settles what falls due until ctx ends and then, within DrainTimeout, all
-// that is owed, due or not. It fails when something is still owed after that.
+// that is owed, due or not; of a shared store, what is in hand. It fails when
+// something of that is still owed.
 func (s *Settler) Run(ctx context.Context) error {
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var workers sync.WaitGroup
@@ -65,31 +66,56 @@ func (s *Settler) Run(ctx context.Context) error {
 		s.queue.ShutDown()
 		workers.Wait()
 	}()
+	go func() {
+		select {
+		case <-s.opts.Abandon:
+			stop()
+		case <-work.Done():
+		}
+	}()
 	for range s.opts.Workers {
 		workers.Go(func() { s.work(work) })
 	}
 	tick := s.opts.Clock.NewTicker(s.opts.Poll)
 	defer tick.Stop()
-	for ctx.Err() == nil {
+	for ctx.Err() == nil && work.Err() == nil {
 		s.claim(work, 0)
 		select {
 		case <-ctx.Done():
+		case <-work.Done():
 		case <-tick.C():
 		}
 	}
+	return s.drain(work, tick.C())
+}
+
+// drain settles all that is owed. It is over at once when work is.
+func (s *Settler) drain(work context.Context, tick <-chan time.Time) error {
 	drain, cancel := context.WithTimeout(work, s.opts.DrainTimeout)
 	defer cancel()
-	for {
-		owed := s.claim(drain, math.MaxInt64)
+	for work.Err() == nil {
+		owed := s.inHand()
+		if !s.opts.Shared {
+			owed = s.claim(drain, math.MaxInt64)
+		}
 		if owed == 0 {
 			return nil
 		}
 		select {
+		case <-work.Done():
 		case <-drain.Done():
 			return fmt.Errorf("%d or more stored Events are still owed counts after a drain of %s", owed, s.opts.DrainTimeout)
-		case <-tick.C():
+		case <-tick:
 		}
 	}
+	return nil
+}
+
+// inHand is how many debts are in hand.
+func (s *Settler) inHand() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.claimed) + s.settling
 }
 
 // claim takes in hand what falls due within ahead, and returns how many debts
@@ -97,7 +123,7 @@ func (s *Settler) Run(ctx context.Context) error {
 func (s *Settler) claim(ctx context.Context, ahead time.Duration) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	debts, err := s.debts.Due(ctx, s.opts.Clock.Now(), ahead, inHand-len(s.claimed))
+	debts, err := s.debts.Due(ctx, s.opts.Clock.Now(), ahead, maxInHand-len(s.claimed))
 	if err != nil {
 		logr.FromContextOrDiscard(ctx).Error(err, "Store did not say what is due")
 		return len(s.claimed) + s.settling + 1
