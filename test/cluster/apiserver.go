@@ -51,6 +51,9 @@ func configureAPIServer(flags *envtest.Arguments, opts Options, dir, auditLog st
 		// In megabytes. The default of 0 means 100, after which a second file begins.
 		flags.Set("audit-log-maxsize", "1000000")
 	}
+	if opts.Services {
+		flags.Set("enable-aggregator-routing", "true")
+	}
 	if opts.EventTTL != 0 {
 		flags.Set("event-ttl", opts.EventTTL.Truncate(time.Second).String())
 	}

@@ -24,6 +24,11 @@ type Options struct {
 	// Scheduler starts kube-scheduler too, as user system:kube-scheduler.
 	Scheduler bool
 
+	// Services makes the API server call a webhook's Service by its EndpointSlices, as
+	// nothing routes the Service's own address here: each connection goes to a ready
+	// endpoint at random.
+	Services bool
+
 	// NoAudit leaves the audit log out. Benchmarks want this: the API server writes
 	// the log before it ends a request.
 	NoAudit bool

@@ -17,9 +17,13 @@ const (
 	ValidatingWebhook = "validate.events.eventquota.io"
 )
 
+// ServiceNamespace is where a webhook's Service is.
+const ServiceNamespace = "eventquota-system"
+
 // Webhooks says which webhooks the API server is to call for Events, and where.
 type Webhooks struct {
 	URL        string // https://host:port, to which /mutate and /validate are added
+	Service    string // Service of ServiceNamespace, port 443, in place of URL; see Options.Services
 	CABundle   []byte // PEM certificates that sign the server's
 	ExemptUser string // user whose writes are not sent to them, the settler; may be empty
 	Mutating   bool   // call /mutate for CREATE
@@ -96,7 +100,15 @@ func (w Webhooks) validating() *admissionregistrationv1.ValidatingWebhookConfigu
 }
 
 func (w Webhooks) client(path string) admissionregistrationv1.WebhookClientConfig {
-	return admissionregistrationv1.WebhookClientConfig{URL: new(w.URL + path), CABundle: w.CABundle}
+	if w.Service == "" {
+		return admissionregistrationv1.WebhookClientConfig{URL: new(w.URL + path), CABundle: w.CABundle}
+	}
+	return admissionregistrationv1.WebhookClientConfig{
+		Service: &admissionregistrationv1.ServiceReference{
+			Namespace: ServiceNamespace, Name: w.Service, Path: new(path), Port: new(int32(443)),
+		},
+		CABundle: w.CABundle,
+	}
 }
 
 func (w Webhooks) matchConditions() []admissionregistrationv1.MatchCondition {

@@ -2,8 +2,11 @@ package replica
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,33 +15,81 @@ import (
 	"github.com/eventquota/eventquota/test/cluster"
 )
 
-// settlerKubeconfig gives User the rights that the settler needs and no other,
-// and returns a kubeconfig file for it.
-func settlerKubeconfig(ctx context.Context, c *cluster.Cluster) (string, error) {
+const (
+	// Lease is the Lease in cluster.ServiceNamespace that the settler's leader holds.
+	Lease = "eventquota-settler"
+
+	rightsName = "eventquota"
+)
+
+// Kubeconfig gives User the rights that the webhook needs and no other, and
+// returns a kubeconfig file for it. It makes the namespace of the webhook too.
+func Kubeconfig(ctx context.Context, c *cluster.Cluster) (string, error) {
 	client, err := kubernetes.NewForConfig(c.Config)
 	if err != nil {
 		return "", fmt.Errorf("make a client: %w", err)
 	}
-	const name = "eventquota"
-	_, err = client.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
+	_, err = client.CoreV1().Namespaces().Create(ctx,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster.ServiceNamespace}}, metav1.CreateOptions{})
+	if err := errors.Join(ignoreExists(err), maySettle(ctx, client), mayLead(ctx, client)); err != nil {
+		return "", fmt.Errorf("give the webhook its rights: %w", err)
+	}
+	_, kubeconfig, err := c.User(User)
+	return kubeconfig, err
+}
+
+// maySettle gives the right to write Events of all namespaces.
+func maySettle(ctx context.Context, client kubernetes.Interface) error {
+	_, err := client.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: rightsName},
 		Rules: []rbacv1.PolicyRule{{
 			APIGroups: []string{""},
 			Resources: []string{"events"},
 			Verbs:     []string{"create", "patch"},
 		}},
 	}, metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return "", fmt.Errorf("create ClusterRole %s: %w", name, err)
+	if err := ignoreExists(err); err != nil {
+		return err
 	}
 	_, err = client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: User}},
+		ObjectMeta: metav1.ObjectMeta{Name: rightsName},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: rightsName},
+		Subjects:   subjects(),
 	}, metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return "", fmt.Errorf("create ClusterRoleBinding %s: %w", name, err)
+	return ignoreExists(err)
+}
+
+// mayLead gives the right to hold Lease.
+func mayLead(ctx context.Context, client kubernetes.Interface) error {
+	_, err := client.RbacV1().Roles(cluster.ServiceNamespace).Create(ctx, &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Name: rightsName},
+		Rules: []rbacv1.PolicyRule{
+			// A create has no name yet that a rule could hold.
+			{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: []string{"create"}},
+			{
+				APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"},
+				ResourceNames: []string{Lease}, Verbs: []string{"get", "update"},
+			},
+		},
+	}, metav1.CreateOptions{})
+	if err := ignoreExists(err); err != nil {
+		return err
 	}
-	_, kubeconfig, err := c.User(User)
-	return kubeconfig, err
+	_, err = client.RbacV1().RoleBindings(cluster.ServiceNamespace).Create(ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: rightsName},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: rightsName},
+		Subjects:   subjects(),
+	}, metav1.CreateOptions{})
+	return ignoreExists(err)
+}
+
+func subjects() []rbacv1.Subject {
+	return []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: User}}
+}
+
+func ignoreExists(err error) error {
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
 }

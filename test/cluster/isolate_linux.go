@@ -1,0 +1,102 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/eventquota/eventquota/test/cluster/binaries"
+)
+
+// isolatedVariable tells a process that it is the one in the network namespace.
+const isolatedVariable = "EVENTQUOTA_TEST_ISOLATED"
+
+// Isolated runs the calling test once more, in a process of its own within a network
+// namespace of its own, and returns false to the caller when that has ended; the test
+// fails if it fails there. To that process it returns true. There, every address of
+// 10.0.0.0/8 is this machine's, and no other machine can be reached: EndpointSlices
+// refuse the addresses of 127.0.0.0/8, which are all that one has elsewhere.
+//
+// It is to be the first that a test does, and not a subtest. What needs the outside, a
+// first build of the control plane and what before does, is done before. It needs
+// Linux, and root or the right to make user namespaces.
+func Isolated(t *testing.T, before ...func(context.Context) error) bool {
+	t.Helper()
+	if os.Getenv(isolatedVariable) == t.Name() {
+		if err := raiseLoopback(); err != nil {
+			t.Fatalf("bring up the network namespace: %v", err)
+		}
+		return true
+	}
+	if _, err := binaries.Ensure(t.Context(), os.Stderr); err != nil {
+		t.Fatal(err)
+	}
+	for _, do := range before {
+		if err := do(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, args := t.Context(), []string{"-test.run=^" + t.Name() + "$", "-test.count=1", "-test.v"}
+	if deadline, ok := t.Deadline(); ok {
+		// It is to say itself where it hangs.
+		args = append(args, "-test.timeout="+time.Until(deadline.Add(-5*time.Second)).String())
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, deadline)
+		defer cancel()
+	}
+	child := exec.CommandContext(ctx, os.Args[0], args...)
+	child.Env = append(os.Environ(), isolatedVariable+"="+t.Name())
+	child.Stdout, child.Stderr = t.Output(), t.Output()
+	child.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+	if os.Geteuid() != 0 {
+		child.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
+		child.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}}
+		child.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}}
+	}
+	// The end of the thread that started it would be taken for the parent's.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := child.Start(); err != nil {
+		t.Fatalf("start a process in a network namespace, for which one must be root or may make user namespaces: %v", err)
+	}
+	if err := child.Wait(); err != nil {
+		t.Errorf("in its network namespace: %v", err)
+	}
+	return false
+}
+
+// raiseLoopback brings lo up, with 127.0.0.0/8, and gives it 10.0.0.0/8. On lo, all of
+// a network's addresses are local, and 8 bits are what an address of that class has.
+func raiseLoopback() error {
+	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(socket)
+	lo, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	lo.SetUint16(unix.IFF_UP)
+	if err := unix.IoctlIfreq(socket, unix.SIOCSIFFLAGS, lo); err != nil {
+		return fmt.Errorf("bring lo up: %w", err)
+	}
+	alias, err := unix.NewIfreq("lo:0")
+	if err != nil {
+		return err
+	}
+	if err := alias.SetInet4Addr([]byte{10, 0, 0, 1}); err != nil {
+		return err
+	}
+	if err := unix.IoctlIfreq(socket, unix.SIOCSIFADDR, alias); err != nil {
+		return fmt.Errorf("give 10.0.0.1 to lo: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,65 @@
+package e2e
+
+import (
+	"context"
+	"testing"
+
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/eventquota/eventquota/test/cluster"
+	"github.com/eventquota/eventquota/test/replica"
+)
+
+// setEnv is a cluster whose API server calls several replicas by their Service.
+type setEnv struct {
+	*env
+	set *replica.Set
+}
+
+// isolated is cluster.Isolated for a test that runs the webhook.
+func isolated(t *testing.T) bool {
+	t.Helper()
+	return cluster.Isolated(t, func(ctx context.Context) error {
+		// Modules that are missing can be loaded here only. The rest is cached.
+		_, err := replica.Build(ctx, t.TempDir())
+		return err
+	})
+}
+
+// newSetEnv starts a cluster and n replicas, which end with the test. The test is
+// isolated.
+func newSetEnv(t *testing.T, n int, flags ...string) *setEnv {
+	t.Helper()
+	o := logged()
+	o.Services = true
+	e := &setEnv{env: &env{T: t, cluster: cluster.ForTest(t, o)}}
+	program, err := replica.Build(t.Context(), t.TempDir())
+	e.must(err)
+	e.set, err = replica.StartSet(t.Context(), e.cluster, program, n, flags...)
+	e.must(err)
+	t.Cleanup(func() {
+		for i, r := range e.set.Replicas {
+			if t.Failed() {
+				t.Logf("log of replica %d:\n%s", i, r.Log())
+			}
+		}
+		e.set.Close()
+	})
+	e.must(e.set.Install(t.Context()))
+	e.config, _, err = e.cluster.User("writer", "system:masters")
+	e.must(err)
+	e.client, err = kubernetes.NewForConfig(e.config)
+	e.must(err)
+	return e
+}
+
+// decisions are the reviews that each replica has answered in a phase.
+func (e *setEnv) decisions(phase string) (each []int64) {
+	e.Helper()
+	for _, r := range e.set.Replicas {
+		answered, err := r.Decisions(e.Context())
+		e.must(err)
+		each = append(each, answered[phase])
+	}
+	return each
+}

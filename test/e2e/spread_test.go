@@ -1,0 +1,118 @@
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/eventquota/eventquota/test/storm"
+)
+
+// fairShare is the least part of the calls that each of 3 replicas must get.
+//
+// A connection carries 5 to 15 calls of one phase, and goes to each replica with
+// a chance of 1/3. Of the 300 connections or more of a test, one replica then
+// gets less than 15 % with a chance below exp(-300 D) = 6e-12, where D = 0.0867
+// is the relative entropy of 0.15 to 1/3, were all connections of one length.
+// Lengths that differ add a twelfth to the variance: about 1e-10.
+const fairShare = 0.15
+
+// TestSpread holds that calls to a Service are spread over its replicas, by
+// connections that end, and that no call fails by that.
+func TestSpread(t *testing.T) {
+	if !isolated(t) {
+		return
+	}
+	e := newSetEnv(t, 3, "--calls-per-connection=10")
+	namespace := e.namespace("spread")
+
+	e.spread("a writer that makes one call at a time", []string{"mutate", "validate"}, func() {
+		e.write(namespace, 3000)
+	})
+	e.spread("a storm", []string{"mutate"}, func() { e.must(e.storm(namespace, 800)) })
+	e.noneFailed()
+
+	// A rolling update in a storm, to replicas that never end a connection.
+	var group errgroup.Group
+	group.Go(func() error { return e.storm(namespace, 800) })
+	for i := range e.set.Replicas {
+		e.must(e.set.Stop(t.Context(), i))
+		e.must(e.set.Restart(t.Context(), i, "--calls-per-connection=0"))
+	}
+	e.must(group.Wait())
+	e.noneFailed()
+
+	const calls = 300
+	before := map[string][]int64{"mutate": e.decisions("mutate"), "validate": e.decisions("validate")}
+	e.write(namespace, calls)
+	for phase, before := range before {
+		each := difference(e.decisions(phase), before)
+		slices.Sort(each)
+		if !slices.Equal(each, []int64{0, 0, calls}) {
+			t.Errorf("/%s: %v calls where connections never end, want all at one replica", phase, each)
+		}
+	}
+	e.noneFailed()
+}
+
+// spread holds that each replica gets a fair share of what do makes.
+func (e *setEnv) spread(what string, phases []string, do func()) {
+	e.Helper()
+	before := map[string][]int64{}
+	for _, phase := range phases {
+		before[phase] = e.decisions(phase)
+	}
+	do()
+	for _, phase := range phases {
+		each := difference(e.decisions(phase), before[phase])
+		var all int64
+		for _, n := range each {
+			all += n
+		}
+		e.Logf("%s: /%s was called %v times", what, phase, each)
+		if all < 3000 {
+			e.Errorf("%s: /%s was called %d times, want 3000 or more", what, phase, all)
+		}
+		if least := slices.Min(each); float64(least) < fairShare*float64(all) {
+			e.Errorf("%s: /%s was called %v times, want each replica at %.0f %% or more", what, phase, each, 100*fairShare)
+		}
+	}
+}
+
+// storm makes a storm of real recorders.
+func (e *setEnv) storm(namespace string, events int) error {
+	_, err := storm.Storm{
+		Namespace: namespace, Pods: 3, Events: events, Repeating: 2, Similar: 2, Series: 2, Reasons: 1,
+	}.Run(e.Context(), e.config)
+	return err
+}
+
+// write makes n calls in each phase, one after the other.
+func (e *setEnv) write(namespace string, n int) {
+	e.Helper()
+	for i := range n {
+		event := coreEvent(namespace, fmt.Sprintf("dry-%d", i), "web", "back-off")
+		_, err := e.client.CoreV1().Events(namespace).Create(e.Context(), event,
+			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		e.must(err)
+	}
+}
+
+// noneFailed holds that every call of the API server was answered so far.
+func (e *setEnv) noneFailed() {
+	e.Helper()
+	if failed, err := e.cluster.WebhookFailures(e.Context()); err != nil || failed != 0 {
+		e.Errorf("%d calls of the webhook failed (%v), want none", failed, err)
+	}
+}
+
+func difference(after, before []int64) []int64 {
+	each := slices.Clone(after)
+	for i := range each {
+		each[i] -= before[i]
+	}
+	return each
+}

@@ -1,0 +1,56 @@
+package replica
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+)
+
+// Decisions is how many reviews of each phase, mutate and validate, the replica
+// has answered since its start.
+func (r *Replica) Decisions(ctx context.Context) (map[string]int64, error) {
+	family, err := r.metric(ctx, "eventquota_decisions_total")
+	answered := map[string]int64{}
+	for _, m := range family.GetMetric() {
+		for _, label := range m.GetLabel() {
+			if label.GetName() == "phase" {
+				answered[label.GetValue()] += int64(m.GetCounter().GetValue())
+			}
+		}
+	}
+	return answered, err
+}
+
+// Leads tells whether the replica has been elected to settle for all.
+func (r *Replica) Leads(ctx context.Context) (bool, error) {
+	family, err := r.metric(ctx, "leader_election_master_status")
+	for _, m := range family.GetMetric() {
+		if m.GetGauge().GetValue() == 1 {
+			return true, nil
+		}
+	}
+	return false, err
+}
+
+// metric is a metric of the replica, nil when it has none of that name yet.
+func (r *Replica) metric(ctx context.Context, name string) (*dto.MetricFamily, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.MetricsURL, http.NoBody)
+	if err != nil {
+		return nil, fmt.Errorf("read the webhook's metrics: %w", err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("read the webhook's metrics: %w", err)
+	}
+	defer response.Body.Close()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(response.Body)
+	if err != nil {
+		return nil, fmt.Errorf("read the webhook's metrics: %w", err)
+	}
+	return families[name], nil
+}

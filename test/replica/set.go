@@ -1,0 +1,165 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/eventquota/eventquota/certs"
+	"github.com/eventquota/eventquota/test/cluster"
+)
+
+// Set is several replicas behind one Service, which the API server calls. Its
+// test runs within cluster.Isolated, on a cluster with Options.Services. Its
+// methods are for one goroutine; other goroutines may write Events meanwhile.
+type Set struct {
+	// Replicas are the replicas, by number. One that was killed or stopped stays
+	// here, for its log, until Restart puts another in its place.
+	Replicas []*Replica
+
+	cluster *cluster.Cluster
+	service *service
+	path    string
+	flags   []string
+	certDir string
+	ca      []byte
+	ready   []bool // is an endpoint of the Service
+}
+
+// StartSet starts n replicas, 1 to 200, of the webhook program at path with the
+// flags of serve given, and makes all of them ready endpoints of the Service. The
+// API server does not call them yet: see Install. There is one Set in a cluster.
+func StartSet(ctx context.Context, c *cluster.Cluster, path string, n int, flags ...string) (*Set, error) {
+	// It makes the namespace too.
+	if _, err := Kubeconfig(ctx, c); err != nil {
+		return nil, err
+	}
+	service, err := newService(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp(c.Dir, "set-")
+	if err != nil {
+		return nil, fmt.Errorf("make the replicas' directory: %w", err)
+	}
+	// One certificate for all, as from one Secret.
+	ca, err := certs.SelfSigned(dir, []string{serviceName + "." + cluster.ServiceNamespace + ".svc"})
+	if err != nil {
+		return nil, err
+	}
+	s := &Set{
+		Replicas: make([]*Replica, n), ready: make([]bool, n),
+		cluster: c, service: service, path: path, flags: flags, certDir: dir, ca: ca,
+	}
+	var starts errgroup.Group
+	for i := range n {
+		starts.Go(func() (err error) {
+			s.Replicas[i], err = s.start(ctx, i)
+			return err
+		})
+	}
+	if err := starts.Wait(); err != nil {
+		s.Close()
+		return nil, err
+	}
+	for i := range n {
+		s.ready[i] = true
+	}
+	if err := s.route(ctx); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Install makes the API server call the Service in both phases.
+func (s *Set) Install(ctx context.Context) error {
+	return s.cluster.InstallWebhooks(ctx, cluster.Webhooks{
+		Service: serviceName, CABundle: s.ca, ExemptUser: User, Mutating: true, Validating: true,
+	})
+}
+
+// Kill ends replica i by SIGKILL and takes it out of the Service after that, as
+// Kubernetes does. Calls that reach it before the API server learns of it fail.
+func (s *Set) Kill(ctx context.Context, i int) error {
+	s.Replicas[i].Kill()
+	s.ready[i] = false
+	return s.route(ctx)
+}
+
+// Stop takes replica i out of the Service and ends it by SIGTERM. It settles what
+// it owes before it exits.
+func (s *Set) Stop(ctx context.Context, i int) error {
+	s.ready[i] = false
+	return errors.Join(s.route(ctx), s.Replicas[i].Stop())
+}
+
+// Restart starts replica i, which was killed or stopped, at the same address and
+// with the flags of the set and those given, and makes it a ready endpoint.
+func (s *Set) Restart(ctx context.Context, i int, flags ...string) error {
+	started, err := s.start(ctx, i, flags...)
+	if err != nil {
+		return err
+	}
+	s.Replicas[i], s.ready[i] = started, true
+	return s.route(ctx)
+}
+
+// SetReady makes replica i a ready endpoint of the Service or takes it out, and
+// leaves the process alone.
+func (s *Set) SetReady(ctx context.Context, i int, ready bool) error {
+	s.ready[i] = ready
+	return s.route(ctx)
+}
+
+// Leader is the number of the replica that settles for all, -1 when none does.
+func (s *Set) Leader(ctx context.Context) (int, error) {
+	for i, r := range s.Replicas {
+		select {
+		case <-r.exited:
+			continue
+		default:
+		}
+		leads, err := r.Leads(ctx)
+		if err != nil {
+			return -1, err
+		}
+		if leads {
+			return i, nil
+		}
+	}
+	return -1, nil
+}
+
+// Close ends all replicas at once.
+func (s *Set) Close() {
+	for _, r := range s.Replicas {
+		if r != nil {
+			r.Kill()
+		}
+	}
+}
+
+func (s *Set) start(ctx context.Context, i int, flags ...string) (*Replica, error) {
+	return startAt(ctx, s.cluster, place{
+		host: s.address(i), port: webhookPort, health: 8081, metrics: 8080, certDir: s.certDir, ca: s.ca,
+	}, s.path, slices.Concat(s.flags, flags))
+}
+
+// address is that of a replica. It is local within cluster.Isolated.
+func (s *Set) address(i int) string { return fmt.Sprintf("10.77.0.%d", 11+i) }
+
+// route tells the Service which replicas are ready.
+func (s *Set) route(ctx context.Context) error {
+	var ready []string
+	for i := range s.Replicas {
+		if s.ready[i] {
+			ready = append(ready, s.address(i))
+		}
+	}
+	return s.service.route(ctx, ready)
+}

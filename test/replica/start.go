@@ -1,0 +1,142 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/eventquota/eventquota/certs"
+	"github.com/eventquota/eventquota/test/cluster"
+)
+
+// Start starts the webhook program at path with the flags of serve given, and
+// waits until it is ready. The API server does not call it yet: see Install.
+// The process ends on Stop or Kill, or when this process dies.
+func Start(ctx context.Context, c *cluster.Cluster, path string, flags ...string) (*Replica, error) {
+	dir, err := os.MkdirTemp(c.Dir, "replica-")
+	if err != nil {
+		return nil, fmt.Errorf("make the replica's directory: %w", err)
+	}
+	ports, err := freePorts(3)
+	if err != nil {
+		return nil, err
+	}
+	ca, err := certs.SelfSigned(dir, []string{"127.0.0.1"})
+	if err != nil {
+		return nil, err
+	}
+	return startAt(ctx, c, place{
+		host: "127.0.0.1", port: ports[0], health: ports[1], metrics: ports[2], certDir: dir, ca: ca,
+	}, path, flags)
+}
+
+// place is where a replica serves.
+type place struct {
+	host                  string // IP address
+	port, health, metrics int
+	certDir               string
+	ca                    []byte // PEM, has signed what is in certDir
+}
+
+// startAt is Start for a place that is free.
+func startAt(ctx context.Context, c *cluster.Cluster, p place, path string, flags []string) (*Replica, error) {
+	kubeconfig, err := Kubeconfig(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	log, err := os.CreateTemp(c.Dir, "replica-*.log")
+	if err != nil {
+		return nil, fmt.Errorf("make the replica's log: %w", err)
+	}
+	defer log.Close() // the process has its own descriptor
+	address := func(port int) string { return net.JoinHostPort(p.host, strconv.Itoa(port)) }
+	args := append([]string{
+		"serve", "--bind-address=" + p.host, "--port=" + strconv.Itoa(p.port), "--cert-dir=" + p.certDir,
+		"--health-address=" + address(p.health), "--metrics-address=" + address(p.metrics),
+		"--kubeconfig=" + kubeconfig, "--shutdown-delay=500ms",
+	}, flags...)
+	r := &Replica{
+		URL:        "https://" + address(p.port),
+		MetricsURL: "http://" + address(p.metrics) + "/metrics",
+		ca:         p.ca,
+		cluster:    c,
+		process:    exec.Command(path, args...),
+		exited:     make(chan struct{}),
+		output:     log.Name(),
+	}
+	r.process.Stdout, r.process.Stderr = log, log
+	if err := r.start(); err != nil {
+		return nil, fmt.Errorf("start the webhook: %w", err)
+	}
+	if err := r.waitUntilReady(ctx, "http://"+address(p.health)+"/readyz"); err != nil {
+		r.Kill()
+		return nil, err
+	}
+	return r, nil
+}
+
+// start starts the process and waits for its end beside. It does both on one
+// thread, whose end would be taken for the parent's.
+func (r *Replica) start() error {
+	detach(r.process)
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := r.process.Start()
+		started <- err
+		if err == nil {
+			r.result = r.process.Wait()
+			close(r.exited)
+		}
+	}()
+	return <-started
+}
+
+func (r *Replica) waitUntilReady(ctx context.Context, url string) error {
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, readyWithin, true, func(ctx context.Context) (bool, error) {
+		select {
+		case <-r.exited:
+			return false, errors.New("it has ended")
+		default:
+		}
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return false, err
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return false, nil //nolint:nilerr // not listening yet
+		}
+		_, _ = io.Copy(io.Discard, response.Body)
+		return response.StatusCode == http.StatusOK, response.Body.Close()
+	})
+	if err != nil {
+		return fmt.Errorf("wait for the webhook to be ready: %w\n%s", err, r.Log())
+	}
+	return nil
+}
+
+// freePorts finds TCP ports on loopback that nobody listens on.
+func freePorts(n int) ([]int, error) {
+	ports := make([]int, n)
+	for i := range ports {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, fmt.Errorf("find a free port: %w", err)
+		}
+		defer l.Close()
+		ports[i] = l.Addr().(*net.TCPAddr).Port
+	}
+	return ports, nil
+}
