@@ -14,6 +14,10 @@ type metrics struct {
 	gatherer prometheus.Gatherers
 	decided  *prometheus.CounterVec
 	settle   *prometheus.CounterVec
+
+	storeAway    prometheus.Gauge
+	withoutStore *prometheus.CounterVec
+	handOvers    *prometheus.CounterVec
 }
 
 func newMetrics() *metrics {
@@ -28,8 +32,20 @@ func newMetrics() *metrics {
 			Name: "eventquota_settle_writes_total",
 			Help: "Writes of merged counts and notices to the API server, by result.",
 		}, []string{"result"}),
+		storeAway: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "eventquota_store_away",
+			Help: "1 while Redis is not asked, as it did not answer in time; 0 otherwise and without Redis.",
+		}),
+		withoutStore: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "eventquota_decisions_without_store_total",
+			Help: "Event writes that Redis did not decide in time, by what decided instead (local, admit or deny).",
+		}, []string{"by"}),
+		handOvers: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "eventquota_hand_overs_total",
+			Help: "Sources and objects decided without Redis that were handed over to it, by result (done or failed).",
+		}, []string{"result"}),
 	}
-	registry.MustRegister(m.decided, m.settle)
+	registry.MustRegister(m.decided, m.settle, m.storeAway, m.withoutStore, m.handOvers)
 	return m
 }
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"reflect"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -12,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/connect"
 )
 
 // serveOptions are the flags of serve.
@@ -29,9 +32,16 @@ type serveOptions struct {
 	MaxInFlight     int
 	LocalRate       int
 
+	CallsPerConnection int
+
 	SettleRate    int
 	ShutdownDelay time.Duration
 	DrainTimeout  time.Duration
+
+	Redis         *connect.Options
+	RedisPrefix   string
+	StoreDeadline time.Duration
+	Election      electionOptions
 
 	LogLevel  string
 	LogFormat string
@@ -39,19 +49,24 @@ type serveOptions struct {
 
 func defaultServeOptions() *serveOptions {
 	return &serveOptions{
-		Port:            10250,
-		CertDir:         "/etc/eventquota/certs",
-		HealthAddress:   ":8081",
-		MetricsAddress:  ":8080",
-		StoreMemory:     resource.QuantityValue{Quantity: *resource.NewQuantity(store.DefaultBytes, resource.BinarySI)},
-		MaxRequestBytes: resource.QuantityValue{Quantity: *resource.NewQuantity(8<<20, resource.BinarySI)},
-		MaxInFlight:     256,
-		LocalRate:       100,
-		SettleRate:      100,
-		ShutdownDelay:   5 * time.Second,
-		DrainTimeout:    15 * time.Second,
-		LogLevel:        "info",
-		LogFormat:       "json",
+		Port:               10250,
+		CertDir:            "/etc/eventquota/certs",
+		HealthAddress:      ":8081",
+		MetricsAddress:     ":8080",
+		StoreMemory:        resource.QuantityValue{Quantity: *resource.NewQuantity(store.DefaultBytes, resource.BinarySI)},
+		MaxRequestBytes:    resource.QuantityValue{Quantity: *resource.NewQuantity(8<<20, resource.BinarySI)},
+		MaxInFlight:        256,
+		LocalRate:          100,
+		CallsPerConnection: 1000,
+		SettleRate:         100,
+		ShutdownDelay:      5 * time.Second,
+		DrainTimeout:       15 * time.Second,
+		Redis:              connect.DefaultOptions(),
+		RedisPrefix:        store.DefaultRedisPrefix,
+		StoreDeadline:      store.DefaultFallbackOptions().Deadline,
+		Election:           defaultElectionOptions(),
+		LogLevel:           "info",
+		LogFormat:          "json",
 	}
 }
 
@@ -63,13 +78,18 @@ func (o *serveOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file of the API server to settle at; empty for the service account of the pod")
 	f.StringVar(&o.HealthAddress, "health-address", o.HealthAddress, "address to serve /healthz and /readyz on")
 	f.StringVar(&o.MetricsAddress, "metrics-address", o.MetricsAddress, "address to serve /metrics on; 0 for none")
-	f.Var(&o.StoreMemory, "store-memory", "memory that the embedded store may use, in bytes, at least 1Mi")
+	f.Var(&o.StoreMemory, "store-memory", "memory that the store of this replica may use, in bytes, at least 1Mi; all is kept there, or with Redis what is decided while that is away")
 	f.Var(&o.MaxRequestBytes, "max-request-bytes", "longest review that is read, in bytes, at least 64Ki; the API server admits longer ones by its failurePolicy")
 	f.IntVar(&o.MaxInFlight, "max-in-flight", o.MaxInFlight, "reviews that are decided at the same time, at least 1; more wait for half their time and are then admitted within --local-rate")
 	f.IntVar(&o.LocalRate, "local-rate", o.LocalRate, "Events a second, and in a burst, that this replica admits without a decision, when there is none in time; at least 1")
+	f.IntVar(&o.CallsPerConnection, "calls-per-connection", o.CallsPerConnection, "calls after which a connection is ended, on average, so that the API server makes a new one, perhaps to another replica; each costs a TLS handshake; 0 for never")
 	f.IntVar(&o.SettleRate, "settle-rate", o.SettleRate, "writes a second, and in a burst, that settle merged Events at the API server, at least 1")
 	f.DurationVar(&o.ShutdownDelay, "shutdown-delay", o.ShutdownDelay, "how long calls are still served after a signal to stop, while the API server learns of it; 0 or more")
 	f.DurationVar(&o.DrainTimeout, "drain-timeout", o.DrainTimeout, "how long pending counts may take to be written before exit, at least 1s")
+	o.Redis.AddFlags(f)
+	f.StringVar(&o.RedisPrefix, "redis-prefix", o.RedisPrefix, "beginning of the names of all keys in Redis; another one for each cluster that uses the same Redis")
+	f.DurationVar(&o.StoreDeadline, "store-deadline", o.StoreDeadline, "how long Redis may take to decide before the replica decides without it, from 1ms to 1s")
+	o.Election.addFlags(f)
 	f.StringVar(&o.LogLevel, "log-level", o.LogLevel, "least severe log lines that are written: debug, info, warn or error")
 	f.StringVar(&o.LogFormat, "log-format", o.LogFormat, "form of log lines: json or text")
 }
@@ -91,13 +111,22 @@ func (o *serveOptions) validate() error {
 	check(o.MaxRequestBytes.Value() >= 64<<10, "--max-request-bytes %s: must be at least 64Ki", &o.MaxRequestBytes)
 	check(o.MaxInFlight >= 1, "--max-in-flight %d: must be at least 1", o.MaxInFlight)
 	check(o.LocalRate >= 1, "--local-rate %d: must be at least 1", o.LocalRate)
+	check(o.CallsPerConnection >= 0, "--calls-per-connection %d: must be 0 or more", o.CallsPerConnection)
 	check(o.SettleRate >= 1, "--settle-rate %d: must be at least 1", o.SettleRate)
 	check(o.ShutdownDelay >= 0, "--shutdown-delay %s: must be 0 or more", o.ShutdownDelay)
 	check(o.DrainTimeout >= time.Second, "--drain-timeout %s: must be at least 1s", o.DrainTimeout)
 	check(level.UnmarshalText([]byte(o.LogLevel)) == nil, "--log-level %q: must be debug, info, warn or error", o.LogLevel)
 	check(o.LogFormat == "json" || o.LogFormat == "text", "--log-format %q: must be json or text", o.LogFormat)
-	return errors.Join(errs...)
+	check(o.StoreDeadline >= time.Millisecond && o.StoreDeadline <= time.Second, "--store-deadline %s: must be from 1ms to 1s", o.StoreDeadline)
+	check(!strings.ContainsAny(o.RedisPrefix, "{}"), "--redis-prefix %q: must have no braces", o.RedisPrefix)
+	if !reflect.DeepEqual(o.Redis, connect.DefaultOptions()) {
+		errs = append(errs, o.Redis.Validate())
+	}
+	return errors.Join(append(errs, o.Election.validate())...)
 }
+
+// usesRedis tells whether there is a Redis to share the state in.
+func (o *serveOptions) usesRedis() bool { return o.Redis.URL != "" || len(o.Redis.Addresses) > 0 }
 
 // logger makes the logger that the flags ask for. They have been validated.
 func (o *serveOptions) logger(w io.Writer) logr.Logger {

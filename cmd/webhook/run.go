@@ -15,13 +15,15 @@ import (
 )
 
 // run serves until ctx ends or a part fails, and then stops one part after the
-// other: readiness, the webhook after the shutdown delay, the settler once the
-// webhook serves no call any more and all it merged is settled, and last the
-// endpoints for health and metrics.
+// other: readiness; the webhook, after the shutdown delay; what keeps the store,
+// as no call is served any more; the settlers, once what they owe is settled (one
+// that was elected gives up its lease then); and the endpoints for health and
+// metrics.
 func (s *server) run(ctx context.Context) error {
 	background := context.WithoutCancel(ctx)
 	parts, failed := errgroup.WithContext(background)
 	serving, stopServing := context.WithCancel(background)
+	keeping, stopKeeping := context.WithCancel(background)
 	settling, stopSettling := context.WithCancel(background)
 	watched, stopWatched := context.WithCancel(background)
 
@@ -41,18 +43,23 @@ func (s *server) run(ctx context.Context) error {
 		return nil
 	})
 	parts.Go(func() error {
-		defer stopSettling()
+		defer stopKeeping()
 		if err := s.webhook.Start(serving); err != nil {
 			return fmt.Errorf("webhook: %w", err)
 		}
 		return nil
 	})
 	parts.Go(func() error {
+		defer stopSettling()
+		s.state.keep(keeping)
+		return nil
+	})
+	parts.Go(func() error {
 		defer stopWatched()
-		if err := s.settler.Run(logr.NewContext(settling, s.log)); err != nil {
+		if err := s.state.settle(logr.NewContext(settling, s.log)); err != nil {
 			return fmt.Errorf("settler: %w", err)
 		}
-		s.log.Info("All counts are settled")
+		s.log.Info("Settler has stopped")
 		return nil
 	})
 	parts.Go(func() error { return listen(watched, "--health-address", s.opts.HealthAddress, s.health()) })

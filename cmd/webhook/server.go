@@ -26,7 +26,7 @@ type server struct {
 	opts     *serveOptions
 	log      logr.Logger
 	webhook  webhook.Server
-	settler  *settler.Settler
+	state    *state
 	metrics  *metrics
 	draining atomic.Bool
 }
@@ -38,58 +38,75 @@ func newServer(o *serveOptions, log logr.Logger) (*server, error) {
 			return nil, fmt.Errorf("--self-signed-for: %w", err)
 		}
 	}
-	client, err := newClient(o.Kubeconfig)
+	config, err := clientConfig(o.Kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("--kubeconfig: %w", err)
 	}
-	memory, err := store.NewMemory(o.StoreMemory.Value())
-	if err != nil {
-		return nil, fmt.Errorf("--store-memory: %w", err)
-	}
 	m := newMetrics()
+	state, err := newState(o, config, m, log)
+	if err != nil {
+		return nil, err
+	}
 	governing := admission.Static(policy.Default())
 	gate := &admission.Gate{
 		Policies:   &governing,
-		Store:      memory,
+		Store:      state.store,
 		Now:        time.Now,
 		Local:      rate.NewLimiter(rate.Limit(o.LocalRate), o.LocalRate),
 		Complaints: &rate.Sometimes{Interval: 10 * time.Second},
 	}
+	s := &server{opts: o, log: log, metrics: m, state: state}
 	inFlight := semaphore.NewWeighted(int64(o.MaxInFlight))
+	var ends *connections
+	if o.CallsPerConnection > 0 {
+		ends = newConnections(o.CallsPerConnection)
+	}
 	handler := func(phase admission.Phase, name string) http.Handler {
-		return withLogger(log, &admission.Handler{
+		return withLogger(log, ends.spread(&s.draining, &admission.Handler{
 			Gate:     gate,
 			Phase:    phase,
 			Count:    m.decisions(name),
 			MaxBytes: o.MaxRequestBytes.Value(),
 			InFlight: inFlight,
-		})
+		}))
 	}
-	w := webhook.NewServer(webhook.Options{Host: o.Host, Port: o.Port, CertDir: o.CertDir})
-	w.Register("/mutate", handler(gate.Mutate, "mutate"))
-	w.Register("/validate", handler(gate.Validate, "validate"))
-	return &server{
-		opts:    o,
-		log:     log,
-		webhook: w,
-		metrics: m,
-		settler: settler.New(memory, client.CoreV1(), settler.Options{
-			WritesPerSecond: o.SettleRate,
-			DrainTimeout:    o.DrainTimeout,
-			Count:           m.settled,
-		}),
-	}, nil
+	s.webhook = webhook.NewServer(webhook.Options{Host: o.Host, Port: o.Port, CertDir: o.CertDir})
+	s.webhook.Register("/mutate", handler(gate.Mutate, "mutate"))
+	s.webhook.Register("/validate", handler(gate.Validate, "validate"))
+	return s, nil
 }
 
-// newClient makes the settler's client. It sets no rate of its own: the
-// settler has one.
-func newClient(kubeconfig string) (kubernetes.Interface, error) {
+// newSettling makes what settles the debts of a store. Those of a shared store
+// are settled by one elected replica, all others by each replica for itself.
+func newSettling(o *serveOptions, config *rest.Config, debts store.Settling, m *metrics, shared bool) (settling, error) {
+	// It sets no rate of its own: the settler has one.
+	client, err := kubernetes.NewForConfig(rest.AddUserAgent(rest.CopyConfig(config), "eventquota-settler"))
+	if err != nil {
+		return nil, fmt.Errorf("--kubeconfig: %w", err)
+	}
+	term := func(abandon <-chan struct{}) settling {
+		return settler.New(debts, client.CoreV1(), settler.Options{
+			WritesPerSecond: o.SettleRate,
+			DrainTimeout:    o.DrainTimeout,
+			Shared:          shared,
+			Abandon:         abandon,
+			Count:           m.settled,
+		})
+	}
+	if shared {
+		return newElected(config, o.Election, term)
+	}
+	return term(nil), nil
+}
+
+// clientConfig says how to reach the API server, without a client-side rate limit.
+func clientConfig(kubeconfig string) (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return nil, err
 	}
 	config.QPS = -1
-	return kubernetes.NewForConfig(rest.AddUserAgent(config, "eventquota-settler"))
+	return config, nil
 }
 
 // withLogger puts the logger into the context of each request.

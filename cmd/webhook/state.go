@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
+
+	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/connect"
+)
+
+// state is where a replica keeps what Event writes share, and who works on it.
+type state struct {
+	// store decides.
+	store store.Store
+	// keepers run as long as the store decides. What they do at their end is
+	// there to be settled.
+	keepers []func(context.Context)
+	// settlers settle what is owed.
+	settlers []settling
+}
+
+// newState keeps all in memory or, where Redis is given, in Redis, and then in
+// memory only what is decided while Redis does not answer.
+func newState(o *serveOptions, config *rest.Config, m *metrics, log logr.Logger) (*state, error) {
+	memory, err := store.NewMemory(o.StoreMemory.Value())
+	if err != nil {
+		return nil, fmt.Errorf("--store-memory: %w", err)
+	}
+	local, err := newSettling(o, config, memory, m, false)
+	if err != nil {
+		return nil, err
+	}
+	if !o.usesRedis() {
+		return &state{store: memory, settlers: []settling{local}}, nil
+	}
+	connect.LogTo(log)
+	client, err := connect.New(*o.Redis)
+	if err != nil {
+		return nil, err
+	}
+	redis := store.NewRedis(client, store.RedisOptions{Prefix: o.RedisPrefix})
+	fallback, err := store.NewFallback(redis, memory, fallbackOptions(o, m, log))
+	if err != nil {
+		return nil, err
+	}
+	shared, err := newSettling(o, config, redis, m, true)
+	if err != nil {
+		return nil, err
+	}
+	return &state{
+		store:    fallback,
+		keepers:  []func(context.Context){redis.Run, fallback.Run},
+		settlers: []settling{local, shared},
+	}, nil
+}
+
+// fallbackOptions tells log and metrics what becomes of the shared store.
+func fallbackOptions(o *serveOptions, m *metrics, log logr.Logger) store.FallbackOptions {
+	f := store.DefaultFallbackOptions()
+	f.Deadline = o.StoreDeadline
+	f.OnChange = func(open bool, err error) {
+		if open {
+			m.storeAway.Set(1)
+			log.Error(err, "Redis does not answer, each policy's onStoreFailure decides")
+			return
+		}
+		m.storeAway.Set(0)
+		log.Info("Redis answers again")
+	}
+	f.Decided = func(how store.Failure) { m.withoutStore.WithLabelValues(how.String()).Inc() }
+	f.HandedOver = func(err error) {
+		if err != nil {
+			m.handOvers.WithLabelValues("failed").Inc()
+			log.V(1).Info("Redis did not take over what was decided without it, trying again", "reason", err.Error())
+			return
+		}
+		m.handOvers.WithLabelValues("done").Inc()
+	}
+	return f
+}
+
+// keep runs what keeps the store until ctx ends and all is in order.
+func (s *state) keep(ctx context.Context) {
+	var keepers sync.WaitGroup
+	for _, keep := range s.keepers {
+		keepers.Go(func() { keep(ctx) })
+	}
+	keepers.Wait()
+	<-ctx.Done()
+}
+
+// settle settles until ctx ends, and then what is owed.
+func (s *state) settle(ctx context.Context) error {
+	settlers, ctx := errgroup.WithContext(ctx)
+	for _, one := range s.settlers {
+		settlers.Go(func() error { return one.Run(ctx) })
+	}
+	return settlers.Wait()
+}
