@@ -15,6 +15,14 @@ func aims() []aim {
 		{"api_storm_etcd_proposals_per_1000", false, 10},
 		{"handler_mutate_over_default", false, 0.7},
 		{"handler_validate_over_default", false, 0.7},
+		{"redis_validate_over_rate_1", true, 1},
+		{"redis_validate_over_rate_32", true, 1},
+		{"redis_validate_over_rate_128", true, 1},
+		{"redis_refused_over_rate_1", true, 50},
+		{"redis_refused_over_rate_32", true, 50},
+		{"redis_refused_over_rate_128", true, 50},
+		{"redis_bytes_per_object", false, 700},
+		{"redis_replica_heap_bytes", false, 16e6},
 	}
 }
 

@@ -5,35 +5,44 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 )
 
 // bench measures all that o asks for, writes the figures and prints them.
 func bench(ctx context.Context, o options, out io.Writer) (err error) {
-	var api, handlers []figures
-	if o.only != onlyHandlers {
+	var api, handlers, onRedis []figures
+	if o.measures(onlyAPI) {
 		if api, err = benchAPI(ctx, o); err != nil {
 			return err
 		}
 	}
-	if o.only != onlyAPI {
+	if o.measures(onlyHandlers) {
 		if handlers, err = benchHandlers(ctx, o); err != nil {
 			return err
 		}
 	}
-	all := medians(append(api, handlers...))
+	if o.measures(onlyRedis) {
+		if onRedis, err = benchRedis(ctx, o); err != nil {
+			return err
+		}
+	}
+	all := medians(slices.Concat(api, handlers, onRedis))
 	if err := all.write(o.output); err != nil {
 		return err
 	}
 	r := report{out: out, medians: all}
-	if o.only != onlyHandlers {
+	if o.measures(onlyAPI) {
 		r.api(api, o)
 	}
-	if o.only != onlyAPI {
+	if o.measures(onlyHandlers) {
 		r.handlers(o)
+	}
+	if o.measures(onlyRedis) {
+		r.redis(o)
 	}
 	r.aims()
 	fmt.Fprintf(out, "\nFigures are in %s.\n", o.output)
-	if o.only == onlyHandlers {
+	if !o.measures(onlyAPI) {
 		return nil
 	}
 	return r.complete()

@@ -142,6 +142,7 @@ func TestFlagsOutOfRangeAreNamed(t *testing.T) {
 		"-rounds 0":     "-rounds 0",
 		"-seconds NaN":  "-seconds NaN",
 		"-seconds 61":   "-seconds 61",
+		"-objects 999":  "-objects 999",
 		"-output=":      "-output",
 		"-no-such-flag": "no-such-flag",
 		"surplus":       `"surplus"`,

@@ -13,6 +13,7 @@ import (
 const (
 	onlyHandlers = "handlers"
 	onlyAPI      = "api"
+	onlyRedis    = "redis"
 )
 
 // options are the flags.
@@ -20,6 +21,7 @@ type options struct {
 	only    string
 	rounds  int
 	seconds float64
+	objects int
 	output  string
 }
 
@@ -28,9 +30,10 @@ type options struct {
 func parseOptions(args []string) (options, error) {
 	o := options{}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.StringVar(&o.only, "only", "", "measure the `part` named only, handlers or api; empty for both")
+	flags.StringVar(&o.only, "only", "", "measure the `part` named only: handlers, api or redis; empty for all")
 	flags.IntVar(&o.rounds, "rounds", 5, "how often everything is measured, at least 1")
-	flags.Float64Var(&o.seconds, "seconds", 5, "how long one measurement on the API server takes, in seconds, from 0.1 to 60; one of a handler takes a tenth of it")
+	flags.Float64Var(&o.seconds, "seconds", 5, "how long one measurement on the API server takes, in seconds, from 0.1 to 60; one of a handler or on Redis takes a tenth of it")
+	flags.IntVar(&o.objects, "objects", 1_000_000, "how many sources and objects Redis is filled with, from 1000")
 	flags.StringVar(&o.output, "output", "bin/bench.json", "`file` that the figures are written to")
 	flags.SetOutput(io.Discard)
 	if err := flags.Parse(args); err != nil {
@@ -43,20 +46,28 @@ func parseOptions(args []string) (options, error) {
 	switch {
 	case flags.NArg() > 0:
 		return o, fmt.Errorf("unknown argument %q: there are none, only flags", flags.Arg(0))
-	case o.only != "" && o.only != onlyHandlers && o.only != onlyAPI:
-		return o, fmt.Errorf("-only %q: must be %s or %s", o.only, onlyHandlers, onlyAPI)
+	case o.only != "" && o.only != onlyHandlers && o.only != onlyAPI && o.only != onlyRedis:
+		return o, fmt.Errorf("-only %q: must be %s, %s or %s", o.only, onlyHandlers, onlyAPI, onlyRedis)
 	case o.rounds < 1:
 		return o, fmt.Errorf("-rounds %d: must be at least 1", o.rounds)
 	case !(o.seconds >= 0.1 && o.seconds <= 60):
 		return o, fmt.Errorf("-seconds %g: must be from 0.1 to 60", o.seconds)
+	case o.objects < 1000:
+		return o, fmt.Errorf("-objects %d: must be at least 1000", o.objects)
 	case o.output == "":
 		return o, errors.New("-output: must name a file")
 	}
 	return o, nil
 }
 
+// measures tells whether a part is asked for.
+func (o options) measures(part string) bool { return o.only == "" || o.only == part }
+
 // window is how long one measurement on the API server takes.
 func (o options) window() time.Duration { return time.Duration(o.seconds * float64(time.Second)) }
 
 // handlerTime is how long one measurement of a handler takes, about.
 func (o options) handlerTime() time.Duration { return o.window() / 10 }
+
+// redisTime is how long one measurement on Redis takes, about.
+func (o options) redisTime() time.Duration { return o.window() / 10 }
