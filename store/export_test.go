@@ -24,7 +24,12 @@ func (p Punctual) Take(ctx context.Context, now time.Time, w Write, t Terms) (De
 		err = p.leases.returnUnused(ctx, whole(now), true)
 	}
 	for i := range p.leases.shards {
-		clear(p.leases.shards[i].stocks)
+		sh := &p.leases.shards[i]
+		sh.mu.Lock()
+		for _, s := range sh.stocks {
+			s.emptyUntil = time.Time{}
+		}
+		sh.mu.Unlock()
 	}
 	return d, err
 }

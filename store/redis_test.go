@@ -2,6 +2,8 @@ package store_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -40,6 +42,7 @@ func on(t *testing.T, o connect.Options) *stores {
 	t.Helper()
 	all := connect.DefaultOptions()
 	all.Addresses, all.Cluster = o.Addresses, o.Cluster
+	all.Username, all.PasswordFile = o.Username, o.PasswordFile
 	all.Timeout = time.Minute // on a machine that is busy
 	c, err := connect.New(*all)
 	if err != nil {
@@ -64,6 +67,21 @@ func TestRedisLosesNothing(t *testing.T) {
 			storetest.Simulate(t, test.faults, storetest.Seeds{First: *firstSeed, Runs: (*runs + 9) / 10, Steps: *steps}, on.fresh)
 		})
 	}
+}
+
+// The rights are those in the README.
+func TestRedisNeedsFewRights(t *testing.T) {
+	rules := "resetchannels ~test-* +hello +auth +ping +select +client|setname " +
+		"+eval +evalsha +time +get +set +del +pexpire +zadd +zrem +zrangebyscore"
+	user := redistest.User{Name: "eventquota", Password: "secret", Rules: rules}
+	server := redistest.Start(t, redistest.Options{Users: []redistest.User{user}})
+	password := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(password, []byte(user.Password), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := connect.Options{Addresses: []string{server.Addr()}, Username: user.Name, PasswordFile: password}
+	f := storetest.Faults{Refusals: true, Deletions: true}
+	storetest.Simulate(t, f, storetest.Seeds{First: 1, Runs: 3, Steps: 300}, on(t, o).fresh)
 }
 
 // What replicas think of the time does not matter, only what Redis does.
