@@ -27,8 +27,8 @@ type scripts struct{ merge, take, refuse, inherit, peek, claim, settle script }
 
 func newScripts() scripts {
 	return scripts{
-		merge:   newScript("group", "record", "write", "spam", "merge"),
-		take:    newScript("group", "record", "balance", "write", "spam", "take"),
+		merge:   newScript("group", "write", "record", "expect", "spam", "merge"),
+		take:    newScript("group", "write", "spam", "usual", "record", "balance", "expect", "take"),
 		refuse:  newScript("group", "record", "refuse"),
 		inherit: newScript("group", "record", "balance", "inherit"),
 		peek:    newScript("peek"),

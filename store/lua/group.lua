@@ -56,27 +56,6 @@ local function load(now)
   return {now, 0, 0, '', '', {}, {}, {}, {}}
 end
 
--- is_news tells whether something with a serial came for the first time from a
--- sender, whose serials rise, and remembers it.
-local function is_news(g, sender, serial)
-  local list = g[SENDERS]
-  for i = 1, #list, 2 do
-    if list[i] == sender then
-      if serial <= list[i + 1] then return false end
-      table.remove(list, i)
-      table.remove(list, i)
-      break
-    end
-  end
-  if #list >= 2 * MAX_SENDERS then
-    table.remove(list, 1)
-    table.remove(list, 1)
-  end
-  table.insert(list, sender)
-  table.insert(list, serial)
-  return true
-end
-
 -- save writes a group back, but for one that no write has been about.
 local function save(g, now)
   if g[UNTIL] == 0 then return end

@@ -1,6 +1,27 @@
 -- Records, the names that were refused, and notices: record.go, group.go and
 -- notice.go.
 
+-- is_news tells whether something with a serial came for the first time from a
+-- sender, whose serials rise, and remembers it.
+local function is_news(g, sender, serial)
+  local list = g[SENDERS]
+  for i = 1, #list, 2 do
+    if list[i] == sender then
+      if serial <= list[i + 1] then return false end
+      table.remove(list, i)
+      table.remove(list, i)
+      break
+    end
+  end
+  if #list >= 2 * MAX_SENDERS then
+    table.remove(list, 1)
+    table.remove(list, 1)
+  end
+  table.insert(list, sender)
+  table.insert(list, serial)
+  return true
+end
+
 local function remove(g, r)
   cancel(g, r)
   for i = 1, #g[RECORDS] do

@@ -1,23 +1,4 @@
--- The validating phase: tokens.go, create.go and update.go. Tokens of quotas,
--- which live in other slots, are taken before; denied tells that one was empty.
--- The last part of the answer tells whether tokens were used up.
-
--- pays takes a token from the spam bucket, unless a quota is empty. An empty
--- spam bucket lets a CREATE through while its reason has a reserve. When it
--- does not pay, it says what was empty, when there is a token, and for how long
--- CREATEs like this one are refused.
-local function pays()
-  local i = bucket()
-  local list = g[BUCKETS][i + RESERVES]
-  local after, next = grant(g[BUCKETS][i + LEVEL])
-  local kept = not update and reserve_per_reason > 0 and reserve(list)
-  local spare = kept and list[kept + 1] < reserve_per_reason
-  if not after and not spare then return false, 'spam', next, closed(list, next) end
-  if denied then return false, 'quota', 0, 0 end
-  g[BUCKETS][i + LEVEL] = after or g[BUCKETS][i + LEVEL]
-  if spare then list[kept + 1] = list[kept + 1] + 1 end
-  return true
-end
+-- The rest of the validating phase: create.go and update.go.
 
 -- vacancy is the key under which an Event can be known that nobody expected.
 local function vacancy()
@@ -55,7 +36,6 @@ local function refuse()
 end
 
 if not update then
-  local paid, empty, next, left = pays()
   if paid then
     confirm()
     return finish('admit', '', 0, 0, 0, '', true)
