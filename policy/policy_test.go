@@ -12,7 +12,7 @@ import (
 func TestTheDefaultPolicyHasTheLimitsOfClientGo(t *testing.T) {
 	t.Parallel()
 	want := policy.Policy{
-		Name: "default",
+		Name: "default", Action: policy.Limit, Mode: policy.Enforce,
 		// defaultAggregateMaxEvents and defaultAggregateIntervalInSeconds of
 		// client-go's record package; an Event lives an hour by default.
 		Aggregation: policy.Aggregation{
@@ -21,11 +21,13 @@ func TestTheDefaultPolicyHasTheLimitsOfClientGo(t *testing.T) {
 		},
 		// defaultSpamBurst, defaultSpamQPS and getSpamKey.
 		SpamFilter: policy.SpamFilter{
+			ID:    "//default spam 25/1/5m0s Source,InvolvedObject,Type",
 			Burst: 25, Tokens: 1, Interval: 300 * time.Second,
 			KeyBy:            []policy.KeyPart{policy.KeySource, policy.KeyInvolvedObject, policy.KeyType},
 			ReservePerReason: 1,
 		},
-		Message: policy.Message{MaxBytes: 1024},
+		Message:        policy.Message{MaxBytes: 1024},
+		OnStoreFailure: policy.FailureLocal,
 	}
 	if diff := cmp.Diff(want, policy.Default()); diff != "" {
 		t.Errorf("default policy (-want +got):\n%s", diff)

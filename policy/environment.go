@@ -1,0 +1,136 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/checker"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/util/version"
+	celplugin "k8s.io/apiserver/pkg/admission/plugin/cel"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	apiservercel "k8s.io/apiserver/pkg/cel"
+	"k8s.io/apiserver/pkg/cel/environment"
+	"k8s.io/apiserver/pkg/cel/library"
+
+	"github.com/eventquota/eventquota/policy/v1alpha1"
+)
+
+// The bounds of what a policy may ask, those of its schema.
+const (
+	maxConditions      = 16
+	maxExpressionBytes = 2048
+)
+
+// The variables that expressions read.
+const (
+	eventVariable   = "event"
+	requestVariable = "request"
+)
+
+// newEnv is the environment in which the API server compiles matchConditions:
+// its libraries, its types and its cost limits. Its own matcher cannot be used:
+// it reads `object` and builds all of its variables for each request and each
+// webhook anew, where an Event here may pass many policies.
+func newEnv() (*cel.Env, error) {
+	request := celplugin.BuildRequestType()
+	set, err := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).Extend(
+		environment.VersionedOptions{
+			IntroducedVersion: version.MajorMinor(1, 0),
+			EnvOptions: []cel.EnvOption{
+				cel.Variable(eventVariable, cel.DynType),
+				cel.Variable(requestVariable, request.CelType()),
+			},
+			DeclTypes: []*apiservercel.DeclType{request},
+		},
+		environment.StrictCostOpt,
+	)
+	if err != nil {
+		return nil, fmt.Errorf("CEL environment: %w", err)
+	}
+	// New expressions keep to what the release before understands too, so that
+	// replicas of both agree during an upgrade.
+	return set.NewExpressionsEnv(), nil
+}
+
+// conditions compiles the conditions of a policy.
+func (c *Compiler) conditions(in *check, from []v1alpha1.MatchCondition) []Condition {
+	at := in.at("matchConditions")
+	if len(from) > maxConditions {
+		in.add(field.TooMany(at, len(from), maxConditions))
+		return nil
+	}
+	var out []Condition
+	for i, m := range from {
+		if m.Name == "" {
+			in.add(field.Required(at.Index(i).Child("name"), ""))
+		}
+		if slices.ContainsFunc(out, func(o Condition) bool { return o.Name == m.Name }) {
+			in.add(field.Duplicate(at.Index(i).Child("name"), m.Name))
+		}
+		program, err := c.compile(at.Index(i).Child("expression"), m.Expression)
+		if err != nil {
+			in.add(err)
+		}
+		out = append(out, Condition{Name: m.Name, program: program})
+	}
+	return out
+}
+
+// compile checks an expression as the API server checks a matchCondition, and
+// beyond that estimates what it costs at worst: a policy that could never be
+// evaluated within the limit is better refused than without effect.
+func (c *Compiler) compile(at *field.Path, expression string) (cel.Program, *field.Error) {
+	if strings.TrimSpace(expression) == "" {
+		return nil, field.Required(at, "")
+	}
+	if len(expression) > maxExpressionBytes {
+		return nil, field.TooLong(at, "", maxExpressionBytes)
+	}
+	ast, issues := c.env.Compile(expression)
+	if issues.Err() != nil {
+		return nil, field.Invalid(at, expression, "compilation failed: "+issues.String())
+	}
+	if !ast.OutputType().IsExactType(cel.BoolType) {
+		return nil, field.Invalid(at, expression, fmt.Sprintf("must evaluate to bool, not to %v", ast.OutputType()))
+	}
+	cost, err := c.env.EstimateCost(ast, &library.CostEstimator{SizeEstimator: sizes{}})
+	if err != nil {
+		return nil, field.InternalError(at, err)
+	}
+	if cost.Max > celconfig.PerCallLimit {
+		return nil, field.Invalid(at, expression, fmt.Sprintf("costs too much: %d at worst, and must be at most %d", cost.Max, celconfig.PerCallLimit))
+	}
+	program, err := c.env.Program(ast, cel.InterruptCheckFrequency(celconfig.CheckFrequency))
+	if err != nil {
+		return nil, field.Invalid(at, expression, err.Error())
+	}
+	return program, nil
+}
+
+// sizes estimates what the variables hold at worst. Most Events are far below;
+// for one above, the limit at evaluation holds.
+type sizes struct{}
+
+var _ checker.CostEstimator = sizes{}
+
+// EstimateSize implements checker.CostEstimator.
+func (sizes) EstimateSize(n checker.AstNode) *checker.SizeEstimate {
+	const longestText, mostItems = 4096, 128
+	path := n.Path()
+	if len(path) == 0 {
+		return nil
+	}
+	switch path[len(path)-1] {
+	case "labels", "annotations", "groups", "extra":
+		return &checker.SizeEstimate{Max: mostItems}
+	}
+	return &checker.SizeEstimate{Max: longestText}
+}
+
+// EstimateCallCost implements checker.CostEstimator.
+func (sizes) EstimateCallCost(string, string, *checker.AstNode, []checker.AstNode) *checker.CallEstimate {
+	return nil
+}

@@ -1,0 +1,124 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// The types of conditions that policies have.
+const (
+	// ConditionAccepted is True when the policy is valid. While it is False, its
+	// last valid generation goes on governing, if it had one.
+	ConditionAccepted = "Accepted"
+	// ConditionReady is True when the policy's observed generation is in force.
+	ConditionReady = "Ready"
+)
+
+// PolicyStatus says whether a policy is in force and what it did.
+type PolicyStatus struct {
+	// observedGeneration is the generation of the policy that this status is
+	// about.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// conditions are Accepted (the policy is valid; if not, the message says
+	// which field is wrong and why) and Ready (the observed generation is in
+	// force).
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=8
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// total counts the Events that the policy decided since its generation was
+	// observed first.
+	// +optional
+	Total *Counts `json:"total,omitempty"`
+
+	// lastHour counts the Events that the policy decided in the last hour.
+	// +optional
+	LastHour *Counts `json:"lastHour,omitempty"`
+
+	// topOffenders are the sources and objects with most Events merged or
+	// dropped in the last hour, the first with the most.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=5
+	TopOffenders []Offender `json:"topOffenders,omitempty"`
+}
+
+// Counts are Events that a policy decided, by what became of them. Under mode
+// Audit they are those that would have been merged or dropped.
+type Counts struct {
+	// since is when counting began.
+	// +optional
+	Since *metav1.Time `json:"since,omitempty"`
+	// matched is how many Events the policy decided.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Matched int64 `json:"matched"`
+	// admitted is how many of them were let through.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Admitted int64 `json:"admitted"`
+	// merged is how many of them were merged into a stored Event.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Merged int64 `json:"merged"`
+	// dropped is how many of them were dropped.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Dropped int64 `json:"dropped"`
+}
+
+// Offender is a source and object with many Events.
+type Offender struct {
+	// source is who tells the Events.
+	// +required
+	Source OffenderSource `json:"source"`
+	// involvedObject is what the Events are about.
+	// +required
+	InvolvedObject OffenderObject `json:"involvedObject"`
+	// merged is how many of the Events were merged.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Merged int64 `json:"merged"`
+	// dropped is how many of the Events were dropped.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Dropped int64 `json:"dropped"`
+}
+
+// OffenderSource is who tells Events.
+type OffenderSource struct {
+	// component is the source's component, or the reporting controller.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Component string `json:"component,omitempty"`
+	// host is the source's host, or the reporting instance.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Host string `json:"host,omitempty"`
+}
+
+// OffenderObject is what Events are about.
+type OffenderObject struct {
+	// apiVersion is the group and version of the object.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	APIVersion string `json:"apiVersion,omitempty"`
+	// kind is the kind of the object.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Kind string `json:"kind,omitempty"`
+	// namespace is where the object is; empty for one of the cluster.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Namespace string `json:"namespace,omitempty"`
+	// name is the name of the object.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Name string `json:"name,omitempty"`
+	// uid tells the object from others that had its name.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	UID string `json:"uid,omitempty"`
+}

@@ -1,0 +1,137 @@
+package watch_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const invalid = "matchConditions: [{name: c, expression: 'event.reason =='}]"
+
+func TestThereIsASetBeforeAnythingIsKnown(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	if r.HasSynced() || governs(r.Cache, "a") != "default@0" {
+		t.Errorf("synced %v, %s governs", r.HasSynced(), governs(r.Cache, "a"))
+	}
+}
+
+func TestAChangeOfAPolicyTakesEffect(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.own.Add(object(t, "a", "first", 1, ""))
+	r.namespaces.Add(namespace("b", map[string]string{"team": "b"}))
+	r.start(t)
+	if got := governs(r.Cache, "a"); got != "EventPolicy a/first@1" {
+		t.Errorf("%s governs once synced", got)
+	}
+
+	r.own.Modify(object(t, "a", "first", 2, "priority: 1"))
+	r.wantGoverns(t, "a", "EventPolicy a/first@2")
+	r.own.Add(object(t, "a", "second", 1, "priority: 2"))
+	r.wantGoverns(t, "a", "EventPolicy a/second@1")
+	r.own.Delete(object(t, "a", "second", 1, ""))
+	r.wantGoverns(t, "a", "EventPolicy a/first@2")
+
+	r.cluster.Add(object(t, "", "brake", 1, "tier: Admin, namespaceSelector: {matchLabels: {team: b}}"))
+	r.wantGoverns(t, "b", "ClusterEventPolicy brake@1")
+	r.namespaces.Modify(namespace("b", map[string]string{"team": "c"}))
+	r.wantGoverns(t, "b", "default@0")
+	r.namespaces.Add(namespace("a", map[string]string{"team": "b"}))
+	r.wantGoverns(t, "a", "ClusterEventPolicy brake@1")
+	r.namespaces.Modify(namespace("b", map[string]string{"team": "b"}))
+	r.wantGoverns(t, "b", "ClusterEventPolicy brake@1")
+	r.namespaces.Delete(namespace("a", nil))
+	r.wantGoverns(t, "a", "EventPolicy a/first@2")
+	r.cluster.Modify(object(t, "", "brake", 2, "tier: Admin"))
+	r.wantGoverns(t, "a", "ClusterEventPolicy brake@2")
+	r.cluster.Delete(object(t, "", "brake", 2, ""))
+	r.own.Delete(object(t, "a", "first", 2, ""))
+	r.wantGoverns(t, "a", "default@0")
+	if left := r.Reports(); len(left) != 0 {
+		t.Errorf("reports of policies that are gone: %v", left)
+	}
+}
+
+func TestAPolicyThatIsNoLongerValidGoesOnGoverningAsItWas(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.start(t)
+	r.own.Add(object(t, "a", "p", 1, "priority: 1"))
+	r.wantGoverns(t, "a", "EventPolicy a/p@1")
+	r.own.Modify(object(t, "a", "p", 2, invalid))
+	eventually(t, "reported", func() bool { return len(r.reports()) == 2 })
+	r.wantGoverns(t, "a", "EventPolicy a/p@1")
+	if err := r.Reports()[0].Err; err == nil || !strings.Contains(err.Error(), "spec.matchConditions[0].expression") {
+		t.Errorf("the error does not name the field: %v", err)
+	}
+	r.own.Modify(object(t, "a", "p", 3, "action: Nothing"))
+	eventually(t, "reported", func() bool { return len(r.reports()) == 3 })
+	r.wantGoverns(t, "a", "EventPolicy a/p@1")
+	r.own.Modify(object(t, "a", "p", 4, ""))
+	r.wantGoverns(t, "a", "EventPolicy a/p@4")
+	eventually(t, "reported", func() bool { return len(r.reports()) == 4 })
+	want := []string{
+		"EventPolicy a/p: 1 of 1 governs, valid true",
+		"EventPolicy a/p: 1 of 2 governs, valid false",
+		"EventPolicy a/p: 1 of 3 governs, valid false",
+		"EventPolicy a/p: 4 of 4 governs, valid true",
+	}
+	if diff := cmp.Diff(want, r.reports()); diff != "" {
+		t.Errorf("reports (-want +got):\n%s", diff)
+	}
+}
+
+func TestAPolicyThatWasNeverValidDoesNotGovern(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	undecodable := object(t, "a", "odd", 1, "")
+	undecodable.Object["spec"] = map[string]any{"spamFilter": map[string]any{"interval": "soon"}}
+	r.own.Add(object(t, "a", "bad", 1, invalid))
+	r.own.Add(undecodable)
+	r.own.Add(object(t, "a", "good", 1, "priority: -1"))
+	r.start(t)
+	r.wantGoverns(t, "a", "EventPolicy a/good@1")
+	eventually(t, "reported", func() bool { return len(r.reports()) == 3 })
+	got := r.reports()
+	slices.Sort(got)
+	want := []string{
+		"EventPolicy a/bad: 0 of 1 governs, valid false",
+		"EventPolicy a/good: 1 of 1 governs, valid true",
+		"EventPolicy a/odd: 0 of 1 governs, valid false",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("reports (-want +got):\n%s", diff)
+	}
+}
+
+func TestAPolicyWithTheNameOfOneThatIsGoneInheritsNothing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.start(t)
+	r.own.Add(object(t, "a", "p", 1, ""))
+	r.wantGoverns(t, "a", "EventPolicy a/p@1")
+	other := object(t, "a", "p", 1, invalid)
+	other.SetUID("another")
+	r.own.Modify(other) // as if the end of the first one had been missed
+	r.wantGoverns(t, "a", "default@0")
+}
+
+func TestOnlyAChangeOfTheSpecIsAChange(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.start(t)
+	r.own.Add(object(t, "a", "p", 1, ""))
+	r.wantGoverns(t, "a", "EventPolicy a/p@1")
+	counted := object(t, "a", "p", 1, "")
+	counted.Object["status"] = map[string]any{"observedGeneration": int64(1)}
+	r.own.Modify(counted)
+	r.own.Add(object(t, "b", "next", 1, ""))
+	r.wantGoverns(t, "b", "EventPolicy b/next@1")
+	eventually(t, "reported", func() bool { return len(r.reports()) >= 2 })
+	if told, all := len(r.reports()), len(r.Reports()); told != 2 || all != 2 {
+		t.Errorf("%d reports of %d policies, want one for each of two", told, all)
+	}
+}

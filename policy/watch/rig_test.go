@@ -1,0 +1,142 @@
+package watch_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/cache"
+	fcache "k8s.io/client-go/tools/cache/testing"
+	"sigs.k8s.io/yaml"
+
+	"github.com/eventquota/eventquota/policy"
+	"github.com/eventquota/eventquota/policy/v1alpha1"
+	"github.com/eventquota/eventquota/policy/watch"
+)
+
+// rig is a Cache with sources that a test fills.
+type rig struct {
+	*watch.Cache
+
+	own, cluster, namespaces *fcache.FakeControllerSource
+
+	mu   sync.Mutex
+	told []watch.Report
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	r := &rig{own: fcache.NewFakeControllerSource(), cluster: fcache.NewFakeControllerSource(), namespaces: fcache.NewFakeControllerSource()}
+	informer := func(s *fcache.FakeControllerSource, of runtime.Object) cache.SharedIndexInformer {
+		return cache.NewSharedIndexInformer(s, of, 0, cache.Indexers{})
+	}
+	c, err := watch.New(watch.Sources{
+		EventPolicies:        informer(r.own, &unstructured.Unstructured{}),
+		ClusterEventPolicies: informer(r.cluster, &unstructured.Unstructured{}),
+		Namespaces:           informer(r.namespaces, &metav1.PartialObjectMetadata{}),
+	}, policy.Default(), func(report watch.Report) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.told = append(r.told, report)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Cache = c
+	return r
+}
+
+// start runs the Cache until the test ends.
+func (r *rig) start(t *testing.T) {
+	t.Helper()
+	run(t, r.Cache)
+	eventually(t, "synced", r.HasSynced)
+}
+
+func run(t *testing.T, c *watch.Cache) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- c.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// reports are what was told so far, each as one line.
+func (r *rig) reports() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []string
+	for _, t := range r.told {
+		all = append(all, fmt.Sprintf("%s: %d of %d governs, valid %v", t.Identity, t.Governing, t.Generation, t.Err == nil))
+	}
+	return all
+}
+
+// governs tells which generation of which policy governs a namespace.
+func governs(c *watch.Cache, namespace string) string {
+	p := c.Set().For(context.Background(), namespace, nil, nil).Policy
+	return fmt.Sprintf("%s@%d", p.Name, p.Identity.Generation)
+}
+
+func (r *rig) wantGoverns(t *testing.T, namespace, want string) {
+	t.Helper()
+	got := ""
+	err := poll(t, func() bool {
+		got = governs(r.Cache, namespace)
+		return got == want
+	})
+	if err != nil {
+		t.Fatalf("%s governs namespace %s, want %s", got, namespace, want)
+	}
+}
+
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	if err := poll(t, is); err != nil {
+		t.Fatalf("not %s in time", what)
+	}
+}
+
+func poll(t *testing.T, is func() bool) error {
+	t.Helper()
+	return wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 10*time.Second, true,
+		func(context.Context) (bool, error) { return is(), nil })
+}
+
+// object is a policy; of the cluster if namespace is empty.
+func object(t *testing.T, namespace, name string, generation int64, spec string) *unstructured.Unstructured {
+	t.Helper()
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	if err := yaml.Unmarshal([]byte("spec: {"+spec+"}"), &u.Object); err != nil {
+		t.Fatal(err)
+	}
+	kind := v1alpha1.KindEventPolicy
+	if namespace == "" {
+		kind = v1alpha1.KindClusterEventPolicy
+	}
+	u.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind(kind))
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	u.SetUID(types.UID("uid of " + name))
+	u.SetGeneration(generation)
+	return u
+}
+
+func namespace(name string, labels map[string]string) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
+	}
+}

@@ -1,0 +1,79 @@
+package policy_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/eventquota/eventquota/policy"
+	"github.com/eventquota/eventquota/policy/v1alpha1"
+)
+
+// writer compiles policies that are written in YAML.
+type writer struct{ *policy.Compiler }
+
+func newWriter(tb testing.TB) writer {
+	tb.Helper()
+	c, err := policy.NewCompiler()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return writer{c}
+}
+
+// own is a policy of namespace a.
+func (w writer) own(tb testing.TB, name, spec string) *policy.Policy {
+	tb.Helper()
+	in := v1alpha1.EventPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name}}
+	if err := yaml.UnmarshalStrict([]byte(spec), &in.Spec); err != nil {
+		tb.Fatal(err)
+	}
+	p, errs := w.EventPolicy(&in)
+	if len(errs) > 0 {
+		tb.Fatalf("%s: %v", spec, errs)
+	}
+	return p
+}
+
+// admins is a policy of the cluster.
+func (w writer) admins(tb testing.TB, name, spec string) *policy.Policy {
+	tb.Helper()
+	in := v1alpha1.ClusterEventPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if err := yaml.UnmarshalStrict([]byte(spec), &in.Spec); err != nil {
+		tb.Fatal(err)
+	}
+	p, errs := w.ClusterEventPolicy(&in)
+	if len(errs) > 0 {
+		tb.Fatalf("%s: %v", spec, errs)
+	}
+	return p
+}
+
+func builtIn() *policy.Policy {
+	p := policy.Default()
+	return &p
+}
+
+// backOff is an Event as the kubelet writes it.
+func backOff() *corev1.Event {
+	return &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: "a", Name: "web.1"},
+		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: "a", Name: "web", APIVersion: "v1"},
+		Reason:         "BackOff",
+		Message:        "Back-off restarting failed container",
+		Source:         corev1.EventSource{Component: "kubelet", Host: "node-1"},
+		Type:           corev1.EventTypeWarning,
+		Count:          3,
+	}
+}
+
+func create() *policy.Request {
+	return &policy.Request{
+		Name: "web.1", Namespace: "a", Operation: "CREATE",
+		Kind:     metav1.GroupVersionKind{Version: "v1", Kind: "Event"},
+		Resource: metav1.GroupVersionResource{Version: "v1", Resource: "events"},
+		UserInfo: policy.UserInfo{Username: "system:node:node-1", Groups: []string{"system:nodes"}, Extra: map[string][]string{"k": {"v"}}},
+	}
+}
