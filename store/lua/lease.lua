@@ -59,8 +59,8 @@ end
 
 if used > 0 then
   after[1] = now + used
-  -- Milliseconds are cut at both ends; the key must not go too early.
-  redis.call('SET', KEYS[1], cmsgpack.pack(after), 'PX', string.format('%.0f', math.ceil(used / 1000) + 1))
+  -- The key must not go too early, and lives for a minute at least.
+  redis.call('SET', KEYS[1], cmsgpack.pack(after), 'PX', math.max(math.ceil(used / 1000) + 1, 60000))
 elseif packed then
   redis.call('DEL', KEYS[1])
 end
