@@ -14,6 +14,9 @@ type Punctual struct{ *Redis }
 func NewPunctual(r *Redis) Punctual {
 	r.now = func(now time.Time) int64 { return now.UnixMicro() }
 	r.refuser.bound = 0
+	for i := range r.leases.shards {
+		r.leases.shards[i].closed = true // nothing is leased in advance
+	}
 	return Punctual{r}
 }
 

@@ -11,8 +11,10 @@ import (
 )
 
 // DefaultBytes and MinBytes bound what a Memory store may be told to use.
+// AuditBytes is enough where nothing is decided for good.
 const (
 	DefaultBytes = 128 << 20
+	AuditBytes   = 16 << 20
 	MinBytes     = 1 << 20
 )
 

@@ -15,6 +15,9 @@ const (
 	// under confirmWithin: until then Redis takes a refused Event for one on its
 	// way.
 	flushRefusals = 200 * time.Millisecond
+	// manyRefusals of one source and object are handed over at once: until then
+	// they take the places of its stored Events there.
+	manyRefusals = maxRecords / 4
 	// maxRefusalBytes bounds the refusals that wait, by an estimate.
 	maxRefusalBytes = 32 << 20
 )
@@ -143,7 +146,8 @@ func (r *refuser) owe(sh *refuserShard, now time.Time, name Key, w *Write, t *Te
 		before = o.bytes
 	}
 	ok := o.count(now, name, w, t)
-	if more := o.bytes - before; more != 0 && r.bytes.Add(int64(more)) > r.bound/2 {
+	more := o.bytes - before
+	if more != 0 && (r.bytes.Add(int64(more)) > r.bound/2 || len(o.names) == manyRefusals) {
 		select {
 		case r.soon <- struct{}{}:
 		default:

@@ -101,13 +101,18 @@ func TestRefusalsWaitAfterAnError(t *testing.T) {
 	if err := r.handOver(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}
-	for i, f := range r.got {
-		if f.serial != int64(i+1) || f.names[0].count != int64(i+1) || f.replica.IsZero() {
-			t.Errorf("refusal %d: serial %d, count %d; want them in their order", i, f.serial, f.names[0].count)
+	// What came since the first one failed is one more, which follows it.
+	for i, count := range []int64{1, 3} {
+		if i >= len(r.got) {
+			break
+		}
+		f := r.got[i]
+		if f.serial != int64(i+1) || f.names[0].count != count || f.replica.IsZero() {
+			t.Errorf("refusal %d: serial %d, count %d; want count %d", i, f.serial, f.names[0].count, count)
 		}
 	}
-	if len(r.got) != 3 || r.bytes.Load() != 0 {
-		t.Errorf("%d refusals were handed over and %d bytes wait, want 3 and none", len(r.got), r.bytes.Load())
+	if len(r.got) != 2 || r.bytes.Load() != 0 {
+		t.Errorf("%d refusals were handed over and %d bytes wait, want 2 and none", len(r.got), r.bytes.Load())
 	}
 }
 

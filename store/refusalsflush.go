@@ -39,9 +39,19 @@ func (r *refuser) run(ctx context.Context) {
 func (r *refuser) handOver(ctx context.Context, last bool) error {
 	r.flushing.Lock()
 	defer r.flushing.Unlock()
+	// What failed goes first: of one source and object, later refusals must not
+	// arrive before earlier ones.
+	if err := r.flushWaiting(ctx); err != nil && !last {
+		return err
+	}
 	for i := range r.shards {
 		r.waiting = r.shards[i].collect(r.waiting, last)
 	}
+	return r.flushWaiting(ctx)
+}
+
+// flushWaiting hands over what waits.
+func (r *refuser) flushWaiting(ctx context.Context) error {
 	if len(r.waiting) == 0 {
 		return nil
 	}

@@ -110,12 +110,11 @@ func (t *trip) send(ctx context.Context, client Client) error {
 	if err := run(ctx, client, unknown, true); err != nil {
 		return err
 	}
-	for _, c := range t.calls {
-		if err := c.Err(); err != nil && !errors.Is(err, redis.Nil) {
-			return err
-		}
+	answers := make([]*redis.Cmd, len(t.calls))
+	for i, c := range t.calls {
+		answers[i] = c.Cmd
 	}
-	return nil
+	return worst(answers, nil)
 }
 
 // run runs calls at once, each by its script's hash or, in full, by its source.
@@ -137,10 +136,26 @@ func run(ctx context.Context, client Client, calls []*call, full bool) error {
 	for i, c := range calls {
 		c.Cmd = answers[i]
 	}
-	if errors.Is(err, redis.Nil) {
-		return nil // a script that answers nothing
+	return worst(answers, err)
+}
+
+// worst is the first error of answers, that of a script which is not known before
+// all others; err is for what has no answer. A script may answer nothing.
+func worst(answers []*redis.Cmd, err error) error {
+	var first error
+	for _, answer := range answers {
+		switch e := answer.Err(); {
+		case e == nil, errors.Is(e, redis.Nil):
+		case redis.HasErrorPrefix(e, "NOSCRIPT"):
+			return e
+		case first == nil:
+			first = e
+		}
 	}
-	return err
+	if first == nil && !errors.Is(err, redis.Nil) {
+		return err
+	}
+	return first
 }
 
 func (c *call) command(ctx context.Context, full bool) *redis.Cmd {

@@ -103,8 +103,9 @@ type Bucket struct {
 	Limit
 	// Key names the bucket's state.
 	Key Key
-	// Name is how an answer calls the bucket, for example "spam filter".
-	Name string
+	// Name is how an answer calls the bucket, for example "spam filter", and
+	// Policy whose bucket it says it is.
+	Name, Policy string
 }
 
 // Terms are the settings that govern one write.
