@@ -28,5 +28,6 @@ func root() *cobra.Command {
 		SilenceErrors: true,
 	}
 	cmd.AddCommand(serveCommand())
+	cmd.AddCommand(convertCommand())
 	return cmd
 }

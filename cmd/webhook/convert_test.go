@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/eventquota/eventquota/policy"
+	"github.com/eventquota/eventquota/policy/v1alpha1"
+)
+
+// convert runs webhook convert.
+func convert(stdin string, args ...string) (stdout, stderr string, err error) {
+	var out, errs bytes.Buffer
+	cmd := root()
+	cmd.SetIn(strings.NewReader(stdin))
+	cmd.SetOut(&out)
+	cmd.SetErr(&errs)
+	cmd.SetArgs(append([]string{"convert"}, args...))
+	err = cmd.Execute()
+	return out.String(), errs.String(), err
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+// golden compares with a file below testdata/convert.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", "convert", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := read(t, path); got != want {
+		t.Errorf("got\n%s\nwant what is in %s; -update rewrites it:\n%s", got, path, want)
+	}
+}
+
+func TestConvert(t *testing.T) {
+	in := func(name string) string { return filepath.Join("testdata", "convert", name) }
+	for says, test := range map[string]struct {
+		stdin  string
+		args   []string
+		output string
+		notes  string
+	}{
+		"all limits":                            {args: []string{in("limits.yaml")}, output: "policy.yaml"},
+		"as JSON":                               {args: []string{in("limits.yaml"), "-o", "json"}, output: "policy.json", notes: "notes.txt"},
+		"standard input":                        {args: []string{"-"}, stdin: read(t, in("limits.yaml")), output: "policy.yaml"},
+		"an AdmissionConfiguration around it":   {args: []string{in("embedded.yaml")}, output: "policy-embedded.yaml"},
+		"one that names its file":               {args: []string{in("by-path.yaml")}, output: "policy.yaml"},
+		"the example":                           {args: []string{in("limits.yaml")}, output: "../../../../manifests/examples/eventratelimit.yaml"},
+		"another name":                          {args: []string{in("server.json"), "--name=floor"}, output: "policy-floor.yaml"},
+		"the largest values":                    {args: []string{"-"}, stdin: limits("{type: User, qps: 1000000, burst: 1000000}"), output: "policy-largest.yaml"},
+		"a cacheSize that EventRateLimit skips": {args: []string{"-"}, stdin: limits("{type: Server, qps: 1, burst: 1, cacheSize: -1}"), output: "policy-skipped.yaml"},
+		"help":                                  {args: []string{"--help"}, output: "help.txt"},
+	} {
+		t.Run(says, func(t *testing.T) {
+			out, notes, err := convert(test.stdin, test.args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden(t, test.output, out)
+			if test.notes != "" {
+				golden(t, test.notes, notes)
+			} else if notes != "" {
+				t.Errorf("standard error has %q, want nothing", notes)
+			}
+		})
+	}
+}
+
+// TestWhatConvertWritesIsAPolicy holds that every policy among the golden
+// files compiles, and that only its quotas apply.
+func TestWhatConvertWritesIsAPolicy(t *testing.T) {
+	compiler, err := policy.NewCompiler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join("testdata", "convert", "policy*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) < 5 {
+		t.Fatalf("only %d golden policies", len(files))
+	}
+	for _, file := range files {
+		var p v1alpha1.ClusterEventPolicy
+		if err := yaml.UnmarshalStrict([]byte(read(t, file)), &p); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		compiled, errs := compiler.ClusterEventPolicy(&p)
+		if len(errs) > 0 {
+			t.Fatalf("%s: %v", file, errs)
+		}
+		if compiled.Action != policy.Admit || compiled.Match.Tier != policy.TierAdmin || compiled.Mode != policy.Enforce || len(compiled.Quotas) == 0 {
+			t.Errorf("%s: action %s, tier %s, mode %s, %d quotas", file, compiled.Action, compiled.Match.Tier, compiled.Mode, len(compiled.Quotas))
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// limits is a configuration with some limits.
+func limits(each ...string) string {
+	return "apiVersion: eventratelimit.admission.k8s.io/v1alpha1\nkind: Configuration\nlimits: [" + strings.Join(each, ", ") + "]\n"
+}
+
+// plugins is an AdmissionConfiguration with some plugins.
+func plugins(each ...string) string {
+	return "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins: [" + strings.Join(each, ", ") + "]\n"
+}
+
+// TestBadConfigurationsGetOneClearError holds the errors to those in
+// testdata/convert/errors.txt, one line each.
+func TestBadConfigurationsGetOneClearError(t *testing.T) {
+	const good = "{type: Server, qps: 1, burst: 1}"
+	embedded := strings.Join(strings.Split(limits("{type: Server, qps: 1, burst: 0}"), "\n"), ", ")
+	var got strings.Builder
+	for _, test := range []struct {
+		says, stdin string
+		args        []string
+	}{
+		{says: "an unknown field", stdin: limits("{type: Server, qsp: 1, burst: 1}")},
+		{says: "an unknown field at the top", stdin: limits(good) + "limit: []"},
+		{says: "a field in the wrong case", stdin: limits("{type: Server, QPS: 1, burst: 1}")},
+		{says: "a field twice", stdin: limits("{type: Server, qps: 1, qps: 2, burst: 1}")},
+		{says: "an unknown type", stdin: limits(good, "{type: Cluster, qps: 1, burst: 1}")},
+		{says: "no type", stdin: limits("{qps: 1, burst: 1}")},
+		{says: "a type twice", stdin: limits(good, "{type: User, qps: 1, burst: 1}", "{type: Server, qps: 2, burst: 1}")},
+		{says: "qps of 0", stdin: limits("{type: Server, qps: 0, burst: 1}")},
+		{says: "no qps", stdin: limits("{type: Server, burst: 1}")},
+		{says: "a negative burst", stdin: limits("{type: Server, qps: 1, burst: -1}")},
+		{says: "a burst above the bound of policies", stdin: limits("{type: Server, qps: 1, burst: 1000001}")},
+		{says: "qps above 32 bits", stdin: limits("{type: Server, qps: 4294967297, burst: 1}")},
+		{says: "qps that is a text", stdin: limits("{type: Server, qps: '1', burst: 1}")},
+		{says: "qps that is no integer", stdin: limits("{type: Server, qps: 1.5, burst: 1}")},
+		{says: "a type that is a number", stdin: limits("{type: 1, qps: 1, burst: 1}")},
+		{says: "a negative cacheSize", stdin: limits("{type: User, qps: 1, burst: 1, cacheSize: -1}")},
+		{says: "two mistakes", stdin: limits("{type: Server, qps: 0, burst: 0}")},
+		{says: "empty limits", stdin: limits()},
+		{says: "no limits", stdin: strings.ReplaceAll(limits(), "limits: []", "")},
+		{says: "limits that are no list", stdin: strings.ReplaceAll(limits(), "[]", "{}")},
+		{says: "a limit that is no object", stdin: limits("1")},
+		{says: "another kind", stdin: strings.ReplaceAll(limits(good), "kind: Configuration", "kind: ResourceQuota")},
+		{says: "no kind", stdin: "limits: []"},
+		{says: "another version", stdin: strings.ReplaceAll(limits(good), "v1alpha1", "v1")},
+		{says: "another version of the AdmissionConfiguration", stdin: strings.ReplaceAll(plugins(), "/v1", "/v2")},
+		{says: "a list", stdin: "[]"},
+		{says: "not YAML", stdin: "limits: [}"},
+		{says: "nothing", stdin: "# nothing\n"},
+		{says: "two documents", stdin: limits(good) + "---\n" + limits(good)},
+		{says: "an unknown field of a plugin", stdin: plugins("{name: EventRateLimit, config: {}}")},
+		{says: "no such plugin", stdin: plugins("{name: PodSecurity}")},
+		{says: "the plugin twice", stdin: plugins("{name: EventRateLimit}", "{name: PodSecurity}", "{name: EventRateLimit}")},
+		{says: "a plugin without a configuration", stdin: plugins("{name: EventRateLimit, configuration: null}")},
+		{says: "a wrong embedded limit", stdin: plugins("{name: EventRateLimit, configuration: {" + embedded + "}}")},
+		{says: "a wrong embedded field", stdin: plugins("{name: EventRateLimit, configuration: {" + strings.ReplaceAll(embedded, "qps", "qsp") + "}}")},
+		{says: "another kind embedded", stdin: plugins("{name: EventRateLimit, configuration: {kind: Pod}}")},
+		{says: "a path to nothing", stdin: plugins("{name: EventRateLimit, path: testdata/nothing.yaml}")},
+		{says: "a path to another kind", stdin: plugins("{name: EventRateLimit, path: testdata/convert/by-path.yaml}")},
+		{says: "a missing file", args: []string{"testdata/nothing.yaml"}},
+		{says: "a directory", args: []string{"testdata"}},
+		{says: "no file", args: []string{}},
+		{says: "two files", args: []string{"a", "b"}},
+		{says: "another format", stdin: limits(good), args: []string{"-", "-o", "xml"}},
+		{says: "a bad name", stdin: limits(good), args: []string{"-", "--name", "A b"}},
+	} {
+		args := test.args
+		if args == nil {
+			args = []string{"-"}
+		}
+		out, notes, err := convert(test.stdin, args...)
+		if err == nil || out != "" || notes != "" {
+			t.Errorf("%s: error %v, output %q, standard error %q; want the error only", test.says, err, out, notes)
+			continue
+		}
+		if strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: the error has several lines: %v", test.says, err)
+		}
+		got.WriteString(test.says + "\n    " + err.Error() + "\n")
+	}
+	golden(t, "errors.txt", got.String())
+}
+
+// TestConvertFailsWhereItCannotWrite holds that a full disk is not a success.
+func TestConvertFailsWhereItCannotWrite(t *testing.T) {
+	for _, format := range []string{"yaml", "json"} {
+		path := filepath.Join(t.TempDir(), "closed")
+		closed, err := os.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := closed.Close(); err != nil {
+			t.Fatal(err)
+		}
+		cmd := root()
+		cmd.SetIn(strings.NewReader(limits("{type: Server, qps: 1, burst: 1}")))
+		cmd.SetOut(closed)
+		cmd.SetArgs([]string{"convert", "-", "-o", format})
+		if err := cmd.Execute(); err == nil {
+			t.Errorf("-o %s to a closed file ended without an error", format)
+		}
+	}
+}

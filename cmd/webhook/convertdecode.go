@@ -1,0 +1,128 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+)
+
+// content is the one YAML document of f, as JSON.
+func (f *configFile) content() (jsontext.Value, error) {
+	raw, err := f.read()
+	if err != nil {
+		return nil, err
+	}
+	var documents []jsontext.Value
+	for r := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(raw))); ; {
+		document, err := r.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("must be YAML or JSON: %w", err)
+		}
+		converted, err := yaml.YAMLToJSONStrict(document)
+		if err != nil {
+			// Some of these errors have a line for each mistake.
+			return nil, fmt.Errorf("must be YAML or JSON: %s", strings.Join(strings.Fields(err.Error()), " "))
+		}
+		if value := jsontext.Value(converted); value.Kind() != 'n' {
+			documents = append(documents, value)
+		}
+	}
+	if len(documents) != 1 {
+		return nil, fmt.Errorf("must hold one YAML document, not %d", len(documents))
+	}
+	return documents[0], nil
+}
+
+// kindOf says what the object in content is, which must be one of kinds, each
+// of the version it stands for.
+func kindOf(at *field.Path, content jsontext.Value, kinds map[string]string) (typeMeta, error) {
+	var m typeMeta
+	if err := json.Unmarshal(content, &m); err != nil {
+		return m, named(at, err)
+	}
+	version, ok := kinds[m.Kind]
+	if !ok {
+		return m, field.NotSupported(at.Child("kind"), m.Kind, slices.Sorted(maps.Keys(kinds)))
+	}
+	if m.APIVersion != version {
+		return m, field.NotSupported(at.Child("apiVersion"), m.APIVersion, []string{version})
+	}
+	return m, nil
+}
+
+// decodeStrictly decodes the object in content. It fails on a field that out
+// does not have.
+func decodeStrictly(at *field.Path, content jsontext.Value, out any) error {
+	if err := json.Unmarshal(content, out, json.RejectUnknownMembers(true)); err != nil {
+		return named(at, err)
+	}
+	return nil
+}
+
+// named is an error of the decoder that names the field as users write it, and
+// says what it may be.
+func named(at *field.Path, err error) error {
+	var wrong *json.SemanticError
+	if !errors.As(err, &wrong) || wrong.GoType == nil {
+		return err
+	}
+	for token := range wrong.JSONPointer.Tokens() {
+		if i, err := strconv.Atoi(token); err == nil && at != nil {
+			at = at.Index(i)
+		} else {
+			at = at.Child(token)
+		}
+	}
+	if errors.Is(wrong.Err, json.ErrUnknownName) {
+		return field.Forbidden(at, "unknown field: allowed are "+strings.Join(fieldNames(wrong.GoType), ", "))
+	}
+	must := "must be " + kindName(wrong.GoType.Kind())
+	if at == nil {
+		return errors.New(must)
+	}
+	var value any
+	if len(wrong.JSONValue) == 0 || json.Unmarshal(wrong.JSONValue, &value) != nil {
+		value = field.OmitValueType{}
+	}
+	return field.TypeInvalid(at, value, must)
+}
+
+// fieldNames are the names of a struct's fields in JSON.
+func fieldNames(t reflect.Type) []string {
+	var names []string
+	for _, f := range reflect.VisibleFields(t) {
+		if name := f.Tag.Get("json"); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func kindName(k reflect.Kind) string {
+	switch k {
+	case reflect.Int64:
+		return "an integer"
+	case reflect.String:
+		return "a string"
+	case reflect.Slice:
+		return "a list"
+	default:
+		return "an object"
+	}
+}

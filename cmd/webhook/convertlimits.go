@@ -1,0 +1,136 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+
+	"github.com/eventquota/eventquota/policy"
+	"github.com/eventquota/eventquota/policy/v1alpha1"
+)
+
+// maxBucket is the largest burst, and the most tokens, that the schema of
+// policies allows.
+const maxBucket = 1_000_000
+
+// conversion is the policy that stands for an EventRateLimit configuration.
+type conversion struct {
+	spec v1alpha1.ClusterEventPolicySpec
+	// notes say what is not carried over, a line each.
+	notes []string
+}
+
+// convertLimits converts the limits in content. Its errors name fields below at.
+func convertLimits(at *field.Path, content jsontext.Value) (*conversion, error) {
+	var from rateLimits
+	if err := decodeStrictly(at, content, &from); err != nil {
+		return nil, err
+	}
+	to := &conversion{spec: v1alpha1.ClusterEventPolicySpec{
+		CommonSpec: v1alpha1.CommonSpec{Action: v1alpha1.Action(policy.Admit)},
+		Tier:       v1alpha1.TierAdmin,
+	}}
+	at = at.Child("limits")
+	if len(from.Limits) == 0 {
+		return nil, field.Required(at, "must have at least one limit")
+	}
+	var errs field.ErrorList
+	var seen []string
+	for i, l := range from.Limits {
+		errs = append(errs, l.check(at.Index(i), seen)...)
+		seen = append(seen, l.Type)
+		if l.CacheSize != 0 {
+			to.notes = append(to.notes, fmt.Sprintf(
+				"%s: %d is not carried over: no number of buckets is set here.", at.Index(i).Child("cacheSize"), l.CacheSize))
+		}
+		to.spec.Quotas = append(to.spec.Quotas, v1alpha1.ClusterQuota{
+			Type: v1alpha1.ClusterQuotaType(l.Type),
+			QuotaBucket: v1alpha1.QuotaBucket{
+				Burst: int32(l.Burst), Tokens: int32(l.QPS), Interval: &metav1.Duration{Duration: time.Second},
+			},
+		})
+	}
+	if err := errs.ToAggregate(); err != nil {
+		return nil, err
+	}
+	return to, nil
+}
+
+// check says what is wrong with l, which stands after limits of the types seen.
+func (l *rateLimit) check(at *field.Path, seen []string) (errs field.ErrorList) {
+	types := []policy.QuotaType{policy.QuotaServer, policy.QuotaNamespace, policy.QuotaUser, policy.QuotaSourceAndObject}
+	switch {
+	case !slices.Contains(types, policy.QuotaType(l.Type)):
+		errs = append(errs, field.NotSupported(at.Child("type"), l.Type, types))
+	case slices.Contains(seen, l.Type):
+		duplicate := field.Duplicate(at.Child("type"), l.Type)
+		duplicate.Detail = "convert takes one limit of each type"
+		errs = append(errs, duplicate)
+	}
+	between := func(name string, v, low, high int64) {
+		if v < low || v > high {
+			errs = append(errs, field.Invalid(at.Child(name), v, fmt.Sprintf("must be at least %d and at most %d", low, high)))
+		}
+	}
+	between("qps", l.QPS, 1, maxBucket)
+	between("burst", l.Burst, 1, maxBucket)
+	// EventRateLimit does not look at that of type Server.
+	if l.Type != string(policy.QuotaServer) {
+		between("cacheSize", l.CacheSize, 0, math.MaxInt32)
+	}
+	return errs
+}
+
+// object is what users apply: a policy without a status.
+type object struct {
+	metav1.TypeMeta `json:",inline"`
+	Metadata        struct {
+		Name string `json:"name"`
+	} `json:"metadata"`
+	Spec v1alpha1.ClusterEventPolicySpec `json:"spec"`
+}
+
+func (c *conversion) object(name string) *object {
+	o := &object{Spec: c.spec}
+	o.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind(v1alpha1.KindClusterEventPolicy))
+	o.Metadata.Name = name
+	return o
+}
+
+// writeYAML writes a policy with that name, and the notes as comments.
+func (c *conversion) writeYAML(w io.Writer, name string) error {
+	text, err := yaml.Marshal(c.object(name))
+	if err != nil {
+		return fmt.Errorf("convert: %w", err)
+	}
+	comments := append([]string{
+		"The limits of an EventRateLimit configuration, made by webhook convert.",
+		"They are for the whole cluster; EventRateLimit has them for each API server.",
+		"They are for Events of events.k8s.io too, which EventRateLimit lets pass.",
+		"With action Limit, Events would be merged and limited by source, too.",
+	}, c.notes...)
+	_, err = fmt.Fprintf(w, "# %s\n%s", strings.Join(comments, "\n# "), text)
+	return err
+}
+
+// writeJSON writes a policy with that name, and the notes to notes.
+func (c *conversion) writeJSON(w, notes io.Writer, name string) error {
+	text, err := json.MarshalIndent(c.object(name), "", "  ")
+	if err != nil {
+		return fmt.Errorf("convert: %w", err)
+	}
+	for _, note := range c.notes {
+		fmt.Fprintln(notes, note)
+	}
+	_, err = fmt.Fprintf(w, "%s\n", text)
+	return err
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// What convert reads.
+const (
+	limitsKind     = "Configuration"
+	limitsVersion  = "eventratelimit.admission.k8s.io/v1alpha1"
+	pluginsKind    = "AdmissionConfiguration"
+	pluginsVersion = "apiserver.config.k8s.io/v1"
+	pluginName     = "EventRateLimit"
+)
+
+// typeMeta says what an object is.
+type typeMeta struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+}
+
+// rateLimits is the configuration of the EventRateLimit plugin.
+type rateLimits struct {
+	typeMeta
+	Limits []rateLimit `json:"limits"`
+}
+
+// rateLimit is one limit. Its numbers are wider than those of the plugin, so
+// that one out of bounds is known when it is reported.
+type rateLimit struct {
+	Type      string `json:"type"`
+	QPS       int64  `json:"qps"`
+	Burst     int64  `json:"burst"`
+	CacheSize int64  `json:"cacheSize"`
+}
+
+// pluginConfigs is kube-apiserver's --admission-control-config-file.
+type pluginConfigs struct {
+	typeMeta
+	Plugins []pluginConfig `json:"plugins"`
+}
+
+type pluginConfig struct {
+	Name string `json:"name"`
+	// Path is relative to the file it is in.
+	Path string `json:"path"`
+	// Configuration goes before Path.
+	Configuration jsontext.Value `json:"configuration"`
+}
+
+// configFile is a file with a configuration.
+type configFile struct {
+	name string
+	// dir is where relative paths in it begin.
+	dir  string
+	read func() ([]byte, error)
+}
+
+// newConfigFile is the file at path, or stdin for "-".
+func newConfigFile(path string, stdin io.Reader) *configFile {
+	if path == "-" {
+		return &configFile{name: "standard input", dir: ".", read: func() ([]byte, error) { return io.ReadAll(stdin) }}
+	}
+	return &configFile{name: path, dir: filepath.Dir(path), read: func() ([]byte, error) { return os.ReadFile(path) }}
+}
+
+// convert reads f, in which limits may be or which may name their file.
+func (f *configFile) convert() (*conversion, error) {
+	content, err := f.content()
+	if err != nil {
+		return nil, err
+	}
+	meta, err := kindOf(nil, content, map[string]string{limitsKind: limitsVersion, pluginsKind: pluginsVersion})
+	if err != nil {
+		return nil, err
+	}
+	if meta.Kind == limitsKind {
+		return convertLimits(nil, content)
+	}
+	return f.convertPlugin(content)
+}
+
+// convertPlugin converts the limits that an AdmissionConfiguration has.
+func (f *configFile) convertPlugin(content jsontext.Value) (*conversion, error) {
+	var all pluginConfigs
+	if err := decodeStrictly(nil, content, &all); err != nil {
+		return nil, err
+	}
+	at, found := field.NewPath("plugins"), -1
+	for i, p := range all.Plugins {
+		if p.Name != pluginName {
+			continue
+		}
+		if found >= 0 {
+			return nil, field.Forbidden(at.Index(i).Child("name"),
+				fmt.Sprintf("%s must be there once; the API server reads %s only", pluginName, at.Index(found)))
+		}
+		found = i
+	}
+	if found < 0 {
+		return nil, field.Required(at, "one must have the name "+pluginName)
+	}
+	plugin, at := all.Plugins[found], at.Index(found)
+	if len(plugin.Configuration) > 0 && plugin.Configuration.Kind() != 'n' {
+		return limitsAt(at.Child("configuration"), plugin.Configuration)
+	}
+	if plugin.Path == "" {
+		return nil, field.Required(at, "must have configuration, or path to a file with one")
+	}
+	path := plugin.Path
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(f.dir, path)
+	}
+	content, err := newConfigFile(path, strings.NewReader("")).content()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", at.Child("path"), err)
+	}
+	converted, err := limitsAt(nil, content)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s: %w", at.Child("path"), path, err)
+	}
+	return converted, nil
+}
+
+func limitsAt(at *field.Path, content jsontext.Value) (*conversion, error) {
+	if _, err := kindOf(at, content, map[string]string{limitsKind: limitsVersion}); err != nil {
+		return nil, err
+	}
+	return convertLimits(at, content)
+}
