@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
 )
 
@@ -75,6 +76,29 @@ func rewrite(o Outcome, e *corev1.Event, name, message string) (Answer, error) {
 	return a, nil
 }
 
+// with is a with a warning for the writer, if there is one.
+func (a Answer) with(warning string) Answer {
+	if warning != "" {
+		a.Response.Warnings = append(a.Response.Warnings, "eventquota: "+warning)
+	}
+	return a
+}
+
+// refusal is the answer to a write that a store refused under a policy, and
+// whether it did.
+func refusal(r *Request, p *policy.Policy, now time.Time, d store.Decision) (Answer, bool) {
+	switch d.Verdict {
+	case store.Merge:
+		return merged(r, d), true
+	case store.Drop:
+		return dropped(p, now, d), true
+	case store.Deny:
+		return denied(p), true
+	case store.Admit, store.Aggregate:
+	}
+	return Answer{}, false
+}
+
 // merged refuses a write whose occurrences went into another Event. A recorder
 // of core/v1 takes AlreadyExists as the quiet end of the matter. One of
 // events.k8s.io does so too, but takes it as a reason to try again when the
@@ -87,21 +111,26 @@ func merged(r *Request, d store.Decision) Answer {
 	return refuse(Merged, http.StatusConflict, metav1.StatusReasonAlreadyExists, message)
 }
 
-// dropped refuses a CREATE for which a bucket had no token.
-func dropped(policyName string, now time.Time, d store.Decision) Answer {
+// dropped refuses a CREATE for which a bucket had no token, or whose policy
+// drops all.
+func dropped(p *policy.Policy, now time.Time, d store.Decision) Answer {
+	if d.Empty.Name == "" {
+		return refuse(Dropped, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests,
+			fmt.Sprintf("policy %q drops it", p.Name))
+	}
 	next := "it never has tokens"
 	if !d.Next.IsZero() {
 		next = fmt.Sprintf("next token at %s, in %s", d.Next.UTC().Format(time.RFC3339), d.Next.Sub(now).Round(time.Millisecond))
 	}
 	return refuse(Dropped, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests,
-		fmt.Sprintf("%s of policy %q is empty: %s", d.Empty.Name, policyName, next))
+		fmt.Sprintf("%s of policy %q is empty: %s", d.Empty.Name, d.Empty.Policy, next))
 }
 
 // denied refuses a write because its policy says so while the store that
 // replicas share is away.
-func denied(policyName string) Answer {
+func denied(p *policy.Policy) Answer {
 	return refuse(Denied, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests,
-		fmt.Sprintf("the shared store does not answer, and policy %q denies Events then", policyName))
+		fmt.Sprintf("the shared store does not answer, and policy %q denies Events then", p.Name))
 }
 
 // overloaded refuses a write that could be neither decided nor admitted under

@@ -1,6 +1,7 @@
 package admission_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -50,16 +51,19 @@ func TestKeyBy(t *testing.T) {
 // byReason has a policy for each reason.
 type byReason map[string]*policy.Policy
 
-func (p byReason) For(r *admission.Request) *policy.Policy { return p[r.Object.Reason] }
+func (p byReason) For(_ context.Context, r *admission.Request) policy.Governing {
+	return policy.Governing{Policy: p[r.Object.Reason]}
+}
 
 func TestPoliciesShareNoTokens(t *testing.T) {
 	t.Parallel()
 	one := func(name string) *policy.Policy {
-		return &policy.Policy{
+		p := policy.Policy{
 			Name: name, Aggregation: policy.Default().Aggregation, Message: policy.Default().Message,
 			SpamFilter: policy.SpamFilter{Burst: 1, Tokens: 1, Interval: time.Hour},
 			Quotas:     []policy.Quota{{Type: policy.QuotaServer, Burst: 1, Tokens: 1, Interval: time.Hour}},
-		}
+		}.Identified()
+		return &p
 	}
 	r := newRig(t, policy.Default())
 	r.gate.Policies = byReason{"BackOff": one("day"), "Pulled": one("night")}

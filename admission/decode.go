@@ -6,10 +6,10 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/eventquota/eventquota/policy"
 )
 
 // review is the part of an AdmissionReview that decisions read. It is decoded
@@ -23,15 +23,9 @@ type review struct {
 // server converts Events of every API to core/v1; RequestKind tells which one
 // the client used.
 type Request struct {
-	UID         types.UID               `json:"uid"`
-	Kind        metav1.GroupVersionKind `json:"kind"`
-	RequestKind metav1.GroupVersionKind `json:"requestKind"`
-	Namespace   string                  `json:"namespace"`
-	Operation   admissionv1.Operation   `json:"operation"`
-	UserInfo    struct {
-		Username string `json:"username"`
-	} `json:"userInfo"`
-	DryRun    bool          `json:"dryRun"`
+	policy.Request
+
+	UID       types.UID     `json:"uid"`
 	Object    *corev1.Event `json:"object"`
 	OldObject *corev1.Event `json:"oldObject"`
 	// Unreadable is why Object or OldObject could not be decoded, or nil.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/policy"
 )
 
 const requestUID = types.UID("705ab4f5-6393-11e8-b7cc-42010a800002")
@@ -25,8 +26,8 @@ type (
 func newRequest(now time.Time, name string, changes details) *admission.Request {
 	kind := metav1.GroupVersionKind{Version: "v1", Kind: "Event"}
 	r := &admission.Request{
-		UID: requestUID, Kind: kind, RequestKind: kind,
-		Namespace: "default", Operation: admissionv1.Create,
+		UID:     requestUID,
+		Request: policy.Request{Kind: kind, RequestKind: kind, Namespace: "default", Operation: admissionv1.Create},
 		Object: &corev1.Event{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"},
 			InvolvedObject: corev1.ObjectReference{

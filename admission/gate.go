@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-logr/logr"
 	"golang.org/x/time/rate"
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
@@ -16,25 +17,17 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// Policies says which policy governs a request. Implementations are safe for
-// concurrent use and do not block.
-type Policies interface {
-	For(r *Request) *policy.Policy
-}
-
-// Static is Policies with one policy for all.
-type Static policy.Policy
-
-var _ Policies = (*Static)(nil)
-
-// For implements Policies.
-func (s *Static) For(*Request) *policy.Policy { return (*policy.Policy)(s) }
-
 // Gate decides Event writes. Its fields are set before the first call and not
 // changed after; its methods are safe for concurrent use.
 type Gate struct {
 	Policies Policies
 	Store    store.Store
+	// Audit decides, beside Store, what policies in mode Audit would do. Nobody
+	// settles what it counts. Nil where nothing is audited.
+	Audit store.Store
+	// Audited is told what a policy in mode Audit would do with a write. Nil for
+	// nobody.
+	Audited func(p *policy.Policy, v store.Verdict)
 	// Now is the clock.
 	Now func() time.Time
 	// Local limits the Events that are admitted for want of a decision.
@@ -58,8 +51,12 @@ func (g *Gate) Mutate(ctx context.Context, r *Request) (Answer, error) {
 	case r.Object == nil:
 		return Answer{}, errNoObject
 	}
-	p, e := g.Policies.For(r), r.Object
-	message, name := Truncate(e.Message, p.Message.MaxBytes), e.Name
+	gov, err := g.governing(ctx, r)
+	if err != nil {
+		return Answer{}, err
+	}
+	e := r.Object
+	message, name := cut(gov.Policy, e.Message), e.Name
 	if r.DryRun {
 		return rewrite(Admitted, e, name, message)
 	}
@@ -69,24 +66,21 @@ func (g *Gate) Mutate(ctx context.Context, r *Request) (Answer, error) {
 	if name == "" {
 		return rewrite(Ignored, e, name, message) // the API server refuses it
 	}
-	now := g.Now()
-	var h store.Hasher
-	d, err := g.Store.Merge(ctx, now, write(&h, now, r, name, message), terms(&h, p, e, r.UserInfo.Username))
+	q := question{Request: r, gov: gov, name: name, message: message}
+	warning := g.audit(ctx, q)
+	d, err := g.merge(ctx, g.Store, q, gov.Policy, gov.Quotas())
 	if err != nil {
 		return Answer{}, fmt.Errorf("merge: %w", err)
 	}
-	switch d.Verdict {
-	case store.Merge:
-		return merged(r, d), nil
-	case store.Drop:
-		return dropped(p.Name, now, d), nil
-	case store.Deny:
-		return denied(p.Name), nil
-	case store.Aggregate:
-		return rewrite(Aggregated, e, name, AggregateMessage(message, keepsSeries(e)))
-	case store.Admit:
+	a, refused := refusal(r, gov.Policy, g.Now(), d)
+	switch {
+	case refused:
+	case d.Verdict == store.Aggregate:
+		a, err = rewrite(Aggregated, e, name, AggregateMessage(message, keepsSeries(e)))
+	default:
+		a, err = rewrite(Admitted, e, name, message)
 	}
-	return rewrite(Admitted, e, name, message)
+	return a.with(warning), err
 }
 
 // Validate decides a CREATE or UPDATE in its final form: every bucket gives a
@@ -104,27 +98,39 @@ func (g *Gate) Validate(ctx context.Context, r *Request) (Answer, error) {
 	case r.Object.Name == "":
 		return admit(Ignored), nil // the API server refuses it
 	}
-	p, e, now := g.Policies.For(r), r.Object, g.Now()
-	message := Truncate(e.Message, p.Message.MaxBytes)
-	var h store.Hasher
-	t := terms(&h, p, e, r.UserInfo.Username)
-	if r.Operation == admissionv1.Update && undoes(r.OldObject, e, message) {
-		t.Spam.Limit = store.Limit{} // no token is ever there for it: it is merged
+	gov, err := g.governing(ctx, r)
+	if err != nil {
+		return Answer{}, err
 	}
-	d, err := g.Store.Take(ctx, now, write(&h, now, r, e.Name, message), t)
+	q := question{Request: r, gov: gov, name: r.Object.Name, message: cut(gov.Policy, r.Object.Message)}
+	warning := ""
+	if r.Operation == admissionv1.Update {
+		warning = g.audit(ctx, q)
+	}
+	d, err := g.take(ctx, g.Store, q, gov.Policy, gov.Quotas())
 	if err != nil {
 		return Answer{}, fmt.Errorf("take tokens: %w", err)
 	}
-	switch d.Verdict {
-	case store.Merge:
-		return merged(r, d), nil
-	case store.Drop:
-		return dropped(p.Name, now, d), nil
-	case store.Deny:
-		return denied(p.Name), nil
-	case store.Admit, store.Aggregate:
+	a, refused := refusal(r, gov.Policy, g.Now(), d)
+	if !refused {
+		a = admit(Admitted)
 	}
-	return admit(Admitted), nil
+	return a.with(warning), nil
+}
+
+// governing is what applies to a request. It fails when there was no time to
+// find out.
+func (g *Gate) governing(ctx context.Context, r *Request) (policy.Governing, error) {
+	gov := g.Policies.For(ctx, r)
+	for _, e := range gov.Errors {
+		g.Complaints.Do(func() {
+			logr.FromContextOrDiscard(ctx).Error(e, "Condition of a policy cannot be evaluated, the policy does not match")
+		})
+	}
+	if err := ctx.Err(); err != nil {
+		return gov, fmt.Errorf("find the policy that governs: %w", err)
+	}
+	return gov, nil
 }
 
 var errNoObject = errors.New("review has no object to decide about")

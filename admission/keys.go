@@ -43,10 +43,10 @@ func similarKey(h *store.Hasher, group store.Key, e *corev1.Event) store.Key {
 		Add(e.Type, e.Reason, e.ReportingController, e.ReportingInstance).Sum()
 }
 
-// bucketKey names a token bucket of a policy that is keyed by parts of an Event.
-// Policies share no tokens: each has limits of its own.
-func bucketKey(h *store.Hasher, policyName, bucket string, parts []policy.KeyPart, e *corev1.Event, user string) store.Key {
-	h.Add("bucket", policyName, bucket)
+// bucketKey names a token bucket that is keyed by parts of an Event. Its id is
+// that of one policy's spam filter or quota: policies share no tokens.
+func bucketKey(h *store.Hasher, id string, parts []policy.KeyPart, e *corev1.Event, user string) store.Key {
+	h.Add("bucket", id)
 	for _, part := range parts {
 		h.Add(string(part))
 		switch part {

@@ -47,7 +47,7 @@ func keys() []keyed {
 
 func bucketKind(name string, by []policy.KeyPart, wanted []int) keyed {
 	return keyed{name, func(h *store.Hasher, f *fields) store.Key {
-		return bucketKey(h, "default", "spam", by, f.event(), f[user])
+		return bucketKey(h, "default spam", by, f.event(), f[user])
 	}, wanted}
 }
 

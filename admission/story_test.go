@@ -75,7 +75,7 @@ func newRig(t *testing.T, p policy.Policy) *rig {
 
 // newGate makes a Gate with the real clock that admits two undecided Events.
 func newGate(s store.Store, p policy.Policy) *admission.Gate {
-	governing := admission.Static(p)
+	governing := admission.Static(p.Identified())
 	return &admission.Gate{
 		Policies:   &governing,
 		Store:      s,

@@ -1,7 +1,6 @@
 package admission
 
 import (
-	"strconv"
 	"strings"
 	"time"
 
@@ -11,8 +10,9 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// terms says in the store's words what a policy sets for an Event.
-func terms(h *store.Hasher, p *policy.Policy, e *corev1.Event, user string) store.Terms {
+// terms says in the store's words what a policy sets for an Event, and what
+// quotas apply to it.
+func terms(h *store.Hasher, p *policy.Policy, all quotas, e *corev1.Event, user string) store.Terms {
 	a, s := &p.Aggregation, &p.SpamFilter
 	t := store.Terms{
 		MaxEvents:     a.MaxEvents,
@@ -21,34 +21,31 @@ func terms(h *store.Hasher, p *policy.Policy, e *corev1.Event, user string) stor
 		FlushInterval: a.FlushInterval,
 		KeepMessages:  a.KeepMessages,
 		Spam: store.Bucket{
-			Limit: limit(s.Burst, s.Tokens, s.Interval),
-			Key:   bucketKey(h, p.Name, "spam", s.KeyBy, e, user),
-			Name:  "spam filter",
+			Limit:  limit(s.Burst, s.Tokens, s.Interval),
+			Key:    bucketKey(h, s.ID, s.KeyBy, e, user),
+			Name:   "spam filter",
+			Policy: p.Name,
 		},
 		ReservePerReason: s.ReservePerReason,
 		ChargeMerged:     s.ChargeMerged,
-		OnFailure:        onFailure(p.OnStoreFailure),
 	}
-	for i, q := range p.Quotas {
+	switch p.Action {
+	case policy.Admit:
+		t.Spam.Limit, t.FlushInterval = store.Limit{Burst: 1}, 0 // it never runs out, and no UPDATE waits
+	case policy.Drop:
+		t.Spam.Limit, t.Spam.Name, t.ReservePerReason = store.Limit{}, "", 0
+		return t
+	case policy.Limit:
+	}
+	for owner, q := range all {
 		t.Quotas = append(t.Quotas, store.Bucket{
-			Limit: limit(q.Burst, q.Tokens, q.Interval),
-			Key:   bucketKey(h, p.Name, "quota "+strconv.Itoa(i), quotaParts(q.Type), e, user),
-			Name:  string(q.Type) + " quota",
+			Limit:  limit(q.Burst, q.Tokens, q.Interval),
+			Key:    bucketKey(h, q.ID, quotaParts(q.Type), e, user),
+			Name:   string(q.Type) + " quota",
+			Policy: owner.Name,
 		})
 	}
 	return t
-}
-
-// onFailure takes what is not set for Local.
-func onFailure(f policy.OnStoreFailure) store.Failure {
-	switch f {
-	case policy.FailureAdmit:
-		return store.AdmitAll
-	case policy.FailureDeny:
-		return store.DenyAll
-	case policy.FailureLocal:
-	}
-	return store.Local
 }
 
 // limit is a bucket of burst tokens of which tokens come back in each interval.
@@ -90,4 +87,16 @@ func write(h *store.Hasher, now time.Time, r *Request, name, message string) sto
 		}
 	}
 	return w
+}
+
+// onFailure takes what is not set for Local.
+func onFailure(f policy.OnStoreFailure) store.Failure {
+	switch f {
+	case policy.FailureAdmit:
+		return store.AdmitAll
+	case policy.FailureDeny:
+		return store.DenyAll
+	case policy.FailureLocal:
+	}
+	return store.Local
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/settler"
+	"github.com/eventquota/eventquota/policy"
+	"github.com/eventquota/eventquota/store"
 )
 
 // metrics count what the webhook does. They are served beside those of
@@ -13,6 +15,7 @@ import (
 type metrics struct {
 	gatherer prometheus.Gatherers
 	decided  *prometheus.CounterVec
+	audited  *prometheus.CounterVec
 	settle   *prometheus.CounterVec
 
 	storeAway    prometheus.Gauge
@@ -28,6 +31,10 @@ func newMetrics() *metrics {
 			Name: "eventquota_decisions_total",
 			Help: "Admission reviews answered, by phase (mutate or validate) and outcome.",
 		}, []string{"phase", "outcome"}),
+		audited: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "eventquota_audited_decisions_total",
+			Help: "Event writes that a policy in mode Audit looked at, by what it would have done.",
+		}, []string{"outcome"}),
 		settle: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "eventquota_settle_writes_total",
 			Help: "Writes of merged counts and notices to the API server, by result.",
@@ -45,7 +52,7 @@ func newMetrics() *metrics {
 			Help: "Sources and objects decided without Redis that were handed over to it, by result (done or failed).",
 		}, []string{"result"}),
 	}
-	registry.MustRegister(m.decided, m.settle, m.storeAway, m.withoutStore, m.handOvers)
+	registry.MustRegister(m.decided, m.audited, m.settle, m.storeAway, m.withoutStore, m.handOvers)
 	return m
 }
 
@@ -53,6 +60,11 @@ func newMetrics() *metrics {
 func (m *metrics) decisions(phase string) func(admission.Outcome) {
 	counted := m.decided.MustCurryWith(prometheus.Labels{"phase": phase})
 	return func(o admission.Outcome) { counted.WithLabelValues(string(o)).Inc() }
+}
+
+// audit counts what a policy in mode Audit would have done.
+func (m *metrics) audit(_ *policy.Policy, v store.Verdict) {
+	m.audited.WithLabelValues(v.String()).Inc()
 }
 
 // settled counts a write of the settler.

@@ -62,6 +62,7 @@ func (s *server) run(ctx context.Context) error {
 		s.log.Info("Settler has stopped")
 		return nil
 	})
+	parts.Go(func() error { return s.policies.Run(logr.NewContext(keeping, s.log)) })
 	parts.Go(func() error { return listen(watched, "--health-address", s.opts.HealthAddress, s.health()) })
 	if s.opts.MetricsAddress != "0" {
 		parts.Go(func() error { return listen(watched, "--metrics-address", s.opts.MetricsAddress, s.metricsHandler()) })

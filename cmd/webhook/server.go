@@ -17,7 +17,7 @@ import (
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/settler"
 	"github.com/eventquota/eventquota/certs"
-	"github.com/eventquota/eventquota/policy"
+	"github.com/eventquota/eventquota/policy/watch"
 	"github.com/eventquota/eventquota/store"
 )
 
@@ -27,6 +27,7 @@ type server struct {
 	log      logr.Logger
 	webhook  webhook.Server
 	state    *state
+	policies *watch.Cache
 	metrics  *metrics
 	draining atomic.Bool
 }
@@ -47,15 +48,20 @@ func newServer(o *serveOptions, log logr.Logger) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	governing := admission.Static(policy.Default())
+	policies, err := newPolicies(config, log)
+	if err != nil {
+		return nil, err
+	}
 	gate := &admission.Gate{
-		Policies:   &governing,
+		Policies:   admission.Current(policies.Set),
 		Store:      state.store,
+		Audit:      state.audit,
+		Audited:    m.audit,
 		Now:        time.Now,
 		Local:      rate.NewLimiter(rate.Limit(o.LocalRate), o.LocalRate),
 		Complaints: &rate.Sometimes{Interval: 10 * time.Second},
 	}
-	s := &server{opts: o, log: log, metrics: m, state: state}
+	s := &server{opts: o, log: log, metrics: m, state: state, policies: policies}
 	inFlight := semaphore.NewWeighted(int64(o.MaxInFlight))
 	var ends *connections
 	if o.CallsPerConnection > 0 {

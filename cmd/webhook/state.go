@@ -9,14 +9,15 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 
+	"github.com/eventquota/eventquota/admission/settler"
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/connect"
 )
 
 // state is where a replica keeps what Event writes share, and who works on it.
 type state struct {
-	// store decides.
-	store store.Store
+	// store decides, and audit finds out what audited policies would do.
+	store, audit store.Store
 	// keepers run as long as the store decides. What they do at their end is
 	// there to be settled.
 	keepers []func(context.Context)
@@ -35,8 +36,18 @@ func newState(o *serveOptions, config *rest.Config, m *metrics, log logr.Logger)
 	if err != nil {
 		return nil, err
 	}
+	audit, err := store.NewMemory(store.AuditBytes)
+	if err != nil {
+		return nil, err
+	}
+	discards := func(debts store.Settling) func(context.Context) {
+		return func(ctx context.Context) { settler.Discard(logr.NewContext(ctx, log), debts) }
+	}
 	if !o.usesRedis() {
-		return &state{store: memory, settlers: []settling{local}}, nil
+		return &state{
+			store: memory, audit: audit,
+			keepers: []func(context.Context){discards(audit)}, settlers: []settling{local},
+		}, nil
 	}
 	connect.LogTo(log)
 	client, err := connect.New(*o.Redis)
@@ -52,9 +63,16 @@ func newState(o *serveOptions, config *rest.Config, m *metrics, log logr.Logger)
 	if err != nil {
 		return nil, err
 	}
+	auditRedis := store.NewRedis(client, store.RedisOptions{Prefix: o.RedisPrefix + "audit:"})
+	quiet := store.DefaultFallbackOptions()
+	quiet.Deadline = o.StoreDeadline
+	audited, err := store.NewFallback(auditRedis, audit, quiet)
+	if err != nil {
+		return nil, err
+	}
 	return &state{
-		store:    fallback,
-		keepers:  []func(context.Context){redis.Run, fallback.Run},
+		store: fallback, audit: audited,
+		keepers:  []func(context.Context){redis.Run, fallback.Run, auditRedis.Run, discards(auditRedis)},
 		settlers: []settling{local, shared},
 	}, nil
 }

@@ -54,8 +54,11 @@ func podEvent(serial, n int, reason, message string) *corev1.Event {
 // creating is the request to create e.
 func creating(e *corev1.Event) *admission.Request {
 	return &admission.Request{
-		Kind:      metav1.GroupVersionKind{Version: "v1", Kind: "Event"},
-		Namespace: e.Namespace, Operation: admissionv1.Create, Object: e,
+		Request: policy.Request{
+			Kind:      metav1.GroupVersionKind{Version: "v1", Kind: "Event"},
+			Namespace: e.Namespace, Operation: admissionv1.Create,
+		},
+		Object: e,
 	}
 }
 

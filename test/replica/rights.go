@@ -11,7 +11,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	"github.com/eventquota/eventquota/manifests"
+	"github.com/eventquota/eventquota/policy/v1alpha1"
 	"github.com/eventquota/eventquota/test/cluster"
 )
 
@@ -31,22 +34,26 @@ func Kubeconfig(ctx context.Context, c *cluster.Cluster) (string, error) {
 	}
 	_, err = client.CoreV1().Namespaces().Create(ctx,
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster.ServiceNamespace}}, metav1.CreateOptions{})
-	if err := errors.Join(ignoreExists(err), maySettle(ctx, client), mayLead(ctx, client)); err != nil {
+	if err := errors.Join(ignoreExists(err), definePolicies(c), maySettle(ctx, client), mayLead(ctx, client)); err != nil {
 		return "", fmt.Errorf("give the webhook its rights: %w", err)
 	}
 	_, kubeconfig, err := c.User(User)
 	return kubeconfig, err
 }
 
-// maySettle gives the right to write Events of all namespaces.
+// maySettle gives the rights to write Events of all namespaces and to know what
+// policies say of them.
 func maySettle(ctx context.Context, client kubernetes.Interface) error {
 	_, err := client.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: rightsName},
-		Rules: []rbacv1.PolicyRule{{
-			APIGroups: []string{""},
-			Resources: []string{"events"},
-			Verbs:     []string{"create", "patch"},
-		}},
+		Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
+			{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list", "watch"}},
+			{
+				APIGroups: []string{v1alpha1.GroupVersion().Group}, Resources: []string{"eventpolicies", "clustereventpolicies"},
+				Verbs: []string{"list", "watch"},
+			},
+		},
 	}, metav1.CreateOptions{})
 	if err := ignoreExists(err); err != nil {
 		return err
@@ -81,6 +88,16 @@ func mayLead(ctx context.Context, client kubernetes.Interface) error {
 		Subjects:   subjects(),
 	}, metav1.CreateOptions{})
 	return ignoreExists(err)
+}
+
+// definePolicies makes the API server know policies.
+func definePolicies(c *cluster.Cluster) error {
+	crds, err := manifests.CRDs()
+	if err != nil {
+		return err
+	}
+	_, err = envtest.InstallCRDs(c.Config, envtest.CRDInstallOptions{CRDs: crds})
+	return err
 }
 
 func subjects() []rbacv1.Subject {

@@ -1,0 +1,35 @@
+// Package manifests holds what is applied to a cluster.
+package manifests
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+)
+
+//go:embed crds/*.yaml
+var files embed.FS
+
+// CRDs are the custom resource definitions of policies.
+func CRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	paths, err := fs.Glob(files, "crds/*.yaml")
+	if err != nil {
+		return nil, fmt.Errorf("list CRDs: %w", err)
+	}
+	crds := make([]*apiextensionsv1.CustomResourceDefinition, 0, len(paths))
+	for _, path := range paths {
+		content, err := files.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", path, err)
+		}
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := yaml.UnmarshalStrict(content, crd); err != nil {
+			return nil, fmt.Errorf("decode %s: %w", path, err)
+		}
+		crds = append(crds, crd)
+	}
+	return crds, nil
+}

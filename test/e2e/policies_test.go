@@ -1,0 +1,139 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
+
+	"github.com/eventquota/eventquota/policy/v1alpha1"
+	"github.com/eventquota/eventquota/test/cluster"
+)
+
+// inForce is how soon a policy must govern.
+const inForce = time.Second
+
+// apply creates or replaces a policy.
+func (e *env) apply(policy string) {
+	e.Helper()
+	u := &unstructured.Unstructured{}
+	e.must(yaml.UnmarshalStrict([]byte("apiVersion: eventquota.io/v1alpha1\n"+policy), &u.Object))
+	client, err := dynamic.NewForConfig(e.config)
+	e.must(err)
+	resource := v1alpha1.ClusterEventPolicies()
+	if u.GetKind() == v1alpha1.KindEventPolicy {
+		resource = v1alpha1.EventPolicies()
+	}
+	_, err = client.Resource(resource).Namespace(u.GetNamespace()).Apply(e.Context(), u.GetName(), u,
+		metav1.ApplyOptions{FieldManager: "test", Force: true})
+	e.must(err)
+}
+
+// write creates an Event of a type that nothing else is like.
+func (e *env) write(namespace, kind string, n int) error {
+	_, err := e.client.CoreV1().Events(namespace).Create(e.Context(), &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", strings.ToLower(kind), n)},
+		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: namespace, Name: fmt.Sprint("web-", n)},
+		Source:         corev1.EventSource{Component: "kubelet"},
+		Type:           kind, Reason: "Started", Message: fmt.Sprint("started ", n), Count: 1,
+	}, metav1.CreateOptions{})
+	return err
+}
+
+// until writes Events until one gets an answer, and holds that this was soon.
+func (e *env) until(namespace, kind string, from int, answered func(error) bool) (n int) {
+	return e.untilWithin(inForce, namespace, kind, from, answered)
+}
+
+func (e *env) untilWithin(soon time.Duration, namespace, kind string, from int, answered func(error) bool) (n int) {
+	e.Helper()
+	began := time.Now()
+	for n = from; ; n++ {
+		err := e.write(namespace, kind, n)
+		if answered(err) {
+			e.Logf("in force after %v", time.Since(began).Round(time.Millisecond))
+			return n + 1
+		}
+		if time.Since(began) > soon {
+			e.Fatalf("not in force after %v: %v", soon, err)
+		}
+	}
+}
+
+// policiesGovern waits until the policies that were applied before govern, and
+// returns the number of the next Event. An API server that has just learned of
+// policies takes its time to serve them. Changes come in their order.
+func (e *env) policiesGovern(namespace string) (n int) {
+	e.Helper()
+	e.apply("kind: ClusterEventPolicy\nmetadata: {name: mark}\n" +
+		"spec: {tier: Admin, action: Drop, matchConditions: [{name: marked, expression: event.type == 'Warning'}]}")
+	n = e.untilWithin(30*time.Second, namespace, corev1.EventTypeWarning, 0, dropsIt("ClusterEventPolicy mark"))
+	e.apply("kind: ClusterEventPolicy\nmetadata: {name: mark}\nspec: {mode: \"Off\"}")
+	return e.until(namespace, corev1.EventTypeWarning, n, stored)
+}
+
+func dropsIt(policy string) func(error) bool {
+	return func(err error) bool {
+		return apierrors.IsTooManyRequests(err) && strings.Contains(err.Error(), fmt.Sprintf("policy %q drops it", policy))
+	}
+}
+
+func stored(err error) bool { return err == nil }
+
+func TestTheBrakeIsPulledAndReleased(t *testing.T) {
+	e := newEnv(t, cluster.Options{})
+	ns := e.namespace("storm")
+	n := e.policiesGovern(ns)
+	brake := `
+kind: ClusterEventPolicy
+metadata: {name: brake}
+spec: {tier: Admin, priority: 1000, action: %s, matchConditions: [{name: normal, expression: event.type == 'Normal'}]}`
+	e.apply(fmt.Sprintf(brake, "Drop"))
+	n = e.until(ns, corev1.EventTypeNormal, n, dropsIt("ClusterEventPolicy brake"))
+	if err := e.write(ns, corev1.EventTypeWarning, n); err != nil {
+		t.Errorf("a Warning was refused: %v", err)
+	}
+	e.apply(fmt.Sprintf(brake, "Limit"))
+	e.until(ns, corev1.EventTypeNormal, n+1, stored)
+}
+
+func TestATenantDoesNotGetPastTheFloor(t *testing.T) {
+	const burst = 20
+	e := newEnv(t, cluster.Options{})
+	ns := e.namespace("tenant")
+	e.apply(fmt.Sprintf(`
+kind: ClusterEventPolicy
+metadata: {name: floor}
+spec: {tier: Baseline, quotas: [{type: Namespace, burst: %d, tokens: 1, interval: 1h}]}`, burst))
+	first := e.policiesGovern(ns)
+	admitted, refused := 1, 0 // policiesGovern ends with one that is stored
+	for n := first; refused < 3*burst; n++ {
+		switch n - first { // whatever the tenant tries
+		case 5:
+			e.apply("kind: EventPolicy\nmetadata: {name: mine, namespace: tenant}\nspec: {action: Admit, priority: 1000000}")
+		case 10:
+			e.apply("kind: EventPolicy\nmetadata: {name: mine, namespace: tenant}\nspec: {mode: Audit, spamFilter: {burst: 1000000, tokens: 1000000, interval: 1s}}")
+		case 15:
+			e.apply("kind: EventPolicy\nmetadata: {name: mine, namespace: tenant}\nspec: {quotas: [{type: Namespace, burst: 1000000, tokens: 1000000, interval: 1s}]}")
+		}
+		err := e.write(ns, corev1.EventTypeNormal, n)
+		switch {
+		case err == nil:
+			admitted++
+		case apierrors.IsTooManyRequests(err) && strings.Contains(err.Error(), `Namespace quota of policy "ClusterEventPolicy floor"`):
+			refused++
+		default:
+			t.Fatalf("Event %d: %v", n, err)
+		}
+	}
+	if admitted != burst {
+		t.Errorf("%d Events were stored, want %d", admitted, burst)
+	}
+}
