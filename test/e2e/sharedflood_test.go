@@ -1,0 +1,123 @@
+package e2e
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/eventquota/eventquota/policy"
+)
+
+const (
+	// floodWriters write at the same time, and all to one or two buckets: those of
+	// one bucket follow each other.
+	floodWriters = 32
+	// knownReasons and rareReasons together have a reserve each: a bucket has room
+	// for 16.
+	knownReasons, rareReasons = 5, 6
+	// floodKnown are the Events of a bucket under its known reasons, and floodRare
+	// those under each rare one. They are enough to empty the buckets of 5
+	// replicas that share nothing.
+	floodKnown, floodRare = 160, 8
+	// floodRepeats repeat each Event that was the first of a known reason.
+	floodRepeats = 4
+)
+
+// flood writes Events to many token buckets until they are empty, in waves. How
+// many Events of a wave are stored does not depend on their order:
+//
+//   - the first wave has one Event of each known reason. It costs a token each, and
+//     the reserve of each of these reasons.
+//   - the second repeats these Events under other names. All are merged, and cost
+//     nothing. What is owed to the stored Events is kept from here on, whatever
+//     else comes about the same source and object.
+//   - the third has Events of the known reasons only. They have no reserve any
+//     more, so as many are stored as the bucket has tokens left.
+//   - the fourth has Events of reasons that were never seen. The bucket is empty,
+//     so the reserve of each is stored.
+//
+// But for the second wave no Event can be merged: each has a message of its own,
+// and is told by an instance of its own, so that none are similar to each other.
+// And no token comes back, as all is over before the first one could.
+type flood struct {
+	*setEnv
+	namespace string
+
+	mu       sync.Mutex        // guards what follows
+	counts   map[string]int64  // what is to be told, by stored Event and notice
+	admitted map[spamKey]int64 // how many Events were stored
+	merged   int64             // how many Events
+}
+
+// newFlood is a flood of a namespace that it makes.
+func newFlood(e *setEnv, namespace string) *flood {
+	return &flood{setEnv: e, namespace: e.namespace(namespace), counts: map[string]int64{}, admitted: map[spamKey]int64{}}
+}
+
+// fill writes the four waves.
+func (f *flood) fill() {
+	f.Helper()
+	begun := time.Now()
+	sent := f.wave(knownReasons, f.opening)
+	sent += f.wave(knownReasons*floodRepeats, f.repeat)
+	sent += f.wave(floodKnown-knownReasons, func(k spamKey, i int) *corev1.Event {
+		return f.event(k, fmt.Sprint("more-", i), fmt.Sprint("Known", i%knownReasons))
+	})
+	sent += f.wave(rareReasons*floodRare, func(k spamKey, i int) *corev1.Event {
+		return f.event(k, fmt.Sprint("rare-", i), fmt.Sprint("Rare", i%rareReasons))
+	})
+	lasted := time.Since(begun)
+	f.Logf("%d Events about %d buckets were sent in %s", sent, len(spamKeys()), lasted.Round(time.Millisecond))
+	if refill := policy.Default().SpamFilter.Interval; lasted >= refill {
+		f.Fatalf("the flood lasted %s, want less than the %s in which a token comes back", lasted, refill)
+	}
+}
+
+// given is how many Events one bucket gives of a flood.
+func given() int64 {
+	limits := policy.Default().SpamFilter
+	return int64(limits.Burst + rareReasons*limits.ReservePerReason)
+}
+
+// wave writes n Events to each bucket, notes what became of them, and returns how
+// many that were.
+func (f *flood) wave(n int, event func(k spamKey, i int) *corev1.Event) (sent int) {
+	f.Helper()
+	var writers errgroup.Group
+	writers.SetLimit(floodWriters)
+	for _, k := range spamKeys() {
+		for i := range n {
+			e := event(k, i)
+			writers.Go(func() error {
+				_, err := f.client.CoreV1().Events(f.namespace).Create(f.Context(), e, metav1.CreateOptions{})
+				return f.note(k, e, err)
+			})
+		}
+	}
+	f.must(writers.Wait())
+	return n * len(spamKeys())
+}
+
+// note takes down what became of an Event. Any other answer is an error.
+func (f *flood) note(k spamKey, e *corev1.Event, err error) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case err == nil:
+		f.counts[e.Name]++
+		f.admitted[k]++
+	case apierrors.IsTooManyRequests(err):
+		f.counts[noticeOf(k.source, k.object)]++
+	case apierrors.IsAlreadyExists(err):
+		f.counts[e.Annotations[repeats]]++
+		f.merged++
+	default:
+		return fmt.Errorf("create %s: %w", e.Name, err)
+	}
+	return nil
+}
