@@ -16,6 +16,9 @@ func (g *group) succeed(now time.Time, e LegacyEvent) *record {
 			return r
 		}
 	}
+	if r == nil && e.Stored {
+		r = g.revive(e)
+	}
 	if r == nil {
 		r = g.take(now, e)
 	}
@@ -43,6 +46,21 @@ func (g *group) succeed(now time.Time, e LegacyEvent) *record {
 	for _, m := range slices.Backward(e.Messages) {
 		r.hear(m.What, m.Count, keep)
 	}
+	return r
+}
+
+// revive finds what waits for another Event in the place of e, which was taken to
+// be gone: the store that says so knew of its CREATE only, and e's store of its
+// arrival.
+func (g *group) revive(e LegacyEvent) *record {
+	r := g.find(func(r *record) bool { return r.name == "" && r.was == e.Name })
+	if r == nil {
+		return nil
+	}
+	told := g.toldOf(KeyOf(e.Name))
+	r.name, r.own, r.base = e.Name, told.count, told.base
+	r.total += e.Adopted
+	r.adopted += e.Adopted
 	return r
 }
 

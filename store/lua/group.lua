@@ -33,7 +33,7 @@ local NAME, REASON, SERIES, AGGREGATE, CONFIRMED = 7, 8, 9, 10, 11
 local EXPECTED, SHARE, BEFORE, OWN, TOTAL, WRITTEN = 12, 13, 14, 15, 16, 17
 local SAME, LAST_WRITE, FLUSH, WINDOW, AT, TEXT, MESSAGES = 18, 19, 20, 21, 22, 23, 24
 local FIRST, REASONS, VERSION, STAMP, CLAIMED = 25, 26, 27, 28, 29
-local ADOPTED, UNSURE = 30, 31
+local ADOPTED, UNSURE, WAS = 30, 31, 32
 
 -- What a notice has in place of a NAME_ID. No name has an id so short.
 local NOTICE = 'notice'
@@ -62,7 +62,7 @@ local function save(g, now)
   for i = 1, #g[RECORDS] do
     local r = g[RECORDS][i]
     if not r[PACKED] then
-      g[RECORDS][i] = {r[KEY], r[NAME_ID], r[ID], r[SEEN], r[DUE], cmsgpack.pack(unpack(r, NAME, UNSURE))}
+      g[RECORDS][i] = {r[KEY], r[NAME_ID], r[ID], r[SEEN], r[DUE], cmsgpack.pack(unpack(r, NAME, WAS))}
     end
   end
   local life = max(g[UNTIL] - now, SHORTEST_LIFE)

@@ -31,9 +31,25 @@ local function take(e)
   elseif e[E_STORED] then
     r[NAME], r[NAME_ID], r[OWN] = e[E_NAME], e[E_NAME_ID], told(g, e[E_NAME_ID])
   else
-    r[SEEN] = now
+    r[SEEN], r[WAS] = now, e[E_NAME_ID]
   end
   return r
+end
+
+-- revive finds what waits for another Event in the place of e, which was taken to
+-- be gone: the store that says so knew of its CREATE only, and e's store of its
+-- arrival.
+local function revive(e)
+  for i = 1, #g[RECORDS] do
+    if g[RECORDS][i][NAME_ID] == '' then
+      local r = open(g, i)
+      if r[WAS] == e[E_NAME_ID] then
+        r[NAME], r[NAME_ID], r[OWN] = e[E_NAME], e[E_NAME_ID], told(g, e[E_NAME_ID])
+        r[TOTAL], r[ADOPTED] = r[TOTAL] + e[E_ADOPTED], r[ADOPTED] + e[E_ADOPTED]
+        return r
+      end
+    end
+  end
 end
 
 -- heard notes n more of a message of an aggregate.
@@ -63,7 +79,7 @@ local function succeed(e)
       return r
     end
   end
-  r = r or take(e)
+  r = r or e[E_STORED] and revive(e) or take(e)
   if not r then return nil end
   if e[E_STORED] and not r[CONFIRMED] then r[CONFIRMED], r[SHARE] = true, 0 end
   if e[E_STORED] and e[E_LAST_WRITE] >= r[LAST_WRITE] then

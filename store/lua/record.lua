@@ -49,7 +49,7 @@ local function new_record(g, reason, series)
     '', reason, series, false, false, -- NAME to CONFIRMED
     0, 0, 0, 0, 0, 0,                 -- EXPECTED to WRITTEN
     '', 0, 0, 0, 0, '', {},           -- SAME to MESSAGES
-    0, false, 0, 0, 0, 0, false,      -- FIRST to UNSURE
+    0, false, 0, 0, 0, 0, false, '',  -- FIRST to WAS
   }
   table.insert(g[RECORDS], r)
   return r
@@ -133,6 +133,7 @@ end
 local function vacate(g, r)
   take_back(r)
   if r[OWN] > 0 then remember(g, r[NAME_ID], r[OWN]) end
+  r[WAS] = r[NAME_ID]
   r[NAME], r[NAME_ID], r[OWN], r[CLAIMED], r[CONFIRMED] = '', '', 0, 0, true
 end
 

@@ -1,0 +1,94 @@
+package e2e
+
+import (
+	"testing"
+	"time"
+)
+
+// TestFaults holds I1 for three replicas that share a Redis, and of which one
+// part is lost in a storm: what is told in the end is what reached the API
+// server, or differs by no more than the fault explains.
+func TestFaults(t *testing.T) {
+	if !isolated(t) {
+		return
+	}
+	for _, tt := range []struct {
+		name  string
+		redis func(t *testing.T) faultyRedis
+		fault func(e *faultEnv)
+	}{
+		{"a replica is killed", standalone, aReplicaIsKilled},
+		{"the settling leader is killed", standalone, theLeaderIsKilled},
+		{"Redis restarts with all that it had answered", standalone, redisRestarts},
+		{"a master with sentinels is killed", withSentinels, aMasterIsKilled},
+		{"a master of a Cluster is killed", inACluster, aMasterIsKilled},
+	} {
+		t.Run(tt.name, func(t *testing.T) { tt.fault(newFaultEnv(t, tt.redis(t))) })
+	}
+}
+
+// aReplicaIsKilled: missing is what it refused by itself from memory and had not
+// told Redis, a flush interval of refusals at most. Calls that it did not answer
+// are admitted by the API server, and told twice where it had carried them out.
+func aReplicaIsKilled(e *faultEnv) {
+	s := e.begin()
+	victim := (e.leader() + 1) % len(e.set.Replicas)
+	e.refuses(victim)
+	e.must(e.set.Kill(e.Context(), victim))
+	s.broken = time.Now()
+	e.must(e.set.Restart(e.Context(), victim))
+	calls := s.end()
+	refused := func(c auditCall) bool { return c.dropped }
+	e.Logf("%d occurrences were refused in the last 200 ms before", first(calls, s.broken.Add(-200*time.Millisecond), s.broken, refused))
+	s.holds(first(calls, s.broken.Add(-refusalsHeld), s.broken, refused), passed(calls))
+}
+
+// theLeaderIsKilled: of a leader that answers no reviews nothing is missing, as
+// what it had claimed to settle is settled by its successor.
+func theLeaderIsKilled(e *faultEnv) {
+	s := e.begin()
+	leader := e.leader()
+	e.must(e.set.SetReady(e.Context(), leader, false))
+	e.rests(leader)
+	e.eventually("the leader has claimed what it has not settled yet", func() bool {
+		return e.due(claimedFor/2, 48*time.Hour) > 20
+	})
+	e.must(e.set.Kill(e.Context(), leader))
+	s.broken = time.Now()
+	e.Logf("it had claimed %d counts", e.due(claimedFor/2, 48*time.Hour))
+	e.eventually("another replica leads", func() bool {
+		now, err := e.set.Leader(e.Context())
+		return err == nil && now >= 0 && now != leader
+	})
+	e.must(e.set.Restart(e.Context(), leader))
+	s.end()
+	e.noneFailed()
+	s.holds(0, 0)
+}
+
+// redisRestarts: nothing that it had answered is lost. A call that it has carried
+// out and not answered is carried out by the replica too; the hand-over finds
+// both under one name.
+func redisRestarts(e *faultEnv) {
+	s := e.begin()
+	s.broken = time.Now()
+	e.must(e.masters()[0].Restart(e.Context()))
+	s.end()
+	e.decidedAlone()
+	e.noneFailed()
+	s.holds(0, 0)
+}
+
+// aMasterIsKilled: what it had answered in its last moment and not yet told its
+// replicas may be missing, or told twice where another Event was stored instead.
+func aMasterIsKilled(e *faultEnv) {
+	s := e.begin()
+	e.Logf("to all replicas of masters it took %s", e.replicated())
+	s.broken = time.Now()
+	e.must(e.redis.kill(e.Context()))
+	calls := s.end()
+	e.decidedAlone()
+	e.noneFailed()
+	last := first(calls, s.broken.Add(-replicatedWithin), time.Now(), func(c auditCall) bool { return c.begun.Before(s.broken) })
+	s.holds(last, last)
+}

@@ -1,0 +1,164 @@
+package e2e
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/eventquota/eventquota/test/replica"
+)
+
+// auditCall is one write of an Event by others than the settler, as the API
+// server has logged it.
+type auditCall struct {
+	name         string
+	origin       string // object and source, empty for a patch
+	message      string // empty for a patch
+	count        int64  // absolute, of all that was seen under the name
+	code         int    // HTTP status of the answer
+	begun, ended time.Time
+	failedOpen   bool // one of its webhook calls failed
+	dropped      bool // refused by a quota or the spam filter
+}
+
+// auditCalls are the writes of Events of a namespace so far, in the order in
+// which they ended.
+func (e *env) auditCalls(namespace string) (calls []auditCall) {
+	e.Helper()
+	file, err := os.Open(e.cluster.AuditLog)
+	e.must(err)
+	defer file.Close()
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 8<<20)
+	for lines.Scan() {
+		var entry struct {
+			Verb           string
+			Annotations    map[string]string
+			User           struct{ Username string }
+			ObjectRef      struct{ Namespace, Name string }
+			ResponseStatus struct {
+				Code    int
+				Message string
+			}
+			RequestReceivedTimestamp time.Time
+			StageTimestamp           time.Time
+			RequestObject            struct {
+				Metadata                  struct{ Name string }
+				Message, Note             string
+				Count, DeprecatedCount    int64
+				Series                    struct{ Count int64 }
+				InvolvedObject, Regarding struct{ Name string }
+				Source                    struct{ Component string }
+				ReportingController       string
+			}
+		}
+		e.must(json.Unmarshal(lines.Bytes(), &entry))
+		if entry.ObjectRef.Namespace != namespace || entry.User.Username == replica.User || entry.Verb == "deletecollection" {
+			continue
+		}
+		body := entry.RequestObject
+		c := auditCall{
+			name: body.Metadata.Name, count: max(1, body.Count, body.DeprecatedCount, body.Series.Count),
+			code: entry.ResponseStatus.Code, begun: entry.RequestReceivedTimestamp, ended: entry.StageTimestamp,
+		}
+		if entry.Verb == "create" {
+			c.message = body.Message + body.Note
+			c.origin = body.InvolvedObject.Name + body.Regarding.Name + " of " + cmp.Or(body.Source.Component, body.ReportingController)
+		}
+		c.dropped = strings.Contains(entry.ResponseStatus.Message, "of policy")
+		if c.name == "" {
+			c.name = entry.ObjectRef.Name
+		}
+		for key := range entry.Annotations {
+			c.failedOpen = c.failedOpen || strings.HasPrefix(key, "failed-open.")
+		}
+		calls = append(calls, c)
+	}
+	e.must(lines.Err())
+	return calls
+}
+
+// first is how many occurrences calls were the first to tell of, of the calls
+// under way at any time from one to another for which something holds.
+func first(calls []auditCall, from, to time.Time, holds func(auditCall) bool) (n int64) {
+	known := map[string]int64{}
+	for _, c := range calls {
+		more := max(0, c.count-known[c.name])
+		known[c.name] += more
+		if !c.begun.After(to) && !c.ended.Before(from) && holds(c) {
+			n += more
+		}
+	}
+	return n
+}
+
+// passed is how many occurrences were stored by calls that failed open. Those
+// that the webhook had counted too may be told twice: one under a new name,
+// all that the name tells of.
+func passed(calls []auditCall) (n int64) {
+	most := map[string]int64{}
+	for _, c := range calls {
+		if c.failedOpen && c.code/100 == 2 {
+			most[c.name] = max(most[c.name], c.count)
+		}
+	}
+	for _, count := range most {
+		n += count
+	}
+	return n
+}
+
+// collided is how many Events got the name of another: recorders make names of
+// the time only. The API server's log tells them apart by their messages.
+func collided(calls []auditCall) (n int64) {
+	messages := map[string]string{}
+	for _, c := range calls {
+		if first, known := messages[c.name]; known && c.message != "" && c.message != first {
+			n++
+		} else if c.message != "" {
+			messages[c.name] = c.message
+		}
+	}
+	return n
+}
+
+// differences lists the objects and sources of which not as much is told as was
+// said in calls, and both numbers.
+func (e *env) differences(namespace string, calls []auditCall) (list []string) {
+	e.Helper()
+	type numbers struct{ said, told int64 }
+	all, origins, most := map[string]*numbers{}, map[string]string{}, map[string]int64{}
+	of := func(origin string) *numbers {
+		if all[origin] == nil {
+			all[origin] = &numbers{}
+		}
+		return all[origin]
+	}
+	for _, c := range calls {
+		origins[c.name] = cmp.Or(c.origin, origins[c.name])
+		most[c.name] = max(most[c.name], c.count)
+	}
+	for name, count := range most {
+		of(origins[name]).said += count
+	}
+	events, err := e.client.CoreV1().Events(namespace).List(e.Context(), metav1.ListOptions{})
+	e.must(err)
+	for i := range events.Items {
+		event := &events.Items[i]
+		of(event.InvolvedObject.Name + " of " + cmp.Or(event.Source.Component, event.ReportingController)).told += occurrences(event)
+	}
+	for origin, n := range all {
+		if n.said != n.told {
+			list = append(list, fmt.Sprintf("%s: said %d, told %d", origin, n.said, n.told))
+		}
+	}
+	slices.Sort(list)
+	return list
+}

@@ -1,0 +1,60 @@
+package e2e
+
+import "time"
+
+// refuses waits until a replica has refused enough to know what it need not ask
+// Redis about.
+func (e *faultEnv) refuses(i int) {
+	e.Helper()
+	e.eventually("the replica has refused Events", func() (refuses bool) {
+		for _, m := range e.metrics(e.set.Replicas[i])["eventquota_decisions_total"].GetMetric() {
+			for _, label := range m.GetLabel() {
+				refuses = refuses || label.GetValue() == "drop" && m.GetCounter().GetValue() > 50
+			}
+		}
+		return refuses
+	})
+}
+
+// rests waits until a replica, which is out of the Service, gets no more calls
+// and has told Redis what it refused by itself.
+func (e *faultEnv) rests(i int) {
+	e.Helper()
+	calls, since := int64(-1), time.Now()
+	e.eventually("a replica out of the Service gets no calls", func() bool {
+		if now := e.metric(e.set.Replicas[i], "eventquota_decisions_total"); now != calls {
+			calls, since = now, time.Now()
+		}
+		return time.Since(since) > refusalsHeld
+	})
+}
+
+// decidedAlone holds that replicas have decided without Redis, and handed that
+// over to it.
+func (e *faultEnv) decidedAlone() {
+	e.Helper()
+	alone, handedOver := e.each(withoutStore), e.each(handOvers)
+	e.Logf("without Redis the replicas decided %v times, and handed over %v sources and objects", alone, handedOver)
+	for i := range alone {
+		if alone[i] == 0 || handedOver[i] == 0 {
+			e.Errorf("replica %d decided %d times without Redis and handed over %d sources and objects, want both", i, alone[i], handedOver[i])
+		}
+	}
+}
+
+// outcomes are how many reviews of each outcome the replicas have answered.
+func (e *faultEnv) outcomes() (each []map[string]int64) {
+	e.Helper()
+	for _, r := range e.set.Replicas {
+		n := map[string]int64{}
+		for _, m := range e.metrics(r)["eventquota_decisions_total"].GetMetric() {
+			for _, label := range m.GetLabel() {
+				if label.GetName() == "outcome" {
+					n[label.GetValue()] += int64(m.GetCounter().GetValue())
+				}
+			}
+		}
+		each = append(each, n)
+	}
+	return each
+}
