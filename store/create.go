@@ -31,7 +31,7 @@ func (g *group) expect(now time.Time, key Key, aggregate bool, w Write, t Terms)
 	r.takeBack()
 	told := nameCount{count: r.own, base: r.base}
 	if r.name != w.Name {
-		told = g.toldOf(KeyOf(w.Name))
+		told = g.told(KeyOf(w.Name))
 		if t.local && r.claimed > now.UnixNano() {
 			g.leaveBehind(r)
 		}
@@ -107,7 +107,7 @@ func (g *group) refuse(now time.Time, w Write, t Terms) {
 	r.tell(w.Count)
 	r.doubt()
 	g.remove(r)
-	g.keep(nameCount{KeyOf(r.name), r.own, r.base, 0})
+	g.remember(nameCount{KeyOf(r.name), r.own, r.base, 0})
 	g.meet(w)
 	g.lose(now, w.Reason, r.total-r.written, t.FlushInterval, t.Window)
 }

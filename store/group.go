@@ -114,7 +114,7 @@ func (g *group) tellAgain(r *record) {
 func (g *group) vacate(r *record) {
 	r.takeBack()
 	if r.own > 0 {
-		g.keep(nameCount{KeyOf(r.name), r.own, r.base, r.id})
+		g.remember(nameCount{KeyOf(r.name), r.own, r.base, r.id})
 	}
 	r.was = r.name
 	r.name, r.own, r.base, r.claimed, r.confirmed = "", 0, 0, 0, true
@@ -124,28 +124,22 @@ func (g *group) vacate(r *record) {
 // its name told before. It remembers the count and the record that takes them.
 func (g *group) news(w Write, into uint64) int64 {
 	name := KeyOf(w.Name)
-	told := g.toldOf(name)
-	g.keep(nameCount{name, max(told.count, w.Count), told.base, into})
+	told := g.told(name)
+	g.remember(nameCount{name, max(told.count, w.Count), told.base, into})
 	return max(0, w.Count-told.count)
 }
 
 // remember keeps the highest count that was told under a name elsewhere than
 // in a stored Event of that name. Past the bound the oldest name goes.
-func (g *group) remember(name Key, count int64) { g.keep(nameCount{name: name, count: count}) }
-
-// keep is remember with all that an heir is to know of a name.
-func (g *group) keep(n nameCount) {
+func (g *group) remember(n nameCount) {
 	if len(g.names) >= maxNames {
 		g.names = slices.Delete(g.names, 0, 1)
 	}
 	g.names = append(g.names, n)
 }
 
-// told takes a name out of the refused ones and returns its count.
-func (g *group) told(name Key) int64 { return g.toldOf(name).count }
-
-// toldOf is told with all that an heir is to know of the name.
-func (g *group) toldOf(name Key) nameCount {
+// told takes a name out of the refused ones and returns what is known of it.
+func (g *group) told(name Key) nameCount {
 	i := slices.IndexFunc(g.names, func(n nameCount) bool { return n.name == name })
 	if i < 0 {
 		return nameCount{}

@@ -57,7 +57,7 @@ func (g *group) revive(e LegacyEvent) *record {
 	if r == nil {
 		return nil
 	}
-	told := g.toldOf(KeyOf(e.Name))
+	told := g.told(KeyOf(e.Name))
 	r.name, r.own, r.base = e.Name, told.count, told.base
 	r.total += e.Adopted
 	r.adopted += e.Adopted
@@ -80,7 +80,7 @@ func (g *group) take(now time.Time, e LegacyEvent) *record {
 	case !e.First.IsZero():
 		r.name, r.notice, r.confirmed = e.Name, &Notice{Subject: g.origin.subject}, e.Stored
 	case e.Stored:
-		r.name, r.own = e.Name, g.toldOf(KeyOf(e.Name)).count
+		r.name, r.own = e.Name, g.told(KeyOf(e.Name)).count
 	default:
 		r.was = e.Name
 		r.seen = now.UnixNano()
@@ -93,7 +93,7 @@ func (g *group) take(now time.Time, e LegacyEvent) *record {
 // flush interval passes before the next write, as nobody here knows of the last.
 func (g *group) believe(now time.Time, r *record, w Write, t Terms) {
 	g.meet(w) // an heir may have to make a notice of it
-	told := g.toldOf(KeyOf(w.Name))
+	told := g.told(KeyOf(w.Name))
 	r.adopted = r.total - r.own
 	r.own = max(r.own, told.count)
 	r.base = r.own - (told.count - told.base)

@@ -134,9 +134,9 @@ func (g *group) twice(now time.Time, event string, name Key, count, base int64) 
 	var told int64
 	switch {
 	case r == nil:
-		n := g.toldOf(name)
+		n := g.told(name)
 		if told = n.count; max(told, count) > 0 {
-			g.keep(nameCount{name, max(told, count), n.base, n.into})
+			g.remember(nameCount{name, max(told, count), n.base, n.into})
 		}
 	case r.confirmed:
 		told = r.own

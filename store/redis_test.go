@@ -26,7 +26,7 @@ func (s *stores) fresh(*testing.T) storetest.Subject {
 }
 
 // standalone starts one Redis server.
-func standalone(t *testing.T) *stores {
+func standalone(t testing.TB) *stores {
 	t.Helper()
 	return on(t, connect.Options{Addresses: []string{redistest.Start(t, redistest.Options{}).Addr()}})
 }
@@ -38,7 +38,7 @@ func cluster(t *testing.T) *stores {
 }
 
 // on connects to a Redis, with the other options as by default.
-func on(t *testing.T, o connect.Options) *stores {
+func on(t testing.TB, o connect.Options) *stores {
 	t.Helper()
 	all := connect.DefaultOptions()
 	all.Addresses, all.Cluster = o.Addresses, o.Cluster
@@ -147,6 +147,14 @@ func TestRedisKeysExpire(t *testing.T) {
 	if n < 5 {
 		t.Errorf("%d keys are left of 5 runs: too few to tell", n)
 	}
+}
+
+func FuzzRedisEqualsMemory(f *testing.F) {
+	on := standalone(f)
+	for seed := range uint64(3) {
+		f.Add(storetest.RandomSteps(seed, 100))
+	}
+	f.Fuzz(func(t *testing.T, choices []byte) { storetest.CompareSteps(t, choices, newMemory, on.fresh) })
 }
 
 // event is a first Event about one object.

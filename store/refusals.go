@@ -120,16 +120,6 @@ func (r *refuser) learn(asked time.Time, w Write, t Terms, left time.Duration, n
 	sh.empty.keep(asked.Add(left), &w, &t, next)
 }
 
-// forget forgets all that is known to be empty.
-func (r *refuser) forget() {
-	for i := range r.shards {
-		sh := &r.shards[i]
-		sh.mu.Lock()
-		clear(sh.empty.known)
-		sh.mu.Unlock()
-	}
-}
-
 // owe counts what w tells of. It tells whether there was room for that.
 func (r *refuser) owe(sh *refuserShard, now time.Time, name Key, w *Write, t *Terms) bool {
 	if sh.closed || r.bytes.Load() >= r.bound {

@@ -14,11 +14,11 @@ import (
 func (g *group) takeOver(f refusal, t Terms) {
 	told := make([]int64, len(f.names))
 	for i, n := range f.names {
-		told[i] = g.told(n.name)
+		told[i] = g.told(n.name).count
 	}
 	var news []Write
 	for i, n := range f.names {
-		g.remember(n.name, max(told[i], n.count))
+		g.remember(nameCount{name: n.name, count: max(told[i], n.count)})
 		news = append(news, Write{Reason: n.reason, Count: max(0, n.count-told[i])})
 	}
 	for _, m := range f.more {

@@ -70,9 +70,16 @@ func newState(o *serveOptions, config *rest.Config, m *metrics, log logr.Logger)
 	if err != nil {
 		return nil, err
 	}
+	check := func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, o.Redis.DialTimeout+o.Redis.Timeout)
+		defer cancel()
+		if err := connect.Check(ctx, client); err != nil {
+			log.Error(err, "Redis cannot be reached, each policy's onStoreFailure decides until it can")
+		}
+	}
 	return &state{
 		store: fallback, audit: audited,
-		keepers:  []func(context.Context){redis.Run, fallback.Run, auditRedis.Run, discards(auditRedis)},
+		keepers:  []func(context.Context){check, redis.Run, fallback.Run, auditRedis.Run, discards(auditRedis)},
 		settlers: []settling{local, shared},
 	}, nil
 }

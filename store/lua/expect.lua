@@ -1,20 +1,9 @@
 -- What a write is told as: record.go, notice.go and create.go.
 
--- hear notes the message of an aggregate, n times more.
-local function hear(r, n)
-  local list = r[MESSAGES]
-  for i = 1, #list, 2 do
-    if list[i] == text then
-      n = n + list[i + 1]
-      table.remove(list, i)
-      table.remove(list, i)
-      break
-    end
-  end
+-- note notes the message of the write in an aggregate, n times more.
+local function note(r, n)
   r[TEXT] = text
-  table.insert(list, 1, text)
-  table.insert(list, 2, n)
-  while #list > 2 * keep do table.remove(list) end
+  hear(r[MESSAGES], text, n, keep)
 end
 
 -- news is how many occurrences the write tells of that no write under its name
@@ -53,7 +42,7 @@ local function expect(key, aggregate)
   r[BEFORE], r[OWN], r[SHARE] = before, max(before, count), max(0, count - before)
   r[TOTAL] = r[TOTAL] + r[SHARE]
   observe(r)
-  if r[AGGREGATE] then hear(r, max(r[SHARE], 1)) end
+  if r[AGGREGATE] then note(r, max(r[SHARE], 1)) end
   if r[DUE] ~= 0 then schedule(g, r, max(r[DUE], arrival(r))) end
   return r
 end

@@ -52,21 +52,6 @@ local function revive(e)
   end
 end
 
--- heard notes n more of a message of an aggregate.
-local function heard(list, text, n, keep)
-  for i = 1, #list, 2 do
-    if list[i] == text then
-      n = n + list[i + 1]
-      table.remove(list, i)
-      table.remove(list, i)
-      break
-    end
-  end
-  table.insert(list, 1, text)
-  table.insert(list, 2, n)
-  while #list > keep do table.remove(list) end
-end
-
 -- succeed finds or makes the record that takes over what e tells; the counts
 -- follow. It is nil when there is no room.
 local function succeed(e)
@@ -93,9 +78,9 @@ local function succeed(e)
   r[AGGREGATE] = r[AGGREGATE] or e[E_AGGREGATE]
   r[AT] = max(r[AT], e[E_AT])
   local list = e[E_MESSAGES]
-  local keep = max(#r[MESSAGES], #list)
+  local keep = max(#r[MESSAGES], #list) / 2
   for i = #list - 1, 1, -2 do
-    heard(r[MESSAGES], list[i], list[i + 1], keep)
+    hear(r[MESSAGES], list[i], list[i + 1], keep)
     r[TEXT] = list[i]
   end
   return r

@@ -64,6 +64,6 @@ meet()
 local n = news()
 into[TOTAL] = into[TOTAL] + n
 observe(into)
-if into[AGGREGATE] then hear(into, max(n, 1)) end
+if into[AGGREGATE] then note(into, max(n, 1)) end
 change(g, into, now)
 return finish('merge', into[NAME], into[TOTAL], 0, 0, '', false)

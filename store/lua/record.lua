@@ -137,6 +137,22 @@ local function vacate(g, r)
   r[NAME], r[NAME_ID], r[OWN], r[CLAIMED], r[CONFIRMED] = '', '', 0, 0, true
 end
 
+-- hear puts a message, n times more, first into a flat list of the newest ones
+-- and their counts, of which it keeps so many.
+local function hear(list, text, n, keep)
+  for i = 1, #list, 2 do
+    if list[i] == text then
+      n = n + list[i + 1]
+      table.remove(list, i)
+      table.remove(list, i)
+      break
+    end
+  end
+  table.insert(list, 1, text)
+  table.insert(list, 2, n)
+  while #list > 2 * keep do table.remove(list) end
+end
+
 -- tally counts n of what in a flat list of things and their counts.
 local function tally(list, what, n)
   for i = 1, #list, 2 do

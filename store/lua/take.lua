@@ -100,7 +100,7 @@ if r[DUE] ~= 0 or r[TOTAL] ~= r[OWN] or now - r[LAST_WRITE] < r[FLUSH] or not pa
   local n = tell(r, count)
   if combined then
     r[AGGREGATE] = true
-    hear(r, max(n, 1))
+    note(r, max(n, 1))
   end
   change(g, r, now)
   return finish('merge', r[NAME], r[TOTAL], 0, 0, '', false)
