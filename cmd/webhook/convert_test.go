@@ -65,6 +65,8 @@ func TestConvert(t *testing.T) {
 		"another name":                          {args: []string{in("server.json"), "--name=floor"}, output: "policy-floor.yaml"},
 		"the largest values":                    {args: []string{"-"}, stdin: limits("{type: User, qps: 1000000, burst: 1000000}"), output: "policy-largest.yaml"},
 		"a cacheSize that EventRateLimit skips": {args: []string{"-"}, stdin: limits("{type: Server, qps: 1, burst: 1, cacheSize: -1}"), output: "policy-skipped.yaml"},
+		"as many limits as a policy has quotas": {args: []string{"-"}, stdin: limits(different(8)...), output: "policy-many.yaml"},
+		"the same limit twice":                  {args: []string{"-"}, stdin: limits("{type: User, qps: 1, burst: 1, cacheSize: 5}", "{type: User, qps: 1, burst: 1}"), output: "policy-same.yaml"},
 		"help":                                  {args: []string{"--help"}, output: "help.txt"},
 	} {
 		t.Run(says, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,15 @@ func limits(each ...string) string {
 // plugins is an AdmissionConfiguration with some plugins.
 func plugins(each ...string) string {
 	return "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins: [" + strings.Join(each, ", ") + "]\n"
+}
+
+// different are n limits of one type, no two the same.
+func different(n int) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprintf("{type: Server, qps: %d, burst: 1}", i+1)
+	}
+	return all
 }
 
 // TestBadConfigurationsGetOneClearError holds the errors to those in
@@ -33,7 +43,7 @@ func TestBadConfigurationsGetOneClearError(t *testing.T) {
 		{says: "a field twice", stdin: limits("{type: Server, qps: 1, qps: 2, burst: 1}")},
 		{says: "an unknown type", stdin: limits(good, "{type: Cluster, qps: 1, burst: 1}")},
 		{says: "no type", stdin: limits("{qps: 1, burst: 1}")},
-		{says: "a type twice", stdin: limits(good, "{type: User, qps: 1, burst: 1}", "{type: Server, qps: 2, burst: 1}")},
+		{says: "more limits than a policy has quotas", stdin: limits(different(9)...)},
 		{says: "qps of 0", stdin: limits("{type: Server, qps: 0, burst: 1}")},
 		{says: "no qps", stdin: limits("{type: Server, burst: 1}")},
 		{says: "a negative burst", stdin: limits("{type: Server, qps: 1, burst: -1}")},

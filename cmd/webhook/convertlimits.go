@@ -22,6 +22,9 @@ import (
 // policies allows.
 const maxBucket = 1_000_000
 
+// maxQuotas is how many quotas the schema of policies allows.
+const maxQuotas = 8
+
 // conversion is the policy that stands for an EventRateLimit configuration.
 type conversion struct {
 	spec v1alpha1.ClusterEventPolicySpec
@@ -44,14 +47,20 @@ func convertLimits(at *field.Path, content jsontext.Value) (*conversion, error) 
 		return nil, field.Required(at, "must have at least one limit")
 	}
 	var errs field.ErrorList
-	var seen []string
+	var limits []rateLimit // no two of them are the same, but for the size of their caches
 	for i, l := range from.Limits {
-		errs = append(errs, l.check(at.Index(i), seen)...)
-		seen = append(seen, l.Type)
+		errs = append(errs, l.check(at.Index(i))...)
 		if l.CacheSize != 0 {
 			to.notes = append(to.notes, fmt.Sprintf(
 				"%s: %d is not carried over: no number of buckets is set here.", at.Index(i).Child("cacheSize"), l.CacheSize))
+			l.CacheSize = 0
 		}
+		if same := slices.Index(limits, l); same >= 0 {
+			to.notes = append(to.notes, fmt.Sprintf(
+				"%s: is not carried over: another limit is the same, so it limits no further.", at.Index(i)))
+			continue
+		}
+		limits = append(limits, l)
 		to.spec.Quotas = append(to.spec.Quotas, v1alpha1.ClusterQuota{
 			Type: v1alpha1.ClusterQuotaType(l.Type),
 			QuotaBucket: v1alpha1.QuotaBucket{
@@ -59,22 +68,20 @@ func convertLimits(at *field.Path, content jsontext.Value) (*conversion, error) 
 			},
 		})
 	}
+	if len(limits) > maxQuotas {
+		errs = append(errs, field.TooMany(at, len(limits), maxQuotas))
+	}
 	if err := errs.ToAggregate(); err != nil {
 		return nil, err
 	}
 	return to, nil
 }
 
-// check says what is wrong with l, which stands after limits of the types seen.
-func (l *rateLimit) check(at *field.Path, seen []string) (errs field.ErrorList) {
+// check says what is wrong with l.
+func (l *rateLimit) check(at *field.Path) (errs field.ErrorList) {
 	types := []policy.QuotaType{policy.QuotaServer, policy.QuotaNamespace, policy.QuotaUser, policy.QuotaSourceAndObject}
-	switch {
-	case !slices.Contains(types, policy.QuotaType(l.Type)):
+	if !slices.Contains(types, policy.QuotaType(l.Type)) {
 		errs = append(errs, field.NotSupported(at.Child("type"), l.Type, types))
-	case slices.Contains(seen, l.Type):
-		duplicate := field.Duplicate(at.Child("type"), l.Type)
-		duplicate.Detail = "convert takes one limit of each type"
-		errs = append(errs, duplicate)
 	}
 	between := func(name string, v, low, high int64) {
 		if v < low || v > high {

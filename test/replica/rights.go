@@ -41,8 +41,8 @@ func Kubeconfig(ctx context.Context, c *cluster.Cluster) (string, error) {
 	return kubeconfig, err
 }
 
-// maySettle gives the rights to write Events of all namespaces and to know what
-// policies say of them.
+// maySettle gives the rights to write Events of all namespaces, to know what
+// policies say of them, and to report on these.
 func maySettle(ctx context.Context, client kubernetes.Interface) error {
 	_, err := client.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: rightsName},
@@ -52,6 +52,10 @@ func maySettle(ctx context.Context, client kubernetes.Interface) error {
 			{
 				APIGroups: []string{v1alpha1.GroupVersion().Group}, Resources: []string{"eventpolicies", "clustereventpolicies"},
 				Verbs: []string{"list", "watch"},
+			},
+			{
+				APIGroups: []string{v1alpha1.GroupVersion().Group}, Resources: []string{"eventpolicies/status", "clustereventpolicies/status"},
+				Verbs: []string{"patch"},
 			},
 		},
 	}, metav1.CreateOptions{})
