@@ -11,8 +11,10 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 GOLANGCI_LINT := go tool -modfile=.ci/tools/go.mod golangci-lint
 CONTROLLER_GEN := go tool -modfile=.ci/tools/go.mod controller-gen
 
-# Every module of the repository. Only the first is what users build.
-MODULES := . .ci/tools test/controlplane
+# Modules whose dependencies stay out of ours and that have tests, and every module of the
+# repository, of which only the first is what users build.
+TESTED := .ci/image
+MODULES := . $(TESTED) .ci/tools test/controlplane
 
 # A cold machine first builds the Kubernetes control plane within a test.
 TEST_TIMEOUT := 30m
@@ -35,6 +37,12 @@ run: ## Start a control plane and the webhook, and leave them running
 bench: ## Measure throughput and latency; results in bin/bench.json
 	go run ./test/bench
 
+##@ Release
+
+.PHONY: image
+image: ## Build the container image and a list of what is in it, as files in bin/
+	go -C .ci/image run . -version '$(VERSION)' $(if $(BASE),-base '$(BASE)')
+
 ##@ Develop
 
 .PHONY: build
@@ -53,6 +61,7 @@ test: redis-server ## Run all tests
 	packages=$$(go list ./... | grep -v /eventquota/test/) && set -x && \
 	go test $$race -timeout $(TEST_TIMEOUT) $$packages
 	go test -p 1 -timeout $(TEST_TIMEOUT) ./test/...
+	@for module in $(TESTED); do (set -x; go -C $$module test -timeout $(TEST_TIMEOUT) ./...) || exit 1; done
 
 # The tests start servers of their own; one that the package runs as a service is not used.
 .PHONY: redis-server
@@ -73,6 +82,8 @@ fmt: ## Format all Go code
 lint: ## Run the linters of .golangci.yaml, go vet and the format check among them
 	$(GOLANGCI_LINT) fmt --diff
 	$(GOLANGCI_LINT) run
+	@for module in $(TESTED); do (set -x; cd $$module && \
+		go tool -modfile=$(CURDIR)/.ci/tools/go.mod golangci-lint run --config $(CURDIR)/.golangci.yaml) || exit 1; done
 
 .PHONY: tidy
 tidy: ## Bring every go.mod and go.sum up to date

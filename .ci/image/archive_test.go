@@ -1,0 +1,133 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"golang.org/x/crypto/x509roots/fallback/bundle"
+)
+
+const (
+	testVersion = "v1.2.3-test"
+	testTime    = "2026-11-20T12:00:00Z"
+)
+
+func testMade() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
+
+// written are the files of one archive.
+type written struct {
+	options options
+	archive string
+	printed string
+}
+
+// list is the path of the list of contents for an architecture.
+func (w written) list(arch string) string {
+	return filepath.Join(w.options.Out, "eventquota-"+testVersion+"-"+arch+".cdx.json")
+}
+
+// testOptions are those of a webhook of this checkout, without a base image.
+func testOptions(t *testing.T) options {
+	t.Helper()
+	return options{
+		Root: "../..", Out: t.TempDir(), Version: testVersion,
+		Repository: "example.test/eventquota", Epoch: testMade(),
+	}
+}
+
+// makeImage makes an archive and its lists.
+func makeImage(t *testing.T, o options) written {
+	t.Helper()
+	var out bytes.Buffer
+	check(t, o.make(t.Context(), &out))
+	return written{
+		options: o, printed: out.String(),
+		archive: filepath.Join(o.Out, "eventquota-"+testVersion+".oci.tar"),
+	}
+}
+
+// archived is an archive, opened again.
+type archived struct {
+	index v1.ImageIndex
+	name  string // by which engines load it
+}
+
+// unpack opens an archive.
+func unpack(t *testing.T, path string) archived {
+	t.Helper()
+	dir := t.TempDir()
+	for r := tar.NewReader(bytes.NewReader(must(os.ReadFile(path))(t))); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		check(t, err)
+		to := filepath.Join(dir, h.Name)
+		if strings.HasSuffix(h.Name, "/") {
+			check(t, os.Mkdir(to, 0o755))
+		} else {
+			check(t, os.WriteFile(to, must(io.ReadAll(r))(t), 0o644))
+		}
+	}
+	outer := must(layout.ImageIndexFromPath(dir))(t)
+	manifests := must(outer.IndexManifest())(t).Manifests
+	if len(manifests) != 1 {
+		t.Fatalf("%d entries in index.json, want 1", len(manifests))
+	}
+	return archived{
+		index: must(outer.ImageIndex(manifests[0].Digest))(t),
+		name:  manifests[0].Annotations["io.containerd.image.name"],
+	}
+}
+
+func (a archived) image(t *testing.T, arch string) v1.Image {
+	t.Helper()
+	return must(pick(a.index, v1.Platform{OS: "linux", Architecture: arch}))(t)
+}
+
+func (a archived) platforms(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	for _, m := range must(a.index.IndexManifest())(t).Manifests {
+		all = append(all, m.Platform.String())
+	}
+	return all
+}
+
+// trusted are the roots without conditions, by their bytes, and how many have some.
+func trusted() (map[string]bool, int) {
+	without, conditions := map[string]bool{}, 0
+	for root := range bundle.Roots() {
+		if root.Constraint != nil {
+			conditions++
+			continue
+		}
+		without[string(root.Certificate)] = true
+	}
+	return without, conditions
+}
+
+// must gives a value, or ends the test by the error that came with it.
+func must[T any](value T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		check(t, err)
+		return value
+	}
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,54 @@
+// Command image builds the container image of the webhook for every platform it
+// is offered for, as an OCI archive, and lists what is in it in a CycloneDX file
+// for each platform. It needs Go alone: no container engine, and without -base
+// no network but Go's module proxy.
+//
+// The same sources, built by the same version of Go, give the same bytes.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "image:", err)
+		os.Exit(1)
+	}
+}
+
+// run does what the arguments and the environment ask for, and prints the path of
+// each file it writes.
+func run(ctx context.Context, args []string, out io.Writer) error {
+	o, err := parse(args, os.Getenv("SOURCE_DATE_EPOCH"))
+	if err != nil {
+		return err
+	}
+	return o.make(ctx, out)
+}
+
+// make builds the image and writes it.
+func (o options) make(ctx context.Context, out io.Writer) error {
+	dir, err := os.MkdirTemp("", "eventquota-image-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	programs, err := buildAll(ctx, o, dir)
+	if err != nil {
+		return err
+	}
+	r, err := assemble(ctx, o, programs)
+	if err != nil {
+		return err
+	}
+	return r.write(o, out)
+}

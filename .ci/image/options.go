@@ -1,0 +1,72 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+)
+
+// options say what to build and where to put it.
+type options struct {
+	Root       string    // the checkout
+	Out        string    // directory of the files written
+	Version    string    // of the webhook; the tag of the image too
+	Repository string    // of the image, without a tag
+	Base       string    // registry reference or OCI layout directory; empty for none
+	Epoch      time.Time // SOURCE_DATE_EPOCH; zero for the time of the commit
+}
+
+// AddFlags makes a flag of every option but Epoch.
+func (o *options) AddFlags(f *flag.FlagSet) {
+	f.StringVar(&o.Root, "root", "../..", "directory of the checkout")
+	f.StringVar(&o.Out, "out", "../../bin", "directory to write to")
+	f.StringVar(&o.Version, "version", "", "version of the webhook, and the tag of the image")
+	f.StringVar(&o.Repository, "repository", "ghcr.io/eventquota/eventquota", "name of the image, without a tag; nothing is sent there")
+	f.StringVar(&o.Base, "base", "", "image to put the webhook on, such as gcr.io/distroless/static-debian13:nonroot: a reference to a registry or a directory with an OCI layout; empty for a layer with CA certificates and a user only")
+}
+
+// parse gives the options that the arguments set, and SOURCE_DATE_EPOCH, in
+// seconds since the beginning of 1970, if it is not empty.
+func parse(args []string, epoch string) (options, error) {
+	var o options
+	f := flag.NewFlagSet("image", flag.ContinueOnError)
+	o.AddFlags(f)
+	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	if f.NArg() > 0 {
+		return o, fmt.Errorf("unknown argument %q: there are only flags", f.Arg(0))
+	}
+	if epoch != "" {
+		seconds, err := strconv.ParseInt(epoch, 10, 64)
+		if err != nil {
+			return o, fmt.Errorf("SOURCE_DATE_EPOCH: %w", err)
+		}
+		o.Epoch = time.Unix(seconds, 0).UTC()
+	}
+	return o, o.validate()
+}
+
+// validate reports every option that cannot be used, by its flag.
+func (o *options) validate() error {
+	var errs []error
+	// What a registry takes as a tag is safe as a part of a file's name too.
+	if !regexp.MustCompile(`^\w[\w.-]{0,127}$`).MatchString(o.Version) {
+		errs = append(errs, fmt.Errorf("-version: %q is no tag of an image", o.Version))
+	}
+	if _, err := name.NewRepository(o.Repository); err != nil {
+		errs = append(errs, fmt.Errorf("-repository: %w", err))
+	}
+	if o.Root == "" {
+		errs = append(errs, errors.New("-root: must be set"))
+	}
+	if o.Out == "" {
+		errs = append(errs, errors.New("-out: must be set"))
+	}
+	return errors.Join(errs...)
+}
