@@ -31,6 +31,7 @@ type Cluster struct {
 	Dir string
 
 	client   kubernetes.Interface // as Config
+	kubectl  kubectl              // as Config
 	plane    *envtest.ControlPlane
 	programs []*program // what runs beside the plane, in the order of their start
 	stop     func() error
@@ -73,11 +74,11 @@ func (c *Cluster) start(ctx context.Context, built binaries.Set, opts Options) e
 	if err := c.startPlane(ctx, built, opts); err != nil {
 		return err
 	}
-	admin, _, err := c.User("eventquota-admin", "system:masters")
+	admin, kubeconfig, err := c.User("eventquota-admin", "system:masters")
 	if err != nil {
 		return err
 	}
-	c.Config = admin
+	c.Config, c.kubectl = admin, kubectl{path: built.Path("kubectl"), home: c.Dir, kubeconfig: kubeconfig}
 	if c.client, err = kubernetes.NewForConfig(admin); err != nil {
 		return fmt.Errorf("make the administrator's client: %w", err)
 	}

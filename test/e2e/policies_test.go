@@ -87,23 +87,6 @@ func dropsIt(policy string) func(error) bool {
 
 func stored(err error) bool { return err == nil }
 
-func TestTheBrakeIsPulledAndReleased(t *testing.T) {
-	e := newEnv(t, cluster.Options{})
-	ns := e.namespace("storm")
-	n := e.policiesGovern(ns)
-	brake := `
-kind: ClusterEventPolicy
-metadata: {name: brake}
-spec: {tier: Admin, priority: 1000, action: %s, matchConditions: [{name: normal, expression: event.type == 'Normal'}]}`
-	e.apply(fmt.Sprintf(brake, "Drop"))
-	n = e.until(ns, corev1.EventTypeNormal, n, dropsIt("ClusterEventPolicy brake"))
-	if err := e.write(ns, corev1.EventTypeWarning, n); err != nil {
-		t.Errorf("a Warning was refused: %v", err)
-	}
-	e.apply(fmt.Sprintf(brake, "Limit"))
-	e.until(ns, corev1.EventTypeNormal, n+1, stored)
-}
-
 func TestATenantDoesNotGetPastTheFloor(t *testing.T) {
 	const burst = 20
 	e := newEnv(t, cluster.Options{})

@@ -14,7 +14,7 @@ import (
 
 // Programs are the names of the built programs, the slowest to build first.
 func Programs() []string {
-	return []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd"}
+	return []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "etcd"}
 }
 
 // builder builds one release. Its fields are what tests replace.

@@ -96,7 +96,7 @@ func TestEnsureBuildsOnceWithFixedSettings(t *testing.T) {
 			t.Errorf("called go with %s", call)
 		}
 	}
-	if !strings.Contains(f.log.String(), "control plane 1.36.3: building etcd (4 of 4)\n") {
+	if !strings.Contains(f.log.String(), "control plane 1.36.3: building etcd (5 of 5)\n") {
 		t.Errorf("logged %q", f.log.String())
 	}
 }

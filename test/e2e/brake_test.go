@@ -1,0 +1,119 @@
+package e2e
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	redistest "github.com/eventquota/eventquota/test/redis"
+	"github.com/eventquota/eventquota/test/storm"
+)
+
+// TestTheEmergencyBrake pulls the brake in a storm, with three replicas behind a
+// Service, and releases it: by one kubectl command each.
+func TestTheEmergencyBrake(t *testing.T) {
+	if !isolated(t) {
+		return
+	}
+	const brake = exampleDir + "/emergency-brake.yaml"
+	redis := redistest.Start(t, redistest.Options{})
+	e := &faultEnv{setEnv: newSetEnv(t, 3, sharedFlags("--redis-addresses="+redis.Addr())...)}
+	a := newAsker(e.setEnv, e.namespace("asked"))
+	e.everyReplicaKnows(a)
+	end := e.stormOn(e.namespace("storm"))
+	defer end()
+	e.eventually("the storm is in its midst", func() bool { return e.answered() > beginAfter })
+
+	e.kubectl("", "apply", "-f", brake)
+	a.becomes("emergency-brake", true)
+	for range 20 {
+		for i := range e.set.Replicas {
+			if !a.drops(i, corev1.EventTypeNormal, "emergency-brake") || !a.drops(i, "", "emergency-brake") {
+				t.Errorf("replica %d admits an Event that is no Warning", i)
+			}
+			if a.drops(i, corev1.EventTypeWarning, "emergency-brake") {
+				t.Errorf("replica %d drops a Warning", i)
+			}
+		}
+	}
+	warning := coreEvent("asked", "warning", "braked", "stored in spite of the brake")
+	if _, err := e.client.CoreV1().Events("asked").Create(t.Context(), warning, metav1.CreateOptions{}); err != nil {
+		t.Errorf("a Warning through the API server: %v", err)
+	}
+	before, calls := e.normals("storm"), e.answered()
+	e.eventually("the storm goes on", func() bool { return e.answered() > calls+beginAfter })
+	if after := e.normals("storm"); len(before) == 0 || !slices.Equal(before, after) {
+		t.Errorf("%d Normal Events are stored, %d were when the brake was in force", len(after), len(before))
+	}
+
+	e.kubectl("", "delete", "-f", brake)
+	a.becomes("emergency-brake", false)
+	e.noneFailed()
+	e.noneAlone()
+}
+
+// everyReplicaKnows waits until every replica has the policies in force that the API
+// server has. One that has just learned of policies takes its time to serve them.
+func (e *setEnv) everyReplicaKnows(a *asker) {
+	e.Helper()
+	e.apply("kind: ClusterEventPolicy\nmetadata: {name: mark}\nspec: {tier: Admin, action: Drop}")
+	for i := range e.set.Replicas {
+		e.eventually("a replica knows policies", func() bool { return a.drops(i, corev1.EventTypeNormal, "mark") })
+	}
+	e.apply("kind: ClusterEventPolicy\nmetadata: {name: mark}\nspec: {mode: \"Off\"}")
+	a.becomes("mark", false)
+}
+
+// stormOn makes storms, one after the other, until end is called.
+func (e *setEnv) stormOn(namespace string) (end func()) {
+	ctx, cancel := context.WithCancel(e.Context())
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		for ctx.Err() == nil {
+			_, err := storm.Storm{
+				Namespace: namespace, Pods: 30, Events: storm.MaxEvents, Repeating: 2, Similar: 2, Series: 1, Reasons: 2,
+			}.Run(ctx, e.config)
+			if err != nil && ctx.Err() == nil {
+				e.Errorf("storm: %v", err)
+				return
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-over
+	}
+}
+
+// normals are the names of the Normal Events that are stored, in order.
+func (e *setEnv) normals(namespace string) (names []string) {
+	e.Helper()
+	for _, event := range e.stored(namespace) {
+		if event.Type == corev1.EventTypeNormal {
+			names = append(names, event.Name)
+		}
+	}
+	slices.SortFunc(names, strings.Compare)
+	return names
+}
+
+// becomes holds that within a second every replica drops all Events that are no
+// Warnings, by the policy of a name, or no longer does. kubectl has just ended.
+func (a *asker) becomes(policy string, drops bool) {
+	a.Helper()
+	began := time.Now()
+	for i := range a.set.Replicas {
+		for a.drops(i, corev1.EventTypeNormal, policy) != drops {
+			if time.Since(began) > inForce {
+				a.Fatalf("replica %d after %s: that policy %s drops Normal Events is not yet %t", i, inForce, policy, drops)
+			}
+		}
+		a.Logf("replica %d: that policy %s drops is %t, %s after kubectl", i, policy, drops, time.Since(began).Round(time.Millisecond))
+	}
+}

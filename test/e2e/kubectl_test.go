@@ -1,0 +1,63 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/eventquota/eventquota/test/cluster"
+)
+
+// kubectl runs kubectl as the administrator, and returns what it says.
+func (e *env) kubectl(stdin string, args ...string) string {
+	e.Helper()
+	stdout, _, err := e.cluster.Kubectl(e.Context(), stdin, args...)
+	e.must(err)
+	return stdout
+}
+
+// TestKubectlAppliesTheDefinitionsAndNoBadPolicy does what a user does at the
+// beginning, and what a user gets wrong. What a schema refuses is in the tests of
+// package v1alpha1; here are the ways of kubectl to it. No webhook runs: the API
+// server alone refuses.
+func TestKubectlAppliesTheDefinitionsAndNoBadPolicy(t *testing.T) {
+	e := &env{T: t, cluster: cluster.ForTest(t, cluster.Options{NoAudit: true})}
+	e.kubectl("", "apply", "-f", crdDir)
+	e.kubectl("", "wait", "--for=condition=Established", "--timeout=30s", "-f", crdDir)
+	if again := e.kubectl("", "apply", "-f", crdDir); strings.Count(again, " unchanged\n") != 2 {
+		t.Errorf("the same definitions once more: %q, want both unchanged", again)
+	}
+	const good = "apiVersion: eventquota.io/v1alpha1\nkind: ClusterEventPolicy\nmetadata: {name: good}\nspec:\n"
+	e.kubectl(good+" action: Admit", "apply", "-f", "-")
+
+	for _, test := range []struct{ says, spec, names, why string }{
+		{"an unknown action", " action: Block", "spec.action", `"Limit", "Admit", "Drop"`},
+		{"a negative burst", " spamFilter: {burst: -1}", "spec.spamFilter.burst", "greater than or equal to 1"},
+		{"an interval of zero", " quotas: [{type: User, burst: 5, tokens: 1, interval: 0s}]", "spec.quotas[0].interval", "at least 1ms and at most 24h"},
+		{"a part of a key twice", " spamFilter: {keyBy: [User, User]}", "spec.spamFilter.keyBy", "uplicate"},
+		{"a duration that overflows", " aggregation: {window: 9999999999h}", "spec.aggregation.window", "should match"},
+		{"a bucket that takes years to fill", " spamFilter: {burst: 1000000, interval: 24h}", "spec.spamFilter", "full again within 720h"},
+		{"an unknown field", " spamFilter: {brust: 25}", "spec.spamFilter.brust", "field"},
+		{"an unknown field of a list", " quotas: [{type: User, burst: 5, tokens: 1, per: User}]", "spec.quotas[0].per", "field"},
+	} {
+		for way, args := range map[string][]string{
+			"kubectl apply":               {"apply", "-f", "-"},
+			"kubectl apply --server-side": {"apply", "--server-side", "--field-manager=team", "--force-conflicts", "-f", "-"},
+		} {
+			t.Run(test.says+" by "+way, func(t *testing.T) {
+				// Once in the place of one that is good, and once as a new one.
+				both := good + test.spec + "\n---\n" + strings.Replace(good, "name: good", "name: new", 1) + test.spec + "\n"
+				stdout, stderr, err := e.cluster.Kubectl(t.Context(), both, args...)
+				if err == nil || stdout != "" {
+					t.Fatalf("kubectl applied it: %s", stdout)
+				}
+				if strings.Count(stderr, test.names) < 2 || strings.Count(stderr, test.why) < 2 {
+					t.Errorf("kubectl does not name %q and say %q of both:\n%s", test.names, test.why, stderr)
+				}
+			})
+		}
+	}
+	kept := e.kubectl("", "get", "clustereventpolicies", "-o", "jsonpath={range .items[*]}{.metadata.name} {.metadata.generation} {.spec.action}{end}")
+	if kept != "good 1 Admit" {
+		t.Errorf("the API server has %q, want the good one as it was", kept)
+	}
+}

@@ -1,0 +1,100 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/eventquota/eventquota/test/cluster"
+)
+
+// TestChangesOfPolicies changes policies of a running webhook with kubectl.
+func TestChangesOfPolicies(t *testing.T) {
+	e := newEnv(t, cluster.Options{NoAudit: true})
+	e.policiesGovern(e.namespace("known"))
+	t.Run("the last valid version goes on governing", func(t *testing.T) { e.in(t).keepsTheLastValidVersion() })
+	t.Run("a change is in force within a second and as a whole, at 500 Events a second", func(t *testing.T) {
+		e.in(t).changesAsAWhole()
+	})
+}
+
+// twoKinds are policies of both kinds and of one name, which drop the Events of a
+// reason each; but for what is to be replaced.
+const twoKinds = `
+apiVersion: eventquota.io/v1alpha1
+kind: ClusterEventPolicy
+metadata: {name: NAME}
+spec: {tier: Admin, priority: PRIORITY, action: Drop, matchConditions: [{name: a, expression: "CLUSTER"}]}
+---
+apiVersion: eventquota.io/v1alpha1
+kind: EventPolicy
+metadata: {name: NAME, namespace: valid}
+spec: {priority: PRIORITY, action: Drop, matchConditions: [{name: a, expression: "OWN"}]}
+---`
+
+func both(name string, priority int, cluster, own string) string {
+	return strings.NewReplacer("NAME", name, "PRIORITY", fmt.Sprint(priority), "CLUSTER", cluster, "OWN", own).Replace(twoKinds)
+}
+
+// reasonIs is a condition.
+func reasonIs(reason string) string { return "event.reason == '" + reason + "'" }
+
+// keepsTheLastValidVersion writes policies that the API server accepts, as a schema
+// knows nothing of CEL, and that are not valid.
+func (e *env) keepsTheLastValidVersion() {
+	namespace := e.namespace("valid")
+	e.kubectl(both("kept", 0, reasonIs("Cluster"), reasonIs("Own")), "apply", "-f", "-")
+	e.soon("the first version", func() bool { return e.dropped(namespace, "Own") && e.dropped(namespace, "Cluster") })
+	for i, test := range []struct{ says, expression string }{
+		{"does not parse", "event.reason =="},
+		{"is not of type bool", "event.reason"},
+		{"reads what is not there", "object.reason == 'Own'"},
+		{"costs too much", "event.message.split('').all(x, event.message.split('').all(y, event.message.contains(x + y)))"},
+	} {
+		// Policies of a kind come in their order: when the last governs, the others
+		// are known. The last of the others would drop all, if it governed.
+		mark := fmt.Sprint("Mark", i)
+		e.kubectl(both("kept", 0, test.expression, test.expression)+
+			both("new", 1000, test.expression, test.expression)+
+			both(strings.ToLower(mark), 0, reasonIs("Cluster"+mark), reasonIs("Own"+mark)), "apply", "-f", "-")
+		e.soon("what comes after it", func() bool { return e.dropped(namespace, "Own"+mark) && e.dropped(namespace, "Cluster"+mark) })
+		if !e.dropped(namespace, "Own") || !e.dropped(namespace, "Cluster") {
+			e.Errorf("an expression that %s: the version before no longer governs", test.says)
+		}
+		if e.dropped(namespace, "Other") {
+			e.Errorf("an expression that %s: the policy governs", test.says)
+		}
+	}
+	e.kubectl(both("kept", 0, reasonIs("None"), reasonIs("None")), "apply", "-f", "-")
+	e.soon("the next valid version", func() bool { return !e.dropped(namespace, "Own") && !e.dropped(namespace, "Cluster") })
+}
+
+// soon holds that something comes true as soon as a policy must govern. kubectl has
+// just ended.
+func (e *env) soon(what string, holds func() bool) {
+	e.Helper()
+	began := time.Now()
+	for !holds() {
+		if time.Since(began) > inForce {
+			e.Fatalf("%s is not in force after %s", what, inForce)
+		}
+	}
+	e.Logf("%s: in force %s after kubectl", what, time.Since(began).Round(time.Millisecond))
+}
+
+// dropped tells whether a policy drops an Event of a reason, which is about
+// something new.
+func (e *env) dropped(namespace, reason string) bool {
+	e.Helper()
+	object := fmt.Sprint("web-", time.Now().UnixNano())
+	event := coreEvent(namespace, object, object, "told once")
+	event.Reason = reason
+	_, err := e.client.CoreV1().Events(namespace).Create(e.Context(), event, metav1.CreateOptions{})
+	if err != nil && !strings.HasSuffix(err.Error(), "drops it") {
+		e.Fatal(err)
+	}
+	return err != nil
+}

@@ -1,0 +1,148 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// lastVersion of the policy ends the test.
+const lastVersion = 7
+
+// change is a version that was applied: when kubectl began, and when it ended.
+type change struct{ begun, ended time.Time }
+
+// changesAsAWhole holds that versions of a policy come into force within a second
+// after kubectl has ended, in their order, and each as a whole.
+func (e *env) changesAsAWhole() {
+	e.Helper()
+	namespace := e.namespace("changing")
+	apply := func(policies string) (c change) {
+		c.begun = time.Now()
+		e.kubectl(policies, "apply", "-f", "-")
+		c.ended = time.Now()
+		return c
+	}
+	changes := []change{1: apply(restPolicy + changingPolicy(1))}
+	s := newStream(e, namespace)
+	ctx, end := context.WithCancel(e.Context())
+	var running sync.WaitGroup
+	running.Go(func() { s.run(ctx) })
+	defer running.Wait()
+	defer end()
+	begun := time.Now()
+	for {
+		force := changes[len(changes)-1].ended.Add(inForce)
+		e.eventually("Events come when the version must be in force", func() bool { return s.after(force) > streamRate/5 })
+		if len(changes) > lastVersion {
+			break
+		}
+		changes = append(changes, apply(changingPolicy(len(changes))))
+	}
+	end()
+	running.Wait()
+	if rate := float64(len(s.all())) / time.Since(begun).Seconds(); rate < 0.8*streamRate {
+		e.Errorf("only %.0f Events a second passed, want %d", rate, streamRate)
+	}
+	if failed, err := e.cluster.WebhookFailures(e.Context()); err != nil || failed != 0 {
+		e.Fatalf("%d calls of the webhook failed (%v): what became of their Events says nothing", failed, err)
+	}
+	newVerdicts(e, changes).all(s.all())
+}
+
+// verdicts finds out which versions have decided Events.
+type verdicts struct {
+	*env
+
+	changes []change
+	// first is when the first Event was answered that this version, or a newer
+	// one, has decided.
+	first []time.Time
+	spent []bool // the token of a version's quota
+	mixed []int  // Events that were validated by this version and mutated by an older
+}
+
+func newVerdicts(e *env, changes []change) *verdicts {
+	n := len(changes)
+	return &verdicts{env: e, changes: changes, first: make([]time.Time, n), spent: make([]bool, n), mixed: make([]int, n)}
+}
+
+func (v *verdicts) all(answers []answered) {
+	v.Helper()
+	slices.SortFunc(answers, func(a, b answered) int { return a.begun.Compare(b.begun) })
+	wrong := 0
+	for _, a := range answers {
+		oldest, newest := v.possible(a)
+		decided, ok := v.explain(a, oldest, newest)
+		if !ok {
+			if wrong++; wrong <= 20 {
+				v.Errorf("%+v, of %s: %s, which is not what a version of %d to %d does", a.told, v.at(a.begun), a.became, oldest, newest)
+			}
+			continue
+		}
+		for n := decided; n > 0 && (v.first[n].IsZero() || a.ended.Before(v.first[n])); n-- {
+			v.first[n] = a.ended
+		}
+	}
+	v.Logf("of %d Events %d were decided in no way that a whole policy decides", len(answers), wrong)
+	for n := 2; n < len(v.changes); n++ {
+		took := v.first[n].Sub(v.changes[n].ended)
+		v.Logf("version %d: kubectl took %s; the first Event was decided by it %s after that; %d Events were under way between their phases",
+			n, v.changes[n].ended.Sub(v.changes[n].begun).Round(time.Millisecond), took.Round(time.Millisecond), v.mixed[n])
+		if v.first[n].IsZero() || took > inForce {
+			v.Errorf("version %d was not in force %s after kubectl", n, inForce)
+		}
+	}
+}
+
+// possible are the versions that may have decided an Event: none that is older than
+// one that decided an Event answered before, or than one in force for a second, and
+// none that was not yet applied.
+func (v *verdicts) possible(a answered) (oldest, newest int) {
+	oldest, newest = 1, 1
+	for n := 2; n < len(v.changes); n++ {
+		seen := !v.first[n].IsZero() && v.first[n].Before(a.begun)
+		if seen || v.changes[n].ended.Add(inForce).Before(a.begun) {
+			oldest = n
+		}
+		if v.changes[n].begun.Before(a.ended) {
+			newest = n
+		}
+	}
+	return oldest, newest
+}
+
+// explain returns the oldest version that may have validated an Event, given what
+// became of it: the one that mutated it too, or a newer one.
+func (v *verdicts) explain(a answered, oldest, newest int) (validated int, ok bool) {
+	for apart := range newest - oldest + 1 {
+		for mutated := oldest; mutated+apart <= newest; mutated++ {
+			validated := mutated + apart
+			refused, stored := a.whenValidated(validated), a.whenMutated(mutated)
+			switch {
+			case a.became == refused, refused == "" && a.became == stored:
+			case refused != "" && a.became == stored && !v.spent[validated]:
+				v.spent[validated] = true
+			default:
+				continue
+			}
+			if apart > 0 && a.became == stored {
+				v.mixed[validated]++
+			}
+			return validated, true
+		}
+	}
+	return 0, false
+}
+
+// at is a time, in the words of what was applied before.
+func (v *verdicts) at(t time.Time) string {
+	for n := len(v.changes) - 1; n > 0; n-- {
+		if t.After(v.changes[n].begun) {
+			return fmt.Sprintf("%s after kubectl began to apply version %d", t.Sub(v.changes[n].begun).Round(time.Millisecond), n)
+		}
+	}
+	return "before all"
+}
