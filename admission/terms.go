@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -26,14 +27,15 @@ func terms(h *store.Hasher, p *policy.Policy, all quotas, e *corev1.Event, user 
 			Name:   "spam filter",
 			Policy: p.Name,
 		},
+		SharedSpam:       spansGroups(s.KeyBy),
 		ReservePerReason: s.ReservePerReason,
 		ChargeMerged:     s.ChargeMerged,
 	}
 	switch p.Action {
 	case policy.Admit:
-		t.Spam.Limit, t.FlushInterval = store.Limit{Burst: 1}, 0 // it never runs out, and no UPDATE waits
+		t.Spam.Limit, t.SharedSpam, t.FlushInterval = store.Limit{Burst: 1}, false, 0 // it never runs out, and no UPDATE waits
 	case policy.Drop:
-		t.Spam.Limit, t.Spam.Name, t.ReservePerReason = store.Limit{}, "", 0
+		t.Spam.Limit, t.SharedSpam, t.Spam.Name, t.ReservePerReason = store.Limit{}, false, "", 0
 		return t
 	case policy.Limit:
 	}
@@ -46,6 +48,17 @@ func terms(h *store.Hasher, p *policy.Policy, all quotas, e *corev1.Event, user 
 		})
 	}
 	return t
+}
+
+// spansGroups tells whether one bucket of a spam filter is that of many groups. A
+// group is a namespace, a source and an object. The API server keeps Events about
+// a namespaced object in its namespace, so a key of Source and InvolvedObject
+// names one group, whatever else is in it, and no other key does.
+//
+// Events about an object of the cluster may be in default and in kube-system. As a
+// source writes to one of them only, such a key has a bucket in each.
+func spansGroups(keyBy []policy.KeyPart) bool {
+	return !slices.Contains(keyBy, policy.KeySource) || !slices.Contains(keyBy, policy.KeyInvolvedObject)
 }
 
 // limit is a bucket of burst tokens of which tokens come back in each interval.

@@ -17,9 +17,10 @@ const (
 // emptyBuckets are spam buckets that gave no token, until they have one again.
 // It is for one goroutine at a time.
 //
-// Nothing gives tokens back to a spam bucket, so what is refused from here is
-// what the bucket would refuse. A bucket that is empty lets through the first
-// Events of a reason, so each reason is remembered by itself.
+// Nothing gives tokens back to a spam bucket of one group, so what is refused from
+// here is what the bucket would refuse. A bucket that is empty lets through the
+// first Events of a reason, so each reason is remembered by itself. Of a bucket
+// that groups share only that is kept: how long a reason has no reserve.
 type emptyBuckets struct {
 	bound int
 	known map[emptyBucket]emptiness
@@ -50,6 +51,22 @@ func (e *emptyBuckets) find(now time.Time, w *Write, t *Terms) (next time.Time, 
 		return time.Time{}, false
 	}
 	return found.next, found.limit == t.Spam.Limit && found.reserve == t.ReservePerReason
+}
+
+// spamEmpty tells whether it is known that w finds no spam token at now and no
+// reserve, and when there is a token. Of a shared bucket, to which others give
+// tokens back, only the leases know whether it is empty.
+func (r *refuser) spamEmpty(sh *refuserShard, now time.Time, w *Write, t *Terms) (time.Time, bool) {
+	if !t.SharedSpam {
+		return sh.empty.find(now, w, t)
+	}
+	if t.ReservePerReason > 0 {
+		if _, closed := sh.empty.find(now, w, t); !closed {
+			return time.Time{}, false
+		}
+	}
+	found, next := r.leases.look(now, t.Spam)
+	return next, found == isEmpty
 }
 
 // keep remembers that CREATEs like w are refused until a moment. At the bound it

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -23,9 +24,17 @@ func NewPunctual(r *Redis) Punctual {
 // Take implements Store.
 func (p Punctual) Take(ctx context.Context, now time.Time, w Write, t Terms) (Decision, error) {
 	d, err := p.Redis.Take(ctx, now, w, t)
-	if err == nil {
-		err = p.leases.returnUnused(ctx, whole(now), true)
-	}
+	return d, errors.Join(err, p.forget(ctx, now))
+}
+
+// Merge implements Store.
+func (p Punctual) Merge(ctx context.Context, now time.Time, w Write, t Terms) (Decision, error) {
+	d, err := p.Redis.Merge(ctx, now, w, t)
+	return d, errors.Join(err, p.forget(ctx, now))
+}
+
+func (p Punctual) forget(ctx context.Context, now time.Time) error {
+	err := p.leases.returnUnused(ctx, whole(now), true)
 	for i := range p.leases.shards {
 		sh := &p.leases.shards[i]
 		sh.mu.Lock()
@@ -34,5 +43,5 @@ func (p Punctual) Take(ctx context.Context, now time.Time, w Write, t Terms) (De
 		}
 		sh.mu.Unlock()
 	}
-	return d, err
+	return err
 }

@@ -1,17 +1,15 @@
 package store
 
 import (
-	"context"
 	"crypto/rand"
-	"fmt"
-	"slices"
 	"sync"
 	"time"
 )
 
-// Quotas are buckets that many sources and objects share, each under one hot
-// key of Redis. A replica leases their tokens in small batches, so that most
-// writes find one without a round trip.
+// Quotas, and spam buckets that are shared, are buckets of many sources and
+// objects, each under one hot key of Redis. A replica leases their tokens in
+// small batches, so that most writes find one without a round trip. Here they
+// are all called quotas.
 const (
 	// leaseTime is how long a replica may keep a token before it must be used
 	// or given back, and how long it takes a quota to be empty without asking.
@@ -70,76 +68,4 @@ func newLeases(client Client, keyFor func(Key) string, clock func(time.Time) int
 		l.shards[i].stocks = map[quota]*stock{}
 	}
 	return l
-}
-
-// tokens is the answer of all quotas of a write.
-type tokens struct {
-	ok    bool
-	empty Bucket    // when !ok: the first that had no token
-	next  time.Time // when !ok: when it has one, by the clock of Redis; zero for never
-}
-
-// take takes a token from each quota, or from none. It takes a round trip when
-// the replica is out of tokens of one. now is the replica's time before the
-// call. After an error nothing is taken, but tokens may be lost.
-func (l *leases) take(ctx context.Context, now time.Time, quotas []Bucket) (tokens, error) {
-	var t trip
-	var asked []asking
-	result, tried := tokens{ok: true}, quotas
-	for i, q := range quotas {
-		what, next := l.fromStock(now, q)
-		if what == isEmpty {
-			result, tried = tokens{empty: q, next: next}, quotas[:i]
-			break
-		}
-		if what == isShort {
-			a := l.ask(&t, now, q, 1)
-			a.place = i
-			asked = append(asked, a)
-		}
-	}
-	err := t.send(ctx, l.client)
-	var missing []int
-	for _, a := range slices.Backward(asked) { // the first that is empty is the answer
-		if ok, next := l.answer(now, &a); !ok {
-			result = tokens{empty: quotas[a.place], next: next}
-			missing = append(missing, a.place)
-		}
-	}
-	if err == nil && result.ok {
-		return result, nil
-	}
-	for i, q := range tried {
-		if !slices.Contains(missing, i) {
-			l.putBack(now, q)
-		}
-	}
-	if err != nil {
-		return tokens{}, fmt.Errorf("lease of quota tokens: %w", err)
-	}
-	return result, nil
-}
-
-// giveBack gives back the tokens that take took, for a write that something
-// else refused. They stay in the replica until they are used or their time has
-// passed.
-func (l *leases) giveBack(now time.Time, quotas []Bucket) {
-	for _, q := range quotas {
-		l.putBack(now, q)
-	}
-}
-
-// empty tells, without a round trip, whether take would refuse, and what. Where
-// it would have to ask first, nothing is refused.
-func (l *leases) empty(now time.Time, quotas []Bucket) (tokens, bool) {
-	for _, q := range quotas {
-		found, next := l.look(now, q)
-		if found == isEmpty {
-			return tokens{empty: q, next: next}, true
-		}
-		if found == isShort {
-			return tokens{}, false
-		}
-	}
-	return tokens{}, false
 }

@@ -46,6 +46,14 @@ func (l *leasing) replica() *leases {
 	return newLeases(l, func(k Key) string { return "q:" + k.String() }, func(now time.Time) int64 { return now.UnixMicro() })
 }
 
+// take takes a token from each quota, or from none, in a trip of its own.
+func (l *leases) take(ctx context.Context, now time.Time, quotas []Bucket) (tokens, error) {
+	var t trip
+	x := l.begin(&t, now, quotas)
+	err := t.send(ctx, l.client)
+	return l.end(now, &x, err), err
+}
+
 func (l *leasing) take(t testing.TB, r *leases, quotas ...Bucket) tokens {
 	t.Helper()
 	got, err := r.take(t.Context(), l.now, quotas)

@@ -25,7 +25,7 @@ const (
 // tests hold against the heap. At the bound it forgets the source and object
 // used longest ago of which nothing is owed, whose buckets are full again if
 // it comes back; where everything owes something, it is full. Beside it, it
-// holds the levels of at most 65,536 quotas.
+// holds the levels of at most 65,536 quotas and shared spam buckets.
 //
 // One lock guards everything: a step takes about a microsecond.
 type Memory struct {
@@ -69,7 +69,7 @@ func (m *Memory) Merge(_ context.Context, now time.Time, w Write, t Terms) (Deci
 		return Decision{}, err
 	}
 	defer m.leave(g, now, t)
-	return g.merge(now, w, t), nil
+	return m.merge(g, now, w, t), nil
 }
 
 // Take implements Store.

@@ -3,7 +3,7 @@ package store
 import "time"
 
 // merge decides a CREATE in the mutating phase.
-func (g *group) merge(now time.Time, w Write, t Terms) Decision {
+func (m *Memory) merge(g *group, now time.Time, w Write, t Terms) Decision {
 	key, aggregate := g.correlate(now, w, t)
 	into := g.takes(now, key, w, t)
 	if into == nil {
@@ -15,12 +15,12 @@ func (g *group) merge(now time.Time, w Write, t Terms) Decision {
 	}
 	if t.ChargeMerged {
 		b := g.bucket(t.Spam.Key)
-		grant := t.Spam.take(b.level, now)
+		grant := t.Spam.take(m.spamLevel(b, t), now)
 		if !grant.ok {
 			g.drop(now, w, t)
 			return Decision{Verdict: Drop, Empty: t.Spam, Next: grant.next}
 		}
-		b.level = grant.after
+		m.keepSpamLevel(b, t, grant.after)
 	}
 	g.meet(w)
 	n := g.news(w, into.id)

@@ -30,6 +30,7 @@ func TestComparisonsFindSmallDifferences(t *testing.T) {
 		}}},
 		{"totals end at 9", odd{decided: func(d *store.Decision) { d.Total = min(d.Total, 9) }}},
 		{"a merge costs nothing", odd{terms: func(tm *store.Terms) { tm.ChargeMerged = false }}},
+		{"a shared spam bucket is one for each source and object", odd{terms: func(tm *store.Terms) { tm.SharedSpam = false }}},
 		{"a flush interval is cut to microseconds", odd{terms: func(tm *store.Terms) {
 			tm.FlushInterval = tm.FlushInterval.Truncate(time.Microsecond)
 		}}},

@@ -71,51 +71,66 @@ func (r *Redis) quotaKey(quota Key) string {
 	return r.prefix + "quota:" + base64.RawURLEncoding.EncodeToString(quota[:])
 }
 
-// Merge implements Store.
+// Merge implements Store. Where a merge is charged to a shared spam bucket, it
+// takes a round trip more when this replica is out of leased tokens of that.
 func (r *Redis) Merge(ctx context.Context, now time.Time, w Write, t Terms) (Decision, error) {
 	w, t = w.rounded(), t.rounded()
-	var one trip
-	c := one.add(r.scripts.merge, r.keys(w.Group), packWrite(r.now(now), w, t, false))
-	v, err := readVerdict(c, one.send(ctx, r.client))
-	if v.Verdict == Drop {
-		v.Empty = t.Spam
+	t.Quotas = nil // the validating phase asks them
+	var p payment
+	if t.ChargeMerged {
+		var err error
+		if p, err = r.leases.pay(ctx, now, &t); err != nil {
+			return Decision{}, err
+		}
 	}
+	v, err := r.decide(ctx, r.scripts.merge, now, w, t, p)
 	return v.Decision, err
 }
 
 // Take implements Store. It takes a round trip more when this replica is out of
-// leased tokens of a quota, and none for what it knows to be refused.
+// leased tokens of a quota or a shared spam bucket, and none for what it knows to
+// be refused.
 func (r *Redis) Take(ctx context.Context, now time.Time, w Write, t Terms) (Decision, error) {
 	w, t = w.rounded(), t.rounded()
 	if d, known := r.refuser.refuse(now, w, t); known {
 		return d, nil
 	}
-	quotas, err := r.leases.take(ctx, now, t.Quotas)
+	p, err := r.leases.pay(ctx, now, &t)
 	if err != nil {
 		return Decision{}, err
 	}
+	v, err := r.decide(ctx, r.scripts.take, now, w, t, p)
+	if v.Verdict == Drop && !v.quota {
+		r.refuser.learn(now, w, t, v.left, v.Next)
+	}
+	return v.Decision, err
+}
+
+// decide lets a script decide a write for which p was leased, and gives back what
+// of that was not used.
+func (r *Redis) decide(ctx context.Context, s script, now time.Time, w Write, t Terms, p payment) (verdict, error) {
 	var both trip
-	c := both.add(r.scripts.take, r.keys(w.Group), packWrite(r.now(now), w, t, !quotas.ok))
-	refills := r.leases.topUp(&both, now, t.Quotas)
-	err = both.send(ctx, r.client)
+	c := both.add(s, r.keys(w.Group), packWrite(r.now(now), w, t, p))
+	refills := r.leases.topUp(&both, now, t.shared(t.Quotas))
+	err := both.send(ctx, r.client)
 	refills.done()
 	v, err := readVerdict(c, err)
 	if err != nil {
-		return Decision{}, err // and it may have used up its tokens
+		return verdict{}, err // and it may have used up its tokens
 	}
-	if quotas.ok && !v.charged {
-		r.leases.giveBack(now, t.Quotas)
+	if !v.charged {
+		r.leases.refund(now, &t, p)
 	}
-	if v.Verdict != Drop {
-		return v.Decision, nil
+	switch {
+	case v.Verdict != Drop:
+	case v.quota:
+		v.Empty, v.Next = p.quotas.empty, p.quotas.next
+	case t.SharedSpam:
+		v.Empty, v.Next = t.Spam, p.spam.next
+	default:
+		v.Empty = t.Spam
 	}
-	if v.quota {
-		v.Empty, v.Next = quotas.empty, quotas.next
-		return v.Decision, nil
-	}
-	r.refuser.learn(now, w, t, v.left, v.Next)
-	v.Empty = t.Spam
-	return v.Decision, nil
+	return v, nil
 }
 
 // Run gives back what was leased and not used, and hands over what was refused

@@ -10,9 +10,9 @@ import (
 // What goes to scripts and comes back is packed with MessagePack, which scripts
 // unpack in one step. The order of the parts is that in the Lua files.
 
-// packWrite packs a write for the scripts of merge.lua and take.lua. denied
-// tells that a quota was empty.
-func packWrite(now int64, w Write, t Terms, denied bool) []byte {
+// packWrite packs a write for the scripts of merge.lua and take.lua, with what was
+// paid for it.
+func packWrite(now int64, w Write, t Terms, p payment) []byte {
 	b := make([]byte, 0, 512+len(w.Text))
 	b = msgp.AppendInt64(b, now)
 	b = msgp.AppendStringFromBytes(b, packOrigin(w.Namespace, w.Subject))
@@ -28,8 +28,8 @@ func packWrite(now int64, w Write, t Terms, denied bool) []byte {
 	b = msgp.AppendBool(b, w.Combined)
 	b = msgp.AppendString(b, w.Reason)
 	b = appendKey(b, KeyOf(w.Reason))
-	b = packTerms(b, t)
-	b = msgp.AppendBool(b, denied)
+	b = packTerms(b, t, p.limit(&t))
+	b = msgp.AppendBool(b, !p.quotas.ok)
 	b = msgp.AppendBool(b, t.careful)
 	u := w.Update
 	if u == nil {
@@ -43,15 +43,15 @@ func packWrite(now int64, w Write, t Terms, denied bool) []byte {
 	return appendKey(b, u.Same)
 }
 
-func packTerms(b []byte, t Terms) []byte {
+func packTerms(b []byte, t Terms, spam Limit) []byte {
 	b = msgp.AppendInt(b, t.MaxEvents)
 	b = appendDuration(b, t.Window)
 	b = appendDuration(b, t.RepeatWindow)
 	b = appendDuration(b, t.FlushInterval)
 	b = msgp.AppendInt(b, t.KeepMessages)
 	b = appendKey(b, t.Spam.Key)
-	b = msgp.AppendInt(b, t.Spam.Burst)
-	b = appendDuration(b, t.Spam.Every)
+	b = msgp.AppendInt(b, spam.Burst)
+	b = appendDuration(b, spam.Every)
 	b = appendDuration(b, t.Spam.refill())
 	b = msgp.AppendInt(b, t.ReservePerReason)
 	return msgp.AppendBool(b, t.ChargeMerged)

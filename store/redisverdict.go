@@ -5,7 +5,8 @@ import "time"
 // verdict is the answer of merge.lua and take.lua.
 type verdict struct {
 	Decision
-	// left is for how long CREATEs like the one that was dropped are refused.
+	// left is for how long CREATEs like the one that was dropped are refused; when
+	// the spam bucket is shared, for how long as far as their reserve goes.
 	left time.Duration
 	// charged tells that tokens were used up.
 	charged bool

@@ -33,7 +33,7 @@ const (
 // notice. When what waits is at its bound nothing is refused here any more, so
 // that nothing is lost while Redis is away.
 type refuser struct {
-	leases  *leases // which know of empty quotas
+	leases  *leases // which know of empty quotas and shared spam buckets
 	flush   func(context.Context, []refusal) error
 	replica Key
 	serial  atomic.Int64
@@ -91,7 +91,7 @@ func (r *refuser) refuse(now time.Time, w Write, t Terms) (Decision, bool) {
 	name := h.Add(w.Name).Sum()
 	r.hashers.Put(h)
 	sh := r.shard(w.Group)
-	if next, ok := sh.empty.find(now, &w, &t); ok {
+	if next, ok := r.spamEmpty(sh, now, &w, &t); ok {
 		ok = r.owe(sh, now, name, &w, &t)
 		sh.mu.Unlock()
 		return Decision{Verdict: Drop, Empty: t.Spam, Next: next}, ok
@@ -112,7 +112,8 @@ func (r *refuser) refuse(now time.Time, w Write, t Terms) (Decision, bool) {
 // learn remembers that the spam bucket of w refused it, and will refuse its like
 // for the time that was left by the clock of Redis: until the bucket's next
 // token, or until the reserve of the reason is renewed if that is sooner; forever
-// if neither ever happens. asked is the replica's time before Redis was asked,
+// if neither ever happens. Of a shared bucket it is the time until the reserve is
+// renewed. asked is the replica's time before Redis was asked,
 // and next what the answer to w says.
 func (r *refuser) learn(asked time.Time, w Write, t Terms, left time.Duration, next time.Time) {
 	sh := r.shard(w.Group)

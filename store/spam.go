@@ -3,7 +3,8 @@ package store
 import "time"
 
 // spamBucket is a token bucket of a source and object, with the reserves that
-// let a rare reason through when it is empty.
+// let a rare reason through when it is empty. Of one that groups share it has the
+// group's reserves only; the level stays that of a full one.
 type spamBucket struct {
 	key      Key
 	level    level

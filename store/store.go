@@ -25,7 +25,8 @@ var ErrFull = errors.New("store is at its memory bound and all it holds is still
 //
 // What is known of a group is forgotten when nothing of it is owed and more
 // time has passed since each write than the longest of its Window, its
-// RepeatWindow and the time in which its Spam bucket becomes full.
+// RepeatWindow and the time in which its Spam bucket becomes full. A bucket that
+// groups share is forgotten once it is full.
 type Store interface {
 	// Merge decides a CREATE in the mutating phase: Admit, Aggregate, Merge,
 	// or, where Terms.ChargeMerged is set, Drop.
@@ -91,7 +92,9 @@ type Decision struct {
 	// Total counts the occurrences of that stored Event so far, from 1. Set
 	// for Merge.
 	Total int64
-	// Empty is the bucket that had no token. Set for Drop.
+	// Empty is the bucket that had no token: of several Spam, or else the first
+	// of Quotas, but a replica that knows of an empty quota and would have to ask
+	// for the rest names that. Set for Drop.
 	Empty Bucket
 	// Next is when Empty has its next token; zero when it never has. Set for
 	// Drop.
@@ -123,14 +126,20 @@ type Terms struct {
 	FlushInterval time.Duration
 	// KeepMessages is how many distinct messages an aggregate keeps.
 	KeepMessages int
-	// Spam is the bucket of the write's source and object.
-	Spam Bucket
-	// ReservePerReason is how many Events of a reason, the first ones in each
-	// Window, are admitted even when Spam is empty.
+	// Spam is a bucket of the write's source and object or, when SharedSpam is
+	// set, one of many of them. Each has its own tokens, also where both have
+	// the same Key.
+	Spam       Bucket
+	SharedSpam bool
+	// ReservePerReason is how many Events of a reason, the first ones of the
+	// write's source and object in each Window, are admitted even when Spam is
+	// empty. A shared Spam has such a reserve for each group: no number of groups
+	// is limited by it unless this is 0.
 	ReservePerReason int
 	// ChargeMerged makes a merged CREATE take a token from Spam too.
 	ChargeMerged bool
-	// Quotas are buckets shared by many sources and objects.
+	// Quotas are buckets shared by many sources and objects. None of them has the
+	// Key of another, or of a shared Spam.
 	Quotas []Bucket
 	// OnFailure is what a Fallback does when the shared store does not answer.
 	OnFailure Failure
@@ -167,7 +176,7 @@ func (f Failure) String() string {
 // Write is one Event write.
 type Write struct {
 	// Group names the Event's namespace, source and object. All state but
-	// Quotas lives under it.
+	// Quotas and a shared Spam lives under it.
 	Group Key
 	// Exact names Events that repeat each other, Similar those that differ in
 	// their message only, and Message the message.

@@ -66,4 +66,4 @@ into[TOTAL] = into[TOTAL] + n
 observe(into)
 if into[AGGREGATE] then note(into, max(n, 1)) end
 change(g, into, now)
-return finish('merge', into[NAME], into[TOTAL], 0, 0, '', false)
+return finish('merge', into[NAME], into[TOTAL], 0, 0, '', charge_merged)

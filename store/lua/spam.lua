@@ -1,4 +1,5 @@
--- The spam bucket of the write, with its reserves: limit.go and spam.go.
+-- The spam bucket of the write, with its reserves: limit.go and spam.go. One that
+-- groups share never runs out here or never has any: redispay.go.
 
 -- grant is the level of a bucket once a token is taken, or nil and the first
 -- moment at which there is one, 0 for never.

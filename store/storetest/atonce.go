@@ -37,6 +37,14 @@ func atOnce(t *testing.T, fresh func(t *testing.T) Subject) {
 			t.Errorf("%d admitted, want the burst of 100", got)
 		}
 	})
+	t.Run("sources and objects share a shared spam bucket's burst", func(t *testing.T) {
+		s, tm := fresh(t), terms()
+		tm.Spam.Burst, tm.SharedSpam = 100, true
+		got := takes(t, s, tm, func(i int) string { return fmt.Sprint("pod-", i%40) })
+		if got != 100 {
+			t.Errorf("%d admitted, want the burst of 100", got)
+		}
+	})
 	t.Run("sources and objects share a quota's burst", func(t *testing.T) {
 		s, tm := fresh(t), terms()
 		tm.Quotas = []store.Bucket{bucket("namespace", 100, time.Hour)}

@@ -77,8 +77,8 @@ func written(s sent) string {
 }
 
 func governed(t store.Terms) string {
-	said := fmt.Sprintf("{max %d window %d repeat %d flush %d keep %d reserve %d charge %t buckets",
-		t.MaxEvents, t.Window, t.RepeatWindow, t.FlushInterval, t.KeepMessages, t.ReservePerReason, t.ChargeMerged)
+	said := fmt.Sprintf("{max %d window %d repeat %d flush %d keep %d reserve %d charge %t shared %t buckets",
+		t.MaxEvents, t.Window, t.RepeatWindow, t.FlushInterval, t.KeepMessages, t.ReservePerReason, t.ChargeMerged, t.SharedSpam)
 	words := []string{said}
 	for _, b := range append([]store.Bucket{t.Spam}, t.Quotas...) {
 		words = append(words, fmt.Sprintf("%s %.4s %d/%d", b.Name, b.Key, b.Burst, b.Every))

@@ -36,6 +36,7 @@ func chooseTerms(c *choices, width wideness) store.Terms {
 	for _, name := range [][]string{nil, {"one"}, {"one", "two"}, {"two", "one"}, nil}[c.below(5)] {
 		t.Quotas = append(t.Quotas, chooseBucket(c, name))
 	}
+	t.SharedSpam = c.below(3) == 0
 	if width >= names {
 		t.Window, t.RepeatWindow, t.FlushInterval, t.ChargeMerged = time.Hour, time.Hour, time.Minute, false
 		t.MaxEvents, t.Quotas = 100, nil

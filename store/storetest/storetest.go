@@ -29,6 +29,8 @@ func Run(t *testing.T, fresh func(t *testing.T) Subject) {
 		{"aggregates", aggregates()},
 		{"spam bucket", spamBucket()},
 		{"reserves", reserves()},
+		{"shared spam bucket", sharedSpam()},
+		{"what a shared spam bucket is paid", sharedSpamPays()},
 		{"quotas", quotas()},
 		{"updates", updates()},
 		{"strange updates", strangeUpdates()},

@@ -53,6 +53,7 @@ func newWorld(t *testing.T, f Faults, rng *rand.Rand, subject Subject) *world {
 		ReservePerReason: rng.IntN(2),
 		ChargeMerged:     rng.IntN(4) == 0,
 	}
+	w.terms.SharedSpam = w.terms.Spam.Burst%3 == 0
 	if rng.IntN(2) == 0 {
 		w.terms.Quotas = []store.Bucket{bucket("namespace", 1+rng.IntN(60), time.Duration(1+rng.IntN(60))*time.Second)}
 	}
