@@ -25,9 +25,9 @@ const (
 type files struct{ ca, cert, key []byte }
 
 // serves reports whether the files are a serving certificate for exactly these canonical
-// names, trusted by the CA at now and until renewBefore from then.
-func (f *files) serves(names []string, now time.Time) bool {
-	pair, err := tls.X509KeyPair(f.cert, f.key)
+// names, trusted by the CA from one time to another.
+func (f *files) serves(names []string, from, until time.Time) bool {
+	pair, err := f.pair()
 	if err != nil {
 		return false
 	}
@@ -37,8 +37,11 @@ func (f *files) serves(names []string, now time.Time) bool {
 	}
 	slices.Sort(served)
 	return slices.Equal(served, names) &&
-		f.trusted(pair.Leaf, now) && f.trusted(pair.Leaf, now.Add(renewBefore))
+		f.trusted(pair.Leaf, from) && f.trusted(pair.Leaf, until)
 }
+
+// pair is what a server takes of the files.
+func (f *files) pair() (tls.Certificate, error) { return tls.X509KeyPair(f.cert, f.key) }
 
 // trusted reports whether the CA verifies leaf for server authentication at that time.
 func (f *files) trusted(leaf *x509.Certificate, at time.Time) bool {

@@ -1,4 +1,6 @@
-// Package certs provides the certificate that the webhook serves with.
+// Package certs provides the certificate that the webhook serves with: Mounted from files
+// that somebody else keeps, or Managed by the webhook itself. Both know whether the webhook
+// configurations of the cluster trust it.
 package certs
 
 import (
@@ -15,9 +17,12 @@ import (
 )
 
 const (
-	// lifetime is how long a self-signed certificate and its CA are valid. Both start an
-	// hour in the past, so that a client whose clock is behind accepts them too.
+	// lifetime is how long a self-signed certificate and its CA are valid.
 	lifetime = 365 * 24 * time.Hour
+
+	// backdated is the part of a lifetime that is past when a certificate is issued, so
+	// that a client whose clock is behind accepts it too.
+	backdated = time.Hour
 
 	// renewBefore is how long before its end a certificate counts as expired, so that a
 	// webhook just started does not outlive it.
@@ -55,10 +60,10 @@ func selfSigned(dir string, hosts []string, now time.Time) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the serving certificate: %w", err)
 	}
-	if stored.serves(names, now) {
+	if stored.serves(names, now, now.Add(renewBefore)) {
 		return stored.ca, nil
 	}
-	fresh, err := issue(names)
+	fresh, err := issue(names, lifetime)
 	if err != nil {
 		return nil, fmt.Errorf("issuing a serving certificate for %s: %w", strings.Join(names, ", "), err)
 	}
@@ -95,7 +100,8 @@ func isDNSName(name string) bool {
 }
 
 // issue makes a CA and a certificate signed by it for the canonical names, at least one.
-func issue(names []string) (files, error) {
+// The lifetime of both begins backdated ago.
+func issue(names []string, lifetime time.Duration) (files, error) {
 	options := cert.SelfSignedCertKeyOptions{Host: names[0], MaxAge: lifetime}
 	for _, name := range names[1:] {
 		if ip := net.ParseIP(name); ip != nil {

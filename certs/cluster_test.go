@@ -1,0 +1,188 @@
+package certs
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/eventquota/eventquota/test/cluster" //nolint:depguard // replicas agree through a real API server
+)
+
+const secretName = "eventquota-serving-cert"
+
+// world is a real API server with the namespace of the webhook.
+type world struct {
+	*testing.T
+	cluster *cluster.Cluster
+	admin   kubernetes.Interface
+	service Service
+}
+
+func newWorld(t *testing.T, o cluster.Options) *world {
+	t.Helper()
+	o.NoAudit = true
+	w := &world{T: t, cluster: cluster.ForTest(t, o), service: service()}
+	var err error
+	w.admin, err = kubernetes.NewForConfig(w.cluster.Config)
+	w.must(err)
+	_, err = w.admin.CoreV1().Namespaces().Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.service.Namespace}}, metav1.CreateOptions{})
+	w.must(err)
+	return w
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// user is a client with these rights, and no other. All are by name.
+func (w *world) user(name string, secrets, configurations []string) kubernetes.Interface {
+	w.Helper()
+	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}}
+	meta := metav1.ObjectMeta{Name: name}
+	rbac := w.admin.RbacV1()
+	ctx, options := w.Context(), metav1.CreateOptions{}
+	rules := []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{secretName}, Verbs: secrets},
+	}
+	if name == "creator" {
+		// A create has no name yet that a rule could hold.
+		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create"}})
+	}
+	_, err := rbac.Roles(w.service.Namespace).Create(ctx, &rbacv1.Role{ObjectMeta: meta, Rules: rules}, options)
+	w.must(err)
+	_, err = rbac.RoleBindings(w.service.Namespace).Create(ctx, &rbacv1.RoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}, Subjects: subjects,
+	}, options)
+	w.must(err)
+	_, err = rbac.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
+		APIGroups:     []string{admissionregistrationv1.GroupName},
+		Resources:     []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"},
+		ResourceNames: []string{MutatingConfiguration, ValidatingConfiguration},
+		Verbs:         configurations,
+	}}}, options)
+	w.must(err)
+	_, err = rbac.ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}, Subjects: subjects,
+	}, options)
+	w.must(err)
+	config, _, err := w.cluster.User(name)
+	w.must(err)
+	made, err := kubernetes.NewForConfig(config)
+	w.must(err)
+	return made
+}
+
+// install creates both webhook configurations with a caBundle, which may be nil. Each has
+// another webhook that somebody else answers.
+func (w *world) install(bundle []byte) {
+	w.Helper()
+	ctx, options, registration := w.Context(), metav1.CreateOptions{}, w.admin.AdmissionregistrationV1()
+	to := func(name string, bundle []byte) admissionregistrationv1.WebhookClientConfig {
+		return admissionregistrationv1.WebhookClientConfig{
+			Service:  &admissionregistrationv1.ServiceReference{Namespace: w.service.Namespace, Name: name},
+			CABundle: bundle,
+		}
+	}
+	m := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: MutatingConfiguration}}
+	v := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: ValidatingConfiguration}}
+	for name, c := range map[string]admissionregistrationv1.WebhookClientConfig{
+		"ours.eventquota.io": to(w.service.Name, bundle), "theirs.eventquota.io": to("other", nil),
+	} {
+		none := new(admissionregistrationv1.SideEffectClassNone)
+		m.Webhooks = append(m.Webhooks, admissionregistrationv1.MutatingWebhook{
+			Name: name, ClientConfig: c, SideEffects: none, AdmissionReviewVersions: []string{"v1"},
+		})
+		v.Webhooks = append(v.Webhooks, admissionregistrationv1.ValidatingWebhook{
+			Name: name, ClientConfig: c, SideEffects: none, AdmissionReviewVersions: []string{"v1"},
+		})
+	}
+	_, err := registration.MutatingWebhookConfigurations().Create(ctx, m, options)
+	w.must(err)
+	_, err = registration.ValidatingWebhookConfigurations().Create(ctx, v, options)
+	w.must(err)
+}
+
+// bundles are the caBundles of both configurations, by the name of the webhook.
+func (w *world) bundles() map[string][]string {
+	w.Helper()
+	registration, bundles := w.admin.AdmissionregistrationV1(), map[string][]string{}
+	add := func(name string, c *admissionregistrationv1.WebhookClientConfig) {
+		bundles[name] = append(bundles[name], string(c.CABundle))
+	}
+	m, err := registration.MutatingWebhookConfigurations().Get(w.Context(), MutatingConfiguration, metav1.GetOptions{})
+	w.must(client.IgnoreNotFound(err))
+	for i := range m.Webhooks {
+		add(m.Webhooks[i].Name, &m.Webhooks[i].ClientConfig)
+	}
+	v, err := registration.ValidatingWebhookConfigurations().Get(w.Context(), ValidatingConfiguration, metav1.GetOptions{})
+	w.must(client.IgnoreNotFound(err))
+	for i := range v.Webhooks {
+		add(v.Webhooks[i].Name, &v.Webhooks[i].ClientConfig)
+	}
+	return bundles
+}
+
+// drift gives a caBundle to the webhook of the validating configuration that is ours.
+func (w *world) drift(bundle []byte) {
+	w.Helper()
+	c := configurations{w.admin.AdmissionregistrationV1(), w.service}
+	found, err := c.validating(w.Context())
+	w.must(err)
+	_, err = found.inject(w.Context(), bundle)
+	w.must(err)
+}
+
+// secret is what is stored.
+func (w *world) secret() *corev1.Secret {
+	w.Helper()
+	stored, err := w.admin.CoreV1().Secrets(w.service.Namespace).Get(w.Context(), secretName, metav1.GetOptions{})
+	w.must(err)
+	return stored
+}
+
+// shipEmpty creates the Secret as manifests do for a webhook that may create none.
+func (w *world) shipEmpty() {
+	w.Helper()
+	_, err := w.admin.CoreV1().Secrets(w.service.Namespace).Create(w.Context(),
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: secretName}}, metav1.CreateOptions{})
+	w.must(err)
+}
+
+// replicas are n that have not looked at anything yet, and look often from then on.
+func (w *world) replicas(n int, by kubernetes.Interface) []*Managed {
+	all := make([]*Managed, n)
+	for i := range all {
+		all[i] = NewManaged(by, w.service, secretName)
+		all[i].timing.period = 50 * time.Millisecond
+	}
+	return all
+}
+
+// start runs replicas until the test or stop ends them.
+func (w *world) start(replicas []*Managed) (stop func()) {
+	ctx, cancel := context.WithCancel(w.Context())
+	var running sync.WaitGroup
+	for _, m := range replicas {
+		running.Go(func() {
+			if err := m.Run(ctx); err != nil {
+				w.Error(err)
+			}
+		})
+	}
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}

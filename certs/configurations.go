@@ -1,0 +1,155 @@
+package certs
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	admissionregistrationclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
+)
+
+// The webhook configurations that are looked at. One or both may be absent.
+const (
+	MutatingConfiguration   = "mutate.events.eventquota.io"
+	ValidatingConfiguration = "validate.events.eventquota.io"
+)
+
+// fieldManager is who the API server says has set a caBundle.
+const fieldManager = "eventquota"
+
+// Service is the Service that the API server calls.
+type Service struct{ Namespace, Name string }
+
+// host is the name that the API server verifies a certificate for.
+func (s Service) host() string { return s.Name + "." + s.Namespace + ".svc" }
+
+// hook is a webhook that is called by the Service.
+type hook struct {
+	name   string
+	bundle []byte // as in caBundle
+}
+
+// trusts tells why an API server that calls the webhook refuses a certificate for its
+// host, nil if it takes it.
+func (h *hook) trusts(served *tls.Certificate, host string, now time.Time) error {
+	roots, intermediates := x509.NewCertPool(), x509.NewCertPool()
+	roots.AppendCertsFromPEM(h.bundle)
+	for _, der := range served.Certificate[1:] {
+		if ca, err := x509.ParseCertificate(der); err == nil {
+			intermediates.AddCert(ca)
+		}
+	}
+	_, err := served.Leaf.Verify(x509.VerifyOptions{
+		DNSName: host, Roots: roots, Intermediates: intermediates, CurrentTime: now,
+	})
+	return err
+}
+
+// configuration is a webhook configuration as it was read. Webhooks that do not call the
+// Service are left out: somebody else answers them.
+type configuration struct {
+	name, version string
+	hooks         []hook
+	patch         func(ctx context.Context, patch []byte) error
+}
+
+// configurations reads the webhook configurations.
+type configurations struct {
+	client  admissionregistrationclient.AdmissionregistrationV1Interface
+	service Service
+}
+
+// names are those of the configurations, in the order in which they are read.
+func (*configurations) names() []string {
+	return []string{MutatingConfiguration, ValidatingConfiguration}
+}
+
+// get reads one of the configurations.
+func (c *configurations) get(ctx context.Context, name string) (*configuration, error) {
+	if name == MutatingConfiguration {
+		return c.mutating(ctx)
+	}
+	return c.validating(ctx)
+}
+
+func (c *configurations) mutating(ctx context.Context) (*configuration, error) {
+	client := c.client.MutatingWebhookConfigurations()
+	got, err := client.Get(ctx, MutatingConfiguration, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read webhook configuration %s: %w", MutatingConfiguration, err)
+	}
+	found := &configuration{name: got.Name, version: got.ResourceVersion, patch: func(ctx context.Context, patch []byte) error {
+		_, err := client.Patch(ctx, got.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+		return err
+	}}
+	for i := range got.Webhooks {
+		found.add(got.Webhooks[i].Name, &got.Webhooks[i].ClientConfig, c.service)
+	}
+	return found, nil
+}
+
+func (c *configurations) validating(ctx context.Context) (*configuration, error) {
+	client := c.client.ValidatingWebhookConfigurations()
+	got, err := client.Get(ctx, ValidatingConfiguration, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read webhook configuration %s: %w", ValidatingConfiguration, err)
+	}
+	found := &configuration{name: got.Name, version: got.ResourceVersion, patch: func(ctx context.Context, patch []byte) error {
+		_, err := client.Patch(ctx, got.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+		return err
+	}}
+	for i := range got.Webhooks {
+		found.add(got.Webhooks[i].Name, &got.Webhooks[i].ClientConfig, c.service)
+	}
+	return found, nil
+}
+
+func (c *configuration) add(name string, client *admissionregistrationv1.WebhookClientConfig, s Service) {
+	if to := client.Service; to != nil && to.Namespace == s.Namespace && to.Name == s.Name {
+		c.hooks = append(c.hooks, hook{name: name, bundle: client.CABundle})
+	}
+}
+
+// inject makes the webhooks trust exactly this bundle. It writes only what differs, and
+// only if the configuration is still as it was read: a conflict says that it is not.
+func (c *configuration) inject(ctx context.Context, bundle []byte) (injected bool, err error) {
+	type clientConfig struct {
+		CABundle []byte `json:"caBundle"`
+	}
+	type webhook struct {
+		Name         string       `json:"name"`
+		ClientConfig clientConfig `json:"clientConfig"`
+	}
+	var patch struct {
+		Metadata struct {
+			ResourceVersion string `json:"resourceVersion"`
+		} `json:"metadata"`
+		Webhooks []webhook `json:"webhooks"`
+	}
+	patch.Metadata.ResourceVersion = c.version
+	for i := range c.hooks {
+		if string(c.hooks[i].bundle) != string(bundle) {
+			patch.Webhooks = append(patch.Webhooks, webhook{c.hooks[i].name, clientConfig{bundle}})
+		}
+	}
+	if len(patch.Webhooks) == 0 {
+		return false, nil
+	}
+	content, err := json.Marshal(patch)
+	if err != nil {
+		return false, err
+	}
+	if err := c.patch(ctx, content); err != nil {
+		return false, fmt.Errorf("write caBundle of webhook configuration %s: %w", c.name, err)
+	}
+	for i := range c.hooks {
+		c.hooks[i].bundle = bundle
+	}
+	return true, nil
+}

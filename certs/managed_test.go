@@ -1,0 +1,203 @@
+package certs
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/eventquota/eventquota/test/cluster" //nolint:depguard // replicas agree through a real API server
+)
+
+// TestReplicasAgree holds on a real API server, with the rights that the webhook has, that
+// replicas that start at once agree on one certificate, and keep it and what trusts it
+// whatever is done to the Secret and to the webhook configurations.
+func TestReplicasAgree(t *testing.T) {
+	w := newWorld(t, cluster.Options{})
+	ctx := t.Context()
+	own, patch := []string{"get", "update"}, []string{"get", "patch"}
+	secrets := w.admin.CoreV1().Secrets(w.service.Namespace)
+	w.install(nil)
+
+	// Without a Secret, with the right to create one.
+	creators := w.replicas(5, w.user("creator", own, patch))
+	stop := w.start(creators)
+	created := w.agreed(creators)
+	stop()
+	if got := w.secret(); got.Type != corev1.SecretTypeTLS {
+		t.Errorf("created a Secret of type %s", got.Type)
+	}
+	w.must(secrets.Delete(ctx, secretName, metav1.DeleteOptions{}))
+
+	// With an empty Secret, and without that right.
+	w.shipEmpty()
+	replicas := w.replicas(5, w.user("updater", own, patch))
+	t.Cleanup(w.start(replicas))
+	agreed := w.agreed(replicas)
+	if bytes.Equal(agreed, created) {
+		t.Fatal("the certificate of a Secret that was deleted is served by replicas that never saw it")
+	}
+	if !bytes.Contains(w.secret().Data[CAFile], lastPEM(created)) {
+		t.Error("what was trusted before, as replicas may serve it still, is not trusted any more")
+	}
+	if rest := w.bundles()["theirs.eventquota.io"]; !slices.Equal(rest, []string{"", ""}) {
+		t.Errorf("webhooks that others answer have the caBundles %q, want none", rest)
+	}
+
+	other := fresh(t, 90*day)
+	for what, bundle := range map[string][]byte{"another CA": other.ca, "no CA": nil} {
+		w.drift(bundle)
+		if got := w.agreed(replicas); !bytes.Equal(got, agreed) {
+			t.Errorf("%s in a caBundle: another certificate is served", what)
+		}
+	}
+
+	emptied, err := json.Marshal(map[string]any{"data": map[string]any{CAFile: "", CertFile: "", KeyFile: nil}})
+	w.must(err)
+	_, err = secrets.Patch(ctx, secretName, types.MergePatchType, emptied, metav1.PatchOptions{})
+	w.must(err)
+	if got := w.agreed(replicas); !bytes.Equal(got, agreed) {
+		t.Error("the Secret was emptied: another certificate is served, want the Secret restored")
+	}
+
+	w.must(secrets.Delete(ctx, secretName, metav1.DeleteOptions{}))
+	w.must(w.admin.AdmissionregistrationV1().MutatingWebhookConfigurations().Delete(ctx, MutatingConfiguration, metav1.DeleteOptions{}))
+	await(t, "the error of replicas that may not create it", func() bool {
+		return apierrors.IsForbidden(replicas[0].look(ctx))
+	})
+	// These were away, and hold what they held.
+	t.Cleanup(w.start(creators))
+	if got := w.agreed(slices.Concat(replicas, creators)); !bytes.Equal(got, created) {
+		t.Error("the Secret was created again: another certificate is served than that of who created it")
+	}
+	if !bytes.Contains(w.secret().Data[CAFile], lastPEM(agreed)) {
+		t.Error("what the others served meanwhile is not trusted any more")
+	}
+}
+
+// TestReadinessNeverWaitsForRights holds that a replica is not ready while it is not
+// trusted, and ready where it cannot know.
+func TestReadinessNeverWaitsForRights(t *testing.T) {
+	w := newWorld(t, cluster.Options{})
+	ctx := t.Context()
+	dir := t.TempDir()
+	served, other := fresh(t, 90*day), fresh(t, 90*day)
+	put(t, dir, served)
+	mounted := func(verbs ...string) *Mounted {
+		name := "mounted-" + verbs[0]
+		m, err := NewMounted(dir, w.user(name, []string{"get"}, verbs).AdmissionregistrationV1(), w.service)
+		w.must(err)
+		return m
+	}
+	reader, blind := mounted("get"), mounted("list")
+	look := func() (errReader, errBlind error) {
+		_, err := reader.trust.read(ctx)
+		w.must(err)
+		if _, err := blind.trust.read(ctx); !apierrors.IsForbidden(err) {
+			t.Errorf("read configurations without the right: %v", err)
+		}
+		return reader.Ready(), blind.Ready()
+	}
+	for _, tt := range []struct {
+		what   string
+		change func()
+		want   string
+	}{
+		{"no configurations", func() {}, ""},
+		{"no caBundle yet", func() { w.install(nil) }, ""},
+		{"another CA", func() { w.drift(other.ca) }, "does not trust"},
+		{"its CA", func() { w.drift(served.ca) }, ""},
+		{"its CA and the next", func() { w.drift(join(other, served)) }, ""},
+		{"the certificate replaced, not the CA", func() {
+			put(t, dir, fresh(t, 90*day))
+			w.must(reader.watcher.ReadCertificate())
+		}, "does not trust"},
+	} {
+		tt.change()
+		errReader, errBlind := look()
+		if errBlind != nil {
+			t.Errorf("%s: without rights it is not ready: %v", tt.what, errBlind)
+		}
+		t.Log(tt.what, errReader)
+		expect(t, errReader, tt.want)
+	}
+
+	// Rights that are taken away leave nothing behind that it knows.
+	w.must(w.admin.RbacV1().ClusterRoleBindings().Delete(ctx, "mounted-get", metav1.DeleteOptions{}))
+	await(t, "ready without the rights it had", func() bool {
+		_, err := reader.trust.read(ctx)
+		return apierrors.IsForbidden(err) && reader.Ready() == nil
+	})
+
+	// One that may inject nothing and is not trusted is not ready either, and serves.
+	w.shipEmpty()
+	managed := w.replicas(1, w.user("reader", []string{"get", "update"}, []string{"get"}))[0]
+	expect(t, managed.Ready(), errNoCertificate.Error())
+	if err := managed.look(ctx); !apierrors.IsForbidden(err) {
+		t.Errorf("look without the right to patch: %v", err)
+	}
+	expect(t, managed.Ready(), "does not trust")
+	w.drift(w.secret().Data[CAFile])
+	_ = managed.look(ctx) // the mutating configuration is still not written
+	expect(t, managed.Ready(), MutatingConfiguration)
+}
+
+// TestTheFirstOfTwoWritesCounts holds that a replica never undoes what it has not seen.
+func TestTheFirstOfTwoWritesCounts(t *testing.T) {
+	w := newWorld(t, cluster.Options{})
+	ctx := t.Context()
+	w.install(nil)
+	w.shipEmpty()
+	m := w.replicas(1, w.admin)[0]
+	first, second := fresh(t, 90*day), fresh(t, 90*day)
+	stored := w.secret()
+	r := (&rotation{}).take(begin, first, m.now())
+	w.must(m.write(ctx, stored.DeepCopy(), &r))
+	r = (&rotation{}).take(begin, second, m.now())
+	if err := m.write(ctx, stored, &r); !isLost(err) {
+		t.Errorf("the second write of the Secret: %v, want a conflict", err)
+	}
+	if err := m.write(ctx, nil, &r); !isLost(err) {
+		t.Errorf("a Secret created where there is one: %v, want that it exists", err)
+	}
+	found, err := m.trust.read(ctx)
+	w.must(err)
+	w.drift(first.ca)
+	if _, err := found[1].inject(ctx, second.ca); !isLost(err) {
+		t.Errorf("the second write of a caBundle: %v, want a conflict", err)
+	}
+}
+
+// agreed waits until all replicas are ready, serve the certificate of the Secret and are
+// trusted by both configurations, and returns it.
+func (w *world) agreed(replicas []*Managed) (cert []byte) {
+	w.Helper()
+	await(w.T, "replicas agree", func() bool {
+		stored, err := w.admin.CoreV1().Secrets(w.service.Namespace).Get(w.Context(), secretName, metav1.GetOptions{})
+		if err != nil {
+			return false
+		}
+		r := rotationOf(stored.Data)
+		for _, m := range replicas {
+			if m.Ready() != nil || !serves(m.GetCertificate, r.serving) {
+				return false
+			}
+		}
+		cert = r.serving.cert
+		for _, bundle := range w.bundles()["ours.eventquota.io"] {
+			if bundle != string(r.bundle) {
+				return false
+			}
+		}
+		return true
+	})
+	return cert
+}
+
+// lastPEM is the CA at the end of a chain.
+func lastPEM(chain []byte) []byte { return chain[bytes.LastIndex(chain, []byte("-----BEGIN")):] }

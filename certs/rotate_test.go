@@ -1,0 +1,172 @@
+package certs
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/eventquota/eventquota/test/cluster" //nolint:depguard // a real API server verifies the certificates
+)
+
+// TestNoCallFailsWhileCertificatesRotate holds it for an API server that makes a new
+// connection for each call, to any of three replicas, and for three rotations.
+func TestNoCallFailsWhileCertificatesRotate(t *testing.T) {
+	if !cluster.Isolated(t) {
+		return
+	}
+	w := newWorld(t, cluster.Options{Services: true})
+	w.shipEmpty()
+	w.call()
+	replicas := w.replicas(3, w.user("updater", []string{"get", "update"}, []string{"get", "patch"}))
+	shown := make([]*shown, len(replicas))
+	var addresses []string
+	for i, m := range replicas {
+		// Issued after 5 seconds, served after 7, and the last in time after 20.
+		m.timing.lifetime, m.timing.renewBefore, m.timing.overlap = backdated+20*time.Second, 15*time.Second, 2*time.Second
+		addresses = append(addresses, net.IPv4(10, 77, 0, byte(11+i)).String())
+		shown[i] = answer(t, m, addresses[i])
+	}
+	w.route(addresses)
+	t.Cleanup(w.start(replicas))
+	w.agreed(replicas)
+	await(t, "a call", func() bool { return w.write() == nil })
+
+	ctx, stop := context.WithCancel(t.Context())
+	var writers sync.WaitGroup
+	for range 2 {
+		writers.Go(func() {
+			for ctx.Err() == nil {
+				if err := w.write(); err != nil {
+					t.Errorf("a call failed: %v", err)
+					return
+				}
+			}
+		})
+	}
+	// Each is shown to the API server by each replica.
+	await(t, "three rotations", func() bool {
+		for _, s := range shown {
+			if s.certificates() < 4 {
+				return t.Failed()
+			}
+		}
+		return true
+	})
+	stop()
+	writers.Wait()
+	// One that serves, one that will, and those that replicas may still serve.
+	if n := bytes.Count(w.secret().Data[CAFile], []byte("BEGIN")); n < 2 || n > 6 {
+		t.Errorf("%d CAs are trusted in the end", n)
+	}
+}
+
+// call makes the API server call the Service for each ConfigMap.
+func (w *world) call() {
+	w.Helper()
+	_, err := w.admin.CoreV1().Services(w.service.Namespace).Create(w.Context(), &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: w.service.Name},
+		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "webhook", Port: 443}}},
+	}, metav1.CreateOptions{})
+	w.must(err)
+	_, err = w.admin.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(w.Context(),
+		&admissionregistrationv1.ValidatingWebhookConfiguration{
+			ObjectMeta: metav1.ObjectMeta{Name: ValidatingConfiguration},
+			Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+				Name: ValidatingConfiguration,
+				ClientConfig: admissionregistrationv1.WebhookClientConfig{
+					Service: &admissionregistrationv1.ServiceReference{Namespace: w.service.Namespace, Name: w.service.Name},
+				},
+				Rules: []admissionregistrationv1.RuleWithOperations{{
+					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+					Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+				}},
+				NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: w.service.Namespace}},
+				FailurePolicy:           new(admissionregistrationv1.Fail),
+				SideEffects:             new(admissionregistrationv1.SideEffectClassNone),
+				AdmissionReviewVersions: []string{"v1"},
+			}},
+		}, metav1.CreateOptions{})
+	w.must(err)
+}
+
+// route makes the addresses the endpoints of the Service.
+func (w *world) route(addresses []string) {
+	w.Helper()
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Name: w.service.Name, Labels: map[string]string{discoveryv1.LabelServiceName: w.service.Name}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Ports:       []discoveryv1.EndpointPort{{Name: new("webhook"), Port: new(int32(10250))}},
+	}
+	for _, address := range addresses {
+		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{
+			Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)},
+		})
+	}
+	_, err := w.admin.DiscoveryV1().EndpointSlices(w.service.Namespace).Create(w.Context(), slice, metav1.CreateOptions{})
+	w.must(err)
+}
+
+// write makes the API server call the webhook.
+func (w *world) write() error {
+	_, err := w.admin.CoreV1().ConfigMaps(w.service.Namespace).Create(w.Context(),
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "call-"}}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	return err
+}
+
+// shown is which certificates a server has shown to clients.
+type shown struct {
+	mu      sync.Mutex
+	serials map[string]bool
+}
+
+func (s *shown) certificates() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.serials)
+}
+
+// answer allows all that is asked at an address, one call a connection.
+func answer(t *testing.T, m *Managed, address string) *shown {
+	t.Helper()
+	s := &shown{serials: map[string]bool{}}
+	server := &http.Server{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			var review admissionv1.AdmissionReview
+			if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+				http.Error(w, err.Error(), http.StatusBadRequest)
+				return
+			}
+			review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
+			_ = json.NewEncoder(w).Encode(review)
+		}),
+		TLSConfig: &tls.Config{GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			served, err := m.GetCertificate(hello)
+			if err == nil {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				s.serials[served.Leaf.SerialNumber.String()] = true
+			}
+			return served, err
+		}},
+	}
+	server.SetKeepAlivesEnabled(false)
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", net.JoinHostPort(address, "10250"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = server.ServeTLS(listener, "", "") }() // ends with the server
+	t.Cleanup(func() { _ = server.Close() })
+	return s
+}

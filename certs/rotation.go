@@ -1,0 +1,158 @@
+package certs
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/pem"
+	"slices"
+	"time"
+
+	"k8s.io/client-go/util/cert"
+)
+
+// The files of a Secret that are not served yet.
+const (
+	nextCertFile = "next.crt"
+	nextKeyFile  = "next.key"
+)
+
+// timing says when certificates are replaced.
+type timing struct {
+	// lifetime is that of a certificate and its CA, the part that is backdated included.
+	lifetime time.Duration
+	// renewBefore is how long before the end of a certificate the next one is issued.
+	renewBefore time.Duration
+	// overlap is how long the next CA is trusted before what it has signed is served. Each
+	// API server must have seen the webhook configurations within it.
+	overlap time.Duration
+	// period is the time between two looks at the cluster. A fifth may be added.
+	period time.Duration
+}
+
+// defaultTiming leaves a month to notice that certificates are not renewed.
+func defaultTiming() timing {
+	return timing{
+		lifetime:    90 * 24 * time.Hour,
+		renewBefore: 30 * 24 * time.Hour,
+		overlap:     time.Hour,
+		period:      10 * time.Second,
+	}
+}
+
+// rotation is what all replicas agree on. Each certificate has a CA of its own, whose key
+// is thrown away, so a CA that is trusted longer than it is needed can sign nothing.
+type rotation struct {
+	// bundle is every CA that is to be trusted, in PEM: those of both certificates, and
+	// until they expire those of earlier ones, as a replica that is cut off serves them on.
+	bundle []byte
+	// serving is served by all replicas, and next will be. Their ca is not used.
+	serving, next files
+}
+
+// step is what a rotation has to do next.
+type step string
+
+const (
+	keep    step = "keep"    // nothing
+	begin   step = "begin"   // issue a certificate and serve it at once: there is none
+	prepare step = "prepare" // issue the next one, whose CA must be trusted before it is served
+	change  step = "change"  // serve the next one
+	forget  step = "forget"  // no longer trust CAs that have expired
+)
+
+// due is the step to take. trusted tells whether every webhook configuration trusts next.
+func (r *rotation) due(names []string, now time.Time, t timing, trusted bool) step {
+	serving, next := r.valid(r.serving, names, now), r.valid(r.next, names, now)
+	switch {
+	case !serving && !next:
+		return begin
+	case !serving: // there is nothing to lose
+		return change
+	case next && trusted && !now.Before(issuedAt(r.next).Add(t.overlap)):
+		return change
+	case !next && !now.Before(expiry(r.serving).Add(-t.renewBefore)):
+		return prepare
+	case !bytes.Equal(r.bundle, unexpired(now, r.bundle)):
+		return forget
+	}
+	return keep
+}
+
+// take is the rotation after a step. fresh is a certificate just issued, where the step
+// needs one.
+func (r *rotation) take(s step, fresh files, now time.Time) rotation {
+	after := *r
+	switch s {
+	case begin:
+		after.serving, after.next = fresh, files{}
+	case prepare:
+		after.next = fresh
+	case change:
+		after.serving, after.next = r.next, files{}
+	case keep, forget:
+	}
+	after.bundle = unexpired(now, r.bundle, fresh.ca)
+	return after
+}
+
+// valid reports whether a certificate of the rotation can be served at a time.
+func (r *rotation) valid(f files, names []string, at time.Time) bool {
+	f.ca = r.bundle
+	return f.serves(names, at, at)
+}
+
+// rotationOf reads a rotation from the data of a Secret. What is missing there is nil.
+func rotationOf(data map[string][]byte) rotation {
+	return rotation{
+		bundle:  data[CAFile],
+		serving: files{cert: data[CertFile], key: data[KeyFile]},
+		next:    files{cert: data[nextCertFile], key: data[nextKeyFile]},
+	}
+}
+
+// data is what a Secret holds of the rotation.
+func (r *rotation) data() map[string][]byte {
+	data := map[string][]byte{CAFile: r.bundle, CertFile: r.serving.cert, KeyFile: r.serving.key}
+	if r.next.cert != nil {
+		data[nextCertFile], data[nextKeyFile] = r.next.cert, r.next.key
+	}
+	return data
+}
+
+// unexpired are the certificates of bundles that have not expired, each once. What is no
+// certificate is left out.
+func unexpired(now time.Time, bundles ...[]byte) []byte {
+	var kept [][]byte
+	for rest := bytes.Join(bundles, []byte("\n")); ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			return bytes.Join(kept, nil)
+		}
+		ca, err := x509.ParseCertificate(block.Bytes)
+		if err != nil || now.After(ca.NotAfter) {
+			continue
+		}
+		encoded := pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: block.Bytes})
+		if !slices.ContainsFunc(kept, func(k []byte) bool { return bytes.Equal(k, encoded) }) {
+			kept = append(kept, encoded)
+		}
+	}
+}
+
+// issuedAt is when a certificate that can be served was issued.
+func issuedAt(f files) time.Time {
+	pair, err := f.pair()
+	if err != nil {
+		return time.Time{}
+	}
+	return pair.Leaf.NotBefore.Add(backdated)
+}
+
+// expiry is when a certificate that can be served expires.
+func expiry(f files) time.Time {
+	pair, err := f.pair()
+	if err != nil {
+		return time.Time{}
+	}
+	return pair.Leaf.NotAfter
+}

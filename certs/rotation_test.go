@@ -1,0 +1,123 @@
+package certs
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/util/cert"
+)
+
+const day = 24 * time.Hour
+
+// names are those of the Service in these tests.
+func names() []string { return []string{"eventquota.eventquota-system.svc"} }
+
+func TestTheStepThatIsDue(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	first, second, brief := fresh(t, 90*day), fresh(t, 90*day), fresh(t, backdated+time.Minute)
+	// What is left of first at the end of its lifetime.
+	end := 90*day - backdated
+	fit := rotation{bundle: first.ca, serving: first}
+	prepared := rotation{bundle: join(first, second), serving: first, next: second}
+
+	tests := map[string]struct {
+		r       rotation
+		names   []string
+		after   time.Duration
+		trusted bool
+		want    step
+	}{
+		"nothing stored":                        {rotation{}, names(), 0, false, begin},
+		"just issued":                           {fit, names(), 0, false, keep},
+		"31 days before its end":                {fit, names(), end - 31*day, false, keep},
+		"29 days before its end":                {fit, names(), end - 29*day, false, prepare},
+		"expired":                               {fit, names(), end + time.Minute, false, begin},
+		"a clock 50 minutes behind":             {fit, names(), -50 * time.Minute, false, keep},
+		"another Service":                       {fit, []string{"quota.eventquota-system.svc"}, 0, false, begin},
+		"its CA is not in the bundle":           {rotation{bundle: second.ca, serving: first}, names(), 0, false, begin},
+		"another's key":                         {rotation{bundle: first.ca, serving: files{cert: first.cert, key: second.key}}, names(), 0, false, begin},
+		"the next one, trusted for 59 minutes":  {prepared, names(), 59 * time.Minute, true, keep},
+		"the next one, trusted for 61 minutes":  {prepared, names(), 61 * time.Minute, true, change},
+		"the next one, not trusted yet":         {prepared, names(), 61 * time.Minute, false, keep},
+		"the next one, not trusted for a month": {prepared, names(), 30 * day, false, keep},
+		"only the next one can be served":       {rotation{bundle: second.ca, serving: first, next: second}, names(), 0, false, change},
+		"neither can be served":                 {prepared, names(), end + time.Minute, true, begin},
+		"a next one that is cut short":          {rotation{bundle: join(first, second), serving: first, next: files{cert: second.cert}}, names(), 2 * time.Hour, true, keep},
+		"that, near the end":                    {rotation{bundle: join(first, second), serving: first, next: files{cert: second.cert}}, names(), end - day, true, prepare},
+		"a CA that has expired":                 {rotation{bundle: join(brief, first), serving: first}, names(), 2 * time.Minute, false, forget},
+		"a CA that has not":                     {rotation{bundle: join(brief, first), serving: first}, names(), 0, false, keep},
+		"a bundle with more than certificates":  {rotation{bundle: append([]byte("# ours\n"), first.ca...), serving: first}, names(), 0, false, forget},
+		"a bundle with a CA twice":              {rotation{bundle: join(first, first), serving: first}, names(), 0, false, forget},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := tt.r.due(tt.names, now.Add(tt.after), defaultTiming(), tt.trusted); got != tt.want {
+				t.Errorf("due: %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestWhatEachStepServesAndTrusts(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	first, second, third := fresh(t, 90*day), fresh(t, 90*day), fresh(t, 90*day)
+	expired := fresh(t, backdated-time.Minute)
+	earlier := rotation{bundle: join(expired, first, second), serving: first, next: second}
+
+	tests := map[step]struct{ serving, next []byte }{
+		keep:    {first.cert, second.cert},
+		begin:   {third.cert, nil},
+		prepare: {first.cert, third.cert},
+		change:  {second.cert, nil},
+		forget:  {first.cert, second.cert},
+	}
+	for s, want := range tests {
+		t.Run(string(s), func(t *testing.T) {
+			t.Parallel()
+			var issued files
+			wantTrusted := []files{first, second} // who is behind serves the earlier one
+			if s == begin || s == prepare {
+				issued, wantTrusted = third, append(wantTrusted, third)
+			}
+			got := earlier.take(s, issued, now)
+			if !bytes.Equal(got.serving.cert, want.serving) || !bytes.Equal(got.next.cert, want.next) {
+				t.Errorf("serves\n%s\nand next\n%s", got.serving.cert, got.next.cert)
+			}
+			if !bytes.Equal(got.bundle, join(wantTrusted...)) {
+				t.Errorf("trusts\n%s\nwant what is and was served, and nothing that has expired", got.bundle)
+			}
+			if again := rotationOf(got.data()); !bytes.Equal(again.next.key, got.next.key) || !bytes.Equal(again.bundle, got.bundle) ||
+				!bytes.Equal(again.serving.key, got.serving.key) {
+				t.Error("the Secret does not give back what was put into it")
+			}
+			if step := got.due(names(), now, defaultTiming(), false); step != keep {
+				t.Errorf("%s is due right after it", step)
+			}
+		})
+	}
+}
+
+// fresh issues a certificate with the lifetime, which may have ended.
+func fresh(t *testing.T, lifetime time.Duration) files {
+	t.Helper()
+	f, err := issue(names(), lifetime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// join is the bundle of the CAs of certificates.
+func join(of ...files) (bundle []byte) {
+	for _, f := range of {
+		if _, err := cert.ParseCertsPEM(f.ca); err != nil {
+			panic(err)
+		}
+		bundle = append(bundle, f.ca...)
+	}
+	return bundle
+}
