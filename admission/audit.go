@@ -37,9 +37,7 @@ func (g *Gate) audit(ctx context.Context, q question) string {
 		logr.FromContextOrDiscard(ctx).V(1).Info("Event write not audited", "policy", p.Name, "reason", err.Error())
 		return ""
 	}
-	if g.Audited != nil {
-		g.Audited(p, d.Verdict)
-	}
+	g.tellAudited(q, p, d)
 	return warning(q, d, cmp.Or(d.Empty.Policy, p.Name))
 }
 

@@ -25,9 +25,9 @@ type Gate struct {
 	// Audit decides, beside Store, what policies in mode Audit would do. Nobody
 	// settles what it counts. Nil where nothing is audited.
 	Audit store.Store
-	// Audited is told what a policy in mode Audit would do with a write. Nil for
+	// Told is told of each write that was decided. It must not block. Nil for
 	// nobody.
-	Audited func(p *policy.Policy, v store.Verdict)
+	Told func(Decided)
 	// Now is the clock.
 	Now func() time.Time
 	// Local limits the Events that are admitted for want of a decision.
@@ -75,6 +75,7 @@ func (g *Gate) Mutate(ctx context.Context, r *Request) (Answer, error) {
 	a, refused := refusal(r, gov.Policy, g.Now(), d)
 	switch {
 	case refused:
+		g.tell(q, d)
 	case d.Verdict == store.Aggregate:
 		a, err = rewrite(Aggregated, e, name, AggregateMessage(message, keepsSeries(e)))
 	default:
@@ -115,6 +116,7 @@ func (g *Gate) Validate(ctx context.Context, r *Request) (Answer, error) {
 	if !refused {
 		a = admit(Admitted)
 	}
+	g.tell(q, d)
 	return a.with(warning), nil
 }
 

@@ -59,7 +59,7 @@ func (c *Compiler) ClusterEventPolicy(p *v1alpha1.ClusterEventPolicy) (*Policy, 
 
 func (c *Compiler) common(in *check, kind string, m *metav1.ObjectMeta, s *v1alpha1.CommonSpec) *Policy {
 	p := Default()
-	p.Identity = Identity{Kind: kind, Namespace: m.Namespace, Name: m.Name, Generation: m.Generation}
+	p.Identity = Identity{Kind: kind, Namespace: m.Namespace, Name: m.Name, UID: m.UID, Generation: m.Generation}
 	p.Name = p.Identity.String()
 	p.Match.Priority = s.Priority
 	in.between(in.at("priority"), int64(s.Priority), -maxPriority, maxPriority)

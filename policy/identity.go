@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Identity tells a policy from every other one. The zero value is that of the
@@ -14,6 +16,8 @@ type Identity struct {
 	// Namespace is empty for a ClusterEventPolicy.
 	Namespace string
 	Name      string
+	// UID tells the policy from others that had its name.
+	UID types.UID
 	// Generation is the version of the policy's spec.
 	Generation int64
 }

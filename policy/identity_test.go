@@ -26,6 +26,7 @@ func TestBucketsGoOnThroughEveryChangeButOneOfTheirLimits(t *testing.T) {
 		{"the key of the spam filter", w.own(t, "p", "spamFilter: {keyBy: [Source]}\n"+before), false, true},
 		{"the burst of the quota", w.own(t, "p", "quotas: [{type: User, burst: 3, tokens: 2}]"), true, false},
 		{"the type of the quota", w.own(t, "p", "quotas: [{type: Namespace, burst: 1, tokens: 2}]"), true, false},
+		{"nothing but that it was deleted and written again", again(w.own(t, "p", before)), true, true},
 		{"its name", w.own(t, "q", before), false, false},
 		{"its kind", w.admins(t, "p", before), false, false},
 	} {
@@ -37,6 +38,14 @@ func TestBucketsGoOnThroughEveryChangeButOneOfTheirLimits(t *testing.T) {
 			}
 		})
 	}
+}
+
+// again is p as it is named after it was deleted and written again.
+func again(p *policy.Policy) *policy.Policy {
+	next := *p
+	next.Identity.UID = "another"
+	next = next.Identified()
+	return &next
 }
 
 func TestQuotasThatAreTheSameShareNoBucket(t *testing.T) {

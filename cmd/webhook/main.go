@@ -28,6 +28,7 @@ func root() *cobra.Command {
 		SilenceErrors: true,
 	}
 	cmd.AddCommand(serveCommand())
+	cmd.AddCommand(checkCommand())
 	cmd.AddCommand(convertCommand())
 	return cmd
 }

@@ -23,6 +23,7 @@ type serveOptions struct {
 	Port           int
 	CertDir        string
 	SelfSignedFor  []string
+	Certificates   certificateOptions
 	Kubeconfig     string
 	HealthAddress  string
 	MetricsAddress string
@@ -51,6 +52,7 @@ func defaultServeOptions() *serveOptions {
 	return &serveOptions{
 		Port:               10250,
 		CertDir:            "/etc/eventquota/certs",
+		Certificates:       defaultCertificateOptions(),
 		HealthAddress:      ":8081",
 		MetricsAddress:     ":8080",
 		StoreMemory:        resource.QuantityValue{Quantity: *resource.NewQuantity(store.DefaultBytes, resource.BinarySI)},
@@ -75,6 +77,7 @@ func (o *serveOptions) addFlags(f *pflag.FlagSet) {
 	f.IntVar(&o.Port, "port", o.Port, "port to serve the webhook on, 1 to 65535")
 	f.StringVar(&o.CertDir, "cert-dir", o.CertDir, "directory with the serving certificate tls.crt and its key tls.key; reloaded when they change")
 	f.StringSliceVar(&o.SelfSignedFor, "self-signed-for", o.SelfSignedFor, "host names and IP addresses to write a self-signed certificate for, with its ca.crt, into --cert-dir; for development")
+	o.Certificates.addFlags(f)
 	f.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file of the API server to settle at; empty for the service account of the pod")
 	f.StringVar(&o.HealthAddress, "health-address", o.HealthAddress, "address to serve /healthz and /readyz on")
 	f.StringVar(&o.MetricsAddress, "metrics-address", o.MetricsAddress, "address to serve /metrics on; 0 for none")
@@ -105,6 +108,7 @@ func (o *serveOptions) validate() error {
 	}
 	check(o.Port >= 1 && o.Port <= 65535, "--port %d: must be from 1 to 65535", o.Port)
 	check(o.CertDir != "", "--cert-dir: must be set")
+	check(len(o.SelfSignedFor) == 0 || !o.Certificates.SelfManaged, "--self-signed-for: must not be set with --self-managed-certificates")
 	check(o.HealthAddress != "", "--health-address: must be set")
 	check(o.MetricsAddress != "", "--metrics-address: must be set, to 0 for none")
 	check(o.StoreMemory.Value() >= store.MinBytes, "--store-memory %s: must be at least 1Mi", &o.StoreMemory)
@@ -122,7 +126,7 @@ func (o *serveOptions) validate() error {
 	if !reflect.DeepEqual(o.Redis, connect.DefaultOptions()) {
 		errs = append(errs, o.Redis.Validate())
 	}
-	return errors.Join(append(errs, o.Election.validate())...)
+	return errors.Join(append(errs, o.Election.validate(), o.Certificates.validate())...)
 }
 
 // usesRedis tells whether there is a Redis to share the state in.

@@ -63,6 +63,7 @@ func (s *server) run(ctx context.Context) error {
 		return nil
 	})
 	parts.Go(func() error { return s.policies.Run(logr.NewContext(keeping, s.log)) })
+	parts.Go(func() error { return s.certs.Run(logr.NewContext(keeping, s.log)) })
 	parts.Go(func() error { return listen(watched, "--health-address", s.opts.HealthAddress, s.health()) })
 	if s.opts.MetricsAddress != "0" {
 		parts.Go(func() error { return listen(watched, "--metrics-address", s.opts.MetricsAddress, s.metricsHandler()) })
@@ -71,12 +72,14 @@ func (s *server) run(ctx context.Context) error {
 }
 
 // health answers /healthz while the process lives, and /readyz while the
-// webhook's TLS endpoint answers and is to be sent calls.
+// webhook's TLS endpoint answers with a certificate that the API server takes,
+// and is to be sent calls.
 func (s *server) health() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/healthz", http.StripPrefix("/healthz", &healthz.Handler{}))
 	mux.Handle("/readyz", http.StripPrefix("/readyz", &healthz.Handler{Checks: map[string]healthz.Checker{
-		"webhook": s.webhook.StartedChecker(),
+		"webhook":     s.webhook.StartedChecker(),
+		"certificate": func(*http.Request) error { return s.certs.Ready() },
 		"serving": func(*http.Request) error {
 			if s.draining.Load() {
 				return errors.New("stopping")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/tls"
 	"fmt"
 	"net/http"
 	"sync/atomic"
@@ -29,6 +30,7 @@ type server struct {
 	state    *state
 	policies *watch.Cache
 	metrics  *metrics
+	certs    certificates
 	draining atomic.Bool
 }
 
@@ -44,11 +46,16 @@ func newServer(o *serveOptions, log logr.Logger) (*server, error) {
 		return nil, fmt.Errorf("--kubeconfig: %w", err)
 	}
 	m := newMetrics()
-	state, err := newState(o, config, m, log)
+	changed := make(chan struct{}, 1)
+	policies, err := newPolicies(config, changed, log)
 	if err != nil {
 		return nil, err
 	}
-	policies, err := newPolicies(config, log)
+	statuses, err := newStatuses(config, policies, changed)
+	if err != nil {
+		return nil, err
+	}
+	state, err := newState(o, config, statuses, m, log)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +63,7 @@ func newServer(o *serveOptions, log logr.Logger) (*server, error) {
 		Policies:   admission.Current(policies.Set),
 		Store:      state.store,
 		Audit:      state.audit,
-		Audited:    m.audit,
+		Told:       counted(state.counts, m),
 		Now:        time.Now,
 		Local:      rate.NewLimiter(rate.Limit(o.LocalRate), o.LocalRate),
 		Complaints: &rate.Sometimes{Interval: 10 * time.Second},
@@ -76,15 +83,21 @@ func newServer(o *serveOptions, log logr.Logger) (*server, error) {
 			InFlight: inFlight,
 		}))
 	}
-	s.webhook = webhook.NewServer(webhook.Options{Host: o.Host, Port: o.Port, CertDir: o.CertDir})
+	if s.certs, err = newCertificates(o, config, m); err != nil {
+		return nil, err
+	}
+	s.webhook = webhook.NewServer(webhook.Options{Host: o.Host, Port: o.Port, TLSOpts: []func(*tls.Config){
+		func(c *tls.Config) { c.GetCertificate = s.certs.GetCertificate },
+	}})
 	s.webhook.Register("/mutate", handler(gate.Mutate, "mutate"))
 	s.webhook.Register("/validate", handler(gate.Validate, "validate"))
 	return s, nil
 }
 
 // newSettling makes what settles the debts of a store. Those of a shared store
-// are settled by one elected replica, all others by each replica for itself.
-func newSettling(o *serveOptions, config *rest.Config, debts store.Settling, m *metrics, shared bool) (settling, error) {
+// are settled by one elected replica, which keeps the statuses of policies too,
+// all others by each replica for itself.
+func newSettling(o *serveOptions, config *rest.Config, debts store.Settling, m *metrics, statuses func() settling) (settling, error) {
 	// It sets no rate of its own: the settler has one.
 	client, err := kubernetes.NewForConfig(rest.AddUserAgent(rest.CopyConfig(config), "eventquota-settler"))
 	if err != nil {
@@ -94,13 +107,15 @@ func newSettling(o *serveOptions, config *rest.Config, debts store.Settling, m *
 		return settler.New(debts, client.CoreV1(), settler.Options{
 			WritesPerSecond: o.SettleRate,
 			DrainTimeout:    o.DrainTimeout,
-			Shared:          shared,
+			Shared:          statuses != nil,
 			Abandon:         abandon,
 			Count:           m.settled,
 		})
 	}
-	if shared {
-		return newElected(config, o.Election, term)
+	if statuses != nil {
+		return newElected(config, o.Election, func(abandon <-chan struct{}) settling {
+			return together{term(abandon), statuses()}
+		})
 	}
 	return term(nil), nil
 }

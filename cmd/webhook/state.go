@@ -12,12 +12,15 @@ import (
 	"github.com/eventquota/eventquota/admission/settler"
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/connect"
+	"github.com/eventquota/eventquota/store/tally"
 )
 
 // state is where a replica keeps what Event writes share, and who works on it.
 type state struct {
 	// store decides, and audit finds out what audited policies would do.
 	store, audit store.Store
+	// counts are those of what policies decide.
+	counts *tally.Counter
 	// keepers run as long as the store decides. What they do at their end is
 	// there to be settled.
 	keepers []func(context.Context)
@@ -26,13 +29,14 @@ type state struct {
 }
 
 // newState keeps all in memory or, where Redis is given, in Redis, and then in
-// memory only what is decided while Redis does not answer.
-func newState(o *serveOptions, config *rest.Config, m *metrics, log logr.Logger) (*state, error) {
+// memory only what is decided while Redis does not answer. What policies decide
+// is told to statuses, of all replicas that share a store by one of them.
+func newState(o *serveOptions, config *rest.Config, statuses func(tally.Book) settling, m *metrics, log logr.Logger) (*state, error) {
 	memory, err := store.NewMemory(o.StoreMemory.Value())
 	if err != nil {
 		return nil, fmt.Errorf("--store-memory: %w", err)
 	}
-	local, err := newSettling(o, config, memory, m, false)
+	local, err := newSettling(o, config, memory, m, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -43,10 +47,16 @@ func newState(o *serveOptions, config *rest.Config, m *metrics, log logr.Logger)
 	discards := func(debts store.Settling) func(context.Context) {
 		return func(ctx context.Context) { settler.Discard(logr.NewContext(ctx, log), debts) }
 	}
+	count := func(counts *tally.Counter) func(context.Context) {
+		return func(ctx context.Context) { counts.Run(logr.NewContext(ctx, log)) }
+	}
 	if !o.usesRedis() {
+		book := tally.NewMemory()
+		counts := tally.NewCounter(book)
 		return &state{
-			store: memory, audit: audit,
-			keepers: []func(context.Context){discards(audit)}, settlers: []settling{local},
+			store: memory, audit: audit, counts: counts,
+			keepers:  []func(context.Context){discards(audit), count(counts)},
+			settlers: []settling{local, statuses(book)},
 		}, nil
 	}
 	connect.LogTo(log)
@@ -59,7 +69,9 @@ func newState(o *serveOptions, config *rest.Config, m *metrics, log logr.Logger)
 	if err != nil {
 		return nil, err
 	}
-	shared, err := newSettling(o, config, redis, m, true)
+	book := tally.NewRedis(client, o.RedisPrefix)
+	counts := tally.NewCounter(book)
+	shared, err := newSettling(o, config, redis, m, func() settling { return statuses(book) })
 	if err != nil {
 		return nil, err
 	}
@@ -78,8 +90,8 @@ func newState(o *serveOptions, config *rest.Config, m *metrics, log logr.Logger)
 		}
 	}
 	return &state{
-		store: fallback, audit: audited,
-		keepers:  []func(context.Context){check, redis.Run, fallback.Run, auditRedis.Run, discards(auditRedis)},
+		store: fallback, audit: audited, counts: counts,
+		keepers:  []func(context.Context){check, redis.Run, fallback.Run, auditRedis.Run, discards(auditRedis), count(counts)},
 		settlers: []settling{local, shared},
 	}, nil
 }

@@ -81,7 +81,8 @@ type SpamFilter struct {
 	Interval *metav1.Duration `json:"interval,omitempty"`
 
 	// keyBy is what has a bucket of its own: each combination of these parts of
-	// an Event. No part may be named twice.
+	// an Event. No part may be named twice. Without Source or InvolvedObject many
+	// sources or objects share a bucket.
 	// +optional
 	// +listType=set
 	// +kubebuilder:default={Source,InvolvedObject,Type}
@@ -89,9 +90,10 @@ type SpamFilter struct {
 	// +kubebuilder:validation:MaxItems=6
 	KeyBy []KeyPart `json:"keyBy,omitempty"`
 
-	// reservePerReason is how many Events of each reason are admitted in each
-	// aggregation.window although the bucket is empty, so that a rare Event is
-	// not starved by a frequent one. 0 admits none.
+	// reservePerReason is how many Events of each reason a source may tell of an
+	// object in each aggregation.window although the bucket is empty, so that a
+	// rare Event is not starved by a frequent one. 0 admits none; a bucket that
+	// many objects share is a ceiling only then.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0

@@ -7,7 +7,8 @@ const (
 	// ConditionAccepted is True when the policy is valid. While it is False, its
 	// last valid generation goes on governing, if it had one.
 	ConditionAccepted = "Accepted"
-	// ConditionReady is True when the policy's observed generation is in force.
+	// ConditionReady is True when the policy's observed generation is what
+	// decides: also in mode Audit, and in mode Off, where it decides nothing.
 	ConditionReady = "Ready"
 )
 
@@ -20,8 +21,9 @@ type PolicyStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// conditions are Accepted (the policy is valid; if not, the message says
-	// which field is wrong and why) and Ready (the observed generation is in
-	// force).
+	// which field is wrong and why, and of an expression at which line and
+	// column) and Ready (the observed generation is what decides, as its mode
+	// says; if not, the message says which one does).
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -29,11 +31,13 @@ type PolicyStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// total counts the Events that the policy decided since its generation was
-	// observed first.
+	// observed first. While that is not valid, it goes on counting those of the
+	// generation that stays in force, and is absent where there is none.
 	// +optional
 	Total *Counts `json:"total,omitempty"`
 
-	// lastHour counts the Events that the policy decided in the last hour.
+	// lastHour counts the Events that the policy decided in the last 55 to 60
+	// minutes.
 	// +optional
 	LastHour *Counts `json:"lastHour,omitempty"`
 
@@ -45,8 +49,10 @@ type PolicyStatus struct {
 	TopOffenders []Offender `json:"topOffenders,omitempty"`
 }
 
-// Counts are Events that a policy decided, by what became of them. Under mode
-// Audit they are those that would have been merged or dropped.
+// Counts are Events that a policy decided, by what became of them: those that
+// it governs, and those that one of its quotas refused though another policy
+// governs them. Under mode Audit they are those that would have been merged or
+// dropped. Each request counts once, also one that tells of many occurrences.
 type Counts struct {
 	// since is when counting began.
 	// +optional

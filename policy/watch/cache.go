@@ -42,11 +42,11 @@ type Cache struct {
 type Report struct {
 	policy.Identity
 
-	// UID tells the policy from others that had its name.
-	UID string
 	// Governing is the generation that governs: Generation if that is valid,
 	// otherwise the last that was, or 0 for none.
 	Governing int64
+	// Mode is that of the generation that governs, empty for none.
+	Mode policy.Mode
 	// Err is why Generation does not govern, or nil. It names the fields that
 	// are wrong.
 	Err error
@@ -90,13 +90,17 @@ func (c *Cache) Run(ctx context.Context) error {
 	defer cancel()
 	var synced []cache.InformerSynced
 	for _, source := range []struct {
+		resource string
 		informer cache.SharedIndexInformer
 		handler  cache.ResourceEventHandlerFuncs
 	}{
-		{c.sources.EventPolicies, handler(c.keep, c.drop)},
-		{c.sources.ClusterEventPolicies, handler(c.keep, c.drop)},
-		{c.sources.Namespaces, handler(c.keepNamespace, c.dropNamespace)},
+		{"eventpolicies", c.sources.EventPolicies, handler(c.keep, c.drop)},
+		{"clustereventpolicies", c.sources.ClusterEventPolicies, handler(c.keep, c.drop)},
+		{"namespaces", c.sources.Namespaces, handler(c.keepNamespace, c.dropNamespace)},
 	} {
+		if err := source.informer.SetWatchErrorHandlerWithContext(complain(source.resource)); err != nil {
+			return fmt.Errorf("watch policies: %w", err)
+		}
 		registered, err := source.informer.AddEventHandler(source.handler)
 		if err != nil {
 			return fmt.Errorf("watch policies: %w", err)

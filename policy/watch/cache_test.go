@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/eventquota/eventquota/policy"
 )
 
 const invalid = "matchConditions: [{name: c, expression: 'event.reason =='}]"
@@ -134,4 +136,62 @@ func TestOnlyAChangeOfTheSpecIsAChange(t *testing.T) {
 	if told, all := len(r.reports()), len(r.Reports()); told != 2 || all != 2 {
 		t.Errorf("%d reports of %d policies, want one for each of two", told, all)
 	}
+}
+
+func TestANamespaceThatIsKnownHasNoLabelsButItsOwn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.cluster.Add(object(t, "", "brake", 1, "namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: a}}"))
+	r.start(t)
+	r.wantGoverns(t, "a", "ClusterEventPolicy brake@1") // by its name, as long as it is not known
+	r.namespaces.Add(namespace("a", nil))
+	r.wantGoverns(t, "a", "default@0")
+}
+
+func TestACacheHasSyncedOnceItsSetIsMadeOfAllThatThereWas(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.own.Add(object(t, "a", "first", 1, ""))
+	r.start(t)
+	r.own.Add(object(t, "a", "second", 1, ""))
+	eventually(t, "reported", func() bool { return len(r.reports()) == 2 })
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if want := []bool{false, true}; !slices.Equal(r.synced, want) {
+		t.Errorf("synced %v when the Sets with the first and the second were made, want %v", r.synced, want)
+	}
+}
+
+func TestAPolicyIsGivenAsTheAPIServerToldOfItLast(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	own, admins := object(t, "a", "p", 1, "mode: Audit"), object(t, "", "p", 1, `mode: "Off"`)
+	r.own.Add(own)
+	r.cluster.Add(admins)
+	r.start(t)
+	modes := map[string]string{}
+	for _, report := range r.Reports() {
+		modes[report.String()] = string(report.Mode)
+		if u := r.Object(report.Identity); u == nil || u.GetKind() != report.Kind {
+			t.Errorf("%s is given as %v", report, u)
+		}
+		report.UID = "another"
+		if u := r.Object(report.Identity); u != nil {
+			t.Errorf("another one of the name is given as %v", u)
+		}
+	}
+	if want := map[string]string{"EventPolicy a/p": "Audit", "ClusterEventPolicy p": "Off"}; !cmp.Equal(modes, want) {
+		t.Errorf("modes %v, want %v", modes, want)
+	}
+	counted := object(t, "a", "p", 1, "mode: Audit")
+	counted.Object["status"] = map[string]any{"observedGeneration": int64(1)}
+	r.own.Modify(counted)
+	eventually(t, "given with its status", func() bool {
+		u := r.Object(policy.Identity{Kind: "EventPolicy", Namespace: "a", Name: "p", UID: "uid of p"})
+		return u != nil && u.Object["status"] != nil
+	})
+	r.own.Delete(counted)
+	eventually(t, "gone", func() bool {
+		return r.Object(policy.Identity{Kind: "EventPolicy", Namespace: "a", Name: "p", UID: "uid of p"}) == nil
+	})
 }

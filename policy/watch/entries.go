@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/tools/cache"
 
@@ -23,15 +22,14 @@ type name struct{ namespace, name string }
 // entry is what became of a policy.
 type entry struct {
 	identity  policy.Identity // of the newest generation
-	uid       types.UID
 	err       error
 	governing *policy.Policy // nil when no generation was valid
 }
 
 func (e *entry) report() Report {
-	r := Report{Identity: e.identity, UID: string(e.uid), Err: e.err}
+	r := Report{Identity: e.identity, Err: e.err}
 	if e.governing != nil {
-		r.Governing = e.governing.Identity.Generation
+		r.Governing, r.Mode = e.governing.Identity.Generation, e.governing.Mode
 	}
 	return r
 }
@@ -48,6 +46,22 @@ func (c *Cache) Reports() []Report {
 	return all
 }
 
+// Object is a policy as the API server last told of it, its status and all. It
+// is nil when the policy is gone, and not to be changed. It may be of another
+// generation than the Report is.
+func (c *Cache) Object(i policy.Identity) *unstructured.Unstructured {
+	informer, key := c.sources.EventPolicies, cache.NewObjectName(i.Namespace, i.Name).String()
+	if i.Namespace == "" {
+		informer = c.sources.ClusterEventPolicies
+	}
+	o, _, err := informer.GetStore().GetByKey(key)
+	u, ok := o.(*unstructured.Unstructured)
+	if err != nil || !ok || u.GetUID() != i.UID {
+		return nil
+	}
+	return u
+}
+
 // keep takes in a policy that is new or changed. Its expressions are compiled
 // once for each generation: a change of its status or labels is not one.
 func (c *Cache) keep(o metav1.Object) {
@@ -59,14 +73,14 @@ func (c *Cache) keep(o metav1.Object) {
 	c.mu.Lock()
 	before := c.entries[n]
 	c.mu.Unlock()
-	if before != nil && before.uid != u.GetUID() {
+	if before != nil && before.identity.UID != u.GetUID() {
 		before = nil // another one, of the same name
 	}
 	if before != nil && before.identity.Generation == u.GetGeneration() {
 		return
 	}
-	e := &entry{uid: u.GetUID(), identity: policy.Identity{
-		Kind: u.GetKind(), Namespace: n.namespace, Name: n.name, Generation: u.GetGeneration(),
+	e := &entry{identity: policy.Identity{
+		Kind: u.GetKind(), Namespace: n.namespace, Name: n.name, UID: u.GetUID(), Generation: u.GetGeneration(),
 	}}
 	// One goroutine tells of all policies of a kind: none overtakes another.
 	e.governing, e.err = c.compile(u)

@@ -27,8 +27,9 @@ type rig struct {
 
 	own, cluster, namespaces *fcache.FakeControllerSource
 
-	mu   sync.Mutex
-	told []watch.Report
+	mu     sync.Mutex
+	told   []watch.Report
+	synced []bool // HasSynced at the time of each
 }
 
 func newRig(t *testing.T) *rig {
@@ -45,6 +46,7 @@ func newRig(t *testing.T) *rig {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.told = append(r.told, report)
+		r.synced = append(r.synced, r.HasSynced())
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,7 @@
+package status
+
+// What tests look into.
+var (
+	Render = render
+	Same   = same
+)

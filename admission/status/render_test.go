@@ -1,0 +1,145 @@
+package status_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/eventquota/eventquota/admission/status"
+	"github.com/eventquota/eventquota/policy"
+	"github.com/eventquota/eventquota/policy/v1alpha1"
+	"github.com/eventquota/eventquota/policy/watch"
+	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/tally"
+)
+
+func inMode(m policy.Mode) watch.Report {
+	r := valid("p", 3)
+	r.Mode = m
+	return r
+}
+
+func epoch() time.Time { return time.Date(2030, time.March, 1, 12, 0, 0, 5000, time.UTC) }
+
+func TestConditionsSayWhatBecameOfAGeneration(t *testing.T) {
+	t.Parallel()
+	for says, tt := range map[string]struct {
+		report watch.Report
+		want   string
+	}{
+		"it is enforced":          {inMode(policy.Enforce), "Accepted True Valid, Ready True InForce"},
+		"it is audited":           {inMode(policy.Audit), "Accepted True Valid, Ready True Audited"},
+		"it is off":               {inMode(policy.Off), "Accepted True Valid, Ready True Off"},
+		"the one before governs":  {invalid("p", 3, 2), "Accepted False Invalid, Ready False PreviousGenerationGoverns"},
+		"there was none to go on": {invalid("p", 3, 0), "Accepted False Invalid, Ready False NeverValid"},
+	} {
+		t.Run(says, func(t *testing.T) {
+			t.Parallel()
+			s := status.Render(&tt.report, nil, &v1alpha1.PolicyStatus{}, epoch())
+			var got []string
+			for _, c := range s.Conditions {
+				got = append(got, fmt.Sprintf("%s %s %s", c.Type, c.Status, c.Reason))
+				if c.ObservedGeneration != 3 || !c.LastTransitionTime.Time.Equal(epoch().Truncate(time.Second)) || c.Message == "" {
+					t.Errorf("condition %+v", c)
+				}
+			}
+			if got := strings.Join(got, ", "); got != tt.want || s.ObservedGeneration != 3 {
+				t.Errorf("generation %d: %s, want %s", s.ObservedGeneration, got, tt.want)
+			}
+		})
+	}
+}
+
+func TestTheTimeOfATransitionIsKept(t *testing.T) {
+	t.Parallel()
+	first, fixed := invalid("p", 1, 0), valid("p", 3)
+	again := invalid("p", 2, 0)
+	s := status.Render(&first, nil, &v1alpha1.PolicyStatus{}, epoch())
+	at := func() time.Time {
+		return meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionAccepted).LastTransitionTime.Time
+	}
+	began := at()
+	if s = status.Render(&again, nil, s, epoch().Add(time.Minute)); !at().Equal(began) {
+		t.Errorf("still invalid, with a transition at %v", at())
+	}
+	if s = status.Render(&fixed, nil, s, epoch().Add(time.Minute)); !at().Equal(began.Add(time.Minute)) {
+		t.Errorf("valid since %v", at())
+	}
+}
+
+func TestWhatUsersWriteFitsIntoAStatus(t *testing.T) {
+	t.Parallel()
+	r := valid("p", 1)
+	r.Err = errors.New(strings.Repeat("é", 40_000))
+	long := strings.Repeat("é", 2000)
+	subject := store.Subject{APIVersion: long, Kind: long, Namespace: long, Name: long, UID: long, Component: long, Host: long}
+	s := status.Render(&r, &tally.Tally{Offenders: make([]tally.Offender, 9)}, &v1alpha1.PolicyStatus{}, epoch())
+	if len(s.TopOffenders) != 5 {
+		t.Errorf("%d offenders, want at most 5", len(s.TopOffenders))
+	}
+	if n := len(s.Conditions[0].Message); n > 32768 || !strings.HasSuffix(s.Conditions[0].Message, "(cut from 80000 bytes)") {
+		t.Errorf("a message of %d bytes", n)
+	}
+	s = status.Render(&r, &tally.Tally{Offenders: []tally.Offender{{Subject: subject}}}, s, epoch())
+	o := s.TopOffenders[0]
+	for _, text := range []string{
+		o.Source.Component, o.Source.Host, o.InvolvedObject.APIVersion, o.InvolvedObject.Kind,
+		o.InvolvedObject.Namespace, o.InvolvedObject.Name, o.InvolvedObject.UID,
+	} {
+		if text == "" || len(text) > 1024 {
+			t.Errorf("a text of %d bytes", len(text))
+		}
+	}
+}
+
+func TestCountsAreThoseOfTheGenerationThatGoverns(t *testing.T) {
+	t.Parallel()
+	now := metav1.NewTime(epoch())
+	counted := func(r watch.Report) *v1alpha1.PolicyStatus {
+		s := status.Render(&r, &tally.Tally{Since: now.Time, Total: tally.Counts{Admitted: 7}}, &v1alpha1.PolicyStatus{}, epoch())
+		return s
+	}
+	for says, tt := range map[string]struct {
+		before *v1alpha1.PolicyStatus
+		report watch.Report
+		kept   bool
+	}{
+		"the same":                          {counted(valid("p", 1)), valid("p", 1), true},
+		"a new one":                         {counted(valid("p", 1)), valid("p", 2), false},
+		"one that is invalid":               {counted(valid("p", 1)), invalid("p", 2, 1), true},
+		"another that is invalid":           {counted(invalid("p", 2, 1)), invalid("p", 3, 1), true},
+		"one that mends it":                 {counted(invalid("p", 2, 1)), valid("p", 3), false},
+		"none, as a new process knows none": {counted(invalid("p", 2, 1)), invalid("p", 2, 0), false},
+	} {
+		t.Run(says, func(t *testing.T) {
+			t.Parallel()
+			s := status.Render(&tt.report, nil, tt.before, epoch())
+			if kept := s.Total != nil && s.Total.Admitted == 7 && s.LastHour != nil; kept != tt.kept {
+				t.Errorf("counts %+v, %+v", s.Total, s.LastHour)
+			}
+		})
+	}
+}
+
+func TestAnHourThatOnlyMovesOnIsNoChange(t *testing.T) {
+	t.Parallel()
+	r := valid("p", 1)
+	render := func(hour time.Time, n int64) *v1alpha1.PolicyStatus {
+		return status.Render(&r, &tally.Tally{Since: epoch(), HourSince: hour, LastHour: tally.Counts{Merged: n}}, &v1alpha1.PolicyStatus{}, epoch())
+	}
+	one := render(epoch(), 1)
+	if !status.Same(one, render(epoch().Add(time.Hour), 1)) {
+		t.Error("a change, though nothing else is different")
+	}
+	if status.Same(one, render(epoch(), 2)) {
+		t.Error("no change, though a count is different")
+	}
+	if one.LastHour.Since == nil {
+		t.Error("it was changed by the comparison")
+	}
+}

@@ -1,0 +1,203 @@
+package status_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/eventquota/eventquota/admission/status"
+	"github.com/eventquota/eventquota/policy"
+	"github.com/eventquota/eventquota/policy/v1alpha1"
+	"github.com/eventquota/eventquota/policy/watch"
+	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/tally"
+)
+
+// rig is policies, what is known of them and what is written about them, on the
+// clock of a synctest bubble, where time passes when all wait.
+type rig struct {
+	*testing.T
+
+	reports []watch.Report
+	objects map[types.UID]*unstructured.Unstructured
+	book    *book
+	wake    chan struct{}
+	began   time.Time
+	writes  []write
+	refuse  error // of each write, if set
+	logged  []string
+}
+
+// write is one that the API server took, or refused.
+type write struct {
+	at     time.Duration // since the rig began
+	policy string
+	status v1alpha1.PolicyStatus
+}
+
+// bubble runs a test on a clock of its own.
+func bubble(t *testing.T, test func(r *rig)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		test(&rig{
+			T: t, objects: map[types.UID]*unstructured.Unstructured{}, book: &book{Book: tally.NewMemory()},
+			wake: make(chan struct{}, 1), began: time.Now(),
+		})
+	})
+}
+
+// book is one that can be away.
+type book struct {
+	tally.Book
+	away  error
+	reads int
+}
+
+// Read implements status.Book.
+func (b *book) Read(ctx context.Context, now time.Time, ids []tally.ID) (map[tally.ID]tally.Tally, error) {
+	if b.reads++; b.away != nil {
+		return nil, b.away
+	}
+	return b.Book.Read(ctx, now, ids)
+}
+
+// Restore implements status.Book.
+func (b *book) Restore(ctx context.Context, now time.Time, id tally.ID, since time.Time, total tally.Counts) error {
+	if b.away != nil {
+		return b.away
+	}
+	return b.Book.Restore(ctx, now, id, since, total)
+}
+
+// Reports implements status.Policies.
+func (r *rig) Reports() []watch.Report { return r.reports }
+
+// Object implements status.Policies.
+func (r *rig) Object(i policy.Identity) *unstructured.Unstructured { return r.objects[i.UID] }
+
+// lead runs a Writer for a time.
+func (r *rig) lead(during time.Duration) {
+	r.Helper()
+	log := funcr.New(func(_, args string) { r.logged = append(r.logged, args) }, funcr.Options{})
+	ctx, stop := context.WithTimeout(logr.NewContext(r.Context(), log), during)
+	defer stop()
+	client := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme())
+	client.PrependReactor("patch", "*", r.patch)
+	if err := status.New(r, r.book, client, status.Options{Wake: r.wake}).Run(ctx); err != nil {
+		r.Fatal(err)
+	}
+}
+
+// after does something later, while somebody leads.
+func (r *rig) after(d time.Duration, do func()) {
+	time.AfterFunc(d, do)
+}
+
+// changed is a report of a new generation.
+func (r *rig) changed(report watch.Report) {
+	report.Kind, report.Namespace = v1alpha1.KindEventPolicy, "shop"
+	report.UID = types.UID("uid of " + report.Name)
+	u := r.objects[report.UID]
+	if u == nil {
+		u = &unstructured.Unstructured{Object: map[string]any{}}
+		u.SetName(report.Name)
+		u.SetUID(report.UID)
+		r.objects[report.UID] = u
+		r.reports = append(r.reports, report)
+	}
+	u.SetGeneration(report.Generation)
+	for i := range r.reports {
+		if r.reports[i].UID == report.UID {
+			r.reports[i] = report
+		}
+	}
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// valid is a report of a valid generation.
+func valid(name string, generation int64) watch.Report {
+	return watch.Report{
+		Identity:  policy.Identity{Name: name, Generation: generation},
+		Governing: generation, Mode: policy.Enforce,
+	}
+}
+
+var errBad = errors.New("spec.matchConditions[0].expression: ERROR: <input>:1:16: Syntax error")
+
+// invalid is a report of a generation that is not valid, after one that was.
+func invalid(name string, generation, governing int64) watch.Report {
+	report := valid(name, generation)
+	report.Governing, report.Err = governing, errBad
+	return report
+}
+
+// decide counts decisions about a policy.
+func (r *rig) decide(seq uint64, name string, generation int64, c tally.Counts) {
+	r.Helper()
+	entry := tally.Entry{
+		ID: tally.ID{UID: "uid of " + name, Generation: generation}, Counts: c,
+		Offenders: []tally.Offender{{Subject: store.Subject{Component: "kubelet", Name: "web"}, Merged: c.Merged, Dropped: c.Dropped}},
+	}
+	if err := r.book.Add(r.Context(), time.Now(), tally.Batch{Replica: "a", Seq: seq, Entries: []tally.Entry{entry}}); err != nil {
+		r.Error(err)
+	}
+}
+
+// patch is what the API server does with a patch of a status.
+func (r *rig) patch(action clienttesting.Action) (bool, runtime.Object, error) {
+	patch := action.(clienttesting.PatchAction)
+	w := write{at: time.Since(r.began), policy: patch.GetName()}
+	var operations []struct {
+		Op, Path string
+		Value    json.RawMessage
+	}
+	if err := json.Unmarshal(patch.GetPatch(), &operations); err != nil {
+		return true, nil, err
+	}
+	var uid types.UID
+	if err := errors.Join(json.Unmarshal(operations[0].Value, &uid), json.Unmarshal(operations[1].Value, &w.status)); err != nil {
+		return true, nil, err
+	}
+	if operations[0].Op+operations[0].Path != "test/metadata/uid" || patch.GetSubresource() != "status" {
+		return true, nil, fmt.Errorf("patch %s of %s", patch.GetPatch(), patch.GetSubresource())
+	}
+	r.writes = append(r.writes, w)
+	if r.refuse != nil {
+		return true, nil, r.refuse
+	}
+	u := r.objects[uid].DeepCopy()
+	r.objects[uid] = u
+	r.store(u, &w.status)
+	return true, u, nil
+}
+
+// store makes a status be the one of a policy, written now.
+func (r *rig) store(u *unstructured.Unstructured, s *v1alpha1.PolicyStatus) {
+	r.Helper()
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s)
+	if err != nil {
+		r.Error(err)
+	}
+	u.Object["status"] = content
+	version, _ := strconv.Atoi(u.GetResourceVersion())
+	u.SetResourceVersion(strconv.Itoa(version + 1))
+	now := metav1.NewTime(time.Now().Truncate(time.Second))
+	u.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "eventquota-status", Subresource: "status", Time: &now}})
+}

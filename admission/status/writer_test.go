@@ -1,0 +1,210 @@
+package status_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/eventquota/eventquota/policy/v1alpha1"
+	"github.com/eventquota/eventquota/store/tally"
+)
+
+// told are the writes, each as one line.
+func (r *rig) told() []string {
+	var lines []string
+	for _, w := range r.writes {
+		line := fmt.Sprintf("%v: %s@%d", w.at.Round(time.Second), w.policy, w.status.ObservedGeneration)
+		if meta.IsStatusConditionFalse(w.status.Conditions, v1alpha1.ConditionAccepted) {
+			line += " invalid"
+		}
+		if c := w.status.Total; c != nil {
+			line += fmt.Sprintf(" %d/%d/%d", c.Admitted, c.Merged, c.Dropped)
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func (r *rig) wantTold(want ...string) {
+	r.Helper()
+	if got := r.told(); !slices.Equal(got, want) {
+		r.Errorf("written:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestANewGenerationIsToldAtOnceAndItsFixAfterHalfAMinute(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.after(7*time.Second, func() { r.changed(invalid("p", 1, 0)) })
+		r.after(12*time.Second, func() { r.changed(valid("p", 2)) })
+		r.after(24*time.Second, func() { r.changed(valid("other", 1)) })
+		r.lead(time.Hour)
+		r.wantTold("7s: p@1 invalid", "24s: other@1 0/0/0", "37s: p@2 0/0/0")
+	})
+}
+
+func TestCountsAreToldWhenTheyChangeAndAtMostTwiceAMinute(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.changed(valid("p", 1))
+		for i := range uint64(61) {
+			r.after(time.Duration(i)*time.Second+500*time.Millisecond, func() { r.decide(i+1, "p", 1, tally.Counts{Admitted: 1, Merged: 2}) })
+		}
+		r.lead(30 * time.Minute) // within the hour
+		r.wantTold("0s: p@1 0/0/0", "30s: p@1 30/60/0", "1m0s: p@1 60/120/0", "1m30s: p@1 61/122/0")
+	})
+}
+
+func TestAnHourThatHasPassedIsToldOnce(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.changed(valid("p", 1))
+		r.decide(1, "p", 1, tally.Counts{Dropped: 3})
+		r.lead(5 * time.Hour)
+		last := r.writes[len(r.writes)-1].status
+		if len(r.writes) != 2 || last.Total.Dropped != 3 || last.LastHour.Matched != 0 || len(last.TopOffenders) != 0 {
+			r.Errorf("written %q, in the end %+v", r.told(), last)
+		}
+		if first := r.writes[0].status; first.LastHour.Dropped != 3 || first.TopOffenders[0].InvolvedObject.Name != "web" {
+			r.Errorf("written at first %+v", first)
+		}
+	})
+}
+
+func TestTheNextLeaderGoesOn(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.changed(valid("p", 1))
+		r.decide(1, "p", 1, tally.Counts{Admitted: 5})
+		r.lead(9 * time.Second)
+		r.book.Book = tally.NewMemory() // all was lost
+		r.decide(1, "p", 1, tally.Counts{Admitted: 2})
+		r.lead(time.Minute)
+		r.wantTold("0s: p@1 5/0/0", "31s: p@1 7/0/0")
+		first, second := r.writes[0].status.Total, r.writes[1].status.Total
+		if !first.Since.Equal(second.Since) {
+			r.Errorf("counted since %v, and then since %v", first.Since, second.Since)
+		}
+	})
+}
+
+func TestABookThatWasLostIsToldAgain(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.changed(valid("p", 1))
+		r.decide(1, "p", 1, tally.Counts{Admitted: 5})
+		r.after(35*time.Second, func() {
+			r.book.Book = tally.NewMemory()
+			r.decide(1, "p", 1, tally.Counts{Admitted: 2})
+		})
+		r.lead(2 * time.Minute)
+		r.wantTold("0s: p@1 5/0/0", "40s: p@1 7/0/0")
+	})
+}
+
+func TestWhileTheBookIsAwayOnlyCountsStayAsTheyWere(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.changed(valid("p", 1))
+		r.decide(1, "p", 1, tally.Counts{Admitted: 5})
+		r.after(5*time.Second, func() { r.book.away = errors.New("away") })
+		r.after(42*time.Second, func() { r.changed(invalid("p", 2, 1)) })
+		r.after(55*time.Second, func() { r.changed(valid("new", 1)) })
+		r.after(99*time.Second, func() { r.book.away = nil })
+		r.lead(5 * time.Minute)
+		r.wantTold("0s: p@1 5/0/0", "42s: p@2 invalid 5/0/0", "55s: new@1", "1m40s: new@1 0/0/0")
+		if len(r.logged) != 2 { // once a minute
+			r.Errorf("logged %q, want one line a minute", r.logged)
+		}
+	})
+}
+
+func TestCountsBeginAnewWithAGeneration(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.changed(valid("p", 1))
+		r.decide(1, "p", 1, tally.Counts{Admitted: 5})
+		r.after(44*time.Second, func() { r.changed(valid("p", 2)) })
+		r.after(46*time.Second, func() { r.decide(2, "p", 2, tally.Counts{Merged: 1}) })
+		r.lead(5 * time.Minute)
+		r.wantTold("0s: p@1 5/0/0", "44s: p@2 0/0/0", "1m14s: p@2 0/1/0")
+		if since := r.writes[2].status.Total.Since.Sub(r.began); since != 44*time.Second {
+			r.Errorf("counted since %v, want the 44s at which the generation was new", since)
+		}
+	})
+}
+
+func TestAFailureIsTriedAgainLessAndLessOften(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.refuse = errors.New("forbidden")
+		r.changed(valid("p", 1))
+		r.after(50*time.Second, func() { r.refuse = nil })
+		r.lead(5 * time.Minute)
+		r.wantTold("0s: p@1 0/0/0", "1s: p@1 0/0/0", "3s: p@1 0/0/0", "7s: p@1 0/0/0", "15s: p@1 0/0/0", "31s: p@1 0/0/0", "1m3s: p@1 0/0/0")
+		if len(r.logged) != 1 {
+			r.Errorf("logged %q, want one line", r.logged)
+		}
+	})
+}
+
+func TestOfAPolicyThatIsGoneNothingIsWritten(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.changed(valid("p", 1))
+		r.decide(1, "p", 1, tally.Counts{Admitted: 5})
+		r.after(5*time.Second, func() {
+			r.decide(2, "p", 1, tally.Counts{Admitted: 5})
+			r.reports = nil
+		})
+		r.lead(5 * time.Minute)
+		r.wantTold("0s: p@1 5/0/0")
+	})
+}
+
+func TestAReplicaThatLagsBehindSaysNothing(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.changed(valid("p", 1))
+		r.store(r.objects["uid of p"], &v1alpha1.PolicyStatus{ObservedGeneration: 2})
+		r.lead(5 * time.Minute)
+		r.wantTold()
+	})
+}
+
+func TestThousandsOfPoliciesDoNotStormTheAPIServer(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		for i := range 2000 {
+			r.changed(valid(fmt.Sprint("p", i), 1))
+		}
+		// All are written once; then all have counts to tell, and one that was
+		// written later than most is changed.
+		r.after(5*time.Minute, func() {
+			for i := range uint64(2000) {
+				r.decide(i+1, fmt.Sprint("p", i), 1, tally.Counts{Admitted: 1})
+			}
+		})
+		const late = 6*time.Minute + 3300*time.Millisecond
+		r.after(late, func() { r.changed(valid("p1", 2)) })
+		r.lead(10 * time.Minute)
+		if len(r.writes) != 4000 && len(r.writes) != 4001 { // it may be written in between
+			r.Errorf("%d writes, want 4000 or 4001", len(r.writes))
+		}
+		told := false
+		for i, w := range r.writes {
+			if i >= 30 && w.at-r.writes[i-30].at < 1900*time.Millisecond {
+				r.Fatalf("30 writes within %v", w.at-r.writes[i-30].at)
+			}
+			told = told || w.status.ObservedGeneration == 2 && w.at < late+2*time.Second
+		}
+		if !told {
+			r.Error("the changed one has to wait for others")
+		}
+	})
+}

@@ -1,0 +1,163 @@
+package admission_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/policy"
+	"github.com/eventquota/eventquota/store"
+)
+
+// listen keeps what a Gate tells, each as one line.
+func listen(r *rig) *[]string {
+	told := &[]string{}
+	r.gate.Told = func(d admission.Decided) {
+		line := fmt.Sprintf("%s: %s %s", d.Policy.Name, d.Verdict, d.Request.Object.Name)
+		if d.Audited {
+			line += ", audited"
+		}
+		if d.Bucket != "" {
+			line += ", " + d.Bucket
+		}
+		*told = append(*told, line)
+	}
+	return told
+}
+
+func TestEachDecidedWriteIsToldOnce(t *testing.T) {
+	t.Parallel()
+	own := named("own", func(p *policy.Policy) { p.SpamFilter.Burst, p.SpamFilter.ReservePerReason = 3, 0 })
+	floor := named("floor", quotaOf)
+	oneFor := func(name string) *policy.Policy {
+		return named(name, func(p *policy.Policy) { p.SpamFilter.Burst, p.SpamFilter.ReservePerReason = 1, 0 })
+	}
+	other := func(n int) detail { return message(fmt.Sprint("other ", n)) }
+	for says, tt := range map[string]struct {
+		applies policy.Governing
+		do      []action
+		want    []string
+	}{
+		"a CREATE that is stored, by the validating phase": {
+			policy.Governing{Policy: own}, []action{create("a")}, []string{"own: admit a"},
+		},
+		"a CREATE of which the validating phase never hears, by nobody": {
+			policy.Governing{Policy: own}, []action{mutate("a")}, nil,
+		},
+		"a CREATE that is merged, by the mutating phase": {
+			policy.Governing{Policy: own}, []action{create("a"), create("b")}, []string{"own: admit a", "own: merge b"},
+		},
+		"a CREATE that its policy drops, by the mutating phase": {
+			policy.Governing{Policy: named("brake", func(p *policy.Policy) { p.Action = policy.Drop })},
+			[]action{create("a")}, []string{"brake: drop a"},
+		},
+		"a CREATE over the spam filter": {
+			policy.Governing{Policy: oneFor("own")}, []action{create("a"), create("b", other(1))},
+			[]string{"own: admit a", "own: drop b, spam filter"},
+		},
+		"a CREATE over a quota of another policy, as that one's": {
+			policy.Governing{Policy: own, Floor: []*policy.Policy{named("wide", func(*policy.Policy) {}), floor}},
+			[]action{create("a"), create("b", other(1)), create("c", other(2))},
+			[]string{"own: admit a", "own: admit b", "floor: drop c, Server quota"},
+		},
+		"an UPDATE, by the validating phase": {
+			policy.Governing{Policy: own},
+			[]action{create("a"), update("a", nil, details{count(2)})}, []string{"own: admit a", "own: merge a"},
+		},
+		"what is ignored, undecided or a dry run, by nobody": {
+			policy.Governing{Policy: own, Audit: oneFor("new")},
+			[]action{create("a", dryRun), create("a", kind("", "Pod")), create(""), mutate("a", unreadable), validate("a", noObject)}, nil,
+		},
+		"what an audited policy would do, once more": {
+			policy.Governing{Policy: named("free", func(p *policy.Policy) { p.Action = policy.Admit }), Audit: oneFor("new")},
+			[]action{create("a"), create("b"), create("c", other(1)), update("a", nil, details{labelled("x")})},
+			[]string{
+				"new: admit a, audited", "free: admit a", "new: merge b, audited", "free: admit b",
+				"new: drop c, audited, spam filter", "free: admit c", "new: admit a, audited", "free: admit a",
+			},
+		},
+		"what a quota in force refuses an audited policy too, as that one's": {
+			policy.Governing{Policy: own, Audit: named("new", func(*policy.Policy) {}), Floor: []*policy.Policy{floor}},
+			[]action{create("a"), create("b", other(1)), create("c", other(2))},
+			[]string{
+				"new: admit a, audited", "own: admit a", "new: admit b, audited", "own: admit b",
+				"new: drop c, audited", "floor: drop c, Server quota",
+			},
+		},
+		"what an audited quota would refuse, as its policy's": {
+			policy.Governing{Policy: own, AuditFloor: []*policy.Policy{named("new", quotaOf)}},
+			[]action{create("a"), create("b", other(1)), create("c", other(2))},
+			[]string{
+				"own: admit a, audited", "own: admit a", "own: admit b, audited", "own: admit b",
+				"new: drop c, audited, Server quota", "own: admit c",
+			},
+		},
+	} {
+		t.Run(says, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, policy.Default())
+			r.gate.Policies = applies(tt.applies)
+			audit, err := store.NewMemory(store.MinBytes)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.gate.Audit = audit
+			told := listen(r)
+			for _, do := range tt.do {
+				do(r)
+			}
+			if !slices.Equal(*told, tt.want) {
+				t.Errorf("told %q,\nwant %q", *told, tt.want)
+			}
+		})
+	}
+}
+
+func TestWhatAStoreAwayDeniesIsTold(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, policy.Default())
+	r.gate.Store = denies{}
+	told := listen(r)
+	create("a")(r)
+	if want := []string{"default: deny a"}; !slices.Equal(*told, want) {
+		t.Errorf("told %q, want %q", *told, want)
+	}
+}
+
+// TestTellingAllocatesNothing holds it for each way through both phases.
+func TestTellingAllocatesNothing(t *testing.T) {
+	r := newRig(t, policy.Default())
+	r.gate.Policies = applies(policy.Governing{
+		Policy: named("own", func(p *policy.Policy) { p.SpamFilter.Burst, p.SpamFilter.ReservePerReason = 1, 0 }),
+	})
+	create("first")(r)
+	request := newRequest(r.now, "a", details{message("other")})
+	decide := func() {
+		if answer := r.gate.Decide(t.Context(), r.gate.Validate, request); answer.Response.Allowed {
+			t.Error("not refused")
+		}
+	}
+	silent := testing.AllocsPerRun(1000, decide)
+	heard := 0
+	r.gate.Told = func(d admission.Decided) {
+		if d.Bucket == "spam filter" {
+			heard++
+		}
+	}
+	if telling := testing.AllocsPerRun(1000, decide); telling > silent || heard == 0 {
+		t.Errorf("%v allocations, %v when nobody is told; told %d times", telling, silent, heard)
+	}
+}
+
+// denies is a store that is away, under a policy that denies Events then.
+type denies struct{}
+
+func (denies) Merge(context.Context, time.Time, store.Write, store.Terms) (store.Decision, error) {
+	return store.Decision{Verdict: store.Deny}, nil
+}
+func (denies) Take(context.Context, time.Time, store.Write, store.Terms) (store.Decision, error) {
+	return store.Decision{Verdict: store.Deny}, nil
+}

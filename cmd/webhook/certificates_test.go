@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/eventquota/eventquota/certs"
+)
+
+func TestBadFlagsOfCertificatesAreNamed(t *testing.T) {
+	for want, change := range map[string]func(*serveOptions){
+		`--certificate-secret "Our_Secret": `: func(o *serveOptions) { o.Certificates.Secret = "Our_Secret" },
+		`--service "a.b": `:                   func(o *serveOptions) { o.Certificates.Service = "a.b" },
+		`--service "": `:                      func(o *serveOptions) { o.Certificates.Service = "" },
+		"--self-signed-for: must not be set with --self-managed-certificates": func(o *serveOptions) {
+			o.SelfSignedFor, o.Certificates.SelfManaged = []string{"localhost"}, true
+		},
+	} {
+		o := defaultServeOptions()
+		change(o)
+		if err := o.validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want one with %q", err, want)
+		}
+	}
+	o := defaultServeOptions()
+	o.CertDir, o.Kubeconfig = t.TempDir(), newAPIServer(t).kubeconfig(t)
+	_, err := newServer(o, logr.Discard())
+	if want := "--cert-dir: "; err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), filepath.Join(o.CertDir, certs.CertFile)) {
+		t.Errorf("without files: error %v, want one with %q and the path", err, want)
+	}
+}
+
+// TestNotReadyWithoutACertificate holds that a replica that can get no certificate
+// lives and is not ready, and one that has one is ready and tells when it expires.
+func TestNotReadyWithoutACertificate(t *testing.T) {
+	for name, selfManaged := range map[string]bool{"from files": false, "self-managed, but the API server refuses": true} {
+		t.Run(name, func(t *testing.T) {
+			o := defaultServeOptions()
+			o.Host, o.Port = "127.0.0.1", freePort(t)
+			o.HealthAddress = fmt.Sprintf("127.0.0.1:%d", freePort(t))
+			o.MetricsAddress = fmt.Sprintf("127.0.0.1:%d", freePort(t))
+			o.CertDir, o.Certificates.SelfManaged = t.TempDir(), selfManaged
+			if !selfManaged {
+				o.SelfSignedFor = []string{"127.0.0.1"}
+			}
+			o.Kubeconfig = newAPIServer(t).kubeconfig(t)
+			o.ShutdownDelay = 0
+			s, err := newServer(o, logr.Discard())
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- s.run(ctx) }()
+			ready, live := "http://"+o.HealthAddress+"/readyz", "http://"+o.HealthAddress+"/healthz"
+			eventually(t, "live", func() bool { return get(t, live) == http.StatusOK })
+			if selfManaged {
+				eventually(t, "a check of the certificate", func() bool {
+					return strings.Contains(body(t, ready+"?verbose"), "[-]certificate failed")
+				})
+				if got := get(t, ready); got != http.StatusInternalServerError {
+					t.Errorf("/readyz answers %d without a certificate, want 500", got)
+				}
+			} else {
+				eventually(t, "ready", func() bool { return get(t, ready) == http.StatusOK })
+			}
+			if got := expiry(t, s); math.IsNaN(got) != selfManaged || got < float64(time.Now().Unix()) {
+				t.Errorf("the certificate expires at %f", got)
+			}
+			stop()
+			if err := <-ended; err != nil {
+				t.Errorf("run: %v, want a clean end", err)
+			}
+		})
+	}
+}
+
+// expiry is what the metric says.
+func expiry(t *testing.T, s *server) float64 {
+	t.Helper()
+	families, err := s.metrics.gatherer.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == "eventquota_certificate_expiry_timestamp_seconds" {
+			return f.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	t.Fatal("there is no metric of the expiry")
+	return 0
+}
+
+// body is what a page says.
+func body(t *testing.T, url string) string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return ""
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}

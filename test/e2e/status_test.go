@@ -1,0 +1,217 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/eventquota/eventquota/policy/v1alpha1"
+	"github.com/eventquota/eventquota/test/cluster"
+	"github.com/eventquota/eventquota/test/replica"
+)
+
+// statusInterval is the least time between two writes of one policy's status.
+const statusInterval = 30 * time.Second
+
+// statusPolicies are one that drops, one that limits and one that is audited.
+const statusNamespace, statusPolicies = "watched", `
+kind: EventPolicy
+metadata: {name: %s, namespace: watched}
+spec: {action: %s, mode: %s, matchConditions: [{name: reason, expression: event.reason == '%s'}]}`
+
+// TestStatus holds what the status of policies says, and how often it is written.
+func TestStatus(t *testing.T) {
+	e := newEnv(t, cluster.Options{APIServerFlags: map[string]string{"audit-policy-file": statusAudit(t)}})
+	e.namespace(statusNamespace)
+	e.policiesGovern(statusNamespace)
+	e.apply(fmt.Sprintf(statusPolicies, "brake", "Drop", "Enforce", "Noise"))
+	e.apply(fmt.Sprintf(statusPolicies, "limit", "Limit", "Enforce", "Steady"))
+	e.apply(fmt.Sprintf(statusPolicies, "audited", "Drop", "Audit", "Quiet"))
+	e.apply(strings.Replace(fmt.Sprintf(statusPolicies, "broken", "Drop", "Enforce", "X"), "event.reason == 'X'", "event.reason ==", 1))
+	for name, want := range map[string]string{
+		"brake": "True Valid, True InForce", "limit": "True Valid, True InForce",
+		"audited": "True Valid, True Audited", "broken": "False Invalid, False NeverValid",
+	} {
+		applied := time.Now()
+		e.eventually(name+" is "+want, func() bool { return e.conditions(name, 1) == want })
+		e.Logf("%s: %s after %v", name, want, time.Since(applied).Round(time.Millisecond))
+	}
+	broken := meta.FindStatusCondition(e.status("broken").Conditions, v1alpha1.ConditionAccepted)
+	if !strings.Contains(broken.Message, "spec.matchConditions[0].expression") || !strings.Contains(broken.Message, "<input>:1:16") {
+		t.Errorf("a condition that does not compile is told as %q, want the field and the position", broken.Message)
+	}
+
+	const objects = 7
+	for i := range objects {
+		for range i + 1 {
+			e.sends("Noise", fmt.Sprint("web-", i), apierrors.IsTooManyRequests)
+		}
+	}
+	for i := range 3 {
+		e.sends("Steady", fmt.Sprint("web-", i), stored)
+		e.sends("Steady", fmt.Sprint("web-", i), apierrors.IsAlreadyExists)
+		e.sends("Quiet", fmt.Sprint("web-", i), stored)
+	}
+	// A change that is not valid: the one before goes on.
+	e.apply(strings.Replace(fmt.Sprintf(statusPolicies, "brake", "Drop", "Enforce", "X"), "event.reason == 'X'", "nothing", 1))
+	e.eventually("the change is told", func() bool { return e.conditions("brake", 2) == "False Invalid, False PreviousGenerationGoverns" })
+	e.sends("Noise", "web-6", apierrors.IsTooManyRequests)
+
+	dropped := int64(objects*(objects+1)/2 + 1)
+	e.eventually("counts are told", func() bool {
+		return e.total("brake") == v1alpha1.Counts{Matched: dropped, Dropped: dropped} &&
+			e.total("limit") == v1alpha1.Counts{Matched: 6, Admitted: 3, Merged: 3} &&
+			e.total("audited") == v1alpha1.Counts{Matched: 3, Dropped: 3}
+	})
+	var top []string
+	for _, o := range e.status("brake").TopOffenders {
+		top = append(top, fmt.Sprintf("%s %s/%s %d", o.Source.Component, o.InvolvedObject.Kind, o.InvolvedObject.Name, o.Dropped))
+	}
+	want := []string{"kubelet Pod/web-6 8", "kubelet Pod/web-5 6", "kubelet Pod/web-4 5", "kubelet Pod/web-3 4", "kubelet Pod/web-2 3"}
+	if diff := cmp.Diff(want, top); diff != "" {
+		t.Errorf("top offenders (-want +got):\n%s", diff)
+	}
+	if s := e.status("broken"); s.Total != nil {
+		t.Errorf("one that never governed has counts: %+v", s.Total)
+	}
+	wantTable := []string{
+		"audited Mode=Audit Matched=3 Merged=0 Dropped=3", fmt.Sprintf("brake Mode=Enforce Matched=%d Merged=0 Dropped=%[1]d", dropped),
+		"broken Mode=Enforce Matched=<nil> Merged=<nil> Dropped=<nil>", "limit Mode=Enforce Matched=6 Merged=3 Dropped=0",
+	}
+	if diff := cmp.Diff(wantTable, e.table()); diff != "" {
+		t.Errorf("kubectl get (-want +got):\n%s", diff)
+	}
+	e.writtenSeldom()
+}
+
+// sends writes an Event of a reason about a Pod, which gets an answer.
+func (e *env) sends(reason, pod string, answered func(error) bool) {
+	e.Helper()
+	event := coreEvent(statusNamespace, "", pod, "the same "+reason)
+	event.GenerateName, event.Reason, event.Type = "e-", reason, corev1.EventTypeNormal
+	if _, err := e.client.CoreV1().Events(statusNamespace).Create(e.Context(), event, metav1.CreateOptions{}); !answered(err) {
+		e.Errorf("%s about %s: %v", reason, pod, err)
+	}
+}
+
+// status is that of a policy of statusNamespace.
+func (e *env) status(name string) *v1alpha1.PolicyStatus {
+	e.Helper()
+	client, err := dynamic.NewForConfig(e.config)
+	e.must(err)
+	u, err := client.Resource(v1alpha1.EventPolicies()).Namespace(statusNamespace).Get(e.Context(), name, metav1.GetOptions{})
+	e.must(err)
+	var p v1alpha1.EventPolicy
+	e.must(runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &p))
+	return &p.Status
+}
+
+// conditions are Accepted and Ready of a generation, empty while the status is
+// about another.
+func (e *env) conditions(name string, generation int64) string {
+	e.Helper()
+	s := e.status(name)
+	var all []string
+	for _, kind := range []string{v1alpha1.ConditionAccepted, v1alpha1.ConditionReady} {
+		if c := meta.FindStatusCondition(s.Conditions, kind); c != nil && c.ObservedGeneration == generation && s.ObservedGeneration == generation {
+			all = append(all, fmt.Sprintf("%s %s", c.Status, c.Reason))
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// total is what a policy has decided, without the time since when.
+func (e *env) total(name string) (c v1alpha1.Counts) {
+	e.Helper()
+	if s := e.status(name); s.Total != nil {
+		c = *s.Total
+	}
+	c.Since = nil
+	return c
+}
+
+// table is what kubectl get shows.
+func (e *env) table() (rows []string) {
+	e.Helper()
+	client, err := rest.HTTPClientFor(e.config)
+	e.must(err)
+	request, err := http.NewRequestWithContext(e.Context(), http.MethodGet,
+		strings.TrimSuffix(e.config.Host, "/")+"/apis/eventquota.io/v1alpha1/namespaces/"+statusNamespace+"/eventpolicies", http.NoBody)
+	e.must(err)
+	request.Header.Set("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+	response, err := client.Do(request)
+	e.must(err)
+	defer response.Body.Close()
+	var table metav1.Table
+	e.must(json.NewDecoder(response.Body).Decode(&table))
+	column := func(name string) int {
+		return slices.IndexFunc(table.ColumnDefinitions, func(c metav1.TableColumnDefinition) bool { return c.Name == name })
+	}
+	for _, row := range table.Rows {
+		cell := func(name string) any { return row.Cells[column(name)] }
+		rows = append(rows, fmt.Sprintf("%v Mode=%v Matched=%v Merged=%v Dropped=%v",
+			cell("Name"), cell("Mode"), cell("Matched"), cell("Merged"), cell("Dropped")))
+	}
+	return rows
+}
+
+// statusAudit is an audit policy that logs writes of statuses.
+func statusAudit(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "audit-policy.yaml")
+	err := os.WriteFile(path, []byte(`apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived, ResponseStarted]
+rules:
+- {level: Metadata, resources: [{group: eventquota.io, resources: [eventpolicies/status, clustereventpolicies/status]}]}
+- {level: None}
+`), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// writtenSeldom holds that the webhook has written each status, and none twice
+// within an interval.
+func (e *env) writtenSeldom() {
+	e.Helper()
+	content, err := os.ReadFile(e.cluster.AuditLog)
+	e.must(err)
+	last := map[string]time.Time{}
+	for line := range strings.Lines(string(content)) {
+		var entry struct {
+			RequestReceivedTimestamp metav1.MicroTime
+			User                     struct{ Username string }
+			ObjectRef                struct{ Namespace, Name string }
+			ResponseStatus           struct{ Code int }
+		}
+		e.must(json.Unmarshal([]byte(line), &entry))
+		name, at := entry.ObjectRef.Name, entry.RequestReceivedTimestamp.Time
+		if entry.User.Username != replica.User || entry.ResponseStatus.Code != http.StatusOK {
+			e.Errorf("a write of the status of %s by %s was answered %d", name, entry.User.Username, entry.ResponseStatus.Code)
+		}
+		if before, again := last[name]; again && at.Sub(before) < statusInterval {
+			e.Errorf("the status of %s was written %v after the last time", name, at.Sub(before))
+		}
+		last[name] = at
+	}
+	if len(last) < 4 {
+		e.Errorf("statuses of %d policies were written, want at least 4", len(last))
+	}
+}
