@@ -10,8 +10,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-//go:embed crds/*.yaml
+//go:embed base components crds overlays
 var files embed.FS
+
+// Files are the kustomizations: base, components, crds and overlays.
+func Files() fs.FS { return files }
 
 // CRDs are the custom resource definitions of policies.
 func CRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {

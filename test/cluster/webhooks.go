@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/eventquota/eventquota/test/manifests/shipped"
 )
 
 // Names of the webhooks, which are those of their configurations too.
@@ -17,15 +20,19 @@ const (
 	ValidatingWebhook = "validate.events.eventquota.io"
 )
 
-// ServiceNamespace is where a webhook's Service is.
-const ServiceNamespace = "eventquota-system"
+const (
+	// ServiceNamespace is where the webhook's Service is.
+	ServiceNamespace = "eventquota-system"
+	// ServiceAccount is the user that the shipped configurations exempt: the settler.
+	ServiceAccount = "system:serviceaccount:eventquota-system:eventquota"
+)
 
-// Webhooks says which webhooks the API server is to call for Events, and where.
+// Webhooks says which webhooks the API server is to call for Events, and what to change in
+// their configurations as manifests/ ships them.
 type Webhooks struct {
-	URL        string // https://host:port, to which /mutate and /validate are added
-	Service    string // Service of ServiceNamespace, port 443, in place of URL; see Options.Services
+	URL        string // https://host:port, to which /mutate and /validate are added; empty for the Service, see Options.Services
 	CABundle   []byte // PEM certificates that sign the server's
-	ExemptUser string // user whose writes are not sent to them, the settler; may be empty
+	ExemptUser string // user whose writes are not sent to them, in place of ServiceAccount; may be empty
 	Mutating   bool   // call /mutate for CREATE
 	Validating bool   // call /validate for CREATE and UPDATE
 }
@@ -36,13 +43,21 @@ func (c *Cluster) InstallWebhooks(ctx context.Context, w Webhooks) error {
 	registration := c.client.AdmissionregistrationV1()
 	var installed []string
 	if w.Mutating {
-		if _, err := registration.MutatingWebhookConfigurations().Create(ctx, w.mutating(), metav1.CreateOptions{}); err != nil {
+		configuration, err := w.mutating()
+		if err != nil {
+			return err
+		}
+		if _, err := registration.MutatingWebhookConfigurations().Create(ctx, configuration, metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("install webhook %s: %w", MutatingWebhook, err)
 		}
 		installed = append(installed, MutatingWebhook)
 	}
 	if w.Validating {
-		if _, err := registration.ValidatingWebhookConfigurations().Create(ctx, w.validating(), metav1.CreateOptions{}); err != nil {
+		configuration, err := w.validating()
+		if err != nil {
+			return err
+		}
+		if _, err := registration.ValidatingWebhookConfigurations().Create(ctx, configuration, metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("install webhook %s: %w", ValidatingWebhook, err)
 		}
 		installed = append(installed, ValidatingWebhook)
@@ -65,68 +80,51 @@ func (c *Cluster) RemoveWebhooks(ctx context.Context) error {
 	return c.waitForCalls(ctx, []string{MutatingWebhook, ValidatingWebhook}, false)
 }
 
-func (w Webhooks) mutating() *admissionregistrationv1.MutatingWebhookConfiguration {
-	return &admissionregistrationv1.MutatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: MutatingWebhook},
-		Webhooks: []admissionregistrationv1.MutatingWebhook{{
-			Name:                    MutatingWebhook,
-			ClientConfig:            w.client("/mutate"),
-			Rules:                   eventRules(admissionregistrationv1.Create),
-			MatchPolicy:             new(admissionregistrationv1.Equivalent),
-			MatchConditions:         w.matchConditions(),
-			FailurePolicy:           new(admissionregistrationv1.Ignore),
-			SideEffects:             new(admissionregistrationv1.SideEffectClassNoneOnDryRun),
-			TimeoutSeconds:          new(int32(2)),
-			AdmissionReviewVersions: []string{"v1"},
-		}},
+// mutating is the configuration that is shipped, as w says.
+func (w Webhooks) mutating() (*admissionregistrationv1.MutatingWebhookConfiguration, error) {
+	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{}
+	if err := findShipped("MutatingWebhookConfiguration", MutatingWebhook, configuration); err != nil {
+		return nil, err
 	}
+	for i := range configuration.Webhooks {
+		w.change(&configuration.Webhooks[i].ClientConfig, &configuration.Webhooks[i].MatchConditions)
+	}
+	return configuration, nil
 }
 
-func (w Webhooks) validating() *admissionregistrationv1.ValidatingWebhookConfiguration {
-	return &admissionregistrationv1.ValidatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: ValidatingWebhook},
-		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-			Name:                    ValidatingWebhook,
-			ClientConfig:            w.client("/validate"),
-			Rules:                   eventRules(admissionregistrationv1.Create, admissionregistrationv1.Update),
-			MatchPolicy:             new(admissionregistrationv1.Equivalent),
-			MatchConditions:         w.matchConditions(),
-			FailurePolicy:           new(admissionregistrationv1.Ignore),
-			SideEffects:             new(admissionregistrationv1.SideEffectClassNoneOnDryRun),
-			TimeoutSeconds:          new(int32(2)),
-			AdmissionReviewVersions: []string{"v1"},
-		}},
+// validating is the configuration that is shipped, as w says.
+func (w Webhooks) validating() (*admissionregistrationv1.ValidatingWebhookConfiguration, error) {
+	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	if err := findShipped("ValidatingWebhookConfiguration", ValidatingWebhook, configuration); err != nil {
+		return nil, err
 	}
+	for i := range configuration.Webhooks {
+		w.change(&configuration.Webhooks[i].ClientConfig, &configuration.Webhooks[i].MatchConditions)
+	}
+	return configuration, nil
 }
 
-func (w Webhooks) client(path string) admissionregistrationv1.WebhookClientConfig {
-	if w.Service == "" {
-		return admissionregistrationv1.WebhookClientConfig{URL: new(w.URL + path), CABundle: w.CABundle}
+// change makes what is shipped trust another CA, call another place and exempt another
+// user, where w says so.
+func (w Webhooks) change(to *admissionregistrationv1.WebhookClientConfig, conditions *[]admissionregistrationv1.MatchCondition) {
+	to.CABundle = w.CABundle
+	if w.URL != "" {
+		to.URL, to.Service = new(w.URL+*to.Service.Path), nil
 	}
-	return admissionregistrationv1.WebhookClientConfig{
-		Service: &admissionregistrationv1.ServiceReference{
-			Namespace: ServiceNamespace, Name: w.Service, Path: new(path), Port: new(int32(443)),
-		},
-		CABundle: w.CABundle,
-	}
-}
-
-func (w Webhooks) matchConditions() []admissionregistrationv1.MatchCondition {
 	if w.ExemptUser == "" {
-		return nil
+		*conditions = nil
 	}
-	return []admissionregistrationv1.MatchCondition{{
-		Name:       "not-the-settler",
-		Expression: "request.userInfo.username != " + strconv.Quote(w.ExemptUser),
-	}}
+	for i, c := range *conditions {
+		(*conditions)[i].Expression = strings.ReplaceAll(c.Expression, strconv.Quote(ServiceAccount), strconv.Quote(w.ExemptUser))
+	}
 }
 
-// eventRules match core/v1 Events; matchPolicy Equivalent adds those of events.k8s.io.
-func eventRules(operations ...admissionregistrationv1.OperationType) []admissionregistrationv1.RuleWithOperations {
-	return []admissionregistrationv1.RuleWithOperations{{
-		Operations: operations,
-		Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"events"}},
-	}}
+func findShipped(kind, name string, configuration any) error {
+	objects, err := shipped.Objects(shipped.Base)
+	if err != nil {
+		return err
+	}
+	return shipped.Find(objects, kind, name, configuration)
 }
 
 func ignoreNotFound(err error) error {

@@ -3,57 +3,85 @@ package replica
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
 	typeddiscoveryv1 "k8s.io/client-go/kubernetes/typed/discovery/v1"
 
 	"github.com/eventquota/eventquota/test/cluster"
+	"github.com/eventquota/eventquota/test/manifests/shipped"
 )
 
-const (
-	// serviceName is that of the Service, and of its one EndpointSlice.
-	serviceName = "eventquota"
-	portName    = "webhook"
-	// webhookPort is where each replica serves, at an address of its own.
-	webhookPort = 10250
-)
+// serviceName is that of the Service, of its one EndpointSlice and of the Deployment.
+const serviceName = "eventquota"
 
-// service is a Service whose endpoints are kept here, as no controller runs.
+// service keeps the endpoints of the shipped Service, as no controller runs.
 type service struct {
 	client kubernetes.Interface
+	// ports are those of the Service, as a pod of the Deployment serves them.
+	ports []discoveryv1.EndpointPort
 }
 
-// newService creates the Service, without endpoints.
+// newService is the Service, which Kubeconfig has made, without endpoints.
 func newService(ctx context.Context, c *cluster.Cluster) (*service, error) {
 	client, err := kubernetes.NewForConfig(c.Config)
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
 	}
 	s := &service{client: client}
-	_, err = client.CoreV1().Services(cluster.ServiceNamespace).Create(ctx, &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: serviceName},
-		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{
-			{Name: portName, Port: 443, TargetPort: intstr.FromInt32(webhookPort)},
-		}},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("create Service %s: %w", serviceName, err)
+	if s.ports, err = endpointPorts(); err != nil {
+		return nil, err
 	}
-	_, err = s.slices().Create(ctx, endpointSlice(nil), metav1.CreateOptions{})
-	if err != nil {
+	if _, err := s.slices().Create(ctx, s.endpointSlice(nil), metav1.CreateOptions{}); err != nil {
 		return nil, fmt.Errorf("create EndpointSlice %s: %w", serviceName, err)
 	}
 	return s, nil
 }
 
+// endpointPorts does for the shipped Service and Deployment what the controller of
+// EndpointSlices does.
+func endpointPorts() (ports []discoveryv1.EndpointPort, err error) {
+	objects, err := shipped.Objects(shipped.Base)
+	if err != nil {
+		return nil, err
+	}
+	var service corev1.Service
+	if err := shipped.Find(objects, "Service", serviceName, &service); err != nil {
+		return nil, err
+	}
+	var deployment appsv1.Deployment
+	if err := shipped.Find(objects, "Deployment", serviceName, &deployment); err != nil {
+		return nil, err
+	}
+	served := deployment.Spec.Template.Spec.Containers[0].Ports
+	for _, p := range service.Spec.Ports {
+		i := slices.IndexFunc(served, func(c corev1.ContainerPort) bool { return c.Name == p.TargetPort.StrVal })
+		if i < 0 {
+			return nil, fmt.Errorf("no container has port %s of Service %s", p.TargetPort.String(), serviceName)
+		}
+		ports = append(ports, discoveryv1.EndpointPort{Name: new(p.Name), Port: new(served[i].ContainerPort)})
+	}
+	return ports, nil
+}
+
+// webhookPort is where each replica serves the webhook, at an address of its own.
+func (s *service) webhookPort() int {
+	for _, p := range s.ports {
+		if *p.Name == "webhook" {
+			return int(*p.Port)
+		}
+	}
+	return 0
+}
+
 // route makes the ready endpoints be those at the addresses given. The API server
 // takes some milliseconds to learn of it.
 func (s *service) route(ctx context.Context, addresses []string) error {
-	if _, err := s.slices().Update(ctx, endpointSlice(addresses), metav1.UpdateOptions{}); err != nil {
+	if _, err := s.slices().Update(ctx, s.endpointSlice(addresses), metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("update EndpointSlice %s: %w", serviceName, err)
 	}
 	return nil
@@ -63,11 +91,11 @@ func (s *service) slices() typeddiscoveryv1.EndpointSliceInterface {
 	return s.client.DiscoveryV1().EndpointSlices(cluster.ServiceNamespace)
 }
 
-func endpointSlice(addresses []string) *discoveryv1.EndpointSlice {
+func (s *service) endpointSlice(addresses []string) *discoveryv1.EndpointSlice {
 	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Name: serviceName, Labels: map[string]string{discoveryv1.LabelServiceName: serviceName}},
 		AddressType: discoveryv1.AddressTypeIPv4,
-		Ports:       []discoveryv1.EndpointPort{{Name: new(portName), Port: new(int32(webhookPort))}},
+		Ports:       s.ports,
 	}
 	for _, address := range addresses {
 		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{

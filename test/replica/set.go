@@ -21,21 +21,23 @@ type Set struct {
 	// here, for its log, until Restart puts another in its place.
 	Replicas []*Replica
 
-	cluster *cluster.Cluster
-	service *service
-	path    string
-	flags   []string
-	certDir string
-	ca      []byte
-	ready   []bool // is an endpoint of the Service
+	cluster    *cluster.Cluster
+	service    *service
+	path       string
+	flags      []string
+	kubeconfig string
+	certDir    string
+	ca         []byte
+	ready      []bool // is an endpoint of the Service
 }
 
 // StartSet starts n replicas, 1 to 200, of the webhook program at path with the
 // flags of serve given, and makes all of them ready endpoints of the Service. The
 // API server does not call them yet: see Install. There is one Set in a cluster.
 func StartSet(ctx context.Context, c *cluster.Cluster, path string, n int, flags ...string) (*Set, error) {
-	// It makes the namespace too.
-	if _, err := Kubeconfig(ctx, c); err != nil {
+	// It makes the Service too.
+	kubeconfig, err := Kubeconfig(ctx, c)
+	if err != nil {
 		return nil, err
 	}
 	service, err := newService(ctx, c)
@@ -53,7 +55,7 @@ func StartSet(ctx context.Context, c *cluster.Cluster, path string, n int, flags
 	}
 	s := &Set{
 		Replicas: make([]*Replica, n), ready: make([]bool, n),
-		cluster: c, service: service, path: path, flags: flags, certDir: dir, ca: ca,
+		cluster: c, service: service, path: path, flags: flags, kubeconfig: kubeconfig, certDir: dir, ca: ca,
 	}
 	var starts errgroup.Group
 	for i := range n {
@@ -79,7 +81,7 @@ func StartSet(ctx context.Context, c *cluster.Cluster, path string, n int, flags
 // Install makes the API server call the Service in both phases.
 func (s *Set) Install(ctx context.Context) error {
 	return s.cluster.InstallWebhooks(ctx, cluster.Webhooks{
-		Service: serviceName, CABundle: s.ca, ExemptUser: User, Mutating: true, Validating: true,
+		CABundle: s.ca, ExemptUser: User, Mutating: true, Validating: true,
 	})
 }
 
@@ -146,7 +148,8 @@ func (s *Set) Close() {
 
 func (s *Set) start(ctx context.Context, i int, flags ...string) (*Replica, error) {
 	return startAt(ctx, s.cluster, place{
-		host: s.address(i), port: webhookPort, health: 8081, metrics: 8080, certDir: s.certDir, ca: s.ca,
+		host: s.address(i), port: s.service.webhookPort(), health: 8081, metrics: 8080,
+		kubeconfig: s.kubeconfig, certDir: s.certDir, ca: s.ca,
 	}, s.path, slices.Concat(s.flags, flags))
 }
 

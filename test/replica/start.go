@@ -35,8 +35,13 @@ func Start(ctx context.Context, c *cluster.Cluster, path string, flags ...string
 	if err != nil {
 		return nil, err
 	}
+	kubeconfig, err := Kubeconfig(ctx, c)
+	if err != nil {
+		return nil, err
+	}
 	return startAt(ctx, c, place{
-		host: "127.0.0.1", port: ports[0], health: ports[1], metrics: ports[2], certDir: dir, ca: ca,
+		host: "127.0.0.1", port: ports[0], health: ports[1], metrics: ports[2],
+		kubeconfig: kubeconfig, certDir: dir, ca: ca,
 	}, path, flags)
 }
 
@@ -44,16 +49,13 @@ func Start(ctx context.Context, c *cluster.Cluster, path string, flags ...string
 type place struct {
 	host                  string // IP address
 	port, health, metrics int
+	kubeconfig            string
 	certDir               string
 	ca                    []byte // PEM, has signed what is in certDir
 }
 
 // startAt is Start for a place that is free.
 func startAt(ctx context.Context, c *cluster.Cluster, p place, path string, flags []string) (*Replica, error) {
-	kubeconfig, err := Kubeconfig(ctx, c)
-	if err != nil {
-		return nil, err
-	}
 	log, err := os.CreateTemp(c.Dir, "replica-*.log")
 	if err != nil {
 		return nil, fmt.Errorf("make the replica's log: %w", err)
@@ -63,7 +65,7 @@ func startAt(ctx context.Context, c *cluster.Cluster, p place, path string, flag
 	args := append([]string{
 		"serve", "--bind-address=" + p.host, "--port=" + strconv.Itoa(p.port), "--cert-dir=" + p.certDir,
 		"--health-address=" + address(p.health), "--metrics-address=" + address(p.metrics),
-		"--kubeconfig=" + kubeconfig, "--shutdown-delay=500ms",
+		"--kubeconfig=" + p.kubeconfig, "--shutdown-delay=500ms",
 	}, flags...)
 	r := &Replica{
 		URL:        "https://" + address(p.port),

@@ -1,0 +1,40 @@
+{{/* The arguments of the webhook, a JSON list. */}}
+{{- define "eventquota.arguments" -}}
+{{- $arguments := list "serve" "--cert-dir=/etc/eventquota/certs"
+  (printf "--shutdown-delay=%ds" (int .Values.shutdownDelaySeconds))
+  (printf "--drain-timeout=%ds" (int .Values.drainTimeoutSeconds)) -}}
+{{- with .Values.redis -}}
+{{- if .tryOut.enabled -}}
+{{- $arguments = append $arguments (printf "--redis-addresses=redis.%s.svc:6379" $.Release.Namespace) -}}
+{{- else if .addresses -}}
+{{- $arguments = append $arguments (printf "--redis-addresses=%s" (join "," .addresses)) -}}
+{{- end -}}
+{{- $flags := dict
+  "username" .username
+  "prefix" .prefix
+  "sentinel-master" .sentinel.master
+  "sentinel-username" .sentinel.username
+  "server-name" .tls.serverName -}}
+{{- if .existingSecret -}}
+{{- $flags = merge $flags (dict
+  "password-file" .passwordKey
+  "sentinel-password-file" .sentinel.passwordKey
+  "ca-file" .tls.caKey
+  "cert-file" .tls.certKey
+  "key-file" .tls.keyKey) -}}
+{{- end -}}
+{{- range $name := keys $flags | sortAlpha -}}
+{{- with get $flags $name -}}
+{{- $value := hasSuffix "-file" $name | ternary (printf "/etc/eventquota/redis/%s" .) . -}}
+{{- $arguments = append $arguments (printf "--redis-%s=%s" $name $value) -}}
+{{- end -}}
+{{- end -}}
+{{- with int .database }}{{ $arguments = append $arguments (printf "--redis-database=%d" .) }}{{ end -}}
+{{- if .cluster }}{{ $arguments = append $arguments "--redis-cluster" }}{{ end -}}
+{{- if .tls.enabled }}{{ $arguments = append $arguments "--redis-tls" }}{{ end -}}
+{{- end -}}
+{{- if eq .Values.certificates.mode "selfManaged" -}}
+{{- $arguments = append $arguments "--self-managed-certificates" -}}
+{{- end -}}
+{{- concat $arguments .Values.extraArgs | toJson -}}
+{{- end }}

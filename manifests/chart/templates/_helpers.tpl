@@ -1,0 +1,89 @@
+{{/* Labels of every object. */}}
+{{- define "eventquota.labels" -}}
+{{ include "eventquota.podLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{/* Labels of pods: those that stay when the chart is upgraded. */}}
+{{- define "eventquota.podLabels" -}}
+{{ include "eventquota.selector" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/part-of: eventquota
+{{- end }}
+
+{{/* What finds the webhook's pods. A Deployment's selector never changes. */}}
+{{- define "eventquota.selector" -}}
+app.kubernetes.io/name: eventquota
+app.kubernetes.io/component: webhook
+{{- end }}
+
+{{- define "eventquota.redis.selector" -}}
+app.kubernetes.io/name: redis
+app.kubernetes.io/part-of: eventquota
+{{- end }}
+
+{{- define "eventquota.redis.podLabels" -}}
+{{ include "eventquota.redis.selector" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: store
+{{- end }}
+
+{{- define "eventquota.redis.labels" -}}
+{{ include "eventquota.redis.podLabels" . }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{/* An image by its values and the tag that it has if they name none. */}}
+{{- define "eventquota.image" -}}
+{{- $tag := .image.tag | default .tag -}}
+{{- if .image.digest -}}
+{{ .image.repository }}@{{ .image.digest }}
+{{- else -}}
+{{ .image.repository }}:{{ $tag }}
+{{- end -}}
+{{- end }}
+
+{{/* Not empty if replicas share their state. */}}
+{{- define "eventquota.shared" -}}
+{{- if or .Values.redis.addresses .Values.redis.tryOut.enabled }}yes{{ end -}}
+{{- end }}
+
+{{/* The Secret of the serving certificate. */}}
+{{- define "eventquota.certificate" -}}
+{{- if eq .Values.certificates.mode "provided" -}}
+{{ .Values.certificates.provided.secretName }}
+{{- else -}}
+eventquota-serving-cert
+{{- end -}}
+{{- end }}
+
+{{/* Nine tenths of a memory limit of the schema's form, as Go reads it. */}}
+{{- define "eventquota.memoryLimit" -}}
+{{- $mebibytes := regexFind "^[0-9]+" . | int -}}
+{{- if hasSuffix "Gi" . }}{{ $mebibytes = mul $mebibytes 1024 }}{{ end -}}
+{{ div (mul $mebibytes 9) 10 }}MiB
+{{- end }}
+
+{{/* The peers of a rule, if it has any: no list of peers is all of them. */}}
+{{- define "eventquota.blocks" -}}
+{{- with .cidrs }}
+{{ $.side }}:
+{{- range . }}
+- ipBlock:
+    cidr: {{ . }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Labels and annotations of what `helm test` makes. No selector finds its pod. */}}
+{{- define "eventquota.test.metadata" -}}
+labels:
+  {{- include "eventquota.labels" .root | fromYaml | merge (dict "app.kubernetes.io/component" "test") | toYaml | nindent 2 }}
+annotations:
+  helm.sh/hook: test
+  helm.sh/hook-weight: {{ .weight | quote }}
+  helm.sh/hook-delete-policy: before-hook-creation,{{ .delete }}
+{{- end }}

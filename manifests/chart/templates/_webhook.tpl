@@ -1,0 +1,45 @@
+{{/* What both webhook configurations have in common. */}}
+{{- define "eventquota.webhook" -}}
+{{- $namespace := .root.Release.Namespace -}}
+{{- $certificates := .root.Values.certificates }}
+metadata:
+  name: {{ .name }}
+  labels:
+    {{- include "eventquota.labels" .root | nindent 4 }}
+  {{- if eq $certificates.mode "certManager" }}
+  annotations:
+    cert-manager.io/inject-ca-from: {{ $namespace }}/{{ include "eventquota.certificate" .root }}
+  {{- end }}
+webhooks:
+- name: {{ .name }}
+  admissionReviewVersions: [v1]
+  clientConfig:
+    service:
+      namespace: {{ $namespace }}
+      name: eventquota
+      path: {{ .path }}
+      port: 443
+    {{- if eq $certificates.mode "provided" }}
+    caBundle: {{ b64enc $certificates.provided.caBundle }}
+    {{- end }}
+  # One rule for both Event APIs: Equivalent converts events.k8s.io to core, in one call.
+  rules:
+  - apiGroups: [""]
+    apiVersions: [v1]
+    resources: [events]
+    operations: {{ toJson .operations }}
+    scope: Namespaced
+  matchPolicy: Equivalent
+  # What happens to the webhook itself is always told.
+  namespaceSelector:
+    matchExpressions:
+    - key: kubernetes.io/metadata.name
+      operator: NotIn
+      values: [{{ $namespace }}]
+  matchConditions:
+  - name: not-the-settler
+    expression: request.userInfo.username != "system:serviceaccount:{{ $namespace }}:eventquota"
+  failurePolicy: Ignore  # an Event never waits for a webhook that is away
+  timeoutSeconds: 2
+  sideEffects: NoneOnDryRun
+{{- end }}

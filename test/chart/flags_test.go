@@ -1,0 +1,40 @@
+package chart
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// One flag is wrong on purpose, so that the webhook ends once it has looked at all.
+func TestTheWebhookTakesItsArguments(t *testing.T) {
+	webhook := build(t)
+	for says, values := range sets() {
+		t.Run(says, func(t *testing.T) {
+			deployment := find(t, mustRender(t, values).Objects, "Deployment", "eventquota")
+			var args []string
+			for _, arg := range containers(deployment)[0]["args"].([]any) {
+				args = append(args, arg.(string))
+			}
+			output, err := exec.CommandContext(t.Context(), webhook, append(args, "--port=0")...).CombinedOutput()
+			if err == nil {
+				t.Fatal("it ended without an error")
+			}
+			if got, want := strings.TrimSpace(string(output)), "webhook: --port 0: must be from 1 to 65535"; got != want {
+				t.Errorf("webhook %s says\n%s\nwant\n%s", strings.Join(args, " "), got, want)
+			}
+		})
+	}
+}
+
+// build builds the webhook of this checkout.
+func build(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "webhook")
+	output, err := exec.CommandContext(t.Context(), "go", "build", "-C", "../..", "-o", path, "./cmd/webhook").CombinedOutput()
+	if err != nil {
+		t.Fatalf("build the webhook: %v\n%s", err, output)
+	}
+	return path
+}

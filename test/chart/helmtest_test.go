@@ -1,0 +1,173 @@
+package chart
+
+import (
+	"context"
+	"net/http"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/eventquota/eventquota/test/cluster"
+)
+
+const (
+	account     = "system:serviceaccount:" + namespace + ":eventquota"
+	testAccount = "system:serviceaccount:" + namespace + ":eventquota-test"
+	address     = "10.77.0.11" // of the one replica
+)
+
+// The chart is installed without any value. The webhook runs with the arguments and rights
+// that it gets there, and so does the test's pod: this test is their kubelet.
+func TestHelmTestSaysWhetherTheWebhookIsAsked(t *testing.T) {
+	if !cluster.Isolated(t, func(context.Context) error { build(t); return nil }) {
+		return
+	}
+	webhook := build(t)
+	c := cluster.ForTest(t, cluster.Options{NoAudit: true, Services: true})
+	api, err := client.New(c.Config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newHelm(t, c, namespace)
+	h.install(loadChart(t), "")
+
+	said := make(chan string, 1)
+	_, kubeconfig, err := c.User(testAccount)
+	if err != nil {
+		t.Fatal(err)
+	}
+	test := func() (string, error) {
+		go func() { said <- runTestPod(t, api, webhook, kubeconfig) }()
+		err := h.test()
+		return <-said, err
+	}
+
+	output, err := test()
+	if err == nil || !strings.Contains(output, "60 equal Events were admitted in namespace default") {
+		t.Fatalf("without the webhook it ended in %v and said\n%s", err, output)
+	}
+	serve(t, c, api, webhook)
+	t.Run("the notes say how to see it merge", func(t *testing.T) { mergesAsNoted(t, c) })
+	output, err = test()
+	if err != nil || !strings.Contains(output, `admission webhook "mutate.events.eventquota.io" denied the request: merged into Event default/`) {
+		t.Fatalf("with the webhook it ended in %v and said\n%s", err, output)
+	}
+	for _, o := range everything(t, c, api) {
+		if strings.HasSuffix(o, "/eventquota-test") {
+			t.Errorf("the test left %s behind", o)
+		}
+	}
+}
+
+// runTestPod runs what the pod of the test is to run, once that is there, and returns its
+// output. An earlier test's pod has ended.
+func runTestPod(t *testing.T, api client.Client, webhook, kubeconfig string) string {
+	t.Helper()
+	pod := &corev1.Pod{}
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		err := api.Get(ctx, types.NamespacedName{Namespace: namespace, Name: "eventquota-test"}, pod)
+		return err == nil && pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodPending, client.IgnoreNotFound(err)
+	})
+	if err != nil {
+		return "no pod: " + err.Error()
+	}
+	output, err := exec.CommandContext(t.Context(), webhook, append(pod.Spec.Containers[0].Args, "--kubeconfig="+kubeconfig)...).CombinedOutput()
+	pod.Status.Phase = corev1.PodSucceeded
+	if err != nil {
+		pod.Status.Phase = corev1.PodFailed
+	}
+	if err := api.Status().Update(t.Context(), pod); err != nil {
+		return err.Error()
+	}
+	return string(output)
+}
+
+// serve runs one replica of the Deployment until the test ends, as an endpoint of the
+// Service, and returns when the API server has been told its CA.
+func serve(t *testing.T, c *cluster.Cluster, api client.Client, webhook string) {
+	t.Helper()
+	_, kubeconfig, err := c.User(account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deployment := find(t, mustRender(t, "").Objects, "Deployment", "eventquota")
+	var args []string
+	for _, arg := range containers(deployment)[0]["args"].([]any) {
+		args = append(args, arg.(string))
+	}
+	process := exec.CommandContext(t.Context(), webhook, append(args, "--kubeconfig="+kubeconfig, "--bind-address="+address)...)
+	process.Stdout, process.Stderr = t.Output(), t.Output()
+	if err := process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = process.Process.Kill()
+		_ = process.Wait()
+	})
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: "eventquota", Labels: map[string]string{discoveryv1.LabelServiceName: "eventquota"},
+		},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Ports:       []discoveryv1.EndpointPort{{Name: new("webhook"), Port: new(int32(10250))}},
+		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}},
+	}
+	if err := api.Create(t.Context(), slice); err != nil {
+		t.Fatal(err)
+	}
+	err = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+":8081/readyz", nil)
+		if err != nil {
+			return false, err
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return false, nil //nolint:nilerr // not listening yet
+		}
+		ready := response.StatusCode == http.StatusOK
+		for kind, name := range map[string]string{
+			"MutatingWebhookConfiguration": "mutate.events.eventquota.io", "ValidatingWebhookConfiguration": "validate.events.eventquota.io",
+		} {
+			ready = ready && ca(get(t, api, registration(kind), "", name)) != ""
+		}
+		return ready, response.Body.Close()
+	})
+	if err != nil {
+		t.Fatalf("wait for the webhook: %v", err)
+	}
+}
+
+// mergesAsNoted makes the Event of the notes twice.
+func mergesAsNoted(t *testing.T, c *cluster.Cluster) {
+	t.Helper()
+	api, err := client.New(c.Config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, event, found := strings.Cut(mustRender(t, "").Notes, "event='")
+	event, _, ends := strings.Cut(event, "'")
+	if !found || !ends {
+		t.Fatal("the notes have no Event")
+	}
+	objects, err := decode(event)
+	if err != nil {
+		t.Fatal(err)
+	}
+	created(t, api, objects[0].DeepCopy())
+	// The API server may not have heard of the CA yet; then it admits the first ones.
+	err = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 10*time.Second, true, func(ctx context.Context) (bool, error) {
+		err := api.Create(ctx, objects[0].DeepCopy())
+		return err != nil, client.IgnoreAlreadyExists(err)
+	})
+	if err != nil {
+		t.Errorf("the second was not refused as merged: %v", err)
+	}
+}

@@ -1,0 +1,139 @@
+package chart
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	helmchart "helm.sh/helm/v4/pkg/chart/v2"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/eventquota/eventquota/test/cluster"
+)
+
+func TestARelease(t *testing.T) {
+	c := cluster.ForTest(t, cluster.Options{NoAudit: true})
+	api, err := client.New(c.Config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newHelm(t, c, namespace)
+	before := everything(t, c, api)
+
+	h.install(loadChart(t), sets()["redis"])
+	kind := schema.GroupVersionKind{Group: "eventquota.io", Version: "v1alpha1"}
+	policies := []*unstructured.Unstructured{
+		policy(kind.GroupVersion().WithKind("ClusterEventPolicy"), "", "floor"),
+		policy(kind.GroupVersion().WithKind("EventPolicy"), metav1.NamespaceDefault, "mine"),
+	}
+	for _, p := range policies {
+		created(t, api, p)
+	}
+	// As the replicas do it: the Secret is updated, the configurations are patched.
+	secret := &corev1.Secret{}
+	certificate := types.NamespacedName{Namespace: namespace, Name: "eventquota-serving-cert"}
+	if err := api.Get(t.Context(), certificate, secret); err != nil {
+		t.Fatal(err)
+	}
+	secret.Data = map[string][]byte{"tls.crt": []byte("a"), "tls.key": []byte("b")}
+	if err := api.Update(t.Context(), secret, client.FieldOwner("webhook")); err != nil {
+		t.Fatal(err)
+	}
+	setCA(t, api, "MutatingWebhookConfiguration", "mutate.events.eventquota.io")
+	setCA(t, api, "ValidatingWebhookConfiguration", "validate.events.eventquota.io")
+
+	h.upgrade(newer(t), "")
+	t.Run("an upgrade upgrades the definitions", func(t *testing.T) {
+		for _, name := range []string{"eventpolicies.eventquota.io", "clustereventpolicies.eventquota.io"} {
+			crd := get(t, api, schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, "", name)
+			names, _, _ := unstructured.NestedStringSlice(crd.Object, "spec", "names", "categories")
+			if !slices.Contains(names, "newer") {
+				t.Errorf("%s has categories %v, which are the old ones", name, names)
+			}
+		}
+	})
+	t.Run("an upgrade leaves alone what the replicas wrote", func(t *testing.T) {
+		for kind, name := range map[string]string{
+			"MutatingWebhookConfiguration": "mutate.events.eventquota.io", "ValidatingWebhookConfiguration": "validate.events.eventquota.io",
+		} {
+			if ca := ca(get(t, api, registration(kind), "", name)); ca == "" {
+				t.Errorf("%s has no caBundle any more", kind)
+			}
+		}
+		if err := api.Get(t.Context(), certificate, secret); err != nil {
+			t.Fatal(err)
+		}
+		if len(secret.Data) != 2 {
+			t.Errorf("the Secret of the certificate has %v, want the certificate", secret.Data)
+		}
+	})
+	t.Run("an upgrade removes what its values no longer ask for", func(t *testing.T) {
+		for _, gone := range []string{"Deployment " + namespace + "/redis", "Role " + namespace + "/eventquota-settler"} {
+			if slices.Contains(everything(t, c, api), gone) {
+				t.Errorf("%s is still there", gone)
+			}
+		}
+	})
+
+	t.Run("whose certificate is provided from now on needs --force-conflicts", func(t *testing.T) {
+		const provided = "provided certificates"
+		err := h.tryUpgrade(newer(t), sets()[provided], false)
+		if err == nil || !strings.Contains(err.Error(), "caBundle") {
+			t.Errorf("without it the upgrade ended in %v, want a conflict over caBundle", err)
+		}
+		if err := h.tryUpgrade(newer(t), sets()[provided], true); err != nil {
+			t.Error(err)
+		}
+	})
+
+	h.uninstall()
+	t.Run("an uninstall leaves the definitions and policies and nothing else", func(t *testing.T) {
+		want := slices.Concat(before, []string{
+			"Namespace " + namespace, // made by --create-namespace, and so the user's
+			"CustomResourceDefinition clustereventpolicies.eventquota.io", "CustomResourceDefinition eventpolicies.eventquota.io",
+			"ClusterEventPolicy floor", "EventPolicy default/mine",
+		})
+		slices.Sort(want)
+		if diff := cmp.Diff(want, everything(t, c, api)); diff != "" {
+			t.Errorf("want (-), got (+):\n%s", diff)
+		}
+	})
+
+	t.Run("it can be installed again, with the policies that stayed", func(t *testing.T) {
+		h.install(newer(t), "")
+		for _, p := range policies {
+			get(t, api, p.GroupVersionKind(), p.GetNamespace(), p.GetName())
+		}
+	})
+	t.Run("there is one in a cluster", func(t *testing.T) {
+		_, err := newHelm(t, c, "elsewhere").tryInstall(loadChart(t), "crds: {install: false}")
+		if err == nil || !strings.Contains(err.Error(), "cannot be imported into the current release") {
+			t.Errorf("a second release ended in %v, want a refusal", err)
+		}
+	})
+}
+
+// newer is the chart of a later version, whose definitions have one more category.
+func newer(t *testing.T) *helmchart.Chart {
+	t.Helper()
+	chart := loadChart(t)
+	chart.Metadata.Version = "0.0.1"
+	changed := 0
+	for _, file := range chart.Files {
+		if data := bytes.Replace(file.Data, []byte("    categories:\n"), []byte("    categories:\n    - newer\n"), 1); !bytes.Equal(data, file.Data) {
+			file.Data = data
+			changed++
+		}
+	}
+	if changed != 2 {
+		t.Fatalf("%d definitions were changed, want 2", changed)
+	}
+	return chart
+}

@@ -1,0 +1,28 @@
+package chart
+
+import (
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v4/pkg/chart/v2/lint"
+	"helm.sh/helm/v4/pkg/chart/v2/lint/support"
+	"sigs.k8s.io/yaml"
+)
+
+func TestHelmsLinterHasNothingToSay(t *testing.T) {
+	for says, values := range sets() {
+		t.Run(says, func(t *testing.T) {
+			var parsed map[string]any
+			if err := yaml.Unmarshal([]byte(values), &parsed); err != nil {
+				t.Fatal(err)
+			}
+			for _, message := range lint.RunAll(chartDir, parsed, namespace).Messages {
+				// An icon is for catalogues, and would be fetched from somewhere.
+				if message.Severity == support.InfoSev && strings.Contains(message.Err.Error(), "icon is recommended") {
+					continue
+				}
+				t.Error(message)
+			}
+		})
+	}
+}

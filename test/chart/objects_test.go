@@ -1,0 +1,116 @@
+package chart
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/eventquota/eventquota/test/cluster"
+)
+
+// everything is the identity of each object in the cluster, sorted, but for what the API
+// server makes itself at times of its own.
+func everything(t *testing.T, c *cluster.Cluster, api client.Client) []string {
+	t.Helper()
+	ownKinds := []string{"APIService", "ComponentStatus", "Event", "IPAddress", "Lease"}
+	discover, err := discovery.NewDiscoveryClientForConfig(c.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lists, err := discover.ServerPreferredResources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, list := range lists {
+		version, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, resource := range list.APIResources {
+			if !slices.Contains(resource.Verbs, "list") || slices.Contains(ownKinds, resource.Kind) {
+				continue
+			}
+			objects := &unstructured.UnstructuredList{}
+			objects.SetGroupVersionKind(version.WithKind(resource.Kind + "List"))
+			if err := api.List(t.Context(), objects); err != nil {
+				t.Fatalf("list %s: %v", resource.Name, err)
+			}
+			for i := range objects.Items {
+				o := &objects.Items[i]
+				own := o.GetNamespace() == metav1.NamespaceDefault && o.GetName() == "kubernetes" ||
+					o.GetLabels()["kubernetes.io/bootstrapping"] != ""
+				switch {
+				case own:
+				case o.GetDeletionTimestamp() != nil:
+					all = append(all, identity(o)+", which is being deleted")
+				default:
+					all = append(all, identity(o))
+				}
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func policy(kind schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
+	p := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"action": "Admit"}}}
+	p.SetGroupVersionKind(kind)
+	p.SetNamespace(namespace)
+	p.SetName(name)
+	return p
+}
+
+// created creates an object of a kind that the API server may have learned of just now.
+func created(t *testing.T, api client.Client, o *unstructured.Unstructured) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		err := api.Create(t.Context(), o)
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("create %s: %v", identity(o), err)
+		}
+	}
+}
+
+func get(t *testing.T, api client.Client, kind schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
+	t.Helper()
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(kind)
+	if err := api.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: name}, o); err != nil {
+		t.Fatalf("get %s %s: %v", kind.Kind, name, err)
+	}
+	return o
+}
+
+func registration(kind string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: kind}
+}
+
+// setCA patches a caBundle into the one webhook of a configuration.
+func setCA(t *testing.T, api client.Client, kind, name string) {
+	t.Helper()
+	o := get(t, api, registration(kind), "", name)
+	patch := client.RawPatch(types.JSONPatchType, jsonOf(t, []any{
+		map[string]any{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": []byte(exampleCA + exampleCA)},
+	}))
+	if err := api.Patch(t.Context(), o, patch, client.FieldOwner("webhook")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func ca(o *unstructured.Unstructured) string {
+	webhooks, _, _ := unstructured.NestedSlice(o.Object, "webhooks")
+	bundle, _, _ := unstructured.NestedString(webhooks[0].(map[string]any), "clientConfig", "caBundle")
+	return bundle
+}

@@ -1,0 +1,189 @@
+package chart
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+)
+
+// Where both say the same, they say it in the same words; what each has to say in its
+// own way is listed in normal.
+func TestEachOverlayIsASetOfValues(t *testing.T) {
+	overlays, err := filepath.Glob("../../manifests/overlays/*")
+	if err != nil || len(overlays) == 0 {
+		t.Fatalf("no overlays: %v", err)
+	}
+	for _, overlay := range overlays {
+		says := filepath.Base(overlay)
+		t.Run(says, func(t *testing.T) {
+			values, ok := sets()[says]
+			if !ok {
+				t.Fatal("there is no set of values for this overlay")
+			}
+			want := normal(t, kustomized(t, overlay))
+			got := normal(t, mustRender(t, values).Objects)
+			if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got))); diff != "" {
+				t.Errorf("overlay (-) and chart (+) have other objects:\n%s", diff)
+			}
+			for object := range want {
+				if diff := cmp.Diff(want[object], got[object]); got[object] != nil && diff != "" {
+					t.Errorf("%s: overlay (-) and chart (+) differ:\n%s", object, diff)
+				}
+			}
+		})
+	}
+}
+
+// No overlay has it: the API server refuses it where the Prometheus operator is not.
+func TestTheServiceMonitorIsThatOfTheComponent(t *testing.T) {
+	content, err := os.ReadFile("../../manifests/components/service-monitor/servicemonitor.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := decode(string(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := find(t, mustRender(t, "serviceMonitor: {enabled: true}").Objects, "ServiceMonitor", name)
+	if diff := cmp.Diff(normal(t, want), normal(t, []*unstructured.Unstructured{got})); diff != "" {
+		t.Errorf("component (-) and chart (+) differ:\n%s", diff)
+	}
+}
+
+func kustomized(t *testing.T, dir string) []*unstructured.Unstructured {
+	t.Helper()
+	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var objects []*unstructured.Unstructured
+	for _, r := range resources.Resources() {
+		object, err := r.Map()
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects = append(objects, &unstructured.Unstructured{Object: object})
+	}
+	return objects
+}
+
+// normal are the objects by identity, without what the two ways say in words of their
+// own: Helm has labels of its own, leaves the namespace to the user and keeps
+// definitions by an annotation; kustomize hands flags to the webhook by a ConfigMap,
+// and its components do not know the version.
+func normal(t *testing.T, objects []*unstructured.Unstructured) map[string]any {
+	t.Helper()
+	flags := configMaps(objects)
+	all := map[string]any{}
+	for _, o := range objects {
+		switch {
+		case o.GetKind() == "Namespace":
+			continue
+		case o.GetKind() == "ConfigMap" && strings.HasPrefix(o.GetName(), "eventquota-redis"):
+			continue
+		}
+		labels := o.GetLabels()
+		for _, label := range []string{"helm.sh/chart", "app.kubernetes.io/managed-by", "app.kubernetes.io/version"} {
+			delete(labels, label)
+		}
+		o.SetLabels(labels)
+		annotations := o.GetAnnotations()
+		delete(annotations, "helm.sh/resource-policy")
+		o.SetAnnotations(annotations)
+		for _, c := range containers(o) {
+			if c["image"] != nil && c["imagePullPolicy"] == "IfNotPresent" {
+				delete(c, "imagePullPolicy") // what a tag other than latest has anyway
+			}
+			if c["name"] == "webhook" {
+				c["args"] = arguments(t, c["args"], flags)
+				delete(c, "envFrom")
+			}
+		}
+		if _, twice := all[identity(o)]; twice {
+			t.Fatalf("%s is there twice", identity(o))
+		}
+		all[identity(o)] = plain(o.Object)
+	}
+	return all
+}
+
+// arguments are those that the webhook gets in the end, sorted, without those that say
+// nothing.
+func arguments(t *testing.T, args any, values map[string]string) []any {
+	t.Helper()
+	var all []any
+	for _, arg := range args.([]any) {
+		expanded := regexp.MustCompile(`\$\((\w+)\)`).ReplaceAllStringFunc(arg.(string), func(reference string) string {
+			value, ok := values[reference[2:len(reference)-1]]
+			if !ok {
+				t.Fatalf("nothing says what %s is", reference)
+			}
+			return value
+		})
+		if strings.HasSuffix(expanded, "=") || strings.HasSuffix(expanded, "=false") {
+			continue
+		}
+		all = append(all, strings.TrimSuffix(expanded, "=true"))
+	}
+	slices.SortFunc(all, func(a, b any) int { return strings.Compare(a.(string), b.(string)) })
+	return all
+}
+
+// configMaps are the data of all ConfigMaps together.
+func configMaps(objects []*unstructured.Unstructured) map[string]string {
+	all := map[string]string{}
+	for _, o := range objects {
+		if o.GetKind() == "ConfigMap" {
+			data, _, _ := unstructured.NestedStringMap(o.Object, "data")
+			maps.Copy(all, data)
+		}
+	}
+	return all
+}
+
+func containers(o *unstructured.Unstructured) []map[string]any {
+	spec, ok, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "template", "spec", "containers")
+	if !ok {
+		return nil
+	}
+	var all []map[string]any
+	for _, c := range spec.([]any) {
+		all = append(all, c.(map[string]any))
+	}
+	return all
+}
+
+// plain has numbers of one type, so that 3 equals 3.0, as in JSON, and no field that is
+// empty.
+func plain(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, value := range v {
+			v[key] = plain(value)
+			if list, ok := value.([]any); value == nil || ok && len(list) == 0 {
+				delete(v, key)
+			}
+		}
+		return v
+	case []any:
+		for i := range v {
+			v[i] = plain(v[i])
+		}
+		return v
+	case int:
+		return float64(v)
+	case int64:
+		return float64(v)
+	default:
+		return v
+	}
+}

@@ -1,0 +1,187 @@
+// Package chart tests the Helm chart in manifests/chart by Helm's own library, and
+// compares what it renders with what kustomize makes of manifests/overlays.
+package chart
+
+import (
+	_ "embed"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v4/pkg/action"
+	"helm.sh/helm/v4/pkg/chart/common"
+	helmchart "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	release "helm.sh/helm/v4/pkg/release/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	chartDir  = "../../manifests/chart"
+	name      = "eventquota"        // of the release
+	namespace = "eventquota-system" // of the release
+)
+
+//go:embed testdata/ca.pem
+var exampleCA string
+
+// sets are values for every way to install, and for every value that renders more.
+// They are YAML.
+func sets() map[string]string {
+	const redis = "redis: {addresses: [redis.eventquota-system.svc:6379], username: eventquota, existingSecret: eventquota-redis}\n"
+	return map[string]string{
+		"single-replica":  "",
+		"redis":           "{replicaCount: 3, redis: {tryOut: {enabled: true}}}",
+		"self-signed":     "replicaCount: 3\n" + redis,
+		"cert-manager":    "replicaCount: 3\ncertificates: {mode: certManager}\n" + redis,
+		"validating-only": "replicaCount: 3\nwebhook: {validatingOnly: true}\n" + redis,
+
+		"provided certificates": `
+certificates:
+  mode: provided
+  provided: {secretName: mine, caBundle: ` + strconv.Quote(exampleCA) + `}`,
+		"an issuer of one's own": "certificates: {mode: certManager, certManager: {issuerRef: {name: corporate, kind: ClusterIssuer}}}",
+		"Sentinel, TLS and all keys": `
+replicaCount: 2
+redis:
+  addresses: ["sentinel-0:26379", "sentinel-1:26379", "[fd00::1]:26379"]
+  username: eventquota
+  existingSecret: eventquota-redis
+  database: 3
+  prefix: "blue:"
+  sentinel: {master: mymaster, username: sentinel, passwordKey: sentinel-password}
+  tls: {enabled: true, caKey: ca.crt, certKey: tls.crt, keyKey: tls.key, serverName: redis.example.org}`,
+		"a Redis Cluster": `
+replicaCount: 5
+redis: {addresses: ["a:7000", "b:7000"], cluster: true}
+networkPolicy: {redis: {ports: [7000], cidrs: [10.1.0.0/16]}, apiServer: {cidrs: [10.2.0.1/32, "fd00::1/128"], ports: [6443]}, metricsNamespace: ""}`,
+		"everything of the pod": `
+replicaCount: 2
+redis: {tryOut: {enabled: true}}
+image: {repository: registry.example.org:5000/eventquota, digest: "sha256:` + strings.Repeat("a", 64) + `", pullPolicy: Always}
+imagePullSecrets: [{name: pull}]
+shutdownDelaySeconds: 10
+drainTimeoutSeconds: 30
+extraArgs: [--log-level=debug, --store-memory=256Mi]
+resources: {requests: {cpu: 1}, limits: {memory: 2Gi, cpu: "2"}}
+podAnnotations: {example.org/a: b}
+podLabels: {example.org/team: platform}
+serviceAccount: {annotations: {example.org/role: reader}}
+priorityClass: {create: false, name: system-cluster-critical}
+nodeSelector: {node-role.kubernetes.io/control-plane: ""}
+tolerations: [{key: node-role.kubernetes.io/control-plane, operator: Exists, effect: NoSchedule}]
+affinity: {podAntiAffinity: null, nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}]}}}
+topologySpreadConstraints: []
+podDisruptionBudget: {maxUnavailable: 50%}`,
+		"as little as possible": `
+crds: {install: false}
+networkPolicy: {enabled: false}
+podDisruptionBudget: {enabled: false}
+resources: {limits: {memory: null}}`,
+		"a ServiceMonitor":           "serviceMonitor: {enabled: true, interval: 10s, labels: {release: prometheus}}",
+		"as a dependency":            "{global: {anything: at all}, enabled: true, webhook: {failurePolicy: Ignore}}",
+		"tests in another namespace": "test: {namespace: kube-system}",
+	}
+}
+
+// rendered is what a chart renders to. Objects leaves hooks out.
+type rendered struct {
+	Objects, Hooks []*unstructured.Unstructured
+	Notes          string
+}
+
+// render renders the chart for the release in a namespace without any API server.
+func render(in, values string) (*rendered, error) {
+	install := action.NewInstall(action.NewConfiguration(action.ConfigurationSetLogger(slog.DiscardHandler)))
+	install.DryRunStrategy = action.DryRunClient
+	install.ReleaseName, install.Namespace = name, in
+	install.KubeVersion = &common.KubeVersion{Version: "v1.34.0", Major: "1", Minor: "34"} // the least
+	chart, err := loader.Load(chartDir)
+	if err != nil {
+		return nil, err
+	}
+	parsed := map[string]any{}
+	if err := yaml.Unmarshal([]byte(values), &parsed); err != nil {
+		return nil, err
+	}
+	made, err := install.Run(chart, parsed)
+	if err != nil {
+		return nil, err
+	}
+	r := made.(*release.Release)
+	result := &rendered{Notes: r.Info.Notes}
+	if result.Objects, err = decode(r.Manifest); err != nil {
+		return nil, err
+	}
+	for _, hook := range r.Hooks {
+		objects, err := decode(hook.Manifest)
+		if err != nil {
+			return nil, err
+		}
+		result.Hooks = append(result.Hooks, objects...)
+	}
+	return result, nil
+}
+
+// mustRender is render in the usual namespace.
+func mustRender(t *testing.T, values string) *rendered {
+	t.Helper()
+	r, err := render(namespace, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// decode reads documents of YAML, and refuses a field that occurs twice.
+func decode(manifest string) ([]*unstructured.Unstructured, error) {
+	var objects []*unstructured.Unstructured
+	for document := range strings.SplitSeq("\n"+manifest, "\n---") {
+		var object map[string]any
+		if err := yaml.UnmarshalStrict([]byte(document), &object); err != nil {
+			return nil, err
+		}
+		if len(object) > 0 {
+			objects = append(objects, &unstructured.Unstructured{Object: object})
+		}
+	}
+	return objects, nil
+}
+
+// find returns the one object of a kind and name.
+func find(t *testing.T, objects []*unstructured.Unstructured, kind, name string) *unstructured.Unstructured {
+	t.Helper()
+	for _, o := range objects {
+		if o.GetKind() == kind && o.GetName() == name {
+			return o
+		}
+	}
+	t.Fatalf("there is no %s %s among %v", kind, name, identities(objects))
+	return nil
+}
+
+func identities(objects []*unstructured.Unstructured) []string {
+	var all []string
+	for _, o := range objects {
+		all = append(all, identity(o))
+	}
+	slices.Sort(all)
+	return all
+}
+
+func identity(o *unstructured.Unstructured) string {
+	return o.GetKind() + " " + strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/")
+}
+
+// loadChart loads the chart anew, so that a test may change it.
+func loadChart(t *testing.T) *helmchart.Chart {
+	t.Helper()
+	chart, err := loader.LoadDir(chartDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return chart
+}

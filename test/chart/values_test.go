@@ -1,0 +1,113 @@
+package chart
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestValuesThatCannotBeAreRefusedByName(t *testing.T) {
+	const redis = "addresses: [redis:6379]"
+	for says, test := range map[string]struct{ values, refusal string }{
+		"a value that is not known":            {"replicas: 3", "additional properties 'replicas' not allowed"},
+		"one that is not known further down":   {"redis: {adresses: []}", "at '/redis': additional properties 'adresses' not allowed"},
+		"no replicas":                          {"replicaCount: 0", "at '/replicaCount': minimum: got 0, want 1"},
+		"a number that is text":                {`replicaCount: "3"`, "at '/replicaCount': got string, want integer"},
+		"a value that is needed and taken":     {"replicaCount: null", "missing property 'replicaCount'"},
+		"a failurePolicy that locks out":       {"webhook: {failurePolicy: Fail}", "at '/webhook/failurePolicy': value must be 'Ignore'"},
+		"a certificate of nobody":              {"certificates: {mode: letsEncrypt}", "at '/certificates/mode': value must be one of 'selfManaged', 'certManager', 'provided'"},
+		"a CA in base64":                       {"certificates: {provided: {caBundle: LS0t}}", "at '/certificates/provided/caBundle'"},
+		"Redis without a port":                 {"redis: {addresses: [redis]}", "at '/redis/addresses/0'"},
+		"a prefix with braces":                 {"redis: {prefix: '{a}'}", "at '/redis/prefix'"},
+		"a digest of another kind":             {"image: {digest: 'md5:1'}", "at '/image/digest'"},
+		"a policy of pulling that is none":     {"image: {pullPolicy: Sometimes}", "at '/image/pullPolicy'"},
+		"a memory limit in bytes":              {"resources: {limits: {memory: 512000000}}", "at '/resources/limits/memory': got number, want string"},
+		"a toleration with a typing mistake":   {"tolerations: [{kee: a}]", "at '/tolerations/0': additional properties 'kee' not allowed"},
+		"an argument that is no flag":          {"extraArgs: [serve]", "at '/extraArgs/0'"},
+		"an address in place of a block":       {"networkPolicy: {apiServer: {cidrs: [10.0.0.1]}}", "at '/networkPolicy/apiServer/cidrs/0'"},
+		"no ports, which would be all of them": {"networkPolicy: {redis: {ports: []}}", "at '/networkPolicy/redis/ports': minItems: got 0, want 1"},
+		"a budget of nothing":                  {"podDisruptionBudget: {maxUnavailable: 0}", "at '/podDisruptionBudget/maxUnavailable'"},
+
+		"replicas that share nothing": {
+			"replicaCount: 3",
+			"replicaCount is 3, but replicas share their state in Redis: set redis.addresses or redis.tryOut.enabled, or replicaCount to 1",
+		},
+		"two kinds of Redis": {
+			"redis: {" + redis + ", tryOut: {enabled: true}}",
+			"redis.tryOut.enabled brings a Redis of its own: nothing else of redis can be set with it",
+		},
+		"a Redis that is nowhere": {
+			"redis: {existingSecret: a}",
+			"redis.addresses is empty, but other values of redis are set",
+		},
+		"servers that are neither sentinels nor a Cluster": {
+			"redis: {addresses: ['a:6379', 'b:6379']}",
+			"redis.addresses has several addresses, which need redis.cluster or redis.sentinel.master",
+		},
+		"sentinels and a Cluster": {
+			"redis: {" + redis + ", cluster: true, sentinel: {master: a}}",
+			"redis.cluster and redis.sentinel.master cannot both be set",
+		},
+		"a database of a Cluster": {
+			"redis: {" + redis + ", cluster: true, database: 1}",
+			"redis.database must be 0 with redis.cluster",
+		},
+		"a user without a password": {
+			"redis: {" + redis + ", username: a}",
+			"redis.username needs a password: set redis.existingSecret and redis.passwordKey",
+		},
+		"a sentinel's user without sentinels": {
+			"redis: {" + redis + ", existingSecret: a, sentinel: {passwordKey: b}}",
+			"redis.sentinel.username and redis.sentinel.passwordKey need redis.sentinel.master",
+		},
+		"a sentinel's user without a password": {
+			"redis: {" + redis + ", sentinel: {master: a, username: b}}",
+			"redis.sentinel.username needs redis.sentinel.passwordKey",
+		},
+		"a CA without TLS": {
+			"redis: {" + redis + ", existingSecret: a, tls: {caKey: ca.crt}}",
+			"redis.tls.enabled is false, but other values of redis.tls are set",
+		},
+		"a client certificate without its key": {
+			"redis: {" + redis + ", existingSecret: a, tls: {enabled: true, certKey: tls.crt}}",
+			"redis.tls.certKey and redis.tls.keyKey must be set both or not at all",
+		},
+		"a key of no Secret": {
+			"redis: {" + redis + ", tls: {enabled: true, caKey: ca.crt}}",
+			"redis.existingSecret is empty, but redis.sentinel.passwordKey or a key of redis.tls names one of its keys",
+		},
+		"a port that the network policy closes": {
+			"redis: {addresses: ['redis:6380']}",
+			"networkPolicy.redis.ports lacks 6380, the port of redis:6380 in redis.addresses",
+		},
+		"a certificate that is provided by nobody": {
+			"certificates: {mode: provided}",
+			"certificates.mode is provided: set certificates.provided.secretName and certificates.provided.caBundle",
+		},
+		"a provided certificate that would not be used": {
+			"certificates: {provided: {secretName: a}}",
+			"certificates.provided is set, but certificates.mode is selfManaged",
+		},
+		"an issuer that would not be used": {
+			"certificates: {certManager: {issuerRef: {name: a}}}",
+			"certificates.certManager.issuerRef.name is set, but certificates.mode is selfManaged",
+		},
+		"a flag that has a value": {
+			"extraArgs: [--redis-addresses=a:1]",
+			"extraArgs has --redis-addresses=a:1, a flag that the chart sets: use its values",
+		},
+		"a test that would prove nothing": {
+			"test: {namespace: eventquota-system}",
+			"test.namespace is eventquota-system, the release's own, whose Events the webhook is not asked about",
+		},
+	} {
+		t.Run(says, func(t *testing.T) {
+			_, err := render(namespace, test.values)
+			if err == nil {
+				t.Fatal("it was rendered")
+			}
+			if !strings.Contains(err.Error(), test.refusal) {
+				t.Errorf("the refusal was\n%v\nwant it to contain\n%s", err, test.refusal)
+			}
+		})
+	}
+}

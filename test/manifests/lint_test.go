@@ -1,0 +1,153 @@
+package main
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/eventquota/eventquota/test/cluster"
+	"github.com/eventquota/eventquota/test/manifests/shipped"
+)
+
+// overlays are the objects of every overlay, by its path.
+func overlays(t *testing.T) map[string][]*unstructured.Unstructured {
+	t.Helper()
+	paths, err := shipped.Overlays()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(paths) == 0 {
+		t.Fatal("there are no overlays")
+	}
+	all := map[string][]*unstructured.Unstructured{}
+	for _, path := range paths {
+		if all[path], err = shipped.Objects(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+func TestEveryObjectSaysWhatItBelongsTo(t *testing.T) {
+	for path, objects := range overlays(t) {
+		for _, o := range objects {
+			labels := o.GetLabels()
+			for _, label := range []string{"name", "instance", "component", "part-of"} {
+				if labels["app.kubernetes.io/"+label] == "" {
+					t.Errorf("%s: %s %s has no label app.kubernetes.io/%s", path, o.GetKind(), o.GetName(), label)
+				}
+			}
+			if got := labels["app.kubernetes.io/part-of"]; got != "eventquota" {
+				t.Errorf("%s: %s %s is part of %q", path, o.GetKind(), o.GetName(), got)
+			}
+			if space := o.GetNamespace(); space != "" && space != cluster.ServiceNamespace {
+				t.Errorf("%s: %s %s is in namespace %s", path, o.GetKind(), o.GetName(), space)
+			}
+		}
+	}
+}
+
+// A caBundle that is committed would be put back by whoever applies again.
+func TestNoCABundleIsCommitted(t *testing.T) {
+	for path, objects := range overlays(t) {
+		for _, o := range objects {
+			content, err := json.Marshal(o.Object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// Of CRDs, the field may stand in a schema.
+			if o.GetKind() != "CustomResourceDefinition" && strings.Contains(string(content), `"caBundle"`) {
+				t.Errorf("%s: %s %s has a caBundle", path, o.GetKind(), o.GetName())
+			}
+		}
+	}
+}
+
+// TestWhichWebhooksAreConfigured holds the webhook configurations to a list that is read
+// by people: each field of theirs has been weighed.
+func TestWhichWebhooksAreConfigured(t *testing.T) {
+	mutate := describe(cluster.MutatingWebhook, "/mutate", "CREATE")
+	validate := describe(cluster.ValidatingWebhook, "/validate", "CREATE", "UPDATE")
+	for path, objects := range overlays(t) {
+		want := []admissionregistrationv1.ValidatingWebhook{mutate, validate}
+		if path == "overlays/validating-only" {
+			want = want[1:]
+		}
+		var got []admissionregistrationv1.ValidatingWebhook
+		for _, o := range objects {
+			// The fields that only one of both kinds has are to have their default.
+			var configuration admissionregistrationv1.ValidatingWebhookConfiguration
+			if o.GroupVersionKind().Group != admissionregistrationv1.GroupName {
+				continue
+			}
+			if err := shipped.Find(objects, o.GetKind(), o.GetName(), &configuration); err != nil {
+				t.Fatal(err)
+			}
+			if configuration.Name != configuration.Webhooks[0].Name {
+				t.Errorf("%s: configuration %s is of webhook %s", path, configuration.Name, configuration.Webhooks[0].Name)
+			}
+			got = append(got, configuration.Webhooks...)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", path, diff)
+		}
+	}
+}
+
+func TestAReleaseHasOneVersion(t *testing.T) {
+	paths, err := shipped.Overlays()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range append(paths, shipped.Base) {
+		content, err := shipped.Release(path, "v1.2.3-rc.1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, wanted := range []string{
+			"image: ghcr.io/eventquota/eventquota:v1.2.3-rc.1\n", "app.kubernetes.io/version: v1.2.3-rc.1\n",
+		} {
+			if !strings.Contains(string(content), wanted) {
+				t.Errorf("%s: a release has no %q", path, wanted)
+			}
+		}
+		if strings.Contains(string(content), "v0.0.0") {
+			t.Errorf("%s: a release has the version that stands in the checkout", path)
+		}
+	}
+	for _, bad := range []string{"", "v1 2", "-v1", strings.Repeat("v", 64)} {
+		if _, err := shipped.Release(shipped.Base, bad); err == nil {
+			t.Errorf("version %q was taken", bad)
+		}
+	}
+}
+
+// describe is a webhook as it is to be configured.
+func describe(name, path string, operations ...admissionregistrationv1.OperationType) admissionregistrationv1.ValidatingWebhook {
+	hook := admissionregistrationv1.ValidatingWebhook{
+		Name:                    name,
+		AdmissionReviewVersions: []string{"v1"},
+		FailurePolicy:           new(admissionregistrationv1.Ignore),
+		MatchPolicy:             new(admissionregistrationv1.Equivalent),
+		SideEffects:             new(admissionregistrationv1.SideEffectClassNoneOnDryRun),
+		TimeoutSeconds:          new(int32(2)),
+		MatchConditions: []admissionregistrationv1.MatchCondition{{
+			Name: "not-the-settler", Expression: `request.userInfo.username != "` + cluster.ServiceAccount + `"`,
+		}},
+	}
+	hook.ClientConfig.Service = &admissionregistrationv1.ServiceReference{
+		Namespace: cluster.ServiceNamespace, Name: "eventquota", Path: new(path), Port: new(int32(443)),
+	}
+	hook.Rules = []admissionregistrationv1.RuleWithOperations{{Operations: slices.Clone(operations)}}
+	hook.Rules[0].Rule = admissionregistrationv1.Rule{
+		APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"events"},
+		Scope: new(admissionregistrationv1.NamespacedScope),
+	}
+	hook.NamespaceSelector = notOwnNamespace()
+	return hook
+}

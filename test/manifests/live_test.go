@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/eventquota/eventquota/test/cluster"
+	"github.com/eventquota/eventquota/test/manifests/shipped"
+	redistest "github.com/eventquota/eventquota/test/redis"
+	"github.com/eventquota/eventquota/test/replica"
+)
+
+// live installs objects and lets a replica do all that it ever does at the API server, from
+// its start to its end: it leads, issues its certificate, knows and reports on policies,
+// merges and drops.
+func live(t *testing.T, c *cluster.Cluster, objects []*unstructured.Unstructured) {
+	t.Helper()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(shipped.Apply(t.Context(), c.Config, slices.DeleteFunc(slices.Clone(objects), isConfiguration)))
+	program, err := replica.Build(t.Context(), t.TempDir())
+	must(err)
+	redis := redistest.Start(t, redistest.Options{})
+	set, err := replica.StartSet(t.Context(), c, program, 1,
+		"--self-managed-certificates", "--redis-addresses="+redis.Addr(), "--store-deadline=1s")
+	must(err)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("log of the replica:\n%s", set.Replicas[0].Log())
+		}
+		set.Close()
+	})
+	must(shipped.Apply(t.Context(), c.Config, slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool {
+		return !isConfiguration(o)
+	})))
+	policies := []*unstructured.Unstructured{
+		policy("ClusterEventPolicy", "", "Drop"), policy("EventPolicy", metav1.NamespaceDefault, "Limit"),
+	}
+	must(shipped.Apply(t.Context(), c.Config, policies))
+
+	admin, err := kubernetes.NewForConfig(c.Config)
+	must(err)
+	write := func(name, reason string) error {
+		_, err := admin.CoreV1().Events(metav1.NamespaceDefault).Create(t.Context(), &corev1.Event{
+			ObjectMeta:     metav1.ObjectMeta{Name: name},
+			InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: metav1.NamespaceDefault},
+			Reason:         reason, Type: corev1.EventTypeNormal, Source: corev1.EventSource{Component: "test"},
+		}, metav1.CreateOptions{})
+		return err
+	}
+	n := 0
+	eventually(t, "an Event is dropped", func(context.Context) (bool, error) {
+		n++
+		err := write(fmt.Sprint("dropped-", n), "Dropped")
+		return apierrors.IsTooManyRequests(err), ignoreRefused(err)
+	})
+	eventually(t, "an Event is merged", func(context.Context) (bool, error) {
+		n++
+		err := write(fmt.Sprint("merged-", n), "Merged")
+		return apierrors.IsAlreadyExists(err), ignoreRefused(err)
+	})
+	reader, err := client.New(c.Config, client.Options{})
+	must(err)
+	eventually(t, "both policies have a status", func(ctx context.Context) (bool, error) {
+		for _, p := range policies {
+			if err := reader.Get(ctx, client.ObjectKeyFromObject(p), p); err != nil {
+				return false, err
+			}
+			if _, has := p.Object["status"]; !has {
+				return false, nil
+			}
+		}
+		return true, nil
+	})
+	eventually(t, "both are told", func(ctx context.Context) (bool, error) {
+		events, err := admin.CoreV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false, err
+		}
+		merged, dropped := false, false
+		for i := range events.Items {
+			e := &events.Items[i]
+			merged = merged || e.Reason == "Merged" && e.Count > 1
+			dropped = dropped || e.Reason == "EventsDropped"
+		}
+		return merged && dropped, nil
+	})
+	must(set.Stop(t.Context(), 0))
+}
+
+// policy is a policy about Events whose reason is Dropped.
+func policy(kind, namespace, action string) *unstructured.Unstructured {
+	p := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "eventquota.io/v1alpha1", "kind": kind,
+		"spec": map[string]any{
+			"action":          action,
+			"matchConditions": []any{map[string]any{"name": "dropped", "expression": "event.reason == 'Dropped'"}},
+		},
+	}}
+	p.SetName("test")
+	p.SetNamespace(namespace)
+	if kind == "ClusterEventPolicy" {
+		p.Object["spec"].(map[string]any)["tier"] = "Admin" //nolint:errcheck,forcetypeassert // it is made above
+	}
+	return p
+}
+
+func isConfiguration(o *unstructured.Unstructured) bool {
+	return o.GroupVersionKind().Group == "admissionregistration.k8s.io"
+}
+
+// ignoreRefused is nil for what the webhook answers to an Event that it merges or drops.
+func ignoreRefused(err error) error {
+	if apierrors.IsAlreadyExists(err) || apierrors.IsTooManyRequests(err) {
+		return nil
+	}
+	return err
+}

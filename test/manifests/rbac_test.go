@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/eventquota/eventquota/test/cluster"
+	"github.com/eventquota/eventquota/test/replica"
+)
+
+// within bounds what the webhook or the API server does by itself in some seconds.
+const within = time.Minute
+
+// TestEveryRightIsNeededAndNoOther runs the webhook as the overlay self-signed installs it,
+// through all that it ever asks the API server for, as the audit log tells. Each request
+// must have been allowed, and each right must have been needed: without it the API server
+// refuses a request that was made.
+func TestEveryRightIsNeededAndNoOther(t *testing.T) {
+	prepared := func(ctx context.Context) error { _, err := replica.Build(ctx, t.TempDir()); return err }
+	if !cluster.Isolated(t, prepared) {
+		return
+	}
+	c := cluster.ForTest(t, cluster.Options{Services: true, APIServerFlags: map[string]string{
+		"audit-policy-file": writeAuditPolicy(t),
+		// One that is older than 1.34 does not stream lists, so that they are asked for.
+		"feature-gates": "WatchList=false",
+	}})
+	objects := overlays(t)["overlays/self-signed"]
+	live(t, c, objects)
+
+	rights, made := rightsOf(t, objects), requests(t, c.AuditLog)
+	for _, q := range made {
+		allowed := false
+		for _, r := range rights {
+			allowed = allowed || r.allows(q)
+		}
+		if !allowed {
+			t.Errorf("%+v was allowed by no right of the manifests", q)
+		}
+	}
+	admin, err := kubernetes.NewForConfig(c.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rights {
+		t.Run(r.String(), func(t *testing.T) {
+			need := needing(rights, r, made)
+			if len(need) == 0 {
+				t.Fatal("nothing needs it")
+			}
+			setRules(t, admin, r, rulesOf(rights, r.role, r))
+			await(t, admin, need[0], false)
+			setRules(t, admin, r, rulesOf(rights, r.role, right{}))
+			await(t, admin, need[0], true)
+		})
+	}
+}
+
+// setRules replaces the rules of the role that gives a right.
+func setRules(t *testing.T, admin kubernetes.Interface, r right, rules []rbacv1.PolicyRule) {
+	t.Helper()
+	_, name, _ := strings.Cut(r.role, "/")
+	meta := metav1.ObjectMeta{Name: name, Namespace: r.namespace}
+	var err error
+	if r.namespace == "" {
+		_, err = admin.RbacV1().ClusterRoles().Update(t.Context(), &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}, metav1.UpdateOptions{})
+	} else {
+		_, err = admin.RbacV1().Roles(r.namespace).Update(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: rules}, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// await waits until the API server allows the webhook a request, or refuses it.
+func await(t *testing.T, admin kubernetes.Interface, q request, allowed bool) {
+	t.Helper()
+	resource, subresource, _ := strings.Cut(q.resource, "/")
+	name := q.name
+	if q.verb == "create" {
+		name = ""
+	}
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User:   cluster.ServiceAccount,
+		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + cluster.ServiceNamespace, "system:authenticated"},
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: q.verb, Group: q.group, Resource: resource, Subresource: subresource, Namespace: q.namespace, Name: name,
+		},
+	}}
+	eventually(t, "a change of rights", func(ctx context.Context) (bool, error) {
+		answer, err := admin.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+		return err == nil && answer.Status.Allowed == allowed, err
+	})
+}
+
+// eventually waits until check holds. Of one that fails the test ends.
+func eventually(t *testing.T, what string, check wait.ConditionWithContextFunc) {
+	t.Helper()
+	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, within, true, check); err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+}

@@ -1,0 +1,146 @@
+// Package shipped reads what is in manifests/ as `kubectl apply -k` does, and applies it.
+package shipped
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/resmap"
+	"sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/yaml"
+
+	"github.com/eventquota/eventquota/manifests"
+)
+
+const (
+	// Base is the kustomization that all overlays share.
+	Base = "base"
+
+	overlays     = "overlays"
+	baseFile     = "base/kustomization.yaml"
+	versionLabel = "app.kubernetes.io/version"
+)
+
+// Overlays are the kustomizations that one can apply, such as overlays/redis.
+func Overlays() ([]string, error) {
+	entries, err := fs.ReadDir(manifests.Files(), overlays)
+	if err != nil {
+		return nil, fmt.Errorf("list overlays: %w", err)
+	}
+	paths := make([]string, 0, len(entries))
+	for _, e := range entries {
+		paths = append(paths, path.Join(overlays, e.Name()))
+	}
+	return paths, nil
+}
+
+// Objects are what the kustomization at a path within manifests/ makes, in the order in
+// which kubectl applies them.
+func Objects(kustomization string) ([]*unstructured.Unstructured, error) {
+	files, err := copied()
+	if err != nil {
+		return nil, err
+	}
+	made, err := build(files, kustomization)
+	if err != nil {
+		return nil, err
+	}
+	objects := make([]*unstructured.Unstructured, 0, made.Size())
+	for _, r := range made.Resources() {
+		content, err := r.MarshalJSON()
+		if err != nil {
+			return nil, fmt.Errorf("encode %s: %w", r.CurId(), err)
+		}
+		object := &unstructured.Unstructured{}
+		if err := object.UnmarshalJSON(content); err != nil {
+			return nil, fmt.Errorf("decode %s: %w", r.CurId(), err)
+		}
+		objects = append(objects, object)
+	}
+	return objects, nil
+}
+
+// Release is the YAML of all objects of a kustomization, for the image and with the label
+// of a version.
+func Release(kustomization, version string) ([]byte, error) {
+	if errs := validation.IsValidLabelValue(version); version == "" || len(errs) > 0 {
+		return nil, fmt.Errorf("version %q: must be the tag of an image and the value of a label: %v", version, errs)
+	}
+	files, err := copied()
+	if err != nil {
+		return nil, err
+	}
+	if err := setVersion(files, version); err != nil {
+		return nil, err
+	}
+	made, err := build(files, kustomization)
+	if err != nil {
+		return nil, err
+	}
+	content, err := made.AsYaml()
+	if err != nil {
+		return nil, fmt.Errorf("write %s: %w", kustomization, err)
+	}
+	return content, nil
+}
+
+// setVersion does to the base what `kustomize edit set image` and `set label` would do.
+func setVersion(files filesys.FileSystem, version string) error {
+	content, err := files.ReadFile(baseFile)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", baseFile, err)
+	}
+	var base types.Kustomization
+	if err := yaml.UnmarshalStrict(content, &base); err != nil {
+		return fmt.Errorf("decode %s: %w", baseFile, err)
+	}
+	for i := range base.Images {
+		base.Images[i].NewTag = version
+	}
+	for i := range base.Labels {
+		if _, ok := base.Labels[i].Pairs[versionLabel]; ok {
+			base.Labels[i].Pairs[versionLabel] = version
+		}
+	}
+	if content, err = yaml.Marshal(base); err != nil {
+		return fmt.Errorf("encode %s: %w", baseFile, err)
+	}
+	if err := files.WriteFile(baseFile, content); err != nil {
+		return fmt.Errorf("write %s: %w", baseFile, err)
+	}
+	return nil
+}
+
+// copied is a copy of the kustomizations that may be changed.
+func copied() (filesys.FileSystem, error) {
+	to := filesys.MakeFsInMemory()
+	err := fs.WalkDir(manifests.Files(), ".", func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		content, err := fs.ReadFile(manifests.Files(), path)
+		if err != nil {
+			return err
+		}
+		return to.WriteFile(path, content)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("copy the manifests: %w", err)
+	}
+	return to, nil
+}
+
+func build(files filesys.FileSystem, kustomization string) (resmap.ResMap, error) {
+	options := krusty.MakeDefaultOptions()
+	options.Reorder = krusty.ReorderOptionUnspecified // kubectl's
+	made, err := krusty.MakeKustomizer(options).Run(files, kustomization)
+	if err != nil {
+		return nil, fmt.Errorf("build %s: %w", kustomization, err)
+	}
+	return made, nil
+}
