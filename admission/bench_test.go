@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
-	"golang.org/x/sync/semaphore"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -71,7 +70,7 @@ func newBenchHandler(b *testing.B) *served {
 		b.Fatal(err)
 	}
 	s := &served{gate: newGate(memory, policy.Default())}
-	inFlight := semaphore.NewWeighted(256)
+	inFlight := admission.NewPlaces(256)
 	phase := func(p admission.Phase) *admission.Handler {
 		return &admission.Handler{Gate: s.gate, Phase: p, Count: func(admission.Outcome) {}, MaxBytes: maxBytes, InFlight: inFlight}
 	}

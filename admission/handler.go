@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -27,15 +26,15 @@ type Handler struct {
 	Count func(Outcome)
 	// MaxBytes is the longest body that is read.
 	MaxBytes int64
-	// InFlight holds a place for each review that may be decided at the same
-	// time. Shared by the handlers of a server.
-	InFlight *semaphore.Weighted
+	// InFlight are the places of reviews. Shared by the handlers of a server.
+	InFlight *Places
 }
 
 var _ http.Handler = (*Handler)(nil)
 
-// ServeHTTP answers one review. A body that is no review gets a 4xx, which the
-// API server treats by its failurePolicy; all else gets a review.
+// ServeHTTP answers one review. A body that is no review gets a 4xx, and a long one
+// that finds no place a 503, which the API server treats by its failurePolicy; all
+// else gets a review.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	timeout, err := timeoutOf(req)
 	if err != nil {
@@ -50,9 +49,15 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	_ = http.NewResponseController(w).SetReadDeadline(deadline)
 	_ = http.NewResponseController(w).SetWriteDeadline(deadline.Add(timeout / 10))
 
-	placed := h.enter(ctx, timeout/2)
-	if placed {
-		defer h.InFlight.Release(1)
+	// A wait for a place leaves time to decide.
+	places := h.InFlight.need(req, h.MaxBytes)
+	placed := h.InFlight.enter(ctx, places, timeout/2)
+	switch {
+	case placed:
+		defer h.InFlight.leave(places)
+	case places > 1: // many of these at a time would fill the memory
+		http.Error(w, errCrowded.Error(), http.StatusServiceUnavailable)
+		return
 	}
 	body, status, err := h.read(w, req)
 	if err != nil {
@@ -73,24 +78,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	respond(w, &answer.Response)
 }
 
-// enter waits for a place, not so long that no time is left to decide.
-func (h *Handler) enter(ctx context.Context, patience time.Duration) bool {
-	if h.InFlight.TryAcquire(1) {
-		return true
-	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	return h.InFlight.Acquire(ctx, 1) == nil
-}
-
 var errCrowded = errors.New("too many reviews in flight")
 
 // crowded is the phase of a review that found no place.
 func crowded(context.Context, *Request) (Answer, error) { return Answer{}, errCrowded }
-
-// maxAhead bounds the memory that is taken on the word of a Content-Length. Most
-// reviews are shorter.
-const maxAhead = 64 << 10
 
 // read returns the body, or the status that says why not.
 func (h *Handler) read(w http.ResponseWriter, req *http.Request) ([]byte, int, error) {
@@ -104,7 +95,8 @@ func (h *Handler) read(w http.ResponseWriter, req *http.Request) ([]byte, int, e
 			fmt.Errorf("Content-Type %q: must be application/json", req.Header.Get("Content-Type"))
 	}
 	var body bytes.Buffer
-	body.Grow(int(min(max(req.ContentLength, 0)+bytes.MinRead, maxAhead)))
+	// No more is taken on the word of a header.
+	body.Grow(int(min(max(req.ContentLength, 0)+bytes.MinRead, placeBytes)))
 	_, err = body.ReadFrom(http.MaxBytesReader(w, req.Body, h.MaxBytes))
 	var tooLarge *http.MaxBytesError
 	switch {

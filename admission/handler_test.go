@@ -11,7 +11,6 @@ import (
 	"sync"
 	"testing"
 
-	"golang.org/x/sync/semaphore"
 	admissionv1 "k8s.io/api/admission/v1"
 
 	"github.com/eventquota/eventquota/admission"
@@ -31,9 +30,12 @@ type served struct {
 }
 
 // serve makes a Handler of each phase on a store, with one place in flight.
-func serve(s store.Store) *served {
+func serve(s store.Store) *served { return serveIn(s, 1) }
+
+// serveIn makes a Handler of each phase on a store, with places for reviews.
+func serveIn(s store.Store, places int) *served {
 	h := &served{gate: newGate(s, policy.Default())}
-	inFlight := semaphore.NewWeighted(1)
+	inFlight := admission.NewPlaces(places)
 	phase := func(p admission.Phase) *admission.Handler {
 		return &admission.Handler{Gate: h.gate, Phase: p, Count: h.count, MaxBytes: maxBytes, InFlight: inFlight}
 	}
@@ -50,7 +52,11 @@ func (s *served) count(o admission.Outcome) {
 // post sends a review as the API server does.
 func post(t *testing.T, h http.Handler, body []byte, query string) *httptest.ResponseRecorder {
 	t.Helper()
-	req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/"+query, bytes.NewReader(body))
+	return postAs(t, h, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/"+query, bytes.NewReader(body)))
+}
+
+func postAs(t *testing.T, h http.Handler, req *http.Request) *httptest.ResponseRecorder {
+	t.Helper()
 	req.Header.Set("Content-Type", "application/json")
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, req)

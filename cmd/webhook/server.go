@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -69,7 +68,7 @@ func newServer(o *serveOptions, log logr.Logger) (*server, error) {
 		Complaints: &rate.Sometimes{Interval: 10 * time.Second},
 	}
 	s := &server{opts: o, log: log, metrics: m, state: state, policies: policies}
-	inFlight := semaphore.NewWeighted(int64(o.MaxInFlight))
+	inFlight := admission.NewPlaces(o.MaxInFlight)
 	var ends *connections
 	if o.CallsPerConnection > 0 {
 		ends = newConnections(o.CallsPerConnection)

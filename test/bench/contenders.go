@@ -9,7 +9,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -68,7 +67,7 @@ func newHandlers() (mutate, validate http.Handler, err error) {
 		Complaints: &rate.Sometimes{Interval: time.Minute},
 	}
 	decided := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "decisions"}, []string{"outcome"})
-	inFlight := semaphore.NewWeighted(256)
+	inFlight := admission.NewPlaces(256)
 	handler := func(p admission.Phase) http.Handler {
 		return &admission.Handler{
 			Gate: gate, Phase: p, MaxBytes: 8 << 20, InFlight: inFlight,
