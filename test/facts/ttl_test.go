@@ -15,7 +15,7 @@ import (
 	"github.com/eventquota/eventquota/test/cluster"
 )
 
-// F8: an Event that is written again outlives one that is not. A patch that changes
+// An Event that is written again outlives one that is not. A patch that changes
 // nothing is no write: the API server answers it without telling etcd.
 func TestWritesRenewTheTTL(t *testing.T) {
 	c := cluster.ForTest(t, cluster.Options{NoAudit: true, EventTTL: 3 * time.Second})

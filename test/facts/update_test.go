@@ -49,7 +49,7 @@ func (r *rig) patchIsAnUpdate(t *testing.T) {
 		t.Fatal(err)
 	}
 	check(2, 3)
-	// A patch that changes nothing is admitted too, though it is not written (F8).
+	// A patch that changes nothing is admitted too, though it is not written.
 	if _, err := events.Patch(t.Context(), "a", types.StrategicMergePatchType, []byte(`{"count": 3}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
