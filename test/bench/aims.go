@@ -15,6 +15,8 @@ func aims() []aim {
 		{"api_storm_etcd_proposals_per_1000", false, 10},
 		{"handler_mutate_over_default", false, 0.7},
 		{"handler_validate_over_default", false, 0.7},
+		{"policy_resolve_allocs", false, 2},
+		{"policy_resolve_growth", false, 1.2},
 		{"redis_validate_over_rate_1", true, 1},
 		{"redis_validate_over_rate_32", true, 1},
 		{"redis_validate_over_rate_128", true, 1},

@@ -10,7 +10,7 @@ import (
 
 // bench measures all that o asks for, writes the figures and prints them.
 func bench(ctx context.Context, o options, out io.Writer) (err error) {
-	var api, handlers, onRedis []figures
+	var api, handlers, policies, onRedis []figures
 	if o.measures(onlyAPI) {
 		if api, err = benchAPI(ctx, o); err != nil {
 			return err
@@ -21,12 +21,17 @@ func bench(ctx context.Context, o options, out io.Writer) (err error) {
 			return err
 		}
 	}
+	if o.measures(onlyPolicies) {
+		if policies, err = benchPolicies(ctx, o); err != nil {
+			return err
+		}
+	}
 	if o.measures(onlyRedis) {
 		if onRedis, err = benchRedis(ctx, o); err != nil {
 			return err
 		}
 	}
-	all := medians(slices.Concat(api, handlers, onRedis))
+	all := medians(slices.Concat(api, handlers, policies, onRedis))
 	if err := all.write(o.output); err != nil {
 		return err
 	}
@@ -36,6 +41,9 @@ func bench(ctx context.Context, o options, out io.Writer) (err error) {
 	}
 	if o.measures(onlyHandlers) {
 		r.handlers(o)
+	}
+	if o.measures(onlyPolicies) {
+		r.policies(o)
 	}
 	if o.measures(onlyRedis) {
 		r.redis(o)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -13,8 +15,11 @@ import (
 const (
 	onlyHandlers = "handlers"
 	onlyAPI      = "api"
+	onlyPolicies = "policies"
 	onlyRedis    = "redis"
 )
+
+func parts() []string { return []string{onlyHandlers, onlyAPI, onlyPolicies, onlyRedis} }
 
 // options are the flags.
 type options struct {
@@ -30,9 +35,9 @@ type options struct {
 func parseOptions(args []string) (options, error) {
 	o := options{}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.StringVar(&o.only, "only", "", "measure the `part` named only: handlers, api or redis; empty for all")
+	flags.StringVar(&o.only, "only", "", "measure the `part` named only: handlers, api, policies or redis; empty for all")
 	flags.IntVar(&o.rounds, "rounds", 5, "how often everything is measured, at least 1")
-	flags.Float64Var(&o.seconds, "seconds", 5, "how long one measurement on the API server takes, in seconds, from 0.1 to 60; one of a handler or on Redis takes a tenth of it")
+	flags.Float64Var(&o.seconds, "seconds", 5, "how long one measurement on the API server takes, in seconds, from 0.1 to 60; one of a handler, of policies or on Redis takes a tenth of it")
 	flags.IntVar(&o.objects, "objects", 1_000_000, "how many sources and objects Redis is filled with, from 1000")
 	flags.StringVar(&o.output, "output", "bin/bench.json", "`file` that the figures are written to")
 	flags.SetOutput(io.Discard)
@@ -46,8 +51,8 @@ func parseOptions(args []string) (options, error) {
 	switch {
 	case flags.NArg() > 0:
 		return o, fmt.Errorf("unknown argument %q: there are none, only flags", flags.Arg(0))
-	case o.only != "" && o.only != onlyHandlers && o.only != onlyAPI && o.only != onlyRedis:
-		return o, fmt.Errorf("-only %q: must be %s, %s or %s", o.only, onlyHandlers, onlyAPI, onlyRedis)
+	case o.only != "" && !slices.Contains(parts(), o.only):
+		return o, fmt.Errorf("-only %q: must be one of %s", o.only, strings.Join(parts(), ", "))
 	case o.rounds < 1:
 		return o, fmt.Errorf("-rounds %d: must be at least 1", o.rounds)
 	case !(o.seconds >= 0.1 && o.seconds <= 60):

@@ -49,6 +49,18 @@ func (r report) handlers(o options) {
 	})
 }
 
+// policies prints what it takes to find the policy that governs.
+func (r report) policies(o options) {
+	fmt.Fprintf(r.out, "\nThe policies that apply to an Event, of %d in each namespace and %d of the cluster, medians of %d rounds of %s:\n\n",
+		ownPolicies, clusterPolicies, o.rounds, o.handlerTime())
+	r.table(func(row func(string, ...any)) {
+		row("\tnamespaces\tns\tallocations")
+		for _, t := range towns() {
+			row("%s\t%d\t%.0f\t%.0f", t.name, t.namespaces, r.medians[t.name+"_ns"], r.medians[t.name+"_allocs"])
+		}
+	})
+}
+
 // redis prints what was measured on Redis.
 func (r report) redis(o options) {
 	fmt.Fprintf(r.out, "\nOn one Redis, calls/s by callers at a time, medians of %d rounds of %s:\n\n", o.rounds, o.redisTime())

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/eventquota/eventquota/policy"
+	"github.com/eventquota/eventquota/policy/v1alpha1"
+)
+
+const (
+	// ownPolicies are those of each namespace, and clusterPolicies those of the
+	// cluster, of which broadPolicies select every namespace and the others one
+	// each.
+	ownPolicies     = 5
+	clusterPolicies = 200
+	broadPolicies   = 10
+)
+
+// town is a set of policies for some namespaces.
+type town struct {
+	name        string // of its figures
+	namespaces  int
+	conditional bool // each policy of a namespace has a condition, which does not hold
+}
+
+// towns are what is measured: a cluster, the same with one namespace, and again with
+// conditions.
+func towns() []town {
+	return []town{
+		{"policy_resolve", 1000, false},
+		{"policy_resolve_one", 1, false},
+		{"policy_resolve_conditional", 1000, true},
+	}
+}
+
+// benchPolicies measures, once in each round, how long it takes to find out which of
+// many policies govern an Event.
+func benchPolicies(ctx context.Context, o options) (rounds []figures, err error) {
+	if err := benchTime(o.handlerTime()); err != nil {
+		return nil, err
+	}
+	all := towns()
+	sets := make([]*policy.Set, len(all))
+	for i, each := range all {
+		if sets[i], err = each.set(); err != nil {
+			return nil, err
+		}
+	}
+	for round := range o.rounds {
+		f := figures{}
+		for i := range all {
+			at := (round + i) % len(all)
+			result, err := measure(func(b *testing.B) error {
+				b.Helper()
+				return resolve(ctx, b, sets[at])
+			})
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", all[at].name, err)
+			}
+			f[all[at].name+"_ns"], f[all[at].name+"_allocs"] = perOp(result), float64(result.AllocsPerOp())
+		}
+		f.ratio("policy_resolve_growth", "policy_resolve_ns", "policy_resolve_one_ns")
+		progress("round %d of %d: %.0f ns to find the policy that governs", round+1, o.rounds, f["policy_resolve_ns"])
+		rounds = append(rounds, f)
+	}
+	return rounds, nil
+}
+
+// resolve finds out what governs an Event, with all quotas that apply.
+func resolve(ctx context.Context, b *testing.B, s *policy.Set) error {
+	b.Helper()
+	e := &corev1.Event{
+		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: town{}.namespace(0), Name: "web-0"},
+		Source:         corev1.EventSource{Component: "kubelet", Host: "node-1"},
+		Type:           corev1.EventTypeWarning, Reason: "BackOff", Message: "back-off restarting failed container", Count: 1,
+	}
+	r := &policy.Request{Namespace: e.InvolvedObject.Namespace, Name: "web-0.1"}
+	quotas := 0
+	b.ReportAllocs()
+	b.ResetTimer()
+	for range b.N {
+		g := s.For(ctx, e.InvolvedObject.Namespace, e, r)
+		for range g.Quotas() {
+			quotas++
+		}
+	}
+	if quotas < b.N*broadPolicies {
+		return fmt.Errorf("%d quotas applied to %d Events, want at least %d to each", quotas, b.N, broadPolicies)
+	}
+	return nil
+}
+
+func (town) namespace(n int) string { return fmt.Sprint("namespace-", n) }
+
+// set makes the policies.
+func (t town) set() (*policy.Set, error) {
+	compiler, err := policy.NewCompiler()
+	if err != nil {
+		return nil, err
+	}
+	bucket := v1alpha1.QuotaBucket{Burst: 100, Tokens: 10}
+	var cluster []*policy.Policy
+	for i := range clusterPolicies {
+		in := &v1alpha1.ClusterEventPolicy{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("cluster-", i)}}
+		in.Spec.Quotas = []v1alpha1.ClusterQuota{{Type: v1alpha1.ClusterQuotaType(policy.QuotaNamespace), QuotaBucket: bucket}}
+		if i >= broadPolicies {
+			in.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: t.namespace(i)}}
+		}
+		p, errs := compiler.ClusterEventPolicy(in)
+		if len(errs) > 0 {
+			return nil, errs.ToAggregate()
+		}
+		cluster = append(cluster, p)
+	}
+	namespaces := map[string]policy.Namespace{}
+	for i := range t.namespaces {
+		own := make([]*policy.Policy, ownPolicies)
+		for j := range own {
+			in := &v1alpha1.EventPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: t.namespace(i), Name: fmt.Sprint("own-", j)}}
+			in.Spec.Priority = int32(j)
+			in.Spec.Quotas = []v1alpha1.Quota{{Type: v1alpha1.QuotaType(policy.QuotaNamespace), QuotaBucket: bucket}}
+			if t.conditional {
+				in.Spec.MatchConditions = []v1alpha1.MatchCondition{{Name: "other", Expression: "event.reason == 'None'"}}
+			}
+			p, errs := compiler.EventPolicy(in)
+			if len(errs) > 0 {
+				return nil, errs.ToAggregate()
+			}
+			own[j] = p
+		}
+		namespaces[t.namespace(i)] = policy.Namespace{Policies: own}
+	}
+	fallback := policy.Default()
+	return policy.NewSet(&fallback, cluster, namespaces), nil
+}
