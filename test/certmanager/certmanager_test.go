@@ -1,0 +1,99 @@
+package certmanager
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/eventquota/eventquota/test/cluster"
+	"github.com/eventquota/eventquota/test/manifests/shipped"
+	redistest "github.com/eventquota/eventquota/test/redis"
+	"github.com/eventquota/eventquota/test/replica"
+)
+
+const (
+	// replicas is how many serve the certificate, each from a volume of its own.
+	replicas = 3
+	// lag is how many calls the API server makes, at least, between two volumes that get
+	// the renewed certificate. In a cluster it is a minute or so.
+	lag = 200
+	// perConnection is how many calls a connection carries, on average: a new connection is
+	// what shows a certificate.
+	perConnection = 10
+	// newConnections is how many calls of a replica need new connections, though the API
+	// server keeps some: of each phase, one for a call that it makes at the same time.
+	newConnections = 30 * perConnection
+)
+
+// TestCertManagersCertificateServesAndIsRenewedUnderAStorm holds that what manifests/ ships
+// for cert-manager is enough: its controllers issue the certificate, its cainjector tells
+// the API server, and no call fails when it is renewed, nor when its CA is too.
+func TestCertManagersCertificateServesAndIsRenewedUnderAStorm(t *testing.T) {
+	if !cluster.Isolated(t, func(ctx context.Context) error { return build(ctx, program(t)) }) {
+		return
+	}
+	redis := redistest.Start(t, redistest.Options{})
+	e := newEnv(t)
+	e.must(shipped.Apply(t.Context(), e.cluster.Config, e.definitions()))
+	objects, err := shipped.Objects("overlays/cert-manager")
+	e.must(err)
+	e.must(shipped.Apply(t.Context(), e.cluster.Config, objects))
+	controllersOf(t, e.cluster)
+
+	issued := e.issued(certificate, "")
+	for _, v := range e.volumes {
+		e.must(v.write(issued.Data))
+	}
+	e.eventually("the API server is told the CA", func() bool { return e.trusted(issued.Data["ca.crt"]) })
+	path := program(t)
+	e.must(build(t.Context(), path))
+	e.set, err = replica.StartSet(t.Context(), e.cluster, path, replicas,
+		"--cert-dir="+e.volumes[0].dir, "--redis-addresses="+redis.Addr(),
+		fmt.Sprint("--calls-per-connection=", perConnection),
+	)
+	e.must(err)
+	t.Cleanup(func() {
+		for i, r := range e.set.Replicas {
+			if t.Failed() {
+				t.Logf("log of replica %d:\n%s", i, r.Log())
+			}
+		}
+		e.set.Close()
+	})
+	for i := 1; i < replicas; i++ {
+		e.must(e.set.Kill(t.Context(), i))
+		e.must(e.set.Restart(t.Context(), i, "--cert-dir="+e.volumes[i].dir))
+	}
+	for i := range replicas {
+		e.serves(i, issued)
+	}
+
+	before, err := e.cluster.WebhookFailures(t.Context())
+	e.must(err)
+	end := e.storm()
+	e.eventually("every replica answers", func() bool { return e.answered(make([]int64, replicas)) })
+	for _, also := range [][]string{nil, {authority}} {
+		issued = e.renewed(issued, also...)
+		for _, v := range e.volumes {
+			e.waitForCalls(lag)
+			e.must(v.write(issued.Data))
+		}
+		for i := range replicas {
+			e.serves(i, issued)
+		}
+		served := e.decisions()
+		e.eventually("every replica answers with the renewed certificate", func() bool { return e.answered(served) })
+	}
+	e.must(end())
+	after, err := e.cluster.WebhookFailures(t.Context())
+	if err != nil || after != before {
+		t.Errorf("%d calls failed during the renewals (%v), want none", after-before, err)
+	}
+}
+
+// program is where a test builds the webhook.
+func program(t *testing.T) string {
+	t.Helper()
+	return filepath.Join(t.TempDir(), "webhook")
+}

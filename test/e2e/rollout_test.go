@@ -1,0 +1,100 @@
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
+
+	redistest "github.com/eventquota/eventquota/test/redis"
+)
+
+const (
+	// rolloutRate is how many requests a second recorders make during a rollout, for about
+	// 300 Events.
+	rolloutRate = 340
+	// endpointLate is how long after its signal to stop a replica may stay an endpoint. The
+	// shipped shutdown delay is more than twice that, for a machine that is busy.
+	endpointLate = 2 * time.Second
+)
+
+// TestARolloutFailsNoCallAndLosesNoCount restarts all replicas of the shipped Deployment,
+// with its flags and its surge, while recorders write Events. In Kubernetes the signal to
+// stop and the end of an endpoint race each other, so each replica ends in another order.
+func TestARolloutFailsNoCallAndLosesNoCount(t *testing.T) {
+	if !isolated(t) {
+		return
+	}
+	d := shippedDeployment(t)
+	endings := []func(*setEnv, int){(*setEnv).endpointFirst, (*setEnv).signalFirst, (*setEnv).bothAtOnce}
+	replicas, surge := int(*d.Spec.Replicas), d.Spec.Strategy.RollingUpdate.MaxSurge.IntValue()
+	if replicas != len(endings) || surge != 1 {
+		t.Fatalf("the Deployment has %d replicas and a surge of %d, want %d and 1, which this test is for", replicas, surge, len(endings))
+	}
+	redis := redistest.Start(t, redistest.Options{})
+	e := newSetEnv(t, replicas+surge, append(shippedFlags(d),
+		"--redis-addresses="+redis.Addr(),
+		"--store-deadline=1s",       // Redis is not to be away as the machine is busy
+		"--calls-per-connection=20", // connections are made at every moment, to each endpoint
+	)...)
+	free := replicas // the place of the surge
+	e.must(e.set.Stop(t.Context(), free))
+
+	begun := time.Now()
+	end := e.pacedStorm(rolloutRate)
+	e.eventually("all old replicas are called", func() bool { return e.allCalledBut(free) })
+	rollout := time.Now()
+	for i, ending := range endings {
+		e.must(e.set.Restart(t.Context(), free))
+		ending(e, i)
+		free = i
+	}
+	t.Logf("the rollout took %s", time.Since(rollout).Round(time.Second))
+	e.eventually("all new replicas are called", func() bool { return e.allCalledBut(free) })
+	e.must(end())
+	lasted := time.Since(begun)
+	e.noneFailed()
+
+	sent := e.audit().PerObject()
+	t.Logf("%d occurrences about %d objects reached the API server in %s: %.0f a second",
+		e.audit().Occurrences(), len(sent), lasted.Round(time.Second), float64(e.audit().Occurrences())/lasted.Seconds())
+	e.eventually("all that was sent is told", func() bool { return cmp.Equal(sent, e.toldOf()) })
+	var ends errgroup.Group
+	for i, r := range e.set.Replicas {
+		if i != free {
+			ends.Go(r.Stop)
+		}
+	}
+	e.must(ends.Wait())
+	if diff := cmp.Diff(sent, e.toldOf()); diff != "" {
+		t.Errorf("after the end of all replicas (-sent +told):\n%s", diff)
+	}
+}
+
+// endpointFirst stops a replica that the API server has been told of.
+func (e *setEnv) endpointFirst(i int) {
+	e.Helper()
+	e.must(e.set.Stop(e.Context(), i))
+}
+
+// signalFirst stops a replica that is called for some time after.
+func (e *setEnv) signalFirst(i int) {
+	e.Helper()
+	e.endpointAfterSignal(i, endpointLate)
+}
+
+// bothAtOnce stops a replica while the API server is being told of it.
+func (e *setEnv) bothAtOnce(i int) {
+	e.Helper()
+	e.endpointAfterSignal(i, 0)
+}
+
+func (e *setEnv) endpointAfterSignal(i int, later time.Duration) {
+	e.Helper()
+	ended := make(chan error, 1)
+	go func() { ended <- e.set.Replicas[i].Stop() }()
+	<-time.After(later)
+	e.must(e.set.SetReady(e.Context(), i, false))
+	e.must(<-ended)
+}
