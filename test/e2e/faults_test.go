@@ -5,26 +5,24 @@ import (
 	"time"
 )
 
-// TestFaults holds I1 for three replicas that share a Redis, and of which one
-// part is lost in a storm: what is told in the end is what reached the API
-// server, or differs by no more than the fault explains.
-func TestFaults(t *testing.T) {
-	if !isolated(t) {
+// Three replicas share a Redis, and one part is lost in a storm: what is told in the
+// end is what reached the API server, or differs by no more than the fault explains.
+
+func TestFaultsOfReplicas(t *testing.T) { //nolint:tparallel // faults come one after the other
+	if !isolatedBeside(t) {
 		return
 	}
-	for _, tt := range []struct {
-		name  string
-		redis func(t *testing.T) faultyRedis
-		fault func(e *faultEnv)
-	}{
-		{"a replica is killed", standalone, aReplicaIsKilled},
-		{"the settling leader is killed", standalone, theLeaderIsKilled},
-		{"Redis restarts with all that it had answered", standalone, redisRestarts},
-		{"a master with sentinels is killed", withSentinels, aMasterIsKilled},
-		{"a master of a Cluster is killed", inACluster, aMasterIsKilled},
-	} {
-		t.Run(tt.name, func(t *testing.T) { tt.fault(newFaultEnv(t, tt.redis(t))) })
+	t.Run("a replica is killed", func(t *testing.T) { aReplicaIsKilled(newFaultEnv(t, standalone(t))) })
+	t.Run("the settling leader is killed", func(t *testing.T) { theLeaderIsKilled(newFaultEnv(t, standalone(t))) })
+}
+
+func TestFaultsOfRedis(t *testing.T) { //nolint:tparallel // faults come one after the other
+	if !isolatedBeside(t) {
+		return
 	}
+	t.Run("it restarts with all that it had answered", func(t *testing.T) { redisRestarts(newFaultEnv(t, standalone(t))) })
+	t.Run("a master with sentinels is killed", func(t *testing.T) { aMasterIsKilled(newFaultEnv(t, withSentinels(t))) })
+	t.Run("a master of a Cluster is killed", func(t *testing.T) { aMasterIsKilled(newFaultEnv(t, inACluster(t))) })
 }
 
 // aReplicaIsKilled: missing is what it refused by itself from memory and had not

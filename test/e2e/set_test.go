@@ -26,6 +26,14 @@ func isolated(t *testing.T) bool {
 	})
 }
 
+// isolatedBeside is isolated for a test that runs beside another such one: it waits
+// much, and what it holds does not depend on how busy the machine is.
+func isolatedBeside(t *testing.T) bool {
+	t.Helper()
+	t.Parallel()
+	return isolated(t)
+}
+
 // newSetEnv starts a cluster and n replicas, which end with the test. The test is
 // isolated.
 func newSetEnv(t *testing.T, n int, flags ...string) *setEnv {

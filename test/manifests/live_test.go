@@ -113,7 +113,7 @@ func policy(kind, namespace, action string) *unstructured.Unstructured {
 	p.SetName("test")
 	p.SetNamespace(namespace)
 	if kind == "ClusterEventPolicy" {
-		p.Object["spec"].(map[string]any)["tier"] = "Admin" //nolint:errcheck,forcetypeassert // it is made above
+		p.Object["spec"].(map[string]any)["tier"] = "Admin"
 	}
 	return p
 }
