@@ -34,3 +34,6 @@ func (c *Cluster) Kubectl(ctx context.Context, stdin string, args ...string) (st
 	}
 	return out.String(), errs.String(), nil
 }
+
+// KubectlPath is where the program is.
+func (c *Cluster) KubectlPath() string { return c.kubectl.path }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 )
 
 // keepUp keeps the cluster and the webhook up until ctx ends.
@@ -21,11 +22,12 @@ func keepUp(ctx context.Context) (err error) {
 The cluster is up, and its API server calls the webhook for every Event.
 
   export KUBECONFIG=%s
+  export PATH="$PATH:%s"         # a kubectl, for who has none
   kubectl get events -A          # the Events
   curl -s %s     # the webhook's metrics
 
 Ctrl-C ends it.
-`, kubeconfig, r.MetricsURL)
+`, kubeconfig, filepath.Dir(c.KubectlPath()), r.MetricsURL)
 	<-ctx.Done()
 	fmt.Println("\nStopping.")
 	return r.Stop()
