@@ -13,7 +13,7 @@ CONTROLLER_GEN := go tool -modfile=.ci/tools/go.mod controller-gen
 
 # Modules whose dependencies stay out of ours and that have tests, and every module of the
 # repository, of which only the first is what users build.
-TESTED := .ci/image test/chart test/certmanager
+TESTED := .ci/image test/alerts test/chart test/certmanager
 MODULES := . $(TESTED) .ci/tools test/controlplane
 
 # A cold machine first builds the Kubernetes control plane within a test.
@@ -113,8 +113,16 @@ verify-generate:
 	diff -r manifests/chart/files/crds "$$dir/crds" && \
 	diff policy/v1alpha1/zz_generated.deepcopy.go "$$dir/zz_generated.deepcopy.go"
 
+# What is shipped is put together, and its metrics are those that are documented. Whether an
+# API server takes it is for the tests.
+.PHONY: verify-shipped
+verify-shipped:
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && set -x && go run ./test/manifests -version v0.0.0 -dir "$$dir"
+	go test ./cmd/webhook -run 'TestMetricsAre(Documented|AsPrometheusHasThem)'
+	go test ./test/manifests -run 'TestEveryObject|TestNoCABundle|TestWhichWebhooks|TestAReleaseHas|TestImages'
+
 .PHONY: verify
-verify: lint verify-tidy verify-generate ## Check format, lint, go.mod and generated files; changes nothing
+verify: lint verify-tidy verify-generate verify-shipped ## Check format, lint, go.mod, generated files and manifests; changes nothing
 
 .PHONY: clean
 clean: ## Remove what was built in the checkout

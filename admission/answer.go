@@ -22,6 +22,9 @@ import (
 type Answer struct {
 	Response admissionv1.AdmissionResponse
 	Outcome  Outcome
+	// Cut tells that the Event goes through with a message cut to the limit of
+	// its policy. Dry runs are none.
+	Cut bool
 }
 
 // Outcome is what an answer is counted as.

@@ -81,6 +81,7 @@ func (g *Gate) Mutate(ctx context.Context, r *Request) (Answer, error) {
 	default:
 		a, err = rewrite(Admitted, e, name, message)
 	}
+	a.Cut = !refused && len(message) < len(e.Message)
 	return a.with(warning), err
 }
 

@@ -18,6 +18,9 @@ type Debt struct {
 	// First and Last are when the first and the newest occurrence happened,
 	// by the writers' clocks. First is set for a notice only.
 	First, Last time.Time
+	// Due is when the debt fell due by the clock of the store, or when the last
+	// claim of it ran out.
+	Due time.Time
 	// Text is the newest message of an aggregate, without prefix. Empty for
 	// an Event that is not an aggregate.
 	Text string

@@ -44,6 +44,7 @@ func (f *Fallback) newBreaker() *gobreaker.CircuitBreaker[Decision] {
 
 // changed says what a change of the breaker means. A probe that fails is none.
 func (f *Fallback) changed(from, to gobreaker.State) {
+	f.options.Breaker(to.String())
 	switch {
 	case from == gobreaker.StateClosed:
 		f.options.OnChange(true, *f.reason.Load())

@@ -33,6 +33,10 @@ type FallbackOptions struct {
 	// why, and once when they reach it again. It must not block, and not call
 	// the Fallback.
 	OnChange func(open bool, err error)
+	// Breaker is told each state that the circuit breaker comes to: "closed",
+	// "half-open", in which probes may pass, or "open". As OnChange, it must not
+	// block, and not call the Fallback.
+	Breaker func(state string)
 	// Decided is told of every write that was decided without the shared store,
 	// and how. Of what is denied, nothing else tells.
 	Decided func(how Failure)
@@ -55,6 +59,7 @@ func DefaultFallbackOptions() FallbackOptions {
 		HandOverEvery:    time.Second,
 		Now:              time.Now,
 		OnChange:         func(bool, error) {},
+		Breaker:          func(string) {},
 		Decided:          func(Failure) {},
 		HandedOver:       func(error) {},
 	}
@@ -90,7 +95,7 @@ func (o FallbackOptions) Validate() error {
 	if !(o.Share > 0) {
 		return fmt.Errorf("fallback: share of failures of %v: must be more than 0", o.Share)
 	}
-	if o.Now == nil || o.OnChange == nil || o.Decided == nil || o.HandedOver == nil {
+	if o.Now == nil || o.OnChange == nil || o.Breaker == nil || o.Decided == nil || o.HandedOver == nil {
 		return fmt.Errorf("fallback: clock and hooks must be set")
 	}
 	return nil

@@ -48,6 +48,7 @@ type leases struct {
 	clock   func(time.Time) int64
 	script  script
 	replica string // tells this replica's leases from those of others
+	leased  func(int)
 	shards  [leaseShards]leaseShard
 }
 
@@ -62,7 +63,7 @@ type leaseShard struct {
 // newLeases makes empty leases. keyFor is the key of a quota's bucket in Redis,
 // and clock the time that scripts are told, 0 for the clock of Redis.
 func newLeases(client Client, keyFor func(Key) string, clock func(time.Time) int64) *leases {
-	l := &leases{client: client, keyFor: keyFor, clock: clock, script: newScript("lease"), replica: rand.Text()[:12]}
+	l := &leases{client: client, keyFor: keyFor, clock: clock, script: newScript("lease"), replica: rand.Text()[:12], leased: func(int) {}}
 	for i := range l.shards {
 		l.shards[i].bound = maxStocks / leaseShards
 		l.shards[i].stocks = map[quota]*stock{}

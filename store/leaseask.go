@@ -57,6 +57,9 @@ func (l *leases) answer(now time.Time, a *asking) (bool, time.Time) {
 	if err != nil {
 		return false, time.Time{}
 	}
+	if got.given > 0 {
+		l.leased(got.given)
+	}
 	ok := a.need <= got.given
 	more := got.given
 	if ok {

@@ -34,6 +34,7 @@ func (l *leases) returnUnused(ctx context.Context, now time.Time, all bool) erro
 	for i := range l.shards {
 		for _, u := range l.shards[i].unused(now, all) {
 			l.call(&t, now, u.quota, -u.n, 0, 0)
+			l.leased(-u.n)
 		}
 	}
 	return t.send(ctx, l.client)

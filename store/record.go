@@ -150,6 +150,7 @@ func (r *record) debt(group Key) Debt {
 		Series:    r.series,
 		First:     r.first,
 		Last:      r.at,
+		Due:       time.Unix(0, r.due).UTC(),
 		Text:      r.text,
 		Messages:  slices.Clone(r.messages),
 		version:   r.version,

@@ -33,6 +33,10 @@ type Redis struct {
 type RedisOptions struct {
 	// Prefix begins the name of each key.
 	Prefix string
+	// Leased is told how many tokens of quotas and shared spam buckets this
+	// replica took from Redis, or, less than 0, sent back unused. It must not
+	// block. Nil for nobody.
+	Leased func(tokens int)
 }
 
 // DefaultRedisPrefix is a Prefix for those who share a Redis with nobody.
@@ -47,6 +51,9 @@ var (
 func NewRedis(client Client, o RedisOptions) *Redis {
 	r := &Redis{client: client, prefix: o.Prefix, now: func(time.Time) int64 { return 0 }, scripts: newScripts()}
 	r.leases = newLeases(client, r.quotaKey, func(now time.Time) int64 { return r.now(now) })
+	if o.Leased != nil {
+		r.leases.leased = o.Leased
+	}
 	r.refuser = newRefuser(r.leases, r.takeRefusals)
 	return r
 }

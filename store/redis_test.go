@@ -72,7 +72,7 @@ func TestRedisLosesNothing(t *testing.T) {
 // The rights are those in the README.
 func TestRedisNeedsFewRights(t *testing.T) {
 	rules := "resetchannels ~test-* +hello +auth +ping +select +client|setname " +
-		"+eval +evalsha +time +get +set +del +pexpire +zadd +zrem +zrangebyscore"
+		"+eval +evalsha +time +get +set +del +pexpire +zadd +zrem +zrangebyscore +zcard"
 	user := redistest.User{Name: "eventquota", Password: "secret", Rules: rules}
 	server := redistest.Start(t, redistest.Options{Users: []redistest.User{user}})
 	password := filepath.Join(t.TempDir(), "password")
@@ -81,7 +81,11 @@ func TestRedisNeedsFewRights(t *testing.T) {
 	}
 	o := connect.Options{Addresses: []string{server.Addr()}, Username: user.Name, PasswordFile: password}
 	f := storetest.Faults{Refusals: true, Deletions: true}
-	storetest.Simulate(t, f, storetest.Seeds{First: 1, Runs: 3, Steps: 300}, on(t, o).fresh)
+	s := on(t, o)
+	storetest.Simulate(t, f, storetest.Seeds{First: 1, Runs: 3, Steps: 300}, s.fresh)
+	if _, err := store.NewRedis(s.client, store.RedisOptions{Prefix: "test-"}).Owed(t.Context()); err != nil {
+		t.Error(err)
+	}
 }
 
 // What replicas think of the time does not matter, only what Redis does.

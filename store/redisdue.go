@@ -156,6 +156,7 @@ func readDebt(in *unpacker, group Key, from origin) Debt {
 		Series:    in.boolean(),
 		First:     in.time(),
 		Last:      in.time(),
+		Due:       in.time(),
 		Text:      in.text(),
 		Messages:  in.tallies(),
 	}

@@ -28,6 +28,10 @@ type Options struct {
 	Clock clock.WithTicker
 	// Count is told what became of each write. Default nobody.
 	Count func(Result)
+	// Lag is told, of each debt that the API server took, how long after it fell
+	// due it did, by the clocks of the store and of the Settler; 0 before it was
+	// due. Default nobody.
+	Lag func(time.Duration)
 }
 
 func (o *Options) setDefaults() {
@@ -48,5 +52,8 @@ func (o *Options) setDefaults() {
 	}
 	if o.Count == nil {
 		o.Count = func(Result) {}
+	}
+	if o.Lag == nil {
+		o.Lag = func(time.Duration) {}
 	}
 }

@@ -51,7 +51,9 @@ func (s *Settler) settle(ctx context.Context, d store.Debt) {
 		log.V(1).Info("Stored Event not written, trying again", "reason", err.Error())
 	case Refused:
 		log.Error(err, "API server refuses a count", "total", d.Total)
-	case Told, Gone:
+	case Told:
+		s.opts.Lag(max(0, s.opts.Clock.Since(d.Due)))
+	case Gone:
 	}
 	s.opts.Count(result)
 	if outcome, final := outcomes(result); final {

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,6 +34,7 @@ import (
 type rig struct {
 	*testing.T
 
+	mu      sync.Mutex // guards what follows while somebody leads
 	reports []watch.Report
 	objects map[types.UID]*unstructured.Unstructured
 	book    *book
@@ -53,22 +56,27 @@ type write struct {
 func bubble(t *testing.T, test func(r *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		test(&rig{
-			T: t, objects: map[types.UID]*unstructured.Unstructured{}, book: &book{Book: tally.NewMemory()},
+		r := &rig{
+			T: t, objects: map[types.UID]*unstructured.Unstructured{},
 			wake: make(chan struct{}, 1), began: time.Now(),
-		})
+		}
+		r.book = &book{Book: tally.NewMemory(), mu: &r.mu}
+		test(r)
 	})
 }
 
 // book is one that can be away.
 type book struct {
 	tally.Book
+	mu    *sync.Mutex // the rig's
 	away  error
 	reads int
 }
 
 // Read implements status.Book.
 func (b *book) Read(ctx context.Context, now time.Time, ids []tally.ID) (map[tally.ID]tally.Tally, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if b.reads++; b.away != nil {
 		return nil, b.away
 	}
@@ -77,6 +85,8 @@ func (b *book) Read(ctx context.Context, now time.Time, ids []tally.ID) (map[tal
 
 // Restore implements status.Book.
 func (b *book) Restore(ctx context.Context, now time.Time, id tally.ID, since time.Time, total tally.Counts) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if b.away != nil {
 		return b.away
 	}
@@ -84,10 +94,18 @@ func (b *book) Restore(ctx context.Context, now time.Time, id tally.ID, since ti
 }
 
 // Reports implements status.Policies.
-func (r *rig) Reports() []watch.Report { return r.reports }
+func (r *rig) Reports() []watch.Report {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.reports)
+}
 
-// Object implements status.Policies.
-func (r *rig) Object(i policy.Identity) *unstructured.Unstructured { return r.objects[i.UID] }
+// Object implements status.Policies. What it returns is not changed any more.
+func (r *rig) Object(i policy.Identity) *unstructured.Unstructured {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.objects[i.UID]
+}
 
 // lead runs a Writer for a time.
 func (r *rig) lead(during time.Duration) {
@@ -104,7 +122,11 @@ func (r *rig) lead(during time.Duration) {
 
 // after does something later, while somebody leads.
 func (r *rig) after(d time.Duration, do func()) {
-	time.AfterFunc(d, do)
+	time.AfterFunc(d, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		do()
+	})
 }
 
 // changed is a report of a new generation.
@@ -116,10 +138,11 @@ func (r *rig) changed(report watch.Report) {
 		u = &unstructured.Unstructured{Object: map[string]any{}}
 		u.SetName(report.Name)
 		u.SetUID(report.UID)
-		r.objects[report.UID] = u
 		r.reports = append(r.reports, report)
 	}
+	u = u.DeepCopy()
 	u.SetGeneration(report.Generation)
+	r.objects[report.UID] = u
 	for i := range r.reports {
 		if r.reports[i].UID == report.UID {
 			r.reports[i] = report
@@ -162,6 +185,8 @@ func (r *rig) decide(seq uint64, name string, generation int64, c tally.Counts) 
 
 // patch is what the API server does with a patch of a status.
 func (r *rig) patch(action clienttesting.Action) (bool, runtime.Object, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	patch := action.(clienttesting.PatchAction)
 	w := write{at: time.Since(r.began), policy: patch.GetName()}
 	var operations []struct {

@@ -5,10 +5,8 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes"
@@ -75,22 +73,6 @@ func newCertificates(o *serveOptions, config *rest.Config, m *metrics) (certific
 			return nil, fmt.Errorf("--cert-dir: %w", err)
 		}
 	}
-	m.gatherer = append(m.gatherer, expiryMetric(source))
+	m.certificate(source)
 	return source, nil
-}
-
-// expiryMetric says when the certificate that is served expires.
-func expiryMetric(source certificates) prometheus.Gatherer {
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "eventquota_certificate_expiry_timestamp_seconds",
-		Help: "When the serving certificate expires, in seconds since 1970; NaN while there is none.",
-	}, func() float64 {
-		served, err := source.GetCertificate(nil)
-		if err != nil {
-			return math.NaN()
-		}
-		return float64(served.Leaf.NotAfter.Unix())
-	}))
-	return registry
 }

@@ -5,67 +5,65 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/eventquota/eventquota/admission"
-	"github.com/eventquota/eventquota/admission/settler"
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
 )
 
 // metrics count what the webhook does. They are served beside those of
-// controller-runtime's webhook server.
+// controller-runtime's webhook server. docs/metrics.md lists them.
 type metrics struct {
-	gatherer prometheus.Gatherers
-	decided  *prometheus.CounterVec
-	audited  *prometheus.CounterVec
-	settle   *prometheus.CounterVec
-
-	storeAway    prometheus.Gauge
-	withoutStore *prometheus.CounterVec
-	handOvers    *prometheus.CounterVec
+	*instruments
+	gatherer  prometheus.Gatherers
+	decided   *prometheus.CounterVec
+	took      *prometheus.HistogramVec
+	saved     prometheus.Counter
+	truncated prometheus.Counter
+	audited   *prometheus.CounterVec
+	events    *eventMetrics
+	store     storeMetrics
+	settle    settleMetrics
 }
 
 func newMetrics() *metrics {
-	registry := prometheus.NewRegistry()
+	made := &instruments{registry: prometheus.NewRegistry()}
 	m := &metrics{
-		gatherer: prometheus.Gatherers{registry, ctrlmetrics.Registry},
-		decided: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "eventquota_decisions_total",
-			Help: "Admission reviews answered, by phase (mutate or validate) and outcome.",
-		}, []string{"phase", "outcome"}),
-		audited: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "eventquota_audited_decisions_total",
-			Help: "Event writes that a policy in mode Audit looked at, by what it would have done.",
-		}, []string{"outcome"}),
-		settle: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "eventquota_settle_writes_total",
-			Help: "Writes of merged counts and notices to the API server, by result.",
-		}, []string{"result"}),
-		storeAway: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "eventquota_store_away",
-			Help: "1 while Redis is not asked, as it did not answer in time; 0 otherwise and without Redis.",
-		}),
-		withoutStore: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "eventquota_decisions_without_store_total",
-			Help: "Event writes that Redis did not decide in time, by what decided instead (local, admit or deny).",
-		}, []string{"by"}),
-		handOvers: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "eventquota_hand_overs_total",
-			Help: "Sources and objects decided without Redis that were handed over to it, by result (done or failed).",
-		}, []string{"result"}),
+		instruments: made,
+		gatherer:    prometheus.Gatherers{made.registry, ctrlmetrics.Registry},
+		decided: made.counters("eventquota_decisions_total",
+			"Admission reviews answered, by phase (mutate or validate) and outcome (admit, aggregate, merge, drop, deny, ignore, undecided or overload).",
+			"phase", "outcome"),
+		took: made.histograms("eventquota_review_duration_seconds",
+			"How long the webhook took to answer a review, from its headers to the end of the answer, by phase.",
+			fastBuckets(), "phase"),
+		saved: made.counter("eventquota_etcd_writes_saved_total",
+			"Event writes that were refused, each of which etcd would have made. What the settler writes instead is in eventquota_settle_writes_total."),
+		truncated: made.counter("eventquota_messages_truncated_total",
+			"Events that went through with a message cut to the limit of their policy."),
+		audited: made.counters("eventquota_audited_decisions_total",
+			"Event writes that a policy in mode Audit looked at, by what it would have done (admit, merge or drop).",
+			"outcome"),
+		events: newEventMetrics(made),
+		store:  newStoreMetrics(made),
+		settle: newSettleMetrics(made),
 	}
-	registry.MustRegister(m.decided, m.audited, m.settle, m.storeAway, m.withoutStore, m.handOvers)
+	buildInfo(made)
 	return m
 }
 
 // decisions counts the answers of one phase.
 func (m *metrics) decisions(phase string) func(admission.Outcome) {
 	counted := m.decided.MustCurryWith(prometheus.Labels{"phase": phase})
-	return func(o admission.Outcome) { counted.WithLabelValues(string(o)).Inc() }
+	return func(o admission.Outcome) {
+		counted.WithLabelValues(string(o)).Inc()
+		switch o {
+		case admission.Merged, admission.Dropped, admission.Denied, admission.Overloaded:
+			m.saved.Inc()
+		case admission.Admitted, admission.Aggregated, admission.Ignored, admission.Undecided:
+		}
+	}
 }
 
 // audit counts what a policy in mode Audit would have done.
 func (m *metrics) audit(_ *policy.Policy, v store.Verdict) {
 	m.audited.WithLabelValues(v.String()).Inc()
 }
-
-// settled counts a write of the settler.
-func (m *metrics) settled(r settler.Result) { m.settle.WithLabelValues(string(r)).Inc() }

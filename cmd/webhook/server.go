@@ -50,6 +50,7 @@ func newServer(o *serveOptions, log logr.Logger) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
+	m.policies(policies)
 	statuses, err := newStatuses(config, policies, changed)
 	if err != nil {
 		return nil, err
@@ -74,13 +75,13 @@ func newServer(o *serveOptions, log logr.Logger) (*server, error) {
 		ends = newConnections(o.CallsPerConnection)
 	}
 	handler := func(phase admission.Phase, name string) http.Handler {
-		return withLogger(log, ends.spread(&s.draining, &admission.Handler{
+		return withLogger(log, ends.spread(&s.draining, m.timed(name, &admission.Handler{
 			Gate:     gate,
-			Phase:    phase,
+			Phase:    m.cuts(phase),
 			Count:    m.decisions(name),
 			MaxBytes: o.MaxRequestBytes.Value(),
 			InFlight: inFlight,
-		}))
+		})))
 	}
 	if s.certs, err = newCertificates(o, config, m); err != nil {
 		return nil, err
@@ -93,23 +94,33 @@ func newServer(o *serveOptions, log logr.Logger) (*server, error) {
 	return s, nil
 }
 
+// owed is a store that is settled.
+type owed interface {
+	store.Settling
+	owing
+}
+
 // newSettling makes what settles the debts of a store. Those of a shared store
 // are settled by one elected replica, which keeps the statuses of policies too,
-// all others by each replica for itself.
-func newSettling(o *serveOptions, config *rest.Config, debts store.Settling, m *metrics, statuses func() settling) (settling, error) {
+// all others by each replica for itself. name is what metrics call the store.
+func newSettling(o *serveOptions, config *rest.Config, name string, debts owed, m *metrics, statuses func() settling) (settling, error) {
 	// It sets no rate of its own: the settler has one.
 	client, err := kubernetes.NewForConfig(rest.AddUserAgent(rest.CopyConfig(config), "eventquota-settler"))
 	if err != nil {
 		return nil, fmt.Errorf("--kubeconfig: %w", err)
 	}
 	term := func(abandon <-chan struct{}) settling {
-		return settler.New(debts, client.CoreV1(), settler.Options{
-			WritesPerSecond: o.SettleRate,
-			DrainTimeout:    o.DrainTimeout,
-			Shared:          statuses != nil,
-			Abandon:         abandon,
-			Count:           m.settled,
-		})
+		return together{
+			settler.New(m.store.observeDebts(name, debts), client.CoreV1(), settler.Options{
+				WritesPerSecond: o.SettleRate,
+				DrainTimeout:    o.DrainTimeout,
+				Shared:          statuses != nil,
+				Abandon:         abandon,
+				Count:           m.settle.settled,
+				Lag:             m.settle.lagOf(name),
+			}),
+			m.settle.of(name, debts, o.Redis.Timeout),
+		}
 	}
 	if statuses != nil {
 		return newElected(config, o.Election, func(abandon <-chan struct{}) settling {

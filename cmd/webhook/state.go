@@ -36,7 +36,7 @@ func newState(o *serveOptions, config *rest.Config, statuses func(tally.Book) se
 	if err != nil {
 		return nil, fmt.Errorf("--store-memory: %w", err)
 	}
-	local, err := newSettling(o, config, memory, m, nil)
+	local, err := newSettling(o, config, "memory", memory, m, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func newState(o *serveOptions, config *rest.Config, statuses func(tally.Book) se
 		book := tally.NewMemory()
 		counts := tally.NewCounter(book)
 		return &state{
-			store: memory, audit: audit, counts: counts,
+			store: m.store.observe("memory", memory), audit: audit, counts: counts,
 			keepers:  []func(context.Context){discards(audit), count(counts)},
 			settlers: []settling{local, statuses(book)},
 		}, nil
@@ -64,14 +64,14 @@ func newState(o *serveOptions, config *rest.Config, statuses func(tally.Book) se
 	if err != nil {
 		return nil, err
 	}
-	redis := store.NewRedis(client, store.RedisOptions{Prefix: o.RedisPrefix})
-	fallback, err := store.NewFallback(redis, memory, fallbackOptions(o, m, log))
+	redis := store.NewRedis(client, store.RedisOptions{Prefix: o.RedisPrefix, Leased: m.store.tokens})
+	fallback, err := store.NewFallback(m.store.observeShared("redis", redis), memory, fallbackOptions(o, m, log))
 	if err != nil {
 		return nil, err
 	}
 	book := tally.NewRedis(client, o.RedisPrefix)
 	counts := tally.NewCounter(book)
-	shared, err := newSettling(o, config, redis, m, func() settling { return statuses(book) })
+	shared, err := newSettling(o, config, "redis", redis, m, func() settling { return statuses(book) })
 	if err != nil {
 		return nil, err
 	}
@@ -102,21 +102,23 @@ func fallbackOptions(o *serveOptions, m *metrics, log logr.Logger) store.Fallbac
 	f.Deadline = o.StoreDeadline
 	f.OnChange = func(open bool, err error) {
 		if open {
-			m.storeAway.Set(1)
+			m.store.away.Set(1)
 			log.Error(err, "Redis does not answer, each policy's onStoreFailure decides")
 			return
 		}
-		m.storeAway.Set(0)
+		m.store.away.Set(0)
 		log.Info("Redis answers again")
 	}
-	f.Decided = func(how store.Failure) { m.withoutStore.WithLabelValues(how.String()).Inc() }
+	m.store.breakerIs("closed")
+	f.Breaker = m.store.breakerIs
+	f.Decided = func(how store.Failure) { m.store.withoutStore.WithLabelValues(how.String()).Inc() }
 	f.HandedOver = func(err error) {
 		if err != nil {
-			m.handOvers.WithLabelValues("failed").Inc()
+			m.store.handOvers.WithLabelValues("failed").Inc()
 			log.V(1).Info("Redis did not take over what was decided without it, trying again", "reason", err.Error())
 			return
 		}
-		m.handOvers.WithLabelValues("done").Inc()
+		m.store.handOvers.WithLabelValues("done").Inc()
 	}
 	return f
 }

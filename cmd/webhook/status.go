@@ -34,6 +34,8 @@ func counted(counts *tally.Counter, m *metrics) func(admission.Decided) {
 	return func(d admission.Decided) {
 		if d.Audited {
 			m.audit(d.Policy, d.Verdict)
+		} else {
+			m.events.told(&d)
 		}
 		// The built-in default has no status, and one that is in force counts what
 		// it did, not what it would do if others were too.

@@ -185,12 +185,12 @@ func TestAPolicyIsGivenAsTheAPIServerToldOfItLast(t *testing.T) {
 	}
 	counted := object(t, "a", "p", 1, "mode: Audit")
 	counted.Object["status"] = map[string]any{"observedGeneration": int64(1)}
-	r.own.Modify(counted)
+	r.own.Modify(counted.DeepCopy())
 	eventually(t, "given with its status", func() bool {
 		u := r.Object(policy.Identity{Kind: "EventPolicy", Namespace: "a", Name: "p", UID: "uid of p"})
 		return u != nil && u.Object["status"] != nil
 	})
-	r.own.Delete(counted)
+	r.own.Delete(counted.DeepCopy())
 	eventually(t, "gone", func() bool {
 		return r.Object(policy.Identity{Kind: "EventPolicy", Namespace: "a", Name: "p", UID: "uid of p"}) == nil
 	})

@@ -20,11 +20,12 @@ for i = 2, #ARGV do
     lose(g, r[REASON], r[TOTAL] - r[WRITTEN], r[FLUSH], r[WINDOW], now)
     again = again + 1 -- what has become a notice may be due
   elseif r[CLAIMED] <= now then
+    local due = r[DUE]
     r[CLAIMED] = now + VISIBILITY
     schedule(g, r, r[CLAIMED])
     -- Packed at once, as what follows may change it.
     table.insert(debts, cmsgpack.pack(
-      r[ID], r[NAME], r[TOTAL], r[TOTAL] - r[OWN], r[SERIES], r[FIRST], r[AT], r[TEXT], r[MESSAGES],
+      r[ID], r[NAME], r[TOTAL], r[TOTAL] - r[OWN], r[SERIES], r[FIRST], r[AT], due, r[TEXT], r[MESSAGES],
       r[REASONS], r[LAST_WRITE] ~= 0, r[VERSION], r[STAMP]))
   else -- a look ahead has met what is claimed
     schedule(g, r, r[CLAIMED])

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/policy"
+	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/tally"
+)
+
+func decided(namespace, owner, kind string, v store.Verdict, bucket string) admission.Decided {
+	p := policy.Default()
+	p.Name = owner
+	return admission.Decided{
+		Policy: &p, Verdict: v, Bucket: bucket,
+		Request: &admission.Request{Request: policy.Request{Namespace: namespace}, Object: &corev1.Event{Type: kind}},
+	}
+}
+
+func TestEventsAreCountedByWhereAndWhy(t *testing.T) {
+	t.Parallel()
+	m := newMetrics()
+	told := counted(tally.NewCounter(tally.NewMemory()), m)
+	audited := decided("shop", "new", "Warning", store.Drop, "spam filter")
+	audited.Audited = true
+	for _, d := range []admission.Decided{
+		decided("shop", "default", "Normal", store.Admit, ""),
+		decided("shop", "default", "Normal", store.Admit, ""),
+		decided("shop", "default", "Warning", store.Merge, ""),
+		decided("shop", "own", "Warning", store.Drop, "spam filter"),
+		decided("shop", "own", "Normal", store.Drop, "Server quota"),
+		decided("bank", "own", "Warning", store.Deny, ""),
+		decided("calm", "default", "Warning", store.Admit, ""),
+		audited, // what it would have done is not what became of it
+	} {
+		told(d)
+	}
+	wantLines(t, m, "eventquota_events_total",
+		`{bucket="",event_namespace="shop",outcome="admit",policy="default"} 2`,
+		`{bucket="",event_namespace="shop",outcome="merge",policy="default"} 1`,
+		`{bucket="spam filter",event_namespace="shop",outcome="drop",policy="own"} 1`,
+		`{bucket="Server quota",event_namespace="shop",outcome="drop",policy="own"} 1`,
+		`{bucket="",event_namespace="bank",outcome="deny",policy="own"} 1`,
+		`{bucket="",event_namespace="calm",outcome="admit",policy="default"} 1`)
+	wantLines(t, m, "eventquota_warnings_dropped_total", `{event_namespace="shop"} 1`, `{event_namespace="bank"} 1`, `{event_namespace="calm"} 0`)
+	wantLines(t, m, "eventquota_audited_decisions_total", `{outcome="drop"} 1`)
+}
+
+// TestNobodyMakesSeriesWithoutBound holds the bound of namespaces and policies,
+// and that a tenant with many policies takes places of its own namespace only.
+func TestNobodyMakesSeriesWithoutBound(t *testing.T) {
+	t.Parallel()
+	m := newMetrics()
+	told := counted(tally.NewCounter(tally.NewMemory()), m)
+	for i := range 3 * labelledPolicies {
+		told(decided("greedy", fmt.Sprint("policy-", i), "Normal", store.Admit, ""))
+	}
+	for i := range 3 * labelledNamespaces {
+		told(decided(fmt.Sprint("namespace-", i), "default", "Normal", store.Admit, ""))
+	}
+	// The greedy one has its policies and the rest of them; the other namespaces
+	// one policy each, and so has the rest of them.
+	if got, want := len(values(t, m, "eventquota_events_total")), labelledPolicies+1+labelledNamespaces-1+1; got != want {
+		t.Errorf("%d series, want %d", got, want)
+	}
+	if got, want := sum(t, m, "eventquota_events_total"), float64(3*labelledPolicies+3*labelledNamespaces); got != want {
+		t.Errorf("%v Events counted, want %v", got, want)
+	}
+	if all := exposed(t, m, "eventquota_events_total"); !strings.Contains(all, `event_namespace="namespace-7",outcome="admit",policy="default"} 1`) {
+		t.Errorf("a policy has no label of its own, as another namespace has many:\n%s", all)
+	}
+	for i := range 3 * labelledPolicies {
+		told(decided(fmt.Sprint("namespace-", 2*labelledNamespaces+i), fmt.Sprint("policy-", i), "Normal", store.Admit, ""))
+	}
+	if got, want := len(values(t, m, "eventquota_events_total")), 2*labelledPolicies+1+labelledNamespaces; got != want {
+		t.Errorf("%d series with many policies in the rest of the namespaces, want %d", got, want)
+	}
+}
+
+func TestLabelsAreBoundedWhoeverAsksAtOnce(t *testing.T) {
+	t.Parallel()
+	b := newBounded(1000)
+	var own atomic.Int32
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			for j := range 1000 {
+				if b.label("", fmt.Sprint(i, "-", j)) != other {
+					own.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if n := own.Load(); n != 1000 || b.label("", "none of them") != other {
+		t.Errorf("%d have a label of their own, want 1000 and no more", n)
+	}
+}
+
+// TestCountingAllocatesNothing holds it for labels that are known, own or not.
+func TestCountingAllocatesNothing(t *testing.T) {
+	m := newMetrics()
+	for i := range 2 * labelledNamespaces {
+		d := decided(fmt.Sprint("namespace-", i), "default", "Normal", store.Merge, "")
+		m.events.told(&d)
+	}
+	answered := m.decisions("mutate")
+	known := decided("namespace-1", "default", "Warning", store.Drop, "spam filter")
+	rest := decided("namespace-300", "default", "Warning", store.Drop, "Server quota")
+	count := func() {
+		m.events.told(&known)
+		m.events.told(&rest)
+		answered(admission.Merged)
+	}
+	count()
+	if n := testing.AllocsPerRun(1000, count); n != 0 {
+		t.Errorf("%v allocations, want none", n)
+	}
+}
+
+// BenchmarkCounting is all that is counted of one Event that is dropped.
+func BenchmarkCounting(b *testing.B) {
+	m := newMetrics()
+	d := decided("shop", "default", "Warning", store.Drop, "spam filter")
+	answered := m.decisions("validate")
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			m.events.told(&d)
+			answered(admission.Dropped)
+		}
+	})
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	dto "github.com/prometheus/client_model/go"
+)
+
+// exposed is the metrics of a name, each as one line: of a histogram, how often
+// something was observed.
+func exposed(t *testing.T, m *metrics, name string) string {
+	t.Helper()
+	return strings.Join(slices.Sorted(maps.Keys(values(t, m, name))), "\n")
+}
+
+// values are the lines of the metrics of a name, with their values.
+func values(t *testing.T, m *metrics, name string) map[string]float64 {
+	t.Helper()
+	families, err := m.gatherer.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := map[string]float64{}
+	for _, f := range families {
+		if f.GetName() != name {
+			continue
+		}
+		for _, each := range f.GetMetric() {
+			var labels []string
+			for _, l := range each.GetLabel() {
+				labels = append(labels, fmt.Sprintf("%s=%q", l.GetName(), l.GetValue()))
+			}
+			line := fmt.Sprintf("%s{%s} %v", name, strings.Join(labels, ","), value(each))
+			lines[line] = value(each)
+		}
+	}
+	return lines
+}
+
+func value(m *dto.Metric) float64 {
+	switch {
+	case m.Counter != nil:
+		return m.GetCounter().GetValue()
+	case m.Gauge != nil:
+		return m.GetGauge().GetValue()
+	}
+	return float64(m.GetHistogram().GetSampleCount())
+}
+
+// sum is the sum over all labels.
+func sum(t *testing.T, m *metrics, name string) float64 {
+	t.Helper()
+	all := 0.0
+	for _, v := range values(t, m, name) {
+		all += v
+	}
+	return all
+}
+
+// wantLines holds what metrics of a name there are.
+func wantLines(t *testing.T, m *metrics, name string, want ...string) {
+	t.Helper()
+	for i := range want {
+		want[i] = name + want[i]
+	}
+	slices.Sort(want)
+	if got := exposed(t, m, name); got != strings.Join(want, "\n") {
+		t.Errorf("%s:\n%s\nwant:\n%s", name, got, strings.Join(want, "\n"))
+	}
+}
