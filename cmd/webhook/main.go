@@ -15,7 +15,7 @@ var version = "devel"
 func main() {
 	if err := root().Execute(); err != nil {
 		fmt.Fprintln(os.Stderr, "webhook:", err)
-		os.Exit(1)
+		os.Exit(exitCode(err))
 	}
 }
 
@@ -30,5 +30,6 @@ func root() *cobra.Command {
 	cmd.AddCommand(serveCommand())
 	cmd.AddCommand(checkCommand())
 	cmd.AddCommand(convertCommand())
+	cmd.AddCommand(simulateCommand())
 	return cmd
 }

@@ -25,6 +25,8 @@ func aims() []aim {
 		{"redis_refused_over_rate_128", true, 50},
 		{"redis_bytes_per_object", false, 700},
 		{"redis_replica_heap_bytes", false, 16e6},
+		{"simulate_over_decode", true, 0.5},
+		{"simulate_rss_bytes", false, 200e6},
 	}
 }
 

@@ -5,39 +5,37 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 )
 
 // bench measures all that o asks for, writes the figures and prints them.
-func bench(ctx context.Context, o options, out io.Writer) (err error) {
-	var api, handlers, policies, onRedis []figures
-	if o.measures(onlyAPI) {
-		if api, err = benchAPI(ctx, o); err != nil {
+func bench(ctx context.Context, o options, out io.Writer) error {
+	var rounds []figures
+	api := 0 // how many of them are of the API server
+	for _, part := range []struct {
+		name    string
+		measure func(context.Context, options) ([]figures, error)
+	}{
+		{onlyAPI, benchAPI}, {onlyHandlers, benchHandlers}, {onlyPolicies, benchPolicies}, {onlyRedis, benchRedis}, {onlySimulate, benchSimulate},
+	} {
+		if !o.measures(part.name) {
+			continue
+		}
+		measured, err := part.measure(ctx, o)
+		if err != nil {
 			return err
 		}
-	}
-	if o.measures(onlyHandlers) {
-		if handlers, err = benchHandlers(ctx, o); err != nil {
-			return err
+		rounds = append(rounds, measured...)
+		if part.name == onlyAPI {
+			api = len(rounds)
 		}
 	}
-	if o.measures(onlyPolicies) {
-		if policies, err = benchPolicies(ctx, o); err != nil {
-			return err
-		}
-	}
-	if o.measures(onlyRedis) {
-		if onRedis, err = benchRedis(ctx, o); err != nil {
-			return err
-		}
-	}
-	all := medians(slices.Concat(api, handlers, policies, onRedis))
+	all := medians(rounds)
 	if err := all.write(o.output); err != nil {
 		return err
 	}
 	r := report{out: out, medians: all}
 	if o.measures(onlyAPI) {
-		r.api(api, o)
+		r.api(rounds[:api], o)
 	}
 	if o.measures(onlyHandlers) {
 		r.handlers(o)
@@ -47,6 +45,9 @@ func bench(ctx context.Context, o options, out io.Writer) (err error) {
 	}
 	if o.measures(onlyRedis) {
 		r.redis(o)
+	}
+	if o.measures(onlySimulate) {
+		r.simulate(o)
 	}
 	r.aims()
 	fmt.Fprintf(out, "\nFigures are in %s.\n", o.output)

@@ -48,6 +48,15 @@ func TestHandlersAreMeasured(t *testing.T) {
 	}
 }
 
+func TestSimulateIsMeasured(t *testing.T) {
+	table := measured(t, onlySimulate, []string{"simulate_decode_per_s", "simulate_over_decode", "simulate_per_s", "simulate_rss_bytes"})
+	for _, part := range []string{"plain decode", "2000 requests", "at least 0.5", "at most 2e+08"} {
+		if !strings.Contains(table, part) {
+			t.Errorf("the table has no %q:\n%s", part, table)
+		}
+	}
+}
+
 func TestPoliciesAreMeasured(t *testing.T) {
 	table := measured(t, onlyPolicies, policyNames)
 	for _, part := range []string{"policy_resolve_conditional", "1000", "at most 1.2"} {
@@ -63,7 +72,7 @@ func measured(t *testing.T, part string, names []string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "bin", "bench.json")
 	var table strings.Builder
-	o := options{only: part, rounds: 1, seconds: 0.1, output: path}
+	o := options{only: part, rounds: 1, seconds: 0.1, simulated: 2000, output: path}
 	if err := bench(t.Context(), o, &table); err != nil {
 		t.Fatal(err)
 	}
@@ -164,6 +173,7 @@ func TestFlagsOutOfRangeAreNamed(t *testing.T) {
 		"-seconds NaN":  "-seconds NaN",
 		"-seconds 61":   "-seconds 61",
 		"-objects 999":  "-objects 999",
+		"-simulated 9":  "-simulated 9: must be at least 1000",
 		"-output=":      "-output",
 		"-no-such-flag": "no-such-flag",
 		"surplus":       `"surplus"`,

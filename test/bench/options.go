@@ -17,17 +17,19 @@ const (
 	onlyAPI      = "api"
 	onlyPolicies = "policies"
 	onlyRedis    = "redis"
+	onlySimulate = "simulate"
 )
 
-func parts() []string { return []string{onlyHandlers, onlyAPI, onlyPolicies, onlyRedis} }
+func parts() []string { return []string{onlyHandlers, onlyAPI, onlyPolicies, onlyRedis, onlySimulate} }
 
 // options are the flags.
 type options struct {
-	only    string
-	rounds  int
-	seconds float64
-	objects int
-	output  string
+	only      string
+	rounds    int
+	seconds   float64
+	objects   int
+	simulated int
+	output    string
 }
 
 // parseOptions reads and checks the flags. For -help it prints them and
@@ -35,10 +37,11 @@ type options struct {
 func parseOptions(args []string) (options, error) {
 	o := options{}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.StringVar(&o.only, "only", "", "measure the `part` named only: handlers, api, policies or redis; empty for all")
+	flags.StringVar(&o.only, "only", "", "measure the `part` named only: handlers, api, policies, redis or simulate; empty for all")
 	flags.IntVar(&o.rounds, "rounds", 5, "how often everything is measured, at least 1")
 	flags.Float64Var(&o.seconds, "seconds", 5, "how long one measurement on the API server takes, in seconds, from 0.1 to 60; one of a handler, of policies or on Redis takes a tenth of it")
 	flags.IntVar(&o.objects, "objects", 1_000_000, "how many sources and objects Redis is filled with, from 1000")
+	flags.IntVar(&o.simulated, "simulated", 1_000_000, "how many Events simulate reads, from 1000")
 	flags.StringVar(&o.output, "output", "bin/bench.json", "`file` that the figures are written to")
 	flags.SetOutput(io.Discard)
 	if err := flags.Parse(args); err != nil {
@@ -59,6 +62,8 @@ func parseOptions(args []string) (options, error) {
 		return o, fmt.Errorf("-seconds %g: must be from 0.1 to 60", o.seconds)
 	case o.objects < 1000:
 		return o, fmt.Errorf("-objects %d: must be at least 1000", o.objects)
+	case o.simulated < 1000:
+		return o, fmt.Errorf("-simulated %d: must be at least 1000", o.simulated)
 	case o.output == "":
 		return o, errors.New("-output: must name a file")
 	}

@@ -1,0 +1,193 @@
+package simulate
+
+import (
+	"errors"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestEachKindOfInputIsRead reads the same three Events in every form.
+func TestEachKindOfInputIsRead(t *testing.T) {
+	events := []any{event("a", "one", sec(0)), event("b", "two", sec(1)), event("c", "three", sec(2))}
+	var lines, watch, audit strings.Builder
+	for i, e := range events {
+		lines.WriteString(text(e))
+		watch.WriteString(watched("ADDED", e))
+		audit.WriteString(text(request("create", string(rune('a'+i)), 201, sec(i), e)))
+	}
+	for says, content := range map[string]string{
+		"lines": lines.String(), "watch": watch.String(), "audit log": audit.String(),
+		"list": listed(t, events...), "list in one line": text(map[string]any{"kind": "EventList", "metadata": map[string]any{}, "items": events}),
+	} {
+		for says, content := range map[string]string{says: content, says + ", compressed": zipped(t, content)} {
+			t.Run(says, func(t *testing.T) {
+				trace := readAll(t, content)
+				want := Input{Files: []string{"a"}, Entries: 3, Writes: 3, First: sec(0), Last: sec(2), Skipped: map[string]int64{}}
+				if diff := cmp.Diff(want, trace.Input); diff != "" {
+					t.Fatalf("Input (-want +got):\n%s", diff)
+				}
+				_, got := simulated(t, trace, defaults(nil))
+				if want := []string{"create a: admit", "create b: admit", "create c: admit"}; !slices.Equal(got, want) {
+					t.Errorf("decisions %v, want %v", got, want)
+				}
+			})
+		}
+	}
+}
+
+func TestWhatIsBrokenIsCountedWithItsLine(t *testing.T) {
+	good := text(event("a", "one", sec(0)))
+	nameless, timeless := event("", "one", sec(0)), event("a", "one", time.Time{})
+	ancient := event("a", "one", time.Date(1969, 1, 1, 0, 0, 0, 0, time.UTC))
+	body := func(e any) string { return text(request("create", "a", 201, sec(0), e)) }
+	list := listed(t, event("a", "one", sec(0)), "no Event", event("b", "two", sec(1)))
+	cut := listed(t, event("a", "one", sec(0)), event("b", "two", sec(1)))
+	cut = cut[:strings.LastIndex(cut, `"message"`)+len(`"message": "t`)]
+	for says, test := range map[string]struct {
+		content string
+		writes  int64
+		broken  []Broken
+	}{
+		"no JSON":                          {good + "{\n\n" + good, 2, []Broken{{"a", 2, "unexpected EOF"}}},
+		"the last line is cut":             {good + good[:20], 1, []Broken{{"a", 2, "unexpected EOF"}}},
+		"a line that is something else":    {`{"kind":"Pod","apiVersion":"v1"}` + "\n" + good, 1, []Broken{{"a", 1, "is no line of an audit log, of a watch or of Events"}}},
+		"a number":                         {"17\n" + good, 1, []Broken{{"a", 1, "cannot unmarshal"}}},
+		"an Event of another group":        {`{"kind":"Event","apiVersion":"tekton.dev/v1"}` + "\n" + good, 1, []Broken{{"a", 1, "is not an Event of v1 or events.k8s.io"}}},
+		"an Event without a name":          {text(nameless) + good, 1, []Broken{{"a", 1, "the Event has no name or no namespace"}}},
+		"an Event without a time":          {text(timeless) + good, 1, []Broken{{"a", 1, "the Event has no time"}}},
+		"an Event of a time before all":    {text(ancient) + good, 1, []Broken{{"a", 1, "time is not from 1970 to 2112"}}},
+		"a line that is too long":          {strings.Repeat("x", maxLine+1) + "\n" + good, 1, []Broken{{"a", 1, "line is longer than 8388608 bytes"}}},
+		"a last line that is too long":     {good + strings.Repeat("x", maxLine+1), 1, []Broken{{"a", 2, "line is longer than 8388608 bytes"}}},
+		"a watch of an unknown type":       {watched("GROWN", event("a", "one", sec(0))) + good, 1, []Broken{{"a", 1, `type "GROWN": must be ADDED`}}},
+		"a watch of something else":        {watched("ADDED", map[string]any{"kind": "Pod", "apiVersion": "v1"}) + good, 1, []Broken{{"a", 1, "object: is not an Event"}}},
+		"a request without an Event":       {body("[]") + good, 1, []Broken{{"a", 1, "requestObject: "}}},
+		"an item that is no Event":         {list, 2, []Broken{{"a", 0, "cannot unmarshal"}}},
+		"a list that is cut":               {cut, 1, []Broken{{"a", 0, "the rest of the list is not read: "}}},
+		"nothing but what is not readable": {"x\ny", 0, []Broken{{"a", 1, "invalid character"}, {"a", 2, "invalid character"}}},
+	} {
+		t.Run(says, func(t *testing.T) {
+			in := readAll(t, test.content).Input
+			if in.Writes != test.writes || in.Broken != int64(len(test.broken)) || len(in.BrokenLines) != len(test.broken) {
+				t.Fatalf("read %d writes and %d broken lines %v, want %d and %v", in.Writes, in.Broken, in.BrokenLines, test.writes, test.broken)
+			}
+			for i, want := range test.broken {
+				got := in.BrokenLines[i]
+				if want.Line == 0 { // of a list: where the item is
+					want.Line = lineOf(test.content, got.Error)
+				}
+				if got.File != want.File || got.Line != want.Line || !strings.Contains(got.Error, want.Error) {
+					t.Errorf("broken line %+v, want %+v", got, want)
+				}
+			}
+		})
+	}
+}
+
+// lineOf is the line in which a list has its broken item.
+func lineOf(list, err string) int64 {
+	at := strings.Index(list, `"no Event"`)
+	if strings.Contains(err, "the rest") {
+		at = len(list)
+	}
+	return int64(1 + strings.Count(list[:at], "\n"))
+}
+
+func TestTheFirstTenBrokenLinesAreShown(t *testing.T) {
+	in := readAll(t, strings.Repeat("broken\n", 25)).Input
+	if in.Broken != 25 || len(in.BrokenLines) != 10 || in.BrokenLines[9].Line != 10 {
+		t.Errorf("%d broken lines, shown %v, want 25 and the first 10", in.Broken, in.BrokenLines)
+	}
+}
+
+func TestWhatAnAPIServerDidNotTakeToTheWebhookIsSkipped(t *testing.T) {
+	e := event("a", "one", sec(0))
+	with := func(key string, value any) map[string]any {
+		l := request("create", "a", 201, sec(0), e)
+		l[key] = value
+		return l
+	}
+	notice := event("n", "dropped 3 Events", sec(0))
+	notice.Source.Component, notice.Reason = "eventquota", "EventsDropped"
+	for says, test := range map[string]struct {
+		line any
+		why  string
+	}{
+		"a request at its beginning":         {with("stage", "RequestReceived"), skipStage},
+		"a request about pods":               {with("objectRef", map[string]any{"resource": "pods", "namespace": "shop"}), skipOther},
+		"Events of another group":            {with("objectRef", map[string]any{"resource": "events", "apiGroup": "tekton.dev"}), skipOther},
+		"a read":                             {with("verb", "list"), skipOther},
+		"a deletion of many":                 {with("verb", "deletecollection"), skipCollection},
+		"a dry run":                          {with("requestURI", "/api/v1/namespaces/shop/events?dryRun=All"), skipDryRun},
+		"the settler":                        {with("user", map[string]any{"username": "settler"}), skipExempt},
+		"somebody as the settler":            {with("impersonatedUser", map[string]any{"username": "settler"}), skipExempt},
+		"an Event that is not there":         {request("patch", "a", 404, sec(0), counted(2, sec(1))), skipUnreached},
+		"a user without the right":           {request("create", "a", 403, sec(0), e), skipUnreached},
+		"a server error":                     {request("create", "a", 500, sec(0), e), skipUnreached},
+		"a log at level Metadata":            {request("create", "a", 201, sec(0), nil), skipBodiless},
+		"a notice":                           {request("create", "n", 201, sec(0), notice), skipNotice},
+		"a notice in a watch":                {map[string]any{"type": "ADDED", "object": notice}, skipNotice},
+		"a notice by itself":                 {notice, skipNotice},
+		"a bookmark":                         {map[string]any{"type": "BOOKMARK", "object": map[string]any{"kind": "Event"}}, skipWatch},
+		"what the webhook refused":           {request("create", "a", 409, sec(0), e), ""},
+		"what the EventRateLimit plugin did": {request("create", "a", 429, sec(0), e), ""},
+	} {
+		t.Run(says, func(t *testing.T) {
+			in := readAll(t, text(test.line)).Input
+			if got := slices.Collect(maps.Keys(in.Skipped)); in.Broken != 0 || test.why != "" && !slices.Equal(got, []string{test.why}) ||
+				test.why == "" && (len(got) != 0 || in.Writes != 1) {
+				t.Errorf("skipped for %q (%v), want for %q", got, in.BrokenLines, test.why)
+			}
+		})
+	}
+}
+
+func TestEventsOfBothAPIsAreTheSame(t *testing.T) {
+	e := &eventsv1.Event{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "events.k8s.io/v1", Kind: "Event"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a"}, EventTime: metav1.NewMicroTime(noon()),
+		ReportingController: "scheduler", ReportingInstance: "scheduler-1", Action: "Bind", Reason: "Failed", Note: "no node", Type: "Warning",
+		Regarding: event("", "", noon()).InvolvedObject,
+		Series:    &eventsv1.EventSeries{Count: 7, LastObservedTime: metav1.NewMicroTime(sec(9))},
+	}
+	got, err := decodeEvent([]byte(text(e)), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Message != "no node" || got.ReportingController != "scheduler" || got.ReportingInstance != "scheduler-1" || got.InvolvedObject.Name != "web-0" ||
+		got.Action != "Bind" || got.Reason != "Failed" || got.Type != "Warning" || occurrences(got) != 7 || !got.EventTime.Time.Equal(noon()) {
+		t.Errorf("decoded %+v", got)
+	}
+	if first, last, err := times(got); err != nil || !first.Equal(noon()) || !last.Equal(sec(9)) {
+		t.Errorf("from %s to %s (%v), want from %s to %s", first, last, err, noon(), sec(9))
+	}
+}
+
+func TestAFileThatCannotBeReadIsNamed(t *testing.T) {
+	failing := errors.New("disk is broken")
+	for says, s := range map[string]Source{
+		"it is not there":  {Name: "the-file", Open: func() (io.ReadCloser, error) { return nil, failing }},
+		"it fails at once": {Name: "the-file", Open: func() (io.ReadCloser, error) { return io.NopCloser(iotest.ErrReader(failing)), nil }},
+		"it fails in the middle": {Name: "the-file", Open: func() (io.ReadCloser, error) {
+			return io.NopCloser(io.MultiReader(strings.NewReader(text(event("a", "", sec(0)))), iotest.ErrReader(failing))), nil
+		}},
+		"a list of it fails": {Name: "the-file", Open: func() (io.ReadCloser, error) {
+			return io.NopCloser(io.MultiReader(strings.NewReader(`{"items":[`+strings.Repeat(" ", peek)), iotest.ErrReader(failing))), nil
+		}},
+	} {
+		t.Run(says, func(t *testing.T) {
+			_, err := Read(t.Context(), []Source{s}, ReadOptions{Dir: t.TempDir()})
+			if !errors.Is(err, failing) || !strings.HasPrefix(err.Error(), "the-file: ") {
+				t.Errorf("error %v, want that of the file with its name", err)
+			}
+		})
+	}
+}

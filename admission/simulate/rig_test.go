@@ -1,0 +1,146 @@
+package simulate
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/eventquota/eventquota/policy"
+)
+
+// noon is when the first Event of each test happens.
+func noon() time.Time { return time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC) }
+
+// sec is a number of seconds after noon.
+func sec(n int) time.Time { return noon().Add(time.Duration(n) * time.Second) }
+
+// event is a Warning about a pod.
+func event(name, message string, at time.Time) *corev1.Event {
+	return &corev1.Event{
+		TypeMeta:       metav1.TypeMeta{APIVersion: "v1", Kind: "Event"},
+		ObjectMeta:     metav1.ObjectMeta{Namespace: "shop", Name: name},
+		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "web-0"},
+		Source:         corev1.EventSource{Component: "kubelet", Host: "node-1"},
+		Type:           corev1.EventTypeWarning, Reason: "BackOff", Message: message, Count: 1,
+		FirstTimestamp: metav1.NewTime(at), LastTimestamp: metav1.NewTime(at),
+	}
+}
+
+// repeated is an Event that happened n times, from noon to a time.
+func repeated(name string, n int32, last time.Time) *corev1.Event {
+	e := event(name, "back-off", noon())
+	e.Count, e.LastTimestamp = n, metav1.NewTime(last)
+	return e
+}
+
+// text is v as JSON in one line.
+func text(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(b) + "\n"
+}
+
+// request is a line of an audit log. Of body, a string is taken as it is.
+func request(verb, name string, code int, at time.Time, body any) map[string]any {
+	l := map[string]any{
+		"kind": "Event", "apiVersion": "audit.k8s.io/v1", "stage": "ResponseComplete", "auditID": fmt.Sprint(verb, "-", name, "-", at.Unix()),
+		"requestURI": "/api/v1/namespaces/shop/events/" + name, "verb": verb,
+		"user":                     map[string]any{"username": "kubelet"},
+		"objectRef":                map[string]any{"resource": "events", "namespace": "shop", "name": name},
+		"responseStatus":           map[string]any{"code": code},
+		"requestReceivedTimestamp": metav1.NewMicroTime(at),
+	}
+	if raw, ok := body.(string); ok {
+		l["requestObject"] = json.RawMessage(raw)
+	} else if body != nil {
+		l["requestObject"] = body
+	}
+	return l
+}
+
+// counted is a recorder's patch.
+func counted(n int, at time.Time) string {
+	return fmt.Sprintf(`{"count":%d,"lastTimestamp":%q}`, n, at.Format(time.RFC3339))
+}
+
+// watched is a line of a watch.
+func watched(kind string, object any) string {
+	return text(map[string]any{"type": kind, "object": object})
+}
+
+// listed is a list of Events as kubectl prints it.
+func listed(t *testing.T, items ...any) string {
+	t.Helper()
+	b, err := json.MarshalIndent(map[string]any{"apiVersion": "v1", "items": items, "kind": "List"}, "", "    ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// zipped is content compressed.
+func zipped(t *testing.T, content string) string {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if _, err := io.WriteString(z, content); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// source is a file of a content.
+func source(name, content string) Source {
+	return Source{Name: name, Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(content)), nil }}
+}
+
+// readAll reads files of some contents, named a, b and so on.
+func readAll(t *testing.T, contents ...string) *Trace {
+	t.Helper()
+	var sources []Source
+	for i, content := range contents {
+		sources = append(sources, source(string(rune('a'+i)), content))
+	}
+	trace, err := Read(t.Context(), sources, ReadOptions{Exempt: []string{"settler"}, Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(trace.Close)
+	return trace
+}
+
+// defaults is the built-in policy alone, changed by change.
+func defaults(change func(*policy.Policy)) Options {
+	p := policy.Default()
+	if change != nil {
+		change(&p)
+	}
+	p = p.Identified()
+	return DefaultOptions(policy.NewSet(&p, nil, nil))
+}
+
+// simulated runs a trace and returns what became of each write, as "verb name:
+// outcome".
+func simulated(t *testing.T, trace *Trace, o Options) (*Result, []string) {
+	t.Helper()
+	var decisions []string
+	o.Decided = func(d Decision) { decisions = append(decisions, d.Verb+" "+d.Name+": "+string(d.Outcome)) }
+	r, err := trace.Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, decisions
+}

@@ -1,0 +1,198 @@
+package simulate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/eventquota/eventquota/policy"
+)
+
+// TestARecordersStory replays what a recorder sent without the webhook.
+func TestARecordersStory(t *testing.T) {
+	created := func(name, message string, at int) string {
+		return text(request("create", name, 201, sec(at), event(name, message, sec(at))))
+	}
+	patched := func(name string, n, at int) string {
+		return text(request("patch", name, 200, sec(at), counted(n, sec(at))))
+	}
+	for says, test := range map[string]struct {
+		log     string
+		change  func(*policy.Policy)
+		want    []string
+		etcd    EtcdWrites
+		notices int64
+	}{
+		"a repeat soon after is merged, and its count written once": {
+			log:  created("a", "one", 0) + patched("a", 2, 1) + patched("a", 3, 2),
+			want: []string{"create a: admit", "patch a: merge", "patch a: merge"},
+			etcd: EtcdWrites{Before: 3, After: 2, Events: 1, Counts: 1},
+		},
+		"a repeat after the flush interval is written": {
+			log:  created("a", "one", 0) + patched("a", 2, 20) + patched("a", 3, 40),
+			want: []string{"create a: admit", "patch a: admit", "patch a: admit"},
+			etcd: EtcdWrites{Before: 3, After: 3, Events: 3},
+		},
+		"counts are written at most once in a flush interval": {
+			log:  created("a", "one", 0) + patched("a", 2, 1) + patched("a", 3, 11) + patched("a", 4, 12) + patched("a", 5, 21),
+			want: []string{"create a: admit", "patch a: merge", "patch a: merge", "patch a: merge", "patch a: merge"},
+			etcd: EtcdWrites{Before: 5, After: 4, Events: 1, Counts: 3},
+		},
+		"a recorder that finds its Event gone creates it with the count so far": {
+			log:  created("a", "one", 0) + created("b", "one", 1) + patched("b", 2, 2),
+			want: []string{"create a: admit", "create b: merge", "patch b: merge"},
+			etcd: EtcdWrites{Before: 3, After: 2, Events: 1, Counts: 1},
+		},
+		"an Event that was deleted is created anew": {
+			log:  created("a", "one", 0) + text(request("delete", "a", 200, sec(1), nil)) + created("a", "other", 2),
+			want: []string{"create a: admit", "create a: admit"},
+			etcd: EtcdWrites{Before: 2, After: 2, Events: 2},
+		},
+		"a name that is taken is nothing written": {
+			log:  created("a", "one", 0) + text(request("create", "a", 409, sec(1), event("a", "other", sec(1)))),
+			want: []string{"create a: admit", "create a: failed"},
+			etcd: EtcdWrites{Before: 1, After: 1, Events: 1},
+		},
+		"a policy that drops all says so in a notice": {
+			log:    created("a", "one", 0) + created("b", "two", 1),
+			change: func(p *policy.Policy) { p.Action = policy.Drop },
+			want:   []string{"create a: drop", "create b: drop"},
+			etcd:   EtcdWrites{Before: 2, After: 1, Notices: 1}, notices: 1,
+		},
+		"the patch of an Event that nobody knows is not decided": {
+			log:  patched("a", 5, 0),
+			want: []string{"patch a: unknown"},
+			etcd: EtcdWrites{Before: 1},
+		},
+		"a label is written": {
+			log:  created("a", "one", 0) + text(request("patch", "a", 200, sec(1), `{"metadata":{"labels":{"x":"y","z":null}}}`)),
+			want: []string{"create a: admit", "patch a: admit"},
+			etcd: EtcdWrites{Before: 2, After: 2, Events: 2},
+		},
+		"time goes by their own stamps, not by the order of lines": {
+			log:  patched("a", 3, 40) + patched("a", 2, 20) + created("a", "one", 0),
+			want: []string{"create a: admit", "patch a: admit", "patch a: admit"},
+			etcd: EtcdWrites{Before: 3, After: 3, Events: 3},
+		},
+	} {
+		t.Run(says, func(t *testing.T) {
+			r, got := simulated(t, readAll(t, test.log), defaults(test.change))
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("decisions (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.etcd, r.EtcdWrites); diff != "" || r.Notices != test.notices {
+				t.Errorf("%d notices, want %d; writes to etcd (-want +got):\n%s", r.Notices, test.notices, diff)
+			}
+		})
+	}
+}
+
+func TestAStoredEventIsTakenForTheWritesThatMadeIt(t *testing.T) {
+	huge := repeated("a", 2_000_000, sec(3600))
+	series := repeated("a", 0, noon())
+	series.EventTime.Time = noon()
+	for says, test := range map[string]struct {
+		list         string
+		before, most int64
+	}{
+		"one occurrence":                       {listed(t, event("a", "one", sec(0))), 1, 1},
+		"thirty in a minute":                   {listed(t, repeated("a", 30, sec(60))), 30, 8},
+		"thirty at once":                       {listed(t, repeated("a", 30, noon())), 30, 2},
+		"two that go on at the same time":      {listed(t, repeated("a", 30, sec(60)), repeated("b", 30, sec(60))), 60, 8},
+		"more than a hundred thousand":         {listed(t, huge), 100_000, 362},
+		"an Event of events.k8s.io that is no": {listed(t, series), 1, 1},
+	} {
+		t.Run(says, func(t *testing.T) {
+			r, _ := simulated(t, readAll(t, test.list), defaults(nil))
+			if r.EtcdWrites.Before != test.before || r.EtcdWrites.After > test.most || r.Stored != 1 {
+				t.Errorf("%d Events and writes to etcd %+v, want 1 and %d before and at most %d after", r.Stored, r.EtcdWrites, test.before, test.most)
+			}
+		})
+	}
+}
+
+func TestStepsGoFromTheFirstOccurrenceToTheLast(t *testing.T) {
+	for _, of := range []int64{2, 3, 7, maxSteps} {
+		last := noon()
+		for i := range of {
+			at := stepAt(noon(), sec(3601), i, of)
+			if at.Before(last) || i == 0 && !at.Equal(noon()) || i == of-1 && !at.Equal(sec(3601)) {
+				t.Fatalf("of %d steps the %d. is at %s after %s", of, i, at, last)
+			}
+			last = at
+		}
+	}
+}
+
+func TestWarningsDroppedAreCounted(t *testing.T) {
+	calm := event("b", "two", sec(1))
+	calm.Type = "Normal"
+	r, _ := simulated(t, readAll(t, text(event("a", "one", sec(0)))+text(calm)), defaults(func(p *policy.Policy) { p.Action = policy.Drop }))
+	if r.WarningsDropped != 1 || r.Outcomes["drop"] != 2 {
+		t.Errorf("%d Warnings of %v dropped, want 1 of 2", r.WarningsDropped, r.Outcomes)
+	}
+	want := []PolicyCounts{{Policy: "default", Counts: Counts{Dropped: 2}, Buckets: map[string]int64{"drops all": 2}}}
+	if diff := cmp.Diff(want, r.Policies); diff != "" {
+		t.Errorf("policies (-want +got):\n%s", diff)
+	}
+	if want := []TopCounts{{"kubelet on node-1", Counts{Dropped: 2}}}; !slices.Equal(r.Sources, want) {
+		t.Errorf("sources %v, want %v", r.Sources, want)
+	}
+	if want := []TopCounts{{"Pod shop/web-0", Counts{Dropped: 2}}}; !slices.Equal(r.Objects, want) {
+		t.Errorf("objects %v, want %v", r.Objects, want)
+	}
+}
+
+// TestATraceRunsTheSameAgain also holds that runs share nothing.
+func TestATraceRunsTheSameAgain(t *testing.T) {
+	trace := readAll(t, storm(300))
+	first, firstDecisions := simulated(t, trace, defaults(nil))
+	_, _ = simulated(t, trace, defaults(func(p *policy.Policy) { p.Action = policy.Drop }))
+	again, againDecisions := simulated(t, trace, defaults(nil))
+	if diff := cmp.Diff(first, again, cmpopts.IgnoreUnexported(Result{})); diff != "" {
+		t.Errorf("result (-first +again):\n%s", diff)
+	}
+	if diff := cmp.Diff(firstDecisions, againDecisions); diff != "" {
+		t.Errorf("decisions (-first +again):\n%s", diff)
+	}
+}
+
+// storm is an audit log of Events of some pods, each of which comes again under
+// another name.
+func storm(n int) string {
+	var b strings.Builder
+	for i := range n {
+		e := event(fmt.Sprintf("e-%d", i), fmt.Sprintf("message %d", i%20), sec(i))
+		e.InvolvedObject.Name = fmt.Sprintf("web-%d", i%7)
+		b.WriteString(text(request("create", e.Name, 201, sec(i), e)))
+	}
+	return b.String()
+}
+
+func TestALongSilenceTakesNoTime(t *testing.T) {
+	late := noon().AddDate(80, 0, 0)
+	began := time.Now()
+	r, got := simulated(t, readAll(t, text(repeated("a", 5, sec(1)))+text(event("b", "two", late))), defaults(nil))
+	if r.EtcdWrites.Counts != 1 || got[len(got)-1] != "create b: admit" {
+		t.Errorf("writes %+v, decisions %v, want one count and b admitted", r.EtcdWrites, got)
+	}
+	if took := time.Since(began); took > time.Minute {
+		t.Errorf("eighty years took %s", took)
+	}
+}
+
+func TestTopForgetsOnlyTheLeast(t *testing.T) {
+	all := top{}
+	for i := range 3 * maxTop {
+		all.count("often", 0)
+		all.count(fmt.Sprint("once-", i), 0)
+	}
+	if first := all.first(); len(all) > maxTop || first[0].Name != "often" || first[0].Admitted != 3*maxTop {
+		t.Errorf("%d names, first %v, want at most %d and the one that came often with all its writes", len(all), first[0], maxTop)
+	}
+}
