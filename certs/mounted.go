@@ -52,10 +52,28 @@ func (m *Mounted) Ready() error {
 }
 
 // Run reads the files again when they change, at the latest 10 seconds after, and the
-// webhook configurations every 10 seconds or so, until ctx ends. Files that do not belong
+// webhook configurations then and every 10 seconds or so, until ctx ends. Files that do not belong
 // together, as one of them is still to be written, change nothing.
 func (m *Mounted) Run(ctx context.Context) error {
+	// Who replaces a certificate by one of another CA has changed the configurations too.
+	changed := make(chan struct{}, 1)
+	m.watcher.RegisterCallback(func(tls.Certificate) {
+		select {
+		case changed <- struct{}{}:
+		default: // the look that is due will see this one
+		}
+	})
 	var parts sync.WaitGroup
+	parts.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-changed:
+				_, _ = m.trust.read(ctx) // why it fails is said by the other look
+			}
+		}
+	})
 	parts.Go(func() {
 		if err := m.watcher.Start(ctx); err != nil && ctx.Err() == nil {
 			logr.FromContextOrDiscard(ctx).Error(err, "Certificate files cannot be watched, they are read now and then")

@@ -9,7 +9,10 @@ import (
 	"testing"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes/fake"
 	admissionregistrationclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
 	"k8s.io/client-go/rest"
 )
@@ -42,6 +45,43 @@ func TestFilesThatChangeAreServed(t *testing.T) {
 			await(t, "ready, though the API server is away", func() bool { return m.Ready() == nil })
 		})
 	}
+}
+
+// TestACertificateOfAnotherCAIsHeldAgainstWhatIsTrustedNow has a replica that would look
+// at the configurations an hour later by itself.
+func TestACertificateOfAnotherCAIsHeldAgainstWhatIsTrustedNow(t *testing.T) {
+	t.Parallel()
+	first, second := fresh(t, 90*day), fresh(t, 90*day)
+	dir := t.TempDir()
+	swap(t, dir, first)
+	trusts := func(f files) *admissionregistrationv1.ValidatingWebhookConfiguration {
+		return &admissionregistrationv1.ValidatingWebhookConfiguration{
+			ObjectMeta: metav1.ObjectMeta{Name: ValidatingConfiguration},
+			Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+				Name: ValidatingConfiguration,
+				ClientConfig: admissionregistrationv1.WebhookClientConfig{
+					Service:  &admissionregistrationv1.ServiceReference{Namespace: service().Namespace, Name: service().Name},
+					CABundle: f.ca,
+				},
+			}},
+		}
+	}
+	client := fake.NewClientset(trusts(first)).AdmissionregistrationV1()
+	m, err := NewMounted(dir, client, service())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.period = time.Hour
+	run(t, m.Run)
+	await(t, "ready with the first certificate", func() bool { return m.Ready() == nil })
+	_, err = client.ValidatingWebhookConfigurations().Update(t.Context(), trusts(second), metav1.UpdateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	swap(t, dir, second)
+	await(t, "ready with the second certificate", func() bool {
+		return serves(m.GetCertificate, second) && m.Ready() == nil
+	})
 }
 
 // TestFilesThatDoNotBelongTogetherChangeNothing holds that half an update is waited for.
