@@ -1,9 +1,6 @@
 package main
 
 import (
-	"context"
-	"fmt"
-	"io"
 	"math"
 	"net/http"
 	"path/filepath"
@@ -44,23 +41,12 @@ func TestBadFlagsOfCertificatesAreNamed(t *testing.T) {
 func TestNotReadyWithoutACertificate(t *testing.T) {
 	for name, selfManaged := range map[string]bool{"from files": false, "self-managed, but the API server refuses": true} {
 		t.Run(name, func(t *testing.T) {
-			o := defaultServeOptions()
-			o.Host, o.Port = "127.0.0.1", freePort(t)
-			o.HealthAddress = fmt.Sprintf("127.0.0.1:%d", freePort(t))
-			o.MetricsAddress = fmt.Sprintf("127.0.0.1:%d", freePort(t))
-			o.CertDir, o.Certificates.SelfManaged = t.TempDir(), selfManaged
-			if !selfManaged {
-				o.SelfSignedFor = []string{"127.0.0.1"}
-			}
-			o.Kubeconfig = newAPIServer(t).kubeconfig(t)
-			o.ShutdownDelay = 0
-			s, err := newServer(o, logr.Discard())
-			if err != nil {
-				t.Fatal(err)
-			}
-			ctx, stop := context.WithCancel(t.Context())
-			ended := make(chan error, 1)
-			go func() { ended <- s.run(ctx) }()
+			s := serving(t, newAPIServer(t), func(o *serveOptions) {
+				if selfManaged {
+					o.SelfSignedFor, o.Certificates.SelfManaged = nil, true
+				}
+			})
+			o := s.opts
 			ready, live := "http://"+o.HealthAddress+"/readyz", "http://"+o.HealthAddress+"/healthz"
 			eventually(t, "live", func() bool { return get(t, live) == http.StatusOK })
 			if selfManaged {
@@ -73,11 +59,11 @@ func TestNotReadyWithoutACertificate(t *testing.T) {
 			} else {
 				eventually(t, "ready", func() bool { return get(t, ready) == http.StatusOK })
 			}
-			if got := expiry(t, s); math.IsNaN(got) != selfManaged || got < float64(time.Now().Unix()) {
+			if got := expiry(t, s.server); math.IsNaN(got) != selfManaged || got < float64(time.Now().Unix()) {
 				t.Errorf("the certificate expires at %f", got)
 			}
-			stop()
-			if err := <-ended; err != nil {
+			s.stop()
+			if err := <-s.ended; err != nil {
 				t.Errorf("run: %v, want a clean end", err)
 			}
 		})
@@ -103,18 +89,6 @@ func expiry(t *testing.T, s *server) float64 {
 // body is what a page says.
 func body(t *testing.T, url string) string {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return ""
-	}
-	defer response.Body.Close()
-	content, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(content)
+	_, says := page(t, url)
+	return says
 }

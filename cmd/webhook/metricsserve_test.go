@@ -1,15 +1,12 @@
 package main
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,20 +19,8 @@ import (
 
 // TestMetricsOfAWebhookThatServes holds that what is asked and settled is counted.
 func TestMetricsOfAWebhookThatServes(t *testing.T) {
-	o := defaultServeOptions()
-	o.Host, o.Port = "127.0.0.1", freePort(t)
-	o.CertDir, o.SelfSignedFor = t.TempDir(), []string{"127.0.0.1"}
-	o.HealthAddress = fmt.Sprintf("127.0.0.1:%d", freePort(t))
-	o.MetricsAddress = fmt.Sprintf("127.0.0.1:%d", freePort(t))
-	o.Kubeconfig = newAPIServer(t).kubeconfig(t)
-	o.ShutdownDelay = 0
-	s, err := newServer(o, logr.Discard())
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- s.run(ctx) }()
+	s := serving(t, newAPIServer(t), func(*serveOptions) {})
+	o := s.opts
 	eventually(t, "ready", func() bool { return get(t, "http://"+o.HealthAddress+"/readyz") == http.StatusOK })
 	call(t, o.Port, "mutate", "first", true)
 	call(t, o.Port, "validate", "first", true)
@@ -44,8 +29,8 @@ func TestMetricsOfAWebhookThatServes(t *testing.T) {
 	eventually(t, "pending counts are shown", func() bool {
 		return strings.Contains(body(t, "http://"+o.MetricsAddress+"/metrics"), `eventquota_settle_pending{store="memory"} 1`)
 	})
-	stop()
-	if err := <-ended; err != nil {
+	s.stop()
+	if err := <-s.ended; err != nil {
 		t.Error(err)
 	}
 	m := s.metrics

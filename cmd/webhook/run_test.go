@@ -28,34 +28,21 @@ import (
 // are still served during the shutdown delay, and what they merge is settled.
 func TestStopLosesNothing(t *testing.T) {
 	api := newAPIServer(t)
-	o := defaultServeOptions()
-	o.Host, o.Port = "127.0.0.1", freePort(t)
-	o.CertDir, o.SelfSignedFor = t.TempDir(), []string{"127.0.0.1"}
-	o.HealthAddress = fmt.Sprintf("127.0.0.1:%d", freePort(t))
-	o.MetricsAddress = fmt.Sprintf("127.0.0.1:%d", freePort(t))
-	o.Kubeconfig = api.kubeconfig(t)
 	// Long enough for the calls below; the test ends when they have been made.
-	o.ShutdownDelay = 3 * time.Second
-	s, err := newServer(o, logr.Discard())
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- s.run(ctx) }()
-
+	s := serving(t, api, func(o *serveOptions) { o.ShutdownDelay = 3 * time.Second })
+	o := s.opts
 	eventually(t, "ready", func() bool { return get(t, "http://"+o.HealthAddress+"/readyz") == http.StatusOK })
 	call(t, o.Port, "mutate", "first", true)
 	call(t, o.Port, "validate", "first", true)
 	call(t, o.Port, "mutate", "second", false)
 
-	stop()
+	s.stop()
 	eventually(t, "not ready", func() bool { return get(t, "http://"+o.HealthAddress+"/readyz") == http.StatusInternalServerError })
 	if got := get(t, "http://"+o.HealthAddress+"/healthz"); got != http.StatusOK {
 		t.Errorf("/healthz answers %d while it stops, want 200", got)
 	}
 	call(t, o.Port, "mutate", "third", false)
-	if err := <-ended; err != nil {
+	if err := <-s.ended; err != nil {
 		t.Errorf("run: %v, want a clean end", err)
 	}
 	if got := api.counts(); len(got) != 1 || got["first"] != 3 {
@@ -182,8 +169,46 @@ func call(t *testing.T, port int, phase, name string, allowed bool) {
 	}
 }
 
+// served is a server that runs.
+type served struct {
+	*server
+
+	stop  context.CancelFunc
+	ended chan error // how it ended
+}
+
+// serving runs a server at ports of its own, without a shutdown delay but for what
+// change says, until stop is called.
+func serving(t *testing.T, api *apiServer, change func(o *serveOptions)) *served {
+	t.Helper()
+	o := defaultServeOptions()
+	o.Host, o.Port = "127.0.0.1", freePort(t)
+	o.CertDir, o.SelfSignedFor = t.TempDir(), []string{"127.0.0.1"}
+	o.HealthAddress = fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	o.MetricsAddress = fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	o.Kubeconfig = api.kubeconfig(t)
+	o.ShutdownDelay = 0
+	change(o)
+	s := &served{ended: make(chan error, 1)}
+	var err error
+	if s.server, err = newServer(o, logr.Discard()); err != nil {
+		t.Fatal(err)
+	}
+	var ctx context.Context
+	ctx, s.stop = context.WithCancel(t.Context())
+	go func() { s.ended <- s.run(ctx) }()
+	return s
+}
+
 // get returns the status of a page, 0 when nobody answers.
 func get(t *testing.T, url string) int {
+	t.Helper()
+	status, _ := page(t, url)
+	return status
+}
+
+// page is the status of a page and what it says, 0 when nobody answers.
+func page(t *testing.T, url string) (status int, says string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	if err != nil {
@@ -191,10 +216,14 @@ func get(t *testing.T, url string) int {
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return 0
+		return 0, ""
 	}
 	defer response.Body.Close()
-	return response.StatusCode
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, ""
+	}
+	return response.StatusCode, string(content)
 }
 
 func eventually(t *testing.T, what string, check func() bool) {

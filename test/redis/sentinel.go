@@ -143,15 +143,6 @@ func (s *Sentinel) Master(ctx context.Context) (*Server, error) {
 	return at(s.servers, addr)
 }
 
-// MasterAddr is the address of Master.
-func (s *Sentinel) MasterAddr(ctx context.Context) (string, error) {
-	master, err := s.Master(ctx)
-	if err != nil {
-		return "", err
-	}
-	return master.Addr(), nil
-}
-
 // KillMaster kills the master and returns it. WaitReady then waits for the end
 // of the failover.
 func (s *Sentinel) KillMaster(ctx context.Context) (*Server, error) {
