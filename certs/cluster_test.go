@@ -138,7 +138,7 @@ func (w *world) bundles() map[string][]string {
 func (w *world) drift(bundle []byte) {
 	w.Helper()
 	c := configurations{w.admin.AdmissionregistrationV1(), w.service}
-	found, err := c.validating(w.Context())
+	found, err := c.get(w.Context(), ValidatingConfiguration)
 	w.must(err)
 	_, err = found.inject(w.Context(), bundle)
 	w.must(err)

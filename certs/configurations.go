@@ -73,41 +73,40 @@ func (*configurations) names() []string {
 // get reads one of the configurations.
 func (c *configurations) get(ctx context.Context, name string) (*configuration, error) {
 	if name == MutatingConfiguration {
-		return c.mutating(ctx)
+		got, found, err := readConfiguration(ctx, name, c.client.MutatingWebhookConfigurations())
+		if err != nil {
+			return nil, err
+		}
+		for i := range got.Webhooks {
+			found.add(got.Webhooks[i].Name, &got.Webhooks[i].ClientConfig, c.service)
+		}
+		return found, nil
 	}
-	return c.validating(ctx)
-}
-
-func (c *configurations) mutating(ctx context.Context) (*configuration, error) {
-	client := c.client.MutatingWebhookConfigurations()
-	got, err := client.Get(ctx, MutatingConfiguration, metav1.GetOptions{})
+	got, found, err := readConfiguration(ctx, name, c.client.ValidatingWebhookConfigurations())
 	if err != nil {
-		return nil, fmt.Errorf("read webhook configuration %s: %w", MutatingConfiguration, err)
+		return nil, err
 	}
-	found := &configuration{name: got.Name, version: got.ResourceVersion, patch: func(ctx context.Context, patch []byte) error {
-		_, err := client.Patch(ctx, got.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
-		return err
-	}}
 	for i := range got.Webhooks {
 		found.add(got.Webhooks[i].Name, &got.Webhooks[i].ClientConfig, c.service)
 	}
 	return found, nil
 }
 
-func (c *configurations) validating(ctx context.Context) (*configuration, error) {
-	client := c.client.ValidatingWebhookConfigurations()
-	got, err := client.Get(ctx, ValidatingConfiguration, metav1.GetOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("read webhook configuration %s: %w", ValidatingConfiguration, err)
+// keeper is what is needed of a client for one kind of configuration.
+type keeper[T metav1.Object] interface {
+	Get(ctx context.Context, name string, o metav1.GetOptions) (T, error)
+	Patch(ctx context.Context, name string, t types.PatchType, data []byte, o metav1.PatchOptions, subresources ...string) (T, error)
+}
+
+// readConfiguration reads one, of which it leaves the webhooks to its caller.
+func readConfiguration[T metav1.Object](ctx context.Context, name string, client keeper[T]) (got T, found *configuration, err error) {
+	if got, err = client.Get(ctx, name, metav1.GetOptions{}); err != nil {
+		return got, nil, fmt.Errorf("read webhook configuration %s: %w", name, err)
 	}
-	found := &configuration{name: got.Name, version: got.ResourceVersion, patch: func(ctx context.Context, patch []byte) error {
-		_, err := client.Patch(ctx, got.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+	return got, &configuration{name: name, version: got.GetResourceVersion(), patch: func(ctx context.Context, patch []byte) error {
+		_, err := client.Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
 		return err
-	}}
-	for i := range got.Webhooks {
-		found.add(got.Webhooks[i].Name, &got.Webhooks[i].ClientConfig, c.service)
-	}
-	return found, nil
+	}}, nil
 }
 
 func (c *configuration) add(name string, client *admissionregistrationv1.WebhookClientConfig, s Service) {
