@@ -28,8 +28,16 @@ type Request struct {
 	UID       types.UID     `json:"uid"`
 	Object    *corev1.Event `json:"object"`
 	OldObject *corev1.Event `json:"oldObject"`
+	Options   WriteOptions  `json:"options"`
 	// Unreadable is why Object or OldObject could not be decoded, or nil.
 	Unreadable error `json:"-"`
+}
+
+// WriteOptions are those of a create, update or patch that decisions read.
+type WriteOptions struct {
+	// FieldManager is what the client calls itself. kubectl always says so, and
+	// recorders never do.
+	FieldManager string `json:"fieldManager"`
 }
 
 var errNoReview = errors.New(`body must be an AdmissionReview of admission.k8s.io/v1 with "request.uid" set`)

@@ -92,7 +92,7 @@ func write(h *store.Hasher, now time.Time, r *Request, name, message string) sto
 		merged, overwritten := mergedBefore(r.OldObject)
 		w.Combined = combined || isAggregate(r.OldObject)
 		w.Update = &store.Update{
-			Recorder:       isRecorders(r.OldObject, r.Object, message),
+			Recorder:       isRecorders(r, message),
 			OldCount:       occurrences(r.OldObject),
 			OldMerged:      merged,
 			OldOverwritten: overwritten,

@@ -13,10 +13,14 @@ import (
 // isRecorders tells whether an UPDATE moves nothing but what a recorder moves
 // when an Event repeats: count, series, timestamps and, with them, the message
 // of an aggregate. Whatever else a write moves, a label or an annotation, would be
-// lost if the write were merged. message is after's within its limit: recorders
-// of core/v1 send the message with each PATCH, as they know it, whatever became
-// of it when the Event was stored.
-func isRecorders(before, after *corev1.Event, message string) bool {
+// lost if the write were merged. message is the Event's within its limit:
+// recorders of core/v1 send the message with each PATCH, as they know it, whatever
+// became of it when the Event was stored.
+//
+// One that moves nothing is a recorder's too: others may have brought the stored
+// count to just what this one has come to, within one second. kubectl has not.
+func isRecorders(r *Request, message string) bool {
+	before, after := r.OldObject, r.Object
 	was, is := *before, *after
 	if isAggregate(before) || was.Message == message {
 		was.Message = is.Message
@@ -26,7 +30,8 @@ func isRecorders(before, after *corev1.Event, message string) bool {
 	if !equality.Semantic.DeepEqual(was, is) {
 		return false
 	}
-	return occurrences(before) != occurrences(after) ||
+	return r.Options.FieldManager == "" && equality.Semantic.DeepEqual(before, after) ||
+		occurrences(before) != occurrences(after) ||
 		!equality.Semantic.DeepEqual(before.Series, after.Series) ||
 		!before.FirstTimestamp.Equal(&after.FirstTimestamp) ||
 		!before.LastTimestamp.Equal(&after.LastTimestamp)

@@ -14,6 +14,7 @@ import (
 
 func version(v string) detail { return event(func(e *corev1.Event) { e.ResourceVersion = v }) }
 func managed(e *corev1.Event) { e.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}} }
+func byKubectl(r *admission.Request) { r.Options.FieldManager = "kubectl-label" }
 func finalized(e *corev1.Event) {
 	e.Finalizers = []string{"example.com/keep"}
 }
@@ -33,7 +34,7 @@ func TestUpdatesThatAreNotARecordersAreNeverMerged(t *testing.T) {
 		"a type":                               {ofType("Normal"), count(2)},
 		"a source":                             {component("edited"), count(2)},
 		"an involved object":                   {about("other"), count(2)},
-		"nothing":                              {},
+		"nothing, by kubectl":                  {byKubectl},
 		"nothing but its own bookkeeping":      {event(managed), version("2")},
 	} {
 		t.Run("an UPDATE that changes "+says+" is admitted", func(t *testing.T) {
@@ -52,6 +53,7 @@ func TestARecordersUpdatesAreMerged(t *testing.T) {
 	t.Parallel()
 	for says, tt := range map[string]struct{ before, after details }{
 		"a count":                        {details{}, details{count(2)}},
+		"nothing":                        {details{}, details{}},
 		"a time":                         {details{}, details{seen(time.Hour)}},
 		"a first time":                   {details{}, details{event(func(e *corev1.Event) { e.FirstTimestamp = metav1.NewTime(epoch().Add(-time.Hour)) })}},
 		"a series":                       {details{modern}, details{series(2)}},
@@ -103,6 +105,12 @@ func TestUpdates(t *testing.T) {
 		{says: "an UPDATE that would lower the count is left to the settler", steps: []step{
 			{0, update("a", details{count(40), annotated(admission.AnnotationMerged, "30 of 40")},
 				details{count(11), annotated(admission.AnnotationMerged, "30 of 40")}), "merge 409 " + into + "a, 41 occurrences so far"},
+		}},
+		{says: "an UPDATE that brings its own count to just what is stored is counted", steps: []step{
+			{0, create("a"), "admit"},
+			{time.Second, create("b"), "merge 409 " + into + "a, 2 occurrences so far"},
+			{11 * time.Second, update("a", details{count(2), annotated(admission.AnnotationMerged, "1 of 2")},
+				details{count(2), annotated(admission.AnnotationMerged, "1 of 2")}), "merge 409 " + into + "a, 3 occurrences so far"},
 		}},
 		{says: "an UPDATE after a recorder has overwritten the count gives it back what was merged", steps: []step{
 			{0, update("a", details{count(11), annotated(admission.AnnotationMerged, "30 of 40")},

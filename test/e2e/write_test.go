@@ -136,9 +136,34 @@ func TestOtherUpdates(t *testing.T) {
 	if !apierrors.IsAlreadyExists(err) {
 		t.Errorf("a recorder's patch right after: %v, want it merged", err)
 	}
+	_, err = e.client.CoreV1().Events(namespace).Patch(t.Context(), "a", types.MergePatchType,
+		[]byte(`{"metadata":{"labels":{"seen":"yes"}}}`), metav1.PatchOptions{FieldManager: "kubectl-label"})
+	e.must(err) // it changes nothing
 	e.settle()
 	if got := e.event(namespace, "a"); got.Count != 4 {
 		t.Errorf("settled a count of %d, want 4", got.Count)
+	}
+}
+
+// TestACountThatIsStoredAlready holds that a recorder's PATCH counts that changes
+// nothing, as what others told has brought the stored count to just that.
+func TestACountThatIsStoredAlready(t *testing.T) {
+	e := newEnv(t, logged())
+	namespace := e.namespace("same")
+	for _, name := range []string{"a", "b"} {
+		_, err := e.client.CoreV1().Events(namespace).Create(t.Context(), coreEvent(namespace, name, "web", "back-off"), metav1.CreateOptions{})
+		if name == "b" && !apierrors.IsAlreadyExists(err) || name == "a" && err != nil {
+			t.Fatalf("Event %s: %v", name, err)
+		}
+	}
+	e.eventually("what was merged is stored", func() bool { return e.event(namespace, "a").Count == 2 })
+	_, err := e.client.CoreV1().Events(namespace).Patch(t.Context(), "a", types.MergePatchType, []byte(`{"count":2}`), metav1.PatchOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		t.Errorf("a recorder's patch: %v, want it merged", err)
+	}
+	e.settle()
+	if got := e.event(namespace, "a"); got.Count != 3 {
+		t.Errorf("settled a count of %d, want 3", got.Count)
 	}
 }
 
