@@ -1,0 +1,53 @@
+package busiest_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/busiest"
+)
+
+func BenchmarkCount(b *testing.B) {
+	for _, objects := range []int{1, busiest.Places, 1 << 14} {
+		writes := make([]*busiest.Write, objects)
+		for n := range writes {
+			writes[n] = write(n)
+		}
+		b.Run(fmt.Sprintf("%d objects", objects), func(b *testing.B) {
+			b.ReportAllocs()
+			c := busiest.NewCounter("a", epoch())
+			for i := 0; b.Loop(); i++ {
+				c.Count(writes[i%objects], store.Merge)
+			}
+		})
+		b.Run(fmt.Sprintf("%d objects, from all processors", objects), func(b *testing.B) {
+			b.ReportAllocs()
+			c := busiest.NewCounter("a", epoch())
+			b.RunParallel(func(pb *testing.PB) {
+				for i := 0; pb.Next(); i++ {
+					c.Count(writes[i%objects], store.Merge)
+				}
+			})
+		})
+	}
+}
+
+// BenchmarkPack is what a replica does every two seconds.
+func BenchmarkPack(b *testing.B) {
+	c := busiest.NewCounter("eventquota-6d4b75cb6d-x2x7k-abcdef", epoch())
+	for n := range 1 << 14 {
+		w := write(n)
+		w.Subject.Name = fmt.Sprintf("web-%x-%x", uint64(n)*0x9e3779b97f4a7c15, n)
+		w.Subject.Host = fmt.Sprintf("ip-10-0-%d-%d.eu-central-1.compute.internal", n%300/250, n%250)
+		c.Count(w, store.Merge)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		packed, err := busiest.Pack(c.Snapshot(epoch()))
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(len(packed)), "bytes")
+	}
+}

@@ -1,0 +1,104 @@
+// Package busiest finds who and what makes the most Event writes: a replica
+// counts in bounded memory what it decides, by namespace, source, object and
+// policy, since it started, and tells others in a Snapshot, which Redis keeps
+// for a while. A Sum is what several have told.
+package busiest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/eventquota/eventquota/store"
+)
+
+// By is what writes are counted by.
+type By int
+
+// What writes are counted by. Each is counted for itself.
+const (
+	Namespace By = iota // of the Event
+	Source              // component and host
+	Object              // kind, namespace and name of the involvedObject
+	Policy              // that decided
+
+	kinds
+)
+
+// All are all values of By.
+func All() [kinds]By { return [...]By{Namespace, Source, Object, Policy} }
+
+func (b By) String() string { return [...]string{"namespace", "source", "object", "policy"}[b] }
+
+// UnmarshalText reads what String says.
+func (b *By) UnmarshalText(text []byte) error {
+	for _, one := range All() {
+		if one.String() == string(text) {
+			*b = one
+			return nil
+		}
+	}
+	return fmt.Errorf("%q is not what writes are counted by", text)
+}
+
+// MarshalText is String.
+func (b By) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
+
+// Counts are Event writes by what became of them, from 0.
+type Counts struct {
+	Admitted int64 `json:"admitted"`
+	Merged   int64 `json:"merged"`
+	Dropped  int64 `json:"dropped"`
+}
+
+// Total is how many writes were decided.
+func (c Counts) Total() int64 { return c.Admitted + c.Merged + c.Dropped }
+
+func (c *Counts) add(d Counts) {
+	c.Admitted, c.Merged, c.Dropped = c.Admitted+d.Admitted, c.Merged+d.Merged, c.Dropped+d.Dropped
+}
+
+func (c *Counts) count(v store.Verdict) {
+	switch v {
+	case store.Admit, store.Aggregate:
+		c.Admitted++
+	case store.Merge:
+		c.Merged++
+	case store.Drop, store.Deny:
+		c.Dropped++
+	}
+}
+
+// Row is one namespace, source, object or policy. Its counts are never too high;
+// Missing is by how much their total may be too low.
+type Row struct {
+	Name string `json:"name"`
+	Counts
+
+	Missing int64 `json:"missing"`
+}
+
+// Ranking is what was counted by one By.
+type Ranking struct {
+	// Total is exact.
+	Total Counts `json:"total"`
+	// Missing is the most writes that one who is not in Rows can have made. It is
+	// 0 where all are in Rows.
+	Missing int64 `json:"missing"`
+	// Rows have different names, and are sorted by their totals, most first.
+	Rows []Row `json:"rows"`
+}
+
+// Replica is one that has counted.
+type Replica struct {
+	Name string `json:"name"`
+	// Since is when its counting began, by its clock.
+	Since time.Time `json:"since"`
+	// At is the moment of its last count, by its clock.
+	At time.Time `json:"at"`
+}
+
+// Snapshot is all that one replica has counted. It replaces an earlier one.
+type Snapshot struct {
+	Replica Replica        `json:"replica"`
+	By      map[By]Ranking `json:"by"`
+}

@@ -1,0 +1,201 @@
+package busiest_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/busiest"
+)
+
+func epoch() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
+
+// write is one about the n-th object, from one of ten sources.
+func write(n int) *busiest.Write {
+	return &busiest.Write{
+		Namespace: fmt.Sprint("team-", n%3),
+		Subject: store.Subject{
+			Kind: "Pod", Namespace: fmt.Sprint("team-", n%3), Name: fmt.Sprint("web-", n),
+			Component: "kubelet", Host: fmt.Sprint("node-", n%10),
+		},
+		Policy: "ClusterEventPolicy floor",
+	}
+}
+
+func rowOf(r busiest.Ranking, name string) busiest.Row {
+	for _, row := range r.Rows {
+		if row.Name == name {
+			return row
+		}
+	}
+	return busiest.Row{}
+}
+
+func TestEachWriteIsCountedOnceByEachKind(t *testing.T) {
+	c := busiest.NewCounter("a", epoch())
+	for n, v := range []store.Verdict{store.Admit, store.Aggregate, store.Merge, store.Drop, store.Deny, store.Deny} {
+		c.Count(write(n%2), v)
+	}
+	s := c.Snapshot(epoch().Add(time.Minute))
+	if want := (busiest.Replica{Name: "a", Since: epoch(), At: epoch().Add(time.Minute)}); s.Replica != want {
+		t.Errorf("replica %+v, want %+v", s.Replica, want)
+	}
+	even, odd := busiest.Counts{Admitted: 1, Merged: 1, Dropped: 1}, busiest.Counts{Admitted: 1, Dropped: 2}
+	all := busiest.Counts{Admitted: 2, Merged: 1, Dropped: 3}
+	for by, want := range map[busiest.By]map[string]busiest.Counts{
+		busiest.Namespace: {"team-0": even, "team-1": odd},
+		busiest.Source:    {"kubelet/node-0": even, "kubelet/node-1": odd},
+		busiest.Object:    {"Pod team-0/web-0": even, "Pod team-1/web-1": odd},
+		busiest.Policy:    {"ClusterEventPolicy floor": all},
+	} {
+		r := s.By[by]
+		if r.Total != all || r.Missing != 0 || len(r.Rows) != len(want) {
+			t.Errorf("by %v: %+v, want %d rows and a total of %+v", by, r, len(want), all)
+		}
+		for name, counts := range want {
+			if got := rowOf(r, name); got.Counts != counts || got.Missing != 0 {
+				t.Errorf("by %v: %+v, want %+v", by, got, counts)
+			}
+		}
+	}
+}
+
+// truth is what a model has counted of each object.
+type truth map[string]busiest.Counts
+
+func (m truth) count(w *busiest.Write, v store.Verdict) {
+	name := "Pod " + w.Namespace + "/" + w.Subject.Name
+	c := m[name]
+	switch v {
+	case store.Admit:
+		c.Admitted++
+	case store.Merge:
+		c.Merged++
+	default:
+		c.Dropped++
+	}
+	m[name] = c
+}
+
+// check holds what a ranking says of its own errors against m.
+func (m truth) check(t *testing.T, r busiest.Ranking) {
+	t.Helper()
+	seen, last := map[string]bool{}, int64(1<<62)
+	for _, row := range r.Rows {
+		is := m[row.Name]
+		if seen[row.Name] || row.Total() > last {
+			t.Fatalf("%q is there twice, or not in its place", row.Name)
+		}
+		seen[row.Name], last = true, row.Total()
+		if row.Admitted > is.Admitted || row.Merged > is.Merged || row.Dropped > is.Dropped {
+			t.Errorf("%+v, which is more than %+v", row, is)
+		}
+		if is.Total() > row.Total()+row.Missing {
+			t.Errorf("%+v, but it were %+v", row, is)
+		}
+	}
+	for name, is := range m {
+		if !seen[name] && is.Total() > r.Missing {
+			t.Errorf("%q is missing with %d writes, of %d at most", name, is.Total(), r.Missing)
+		}
+	}
+}
+
+func TestCountsAreExactUpToTheBoundAndBoundedBeyond(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	verdicts := []store.Verdict{store.Admit, store.Merge, store.Drop}
+	for says, test := range map[string]struct {
+		objects int
+		next    func(i int) int
+	}{
+		"as many as there are places":    {busiest.Places, func(int) int { return r.IntN(busiest.Places) }},
+		"one more than that":             {busiest.Places + 1, func(i int) int { return i % (busiest.Places + 1) }},
+		"many, a few of them often":      {20000, func(int) int { return int(20000 * r.Float64() * r.Float64() * r.Float64() * r.Float64()) }},
+		"nothing but new ones":           {50000, func(i int) int { return i }},
+		"a heavy one among new ones":     {50000, func(i int) int { return i * (i % 100 / 99) }},
+		"old ones, then nothing but new": {50000, func(i int) int { return max(i-25000, i%300) }},
+	} {
+		t.Run(says, func(t *testing.T) {
+			c, model := busiest.NewCounter("a", epoch()), truth{}
+			const writes = 50000
+			for i := range writes {
+				w, v := write(test.next(i)), verdicts[r.IntN(len(verdicts))]
+				c.Count(w, v)
+				model.count(w, v)
+			}
+			ranking := c.Snapshot(epoch()).By[busiest.Object]
+			if ranking.Total.Total() != writes {
+				t.Errorf("a total of %+v, want %d", ranking.Total, writes)
+			}
+			model.check(t, ranking)
+			if ranking.Missing > writes/busiest.Places {
+				t.Errorf("%d may be missing, want %d at most", ranking.Missing, writes/busiest.Places)
+			}
+			if test.objects <= busiest.Places && ranking.Missing != 0 {
+				t.Errorf("%d may be missing, want none", ranking.Missing)
+			}
+		})
+	}
+}
+
+func TestAnyNumberOfGoroutinesCountExactly(t *testing.T) {
+	const writers, each = 8, 20000
+	c := busiest.NewCounter("a", epoch())
+	var all sync.WaitGroup
+	for range writers {
+		all.Go(func() {
+			for i := range each {
+				c.Count(write(i%200), store.Merge)
+				if i%1000 == 0 {
+					c.Snapshot(epoch())
+				}
+			}
+		})
+	}
+	all.Wait()
+	for by, r := range c.Snapshot(epoch()).By {
+		sum := int64(0)
+		for _, row := range r.Rows {
+			sum += row.Merged
+		}
+		if want := (busiest.Counts{Merged: writers * each}); r.Total != want || sum != want.Merged || r.Missing != 0 {
+			t.Errorf("by %v: a total of %+v and %d in rows, want %+v", by, r.Total, sum, want)
+		}
+	}
+}
+
+func TestACounterTakesAMegabyteAtTheMost(t *testing.T) {
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := heap()
+	c := busiest.NewCounter("a", epoch())
+	for n := range 20 * busiest.Places {
+		text := fmt.Sprint(n) + strings.Repeat("x", 1<<14)
+		c.Count(&busiest.Write{Namespace: text, Policy: text, Subject: store.Subject{
+			Kind: text, Namespace: text, Name: text, Component: text, Host: text,
+		}}, store.Drop)
+	}
+	took := heap() - before
+	t.Logf("%d bytes", took)
+	if took > 1<<20 {
+		t.Errorf("it takes %d bytes", took)
+	}
+	runtime.KeepAlive(c)
+}
+
+func TestCountingWhoIsKnownAllocatesNothing(t *testing.T) {
+	c, w := busiest.NewCounter("a", epoch()), write(1)
+	c.Count(w, store.Admit)
+	if n := testing.AllocsPerRun(1000, func() { c.Count(w, store.Merge) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

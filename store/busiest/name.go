@@ -1,0 +1,58 @@
+package busiest
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// whole is the name of a namespace or a policy.
+func whole(k key) string { return cmp.Or(plain(k[0]), `""`) }
+
+// sourceName is component/host, or the component alone.
+func sourceName(k key) string {
+	if k[1] == "" {
+		return part(k[0])
+	}
+	return part(k[0]) + "/" + part(k[1])
+}
+
+// objectName is the kind, a space and namespace/name, or the name alone.
+func objectName(k key) string {
+	if k[1] == "" {
+		return part(k[0]) + " " + part(k[2])
+	}
+	return part(k[0]) + " " + part(k[1]) + "/" + part(k[2])
+}
+
+// part is s as a part of a name: quoted where it is empty or has what separates
+// parts, so that no two keys share a name.
+func part(s string) string {
+	if s == "" || strings.ContainsAny(s, " /") {
+		return strconv.Quote(s)
+	}
+	return plain(s)
+}
+
+// plain is s, quoted where it could do more to a terminal than be read, or be
+// taken for a quoted one.
+func plain(s string) string {
+	odd := func(r rune) bool { return !strconv.IsPrint(r) }
+	if strings.HasPrefix(s, `"`) || strings.ContainsFunc(s, odd) || !utf8.ValidString(s) {
+		return strconv.Quote(s)
+	}
+	return s
+}
+
+// clip is s, cut to maxPart bytes between two runes.
+func clip(s string) string {
+	if len(s) <= maxPart {
+		return s
+	}
+	end := maxPart
+	for end > maxPart-utf8.UTFMax && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end]
+}

@@ -1,0 +1,104 @@
+package busiest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/eventquota/eventquota/store"
+)
+
+// life is how long Redis keeps a snapshot: a replica that stops is in sums for
+// so long.
+const life = 5 * time.Minute
+
+// maxReplicas bounds the snapshots that are read.
+const maxReplicas = 1000
+
+// Redis is where replicas tell each other. Each has one value under one key, which
+// it overwrites: writing twice does no harm, and no step needs a script. An index
+// names them; what it names and is gone is not counted.
+type Redis struct {
+	client store.Client
+	prefix string
+}
+
+// NewRedis makes one of the Redis of client, of keys that begin with prefix.
+func NewRedis(client store.Client, prefix string) *Redis {
+	return &Redis{client: client, prefix: prefix + "busiest"}
+}
+
+func (r *Redis) key(replica string) string { return r.prefix + ":" + replica }
+
+// Put replaces what the replica of s told before, for five minutes.
+func (r *Redis) Put(ctx context.Context, s Snapshot) error {
+	packed, err := pack(s)
+	if err != nil {
+		return err
+	}
+	now := s.Replica.At.UnixMilli()
+	ends := redis.Z{Score: float64(now + life.Milliseconds()), Member: s.Replica.Name}
+	ended := redis.NewStringSliceCmd(ctx, "zrangebyscore", r.prefix, "-inf", now, "limit", 0, maxReplicas)
+	err = r.client.Call(ctx,
+		redis.NewStatusCmd(ctx, "set", r.key(s.Replica.Name), packed, "px", life.Milliseconds()),
+		redis.NewIntCmd(ctx, "zadd", r.prefix, ends.Score, ends.Member),
+		redis.NewBoolCmd(ctx, "pexpire", r.prefix, life.Milliseconds()),
+		ended,
+	)
+	if err != nil {
+		return fmt.Errorf("tell in Redis what is busiest: %w", err)
+	}
+	return r.forget(ctx, ended.Val())
+}
+
+// forget takes replicas out of the index. One that lives after all, as clocks
+// differ, comes back with its next Put.
+func (r *Redis) forget(ctx context.Context, ended []string) error {
+	if len(ended) == 0 {
+		return nil
+	}
+	args := []any{"zrem", r.prefix}
+	for _, name := range ended {
+		args = append(args, name)
+	}
+	if err := r.client.Call(ctx, redis.NewIntCmd(ctx, args...)); err != nil {
+		return fmt.Errorf("forget in Redis who has stopped: %w", err)
+	}
+	return nil
+}
+
+// All are the snapshots of all replicas that told one in the last five minutes.
+func (r *Redis) All(ctx context.Context) ([]Snapshot, error) {
+	names := redis.NewStringSliceCmd(ctx, "zrangebyscore", r.prefix, "-inf", "+inf", "limit", 0, maxReplicas)
+	if err := r.client.Call(ctx, names); err != nil {
+		return nil, fmt.Errorf("read from Redis who counts: %w", err)
+	}
+	var gets []redis.Cmder
+	var values []*redis.StringCmd
+	for _, name := range names.Val() {
+		values = append(values, redis.NewStringCmd(ctx, "get", r.key(name)))
+		gets = append(gets, values[len(values)-1])
+	}
+	if len(gets) == 0 {
+		return nil, nil
+	}
+	if err := r.client.Call(ctx, gets...); err != nil && ctx.Err() != nil {
+		return nil, fmt.Errorf("read from Redis what is busiest: %w", err)
+	}
+	all := make([]Snapshot, 0, len(gets))
+	for i, value := range values {
+		packed, err := value.Bytes()
+		if errors.Is(err, redis.Nil) {
+			continue
+		}
+		s, err := unpack(packed, err)
+		if err != nil {
+			return nil, fmt.Errorf("read from Redis what replica %q counted: %w", names.Val()[i], err)
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
