@@ -38,6 +38,7 @@ type Memory struct {
 	due    dueQueue
 	quotas *lru.Cache // Key to level
 	nextID uint64
+	order  int64 // of the last step
 }
 
 var (
@@ -69,7 +70,7 @@ func (m *Memory) Merge(_ context.Context, now time.Time, w Write, t Terms) (Deci
 		return Decision{}, err
 	}
 	defer m.leave(g, now, t)
-	return m.merge(g, now, w, t), nil
+	return m.ordered(now, m.merge(g, now, w, t)), nil
 }
 
 // Take implements Store.
@@ -83,9 +84,17 @@ func (m *Memory) Take(_ context.Context, now time.Time, w Write, t Terms) (Decis
 	}
 	defer m.leave(g, now, t)
 	if w.Update != nil {
-		return m.update(g, now, w, t), nil
+		return m.ordered(now, m.update(g, now, w, t)), nil
 	}
-	return m.create(g, now, w, t), nil
+	return m.ordered(now, m.create(g, now, w, t)), nil
+}
+
+// ordered gives the answer of a step its place among all of them. Callers look at
+// their clocks before they take the lock, so that times alone would not tell.
+func (m *Memory) ordered(now time.Time, d Decision) Decision {
+	m.order = max(m.order+1, now.UnixMicro())
+	d.Order = m.order
+	return d
 }
 
 // enter finds or makes the group of w and takes it from the idle ones while a

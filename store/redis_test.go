@@ -69,7 +69,7 @@ func TestRedisLosesNothing(t *testing.T) {
 	}
 }
 
-// The rights are those in the README.
+// The rights are those in docs/operations.md.
 func TestRedisNeedsFewRights(t *testing.T) {
 	rules := "resetchannels ~test-* +hello +auth +ping +select +client|setname " +
 		"+eval +evalsha +time +get +set +del +pexpire +zadd +zrem +zrangebyscore +zcard"

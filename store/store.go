@@ -99,6 +99,10 @@ type Decision struct {
 	// Next is when Empty has its next token; zero when it never has. Set for
 	// Drop.
 	Next time.Time
+	// Order says which of two steps of a store came first: each has a higher one
+	// than those before. It is the time now in microseconds of Unix time, or more by
+	// as little as that takes. 0 where a store does not know.
+	Order int64
 }
 
 // Bucket is a token bucket that a write must get a token from.

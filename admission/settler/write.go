@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,16 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
-	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/store"
 )
 
 // Events is where Events are written: a client of core/v1, which may write
 // Events of both APIs.
 type Events = typedcorev1.EventsGetter
-
-// messageBytes is the longest message kept in AnnotationMessages.
-const messageBytes = 1024
 
 // writer writes debts to the API server.
 type writer struct {
@@ -33,7 +28,7 @@ func (w writer) write(ctx context.Context, d store.Debt) (Result, error) {
 	if d.Notice != nil {
 		return w.writeNotice(ctx, d)
 	}
-	err := w.patch(ctx, d, counts(d))
+	err := w.patch(ctx, d, OwedTo(d).patch())
 	if apierrors.IsNotFound(err) {
 		return Gone, nil
 	}
@@ -79,47 +74,4 @@ func result(err error) (Result, error) {
 		return Refused, err
 	}
 	return Retried, err
-}
-
-// counts is the merge patch that brings a stored Event up to date.
-func counts(d store.Debt) map[string]any {
-	last := d.Last.UTC()
-	fields := map[string]any{}
-	if d.Series {
-		fields["series"] = map[string]any{"count": clamp(d.Total), "lastObservedTime": metav1.NewMicroTime(last)}
-	} else {
-		fields["count"] = clamp(d.Total)
-		fields["lastTimestamp"] = metav1.NewTime(last)
-	}
-	annotations := map[string]any{admission.AnnotationMerged: nil}
-	if d.Merged != 0 {
-		annotations[admission.AnnotationMerged] = admission.MergedNote(d.Merged, int64(clamp(d.Total)))
-	}
-	if d.Text != "" {
-		fields["message"] = admission.AggregateMessage(d.Text, d.Series)
-	}
-	if len(d.Messages) > 0 {
-		annotations[admission.AnnotationMessages] = messages(d.Messages)
-	}
-	fields["metadata"] = map[string]any{"annotations": annotations}
-	return fields
-}
-
-// messages is the value of AnnotationMessages.
-func messages(tallies []store.Tally) string {
-	type message struct {
-		Message string `json:"message"`
-		Count   int64  `json:"count"`
-	}
-	list := make([]message, len(tallies))
-	for i, t := range tallies {
-		list[i] = message{admission.Truncate(t.What, messageBytes), t.Count}
-	}
-	text, _ := json.Marshal(list) // strings and numbers always encode
-	return string(text)
-}
-
-// clamp is n as counts on the wire hold it.
-func clamp(n int64) int32 {
-	return int32(min(n, math.MaxInt32))
 }

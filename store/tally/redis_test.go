@@ -96,7 +96,7 @@ func TestMemoryForgetsTheIDUsedLongestAgoAtItsBound(t *testing.T) {
 	}
 }
 
-// The rights are those in the README.
+// The rights are those in docs/operations.md.
 func TestABookInRedisNeedsNoMoreRightsThanAStore(t *testing.T) {
 	user := redistest.User{Name: "eventquota", Password: "secret", Rules: "resetchannels ~eventquota:* +hello +auth +ping +select " +
 		"+client|setname +eval +evalsha +time +get +set +del +pexpire +zadd +zrem +zrangebyscore"}

@@ -1,0 +1,83 @@
+package admission_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/policy"
+	"github.com/eventquota/eventquota/store"
+)
+
+// TestWhatIsForeseenIsWhatIsDecided foresees each Event of a story on a copy of what
+// the store knows, under the keys that are inquired for it. Then it is decided, and
+// nothing has changed by it.
+func TestWhatIsForeseenIsWhatIsDecided(t *testing.T) {
+	t.Parallel()
+	for says, change := range map[string]func(*policy.Policy){
+		"under the default": func(*policy.Policy) {},
+		"under quotas": func(p *policy.Policy) {
+			p.Quotas = []policy.Quota{{Type: policy.QuotaNamespace, Burst: 7, Tokens: 1, Interval: time.Hour}}
+		},
+		"under one bucket for all":       func(p *policy.Policy) { p.SpamFilter.KeyBy = []policy.KeyPart{policy.KeyNamespace} },
+		"under a policy that drops all":  func(p *policy.Policy) { p.Action = policy.Drop },
+		"under a policy that admits all": func(p *policy.Policy) { p.Action = policy.Admit },
+	} {
+		t.Run(says, func(t *testing.T) {
+			t.Parallel()
+			p := policy.Default()
+			p.SpamFilter.Burst, p.Aggregation.MaxEvents = 7, 3
+			change(&p)
+			r := newRig(t, p.Identified())
+			seen := map[string]bool{}
+			for i := range 40 {
+				r.now = r.now.Add(time.Second)
+				changes := details{message(string(rune('a' + i%9))), reason([]string{"BackOff", "Killing", "Failed"}[i%3])}
+				if i%13 == 12 {
+					changes = append(changes, about("other"))
+				}
+				name := "e" + string(rune('A'+i))
+				want := foresee(r, name, changes)
+				first := create(name, changes...)(r)
+				if first != want {
+					t.Errorf("%s: %q, foreseen was %q", name, first, want)
+				}
+				seen[first[:4]] = true
+			}
+			if says == "under the default" && len(seen) < 4 {
+				t.Errorf("only %v came about", seen)
+			}
+		})
+	}
+}
+
+func foresee(r *rig, name string, changes details) string {
+	r.t.Helper()
+	request := newRequest(r.now, name, changes)
+	q, err := r.gate.Inquire(r.t.Context(), request)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if q.Write.Group != admission.Group(request.Object) {
+		r.t.Errorf("group %s, want that of the Event, %s", q.Write.Group, admission.Group(request.Object))
+	}
+	shared := []store.Key{q.Terms.Spam.Key}
+	for _, b := range q.Terms.Quotas {
+		shared = append(shared, b.Key)
+	}
+	peeked, err := r.memory.Peek(r.t.Context(), r.now, []store.Key{q.Write.Group}, shared)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	gate := *r.gate
+	gate.Store, gate.Told = peeked.Memory(), nil
+	a, err := gate.Foresee(r.t.Context(), request)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	a.Response.UID = requestUID
+	if a.Outcome == admission.Aggregated { // a story tells of its patch too
+		return "aggregate, /message = (combined from similar events): " + request.Object.Message
+	}
+	return r.words(a)
+}
