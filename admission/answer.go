@@ -25,6 +25,9 @@ type Answer struct {
 	// Cut tells that the Event goes through with a message cut to the limit of
 	// its policy. Dry runs are none.
 	Cut bool
+	// Decided is when the store decided, zero if none was asked. The API server's
+	// audit log has it.
+	Decided Moment
 }
 
 // Outcome is what an answer is counted as.

@@ -32,9 +32,9 @@ func (g *Gate) merge(ctx context.Context, s store.Store, q question, p *policy.P
 	}
 	now, w, t := g.words(q, p, all)
 	if p.Action == policy.Drop {
-		return s.Take(ctx, now, w, t)
+		return q.decided.by(s.Take(ctx, now, w, t))
 	}
-	return s.Merge(ctx, now, w, t)
+	return q.decided.by(s.Merge(ctx, now, w, t))
 }
 
 // take asks about a write in the validating phase.
@@ -43,19 +43,26 @@ func (g *Gate) take(ctx context.Context, s store.Store, q question, p *policy.Po
 	if p.Action == policy.Admit && len(t.Quotas) == 0 {
 		return store.Decision{Verdict: store.Admit}, nil
 	}
-	return s.Take(ctx, now, w, t)
+	return q.decided.by(s.Take(ctx, now, w, t))
 }
 
 // words is a question in a store's words.
 func (g *Gate) words(q question, p *policy.Policy, all quotas) (time.Time, store.Write, store.Terms) {
-	var h store.Hasher
-	now := g.Now()
-	t := terms(&h, p, all, q.Object, q.UserInfo.Username)
+	h := &q.hasher
+	t := terms(h, p, all, q.Object, q.UserInfo.Username)
 	t.OnFailure = onFailure(q.gov.OnStoreFailure)
 	if q.Operation == admissionv1.Update && undoes(q.OldObject, q.Object, q.message) {
 		t.Spam.Limit = store.Limit{} // no token is ever there for it: it is merged
 	}
-	return now, write(&h, now, q.Request, q.name, q.message), t
+	w := write(h, time.Time{}, q.Request, q.name, q.message)
+	// As late as can be: nearly always, writes are decided in the order of their
+	// times then.
+	now := g.Now()
+	if w.At.IsZero() {
+		w.At = now
+	}
+	q.decided = Moment{At: now}
+	return now, w, t
 }
 
 // cut is a message within the limit of the policy that governs it.

@@ -7,8 +7,9 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// Decide runs a phase. Whatever goes wrong in it, a fault of the store or of
-// the code, ends here: the write is admitted under the local limit.
+// Decide runs a phase. Until it returns, r is for this call alone. Whatever goes
+// wrong in it, a fault of the store or of the code, ends here: the write is
+// admitted under the local limit.
 func (g *Gate) Decide(ctx context.Context, decide Phase, r *Request) (a Answer) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -16,6 +17,7 @@ func (g *Gate) Decide(ctx context.Context, decide Phase, r *Request) (a Answer) 
 		}
 		a.Response.UID = r.UID
 	}()
+	r.decided = Moment{}
 	if err := ctx.Err(); err != nil {
 		// Nobody waits for the answer any more: what it would say must not be
 		// counted as said.
@@ -25,6 +27,7 @@ func (g *Gate) Decide(ctx context.Context, decide Phase, r *Request) (a Answer) 
 	if err != nil {
 		return g.undecided(ctx, r, err)
 	}
+	a.Decided = r.decided
 	return a
 }
 

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/eventquota/eventquota/policy"
+	"github.com/eventquota/eventquota/store"
 )
 
 // review is the part of an AdmissionReview that decisions read. It is decoded
@@ -31,6 +32,10 @@ type Request struct {
 	Options   WriteOptions  `json:"options"`
 	// Unreadable is why Object or OldObject could not be decoded, or nil.
 	Unreadable error `json:"-"`
+	// decided is when a store was asked last.
+	decided Moment
+	// hasher makes the keys of the write.
+	hasher store.Hasher
 }
 
 // WriteOptions are those of a create, update or patch that decisions read.

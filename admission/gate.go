@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/time/rate"
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
@@ -32,6 +33,9 @@ type Gate struct {
 	Now func() time.Time
 	// Local limits the Events that are admitted for want of a decision.
 	Local *rate.Limiter
+	// Tracer makes the parts of a review spans of their own, within the span of its
+	// context. Nil for none.
+	Tracer trace.Tracer
 	// Complaints spaces the log lines about writes that could not be decided.
 	Complaints *rate.Sometimes
 }
@@ -72,6 +76,7 @@ func (g *Gate) Mutate(ctx context.Context, r *Request) (Answer, error) {
 	if err != nil {
 		return Answer{}, fmt.Errorf("merge: %w", err)
 	}
+	g.noteBucket(ctx, d)
 	a, refused := refusal(r, gov.Policy, g.Now(), d)
 	switch {
 	case refused:
@@ -113,6 +118,7 @@ func (g *Gate) Validate(ctx context.Context, r *Request) (Answer, error) {
 	if err != nil {
 		return Answer{}, fmt.Errorf("take tokens: %w", err)
 	}
+	g.noteBucket(ctx, d)
 	a, refused := refusal(r, gov.Policy, g.Now(), d)
 	if !refused {
 		a = admit(Admitted)
@@ -124,7 +130,10 @@ func (g *Gate) Validate(ctx context.Context, r *Request) (Answer, error) {
 // governing is what applies to a request. It fails when there was no time to
 // find out.
 func (g *Gate) governing(ctx context.Context, r *Request) (policy.Governing, error) {
-	gov := g.Policies.For(ctx, r)
+	partCtx, resolving := g.part(ctx, "resolve")
+	gov := g.Policies.For(partCtx, r)
+	resolving.End()
+	g.notePolicy(ctx, gov.Policy)
 	for _, e := range gov.Errors {
 		g.Complaints.Do(func() {
 			logr.FromContextOrDiscard(ctx).Error(e, "Condition of a policy cannot be evaluated, the policy does not match")

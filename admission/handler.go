@@ -3,15 +3,11 @@ package admission
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"mime"
 	"net/http"
 	"time"
-
-	admissionv1 "k8s.io/api/admission/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // defaultTimeout is the API server's own where a webhook configuration sets none.
@@ -38,7 +34,7 @@ var _ http.Handler = (*Handler)(nil)
 func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	timeout, err := timeoutOf(req)
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+		h.Gate.fail(req.Context(), w, err, http.StatusBadRequest)
 		return
 	}
 	// A little is left for the way back.
@@ -51,22 +47,19 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 
 	// A wait for a place leaves time to decide.
 	places := h.InFlight.need(req, h.MaxBytes)
+	_, waiting := h.Gate.part(ctx, "wait")
 	placed := h.InFlight.enter(ctx, places, timeout/2)
+	waiting.End()
 	switch {
 	case placed:
 		defer h.InFlight.leave(places)
 	case places > 1: // many of these at a time would fill the memory
-		http.Error(w, errCrowded.Error(), http.StatusServiceUnavailable)
+		h.Gate.fail(ctx, w, errCrowded, http.StatusServiceUnavailable)
 		return
 	}
-	body, status, err := h.read(w, req)
+	r, status, err := h.decoded(ctx, w, req)
 	if err != nil {
-		http.Error(w, err.Error(), status)
-		return
-	}
-	r, err := decode(body)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+		h.Gate.fail(ctx, w, err, status)
 		return
 	}
 	phase := h.Phase
@@ -75,7 +68,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	answer := h.Gate.Decide(ctx, phase, r)
 	h.Count(answer.Outcome)
-	respond(w, &answer.Response)
+	h.Gate.noteAnswer(ctx, r, answer.Outcome)
+	_, encoding := h.Gate.part(ctx, "encode")
+	respond(w, &answer)
+	encoding.End()
 }
 
 var errCrowded = errors.New("too many reviews in flight")
@@ -121,17 +117,9 @@ func timeoutOf(req *http.Request) (time.Duration, error) {
 	return timeout, nil
 }
 
-// respond writes a review that carries response.
-func respond(w http.ResponseWriter, response *admissionv1.AdmissionResponse) {
-	body, err := json.Marshal(admissionv1.AdmissionReview{
-		TypeMeta: metav1.TypeMeta{Kind: "AdmissionReview", APIVersion: admissionv1.SchemeGroupVersion.String()},
-		Response: response,
-	})
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
+// respond writes the review that carries an answer.
+func respond(w http.ResponseWriter, a *Answer) {
 	w.Header().Set("Content-Type", "application/json")
 	// Nobody is left to tell when the client has gone.
-	_, _ = w.Write(body)
+	_, _ = w.Write(a.appendReview(make([]byte, 0, answerBytes))) //nolint:gosec // it is JSON, and says so
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/eventquota/eventquota/policy"
 )
 
-func version(v string) detail { return event(func(e *corev1.Event) { e.ResourceVersion = v }) }
-func managed(e *corev1.Event) { e.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}} }
+func version(v string) detail        { return event(func(e *corev1.Event) { e.ResourceVersion = v }) }
+func managed(e *corev1.Event)        { e.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}} }
 func byKubectl(r *admission.Request) { r.Options.FieldManager = "kubectl-label" }
 func finalized(e *corev1.Event) {
 	e.Finalizers = []string{"example.com/keep"}

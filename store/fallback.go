@@ -81,12 +81,12 @@ func (f *Fallback) decide(
 	}
 	here := t // a call that runs on past its deadline still reads t
 	here.local = true
-	return f.fail(here, func() (Decision, error) { return ask(ctx, f.local, here) })
+	return f.fail(ctx, here, func() (Decision, error) { return ask(ctx, f.local, here) })
 }
 
 // fail decides a write that the shared store did not decide.
-func (f *Fallback) fail(t Terms, local func() (Decision, error)) (Decision, error) {
-	f.options.Decided(t.OnFailure)
+func (f *Fallback) fail(ctx context.Context, t Terms, local func() (Decision, error)) (Decision, error) {
+	f.options.Decided(ctx, t.OnFailure)
 	switch t.OnFailure {
 	case AdmitAll:
 		return Decision{Verdict: Admit}, nil

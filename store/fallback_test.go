@@ -72,7 +72,7 @@ func newFallbackRig(t *testing.T, set func(*store.FallbackOptions)) *fallbackRig
 	r := &fallbackRig{t: t, shared: &scripted{answers: well}, local: newMemory(t).(*store.Memory)}
 	o := store.DefaultFallbackOptions()
 	o.OnChange = func(open bool, err error) { r.changes = append(r.changes, fmt.Sprint(open, " ", err)) }
-	o.Decided = func(how store.Failure) { r.decided = append(r.decided, how) }
+	o.Decided = func(_ context.Context, how store.Failure) { r.decided = append(r.decided, how) }
 	o.HandedOver = func(err error) { r.handed = append(r.handed, err) }
 	if set != nil {
 		set(&o)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"fmt"
 	"time"
 )
@@ -38,8 +39,8 @@ type FallbackOptions struct {
 	// block, and not call the Fallback.
 	Breaker func(state string)
 	// Decided is told of every write that was decided without the shared store,
-	// and how. Of what is denied, nothing else tells.
-	Decided func(how Failure)
+	// with its caller's context, and how. Of what is denied, nothing else tells.
+	Decided func(ctx context.Context, how Failure)
 	// HandedOver is told of every group that was handed over, or why it could
 	// not be; then it stays in the Memory, to be handed over later.
 	HandedOver func(err error)
@@ -60,7 +61,7 @@ func DefaultFallbackOptions() FallbackOptions {
 		Now:              time.Now,
 		OnChange:         func(bool, error) {},
 		Breaker:          func(string) {},
-		Decided:          func(Failure) {},
+		Decided:          func(context.Context, Failure) {},
 		HandedOver:       func(error) {},
 	}
 }

@@ -3,6 +3,7 @@ package settler
 import (
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	"k8s.io/utils/clock"
 )
 
@@ -32,6 +33,8 @@ type Options struct {
 	// due it did, by the clocks of the store and of the Settler; 0 before it was
 	// due. Default nobody.
 	Lag func(time.Duration)
+	// Tracer makes a trace of the writing of each debt. Default none.
+	Tracer trace.Tracer
 }
 
 func (o *Options) setDefaults() {

@@ -45,7 +45,9 @@ func (s *Settler) settle(ctx context.Context, d store.Debt) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	log := logr.FromContextOrDiscard(ctx).WithValues("namespace", d.Namespace, "event", d.Name)
-	result, err := s.events.write(ctx, d)
+	traced, end := s.begin(ctx, d)
+	result, err := s.events.write(traced, d)
+	end(result, err)
 	switch result {
 	case Retried:
 		log.V(1).Info("Stored Event not written, trying again", "reason", err.Error())

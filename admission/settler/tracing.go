@@ -1,0 +1,35 @@
+package settler
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/eventquota/eventquota/store"
+)
+
+// begin begins the trace of the writing of a debt. end says what became of it: of an
+// error its reason only, as the API server may quote the Event in it.
+func (s *Settler) begin(ctx context.Context, d store.Debt) (traced context.Context, end func(Result, error)) {
+	if s.opts.Tracer == nil {
+		return ctx, func(Result, error) {}
+	}
+	ctx, span := s.opts.Tracer.Start(ctx, "settle", trace.WithSpanKind(trace.SpanKindClient))
+	return ctx, func(r Result, err error) {
+		defer span.End()
+		if !span.IsRecording() {
+			return
+		}
+		span.SetAttributes(
+			attribute.String("k8s.namespace.name", d.Namespace),
+			attribute.Bool("eventquota.notice", d.Notice != nil),
+			attribute.String("eventquota.result", string(r)),
+		)
+		if err != nil {
+			span.SetStatus(codes.Error, string(apierrors.ReasonForError(err)))
+		}
+	}
+}
