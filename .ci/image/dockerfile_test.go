@@ -33,7 +33,7 @@ func TestTheDockerfileMakesTheSameImage(t *testing.T) {
 	build := command[*instructions.RunCommand](t, stages[0], 1).String()
 	for _, part := range []string{
 		"CGO_ENABLED=0 GOOS=${TARGETOS} GOARCH=${TARGETARCH}",
-		`go build -trimpath -ldflags "` + linkerFlags("${VERSION}") + `" -o /out/webhook ./cmd/webhook`,
+		`go build -trimpath -tags grpcnotrace -ldflags "` + linkerFlags("${VERSION}") + `" -o /out/webhook ./cmd/webhook`,
 	} {
 		if !strings.Contains(build, part) {
 			t.Errorf("it builds by %q, want %q in it", build, part)
@@ -65,7 +65,7 @@ func TestTheDockerfileMakesTheSameImage(t *testing.T) {
 func TestMakeBuildHasTheSameFlags(t *testing.T) {
 	t.Parallel()
 	content := string(must(os.ReadFile("../../Makefile"))(t))
-	if want := "go build -trimpath -ldflags '" + linkerFlags("$(VERSION)") + "' -o bin/webhook ./cmd/webhook"; !strings.Contains(content, want) {
+	if want := "go build -trimpath -tags grpcnotrace -ldflags '" + linkerFlags("$(VERSION)") + "' -o bin/webhook ./cmd/webhook"; !strings.Contains(content, want) {
 		t.Errorf("the Makefile does not %s", want)
 	}
 }

@@ -42,7 +42,7 @@ func buildAll(ctx context.Context, o options, dir string) ([]program, error) {
 func linkerFlags(version string) string { return "-s -w -X main.version=" + version }
 
 func (p *program) build(ctx context.Context, o options) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", linkerFlags(o.Version), "-o", p.path, "./cmd/webhook")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "grpcnotrace", "-ldflags", linkerFlags(o.Version), "-o", p.path, "./cmd/webhook")
 	cmd.Dir = o.Root
 	// A developer's own settings would make other bytes.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.platform.OS, "GOARCH="+p.platform.Architecture,

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -18,6 +17,9 @@ const (
 	pluginsKind    = "AdmissionConfiguration"
 	pluginsVersion = "apiserver.config.k8s.io/v1"
 	pluginName     = "EventRateLimit"
+
+	// configBytes bounds a file: one of eight limits has some hundred bytes.
+	configBytes = 1 << 20
 )
 
 // typeMeta says what an object is.
@@ -66,9 +68,9 @@ type configFile struct {
 // newConfigFile is the file at path, or stdin for "-".
 func newConfigFile(path string, stdin io.Reader) *configFile {
 	if path == "-" {
-		return &configFile{name: "standard input", dir: ".", read: func() ([]byte, error) { return io.ReadAll(stdin) }}
+		return &configFile{name: "standard input", dir: ".", read: func() ([]byte, error) { return readBounded(stdin, configBytes) }}
 	}
-	return &configFile{name: path, dir: filepath.Dir(path), read: func() ([]byte, error) { return os.ReadFile(path) }}
+	return &configFile{name: path, dir: filepath.Dir(path), read: func() ([]byte, error) { return readFileBounded(path, configBytes) }}
 }
 
 // convert reads f, in which limits may be or which may name their file.

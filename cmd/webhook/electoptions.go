@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 const (
@@ -63,6 +64,9 @@ func (o *electionOptions) validate() error {
 		"--leader-election-renew-deadline %s: must be more than 1.2 retry periods, which are %s", o.RenewDeadline, o.RetryPeriod*6/5)
 	check(o.RetryPeriod >= 100*time.Millisecond,
 		"--leader-election-retry-period %s: must be at least 100ms", o.RetryPeriod)
+	if wrong := validation.IsDNS1123Label(o.Namespace); o.Namespace != "" && len(wrong) > 0 {
+		errs = append(errs, fmt.Errorf("--leader-election-namespace %q: %s", o.Namespace, wrong[0]))
+	}
 	return errors.Join(errs...)
 }
 

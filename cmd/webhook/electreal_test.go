@@ -10,8 +10,8 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/eventquota/eventquota/test/cluster" //nolint:depguard // the election is held on a real API server
-	"github.com/eventquota/eventquota/test/replica" //nolint:depguard // with the rights that it will have
+	"github.com/eventquota/eventquota/test/cluster"
+	"github.com/eventquota/eventquota/test/replica"
 )
 
 // TestElectionOnARealAPIServer holds that the rights suffice, that a leader

@@ -31,5 +31,8 @@ func root() *cobra.Command {
 	cmd.AddCommand(checkCommand())
 	cmd.AddCommand(convertCommand())
 	cmd.AddCommand(simulateCommand())
+	cmd.AddCommand(explainCommand())
+	cmd.AddCommand(topCommand())
+	strict(cmd)
 	return cmd
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/tally"
-	redistest "github.com/eventquota/eventquota/test/redis" //nolint:depguard // the breaker is held on a real Redis
+	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
 func TestWhatStoresDoIsMeasured(t *testing.T) {
@@ -68,7 +68,7 @@ func TestMetricsOfARedisThatGoesAway(t *testing.T) {
 	o.StoreDeadline = time.Second // on a machine that is busy
 	m := newMetrics()
 	none := func(tally.Book) settling { return together{} }
-	s, err := newState(o, &rest.Config{Host: "127.0.0.1:1"}, none, m, logr.Discard())
+	s, err := newState(o, &rest.Config{Host: "127.0.0.1:1"}, none, m, nil, logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"reflect"
 	"strings"
 	"time"
@@ -27,6 +28,8 @@ type serveOptions struct {
 	Kubeconfig     string
 	HealthAddress  string
 	MetricsAddress string
+	MetricsSecure  bool
+	PprofAddress   string
 
 	StoreMemory     resource.QuantityValue
 	MaxRequestBytes resource.QuantityValue
@@ -43,6 +46,7 @@ type serveOptions struct {
 	RedisPrefix   string
 	StoreDeadline time.Duration
 	Election      electionOptions
+	Traces        traceOptions
 
 	LogLevel  string
 	LogFormat string
@@ -54,7 +58,9 @@ func defaultServeOptions() *serveOptions {
 		CertDir:            "/etc/eventquota/certs",
 		Certificates:       defaultCertificateOptions(),
 		HealthAddress:      ":8081",
-		MetricsAddress:     ":8080",
+		MetricsAddress:     ":8443",
+		MetricsSecure:      true,
+		PprofAddress:       "0",
 		StoreMemory:        resource.QuantityValue{Quantity: *resource.NewQuantity(store.DefaultBytes, resource.BinarySI)},
 		MaxRequestBytes:    resource.QuantityValue{Quantity: *resource.NewQuantity(8<<20, resource.BinarySI)},
 		MaxInFlight:        256,
@@ -67,6 +73,7 @@ func defaultServeOptions() *serveOptions {
 		RedisPrefix:        store.DefaultRedisPrefix,
 		StoreDeadline:      store.DefaultFallbackOptions().Deadline,
 		Election:           defaultElectionOptions(),
+		Traces:             defaultTraceOptions(),
 		LogLevel:           "info",
 		LogFormat:          "json",
 	}
@@ -81,6 +88,8 @@ func (o *serveOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file of the API server to settle at; empty for the service account of the pod")
 	f.StringVar(&o.HealthAddress, "health-address", o.HealthAddress, "address to serve /healthz and /readyz on")
 	f.StringVar(&o.MetricsAddress, "metrics-address", o.MetricsAddress, "address to serve /metrics on; 0 for none")
+	f.BoolVar(&o.MetricsSecure, "metrics-secure", o.MetricsSecure, "serve metrics by TLS, with the serving certificate of the webhook, to who has a token that the API server allows to get their path; false for plain HTTP to all")
+	f.StringVar(&o.PprofAddress, "pprof-address", o.PprofAddress, "loopback IP address and port to serve profiles of Go on, under /debug/pprof/; 0 for none")
 	f.Var(&o.StoreMemory, "store-memory", "memory that the store of this replica may use, in bytes, at least 1Mi; all is kept there, or with Redis what is decided while that is away")
 	f.Var(&o.MaxRequestBytes, "max-request-bytes", "longest review that is read, in bytes, at least 64Ki; the API server admits longer ones by its failurePolicy")
 	f.IntVar(&o.MaxInFlight, "max-in-flight", o.MaxInFlight, "reviews that are decided at the same time, at least 1, where a long one counts once for each 64Ki; more wait for half their time and are then admitted within --local-rate")
@@ -93,6 +102,7 @@ func (o *serveOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.RedisPrefix, "redis-prefix", o.RedisPrefix, "beginning of the names of all keys in Redis; another one for each cluster that uses the same Redis")
 	f.DurationVar(&o.StoreDeadline, "store-deadline", o.StoreDeadline, "how long Redis may take to decide before the replica decides without it, from 1ms to 1s")
 	o.Election.addFlags(f)
+	o.Traces.addFlags(f)
 	f.StringVar(&o.LogLevel, "log-level", o.LogLevel, "least severe log lines that are written: debug, info, warn or error")
 	f.StringVar(&o.LogFormat, "log-format", o.LogFormat, "form of log lines: json or text")
 }
@@ -106,6 +116,7 @@ func (o *serveOptions) validate() error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
+	check(o.Host == "" || net.ParseIP(o.Host) != nil, "--bind-address %q: must be an IP address, or empty for all", o.Host)
 	check(o.Port >= 1 && o.Port <= 65535, "--port %d: must be from 1 to 65535", o.Port)
 	check(o.CertDir != "", "--cert-dir: must be set")
 	check(len(o.SelfSignedFor) == 0 || !o.Certificates.SelfManaged, "--self-signed-for: must not be set with --self-managed-certificates")
@@ -126,7 +137,7 @@ func (o *serveOptions) validate() error {
 	if !reflect.DeepEqual(o.Redis, connect.DefaultOptions()) {
 		errs = append(errs, o.Redis.Validate())
 	}
-	return errors.Join(append(errs, o.Election.validate(), o.Certificates.validate())...)
+	return errors.Join(append(errs, checkPprofAddress(o.PprofAddress), o.Election.validate(), o.Traces.validate(), o.Certificates.validate())...)
 }
 
 // usesRedis tells whether there is a Redis to share the state in.

@@ -2,14 +2,15 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 )
@@ -20,6 +21,7 @@ import (
 // that was elected gives up its lease then); and the endpoints for health and
 // metrics.
 func (s *server) run(ctx context.Context) error {
+	defer s.traces.flush() // what settles is traced too
 	background := context.WithoutCancel(ctx)
 	parts, failed := errgroup.WithContext(background)
 	serving, stopServing := context.WithCancel(background)
@@ -64,9 +66,12 @@ func (s *server) run(ctx context.Context) error {
 	})
 	parts.Go(func() error { return s.policies.Run(logr.NewContext(keeping, s.log)) })
 	parts.Go(func() error { return s.certs.Run(logr.NewContext(keeping, s.log)) })
-	parts.Go(func() error { return listen(watched, "--health-address", s.opts.HealthAddress, s.health()) })
+	parts.Go(func() error { return listen(watched, "--health-address", s.opts.HealthAddress, nil, s.health()) })
 	if s.opts.MetricsAddress != "0" {
-		parts.Go(func() error { return listen(watched, "--metrics-address", s.opts.MetricsAddress, s.metricsHandler()) })
+		parts.Go(func() error { return s.serveMetrics(watched) })
+	}
+	if !pprofOff(s.opts.PprofAddress) {
+		parts.Go(func() error { return listen(watched, "--pprof-address", s.opts.PprofAddress, nil, pprofMux()) })
 	}
 	return parts.Wait()
 }
@@ -90,19 +95,23 @@ func (s *server) health() http.Handler {
 	return mux
 }
 
-func (s *server) metricsHandler() http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("/metrics", promhttp.HandlerFor(s.metrics.gatherer, promhttp.HandlerOpts{}))
-	return mux
-}
-
-// listen serves HTTP at the address of a flag until ctx ends.
-func listen(ctx context.Context, flag, address string, h http.Handler) error {
+// listen serves HTTP at the address of a flag until ctx ends, by TLS if it is
+// configured. It does not wait for requests that are under way then.
+func listen(ctx context.Context, flag, address string, secure *tls.Config, h http.Handler) error {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		return fmt.Errorf("%s: %w", flag, err)
 	}
-	srv := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
+	if secure != nil {
+		l = tls.NewListener(l, secure)
+	}
+	srv := &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       time.Minute,
+		MaxHeaderBytes:    64 << 10, // of a token some KiB
+		ErrorLog:          slog.NewLogLogger(logr.ToSlogHandler(logr.FromContextOrDiscard(ctx)), slog.LevelDebug),
+	}
 	context.AfterFunc(ctx, func() { _ = srv.Close() })
 	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("%s: %w", flag, err)

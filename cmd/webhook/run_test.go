@@ -62,6 +62,7 @@ func TestRunFailsWithItsParts(t *testing.T) {
 		"webhook":           func(o *serveOptions) { o.Port = port },
 		"--health-address":  func(o *serveOptions) { o.HealthAddress = taken.Addr().String() },
 		"--metrics-address": func(o *serveOptions) { o.MetricsAddress = taken.Addr().String() },
+		"--pprof-address":   func(o *serveOptions) { o.PprofAddress = taken.Addr().String() },
 	} {
 		t.Run(flag, func(t *testing.T) {
 			o := defaultServeOptions()
@@ -185,7 +186,7 @@ func serving(t *testing.T, api *apiServer, change func(o *serveOptions)) *served
 	o.Host, o.Port = "127.0.0.1", freePort(t)
 	o.CertDir, o.SelfSignedFor = t.TempDir(), []string{"127.0.0.1"}
 	o.HealthAddress = fmt.Sprintf("127.0.0.1:%d", freePort(t))
-	o.MetricsAddress = fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	o.MetricsAddress, o.MetricsSecure = fmt.Sprintf("127.0.0.1:%d", freePort(t)), false
 	o.Kubeconfig = api.kubeconfig(t)
 	o.ShutdownDelay = 0
 	change(o)

@@ -29,7 +29,9 @@ type server struct {
 	state    *state
 	policies *watch.Cache
 	metrics  *metrics
+	traces   *traces
 	certs    certificates
+	guard    *guard // of metrics; nil for none
 	draining atomic.Bool
 }
 
@@ -55,7 +57,11 @@ func newServer(o *serveOptions, log logr.Logger) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	state, err := newState(o, config, statuses, m, log)
+	traced, err := newTraces(o.Traces, m, log)
+	if err != nil {
+		return nil, err
+	}
+	state, err := newState(o, config, statuses, m, traced, log)
 	if err != nil {
 		return nil, err
 	}
@@ -63,27 +69,31 @@ func newServer(o *serveOptions, log logr.Logger) (*server, error) {
 		Policies:   admission.Current(policies.Set),
 		Store:      state.store,
 		Audit:      state.audit,
-		Told:       counted(state.counts, m),
+		Told:       state.busy.told(counted(state.counts, m)),
 		Now:        time.Now,
 		Local:      rate.NewLimiter(rate.Limit(o.LocalRate), o.LocalRate),
 		Complaints: &rate.Sometimes{Interval: 10 * time.Second},
+		Tracer:     traced.spans(),
 	}
-	s := &server{opts: o, log: log, metrics: m, state: state, policies: policies}
+	s := &server{opts: o, log: log, metrics: m, traces: traced, state: state, policies: policies}
 	inFlight := admission.NewPlaces(o.MaxInFlight)
 	var ends *connections
 	if o.CallsPerConnection > 0 {
 		ends = newConnections(o.CallsPerConnection)
 	}
 	handler := func(phase admission.Phase, name string) http.Handler {
-		return withLogger(log, ends.spread(&s.draining, m.timed(name, &admission.Handler{
+		return withLogger(log, ends.spread(&s.draining, m.timed(name, traced.reviews(name, &admission.Handler{
 			Gate:     gate,
 			Phase:    m.cuts(phase),
 			Count:    m.decisions(name),
 			MaxBytes: o.MaxRequestBytes.Value(),
 			InFlight: inFlight,
-		})))
+		}))))
 	}
 	if s.certs, err = newCertificates(o, config, m); err != nil {
+		return nil, err
+	}
+	if s.guard, err = newMetricsGuard(o, config); err != nil {
 		return nil, err
 	}
 	s.webhook = webhook.NewServer(webhook.Options{Host: o.Host, Port: o.Port, TLSOpts: []func(*tls.Config){
@@ -103,7 +113,7 @@ type owed interface {
 // newSettling makes what settles the debts of a store. Those of a shared store
 // are settled by one elected replica, which keeps the statuses of policies too,
 // all others by each replica for itself. name is what metrics call the store.
-func newSettling(o *serveOptions, config *rest.Config, name string, debts owed, m *metrics, statuses func() settling) (settling, error) {
+func newSettling(o *serveOptions, config *rest.Config, name string, debts owed, m *metrics, tr *traces, statuses func() settling) (settling, error) {
 	// It sets no rate of its own: the settler has one.
 	client, err := kubernetes.NewForConfig(rest.AddUserAgent(rest.CopyConfig(config), "eventquota-settler"))
 	if err != nil {
@@ -118,6 +128,7 @@ func newSettling(o *serveOptions, config *rest.Config, name string, debts owed, 
 				Abandon:         abandon,
 				Count:           m.settle.settled,
 				Lag:             m.settle.lagOf(name),
+				Tracer:          tr.spans(),
 			}),
 			m.settle.of(name, debts, o.Redis.Timeout),
 		}
@@ -132,6 +143,14 @@ func newSettling(o *serveOptions, config *rest.Config, name string, debts owed, 
 
 // clientConfig says how to reach the API server, without a client-side rate limit.
 func clientConfig(kubeconfig string) (*rest.Config, error) {
+	if kubeconfig == "" {
+		config, err := rest.InClusterConfig()
+		if err != nil {
+			return nil, fmt.Errorf("must be set outside of a pod: %w", err)
+		}
+		config.QPS = -1
+		return config, nil
+	}
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/eventquota/eventquota/admission/settler"
 	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/busiest"
 	"github.com/eventquota/eventquota/store/connect"
 	"github.com/eventquota/eventquota/store/tally"
 )
@@ -21,22 +22,26 @@ type state struct {
 	store, audit store.Store
 	// counts are those of what policies decide.
 	counts *tally.Counter
+	// busy counts whose writes are decided.
+	busy *busy
 	// keepers run as long as the store decides. What they do at their end is
 	// there to be settled.
 	keepers []func(context.Context)
 	// settlers settle what is owed.
 	settlers []settling
+	// peeks are what can be looked into, what decides first.
+	peeks []peekStore
 }
 
 // newState keeps all in memory or, where Redis is given, in Redis, and then in
 // memory only what is decided while Redis does not answer. What policies decide
 // is told to statuses, of all replicas that share a store by one of them.
-func newState(o *serveOptions, config *rest.Config, statuses func(tally.Book) settling, m *metrics, log logr.Logger) (*state, error) {
+func newState(o *serveOptions, config *rest.Config, statuses func(tally.Book) settling, m *metrics, tr *traces, log logr.Logger) (*state, error) {
 	memory, err := store.NewMemory(o.StoreMemory.Value())
 	if err != nil {
 		return nil, fmt.Errorf("--store-memory: %w", err)
 	}
-	local, err := newSettling(o, config, "memory", memory, m, nil)
+	local, err := newSettling(o, config, "memory", memory, m, tr, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -52,11 +57,12 @@ func newState(o *serveOptions, config *rest.Config, statuses func(tally.Book) se
 	}
 	if !o.usesRedis() {
 		book := tally.NewMemory()
-		counts := tally.NewCounter(book)
+		counts, busy := tally.NewCounter(book), newBusy(nil, log)
 		return &state{
-			store: m.store.observe("memory", memory), audit: audit, counts: counts,
+			store: tr.store("memory", false, m.store.observe("memory", memory)), audit: tr.store("memory", true, audit), counts: counts, busy: busy,
 			keepers:  []func(context.Context){discards(audit), count(counts)},
 			settlers: []settling{local, statuses(book)},
+			peeks:    []peekStore{{"memory", memory}},
 		}, nil
 	}
 	connect.LogTo(log)
@@ -65,19 +71,19 @@ func newState(o *serveOptions, config *rest.Config, statuses func(tally.Book) se
 		return nil, err
 	}
 	redis := store.NewRedis(client, store.RedisOptions{Prefix: o.RedisPrefix, Leased: m.store.tokens})
-	fallback, err := store.NewFallback(m.store.observeShared("redis", redis), memory, fallbackOptions(o, m, log))
+	fallback, err := store.NewFallback(tr.shared(m.store.observeShared("redis", redis)), memory, fallbackOptions(o, m, log))
 	if err != nil {
 		return nil, err
 	}
 	book := tally.NewRedis(client, o.RedisPrefix)
-	counts := tally.NewCounter(book)
-	shared, err := newSettling(o, config, "redis", redis, m, func() settling { return statuses(book) })
+	counts, busy := tally.NewCounter(book), newBusy(busiest.NewRedis(client, o.RedisPrefix), log)
+	shared, err := newSettling(o, config, "redis", redis, m, tr, func() settling { return statuses(book) })
 	if err != nil {
 		return nil, err
 	}
 	auditRedis := store.NewRedis(client, store.RedisOptions{Prefix: o.RedisPrefix + "audit:"})
 	quiet := store.DefaultFallbackOptions()
-	quiet.Deadline = o.StoreDeadline
+	quiet.Deadline, quiet.Decided = o.StoreDeadline, noteFallback
 	audited, err := store.NewFallback(auditRedis, audit, quiet)
 	if err != nil {
 		return nil, err
@@ -90,9 +96,10 @@ func newState(o *serveOptions, config *rest.Config, statuses func(tally.Book) se
 		}
 	}
 	return &state{
-		store: fallback, audit: audited, counts: counts,
-		keepers:  []func(context.Context){check, redis.Run, fallback.Run, auditRedis.Run, discards(auditRedis), count(counts)},
+		store: tr.store("redis", false, fallback), audit: tr.store("redis", true, audited), counts: counts, busy: busy,
+		keepers:  []func(context.Context){check, redis.Run, fallback.Run, auditRedis.Run, discards(auditRedis), count(counts), busy.run},
 		settlers: []settling{local, shared},
+		peeks:    []peekStore{{"redis", redis}, {"memory", memory}},
 	}, nil
 }
 
@@ -111,7 +118,10 @@ func fallbackOptions(o *serveOptions, m *metrics, log logr.Logger) store.Fallbac
 	}
 	m.store.breakerIs("closed")
 	f.Breaker = m.store.breakerIs
-	f.Decided = func(how store.Failure) { m.store.withoutStore.WithLabelValues(how.String()).Inc() }
+	f.Decided = func(ctx context.Context, how store.Failure) {
+		m.store.withoutStore.WithLabelValues(how.String()).Inc()
+		noteFallback(ctx, how)
+	}
 	f.HandedOver = func(err error) {
 		if err != nil {
 			m.store.handOvers.WithLabelValues("failed").Inc()

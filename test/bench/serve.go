@@ -25,7 +25,7 @@ func servePlain(ctx context.Context, args []string) error {
 	certDir := flags.String("cert-dir", "", "directory with tls.crt and tls.key")
 	health := flags.String("health-address", "", "address to serve /readyz on")
 	answer := flags.String("answer", answerAllow, "answer to every review: allow or deny")
-	for _, ignored := range []string{"metrics-address", "kubeconfig", "shutdown-delay"} {
+	for _, ignored := range []string{"metrics-address", "metrics-secure", "kubeconfig", "shutdown-delay"} {
 		flags.String(ignored, "", "ignored")
 	}
 	if err := flags.Parse(args); err != nil {

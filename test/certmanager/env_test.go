@@ -152,7 +152,7 @@ func (e *env) trusted(ca []byte) bool {
 
 // build builds the webhook program with the versions of its own module.
 func build(ctx context.Context, path string) error {
-	output, err := exec.CommandContext(ctx, "go", "build", "-C", "../..", "-trimpath", "-o", path, "./cmd/webhook").CombinedOutput()
+	output, err := exec.CommandContext(ctx, "go", "build", "-C", "../..", "-trimpath", "-tags", "grpcnotrace", "-o", path, "./cmd/webhook").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("build the webhook: %w\n%s", err, output)
 	}

@@ -33,6 +33,7 @@ func TestStorm(t *testing.T) {
 	})
 	// A flush interval passes, so that counts are settled while it runs too.
 	e.eventually("the settler has written counts", func() bool { return e.audit().MostWrites() > 1 })
+	e.explains(namespace, "web-0")
 	e.must(e.client.CoreV1().Pods(namespace).DeleteCollection(t.Context(),
 		metav1.DeleteOptions{GracePeriodSeconds: new(int64)}, metav1.ListOptions{}))
 	e.settle()

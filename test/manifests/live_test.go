@@ -35,7 +35,7 @@ func live(t *testing.T, c *cluster.Cluster, objects []*unstructured.Unstructured
 	must(err)
 	redis := redistest.Start(t, redistest.Options{})
 	set, err := replica.StartSet(t.Context(), c, program, 1,
-		"--self-managed-certificates", "--redis-addresses="+redis.Addr(), "--store-deadline=1s")
+		"--self-managed-certificates", "--redis-addresses="+redis.Addr(), "--store-deadline=1s", "--metrics-secure=true")
 	must(err)
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -98,6 +98,7 @@ func live(t *testing.T, c *cluster.Cluster, objects []*unstructured.Unstructured
 		}
 		return merged && dropped, nil
 	})
+	readMetrics(t, admin, set.Replicas[0])
 	must(set.Stop(t.Context(), 0))
 }
 

@@ -12,7 +12,7 @@ import (
 // path. It needs no C compiler.
 func Build(ctx context.Context, dir string) (string, error) {
 	path := filepath.Join(dir, "webhook")
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", path, "github.com/eventquota/eventquota/cmd/webhook")
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "grpcnotrace", "-o", path, "github.com/eventquota/eventquota/cmd/webhook")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if output, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the webhook: %w\n%s", err, output)

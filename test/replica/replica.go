@@ -28,7 +28,8 @@ const (
 type Replica struct {
 	// URL is where the API server calls it.
 	URL string
-	// MetricsURL is where it serves metrics.
+	// MetricsURL is where it serves metrics to all, unless it was told to by flags of its
+	// own: then by https, and to who may read them.
 	MetricsURL string
 
 	ca      []byte

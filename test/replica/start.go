@@ -64,7 +64,7 @@ func startAt(ctx context.Context, c *cluster.Cluster, p place, path string, flag
 	address := func(port int) string { return net.JoinHostPort(p.host, strconv.Itoa(port)) }
 	args := append([]string{
 		"serve", "--bind-address=" + p.host, "--port=" + strconv.Itoa(p.port), "--cert-dir=" + p.certDir,
-		"--health-address=" + address(p.health), "--metrics-address=" + address(p.metrics),
+		"--health-address=" + address(p.health), "--metrics-address=" + address(p.metrics), "--metrics-secure=false",
 		"--kubeconfig=" + p.kubeconfig, "--shutdown-delay=500ms",
 	}, flags...)
 	r := &Replica{

@@ -36,5 +36,6 @@
 {{- if eq .Values.certificates.mode "selfManaged" -}}
 {{- $arguments = append $arguments "--self-managed-certificates" -}}
 {{- end -}}
+{{- if not .Values.metrics.secure }}{{ $arguments = append $arguments "--metrics-secure=false" }}{{ end -}}
 {{- concat $arguments .Values.extraArgs | toJson -}}
 {{- end }}

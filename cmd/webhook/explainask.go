@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
+
+	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/policy"
+	"github.com/eventquota/eventquota/store"
+)
+
+// next asks about one more Event like c, with a message, which comes at a moment
+// under a name that nobody has used.
+func (x *explainer) next(c *oneMore, message string, at time.Time) *admission.Request {
+	kind := metav1.GroupVersionKind{Version: "v1", Kind: "Event"}
+	resource := metav1.GroupVersionResource{Version: "v1", Resource: "events"}
+	r := &admission.Request{
+		Request: policy.Request{
+			Kind: kind, Resource: resource, RequestKind: kind, RequestResource: resource,
+			Namespace: x.namespace, Operation: admissionv1.Create, UserInfo: x.writer,
+		},
+		UID: "explain",
+	}
+	e := *c.like
+	e.ObjectMeta = metav1.ObjectMeta{Namespace: x.namespace, Name: "explain." + rand.String(20)}
+	e.Type, e.Reason, e.Message = c.eventType, c.reason, message
+	e.Count, e.Series, e.Related = 1, nil, nil
+	if e.EventTime.IsZero() {
+		e.FirstTimestamp, e.LastTimestamp = metav1.NewTime(at), metav1.NewTime(at)
+	} else { // written through events.k8s.io
+		r.RequestKind.Group, r.RequestResource.Group = "events.k8s.io", "events.k8s.io"
+		e.EventTime, e.Count = metav1.NewMicroTime(at), 0
+	}
+	r.Name, r.Object = e.Name, &e
+	return r
+}
+
+// inquire finds out what a store is asked about one more Event like c.
+func (x *explainer) inquire(ctx context.Context, c *oneMore) (admission.Inquiry, error) {
+	gate := x.gate(nil, time.Now())
+	return gate.Inquire(ctx, x.next(c, admission.Plain(c.like), time.Now()))
+}
+
+// foresee says what would become of one more Event like c, by a store that knows p.
+// It asks a copy of it.
+func (x *explainer) foresee(ctx context.Context, p *store.Peeked, c *oneMore, message string) (*explainedOutcome, error) {
+	a, err := x.gate(p.Memory(), p.At).Foresee(ctx, x.next(c, message, p.At))
+	if err != nil {
+		return nil, err
+	}
+	o := &explainedOutcome{Outcome: string(a.Outcome)}
+	if !a.Response.Allowed {
+		o.Because = a.Response.Result.Message
+	}
+	return o, nil
+}
+
+// another is a message that no Event has.
+func another() string { return "explain " + rand.String(20) }
+
+// gate decides by a store, at one moment.
+func (x *explainer) gate(s store.Store, at time.Time) *admission.Gate {
+	return &admission.Gate{
+		Policies: admission.Current(func() *policy.Set { return x.policies }),
+		Store:    s, Now: func() time.Time { return at }, Complaints: &x.complaints,
+	}
+}
+
+// alone is p with one group and all shared buckets: what decides about that.
+func alone(p *store.Peeked, group store.Key) *store.Peeked {
+	one := &store.Peeked{At: p.At, Shared: p.Shared}
+	if g, ok := p.Group(group); ok {
+		one.Groups = []store.PeekedGroup{*g}
+	}
+	return one
+}
+
+// storedEvent finds a stored Event by its name.
+func (s *sourceEvents) storedEvent(name string) *corev1.Event {
+	for _, e := range s.events {
+		if e.Name == name {
+			return e
+		}
+	}
+	return nil
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/cache"
+)
+
+func TestMetricsAreForWhoHasATokenAndTheRight(t *testing.T) {
+	t.Parallel()
+	for says, test := range map[string]struct {
+		method, authorization string
+		status, reviews       int
+	}{
+		"a token that may get the path is let in":        {http.MethodGet, "Bearer reader", http.StatusOK, 1},
+		"the scheme may be written in any case":          {http.MethodGet, "bearer reader", http.StatusOK, 1},
+		"a token that may not is forbidden":              {http.MethodGet, "Bearer somebody", http.StatusForbidden, 1},
+		"the right is that of the verb":                  {http.MethodPost, "Bearer reader", http.StatusForbidden, 1},
+		"a token of nobody is unauthorized":              {http.MethodGet, "Bearer nobody", http.StatusUnauthorized, 1},
+		"no token is unauthorized, and nobody is asked":  {http.MethodGet, "", http.StatusUnauthorized, 0},
+		"so is an empty one":                             {http.MethodGet, "Bearer ", http.StatusUnauthorized, 0},
+		"so is a password":                               {http.MethodGet, "Basic cmVhZGVy", http.StatusUnauthorized, 0},
+		"when nobody can tell, nobody is let in":         {http.MethodGet, "Bearer failing", http.StatusServiceUnavailable, 1},
+		"two tokens are not taken for one of both parts": {http.MethodGet, "Bearer reader reader", http.StatusUnauthorized, 1},
+	} {
+		t.Run(says, func(t *testing.T) {
+			t.Parallel()
+			r := &rules{}
+			answer := ask(t, newGuard(r), test.method, test.authorization)
+			if answer.Code != test.status || r.asked != test.reviews {
+				t.Errorf("it is answered %d after %d reviews, want %d after %d", answer.Code, r.asked, test.status, test.reviews)
+			}
+			if got := answer.Body.String() == "secret"; got != (test.status == http.StatusOK) {
+				t.Errorf("it is answered %q", answer.Body)
+			}
+			if got := answer.Header().Get("WWW-Authenticate"); (got == "Bearer") != (test.status == http.StatusUnauthorized) {
+				t.Errorf("WWW-Authenticate is %q", got)
+			}
+		})
+	}
+}
+
+func TestAnswersAreKeptForTheirTimeAndNoLonger(t *testing.T) {
+	t.Parallel()
+	for token, kept := range map[string]time.Duration{"reader": keepAllowed, "somebody": keepRefused, "nobody": keepRefused, "failing": 0} {
+		t.Run(token, func(t *testing.T) {
+			t.Parallel()
+			r, c := &rules{}, &clock{time.Unix(0, 0)}
+			g := newGuard(r)
+			g.answers = cache.NewLRUExpireCacheWithClock(guardAnswers, c)
+			want := 0
+			for _, step := range []struct {
+				after  time.Duration
+				review bool
+			}{{0, true}, {0, kept == 0}, {kept, kept == 0}, {1, true}} {
+				c.now = c.now.Add(step.after)
+				first := ask(t, g, http.MethodGet, "Bearer "+token).Code
+				if step.review {
+					want++
+				}
+				if r.asked != want {
+					t.Errorf("answered %d: %d reviews after %s more, want %d", first, r.asked, step.after, want)
+				}
+			}
+		})
+	}
+}
+
+func TestAnswersOfOnePathAreNoneOfAnother(t *testing.T) {
+	t.Parallel()
+	if answerKey("a", "bc") == answerKey("ab", "c") {
+		t.Error("two requests have one key")
+	}
+	g := newGuard(&rules{})
+	handler := g.before(http.NotFoundHandler())
+	for path, want := range map[string]int{"/metrics": http.StatusNotFound, "/other": http.StatusForbidden} {
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody)
+		request.Header.Set("Authorization", "Bearer reader")
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, request)
+		if answer.Code != want {
+			t.Errorf("%s is answered %d, want %d", path, answer.Code, want)
+		}
+	}
+}
+
+// TestAFloodOfTokensIsBounded holds that the reviews at a time are, and that they are
+// not in the way of whom the guard knows.
+func TestAFloodOfTokensIsBounded(t *testing.T) {
+	t.Parallel()
+	r := &rules{began: make(chan struct{}), release: make(chan struct{})}
+	g := newGuard(r)
+	if got := ask(t, g, http.MethodGet, "Bearer reader").Code; got != http.StatusOK {
+		t.Fatalf("it is answered %d, want 200", got)
+	}
+	ended := make(chan int)
+	for i := range guardPlaces {
+		go func() { ended <- ask(t, g, http.MethodGet, "Bearer slow-"+strconv.Itoa(i)).Code }()
+		select {
+		case <-r.began:
+		case got := <-ended:
+			t.Fatalf("one of no more than there are places for is answered %d at once", got)
+		}
+	}
+	if got := ask(t, g, http.MethodGet, "Bearer another").Code; got != http.StatusServiceUnavailable {
+		t.Errorf("one more than there are places for is answered %d, want 503", got)
+	}
+	if got := ask(t, g, http.MethodGet, "Bearer reader").Code; got != http.StatusOK {
+		t.Errorf("one that is known is answered %d meanwhile, want 200", got)
+	}
+	close(r.release)
+	for range guardPlaces {
+		if got := <-ended; got != http.StatusUnauthorized {
+			t.Errorf("one that has a place is answered %d, want 401", got)
+		}
+	}
+	if got := ask(t, g, http.MethodGet, "Bearer another").Code; got != http.StatusUnauthorized {
+		t.Errorf("once there are places again, it is answered %d, want 401", got)
+	}
+}
+
+// ask asks for what is behind a guard.
+func ask(t *testing.T, g *guard, method, authorization string) *httptest.ResponseRecorder {
+	t.Helper()
+	request := httptest.NewRequestWithContext(t.Context(), method, "/metrics", http.NoBody)
+	if authorization != "" {
+		request.Header.Set("Authorization", authorization)
+	}
+	answer := httptest.NewRecorder()
+	g.before(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("secret"))
+	})).ServeHTTP(answer, request)
+	return answer
+}
+
+// rules know two tokens: reader, which may get /metrics, and somebody, which may do
+// nothing. A review of a slow one begins, and ends when it is released.
+type rules struct {
+	asked          int
+	began, release chan struct{}
+}
+
+func (r *rules) review(_ context.Context, token, verb, path string) (int, error) {
+	switch {
+	case token == "failing":
+		r.asked++
+		return 0, errors.New("away")
+	case len(token) > 5 && token[:5] == "slow-":
+		r.began <- struct{}{}
+		<-r.release
+		return http.StatusUnauthorized, nil
+	case token == "reader" && verb == "get" && path == "/metrics":
+		r.asked++
+		return http.StatusOK, nil
+	case token == "reader" || token == "somebody":
+		r.asked++
+		return http.StatusForbidden, nil
+	}
+	r.asked++
+	return http.StatusUnauthorized, nil
+}
+
+type clock struct{ now time.Time }
+
+func (c *clock) Now() time.Time { return c.now }

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"k8s.io/client-go/rest"
+)
+
+// metricsMux is all that is served at --metrics-address: what shows the state of
+// this replica, and changes nothing. All of its paths are behind one guard.
+func (s *server) metricsMux() *http.ServeMux {
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", promhttp.HandlerFor(s.metrics.gatherer, promhttp.HandlerOpts{}))
+	mux.Handle("GET /busiest", s.state.busy)
+	mux.Handle("GET /explain", explainHandler(s.state.peeks, s.opts.Redis.Timeout, time.Now))
+	return mux
+}
+
+// newMetricsGuard is who guards metrics, nil for nobody: when they are plain, or not served.
+func newMetricsGuard(o *serveOptions, config *rest.Config) (*guard, error) {
+	if o.MetricsAddress == "0" || !o.MetricsSecure {
+		return nil, nil //nolint:nilnil // nobody is asked
+	}
+	reviewer, err := newAPIReviewer(config)
+	if err != nil {
+		return nil, err
+	}
+	return newGuard(reviewer), nil
+}
+
+// serveMetrics serves metricsMux until ctx ends: to whom the guard lets in, by the
+// serving certificate of the webhook, or without a guard to all, as plain HTTP.
+func (s *server) serveMetrics(ctx context.Context) error {
+	const flag = "--metrics-address"
+	if s.guard == nil {
+		return listen(ctx, flag, s.opts.MetricsAddress, nil, s.metricsMux())
+	}
+	guarded := withLogger(s.log, s.guard.before(s.metricsMux()))
+	return listen(ctx, flag, s.opts.MetricsAddress, &tls.Config{
+		MinVersion:     tls.VersionTLS12,
+		GetCertificate: s.certs.GetCertificate,
+		// Without HTTP/2 a connection asks one thing at a time. A scrape needs no more.
+		NextProtos: []string{"http/1.1"},
+	}, guarded)
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// endless is a file without an end.
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = 'a'
+	}
+	return len(p), nil
+}
+
+// execute runs the program with arguments.
+func execute(t *testing.T, stdin io.Reader, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	cmd := root()
+	cmd.SetIn(stdin)
+	cmd.SetOut(&out)
+	cmd.SetErr(&errs)
+	cmd.SetArgs(args)
+	err = cmd.ExecuteContext(t.Context())
+	return out.String(), errs.String(), err
+}
+
+// refuses holds that arguments get an error of one line that begins in a way, and that
+// nothing else is said.
+func refuses(t *testing.T, stdin io.Reader, want string, args ...string) {
+	t.Helper()
+	out, errs, err := execute(t, stdin, args...)
+	if err == nil || exitCode(err) != 1 {
+		t.Errorf("error %v, want one with exit code 1", err)
+		return
+	}
+	says := strings.TrimSuffix(err.Error(), "\n")
+	if !strings.HasPrefix(says, want) || strings.Contains(says, "\n") || out != "" || errs != "" {
+		t.Errorf("error %q after %q and %q, want only one that begins with %q", says, out, errs, want)
+	}
+}
+
+func TestWhatNoCommandKnowsGetsOneClearError(t *testing.T) {
+	for says, test := range map[string]struct {
+		args []string
+		want string
+	}{
+		"an unknown command":             {[]string{"nosuch"}, `unknown command "nosuch" for "webhook"`},
+		"an unknown flag":                {[]string{"--nosuch"}, "unknown flag: --nosuch"},
+		"an unknown short flag":          {[]string{"-x"}, "unknown shorthand flag: 'x' in -x"},
+		"help of an unknown command":     {[]string{"help", "nosuch"}, `unknown command "nosuch" for "webhook"`},
+		"help of what a command takes":   {[]string{"help", "check", "pods"}, `unknown command "pods" for "webhook check"`},
+		"completion of an unknown shell": {[]string{"completion", "nosuch"}, `unknown command "nosuch" for "webhook completion"`},
+		"completion of two shells":       {[]string{"completion", "bash", "zsh"}, `unknown command "zsh" for "webhook completion bash"`},
+		"an endless configuration":       {[]string{"convert", "-"}, "convert: standard input: must have at most 1048576 bytes"},
+		"an endless file to convert":     {[]string{"convert", "/dev/zero"}, "convert: /dev/zero: must have at most 1048576 bytes"},
+	} {
+		t.Run(says, func(t *testing.T) { refuses(t, endless{}, test.want, test.args...) })
+	}
+}
+
+// TestACommandAloneAndHelpSucceed holds that who asks for help gets it, and no error.
+func TestACommandAloneAndHelpSucceed(t *testing.T) {
+	help, errs, err := execute(t, nil)
+	if err != nil || errs != "" || !strings.Contains(help, "Available Commands:") {
+		t.Errorf("alone it prints %q and %q with error %v, want help", help, errs, err)
+	}
+	for _, args := range [][]string{{"help"}, {"help", "serve"}, {"completion"}, {"help", "completion", "bash"}, {"--version"}} {
+		if out, errs, err := execute(t, nil, args...); err != nil || errs != "" || out == "" {
+			t.Errorf("%q prints %q and %q with error %v, want it to succeed", args, out, errs, err)
+		}
+	}
+}
+
+// commands are those of the program, but for those that cobra adds.
+func commands() []*cobra.Command {
+	return slices.DeleteFunc(root().Commands(), func(c *cobra.Command) bool { return c.Name() == "help" || c.Name() == "completion" })
+}
+
+// TestEveryCommandRefusesWhatItCannotRead holds it of each flag that is no text, of a flag
+// without its value and of one that does not exist, in commands that are yet to come too.
+func TestEveryCommandRefusesWhatItCannotRead(t *testing.T) {
+	for _, cmd := range commands() {
+		refuses(t, nil, "unknown flag: --nosuch", cmd.Name(), "--nosuch")
+		cmd.InitDefaultHelpFlag()
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if f.NoOptDefVal == "" {
+				refuses(t, nil, "flag needs an argument: --"+f.Name, cmd.Name(), "--"+f.Name)
+			}
+			if !strings.HasPrefix(f.Value.Type(), "string") {
+				refuses(t, nil, fmt.Sprintf("invalid argument %q for %q flag", "nonsense", flagName(f)), cmd.Name(), "--"+f.Name+"=nonsense")
+			}
+		})
+	}
+}
+
+// flagName is what errors call a flag.
+func flagName(f *pflag.Flag) string {
+	if f.Shorthand != "" {
+		return "-" + f.Shorthand + ", --" + f.Name
+	}
+	return "--" + f.Name
+}
+
+// TestTheHelpOfEveryCommandIsInAFile holds help to testdata, in help-NAME.txt or
+// NAME/help.txt. A command without such a file fails; -update writes it.
+func TestTheHelpOfEveryCommandIsInAFile(t *testing.T) {
+	for _, cmd := range commands() {
+		t.Run(cmd.Name(), func(t *testing.T) {
+			got, errs, err := execute(t, nil, cmd.Name(), "--help")
+			if err != nil || errs != "" {
+				t.Fatalf("error %v, standard error %q", err, errs)
+			}
+			path := filepath.Join("testdata", cmd.Name(), "help.txt")
+			if _, err := os.Stat(path); err != nil {
+				path = filepath.Join("testdata", "help-"+cmd.Name()+".txt")
+			}
+			if *update {
+				if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if want := read(t, path); got != want {
+				t.Errorf("its help is\n%s\nwant what is in %s; -update rewrites it", got, path)
+			}
+		})
+	}
+}

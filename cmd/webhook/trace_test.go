@@ -1,0 +1,182 @@
+package main
+
+import (
+	"crypto/tls"
+	"encoding/hex"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	tracev1 "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/eventquota/eventquota/certs"
+)
+
+// What the API server says of a request that is traced, and of one that is not.
+const (
+	traceID  = "0af7651916cd43dd8448eb211c80319c"
+	parentID = "b7ad6b7169203331"
+	sampled  = "00-" + traceID + "-" + parentID + "-01"
+	ignored  = "00-" + traceID + "-" + parentID + "-00"
+)
+
+// tracing runs a server that sends traces to c, and returns it when it is ready.
+func tracing(t *testing.T, c *collector, rate int) *served {
+	t.Helper()
+	s := serving(t, newAPIServer(t), func(o *serveOptions) {
+		o.Traces = traceOptions{Endpoint: c.address, Insecure: true, SampleRate: rate}
+	})
+	eventually(t, "ready", func() bool { return get(t, "http://"+s.opts.HealthAddress+"/readyz") == http.StatusOK })
+	return s
+}
+
+// end stops a server, with all its traces sent.
+func (s *served) end(t *testing.T) {
+	t.Helper()
+	s.stop()
+	if err := <-s.ended; err != nil {
+		t.Errorf("run: %v, want a clean end", err)
+	}
+	if _, late := s.traces.provider.Tracer("late").Start(rootOf(t.Context()), "late"); late.IsRecording() {
+		t.Error("traces go on after the end, so what waits may not have been sent")
+	}
+}
+
+// TestAReviewIsTracedAsPartOfTheAPIServersRequest holds what a collector gets of a first
+// Event, of its repeat and of what is settled of both.
+func TestAReviewIsTracedAsPartOfTheAPIServersRequest(t *testing.T) {
+	c := startCollector(t, func(*collector) {})
+	s := tracing(t, c, perMillion)
+	for _, each := range []struct{ phase, name string }{{"mutate", "first"}, {"validate", "first"}, {"mutate", "second"}} {
+		if got := callAs(t, s.opts.Port, each.phase, each.name, sampled); got != http.StatusOK {
+			t.Errorf("/%s of %s answers %d", each.phase, each.name, got)
+		}
+	}
+	s.end(t)
+	all, lines := c.spans()
+	const store, review = " map[eventquota.audited:false eventquota.store:memory eventquota.verdict:", " eventquota.policy:default http.response.status_code:200 k8s.namespace.name:shop]"
+	want := []string{
+		"decode in review", "decode in review", "decode in review", "encode in review", "encode in review", "encode in review",
+		"merge in review" + store + "admit]", "merge in review" + store + "merge]",
+		"resolve in review", "resolve in review", "resolve in review",
+		"review map[eventquota.dry_run:false eventquota.operation:CREATE eventquota.outcome:admit eventquota.phase:mutate" + review,
+		"review map[eventquota.dry_run:false eventquota.operation:CREATE eventquota.outcome:admit eventquota.phase:validate" + review,
+		"review map[eventquota.dry_run:false eventquota.operation:CREATE eventquota.outcome:merge eventquota.phase:mutate" + review,
+		"settle map[eventquota.notice:false eventquota.result:told k8s.namespace.name:shop]",
+		"take in review" + store + "admit]",
+		"wait in review", "wait in review", "wait in review",
+	}
+	if !slices.Equal(lines, want) {
+		t.Errorf("spans:\n%s\nwant:\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
+	}
+	for _, span := range all {
+		same := hex.EncodeToString(span.GetTraceId()) == traceID
+		switch span.GetName() {
+		case "settle":
+			if same || len(span.GetParentSpanId()) > 0 {
+				t.Error("what is settled is part of the trace of a review, want a trace of its own")
+			}
+			continue
+		case "review":
+			if got := hex.EncodeToString(span.GetParentSpanId()); got != parentID || span.GetKind() != tracev1.Span_SPAN_KIND_SERVER {
+				t.Errorf("a review is a %s in span %s, want a server's in the API server's", span.GetKind(), got)
+			}
+		}
+		if !same {
+			t.Errorf("%s is in trace %x, want the API server's", span.GetName(), span.GetTraceId())
+		}
+	}
+	for key, want := range map[string]string{"service.name": "eventquota", "service.version": version} {
+		if got := c.resource[key]; got != want {
+			t.Errorf("%s is %q, want %q", key, got, want)
+		}
+	}
+	for _, text := range []string{password, "BackOff"} {
+		if c.has(text) {
+			t.Errorf("traces tell %q, which the Event says", text)
+		}
+	}
+	wantLines(t, s.metrics, "eventquota_trace_spans_total", `{result="dropped"} 0`, `{result="failed"} 0`, `{result="sent"} 19`)
+}
+
+func TestWhichReviewsAreTraced(t *testing.T) {
+	for says, test := range map[string]struct {
+		rate        int
+		traceparent string
+		spans       int
+	}{
+		"one that the API server traces, at any rate":         {0, sampled, 6},
+		"none that it does not trace, at any rate":            {perMillion, ignored, 0},
+		"one of which it says nothing, by the rate":           {perMillion, "", 6},
+		"none of which it says nothing, by a rate of nothing": {0, "", 0},
+		"one of which it says what nobody understands":        {perMillion, "00-x-y-01", 6},
+	} {
+		t.Run(says, func(t *testing.T) {
+			c := startCollector(t, func(*collector) {})
+			s := tracing(t, c, test.rate)
+			callAs(t, s.opts.Port, "mutate", "first", test.traceparent)
+			s.end(t)
+			if all, lines := c.spans(); len(all) != test.spans {
+				t.Errorf("%d spans, want %d:\n%s", len(all), test.spans, strings.Join(lines, "\n"))
+			}
+		})
+	}
+}
+
+// TestACollectorThatHangsIsInNobodysWay holds that reviews are answered while a collector
+// takes nothing, that what has no room is dropped and counted, and that the end comes.
+func TestACollectorThatHangsIsInNobodysWay(t *testing.T) {
+	hang := make(chan struct{})
+	t.Cleanup(func() { close(hang) })
+	c := startCollector(t, func(c *collector) { c.hang = hang })
+	s := tracing(t, c, 0)
+	callAs(t, s.opts.Port, "mutate", "first", sampled)
+	<-c.came
+	// The first batch hangs from here on.
+	for ctx := t.Context(); s.traces.queue.waiting.Load() < spansQueued; {
+		_, span := s.traces.tracer.Start(rootOf(ctx), "filler")
+		span.End()
+	}
+	if got := callAs(t, s.opts.Port, "validate", "first", sampled); got != http.StatusOK {
+		t.Errorf("/validate answers %d", got)
+	}
+	if all, _ := c.spans(); len(all) > 0 {
+		t.Errorf("the collector took %d spans, want it to hang", len(all))
+	}
+	s.end(t)
+	if v := values(t, s.metrics, "eventquota_trace_spans_total"); v[`eventquota_trace_spans_total{result="dropped"} 6`] != 6 {
+		t.Errorf("spans: %v, want the 6 of the second review dropped", v)
+	}
+}
+
+func TestTracesGoToTheCollectorThatIsTrustedOnly(t *testing.T) {
+	for says, test := range map[string]struct{ trusts, is, spans int }{
+		"the one whose CA is given": {0, 0, 6},
+		"another":                   {0, 1, 0},
+	} {
+		t.Run(says, func(t *testing.T) {
+			dirs := []string{t.TempDir(), t.TempDir()}
+			for _, dir := range dirs {
+				if _, err := certs.SelfSigned(dir, []string{"127.0.0.1"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			own, err := tls.LoadX509KeyPair(filepath.Join(dirs[test.is], "tls.crt"), filepath.Join(dirs[test.is], "tls.key"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := startCollector(t, func(*collector) {}, own)
+			s := serving(t, newAPIServer(t), func(o *serveOptions) {
+				o.Traces = traceOptions{Endpoint: c.address, CAFile: filepath.Join(dirs[test.trusts], "ca.crt")}
+			})
+			eventually(t, "ready", func() bool { return get(t, "http://"+s.opts.HealthAddress+"/readyz") == http.StatusOK })
+			callAs(t, s.opts.Port, "mutate", "first", sampled)
+			s.end(t)
+			if all, _ := c.spans(); len(all) != test.spans {
+				t.Errorf("%d spans came, want %d", len(all), test.spans)
+			}
+		})
+	}
+}

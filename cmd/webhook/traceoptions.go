@@ -1,0 +1,83 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// perMillion is the rate at which all are sampled.
+const perMillion = 1_000_000
+
+// traceOptions are the flags of traces.
+type traceOptions struct {
+	Endpoint   string
+	CAFile     string
+	Insecure   bool
+	SampleRate int
+}
+
+// defaultTraceOptions sample one review in a hundred: enough to see one within
+// minutes in a quiet cluster, and a few hundred spans a second in a storm.
+func defaultTraceOptions() traceOptions { return traceOptions{SampleRate: 10_000} }
+
+func (o *traceOptions) addFlags(f *pflag.FlagSet) {
+	f.StringVar(&o.Endpoint, "trace-endpoint", o.Endpoint, "collector to send traces to by OTLP over gRPC, as host:port; empty for no traces")
+	f.StringVar(&o.CAFile, "trace-ca-file", o.CAFile, "PEM file of the CAs that may sign the collector's certificate, read at the start; empty for the system's")
+	f.BoolVar(&o.Insecure, "trace-insecure", o.Insecure, "whether to send traces without TLS")
+	f.IntVar(&o.SampleRate, "trace-sampling-rate-per-million", o.SampleRate, "of a million reviews of which the API server does not say whether they are traced, and of a million writes that settle, how many are; 0 to 1000000")
+}
+
+// on tells whether anything is traced.
+func (o *traceOptions) on() bool { return o.Endpoint != "" }
+
+// validate reports every flag that is out of its range.
+func (o *traceOptions) validate() error {
+	var errs []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	check(!o.on() || isHostPort(o.Endpoint), "--trace-endpoint %q: must be host:port, with a port from 1 to 65535", o.Endpoint)
+	check(o.on() || o.CAFile == "", "--trace-ca-file: must not be set without --trace-endpoint")
+	check(o.on() || !o.Insecure, "--trace-insecure: must not be set without --trace-endpoint")
+	check(!o.Insecure || o.CAFile == "", "--trace-ca-file: must not be set with --trace-insecure")
+	check(o.SampleRate >= 0 && o.SampleRate <= perMillion, "--trace-sampling-rate-per-million %d: must be from 0 to 1000000", o.SampleRate)
+	return errors.Join(errs...)
+}
+
+// isHostPort tells whether something can be dialled at an address. A host has no
+// slash: that would be a URL, or another way of gRPC to find servers.
+func isHostPort(address string) bool {
+	host, port, err := net.SplitHostPort(address)
+	number, notNumber := strconv.ParseUint(port, 10, 16)
+	return err == nil && notNumber == nil && number > 0 && host != "" && !strings.ContainsAny(host, "/ ")
+}
+
+// tlsConfig is how to know the collector, nil for without TLS.
+func (o *traceOptions) tlsConfig() (*tls.Config, error) {
+	if o.Insecure {
+		return nil, nil
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if o.CAFile == "" {
+		return config, nil
+	}
+	pem, err := os.ReadFile(o.CAFile)
+	if err != nil {
+		return nil, fmt.Errorf("--trace-ca-file: %w", err)
+	}
+	config.RootCAs = x509.NewCertPool()
+	if !config.RootCAs.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("--trace-ca-file: %s: no certificate in it", o.CAFile)
+	}
+	return config, nil
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+)
+
+const (
+	// spansQueued bounds the spans that wait to be sent, those that are being sent
+	// among them: some 2 MB.
+	spansQueued = 2048
+	// spansEvery is how long a span waits for others to be sent with, at most.
+	spansEvery = time.Second
+)
+
+// spanQueue has ended spans sent in batches. Nothing ever waits for it: a span that
+// finds it full is dropped, and counted.
+type spanQueue struct {
+	sdktrace.SpanProcessor // of the SDK; it is asked to hold no more than it has room for
+
+	log                   logr.Logger
+	waiting               atomic.Int64
+	sent, failed, dropped prometheus.Counter
+}
+
+var _ sdktrace.SpanProcessor = (*spanQueue)(nil)
+
+// newSpanQueue makes a queue to no one.
+func newSpanQueue(m *metrics, log logr.Logger) *spanQueue {
+	spans := m.counters("eventquota_trace_spans_total",
+		"Spans of traces, by result: sent, failed (the collector did not take all of a batch) or dropped (too many waited to be sent).", "result")
+	return &spanQueue{
+		log:  log,
+		sent: spans.WithLabelValues("sent"), failed: spans.WithLabelValues("failed"), dropped: spans.WithLabelValues("dropped"),
+	}
+}
+
+// to begins to send to an exporter.
+func (q *spanQueue) to(e sdktrace.SpanExporter) {
+	q.SpanProcessor = sdktrace.NewBatchSpanProcessor(&watchedExporter{SpanExporter: e, queue: q},
+		sdktrace.WithMaxQueueSize(spansQueued), sdktrace.WithMaxExportBatchSize(spansQueued/4),
+		sdktrace.WithBatchTimeout(spansEvery), sdktrace.WithExportTimeout(exportTimeout))
+}
+
+// OnEnd implements sdktrace.SpanProcessor.
+func (q *spanQueue) OnEnd(s sdktrace.ReadOnlySpan) {
+	switch {
+	case !s.SpanContext().IsSampled():
+	case q.waiting.Add(1) > spansQueued:
+		q.waiting.Add(-1)
+		q.dropped.Inc()
+	default:
+		q.SpanProcessor.OnEnd(s)
+	}
+}
+
+// watchedExporter counts what is sent, and says once when that begins to fail and
+// once when it goes well again. Only the queue calls it, one call at a time.
+type watchedExporter struct {
+	sdktrace.SpanExporter
+
+	queue   *spanQueue
+	failing bool
+}
+
+// ExportSpans implements sdktrace.SpanExporter. Its error is told here.
+func (e *watchedExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	err := e.SpanExporter.ExportSpans(ctx, spans)
+	e.queue.waiting.Add(int64(-len(spans)))
+	if err != nil {
+		e.queue.failed.Add(float64(len(spans)))
+		if !e.failing {
+			e.queue.log.Error(err, "Collector does not take traces, they are lost until it does")
+		}
+	} else {
+		e.queue.sent.Add(float64(len(spans)))
+		if e.failing {
+			e.queue.log.Info("Collector takes traces again")
+		}
+	}
+	e.failing = err != nil
+	return nil
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+	"k8s.io/client-go/rest"
+
+	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/tally"
+	redistest "github.com/eventquota/eventquota/test/redis"
+)
+
+// TestATraceSaysWhichStoreDecided holds the spans of a decision by Redis, and of one by
+// the replica once Redis is gone.
+func TestATraceSaysWhichStoreDecided(t *testing.T) {
+	server := redistest.Start(t, redistest.Options{})
+	o := defaultServeOptions()
+	o.Redis.Addresses = []string{server.Addr()}
+	o.StoreDeadline = time.Second // on a machine that is busy
+	var lines []string
+	m := newMetrics()
+	tr := tracesTo(exporterFunc(func(spans []sdktrace.ReadOnlySpan) error {
+		names := map[trace.SpanID]string{}
+		for _, s := range spans {
+			names[s.SpanContext().SpanID()] = s.Name()
+		}
+		for _, s := range spans {
+			line := s.Name() + " in " + names[s.Parent().SpanID()]
+			for _, a := range s.Attributes() {
+				line += fmt.Sprintf(" %s=%s", strings.TrimPrefix(string(a.Key), "eventquota."), a.Value.String())
+			}
+			lines = append(lines, line+" "+s.Status().Code.String())
+		}
+		return nil
+	}), newSpanQueue(m, logr.Discard()), 0, logr.Discard())
+	s, err := newState(o, &rest.Config{Host: "127.0.0.1:1"}, func(tally.Book) settling { return together{} }, m, tr, logr.Discard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(in string, of store.Store) {
+		t.Helper()
+		ctx, span := tr.tracer.Start(rootOf(t.Context()), in)
+		defer span.End()
+		if _, err := of.Take(ctx, time.Now(), store.Write{
+			Group: store.KeyOf("group"), Exact: store.KeyOf(in), Similar: store.KeyOf(in), Message: store.KeyOf(in),
+			Namespace: "shop", Name: in, Count: 1, At: time.Now(),
+		}, store.Terms{
+			MaxEvents: 10, Window: time.Hour, RepeatWindow: time.Hour, FlushInterval: time.Second,
+			Spam: store.Bucket{Limit: store.Limit{Burst: 25, Every: time.Minute}},
+		}); err != nil {
+			t.Error(err)
+		}
+	}
+	ask("there", s.store)
+	ask("audited", s.audit)
+	server.Kill()
+	ask("gone", s.store)
+	tr.flush()
+	slices.Sort(lines)
+	want := []string{
+		"audited in  Unset", "gone in  Unset",
+		"redis take in take Error", "redis take in take verdict=admit Unset",
+		"take in audited store=redis audited=true verdict=admit Unset",
+		"take in gone store=redis audited=false fallback=local verdict=admit Unset",
+		"take in there store=redis audited=false verdict=admit Unset",
+		"there in  Unset",
+	}
+	if !slices.Equal(lines, want) {
+		t.Errorf("spans:\n%s\nwant:\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
+	}
+}
