@@ -77,6 +77,7 @@ func installOthers(t *testing.T, c *cluster.Cluster) {
 	var crds []*apiextensionsv1.CustomResourceDefinition
 	for _, kind := range []struct{ group, kind string }{
 		{"cert-manager.io", "Issuer"}, {"cert-manager.io", "Certificate"}, {"monitoring.coreos.com", "ServiceMonitor"},
+		{"monitoring.coreos.com", "PrometheusRule"},
 	} {
 		singular := strings.ToLower(kind.kind)
 		crds = append(crds, &apiextensionsv1.CustomResourceDefinition{

@@ -81,7 +81,16 @@ crds: {install: false}
 networkPolicy: {enabled: false}
 podDisruptionBudget: {enabled: false}
 resources: {limits: {memory: null}}`,
-		"a ServiceMonitor":           "serviceMonitor: {enabled: true, interval: 10s, labels: {release: prometheus}}",
+		"a ServiceMonitor": "serviceMonitor: {enabled: true, interval: 10s, labels: {release: prometheus}}",
+		"alerts and a dashboard": `
+prometheusRule: {enabled: true, labels: {release: prometheus}}
+dashboard: {enabled: true, annotations: {grafana_folder: Kubernetes}}`,
+		"plain metrics": "{metrics: {secure: false}, serviceMonitor: {enabled: true}}",
+		"a ServiceMonitor of provided certificates": `
+serviceMonitor: {enabled: true}
+certificates:
+  mode: provided
+  provided: {secretName: mine, caBundle: ` + strconv.Quote(exampleCA) + `}`,
 		"as a dependency":            "{global: {anything: at all}, enabled: true, webhook: {failurePolicy: Ignore}}",
 		"tests in another namespace": "test: {namespace: kube-system}",
 	}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
+	"github.com/grafana/grafana-foundation-sdk/go/common"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
+)
+
+// runbook says what to do about what the dashboard shows.
+const runbook = "https://github.com/eventquota/eventquota/blob/main/docs/operations.md"
+
+// row is a question and the panels that answer it.
+type row struct {
+	question string
+	panels   []cog.Builder[dashboard.Panel]
+}
+
+// eventquota is the whole dashboard: its rows are in the order in which operators ask.
+func eventquota() (*file, error) {
+	d := dashboard.NewDashboardBuilder("eventquota").
+		Uid("eventquota").
+		Description("Event quotas at the Kubernetes API server: is the webhook healthy, is there an Event storm, who makes it, and what is saved.").
+		Tags([]string{"eventquota", "kubernetes"}).
+		Readonly().
+		Time("now-3h", "now").
+		Refresh("30s").
+		Tooltip(dashboard.DashboardCursorSyncCrosshair).
+		Link(dashboard.NewDashboardLinkBuilder("Runbook").
+			Type(dashboard.DashboardLinkTypeLink).Url(runbook).Icon("doc").TargetBlank(true).
+			Tooltip("What to do in a storm, or when a part is down")).
+		Annotation(firing()).
+		WithVariable(dashboard.NewDatasourceVariableBuilder("datasource").Label("Data source").Type("prometheus")).
+		WithVariable(oneOf("pod", "Replica", `label_values(eventquota_build_info, pod)`)).
+		WithVariable(oneOf("namespace", "Namespace", `label_values(eventquota_events_total{pod=~"$pod"}, event_namespace)`)).
+		WithVariable(oneOf("policy", "Policy", `label_values(eventquota_events_total{pod=~"$pod", event_namespace=~"$namespace"}, policy)`))
+	for _, r := range []row{healthy(), storming(), who(), saved(), waiting(), fast(), kept()} {
+		d.WithRow(dashboard.NewRowBuilder(r.question))
+		for _, p := range r.panels {
+			d.WithPanel(p)
+		}
+	}
+	made, err := d.Build()
+	if err != nil {
+		return nil, err
+	}
+	return finished(made), nil
+}
+
+// firing marks when an alert of manifests/alerts fired.
+func firing() *dashboard.AnnotationQueryBuilder {
+	return dashboard.NewAnnotationQueryBuilder().
+		Name("Alerts").
+		Datasource(source()).
+		Enable(true).
+		IconColor("red").
+		Target(prometheus.NewDataqueryBuilder().
+			Expr(`ALERTS{alertname=~"EventQuota.+", alertstate="firing"}`).
+			Range().RefId("Alerts").Datasource(source()))
+}
+
+// oneOf is a variable of which one, several or all values are chosen. All matches series
+// without the label too, as where no ServiceMonitor gives them a pod.
+func oneOf(name, label, values string) *dashboard.QueryVariableBuilder {
+	all := dashboard.StringOrArrayOfString{ArrayOfString: []string{"$__all"}}
+	text := dashboard.StringOrArrayOfString{ArrayOfString: []string{"All"}}
+	return dashboard.NewQueryVariableBuilder(name).
+		Label(label).
+		Datasource(source()).
+		Query(dashboard.StringOrMap{Map: map[string]any{"qryType": 1, "query": values, "refId": name}}).
+		Multi(true).
+		IncludeAll(true).
+		AllValue(".*").
+		Current(dashboard.VariableOption{Selected: new(true), Text: text, Value: all}).
+		Refresh(dashboard.VariableRefreshOnTimeRangeChanged).
+		Sort(dashboard.VariableSortAlphabeticalAsc)
+}
+
+// source is the data source that is chosen.
+func source() common.DataSourceRef {
+	return common.DataSourceRef{Type: new("prometheus"), Uid: new("${datasource}")}
+}

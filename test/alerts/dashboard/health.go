@@ -1,0 +1,73 @@
+package main
+
+import (
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
+	"github.com/grafana/grafana-foundation-sdk/go/common"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/statetimeline"
+	"github.com/grafana/grafana-foundation-sdk/go/units"
+)
+
+// calls are the API server's calls of the two webhooks.
+const calls = `name=~"(mutate|validate)[.]events[.]eventquota[.]io"`
+
+// healthy answers from the replicas' own view and from the API server's. What is absent
+// while all is well is 0, but only where somebody was there to count it.
+func healthy() row {
+	const width = 4
+	ok, broken := "green", "red"
+	return row{"Is it healthy?", []cog.Builder[dashboard.Panel]{
+		number("Replicas", "Replicas that Prometheus sees. With none, the API server stores all Events.", units.Number, width,
+			steps(broken, step{1, ok}),
+			query{`count(eventquota_build_info{pod=~"$pod"}) or vector(0)`, "replicas"}).
+			Links(help("When a part is down", "when-a-part-is-down")),
+		number("Failing open", "Calls that the API server gave up, so that the Event was stored unasked. Needs the API server's own metrics.", units.RequestsPerSecond, width,
+			steps(ok, step{0.001, broken}),
+			query{`sum(rate(apiserver_admission_webhook_fail_open_count{` + calls + `}[$__rate_interval])) or 0 * sum(rate(apiserver_admission_webhook_request_total{` + calls + `}[$__rate_interval]))`, "calls"}).
+			NoValue("API server not seen").
+			Links(help("When a part is down", "when-a-part-is-down")),
+		number("Undecided", "Event writes that passed without a decision (undecided), or were refused because too many passed so (overload).", units.RequestsPerSecond, width,
+			steps(ok, step{0.001, broken}),
+			query{`sum(rate(eventquota_decisions_total{pod=~"$pod", outcome=~"undecided|overload"}[$__rate_interval])) or 0 * count(eventquota_build_info{pod=~"$pod"})`, "writes"}).
+			NoValue("no replica"),
+		number("Without Redis", "Replicas that do not ask Redis at the moment, and decide as each policy's onStoreFailure says.", units.Number, width,
+			steps(ok, step{1, "orange"}),
+			query{`sum(eventquota_store_away{pod=~"$pod"})`, "replicas"}).
+			NoValue("no replica").
+			Links(help("When a part is down", "when-a-part-is-down")),
+		number("Certificate expires in", "The time that is left of the serving certificate, of the replica where it is least.", units.Seconds, width,
+			steps(broken, step{24 * 3600, "orange"}, step{7 * 24 * 3600, ok}),
+			query{`min(eventquota_certificate_expiry_timestamp_seconds{pod=~"$pod"}) - time()`, "left"}).
+			NoValue("no replica").
+			Links(help("When a part is down", "when-a-part-is-down")),
+		number("Alerts", "Alerts about eventquota that fire, where its alert rules are installed.", units.Number, width,
+			steps(ok, step{1, broken}),
+			query{`count(ALERTS{alertname=~"EventQuota.+", alertstate="firing"}) or vector(0)`, "alerts"}),
+		lines("Reviews of each replica", "Admission reviews that each replica answered. They spread within minutes of a start: the API server keeps its connections.", units.RequestsPerSecond, third,
+			query{`sum by (pod) (rate(eventquota_decisions_total{pod=~"$pod"}[$__rate_interval]))`, "{{pod}}"}),
+		breaker(),
+		lines("Decided without Redis", "Event writes that Redis did not decide in time, by what decided instead.", units.WritesPerSecond, third,
+			query{`sum by (by) (rate(eventquota_decisions_without_store_total{pod=~"$pod"}[$__rate_interval]))`, "{{by}}"}).
+			NoValue("none").
+			Links(help("When a part is down", "when-a-part-is-down")),
+	}}
+}
+
+// breaker shows a state as a number, as Grafana has no other way to draw one by replica.
+func breaker() *statetimeline.PanelBuilder {
+	states := map[string]dashboard.ValueMappingResult{}
+	for value, s := range map[string]struct{ text, colour string }{
+		"0": {"closed", "green"}, "1": {"half-open", "yellow"}, "2": {"open", "red"},
+	} {
+		states[value] = dashboard.ValueMappingResult{Text: new(s.text), Color: new(s.colour)}
+	}
+	q := query{`sum by (pod) (eventquota_store_breaker_state{pod=~"$pod", state="half-open"}) + 2 * sum by (pod) (eventquota_store_breaker_state{pod=~"$pod", state="open"})`, "{{pod}}"}
+	return statetimeline.NewPanelBuilder().
+		Title("Circuit breaker before Redis").
+		Description("While it is open a replica does not ask Redis; half-open, it tries. Nothing without Redis.").
+		Unit(units.Number).Datasource(source()).Span(third).Height(tall).NoValue("no Redis").
+		Thresholds(coloured(steps("green", step{1, "yellow"}, step{2, "red"}))).
+		Mappings([]dashboard.ValueMapping{{ValueMap: &dashboard.ValueMap{Type: dashboard.MappingTypeValueToText, Options: states}}}).
+		ShowValue(common.VisibilityModeAuto).RowHeight(0.8).MergeValues(true).
+		Targets(targets([]query{q}))
+}

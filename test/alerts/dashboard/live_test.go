@@ -1,0 +1,219 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/prometheus/model/labels"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/eventquota/eventquota/test/cluster"
+	redistest "github.com/eventquota/eventquota/test/redis"
+	"github.com/eventquota/eventquota/test/replica"
+	"github.com/eventquota/eventquota/test/storm"
+)
+
+func registry() prometheus.Registerer { return prometheus.NewRegistry() }
+func emptyLabels() labels.Labels      { return labels.EmptyLabels() }
+
+// Queries that have an answer only when something is wrong, or where Redis is.
+const (
+	firingAlerts = "Alerts (annotation)"
+	aloneWithout = "Decided without Redis"
+	handedOver   = "Handed over to Redis"
+	storeErrors  = "Errors of the store"
+	ofTheBreaker = "Circuit breaker before Redis"
+)
+
+// TestEveryQueryHasAnAnswer holds that each query of the file has one from a real Prometheus
+// that scrapes real replicas in a storm: one without Redis, and several with it.
+func TestEveryQueryHasAnAnswer(t *testing.T) {
+	// Modules that are missing can be loaded outside only. The rest is cached.
+	if !cluster.Isolated(t, func(ctx context.Context) error { return build(ctx, filepath.Join(t.TempDir(), "webhook")) }) {
+		return
+	}
+	e := newEnv(t)
+	t.Run("of one replica without Redis", func(t *testing.T) {
+		alone, err := replica.Start(t.Context(), e.cluster, e.program)
+		e.must(err)
+		defer alone.Kill()
+		// The definitions are there now.
+		_, _, err = e.cluster.Kubectl(t.Context(), "", "apply", "-f", "../../../manifests/examples/audit-first.yaml")
+		e.must(err)
+		e.must(alone.Install(t.Context()))
+		prometheus := scraping(t, e.cluster.Config, map[string]*replica.Replica{"eventquota-0": alone})
+		over := e.storm("one")
+		prometheus.answers(firingAlerts, aloneWithout, handedOver, storeErrors, ofTheBreaker)
+		prometheus.shows("Replicas", 1)
+		prometheus.shows("Without Redis", 0)
+		prometheus.shows("Failing open", 0)
+		e.must(over())
+		e.must(e.cluster.RemoveWebhooks(t.Context()))
+	})
+	t.Run("of several with Redis, and when that goes away", func(t *testing.T) {
+		redis := redistest.Start(t, redistest.Options{})
+		set, err := replica.StartSet(t.Context(), e.cluster, e.program, 2, "--calls-per-connection=5", "--redis-addresses="+redis.Addr())
+		e.must(err)
+		defer set.Close()
+		e.must(set.Install(t.Context()))
+		prometheus := scraping(t, e.cluster.Config, map[string]*replica.Replica{"eventquota-0": set.Replicas[0], "eventquota-1": set.Replicas[1]})
+		over := e.storm("several")
+		// On a busy machine a call of Redis may take too long, so these may have answers too.
+		prometheus.answers(firingAlerts, aloneWithout, handedOver, storeErrors)
+		prometheus.shows("Replicas", 2)
+
+		e.must(redis.Stop())
+		prometheus.shows("Without Redis", 2)
+		prometheus.answers(firingAlerts, handedOver)
+		prometheus.fires()
+		e.must(redis.Restart(t.Context()))
+		prometheus.answers(firingAlerts)
+		prometheus.shows("Without Redis", 0)
+
+		// The API server goes on to call the replicas when they are gone.
+		set.Close()
+		prometheus.shows("Replicas", 0)
+		prometheus.eventually("the API server fails open", func(ctx context.Context) bool {
+			return slices.Max(append(prometheus.of(ctx, "Failing open"), 0)) > 0
+		})
+		e.must(over())
+	})
+}
+
+// answers waits until all queries have an answer, but for those of the names given. With a
+// value chosen of each variable the answer is there too.
+func (s *server) answers(but ...string) {
+	s.Helper()
+	all := queries(s.T)
+	for _, name := range but {
+		if !slices.ContainsFunc(all, func(q asked) bool { return q.where == name }) {
+			s.Fatalf("there is no query %q", name)
+		}
+	}
+	one := choice{"pod": "(eventquota-0|eventquota-1)", "namespace": "(one|several)", "policy": "default"}
+	var missing []string
+	s.eventually("all queries have answers", func(ctx context.Context) bool {
+		missing = missing[:0]
+		for _, q := range all {
+			if slices.Contains(but, q.where) {
+				continue
+			}
+			for _, chosen := range []choice{everything(), one} {
+				if len(s.values(ctx, q.filled(chosen), time.Now())) == 0 {
+					missing = append(missing, fmt.Sprintf("%s: %s", q.where, q.filled(chosen)))
+				}
+			}
+			if q.label != "" && !s.hasLabel(ctx, q.filled(everything()), q.label) {
+				missing = append(missing, fmt.Sprintf("%s: %s has no label %s", q.where, q.expr, q.label))
+			}
+		}
+		return len(missing) == 0
+	}, &missing)
+}
+
+// of are the values that a panel shows now.
+func (s *server) of(ctx context.Context, panel string) (values []float64) {
+	s.Helper()
+	for _, q := range queries(s.T) {
+		if q.where == panel {
+			values = append(values, s.values(ctx, q.filled(everything()), time.Now())...)
+		}
+	}
+	return values
+}
+
+// shows waits until a panel shows one number.
+func (s *server) shows(panel string, want float64) {
+	s.Helper()
+	s.eventually(fmt.Sprintf("%s shows %v", panel, want), func(ctx context.Context) bool {
+		return slices.Equal(s.of(ctx, panel), []float64{want})
+	})
+}
+
+// fires holds that an alert that fires is annotated and counted.
+func (s *server) fires() {
+	s.Helper()
+	at := s.alert(s.Context())
+	for _, q := range queries(s.T) {
+		if q.where != firingAlerts && q.where != "Alerts" {
+			continue
+		}
+		if got := s.values(s.Context(), q.filled(everything()), at); len(got) == 0 || got[0] == 0 {
+			s.Errorf("%s: %v, want an alert", q.where, got)
+		}
+	}
+}
+
+// eventually waits until check holds, and else says what is missing.
+func (s *server) eventually(what string, check func(context.Context) bool, missing ...*[]string) {
+	s.Helper()
+	err := wait.PollUntilContextTimeout(s.Context(), time.Second, 3*time.Minute, true,
+		func(ctx context.Context) (bool, error) { return check(ctx), nil })
+	if err == nil {
+		return
+	}
+	for _, list := range missing {
+		for _, m := range *list {
+			s.Errorf("no answer: %s", m)
+		}
+	}
+	s.Fatalf("%s: not within three minutes", what)
+}
+
+// env is a cluster and the webhook's program.
+type env struct {
+	*testing.T
+	cluster *cluster.Cluster
+	program string
+	config  *rest.Config // of a user that writes Events
+}
+
+func newEnv(t *testing.T) *env {
+	t.Helper()
+	e := &env{T: t, cluster: cluster.ForTest(t, cluster.Options{Services: true, NoAudit: true})}
+	e.program = filepath.Join(t.TempDir(), "webhook")
+	e.must(build(t.Context(), e.program))
+	var err error
+	e.config, _, err = e.cluster.User("writer", "system:masters")
+	e.must(err)
+	e.config.WarningHandler = rest.NoWarnings{} // of the audited policy
+	return e
+}
+
+// build builds the webhook with its own go.mod: what it depends on is not all in this one.
+func build(ctx context.Context, path string) error {
+	output, err := exec.CommandContext(ctx, "go", "build", "-C", "../../..", "-trimpath", "-tags", "grpcnotrace", "-o", path, "./cmd/webhook").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("build the webhook: %w\n%s", err, output)
+	}
+	return nil
+}
+
+func (e *env) must(err error) {
+	e.Helper()
+	if err != nil {
+		e.Fatal(err)
+	}
+}
+
+// storm writes Events into a new namespace, 100 a second, until over is called.
+func (e *env) storm(namespace string) (over func() error) {
+	e.Helper()
+	client, err := kubernetes.NewForConfig(e.cluster.Config)
+	e.must(err)
+	_, err = client.CoreV1().Namespaces().Create(e.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
+	e.must(err)
+	return storm.Paced(e.Context(), e.config, 100, 2, func(int, int) (storm.Storm, error) {
+		return storm.Storm{Namespace: namespace, Pods: 3, Events: 150, Repeating: 1, Similar: 1, Series: 1, Reasons: 1}, nil
+	})
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// shipped is the file that is tested.
+const shipped = "../../../manifests/dashboards/eventquota.json"
+
+// board is what the tests read of the file.
+type board struct {
+	Panels []struct {
+		ID                       int
+		Type, Title, Description string
+		GridPos                  struct{ X, Y, W, H int }
+		Datasource               struct{ UID string }
+		FieldConfig              struct{ Defaults struct{ Unit string } }
+		Targets                  []target
+		Links                    []link
+	}
+	Templating struct {
+		List []struct {
+			Name, Type string
+			Query      json.RawMessage
+		}
+	}
+	Annotations struct {
+		List []struct {
+			Name   string
+			Target target
+		}
+	}
+	Links []link
+}
+
+type target struct {
+	Expr, LegendFormat string
+	Datasource         struct{ UID string }
+}
+
+type link struct{ URL string }
+
+func read(t *testing.T) (b board, content string) {
+	t.Helper()
+	file, err := os.ReadFile(shipped)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(file, &b); err != nil {
+		t.Fatal(err)
+	}
+	return b, string(file)
+}
+
+// asked is a query of the dashboard.
+type asked struct {
+	where  string // title of the panel, or name of the variable or annotation
+	expr   string // PromQL with Grafana's variables
+	legend string
+	label  string // of which a variable shows the values
+}
+
+// queries are all queries of the file: those of panels, variables and annotations.
+func queries(t *testing.T) (all []asked) {
+	t.Helper()
+	b, content := read(t)
+	for _, p := range b.Panels {
+		for _, to := range p.Targets {
+			all = append(all, asked{where: p.Title, expr: to.Expr, legend: to.LegendFormat})
+		}
+	}
+	for _, a := range b.Annotations.List {
+		all = append(all, asked{where: a.Name + " (annotation)", expr: a.Target.Expr})
+	}
+	if n := strings.Count(content, `"expr":`); n != len(all) {
+		t.Fatalf("the file has %d expressions, the tests see %d", n, len(all))
+	}
+	values := regexp.MustCompile(`^label_values\((.+), (\w+)\)$`)
+	for _, v := range b.Templating.List {
+		if v.Type != "query" {
+			continue
+		}
+		var query struct{ Query string }
+		if err := json.Unmarshal(v.Query, &query); err != nil {
+			t.Fatalf("variable %s: %v", v.Name, err)
+		}
+		found := values.FindStringSubmatch(query.Query)
+		if found == nil {
+			t.Fatalf("variable %s asks %q, which the tests cannot read", v.Name, query.Query)
+		}
+		all = append(all, asked{where: v.Name + " (variable)", expr: found[1], label: found[2]})
+	}
+	return all
+}
+
+// choice is what is chosen at the top of the dashboard, by the variable.
+type choice map[string]string
+
+// everything is what is chosen at first.
+func everything() choice { return choice{"pod": ".*", "namespace": ".*", "policy": ".*"} }
+
+// filled is a query as Grafana sends it to Prometheus. An interval is of a scrape every
+// second and of the last minutes.
+func (q asked) filled(chosen choice) string {
+	expr := strings.NewReplacer("$__rate_interval", "20s", "$__range", "5m").Replace(q.expr)
+	return regexp.MustCompile(`\$(\w+)`).ReplaceAllStringFunc(expr, func(name string) string {
+		if value, ok := chosen[name[1:]]; ok {
+			return value
+		}
+		return name // which Prometheus refuses, or finds nothing by
+	})
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/units"
+)
+
+func saved() row {
+	return row{"What does it save?", []cog.Builder[dashboard.Panel]{
+		number("Writes to etcd saved", "Event writes refused in the time shown, less what the settler wrote instead.", units.Short, 6,
+			steps("blue"),
+			query{`sum(increase(eventquota_etcd_writes_saved_total{pod=~"$pod"}[$__range])) - (sum(increase(eventquota_settle_writes_total{pod=~"$pod", result="told"}[$__range])) or vector(0))`, "writes"}).
+			Decimals(0).NoValue("no replica").Height(tall),
+		lines("Writes to etcd", "What etcd was spared, and what the settler wrote instead: counts and notices.", units.WritesPerSecond, 10,
+			query{`sum(rate(eventquota_etcd_writes_saved_total{pod=~"$pod"}[$__rate_interval]))`, "saved"},
+			query{`sum(rate(eventquota_settle_writes_total{pod=~"$pod", result="told"}[$__rate_interval]))`, "written by the settler"}),
+		lines("Messages cut", "Events that went through with a message cut to the limit of their policy.", units.WritesPerSecond, third,
+			query{`sum(rate(eventquota_messages_truncated_total{pod=~"$pod"}[$__rate_interval]))`, "messages"}),
+	}}
+}
+
+func waiting() row {
+	return row{"What waits?", []cog.Builder[dashboard.Panel]{
+		lines("Counts and notices to be written", "Stored Events and notices about which the API server is to be told, due or not. What Redis owes is shown by the replica that settles.", units.Number, third,
+			query{`sum by (store) (eventquota_settle_pending{pod=~"$pod"})`, "{{store}}"}).
+			NoValue("not known"),
+		limit(lines("Written late by", "How long after it fell due a count or notice was written. An alert fires when a tenth comes more than 30 s late.", units.Seconds, third,
+			query{`histogram_quantile(0.5, sum by (le) (rate(eventquota_settle_lag_seconds_bucket{pod=~"$pod"}[$__rate_interval])))`, "p50"},
+			query{`histogram_quantile(0.99, sum by (le) (rate(eventquota_settle_lag_seconds_bucket{pod=~"$pod"}[$__rate_interval])))`, "p99"}), 30),
+		lines("Writes of the settler", "told: written; gone: the Event was no more; refused: by the API server; retried: will be tried again.", units.WritesPerSecond, third,
+			query{`sum by (result) (rate(eventquota_settle_writes_total{pod=~"$pod"}[$__rate_interval]))`, "{{result}}"}),
+		lines("Handed over to Redis", "Sources and objects that a replica decided alone, and hands over once Redis is back.", units.OpsPerSecond, half,
+			query{`sum by (result) (rate(eventquota_hand_overs_total{pod=~"$pod"}[$__rate_interval]))`, "{{result}}"}).
+			NoValue("none"),
+		lines("Tokens leased", "Tokens of quotas that replicas took from Redis, and sent back unused.", units.OpsPerSecond, half,
+			query{`sum(rate(eventquota_tokens_leased_total{pod=~"$pod"}[$__rate_interval]))`, "leased"},
+			query{`sum(rate(eventquota_tokens_returned_total{pod=~"$pod"}[$__rate_interval]))`, "returned"}),
+	}}
+}
+
+func fast() row {
+	return row{"How fast is it?", []cog.Builder[dashboard.Panel]{
+		limit(lines("Time for a review", "How long the webhook took to answer, by phase. The API server gives a call up after 2 s.", units.Seconds, third,
+			query{`histogram_quantile(0.5, sum by (le, phase) (rate(eventquota_review_duration_seconds_bucket{pod=~"$pod"}[$__rate_interval])))`, "{{phase}} p50"},
+			query{`histogram_quantile(0.99, sum by (le, phase) (rate(eventquota_review_duration_seconds_bucket{pod=~"$pod"}[$__rate_interval])))`, "{{phase}} p99"}), 2),
+		lines("Time for a call of the store", "How long Redis, or the replica's memory, took for each step. No Event waits longer than --store-deadline.", units.Seconds, third,
+			query{`histogram_quantile(0.5, sum by (le, store, step) (rate(eventquota_store_duration_seconds_bucket{pod=~"$pod"}[$__rate_interval])))`, "{{store}} {{step}} p50"},
+			query{`histogram_quantile(0.99, sum by (le, store, step) (rate(eventquota_store_duration_seconds_bucket{pod=~"$pod"}[$__rate_interval])))`, "{{store}} {{step}} p99"}),
+		lines("Errors of the store", "Calls of a store that failed, by step and reason.", units.OpsPerSecond, third,
+			query{`sum by (store, step, reason) (rate(eventquota_store_errors_total{pod=~"$pod"}[$__rate_interval]))`, "{{store}} {{step}}: {{reason}}"}).
+			NoValue("none"),
+	}}
+}
+
+// kept is what has to be looked after now and then.
+func kept() row {
+	return row{"Certificate, policies and versions", []cog.Builder[dashboard.Panel]{
+		limit(lines("Certificate of each replica", "The time that is left. An alert fires below 7 days.", units.Seconds, third,
+			query{`eventquota_certificate_expiry_timestamp_seconds{pod=~"$pod"} - time()`, "{{pod}}"}), 7*24*3600),
+		lines("Policies", "Policies there are. One whose newest generation is rejected governs as before; its status says why.", units.Number, third,
+			query{`max by (result) (eventquota_policies{pod=~"$pod"})`, "{{result}}"}),
+		cells("Versions", "What the replicas run. Two versions are normal in a rollout only.", third,
+			`count by (version, revision, goversion) (eventquota_build_info{pod=~"$pod"})`, "replicas"),
+	}}
+}

@@ -1,0 +1,40 @@
+package documented
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/prometheus/prometheus/promql/parser"
+)
+
+func TestWhatIsAskedForInVainIsNamed(t *testing.T) {
+	metrics, err := Read("../../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for says, tt := range map[string]struct {
+		expr string
+		want []string
+	}{
+		"nothing of what there is":     {`sum by (phase) (rate(eventquota_decisions_total{outcome="drop"}[5m]))`, nil},
+		"nothing of a histogram":       {`histogram_quantile(0.9, sum by (le) (rate(eventquota_settle_lag_seconds_bucket{store="redis"}[5m])))`, nil},
+		"nothing that scraping adds":   {`sum by (pod) (eventquota_store_away{pod="a"})`, nil},
+		"nothing of another program":   {`sum by (a) (another_total{b="c"})`, nil},
+		"a metric that is not there":   {`rate(eventquota_decisions_totals[5m])`, []string{"asks for eventquota_decisions_totals, which is not documented"}},
+		"a histogram as if it had one": {`eventquota_settle_lag_seconds`, []string{"asks for eventquota_settle_lag_seconds, which is not documented"}},
+		"a label to choose by": {`eventquota_settle_pending{stores="redis"}`,
+			[]string{"asks for the label stores of eventquota_settle_pending, which has [store]"}},
+		"a label to sum by": {`1 + sum by (stores) (eventquota_settle_pending)`,
+			[]string{"asks for the label stores of eventquota_settle_pending, which has [store]"}},
+	} {
+		t.Run(says, func(t *testing.T) {
+			expr, err := parser.NewParser(parser.Options{}).ParseExpr(tt.expr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := metrics.Complaints(expr, "pod"); !slices.Equal(got, tt.want) {
+				t.Errorf("%q, want %q", got, tt.want)
+			}
+		})
+	}
+}
