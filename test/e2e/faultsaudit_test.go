@@ -24,13 +24,20 @@ type auditCall struct {
 	count        int64  // absolute, of all that was seen under the name
 	code         int    // HTTP status of the answer
 	begun, ended time.Time
-	failedOpen   bool // one of its webhook calls failed
-	dropped      bool // refused by a quota or the spam filter
+	failedOpen   bool   // one of its webhook calls failed
+	dropped      bool   // refused by a quota or the spam filter
+	merged       string // the stored Event that it was merged into, if any
 }
 
-// auditCalls are the writes of Events of a namespace so far, in the order in
-// which they ended.
-func (e *env) auditCalls(namespace string) (calls []auditCall) {
+// auditCalls are the writes of Events of a namespace so far but for the settler's,
+// in the order in which they ended.
+func (e *env) auditCalls(namespace string) []auditCall {
+	e.Helper()
+	return e.callsOf(namespace, func(user string) bool { return user != replica.User })
+}
+
+// callsOf are those of some users.
+func (e *env) callsOf(namespace string, wanted func(user string) bool) (calls []auditCall) {
 	e.Helper()
 	file, err := os.Open(e.cluster.AuditLog)
 	e.must(err)
@@ -60,7 +67,7 @@ func (e *env) auditCalls(namespace string) (calls []auditCall) {
 			}
 		}
 		e.must(json.Unmarshal(lines.Bytes(), &entry))
-		if entry.ObjectRef.Namespace != namespace || entry.User.Username == replica.User || entry.Verb == "deletecollection" {
+		if entry.ObjectRef.Namespace != namespace || !wanted(entry.User.Username) || entry.Verb == "deletecollection" {
 			continue
 		}
 		body := entry.RequestObject
@@ -71,6 +78,9 @@ func (e *env) auditCalls(namespace string) (calls []auditCall) {
 		if entry.Verb == "create" {
 			c.message = body.Message + body.Note
 			c.origin = body.InvolvedObject.Name + body.Regarding.Name + " of " + cmp.Or(body.Source.Component, body.ReportingController)
+		}
+		if _, into, merged := strings.Cut(entry.ResponseStatus.Message, "merged into Event "+namespace+"/"); merged {
+			c.merged, _, _ = strings.Cut(into, ",")
 		}
 		c.dropped = strings.Contains(entry.ResponseStatus.Message, "of policy")
 		if c.name == "" {

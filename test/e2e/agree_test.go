@@ -1,0 +1,173 @@
+package e2e
+
+import (
+	"encoding/json"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/eventquota/eventquota/admission/settler"
+	"github.com/eventquota/eventquota/policy/v1alpha1"
+	"github.com/eventquota/eventquota/test/replica"
+	"github.com/eventquota/eventquota/test/storm"
+)
+
+// TestAllCountsAgree holds that after a storm over three replicas whoever tells of it
+// says the same: metrics, the status of the policy, webhook top, notices and stored
+// Events, and that it is what the API server was sent.
+func TestAllCountsAgree(t *testing.T) {
+	if !isolatedBeside(t) {
+		return
+	}
+	e := newFaultEnv(t, standalone(t))
+	e.namespace(statusNamespace)
+	e.policiesGovern(e.namespace("elsewhere"))
+	e.apply("kind: EventPolicy\nmetadata: {name: agreed, namespace: " + statusNamespace + "}\nspec: {mode: Enforce}")
+	e.eventually("every replica knows both policies", func() bool { return slices.Min(e.each("eventquota_policies")) == 2 })
+	begun := time.Now()
+	_, err := storm.Storm{
+		Namespace: statusNamespace, Pods: 10, Events: 500, Repeating: 2, Similar: 2, Series: 2, Reasons: 3,
+	}.Run(t.Context(), e.config)
+	e.must(err)
+	e.allTookPart("validate")
+	e.noneFailed()
+	sent, again, lost := e.sentSince(begun)
+	t.Logf("the API server was sent %+v, of which up to %d admitted or merged ones were decided twice, and %d were merged into what was dropped then",
+		sent, again, lost)
+	if sent.Admitted == 0 || sent.Merged == 0 || sent.Dropped == 0 {
+		t.Errorf("the API server was sent %+v, want some of each", sent)
+	}
+	e.quiet()
+
+	metrics := e.decided("agreed")
+	if twice := metrics.Admitted - sent.Admitted + metrics.Merged - sent.Merged; metrics.Dropped != sent.Dropped || twice < 0 || twice > again {
+		t.Errorf("metrics tell of %+v, want the %+v that were sent, and up to %d admitted or merged ones more", metrics, sent, again)
+	}
+	var status v1alpha1.Counts
+	e.eventually("the status has told all", func() bool {
+		status = e.total("agreed")
+		return status.Matched == metrics.Admitted+metrics.Merged+metrics.Dropped
+	})
+	if diff := cmp.Diff(metrics, calls{status.Admitted, status.Merged, status.Dropped}); diff != "" {
+		t.Errorf("status of the policy (-metrics +status):\n%s", diff)
+	}
+	if diff := cmp.Diff(metrics, e.top("policy", "agreed")); diff != "" {
+		t.Errorf("webhook top (-metrics +top):\n%s", diff)
+	}
+	if notices := e.noticed(); notices < sent.Dropped || notices > sent.Dropped+lost {
+		t.Errorf("notices tell of %d dropped Events, want %d and up to %d more", notices, sent.Dropped, lost)
+	}
+	(&faultyStorm{faultEnv: e, namespace: statusNamespace}).holds(0, 0)
+}
+
+// calls are Event writes by what became of them.
+type calls struct{ Admitted, Merged, Dropped int64 }
+
+// sentSince is what became of calls since a time, by the API server's answers. It may
+// have had some decided twice: PATCHes that met one of the settler's, as it asks again
+// after a conflict. And some were merged into an Event that was on its way and then
+// dropped: a notice tells of them, or the next Event in its place.
+func (e *env) sentSince(begun time.Time) (sent calls, again, lost int64) {
+	e.Helper()
+	dropped, into := map[string]bool{}, map[string]int64{}
+	written := map[string][]auditCall{}
+	for _, c := range e.callsOf(statusNamespace, func(user string) bool { return user == replica.User }) {
+		written[c.name] = append(written[c.name], c)
+	}
+	for _, c := range e.auditCalls(statusNamespace) {
+		switch {
+		case c.begun.Before(begun):
+			continue
+		case c.dropped:
+			sent.Dropped++
+			dropped[c.name] = true
+		case c.merged != "":
+			sent.Merged++
+			into[c.merged]++
+		case c.code/100 == 2:
+			sent.Admitted++
+		}
+		for _, w := range written[c.name] {
+			if c.origin == "" && !w.begun.After(c.ended) && !w.ended.Before(c.begun) {
+				again++
+			}
+		}
+	}
+	for name, n := range into {
+		if dropped[name] {
+			lost += n
+		}
+	}
+	return sent, again, lost
+}
+
+// decided is what a policy of statusNamespace has decided, by the metrics of all replicas.
+func (e *setEnv) decided(policy string) (sum calls) {
+	e.Helper()
+	for _, r := range e.set.Replicas {
+		for _, m := range e.metrics(r)["eventquota_events_total"].GetMetric() {
+			labels := map[string]string{}
+			for _, l := range m.GetLabel() {
+				labels[l.GetName()] = l.GetValue()
+			}
+			if labels["event_namespace"] != statusNamespace || !strings.HasSuffix(labels["policy"], policy) {
+				continue
+			}
+			n := int64(m.GetCounter().GetValue())
+			switch labels["outcome"] {
+			case "admit":
+				sum.Admitted += n
+			case "merge":
+				sum.Merged += n
+			case "drop":
+				sum.Dropped += n
+			default:
+				e.Errorf("outcome %q of %d Events, want admit, merge or drop", labels["outcome"], n)
+			}
+		}
+	}
+	return sum
+}
+
+// top is the row of webhook top whose name ends so, once all replicas have told it.
+func (e *faultEnv) top(by, name string) (row calls) {
+	e.Helper()
+	program, err := replica.Build(e.Context(), e.TempDir())
+	e.must(err)
+	args := append([]string{"top", "--once", "--output=json", "--by=" + by}, e.redis.flags()...)
+	out, err := exec.CommandContext(e.Context(), program, args...).Output()
+	e.must(err)
+	var told struct {
+		Replicas []json.RawMessage
+		Rows     []struct {
+			Name                      string
+			Admitted, Merged, Dropped int64
+		}
+	}
+	e.must(json.Unmarshal(out, &told))
+	if len(told.Replicas) != len(e.set.Replicas) {
+		e.Errorf("webhook top tells of %d replicas, want %d", len(told.Replicas), len(e.set.Replicas))
+	}
+	for _, r := range told.Rows {
+		if strings.HasSuffix(r.Name, name) {
+			return calls{r.Admitted, r.Merged, r.Dropped}
+		}
+	}
+	e.Errorf("webhook top has no %s %s in\n%s", by, name, out)
+	return row
+}
+
+// noticed is how many dropped Events the notices of statusNamespace tell of.
+func (e *setEnv) noticed() (n int64) {
+	e.Helper()
+	for _, event := range e.stored(statusNamespace) {
+		if event.Reason == settler.ReasonDropped {
+			n += occurrences(&event)
+		}
+	}
+	return n
+}
