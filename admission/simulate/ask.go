@@ -13,41 +13,57 @@ import (
 	"github.com/eventquota/eventquota/policy"
 )
 
-// request is what the API server would ask the webhook about.
-func (r *run) request(w *write, op admissionv1.Operation, e, old *corev1.Event) *admission.Request {
+// decide asks a phase what the API server would ask the webhook.
+func (r *run) decide(ctx context.Context, phase admission.Phase, w *write, e, old *corev1.Event) admission.Answer {
 	kind := metav1.GroupVersionKind{Version: "v1", Kind: "Event"}
 	resource := metav1.GroupVersionResource{Version: "v1", Resource: "events"}
-	a := &admission.Request{
-		Request: policy.Request{
-			Kind: kind, Resource: resource, RequestKind: kind, RequestResource: resource,
-			Name: e.Name, Namespace: w.namespace, Operation: op, UserInfo: r.trace.users[w.user],
-		},
-		UID: "simulate", Object: e, OldObject: old,
+	a := &r.asked
+	a.Request = policy.Request{
+		Kind: kind, Resource: resource, RequestKind: kind, RequestResource: resource,
+		Name: e.Name, Namespace: w.namespace, Operation: admissionv1.Create, UserInfo: r.trace.users[w.user],
+	}
+	a.UID, a.Object, a.OldObject, a.Options = "simulate", e, old, admission.WriteOptions{}
+	if old != nil {
+		a.Operation = admissionv1.Update
 	}
 	if w.newAPI {
 		a.RequestKind.Group, a.RequestResource.Group = newGroup, newGroup
 	}
-	return a
+	if w.managed {
+		a.Options.FieldManager = "somebody"
+	}
+	return r.gate.Decide(ctx, phase, a)
 }
 
-// create takes a CREATE of e through both phases and stores it, if they let it.
+// create takes a CREATE of e through the mutating phase, and through the other one
+// at once or, where that came later, when its time has come.
 func (r *run) create(ctx context.Context, w *write, e *corev1.Event) error {
 	e.Namespace = w.namespace
-	a := r.gate.Decide(ctx, r.gate.Mutate, r.request(w, admissionv1.Create, e, nil))
+	a := r.decide(ctx, r.gate.Mutate, w, e, nil)
 	if !a.Response.Allowed {
 		return r.refuse(w, e, a)
 	}
-	outcome := a.Outcome
-	sent := e
+	f := flight{w: w, sent: e, event: e, outcome: a.Outcome}
 	if len(a.Response.Patch) > 0 {
-		e = e.DeepCopy()
-		if err := edit(e, a.Response.Patch); err != nil {
+		f.event = e.DeepCopy()
+		if err := edit(f.event, a.Response.Patch); err != nil {
 			return err
 		}
 	}
-	a = r.gate.Decide(ctx, r.gate.Validate, r.request(w, admissionv1.Create, e, nil))
+	if w.validated == 0 {
+		return r.arrive(ctx, f)
+	}
+	r.depart(f)
+	return nil
+}
+
+// arrive takes a CREATE through the validating phase and stores it, if that lets
+// it.
+func (r *run) arrive(ctx context.Context, f flight) error {
+	w, e, outcome := f.w, f.event, f.outcome
+	a := r.decide(ctx, r.gate.Validate, w, e, nil)
 	if !a.Response.Allowed {
-		return r.refuse(w, sent, a)
+		return r.refuse(w, f.sent, a)
 	}
 	if a.Outcome != admission.Admitted {
 		outcome = a.Outcome
@@ -65,7 +81,7 @@ func (r *run) create(ctx context.Context, w *write, e *corev1.Event) error {
 // update takes an UPDATE through its phase and stores it, if that lets it.
 func (r *run) update(ctx context.Context, w *write, old, e *corev1.Event) error {
 	e.Namespace, old.Namespace = w.namespace, w.namespace
-	a := r.gate.Decide(ctx, r.gate.Validate, r.request(w, admissionv1.Update, e, old))
+	a := r.decide(ctx, r.gate.Validate, w, e, old)
 	if !a.Response.Allowed {
 		r.decided(w, e, Outcome(a.Outcome), a.Response.Result.Message)
 		return nil
@@ -78,7 +94,7 @@ func (r *run) update(ctx context.Context, w *write, old, e *corev1.Event) error 
 // refuse notes a CREATE that was refused.
 func (r *run) refuse(w *write, e *corev1.Event, a admission.Answer) error {
 	r.decided(w, e, Outcome(a.Outcome), a.Response.Result.Message)
-	if e.Name == "" || r.api.has(r.now, e.Namespace, e.Name) {
+	if e.Name == "" {
 		return nil
 	}
 	return r.api.refuse(r.now, w, e)

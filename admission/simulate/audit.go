@@ -16,30 +16,45 @@ type line struct {
 	APIVersion string `json:"apiVersion"`
 
 	// Of a watch.
-	Type   string         `json:"type"`
-	Object jsontext.Value `json:"object"`
+	Type   string `json:"type"`
+	Object raw    `json:"object"`
 
 	// Of an audit log.
-	AuditID      string         `json:"auditID"`
-	Stage        string         `json:"stage"`
-	RequestURI   string         `json:"requestURI"`
-	Verb         string         `json:"verb"`
-	User         jsontext.Value `json:"user"`
-	Impersonated jsontext.Value `json:"impersonatedUser"`
-	ObjectRef    struct {
-		Resource    string `json:"resource"`
-		Namespace   string `json:"namespace"`
-		Name        string `json:"name"`
-		APIGroup    string `json:"apiGroup"`
-		Subresource string `json:"subresource"`
-	} `json:"objectRef"`
-	ResponseStatus struct {
-		Code    int    `json:"code"`
-		Message string `json:"message"`
-	} `json:"responseStatus"`
-	RequestObject  jsontext.Value   `json:"requestObject"`
-	ResponseObject jsontext.Value   `json:"responseObject"`
+	AuditID        string           `json:"auditID"`
+	Stage          string           `json:"stage"`
+	RequestURI     string           `json:"requestURI"`
+	Verb           string           `json:"verb"`
+	User           raw              `json:"user"`
+	Impersonated   raw              `json:"impersonatedUser"`
+	ObjectRef      objectRef        `json:"objectRef"`
+	ResponseStatus responseStatus   `json:"responseStatus"`
+	RequestObject  raw              `json:"requestObject"`
+	ResponseObject raw              `json:"responseObject"`
 	Received       metav1.MicroTime `json:"requestReceivedTimestamp"`
+	Annotations    decided          `json:"annotations"`
+}
+
+type objectRef struct {
+	Resource    string `json:"resource"`
+	Namespace   string `json:"namespace"`
+	Name        string `json:"name"`
+	APIGroup    string `json:"apiGroup"`
+	Subresource string `json:"subresource"`
+}
+
+type responseStatus struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+}
+
+// raw is a value as it is written.
+type raw string
+
+// UnmarshalJSONFrom is of the JSON library.
+func (r *raw) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	v, err := d.ReadValue()
+	*r = raw(v)
+	return err
 }
 
 func (l *line) isAudit() bool { return strings.HasPrefix(l.APIVersion, "audit.k8s.io/") }
@@ -84,58 +99,24 @@ func (l *line) skipAudit() string {
 // before; what the API server calls invalid is seen by one phase only.
 func reached(code int) bool { return code/100 == 2 || code == 409 || code == 429 }
 
-func (l *line) dryRun() bool {
+func (l *line) dryRun() bool { return l.query("dryRun") != "" }
+
+// query is a parameter of the request.
+func (l *line) query(name string) string {
+	if !strings.Contains(l.RequestURI, name) { // nearly always
+		return ""
+	}
 	uri, err := url.ParseRequestURI(l.RequestURI)
-	return err == nil && uri.Query().Get("dryRun") != ""
+	if err != nil {
+		return ""
+	}
+	return uri.Query().Get(name)
 }
 
 // user is whom admission takes for the user.
-func (l *line) user() jsontext.Value {
+func (l *line) user() raw {
 	if len(l.Impersonated) > 0 {
 		return l.Impersonated
 	}
 	return l.User
-}
-
-// auditWrite is what a line of an audit log writes. The user is not set.
-func (l *line) auditWrite() (*write, error) {
-	w := &write{
-		at: l.Received.Time, id: l.AuditID, namespace: l.ObjectRef.Namespace, name: l.ObjectRef.Name,
-		newAPI: l.ObjectRef.APIGroup == newGroup,
-		// A name that is taken: the API server writes nothing.
-		free: l.ResponseStatus.Code == 409 && !strings.HasPrefix(l.ResponseStatus.Message, "admission webhook "),
-	}
-	if w.at.IsZero() {
-		return nil, errNoTime
-	}
-	var err error
-	switch l.Verb {
-	case "delete":
-		w.verb = remove
-		return w, nil
-	case "patch":
-		w.verb, w.patch = patch, l.RequestObject
-		if e, err := decodeEvent(l.ResponseObject, w.newAPI); err == nil && e.Name != "" { // a refusal is none
-			w.event = e
-			asSent(e)
-		}
-		return w, nil
-	case "update":
-		w.verb = update
-	}
-	if w.event, err = decodeEvent(l.RequestObject, w.newAPI); err != nil {
-		return nil, wrapped("requestObject", err)
-	}
-	asSent(w.event)
-	w.event.Namespace = w.namespace
-	if w.event.Name == "" {
-		w.event.Name = w.name
-	}
-	if w.event.Name == "" { // what the API server made of its generateName
-		if made, err := decodeEvent(l.ResponseObject, w.newAPI); err == nil {
-			w.event.Name = made.Name
-		}
-	}
-	w.name = w.event.Name
-	return w, nil
 }

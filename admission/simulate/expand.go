@@ -42,7 +42,7 @@ func expand(w *write, i int64) {
 	if e.Series != nil && i == 1 {
 		count = 2
 	}
-	w.verb, w.span = repeat, span{} // it is no more what the trace has
+	w.verb, w.span = repeat, 0 // it is no more what the trace has
 	if i == 0 {
 		w.verb, e.Series = create, nil
 		if count > 1 { // only where total is more than maxSteps

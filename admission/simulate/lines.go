@@ -12,45 +12,30 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// batchBytes is how much of an input goes from hand to hand at a time, but for
-// one longer line.
-const batchBytes = 128 << 10
-
-var errLong = fmt.Errorf("line is longer than %d bytes", maxLine)
-
-// batch is some lines that follow each other.
-type batch struct {
-	text   []byte
-	lines  []numbered
-	parsed []parsed
-	done   chan struct{} // closed once parsed is there
-}
-
-// numbered is a line, which ends in text where it says, or is too long.
-type numbered struct {
-	number int64
-	end    int
-	long   bool
-}
-
 // readLines reads JSON lines. Empty ones do not count. They are parsed on all
 // cores and taken in in their order; a few batches for each core are in memory.
 func (r *reader) readLines(ctx context.Context, in *bufio.Reader) error {
 	cores := runtime.GOMAXPROCS(0)
-	todo, inOrder := make(chan *batch), make(chan *batch, 2*cores)
+	batches := 2*cores + 2
+	todo, inOrder, free := make(chan *batch, batches), make(chan *batch, batches), make(chan *batch, batches)
+	for range batches {
+		free <- &batch{done: make(chan struct{}, 1)}
+	}
 	parts, ctx := errgroup.WithContext(ctx)
 	parts.Go(func() error {
 		defer close(todo)
 		defer close(inOrder)
-		return cutBatches(in, func(b *batch) error {
-			for _, to := range []chan *batch{inOrder, todo} {
-				select {
-				case to <- b:
-				case <-ctx.Done():
-					return ctx.Err()
-				}
+		return cutBatches(in, func(b *batch) (*batch, error) {
+			if b != nil {
+				inOrder <- b // there is room for all
+				todo <- b
 			}
-			return nil
+			select {
+			case b := <-free:
+				return b.emptied(), nil
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
 		})
 	})
 	for range cores {
@@ -61,65 +46,58 @@ func (r *reader) readLines(ctx context.Context, in *bufio.Reader) error {
 			return nil
 		})
 	}
-	parts.Go(func() error { return r.acceptAll(ctx, inOrder) })
+	parts.Go(func() error { return r.acceptAll(ctx, inOrder, free) })
 	return parts.Wait()
 }
 
 // acceptAll takes in batches once they are parsed.
-func (r *reader) acceptAll(ctx context.Context, inOrder <-chan *batch) error {
+func (r *reader) acceptAll(ctx context.Context, inOrder <-chan *batch, free chan<- *batch) error {
 	for b := range inOrder {
 		select {
 		case <-b.done:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		for i, p := range b.parsed {
-			if err := r.accept(b.lines[i].number, p); err != nil {
+		begin := 0
+		for i := range b.parsed {
+			p := &b.parsed[i]
+			end := max(begin, p.end)
+			if err := r.accept(b.lines[i].number, p, b.parser.out[begin:end]); err != nil {
 				return err
 			}
+			begin = end
 		}
+		free <- b
 	}
 	return nil
 }
 
-// cutBatches cuts an input into batches.
-func cutBatches(in *bufio.Reader, send func(*batch) error) error {
-	b := &batch{done: make(chan struct{})}
+// cutBatches cuts an input into batches. next takes a full one, or nil, and gives
+// an empty one.
+func cutBatches(in *bufio.Reader, next func(*batch) (*batch, error)) error {
+	b, err := next(nil)
+	if err != nil {
+		return err
+	}
 	for n := int64(1); ; n++ {
-		text, err := readLine(in, b.text)
-		atEnd, long := errors.Is(err, io.EOF), errors.Is(err, errLong)
-		if err != nil && !atEnd && !long {
-			return fmt.Errorf("line %d: %w", n, err)
+		text, failed := readLine(in, b.text)
+		atEnd, long := errors.Is(failed, io.EOF), errors.Is(failed, errLong)
+		if failed != nil && !atEnd && !long {
+			return fmt.Errorf("line %d: %w", n, failed)
 		}
 		if long || len(bytes.TrimSpace(text[len(b.text):])) > 0 {
 			b.text = text
 			b.lines = append(b.lines, numbered{n, len(text), long})
 		}
 		if len(b.text) >= batchBytes || atEnd && len(b.lines) > 0 {
-			if err := send(b); err != nil {
+			if b, err = next(b); err != nil {
 				return err
 			}
-			b = &batch{done: make(chan struct{})}
 		}
 		if atEnd {
 			return nil
 		}
 	}
-}
-
-func (b *batch) parse() {
-	defer close(b.done)
-	b.parsed = make([]parsed, len(b.lines))
-	begin := 0
-	for i, l := range b.lines {
-		if l.long {
-			b.parsed[i].err = errLong
-		} else {
-			b.parsed[i] = parseLine(b.text[begin:l.end])
-		}
-		begin = l.end
-	}
-	b.text = nil // what is parsed is a copy
 }
 
 // readLine appends a line to b. With errLong, the line is over and nothing is

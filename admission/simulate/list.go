@@ -62,13 +62,16 @@ func (r *reader) readArray(ctx context.Context, d *jsontext.Decoder, lines *line
 	if _, err := d.ReadToken(); err != nil { // [
 		return err
 	}
+	var p parser
 	for d.PeekKind() != ']' {
 		item, err := d.ReadValue()
 		if err != nil {
 			return err
 		}
 		line := lines.at(d.InputOffset() - int64(len(item)))
-		if err := errors.Join(r.accept(line, parseStored(item)), ctx.Err()); err != nil {
+		p.out = p.out[:0]
+		parsed := p.stored(string(item))
+		if err := errors.Join(r.accept(line, &parsed, p.out), ctx.Err()); err != nil {
 			return err
 		}
 	}

@@ -3,9 +3,9 @@ package simulate
 import (
 	"errors"
 	"fmt"
-	"slices"
+	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
+	corev1 "k8s.io/api/core/v1"
 )
 
 var (
@@ -15,47 +15,67 @@ var (
 
 // parsed is what a line or an item says.
 type parsed struct {
-	// write is set for a write, skip says why it is none, and err why it cannot be
-	// read.
-	write *write
-	skip  string
-	err   error
+	// skip says why it is no write, and err why it cannot be read.
+	skip string
+	err  error
 	// user is who wrote it, as JSON; empty for nobody knows.
-	user jsontext.Value
+	user raw
+	// first and last are the times of its writes, of which there are so many.
+	first, last time.Time
+	writes      int64
+	// end is where the encoded write ends in the parser's out.
+	end int
 }
 
-// parseLine parses one line.
-func parseLine(text []byte) parsed {
-	var l line
-	if err := decode(text, &l); err != nil {
-		return parsed{err: err}
+// parser parses lines one after the other. It is for one goroutine.
+type parser struct {
+	// out has the encoded writes, each as write.append makes it.
+	out []byte
+	// event and read are where each Event and line is while it is parsed.
+	event corev1.Event
+	read  line
+}
+
+// line parses one line, and the writer's user.
+func (p *parser) line(text string) parsed {
+	l := &p.read
+	if *l = (line{}); !l.scan(text) {
+		*l = line{}
+		if err := decode([]byte(text), l); err != nil {
+			return parsed{err: err}
+		}
 	}
 	switch {
 	case l.isAudit():
-		return l.parseAudit()
+		return p.audit(l)
 	case len(l.Object) > 0:
-		return l.parseWatch()
+		return p.watched(l)
 	case l.Kind == "Event":
-		return parseStored(text)
+		return p.stored(text)
 	}
 	return parsed{err: errUnknown}
 }
 
-func (l *line) parseAudit() parsed {
+func (p *parser) audit(l *line) parsed {
 	if why := l.skipAudit(); why != "" {
 		return parsed{skip: why}
 	}
-	w, err := l.auditWrite()
-	if err == nil && w.event != nil && w.verb == create && isNotice(w.event) {
+	w, err := l.auditWrite(&p.event)
+	switch {
+	case err != nil:
+		return parsed{err: err}
+	case w.event != nil && w.verb == create && isNotice(w.event):
 		return parsed{skip: skipNotice}
 	}
-	return parsed{write: w, err: err, user: l.user()}
+	done := p.done(&w)
+	done.user = l.user()
+	return done
 }
 
-// parseWatch parses an event of a watch: what is added was created, what is
+// watched parses an event of a watch: what is added was created, what is
 // modified was updated at the time of its newest occurrence.
-func (l *line) parseWatch() parsed {
-	w := &write{}
+func (p *parser) watched(l *line) parsed {
+	var w write
 	switch l.Type {
 	case "ADDED":
 		w.verb = create
@@ -68,69 +88,63 @@ func (l *line) parseWatch() parsed {
 	default:
 		return parsed{err: fmt.Errorf("type %q: must be ADDED, MODIFIED, DELETED, BOOKMARK or ERROR", clip(l.Type))}
 	}
-	p := w.found(l.Object)
-	p.err = wrapped("object", p.err)
-	if p.write != nil {
-		_, w.at, _ = times(w.event)
+	skip, err := p.found(&w, string(l.Object))
+	if skip != "" || err != nil {
+		return parsed{skip: skip, err: wrapped("object", err)}
 	}
-	return p
+	_, w.at, _ = times(w.event)
+	return p.done(&w)
 }
 
-// parseStored parses an Event as it was found.
-func parseStored(text []byte) parsed {
-	w := &write{verb: stored}
-	return w.found(text)
+// stored parses an Event as it was found.
+func (p *parser) stored(text string) parsed {
+	w := write{verb: stored}
+	skip, err := p.found(&w, text)
+	if skip != "" || err != nil {
+		return parsed{skip: skip, err: err}
+	}
+	return p.done(&w)
 }
 
 // found decodes an Event that was found somewhere, which tells by itself when it
 // was written and through which API.
-func (w *write) found(text []byte) parsed {
-	var err error
-	if w.event, err = decodeEvent(text, false); err != nil {
-		return parsed{err: err}
+func (p *parser) found(w *write, text string) (skip string, err error) {
+	e := &p.event
+	if err := decodeEvent(text, false, e); err != nil {
+		return "", err
 	}
-	e := w.event
 	if e.Name == "" || e.Namespace == "" {
-		return parsed{err: errNameless}
+		return "", errNameless
 	}
 	if w.at, _, err = times(e); err != nil {
-		return parsed{err: err}
+		return "", err
 	}
 	if isNotice(e) {
-		return parsed{skip: skipNotice}
+		return skipNotice, nil
 	}
 	asSent(e)
-	w.namespace, w.name = e.Namespace, e.Name
+	w.event, w.namespace, w.name = e, e.Namespace, e.Name
 	w.newAPI = !e.EventTime.IsZero() && e.Source.Component == "" && e.Source.Host == ""
-	return parsed{write: w}
+	return "", nil
 }
 
-// accept takes in what was parsed of a line. It fails only where the trace cannot
-// be written.
-func (r *reader) accept(line int64, p parsed) error {
-	r.trace.Input.Entries++
-	switch {
-	case p.err != nil:
-		r.broken(line, p.err)
-		return nil //nolint:nilerr // it is counted
-	case p.skip != "":
-		r.skip(p.skip)
-		return nil
+// done encodes w.
+func (p *parser) done(w *write) parsed {
+	done := parsed{first: w.at, last: w.at.Add(w.validated), writes: 1}
+	if w.verb == stored {
+		_, done.last, _ = times(w.event)
+		done.writes = steps(w.event)
 	}
-	user, err := r.trace.userIndex(p.user)
+	if done.first.Year() < firstYear || done.last.Year() >= lastYear {
+		return parsed{err: errYear}
+	}
+	out, err := w.append(p.out)
+	if err == nil && len(out)-len(p.out) > maxSpan-placeBytes {
+		err = errLargeSpan
+	}
 	if err != nil {
-		r.broken(line, wrapped("user", err))
-		return nil
+		return parsed{err: err}
 	}
-	if slices.Contains(r.exempt, r.trace.users[user].Username) {
-		r.skip(skipExempt)
-		return nil
-	}
-	w := p.write
-	if err := w.inRange(); err != nil {
-		r.broken(line, err)
-		return nil
-	}
-	w.file, w.line, w.user = r.file, line, user
-	return r.trace.add(w)
+	p.out, done.end = out, len(out)
+	return done
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -60,7 +61,7 @@ func TestWhatIsBrokenIsCountedWithItsLine(t *testing.T) {
 		"no JSON":                          {good + "{\n\n" + good, 2, []Broken{{"a", 2, "unexpected EOF"}}},
 		"the last line is cut":             {good + good[:20], 1, []Broken{{"a", 2, "unexpected EOF"}}},
 		"a line that is something else":    {`{"kind":"Pod","apiVersion":"v1"}` + "\n" + good, 1, []Broken{{"a", 1, "is no line of an audit log, of a watch or of Events"}}},
-		"a number":                         {"17\n" + good, 1, []Broken{{"a", 1, "cannot unmarshal"}}},
+		"a number":                         {"17\n" + good, 1, []Broken{{"a", 1, "unmarshal JSON"}}},
 		"an Event of another group":        {`{"kind":"Event","apiVersion":"tekton.dev/v1"}` + "\n" + good, 1, []Broken{{"a", 1, "is not an Event of v1 or events.k8s.io"}}},
 		"an Event without a name":          {text(nameless) + good, 1, []Broken{{"a", 1, "the Event has no name or no namespace"}}},
 		"an Event without a time":          {text(timeless) + good, 1, []Broken{{"a", 1, "the Event has no time"}}},
@@ -70,7 +71,7 @@ func TestWhatIsBrokenIsCountedWithItsLine(t *testing.T) {
 		"a watch of an unknown type":       {watched("GROWN", event("a", "one", sec(0))) + good, 1, []Broken{{"a", 1, `type "GROWN": must be ADDED`}}},
 		"a watch of something else":        {watched("ADDED", map[string]any{"kind": "Pod", "apiVersion": "v1"}) + good, 1, []Broken{{"a", 1, "object: is not an Event"}}},
 		"a request without an Event":       {body("[]") + good, 1, []Broken{{"a", 1, "requestObject: "}}},
-		"an item that is no Event":         {list, 2, []Broken{{"a", 0, "cannot unmarshal"}}},
+		"an item that is no Event":         {list, 2, []Broken{{"a", 0, "unmarshal JSON"}}},
 		"a list that is cut":               {cut, 1, []Broken{{"a", 0, "the rest of the list is not read: "}}},
 		"nothing but what is not readable": {"x\ny", 0, []Broken{{"a", 1, "invalid character"}, {"a", 2, "invalid character"}}},
 	} {
@@ -158,15 +159,15 @@ func TestEventsOfBothAPIsAreTheSame(t *testing.T) {
 		Regarding: event("", "", noon()).InvolvedObject,
 		Series:    &eventsv1.EventSeries{Count: 7, LastObservedTime: metav1.NewMicroTime(sec(9))},
 	}
-	got, err := decodeEvent([]byte(text(e)), false)
-	if err != nil {
+	var got corev1.Event
+	if err := decodeEvent(text(e), false, &got); err != nil {
 		t.Fatal(err)
 	}
 	if got.Message != "no node" || got.ReportingController != "scheduler" || got.ReportingInstance != "scheduler-1" || got.InvolvedObject.Name != "web-0" ||
-		got.Action != "Bind" || got.Reason != "Failed" || got.Type != "Warning" || occurrences(got) != 7 || !got.EventTime.Time.Equal(noon()) {
+		got.Action != "Bind" || got.Reason != "Failed" || got.Type != "Warning" || occurrences(&got) != 7 || !got.EventTime.Time.Equal(noon()) {
 		t.Errorf("decoded %+v", got)
 	}
-	if first, last, err := times(got); err != nil || !first.Equal(noon()) || !last.Equal(sec(9)) {
+	if first, last, err := times(&got); err != nil || !first.Equal(noon()) || !last.Equal(sec(9)) {
 		t.Errorf("from %s to %s (%v), want from %s to %s", first, last, err, noon(), sec(9))
 	}
 }

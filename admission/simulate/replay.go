@@ -7,12 +7,14 @@ import (
 )
 
 // replay gives the writes of a trace one after the other, in the order of their
-// time stamps. Of stored Events that happened more than once, those whose time
-// has begun and not ended are kept, by 32 bytes each.
+// times. Of stored Events that happened more than once, those whose time has begun
+// and not ended are kept, by 32 bytes each.
 type replay struct {
-	trace *Trace
-	next  int
-	open  series
+	cursor
+
+	repeats cursor // of what was read before
+	next    int
+	open    series
 }
 
 // repeating is a stored Event of which the i-th write comes at a time.
@@ -22,35 +24,42 @@ type repeating struct {
 	i     int64
 }
 
-// write returns the next write, or nil at the end.
-func (r *replay) write() (*write, error) {
-	index := r.trace.index
-	if len(r.open) > 0 && (r.next == len(index) || r.open[0].at < index[r.next].at) {
-		return r.repeat()
+// write reads the next write into w, or tells that there is none.
+func (r *replay) write(w *write) (more bool, err error) {
+	if r.next == r.trace.size {
+		return r.repeat(w)
 	}
-	if r.next == len(index) {
-		return nil, nil
+	entry, err := r.entry(r.next)
+	if err != nil {
+		return true, err
 	}
-	entry := r.next
+	if len(r.open) > 0 && r.open[0].at < entry.at {
+		return r.repeat(w)
+	}
 	r.next++
-	w, err := r.trace.load(entry)
-	if err != nil || w.verb != stored {
-		return w, err
+	if err := r.load(entry, w); err != nil || w.verb != stored {
+		return true, err
 	}
 	if steps(w.event) > 1 {
 		first, last, _ := times(w.event)
-		heap.Push(&r.open, repeating{stepAt(first, last, 1, steps(w.event)).UnixNano(), entry, 1})
+		heap.Push(&r.open, repeating{stepAt(first, last, 1, steps(w.event)).UnixNano(), r.next - 1, 1})
 	}
 	expand(w, 0)
-	return w, nil
+	return true, nil
 }
 
-// repeat returns the write of the stored Event that comes first.
-func (r *replay) repeat() (*write, error) {
+// repeat reads the write of the stored Event that comes first, if there is one.
+func (r *replay) repeat(w *write) (more bool, err error) {
+	if len(r.open) == 0 {
+		return false, nil
+	}
 	now := r.open[0]
-	w, err := r.trace.load(now.entry)
+	entry, err := r.repeats.entry(now.entry)
+	if err == nil {
+		err = r.repeats.load(entry, w)
+	}
 	if err != nil {
-		return nil, err
+		return true, err
 	}
 	first, last, _ := times(w.event)
 	if of := steps(w.event); now.i+1 < of {
@@ -62,7 +71,7 @@ func (r *replay) repeat() (*write, error) {
 	}
 	expand(w, now.i)
 	w.at = time.Unix(0, now.at)
-	return w, nil
+	return true, nil
 }
 
 // series is a heap of what comes first.

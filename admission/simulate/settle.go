@@ -5,9 +5,7 @@ import (
 	"math"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
-	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/admission/settler"
 	"github.com/eventquota/eventquota/store"
 )
 
@@ -19,8 +17,9 @@ const (
 	owedWithin = 26 * time.Hour
 )
 
-// advance lets time pass until a moment, in which the settler works.
-func (r *run) advance(ctx context.Context, until time.Time) error {
+// advance lets time pass until a moment, in which the settler works. Then it is
+// so much earlier for the gate.
+func (r *run) advance(ctx context.Context, until time.Time, late time.Duration) error {
 	if r.now.IsZero() {
 		r.now, r.settled = until, until
 	}
@@ -35,9 +34,7 @@ func (r *run) advance(ctx context.Context, until time.Time) error {
 			return err
 		}
 	}
-	if until.After(r.now) {
-		r.now = until
-	}
+	r.now = until.Add(-late)
 	return nil
 }
 
@@ -88,30 +85,6 @@ func (r *run) pay(now time.Time, d store.Debt) (store.Outcome, error) {
 		return store.Gone, err
 	}
 	r.result.EtcdWrites.Counts++
-	tell(e, d)
+	settler.OwedTo(d).Apply(e)
 	return store.Told, r.api.put(now, e)
-}
-
-// tell writes into e what is owed to it, as far as decisions depend on it.
-func tell(e *corev1.Event, d store.Debt) {
-	total := min(d.Total, math.MaxInt32)
-	if d.Series && e.Series == nil {
-		e.Series = &corev1.EventSeries{}
-	}
-	if !d.Series && e.Series != nil {
-		e.Count = int32(total)
-	} else {
-		recount(e, total, d.Last)
-	}
-	if d.Text != "" {
-		e.Message = admission.AggregateMessage(d.Text, d.Series)
-	}
-	delete(e.Annotations, admission.AnnotationMerged)
-	if d.Merged == 0 {
-		return
-	}
-	if e.Annotations == nil {
-		e.Annotations = map[string]string{}
-	}
-	e.Annotations[admission.AnnotationMerged] = admission.MergedNote(d.Merged, total)
 }

@@ -1,28 +1,45 @@
 package simulate
 
 import (
+	"errors"
 	"fmt"
 	"os"
 )
 
-// spoolBuffer is how much of a spool is in memory, for writing and for reading
-// each.
+// spoolBuffer is how much of a spool is in memory before it is written, and how
+// much a view that goes through all of it reads at a time.
 const spoolBuffer = 256 << 10
 
-// span is where something is in a spool.
-type span struct {
-	offset int64
-	size   int32
-}
+// spoolGlance is how much a view reads at a time that goes here and there.
+const spoolGlance = 4 << 10
+
+// span is where something is in a spool: its offset, at most maxOffset, above
+// spanSizeBits of its size.
+type span uint64
+
+const (
+	spanSizeBits = 24
+	maxSpan      = 1<<spanSizeBits - 1
+	maxOffset    = 1<<(64-spanSizeBits) - 1 // a terabyte
+)
+
+func newSpan(offset int64, size int) span { return span(offset)<<spanSizeBits | span(size) }
+
+func (s span) offset() int64 { return int64(s >> spanSizeBits) }
+func (s span) size() int64   { return int64(s & maxSpan) }
+
+var (
+	errLargeSpan = errors.New("what is written takes more than 16 MiB")
+	errFullSpool = errors.New("temporary file has a terabyte")
+)
 
 // spool is a temporary file that is appended to and read from anywhere, so that
 // memory need not hold Events. It is for one goroutine at a time.
 type spool struct {
-	file    *os.File
+	view
+
 	pending []byte // not in the file yet
 	flushed int64  // in the file
-	window  []byte // what was read from the file last
-	start   int64  // where window begins
 }
 
 // newSpool makes a spool in a directory; empty stands for the system's own.
@@ -33,7 +50,7 @@ func newSpool(dir string) (*spool, error) {
 		return nil, fmt.Errorf("make a temporary file: %w", err)
 	}
 	_ = os.Remove(file.Name()) // close tries again
-	return &spool{file: file}, nil
+	return &spool{view: view{file: file, most: spoolGlance}}, nil
 }
 
 func (s *spool) close() {
@@ -41,10 +58,25 @@ func (s *spool) close() {
 	_ = os.Remove(s.file.Name())
 }
 
-// append appends b, which it does not keep.
-func (s *spool) append(b []byte) (span, error) {
-	at := span{offset: s.flushed + int64(len(s.pending)), size: int32(len(b))}
-	s.pending = append(s.pending, b...)
+// end is the offset of what is appended next.
+func (s *spool) end() int64 { return s.flushed + int64(len(s.pending)) }
+
+// append appends the parts as one, which it does not keep.
+func (s *spool) append(parts ...[]byte) (span, error) {
+	offset, size := s.end(), 0
+	for _, part := range parts {
+		size += len(part)
+	}
+	switch {
+	case size > maxSpan:
+		return 0, errLargeSpan
+	case offset > maxOffset:
+		return 0, errFullSpool
+	}
+	for _, part := range parts {
+		s.pending = append(s.pending, part...)
+	}
+	at := newSpan(offset, size)
 	if len(s.pending) >= spoolBuffer {
 		return at, s.flush()
 	}
@@ -63,21 +95,45 @@ func (s *spool) flush() error {
 
 // read returns what is at a place. It holds until the next call.
 func (s *spool) read(at span) ([]byte, error) {
-	if at.offset >= s.flushed { // flush writes whole entries
-		from := at.offset - s.flushed
-		return s.pending[from : from+int64(at.size)], nil
+	if at.offset() >= s.flushed { // flush writes whole entries
+		from := at.offset() - s.flushed
+		return s.pending[from : from+at.size()], nil
 	}
-	if at.offset < s.start || at.offset+int64(at.size) > s.start+int64(len(s.window)) {
-		n := min(max(int64(at.size), spoolBuffer/4), s.flushed-at.offset)
-		if int64(cap(s.window)) < n {
-			s.window = make([]byte, n)
-		}
-		s.window, s.start = s.window[:n], at.offset
-		if _, err := s.file.ReadAt(s.window, at.offset); err != nil {
-			s.window = s.window[:0]
-			return nil, fmt.Errorf("read a temporary file: %w", err)
+	return s.view.read(at)
+}
+
+// view reads a spool that is flushed. Several views of a spool may be read from at
+// the same time, each by one goroutine.
+type view struct {
+	file   *os.File
+	most   int    // how much is read at a time, unless one entry is longer
+	window []byte // what was read last
+	start  int64  // where window begins
+}
+
+// read returns what is at a place. It holds until the next call.
+func (v *view) read(at span) ([]byte, error) {
+	if at.offset() < v.start || at.offset()+at.size() > v.start+int64(len(v.window)) {
+		if err := v.fill(at); err != nil {
+			return nil, err
 		}
 	}
-	from := at.offset - s.start
-	return s.window[from : from+int64(at.size)], nil
+	from := at.offset() - v.start
+	return v.window[from : from+at.size()], nil
+}
+
+// fill reads the window anew, so that it begins with what is at a place.
+func (v *view) fill(at span) error {
+	n := max(int(at.size()), v.most)
+	if cap(v.window) < n || cap(v.window) > 4*max(n, v.most) {
+		v.window = make([]byte, n)
+	}
+	v.start = at.offset()
+	got, err := v.file.ReadAt(v.window[:n], v.start)
+	v.window = v.window[:got]
+	if int64(got) < at.size() {
+		v.window = v.window[:0]
+		return fmt.Errorf("read a temporary file: %w", err)
+	}
+	return nil
 }

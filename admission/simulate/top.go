@@ -25,8 +25,9 @@ type TopCounts struct {
 // top counts by name.
 type top map[string]*Counts
 
-func (t top) count(name string, v store.Verdict) {
-	c := t[name]
+// count counts one write of a name, which it does not keep.
+func (t top) count(name []byte, v store.Verdict) {
+	c := t[string(name)]
 	if c == nil {
 		if len(t) >= maxTop {
 			for _, least := range t.sorted()[maxTop/2:] {
@@ -34,7 +35,7 @@ func (t top) count(name string, v store.Verdict) {
 			}
 		}
 		c = &Counts{}
-		t[name] = c
+		t[string(name)] = c
 	}
 	c.count(v)
 }

@@ -41,7 +41,7 @@ func (o *simulateOptions) addFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.Policies, "policies", o.Policies, "files, or directories of .yaml, .yml and .json files, with EventPolicies and ClusterEventPolicies, and with the Namespaces that they select by label; none for the built-in default")
 	f.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file of a cluster whose policies and namespaces are taken instead")
 	f.StringSliceVar(&o.Compare, "compare", o.Compare, "a second set of policies, like --policies, whose figures are shown beside; or default for the built-in default")
-	f.StringVarP(&o.Output, "output", "o", o.Output, "format of the report, table or json")
+	f.StringVarP(&o.Output, "output", "o", o.Output, "format of the report: table, json, or html for a page that needs nothing else")
 	f.StringVar(&o.Decisions, "decisions", o.Decisions, "file to write each decision to, as a line of JSON; not those of --compare")
 	f.StringSliceVar(&o.FailOn, "fail-on", o.FailOn, "what makes the exit code 2, if it comes about at least once: "+strings.Join(failureNames(), ", ")+"; not by --compare")
 	f.StringSliceVar(&o.ExemptUsers, "exempt-users", o.ExemptUsers, "users whose requests the webhook is not asked about, in an audit log")
@@ -57,7 +57,7 @@ func (o *simulateOptions) validate() error {
 		}
 	}
 	check(len(o.Policies) == 0 || o.Kubeconfig == "", "--kubeconfig: must not be set with --policies")
-	check(slices.Contains([]string{"table", "json"}, o.Output), "--output %q: must be table or json", o.Output)
+	check(slices.Contains([]string{"table", "json", "html"}, o.Output), "--output %q: must be table, json or html", o.Output)
 	check(o.StoreMemory.Value() >= store.MinBytes, "--store-memory %s: must be at least 1Mi", &o.StoreMemory)
 	check(o.EventTTL >= time.Second, "--event-ttl %s: must be at least 1s", o.EventTTL)
 	for _, name := range o.FailOn {

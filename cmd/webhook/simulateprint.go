@@ -8,10 +8,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
-	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/simulate"
 )
 
@@ -29,6 +27,9 @@ type ran struct {
 }
 
 func (s *simulation) write(w io.Writer, format string) error {
+	if format == "html" {
+		return s.writeHTML(w)
+	}
 	if format == "json" {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
@@ -54,24 +55,6 @@ func (s *simulation) write(w io.Writer, format string) error {
 	return nil
 }
 
-// table prints rows of cells, all but the first to the right.
-func table(w io.Writer, rows [][]string) {
-	var text strings.Builder
-	t := tabwriter.NewWriter(&text, 0, 0, 3, ' ', tabwriter.AlignRight)
-	width := 0
-	for _, row := range rows {
-		width = max(width, len([]rune(row[0])))
-	}
-	for _, row := range rows {
-		fmt.Fprintf(t, "%s%s\t", row[0], strings.Repeat(" ", width-len([]rune(row[0]))))
-		fmt.Fprintln(t, strings.Join(row[1:], "\t")+"\t")
-	}
-	_ = t.Flush()                                    // into memory
-	for line := range strings.Lines(text.String()) { // the first column needs no space before it
-		fmt.Fprintln(w, strings.TrimRight(strings.TrimPrefix(line, "   "), " \n"))
-	}
-}
-
 // printInput says what was read, and what of it could not be.
 func (s *simulation) printInput(w io.Writer) {
 	in := &s.Input
@@ -93,83 +76,6 @@ func (s *simulation) printInput(w io.Writer) {
 	if more := in.Broken - int64(len(in.BrokenLines)); more > 0 {
 		fmt.Fprintf(w, "    and %d more\n", more)
 	}
-}
-
-// printable is s without what could change what a terminal shows.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, s)
-}
-
-// figure is one line of figures.
-type figure struct {
-	name string
-	of   func(*simulate.Result) int64
-	// always is set for one that is shown although it is 0.
-	always bool
-}
-
-func outcomes(of ...admission.Outcome) func(*simulate.Result) int64 {
-	return func(r *simulate.Result) (n int64) {
-		for _, o := range of {
-			n += r.Outcomes[simulate.Outcome(o)]
-		}
-		return n
-	}
-}
-
-func figures() []figure {
-	return []figure{
-		{"admitted", outcomes(admission.Admitted, admission.Aggregated, admission.Ignored), true},
-		{"  as the first of similar ones", outcomes(admission.Aggregated), false},
-		{"merged", outcomes(admission.Merged), true},
-		{"dropped", outcomes(admission.Dropped), true},
-		{"  of them Warnings", func(r *simulate.Result) int64 { return r.WarningsDropped }, true},
-		{"admitted without a decision", outcomes(admission.Undecided), false},
-		{"refused without a decision", outcomes(admission.Overloaded), false},
-		{"admitted, and refused by the API server", func(r *simulate.Result) int64 { return r.Outcomes[simulate.Failed] }, false},
-		{"not known what they write", func(r *simulate.Result) int64 { return r.Outcomes[simulate.Unknown] }, false},
-		{"etcd writes before", func(r *simulate.Result) int64 { return r.EtcdWrites.Before }, true},
-		{"etcd writes after", func(r *simulate.Result) int64 { return r.EtcdWrites.After }, true},
-		{"  by clients", func(r *simulate.Result) int64 { return r.EtcdWrites.Events }, true},
-		{"  of counts", func(r *simulate.Result) int64 { return r.EtcdWrites.Counts }, true},
-		{"  of notices", func(r *simulate.Result) int64 { return r.EtcdWrites.Notices }, true},
-		{"Events stored", func(r *simulate.Result) int64 { return r.Stored }, true},
-		{"notices stored", func(r *simulate.Result) int64 { return r.Notices }, true},
-	}
-}
-
-// printFigures prints the figures of all runs side by side, and what has changed.
-func (s *simulation) printFigures(w io.Writer) {
-	head := []string{"WRITES"}
-	for _, r := range s.Runs {
-		head = append(head, r.Policies, "%")
-	}
-	if len(s.Runs) == 2 {
-		head = append(head, "DIFFERENCE")
-	}
-	rows := [][]string{head}
-	for _, f := range figures() {
-		row, shown := []string{f.name}, f.always
-		values := make([]int64, 0, len(s.Runs))
-		for _, r := range s.Runs {
-			n := f.of(r.Result)
-			values, shown = append(values, n), shown || n != 0
-			row = append(row, fmt.Sprint(n), fmt.Sprintf("%.1f", 100*float64(n)/float64(max(s.Input.Writes, 1))))
-		}
-		if len(values) == 2 {
-			row = append(row, fmt.Sprintf("%+d", values[0]-values[1]))
-		}
-		if shown {
-			rows = append(rows, row)
-		}
-	}
-	fmt.Fprintln(w)
-	table(w, rows)
 }
 
 // printPolicies prints what each policy did.
@@ -194,18 +100,4 @@ func (r *ran) printPolicies(w io.Writer, named bool) {
 	}
 	fmt.Fprintln(w)
 	table(w, rows)
-}
-
-// printTop prints those with the most writes.
-func printTop(w io.Writer, what string, list []simulate.TopCounts) {
-	rows := [][]string{{what, "ADMITTED", "MERGED", "DROPPED"}}
-	for _, t := range list {
-		rows = append(rows, append([]string{printable(t.Name)}, counted3(t.Counts)...))
-	}
-	fmt.Fprintln(w)
-	table(w, rows)
-}
-
-func counted3(c simulate.Counts) []string {
-	return []string{fmt.Sprint(c.Admitted), fmt.Sprint(c.Merged), fmt.Sprint(c.Dropped)}
 }

@@ -1,11 +1,8 @@
 package e2e
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/eventquota/eventquota/test/replica"
 	"github.com/eventquota/eventquota/test/storm"
 )
 
@@ -37,19 +33,19 @@ spec:
   action: Drop`}
 }
 
-// TestSimulateDecidesAsTheWebhookDid records a storm, and lets the program
-// simulate what it recorded. Each source and object has one writer, which waits
-// for each answer: where several write at once, the log does not tell in which
-// order the webhook decided.
+// TestSimulateDecidesAsTheWebhookDid records a storm of recorders that write about
+// the same objects at the same time, and lets the program simulate what it recorded.
+// In which order they were decided, the log tells by the webhook's annotations only.
 func TestSimulateDecidesAsTheWebhookDid(t *testing.T) {
-	const namespaces, each = 3, 150
+	const namespaces, alike, each = 3, 4, 100
 	e := newEnv(t, logged())
 	for _, p := range simulatedPolicies() {
 		e.apply(p)
 	}
 	e.policiesGovern(e.namespace("probe"))
-	config, _, err := e.cluster.User(stormer, "system:masters")
+	config, kubeconfig, err := e.cluster.User(stormer, "system:masters")
 	e.must(err)
+	config.QPS = -1
 	client, err := kubernetes.NewForConfig(config)
 	e.must(err)
 	var writers errgroup.Group
@@ -57,7 +53,7 @@ func TestSimulateDecidesAsTheWebhookDid(t *testing.T) {
 		namespace := e.namespace(fmt.Sprint("simulated-", i))
 		writers.Go(func() error {
 			_, err := storm.Storm{
-				Namespace: namespace, Pods: 3, Events: each, Repeating: 1, Similar: 1, Reasons: 1,
+				Namespace: namespace, Pods: 2, Events: each, Repeating: alike, Similar: alike, Series: alike, Reasons: alike,
 			}.Run(t.Context(), config)
 			return err
 		})
@@ -69,21 +65,25 @@ func TestSimulateDecidesAsTheWebhookDid(t *testing.T) {
 	policies := filepath.Join(t.TempDir(), "policies.yaml")
 	e.must(os.WriteFile(policies, []byte("apiVersion: eventquota.io/v1alpha1"+
 		strings.Join(simulatedPolicies(), "\n---\napiVersion: eventquota.io/v1alpha1")), 0o600))
-	live, told := e.answers(), e.simulated(policies)
-	same, outcomes := 0, map[string]int{}
-	for id, answer := range live {
-		if told[id] != answer {
-			t.Errorf("request %s: the webhook answered %q, simulate says %q", id, answer, told[id])
-			continue
-		}
-		same++
+	live, outcomes := e.answers(), map[string]int{}
+	for _, answer := range live {
 		outcomes[strings.SplitN(answer, " ", 2)[0]]++
 	}
-	t.Logf("%d of %d requests decided alike: %v", same, len(live), outcomes)
 	for what, least := range map[string]int{letPass: namespaces, "merged": namespaces * each, "spam": each, "policy": each} {
 		if outcomes[what] < least {
 			t.Errorf("%d answers are %q, want at least %d: that is no storm", outcomes[what], what, least)
 		}
+	}
+	for from, flags := range map[string][]string{"a file": {"--policies", policies}, "the cluster": {"--kubeconfig", kubeconfig}} {
+		told, same := e.simulated(flags...), 0
+		for id, answer := range live {
+			if told[id] != answer {
+				t.Errorf("request %s: the webhook answered %q, simulate says %q", id, answer, told[id])
+				continue
+			}
+			same++
+		}
+		t.Logf("with the policies of %s, %d of %d requests are decided alike: %v", from, same, len(live), outcomes)
 	}
 }
 
@@ -102,80 +102,4 @@ func writeSeries(t *testing.T, client kubernetes.Interface, namespace string, n 
 		_, _ = events.Patch(t.Context(), e.Name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
 	}
 	return t.Context().Err()
-}
-
-// untilNext is where an answer begins to depend on the moment of the decision.
-const untilNext = ": next token"
-
-// letPass stands for the answer to a request that the webhook lets pass.
-const letPass = "admitted"
-
-// answers are what the webhook said of each request of the storm that came to
-// it, by auditID.
-func (e *env) answers() map[string]string {
-	e.Helper()
-	all := map[string]string{}
-	e.lines(e.cluster.AuditLog, func(line []byte) error {
-		var l struct {
-			AuditID   string
-			ObjectRef struct{ Namespace string }
-			User      struct{ Username string }
-			Status    struct {
-				Code    int
-				Message string
-			} `json:"responseStatus"`
-		}
-		err := json.Unmarshal(line, &l)
-		said, refused := strings.CutPrefix(l.Status.Message, "admission webhook ")
-		if err != nil || l.User.Username == replica.User || !strings.HasPrefix(l.ObjectRef.Namespace, "simulated-") ||
-			!refused && l.Status.Code/100 != 2 {
-			return err
-		}
-		if refused {
-			_, said, _ = strings.Cut(said, "denied the request: ")
-		} else {
-			said = letPass
-		}
-		all[l.AuditID], _, _ = strings.Cut(said, untilNext)
-		return nil
-	})
-	return all
-}
-
-// simulated is what simulate says of each request in the audit log.
-func (e *env) simulated(policies string) map[string]string {
-	e.Helper()
-	program, err := replica.Build(e.Context(), e.TempDir())
-	e.must(err)
-	decisions := filepath.Join(e.TempDir(), "decisions")
-	output, err := exec.CommandContext(e.Context(), program, "simulate", e.cluster.AuditLog,
-		"--policies", policies, "--decisions", decisions).CombinedOutput()
-	if err != nil {
-		e.Fatalf("simulate: %v\n%s", err, output)
-	}
-	e.Logf("simulate says:\n%s", output)
-	all := map[string]string{}
-	e.lines(decisions, func(line []byte) error {
-		var d struct{ AuditID, Outcome, Message string }
-		err := json.Unmarshal(line, &d)
-		if d.Outcome == "admit" || d.Outcome == "aggregate" {
-			d.Message = letPass
-		}
-		all[d.AuditID], _, _ = strings.Cut(d.Message, untilNext)
-		return err
-	})
-	return all
-}
-
-func (e *env) lines(path string, take func([]byte) error) {
-	e.Helper()
-	file, err := os.Open(path)
-	e.must(err)
-	defer file.Close()
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 8<<20)
-	for lines.Scan() {
-		e.must(take(lines.Bytes()))
-	}
-	e.must(lines.Err())
 }
