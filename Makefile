@@ -10,10 +10,11 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 # Go builds them on first use and keeps them in its build cache.
 GOLANGCI_LINT := go tool -modfile=.ci/tools/go.mod golangci-lint
 CONTROLLER_GEN := go tool -modfile=.ci/tools/go.mod controller-gen
+CRD_REF_DOCS := go tool -modfile=.ci/tools/go.mod crd-ref-docs --log-level ERROR
 
 # Modules whose dependencies stay out of ours and that have tests, and every module of the
 # repository, of which only the first is what users build.
-TESTED := .ci/image test/alerts test/chart test/certmanager
+TESTED := .ci/image test/alerts test/chart test/certmanager test/page test/readme
 MODULES := . $(TESTED) .ci/tools test/controlplane
 
 # A cold machine first builds the Kubernetes control plane within a test.
@@ -49,14 +50,15 @@ image: ## Build the container image and a list of what is in it, as files in bin
 
 ##@ Develop
 
+# gRPC's own traces, which nobody asks for, would keep 27 MB of methods in the program.
 .PHONY: build
 build: ## Build bin/webhook
-	go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/webhook ./cmd/webhook
+	go build -trimpath -tags grpcnotrace -ldflags '-s -w -X main.version=$(VERSION)' -o bin/webhook ./cmd/webhook
 
 # The tests in ./test/ start whole control planes, so one package at a time there. The
 # others run under the race detector wherever it works: it needs a C compiler.
 .PHONY: test
-test: redis-server ## Run all tests
+test: redis-server chromium ## Run all tests
 	@race=; if CGO_ENABLED=1 go build -race runtime/cgo 2>/dev/null; then \
 		export CGO_ENABLED=1; race=-race; \
 	else \
@@ -65,18 +67,19 @@ test: redis-server ## Run all tests
 	packages=$$(go list ./... | grep -v /eventquota/test/) && set -x && \
 	go test $$race -timeout $(TEST_TIMEOUT) $$packages
 	go test -p 1 -timeout $(TEST_TIMEOUT) ./test/...
-	@for module in $(TESTED); do (set -x; go -C $$module test -timeout $(TEST_TIMEOUT) ./...) || exit 1; done
+	@# They read and run what is outside of their modules, which the test cache does not know.
+	@for module in $(TESTED); do (set -x; go -C $$module test -count=1 -timeout $(TEST_TIMEOUT) ./...) || exit 1; done
 
 # The tests start servers of their own; one that the package runs as a service is not used.
-.PHONY: redis-server
-redis-server:
-	@if command -v redis-server >/dev/null; then exit 0; fi; \
+.PHONY: redis-server chromium
+redis-server chromium:
+	@if command -v $@ >/dev/null; then exit 0; fi; \
 	if ! command -v apt-get >/dev/null; then \
-		echo 'redis-server is not on PATH, and there is no apt-get to install it with: install Redis 7 or newer.' >&2; exit 1; \
+		echo '$@ is not on PATH, and there is no apt-get to install it with: install Redis 7 or newer, and Chromium.' >&2; exit 1; \
 	fi; \
 	sudo=; if [ "$$(id -u)" != 0 ]; then sudo=sudo; fi; set -ex; \
 	$$sudo apt-get update; \
-	$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends redis-server
+	$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $@
 
 .PHONY: fmt
 fmt: ## Format all Go code
@@ -99,11 +102,18 @@ verify-tidy:
 	@for module in $(MODULES); do (set -x; go -C $$module mod tidy -diff) || exit 1; done
 
 GENERATE := $(CONTROLLER_GEN) object crd paths=./policy/v1alpha1
+POLICIES := $(CRD_REF_DOCS) --renderer markdown --config .ci/policies/config.yaml --templates-dir .ci/policies \
+	--source-path policy/v1alpha1
+DASHBOARD := go -C test/alerts run ./dashboard
 
 .PHONY: generate
-generate: ## Generate the custom resource definitions and deep copies of policies
+generate: ## Generate what is made of the API types, and the dashboard
 	$(GENERATE) output:crd:dir=manifests/crds output:object:dir=policy/v1alpha1
 	cp manifests/crds/*.yaml manifests/chart/files/crds/
+	$(POLICIES) --output-path docs/policies.md
+	$(DASHBOARD) -out $(CURDIR)/manifests/dashboards/eventquota.json
+	cp manifests/dashboards/eventquota.json manifests/chart/files/dashboards/
+	cp manifests/alerts/prometheusrule.yaml manifests/chart/files/alerts/
 
 .PHONY: verify-generate
 verify-generate:
@@ -111,7 +121,12 @@ verify-generate:
 	$(GENERATE) output:crd:dir="$$dir/crds" output:object:dir="$$dir" && \
 	diff -r -x Kustomization manifests/crds "$$dir/crds" && \
 	diff -r manifests/chart/files/crds "$$dir/crds" && \
-	diff policy/v1alpha1/zz_generated.deepcopy.go "$$dir/zz_generated.deepcopy.go"
+	diff policy/v1alpha1/zz_generated.deepcopy.go "$$dir/zz_generated.deepcopy.go" && \
+	$(POLICIES) --output-path "$$dir/policies.md" && diff docs/policies.md "$$dir/policies.md" && \
+	$(DASHBOARD) -out "$$dir/eventquota.json" && \
+	diff manifests/dashboards/eventquota.json "$$dir/eventquota.json" && \
+	diff manifests/chart/files/dashboards/eventquota.json "$$dir/eventquota.json" && \
+	diff manifests/chart/files/alerts/prometheusrule.yaml manifests/alerts/prometheusrule.yaml
 
 # What is shipped is put together, and its metrics are those that are documented. Whether an
 # API server takes it is for the tests.
@@ -119,6 +134,7 @@ verify-generate:
 verify-shipped:
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && set -x && go run ./test/manifests -version v0.0.0 -dir "$$dir"
 	go test ./cmd/webhook -run 'TestMetricsAre(Documented|AsPrometheusHasThem)'
+	go -C test/readme test -run 'TestEvery|TestTheReadme' .
 	go test ./test/manifests -run 'TestEveryObject|TestNoCABundle|TestWhichWebhooks|TestAReleaseHas|TestImages'
 
 .PHONY: verify

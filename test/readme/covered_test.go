@@ -1,0 +1,141 @@
+package readme
+
+import (
+	"maps"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// way is how a command of a page is tried: exactly one of these.
+type way struct {
+	// target is a target of the Makefile, which make must know. Other tests and the people
+	// who use them run the targets: they take minutes.
+	target string
+	// elsewhere is the directory and name of a test that does the same by other means.
+	elsewhere [2]string
+	// runs tells that TestCommandsDoWhatPagesSay runs it; what it prints contains each of says.
+	runs bool
+	says []string
+	// why says why nothing tries it. There is no such command in README.md.
+	why string
+}
+
+func target(name string) way         { return way{target: name} }
+func elsewhere(dir, test string) way { return way{elsewhere: [2]string{dir, test}} }
+func runs(says ...string) way        { return way{runs: true, says: says} }
+
+func untried(why string) way { return way{why: why} }
+
+// ways has every command of every page.
+func ways() map[string]way {
+	return map[string]way{
+		"make build && PATH=\"$PWD/bin:$PATH\"": target("build"),
+		"make demo":                             target("demo"),
+		"make run":                              target("run"),
+		"make bench":                            target("bench"),
+
+		// Helm's own library does it there.
+		"helm install eventquota manifests/chart --namespace eventquota-system --create-namespace": elsewhere("test/chart", "TestARelease"),
+		"helm test eventquota --namespace eventquota-system --logs":                                elsewhere("test/chart", "TestHelmTestSaysWhetherTheWebhookIsAsked"),
+		"kubectl create secret generic eventquota-redis -n eventquota-system --from-file=password": elsewhere("test/chart", "TestEachOverlayIsASetOfValues"),
+		"helm upgrade eventquota manifests/chart -n eventquota-system --set replicaCount=3" +
+			" --set 'redis.addresses={redis.example.org:6379}' --set redis.username=eventquota" +
+			" --set redis.existingSecret=eventquota-redis": elsewhere("test/chart", "TestEachOverlayIsASetOfValues"),
+
+		installs: runs("deployment.apps/eventquota "),
+		"kubectl -n eventquota-system rollout status deployment/eventquota":        runs("successfully rolled out"),
+		"kubectl get events -A -o json | webhook simulate - --policies floor.yaml": runs("ClusterEventPolicy floor", "etcd writes after"),
+		"kubectl apply -f floor.yaml":                                              runs("clustereventpolicy.eventquota.io/floor "),
+
+		"kubectl get events -A -o json | webhook simulate - --policies policies/": runs("admitted"),
+
+		"webhook convert eventratelimit.yaml | tee policy.yaml":                                       runs(),
+		"kubectl get events -A -o json | webhook simulate - --policies policy.yaml --compare default": runs("POLICY OF default", "etcd writes after"),
+		"kubectl apply -f policy.yaml":                                                                runs("clustereventpolicy.eventquota.io/eventratelimit "),
+
+		"kubectl get clustereventpolicies":                                          runs("floor", "MATCHED", "MERGED", "DROPPED"),
+		"kubectl -n eventquota-system get pods":                                     runs(),
+		"kubectl get eventpolicies --all-namespaces":                                runs(),
+		"kubectl get events -A --field-selector reason=EventsDropped":               runs("EventsDropped", "pod/web-0"),
+		"kubectl -n eventquota-system get lease eventquota-settler":                 runs("eventquota-settler"),
+		"kubectl apply -f " + published + "manifests/examples/emergency-brake.yaml": runs("clustereventpolicy.eventquota.io/emergency-brake created"),
+		"kubectl create clusterrolebinding eventquota-metrics-prometheus --clusterrole=eventquota-metrics-reader" +
+			" --serviceaccount=monitoring:prometheus-k8s": runs("created"),
+		"kubectl -n eventquota-system port-forward deploy/eventquota 8443 &":                                                        untried(noKubelet),
+		"kubectl -n monitoring create token prometheus-k8s > token":                                                                 runs(),
+		"webhook top --once " + asks:                                                                                                runs("SOURCE", "kubelet"),
+		"webhook explain pod/web-0 -n storm " + asks:                                                                                runs("SOURCE kubelet on node-1", "SOURCE noisy-operator", "WOULD NOW BE"),
+		"kubectl get events -A -o json | webhook simulate - -o html > report.html":                                                  runs(),
+		"curl -sk -H \"Authorization: Bearer $(kubectl -n monitoring create token prometheus-k8s)\" https://localhost:8443/metrics": elsewhere("cmd/webhook", "TestMetricsAreSecureUnlessTheyAreToldNotToBe"),
+		"kubectl -n eventquota-system port-forward POD 6060 &":                                                                      untried(noKubelet),
+		"go tool pprof http://127.0.0.1:6060/debug/pprof/heap":                                                                      elsewhere("cmd/webhook", "TestAProfileCanBeFetchedWhereItIsToldToBe"),
+
+		"kubectl delete clustereventpolicy emergency-brake":                           runs("deleted"),
+		"kubectl delete mutatingwebhookconfiguration mutate.events.eventquota.io":     runs("deleted"),
+		"kubectl delete validatingwebhookconfiguration validate.events.eventquota.io": runs("deleted"),
+	}
+}
+
+const (
+	// port-forward goes through the kubelet.
+	noKubelet = "the control plane of the tests has no kubelet"
+
+	// asks is how pages ask a replica. Here it is asked at its own address, by plain HTTP.
+	asks = "--endpoint https://localhost:8443 --endpoint-token-file token --endpoint-insecure-skip-tls-verify"
+
+	installs = "kubectl apply -k manifests/overlays/single-replica"
+	// published is where files of the repository are to be had. Here they are taken from it.
+	published = "https://raw.githubusercontent.com/eventquota/eventquota/main/"
+)
+
+func TestEveryCommandIsTriedInOneWay(t *testing.T) {
+	known := ways()
+	unused := maps.Clone(known)
+	for _, p := range pages(t) {
+		for _, b := range p.blocks {
+			for _, c := range commands(b) {
+				delete(unused, c)
+				if _, ok := known[c]; !ok {
+					t.Errorf("%s: nothing tries %q", p.path, c)
+				} else if known[c].why != "" && p.path == "README.md" {
+					t.Errorf("%s: its command %q is not tried, as %s", p.path, c, known[c].why)
+				} else if known[c].runs && !slices.Contains(tried(), p.path) {
+					t.Errorf("%s: its command %q is to be run, and the page is not among those that are", p.path, c)
+				}
+			}
+		}
+	}
+	for c := range unused {
+		t.Errorf("no page has the command %q any more", c)
+	}
+}
+
+func TestEveryTargetAndTestBehindACommandIsThere(t *testing.T) {
+	targets := map[string]bool{}
+	there := tests(t)
+	for c, w := range ways() {
+		if w.target != "" {
+			targets[w.target] = true
+		}
+		if w.elsewhere[1] != "" && !slices.Contains(there[w.elsewhere[1]], w.elsewhere[0]) {
+			t.Errorf("%q: there is no %s in %s", c, w.elsewhere[1], w.elsewhere[0])
+		}
+	}
+	for _, p := range pages(t) {
+		for _, span := range p.spans {
+			if name, ok := strings.CutPrefix(span, "make "); ok {
+				for word := range strings.FieldsSeq(name) {
+					targets[word] = true
+				}
+			}
+		}
+	}
+	for name := range targets {
+		cmd := exec.CommandContext(t.Context(), "make", "-n", "-C", root, name)
+		if output, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("make %s: %v\n%s", name, err, output)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package readme
+
+import (
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+func TestEveryLinkLeadsToAFileAndAHeadingThatAreThere(t *testing.T) {
+	seen := 0
+	for _, p := range pages(t) {
+		for _, link := range p.links {
+			u, err := url.Parse(link)
+			if err != nil {
+				t.Errorf("%s: %v", p.path, err)
+				continue
+			}
+			if u.Scheme != "" { // nothing here asks the outside
+				if u.Scheme != "https" {
+					t.Errorf("%s: %s is not https", p.path, link)
+				}
+				continue
+			}
+			seen++
+			to := p
+			if u.Path != "" {
+				target := path.Join(path.Dir(p.path), u.Path)
+				if _, err := os.Stat(filepath.Join(root, target)); err != nil || strings.HasPrefix(target, "..") {
+					t.Errorf("%s: link to %s: there is no %s", p.path, link, target)
+					continue
+				}
+				if u.Fragment == "" {
+					continue
+				}
+				if path.Ext(target) != ".md" {
+					t.Errorf("%s: link to %s: only pages have headings", p.path, link)
+					continue
+				}
+				to = read(t, target)
+			}
+			if !slices.Contains(anchors(to.headings), u.Fragment) {
+				t.Errorf("%s: link to %s: %s has no such heading", p.path, link, to.path)
+			}
+		}
+	}
+	if seen < 30 {
+		t.Errorf("only %d links within the repository were seen", seen)
+	}
+}
+
+func TestAnchorsAreThoseOfGitHub(t *testing.T) {
+	got := anchors([]string{"Is it at work?", "What may be lost", "spec.aggregation", "What may be lost", "From `a_b` to c-d", "Ärger 2"})
+	want := []string{"is-it-at-work", "what-may-be-lost", "specaggregation", "what-may-be-lost-1", "from-a_b-to-c-d", "ärger-2"}
+	if !slices.Equal(got, want) {
+		t.Errorf("anchors %q, want %q", got, want)
+	}
+}
+
+// anchors are what headings of one page are linked by, in their order. GitHub keeps letters,
+// digits, - and _ in lower case, turns spaces into - and numbers those that come again.
+func anchors(headings []string) []string {
+	used := map[string]int{}
+	all := make([]string, 0, len(headings))
+	for _, h := range headings {
+		anchor := strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
+				return unicode.ToLower(r)
+			}
+			return -1
+		}, strings.ReplaceAll(h, "`", ""))
+		n := used[anchor]
+		used[anchor]++
+		if n > 0 {
+			anchor += "-" + strconv.Itoa(n)
+		}
+		all = append(all, anchor)
+	}
+	return all
+}
