@@ -70,6 +70,7 @@ func (w *watched) ask(now time.Time, e store.Write, t store.Terms, ask func(stor
 		if w.names[name] { // the copy does not know what it told
 			foreseen.Total = d.Total
 		}
+		foreseen.Order = d.Order // it does not know the steps before
 		if diff := cmp.Diff(d, foreseen); diff != "" || failed != nil {
 			w.t.Errorf("a copy foresees another decision on %s, %v (-decision +foreseen):\n%s", e.Name, failed, diff)
 		}
