@@ -39,8 +39,8 @@ func TestABodyThatNeverEnds(t *testing.T) {
 			if err != nil || status != http.StatusBadRequest {
 				t.Errorf("status %d, error %v, want %d", status, err, http.StatusBadRequest)
 			}
-			if took := time.Since(began); took < 180*time.Millisecond || took >= patience {
-				t.Errorf("answered after %v, want soon after 180ms", took)
+			if took := time.Since(began); took < 4500*time.Millisecond || took >= patience {
+				t.Errorf("answered after %v, want soon after 4.5s", took)
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
@@ -54,10 +54,10 @@ func TestABodyThatNeverEnds(t *testing.T) {
 // patience is how long a busy machine may take for what should happen at once.
 const patience = 30 * time.Second
 
-// send posts a body to a server that is given 200ms to answer.
+// send posts a body to a server that is given 5s to answer, and has 500ms of these for the way back.
 func send(t *testing.T, web *httptest.Server, body io.Reader) (status int, err error) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, web.URL+"/?timeout=200ms", body)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, web.URL+"/?timeout=5s", body)
 	if err != nil {
 		return 0, err
 	}
