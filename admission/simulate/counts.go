@@ -1,6 +1,6 @@
 package simulate
 
-import "github.com/eventquota/eventquota/store"
+import "github.com/eventquota/eventquota/store/tally"
 
 // EtcdWrites count writes to etcd.
 type EtcdWrites struct {
@@ -14,31 +14,11 @@ type EtcdWrites struct {
 	Notices int64 `json:"notices"`
 }
 
-// Counts count writes by what was decided.
-type Counts struct {
-	Admitted int64 `json:"admitted"`
-	Merged   int64 `json:"merged"`
-	Dropped  int64 `json:"dropped"`
-}
-
-func (c *Counts) count(v store.Verdict) {
-	switch v {
-	case store.Admit, store.Aggregate:
-		c.Admitted++
-	case store.Merge:
-		c.Merged++
-	case store.Drop, store.Deny:
-		c.Dropped++
-	}
-}
-
-func (c *Counts) writes() int64 { return c.Admitted + c.Merged + c.Dropped }
-
 // PolicyCounts are what one policy did, or would do if it is audited.
 type PolicyCounts struct {
 	Policy  string `json:"policy"`
 	Audited bool   `json:"audited,omitempty"`
-	Counts
+	tally.Counts
 	// Buckets count what was dropped by the bucket that had no token.
 	Buckets map[string]int64 `json:"buckets,omitempty"`
 }

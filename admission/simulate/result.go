@@ -51,7 +51,7 @@ func (r *Result) told(d admission.Decided) {
 		p = &PolicyCounts{Policy: k.policy, Audited: k.audited, Buckets: map[string]int64{}}
 		r.policies[k] = p
 	}
-	p.count(d.Verdict)
+	p.Count(d.Verdict)
 	if d.Verdict == store.Drop {
 		p.Buckets[cmp.Or(d.Bucket, "drops all")]++
 	}
@@ -81,7 +81,7 @@ func (r *Result) finish() {
 		r.Policies = append(r.Policies, *p)
 	}
 	slices.SortFunc(r.Policies, func(a, b PolicyCounts) int {
-		return cmp.Or(cmp.Compare(b.writes(), a.writes()), cmp.Compare(a.Policy, b.Policy))
+		return cmp.Or(cmp.Compare(b.Matched(), a.Matched()), cmp.Compare(a.Policy, b.Policy))
 	})
 	r.Timeline.finish()
 	r.Sources, r.Objects, r.Reasons = r.sources.first(), r.objects.first(), r.reasons.first()

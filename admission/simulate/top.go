@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/tally"
 )
 
 const (
@@ -19,11 +20,11 @@ const (
 // TopCounts are what became of the writes of one source, or about one object.
 type TopCounts struct {
 	Name string `json:"name"`
-	Counts
+	tally.Counts
 }
 
 // top counts by name.
-type top map[string]*Counts
+type top map[string]*tally.Counts
 
 // count counts one write of a name, which it does not keep.
 func (t top) count(name []byte, v store.Verdict) {
@@ -34,16 +35,16 @@ func (t top) count(name []byte, v store.Verdict) {
 				delete(t, least)
 			}
 		}
-		c = &Counts{}
+		c = &tally.Counts{}
 		t[string(name)] = c
 	}
-	c.count(v)
+	c.Count(v)
 }
 
 // sorted are the names, the one with the most writes first.
 func (t top) sorted() []string {
 	return slices.SortedFunc(maps.Keys(t), func(a, b string) int {
-		return cmp.Or(cmp.Compare(t[b].writes(), t[a].writes()), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(t[b].Matched(), t[a].Matched()), cmp.Compare(a, b))
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/busiest"
 	"github.com/eventquota/eventquota/store/connect"
+	"github.com/eventquota/eventquota/store/tally"
 	"github.com/eventquota/eventquota/test/redis"
 )
 
@@ -93,10 +94,10 @@ func TestEachReplicaSaysWhatIsBusiestOnAll(t *testing.T) {
 	tellBusy(a, store.Merge, "web-1") // which only a knows yet
 	for says, test := range map[string]struct {
 		asked *busy
-		want  busiest.Counts
+		want  tally.Counts
 	}{
-		"one by its own counts of now": {a, busiest.Counts{Merged: 3, Dropped: 1}},
-		"the other by what it heard":   {b, busiest.Counts{Merged: 2, Dropped: 1}},
+		"one by its own counts of now": {a, tally.Counts{Merged: 3, Dropped: 1}},
+		"the other by what it heard":   {b, tally.Counts{Merged: 2, Dropped: 1}},
 	} {
 		if sum := askBusiest(t, test.asked); len(sum.Replicas) != 2 || sum.Partial || sum.By[busiest.Source].Total != test.want {
 			t.Errorf("%s: %+v, want %+v", says, sum, test.want)

@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/eventquota/eventquota/admission/simulate"
+	"github.com/eventquota/eventquota/store/tally"
 )
 
 // table prints rows of cells, all but the first to the right.
@@ -47,6 +48,6 @@ func printTop(w io.Writer, what string, list []simulate.TopCounts) {
 	table(w, rows)
 }
 
-func counted3(c simulate.Counts) []string {
+func counted3(c tally.Counts) []string {
 	return []string{fmt.Sprint(c.Admitted), fmt.Sprint(c.Merged), fmt.Sprint(c.Dropped)}
 }

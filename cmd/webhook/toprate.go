@@ -84,7 +84,7 @@ func (l looks) rates(by busiest.By) func(busiest.Row) float64 {
 	seconds := between(first, last).Seconds()
 	before := map[string]int64{}
 	for _, r := range first.By[by].Rows {
-		before[r.Name] = r.Total()
+		before[r.Name] = r.Matched()
 	}
 	unseen := int64(0) // who had no row began with nothing, unless there were too many
 	if len(before) == busiest.MaxRows {
@@ -95,14 +95,14 @@ func (l looks) rates(by busiest.By) func(busiest.Row) float64 {
 		if !ok {
 			was = unseen
 		}
-		return float64(max(r.Total()-was, 0)) / seconds
+		return float64(max(r.Matched()-was, 0)) / seconds
 	}
 }
 
 // totalRate is the writes a second of all. It is right where rates are not nil.
 func (l looks) totalRate(by busiest.By) float64 {
 	first, last := l[0], l[len(l)-1]
-	grown := last.By[by].Total.Total() - first.By[by].Total.Total()
+	grown := last.By[by].Total.Matched() - first.By[by].Total.Matched()
 	return float64(max(grown, 0)) / between(first, last).Seconds()
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eventquota/eventquota/store/busiest"
+	"github.com/eventquota/eventquota/store/tally"
 )
 
 // shown is one look as it is shown. Its JSON is a line of -o json.
@@ -18,7 +19,7 @@ type shown struct {
 	Partial  bool              `json:"partial"`
 	By       string            `json:"by"`
 	Sort     string            `json:"sort"`
-	Total    busiest.Counts    `json:"total"`
+	Total    tally.Counts      `json:"total"`
 	// Rate is in writes a second, nil where there is no earlier look.
 	Rate    *float64   `json:"rate"`
 	Missing int64      `json:"missing"`
@@ -70,12 +71,12 @@ func (r *shownRow) figure(sort string) float64 {
 			return *r.Rate
 		}
 	}
-	return float64(r.Total())
+	return float64(r.Matched())
 }
 
 // head says in a line of what the table is.
 func (s *shown) head() string {
-	head := fmt.Sprintf("%s, %d writes", many(len(s.Replicas), "replica"), s.Total.Total())
+	head := fmt.Sprintf("%s, %d writes", many(len(s.Replicas), "replica"), s.Total.Matched())
 	if len(s.Replicas) > 0 {
 		head += " since " + since(busiest.Sum{Replicas: s.Replicas}).Format(time.RFC3339)
 	}
@@ -115,12 +116,12 @@ func (s *shown) cells() [][]string {
 			cells[0][i+1] += "*"
 		}
 	}
-	line := func(name string, c busiest.Counts, rate *float64) {
+	line := func(name string, c tally.Counts, rate *float64) {
 		per := "-"
 		if rate != nil {
 			per = fmt.Sprintf("%.1f", *rate)
 		}
-		cells = append(cells, []string{name, fmt.Sprint(c.Admitted), fmt.Sprint(c.Merged), fmt.Sprint(c.Dropped), fmt.Sprint(c.Total()), per})
+		cells = append(cells, []string{name, fmt.Sprint(c.Admitted), fmt.Sprint(c.Merged), fmt.Sprint(c.Dropped), fmt.Sprint(c.Matched()), per})
 	}
 	line("(all)", s.Total, s.Rate)
 	for _, r := range s.Rows {

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/tally"
 )
 
 // By is what writes are counted by.
@@ -43,36 +43,11 @@ func (b *By) UnmarshalText(text []byte) error {
 // MarshalText is String.
 func (b By) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
 
-// Counts are Event writes by what became of them, from 0.
-type Counts struct {
-	Admitted int64 `json:"admitted"`
-	Merged   int64 `json:"merged"`
-	Dropped  int64 `json:"dropped"`
-}
-
-// Total is how many writes were decided.
-func (c Counts) Total() int64 { return c.Admitted + c.Merged + c.Dropped }
-
-func (c *Counts) add(d Counts) {
-	c.Admitted, c.Merged, c.Dropped = c.Admitted+d.Admitted, c.Merged+d.Merged, c.Dropped+d.Dropped
-}
-
-func (c *Counts) count(v store.Verdict) {
-	switch v {
-	case store.Admit, store.Aggregate:
-		c.Admitted++
-	case store.Merge:
-		c.Merged++
-	case store.Drop, store.Deny:
-		c.Dropped++
-	}
-}
-
 // Row is one namespace, source, object or policy. Its counts are never too high;
 // Missing is by how much their total may be too low.
 type Row struct {
 	Name string `json:"name"`
-	Counts
+	tally.Counts
 
 	Missing int64 `json:"missing"`
 }
@@ -80,7 +55,7 @@ type Row struct {
 // Ranking is what was counted by one By.
 type Ranking struct {
 	// Total is exact.
-	Total Counts `json:"total"`
+	Total tally.Counts `json:"total"`
 	// Missing is the most writes that one who is not in Rows can have made. It is
 	// 0 where all are in Rows.
 	Missing int64 `json:"missing"`

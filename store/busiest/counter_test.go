@@ -11,6 +11,7 @@ import (
 
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/busiest"
+	"github.com/eventquota/eventquota/store/tally"
 )
 
 func epoch() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
@@ -45,9 +46,9 @@ func TestEachWriteIsCountedOnceByEachKind(t *testing.T) {
 	if want := (busiest.Replica{Name: "a", Since: epoch(), At: epoch().Add(time.Minute)}); s.Replica != want {
 		t.Errorf("replica %+v, want %+v", s.Replica, want)
 	}
-	even, odd := busiest.Counts{Admitted: 1, Merged: 1, Dropped: 1}, busiest.Counts{Admitted: 1, Dropped: 2}
-	all := busiest.Counts{Admitted: 2, Merged: 1, Dropped: 3}
-	for by, want := range map[busiest.By]map[string]busiest.Counts{
+	even, odd := tally.Counts{Admitted: 1, Merged: 1, Dropped: 1}, tally.Counts{Admitted: 1, Dropped: 2}
+	all := tally.Counts{Admitted: 2, Merged: 1, Dropped: 3}
+	for by, want := range map[busiest.By]map[string]tally.Counts{
 		busiest.Namespace: {"team-0": even, "team-1": odd},
 		busiest.Source:    {"kubelet/node-0": even, "kubelet/node-1": odd},
 		busiest.Object:    {"Pod team-0/web-0": even, "Pod team-1/web-1": odd},
@@ -66,7 +67,7 @@ func TestEachWriteIsCountedOnceByEachKind(t *testing.T) {
 }
 
 // truth is what a model has counted of each object.
-type truth map[string]busiest.Counts
+type truth map[string]tally.Counts
 
 func (m truth) count(w *busiest.Write, v store.Verdict) {
 	name := "Pod " + w.Namespace + "/" + w.Subject.Name
@@ -88,20 +89,20 @@ func (m truth) check(t *testing.T, r busiest.Ranking) {
 	seen, last := map[string]bool{}, int64(1<<62)
 	for _, row := range r.Rows {
 		is := m[row.Name]
-		if seen[row.Name] || row.Total() > last {
+		if seen[row.Name] || row.Matched() > last {
 			t.Fatalf("%q is there twice, or not in its place", row.Name)
 		}
-		seen[row.Name], last = true, row.Total()
+		seen[row.Name], last = true, row.Matched()
 		if row.Admitted > is.Admitted || row.Merged > is.Merged || row.Dropped > is.Dropped {
 			t.Errorf("%+v, which is more than %+v", row, is)
 		}
-		if is.Total() > row.Total()+row.Missing {
+		if is.Matched() > row.Matched()+row.Missing {
 			t.Errorf("%+v, but it were %+v", row, is)
 		}
 	}
 	for name, is := range m {
-		if !seen[name] && is.Total() > r.Missing {
-			t.Errorf("%q is missing with %d writes, of %d at most", name, is.Total(), r.Missing)
+		if !seen[name] && is.Matched() > r.Missing {
+			t.Errorf("%q is missing with %d writes, of %d at most", name, is.Matched(), r.Missing)
 		}
 	}
 }
@@ -129,7 +130,7 @@ func TestCountsAreExactUpToTheBoundAndBoundedBeyond(t *testing.T) {
 				model.count(w, v)
 			}
 			ranking := c.Snapshot(epoch()).By[busiest.Object]
-			if ranking.Total.Total() != writes {
+			if ranking.Total.Matched() != writes {
 				t.Errorf("a total of %+v, want %d", ranking.Total, writes)
 			}
 			model.check(t, ranking)
@@ -163,7 +164,7 @@ func TestAnyNumberOfGoroutinesCountExactly(t *testing.T) {
 		for _, row := range r.Rows {
 			sum += row.Merged
 		}
-		if want := (busiest.Counts{Merged: writers * each}); r.Total != want || sum != want.Merged || r.Missing != 0 {
+		if want := (tally.Counts{Merged: writers * each}); r.Total != want || sum != want.Merged || r.Missing != 0 {
 			t.Errorf("by %v: a total of %+v and %d in rows, want %+v", by, r.Total, sum, want)
 		}
 	}

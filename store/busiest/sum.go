@@ -39,7 +39,7 @@ func addRankings(snapshots []Snapshot, by By) Ranking {
 	rows := map[string]*Row{}
 	for _, s := range snapshots {
 		r := s.By[by]
-		all.Total.add(r.Total)
+		all.Total = all.Total.Add(r.Total)
 		all.Missing += r.Missing
 		for _, one := range r.Rows {
 			sum := rows[one.Name]
@@ -47,7 +47,7 @@ func addRankings(snapshots []Snapshot, by By) Ranking {
 				sum = &Row{Name: one.Name}
 				rows[one.Name] = sum
 			}
-			sum.add(one.Counts)
+			sum.Counts = sum.Add(one.Counts)
 			sum.Missing += one.Missing - r.Missing // what it is more than for one that has no row
 		}
 	}
@@ -59,7 +59,7 @@ func addRankings(snapshots []Snapshot, by By) Ranking {
 	all.sort()
 	if len(all.Rows) > MaxRows {
 		for _, row := range all.Rows[MaxRows:] {
-			all.Missing = max(all.Missing, row.Total()+row.Missing)
+			all.Missing = max(all.Missing, row.Matched()+row.Missing)
 		}
 		all.Rows = all.Rows[:MaxRows]
 	}
@@ -69,6 +69,6 @@ func addRankings(snapshots []Snapshot, by By) Ranking {
 // sort sorts rows by their totals, most first, and by their names.
 func (r *Ranking) sort() {
 	slices.SortFunc(r.Rows, func(a, b Row) int {
-		return cmp.Or(cmp.Compare(b.Total(), a.Total()), strings.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(b.Matched(), a.Matched()), strings.Compare(a.Name, b.Name))
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/tally"
 )
 
 // places is how many rows of each By a replica follows. The first so many are
@@ -26,7 +27,7 @@ const maxPart = 253
 // this one has an index, as every write comes by.
 type table struct {
 	mu    sync.Mutex
-	total Counts
+	total tally.Counts
 	index map[uint64]int32 // the place, by the hash of a key, which nobody can make collide
 	rows  []counted
 	// weights are those of rows, with those of their forerunners. They are apart
@@ -39,7 +40,7 @@ type table struct {
 type counted struct {
 	hash uint64
 	key  key
-	Counts
+	tally.Counts
 }
 
 // count counts one write. It keeps no part of k.
@@ -50,7 +51,7 @@ func (t *table) count(seed maphash.Seed, k key, v store.Verdict) {
 	hash := maphash.Comparable(seed, k)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.total.count(v)
+	t.total.Count(v)
 	i, known := t.index[hash]
 	if !known {
 		i = t.place()
@@ -58,7 +59,7 @@ func (t *table) count(seed maphash.Seed, k key, v store.Verdict) {
 		t.index[hash] = i
 		t.rows[i] = counted{hash: hash, key: detached(k)}
 	}
-	t.rows[i].count(v)
+	t.rows[i].Count(v)
 	t.weights[i]++
 }
 
@@ -96,7 +97,7 @@ func (t *table) ranking(name func(key) string) Ranking {
 	t.mu.Unlock()
 	r.Rows = make([]Row, len(rows))
 	for i, c := range rows {
-		r.Rows[i] = Row{Name: name(c.key), Counts: c.Counts, Missing: weights[i] - c.Total()}
+		r.Rows[i] = Row{Name: name(c.key), Counts: c.Counts, Missing: weights[i] - c.Matched()}
 	}
 	r.sort()
 	return r

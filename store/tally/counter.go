@@ -80,7 +80,7 @@ func NewCounter(book Book, options ...Option) *Counter {
 // one lock for a moment, and allocates only for an ID or an offender that is
 // new since the last flush. It keeps no part of s; nil is nobody.
 func (c *Counter) Count(id ID, v store.Verdict, s *store.Subject) {
-	one := countsOf(v)
+	one := CountsOf(v)
 	var who store.Subject
 	var hash uint64
 	refused := one.Admitted == 0 && s != nil
@@ -109,17 +109,6 @@ func (c *Counter) Count(id ID, v store.Verdict, s *store.Subject) {
 
 // Missed is how many decisions were not counted, as there were too many IDs.
 func (c *Counter) Missed() int64 { return c.missed.Load() }
-
-func countsOf(v store.Verdict) Counts {
-	switch v {
-	case store.Admit, store.Aggregate:
-		return Counts{Admitted: 1}
-	case store.Merge:
-		return Counts{Merged: 1}
-	case store.Drop, store.Deny:
-	}
-	return Counts{Dropped: 1}
-}
 
 // follow counts one refusal of an offender.
 func (c *Counter) follow(e *cell, hash uint64, who store.Subject, one Counts) {

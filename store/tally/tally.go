@@ -20,7 +20,26 @@ type ID struct {
 }
 
 // Counts are Event writes by what became of them, from 0.
-type Counts struct{ Admitted, Merged, Dropped int64 }
+type Counts struct {
+	Admitted int64 `json:"admitted"`
+	Merged   int64 `json:"merged"`
+	Dropped  int64 `json:"dropped"`
+}
+
+// CountsOf is one write of which that became.
+func CountsOf(v store.Verdict) Counts {
+	switch v {
+	case store.Admit, store.Aggregate:
+		return Counts{Admitted: 1}
+	case store.Merge:
+		return Counts{Merged: 1}
+	case store.Drop, store.Deny:
+	}
+	return Counts{Dropped: 1}
+}
+
+// Count counts one write more.
+func (c *Counts) Count(v store.Verdict) { *c = c.Add(CountsOf(v)) }
 
 // Matched is how many writes were decided.
 func (c Counts) Matched() int64 { return c.Admitted + c.Merged + c.Dropped }
