@@ -54,7 +54,7 @@ func (g *Gate) words(q question, p *policy.Policy, all quotas) (time.Time, store
 	if q.Operation == admissionv1.Update && undoes(q.OldObject, q.Object, q.message) {
 		t.Spam.Limit = store.Limit{} // no token is ever there for it: it is merged
 	}
-	w := write(h, time.Time{}, q.Request, q.name, q.message)
+	w := write(h, q.Request, q.name, q.message)
 	// As late as can be: nearly always, writes are decided in the order of their
 	// times then.
 	now := g.Now()

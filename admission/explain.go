@@ -42,7 +42,7 @@ func (g *Gate) Foresee(ctx context.Context, r *Request) (Answer, error) {
 	written := *r
 	if len(first.Response.Patch) > 0 {
 		written.Object = r.Object.DeepCopy()
-		if err := apply(first.Response.Patch, written.Object); err != nil {
+		if err := Apply(first.Response.Patch, written.Object); err != nil {
 			return Answer{}, err
 		}
 	}
@@ -53,8 +53,8 @@ func (g *Gate) Foresee(ctx context.Context, r *Request) (Answer, error) {
 	return second, err
 }
 
-// apply does to e what rewrite says.
-func apply(patch []byte, e *corev1.Event) error {
+// Apply does to e what the patch of an answer to its CREATE says.
+func Apply(patch []byte, e *corev1.Event) error {
 	var edits []edit
 	if err := json.Unmarshal(patch, &edits); err != nil {
 		return fmt.Errorf("decode own patch: %w", err)

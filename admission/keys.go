@@ -109,17 +109,15 @@ func keepsSeries(e *corev1.Event) bool {
 	return e.Series != nil || !e.EventTime.IsZero()
 }
 
-// newest is when the newest occurrence of e happened, by its writer's clock.
-func newest(e *corev1.Event, now time.Time) time.Time {
+// newest is when the newest occurrence of e happened, by its writer's clock; zero where
+// it does not say.
+func newest(e *corev1.Event) time.Time {
 	at := e.LastTimestamp.Time
 	if e.EventTime.After(at) {
 		at = e.EventTime.Time
 	}
 	if e.Series != nil && e.Series.LastObservedTime.After(at) {
 		at = e.Series.LastObservedTime.Time
-	}
-	if at.IsZero() {
-		return now
 	}
 	return at
 }

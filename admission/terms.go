@@ -68,7 +68,7 @@ func limit(burst, tokens int, interval time.Duration) store.Limit {
 
 // write says in the store's words what a request writes. The name and message
 // are those that will be stored.
-func write(h *store.Hasher, now time.Time, r *Request, name, message string) store.Write {
+func write(h *store.Hasher, r *Request, name, message string) store.Write {
 	e := *r.Object
 	e.Namespace, e.Message = r.Namespace, message
 	group := groupKey(h, &e)
@@ -82,7 +82,7 @@ func write(h *store.Hasher, now time.Time, r *Request, name, message string) sto
 		Name:      name,
 		Count:     occurrences(&e),
 		Series:    keepsSeries(&e),
-		At:        newest(&e, now),
+		At:        newest(&e),
 		Text:      text,
 		Combined:  combined,
 		Reason:    e.Reason,

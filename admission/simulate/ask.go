@@ -2,9 +2,7 @@ package simulate
 
 import (
 	"context"
-	"fmt"
 
-	"github.com/go-json-experiment/json"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,7 +44,7 @@ func (r *run) create(ctx context.Context, w *write, e *corev1.Event) error {
 	f := flight{w: w, sent: e, event: e, outcome: a.Outcome}
 	if len(a.Response.Patch) > 0 {
 		f.event = e.DeepCopy()
-		if err := edit(f.event, a.Response.Patch); err != nil {
+		if err := admission.Apply(a.Response.Patch, f.event); err != nil {
 			return err
 		}
 	}
@@ -98,23 +96,4 @@ func (r *run) refuse(w *write, e *corev1.Event, a admission.Answer) error {
 		return nil
 	}
 	return r.api.refuse(r.now, w, e)
-}
-
-// edit does to e what a mutating webhook's JSON patch says.
-func edit(e *corev1.Event, patch []byte) error {
-	var edits []struct{ Op, Path, Value string }
-	if err := json.Unmarshal(patch, &edits, json.MatchCaseInsensitiveNames(true)); err != nil {
-		return fmt.Errorf("decode the webhook's patch: %w", err)
-	}
-	for _, change := range edits {
-		switch change.Path {
-		case "/message":
-			e.Message = change.Value
-		case "/metadata/name":
-			e.Name = change.Value
-		default:
-			return fmt.Errorf("the webhook's patch changes %s, which is not simulated", change.Path)
-		}
-	}
-	return nil
 }

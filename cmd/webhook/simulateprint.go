@@ -90,13 +90,7 @@ func (r *ran) printPolicies(w io.Writer, named bool) {
 		if p.Audited {
 			name += " (audited: would have)"
 		}
-		var by []string
-		for _, bucket := range slices.SortedFunc(maps.Keys(p.Buckets), func(a, b string) int {
-			return cmp.Or(cmp.Compare(p.Buckets[b], p.Buckets[a]), cmp.Compare(a, b))
-		}) {
-			by = append(by, fmt.Sprintf("%s %d", bucket, p.Buckets[bucket]))
-		}
-		rows = append(rows, append([]string{name}, append(counted3(p.Counts), cmp.Or(strings.Join(by, ", "), "-"))...))
+		rows = append(rows, append([]string{name}, append(counted3(p.Counts), cmp.Or(bucketList(p.Buckets), "-"))...))
 	}
 	fmt.Fprintln(w)
 	table(w, rows)
