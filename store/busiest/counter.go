@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/tally"
 )
 
 // Counter counts what one replica decides, in 1 MB at the most. It is for any
@@ -29,7 +30,7 @@ func NewCounter(replica string, now time.Time) *Counter {
 // Write is whose write was decided.
 type Write struct {
 	Namespace string // of the Event
-	Subject   store.Subject
+	Subject   tally.Subject
 	Policy    string
 }
 

@@ -20,9 +20,9 @@ func epoch() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
 func write(n int) *busiest.Write {
 	return &busiest.Write{
 		Namespace: fmt.Sprint("team-", n%3),
-		Subject: store.Subject{
-			Kind: "Pod", Namespace: fmt.Sprint("team-", n%3), Name: fmt.Sprint("web-", n),
-			Component: "kubelet", Host: fmt.Sprint("node-", n%10),
+		Subject: tally.Subject{
+			Object: store.Object{Kind: "Pod", Namespace: fmt.Sprint("team-", n%3), Name: fmt.Sprint("web-", n)},
+			Source: store.Source{Component: "kubelet", Host: fmt.Sprint("node-", n%10)},
 		},
 		Policy: "ClusterEventPolicy floor",
 	}
@@ -181,8 +181,9 @@ func TestACounterTakesAMegabyteAtTheMost(t *testing.T) {
 	c := busiest.NewCounter("a", epoch())
 	for n := range 20 * busiest.Places {
 		text := fmt.Sprint(n) + strings.Repeat("x", 1<<14)
-		c.Count(&busiest.Write{Namespace: text, Policy: text, Subject: store.Subject{
-			Kind: text, Namespace: text, Name: text, Component: text, Host: text,
+		c.Count(&busiest.Write{Namespace: text, Policy: text, Subject: tally.Subject{
+			Object: store.Object{Kind: text, Namespace: text, Name: text},
+			Source: store.Source{Component: text, Host: text},
 		}}, store.Drop)
 	}
 	took := heap() - before

@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/tally"
 )
 
 // life is how long Redis keeps a snapshot: a replica that stops is in sums for
@@ -22,12 +22,12 @@ const maxReplicas = 1000
 // it overwrites: writing twice does no harm, and no step needs a script. An index
 // names them; what it names and is gone is not counted.
 type Redis struct {
-	client store.Client
+	client tally.Client
 	prefix string
 }
 
 // NewRedis makes one of the Redis of client, of keys that begin with prefix.
-func NewRedis(client store.Client, prefix string) *Redis {
+func NewRedis(client tally.Client, prefix string) *Redis {
 	return &Redis{client: client, prefix: prefix + "busiest"}
 }
 

@@ -12,17 +12,18 @@ import (
 
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/busiest"
-	"github.com/eventquota/eventquota/store/connect"
+	"github.com/eventquota/eventquota/store/redisclient"
+	"github.com/eventquota/eventquota/store/tally"
 	"github.com/eventquota/eventquota/test/redis"
 )
 
-func connected(t *testing.T, o connect.Options) *connect.Client {
+func connected(t *testing.T, o redisclient.Options) *redisclient.Client {
 	t.Helper()
-	all := connect.DefaultOptions()
+	all := redisclient.DefaultOptions()
 	all.Addresses, all.Cluster = o.Addresses, o.Cluster
 	all.Username, all.PasswordFile = o.Username, o.PasswordFile
 	all.Timeout = time.Minute // on a machine that is busy
-	c, err := connect.New(*all)
+	c, err := redisclient.New(*all)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,9 +31,9 @@ func connected(t *testing.T, o connect.Options) *connect.Client {
 	return c
 }
 
-func standalone(t *testing.T) *connect.Client {
+func standalone(t *testing.T) *redisclient.Client {
 	t.Helper()
-	return connected(t, connect.Options{Addresses: []string{redistest.Start(t, redistest.Options{}).Addr()}})
+	return connected(t, redisclient.Options{Addresses: []string{redistest.Start(t, redistest.Options{}).Addr()}})
 }
 
 // counted is what a replica has counted of n objects.
@@ -68,9 +69,9 @@ func want(t *testing.T, r *busiest.Redis, all ...busiest.Snapshot) {
 func TestReplicasTellEachOther(t *testing.T) {
 	nodes := redistest.StartCluster(t, redistest.Options{}, 3, 0)
 	now := time.Now().UTC().Truncate(time.Millisecond)
-	for kind, client := range map[string]*connect.Client{
+	for kind, client := range map[string]*redisclient.Client{
 		"Redis":         standalone(t),
-		"Redis Cluster": connected(t, connect.Options{Addresses: nodes.Addrs(), Cluster: true}),
+		"Redis Cluster": connected(t, redisclient.Options{Addresses: nodes.Addrs(), Cluster: true}),
 	} {
 		for says, holds := range map[string]func(*testing.T, *busiest.Redis, func(string) string){
 			"nobody has told anything": func(t *testing.T, r *busiest.Redis, _ func(string) string) {
@@ -129,8 +130,8 @@ func TestTellingNeedsNoMoreRightsThanAStore(t *testing.T) {
 	if err := os.WriteFile(password, []byte(user.Password), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := connected(t, connect.Options{Addresses: []string{server.Addr()}, Username: user.Name, PasswordFile: password})
-	r, now := busiest.NewRedis(c, store.DefaultRedisPrefix), time.Now()
+	c := connected(t, redisclient.Options{Addresses: []string{server.Addr()}, Username: user.Name, PasswordFile: password})
+	r, now := busiest.NewRedis(c, "eventquota:"), time.Now()
 	put(t, r, counted("old", 1, now.Add(-time.Hour)), counted("a", 1, now))
 	if all, err := r.All(t.Context()); err != nil || len(all) != 1 { // the old one is forgotten
 		t.Errorf("%d snapshots, %v", len(all), err)
@@ -166,8 +167,9 @@ func TestALargeSnapshotIsReadAsItWasWritten(t *testing.T) {
 	c := busiest.NewCounter("a", time.Now())
 	for n := range busiest.Places {
 		text := string(rune('a'+n%26)) + strings.Repeat("\x00", busiest.MaxPart-4) + string(rune('a'+n/26))
-		c.Count(&busiest.Write{Namespace: text, Policy: text, Subject: store.Subject{
-			Kind: text, Namespace: text, Name: text, Component: text, Host: text,
+		c.Count(&busiest.Write{Namespace: text, Policy: text, Subject: tally.Subject{
+			Object: store.Object{Kind: text, Namespace: text, Name: text},
+			Source: store.Source{Component: text, Host: text},
 		}}, store.Drop)
 	}
 	r, s := busiest.NewRedis(standalone(t), ""), c.Snapshot(time.Now().UTC().Truncate(time.Millisecond))
@@ -178,7 +180,7 @@ func TestALargeSnapshotIsReadAsItWasWritten(t *testing.T) {
 
 func TestARedisThatIsAwayIsAnErrorThatSaysSo(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{})
-	r := busiest.NewRedis(connected(t, connect.Options{Addresses: []string{server.Addr()}}), "")
+	r := busiest.NewRedis(connected(t, redisclient.Options{Addresses: []string{server.Addr()}}), "")
 	put(t, r, counted("a", 1, time.Now()))
 	server.Kill()
 	if err := r.Put(t.Context(), counted("a", 1, time.Now())); err == nil || !strings.Contains(err.Error(), "tell in Redis what is busiest: ") {

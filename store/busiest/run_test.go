@@ -22,7 +22,7 @@ type spy struct {
 	puts int
 }
 
-// Call implements store.Client.
+// Call implements tally.Client.
 func (s *spy) Call(ctx context.Context, cmds ...redis.Cmder) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -3,96 +3,77 @@ package storetest
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/eventquota/eventquota/store"
 )
 
-// create sends a CREATE through both phases, the second one only when the
-// first lets it through.
+// create sends a CREATE.
 func create(name string, details ...detail) action {
-	return func(sc *script) string {
-		first := mutate(name, details...)(sc)
-		switch first {
-		case "admit":
-			return validate(name, details...)(sc)
-		case "aggregate":
-			second := validate(name, append(details, combined)...)(sc)
-			return strings.Replace(second, "admit", "aggregate", 1)
-		}
-		return first
-	}
+	return func(sc *script) string { return sc.decide(about(name, details)) }
 }
 
-// mutate sends a CREATE through the mutating phase.
-func mutate(name string, details ...detail) action {
-	return func(sc *script) string {
-		f := about(name, details)
-		d, err := sc.subject.Merge(sc.t.Context(), sc.now, f.write(sc.now), sc.under(f))
-		if err != nil {
-			return err.Error()
-		}
-		return sc.decision(d)
-	}
-}
-
-// validate sends a CREATE through the validating phase.
-func validate(name string, details ...detail) action {
-	return func(sc *script) string { return sc.take(about(name, details)) }
-}
-
-// update sends an UPDATE. It is a recorder's, of an Event stored with count 1,
-// unless details say otherwise.
+// update sends an UPDATE. It is a recorder's, of an Event stored with count 1, unless details say
+// otherwise.
 func update(name string, details ...detail) action {
 	return func(sc *script) string {
-		fresh := func(f *facts) { f.update = &store.Update{Recorder: true, OldCount: 1} }
-		return sc.take(about(name, append([]detail{fresh}, details...)))
+		recorders := func(f *facts) { f.update = &store.Update{Recorder: true, Stored: store.Stored{Count: 1}} }
+		return sc.decide(about(name, append([]detail{recorders}, details...)))
 	}
 }
 
-func (sc *script) take(f facts) string {
-	d, err := sc.subject.Take(sc.t.Context(), sc.now, f.write(sc.now), sc.under(f))
+// each sends several writes at the same moment; their outcomes are joined.
+func each(all ...action) action {
+	return func(sc *script) string {
+		var said []string
+		for _, one := range all {
+			said = append(said, one(sc))
+		}
+		return strings.Join(slices.Compact(said), "; ")
+	}
+}
+
+func (sc *script) decide(f facts) string {
+	w := f.write(sc.now)
+	l := f.under(sc.limits, &w)
+	d, err := sc.subject.Decide(sc.t.Context(), sc.now, w, l)
 	if err != nil {
 		return err.Error()
 	}
-	return sc.decision(d)
+	return decided(d)
 }
 
-func (sc *script) under(f facts) store.Terms {
-	t := sc.terms
-	if f.terms != nil {
-		f.terms(&t)
-	}
-	return t
-}
+// Claims: what is due, what falls due within a time, all there is, and what is to be said beside
+// counts.
+func due(sc *script) string    { return sc.claim(0, math.MaxInt, nobody, counted) }
+func drain(sc *script) string  { return sc.claim(math.MaxInt64, math.MaxInt, nobody, counted) }
+func saying(sc *script) string { return sc.claim(math.MaxInt64, math.MaxInt, nobody, detailed) }
+func asking(sc *script) string { return sc.claim(math.MaxInt64, math.MaxInt, nobody, conditions) }
 
-// due claims what is due; the outcome is in the order of the names.
-func due(sc *script) string { return sc.claim(0, math.MaxInt, counted) }
-
-// soon claims what falls due within a time.
 func soon(ahead time.Duration) action {
-	return func(sc *script) string { return sc.claim(ahead, math.MaxInt, counted) }
+	return func(sc *script) string { return sc.claim(ahead, math.MaxInt, nobody, counted) }
 }
 
-// drain claims all there is.
-func drain(sc *script) string { return sc.claim(math.MaxInt64, math.MaxInt, counted) }
-
-// some claims the n most overdue.
-func some(n int) action {
-	return func(sc *script) string { return sc.claim(0, n, counted) }
+// some claims at most n groups, and none of pods that are claimed already.
+func some(n int, but ...string) action {
+	return func(sc *script) string {
+		return sc.claim(0, n, func(namespace string, group store.Key) bool {
+			return slices.ContainsFunc(but, func(name string) bool {
+				return about("", []detail{pod(name), in(namespace)}).write(sc.now).Group == group
+			})
+		}, counted)
+	}
 }
 
-// saying claims what is due and tells what is to be written beside counts.
-func saying(sc *script) string {
-	return sc.claim(0, math.MaxInt, func(sc *script, d store.Debt) string {
-		said := fmt.Sprintf("%s/%s last %v, series %t, text %q, messages (%s)", d.Namespace, sc.nickname(d),
-			d.Last.Sub(epoch()), d.Series, d.Text, tallies(d.Messages))
-		if d.Notice != nil {
-			said += fmt.Sprintf(", first %v, about %+v", d.First.Sub(epoch()), d.Notice.Subject)
-		}
-		return said
-	})
+// pending says of how many groups something is pending.
+func pending(sc *script) string {
+	n, err := sc.subject.Pending(sc.t.Context())
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprint(n)
 }
 
 // again keeps the last claim of a name under another one.
@@ -103,20 +84,33 @@ func again(name, as string) action {
 	}
 }
 
-func told(name string) action    { return settle(name, store.Told) }
-func lost(name string) action    { return settle(name, store.Gone) }
-func refused(name string) action { return settle(name, store.Refused) }
-
-// settle says what became of the debt that was last claimed under a name.
-func settle(name string, o store.Outcome) action {
+// written says that the Event that was last claimed under a name has been written, and what it said
+// before, if that was looked at.
+func written(name string, said ...store.Stored) action {
 	return func(sc *script) string {
-		d, ok := sc.claimed[name]
-		if !ok {
-			return "nothing was claimed for " + name
+		sc.writes++
+		o := store.Outcome{Result: store.Written, UID: name + "-uid", ResourceVersion: fmt.Sprint(sc.writes)}
+		if len(said) > 0 {
+			o.Stored = said[0]
 		}
-		if err := sc.subject.Settle(sc.t.Context(), sc.now, d, o); err != nil {
-			return err.Error()
-		}
-		return ""
+		return sc.complete(name, o)
 	}
+}
+
+// became says what else became of the write that was last claimed under a name.
+func became(r store.Result, name string) action {
+	return func(sc *script) string { return sc.complete(name, store.Outcome{Result: r}) }
+}
+
+func missing(name string) action { return became(store.NotFound, name) }
+
+func (sc *script) complete(name string, o store.Outcome) string {
+	p, ok := sc.claimed[name]
+	if !ok {
+		return "nothing was claimed for " + name
+	}
+	if err := sc.subject.Complete(sc.t.Context(), sc.now, p, o); err != nil {
+		return err.Error()
+	}
+	return ""
 }

@@ -1,33 +1,55 @@
 package storetest
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/eventquota/eventquota/store"
 )
 
-// kind is what makes Events the same but for their name.
-type kind struct{ group, reason, message string }
-
 // event is an Event or a notice as the API server stores it.
 type event struct {
-	kind     kind
-	group    store.Key
+	kind     kind // none of a notice
+	object   store.Key
+	keys     [2]store.Key // exact and similar
+	recorder bool         // its client goes on with it
+	series   bool
+	combined bool
 	count    int64
-	merged   int64
-	known    int64       // the count that the store knows to be written
-	version  int         // changes with each write
+	merged   int64 // as noted with the count noted
+	noted    int64
+	known    int64 // the count that the store knows to be written
+	uid      string
+	version  string
+	created  time.Time
 	writes   []time.Time // of the count
-	stubborn bool        // refuses what the settler writes
-	refused  bool        // has done so
+	crashes  int         // of settlers after a write
+	stubborn bool        // rejects what the settler writes
 }
 
-// write changes the count, by a request that the store decided at a time.
-func (e *event) write(at time.Time, count int64) {
+// says is what an Event says of its count.
+func (e *event) says() store.Stored {
+	return store.Stored{Count: e.count, Merged: e.merged, Overwritten: e.merged != 0 && e.count != e.noted}
+}
+
+// store writes the count of an Event, by a request that was decided at a time.
+func (w *world) store(name string, e *event, count int64, decided time.Time) {
+	e.version = w.version()
+	if w.stored[name] == nil {
+		e.uid = "uid-" + e.version
+		w.stored[name] = e
+	}
 	e.count = count
-	e.version++
-	e.writes = append(e.writes, at)
+	if !w.draining {
+		e.writes = append(e.writes, decided)
+	}
+	w.say("stored %s %d, version %s", name, count, e.version)
+}
+
+func (w *world) version() string {
+	w.versions++
+	return fmt.Sprint(w.versions)
 }
 
 // pick is the name of some stored Event, or "" when there is none.
@@ -43,27 +65,20 @@ func (w *world) pick() string {
 	return names[w.rng.IntN(len(names))]
 }
 
-// lose deletes some Event, unless it is not known how much is lost with it.
+// lose deletes some Event, unless it is not known how much is lost with it, or so many are lost that
+// any sum is likely.
 func (w *world) lose() {
 	name := w.pick()
-	e, a := w.stored[name], w.account(name)
-	if e == nil || a.elsewhere {
+	e := w.stored[name]
+	if e == nil || len(w.lost) > 12 && !w.faults.Return {
 		return
 	}
+	for a, c := range w.accounts {
+		if a.name == name && c.elsewhere {
+			return
+		}
+	}
+	w.say("lost %s %d", name, e.count)
 	delete(w.stored, name)
 	w.lost = append(w.lost, e)
-	a.elsewhere = true
-}
-
-// label lets somebody label some Event.
-func (w *world) label() {
-	name := w.pick()
-	e := w.stored[name]
-	if e == nil || e.kind == (kind{}) {
-		return
-	}
-	f := facts{name: name, group: e.kind.group, reason: e.kind.reason, message: e.kind.message, count: e.count}
-	f.update = &store.Update{OldCount: e.count, OldMerged: e.merged}
-	w.take(f)
-	e.version++
 }

@@ -1,9 +1,8 @@
 package storetest
 
 import (
-	"context"
 	"fmt"
-	"slices"
+	"math"
 	"sync"
 	"testing"
 	"time"
@@ -11,10 +10,9 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-const callers = 8
-
-// each calls do once for every i below n, from several goroutines at once.
-func each(n int, do func(i int)) {
+// AtOnce calls do once for every i below n, from several goroutines at once.
+func AtOnce(n int, do func(i int)) {
+	const callers = 8
 	var wg sync.WaitGroup
 	for c := range callers {
 		wg.Go(func() {
@@ -26,105 +24,55 @@ func each(n int, do func(i int)) {
 	wg.Wait()
 }
 
-// atOnce holds a store against the rule that each call is one atomic step.
-func atOnce(t *testing.T, fresh func(t *testing.T) Subject) {
+// atOnce holds a store to the rule that each call is one atomic step: of 2,000 calls 100 are admitted,
+// and all others are counted once.
+func atOnce(t *testing.T, fresh Fresh) {
 	t.Helper()
-	t.Run("callers of one spam bucket share its burst", func(t *testing.T) {
-		s, tm := fresh(t), terms()
-		tm.Spam.Burst = 100
-		got := takes(t, s, tm, func(int) string { return "pod" })
-		if got != 100 {
-			t.Errorf("%d admitted, want the burst of 100", got)
-		}
-	})
-	t.Run("sources and objects share a shared spam bucket's burst", func(t *testing.T) {
-		s, tm := fresh(t), terms()
-		tm.Spam.Burst, tm.SharedSpam = 100, true
-		got := takes(t, s, tm, func(i int) string { return fmt.Sprint("pod-", i%40) })
-		if got != 100 {
-			t.Errorf("%d admitted, want the burst of 100", got)
-		}
-	})
-	t.Run("sources and objects share a quota's burst", func(t *testing.T) {
-		s, tm := fresh(t), terms()
-		tm.Quotas = []store.Bucket{bucket("namespace", 100, time.Hour)}
-		got := takes(t, s, tm, func(i int) string { return fmt.Sprint("pod-", i%40) })
-		if got != 100 {
-			t.Errorf("%d admitted, want the burst of 100", got)
-		}
-	})
-	t.Run("each merge counts once", func(t *testing.T) { mergesAtOnce(t, fresh(t)) })
-	t.Run("each debt is claimed once", func(t *testing.T) { claimsAtOnce(t, fresh(t)) })
-}
-
-// takes sends many CREATEs at once and counts those admitted.
-func takes(t *testing.T, s Subject, tm store.Terms, group func(i int) string) int {
-	t.Helper()
-	admitted := make([]bool, 2000)
-	each(len(admitted), func(i int) {
-		f := about(fmt.Sprint("e", i), []detail{message(fmt.Sprint(i)), from(group(i))})
-		d, err := s.Take(t.Context(), epoch(), f.write(epoch()), tm)
-		if err != nil {
-			t.Errorf("Take: %v", err)
-		}
-		admitted[i] = d.Verdict == store.Admit
-	})
-	return len(slices.DeleteFunc(admitted, func(yes bool) bool { return !yes }))
-}
-
-func mergesAtOnce(t *testing.T, s Subject) {
-	t.Helper()
-	totals := make([]int64, 201)
-	each(len(totals), func(i int) {
-		d, err := s.Merge(t.Context(), epoch(), about(fmt.Sprint("e", i), nil).write(epoch()), terms())
-		if err != nil {
-			t.Errorf("Merge: %v", err)
-		}
-		totals[i] = d.Total // 0 for the one that is admitted
-	})
-	slices.Sort(totals)
-	for i, total := range totals[1:] {
-		if want := int64(i + 2); totals[0] != 0 || total != want {
-			t.Fatalf("totals %v: want 0 for one admitted, then each from 2 once", totals)
-		}
+	const calls, burst = 2000, 100
+	hundred := bucket("quota", burst, time.Hour)
+	tests := []struct {
+		says           string
+		limits         func(*store.Limits)
+		pods, messages int
+	}{
+		{"callers of one spam filter share its burst", func(l *store.Limits) { l.Spam.Limit = hundred.Limit }, 1, calls},
+		{"sources and objects share a shared filter's burst", shared(burst, 0), 40, calls},
+		{"sources and objects share a quota's burst", func(l *store.Limits) { l.Quotas = []store.Bucket{hundred} }, 40, calls},
+		{"an object shares a quota's burst with itself", func(l *store.Limits) {
+			l.Spam.Burst, l.Quotas = 1000, []store.Bucket{hundred, bucket("large", 1000, time.Hour)}
+		}, 1, calls},
+		{"each merge counts once", func(l *store.Limits) { l.Spam.Burst = 1000 }, burst, 1},
 	}
-}
-
-func claimsAtOnce(t *testing.T, s Subject) {
-	t.Helper()
-	const events = 100
-	for i := range events {
-		for _, name := range []string{"a", "b"} {
-			w := about(name, []detail{from(fmt.Sprint(i))}).write(epoch())
-			if _, err := s.Merge(t.Context(), epoch(), w, terms()); err != nil {
-				t.Fatalf("Merge: %v", err)
+	for _, test := range tests {
+		t.Run(test.says, func(t *testing.T) {
+			s, l := fresh(t), limits()
+			l.MaxEvents = 1 << 20
+			test.limits(&l)
+			admitted := make([]int, calls)
+			AtOnce(calls, func(i int) {
+				f := about(fmt.Sprint("e", i), []detail{message(fmt.Sprint(i % test.messages)), pod(fmt.Sprint(i % test.pods))})
+				w := f.write(epoch())
+				d, err := s.Decide(t.Context(), epoch(), w, f.under(l, &w))
+				if err != nil {
+					t.Errorf("Decide: %v", err)
+				}
+				if d.Verdict == store.Admit {
+					admitted[i] = 1
+				}
+			})
+			let, refused := 0, int64(0)
+			for _, one := range admitted {
+				let += one
 			}
-		}
-	}
-	var mu sync.Mutex
-	claimed := map[store.Ref]int{}
-	each(events, func(int) {
-		for _, d := range mustDue(t, s, epoch().Add(time.Minute), 0, 3) {
-			mu.Lock()
-			claimed[d.Ref]++
-			mu.Unlock()
-		}
-	})
-	if len(claimed) != events {
-		t.Errorf("%d debts claimed, want %d", len(claimed), events)
-	}
-	for ref, n := range claimed {
-		if n != 1 {
-			t.Errorf("%v claimed %d times, want once", ref, n)
-		}
+			writes, err := s.Claim(t.Context(), epoch(), math.MaxInt64, math.MaxInt, nobody)
+			for _, p := range writes {
+				refused += p.Unreported()
+			}
+			if let != burst || refused != calls-burst || err != nil {
+				t.Errorf("%d admitted and %d pending, %v; want %d and the rest", let, refused, err, burst)
+			}
+		})
 	}
 }
 
-func mustDue(t testing.TB, s Subject, now time.Time, ahead time.Duration, n int) []store.Debt {
-	t.Helper()
-	debts, err := s.Due(context.WithoutCancel(t.Context()), now, ahead, n)
-	if err != nil {
-		t.Errorf("Due: %v", err)
-	}
-	return debts
-}
+func nobody(string, store.Key) bool { return false }

@@ -1,87 +1,191 @@
 package storetest
 
 import (
-	"encoding/binary"
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/eventquota/eventquota/store"
 )
 
-// Compare takes two stores through the same random steps and fails at the first
-// answer in which they differ, with the fewest steps that it finds to lead
-// there. Seeds choose the steps; the same seed makes the same ones.
-//
-// a makes the store that b's answers are held against. It must make a new one
-// at each call, and the same steps must get the same answers from each of them;
-// a Memory does. b must make one that holds nothing of those before. Both must
-// take the time from their arguments and be large enough never to be full.
-//
-// What may differ is: Ref.ID, the names of notices, which are told apart by
-// their order, and the choice among debts of different groups that fell due at
-// the same moment where not all of them were asked for.
-func Compare(t *testing.T, seeds Seeds, a, b func(t *testing.T) Subject) {
+// Seeds choose the runs of a test. The same seed makes the same run.
+type Seeds struct {
+	First uint64
+	Runs  int
+	Steps int // of one run
+}
+
+// each runs a test for each seed.
+func (s Seeds) each(t *testing.T, run func(t *testing.T, rng *rand.Rand)) {
 	t.Helper()
-	for i := range seeds.Runs {
-		seed := seeds.First + uint64(i)
+	for i := range s.Runs {
+		seed := s.First + uint64(i)
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			CompareSteps(t, RandomSteps(seed, seeds.Steps), a, b)
+			run(t, rand.New(rand.NewPCG(seed, 0))) //nolint:gosec // a seed must make the same run again
 		})
 	}
 }
 
-// CompareSteps is Compare with the steps that choices make, which may be any
-// bytes. So it can be fuzzed.
-func CompareSteps(t *testing.T, choices []byte, a, b func(t *testing.T) Subject) {
+// Compare takes two stores through the same random steps and fails at the first answer in which they
+// differ, with the fewest steps that it finds to lead there. The names of notices may differ.
+func Compare(t *testing.T, seeds Seeds, a, b Fresh) {
 	t.Helper()
-	if d := Difference(t, choices, a, b); d != "" {
-		t.Fatal(d)
-	}
-}
-
-// Difference tells in words where the answers of two stores to the steps of
-// CompareSteps differ, and is empty when they do not.
-func Difference(t *testing.T, choices []byte, a, b func(t *testing.T) Subject) string {
-	t.Helper()
-	return difference(t, choices, a, b, 300)
-}
-
-// difference is Difference that looks for fewer steps in a number of runs.
-func difference(t *testing.T, choices []byte, a, b func(t *testing.T) Subject, tries int) string {
-	t.Helper()
-	script := choose(choices)
-	run := func(moves []move) *contest {
-		c := &contest{t: t, reference: a, a: newSide(a(t)), b: newSide(b(t)), terms: script.terms, now: epoch()}
-		c.play(moves)
-		return c
-	}
-	c := run(script.moves)
-	if c.found == "" {
-		return ""
-	}
-	moves := script.moves[:c.played]
-	for size := len(moves) / 2; size > 0 && tries > 0; {
-		shorter := false
-		for from := 0; from < len(moves) && tries > 0; tries-- {
-			fewer := append(append([]move(nil), moves[:from]...), moves[min(from+size, len(moves)):]...)
-			if shot := run(fewer); shot.found != "" {
-				c, moves, shorter = shot, fewer[:shot.played], true
-				continue
+	seeds.each(t, func(t *testing.T, rng *rand.Rand) {
+		t.Helper()
+		all := chooseLimits(rng)
+		moves := make([]move, seeds.Steps)
+		for i := range moves {
+			moves[i] = chooseMove(rng, all)
+		}
+		play := func(moves []move) contest {
+			c := contest{t: t, a: a(t), b: b(t), limits: all, now: epoch(), counts: map[string]int64{}}
+			c.play(moves)
+			return c
+		}
+		c := play(moves)
+		if c.found == "" {
+			return
+		}
+		moves = moves[:c.played]
+		for size := len(moves) / 2; size > 0; size /= 2 {
+			for from := 0; from+size <= len(moves); {
+				fewer := slices.Delete(slices.Clone(moves), from, from+size)
+				if again := play(fewer); again.found != "" {
+					c, moves = again, fewer[:again.played]
+					continue
+				}
+				from += size
 			}
-			from += size
 		}
-		if !shorter || size > len(moves) {
-			size /= 2
-		}
-	}
-	return c.String()
+		t.Fatal(strings.Join(append(c.lines, c.found), "\n"))
+	})
 }
 
-// RandomSteps are choices of a number of steps.
-func RandomSteps(seed uint64, steps int) []byte {
-	rng := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a seed must make the same run again
-	var choices []byte
-	for len(choices) < headBytes+steps*moveBytes {
-		choices = binary.LittleEndian.AppendUint64(choices, rng.Uint64())
+// contest takes two stores through the same moves until they differ.
+type contest struct {
+	t      *testing.T
+	a, b   Subject
+	limits []store.Limits
+	now    time.Time
+	counts map[string]int64 // the highest that was sent under a name
+	last   *sent            // the last UPDATE
+	claims [][2]store.PendingWrite
+	played int
+	lines  []string
+	found  string
+}
+
+// sent is a write that may be sent again.
+type sent struct {
+	write  store.Write
+	limits store.Limits
+}
+
+func (c *contest) play(moves []move) {
+	for i := range moves {
+		c.make(&moves[i])
+		if c.played = i + 1; c.found != "" {
+			return
+		}
 	}
-	return choices[:headBytes+steps*moveBytes]
+	c.claim(math.MaxInt64)
+}
+
+func (c *contest) make(m *move) {
+	c.now = c.now.Add(m.wait)
+	switch {
+	case m.act == claimAct:
+		c.claim(m.ahead)
+	case m.act == completeAct && len(c.claims) > 0:
+		c.complete(c.claims[len(c.claims)-1-m.pick%len(c.claims)], m.outcome)
+	case m.act == againAct && c.last != nil:
+		c.decide(c.last)
+	case m.act == createAct, m.act == updateAct:
+		c.decide(c.prepare(m))
+	}
+}
+
+// prepare is the write of a move, as far as it depends on those before.
+func (c *contest) prepare(m *move) *sent {
+	f := m.facts
+	key := f.user + f.pod + f.name
+	if f.count = m.count; m.counting {
+		f.count = max(1, c.counts[key]+m.count)
+	}
+	f.at, f.first = c.now.Add(-m.late), c.now.Add(-m.since)
+	if m.since == 0 {
+		f.first = time.Time{}
+	}
+	if m.act == updateAct {
+		u := m.update
+		u.Stored.Count = max(1, c.counts[key]-m.behind)
+		f.update = &u
+	}
+	c.counts[key] = max(c.counts[key], f.count)
+	s := sent{write: f.write(c.now)}
+	s.limits = f.under(c.limits[m.limits], &s.write)
+	if s.write.Update != nil {
+		c.last = &s
+	}
+	return &s
+}
+
+func (c *contest) decide(s *sent) {
+	ask := func(x Subject) string {
+		d, err := x.Decide(c.t.Context(), c.now, s.write, s.limits)
+		if err != nil {
+			return err.Error()
+		}
+		return decided(d)
+	}
+	w := s.write
+	update := w.Update
+	w.Update = nil
+	c.same(fmt.Sprintf("write %+v\n\tupdate %+v\n\tunder %+v", w, update, s.limits), ask(c.a), ask(c.b))
+}
+
+// claim claims all that falls due within a time.
+func (c *contest) claim(ahead time.Duration) {
+	ask := func(x Subject) ([]store.PendingWrite, string) {
+		n, pendingErr := x.Pending(c.t.Context())
+		writes, err := x.Claim(c.t.Context(), c.now, ahead, math.MaxInt, nobody)
+		slices.SortFunc(writes, func(p, q store.PendingWrite) int {
+			return strings.Compare(fmt.Sprint(p.Ref), fmt.Sprint(q.Ref))
+		})
+		said := []string{fmt.Sprint(n, pendingErr, err)}
+		for _, p := range writes {
+			if notice := p.Notice; notice != nil {
+				p.Name, p.Notice = "notice", nil
+				said = append(said, fmt.Sprintf("%+v", *notice))
+			}
+			said = append(said, fmt.Sprintf("%+v", p))
+		}
+		return writes, strings.Join(said, "\n\t")
+	}
+	a, saidA := ask(c.a)
+	b, saidB := ask(c.b)
+	c.same(fmt.Sprint("claim ahead ", ahead), saidA, saidB)
+	for i := range min(len(a), len(b)) {
+		c.claims = append(c.claims, [2]store.PendingWrite{a[i], b[i]})
+	}
+}
+
+func (c *contest) complete(p [2]store.PendingWrite, o store.Outcome) {
+	errA := c.a.Complete(c.t.Context(), c.now, p[0], o)
+	errB := c.b.Complete(c.t.Context(), c.now, p[1], o)
+	c.same(fmt.Sprintf("complete %+v: %+v", p[0], o), fmt.Sprint(errA), fmt.Sprint(errB))
+}
+
+// same keeps what both stores said, or notes that they differ.
+func (c *contest) same(what, a, b string) {
+	line := fmt.Sprintf("%v %s", c.now.Sub(epoch()), what)
+	if a == b {
+		c.lines = append(c.lines, line+": "+a)
+		return
+	}
+	c.found = fmt.Sprintf("%s:\na:\t%s\nb:\t%s", line, a, b)
 }

@@ -7,94 +7,162 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// settlement is a settler at work on one debt. A settler that is not certain
-// to finish may crash before its write or, if no other write came between, after
-// it: who knew of both is gone then.
+// settler is who writes what is pending. It knows which groups it has claimed.
+type settler struct{ claimed map[store.Key]int }
+
+func newSettler() *settler { return &settler{claimed: map[store.Key]int{}} }
+
+// settlement is a settler at work on one write. One that is not certain to finish may crash before it
+// writes or after.
 type settlement struct {
 	world   *world
-	debt    store.Debt
-	claim   int
+	settler *settler
+	write   store.PendingWrite
 	certain bool
 }
 
-// collect lets the settler claim what is due.
-func (w *world) collect() {
-	w.claims++
-	for _, d := range mustDue(w.t, w.subject, w.now, 0, 1+w.rng.IntN(5)) {
-		s := settlement{world: w, debt: d, claim: w.claims}
-		w.fly(s.write, 15*time.Second)
+// settlesIn is how long a settlement may take.
+const settlesIn = 15 * time.Second
+
+// settle lets the settler claim what is due.
+func (w *world) settle() {
+	for _, p := range w.claim(0, 1+w.rng.IntN(5)) {
+		w.settler.claimed[p.Ref.Group]++
+		s := &settlement{world: w, settler: w.settler, write: p}
+		w.fly(s.send, settlesIn)
 	}
 }
 
-// settleAll tells all that is owed within a time and returns how much it was.
+// settleAll writes all that is due within a time and returns how much it was.
 func (w *world) settleAll(ahead time.Duration) int {
-	w.claims++
-	debts := mustDue(w.t, w.subject, w.now, ahead, math.MaxInt)
-	for _, d := range debts {
-		s := settlement{world: w, debt: d, claim: w.claims, certain: true}
-		for next := stage(s.write); next != nil; {
+	writes := w.claim(ahead, math.MaxInt)
+	for _, p := range writes {
+		s := &settlement{world: w, settler: w.settler, write: p, certain: true}
+		w.settler.claimed[p.Ref.Group]++
+		for next := stage(s.send); next != nil; {
 			next = next()
 		}
 	}
-	return len(debts)
+	return len(writes)
 }
 
-// write is the settler's PATCH, or the CREATE of a notice.
-func (s settlement) write() stage {
+func (w *world) claim(ahead time.Duration, n int) []store.PendingWrite {
+	w.t.Helper()
+	writes, err := w.subject.Claim(w.t.Context(), w.now, ahead, n, func(_ string, group store.Key) bool {
+		return w.settler.claimed[group] > 0
+	})
+	if err != nil {
+		w.t.Fatalf("Claim: %v", err)
+	}
+	return writes
+}
+
+// replaceSettler lets another settler begin, which does not know what the one before is at.
+func (w *world) replaceSettler() {
+	w.settler = newSettler()
+	w.replaced = append(w.replaced, w.now)
+}
+
+// send is the settler's write, as admission/settler makes it.
+func (s *settlement) send() stage {
 	if s.crashes() {
 		return nil
 	}
-	w, d := s.world, s.debt
-	if d.Total < 1 {
-		w.t.Errorf("a debt of %d to %s", d.Total, d.Name)
+	w, p := s.world, &s.write
+	if p.Notice != nil && w.stored[p.Name] == nil && p.UID == "" {
+		w.store(p.Name, &event{}, p.Total, w.now)
+		p.UID, p.ResourceVersion = w.stored[p.Name].uid, w.stored[p.Name].version
 	}
-	e := w.stored[d.Name]
-	if e == nil && d.Notice != nil && !d.Notice.Written {
-		e = &event{group: d.Ref.Group}
-		w.stored[d.Name] = e
-	}
-	outcome := store.Told
-	switch {
-	case e == nil:
-		outcome = store.Gone
-	case e.stubborn:
-		outcome = store.Refused
-		e.refused = true
-		a := w.account(d.Name)
-		a.stands = max(a.stands, d.Total)
-	default:
-		s.store(e)
-	}
-	if s.current() && s.crashes() {
-		return nil
+	e := w.stored[p.Name]
+	o := s.outcome(e)
+	w.say("settle %+v: %v", *p, o)
+	if o.Result == store.Written {
+		o.UID, o.ResourceVersion = e.uid, e.version
+		if s.crashes() {
+			e.crashes++
+			return nil
+		}
 	}
 	return func() stage {
-		if outcome == store.Told && s.current() {
-			e.known = d.Total
-			w.account(d.Name).elsewhere = w.stored[d.Name] != e
+		s.settler.claimed[p.Ref.Group]--
+		if o.Result == store.Written {
+			e.known = p.Total
+			for a, c := range w.accounts {
+				c.elsewhere = c.elsewhere && (a.name != p.Name || w.stored[p.Name] != e)
+			}
 		}
-		if err := w.subject.Settle(w.t.Context(), w.now, d, outcome); err != nil {
-			w.t.Fatalf("Settle: %v", err)
+		if err := w.subject.Complete(w.t.Context(), w.now, *p, o); err != nil {
+			w.t.Fatalf("Complete: %v", err)
 		}
 		return nil
 	}
 }
 
-// store writes what is owed to e. It does not count as a write when it was
-// meant for the Event that was there before, or when all is drained.
-func (s settlement) store(e *event) {
-	counted := e.writes
-	e.write(s.world.now, s.debt.Total)
-	e.merged = s.debt.Merged
-	if s.world.draining || !s.current() {
-		e.writes = counted
+// outcome makes the write, if e can take it.
+func (s *settlement) outcome(e *event) store.Outcome {
+	p := &s.write
+	switch {
+	case e == nil:
+		return store.Outcome{Result: store.NotFound}
+	case s.world.rng.IntN(20) == 0 && !s.certain:
+		return store.Outcome{Result: store.Failed}
+	case p.UID != e.uid && !s.is(e):
+		return store.Outcome{Result: store.NameTaken}
 	}
+	var said store.Stored
+	if !s.sees(e) {
+		said = s.read(e)
+	}
+	switch {
+	case p.Notice != nil && e.count >= p.Total: // it is written
+		return store.Outcome{Stored: said}
+	case e.stubborn && p.Total >= e.count:
+		return store.Outcome{Result: store.Rejected, Stored: said}
+	}
+	s.patch(e)
+	return store.Outcome{Stored: said}
 }
 
-// current tells whether no other write of the Event passed since the claim.
-// When one did, the store cannot know which of the two came last.
-func (s settlement) current() bool {
-	return s.claim >= s.world.account(s.debt.Name).passed
+// sees tells whether the write is of the version that e has, so that e is not read.
+func (s *settlement) sees(e *event) bool {
+	return s.write.UID == e.uid && s.write.ResourceVersion == e.version
 }
 
-func (s settlement) crashes() bool { return !s.certain && s.world.rng.IntN(10) == 0 }
+// is tells whether e is the Event that was admitted.
+func (s *settlement) is(e *event) bool {
+	p := &s.write
+	if p.Notice != nil || e.kind == (kind{}) {
+		return p.Notice != nil && e.kind == (kind{})
+	}
+	return e.object == p.Object && (p.Key == store.Key{} || p.Key == e.keys[0] || p.Key == e.keys[1]) &&
+		(p.Admitted.IsZero() || !e.created.Before(p.Admitted.Add(-2*time.Second)))
+}
+
+// read takes in what an Event says, and returns what the store is to know of it.
+func (s *settlement) read(e *event) store.Stored {
+	p, said := &s.write, e.says()
+	if p.Notice != nil {
+		return said
+	}
+	partial, merged := p.Partial, p.Merged()
+	p.Adopt(said)
+	if partial { // the store adds this to what it has merged
+		return store.Stored{Count: p.Own + p.Merged() - merged, Merged: p.Merged() - merged}
+	}
+	return said
+}
+
+func (s *settlement) patch(e *event) {
+	w, p := s.world, &s.write
+	if p.Total < e.count && p.Merged() >= 0 || p.Total < 1 {
+		w.t.Errorf("%s is set from %d to %d, of which %d under its own name", p.Name, e.count, p.Total, p.Own)
+	}
+	if lost := w.faults.Outages || w.faults.Rollback; p.Notice == nil && !lost && p.Series != e.series {
+		w.t.Errorf("%s: series %t, want %t", p.Name, p.Series, e.series)
+	}
+	e.merged, e.noted = p.Merged(), p.Total
+	e.combined = e.combined || p.Text != ""
+	w.store(p.Name, e, p.Total, w.now)
+}
+
+func (s *settlement) crashes() bool { return !s.certain && s.world.rng.IntN(12) == 0 }

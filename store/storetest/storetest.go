@@ -1,6 +1,7 @@
-// Package storetest holds every store against one set of rules. Its tests are
-// told as stories: steps at moments of a clock that only they move, each with
-// the outcome that it must have. Nothing in it sleeps.
+// Package storetest holds every store to one set of rules: by stories, which are steps at moments of
+// a clock that only they move, each with the outcome that it must have (Run); by comparison with
+// another store (Compare); and by models of a cluster around it (Simulate, Storm). Nothing in it
+// sleeps.
 package storetest
 
 import (
@@ -9,15 +10,19 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// Subject is a store under test.
+// Subject is a store under test. It takes the time from its callers, and what it has decided can be
+// claimed at once.
 type Subject interface {
 	store.Store
-	store.Settling
+	store.Queue
 }
 
-// Run holds a store against the rules that each single step must follow. fresh
-// makes an empty store, which is used from several goroutines at once.
-func Run(t *testing.T, fresh func(t *testing.T) Subject) {
+// Fresh makes a store that holds nothing.
+type Fresh func(t *testing.T) Subject
+
+// Run holds a store to the rules that each single step must follow. The store is used from several
+// goroutines at once.
+func Run(t *testing.T, fresh Fresh) {
 	t.Helper()
 	chapters := []struct {
 		about   string
@@ -25,26 +30,29 @@ func Run(t *testing.T, fresh func(t *testing.T) Subject) {
 	}{
 		{"repeats", repeats()},
 		{"counts", counts()},
-		{"on the way", onTheWay()},
 		{"aggregates", aggregates()},
-		{"spam bucket", spamBucket()},
+		{"spam filter", spamFilter()},
 		{"reserves", reserves()},
-		{"shared spam bucket", sharedSpam()},
-		{"what a shared spam bucket is paid", sharedSpamPays()},
+		{"shared spam filter", sharedSpamFilter()},
 		{"quotas", quotas()},
+		{"names that a quota refused", quotaNames()},
 		{"updates", updates()},
-		{"strange updates", strangeUpdates()},
-		{"settling", settling()},
-		{"gone", gone()},
-		{"late news", lateNews()},
+		{"updates that are no recorder's", otherUpdates()},
+		{"events that are not known", unknown()},
 		{"notices", notices()},
+		{"what a notice says", noticeTexts()},
+		{"claims", claims()},
+		{"outcomes", outcomes()},
+		{"events that are not found", notFound()},
+		{"waits", waits()},
 		{"forgetting", forgetting()},
+		{"bounds", bounds()},
 		{"the clock", theClock()},
 	}
 	for _, chapter := range chapters {
 		t.Run(chapter.about, func(t *testing.T) {
 			for _, s := range chapter.stories {
-				t.Run(s.says, func(t *testing.T) { s.tell(t, fresh(t)) })
+				t.Run(s.says, func(t *testing.T) { s.run(t, fresh(t)) })
 			}
 		})
 	}

@@ -10,15 +10,25 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// story is one test: a sentence, what it changes in the terms, and its steps.
+// story is one test: a sentence, what it changes in the limits, how it begins, and its steps.
 type story struct {
-	says  string
-	terms func(*store.Terms)
-	steps []step
+	says   string
+	limits func(*store.Limits)
+	after  func() []step
+	steps  []step
 }
 
-// step does something at a time since the story began. Its outcome, in words,
-// must be exactly the one it wants.
+// Beginnings: b is merged into a, the write of that is claimed, it is made, or a is not found.
+func merged() []step {
+	return []step{{0, create("a"), "admit"}, {us, create("b"), "merge into a 2"}}
+}
+
+func claimed() []step  { return append(merged(), step{10 * time.Second, due, "a 2 (1 merged)"}) }
+func settled() []step  { return append(claimed(), step{10 * time.Second, written("a"), ""}) }
+func notThere() []step { return append(claimed(), step{11 * time.Second, missing("a"), ""}) }
+
+// step does something at a time since the story began. Its outcome, in words, must be exactly the one
+// it wants.
 type step struct {
 	at   time.Duration
 	do   action
@@ -27,23 +37,32 @@ type step struct {
 
 type action func(*script) string
 
-// script is a story while it is told.
+// script is a story while it runs.
 type script struct {
 	t       *testing.T
 	subject Subject
 	now     time.Time
-	terms   store.Terms
-	claimed map[string]store.Debt // the last one claimed, by nickname
-	notices []string              // names, in the order in which they were first claimed
+	limits  store.Limits
+	claimed map[string]store.PendingWrite // the last one claimed, by nickname
+	notices map[string][]string           // names of notices that share a nickname, in the order in which they were claimed
+	names   map[string]string             // nicknames, by name
+	writes  int
 }
 
-func (s story) tell(t *testing.T, subject Subject) {
+func (s story) run(t *testing.T, subject Subject) {
 	t.Helper()
-	sc := &script{t: t, subject: subject, terms: terms(), claimed: map[string]store.Debt{}}
-	if s.terms != nil {
-		s.terms(&sc.terms)
+	sc := &script{
+		t: t, subject: subject, limits: limits(),
+		claimed: map[string]store.PendingWrite{}, notices: map[string][]string{}, names: map[string]string{},
 	}
-	for i, step := range s.steps {
+	if s.limits != nil {
+		s.limits(&sc.limits)
+	}
+	steps := s.steps
+	if s.after != nil {
+		steps = append(s.after(), steps...)
+	}
+	for i, step := range steps {
 		sc.now = epoch().Add(step.at)
 		if got := step.do(sc); got != step.want {
 			t.Fatalf("step %d, at %v: %q, want %q", i+1, step.at, got, step.want)
@@ -51,8 +70,8 @@ func (s story) tell(t *testing.T, subject Subject) {
 	}
 }
 
-// decision says in words what became of a write, and all that is set in d.
-func (sc *script) decision(d store.Decision) string {
+// decided says in words what became of a write, and all that is set in d.
+func decided(d store.Decision) string {
 	words := []string{d.Verdict.String()}
 	if d.Into != "" {
 		words = append(words, "into "+d.Into)
@@ -60,7 +79,7 @@ func (sc *script) decision(d store.Decision) string {
 	if d.Total != 0 {
 		words = append(words, fmt.Sprint(d.Total))
 	}
-	if d.Empty != (store.Bucket{}) {
+	if d.Empty != nil {
 		words = append(words, "by "+d.Empty.Name)
 	}
 	if d.Verdict == store.Drop && d.Next.IsZero() {
@@ -69,52 +88,102 @@ func (sc *script) decision(d store.Decision) string {
 	if !d.Next.IsZero() {
 		words = append(words, "until "+d.Next.Sub(epoch()).String())
 	}
+	if refused := d.Verdict == store.Merge || d.Verdict == store.Drop; refused && d.Occurrences != 1 || !refused && d.Occurrences != 0 {
+		words = append(words, fmt.Sprintf("(%+d)", d.Occurrences))
+	}
 	return strings.Join(words, " ")
 }
 
-// claim says in words what was claimed, by name, and keeps it to be settled.
-func (sc *script) claim(ahead time.Duration, n int, words func(*script, store.Debt) string) string {
+// claim says in words what was claimed, by name, and keeps it to be completed.
+func (sc *script) claim(ahead time.Duration, n int, claimed func(string, store.Key) bool, words func(*script, *store.PendingWrite) string) string {
 	sc.t.Helper()
-	debts, err := sc.subject.Due(sc.t.Context(), sc.now, ahead, n)
+	writes, err := sc.subject.Claim(sc.t.Context(), sc.now, ahead, n, claimed)
 	if err != nil {
-		sc.t.Fatalf("Due: %v", err)
+		sc.t.Fatalf("Claim: %v", err)
 	}
-	said := make([]string, len(debts))
-	for i, d := range debts {
-		said[i] = words(sc, d)
-		sc.claimed[sc.nickname(d)] = d
+	said := make([]string, len(writes))
+	for i := range writes {
+		said[i] = words(sc, &writes[i])
+		sc.claimed[sc.nickname(&writes[i])] = writes[i]
 	}
 	slices.Sort(said)
 	return strings.Join(said, "; ")
 }
 
-// nickname is how a story calls an Event: a notice, whose name it cannot know,
-// is "notice", and the next one "notice 2".
-func (sc *script) nickname(d store.Debt) string {
-	if d.Notice == nil {
-		return d.Name
+// nickname is how a story calls an Event. A notice, whose name it cannot know, goes by its bucket and
+// by the pod that it is about; the next one has a number.
+func (sc *script) nickname(p *store.PendingWrite) string {
+	if p.Notice == nil {
+		return p.Name
 	}
-	i := slices.Index(sc.notices, d.Name)
-	if i < 0 {
-		i = len(sc.notices)
-		sc.notices = append(sc.notices, d.Name)
+	if known, ok := sc.names[p.Name]; ok {
+		return known
 	}
-	if i == 0 {
-		return "notice"
+	nick := "notice"
+	if p.Notice.Bucket != "" {
+		nick = p.Notice.Bucket + " notice"
 	}
-	return fmt.Sprintf("notice %d", i+1)
+	if p.Notice.About.Kind == "Pod" && p.Notice.About.Name != "pod" {
+		nick += " of " + p.Notice.About.Name
+	}
+	sc.notices[nick] = append(sc.notices[nick], p.Name)
+	if n := len(sc.notices[nick]); n > 1 {
+		nick = fmt.Sprintf("%s %d", nick, n)
+	}
+	sc.names[p.Name] = nick
+	return nick
 }
 
-// counted says in words how much is owed to an Event.
-func counted(sc *script, d store.Debt) string {
-	if d.Notice == nil {
-		return fmt.Sprintf("%s %d (%d merged)", d.Name, d.Total, d.Merged)
+// counted says in words what count is pending.
+func counted(sc *script, p *store.PendingWrite) string {
+	switch {
+	case p.Notice != nil:
+		return fmt.Sprintf("%s: %d (%s)", sc.nickname(p), p.Total, tallies(p.Notice.Reasons))
+	case p.Name == "":
+		return fmt.Sprintf("none: %d unreported", p.Unreported())
+	case p.Partial:
+		return fmt.Sprintf("%s %d and what it says (%d merged)", p.Name, p.Total, p.Merged())
 	}
-	verb := "create"
-	if d.Notice.Written {
-		verb = "update"
+	return fmt.Sprintf("%s %d (%d merged)", p.Name, p.Total, p.Merged())
+}
+
+// detailed says in words what is to be written beside counts.
+func detailed(sc *script, p *store.PendingWrite) string {
+	said := fmt.Sprintf("%s/%s last %v", p.Namespace, sc.nickname(p), p.Last.Sub(epoch()))
+	if p.Series {
+		said += ", series"
 	}
-	return fmt.Sprintf("%s %s: %d (%s)", verb, sc.nickname(d), d.Total, tallies(d.Notice.Reasons))
+	if p.Text != "" || len(p.Messages) > 0 {
+		said += fmt.Sprintf(", text %q, messages (%s)", p.Text, tallies(p.Messages))
+	}
+	if n := p.Notice; n != nil {
+		said += fmt.Sprintf(", first %v, policy %q, warnings %t, sources (%s), objects %v, about %s",
+			n.First.Sub(epoch()), n.Policy, n.Warnings, tallies(n.Sources), n.Objects, n.About)
+	}
+	return said
+}
+
+// conditions says in words what must be true of the Event that is written.
+func conditions(sc *script, p *store.PendingWrite) string {
+	said := fmt.Sprintf("%s uid %q version %q written %d", sc.nickname(p), p.UID, p.ResourceVersion, p.Written)
+	if p.Notice != nil {
+		return said
+	}
+	switch w := about(p.Name, nil).write(sc.now); p.Key {
+	case w.Exact:
+		said += " exact"
+	case w.Similar:
+		said += " similar"
+	case store.Key{}:
+		said += " any"
+	}
+	if p.Object != about(p.Name, nil).write(sc.now).Object {
+		said += " about another object"
+	}
+	if !p.Admitted.IsZero() {
+		said += fmt.Sprintf(" admitted %v", p.Admitted.Sub(epoch()))
+	}
+	return said
 }
 
 func tallies(all []store.Tally) string {

@@ -10,7 +10,7 @@ import (
 )
 
 func BenchmarkCount(b *testing.B) {
-	subjects := make([]store.Subject, 1<<12)
+	subjects := make([]tally.Subject, 1<<12)
 	for i := range subjects {
 		subjects[i] = subject(fmt.Sprint("web-6d4b75cb6d-", i))
 	}

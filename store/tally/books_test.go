@@ -8,10 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/eventquota/eventquota/store"
-	"github.com/eventquota/eventquota/store/connect"
+	"github.com/eventquota/eventquota/store/redisclient"
 	"github.com/eventquota/eventquota/store/tally"
 	"github.com/eventquota/eventquota/test/redis"
 )
@@ -24,12 +26,12 @@ func epoch() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
 // client is a client of a Redis that loses the answers to calls when told to,
 // and counts them.
 type client struct {
-	*connect.Client
+	*redisclient.Client
 	lose  atomic.Bool
 	calls atomic.Int64
 }
 
-// Call implements store.Client.
+// Call implements tally.Client.
 func (c *client) Call(ctx context.Context, cmds ...redis.Cmder) error {
 	c.calls.Add(1)
 	err := c.Client.Call(ctx, cmds...)
@@ -42,13 +44,13 @@ func (c *client) Call(ctx context.Context, cmds ...redis.Cmder) error {
 	return err
 }
 
-func connected(t testing.TB, o connect.Options) *client {
+func connected(t testing.TB, o redisclient.Options) *client {
 	t.Helper()
-	all := connect.DefaultOptions()
+	all := redisclient.DefaultOptions()
 	all.Addresses, all.Cluster = o.Addresses, o.Cluster
 	all.Username, all.PasswordFile = o.Username, o.PasswordFile
 	all.Timeout = time.Minute // on a machine that is busy
-	c, err := connect.New(*all)
+	c, err := redisclient.New(*all)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +60,7 @@ func connected(t testing.TB, o connect.Options) *client {
 
 func standalone(t testing.TB) *client {
 	t.Helper()
-	return connected(t, connect.Options{Addresses: []string{redistest.Start(t, redistest.Options{}).Addr()}})
+	return connected(t, redisclient.Options{Addresses: []string{redistest.Start(t, redistest.Options{}).Addr()}})
 }
 
 // books are an empty Book of each kind, on the test's clock.
@@ -79,10 +81,13 @@ func id(n int) tally.ID {
 	return tally.ID{UID: fmt.Sprintf("0b8ff1a6-5c1d-4f7e-9d0a-%012d", n), Generation: 3}
 }
 
-func subject(name string) store.Subject {
-	return store.Subject{
-		APIVersion: "v1", Kind: "Pod", Namespace: "production", Name: name,
-		UID: "0b8ff1a6-5c1d-4f7e-9d0a-6b1f3f6f9b11", Component: "kubelet", Host: "node-17",
+func subject(name string) tally.Subject {
+	return tally.Subject{
+		Object: store.Object{
+			APIVersion: "v1", Kind: "Pod", Namespace: "production", Name: name,
+			UID: "0b8ff1a6-5c1d-4f7e-9d0a-6b1f3f6f9b11",
+		},
+		Source: store.Source{Component: "kubelet", Host: "node-17"},
 	}
 }
 
@@ -136,7 +141,7 @@ func (p *page) wantHour(since time.Time, want tally.Counts) {
 func (p *page) wantOffenders(want ...tally.Offender) {
 	p.Helper()
 	got := p.read(1).Offenders
-	if fmt.Sprint(got) != fmt.Sprint(want) {
-		p.Errorf("offenders\n%+v, want\n%+v", got, want)
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		p.Errorf("offenders (-want +got):\n%s", diff)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/eventquota/eventquota/store"
-	"github.com/eventquota/eventquota/store/connect"
+	"github.com/eventquota/eventquota/store/redisclient"
 	"github.com/eventquota/eventquota/store/tally"
 	"github.com/eventquota/eventquota/test/redis"
 )
@@ -15,7 +15,7 @@ import (
 func TestABookKeepsTheRules(t *testing.T) {
 	server := standalone(t)
 	nodes := redistest.StartCluster(t, redistest.Options{}, 3, 0)
-	cluster := connected(t, connect.Options{Addresses: nodes.Addrs(), Cluster: true})
+	cluster := connected(t, redisclient.Options{Addresses: nodes.Addrs(), Cluster: true})
 	for kind, fresh := range map[string]func(prefix string) tally.Book{
 		"Memory":        func(string) tally.Book { return tally.NewMemory() },
 		"Redis":         func(prefix string) tally.Book { return tally.NewPunctualRedis(server, prefix) },
@@ -98,17 +98,23 @@ func addRules() []rule {
 			p.wantOffenders(tally.Offender{Subject: subject("a"), Merged: 1 << 52, Dropped: 1 << 52})
 		}},
 		{"texts are cut to 253 bytes between runes, and else come back as they were", func(p *page) {
-			p.count(one(), tally.Offender{Dropped: 1, Subject: store.Subject{
-				APIVersion: strings.Repeat("a", 1<<16), Kind: strings.Repeat("世", 100), Namespace: "x" + strings.Repeat("😀", 100),
-				Name: strings.Repeat("\x80", 300), UID: "\x00{tag}\r\n\xff", Component: "", Host: strings.Repeat("h", 253),
+			p.count(one(), tally.Offender{Dropped: 1, Subject: tally.Subject{
+				Object: store.Object{
+					APIVersion: strings.Repeat("a", 1<<16), Kind: strings.Repeat("世", 100), Namespace: "x" + strings.Repeat("😀", 100),
+					Name: strings.Repeat("\x80", 300), UID: "\x00{tag}\r\n\xff",
+				},
+				Source: store.Source{Host: strings.Repeat("h", 253)},
 			}})
-			p.wantOffenders(tally.Offender{Dropped: 1, Subject: store.Subject{
-				APIVersion: strings.Repeat("a", 253), Kind: strings.Repeat("世", 84), Namespace: "x" + strings.Repeat("😀", 63),
-				Name: strings.Repeat("\x80", 253), UID: "\x00{tag}\r\n\xff", Component: "", Host: strings.Repeat("h", 253),
+			p.wantOffenders(tally.Offender{Dropped: 1, Subject: tally.Subject{
+				Object: store.Object{
+					APIVersion: strings.Repeat("a", 253), Kind: strings.Repeat("世", 84), Namespace: "x" + strings.Repeat("😀", 63),
+					Name: strings.Repeat("\x80", 253), UID: "\x00{tag}\r\n\xff",
+				},
+				Source: store.Source{Host: strings.Repeat("h", 253)},
 			}})
 		}},
 		{"subjects that differ in where a text ends are two", func(p *page) {
-			a, b := store.Subject{Kind: "ab", Name: "c"}, store.Subject{Kind: "a", Name: "bc"}
+			a, b := tally.Subject{Object: store.Object{Kind: "ab", Name: "c"}}, tally.Subject{Object: store.Object{Kind: "a", Name: "bc"}}
 			p.count(one(), tally.Offender{Subject: a, Dropped: 2}, tally.Offender{Subject: b, Dropped: 1})
 			p.wantOffenders(tally.Offender{Subject: a, Dropped: 2}, tally.Offender{Subject: b, Dropped: 1})
 		}},

@@ -53,8 +53,8 @@ type counterShard struct {
 // cell is what was counted of one ID.
 type cell struct {
 	counts    Counts
-	offenders sketch[uint64]  // by a hash with a random seed, which nobody can make collide
-	subjects  []store.Subject // of the offenders in the same places
+	offenders sketch[uint64] // by a hash with a random seed, which nobody can make collide
+	subjects  []Subject      // of the offenders in the same places
 }
 
 // Option changes a Counter.
@@ -79,9 +79,9 @@ func NewCounter(book Book, options ...Option) *Counter {
 // Count counts one decision about an Event of s under the policy id. It takes
 // one lock for a moment, and allocates only for an ID or an offender that is
 // new since the last flush. It keeps no part of s; nil is nobody.
-func (c *Counter) Count(id ID, v store.Verdict, s *store.Subject) {
+func (c *Counter) Count(id ID, v store.Verdict, s *Subject) {
 	one := CountsOf(v)
-	var who store.Subject
+	var who Subject
 	var hash uint64
 	refused := one.Admitted == 0 && s != nil
 	if refused {
@@ -111,7 +111,7 @@ func (c *Counter) Count(id ID, v store.Verdict, s *store.Subject) {
 func (c *Counter) Missed() int64 { return c.missed.Load() }
 
 // follow counts one refusal of an offender.
-func (c *Counter) follow(e *cell, hash uint64, who store.Subject, one Counts) {
+func (c *Counter) follow(e *cell, hash uint64, who Subject, one Counts) {
 	i, lightest := e.offenders.find(hash)
 	if i < 0 {
 		grow := len(e.offenders) < maxOffenders && c.mayFollow()
@@ -119,7 +119,7 @@ func (c *Counter) follow(e *cell, hash uint64, who store.Subject, one Counts) {
 			return
 		}
 		if i = e.offenders.take(lightest, hash, grow); grow {
-			e.subjects = append(e.subjects, store.Subject{})
+			e.subjects = append(e.subjects, Subject{})
 		}
 		e.subjects[i] = detached(who)
 	}

@@ -187,7 +187,7 @@ func TestACounterIsBoundedBetweenTwoFlushes(t *testing.T) {
 func TestACounterKeepsNoPartOfASubject(t *testing.T) {
 	book := &flaky{Book: tally.NewMemory()}
 	c := tally.NewCounter(book)
-	s := store.Subject{Kind: strings.Repeat("世", 1000), Name: strings.Repeat("n", 10)}
+	s := tally.Subject{Object: store.Object{Kind: strings.Repeat("世", 1000), Name: strings.Repeat("n", 10)}}
 	c.Count(id(1), store.Drop, &s)
 	c.Count(id(1), store.Drop, nil)
 	flush(t, c)

@@ -2,8 +2,6 @@ package tally
 
 import (
 	"time"
-
-	"github.com/eventquota/eventquota/store"
 )
 
 // Bounds that tests are about.
@@ -15,7 +13,7 @@ const (
 )
 
 // NewPunctualRedis is NewRedis on the clock of its callers.
-func NewPunctualRedis(client store.Client, prefix string) Book {
+func NewPunctualRedis(client Client, prefix string) Book {
 	r := NewRedis(client, prefix).(*shared)
 	r.now = clock
 	return r

@@ -9,19 +9,25 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/eventquota/eventquota/store"
 )
 
 // atOnce bounds the IDs of one trip, so that Event writes on the same connection
 // do not wait long behind it, and what a trip carries: 8 MB at the very most.
 const atOnce = 256
 
+// Client calls Redis. A *redisclient.Client is one.
+type Client interface {
+	// Call runs commands once each and at the same time, in one round trip to
+	// each server concerned. It returns the first error. When that is the
+	// context's, the commands may still be running.
+	Call(ctx context.Context, cmds ...redis.Cmder) error
+}
+
 // shared is a Book in Redis. An ID is one value under one key, as in a Store: a
 // step reads and writes it whole, and needs no more rights than those of a
 // Store. Keys are spread over a Cluster by their names.
 type shared struct {
-	client store.Client
+	client Client
 	prefix string
 	now    func(time.Time) int64 // the time that scripts are told; 0 for the clock of Redis
 
@@ -34,7 +40,7 @@ var _ Book = (*shared)(nil)
 // that begin with prefix. It runs on the clock of Redis: the time that callers
 // give is not used. An ID to which nothing was added for three days is
 // forgotten, as is what Redis loses; Restore brings back the total.
-func NewRedis(client store.Client, prefix string) Book {
+func NewRedis(client Client, prefix string) Book {
 	return &shared{
 		client: client, prefix: prefix, now: func(time.Time) int64 { return 0 },
 		add: newScript("add"), restore: newScript("restore"), read: newScript("read"),

@@ -10,23 +10,26 @@ import (
 	"time"
 
 	"github.com/eventquota/eventquota/store"
-	"github.com/eventquota/eventquota/store/connect"
+	"github.com/eventquota/eventquota/store/redisclient"
 	"github.com/eventquota/eventquota/store/tally"
 	"github.com/eventquota/eventquota/test/redis"
 )
 
 // long is a subject with all texts of the longest.
-func long(name int) store.Subject {
+func long(name int) tally.Subject {
 	text := fmt.Sprintf("%0253d", name)
-	return store.Subject{APIVersion: text, Kind: text, Namespace: text, Name: text, UID: text, Component: text, Host: text}
+	return tally.Subject{
+		Object: store.Object{APIVersion: text, Kind: text, Namespace: text, Name: text, UID: text},
+		Source: store.Source{Component: text, Host: text},
+	}
 }
 
 func TestAValueInRedisStaysBelow32KB(t *testing.T) {
 	server := standalone(t)
-	for says, subject := range map[string]func(int) store.Subject{
+	for says, subject := range map[string]func(int) tally.Subject{
 		"long subjects":  long,
-		"usual subjects": func(n int) store.Subject { return subject(fmt.Sprintf("web-6d4b75cb6d-%05d", n)) },
-		"empty subjects": func(n int) store.Subject { return store.Subject{Name: fmt.Sprint(n)} },
+		"usual subjects": func(n int) tally.Subject { return subject(fmt.Sprintf("web-6d4b75cb6d-%05d", n)) },
+		"empty subjects": func(n int) tally.Subject { return tally.Subject{Object: store.Object{Name: fmt.Sprint(n)}} },
 	} {
 		t.Run(says, func(t *testing.T) {
 			p := &page{T: t, book: tally.NewPunctualRedis(server, says+":"), now: epoch()}
@@ -105,8 +108,8 @@ func TestABookInRedisNeedsNoMoreRightsThanAStore(t *testing.T) {
 	if err := os.WriteFile(password, []byte(user.Password), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := connected(t, connect.Options{Addresses: []string{server.Addr()}, Username: user.Name, PasswordFile: password})
-	p := &page{T: t, book: tally.NewRedis(c, store.DefaultRedisPrefix), now: epoch()}
+	c := connected(t, redisclient.Options{Addresses: []string{server.Addr()}, Username: user.Name, PasswordFile: password})
+	p := &page{T: t, book: tally.NewRedis(c, "eventquota:"), now: epoch()}
 	p.count(one(), tally.Offender{Subject: subject("a"), Dropped: 1})
 	p.restore(epoch(), one())
 	p.wantTotal(times(2))

@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/eventquota/eventquota/store"
 )
 
 //go:embed lua/*.lua
@@ -38,7 +36,7 @@ type call struct {
 
 // run calls s, in one trip unless a server does not know s: it may be new in its
 // place. Then, and only there, it calls again. The error is the first one.
-func (s script) run(ctx context.Context, client store.Client, calls []*call) error {
+func (s script) run(ctx context.Context, client Client, calls []*call) error {
 	err := s.send(ctx, client, calls, "evalsha", s.sha)
 	if err != nil && ctx.Err() != nil {
 		return err
@@ -65,7 +63,7 @@ func (s script) run(ctx context.Context, client store.Client, calls []*call) err
 
 // send is one trip. When ctx is done first, there are no answers, as commands
 // may still be running.
-func (s script) send(ctx context.Context, client store.Client, calls []*call, command, what string) error {
+func (s script) send(ctx context.Context, client Client, calls []*call, command, what string) error {
 	cmds, answers := make([]redis.Cmder, len(calls)), make([]*redis.Cmd, len(calls))
 	for i, c := range calls {
 		answers[i] = redis.NewCmd(ctx, command, what, 1, c.key, c.arg)

@@ -13,12 +13,18 @@ import (
 // longest name that an object of Kubernetes can have; clients may claim more.
 const maxField = 253
 
-func fields(s *store.Subject) [7]*string {
+// Subject is who reports an Event and what it is about.
+type Subject struct {
+	store.Object
+	store.Source
+}
+
+func fields(s *Subject) [7]*string {
 	return [...]*string{&s.APIVersion, &s.Kind, &s.Namespace, &s.Name, &s.UID, &s.Component, &s.Host}
 }
 
 // clipped is s with each text cut to maxField bytes, on a rune boundary.
-func clipped(s store.Subject) store.Subject {
+func clipped(s Subject) Subject {
 	for _, f := range fields(&s) {
 		if len(*f) > maxField {
 			*f = clip(*f)
@@ -40,7 +46,7 @@ func clip(text string) string {
 
 // detached is s in memory of its own: texts of a request may be parts of a much
 // longer one.
-func detached(s store.Subject) store.Subject {
+func detached(s Subject) Subject {
 	n := 0
 	for _, f := range fields(&s) {
 		n += len(*f)
@@ -61,7 +67,7 @@ func detached(s store.Subject) store.Subject {
 type offenderID [8]byte
 
 // packSubject is the name of s, clipped, and s as Books keep it.
-func packSubject(s store.Subject) (id offenderID, packed string) {
+func packSubject(s Subject) (id offenderID, packed string) {
 	s = clipped(s)
 	var h store.Hasher
 	b := make([]byte, 0, 256)
@@ -73,7 +79,7 @@ func packSubject(s store.Subject) (id offenderID, packed string) {
 	return offenderID(key[:len(id)]), string(b)
 }
 
-func unpackSubject(packed string) (s store.Subject, err error) {
+func unpackSubject(packed string) (s Subject, err error) {
 	in := unpacker{rest: []byte(packed)}
 	for _, f := range fields(&s) {
 		*f = in.text()

@@ -51,7 +51,7 @@ func (c Counts) Add(d Counts) Counts {
 
 // Offender is a source and object, and how many of its writes were refused.
 type Offender struct {
-	Subject         store.Subject
+	Subject         Subject
 	Merged, Dropped int64
 }
 

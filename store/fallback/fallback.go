@@ -1,0 +1,158 @@
+// Package fallback asks a shared store and goes on without it when that does not answer: it says so
+// within a deadline and, after a few calls, at once.
+package fallback
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/sony/gobreaker/v2"
+
+	"github.com/eventquota/eventquota/store"
+)
+
+// Shared is a store that replicas share, and that can go on by itself for a while: what it decides
+// locally it reports when it can.
+type Shared interface {
+	store.Store
+	// DecideLocally decides a write by what this replica knows. It neither waits nor asks anyone.
+	DecideLocally(w store.Write, l store.Limits) (store.Decision, error)
+	// Reach tells whether the store that is shared answers.
+	Reach(ctx context.Context) error
+}
+
+// Store is a store.Store that is always available. Each write's Limits.OnFailure says what becomes of
+// it when the shared store is not.
+type Store struct {
+	shared   Shared
+	options  Options
+	breaker  *gobreaker.CircuitBreaker[store.Decision]
+	inflight atomic.Int64
+	reason   atomic.Pointer[error] // why the last call that failed did
+}
+
+var _ store.Store = (*Store)(nil)
+
+// A breaker looks back ten seconds, in steps of one, and at this many calls.
+const (
+	lookBack = 10 * time.Second
+	lookStep = time.Second
+	lookAt   = 20
+)
+
+// New makes a Store of a shared one.
+func New(shared Shared, o Options) (*Store, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	s := &Store{shared: shared, options: o}
+	s.breaker = gobreaker.NewCircuitBreaker[store.Decision](gobreaker.Settings{
+		MaxRequests:  uint32(o.Probes),
+		Interval:     lookBack,
+		BucketPeriod: lookStep,
+		Timeout:      o.OpenFor,
+		ReadyToTrip: func(c gobreaker.Counts) bool {
+			ended := c.TotalFailures + c.TotalSuccesses
+			return c.ConsecutiveFailures >= uint32(o.Failures) ||
+				ended >= lookAt && float64(c.TotalFailures) >= o.Share*float64(ended)
+		},
+		// A caller that does not wait any more, and a process that has too much to do, say nothing
+		// about the store; neither does a register of a newer version.
+		IsExcluded:    func(err error) bool { return errors.Is(err, errCaller) || errors.Is(err, store.ErrCrowded) },
+		OnStateChange: func(_ string, from, to gobreaker.State) { s.changed(from, to) },
+	})
+	return s, nil
+}
+
+var errCaller = errors.New("caller no longer waits")
+
+// Available tells whether calls reach the shared store.
+func (s *Store) Available() bool { return s.breaker.State() != gobreaker.StateOpen }
+
+// Decide implements store.Store. It fails only when the caller's context does, or when what this
+// replica knows cannot take more.
+func (s *Store) Decide(ctx context.Context, now time.Time, w store.Write, l store.Limits) (store.Decision, error) {
+	var d store.Decision
+	_, err := s.breaker.Execute(func() (store.Decision, error) {
+		var err error
+		d, err = s.ask(ctx, now, w, l)
+		if err != nil {
+			s.reason.Store(&err)
+		}
+		return d, err
+	})
+	switch {
+	case err == nil, errors.Is(err, store.ErrUnconfirmed):
+		return d, nil // it stands
+	case ctx.Err() != nil:
+		return store.Decision{}, fmt.Errorf("%w: %w", errCaller, err)
+	}
+	s.options.Decided(ctx, l.OnFailure)
+	switch l.OnFailure {
+	case store.AdmitAll:
+		return store.Decision{Verdict: store.Admit}, nil
+	case store.DenyAll:
+		return store.Decision{Verdict: store.Deny}, nil
+	case store.Local:
+	}
+	d, err = s.shared.DecideLocally(w, l)
+	if err != nil {
+		return store.Decision{}, fmt.Errorf("decide without the shared store: %w", err)
+	}
+	return d, nil
+}
+
+// Run asks the shared store now and then whether it answers, while no call does so, until ctx ends: so
+// it is known to be back although nothing is written.
+func (s *Store) Run(ctx context.Context) {
+	tick := time.NewTicker(s.options.OpenFor / 2)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if s.breaker.State() != gobreaker.StateHalfOpen {
+			continue
+		}
+		_, _ = s.breaker.Execute(func() (store.Decision, error) { // the breaker keeps its error
+			ctx, cancel := context.WithTimeout(ctx, s.options.Deadline)
+			defer cancel()
+			err := s.shared.Reach(ctx)
+			if err != nil {
+				s.reason.Store(&err)
+			}
+			return store.Decision{}, err
+		})
+	}
+}
+
+// ask makes a call to the shared store within the deadline.
+func (s *Store) ask(caller context.Context, now time.Time, w store.Write, l store.Limits) (store.Decision, error) {
+	defer s.inflight.Add(-1)
+	if s.inflight.Add(1) > s.options.MaxCalls {
+		return store.Decision{}, store.ErrCrowded
+	}
+	ctx, cancel := context.WithTimeout(caller, s.options.Deadline)
+	defer cancel()
+	d, err := s.shared.Decide(ctx, now, w, l)
+	if err != nil && caller.Err() != nil {
+		err = fmt.Errorf("%w: %w", errCaller, err)
+	}
+	return d, err
+}
+
+// changed says what a change of the breaker means. A probe that fails is none.
+func (s *Store) changed(from, to gobreaker.State) {
+	s.options.Breaker(to.String())
+	switch {
+	case from == gobreaker.StateClosed:
+		s.options.OnChange(true, *s.reason.Load())
+	case to == gobreaker.StateClosed:
+		s.options.OnChange(false, nil)
+	}
+}

@@ -1,0 +1,190 @@
+package fallback_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/fallback"
+)
+
+// shared is a shared store that answers as a test says.
+type shared struct {
+	decide func(ctx context.Context) (store.Decision, error)
+	local  int
+	reach  func() error
+}
+
+var errAway = errors.New("connection refused")
+
+func (s *shared) Decide(ctx context.Context, _ time.Time, _ store.Write, _ store.Limits) (store.Decision, error) {
+	return s.decide(ctx)
+}
+
+func (s *shared) DecideLocally(store.Write, store.Limits) (store.Decision, error) {
+	s.local++
+	return store.Decision{Verdict: store.Drop}, nil
+}
+
+func (s *shared) Reach(context.Context) error { return s.reach() }
+
+func newStore(t *testing.T, s *shared, change func(*fallback.Options)) *fallback.Store {
+	t.Helper()
+	o := fallback.Defaults()
+	if change != nil {
+		change(&o)
+	}
+	f, err := fallback.New(s, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestWhatDecidesWithoutTheSharedStore(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		how   store.Failure
+		want  store.Verdict
+		local int
+	}{
+		"the replica itself":       {store.Local, store.Drop, 1},
+		"nobody, it is admitted":   {store.AdmitAll, store.Admit, 0},
+		"nobody, it is not stored": {store.DenyAll, store.Deny, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &shared{decide: func(context.Context) (store.Decision, error) { return store.Decision{}, errAway }}
+			var counted []store.Failure
+			f := newStore(t, s, func(o *fallback.Options) {
+				o.Decided = func(_ context.Context, how store.Failure) { counted = append(counted, how) }
+			})
+			d, err := f.Decide(t.Context(), time.Now(), store.Write{}, store.Limits{OnFailure: tt.how})
+			if err != nil || d.Verdict != tt.want || s.local != tt.local {
+				t.Errorf("decided %v (%v), %d times locally, want %v and %d", d.Verdict, err, s.local, tt.want, tt.local)
+			}
+			if len(counted) != 1 || counted[0] != tt.how {
+				t.Errorf("counted %v, want one %v", counted, tt.how)
+			}
+		})
+	}
+}
+
+func TestADecisionThatIsNotConfirmedStandsAndCountsAsAFailure(t *testing.T) {
+	t.Parallel()
+	s := &shared{decide: func(context.Context) (store.Decision, error) {
+		return store.Decision{Verdict: store.Merge}, errors.Join(store.ErrUnconfirmed, context.DeadlineExceeded)
+	}}
+	opened := false
+	f := newStore(t, s, func(o *fallback.Options) { o.OnChange = func(open bool, _ error) { opened = open } })
+	for range fallback.Defaults().Failures {
+		if d, err := f.Decide(t.Context(), time.Now(), store.Write{}, store.Limits{}); err != nil || d.Verdict != store.Merge {
+			t.Errorf("decided %v (%v), want the merge that was carried", d.Verdict, err)
+		}
+	}
+	if !opened || s.local != 0 || f.Available() {
+		t.Errorf("open %t, available %t, decided %d times locally; want it open and nothing decided locally", opened, f.Available(), s.local)
+	}
+}
+
+func TestALostRaceAndACallerThatHasGoneAreNoFailures(t *testing.T) {
+	t.Parallel()
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, tt := range map[string]struct {
+		ctx context.Context
+		err error
+	}{
+		"no turn in time":     {t.Context(), store.ErrCrowded},
+		"the caller has gone": {gone, context.Canceled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &shared{decide: func(context.Context) (store.Decision, error) { return store.Decision{}, tt.err }}
+			f := newStore(t, s, func(o *fallback.Options) {
+				o.OnChange = func(bool, error) { t.Error("the breaker has opened") }
+			})
+			for range 10 * fallback.Defaults().Failures {
+				_, _ = f.Decide(tt.ctx, time.Now(), store.Write{}, store.Limits{})
+			}
+		})
+	}
+}
+
+func TestAHangingStoreHoldsNobodyUpForLongerThanTheDeadline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &shared{decide: func(ctx context.Context) (store.Decision, error) {
+			<-ctx.Done()
+			return store.Decision{}, ctx.Err()
+		}}
+		f := newStore(t, s, nil)
+		begun := time.Now()
+		for range 20 {
+			if _, err := f.Decide(t.Context(), time.Now(), store.Write{}, store.Limits{}); err != nil {
+				t.Error(err)
+			}
+		}
+		o := fallback.Defaults()
+		if took, most := time.Since(begun), time.Duration(o.Failures)*o.Deadline; took > most || s.local != 20 {
+			t.Errorf("20 decisions took %v, %d of them locally; want %v at most, and all", took, s.local, most)
+		}
+	})
+}
+
+func TestItIsKnownThatTheStoreIsBackAlthoughNothingIsWritten(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		away := true
+		s := &shared{
+			decide: func(context.Context) (store.Decision, error) { return store.Decision{}, errAway },
+			reach: func() error {
+				if away {
+					return errAway
+				}
+				return nil
+			},
+		}
+		open := false
+		f := newStore(t, s, func(o *fallback.Options) { o.OnChange = func(now bool, _ error) { open = now } })
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { f.Run(ctx); close(done) }()
+		for range fallback.Defaults().Failures {
+			_, _ = f.Decide(t.Context(), time.Now(), store.Write{}, store.Limits{})
+		}
+		<-time.After(time.Minute)
+		if !open {
+			t.Error("the breaker has closed while the store was unavailable")
+		}
+		away = false
+		<-time.After(time.Minute)
+		if open || !f.Available() {
+			t.Errorf("open %t, available %t a minute after the store was back", open, f.Available())
+		}
+		stop()
+		<-done
+	})
+}
+
+func TestBadOptionsAreNamed(t *testing.T) {
+	t.Parallel()
+	for want, change := range map[string]func(*fallback.Options){
+		"fallback: deadline of 0s: must be more than 0":                            func(o *fallback.Options) { o.Deadline = 0 },
+		"fallback: time for which the breaker is open of -1s: must be more than 0": func(o *fallback.Options) { o.OpenFor = -time.Second },
+		"fallback: 0 failures that open the breaker: must be at least 1":           func(o *fallback.Options) { o.Failures = 0 },
+		"fallback: 0 probes that close the breaker: must be at least 1":            func(o *fallback.Options) { o.Probes = 0 },
+		"fallback: 0 calls under way: must be at least 1":                          func(o *fallback.Options) { o.MaxCalls = 0 },
+		"fallback: share of failures of 0: must be more than 0":                    func(o *fallback.Options) { o.Share = 0 },
+		"fallback: hooks must be set":                                              func(o *fallback.Options) { o.OnChange = nil },
+	} {
+		o := fallback.Defaults()
+		change(&o)
+		if _, err := fallback.New(&shared{}, o); err == nil || err.Error() != want {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+}

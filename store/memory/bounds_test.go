@@ -1,0 +1,258 @@
+package memory
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eventquota/eventquota/store"
+)
+
+func TestNewWantsEnoughBytes(t *testing.T) {
+	for bytes, ok := range map[int64]bool{MinBytes - 1: false, MinBytes: true, AuditBytes: true, DefaultBytes: true, 0: false, -1: false} {
+		if s, err := New(Options{Bytes: bytes}); (err == nil) != ok || (s != nil) != ok {
+			t.Errorf("%d bytes: %v, want a store: %t", bytes, err, ok)
+		}
+	}
+}
+
+func TestTheBooksAreKept(t *testing.T) {
+	h := newHostile(t, MinBytes)
+	rng, full := h.rng, 0
+	for i := range 30_000 {
+		a := attack{group: rng.IntN(5) == 0, namespace: rng.IntN(9) == 0, name: true, message: rng.IntN(3) == 0, reason: rng.IntN(2) == 0, spam: rng.IntN(9) == 0}
+		if !h.create(a) {
+			full++
+		}
+		h.now = h.now.Add(time.Duration(rng.IntN(1000)) * time.Millisecond * time.Duration(rng.IntN(100)/99))
+		if rng.IntN(10_000) == 0 {
+			h.settle(rng.IntN(500), 0, h.anyResult)
+		}
+		if i%500 == 0 {
+			h.check()
+		}
+		if h.bytes > MinBytes {
+			t.Fatalf("%d bytes are kept, want %d at most", h.bytes, MinBytes)
+		}
+	}
+	if full == 0 {
+		t.Error("the store was never full")
+	}
+}
+
+func TestTheStoreIsFullOnlyOfWhatIsPending(t *testing.T) {
+	h := newHostile(t, MinBytes)
+	for range 5000 {
+		if !h.create(attack{group: true}) {
+			t.Fatal("full although nothing is pending")
+		}
+	}
+	for place := true; place; {
+		w, l := h.write(attack{group: true})
+		for _, name := range []string{"a", "b"} { // b merges into a, so something is pending
+			w.Name = name
+			place = place && h.send(w, l)
+		}
+	}
+	if h.idle.Len() != 0 {
+		t.Errorf("full although nothing is pending of %d of %d groups", h.idle.Len(), len(h.groups))
+	}
+	known, l := h.write(attack{group: true})
+	known.Group = h.claim(1, time.Hour)[0].Ref.Group
+	update := known
+	update.Update = &store.Update{Stored: store.Stored{Count: 1}}
+	if h.send(known, l) || h.send(update, l) {
+		t.Error("a write of a known group has a place although none is left")
+	}
+	h.check()
+	h.settle(50, time.Hour, written)
+	if !h.create(attack{group: true}) {
+		t.Error("still full although nothing is pending of some groups any more")
+	}
+	h.check()
+}
+
+func TestGroupsWhoseTimeHasPassedAreForgotten(t *testing.T) {
+	h := newHostile(t, DefaultBytes)
+	for range 1000 {
+		h.create(attack{group: true})
+	}
+	h.now = h.now.Add(125*time.Minute + time.Microsecond) // the spam filter is full again
+	for range 200 {
+		h.create(attack{group: true})
+	}
+	if len(h.groups) != 200 {
+		t.Errorf("%d groups are kept, want the 200 of now", len(h.groups))
+	}
+	h.check()
+}
+
+func TestTheGroupUsedLongestAgoGoesFirst(t *testing.T) {
+	h := newHostile(t, MinBytes)
+	first, l := h.write(attack{group: true})
+	first.Name = "first"
+	second, _ := h.write(attack{group: true})
+	h.send(second, l)
+	for i := range 4000 {
+		h.create(attack{group: true})
+		if i%100 == 0 {
+			first.Name = fmt.Sprint("first", i)
+			first.Exact = store.KeyOf(first.Name) // nothing merges, so nothing is pending
+			first.Similar = first.Exact
+			l.Spam.Key = first.Exact
+			h.send(first, l)
+		}
+	}
+	_, used := h.groups[first.Group]
+	_, unused := h.groups[second.Group]
+	if !used || unused {
+		t.Errorf("the group in use is kept: %t, the one that is not: %t", used, unused)
+	}
+}
+
+// The heap may hold a quarter more than the bound: maps and slices grow ahead.
+func TestTheStoreIsAsLargeAsItSeems(t *testing.T) {
+	tests := []struct {
+		says string
+		attack
+		text string // instead of the message
+		drop bool
+	}{
+		{"groups", attack{group: true, name: true}, "", false},
+		{"namespaces", attack{group: true, namespace: true, name: true}, "", false},
+		{"names", attack{name: true}, "", false},
+		{"messages", attack{name: true, message: true}, "", false},
+		{"reasons", attack{name: true, message: true, reason: true}, "", false},
+		{"all", attack{name: true, message: true, reason: true, spam: true}, "", false},
+		{"messages cut from long ones", attack{name: true, message: true}, strings.Repeat("0123456789abcdef", 256), false},
+		{"drops of spam filters", attack{name: true, message: true, reason: true}, "", true},
+	}
+	for _, test := range tests {
+		t.Run(test.says, func(t *testing.T) {
+			const bound = 2 << 20
+			before := heapInUse()
+			h := newHostile(t, bound)
+			for i := range 30_000 {
+				w, l := h.write(test.attack)
+				if l.Quotas = nil; test.text != "" {
+					w.Text = (fmt.Sprint(h.n) + test.text)[:100]
+				}
+				if test.drop {
+					l.Spam.Burst, l.ReservePerReason = 0, 0
+				}
+				h.send(w, l) // full or not: the bound is what counts
+				if w.Name += "-"; h.n%2 == 0 {
+					h.send(w, l)
+				}
+				if i%100 == 0 {
+					h.settle(50, time.Hour, h.anyResult)
+				}
+			}
+			used := heapInUse() - before
+			t.Logf("estimated %d, used %d", h.bytes, used)
+			if used > bound*5/4 {
+				t.Errorf("%d bytes of heap in use, %.2f times the bound", used, float64(used)/bound)
+			}
+			if h.bytes < bound*3/4 {
+				t.Errorf("%d bytes are estimated: the store was not filled", h.bytes)
+			}
+			h.check()
+		})
+	}
+}
+
+func TestQuotasAreBounded(t *testing.T) {
+	before := heapInUse()
+	h := newHostile(t, MinBytes)
+	for range maxLevels * 5 / 4 {
+		h.create(attack{group: true, quota: true})
+	}
+	used := heapInUse() - before
+	if h.levels.Len() != maxLevels {
+		t.Errorf("%d quotas are kept, want %d", h.levels.Len(), maxLevels)
+	}
+	if bound := int64(20 << 20); used > bound {
+		t.Errorf("%d bytes of heap in use, want %d at most", used, bound)
+	}
+	t.Logf("used %d", used)
+	h.check()
+}
+
+// A quota that refuses takes no place from others that are drained: refused writes elsewhere refill no
+// bucket.
+func TestRefusedWritesRefillNoQuota(t *testing.T) {
+	h := newHostile(t, MinBytes)
+	drained := store.Bucket{Key: store.KeyOf("drained"), Name: "drained", Limit: store.Limit{Burst: 1, Every: 1000 * time.Hour}}
+	w, l := h.write(attack{group: true})
+	l.Quotas = []store.Bucket{drained}
+	h.send(w, l)
+	for range maxLevels * 5 / 4 {
+		w, l := h.write(attack{group: true, name: true, quota: true})
+		l.Quotas[0].Burst = 0
+		h.send(w, l)
+	}
+	w, l = h.write(attack{group: true})
+	l.Quotas = []store.Bucket{drained}
+	h.settle(1<<30, time.Hour, written)
+	if d, err := h.Decide(t.Context(), h.now, w, l); err != nil || d.Verdict != store.Drop {
+		t.Errorf("%v, %v from a drained quota, want a drop", d.Verdict, err)
+	}
+}
+
+// A CREATE that a quota refuses at its first try costs the notice of that, whatever the number of objects.
+func TestAWideStormUnderAQuotaCostsOneNotice(t *testing.T) {
+	h := newHostile(t, MinBytes)
+	for range 20_000 {
+		w, l := h.write(attack{group: true, name: true, message: true, reason: true})
+		l.Quotas = []store.Bucket{{Key: store.KeyOf("quota"), Name: "quota"}}
+		if d, err := h.Decide(t.Context(), h.now, w, l); err != nil || d.Verdict != store.Drop || d.Occurrences != 1 {
+			t.Fatalf("%+v, %v; want a drop of one", d, err)
+		}
+	}
+	if n, err := h.Pending(t.Context()); len(h.groups) != 1 || n != 1 || err != nil {
+		t.Errorf("%d groups are kept and %d are pending, %v; want one notice", len(h.groups), n, err)
+	}
+	if writes := h.claim(10, time.Hour); len(writes) != 1 || writes[0].Total != 20_000 || h.bytes > 16<<10 {
+		t.Errorf("%+v in %d bytes, want a notice of 20,000", writes, h.bytes)
+	}
+	h.check()
+}
+
+// heapInUse is the heap after a garbage collection.
+func heapInUse() int64 {
+	runtime.GC()
+	runtime.GC() // what finalizers freed
+	var s runtime.MemStats
+	runtime.ReadMemStats(&s)
+	return int64(s.HeapAlloc)
+}
+
+func TestNothingIsPendingWhereNobodySettles(t *testing.T) {
+	s, err := New(Options{Bytes: MinBytes, Unsettled: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newHostile(t, MinBytes)
+	h.Store = s
+	for range 5000 {
+		w, l := h.write(attack{group: true, name: true})
+		l.MaxEvents = 1
+		for range 2 {
+			if w.Name += "-"; !h.send(w, l) {
+				t.Fatal("full although nothing is pending")
+			}
+		}
+	}
+	if n, err := h.Pending(t.Context()); n != 0 || err != nil || len(h.claim(1000, 1000*time.Hour)) > 0 {
+		t.Errorf("%d groups are pending, %v, want none", n, err)
+	}
+	h.now = h.now.Add(1000 * time.Hour)
+	for range 500 {
+		h.create(attack{group: true})
+	}
+	if len(h.groups) > 500 {
+		t.Errorf("%d groups are kept, want the 500 of now", len(h.groups))
+	}
+}

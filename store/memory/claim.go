@@ -1,0 +1,52 @@
+package memory
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/eventquota/eventquota/store"
+)
+
+// forever is the ahead from which on a claim is of all there is: 142 years.
+const forever = 1 << 52 * time.Microsecond
+
+// Claim implements store.Queue. claimed is called under the lock: it must not use the Store.
+func (s *Store) Claim(_ context.Context, now time.Time, ahead time.Duration, n int, claimed func(namespace string, group store.Key) bool) ([]store.PendingWrite, error) {
+	by := now.Truncate(time.Microsecond)
+	switch {
+	case ahead >= forever:
+		by = time.UnixMicro(math.MaxInt64)
+	case ahead > 0:
+		by = by.Add(ahead + time.Microsecond - 1).Truncate(time.Microsecond)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var writes []store.PendingWrite
+	for _, e := range s.pending.next(by, n, claimed) {
+		writes = append(writes, e.Claim(e.key, by)...)
+	}
+	return writes, nil
+}
+
+// Complete implements store.Queue. A write of a group that is not known any more is let be.
+func (s *Store) Complete(_ context.Context, now time.Time, p store.PendingWrite, o store.Outcome) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now = s.at(now)
+	e, ok := s.known(now, p.Ref.Group)
+	if !ok {
+		return nil
+	}
+	e.Complete(now, s.fresh(), &p, o)
+	s.measure(e)
+	s.shrink(now, 0)
+	return nil
+}
+
+// Pending implements store.Queue.
+func (s *Store) Pending(context.Context) (int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return int64(s.pending.groups), nil
+}

@@ -1,0 +1,149 @@
+package memory
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eventquota/eventquota/store"
+)
+
+func epoch() time.Time { return time.Date(2030, time.March, 1, 12, 0, 0, 0, time.UTC) }
+
+// hostile makes writes of which no two are alike in what attack names, and which are alike in all else.
+type hostile struct {
+	*Store
+	t   *testing.T
+	now time.Time
+	rng *rand.Rand
+	n   int
+}
+
+func newHostile(t *testing.T, bytes int64) *hostile {
+	t.Helper()
+	s, err := New(Options{Bytes: bytes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &hostile{Store: s, t: t, now: epoch(), rng: rand.New(rand.NewPCG(1, 0))}
+}
+
+// attack is what is new in each write.
+type attack struct{ group, namespace, name, message, reason, spam, quota bool }
+
+func (h *hostile) write(a attack) (store.Write, store.Limits) {
+	h.n++
+	part := func(fresh bool, what string) string {
+		if fresh {
+			what += fmt.Sprint(h.n)
+		}
+		return strings.Clone(what) // as a decoder would make it
+	}
+	group := fmt.Sprint("web-6d4b75cb6d-", h.n)
+	if !a.group {
+		group = fmt.Sprint("web-6d4b75cb6d-", h.n/64-h.rng.IntN(8))
+	}
+	namespace := part(a.namespace, "production")
+	reason, message := part(a.reason, "FailedScheduling"), part(a.message, strings.Repeat("0/5 nodes are available. ", 8))
+	w := store.Write{
+		Group: store.KeyOf(namespace, group), Object: store.KeyOf("object"),
+		Exact: store.KeyOf(reason, message), Similar: store.KeyOf(reason), Message: store.KeyOf(message),
+		Namespace: namespace, Name: part(a.name, "web-6d4b75cb6d-4kqzb.17f1a9d6c8b2"),
+		Count: 1, First: h.now, At: h.now, Text: message, Reason: reason,
+		About: store.Object{
+			APIVersion: strings.Clone("v1"), Kind: strings.Clone("Pod"), Namespace: strings.Clone(namespace), Name: strings.Clone(group),
+			UID: strings.Clone("0b8ff1a6-5c1d-4f7e-9d0a-6b1f3f6f9b11"),
+		},
+		Source: store.Source{Component: strings.Clone("kubelet"), Host: strings.Clone("node-17")},
+	}
+	return w, store.Limits{
+		Merge: true, MaxEvents: 10, Window: 10 * time.Minute, RepeatWindow: time.Hour,
+		WriteInterval: 10 * time.Second, MaxWriteInterval: time.Minute, KeepMessages: 5, ReservePerReason: 1,
+		Spam: store.Bucket{
+			Key: store.KeyOf(part(a.spam, "spam")), Name: "spam filter", About: w.About,
+			Limit: store.Limit{Burst: 25, Every: 5 * time.Minute},
+		},
+		Quotas: []store.Bucket{{Key: store.KeyOf(part(a.quota, "quota")), Limit: store.Limit{Burst: 1 << 30, Every: time.Microsecond}}},
+	}
+}
+
+// create sends a CREATE and tells whether there was a place for it.
+func (h *hostile) create(a attack) bool {
+	h.t.Helper()
+	w, l := h.write(a)
+	return h.send(w, l)
+}
+
+func (h *hostile) send(w store.Write, l store.Limits) bool {
+	h.t.Helper()
+	_, err := h.Decide(h.t.Context(), h.now, w, l)
+	if err != nil && !errors.Is(err, store.ErrFull) {
+		h.t.Fatal(err)
+	}
+	return err == nil
+}
+
+// settle completes what is due of up to n groups.
+func (h *hostile) settle(n int, ahead time.Duration, result func() store.Result) {
+	h.t.Helper()
+	for _, p := range h.claim(n, ahead) {
+		o := store.Outcome{Result: result(), UID: strings.Clone("0b8ff1a6-5c1d-4f7e-9d0a-6b1f3f6f9b12"), ResourceVersion: fmt.Sprint(1000_000 + h.n)}
+		if err := h.Complete(h.t.Context(), h.now, p, o); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+}
+
+func (h *hostile) claim(n int, ahead time.Duration) []store.PendingWrite {
+	h.t.Helper()
+	writes, err := h.Claim(h.t.Context(), h.now, ahead, n, nil)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return writes
+}
+
+func written() store.Result { return store.Written }
+
+func (h *hostile) anyResult() store.Result { return store.Result(h.rng.IntN(int(store.GivenUp) + 1)) }
+
+// check holds the books against what is there.
+func (h *hostile) check() {
+	h.t.Helper()
+	var bytes int64
+	pending, idle := 0, 0
+	for key, e := range h.groups {
+		if e.key != key || e.bytes != e.Size() {
+			h.t.Fatalf("a group of %d bytes is counted with %d", e.Size(), e.bytes)
+		}
+		bytes += e.bytes
+		if e.idle != nil {
+			idle++
+		}
+		if (e.idle == nil) == e.Due().IsZero() {
+			h.t.Fatalf("something is due: %t, idle: %t", !e.Due().IsZero(), e.idle != nil)
+		}
+		if ns := e.place.namespace; ns != nil {
+			pending++
+			if ns.name != e.Namespace || ns.due[e.place.index] != e || e.place.due != e.Due().UnixMicro() || h.pending.namespaces[ns.name] != ns {
+				h.t.Fatal("a group is not where it should be in the queue")
+			}
+		}
+	}
+	if bytes != h.bytes || idle != h.idle.Len() || pending+idle != len(h.groups) || pending != h.pending.groups {
+		h.t.Fatalf("%d bytes are counted of %d, %d idle of %d, %d pending of %d, %d groups", h.bytes, bytes, h.idle.Len(), idle, h.pending.groups, pending, len(h.groups))
+	}
+	queued := 0
+	for turn := h.pending.turns.Front(); turn != nil; turn = turn.Next() {
+		ns := turn.Value.(*namespace)
+		if queued += len(ns.due); len(ns.due) == 0 || h.pending.namespaces[ns.name] != ns {
+			h.t.Fatalf("namespace %q has a turn with %d groups", ns.name, len(ns.due))
+		}
+	}
+	if queued != pending || h.pending.turns.Len() != len(h.pending.namespaces) {
+		h.t.Fatalf("%d groups have turns of %d", queued, pending)
+	}
+}

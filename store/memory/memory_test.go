@@ -1,0 +1,231 @@
+package memory
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/rules"
+)
+
+// TestOrderIsThatOfTheSteps has many writers merge into one Event at the same time: its total says in
+// which order they came.
+func TestOrderIsThatOfTheSteps(t *testing.T) {
+	const writers, each = 8, 200
+	h := newHostile(t, MinBytes)
+	write, l := h.write(attack{group: true})
+	decisions := make([][]store.Decision, writers)
+	var together sync.WaitGroup
+	for i := range writers {
+		together.Go(func() {
+			for n := range each {
+				w := write
+				w.Name, w.At = fmt.Sprint(i, "-", n), time.Now()
+				d, err := h.Decide(t.Context(), time.Now(), w, l)
+				if err != nil {
+					t.Error(err)
+				}
+				decisions[i] = append(decisions[i], d)
+			}
+		})
+	}
+	together.Wait()
+	all := slices.SortedFunc(slices.Values(slices.Concat(decisions...)), func(a, b store.Decision) int { return cmp.Compare(a.Order, b.Order) })
+	for i, d := range all {
+		if i > 0 && (d.Verdict != store.Merge || d.Total != int64(i+1)) || i == 0 && d.Verdict != store.Admit {
+			t.Fatalf("decision %d in order is %+v, want that which brought the total to %d", i+1, d, i+1)
+		}
+		if i > 0 && d.Order == all[i-1].Order {
+			t.Fatalf("two decisions have the order %d", d.Order)
+		}
+	}
+}
+
+func TestStepsHaveNamesOfTheirOwn(t *testing.T) {
+	seen := map[store.Key]bool{}
+	for range 10 {
+		h := newHostile(t, MinBytes)
+		for range 1000 {
+			key := h.fresh()
+			if seen[key] || key.IsZero() {
+				t.Fatal("a name of a step is used twice")
+			}
+			seen[key] = true
+		}
+	}
+}
+
+// A token that was not needed stays where it is: of quotas, only those whose verdict charges them lose one.
+func TestOnlyWhatIsChargedIsTaken(t *testing.T) {
+	lim := store.Limit{Burst: 3, Every: time.Hour}
+	quotas := []store.Bucket{{Key: store.KeyOf("one"), Name: "one", Limit: lim}, {Key: store.KeyOf("none"), Name: "none"}}
+	h := newHostile(t, MinBytes)
+	w, l := h.write(attack{group: true})
+	left := func() int { return h.level(quotas[0].Key).Tokens(lim, h.now) }
+	tests := []struct {
+		says   string
+		quotas []store.Bucket
+		change func(w *store.Write)
+		want   store.Verdict
+		left   int
+	}{
+		{"another quota refuses", quotas, func(*store.Write) {}, store.Drop, 3},
+		{"it is admitted", quotas[:1], func(*store.Write) {}, store.Admit, 2},
+		{"it is merged", quotas[:1], func(w *store.Write) { w.Name = "b" }, store.Merge, 2},
+		{"a label is admitted", quotas[:1], label("x"), store.Admit, 1},
+		{"the API server asks about it again", quotas[:1], label("x"), store.Admit, 1},
+		{"another label is admitted", quotas[:1], label("y"), store.Admit, 0},
+		{"a third one finds no token", quotas[:1], label("z"), store.Drop, 0},
+	}
+	for _, test := range tests {
+		write := w
+		test.change(&write)
+		l.Quotas = test.quotas
+		d, err := h.Decide(t.Context(), h.now, write, l)
+		if err != nil || d.Verdict != test.want || left() != test.left {
+			t.Errorf("%s: %v, %v, %d tokens left; want %v and %d", test.says, d.Verdict, err, left(), test.want, test.left)
+		}
+	}
+}
+
+func label(same string) func(w *store.Write) {
+	return func(w *store.Write) {
+		w.Update = &store.Update{Stored: store.Stored{Count: 1}, Same: store.KeyOf(same)}
+	}
+}
+
+// What is decided on a copy is what the store itself decides, and the store does not notice.
+func TestAForecastIsWhatHappens(t *testing.T) {
+	for seed := range uint64(20) {
+		h := newHostile(t, DefaultBytes)
+		h.rng = rand.New(rand.NewPCG(seed, 0))
+		var groups []store.Key
+		next := func() (store.Write, store.Limits) {
+			w, l := h.write(attack{name: h.rng.IntN(4) > 0, message: h.rng.IntN(3) == 0})
+			w.Group = store.KeyOf(fmt.Sprint("group", h.rng.IntN(5)))
+			l.MaxEvents, l.Spam.Burst = 3, 6
+			l.Quotas = []store.Bucket{{Key: store.KeyOf("quota"), Name: "quota", Limit: store.Limit{Burst: 15, Every: time.Minute}}}
+			groups = append(groups, w.Group, rules.NoticeKey(&l.Quotas[0]))
+			return w, l
+		}
+		for range 100 {
+			h.now = h.now.Add(time.Duration(h.rng.Int64N(int64(10 * time.Second))))
+			w, l := next()
+			h.send(w, l)
+		}
+		st, err := h.Peek(t.Context(), groups, []store.Key{store.KeyOf("quota"), store.KeyOf("never used")})
+		if err != nil || !st.At.Equal(h.now.Truncate(time.Microsecond)) || len(st.Levels) != 1 {
+			t.Fatalf("%d levels at %v, %v; want one at the time of the last step", len(st.Levels), st.At, err)
+		}
+		forecast, another := From(st), From(st)
+		copied := map[store.Key]string{}
+		for key, g := range st.Groups {
+			copied[key] = encoded(t, g)
+		}
+		for i := range 50 {
+			w, l := next()
+			got, gotErr := forecast.Decide(t.Context(), h.now, w, l)
+			want, wantErr := h.Decide(t.Context(), h.now, w, l)
+			if gotErr != nil || wantErr != nil || alike(got) != alike(want) {
+				t.Fatalf("seed %d, write %d: %v, %v, want %v, %v", seed, i, alike(got), gotErr, alike(want), wantErr)
+			}
+		}
+		before, err := another.Peek(t.Context(), groups, []store.Key{store.KeyOf("quota")})
+		if err != nil || fmt.Sprint(before.Levels) != fmt.Sprint(st.Levels) {
+			t.Errorf("seed %d: %v, %v, want another forecast to be where it was", seed, before.Levels, err)
+		}
+		for key, g := range before.Groups {
+			if encoded(t, g) != copied[key] {
+				t.Errorf("seed %d: a forecast changed the copy that it is made of", seed)
+			}
+		}
+	}
+}
+
+func encoded(t *testing.T, g *rules.Group) string {
+	t.Helper()
+	b, err := g.Marshal(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func alike(d store.Decision) string {
+	bucket := ""
+	if d.Empty != nil {
+		bucket = d.Empty.Name
+	}
+	return fmt.Sprint(d.Verdict, " into ", d.Into, " ", d.Total, " ", bucket, " ", d.Next, " ", d.Occurrences)
+}
+
+func TestPeekLeavesOutWhatIsPast(t *testing.T) {
+	h := newHostile(t, MinBytes)
+	groups := []store.Key{store.KeyOf("never seen")}
+	send := func() {
+		w, l := h.write(attack{group: true})
+		h.send(w, l)
+		groups = append(groups, w.Group)
+	}
+	for range 50 {
+		send()
+	}
+	h.now = h.now.Add(1000 * time.Hour)
+	send()
+	st, err := h.Peek(t.Context(), groups, nil)
+	if err != nil || len(st.Groups) != 1 || st.Groups[groups[51]] == nil || len(h.groups) < 2 {
+		t.Errorf("%d groups of %d, %v, want the one of now", len(st.Groups), len(h.groups), err)
+	}
+}
+
+// What was decided elsewhere is reported, and a full store says that it has no place for it.
+func TestReports(t *testing.T) {
+	h := newHostile(t, MinBytes)
+	w, l := h.write(attack{group: true})
+	for name, d := range map[string]store.Decision{"a": {Verdict: store.Admit}, "b": {Verdict: store.Merge, Into: "a"}} {
+		w.Name = name
+		if err := h.Report(h.now, w.Group, &rules.Op{Write: w, Limits: &l, Decision: d}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	quota := store.Bucket{Key: store.KeyOf("quota"), Name: "quota", About: w.About}
+	drops := rules.Dropped(h.now, w, &l, &quota, 7)
+	for range 2 {
+		if err := h.ReportDrops(h.now, rules.NoticeKey(&quota), &drops); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := h.ReportDrops(h.now, store.KeyOf("nothing"), &rules.Drops{}); err != nil || len(h.groups) != 2 {
+		t.Errorf("%d groups, %v, after a report of nothing, want 2", len(h.groups), err)
+	}
+	total := int64(0)
+	writes := h.claim(10, time.Hour)
+	for _, p := range writes {
+		total += p.Total
+	}
+	if len(writes) != 2 || total != 16 {
+		t.Errorf("%+v, want an Event of 2 and a notice of 14", writes)
+	}
+	h.check()
+	for says, report := range map[string]func(group store.Key) error{
+		"decisions": func(group store.Key) error {
+			return h.Report(h.now, group, &rules.Op{Write: w, Limits: &l, Decision: store.Decision{Verdict: store.Merge, Into: "a"}})
+		},
+		"drops": func(group store.Key) error { return h.ReportDrops(h.now, group, &drops) },
+	} {
+		var err error
+		for i := 0; err == nil && i < MinBytes; i++ {
+			err = report(store.KeyOf(says, fmt.Sprint(i)))
+		}
+		if !errors.Is(err, store.ErrFull) || h.bytes > MinBytes {
+			t.Errorf("%s: %v in %d bytes, want that there is no place for more", says, err, h.bytes)
+		}
+	}
+	h.check()
+}

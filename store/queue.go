@@ -1,0 +1,179 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// Queue is the side of a store that a settler works on. Implementations are safe for concurrent
+// use; there is one settler at a time, but for moments after a change of leader, in which two may
+// write the same: values are absolute and each write names the version that it changes.
+type Queue interface {
+	// Claim returns writes that are due by now plus ahead, the most overdue first and one
+	// namespace after the other in turn, of at most n groups; by an ahead of 142 years or more,
+	// all there are. Groups for which claimed says true are passed over: the caller keeps what it
+	// has claimed, nothing in the store changes. Writes of one group follow each other. With an
+	// error it returns what could be read.
+	Claim(ctx context.Context, now time.Time, ahead time.Duration, n int, claimed func(namespace string, group Key) bool) ([]PendingWrite, error)
+	// Complete says what became of a write. What was merged in the meantime stays pending.
+	Complete(ctx context.Context, now time.Time, p PendingWrite, o Outcome) error
+	// Pending is how many groups have writes pending, due or not.
+	Pending(ctx context.Context) (int64, error)
+}
+
+// Ref names a stored Event or notice.
+type Ref struct {
+	Group Key
+	ID    uint64
+}
+
+// Tally counts occurrences of one thing.
+type Tally struct {
+	What  string `cbor:"1,keyasint"`
+	Count int64  `cbor:"2,keyasint"`
+}
+
+// PendingWrite is what the API server has not been sent yet about one stored Event or notice.
+// Values are absolute, so writing them twice does no harm.
+type PendingWrite struct {
+	Ref Ref
+	// Namespace and Name are those of the Event to write. Without a name there is none: no other
+	// Event has followed one that was not found. Then nothing is written, and Complete with
+	// NotFound hands the occurrences over to a notice.
+	Namespace, Name string
+	// UID and ResourceVersion are those that the Event had when it was last seen; empty before
+	// it was read, which it must be before its first write.
+	UID, ResourceVersion string
+	// Object and Key are what an Event of that name must be about to be the one that was admitted:
+	// Write.Object, and Write.Exact or Write.Similar; a zero Key is any. Admitted is when it was,
+	// by the clock of the store; zero where the API server has said that it exists.
+	Object, Key Key
+	Admitted    time.Time
+	// Own counts the occurrences under the Event's own name, Total all of them, and Written is
+	// the count that the Event has, as far as the store knows. Partial says that the Event has
+	// occurrences beside those of Total that the store does not know of.
+	Own, Total, Written int64
+	Partial             bool
+	// Series tells that the count belongs in series.count.
+	Series bool
+	// Last is when the newest occurrence happened, by the writers' clocks.
+	Last time.Time
+	// Due is when the write fell due, by the clock of the store.
+	Due time.Time
+	// Text is the newest message of an aggregate, without prefix; empty for any other Event.
+	// Messages are its newest distinct messages, newest first.
+	Text     string
+	Messages []Tally
+	// Failing is since when the write has failed; zero when it has not.
+	Failing time.Time
+	// Notice is set when the Event is a notice about drops.
+	Notice *Notice
+	// Changes tells later changes from those that are part of this write.
+	Changes uint64
+}
+
+// Merged is how much of Total came under other names than the Event's own; negative when some of
+// what came under its own name is reported elsewhere.
+func (p *PendingWrite) Merged() int64 { return p.Total - p.Own }
+
+// Unreported is how many occurrences are lost when the write is given up.
+func (p *PendingWrite) Unreported() int64 { return max(0, p.Total-p.Written) }
+
+// Adopt takes in what the stored Event says, where that is more. Complete does the same to what
+// the store knows.
+func (p *PendingWrite) Adopt(s Stored) {
+	p.Own, p.Total = Adopted(p.Own, p.Total, p.Partial, s)
+	p.Partial, p.Written = false, s.Count
+}
+
+// Adopted are the occurrences of an Event under its own name, and all, once what it says itself
+// is taken in. No write lowers them, and no Event has less than one.
+func Adopted(own, total int64, partial bool, s Stored) (newOwn, newTotal int64) {
+	if s.Count == 0 {
+		return own, total
+	}
+	storedOwn, storedMerged := s.Parts()
+	merged := total - own
+	if partial {
+		own = max(own, storedOwn)
+		return own, max(1, own+merged+storedMerged)
+	}
+	switch {
+	case storedMerged == 0: // it is not noted on an Event, so it says nothing
+	case storedOwn+storedMerged <= total: // nothing new
+	case storedMerged < 0 && storedOwn <= own: // more is reported elsewhere by now
+	case merged == 0:
+		merged = storedMerged
+	default:
+		merged = max(merged, storedMerged)
+	}
+	own = max(own, storedOwn)
+	return own, max(1, own+merged)
+}
+
+// Notice is what a notice about drops says beside its count.
+type Notice struct {
+	// About is what it is about.
+	About Object
+	// Bucket and Policy are how the bucket that had no tokens is called, and whose it is. Without
+	// a bucket, Policy drops all; without both, a replica reports what it could not merge.
+	Bucket, Policy string
+	// First is when the first of the drops happened, by the clock of the store.
+	First time.Time
+	// Warnings tells that Warnings were among them.
+	Warnings bool
+	// Reasons and Sources count the dropped occurrences, in the order in which each was first
+	// dropped. At most 16 are told apart; the rest is counted under an empty name.
+	Reasons, Sources []Tally
+	// Objects are the latest ten objects of the dropped Events, newest first.
+	Objects []string
+}
+
+// Outcome is what became of a pending write.
+type Outcome struct {
+	Result Result
+	// UID and ResourceVersion are those of the Event after the write, and Stored what it said
+	// before, if it was read. Set for Written.
+	UID, ResourceVersion string
+	Stored               Stored
+}
+
+// Result is what became of a pending write.
+type Result int
+
+const (
+	// Written says that the API server stored what the write said.
+	Written Result = iota
+	// NotFound says that the API server has no such Event. Its whole count goes on with the next
+	// Event of its key, or into a notice if none comes within a window. A notice is created anew.
+	NotFound
+	// NameTaken says that the API server has another Event under the name. It is not found, and
+	// CREATEs under that name leave no state from then on.
+	NameTaken
+	// Rejected says that the API server will never store it. What an Event was to report goes to
+	// a notice; a notice is left as it is until there is more to report.
+	Rejected
+	// Failed gives the write back, to be tried again later.
+	Failed
+	// GivenUp says that nothing more is tried: what the write was to report is lost.
+	GivenUp
+)
+
+// String is the result as metrics and logs show it.
+func (r Result) String() string {
+	switch r {
+	case Written:
+		return "written"
+	case NotFound:
+		return "not_found"
+	case NameTaken:
+		return "name_taken"
+	case Rejected:
+		return "rejected"
+	case Failed:
+		return "failed"
+	case GivenUp:
+		return "given_up"
+	}
+	return "unknown"
+}

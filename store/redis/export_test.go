@@ -1,0 +1,34 @@
+package redis
+
+import (
+	"time"
+
+	"github.com/eventquota/eventquota/store"
+)
+
+// Source is the script, for tests that run it on a clock of theirs.
+func Source() string { return source }
+
+// Patient lets trips take longer, on a machine that is busy.
+func (s *Store) Patient(d time.Duration) *Store {
+	s.tripTimeout = d
+	return s
+}
+
+// GroupKey is the key of a register, QuotaKey that of a quota.
+func (s *Store) GroupKey(group store.Key) string { return s.groupKey(group) }
+
+// QuotaKey is the key of a quota.
+func (s *Store) QuotaKey(quota store.Key) string { return s.quotaKey(quota) }
+
+// Quiet tells whether no trip to a quota of l is under way, so that what was given back is back.
+func (s *Store) Quiet(l *store.Limits) bool {
+	s.quotas.mu.Lock()
+	defer s.quotas.mu.Unlock()
+	for i := range l.Quotas {
+		if s.quotas.of(l.Quotas[i].Key).busy {
+			return false
+		}
+	}
+	return true
+}

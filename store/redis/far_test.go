@@ -1,0 +1,124 @@
+package redis_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/redis"
+	redistest "github.com/eventquota/eventquota/test/redis"
+)
+
+// deadline is that of a webhook's call, and so much longer as a busy machine needs.
+const deadline = 2 * time.Second
+
+// One of three replicas is farther from Redis than the others, which never pause. It has its turn all
+// the same, on one register and under one quota.
+func TestFarReplicaHasItsTurn(t *testing.T) {
+	const callers, wanted = 4, 40
+	server := redistest.Start(t, redistest.Options{})
+	far := startProxy(t, server.Addr(), 2*time.Millisecond)
+	var replicas []*redis.Store
+	for _, address := range []string{server.Addr(), server.Addr(), far.Addr().String()} {
+		replicas = append(replicas, redis.New(connect(t, address), redis.Options{Prefix: "test:"}).Patient(deadline))
+	}
+	l := limits(1 << 20)
+	l.Quotas = []store.Bucket{quota(1 << 20)}
+	var done [3]atomic.Int64
+	var all sync.WaitGroup
+	for i, s := range replicas {
+		for c := range callers {
+			all.Go(func() {
+				for n := 0; done[2].Load() < callers*wanted && !t.Failed(); n++ {
+					w := event("pod", fmt.Sprint("message ", i, c, n), n)
+					w.Name = fmt.Sprint(i, ".", c, ".", n)
+					ctx, cancel := context.WithTimeout(t.Context(), deadline)
+					_, err := s.Decide(ctx, time.Now(), w, l)
+					cancel()
+					if err != nil {
+						t.Errorf("replica %d: %v", i, err)
+					}
+					done[i].Add(1)
+				}
+			})
+		}
+	}
+	all.Wait()
+	for i := range done {
+		t.Logf("replica %d decided %d writes", i, done[i].Load())
+		if done[i].Load() == 0 {
+			t.Errorf("replica %d decided nothing", i)
+		}
+	}
+}
+
+// skewed is a clock of a process that is wrong, and jumps.
+type skewed struct{ by atomic.Int64 }
+
+func (s *skewed) now() time.Time { return time.Now().Add(time.Duration(s.by.Load())) }
+
+// What replicas think of the time does not matter, only what Redis does: together they give what one
+// bucket gives.
+func TestReplicasWhoseClocksAreWrong(t *testing.T) {
+	const burst, objects = 100, 40
+	server := redistest.Start(t, redistest.Options{})
+	clocks := []*skewed{{}, {}, {}}
+	var replicas []*redis.Store
+	for i, c := range clocks {
+		c.by.Store(int64(time.Duration(7*(i-1)) * time.Hour))
+		replicas = append(replicas, redis.New(connect(t, server.Addr()), redis.Options{Prefix: "test:", Now: c.now}).Patient(patient))
+	}
+	tests := map[string]struct {
+		limits  store.Limits
+		object  func(i int) string
+		buckets int
+	}{
+		"one quota over many objects":   {withQuota(limits(1<<20), quota(burst)), func(i int) string { return fmt.Sprint("a-", i%objects) }, 1},
+		"the spam filter of one object": {limits(burst), func(int) string { return "b" }, 1},
+		"the spam filters of many":      {limits(burst / objects), func(i int) string { return fmt.Sprint("c-", i%objects) }, objects},
+	}
+	for says, test := range tests {
+		t.Run(says, func(t *testing.T) {
+			var admitted, calls atomic.Int64
+			test.limits.MaxEvents = 1 << 20
+			var all sync.WaitGroup
+			for c := range 6 {
+				all.Go(func() {
+					for n := range 200 {
+						i := c + 6*n
+						if n%50 == 25 {
+							clocks[c%3].by.Add(int64(time.Duration(5-i%11) * time.Hour))
+						}
+						w := event(test.object(i), fmt.Sprint("message ", i), i)
+						ctx, cancel := context.WithTimeout(t.Context(), patient)
+						d, err := replicas[c%3].Decide(ctx, time.Now(), w, test.limits)
+						cancel()
+						if err != nil {
+							t.Errorf("Decide: %v", err)
+						}
+						calls.Add(1)
+						if d.Verdict == store.Admit {
+							admitted.Add(1)
+						}
+					}
+				})
+			}
+			all.Wait()
+			if want := test.limits.Spam.Burst * test.buckets; len(test.limits.Quotas) == 0 && int(admitted.Load()) != want {
+				t.Errorf("%d admitted of %d, want %d", admitted.Load(), calls.Load(), want)
+			}
+			if len(test.limits.Quotas) > 0 && admitted.Load() != burst {
+				t.Errorf("%d admitted of %d, want %d", admitted.Load(), calls.Load(), burst)
+			}
+		})
+	}
+}
+
+func withQuota(l store.Limits, b store.Bucket) store.Limits {
+	l.Quotas = append(l.Quotas, b)
+	return l
+}

@@ -1,0 +1,129 @@
+package redis_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/redis"
+	"github.com/eventquota/eventquota/store/storetest"
+	redistest "github.com/eventquota/eventquota/test/redis"
+)
+
+// event is the n-th Event of a message about an object, as one that is sent once.
+func event(object, message string, n int) store.Write {
+	return store.Write{
+		Group: store.KeyOf("group", object), Object: store.KeyOf("object", object),
+		Exact: store.KeyOf("exact", object, message), Similar: store.KeyOf("similar", object), Message: store.KeyOf(message),
+		Namespace: "default", Name: fmt.Sprint(object, ".", n), Count: 1, First: time.Now(), At: time.Now(), Text: message, Reason: "BackOff",
+		About:  store.Object{APIVersion: "v1", Kind: "Pod", Namespace: "default", Name: object, UID: object + "-uid"},
+		Source: store.Source{Component: "kubelet", Host: "node"},
+	}
+}
+
+// limits are those of the default policy, but that no token comes back while a test runs.
+func limits(burst int) store.Limits {
+	return store.Limits{
+		Merge: true, MaxEvents: 100, Window: 10 * time.Minute, RepeatWindow: time.Hour,
+		WriteInterval: 10 * time.Second, MaxWriteInterval: 5 * time.Minute, KeepMessages: 5,
+		Spam: store.Bucket{Name: "spam filter", Key: store.KeyOf("spam"), Limit: store.Limit{Burst: burst, Every: 100 * time.Hour}},
+	}
+}
+
+// quota is one that all share.
+func quota(burst int) store.Bucket {
+	return store.Bucket{
+		Name: "quota", Key: store.KeyOf("quota"), Limit: store.Limit{Burst: burst, Every: 100 * time.Hour},
+		About: store.Object{Kind: "ClusterEventQuota", Name: "quota"},
+	}
+}
+
+// tallies count verdicts of calls about objects.
+type tallies struct {
+	mu          sync.Mutex
+	calls       map[string]int64
+	admitted    map[string]int64
+	unconfirmed int
+}
+
+func newTallies() *tallies { return &tallies{calls: map[string]int64{}, admitted: map[string]int64{}} }
+
+func (c *tallies) add(object string, d store.Decision, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls[object]++
+	if d.Verdict.Admits() {
+		c.admitted[object]++
+	}
+	if errors.Is(err, store.ErrUnconfirmed) {
+		c.unconfirmed++
+	}
+}
+
+// check holds what is pending to what was decided: each call counts once.
+func (c *tallies) check(t *testing.T, s store.Queue) {
+	t.Helper()
+	calls, reported := int64(0), int64(0)
+	for object := range c.calls {
+		calls += c.calls[object]
+		reported += c.admitted[object]
+	}
+	for _, p := range claimAll(t, s) {
+		reported += p.Total - p.Written
+	}
+	if reported != calls {
+		t.Errorf("%d occurrences are reported of %d", reported, calls)
+	}
+}
+
+// What a call decided stands, whether its answer arrived or not: it is decided once.
+func TestLostAnswersAreDecidedOnce(t *testing.T) {
+	const wanted, most, objects, messages, burst = 10_000, 200_000, 100, 6, 4
+	server := redistest.Start(t, redistest.Options{})
+	way := startProxy(t, server.Addr(), 0)
+	replicas := []*redis.Store{
+		redis.New(connect(t, way.Addr().String()), redis.Options{Prefix: "test:"}).Patient(patient),
+		redis.New(connect(t, way.Addr().String()), redis.Options{Prefix: "test:"}).Patient(patient),
+	}
+	l, count := limits(burst), newTallies()
+	made := 0
+	for count.unconfirmed < wanted && made < most {
+		way.loseAnswers(made%4000 != 0) // now and then all know where they are
+		storetest.AtOnce(1000, func(i int) {
+			object := fmt.Sprint("pod-", i%objects)
+			w := event(object, fmt.Sprint(i%messages), made+i)
+			ctx, cancel := context.WithTimeout(t.Context(), patient)
+			defer cancel()
+			d, err := replicas[i%2].Decide(ctx, time.Now(), w, l)
+			if err != nil && !errors.Is(err, store.ErrUnconfirmed) {
+				t.Errorf("Decide: %v", err)
+			}
+			count.add(object, d, err)
+		})
+		made += 1000
+	}
+	way.loseAnswers(false)
+	if count.unconfirmed < wanted {
+		t.Fatalf("%d answers of %d were lost on %d connections, want %d", count.unconfirmed, made, way.lost.Load(), wanted)
+	}
+	for _, s := range replicas {
+		s.Flush(t.Context())
+	}
+	t.Logf("%d calls, %d unconfirmed, %d connections", made, count.unconfirmed, way.lost.Load())
+	count.check(t, replicas[0])
+	for object, admitted := range count.admitted {
+		key := event(object, "", 0).Group
+		state, err := replicas[0].Peek(t.Context(), []store.Key{key}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		left := state.Groups[key].Spam(l.Spam.Key).Tokens(l.Spam.Limit, state.At)
+		if admitted > burst || left != burst-int(admitted) {
+			t.Errorf("%s: %d admitted and %d tokens left of %d", object, admitted, left, burst)
+		}
+	}
+}

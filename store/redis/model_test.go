@@ -1,0 +1,186 @@
+package redis_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/redis"
+	"github.com/eventquota/eventquota/store/storetest"
+)
+
+// shaky is a client of Redis with outages. During one most calls are not carried out; some are, and
+// their answers get lost, as now and then between two.
+type shaky struct {
+	redis.Client
+	sound atomic.Bool // from now on
+	out   atomic.Bool
+
+	seed   string
+	prefix string
+
+	mu    sync.Mutex
+	calls map[string]int // by key
+}
+
+// dice is chance that does not depend on what other keys are asked at the same time, so that a seed
+// makes the same run again.
+func (s *shaky) dice(cmd goredis.Cmder) int {
+	args := cmd.Args()
+	key := args[1]
+	if args[0] == "evalsha" || args[0] == "eval" {
+		key = args[3]
+	}
+	name := strings.TrimPrefix(fmt.Sprint(key), s.prefix)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls[name]++
+	sum := store.KeyOf(s.seed, name, fmt.Sprint(s.calls[name]))
+	return int(sum[0]) * 100 / 256
+}
+
+// Call implements redis.Client.
+func (s *shaky) Call(ctx context.Context, cmds ...goredis.Cmder) error {
+	if s.sound.Load() {
+		return s.Client.Call(ctx, cmds...)
+	}
+	var lost error
+	switch n := s.dice(cmds[0]); {
+	case s.out.Load() && n < 80:
+		lost = &net.OpError{Op: "dial", Err: errors.New("connection refused")}
+	case s.out.Load() || n < 2:
+		_ = s.Client.Call(ctx, cmds...)
+		lost = io.ErrUnexpectedEOF
+	default:
+		return s.Client.Call(ctx, cmds...)
+	}
+	for _, cmd := range cmds {
+		cmd.SetErr(lost)
+	}
+	return lost
+}
+
+// replicas is what a cluster sees of several replicas that share a Redis: any of them decides, without
+// Redis where it does not answer, and reports when it does.
+type replicas struct {
+	stores  []punctual
+	clients []*shaky
+	rng     *rand.Rand
+	outages bool
+}
+
+func (s *stores) replicas(t *testing.T, n int, seed uint64, outages bool) *replicas {
+	t.Helper()
+	r := &replicas{rng: rand.New(rand.NewPCG(seed, 1)), outages: outages}
+	c, prefix := &clock{}, s.prefix()
+	for i := range n {
+		client := &shaky{Client: newClocked(t, s.client, c), seed: fmt.Sprint(seed, i), prefix: prefix, calls: map[string]int{}}
+		client.sound.Store(!outages)
+		r.clients = append(r.clients, client)
+		r.stores = append(r.stores, punctual{redis.New(client, redis.Options{Prefix: prefix, Now: c.now}).Patient(patient), c})
+	}
+	return r
+}
+
+// Decide implements store.Store.
+func (r *replicas) Decide(ctx context.Context, now time.Time, w store.Write, l store.Limits) (store.Decision, error) {
+	i := r.rng.IntN(len(r.stores))
+	if r.outages {
+		// The API server keeps to one connection. Of what replicas decide at the same time without Redis,
+		// none knows the others' names.
+		i = int(w.Group[0]) % len(r.stores)
+		if r.rng.IntN(30) == 0 {
+			r.clients[i].out.Store(!r.clients[i].out.Load())
+		}
+	}
+	d, err := r.stores[i].Decide(ctx, now, w, l)
+	if err != nil && !errors.Is(err, store.ErrUnconfirmed) {
+		return r.stores[i].DecideLocally(w, l)
+	}
+	return d, err
+}
+
+// Claim implements store.Queue. A drain comes when Redis is available again.
+func (r *replicas) Claim(
+	ctx context.Context, now time.Time, ahead time.Duration, n int, claimed func(string, store.Key) bool,
+) ([]store.PendingWrite, error) {
+	for i, s := range r.stores {
+		if ahead == math.MaxInt64 {
+			r.clients[i].sound.Store(true)
+		}
+		s.set(now)
+		s.Flush(ctx)
+	}
+	writes, err := r.stores[0].Claim(ctx, now, ahead, n, claimed)
+	if !r.clients[0].sound.Load() {
+		err = nil // what a partial answer has brought is used
+	}
+	return writes, err
+}
+
+// Complete implements store.Queue. One that fails is as if the settler had crashed.
+func (r *replicas) Complete(ctx context.Context, now time.Time, w store.PendingWrite, o store.Outcome) error {
+	err := r.stores[0].Complete(ctx, now, w, o)
+	if !r.clients[0].sound.Load() {
+		return nil
+	}
+	return err
+}
+
+// Pending implements store.Queue.
+func (r *replicas) Pending(ctx context.Context) (int64, error) { return r.stores[0].Pending(ctx) }
+
+func TestRedisLosesNothing(t *testing.T) {
+	on := standalone(t)
+	for says, faults := range storetest.FaultMixes() {
+		t.Run(says, func(t *testing.T) {
+			storetest.Simulate(t, faults, storetest.Seeds{First: *firstSeed, Runs: *runs, Steps: *steps}, on.fresh)
+		})
+	}
+}
+
+func TestReplicasLoseNothing(t *testing.T) {
+	on := standalone(t)
+	tests := map[string]struct {
+		replicas int
+		outages  bool
+	}{
+		"while three share Redis":                {3, false},
+		"while one has outages":                  {1, true},
+		"while three have outages, each its own": {3, true},
+	}
+	for says, test := range tests {
+		t.Run(says, func(t *testing.T) {
+			seed := *firstSeed
+			fresh := func(t *testing.T) storetest.Subject {
+				t.Helper()
+				seed++
+				return on.replicas(t, test.replicas, seed, test.outages)
+			}
+			storetest.Simulate(t, storetest.Faults{Outages: test.outages}, storetest.Seeds{First: *firstSeed, Runs: *runs, Steps: *steps}, fresh)
+		})
+	}
+}
+
+func TestReplicasProtectEtcd(t *testing.T) {
+	on := standalone(t)
+	seed := *firstSeed
+	fresh := func(t *testing.T) storetest.Subject {
+		t.Helper()
+		seed++
+		return on.replicas(t, 3, seed, false)
+	}
+	storetest.Storm(t, storetest.Seeds{First: *firstSeed, Runs: 2 * *runs, Steps: *steps}, fresh)
+}

@@ -1,0 +1,126 @@
+package redis_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/storetest"
+	redistest "github.com/eventquota/eventquota/test/redis"
+)
+
+// rolledBack is a store whose Redis is restored from a copy that is some hundred writes old.
+type rolledBack struct {
+	*replicas
+	t      *testing.T
+	server *redistest.Server
+	writes int
+	copied []byte
+}
+
+// Decide implements store.Store.
+func (r *rolledBack) Decide(ctx context.Context, now time.Time, w store.Write, l store.Limits) (store.Decision, error) {
+	dump := filepath.Join(r.server.Dir, "dump.rdb")
+	switch r.writes++; r.writes {
+	case 40:
+		err := r.server.Client().Save(ctx).Err()
+		copied, readErr := os.ReadFile(dump)
+		if err = errors.Join(err, readErr); err != nil {
+			r.t.Fatal(err)
+		}
+		r.copied = copied
+	case 120:
+		r.server.Kill()
+		if err := errors.Join(os.WriteFile(dump, r.copied, 0o600), r.server.Launch(), r.server.WaitReady(ctx)); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	return r.replicas.Decide(ctx, now, w, l)
+}
+
+// Claim implements store.Queue. Connections from before are tried once each.
+func (r *rolledBack) Claim(
+	ctx context.Context, now time.Time, ahead time.Duration, n int, claimed func(string, store.Key) bool,
+) ([]store.PendingWrite, error) {
+	for range 100 {
+		if _, err := r.Pending(ctx); err == nil {
+			break
+		}
+	}
+	return r.replicas.Claim(ctx, now, ahead, n, claimed)
+}
+
+func TestRedisRolledBack(t *testing.T) {
+	server := redistest.Start(t, redistest.Options{Lines: []string{`save ""`}})
+	on := &stores{client: connect(t, server.Addr())}
+	seed, rolled := *firstSeed, 0
+	fresh := func(t *testing.T) storetest.Subject {
+		t.Helper()
+		seed++
+		r := &rolledBack{replicas: on.replicas(t, 2, seed, false), t: t, server: server}
+		t.Cleanup(func() {
+			if r.writes > 120 {
+				rolled++
+			}
+		})
+		return r
+	}
+	storetest.Simulate(t, storetest.Faults{Rollback: true}, storetest.Seeds{First: *firstSeed, Runs: *runs, Steps: 2 * *steps}, fresh)
+	if rolled < *runs {
+		t.Errorf("Redis was rolled back in %d runs of %d", rolled, *runs)
+	}
+}
+
+// Redis is stopped in the middle of a storm, and goes on after some time: all that was decided without
+// it is reported, and nothing that it finds in its buffers is carried out late.
+func TestRedisStoppedInAStorm(t *testing.T) {
+	const callers, objects = 8, 30
+	server := redistest.Start(t, redistest.Options{})
+	s := []*replica{newReplica(t, server.Addr()), newReplica(t, server.Addr())}
+	l, count := limits(5), newTallies()
+	l.Quotas = []store.Bucket{quota(60)}
+	stopped, resumed := make(chan struct{}), make(chan struct{})
+	var all sync.WaitGroup
+	for c := range callers {
+		all.Go(func() {
+			for n := 0; n < 300 || !isClosed(resumed); n++ {
+				i := c + callers*n
+				object := fmt.Sprint("pod-", i%objects)
+				w := event(object, fmt.Sprint(i%7), i)
+				ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+				d, err := s[c%2].Decide(ctx, time.Now(), w, l)
+				cancel()
+				if err != nil && !errors.Is(err, store.ErrUnconfirmed) {
+					d, err = s[c%2].DecideLocally(w, l)
+				}
+				if err != nil && !errors.Is(err, store.ErrUnconfirmed) {
+					t.Errorf("decide locally: %v", err)
+				}
+				count.add(object, d, err)
+				if n == 50 && c == 0 {
+					close(stopped)
+				}
+			}
+		})
+	}
+	<-stopped
+	if err := server.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	<-time.After(2 * time.Second)
+	if err := server.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	close(resumed)
+	all.Wait()
+	for _, one := range s {
+		one.stop()
+	}
+	count.check(t, s[0])
+}

@@ -1,0 +1,31 @@
+package redis_test
+
+import (
+	"testing"
+
+	"github.com/eventquota/eventquota/store/memory"
+	"github.com/eventquota/eventquota/store/storetest"
+	redistest "github.com/eventquota/eventquota/test/redis"
+)
+
+func TestRedisKeepsTheRules(t *testing.T) {
+	storetest.Run(t, standalone(t).fresh)
+}
+
+func TestRedisClusterKeepsTheRules(t *testing.T) {
+	cluster := redistest.StartCluster(t, redistest.Options{}, 3, 0)
+	storetest.Run(t, (&stores{client: connect(t, cluster.Addrs()...)}).fresh)
+}
+
+func newMemory(t *testing.T) storetest.Subject {
+	t.Helper()
+	m, err := memory.New(memory.Options{Bytes: memory.DefaultBytes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestRedisEqualsMemory(t *testing.T) {
+	storetest.Compare(t, storetest.Seeds{First: *firstSeed, Runs: *runs, Steps: *steps}, newMemory, standalone(t).fresh)
+}

@@ -1,0 +1,280 @@
+package redis_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/redis"
+	"github.com/eventquota/eventquota/store/redisclient"
+	"github.com/eventquota/eventquota/store/rules"
+	"github.com/eventquota/eventquota/store/storetest"
+	redistest "github.com/eventquota/eventquota/test/redis"
+)
+
+// newStore is a replica on the clock of Redis, in the keys that begin with "test:".
+func newStore(t *testing.T, client redis.Client) *redis.Store {
+	t.Helper()
+	return redis.New(client, redis.Options{Prefix: "test:"}).Patient(patient)
+}
+
+// decide decides a write that must not fail.
+func decide(t *testing.T, s *redis.Store, w store.Write, l store.Limits) store.Decision {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patient)
+	defer cancel()
+	d, err := s.Decide(ctx, time.Now(), w, l)
+	if err != nil {
+		t.Fatalf("Decide: %v", err)
+	}
+	return d
+}
+
+// A value of a newer version is neither read nor overwritten, whatever is decided meanwhile.
+func TestNewerFormatIsNotOverwritten(t *testing.T) {
+	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
+	s, l := newStore(t, client), limits(1)
+	key := s.GroupKey(event("pod", "m", 0).Group)
+	newer := strings.Repeat("v", 16) + "-" + "\x00" + "\xffwhat nobody knows yet"
+	if err := client.Set(t.Context(), key, newer, 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 3 {
+		_, err := s.Decide(t.Context(), time.Now(), event("pod", "m", n), l)
+		if !errors.Is(err, rules.ErrFormat) || errors.Is(err, store.ErrUnconfirmed) {
+			t.Errorf("Decide: %v, want %v", err, rules.ErrFormat)
+		}
+		if _, err := s.DecideLocally(event("pod", "m", n), l); err != nil {
+			t.Errorf("DecideLocally: %v", err)
+		}
+		s.Flush(t.Context())
+		if got := client.Get(t.Context(), key).Val(); got != newer {
+			t.Fatalf("the value became %q", got)
+		}
+	}
+}
+
+// A server that was replaced, or whose scripts were flushed, knows no script; one that was flushed
+// knows nothing at all.
+func TestRedisMayForget(t *testing.T) {
+	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
+	for says, forget := range map[string]func(context.Context) *goredis.StatusCmd{
+		"its scripts": client.ScriptFlush, "everything": client.FlushAll,
+	} {
+		t.Run(says, func(t *testing.T) {
+			s, l := newStore(t, client), withQuota(limits(3), quota(1000))
+			everything := says == "everything"
+			for n := range 3 {
+				if err := forget(t.Context()).Err(); err != nil {
+					t.Fatal(err)
+				}
+				d := decide(t, s, event(says, "m", 2*n), l)
+				if admitted := d.Verdict == store.Admit; admitted != (n == 0 || everything) {
+					t.Errorf("the first of round %d: %v", n, d.Verdict)
+				}
+				if d = decide(t, s, event(says, "m", 2*n+1), l); d.Verdict != store.Merge {
+					t.Errorf("the second of round %d: %v", n, d.Verdict)
+				}
+				if err := forget(t.Context()).Err(); err != nil {
+					t.Fatal(err)
+				}
+				for _, p := range claimAll(t, s) {
+					if err := forget(t.Context()).Err(); err != nil {
+						t.Fatal(err)
+					}
+					if err := s.Complete(t.Context(), time.Now(), p, store.Outcome{UID: "u", ResourceVersion: "1"}); err != nil {
+						t.Errorf("Complete: %v", err)
+					}
+				}
+			}
+		})
+	}
+}
+
+// The rights are those in docs/operations.md.
+func TestRedisNeedsFewRights(t *testing.T) {
+	user := redistest.User{Name: "eventquota", Password: "secret", Rules: "resetchannels ~test-* " +
+		"+hello +auth +ping +select +client|setname +eval +evalsha +time +get +set +zadd +zrem +zrangebyscore +zcard"}
+	server := redistest.Start(t, redistest.Options{Users: []redistest.User{user}})
+	o := redisclient.DefaultOptions()
+	o.Addresses, o.Timeout, o.Username, o.PasswordFile = []string{server.Addr()}, patient, user.Name, filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(o.PasswordFile, []byte(user.Password), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	client, err := redisclient.New(*o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	f := storetest.Faults{Refusals: true, Deletions: true}
+	storetest.Simulate(t, f, storetest.Seeds{First: *firstSeed, Runs: 2, Steps: 300}, (&stores{client: client}).fresh)
+}
+
+// Nothing is left for ever but an index, whatever became of it, and nothing is larger than a register.
+func TestKeysExpireAndAreSmall(t *testing.T) {
+	server := redistest.Start(t, redistest.Options{})
+	s := newStore(t, connect(t, server.Addr()))
+	l := withQuota(limits(20), quota(10))
+	l.KeepMessages, l.ReservePerReason, l.MaxEvents = 100, 1, 3
+	for n := range 64 {
+		long := fmt.Sprint(n, strings.Repeat("x", 512<<10))
+		w := event("pod", long, n)
+		w.Reason, w.Text, w.Name = long, long, long
+		w.About.UID, w.Source.Component, w.Similar = long, long, store.KeyOf(long)
+		decide(t, s, w, l)
+		w.Name, w.Count = "again"+long, 2
+		decide(t, s, w, l)
+	}
+	s.Flush(t.Context())
+	keys := 0
+	for all := server.Client().Scan(t.Context(), 0, "*", 100).Iterator(); all.Next(t.Context()); {
+		key := all.Val()
+		if !strings.HasPrefix(key, "test:") {
+			t.Errorf("%s is not under the prefix", key)
+		}
+		if strings.HasSuffix(key, ":due") {
+			continue
+		}
+		keys++
+		if server.Client().PTTL(t.Context(), key).Val() <= 0 {
+			t.Errorf("%s has no expiry", key)
+		}
+		if size := server.Client().StrLen(t.Context(), key).Val(); size > rules.MaxBytes+1024 {
+			t.Errorf("%s has %d bytes, want about %d at most", key, size, rules.MaxBytes)
+		}
+	}
+	if keys != 3 {
+		t.Errorf("%d keys, want a group, a quota and its notice", keys)
+	}
+}
+
+// What others do does not refill a bucket.
+func TestRefusalsElsewhereRefillNoBucket(t *testing.T) {
+	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
+	s, other := newStore(t, client), newStore(t, client)
+	l := withQuota(limits(2), quota(1000))
+	for n := range 2 {
+		decide(t, s, event("drained", fmt.Sprint(n), n), l)
+	}
+	none := limits(0)
+	none.Spam.Key = store.KeyOf("none")
+	for n := range 130 {
+		decide(t, other, event(fmt.Sprint("pod-", n), "m", n), none)
+		w := event("drained", "m", 1000+n)
+		w.Group = store.KeyOf("another user")
+		decide(t, other, w, none)
+		w = event("drained", fmt.Sprint("more ", n), 2000+n)
+		w.Reason = fmt.Sprint(n)
+		decide(t, other, w, none)
+	}
+	other.Flush(t.Context())
+	for _, one := range []*redis.Store{s, other, newStore(t, client)} {
+		if d := decide(t, one, event("drained", "last", 3000), l); d.Verdict != store.Drop || d.Empty.Key != l.Spam.Key {
+			t.Errorf("%v, want a drop by the spam filter", d.Verdict)
+		}
+	}
+}
+
+// partial is a client of a Redis of which a part does not answer.
+type partial struct {
+	redis.Client
+	failing atomic.Bool
+}
+
+var errPart = errors.New("a part of Redis does not answer")
+
+// Call implements redis.Client.
+func (p *partial) Call(ctx context.Context, cmds ...goredis.Cmder) error {
+	if !p.failing.Load() || len(cmds) == 1 {
+		return p.Client.Call(ctx, cmds...)
+	}
+	var asked []goredis.Cmder
+	for i, cmd := range cmds {
+		if i%2 == 0 {
+			asked = append(asked, cmd)
+			continue
+		}
+		cmd.SetErr(errPart)
+	}
+	return errors.Join(errPart, p.Client.Call(ctx, asked...))
+}
+
+// What could be read of what is pending is claimed, and what could not stays pending.
+func TestPartialAnswersLoseNothing(t *testing.T) {
+	const objects = 300
+	client := &partial{Client: connect(t, redistest.Start(t, redistest.Options{}).Addr())}
+	s, l := newStore(t, client), limits(3)
+	for i := range objects {
+		for n := range 2 {
+			decide(t, s, event(fmt.Sprint("pod-", i), "m", n), l)
+		}
+	}
+	client.failing.Store(true)
+	for range 3 {
+		writes, err := s.Claim(t.Context(), time.Now(), time.Hour, objects, nobody)
+		if !errors.Is(err, errPart) || len(writes) == 0 || len(writes) >= objects {
+			t.Errorf("%d claimed with error %v, want some of %d", len(writes), err, objects)
+		}
+		if _, err := s.Pending(t.Context()); !errors.Is(err, errPart) {
+			t.Errorf("Pending: %v, want %v", err, errPart)
+		}
+	}
+	client.failing.Store(false)
+	if n, err := s.Pending(t.Context()); n != objects || err != nil {
+		t.Errorf("%d pending, %v; want %d", n, err, objects)
+	}
+	if all := claimAll(t, s); len(all) != objects {
+		t.Errorf("%d claimed, want %d", len(all), objects)
+	}
+}
+
+// What replicas refuse without a trip is reported together, and each name still counts once.
+func TestRefusalsThatAreReportedTogether(t *testing.T) {
+	const names = 100
+	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
+	s, l := newStore(t, client), limits(1)
+	decide(t, s, event("pod", "first", 0), l)
+	decide(t, s, event("pod", "second", 1), l)
+	for _, count := range []int64{1, 2, 5} {
+		for n := range names {
+			w := event("pod", fmt.Sprint("m", n), 10+n)
+			w.Count = count
+			if d := decide(t, s, w, l); d.Verdict != store.Drop {
+				t.Fatalf("%v, want a drop", d.Verdict)
+			}
+		}
+		s.Flush(t.Context())
+		if all := claimAll(t, s); len(all) != 1 || all[0].Total != 1+names*count {
+			t.Errorf("after counts of %d: %+v, want one notice with %d", count, all, 1+names*count)
+		}
+	}
+}
+
+// A replica that does not know yet that an Event was not found asks the quotas all the same.
+func TestStaleCopiesRefuseNothing(t *testing.T) {
+	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
+	s, settling := newStore(t, client), newStore(t, client)
+	l := withQuota(limits(10), quota(2))
+	decide(t, s, event("pod", "m", 0), l)
+	decide(t, s, event("pod", "m", 1), l)
+	for _, p := range claimAll(t, settling) {
+		if err := settling.Complete(t.Context(), time.Now(), p, store.Outcome{Result: store.NotFound}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if d := decide(t, s, event("pod", "m", 2), l); d.Verdict != store.Admit {
+		t.Errorf("%v, want the next Event admitted by the second token", d.Verdict)
+	}
+	if d := decide(t, s, event("other", "m", 0), l); d.Verdict != store.Drop {
+		t.Errorf("%v, want no token left", d.Verdict)
+	}
+}

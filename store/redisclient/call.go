@@ -1,0 +1,82 @@
+package redisclient
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// pooledUpTo is how many calls at a time go each by a connection of its
+	// own. A lone call is quicker there; from a few more on, sharing one saves
+	// more round trips than the way into the queue and out of it costs.
+	pooledUpTo = 2
+	// maxQueued bounds what a server that does not answer makes wait.
+	maxQueued = 4096
+)
+
+// Client is a client of Redis for calls with short deadlines. What it embeds
+// serves all else, by pooled connections. It is for any number of goroutines.
+type Client struct {
+	redis.UniversalClient
+
+	pipe    *redis.AutoPipeliner
+	calling atomic.Int64
+}
+
+func newClient(c redis.UniversalClient) (*Client, error) {
+	// Not full-duplex: that holds on to a connection that answers READONLY.
+	o := redis.DefaultAutoPipelineOptions()
+	o.MaxQueuedCommands = maxQueued
+	pipe, err := c.AsyncAutoPipelineWithOptions(o)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{UniversalClient: c, pipe: pipe}, nil
+}
+
+// Call runs commands at once, in one round trip to each server concerned, in
+// no order, and waits for all until the context is done. A few calls at a time
+// use a connection each; more share one, by AutoPipeline. It returns the first
+// error, which is the context's when that was done first; then the commands
+// may still run, and must not be touched again. Else the commands have their
+// results. No command is run twice, but those that were surely not run.
+func (c *Client) Call(ctx context.Context, cmds ...redis.Cmder) error {
+	defer c.calling.Add(-1)
+	if c.calling.Add(1) > pooledUpTo {
+		return c.share(ctx, cmds)
+	}
+	if len(cmds) == 1 {
+		return c.Process(ctx, once{cmds[0]})
+	}
+	p := c.Pipeline()
+	for _, cmd := range cmds {
+		if err := p.Process(ctx, once{cmd}); err != nil {
+			return err
+		}
+	}
+	_, err := p.Exec(ctx)
+	return err
+}
+
+func (c *Client) share(ctx context.Context, cmds []redis.Cmder) error {
+	futures := make([]redis.AutoFuture, len(cmds))
+	for i, cmd := range cmds {
+		futures[i] = c.pipe.Submit(ctx, once{cmd})
+	}
+	var first error
+	for _, f := range futures {
+		if err := f.WaitContext(ctx); err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// once is a command that is not to be tried again when its answer was lost, as
+// it may have run. It still follows redirections of a Cluster.
+type once struct{ redis.Cmder }
+
+// NoRetry is asked by the library.
+func (once) NoRetry() bool { return true }

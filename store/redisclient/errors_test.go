@@ -1,0 +1,143 @@
+package redisclient_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/eventquota/eventquota/store/redisclient"
+	redistest "github.com/eventquota/eventquota/test/redis"
+)
+
+func TestWhatKeepsAClientFromRedisIsOneClearError(t *testing.T) {
+	open := redistest.Start(t, redistest.Options{})
+	closed := redistest.Start(t, redistest.Options{TLS: true, Password: "right"})
+	other, err := redistest.NewCerts(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := redistest.Start(t, redistest.Options{})
+	nobody.Kill()
+	for name, tc := range map[string]struct {
+		set  func(o *redisclient.Options)
+		want string
+	}{
+		"nobody listens":        {func(o *redisclient.Options) { o.Addresses = []string{nobody.Addr()} }, "connection refused"},
+		"the CA is another":     {func(o *redisclient.Options) { o.CAFile = other.CAFile }, "x509: certificate signed by unknown authority"},
+		"the client's is":       {func(o *redisclient.Options) { o.CertFile, o.KeyFile = other.ClientCertFile, other.ClientKeyFile }, "tls: "},
+		"the name is another":   {func(o *redisclient.Options) { o.ServerName = "redis.example" }, "not redis.example"},
+		"the password is wrong": {func(o *redisclient.Options) { o.PasswordFile = file(t, "wrong") }, "WRONGPASS"},
+		"there is no password":  {func(o *redisclient.Options) { o.PasswordFile = "" }, "NOAUTH"},
+		"the server has no TLS": {func(o *redisclient.Options) { o.Addresses = []string{open.Addr()} }, ""},
+		"it is no sentinel":     {func(o *redisclient.Options) { o.SentinelMaster = "m" }, "all sentinels specified in configuration are unreachable"},
+		"it is no cluster":      {func(o *redisclient.Options) { o.Cluster = true }, "cluster support disabled"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := at(closed.Addr())
+			o.PasswordFile, o.TLS = file(t, "right"), true
+			o.CAFile, o.CertFile, o.KeyFile = closed.Certs.CAFile, closed.Certs.ClientCertFile, closed.Certs.ClientKeyFile
+			tc.set(&o)
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			defer cancel()
+			err := redisclient.Check(ctx, newClient(t, &o))
+			if err == nil || !strings.HasPrefix(err.Error(), "connect to redis: ") || !strings.Contains(err.Error(), tc.want) ||
+				strings.Contains(err.Error(), "\n") {
+				t.Errorf("error %v; want one that says %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestAFileThatCannotBeUsedIsNamed(t *testing.T) {
+	certs, err := redistest.NewCerts(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	missing := filepath.Join(t.TempDir(), "missing")
+	for name, tc := range map[string]struct {
+		set  func(o *redisclient.Options)
+		want string
+	}{
+		"no CA file":                   {func(o *redisclient.Options) { o.CAFile = missing }, "--redis-ca-file: open " + missing},
+		"a CA file without CAs":        {func(o *redisclient.Options) { o.CAFile = certs.ClientKeyFile }, "--redis-ca-file " + certs.ClientKeyFile + ": has no certificate"},
+		"no certificate file":          {func(o *redisclient.Options) { o.CertFile, o.KeyFile = missing, certs.ClientKeyFile }, "--redis-cert-file and --redis-key-file: open"},
+		"a key of another certificate": {func(o *redisclient.Options) { o.CertFile, o.KeyFile = certs.ClientCertFile, certs.ServerKeyFile }, "--redis-cert-file and --redis-key-file: tls: private key does not match"},
+		"no password file":             {func(o *redisclient.Options) { o.PasswordFile = missing }, "--redis-password-file: open " + missing},
+		"an empty password file":       {func(o *redisclient.Options) { o.PasswordFile = file(t, "\n") }, ": is empty"},
+		"no sentinel password file":    {func(o *redisclient.Options) { o.SentinelMaster, o.SentinelPasswordFile = "m", missing }, "--redis-sentinel-password-file: open"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := at("127.0.0.1:6379")
+			o.TLS = true
+			tc.set(&o)
+			if _, err := redisclient.New(o); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error %v; want one that says %q", err, tc.want)
+			}
+		})
+	}
+}
+
+// A server is paused, and one listens that never accepts: neither may hold a
+// call up.
+func TestNoCallOutlivesItsDeadline(t *testing.T) {
+	s := redistest.Start(t, redistest.Options{})
+	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = silent.Close() })
+	connected := waysOf(t, at(s.Addr()))
+	connected.awaitHealed(t, "a")
+	if err := s.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	for name, w := range map[string]ways{
+		"an open connection":         connected,
+		"a new connection":           waysOf(t, at(s.Addr())),
+		"a server that never speaks": waysOf(t, at(silent.Addr().String())),
+	} {
+		for how, way := range w {
+			const deadline = 50 * time.Millisecond
+			for range 3 {
+				ctx, cancel := context.WithTimeout(t.Context(), deadline)
+				start := time.Now()
+				err := way(ctx, redis.NewCmd(ctx, "PING"))
+				took := time.Since(start)
+				cancel()
+				if err == nil || took > 3*deadline {
+					t.Errorf("%s, %s: a call with %s took %s, error %v", name, how, deadline, took, err)
+				}
+			}
+		}
+	}
+	if err := s.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	connected.awaitHealed(t, "a")
+}
+
+func TestAClosedClientFailsEveryCall(t *testing.T) {
+	s := redistest.Start(t, redistest.Options{})
+	o := at(s.Addr())
+	for _, crowded := range []bool{false, true} {
+		c, err := redisclient.New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if crowded {
+			redisclient.Crowd(c)
+		}
+		if err := errors.Join(c.Call(t.Context(), redis.NewCmd(t.Context(), "PING")), c.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Call(t.Context(), redis.NewCmd(t.Context(), "PING")); !errors.Is(err, redis.ErrClosed) {
+			t.Errorf("after Close (crowded: %v), error %v", crowded, err)
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package redisclient_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/eventquota/eventquota/store/redisclient"
+	redistest "github.com/eventquota/eventquota/test/redis"
+)
+
+// A call whose answer is lost may have run, and must not run again.
+func TestNoCallRunsTwice(t *testing.T) {
+	single := redistest.Start(t, redistest.Options{})
+	lossy := startProxy(t, single.Addr())
+	cluster := redistest.StartCluster(t, redistest.Options{}, 1, 0)
+	node := cluster.Servers()[0]
+	lossyNode := startProxy(t, node.Addr())
+	_, port, _ := strings.Cut(lossyNode.Addr().String(), ":")
+	if err := node.Client().ConfigSet(t.Context(), "cluster-announce-port", port).Err(); err != nil {
+		t.Fatal(err)
+	}
+	clustered := at(lossyNode.Addr().String())
+	clustered.Cluster = true
+	for name, tc := range map[string]struct {
+		o      redisclient.Options
+		proxy  *proxy
+		server *redistest.Server
+	}{
+		"on one server": {at(lossy.Addr().String()), lossy, single},
+		"in a cluster":  {clustered, lossyNode, node},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for how, way := range waysOf(t, tc.o) {
+				const calls = 5
+				for i := range calls {
+					ctx, cancel := context.WithTimeout(t.Context(), healWithin)
+					cmd := redis.NewCmd(ctx, "EVAL", "return redis.call('INCR', KEYS[1])", 1, how)
+					if i == 0 {
+						// Only answers to calls are to be lost.
+						if err := way(ctx, redis.NewCmd(ctx, "PING")); err != nil {
+							t.Fatal(err)
+						}
+					}
+					tc.proxy.loseAnswers("EVAL")
+					err := way(ctx, cmd)
+					tc.proxy.loseAnswers("")
+					cancel()
+					if err == nil {
+						t.Errorf("%s: a call without an answer succeeds", how)
+					}
+				}
+				if n, err := tc.server.Client().Get(t.Context(), how).Int(); n != calls || err != nil {
+					t.Errorf("%s: %d calls ran %d times, %v", how, calls, n, err)
+				}
+			}
+		})
+	}
+}

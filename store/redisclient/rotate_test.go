@@ -1,0 +1,119 @@
+package redisclient_test
+
+import (
+	"crypto/x509"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	redistest "github.com/eventquota/eventquota/test/redis"
+)
+
+func TestAChangedPasswordIsUsed(t *testing.T) {
+	user := redistest.User{Name: "eventquota", Password: "first", Rules: "~* +@all"}
+	s := redistest.Start(t, redistest.Options{Users: []redistest.User{user}})
+	o := at(s.Addr())
+	o.Username, o.PasswordFile = user.Name, file(t, "first\n")
+	open := waysOf(t, o)
+	open.awaitHealed(t, "a")
+	admin := func(args ...any) {
+		t.Helper()
+		if err := s.Client().Do(t.Context(), args...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	admin("ACL", "SETUSER", user.Name, "resetpass", ">second")
+	for name, way := range open {
+		if err := write(t.Context(), "a", way); err != nil {
+			t.Errorf("%s: an open connection gets error %v", name, err)
+		}
+	}
+	// A connection that is cut before the file has the new password fails ...
+	admin("CLIENT", "KILL", "USER", user.Name)
+	for name, way := range open {
+		var err error
+		for range 3 { // the first call may find only that it was cut
+			err = write(t.Context(), "a", way)
+		}
+		if err == nil || !strings.Contains(err.Error(), "WRONGPASS") {
+			t.Errorf("%s: with the old password in the file, error %v", name, err)
+		}
+	}
+	// ... until it has.
+	if err := os.WriteFile(o.PasswordFile, []byte("second"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	open.awaitHealed(t, "a")
+}
+
+func TestChangedCertificatesAreUsed(t *testing.T) {
+	first := redistest.Start(t, redistest.Options{TLS: true})
+	second := redistest.Start(t, redistest.Options{TLS: true})
+	p := startProxy(t, first.Addr())
+	dir := t.TempDir()
+	install := func(c *redistest.Certs) {
+		t.Helper()
+		for name, from := range map[string]string{"ca": c.CAFile, "cert": c.ClientCertFile, "key": c.ClientKeyFile} {
+			content, err := os.ReadFile(from)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	install(first.Certs)
+	o := at(p.Addr().String())
+	o.TLS, o.CAFile, o.CertFile, o.KeyFile = true, filepath.Join(dir, "ca"), filepath.Join(dir, "cert"), filepath.Join(dir, "key")
+	w := waysOf(t, o)
+	w.awaitHealed(t, "a")
+	p.to.Store(second.Addr())
+	first.Kill()
+	for name, way := range w {
+		var err error
+		for range 3 {
+			err = write(t.Context(), "a", way)
+		}
+		if _, unknown := errors.AsType[x509.UnknownAuthorityError](err); !unknown {
+			t.Errorf("%s: a server of an unknown CA gets error %v", name, err)
+		}
+	}
+	install(second.Certs)
+	w.awaitHealed(t, "a")
+}
+
+func TestAChangedPasswordOfTheSentinelsIsUsed(t *testing.T) {
+	s := redistest.StartSentinel(t, redistest.Options{Password: "first"})
+	o := at(s.Addrs()...)
+	o.SentinelMaster, o.PasswordFile, o.SentinelPasswordFile = redistest.MasterName, file(t, "first"), file(t, "first\n")
+	w := waysOf(t, o)
+	w.awaitHealed(t, "a")
+	for _, sentinel := range s.Sentinels() {
+		if err := sentinel.Client().Do(t.Context(), "SENTINEL", "CONFIG", "SET", "sentinel-pass", "second").Err(); err != nil {
+			t.Fatal(err)
+		}
+		if err := sentinel.Client().Do(t.Context(), "ACL", "SETUSER", "default", "resetpass", ">second").Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(o.SentinelPasswordFile, []byte("second"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	waysOf(t, o).awaitHealed(t, "a")
+	for _, sentinel := range s.Sentinels() {
+		if err := sentinel.Client().Do(t.Context(), "CLIENT", "KILL", "SKIPME", "yes", "TYPE", "pubsub").Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.KillMaster(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.WaitReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitHealed(t, "a")
+}

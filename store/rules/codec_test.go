@@ -1,0 +1,125 @@
+package rules_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/rules"
+)
+
+func TestARegisterOfAnotherFormatIsNotRead(t *testing.T) {
+	c := newChaos(1, false)
+	for range 20 {
+		c.step()
+	}
+	b := c.encoded(t)
+	newer := slices.Clone(b)
+	newer[0]++
+	tests := []struct {
+		says    string
+		b       []byte
+		newer   bool
+		refused bool
+	}{
+		{"what was encoded", b, false, false},
+		{"a newer format", newer, true, true},
+		{"nothing", nil, true, true},
+		{"a part", b[:len(b)/2], false, true},
+		{"more than there should be", append(slices.Clone(b), 0), false, true},
+		{"an array that is longer than there is", []byte{1, 0xa1, 0x04, 0x9b, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, false, true},
+		{"too much", append([]byte{b[0]}, make([]byte, 1<<20)...), false, true},
+	}
+	for _, test := range tests {
+		t.Run(test.says, func(t *testing.T) {
+			g, err := rules.Unmarshal(test.b)
+			if (err != nil) != test.refused || (g == nil) != test.refused || errors.Is(err, rules.ErrFormat) != test.newer {
+				t.Errorf("%v, %v, want an error: %t, for a newer format: %t", g, err, test.refused, test.newer)
+			}
+		})
+	}
+}
+
+func TestMarshalAppends(t *testing.T) {
+	g := &rules.Group{Namespace: "default"}
+	b, err := g.Marshal([]byte("before"))
+	if err != nil || string(b[:6]) != "before" {
+		t.Fatalf("%q, %v, want it after what was there", b, err)
+	}
+	if decoded, err := rules.Unmarshal(b[6:]); err != nil || decoded.Namespace != g.Namespace {
+		t.Errorf("%+v, %v, want %+v", decoded, err, g)
+	}
+}
+
+// A text of a client may be no UTF-8. A register that could not be decoded any more would be lost.
+func TestTextsThatAreNoUTF8AreKept(t *testing.T) {
+	var g rules.Group
+	l, w := someLimits(), someWrite("a\xff", epoch())
+	w.Reason, w.Text, w.About.Name = "\x80", "\xc3\x28", "\xed\xa0\x80"
+	l.Spam.Burst = 0
+	g.Decide(epoch(), store.Key{}, w, &l, nil)
+	b, err := g.Marshal(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := rules.Unmarshal(b); err != nil {
+		t.Error(err)
+	}
+}
+
+// FuzzUnmarshal reads anything as a register, and goes on with what could be read.
+func FuzzUnmarshal(f *testing.F) {
+	for seed := range uint64(8) {
+		c := newChaos(seed, false)
+		for range 5 << seed {
+			c.step()
+		}
+		b, err := c.Marshal(nil)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b, seed)
+	}
+	f.Fuzz(func(t *testing.T, b []byte, seed uint64) {
+		g, err := rules.Unmarshal(b)
+		if err != nil {
+			return
+		}
+		encoded, err := g.Marshal(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := rules.Unmarshal(encoded); err == nil {
+			if b, err := again.Marshal(nil); err != nil || !slices.Equal(b, encoded) {
+				t.Fatalf("encoded otherwise once decoded, %v", err)
+			}
+		}
+		c := newChaos(seed, false)
+		c.Group = g.Clone()
+		c.Expired(c.now)
+		c.claimed = c.Claim(store.KeyOf("group"), time.UnixMicro(1<<62))
+		for range 20 {
+			c.step()
+		}
+	})
+}
+
+// FuzzSteps makes random steps; what came of them fits into a register and is read as it was written.
+func FuzzSteps(f *testing.F) {
+	for seed := range uint64(4) {
+		f.Add(seed, uint16(100), seed%2 == 0)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64, steps uint16, long bool) {
+		c := newChaos(seed, long)
+		for range steps % 512 {
+			c.step()
+		}
+		b := c.encoded(t)
+		if len(b) > rules.MaxBytes {
+			t.Fatalf("%d bytes encoded, want %d at most", len(b), rules.MaxBytes)
+		}
+		c.same(t, b)
+	})
+}

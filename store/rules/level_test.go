@@ -1,0 +1,310 @@
+package rules_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/rules"
+)
+
+const us = time.Microsecond
+
+func epoch() time.Time { return time.Date(2030, time.March, 1, 12, 0, 0, 0, time.UTC) }
+
+func TestLevel(t *testing.T) {
+	type try struct {
+		at   time.Duration
+		want string
+	}
+	tests := []struct {
+		says string
+		store.Limit
+		tries []try
+	}{
+		{"a full bucket gives its burst, then one token after each interval", store.Limit{Burst: 2, Every: time.Minute}, []try{
+			{0, "token"},
+			{0, "token"},
+			{0, "none until 1m0s"},
+			{time.Minute - 1, "none until 1m0s"},
+			{time.Minute, "token"},
+			{time.Minute, "none until 2m0s"},
+			{2 * time.Minute, "token"},
+		}},
+		{"an interval begins when the bucket ceases to be full", store.Limit{Burst: 2, Every: time.Minute}, []try{
+			{10 * time.Second, "token"},
+			{50 * time.Second, "token"},
+			{60 * time.Second, "none until 1m10s"},
+			{70 * time.Second, "token"},
+			{70 * time.Second, "none until 2m10s"},
+		}},
+		{"a bucket is full again after burst intervals and no fuller later", store.Limit{Burst: 2, Every: time.Minute}, []try{
+			{0, "token"},
+			{0, "token"},
+			{time.Hour, "token"},
+			{time.Hour, "token"},
+			{time.Hour, "none until 1h1m0s"},
+		}},
+		{"a refusal costs nothing", store.Limit{Burst: 1, Every: time.Minute}, []try{
+			{0, "token"},
+			{time.Second, "none until 1m0s"},
+			{2 * time.Second, "none until 1m0s"},
+			{time.Minute, "token"},
+		}},
+		{"a clock that goes back by ten seconds gives nothing and loses nothing", store.Limit{Burst: 2, Every: time.Minute}, []try{
+			{time.Hour, "token"},
+			{time.Hour, "token"},
+			{time.Hour - 10*time.Second, "none until 1h1m0s"},
+			{time.Hour, "none until 1h1m0s"},
+			{time.Hour + time.Minute, "token"},
+		}},
+		{"a clock that is ahead by more than ten seconds empties no bucket for longer", store.Limit{Burst: 2, Every: time.Minute}, []try{
+			{2 * time.Hour, "token"},
+			{2 * time.Hour, "token"},
+			{0, "none until 1m0s"},
+			{time.Minute, "token"},
+			{time.Minute, "none until 2m0s"},
+			{2 * time.Minute, "token"},
+		}},
+		{"a clock two hours ahead for one Event takes one token", store.Limit{Burst: 2, Every: 24 * time.Hour}, []try{
+			{2 * time.Hour, "token"},
+			{0, "token"},
+			{0, "none until 24h0m0s"},
+		}},
+		{"a bucket of no burst never gives", store.Limit{Burst: 0, Every: time.Minute}, []try{{0, "none ever"}, {time.Hour, "none ever"}}},
+		{"a bucket of negative burst never gives", store.Limit{Burst: -1, Every: time.Minute}, []try{{0, "none ever"}}},
+		{"a bucket of no burst never gives though it needs no time", store.Limit{}, []try{{0, "none ever"}}},
+		{"a bucket that needs no time always gives", store.Limit{Burst: 1}, []try{{0, "token"}, {0, "token"}, {0, "token"}}},
+		{"a bucket of negative time always gives", store.Limit{Burst: 1, Every: -1}, []try{{0, "token"}, {0, "token"}}},
+		{"times are rounded up to microseconds", store.Limit{Burst: 1, Every: us + 1}, []try{{0, "token"}, {us, "none until 2µs"}, {2 * us, "token"}}},
+		{"a bucket may take longer to fill than time can say", store.Limit{Burst: math.MaxInt, Every: time.Hour}, []try{{0, "token"}, {0, "token"}}},
+		{"a token may take as long as time can say", store.Limit{Burst: 2, Every: math.MaxInt64}, []try{
+			{0, "token"},
+			{0, fmt.Sprint("none until ", 1<<52*us)},
+			{1<<52*us - us, fmt.Sprint("none until ", 1<<52*us)},
+			{1 << 52 * us, "token"},
+		}},
+	}
+	for _, test := range tests {
+		t.Run(test.says, func(t *testing.T) {
+			var v rules.Level
+			for i, try := range test.tries {
+				now := epoch().Add(try.at)
+				before := v.Tokens(test.Limit, now)
+				after, g := v.Take(test.Limit, now)
+				if !g.OK && after.Tokens(test.Limit, now) != before {
+					t.Errorf("try %d changed the bucket although it got no token", i+1)
+				}
+				if got := inWords(g); got != try.want {
+					t.Errorf("try %d, at %v: %s, want %s", i+1, try.at, got, try.want)
+				}
+				v = after
+			}
+		})
+	}
+}
+
+func inWords(g rules.Grant) string {
+	switch {
+	case g.OK && g.Next.IsZero():
+		return "token"
+	case g.OK:
+		return "token, and a next one"
+	case g.Next.IsZero():
+		return "none ever"
+	}
+	return fmt.Sprint("none until ", g.Next.Sub(epoch()))
+}
+
+// A trace of whole seconds has no rounding in either of the two, so their answers must be equal.
+func TestLevelEqualsRateLimiter(t *testing.T) {
+	for seed := range uint64(200) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		lim := randomLimit(rng)
+		want := rate.NewLimiter(rate.Every(lim.Every), lim.Burst)
+		var v rules.Level
+		now := epoch()
+		for i := range 1000 {
+			now = now.Add(time.Duration(rng.IntN(int(lim.Every/time.Second)*2)) * time.Second * time.Duration(rng.IntN(2)))
+			after, g := v.Take(lim, now)
+			v = after
+			if allowed := want.AllowN(now, 1); g.OK != allowed {
+				t.Fatalf("seed %d, try %d, %+v: token %t, want %t", seed, i, lim, g.OK, allowed)
+			}
+		}
+	}
+}
+
+func randomLimit(rng *rand.Rand) store.Limit {
+	return store.Limit{Burst: 1 + rng.IntN(30), Every: time.Duration(1+rng.IntN(300)) * time.Second}
+}
+
+// Clocks that are up to ten seconds apart share one bucket: all of them together get exactly what the
+// latest of them would get alone.
+func TestClocksThatDifferShareOneBucket(t *testing.T) {
+	for seed := range uint64(300) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		lim := store.Limit{Burst: 2 + rng.IntN(30), Every: time.Duration(20+rng.IntN(300)) * time.Second}
+		var v rules.Level
+		given := 0
+		drain := func(now time.Time) {
+			for {
+				after, g := v.Take(lim, now)
+				if v = after; !g.OK {
+					return
+				}
+				given++
+			}
+		}
+		now := epoch()
+		drain(now)
+		for range 1000 {
+			now = now.Add(time.Duration(rng.Int64N(int64(lim.Every / 4)))).Truncate(us)
+			drain(now.Add(-time.Duration(rng.Int64N(int64(10 * time.Second)))))
+		}
+		drain(now)
+		if want := lim.Burst + int(now.Sub(epoch())/lim.Every); given != want {
+			t.Errorf("seed %d: %d tokens of %+v in %v, want %d", seed, given, lim, now.Sub(epoch()), want)
+		}
+	}
+}
+
+// Whatever a clock does, a bucket gives its burst and what comes back in the time that passed on it;
+// no jump ahead gives more than a full bucket, and no jump back takes anything.
+func TestNoClockFillsABucketMoreThanOnceAJump(t *testing.T) {
+	for seed := range uint64(300) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		lim := randomLimit(rng)
+		var v rules.Level
+		now, given, most := epoch(), 0, float64(lim.Burst)
+		for i := range 500 {
+			step := time.Duration(rng.Int64N(int64(lim.Every)))
+			if rng.IntN(20) == 0 {
+				step = time.Duration(rng.Int64N(int64(400*time.Hour))) - 200*time.Hour
+			}
+			before := v.Tokens(lim, now)
+			now = now.Add(step)
+			tokens := v.Tokens(lim, now)
+			if tokens > lim.Burst || tokens < before {
+				t.Fatalf("seed %d, step %d of %v: %d tokens, then %d", seed, i, step, before, tokens)
+			}
+			most += min(float64(max(0, step))/float64(lim.Every), float64(lim.Burst))
+			after, g := v.Take(lim, now)
+			if v = after; g.OK {
+				given++
+			}
+			if g.OK != (tokens > 0) {
+				t.Fatalf("seed %d, step %d: a token: %t, although there are %d", seed, i, g.OK, tokens)
+			}
+			if !g.OK && g.Next.Sub(now) > lim.Every+10*time.Second {
+				t.Fatalf("seed %d, step %d: the next token comes in %v, want %v at most", seed, i, g.Next.Sub(now), lim.Every)
+			}
+		}
+		if float64(given) > most+1e-6 {
+			t.Errorf("seed %d: %d tokens, want %f at most", seed, given, most)
+		}
+	}
+}
+
+// Some tokens are given back after a while. The bucket never has more tokens than one from which they
+// were not taken, and of what comes back at once nothing is lost.
+func TestGiveBackNeverMakesTokens(t *testing.T) {
+	type loan struct {
+		at time.Time
+		n  int
+	}
+	for seed := range uint64(300) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		lim := randomLimit(rng)
+		var v, never rules.Level
+		var out []loan
+		now := epoch()
+		for i := range 500 {
+			now = now.Add(time.Duration(rng.Int64N(int64(lim.Every))))
+			after, g := v.Take(lim, now)
+			switch {
+			case !g.OK:
+			case rng.IntN(2) == 0:
+				out = append(out, loan{now, 1})
+			default:
+				var kept rules.Grant
+				if never, kept = never.Take(lim, now); !kept.OK {
+					t.Fatalf("seed %d, step %d: a token that a bucket without loans has not", seed, i)
+				}
+			}
+			v = after
+			if len(out) > 0 && rng.IntN(3) == 0 {
+				l := out[0]
+				out = out[1:]
+				v = v.GiveBack(lim, now, l.n, now.Sub(l.at))
+			}
+			if got, most := v.Tokens(lim, now), never.Tokens(lim, now); got > most {
+				t.Fatalf("seed %d, step %d: %d tokens, want %d at most", seed, i, got, most)
+			}
+		}
+	}
+	lim := store.Limit{Burst: 3, Every: time.Minute}
+	v := rules.Level{}
+	for range 3 {
+		v, _ = v.Take(lim, epoch())
+	}
+	if v = v.GiveBack(lim, epoch(), 2, 0); v.Tokens(lim, epoch()) != 2 {
+		t.Errorf("%d tokens after two were given back at once, want 2", v.Tokens(lim, epoch()))
+	}
+	if v = v.GiveBack(lim, epoch(), 9, 0); v.Tokens(lim, epoch()) != 3 {
+		t.Errorf("%d tokens after too many were given back, want a full bucket", v.Tokens(lim, epoch()))
+	}
+}
+
+func TestForceTakesWhatIsNotThere(t *testing.T) {
+	lim := store.Limit{Burst: 2, Every: time.Minute}
+	var v rules.Level
+	for i, want := range []int{1, 0, 0, 0} {
+		if v = v.Force(lim, epoch()); v.Tokens(lim, epoch()) != want {
+			t.Errorf("%d tokens after %d, want %d", v.Tokens(lim, epoch()), i+1, want)
+		}
+	}
+	if got := v.Tokens(lim, epoch().Add(time.Minute)); got != 1 {
+		t.Errorf("%d tokens a minute later, want 1: no bucket is emptier than empty", got)
+	}
+	for _, free := range []store.Limit{{Burst: 2}, {Every: time.Minute}} {
+		if got := (rules.Level{}).Force(free, epoch()); got != (rules.Level{}) {
+			t.Errorf("%+v, want %+v unchanged", got, free)
+		}
+	}
+}
+
+func TestLevelSaysWhatThereIs(t *testing.T) {
+	tests := []struct {
+		store.Limit
+		tokens int
+		refill time.Duration
+	}{
+		{store.Limit{Burst: 25, Every: 5 * time.Minute}, 25, 125 * time.Minute},
+		{store.Limit{Burst: 0, Every: time.Minute}, 0, 0},
+		{store.Limit{Burst: -7}, 0, 0},
+		{store.Limit{Burst: 7}, 7, 0},
+		{store.Limit{Burst: math.MaxInt, Every: time.Hour}, int(1 << 52 * us / time.Hour), 1 << 52 * us},
+		{store.Limit{Burst: 1, Every: 1 << 52 * us}, 1, 1 << 52 * us},
+		{store.Limit{Burst: 2, Every: 1 << 52 * us}, 1, 1 << 52 * us},
+	}
+	for _, test := range tests {
+		var v rules.Level
+		if got := v.Tokens(test.Limit, epoch()); got != test.tokens {
+			t.Errorf("%+v: %d tokens, want %d", test.Limit, got, test.tokens)
+		}
+		taken, g := v.Take(test.Limit, epoch())
+		if want := epoch().Add(min(test.refill, max(0, test.Every))); g.OK && test.Every > 0 && !taken.Full().Equal(want) {
+			t.Errorf("%+v: full at %v once a token is taken, want %v", test.Limit, taken.Full(), want)
+		}
+		_, capacity := rules.Cost(test.Limit)
+		if got := time.Duration(capacity) * us; got != test.refill {
+			t.Errorf("%+v: full after %v, want %v", test.Limit, got, test.refill)
+		}
+	}
+}

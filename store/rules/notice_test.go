@@ -1,0 +1,164 @@
+package rules_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/rules"
+)
+
+func quotaBucket() store.Bucket {
+	return store.Bucket{Key: store.KeyOf("quota"), Name: "per namespace", Policy: "quota tenants", About: store.Object{Kind: "Namespace", Name: "default"}}
+}
+
+// Any number of drops is one notice: whether they are reported one by one, in groups or all at once.
+// Only which of more than fifteen reasons it tells apart depends on that.
+func TestDropsComeTogether(t *testing.T) {
+	b, l := quotaBucket(), someLimits()
+	for seed := range uint64(50) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		reasons := 15 + 15*int(seed%2)
+		var one, some, all rules.Group
+		var group, whole rules.Drops
+		for i := range 200 {
+			now := epoch().Add(time.Duration(i) * time.Millisecond)
+			w := someWrite(fmt.Sprint(i), now)
+			w.Reason, w.Warning, w.About.Name = fmt.Sprint("r", rng.IntN(reasons)), rng.IntN(100) == 0, fmt.Sprint("pod-", rng.IntN(50))
+			w.Source.Component = fmt.Sprint("source-", rng.IntN(3))
+			d := rules.Dropped(now, w, &l, &b, rng.Int64N(4))
+			one.AddDrops(now, store.KeyOf("fresh"), &d)
+			group.Merge(&d)
+			whole.Merge(&d)
+			if rng.IntN(9) == 0 {
+				some.AddDrops(now, store.KeyOf("fresh"), &group)
+				group = rules.Drops{}
+			}
+		}
+		now := epoch().Add(time.Second)
+		some.AddDrops(now, store.KeyOf("fresh"), &group)
+		all.AddDrops(now, store.KeyOf("fresh"), &whole)
+		want := theNotice(t, &one)
+		for says, g := range map[string]*rules.Group{"in groups": &some, "at once": &all} {
+			got := theNotice(t, g)
+			if reasons > 15 && sum(got.Notice.Reasons) == want.Total {
+				got.Notice.Reasons = want.Notice.Reasons
+			}
+			if got.Total != want.Total || got.Last != want.Last || !reflect.DeepEqual(got.Notice, want.Notice) {
+				t.Fatalf("seed %d: %s\n%+v %+v, want\n%+v %+v", seed, says, got, got.Notice, want, want.Notice)
+			}
+		}
+		if sum(want.Notice.Reasons) != want.Total || sum(want.Notice.Sources) != want.Total {
+			t.Fatalf("seed %d: %+v do not add up to %d", seed, want.Notice, want.Total)
+		}
+		if len(want.Notice.Reasons) != min(reasons, 15)+reasons/30 || len(want.Notice.Objects) != 10 {
+			t.Fatalf("seed %d: %+v, want 15 reasons, the rest of 30, and ten objects", seed, want.Notice)
+		}
+	}
+}
+
+func theNotice(t *testing.T, g *rules.Group) store.PendingWrite {
+	t.Helper()
+	writes := g.Claim(store.Key{}, epoch().Add(1000*time.Hour))
+	if len(writes) != 1 || writes[0].Notice == nil {
+		t.Fatalf("%+v, want one notice", writes)
+	}
+	return writes[0]
+}
+
+func sum(all []store.Tally) (n int64) {
+	for _, t := range all {
+		n += t.Count
+	}
+	return n
+}
+
+func TestANoticeSaysWhatWasRefused(t *testing.T) {
+	b, l := quotaBucket(), someLimits()
+	var g rules.Group
+	drop := func(at time.Duration, details ...detail) {
+		sc := scene{now: epoch().Add(at)}
+		w := sc.write("a", append([]detail{func(w *store.Write) { w.At = epoch().Add(-time.Hour) }}, details...))
+		d := rules.Dropped(sc.now, w, &l, &b, w.Count)
+		g.AddDrops(sc.now, store.KeyOf("fresh"), &d)
+	}
+	drop(time.Second, reason("BackOff"), about("one"))
+	drop(2*time.Second, reason("Killing"), about("two"), count(7))
+	drop(3*time.Second, reason("BackOff"), about("one"), warning)
+	got := theNotice(t, &g)
+	want := store.Notice{
+		About: b.About, Bucket: "per namespace", Policy: "quota tenants", First: epoch().Add(time.Second), Warnings: true,
+		Reasons: []store.Tally{{What: "BackOff", Count: 2}, {What: "Killing", Count: 7}},
+		Sources: []store.Tally{{What: "kubelet", Count: 9}},
+		Objects: []string{"default/Pod/one", "default/Pod/two"},
+	}
+	if !reflect.DeepEqual(*got.Notice, want) {
+		t.Errorf("%+v\nwant %+v", *got.Notice, want)
+	}
+	if got.Total != 9 || got.Namespace != "default" || !got.Last.Equal(epoch().Add(3*time.Second)) || !got.Due.Equal(epoch().Add(11*time.Second)) {
+		t.Errorf("%+v, want 9 drops until 3s, due ten seconds after the first", got)
+	}
+}
+
+// A bucket has one notice for each window, however many there are in a group and however often they are
+// written.
+func TestEachBucketHasANoticeForEachWindow(t *testing.T) {
+	l, now := someLimits(), epoch()
+	var g rules.Group
+	names := map[string]map[string]bool{}
+	for i := range 600 {
+		b := quotaBucket()
+		b.Name = fmt.Sprint("bucket ", i%5)
+		d := rules.Dropped(now, someWrite("a", now), &l, &b, 1)
+		fresh := store.KeyOf(fmt.Sprint(i))
+		g.AddDrops(now, fresh, &d)
+		for _, p := range g.Claim(store.Key{}, now) {
+			if names[p.Notice.Bucket] == nil {
+				names[p.Notice.Bucket] = map[string]bool{}
+			}
+			names[p.Notice.Bucket][p.Name] = true
+			g.Complete(now, fresh, &p, store.Outcome{UID: "uid", ResourceVersion: "1"})
+		}
+		now = now.Add(10 * time.Second)
+	}
+	for bucket, its := range names {
+		if windows := int(now.Sub(epoch()) / l.Window); len(its) > windows+1 || len(its) < windows-1 {
+			t.Errorf("%s has %d notices in %d windows", bucket, len(its), windows)
+		}
+	}
+	if len(g.Notices) > 8 || len(names) != 5 {
+		t.Errorf("%d notices are kept of %d buckets, want few", len(g.Notices), len(names))
+	}
+}
+
+// Where nobody settles for days, what is dropped is counted, and no register grows.
+func TestNoticesThatNobodyWritesAreFew(t *testing.T) {
+	l, b, now := someLimits(), quotaBucket(), epoch()
+	var g rules.Group
+	for range 1000 {
+		d := rules.Dropped(now, someWrite("a", now), &l, &b, 3)
+		g.AddDrops(now, store.KeyOf(now.String()), &d)
+		now = now.Add(l.Window)
+	}
+	total := int64(0)
+	writes := g.Claim(store.Key{}, now)
+	for _, p := range writes {
+		total += p.Total
+	}
+	if total != 3000 || len(writes) > 8 {
+		t.Errorf("%d notices of %d drops, want a few of 3000", len(writes), total)
+	}
+}
+
+func TestANoticeListsObjectsByShortNames(t *testing.T) {
+	l, b := someLimits(), quotaBucket()
+	w := someWrite("a", epoch())
+	w.About.Namespace, w.About.Kind, w.About.Name = long(3000), long(3000), long(3000)
+	d := rules.Dropped(epoch(), w, &l, &b, 1)
+	if len(d.Objects) != 1 || len(d.Objects[0]) != 253 {
+		t.Errorf("%d objects, want one of 253 bytes", len(d.Objects))
+	}
+}

@@ -1,0 +1,141 @@
+package rules
+
+import (
+	"slices"
+	"time"
+
+	"github.com/eventquota/eventquota/store"
+)
+
+// Op is a write that was decided without the register that it belongs to: while the store was
+// unavailable, by a bucket that was known to be empty, or in a step of which nobody knows whether it
+// was carried out.
+type Op struct {
+	Write    store.Write
+	Limits   *store.Limits
+	Decision store.Decision
+	// More counts other writes that were refused like this one, each the first under its name, and
+	// Names are the latest of these names.
+	More  int64
+	Names []uint64
+}
+
+// Join adds another write that was refused like that of o, and was the first under its name too.
+func (o *Op) Join(other *Op) {
+	o.More += 1 + other.More
+	o.Names = append(append(o.Names, nameKey(clip(other.Write.Name, nameBytes))), other.Names...)
+	o.Names = o.Names[max(0, len(o.Names)-maxNames):]
+	o.Write.At, o.Write.Text = other.Write.At, other.Write.Text
+}
+
+// Report applies what was decided. It does not decide again. The notice of a quota is another
+// register, to which the caller reports its drops.
+func (g *Group) Report(now time.Time, fresh store.Key, o *Op) {
+	w, l := clipped(now, o.Write), o.Limits
+	g.arrive(now, &w, l)
+	switch o.Decision.Verdict {
+	case store.Admit, store.Aggregate:
+		g.reportAdmitted(now, &w, l, o.Decision.Verdict == store.Aggregate)
+	case store.Merge:
+		g.reportMerged(now, &w, l, o)
+	case store.Drop:
+		g.reportDropped(now, fresh, &w, l, o)
+	case store.Deny:
+	}
+	g.fit(now, fresh)
+}
+
+func (g *Group) reportAdmitted(now time.Time, w *store.Write, l *store.Limits, aggregate bool) {
+	at := now.UnixMicro()
+	if w.Update != nil {
+		r := g.stored(at, w, l)
+		if r == nil || r.repeated(w) {
+			return
+		}
+		if w.Update.Recorder {
+			g.force(now, w, l)
+		}
+		r.wroteByClient(at, w)
+		if r.Total != r.Written {
+			g.meet(w)
+			r.change(at)
+		}
+		return
+	}
+	g.force(now, w, l)
+	if !l.Merge {
+		return
+	}
+	g.observe(at, w, l)
+	key := w.Exact
+	if aggregate {
+		key = w.Similar
+	}
+	g.expect(at, key, aggregate, w, l)
+	if r := g.byName(w.Name); r != nil {
+		r.Admitted = 0 // before now, by nobody knows how much
+	}
+}
+
+// force takes the token that was given elsewhere, if not out of a reserve.
+func (g *Group) force(now time.Time, w *store.Write, l *store.Limits) {
+	p := payment{after: g.bucket(filter(l).Key)}
+	p.after.Reserves = slices.Clone(p.after.Reserves)
+	level, grant := p.after.Take(l.Spam.Limit, now)
+	switch {
+	case l.Spam.Key.IsZero():
+	case grant.OK, w.Update == nil && p.after.reserve(now.UnixMicro(), w.Reason, l) > 0:
+		p.after.Level = level
+	default:
+		p.after.Level = p.after.Force(l.Spam.Limit, now)
+	}
+	if w.Update == nil {
+		p.after.useReserve(now.UnixMicro(), w.Reason, l)
+	}
+	g.paid(&p)
+}
+
+func (g *Group) reportMerged(now time.Time, w *store.Write, l *store.Limits, o *Op) {
+	at := now.UnixMicro()
+	if w.Update != nil {
+		if r := g.stored(at, w, l); r != nil {
+			g.mergeUpdate(at, r, w, l)
+		}
+		return
+	}
+	g.observe(at, w, l)
+	if l.ChargeMerged && !l.Spam.Key.IsZero() {
+		p := payment{after: g.bucket(l.Spam.Key)}
+		p.after.Level = p.after.Force(l.Spam.Limit, now)
+		g.paid(&p)
+	}
+	r := g.byName(o.Decision.Into)
+	if r == nil { // the register was lost since
+		if r = g.add(store.Key{}); r == nil {
+			return
+		}
+		if g.byKey(w.Exact) == nil {
+			r.Key = w.Exact
+		}
+		r.Name, r.Reason, r.Warning, r.Series, r.Partial = o.Decision.Into, w.Reason, w.Warning, w.Series, true
+	}
+	g.into(now, w, l, r, g.refuse(at, w, l)+g.refuseMore(at, o))
+}
+
+func (g *Group) reportDropped(now time.Time, fresh store.Key, w *store.Write, l *store.Limits, o *Op) {
+	at := now.UnixMicro()
+	if w.Update != nil {
+		if r := g.stored(at, w, l); r != nil {
+			r.Own = max(r.Own, own(w))
+		}
+		return
+	}
+	if o.Decision.Empty.Key != l.Spam.Key {
+		g.refuse(at, w, l)
+		return
+	}
+	g.observe(at, w, l)
+	var drops Drops
+	drops.Add(now, w, l, &l.Spam, g.refuse(at, w, l)+g.refuseMore(at, o))
+	g.addDrops(now, fresh, &drops)
+}

@@ -1,0 +1,231 @@
+package rules_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/rules"
+)
+
+// TestRefusedIsWhatDecideWouldSay: a CREATE that is refused without a step is one that the step would
+// have refused in the same way.
+func TestRefusedIsWhatDecideWouldSay(t *testing.T) {
+	refused, decided := 0, 0
+	for seed := range uint64(10) {
+		c := newChaos(seed, seed%4 == 3)
+		for range 200 {
+			c.step()
+			w, l := c.write(), c.limits()
+			w.Update, l.Quotas = nil, nil
+			before := c.encoded(t)
+			got, ok := c.Refused(c.now, &w, &l)
+			if !slices.Equal(c.encoded(t), before) {
+				t.Fatalf("seed %d: it changed the group", seed)
+			}
+			want, _ := c.Clone().Decide(c.now, store.KeyOf("fresh"), w, &l, nil)
+			if want.Verdict == store.Drop {
+				decided++
+			}
+			if !ok {
+				continue
+			}
+			if refused++; got != want {
+				t.Fatalf("seed %d: %+v, want %+v", seed, got, want)
+			}
+		}
+	}
+	if refused < 20 || refused < decided/2 {
+		t.Errorf("%d of %d drops were known without a step: too few to say anything", refused, decided)
+	}
+}
+
+func TestWhatMergesIsNotRefusedWithoutAStep(t *testing.T) {
+	l := someLimits()
+	l.Spam.Burst = 1
+	var g rules.Group
+	g.Decide(epoch(), store.Key{}, someWrite("a", epoch()), &l, nil)
+	repeat, other := someWrite("b", epoch()), someWrite("c", epoch())
+	other.Exact, other.Message = store.KeyOf("other"), store.KeyOf("other")
+	if refused(&g, &repeat, &l) {
+		t.Error("a repeat is refused, which merges")
+	}
+	if !refused(&g, &other, &l) {
+		t.Error("another Event is not refused, although there is no token")
+	}
+	if l.Merge = false; !refused(&g, &repeat, &l) {
+		t.Error("a repeat is not refused where nothing merges, although there is no token")
+	}
+}
+
+func refused(g *rules.Group, w *store.Write, l *store.Limits) bool {
+	_, refused := g.Refused(epoch(), w, l)
+	return refused
+}
+
+// pair is a group in which every write is decided, and one to which the decisions are reported.
+type pair struct {
+	*chaos
+	decided, reported rules.Group
+	limits            store.Limits
+	n                 int
+}
+
+// TestReportsSayWhatWasDecided: what was decided elsewhere, once reported, leaves the same to write to
+// the API server, and the same decisions to make, as if it had been decided here.
+func TestReportsSayWhatWasDecided(t *testing.T) {
+	for seed := range uint64(40) {
+		p := &pair{chaos: newChaos(seed, false), limits: someLimits()}
+		p.limits.MaxEvents, p.limits.ReservePerReason, p.limits.ChargeMerged = 3, int(seed%2), seed%3 == 0
+		p.limits.Spam.Limit = store.Limit{Burst: 1 + p.rng.IntN(20), Every: time.Minute}
+		p.limits.Quotas = []store.Bucket{{Limit: store.Limit{Burst: 9, Every: time.Minute}, Key: store.KeyOf("quota"), Name: "quota"}}
+		for range 100 {
+			p.step(t)
+		}
+		if got, want := inWrites(&p.reported), inWrites(&p.decided); got != want {
+			t.Fatalf("seed %d: reported:\n%s\nwant what was decided:\n%s", seed, got, want)
+		}
+		for i := range 20 {
+			w := p.next()
+			d, _ := p.decided.Decide(p.now, store.KeyOf("a", fmt.Sprint(i)), w, &p.limits, p.grants())
+			r, _ := p.reported.Decide(p.now, store.KeyOf("a", fmt.Sprint(i)), w, &p.limits, p.grants())
+			if d != r {
+				t.Fatalf("seed %d, write %d afterwards: %+v, want %+v", seed, i, r, d)
+			}
+		}
+	}
+}
+
+func (p *pair) next() store.Write {
+	p.n++
+	w := someWrite(fmt.Sprint("e", p.rng.IntN(20)), p.now)
+	w.Count, w.First = 1+p.rng.Int64N(1+int64(p.n)), epoch()
+	w.Reason, w.Text = fmt.Sprint("r", p.rng.IntN(3)), fmt.Sprint("m", p.rng.IntN(5))
+	w.Similar, w.Message, w.Exact = store.KeyOf(w.Reason), store.KeyOf(w.Text), store.KeyOf(w.Reason, w.Text)
+	if p.chance(4) {
+		w.Update = &store.Update{Recorder: p.chance(2), Stored: store.Stored{Count: 1 + p.rng.Int64N(w.Count)}, Same: store.KeyOf(fmt.Sprint(p.n))}
+	}
+	return w
+}
+
+func (p *pair) grants() []rules.Grant { return []rules.Grant{{OK: true}} }
+
+func (p *pair) step(t *testing.T) {
+	t.Helper()
+	p.now = p.now.Add(time.Duration(p.rng.Int64N(int64(time.Minute))))
+	w, fresh := p.next(), store.KeyOf("fresh", fmt.Sprint(p.n))
+	grants := []rules.Grant{{OK: !p.chance(5)}}
+	d, changed := p.decided.Decide(p.now, fresh, w, &p.limits, grants)
+	if !changed || d.Paid {
+		return
+	}
+	p.reported.Report(p.now, fresh, &rules.Op{Write: w, Limits: &p.limits, Decision: d})
+}
+
+// inWrites says what is pending of a group.
+func inWrites(g *rules.Group) string {
+	var said []string
+	for _, p := range g.Claim(store.Key{}, time.UnixMicro(1<<60)) {
+		what := p.Name
+		if p.Notice != nil {
+			what = "notice " + inTallies(p.Notice.Reasons)
+		}
+		said = append(said, fmt.Sprintf("%s: %d, own %d, written %d, %s, due %v\n", what, p.Total, p.Own, p.Written, inTallies(p.Messages), p.Due.Sub(epoch())))
+	}
+	slices.Sort(said)
+	return fmt.Sprint(said)
+}
+
+// More occurrences of other names, each its first, come with the report of one.
+func TestMoreIsReportedWithOne(t *testing.T) {
+	l := someLimits()
+	for _, test := range []struct {
+		d    store.Decision
+		want string
+	}{
+		{store.Decision{Verdict: store.Merge, Into: "a"}, "[a: 8, own 1, written 1, , due 20s\n]"},
+		{store.Decision{Verdict: store.Drop, Empty: &l.Spam}, "[notice Failed 7: 7, own 7, written 0, , due 10s\n]"},
+	} {
+		var g rules.Group
+		g.Decide(epoch(), store.KeyOf("1"), someWrite("a", epoch()), &l, nil)
+		g.Report(epoch(), store.KeyOf("2"), &rules.Op{Write: someWrite("b", epoch()), Limits: &l, Decision: test.d, More: 6})
+		if got := inWrites(&g); got != test.want {
+			t.Errorf("%v: %q, want %q", test.d.Verdict, got, test.want)
+		}
+	}
+}
+
+// A merge into an Event that is not known here, as the register was lost, has its own count to itself:
+// what the Event says comes to it when it is read.
+func TestAMergeIntoAnEventThatWasLost(t *testing.T) {
+	l, d := someLimits(), store.Decision{Verdict: store.Merge, Into: "lost"}
+	var g rules.Group
+	for i := range 3 {
+		g.Report(epoch(), store.Key{}, &rules.Op{Write: someWrite(fmt.Sprint(i), epoch()), Limits: &l, Decision: d})
+	}
+	writes := g.Claim(store.Key{}, epoch().Add(time.Hour))
+	if len(writes) != 1 || writes[0].Total != 3 || !writes[0].Partial || writes[0].Name != "lost" {
+		t.Fatalf("%+v, want three more for the Event", writes)
+	}
+	p, said := writes[0], store.Stored{Count: 10, Merged: 4}
+	p.Adopt(said)
+	if p.Total != 13 || p.Own != 6 {
+		t.Errorf("%d, %d its own, want 13 and 6", p.Total, p.Own)
+	}
+	g.Complete(epoch(), store.Key{}, &p, store.Outcome{UID: "uid", ResourceVersion: "1", Stored: said})
+	again, _ := g.Decide(epoch(), store.Key{}, someWrite("again", epoch()), &l, nil)
+	if again.Verdict != store.Merge || again.Total != 14 {
+		t.Errorf("%+v, want the 14th", again)
+	}
+}
+
+// Decisions that are alike go as one report, and say the same as one by one.
+func TestReportsAreJoined(t *testing.T) {
+	l := someLimits()
+	for says, d := range map[string]store.Decision{
+		"merges": {Verdict: store.Merge, Into: "a"},
+		"drops":  {Verdict: store.Drop, Empty: &l.Spam},
+	} {
+		t.Run(says, func(t *testing.T) {
+			for seed := range uint64(20) {
+				c := newChaos(seed, false)
+				var one, joined rules.Group
+				for _, g := range []*rules.Group{&one, &joined} {
+					g.Decide(c.now, store.KeyOf("first"), someWrite("a", c.now), &l, nil)
+				}
+				for c.n = range 30 {
+					c.now = c.now.Add(20 * time.Minute)
+					var all rules.Op
+					for i := range 1 + c.rng.IntN(9) {
+						o := rules.Op{Write: someWrite(fmt.Sprint("n", c.rng.IntN(40)), c.now), Limits: &l, Decision: d}
+						one.Report(c.now, store.KeyOf(fmt.Sprint(c.n)), &o)
+						if i == 0 {
+							all = o
+						} else {
+							all.Join(&o)
+						}
+					}
+					joined.Report(c.now, store.KeyOf(fmt.Sprint(c.n)), &all)
+				}
+				if got, want := inTotals(&joined), inTotals(&one); got != want {
+					t.Fatalf("seed %d: joined: %s, want %s", seed, got, want)
+				}
+			}
+		})
+	}
+}
+
+// inTotals says how many occurrences are pending of a group.
+func inTotals(g *rules.Group) string {
+	notices, events := int64(0), int64(0)
+	for _, p := range g.Claim(store.Key{}, time.UnixMicro(1<<60)) {
+		if p.Notice != nil {
+			notices += p.Total
+		} else {
+			events += p.Total
+		}
+	}
+	return fmt.Sprint(events, " of Events, ", notices, " of notices")
+}

@@ -1,0 +1,172 @@
+package rules
+
+import (
+	"slices"
+	"time"
+
+	"github.com/eventquota/eventquota/store"
+)
+
+// Due is when the first pending write of g falls due; zero when nothing is pending.
+func (g *Group) Due() time.Time {
+	first := int64(0)
+	earlier := func(due int64) {
+		if due != 0 && (first == 0 || due < first) {
+			first = due
+		}
+	}
+	for i := range g.Records {
+		earlier(g.Records[i].Due)
+	}
+	for i := range g.Notices {
+		earlier(g.Notices[i].Due)
+	}
+	return moment(first)
+}
+
+// Expired tells whether nothing of g matters any more at now.
+func (g *Group) Expired(now time.Time) bool { return now.UnixMicro() > g.Until && g.Due().IsZero() }
+
+// Claim is what is due by then, the notice last: what it takes over from Events is in it already.
+func (g *Group) Claim(group store.Key, by time.Time) []store.PendingWrite {
+	var writes []store.PendingWrite
+	at := by.UnixMicro()
+	for i := range g.Records {
+		if r := &g.Records[i]; r.Due != 0 && r.Due <= at {
+			writes = append(writes, g.pending(group, r))
+		}
+	}
+	for i := range g.Notices {
+		if n := &g.Notices[i]; n.Due != 0 && n.Due <= at {
+			writes = append(writes, n.pending(group))
+		}
+	}
+	return writes
+}
+
+func (g *Group) pending(group store.Key, r *Record) store.PendingWrite {
+	return store.PendingWrite{
+		Ref:       store.Ref{Group: group, ID: r.ID},
+		Namespace: g.Namespace, Name: r.Name, UID: r.UID, ResourceVersion: r.Version,
+		Object: g.Object, Key: r.Key, Admitted: moment(r.Admitted),
+		Own: r.Own, Total: r.Total, Written: r.Written, Partial: r.Partial, Series: r.Series,
+		Last: moment(r.Last), Due: moment(r.Due), Text: r.Text, Messages: slices.Clone(r.Messages),
+		Failing: moment(r.Failing), Changes: r.Changes,
+	}
+}
+
+func (n *Notice) pending(group store.Key) store.PendingWrite {
+	return store.PendingWrite{
+		Ref:       store.Ref{Group: group, ID: n.ID},
+		Namespace: n.About.NoticeNamespace(), Name: n.Name, UID: n.UID, ResourceVersion: n.Version,
+		Own: n.Total, Total: n.Total, Written: n.Written, Last: moment(n.Last), Due: moment(n.Due),
+		Failing: moment(n.Failing), Changes: n.Changes,
+		Notice: &store.Notice{
+			About: n.About, Bucket: n.Bucket, Policy: n.Policy, First: moment(n.First), Warnings: n.Warnings,
+			Reasons: slices.Clone(n.Reasons), Sources: slices.Clone(n.Sources), Objects: slices.Clone(n.Objects),
+		},
+	}
+}
+
+// Complete notes what became of a write. One that is not known any more is let be.
+func (g *Group) Complete(now time.Time, fresh store.Key, p *store.PendingWrite, o store.Outcome) {
+	g.complete(now, fresh, p, o)
+	g.fit(now, fresh)
+}
+
+func (g *Group) complete(now time.Time, fresh store.Key, p *store.PendingWrite, o store.Outcome) {
+	at := now.UnixMicro()
+	if p.Notice != nil {
+		if i := slices.IndexFunc(g.Notices, func(n Notice) bool { return n.ID == p.Ref.ID && n.Name == p.Name }); i >= 0 {
+			g.Notices[i].complete(at, fresh, p, o)
+		}
+		return
+	}
+	r := g.byID(p.Ref.ID)
+	if r == nil || r.Name != p.Name {
+		// Another Event has taken its place. This one may have been created late, and have got a
+		// count that is the other's now.
+		if r = g.byName(p.Name); r != nil {
+			r.Version = ""
+			r.change(at)
+		}
+		return
+	}
+	switch o.Result {
+	case store.Written:
+		r.adopt(o.Stored)
+		r.adopt(store.Stored{Count: p.Total, Merged: p.Merged()}) // which a register that was lost does not know
+		r.Written, r.UID, r.Version = p.Total, o.UID, o.ResourceVersion
+		r.settled(at, p.Changes)
+	case store.NotFound, store.NameTaken:
+		g.orphan(now, fresh, r, o.Result == store.NameTaken)
+	case store.Rejected:
+		n := max(0, r.Total-r.Written)
+		r.Total, r.Due = r.Total-n, 0
+		r.Changes++
+		g.handOver(now, fresh, r, n)
+	case store.Failed:
+		r.failed(at)
+	case store.GivenUp:
+		r.Total -= min(p.Unreported(), max(0, r.Total-r.Written)) // another settler may have written it
+		r.givenUp(at, p.Changes)
+	}
+}
+
+// orphan notes that the API server has no such Event. What it was to report waits for the next Event
+// of its key, for a window at most, and then goes to a notice.
+func (g *Group) orphan(now time.Time, fresh store.Key, r *Record, taken bool) {
+	at := now.UnixMicro()
+	if r.Name == "" {
+		g.giveUp(now, fresh, r.ID)
+		return
+	}
+	g.remember(at, r.Name, r.Own)
+	g.Names[len(g.Names)-1].Taken = taken
+	r.Name, r.UID, r.Version, r.Own = "", "", "", 0
+	r.Changes++
+	r.Failing, r.Failures = 0, 0
+	r.Due = at + r.Window
+}
+
+// giveUp forgets an Event; the notice of g reports what was to be written to it.
+func (g *Group) giveUp(now time.Time, fresh store.Key, id uint64) {
+	r := *g.byID(id)
+	g.remove(id)
+	g.handOver(now, fresh, &r, r.Total-r.Written)
+}
+
+// handOver lets the notice of g report n occurrences of an Event.
+func (g *Group) handOver(now time.Time, fresh store.Key, r *Record, n int64) {
+	w := store.Write{Reason: r.Reason, Warning: r.Warning, About: g.About, Source: g.Source}
+	l := store.Limits{
+		Window:        time.Duration(r.Window) * time.Microsecond,
+		WriteInterval: time.Duration(r.Interval) * time.Microsecond, MaxWriteInterval: time.Duration(r.Max) * time.Microsecond,
+	}
+	var drops Drops
+	drops.Add(now, &w, &l, &store.Bucket{About: g.About}, n)
+	g.addDrops(now, fresh, &drops)
+}
+
+func (n *Notice) complete(now int64, fresh store.Key, p *store.PendingWrite, o store.Outcome) {
+	switch o.Result {
+	case store.Written:
+		n.Total = max(n.Total, p.Total, o.Stored.Count) // a register that was lost may have less
+		n.Written, n.UID, n.Version = p.Total, o.UID, o.ResourceVersion
+		n.settled(now, p.Changes)
+	case store.NotFound:
+		n.UID, n.Version, n.Written = "", "", 0
+		n.Due = n.ready(now)
+	case store.NameTaken:
+		n.Name, n.UID, n.Version = noticeName(fresh, n.ID), "", ""
+		n.Due = n.ready(now)
+	case store.Failed:
+		n.failed(now)
+	case store.Rejected:
+		n.Due = 0
+		n.Changes++
+	case store.GivenUp:
+		n.Written = max(n.Written, p.Total)
+		n.givenUp(now, p.Changes)
+	}
+}

@@ -1,0 +1,112 @@
+package rules
+
+import (
+	"time"
+
+	"github.com/eventquota/eventquota/store"
+)
+
+// update decides an UPDATE. One that only moves what a recorder moves is admitted if every bucket
+// agrees and the stored Event was not written just now; otherwise its count is merged. Any other is
+// never merged, but pays the quotas.
+func (g *Group) update(now time.Time, w *store.Write, l *store.Limits, grants []Grant) store.Decision {
+	at := now.UnixMicro()
+	r := g.stored(at, w, l)
+	if r != nil && r.repeated(w) {
+		return store.Decision{Verdict: store.Admit, Paid: true}
+	}
+	p := g.pay(now, w, l, grants)
+	switch {
+	case r == nil && (w.Update.Recorder || p.empty == nil): // at its bound: not known
+		return store.Decision{Verdict: store.Admit}
+	case r == nil:
+		return store.Decision{Verdict: store.Drop, Empty: p.empty, Next: p.next}
+	case w.Update.Recorder && (p.empty != nil || r.settlerOnly(at, w, l)):
+		return g.mergeUpdate(at, r, w, l)
+	case p.empty != nil:
+		n := max(0, own(w)-r.Own)
+		r.Own += n // a notice reports them
+		return store.Decision{Verdict: store.Drop, Empty: p.empty, Next: p.next, Occurrences: n}
+	case w.Update.Recorder:
+		g.paid(&p)
+	}
+	r.wroteByClient(at, w)
+	if r.Total != r.Written {
+		g.meet(w)
+		r.change(at)
+	}
+	return store.Decision{Verdict: store.Admit}
+}
+
+// mergeUpdate refuses a recorder's UPDATE; the settler writes its count.
+func (g *Group) mergeUpdate(now int64, r *Record, w *store.Write, l *store.Limits) store.Decision {
+	g.meet(w)
+	n := r.count(w.Count)
+	if w.Combined {
+		r.Aggregate = true
+		r.hear(w.Text, max(n, 1), l.KeepMessages)
+	}
+	r.change(now)
+	return store.Decision{Verdict: store.Merge, Into: r.Name, Total: r.Total, Occurrences: n}
+}
+
+// wroteByClient notes an UPDATE that goes through. One that leaves the count alone is no write of
+// the count.
+func (r *Record) wroteByClient(now int64, w *store.Write) {
+	r.Same, r.Version = w.Update.Same, ""
+	if !w.Update.Recorder && w.Count == w.Update.Stored.Count {
+		return
+	}
+	r.count(own(w))
+	r.Written = w.Count
+	r.wrote(now)
+}
+
+// own is how many occurrences an UPDATE reports under the Event's own name. One that is not a
+// recorder's is made from what is stored, and others' are in it.
+func own(w *store.Write) int64 {
+	if w.Update.Recorder {
+		return w.Count
+	}
+	n, _ := w.Update.Stored.Parts()
+	return n + w.Count - w.Update.Stored.Count
+}
+
+// stored finds the record of an Event that takes an UPDATE, or makes one from what the UPDATE says
+// of it. It returns nil when there is no place for it.
+func (g *Group) stored(now int64, w *store.Write, l *store.Limits) *Record {
+	r := g.byName(w.Name)
+	if r == nil {
+		g.forgetName(w.Name) // it is stored: what was refused under its name is in its count
+		if r = g.add(store.Key{}); r == nil {
+			return nil
+		}
+		if g.byKey(w.Exact) == nil {
+			r.Key = w.Exact
+		}
+		r.Name, r.Reason, r.Warning, r.Series = w.Name, w.Reason, w.Warning, w.Series
+		r.Aggregate = w.Combined
+		r.Written = w.Update.Stored.Count
+	}
+	if w.Update.UID != "" {
+		r.UID = w.Update.UID
+	}
+	r.Admitted = 0
+	r.adopt(w.Update.Stored)
+	r.saw(now, w, l)
+	return r
+}
+
+// repeated tells whether w is an UPDATE that was admitted before and is, by all that is known, what
+// the API server has or is about to have.
+func (r *Record) repeated(w *store.Write) bool {
+	return !w.Update.Same.IsZero() && w.Update.Same == r.Same && (w.Count == r.Written || !w.Update.Recorder)
+}
+
+// settlerOnly tells whether an UPDATE must be left to the settler: the stored Event was written just
+// now and repeats are merged, something is pending for it anyway, or the writer would overwrite what
+// it does not know of.
+func (r *Record) settlerOnly(now int64, w *store.Write, l *store.Limits) bool {
+	return w.Update.Reverts || r.Aggregate || r.Due != 0 || r.Total != r.Own ||
+		l.Merge && r.WrittenAt != 0 && now < r.WrittenAt+r.wait(now)
+}

@@ -1,0 +1,31 @@
+package rules_test
+
+import (
+	"strings"
+	"time"
+
+	"github.com/eventquota/eventquota/store"
+)
+
+func someLimits() store.Limits {
+	return store.Limits{
+		Merge: true, MaxEvents: 10, Window: 10 * time.Minute, RepeatWindow: time.Hour,
+		WriteInterval: 10 * time.Second, MaxWriteInterval: 5 * time.Minute, KeepMessages: 5, ReservePerReason: 0,
+		Spam: store.Bucket{
+			Limit: store.Limit{Burst: 25, Every: 5 * time.Minute}, Key: store.KeyOf("spam"), Name: "spam filter",
+			About: store.Object{APIVersion: "v1", Kind: "Pod", Namespace: "default", Name: "pod", UID: "pod-uid"},
+		},
+	}
+}
+
+func someWrite(name string, now time.Time) store.Write {
+	return store.Write{
+		Group: store.KeyOf("group"), Object: store.KeyOf("object"),
+		Exact: store.KeyOf("exact"), Similar: store.KeyOf("similar"), Message: store.KeyOf("message"),
+		Namespace: "default", Name: name, Count: 1, First: now, At: now, Text: "message", Reason: "Failed",
+		About:  store.Object{APIVersion: "v1", Kind: "Pod", Namespace: "default", Name: "pod", UID: "pod-uid"},
+		Source: store.Source{Component: "kubelet", Host: "node"},
+	}
+}
+
+func long(n int) string { return strings.Repeat("0123456789abcdef", n/16) }

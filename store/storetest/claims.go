@@ -1,0 +1,201 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/eventquota/eventquota/store"
+)
+
+func claims() []story {
+	// pair makes a pending write of an object that is due ten seconds after.
+	pair := func(name, where string) action {
+		return each(create(name+"1", pod(name), in(where)), create(name+"2", pod(name), in(where)))
+	}
+	both := func(name string) string { return "admit; merge into " + name + "1 2" }
+	return []story{
+		{says: "nothing is pending for what was stored", steps: []step{
+			{0, create("a"), "admit"},
+			{time.Hour, drain, ""},
+			{time.Hour, pending, "0"},
+		}},
+		{says: "a claim changes nothing, and what is claimed is passed over", steps: []step{
+			{0, pair("a", "default"), both("a")},
+			{time.Second, pair("b", "default"), both("b")},
+			{time.Minute, some(1), "a1 2 (1 merged)"},
+			{time.Minute, some(1), "a1 2 (1 merged)"},
+			{time.Minute, some(1, "a"), "b1 2 (1 merged)"},
+			{time.Minute, some(1, "a", "b"), ""},
+			{time.Minute, some(0), ""},
+			{time.Minute, pending, "2"},
+		}},
+		{says: "namespaces have their turns, however much is pending in one", steps: []step{
+			{0, each(pair("a", "noisy"), pair("b", "noisy"), pair("c", "noisy"), pair("d", "noisy")),
+				"admit; merge into a1 2; admit; merge into b1 2; admit; merge into c1 2; admit; merge into d1 2"},
+			{time.Second, pair("e", "quiet"), both("e")},
+			{2 * time.Second, pair("f", "calm"), both("f")},
+			{time.Minute, func(sc *script) string {
+				writes, err := sc.subject.Claim(sc.t.Context(), sc.now, 0, 4, func(string, store.Key) bool { return false })
+				spaces := map[string]int{}
+				for _, p := range writes {
+					spaces[p.Namespace]++
+				}
+				if err != nil || spaces["noisy"] != 2 || spaces["quiet"] != 1 || spaces["calm"] != 1 {
+					return "not two of noisy, one of quiet and one of calm"
+				}
+				return ""
+			}, ""},
+			{time.Minute, some(4, "a", "b", "c"), "d1 2 (1 merged); e1 2 (1 merged); f1 2 (1 merged)"},
+		}},
+		{says: "writes of one group follow each other, and are one claim", steps: []step{
+			{0, each(create("a", message("1")), create("b", message("2"))), "admit"},
+			{0, create("c", message("1")), "merge into a 2"},
+			{0, create("d", message("2")), "merge into b 2"},
+			{time.Minute, some(1), "a 2 (1 merged); b 2 (1 merged)"},
+			{time.Minute, pending, "1"},
+		}},
+		{says: "it says by what the Event is recognized", steps: []step{
+			{time.Second, create("a"), "admit"},
+			{2 * time.Second, create("b"), "merge into a 2"},
+			{2 * time.Second, asking, `a uid "" version "" written 1 exact admitted 1s`},
+			{2 * time.Second, drain, "a 2 (1 merged)"},
+			{2 * time.Second, written("a"), ""},
+			{2 * time.Second, create("c"), "merge into a 3"},
+			{2 * time.Second, asking, `a uid "a-uid" version "1" written 2 exact admitted 1s`},
+		}},
+		{says: "an aggregate is recognized by what is similar", after: three, steps: []step{
+			{us, create("d", message("4")), "merge into c 2"},
+			{us, asking, `c uid "" version "" written 1 similar admitted 0s`},
+		}},
+	}
+}
+
+func outcomes() []story {
+	return []story{
+		{says: "what is written is pending no more", after: claimed, steps: []step{
+			{10 * time.Second, written("a"), ""},
+			{time.Hour, drain, ""},
+			{time.Hour, pending, "0"},
+		}},
+		{says: "what is completed twice is written twice and no more", after: claimed, steps: []step{
+			{10 * time.Second, written("a"), ""},
+			{10 * time.Second, written("a"), ""},
+			{20 * time.Second, due, "a 2 (1 merged)"},
+			{20 * time.Second, written("a"), ""},
+			{time.Hour, drain, ""},
+		}},
+		{says: "a settler that was overtaken is corrected", after: claimed, steps: []step{
+			{10 * time.Second, again("a", "slow"), ""},
+			{11 * time.Second, create("c"), "merge into a 3"},
+			{12 * time.Second, due, "a 3 (2 merged)"},
+			{13 * time.Second, written("a"), ""},
+			{14 * time.Second, written("slow"), ""},
+			{24 * time.Second, due, "a 3 (2 merged)"},
+			{24 * time.Second, written("a"), ""},
+			{time.Hour, drain, ""},
+		}},
+		{says: "a write that failed is tried again later, and later each time", after: claimed, steps: []step{
+			{10 * time.Second, became(store.Failed, "a"), ""},
+			{40*time.Second - us, due, ""},
+			{40 * time.Second, due, "a 2 (1 merged)"},
+			{40 * time.Second, func(sc *script) string { return sc.claimed["a"].Failing.Sub(epoch()).String() }, "10s"},
+			{40 * time.Second, became(store.Failed, "a"), ""},
+			{100*time.Second - us, due, ""},
+			{100 * time.Second, due, "a 2 (1 merged)"},
+			{100 * time.Second, written("a"), ""},
+			{101 * time.Second, create("c"), "merge into a 3"},
+			{110 * time.Second, due, "a 3 (2 merged)"},
+			{110 * time.Second, func(sc *script) string { return sc.claimed["a"].Failing.String() }, time.Time{}.String()},
+		}},
+		{says: "what an Event rejects goes to a notice", after: claimed, steps: []step{
+			{10 * time.Second, became(store.Rejected, "a"), ""},
+			{20 * time.Second, due, "notice: 1 (Failed 1)"},
+			{20 * time.Second, written("notice"), ""},
+			{21 * time.Second, create("c"), "merge into a 2"},
+			{30 * time.Second, due, "a 2 (1 merged)"},
+		}},
+		{says: "what is given up is lost, and what comes later is not", after: claimed, steps: []step{
+			{10 * time.Second, became(store.GivenUp, "a"), ""},
+			{time.Hour, drain, ""},
+			{time.Hour, create("c"), "merge into a 2"},
+			{time.Hour, drain, "a 2 (1 merged)"},
+		}},
+		{says: "what a notice has by now is not taken in again from the Event", after: settled, steps: []step{
+			{11 * time.Second, update("a", count(5), stored(2), storedMerged(1)), "merge into a 6 (+4)"},
+			{20 * time.Second, due, "a 6 (1 merged)"},
+			{20 * time.Second, became(store.Rejected, "a"), ""},
+			{21 * time.Second, update("a", count(6), stored(2), storedMerged(1)), "merge into a 3"},
+			{30 * time.Second, drain, "a 3 (-3 merged); notice: 4 (Failed 4)"},
+		}},
+		{says: "an outcome for a notice that is forgotten says nothing of the next", limits: tokens(0, 0), steps: []step{
+			{0, create("a"), "drop by spam filter for ever"},
+			{10 * time.Second, due, "spam filter notice: 1 (Failed 1)"},
+			{10 * time.Second, written("spam filter notice"), ""},
+			{2 * time.Hour, create("b"), "drop by spam filter for ever"},
+			{2 * time.Hour, written("spam filter notice"), ""},
+			{2 * time.Hour, drain, "spam filter notice 2: 1 (Failed 1)"},
+		}},
+		{says: "a write that nobody knows of is let be", steps: []step{{0, completeUnknown, ""}}},
+	}
+}
+
+func completeUnknown(sc *script) string {
+	for r := store.Written; r <= store.GivenUp; r++ {
+		p := store.PendingWrite{Ref: store.Ref{Group: store.KeyOf("never seen"), ID: 1}, Name: "a", Total: 1}
+		if err := sc.subject.Complete(sc.t.Context(), sc.now, p, store.Outcome{Result: r}); err != nil {
+			return err.Error()
+		}
+	}
+	return drain(sc)
+}
+
+// notFound is what becomes of counts whose Event the API server does not have.
+func notFound() []story {
+	return []story{
+		{says: "the whole count goes on with the next Event, which pays", after: notThere, steps: []step{
+			{20 * time.Second, create("c"), "admit"},
+			{21 * time.Second, create("d"), "merge into c 4"},
+			{30*time.Second - us, due, ""},
+			{30 * time.Second, due, "c 4 (3 merged)"},
+			{30 * time.Second, written("c"), ""},
+			{time.Hour, drain, ""},
+		}},
+		{says: "its own name goes on counting when it merges into the next", after: notThere, steps: []step{
+			{20 * time.Second, create("c"), "admit"},
+			{20 * time.Second, create("a", count(3)), "merge into c 5 (+2)"},
+		}},
+		{says: "the next Event that is dropped leaves it to the one after", limits: tokens(1, 0), after: notThere, steps: []step{
+			{20 * time.Second, create("c"), "drop by spam filter until 1h0m0s"},
+			{20 * time.Second, drain, "none: 1 unreported; spam filter notice: 1 (Failed 1)"},
+		}},
+		{says: "when none follows in a window a notice has what was never written", after: notThere, steps: []step{
+			{10*time.Minute + 11*time.Second - us, due, ""},
+			{10*time.Minute + 11*time.Second, due, "none: 1 unreported"},
+			{10*time.Minute + 11*time.Second, missing(""), ""},
+			{10*time.Minute + 21*time.Second, due, "notice: 1 (Failed 1)"},
+			{10*time.Minute + 21*time.Second, create("c"), "admit"},
+			{10*time.Minute + 21*time.Second, create("b", count(2)), "merge into c 2"},
+			{10*time.Minute + 21*time.Second, create("a", count(2)), "merge into c 3"},
+		}},
+		{says: "an Event created since the claim is not missing", after: claimed, steps: []step{
+			{11 * time.Second, create("a", count(2)), "admit"},
+			{12 * time.Second, missing("a"), ""},
+			{13 * time.Second, create("c"), "merge into a 4"},
+			{13 * time.Second, drain, "a 4 (2 merged)"},
+		}},
+		{says: "a name that another Event has leaves no state from then on", after: claimed, steps: []step{
+			{11 * time.Second, became(store.NameTaken, "a"), ""},
+			{12 * time.Second, create("a", count(2)), "admit"},
+			{13 * time.Second, create("c"), "admit"},
+			{14 * time.Second, create("d"), "merge into c 4"},
+		}},
+		{says: "a settler that comes late to an Event that has another's place has it read again", after: claimed, steps: []step{
+			{10 * time.Second, again("a", "late"), ""},
+			{11 * time.Second, missing("a"), ""},
+			{12 * time.Second, create("c"), "admit"},
+			{13 * time.Second, drain, "c 3 (2 merged)"},
+			{13 * time.Second, written("c"), ""},
+			{14 * time.Second, written("late"), ""},
+			{time.Hour, drain, ""},
+		}},
+	}
+}

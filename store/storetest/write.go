@@ -1,0 +1,136 @@
+package storetest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/eventquota/eventquota/store"
+)
+
+// us is the least time that a store tells from none.
+const us = time.Microsecond
+
+// epoch is when every clock in this package starts.
+func epoch() time.Time { return time.Date(2030, time.March, 1, 12, 0, 0, 0, time.UTC) }
+
+// facts are what a test says about an Event write; a store.Write follows.
+type facts struct {
+	name, user, namespace, pod, component, reason, message string
+	count                                                  int64
+	series, combined, warning                              bool
+	first, at                                              time.Time
+	update                                                 *store.Update
+	limits                                                 []func(*store.Limits)
+}
+
+// detail changes one fact.
+type detail func(*facts)
+
+// about are the facts of the Event of a name: one occurrence, unless details say otherwise.
+func about(name string, details []detail) facts {
+	f := facts{
+		name: name, user: "system:node:one", namespace: "default", pod: "pod", component: "kubelet",
+		reason: "Failed", message: "m", count: 1,
+	}
+	for _, d := range details {
+		d(&f)
+	}
+	return f
+}
+
+func count(n int64) detail            { return func(f *facts) { f.count = n } }
+func message(text string) detail      { return func(f *facts) { f.message = text } }
+func reason(name string) detail       { return func(f *facts) { f.reason = name } }
+func pod(name string) detail          { return func(f *facts) { f.pod = name } }
+func by(user string) detail           { return func(f *facts) { f.user = user } }
+func from(component string) detail    { return func(f *facts) { f.component = component } }
+func in(namespace string) detail      { return func(f *facts) { f.namespace = namespace } }
+func series(f *facts)                 { f.series = true }
+func warning(f *facts)                { f.warning = true }
+func seen(at time.Duration) detail    { return func(f *facts) { f.at = epoch().Add(at) } }
+func firstAt(at time.Duration) detail { return func(f *facts) { f.first = epoch().Add(at) } }
+
+// under changes the limits of one write.
+func under(change func(*store.Limits)) detail {
+	return func(f *facts) { f.limits = append(f.limits, change) }
+}
+
+// Details of an UPDATE: the count that is stored, how much of it is merged, that a recorder has
+// overwritten the count, that the write would revert the message, that it is no recorder's, and what
+// names its content.
+func stored(n int64) detail       { return func(f *facts) { f.update.Stored.Count = n } }
+func storedMerged(n int64) detail { return func(f *facts) { f.update.Stored.Merged = n } }
+func overwritten(f *facts)        { f.update.Stored.Overwritten = true }
+func reverting(f *facts)          { f.update.Reverts = true }
+func labelling(f *facts)          { f.update.Recorder = false }
+func content(what string) detail  { return func(f *facts) { f.update.Same = store.KeyOf(what) } }
+
+// write is what a store is asked at a moment.
+func (f facts) write(now time.Time) store.Write {
+	if f.at.IsZero() {
+		f.at = now
+	}
+	object := []string{f.namespace, f.component, f.pod}
+	keyOf := func(parts ...string) store.Key { return store.KeyOf(append(parts, object...)...) }
+	w := store.Write{
+		Group:     keyOf("group", f.user),
+		Object:    keyOf("object"),
+		Exact:     keyOf("exact", f.reason, f.message),
+		Similar:   keyOf("similar", f.reason),
+		Message:   store.KeyOf(f.message),
+		Namespace: f.namespace,
+		Name:      f.name,
+		Count:     f.count,
+		Series:    f.series,
+		First:     f.first,
+		At:        f.at,
+		Text:      f.message,
+		Combined:  f.combined,
+		Reason:    f.reason,
+		Warning:   f.warning,
+		About:     store.Object{APIVersion: "v1", Kind: "Pod", Namespace: f.namespace, Name: f.pod, UID: f.pod + "-uid"},
+		Source:    store.Source{Component: f.component, Host: "node"},
+	}
+	if f.update != nil {
+		u := *f.update
+		if u.Same.IsZero() {
+			u.Same = store.KeyOf("content", f.name, fmt.Sprint(f.count))
+		}
+		w.Update = &u
+	}
+	return w
+}
+
+// under are the limits of a write.
+func (f facts) under(l store.Limits, w *store.Write) store.Limits {
+	for _, change := range f.limits {
+		change(&l)
+	}
+	if l.Spam.About == (store.Object{}) {
+		l.Spam.About = w.About
+	}
+	return l
+}
+
+// limits are what governs a write unless a story says otherwise: Events are written at most each ten
+// seconds, and are combined from three distinct messages on.
+func limits() store.Limits {
+	return store.Limits{
+		Merge:            true,
+		MaxEvents:        3,
+		Window:           10 * time.Minute,
+		RepeatWindow:     time.Hour,
+		WriteInterval:    10 * time.Second,
+		MaxWriteInterval: 10 * time.Second,
+		KeepMessages:     2,
+		Spam:             store.Bucket{Limit: store.Limit{Burst: 25, Every: 5 * time.Minute}, Key: store.KeyOf("spam filter"), Name: "spam filter"},
+	}
+}
+
+// bucket is a quota of a name, which notices are about.
+func bucket(name string, burst int, every time.Duration) store.Bucket {
+	return store.Bucket{
+		Limit: store.Limit{Burst: burst, Every: every}, Key: store.KeyOf("quota", name), Name: name, Policy: "quota " + name,
+		About: store.Object{APIVersion: "eventquota.io/v1alpha1", Kind: "EventQuota", Namespace: "default", Name: name},
+	}
+}

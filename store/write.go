@@ -1,0 +1,98 @@
+package store
+
+import "time"
+
+// Write is one Event write.
+type Write struct {
+	// Group names the Event's user, namespace, source and object. All state but Quotas lives
+	// under it. Object names the same without the user: by it a stored Event can be recognized.
+	Group, Object Key
+	// Exact names Events that repeat each other, Similar those that differ in their message only,
+	// and Message the message. Exact and Similar do not depend on the user.
+	Exact, Similar, Message Key
+	// Namespace and Name are the Event's own.
+	Namespace, Name string
+	// Count is the number of occurrences that the write reports, from 1. It is absolute: of all
+	// that the writer has seen under this name.
+	Count int64
+	// Series tells that the Event keeps its count in series.count.
+	Series bool
+	// First and At are when the first and the newest occurrence happened, by the writer's clock;
+	// zero where it does not say.
+	First, At time.Time
+	// Text is the message, within its size limit and without the prefix of an aggregate; Combined
+	// tells that it had that prefix.
+	Text     string
+	Combined bool
+	// Reason, Warning, About and Source are what a notice about the write would say.
+	Reason  string
+	Warning bool
+	About   Object
+	Source  Source
+	// Update is set for an UPDATE and nil for a CREATE.
+	Update *Update
+}
+
+// Object is what an Event is about.
+type Object struct {
+	APIVersion, Kind, Namespace, Name, UID string
+}
+
+// Source is who reports an Event.
+type Source struct {
+	Component, Host string
+}
+
+// Update is what an UPDATE adds to a Write.
+type Update struct {
+	// Recorder tells that the write moves nothing but what a recorder moves when an Event
+	// repeats. Any other UPDATE is never merged; it pays the quotas.
+	Recorder bool
+	// Reverts tells that a recorder's UPDATE would put back a message that was cut or combined
+	// when the Event was stored: only its count is wanted, so it is always merged.
+	Reverts bool
+	// UID is that of the stored Event, and Stored what it says.
+	UID    string
+	Stored Stored
+	// Same names the write's content. The API server asks for admission of one write again after
+	// a conflict in storage; the repeat has the same key.
+	Same Key
+}
+
+// Stored is what a stored Event says of its count.
+type Stored struct {
+	// Count is its count, from 1; 0 where the Event was not looked at.
+	Count int64
+	// Merged is how much of Count came under other names, by the annotation that was written with
+	// it. Overwritten tells that a recorder has overwritten the count since with its own.
+	Merged      int64
+	Overwritten bool
+}
+
+// Parts are how many occurrences came under the Event's own name and under others. Anyone may have
+// written what the Event says, so merged is at most about a thousand billion, either way.
+func (s Stored) Parts() (own, merged int64) {
+	const most = 1 << 40
+	merged = min(max(s.Merged, -most), most)
+	if s.Overwritten {
+		return s.Count, merged
+	}
+	return s.Count - merged, merged
+}
+
+// NoticeNamespace is where a notice about o is stored. The API server takes an Event about an object
+// of the cluster in no other namespace than default.
+func (o Object) NoticeNamespace() string {
+	if o.Namespace == "" {
+		return "default"
+	}
+	return o.Namespace
+}
+
+// String is o as notices list it: "Kind/name", with its namespace before it where it has one.
+func (o Object) String() string {
+	if o.Namespace == "" {
+		return o.Kind + "/" + o.Name
+	}
+	return o.Namespace + "/" + o.Kind + "/" + o.Name
+}
