@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -16,7 +17,8 @@ import (
 
 // All answers to the API server are made in this file. None sets
 // retryAfterSeconds: it would make clients send again what they should let go,
-// and hold up the whole queue of a recorder meanwhile.
+// and hold up the whole queue of a recorder meanwhile. None quotes what a client
+// wrote: refusals are in logs that others read.
 
 // Answer is the answer to one request and what metrics count it as.
 type Answer struct {
@@ -90,53 +92,70 @@ func (a Answer) with(warning string) Answer {
 	return a
 }
 
-// refusal is the answer to a write that a store refused under a policy, and
-// whether it did.
-func refusal(r *Request, p *policy.Policy, now time.Time, d store.Decision) (Answer, bool) {
+// answer is the answer to a write that a store decided.
+func (q *question) answer(d store.Decision) (Answer, error) {
 	switch d.Verdict {
 	case store.Merge:
-		return merged(r, d), true
+		return merged(q, d), nil
 	case store.Drop:
-		return dropped(p, now, d), true
+		return dropped(d, q.decided.At), nil
 	case store.Deny:
-		return denied(p), true
-	case store.Admit, store.Aggregate:
+		return denied(q.gov.Policy), nil
+	case store.Aggregate:
+		q.message = AggregateMessage(q.message, keepsSeries(q.Object))
+		return q.admit(Aggregated)
+	case store.Admit:
 	}
-	return Answer{}, false
+	return q.admit(Admitted)
+}
+
+// admit lets a write through, rewritten where that can be.
+func (q *question) admit(o Outcome) (Answer, error) {
+	if !q.rewritable {
+		return admit(o), nil
+	}
+	a, err := rewrite(o, q.Object, q.name, q.message)
+	a.Cut = !q.DryRun && q.cut
+	return a, err
 }
 
 // merged refuses a write whose occurrences went into another Event. A recorder
 // of core/v1 takes AlreadyExists as the quiet end of the matter. One of
-// events.k8s.io does so too, but takes it as a reason to try again when the
-// write carries a series; there TooManyRequests is the end.
-func merged(r *Request, d store.Decision) Answer {
-	message := fmt.Sprintf("merged into Event %s/%s, %d occurrences so far", r.Namespace, d.Into, d.Total)
-	if r.RequestKind.Group == "events.k8s.io" && r.Object.Series != nil {
+// events.k8s.io does so too, but takes it as a reason to try again when the write
+// carries a series, and so does anyone who asks for a generated name, the API
+// server itself among them; there TooManyRequests is the end.
+func merged(q *question, d store.Decision) Answer {
+	message := fmt.Sprintf("merged into a stored Event, %d occurrences so far", d.Total)
+	if q.throughEventsAPI() && q.Object.Series != nil || q.Operation == admissionv1.Create && q.Object.GenerateName != "" {
 		return refuse(Merged, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, message)
 	}
 	return refuse(Merged, http.StatusConflict, metav1.StatusReasonAlreadyExists, message)
 }
 
-// dropped refuses a CREATE for which a bucket had no token, or whose policy
-// drops all.
-func dropped(p *policy.Policy, now time.Time, d store.Decision) Answer {
-	if d.Empty.Name == "" {
+// dropped refuses a write for which a bucket had no token, or whose policy drops
+// all.
+func dropped(d store.Decision, now time.Time) Answer {
+	b := emptyBucket(d)
+	if b.Name == "" {
 		return refuse(Dropped, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests,
-			fmt.Sprintf("policy %q drops it", p.Name))
+			fmt.Sprintf("policy %q drops it", b.Policy))
 	}
-	next := "it never has tokens"
-	if !d.Next.IsZero() {
-		next = fmt.Sprintf("next token at %s, in %s", d.Next.UTC().Format(time.RFC3339), d.Next.Sub(now).Round(time.Millisecond))
+	message := append(make([]byte, 0, answerBytes), b.Name...)
+	message = strconv.AppendQuote(append(message, " of policy "...), b.Policy)
+	if d.Next.IsZero() {
+		message = append(message, " is empty: it never has tokens"...)
+	} else {
+		message = d.Next.UTC().AppendFormat(append(message, " is empty: next token at "...), time.RFC3339)
+		message = append(append(message, ", in "...), d.Next.Sub(now).Round(time.Millisecond).String()...)
 	}
-	return refuse(Dropped, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests,
-		fmt.Sprintf("%s of policy %q is empty: %s", d.Empty.Name, d.Empty.Policy, next))
+	return refuse(Dropped, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, string(message))
 }
 
 // denied refuses a write because its policy says so while the store that
-// replicas share is away.
+// replicas share is unavailable.
 func denied(p *policy.Policy) Answer {
 	return refuse(Denied, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests,
-		fmt.Sprintf("the shared store does not answer, and policy %q denies Events then", p.Name))
+		fmt.Sprintf("the shared store is unavailable, and policy %q denies Events then", p.Name))
 }
 
 // overloaded refuses a write that could be neither decided nor admitted under

@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// answerBytes is room for most answers that let a write pass, in bytes.
-const answerBytes = 256
+// answerBytes is enough for most answers, in bytes.
+const answerBytes = 512
 
 // appendReview appends the review that carries a. It knows the fields that this
 // package sets, no others, and costs an allocation only where b is too short.

@@ -8,11 +8,11 @@ import (
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/policy"
-	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/memory"
 )
 
-// TestAnAnswerIsOnTheWireAsItWasDecided tells each story to a Gate and, through
-// HTTP, to another one.
+// TestAnAnswerIsOnTheWireAsItWasDecided sends the same to a Gate and, through HTTP, to
+// another one.
 func TestAnAnswerIsOnTheWireAsItWasDecided(t *testing.T) {
 	t.Parallel()
 	ugly := "???>>>~~~\x00\x1b \\ \" <&> \u2028 é 日本 \U0001f600"
@@ -76,7 +76,7 @@ func TestAnAnswerIsOnTheWireAsItWasDecided(t *testing.T) {
 func (r *rig) audit(name string) {
 	r.t.Helper()
 	var err error
-	if r.gate.Audit, err = store.NewMemory(store.MinBytes); err != nil {
+	if r.gate.Audit, err = memory.New(memory.Options{Bytes: memory.AuditBytes, Unsettled: true}); err != nil {
 		r.t.Fatal(err)
 	}
 	audited := named(name, func(p *policy.Policy) { p.AuditWarnings, p.Action = true, policy.Drop })

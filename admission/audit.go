@@ -6,44 +6,33 @@ import (
 	"fmt"
 
 	"github.com/go-logr/logr"
-	admissionv1 "k8s.io/api/admission/v1"
 
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
 )
 
 // audit finds out what would become of a write if nothing were in mode Audit,
-// and returns a warning for its writer, or none. It asks about each write once:
-// a CREATE in the mutating phase, as one that is refused there comes to no other.
-func (g *Gate) audit(ctx context.Context, q question) string {
+// and returns a warning for its writer, or none.
+func (g *Gate) audit(ctx context.Context, q *question) string {
 	p := q.gov.Audit
 	if p == nil && len(q.gov.AuditFloor) > 0 {
 		p = q.gov.Policy
 	}
-	if p == nil || g.Audit == nil || q.DryRun {
+	if p == nil || g.Audit == nil {
 		return ""
 	}
-	q.gov.OnStoreFailure = policy.FailureAdmit // nothing is decided here for good
-	all := both(q.gov.Quotas(), q.gov.AuditQuotas())
-	d := store.Decision{Verdict: store.Admit}
-	var err error
-	if q.Operation == admissionv1.Create {
-		d, err = g.merge(ctx, g.Audit, q, p, all)
-	}
-	if err == nil && (d.Verdict == store.Admit || d.Verdict == store.Aggregate) {
-		d, err = g.take(ctx, g.Audit, q, p, all)
-	}
+	d, err := g.ask(ctx, g.Audit, q, p, both(q.gov.Quotas(), q.gov.AuditQuotas()))
 	if err != nil {
 		logr.FromContextOrDiscard(ctx).V(1).Info("Event write not audited", "policy", p.Name, "reason", err.Error())
 		return ""
 	}
-	g.tellAudited(q, p, d)
-	return warning(q, d, cmp.Or(d.Empty.Policy, p.Name))
+	g.passOnAudited(q, p, d)
+	return warning(q, d, cmp.Or(emptyBucket(d).Policy, p.Name))
 }
 
 // warning says what a policy in mode Audit would have done to a write.
-func warning(q question, d store.Decision, owner string) string {
-	if !warns(q.gov, owner) {
+func warning(q *question, d store.Decision, owner string) string {
+	if !warns(&q.gov, owner) {
 		return ""
 	}
 	switch d.Verdict {
@@ -56,8 +45,8 @@ func warning(q question, d store.Decision, owner string) string {
 	return ""
 }
 
-// warns tells whether a policy in mode Audit is to be heard of.
-func warns(gov policy.Governing, name string) bool {
+// warns tells whether a policy in mode Audit answers writers with warnings.
+func warns(gov *policy.Governing, name string) bool {
 	if gov.Audit != nil && gov.Audit.Name == name {
 		return gov.Audit.AuditWarnings
 	}

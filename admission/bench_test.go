@@ -19,7 +19,6 @@ import (
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/policy"
-	"github.com/eventquota/eventquota/store"
 )
 
 // The benchmarks compare handlers in-process, each answering reviews of the
@@ -65,11 +64,7 @@ func BenchmarkPlain(b *testing.B) {
 
 func newBenchHandler(b *testing.B) *served {
 	b.Helper()
-	memory, err := store.NewMemory(store.DefaultBytes)
-	if err != nil {
-		b.Fatal(err)
-	}
-	s := &served{gate: newGate(memory, policy.Default())}
+	s := &served{gate: newGate(newMemory(b), policy.Default())}
 	inFlight := admission.NewPlaces(256)
 	phase := func(p admission.Phase) *admission.Handler {
 		return &admission.Handler{Gate: s.gate, Phase: p, Count: func(admission.Outcome) {}, MaxBytes: maxBytes, InFlight: inFlight}
@@ -128,7 +123,7 @@ func benchmark(b *testing.B, h http.Handler) {
 }
 
 // benchReview is a review of the Event of a mark, as an API server sends it.
-func benchReview(b *testing.B, mark string) []byte {
+func benchReview(b testing.TB, mark string) []byte {
 	b.Helper()
 	e := newRequest(epoch(), "web-"+mark+".18a2b3c4d5e6f708", details{about("web-" + mark), message(
 		"Back-off restarting failed container web in pod web-" + mark + "_default(3f2b6a50-7a0b-4a5e-9d60-8a7ff2d1c0de)")}).Object

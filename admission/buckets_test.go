@@ -42,14 +42,18 @@ func TestKeyBy(t *testing.T) {
 	for part, other := range map[policy.KeyPart]detail{
 		policy.KeyType:   ofType("Normal"),
 		policy.KeyReason: reason("Other"),
-		policy.KeyUser:   user("other"),
 	} {
 		stories = append(stories, story{says: fmt.Sprintf("not keyed by %s, all share a bucket", part), policy: by(policy.KeySource, policy.KeyInvolvedObject), steps: []step{
 			{0, create("a", first), "admit"},
 			{0, create("b", second, other), drop},
 		}})
 	}
-	tell(t, stories)
+	stories = append(stories, story{says: "a source and object of another user has a bucket of its own", policy: by(policy.KeySource, policy.KeyInvolvedObject), steps: []step{
+		{0, create("a", first), "admit"},
+		{0, create("b", second, user("other")), "admit"},
+		{0, create("c", message("3"), user("other")), drop},
+	}})
+	runStories(t, stories)
 }
 
 // byReason has a policy for each reason.
@@ -108,7 +112,7 @@ func TestOneBucketOverSourcesAndObjects(t *testing.T) {
 		{[]policy.KeyPart{why}, "source host object type namespace user"},
 		{[]policy.KeyPart{namespace}, "source host object type reason user"},
 		{[]policy.KeyPart{writer}, "source host object type reason namespace"},
-		{[]policy.KeyPart{source, object}, "type reason user"},
+		{[]policy.KeyPart{source, object}, "type reason"}, // anyone may say who the source is
 		{[]policy.KeyPart{source, kind}, "object reason namespace user"},
 		{[]policy.KeyPart{source, why}, "object type namespace user"},
 		{[]policy.KeyPart{source, namespace}, "object type reason user"},
@@ -123,7 +127,7 @@ func TestOneBucketOverSourcesAndObjects(t *testing.T) {
 		{[]policy.KeyPart{why, namespace}, "source host object type user"},
 		{[]policy.KeyPart{why, writer}, "source host object type namespace"},
 		{[]policy.KeyPart{namespace, writer}, "source host object type reason"},
-		{[]policy.KeyPart{source, object, kind}, "reason user"},
+		{[]policy.KeyPart{source, object, kind}, "reason"},
 		{[]policy.KeyPart{namespace, why, kind}, "source host object user"},
 	} {
 		var stories []story
@@ -137,7 +141,7 @@ func TestOneBucketOverSourcesAndObjects(t *testing.T) {
 				{0, create("b", message("2"), other), want},
 			}})
 		}
-		tell(t, stories)
+		runStories(t, stories)
 	}
 }
 
@@ -159,13 +163,13 @@ func TestABucketOverSourcesAndObjects(t *testing.T) {
 		}
 	}
 	aboutNode := func(namespace string) detail {
-		return event(func(e *corev1.Event) {
-			e.InvolvedObject = corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: "node-1", UID: "node-1"}
-			e.Namespace = namespace
-		})
+		return func(r *admission.Request) {
+			modern(r)
+			in(namespace)(r)
+			r.Object.InvolvedObject = corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: "node-1", UID: "node-1"}
+		}
 	}
-	inSystem := func(r *admission.Request) { r.Namespace = "kube-system" }
-	tell(t, []story{
+	runStories(t, []story{
 		{says: "has a token again for whoever comes first", policy: byParts(policy.KeyNamespace), steps: []step{
 			{0, create("a", message("1")), "admit"},
 			{0, create("b", message("2"), about("other")), noToken},
@@ -181,12 +185,12 @@ func TestABucketOverSourcesAndObjects(t *testing.T) {
 			p.SpamFilter.Burst, p.SpamFilter.ChargeMerged = 2, true
 		}, policy.KeyReason), steps: []step{
 			{0, create("a"), "admit"},
-			{0, create("b"), "merge 409 AlreadyExists: merged into Event default/a, 2 occurrences so far"},
+			{0, create("b"), "merge 409 AlreadyExists: merged into a, 2 occurrences so far"},
 			{0, create("c", in("other")), noToken},
 		}},
 		{says: "gives no token to an UPDATE that would undo what the webhook did", policy: with(func(p *policy.Policy) { p.SpamFilter.Burst = 2 }, policy.KeyUser), steps: []step{
 			{0, create("a", message("1"), about("other")), "admit"},
-			{0, update("b", details{message(combined + "back-off")}, details{count(2)}), "merge 409 AlreadyExists: merged into Event default/b, 2 occurrences so far"},
+			{0, update("b", details{message(combined + "back-off")}, details{count(2)}), "merge 409 AlreadyExists: merged into b, 2 occurrences so far"},
 			{0, create("c", message("2")), "admit"},
 			{0, create("d", message("3"), about("third")), noToken},
 		}},
@@ -202,11 +206,11 @@ func TestABucketOverSourcesAndObjects(t *testing.T) {
 		}},
 		{says: "is that of an object of the cluster in each namespace, but where it is keyed by source too", policy: byParts(policy.KeyInvolvedObject), steps: []step{
 			{0, create("a", message("1"), aboutNode("default")), "admit"},
-			{0, create("b", message("2"), aboutNode("kube-system"), inSystem), noToken},
+			{0, create("b", message("2"), aboutNode("kube-system")), noToken},
 		}},
 		{says: "is one in each namespace for an object of the cluster that is keyed by source too", policy: byParts(policy.KeySource, policy.KeyInvolvedObject), steps: []step{
 			{0, create("a", message("1"), aboutNode("default")), "admit"},
-			{0, create("b", message("2"), aboutNode("kube-system"), inSystem), "admit"},
+			{0, create("b", message("2"), aboutNode("kube-system")), "admit"},
 		}},
 	})
 }

@@ -138,7 +138,7 @@ func (r *reference) pin(e *corev1.Event, before sets.Set[string]) {
 // words are the Gate's answer that agrees with a reaction.
 func (r reaction) words() string {
 	if r.outcome == admission.Merged {
-		return fmt.Sprintf("merge 409 AlreadyExists: merged into Event default/%s, %d occurrences so far", r.event.name, r.event.count)
+		return fmt.Sprintf("merge 409 AlreadyExists: merged into %s, %d occurrences so far", r.event.name, r.event.count)
 	}
 	if r.outcome == admission.Aggregated {
 		return "aggregate, /message = " + r.event.message

@@ -18,12 +18,12 @@ import (
 
 const cronJobRuns = 3 * time.Hour
 
-// cronJobReasons are what the CronJob controller tells of each job.
+// cronJobReasons are what the CronJob controller reports of each job.
 func cronJobReasons() []string {
 	return []string{"SuccessfulCreate", "SawCompletedJob", "SuccessfulDelete"}
 }
 
-// cronJobEvent is what the CronJob controller tells at a time.
+// cronJobEvent is what the CronJob controller reports at a time.
 func cronJobEvent(at time.Time, reason string) *corev1.Event {
 	job := fmt.Sprintf("backup-%d", at.Unix()/60)
 	return &corev1.Event{
@@ -66,11 +66,11 @@ func TestTheCronJobStoryWithClientGo(t *testing.T) {
 	}
 }
 
-// TestTheCronJobStory tells the same to a Gate with the default policy, and a
-// Settler that tells the API server what the Gate merges. Nothing is lost, no
+// TestTheCronJobStory sends the same to a Gate with the default policy, and a
+// Settler writes what the Gate merges to the API server. Nothing is lost, no
 // stored Event is written more often than once in a flush interval, and every
 // reason stays in sight: the reserve alone admits one Event of each in each
-// window, and once that is an aggregate every job is told within a flush
+// window, and once that is an aggregate every job is reported within a flush
 // interval.
 func TestTheCronJobStory(t *testing.T) {
 	t.Parallel()
@@ -96,12 +96,12 @@ func TestTheCronJobStory(t *testing.T) {
 				t.Errorf("%s is unseen for %v", reason, unseen)
 			}
 			for at := began.Add(p.Aggregation.Window); at.Before(began.Add(cronJobRuns)); at = at.Add(time.Minute) {
-				if !s.tells(cronJobEvent(at, reason).Message, at, at.Add(flush)) {
-					t.Errorf("%s of minute %v is not told within %v", reason, at.Sub(began), flush)
+				if !s.reports(cronJobEvent(at, reason).Message, at, at.Add(flush)) {
+					t.Errorf("%s of minute %v is not reported within %v", reason, at.Sub(began), flush)
 				}
 			}
 		}
-		s.checkWrites(p.Aggregation.FlushInterval, cronJobRuns)
+		s.checkWrites(p.Aggregation.FlushInterval, p.Aggregation.FlushInterval, cronJobRuns)
 		if got, want := s.occurrences(), int32(len(cronJobReasons()))*int32(cronJobRuns/time.Minute); got != want {
 			t.Errorf("Events and notices count %d occurrences, want %d", got, want)
 		}

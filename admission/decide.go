@@ -19,8 +19,8 @@ func (g *Gate) Decide(ctx context.Context, decide Phase, r *Request) (a Answer) 
 	}()
 	r.decided = Moment{}
 	if err := ctx.Err(); err != nil {
-		// Nobody waits for the answer any more: what it would say must not be
-		// counted as said.
+		// Nobody waits for the answer any more: nothing must be counted as
+		// answered.
 		return g.undecided(ctx, r, fmt.Errorf("too late to decide: %w", err))
 	}
 	a, err := decide(ctx, r)

@@ -50,7 +50,7 @@ var errNoReview = errors.New(`body must be an AdmissionReview of admission.k8s.i
 // decode reads the body of a review. It fails where no answer can be made; a
 // review that can be answered but whose Event cannot be read has Unreadable set.
 func decode(body []byte) (*Request, error) {
-	r, unreadable := unmarshal(body)
+	r, unreadable := unmarshal(body, anyYear)
 	if unreadable != nil {
 		var err error
 		r, err = unmarshal(body, json.WithUnmarshalers(json.UnmarshalFromFunc(skipEvent)))
@@ -69,9 +69,9 @@ func decode(body []byte) (*Request, error) {
 
 // unmarshal takes what encoding/json would take: what the API server accepted
 // is not for a webhook to refuse.
-func unmarshal(body []byte, more ...json.Options) (review, error) {
+func unmarshal(body []byte, more json.Options) (review, error) {
 	var r review
-	err := json.Unmarshal(body, &r, append(more, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))...)
+	err := json.Unmarshal(body, &r, more, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 	return r, err
 }
 

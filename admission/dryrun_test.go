@@ -1,7 +1,6 @@
 package admission_test
 
 import (
-	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -12,12 +11,12 @@ import (
 
 func TestDryRuns(t *testing.T) {
 	t.Parallel()
-	tell(t, []story{
+	runStories(t, []story{
 		{says: "a dry run is cut as the write would be", policy: func(p *policy.Policy) { p.Message.MaxBytes = 64 }, steps: []step{
-			{0, mutate("a", dryRun, message(strings.Repeat("x", 80))), "admit, /message = " + strings.Repeat("x", 41) + "... (cut from 80 bytes)"},
+			{0, create("a", dryRun, message(strings.Repeat("x", 80))), "admit, /message = " + strings.Repeat("x", 41) + "... (cut from 80 bytes)"},
 		}},
 		{says: "a dry run with generateName is given no name", steps: []step{
-			{0, mutate("", dryRun, generated("web.")), "admit"},
+			{0, create("", dryRun, generated("web.")), "admit"},
 			{0, validate("web.x", dryRun), "ignore"},
 		}},
 		{says: "a dry run of what would be merged is admitted", steps: []step{
@@ -34,8 +33,8 @@ func TestDryRuns(t *testing.T) {
 	})
 }
 
-// TestDryRunsChangeNothing tells a story twice, once with a dry run of each
-// write before and after it. The same decisions follow, and the same is owed.
+// TestDryRunsChangeNothing has the same writes twice, once with a dry run of each
+// before and after it. The same decisions follow, and the same is pending.
 func TestDryRunsChangeNothing(t *testing.T) {
 	t.Parallel()
 	type write struct {
@@ -79,20 +78,13 @@ func TestDryRunsChangeNothing(t *testing.T) {
 				do(dryRun)
 			}
 		}
-		debts, err := r.memory.Due(t.Context(), r.now, math.MaxInt64, math.MaxInt)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, d := range debts {
-			said = append(said, owed(d))
-		}
-		return strings.Join(said, "\n")
+		return strings.Join(append(said, r.pending()...), "\n")
 	}
 	without, with := story(false), story(true)
 	if without != with {
 		t.Errorf("without dry runs:\n%s\nwith them:\n%s", without, with)
 	}
-	for _, outcome := range []string{": admit", ": aggregate", ": merge", ": drop", "owed"} {
+	for _, outcome := range []string{": admit", ": aggregate", ": merge", ": drop", "write a", "notice"} {
 		if !strings.Contains(without, outcome) {
 			t.Errorf("the story has no %q:\n%s", outcome, without)
 		}

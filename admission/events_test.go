@@ -22,7 +22,7 @@ type (
 )
 
 // newRequest is the CREATE, through core/v1, of the Event of a name: a kubelet
-// tells once that it backs off from a container of the Pod "web".
+// reports once that it backs off from a container of the Pod "web".
 func newRequest(now time.Time, name string, changes details) *admission.Request {
 	kind := metav1.GroupVersionKind{Version: "v1", Kind: "Event"}
 	r := &admission.Request{
@@ -87,7 +87,7 @@ func modern(r *admission.Request) {
 	r.RequestKind.Group = "events.k8s.io"
 	e := r.Object
 	e.ReportingController, e.ReportingInstance = e.Source.Component, e.Source.Host
-	e.EventTime = metav1.NewMicroTime(epoch())
+	e.EventTime, e.Action = metav1.NewMicroTime(epoch()), "Restarting"
 	e.Source, e.Count = corev1.EventSource{}, 0
 	e.FirstTimestamp, e.LastTimestamp = metav1.Time{}, metav1.Time{}
 }
@@ -112,6 +112,10 @@ func in(namespace string) detail {
 		r.Namespace, r.Object.Namespace, r.Object.InvolvedObject.Namespace = namespace, namespace, namespace
 	}
 }
+
+// elsewhere moves what the Event is about to another namespace. The API server takes
+// that through events.k8s.io only.
+func elsewhere(r *admission.Request) { r.Object.InvolvedObject.Namespace = "other" }
 
 // apply makes the changes to a request's Event that an answer asks for.
 func apply(t *testing.T, r *admission.Request, a admission.Answer) {

@@ -17,40 +17,19 @@ import (
 type Inquiry struct {
 	Governing policy.Governing
 	Write     store.Write
-	Terms     store.Terms
+	Limits    store.Limits
 }
 
 // Inquire finds out what a store would be asked about the CREATE of an Event that
-// has a name. It asks none.
+// has a name. It asks none. For what would become of it, let Mutate decide by a
+// copy of the store.
 func (g *Gate) Inquire(ctx context.Context, r *Request) (Inquiry, error) {
 	gov, err := g.governing(ctx, r)
 	if err != nil {
 		return Inquiry{}, err
 	}
-	q := question{Request: r, gov: gov, name: r.Object.Name, message: cut(gov.Policy, r.Object.Message)}
-	_, w, t := g.words(q, gov.Policy, gov.Quotas())
-	return Inquiry{Governing: gov, Write: w, Terms: t}, nil
-}
-
-// Foresee takes a CREATE through both phases and returns the answer of the one that
-// ends it. It changes the store of the Gate, so that should be a copy.
-func (g *Gate) Foresee(ctx context.Context, r *Request) (Answer, error) {
-	first, err := g.Mutate(ctx, r)
-	if err != nil || !first.Response.Allowed {
-		return first, err
-	}
-	written := *r
-	if len(first.Response.Patch) > 0 {
-		written.Object = r.Object.DeepCopy()
-		if err := Apply(first.Response.Patch, written.Object); err != nil {
-			return Answer{}, err
-		}
-	}
-	second, err := g.Validate(ctx, &written)
-	if err == nil && second.Response.Allowed {
-		second.Outcome = first.Outcome
-	}
-	return second, err
+	q := newQuestion(r, gov, true)
+	return Inquiry{Governing: gov, Write: *q.write(), Limits: g.limits(q, gov.Policy, q.quotas())}, nil
 }
 
 // Apply does to e what the patch of an answer to its CREATE says.
@@ -72,15 +51,15 @@ func Apply(patch []byte, e *corev1.Event) error {
 	return nil
 }
 
-// Source is who told an Event: its component and host, or its reporting controller
-// and instance where it has neither.
+// Source is who reports an Event: its component and host, or its reporting
+// controller and instance where it has neither.
 func Source(e *corev1.Event) (component, host string) { return source(e) }
 
-// Group is the key of all that a store knows of the Events of the source of e about
-// its object in its namespace.
-func Group(e *corev1.Event) store.Key {
+// Group is the key of all that a store knows of the Events that a user writes of the
+// source of e about its object in its namespace.
+func Group(e *corev1.Event, user string) store.Key {
 	var h store.Hasher
-	return groupKey(&h, e)
+	return groupKey(&h, objectKey(&h, e.Namespace, e), user)
 }
 
 // Plain is the message of an Event without what marks an aggregate.

@@ -7,6 +7,7 @@ import (
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/memory"
 )
 
 // TestWhatIsForeseenIsWhatIsDecided foresees each Event of a story on a copy of what
@@ -51,6 +52,7 @@ func TestWhatIsForeseenIsWhatIsDecided(t *testing.T) {
 	}
 }
 
+// foresee decides a CREATE by a copy of what the store knows under its keys.
 func foresee(r *rig, name string, changes details) string {
 	r.t.Helper()
 	request := newRequest(r.now, name, changes)
@@ -58,26 +60,25 @@ func foresee(r *rig, name string, changes details) string {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	if q.Write.Group != admission.Group(request.Object) {
-		r.t.Errorf("group %s, want that of the Event, %s", q.Write.Group, admission.Group(request.Object))
+	if q.Write.Group != admission.Group(request.Object, request.UserInfo.Username) {
+		r.t.Errorf("group %s, want that of the Event, %s", q.Write.Group, admission.Group(request.Object, request.UserInfo.Username))
 	}
-	shared := []store.Key{q.Terms.Spam.Key}
-	for _, b := range q.Terms.Quotas {
-		shared = append(shared, b.Key)
+	var levels []store.Key
+	for _, b := range q.Limits.Quotas {
+		levels = append(levels, b.Key)
 	}
-	peeked, err := r.memory.Peek(r.t.Context(), r.now, []store.Key{q.Write.Group}, shared)
+	known, err := r.memory.Peek(r.t.Context(), []store.Key{q.Write.Group}, levels)
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	foreseen := *r
+	foreseen.store = &watched{Store: memory.From(known)}
 	gate := *r.gate
-	gate.Store, gate.Told = peeked.Memory(), nil
-	a, err := gate.Foresee(r.t.Context(), request)
+	gate.Store, gate.OnDecision = foreseen.store, nil
+	a, err := gate.Mutate(r.t.Context(), request)
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	a.Response.UID = requestUID
-	if a.Outcome == admission.Aggregated { // a story tells of its patch too
-		return "aggregate, /message = (combined from similar events): " + request.Object.Message
-	}
-	return r.words(a)
+	return foreseen.words(a)
 }

@@ -28,6 +28,9 @@ const (
 	fieldCount
 )
 
+// foreign is the namespace where that is another than the object's.
+const foreign = -1
+
 type fields [fieldCount]string
 
 // fieldsOf cuts text at commas, so that moving a comma moves bytes from one
@@ -50,12 +53,26 @@ func (f *fields) event() *corev1.Event {
 	}
 }
 
+func (f *fields) foreign() string {
+	if f[objectNamespace] == "" || f[objectNamespace] == f[namespace] {
+		return ""
+	}
+	return "in " + f[namespace]
+}
+
 // pick is some of the fields. Where the source is picked and empty, the
-// reporting controller stands for it.
+// reporting controller stands for it. All messages of an aggregate are one.
 func (f *fields) pick(wanted ...int) []string {
 	var picked []string
 	for _, i := range wanted {
+		if i == foreign {
+			picked = append(picked, f.foreign())
+			continue
+		}
 		value := f[i]
+		if i == text && strings.HasPrefix(value, aggregatePrefix) {
+			value = aggregatePrefix
+		}
 		if i == component && f[component] == "" && f[host] == "" {
 			value = f[reporter]
 		}

@@ -28,36 +28,39 @@ func (s *stuck) wait(ctx context.Context) (store.Decision, error) {
 	return store.Decision{}, ctx.Err()
 }
 
-func (s *stuck) Merge(ctx context.Context, _ time.Time, _ store.Write, _ store.Terms) (store.Decision, error) {
-	return s.wait(ctx)
-}
-
-func (s *stuck) Take(ctx context.Context, _ time.Time, _ store.Write, _ store.Terms) (store.Decision, error) {
+func (s *stuck) Decide(ctx context.Context, _ time.Time, _ store.Write, _ store.Limits) (store.Decision, error) {
 	return s.wait(ctx)
 }
 
 func TestTheDeadlineIsHandedOn(t *testing.T) {
 	t.Parallel()
-	for query, want := range map[string]time.Duration{
-		"":              9 * time.Second,
-		"?timeout=2s":   1800 * time.Millisecond,
-		"?timeout=30s":  27 * time.Second,
-		"?timeout=10ms": 9 * time.Millisecond,
+	for _, test := range []struct {
+		query          string
+		deadline, want time.Duration
+	}{
+		{"", 0, 200 * time.Millisecond},
+		{"?timeout=1s", 0, 200 * time.Millisecond},
+		{"?timeout=200ms", 0, 180 * time.Millisecond},
+		{"?timeout=10ms", 0, 9 * time.Millisecond},
+		{"?timeout=1s", 50 * time.Millisecond, 50 * time.Millisecond},
+		{"?timeout=2s", time.Minute, 1800 * time.Millisecond},
+		{"", time.Minute, 9 * time.Second},
 	} {
-		t.Run(fmt.Sprintf("a call with %q may take %v", query, want), func(t *testing.T) {
+		t.Run(fmt.Sprintf("a call with %q may take %v by a deadline of %v", test.query, test.want, test.deadline), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				s := &stuck{}
 				h := serve(s)
+				h.mutate.Deadline, h.validate.Deadline = test.deadline, test.deadline
 				body := reviewOf(t, newRequest(time.Now(), "a", nil))
-				if r := answered(t, post(t, h.mutate, body, query)); !r.Allowed {
+				if r := answered(t, post(t, h.mutate, body, test.query)); !r.Allowed {
 					t.Errorf("refused: %v", r.Result)
 				}
-				if r := answered(t, post(t, h.validate, body, query)); !r.Allowed {
+				if r := answered(t, post(t, h.validate, body, test.query)); !r.Allowed {
 					t.Errorf("refused: %v", r.Result)
 				}
-				if got := fmt.Sprint(s.patience); got != fmt.Sprint([]time.Duration{want, want}) {
-					t.Errorf("the store was given %s, want %v twice", got, want)
+				if got := fmt.Sprint(s.patience); got != fmt.Sprint([]time.Duration{test.want, test.want}) {
+					t.Errorf("the store was given %s, want %v twice", got, test.want)
 				}
 			})
 		})
@@ -71,30 +74,27 @@ func TestTheBoundOfReviewsInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stuck{}
 		h := serve(s)
-		calls := []struct {
-			query string
-			says  string
-		}{
-			{"?timeout=30s", "allowed false after 27s"}, // has the place
-			{"?timeout=2s", "allowed true after 1s"},    // waits for half its time, and the local limit has two tokens
-			{"?timeout=4s", "allowed true after 2s"},
-			{"?timeout=6s", "allowed false after 3s"},
+		calls := []string{
+			"allowed false after 200ms", // has the place
+			"allowed true after 0s",     // the local limit has two tokens
+			"allowed true after 0s",
+			"allowed false after 0s",
 		}
 		began := time.Now()
 		answers := make([]*httptest.ResponseRecorder, len(calls))
 		times := make([]time.Duration, len(calls))
 		var posts sync.WaitGroup
-		for i, c := range calls {
+		for i := range calls {
 			posts.Go(func() {
-				answers[i] = post(t, h.mutate, reviewOf(t, newRequest(began, "a", nil)), c.query)
+				answers[i] = post(t, h.mutate, reviewOf(t, newRequest(began, "a", nil)), "?timeout=1s")
 				times[i] = time.Since(began)
 			})
 			synctest.Wait()
 		}
 		posts.Wait()
-		for i, c := range calls {
-			if says := fmt.Sprintf("allowed %t after %v", answered(t, answers[i]).Allowed, times[i]); says != c.says {
-				t.Errorf("call with %s: %s, want %s", c.query, says, c.says)
+		for i, want := range calls {
+			if got := fmt.Sprintf("allowed %t after %v", answered(t, answers[i]).Allowed, times[i]); got != want {
+				t.Errorf("call %d: %s, want %s", i, got, want)
 			}
 		}
 		if len(s.patience) != 1 {
@@ -113,13 +113,10 @@ func TestAPlaceInFlightIsGivenBack(t *testing.T) {
 		s := &stuck{}
 		h := serve(s)
 		body := reviewOf(t, newRequest(time.Now(), "a", nil))
-		var posts sync.WaitGroup
-		posts.Go(func() { post(t, h.mutate, body, "?timeout=2s") })
-		synctest.Wait()
-		// Its turn comes before it has waited for half its time.
-		posts.Go(func() { post(t, h.validate, body, "?timeout=10s") })
-		posts.Wait()
-		if got, want := fmt.Sprint(s.patience), "[1.8s 7.2s]"; got != want {
+		for range 2 {
+			post(t, h.mutate, body, "?timeout=1s")
+		}
+		if got, want := fmt.Sprint(s.patience), "[200ms 200ms]"; got != want {
 			t.Errorf("the store was given %s, want %s", got, want)
 		}
 		for _, bad := range []string{"", "{}"} {

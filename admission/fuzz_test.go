@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
-
-	"github.com/eventquota/eventquota/store"
 )
 
 // FuzzReview sends anything to both phases. It fails on a panic, on a status
@@ -20,17 +18,14 @@ func FuzzReview(f *testing.F) {
 		object(strings.Replace(empty, `"name": ""`, `"name": "a"`, 1)),
 		object(`{"metadata": {"generateName": "a."}, "message": "` + strings.Repeat("€", 400) + `"}`),
 		object(`{"metadata": {"name": "a", "name": 7}, "count": -1}`),
+		object(`{"metadata": {"name": "a"}, "lastTimestamp": "10000-02-29T00:00:00Z", "firstTimestamp": "-1-01-01T00:00:00Z"}`),
 		strings.Replace(asks(`, "object": {"metadata": {"name": "a"}, "count": 2}, "oldObject": {"metadata": {"name": "a"}, "count": 1}`), "CREATE", "UPDATE", 1),
 		strings.Replace(asks(`, "object": {"metadata": {"name": "a"}, "message": "b"}, "oldObject": {"message": "`+combined+`"}, "dryRun": true`), "CREATE", "UPDATE", 1),
 	} {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		memory, err := store.NewMemory(store.MinBytes)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := serve(memory)
+		s := serve(newMemory(t))
 		for _, h := range []http.Handler{s.mutate, s.validate, s.mutate} {
 			w := post(t, h, body, "")
 			if w.Code >= 400 && w.Code < 500 {

@@ -12,7 +12,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/time/rate"
 	admissionv1 "k8s.io/api/admission/v1"
-	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
@@ -23,12 +22,15 @@ import (
 type Gate struct {
 	Policies Policies
 	Store    store.Store
-	// Audit decides, beside Store, what policies in mode Audit would do. Nobody
-	// settles what it counts. Nil where nothing is audited.
+	// Audit decides, beside Store, what policies in mode Audit would do. What it
+	// counts is never written to the API server. Nil where nothing is audited.
 	Audit store.Store
-	// Told is told of each write that was decided. It must not block. Nil for
-	// nobody.
-	Told func(Decided)
+	// OnDecision is called for each write that was decided. It must not block. Nil
+	// for none.
+	OnDecision func(Decided)
+	// MaxWriteInterval is the longest wait between two writes of a stored Event or
+	// notice, unless its policy has a longer one as the shortest.
+	MaxWriteInterval time.Duration
 	// Now is the clock.
 	Now func() time.Time
 	// Local limits the Events that are admitted for want of a decision.
@@ -44,87 +46,59 @@ type Gate struct {
 // could not be decided.
 type Phase func(ctx context.Context, r *Request) (Answer, error)
 
-// Mutate decides a CREATE: it is stored, as it is or as an aggregate, or
-// merged into an Event that is stored already.
+// Mutate decides a CREATE: it is stored, as it is or as an aggregate, merged into
+// a stored Event, or dropped. What is stored may be rewritten.
 func (g *Gate) Mutate(ctx context.Context, r *Request) (Answer, error) {
-	switch {
-	case !isEvent(r), r.Operation != admissionv1.Create:
+	if r.Operation != admissionv1.Create {
 		return admit(Ignored), nil
-	case r.Unreadable != nil:
-		return Answer{}, r.Unreadable
-	case r.Object == nil:
-		return Answer{}, errNoObject
 	}
-	gov, err := g.governing(ctx, r)
-	if err != nil {
-		return Answer{}, err
-	}
-	e := r.Object
-	message, name := cut(gov.Policy, e.Message), e.Name
-	if r.DryRun {
-		return rewrite(Admitted, e, name, message)
-	}
-	if name == "" && e.GenerateName != "" {
-		name = generate(e.GenerateName)
-	}
-	if name == "" {
-		return rewrite(Ignored, e, name, message) // the API server refuses it
-	}
-	q := question{Request: r, gov: gov, name: name, message: message}
-	warning := g.audit(ctx, q)
-	d, err := g.merge(ctx, g.Store, q, gov.Policy, gov.Quotas())
-	if err != nil {
-		return Answer{}, fmt.Errorf("merge: %w", err)
-	}
-	g.noteBucket(ctx, d)
-	a, refused := refusal(r, gov.Policy, g.Now(), d)
-	switch {
-	case refused:
-		g.tell(q, d)
-	case d.Verdict == store.Aggregate:
-		a, err = rewrite(Aggregated, e, name, AggregateMessage(message, keepsSeries(e)))
-	default:
-		a, err = rewrite(Admitted, e, name, message)
-	}
-	a.Cut = !refused && len(message) < len(e.Message)
-	return a.with(warning), err
+	return g.decide(ctx, r, true)
 }
 
-// Validate decides a CREATE or UPDATE in its final form: every bucket gives a
-// token for it, or it is refused.
+// Validate decides an UPDATE. It decides a CREATE too, as Mutate does, for where
+// there is no mutating webhook; then nothing is rewritten.
 func (g *Gate) Validate(ctx context.Context, r *Request) (Answer, error) {
 	switch {
-	case !isEvent(r), r.Operation != admissionv1.Create && r.Operation != admissionv1.Update:
+	case r.Operation != admissionv1.Create && r.Operation != admissionv1.Update:
 		return admit(Ignored), nil
 	case r.DryRun:
-		return admit(Ignored), nil // it costs etcd nothing
+		return admit(Ignored), nil // it costs etcd nothing, and there is nothing to rewrite
+	}
+	return g.decide(ctx, r, false)
+}
+
+// decide is the way of every Event write. rewritable tells whether the answer may
+// change the Event.
+func (g *Gate) decide(ctx context.Context, r *Request, rewritable bool) (Answer, error) {
+	switch {
+	case !isEvent(r):
+		return admit(Ignored), nil
 	case r.Unreadable != nil:
 		return Answer{}, r.Unreadable
 	case r.Object == nil, r.Operation == admissionv1.Update && r.OldObject == nil:
 		return Answer{}, errNoObject
-	case r.Object.Name == "":
-		return admit(Ignored), nil // the API server refuses it
 	}
 	gov, err := g.governing(ctx, r)
 	if err != nil {
 		return Answer{}, err
 	}
-	q := question{Request: r, gov: gov, name: r.Object.Name, message: cut(gov.Policy, r.Object.Message)}
-	warning := ""
-	if r.Operation == admissionv1.Update {
-		warning = g.audit(ctx, q)
+	q := newQuestion(r, gov, rewritable)
+	switch {
+	case r.DryRun:
+		return q.admit(Admitted)
+	case q.invalid():
+		return admit(Ignored), nil // the API server refuses it
 	}
-	d, err := g.take(ctx, g.Store, q, gov.Policy, gov.Quotas())
+	q.nameIt()
+	warning := g.audit(ctx, q)
+	d, err := g.ask(ctx, g.Store, q, gov.Policy, q.quotas())
 	if err != nil {
-		return Answer{}, fmt.Errorf("take tokens: %w", err)
+		return Answer{}, fmt.Errorf("ask the store: %w", err)
 	}
 	g.noteBucket(ctx, d)
-	a, refused := refusal(r, gov.Policy, g.Now(), d)
-	if !refused {
-		a = admit(Admitted)
-	}
-	g.tell(q, d)
-	return a.with(warning), nil
+	g.passOn(q, d)
+	a, err := q.answer(d)
+	return a.with(warning), err
 }
 
 // governing is what applies to a request. It fails when there was no time to
@@ -148,12 +122,3 @@ func (g *Gate) governing(ctx context.Context, r *Request) (policy.Governing, err
 var errNoObject = errors.New("review has no object to decide about")
 
 func isEvent(r *Request) bool { return r.Kind.Kind == "Event" && r.Kind.Group == "" }
-
-// generatedBytes is how much of a generateName the API server keeps.
-const generatedBytes = 58
-
-// generate makes a name as the API server would, with a longer random part:
-// it no longer tries another one when the name is taken.
-func generate(prefix string) string {
-	return prefix[:min(len(prefix), generatedBytes)] + rand.String(10)
-}

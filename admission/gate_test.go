@@ -3,6 +3,7 @@ package admission_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/policy"
@@ -29,69 +31,99 @@ func TestOnlyEventWritesAreDecided(t *testing.T) {
 	// A bucket without tokens drops whatever is decided.
 	drops := func(p *policy.Policy) { p.SpamFilter.Burst, p.SpamFilter.ReservePerReason = 0, 0 }
 	const never = `drop 429 TooManyRequests: spam filter of policy "default" is empty: it never has tokens`
-	tell(t, []story{
-		{says: "an Event is decided", policy: drops, steps: []step{
-			{0, mutate("a"), "admit"},
-			{0, validate("a"), never},
+	runStories(t, []story{
+		{says: "a CREATE is decided in the mutating phase", policy: drops, steps: []step{{0, create("a"), never}}},
+		{says: "and in the validating one, where there is no other", policy: drops, steps: []step{{0, validate("a"), never}}},
+		{says: "an UPDATE is decided in the validating phase", policy: drops, steps: []step{
+			{0, update("a", details{}, details{count(2)}), "merge 409 " + into + "a, 2 occurrences so far"},
 		}},
 		{says: "what is no core/v1 Event is let through", policy: drops, steps: []step{
-			{0, mutate("a", kind("", "Pod")), "ignore"},
+			{0, create("a", kind("", "Pod")), "ignore"},
 			{0, validate("a", kind("", "Pod")), "ignore"},
-			{0, mutate("a", kind("example.com", "Event")), "ignore"},
+			{0, create("a", kind("example.com", "Event")), "ignore"},
 			{0, validate("a", kind("example.com", "Event")), "ignore"},
 		}},
 		{says: "operations that write no Event are let through", policy: drops, steps: []step{
-			{0, mutate("a", operation(admissionv1.Delete)), "ignore"},
+			{0, create("a", operation(admissionv1.Delete)), "ignore"},
 			{0, validate("a", operation(admissionv1.Delete)), "ignore"},
-			{0, mutate("a", operation(admissionv1.Connect)), "ignore"},
+			{0, create("a", operation(admissionv1.Connect)), "ignore"},
 			{0, validate("a", operation("TELEPORT")), "ignore"},
-			{0, mutate("a", operation("")), "ignore"},
-			{0, mutate("a", operation(admissionv1.Update)), "ignore"},
+			{0, create("a", operation("")), "ignore"},
+			{0, create("a", operation(admissionv1.Update)), "ignore"},
 		}},
 		{says: "what cannot be decided is admitted under the local limit", steps: []step{
-			{0, mutate("a", unreadable), "undecided"},
+			{0, create("a", unreadable), "undecided"},
 			{0, validate("a", noObject), "undecided"},
 			{0, validate("a", noOldObject), "overload 429 TooManyRequests: no decision in time, and the local limit for undecided Events is reached"},
-			{time.Hour, mutate("a", noObject), "undecided"},
+			{time.Hour, create("a", noObject), "undecided"},
 		}},
 		{says: "a dry run is always admitted and takes none of the local limit", steps: []step{
-			{0, mutate("a", dryRun, noObject), "undecided"},
-			{0, mutate("a", dryRun, noObject), "undecided"},
-			{0, mutate("a", dryRun, noObject), "undecided"},
-			{0, mutate("a", noObject), "undecided"},
+			{0, create("a", dryRun, noObject), "undecided"},
+			{0, create("a", dryRun, noObject), "undecided"},
+			{0, create("a", dryRun, noObject), "undecided"},
+			{0, create("a", noObject), "undecided"},
 		}},
 	})
 }
 
+// TestWhatTheAPIServerRefusesLeavesNoState: the mutating phase comes before the API
+// server's own validation.
+func TestWhatTheAPIServerRefusesLeavesNoState(t *testing.T) {
+	t.Parallel()
+	for says, write := range map[string]func(i int) action{
+		"names with a slash":                    func(i int) action { return create(fmt.Sprintf("a/%d", i), message(fmt.Sprint(i))) },
+		"names with a slash, all the same":      func(int) action { return create("a/b") },
+		"no name at all":                        func(int) action { return create("") },
+		"no name, where nothing can be changed": func(int) action { return validate("", generated("web.")) },
+		"another namespace":                     func(i int) action { return create(fmt.Sprint("e", i), elsewhere) },
+		"no action, through events.k8s.io": func(i int) action {
+			return create(fmt.Sprint("e", i), modern, event(func(e *corev1.Event) { e.Action = "" }))
+		},
+	} {
+		t.Run(says, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, policy.Default())
+			for i := range 512 {
+				if said := write(i)(r); said != "ignore" {
+					t.Fatalf("write %d: %q, want ignore", i, said)
+				}
+			}
+			if r.store.writes > 0 || len(r.pending()) > 0 {
+				t.Errorf("the store was asked about %d writes and has %q pending", r.store.writes, r.pending())
+			}
+			if said := create("good")(r); said != "admit" {
+				t.Errorf("one that is valid: %q, want admit", said)
+			}
+		})
+	}
+}
+
 func TestNames(t *testing.T) {
 	t.Parallel()
-	tell(t, []story{
-		{says: "an Event that will be refused for want of a name is not counted", steps: []step{
-			{0, create(""), "ignore"},
-			{0, validate(""), "ignore"},
-			{0, create("a"), "admit"},
-			{0, create(""), "ignore"},
-			{0, create("b"), "merge 409 AlreadyExists: merged into Event default/a, 2 occurrences so far"},
-		}},
+	runStories(t, []story{
 		{says: "a name that is given wins over generateName", steps: []step{
 			{0, create("a", generated("web.")), "admit"},
 		}},
+		{says: "an Event whose name the API server has generated is known by it", steps: []step{
+			{0, validate("web.x7k2p", generated("web.")), "admit"},
+			{0, create("b"), "merge 409 " + into + "web.x7k2p, 2 occurrences so far"},
+		}},
 	})
-	for says, prefix := range map[string]string{
-		"generateName":      "web.",
-		"long generateName": strings.Repeat("w", 300),
+	for says, tt := range map[string]struct{ prefix, kept string }{
+		"generateName":                           {"web.", "web."},
+		"long generateName":                      {strings.Repeat("w", 300), strings.Repeat("w", 58)},
+		"generateName that is not cut in a rune": {strings.Repeat("w", 57) + "é", strings.Repeat("w", 57)},
 	} {
 		t.Run("an Event with "+says+" is given a name, so that it is known", func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, policy.Default())
-			said := create("", generated(prefix))(r)
-			kept := prefix[:min(len(prefix), 58)]
+			said := create("", generated(tt.prefix))(r)
 			name, ok := strings.CutPrefix(said, "admit, /metadata/name = ")
-			if random, from := strings.CutPrefix(name, kept); !ok || !from || len(random) != 10 {
-				t.Errorf("%q, want a name of %q and 10 letters", said, kept)
+			if random, from := strings.CutPrefix(name, tt.kept); !ok || !from || len(random) != 10 {
+				t.Errorf("%q, want a name of %q and 10 letters", said, tt.kept)
 			}
-			want := "merge 409 AlreadyExists: merged into Event default/" + name + ", 2 occurrences so far"
-			if said := create("", generated(prefix))(r); said != want {
+			want := "merge 429 " + busy + name + ", 2 occurrences so far"
+			if said := create("", generated(tt.prefix))(r); said != want {
 				t.Errorf("its repeat: %q, want %q", said, want)
 			}
 		})
@@ -101,18 +133,15 @@ func TestNames(t *testing.T) {
 // faulty is a store that does what went wrong.
 type faulty func() error
 
-func (f faulty) Merge(context.Context, time.Time, store.Write, store.Terms) (store.Decision, error) {
-	return store.Decision{}, f()
-}
-func (f faulty) Take(context.Context, time.Time, store.Write, store.Terms) (store.Decision, error) {
+func (f faulty) Decide(context.Context, time.Time, store.Write, store.Limits) (store.Decision, error) {
 	return store.Decision{}, f()
 }
 
 func TestStoreFaults(t *testing.T) {
 	t.Parallel()
-	away := func() error { return store.ErrFull }
+	full := func() error { return store.ErrFull }
 	bug := func() error { panic("bug") }
-	for says, fault := range map[string]faulty{"fails": away, "panics": bug} {
+	for says, fault := range map[string]faulty{"fails": full, "panics": bug} {
 		t.Run("when the store "+says+" Events are admitted under the local limit, with one complaint", func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, policy.Default())

@@ -2,28 +2,38 @@ package admission
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"mime"
 	"net/http"
+	"strings"
 	"time"
 )
 
-// defaultTimeout is the API server's own where a webhook configuration sets none.
-const defaultTimeout = 10 * time.Second
+const (
+	// defaultTimeout is the API server's own where a webhook configuration sets none.
+	defaultTimeout = 10 * time.Second
+	// DefaultDeadline is the Deadline of a Handler that sets none.
+	DefaultDeadline = 200 * time.Millisecond
+)
 
 // Handler serves one phase over HTTP. Its fields are set before the first call
 // and not changed after; it is safe for concurrent use.
 type Handler struct {
 	Gate  *Gate
 	Phase Phase
-	// Count is told of every answer.
+	// Count is called with the outcome of every answer.
 	Count func(Outcome)
 	// MaxBytes is the longest body that is read.
 	MaxBytes int64
 	// InFlight are the places of reviews. Shared by the handlers of a server.
 	InFlight *Places
+	// Deadline is the time within which a call is decided, or else is not: while it
+	// waits, the API server holds a seat of its priority level for it. 0 is
+	// DefaultDeadline. The API server's own timeout is kept where that is less.
+	Deadline time.Duration
 }
 
 var _ http.Handler = (*Handler)(nil)
@@ -37,19 +47,16 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		h.Gate.fail(req.Context(), w, err, http.StatusBadRequest)
 		return
 	}
-	// A little is left for the way back.
-	ctx, cancel := context.WithTimeout(req.Context(), timeout-timeout/10)
+	began := time.Now()
+	answered := timeout - timeout/10 // a little is left for the way back
+	ctx, cancel := context.WithDeadline(req.Context(), began.Add(min(answered, cmp.Or(h.Deadline, DefaultDeadline))))
 	defer cancel()
-	deadline, _ := ctx.Deadline()
 	// Not every ResponseWriter has deadlines; those of net/http's servers do.
-	_ = http.NewResponseController(w).SetReadDeadline(deadline)
-	_ = http.NewResponseController(w).SetWriteDeadline(deadline.Add(timeout / 10))
+	_ = http.NewResponseController(w).SetReadDeadline(began.Add(answered))
+	_ = http.NewResponseController(w).SetWriteDeadline(began.Add(timeout))
 
-	// A wait for a place leaves time to decide.
 	places := h.InFlight.need(req, h.MaxBytes)
-	_, waiting := h.Gate.part(ctx, "wait")
-	placed := h.InFlight.enter(ctx, places, timeout/2)
-	waiting.End()
+	placed := h.InFlight.enter(places)
 	switch {
 	case placed:
 		defer h.InFlight.leave(places)
@@ -85,15 +92,13 @@ func (h *Handler) read(w http.ResponseWriter, req *http.Request) ([]byte, int, e
 		w.Header().Set("Allow", http.MethodPost)
 		return nil, http.StatusMethodNotAllowed, fmt.Errorf("method %s: must be POST", req.Method)
 	}
-	media, _, err := mime.ParseMediaType(req.Header.Get("Content-Type"))
-	if err != nil || media != "application/json" {
-		return nil, http.StatusUnsupportedMediaType,
-			fmt.Errorf("Content-Type %q: must be application/json", req.Header.Get("Content-Type"))
+	if given := req.Header.Get("Content-Type"); !isJSON(given) {
+		return nil, http.StatusUnsupportedMediaType, fmt.Errorf("Content-Type %q: must be application/json", given)
 	}
 	var body bytes.Buffer
 	// No more is taken on the word of a header.
 	body.Grow(int(min(max(req.ContentLength, 0)+bytes.MinRead, placeBytes)))
-	_, err = body.ReadFrom(http.MaxBytesReader(w, req.Body, h.MaxBytes))
+	_, err := body.ReadFrom(http.MaxBytesReader(w, req.Body, h.MaxBytes))
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
@@ -104,9 +109,21 @@ func (h *Handler) read(w http.ResponseWriter, req *http.Request) ([]byte, int, e
 	return body.Bytes(), http.StatusOK, nil
 }
 
+func isJSON(contentType string) bool {
+	const want = "application/json"
+	if contentType == want { // as the API server says it
+		return true
+	}
+	media, _, err := mime.ParseMediaType(contentType)
+	return err == nil && media == want
+}
+
 // timeoutOf is the time that the API server gives the call, from its query.
 func timeoutOf(req *http.Request) (time.Duration, error) {
-	given := req.URL.Query().Get("timeout")
+	given, only := strings.CutPrefix(req.URL.RawQuery, "timeout=") // as the API server says it
+	if !only || strings.ContainsAny(given, "&;%+") {
+		given = req.URL.Query().Get("timeout")
+	}
 	if given == "" {
 		return defaultTimeout, nil
 	}
@@ -120,6 +137,6 @@ func timeoutOf(req *http.Request) (time.Duration, error) {
 // respond writes the review that carries an answer.
 func respond(w http.ResponseWriter, a *Answer) {
 	w.Header().Set("Content-Type", "application/json")
-	// Nobody is left to tell when the client has gone.
+	// An error means that the client is not there any more.
 	_, _ = w.Write(a.appendReview(make([]byte, 0, answerBytes))) //nolint:gosec // it is JSON, and says so
 }

@@ -119,14 +119,10 @@ func TestRequestsThatAreNotReviews(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(fmt.Sprintf("%s is answered %d", name, tt.want), func(t *testing.T) {
 			t.Parallel()
-			memory, err := store.NewMemory(store.DefaultBytes)
-			if err != nil {
-				t.Fatal(err)
-			}
 			req := httptest.NewRequestWithContext(t.Context(), tt.method, "/"+tt.query, strings.NewReader(tt.body))
 			req.Header.Set("Content-Type", tt.contentType)
 			w := httptest.NewRecorder()
-			serve(memory).mutate.ServeHTTP(w, req)
+			serve(newMemory(t)).mutate.ServeHTTP(w, req)
 			if w.Code != tt.want {
 				t.Errorf("status %d, body %q", w.Code, w.Body)
 			}

@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/eventquota/eventquota/admission"
-	"github.com/eventquota/eventquota/store"
 )
 
 // asks is a review whose request has members after those that every one has.
@@ -80,7 +79,10 @@ func TestHostileReviews(t *testing.T) {
 		"every field null":               {object(strings.NewReplacer(`""`, "null", "0", "null").Replace(empty)), ignored, ignored},
 		"every field empty but the name": {object(strings.Replace(empty, `"name": ""`, `"name": "a"`, 1)), admitted, admitted},
 		"a count below 0":                {object(`{"metadata": {"name": "a"}, "count": -2147483648, "series": {"count": -1}}`), admitted, admitted},
-		"a time far away":                {object(`{"metadata": {"name": "a"}, "lastTimestamp": "9999-12-31T23:59:59Z", "eventTime": "0001-01-01T00:00:01.000000Z"}`), admitted, admitted},
+		"a time far away":                {object(`{"metadata": {"name": "a"}, "lastTimestamp": "9999-12-31T23:59:59Z", "firstTimestamp": "0001-01-01T00:00:01Z"}`), admitted, admitted},
+		"a time farther away":            {object(`{"metadata": {"name": "a"}, "lastTimestamp": "292277026596-12-04T15:30:07Z", "firstTimestamp": "-0001-01-01T00:00:01Z"}`), admitted, admitted},
+		"an invalid Event with a time":   {object(`{"metadata": {"name": "a"}, "eventTime": "10000-01-01T00:00:00.000000Z"}`), ignored, ignored},
+		"a name with a slash":            {object(`{"metadata": {"name": "a/b"}}`), ignored, ignored},
 		"keys that are there twice":      {object(`{"metadata": {"name": "a", "name": "b"}, "message": "1", "message": "2", "metadata": {}}`), admitted, admitted},
 		"keys in other cases":            {object(`{"Metadata": {"Name": "x"}, "metadata": {"name": "a"}, "COUNT": "three"}`), admitted, admitted},
 		"a message of 3 MB":              {object(`{"metadata": {"name": "a"}, "message": "` + strings.Repeat("€", 1<<20) + `"}`), admitted, admitted},
@@ -93,11 +95,7 @@ func TestHostileReviews(t *testing.T) {
 		for phase, want := range map[string]admission.Outcome{"mutate": tt.mutate, "validate": tt.validate} {
 			t.Run(fmt.Sprintf("%s to %s: %s", name, phase, want), func(t *testing.T) {
 				t.Parallel()
-				memory, err := store.NewMemory(store.DefaultBytes)
-				if err != nil {
-					t.Fatal(err)
-				}
-				s := serve(memory)
+				s := serve(newMemory(t))
 				h := s.mutate
 				if phase == "validate" {
 					h = s.validate

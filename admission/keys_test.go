@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
 )
@@ -20,18 +18,25 @@ type keyed struct {
 
 func keys() []keyed {
 	object := []int{kind, objectNamespace, objectName, objectUID, apiVersion}
-	group := append([]int{namespace, component, host}, object...)
-	byGroup := func(of func(*store.Hasher, store.Key, *corev1.Event) store.Key) func(*store.Hasher, *fields) store.Key {
-		return func(h *store.Hasher, f *fields) store.Key { return of(h, groupKey(h, f.event()), f.event()) }
+	bySource := append([]int{namespace, component, host}, object...)
+	byObject := func(of func(*store.Hasher, store.Key, *fields) store.Key) func(*store.Hasher, *fields) store.Key {
+		return func(h *store.Hasher, f *fields) store.Key { return of(h, objectKey(h, f[namespace], f.event()), f) }
 	}
 	kinds := []keyed{
-		{"group", func(h *store.Hasher, f *fields) store.Key { return groupKey(h, f.event()) }, group},
-		{"exact", byGroup(exactKey), append([]int{fieldPath, eventType, reason, text}, group...)},
-		{"similar", byGroup(similarKey), append([]int{eventType, reason, reporter, instance}, group...)},
+		{"object", byObject(func(_ *store.Hasher, object store.Key, _ *fields) store.Key { return object }), bySource},
+		{"group", byObject(func(h *store.Hasher, object store.Key, f *fields) store.Key {
+			return groupKey(h, object, f[user])
+		}), append([]int{user}, bySource...)},
+		{"exact", byObject(func(h *store.Hasher, object store.Key, f *fields) store.Key {
+			return exactKey(h, object, f.event(), f[text])
+		}), append([]int{fieldPath, eventType, reason, text}, bySource...)},
+		{"similar", byObject(func(h *store.Hasher, object store.Key, f *fields) store.Key {
+			return similarKey(h, object, f.event())
+		}), append([]int{eventType, reason, reporter, instance}, bySource...)},
 	}
 	for part, wanted := range map[policy.KeyPart][]int{
 		policy.KeySource:         {component, host},
-		policy.KeyInvolvedObject: object,
+		policy.KeyInvolvedObject: append([]int{foreign}, object...),
 		policy.KeyType:           {eventType},
 		policy.KeyReason:         {reason},
 		policy.KeyNamespace:      {namespace},
@@ -42,12 +47,14 @@ func keys() []keyed {
 	return append(kinds,
 		bucketKind("bucket by nothing", nil, nil),
 		bucketKind("bucket by two neighbours", []policy.KeyPart{policy.KeyType, policy.KeyReason}, []int{eventType, reason}),
-		bucketKind("default bucket", policy.Default().SpamFilter.KeyBy, append([]int{component, host, eventType}, object...)))
+		bucketKind("default bucket", policy.Default().SpamFilter.KeyBy, append([]int{component, host, eventType, foreign}, object...)))
 }
 
 func bucketKind(name string, by []policy.KeyPart, wanted []int) keyed {
 	return keyed{name, func(h *store.Hasher, f *fields) store.Key {
-		return bucketKey(h, "default spam", by, f.event(), f[user])
+		r := Request{Object: f.event()}
+		r.Namespace, r.UserInfo.Username = f[namespace], f[user]
+		return bucketKey(h, "default spam", by, &r)
 	}, wanted}
 }
 
@@ -71,6 +78,8 @@ func FuzzKeys(f *testing.F) {
 	f.Add("ns,,,a,b", "ns,a,b")
 	f.Add("ns,,,a,b", "ns,,a,,b")
 	f.Add(strings.Repeat(",", 100), strings.Repeat("a", 200)+",")
+	f.Add("a,k,n,,,Pod,b,web,uid,v1,,,,(combined from similar events): 1,me", "a,k,n,,,Pod,b,web,uid,v1,,,,(combined from similar events): 2,me")
+	f.Add("a,k,n,,,Pod,c,web,uid,v1,,,,,me", "b,k,n,,,Pod,c,web,uid,v1,,,,,me")
 	f.Fuzz(func(t *testing.T, left, right string) { checkKeys(t, fieldsOf(left), fieldsOf(right)) })
 }
 

@@ -24,10 +24,9 @@ type Moment struct {
 	After int64
 }
 
-// by notes in which order a store decided. It returns what it is given.
-func (m *Moment) by(d store.Decision, err error) (store.Decision, error) {
-	m.After = max(0, d.Order-m.At.UnixMicro())
-	return d, err
+// momentOf is when a store that was asked at a time decided.
+func momentOf(at time.Time, d store.Decision) Moment {
+	return Moment{At: at, After: max(0, d.Order-at.UnixMicro())}
 }
 
 // append appends m as the annotation has it: At in microseconds of Unix time and,

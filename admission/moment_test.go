@@ -57,11 +57,16 @@ func TestAMomentIsThatOfTheStoreThatDecides(t *testing.T) {
 	r.audit("strict")
 	request := newRequest(r.now, "a", nil)
 	for range 3 {
-		if _, err := r.gate.Audit.Take(t.Context(), r.now, store.Write{Group: store.KeyOf("a"), Name: "a"}, store.Terms{}); err != nil {
+		if _, err := r.gate.Audit.Decide(t.Context(), r.now, store.Write{Group: store.KeyOf("a"), Name: "a"}, store.Limits{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if got, want := r.gate.Decide(t.Context(), r.gate.Mutate, request).Decided, (admission.Moment{At: epoch()}); got != want {
 		t.Errorf("decided %+v, want %+v", got, want)
+	}
+	free, audited := named("free", func(p *policy.Policy) { p.Action = policy.Admit }), named("new", func(*policy.Policy) {})
+	r.gate.Policies = applies(policy.Governing{Policy: free, Audit: audited})
+	if got := r.gate.Decide(t.Context(), r.gate.Mutate, request).Decided; got != (admission.Moment{}) {
+		t.Errorf("decided %+v where only an audited policy asks a store, want no moment", got)
 	}
 }

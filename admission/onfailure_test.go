@@ -2,28 +2,43 @@ package admission_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
-	"time"
 
+	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/fallback"
+	"github.com/eventquota/eventquota/store/memory"
 )
 
-// gone is a shared store that answers nothing.
-type gone struct{ faulty }
+// unavailable is a shared store that answers nothing. Locally it decides by a store in
+// memory.
+type unavailable struct {
+	faulty
 
-func (g gone) Inherit(context.Context, time.Time, store.Legacy) error { return g.faulty() }
+	local *memory.Store
+}
 
-func TestAnswersWhileTheSharedStoreIsAway(t *testing.T) {
+func (u unavailable) DecideLocally(w store.Write, l store.Limits) (store.Decision, error) {
+	return u.local.Decide(context.Background(), epoch(), w, l)
+}
+
+func (u unavailable) Reach(context.Context) error { return u.faulty() }
+
+func TestAnswersWhileTheSharedStoreIsUnavailable(t *testing.T) {
 	t.Parallel()
-	const deny = `deny 429 TooManyRequests: the shared store does not answer, and policy "default" denies Events then`
+	const deny = `deny 429 TooManyRequests: the shared store is unavailable, and policy "default" denies Events then`
+	const merged = "merge 409 AlreadyExists: merged into a stored Event, 2 occurrences so far"
 	tests := []struct {
 		says  string
 		set   policy.OnStoreFailure
-		wants []string // mutating a, validating a, mutating its repeat
+		wants []string // a, its repeat, and an UPDATE of it
 	}{
-		{"Local has the policy's limits here", policy.FailureLocal, []string{"admit", "admit", "merge 409 " + into + "a, 2 occurrences so far"}},
-		{"what is not set is Local", "", []string{"admit", "admit", "merge 409 " + into + "a, 2 occurrences so far"}},
+		{"Local has the policy's limits here", policy.FailureLocal, []string{"admit", merged, "merge 409 AlreadyExists: merged into a stored Event, 3 occurrences so far"}},
+		{"what is not set is Local", "", []string{"admit", merged, "merge 409 AlreadyExists: merged into a stored Event, 3 occurrences so far"}},
 		{"Admit lets all pass", policy.FailureAdmit, []string{"admit", "admit", "admit"}},
 		{"Deny refuses all, for nobody to try again", policy.FailureDeny, []string{deny, deny, deny}},
 	}
@@ -33,29 +48,35 @@ func TestAnswersWhileTheSharedStoreIsAway(t *testing.T) {
 			p := policy.Default()
 			p.OnStoreFailure = test.set
 			r := newRig(t, p)
-			memory, err := store.NewMemory(store.MinBytes)
+			shared, err := fallback.New(unavailable{
+				faulty: func() error { return context.DeadlineExceeded }, local: newMemory(t),
+			}, fallback.Defaults())
 			if err != nil {
 				t.Fatal(err)
 			}
-			away := gone{func() error { return context.DeadlineExceeded }}
-			r.gate.Store, err = store.NewFallback(away, memory, store.DefaultFallbackOptions())
-			if err != nil {
-				t.Fatal(err)
+			r.gate.Store = shared
+			said := func(decide admission.Phase, request *admission.Request) string {
+				a := r.gate.Decide(t.Context(), decide, request)
+				if a.Response.Allowed {
+					return string(a.Outcome)
+				}
+				result := a.Response.Result
+				if result.Details != nil {
+					t.Errorf("the answer has details: %v", result.Details)
+				}
+				return fmt.Sprintf("%s %d %s: %s", a.Outcome, result.Code, result.Reason, result.Message)
 			}
-			a, b := newRequest(r.now, "a", nil), newRequest(r.now, "b", nil)
+			update := newRequest(r.now, "a", details{count(2)})
+			update.Operation, update.OldObject = admissionv1.Update, newRequest(r.now, "a", nil).Object
 			got := []string{
-				r.words(r.gate.Decide(t.Context(), r.gate.Mutate, a)),
-				r.words(r.gate.Decide(t.Context(), r.gate.Validate, a)),
-				r.words(r.gate.Decide(t.Context(), r.gate.Mutate, b)),
+				said(r.gate.Mutate, newRequest(r.now, "a", nil)),
+				said(r.gate.Mutate, newRequest(r.now, "b", nil)),
+				said(r.gate.Validate, update),
 			}
 			for i, want := range test.wants {
 				if got[i] != want {
 					t.Errorf("answer %d: %q, want %q", i+1, got[i], want)
 				}
-			}
-			answer := r.gate.Decide(t.Context(), r.gate.Mutate, b)
-			if result := answer.Response.Result; result != nil && result.Details != nil {
-				t.Errorf("the answer has details: %v", result.Details)
 			}
 		})
 	}

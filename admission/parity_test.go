@@ -19,9 +19,9 @@ var parityEvents = flag.Int("parity.events", 40_000, "Events to compare with cli
 
 const (
 	eventsPerTrace = 3000
-	// storedPerObject ends a trace before a store has to forget: Memory keeps
-	// 128 stored Events of one source and object.
-	storedPerObject = 100
+	// storedPerObject ends a trace before a store has to forget: what is known of one
+	// source and object takes 32 KiB at most.
+	storedPerObject = 60
 )
 
 // TestParityWithTheEventCorrelator sends random traces of Events to client-go's
@@ -62,7 +62,7 @@ func clientGoPolicy() policy.Policy {
 	return p
 }
 
-// parity is one trace, told to both sides.
+// parity is one trace, sent to both sides.
 type parity struct {
 	t         *testing.T
 	seed      uint64
@@ -90,8 +90,8 @@ func (p *parity) run(n int) int {
 	return done
 }
 
-// compare sends an Event to both sides. An Event that a Gate drops is told
-// when there is a token, of which client-go says nothing.
+// compare sends an Event to both sides. The answer about one that a Gate drops says when
+// there is a token, of which client-go says nothing.
 func (p *parity) compare(e *corev1.Event, now time.Time, name string) {
 	p.t.Helper()
 	e.Name = name
@@ -109,32 +109,32 @@ func (p *parity) compare(e *corev1.Event, now time.Time, name string) {
 	p.full = want.event != nil && want.event.ofItsObject == storedPerObject
 }
 
-// settle compares what is owed to stored Events with what client-go has
-// written to them, and what is owed to notices with what it has dropped.
+// settle compares what is pending for stored Events with what client-go has
+// written to them, and what notices report with what it has dropped.
 func (p *parity) settle() {
 	p.t.Helper()
-	debts, err := p.rig.memory.Due(p.t.Context(), p.rig.now, math.MaxInt64, math.MaxInt)
+	pending, err := p.rig.memory.Claim(p.t.Context(), p.rig.now, math.MaxInt64, math.MaxInt, func(string, store.Key) bool { return false })
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	written := p.reference.byName()
-	for _, d := range debts {
+	for _, d := range pending {
 		if d.Notice != nil {
 			p.notices[d.Name] = d.Total
 			continue
 		}
 		s, ok := written[d.Name]
 		if !ok {
-			p.t.Fatalf("seed %d: Event %s is owed %d, but client-go has not written it", p.seed, d.Name, d.Total)
+			p.t.Fatalf("seed %d: %d is pending for Event %s, but client-go has not written it", p.seed, d.Total, d.Name)
 		}
 		message := s.message
 		if d.Text != "" {
 			message = admission.AggregateMessage(d.Text, d.Series)
 		}
 		if d.Total != s.count || message != s.message {
-			p.t.Errorf("seed %d: Event %s is owed %d, %q; client-go has written %d, %q", p.seed, d.Name, d.Total, message, s.count, s.message)
+			p.t.Errorf("seed %d: pending for Event %s is %d, %q; client-go has written %d, %q", p.seed, d.Name, d.Total, message, s.count, s.message)
 		}
-		if err := p.rig.memory.Settle(p.t.Context(), p.rig.now, d, store.Told); err != nil {
+		if err := p.rig.memory.Complete(p.t.Context(), p.rig.now, d, store.Outcome{Result: store.Written}); err != nil {
 			p.t.Fatal(err)
 		}
 	}

@@ -1,9 +1,7 @@
 package admission
 
 import (
-	"context"
 	"net/http"
-	"time"
 
 	"golang.org/x/sync/semaphore"
 )
@@ -34,14 +32,7 @@ func (p *Places) need(req *http.Request, maxBytes int64) int64 {
 	return min(1+min(length, maxBytes)/placeBytes, p.all)
 }
 
-// enter waits for n places, not longer than patience.
-func (p *Places) enter(ctx context.Context, n int64, patience time.Duration) bool {
-	if p.free.TryAcquire(n) {
-		return true
-	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	return p.free.Acquire(ctx, n) == nil
-}
+// enter takes n places, if they are free.
+func (p *Places) enter(n int64) bool { return p.free.TryAcquire(n) }
 
 func (p *Places) leave(n int64) { p.free.Release(n) }

@@ -22,13 +22,13 @@ func TestLongReviewsTakeMorePlaces(t *testing.T) {
 		unknown bool // its length
 		want    string
 	}{
-		"a short one takes one":                             {places: 3, held: []int{0, 0}, want: "200 after 900ms"},
-		"a short one that finds none waits, and is let off": {places: 2, held: []int{0, 0}, want: "200 after 500ms"},
-		"a long one takes one for each 64Ki":                {places: 4, held: []int{0, 0}, length: 100 << 10, want: "200 after 900ms"},
-		"a long one that finds too few is not read":         {places: 4, held: []int{0, 100 << 10}, length: 100 << 10, want: "503 after 500ms"},
-		"a short one finds what long ones left":             {places: 4, held: []int{0, 100 << 10}, want: "200 after 900ms"},
-		"the longest takes all, and not more":               {places: 4, length: maxBytes, want: "200 after 900ms"},
-		"one of unknown length takes all":                   {places: 4, held: []int{0}, unknown: true, want: "503 after 500ms"},
+		"a short one takes one":                           {places: 3, held: []int{0, 0}, want: "200 after 200ms"},
+		"a short one that finds none is answered at once": {places: 2, held: []int{0, 0}, want: "200 after 0s"},
+		"a long one takes one for each 64Ki":              {places: 4, held: []int{0, 0}, length: 100 << 10, want: "200 after 200ms"},
+		"a long one that finds too few is not read":       {places: 4, held: []int{0, 100 << 10}, length: 100 << 10, want: "503 after 0s"},
+		"a short one finds what long ones left":           {places: 4, held: []int{0, 100 << 10}, want: "200 after 200ms"},
+		"the longest takes all, and not more":             {places: 4, length: maxBytes, want: "200 after 200ms"},
+		"one of unknown length takes all":                 {places: 4, held: []int{0}, unknown: true, want: "503 after 0s"},
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()

@@ -8,7 +8,7 @@ import (
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/policy"
-	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/memory"
 )
 
 // applies is Policies that say the same of every Event.
@@ -48,13 +48,28 @@ func TestActions(t *testing.T) {
 			policy.Governing{Policy: drop},
 			[]step{{0, create("a"), dropped}, {time.Hour, create("b", message("2")), dropped}},
 		},
-		"Drop merges what a recorder says of a stored Event": {
+		"Drop merges what a recorder says of a stored Event, and nothing else": {
 			policy.Governing{Policy: drop},
-			[]step{{0, update("a", details{}, details{count(2)}), "merge 409 AlreadyExists: merged into Event default/a, 2 occurrences so far"}},
+			[]step{
+				{0, update("a", details{}, details{count(2)}), "merge 409 AlreadyExists: merged into a, 2 occurrences so far"},
+				{0, update("a", details{}, details{labelled("x")}), dropped},
+			},
+		},
+		"Drop does not look at quotas": {
+			policy.Governing{Policy: drop, Floor: []*policy.Policy{floor}},
+			[]step{{0, create("a"), dropped}, {0, create("b"), dropped}, {0, create("c"), dropped}},
 		},
 		"Admit merges nothing": {
 			policy.Governing{Policy: free},
 			[]step{{0, create("a"), "admit"}, {0, create("b"), "admit"}, {0, update("a", details{}, details{count(2)}), "admit"}, {0, update("a", details{count(2)}, details{count(3)}), "admit"}},
+		},
+		"Admit merges nothing while a quota has tokens": {
+			policy.Governing{Policy: free, Floor: []*policy.Policy{floor}},
+			[]step{
+				{0, update("a", details{}, details{count(2)}), "admit"},
+				{0, update("a", details{count(2)}, details{count(3)}), "admit"},
+				{0, update("a", details{count(3)}, details{count(4)}), "merge 409 AlreadyExists: merged into a, 4 occurrences so far"},
+			},
 		},
 		"Admit does not get past a quota": {
 			policy.Governing{Policy: free, Floor: []*policy.Policy{floor}},
@@ -111,13 +126,13 @@ func TestAnAuditedPolicyOnlySaysWhatItWouldDo(t *testing.T) {
 			r := newRig(t, policy.Default())
 			tt.audit.Policy = named("free", func(p *policy.Policy) { p.Action = policy.Admit })
 			r.gate.Policies = applies(tt.audit)
-			audit, err := store.NewMemory(store.MinBytes)
+			audit, err := memory.New(memory.Options{Bytes: memory.AuditBytes, Unsettled: true})
 			if err != nil {
 				t.Fatal(err)
 			}
 			r.gate.Audit = audit
 			counted := 0
-			r.gate.Told = func(d admission.Decided) {
+			r.gate.OnDecision = func(d admission.Decided) {
 				if d.Audited {
 					counted++
 				}

@@ -51,9 +51,9 @@ func TestQuotas(t *testing.T) {
 				{0, create("c", message("3")), drop(string(tt.quota))},
 			}})
 		}
-		tell(t, stories)
+		runStories(t, stories)
 	}
-	tell(t, []story{
+	runStories(t, []story{
 		{says: "an Event that one quota refuses uses up no other", policy: without(policy.QuotaServer, policy.QuotaUser), steps: []step{
 			{0, create("a", first), "admit"},
 			{0, create("b", second, user("other")), drop("Server")},

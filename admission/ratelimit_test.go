@@ -36,7 +36,7 @@ func TestEachFieldOfSourceAndObjectHasARateLimitOfItsOwn(t *testing.T) {
 		"source.component":          component("other"),
 		"source.host":               event(func(e *corev1.Event) { e.Source.Host = "other" }),
 		"involvedObject.kind":       object(func(o *corev1.ObjectReference) { o.Kind = "other" }),
-		"involvedObject.namespace":  object(func(o *corev1.ObjectReference) { o.Namespace = "other" }),
+		"involvedObject.namespace":  func(r *admission.Request) { modern(r); elsewhere(r) },
 		"involvedObject.name":       object(func(o *corev1.ObjectReference) { o.Name = "other" }),
 		"involvedObject.uid":        object(func(o *corev1.ObjectReference) { o.UID = "other" }),
 		"involvedObject.apiVersion": object(func(o *corev1.ObjectReference) { o.APIVersion = "other" }),
@@ -73,7 +73,7 @@ func TestEachFieldOfSourceAndObjectHasARateLimitOfItsOwn(t *testing.T) {
 			{0, create("c", reported), refused},
 		}})
 	}
-	tell(t, stories)
+	runStories(t, stories)
 }
 
 func TestRateLimits(t *testing.T) {
@@ -87,8 +87,7 @@ func TestRateLimits(t *testing.T) {
 		rateLimit(policy.QuotaUser, 1, 2)(p)
 		rateLimit(policy.QuotaSourceAndObject, 1, 1)(p)
 	}
-	elsewhere := event(func(e *corev1.Event) { e.InvolvedObject.Namespace = "other" })
-	tell(t, []story{
+	runStories(t, []story{
 		{says: "qps tokens come back each second, and never more than burst", policy: rateLimit(policy.QuotaServer, 2, 3), steps: []step{
 			{0, create("a"), "admit"},
 			{0, create("b"), "admit"},
@@ -113,7 +112,7 @@ func TestRateLimits(t *testing.T) {
 		}},
 		{says: "the namespace is the Event's, not that of its object", policy: rateLimit(policy.QuotaNamespace, 1, 1), steps: []step{
 			{0, create("a"), "admit"},
-			{0, create("b", elsewhere), refused("Namespace", "00:01", "1s")},
+			{0, create("b", modern, elsewhere), refused("Namespace", "00:01", "1s")},
 		}},
 		{says: "the groups of a user make no other user", policy: rateLimit(policy.QuotaUser, 1, 1), steps: []step{
 			{0, create("a"), "admit"},
@@ -126,11 +125,11 @@ func TestRateLimits(t *testing.T) {
 			{0, update("b", details{}, details{dryRun, count(2)}), "ignore"},
 			{0, create("d"), refused("Server", "00:01", "1s")},
 		}},
-		{says: "a recorder's UPDATE takes a token, and without one is told by the settler", policy: rateLimit(policy.QuotaServer, 1, 2), steps: []step{
+		{says: "a recorder's UPDATE takes a token, and without one is left to the settler", policy: rateLimit(policy.QuotaServer, 1, 2), steps: []step{
 			{0, create("a"), "admit"},
 			{0, update("a", details{}, details{count(2)}), "admit"},
 			{0, update("a", details{count(2)}, details{count(3)}), "merge 409 " + into + "a, 3 occurrences so far"},
-			// The settler alone writes what is owed, so this takes none.
+			// The settler alone writes while something is pending, so this takes none.
 			{time.Second, update("a", details{count(2)}, details{count(4)}), "merge 409 " + into + "a, 4 occurrences so far"},
 			{time.Second, create("b"), "admit"},
 			{time.Second, create("c"), refused("Server", "00:02", "1s")},

@@ -3,6 +3,8 @@ package admission_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -20,39 +22,37 @@ import (
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/settler"
 	"github.com/eventquota/eventquota/policy"
-	"github.com/eventquota/eventquota/store"
 )
 
 // server is an API server of Events behind a Gate, with a Settler. It lives in
 // a bubble of package synctest, whose clock is every clock here.
 type server struct {
 	t      *testing.T
-	client *fake.Clientset
+	client *fake.Clientset // of the Settler, for which there is no webhook
 	gate   *admission.Gate
-	stop   func() // ends the Settler, which settles all that is owed
+	stop   func() // ends the Settler, which writes all that is pending
 
-	mu     sync.Mutex
-	writes []write
+	mu      sync.Mutex
+	events  map[string]*corev1.Event
+	version int
+	writes  []write
 }
 
 // write is one write of a stored Event.
 type write struct {
 	at      time.Time
 	name    string
-	message string // empty for one that leaves the message alone
+	message string
 }
 
 func startServer(t *testing.T, p policy.Policy) *server {
 	t.Helper()
-	memory, err := store.NewMemory(store.DefaultBytes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &server{t: t, client: fake.NewClientset(), gate: newGate(memory, p)}
-	s.client.PrependReactor("*", "events", s.note)
+	m := newMemory(t)
+	s := &server{t: t, client: fake.NewClientset(), gate: newGate(m, p), events: map[string]*corev1.Event{}}
+	s.client.PrependReactor("*", "events", s.serve)
 	ctx, cancel := context.WithCancel(t.Context())
 	settled := make(chan error)
-	go func() { settled <- settler.New(memory, s.client.CoreV1(), settler.Options{}).Run(ctx) }()
+	go func() { settled <- settler.New(m, s.client.CoreV1(), settler.Options{}).Run(ctx) }()
 	s.stop = func() {
 		cancel()
 		if err := <-settled; err != nil {
@@ -62,22 +62,62 @@ func startServer(t *testing.T, p policy.Policy) *server {
 	return s
 }
 
-// note keeps what is written, and leaves the writing to the fake.
-func (s *server) note(action clientgotesting.Action) (bool, runtime.Object, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// serve does what the Settler asks for.
+func (s *server) serve(action clientgotesting.Action) (bool, runtime.Object, error) {
 	switch a := action.(type) {
 	case clientgotesting.CreateAction:
-		e := a.GetObject().(*corev1.Event)
-		s.writes = append(s.writes, write{time.Now(), e.Name, e.Message})
+		e, err := s.store(a.GetObject().(*corev1.Event), "")
+		return true, e, err
 	case clientgotesting.PatchAction:
-		var patch struct{ Message string }
-		if err := json.Unmarshal(a.GetPatch(), &patch); err != nil {
+		before, err := s.get(a.GetName())
+		if err != nil {
 			return true, nil, err
 		}
-		s.writes = append(s.writes, write{time.Now(), a.GetName(), patch.Message})
+		after, err := patched(before, a.GetPatch())
+		if err != nil {
+			return true, nil, err
+		}
+		if after.UID != before.UID {
+			return true, nil, fmt.Errorf("patch of Event %s names another uid", a.GetName())
+		}
+		e, err := s.store(after, after.ResourceVersion)
+		return true, e, err
+	case clientgotesting.GetAction:
+		e, err := s.get(a.GetName())
+		return true, e, err
 	}
-	return false, nil, nil
+	return true, nil, fmt.Errorf("settler wants to %s", action.GetVerb())
+}
+
+func (s *server) get(name string) (*corev1.Event, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e, ok := s.events[name]; ok {
+		return e.DeepCopy(), nil
+	}
+	return nil, apierrors.NewNotFound(corev1.Resource("events"), name)
+}
+
+// store stores an Event in place of a version of it, or of none.
+func (s *server) store(e *corev1.Event, version string) (*corev1.Event, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.events[e.Name]
+	switch {
+	case version == "" && before != nil:
+		return nil, apierrors.NewAlreadyExists(corev1.Resource("events"), e.Name)
+	case version != "" && before.ResourceVersion != version:
+		return nil, apierrors.NewConflict(corev1.Resource("events"), e.Name, errors.New("object has been modified"))
+	}
+	s.version++
+	e = e.DeepCopy()
+	if before == nil {
+		e.UID, e.CreationTimestamp = types.UID(fmt.Sprint("uid-", s.version)), metav1.NewTime(time.Now().Truncate(time.Second))
+	}
+	e.ResourceVersion = fmt.Sprint(s.version)
+	s.events[e.Name] = e
+	s.writes = append(s.writes, write{time.Now(), e.Name, e.Message})
+	return e.DeepCopy(), nil
 }
 
 // create is a client's CREATE of an Event.
@@ -88,36 +128,44 @@ func (s *server) create(ctx context.Context, e *corev1.Event) (*corev1.Event, er
 		return nil, err
 	}
 	apply(s.t, request, answer)
-	if err := refusal(s.gate.Decide(ctx, s.gate.Validate, request)); err != nil {
-		return nil, err
-	}
-	return s.client.CoreV1().Events(e.Namespace).Create(ctx, request.Object, metav1.CreateOptions{})
+	return s.store(request.Object, "")
 }
 
-// patch is a client's strategic merge patch of an Event.
+// patch is a client's strategic merge patch of an Event. As the API server does, it begins
+// again when the Event has changed since it was read.
 func (s *server) patch(ctx context.Context, e *corev1.Event, data []byte) (*corev1.Event, error) {
-	events := s.client.CoreV1().Events(e.Namespace)
-	before, err := events.Get(ctx, e.Name, metav1.GetOptions{})
-	if err != nil {
-		return nil, err
+	for {
+		before, err := s.get(e.Name)
+		if err != nil {
+			return nil, err
+		}
+		request := newRequest(time.Now(), e.Name, nil)
+		request.Operation, request.OldObject = admissionv1.Update, before
+		if request.Object, err = patched(before, data); err != nil {
+			return nil, err
+		}
+		if err := refusal(s.gate.Decide(ctx, s.gate.Validate, request)); err != nil {
+			return nil, err
+		}
+		if after, err := s.store(request.Object, before.ResourceVersion); !apierrors.IsConflict(err) {
+			return after, err
+		}
 	}
-	request := newRequest(time.Now(), e.Name, nil)
-	request.Operation, request.OldObject, request.Object = admissionv1.Update, before, &corev1.Event{}
+}
+
+// patched is what a patch makes of an Event. For what is patched here, a merge patch
+// does the same as a strategic one.
+func patched(before *corev1.Event, patch []byte) (*corev1.Event, error) {
 	was, err := json.Marshal(before)
 	if err != nil {
 		return nil, err
 	}
-	is, err := strategicpatch.StrategicMergePatch(was, data, corev1.Event{})
+	is, err := strategicpatch.StrategicMergePatch(was, patch, corev1.Event{})
 	if err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(is, request.Object); err != nil {
-		return nil, err
-	}
-	if err := refusal(s.gate.Decide(ctx, s.gate.Validate, request)); err != nil {
-		return nil, err
-	}
-	return events.Patch(ctx, e.Name, types.StrategicMergePatchType, data, metav1.PatchOptions{})
+	after := &corev1.Event{}
+	return after, json.Unmarshal(is, after)
 }
 
 // refusal is the error that a client gets for an answer.

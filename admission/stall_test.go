@@ -8,8 +8,6 @@ import (
 	"net/http/httptest"
 	"testing"
 	"time"
-
-	"github.com/eventquota/eventquota/store"
 )
 
 // TestABodyThatNeverEnds sends half a review over a real connection and keeps
@@ -19,11 +17,7 @@ func TestABodyThatNeverEnds(t *testing.T) {
 	for _, http2 := range []bool{false, true} {
 		t.Run(fmt.Sprintf("over HTTP/2: %t", http2), func(t *testing.T) {
 			t.Parallel()
-			memory, err := store.NewMemory(store.DefaultBytes)
-			if err != nil {
-				t.Fatal(err)
-			}
-			h := serve(memory)
+			h := serve(newMemory(t))
 			web := httptest.NewUnstartedServer(h.mutate)
 			web.EnableHTTP2 = http2
 			web.StartTLS()

@@ -92,14 +92,21 @@ func TestMessages(t *testing.T) {
 	other := strings.Repeat("2", 80)
 	otherCut := strings.Repeat("2", 41) + "... (cut from 80 bytes)"
 	full := strings.Repeat("3", 1024)
-	tell(t, []story{
+	runStories(t, []story{
 		{says: "a long message is cut", policy: limit, steps: []step{
 			{0, create("a", message(first)), "admit, /message = " + cut},
-			{0, create("b", message(first)), "merge 409 AlreadyExists: merged into Event default/a, 2 occurrences so far"},
+			{0, create("b", message(first)), "merge 409 AlreadyExists: merged into a, 2 occurrences so far"},
 		}},
 		{says: "the default limit is 1024 bytes", steps: []step{
 			{0, create("a", message(full)), "admit"},
 			{0, create("b", message(full+"x")), "admit, /message = " + full[:999] + "... (cut from 1025 bytes)"},
+		}},
+		{says: "a message that is too long for an Event with eventTime is cut, so that the API server takes it", steps: []step{
+			{0, create("a", modern, message(full+"x")), "admit, /message = " + full[:999] + "... (cut from 1025 bytes)"},
+		}},
+		{says: "one whose policy allows it to be too long leaves no state", policy: func(p *policy.Policy) { p.Message.MaxBytes = 2000 }, steps: []step{
+			{0, create("a", modern, message(full+"x")), "ignore"},
+			{0, create("b", modern, message(full)), "admit"},
 		}},
 		{says: "the aggregate of long messages is cut once", policy: limit, steps: []step{
 			{0, create("a", message(first)), "admit, /message = " + cut},

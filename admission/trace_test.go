@@ -75,7 +75,7 @@ func (t *trace) message() string {
 
 const actors = 7
 
-// act says who tells the Event, and about what. Any two actors differ in one
+// act says who reports the Event, and about what. Any two actors differ in one
 // thing that a key is made of.
 func act(e *corev1.Event, actor int) {
 	e.Namespace = "default"
@@ -100,7 +100,7 @@ func act(e *corev1.Event, actor int) {
 		// As through events.k8s.io. client-go's keys have no reporter where the
 		// source is empty, so only one reports on this object.
 		e.Source, e.EventTime = corev1.EventSource{}, metav1.NewMicroTime(e.FirstTimestamp.Time)
-		e.InvolvedObject.UID = types.UID("uid-3")
+		e.InvolvedObject.UID, e.Action = types.UID("uid-3"), "Scheduling"
 	}
 	e.ReportingController, e.ReportingInstance = e.Source.Component, e.Source.Host
 	if actor == 6 {

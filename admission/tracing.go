@@ -17,8 +17,8 @@ import (
 // a Tracer all of this is a look at a nil; where a review is not sampled, some looks into its
 // context, and no memory.
 //
-// No attribute holds what an Event says, nor an error that may quote it: an Event may tell
-// secrets to those who may read it. Lengths are bounded by who makes the spans.
+// No attribute holds what an Event says, nor an error that may quote it: an Event may have
+// secrets for those who may read it. Lengths are bounded by who makes the spans.
 
 // span is that of ctx. What is traced nowhere has one that records nothing.
 func (g *Gate) span(ctx context.Context) trace.Span {
@@ -92,13 +92,14 @@ func (g *Gate) notePolicy(ctx context.Context, p *policy.Policy) {
 // noteBucket notes in the span of ctx which bucket had no token, and whose it is, which
 // need not be the policy that governs.
 func (g *Gate) noteBucket(ctx context.Context, d store.Decision) {
-	if d.Verdict != store.Drop || d.Empty.Name == "" {
+	b := emptyBucket(d)
+	if d.Verdict != store.Drop || b.Name == "" {
 		return
 	}
 	if span := g.span(ctx); span.IsRecording() {
 		span.SetAttributes(
-			attribute.String("eventquota.policy", d.Empty.Policy),
-			attribute.String("eventquota.bucket", d.Empty.Name),
+			attribute.String("eventquota.policy", b.Policy),
+			attribute.String("eventquota.bucket", b.Name),
 		)
 	}
 }

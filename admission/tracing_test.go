@@ -18,7 +18,7 @@ import (
 )
 
 // TestATraceSaysWhatBecameOfAReviewAndNothingOfTheEvent holds the spans of one review, by
-// its own, of which only what the sentence is about is told.
+// its own, of which only what the sentence is about is looked at.
 func TestATraceSaysWhatBecameOfAReviewAndNothingOfTheEvent(t *testing.T) {
 	t.Parallel()
 	const secret = "swordfish"
@@ -35,33 +35,33 @@ func TestATraceSaysWhatBecameOfAReviewAndNothingOfTheEvent(t *testing.T) {
 		want              []string
 	}{
 		"a dry run": {
-			body: event(func(r *admission.Request) { r.DryRun = true }), parts: "wait decode resolve encode",
+			body: event(func(r *admission.Request) { r.DryRun = true }), parts: "decode resolve encode",
 			want: []string{"eventquota.dry_run=true", "eventquota.outcome=admit", "eventquota.policy=default"},
 		},
 		"an Event that a bucket refuses": {
 			policy: func(p *policy.Policy) {
 				p.SpamFilter.Burst, p.SpamFilter.ReservePerReason = 0, 0
 			},
-			validate: true, body: event(), parts: "wait decode resolve encode",
+			validate: true, body: event(), parts: "decode resolve encode",
 			want: []string{"eventquota.bucket=spam filter", "eventquota.outcome=drop", "eventquota.policy=default"},
 		},
 		"an Event that cannot be decided": {
-			store: faulty(func() error { return errors.New("cannot take " + secret) }), body: event(), parts: "wait decode resolve encode",
+			store: faulty(func() error { return errors.New("cannot take " + secret) }), body: event(), parts: "decode resolve encode",
 			want: []string{"Error not decided", "eventquota.outcome=undecided", "eventquota.policy=default"},
 		},
 		"an Event that cannot be read": {
 			body:  []byte(strings.Replace(string(event()), `"count":1`, `"count":"`+secret+`"`, 1)),
-			parts: "wait decode encode", want: []string{"Error not decided", "eventquota.outcome=undecided"},
+			parts: "decode encode", want: []string{"Error not decided", "eventquota.outcome=undecided"},
 		},
 		"what is no review": {
-			body: []byte(`{"kind":"` + secret + `"}`), parts: "wait decode", want: []string{"http.response.status_code=400"},
+			body: []byte(`{"kind":"` + secret + `"}`), parts: "decode", want: []string{"http.response.status_code=400"},
 		},
 		"a call without a timeout": {
 			query: "?timeout=" + secret, body: event(), parts: "", want: []string{"http.response.status_code=400"},
 		},
 		"a long review that finds no place": {
 			crowded: true, body: append(event(), strings.Repeat(" ", 100<<10)...), query: "?timeout=50ms",
-			parts: "wait", want: []string{"Error Service Unavailable", "http.response.status_code=503"},
+			parts: "", want: []string{"Error Service Unavailable", "http.response.status_code=503"},
 		},
 	} {
 		t.Run(says, func(t *testing.T) {
@@ -98,17 +98,17 @@ func TestATraceSaysWhatBecameOfAReviewAndNothingOfTheEvent(t *testing.T) {
 			if got := strings.Join(parts, " "); got != test.parts {
 				t.Errorf("its parts are %q, want %q", got, test.parts)
 			}
-			told := []string{strings.TrimSpace(fmt.Sprint(ended[len(ended)-1].Status().Code, " ", ended[len(ended)-1].Status().Description))}
+			said := []string{strings.TrimSpace(fmt.Sprint(ended[len(ended)-1].Status().Code, " ", ended[len(ended)-1].Status().Description))}
 			for _, a := range ended[len(ended)-1].Attributes() {
-				told = append(told, fmt.Sprintf("%s=%s", a.Key, a.Value.String()))
+				said = append(said, fmt.Sprintf("%s=%s", a.Key, a.Value.String()))
 			}
 			for _, want := range test.want {
-				if !slices.Contains(told, want) {
-					t.Errorf("its span says %q, want it to say %q", told, want)
+				if !slices.Contains(said, want) {
+					t.Errorf("its span says %q, want it to say %q", said, want)
 				}
 			}
 			if all := fmt.Sprintf("%+v", tracetest.SpanStubsFromReadOnlySpans(ended)); strings.Contains(all, secret) {
-				t.Errorf("its spans tell what the Event says: %s", all)
+				t.Errorf("its spans quote the Event: %s", all)
 			}
 		})
 	}

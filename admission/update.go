@@ -1,14 +1,31 @@
 package admission
 
 import (
-	"fmt"
-	"math"
-	"strings"
+	"bytes"
+	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/eventquota/eventquota/store"
 )
+
+// update is what an UPDATE adds to a write.
+func (q *question) update(h *store.Hasher) store.Update {
+	u := store.Update{
+		Recorder: isRecorders(q.Request, q.message),
+		Reverts:  reverts(q.OldObject, q.Object, q.message),
+		UID:      string(q.OldObject.UID),
+		Stored:   StoredOf(q.OldObject),
+	}
+	if u.Recorder {
+		u.Same = sameRepeat(h, q.Object, q.message)
+	} else {
+		u.Same = sameContent(h, q.Request)
+	}
+	return u
+}
 
 // isRecorders tells whether an UPDATE moves nothing but what a recorder moves
 // when an Event repeats: count, series, timestamps and, with them, the message
@@ -21,66 +38,85 @@ import (
 // count to just what this one has come to, within one second. kubectl has not.
 func isRecorders(r *Request, message string) bool {
 	before, after := r.OldObject, r.Object
+	if occurrences(before) == occurrences(after) && sameSeries(before.Series, after.Series) &&
+		before.FirstTimestamp.Equal(&after.FirstTimestamp) && before.LastTimestamp.Equal(&after.LastTimestamp) {
+		return r.Options.FieldManager == "" && same(before, after)
+	}
 	was, is := *before, *after
 	if isAggregate(before) || was.Message == message {
 		was.Message = is.Message
 	}
-	keep(&was)
-	keep(&is)
-	if !equality.Semantic.DeepEqual(was, is) {
-		return false
-	}
-	return r.Options.FieldManager == "" && equality.Semantic.DeepEqual(before, after) ||
-		occurrences(before) != occurrences(after) ||
-		!equality.Semantic.DeepEqual(before.Series, after.Series) ||
-		!before.FirstTimestamp.Equal(&after.FirstTimestamp) ||
-		!before.LastTimestamp.Equal(&after.LastTimestamp)
+	blankRepeat(&was)
+	blankRepeat(&is)
+	return same(&was, &is)
 }
 
-// undoes tells whether a recorder's UPDATE would put back a message that was
+func sameSeries(a, b *corev1.EventSeries) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Count == b.Count && a.LastObservedTime.Equal(&b.LastObservedTime)
+}
+
+// same tells whether two Events are stored as the same. Their protobuf has every field, in
+// a fixed order, and an empty list or map as none.
+func same(a, b *corev1.Event) bool {
+	first, err := a.Marshal()
+	if err != nil {
+		return false
+	}
+	second, err := b.Marshal()
+	return err == nil && bytes.Equal(first, second)
+}
+
+// blankRepeat blanks what a recorder moves and what the API server moves with it.
+func blankRepeat(e *corev1.Event) {
+	e.Count, e.Series = 0, nil
+	e.FirstTimestamp, e.LastTimestamp = metav1.Time{}, metav1.Time{}
+	blankVersion(e)
+}
+
+// blankVersion blanks what the API server moves with every write.
+func blankVersion(e *corev1.Event) {
+	e.ManagedFields, e.ResourceVersion, e.Generation = nil, "", 0
+}
+
+// reverts tells whether a recorder's UPDATE would put back a message that was
 // cut or combined when the Event was stored. Only its count is wanted.
-func undoes(before, after *corev1.Event, message string) bool {
+func reverts(before, after *corev1.Event, message string) bool {
 	if before.Message == after.Message {
 		return false
 	}
 	return message != after.Message || isAggregate(before) && !isAggregate(after)
 }
 
-// isAggregate tells whether e combines similar Events.
-func isAggregate(e *corev1.Event) bool { return strings.HasPrefix(e.Message, aggregatePrefix) }
-
-// keep blanks what a recorder moves and what the API server moves with it.
-func keep(e *corev1.Event) {
-	e.Count, e.Series = 0, nil
-	e.FirstTimestamp, e.LastTimestamp = metav1.Time{}, metav1.Time{}
-	e.ManagedFields, e.ResourceVersion, e.Generation = nil, "", 0
+// sameRepeat names a recorder's UPDATE by all that a recorder moves. The API server
+// asks again about one that met a conflict, when the stored Event is another.
+func sameRepeat(h *store.Hasher, e *corev1.Event, message string) store.Key {
+	h.Add("update", e.Name, strconv.Itoa(int(e.Count)), message)
+	addTime(h, e.FirstTimestamp.Time)
+	addTime(h, e.LastTimestamp.Time)
+	if s := e.Series; s != nil {
+		h.Add(strconv.Itoa(int(s.Count)))
+		addTime(h, s.LastObservedTime.Time)
+	}
+	return h.Sum()
 }
 
-// AnnotationMerged says how many of an Event's occurrences came under other
-// names and were merged into it, as in "43 of 50"; less than 0 says how many
-// that its recorder counts were told before the Event was stored. The settler
-// writes it with the count; a webhook that has lost its memory reads it. A
-// count that differs from the second number was overwritten by a recorder that
-// the webhook has not seen.
-const AnnotationMerged = "eventquota.io/merged"
+func addTime(h *store.Hasher, t time.Time) {
+	var text [len(time.RFC3339Nano)]byte
+	h.Add(string(t.UTC().AppendFormat(text[:0], time.RFC3339Nano)))
+}
 
-// MergedNote is the value of AnnotationMerged.
-func MergedNote(merged, total int64) string { return fmt.Sprintf(mergedNote, merged, total) }
-
-const mergedNote = "%d of %d"
-
-// AnnotationMessages lists the latest distinct messages of an aggregate and
-// how often each came, as a JSON array of {"message", "count"}.
-const AnnotationMessages = "eventquota.io/messages"
-
-// mergedBefore reads AnnotationMerged of an Event, and tells whether its count
-// was overwritten since. A note that makes no sense says nothing.
-func mergedBefore(e *corev1.Event) (merged int64, overwritten bool) {
-	var total int64
-	note := e.Annotations[AnnotationMerged]
-	if _, err := fmt.Sscanf(note, mergedNote, &merged, &total); err != nil ||
-		merged > total || total > math.MaxInt32 || merged < -math.MaxInt32 {
-		return 0, false
+// sameContent names any other UPDATE by the whole content and the version that it
+// replaces: if the content alone counted, two users who take turns at writing one
+// thing each would pay once.
+func sameContent(h *store.Hasher, r *Request) store.Key {
+	e := *r.Object
+	blankVersion(&e)
+	content, err := e.Marshal()
+	if err != nil {
+		return store.Key{} // then it is no repeat of anything
 	}
-	return merged, total != occurrences(e)
+	return h.Add("content", r.OldObject.ResourceVersion, string(content)).Sum()
 }

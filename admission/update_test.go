@@ -80,7 +80,7 @@ func TestUpdates(t *testing.T) {
 	one := func(p *policy.Policy) { p.SpamFilter.Burst = 1 }
 	long := strings.Repeat("x", 3000)
 	cut := admission.Truncate(long, 1024)
-	tell(t, []story{
+	runStories(t, []story{
 		{says: "one write in a flush interval goes through", steps: []step{
 			{0, create("a"), "admit"},
 			{9 * time.Second, update("a", details{}, details{count(2)}), "merge 409 " + into + "a, 2 occurrences so far"},

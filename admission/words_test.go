@@ -3,6 +3,8 @@ package admission_test
 import (
 	"encoding/json"
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,7 +12,7 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// words are all that an answer says.
+// words are all that an answer says and, of a merge, into which Event.
 func (r *rig) words(a admission.Answer) string {
 	r.t.Helper()
 	if a.Response.UID != requestUID {
@@ -27,7 +29,15 @@ func (r *rig) words(a admission.Answer) string {
 	if result.Details != nil {
 		r.t.Errorf("denial has details %v, which may set a Retry-After header", result.Details)
 	}
-	return fmt.Sprintf("%s %d %s: %s", a.Outcome, result.Code, result.Reason, result.Message)
+	said := result.Message
+	if a.Outcome == admission.Merged {
+		rest, ok := strings.CutPrefix(said, "merged into a stored Event, ")
+		if !ok {
+			r.t.Errorf("merge says %q", said)
+		}
+		said = "merged into " + r.store.into + ", " + rest
+	}
+	return fmt.Sprintf("%s %d %s: %s", a.Outcome, result.Code, result.Reason, said)
 }
 
 type edit struct{ Op, Path, Value string }
@@ -45,10 +55,31 @@ func edits(t *testing.T, a admission.Answer) []edit {
 	return list
 }
 
-// owed says in words what is owed to one Event.
-func owed(d store.Debt) string {
-	if d.Notice != nil {
-		return fmt.Sprintf("notice owed %d: %v", d.Total, d.Notice.Reasons)
+// pending says in words what is to be written to one Event.
+func pending(p store.PendingWrite) string {
+	if p.Notice != nil {
+		return fmt.Sprintf("notice %s about %v: %d, %v of %v", p.Notice.Bucket, p.Notice.About, p.Total, p.Notice.Reasons, p.Notice.Sources)
 	}
-	return fmt.Sprintf("%s owed %d (%d merged) %q", d.Name, d.Total, d.Merged, d.Text)
+	return fmt.Sprintf("write %s: %d (%d merged) %q", p.Name, p.Total, p.Merged(), p.Text)
+}
+
+// claim is all that is to be written.
+func (r *rig) claim() []store.PendingWrite {
+	r.t.Helper()
+	all, err := r.memory.Claim(r.t.Context(), r.now, math.MaxInt64, math.MaxInt, func(string, store.Key) bool { return false })
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return all
+}
+
+// pending is all that is to be written, in order, each in words.
+func (r *rig) pending() []string {
+	r.t.Helper()
+	var said []string
+	for _, p := range r.claim() {
+		said = append(said, pending(p))
+	}
+	slices.Sort(said)
+	return said
 }

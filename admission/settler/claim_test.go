@@ -2,65 +2,150 @@ package settler_test
 
 import (
 	"fmt"
-	"strings"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"github.com/eventquota/eventquota/admission/settler"
+	"github.com/eventquota/eventquota/store"
 )
 
-// TestACountThatIsClaimedLongIsStillWrittenOnce has the API server fail for
-// longer than a claim lasts, so that the store hands the debt out again.
-func TestACountThatIsClaimedLongIsStillWrittenOnce(t *testing.T) {
+// TestClaimsAreBounded has the API server unavailable, so that nothing that is claimed is returned.
+func TestClaimsAreBounded(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ namespaces, want int }{
+		"of one namespace":   {1, 128},
+		"of many namespaces": {10, 512},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t)
+				for i := range 1000 {
+					r.queue.writes = append(r.queue.writes, r.pendingIn(fmt.Sprint("ns", i%tt.namespaces), fmt.Sprint("e", i)))
+				}
+				r.answer = func(q *request) error {
+					if q.after < time.Minute {
+						return errRefused
+					}
+					return nil
+				}
+				r.run(3*time.Minute, settler.Options{})
+				if r.queue.most != tt.want || len(r.queue.came) != 1000 {
+					t.Errorf("%d groups claimed at the same time, want %d; %d written", r.queue.most, tt.want, len(r.queue.came))
+				}
+			})
+		})
+	}
+}
+
+func TestWhatAPartialClaimBringsIsWritten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
-		m := newMemory(t)
-		r.answer = func(int) error {
-			if time.Since(r.began) < 2*time.Minute {
-				return apierrors.NewServiceUnavailable("not yet")
-			}
-			return nil
+		a, b := r.pending("a"), r.pending("b")
+		r.queue.writes = []store.PendingWrite{a, b}
+		r.queue.claims, r.queue.brings = 8, []store.PendingWrite{a}
+		wait := r.start(r.queue, 10*time.Second, settler.Options{Poll: time.Second})
+		<-time.After(1500 * time.Millisecond)
+		if got := fmt.Sprint(r.did()); got != "[patch default/a]" {
+			t.Errorf("did %s while the store did not return all, want a patch of a", got)
 		}
-		wait := r.start(t, m, 5*time.Minute, settler.Options{})
-		merge(t, m, 60, "a")
 		wait()
-		told := 0
-		for _, result := range r.results {
-			if result == settler.Told {
-				told++
-			}
+		if got := fmt.Sprint(r.queue.came); got != "[a written b written]" {
+			t.Errorf("%s, want both written, each once", got)
 		}
-		last := r.calls[len(r.calls)-1]
-		if told != 1 || last.after > 2*time.Minute+flush || !strings.HasPrefix(last.body, `{"count":60,`) {
-			t.Errorf("told %d times, last after %v: %s", told, last.after, last.body)
+		if len(r.logged) != 1 {
+			t.Errorf("logged %q, want one line", r.logged)
 		}
 	})
 }
 
-// TestAClaimThatRunsOutCostsNoWrite has more to settle than the rate allows
-// while a claim lasts. What the store hands out again stands in line already.
-func TestAClaimThatRunsOutCostsNoWrite(t *testing.T) {
+func TestNothingIsClaimedOrWrittenWhileTheStoreIsUnavailable(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
-		m := newMemory(t)
-		const early, late, rate = 400, 100, 5
-		names := make([]string, early+late)
-		for i := range names {
-			names[i] = fmt.Sprintf("e%03d-", i)
+		var mu sync.Mutex
+		available := false
+		set := func(to bool) {
+			mu.Lock()
+			defer mu.Unlock()
+			available = to
 		}
-		wait := r.start(t, m, 5*time.Minute, settler.Options{WritesPerSecond: rate})
-		merge(t, m, 2, names[:early]...)
-		<-time.After(40 * time.Second)
-		merge(t, m, 2, names[early:]...)
+		r.queue.writes = []store.PendingWrite{r.pending("a")}
+		wait := r.start(r.queue, time.Minute, settler.Options{Available: func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return available
+		}})
+		<-time.After(5 * time.Second)
+		if r.queue.most != 0 {
+			t.Error("claimed while the store is unavailable")
+		}
+		r.answer = func(q *request) error {
+			if q.n == 1 {
+				set(false)
+				return errRefused
+			}
+			return nil
+		}
+		set(true)
+		<-time.After(5 * time.Second)
+		if got := fmt.Sprint(r.did()); got != "[patch default/a]" {
+			t.Errorf("did %s, want one patch, and none since the store is unavailable", got)
+		}
+		set(true)
 		wait()
-		latest := 15*time.Second + (early+late)*time.Second/rate
-		if last := r.calls[len(r.calls)-1].after; len(r.calls) != early+late || last > latest {
-			t.Errorf("%d writes until %v, want %d by %v", len(r.calls), last, early+late, latest)
+		if got := fmt.Sprint(r.queue.came); got != "[a written]" {
+			t.Errorf("%s, want a written", got)
+		}
+	})
+}
+
+// TestWritesOfOneGroupAreMadeInOrder holds that what an Event hands over comes before the notice that
+// takes it over.
+func TestWritesOfOneGroupAreMadeInOrder(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		for i := range 20 {
+			r.queue.writes = append(r.queue.writes, r.pending(fmt.Sprintf("e%02d", i), func(p *store.PendingWrite) {
+				p.Ref = store.Ref{Group: store.KeyOf("g"), ID: uint64(i)}
+			}))
+		}
+		r.run(time.Second, settler.Options{})
+		if len(r.queue.came) != 20 || !slices.IsSorted(r.queue.came) {
+			t.Errorf("%v, want all in order", r.queue.came)
+		}
+	})
+}
+
+func TestAnOutcomeThatTheStoreDidNotTakeIsSaidAgainWithoutAnotherWrite(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.queue.writes, r.queue.completes = []store.PendingWrite{r.pending("a")}, 3
+		r.run(10*time.Second, settler.Options{})
+		if got := fmt.Sprint(r.did(), r.queue.came, r.results); got != "[patch default/a] [a written] [written]" {
+			t.Errorf("did %s", got)
+		}
+	})
+}
+
+// TestWhatIsPendingAgainIsWrittenAgain has more to write each time that a write is completed.
+func TestWhatIsPendingAgainIsWrittenAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.queue.writes, r.queue.more = []store.PendingWrite{r.pending("a")}, 2
+		r.run(100*time.Millisecond, settler.Options{})
+		if got, want := fmt.Sprint(r.did(), r.queue.came), "[patch default/a patch default/a patch default/a] [a written a written a written]"; got != want {
+			t.Errorf("did %s, want %s", got, want)
+		}
+		if count := r.get("default", "a").Count; count != 5 {
+			t.Errorf("count %d, want 5", count)
 		}
 	})
 }

@@ -1,8 +1,9 @@
 package settler_test
 
 import (
-	"errors"
 	"fmt"
+	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,28 +12,27 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-func TestADrainFailsWhenSomethingIsStillOwed(t *testing.T) {
+func TestADrainFailsWhenSomethingIsStillPending(t *testing.T) {
 	t.Parallel()
-	down := errors.New("connection refused")
 	tests := map[string]struct {
 		breaks func(*rig)
 		o      settler.Options
 		want   string
 	}{
-		"the API server stays away": {
-			func(r *rig) { r.answer = func(int) error { return down } },
+		"the API server stays unavailable": {
+			func(r *rig) { r.answer = func(*request) error { return errRefused } },
 			settler.Options{},
-			"2 or more stored Events are still owed counts after a drain of 15s",
+			"2 or more writes are still pending after a drain of 15s",
 		},
-		"the API server stays away, and the drain is short": {
-			func(r *rig) { r.answer = func(int) error { return down } },
+		"the API server stays unavailable, and the drain is short": {
+			func(r *rig) { r.answer = func(*request) error { return errRefused } },
 			settler.Options{DrainTimeout: time.Second},
-			"2 or more stored Events are still owed counts after a drain of 1s",
+			"2 or more writes are still pending after a drain of 1s",
 		},
-		"the store stays away": {
-			func(r *rig) { r.account.mute = 1 << 20 },
+		"the store does not answer": {
+			func(r *rig) { r.queue.claims = 1 << 20 },
 			settler.Options{},
-			"1 or more stored Events are still owed counts after a drain of 15s",
+			"1 or more writes are still pending after a drain of 15s",
 		},
 	}
 	for name, tt := range tests {
@@ -40,9 +40,9 @@ func TestADrainFailsWhenSomethingIsStillOwed(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t)
-				r.account.owed = []store.Debt{debt("a"), debt("b")}
+				r.queue.writes = []store.PendingWrite{r.pending("a"), r.pending("b")}
 				tt.breaks(r)
-				err := r.run(r.account, time.Minute, tt.o)
+				err := r.settle(r.queue, time.Minute, tt.o)
 				if err == nil || err.Error() != tt.want {
 					t.Errorf("error %v, want %s", err, tt.want)
 				}
@@ -58,18 +58,89 @@ func TestADrainFailsWhenSomethingIsStillOwed(t *testing.T) {
 	}
 }
 
-// TestWhatIsOwedAgainWhileItIsSettledIsNotLost holds that a debt is settled
-// anew when the store hands it out again before it has answered.
-func TestWhatIsOwedAgainWhileItIsSettledIsNotLost(t *testing.T) {
+func TestOfASharedStoreOnlyWhatIsClaimedIsDrained(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
-		r.account.owed, r.account.more = []store.Debt{debt("a")}, 2
-		if err := r.run(r.account, 100*time.Millisecond, settler.Options{}); err != nil {
-			t.Error(err)
+		r.queue.writes = []store.PendingWrite{r.pending("a"), r.pending("b", func(p *store.PendingWrite) { p.Due = time.Now().Add(time.Hour) })}
+		r.answer = func(q *request) error {
+			if q.after < time.Minute {
+				return errRefused
+			}
+			return nil
 		}
-		if got, want := fmt.Sprint(r.did(), r.account.came), "[patch default/a patch default/a patch default/a] [a told a told a told]"; got != want {
-			t.Errorf("did %s, want %s", got, want)
+		r.run(time.Minute, settler.Options{Shared: true})
+		if want := []string{"a written"}; !slices.Equal(r.queue.came, want) {
+			t.Errorf("came %v, want %v", r.queue.came, want)
+		}
+	})
+}
+
+// TestASharedStoreThatIsUnavailableIsNotWaitedFor holds that what is claimed of it is left to the next
+// replica: it is pending in the store still.
+func TestASharedStoreThatIsUnavailableIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.queue.writes = []store.PendingWrite{r.pending("a")}
+		var unavailable atomic.Bool
+		r.answer = func(*request) error {
+			unavailable.Store(true)
+			return errRefused
+		}
+		r.run(time.Minute, settler.Options{Shared: true, Available: func() bool { return !unavailable.Load() }})
+		if took := time.Since(r.began); took != time.Minute || len(r.queue.came) > 0 {
+			t.Errorf("ended after %v with %v, want 1m0s and nothing completed", took, r.queue.came)
+		}
+	})
+}
+
+func TestASettlerThatAbandonsWritesNoMore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.queue.writes = []store.PendingWrite{r.pending("a"), r.pending("b"), r.pending("c")}
+		abandon := make(chan struct{})
+		r.answer = func(q *request) error {
+			if q.n == 3 {
+				close(abandon)
+			}
+			return errRefused // so that all are tried again
+		}
+		r.run(time.Hour, settler.Options{Abandon: abandon, Workers: 1})
+		if took := time.Since(r.began); took > time.Second {
+			t.Errorf("ended after %v, want at once", took)
+		}
+		if len(r.requests) != 3 {
+			t.Errorf("did %v, want 3 requests", r.did())
+		}
+	})
+}
+
+// TestTheLagIsTheTimeSinceAWriteFellDue holds that it is reported once for each write that the API
+// server took, with the time that retries took.
+func TestTheLagIsTheTimeSinceAWriteFellDue(t *testing.T) {
+	t.Parallel()
+	due := func(ago time.Duration) func(*store.PendingWrite) {
+		return func(p *store.PendingWrite) { p.Due = time.Now().Add(-ago) }
+	}
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.queue.writes = []store.PendingWrite{
+			r.pending("late", due(3*time.Second)), r.pending("early", due(-time.Hour)), r.pending("missing", due(time.Hour)), r.pending("retried", due(0)),
+		}
+		r.remove("default", "missing")
+		r.answer = func(q *request) error {
+			if q.says == "patch default/retried" && q.after < 4*time.Second {
+				return errRefused
+			}
+			return nil
+		}
+		var lags []time.Duration
+		r.run(6*time.Second, settler.Options{Workers: 1, Lag: func(d time.Duration) { lags = append(lags, d.Truncate(time.Second)) }})
+		slices.Sort(lags)
+		if got := fmt.Sprint(lags); got != "[0s 3s 5s]" {
+			t.Errorf("lags %s, want [0s 3s 5s]", got)
 		}
 	})
 }

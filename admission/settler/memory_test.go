@@ -1,117 +1,293 @@
 package settler_test
 
 import (
+	"context"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/settler"
+	"github.com/eventquota/eventquota/admission/valid"
+	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/memory"
+	"github.com/eventquota/eventquota/store/rules"
 )
 
-const flush = 10 * time.Second
+const interval = 10 * time.Second
 
-// merge merges n occurrences into the stored Event of each name, one a second.
-func merge(t *testing.T, m *store.Memory, n int, names ...string) {
+func newMemory(t *testing.T) *memory.Store {
 	t.Helper()
-	for i := range n {
-		for _, name := range names {
-			w := store.Write{
-				Group: store.KeyOf(name), Exact: store.KeyOf(name, "exact"), Similar: store.KeyOf(name, "similar"),
-				Namespace: "default", Name: fmt.Sprint(name, i), Count: 1, At: time.Now(),
-			}
-			terms := store.Terms{
-				MaxEvents: 10, Window: 10 * time.Minute, RepeatWindow: time.Hour, FlushInterval: flush,
-				Spam: store.Bucket{Limit: store.Limit{Burst: 25, Every: time.Minute}},
-			}
-			d, err := m.Merge(t.Context(), time.Now(), w, terms)
-			if err == nil && d.Verdict == store.Admit {
-				d, err = m.Take(t.Context(), time.Now(), w, terms)
-			}
-			if want := (map[bool]store.Verdict{true: store.Admit, false: store.Merge})[i == 0]; err != nil || d.Verdict != want {
-				t.Errorf("occurrence %d of %s: %v %v, want %v", i, name, d.Verdict, err, want)
-			}
-		}
-		<-time.After(time.Second)
-	}
-}
-
-func newMemory(t *testing.T) *store.Memory {
-	t.Helper()
-	m, err := store.NewMemory(store.DefaultBytes)
+	m, err := memory.New(memory.Options{Bytes: memory.DefaultBytes})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return m
 }
 
-// start runs a Settler of m until what it returns is called, which drains it.
-func (r *rig) start(t *testing.T, m *store.Memory, during time.Duration, o settler.Options) (wait func()) {
-	t.Helper()
-	ended := make(chan error)
-	go func() { ended <- r.run(m, during, o) }()
-	return func() {
-		if err := <-ended; err != nil {
-			t.Error(err)
+func flush(p *policy.Policy) { p.Aggregation.FlushInterval = interval }
+
+// decide lets a store decide the CREATE of an Event, and stores what is admitted.
+func (r *rig) decide(m *memory.Store, e *corev1.Event) store.Verdict {
+	r.t.Helper()
+	w, l := asked(r.t, e, flush)
+	d, err := m.Decide(r.t.Context(), time.Now(), w, l)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if d.Verdict.Admits() {
+		r.put(e)
+	}
+	return d.Verdict
+}
+
+// repeat has the Event of each name happen n times, once a second: the first is stored, and the
+// others are merged into it.
+func (r *rig) repeat(m *memory.Store, n int, names ...string) {
+	r.t.Helper()
+	for i := range n {
+		for _, name := range names {
+			e := event("default", fmt.Sprint(name, i), about(name))
+			if got, want := r.decide(m, e), map[bool]store.Verdict{true: store.Admit, false: store.Merge}[i == 0]; got != want {
+				r.t.Fatalf("occurrence %d of %s: %v, want %v", i, name, got, want)
+			}
 		}
-		left, err := m.Due(t.Context(), time.Now().Add(time.Hour), math.MaxInt64, math.MaxInt)
-		if err != nil || len(left) > 0 {
-			t.Errorf("%v left, error %v", left, err)
-		}
+		<-time.After(time.Second)
 	}
 }
 
-func TestAnEventIsWrittenOnceInAFlushInterval(t *testing.T) {
+func TestAnEventIsWrittenOnceInAWriteInterval(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
-		m := newMemory(t)
-		wait := r.start(t, m, 5*time.Minute, settler.Options{})
-		merge(t, m, 120, "a", "b")
+		r, m := newRig(t), newMemory(t)
+		wait := r.start(m, 5*time.Minute, settler.Options{})
+		r.repeat(m, 120, "a", "b")
 		wait()
 		for _, name := range []string{"a0", "b0"} {
 			var at []time.Duration
-			for _, c := range r.calls {
-				if c.says == "patch default/"+name {
-					at = append(at, c.after)
+			for _, q := range r.requests {
+				if q.says == "patch default/"+name {
+					at = append(at, q.after)
 				}
 			}
 			for i, after := range at {
-				if i > 0 && after-at[i-1] < flush || i > 0 && after-at[i-1] > flush+time.Second {
+				if i > 0 && after-at[i-1] < interval || i > 0 && after-at[i-1] > interval+time.Second {
 					t.Errorf("%s is written %v after the last time", name, after-at[i-1])
 				}
 			}
 			if len(at) != 12 {
 				t.Errorf("%s is written at %v, want 12 times", name, at)
 			}
+			if e := r.get("default", name); e.Count != 120 || e.Annotations[admission.AnnotationMerged] != "119 of 120" {
+				t.Errorf("%s says %d, %s; want 120, of which 119 are merged", name, e.Count, e.Annotations)
+			}
 		}
-		for _, c := range r.calls[len(r.calls)-2:] {
-			if !strings.HasPrefix(c.body, `{"count":120,`) {
-				t.Errorf("the last %s says %s, want a count of 120", c.says, c.body)
+		if gets := slices.DeleteFunc(r.did(), func(s string) bool { return !strings.HasPrefix(s, "get") }); len(gets) != 2 {
+			t.Errorf("%v, want each Event read once", gets)
+		}
+	})
+}
+
+func TestADrainWritesWhatIsNotDueYet(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, m := newRig(t), newMemory(t)
+		wait := r.start(m, 4*time.Second, settler.Options{})
+		r.repeat(m, 4, "a", "b", "c")
+		wait()
+		for _, name := range []string{"a0", "b0", "c0"} {
+			if count := r.get("default", name).Count; count != 4 {
+				t.Errorf("%s says %d, want 4", name, count)
+			}
+		}
+		if took := time.Since(r.began); took > 5*time.Second {
+			t.Errorf("ended after %v, want about a second after its context", took)
+		}
+	})
+}
+
+// notices are what is stored and is a notice.
+func (r *rig) notices() []*corev1.Event {
+	r.server.mu.Lock()
+	defer r.server.mu.Unlock()
+	var all []*corev1.Event
+	for _, e := range r.events {
+		if settler.IsNotice(e) {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// TestADrainLosesNoCountOfAnEventThatWasNeverStored holds that a notice takes over at once what
+// would else wait for another Event.
+func TestADrainLosesNoCountOfAnEventThatWasNeverStored(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, m := newRig(t), newMemory(t)
+		wait := r.start(m, 6*time.Second, settler.Options{})
+		r.repeat(m, 4, "a")
+		r.remove("default", "a0")
+		wait()
+		if all := r.notices(); len(all) != 1 || all[0].Count != 3 || !strings.HasPrefix(all[0].Message, "3 Events could not be merged since ") {
+			t.Errorf("notices %v, want one of the 3 that were merged", all)
+		}
+	})
+}
+
+// TestWritesThatNeverSucceedDoNotStopOthers has the names of 512 Events be such that no request about
+// them leaves the client.
+func TestWritesThatNeverSucceedDoNotStopOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, m := newRig(t), newMemory(t)
+		for i := range 512 {
+			e := event("default", fmt.Sprint("a/b", i), about(fmt.Sprint("p", i)))
+			r.decide(m, e)
+			e.Name += "again"
+			r.decide(m, e)
+		}
+		wait := r.start(m, 3*time.Hour, settler.Options{Poll: 4 * time.Second})
+		r.repeat(m, 30, "good")
+		if count := r.get("default", "good0").Count; count < 10 {
+			t.Errorf("after 30 s good says %d, want at least 10", count)
+		}
+		wait()
+		if count := r.get("default", "good0").Count; count != 30 {
+			t.Errorf("good says %d, want 30", count)
+		}
+		lost := int64(0)
+		for _, n := range r.lost {
+			lost += n
+		}
+		if lost != 512 || len(r.logged) != 512 {
+			t.Errorf("%d occurrences lost and %d lines logged, want 512 each", lost, len(r.logged))
+		}
+		for _, says := range r.did() {
+			if strings.Contains(says, "a/b") {
+				t.Fatalf("%s: the name is not one that leaves the client", says)
 			}
 		}
 	})
 }
 
-func TestADrainSettlesWhatIsNotDueYet(t *testing.T) {
+// TestAStormOfDropsDoesNotDelayAnotherNamespace has the notices of 20,000 objects be due when a count
+// of another namespace falls due. It goes out before the most of them.
+func TestAStormOfDropsDoesNotDelayAnotherNamespace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
-		m := newMemory(t)
-		wait := r.start(t, m, 4*time.Second, settler.Options{})
-		merge(t, m, 4, "a", "b", "c")
-		wait()
-		did := r.did()
-		slices.Sort(did)
-		if got := fmt.Sprint(did); got != "[patch default/a0 patch default/b0 patch default/c0]" {
-			t.Errorf("did %s, want one patch of each", got)
+		r, m := newRig(t), newMemory(t)
+		for i := range 20000 {
+			pod := store.Object{APIVersion: "v1", Kind: "Pod", Namespace: "storm", Name: fmt.Sprint("p", i)}
+			w := store.Write{
+				Group: store.KeyOf(pod.Name), Exact: store.KeyOf("e", pod.Name), Similar: store.KeyOf("s", pod.Name),
+				Namespace: "storm", Name: fmt.Sprint("e", i), Count: 1, Reason: "Killing", About: pod, Source: store.Source{Component: "kubelet"},
+			}
+			l := store.Limits{
+				Merge: true, MaxEvents: 10, Window: time.Hour, RepeatWindow: time.Hour, WriteInterval: interval,
+				Spam: store.Bucket{Key: store.KeyOf("b", pod.Name), Limit: store.Limit{Every: time.Hour}, Name: "spam filter", About: pod},
+			}
+			if d, err := m.Decide(t.Context(), time.Now(), w, l); err != nil || d.Verdict != store.Drop {
+				t.Fatalf("%v %v, want a drop", d.Verdict, err)
+			}
 		}
-		if took := time.Since(r.began); took > 5*time.Second {
-			t.Errorf("ended after %v, want about a second after its context", took)
+		abandon := make(chan struct{})
+		ended := r.start(&endless{m}, time.Hour, settler.Options{Abandon: abandon})
+		<-time.After(interval + time.Second)
+		before := len(r.did())
+		r.repeat(m, 2, "quiet")
+		<-time.After(interval)
+		close(abandon)
+		ended()
+		did := r.did()[before:]
+		n := slices.Index(did, "patch default/quiet0")
+		due := slices.IndexFunc(r.requests[before:], func(q *request) bool { return q.after >= interval+time.Second+interval })
+		// Between two claims there are 25 requests, and 8 are under way.
+		if n < 0 || n-due > 2*25+8 {
+			t.Errorf("the count is written by request %d since it fell due, of %d", n-due, len(did)-due)
+		}
+	})
+}
+
+// endless is a store of which it does not matter what is left.
+type endless struct{ store.Queue }
+
+func (endless) Pending(ctx context.Context) (int64, error) { return 0, ctx.Err() }
+
+// TestANoticeAboutANodeOfKubeSystemIsValid has Events in kube-system about an object of the cluster
+// be dropped: the notice about it is in default.
+func TestANoticeAboutANodeOfKubeSystemIsValid(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, m := newRig(t), newMemory(t)
+		wait := r.start(m, time.Minute, settler.Options{})
+		dropped := int32(0)
+		for i := range 60 {
+			e := event("kube-system", fmt.Sprint("e", i), func(e *corev1.Event) {
+				e.InvolvedObject = corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: "node-1", UID: "node-uid"}
+				e.EventTime, e.Count = metav1.NewMicroTime(time.Now()), 0
+				e.FirstTimestamp, e.LastTimestamp, e.Source = metav1.Time{}, metav1.Time{}, corev1.EventSource{}
+				e.ReportingController, e.ReportingInstance, e.Action = "example.com/node", "x", "Check"
+				e.Reason = fmt.Sprint("R", i)
+			})
+			if err := valid.Create(e, "kube-system", false); err != nil {
+				t.Fatal(err)
+			}
+			if r.decide(m, e) == store.Drop {
+				dropped++
+			}
+		}
+		wait()
+		all := r.notices()
+		if dropped == 0 || len(all) != 1 || all[0].Namespace != "default" || all[0].Count != dropped || len(r.lost) > 0 {
+			t.Fatalf("%d dropped, %v lost, notices %v; want one in default that says so", dropped, r.lost, all)
+		}
+		if o := all[0].InvolvedObject; o.Kind != "Node" || o.Namespace != "" || o.UID != "node-uid" {
+			t.Errorf("the notice is about %v", o)
+		}
+	})
+}
+
+// TestAnAnswerThatIsLostIsCountedOnce has a store know of merges only into an Event that says itself
+// how many came before. The answer to its first write is lost.
+func TestAnAnswerThatIsLostIsCountedOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, m := newRig(t), newMemory(t)
+		r.put(event("default", "a0", about("a"), counts(7), merged("5 of 7")))
+		for i := range 4 {
+			w, l := asked(t, event("default", fmt.Sprint("again", i), about("a")), flush)
+			op := rules.Op{Write: w, Limits: &l, Decision: store.Decision{Verdict: store.Merge, Into: "a0"}}
+			if err := m.Report(time.Now(), w.Group, &op); err != nil {
+				t.Fatal(err)
+			}
+		}
+		lost := false
+		r.answer = func(q *request) error {
+			if q.verb() == "patch" && !lost {
+				lost = true
+				return errLost
+			}
+			return nil
+		}
+		wait := r.start(m, 2*time.Minute, settler.Options{})
+		<-time.After(time.Minute)
+		if e := r.get("default", "a0"); e.Count != 11 || e.Annotations[admission.AnnotationMerged] != "9 of 11" {
+			t.Errorf("it says %d, %v; want 11, of which 9 are merged", e.Count, e.Annotations)
+		}
+		if got := r.decide(m, event("default", "once-more", about("a"))); got != store.Merge {
+			t.Fatalf("%v, want it merged", got)
+		}
+		wait()
+		if e := r.get("default", "a0"); e.Count != 12 || !lost {
+			t.Errorf("it says %d, want 12", e.Count)
 		}
 	})
 }

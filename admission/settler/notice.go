@@ -1,76 +1,107 @@
 package settler
 
 import (
-	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/store"
 )
 
 const (
 	// ReasonDropped is the reason of notices.
 	ReasonDropped = "EventsDropped"
+	// AnnotationDropped has in full, as JSON, what the message of a notice says: "total", "since",
+	// "reasons" and "sources" with their counts, and the latest "objects".
+	AnnotationDropped = "eventquota.io/dropped"
 	// component is the source of notices.
 	component = "eventquota"
-	// noticeBytes is the longest message of a notice.
-	noticeBytes = 1024
 )
 
-// notice is the Event that tells what was dropped of one source and object in
-// one window: a Warning on the object that the dropped Events were about, its
-// count the number of them.
-func notice(d store.Debt) *corev1.Event {
-	s := d.Notice.Subject
+// IsNotice tells whether e is a notice about drops.
+func IsNotice(e *corev1.Event) bool {
+	return e.Reason == ReasonDropped && e.Source.Component == component
+}
+
+// notice is the Event that reports what one bucket refused in one window: of core/v1 without
+// eventTime, as only such a one is valid in namespace default for an object of the cluster.
+func notice(p *store.PendingWrite) *corev1.Event {
 	return &corev1.Event{
-		ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name},
-		InvolvedObject: corev1.ObjectReference{
-			APIVersion: s.APIVersion, Kind: s.Kind, Namespace: s.Namespace,
-			Name: s.Name, UID: types.UID(s.UID),
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: p.Namespace, Name: p.Name,
+			Annotations: map[string]string{AnnotationDropped: dropped(p)},
 		},
+		InvolvedObject:      reference(p.Notice.About),
 		Reason:              ReasonDropped,
-		Type:                corev1.EventTypeWarning,
-		Message:             noticeMessage(d),
+		Type:                noticeType(p),
+		Message:             noticeMessage(p),
 		Source:              corev1.EventSource{Component: component},
 		ReportingController: component,
-		Count:               clamp(d.Total),
-		FirstTimestamp:      metav1.NewTime(d.First),
-		LastTimestamp:       metav1.NewTime(d.Last),
+		Count:               clamp(p.Total),
+		FirstTimestamp:      metav1.NewTime(p.Notice.First),
+		LastTimestamp:       metav1.NewTime(p.Last),
 	}
 }
 
-// noticeCounts is the merge patch that brings a notice up to date.
-func noticeCounts(d store.Debt) map[string]any {
+// noticePatch is the merge patch that brings a notice up to date.
+func noticePatch(p *store.PendingWrite) map[string]any {
 	return map[string]any{
-		"count":         clamp(d.Total),
-		"lastTimestamp": metav1.NewTime(d.Last.UTC()),
-		"message":       noticeMessage(d),
+		"metadata":       map[string]any{"annotations": map[string]any{AnnotationDropped: dropped(p)}},
+		"type":           noticeType(p),
+		"message":        noticeMessage(p),
+		"count":          clamp(p.Total),
+		"firstTimestamp": metav1.NewTime(p.Notice.First.UTC()),
+		"lastTimestamp":  metav1.NewTime(p.Last.UTC()),
 	}
 }
 
-// noticeMessage says how many Events were dropped by reason, most first.
-func noticeMessage(d store.Debt) string {
-	s := d.Notice.Subject
-	from := s.Component
-	if s.Host != "" {
-		from += " on " + s.Host
+// reports tells whether the notice e says what p is to write, or more, which another settler wrote.
+func reports(e *corev1.Event, p *store.PendingWrite) bool {
+	count := clamp(p.Total)
+	return e.Count > count || e.Count == count && e.Annotations[AnnotationDropped] == dropped(p)
+}
+
+func noticeType(p *store.PendingWrite) string {
+	if p.Notice.Warnings {
+		return corev1.EventTypeWarning
 	}
-	reasons := slices.Clone(d.Notice.Reasons)
-	slices.SortStableFunc(reasons, func(a, b store.Tally) int { return int(b.Count - a.Count) })
-	parts := make([]string, len(reasons))
-	for i, r := range reasons {
-		name := r.What
-		if name == "" {
-			name = "of other reasons"
-		}
-		parts[i] = fmt.Sprintf("%d %s", r.Count, admission.Truncate(name, 128))
+	return corev1.EventTypeNormal
+}
+
+// reference is what a notice about o refers to.
+func reference(o store.Object) corev1.ObjectReference {
+	return corev1.ObjectReference{
+		APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: types.UID(o.UID),
 	}
-	return admission.Truncate(fmt.Sprintf("dropped %d Events from %s since %s: %s",
-		d.Total, admission.Truncate(from, 256), d.First.UTC().Format(time.RFC3339), strings.Join(parts, ", ")), noticeBytes)
+}
+
+// dropped is the value of AnnotationDropped.
+func dropped(p *store.PendingWrite) string {
+	type reason struct {
+		Reason string `json:"reason"`
+		Count  int64  `json:"count"`
+	}
+	type source struct {
+		Source string `json:"source"`
+		Count  int64  `json:"count"`
+	}
+	all := struct {
+		Total   int64     `json:"total"`
+		Since   time.Time `json:"since"`
+		Reasons []reason  `json:"reasons"`
+		Sources []source  `json:"sources"`
+		Objects []string  `json:"objects"`
+	}{p.Total, p.Notice.First.UTC(), []reason{}, []source{}, []string{}}
+	for _, t := range mostFirst(p.Notice.Reasons) {
+		all.Reasons = append(all.Reasons, reason{clean(t.What), t.Count})
+	}
+	for _, t := range mostFirst(p.Notice.Sources) {
+		all.Sources = append(all.Sources, source{clean(t.What), t.Count})
+	}
+	for _, o := range p.Notice.Objects {
+		all.Objects = append(all.Objects, clean(o))
+	}
+	return encoded(all)
 }

@@ -1,6 +1,7 @@
 package settler_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -11,95 +12,152 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/eventquota/eventquota/admission/settler"
 	"github.com/eventquota/eventquota/store"
 )
 
-// dropped makes a debt one to a notice.
-func dropped(d *store.Debt) {
-	d.Total, d.Merged, d.First = 12, 12, epoch()
-	d.Notice = &store.Notice{
-		Subject: store.Subject{
-			APIVersion: "v1", Kind: "Pod", Namespace: "default", Name: "web", UID: "web-uid",
-			Component: "kubelet", Host: "node-1",
+// notice is a write of a notice about Pod web that was not created yet.
+func notice(changes ...func(*store.PendingWrite)) store.PendingWrite {
+	p := store.PendingWrite{
+		Ref:       store.Ref{Group: store.KeyOf("n"), ID: 1},
+		Namespace: "default", Name: "n",
+		Own: 12, Total: 12, Last: epoch().Add(90 * time.Second),
+		Notice: &store.Notice{
+			About:  store.Object{APIVersion: "v1", Kind: "Pod", Namespace: "default", Name: "web", UID: "web-uid"},
+			Bucket: "spam filter", Policy: "team-a",
+			First:   epoch(),
+			Reasons: []store.Tally{{What: "Pulled", Count: 3}, {What: "", Count: 1}, {What: "BackOff", Count: 8}},
+			Sources: []store.Tally{{What: "kubelet", Count: 12}},
+			Objects: []string{"default/Pod/web"},
 		},
-		Reasons: []store.Tally{{What: "Pulled", Count: 3}, {What: "BackOff", Count: 8}, {What: "", Count: 1}},
 	}
+	for _, change := range changes {
+		change(&p)
+	}
+	return p
 }
 
-func written(d *store.Debt) { d.Notice.Written = true }
+const noticeText = `12 Events dropped by spam filter of policy "team-a" since 2000-01-01T00:00:00Z: 8 BackOff, 3 Pulled, 1 other reasons; from kubelet`
 
-const noticeText = "dropped 12 Events from kubelet on node-1 since 2030-03-01T12:00:00Z: 8 BackOff, 3 Pulled, 1 of other reasons"
+const noticeNote = `{"total":12,"since":"2000-01-01T00:00:00Z",` +
+	`"reasons":[{"reason":"BackOff","count":8},{"reason":"Pulled","count":3},{"reason":"","count":1}],` +
+	`"sources":[{"source":"kubelet","count":12}],"objects":["default/Pod/web"]}`
 
-func TestANoticeIsAWarningOnTheSameObject(t *testing.T) {
+func TestANoticeIsAnEventAboutWhatTheBucketIsFor(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
-		r.account.owed = []store.Debt{debt("n", dropped)}
-		if err := r.run(r.account, time.Second, settler.Options{}); err != nil {
-			t.Error(err)
-		}
-		want := &corev1.Event{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "n"},
-			InvolvedObject: corev1.ObjectReference{
-				APIVersion: "v1", Kind: "Pod", Namespace: "default", Name: "web", UID: "web-uid",
-			},
-			Reason: "EventsDropped", Type: "Warning", Message: noticeText,
-			Source: corev1.EventSource{Component: "eventquota"}, ReportingController: "eventquota",
-			Count: 12, FirstTimestamp: metav1.NewTime(epoch()), LastTimestamp: metav1.NewTime(epoch().Add(90 * time.Second)),
-		}
-		if got := fmt.Sprint(r.did(), r.account.came); got != "[create default/n] [n told]" {
-			t.Errorf("did %s", got)
-		}
-		if diff := cmp.Diff(want, r.calls[0].event); diff != "" {
-			t.Errorf("notice (-want +got):\n%s", diff)
-		}
-	})
+	for eventType, warnings := range map[string]bool{"Normal": false, "Warning": true} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t)
+			r.queue.writes = []store.PendingWrite{notice(func(p *store.PendingWrite) { p.Notice.Warnings = warnings })}
+			r.run(time.Second, settler.Options{})
+			want := &corev1.Event{
+				ObjectMeta: metav1.ObjectMeta{
+					Namespace: "default", Name: "n", Annotations: map[string]string{settler.AnnotationDropped: noticeNote},
+				},
+				InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "default", Name: "web", UID: "web-uid"},
+				Reason:         "EventsDropped", Type: eventType, Message: noticeText,
+				Source: corev1.EventSource{Component: "eventquota"}, ReportingController: "eventquota",
+				Count: 12, FirstTimestamp: metav1.NewTime(epoch()), LastTimestamp: metav1.NewTime(epoch().Add(90 * time.Second)),
+			}
+			if got := fmt.Sprint(r.did(), r.queue.came); got != "[create default/n] [n written]" {
+				t.Fatalf("did %s", got)
+			}
+			created := r.requests[0].event
+			created.TypeMeta = metav1.TypeMeta{}
+			if diff := cmp.Diff(want, created); diff != "" {
+				t.Errorf("notice (-want +got):\n%s", diff)
+			}
+			if !settler.IsNotice(created) {
+				t.Error("it is not known as a notice")
+			}
+		})
+	}
 }
 
 func TestNoticesAreWrittenWhereTheyAre(t *testing.T) {
 	t.Parallel()
-	exists := apierrors.NewAlreadyExists(corev1.Resource("events"), "n")
-	gone := apierrors.NewNotFound(corev1.Resource("events"), "n")
-	terminating := apierrors.NewForbidden(corev1.Resource("events"), "n", nil)
-	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "Event"}, "n", nil)
+	missing := apierrors.NewNotFound(corev1.Resource("namespaces"), "default")
+	// made stores a notice as another replica has created it.
+	made := func(count int32, changes ...func(*corev1.Event)) func(*rig) {
+		return func(r *rig) {
+			e := event("default", "n", counts(count), uid("uid-1"), func(e *corev1.Event) {
+				e.Reason, e.Source = settler.ReasonDropped, corev1.EventSource{Component: "eventquota"}
+				e.InvolvedObject = corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "default", Name: "web", UID: "web-uid"}
+				e.CreationTimestamp = metav1.NewTime(epoch())
+			})
+			for _, change := range changes {
+				change(e)
+			}
+			r.put(e)
+		}
+	}
+	known := func(p *store.PendingWrite) { p.UID, p.ResourceVersion, p.Written = "uid-1", "1", 5 }
+	stale := func(p *store.PendingWrite) { p.UID, p.ResourceVersion, p.Written = "uid-1", "0", 5 }
+	const patched = `{"count":12,"firstTimestamp":"2000-01-01T00:00:00Z","lastTimestamp":"2000-01-01T00:01:30Z"`
 	tests := map[string]struct {
-		debt    store.Debt
-		answers []error
-		want    string
+		write  store.PendingWrite
+		before func(*rig)
+		answer error // to the first request
+		want   string
+		lost   string
+		count  int32
 	}{
-		"a new one is created":                           {debt("n", dropped), []error{nil}, "[create default/n] [n told] [told]"},
-		"one that is there is updated":                   {debt("n", dropped, written), []error{nil}, "[patch default/n] [n told] [told]"},
-		"one that turns out to be there is updated":      {debt("n", dropped), []error{exists, nil}, "[create default/n patch default/n] [n told] [told]"},
-		"one that is not there any more is created":      {debt("n", dropped, written), []error{gone, nil}, "[patch default/n create default/n] [n told] [told]"},
-		"one that goes between two calls is tried again": {debt("n", dropped), []error{exists, gone, nil}, "[create default/n patch default/n create default/n] [n told] [retried told]"},
-		"one whose namespace is gone is given up":        {debt("n", dropped), []error{gone}, "[create default/n] [n gone] [gone]"},
-		"one whose namespace has gone is given up":       {debt("n", dropped, written), []error{gone, gone}, "[patch default/n create default/n] [n gone] [gone]"},
-		"one whose namespace is going is given up":       {debt("n", dropped), []error{terminating}, "[create default/n] [n refused] [refused]"},
+		"one that is there is updated":                {write: notice(known), before: made(5), want: "[patch default/n] [n written]", count: 12},
+		"one that has changed is read again":          {write: notice(stale), before: made(5), want: "[patch default/n get default/n patch default/n] [n written]", count: 12},
+		"one that turns out to be there is updated":   {write: notice(), before: made(5), want: "[create default/n get default/n patch default/n] [n written]", count: 12},
+		"one that says it already is left alone":      {write: notice(), before: made(12, note(noticeNote), func(e *corev1.Event) { e.Message = noticeText }), want: "[create default/n get default/n] [n written]", count: 12},
+		"one that says more is left alone":            {write: notice(), before: made(13), want: "[create default/n get default/n] [n written]", count: 13},
+		"one whose answer was lost is not made twice": {write: notice(), answer: errLost, want: "[create default/n create default/n get default/n] [n written]", count: 12},
+		"another's Event of its name is left alone": {
+			write: notice(), before: made(5, func(e *corev1.Event) { e.Source.Component = "x" }), want: "[create default/n get default/n] [n name_taken]", count: 5,
+		},
+		"a notice about another object is left alone": {write: notice(), before: made(5, about("b")), want: "[create default/n get default/n] [n name_taken]", count: 5},
+		"one from before the first drop is left alone": {
+			write: notice(), before: made(5, func(e *corev1.Event) { e.CreationTimestamp = metav1.NewTime(epoch().Add(-3 * time.Second)) }),
+			want: "[create default/n get default/n] [n name_taken]", count: 5,
+		},
+		"one that is not there any more is not found": {write: notice(known), want: "[patch default/n] [n not_found]"},
+		"one without a namespace is given up":         {write: notice(), answer: missing, want: "[create default/n] [n given_up]", lost: "12"},
+		"one in a namespace that is being deleted is given up at once": {
+			write: notice(), answer: terminating(), want: "[create default/n] [n given_up]", lost: "12",
+		},
+		"one that the API server rejects is given up": {write: notice(), answer: invalid, want: "[create default/n] [n given_up]", lost: "12"},
+		"one whose update is rejected is given up":    {write: notice(known), before: made(5), answer: invalid, want: "[patch default/n] [n given_up]", lost: "7", count: 5},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t)
-				r.account.owed = []store.Debt{tt.debt}
-				r.answer = func(n int) error {
-					if n > len(tt.answers) {
-						return nil
+				if tt.before != nil {
+					tt.before(r)
+				}
+				r.queue.writes = []store.PendingWrite{tt.write}
+				r.answer = func(q *request) error {
+					if q.n == 1 {
+						return tt.answer
 					}
-					return tt.answers[n-1]
+					return nil
 				}
-				if err := r.run(r.account, time.Second, settler.Options{}); err != nil {
-					t.Error(err)
-				}
-				if got := fmt.Sprint(r.did(), r.account.came, r.results); got != tt.want {
+				r.run(time.Second, settler.Options{})
+				if got := fmt.Sprint(r.did(), r.queue.came); got != tt.want {
 					t.Errorf("did %s, want %s", got, tt.want)
 				}
-				for _, c := range r.calls {
-					want := `{"count":12,"lastTimestamp":"2030-03-01T12:01:30Z","message":"` + noticeText + `"}`
-					if strings.HasPrefix(c.says, "patch") && c.body != want {
-						t.Errorf("patch %s, want %s", c.body, want)
+				if got := strings.Trim(fmt.Sprint(r.lost), "[]"); got != tt.lost || len(r.logged) != len(r.lost) {
+					t.Errorf("lost %q, want %q; logged %q", got, tt.lost, r.logged)
+				}
+				if e := r.get("default", "n"); e != nil && e.Count != tt.count || (e == nil) != (tt.count == 0) {
+					t.Errorf("notice %v, want a count of %d", e, tt.count)
+				}
+				if e := r.get("default", "n"); tt.count == 12 && (e.Message != noticeText || e.Annotations[settler.AnnotationDropped] != noticeNote || e.Type != "Normal") {
+					t.Errorf("notice says %s\n%v", e.Message, e.Annotations)
+				}
+				for _, q := range r.requests {
+					if q.verb() == "patch" && !strings.HasPrefix(q.body, patched) {
+						t.Errorf("patch %s, want one that starts with %s", q.body, patched)
 					}
 				}
 			})
@@ -107,30 +165,107 @@ func TestNoticesAreWrittenWhereTheyAre(t *testing.T) {
 	}
 }
 
-func TestANoticeIsNeverLong(t *testing.T) {
+func note(text string) func(*corev1.Event) {
+	return func(e *corev1.Event) {
+		metav1.SetMetaDataAnnotation(&e.ObjectMeta, settler.AnnotationDropped, text)
+	}
+}
+
+// written is the notice that a write makes.
+func written(t *testing.T, p store.PendingWrite) *corev1.Event {
+	t.Helper()
+	r := newRig(t)
+	r.queue.writes = []store.PendingWrite{p}
+	r.run(time.Second, settler.Options{})
+	if len(r.requests) != 1 || r.requests[0].event == nil {
+		t.Fatalf("did %v, want a create", r.did())
+	}
+	return r.requests[0].event
+}
+
+func TestANoticeSaysWhatRefusedWhichEvents(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		change func(*store.PendingWrite)
+		want   string
+	}{
+		"a spam filter": {func(*store.PendingWrite) {}, noticeText},
+		"a policy that drops all": {
+			func(p *store.PendingWrite) { p.Notice.Bucket = "" },
+			`12 Events dropped by policy "team-a" since 2000-01-01T00:00:00Z: 8 BackOff, 3 Pulled, 1 other reasons; from kubelet`,
+		},
+		"nothing: their Events were never stored": {
+			func(p *store.PendingWrite) { p.Notice.Bucket, p.Notice.Policy = "", "" },
+			`12 Events could not be merged since 2000-01-01T00:00:00Z: 8 BackOff, 3 Pulled, 1 other reasons; from kubelet`,
+		},
+		"a quota over many objects": {
+			func(p *store.PendingWrite) {
+				p.Notice.Bucket = "Namespace quota"
+				p.Notice.About = store.Object{APIVersion: "v1", Kind: "Namespace", Namespace: "default", Name: "default"}
+				p.Notice.Sources = []store.Tally{{What: "default-scheduler", Count: 2}, {What: "kubelet", Count: 10}}
+				p.Notice.Objects = []string{"default/Pod/b", "default/Pod/a"}
+			},
+			`12 Events dropped by Namespace quota of policy "team-a" since 2000-01-01T00:00:00Z: 8 BackOff, 3 Pulled, 1 other reasons; ` +
+				`from 10 kubelet, 2 default-scheduler; latest about default/Pod/b, default/Pod/a`,
+		},
+		"one Event of one reason": {
+			func(p *store.PendingWrite) { p.Total, p.Notice.Reasons = 1, []store.Tally{{What: "Killing", Count: 1}} },
+			`1 Event dropped by spam filter of policy "team-a" since 2000-01-01T00:00:00Z: Killing; from kubelet`,
+		},
+		"names that would change how the line reads": {
+			func(p *store.PendingWrite) {
+				p.Notice.Reasons = []store.Tally{{What: "a\nb\x1b[31m", Count: 12}}
+				p.Notice.Sources = []store.Tally{{What: "x\u202ey\u2066\u2028z\xff", Count: 12}}
+				p.Notice.Objects = []string{"default/Pod/\ta"}
+			},
+			"12 Events dropped by spam filter of policy \"team-a\" since 2000-01-01T00:00:00Z: a?b?[31m; from x?y??z\ufffd; latest about default/Pod/?a",
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				if got := written(t, notice(tt.change)).Message; got != tt.want {
+					t.Errorf("message\n%s, want\n%s", got, tt.want)
+				}
+			})
+		})
+	}
+}
+
+func TestANoticeIsNeverLongAndItsAnnotationHasAll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
-		long := debt("n", dropped, func(d *store.Debt) {
-			d.Notice.Subject.Component, d.Notice.Subject.Host = strings.Repeat("c", 5000), strings.Repeat("€", 5000)
+		e := written(t, notice(func(p *store.PendingWrite) {
+			p.Notice.Reasons, p.Notice.Sources, p.Notice.Objects = nil, nil, nil
 			for i := range 16 {
-				d.Notice.Reasons = append(d.Notice.Reasons, store.Tally{What: fmt.Sprint(i, strings.Repeat("€", 500)), Count: 100})
+				p.Notice.Reasons = append(p.Notice.Reasons, store.Tally{What: fmt.Sprint(i, strings.Repeat("€", 42)), Count: 100})
+				p.Notice.Sources = append(p.Notice.Sources, store.Tally{What: fmt.Sprint(i, strings.Repeat("\u202e", 80)), Count: 100})
 			}
-		})
-		again := long
-		again.Name, again.Ref.ID = "again", 2
-		r.account.owed = []store.Debt{long, again}
-		if err := r.run(r.account, time.Second, settler.Options{}); err != nil {
-			t.Error(err)
-		}
-		for _, c := range r.calls {
-			message := c.event.Message
-			if len(message) > 1024 || !strings.HasPrefix(message, "dropped 12 Events from ccc") || !strings.Contains(message, ": 100 0€€€") {
-				t.Errorf("%s of %d bytes: %q", c.says, len(message), message)
+			for i := range 10 {
+				p.Notice.Objects = append(p.Notice.Objects, fmt.Sprint(i, strings.Repeat("o", 759)))
 			}
+		}))
+		if len(e.Message) > 1024 || !strings.Contains(e.Message, ": 100 0€€€") || strings.Contains(e.Message, "\u202e") {
+			t.Errorf("%d bytes: %q", len(e.Message), e.Message)
 		}
-		if len(r.calls) != 2 {
-			t.Errorf("did %s, want two creates", r.did())
+		var all struct {
+			Reasons []struct {
+				Reason string
+				Count  int64
+			}
+			Sources []struct {
+				Source string
+				Count  int64
+			}
+			Objects []string
+		}
+		if err := json.Unmarshal([]byte(e.Annotations[settler.AnnotationDropped]), &all); err != nil {
+			t.Fatal(err)
+		}
+		if len(all.Reasons) != 16 || len(all.Sources) != 16 || len(all.Objects) != 10 || len(all.Objects[9]) != 760 ||
+			all.Sources[15].Source != "15"+strings.Repeat("?", 80) || all.Reasons[15].Count != 100 {
+			t.Errorf("annotation has %+v", all)
 		}
 	})
 }

@@ -2,154 +2,251 @@ package settler_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/fake"
-	clientgotesting "k8s.io/client-go/testing"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/settler"
+	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
 )
 
-// rig is a Settler between an account of debts and a fake API server. It lives
-// in a bubble of package synctest: its clocks go on as soon as all there is to
-// do is to wait.
+// rig is a Settler between a queue and an API server. It lives in a bubble of package synctest: its
+// clocks go on as soon as all there is to do is to wait.
 type rig struct {
-	began   time.Time
-	client  *fake.Clientset
-	account *account
-	// answer is what the API server says to the nth write, from 1. Told
-	// without an error.
-	answer func(n int) error
+	*server
+	t      *testing.T
+	client settler.Events
+	queue  *queue // of tests that use no store
 
 	mu      sync.Mutex
-	calls   []call
 	results []settler.Result
-}
-
-// call is one write of an Event.
-type call struct {
-	after time.Duration
-	says  string // verb and name
-	body  string // of a patch
-	event *corev1.Event
+	lost    []int64
+	logged  []string // errors
 }
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	r := &rig{began: time.Now(), client: fake.NewClientset(), account: &account{}, answer: func(int) error { return nil }}
-	r.client.PrependReactor("*", "events", r.react)
-	return r
+	s := newServer()
+	return &rig{server: s, t: t, client: s.client(t), queue: &queue{}}
 }
 
-func (r *rig) react(action clientgotesting.Action) (bool, runtime.Object, error) {
-	c := call{after: time.Since(r.began), says: action.GetVerb()}
-	switch a := action.(type) {
-	case clientgotesting.CreateAction:
-		c.event = a.GetObject().(*corev1.Event)
-		c.says += " " + a.GetNamespace() + "/" + c.event.Name
-	case clientgotesting.PatchAction:
-		c.says += " " + a.GetNamespace() + "/" + a.GetName()
-		c.body = string(a.GetPatch())
-	}
-	r.mu.Lock()
-	r.calls = append(r.calls, c)
-	n := len(r.calls)
-	r.mu.Unlock()
-	return true, &corev1.Event{}, r.answer(n)
-}
-
-func (r *rig) count(result settler.Result) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.results = append(r.results, result)
-}
-
-// run runs a Settler for a time and drains it. It returns what Run says.
-func (r *rig) run(debts store.Settling, during time.Duration, o settler.Options) error {
-	ctx, cancel := context.WithTimeout(context.Background(), during)
+// settle runs a Settler for a time and drains it. It returns what Run says.
+func (r *rig) settle(pending store.Queue, during time.Duration, o settler.Options) error {
+	ctx, cancel := context.WithTimeout(r.t.Context(), during)
 	defer cancel()
-	o.Count = r.count
-	return settler.New(debts, r.client.CoreV1(), o).Run(ctx)
-}
-
-// did are the writes in words.
-func (r *rig) did() []string {
-	var did []string
-	for _, c := range r.calls {
-		did = append(did, c.says)
+	ctx = logr.NewContext(ctx, funcr.New(func(_, args string) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.logged = append(r.logged, args)
+	}, funcr.Options{}))
+	o.Count = func(result settler.Result) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.results = append(r.results, result)
 	}
-	return did
+	o.OnGivenUp = func(n int64) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.lost = append(r.lost, n)
+	}
+	return settler.New(pending, r.client, o).Run(ctx)
 }
 
-// account hands out each debt once and keeps what becomes of it.
-type account struct {
-	mu   sync.Mutex
-	owed []store.Debt
-	came []string
-	// unheard and mute are how many calls of Settle and of Due fail at first.
-	unheard, mute int
-	// more is how many calls of Settle find that more is owed in the meantime.
-	// The store hands it out again before they return, a second later.
+// run settles the queue, which is to end well.
+func (r *rig) run(during time.Duration, o settler.Options) {
+	r.t.Helper()
+	if err := r.settle(r.queue, during, o); err != nil {
+		r.t.Error(err)
+	}
+}
+
+// start settles until what it returns is called, which drains a queue.
+func (r *rig) start(pending store.Queue, during time.Duration, o settler.Options) (wait func()) {
+	r.t.Helper()
+	var err error
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		err = r.settle(pending, during, o)
+	}()
+	r.t.Cleanup(func() { <-ended })
+	return func() {
+		r.t.Helper()
+		if <-ended; err != nil {
+			r.t.Error(err)
+		}
+		if left, err := pending.Pending(context.Background()); err != nil || left > 0 {
+			r.t.Errorf("%d groups are still pending, error %v", left, err)
+		}
+	}
+}
+
+// event is one that a kubelet writes about a Pod of the same name.
+func event(namespace, name string, changes ...func(*corev1.Event)) *corev1.Event {
+	now := metav1.NewTime(time.Now().Truncate(time.Second))
+	e := &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: name},
+		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: name, UID: types.UID(name)},
+		Source:         corev1.EventSource{Component: "kubelet", Host: "node-1"},
+		Type:           corev1.EventTypeNormal, Reason: "Pulled", Message: "pulled",
+		Count: 1, FirstTimestamp: now, LastTimestamp: now,
+	}
+	for _, change := range changes {
+		change(e)
+	}
+	return e
+}
+
+// asked is what a store is asked about the CREATE of an Event.
+func asked(t *testing.T, e *corev1.Event, changes ...func(*policy.Policy)) (store.Write, store.Limits) {
+	t.Helper()
+	p := policy.Default()
+	for _, change := range changes {
+		change(&p)
+	}
+	governing := admission.Static(p.Identified())
+	gate := &admission.Gate{Policies: &governing, Now: time.Now}
+	kind := metav1.GroupVersionKind{Version: "v1", Kind: "Event"}
+	r := &admission.Request{
+		Request: policy.Request{Kind: kind, RequestKind: kind, Namespace: e.Namespace, Operation: admissionv1.Create},
+		Object:  e,
+	}
+	r.UserInfo.Username = "system:node:node-1"
+	q, err := gate.Inquire(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return q.Write, q.Limits
+}
+
+// pending is a write about the Event of a name, which has been read before: two occurrences are its
+// own, and one was merged into it. The server has the Event.
+func (r *rig) pending(name string, changes ...func(*store.PendingWrite)) store.PendingWrite {
+	r.t.Helper()
+	return r.pendingIn("default", name, changes...)
+}
+
+func (r *rig) pendingIn(namespace, name string, changes ...func(*store.PendingWrite)) store.PendingWrite {
+	r.t.Helper()
+	e := event(namespace, name, counts(2))
+	r.put(e)
+	stored := r.get(namespace, name)
+	w, _ := asked(r.t, e)
+	p := store.PendingWrite{
+		Ref:       store.Ref{Group: w.Group, ID: 1},
+		Namespace: namespace, Name: name, UID: string(stored.UID), ResourceVersion: stored.ResourceVersion,
+		Object: w.Object, Key: w.Exact, Admitted: time.Now(),
+		Own: 2, Total: 3, Written: 2,
+		Last: epoch().Add(90 * time.Second), Due: time.Now(),
+	}
+	for _, change := range changes {
+		change(&p)
+	}
+	return p
+}
+
+func counts(n int32) func(*corev1.Event) { return func(e *corev1.Event) { e.Count = n } }
+
+// unread makes a write one about an Event that was not read yet.
+func unread(p *store.PendingWrite) { p.UID, p.ResourceVersion = "", "" }
+
+// epoch is when bubbles begin.
+func epoch() time.Time { return time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC) }
+
+// queue hands out what is in it and keeps what becomes of it.
+type queue struct {
+	mu     sync.Mutex
+	writes []store.PendingWrite
+	came   []string // names and outcomes
+	// claims and completes are how many calls fail at first, of which the first Claim brings
+	// something.
+	claims, completes int
+	brings            []store.PendingWrite
+	// more is how often there is more to write once a write is completed.
 	more int
-	// most is how many debts were claimed at the same time.
-	claimed, most int
+	// claimed and most are how many groups were claimed, last and at most.
+	claimed map[store.Key]bool
+	most    int
 }
 
-var errAway = errors.New("store is away")
+var errStore = fmt.Errorf("store is unavailable")
 
-func (a *account) Due(_ context.Context, _ time.Time, _ time.Duration, n int) ([]store.Debt, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.mute > 0 {
-		a.mute--
-		return nil, errAway
+// Claim implements store.Queue.
+func (q *queue) Claim(_ context.Context, now time.Time, ahead time.Duration, n int, claimed func(string, store.Key) bool) ([]store.PendingWrite, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.claims > 0 {
+		q.claims--
+		brought := q.brings
+		q.brings = nil
+		return brought, errStore
 	}
-	n = min(n, len(a.owed))
-	handed := a.owed[:n:n]
-	a.owed = a.owed[n:]
-	a.claimed += n
-	a.most = max(a.most, a.claimed)
-	return handed, nil
+	if q.claimed == nil {
+		q.claimed = map[store.Key]bool{}
+	}
+	var writes []store.PendingWrite
+	groups := map[store.Key]bool{}
+	for _, p := range q.writes {
+		group := p.Ref.Group
+		if p.Due.After(now) && p.Due.Sub(now) > ahead || !groups[group] && (len(groups) == n || claimed(p.Namespace, group)) {
+			continue
+		}
+		groups[group], q.claimed[group] = true, true
+		writes = append(writes, p)
+	}
+	q.most = max(q.most, len(q.claimed))
+	return writes, nil
 }
 
-func (a *account) Settle(_ context.Context, _ time.Time, d store.Debt, o store.Outcome) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.unheard > 0 {
-		a.unheard--
-		return errAway
+// Complete implements store.Queue.
+func (q *queue) Complete(_ context.Context, now time.Time, p store.PendingWrite, o store.Outcome) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.completes > 0 {
+		q.completes--
+		return errStore
 	}
-	a.claimed--
-	a.came = append(a.came, fmt.Sprintf("%s %s", d.Name, []string{"told", "gone", "refused"}[o]))
-	if a.more > 0 {
-		a.more--
-		a.owed = append(a.owed, d)
-		a.mu.Unlock()
-		<-time.After(time.Second)
-		a.mu.Lock()
+	q.came = append(q.came, p.Name+" "+o.Result.String())
+	delete(q.claimed, p.Ref.Group)
+	for i := range q.writes {
+		w := &q.writes[i]
+		switch {
+		case w.Ref != p.Ref:
+			continue
+		case o.Result == store.Failed:
+			if w.Failing.IsZero() {
+				w.Failing = now
+			}
+			w.Due = now.Add(10 * time.Minute)
+		case q.more > 0:
+			q.more--
+			w.Total++
+			w.UID, w.ResourceVersion, w.Written = o.UID, o.ResourceVersion, p.Total
+		default:
+			q.writes = append(q.writes[:i], q.writes[i+1:]...)
+		}
+		return nil
 	}
 	return nil
 }
 
-// debt is what is owed to the Event of a name: three occurrences, one merged.
-func debt(name string, changes ...func(*store.Debt)) store.Debt {
-	d := store.Debt{
-		Ref:       store.Ref{Group: store.KeyOf(name), ID: 1},
-		Namespace: "default", Name: name,
-		Total: 3, Merged: 1,
-		Last: epoch().Add(90 * time.Second),
+// Pending implements store.Queue.
+func (q *queue) Pending(context.Context) (int64, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	groups := map[store.Key]bool{}
+	for _, p := range q.writes {
+		groups[p.Ref.Group] = true
 	}
-	for _, change := range changes {
-		change(&d)
-	}
-	return d
+	return int64(len(groups)), nil
 }
-
-func epoch() time.Time { return time.Date(2030, time.March, 1, 12, 0, 0, 0, time.UTC) }

@@ -7,13 +7,11 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
-	"github.com/eventquota/eventquota/store"
 )
 
-// begin begins the trace of the writing of a debt. end says what became of it: of an
-// error its reason only, as the API server may quote the Event in it.
-func (s *Settler) begin(ctx context.Context, d store.Debt) (traced context.Context, end func(Result, error)) {
+// begin begins the trace of one try. end says what became of it: of an error its reason only, as the
+// API server may quote the Event in it.
+func (s *Settler) begin(ctx context.Context, w *write) (traced context.Context, end func(Result, error)) {
 	if s.opts.Tracer == nil {
 		return ctx, func(Result, error) {}
 	}
@@ -24,8 +22,8 @@ func (s *Settler) begin(ctx context.Context, d store.Debt) (traced context.Conte
 			return
 		}
 		span.SetAttributes(
-			attribute.String("k8s.namespace.name", d.Namespace),
-			attribute.Bool("eventquota.notice", d.Notice != nil),
+			attribute.String("k8s.namespace.name", w.Namespace),
+			attribute.Bool("eventquota.notice", w.Notice != nil),
 			attribute.String("eventquota.result", string(r)),
 		)
 		if err != nil {

@@ -18,9 +18,9 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// TestEachWriteIsATraceOfItsOwn holds what is told of writes that the API server takes,
-// refuses and does not answer, and that none of it is what an Event says.
-func TestEachWriteIsATraceOfItsOwn(t *testing.T) {
+// TestEachTryIsATraceOfItsOwn holds what spans say of writes that the API server takes, rejects and does
+// not answer, and that none of it is what an Event says.
+func TestEachTryIsATraceOfItsOwn(t *testing.T) {
 	const secret = "swordfish"
 	refusal := &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid, Message: "message: Invalid value: " + secret,
@@ -28,25 +28,23 @@ func TestEachWriteIsATraceOfItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		recorder := tracetest.NewSpanRecorder()
 		r := newRig(t)
-		r.account.owed = []store.Debt{debt("a"), debt("b"), debt("c")}
-		r.answer = func(n int) error { return []error{nil, refusal, apierrors.NewTimeoutError(secret, 1), nil}[n-1] }
+		r.queue.writes = []store.PendingWrite{r.pending("a"), r.pending("b"), r.pending("c")}
+		r.answer = func(q *request) error { return []error{nil, refusal, apierrors.NewTimeoutError(secret, 0), nil}[q.n-1] }
 		tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)).Tracer("test")
-		if err := r.run(r.account, time.Second, settler.Options{Workers: 1, Tracer: tracer}); err != nil {
-			t.Error(err)
-		}
-		var told []string
+		r.run(time.Second, settler.Options{Workers: 1, Tracer: tracer})
+		var spans []string
 		for _, s := range recorder.Ended() {
 			if s.Parent().IsValid() {
 				t.Errorf("%s is part of another trace", s.Name())
 			}
-			told = append(told, fmt.Sprint(s.Name(), " ", s.Attributes()[0].Value.String(), " ", s.Attributes()[2].Value.String(), " ", s.Status().Description))
+			spans = append(spans, fmt.Sprint(s.Name(), " ", s.Attributes()[0].Value.String(), " ", s.Attributes()[2].Value.String(), " ", s.Status().Description))
 		}
-		want := []string{"settle default told ", "settle default refused Invalid", "settle default retried Timeout", "settle default told "}
-		if !slices.Equal(told, want) {
-			t.Errorf("spans %q, want %q", told, want)
+		want := []string{"settle default written ", "settle default rejected Invalid", "settle default retried Timeout", "settle default written "}
+		if !slices.Equal(spans, want) {
+			t.Errorf("spans %q, want %q", spans, want)
 		}
 		if all := fmt.Sprintf("%+v", tracetest.SpanStubsFromReadOnlySpans(recorder.Ended())); strings.Contains(all, secret) {
-			t.Errorf("spans tell what an Event says: %s", all)
+			t.Errorf("spans have what an Event says: %s", all)
 		}
 	})
 }

@@ -3,75 +3,166 @@ package settler
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
+	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/store"
 )
 
-// Events is where Events are written: a client of core/v1, which may write
-// Events of both APIs.
-type Events = typedcorev1.EventsGetter
+// maxReads is how often one try reads an Event that changes at the same time.
+const maxReads = 4
 
-// writer writes debts to the API server.
-type writer struct {
-	events Events
+// errChanging says that an Event changed whenever it had been read.
+var errChanging = errors.New("changes all the time")
+
+// earlier is how much earlier than it was admitted an Event may have been created: the API server
+// cuts the time to a second, and its clock may be a little behind that of the store.
+const earlier = 2 * time.Second
+
+// write is a pending write in hand. One worker at a time works on it.
+type write struct {
+	store.PendingWrite
+	// stored is what the Event said before, for the store. partial and merged are Partial and Merged
+	// before the Event was read.
+	stored  store.Stored
+	partial bool
+	merged  int64
+	// answers is how many requests the API server had answered at the last failure, and failures
+	// how many of those count.
+	answers  int64
+	failures int
+	// outcome is set once it is clear, until the store knows.
+	outcome *store.Outcome
 }
 
-// write writes one debt. The error is set for Retried and Refused.
-func (w writer) write(ctx context.Context, d store.Debt) (Result, error) {
-	if d.Notice != nil {
-		return w.writeNotice(ctx, d)
-	}
-	err := w.patch(ctx, d, OwedTo(d).patch())
-	if apierrors.IsNotFound(err) {
-		return Gone, nil
-	}
-	return result(err)
-}
-
-// writeNotice creates a notice or, when it is there already, updates it. It is
-// Gone when its namespace is.
-func (w writer) writeNotice(ctx context.Context, d store.Debt) (Result, error) {
-	if d.Notice.Written {
-		err := w.patch(ctx, d, noticeCounts(d))
-		if !apierrors.IsNotFound(err) {
-			return result(err)
+// send writes w. An Event is read before its first write, and again when it has changed since, so
+// that nothing is written into another one and no count is lowered. The error is set unless the
+// result is Written, NotFound or NameTaken.
+func (s *Settler) send(ctx context.Context, w *write) (store.Outcome, error) {
+	if w.Notice != nil && w.UID == "" {
+		e, err := s.api.create(ctx, notice(&w.PendingWrite))
+		if !apierrors.IsAlreadyExists(err) {
+			return w.created(e, err)
 		}
 	}
-	_, err := w.events.Events(d.Namespace).Create(ctx, notice(d), metav1.CreateOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		return Gone, nil
-	case apierrors.IsAlreadyExists(err):
-		err = w.patch(ctx, d, noticeCounts(d))
+	for range maxReads {
+		if w.UID == "" || w.ResourceVersion == "" {
+			if o, done, err := s.read(ctx, w); done {
+				return o, err
+			}
+		}
+		body, err := json.Marshal(w.patch())
+		if err != nil {
+			return store.Outcome{Result: store.Failed}, fmt.Errorf("encode patch: %w", err)
+		}
+		e, err := s.api.patch(ctx, w, body)
+		if !changed(err) {
+			return w.answered(e, err)
+		}
+		w.ResourceVersion = ""
 	}
-	return result(err)
+	return store.Outcome{Result: store.Failed}, errChanging
 }
 
-func (w writer) patch(ctx context.Context, d store.Debt, fields map[string]any) error {
-	body, err := json.Marshal(fields)
-	if err != nil {
-		return fmt.Errorf("encode patch: %w", err)
+// read reads the Event of w and adopts what it says. It is done when there is nothing to write, or
+// nothing into which w may be written.
+func (s *Settler) read(ctx context.Context, w *write) (o store.Outcome, done bool, err error) {
+	e, err := s.api.get(ctx, w)
+	switch {
+	case err != nil:
+		o, err = w.answered(nil, err)
+		return o, true, err
+	case !w.is(e):
+		return store.Outcome{Result: store.NameTaken}, true, nil
 	}
-	_, err = w.events.Events(d.Namespace).Patch(ctx, d.Name, types.MergePatchType, body, metav1.PatchOptions{})
-	return err
+	w.adopt(e)
+	o, err = w.answered(e, nil)
+	return o, w.writtenIn(e), err
 }
 
-// result says what an error of the API server means: what it calls wrong with
-// the write itself stays wrong, all else may pass.
-func result(err error) (Result, error) {
-	switch {
-	case err == nil:
-		return Told, nil
-	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err),
-		apierrors.IsMethodNotSupported(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return Refused, err
+// created is the outcome of the CREATE of a notice. Without its namespace it has no place.
+func (w *write) created(e *corev1.Event, err error) (store.Outcome, error) {
+	if apierrors.IsNotFound(err) {
+		return store.Outcome{Result: store.GivenUp}, err
 	}
-	return Retried, err
+	return w.answered(e, err)
+}
+
+// answered is the outcome of a request about an Event, which is as the API server has it now.
+func (w *write) answered(e *corev1.Event, err error) (store.Outcome, error) {
+	o := store.Outcome{Result: resultOf(err)}
+	switch o.Result {
+	case store.Written:
+		o.UID, o.ResourceVersion, o.Stored = string(e.UID), e.ResourceVersion, w.stored
+		return o, nil
+	case store.NotFound:
+		return o, nil
+	case store.Rejected:
+		if w.Notice != nil {
+			o.Result = store.GivenUp // no other notice reports it
+		}
+	case store.NameTaken, store.Failed, store.GivenUp:
+	}
+	return o, err
+}
+
+// is tells whether e is the Event that was admitted, or the notice that was created before.
+func (w *write) is(e *corev1.Event) bool {
+	if w.UID != "" && types.UID(w.UID) == e.UID {
+		return true
+	}
+	if w.Notice != nil {
+		return IsNotice(e) && e.InvolvedObject == reference(w.Notice.About) && inTime(e, w.Notice.First)
+	}
+	return admission.Matches(&w.PendingWrite, e) && (w.Admitted.IsZero() || inTime(e, w.Admitted))
+}
+
+func inTime(e *corev1.Event, since time.Time) bool {
+	return !e.CreationTimestamp.Time.Before(since.Add(-earlier))
+}
+
+// adopt takes in what the Event says that was read.
+func (w *write) adopt(e *corev1.Event) {
+	w.UID, w.ResourceVersion = string(e.UID), e.ResourceVersion
+	if w.Notice != nil {
+		return
+	}
+	if w.Partial {
+		w.partial, w.merged = true, w.Merged()
+	}
+	w.stored = admission.StoredOf(e)
+	w.Adopt(w.stored)
+	if w.partial {
+		// The store adds this to what it has merged, so what a try before may have written of that
+		// must not be in it.
+		merged := w.Merged() - w.merged
+		w.stored = store.Stored{Count: w.Own + merged, Merged: merged}
+	}
+}
+
+// writtenIn tells whether e says already what w is to write.
+func (w *write) writtenIn(e *corev1.Event) bool {
+	if w.Notice != nil {
+		return reports(e, &w.PendingWrite)
+	}
+	return DesiredOf(&w.PendingWrite).isIn(e)
+}
+
+// patch is a merge patch of one version of the Event.
+func (w *write) patch() map[string]any {
+	var fields map[string]any
+	if w.Notice != nil {
+		fields = noticePatch(&w.PendingWrite)
+	} else {
+		fields = DesiredOf(&w.PendingWrite).patch()
+	}
+	metadata, _ := fields["metadata"].(map[string]any)
+	metadata["uid"], metadata["resourceVersion"] = w.UID, w.ResourceVersion
+	return fields
 }

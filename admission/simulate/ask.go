@@ -33,38 +33,18 @@ func (r *run) decide(ctx context.Context, phase admission.Phase, w *write, e, ol
 	return r.gate.Decide(ctx, phase, a)
 }
 
-// create takes a CREATE of e through the mutating phase, and through the other one
-// at once or, where that came later, when its time has come.
+// create decides a CREATE of e and stores it, if that lets it.
 func (r *run) create(ctx context.Context, w *write, e *corev1.Event) error {
 	e.Namespace = w.namespace
 	a := r.decide(ctx, r.gate.Mutate, w, e, nil)
 	if !a.Response.Allowed {
 		return r.refuse(w, e, a)
 	}
-	f := flight{w: w, sent: e, event: e, outcome: a.Outcome}
 	if len(a.Response.Patch) > 0 {
-		f.event = e.DeepCopy()
-		if err := admission.Apply(a.Response.Patch, f.event); err != nil {
+		e = e.DeepCopy()
+		if err := admission.Apply(a.Response.Patch, e); err != nil {
 			return err
 		}
-	}
-	if w.validated == 0 {
-		return r.arrive(ctx, f)
-	}
-	r.depart(f)
-	return nil
-}
-
-// arrive takes a CREATE through the validating phase and stores it, if that lets
-// it.
-func (r *run) arrive(ctx context.Context, f flight) error {
-	w, e, outcome := f.w, f.event, f.outcome
-	a := r.decide(ctx, r.gate.Validate, w, e, nil)
-	if !a.Response.Allowed {
-		return r.refuse(w, f.sent, a)
-	}
-	if a.Outcome != admission.Admitted {
-		outcome = a.Outcome
 	}
 	if e.Name == "" || r.api.has(r.now, e.Namespace, e.Name) {
 		r.decided(w, e, Failed, "")
@@ -72,11 +52,11 @@ func (r *run) arrive(ctx context.Context, f flight) error {
 	}
 	r.result.EtcdWrites.Events++
 	r.result.Stored++
-	r.decided(w, e, Outcome(outcome), "")
+	r.decided(w, e, Outcome(a.Outcome), "")
 	return r.api.put(r.now, e)
 }
 
-// update takes an UPDATE through its phase and stores it, if that lets it.
+// update decides an UPDATE and stores it, if that lets it.
 func (r *run) update(ctx context.Context, w *write, old, e *corev1.Event) error {
 	e.Namespace, old.Namespace = w.namespace, w.namespace
 	a := r.decide(ctx, r.gate.Validate, w, e, old)

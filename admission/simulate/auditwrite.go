@@ -16,8 +16,10 @@ const (
 	validateDecided = "validate.events.eventquota.io/" + admission.AnnotationDecided
 )
 
-// decided is when the webhook decided a request in each phase, as its annotations
-// have it. Requests that it did not see, or did not decide, have none.
+// decided is when the webhook decided a request, as its annotations have it: in the
+// mutating phase for a CREATE, unless the webhook is installed for the validating
+// one only, and in the validating phase for an UPDATE. Requests that it did not see,
+// or did not decide, have none.
 type decided struct {
 	Mutate   string `json:"mutate.events.eventquota.io/decided"`
 	Validate string `json:"validate.events.eventquota.io/decided"`
@@ -25,16 +27,12 @@ type decided struct {
 
 // apply lets w happen when it was decided. With many writers at once, the times
 // that the API server notes do not tell in which order that was.
-func (d *decided) apply(w *write, isCreate bool) {
-	mutated, validated := admission.ParseMoment(d.Mutate), admission.ParseMoment(d.Validate)
-	switch {
-	case isCreate && !mutated.At.IsZero():
-		w.at, w.late = order(mutated)
-		if at, late := order(validated); at.After(w.at) {
-			w.validated, w.validatedLate = at.Sub(w.at), late
+func (d *decided) apply(w *write) {
+	for _, annotation := range [...]string{d.Mutate, d.Validate} {
+		if m := admission.ParseMoment(annotation); !m.At.IsZero() {
+			w.at, w.late = order(m)
+			return
 		}
-	case !validated.At.IsZero():
-		w.at, w.late = order(validated)
 	}
 }
 
@@ -57,7 +55,7 @@ func (l *line) auditWrite(e *corev1.Event) (write, error) {
 	if w.at.IsZero() {
 		return w, errNoTime
 	}
-	l.Annotations.apply(&w, l.Verb == "create")
+	l.Annotations.apply(&w)
 	switch l.Verb {
 	case "delete":
 		w.verb = remove

@@ -11,9 +11,6 @@ import (
 
 // do carries out one write, when its time has come.
 func (r *run) do(ctx context.Context, w *write) error {
-	if err := r.land(ctx, w.at); err != nil {
-		return err
-	}
 	if err := r.advance(ctx, w.at, w.late); err != nil {
 		return err
 	}
@@ -55,7 +52,7 @@ func (r *run) do(ctx context.Context, w *write) error {
 		keepNotes(old, after)
 	}
 	if refused {
-		// A recorder that finds its Event gone creates it, with the count so far.
+		// A recorder whose Event is not found creates it, with the count so far.
 		return r.create(ctx, w, after)
 	}
 	return r.update(ctx, w, old, after)

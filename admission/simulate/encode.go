@@ -23,9 +23,7 @@ func (w *write) append(b []byte) ([]byte, error) {
 		}
 	}
 	b = append(b, byte(w.verb), flags)
-	for _, d := range [...]time.Duration{w.late, w.validated, w.validatedLate} {
-		b = binary.AppendVarint(b, int64(d))
-	}
+	b = binary.AppendVarint(b, int64(w.late))
 	for _, s := range [...]string{w.namespace, w.name, w.id, w.patch} {
 		b = binary.AppendUvarint(b, uint64(len(s)))
 		b = append(b, s...)
@@ -57,7 +55,7 @@ func (w *write) decode(b []byte) error {
 	event := w.event
 	*w = write{place: place{int(r.number()), int(r.number()), r.number()}}
 	kind := r.next(2)
-	w.late, w.validated, w.validatedLate = time.Duration(r.number()), time.Duration(r.number()), time.Duration(r.number())
+	w.late = time.Duration(r.number())
 	w.namespace, w.name, w.id, w.patch = r.text(), r.text(), r.text(), r.text()
 	if r.damaged {
 		return errSpool

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/eventquota/eventquota/admission"
-	"github.com/eventquota/eventquota/admission/settler"
 )
 
 const newGroup = "events.k8s.io"
@@ -95,11 +94,6 @@ func asSent(e *corev1.Event) {
 	e.CreationTimestamp.Time = time.Time{}
 	delete(e.Annotations, admission.AnnotationMerged)
 	delete(e.Annotations, admission.AnnotationMessages)
-}
-
-// isNotice tells whether e is a notice of eventquota about what it dropped.
-func isNotice(e *corev1.Event) bool {
-	return e.Source.Component == "eventquota" && e.Reason == settler.ReasonDropped
 }
 
 // wrapped names what an error is about, if there is one.

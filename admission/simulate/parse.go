@@ -6,6 +6,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/eventquota/eventquota/admission/settler"
 )
 
 var (
@@ -64,7 +66,7 @@ func (p *parser) audit(l *line) parsed {
 	switch {
 	case err != nil:
 		return parsed{err: err}
-	case w.event != nil && w.verb == create && isNotice(w.event):
+	case w.event != nil && w.verb == create && settler.IsNotice(w.event):
 		return parsed{skip: skipNotice}
 	}
 	done := p.done(&w)
@@ -119,7 +121,7 @@ func (p *parser) found(w *write, text string) (skip string, err error) {
 	if w.at, _, err = times(e); err != nil {
 		return "", err
 	}
-	if isNotice(e) {
+	if settler.IsNotice(e) {
 		return skipNotice, nil
 	}
 	asSent(e)
@@ -130,7 +132,7 @@ func (p *parser) found(w *write, text string) (skip string, err error) {
 
 // done encodes w.
 func (p *parser) done(w *write) parsed {
-	done := parsed{first: w.at, last: w.at.Add(w.validated), writes: 1}
+	done := parsed{first: w.at, last: w.at, writes: 1}
 	if w.verb == stored {
 		_, done.last, _ = times(w.event)
 		done.writes = steps(w.event)

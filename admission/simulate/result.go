@@ -43,8 +43,8 @@ func newResult() *Result {
 	}
 }
 
-// told counts what a Gate tells.
-func (r *Result) told(d admission.Decided) {
+// decided counts what a Gate decides.
+func (r *Result) decided(d admission.Decided) {
 	k := policyKey{d.Policy.Name, d.Audited}
 	p := r.policies[k]
 	if p == nil {
@@ -58,14 +58,14 @@ func (r *Result) told(d admission.Decided) {
 	if d.Audited {
 		return
 	}
-	s := d.Subject()
+	s, o := d.Source(), d.Object()
 	r.name = append(r.name[:0], s.Component...)
 	if s.Host != "" {
 		r.name = append(append(r.name, " on "...), s.Host...)
 	}
 	r.sources.count(r.name, d.Verdict)
-	r.name = append(append(append(r.name[:0], s.Kind...), ' '), cmp.Or(s.Namespace, d.Request.Namespace)...)
-	r.name = append(append(r.name, '/'), s.Name...)
+	r.name = append(append(append(r.name[:0], o.Kind...), ' '), cmp.Or(o.Namespace, d.Request.Namespace)...)
+	r.name = append(append(r.name, '/'), o.Name...)
 	r.objects.count(r.name, d.Verdict)
 	r.name = append(append(append(r.name[:0], d.Request.Object.Type...), ' '), d.Request.Object.Reason...)
 	r.reasons.count(r.name, d.Verdict)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/policy"
-	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/memory"
 )
 
 // Options say what a Trace is run under.
@@ -17,7 +17,7 @@ type Options struct {
 	// Policies are in force all the time.
 	Policies *policy.Set
 	// StoreBytes is the memory of the store, as of one replica without Redis. At
-	// least store.MinBytes.
+	// least memory.MinBytes.
 	StoreBytes int64
 	// LocalRate is how many Events a second are admitted without a decision, at
 	// least 1, and SettleRate how many writes a second settle, at least 1.
@@ -35,7 +35,7 @@ type Options struct {
 // DefaultOptions are what serve does by default, with an API server's default
 // of how long it keeps Events.
 func DefaultOptions(policies *policy.Set) Options {
-	return Options{Policies: policies, StoreBytes: store.DefaultBytes, LocalRate: 100, SettleRate: 100, EventTTL: time.Hour}
+	return Options{Policies: policies, StoreBytes: memory.DefaultBytes, LocalRate: 100, SettleRate: 100, EventTTL: time.Hour}
 }
 
 // run is a Trace being run.
@@ -43,14 +43,11 @@ type run struct {
 	opts   Options
 	trace  *Trace
 	gate   *admission.Gate
-	store  *store.Memory
-	audit  *store.Memory
+	store  *memory.Store
 	api    *apiServer
 	result *Result
 	// asked is the request that the gate is asked about.
 	asked admission.Request
-	// flights are CREATEs between their phases.
-	flights flights
 	// now is the clock, settled is when the settler looked last.
 	now, settled time.Time
 }
@@ -64,10 +61,11 @@ const progressEvery = 4096
 func (t *Trace) Run(ctx context.Context, o Options) (*Result, error) {
 	r := &run{opts: o, trace: t, result: newResult()}
 	var err error
-	if r.store, err = store.NewMemory(o.StoreBytes); err != nil {
+	if r.store, err = memory.New(memory.Options{Bytes: o.StoreBytes}); err != nil {
 		return nil, err
 	}
-	if r.audit, err = store.NewMemory(store.AuditBytes); err != nil {
+	audit, err := memory.New(memory.Options{Bytes: memory.AuditBytes, Unsettled: true})
+	if err != nil {
 		return nil, err
 	}
 	if r.api, err = newAPIServer(t, o.EventTTL); err != nil {
@@ -77,11 +75,13 @@ func (t *Trace) Run(ctx context.Context, o Options) (*Result, error) {
 	r.gate = &admission.Gate{
 		Policies:   admission.Current(func() *policy.Set { return o.Policies }),
 		Store:      r.store,
-		Audit:      r.audit,
-		Told:       r.result.told,
+		Audit:      audit,
+		OnDecision: r.result.decided,
 		Now:        func() time.Time { return r.now },
-		Local:      rate.NewLimiter(rate.Limit(o.LocalRate), o.LocalRate),
-		Complaints: &rate.Sometimes{First: 1},
+		// as of a replica without Redis
+		MaxWriteInterval: time.Minute,
+		Local:            rate.NewLimiter(rate.Limit(o.LocalRate), o.LocalRate),
+		Complaints:       &rate.Sometimes{First: 1},
 	}
 	if err := r.all(logr.NewContext(ctx, logr.Discard())); err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func (t *Trace) Run(ctx context.Context, o Options) (*Result, error) {
 	return r.result, nil
 }
 
-// all carries out all writes, and settles what is owed then.
+// all carries out all writes, and settles what is pending then.
 func (r *run) all(ctx context.Context) error {
 	done, of := int64(0), r.trace.Input.Writes
 	progress := func() {
@@ -112,8 +112,5 @@ func (r *run) all(ctx context.Context) error {
 		return err
 	}
 	progress()
-	if err := r.land(ctx, time.Time{}); err != nil {
-		return err
-	}
 	return r.drain(ctx)
 }

@@ -19,6 +19,11 @@ func TestARecordersStory(t *testing.T) {
 	created := func(name, message string, at int) string {
 		return text(request("create", name, 201, sec(at), event(name, message, sec(at))))
 	}
+	about := func(pod string, at int) string {
+		e := event(pod, "one", sec(at))
+		e.InvolvedObject.Name = pod
+		return text(request("create", pod, 201, sec(at), e))
+	}
 	patched := func(name string, n, at int) string {
 		return text(request("patch", name, 200, sec(at), counted(n, sec(at))))
 	}
@@ -34,17 +39,17 @@ func TestARecordersStory(t *testing.T) {
 			want: []string{"create a: admit", "patch a: merge", "patch a: merge"},
 			etcd: EtcdWrites{Before: 3, After: 2, Events: 1, Counts: 1},
 		},
-		"a repeat after the flush interval is written": {
-			log:  created("a", "one", 0) + patched("a", 2, 20) + patched("a", 3, 40),
+		"a repeat after the write interval is written, and the next after twice that": {
+			log:  created("a", "one", 0) + patched("a", 2, 20) + patched("a", 3, 60),
 			want: []string{"create a: admit", "patch a: admit", "patch a: admit"},
 			etcd: EtcdWrites{Before: 3, After: 3, Events: 3},
 		},
-		"counts are written at most once in a flush interval": {
+		"counts are written after the write interval, and then after twice that": {
 			log:  created("a", "one", 0) + patched("a", 2, 1) + patched("a", 3, 11) + patched("a", 4, 12) + patched("a", 5, 21),
 			want: []string{"create a: admit", "patch a: merge", "patch a: merge", "patch a: merge", "patch a: merge"},
-			etcd: EtcdWrites{Before: 5, After: 4, Events: 1, Counts: 3},
+			etcd: EtcdWrites{Before: 5, After: 3, Events: 1, Counts: 2},
 		},
-		"a recorder that finds its Event gone creates it with the count so far": {
+		"a recorder whose Event is not found creates it with the count so far": {
 			log:  created("a", "one", 0) + created("b", "one", 1) + patched("b", 2, 2),
 			want: []string{"create a: admit", "create b: merge", "patch b: merge"},
 			etcd: EtcdWrites{Before: 3, After: 2, Events: 1, Counts: 1},
@@ -58,6 +63,19 @@ func TestARecordersStory(t *testing.T) {
 			log:  created("a", "one", 0) + text(request("create", "a", 409, sec(1), event("a", "other", sec(1)))),
 			want: []string{"create a: admit", "create a: failed"},
 			etcd: EtcdWrites{Before: 1, After: 1, Events: 1},
+		},
+		"nothing is written into an Event that has the name of another": {
+			log:  created("a", "one", 0) + text(request("create", "a", 409, sec(1), event("a", "other", sec(1)))) + created("b", "other", 2),
+			want: []string{"create a: admit", "create a: failed", "create b: merge"},
+			etcd: EtcdWrites{Before: 2, After: 2, Events: 1, Notices: 1}, notices: 1,
+		},
+		"what a quota drops of many objects is one notice": {
+			log: about("web-1", 0) + about("web-2", 1) + about("web-3", 2) + about("web-4", 13),
+			change: func(p *policy.Policy) {
+				p.Quotas = []policy.Quota{{Type: policy.QuotaNamespace, Burst: 1, Tokens: 1, Interval: time.Hour}}
+			},
+			want: []string{"create web-1: admit", "create web-2: drop", "create web-3: drop", "create web-4: drop"},
+			etcd: EtcdWrites{Before: 4, After: 3, Events: 1, Notices: 2}, notices: 1,
 		},
 		"a policy that drops all says so in a notice": {
 			log:    created("a", "one", 0) + created("b", "two", 1),
@@ -76,7 +94,7 @@ func TestARecordersStory(t *testing.T) {
 			etcd: EtcdWrites{Before: 2, After: 2, Events: 2},
 		},
 		"time goes by their own stamps, not by the order of lines": {
-			log:  patched("a", 3, 40) + patched("a", 2, 20) + created("a", "one", 0),
+			log:  patched("a", 3, 60) + patched("a", 2, 20) + created("a", "one", 0),
 			want: []string{"create a: admit", "patch a: admit", "patch a: admit"},
 			etcd: EtcdWrites{Before: 3, After: 3, Events: 3},
 		},

@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/settler"
 	"github.com/eventquota/eventquota/store"
 )
@@ -12,9 +13,9 @@ import (
 const (
 	// settleEvery is how often the settler looks at what is due.
 	settleEvery = 250 * time.Millisecond
-	// owedWithin is when all is settled that was owed, however far away the next
-	// write is: the longest flush interval and window, and more.
-	owedWithin = 26 * time.Hour
+	// pendingWithin is when all is settled that was pending, however far away the
+	// next write is: the longest write interval and window, and more.
+	pendingWithin = 26 * time.Hour
 )
 
 // advance lets time pass until a moment, in which the settler works. Then it is
@@ -24,13 +25,13 @@ func (r *run) advance(ctx context.Context, until time.Time, late time.Duration) 
 		r.now, r.settled = until, until
 	}
 	for until.Sub(r.settled) >= settleEvery {
-		if r.settled.Sub(r.now) > owedWithin {
+		if r.settled.Sub(r.now) > pendingWithin {
 			r.settled = until
 			break
 		}
 		r.settled = r.settled.Add(settleEvery)
 		most := int(float64(r.opts.SettleRate) * settleEvery.Seconds())
-		if err := r.settle(ctx, r.settled, 0, max(most, 1)); err != nil {
+		if _, err := r.settle(ctx, r.settled, 0, max(most, 1)); err != nil {
 			return err
 		}
 	}
@@ -38,53 +39,60 @@ func (r *run) advance(ctx context.Context, until time.Time, late time.Duration) 
 	return nil
 }
 
-// drain settles all that is owed at the end.
+// drain settles all that is pending at the end. What is pending for an Event that
+// is not found goes to a notice in the round after.
 func (r *run) drain(ctx context.Context) error {
-	return r.settle(ctx, r.now, math.MaxInt64, math.MaxInt32)
-}
-
-// settle writes up to n debts that are due, and throws away those of audited
-// policies.
-func (r *run) settle(ctx context.Context, now time.Time, ahead time.Duration, n int) error {
-	audited, err := r.audit.Due(ctx, now, math.MaxInt64, math.MaxInt32)
-	if err != nil {
-		return err
-	}
-	for _, d := range audited {
-		if err := r.audit.Settle(ctx, now, d, store.Told); err != nil {
+	for {
+		n, err := r.settle(ctx, r.now, math.MaxInt64, math.MaxInt32)
+		if n == 0 || err != nil {
 			return err
 		}
 	}
-	debts, err := r.store.Due(ctx, now, ahead, n)
+}
+
+// settle makes up to n writes that are due, and returns how many it made.
+func (r *run) settle(ctx context.Context, now time.Time, ahead time.Duration, n int) (int, error) {
+	nobody := func(string, store.Key) bool { return false }
+	writes, err := r.store.Claim(ctx, now, ahead, n, nobody)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	for _, d := range debts {
-		outcome, err := r.pay(now, d)
+	writes = writes[:min(len(writes), n)]
+	for i := range writes {
+		outcome, err := r.write(now, writes[i])
 		if err != nil {
-			return err
+			return 0, err
 		}
-		if err := r.store.Settle(ctx, now, d, outcome); err != nil {
-			return err
+		if err := r.store.Complete(ctx, now, writes[i], outcome); err != nil {
+			return 0, err
 		}
 	}
-	return nil
+	return len(writes), nil
 }
 
-// pay writes one debt, as the settler does.
-func (r *run) pay(now time.Time, d store.Debt) (store.Outcome, error) {
-	if d.Notice != nil {
+// write makes one write, as the settler does.
+func (r *run) write(now time.Time, p store.PendingWrite) (store.Outcome, error) {
+	written := store.Outcome{Result: store.Written, UID: "simulated", ResourceVersion: "1"}
+	if p.Notice != nil {
 		r.result.EtcdWrites.Notices++
-		if !d.Notice.Written {
+		if p.UID == "" {
 			r.result.Notices++
 		}
-		return store.Told, nil
+		return written, nil
 	}
-	e, refused, err := r.api.get(now, d.Namespace, d.Name)
+	if p.Name == "" {
+		return store.Outcome{Result: store.NotFound}, nil
+	}
+	e, refused, err := r.api.get(now, p.Namespace, p.Name)
 	if err != nil || e == nil || refused {
-		return store.Gone, err
+		return store.Outcome{Result: store.NotFound}, err
 	}
+	if !admission.Matches(&p, e) {
+		return store.Outcome{Result: store.NameTaken}, nil
+	}
+	written.Stored = admission.StoredOf(e)
+	p.Adopt(written.Stored)
 	r.result.EtcdWrites.Counts++
-	settler.OwedTo(d).Apply(e)
-	return store.Told, r.api.put(now, e)
+	settler.DesiredOf(&p).Apply(e)
+	return written, r.api.put(now, e)
 }

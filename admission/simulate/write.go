@@ -46,9 +46,6 @@ type write struct {
 	// those of some that were decided before it.
 	late time.Duration
 	verb verb
-	// validated is how long after at a CREATE was decided for the second time, in
-	// the validating phase, if that is known, and validatedLate is late of that.
-	validated, validatedLate time.Duration
 	// newAPI tells that it came through events.k8s.io.
 	newAPI bool
 	// free tells that it was no write to etcd without eventquota either.
@@ -64,11 +61,4 @@ type write struct {
 	patch string
 	// span is where it is in the trace.
 	span span
-}
-
-// kept is w for longer than until the next writes are read.
-func (w *write) kept() *write {
-	kept := *w
-	kept.event = w.event.DeepCopy()
-	return &kept
 }

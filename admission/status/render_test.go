@@ -77,7 +77,10 @@ func TestWhatUsersWriteFitsIntoAStatus(t *testing.T) {
 	r := valid("p", 1)
 	r.Err = errors.New(strings.Repeat("é", 40_000))
 	long := strings.Repeat("é", 2000)
-	subject := store.Subject{APIVersion: long, Kind: long, Namespace: long, Name: long, UID: long, Component: long, Host: long}
+	subject := tally.Subject{
+		Object: store.Object{APIVersion: long, Kind: long, Namespace: long, Name: long, UID: long},
+		Source: store.Source{Component: long, Host: long},
+	}
 	s := status.Render(&r, &tally.Tally{Offenders: make([]tally.Offender, 9)}, &v1alpha1.PolicyStatus{}, epoch())
 	if len(s.TopOffenders) != 5 {
 		t.Errorf("%d offenders, want at most 5", len(s.TopOffenders))

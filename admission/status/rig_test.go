@@ -176,7 +176,7 @@ func (r *rig) decide(seq uint64, name string, generation int64, c tally.Counts) 
 	r.Helper()
 	entry := tally.Entry{
 		ID: tally.ID{UID: "uid of " + name, Generation: generation}, Counts: c,
-		Offenders: []tally.Offender{{Subject: store.Subject{Component: "kubelet", Name: "web"}, Merged: c.Merged, Dropped: c.Dropped}},
+		Offenders: []tally.Offender{{Subject: tally.Subject{Object: store.Object{Name: "web"}, Source: store.Source{Component: "kubelet"}}, Merged: c.Merged, Dropped: c.Dropped}},
 	}
 	if err := r.book.Add(r.Context(), time.Now(), tally.Batch{Replica: "a", Seq: seq, Entries: []tally.Entry{entry}}); err != nil {
 		r.Error(err)

@@ -7,15 +7,18 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/memory"
 )
 
-// listen keeps what a Gate tells, each as one line.
-func listen(r *rig) *[]string {
-	told := &[]string{}
-	r.gate.Told = func(d admission.Decided) {
+// decisions keeps what a Gate passes on, each as one line.
+func decisions(r *rig) *[]string {
+	made := &[]string{}
+	r.gate.OnDecision = func(d admission.Decided) {
 		line := fmt.Sprintf("%s: %s %s", d.Policy.Name, d.Verdict, d.Request.Object.Name)
 		if d.Audited {
 			line += ", audited"
@@ -23,12 +26,12 @@ func listen(r *rig) *[]string {
 		if d.Bucket != "" {
 			line += ", " + d.Bucket
 		}
-		*told = append(*told, line)
+		*made = append(*made, line)
 	}
-	return told
+	return made
 }
 
-func TestEachDecidedWriteIsToldOnce(t *testing.T) {
+func TestEachDecisionIsPassedOnOnce(t *testing.T) {
 	t.Parallel()
 	own := named("own", func(p *policy.Policy) { p.SpamFilter.Burst, p.SpamFilter.ReservePerReason = 3, 0 })
 	floor := named("floor", quotaOf)
@@ -41,16 +44,16 @@ func TestEachDecidedWriteIsToldOnce(t *testing.T) {
 		do      []action
 		want    []string
 	}{
-		"a CREATE that is stored, by the validating phase": {
+		"a CREATE that is stored": {
 			policy.Governing{Policy: own}, []action{create("a")}, []string{"own: admit a"},
 		},
-		"a CREATE of which the validating phase never hears, by nobody": {
-			policy.Governing{Policy: own}, []action{mutate("a")}, nil,
+		"a CREATE in the validating phase": {
+			policy.Governing{Policy: own}, []action{validate("a"), validate("b")}, []string{"own: admit a", "own: merge b"},
 		},
-		"a CREATE that is merged, by the mutating phase": {
+		"a CREATE that is merged": {
 			policy.Governing{Policy: own}, []action{create("a"), create("b")}, []string{"own: admit a", "own: merge b"},
 		},
-		"a CREATE that its policy drops, by the mutating phase": {
+		"a CREATE that its policy drops": {
 			policy.Governing{Policy: named("brake", func(p *policy.Policy) { p.Action = policy.Drop })},
 			[]action{create("a")}, []string{"brake: drop a"},
 		},
@@ -63,13 +66,13 @@ func TestEachDecidedWriteIsToldOnce(t *testing.T) {
 			[]action{create("a"), create("b", other(1)), create("c", other(2))},
 			[]string{"own: admit a", "own: admit b", "floor: drop c, Server quota"},
 		},
-		"an UPDATE, by the validating phase": {
+		"an UPDATE": {
 			policy.Governing{Policy: own},
 			[]action{create("a"), update("a", nil, details{count(2)})}, []string{"own: admit a", "own: merge a"},
 		},
-		"what is ignored, undecided or a dry run, by nobody": {
+		"nothing that is ignored, undecided or a dry run": {
 			policy.Governing{Policy: own, Audit: oneFor("new")},
-			[]action{create("a", dryRun), create("a", kind("", "Pod")), create(""), mutate("a", unreadable), validate("a", noObject)}, nil,
+			[]action{create("a", dryRun), create("a", kind("", "Pod")), create(""), create("a/b"), create("a", unreadable), validate("a", noObject)}, nil,
 		},
 		"what an audited policy would do, once more": {
 			policy.Governing{Policy: named("free", func(p *policy.Policy) { p.Action = policy.Admit }), Audit: oneFor("new")},
@@ -100,35 +103,54 @@ func TestEachDecidedWriteIsToldOnce(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, policy.Default())
 			r.gate.Policies = applies(tt.applies)
-			audit, err := store.NewMemory(store.MinBytes)
+			audit, err := memory.New(memory.Options{Bytes: memory.AuditBytes, Unsettled: true})
 			if err != nil {
 				t.Fatal(err)
 			}
 			r.gate.Audit = audit
-			told := listen(r)
+			made := decisions(r)
 			for _, do := range tt.do {
 				do(r)
 			}
-			if !slices.Equal(*told, tt.want) {
-				t.Errorf("told %q,\nwant %q", *told, tt.want)
+			if !slices.Equal(*made, tt.want) {
+				t.Errorf("passed on %q,\nwant %q", *made, tt.want)
 			}
 		})
 	}
 }
 
-func TestWhatAStoreAwayDeniesIsTold(t *testing.T) {
+func TestWhatAnUnavailableStoreDeniesIsPassedOn(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, policy.Default())
 	r.gate.Store = denies{}
-	told := listen(r)
+	made := decisions(r)
 	create("a")(r)
-	if want := []string{"default: deny a"}; !slices.Equal(*told, want) {
-		t.Errorf("told %q, want %q", *told, want)
+	if want := []string{"default: deny a"}; !slices.Equal(*made, want) {
+		t.Errorf("passed on %q, want %q", *made, want)
 	}
 }
 
-// TestTellingAllocatesNothing holds it for each way through both phases.
-func TestTellingAllocatesNothing(t *testing.T) {
+func TestADecisionSaysWhatTheWriterSays(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, policy.Default())
+	var made []string
+	r.gate.OnDecision = func(d admission.Decided) {
+		made = append(made, fmt.Sprintf("%+v %s %s", d.Source(), d.Object(), d.Object().UID))
+	}
+	create("a")(r)
+	create("b", modern, elsewhere)(r)
+	create("c", event(func(e *corev1.Event) { e.Source = corev1.EventSource{Host: "node-2"} }))(r)
+	want := []string{
+		"{Component:kubelet Host:node-1} default/Pod/web web-uid",
+		"{Component:kubelet Host:node-1} other/Pod/web web-uid",
+		"{Component:unknown Host:node-2} default/Pod/web web-uid",
+	}
+	if !slices.Equal(made, want) {
+		t.Errorf("%q,\nwant %q", made, want)
+	}
+}
+
+func TestPassingADecisionOnAllocatesNothing(t *testing.T) {
 	r := newRig(t, policy.Default())
 	r.gate.Policies = applies(policy.Governing{
 		Policy: named("own", func(p *policy.Policy) { p.SpamFilter.Burst, p.SpamFilter.ReservePerReason = 1, 0 }),
@@ -142,22 +164,19 @@ func TestTellingAllocatesNothing(t *testing.T) {
 	}
 	silent := testing.AllocsPerRun(1000, decide)
 	heard := 0
-	r.gate.Told = func(d admission.Decided) {
+	r.gate.OnDecision = func(d admission.Decided) {
 		if d.Bucket == "spam filter" {
 			heard++
 		}
 	}
-	if telling := testing.AllocsPerRun(1000, decide); telling > silent || heard == 0 {
-		t.Errorf("%v allocations, %v when nobody is told; told %d times", telling, silent, heard)
+	if with := testing.AllocsPerRun(1000, decide); with > silent || heard == 0 {
+		t.Errorf("%v allocations, %v without OnDecision, which was called %d times", with, silent, heard)
 	}
 }
 
-// denies is a store that is away, under a policy that denies Events then.
+// denies is a store that is unavailable, under a policy that denies Events then.
 type denies struct{}
 
-func (denies) Merge(context.Context, time.Time, store.Write, store.Terms) (store.Decision, error) {
-	return store.Decision{Verdict: store.Deny}, nil
-}
-func (denies) Take(context.Context, time.Time, store.Write, store.Terms) (store.Decision, error) {
+func (denies) Decide(context.Context, time.Time, store.Write, store.Limits) (store.Decision, error) {
 	return store.Decision{Verdict: store.Deny}, nil
 }

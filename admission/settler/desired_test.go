@@ -15,9 +15,10 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// TestWhatIsAppliedIsWhatThePatchDoes holds the two ways to settle a debt against
-// each other.
+// TestWhatIsAppliedIsWhatThePatchDoes holds the two ways to write a count against each other, and
+// that what was written needs no other write.
 func TestWhatIsAppliedIsWhatThePatchDoes(t *testing.T) {
+	t.Parallel()
 	first := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	last := first.Add(time.Minute + 123456789*time.Nanosecond)
 	event := func(change func(*corev1.Event)) *corev1.Event {
@@ -33,37 +34,40 @@ func TestWhatIsAppliedIsWhatThePatchDoes(t *testing.T) {
 			e.Series = &corev1.EventSeries{Count: 7, LastObservedTime: metav1.NewMicroTime(first)}
 		}),
 	} {
-		for debtSays, d := range map[string]store.Debt{
-			"a count":           {Total: 9, Last: last},
-			"a count too high":  {Total: 1 << 40, Last: last},
-			"a series":          {Total: 9, Last: last, Series: true},
-			"what was merged":   {Total: 9, Last: last, Merged: 4},
-			"an aggregate":      {Total: 9, Last: last, Text: "new"},
-			"a series combined": {Total: 9, Last: last, Text: "new", Series: true, Merged: 2, Messages: []store.Tally{{What: "new", Count: 2}}},
+		for says, p := range map[string]store.PendingWrite{
+			"a count":           {Own: 9, Total: 9, Last: last},
+			"a count too high":  {Own: 1 << 40, Total: 1 << 40, Last: last},
+			"a series":          {Own: 9, Total: 9, Last: last, Series: true},
+			"what was merged":   {Own: 5, Total: 9, Last: last},
+			"an aggregate":      {Own: 9, Total: 9, Last: last, Text: "new"},
+			"a series combined": {Own: 7, Total: 9, Last: last, Text: "new", Series: true, Messages: []store.Tally{{What: "new", Count: 2}}},
 		} {
-			t.Run(eventSays+" that is owed "+debtSays, func(t *testing.T) {
-				owed := OwedTo(d)
+			t.Run(eventSays+" is to say "+says, func(t *testing.T) {
+				t.Parallel()
+				desired := DesiredOf(&p)
 				var patched corev1.Event
-				merged, err := strategicpatch.StrategicMergePatch(encoded(t, e), encoded(t, owed.patch()), corev1.Event{})
+				merged, err := strategicpatch.StrategicMergePatch(marshaled(t, e), marshaled(t, desired.patch()), corev1.Event{})
 				if err != nil {
 					t.Fatal(err)
 				}
 				if err := json.Unmarshal(merged, &patched); err != nil {
 					t.Fatal(err)
 				}
-				delete(patched.Annotations, admission.AnnotationMessages)
 				applied := e.DeepCopy()
-				owed.Apply(applied)
+				desired.Apply(applied)
 				if diff := cmp.Diff(&patched, applied, cmpopts.EquateEmpty(), cmpopts.EquateApproxTime(0)); diff != "" {
 					t.Errorf("Event (-patched +applied):\n%s", diff)
+				}
+				if desired.isIn(e) || !desired.isIn(applied) {
+					t.Errorf("it says it before: %t, after: %t; want only after", desired.isIn(e), desired.isIn(applied))
 				}
 			})
 		}
 	}
 }
 
-// encoded is v as JSON.
-func encoded(t *testing.T, v any) []byte {
+// marshaled is v as JSON.
+func marshaled(t *testing.T, v any) []byte {
 	t.Helper()
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -1,0 +1,142 @@
+package admission_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/eventquota/eventquota/policy"
+)
+
+// TestPhantomsHideNothing: anyone may say that they are a kubelet, and make Events that
+// pass here and fail later. Nothing of a kubelet's is merged into those, and no token of
+// its buckets is taken.
+func TestPhantomsHideNothing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, policy.Default())
+	const pods, each = 180, 5
+	as := func(i int) details { return details{about(fmt.Sprint("web-", i%pods))} }
+	for i := range pods*each + 9 {
+		create(fmt.Sprint("phantom-", i), append(as(i), user("tenant"))...)(r)
+		create(fmt.Sprint("distinct-", i), append(as(i), user("tenant"), message(fmt.Sprint(i)))...)(r)
+	}
+	for i := range pods {
+		if said := create(fmt.Sprint("e", i), as(i)...)(r); said != "admit" {
+			t.Fatalf("Event %d of the kubelet: %q, want admit", i, said)
+		}
+		if said := create(fmt.Sprint("f", i), as(i)...)(r); said != fmt.Sprintf("merge 409 %se%d, 2 occurrences so far", into, i) {
+			t.Fatalf("repeat of Event %d of the kubelet: %q, want it to be merged into the kubelet's own", i, said)
+		}
+	}
+}
+
+// perMinute is a quota of n tokens, and nothing else that limits.
+func perMinute(n int) func(*policy.Policy) {
+	return func(p *policy.Policy) {
+		p.Action = policy.Admit
+		p.Quotas = []policy.Quota{{Type: policy.QuotaNamespace, Burst: n, Tokens: n, Interval: time.Minute}}
+	}
+}
+
+// TestAnnotationsAreNoWayAroundAQuota has users write to stored Events what no recorder
+// does.
+func TestAnnotationsAreNoWayAroundAQuota(t *testing.T) {
+	t.Parallel()
+	const tokens, writes = 5, 1000
+	for says, patch := range map[string]func(i int) action{
+		"a new annotation each time": func(i int) action {
+			return update("a", details{version(fmt.Sprint(i))}, details{version(fmt.Sprint(i)), annotated("x", fmt.Sprint(i))})
+		},
+		"each on an Event of its own": func(i int) action {
+			return update(fmt.Sprint("e", i), details{about(fmt.Sprint(i))}, details{about(fmt.Sprint(i)), annotated("x", "y")})
+		},
+		"two contents in turn": func(i int) action {
+			return update("a", details{version(fmt.Sprint(i))}, details{version(fmt.Sprint(i)), annotated("x", fmt.Sprint(i%2))})
+		},
+		"two users who undo what the other does": func(i int) action {
+			who := user(fmt.Sprint("tenant-", i%2))
+			return update("a", details{version(fmt.Sprint(i)), annotated("x", fmt.Sprint((i+1)%2))},
+				details{who, version(fmt.Sprint(i)), annotated("x", fmt.Sprint(i%2))})
+		},
+		"a message": func(i int) action {
+			return update("a", details{version(fmt.Sprint(i))}, details{version(fmt.Sprint(i)), message(fmt.Sprint(i))})
+		},
+		"a count with a label": func(i int) action {
+			return update("a", details{version(fmt.Sprint(i)), count(int32(i) + 1)},
+				details{version(fmt.Sprint(i)), labelled("x"), count(int32(i) + 2)})
+		},
+	} {
+		t.Run(says, func(t *testing.T) {
+			t.Parallel()
+			p := policy.Default()
+			perMinute(tokens)(&p)
+			r := newRig(t, p)
+			admitted := 0
+			for i := range writes {
+				switch said := patch(i)(r); {
+				case said == "admit":
+					admitted++
+				case !strings.HasPrefix(said, `drop 429 TooManyRequests: Namespace quota of policy "default" is empty: next token`):
+					t.Fatalf("write %d: %q", i, said)
+				}
+			}
+			if admitted != tokens {
+				t.Errorf("%d of %d writes are admitted, want %d", admitted, writes, tokens)
+			}
+		})
+	}
+	runStories(t, []story{
+		{says: "a write that is asked about twice pays once", policy: perMinute(2), steps: []step{
+			{0, update("a", details{version("1")}, details{version("1"), annotated("x", "y")}), "admit"},
+			{0, update("a", details{version("1")}, details{version("1"), annotated("x", "y")}), "admit"},
+			{0, update("a", details{version("2"), annotated("x", "y")}, details{version("2"), annotated("x", "z")}), "admit"},
+			{0, create("b"), `drop 429 TooManyRequests: Namespace quota of policy "default" is empty: next token at 2030-03-01T12:00:30Z, in 30s`},
+		}},
+		{says: "a spam filter is not asked", policy: func(p *policy.Policy) {
+			p.SpamFilter.Burst, p.SpamFilter.ReservePerReason = 0, 0
+		}, steps: []step{
+			{0, update("a", details{}, details{annotated("x", "y")}), "admit"},
+		}},
+	})
+}
+
+// TestNoNamespaceReportsToAnother: through events.k8s.io an Event in one namespace may be
+// about an object in another one.
+func TestNoNamespaceReportsToAnother(t *testing.T) {
+	t.Parallel()
+	for says, change := range map[string]func(*policy.Policy){
+		"by a spam filter": func(p *policy.Policy) { p.SpamFilter.Burst, p.SpamFilter.ReservePerReason = 1, 0 },
+		"by a bucket over all sources of an object": func(p *policy.Policy) {
+			byParts(policy.KeyInvolvedObject)(p)
+		},
+		"by a quota of a source and object": func(p *policy.Policy) {
+			p.Action = policy.Admit
+			p.Quotas = []policy.Quota{{Type: policy.QuotaSourceAndObject, Burst: 1, Tokens: 1, Interval: time.Hour}}
+		},
+	} {
+		t.Run(says, func(t *testing.T) {
+			t.Parallel()
+			p := policy.Default()
+			change(&p)
+			r := newRig(t, p)
+			theirs := event(func(e *corev1.Event) { e.InvolvedObject.Namespace = "victim" })
+			for i := range 10 {
+				create(fmt.Sprint("a", i), modern, theirs, in("tenant"), theirs, message(fmt.Sprint(i)), user("tenant"))(r)
+			}
+			for _, said := range r.pending() {
+				if strings.Contains(said, "victim") || !strings.Contains(said, "about tenant/Namespace/tenant: 9,") {
+					t.Errorf("%s, want a notice about the namespace that it comes from", said)
+				}
+			}
+			if len(r.pending()) != 1 {
+				t.Errorf("pending are %q, want one notice", r.pending())
+			}
+			if said := create("b", modern, in("victim"))(r); said != "admit" {
+				t.Errorf("the first Event of the other namespace: %q, want admit", said)
+			}
+		})
+	}
+}

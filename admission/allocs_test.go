@@ -1,0 +1,127 @@
+package admission_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/policy"
+	"github.com/eventquota/eventquota/store"
+)
+
+// maxAllocs is how many allocations a review may cost, from its HTTP request to its
+// answer, beside those of the store.
+const maxAllocs = 40
+
+// answers is a store that always answers the same.
+type answers store.Decision
+
+func (a answers) Decide(_ context.Context, now time.Time, _ store.Write, l store.Limits) (store.Decision, error) {
+	d := store.Decision(a)
+	switch {
+	case d.Verdict != store.Drop:
+	case len(l.Quotas) > 0:
+		d.Empty, d.Next = &l.Quotas[0], now.Add(time.Minute)
+	default:
+		d.Empty, d.Next = &l.Spam, now.Add(time.Minute)
+	}
+	return d, nil
+}
+
+// TestAReviewAllocatesLittle holds it for each way through a Handler, with an Event as a
+// kubelet writes it.
+func TestAReviewAllocatesLittle(t *testing.T) {
+	quota := func(p *policy.Policy) {
+		p.Quotas = []policy.Quota{{Type: policy.QuotaNamespace, Burst: 1, Tokens: 1, Interval: time.Hour}}
+	}
+	for says, tt := range map[string]struct {
+		policy   func(*policy.Policy) // nil for the default
+		decision store.Verdict
+		update   bool
+		want     admission.Outcome
+	}{
+		"one that is admitted":                 {decision: store.Admit, want: admission.Admitted},
+		"one that is admitted under a quota":   {policy: quota, decision: store.Admit, want: admission.Admitted},
+		"one that is merged":                   {decision: store.Merge, want: admission.Merged},
+		"one that a spam filter drops":         {decision: store.Drop, want: admission.Dropped},
+		"one that a quota drops":               {policy: quota, decision: store.Drop, want: admission.Dropped},
+		"a recorder's UPDATE that is admitted": {decision: store.Admit, update: true, want: admission.Admitted},
+		"a recorder's UPDATE that is merged":   {decision: store.Merge, update: true, want: admission.Merged},
+	} {
+		t.Run(says, func(t *testing.T) {
+			p := policy.Default()
+			if tt.policy != nil {
+				tt.policy(&p)
+			}
+			gate := newGate(answers{Verdict: tt.decision, Into: "a", Total: 2}, p)
+			outcomes := map[admission.Outcome]int{}
+			h := &admission.Handler{
+				Gate: gate, Phase: gate.Mutate, Count: func(o admission.Outcome) { outcomes[o]++ },
+				MaxBytes: maxBytes, InFlight: admission.NewPlaces(1), Deadline: time.Minute,
+			}
+			const mark = "0000000000"
+			body := benchReview(t, mark)
+			if tt.update {
+				h.Phase, body = gate.Validate, asUpdate(t, body)
+			}
+			const runs = 200
+			bodies := make([][]byte, runs+1) // each about an object of its own
+			for i := range bodies {
+				bodies[i] = bytes.ReplaceAll(body, []byte(mark), fmt.Appendf(nil, "%0*d", len(mark), i))
+			}
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "/?timeout=1s", http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Content-Type", "application/json")
+			req.ContentLength = int64(len(body))
+			reader := bytes.NewReader(body)
+			req.Body = io.NopCloser(reader)
+			w := &plainWriter{header: http.Header{}}
+			allocs := testing.AllocsPerRun(runs, func() {
+				reader.Reset(bodies[outcomes[tt.want]])
+				h.ServeHTTP(w, req)
+			})
+			if allocs > maxAllocs+raceAllocs {
+				t.Errorf("%v allocations, want at most %d", allocs, maxAllocs+raceAllocs)
+			}
+			if outcomes[tt.want] <= runs {
+				t.Errorf("outcomes %v, want %s", outcomes, tt.want)
+			}
+		})
+	}
+}
+
+// asUpdate makes the review of a CREATE that of a recorder's UPDATE.
+func asUpdate(t *testing.T, body []byte) []byte {
+	t.Helper()
+	var review admissionv1.AdmissionReview
+	if err := json.Unmarshal(body, &review); err != nil {
+		t.Fatal(err)
+	}
+	r := review.Request
+	r.Operation, r.OldObject.Raw = admissionv1.Update, r.Object.Raw
+	r.Object.Raw = bytes.Replace(r.Object.Raw, []byte(`"count":1`), []byte(`"count":2`), 1)
+	body, err := json.Marshal(review)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
+}
+
+// plainWriter is a ResponseWriter that keeps nothing.
+type plainWriter struct{ header http.Header }
+
+func (w *plainWriter) Header() http.Header              { return w.header }
+func (w *plainWriter) WriteHeader(int)                  {}
+func (w *plainWriter) Write(b []byte) (int, error)      { return len(b), nil }
+func (w *plainWriter) SetReadDeadline(time.Time) error  { return nil }
+func (w *plainWriter) SetWriteDeadline(time.Time) error { return nil }

@@ -1,0 +1,218 @@
+package settler_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/eventquota/eventquota/admission/settler"
+	"github.com/eventquota/eventquota/store"
+)
+
+var errRefused = errors.New("connect: connection refused")
+
+// terminating is what the API server answers in a namespace that is being deleted.
+func terminating() error {
+	err := apierrors.NewForbidden(resource(), "a", nil)
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	return err
+}
+
+func TestWhatAnAnswerMeans(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		err  error
+		want string // outcome and results
+	}{
+		"yes":                                {nil, "[a written] [written]"},
+		"the Event is not there":             {apierrors.NewNotFound(resource(), "a"), "[a not_found] [not_found]"},
+		"the Event would not be valid":       {apierrors.NewInvalid(schema.GroupKind{Kind: "Event"}, "a", nil), "[a rejected] [rejected]"},
+		"the patch is bad":                   {apierrors.NewBadRequest("no"), "[a rejected] [rejected]"},
+		"the patch is too large":             {apierrors.NewRequestEntityTooLargeError("no"), "[a rejected] [rejected]"},
+		"Events cannot be patched":           {apierrors.NewMethodNotSupported(resource(), "patch"), "[a rejected] [rejected]"},
+		"the namespace is being deleted":     {terminating(), "[a given_up] [given_up]"},
+		"another version":                    {apierrors.NewConflict(resource(), "a", io.EOF), "[a written] [written]"},
+		"a fault":                            {apierrors.NewInternalError(io.EOF), "[a written] [retried written]"},
+		"too many requests":                  {apierrors.NewTooManyRequests("no", 0), "[a written] [retried written]"},
+		"a timeout":                          {apierrors.NewTimeoutError("no", 0), "[a written] [retried written]"},
+		"not allowed yet":                    {apierrors.NewForbidden(resource(), "a", io.EOF), "[a written] [retried written]"},
+		"a credential that has just expired": {apierrors.NewUnauthorized("no"), "[a written] [retried written]"},
+		"no connection":                      {errRefused, "[a written] [retried written]"},
+		"an answer that is lost":             {errLost, "[a written] [retried written]"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t)
+				r.queue.writes = []store.PendingWrite{r.pending("a")}
+				r.answer = func(q *request) error {
+					if q.n == 1 {
+						return tt.err
+					}
+					return nil
+				}
+				r.run(time.Second, settler.Options{})
+				if got := fmt.Sprint(r.queue.came, r.results); got != tt.want {
+					t.Errorf("%s, want %s", got, tt.want)
+				}
+				if len(r.lowered) > 0 {
+					t.Errorf("patches %v lowered a count", r.lowered)
+				}
+			})
+		})
+	}
+}
+
+// waits are the times between requests.
+func (r *rig) waits() []time.Duration {
+	var waits []time.Duration
+	for i, q := range r.requests {
+		if i > 0 {
+			waits = append(waits, q.after-r.requests[i-1].after)
+		}
+	}
+	return waits
+}
+
+const ms = time.Millisecond
+
+func TestAWriteThatFailsForAReasonOfItsOwnIsGivenBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.queue.writes = []store.PendingWrite{r.pending("a")}
+		r.answer = func(q *request) error {
+			if q.n <= 4 {
+				return apierrors.NewInternalError(io.EOF)
+			}
+			return nil
+		}
+		r.run(11*time.Minute, settler.Options{})
+		want := "[a failed a written] [retried retried retried failed written]"
+		if got := fmt.Sprint(r.queue.came, r.results); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+		if waits := r.waits(); !slices.Equal(waits[:3], []time.Duration{5 * ms, 10 * ms, 20 * ms}) || waits[3] < 9*time.Minute {
+			t.Errorf("waits %v, want short ones that double and then a long one", waits)
+		}
+	})
+}
+
+func TestAWriteThatFailsForAnHourIsGivenUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.queue.writes = []store.PendingWrite{r.pending("a", total(9)), r.pending("b")}
+		r.answer = func(q *request) error {
+			if q.says == "patch default/a" {
+				return apierrors.NewForbidden(resource(), "a", io.EOF)
+			}
+			return nil
+		}
+		r.run(2*time.Hour, settler.Options{Poll: 10 * time.Second})
+		want := "[a failed a failed a failed a failed a failed a failed a given_up]"
+		came := slices.DeleteFunc(slices.Clone(r.queue.came), func(s string) bool { return s == "b written" })
+		if got := fmt.Sprint(came); got != want || len(came) == len(r.queue.came) {
+			t.Errorf("%v, want b written and %s", r.queue.came, want)
+		}
+		if got := fmt.Sprint(r.lost); got != "[7]" {
+			t.Errorf("lost %s, want [7]", got)
+		}
+		for _, part := range []string{`"namespace"="default"`, `"event"="a"`, `"unreported"=7`} {
+			if len(r.logged) != 1 || !strings.Contains(r.logged[0], part) {
+				t.Errorf("logged %q, want one line with %s", r.logged, part)
+			}
+		}
+	})
+}
+
+func TestWhileTheAPIServerIsUnavailableWritesWaitAndAreNotGivenBack(t *testing.T) {
+	t.Parallel()
+	for name, err := range map[string]error{
+		"no connection": errRefused, "an overload": apierrors.NewTooManyRequests("no", 0),
+		"a proxy without backends": apierrors.NewServiceUnavailable("no"), "an expired credential": apierrors.NewUnauthorized("no"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t)
+				r.queue.writes = []store.PendingWrite{r.pending("a")}
+				r.answer = func(q *request) error {
+					if q.after < 2*time.Hour {
+						return err
+					}
+					return nil
+				}
+				r.run(3*time.Hour, settler.Options{Poll: 10 * time.Second})
+				if got := fmt.Sprint(r.queue.came, r.lost); got != "[a written] []" {
+					t.Errorf("%s, want a written and nothing lost", got)
+				}
+				want := []time.Duration{5 * ms, 10 * ms, 20 * ms, 40 * ms, 80 * ms, 160 * ms, 320 * ms, 640 * ms, 1280 * ms, 2560 * ms, 5120 * ms}
+				for len(want) < len(r.requests)-1 {
+					want = append(want, 10*time.Second)
+				}
+				if waits := r.waits(); !slices.Equal(waits, want) {
+					t.Errorf("waits %v, want %v", waits, want)
+				}
+			})
+		})
+	}
+}
+
+// TestATimeoutOfOneWriteAloneIsItsOwn has one Event whose writes are never answered, as with another
+// webhook that is slow about it, while others are.
+func TestATimeoutOfOneWriteAloneIsItsOwn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.queue.writes = []store.PendingWrite{r.pending("a")}
+		for i := range 100 {
+			r.queue.writes = append(r.queue.writes, r.pendingIn("other", fmt.Sprint("b", i)))
+		}
+		r.answer = func(q *request) error {
+			if q.says == "patch default/a" && q.after < 20*time.Minute {
+				return io.ErrUnexpectedEOF
+			}
+			return nil
+		}
+		r.run(time.Hour, settler.Options{WritesPerSecond: 10})
+		if n := slices.Index(r.queue.came, "a failed"); n < 0 || !slices.Contains(r.queue.came, "a written") {
+			t.Errorf("%v, want a given back and written later", r.queue.came)
+		}
+	})
+}
+
+func TestRequestsAreWithinTheRate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		const writes, perSecond = 500, 100 // each is a read and a patch
+		for i := range writes {
+			r.queue.writes = append(r.queue.writes, r.pending(fmt.Sprint(i), unread))
+		}
+		r.run(time.Minute, settler.Options{WritesPerSecond: perSecond})
+		if len(r.queue.came) != writes || len(r.requests) != 2*writes {
+			t.Fatalf("%d writes by %d requests, want %d by %d", len(r.queue.came), len(r.requests), writes, 2*writes)
+		}
+		for i, q := range r.requests {
+			if soonest := time.Duration(i-perSecond) * time.Second / perSecond; q.after < soonest {
+				t.Fatalf("request %d after %v, not before %v", i, q.after, soonest)
+			}
+		}
+		// A burst, the others at the rate, and a claim or two until more can be taken in hand.
+		if last, latest := r.requests[2*writes-1].after, 10*time.Second; last > latest {
+			t.Errorf("the last request is after %v, want by %v", last, latest)
+		}
+	})
+}

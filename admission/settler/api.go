@@ -1,0 +1,111 @@
+package settler
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/time/rate"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/eventquota/eventquota/store"
+)
+
+// Events is where Events are read and written: a client of core/v1, which may write Events of both
+// APIs.
+type Events = typedcorev1.EventsGetter
+
+// requestTimeout bounds one request.
+const requestTimeout = 10 * time.Second
+
+// api is the API server. Each request takes a token of the limiter.
+type api struct {
+	events  Events
+	limiter *rate.Limiter
+	// answers counts the requests that were answered, with yes or no.
+	answers atomic.Int64
+}
+
+func (a *api) get(ctx context.Context, w *write) (*corev1.Event, error) {
+	return a.call(ctx, func(ctx context.Context) (*corev1.Event, error) {
+		return a.events.Events(w.Namespace).Get(ctx, w.Name, metav1.GetOptions{})
+	})
+}
+
+func (a *api) create(ctx context.Context, e *corev1.Event) (*corev1.Event, error) {
+	return a.call(ctx, func(ctx context.Context) (*corev1.Event, error) {
+		return a.events.Events(e.Namespace).Create(ctx, e, metav1.CreateOptions{})
+	})
+}
+
+func (a *api) patch(ctx context.Context, w *write, body []byte) (*corev1.Event, error) {
+	return a.call(ctx, func(ctx context.Context) (*corev1.Event, error) {
+		return a.events.Events(w.Namespace).Patch(ctx, w.Name, types.MergePatchType, body, metav1.PatchOptions{})
+	})
+}
+
+func (a *api) call(ctx context.Context, request func(context.Context) (*corev1.Event, error)) (*corev1.Event, error) {
+	if err := a.limiter.Wait(ctx); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	e, err := request(ctx)
+	if !unavailable(err) {
+		a.answers.Add(1)
+	}
+	return e, err
+}
+
+// unavailable tells whether an error says that the API server takes no requests now, and nothing
+// about the request.
+func unavailable(err error) bool {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		switch status.Status().Code {
+		case http.StatusUnauthorized, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+			return true
+		}
+		return apierrors.IsServerTimeout(err)
+	}
+	var connection net.Error
+	return errors.As(err, &connection) || errors.Is(err, context.Canceled) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+// changed tells whether an error says that the Event is not the version that the patch names.
+func changed(err error) bool {
+	if apierrors.IsConflict(err) {
+		return true
+	}
+	var status apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
+}
+
+// resultOf is what an error of the API server means for a write. What it calls wrong with the write
+// stays wrong; all else may pass.
+func resultOf(err error) store.Result {
+	switch {
+	case err == nil:
+		return store.Written
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return store.GivenUp
+	case apierrors.IsNotFound(err):
+		return store.NotFound
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err),
+		apierrors.IsMethodNotSupported(err):
+		return store.Rejected
+	}
+	return store.Failed
+}

@@ -1,0 +1,197 @@
+package settler_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/admission/settler"
+	"github.com/eventquota/eventquota/store"
+)
+
+// created makes an Event one that was created some time before now.
+func created(ago time.Duration) func(*corev1.Event) {
+	return func(e *corev1.Event) { e.CreationTimestamp = metav1.NewTime(time.Now().Add(-ago)) }
+}
+
+func about(pod string) func(*corev1.Event) {
+	return func(e *corev1.Event) { e.InvolvedObject.Name, e.InvolvedObject.UID = pod, types.UID(pod) }
+}
+
+func merged(note string) func(*corev1.Event) {
+	return func(e *corev1.Event) {
+		metav1.SetMetaDataAnnotation(&e.ObjectMeta, admission.AnnotationMerged, note)
+	}
+}
+
+func existing(p *store.PendingWrite) { p.Admitted = time.Time{} }
+func partial(p *store.PendingWrite)  { p.Partial, p.Own, p.Total = true, 0, 4 }
+
+// TestAnEventIsReadBeforeItsFirstWrite holds which Event is taken for the one that was admitted two
+// occurrences ago, and into which one was merged since, and what is adopted from it.
+func TestAnEventIsReadBeforeItsFirstWrite(t *testing.T) {
+	t.Parallel()
+	const written, read = "[get default/a patch default/a] [a written]", "[get default/a] [a written]"
+	const taken = "[get default/a] [a name_taken]"
+	tests := map[string]struct {
+		stored  []func(*corev1.Event)
+		changes []func(*store.PendingWrite)
+		want    string
+		says    string // count and note
+	}{
+		"the one that was admitted":                  {nil, nil, written, "3 1 of 3"},
+		"one about another object":                   {[]func(*corev1.Event){about("b")}, nil, taken, "2 "},
+		"one of another source":                      {[]func(*corev1.Event){func(e *corev1.Event) { e.Source.Host = "node-2" }}, nil, taken, "2 "},
+		"one with another message":                   {[]func(*corev1.Event){func(e *corev1.Event) { e.Message = "x" }}, nil, taken, "2 "},
+		"one that came 2 s before":                   {[]func(*corev1.Event){created(2 * time.Second)}, nil, written, "3 1 of 3"},
+		"one that came 3 s before":                   {[]func(*corev1.Event){created(3 * time.Second)}, nil, taken, "2 "},
+		"one that was known to exist":                {[]func(*corev1.Event){created(time.Hour)}, []func(*store.PendingWrite){existing}, written, "3 1 of 3"},
+		"another one than was known to exist":        {[]func(*corev1.Event){about("b")}, []func(*store.PendingWrite){existing}, taken, "2 "},
+		"one of a uid that is known":                 {[]func(*corev1.Event){created(time.Hour)}, []func(*store.PendingWrite){func(p *store.PendingWrite) { p.UID = "uid-1" }}, written, "3 1 of 3"},
+		"one that says it already":                   {[]func(*corev1.Event){counts(3), merged("1 of 3")}, nil, read, "3 1 of 3"},
+		"one that says it without how":               {[]func(*corev1.Event){counts(3)}, []func(*store.PendingWrite){own(1)}, written, "5 2 of 5"},
+		"one that counted on":                        {[]func(*corev1.Event){counts(5)}, nil, written, "6 1 of 6"},
+		"one into which another merged more":         {[]func(*corev1.Event){counts(9), merged("7 of 9")}, nil, read, "9 7 of 9"},
+		"one whose recorder overwrote the count":     {[]func(*corev1.Event){counts(4), merged("7 of 9")}, nil, written, "11 7 of 11"},
+		"one of which all was lost but what is new":  {[]func(*corev1.Event){counts(7), merged("5 of 7")}, []func(*store.PendingWrite){partial}, written, "11 9 of 11"},
+		"one of which all was lost, without a merge": {nil, []func(*store.PendingWrite){partial}, written, "6 4 of 6"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t)
+				r.queue.writes = []store.PendingWrite{r.pending("a", append([]func(*store.PendingWrite){unread}, tt.changes...)...)}
+				e := event("default", "a", append([]func(*corev1.Event){counts(2)}, tt.stored...)...)
+				e.UID = "uid-1"
+				r.put(e)
+				before := r.get("default", "a")
+				r.run(time.Second, settler.Options{})
+				if got := fmt.Sprint(r.did(), r.queue.came); got != tt.want {
+					t.Errorf("did %s, want %s", got, tt.want)
+				}
+				after := r.get("default", "a")
+				if got := fmt.Sprint(after.Count, " ", after.Annotations[admission.AnnotationMerged]); got != tt.says {
+					t.Errorf("the Event says %q, want %q", got, tt.says)
+				}
+				if diff := cmp.Diff(before, after); tt.want == taken && diff != "" {
+					t.Errorf("another's Event has changed (-before +after):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestAnEventThatIsMissingIsNotFound(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.queue.writes = []store.PendingWrite{r.pending("a", unread)}
+		r.remove("default", "a")
+		r.run(time.Second, settler.Options{})
+		if got := fmt.Sprint(r.did(), r.queue.came); got != "[get default/a] [a not_found]" {
+			t.Errorf("did %s", got)
+		}
+	})
+}
+
+func TestOccurrencesWithoutAnEventAreHandedOverWithoutARequest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.queue.writes = []store.PendingWrite{r.pending("a", unread, func(p *store.PendingWrite) { p.Name = "" })}
+		r.run(time.Second, settler.Options{})
+		if got := fmt.Sprint(r.did(), r.queue.came, r.results); got != "[] [ not_found] []" {
+			t.Errorf("did %s", got)
+		}
+	})
+}
+
+// TestAnEventThatHasChangedIsReadAgain has others write an Event that was read before.
+func TestAnEventThatHasChangedIsReadAgain(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		changes func(*server)
+		want    string
+		count   int32
+	}{
+		"its recorder counts on": {
+			func(s *server) { s.put(event("default", "a", counts(7), uid("uid-1"))) },
+			"[patch default/a get default/a patch default/a] [a written]", 8,
+		},
+		"it was deleted and created again": {
+			func(s *server) { s.put(event("default", "a", counts(1), uid("uid-2"))) },
+			"[patch default/a get default/a patch default/a] [a written]", 3,
+		},
+		"it was deleted, and another has its name": {
+			func(s *server) { s.put(event("default", "a", counts(1), uid("uid-2"), about("b"))) },
+			"[patch default/a get default/a] [a name_taken]", 1,
+		},
+		"its message was changed": {
+			func(s *server) {
+				s.put(event("default", "a", counts(2), uid("uid-1"), func(e *corev1.Event) { e.Message = "x" }))
+			},
+			"[patch default/a get default/a patch default/a] [a written]", 3,
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t)
+				r.queue.writes = []store.PendingWrite{r.pending("a")}
+				tt.changes(r.server)
+				r.run(time.Second, settler.Options{})
+				if got := fmt.Sprint(r.did(), r.queue.came); got != tt.want {
+					t.Errorf("did %s, want %s", got, tt.want)
+				}
+				if count := r.get("default", "a").Count; count != tt.count || len(r.lowered) > 0 {
+					t.Errorf("count %d, want %d; lowered by %v", count, tt.count, r.lowered)
+				}
+			})
+		})
+	}
+}
+
+func uid(uid string) func(*corev1.Event) {
+	return func(e *corev1.Event) { e.UID = types.UID(uid) }
+}
+
+// TestAnEventThatChangesAllTheTimeIsGivenBack has its recorder count on before each patch, and then
+// end.
+func TestAnEventThatChangesAllTheTimeIsGivenBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.queue.writes = []store.PendingWrite{r.pending("a", unread)}
+		patches := 0
+		r.answer = func(q *request) error {
+			if q.verb() == "patch" && patches < 6 {
+				patches++
+				e := r.get("default", "a")
+				e.Count++
+				r.put(e)
+			}
+			return nil
+		}
+		r.run(time.Hour, settler.Options{})
+		if got := fmt.Sprint(r.queue.came, r.results); got != "[a failed a written] [failed written]" {
+			t.Errorf("%s, want a given back and then written", got)
+		}
+		if count := r.get("default", "a").Count; count != 9 || len(r.lowered) > 0 {
+			t.Errorf("count %d, want 9: 8 of its own and one merged; lowered by %v", count, r.lowered)
+		}
+		gets := slices.DeleteFunc(r.did(), func(s string) bool { return s != "get default/a" })
+		if len(gets) != 7 {
+			t.Errorf("read %d times, want 4 times and then 3 times", len(gets))
+		}
+	})
+}

@@ -1,0 +1,125 @@
+package settler
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/eventquota/eventquota/store"
+)
+
+// Result is what became of one try: that of the outcome, or Retried.
+type Result string
+
+// Retried says that the write is tried again soon, while it stays claimed.
+const Retried Result = "retried"
+
+const (
+	// maxFailures is how often a write may fail for a reason of its own until it is given back.
+	maxFailures = 4
+	// giveUpAfter is how long a write may fail for reasons of its own until it is given up.
+	giveUpAfter = time.Hour
+	// storeTimeout bounds one call of the store.
+	storeTimeout = 10 * time.Second
+)
+
+// work works on what comes out of the line until that is shut down.
+func (s *Settler) work(ctx context.Context) {
+	for {
+		i, shutdown := s.line.Get()
+		if shutdown {
+			return
+		}
+		if ctx.Err() == nil {
+			s.proceed(ctx, i)
+		}
+		s.line.Done(i)
+	}
+}
+
+// proceed works on one write of a group, which then goes to the end of the line: a group with many
+// writes keeps no other waiting.
+func (s *Settler) proceed(ctx context.Context, i item) {
+	if !s.opts.Available() {
+		s.line.AddAfter(i, s.opts.Poll)
+		return
+	}
+	w := s.next(i.group)
+	log := logr.FromContextOrDiscard(ctx).WithValues("namespace", w.Namespace, "event", w.Name)
+	if w.outcome == nil {
+		s.try(logr.NewContext(ctx, log), w)
+	}
+	if w.outcome == nil {
+		s.line.AddRateLimited(i)
+		return
+	}
+	if err := s.complete(ctx, w); err != nil {
+		log.Error(err, "Store did not take the outcome of a write, trying again")
+		s.line.AddRateLimited(i)
+		return
+	}
+	s.line.Forget(i)
+	if s.release(i.group) {
+		s.line.Add(i)
+	}
+}
+
+// try sends one write. Its outcome is set unless it is to be tried again soon.
+func (s *Settler) try(ctx context.Context, w *write) {
+	log := logr.FromContextOrDiscard(ctx)
+	traced, end := s.begin(ctx, w)
+	o, err := s.send(traced, w)
+	final := o.Result != store.Failed || s.failed(ctx, w, &o, err)
+	result := Result(o.Result.String())
+	if !final {
+		result = Retried
+	}
+	end(result, err)
+	s.opts.Count(result)
+	if !final {
+		log.V(1).Info("Write failed, trying again", "reason", err.Error())
+		return
+	}
+	w.outcome = &o
+	switch o.Result {
+	case store.Written:
+		s.opts.Lag(max(0, time.Since(w.Due)))
+	case store.Rejected:
+		log.Error(err, "API server rejects a count, a notice reports it", "count", w.Total)
+	case store.GivenUp:
+		log.Error(err, "A write is given up, what it was to report is lost", "unreported", w.Unreported())
+		s.opts.OnGivenUp(w.Unreported())
+	case store.Failed:
+		log.V(1).Info("Write failed, given back for later", "reason", err.Error())
+	case store.NotFound, store.NameTaken:
+	}
+}
+
+// failed counts a failure, and tells whether it is final for now. What delays everybody counts only
+// if the API server answered another request in the meantime, and is never given up.
+func (s *Settler) failed(ctx context.Context, w *write, o *store.Outcome, err error) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	own, answers := !unavailable(err), s.api.answers.Load()
+	if own || answers != w.answers {
+		w.failures++
+	}
+	w.answers = answers
+	if w.failures < maxFailures && !errors.Is(err, errChanging) {
+		return false
+	}
+	if own && !w.Failing.IsZero() && w.Due.Sub(w.Failing) > giveUpAfter {
+		o.Result = store.GivenUp
+	}
+	return true
+}
+
+// complete says to the store what became of a write.
+func (s *Settler) complete(ctx context.Context, w *write) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	return s.pending.Complete(ctx, time.Now(), w.PendingWrite, *w.outcome)
+}

@@ -1,0 +1,127 @@
+// Package valid knows which Events the API server's validation refuses. A webhook in the
+// mutating phase is asked about an Event before that validation runs.
+package valid
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Sizes in bytes, for Events with eventTime.
+const (
+	maxName    = 128 // of reason, action and reportingInstance
+	maxMessage = 1024
+)
+
+// maxQualifiedName is the length of a DNS subdomain, a slash and a name of 63 bytes.
+const maxQualifiedName = content.DNS1123SubdomainMaxLength + 1 + 63
+
+// Create returns nil when the API server's validation may accept a CREATE of e, and else
+// an error that names a field and quotes nothing of e. The Event is as a review of the
+// mutating phase shows it; namespace is that of the request, and throughEventsAPI whether
+// the client used events.k8s.io/v1. The rules are those of Kubernetes 1.34 to 1.36.
+//
+// An error is certain, so that nobody gets an Event stored that was taken for an invalid
+// one. Nil is not certain, because a review does not show everything:
+//   - a time in the first second of the year 1 is set for the API server, and null in the review;
+//   - a byte of a protobuf request that is not UTF-8 is U+FFFD in the review, which has three;
+//   - a resourceVersion is refused in a POST and ignored in a PUT;
+//   - metadata with more names than anyone needs is not looked at, see bulky;
+//   - etcd has a limit of its own for the size of an Event.
+func Create(e *corev1.Event, namespace string, throughEventsAPI bool) error {
+	if err := fields(e, namespace, throughEventsAPI); err != nil {
+		return err
+	}
+	return metadata(&e.ObjectMeta, namespace, throughEventsAPI)
+}
+
+func fields(e *corev1.Event, namespace string, throughEventsAPI bool) error {
+	if throughEventsAPI {
+		if err := strict(e); err != nil {
+			return err
+		}
+		return withEventTime(e, namespace)
+	}
+	if !e.EventTime.IsZero() {
+		return withEventTime(e, namespace)
+	}
+	if sameNamespace(e.InvolvedObject.Namespace, namespace) || withEventTime(e, namespace) == nil {
+		return nil
+	}
+	return invalid("involvedObject.namespace", "must be the Event's namespace")
+}
+
+// sameNamespace is what an Event without eventTime must hold. One about an object of the
+// cluster is in namespace default.
+func sameNamespace(involved, namespace string) bool {
+	return involved == namespace || involved == "" && namespace == metav1.NamespaceDefault
+}
+
+// withEventTime has the rules for an Event with eventTime, of either API.
+func withEventTime(e *corev1.Event, namespace string) error {
+	switch {
+	case e.InvolvedObject.Namespace == "" && namespace != metav1.NamespaceDefault && namespace != metav1.NamespaceSystem:
+		return invalid("involvedObject.namespace", "must be set in this namespace")
+	case !qualified(e.ReportingController):
+		return invalid("reportingComponent", "must be a qualified name")
+	case e.ReportingInstance == "" || !atMost(maxName, e.ReportingInstance):
+		return invalid("reportingInstance", "must have 1 to 128 bytes")
+	case e.Action == "" || !atMost(maxName, e.Action):
+		return invalid("action", "must have 1 to 128 bytes")
+	case e.Reason == "" || !atMost(maxName, e.Reason):
+		return invalid("reason", "must have 1 to 128 bytes")
+	case !atMost(maxMessage, e.Message):
+		return invalid("message", "must have at most 1024 bytes")
+	}
+	return nil
+}
+
+// strict has the rules that only events.k8s.io/v1 adds.
+func strict(e *corev1.Event) error {
+	switch {
+	case e.Type != corev1.EventTypeNormal && e.Type != corev1.EventTypeWarning:
+		return invalid("type", "must be Normal or Warning")
+	case e.Series != nil && e.Series.Count < 2:
+		return invalid("series.count", "must be at least 2")
+	case !e.FirstTimestamp.IsZero():
+		return invalid("firstTimestamp", "must be unset")
+	case !e.LastTimestamp.IsZero():
+		return invalid("lastTimestamp", "must be unset")
+	case e.Count != 0:
+		return invalid("count", "must be unset")
+	case e.Source != corev1.EventSource{}:
+		return invalid("source", "must be unset")
+	}
+	return nil
+}
+
+func qualified(name string) bool {
+	if name == "" || len(name) > maxQualifiedName {
+		return false
+	}
+	if !strings.Contains(name, "/") {
+		// Without a prefix it is spelled like the value of a label, which costs no allocation.
+		return len(content.IsLabelValue(name)) == 0
+	}
+	return len(content.IsLabelKey(name)) == 0
+}
+
+// atMost is false when text had more than limit bytes in the request, whatever its U+FFFD
+// stand for.
+func atMost(limit int, text string) bool {
+	return len(text) <= limit || leastSize(text) <= limit
+}
+
+// leastSize is the size of text if each U+FFFD in it stands for one byte.
+func leastSize(text string) int {
+	const replacement = "\uFFFD"
+	return len(text) - (len(replacement)-1)*strings.Count(text, replacement)
+}
+
+func invalid(path, detail string) error {
+	return field.Invalid(field.NewPath(path), field.OmitValueType{}, detail)
+}

@@ -1,0 +1,178 @@
+package valid_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/eventquota/eventquota/admission/valid"
+)
+
+// legacy is an Event as client-go's older recorder writes it.
+func legacy() *corev1.Event {
+	now := metav1.NewTime(time.Date(2026, 9, 1, 12, 0, 0, 0, time.UTC))
+	return &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{Name: "web-0.18c2f1a0b5d3e4f6", Namespace: "shop", ManagedFields: []metav1.ManagedFieldsEntry{{
+			Manager: "kubelet", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsType: "FieldsV1",
+		}}},
+		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: "shop", Name: "web-0", UID: "1"},
+		Reason:         "BackOff", Message: "Back-off restarting failed container", Type: corev1.EventTypeWarning,
+		Source: corev1.EventSource{Component: "kubelet", Host: "node-1"}, FirstTimestamp: now, LastTimestamp: now, Count: 1,
+	}
+}
+
+// current is an Event as client-go's recorder for events.k8s.io/v1 writes it.
+func current() *corev1.Event {
+	e := legacy()
+	e.EventTime = metav1.NewMicroTime(e.FirstTimestamp.Time)
+	e.FirstTimestamp, e.LastTimestamp, e.Count, e.Source = metav1.Time{}, metav1.Time{}, 0, corev1.EventSource{}
+	e.Action, e.ReportingController, e.ReportingInstance = "Restart", "kubelet", "node-1"
+	return e
+}
+
+// The real API server is asked about many more Events in test/e2e. Here is what a review
+// cannot show, what is bounded, and what errors say.
+func TestCreateIsCertainOfErrors(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("a", 3<<20)
+	for name, test := range map[string]struct {
+		core, events func(e *corev1.Event) // what is done to an Event of the API
+		field        string                // "" for nil
+	}{
+		"an Event of the older recorder":              {core: func(*corev1.Event) {}},
+		"an Event of the newer recorder":              {events: func(*corev1.Event) {}},
+		"another namespace":                           {core: func(e *corev1.Event) { e.InvolvedObject.Namespace = "other" }, field: "involvedObject.namespace"},
+		"a name with a slash":                         {core: func(e *corev1.Event) { e.Name = "a/b" }, field: "metadata.name"},
+		"neither name nor generateName":               {core: func(e *corev1.Event) { e.Name = "" }, field: "metadata.name"},
+		"a generated name":                            {events: func(e *corev1.Event) { e.Name, e.GenerateName = "", "web-0-" }},
+		"a prefix that is valid and no name":          {events: func(e *corev1.Event) { e.Name, e.GenerateName = "", "--" }, field: "metadata.name"},
+		"a label without a name":                      {core: func(e *corev1.Event) { e.Labels = map[string]string{"example.com/": ""} }, field: "metadata.labels"},
+		"a finalizer without a prefix":                {core: func(e *corev1.Event) { e.Finalizers = []string{"a"} }},
+		"which events.k8s.io does not take":           {events: func(e *corev1.Event) { e.Finalizers = []string{"kubernetes", "a"} }, field: "metadata.finalizers"},
+		"a negative generation":                       {core: func(e *corev1.Event) { e.Generation = -1 }, field: "metadata.generation"},
+		"no action":                                   {events: func(e *corev1.Event) { e.Action = "" }, field: "action"},
+		"a time of year 1 may be behind no eventTime": {events: func(e *corev1.Event) { e.EventTime = metav1.MicroTime{} }},
+		"and in core/v1 behind another namespace": {core: func(e *corev1.Event) {
+			*e = *current()
+			e.EventTime, e.InvolvedObject.Namespace = metav1.MicroTime{}, "other"
+		}},
+		"and behind no lastObservedTime":            {events: func(e *corev1.Event) { e.Series = &corev1.EventSeries{Count: 2} }},
+		"1,025 bytes":                               {events: func(e *corev1.Event) { e.Message = long[:1025] }, field: "message"},
+		"3,072 bytes that may have been 1,024":      {events: func(e *corev1.Event) { e.Message = strings.Repeat("\uFFFD", 1024) }},
+		"3,075 bytes that were at least 1,025":      {events: func(e *corev1.Event) { e.Message = strings.Repeat("\uFFFD", 1025) }, field: "message"},
+		"annotations of more than 256 KiB":          {core: func(e *corev1.Event) { e.Annotations = map[string]string{"a": long[:256<<10]} }, field: "metadata.annotations"},
+		"annotations that may have had 256 KiB":     {core: func(e *corev1.Event) { e.Annotations = map[string]string{"a": strings.Repeat("\uFFFD", 256<<10-1)} }},
+		"annotations that had at least one more":    {core: func(e *corev1.Event) { e.Annotations = map[string]string{"a": strings.Repeat("\uFFFD", 256<<10)} }, field: "metadata.annotations"},
+		"a manager of control characters":           {core: func(e *corev1.Event) { e.ManagedFields[0].Manager = "\x00" }, field: "metadata.managedFields[0].manager"},
+		"a manager too long to be looked at":        {core: func(e *corev1.Event) { e.ManagedFields[0].Manager = strings.Repeat("\x00", 3<<20) }},
+		"a label too long to be looked at":          {core: func(e *corev1.Event) { e.Labels = map[string]string{long: ""} }},
+		"more labels than are looked at":            {core: func(e *corev1.Event) { e.Labels = labels(501) }},
+		"the most labels that are looked at":        {core: func(e *corev1.Event) { e.ManagedFields, e.Labels = nil, labels(500) }, field: "metadata.labels"},
+		"a name of 3 MiB":                           {events: func(e *corev1.Event) { e.Name = long }, field: "metadata.name"},
+		"a reporting controller of 3 MiB":           {events: func(e *corev1.Event) { e.ReportingController = long }, field: "reportingComponent"},
+		"a reporting controller with a long prefix": {events: func(e *corev1.Event) { e.ReportingController = long[:253] + "/" + long[:63] }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e, change := legacy(), test.core
+			if test.events != nil {
+				e, change = current(), test.events
+			}
+			change(e)
+			switch err := valid.Create(e, "shop", test.events != nil); {
+			case err == nil && test.field != "":
+				t.Errorf("is valid, want an error about %s", test.field)
+			case err != nil && (test.field == "" || !strings.HasPrefix(err.Error(), test.field+": ")):
+				t.Errorf("error is %.200q, want one about %q", err, test.field)
+			case err != nil && len(err.Error()) > 100:
+				t.Errorf("error has %d bytes", len(err.Error()))
+			}
+		})
+	}
+}
+
+// labels are n, one of which is invalid.
+func labels(n int) map[string]string {
+	all := map[string]string{"-": ""}
+	for i := range n - 1 {
+		all[fmt.Sprint(i)] = ""
+	}
+	return all
+}
+
+// Whether the quick look or the library decides must make no difference.
+func TestOrdinaryMetadataAreJudgedAsByTheLibrary(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(1, 1))
+	const letters = "aZ0.-_/% \u00e9\x00"
+	text := func() string {
+		var b strings.Builder
+		for range random.IntN(3) {
+			b.WriteByte(letters[random.IntN(len(letters))])
+		}
+		return b.String() + strings.Repeat("a", []int{0, 1, 63, 64, 128, 129, 253, 254, 256, 257}[random.IntN(10)])
+	}
+	seen := map[bool]int{}
+	for range 20_000 {
+		e := current()
+		throughEventsAPI := random.IntN(2) == 0
+		switch random.IntN(4) {
+		case 0:
+			e.Name = text()
+		case 1:
+			e.ManagedFields[0].Manager = text()
+		case 2:
+			e.ManagedFields[0].Subresource = text()
+		default:
+			e.ManagedFields[0].Operation = []metav1.ManagedFieldsOperationType{"", "Update", "Apply", "update"}[random.IntN(4)]
+			e.ManagedFields[0].FieldsType = []string{"", "FieldsV1", "FieldsV2"}[random.IntN(3)]
+		}
+		quick := valid.Create(e, "shop", throughEventsAPI)
+		e.Labels = map[string]string{"valid": ""}
+		if whole := valid.Create(e, "shop", throughEventsAPI); (quick == nil) != (whole == nil) {
+			t.Fatalf("name %q, managedFields %+v: %v, but %v with a label", e.Name, e.ManagedFields, quick, whole)
+		}
+		seen[quick == nil]++
+	}
+	if seen[true] < 1000 || seen[false] < 1000 {
+		t.Errorf("valid and not valid were %v", seen)
+	}
+}
+
+func TestOrdinaryEventsCostNoAllocation(t *testing.T) {
+	for name, event := range map[string]*corev1.Event{"older recorder": legacy(), "newer recorder": current()} {
+		if n := testing.AllocsPerRun(1000, func() {
+			if err := valid.Create(event, "shop", event.Count == 0); err != nil {
+				t.Fatal(err)
+			}
+		}); n != 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+}
+
+// BenchmarkCreate shows what the bounds are for, in "the most that is looked at".
+func BenchmarkCreate(b *testing.B) {
+	most := legacy()
+	most.Labels = map[string]string{}
+	for i := range 499 {
+		most.Labels[fmt.Sprint(i, strings.Repeat("-", 60))] = ""
+	}
+	annotated := current()
+	annotated.Annotations = map[string]string{"example.com/trace": "1"}
+	for name, event := range map[string]*corev1.Event{
+		"older recorder": legacy(), "newer recorder": current(), "with an annotation": annotated, "the most that is looked at": most,
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				_ = valid.Create(event, "shop", event.Count == 0)
+			}
+		})
+	}
+}
