@@ -14,6 +14,7 @@ import (
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/store/busiest"
+	"github.com/eventquota/eventquota/store/tally"
 )
 
 // busiestWithin bounds asking Redis what other replicas have counted.
@@ -37,19 +38,24 @@ func newBusy(shared *busiest.Redis, log logr.Logger) *busy {
 	return &busy{counter: busiest.NewCounter(name, time.Now()), shared: shared, log: log}
 }
 
-// told counts what a Gate tells, before next is told. What a policy would have
-// done is not counted.
-func (b *busy) told(next func(admission.Decided)) func(admission.Decided) {
+// decisions counts what a Gate decides, before next. What a policy would have done is
+// not counted.
+func (b *busy) decisions(next func(admission.Decided)) func(admission.Decided) {
 	return func(d admission.Decided) {
 		if !d.Audited {
-			w := busiest.Write{Namespace: d.Request.Namespace, Subject: d.Subject(), Policy: d.Policy.Name}
+			w := busiest.Write{Namespace: d.Request.Namespace, Subject: subjectOf(&d), Policy: d.Policy.Name}
 			b.counter.Count(&w, d.Verdict)
 		}
 		next(d)
 	}
 }
 
-// run tells others what this replica counts until ctx ends, and then once more.
+// subjectOf is who reports an Event that was decided, and what it is about.
+func subjectOf(d *admission.Decided) tally.Subject {
+	return tally.Subject{Object: d.Object(), Source: d.Source()}
+}
+
+// run shares what this replica counts until ctx ends, and then once more.
 func (b *busy) run(ctx context.Context) {
 	if b.shared != nil {
 		b.counter.Run(logr.NewContext(ctx, b.log), b.shared)
@@ -66,16 +72,16 @@ func (b *busy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	own := b.counter.Snapshot(time.Now())
 	all, err := b.others(r.Context(), own.Replica.Name)
 	if err != nil {
-		b.log.V(1).Info("Only what is busiest on this replica is told", "reason", err.Error())
+		b.log.V(1).Info("Only what is busiest on this replica is shown", "reason", err.Error())
 	}
 	sum := busiest.Add(append(all, own))
 	sum.Partial = err != nil
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	_ = json.NewEncoder(w).Encode(sum) // who asked has gone
+	_ = json.NewEncoder(w).Encode(sum) // else nobody waits for it
 }
 
-// others are what all replicas but the one of that name have told.
+// others are what all replicas but the one of that name have shared.
 func (b *busy) others(ctx context.Context, own string) ([]busiest.Snapshot, error) {
 	if b.shared == nil {
 		return nil, nil

@@ -14,16 +14,17 @@ import (
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/busiest"
-	"github.com/eventquota/eventquota/store/connect"
+	"github.com/eventquota/eventquota/store/redis"
+	"github.com/eventquota/eventquota/store/redisclient"
 	"github.com/eventquota/eventquota/store/tally"
 	"github.com/eventquota/eventquota/test/redis"
 )
 
-// tellBusy tells b of writes about pods of these names.
-func tellBusy(b *busy, verdict store.Verdict, pods ...string) {
-	told := b.told(func(admission.Decided) {})
+// decideBusy lets b count writes about pods of these names.
+func decideBusy(b *busy, verdict store.Verdict, pods ...string) {
+	count := b.decisions(func(admission.Decided) {})
 	for _, pod := range pods {
-		told(decidedAbout(pod, verdict))
+		count(decidedAbout(pod, verdict))
 	}
 }
 
@@ -48,25 +49,25 @@ func askBusiest(t *testing.T, h http.Handler) busiest.Sum {
 
 func sharedBusiest(t *testing.T, addr string) *busiest.Redis {
 	t.Helper()
-	o := connect.DefaultOptions()
+	o := redisclient.DefaultOptions()
 	o.Addresses = []string{addr}
-	client, err := connect.New(*o)
+	client, err := redisclient.New(*o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
-	return busiest.NewRedis(client, store.DefaultRedisPrefix)
+	return busiest.NewRedis(client, redis.DefaultPrefix)
 }
 
 func TestAReplicaSaysWhatIsBusiest(t *testing.T) {
 	b := newBusy(nil, logr.Discard())
-	tellBusy(b, store.Drop, "web-0", "web-0", "web-1")
+	decideBusy(b, store.Drop, "web-0", "web-0", "web-1")
 	audited := decidedAbout("web-0", store.Drop)
 	audited.Audited = true
 	heard := 0
-	b.told(func(admission.Decided) { heard++ })(audited)
+	b.decisions(func(admission.Decided) { heard++ })(audited)
 	if heard != 1 {
-		t.Errorf("the next was told %d times, want once", heard)
+		t.Errorf("the next was called %d times, want once", heard)
 	}
 	sum := askBusiest(t, b)
 	if len(sum.Replicas) != 1 || sum.Partial {
@@ -84,14 +85,14 @@ func TestAReplicaSaysWhatIsBusiest(t *testing.T) {
 func TestEachReplicaSaysWhatIsBusiestOnAll(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{})
 	a, b := newBusy(sharedBusiest(t, server.Addr()), logr.Discard()), newBusy(sharedBusiest(t, server.Addr()), logr.Discard())
-	tellBusy(a, store.Merge, "web-0", "web-1")
-	tellBusy(b, store.Drop, "web-0")
+	decideBusy(a, store.Merge, "web-0", "web-1")
+	decideBusy(b, store.Drop, "web-0")
 	for _, one := range []*busy{a, b} {
 		if err := one.shared.Put(t.Context(), one.counter.Snapshot(epochOfTop())); err != nil {
 			t.Fatal(err)
 		}
 	}
-	tellBusy(a, store.Merge, "web-1") // which only a knows yet
+	decideBusy(a, store.Merge, "web-1") // which only a knows yet
 	for says, test := range map[string]struct {
 		asked *busy
 		want  tally.Counts

@@ -58,7 +58,7 @@ func TestCheckSucceedsOnceTheWebhookRefusesAnEvent(t *testing.T) {
 	}{
 		"the second, merged": {1, metav1.Status{
 			Code: http.StatusConflict, Reason: metav1.StatusReasonAlreadyExists,
-			Message: `admission webhook "mutate.events.eventquota.io" denied the request: merged into Event default/a, 2 occurrences so far`,
+			Message: `admission webhook "mutate.events.eventquota.io" denied the request: merged into a stored Event, 2 occurrences so far`,
 		}},
 		"one past the tokens": {25, metav1.Status{
 			Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests,

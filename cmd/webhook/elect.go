@@ -18,7 +18,7 @@ import (
 // leaseName is the Lease that the replica holds which settles for all.
 const leaseName = "eventquota-settler"
 
-// settling settles until its context ends, and then what is still owed.
+// settling writes what is pending until its context ends, and then what is left.
 type settling interface {
 	Run(ctx context.Context) error
 }

@@ -28,9 +28,10 @@ to get the namespace is needed. What is merged and pending it reads from the Red
 that replicas share (--redis-...), or from one replica (--endpoint), which has only
 its own state where it keeps that in memory. It changes nothing.
 
-A source is known by its stored Events and notices only: of one that has neither any
-more, nothing is told. Who wrote an Event is not known either; where policies ask for
-it, --writer says whom to take.`,
+A source is known by its stored Events and notices only: one that has neither any more
+is not shown. What is merged and dropped is kept for each user that writes, and an Event
+does not say who wrote it: explain looks for the users that kubelets, schedulers and the
+controllers of Kubernetes are, and --writer names others.`,
 		Example: `  webhook explain pod/web-0 -n storm --redis-addresses redis:6379
   webhook explain node/node-1 -n default --endpoint https://10.0.3.7:8443 --endpoint-token-file token --endpoint-ca-file ca.crt
   webhook explain pod/web-0 --endpoint http://127.0.0.1:8080 -o json | jq .sources`,

@@ -2,26 +2,31 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/yaml"
 
 	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/admission/settler"
+	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/memory"
 )
 
 // explainRig is a cluster with a webhook that has decided Events: what the API
@@ -29,7 +34,7 @@ import (
 type explainRig struct {
 	t        *testing.T
 	now      time.Time
-	store    store.Store
+	user     string // who writes; empty for one that is looked for
 	policies string // YAML
 	gate     *admission.Gate
 	events   []corev1.Event
@@ -37,9 +42,15 @@ type explainRig struct {
 	endpoint *httptest.Server
 }
 
-func newExplainRig(t *testing.T, policies string, decides store.Store, stores ...peekStore) *explainRig {
+// deciding is a store that decides and can be looked into.
+type deciding interface {
+	store.Store
+	peeker
+}
+
+func newExplainRig(t *testing.T, policies, name string, decides deciding) *explainRig {
 	t.Helper()
-	r := &explainRig{t: t, now: time.Date(2030, time.March, 1, 12, 0, 0, 0, time.UTC), store: decides, policies: policies}
+	r := &explainRig{t: t, now: time.Date(2030, time.March, 1, 12, 0, 0, 0, time.UTC), policies: policies}
 	files, err := newPolicyFiles()
 	if err != nil {
 		t.Fatal(err)
@@ -50,11 +61,15 @@ func newExplainRig(t *testing.T, policies string, decides store.Store, stores ..
 		}
 	}
 	clock := func() time.Time { return r.now }
-	r.gate = &admission.Gate{Policies: admission.Current(files.set), Store: decides, Now: clock}
+	r.gate = &admission.Gate{Policies: admission.Current(files.set), Store: decides, Now: clock, MaxWriteInterval: time.Minute}
 	r.server = httptest.NewServer(http.HandlerFunc(r.serve))
 	t.Cleanup(r.server.Close)
+	peek := peekStore{name: name, store: decides}
+	if name == "memory" {
+		peek.now = clock
+	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /explain", explainHandler(stores, time.Minute, clock))
+	mux.Handle("GET /explain", explainHandler(peek, time.Minute))
 	r.endpoint = httptest.NewServer(mux)
 	t.Cleanup(r.endpoint.Close)
 	return r
@@ -120,10 +135,20 @@ func (r *explainRig) wrote(component, eventType, reason, message string) string 
 		Source:         corev1.EventSource{Component: component}, Type: eventType, Reason: reason, Message: message,
 		Count: 1, FirstTimestamp: at, LastTimestamp: at,
 	}
+	if component == "kubelet" {
+		e.Source.Host = "node-1"
+	}
 	x := explainer{namespace: "storm"}
-	request := x.next(&oneMore{like: &e, eventType: eventType, reason: reason}, message, r.now)
+	writers := new(explainOptions).writersOf(&e)
+	writer := writers[len(writers)-1]
+	if r.user != "" {
+		writer = policy.UserInfo{Username: r.user}
+	}
+	request := x.next(writer, &oneMore{like: &e, eventType: eventType, reason: reason}, message, r.now)
 	request.Object = &e
-	a, err := r.gate.Foresee(r.t.Context(), request)
+	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute) // on a machine that is busy
+	defer cancel()
+	a, err := r.gate.Mutate(ctx, request)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -136,19 +161,23 @@ func (r *explainRig) wrote(component, eventType, reason, message string) string 
 	return string(a.Outcome)
 }
 
-// dropped is the notice that would be stored of n Events of a source.
-func (r *explainRig) dropped(component string, n int) {
+// noticed is the notice that would be stored of n dropped Events of a source, of which
+// the API server has none any more.
+func (r *explainRig) noticed(component string, n int) {
+	r.events = slices.DeleteFunc(r.events, func(e corev1.Event) bool { return e.Source.Component == component })
 	r.events = append(r.events, corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Namespace: "storm", Name: "eventquota-" + component},
-		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "storm", Name: "web-0", UID: types.UID("web-0-uid")},
-		Source:         corev1.EventSource{Component: "eventquota"}, Type: "Warning", Reason: "EventsDropped",
-		Message: fmt.Sprintf("dropped %d Events from %s since %s: %d Noise", n, component, r.now.UTC().Format(time.RFC3339), n),
-		Count:   int32(n), FirstTimestamp: metav1.NewTime(r.now), LastTimestamp: metav1.NewTime(r.now),
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "storm", Name: "eventquota-" + component,
+			Annotations: map[string]string{settler.AnnotationDropped: fmt.Sprintf(`{"sources":[{"source":%q,"count":%d},{"source":"","count":1}]}`, component, n)},
+		},
+		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "storm", Name: "web-0", UID: "web-0-uid"},
+		Source:         corev1.EventSource{Component: "eventquota"}, Type: "Normal", Reason: settler.ReasonDropped,
+		Count: int32(n), FirstTimestamp: metav1.NewTime(r.now), LastTimestamp: metav1.NewTime(r.now),
 	})
 }
 
-// storm is a source that repeats, one with many messages, one that is silenced, and
-// one that nobody knows any more.
+// storm is a source that repeats, one with many messages, one that is silenced, one of
+// which only a notice is stored, and one that nobody knows any more.
 func (r *explainRig) storm() *explainRig {
 	r.t.Helper()
 	for range 4 {
@@ -163,12 +192,20 @@ func (r *explainRig) storm() *explainRig {
 	for range 5 {
 		r.wrote("silenced", "Normal", "Noise", "noise")
 	}
-	r.dropped("silenced", 5)
-	r.events = append(r.events, corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Namespace: "storm", Name: "web-0.old"},
-		InvolvedObject: r.events[0].InvolvedObject,
-		Source:         corev1.EventSource{Component: "scheduler"}, Type: "Normal", Reason: "Scheduled", Message: "assigned", Count: 7,
-	})
+	for i := range 5 {
+		r.wrote("flooder", "Normal", fmt.Sprint("Flood", i), "wave")
+	}
+	for range 3 {
+		r.wrote("flooder", "Normal", "Flood0", "another wave")
+	}
+	r.noticed("flooder", 3)
+	for component, reason := range map[string]string{"scheduler": "Scheduled", "silenced": "Noise"} {
+		r.events = append(r.events, corev1.Event{
+			ObjectMeta:     metav1.ObjectMeta{Namespace: "storm", Name: "web-0.old-" + component},
+			InvolvedObject: r.events[0].InvolvedObject,
+			Source:         corev1.EventSource{Component: component}, Type: "Normal", Reason: reason, Message: "from before", Count: 7,
+		})
+	}
 	return r
 }
 
@@ -216,9 +253,9 @@ func explain(t *testing.T, args ...string) (string, error) {
 	return out.String(), err
 }
 
-func memoryOf(t *testing.T) *store.Memory {
+func memoryOf(t *testing.T) *memory.Store {
 	t.Helper()
-	m, err := store.NewMemory(store.DefaultBytes)
+	m, err := memory.New(memory.Options{Bytes: memory.DefaultBytes})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,6 +276,9 @@ func holdsGolden(t *testing.T, file, text string) {
 	}
 }
 
+// noticeNames are the names of notices, which are never the same twice.
+var noticeNames = regexp.MustCompile("eventquota-[0-9a-f]{32}")
+
 func TestExplainSaysWhatIsMergedPendingAndDropped(t *testing.T) {
 	for says, test := range map[string]struct{ object, flags, output string }{
 		"help":    {"--help", "", "help.txt"},
@@ -246,14 +286,13 @@ func TestExplainSaysWhatIsMergedPendingAndDropped(t *testing.T) {
 		"JSON":    {"Pods/web-0", "-n storm -o json", "storm.json.txt"},
 	} {
 		t.Run(says, func(t *testing.T) {
-			memory := memoryOf(t)
-			r := newExplainRig(t, stormPolicies, memory, peekStore{"memory", memory}).storm()
+			r := newExplainRig(t, stormPolicies, "memory", memoryOf(t)).storm()
 			args := append([]string{test.object, "--kubeconfig", r.kubeconfig(), "--endpoint", r.endpoint.URL}, strings.Fields(test.flags)...)
 			first, err := explain(t, args...)
 			if err != nil {
 				t.Fatal(err)
 			}
-			holdsGolden(t, test.output, first)
+			holdsGolden(t, test.output, noticeNames.ReplaceAllString(first, "eventquota-NAME"))
 			// It has changed nothing.
 			if again, err := explain(t, args...); err != nil || again != first {
 				t.Errorf("%v, and once more it says\n%s", err, again)
@@ -265,8 +304,7 @@ func TestExplainSaysWhatIsMergedPendingAndDropped(t *testing.T) {
 // TestWhatExplainForetellsComesAbout compares what explain says of the next Event
 // with what becomes of it.
 func TestWhatExplainForetellsComesAbout(t *testing.T) {
-	memory := memoryOf(t)
-	r := newExplainRig(t, stormPolicies, memory, peekStore{"memory", memory}).storm()
+	r := newExplainRig(t, stormPolicies, "memory", memoryOf(t)).storm()
 	out, err := explain(t, "pod/web-0", "--kubeconfig", r.kubeconfig(), "--endpoint", r.endpoint.URL, "-o", "json")
 	if err != nil {
 		t.Fatal(err)
@@ -275,19 +313,19 @@ func TestWhatExplainForetellsComesAbout(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &e); err != nil {
 		t.Fatal(err)
 	}
-	foretold := 0
+	foreseen := 0
 	for _, s := range e.Sources {
 		for _, next := range s.Next {
 			if next.Reserve > 0 && next.Other.Outcome == "admit" {
-				continue // it would take a token that others were foretold
+				continue // it would take a token that others were foreseen
 			}
-			foretold++
+			foreseen++
 			if got := r.wrote(s.Component, next.Type, next.Reason, another()); got != next.Other.Outcome {
 				t.Errorf("one more %s %s of %s was to be %+v, and is %s", next.Type, next.Reason, s.Component, next.Other, got)
 			}
 		}
 	}
-	if foretold < 4 {
-		t.Errorf("only %d Events could be tried", foretold)
+	if foreseen < 4 {
+		t.Errorf("only %d Events could be tried", foreseen)
 	}
 }

@@ -12,17 +12,19 @@ import (
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/memory"
+	"github.com/eventquota/eventquota/store/rules"
 )
 
-// next asks about one more Event like c, with a message, which comes at a moment
-// under a name that nobody has used.
-func (x *explainer) next(c *oneMore, message string, at time.Time) *admission.Request {
+// next asks about one more Event like c, of a writer and with a message, which comes at
+// a moment under a name that nobody has used.
+func (x *explainer) next(writer policy.UserInfo, c *oneMore, message string, at time.Time) *admission.Request {
 	kind := metav1.GroupVersionKind{Version: "v1", Kind: "Event"}
 	resource := metav1.GroupVersionResource{Version: "v1", Resource: "events"}
 	r := &admission.Request{
 		Request: policy.Request{
 			Kind: kind, Resource: resource, RequestKind: kind, RequestResource: resource,
-			Namespace: x.namespace, Operation: admissionv1.Create, UserInfo: x.writer,
+			Namespace: x.namespace, Operation: admissionv1.Create, UserInfo: writer,
 		},
 		UID: "explain",
 	}
@@ -41,15 +43,15 @@ func (x *explainer) next(c *oneMore, message string, at time.Time) *admission.Re
 }
 
 // inquire finds out what a store is asked about one more Event like c.
-func (x *explainer) inquire(ctx context.Context, c *oneMore) (admission.Inquiry, error) {
+func (x *explainer) inquire(ctx context.Context, s *sourceEvents, c *oneMore) (admission.Inquiry, error) {
 	gate := x.gate(nil, time.Now())
-	return gate.Inquire(ctx, x.next(c, admission.Plain(c.like), time.Now()))
+	return gate.Inquire(ctx, x.next(s.writer, c, admission.Plain(c.like), time.Now()))
 }
 
-// foresee says what would become of one more Event like c, by a store that knows p.
-// It asks a copy of it.
-func (x *explainer) foresee(ctx context.Context, p *store.Peeked, c *oneMore, message string) (*explainedOutcome, error) {
-	a, err := x.gate(p.Memory(), p.At).Foresee(ctx, x.next(c, message, p.At))
+// foresee says what would become of one more Event like c, by a store that knows what is
+// in state. It asks a copy of it.
+func (x *explainer) foresee(ctx context.Context, state rules.State, s *sourceEvents, c *oneMore, message string) (*explainedOutcome, error) {
+	a, err := x.gate(memory.From(state), state.At).Mutate(ctx, x.next(s.writer, c, message, state.At))
 	if err != nil {
 		return nil, err
 	}
@@ -71,11 +73,11 @@ func (x *explainer) gate(s store.Store, at time.Time) *admission.Gate {
 	}
 }
 
-// alone is p with one group and all shared buckets: what decides about that.
-func alone(p *store.Peeked, group store.Key) *store.Peeked {
-	one := &store.Peeked{At: p.At, Shared: p.Shared}
-	if g, ok := p.Group(group); ok {
-		one.Groups = []store.PeekedGroup{*g}
+// alone is s with one group and all quotas: what decides about that.
+func alone(s *rules.State, group store.Key) rules.State {
+	one := rules.State{At: s.At, Groups: map[store.Key]*rules.Group{}, Levels: s.Levels}
+	if g := s.Groups[group]; g != nil {
+		one.Groups[group] = g
 	}
 	return one
 }

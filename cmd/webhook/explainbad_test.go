@@ -16,9 +16,8 @@ func nowhere(t *testing.T) string {
 }
 
 func TestBadInputOfExplainGetsOneClearError(t *testing.T) {
-	memory := memoryOf(t)
-	r := newExplainRig(t, stormPolicies, memory, peekStore{"memory", memory}).storm()
-	away := newExplainRig(t, "", memory, peekStore{"redis", unreachable{}})
+	r := newExplainRig(t, stormPolicies, "memory", memoryOf(t)).storm()
+	silent := newExplainRig(t, "", "redis", unreachable{})
 	old := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(old.Close)
 	good := []string{"--kubeconfig", r.kubeconfig(), "--endpoint", r.endpoint.URL}
@@ -30,29 +29,29 @@ func TestBadInputOfExplainGetsOneClearError(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"no object":                          {with(), []string{"explain: must be given one object as KIND/NAME, not 0"}},
-		"two objects":                        {with("pod/a", "pod/b"), []string{"KIND/NAME, not 2"}},
-		"a name without a kind":              {with("web-0"), []string{`explain "web-0": must be KIND/NAME, as in pod/web-0`}},
-		"a kind without a name":              {with("pod/"), []string{`explain "pod/": must be KIND/NAME`}},
-		"too many parts":                     {with("storm/pod/web-0"), []string{`must be KIND/NAME`}},
-		"an object that nobody has heard of": {with("pod/web-1"), []string{"explain: no Event in namespace storm is about pod/web-1: either none came"}},
-		"an object of another kind":          {with("deployment/web-0"), []string{"no Event in namespace storm is about deployment/web-0: there are some about a Pod of that name"}},
-		"an object of another group":         {with("pod.apps/web-0"), []string{"is about pod.apps/web-0"}},
-		"another namespace":                  {with("pod/web-0", "-n", "calm"), []string{"--kubeconfig: list Events of namespace calm: "}},
-		"no place to look at":                {[]string{"pod/web-0"}, []string{"--endpoint, --redis-url or --redis-addresses: one must be set"}},
-		"two places to look at":              {with("pod/web-0", "--redis-addresses", "x:1"), []string{"--endpoint and --redis-url or --redis-addresses: only one may be set"}},
-		"an endpoint that is none":           {[]string{"pod/web-0", "--endpoint", "replica"}, []string{"--endpoint: must be https://"}},
-		"an address that is none":            {[]string{"pod/web-0", "--redis-addresses", "redis"}, []string{`--redis-addresses "redis": must be host:port`}},
-		"a prefix with braces":               {with("pod/web-0", "--redis-prefix", "{x}"), []string{"--redis-prefix"}},
-		"groups of nobody":                   {with("pod/web-0", "--writer-groups", "x"), []string{"--writer-groups: needs --writer"}},
-		"an unknown format":                  {with("pod/web-0", "-o", "xml"), []string{`--output "xml": must be table or json`}},
-		"no kubeconfig":                      {[]string{"pod/web-0", "--endpoint", r.endpoint.URL}, []string{"--kubeconfig: there is none at ", nobody}},
-		"a kubeconfig that is not there":     {[]string{"pod/web-0", "--endpoint", r.endpoint.URL, "--kubeconfig", nobody}, []string{"--kubeconfig: ", nobody}},
-		"an endpoint where nobody listens":   {[]string{"pod/web-0", "--kubeconfig", r.kubeconfig(), "--endpoint", "http://" + dead}, []string{"--endpoint: ", "connection refused"}},
-		"an endpoint of another version":     {[]string{"pod/web-0", "--kubeconfig", r.kubeconfig(), "--endpoint", old.URL}, []string{"--endpoint: 404"}},
-		"a Redis where nobody listens":       {[]string{"pod/web-0", "--kubeconfig", r.kubeconfig(), "--redis-addresses", dead}, []string{"--redis-addresses: peek: ", "connection refused"}},
-		"a URL of a Redis that is away":      {[]string{"pod/web-0", "--kubeconfig", r.kubeconfig(), "--redis-url", "redis://" + dead}, []string{"--redis-url: peek: "}},
-		"a replica whose store is away":      {[]string{"pod/web-0", "--kubeconfig", r.kubeconfig(), "--endpoint", away.endpoint.URL}, []string{"--endpoint: the replica cannot look into its store: redis is away"}},
+		"no object":                            {with(), []string{"explain: must be given one object as KIND/NAME, not 0"}},
+		"two objects":                          {with("pod/a", "pod/b"), []string{"KIND/NAME, not 2"}},
+		"a name without a kind":                {with("web-0"), []string{`explain "web-0": must be KIND/NAME, as in pod/web-0`}},
+		"a kind without a name":                {with("pod/"), []string{`explain "pod/": must be KIND/NAME`}},
+		"too many parts":                       {with("storm/pod/web-0"), []string{`must be KIND/NAME`}},
+		"an object that nobody has heard of":   {with("pod/web-1"), []string{"explain: no Event in namespace storm is about pod/web-1: either none came"}},
+		"an object of another kind":            {with("deployment/web-0"), []string{"no Event in namespace storm is about deployment/web-0: there are some about a Pod of that name"}},
+		"an object of another group":           {with("pod.apps/web-0"), []string{"is about pod.apps/web-0"}},
+		"another namespace":                    {with("pod/web-0", "-n", "calm"), []string{"--kubeconfig: list Events of namespace calm: "}},
+		"no place to look at":                  {[]string{"pod/web-0"}, []string{"--endpoint, --redis-url or --redis-addresses: one must be set"}},
+		"two places to look at":                {with("pod/web-0", "--redis-addresses", "x:1"), []string{"--endpoint and --redis-url or --redis-addresses: only one may be set"}},
+		"an endpoint that is none":             {[]string{"pod/web-0", "--endpoint", "replica"}, []string{"--endpoint: must be https://"}},
+		"an address that is none":              {[]string{"pod/web-0", "--redis-addresses", "redis"}, []string{`--redis-addresses "redis": must be host:port`}},
+		"a prefix with braces":                 {with("pod/web-0", "--redis-prefix", "{x}"), []string{"--redis-prefix"}},
+		"groups of nobody":                     {with("pod/web-0", "--writer-groups", "x"), []string{"--writer-groups: needs --writer"}},
+		"an unknown format":                    {with("pod/web-0", "-o", "xml"), []string{`--output "xml": must be table or json`}},
+		"no kubeconfig":                        {[]string{"pod/web-0", "--endpoint", r.endpoint.URL}, []string{"--kubeconfig: there is none at ", nobody}},
+		"a kubeconfig that is not there":       {[]string{"pod/web-0", "--endpoint", r.endpoint.URL, "--kubeconfig", nobody}, []string{"--kubeconfig: ", nobody}},
+		"an endpoint where nobody listens":     {[]string{"pod/web-0", "--kubeconfig", r.kubeconfig(), "--endpoint", "http://" + dead}, []string{"--endpoint: ", "connection refused"}},
+		"an endpoint of another version":       {[]string{"pod/web-0", "--kubeconfig", r.kubeconfig(), "--endpoint", old.URL}, []string{"--endpoint: 404"}},
+		"a Redis where nobody listens":         {[]string{"pod/web-0", "--kubeconfig", r.kubeconfig(), "--redis-addresses", dead}, []string{"--redis-addresses: ", "connection refused"}},
+		"a URL of a Redis that is not there":   {[]string{"pod/web-0", "--kubeconfig", r.kubeconfig(), "--redis-url", "redis://" + dead}, []string{"--redis-url: "}},
+		"a replica whose store is unreachable": {[]string{"pod/web-0", "--kubeconfig", r.kubeconfig(), "--endpoint", silent.endpoint.URL}, []string{"--endpoint: 503 Service Unavailable: store redis cannot be looked into: no connection"}},
 	} {
 		t.Run(says, func(t *testing.T) {
 			out, err := explain(t, test.args...)
@@ -72,8 +71,7 @@ func TestBadInputOfExplainGetsOneClearError(t *testing.T) {
 }
 
 func TestAnObjectIsNamedAsKubectlNamesIt(t *testing.T) {
-	memory := memoryOf(t)
-	r := newExplainRig(t, stormPolicies, memory, peekStore{"memory", memory}).storm()
+	r := newExplainRig(t, stormPolicies, "memory", memoryOf(t)).storm()
 	for _, name := range []string{"pod/web-0", "Pod/web-0", "PODS/web-0", "pods/web-0"} {
 		out, err := explain(t, name, "--kubeconfig", r.kubeconfig(), "--endpoint", r.endpoint.URL)
 		if err != nil || !strings.HasPrefix(out, "Pod storm/web-0\n") {

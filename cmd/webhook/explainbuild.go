@@ -3,9 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
@@ -13,64 +13,117 @@ import (
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/rules"
 )
 
 // explainer puts together what is known of an object.
 type explainer struct {
+	opts       *explainOptions
 	policies   *policy.Set
 	namespace  string
-	writer     policy.UserInfo
 	complaints rate.Sometimes
 	report     explanation
 }
 
 func newExplainer(o *explainOptions, policies *policy.Set, namespace string) *explainer {
-	return &explainer{
-		policies: policies, namespace: namespace,
-		writer: policy.UserInfo{Username: o.Writer, Groups: o.WriterGroups},
-		report: explanation{Namespace: namespace},
-	}
+	return &explainer{opts: o, policies: policies, namespace: namespace, report: explanation{Namespace: namespace}}
 }
 
 // explain looks into a store for what it knows of the Events about an object, one
-// at least. It looks twice: which buckets there are is known only when the reasons
-// of what was dropped are.
+// at least. It looks twice: which buckets there are is known only when the users and
+// the reasons of what was dropped are.
 func (x *explainer) explain(ctx context.Context, s *explainStore, about []corev1.Event) error {
 	x.report.Kind, x.report.Name = about[0].InvolvedObject.Kind, about[0].InvolvedObject.Name
 	if len(about) >= explainEvents {
 		x.note("there are more Events than the %d that were read", len(about))
 	}
-	sources := bySource(about)
-	if len(sources) > mostGroups {
-		x.note("%d more sources are left out", len(sources)-mostGroups)
-		sources = sources[:mostGroups]
+	candidates := x.written(bySource(about))
+	if len(candidates) > mostGroups {
+		x.note("%d more sources and users are left out", len(candidates)-mostGroups)
+		candidates = candidates[:mostGroups]
 	}
-	groups := make([]store.Key, len(sources))
-	for i, source := range sources {
-		groups[i] = source.group
+	groups := make([]store.Key, len(candidates))
+	for i, c := range candidates {
+		groups[i] = c.group
 	}
-	stores, err := s.peek(ctx, groups, nil)
+	first, err := s.peek(ctx, groups, nil)
 	if err != nil {
 		return err
 	}
+	sources := known(candidates, &first.State)
 	asked := make([][]inquiry, len(sources))
-	var shared []store.Key
+	var levels []store.Key
 	for i, source := range sources {
-		if asked[i], err = x.inquiries(ctx, source, stores); err != nil {
+		if asked[i], err = x.inquiries(ctx, source, first.Groups[source.group]); err != nil {
 			return fmt.Errorf("explain: %w", err)
 		}
 		for j := range asked[i] {
-			shared = appendShared(shared, &asked[i][j].Terms)
+			levels = appendQuotas(levels, &asked[i][j].Limits)
 		}
 	}
-	if len(shared) > mostShared {
-		x.note("%d more buckets are taken to be full", len(shared)-mostShared)
-		shared = shared[:mostShared]
+	if len(levels) > mostLevels {
+		x.note("%d more buckets are taken to be full", len(levels)-mostLevels)
+		levels = levels[:mostLevels]
 	}
-	if stores, err = s.peek(ctx, groups, shared); err != nil {
+	second, err := s.peek(ctx, groupsOfAll(sources, asked), levels)
+	if err != nil {
 		return err
 	}
-	return x.tell(ctx, stores, sources, asked)
+	x.report.Store = explainedStore{second.name, second.At}
+	for i, source := range sources {
+		if err := x.source(ctx, &second.State, source, asked[i]); err != nil {
+			return fmt.Errorf("explain: %w", err)
+		}
+	}
+	x.quotaNotices(&second.State, asked)
+	if second.name == "memory" {
+		x.note("the replica keeps its state in memory: what other replicas have merged and dropped is not in it")
+	}
+	return nil
+}
+
+// written are the sources, each once for each user that may have written its Events.
+func (x *explainer) written(sources []*sourceEvents) []*sourceEvents {
+	var all []*sourceEvents
+	var users []string
+	for _, s := range sources {
+		for _, writer := range x.opts.writersOf(s.like) {
+			one := *s
+			one.writer, one.group = writer, admission.Group(s.like, writer.Username)
+			all = append(all, &one)
+			if !slices.Contains(users, writer.Username) {
+				users = append(users, writer.Username)
+			}
+		}
+	}
+	if len(x.opts.Writers) == 0 {
+		slices.Sort(users)
+		x.note("an Event does not say who wrote it: what is known of those written by %s was looked at, and --writer names others", strings.Join(users, ", "))
+	}
+	return all
+}
+
+// known are the sources and users of which a store knows something. Of a source that
+// it does not know, the first user stands for all.
+func known(candidates []*sourceEvents, s *rules.State) []*sourceEvents {
+	var all []*sourceEvents
+	for i := 0; i < len(candidates); {
+		end := i + 1
+		for end < len(candidates) && candidates[end].source == candidates[i].source {
+			end++
+		}
+		found := len(all)
+		for _, c := range candidates[i:end] {
+			if s.Groups[c.group] != nil {
+				all = append(all, c)
+			}
+		}
+		if len(all) == found {
+			all = append(all, candidates[i])
+		}
+		i = end
+	}
+	return all
 }
 
 // inquiry is what is asked about one more Event.
@@ -79,11 +132,11 @@ type inquiry struct {
 	admission.Inquiry
 }
 
-func (x *explainer) inquiries(ctx context.Context, s *sourceEvents, stores []storePeek) ([]inquiry, error) {
-	all := s.candidates(s.droppedReasons(stores))
+func (x *explainer) inquiries(ctx context.Context, s *sourceEvents, g *rules.Group) ([]inquiry, error) {
+	all := s.candidates(droppedReasons(g))
 	asked := make([]inquiry, len(all))
 	for i, c := range all {
-		q, err := x.inquire(ctx, &c)
+		q, err := x.inquire(ctx, s, &c)
 		if err != nil {
 			return nil, err
 		}
@@ -91,70 +144,58 @@ func (x *explainer) inquiries(ctx context.Context, s *sourceEvents, stores []sto
 		for _, e := range q.Governing.Errors {
 			x.note("%v: it does not match", e)
 		}
-		if x.writer.Username == "" && asksForWriter(&q.Governing) {
-			x.note("a bucket is one for each user: --writer says which one to look at")
-		}
 	}
 	return asked, nil
 }
 
-// asksForWriter tells whether a bucket is one of a user.
-func asksForWriter(g *policy.Governing) bool {
-	for _, quota := range g.Quotas() {
-		if quota.Type == policy.QuotaUser {
-			return true
-		}
-	}
-	return slices.Contains(g.Policy.SpamFilter.KeyBy, policy.KeyUser)
-}
-
-func appendShared(keys []store.Key, t *store.Terms) []store.Key {
-	add := func(key store.Key) {
-		if !slices.Contains(keys, key) {
-			keys = append(keys, key)
-		}
-	}
-	if t.SharedSpam {
-		add(t.Spam.Key)
-	}
-	for _, q := range t.Quotas {
-		add(q.Key)
+func appendQuotas(keys []store.Key, l *store.Limits) []store.Key {
+	for i := range l.Quotas {
+		keys = appendKey(keys, l.Quotas[i].Key)
 	}
 	return keys
 }
 
-// tell puts together what each store knows. The first one that can be looked into
-// is the one that decides; of others only what they know is told.
-func (x *explainer) tell(ctx context.Context, stores []storePeek, sources []*sourceEvents, asked [][]inquiry) error {
-	decides := true
-	why := "it has none"
-	for i := range stores {
-		s := &stores[i]
-		x.report.Stores = append(x.report.Stores, explainedStore{s.Name, s.At, s.Error})
-		if s.Error != "" {
-			why = cmp.Or(s.Error, why)
-			x.note("store %s cannot be looked into: %s", s.Name, s.Error)
-			continue
-		}
-		for n, source := range sources {
-			if _, known := s.Group(source.group); !known && !decides {
-				continue
+func appendKey(keys []store.Key, key store.Key) []store.Key {
+	if slices.Contains(keys, key) {
+		return keys
+	}
+	return append(keys, key)
+}
+
+// groupsOfAll are the groups of sources, and the notices of quotas, as many as one question
+// may ask for.
+func groupsOfAll(sources []*sourceEvents, asked [][]inquiry) []store.Key {
+	var keys []store.Key
+	for _, s := range sources {
+		keys = appendKey(keys, s.group)
+	}
+	for _, each := range asked {
+		for i := range each {
+			for j := range each[i].Limits.Quotas {
+				keys = appendKey(keys, rules.NoticeKey(&each[i].Limits.Quotas[j]))
 			}
-			told, err := x.source(ctx, s, source, asked[n], decides)
-			if err != nil {
-				return fmt.Errorf("explain: %w", err)
-			}
-			x.report.Sources = append(x.report.Sources, *told)
 		}
-		decides = false
 	}
-	if decides {
-		return errors.New("--endpoint: the replica cannot look into its store: " + why)
+	return keys[:min(len(keys), mostGroups)]
+}
+
+// quotaNotices are what the quotas of all that was asked have dropped, of whatever source.
+func (x *explainer) quotaNotices(s *rules.State, asked [][]inquiry) {
+	var seen []store.Key
+	for _, each := range asked {
+		for i := range each {
+			for j := range each[i].Limits.Quotas {
+				key := rules.NoticeKey(&each[i].Limits.Quotas[j])
+				if g := s.Groups[key]; g != nil && !slices.Contains(seen, key) {
+					seen = append(seen, key)
+					x.report.Dropped = append(x.report.Dropped, noticesOf(g)...)
+				}
+			}
+		}
 	}
-	if len(stores) == 1 && stores[0].Name == "memory" {
-		x.note("the replica keeps its state in memory: what other replicas have merged and dropped is not in it")
-	}
-	return nil
+	slices.SortStableFunc(x.report.Dropped, func(a, b explainedNotice) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name))
+	})
 }
 
 // note says something once.

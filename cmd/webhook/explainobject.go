@@ -15,7 +15,7 @@ import (
 )
 
 // Events are listed in pages of listPage, explainEvents of them at most: an object
-// that has more is told of by the first ones.
+// that has more is shown by the first ones.
 const (
 	listPage      = 500
 	explainEvents = 5000
@@ -80,7 +80,7 @@ func (o objectName) events(ctx context.Context, client kubernetes.Interface, nam
 	if len(found) > 0 {
 		return found, nil
 	}
-	more := "either none came within the --event-ttl of the API server, or none was let pass and its notice has gone too"
+	more := "either none came within the --event-ttl of the API server, or all were dropped; Events of reason EventsDropped, there and in default, name the latest objects"
 	if len(others) > 0 {
 		slices.Sort(others)
 		more = fmt.Sprintf("there are some about a %s of that name", strings.Join(others, ", a "))

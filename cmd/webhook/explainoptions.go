@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/eventquota/eventquota/store"
-	"github.com/eventquota/eventquota/store/connect"
+	"github.com/eventquota/eventquota/store/redis"
+	"github.com/eventquota/eventquota/store/redisclient"
 )
 
 // explainTimeout bounds each question to the API server.
@@ -23,16 +23,16 @@ const explainTimeout = 15 * time.Second
 type explainOptions struct {
 	Namespace    string
 	Kubeconfig   string
-	Redis        *connect.Options
+	Redis        *redisclient.Options
 	RedisPrefix  string
 	Endpoint     endpointOptions
-	Writer       string
+	Writers      []string
 	WriterGroups []string
 	Output       string
 }
 
 func defaultExplainOptions() *explainOptions {
-	return &explainOptions{Redis: connect.DefaultOptions(), RedisPrefix: store.DefaultRedisPrefix, Output: "table"}
+	return &explainOptions{Redis: redisclient.DefaultOptions(), RedisPrefix: redis.DefaultPrefix, Output: "table"}
 }
 
 func (o *explainOptions) addFlags(f *pflag.FlagSet) {
@@ -41,14 +41,14 @@ func (o *explainOptions) addFlags(f *pflag.FlagSet) {
 	o.Redis.AddFlags(f)
 	f.StringVar(&o.RedisPrefix, "redis-prefix", o.RedisPrefix, "beginning of the names of all keys in Redis, as --redis-prefix of serve")
 	o.Endpoint.addFlags(f)
-	f.StringVar(&o.Writer, "writer", o.Writer, "user to take for who writes the next Event, for policies that ask for it and buckets of users")
-	f.StringSliceVar(&o.WriterGroups, "writer-groups", o.WriterGroups, "groups of --writer")
+	f.StringArrayVar(&o.Writers, "writer", o.Writers, "user whose Events to look at; may be given several times; none for those that parts of Kubernetes are, by the source of an Event")
+	f.StringSliceVar(&o.WriterGroups, "writer-groups", o.WriterGroups, "groups of each --writer; empty for those that the API server puts such a user into")
 	f.StringVarP(&o.Output, "output", "o", o.Output, "format of the report, table or json")
 }
 
 // usesRedis tells whether any flag about Redis was given.
 func (o *explainOptions) usesRedis() bool {
-	return !reflect.DeepEqual(o.Redis, connect.DefaultOptions())
+	return !reflect.DeepEqual(o.Redis, redisclient.DefaultOptions())
 }
 
 func (o *explainOptions) validate() error {
@@ -59,7 +59,7 @@ func (o *explainOptions) validate() error {
 		}
 	}
 	check(slices.Contains([]string{"table", "json"}, o.Output), "--output %q: must be table or json", o.Output)
-	check(len(o.WriterGroups) == 0 || o.Writer != "", "--writer-groups: needs --writer")
+	check(len(o.WriterGroups) == 0 || len(o.Writers) > 0, "--writer-groups: needs --writer")
 	check(!strings.ContainsAny(o.RedisPrefix, "{}"), "--redis-prefix %q: must have no braces", o.RedisPrefix)
 	switch {
 	case o.usesRedis() && o.Endpoint.isSet():
@@ -76,12 +76,12 @@ func (o *explainOptions) validate() error {
 
 // cluster says how to reach the API server, and in which namespace to look.
 func (o *explainOptions) cluster() (*rest.Config, string, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = o.Kubeconfig
-	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{})
+	loading := clientcmd.NewDefaultClientConfigLoadingRules()
+	loading.ExplicitPath = o.Kubeconfig
+	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(loading, &clientcmd.ConfigOverrides{})
 	config, err := loaded.ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
-		return nil, "", fmt.Errorf("--kubeconfig: there is none at %s", strings.Join(rules.GetLoadingPrecedence(), ", "))
+		return nil, "", fmt.Errorf("--kubeconfig: there is none at %s", strings.Join(loading.GetLoadingPrecedence(), ", "))
 	}
 	if err != nil {
 		return nil, "", fmt.Errorf("--kubeconfig: %w", oneLine(err))

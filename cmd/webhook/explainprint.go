@@ -23,6 +23,7 @@ func (e *explanation) print(w io.Writer) {
 		fmt.Fprintln(w)
 		e.Sources[i].print(w)
 	}
+	printDropped(w, "", e.Dropped, e.Store.At)
 	if len(e.Notes) > 0 {
 		fmt.Fprintln(w)
 	}
@@ -40,7 +41,7 @@ func (t *explainedSource) print(w io.Writer) {
 	if t.UID != "" {
 		fmt.Fprintf(w, "   (object %s)", printable(t.UID))
 	}
-	fmt.Fprintf(w, "\n  by store %s at %s\n", printable(t.Store), t.at.UTC().Format(time.RFC3339))
+	fmt.Fprintf(w, "\n  as written by %s, by store %s at %s\n", printable(t.Writer), printable(t.store), t.at.UTC().Format(time.RFC3339))
 	for _, p := range t.Policies {
 		fmt.Fprintf(w, "  %s governs %s: %s", printable(p.Name), printable(strings.Join(p.Reasons, ", ")), printable(p.Why))
 		if p.Audited != "" {
@@ -49,7 +50,7 @@ func (t *explainedSource) print(w io.Writer) {
 		fmt.Fprintln(w)
 	}
 	t.printEvents(w)
-	t.printDropped(w)
+	printDropped(w, "  ", t.Dropped, t.at)
 	t.printBuckets(w)
 	t.printNext(w)
 }
@@ -77,9 +78,9 @@ func tableOf(w io.Writer, rows [][]string) {
 func (t *explainedSource) printEvents(w io.Writer) {
 	rows := [][]string{{"EVENT", "TYPE", "REASON", "COUNT", "MERGED", "PENDING", "WRITTEN IN"}}
 	for _, e := range t.Events[:min(len(t.Events), mostRows)] {
-		row := []string{cmp.Or(e.Name, "(gone)"), cmp.Or(e.Type, "-"), e.Reason, fmt.Sprint(e.Count), "-", "-", "-"}
+		row := []string{cmp.Or(e.Name, "(not found)"), cmp.Or(e.Type, "-"), e.Reason, fmt.Sprint(e.Count), "-", "-", "-"}
 		if e.Known {
-			row[4], row[5], row[6] = fmt.Sprint(e.Merged), fmt.Sprint(e.Pending), t.in(e.Due, e.Writing)
+			row[4], row[5], row[6] = fmt.Sprint(e.Merged), fmt.Sprint(e.Pending), until(e.Due, t.at)
 		}
 		rows = append(rows, row)
 	}
@@ -89,36 +90,56 @@ func (t *explainedSource) printEvents(w io.Writer) {
 	}
 }
 
-// in is how long it takes until a moment, - for none.
-func (t *explainedSource) in(at time.Time, writing bool) string {
+// until is how long it takes from now to a moment, - for none.
+func until(at, now time.Time) string {
 	switch {
 	case at.IsZero():
 		return "-"
-	case writing:
-		return "now, being written"
-	case !at.After(t.at):
+	case !at.After(now):
 		return "now"
 	}
-	return at.Sub(t.at).Round(100 * time.Millisecond).String()
+	return at.Sub(now).Round(100 * time.Millisecond).String()
 }
 
-func (t *explainedSource) printDropped(w io.Writer) {
-	if len(t.Dropped) > 0 {
+// printDropped prints notices, if there are any.
+func printDropped(w io.Writer, indent string, all []explainedNotice, now time.Time) {
+	if len(all) > 0 {
 		fmt.Fprintln(w)
 	}
-	for _, n := range t.Dropped {
-		var by []string
-		for _, reason := range slices.SortedFunc(maps.Keys(n.Reasons), func(a, b string) int {
-			return cmp.Or(cmp.Compare(n.Reasons[b], n.Reasons[a]), cmp.Compare(a, b))
-		}) {
-			by = append(by, fmt.Sprintf("%d %s", n.Reasons[reason], cmp.Or(reason, "of other reasons")))
-		}
-		fmt.Fprintf(w, "  DROPPED %d since %s: %s", n.Count, n.Since.UTC().Format(time.RFC3339), printable(strings.Join(by, ", ")))
+	for _, n := range all {
+		fmt.Fprintf(w, "%sDROPPED %d by %s, about %s, since %s: %s; from %s", indent, n.Count, printable(n.by()), printable(n.About),
+			n.Since.UTC().Format(time.RFC3339), printable(listed(n.Reasons, "of other reasons")), printable(listed(n.Sources, "other sources")))
 		if !n.Due.IsZero() {
-			fmt.Fprintf(w, "; %d of them pending, written in %s", n.Pending, t.in(n.Due, false))
+			due := "now"
+			if n.Due.After(now) {
+				due = "in " + until(n.Due, now)
+			}
+			fmt.Fprintf(w, "; %d of them pending, written %s", n.Pending, due)
 		}
 		fmt.Fprintln(w)
 	}
+}
+
+// by says what dropped.
+func (n *explainedNotice) by() string {
+	switch {
+	case n.Policy == "":
+		return "a replica"
+	case n.Bucket == "":
+		return n.Policy
+	}
+	return "the " + n.Bucket + " of " + n.Policy
+}
+
+// listed is counts, the highest first.
+func listed(counts map[string]int64, others string) string {
+	var parts []string
+	for _, what := range slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
+	}) {
+		parts = append(parts, fmt.Sprintf("%d %s", counts[what], cmp.Or(what, others)))
+	}
+	return strings.Join(parts, ", ")
 }
 
 func (t *explainedSource) printBuckets(w io.Writer) {
@@ -129,7 +150,7 @@ func (t *explainedSource) printBuckets(w io.Writer) {
 		case b.Burst <= 0:
 			next = "never"
 		case !b.Next.IsZero():
-			next = fmt.Sprintf("in %s, at %s", t.in(b.Next, false), b.Next.UTC().Format(time.RFC3339))
+			next = fmt.Sprintf("in %s, at %s", until(b.Next, t.at), b.Next.UTC().Format(time.RFC3339))
 		}
 		rows = append(rows, []string{b.Bucket, cmp.Or(b.For, "-"), b.Policy, fmt.Sprintf("%d of %d", b.Tokens, b.Burst), next})
 	}
@@ -145,7 +166,7 @@ func (t *explainedSource) printNext(w io.Writer) {
 			reserve = fmt.Sprintf("%d of %d", n.Reserve, n.PerReason)
 		}
 		if !n.Renewed.IsZero() && n.Reserve < n.PerReason {
-			reserve += " for " + t.in(n.Renewed, false)
+			reserve += " for " + until(n.Renewed, t.at)
 		}
 		what := strings.TrimSpace(n.Type + " " + n.Reason)
 		if n.Same != nil {

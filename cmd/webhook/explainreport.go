@@ -11,26 +11,27 @@ type explanation struct {
 	Namespace string `json:"namespace"`
 	Kind      string `json:"kind"`
 	Name      string `json:"name"`
-	// Stores are those that were looked into.
-	Stores  []explainedStore  `json:"stores"`
+	// Store is what was looked into.
+	Store   explainedStore    `json:"store"`
 	Sources []explainedSource `json:"sources"`
+	// Dropped is what the quotas of all sources have dropped, of any object.
+	Dropped []explainedNotice `json:"dropped,omitempty"`
 	// Notes say what is not known, and what is uncertain by it.
 	Notes []string `json:"notes,omitempty"`
 }
 
 type explainedStore struct {
-	Name  string    `json:"name"`
-	At    time.Time `json:"at,omitzero"` // by its clock
-	Error string    `json:"error,omitempty"`
+	Name string    `json:"name"`
+	At   time.Time `json:"at"` // by its clock
 }
 
-// explainedSource is a source of Events about the object, as one store knows it.
+// explainedSource is a source of Events about the object, as one user writes them.
 type explainedSource struct {
 	Component  string `json:"component"`
 	Host       string `json:"host,omitempty"`
 	APIVersion string `json:"apiVersion,omitempty"`
 	UID        string `json:"uid,omitempty"`
-	Store      string `json:"store"`
+	Writer     string `json:"writer"`
 	// Known tells whether the store knows anything of it.
 	Known    bool              `json:"known"`
 	Policies []explainedPolicy `json:"policies"`
@@ -39,7 +40,8 @@ type explainedSource struct {
 	Next     []explainedNext   `json:"next"`
 	Dropped  []explainedNotice `json:"dropped,omitempty"`
 
-	at time.Time
+	store string
+	at    time.Time
 }
 
 // explainedPolicy governs Events of some reasons.
@@ -54,19 +56,18 @@ type explainedPolicy struct {
 // explainedEvent is a stored Event. Counts are those of the store, or where that
 // does not know it, of the API server.
 type explainedEvent struct {
-	// Name is empty for one that is gone: what is pending goes with the next one.
+	// Name is empty for one that was not found: what is pending goes with the next one.
 	Name   string `json:"name,omitempty"`
 	Type   string `json:"type,omitempty"`
 	Reason string `json:"reason"`
 	Count  int64  `json:"count"`
 	// Merged is how much of Count came under other names, and Pending how much the
-	// API server has not been told of.
+	// API server has not been sent.
 	Merged  int64 `json:"merged"`
 	Pending int64 `json:"pending"`
 	// Due is when what is pending is to be written; zero when nothing is.
-	Due     time.Time `json:"due,omitzero"`
-	Writing bool      `json:"writing,omitempty"` // a settler is at it
-	Known   bool      `json:"known"`
+	Due   time.Time `json:"due,omitzero"`
+	Known bool      `json:"known"`
 }
 
 type explainedBucket struct {
@@ -93,18 +94,22 @@ type explainedNext struct {
 	Other *explainedOutcome `json:"other"`
 }
 
-// explainedOutcome is that of a write; Because is what its writer would be told.
+// explainedOutcome is that of a write; Because is what its writer would read.
 type explainedOutcome struct {
 	Outcome string `json:"outcome"`
 	Because string `json:"because,omitempty"`
 }
 
-// explainedNotice is what was dropped within a window.
+// explainedNotice is what one bucket has dropped within a window.
 type explainedNotice struct {
 	Name    string           `json:"name"`
+	Bucket  string           `json:"bucket,omitempty"`
+	Policy  string           `json:"policy,omitempty"`
+	About   string           `json:"about"`
 	Since   time.Time        `json:"since"`
 	Count   int64            `json:"count"`
 	Reasons map[string]int64 `json:"reasons,omitempty"` // empty for those beyond 15
+	Sources map[string]int64 `json:"sources,omitempty"` // likewise
 	Pending int64            `json:"pending"`
 	Due     time.Time        `json:"due,omitzero"`
 }

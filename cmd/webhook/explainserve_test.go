@@ -1,28 +1,28 @@
 package main
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/rules"
 )
 
-// unreachable is a store that is away.
-type unreachable struct{}
+// unreachable is a store that does not answer.
+type unreachable struct{ store.Store }
 
-func (unreachable) Peek(context.Context, time.Time, []store.Key, []store.Key) (store.Peeked, error) {
-	return store.Peeked{}, errors.New("redis is away")
+func (unreachable) Peek(context.Context, []store.Key, []store.Key) (rules.State, error) {
+	return rules.State{}, errors.New("no connection")
 }
 
 func TestBadQuestionsOfExplainAreOneClearError(t *testing.T) {
 	t.Parallel()
-	memory := memoryOf(t)
-	r := newExplainRig(t, "", memory, peekStore{"memory", memory})
+	r := newExplainRig(t, "", "memory", memoryOf(t))
 	key := store.KeyOf("x").String()
 	many := func(n int) string { return strings.Repeat("&group="+key, n)[1:] }
 	for says, test := range map[string]struct {
@@ -31,14 +31,14 @@ func TestBadQuestionsOfExplainAreOneClearError(t *testing.T) {
 		want   string
 	}{
 		"one group":                 {"group=" + key, http.StatusOK, ""},
-		"as many groups as may be":  {many(64), http.StatusOK, ""},
-		"one bucket":                {"shared=" + key, http.StatusOK, ""},
-		"one group too many":        {many(65), http.StatusBadRequest, "group: 65 are given, at most 64 may be"},
-		"too many buckets":          {strings.ReplaceAll(many(257), "group", "shared"), http.StatusBadRequest, "shared: 257 are given, at most 256 may be"},
-		"nothing":                   {"", http.StatusBadRequest, "group or shared: one must be given"},
+		"as many groups as may be":  {many(256), http.StatusOK, ""},
+		"one bucket":                {"level=" + key, http.StatusOK, ""},
+		"one group too many":        {many(257), http.StatusBadRequest, "group: 257 are given, at most 256 may be"},
+		"too many buckets":          {strings.ReplaceAll(many(257), "group", "level"), http.StatusBadRequest, "level: 257 are given, at most 256 may be"},
+		"nothing":                   {"", http.StatusBadRequest, "group or level: one must be given"},
 		"a key that is too short":   {"group=abc", http.StatusBadRequest, "group: key of 3 characters: must be 32 hexadecimal digits"},
 		"a key that is no number":   {"group=" + strings.Repeat("x", 32), http.StatusBadRequest, "must be 32 hexadecimal digits"},
-		"an unknown parameter":      {"group=" + key + "&pod=web-0", http.StatusBadRequest, `"pod": must be group or shared`},
+		"an unknown parameter":      {"group=" + key + "&pod=web-0", http.StatusBadRequest, `"pod": must be group or level`},
 		"what is no query of a URL": {"group=%zz", http.StatusBadRequest, "the query is none of a URL"},
 	} {
 		t.Run(says, func(t *testing.T) {
@@ -51,26 +51,37 @@ func TestBadQuestionsOfExplainAreOneClearError(t *testing.T) {
 	}
 }
 
-func TestAReplicaTellsOfAllItsStores(t *testing.T) {
+// TestAReplicaSaysNothingOfWhatEventsSay holds that what it answers has no message: who
+// may read metrics need not be one who may read Events.
+func TestAReplicaSaysNothingOfWhatEventsSay(t *testing.T) {
 	t.Parallel()
-	memory := memoryOf(t)
-	r := newExplainRig(t, stormPolicies, memory, peekStore{"redis", unreachable{}}, peekStore{"memory", memory}).storm()
-	out, err := explain(t, "pod/web-0", "--kubeconfig", r.kubeconfig(), "--endpoint", r.endpoint.URL, "-o", "json")
+	decides := memoryOf(t)
+	r := newExplainRig(t, stormPolicies, "memory", decides).storm()
+	group := admission.Group(&r.events[4], "system:serviceaccount:kube-system:noisy-operator")
+	state, err := decides.Peek(t.Context(), []store.Key{group}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var e explanation
-	if err := json.Unmarshal([]byte(out), &e); err != nil {
+	has := func(g *rules.Group, text string) bool {
+		encoded, err := g.Marshal(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bytes.Contains(encoded, []byte(text))
+	}
+	if !has(state.Groups[group], "reconciled") {
+		t.Fatal("the store keeps no message of the aggregate")
+	}
+	answer, err := encodePeek("memory", &state)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if len(e.Stores) != 2 || e.Stores[0].Error != "redis is away" || e.Stores[1].Error != "" {
-		t.Errorf("stores %+v, want Redis away and the memory that decides meanwhile", e.Stores)
+	said, err := answer.state()
+	if err != nil {
+		t.Fatal(err)
 	}
-	if len(e.Sources) == 0 || e.Sources[0].Store != "memory" || len(e.Sources[0].Next) == 0 {
-		t.Errorf("sources %+v, want what the memory would decide", e.Sources)
-	}
-	if !strings.Contains(strings.Join(e.Notes, "\n"), "store redis cannot be looked into: redis is away") {
-		t.Errorf("notes %q, want one about Redis", e.Notes)
+	if has(said.Groups[group], "reconciled") || !has(said.Groups[group], "Reconciled") {
+		t.Errorf("%+v, want it with its reason and without its message", said.Groups[group])
 	}
 }
 
@@ -80,8 +91,8 @@ func TestAServerExplains(t *testing.T) {
 	s := serving(t, newAPIServer(t), func(*serveOptions) {})
 	eventually(t, "ready", func() bool { return get(t, "http://"+s.opts.HealthAddress+"/readyz") == http.StatusOK })
 	status, said := page(t, "http://"+s.opts.MetricsAddress+"/explain?group="+store.KeyOf("nobody").String())
-	if status != http.StatusOK || !strings.Contains(said, `"name":"memory"`) {
-		t.Errorf("%d %s, want what its memory has", status, said)
+	if status != http.StatusOK || !strings.Contains(said, `"store":"memory"`) {
+		t.Errorf("%d %s, want what its store has", status, said)
 	}
 	s.stop()
 	if err := <-s.ended; err != nil {

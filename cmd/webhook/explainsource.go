@@ -10,71 +10,57 @@ import (
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/rules"
 )
 
-// source puts together what a store knows of one source. Where that does not decide
-// now, neither buckets nor what would come next is told.
-func (x *explainer) source(ctx context.Context, s *storePeek, of *sourceEvents, asked []inquiry, decides bool) (*explainedSource, error) {
-	component, host := admission.Source(of.like)
+// source puts together what a store knows of one source and user.
+func (x *explainer) source(ctx context.Context, s *rules.State, of *sourceEvents, asked []inquiry) error {
+	g, known := s.Groups[of.group]
 	about := &of.like.InvolvedObject
-	g, known := s.Group(of.group)
-	told := &explainedSource{
-		Component: component, Host: host, APIVersion: about.APIVersion, UID: string(about.UID),
-		Store: s.Name, Known: known, at: s.At,
+	one := explainedSource{
+		Component: of.source.component, Host: of.source.host, APIVersion: about.APIVersion, UID: string(about.UID),
+		Writer: of.writer.Username, Known: known, store: x.report.Store.Name, at: s.At,
 	}
 	if !known {
-		g = &store.PeekedGroup{}
-		x.note("store %s knows nothing of %s: none of its Events came within the windows of its policy, or the store has begun anew since, "+
-			"or it is that of another cluster or --redis-prefix", s.Name, cmp.Or(component, "the source without a name"))
+		g = &rules.Group{}
+		x.note("store %s knows nothing of %s: none of its Events came within the windows of its policy, another user wrote them, "+
+			"the store has begun anew since, or it is that of another cluster or --redis-prefix", one.store, cmp.Or(one.Component, "the source without a name"))
 	}
-	told.records(g, of)
-	for i := range asked {
-		told.govern(&asked[i])
-	}
-	if !decides {
-		return told, nil
-	}
-	one := alone(&s.Peeked, of.group)
+	one.records(g, of)
+	one.Dropped = noticesOf(g)
+	state := alone(s, of.group)
 	for i := range asked {
 		q := &asked[i]
-		told.buckets(one, q, x.writer.Username)
+		one.govern(q)
+		one.buckets(s, g, q)
 		next := explainedNext{Type: q.eventType, Reason: q.reason}
-		if q.Governing.Policy.Action == policy.Limit {
-			spam := one.Bucket(of.group, &q.Terms)
-			next.PerReason = q.Terms.ReservePerReason
-			next.Reserve, next.Renewed = spam.Reserve(q.reason, next.PerReason, s.At)
+		if q.Limits.Merge {
+			next.PerReason = q.Limits.ReservePerReason
+			next.Reserve, next.Renewed = g.Reserve(s.At, q.reason, &q.Limits)
 		}
 		var err error
 		if q.stored {
-			if next.Same, err = x.foresee(ctx, one, &q.oneMore, admission.Plain(q.like)); err != nil {
-				return nil, err
+			if next.Same, err = x.foresee(ctx, state, of, &q.oneMore, admission.Plain(q.like)); err != nil {
+				return err
 			}
 		}
-		if next.Other, err = x.foresee(ctx, one, &q.oneMore, another()); err != nil {
-			return nil, err
+		if next.Other, err = x.foresee(ctx, state, of, &q.oneMore, another()); err != nil {
+			return err
 		}
-		told.Next = append(told.Next, next)
+		one.Next = append(one.Next, next)
 	}
-	return told, nil
+	x.report.Sources = append(x.report.Sources, one)
+	return nil
 }
 
-// records tells of stored Events, with the most occurrences first, and of notices.
-func (t *explainedSource) records(g *store.PeekedGroup, of *sourceEvents) {
+// records are the stored Events, those with the most occurrences first.
+func (t *explainedSource) records(g *rules.Group, of *sourceEvents) {
 	seen := map[string]bool{}
 	for i := range g.Records {
 		r := &g.Records[i]
-		writing := r.Claimed.After(t.at)
-		if r.Notice {
-			n := explainedNotice{Name: r.Name, Since: r.First, Count: r.Total, Reasons: map[string]int64{}, Pending: r.Pending(), Due: r.Due}
-			for _, reason := range r.Dropped {
-				n.Reasons[reason.What] += reason.Count
-			}
-			t.Dropped = append(t.Dropped, n)
-			continue
-		}
-		e := explainedEvent{
-			Name: r.Name, Reason: r.Reason, Count: r.Total, Merged: r.Total - r.Own, Pending: r.Pending(), Due: r.Due,
-			Writing: writing, Known: true,
+		e := explainedEvent{Name: r.Name, Reason: r.Reason, Count: r.Total, Merged: r.Total - r.Own, Known: true}
+		if r.Due != 0 {
+			e.Pending, e.Due = r.Total-r.Written, registerTime(r.Due)
 		}
 		if stored := of.storedEvent(r.Name); stored != nil && r.Name != "" {
 			e.Type, seen[r.Name] = stored.Type, true
@@ -91,10 +77,38 @@ func (t *explainedSource) records(g *store.PeekedGroup, of *sourceEvents) {
 	slices.SortStableFunc(t.Events, func(a, b explainedEvent) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name))
 	})
-	slices.SortStableFunc(t.Dropped, func(a, b explainedNotice) int { return a.Since.Compare(b.Since) })
 }
 
-// govern tells which policy governs an Event.
+// noticesOf are the notices of a group or quota, the oldest first.
+func noticesOf(g *rules.Group) []explainedNotice {
+	var all []explainedNotice
+	for i := range g.Notices {
+		n := &g.Notices[i]
+		one := explainedNotice{
+			Name: n.Name, Bucket: n.Bucket, Policy: n.Policy, About: n.About.String(), Since: registerTime(n.First),
+			Count: n.Total, Reasons: tallied(n.Reasons), Sources: tallied(n.Sources),
+		}
+		if n.Due != 0 {
+			one.Pending, one.Due = n.Total-n.Written, registerTime(n.Due)
+		}
+		all = append(all, one)
+	}
+	slices.SortStableFunc(all, func(a, b explainedNotice) int { return a.Since.Compare(b.Since) })
+	return all
+}
+
+func tallied(all []store.Tally) map[string]int64 {
+	m := map[string]int64{}
+	for _, t := range all {
+		m[t.What] += t.Count
+	}
+	return m
+}
+
+// registerTime is a time of a register.
+func registerTime(micros int64) time.Time { return time.UnixMicro(micros).UTC() }
+
+// govern notes which policy governs an Event.
 func (t *explainedSource) govern(q *inquiry) {
 	p := explainedPolicy{Name: q.Governing.Policy.Name, Why: why(q.Governing.Policy)}
 	if a := q.Governing.Audit; a != nil {
@@ -110,25 +124,32 @@ func (t *explainedSource) govern(q *inquiry) {
 	}
 }
 
-// buckets tells of those that an Event must get a token from, each once.
-func (t *explainedSource) buckets(p *store.Peeked, q *inquiry, writer string) {
-	add := func(b store.Bucket, full time.Time, parts []policy.KeyPart) {
-		row := explainedBucket{Bucket: b.Name, Policy: b.Policy, Burst: b.Burst, For: bucketFor(parts, q, writer)}
-		row.Tokens, row.Next = b.Left(full, t.at)
+// buckets are those that an Event must get a token from, each once.
+func (t *explainedSource) buckets(s *rules.State, g *rules.Group, q *inquiry) {
+	add := func(b *store.Bucket, level rules.Level, parts []policy.KeyPart) {
+		row := explainedBucket{Bucket: b.Name, Policy: b.Policy, Burst: b.Burst, For: bucketFor(parts, q, t.Writer)}
+		row.Tokens, row.Next = level.Tokens(b.Limit, t.at), level.Next(b.Limit, t.at)
 		if !slices.Contains(t.Buckets, row) {
 			t.Buckets = append(t.Buckets, row)
 		}
 	}
 	filter := &q.Governing.Policy.SpamFilter
-	if q.Governing.Policy.Action == policy.Limit {
-		add(q.Terms.Spam, p.Bucket(q.Write.Group, &q.Terms).Full, filter.KeyBy)
+	if spam := &q.Limits.Spam; !spam.Key.IsZero() {
+		add(spam, g.Spam(spam.Key), filter.KeyBy)
 	}
-	i := 0
+	var quotas []policy.QuotaType
 	for _, quota := range q.Governing.Quotas() {
-		if i < len(q.Terms.Quotas) { // a policy that drops all asks none
-			add(q.Terms.Quotas[i], p.Level(q.Terms.Quotas[i].Key), admission.QuotaParts(quota.Type))
+		quotas = append(quotas, quota.Type)
+	}
+	for i := range q.Limits.Quotas {
+		b := &q.Limits.Quotas[i]
+		switch {
+		case b.SpamFilter:
+			add(b, s.Levels[b.Key], filter.KeyBy)
+		case b.Name != "" && len(quotas) > 0: // a policy that drops all has a bucket without a name
+			add(b, s.Levels[b.Key], admission.QuotaParts(quotas[0]))
+			quotas = quotas[1:]
 		}
-		i++
 	}
 }
 
@@ -144,7 +165,7 @@ func bucketFor(parts []policy.KeyPart, q *inquiry, writer string) string {
 		case policy.KeyNamespace:
 			words = append(words, q.Write.Namespace)
 		case policy.KeyUser:
-			words = append(words, "user "+cmp.Or(writer, "unknown"))
+			words = append(words, "user "+writer)
 		case policy.KeySource, policy.KeyInvolvedObject:
 		}
 	}

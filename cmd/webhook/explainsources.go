@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,62 +10,100 @@ import (
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/settler"
+	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/rules"
 )
 
-// sourceEvents are the stored Events of one source about one object. Like is one
-// of them, or what a notice tells of those that were dropped.
+// source is who reports Events, and one object that they are about.
+type source struct {
+	component, host string
+	about           corev1.ObjectReference
+}
+
+func sourceOf(e *corev1.Event) source {
+	s := source{about: e.InvolvedObject}
+	s.component, s.host = admission.Source(e)
+	s.about.FieldPath, s.about.ResourceVersion = "", ""
+	return s
+}
+
+// sourceEvents are the stored Events of one source about one object, as far as one user
+// may have written them. Like is one of them, or what a notice says of those that were
+// dropped.
 type sourceEvents struct {
-	group  store.Key
+	source source
 	like   *corev1.Event
 	events []*corev1.Event
+	writer policy.UserInfo
+	group  store.Key
 }
 
 // bySource puts Events in order by their source, and objects of one name by their
 // uid. A notice only says that there is a source.
 func bySource(events []corev1.Event) []*sourceEvents {
-	known := map[store.Key]*sourceEvents{}
+	known := map[source]*sourceEvents{}
 	var all []*sourceEvents
 	of := func(e *corev1.Event) *sourceEvents {
-		key := admission.Group(e)
+		key := sourceOf(e)
 		s := known[key]
 		if s == nil {
-			s = &sourceEvents{group: key, like: e}
+			s = &sourceEvents{source: key, like: e}
 			known[key] = s
 			all = append(all, s)
 		}
 		return s
 	}
+	var notices []*corev1.Event
 	for i := range events {
 		e := &events[i]
-		if who, dropped := settler.DroppedOf(e); dropped {
-			of(droppedLike(e, who))
+		if settler.IsNotice(e) {
+			notices = append(notices, e)
 			continue
 		}
 		s := of(e)
 		s.events = append(s.events, e)
 		s.like = e
 	}
+	for _, n := range notices {
+		for _, component := range droppedSources(n) {
+			if !slices.ContainsFunc(all, func(s *sourceEvents) bool { return s.source.component == component }) {
+				of(droppedLike(n, component))
+			}
+		}
+	}
 	slices.SortFunc(all, func(a, b *sourceEvents) int {
-		aComponent, aHost := admission.Source(a.like)
-		bComponent, bHost := admission.Source(b.like)
-		return cmp.Or(cmp.Compare(aComponent, bComponent), cmp.Compare(aHost, bHost),
+		return cmp.Or(cmp.Compare(a.source.component, b.source.component), cmp.Compare(a.source.host, b.source.host),
 			cmp.Compare(a.like.InvolvedObject.UID, b.like.InvolvedObject.UID))
 	})
 	return all
 }
 
-// droppedLike is what a notice tells of the Events that were dropped.
-func droppedLike(notice *corev1.Event, who settler.Dropper) *corev1.Event {
-	about := notice.InvolvedObject
-	about.FieldPath = ""
-	if who.Component == "unknown" { // how notices call one that has no name
-		who.Component = ""
+// droppedSources are the components whose Events a notice reports.
+func droppedSources(notice *corev1.Event) (components []string) {
+	var dropped struct {
+		Sources []struct{ Source string }
 	}
+	_ = json.Unmarshal([]byte(notice.Annotations[settler.AnnotationDropped]), &dropped) // else there are none
+	for _, s := range dropped.Sources {
+		switch s.Source {
+		case "": // all that a notice has no line for
+		case "unknown": // how it calls one that has no name
+			components = append(components, "")
+		default:
+			components = append(components, s.Source)
+		}
+	}
+	return components
+}
+
+// droppedLike is what a notice says of the Events of a source that were dropped. Of a
+// host it says nothing.
+func droppedLike(notice *corev1.Event, component string) *corev1.Event {
 	return &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{Namespace: notice.Namespace},
-		Source:         corev1.EventSource{Component: who.Component, Host: who.Host},
-		InvolvedObject: about,
+		Source:         corev1.EventSource{Component: component},
+		InvolvedObject: notice.InvolvedObject,
 	}
 }
 
@@ -76,7 +115,7 @@ type oneMore struct {
 	stored            bool // like is of this type and reason
 }
 
-// mostNext bounds what is told of one source.
+// mostNext bounds what is said of one source.
 const mostNext = 32
 
 // candidates are those that may come next of a source, each type and reason once.
@@ -112,18 +151,15 @@ func (s *sourceEvents) candidates(dropped []string) []oneMore {
 	return all
 }
 
-// droppedReasons are those that stores know to have been dropped of a source.
-func (s *sourceEvents) droppedReasons(stores []storePeek) (reasons []string) {
-	for i := range stores {
-		g, ok := stores[i].Group(s.group)
-		if !ok {
-			continue
-		}
-		for _, r := range g.Records {
-			for _, t := range r.Dropped {
-				if t.What != "" && !slices.Contains(reasons, t.What) {
-					reasons = append(reasons, t.What)
-				}
+// droppedReasons are those that the spam filter of a group is known to have dropped.
+func droppedReasons(g *rules.Group) (reasons []string) {
+	if g == nil {
+		return nil
+	}
+	for i := range g.Notices {
+		for _, t := range g.Notices[i].Reasons {
+			if t.What != "" && !slices.Contains(reasons, t.What) {
+				reasons = append(reasons, t.What)
 			}
 		}
 	}

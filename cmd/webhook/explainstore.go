@@ -4,18 +4,26 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"time"
 
 	"github.com/go-logr/logr"
 
 	"github.com/eventquota/eventquota/store"
-	"github.com/eventquota/eventquota/store/connect"
+	"github.com/eventquota/eventquota/store/redis"
+	"github.com/eventquota/eventquota/store/redisclient"
+	"github.com/eventquota/eventquota/store/rules"
 )
 
-// explainStore is where to look: the store that replicas share, or those of one.
+// explainStore is where to look: the store that replicas share, or that of one.
 type explainStore struct {
-	peek  func(ctx context.Context, groups, shared []store.Key) ([]storePeek, error)
+	peek  func(ctx context.Context, groups, levels []store.Key) (peeked, error)
 	close func()
+}
+
+// peeked is what a store knows, and how metrics call it.
+type peeked struct {
+	rules.State
+
+	name string
 }
 
 // store is where the flags say to look.
@@ -23,21 +31,21 @@ func (o *explainOptions) store() (*explainStore, error) {
 	if !o.usesRedis() {
 		return &explainStore{peek: o.peekReplica, close: func() {}}, nil
 	}
-	connect.LogTo(logr.Discard()) // what fails is said once, as an error
-	client, err := connect.New(*o.Redis)
+	redisclient.LogTo(logr.Discard()) // what fails is said once, as an error
+	client, err := redisclient.New(*o.Redis)
 	if err != nil {
 		return nil, err
 	}
-	redis := store.NewRedis(client, store.RedisOptions{Prefix: o.RedisPrefix})
+	shared := redis.New(client, redis.Options{Prefix: o.RedisPrefix})
 	return &explainStore{
-		peek: func(ctx context.Context, groups, shared []store.Key) ([]storePeek, error) {
+		peek: func(ctx context.Context, groups, levels []store.Key) (peeked, error) {
 			ctx, cancel := context.WithTimeout(ctx, o.Redis.DialTimeout+o.Redis.Timeout)
 			defer cancel()
-			p, err := redis.Peek(ctx, time.Now(), groups, shared)
+			state, err := shared.Peek(ctx, groups, levels)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", o.redisFlag(), oneLine(err))
+				return peeked{}, fmt.Errorf("%s: %w", o.redisFlag(), oneLine(err))
 			}
-			return []storePeek{{Name: "redis", Peeked: p}}, nil
+			return peeked{state, "redis"}, nil
 		},
 		close: func() { _ = client.Close() }, // nothing was written
 	}, nil
@@ -51,17 +59,21 @@ func (o *explainOptions) redisFlag() string {
 }
 
 // peekReplica asks the replica at --endpoint.
-func (o *explainOptions) peekReplica(ctx context.Context, groups, shared []store.Key) ([]storePeek, error) {
+func (o *explainOptions) peekReplica(ctx context.Context, groups, levels []store.Key) (peeked, error) {
 	query := url.Values{}
 	for _, key := range groups {
 		query.Add("group", key.String())
 	}
-	for _, key := range shared {
-		query.Add("shared", key.String())
+	for _, key := range levels {
+		query.Add("level", key.String())
 	}
 	var answer peekAnswer
 	if err := o.Endpoint.get(ctx, "/explain", query, &answer); err != nil {
-		return nil, err
+		return peeked{}, err
 	}
-	return answer.Stores, nil
+	state, err := answer.state()
+	if err != nil {
+		return peeked{}, fmt.Errorf("--endpoint: the answer to /explain is not what a replica says: %w", err)
+	}
+	return peeked{state, answer.Store}, nil
 }

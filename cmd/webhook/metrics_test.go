@@ -106,7 +106,6 @@ func (m *metrics) touchAll() {
 	m.store.errors.WithLabelValues("a", "b", "c")
 	m.store.breaker.WithLabelValues("a")
 	m.store.withoutStore.WithLabelValues("a")
-	m.store.handOvers.WithLabelValues("a")
 	m.settle.writes.WithLabelValues("a")
 	m.settle.lag.WithLabelValues("a")
 	m.settle.pending.WithLabelValues("a")

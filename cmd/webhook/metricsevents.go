@@ -36,8 +36,8 @@ func newEventMetrics(made *instruments) *eventMetrics {
 	}
 }
 
-// told counts a write that was decided for good.
-func (e *eventMetrics) told(d *admission.Decided) {
+// decided counts a write that was decided for good.
+func (e *eventMetrics) decided(d *admission.Decided) {
 	namespace := e.namespaces.label("", d.Request.Namespace)
 	policy := e.policies.label(namespace, d.Policy.Name)
 	e.events.WithLabelValues(namespace, policy, d.Verdict.String(), d.Bucket).Inc()

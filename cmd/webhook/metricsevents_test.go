@@ -27,7 +27,7 @@ func decided(namespace, owner, kind string, v store.Verdict, bucket string) admi
 func TestEventsAreCountedByWhereAndWhy(t *testing.T) {
 	t.Parallel()
 	m := newMetrics()
-	told := counted(tally.NewCounter(tally.NewMemory()), m)
+	count := counted(tally.NewCounter(tally.NewMemory()), m)
 	audited := decided("shop", "new", "Warning", store.Drop, "spam filter")
 	audited.Audited = true
 	for _, d := range []admission.Decided{
@@ -40,7 +40,7 @@ func TestEventsAreCountedByWhereAndWhy(t *testing.T) {
 		decided("calm", "default", "Warning", store.Admit, ""),
 		audited, // what it would have done is not what became of it
 	} {
-		told(d)
+		count(d)
 	}
 	wantLines(t, m, "eventquota_events_total",
 		`{bucket="",event_namespace="shop",outcome="admit",policy="default"} 2`,
@@ -58,12 +58,12 @@ func TestEventsAreCountedByWhereAndWhy(t *testing.T) {
 func TestNobodyMakesSeriesWithoutBound(t *testing.T) {
 	t.Parallel()
 	m := newMetrics()
-	told := counted(tally.NewCounter(tally.NewMemory()), m)
+	count := counted(tally.NewCounter(tally.NewMemory()), m)
 	for i := range 3 * labelledPolicies {
-		told(decided("greedy", fmt.Sprint("policy-", i), "Normal", store.Admit, ""))
+		count(decided("greedy", fmt.Sprint("policy-", i), "Normal", store.Admit, ""))
 	}
 	for i := range 3 * labelledNamespaces {
-		told(decided(fmt.Sprint("namespace-", i), "default", "Normal", store.Admit, ""))
+		count(decided(fmt.Sprint("namespace-", i), "default", "Normal", store.Admit, ""))
 	}
 	// The greedy one has its policies and the rest of them; the other namespaces
 	// one policy each, and so has the rest of them.
@@ -77,7 +77,7 @@ func TestNobodyMakesSeriesWithoutBound(t *testing.T) {
 		t.Errorf("a policy has no label of its own, as another namespace has many:\n%s", all)
 	}
 	for i := range 3 * labelledPolicies {
-		told(decided(fmt.Sprint("namespace-", 2*labelledNamespaces+i), fmt.Sprint("policy-", i), "Normal", store.Admit, ""))
+		count(decided(fmt.Sprint("namespace-", 2*labelledNamespaces+i), fmt.Sprint("policy-", i), "Normal", store.Admit, ""))
 	}
 	if got, want := len(values(t, m, "eventquota_events_total")), 2*labelledPolicies+1+labelledNamespaces; got != want {
 		t.Errorf("%d series with many policies in the rest of the namespaces, want %d", got, want)
@@ -109,14 +109,14 @@ func TestCountingAllocatesNothing(t *testing.T) {
 	m := newMetrics()
 	for i := range 2 * labelledNamespaces {
 		d := decided(fmt.Sprint("namespace-", i), "default", "Normal", store.Merge, "")
-		m.events.told(&d)
+		m.events.decided(&d)
 	}
 	answered := m.decisions("mutate")
 	known := decided("namespace-1", "default", "Warning", store.Drop, "spam filter")
 	rest := decided("namespace-300", "default", "Warning", store.Drop, "Server quota")
 	count := func() {
-		m.events.told(&known)
-		m.events.told(&rest)
+		m.events.decided(&known)
+		m.events.decided(&rest)
 		answered(admission.Merged)
 	}
 	count()
@@ -133,7 +133,7 @@ func BenchmarkCounting(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			m.events.told(&d)
+			m.events.decided(&d)
 			answered(admission.Dropped)
 		}
 	})

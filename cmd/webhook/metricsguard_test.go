@@ -31,7 +31,7 @@ func TestMetricsAreForWhoHasATokenAndTheRight(t *testing.T) {
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
-			r := &rules{}
+			r := &rights{}
 			answer := ask(t, newGuard(r), test.method, test.authorization)
 			if answer.Code != test.status || r.asked != test.reviews {
 				t.Errorf("it is answered %d after %d reviews, want %d after %d", answer.Code, r.asked, test.status, test.reviews)
@@ -51,7 +51,7 @@ func TestAnswersAreKeptForTheirTimeAndNoLonger(t *testing.T) {
 	for token, kept := range map[string]time.Duration{"reader": keepAllowed, "somebody": keepRefused, "nobody": keepRefused, "failing": 0} {
 		t.Run(token, func(t *testing.T) {
 			t.Parallel()
-			r, c := &rules{}, &clock{time.Unix(0, 0)}
+			r, c := &rights{}, &clock{time.Unix(0, 0)}
 			g := newGuard(r)
 			g.answers = cache.NewLRUExpireCacheWithClock(guardAnswers, c)
 			want := 0
@@ -77,7 +77,7 @@ func TestAnswersOfOnePathAreNoneOfAnother(t *testing.T) {
 	if answerKey("a", "bc") == answerKey("ab", "c") {
 		t.Error("two requests have one key")
 	}
-	g := newGuard(&rules{})
+	g := newGuard(&rights{})
 	handler := g.before(http.NotFoundHandler())
 	for path, want := range map[string]int{"/metrics": http.StatusNotFound, "/other": http.StatusForbidden} {
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody)
@@ -94,7 +94,7 @@ func TestAnswersOfOnePathAreNoneOfAnother(t *testing.T) {
 // not in the way of whom the guard knows.
 func TestAFloodOfTokensIsBounded(t *testing.T) {
 	t.Parallel()
-	r := &rules{began: make(chan struct{}), release: make(chan struct{})}
+	r := &rights{began: make(chan struct{}), release: make(chan struct{})}
 	g := newGuard(r)
 	if got := ask(t, g, http.MethodGet, "Bearer reader").Code; got != http.StatusOK {
 		t.Fatalf("it is answered %d, want 200", got)
@@ -139,14 +139,14 @@ func ask(t *testing.T, g *guard, method, authorization string) *httptest.Respons
 	return answer
 }
 
-// rules know two tokens: reader, which may get /metrics, and somebody, which may do
+// rights know two tokens: reader, which may get /metrics, and somebody, which may do
 // nothing. A review of a slow one begins, and ends when it is released.
-type rules struct {
+type rights struct {
 	asked          int
 	began, release chan struct{}
 }
 
-func (r *rules) review(_ context.Context, token, verb, path string) (int, error) {
+func (r *rights) review(_ context.Context, token, verb, path string) (int, error) {
 	switch {
 	case token == "failing":
 		r.asked++

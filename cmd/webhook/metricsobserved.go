@@ -10,67 +10,50 @@ import (
 // observedStore is a store whose calls are measured.
 type observedStore struct {
 	store.Store
-	merge, take *storeStep
+
+	decide *storeStep
 }
 
-// observedShared is a store that others hand over to, measured.
-type observedShared struct {
-	observedStore
-	store.Heir
-}
+// observedQueue is the side of a store that a settler works on, measured.
+type observedQueue struct {
+	store.Queue
 
-// observedDebts is the settling side of a store, measured.
-type observedDebts struct {
-	store.Settling
-	due, settle *storeStep
+	claim, complete *storeStep
 }
 
 var (
-	_ store.Store    = (*observedStore)(nil)
-	_ store.Shared   = (*observedShared)(nil)
-	_ store.Settling = (*observedDebts)(nil)
+	_ store.Store = (*observedStore)(nil)
+	_ store.Queue = (*observedQueue)(nil)
 )
 
 func (m *storeMetrics) observe(name string, s store.Store) *observedStore {
-	return &observedStore{s, m.step(name, "merge"), m.step(name, "take")}
+	return &observedStore{s, m.step(name, "decide")}
 }
 
-func (m *storeMetrics) observeShared(name string, s store.Shared) *observedShared {
-	return &observedShared{*m.observe(name, s), s}
+func (m *storeMetrics) observeQueue(name string, q store.Queue) *observedQueue {
+	return &observedQueue{q, m.step(name, "claim"), m.step(name, "complete")}
 }
 
-func (m *storeMetrics) observeDebts(name string, s store.Settling) *observedDebts {
-	return &observedDebts{s, m.step(name, "due"), m.step(name, "settle")}
-}
-
-// Merge implements store.Store.
-func (o *observedStore) Merge(ctx context.Context, now time.Time, w store.Write, t store.Terms) (store.Decision, error) {
+// Decide implements store.Store.
+func (o *observedStore) Decide(ctx context.Context, now time.Time, w store.Write, l store.Limits) (store.Decision, error) {
 	began := time.Now()
-	d, err := o.Store.Merge(ctx, now, w, t)
-	o.merge.ended(began, err)
+	d, err := o.Store.Decide(ctx, now, w, l)
+	o.decide.ended(began, err)
 	return d, err
 }
 
-// Take implements store.Store.
-func (o *observedStore) Take(ctx context.Context, now time.Time, w store.Write, t store.Terms) (store.Decision, error) {
+// Claim implements store.Queue.
+func (o *observedQueue) Claim(ctx context.Context, now time.Time, ahead time.Duration, n int, claimed func(string, store.Key) bool) ([]store.PendingWrite, error) {
 	began := time.Now()
-	d, err := o.Store.Take(ctx, now, w, t)
-	o.take.ended(began, err)
-	return d, err
+	writes, err := o.Queue.Claim(ctx, now, ahead, n, claimed)
+	o.claim.ended(began, err)
+	return writes, err
 }
 
-// Due implements store.Settling.
-func (o *observedDebts) Due(ctx context.Context, now time.Time, ahead time.Duration, n int) ([]store.Debt, error) {
+// Complete implements store.Queue.
+func (o *observedQueue) Complete(ctx context.Context, now time.Time, p store.PendingWrite, outcome store.Outcome) error {
 	began := time.Now()
-	d, err := o.Settling.Due(ctx, now, ahead, n)
-	o.due.ended(began, err)
-	return d, err
-}
-
-// Settle implements store.Settling.
-func (o *observedDebts) Settle(ctx context.Context, now time.Time, d store.Debt, outcome store.Outcome) error {
-	began := time.Now()
-	err := o.Settling.Settle(ctx, now, d, outcome)
-	o.settle.ended(began, err)
+	err := o.Queue.Complete(ctx, now, p, outcome)
+	o.complete.ended(began, err)
 	return err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"net/http"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"k8s.io/client-go/rest"
@@ -16,7 +15,7 @@ func (s *server) metricsMux() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(s.metrics.gatherer, promhttp.HandlerOpts{}))
 	mux.Handle("GET /busiest", s.state.busy)
-	mux.Handle("GET /explain", explainHandler(s.state.peeks, s.opts.Redis.Timeout, time.Now))
+	mux.Handle("GET /explain", explainHandler(s.state.peek, s.opts.Redis.Timeout))
 	return mux
 }
 

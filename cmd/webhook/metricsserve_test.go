@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
@@ -14,7 +15,6 @@ import (
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/policy/watch"
-	"github.com/eventquota/eventquota/store"
 )
 
 // TestMetricsOfAWebhookThatServes holds that what is asked and settled is counted.
@@ -23,7 +23,6 @@ func TestMetricsOfAWebhookThatServes(t *testing.T) {
 	o := s.opts
 	eventually(t, "ready", func() bool { return get(t, "http://"+o.HealthAddress+"/readyz") == http.StatusOK })
 	call(t, o.Port, "mutate", "first", true)
-	call(t, o.Port, "validate", "first", true)
 	call(t, o.Port, "mutate", "second", false)
 	call(t, o.Port, "mutate", "third", false)
 	eventually(t, "pending counts are shown", func() bool {
@@ -35,42 +34,59 @@ func TestMetricsOfAWebhookThatServes(t *testing.T) {
 	}
 	m := s.metrics
 	wantLines(t, m, "eventquota_decisions_total",
-		`{outcome="admit",phase="mutate"} 1`, `{outcome="admit",phase="validate"} 1`, `{outcome="merge",phase="mutate"} 2`)
+		`{outcome="admit",phase="mutate"} 1`, `{outcome="merge",phase="mutate"} 2`)
 	wantLines(t, m, "eventquota_events_total",
 		`{bucket="",event_namespace="shop",outcome="admit",policy="default"} 1`, `{bucket="",event_namespace="shop",outcome="merge",policy="default"} 2`)
-	wantLines(t, m, "eventquota_review_duration_seconds", `{phase="mutate"} 3`, `{phase="validate"} 1`)
+	wantLines(t, m, "eventquota_review_duration_seconds", `{phase="mutate"} 3`, `{phase="validate"} 0`)
 	wantLines(t, m, "eventquota_etcd_writes_saved_total", `{} 2`)
-	wantLines(t, m, "eventquota_settle_writes_total", `{result="told"} 1`)
+	wantLines(t, m, "eventquota_settle_writes_total", `{result="written"} 1`)
 	wantLines(t, m, "eventquota_settle_lag_seconds", `{store="memory"} 1`)
-	if v := values(t, m, "eventquota_store_duration_seconds"); v[`eventquota_store_duration_seconds{step="merge",store="memory"} 3`] != 3 {
-		t.Errorf("calls of the store: %v, want 3 merges", v)
+	if v := values(t, m, "eventquota_store_duration_seconds"); v[`eventquota_store_duration_seconds{step="decide",store="memory"} 3`] != 3 {
+		t.Errorf("calls of the store: %v, want 3 that decide", v)
 	}
+}
+
+// TestWhatIsGivenUpIsCounted has an API server that deletes the namespace of what was merged.
+func TestWhatIsGivenUpIsCounted(t *testing.T) {
+	a := newAPIServer(t)
+	terminating := metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
+		Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
+		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}},
+	}
+	a.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(int(terminating.Code))
+		_ = json.NewEncoder(w).Encode(terminating)
+	})
+	s := serving(t, a, func(*serveOptions) {})
+	eventually(t, "ready", func() bool { return get(t, "http://"+s.opts.HealthAddress+"/readyz") == http.StatusOK })
+	call(t, s.opts.Port, "mutate", "first", true)
+	call(t, s.opts.Port, "mutate", "second", false)
+	call(t, s.opts.Port, "mutate", "third", false)
+	s.stop()
+	if err := <-s.ended; err != nil {
+		t.Error(err)
+	}
+	wantLines(t, s.metrics, "eventquota_settle_writes_total", `{result="given_up"} 1`)
+	wantLines(t, s.metrics, "eventquota_settle_given_up_total", "{} 2")
 }
 
 func TestMessagesThatAreCutAreCounted(t *testing.T) {
 	t.Parallel()
 	m := newMetrics()
 	p := policy.Default()
-	memory, err := store.NewMemory(store.MinBytes)
-	if err != nil {
-		t.Fatal(err)
-	}
 	gate := &admission.Gate{
-		Policies: admission.Current(func() *policy.Set { return policy.NewSet(&p, nil, nil) }), Store: memory, Now: time.Now,
+		Policies: admission.Current(func() *policy.Set { return policy.NewSet(&p, nil, nil) }), Store: memoryOf(t), Now: time.Now,
 	}
 	phase := m.cuts(gate.Mutate)
 	review := func(name, message string, dryRun bool) {
 		t.Helper()
-		r := &admission.Request{Object: &corev1.Event{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Message: message,
-		}}
+		r := &admission.Request{Object: new(backOff(name))}
+		r.Object.Message = message
 		r.DryRun = dryRun
 		r.Kind, r.Operation, r.Namespace = metav1.GroupVersionKind{Version: "v1", Kind: "Event"}, admissionv1.Create, "shop"
-		a, err := phase(t.Context(), r)
-		if err == nil && a.Response.Allowed {
-			_, err = gate.Validate(t.Context(), r)
-		}
-		if err != nil {
+		if _, err := phase(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
 	}

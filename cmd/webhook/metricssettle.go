@@ -8,56 +8,58 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/eventquota/eventquota/admission/settler"
+	"github.com/eventquota/eventquota/store"
 )
 
-// settleMetrics tell how the settler gets on.
+// settleMetrics show how the settler gets on.
 type settleMetrics struct {
 	writes  *prometheus.CounterVec
 	lag     *prometheus.HistogramVec
 	pending *prometheus.GaugeVec
+	givenUp prometheus.Counter
 }
 
 func newSettleMetrics(made *instruments) settleMetrics {
 	return settleMetrics{
 		writes: made.counters("eventquota_settle_writes_total",
-			"Writes of merged counts and notices to the API server, by result (told, gone, refused or retried).",
+			"Writes of merged counts and notices to the API server, by result (written, not_found, name_taken, rejected, retried, failed or given_up).",
 			"result"),
 		lag: made.histograms("eventquota_settle_lag_seconds",
-			"How long after it fell due a count or notice was written to the API server, by the store (memory or redis) that owed it.",
+			"How long after it fell due a count or notice was written to the API server, by the store (memory or redis) that it was pending in.",
 			[]float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}, "store"),
 		pending: made.gauges("eventquota_settle_pending",
-			"Stored Events and notices about which the API server is to be told, due or not, by store (memory or redis). What Redis owes is shown by the replica that settles for all, and not while Redis does not say.",
+			"Sources and objects, and quotas, of which counts or notices are still to be written to the API server, due or not, by store (memory or redis). That of Redis is shown by the replica that settles for all, and not while Redis does not answer.",
 			"store"),
+		givenUp: made.counter("eventquota_settle_given_up_total",
+			"Occurrences of Events that nothing reports, as what was to report them could not be written for an hour, or its namespace is deleted. A log line names each."),
 	}
 }
 
 // settled counts a write of the settler.
 func (m *settleMetrics) settled(r settler.Result) { m.writes.WithLabelValues(string(r)).Inc() }
 
-// lagOf observes how late the debts of a store are settled.
+// lost counts what a write that is given up was to report.
+func (m *settleMetrics) lost(unreported int64) { m.givenUp.Add(float64(unreported)) }
+
+// lagOf observes how late the writes of a store are made.
 func (m *settleMetrics) lagOf(name string) func(time.Duration) {
 	lag := m.lag.WithLabelValues(name)
 	return func(d time.Duration) { lag.Observe(d.Seconds()) }
 }
 
-// owing is a store that knows how much it owes.
-type owing interface {
-	Owed(ctx context.Context) (int64, error)
-}
-
-// pending shows every few seconds how much a store owes, while it runs.
+// pending shows every few seconds how much is pending in a store, while it runs.
 type pending struct {
 	name   string
-	owing  owing
+	queue  store.Queue
 	shown  *prometheus.GaugeVec
 	within time.Duration
 }
 
 var _ settling = (*pending)(nil)
 
-// of shows what a store owes, which it says within a time.
-func (m *settleMetrics) of(name string, store owing, within time.Duration) *pending {
-	return &pending{name: name, owing: store, shown: m.pending, within: within}
+// of shows what is pending in a store, which it says within a time.
+func (m *settleMetrics) of(name string, queue store.Queue, within time.Duration) *pending {
+	return &pending{name: name, queue: queue, shown: m.pending, within: within}
 }
 
 const pendingEvery = 5 * time.Second
@@ -80,11 +82,11 @@ func (p *pending) Run(ctx context.Context) error {
 func (p *pending) show(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, p.within)
 	defer cancel()
-	owed, err := p.owing.Owed(ctx)
+	n, err := p.queue.Pending(ctx)
 	if err != nil {
 		p.shown.DeleteLabelValues(p.name)
-		logr.FromContextOrDiscard(ctx).V(1).Info("Store did not say what it owes", "reason", err.Error())
+		logr.FromContextOrDiscard(ctx).V(1).Info("Store did not say what is pending", "reason", err.Error())
 		return
 	}
-	p.shown.WithLabelValues(p.name).Set(float64(owed))
+	p.shown.WithLabelValues(p.name).Set(float64(n))
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/eventquota/eventquota/store"
 )
 
 func TestTheLagOfTheSettlerIsInSeconds(t *testing.T) {
@@ -26,28 +28,28 @@ func TestTheLagOfTheSettlerIsInSeconds(t *testing.T) {
 	}
 }
 
-func TestWhatIsOwedIsShownWhileItIsKnown(t *testing.T) {
+func TestWhatIsPendingIsShownWhileItIsKnown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := newMetrics()
-		owes := &owes{}
-		owes.set(3, nil)
+		queue := &pendingOnly{}
+		queue.set(3, nil)
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- m.settle.of("redis", owes, time.Second).Run(ctx) }()
+		go func() { ended <- m.settle.of("redis", queue, time.Second).Run(ctx) }()
 		shown := func(want ...string) {
 			t.Helper()
 			synctest.Wait()
 			wantLines(t, m, "eventquota_settle_pending", want...)
 		}
 		shown(`{store="redis"} 3`)
-		owes.set(7, nil)
+		queue.set(7, nil)
 		<-time.After(pendingEvery)
 		shown(`{store="redis"} 7`)
-		owes.set(0, errors.New("away"))
+		queue.set(0, errors.New("unavailable"))
 		<-time.After(pendingEvery)
 		shown()
-		owes.set(7, nil)
+		queue.set(7, nil)
 		<-time.After(pendingEvery)
 		shown(`{store="redis"} 7`)
 		stop()
@@ -58,21 +60,23 @@ func TestWhatIsOwedIsShownWhileItIsKnown(t *testing.T) {
 	})
 }
 
-// owes is a store that owes what the test says.
-type owes struct {
+// pendingOnly is a store that says what the test says of what is pending.
+type pendingOnly struct {
+	store.Queue
+
 	mu     sync.Mutex
 	answer int64
 	err    error
 }
 
-func (o *owes) set(answer int64, err error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.answer, o.err = answer, err
+func (q *pendingOnly) set(answer int64, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.answer, q.err = answer, err
 }
 
-func (o *owes) Owed(context.Context) (int64, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.answer, o.err
+func (q *pendingOnly) Pending(context.Context) (int64, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.answer, q.err
 }

@@ -19,25 +19,25 @@ func TestWhatStoresDoIsMeasured(t *testing.T) {
 	t.Parallel()
 	m := newMetrics()
 	s := &failing{}
-	calls, debts := m.store.observe("memory", s), m.store.observeDebts("memory", s)
+	calls, queue := m.store.observe("memory", s), m.store.observeQueue("memory", s)
 	for _, s.err = range []error{
-		nil, fmt.Errorf("merge: %w", store.ErrFull), fmt.Errorf("too slow: %w", context.DeadlineExceeded),
-		errors.New("no connection"), fmt.Errorf("caller has gone: %w", context.Canceled),
+		nil, fmt.Errorf("decide: %w", store.ErrFull), fmt.Errorf("too slow: %w", context.DeadlineExceeded),
+		fmt.Errorf("%w: %w", store.ErrUnconfirmed, context.DeadlineExceeded),
+		errors.New("no connection"), fmt.Errorf("caller no longer waits: %w", context.Canceled),
 	} {
-		_, merged := calls.Merge(t.Context(), time.Now(), store.Write{}, store.Terms{})
-		_, took := calls.Take(t.Context(), time.Now(), store.Write{}, store.Terms{})
-		_, due := debts.Due(t.Context(), time.Now(), 0, 1)
-		settled := debts.Settle(t.Context(), time.Now(), store.Debt{}, store.Told)
-		for _, err := range []error{merged, took, due, settled} {
+		_, decided := calls.Decide(t.Context(), time.Now(), store.Write{}, store.Limits{})
+		_, claimed := queue.Claim(t.Context(), time.Now(), 0, 1, nil)
+		completed := queue.Complete(t.Context(), time.Now(), store.PendingWrite{}, store.Outcome{})
+		for _, err := range []error{decided, claimed, completed} {
 			if !errors.Is(err, s.err) {
 				t.Errorf("error %v, want %v", err, s.err)
 			}
 		}
 	}
 	var took, failed []string
-	for _, step := range []string{"merge", "take", "due", "settle"} {
-		took = append(took, fmt.Sprintf(`{step=%q,store="memory"} 5`, step))
-		for _, reason := range []string{"full", "other", "timeout"} {
+	for _, step := range []string{"decide", "claim", "complete"} {
+		took = append(took, fmt.Sprintf(`{step=%q,store="memory"} 6`, step))
+		for _, reason := range []string{"full", "other", "timeout", "unconfirmed"} {
 			failed = append(failed, fmt.Sprintf(`{reason=%q,step=%q,store="memory"} 1`, reason, step))
 		}
 	}
@@ -48,24 +48,27 @@ func TestWhatStoresDoIsMeasured(t *testing.T) {
 // failing is a store whose calls all end alike.
 type failing struct{ err error }
 
-func (f *failing) Merge(context.Context, time.Time, store.Write, store.Terms) (store.Decision, error) {
+func (f *failing) Decide(context.Context, time.Time, store.Write, store.Limits) (store.Decision, error) {
 	return store.Decision{}, f.err
 }
-func (f *failing) Take(context.Context, time.Time, store.Write, store.Terms) (store.Decision, error) {
-	return store.Decision{}, f.err
-}
-func (f *failing) Due(context.Context, time.Time, time.Duration, int) ([]store.Debt, error) {
+
+func (f *failing) Claim(context.Context, time.Time, time.Duration, int, func(string, store.Key) bool) ([]store.PendingWrite, error) {
 	return nil, f.err
 }
-func (f *failing) Settle(context.Context, time.Time, store.Debt, store.Outcome) error { return f.err }
 
-// TestMetricsOfARedisThatGoesAway holds what is told of its calls, of the tokens
-// leased from it and of the circuit breaker.
-func TestMetricsOfARedisThatGoesAway(t *testing.T) {
+func (f *failing) Complete(context.Context, time.Time, store.PendingWrite, store.Outcome) error {
+	return f.err
+}
+
+func (f *failing) Pending(context.Context) (int64, error) { return 0, f.err }
+
+// TestMetricsOfARedisThatIsKilled holds what is shown of its calls, of reports and of the
+// circuit breaker.
+func TestMetricsOfARedisThatIsKilled(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{})
 	o := defaultServeOptions()
 	o.Redis.Addresses = []string{server.Addr()}
-	o.StoreDeadline = time.Second // on a machine that is busy
+	o.StoreDeadline, o.Deadline = time.Second, 2*time.Second // on a machine that is busy
 	m := newMetrics()
 	none := func(tally.Book) settling { return together{} }
 	s, err := newState(o, &rest.Config{Host: "127.0.0.1:1"}, none, m, nil, logr.Discard())
@@ -80,37 +83,29 @@ func TestMetricsOfARedisThatGoesAway(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { s.keep(ctx); close(ended) }()
-	take := func(name string) store.Decision {
+	decide := func(object string, i int) store.Verdict {
 		t.Helper()
-		d, err := s.store.Take(t.Context(), time.Now(), store.Write{
-			Group: store.KeyOf("group", name), Exact: store.KeyOf(name), Similar: store.KeyOf(name), Message: store.KeyOf(name),
-			Namespace: "shop", Name: name, Count: 1, At: time.Now(),
-		}, store.Terms{
-			MaxEvents: 10, Window: time.Hour, RepeatWindow: time.Hour, FlushInterval: time.Second,
-			Spam:   store.Bucket{Key: store.KeyOf("spam"), Limit: store.Limit{Burst: 25, Every: time.Minute}},
-			Quotas: []store.Bucket{{Key: store.KeyOf("quota"), Limit: store.Limit{Burst: 1000, Every: time.Hour}}},
-		})
+		d, err := s.store.Decide(t.Context(), time.Now(), aWrite(object, fmt.Sprint(object, i)), limited(3))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return d
+		return d.Verdict
 	}
 	breaker(1, 0, 0)
-	for i := range 5 {
-		take(fmt.Sprint("a", i))
+	for i, want := range []store.Verdict{store.Admit, store.Admit, store.Admit, store.Drop, store.Drop} {
+		if v := decide("a", i); v != want {
+			t.Errorf("verdict %s about Event %d, want %s", v, i, want)
+		}
 	}
-	eventually(t, "tokens sent back", func() bool { return sum(t, m, "eventquota_tokens_returned_total") > 0 })
-	leased, returned := sum(t, m, "eventquota_tokens_leased_total"), sum(t, m, "eventquota_tokens_returned_total")
-	if leased-returned != 5 {
-		t.Errorf("%v tokens leased and %v sent back, want 5 used", leased, returned)
+	if took := values(t, m, "eventquota_store_duration_seconds"); took[`eventquota_store_duration_seconds{step="decide",store="redis"} 5`] != 5 {
+		t.Errorf("calls %v, want 5 of Redis", took)
 	}
-	if took := values(t, m, "eventquota_store_duration_seconds"); took[`eventquota_store_duration_seconds{step="take",store="redis"} 5`] != 5 {
-		t.Errorf("calls %v, want 5 to take tokens from Redis", took)
-	}
+	eventually(t, "the second drop, which is not asked about, reported", func() bool { return sum(t, m, "eventquota_reports_total") == 1 })
 	wantLines(t, m, "eventquota_store_errors_total")
+	wantLines(t, m, "eventquota_reports_waiting", "{} 0")
 	server.Kill()
 	for i := range 6 {
-		take(fmt.Sprint("b", i))
+		decide(fmt.Sprint("b", i), 0)
 	}
 	breaker(0, 0, 1)
 	if failed := sum(t, m, "eventquota_store_errors_total"); failed != 5 {
@@ -119,6 +114,28 @@ func TestMetricsOfARedisThatGoesAway(t *testing.T) {
 	if by := exposed(t, m, "eventquota_decisions_without_store_total"); by != `eventquota_decisions_without_store_total{by="local"} 6` {
 		t.Errorf("decided without Redis: %s", by)
 	}
+	if n := sum(t, m, "eventquota_store_unavailable"); n != 1 {
+		t.Errorf("unavailable is %v, want 1", n)
+	}
+	eventually(t, "decisions that wait to be reported", func() bool { return sum(t, m, "eventquota_reports_waiting") > 0 })
 	stop()
 	<-ended
+}
+
+// aWrite is a CREATE of an Event of a name about an object.
+func aWrite(object, name string) store.Write {
+	return store.Write{
+		Group: store.KeyOf("group", object), Object: store.KeyOf("object", object),
+		Exact: store.KeyOf("exact", name), Similar: store.KeyOf("similar", name), Message: store.KeyOf(name),
+		Namespace: "shop", Name: name, Count: 1, At: time.Now(),
+		About: store.Object{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: object}, Source: store.Source{Component: "kubelet"},
+	}
+}
+
+// limited is a spam filter of so many Events.
+func limited(burst int) store.Limits {
+	return store.Limits{
+		Merge: true, MaxEvents: 10, Window: time.Hour, RepeatWindow: time.Hour, WriteInterval: time.Second, MaxWriteInterval: time.Minute,
+		Spam: store.Bucket{Key: store.KeyOf("spam"), Name: "spam filter", Limit: store.Limit{Burst: burst, Every: time.Hour}},
+	}
 }

@@ -14,8 +14,11 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/eventquota/eventquota/store"
-	"github.com/eventquota/eventquota/store/connect"
+	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/store/fallback"
+	"github.com/eventquota/eventquota/store/memory"
+	"github.com/eventquota/eventquota/store/redis"
+	"github.com/eventquota/eventquota/store/redisclient"
 )
 
 // serveOptions are the flags of serve.
@@ -34,6 +37,7 @@ type serveOptions struct {
 	StoreMemory     resource.QuantityValue
 	MaxRequestBytes resource.QuantityValue
 	MaxInFlight     int
+	Deadline        time.Duration
 	LocalRate       int
 
 	CallsPerConnection int
@@ -42,7 +46,7 @@ type serveOptions struct {
 	ShutdownDelay time.Duration
 	DrainTimeout  time.Duration
 
-	Redis         *connect.Options
+	Redis         *redisclient.Options
 	RedisPrefix   string
 	StoreDeadline time.Duration
 	Election      electionOptions
@@ -61,17 +65,18 @@ func defaultServeOptions() *serveOptions {
 		MetricsAddress:     ":8443",
 		MetricsSecure:      true,
 		PprofAddress:       "0",
-		StoreMemory:        resource.QuantityValue{Quantity: *resource.NewQuantity(store.DefaultBytes, resource.BinarySI)},
+		StoreMemory:        resource.QuantityValue{Quantity: *resource.NewQuantity(memory.DefaultBytes, resource.BinarySI)},
 		MaxRequestBytes:    resource.QuantityValue{Quantity: *resource.NewQuantity(8<<20, resource.BinarySI)},
 		MaxInFlight:        256,
+		Deadline:           admission.DefaultDeadline,
 		LocalRate:          100,
 		CallsPerConnection: 1000,
 		SettleRate:         100,
 		ShutdownDelay:      5 * time.Second,
 		DrainTimeout:       15 * time.Second,
-		Redis:              connect.DefaultOptions(),
-		RedisPrefix:        store.DefaultRedisPrefix,
-		StoreDeadline:      store.DefaultFallbackOptions().Deadline,
+		Redis:              redisclient.DefaultOptions(),
+		RedisPrefix:        redis.DefaultPrefix,
+		StoreDeadline:      fallback.Defaults().Deadline,
 		Election:           defaultElectionOptions(),
 		Traces:             defaultTraceOptions(),
 		LogLevel:           "info",
@@ -90,12 +95,13 @@ func (o *serveOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.MetricsAddress, "metrics-address", o.MetricsAddress, "address to serve /metrics on; 0 for none")
 	f.BoolVar(&o.MetricsSecure, "metrics-secure", o.MetricsSecure, "serve metrics by TLS, with the serving certificate of the webhook, to who has a token that the API server allows to get their path; false for plain HTTP to all")
 	f.StringVar(&o.PprofAddress, "pprof-address", o.PprofAddress, "loopback IP address and port to serve profiles of Go on, under /debug/pprof/; 0 for none")
-	f.Var(&o.StoreMemory, "store-memory", "memory that the store of this replica may use, in bytes, at least 1Mi; all is kept there, or with Redis what is decided while that is away")
+	f.Var(&o.StoreMemory, "store-memory", "memory that the store of this replica may use, in bytes, at least 1Mi; all is kept there, or with Redis what this replica could not report to it")
 	f.Var(&o.MaxRequestBytes, "max-request-bytes", "longest review that is read, in bytes, at least 64Ki; the API server admits longer ones by its failurePolicy")
-	f.IntVar(&o.MaxInFlight, "max-in-flight", o.MaxInFlight, "reviews that are decided at the same time, at least 1, where a long one counts once for each 64Ki; more wait for half their time and are then admitted within --local-rate")
+	f.IntVar(&o.MaxInFlight, "max-in-flight", o.MaxInFlight, "reviews that are decided at the same time, at least 1, where a long one counts once for each 64Ki; more are admitted at once, within --local-rate")
+	f.DurationVar(&o.Deadline, "deadline", o.Deadline, "how long a review may take until its Event is admitted within --local-rate, from 10ms to 10s and never longer than the API server waits")
 	f.IntVar(&o.LocalRate, "local-rate", o.LocalRate, "Events a second, and in a burst, that this replica admits without a decision, when there is none in time; at least 1")
 	f.IntVar(&o.CallsPerConnection, "calls-per-connection", o.CallsPerConnection, "calls after which a connection is ended, on average, so that the API server makes a new one, perhaps to another replica; each costs a TLS handshake; 0 for never")
-	f.IntVar(&o.SettleRate, "settle-rate", o.SettleRate, "writes a second, and in a burst, that settle merged Events at the API server, at least 1")
+	f.IntVar(&o.SettleRate, "settle-rate", o.SettleRate, "requests a second, and in a burst, that write merged counts and notices to the API server, reads and retries included; at least 1")
 	f.DurationVar(&o.ShutdownDelay, "shutdown-delay", o.ShutdownDelay, "how long calls are still served after a signal to stop, while the API server learns of it; 0 or more")
 	f.DurationVar(&o.DrainTimeout, "drain-timeout", o.DrainTimeout, "how long pending counts may take to be written before exit, at least 1s")
 	o.Redis.AddFlags(f)
@@ -122,9 +128,10 @@ func (o *serveOptions) validate() error {
 	check(len(o.SelfSignedFor) == 0 || !o.Certificates.SelfManaged, "--self-signed-for: must not be set with --self-managed-certificates")
 	check(o.HealthAddress != "", "--health-address: must be set")
 	check(o.MetricsAddress != "", "--metrics-address: must be set, to 0 for none")
-	check(o.StoreMemory.Value() >= store.MinBytes, "--store-memory %s: must be at least 1Mi", &o.StoreMemory)
+	check(o.StoreMemory.Value() >= memory.MinBytes, "--store-memory %s: must be at least 1Mi", &o.StoreMemory)
 	check(o.MaxRequestBytes.Value() >= 64<<10, "--max-request-bytes %s: must be at least 64Ki", &o.MaxRequestBytes)
 	check(o.MaxInFlight >= 1, "--max-in-flight %d: must be at least 1", o.MaxInFlight)
+	check(o.Deadline >= 10*time.Millisecond && o.Deadline <= 10*time.Second, "--deadline %s: must be from 10ms to 10s", o.Deadline)
 	check(o.LocalRate >= 1, "--local-rate %d: must be at least 1", o.LocalRate)
 	check(o.CallsPerConnection >= 0, "--calls-per-connection %d: must be 0 or more", o.CallsPerConnection)
 	check(o.SettleRate >= 1, "--settle-rate %d: must be at least 1", o.SettleRate)
@@ -133,8 +140,9 @@ func (o *serveOptions) validate() error {
 	check(level.UnmarshalText([]byte(o.LogLevel)) == nil, "--log-level %q: must be debug, info, warn or error", o.LogLevel)
 	check(o.LogFormat == "json" || o.LogFormat == "text", "--log-format %q: must be json or text", o.LogFormat)
 	check(o.StoreDeadline >= time.Millisecond && o.StoreDeadline <= time.Second, "--store-deadline %s: must be from 1ms to 1s", o.StoreDeadline)
+	check(o.StoreDeadline < o.Deadline || o.StoreDeadline > time.Second, "--store-deadline %s: must be shorter than --deadline, which is %s", o.StoreDeadline, o.Deadline)
 	check(!strings.ContainsAny(o.RedisPrefix, "{}"), "--redis-prefix %q: must have no braces", o.RedisPrefix)
-	if !reflect.DeepEqual(o.Redis, connect.DefaultOptions()) {
+	if !reflect.DeepEqual(o.Redis, redisclient.DefaultOptions()) {
 		errs = append(errs, o.Redis.Validate())
 	}
 	return errors.Join(append(errs, checkPprofAddress(o.PprofAddress), o.Election.validate(), o.Traces.validate(), o.Certificates.validate())...)

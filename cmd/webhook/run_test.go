@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -21,6 +22,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
@@ -33,7 +35,6 @@ func TestStopLosesNothing(t *testing.T) {
 	o := s.opts
 	eventually(t, "ready", func() bool { return get(t, "http://"+o.HealthAddress+"/readyz") == http.StatusOK })
 	call(t, o.Port, "mutate", "first", true)
-	call(t, o.Port, "validate", "first", true)
 	call(t, o.Port, "mutate", "second", false)
 
 	s.stop()
@@ -82,17 +83,24 @@ func TestRunFailsWithItsParts(t *testing.T) {
 	}
 }
 
-// apiServer takes the settler's patches.
+// apiServer has the Event that call is about, under any name, and takes the settler's
+// patches.
 type apiServer struct {
 	*httptest.Server
-	mu   sync.Mutex
-	told map[string]int32
+	mu      sync.Mutex
+	written map[string]int32
 }
 
 func newAPIServer(t *testing.T) *apiServer {
 	t.Helper()
-	a := &apiServer{told: map[string]int32{}}
+	a := &apiServer{written: map[string]int32{}}
 	a.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name := filepath.Base(r.URL.Path)
+		w.Header().Set("Content-Type", "application/json")
+		if r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/events/") {
+			_, _ = w.Write(stored(name))
+			return
+		}
 		var patch corev1.Event
 		if err := json.NewDecoder(r.Body).Decode(&patch); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
@@ -100,9 +108,8 @@ func newAPIServer(t *testing.T) *apiServer {
 		}
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		a.told[filepath.Base(r.URL.Path)] = patch.Count
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"Event"}`)
+		a.written[name] = patch.Count
+		_, _ = w.Write(stored(name))
 	}))
 	t.Cleanup(a.Close)
 	return a
@@ -112,7 +119,25 @@ func newAPIServer(t *testing.T) *apiServer {
 func (a *apiServer) counts() map[string]int32 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.told
+	return a.written
+}
+
+// backOff is an Event of a name about a pod in namespace shop.
+func backOff(name string) corev1.Event {
+	return corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: "shop", Name: name},
+		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "web-0"},
+		Reason:         "BackOff", Message: "the password is " + password, Type: "Warning",
+	}
+}
+
+// stored is backOff as an API server has just stored it.
+func stored(name string) []byte {
+	e := backOff(name)
+	e.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}
+	e.UID, e.ResourceVersion, e.CreationTimestamp = types.UID("uid of "+name), "1", metav1.Now()
+	content, _ := json.Marshal(e) // it always encodes
+	return content
 }
 
 func (a *apiServer) kubeconfig(t *testing.T) string {
@@ -130,10 +155,7 @@ func (a *apiServer) kubeconfig(t *testing.T) string {
 // call sends the same Event under a name to a phase and holds its answer.
 func call(t *testing.T, port int, phase, name string, allowed bool) {
 	t.Helper()
-	event, err := json.Marshal(corev1.Event{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
-		Reason:     "BackOff", Message: "back-off", Type: "Warning",
-	})
+	event, err := json.Marshal(backOff(name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +210,7 @@ func serving(t *testing.T, api *apiServer, change func(o *serveOptions)) *served
 	o.HealthAddress = fmt.Sprintf("127.0.0.1:%d", freePort(t))
 	o.MetricsAddress, o.MetricsSecure = fmt.Sprintf("127.0.0.1:%d", freePort(t)), false
 	o.Kubeconfig = api.kubeconfig(t)
-	o.ShutdownDelay = 0
+	o.ShutdownDelay, o.Deadline = 0, 10*time.Second // on a machine that is busy
 	change(o)
 	s := &served{ended: make(chan error, 1)}
 	var err error

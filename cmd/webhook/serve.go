@@ -17,13 +17,13 @@ func serveCommand() *cobra.Command {
 	o := defaultServeOptions()
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Serve the webhook and settle what it merges",
+		Short: "Serve the webhook and write what it merges",
 		Long: `Serve answers admission reviews of Events at /mutate and /validate and writes
 the counts of merged Events to the API server.
 
 It stops on SIGTERM or SIGINT: readiness fails at once, calls are served for
---shutdown-delay more, and what is still owed to stored Events is written
-within --drain-timeout. A second signal stops it at once.`,
+--shutdown-delay more, and what is still pending is written within
+--drain-timeout. A second signal stops it at once.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.validate(); err != nil {

@@ -35,7 +35,7 @@ type server struct {
 	draining atomic.Bool
 }
 
-// newServer wires the rooms together.
+// newServer wires the packages together.
 func newServer(o *serveOptions, log logr.Logger) (*server, error) {
 	if len(o.SelfSignedFor) > 0 {
 		if _, err := certs.SelfSigned(o.CertDir, o.SelfSignedFor); err != nil {
@@ -69,11 +69,15 @@ func newServer(o *serveOptions, log logr.Logger) (*server, error) {
 		Policies:   admission.Current(policies.Set),
 		Store:      state.store,
 		Audit:      state.audit,
-		Told:       state.busy.told(counted(state.counts, m)),
+		OnDecision: state.busy.decisions(counted(state.counts, m)),
 		Now:        time.Now,
 		Local:      rate.NewLimiter(rate.Limit(o.LocalRate), o.LocalRate),
 		Complaints: &rate.Sometimes{Interval: 10 * time.Second},
 		Tracer:     traced.spans(),
+	}
+	gate.MaxWriteInterval = time.Minute
+	if o.usesRedis() { // which keeps what is pending when this replica stops
+		gate.MaxWriteInterval = 5 * time.Minute
 	}
 	s := &server{opts: o, log: log, metrics: m, traces: traced, state: state, policies: policies}
 	inFlight := admission.NewPlaces(o.MaxInFlight)
@@ -88,6 +92,7 @@ func newServer(o *serveOptions, log logr.Logger) (*server, error) {
 			Count:    m.decisions(name),
 			MaxBytes: o.MaxRequestBytes.Value(),
 			InFlight: inFlight,
+			Deadline: o.Deadline,
 		}))))
 	}
 	if s.certs, err = newCertificates(o, config, m); err != nil {
@@ -104,16 +109,21 @@ func newServer(o *serveOptions, log logr.Logger) (*server, error) {
 	return s, nil
 }
 
-// owed is a store that is settled.
-type owed interface {
-	store.Settling
-	owing
+// settled is a store whose pending writes are made.
+type settled struct {
+	name  string // as metrics have it
+	queue store.Queue
+	// available says whether the store can be asked; nil for always.
+	available func() bool
+	// statuses makes, for a store that replicas share, what keeps the statuses of
+	// policies beside it. Nil for a replica's own store.
+	statuses func() settling
 }
 
-// newSettling makes what settles the debts of a store. Those of a shared store
-// are settled by one elected replica, which keeps the statuses of policies too,
-// all others by each replica for itself. name is what metrics call the store.
-func newSettling(o *serveOptions, config *rest.Config, name string, debts owed, m *metrics, tr *traces, statuses func() settling) (settling, error) {
+// newSettling makes what settles a store. A shared one is settled by one elected
+// replica, which keeps the statuses of policies too, all others by each replica for
+// itself.
+func newSettling(o *serveOptions, config *rest.Config, s settled, m *metrics, tr *traces) (settling, error) {
 	// It sets no rate of its own: the settler has one.
 	client, err := kubernetes.NewForConfig(rest.AddUserAgent(rest.CopyConfig(config), "eventquota-settler"))
 	if err != nil {
@@ -121,24 +131,26 @@ func newSettling(o *serveOptions, config *rest.Config, name string, debts owed, 
 	}
 	term := func(abandon <-chan struct{}) settling {
 		return together{
-			settler.New(m.store.observeDebts(name, debts), client.CoreV1(), settler.Options{
+			settler.New(m.store.observeQueue(s.name, s.queue), client.CoreV1(), settler.Options{
 				WritesPerSecond: o.SettleRate,
 				DrainTimeout:    o.DrainTimeout,
-				Shared:          statuses != nil,
+				Shared:          s.statuses != nil,
+				Available:       s.available,
 				Abandon:         abandon,
 				Count:           m.settle.settled,
-				Lag:             m.settle.lagOf(name),
+				Lag:             m.settle.lagOf(s.name),
+				OnGivenUp:       m.settle.lost,
 				Tracer:          tr.spans(),
 			}),
-			m.settle.of(name, debts, o.Redis.Timeout),
+			m.settle.of(s.name, s.queue, o.Redis.Timeout),
 		}
 	}
-	if statuses != nil {
-		return newElected(config, o.Election, func(abandon <-chan struct{}) settling {
-			return together{term(abandon), statuses()}
-		})
+	if s.statuses == nil {
+		return term(nil), nil
 	}
-	return term(nil), nil
+	return newElected(config, o.Election, func(abandon <-chan struct{}) settling {
+		return together{term(abandon), s.statuses()}
+	})
 }
 
 // clientConfig says how to reach the API server, without a client-side rate limit.

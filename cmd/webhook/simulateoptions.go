@@ -12,7 +12,7 @@ import (
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/simulate"
-	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/memory"
 )
 
 // simulateOptions are the flags of simulate.
@@ -32,7 +32,7 @@ func defaultSimulateOptions() *simulateOptions {
 	return &simulateOptions{
 		Output:      "table",
 		ExemptUsers: []string{"system:serviceaccount:eventquota-system:eventquota"},
-		StoreMemory: resource.QuantityValue{Quantity: *resource.NewQuantity(store.DefaultBytes, resource.BinarySI)},
+		StoreMemory: resource.QuantityValue{Quantity: *resource.NewQuantity(memory.DefaultBytes, resource.BinarySI)},
 		EventTTL:    time.Hour,
 	}
 }
@@ -58,7 +58,7 @@ func (o *simulateOptions) validate() error {
 	}
 	check(len(o.Policies) == 0 || o.Kubeconfig == "", "--kubeconfig: must not be set with --policies")
 	check(slices.Contains([]string{"table", "json", "html"}, o.Output), "--output %q: must be table, json or html", o.Output)
-	check(o.StoreMemory.Value() >= store.MinBytes, "--store-memory %s: must be at least 1Mi", &o.StoreMemory)
+	check(o.StoreMemory.Value() >= memory.MinBytes, "--store-memory %s: must be at least 1Mi", &o.StoreMemory)
 	check(o.EventTTL >= time.Second, "--event-ttl %s: must be at least 1s", o.EventTTL)
 	for _, name := range o.FailOn {
 		check(slices.Contains(failureNames(), name), "--fail-on %q: must be of %s", name, strings.Join(failureNames(), ", "))

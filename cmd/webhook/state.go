@@ -4,15 +4,18 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 
-	"github.com/eventquota/eventquota/admission/settler"
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/busiest"
-	"github.com/eventquota/eventquota/store/connect"
+	"github.com/eventquota/eventquota/store/fallback"
+	"github.com/eventquota/eventquota/store/memory"
+	"github.com/eventquota/eventquota/store/redis"
+	"github.com/eventquota/eventquota/store/redisclient"
 	"github.com/eventquota/eventquota/store/tally"
 )
 
@@ -24,96 +27,121 @@ type state struct {
 	counts *tally.Counter
 	// busy counts whose writes are decided.
 	busy *busy
-	// keepers run as long as the store decides. What they do at their end is
-	// there to be settled.
+	// keepers run as long as the store decides. What they leave behind at their
+	// end is still settled.
 	keepers []func(context.Context)
-	// settlers settle what is owed.
+	// settlers write what is pending.
 	settlers []settling
-	// peeks are what can be looked into, what decides first.
-	peeks []peekStore
+	// peek is the store that can be looked into: the one that decides.
+	peek peekStore
 }
 
 // newState keeps all in memory or, where Redis is given, in Redis, and then in
-// memory only what is decided while Redis does not answer. What policies decide
-// is told to statuses, of all replicas that share a store by one of them.
+// memory only what this replica could not report to that. What policies decide is
+// in statuses, of all replicas that share a store by one of them.
 func newState(o *serveOptions, config *rest.Config, statuses func(tally.Book) settling, m *metrics, tr *traces, log logr.Logger) (*state, error) {
-	memory, err := store.NewMemory(o.StoreMemory.Value())
+	own, err := memory.New(memory.Options{Bytes: o.StoreMemory.Value()})
 	if err != nil {
 		return nil, fmt.Errorf("--store-memory: %w", err)
 	}
-	local, err := newSettling(o, config, "memory", memory, m, tr, nil)
+	local, err := newSettling(o, config, settled{name: "memory", queue: own}, m, tr)
 	if err != nil {
 		return nil, err
 	}
-	audit, err := store.NewMemory(store.AuditBytes)
+	if o.usesRedis() {
+		return newSharedState(o, config, statuses, own, local, m, tr, log)
+	}
+	audit, err := memory.New(memory.Options{Bytes: memory.AuditBytes, Unsettled: true})
 	if err != nil {
 		return nil, err
 	}
-	discards := func(debts store.Settling) func(context.Context) {
-		return func(ctx context.Context) { settler.Discard(logr.NewContext(ctx, log), debts) }
-	}
-	count := func(counts *tally.Counter) func(context.Context) {
-		return func(ctx context.Context) { counts.Run(logr.NewContext(ctx, log)) }
-	}
-	if !o.usesRedis() {
-		book := tally.NewMemory()
-		counts, busy := tally.NewCounter(book), newBusy(nil, log)
-		return &state{
-			store: tr.store("memory", false, m.store.observe("memory", memory)), audit: tr.store("memory", true, audit), counts: counts, busy: busy,
-			keepers:  []func(context.Context){discards(audit), count(counts)},
-			settlers: []settling{local, statuses(book)},
-			peeks:    []peekStore{{"memory", memory}},
-		}, nil
-	}
-	connect.LogTo(log)
-	client, err := connect.New(*o.Redis)
+	book := tally.NewMemory()
+	counts := tally.NewCounter(book)
+	return &state{
+		store: tr.store("memory", false, m.store.observe("memory", own)), audit: tr.store("memory", true, audit),
+		counts: counts, busy: newBusy(nil, log),
+		keepers:  []func(context.Context){logged(counts.Run, log)},
+		settlers: []settling{local, statuses(book)},
+		peek:     peekStore{name: "memory", store: own, now: time.Now},
+	}, nil
+}
+
+// newSharedState keeps all in Redis. own takes what cannot be reported to it, and
+// local settles that.
+func newSharedState(o *serveOptions, config *rest.Config, statuses func(tally.Book) settling, own *memory.Store, local settling, m *metrics, tr *traces, log logr.Logger) (*state, error) {
+	redisclient.LogTo(log)
+	client, err := redisclient.New(*o.Redis)
 	if err != nil {
 		return nil, err
 	}
-	redis := store.NewRedis(client, store.RedisOptions{Prefix: o.RedisPrefix, Leased: m.store.tokens})
-	fallback, err := store.NewFallback(tr.shared(m.store.observeShared("redis", redis)), memory, fallbackOptions(o, m, log))
+	shared := redis.New(client, redis.Options{
+		Prefix: o.RedisPrefix, Unreported: own,
+		Reported: func(n int) { m.store.reported.Add(float64(n)) },
+		Waiting:  func(n int) { m.store.waiting.Set(float64(n)) },
+		Lost:     func(n int64) { m.store.lost.Add(float64(n)) },
+	})
+	decides, err := fallback.New(through{shared, tr.shared(m.store.observe("redis", shared))}, fallbackOptions(o, m, log))
 	if err != nil {
 		return nil, err
 	}
 	book := tally.NewRedis(client, o.RedisPrefix)
 	counts, busy := tally.NewCounter(book), newBusy(busiest.NewRedis(client, o.RedisPrefix), log)
-	shared, err := newSettling(o, config, "redis", redis, m, tr, func() settling { return statuses(book) })
+	elected, err := newSettling(o, config, settled{
+		name: "redis", queue: shared, available: decides.Available, statuses: func() settling { return statuses(book) },
+	}, m, tr)
 	if err != nil {
 		return nil, err
 	}
-	auditRedis := store.NewRedis(client, store.RedisOptions{Prefix: o.RedisPrefix + "audit:"})
-	quiet := store.DefaultFallbackOptions()
+	audit := redis.New(client, redis.Options{Prefix: o.RedisPrefix + "audit:", Unsettled: true})
+	quiet := fallback.Defaults()
 	quiet.Deadline, quiet.Decided = o.StoreDeadline, noteFallback
-	audited, err := store.NewFallback(auditRedis, audit, quiet)
+	audits, err := fallback.New(audit, quiet)
 	if err != nil {
 		return nil, err
 	}
 	check := func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, o.Redis.DialTimeout+o.Redis.Timeout)
 		defer cancel()
-		if err := connect.Check(ctx, client); err != nil {
+		if err := redisclient.Check(ctx, client); err != nil {
 			log.Error(err, "Redis cannot be reached, each policy's onStoreFailure decides until it can")
 		}
 	}
 	return &state{
-		store: tr.store("redis", false, fallback), audit: tr.store("redis", true, audited), counts: counts, busy: busy,
-		keepers:  []func(context.Context){check, redis.Run, fallback.Run, auditRedis.Run, discards(auditRedis), count(counts), busy.run},
-		settlers: []settling{local, shared},
-		peeks:    []peekStore{{"redis", redis}, {"memory", memory}},
+		store: tr.store("redis", false, decides), audit: tr.store("redis", true, audits), counts: counts, busy: busy,
+		keepers:  []func(context.Context){check, shared.Run, decides.Run, audit.Run, audits.Run, logged(counts.Run, log), busy.run},
+		settlers: []settling{local, elected},
+		peek:     peekStore{name: "redis", store: shared},
 	}, nil
 }
 
-// fallbackOptions tells log and metrics what becomes of the shared store.
-func fallbackOptions(o *serveOptions, m *metrics, log logr.Logger) store.FallbackOptions {
-	f := store.DefaultFallbackOptions()
+// through is a shared store that is asked to decide through another one.
+type through struct {
+	fallback.Shared
+
+	asked store.Store
+}
+
+// Decide implements fallback.Shared.
+func (t through) Decide(ctx context.Context, now time.Time, w store.Write, l store.Limits) (store.Decision, error) {
+	return t.asked.Decide(ctx, now, w, l)
+}
+
+// logged is run with a logger in its context.
+func logged(run func(context.Context), log logr.Logger) func(context.Context) {
+	return func(ctx context.Context) { run(logr.NewContext(ctx, log)) }
+}
+
+// fallbackOptions show in log and metrics whether Redis is available.
+func fallbackOptions(o *serveOptions, m *metrics, log logr.Logger) fallback.Options {
+	f := fallback.Defaults()
 	f.Deadline = o.StoreDeadline
 	f.OnChange = func(open bool, err error) {
 		if open {
-			m.store.away.Set(1)
+			m.store.unavailable.Set(1)
 			log.Error(err, "Redis does not answer, each policy's onStoreFailure decides")
 			return
 		}
-		m.store.away.Set(0)
+		m.store.unavailable.Set(0)
 		log.Info("Redis answers again")
 	}
 	m.store.breakerIs("closed")
@@ -121,14 +149,6 @@ func fallbackOptions(o *serveOptions, m *metrics, log logr.Logger) store.Fallbac
 	f.Decided = func(ctx context.Context, how store.Failure) {
 		m.store.withoutStore.WithLabelValues(how.String()).Inc()
 		noteFallback(ctx, how)
-	}
-	f.HandedOver = func(err error) {
-		if err != nil {
-			m.store.handOvers.WithLabelValues("failed").Inc()
-			log.V(1).Info("Redis did not take over what was decided without it, trying again", "reason", err.Error())
-			return
-		}
-		m.store.handOvers.WithLabelValues("done").Inc()
 	}
 	return f
 }
@@ -143,7 +163,7 @@ func (s *state) keep(ctx context.Context) {
 	<-ctx.Done()
 }
 
-// settle settles until ctx ends, and then what is owed.
+// settle writes what falls due until ctx ends, and then what is pending.
 func (s *state) settle(ctx context.Context) error {
 	settlers, ctx := errgroup.WithContext(ctx)
 	for _, one := range s.settlers {

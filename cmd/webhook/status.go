@@ -12,7 +12,6 @@ import (
 	"github.com/eventquota/eventquota/admission/status"
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/policy/watch"
-	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/tally"
 )
 
@@ -35,7 +34,7 @@ func counted(counts *tally.Counter, m *metrics) func(admission.Decided) {
 		if d.Audited {
 			m.audit(d.Policy, d.Verdict)
 		} else {
-			m.events.told(&d)
+			m.events.decided(&d)
 		}
 		// The built-in default has no status, and one that is in force counts what
 		// it did, not what it would do if others were too.
@@ -43,10 +42,9 @@ func counted(counts *tally.Counter, m *metrics) func(admission.Decided) {
 			return
 		}
 		i := d.Policy.Identity
-		var refused *store.Subject
-		if d.Verdict != store.Admit && d.Verdict != store.Aggregate {
-			s := d.Subject()
-			refused = &s
+		var refused *tally.Subject
+		if !d.Verdict.Admits() {
+			refused = new(subjectOf(&d))
 		}
 		counts.Count(tally.ID{UID: string(i.UID), Generation: i.Generation}, d.Verdict, refused)
 	}

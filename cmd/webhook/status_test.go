@@ -26,7 +26,7 @@ func TestWhatPoliciesDecideIsCounted(t *testing.T) {
 	}
 	book := tally.NewMemory()
 	counter := tally.NewCounter(book)
-	told := counted(counter, newMetrics())
+	count := counted(counter, newMetrics())
 	request := &admission.Request{Object: &corev1.Event{Reason: "BackOff"}}
 	for _, d := range []admission.Decided{
 		{Policy: of("enforced", policy.Enforce), Verdict: store.Admit},
@@ -39,7 +39,7 @@ func TestWhatPoliciesDecideIsCounted(t *testing.T) {
 		{Policy: new(policy.Default()), Verdict: store.Drop}, // it has no status
 	} {
 		d.Request = request
-		told(d)
+		count(d)
 	}
 	if err := counter.Flush(t.Context()); err != nil {
 		t.Fatal(err)

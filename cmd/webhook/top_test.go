@@ -116,7 +116,7 @@ func TestTopReadsFromRedisWhatReplicasTold(t *testing.T) {
 	addr := redistest.Start(t, redistest.Options{}).Addr()
 	for n := range int64(2) {
 		b := newBusy(sharedBusiest(t, addr), logr.Discard())
-		tellBusy(b, store.Merge, "web-0", fmt.Sprint("web-", n))
+		decideBusy(b, store.Merge, "web-0", fmt.Sprint("web-", n))
 		if err := b.shared.Put(t.Context(), b.counter.Snapshot(time.Now())); err != nil {
 			t.Fatal(err)
 		}

@@ -10,14 +10,14 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/busiest"
-	"github.com/eventquota/eventquota/store/connect"
+	"github.com/eventquota/eventquota/store/redis"
+	"github.com/eventquota/eventquota/store/redisclient"
 )
 
 // topOptions are the flags of top.
 type topOptions struct {
-	Redis       *connect.Options
+	Redis       *redisclient.Options
 	RedisPrefix string
 	Endpoint    endpointOptions
 
@@ -31,7 +31,7 @@ type topOptions struct {
 
 func defaultTopOptions() *topOptions {
 	return &topOptions{
-		Redis: connect.DefaultOptions(), RedisPrefix: store.DefaultRedisPrefix,
+		Redis: redisclient.DefaultOptions(), RedisPrefix: redis.DefaultPrefix,
 		By: busiest.Source.String(), Sort: "total", Interval: 2 * time.Second, Limit: 20, Output: "table",
 	}
 }
@@ -60,7 +60,9 @@ func byNames() []string {
 func sortNames() []string { return []string{"admitted", "merged", "dropped", "total", "rate"} }
 
 // usesRedis tells whether any flag about Redis was given.
-func (o *topOptions) usesRedis() bool { return !reflect.DeepEqual(o.Redis, connect.DefaultOptions()) }
+func (o *topOptions) usesRedis() bool {
+	return !reflect.DeepEqual(o.Redis, redisclient.DefaultOptions())
+}
 
 func (o *topOptions) validate() error {
 	var errs []error

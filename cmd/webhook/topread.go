@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/eventquota/eventquota/store/busiest"
-	"github.com/eventquota/eventquota/store/connect"
+	"github.com/eventquota/eventquota/store/redisclient"
 )
 
 // readBusiest reads once what is busiest.
@@ -19,7 +19,7 @@ func (o *topOptions) reader() (read readBusiest, closes func(), err error) {
 			return s, err
 		}, func() {}, nil
 	}
-	client, err := connect.New(*o.Redis)
+	client, err := redisclient.New(*o.Redis)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -49,7 +49,7 @@ func (s *served) end(t *testing.T) {
 func TestAReviewIsTracedAsPartOfTheAPIServersRequest(t *testing.T) {
 	c := startCollector(t, func(*collector) {})
 	s := tracing(t, c, perMillion)
-	for _, each := range []struct{ phase, name string }{{"mutate", "first"}, {"validate", "first"}, {"mutate", "second"}} {
+	for _, each := range []struct{ phase, name string }{{"mutate", "first"}, {"mutate", "second"}} {
 		if got := callAs(t, s.opts.Port, each.phase, each.name, sampled); got != http.StatusOK {
 			t.Errorf("/%s of %s answers %d", each.phase, each.name, got)
 		}
@@ -58,15 +58,12 @@ func TestAReviewIsTracedAsPartOfTheAPIServersRequest(t *testing.T) {
 	all, lines := c.spans()
 	const store, review = " map[eventquota.audited:false eventquota.store:memory eventquota.verdict:", " eventquota.policy:default http.response.status_code:200 k8s.namespace.name:shop]"
 	want := []string{
-		"decode in review", "decode in review", "decode in review", "encode in review", "encode in review", "encode in review",
-		"merge in review" + store + "admit]", "merge in review" + store + "merge]",
-		"resolve in review", "resolve in review", "resolve in review",
+		"decide in review" + store + "admit]", "decide in review" + store + "merge]",
+		"decode in review", "decode in review", "encode in review", "encode in review",
+		"resolve in review", "resolve in review",
 		"review map[eventquota.dry_run:false eventquota.operation:CREATE eventquota.outcome:admit eventquota.phase:mutate" + review,
-		"review map[eventquota.dry_run:false eventquota.operation:CREATE eventquota.outcome:admit eventquota.phase:validate" + review,
 		"review map[eventquota.dry_run:false eventquota.operation:CREATE eventquota.outcome:merge eventquota.phase:mutate" + review,
-		"settle map[eventquota.notice:false eventquota.result:told k8s.namespace.name:shop]",
-		"take in review" + store + "admit]",
-		"wait in review", "wait in review", "wait in review",
+		"settle map[eventquota.notice:false eventquota.result:written k8s.namespace.name:shop]",
 	}
 	if !slices.Equal(lines, want) {
 		t.Errorf("spans:\n%s\nwant:\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
@@ -98,7 +95,7 @@ func TestAReviewIsTracedAsPartOfTheAPIServersRequest(t *testing.T) {
 			t.Errorf("traces tell %q, which the Event says", text)
 		}
 	}
-	wantLines(t, s.metrics, "eventquota_trace_spans_total", `{result="dropped"} 0`, `{result="failed"} 0`, `{result="sent"} 19`)
+	wantLines(t, s.metrics, "eventquota_trace_spans_total", `{result="dropped"} 0`, `{result="failed"} 0`, `{result="sent"} 11`)
 }
 
 func TestWhichReviewsAreTraced(t *testing.T) {
@@ -107,11 +104,11 @@ func TestWhichReviewsAreTraced(t *testing.T) {
 		traceparent string
 		spans       int
 	}{
-		"one that the API server traces, at any rate":         {0, sampled, 6},
+		"one that the API server traces, at any rate":         {0, sampled, 5},
 		"none that it does not trace, at any rate":            {perMillion, ignored, 0},
-		"one of which it says nothing, by the rate":           {perMillion, "", 6},
+		"one of which it says nothing, by the rate":           {perMillion, "", 5},
 		"none of which it says nothing, by a rate of nothing": {0, "", 0},
-		"one of which it says what nobody understands":        {perMillion, "00-x-y-01", 6},
+		"one of which it says what nobody understands":        {perMillion, "00-x-y-01", 5},
 	} {
 		t.Run(says, func(t *testing.T) {
 			c := startCollector(t, func(*collector) {})
@@ -139,21 +136,21 @@ func TestACollectorThatHangsIsInNobodysWay(t *testing.T) {
 		_, span := s.traces.tracer.Start(rootOf(ctx), "filler")
 		span.End()
 	}
-	if got := callAs(t, s.opts.Port, "validate", "first", sampled); got != http.StatusOK {
-		t.Errorf("/validate answers %d", got)
+	if got := callAs(t, s.opts.Port, "mutate", "second", sampled); got != http.StatusOK {
+		t.Errorf("/mutate answers %d", got)
 	}
 	if all, _ := c.spans(); len(all) > 0 {
 		t.Errorf("the collector took %d spans, want it to hang", len(all))
 	}
 	s.end(t)
-	if v := values(t, s.metrics, "eventquota_trace_spans_total"); v[`eventquota_trace_spans_total{result="dropped"} 6`] != 6 {
-		t.Errorf("spans: %v, want the 6 of the second review dropped", v)
+	if v := values(t, s.metrics, "eventquota_trace_spans_total"); v[`eventquota_trace_spans_total{result="dropped"} 5`] != 5 {
+		t.Errorf("spans: %v, want the 5 of the second review dropped", v)
 	}
 }
 
 func TestTracesGoToTheCollectorThatIsTrustedOnly(t *testing.T) {
 	for says, test := range map[string]struct{ trusts, is, spans int }{
-		"the one whose CA is given": {0, 0, 6},
+		"the one whose CA is given": {0, 0, 5},
 		"another":                   {0, 1, 0},
 	} {
 		t.Run(says, func(t *testing.T) {

@@ -139,10 +139,7 @@ func callAs(t *testing.T, port int, phase, name, traceparent string) int {
 		"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1",
 		"request": map[string]any{
 			"uid": "1", "operation": "CREATE", "namespace": "shop", "kind": map[string]string{"version": "v1", "kind": "Event"},
-			"object": map[string]any{
-				"metadata": map[string]string{"namespace": "shop", "name": name},
-				"reason":   "BackOff", "type": "Warning", "message": "the password is " + password,
-			},
+			"object": backOff(name),
 		},
 	})
 	if err != nil {
@@ -167,5 +164,5 @@ func callAs(t *testing.T, port int, phase, name, traceparent string) int {
 	return response.StatusCode
 }
 
-// password is in the message of the Events of callAs.
+// password is in the message of backOff.
 const password = "swordfish"

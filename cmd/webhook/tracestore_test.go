@@ -18,12 +18,12 @@ import (
 )
 
 // TestATraceSaysWhichStoreDecided holds the spans of a decision by Redis, and of one by
-// the replica once Redis is gone.
+// the replica once Redis is killed.
 func TestATraceSaysWhichStoreDecided(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{})
 	o := defaultServeOptions()
 	o.Redis.Addresses = []string{server.Addr()}
-	o.StoreDeadline = time.Second // on a machine that is busy
+	o.StoreDeadline, o.Deadline = time.Second, 2*time.Second // on a machine that is busy
 	var lines []string
 	m := newMetrics()
 	tr := tracesTo(exporterFunc(func(spans []sdktrace.ReadOnlySpan) error {
@@ -48,28 +48,23 @@ func TestATraceSaysWhichStoreDecided(t *testing.T) {
 		t.Helper()
 		ctx, span := tr.tracer.Start(rootOf(t.Context()), in)
 		defer span.End()
-		if _, err := of.Take(ctx, time.Now(), store.Write{
-			Group: store.KeyOf("group"), Exact: store.KeyOf(in), Similar: store.KeyOf(in), Message: store.KeyOf(in),
-			Namespace: "shop", Name: in, Count: 1, At: time.Now(),
-		}, store.Terms{
-			MaxEvents: 10, Window: time.Hour, RepeatWindow: time.Hour, FlushInterval: time.Second,
-			Spam: store.Bucket{Limit: store.Limit{Burst: 25, Every: time.Minute}},
-		}); err != nil {
+		if _, err := of.Decide(ctx, time.Now(), aWrite(in, in), limited(25)); err != nil {
 			t.Error(err)
 		}
 	}
 	ask("there", s.store)
 	ask("audited", s.audit)
 	server.Kill()
-	ask("gone", s.store)
+	ask("killed", s.store)
 	tr.flush()
 	slices.Sort(lines)
 	want := []string{
-		"audited in  Unset", "gone in  Unset",
-		"redis take in take Error", "redis take in take verdict=admit Unset",
-		"take in audited store=redis audited=true verdict=admit Unset",
-		"take in gone store=redis audited=false fallback=local verdict=admit Unset",
-		"take in there store=redis audited=false verdict=admit Unset",
+		"audited in  Unset",
+		"decide in audited store=redis audited=true verdict=admit Unset",
+		"decide in killed store=redis audited=false fallback=local verdict=admit Unset",
+		"decide in there store=redis audited=false verdict=admit Unset",
+		"killed in  Unset",
+		"redis decide in decide Error", "redis decide in decide verdict=admit Unset",
 		"there in  Unset",
 	}
 	if !slices.Equal(lines, want) {
