@@ -10,14 +10,14 @@ import (
 // healthy is a replica with which all is well for an hour, and which is at work.
 const healthy = `
 	eventquota_build_info{pod="a",version="v1"} 1x60
-	eventquota_store_away{pod="a"} 0x60
+	eventquota_store_unavailable{pod="a"} 0x60
 	eventquota_certificate_expiry_timestamp_seconds{pod="a"} 2592000x60
 	eventquota_events_total{pod="a",event_namespace="shop",policy="default",outcome="admit",bucket=""} 0+60000x60
 	eventquota_events_total{pod="a",event_namespace="shop",policy="default",outcome="merge",bucket=""} 0+600x60
 	eventquota_decisions_total{pod="a",phase="mutate",outcome="admit"} 0+60000x60
 	eventquota_decisions_total{pod="a",phase="mutate",outcome="undecided"} 0x60
 	eventquota_warnings_dropped_total{pod="a",event_namespace="shop"} 4x60
-	eventquota_settle_writes_total{pod="a",result="told"} 0+60x60
+	eventquota_settle_writes_total{pod="a",result="written"} 0+60x60
 	eventquota_settle_writes_total{pod="a",result="retried"} 0+6x60
 	eventquota_settle_lag_seconds_bucket{pod="a",store="redis",le="1"} 0+60x60
 	eventquota_settle_lag_seconds_bucket{pod="a",store="redis",le="30"} 0+60x60
@@ -55,12 +55,12 @@ func TestAlertsFireWhenTheyAreTo(t *testing.T) {
 		"none that were dropped long ago": {healthy + `
 			eventquota_warnings_dropped_total{pod="a",event_namespace="bank"} 0x10 3x50`,
 			25 * time.Minute, nil},
-		"a store that is away for minutes": {healthy + `
-			eventquota_store_away{pod="b"} 0x10 1x50
-			eventquota_store_away{pod="c"} 0x10 1x50`,
+		"a store that is unavailable for minutes": {healthy + `
+			eventquota_store_unavailable{pod="b"} 0x10 1x50
+			eventquota_store_unavailable{pod="c"} 0x10 1x50`,
 			13 * time.Minute, []string{"warning: 2 replicas of eventquota decide without Redis."}},
-		"no store that was away for a moment": {healthy + `
-			eventquota_store_away{pod="b"} 0x10 1 0x49`,
+		"no store that was unavailable for a moment": {healthy + `
+			eventquota_store_unavailable{pod="b"} 0x10 1 0x49`,
 			11 * time.Minute, nil},
 		"a settler that comes late": {healthy + `
 			eventquota_settle_lag_seconds_bucket{pod="b",store="redis",le="1"} 0x60
@@ -70,7 +70,7 @@ func TestAlertsFireWhenTheyAreTo(t *testing.T) {
 			15 * time.Minute, []string{behind}},
 		"a settler of which nothing is taken": {`
 			eventquota_build_info 1x60
-			eventquota_settle_writes_total{result="told"} 0+60x10 600x50
+			eventquota_settle_writes_total{result="written"} 0+60x10 600x50
 			eventquota_settle_writes_total{result="retried"} 0x10 0+60x50`,
 			25 * time.Minute, []string{behind}},
 		"a certificate of the last week, of any replica": {healthy + `

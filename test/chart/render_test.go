@@ -80,6 +80,7 @@ podDisruptionBudget: {maxUnavailable: 50%}`,
 crds: {install: false}
 networkPolicy: {enabled: false}
 podDisruptionBudget: {enabled: false}
+validatingAdmissionPolicy: {enabled: false}
 resources: {limits: {memory: null}}`,
 		"a ServiceMonitor": "serviceMonitor: {enabled: true, interval: 10s, labels: {release: prometheus}}",
 		"alerts and a dashboard": `

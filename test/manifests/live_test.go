@@ -35,7 +35,7 @@ func live(t *testing.T, c *cluster.Cluster, objects []*unstructured.Unstructured
 	must(err)
 	redis := redistest.Start(t, redistest.Options{})
 	set, err := replica.StartSet(t.Context(), c, program, 1,
-		"--self-managed-certificates", "--redis-addresses="+redis.Addr(), "--store-deadline=1s", "--metrics-secure=true")
+		"--self-managed-certificates", "--redis-addresses="+redis.Addr(), "--store-deadline=1s", "--deadline=2s", "--metrics-secure=true")
 	must(err)
 	t.Cleanup(func() {
 		if t.Failed() {

@@ -30,7 +30,7 @@ webhooks:
     operations: {{ toJson .operations }}
     scope: Namespaced
   matchPolicy: Equivalent
-  # What happens to the webhook itself is always told.
+  # What happens to the webhook itself is always reported.
   namespaceSelector:
     matchExpressions:
     - key: kubernetes.io/metadata.name
@@ -39,7 +39,7 @@ webhooks:
   matchConditions:
   - name: not-the-settler
     expression: request.userInfo.username != "system:serviceaccount:{{ $namespace }}:eventquota"
-  failurePolicy: Ignore  # an Event never waits for a webhook that is away
-  timeoutSeconds: 2
+  failurePolicy: Ignore  # an Event never waits for a webhook that is unavailable
+  timeoutSeconds: 1  # the API server holds a seat of its priority level while it waits
   sideEffects: NoneOnDryRun
 {{- end }}

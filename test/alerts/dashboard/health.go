@@ -32,7 +32,7 @@ func healthy() row {
 			NoValue("no replica"),
 		number("Without Redis", "Replicas that do not ask Redis at the moment, and decide as each policy's onStoreFailure says.", units.Number, width,
 			steps(ok, step{1, "orange"}),
-			query{`sum(eventquota_store_away{pod=~"$pod"})`, "replicas"}).
+			query{`sum(eventquota_store_unavailable{pod=~"$pod"})`, "replicas"}).
 			NoValue("no replica").
 			Links(help("When a part is down", "when-a-part-is-down")),
 		number("Certificate expires in", "The time that is left of the serving certificate, of the replica where it is least.", units.Seconds, width,

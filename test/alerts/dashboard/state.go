@@ -10,11 +10,11 @@ func saved() row {
 	return row{"What does it save?", []cog.Builder[dashboard.Panel]{
 		number("Writes to etcd saved", "Event writes refused in the time shown, less what the settler wrote instead.", units.Short, 6,
 			steps("blue"),
-			query{`sum(increase(eventquota_etcd_writes_saved_total{pod=~"$pod"}[$__range])) - (sum(increase(eventquota_settle_writes_total{pod=~"$pod", result="told"}[$__range])) or vector(0))`, "writes"}).
+			query{`sum(increase(eventquota_etcd_writes_saved_total{pod=~"$pod"}[$__range])) - (sum(increase(eventquota_settle_writes_total{pod=~"$pod", result="written"}[$__range])) or vector(0))`, "writes"}).
 			Decimals(0).NoValue("no replica").Height(tall),
 		lines("Writes to etcd", "What etcd was spared, and what the settler wrote instead: counts and notices.", units.WritesPerSecond, 10,
 			query{`sum(rate(eventquota_etcd_writes_saved_total{pod=~"$pod"}[$__rate_interval]))`, "saved"},
-			query{`sum(rate(eventquota_settle_writes_total{pod=~"$pod", result="told"}[$__rate_interval]))`, "written by the settler"}),
+			query{`sum(rate(eventquota_settle_writes_total{pod=~"$pod", result="written"}[$__rate_interval]))`, "written by the settler"}),
 		lines("Messages cut", "Events that went through with a message cut to the limit of their policy.", units.WritesPerSecond, third,
 			query{`sum(rate(eventquota_messages_truncated_total{pod=~"$pod"}[$__rate_interval]))`, "messages"}),
 	}}
@@ -22,28 +22,29 @@ func saved() row {
 
 func waiting() row {
 	return row{"What waits?", []cog.Builder[dashboard.Panel]{
-		lines("Counts and notices to be written", "Stored Events and notices about which the API server is to be told, due or not. What Redis owes is shown by the replica that settles.", units.Number, third,
+		lines("Counts and notices to be written", "Sources and objects, and quotas, of which counts or notices are still to be written to the API server, due or not. Those in Redis are shown by the replica that settles.", units.Number, third,
 			query{`sum by (store) (eventquota_settle_pending{pod=~"$pod"})`, "{{store}}"}).
 			NoValue("not known"),
 		limit(lines("Written late by", "How long after it fell due a count or notice was written. An alert fires when a tenth comes more than 30 s late.", units.Seconds, third,
 			query{`histogram_quantile(0.5, sum by (le) (rate(eventquota_settle_lag_seconds_bucket{pod=~"$pod"}[$__rate_interval])))`, "p50"},
 			query{`histogram_quantile(0.99, sum by (le) (rate(eventquota_settle_lag_seconds_bucket{pod=~"$pod"}[$__rate_interval])))`, "p99"}), 30),
-		lines("Writes of the settler", "told: written; gone: the Event was no more; refused: by the API server; retried: will be tried again.", units.WritesPerSecond, third,
+		lines("Writes of the settler", "not_found: the Event was deleted; name_taken: another Event has its name; rejected: by the API server for good; retried, failed: will be tried again; given_up: nothing reports it.", units.WritesPerSecond, third,
 			query{`sum by (result) (rate(eventquota_settle_writes_total{pod=~"$pod"}[$__rate_interval]))`, "{{result}}"}),
-		lines("Handed over to Redis", "Sources and objects that a replica decided alone, and hands over once Redis is back.", units.OpsPerSecond, half,
-			query{`sum by (result) (rate(eventquota_hand_overs_total{pod=~"$pod"}[$__rate_interval]))`, "{{result}}"}).
+		lines("Reports to Redis", "What replicas decided without Redis, or without asking it: reports that Redis took, and those that wait to be sent.", units.Number, half,
+			query{`sum(rate(eventquota_reports_total{pod=~"$pod"}[$__rate_interval]))`, "sent per second"},
+			query{`sum(eventquota_reports_waiting{pod=~"$pod"})`, "waiting"}).
 			NoValue("none"),
-		lines("Tokens leased", "Tokens of quotas that replicas took from Redis, and sent back unused.", units.OpsPerSecond, half,
-			query{`sum(rate(eventquota_tokens_leased_total{pod=~"$pod"}[$__rate_interval]))`, "leased"},
-			query{`sum(rate(eventquota_tokens_returned_total{pod=~"$pod"}[$__rate_interval]))`, "returned"}),
+		lines("Occurrences lost", "Occurrences of Events that nothing reports. given up: could not be written to the API server for an hour, or their namespace is deleted; not reported: a replica had no memory for more.", units.Number, half,
+			query{`sum(increase(eventquota_settle_given_up_total{pod=~"$pod"}[$__rate_interval]))`, "given up"},
+			query{`sum(increase(eventquota_reports_lost_total{pod=~"$pod"}[$__rate_interval]))`, "not reported"}),
 	}}
 }
 
 func fast() row {
 	return row{"How fast is it?", []cog.Builder[dashboard.Panel]{
-		limit(lines("Time for a review", "How long the webhook took to answer, by phase. The API server gives a call up after 2 s.", units.Seconds, third,
+		limit(lines("Time for a review", "How long the webhook took to answer, by phase. It is decided within --deadline, 200 ms by default, and the API server gives a call up after 1 s.", units.Seconds, third,
 			query{`histogram_quantile(0.5, sum by (le, phase) (rate(eventquota_review_duration_seconds_bucket{pod=~"$pod"}[$__rate_interval])))`, "{{phase}} p50"},
-			query{`histogram_quantile(0.99, sum by (le, phase) (rate(eventquota_review_duration_seconds_bucket{pod=~"$pod"}[$__rate_interval])))`, "{{phase}} p99"}), 2),
+			query{`histogram_quantile(0.99, sum by (le, phase) (rate(eventquota_review_duration_seconds_bucket{pod=~"$pod"}[$__rate_interval])))`, "{{phase}} p99"}), 1),
 		lines("Time for a call of the store", "How long Redis, or the replica's memory, took for each step. No Event waits longer than --store-deadline.", units.Seconds, third,
 			query{`histogram_quantile(0.5, sum by (le, store, step) (rate(eventquota_store_duration_seconds_bucket{pod=~"$pod"}[$__rate_interval])))`, "{{store}} {{step}} p50"},
 			query{`histogram_quantile(0.99, sum by (le, store, step) (rate(eventquota_store_duration_seconds_bucket{pod=~"$pod"}[$__rate_interval])))`, "{{store}} {{step}} p99"}),

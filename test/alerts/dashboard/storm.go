@@ -14,7 +14,7 @@ func storming() row {
 		stacked("Event writes by outcome", "Event writes decided: admitted, merged into a stored Event, dropped over a bucket, or denied as the policy says.", units.WritesPerSecond, half,
 			query{`sum by (outcome) (rate(eventquota_events_total{` + chosen + `}[$__rate_interval]))`, "{{outcome}}"}).
 			Links(help("A storm is under way", "a-storm-is-under-way")),
-		byOutcome(lines("Reviews by phase and outcome", "What the webhook answered in each phase, of all namespaces. A CREATE that is admitted is asked twice.", units.RequestsPerSecond, half,
+		byOutcome(lines("Reviews by phase and outcome", "What the webhook answered, of all namespaces: a CREATE is decided in the mutating phase, an UPDATE in the validating one.", units.RequestsPerSecond, half,
 			query{`sum by (phase, outcome) (rate(eventquota_decisions_total{pod=~"$pod"}[$__rate_interval]))`, "{{phase}}: {{outcome}}"})),
 		lines("Refused by bucket", "Event writes dropped because a bucket was empty, by the bucket.", units.WritesPerSecond, third,
 			query{`sum by (bucket) (rate(eventquota_events_total{` + chosen + `, outcome=~"drop|deny", bucket!=""}[$__rate_interval]))`, "{{bucket}}"}).
