@@ -6,6 +6,14 @@ import (
 	"fmt"
 	"os"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/eventquota/eventquota/manifests"
+	"github.com/eventquota/eventquota/policy"
+	"github.com/eventquota/eventquota/policy/v1alpha1"
 	"github.com/eventquota/eventquota/test/cluster"
 	"github.com/eventquota/eventquota/test/replica"
 )
@@ -14,6 +22,7 @@ import (
 // EventRateLimit plugin, and the programs that serve webhooks.
 type bed struct {
 	cluster, limited *cluster.Cluster
+	policies         client.Client      // of cluster
 	programs         map[program]string // paths
 }
 
@@ -30,6 +39,9 @@ func newBed(ctx context.Context) (_ *bed, err error) {
 	}
 	b.limited, err = cluster.Start(ctx, cluster.Options{Log: os.Stderr, NoAudit: true, EventRateLimit: eventRateLimit})
 	if err != nil {
+		return nil, err
+	}
+	if err := b.definePolicies(); err != nil {
 		return nil, err
 	}
 	webhook, err := replica.Build(ctx, b.cluster.Dir)
@@ -63,8 +75,27 @@ func (b *bed) on(s scenario) *cluster.Cluster {
 	return b.cluster
 }
 
+// definePolicies makes policies known to the API server.
+func (b *bed) definePolicies() error {
+	crds, err := manifests.CRDs()
+	if err != nil {
+		return err
+	}
+	if _, err := envtest.InstallCRDs(b.cluster.Config, envtest.CRDInstallOptions{CRDs: crds}); err != nil {
+		return fmt.Errorf("install the CRDs: %w", err)
+	}
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return err
+	}
+	if b.policies, err = client.New(b.cluster.Config, client.Options{Scheme: scheme}); err != nil {
+		return fmt.Errorf("make a client of policies: %w", err)
+	}
+	return nil
+}
+
 // serve starts the webhook of a scenario, if it has one, and makes the API
-// server call it. stop ends the webhook, which first settles what it owes.
+// server call it. stop ends the webhook, which first settles what is pending.
 func (b *bed) serve(ctx context.Context, s scenario) (stop func() error, err error) {
 	if s.webhook == nil {
 		return func() error { return nil }, nil
@@ -79,4 +110,22 @@ func (b *bed) serve(ctx context.Context, s scenario) (stop func() error, err err
 		return nil, err
 	}
 	return r.Stop, nil
+}
+
+// apply makes a policy of a quota, if there is one, which remove deletes.
+func (b *bed) apply(ctx context.Context, quota *v1alpha1.QuotaBucket) (remove func() error, err error) {
+	if quota == nil {
+		return func() error { return nil }, nil
+	}
+	p := &v1alpha1.ClusterEventPolicy{ObjectMeta: metav1.ObjectMeta{Name: "bench"}}
+	p.Spec.Quotas = []v1alpha1.ClusterQuota{{Type: v1alpha1.ClusterQuotaType(policy.QuotaNamespace), QuotaBucket: *quota}}
+	if err := b.policies.Create(ctx, p); err != nil {
+		return nil, fmt.Errorf("create a policy: %w", err)
+	}
+	return func() error {
+		if err := b.policies.Delete(ctx, p); err != nil {
+			return fmt.Errorf("delete a policy: %w", err)
+		}
+		return nil
+	}, nil
 }

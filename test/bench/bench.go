@@ -57,7 +57,7 @@ func bench(ctx context.Context, o options, out io.Writer) error {
 	return r.complete()
 }
 
-// progress tells what has been measured so far.
+// progress reports what has been measured so far.
 func progress(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, format+"\n", args...)
 }

@@ -14,6 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
 // The names are what others look for in the file.
@@ -21,11 +24,12 @@ var (
 	apiNames = []string{
 		"api_admit_etcd_proposals_per_1000", "api_admit_over_noop", "api_admit_p50_ms", "api_admit_p99_ms", "api_admit_per_s",
 		"api_deny_etcd_proposals_per_1000", "api_deny_p50_ms", "api_deny_p99_ms", "api_deny_per_s",
+		"api_drop_etcd_proposals_per_1000", "api_drop_over_deny", "api_drop_p50_ms", "api_drop_p99_ms", "api_drop_per_s", "api_drop_tokens_per_1000",
 		"api_eventratelimit_etcd_proposals_per_1000", "api_eventratelimit_p50_ms", "api_eventratelimit_p99_ms", "api_eventratelimit_per_s",
+		"api_merge_etcd_proposals_per_1000", "api_merge_over_deny", "api_merge_p50_ms", "api_merge_p99_ms", "api_merge_per_s",
 		"api_none_etcd_proposals_per_1000", "api_none_p50_ms", "api_none_p99_ms", "api_none_per_s",
 		"api_noop_etcd_proposals_per_1000", "api_noop_p50_ms", "api_noop_p99_ms", "api_noop_per_s",
-		"api_storm_etcd_proposals_per_1000", "api_storm_over_deny", "api_storm_over_eventratelimit", "api_storm_over_none",
-		"api_storm_p50_ms", "api_storm_p99_ms", "api_storm_per_s",
+		"api_wide_etcd_proposals_per_1000", "api_wide_p50_ms", "api_wide_p99_ms", "api_wide_per_s", "api_wide_tokens_per_1000",
 	}
 	handlerNames = []string{
 		"handler_default_allocs", "handler_default_ns", "handler_default_tls_ns",
@@ -41,7 +45,7 @@ var (
 
 func TestHandlersAreMeasured(t *testing.T) {
 	table := measured(t, onlyHandlers, handlerNames)
-	for _, part := range []string{"handler_mutate", "handler_default", "at most 0.7"} {
+	for _, part := range []string{"handler_mutate", "handler_default", "at most 0.7", "at most 40"} {
 		if !strings.Contains(table, part) {
 			t.Errorf("the table has no %q:\n%s", part, table)
 		}
@@ -72,7 +76,7 @@ func measured(t *testing.T, part string, names []string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "bin", "bench.json")
 	var table strings.Builder
-	o := options{only: part, rounds: 1, seconds: 0.1, simulated: 2000, output: path}
+	o := options{only: part, rounds: 1, seconds: 0.1, objects: 1000, simulated: 2000, output: path}
 	if err := bench(t.Context(), o, &table); err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +102,13 @@ func measured(t *testing.T, part string, names []string) string {
 func TestEveryScenarioHasItsFigures(t *testing.T) {
 	round := figures{}
 	for _, s := range scenarios() {
-		s.figures(sample{requests: 1, elapsed: time.Second, latencies: []time.Duration{time.Second}}, counts{}, counts{}, round)
+		seen, after := sample{requests: 1, elapsed: time.Second, latencies: []time.Duration{time.Second}}, counts{}
+		if s.webhook != nil {
+			after.calls = 1
+		}
+		if err := s.figures(seen, counts{}, after, round); err != nil {
+			t.Errorf("%s: %v", s.name, err)
+		}
 	}
 	apiRatios(round)
 	got := slices.Sorted(maps.Keys(round))
@@ -111,34 +121,79 @@ func TestEveryScenarioHasItsFigures(t *testing.T) {
 func TestARunWithFailedCallsIsLeftOut(t *testing.T) {
 	s := scenario{name: "api_x"}
 	round := figures{}
-	s.figures(sample{requests: 1, elapsed: time.Second}, counts{}, counts{failures: 1}, round)
+	if err := s.figures(sample{requests: 1, elapsed: time.Second}, counts{}, counts{failures: 1}, round); err != nil {
+		t.Error(err)
+	}
 	if diff := cmp.Diff(figures{"api_x_webhook_failures": 1}, round); diff != "" {
 		t.Errorf("figures (-want +got):\n%s", diff)
 	}
 }
 
+func TestTokensAreThoseOfTheTimeOfARun(t *testing.T) {
+	s := scenario{name: "api_x", quota: &v1alpha1.QuotaBucket{Burst: 100, Tokens: 50, Interval: &metav1.Duration{Duration: time.Second}}}
+	begun := time.Now()
+	round := figures{}
+	if err := s.figures(sample{requests: 4000, elapsed: time.Second, ended: begun.Add(2 * time.Second)}, counts{at: begun}, counts{}, round); err != nil {
+		t.Error(err)
+	}
+	if got := round["api_x_tokens_per_1000"]; got != 25 {
+		t.Errorf("%g tokens for 1000 writes, want 25", got)
+	}
+}
+
 func TestOtherAnswersThanWantedAreNoticed(t *testing.T) {
+	const created, merged, dropped = http.StatusCreated, http.StatusConflict, http.StatusTooManyRequests
 	for name, test := range map[string]struct {
-		want     answer
+		want     []int
+		calls    int64
 		statuses map[int]int
 		ok       bool
 	}{
-		"all stored":                       {stored, map[int]int{http.StatusCreated: 100}, true},
-		"one refused that is to be stored": {stored, map[int]int{http.StatusCreated: 99, http.StatusConflict: 1}, false},
-		"merged and dropped":               {refused, map[int]int{http.StatusConflict: 90, http.StatusTooManyRequests: 10}, true},
-		"a bucket refilled":                {refused, map[int]int{http.StatusConflict: 98, http.StatusCreated: 2}, true},
-		"a storm that is let through":      {refused, map[int]int{http.StatusConflict: 50, http.StatusCreated: 50}, false},
-		"a server that fails":              {refused, map[int]int{http.StatusConflict: 99, http.StatusInternalServerError: 1}, false},
+		"all stored":                       {[]int{created}, 100, map[int]int{created: 100}, true},
+		"one refused that is to be stored": {[]int{created}, 100, map[int]int{created: 99, merged: 1}, false},
+		"stored and dropped":               {[]int{created, dropped}, 100, map[int]int{created: 90, dropped: 10}, true},
+		"one merged that is to be dropped": {[]int{dropped}, 100, map[int]int{dropped: 99, merged: 1}, false},
+		"a bucket refilled":                {[]int{merged}, 100, map[int]int{merged: 98, created: 2}, true},
+		"a storm that is let through":      {[]int{merged}, 100, map[int]int{merged: 50, created: 50}, false},
+		"a server that fails":              {[]int{merged}, 100, map[int]int{merged: 99, http.StatusInternalServerError: 1}, false},
+		"a call in each phase":             {[]int{created}, 200, map[int]int{created: 100}, false},
+		"a webhook that is not called":     {[]int{created}, 0, map[int]int{created: 100}, false},
 	} {
-		if err := (scenario{want: test.want}).check(sample{requests: 100, statuses: test.statuses}); (err == nil) != test.ok {
+		s := scenario{want: test.want, webhook: &webhook{}}
+		if err := s.check(sample{requests: 100, statuses: test.statuses}, counts{calls: 7}, counts{calls: 7 + test.calls}); (err == nil) != test.ok {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
 }
 
+func TestAWideStormHasTheProportionsOfARealOne(t *testing.T) {
+	const pods = 1100
+	reasons, aboutPods, messages := map[string]int{}, map[string]int{}, map[string]bool{}
+	scheduled := 0
+	for serial := range int64(3 * pods) {
+		e := corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}
+		wide(&e, serial)
+		reasons[e.Reason]++
+		aboutPods[e.InvolvedObject.Name]++
+		messages[e.InvolvedObject.Name+e.Source.String()+e.Message] = true
+		if e.Source.Component == "default-scheduler" {
+			scheduled++
+		}
+	}
+	if len(aboutPods) != pods || len(messages) != 3*pods {
+		t.Errorf("%d pods and %d Events that do not repeat each other, want %d and %d", len(aboutPods), len(messages), pods, 3*pods)
+	}
+	if diff := cmp.Diff(map[string]int{"Killing": 1100, "Created": 600, "Started": 600, "Pulled": 700, "Scheduled": 300}, reasons); diff != "" {
+		t.Errorf("Events by reason (-want +got):\n%s", diff)
+	}
+	if scheduled != reasons["Scheduled"] {
+		t.Errorf("%d Events by the scheduler, want %d", scheduled, reasons["Scheduled"])
+	}
+}
+
 func TestReviewTellsOfOneEventAfterTheOther(t *testing.T) {
-	for _, validating := range []bool{false, true} {
-		r, err := newReview(validating)
+	for _, update := range []bool{false, true} {
+		r, err := newReview(update)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -148,15 +203,19 @@ func TestReviewTellsOfOneEventAfterTheOther(t *testing.T) {
 			if err := json.Unmarshal(r.number(serial), &got); err != nil {
 				t.Fatal(err)
 			}
-			var e corev1.Event
-			if err := json.Unmarshal(got.Request.Object.Raw, &e); err != nil {
-				t.Fatal(err)
-			}
+			e := event(t, got.Request.Object.Raw)
 			if e.Name != got.Request.Name || !strings.Contains(e.Message, e.InvolvedObject.Name) {
 				t.Errorf("the review contradicts itself: %s", r.body)
 			}
-			if stored := e.UID != ""; stored != validating {
-				t.Errorf("the Event has a uid: %t, want %t", stored, validating)
+			if stored := e.UID != ""; stored != update || stored != (got.Request.Operation == admissionv1.Update) {
+				t.Errorf("the Event of %s has a uid: %t, want %t", got.Request.Operation, stored, update)
+			}
+			if update {
+				before := event(t, got.Request.OldObject.Raw)
+				before.Count, before.LastTimestamp = before.Count+1, e.LastTimestamp
+				if diff := cmp.Diff(before, e); diff != "" {
+					t.Errorf("the UPDATE is no repeat (-stored +written):\n%s", diff)
+				}
 			}
 			names[e.Name+string(e.InvolvedObject.UID)+string(got.Request.UID)] = true
 		}
@@ -164,6 +223,14 @@ func TestReviewTellsOfOneEventAfterTheOther(t *testing.T) {
 			t.Errorf("got %d Events, want 3: %v", len(names), names)
 		}
 	}
+}
+
+func event(t *testing.T, raw []byte) (e corev1.Event) {
+	t.Helper()
+	if err := json.Unmarshal(raw, &e); err != nil {
+		t.Fatal(err)
+	}
+	return e
 }
 
 func TestFlagsOutOfRangeAreNamed(t *testing.T) {

@@ -16,65 +16,48 @@ import (
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/policy"
-	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/memory"
 )
 
 // contender is one handler to measure.
 type contender struct {
 	// name is the stem of its figures.
 	name string
-	// validating is for reviews of the validating phase.
-	validating bool
-	// fresh makes the handler, without any state. before is asked about each
-	// Event first, in the mutating phase and outside the measurement; nil for
-	// nothing.
-	fresh func() (handler, before http.Handler, err error)
+	// update is for reviews of UPDATEs.
+	update bool
+	// fresh makes the handler, without any state.
+	fresh func() (http.Handler, error)
 }
 
 // contenders are all that is measured, in the order of the table.
 func contenders() []contender {
 	return []contender{
-		{name: "handler_mutate", fresh: func() (http.Handler, http.Handler, error) {
-			mutate, _, err := newHandlers()
-			return mutate, nil, err
+		{name: "handler_mutate", fresh: func() (http.Handler, error) {
+			return newHandler((*admission.Gate).Mutate)
 		}},
-		{name: "handler_validate", validating: true, fresh: func() (http.Handler, http.Handler, error) {
-			mutate, validate, err := newHandlers()
-			return validate, mutate, err
+		{name: "handler_validate", update: true, fresh: func() (http.Handler, error) {
+			return newHandler((*admission.Gate).Validate)
 		}},
-		{name: "handler_default", fresh: func() (http.Handler, http.Handler, error) {
-			handler, err := newDefaultHandler()
-			return handler, nil, err
-		}},
-		{name: "handler_plain", fresh: func() (http.Handler, http.Handler, error) {
-			return newPlainHandler(answerAllow), nil, nil
-		}},
+		{name: "handler_default", fresh: newDefaultHandler},
+		{name: "handler_plain", fresh: func() (http.Handler, error) { return newPlainHandler(answerAllow), nil }},
 	}
 }
 
-// newHandlers makes the handlers of both phases over one store, as serve does.
-func newHandlers() (mutate, validate http.Handler, err error) {
-	memory, err := store.NewMemory(store.DefaultBytes)
+// newHandler makes the handler of a phase, as serve does.
+func newHandler(phase func(*admission.Gate, context.Context, *admission.Request) (admission.Answer, error)) (http.Handler, error) {
+	kept, err := memory.New(memory.Options{Bytes: memory.DefaultBytes})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	governing := admission.Static(policy.Default())
-	gate := &admission.Gate{
-		Policies:   &governing,
-		Store:      memory,
-		Now:        time.Now,
-		Local:      rate.NewLimiter(0, 0),
-		Complaints: &rate.Sometimes{Interval: time.Minute},
-	}
+	gate := newGate(&governing, kept)
+	gate.Local, gate.Complaints = rate.NewLimiter(0, 0), &rate.Sometimes{Interval: time.Minute}
 	decided := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "decisions"}, []string{"outcome"})
-	inFlight := admission.NewPlaces(256)
-	handler := func(p admission.Phase) http.Handler {
-		return &admission.Handler{
-			Gate: gate, Phase: p, MaxBytes: 8 << 20, InFlight: inFlight,
-			Count: func(o admission.Outcome) { decided.WithLabelValues(string(o)).Inc() },
-		}
-	}
-	return handler(gate.Mutate), handler(gate.Validate), nil
+	return &admission.Handler{
+		Gate: gate, MaxBytes: 8 << 20, InFlight: admission.NewPlaces(256), Deadline: patience,
+		Phase: func(ctx context.Context, r *admission.Request) (admission.Answer, error) { return phase(gate, ctx, r) },
+		Count: func(o admission.Outcome) { decided.WithLabelValues(string(o)).Inc() },
+	}, nil
 }
 
 // newDefaultHandler is what an author of a webhook gets from

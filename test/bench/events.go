@@ -1,8 +1,8 @@
 package main
 
 import (
-	"fmt"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -13,45 +13,56 @@ import (
 type generator func(e *corev1.Event, serial int64)
 
 // warmup is how many Events precede what is measured. They use up every burst
-// of a storm.
+// and store all that others repeat.
 const warmup = 1536
 
-// stormObjects is how many objects the Events of a storm are about.
-const stormObjects = 5
+// repeatedObjects is how many objects the Events that repeat each other are about.
+const repeatedObjects = 5
 
 // distinct makes Events that have neither source and object nor name in
-// common, so that none repeats another and no bucket runs empty.
+// common, so that none repeats another and no bucket of an object runs empty.
 func distinct(e *corev1.Event, serial int64) {
 	about(e, "web-"+strconv.FormatInt(serial, 10))
-	e.Source = corev1.EventSource{Component: "kubelet", Host: "node-1"}
-	e.Reason, e.Type = "BackOff", corev1.EventTypeWarning
+	byKubelet(e, "node-1", corev1.EventTypeWarning, "BackOff")
 	e.Message = "Back-off restarting failed container web in pod " + e.InvolvedObject.Name
 }
 
-// storm makes Events of few sources about few objects: 8 of 16 repeat each
-// other, 7 of 16 differ in their message, and 1 of 16 has a reason of its own.
-// Of the first Events each kind makes as many as the others, to use up its
-// bursts soon.
-func storm(e *corev1.Event, serial int64) {
-	about(e, fmt.Sprintf("web-%d", serial%stormObjects))
-	kind := serial / stormObjects % 16
-	if serial < warmup {
-		kind = []int64{0, 8, 15}[serial/stormObjects%3]
+// repeats makes Events of one source that repeat each other, about few objects.
+func repeats(e *corev1.Event, serial int64) {
+	distinct(e, serial%repeatedObjects)
+}
+
+// wide makes the Events of a wide storm: three about each pod, of which a third are Killing, 9 % are
+// the scheduler's, and the rest say that the pod started.
+func wide(e *corev1.Event, serial int64) {
+	pod, nth := serial/3, serial%3
+	about(e, "web-"+strconv.FormatInt(pod, 10))
+	reason := "Killing"
+	if nth > 0 {
+		pairs := [...]string{
+			"Scheduled Pulled", "Created Started", "Pulled Created", "Scheduled Pulled", "Created Started", "Pulled Started",
+			"Scheduled Pulled", "Created Started", "Pulled Created", "Created Started", "Pulled Started",
+		}
+		reason = strings.Fields(pairs[pod%int64(len(pairs))])[nth-1]
 	}
-	switch {
-	case kind < 8:
-		e.Source = corev1.EventSource{Component: "kubelet", Host: "node-1"}
-		e.Reason, e.Type = "FailedSync", corev1.EventTypeWarning
-		e.Message = "error syncing pod, skipping: network is not ready"
-	case kind < 15:
-		e.Source = corev1.EventSource{Component: "endpoint-controller"}
-		e.Reason, e.Type = "FailedToUpdate", corev1.EventTypeWarning
-		e.Message = fmt.Sprintf("cannot update endpoint %d: conflict", serial)
+	byKubelet(e, "node-"+strconv.FormatInt(pod%500, 10), corev1.EventTypeNormal, reason)
+	switch reason {
+	case "Killing":
+		e.Message = "Stopping container web"
+	case "Scheduled":
+		e.Source = corev1.EventSource{Component: "default-scheduler"}
+		e.Message = "Successfully assigned " + e.Namespace + "/" + e.InvolvedObject.Name + " to node-1"
+	case "Pulled":
+		e.Message = `Container image "registry.example.com/shop/web:1.14.2" already present on machine`
 	default:
-		e.Source = corev1.EventSource{Component: "noisy-operator"}
-		e.Reason, e.Type = fmt.Sprintf("Step%d", serial), corev1.EventTypeNormal
-		e.Message = "reconciled one more step"
+		e.Message = reason + " container web"
 	}
+}
+
+// byKubelet sets who reports what.
+func byKubelet(e *corev1.Event, node, kind, reason string) {
+	e.Source = corev1.EventSource{Component: "kubelet", Host: node}
+	e.Type, e.Reason = kind, reason
 }
 
 // about makes a pod of namespace default the object of e.

@@ -71,34 +71,20 @@ func measure(run func(b *testing.B) error) (testing.BenchmarkResult, error) {
 // perOp is the time of one operation in nanoseconds.
 func perOp(r testing.BenchmarkResult) float64 { return float64(r.T.Nanoseconds()) / float64(r.N) }
 
-// prepare makes the handler and lets it meet b.N Events.
-func (c contender) prepare(b *testing.B) (http.Handler, *review, error) {
-	b.Helper()
-	handler, before, err := c.fresh()
+// prepare makes the handler and a review for it.
+func (c contender) prepare() (http.Handler, *review, error) {
+	handler, err := c.fresh()
 	if err != nil {
 		return nil, nil, err
 	}
-	if before != nil {
-		r, err := newReview(false)
-		if err != nil {
-			return nil, nil, err
-		}
-		caller := newCaller(b.Context(), before, r)
-		for i := range b.N {
-			if err := caller.call(i); err != nil {
-				return nil, nil, err
-			}
-		}
-	}
-	r, err := newReview(c.validating)
+	r, err := newReview(c.update)
 	return handler, r, err
 }
 
-// inProcess calls the handler without a network. What the calls themselves
-// cost is in the figures, alike for every handler.
+// inProcess calls the handler without a network.
 func (c contender) inProcess(b *testing.B) error {
 	b.Helper()
-	handler, r, err := c.prepare(b)
+	handler, r, err := c.prepare()
 	if err != nil {
 		return err
 	}

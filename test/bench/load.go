@@ -21,7 +21,7 @@ const (
 // again.
 type load struct {
 	writers []*writer
-	run     string // tells the names of this run from those of any other
+	run     string // is in the names of this run and of no other
 	serial  atomic.Int64
 }
 
@@ -29,6 +29,7 @@ type load struct {
 type sample struct {
 	requests  int
 	elapsed   time.Duration   // from the first request to the last answer
+	ended     time.Time       // when that came
 	latencies []time.Duration // from request to answer, in order
 	statuses  map[int]int     // answers by status code
 }
@@ -96,7 +97,8 @@ func (l *load) write(ctx context.Context, next func() (serial int64, more bool))
 		})
 	}
 	err := group.Wait()
-	all.elapsed = time.Since(begun)
+	all.ended = time.Now()
+	all.elapsed = all.ended.Sub(begun)
 	slices.Sort(all.latencies)
 	return all, err
 }

@@ -1,8 +1,8 @@
 // Command bench measures what eventquota costs: requests a second, latencies
-// and etcd proposals on a real API server, beside no webhook, webhooks that do
-// nothing, and the API server's own EventRateLimit plugin; the time and
+// and etcd proposals on a real API server, beside no webhook, a webhook that looks
+// at nothing, and the API server's own EventRateLimit plugin; the time and
 // allocations of the handlers alone; what it takes to find the policy that governs;
-// and the steps on Redis beside a bare PING and redis_rate.
+// and whole decisions on Redis beside redis_rate.
 //
 // It starts and stops all it needs, on loopback. All that is compared is
 // measured in the same run, in rounds that alternate; a figure is the median

@@ -70,7 +70,7 @@ func parseOptions(args []string) (options, error) {
 	return o, nil
 }
 
-// measures tells whether a part is asked for.
+// measures says whether a part is asked for.
 func (o options) measures(part string) bool { return o.only == "" || o.only == part }
 
 // window is how long one measurement on the API server takes.

@@ -18,7 +18,7 @@ const callersPerCPU = 4
 // calls at a time down one connection. Callers and handler share the process.
 func (c contender) overTLS(b *testing.B) error {
 	b.Helper()
-	handler, r, err := c.prepare(b)
+	handler, r, err := c.prepare()
 	if err != nil {
 		return err
 	}

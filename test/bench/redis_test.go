@@ -2,148 +2,145 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"maps"
-	"os"
-	"path/filepath"
+	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/policy"
+	"github.com/eventquota/eventquota/policy/v1alpha1"
 	"github.com/eventquota/eventquota/store"
-	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
 // redisNames are what others look for in the file.
-var redisNames = []string{
-	"redis_bytes_per_object",
-	"redis_mutate_128_per_s", "redis_mutate_1_per_s", "redis_mutate_32_per_s",
-	"redis_ping_128_per_s", "redis_ping_1_per_s", "redis_ping_32_per_s",
-	"redis_rate_128_per_s", "redis_rate_1_per_s", "redis_rate_32_per_s",
-	"redis_refused_128_per_s", "redis_refused_1_per_s", "redis_refused_32_per_s",
-	"redis_refused_over_rate_1", "redis_refused_over_rate_128", "redis_refused_over_rate_32",
-	"redis_replica_heap_bytes",
-	"redis_validate_128_per_s", "redis_validate_1_per_s", "redis_validate_32_per_s",
-	"redis_validate_over_rate_1", "redis_validate_over_rate_128", "redis_validate_over_rate_32",
+func redisNames() []string {
+	names := []string{"redis_bytes_per_object"}
+	for _, callers := range []int{1, 32, 128} {
+		names = append(names, fmt.Sprintf("redis_rate_%d_per_s", callers))
+		for _, name := range []string{"decide", "decide3", "hot", "hot3", "quota3"} {
+			names = append(names, fmt.Sprintf("redis_%s_%d_per_s", name, callers), fmt.Sprintf("redis_%s_over_rate_%d", name, callers))
+		}
+	}
+	return slices.Sorted(slices.Values(names))
 }
 
 func TestRedisIsMeasured(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "bench.json")
-	var table strings.Builder
-	if err := bench(t.Context(), options{only: onlyRedis, rounds: 1, seconds: 0.1, objects: 1000, output: path}, &table); err != nil {
-		t.Fatal(err)
-	}
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got map[string]float64
-	if err := json.Unmarshal(content, &got); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(redisNames, slices.Sorted(maps.Keys(got))); diff != "" {
-		t.Errorf("names in the file (-want +got):\n%s", diff)
-	}
-	for name, value := range got {
-		if value <= 0 && name != "redis_replica_heap_bytes" {
-			t.Errorf("%s: got %g, want more than 0", name, value)
-		}
-	}
-	for _, part := range []string{"redis_validate", "1000 sources and objects", "at least 50"} {
-		if !strings.Contains(table.String(), part) {
-			t.Errorf("the table has no %q:\n%s", part, &table)
+	table := measured(t, onlyRedis, redisNames())
+	for _, part := range []string{"redis_decide3", "1000 sources and objects", "at least 0.6", "at most 500"} {
+		if !strings.Contains(table, part) {
+			t.Errorf("the table has no %q:\n%s", part, table)
 		}
 	}
 }
 
-func TestTheStoreIsAskedAboutDifferentEventsOfManyPods(t *testing.T) {
-	p := &pods{}
-	groups, names, repeats := map[store.Key]int{}, map[string]bool{}, map[store.Key]bool{}
-	for range 2 {
-		asked, err := p.ask(t.Context(), policy.Default(), starts, starting)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(asked.merge) != starts*redisObjects || len(asked.take) != len(asked.merge) {
-			t.Fatalf("%d and %d questions, want %d each", len(asked.merge), len(asked.take), starts*redisObjects)
-		}
-		for i, q := range asked.merge {
-			groups[q.write.Group]++
-			names[q.write.Name], repeats[q.write.Exact] = true, true
-			if other := asked.take[i].write; other.Name != q.write.Name || other.Group != q.write.Group {
-				t.Fatalf("the phases are asked about %s and %s", q.write.Name, other.Name)
-			}
-			if got := q.terms.Spam.Burst; got != 25 {
-				t.Fatalf("a burst of %d, want that of the default policy", got)
-			}
+func TestStoresAreAskedAboutEventsOfManyPods(t *testing.T) {
+	governing := admission.Static(policy.Default())
+	pod, err := questions(t.Context(), &governing, starting(0, 0), starting(0, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := pod[0].limits.Spam.Burst; got != 25 {
+		t.Errorf("a burst of %d, want that of the default policy", got)
+	}
+	bounded, err := serverQuota(v1alpha1.QuotaBucket{Burst: 7, Tokens: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := questions(t.Context(), bounded, starting(0, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := other[0].limits.Quotas; len(got) != 1 || got[0].Burst != 7 {
+		t.Errorf("quotas %v, want one with a burst of 7", got)
+	}
+	groups, names, repeats, similar := map[store.Key]int{}, map[string]bool{}, map[store.Key]bool{}, map[store.Key]bool{}
+	of := ofPods(pod)
+	for i := range 4 * redisObjects {
+		w := of(i).write
+		groups[w.Group]++
+		names[w.Name], repeats[w.Exact], similar[w.Similar] = true, true, true
+		if first := of(i % redisObjects).write; i < 2*redisObjects && w.Group != first.Group {
+			t.Fatalf("question %d is about another pod than question %d", i, i%redisObjects)
 		}
 	}
-	if got, want := []int{len(groups), len(names), len(repeats)}, []int{2 * redisObjects, 8 * redisObjects, 8 * redisObjects}; !slices.Equal(got, want) {
-		t.Errorf("%d sources and objects, %d names, %d that do not repeat each other; want %d", got[0], got[1], got[2], want)
+	got := []int{len(groups), len(names), len(repeats), len(similar)}
+	if want := []int{2 * redisObjects, 4 * redisObjects, 4 * redisObjects, 4 * redisObjects}; !slices.Equal(got, want) {
+		t.Errorf("%d sources and objects, %d names, %d Events that do not repeat each other, %d that are not similar; want %d", got[0], got[1], got[2], got[3], want)
 	}
 }
 
 func TestACallThatGoesWrongFailsTheMeasurement(t *testing.T) {
 	wrong := errors.New("wrong")
 	for says, test := range map[string]struct {
-		decided store.Verdict
-		err     error
-		ok      bool
+		err, want error
+		answered  bool
 	}{
-		"admitted":       {store.Admit, nil, true},
-		"dropped":        {store.Drop, nil, false},
-		"not answered":   {store.Admit, wrong, false},
-		"merged instead": {store.Merge, nil, false},
+		"answered":     {nil, nil, true},
+		"goes wrong":   {wrong, wrong, false},
+		"unconfirmed":  {fmt.Errorf("%w: %w", store.ErrUnconfirmed, wrong), nil, false},
+		"out of time":  {context.DeadlineExceeded, nil, false},
+		"no more time": {context.Canceled, context.Canceled, false},
 	} {
-		if err := isDecided(store.Admit, store.Decision{Verdict: test.decided}, test.err); (err == nil) != test.ok {
-			t.Errorf("%s: got %v", says, err)
+		perSecond, err := timed(t.Context(), 32, 0, func(context.Context, int) error { return test.err })
+		if !errors.Is(err, test.want) || (perSecond > 0) != test.answered {
+			t.Errorf("a call that %s: %g answered in a second, %v", says, perSecond, err)
 		}
 	}
 	var calls atomic.Int64
-	if _, err := (&redisBed{}).timed("x", func(ctx context.Context, _ int) error {
+	if _, err := timed(t.Context(), 32, time.Minute, func(ctx context.Context, _ int) error {
 		if calls.Add(1) == 100 {
 			return wrong
 		}
 		return ctx.Err()
-	})(t.Context(), 32, time.Minute); !errors.Is(err, wrong) {
-		t.Errorf("timed: got %v, want the error of a call", err)
-	}
-	calls.Store(0)
-	once := make([]question, 100)
-	if _, err := eachOnce(t.Context(), 32, once, func(context.Context, *question) error {
-		calls.Add(1)
-		return nil
-	}); err != nil || calls.Load() != 100 {
-		t.Errorf("each once: %d calls, %v; want 100", calls.Load(), err)
-	}
-	if _, err := eachOnce(t.Context(), 32, once, func(context.Context, *question) error { return wrong }); !errors.Is(err, wrong) {
-		t.Errorf("each once: got %v, want the error of a call", err)
+	}); !errors.Is(err, wrong) {
+		t.Errorf("got %v, want the error of one of many calls", err)
 	}
 }
 
-func TestAKeyWithoutExpiryIsNoticed(t *testing.T) {
-	client := redistest.Start(t, redistest.Options{}).Client()
-	ctx := t.Context()
-	for i, test := range []struct {
-		key    string
-		expiry time.Duration
-		ok     bool
-	}{
-		{"a", time.Hour, false}, // too few
-		{"b", time.Hour, true},
-		{"c", 0, false},
-	} {
-		if err := client.Set(ctx, test.key, "x", test.expiry).Err(); err != nil {
-			t.Fatal(err)
+func TestAnotherDecisionThanWantedFailsTheMeasurement(t *testing.T) {
+	b, err := newRedisBed(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.close(); err != nil {
+			t.Error(err)
 		}
-		if err := allExpire(ctx, client, 2); (err == nil) != test.ok {
-			t.Errorf("%d keys: got %v", i+1, err)
+	})
+	governing := admission.Static(policy.Default())
+	pod, err := questions(t.Context(), &governing, starting(0, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for verdict, ok := range map[store.Verdict]bool{store.Admit: false, store.Merge: true, store.Drop: false} {
+		c := redisContender{"x", b.decided(redisReplicas, ofRepeats(pod[0]), verdict)}
+		if _, err := b.measure(t.Context(), c, 3, 0); (err == nil) != ok {
+			t.Errorf("want %v of an Event that repeats: got %v", verdict, err)
 		}
+	}
+}
+
+func TestAKeyThatADropLeavesIsNoticed(t *testing.T) {
+	b, err := newRedisBed(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	stores, stop := b.stores(t.Context(), 1)
+	defer stop()
+	if err := b.leavesNoKey(t.Context(), stores[0], func(context.Context) error { return nil }); err != nil {
+		t.Error(err)
+	}
+	err = b.leavesNoKey(t.Context(), stores[0], func(ctx context.Context) error { return b.plain.Set(ctx, "left", "", 0).Err() })
+	if err == nil || !strings.Contains(err.Error(), "1 keys") {
+		t.Errorf("got %v, want one about 1 key", err)
 	}
 }

@@ -2,70 +2,52 @@ package main
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/eventquota/eventquota/store"
 )
 
-// pace is how many calls were answered in how much time.
-type pace struct {
-	calls   int
-	elapsed time.Duration
-}
-
-func (p *pace) add(more pace) {
-	p.calls += more.calls
-	p.elapsed += more.elapsed
-}
-
-func (p *pace) perSecond() float64 { return float64(p.calls) / p.elapsed.Seconds() }
-
-// atOnce lets callers call at the same time, each in a loop of its own. A loop
-// gets its number, from 0, and says how many calls it made.
-func atOnce(ctx context.Context, callers int, loop func(ctx context.Context, caller int) (calls int, err error)) (pace, error) {
-	var calls atomic.Int64
+// atOnce lets callers call at the same time, each in a loop of its own. A loop gets its number,
+// from 0, and says how many calls were answered.
+func atOnce(ctx context.Context, callers int, loop func(ctx context.Context, caller int) (answered int, err error)) (perSecond float64, err error) {
+	var all atomic.Int64
 	group, ctx := errgroup.WithContext(ctx)
 	begun := time.Now()
 	for caller := range callers {
 		group.Go(func() error {
 			n, err := loop(ctx, caller)
-			calls.Add(int64(n))
+			all.Add(int64(n))
 			return err
 		})
 	}
-	err := group.Wait()
-	return pace{int(calls.Load()), time.Since(begun)}, err
+	err = group.Wait()
+	return float64(all.Load()) / time.Since(begun).Seconds(), err
 }
 
-// timed measures a call that is made again and again, at least once by each
-// caller. It is given a number that differs from caller to caller and call to call.
-func (*redisBed) timed(name string, call func(ctx context.Context, i int) error) func(context.Context, int, time.Duration) (figures, error) {
-	return func(ctx context.Context, callers int, window time.Duration) (figures, error) {
-		end := time.Now().Add(window)
-		p, err := atOnce(ctx, callers, func(ctx context.Context, caller int) (calls int, err error) {
-			for i := caller; calls == 0 || time.Now().Before(end); i += callers {
-				if err := call(ctx, i); err != nil {
-					return calls, err
-				}
-				calls++
+// timed makes a call again and again, at least once by each caller, and returns how many a second
+// were answered. What was answered too late does not count.
+func timed(ctx context.Context, callers int, window time.Duration, call redisCall) (perSecond float64, err error) {
+	end := time.Now().Add(window)
+	return atOnce(ctx, callers, func(ctx context.Context, caller int) (answered int, err error) {
+		for i := caller; i < callers || time.Now().Before(end); i += callers {
+			err := call(ctx, i)
+			switch {
+			case err == nil:
+				answered++
+			case !late(ctx, err):
+				return answered, err
 			}
-			return calls, nil
-		})
-		return figures{redisFigure(name, callers): p.perSecond()}, err
-	}
-}
-
-// eachOnce measures a call that is made once for each question.
-func eachOnce(ctx context.Context, callers int, all []question, call func(ctx context.Context, q *question) error) (pace, error) {
-	var next atomic.Int64
-	return atOnce(ctx, callers, func(ctx context.Context, _ int) (calls int, err error) {
-		for i := next.Add(1) - 1; i < int64(len(all)); i = next.Add(1) - 1 {
-			if err := call(ctx, &all[i]); err != nil {
-				return calls, err
-			}
-			calls++
 		}
-		return calls, nil
+		return answered, nil
 	})
+}
+
+// late says whether Redis took so long that a store has decided without its answer, or not at all.
+// The caller's own time is not up.
+func late(ctx context.Context, err error) bool {
+	return ctx.Err() == nil && (errors.Is(err, store.ErrUnconfirmed) || errors.Is(err, context.DeadlineExceeded))
 }

@@ -2,114 +2,147 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"runtime"
-	"sync"
+	"strconv"
 	"sync/atomic"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/policy"
-	"github.com/eventquota/eventquota/store"
-	redistest "github.com/eventquota/eventquota/test/redis"
+	"github.com/eventquota/eventquota/policy/v1alpha1"
+	redisstore "github.com/eventquota/eventquota/store/redis"
 )
 
 const (
-	// fillers is how many callers fill Redis at a time.
-	fillers = 64
+	// fillers is how many callers fill Redis at a time, and fillTimeout bounds how long.
+	fillers     = 64
+	fillTimeout = time.Hour
 	// Every so many pods have an Event merged, and one dropped.
 	mergedEvery, droppedEvery = 10, 100
 	// warmed is how many pods precede what is measured.
 	warmed = 10 * fillers
 )
 
-// fillRedis measures the memory that one Event about each of so many pods
-// needs, in Redis and in the webhook, after both phases of admission.
-func fillRedis(ctx context.Context, objects int) (_ figures, err error) {
-	server, err := redistest.New(ctx, redistest.Options{})
-	if err != nil {
-		return nil, err
+// fill measures the memory of Redis that one Event about each of so many pods needs.
+func (b *redisBed) fill(ctx context.Context, objects int) (figures, error) {
+	ctx, cancel := context.WithTimeout(ctx, fillTimeout)
+	defer cancel()
+	if err := b.plain.FlushDB(ctx).Err(); err != nil {
+		return nil, fmt.Errorf("empty redis: %w", err)
 	}
-	defer func() { err = errors.Join(err, server.Close()) }()
-	client, err := newRedisClient(server)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, client.Close()) }()
-	s := store.NewRedis(client, store.RedisOptions{Prefix: store.DefaultRedisPrefix})
-	running, stop := context.WithCancel(ctx)
-	var background sync.WaitGroup
-	background.Go(func() { s.Run(running) })
-	defer background.Wait()
+	stores, stop := b.stores(ctx, 1)
 	defer stop()
-
-	f := filling{gate: newGate(policy.Default(), s), strict: newGate(oneToken(), s)}
-	if err := f.pods(ctx, 0, warmed); err != nil { // connects
+	s := stores[0]
+	governing, strict := admission.Static(policy.Default()), admission.Static(policy.Default())
+	strict.SpamFilter.Burst = 1
+	f := filling{gate: newGate(&governing, s), strict: newGate(&strict, s)}
+	if err := each(ctx, 0, warmed, f.pod); err != nil { // connects
 		return nil, err
 	}
-	empty, heap, err := footprints(ctx, server.Client())
+	s.Flush(ctx)
+	empty, err := b.used(ctx)
 	if err != nil {
 		return nil, err
 	}
 	begun := time.Now()
-	if err := f.pods(ctx, warmed, warmed+objects); err != nil {
+	if err := each(ctx, warmed, warmed+objects, f.pod); err != nil {
 		return nil, err
 	}
-	full, heapAfter, err := footprints(ctx, server.Client())
+	s.Flush(ctx)
+	full, err := b.used(ctx)
 	if err != nil {
 		return nil, err
 	}
-	runtime.KeepAlive(s)
 	progress("redis: %d sources and objects in %.0f s", objects, time.Since(begun).Seconds())
-	return figures{
-		"redis_bytes_per_object":   float64(full-empty) / float64(objects),
-		"redis_replica_heap_bytes": max(0, float64(heapAfter)-float64(heap)),
-	}, allExpire(ctx, server.Client(), warmed+objects)
+	return figures{"redis_bytes_per_object": float64(full-empty) / float64(objects)}, b.dropsLeaveNothing(ctx, s, warmed+objects)
 }
 
-// filling sends Events through both phases.
-type filling struct {
-	gate, strict *admission.Gate // strict has but one token for each pod
+// used are the bytes that Redis uses.
+func (b *redisBed) used(ctx context.Context) (int64, error) {
+	info, err := b.plain.InfoMap(ctx, "memory").Result()
+	if err != nil {
+		return 0, fmt.Errorf("ask redis for its memory: %w", err)
+	}
+	used, err := strconv.ParseInt(info["Memory"]["used_memory"], 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("memory of redis: %w", err)
+	}
+	return used, nil
 }
 
-// pods sends what there is to tell about the pods of some serial numbers.
-func (f *filling) pods(ctx context.Context, from, to int) error {
+// each calls f with each number.
+func each(ctx context.Context, from, to int, f func(ctx context.Context, serial int) error) error {
 	var next atomic.Int64
-	_, err := atOnce(ctx, fillers, func(ctx context.Context, _ int) (calls int, err error) {
+	_, err := atOnce(ctx, fillers, func(ctx context.Context, _ int) (answered int, err error) {
 		for serial := from + int(next.Add(1)) - 1; serial < to; serial = from + int(next.Add(1)) - 1 {
-			if err := f.pod(ctx, serial); err != nil {
-				return calls, fmt.Errorf("fill redis: %w", err)
+			if err := f(ctx, serial); err != nil && !late(ctx, err) {
+				return 0, fmt.Errorf("fill redis: %w", err)
 			}
-			calls++
 		}
-		return calls, nil
+		return 0, nil
 	})
 	return err
 }
 
-// pod sends what there is to tell about one pod.
+// filling writes Events about pods.
+type filling struct {
+	gate, strict *admission.Gate // strict has but one token for each pod
+}
+
+// pod writes what happens to one pod.
 func (f *filling) pod(ctx context.Context, serial int) error {
-	if err := ask(ctx, f.gate.Mutate, starting(serial, 0), admission.Admitted); err != nil {
-		return err
-	}
-	if err := ask(ctx, f.gate.Validate, starting(serial, 0), admission.Admitted); err != nil {
+	if err := ask(ctx, f.gate, starting(serial, 0), admission.Admitted); err != nil {
 		return err
 	}
 	if serial%mergedEvery == 0 {
-		repeat := starting(serial, 0)
-		repeat.Name += "r"
-		if err := ask(ctx, f.gate.Mutate, repeat, admission.Merged); err != nil {
+		if err := ask(ctx, f.gate, podEvent(serial, 1, "Pulling", starting(serial, 0).Message), admission.Merged); err != nil {
 			return err
 		}
 	}
 	if serial%droppedEvery != 0 {
 		return nil
 	}
-	other := starting(serial, 0)
-	other.Name, other.Message = other.Name+"o", other.Message+" again"
-	if err := ask(ctx, f.gate.Mutate, other, admission.Admitted); err != nil {
+	return ask(ctx, f.strict, podEvent(serial, 2, "Pulling", "Pulling another image"), admission.Dropped)
+}
+
+// dropsLeaveNothing fails where Events that a quota drops at their first try take keys.
+func (b *redisBed) dropsLeaveNothing(ctx context.Context, s *redisstore.Store, from int) error {
+	governing, err := serverQuota(v1alpha1.QuotaBucket{Burst: 1, Tokens: 1, Interval: &metav1.Duration{Duration: 24 * time.Hour}})
+	if err != nil {
 		return err
 	}
-	return ask(ctx, f.strict.Validate, other, admission.Dropped)
+	gate := newGate(governing, s)
+	drop := func(ctx context.Context, serial int) error {
+		return ask(ctx, gate, starting(serial, 0), admission.Dropped)
+	}
+	if err := ask(ctx, gate, starting(from, 0), admission.Admitted); err != nil {
+		return err
+	}
+	if err := drop(ctx, from+1); err != nil { // it has a notice made
+		return err
+	}
+	return b.leavesNoKey(ctx, s, func(ctx context.Context) error { return each(ctx, from+2, from+2+warmed, drop) })
+}
+
+// leavesNoKey fails where Redis has more keys after f than before.
+func (b *redisBed) leavesNoKey(ctx context.Context, s *redisstore.Store, f func(context.Context) error) error {
+	s.Flush(ctx)
+	before, err := b.plain.DBSize(ctx).Result()
+	if err != nil {
+		return fmt.Errorf("count the keys of redis: %w", err)
+	}
+	if err := f(ctx); err != nil {
+		return err
+	}
+	s.Flush(ctx)
+	after, err := b.plain.DBSize(ctx).Result()
+	if err != nil {
+		return fmt.Errorf("count the keys of redis: %w", err)
+	}
+	if after != before {
+		return fmt.Errorf("%d keys of Events that a quota has dropped are left in redis", after-before)
+	}
+	return nil
 }

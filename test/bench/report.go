@@ -66,13 +66,12 @@ func (r report) redis(o options) {
 	fmt.Fprintf(r.out, "\nOn one Redis, calls/s by callers at a time, medians of %d rounds of %s:\n\n", o.rounds, o.redisTime())
 	r.table(func(row func(string, ...any)) {
 		row("\t%d\t%d\t%d", redisCallers()[0], redisCallers()[1], redisCallers()[2])
-		for _, name := range []string{"ping", "rate", "validate", "mutate", "refused"} {
+		for _, name := range []string{"rate", "decide", "decide3", "hot", "hot3", "quota3"} {
 			v := func(callers int) float64 { return r.medians[redisFigure(name, callers)] }
 			row("redis_%s\t%.0f\t%.0f\t%.0f", name, v(redisCallers()[0]), v(redisCallers()[1]), v(redisCallers()[2]))
 		}
 	})
-	fmt.Fprintf(r.out, "\n%d sources and objects: %.0f bytes of Redis each, %.1f MB more heap in the webhook.\n",
-		o.objects, r.medians["redis_bytes_per_object"], r.medians["redis_replica_heap_bytes"]/1e6)
+	fmt.Fprintf(r.out, "\n%d sources and objects: %.0f bytes of Redis each.\n", o.objects, r.medians["redis_bytes_per_object"])
 }
 
 // complete fails where a scenario could be measured in no round.

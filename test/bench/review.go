@@ -15,30 +15,27 @@ import (
 var reviewText string
 
 const (
-	// serialMark stands where a review carries its serial number, and has as
+	// serialMark stands in reviewText where a review carries its serial number, and has as
 	// many bytes.
 	serialMark = "########"
 	serials    = 100_000_000
 )
 
-// review is the body of an AdmissionReview that can be made to tell of one
+// review is the body of an AdmissionReview that can be made to be about one
 // Event after the other. It is for one goroutine.
 type review struct {
 	body  []byte
 	marks []int // where the serial number is
 }
 
-// newReview makes the review of the mutating or the validating phase.
-func newReview(validating bool) (*review, error) {
+// newReview makes the review of a CREATE, or of the UPDATE by which a recorder counts a repeat.
+func newReview(update bool) (*review, error) {
 	t, err := template.New("review").Parse(reviewText)
 	if err != nil {
 		return nil, fmt.Errorf("read the review: %w", err)
 	}
 	var text, compact bytes.Buffer
-	if err := t.Execute(&text, struct {
-		Serial     string
-		Validating bool
-	}{serialMark, validating}); err != nil {
+	if err := t.Execute(&text, update); err != nil {
 		return nil, fmt.Errorf("make the review: %w", err)
 	}
 	if err := json.Compact(&compact, text.Bytes()); err != nil {

@@ -1,21 +1,30 @@
 package main
 
-import "net/http"
+import (
+	"net/http"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/eventquota/eventquota/policy/v1alpha1"
+)
 
 // scenario is one way to treat Events on the API server, under one load. To
 // measure something else, add one to scenarios.
 type scenario struct {
 	// name is the stem of its figures.
 	name string
-	// webhook is what the API server calls in both phases; nil for none.
+	// webhook is what the API server calls, once for each Event; nil for none.
 	webhook *webhook
+	// quota is what a policy of the cluster gives a namespace; nil for no policy.
+	quota *v1alpha1.QuotaBucket
 	// limited is for the API server with the EventRateLimit plugin.
 	limited bool
 	// event makes the Events.
 	event generator
-	// want is the answer that all writes get, or, where it is a refusal, all
-	// but a few: buckets refill.
-	want answer
+	// want are the status codes that writes are answered with. A few are stored besides, as
+	// buckets refill and as what could not be decided in time is admitted.
+	want []int
 }
 
 // webhook is a program and its flags for serve beside those that every webhook
@@ -33,31 +42,24 @@ const (
 	plain                // this program, see plain.go
 )
 
-// answer is what a write is to be answered.
-type answer int
-
-const (
-	stored answer = iota
-	refused
-)
-
-// is tells whether a status code is that answer.
-func (a answer) is(status int) bool {
-	if a == stored {
-		return status == http.StatusCreated
-	}
-	return status == http.StatusConflict || status == http.StatusTooManyRequests
-}
-
 // scenarios are all that is measured, in the order of the table.
 func scenarios() []scenario {
+	const created, merged, dropped = http.StatusCreated, http.StatusConflict, http.StatusTooManyRequests
 	return []scenario{
-		{name: "api_none", event: distinct},
-		{name: "api_noop", event: distinct, webhook: &webhook{plain, []string{"--answer=" + answerAllow}}},
-		{name: "api_admit", event: distinct, webhook: &webhook{ours, nil}},
-		{name: "api_storm", event: storm, want: refused, webhook: &webhook{ours, nil}},
-		{name: "api_eventratelimit", event: storm, want: refused, limited: true},
-		{name: "api_deny", event: storm, want: refused, webhook: &webhook{plain, []string{"--answer=" + answerDeny}}},
+		{name: "api_none", event: distinct, want: []int{created}},
+		{name: "api_noop", event: distinct, want: []int{created}, webhook: &webhook{plain, []string{"--answer=" + answerAllow}}},
+		{name: "api_admit", event: distinct, want: []int{created}, webhook: &webhook{ours, nil}},
+		{name: "api_eventratelimit", event: repeats, want: []int{dropped}, limited: true},
+		{name: "api_deny", event: repeats, want: []int{merged}, webhook: &webhook{plain, []string{"--answer=" + answerDeny}}},
+		{name: "api_merge", event: repeats, want: []int{merged}, webhook: &webhook{ours, nil}},
+		{
+			name: "api_drop", event: distinct, want: []int{dropped}, webhook: &webhook{ours, nil},
+			quota: &v1alpha1.QuotaBucket{Burst: 1, Tokens: 1, Interval: &metav1.Duration{Duration: 24 * time.Hour}},
+		},
+		{
+			name: "api_wide", event: wide, want: []int{created, dropped}, webhook: &webhook{ours, nil},
+			quota: &v1alpha1.QuotaBucket{Burst: 100, Tokens: 50, Interval: &metav1.Duration{Duration: time.Second}},
+		},
 	}
 }
 
@@ -73,7 +75,6 @@ limits:
 // apiRatios adds the ratios that matter to the figures of one round.
 func apiRatios(f figures) {
 	f.ratio("api_admit_over_noop", "api_admit_per_s", "api_noop_per_s")
-	f.ratio("api_storm_over_none", "api_storm_per_s", "api_none_per_s")
-	f.ratio("api_storm_over_deny", "api_storm_per_s", "api_deny_per_s")
-	f.ratio("api_storm_over_eventratelimit", "api_storm_per_s", "api_eventratelimit_per_s")
+	f.ratio("api_merge_over_deny", "api_merge_per_s", "api_deny_per_s")
+	f.ratio("api_drop_over_deny", "api_drop_per_s", "api_deny_per_s")
 }

@@ -16,8 +16,8 @@ import (
 // program's as well as the real one's.
 const serveCommand = "serve"
 
-// servePlain serves plain handlers in both phases as the real webhook serves
-// its own: a process by itself, the same server, the same flags.
+// servePlain serves plain handlers as the real webhook serves its own: a process
+// by itself, the same server, the same flags. UPDATEs are allowed.
 func servePlain(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet(serveCommand, flag.ContinueOnError)
 	host := flags.String("bind-address", "127.0.0.1", "IP address to serve the webhook on")
@@ -25,7 +25,7 @@ func servePlain(ctx context.Context, args []string) error {
 	certDir := flags.String("cert-dir", "", "directory with tls.crt and tls.key")
 	health := flags.String("health-address", "", "address to serve /readyz on")
 	answer := flags.String("answer", answerAllow, "answer to every review: allow or deny")
-	for _, ignored := range []string{"metrics-address", "metrics-secure", "kubeconfig", "shutdown-delay"} {
+	for _, ignored := range []string{"metrics-address", "metrics-secure", "kubeconfig", "shutdown-delay", "deadline"} {
 		flags.String(ignored, "", "ignored")
 	}
 	if err := flags.Parse(args); err != nil {

@@ -29,7 +29,7 @@ type Audit struct {
 	opts   AuditOptions
 	offset int64 // bytes read so far
 	lines  int
-	events map[eventName]*reported
+	events map[eventName][]*reported
 	writes map[eventName]int64
 }
 
@@ -47,24 +47,35 @@ type Object struct{ APIVersion, Kind, Namespace, Name, UID string }
 
 type eventName struct{ namespace, name string }
 
-// reported is what was said about the Event of one name.
+// reported is what one source said about one object under one name. Recorders make names
+// of the object's name and the time, so that two of them may choose the same.
 type reported struct {
+	subject
+
 	count  int64
+	stored bool // the API server has stored a CREATE of it
+}
+
+// subject is whose Event it is. It is the zero subject where the log has patches only.
+type subject struct {
+	source source
 	object Object
 }
 
 // ReadAudit reads the audit log at path, which the API server may still be writing to:
 // a request that it has answered is in the log. An unfinished last line is left out.
 //
-// Occurrences are counted by Event name as clients sent it, not as a mutating webhook
-// may have changed it, and from every request, however it was answered. A request that
+// Occurrences are counted by Event name, source and object as clients sent them, not as
+// a mutating webhook may have changed them, and from every request, however it was
+// answered. A patch names neither source nor object: it is about the Event that has been
+// stored under its name. A request that
 // was refused before its body was decoded (401, 403, 429 of API Priority and Fairness)
 // reports none.
 func ReadAudit(path string, opts AuditOptions) (*Audit, error) {
 	a := &Audit{
 		Requests: map[Request]int64{},
 		path:     path, opts: opts,
-		events: map[eventName]*reported{}, writes: map[eventName]int64{},
+		events: map[eventName][]*reported{}, writes: map[eventName]int64{},
 	}
 	return a, a.ReadOn()
 }
@@ -97,21 +108,35 @@ func (a *Audit) ReadOn() error {
 }
 
 // Occurrences is the number of occurrences that clients have reported: the sum over
-// all Event names of the highest count sent under that name. Counts on the wire are
-// absolute, so a repeated or refused request adds nothing.
+// all Event names of the highest count that each source has sent about each object under
+// that name. Counts on the wire are absolute, so a repeated or refused request adds
+// nothing.
 func (a *Audit) Occurrences() int64 {
 	var sum int64
-	for _, event := range a.events {
-		sum += event.count
+	for _, n := range a.PerNamespace() {
+		sum += n
 	}
 	return sum
+}
+
+// PerNamespace is Occurrences by the namespace that the Events are in.
+func (a *Audit) PerNamespace() map[string]int64 {
+	sums := map[string]int64{}
+	for name, events := range a.events {
+		for _, event := range events {
+			sums[name.namespace] += event.count
+		}
+	}
+	return sums
 }
 
 // PerObject is Occurrences by the object that the Events are about.
 func (a *Audit) PerObject() map[Object]int64 {
 	sums := map[Object]int64{}
-	for _, event := range a.events {
-		sums[event.object] += event.count
+	for _, events := range a.events {
+		for _, event := range events {
+			sums[event.object] += event.count
+		}
 	}
 	return sums
 }
@@ -133,7 +158,7 @@ func (a *Audit) add(line []byte) error {
 	if err := json.Unmarshal(line, &entry); err != nil {
 		return err
 	}
-	if entry.dryRun() {
+	if entry.dryRun() || entry.ObjectRef.Name == probeName {
 		return nil
 	}
 	a.Requests[Request{
@@ -161,14 +186,41 @@ func (a *Audit) add(line []byte) error {
 		}
 		count = 1
 	}
-	name := entry.name(body)
-	if a.events[name] == nil {
-		a.events[name] = &reported{}
+	event := a.event(entry, body)
+	if event == nil {
+		return nil
 	}
-	event := a.events[name]
 	event.count = max(event.count, count)
-	if entry.Verb != "patch" {
-		event.object = body.object()
-	}
+	event.stored = event.stored || entry.Verb != "patch" && entry.stored()
 	return nil
+}
+
+// event is what a request is about, or nil for a patch of an Event that is not stored, of
+// whose name there are several: its recorder sends the whole Event next.
+func (a *Audit) event(entry auditEntry, body eventBody) *reported {
+	name := entry.name(body)
+	events := a.events[name]
+	if entry.Verb == "patch" && len(events) == 1 {
+		return events[0]
+	}
+	if entry.Verb == "patch" && len(events) > 1 {
+		i := slices.IndexFunc(events, func(e *reported) bool { return e.stored })
+		if i < 0 {
+			return nil
+		}
+		return events[i]
+	}
+	of := subject{} // of a patch
+	if entry.Verb != "patch" {
+		of = subject{body.source(), body.object()}
+	}
+	for _, event := range events {
+		if event.subject == of || event.subject == (subject{}) {
+			event.subject = of
+			return event
+		}
+	}
+	event := &reported{subject: of}
+	a.events[name] = append(events, event)
+	return event
 }

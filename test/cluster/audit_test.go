@@ -70,6 +70,25 @@ func TestReadAuditCountsOccurrences(t *testing.T) {
 			},
 			want: map[Object]int64{pod: 10},
 		},
+		"one name of two sources and two objects, each with its counts": {
+			requests: []request{
+				{verb: "create", name: "a", body: `{"involvedObject":{"kind":"Pod","name":"p"},"source":{"component":"kubelet"},"count":1}`, code: 201},
+				{verb: "create", name: "a", body: `{"involvedObject":{"kind":"Pod","name":"p"},"source":{"component":"endpoints"},"count":1}`, code: 409},
+				{verb: "create", name: "a", body: `{"regarding":{"kind":"Pod","name":"p"},"reportingController":"queue"}`, code: 429},
+				{verb: "create", name: "a", body: `{"involvedObject":{"kind":"Pod","name":"q"},"source":{"component":"kubelet"},"count":1}`, code: 409},
+				{verb: "patch", name: "a", body: `{"count":4}`, code: 200},
+			},
+			want: map[Object]int64{pod: 6, {Kind: "Pod", Name: "q"}: 1},
+		},
+		"one name of two sources, neither stored: the CREATE after the patch says whose": {
+			requests: []request{
+				{verb: "create", name: "a", body: `{"involvedObject":{"kind":"Pod","name":"p"},"count":1}`, code: 429},
+				{verb: "create", name: "a", body: `{"involvedObject":{"kind":"Pod","name":"q"},"count":1}`, code: 429},
+				{verb: "patch", name: "a", body: `{"count":2}`, code: 404},
+				{verb: "create", name: "a", body: `{"involvedObject":{"kind":"Pod","name":"q"},"count":2}`, code: 429},
+			},
+			want: map[Object]int64{pod: 1, {Kind: "Pod", Name: "q"}: 2},
+		},
 		"a whole object by PUT": {
 			requests: []request{{verb: "update", name: "a", body: core(6), code: 200}},
 			want:     map[Object]int64{pod: 6},
@@ -106,6 +125,13 @@ func TestReadAuditCountsOccurrences(t *testing.T) {
 			var sum int64
 			for _, n := range test.want {
 				sum += n
+			}
+			wantNamespaces := map[string]int64{}
+			if sum > 0 {
+				wantNamespaces["ns"] = sum
+			}
+			if diff := cmp.Diff(wantNamespaces, audit.PerNamespace()); diff != "" {
+				t.Errorf("occurrences by namespace (-want +got):\n%s", diff)
 			}
 			if got := audit.Occurrences(); got != sum {
 				t.Errorf("got %d occurrences, want %d", got, sum)

@@ -64,7 +64,18 @@ type eventBody struct {
 	} `json:"series"`
 	InvolvedObject objectReference `json:"involvedObject"` // core/v1
 	Regarding      objectReference `json:"regarding"`      // events.k8s.io/v1
+
+	Source struct { // core/v1
+		Component string `json:"component"`
+		Host      string `json:"host"`
+	} `json:"source"`
+	ReportingController string `json:"reportingController"` // events.k8s.io/v1
+	ReportingInstance   string `json:"reportingInstance"`
+	ReportingComponent  string `json:"reportingComponent"` // core/v1
 }
+
+// source is who reports an Event.
+type source struct{ component, host, controller, instance string }
 
 type objectReference struct {
 	APIVersion string `json:"apiVersion"`
@@ -77,6 +88,14 @@ type objectReference struct {
 // count is the absolute count that the body carries, 0 if it carries none.
 func (b eventBody) count() int64 {
 	return max(b.Count, b.DeprecatedCount, b.Series.Count)
+}
+
+func (b eventBody) source() source {
+	controller := b.ReportingController
+	if controller == "" {
+		controller = b.ReportingComponent
+	}
+	return source{b.Source.Component, b.Source.Host, controller, b.ReportingInstance}
 }
 
 func (b eventBody) object() Object {

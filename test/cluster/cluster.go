@@ -39,12 +39,12 @@ type Cluster struct {
 	usersMu sync.Mutex // guards the plane's certificate authority
 }
 
-// Start builds the control plane if that is not done yet (some minutes, see package
-// binaries), starts it and waits until it serves, which takes a few seconds. It stops
+// Start builds the programs that it starts if that is not done yet (some minutes, see
+// package binaries), starts them and waits until the control plane serves, which takes a few seconds. It stops
 // when ctx ends, on Stop, or when this process dies in whatever way. When Start fails,
 // the error carries the end of the failing program's log, and nothing is left behind.
 func Start(ctx context.Context, opts Options) (*Cluster, error) {
-	built, err := binaries.Ensure(ctx, opts.log())
+	built, err := binaries.Ensure(ctx, opts.log(), opts.programs()...)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func (c *Cluster) start(ctx context.Context, built binaries.Set, opts Options) e
 	if err != nil {
 		return err
 	}
-	c.Config, c.kubectl = admin, kubectl{path: built.Path("kubectl"), home: c.Dir, kubeconfig: kubeconfig}
+	c.Config, c.kubectl = admin, kubectl{log: opts.log(), home: c.Dir, kubeconfig: kubeconfig}
 	if c.client, err = kubernetes.NewForConfig(admin); err != nil {
 		return fmt.Errorf("make the administrator's client: %w", err)
 	}

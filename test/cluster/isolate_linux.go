@@ -35,7 +35,8 @@ func Isolated(t *testing.T, before ...func(context.Context) error) bool {
 		}
 		return true
 	}
-	if _, err := binaries.Ensure(t.Context(), os.Stderr); err != nil {
+	programs := append(Options{Scheduler: true}.programs(), kubectlProgram)
+	if _, err := binaries.Ensure(t.Context(), os.Stderr, programs...); err != nil {
 		t.Fatal(err)
 	}
 	for _, do := range before {

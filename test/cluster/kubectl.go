@@ -4,15 +4,20 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
 	"time"
+
+	"github.com/eventquota/eventquota/test/cluster/binaries"
 )
 
-// kubectl is the program of that name, and whom it works for.
+const kubectlProgram = "kubectl"
+
+// kubectl is how the program of that name is built, and whom it works for.
 type kubectl struct {
-	path       string
+	log        io.Writer
 	home       string // where it keeps what it has learned of the API server
 	kubeconfig string
 }
@@ -23,7 +28,11 @@ type kubectl struct {
 // kubectl wrote to standard error, as stderr does; a command that ends with ctx has
 // failed.
 func (c *Cluster) Kubectl(ctx context.Context, stdin string, args ...string) (stdout, stderr string, err error) {
-	cmd := exec.CommandContext(ctx, c.kubectl.path, append([]string{"--kubeconfig=" + c.kubectl.kubeconfig}, args...)...)
+	path, err := c.KubectlPath(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	cmd := exec.CommandContext(ctx, path, append([]string{"--kubeconfig=" + c.kubectl.kubeconfig}, args...)...)
 	// The user's own settings and caches are not to matter, nor to change.
 	cmd.Env = append(os.Environ(), "HOME="+c.kubectl.home, "KUBECONFIG=", "KUBERC=off", "KUBECACHEDIR=", "KUBECTL_EXTERNAL_DIFF=")
 	cmd.WaitDelay = 5 * time.Second
@@ -35,5 +44,9 @@ func (c *Cluster) Kubectl(ctx context.Context, stdin string, args ...string) (st
 	return out.String(), errs.String(), nil
 }
 
-// KubectlPath is where the program is.
-func (c *Cluster) KubectlPath() string { return c.kubectl.path }
+// KubectlPath is where the program is. It is built first if that is not done yet, as most
+// clusters need none.
+func (c *Cluster) KubectlPath(ctx context.Context) (string, error) {
+	built, err := binaries.Ensure(ctx, c.kubectl.log, kubectlProgram)
+	return built.Path(kubectlProgram), err
+}

@@ -38,6 +38,15 @@ type Options struct {
 	APIServerFlags map[string]string
 }
 
+// programs are those that Start starts.
+func (o Options) programs() []string {
+	programs := []string{"etcd", "kube-apiserver"}
+	if o.Scheduler {
+		programs = append(programs, "kube-scheduler")
+	}
+	return programs
+}
+
 func (o Options) log() io.Writer {
 	if o.Log == nil {
 		return io.Discard

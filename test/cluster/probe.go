@@ -9,10 +9,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// probeName is the name of the Events that waitForCalls pretends to create.
+// probeName is the name of the Event that waitForCalls pretends to change, and begins that of the one
+// that it pretends to create. The audit log leaves it out.
 const probeName = "eventquota-probe"
 
 // waitForCalls waits until the API server calls all of the named webhooks for an Event,
@@ -46,11 +48,43 @@ func (c *Cluster) waitForCalls(ctx context.Context, webhooks []string, called bo
 	return nil
 }
 
-// probe creates an Event as a dry-run. What the API server or a webhook says to it does
+// probe creates and patches an Event as dry-runs. What the API server or a webhook says to them does
 // not matter.
 func (c *Cluster) probe(ctx context.Context) error {
-	_, err := c.client.CoreV1().Events(metav1.NamespaceDefault).Create(ctx, &corev1.Event{
-		ObjectMeta: metav1.ObjectMeta{Name: probeName},
+	events := c.client.CoreV1().Events(metav1.NamespaceDefault)
+	dryRun := []string{metav1.DryRunAll}
+	_, err := events.Create(ctx, probeEvent(probeName+"-new"), metav1.CreateOptions{DryRun: dryRun})
+	if err := answered(err); err != nil {
+		return err
+	}
+	_, err = events.Patch(ctx, probeName, types.MergePatchType, []byte(`{"count":2}`), metav1.PatchOptions{DryRun: dryRun})
+	return answered(err)
+}
+
+// answered is nil where the API server has answered, whatever it said.
+func answered(err error) error {
+	if _, said := errors.AsType[*apierrors.StatusError](err); said {
+		return nil
+	}
+	return err
+}
+
+// createProbe stores the Event that probe changes, and deleteProbe deletes it.
+func (c *Cluster) createProbe(ctx context.Context) error {
+	_, err := c.client.CoreV1().Events(metav1.NamespaceDefault).Create(ctx, probeEvent(probeName), metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create the Event %s: %w", probeName, err)
+	}
+	return nil
+}
+
+func (c *Cluster) deleteProbe(ctx context.Context) error {
+	return ignoreNotFound(c.client.CoreV1().Events(metav1.NamespaceDefault).Delete(ctx, probeName, metav1.DeleteOptions{}))
+}
+
+func probeEvent(name string) *corev1.Event {
+	return &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
 		InvolvedObject: corev1.ObjectReference{
 			APIVersion: "v1", Kind: "Namespace", Namespace: metav1.NamespaceDefault, Name: metav1.NamespaceDefault,
 		},
@@ -58,9 +92,5 @@ func (c *Cluster) probe(ctx context.Context) error {
 		Message: "Is the webhook called?",
 		Type:    corev1.EventTypeNormal,
 		Source:  corev1.EventSource{Component: probeName},
-	}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-	if _, answered := errors.AsType[*apierrors.StatusError](err); answered {
-		return nil
 	}
-	return err
 }

@@ -34,12 +34,18 @@ type Webhooks struct {
 	CABundle   []byte // PEM certificates that sign the server's
 	ExemptUser string // user whose writes are not sent to them, in place of ServiceAccount; may be empty
 	Mutating   bool   // call /mutate for CREATE
-	Validating bool   // call /validate for CREATE and UPDATE
+	Validating bool   // call /validate for UPDATE
+	// TimeoutSeconds is how long the API server waits for a call; 0 for as long as is shipped.
+	TimeoutSeconds int32
 }
 
 // InstallWebhooks creates the webhook configurations and returns when the API server
 // calls the webhooks, which need not answer. It fails if they are installed already.
-func (c *Cluster) InstallWebhooks(ctx context.Context, w Webhooks) error {
+func (c *Cluster) InstallWebhooks(ctx context.Context, w Webhooks) (err error) {
+	if err := c.createProbe(ctx); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.deleteProbe(ctx)) }()
 	registration := c.client.AdmissionregistrationV1()
 	var installed []string
 	if w.Mutating {
@@ -68,9 +74,13 @@ func (c *Cluster) InstallWebhooks(ctx context.Context, w Webhooks) error {
 // RemoveWebhooks deletes the webhook configurations, if they are there, and returns
 // when the API server calls neither webhook any more. Other Event traffic must have
 // ended, or this cannot be seen.
-func (c *Cluster) RemoveWebhooks(ctx context.Context) error {
+func (c *Cluster) RemoveWebhooks(ctx context.Context) (err error) {
+	if err := c.createProbe(ctx); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.deleteProbe(ctx)) }()
 	registration := c.client.AdmissionregistrationV1()
-	err := errors.Join(
+	err = errors.Join(
 		ignoreNotFound(registration.MutatingWebhookConfigurations().Delete(ctx, MutatingWebhook, metav1.DeleteOptions{})),
 		ignoreNotFound(registration.ValidatingWebhookConfigurations().Delete(ctx, ValidatingWebhook, metav1.DeleteOptions{})),
 	)
@@ -87,7 +97,8 @@ func (w Webhooks) mutating() (*admissionregistrationv1.MutatingWebhookConfigurat
 		return nil, err
 	}
 	for i := range configuration.Webhooks {
-		w.change(&configuration.Webhooks[i].ClientConfig, &configuration.Webhooks[i].MatchConditions)
+		hook := &configuration.Webhooks[i]
+		w.change(&hook.ClientConfig, &hook.MatchConditions, &hook.TimeoutSeconds)
 	}
 	return configuration, nil
 }
@@ -99,14 +110,18 @@ func (w Webhooks) validating() (*admissionregistrationv1.ValidatingWebhookConfig
 		return nil, err
 	}
 	for i := range configuration.Webhooks {
-		w.change(&configuration.Webhooks[i].ClientConfig, &configuration.Webhooks[i].MatchConditions)
+		hook := &configuration.Webhooks[i]
+		w.change(&hook.ClientConfig, &hook.MatchConditions, &hook.TimeoutSeconds)
 	}
 	return configuration, nil
 }
 
 // change makes what is shipped trust another CA, call another place and exempt another
 // user, where w says so.
-func (w Webhooks) change(to *admissionregistrationv1.WebhookClientConfig, conditions *[]admissionregistrationv1.MatchCondition) {
+func (w Webhooks) change(to *admissionregistrationv1.WebhookClientConfig, conditions *[]admissionregistrationv1.MatchCondition, timeout **int32) {
+	if w.TimeoutSeconds > 0 {
+		*timeout = &w.TimeoutSeconds
+	}
 	to.CABundle = w.CABundle
 	if w.URL != "" {
 		to.URL, to.Service = new(w.URL+*to.Service.Path), nil

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -25,7 +26,7 @@ func TestWebhooksThatDoNotAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	webhooks := Webhooks{URL: "https://127.0.0.1:" + port, ExemptUser: "settler", Mutating: true, Validating: true}
-	// calls are made by create since the last look, and the failures among them.
+	// look makes an Event and changes it, and returns which calls that caused.
 	look := func(name string, client kubernetes.Interface) map[string]WebhookCalls {
 		t.Helper()
 		before, err := c.WebhookCalls(t.Context())
@@ -33,6 +34,9 @@ func TestWebhooksThatDoNotAnswer(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := client.CoreV1().Events("default").Create(t.Context(), coreEvent(name), metav1.CreateOptions{}); err != nil {
+			t.Error(err)
+		}
+		if _, err := client.CoreV1().Events("default").Patch(t.Context(), name, types.MergePatchType, []byte(`{"count":2}`), metav1.PatchOptions{}); err != nil {
 			t.Error(err)
 		}
 		after, err := c.WebhookCalls(t.Context())
@@ -58,11 +62,11 @@ func TestWebhooksThatDoNotAnswer(t *testing.T) {
 	failed, excluded := WebhookCalls{Total: 1, FailedOpen: 1}, WebhookCalls{Excluded: 1}
 	want := map[string]WebhookCalls{MutatingWebhook: failed, ValidatingWebhook: failed}
 	if diff := cmp.Diff(want, look("anybody", c.client)); diff != "" {
-		t.Errorf("calls for an Event of anybody (-want +got):\n%s", diff)
+		t.Errorf("calls for a CREATE and a PATCH of anybody (-want +got):\n%s", diff)
 	}
 	want = map[string]WebhookCalls{MutatingWebhook: excluded, ValidatingWebhook: excluded}
 	if diff := cmp.Diff(want, look("exempt", settler)); diff != "" {
-		t.Errorf("calls for an Event of the exempt user (-want +got):\n%s", diff)
+		t.Errorf("calls for a CREATE and a PATCH of the exempt user (-want +got):\n%s", diff)
 	}
 	if failures, err := c.WebhookFailures(t.Context()); err != nil || failures < 2 {
 		t.Errorf("got %d failures (%v), want 2 or more", failures, err)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -14,12 +16,12 @@ import (
 
 // result is what a storm left behind.
 type result struct {
-	sent, told, stored, writes int64
+	sent, reported, stored, writes int64
 }
 
-// demo runs the storm with and without the webhook and compares.
+// demo runs each storm with and without the webhook and compares.
 func demo(ctx context.Context) (err error) {
-	c, r, err := start(ctx)
+	c, program, err := start(ctx)
 	if err != nil {
 		return err
 	}
@@ -28,70 +30,93 @@ func demo(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("make a client: %w", err)
 	}
-
-	fmt.Println("\nA storm of Events, with the webhook:")
-	with, err := measure(ctx, c, client, r, "storm-with")
+	storms, err := scenarios(c, client)
 	if err != nil {
 		return err
 	}
-	for _, object := range []string{"web-0", "pending-0"} {
-		if err := printEvents(ctx, c, os.Stdout, "storm-with", object); err != nil {
+	var figures strings.Builder
+	var miscounted int64
+	for _, s := range storms {
+		with, without, err := compare(ctx, c, client, program, s)
+		if err != nil {
 			return err
 		}
+		fmt.Printf("\nEvents stored:  %d with the webhook, %d without: 1/%d\n", with.stored, without.stored, without.stored/max(with.stored, 1))
+		fmt.Printf("etcd writes:    %d with the webhook, %d without: 1/%d\n", with.writes, without.writes, without.writes/max(with.writes, 1))
+		fmt.Printf("occurrences:    %d reached the API server, stored Events and notices report %d\n", with.sent, with.reported)
+		for _, figure := range []struct {
+			name  string
+			value int64
+		}{
+			{"sent", with.sent},
+			{"stored_with", with.stored}, {"stored_without", without.stored},
+			{"etcd_writes_with", with.writes}, {"etcd_writes_without", without.writes},
+		} {
+			fmt.Fprintf(&figures, "%s%s: %d\n", s.prefix, figure.name, figure.value)
+		}
+		// One storm's error does not make up for another's.
+		miscounted += max(with.reported-with.sent, with.sent-with.reported)
 	}
-	if err := c.RemoveWebhooks(ctx); err != nil {
-		return err
-	}
-
-	fmt.Println("\nThe same storm, with the webhook removed:")
-	without, err := measure(ctx, c, client, nil, "storm-without")
-	if err != nil {
-		return err
-	}
-	fmt.Printf("\nEvents stored:  %d with the webhook, %d without: 1/%d\n", with.stored, without.stored, without.stored/max(with.stored, 1))
-	fmt.Printf("etcd writes:    %d with the webhook, %d without: 1/%d\n", with.writes, without.writes, without.writes/max(with.writes, 1))
-	fmt.Printf("occurrences:    %d reached the API server, stored Events and notices tell of %d\n\n", with.sent, with.told)
-	fmt.Printf("sent: %d\nstored_with: %d\nstored_without: %d\netcd_writes_with: %d\netcd_writes_without: %d\ncount_error: %d\n",
-		with.sent, with.stored, without.stored, with.writes, without.writes, with.told-with.sent)
+	fmt.Printf("\n%scount_error: %d\n", &figures, miscounted)
 	return nil
 }
 
-// start starts the control plane and the webhook, which the API server calls
-// from then on.
-func start(ctx context.Context) (*cluster.Cluster, *replica.Replica, error) {
-	c, err := cluster.Start(ctx, cluster.Options{Log: os.Stdout, Scheduler: true})
-	if err != nil {
-		return nil, nil, err
-	}
-	r, err := install(ctx, c)
-	if err != nil {
-		return nil, nil, firstError(err, c.Stop())
-	}
-	return c, r, nil
-}
-
-func install(ctx context.Context, c *cluster.Cluster) (*replica.Replica, error) {
-	program, err := replica.Build(ctx, c.Dir)
-	if err != nil {
-		return nil, err
-	}
+// compare runs a storm with the webhook, and then without it.
+func compare(ctx context.Context, c *cluster.Cluster, client kubernetes.Interface, program string, s scenario) (with, without result, err error) {
+	fmt.Printf("\n%s\n", s.says)
 	r, err := replica.Start(ctx, c, program)
 	if err != nil {
-		return nil, err
+		return with, without, err
+	}
+	// It has ended then, but for an error.
+	defer r.Kill()
+	if s.policy != "" {
+		fmt.Printf("\n%s", s.policy)
+		if err := applyPolicy(ctx, c.Config, s.policy); err != nil {
+			return with, without, err
+		}
 	}
 	if err := r.Install(ctx); err != nil {
-		r.Kill()
-		return nil, err
+		return with, without, err
 	}
-	return r, nil
+	fmt.Println("\nWith the webhook:")
+	namespace := s.name + "-with"
+	if with, err = measure(ctx, c, client, r, namespace, s); err != nil {
+		return with, without, err
+	}
+	for _, selector := range s.shows {
+		if err := printEvents(ctx, c, os.Stdout, namespace, selector); err != nil {
+			return with, without, err
+		}
+	}
+	if err := c.RemoveWebhooks(ctx); err != nil {
+		return with, without, err
+	}
+	fmt.Println("\nThe same storm, with the webhook removed:")
+	without, err = measure(ctx, c, client, nil, s.name+"-without", s)
+	return with, without, err
+}
+
+// start starts the control plane and builds the webhook.
+func start(ctx context.Context) (c *cluster.Cluster, program string, err error) {
+	c, err = cluster.Start(ctx, cluster.Options{Log: os.Stdout, Scheduler: true})
+	if err != nil {
+		return nil, "", err
+	}
+	fmt.Println("webhook: building it, which takes some minutes if nothing of it is cached")
+	if program, err = replica.Build(ctx, c.Dir); err != nil {
+		return nil, "", firstError(err, c.Stop())
+	}
+	return c, program, nil
 }
 
 // measure runs the storm in a namespace and shows it while it runs. With a
 // replica it stops it then, so that it settles all that it has merged.
-func measure(ctx context.Context, c *cluster.Cluster, client kubernetes.Interface, r *replica.Replica, namespace string) (result, error) {
-	kubeconfig, err := c.Kubeconfig()
+func measure(ctx context.Context, c *cluster.Cluster, client kubernetes.Interface, r *replica.Replica, namespace string, s scenario) (result, error) {
+	_, err := client.CoreV1().Namespaces().Create(ctx,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
 	if err != nil {
-		return result{}, err
+		return result{}, fmt.Errorf("create namespace: %w", err)
 	}
 	g, err := newGauge(ctx, c, client, r, namespace)
 	if err != nil {
@@ -101,7 +126,7 @@ func measure(ctx context.Context, c *cluster.Cluster, client kubernetes.Interfac
 	stormed := make(chan error, 1)
 	go func() {
 		defer close(done)
-		stormed <- unleash(ctx, client, kubeconfig, namespace)
+		stormed <- s.run(ctx, namespace)
 	}()
 	if err := g.watch(ctx, os.Stdout, done); err != nil {
 		return result{}, err
@@ -109,11 +134,11 @@ func measure(ctx context.Context, c *cluster.Cluster, client kubernetes.Interfac
 	if err := <-stormed; err != nil {
 		return result{}, err
 	}
-	if err := calm(ctx, client, namespace); err != nil {
+	if err := g.awaitQuiet(ctx); err != nil {
 		return result{}, err
 	}
 	if r != nil {
-		fmt.Println("The storm is over; the webhook is stopped and settles what it still owes.")
+		fmt.Println("The storm is over; the webhook is stopped and writes the counts that are still pending.")
 		if err := r.Stop(); err != nil {
 			return result{}, err
 		}
@@ -123,19 +148,8 @@ func measure(ctx context.Context, c *cluster.Cluster, client kubernetes.Interfac
 	if err != nil {
 		return result{}, err
 	}
-	all, err := told(ctx, client, namespace)
-	return result{sent: now.sent, told: all, stored: now.stored, writes: now.writes}, err
-}
-
-// calm deletes the pods of a namespace, so that the scheduler has nothing more
-// to tell.
-func calm(ctx context.Context, client kubernetes.Interface, namespace string) error {
-	err := client.CoreV1().Pods(namespace).DeleteCollection(ctx,
-		metav1.DeleteOptions{GracePeriodSeconds: new(int64)}, metav1.ListOptions{})
-	if err != nil {
-		return fmt.Errorf("delete the pods: %w", err)
-	}
-	return nil
+	all, err := reported(ctx, client, namespace)
+	return result{sent: now.sent, reported: all, stored: now.stored, writes: now.writes}, err
 }
 
 func firstError(errs ...error) error {

@@ -4,30 +4,44 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+
+	"github.com/eventquota/eventquota/test/replica"
 )
 
 // keepUp keeps the cluster and the webhook up until ctx ends.
 func keepUp(ctx context.Context) (err error) {
-	c, r, err := start(context.WithoutCancel(ctx))
+	running := context.WithoutCancel(ctx)
+	c, program, err := start(running)
 	if err != nil {
 		return err
 	}
 	defer func() { err = firstError(err, c.Stop()) }()
 	kubeconfig, err := c.Kubeconfig()
 	if err != nil {
-		r.Kill()
+		return err
+	}
+	kubectl, err := c.KubectlPath(running)
+	if err != nil {
+		return err
+	}
+	r, err := replica.Start(running, c, program)
+	if err != nil {
+		return err
+	}
+	defer r.Kill()
+	if err := r.Install(running); err != nil {
 		return err
 	}
 	fmt.Printf(`
 The cluster is up, and its API server calls the webhook for every Event.
 
   export KUBECONFIG=%s
-  export PATH="$PATH:%s"         # a kubectl, for who has none
+  export PATH="$PATH:%s"         # a kubectl, if you have none
   kubectl get events -A          # the Events
   curl -s %s     # the webhook's metrics
 
 Ctrl-C ends it.
-`, kubeconfig, filepath.Dir(c.KubectlPath()), r.MetricsURL)
+`, kubeconfig, filepath.Dir(kubectl), r.MetricsURL)
 	<-ctx.Done()
 	fmt.Println("\nStopping.")
 	return r.Stop()

@@ -1,5 +1,5 @@
-// Command demo shows what eventquota does: a storm of Events hits a real API
-// server, first with the webhook and then without it. It starts and stops
+// Command demo shows what eventquota does: two storms of Events hit a real API
+// server, each first with the webhook and then without it. It starts and stops
 // everything that it needs, on loopback.
 //
 // With -keep it starts the same control plane and webhook, prints how to reach
@@ -20,7 +20,7 @@ import (
 )
 
 func main() {
-	// The recorders of the storm log every Event that is refused.
+	// The recorders of the storms log every Event that is refused.
 	klog.SetLogger(logr.Discard())
 	ctrllog.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -36,14 +36,10 @@ func main() {
 func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("demo", flag.ExitOnError)
 	keep := flags.Bool("keep", false, "start the cluster and the webhook and keep them up until interrupted")
-	namespace := flags.String("storm", "", "be one process of the storm, in this namespace; used by the demo itself")
-	kubeconfig := flags.String("kubeconfig", "", "with -storm: the cluster's kubeconfig file")
 	_ = flags.Parse(args) // exits on an error
 	switch {
 	case flags.NArg() > 0:
 		return fmt.Errorf("unknown argument %q: there are none", flags.Arg(0))
-	case *namespace != "":
-		return storm(ctx, *kubeconfig, *namespace)
 	case *keep:
 		return keepUp(ctx)
 	}

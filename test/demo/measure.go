@@ -8,16 +8,19 @@ import (
 	"text/tabwriter"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/eventquota/eventquota/test/cluster"
 	"github.com/eventquota/eventquota/test/replica"
 )
+
+// quietWithin bounds how long clients write after the storm has done all that it does.
+const quietWithin = time.Minute
 
 // gauge reads what there is to see of a storm.
 type gauge struct {
@@ -27,13 +30,12 @@ type gauge struct {
 	audit     *cluster.Audit
 	namespace string
 	writes    int64 // etcd writes of Events before the storm
-	proposals int64 // etcd proposals before the storm
 }
 
 // reading is what a gauge shows at one moment.
 type reading struct {
-	sent, stored, writes, proposals int64
-	decided                         map[string]int64 // by outcome
+	sent, stored, writes int64
+	decided              map[string]int64 // by outcome
 }
 
 func newGauge(ctx context.Context, c *cluster.Cluster, client kubernetes.Interface, r *replica.Replica, namespace string) (*gauge, error) {
@@ -43,30 +45,22 @@ func newGauge(ctx context.Context, c *cluster.Cluster, client kubernetes.Interfa
 	}
 	g := &gauge{cluster: c, client: client, replica: r, audit: audit, namespace: namespace}
 	now, err := g.read(ctx)
-	g.writes, g.proposals = now.writes, now.proposals
+	g.writes = now.writes
 	return g, err
 }
 
-// read takes a reading; writes and proposals count from the gauge's beginning.
+// read takes a reading; writes count from the gauge's beginning.
 func (g *gauge) read(ctx context.Context) (reading, error) {
 	var now reading
 	err := g.audit.ReadOn()
 	if err != nil {
 		return now, err
 	}
-	for object, n := range g.audit.PerObject() {
-		if object.Namespace == g.namespace {
-			now.sent += n
-		}
-	}
+	now.sent = g.audit.PerNamespace()[g.namespace]
 	if now.writes, err = g.cluster.EventWrites(ctx); err != nil {
 		return now, err
 	}
-	if now.proposals, err = g.cluster.Proposals(ctx); err != nil {
-		return now, err
-	}
 	now.writes -= g.writes
-	now.proposals -= g.proposals
 	events, err := g.client.CoreV1().Events(g.namespace).List(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
 		return now, fmt.Errorf("count Events: %w", err)
@@ -81,8 +75,7 @@ func (g *gauge) read(ctx context.Context) (reading, error) {
 	return now, err
 }
 
-// decisions reads the webhook's own count of its decisions, by outcome; of
-// what both phases admit, the validating one tells.
+// decisions reads the webhook's own count of its decisions, by outcome.
 func decisions(ctx context.Context, url string) (map[string]int64, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -100,27 +93,19 @@ func decisions(ctx context.Context, url string) (map[string]int64, error) {
 	}
 	counts := map[string]int64{}
 	for _, m := range families["eventquota_decisions_total"].GetMetric() {
-		labels := labelsOf(m)
-		if labels["phase"] == "mutate" && (labels["outcome"] == "admit" || labels["outcome"] == "aggregate") {
-			continue
+		for _, label := range m.GetLabel() {
+			if label.GetName() == "outcome" {
+				counts[label.GetValue()] += int64(m.GetCounter().GetValue())
+			}
 		}
-		counts[labels["outcome"]] += int64(m.GetCounter().GetValue())
 	}
 	return counts, nil
 }
 
-func labelsOf(m *dto.Metric) map[string]string {
-	labels := map[string]string{}
-	for _, l := range m.GetLabel() {
-		labels[l.GetName()] = l.GetValue()
-	}
-	return labels
-}
-
 // watch prints a reading a second until done is closed.
 func (g *gauge) watch(ctx context.Context, w io.Writer, done <-chan struct{}) error {
-	table := tabwriter.NewWriter(w, 10, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "seconds\tsent\tadmitted\tmerged\tdropped\tEvents stored\tetcd proposals\t")
+	table := tabwriter.NewWriter(w, 15, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "seconds\tsent\tadmitted\tmerged\tdropped\tEvents stored\tetcd writes\t")
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for begun, over := time.Now(), false; !over; {
@@ -142,7 +127,7 @@ func (g *gauge) watch(ctx context.Context, w io.Writer, done <-chan struct{}) er
 			return fmt.Sprint(now.decided[outcome])
 		}
 		fmt.Fprintf(table, "%.0f\t%d\t%s\t%s\t%s\t%d\t%d\t\n", time.Since(begun).Seconds(),
-			now.sent, d("admit"), d("merge"), d("drop"), now.stored, now.proposals)
+			now.sent, d("admit"), d("merge"), d("drop"), now.stored, now.writes)
 		if err := table.Flush(); err != nil {
 			return err
 		}
@@ -150,9 +135,35 @@ func (g *gauge) watch(ctx context.Context, w io.Writer, done <-chan struct{}) er
 	return nil
 }
 
-// told sums what the stored Events of a namespace tell: their occurrences, and
-// those that notices report as dropped.
-func told(ctx context.Context, client kubernetes.Interface, namespace string) (n int64, err error) {
+// awaitQuiet waits until no client but the settler has written an Event for a second.
+func (g *gauge) awaitQuiet(ctx context.Context) error {
+	const step, steps = 100 * time.Millisecond, 10
+	last, same := int64(-1), 0
+	err := wait.PollUntilContextTimeout(ctx, step, quietWithin, true, func(context.Context) (bool, error) {
+		if err := g.audit.ReadOn(); err != nil {
+			return false, err
+		}
+		var requests int64
+		for request, n := range g.audit.Requests {
+			if request.User != replica.User {
+				requests += n
+			}
+		}
+		if requests != last {
+			last, same = requests, 0
+		}
+		same++
+		return same > steps, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait for the end of the storm: %w", err)
+	}
+	return nil
+}
+
+// reported sums what the stored Events of a namespace report: their occurrences, and
+// those that were dropped, of which notices are Events too.
+func reported(ctx context.Context, client kubernetes.Interface, namespace string) (n int64, err error) {
 	events, err := client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return 0, fmt.Errorf("list Events: %w", err)

@@ -23,9 +23,9 @@ const shown = 12
 // messageColumns is how much of a message fits on the screen.
 const messageColumns = 110
 
-// printEvents prints the Events about one object as kubectl does: the API
+// printEvents prints the Events that a field selector selects as kubectl does: the API
 // server itself makes the table.
-func printEvents(ctx context.Context, c *cluster.Cluster, w io.Writer, namespace, object string) error {
+func printEvents(ctx context.Context, c *cluster.Cluster, w io.Writer, namespace, selector string) error {
 	config := rest.CopyConfig(c.Config)
 	config.APIPath = "/api"
 	config.GroupVersion = &schema.GroupVersion{Version: "v1"}
@@ -36,7 +36,7 @@ func printEvents(ctx context.Context, c *cluster.Cluster, w io.Writer, namespace
 	}
 	table := &metav1.Table{}
 	err = client.Get().Namespace(namespace).Resource("events").
-		Param("fieldSelector", "involvedObject.name="+object).
+		Param("fieldSelector", selector).
 		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").
 		Do(ctx).Into(table)
 	if err != nil {
@@ -44,7 +44,7 @@ func printEvents(ctx context.Context, c *cluster.Cluster, w io.Writer, namespace
 	}
 	count := slices.IndexFunc(table.ColumnDefinitions, func(c metav1.TableColumnDefinition) bool { return c.Name == "Count" })
 	slices.SortStableFunc(table.Rows, func(a, b metav1.TableRow) int { return number(b.Cells[count]) - number(a.Cells[count]) })
-	fmt.Fprintf(w, "\n$ kubectl get events -n %s --field-selector involvedObject.name=%s -o wide   # most frequent first\n", namespace, object)
+	fmt.Fprintf(w, "\n$ kubectl get events -n %s --field-selector %s -o wide   # most frequent first\n", namespace, selector)
 	out := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	row(out, table.ColumnDefinitions, func(i int) any { return strings.ToUpper(table.ColumnDefinitions[i].Name) })
 	for _, r := range table.Rows[:min(shown, len(table.Rows))] {

@@ -50,7 +50,7 @@ func (e *env) explains(namespace, pod string) {
 	_, kubeconfig, err := e.cluster.User("explainer", "system:masters")
 	e.must(err)
 	explain := func() (said explained, pending int64) {
-		output, err := exec.CommandContext(e.Context(), program, "explain", "pod/"+pod, "-n", namespace, "-o", "json",
+		output, err := exec.CommandContext(e.Context(), program, "explain", "pod/"+pod, "-n", namespace, "-o", "json", "--writer", stormer,
 			"--kubeconfig", kubeconfig, "--endpoint", strings.TrimSuffix(e.replica.MetricsURL, "/metrics")).Output()
 		if exit, ok := err.(*exec.ExitError); ok { //nolint:errorlint // nothing wraps it
 			e.Fatalf("explain: %s", exit.Stderr)

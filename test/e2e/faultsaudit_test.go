@@ -24,9 +24,9 @@ type auditCall struct {
 	count        int64  // absolute, of all that was seen under the name
 	code         int    // HTTP status of the answer
 	begun, ended time.Time
-	failedOpen   bool   // one of its webhook calls failed
-	dropped      bool   // refused by a quota or the spam filter
-	merged       string // the stored Event that it was merged into, if any
+	failedOpen   bool // one of its webhook calls failed
+	dropped      bool // refused by a quota or the spam filter
+	merged       bool // into a stored Event
 }
 
 // auditCalls are the writes of Events of a namespace so far but for the settler's,
@@ -79,9 +79,7 @@ func (e *env) callsOf(namespace string, wanted func(user string) bool) (calls []
 			c.message = body.Message + body.Note
 			c.origin = body.InvolvedObject.Name + body.Regarding.Name + " of " + cmp.Or(body.Source.Component, body.ReportingController)
 		}
-		if _, into, merged := strings.Cut(entry.ResponseStatus.Message, "merged into Event "+namespace+"/"); merged {
-			c.merged, _, _ = strings.Cut(into, ",")
-		}
+		c.merged = strings.Contains(entry.ResponseStatus.Message, "merged into a stored Event")
 		c.dropped = strings.Contains(entry.ResponseStatus.Message, "of policy")
 		if c.name == "" {
 			c.name = entry.ObjectRef.Name

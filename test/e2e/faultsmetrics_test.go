@@ -43,10 +43,12 @@ func (e *setEnv) each(name string) (values []int64) {
 }
 
 const (
-	// storeAway is 1 while a replica does not ask Redis.
-	storeAway = "eventquota_store_away"
+	// storeUnavailable is 1 while a replica does not ask Redis.
+	storeUnavailable = "eventquota_store_unavailable"
 	// withoutStore is what a replica has decided without Redis.
 	withoutStore = "eventquota_decisions_without_store_total"
-	// handOvers is how often a replica has handed over a source and object.
-	handOvers = "eventquota_hand_overs_total"
+	// reports is how many decisions a replica has reported to Redis afterwards, and reportsWaiting for
+	// how many registers some wait.
+	reports        = "eventquota_reports_total"
+	reportsWaiting = "eventquota_reports_waiting"
 )

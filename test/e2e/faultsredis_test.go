@@ -8,14 +8,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eventquota/eventquota/store/connect"
+	"github.com/eventquota/eventquota/store/redisclient"
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
 // faultyRedis is a Redis of any topology that a test does harm to.
 type faultyRedis struct {
 	// options make a client of it.
-	options connect.Options
+	options redisclient.Options
 	// keys are names of keys, one for each master.
 	keys []string
 	// master is the server that has a key.
@@ -31,7 +31,7 @@ func standalone(t *testing.T) faultyRedis {
 	t.Helper()
 	server := redistest.Start(t, redistest.Options{Persist: true, Fsync: "always"})
 	return faultyRedis{
-		options: connect.Options{Addresses: []string{server.Addr()}},
+		options: redisclient.Options{Addresses: []string{server.Addr()}},
 		keys:    []string{"{a}"},
 		master:  func(context.Context, string) (*redistest.Server, error) { return server, nil },
 	}
@@ -40,7 +40,7 @@ func standalone(t *testing.T) faultyRedis {
 func withSentinels(t *testing.T) faultyRedis {
 	t.Helper()
 	s := redistest.StartSentinel(t, redistest.Options{})
-	r := faultyRedis{options: connect.Options{Addresses: s.Addrs(), SentinelMaster: redistest.MasterName}, keys: []string{"{a}"}, copies: 2}
+	r := faultyRedis{options: redisclient.Options{Addresses: s.Addrs(), SentinelMaster: redistest.MasterName}, keys: []string{"{a}"}, copies: 2}
 	r.master = func(ctx context.Context, _ string) (*redistest.Server, error) { return s.Master(ctx) }
 	r.kill = func(ctx context.Context) error {
 		_, err := s.KillMaster(ctx)
@@ -52,7 +52,7 @@ func withSentinels(t *testing.T) faultyRedis {
 func inACluster(t *testing.T) faultyRedis {
 	t.Helper()
 	c := redistest.StartCluster(t, redistest.Options{}, 3, 1)
-	r := faultyRedis{options: connect.Options{Addresses: c.Addrs(), Cluster: true}, copies: 1}
+	r := faultyRedis{options: redisclient.Options{Addresses: c.Addrs(), Cluster: true}, copies: 1}
 	r.keys = []string{"{a}", "{b}", "{c}"} // one in each third of the slots
 	r.master = c.MasterOf
 	r.kill = func(ctx context.Context) error {
@@ -97,22 +97,4 @@ func (e *faultEnv) replicated() time.Duration {
 		}
 	}
 	return time.Since(begun)
-}
-
-// due is how many stored Events and notices something is owed to in Redis, which
-// falls due between two times from now.
-func (e *faultEnv) due(from, to time.Duration) (n int64) {
-	e.Helper()
-	now := time.Now()
-	score := func(d time.Duration) string { return strconv.FormatInt(now.Add(d).UnixMicro(), 10) }
-	for _, master := range e.masters() {
-		indexes, err := master.Client().Keys(e.Context(), "eventquota:*:due").Result()
-		e.must(err)
-		for _, index := range indexes {
-			due, err := master.Client().ZCount(e.Context(), index, score(from), score(to)).Result()
-			e.must(err)
-			n += due
-		}
-	}
-	return n
 }

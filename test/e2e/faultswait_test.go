@@ -17,7 +17,7 @@ func (e *faultEnv) refuses(i int) {
 }
 
 // rests waits until a replica, which is out of the Service, gets no more calls
-// and has told Redis what it refused by itself.
+// and has reported to Redis what it refused by itself.
 func (e *faultEnv) rests(i int) {
 	e.Helper()
 	calls, since := int64(-1), time.Now()
@@ -29,15 +29,14 @@ func (e *faultEnv) rests(i int) {
 	})
 }
 
-// decidedAlone holds that replicas have decided without Redis, and handed that
-// over to it.
+// decidedAlone holds that replicas have decided without Redis, and reported that to it.
 func (e *faultEnv) decidedAlone() {
 	e.Helper()
-	alone, handedOver := e.each(withoutStore), e.each(handOvers)
-	e.Logf("without Redis the replicas decided %v times, and handed over %v sources and objects", alone, handedOver)
+	alone, reported := e.each(withoutStore), e.each(reports)
+	e.Logf("without Redis the replicas decided %v times, and reported %v decisions", alone, reported)
 	for i := range alone {
-		if alone[i] == 0 || handedOver[i] == 0 {
-			e.Errorf("replica %d decided %d times without Redis and handed over %d sources and objects, want both", i, alone[i], handedOver[i])
+		if alone[i] == 0 || reported[i] == 0 {
+			e.Errorf("replica %d decided %d times without Redis and reported %d decisions, want both", i, alone[i], reported[i])
 		}
 	}
 }

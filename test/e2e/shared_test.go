@@ -70,7 +70,7 @@ func TestBucketsNotShared(t *testing.T) {
 	e := newSetEnv(t, sharing, sharedFlags()...)
 	f := newFlood(e, "flood")
 	f.fill()
-	e.allTookPart("mutate", "validate")
+	e.allTookPart("mutate")
 	var stored int64
 	for _, n := range f.admitted {
 		stored += n
@@ -114,7 +114,7 @@ func (e *setEnv) shares() {
 	f := newFlood(e, "flood")
 	f.fill()
 	f.givenTokens(given())
-	e.allTookPart("mutate", "validate")
+	e.allTookPart("mutate")
 	e.noneFailed()
 	e.noneAlone()
 	f.countsExactly()

@@ -2,7 +2,7 @@ package e2e
 
 import (
 	"context"
-	"fmt"
+	"encoding/json"
 	"maps"
 	"time"
 
@@ -75,12 +75,16 @@ func (f *flood) told() map[string]int64 {
 	for _, event := range f.stored(f.namespace) {
 		key := event.Name
 		if event.Reason == settler.ReasonDropped {
-			var source string
-			var n int64
-			if _, err := fmt.Sscanf(event.Message, "dropped %d Events from %s ", &n, &source); err != nil || n != int64(event.Count) {
-				f.Errorf("a notice with a count of %d says %q", event.Count, event.Message)
+			var dropped struct {
+				Total   int64
+				Sources []struct{ Source string }
 			}
-			key = noticeOf(source, event.InvolvedObject.Name)
+			if err := json.Unmarshal([]byte(event.Annotations[settler.AnnotationDropped]), &dropped); err != nil ||
+				dropped.Total != int64(event.Count) || len(dropped.Sources) != 1 {
+				f.Errorf("a notice with a count of %d says %s (%v)", event.Count, event.Annotations[settler.AnnotationDropped], err)
+				continue
+			}
+			key = noticeOf(dropped.Sources[0].Source, event.InvolvedObject.Name)
 		}
 		counts[key] += occurrences(&event)
 	}

@@ -42,18 +42,23 @@ func (r *rig) oneRuleSeesBothAPIs(t *testing.T) {
 	check(events)
 }
 
-// uid is filled in between the phases.
+// uid and creationTimestamp are filled in between the phases, whatever the client sent.
 func (r *rig) mutatingSeesNoUID(t *testing.T) {
 	r.namespace(t, "f4", nil)
-	created, err := r.client.CoreV1().Events("f4").Create(t.Context(), coreEvent("f4", "a"), metav1.CreateOptions{})
+	event := coreEvent("f4", "a")
+	event.UID, event.CreationTimestamp = "sent", metav1.Unix(1, 0)
+	created, err := r.client.CoreV1().Events("f4").Create(t.Context(), event, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if uid := metadataOf(r.seen(t, "f4", "/mutate", 1)[0]).UID; uid != "" {
-		t.Errorf("the mutating phase sees uid %s", uid)
+	mutating := metadataOf(r.seen(t, "f4", "/mutate", 1)[0])
+	if mutating.UID != "" || !mutating.CreationTimestamp.IsZero() {
+		t.Errorf("the mutating phase sees uid %q and creationTimestamp %s", mutating.UID, mutating.CreationTimestamp)
 	}
-	if uid := metadataOf(r.seen(t, "f4", "/validate", 1)[0]).UID; uid != created.UID {
-		t.Errorf("the validating phase sees uid %q, want %q", uid, created.UID)
+	validating := metadataOf(r.seen(t, "f4", "/validate", 1)[0])
+	if validating.UID != created.UID || !validating.CreationTimestamp.Equal(&created.CreationTimestamp) {
+		t.Errorf("the validating phase sees uid %q and creationTimestamp %s, want %q and %s",
+			validating.UID, validating.CreationTimestamp, created.UID, created.CreationTimestamp)
 	}
 }
 
@@ -63,7 +68,7 @@ func (r *rig) callsAreHTTP2(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{"/mutate", "/validate"} {
-		if got := r.seen(t, "f6", path, 1)[0]; got.proto != "HTTP/2.0" || got.timeout != "2s" {
+		if got := r.seen(t, "f6", path, 1)[0]; got.proto != "HTTP/2.0" || got.timeout != "20s" {
 			t.Errorf("%s was called by %s with timeout %q", path, got.proto, got.timeout)
 		}
 	}

@@ -6,12 +6,14 @@ package facts
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/eventquota/eventquota/test/cluster"
@@ -19,6 +21,9 @@ import (
 
 // exemptUser is the user whose writes the webhooks do not see.
 const exemptUser = "exempt"
+
+// webhookTimeout is in seconds, and long: no fact is about a webhook that is late.
+const webhookTimeout int32 = 20
 
 // rig is a control plane that asks a webhook which notes what it sees and answers what
 // a test says.
@@ -28,6 +33,11 @@ type rig struct {
 	client kubernetes.Interface // the administrator's
 	exempt kubernetes.Interface // the exempt user's, an administrator too
 
+	policies dynamic.Interface // the administrator's; nil before the API server serves policies
+
+	url string // where the webhooks are served
+	ca  []byte // PEM certificate to trust there
+
 	mu      sync.Mutex
 	calls   map[string][]call // by namespace, oldest first
 	answers map[string]answer // by namespace
@@ -35,10 +45,12 @@ type rig struct {
 
 // call is one call of the webhook.
 type call struct {
-	path    string // /mutate or /validate
+	path    string // /mutate, /validate or that of a hook
 	proto   string // HTTP version, such as HTTP/2.0
 	timeout string // what the API server said in the URL
 	request *admissionv1.AdmissionRequest
+
+	canceled <-chan struct{} // closed when the API server does not wait any longer
 }
 
 // answer decides about a call. It runs without the rig's lock and may write Events.
@@ -61,27 +73,41 @@ func newRig(t *testing.T) *rig {
 	if r.exempt, err = kubernetes.NewForConfig(config); err != nil {
 		t.Fatal(err)
 	}
-	url, ca := serveTLS(t, http.HandlerFunc(r.serve))
-	err = r.InstallWebhooks(t.Context(), cluster.Webhooks{
-		URL: url, CABundle: ca, ExemptUser: exemptUser, Mutating: true, Validating: true,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r.url, r.ca = serveTLS(t, http.HandlerFunc(r.serve))
+	r.installBoth(t)
 	return r
 }
 
 // namespace makes a namespace, in which respond decides about Events. Nil admits all.
 func (r *rig) namespace(t *testing.T, name string, respond answer) {
 	t.Helper()
-	r.mu.Lock()
-	r.answers[name] = respond
-	r.mu.Unlock()
+	r.respond(name, respond)
 	_, err := r.client.CoreV1().Namespaces().Create(t.Context(),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// respond lets answer decide about Events in namespace from now on. Nil admits all.
+func (r *rig) respond(namespace string, answer answer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.answers[namespace] = answer
+}
+
+// called returns the paths that were called about Events in namespace since the last look,
+// sorted.
+func (r *rig) called(namespace string) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var paths []string
+	for _, c := range r.calls[namespace] {
+		paths = append(paths, c.path)
+	}
+	delete(r.calls, namespace)
+	slices.Sort(paths)
+	return paths
 }
 
 // seen returns the calls of path about Events in namespace since the last look, and
@@ -113,6 +139,7 @@ func (r *rig) serve(w http.ResponseWriter, request *http.Request) {
 	}
 	one := call{
 		path: request.URL.Path, proto: request.Proto, timeout: request.URL.Query().Get("timeout"), request: review.Request,
+		canceled: request.Context().Done(),
 	}
 	r.mu.Lock()
 	r.calls[one.request.Namespace] = append(r.calls[one.request.Namespace], one)

@@ -13,36 +13,13 @@ import (
 
 	"github.com/eventquota/eventquota/manifests"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
-	"github.com/eventquota/eventquota/test/cluster"
 )
 
 // A patch of a custom resource's status that names the uid of another object is
 // taken all the same; one that tests it is not. So only the latter leaves alone
 // what was deleted and made again.
-func TestStatusPatchesAndTheUID(t *testing.T) {
-	c := cluster.ForTest(t, cluster.Options{NoAudit: true})
-	crds, err := manifests.CRDs()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := envtest.InstallCRDs(c.Config, envtest.CRDInstallOptions{CRDs: crds}); err != nil {
-		t.Fatal(err)
-	}
-	client, err := dynamic.NewForConfig(c.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	policies := client.Resource(v1alpha1.ClusterEventPolicies())
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind(v1alpha1.KindClusterEventPolicy))
-	object.SetName("made")
-	if err := unstructured.SetNestedField(object.Object, "Admit", "spec", "action"); err != nil {
-		t.Fatal(err)
-	}
-	made, err := policies.Create(t.Context(), object, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+func (r *rig) statusPatchesAndTheUID(t *testing.T) {
+	made := r.policy(t, v1alpha1.KindClusterEventPolicy, "", "made")
 	const another = "11111111-2222-3333-4444-555555555555"
 	tests := "[{\"op\": \"test\", \"path\": \"/metadata/uid\", \"value\": %q}, {\"op\": \"add\", \"path\": \"/status\", \"value\": {\"observedGeneration\": 7}}]"
 	for _, tt := range []struct {
@@ -55,9 +32,44 @@ func TestStatusPatchesAndTheUID(t *testing.T) {
 		{"tests for another", types.JSONPatchType, fmt.Sprintf(tests, another), false},
 		{"tests for its own", types.JSONPatchType, fmt.Sprintf(tests, made.GetUID()), true},
 	} {
-		_, err := policies.Patch(t.Context(), "made", tt.kind, []byte(tt.patch), metav1.PatchOptions{}, "status")
+		_, err := r.policies.Resource(v1alpha1.ClusterEventPolicies()).Patch(t.Context(), "made", tt.kind, []byte(tt.patch), metav1.PatchOptions{}, "status")
 		if tt.taken && err != nil || !tt.taken && !apierrors.IsInvalid(err) {
 			t.Errorf("a patch that %s: taken %t, want %t (%v)", tt.says, err == nil, tt.taken, err)
 		}
+	}
+}
+
+// policy makes a policy of that kind, in namespace if the kind is of namespaces.
+func (r *rig) policy(t *testing.T, kind, namespace, name string) *unstructured.Unstructured {
+	t.Helper()
+	if r.policies == nil {
+		r.servePolicies(t)
+	}
+	policy := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"action": "Admit"}}}
+	policy.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind(kind))
+	policy.SetName(name)
+	resource := v1alpha1.ClusterEventPolicies()
+	if namespace != "" {
+		resource = v1alpha1.EventPolicies()
+	}
+	made, err := r.policies.Resource(resource).Namespace(namespace).Create(t.Context(), policy, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// servePolicies makes the API server serve the policies' kinds.
+func (r *rig) servePolicies(t *testing.T) {
+	t.Helper()
+	crds, err := manifests.CRDs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := envtest.InstallCRDs(r.Config, envtest.CRDInstallOptions{CRDs: crds}); err != nil {
+		t.Fatal(err)
+	}
+	if r.policies, err = dynamic.NewForConfig(r.Config); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -52,8 +52,10 @@ func newEnv(t *testing.T) *env {
 	e.program = filepath.Join(programs, "webhook")
 	kubeconfig, err := e.cluster.Kubeconfig()
 	e.must(err)
+	kubectl, err := e.cluster.KubectlPath(t.Context())
+	e.must(err)
 	e.environ = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HOME="+t.TempDir(), "KUBERC=off", "KUBECACHEDIR=",
-		fmt.Sprintf("PATH=%s:%s:%s", programs, filepath.Dir(e.cluster.KubectlPath()), os.Getenv("PATH")))
+		fmt.Sprintf("PATH=%s:%s:%s", programs, filepath.Dir(kubectl), os.Getenv("PATH")))
 	checkout, err := filepath.Abs(root)
 	e.must(err)
 	e.must(os.Symlink(filepath.Join(checkout, "manifests"), filepath.Join(e.dir, "manifests")))

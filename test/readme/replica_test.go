@@ -36,7 +36,7 @@ func (e *env) startReplica() {
 	e.write("password", "secret")
 	set, err := replica.StartSet(e.Context(), e.cluster, e.program, 1,
 		"--self-managed-certificates", "--redis-addresses="+redis.Addr(), "--redis-username=eventquota",
-		"--redis-password-file="+filepath.Join(e.dir, "password"), "--store-deadline=1s")
+		"--redis-password-file="+filepath.Join(e.dir, "password"), "--store-deadline=1s", "--deadline=2s")
 	e.must(err)
 	e.Cleanup(func() {
 		if e.Failed() {

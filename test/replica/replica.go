@@ -22,6 +22,9 @@ const (
 	readyWithin = 30 * time.Second
 	// stopWithin is longer than the process gives itself by its defaults.
 	stopWithin = 40 * time.Second
+	// patience is how long the API server waits for a call, in seconds, and the webhook takes for a
+	// decision: no test depends on how busy the machine is.
+	patience = 10
 )
 
 // Replica is a running webhook process. Its methods are for one goroutine.
@@ -43,7 +46,7 @@ type Replica struct {
 // Install makes the API server call the replica in both phases.
 func (r *Replica) Install(ctx context.Context) error {
 	return r.cluster.InstallWebhooks(ctx, cluster.Webhooks{
-		URL: r.URL, CABundle: r.ca, ExemptUser: User, Mutating: true, Validating: true,
+		URL: r.URL, CABundle: r.ca, ExemptUser: User, Mutating: true, Validating: true, TimeoutSeconds: patience,
 	})
 }
 

@@ -81,7 +81,7 @@ func StartSet(ctx context.Context, c *cluster.Cluster, path string, n int, flags
 // Install makes the API server call the Service in both phases.
 func (s *Set) Install(ctx context.Context) error {
 	return s.cluster.InstallWebhooks(ctx, cluster.Webhooks{
-		CABundle: s.ca, ExemptUser: User, Mutating: true, Validating: true,
+		CABundle: s.ca, ExemptUser: User, Mutating: true, Validating: true, TimeoutSeconds: patience,
 	})
 }
 

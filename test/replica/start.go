@@ -65,7 +65,7 @@ func startAt(ctx context.Context, c *cluster.Cluster, p place, path string, flag
 	args := append([]string{
 		"serve", "--bind-address=" + p.host, "--port=" + strconv.Itoa(p.port), "--cert-dir=" + p.certDir,
 		"--health-address=" + address(p.health), "--metrics-address=" + address(p.metrics), "--metrics-secure=false",
-		"--kubeconfig=" + p.kubeconfig, "--shutdown-delay=500ms",
+		"--kubeconfig=" + p.kubeconfig, "--shutdown-delay=500ms", fmt.Sprintf("--deadline=%ds", patience),
 	}, flags...)
 	r := &Replica{
 		URL:        "https://" + address(p.port),

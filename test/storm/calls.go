@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// inFlight bounds the calls that one process makes at the same time. The
+// inFlight bounds the calls that one storm makes at the same time. The
 // recorder of events.k8s.io has no bound of its own, it makes all at once.
 const inFlight = 32
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -20,15 +19,15 @@ import (
 const MaxEvents = 900
 
 // settledWithin bounds the wait for the last call of a storm.
-const settledWithin = 5 * time.Minute
+const settledWithin = 15 * time.Minute
 
-// Storm is what one process does to the API server. Each kind of recorder has
-// broadcasters of its own, so that none knows what the others have sent.
+// Storm is a storm about a few objects. Each recorder has a broadcaster of its own, so
+// that none knows what the others have sent.
 type Storm struct {
 	// Namespace is where the Events go. It exists.
 	Namespace string
-	// Pods are how many objects the Events are about. Processes that share a
-	// Namespace storm the same objects.
+	// Pods are how many objects the Events are about. Storms that share a
+	// Namespace are about the same objects.
 	Pods int
 	// Events are how many each recorder records, at most MaxEvents.
 	Events int
@@ -57,22 +56,18 @@ func (s Storm) Run(ctx context.Context, config *rest.Config) (calls int64, err e
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	made := newCallCount()
-	var recorders errgroup.Group
-	start := func(n int, record func(context.Context, kubernetes.Interface, *callCount)) {
-		for range n {
-			recorders.Go(func() error {
-				record(ctx, client, made)
-				return nil
-			})
+	// What is recorded waits in queues, so the recorders send side by side. One records
+	// after the other: Events are named by object and nanosecond, and two of one name would
+	// be taken for one.
+	record := func(recorders int, record func(context.Context, kubernetes.Interface, *callCount)) {
+		for range recorders {
+			record(ctx, client, made)
 		}
 	}
-	start(s.Repeating, s.repeat)
-	start(s.Similar, s.vary)
-	start(s.Series, s.change)
-	start(s.Reasons, s.reason)
-	if err := recorders.Wait(); err != nil {
-		return 0, err
-	}
+	record(s.Repeating, s.repeat)
+	record(s.Similar, s.vary)
+	record(s.Series, s.change)
+	record(s.Reasons, s.reason)
 	err = made.wait(ctx)
 	return made.ended.Load(), err
 }

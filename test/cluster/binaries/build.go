@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// Programs are the names of the built programs, the slowest to build first.
+// Programs are the names of all programs that can be built.
 func Programs() []string {
-	return []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "etcd"}
+	return []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"}
 }
 
 // builder builds one release. Its fields are what tests replace.
@@ -22,27 +22,28 @@ type builder struct {
 	goCommand string        // the go command, or what stands for it
 	moduleDir string        // directory of the control plane module
 	log       io.Writer     // progress, one line at a time
-	every     time.Duration // time between two lines about one program
+	every     time.Duration // time between two lines about one build
 }
 
-// build puts every program of r into dir, which must exist. It runs one go command at
-// a time: each of them already uses all processors.
-func (b builder) build(ctx context.Context, r release, dir string) error {
-	for i, program := range Programs() {
-		what := fmt.Sprintf("control plane %s: building %s (%d of %d)", r.version, program, i+1, len(Programs()))
-		done := report(b.log, what, b.every)
-		err := b.goBuild(ctx, r, program, filepath.Join(dir, program))
-		done()
-		if err != nil {
-			return fmt.Errorf("build %s %s: %w", program, r.version, err)
-		}
+// build puts programs of r into dir, which must exist. One go command builds them all,
+// so that what they share is compiled once and one is linked while another compiles.
+func (b builder) build(ctx context.Context, r release, programs []string, dir string) error {
+	names := strings.Join(programs, ", ")
+	done := report(b.log, fmt.Sprintf("control plane %s: building %s", r.version, names), b.every)
+	defer done()
+	if err := b.goBuild(ctx, r, programs, dir); err != nil {
+		return fmt.Errorf("build %s %s: %w", names, r.version, err)
 	}
 	return nil
 }
 
 // goBuild runs one go build. The error carries what the go command wrote.
-func (b builder) goBuild(ctx context.Context, r release, program, output string) error {
-	cmd := exec.CommandContext(ctx, b.goCommand, append(buildArgs(r), "-o", output, "./"+program)...)
+func (b builder) goBuild(ctx context.Context, r release, programs []string, dir string) error {
+	args := append(buildArgs(r), "-o", dir+string(filepath.Separator))
+	for _, program := range programs {
+		args = append(args, "./"+program)
+	}
+	cmd := exec.CommandContext(ctx, b.goCommand, args...)
 	// A caller's workspace or flags, such as -mod=mod, must not change what is built.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=readonly")
 	cmd.Dir = b.moduleDir

@@ -15,21 +15,21 @@ import (
 	"time"
 )
 
-// Set is one complete set of built programs.
+// Set is the programs that were built of one version.
 type Set struct {
 	Version string // Kubernetes version without the v, such as 1.36.3
 	dir     string
 }
 
-// Path returns where the program of that name is.
+// Path returns where a program is that Ensure was asked for.
 func (s Set) Path(program string) string { return filepath.Join(s.dir, program) }
 
-// Ensure returns the programs of the version that VersionVariable chooses, and builds
-// them first if the user's cache directory has none for the checkout around the working
-// directory. Progress goes to log. Runs that start at once build once: the others wait.
-// An error says what to change: the variable, the working directory, or what the go
-// command found wrong.
-func Ensure(ctx context.Context, log io.Writer) (Set, error) {
+// Ensure returns a set with the programs named, of the version that VersionVariable
+// chooses. It first builds those that the user's cache directory does not have for the
+// checkout around the working directory. Progress goes to log. Runs that start at once
+// build each program once: the others wait. An error says what to change: the variable,
+// the working directory, or what the go command found wrong.
+func Ensure(ctx context.Context, log io.Writer, programs ...string) (Set, error) {
 	workDir, err := os.Getwd()
 	if err != nil {
 		return Set{}, fmt.Errorf("find the checkout: %w", err)
@@ -51,12 +51,13 @@ func Ensure(ctx context.Context, log io.Writer) (Set, error) {
 		return Set{}, fmt.Errorf("find the cache directory: %w", err)
 	}
 	b := builder{goCommand: "go", moduleDir: moduleDir, log: log, every: 15 * time.Second}
-	return b.ensure(ctx, r, filepath.Join(userCache, "eventquota", "controlplane"))
+	return b.ensure(ctx, r, filepath.Join(userCache, "eventquota", "controlplane"), programs)
 }
 
-// ensure returns the set of r in cache, building it if it is not there. A set appears
-// by one rename, so a directory of that name is always complete and needs no lock.
-func (b builder) ensure(ctx context.Context, r release, cache string) (Set, error) {
+// ensure returns the set of r in cache with the programs named, building those that are
+// not there. A program appears by one rename, so a file of that name is always complete
+// and needs no lock.
+func (b builder) ensure(ctx context.Context, r release, cache string, programs []string) (Set, error) {
 	sum, err := fingerprint(b.moduleDir, r)
 	if err != nil {
 		return Set{}, err
@@ -65,10 +66,10 @@ func (b builder) ensure(ctx context.Context, r release, cache string) (Set, erro
 		Version: r.version,
 		dir:     filepath.Join(cache, fmt.Sprintf("%s-%s-%s-%s", r.version, runtime.GOOS, runtime.GOARCH, sum)),
 	}
-	if exists(set.dir) {
+	if len(set.missing(programs)) == 0 {
 		return set, nil
 	}
-	if err := os.MkdirAll(cache, 0o755); err != nil {
+	if err := os.MkdirAll(set.dir, 0o755); err != nil {
 		return Set{}, fmt.Errorf("make the cache directory: %w", err)
 	}
 	unlock, err := lock(ctx, set.dir+".lock", b.log)
@@ -76,30 +77,43 @@ func (b builder) ensure(ctx context.Context, r release, cache string) (Set, erro
 		return Set{}, err
 	}
 	defer unlock()
-	if exists(set.dir) { // another run built it meanwhile
+	missing := set.missing(programs) // another run may have built some meanwhile
+	if len(missing) == 0 {
 		return set, nil
 	}
-	return set, b.buildInto(ctx, r, set.dir)
+	return set, b.buildInto(ctx, r, missing, set)
 }
 
-// buildInto builds beside dir and renames: a build that fails or is killed leaves
-// nothing that a later run would take for a set. The caller holds dir's lock, so what
-// lies there from a killed run is nobody's and goes.
-func (b builder) buildInto(ctx context.Context, r release, dir string) error {
-	unfinished := dir + ".unfinished"
+// missing is which of the programs named are not built.
+func (s Set) missing(programs []string) (missing []string) {
+	for _, program := range programs {
+		if _, err := os.Stat(s.Path(program)); errors.Is(err, fs.ErrNotExist) {
+			missing = append(missing, program)
+		}
+	}
+	return missing
+}
+
+// buildInto builds beside the set and renames: a build that fails or is killed leaves
+// nothing that a later run would take for a program. The caller holds the set's lock, so
+// what lies there from a killed run is nobody's and goes.
+func (b builder) buildInto(ctx context.Context, r release, programs []string, set Set) error {
+	unfinished := set.dir + ".unfinished"
 	if err := os.RemoveAll(unfinished); err != nil {
 		return fmt.Errorf("remove an unfinished build: %w", err)
 	}
 	if err := os.Mkdir(unfinished, 0o755); err != nil {
 		return fmt.Errorf("make a directory to build in: %w", err)
 	}
-	if err := b.build(ctx, r, unfinished); err != nil {
+	if err := b.build(ctx, r, programs, unfinished); err != nil {
 		return errors.Join(err, os.RemoveAll(unfinished))
 	}
-	if err := os.Rename(unfinished, dir); err != nil {
-		return fmt.Errorf("put the built programs in their place: %w", err)
+	for _, program := range programs {
+		if err := os.Rename(filepath.Join(unfinished, program), set.Path(program)); err != nil {
+			return fmt.Errorf("put a built program in its place: %w", err)
+		}
 	}
-	return nil
+	return os.Remove(unfinished)
 }
 
 // fingerprint is a short hash over all that decides what is built: the release's mod
@@ -124,9 +138,4 @@ func fingerprint(moduleDir string, r release) (string, error) {
 		fmt.Fprintf(hash, "%s %x\n", name, sha256.Sum256(content))
 	}
 	return hex.EncodeToString(hash.Sum(nil))[:12], nil
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return !errors.Is(err, fs.ErrNotExist)
 }

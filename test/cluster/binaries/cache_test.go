@@ -11,15 +11,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// fakeGo stands for the go command: it notes each call and writes the output file that
-// it is asked for, then waits for $GATE if that names a file, and fails if $FAIL is set.
+// fakeGo stands for the go command: it notes each call and writes the programs that it
+// is asked for, then waits for $GATE if that names a file, and fails if $FAIL is set.
 const fakeGo = `#!/bin/sh
 echo "CGO_ENABLED=$CGO_ENABLED GOWORK=$GOWORK GOFLAGS=$GOFLAGS $*" >> "$CALLS"
-while test -n "$1"; do test "$1" = -o && echo built > "$2"; shift; done
+while test -n "$1"; do case "$1" in -o) dir=$2;; ./*) echo built > "$dir$1";; esac; shift; done
 while test -n "$GATE" && ! test -e "$GATE"; do sleep 0.05; done
 test -z "$FAIL" || { echo "no space left"; exit 1; }
 `
@@ -71,46 +72,93 @@ func (f fixture) goCalls(t *testing.T) []string {
 	return strings.Split(strings.TrimSuffix(string(content), "\n"), "\n")
 }
 
+// holds says which programs a set has.
+func (f fixture) holds(t *testing.T, set Set) (programs []string) {
+	t.Helper()
+	entries, err := os.ReadDir(set.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if content, err := os.ReadFile(set.Path(entry.Name())); string(content) != "built\n" {
+			t.Errorf("%s holds %q (%v)", entry.Name(), content, err)
+		}
+		programs = append(programs, entry.Name())
+	}
+	return programs
+}
+
 func TestEnsureBuildsOnceWithFixedSettings(t *testing.T) {
 	f := newFixture(t)
 	t.Setenv("GOFLAGS", "-mod=mod")
 	t.Setenv("GOWORK", "somewhere")
 	for range 2 {
-		set, err := f.ensure(t.Context(), f.release, f.cache)
+		set, err := f.ensure(t.Context(), f.release, f.cache, Programs())
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, program := range Programs() {
-			if content, err := os.ReadFile(set.Path(program)); string(content) != "built\n" {
-				t.Errorf("%s holds %q (%v)", program, content, err)
-			}
+		if diff := cmp.Diff(Programs(), f.holds(t, set)); diff != "" {
+			t.Errorf("programs (-want +got):\n%s", diff)
 		}
 	}
 	calls := f.goCalls(t)
-	if len(calls) != len(Programs()) {
-		t.Fatalf("got %d calls of the go command, want %d:\n%s", len(calls), len(Programs()), strings.Join(calls, "\n"))
+	if len(calls) != 1 {
+		t.Fatalf("got %d calls of the go command, want one:\n%s", len(calls), strings.Join(calls, "\n"))
 	}
-	for _, call := range calls {
-		if !strings.HasPrefix(call, "CGO_ENABLED=0 GOWORK=off GOFLAGS=-mod=readonly build -trimpath -buildvcs=false -modfile=go.mod ") ||
-			!strings.Contains(call, "-X k8s.io/component-base/version.gitVersion=v1.36.3 ") {
-			t.Errorf("called go with %s", call)
+	if !strings.HasPrefix(calls[0], "CGO_ENABLED=0 GOWORK=off GOFLAGS=-mod=readonly build -trimpath -buildvcs=false -modfile=go.mod ") ||
+		!strings.Contains(calls[0], "-X k8s.io/component-base/version.gitVersion=v1.36.3 ") {
+		t.Errorf("called go with %s", calls[0])
+	}
+}
+
+func TestEnsureBuildsWhatItIsAskedForAndIsNotThere(t *testing.T) {
+	f := newFixture(t)
+	for _, step := range []struct {
+		asked, built, holds []string
+	}{
+		{
+			asked: []string{"etcd", "kube-apiserver"},
+			built: []string{"etcd", "kube-apiserver"},
+			holds: []string{"etcd", "kube-apiserver"},
+		},
+		{
+			asked: []string{"kube-apiserver", "kubectl"},
+			built: []string{"kubectl"},
+			holds: []string{"etcd", "kube-apiserver", "kubectl"},
+		},
+		{
+			asked: []string{"etcd"},
+			holds: []string{"etcd", "kube-apiserver", "kubectl"},
+		},
+	} {
+		f.log.buffer.Reset()
+		set, err := f.ensure(t.Context(), f.release, f.cache, step.asked)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	if !strings.Contains(f.log.String(), "control plane 1.36.3: building etcd (5 of 5)\n") {
-		t.Errorf("logged %q", f.log.String())
+		if diff := cmp.Diff(step.holds, f.holds(t, set)); diff != "" {
+			t.Errorf("programs after %v was asked for (-want +got):\n%s", step.asked, diff)
+		}
+		said := ""
+		if len(step.built) > 0 {
+			said = "control plane 1.36.3: building " + strings.Join(step.built, ", ") + "\n"
+		}
+		if got := f.log.String(); got != said {
+			t.Errorf("asked for %v, it logged %q, want %q", step.asked, got, said)
+		}
 	}
 }
 
 func TestEnsureBuildsAgainAfterAChange(t *testing.T) {
 	f := newFixture(t)
-	before, err := f.ensure(t.Context(), f.release, f.cache)
+	before, err := f.ensure(t.Context(), f.release, f.cache, []string{"etcd"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(f.moduleDir, "etcd", "main.go"), []byte("package main // changed\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	after, err := f.ensure(t.Context(), f.release, f.cache)
+	after, err := f.ensure(t.Context(), f.release, f.cache, []string{"etcd"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,13 +170,16 @@ func TestEnsureBuildsAgainAfterAChange(t *testing.T) {
 func TestEnsureAfterAFailure(t *testing.T) {
 	f := newFixture(t)
 	t.Setenv("FAIL", "yes")
-	_, err := f.ensure(t.Context(), f.release, f.cache)
-	if err == nil || !strings.HasPrefix(err.Error(), "build kube-apiserver 1.36.3: ") || !strings.Contains(err.Error(), "no space left") {
+	_, err := f.ensure(t.Context(), f.release, f.cache, []string{"etcd"})
+	if err == nil || !strings.HasPrefix(err.Error(), "build etcd 1.36.3: ") || !strings.Contains(err.Error(), "no space left") {
 		t.Errorf("got error %v, want what the go command wrote", err)
 	}
 	t.Setenv("FAIL", "")
-	if _, err := f.ensure(t.Context(), f.release, f.cache); err != nil {
+	if _, err := f.ensure(t.Context(), f.release, f.cache, []string{"etcd"}); err != nil {
 		t.Errorf("after a failed build: %v", err)
+	}
+	if calls := f.goCalls(t); len(calls) != 2 {
+		t.Errorf("got %d calls of the go command, want another after the one that failed", len(calls))
 	}
 }
 
@@ -139,7 +190,7 @@ func TestEnsureAtTheSameTimeBuildsOnce(t *testing.T) {
 	var group errgroup.Group
 	for range 2 {
 		group.Go(func() error {
-			_, err := f.ensure(t.Context(), f.release, f.cache)
+			_, err := f.ensure(t.Context(), f.release, f.cache, []string{"etcd"})
 			return err
 		})
 	}
@@ -150,8 +201,8 @@ func TestEnsureAtTheSameTimeBuildsOnce(t *testing.T) {
 	if err := group.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	if calls := f.goCalls(t); len(calls) != len(Programs()) {
-		t.Errorf("got %d calls of the go command, want %d", len(calls), len(Programs()))
+	if calls := f.goCalls(t); len(calls) != 1 {
+		t.Errorf("got %d calls of the go command, want one", len(calls))
 	}
 }
 

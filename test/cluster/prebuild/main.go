@@ -1,7 +1,9 @@
 // Command prebuild builds the control plane that the tests run on and prints where it
 // is, so that the minutes of a first build do not count against a test's time limit:
 //
-//	go run ./test/cluster/prebuild
+//	go run ./test/cluster/prebuild [program ...]
+//
+// Without arguments it builds every program that can be built.
 package main
 
 import (
@@ -17,11 +19,15 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	set, err := binaries.Ensure(ctx, os.Stderr)
+	programs := os.Args[1:]
+	if len(programs) == 0 {
+		programs = binaries.Programs()
+	}
+	set, err := binaries.Ensure(ctx, os.Stderr, programs...)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	fmt.Println(filepath.Dir(set.Path("kube-apiserver")))
+	fmt.Println(filepath.Dir(set.Path(programs[0])))
 }

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/eventquota/eventquota/test/manifests/shipped"
+)
+
+// quota is the policy of the wide storm.
+const quota = `apiVersion: eventquota.io/v1alpha1
+kind: ClusterEventPolicy
+metadata: {name: floor}
+spec:
+  quotas: [{type: Namespace, burst: 200, tokens: 10, interval: 1s}]
+`
+
+// readyWithin bounds how long a webhook takes to say that a policy is in force.
+const readyWithin = time.Minute
+
+// applyPolicy applies a policy and waits until its status says that it decides. A webhook
+// runs.
+func applyPolicy(ctx context.Context, config *rest.Config, manifest string) error {
+	policy := &unstructured.Unstructured{}
+	if err := yaml.UnmarshalStrict([]byte(manifest), &policy.Object); err != nil {
+		return fmt.Errorf("read the policy: %w", err)
+	}
+	if err := shipped.Apply(ctx, config, []*unstructured.Unstructured{policy}); err != nil {
+		return err
+	}
+	c, err := client.New(config, client.Options{})
+	if err != nil {
+		return fmt.Errorf("make a client: %w", err)
+	}
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, readyWithin, true, func(ctx context.Context) (bool, error) {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(policy), policy); err != nil {
+			return false, err
+		}
+		return ready(policy), nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait for policy %s: %w", policy.GetName(), err)
+	}
+	return nil
+}
+
+// ready tells whether the status of a policy says that it decides.
+func ready(policy *unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(policy.Object, "status", "conditions")
+	for _, condition := range conditions {
+		c, _ := condition.(map[string]any)
+		if c["type"] == "Ready" {
+			return c["status"] == "True" && c["observedGeneration"] == policy.GetGeneration()
+		}
+	}
+	return false
+}

@@ -1,0 +1,111 @@
+package facts
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// A patch says which Event it is meant for by uid and resourceVersion. One that does not
+// find that Event changes nothing, and its answer says why.
+func (r *rig) patchSaysWhichEvent(t *testing.T) {
+	r.namespace(t, "f30", nil)
+	core, events := r.client.CoreV1().Events("f30"), r.client.EventsV1().Events("f30")
+	const another = "11111111-2222-3333-4444-555555555555"
+	for i, test := range []struct {
+		name   string
+		events bool // through events.k8s.io/v1, else core/v1
+		kind   types.PatchType
+		patch  string              // UID and VERSION are the Event's, OLD its first resourceVersion
+		reason metav1.StatusReason // empty if it is carried out
+		field  string              // of the cause
+	}{
+		{name: "with its uid", kind: types.MergePatchType, patch: `{"metadata": {"uid": "UID", "labels": {"a": "b"}}}`},
+		{name: "with its uid and resourceVersion", kind: types.MergePatchType,
+			patch: `{"metadata": {"uid": "UID", "resourceVersion": "VERSION", "labels": {"a": "b"}}}`},
+		{name: "with the uid of another", kind: types.MergePatchType,
+			patch: `{"metadata": {"uid": "` + another + `", "labels": {"a": "b"}}}`, reason: metav1.StatusReasonInvalid, field: "metadata.uid"},
+		{name: "with the uid of another, strategic", kind: types.StrategicMergePatchType,
+			patch: `{"metadata": {"uid": "` + another + `", "labels": {"a": "b"}}}`, reason: metav1.StatusReasonInvalid, field: "metadata.uid"},
+		{name: "with the uid of another, by events.k8s.io", events: true, kind: types.MergePatchType,
+			patch: `{"metadata": {"uid": "` + another + `", "labels": {"a": "b"}}}`, reason: metav1.StatusReasonInvalid, field: "metadata.uid"},
+		{name: "with a resourceVersion of before", kind: types.MergePatchType,
+			patch: `{"metadata": {"resourceVersion": "OLD", "labels": {"a": "b"}}}`, reason: metav1.StatusReasonConflict},
+		{name: "with the uid of another and a resourceVersion of before", kind: types.MergePatchType,
+			patch:  `{"metadata": {"uid": "` + another + `", "resourceVersion": "OLD", "labels": {"a": "b"}}}`,
+			reason: metav1.StatusReasonConflict},
+		{name: "that tests its uid", kind: types.JSONPatchType,
+			patch: `[{"op": "test", "path": "/metadata/uid", "value": "UID"}, {"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}]`},
+		{name: "that tests the uid of another", kind: types.JSONPatchType,
+			patch:  `[{"op": "test", "path": "/metadata/uid", "value": "` + another + `"}, {"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}]`,
+			reason: metav1.StatusReasonInvalid},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			name := fmt.Sprintf("event-%d", i)
+			created, err := core.Create(t.Context(), coreEvent("f30", name), metav1.CreateOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			last, err := core.Patch(t.Context(), name, types.MergePatchType, []byte(`{"count": 2}`), metav1.PatchOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			patch := strings.NewReplacer("UID", string(last.UID), "VERSION", last.ResourceVersion, "OLD", created.ResourceVersion).Replace(test.patch)
+			if test.events {
+				_, err = events.Patch(t.Context(), name, test.kind, []byte(patch), metav1.PatchOptions{})
+			} else {
+				_, err = core.Patch(t.Context(), name, test.kind, []byte(patch), metav1.PatchOptions{})
+			}
+			if got := apierrors.ReasonForError(err); got != test.reason || (err == nil) != (test.reason == "") {
+				t.Fatalf("got %q, want %q: %v", got, test.reason, err)
+			}
+			if test.reason == metav1.StatusReasonInvalid {
+				if got := invalid(t, err); got != test.field {
+					t.Errorf("field %q is the cause, want %q", got, test.field)
+				}
+			}
+			now, err := core.Get(t.Context(), name, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if carriedOut := now.Labels["a"] == "b"; carriedOut != (test.reason == "") {
+				t.Errorf("carried out is %t", carriedOut)
+			}
+		})
+	}
+}
+
+// kubectl shows the count of an Event's series where it has both.
+func (r *rig) kubectlShowsTheSeries(t *testing.T) {
+	r.namespace(t, "f30-kubectl", nil)
+	for name, want := range map[string]string{"count": "3", "both": "7"} {
+		event := coreEvent("f30-kubectl", name)
+		event.Count = 3
+		if name == "both" {
+			event.Series = &corev1.EventSeries{Count: 7, LastObservedTime: metav1.NowMicro()}
+		}
+		if _, err := r.client.CoreV1().Events("f30-kubectl").Create(t.Context(), event, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		line := r.kubectl(t, "get", "events", "--namespace=f30-kubectl", "--field-selector=metadata.name="+name, "--no-headers", "--output=wide")
+		// The last columns are FIRST SEEN, COUNT and NAME.
+		if fields := strings.Fields(line); len(fields) < 3 || fields[len(fields)-2] != want {
+			t.Errorf("%s: want count %s: %s", name, want, line)
+		}
+	}
+}
+
+// kubectl returns what kubectl prints.
+func (r *rig) kubectl(t *testing.T, args ...string) string {
+	t.Helper()
+	stdout, _, err := r.Kubectl(t.Context(), "", args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stdout
+}

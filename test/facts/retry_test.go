@@ -1,0 +1,74 @@
+package facts
+
+import (
+	"net/http"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// The API server takes AlreadyExists in the validating phase for a clash of the name that it
+// has generated, and tries seven more names. So what merges a CREATE with generateName
+// refuses it with AlreadyExists in the mutating phase, and with TooManyRequests in the
+// validating phase: then it costs one call.
+func (r *rig) refusedGeneratedName(t *testing.T) {
+	r.namespace(t, "f36", nil)
+	for _, test := range []struct {
+		name       string
+		path       string // of the phase that refuses
+		code       int32
+		reason     metav1.StatusReason
+		named      bool // by the client
+		names      bool // the mutating phase gives a name
+		validating int  // calls; the mutating phase has one in any case
+	}{
+		{name: "AlreadyExists while mutating", path: "/mutate", code: http.StatusConflict, reason: metav1.StatusReasonAlreadyExists},
+		{name: "TooManyRequests while mutating", path: "/mutate", code: http.StatusTooManyRequests, reason: metav1.StatusReasonTooManyRequests},
+		{name: "AlreadyExists while validating", path: "/validate",
+			code: http.StatusConflict, reason: metav1.StatusReasonAlreadyExists, validating: 8},
+		{name: "TooManyRequests while validating", path: "/validate",
+			code: http.StatusTooManyRequests, reason: metav1.StatusReasonTooManyRequests, validating: 1},
+		{name: "Conflict while validating", path: "/validate", code: http.StatusConflict, reason: metav1.StatusReasonConflict, validating: 1},
+		{name: "409 for a reason of our own while validating", path: "/validate", code: http.StatusConflict, reason: "Merged", validating: 1},
+		{name: "AlreadyExists while validating, named while mutating", path: "/validate",
+			code: http.StatusConflict, reason: metav1.StatusReasonAlreadyExists, names: true, validating: 1},
+		{name: "AlreadyExists while validating, named by the client", path: "/validate",
+			code: http.StatusConflict, reason: metav1.StatusReasonAlreadyExists, named: true, validating: 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			r.respond("f36", func(c call) *admissionv1.AdmissionResponse {
+				if c.path == test.path {
+					return &admissionv1.AdmissionResponse{Result: &metav1.Status{Code: test.code, Reason: test.reason}}
+				}
+				response := &admissionv1.AdmissionResponse{Allowed: true}
+				if test.names {
+					response.PatchType = new(admissionv1.PatchTypeJSONPatch)
+					response.Patch = []byte(`[{"op": "add", "path": "/metadata/name", "value": "given"}]`)
+				}
+				return response
+			})
+			event := coreEvent("f36", "")
+			event.GenerateName = "generated-"
+			if test.named {
+				event.Name = "named"
+			}
+			_, err := r.client.CoreV1().Events("f36").Create(t.Context(), event, metav1.CreateOptions{})
+			if got := apierrors.ReasonForError(err); got != test.reason {
+				t.Errorf("got %q, want %q: %v", got, test.reason, err)
+			}
+			r.seen(t, "f36", "/mutate", 1)
+			names, uids := sets.New[string](), sets.New[types.UID]()
+			for _, c := range r.seen(t, "f36", "/validate", test.validating) {
+				names.Insert(c.request.Name)
+				uids.Insert(metadataOf(c).UID)
+			}
+			if names.Len() != test.validating || uids.Len() != test.validating {
+				t.Errorf("%d calls saw names %v and uids %v", test.validating, sets.List(names), sets.List(uids))
+			}
+		})
+	}
+}
