@@ -244,7 +244,7 @@ func (s *Store) unsent(ln *line, calls []*call, err error) {
 		switch {
 		case c.report != nil:
 			s.log.putBack(ln.key, c.report)
-		case c.answered:
+		case c.answered && c.limits != nil:
 			s.log.add(s.opts.Now(), ln.key, rules.Op{Write: c.write, Limits: c.limits, Decision: c.decision})
 		}
 	}

@@ -87,8 +87,10 @@ func (s *settlement) send() stage {
 		s.settler.claimed[p.Ref.Group]--
 		if o.Result == store.Written {
 			e.known = p.Total
-			for a, c := range w.accounts {
-				c.elsewhere = c.elsewhere && (a.name != p.Name || w.stored[p.Name] != e)
+		}
+		for a, b := range w.accounts {
+			if a.name == p.Name { // what it rejects goes to a notice
+				b.elsewhere = o.Result == store.Rejected || b.elsewhere && (o.Result != store.Written || w.stored[p.Name] != e)
 			}
 		}
 		if err := w.subject.Complete(w.t.Context(), w.now, *p, o); err != nil {

@@ -63,7 +63,7 @@ func (e *env) redisAnswers(metrics string) {
 	defer response.Body.Close()
 	content, err := io.ReadAll(response.Body)
 	e.must(err)
-	if !regexp.MustCompile(`(?m)^eventquota_store_duration_seconds_count\{step="take",store="redis"\} [1-9]`).Match(content) {
+	if !regexp.MustCompile(`(?m)^eventquota_store_duration_seconds_count\{step="decide",store="redis"\} [1-9]`).Match(content) {
 		e.Errorf("the replica counts no calls of Redis:\n%s", content)
 	}
 	failed := regexp.MustCompile(`(?m)^eventquota_store_errors_total\{reason="other",.*store="redis"\} [1-9].*`)
