@@ -3,6 +3,7 @@ package admission_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -55,7 +56,7 @@ func TestAnAnswerIsOnTheWireAsItWasDecided(t *testing.T) {
 					decide, h = inProcess.gate.Validate, wired.handler(wired.gate.Validate)
 				}
 				want := inProcess.gate.Decide(t.Context(), decide, newRequest(epoch(), "a", test.details))
-				got := answered(t, post(t, h, reviewOf(t, newRequest(epoch(), "a", test.details)), ""))
+				got := answered(t, post(t, h, reviewOf(t, newRequest(epoch(), "a", test.details)), unhurried))
 				if when := got.AuditAnnotations[admission.AnnotationDecided]; !want.Decided.At.IsZero() &&
 					(admission.ParseMoment(when) != want.Decided || !want.Decided.At.Equal(epoch()) || len(got.AuditAnnotations) != 1) {
 					t.Errorf("%s: annotations %v, want the moment", phase, got.AuditAnnotations)
@@ -87,6 +88,6 @@ func (r *rig) audit(name string) {
 // handler serves a phase of the rig's Gate.
 func (r *rig) handler(phase admission.Phase) *admission.Handler {
 	return &admission.Handler{
-		Gate: r.gate, Phase: phase, Count: func(admission.Outcome) {}, MaxBytes: maxBytes, InFlight: admission.NewPlaces(1),
+		Gate: r.gate, Phase: phase, Count: func(admission.Outcome) {}, MaxBytes: maxBytes, InFlight: admission.NewPlaces(1), Deadline: time.Hour,
 	}
 }

@@ -74,6 +74,7 @@ func TestTheBoundOfReviewsInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stuck{}
 		h := serve(s)
+		h.mutate.Deadline = 0
 		calls := []string{
 			"allowed false after 200ms", // has the place
 			"allowed true after 0s",     // the local limit has two tokens
@@ -112,6 +113,7 @@ func TestAPlaceInFlightIsGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stuck{}
 		h := serve(s)
+		h.mutate.Deadline = 0
 		body := reviewOf(t, newRequest(time.Now(), "a", nil))
 		for range 2 {
 			post(t, h.mutate, body, "?timeout=1s")
@@ -139,7 +141,7 @@ func TestAFaultOfTheStoreIsAnswered(t *testing.T) {
 			h := serve(fault)
 			body := reviewOf(t, newRequest(time.Now(), "a", nil))
 			for i, want := range []bool{true, true, false} {
-				if r := answered(t, post(t, h.validate, body, "")); r.Allowed != want || r.UID != requestUID {
+				if r := answered(t, post(t, h.validate, body, unhurried)); r.Allowed != want || r.UID != requestUID {
 					t.Errorf("review %d: allowed %t, want %t", i+1, r.Allowed, want)
 				}
 			}

@@ -27,7 +27,7 @@ func FuzzReview(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		s := serve(newMemory(t))
 		for _, h := range []http.Handler{s.mutate, s.validate, s.mutate} {
-			w := post(t, h, body, "")
+			w := post(t, h, body, unhurried)
 			if w.Code >= 400 && w.Code < 500 {
 				continue
 			}

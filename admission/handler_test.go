@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 
@@ -18,7 +19,11 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-const maxBytes = 8 << 20
+const (
+	maxBytes = 8 << 20
+	// unhurried is the query of a call that a busy machine answers in time.
+	unhurried = "?timeout=1h"
+)
 
 // served is a Handler of both phases and what it counted.
 type served struct {
@@ -37,7 +42,7 @@ func serveIn(s store.Store, places int) *served {
 	h := &served{gate: newGate(s, policy.Default())}
 	inFlight := admission.NewPlaces(places)
 	phase := func(p admission.Phase) *admission.Handler {
-		return &admission.Handler{Gate: h.gate, Phase: p, Count: h.count, MaxBytes: maxBytes, InFlight: inFlight}
+		return &admission.Handler{Gate: h.gate, Phase: p, Count: h.count, MaxBytes: maxBytes, InFlight: inFlight, Deadline: time.Hour}
 	}
 	h.mutate, h.validate = phase(h.gate.Mutate), phase(h.gate.Validate)
 	return h
@@ -110,6 +115,8 @@ func TestRequestsThatAreNotReviews(t *testing.T) {
 		"no content type":                {"POST", "", "", good, 415, `Content-Type "": must be application/json`},
 		"a bad content type":             {"POST", "", "application/json; =", good, 415, `Content-Type "application/json; =": must be application/json`},
 		"a timeout that is no time":      {"POST", "?timeout=soon", "application/json", good, 400, `query parameter timeout "soon": must be a duration of more than 0, such as 2s`},
+		"a timeout beside others":        {"POST", "?a=b&timeout=%73oon", "application/json", good, 400, `query parameter timeout "soon": must be a duration of more than 0, such as 2s`},
+		"a timeout with an escape":       {"POST", "?timeout=%73oon", "application/json", good, 400, `query parameter timeout "soon": must be a duration of more than 0, such as 2s`},
 		"a timeout of nothing":           {"POST", "?timeout=0s", "application/json", good, 400, `query parameter timeout "0s": must be a duration of more than 0, such as 2s`},
 		"a timeout that is over":         {"POST", "?timeout=-1s", "application/json", good, 400, `query parameter timeout "-1s": must be a duration of more than 0, such as 2s`},
 		"a timeout without a unit":       {"POST", "?timeout=5", "application/json", good, 400, `query parameter timeout "5": must be a duration of more than 0, such as 2s`},

@@ -100,7 +100,7 @@ func TestHostileReviews(t *testing.T) {
 				if phase == "validate" {
 					h = s.validate
 				}
-				w := post(t, h, []byte(tt.body), "")
+				w := post(t, h, []byte(tt.body), unhurried)
 				got, wanted := fmt.Sprint(w.Code, s.counted), fmt.Sprintf("200 [%s]", want)
 				if want == no {
 					wanted = "400 []"

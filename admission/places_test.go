@@ -34,6 +34,7 @@ func TestLongReviewsTakeMorePlaces(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				h := serveIn(&stuck{}, tt.places)
+				h.mutate.Deadline = 0
 				review := reviewOf(t, newRequest(time.Now(), "a", nil))
 				long := func(length int) []byte {
 					return append(bytes.Clone(review), bytes.Repeat([]byte(" "), max(0, length-len(review)))...)

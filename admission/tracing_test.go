@@ -1,6 +1,7 @@
 package admission_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
@@ -75,7 +77,7 @@ func TestATraceSaysWhatBecameOfAReviewAndNothingOfTheEvent(t *testing.T) {
 				s = newRig(t, p).memory
 			}
 			gate, places := newGate(s, p), admission.NewPlaces(2)
-			h := &admission.Handler{Gate: gate, Phase: gate.Mutate, Count: func(admission.Outcome) {}, MaxBytes: maxBytes, InFlight: places}
+			h := &admission.Handler{Gate: gate, Phase: gate.Mutate, Count: func(admission.Outcome) {}, MaxBytes: maxBytes, InFlight: places, Deadline: time.Hour}
 			if test.validate {
 				h.Phase = gate.Validate
 			}
@@ -86,7 +88,7 @@ func TestATraceSaysWhatBecameOfAReviewAndNothingOfTheEvent(t *testing.T) {
 			tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)).Tracer("test")
 			gate.Tracer = tracer
 			ctx, span := tracer.Start(t.Context(), "review")
-			postAs(t, h, httptest.NewRequestWithContext(ctx, http.MethodPost, "/"+test.query, strings.NewReader(string(test.body))))
+			postAs(t, h, httptest.NewRequestWithContext(ctx, http.MethodPost, "/"+cmp.Or(test.query, unhurried), strings.NewReader(string(test.body))))
 			span.End()
 			ended := recorder.Ended()
 			var parts []string

@@ -58,6 +58,7 @@ func TestARecordersUpdatesAreMerged(t *testing.T) {
 		"a first time":                   {details{}, details{event(func(e *corev1.Event) { e.FirstTimestamp = metav1.NewTime(epoch().Add(-time.Hour)) })}},
 		"a series":                       {details{modern}, details{series(2)}},
 		"the time of a series":           {details{series(2)}, details{series(2), event(func(e *corev1.Event) { e.Series.LastObservedTime = metav1.NowMicro() })}},
+		"a series under a higher count":  {details{series(2), count(9), throughCore}, details{series(2), count(9), throughCore, event(func(e *corev1.Event) { e.Series.Count = 3 })}},
 		"an aggregate's message":         {details{message(combined + "1")}, details{message(combined + "2"), count(2)}},
 		"a count, and its bookkeeping":   {details{version("1")}, details{version("2"), event(managed), count(2)}},
 		"a count lower than that stored": {details{count(9)}, details{count(2)}},

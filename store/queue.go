@@ -132,8 +132,8 @@ type Notice struct {
 // Outcome is what became of a pending write.
 type Outcome struct {
 	Result Result
-	// UID and ResourceVersion are those of the Event after the write, and Stored what it said
-	// before, if it was read. Set for Written.
+	// UID and ResourceVersion are those of the Event after the write; set for Written. Stored is what
+	// it said before, if it was read; set for Written and Rejected.
 	UID, ResourceVersion string
 	Stored               Stored
 }

@@ -101,6 +101,10 @@ func (g *Group) complete(now time.Time, fresh store.Key, p *store.PendingWrite, 
 	case store.NotFound, store.NameTaken:
 		g.orphan(now, fresh, r, o.Result == store.NameTaken)
 	case store.Rejected:
+		if o.Stored.Count > 0 { // it may say else than is known, as of a settler that crashed
+			r.adopt(o.Stored)
+			r.Written = o.Stored.Count
+		}
 		n := max(0, r.Total-r.Written)
 		r.Total, r.Due = r.Total-n, 0
 		r.Changes++

@@ -16,8 +16,9 @@ type account struct {
 // book is what the checks need to know of one name.
 type book struct {
 	reached int64 // the highest count that reached the store
-	// elsewhere tells that some of that was refused, so an Event of that name says too much until the
-	// settler has corrected it, and it is not known before how much is lost with it.
+	// elsewhere tells that some of that was refused or has gone on with another Event. So one of that
+	// name may say too much until the settler has corrected it, and how much is lost with it then is
+	// not known.
 	elsewhere bool
 }
 

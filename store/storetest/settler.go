@@ -89,9 +89,7 @@ func (s *settlement) send() stage {
 			e.known = p.Total
 		}
 		for a, b := range w.accounts {
-			if a.name == p.Name { // what it rejects goes to a notice
-				b.elsewhere = o.Result == store.Rejected || b.elsewhere && (o.Result != store.Written || w.stored[p.Name] != e)
-			}
+			b.elsewhere = b.elsewhere || a.name == p.Name && o.Result != store.Written && o.Result != store.Failed
 		}
 		if err := w.subject.Complete(w.t.Context(), w.now, *p, o); err != nil {
 			w.t.Fatalf("Complete: %v", err)
