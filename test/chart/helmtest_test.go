@@ -57,7 +57,7 @@ func TestHelmTestSaysWhetherTheWebhookIsAsked(t *testing.T) {
 	serve(t, c, api, webhook)
 	t.Run("the notes say how to see it merge", func(t *testing.T) { mergesAsNoted(t, c) })
 	output, err = test()
-	if err != nil || !strings.Contains(output, `admission webhook "mutate.events.eventquota.io" denied the request: merged into a stored Event default/`) {
+	if err != nil || !strings.Contains(output, `admission webhook "mutate.events.eventquota.io" denied the request: merged into a stored Event`) {
 		t.Fatalf("with the webhook it ended in %v and said\n%s", err, output)
 	}
 	for _, o := range everything(t, c, api) {
