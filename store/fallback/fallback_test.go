@@ -95,11 +95,11 @@ func TestALostRaceAndACallerThatHasGoneAreNoFailures(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	for name, tt := range map[string]struct {
-		ctx context.Context
-		err error
+		context func() context.Context
+		err     error
 	}{
-		"no turn in time":     {t.Context(), store.ErrCrowded},
-		"the caller has gone": {gone, context.Canceled},
+		"no turn in time":     {t.Context, store.ErrCrowded},
+		"the caller has gone": {func() context.Context { return gone }, context.Canceled},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -108,7 +108,7 @@ func TestALostRaceAndACallerThatHasGoneAreNoFailures(t *testing.T) {
 				o.OnChange = func(bool, error) { t.Error("the breaker has opened") }
 			})
 			for range 10 * fallback.Defaults().Failures {
-				_, _ = f.Decide(tt.ctx, time.Now(), store.Write{}, store.Limits{})
+				_, _ = f.Decide(tt.context(), time.Now(), store.Write{}, store.Limits{})
 			}
 		})
 	}

@@ -51,10 +51,12 @@ func newQuotas(s *Store) *quotas { return &quotas{store: s, all: lru.New(maxQuot
 
 // of finds or makes a quota. The caller holds the lock.
 func (qs *quotas) of(key store.Key) *quota {
-	if known, ok := qs.all.Get(key); ok {
-		return known.(*quota)
+	known, _ := qs.all.Get(key)
+	q, ok := known.(*quota)
+	if ok {
+		return q
 	}
-	q := &quota{key: key}
+	q = &quota{key: key}
 	qs.all.Add(key, q)
 	return q
 }

@@ -14,6 +14,7 @@ import (
 //go:embed step.lua
 var source string
 
+//nolint:gochecknoglobals // As good as a constant.
 var sha = redis.NewScript(source).Hash()
 
 // Client carries commands to Redis. It is for any number of goroutines.
