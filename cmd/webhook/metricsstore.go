@@ -40,9 +40,9 @@ func newStoreMetrics(made *instruments) storeMetrics {
 			"Event writes that Redis did not decide in time, by what decided instead (local, admit or deny).",
 			"by"),
 		waiting: made.gauge("eventquota_reports_waiting",
-			"Reports of what this replica decided without Redis, or without asking it, that it has not sent to Redis yet."),
+			"Sources and objects, and quotas, about which this replica has decided something without Redis, or without asking it, that Redis does not know of yet."),
 		reported: made.counter("eventquota_reports_total",
-			"Reports of what this replica decided without Redis, or without asking it, that Redis took."),
+			"Decisions that this replica made without Redis, or without asking it, and that Redis knows of now."),
 		lost: made.counter("eventquota_reports_lost_total",
 			"Occurrences of Events that this replica could report neither to Redis nor in a notice of its own, as it had no memory for more."),
 	}

@@ -59,18 +59,23 @@ func New(shared Shared, o Options) (*Store, error) {
 			return c.ConsecutiveFailures >= uint32(o.Failures) ||
 				ended >= lookAt && float64(c.TotalFailures) >= o.Share*float64(ended)
 		},
-		// A caller that does not wait any more, and a process that has too much to do, say nothing
-		// about the store; neither does a register of a newer version.
-		IsExcluded:    func(err error) bool { return errors.Is(err, errCaller) || errors.Is(err, store.ErrCrowded) },
+		// A caller that does not wait any more, a process that has too much to do and a decision for
+		// which nobody was asked say nothing about the store.
+		IsExcluded: func(err error) bool {
+			return errors.Is(err, errCaller) || errors.Is(err, errUnasked) || errors.Is(err, store.ErrCrowded)
+		},
 		OnStateChange: func(_ string, from, to gobreaker.State) { s.changed(from, to) },
 	})
 	return s, nil
 }
 
-var errCaller = errors.New("caller no longer waits")
+var (
+	errCaller  = errors.New("caller no longer waits")
+	errUnasked = errors.New("decided without asking")
+)
 
 // Available tells whether calls reach the shared store.
-func (s *Store) Available() bool { return s.breaker.State() != gobreaker.StateOpen }
+func (s *Store) Available() bool { return s.breaker.State() == gobreaker.StateClosed }
 
 // Decide implements store.Store. It fails only when the caller's context does, or when what this
 // replica knows cannot take more.
@@ -79,13 +84,16 @@ func (s *Store) Decide(ctx context.Context, now time.Time, w store.Write, l stor
 	_, err := s.breaker.Execute(func() (store.Decision, error) {
 		var err error
 		d, err = s.ask(ctx, now, w, l)
-		if err != nil {
+		switch {
+		case err != nil:
 			s.reason.Store(&err)
+		case d.Unasked:
+			err = errUnasked
 		}
 		return d, err
 	})
 	switch {
-	case err == nil, errors.Is(err, store.ErrUnconfirmed):
+	case err == nil, errors.Is(err, errUnasked), errors.Is(err, store.ErrUnconfirmed):
 		return d, nil // it stands
 	case ctx.Err() != nil:
 		return store.Decision{}, fmt.Errorf("%w: %w", errCaller, err)

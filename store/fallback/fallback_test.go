@@ -3,6 +3,7 @@ package fallback_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -138,32 +139,40 @@ func TestAHangingStoreHoldsNobodyUpForLongerThanTheDeadline(t *testing.T) {
 func TestItIsKnownThatTheStoreIsBackAlthoughNothingIsWritten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		away := true
+		var away, open atomic.Bool
+		away.Store(true)
 		s := &shared{
 			decide: func(context.Context) (store.Decision, error) { return store.Decision{}, errAway },
 			reach: func() error {
-				if away {
+				if away.Load() {
 					return errAway
 				}
 				return nil
 			},
 		}
-		open := false
-		f := newStore(t, s, func(o *fallback.Options) { o.OnChange = func(now bool, _ error) { open = now } })
+		f := newStore(t, s, func(o *fallback.Options) { o.OnChange = func(now bool, _ error) { open.Store(now) } })
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { f.Run(ctx); close(done) }()
 		for range fallback.Defaults().Failures {
 			_, _ = f.Decide(t.Context(), time.Now(), store.Write{}, store.Limits{})
 		}
-		<-time.After(time.Minute)
-		if !open {
+		s.decide = func(context.Context) (store.Decision, error) {
+			return store.Decision{Verdict: store.Drop, Unasked: true}, nil
+		}
+		for range 600 {
+			<-time.After(time.Second / 10)
+			if d, err := f.Decide(t.Context(), time.Now(), store.Write{}, store.Limits{}); err != nil || d.Verdict != store.Drop {
+				t.Errorf("decided %v (%v), want a drop", d.Verdict, err)
+			}
+		}
+		if !open.Load() {
 			t.Error("the breaker has closed while the store was unavailable")
 		}
-		away = false
+		away.Store(false)
 		<-time.After(time.Minute)
-		if open || !f.Available() {
-			t.Errorf("open %t, available %t a minute after the store was back", open, f.Available())
+		if open.Load() || !f.Available() {
+			t.Errorf("open %t, available %t a minute after the store was back", open.Load(), f.Available())
 		}
 		stop()
 		<-done

@@ -54,11 +54,14 @@ func (s *Store) past(e *entry, now time.Time) bool {
 
 // measure brings the count of bytes, the idle groups and the queue up to date with e.
 func (s *Store) measure(e *entry) {
+	if s.opts.Unsettled {
+		e.Discard()
+	}
 	size := e.Size()
 	s.bytes += size - e.bytes
 	e.bytes = size
 	due := e.Due()
-	if due.IsZero() || s.opts.Unsettled {
+	if due.IsZero() {
 		s.pending.remove(e)
 		s.wake(e)
 		e.idle = s.idle.PushFront(e)

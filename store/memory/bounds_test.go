@@ -229,6 +229,24 @@ func heapInUse() int64 {
 	return int64(s.HeapAlloc)
 }
 
+func TestAGroupIsNotFullWhereNobodySettles(t *testing.T) {
+	s, err := New(Options{Bytes: MinBytes, Unsettled: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newHostile(t, MinBytes)
+	for i := range 300 {
+		w, l := h.write(attack{})
+		w.Group, w.Exact, l.MaxEvents, l.Spam.Limit = store.KeyOf("group"), store.KeyOf(fmt.Sprint(i)), 1000, store.Limit{Burst: 1}
+		for _, want := range []store.Verdict{store.Admit, store.Merge} {
+			w.Name = fmt.Sprint(i, want)
+			if d, err := s.Decide(t.Context(), h.now, w, l); err != nil || d.Verdict != want {
+				t.Fatalf("Event %d: %v (%v), want %v", i, d.Verdict, err, want)
+			}
+		}
+	}
+}
+
 func TestNothingIsPendingWhereNobodySettles(t *testing.T) {
 	s, err := New(Options{Bytes: MinBytes, Unsettled: true})
 	if err != nil {

@@ -156,8 +156,9 @@ func (h *dueHeap) Pop() any {
 // heap as it is: open has the places that may be next, a heap too.
 type walk struct {
 	*namespace
-	by   int64
-	open []int
+	by     int64
+	open   []int
+	passed int
 }
 
 var _ heap.Interface = (*walk)(nil)
@@ -169,9 +170,13 @@ func (w *walk) reach(i int) {
 	}
 }
 
+// maxPassed is how many groups of a namespace a claim passes over: more than anybody claims at a time,
+// so that the rest are passed over for the namespace's share, and are not worth a look.
+const maxPassed = 1024
+
 // take adds the next group that nobody has claimed, and tells whether there is one.
 func (w *walk) take(claimed func(namespace string, group store.Key) bool, groups *[]*entry) bool {
-	for len(w.open) > 0 {
+	for ; len(w.open) > 0 && w.passed < maxPassed; w.passed++ {
 		i := heap.Pop(w).(int)
 		w.reach(2*i + 1)
 		w.reach(2*i + 2)

@@ -168,6 +168,22 @@ func TestAClaimOfAFewLooksAtAFew(t *testing.T) {
 	h.check()
 }
 
+// A namespace that has its share costs no more, however much of it is pending.
+func TestANamespaceThatHasItsShareIsPassedOver(t *testing.T) {
+	h := newHostile(t, DefaultBytes)
+	for range 20_000 {
+		h.pend("noisy")
+	}
+	quiet, looked := h.pend("quiet"), 0
+	writes, err := h.Claim(t.Context(), h.now, time.Hour, 9, func(namespace string, _ store.Key) bool {
+		looked++
+		return namespace == "noisy"
+	})
+	if err != nil || len(writes) != 1 || writes[0].Ref.Group != quiet || looked > 1100 {
+		t.Errorf("%d writes, %v, by looking at %d groups; want the quiet one by looking at 1,100 at most", len(writes), err, looked)
+	}
+}
+
 func TestClaimsLookAhead(t *testing.T) {
 	h := newHostile(t, DefaultBytes)
 	h.pend("default")

@@ -18,6 +18,12 @@ func (s *Store) Patient(d time.Duration) *Store {
 // GroupKey is the key of a register, QuotaKey that of a quota.
 func (s *Store) GroupKey(group store.Key) string { return s.groupKey(group) }
 
+// IndexKey is the key of the index that a register is in.
+func (s *Store) IndexKey(group store.Key) string { return s.indexKey(shard(group)) }
+
+// Indexed is how much of an index one claim looks at.
+const Indexed = indexed
+
 // QuotaKey is the key of a quota.
 func (s *Store) QuotaKey(quota store.Key) string { return s.quotaKey(quota) }
 

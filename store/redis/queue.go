@@ -16,8 +16,8 @@ import (
 	"github.com/eventquota/eventquota/store/rules"
 )
 
-// indexed bounds how much of the index of one slot is looked at, so that one look stays short however
-// much is due.
+// indexed bounds how much of the index of one slot a claim looks at, so that it stays short however
+// much is due. Where there is more, the next claim goes on from there: no namespace hides another's.
 const indexed = 1024
 
 // member is how the index names a register, and the namespace in which it is written.
@@ -48,7 +48,7 @@ func (s *Store) Claim(
 			limits[i] = s.clocks[i].now(s.opts.Now()).Add(ahead + time.Microsecond - 1).Truncate(time.Microsecond)
 			to = strconv.FormatInt(limits[i].UnixMicro(), 10)
 		}
-		commands[i] = redis.NewZSliceCmd(ctx, "zrangebyscore", s.indexKey(i), "-inf", to, "withscores", "limit", 0, indexed)
+		commands[i] = redis.NewZSliceCmd(ctx, "zrangebyscore", s.indexKey(i), "-inf", to, "withscores", "limit", s.looked[i].Load(), indexed)
 		all[i] = commands[i]
 	}
 	err = errors.Join(err, s.call(ctx, all))
@@ -56,7 +56,12 @@ func (s *Store) Claim(
 		return nil, fmt.Errorf("look at what is due: %w", err) // commands may still be running
 	}
 	var due []dueGroup
-	for _, c := range commands {
+	for i, c := range commands {
+		if len(c.Val()) < indexed {
+			s.looked[i].Store(0)
+		} else {
+			s.looked[i].Add(indexed)
+		}
 		for _, z := range c.Val() {
 			name, _ := z.Member.(string)
 			if len(name) < len(store.Key{}) {

@@ -42,6 +42,7 @@ type quota struct {
 
 type tokenCall struct {
 	limit store.Limit
+	trip  bool // whether Redis is asked
 	done  chan struct{}
 	grant rules.Grant
 	err   error
@@ -67,6 +68,7 @@ type taken struct {
 	limits *store.Limits
 	grants []rules.Grant
 	asked  []bool // which of them were
+	trips  bool   // whether Redis was asked for any
 	at     time.Time
 }
 
@@ -146,7 +148,7 @@ func (t *taken) wait(ctx context.Context, calls []*tokenCall) error {
 		if c.err != nil {
 			return c.err
 		}
-		t.grants[i] = c.grant
+		t.grants[i], t.trips = c.grant, t.trips || c.trip
 	}
 	return nil
 }
@@ -182,7 +184,7 @@ func (qs *quotas) take(ctx context.Context, b *store.Bucket) *tokenCall {
 			return granted(g)
 		}
 	}
-	c := &tokenCall{limit: b.Limit, done: make(chan struct{})}
+	c := &tokenCall{limit: b.Limit, trip: true, done: make(chan struct{})}
 	q.waiting = append(q.waiting, c)
 	first := !q.busy
 	q.busy = true

@@ -37,7 +37,8 @@ type Options struct {
 	// Unreported takes what this replica could not report to Redis: when it stops, or when reports
 	// have waited too long or are too many. Nil drops it.
 	Unreported Sink
-	// Reported counts reports that Redis took, and Waiting is how many decisions wait to be reported.
+	// Reported counts the decisions in reports that Redis took, and Waiting is for how many registers
+	// reports wait.
 	// They must not block. Nil for nobody.
 	Reported, Waiting func(n int)
 	// Lost counts occurrences in reports that there was no place for. It must not block. Nil for nobody.
@@ -62,6 +63,7 @@ type Store struct {
 	number atomic.Uint64
 
 	clocks [shards]clock
+	looked [shards]atomic.Int64 // how far claims have come in an index
 	lines  []*lines
 	quotas *quotas
 	log    *reports
@@ -165,6 +167,7 @@ func (s *Store) refused(w *store.Write, l *store.Limits) (store.Decision, bool) 
 	if ok {
 		s.log.add(s.opts.Now(), w.Group, rules.Op{Write: *w, Limits: l, Decision: d})
 	}
+	d.Unasked = true
 	return d, ok
 }
 
@@ -184,6 +187,7 @@ func (s *Store) refusedByQuota(w *store.Write, l *store.Limits, t *taken) (store
 		return store.Decision{}, false
 	}
 	s.reportQuotaDrop(w, l, d)
+	d.Unasked = !t.trips
 	return d, true
 }
 

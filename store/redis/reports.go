@@ -23,10 +23,11 @@ const (
 // report is what waits to be reported to one register: decisions that were made without it, and drops
 // for its notice. Decisions that are alike are one.
 type report struct {
-	ops   []rules.Op
-	index map[alike]int
-	drops rules.Drops
-	since time.Time
+	decisions int // all that it tells of
+	ops       []rules.Op
+	index     map[alike]int
+	drops     rules.Drops
+	since     time.Time
 }
 
 // alike are decisions that are reported as one: of one name or, of the first occurrences of many, into
@@ -49,6 +50,7 @@ func (r *report) apply(g *rules.Group, now time.Time, fresh store.Key) {
 
 // add adds a decision.
 func (r *report) add(o rules.Op) {
+	r.decisions++
 	d := &o.Decision
 	if d.Verdict.Admits() {
 		r.ops = append(r.ops, o)
@@ -113,7 +115,9 @@ func (rs *reports) add(now time.Time, group store.Key, o rules.Op) {
 func (rs *reports) addDrops(now time.Time, register store.Key, d *rules.Drops) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	rs.of(now, register).drops.Merge(d)
+	r := rs.of(now, register)
+	r.decisions++
+	r.drops.Merge(d)
 }
 
 // take takes out what waits for a register; nil for nothing.
@@ -135,9 +139,11 @@ func (rs *reports) putBack(register store.Key, r *report) {
 	defer rs.mu.Unlock()
 	if newer, ok := rs.all[register]; ok {
 		rs.count -= len(newer.ops)
+		decisions := r.decisions + newer.decisions
 		for _, o := range newer.ops {
 			r.add(o)
 		}
+		r.decisions = decisions
 		r.drops.Merge(&newer.drops)
 	}
 	rs.all[register] = r

@@ -122,8 +122,11 @@ func (s *Store) prepare(ln *line, calls *[]*call) *step {
 		finish(*calls, nil)
 		return nil
 	}
+	if s.opts.Unsettled {
+		group.Discard()
+	}
 	t.to = ln.copy.next(v, group, t.now.Unix())
-	t.due = s.dueOf(group)
+	t.due = group.Due()
 	t.reindexed = !t.due.Equal(ln.due)
 	var err error
 	if t.value, err = t.to.encode(); err != nil {
@@ -131,13 +134,6 @@ func (s *Store) prepare(ln *line, calls *[]*call) *step {
 		return nil
 	}
 	return t
-}
-
-func (s *Store) dueOf(g *rules.Group) time.Time {
-	if s.opts.Unsettled {
-		return time.Time{}
-	}
-	return g.Due()
 }
 
 // send sends a step. It is carried out if the register is still what it was, and nobody is late.
@@ -195,7 +191,7 @@ func (s *Store) take(ln *line, t *step, calls []*call, answer []any, here time.T
 	}
 	last := current.last(s.writer)
 	ln.doubts = slices.DeleteFunc(ln.doubts, func(a attempt) bool { return a.number <= last })
-	ln.copy, ln.known, ln.due = current, true, s.dueOf(current.group)
+	ln.copy, ln.known, ln.due = current, true, current.group.Due()
 	return false, mark == 1, nil
 }
 
@@ -254,7 +250,7 @@ func (s *Store) unsent(ln *line, calls []*call, err error) {
 func (s *Store) reported(calls []*call) {
 	for _, c := range calls {
 		if c.report != nil {
-			s.opts.Reported(len(c.report.ops))
+			s.opts.Reported(c.report.decisions)
 		}
 	}
 }

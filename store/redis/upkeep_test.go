@@ -237,6 +237,37 @@ func TestPartialAnswersLoseNothing(t *testing.T) {
 	}
 }
 
+// However much of one namespace is due before, what is due of another is claimed.
+func TestNoNamespaceHidesAnother(t *testing.T) {
+	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
+	s, l := newStore(t, client), limits(3)
+	quiet := event("pod", "m", 0)
+	decide(t, s, quiet, l)
+	decide(t, s, event("pod", "m", 1), l)
+	noisy := make([]goredis.Z, 3*redis.Indexed)
+	for i := range noisy {
+		group := store.KeyOf(fmt.Sprint(i))
+		noisy[i] = goredis.Z{Score: 1, Member: string(group[:]) + "noisy"}
+	}
+	if err := client.ZAdd(t.Context(), s.IndexKey(quiet.Group), noisy...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	share := func(namespace string, _ store.Key) bool { return namespace == "noisy" }
+	for range 2 {
+		found := 0
+		for range 4 {
+			writes, err := s.Claim(t.Context(), time.Now(), time.Hour, 10, share)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found += len(writes)
+		}
+		if found != 1 {
+			t.Errorf("%d writes in four claims, want the one of the quiet namespace", found)
+		}
+	}
+}
+
 // What replicas refuse without a trip is reported together, and each name still counts once.
 func TestRefusalsThatAreReportedTogether(t *testing.T) {
 	const names = 100

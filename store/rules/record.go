@@ -41,7 +41,7 @@ func (g *Group) expect(now int64, key store.Key, aggregate bool, w *store.Write,
 		r.hear(w.Text, max(w.Count-before, 1), l.KeepMessages)
 	}
 	r.Written = w.Count
-	r.wrote(now)
+	r.created(now)
 	r.Due = 0
 	if r.Total != r.Written {
 		g.meet(w)

@@ -145,7 +145,7 @@ func TestMoreIsReportedWithOne(t *testing.T) {
 		d    store.Decision
 		want string
 	}{
-		{store.Decision{Verdict: store.Merge, Into: "a"}, "[a: 8, own 1, written 1, , due 20s\n]"},
+		{store.Decision{Verdict: store.Merge, Into: "a"}, "[a: 8, own 1, written 1, , due 10s\n]"},
 		{store.Decision{Verdict: store.Drop, Empty: &l.Spam}, "[notice Failed 7: 7, own 7, written 0, , due 10s\n]"},
 	} {
 		var g rules.Group

@@ -7,7 +7,7 @@ import (
 
 // Schedule is when a stored Event or a notice is next written. The wait between two writes doubles
 // with each, from Interval up to Max, and halves for each Max that passes without one. So in a time
-// T there are at most 1 + log2(Max/Interval) + T/Max writes.
+// T there are at most 2 + log2(Max/Interval) + T/Max writes, the CREATE included.
 type Schedule struct {
 	Due       int64  `cbor:"1,keyasint,omitempty"` // 0 when nothing is pending
 	WrittenAt int64  `cbor:"2,keyasint,omitempty"` // when it was last written; 0 for never
@@ -65,15 +65,20 @@ func (s *Schedule) change(now int64) {
 	}
 }
 
-// wrote notes a write, by whomever.
-func (s *Schedule) wrote(now int64) {
+// created notes a CREATE, which is no write between others: what comes next waits one Interval.
+func (s *Schedule) created(now int64) {
 	s.Doublings = s.doublings(now)
-	if s.Interval<<min(s.Doublings, 40) < s.Max {
-		s.Doublings++
-	}
 	s.WrittenAt = now
 	s.Changes++
 	s.Failing, s.Failures = 0, 0
+}
+
+// wrote notes a write, by whomever.
+func (s *Schedule) wrote(now int64) {
+	s.created(now)
+	if s.Interval<<min(s.Doublings, 40) < s.Max {
+		s.Doublings++
+	}
 }
 
 // settled notes that nothing is pending if nothing has changed since a write was claimed.

@@ -157,7 +157,7 @@ func TestWaitsDoubleAndHalve(t *testing.T) {
 	for range 7 {
 		waits = append(waits, wait())
 	}
-	if got, want := fmt.Sprint(waits), "[20s 40s 1m20s 2m40s 5m0s 5m0s 5m0s]"; got != want {
+	if got, want := fmt.Sprint(waits), "[10s 20s 40s 1m20s 2m40s 5m0s 5m0s]"; got != want {
 		t.Errorf("the settler waits %s, want %s", got, want)
 	}
 	now = now.Add(3 * l.MaxWriteInterval)

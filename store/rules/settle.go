@@ -44,6 +44,17 @@ func (g *Group) Claim(group store.Key, by time.Time) []store.PendingWrite {
 	return writes
 }
 
+// Discard notes that nothing is pending, as nobody settles.
+func (g *Group) Discard() {
+	for i := range g.Records {
+		r := &g.Records[i]
+		r.Written, r.Due = r.Total, 0
+	}
+	for i := range g.Notices {
+		g.Notices[i].Due = 0
+	}
+}
+
 func (g *Group) pending(group store.Key, r *Record) store.PendingWrite {
 	return store.PendingWrite{
 		Ref:       store.Ref{Group: group, ID: r.ID},
