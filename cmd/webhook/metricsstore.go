@@ -21,6 +21,7 @@ type storeMetrics struct {
 	waiting      prometheus.Gauge
 	reported     prometheus.Counter
 	lost         prometheus.Counter
+	evicting     prometheus.Gauge
 }
 
 func newStoreMetrics(made *instruments) storeMetrics {
@@ -39,6 +40,8 @@ func newStoreMetrics(made *instruments) storeMetrics {
 		withoutStore: made.counters("eventquota_decisions_without_store_total",
 			"Event writes that Redis did not decide in time, by what decided instead (local, admit or deny).",
 			"by"),
+		evicting: made.gauge("eventquota_redis_servers_evicting",
+			"Servers of Redis whose maxmemory-policy is not noeviction, so that they may lose what is pending; 0 where the Redis user may not run INFO."),
 		waiting: made.gauge("eventquota_reports_waiting",
 			"Sources and objects, and quotas, about which this replica has decided something without Redis, or without asking it, that Redis does not know of yet."),
 		reported: made.counter("eventquota_reports_total",

@@ -65,7 +65,7 @@ func (f *failing) Pending(context.Context) (int64, error) { return 0, f.err }
 // TestMetricsOfARedisThatIsKilled holds what is shown of its calls, of reports and of the
 // circuit breaker.
 func TestMetricsOfARedisThatIsKilled(t *testing.T) {
-	server := redistest.Start(t, redistest.Options{})
+	server := redistest.Start(t, redistest.Options{Lines: []string{"maxmemory-policy allkeys-lru"}})
 	o := defaultServeOptions()
 	o.Redis.Addresses = []string{server.Addr()}
 	o.StoreDeadline, o.Deadline = time.Second, 2*time.Second // on a machine that is busy
@@ -100,7 +100,8 @@ func TestMetricsOfARedisThatIsKilled(t *testing.T) {
 	if took := values(t, m, "eventquota_store_duration_seconds"); took[`eventquota_store_duration_seconds{step="decide",store="redis"} 5`] != 5 {
 		t.Errorf("calls %v, want 5 of Redis", took)
 	}
-	eventually(t, "the second drop, which is not asked about, reported", func() bool { return sum(t, m, "eventquota_reports_total") == 1 })
+	eventually(t, "both drops, which are not asked about, reported", func() bool { return sum(t, m, "eventquota_reports_total") == 2 })
+	eventually(t, "the maxmemory-policy", func() bool { return sum(t, m, "eventquota_redis_servers_evicting") == 1 })
 	wantLines(t, m, "eventquota_store_errors_total")
 	wantLines(t, m, "eventquota_reports_waiting", "{} 0")
 	server.Kill()

@@ -3,11 +3,15 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	goredis "github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 
 	"github.com/eventquota/eventquota/store"
@@ -100,11 +104,12 @@ func newSharedState(o *serveOptions, config *rest.Config, statuses func(tally.Bo
 		return nil, err
 	}
 	check := func(ctx context.Context) {
-		ctx, cancel := context.WithTimeout(ctx, o.Redis.DialTimeout+o.Redis.Timeout)
+		first, cancel := context.WithTimeout(ctx, o.Redis.DialTimeout+o.Redis.Timeout)
 		defer cancel()
-		if err := redisclient.Check(ctx, client); err != nil {
+		if err := redisclient.Check(first, client); err != nil {
 			log.Error(err, "Redis cannot be reached, each policy's onStoreFailure decides until it can")
 		}
+		watchEviction(ctx, client, m.store.evicting, log)
 	}
 	return &state{
 		store: tr.store("redis", false, decides), audit: tr.store("redis", true, audits), counts: counts, busy: busy,
@@ -112,6 +117,33 @@ func newSharedState(o *serveOptions, config *rest.Config, statuses func(tally.Bo
 		settlers: []settling{local, elected},
 		peek:     peekStore{name: "redis", store: shared},
 	}, nil
+}
+
+// watchEviction looks every minute whether Redis keeps what is pending when its memory is full.
+func watchEviction(ctx context.Context, client *redisclient.Client, servers prometheus.Gauge, log logr.Logger) {
+	last := ""
+	say := func(now string, tell func()) {
+		if now != last {
+			tell()
+		}
+		last = now
+	}
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		evicting, err := redisclient.Evicting(ctx, client)
+		switch {
+		case goredis.HasErrorPrefix(err, "NOPERM"):
+			say("unknown", func() { log.Info("Cannot see whether Redis evicts keys: its user needs +info", "error", err.Error()) })
+		case err == nil:
+			servers.Set(float64(len(evicting)))
+			say(strings.Join(evicting, ", "), func() {
+				if len(evicting) > 0 {
+					log.Error(nil, "Redis may lose what is pending: set maxmemory-policy to noeviction", "servers", evicting)
+				}
+			})
+		}
+	}, time.Minute)
 }
 
 // through is a shared store that is asked to decide through another one.

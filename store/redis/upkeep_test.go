@@ -103,7 +103,7 @@ func TestRedisMayForget(t *testing.T) {
 // The rights are those in docs/operations.md.
 func TestRedisNeedsFewRights(t *testing.T) {
 	user := redistest.User{Name: "eventquota", Password: "secret", Rules: "resetchannels ~test-* " +
-		"+hello +auth +ping +select +client|setname +eval +evalsha +time +get +set +zadd +zrem +zrangebyscore +zcard"}
+		"+hello +auth +ping +select +client|setname +info +eval +evalsha +time +get +set +zadd +zrem +zrangebyscore +zcard"}
 	server := redistest.Start(t, redistest.Options{Users: []redistest.User{user}})
 	o := redisclient.DefaultOptions()
 	o.Addresses, o.Timeout, o.Username, o.PasswordFile = []string{server.Addr()}, patient, user.Name, filepath.Join(t.TempDir(), "password")

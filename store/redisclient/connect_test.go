@@ -1,6 +1,7 @@
 package redisclient_test
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -85,4 +86,40 @@ func TestTheLibraryLogsToOurLog(t *testing.T) {
 		return strings.Contains(strings.Join(lines, "\n"), `"msg"="Redis client reports"`) &&
 			strings.Contains(strings.Join(lines, "\n"), "connection refused")
 	})
+}
+
+func TestServersThatEvictAreNamed(t *testing.T) {
+	evicts := redistest.Options{Lines: []string{"maxmemory-policy allkeys-lru"}}
+	cluster := redistest.StartCluster(t, evicts, 3, 0)
+	clustered := at(cluster.Addrs()...)
+	clustered.Cluster = true
+	for name, tt := range map[string]struct {
+		o    redisclient.Options
+		want int
+	}{
+		"one that does not": {at(redistest.Start(t, redistest.Options{}).Addr()), 0},
+		"one that does":     {at(redistest.Start(t, evicts).Addr()), 1},
+		"a cluster":         {clustered, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := redisclient.Evicting(t.Context(), newClient(t, &tt.o))
+			if err != nil || len(got) != tt.want {
+				t.Fatalf("%q, %v, want %d", got, err, tt.want)
+			}
+			for _, server := range got {
+				if !strings.HasSuffix(server, ": allkeys-lru") {
+					t.Errorf("%q does not name the policy", server)
+				}
+			}
+		})
+	}
+	user := redistest.User{Name: "few", Password: "secret", Rules: "+hello +auth +client|setname"}
+	o := at(redistest.Start(t, redistest.Options{Users: []redistest.User{user}}).Addr())
+	o.Username, o.PasswordFile = user.Name, filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(o.PasswordFile, []byte(user.Password), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := redisclient.Evicting(t.Context(), newClient(t, &o)); !redis.HasErrorPrefix(err, "NOPERM") {
+		t.Errorf("a user without the right to INFO: %v, want NOPERM", err)
+	}
 }

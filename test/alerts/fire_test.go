@@ -17,6 +17,9 @@ const healthy = `
 	eventquota_decisions_total{pod="a",phase="mutate",outcome="admit"} 0+60000x60
 	eventquota_decisions_total{pod="a",phase="mutate",outcome="undecided"} 0x60
 	eventquota_warnings_dropped_total{pod="a",event_namespace="shop"} 4x60
+	eventquota_redis_servers_evicting{pod="a"} 0x60
+	eventquota_settle_given_up_total{pod="a"} 3x60
+	eventquota_reports_lost_total{pod="a"} 3x60
 	eventquota_settle_writes_total{pod="a",result="written"} 0+60x60
 	eventquota_settle_writes_total{pod="a",result="retried"} 0+6x60
 	eventquota_settle_lag_seconds_bucket{pod="a",store="redis",le="1"} 0+60x60
@@ -33,6 +36,7 @@ func TestAlertsFireWhenTheyAreTo(t *testing.T) {
 		storm    = "info: An Event storm is under way in namespace bank."
 		dropped  = "warning: Warning Events are dropped in namespace bank."
 		behind   = "warning: The counts of merged Events come late."
+		lost     = "warning: Occurrences of Events are lost."
 		failOpen = "critical: Events pass without a decision of eventquota."
 	)
 	for says, tt := range map[string]struct {
@@ -73,6 +77,15 @@ func TestAlertsFireWhenTheyAreTo(t *testing.T) {
 			eventquota_settle_writes_total{result="written"} 0+60x10 600x50
 			eventquota_settle_writes_total{result="retried"} 0x10 0+60x50`,
 			25 * time.Minute, []string{behind}},
+		"a Redis that may evict what is pending": {healthy + `
+			eventquota_redis_servers_evicting{pod="b"} 0x10 2x50`,
+			20 * time.Minute, []string{"warning: Redis may evict the counts of eventquota."}},
+		"counts that are given up": {healthy + `
+			eventquota_settle_given_up_total{pod="b"} 0x10 7x50`,
+			12 * time.Minute, []string{lost}},
+		"reports that there was no memory for": {healthy + `
+			eventquota_reports_lost_total{pod="b"} 0x10 7x50`,
+			12 * time.Minute, []string{lost}},
 		"a certificate of the last week, of any replica": {healthy + `
 			eventquota_certificate_expiry_timestamp_seconds{pod="b"} 600000x60`,
 			20 * time.Minute, []string{"warning: The serving certificate of eventquota expires in 6d 22h 20m 0s."}},
