@@ -14,7 +14,7 @@ CRD_REF_DOCS := go tool -modfile=.ci/tools/go.mod crd-ref-docs --log-level ERROR
 
 # Modules whose dependencies stay out of ours and that have tests, and every module of the
 # repository, of which only the first is what users build.
-TESTED := .ci/image test/alerts test/chart test/certmanager test/page test/readme
+TESTED := .ci/image test/alerts test/chart test/certmanager test/kwok test/page test/readme
 MODULES := . $(TESTED) .ci/tools test/controlplane
 
 # A cold machine first builds the Kubernetes control plane within a test.

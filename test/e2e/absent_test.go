@@ -3,6 +3,7 @@ package e2e
 import (
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/eventquota/eventquota/test/cluster"
@@ -26,6 +27,8 @@ func TestTheAPIServerWorksWithoutTheWebhook(t *testing.T) {
 	trusted := e.certificate()
 	e.trust(trusted)
 	namespace := e.namespace("absent")
+	_, err = e.client.CoreV1().Events(namespace).Create(t.Context(), coreEvent(namespace, "probed", "web", "back-off"), metav1.CreateOptions{})
+	e.must(err)
 	e.eventually("the API server calls the webhook", func() bool {
 		e.probe(namespace)
 		calls := e.calls()

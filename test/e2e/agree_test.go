@@ -109,14 +109,14 @@ func (e *setEnv) decided(policy string) (sum calls) {
 			}
 			n := int64(m.GetCounter().GetValue())
 			switch labels["outcome"] {
-			case "admit":
+			case "admit", "aggregate":
 				sum.Admitted += n
 			case "merge":
 				sum.Merged += n
 			case "drop":
 				sum.Dropped += n
 			default:
-				e.Errorf("outcome %q of %d Events, want admit, merge or drop", labels["outcome"], n)
+				e.Errorf("outcome %q of %d Events, want admit, aggregate, merge or drop", labels["outcome"], n)
 			}
 		}
 	}

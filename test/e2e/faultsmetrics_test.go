@@ -45,6 +45,8 @@ func (e *setEnv) each(name string) (values []int64) {
 const (
 	// storeUnavailable is 1 while a replica does not ask Redis.
 	storeUnavailable = "eventquota_store_unavailable"
+	// storeErrors is how many calls of the store have failed.
+	storeErrors = "eventquota_store_errors_total"
 	// withoutStore is what a replica has decided without Redis.
 	withoutStore = "eventquota_decisions_without_store_total"
 	// reports is how many decisions a replica has reported to Redis afterwards, and reportsWaiting for

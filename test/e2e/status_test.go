@@ -65,7 +65,7 @@ func TestStatus(t *testing.T) {
 	}
 	for i := range 3 {
 		e.sends("Steady", fmt.Sprint("web-", i), stored)
-		e.sends("Steady", fmt.Sprint("web-", i), apierrors.IsAlreadyExists)
+		e.sends("Steady", fmt.Sprint("web-", i), apierrors.IsTooManyRequests)
 		e.sends("Quiet", fmt.Sprint("web-", i), stored)
 	}
 	// A change that is not valid: the one before goes on.

@@ -1,0 +1,174 @@
+package kwok
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/kwok/pkg/config"
+	"sigs.k8s.io/kwok/pkg/kwok/cmd"
+
+	"github.com/eventquota/eventquota/test/cluster"
+	"github.com/eventquota/eventquota/test/replica"
+)
+
+const (
+	namespace = "shop"
+	pods      = 500
+	nodes     = 5
+	// tokens are all that the quota gives while the test runs.
+	tokens = 50
+	floor  = `
+apiVersion: eventquota.io/v1alpha1
+kind: ClusterEventPolicy
+metadata: {name: floor}
+spec:
+  quotas: [{type: Namespace, burst: 50, tokens: 1, interval: 12h}]
+`
+)
+
+// TestPodsThatComeAndGo holds what a wide storm costs etcd: the tokens of the quota, and a few
+// writes of the notice that reports the rest. And it holds that nothing is lost.
+func TestPodsThatComeAndGo(t *testing.T) {
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := cluster.ForTest(t, cluster.Options{Log: os.Stderr, Scheduler: true})
+	client, err := kubernetes.NewForConfig(c.Config)
+	must(err)
+	_, err = client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
+	must(err)
+
+	program, err := replica.Build(t.Context(), t.TempDir())
+	must(err)
+	webhook, err := replica.Start(t.Context(), c, program)
+	must(err)
+	t.Cleanup(webhook.Kill)
+	_, _, err = c.Kubectl(t.Context(), floor, "apply", "-f", "-")
+	must(err)
+	_, _, err = c.Kubectl(t.Context(), "", "wait", "clustereventpolicy/floor", "--for=condition=Accepted", "--timeout=1m")
+	must(err)
+	must(webhook.Install(t.Context()))
+	before, err := c.EventWrites(t.Context())
+	must(err)
+
+	play(t, c)
+	comeAndGo(t, client)
+
+	audit, err := cluster.ReadAudit(c.AuditLog, cluster.AuditOptions{IgnoreUsers: []string{replica.User}})
+	must(err)
+	// Recorders write in the background, and drop what they have no place for.
+	last, since := int64(0), time.Now()
+	eventually(t, "all Events about the pods", func() (bool, error) {
+		if err := audit.ReadOn(); err != nil {
+			return false, err
+		}
+		if now := audit.Occurrences(); now != last {
+			last, since = now, time.Now()
+		}
+		return last > 2*pods && time.Since(since) > 5*time.Second, nil
+	})
+	must(webhook.Stop())
+	after, err := c.EventWrites(t.Context())
+	must(err)
+	events, err := client.CoreV1().Events("").List(t.Context(), metav1.ListOptions{})
+	must(err)
+	told := int64(0)
+	for i := range events.Items {
+		e := &events.Items[i]
+		if e.Series != nil {
+			told += int64(e.Series.Count)
+		} else {
+			told += int64(max(e.Count, 1))
+		}
+	}
+	t.Logf("%d occurrences reached the API server, %d are told of by %d Events; %d writes to etcd",
+		audit.Occurrences(), told, len(events.Items), after-before)
+	if told != audit.Occurrences() {
+		t.Errorf("%d occurrences are told of, want %d", told, audit.Occurrences())
+	}
+	if writes := after - before; writes < tokens || writes > tokens+20 {
+		t.Errorf("%d writes of Events to etcd, want the %d of the tokens and at most 20 more", writes, tokens)
+	}
+}
+
+// play lets kwok play the kubelets of all nodes until the test ends.
+func play(t *testing.T, c *cluster.Cluster) {
+	t.Helper()
+	_, kubeconfig, err := c.User("kwok", "system:masters")
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"--kubeconfig=" + kubeconfig, "--config=stages.yaml", "--manage-all-nodes", "--node-lease-duration-seconds=0"}
+	os.Args = append(os.Args[:1:1], args...) // where kwok looks for its configuration
+	flags := pflag.NewFlagSet("kwok", pflag.ContinueOnError)
+	flags.ParseErrorsAllowlist.UnknownFlags = true
+	ctx, err := config.InitFlags(t.Context(), flags)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kwok := cmd.NewCommand(ctx)
+	kwok.PersistentFlags().AddFlagSet(flags)
+	kwok.SetArgs(args)
+	ended := make(chan error, 1)
+	go func() { ended <- kwok.ExecuteContext(ctx) }()
+	t.Cleanup(func() {
+		if err := <-ended; err != nil {
+			t.Errorf("kwok: %v", err)
+		}
+	})
+}
+
+// comeAndGo makes nodes, and pods on them, waits until these run, and deletes them.
+func comeAndGo(t *testing.T, client kubernetes.Interface) {
+	t.Helper()
+	for i := range nodes {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("node-", i)}}
+		if _, err := client.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range pods {
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("web-", i)},
+			Spec: corev1.PodSpec{
+				Containers:  []corev1.Container{{Name: "web", Image: "web"}},
+				Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}, // no controller says that nodes are ready
+			},
+		}
+		if _, err := client.CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left := func(selector string, want int) func() (bool, error) {
+		return func() (bool, error) {
+			list, err := client.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{FieldSelector: selector, ResourceVersion: "0"})
+			return err == nil && len(list.Items) == want, err
+		}
+	}
+	eventually(t, "all pods run", left("status.phase=Running", pods))
+	if err := client.CoreV1().Pods(namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "all pods are gone", left("", 0))
+}
+
+// eventually waits until something holds.
+func eventually(t *testing.T, what string, holds func() (bool, error)) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), 500*time.Millisecond, 5*time.Minute, true,
+		func(context.Context) (bool, error) { return holds() })
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+}
