@@ -130,7 +130,7 @@ func Check(ctx context.Context, c redis.UniversalClient) error {
 // each: what is pending there may be lost. It needs the right to INFO.
 func Evicting(ctx context.Context, c redis.UniversalClient) ([]string, error) {
 	var (
-		mu   sync.Mutex
+		mu    sync.Mutex
 		found []string
 	)
 	look := func(ctx context.Context, server *redis.Client) error {

@@ -33,8 +33,7 @@ func ways() map[string]way {
 	return map[string]way{
 		"make build && PATH=\"$PWD/bin:$PATH\"": target("build"),
 		"make demo":                             target("demo"),
-		"make run":                              target("run"),
-		"make bench":                            target("bench"),
+		"make test":                             target("test"),
 
 		// Helm's own library does it there.
 		"helm install eventquota manifests/chart --namespace eventquota-system --create-namespace": elsewhere("test/chart", "TestARelease"),
