@@ -77,9 +77,12 @@ func own(w *store.Write) int64 {
 func (g *Group) stored(now int64, w *store.Write, l *store.Limits) *Record {
 	r := g.byName(w.Name)
 	if r == nil {
-		g.forgetName(w.Name) // it is stored: what was refused under its name is in its count
+		refused := g.forgetName(w.Name)
 		if r = g.add(store.Key{}); r == nil {
 			return nil
+		}
+		if !refused.Taken {
+			r.Own = refused.Count // which is reported elsewhere: the Event was stored by who did not know
 		}
 		if g.byKey(w.Exact) == nil {
 			r.Key = w.Exact

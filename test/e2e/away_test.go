@@ -11,8 +11,9 @@ import (
 const (
 	// webhookTimeout is how long the API server waits for the webhook, as shipped.
 	webhookTimeout = time.Second
-	// openWithin is how many calls of one replica may fail until it no longer asks Redis.
-	openWithin = 10
+	// openWithin is how many calls of one replica may fail until it no longer asks Redis: five in a row,
+	// those that are under way then, and the settler's.
+	openWithin = 30
 )
 
 // TestStoreAway holds I5 and the limits for two replicas whose Redis does not
