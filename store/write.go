@@ -35,12 +35,17 @@ type Write struct {
 
 // Object is what an Event is about.
 type Object struct {
-	APIVersion, Kind, Namespace, Name, UID string
+	APIVersion string `cbor:"1,keyasint,omitempty"`
+	Kind       string `cbor:"2,keyasint,omitempty"`
+	Namespace  string `cbor:"3,keyasint,omitempty"`
+	Name       string `cbor:"4,keyasint,omitempty"`
+	UID        string `cbor:"5,keyasint,omitempty"`
 }
 
 // Source is who reports an Event.
 type Source struct {
-	Component, Host string
+	Component string `cbor:"1,keyasint,omitempty"`
+	Host      string `cbor:"2,keyasint,omitempty"`
 }
 
 // Update is what an UPDATE adds to a Write.
