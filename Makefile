@@ -24,14 +24,16 @@ TEST_TIMEOUT := 30m
 
 ##@ See it work
 
+# They build the webhook too, which is built with -trimpath: then it shares what is compiled.
+
 .PHONY: demo
 demo: ## Storm a real API server with and without the webhook, and compare
-	go build -o bin/demo ./test/demo
+	go build -trimpath -o bin/demo ./test/demo
 	@bin/demo
 
 .PHONY: run
 run: ## Start a control plane and the webhook, and leave them running
-	go build -o bin/demo ./test/demo
+	go build -trimpath -o bin/demo ./test/demo
 	@bin/demo -keep
 
 .PHONY: bench

@@ -3,7 +3,6 @@ package certmanager
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"testing"
 
 	"github.com/eventquota/eventquota/test/cluster"
@@ -30,7 +29,10 @@ const (
 // for cert-manager is enough: its controllers issue the certificate, its cainjector tells
 // the API server, and no call fails when it is renewed, nor when its CA is too.
 func TestCertManagersCertificateServesAndIsRenewedUnderAStorm(t *testing.T) {
-	if !cluster.Isolated(t, func(ctx context.Context) error { return build(ctx, program(t)) }) {
+	if !cluster.Isolated(t, func(ctx context.Context) error {
+		_, err := replica.Build(ctx, t.TempDir())
+		return err
+	}) {
 		return
 	}
 	redis := redistest.Start(t, redistest.Options{})
@@ -46,8 +48,8 @@ func TestCertManagersCertificateServesAndIsRenewedUnderAStorm(t *testing.T) {
 		e.must(v.write(issued.Data))
 	}
 	e.eventually("the API server is told the CA", func() bool { return e.trusted(issued.Data["ca.crt"]) })
-	path := program(t)
-	e.must(build(t.Context(), path))
+	path, err := replica.Build(t.Context(), t.TempDir())
+	e.must(err)
 	e.set, err = replica.StartSet(t.Context(), e.cluster, path, replicas,
 		"--cert-dir="+e.volumes[0].dir, "--redis-addresses="+redis.Addr(),
 		fmt.Sprint("--calls-per-connection=", perConnection),
@@ -90,10 +92,4 @@ func TestCertManagersCertificateServesAndIsRenewedUnderAStorm(t *testing.T) {
 	if err != nil || after != before {
 		t.Errorf("%d calls failed during the renewals (%v), want none", after-before, err)
 	}
-}
-
-// program is where a test builds the webhook.
-func program(t *testing.T) string {
-	t.Helper()
-	return filepath.Join(t.TempDir(), "webhook")
 }

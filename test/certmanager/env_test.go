@@ -3,7 +3,6 @@ package certmanager
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -148,13 +147,4 @@ func (e *env) trusted(ca []byte) bool {
 	ca = bytes.TrimSpace(ca)
 	return bytes.Contains(mutating.Webhooks[0].ClientConfig.CABundle, ca) &&
 		bytes.Contains(validating.Webhooks[0].ClientConfig.CABundle, ca)
-}
-
-// build builds the webhook program with the versions of its own module.
-func build(ctx context.Context, path string) error {
-	output, err := exec.CommandContext(ctx, "go", "build", "-C", "../..", "-trimpath", "-tags", "grpcnotrace", "-o", path, "./cmd/webhook").CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("build the webhook: %w\n%s", err, output)
-	}
-	return nil
 }

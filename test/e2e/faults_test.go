@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/eventquota/eventquota/test/replica"
 )
 
 // Three replicas share a Redis, and one part is lost in a storm: what is told in the
@@ -15,6 +17,7 @@ func TestFaultsOfReplicas(t *testing.T) { //nolint:tparallel // faults come one 
 	}
 	t.Run("a replica is killed", func(t *testing.T) { aReplicaIsKilled(newFaultEnv(t, standalone(t))) })
 	t.Run("the settling leader is killed", func(t *testing.T) { theLeaderIsKilled(newFaultEnv(t, standalone(t))) })
+	t.Run("the settling leader hangs for a minute", func(t *testing.T) { theLeaderHangs(newFaultEnv(t, standalone(t))) })
 }
 
 func TestFaultsOfRedis(t *testing.T) { //nolint:tparallel // faults come one after the other
@@ -60,6 +63,33 @@ func theLeaderIsKilled(e *faultEnv) {
 	})
 	e.must(e.set.Restart(e.Context(), leader))
 	s.holds(0, passed(s.end()))
+}
+
+// theLeaderHangs: another settles meanwhile, and it goes on where it was. Its calls of that time are
+// admitted by the API server, and told twice where they had been carried out. No count goes down.
+func theLeaderHangs(e *faultEnv) {
+	s := e.begin()
+	leader := e.leader()
+	holder := e.holder()
+	e.must(e.set.Pause(e.Context(), leader))
+	s.broken = time.Now()
+	e.eventually("another replica leads", func() bool { return e.holder() != holder })
+	<-time.After(time.Until(s.broken.Add(time.Minute)))
+	e.must(e.set.Resume(e.Context(), leader))
+	s.holds(0, passed(s.end()))
+	written := map[string]int64{}
+	for _, c := range e.callsOf(s.namespace, func(user string) bool { return user == replica.User }) {
+		if c.code/100 != 2 {
+			continue
+		}
+		if c.count < written[c.name] {
+			e.Errorf("the count of %s went from %d to %d", c.name, written[c.name], c.count)
+		}
+		written[c.name] = c.count
+	}
+	if len(written) == 0 {
+		e.Error("nothing was settled")
+	}
 }
 
 // redisRestarts: nothing that it had answered is lost. Of a call that it has not

@@ -1,6 +1,12 @@
 package e2e
 
-import "time"
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/eventquota/eventquota/test/cluster"
+)
 
 // refuses waits until a replica has refused enough to know what it need not ask
 // Redis about.
@@ -14,6 +20,14 @@ func (e *faultEnv) refuses(i int) {
 		}
 		return refuses
 	})
+}
+
+// holder is who holds the Lease of the settler.
+func (e *faultEnv) holder() string {
+	e.Helper()
+	lease, err := e.client.CoordinationV1().Leases(cluster.ServiceNamespace).Get(e.Context(), "eventquota-settler", metav1.GetOptions{})
+	e.must(err)
+	return *lease.Spec.HolderIdentity
 }
 
 // rests waits until a replica, which is out of the Service, gets no more calls

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"syscall"
 
 	"golang.org/x/sync/errgroup"
 
@@ -91,6 +92,19 @@ func (s *Set) Kill(ctx context.Context, i int) error {
 	s.Replicas[i].Kill()
 	s.ready[i] = false
 	return s.route(ctx)
+}
+
+// Pause stops replica i in its tracks and takes it out of the Service, as Kubernetes does when its
+// probes fail. Calls that have reached it hang.
+func (s *Set) Pause(ctx context.Context, i int) error {
+	s.ready[i] = false
+	return errors.Join(s.Replicas[i].process.Process.Signal(syscall.SIGSTOP), s.route(ctx))
+}
+
+// Resume lets replica i go on after Pause.
+func (s *Set) Resume(ctx context.Context, i int) error {
+	s.ready[i] = true
+	return errors.Join(s.Replicas[i].process.Process.Signal(syscall.SIGCONT), s.route(ctx))
 }
 
 // Stop takes replica i out of the Service and ends it by SIGTERM. It settles what

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -38,7 +36,10 @@ const (
 // that scrapes real replicas in a storm: one without Redis, and several with it.
 func TestEveryQueryHasAnAnswer(t *testing.T) {
 	// Modules that are missing can be loaded outside only. The rest is cached.
-	if !cluster.Isolated(t, func(ctx context.Context) error { return build(ctx, filepath.Join(t.TempDir(), "webhook")) }) {
+	if !cluster.Isolated(t, func(ctx context.Context) error {
+		_, err := replica.Build(ctx, t.TempDir())
+		return err
+	}) {
 		return
 	}
 	e := newEnv(t)
@@ -180,22 +181,13 @@ type env struct {
 func newEnv(t *testing.T) *env {
 	t.Helper()
 	e := &env{T: t, cluster: cluster.ForTest(t, cluster.Options{Services: true, NoAudit: true})}
-	e.program = filepath.Join(t.TempDir(), "webhook")
-	e.must(build(t.Context(), e.program))
 	var err error
+	e.program, err = replica.Build(t.Context(), t.TempDir())
+	e.must(err)
 	e.config, _, err = e.cluster.User("writer", "system:masters")
 	e.must(err)
 	e.config.WarningHandler = rest.NoWarnings{} // of the audited policy
 	return e
-}
-
-// build builds the webhook with its own go.mod: what it depends on is not all in this one.
-func build(ctx context.Context, path string) error {
-	output, err := exec.CommandContext(ctx, "go", "build", "-C", "../../..", "-trimpath", "-tags", "grpcnotrace", "-o", path, "./cmd/webhook").CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("build the webhook: %w\n%s", err, output)
-	}
-	return nil
 }
 
 func (e *env) must(err error) {
