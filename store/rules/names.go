@@ -33,11 +33,14 @@ func (g *Group) reported(now int64, w *store.Write, l *store.Limits, stored bool
 	return w.Count - 1
 }
 
-// nameKey is a short key: names of one group only are told apart by it.
+// nameKey is a short key of a name.
 func nameKey(name string) uint64 {
 	sum := sha256.Sum256([]byte(name))
 	return binary.BigEndian.Uint64(sum[:8])
 }
+
+// short is half a key: enough to tell apart what one group holds.
+func short(key store.Key) uint64 { return binary.BigEndian.Uint64(key[:8]) }
 
 // name finds what is known of a name.
 func (g *Group) name(now int64, name string, l *store.Limits) *Name {

@@ -9,9 +9,9 @@ import (
 // Similar counts the distinct messages of Events that are alike but for their message, as
 // client-go's EventAggregator does.
 type Similar struct {
-	Key      store.Key   `cbor:"1,keyasint"`
-	Last     int64       `cbor:"2,keyasint"`
-	Messages []store.Key `cbor:"3,keyasint,omitempty"` // at most Limits.MaxEvents-1
+	Key      uint64   `cbor:"1,keyasint"`
+	Last     int64    `cbor:"2,keyasint"`
+	Messages []uint64 `cbor:"3,keyasint,omitempty"` // at most Limits.MaxEvents-1
 }
 
 // correlate tells which stored Event w belongs to and whether that is an aggregate. It changes
@@ -22,14 +22,15 @@ type Similar struct {
 // under which the Events stored before the aggregate go on counting their own repeats.
 func (g *Group) correlate(now int64, w *store.Write, l *store.Limits) (key store.Key, aggregate bool) {
 	known := g.messages(now, w.Similar, l)
-	if len(known) < l.MaxEvents && slices.Contains(known, w.Message) || len(known)+1 < l.MaxEvents {
+	if len(known) < l.MaxEvents && slices.Contains(known, short(w.Message)) || len(known)+1 < l.MaxEvents {
 		return w.Exact, false
 	}
 	return w.Similar, true
 }
 
 // messages are the distinct messages of similar Events within the window.
-func (g *Group) messages(now int64, key store.Key, l *store.Limits) []store.Key {
+func (g *Group) messages(now int64, similar store.Key, l *store.Limits) []uint64 {
+	key := short(similar)
 	i := slices.IndexFunc(g.Similar, func(s Similar) bool { return s.Key == key })
 	if i < 0 || now-g.Similar[i].Last > micros(l.Window) {
 		return nil
@@ -41,7 +42,7 @@ func (g *Group) messages(now int64, key store.Key, l *store.Limits) []store.Key 
 // longest ago.
 func (g *Group) observe(now int64, w *store.Write, l *store.Limits) {
 	known := g.messages(now, w.Similar, l)
-	i := slices.IndexFunc(g.Similar, func(s Similar) bool { return s.Key == w.Similar })
+	i := slices.IndexFunc(g.Similar, func(s Similar) bool { return s.Key == short(w.Similar) })
 	switch {
 	case i >= 0:
 	case len(g.Similar) < maxSimilar:
@@ -55,8 +56,8 @@ func (g *Group) observe(now int64, w *store.Write, l *store.Limits) {
 			}
 		}
 	}
-	if !slices.Contains(known, w.Message) && len(known)+1 < l.MaxEvents {
-		known = append(known, w.Message)
+	if !slices.Contains(known, short(w.Message)) && len(known)+1 < l.MaxEvents {
+		known = append(known, short(w.Message))
 	}
-	g.Similar[i] = Similar{Key: w.Similar, Last: now, Messages: known}
+	g.Similar[i] = Similar{Key: short(w.Similar), Last: now, Messages: known}
 }

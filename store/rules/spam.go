@@ -10,7 +10,7 @@ import (
 // SpamBucket is a token bucket of a source and object, with the reserves that let a rare reason
 // through when it is empty. Of a spam filter that groups share it has the group's reserves only.
 type SpamBucket struct {
-	Key      store.Key `cbor:"1,keyasint"`
+	Key      uint64 `cbor:"1,keyasint"`
 	Level    `cbor:"2,keyasint,omitempty"`
 	Reserves []Reserve `cbor:"3,keyasint,omitempty"`
 }
@@ -24,10 +24,10 @@ type Reserve struct {
 
 // bucket finds the spam bucket of a key; one that is not known is full.
 func (g *Group) bucket(key store.Key) SpamBucket {
-	if i := slices.IndexFunc(g.Buckets, func(b SpamBucket) bool { return b.Key == key }); i >= 0 {
+	if i := slices.IndexFunc(g.Buckets, func(b SpamBucket) bool { return b.Key == short(key) }); i >= 0 {
 		return g.Buckets[i]
 	}
-	return SpamBucket{Key: key}
+	return SpamBucket{Key: short(key)}
 }
 
 // keep keeps a spam bucket. At the bound it takes the place of the fullest, which loses least.
@@ -131,7 +131,7 @@ func (g *Group) pay(now time.Time, w *store.Write, l *store.Limits, grants []Gra
 
 // paid takes what pay found, and tells whether there was anything to take.
 func (g *Group) paid(p *payment) bool {
-	keep := !p.after.Key.IsZero() && (p.after.Used > 0 || len(p.after.Reserves) > 0)
+	keep := p.after.Key != 0 && (p.after.Used > 0 || len(p.after.Reserves) > 0)
 	if keep {
 		g.keep(p.after)
 	}
