@@ -50,7 +50,7 @@ var errNoReview = errors.New(`body must be an AdmissionReview of admission.k8s.i
 // decode reads the body of a review. It fails where no answer can be made; a
 // review that can be answered but whose Event cannot be read has Unreadable set.
 func decode(body []byte) (*Request, error) {
-	r, unreadable := unmarshal(body, anyYear)
+	r, unreadable := unmarshal(body, asNeeded)
 	if unreadable != nil {
 		var err error
 		r, err = unmarshal(body, json.WithUnmarshalers(json.UnmarshalFromFunc(skipEvent)))

@@ -11,14 +11,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// anyYear decodes times of any year. A client that writes protobuf may send one, and
+// asNeeded decodes times of any year. A client that writes protobuf may send one, and
 // the API server spells it out in JSON, which the types' own decoders do not take then.
-// It costs no allocation where they would cost some.
+// It costs no allocation where they would cost some. Which fields a manager has set
+// nobody asks.
 //
 //nolint:gochecknoglobals // it is never changed, and keeps what it has found out about types
-var anyYear = json.WithUnmarshalers(json.JoinUnmarshalers(
+var asNeeded = json.WithUnmarshalers(json.JoinUnmarshalers(
 	json.UnmarshalFromFunc(func(d *jsontext.Decoder, t *metav1.Time) error { return readTime(d, &t.Time) }),
 	json.UnmarshalFromFunc(func(d *jsontext.Decoder, t *metav1.MicroTime) error { return readTime(d, &t.Time) }),
+	json.UnmarshalFromFunc(func(d *jsontext.Decoder, _ *metav1.FieldsV1) error { return d.SkipValue() }),
 ))
 
 func readTime(d *jsontext.Decoder, t *time.Time) error {

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/eventquota/eventquota/store"
-	"github.com/eventquota/eventquota/store/rules"
 )
 
 // stepBytes is more than one decision adds: to its group, and to the notice of a quota.
@@ -31,7 +30,7 @@ func (s *Store) enter(now time.Time, key store.Key) (e *entry, known bool, err e
 }
 
 func (s *Store) make(key store.Key) *entry {
-	e := &entry{Group: &rules.Group{}, key: key}
+	e := &entry{key: key}
 	s.groups[key] = e
 	return e
 }

@@ -59,7 +59,7 @@ type Store struct {
 
 // entry is a group with its place in a Store.
 type entry struct {
-	*rules.Group
+	rules.Group
 	key   store.Key
 	bytes int64         // size when last measured
 	idle  *list.Element // nil while something is pending

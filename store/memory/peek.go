@@ -46,7 +46,7 @@ func From(st rules.State) *Store {
 	}
 	for key, g := range st.Groups {
 		e := s.make(key)
-		e.Group = g.Clone()
+		e.Group = *g.Clone()
 		s.measure(e)
 	}
 	s.last = st.At

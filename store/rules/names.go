@@ -33,9 +33,10 @@ func (g *Group) reported(now int64, w *store.Write, l *store.Limits, stored bool
 	return w.Count - 1
 }
 
-// nameKey is a short key of a name.
+// nameKey is a short key of a name, which is clipped.
 func nameKey(name string) uint64 {
-	sum := sha256.Sum256([]byte(name))
+	var text [nameBytes]byte // costs no allocation
+	sum := sha256.Sum256(text[:copy(text[:], name)])
 	return binary.BigEndian.Uint64(sum[:8])
 }
 
