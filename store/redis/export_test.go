@@ -19,7 +19,7 @@ func (s *Store) Patient(d time.Duration) *Store {
 func (s *Store) GroupKey(group store.Key) string { return s.groupKey(group) }
 
 // IndexKey is the key of the index that a register is in.
-func (s *Store) IndexKey(group store.Key) string { return s.indexKey(shard(group)) }
+func (s *Store) IndexKey(group store.Key) string { return s.dues[shard(group)] }
 
 // Indexed is how much of an index one claim looks at.
 const Indexed = indexed

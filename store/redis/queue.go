@@ -48,7 +48,7 @@ func (s *Store) Claim(
 			limits[i] = s.clocks[i].now(s.opts.Now()).Add(ahead + time.Microsecond - 1).Truncate(time.Microsecond)
 			to = strconv.FormatInt(limits[i].UnixMicro(), 10)
 		}
-		commands[i] = redis.NewZSliceCmd(ctx, "zrangebyscore", s.indexKey(i), "-inf", to, "withscores", "limit", s.looked[i].Load(), indexed)
+		commands[i] = redis.NewZSliceCmd(ctx, "zrangebyscore", s.dues[i], "-inf", to, "withscores", "limit", s.looked[i].Load(), indexed)
 		all[i] = commands[i]
 	}
 	err = errors.Join(err, s.call(ctx, all))
@@ -132,7 +132,7 @@ func (s *Store) read(ctx context.Context, due []dueGroup, limits []time.Time) ([
 		found := r.group.Claim(d.group, limits[shard(d.group)])
 		if len(found) == 0 && r.group.Due().IsZero() {
 			// The register has expired, or Redis has lost it and kept the index.
-			err = errors.Join(err, s.call(ctx, []redis.Cmder{redis.NewIntCmd(ctx, "zrem", s.indexKey(shard(d.group)), member(d.group, d.namespace))}))
+			err = errors.Join(err, s.call(ctx, []redis.Cmder{redis.NewIntCmd(ctx, "zrem", s.dues[shard(d.group)], member(d.group, d.namespace))}))
 		}
 		writes = append(writes, found...)
 	}
@@ -203,8 +203,8 @@ func (s *Store) clocksKnown(ctx context.Context) error {
 
 // shardTime is the time of a shard, by a step that never fits.
 func (s *Store) shardTime(ctx context.Context, shard int) (int64, error) {
-	answer, err := run(ctx, s.client, []string{s.tag(shard) + "clock", s.indexKey(shard)},
-		"none", "", string(s.writer[:]), "", 0, 0, 1, "", "-", 0)
+	answer, err := run(ctx, s.client, []string{s.names[shard] + "clock", s.dues[shard]},
+		"none", "", "", "", 0, 0, 1, "", "-", 0)
 	if err != nil {
 		return 0, err
 	}
@@ -235,7 +235,7 @@ const completeTimeout = 2 * time.Second
 func (s *Store) Pending(ctx context.Context) (int64, error) {
 	counts, all := make([]*redis.IntCmd, shards), make([]redis.Cmder, shards)
 	for i := range counts {
-		counts[i] = redis.NewIntCmd(ctx, "zcard", s.indexKey(i))
+		counts[i] = redis.NewIntCmd(ctx, "zcard", s.dues[i])
 		all[i] = counts[i]
 	}
 	if err := s.call(ctx, all); err != nil {

@@ -61,6 +61,8 @@ type Store struct {
 
 	writer [8]byte // the random id of this process
 	number atomic.Uint64
+	// names begin the names of the keys of each hash slot, and dues are those of its index.
+	names, dues [shards]string
 
 	clocks [shards]clock
 	looked [shards]atomic.Int64 // how far claims have come in an index
@@ -90,6 +92,10 @@ func New(client Client, o Options) *Store {
 	}
 	s := &Store{client: client, opts: o, tripTimeout: defaultTripTimeout}
 	_, _ = rand.Read(s.writer[:]) // never fails
+	for i := range shards {
+		s.names[i] = o.Prefix + "{" + hex.EncodeToString([]byte{byte(i)}) + "}:"
+		s.dues[i] = s.names[i] + "due"
+	}
 	s.lines = newLines()
 	s.quotas = newQuotas(s)
 	s.log = newReports()
@@ -104,16 +110,9 @@ func (s *Store) fresh() (version, uint64) {
 
 func shard(group store.Key) int { return int(group[0] % shards) }
 
-// tag begins the names of all keys of one hash slot.
-func (s *Store) tag(shard int) string {
-	return s.opts.Prefix + "{" + hex.EncodeToString([]byte{byte(shard)}) + "}:"
-}
-
 func (s *Store) groupKey(group store.Key) string {
-	return s.tag(shard(group)) + base64.RawURLEncoding.EncodeToString(group[:])
+	return s.names[shard(group)] + base64.RawURLEncoding.EncodeToString(group[:])
 }
-
-func (s *Store) indexKey(shard int) string { return s.tag(shard) + "due" }
 
 func (s *Store) quotaKey(quota store.Key) string {
 	return s.opts.Prefix + "quota:" + base64.RawURLEncoding.EncodeToString(quota[:])

@@ -26,12 +26,13 @@ type Client interface {
 }
 
 // run runs the script. A server that does not know it, as it is new in its place or was flushed, gets
-// it in full.
+// it in full. Arguments may be pointers, which cost no allocation; keys and what they point to are not
+// to be changed.
 func run(ctx context.Context, client Client, keys []string, args ...any) ([]any, error) {
-	cmd := command(ctx, "evalsha", sha, keys, args)
+	cmd := command(ctx, "evalsha", &sha, keys, args)
 	err := client.Call(ctx, cmd)
 	if redis.HasErrorPrefix(err, "NOSCRIPT") {
-		cmd = command(ctx, "eval", source, keys, args)
+		cmd = command(ctx, "eval", &source, keys, args)
 		err = client.Call(ctx, cmd)
 	}
 	if err != nil {
@@ -44,11 +45,11 @@ func run(ctx context.Context, client Client, keys []string, args ...any) ([]any,
 	return answer, nil
 }
 
-func command(ctx context.Context, name, script string, keys []string, args []any) *redis.Cmd {
+func command(ctx context.Context, name any, script *string, keys []string, args []any) *redis.Cmd {
 	all := make([]any, 0, 3+len(keys)+len(args))
 	all = append(all, name, script, len(keys))
-	for _, key := range keys {
-		all = append(all, key)
+	for i := range keys {
+		all = append(all, &keys[i])
 	}
 	return redis.NewCmd(ctx, append(all, args...)...)
 }

@@ -76,6 +76,12 @@ type step struct {
 	due       time.Time
 	reindexed bool
 	reserve   time.Duration
+	// args are what the script gets beside the value.
+	args struct {
+		keys                                   [2]string
+		expected, version, writer, member, due string
+		now, age, expiry, reserve              int64
+	}
 }
 
 // prepare applies the calls of a line to a copy of its register, attempts in doubt before others. It
@@ -92,14 +98,14 @@ func (s *Store) prepare(ln *line, calls *[]*call) *step {
 	if len(*calls) == 0 && len(ln.doubts) == 0 {
 		return nil
 	}
+	group := &rules.Group{}
 	if !ln.known {
-		ln.copy, ln.due = register{group: &rules.Group{}}, time.Time{}
+		ln.copy, ln.due = register{group: group}, time.Time{}
 	}
 	t := &step{key: ln.key, from: ln.copy, now: s.now(ln.key)}
 	v, number := s.fresh()
 	t.number = number
-	group := &rules.Group{}
-	if !ln.copy.group.Expired(t.now) {
+	if ln.known && !ln.copy.group.Expired(t.now) {
 		group = ln.copy.group.Clone()
 	}
 	changed := false
@@ -148,17 +154,21 @@ func (t *step) send(ctx context.Context, s *Store) ([]any, error) {
 	if !t.due.IsZero() {
 		expiry = max(expiry, pendingFor)
 	}
-	due := "-"
+	a := &t.args
+	a.due = "-"
 	if t.reindexed {
-		due = ""
+		a.due = ""
 		if !t.due.IsZero() {
-			due = strconv.FormatInt(t.due.UnixMicro(), 10)
+			a.due = strconv.FormatInt(t.due.UnixMicro(), 10)
 		}
+		a.member = member(t.key, group.Namespace)
 	}
-	key := t.key
-	return run(ctx, s.client, []string{s.groupKey(key), s.indexKey(shard(key))},
-		expected(t.from.version), string(t.to.version[:]), string(s.writer[:]), t.value,
-		t.now.UnixMicro(), age.Microseconds(), max(expiry.Milliseconds(), 1), member(key, group.Namespace), due, t.reserve.Microseconds())
+	a.keys = [2]string{s.groupKey(t.key), s.dues[shard(t.key)]}
+	a.expected, a.version = expected(t.from.version), string(t.to.version[:])
+	a.writer = a.version[:len(s.writer)]
+	a.now, a.age, a.expiry, a.reserve = t.now.UnixMicro(), age.Microseconds(), max(expiry.Milliseconds(), 1), t.reserve.Microseconds()
+	return run(ctx, s.client, a.keys[:], &a.expected, &a.version, &a.writer, &t.value,
+		&a.now, &a.age, &a.expiry, &a.member, &a.due, &a.reserve)
 }
 
 // take takes the answer to a step: it was carried out, or it is told what the register is now.
