@@ -73,6 +73,7 @@ type line struct {
 	due     time.Time    // what the index says, as far as known
 	local   *rules.Group // the copy as changed while Redis was unavailable; nil if it was not
 	busy    bool
+	sent    time.Time // when the step was that Redis has not answered; zero for none
 	waiting []*call
 	doubts  []attempt // oldest first
 }
@@ -195,7 +196,8 @@ func (ln *line) assume(calls []*call, now time.Time, fresh store.Key) {
 }
 
 // do makes a call and waits for it. A caller whose time is up gets the decision that the last attempt
-// carried, with store.ErrUnconfirmed; the call goes on without it.
+// carried, with store.ErrUnconfirmed; the call goes on without it. Where no attempt has carried it, the
+// error is store.ErrCrowded unless Redis was silent all the while.
 func (ls *lines) do(ctx context.Context, s *Store, key store.Key, c *call) (store.Decision, error) {
 	c.done = make(chan struct{})
 	if _, bounded := ctx.Deadline(); !bounded {
@@ -203,6 +205,7 @@ func (ls *lines) do(ctx context.Context, s *Store, key store.Key, c *call) (stor
 		ctx, cancel = context.WithTimeout(ctx, s.tripTimeout)
 		defer cancel()
 	}
+	begun := s.opts.Now()
 	ls.mu.Lock()
 	ln := ls.enter(key)
 	ln.waiting = append(ln.waiting, c)
@@ -234,6 +237,9 @@ func (ls *lines) do(ctx context.Context, s *Store, key store.Key, c *call) (stor
 		return c.decision, fmt.Errorf("%w: %w", store.ErrUnconfirmed, ctx.Err())
 	}
 	c.abandon(ln)
+	if !ln.sent.IsZero() && !ln.sent.After(begun) {
+		return store.Decision{}, fmt.Errorf("no answer to the step before: %w", ctx.Err())
+	}
 	return store.Decision{}, fmt.Errorf("%w: %w", store.ErrCrowded, ctx.Err())
 }
 

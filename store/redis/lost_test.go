@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	goredis "github.com/redis/go-redis/v9"
+
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/redis"
 	"github.com/eventquota/eventquota/store/storetest"
@@ -125,5 +127,51 @@ func TestLostAnswersAreDecidedOnce(t *testing.T) {
 		if admitted > burst || left != burst-int(admitted) {
 			t.Errorf("%s: %d admitted and %d tokens left of %d", object, admitted, left, burst)
 		}
+	}
+}
+
+// noting tells of calls before it makes them.
+type noting struct {
+	redis.Client
+
+	calls chan struct{}
+}
+
+// Call implements redis.Client.
+func (c noting) Call(ctx context.Context, cmds ...goredis.Cmder) error {
+	c.calls <- struct{}{}
+	return c.Client.Call(ctx, cmds...)
+}
+
+// A call that waits behind another, which Redis does not answer, says so: that is news of Redis, and not
+// of a process that has too much to do.
+func TestWaitingBehindAStepThatIsNotAnsweredIsAFailure(t *testing.T) {
+	server := redistest.Start(t, redistest.Options{})
+	client := noting{connect(t, server.Addr()), make(chan struct{}, 1000)}
+	s, l := newStore(t, client), limits(100)
+	decide(t, s, event("pod", "m", 0), l)
+	for len(client.calls) > 0 {
+		<-client.calls
+	}
+	if err := server.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	first := make(chan error)
+	go func() {
+		_, err := s.Decide(t.Context(), time.Now(), event("pod", "first", 1), l)
+		first <- err
+	}()
+	<-client.calls // it is on its way
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := s.Decide(ctx, time.Now(), event("pod", "second", 2), l)
+	if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrCrowded) {
+		t.Errorf("%v, want that Redis has not answered", err)
+	}
+	if err := server.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-first; err != nil {
+		t.Error(err)
 	}
 }

@@ -139,6 +139,7 @@ func (s *Store) prepare(ln *line, calls *[]*call) *step {
 		s.unsent(ln, *calls, err)
 		return nil
 	}
+	ln.sent = s.opts.Now()
 	return t
 }
 
@@ -181,7 +182,11 @@ func (s *Store) take(ln *line, t *step, calls []*call, answer []any, here time.T
 	ls := s.linesOf(ln.key)
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
+	ln.sent = time.Time{}
 	if len(answer) == 1 {
+		for _, a := range ln.doubts {
+			s.reported(a.calls)
+		}
 		ln.copy, ln.known, ln.due, ln.doubts, ln.local = t.to, true, t.due, nil, nil
 		s.reported(calls)
 		finish(calls, nil)
@@ -200,7 +205,12 @@ func (s *Store) take(ln *line, t *step, calls []*call, answer []any, here time.T
 		return false, false, notRunError{err}
 	}
 	last := current.last(s.writer)
-	ln.doubts = slices.DeleteFunc(ln.doubts, func(a attempt) bool { return a.number <= last })
+	ln.doubts = slices.DeleteFunc(ln.doubts, func(a attempt) bool {
+		if a.number <= last {
+			s.reported(a.calls)
+		}
+		return a.number <= last
+	})
 	ln.copy, ln.known, ln.due = current, true, current.group.Due()
 	return false, mark == 1, nil
 }
@@ -216,6 +226,7 @@ func (s *Store) fail(ln *line, t *step, calls []*call, err error) {
 	ls := s.linesOf(ln.key)
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
+	ln.sent = time.Time{}
 	var surely notRunError
 	if notRun(err) || errors.As(err, &surely) {
 		s.unsent(ln, calls, err)
