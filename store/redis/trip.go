@@ -184,11 +184,10 @@ func (s *Store) take(ln *line, t *step, calls []*call, answer []any, here time.T
 	defer ls.mu.Unlock()
 	ln.sent = time.Time{}
 	if len(answer) == 1 {
-		for _, a := range ln.doubts {
+		for _, a := range append(ln.doubts, attempt{calls: calls}) {
 			s.reported(a.calls)
 		}
 		ln.copy, ln.known, ln.due, ln.doubts, ln.local = t.to, true, t.due, nil, nil
-		s.reported(calls)
 		finish(calls, nil)
 		return true, false, nil
 	}

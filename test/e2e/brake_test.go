@@ -103,7 +103,7 @@ func (e *setEnv) normals(namespace string) (names []string) {
 	return names
 }
 
-// becomes holds that within a second every replica drops all Events that are no
+// becomes holds that soon every replica drops all Events that are no
 // Warnings, by the policy of a name, or no longer does. kubectl has just ended.
 func (a *asker) becomes(policy string, drops bool) {
 	a.Helper()

@@ -47,7 +47,7 @@ func (e *env) write(namespace, kind string, n int) error {
 	return err
 }
 
-// until writes Events until one gets an answer, and holds that this was soon.
+// until writes Events until one gets an answer, and logs how long that took.
 func (e *env) until(namespace, kind string, from int, answered func(error) bool) (n int) {
 	e.Helper()
 	began := time.Now()

@@ -96,7 +96,7 @@ func (v *verdicts) all(answers []answered) {
 }
 
 // possible are the versions that may have decided an Event: none that is older than
-// one that decided an Event answered before, or than one in force for a second, and
+// one that decided an Event answered before, or than one that has long been in force, and
 // none that was not yet applied.
 func (v *verdicts) possible(a answered) (oldest, newest int) {
 	oldest, newest = 1, 1
