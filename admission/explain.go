@@ -28,7 +28,7 @@ func (g *Gate) Inquire(ctx context.Context, r *Request) (Inquiry, error) {
 	if err != nil {
 		return Inquiry{}, err
 	}
-	q := newQuestion(r, gov, true)
+	q := g.newQuestion(r, gov, true)
 	return Inquiry{Governing: gov, Write: *q.write(), Limits: g.limits(q, gov.Policy, q.quotas())}, nil
 }
 

@@ -22,6 +22,9 @@ import (
 type Gate struct {
 	Policies Policies
 	Store    store.Store
+	// StoreID names Store in what stored Events say of their counts; empty for one that all
+	// replicas share.
+	StoreID string
 	// Audit decides, beside Store, what policies in mode Audit would do. What it
 	// counts is never written to the API server. Nil where nothing is audited.
 	Audit store.Store
@@ -82,7 +85,7 @@ func (g *Gate) decide(ctx context.Context, r *Request, rewritable bool) (Answer,
 	if err != nil {
 		return Answer{}, err
 	}
-	q := newQuestion(r, gov, rewritable)
+	q := g.newQuestion(r, gov, rewritable)
 	switch {
 	case r.DryRun:
 		return q.admit(Admitted)

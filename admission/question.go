@@ -25,6 +25,8 @@ type question struct {
 	gov policy.Governing
 	// rewritable tells whether the answer may change the Event.
 	rewritable bool
+	// storeID is that of the Gate.
+	storeID string
 	// name is what the Event is called once it is stored, and message the newest
 	// message within the limit of its policy.
 	name, message string
@@ -37,8 +39,10 @@ type question struct {
 	updates store.Update
 }
 
-func newQuestion(r *Request, gov policy.Governing, rewritable bool) *question {
-	q := &question{Request: r, gov: gov, rewritable: rewritable, name: r.Object.Name, message: r.Object.Message}
+func (g *Gate) newQuestion(r *Request, gov policy.Governing, rewritable bool) *question {
+	q := &question{
+		Request: r, gov: gov, rewritable: rewritable, storeID: g.StoreID, name: r.Object.Name, message: r.Object.Message,
+	}
 	if rewritable || r.Operation == admissionv1.Update {
 		q.message = within(gov.Policy, q.message)
 		q.cut = len(q.message) < len(r.Object.Message)

@@ -14,32 +14,43 @@ import (
 // names and were merged into it, as in "43 of 50"; less than 0 says how many
 // that its recorder counts are reported elsewhere. The settler writes it with the
 // count; a webhook that has lost its state reads it. A count that differs from the
-// second number was overwritten by a recorder since.
+// second number was overwritten by a recorder since. "43 of 50 by 7d0cf2a1" names the
+// store of one replica, so that another which takes its place adds what it merged itself.
 const AnnotationMerged = "eventquota.io/merged"
 
 // AnnotationMessages lists the latest distinct messages of an aggregate and
 // how often each came, as a JSON array of {"message", "count"}.
 const AnnotationMessages = "eventquota.io/messages"
 
-const mergedNote = "%d of %d"
+const (
+	mergedNote = "%d of %d"
+	mergedBy   = " by "
+)
 
-// MergedNote is the value of AnnotationMerged.
-func MergedNote(merged, total int64) string { return fmt.Sprintf(mergedNote, merged, total) }
+// MergedNote is the value of AnnotationMerged. A store that all replicas share has no ID.
+func MergedNote(merged, total int64, storeID string) string {
+	note := fmt.Sprintf(mergedNote, merged, total)
+	if storeID != "" {
+		note += mergedBy + storeID
+	}
+	return note
+}
 
-// StoredOf is what a stored Event says of its count. A note that makes no sense
-// says nothing.
-func StoredOf(e *corev1.Event) store.Stored {
+// StoredOf is what a stored Event says of its count to the store of an ID. A note
+// that makes no sense says nothing.
+func StoredOf(e *corev1.Event, storeID string) store.Stored {
 	s := store.Stored{Count: occurrences(e)}
 	note, ok := e.Annotations[AnnotationMerged]
 	if !ok {
 		return s
 	}
+	note, by, _ := strings.Cut(note, mergedBy)
 	var merged, total int64
 	if _, err := fmt.Sscanf(note, mergedNote, &merged, &total); err != nil ||
 		merged > total || total > math.MaxInt32 || merged < -math.MaxInt32 {
 		return s
 	}
-	s.Merged, s.Overwritten = merged, total != s.Count
+	s.Merged, s.Overwritten, s.Foreign = merged, total != s.Count, by != storeID
 	return s
 }
 

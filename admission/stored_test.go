@@ -117,20 +117,27 @@ func TestAStoredEventIsKnownAgain(t *testing.T) {
 func TestWhatAStoredEventSaysOfItsCount(t *testing.T) {
 	t.Parallel()
 	for note, want := range map[string]store.Stored{
-		"":                         {Count: 40},
-		"30 of 40":                 {Count: 40, Merged: 30},
-		admission.MergedNote(1, 7): {Count: 40, Merged: 1, Overwritten: true},
-		"-2 of 40":                 {Count: 40, Merged: -2},
-		"0 of 40":                  {Count: 40},
-		"41 of 40":                 {Count: 40},
-		"1 of 2147483648":          {Count: 40},
-		"-2147483648 of 40":        {Count: 40},
-		"many":                     {Count: 40},
-		"1 of":                     {Count: 40},
+		"":                             {Count: 40},
+		"30 of 40":                     {Count: 40, Merged: 30},
+		admission.MergedNote(1, 7, ""): {Count: 40, Merged: 1, Overwritten: true},
+		"30 of 40 by b":                {Count: 40, Merged: 30, Foreign: true},
+		"-2 of 40":                     {Count: 40, Merged: -2},
+		"0 of 40":                      {Count: 40},
+		"41 of 40":                     {Count: 40},
+		"1 of 2147483648":              {Count: 40},
+		"-2147483648 of 40":            {Count: 40},
+		"many":                         {Count: 40},
+		"1 of":                         {Count: 40},
 	} {
 		e := newRequest(epoch(), "a", details{count(40), annotated(admission.AnnotationMerged, note)}).Object
-		if got := admission.StoredOf(e); got != want {
+		if got := admission.StoredOf(e, ""); got != want {
 			t.Errorf("%q: %+v, want %+v", note, got, want)
+		}
+	}
+	e := newRequest(epoch(), "a", details{count(7), annotated(admission.AnnotationMerged, admission.MergedNote(1, 7, "a"))}).Object
+	for id, foreign := range map[string]bool{"a": false, "b": true, "": true} {
+		if got := admission.StoredOf(e, id); got.Merged != 1 || got.Foreign != foreign {
+			t.Errorf("to store %q it says %+v, want foreign %t", id, got, foreign)
 		}
 	}
 	for says, tt := range map[string]struct {
@@ -142,7 +149,7 @@ func TestWhatAStoredEventSaysOfItsCount(t *testing.T) {
 		"a series":               {details{series(7)}, 7},
 		"a series under a count": {details{series(2), count(5)}, 5},
 	} {
-		if got := admission.StoredOf(newRequest(epoch(), "a", tt.changes).Object).Count; got != tt.want {
+		if got := admission.StoredOf(newRequest(epoch(), "a", tt.changes).Object, "").Count; got != tt.want {
 			t.Errorf("%s: %d, want %d", says, got, tt.want)
 		}
 	}

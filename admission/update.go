@@ -17,7 +17,7 @@ func (q *question) update(h *store.Hasher) store.Update {
 		Recorder: isRecorders(q.Request, q.message),
 		Reverts:  reverts(q.OldObject, q.Object, q.message),
 		UID:      string(q.OldObject.UID),
-		Stored:   StoredOf(q.OldObject),
+		Stored:   StoredOf(q.OldObject, q.storeID),
 	}
 	if u.Recorder {
 		u.Same = sameRepeat(h, q.Object, q.message)

@@ -50,11 +50,10 @@ type PendingWrite struct {
 	// by the clock of the store; zero where the API server has said that it exists.
 	Object, Key Key
 	Admitted    time.Time
-	// Own counts the occurrences under the Event's own name, Total all of them, and Written is
-	// the count that the Event has, as far as the store knows. Partial says that the Event has
-	// occurrences beside those of Total that the store does not know of.
-	Own, Total, Written int64
-	Partial             bool
+	// Occurrences are what the Event is to say, and Written is the count that it has, as far as
+	// the store knows.
+	Occurrences
+	Written int64
 	// Series tells that the count belongs in series.count.
 	Series bool
 	// Last is when the newest occurrence happened, by the writers' clocks.
@@ -73,44 +72,8 @@ type PendingWrite struct {
 	Changes uint64
 }
 
-// Merged is how much of Total came under other names than the Event's own; negative when some of
-// what came under its own name is reported elsewhere.
-func (p *PendingWrite) Merged() int64 { return p.Total - p.Own }
-
 // Unreported is how many occurrences are lost when the write is given up.
 func (p *PendingWrite) Unreported() int64 { return max(0, p.Total-p.Written) }
-
-// Adopt takes in what the stored Event says, where that is more. Complete does the same to what
-// the store knows.
-func (p *PendingWrite) Adopt(s Stored) {
-	p.Own, p.Total = Adopted(p.Own, p.Total, p.Partial, s)
-	p.Partial, p.Written = false, s.Count
-}
-
-// Adopted are the occurrences of an Event under its own name, and all, once what it says itself
-// is taken in. No write lowers them, and no Event has less than one.
-func Adopted(own, total int64, partial bool, s Stored) (newOwn, newTotal int64) {
-	if s.Count == 0 {
-		return own, total
-	}
-	storedOwn, storedMerged := s.Parts()
-	merged := total - own
-	if partial {
-		own = max(own, storedOwn)
-		return own, max(1, own+merged+storedMerged)
-	}
-	switch {
-	case storedMerged == 0: // it is not noted on an Event, so it says nothing
-	case storedOwn+storedMerged <= total: // nothing new
-	case storedMerged < 0 && storedOwn <= own: // more is reported elsewhere by now
-	case merged == 0:
-		merged = storedMerged
-	default:
-		merged = max(merged, storedMerged)
-	}
-	own = max(own, storedOwn)
-	return own, max(1, own+merged)
-}
 
 // Notice is what a notice about drops says beside its count.
 type Notice struct {

@@ -69,9 +69,10 @@ type Stored struct {
 	// Count is its count, from 1; 0 where the Event was not looked at.
 	Count int64
 	// Merged is how much of Count came under other names, by the annotation that was written with
-	// it. Overwritten tells that a recorder has overwritten the count since with its own.
-	Merged      int64
-	Overwritten bool
+	// it. Overwritten tells that a recorder has overwritten the count since with its own, and Foreign
+	// that another store has written the annotation: one that this one takes the place of.
+	Merged               int64
+	Overwritten, Foreign bool
 }
 
 // Parts are how many occurrences came under the Event's own name and under others. Anyone may have

@@ -97,7 +97,7 @@ func (s *Settler) hold(c *claiming, writes []store.PendingWrite) {
 			s.held[group] = h
 			s.line.Add(item{namespace, group})
 		}
-		w := &write{PendingWrite: p, answers: answers}
+		w := &write{PendingWrite: p, storeID: s.opts.StoreID, noted: p.Noted, answers: answers}
 		if p.Name == "" { // no Event took the place of one that was not found
 			w.outcome = &store.Outcome{Result: store.NotFound}
 		}

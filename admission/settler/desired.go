@@ -30,11 +30,11 @@ type Desired struct {
 	Messages string
 }
 
-// DesiredOf is what the stored Event of a pending write, which is no notice, is to say.
-func DesiredOf(p *store.PendingWrite) Desired {
+// DesiredOf is what the stored Event of a pending write of a store, which is no notice, is to say.
+func DesiredOf(p *store.PendingWrite, storeID string) Desired {
 	d := Desired{Count: clamp(p.Total), Series: p.Series, Last: p.Last.UTC()}
 	if merged := p.Merged(); merged != 0 {
-		d.Merged = admission.MergedNote(merged, int64(d.Count))
+		d.Merged = admission.MergedNote(merged, int64(d.Count), storeID)
 	}
 	if p.Text != "" {
 		d.Message = admission.AggregateMessage(p.Text, p.Series)

@@ -35,16 +35,16 @@ func TestWhatIsAppliedIsWhatThePatchDoes(t *testing.T) {
 		}),
 	} {
 		for says, p := range map[string]store.PendingWrite{
-			"a count":           {Own: 9, Total: 9, Last: last},
-			"a count too high":  {Own: 1 << 40, Total: 1 << 40, Last: last},
-			"a series":          {Own: 9, Total: 9, Last: last, Series: true},
-			"what was merged":   {Own: 5, Total: 9, Last: last},
-			"an aggregate":      {Own: 9, Total: 9, Last: last, Text: "new"},
-			"a series combined": {Own: 7, Total: 9, Last: last, Text: "new", Series: true, Messages: []store.Tally{{What: "new", Count: 2}}},
+			"a count":           {Occurrences: store.Occurrences{Own: 9, Total: 9}, Last: last},
+			"a count too high":  {Occurrences: store.Occurrences{Own: 1 << 40, Total: 1 << 40}, Last: last},
+			"a series":          {Occurrences: store.Occurrences{Own: 9, Total: 9}, Last: last, Series: true},
+			"what was merged":   {Occurrences: store.Occurrences{Own: 5, Total: 9}, Last: last},
+			"an aggregate":      {Occurrences: store.Occurrences{Own: 9, Total: 9}, Last: last, Text: "new"},
+			"a series combined": {Occurrences: store.Occurrences{Own: 7, Total: 9}, Last: last, Text: "new", Series: true, Messages: []store.Tally{{What: "new", Count: 2}}},
 		} {
 			t.Run(eventSays+" is to say "+says, func(t *testing.T) {
 				t.Parallel()
-				desired := DesiredOf(&p)
+				desired := DesiredOf(&p, "")
 				var patched corev1.Event
 				merged, err := strategicpatch.StrategicMergePatch(marshaled(t, e), marshaled(t, desired.patch()), corev1.Event{})
 				if err != nil {

@@ -23,7 +23,7 @@ func notice(changes ...func(*store.PendingWrite)) store.PendingWrite {
 	p := store.PendingWrite{
 		Ref:       store.Ref{Group: store.KeyOf("n"), ID: 1},
 		Namespace: "default", Name: "n",
-		Own: 12, Total: 12, Last: epoch().Add(90 * time.Second),
+		Occurrences: store.Occurrences{Own: 12, Total: 12}, Last: epoch().Add(90 * time.Second),
 		Notice: &store.Notice{
 			About:  store.Object{APIVersion: "v1", Kind: "Pod", Namespace: "default", Name: "web", UID: "web-uid"},
 			Bucket: "spam filter", Policy: "team-a",

@@ -24,6 +24,9 @@ type Options struct {
 	// Abandon ends Run when it is closed, at once and without another write: another replica may
 	// be settling already. Default never.
 	Abandon <-chan struct{}
+	// StoreID names the store that the queue is of in what stored Events say of their counts.
+	// Default none, as for one that all replicas share.
+	StoreID string
 	// Available tells whether the queue can be used. While it cannot, nothing is claimed or
 	// written. Default always.
 	Available func() bool

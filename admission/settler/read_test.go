@@ -59,6 +59,7 @@ func TestAnEventIsReadBeforeItsFirstWrite(t *testing.T) {
 		"one that says it already":                   {[]func(*corev1.Event){counts(3), merged("1 of 3")}, nil, read, "3 1 of 3"},
 		"one that says it without how":               {[]func(*corev1.Event){counts(3)}, []func(*store.PendingWrite){own(1)}, written, "5 2 of 5"},
 		"one that counted on":                        {[]func(*corev1.Event){counts(5)}, nil, written, "6 1 of 6"},
+		"one into which another store merged":        {[]func(*corev1.Event){counts(9), merged("7 of 9 by b")}, nil, written, "10 8 of 10"},
 		"one into which another merged more":         {[]func(*corev1.Event){counts(9), merged("7 of 9")}, nil, read, "9 7 of 9"},
 		"one whose recorder overwrote the count":     {[]func(*corev1.Event){counts(4), merged("7 of 9")}, nil, written, "11 7 of 11"},
 		"one of which all was lost but what is new":  {[]func(*corev1.Event){counts(7), merged("5 of 7")}, []func(*store.PendingWrite){partial}, written, "11 9 of 11"},

@@ -28,11 +28,12 @@ const earlier = 2 * time.Second
 // write is a pending write in hand. One worker at a time works on it.
 type write struct {
 	store.PendingWrite
-	// stored is what the Event said before, for the store. partial and merged are Partial and Merged
-	// before the Event was read.
-	stored  store.Stored
-	partial bool
-	merged  int64
+	// storeID names the store that it is of.
+	storeID string
+	// stored is what the Event said before, for the store. noted is Noted before it was read, and others
+	// are those of its occurrences that the store did not know of and did not write.
+	stored        store.Stored
+	noted, others int64
 	// answers is how many requests the API server had answered at the last failure, and failures
 	// how many of those count.
 	answers  int64
@@ -133,16 +134,18 @@ func (w *write) adopt(e *corev1.Event) {
 	if w.Notice != nil {
 		return
 	}
-	if w.Partial {
-		w.partial, w.merged = true, w.Merged()
-	}
-	w.stored = admission.StoredOf(e)
+	before := w.Occurrences
+	w.stored = admission.StoredOf(e, w.storeID)
+	w.Written = w.stored.Count
 	w.Adopt(w.stored)
-	if w.partial {
-		// The store adds this to what it has merged, so what a try before may have written of that
+	if before.Partial || w.stored.Foreign {
+		w.others += w.Merged() - before.Merged()
+	}
+	if w.others != 0 {
+		// The store adds them to what it has merged, so what a try before may have written of that
 		// must not be in it.
-		merged := w.Merged() - w.merged
-		w.stored = store.Stored{Count: w.Own + merged, Merged: merged}
+		noted := w.noted + w.others
+		w.stored = store.Stored{Count: w.Own + noted, Merged: noted, Foreign: true}
 	}
 }
 
@@ -151,7 +154,7 @@ func (w *write) writtenIn(e *corev1.Event) bool {
 	if w.Notice != nil {
 		return reports(e, &w.PendingWrite)
 	}
-	return DesiredOf(&w.PendingWrite).isIn(e)
+	return DesiredOf(&w.PendingWrite, w.storeID).isIn(e)
 }
 
 // patch is a merge patch of one version of the Event.
@@ -160,7 +163,7 @@ func (w *write) patch() map[string]any {
 	if w.Notice != nil {
 		fields = noticePatch(&w.PendingWrite)
 	} else {
-		fields = DesiredOf(&w.PendingWrite).patch()
+		fields = DesiredOf(&w.PendingWrite, w.storeID).patch()
 	}
 	metadata, _ := fields["metadata"].(map[string]any)
 	metadata["uid"], metadata["resourceVersion"] = w.UID, w.ResourceVersion

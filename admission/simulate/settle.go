@@ -90,9 +90,9 @@ func (r *run) write(now time.Time, p store.PendingWrite) (store.Outcome, error) 
 	if !admission.Matches(&p, e) {
 		return store.Outcome{Result: store.NameTaken}, nil
 	}
-	written.Stored = admission.StoredOf(e)
+	written.Stored = admission.StoredOf(e, "")
 	p.Adopt(written.Stored)
 	r.result.EtcdWrites.Counts++
-	settler.DesiredOf(&p).Apply(e)
+	settler.DesiredOf(&p, "").Apply(e)
 	return written, r.api.put(now, e)
 }

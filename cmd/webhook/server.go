@@ -68,6 +68,7 @@ func newServer(o *serveOptions, log logr.Logger) (*server, error) {
 	gate := &admission.Gate{
 		Policies:   admission.Current(policies.Set),
 		Store:      state.store,
+		StoreID:    state.id,
 		Audit:      state.audit,
 		OnDecision: state.busy.decisions(counted(state.counts, m)),
 		Now:        time.Now,
@@ -113,6 +114,8 @@ func newServer(o *serveOptions, log logr.Logger) (*server, error) {
 type settled struct {
 	name  string // as metrics have it
 	queue store.Queue
+	// storeID names the store, if it is this replica's alone.
+	storeID string
 	// available says whether the store can be asked; nil for always.
 	available func() bool
 	// statuses makes, for a store that replicas share, what keeps the statuses of
@@ -134,6 +137,7 @@ func newSettling(o *serveOptions, config *rest.Config, s settled, m *metrics, tr
 			settler.New(m.store.observeQueue(s.name, s.queue), client.CoreV1(), settler.Options{
 				WritesPerSecond: o.SettleRate,
 				DrainTimeout:    o.DrainTimeout,
+				StoreID:         s.storeID,
 				Shared:          s.statuses != nil,
 				Available:       s.available,
 				Abandon:         abandon,

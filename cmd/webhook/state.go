@@ -27,6 +27,8 @@ import (
 type state struct {
 	// store decides, and audit finds out what audited policies would do.
 	store, audit store.Store
+	// id names store, if it is this replica's alone.
+	id string
 	// counts are those of what policies decide.
 	counts *tally.Counter
 	// busy counts whose writes are decided.
@@ -48,7 +50,7 @@ func newState(o *serveOptions, config *rest.Config, statuses func(tally.Book) se
 	if err != nil {
 		return nil, fmt.Errorf("--store-memory: %w", err)
 	}
-	local, err := newSettling(o, config, settled{name: "memory", queue: own}, m, tr)
+	local, err := newSettling(o, config, settled{name: "memory", queue: own, storeID: own.ID()}, m, tr)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +64,7 @@ func newState(o *serveOptions, config *rest.Config, statuses func(tally.Book) se
 	book := tally.NewMemory()
 	counts := tally.NewCounter(book)
 	return &state{
-		store: tr.store("memory", false, m.store.observe("memory", own)), audit: tr.store("memory", true, audit),
+		store: tr.store("memory", false, m.store.observe("memory", own)), audit: tr.store("memory", true, audit), id: own.ID(),
 		counts: counts, busy: newBusy(nil, log),
 		keepers:  []func(context.Context){logged(counts.Run, log)},
 		settlers: []settling{local, statuses(book)},

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"sync"
 	"time"
@@ -86,6 +87,9 @@ func New(o Options) (*Store, error) {
 	_, _ = rand.Read(s.writer[:]) // never fails
 	return s, nil
 }
+
+// ID names the Store among those of other processes.
+func (s *Store) ID() string { return hex.EncodeToString(s.writer[:4]) }
 
 // Decide implements store.Store.
 func (s *Store) Decide(_ context.Context, now time.Time, w store.Write, l store.Limits) (store.Decision, error) {

@@ -27,10 +27,7 @@ type Group struct {
 
 // Record is what is known of one stored Event.
 //
-// Each occurrence is reported in one place. Total counts those that this Event reports, Written is
-// the count in the API server's copy, and their difference is pending. Own is the highest count
-// seen under the Event's own name; Total less Own is what other names contributed, or, when
-// negative, what of its own is reported elsewhere.
+// Written is the count in the API server's copy. What Total is more is pending.
 type Record struct {
 	ID  uint64    `cbor:"1,keyasint"`
 	Key store.Key `cbor:"2,keyasint,omitzero"` // Write.Exact or Write.Similar; zero for one found by name only
@@ -45,12 +42,8 @@ type Record struct {
 	Warning   bool `cbor:"7,keyasint,omitempty"`
 	Series    bool `cbor:"8,keyasint,omitempty"`
 	Aggregate bool `cbor:"9,keyasint,omitempty"`
-	// Partial says that the Event has occurrences beside those of Total, which it will say itself
-	// when it is read.
-	Partial bool `cbor:"10,keyasint,omitempty"`
 
-	Own     int64 `cbor:"11,keyasint,omitempty"`
-	Total   int64 `cbor:"12,keyasint,omitempty"`
+	store.Occurrences
 	Written int64 `cbor:"13,keyasint,omitempty"`
 
 	Admitted int64     `cbor:"14,keyasint,omitempty"` // when its CREATE was; 0 once the API server has said that it exists

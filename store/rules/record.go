@@ -34,7 +34,7 @@ func (g *Group) expect(now int64, key store.Key, aggregate bool, w *store.Write,
 	}
 	r.Name, r.UID, r.Version, r.Series, r.Reason, r.Warning = w.Name, "", "", w.Series, w.Reason, w.Warning
 	r.Aggregate = aggregate || w.Combined
-	r.Own = max(before, w.Count)
+	r.Own, r.Noted = max(before, w.Count), 0
 	r.Total = max(1, r.Total+max(0, w.Count-before)) // no Event says that it never happened
 	r.saw(now, w, l)
 	if r.Aggregate {
@@ -74,12 +74,6 @@ func (r *Record) count(count int64) int64 {
 	r.Own += n
 	r.Total += n
 	return n
-}
-
-// adopt takes in what the stored Event says, where that is more.
-func (r *Record) adopt(s store.Stored) {
-	r.Own, r.Total = store.Adopted(r.Own, r.Total, r.Partial, s)
-	r.Partial = r.Partial && s.Count == 0
 }
 
 // hear notes a message of an aggregate, n times more. It keeps a copy: the text may be a part of a long

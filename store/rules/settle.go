@@ -60,7 +60,7 @@ func (g *Group) pending(group store.Key, r *Record) store.PendingWrite {
 		Ref:       store.Ref{Group: group, ID: r.ID},
 		Namespace: g.Namespace, Name: r.Name, UID: r.UID, ResourceVersion: r.Version,
 		Object: g.Object, Key: r.Key, Admitted: moment(r.Admitted),
-		Own: r.Own, Total: r.Total, Written: r.Written, Partial: r.Partial, Series: r.Series,
+		Occurrences: r.Occurrences, Written: r.Written, Series: r.Series,
 		Last: moment(r.Last), Due: moment(r.Due), Text: r.Text, Messages: slices.Clone(r.Messages),
 		Failing: moment(r.Failing), Changes: r.Changes,
 	}
@@ -70,7 +70,7 @@ func (n *Notice) pending(group store.Key) store.PendingWrite {
 	return store.PendingWrite{
 		Ref:       store.Ref{Group: group, ID: n.ID},
 		Namespace: n.About.NoticeNamespace(), Name: n.Name, UID: n.UID, ResourceVersion: n.Version,
-		Own: n.Total, Total: n.Total, Written: n.Written, Last: moment(n.Last), Due: moment(n.Due),
+		Occurrences: store.Occurrences{Own: n.Total, Total: n.Total}, Written: n.Written, Last: moment(n.Last), Due: moment(n.Due),
 		Failing: moment(n.Failing), Changes: n.Changes,
 		Notice: &store.Notice{
 			About: n.About, Bucket: n.Bucket, Policy: n.Policy, First: moment(n.First), Warnings: n.Warnings,
@@ -105,15 +105,15 @@ func (g *Group) complete(now time.Time, fresh store.Key, p *store.PendingWrite, 
 	}
 	switch o.Result {
 	case store.Written:
-		r.adopt(o.Stored)
-		r.adopt(store.Stored{Count: p.Total, Merged: p.Merged()}) // which a register that was lost does not know
-		r.Written, r.UID, r.Version = p.Total, o.UID, o.ResourceVersion
+		r.Adopt(o.Stored)
+		r.Adopt(store.Stored{Count: p.Total, Merged: p.Merged()}) // which a register that was lost does not know
+		r.Noted, r.Written, r.UID, r.Version = p.Merged(), p.Total, o.UID, o.ResourceVersion
 		r.settled(at, p.Changes)
 	case store.NotFound, store.NameTaken:
 		g.orphan(now, fresh, r, o.Result == store.NameTaken)
 	case store.Rejected:
 		if o.Stored.Count > 0 { // it may say else than is known, as of a settler that crashed
-			r.adopt(o.Stored)
+			r.Adopt(o.Stored)
 			r.Written = o.Stored.Count
 		}
 		n := max(0, r.Total-r.Written)

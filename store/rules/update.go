@@ -95,7 +95,7 @@ func (g *Group) stored(now int64, w *store.Write, l *store.Limits) *Record {
 		r.UID = w.Update.UID
 	}
 	r.Admitted = 0
-	r.adopt(w.Update.Stored)
+	r.Adopt(w.Update.Stored)
 	r.saw(now, w, l)
 	return r
 }

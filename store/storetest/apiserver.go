@@ -19,6 +19,7 @@ type event struct {
 	count    int64
 	merged   int64 // as noted with the count noted
 	noted    int64
+	by       int   // the store that noted it; 0 for none
 	known    int64 // the count that the store knows to be written
 	uid      string
 	version  string
@@ -28,9 +29,12 @@ type event struct {
 	stubborn bool        // rejects what the settler writes
 }
 
-// says is what an Event says of its count.
-func (e *event) says() store.Stored {
-	return store.Stored{Count: e.count, Merged: e.merged, Overwritten: e.merged != 0 && e.count != e.noted}
+// says is what an Event says of its count to the store of a settler.
+func (e *event) says(to *settler) store.Stored {
+	return store.Stored{
+		Count: e.count, Merged: e.merged,
+		Overwritten: e.merged != 0 && e.count != e.noted, Foreign: e.by != 0 && e.by != to.id,
+	}
 }
 
 // store writes the count of an Event, by a request that was decided at a time.

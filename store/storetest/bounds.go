@@ -57,7 +57,7 @@ func bounds() []story {
 				for _, p := range sc.claimed {
 					unreported += p.Unreported()
 				}
-				return fmt.Sprint(merged > 20, " ", unreported-merged)
+				return fmt.Sprint(merged > 0, " ", unreported-merged)
 			}, "true 0"},
 		}},
 		{says: "256 refused names are known, and one more takes the place of the oldest", limits: plenty, steps: []step{

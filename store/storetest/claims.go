@@ -140,7 +140,7 @@ func outcomes() []story {
 
 func completeUnknown(sc *script) string {
 	for r := store.Written; r <= store.GivenUp; r++ {
-		p := store.PendingWrite{Ref: store.Ref{Group: store.KeyOf("never seen"), ID: 1}, Name: "a", Total: 1}
+		p := store.PendingWrite{Ref: store.Ref{Group: store.KeyOf("never seen"), ID: 1}, Name: "a", Occurrences: store.Occurrences{Total: 1}}
 		if err := sc.subject.Complete(sc.t.Context(), sc.now, p, store.Outcome{Result: r}); err != nil {
 			return err.Error()
 		}

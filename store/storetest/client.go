@@ -99,6 +99,9 @@ func (c *client) create(k kind, f facts) stage {
 		f.combined = d.Verdict == store.Aggregate
 		if !d.Verdict.Admits() {
 			a.elsewhere = true
+			if w.faults.Rollouts {
+				delete(c.sent, k)
+			}
 			return c.done()
 		}
 		write := f.write(w.now)
@@ -130,7 +133,7 @@ func (c *client) patch(k kind, f facts) stage {
 			return c.create(k, f)
 		}
 		version, a := e.version, w.reach(f)
-		f.update = &store.Update{Recorder: true, Reverts: e.combined, Stored: e.says()}
+		f.update = &store.Update{Recorder: true, Reverts: e.combined}
 		if d := w.decide(f); !d.Verdict.Admits() {
 			a.elsewhere = a.elsewhere || d.Verdict == store.Drop
 			return c.done()
@@ -156,17 +159,21 @@ func (w *world) label() {
 	}
 	f := about(name, []detail{by(e.kind.user), pod(e.kind.pod), reason(e.kind.reason), message(e.kind.message), count(e.count)})
 	f.combined, f.series = e.combined, e.series
-	f.update = &store.Update{Stored: e.says(), Same: store.KeyOf("label", fmt.Sprint(w.versions))}
+	f.update = &store.Update{Same: store.KeyOf("label", fmt.Sprint(w.versions))}
 	if w.decide(f).Verdict.Admits() {
 		e.version = w.version()
 	}
 }
 
-// decide asks the store about a write.
+// decide asks a store about a write.
 func (w *world) decide(f facts) store.Decision {
 	w.t.Helper()
+	by := w.some()
+	if f.update != nil {
+		f.update.Stored = w.stored[f.name].says(by)
+	}
 	write := f.write(w.now)
-	d, err := w.subject.Decide(w.t.Context(), w.now, write, f.under(w.limits, &write))
+	d, err := by.subject.Decide(w.t.Context(), w.now, write, f.under(w.limits, &write))
 	if err != nil && !errors.Is(err, store.ErrUnconfirmed) {
 		w.t.Fatalf("Decide: %v", err)
 	}

@@ -99,8 +99,8 @@ func (w *world) tooMany(e *event) (at, n int) {
 				}
 			}
 			most := Writes(&w.limits, end.Sub(e.writes[i])) + more
-			if w.faults.Outages || w.faults.Rollback {
-				most *= 4 // what a replica decides by itself has waits of its own
+			if w.faults.Outages || w.faults.Rollback || w.faults.Rollouts {
+				most *= 4 // what each replica decides by itself has waits of its own
 			}
 			if j-i+1 > most {
 				return i, j - i + 1

@@ -2,15 +2,22 @@ package storetest
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/eventquota/eventquota/store"
 )
 
-// settler is who writes what is pending. It knows which groups it has claimed.
-type settler struct{ claimed map[store.Key]int }
+// settler is who writes what is pending in a store. It knows which groups it has claimed.
+type settler struct {
+	subject Subject
+	id      int // of the store, from 1
+	claimed map[store.Key]int
+}
 
-func newSettler() *settler { return &settler{claimed: map[store.Key]int{}} }
+func newSettler(subject Subject, id int) *settler {
+	return &settler{subject: subject, id: id, claimed: map[store.Key]int{}}
+}
 
 // settlement is a settler at work on one write. One that is not certain to finish may crash before it
 // writes or after.
@@ -24,21 +31,22 @@ type settlement struct {
 // settlesIn is how long a settlement may take.
 const settlesIn = 15 * time.Second
 
-// settle lets the settler claim what is due.
+// settle lets a settler claim what is due.
 func (w *world) settle() {
-	for _, p := range w.claim(0, 1+w.rng.IntN(5)) {
-		w.settler.claimed[p.Ref.Group]++
-		s := &settlement{world: w, settler: w.settler, write: p}
+	by := w.some()
+	for _, p := range w.claim(by, 0, 1+w.rng.IntN(5)) {
+		by.claimed[p.Ref.Group]++
+		s := &settlement{world: w, settler: by, write: p}
 		w.fly(s.send, settlesIn)
 	}
 }
 
-// settleAll writes all that is due within a time and returns how much it was.
-func (w *world) settleAll(ahead time.Duration) int {
-	writes := w.claim(ahead, math.MaxInt)
+// settleAll lets a settler write all that is due within a time and returns how much it was.
+func (w *world) settleAll(by *settler, ahead time.Duration) int {
+	writes := w.claim(by, ahead, math.MaxInt)
 	for _, p := range writes {
-		s := &settlement{world: w, settler: w.settler, write: p, certain: true}
-		w.settler.claimed[p.Ref.Group]++
+		s := &settlement{world: w, settler: by, write: p, certain: true}
+		by.claimed[p.Ref.Group]++
 		for next := stage(s.send); next != nil; {
 			next = next()
 		}
@@ -46,10 +54,10 @@ func (w *world) settleAll(ahead time.Duration) int {
 	return len(writes)
 }
 
-func (w *world) claim(ahead time.Duration, n int) []store.PendingWrite {
+func (w *world) claim(by *settler, ahead time.Duration, n int) []store.PendingWrite {
 	w.t.Helper()
-	writes, err := w.subject.Claim(w.t.Context(), w.now, ahead, n, func(_ string, group store.Key) bool {
-		return w.settler.claimed[group] > 0
+	writes, err := by.subject.Claim(w.t.Context(), w.now, ahead, n, func(_ string, group store.Key) bool {
+		return by.claimed[group] > 0
 	})
 	if err != nil {
 		w.t.Fatalf("Claim: %v", err)
@@ -59,7 +67,8 @@ func (w *world) claim(ahead time.Duration, n int) []store.PendingWrite {
 
 // replaceSettler lets another settler begin, which does not know what the one before is at.
 func (w *world) replaceSettler() {
-	w.settler = newSettler()
+	i := slices.Index(w.settlers, w.some())
+	w.settlers[i] = newSettler(w.settlers[i].subject, w.settlers[i].id)
 	w.replaced = append(w.replaced, w.now)
 }
 
@@ -91,7 +100,7 @@ func (s *settlement) send() stage {
 		for a, b := range w.accounts {
 			b.elsewhere = b.elsewhere || a.name == p.Name && o.Result != store.Written && o.Result != store.Failed
 		}
-		if err := w.subject.Complete(w.t.Context(), w.now, *p, o); err != nil {
+		if err := s.settler.subject.Complete(w.t.Context(), w.now, *p, o); err != nil {
 			w.t.Fatalf("Complete: %v", err)
 		}
 		return nil
@@ -140,14 +149,15 @@ func (s *settlement) is(e *event) bool {
 
 // read takes in what an Event says, and returns what the store is to know of it.
 func (s *settlement) read(e *event) store.Stored {
-	p, said := &s.write, e.says()
+	p, said := &s.write, e.says(s.settler)
 	if p.Notice != nil {
 		return said
 	}
-	partial, merged := p.Partial, p.Merged()
+	before := p.Occurrences
 	p.Adopt(said)
-	if partial { // the store adds this to what it has merged
-		return store.Stored{Count: p.Own + p.Merged() - merged, Merged: p.Merged() - merged}
+	if before.Partial || said.Foreign { // the store adds this to what it has merged
+		said.Foreign, said.Merged = true, before.Noted+p.Merged()-before.Merged()
+		said.Count, said.Overwritten = p.Own+said.Merged, false
 	}
 	return said
 }
@@ -160,9 +170,11 @@ func (s *settlement) patch(e *event) {
 	if lost := w.faults.Outages || w.faults.Rollback; p.Notice == nil && !lost && p.Series != e.series {
 		w.t.Errorf("%s: series %t, want %t", p.Name, p.Series, e.series)
 	}
-	e.merged, e.noted = p.Merged(), p.Total
+	e.merged, e.noted, e.by = p.Merged(), p.Total, s.settler.id
 	e.combined = e.combined || p.Text != ""
 	w.store(p.Name, e, p.Total, w.now)
 }
 
-func (s *settlement) crashes() bool { return !s.certain && s.world.rng.IntN(12) == 0 }
+func (s *settlement) crashes() bool {
+	return !s.certain && !s.world.faults.Rollouts && s.world.rng.IntN(12) == 0
+}

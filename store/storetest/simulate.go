@@ -26,6 +26,10 @@ type Faults struct {
 	// Rollback says that the store forgets what it has acknowledged, which may be missing then. All
 	// clients use a new name each time, as what is known of names may be lost.
 	Rollback bool
+	// Rollouts let another store, which knows nothing, take the place of the one there is. For some
+	// time both decide and settle, before the old one writes all it has. No answer to a settler is
+	// lost, and no client goes on with a name that was refused.
+	Rollouts bool
 }
 
 // FaultMixes are what goes wrong in simulations, by sentences.
@@ -36,6 +40,7 @@ func FaultMixes() map[string]Faults {
 		"while users choose each other's names":       {Collisions: true},
 		"while Events disappear":                      {Deletions: true},
 		"while Events disappear and come back":        {Deletions: true, Return: true},
+		"while stores take each other's place":        {Rollouts: true},
 		"while all goes wrong":                        {Refusals: true, Collisions: true, Deletions: true},
 	}
 }
@@ -58,7 +63,7 @@ func Simulate(t *testing.T, f Faults, seeds Seeds, fresh Fresh) {
 	t.Helper()
 	seeds.each(t, func(t *testing.T, rng *rand.Rand) {
 		t.Helper()
-		w := newWorld(t, f, rng, fresh(t))
+		w := newWorld(t, f, rng, fresh)
 		for range seeds.Steps {
 			w.step()
 		}
@@ -79,7 +84,7 @@ type world struct {
 	t        *testing.T
 	rng      *rand.Rand
 	faults   Faults
-	subject  Subject
+	fresh    Fresh
 	now      time.Time
 	limits   store.Limits
 	stored   map[string]*event // at the API server, by name
@@ -87,7 +92,8 @@ type world struct {
 	accounts map[account]*book
 	clients  []*client
 	flights  []flight
-	settler  *settler
+	settlers []*settler  // one, and two while a store takes another's place
+	stores   int         // so far
 	replaced []time.Time // when settlers were
 	versions int
 	draining bool
@@ -103,11 +109,11 @@ type flight struct {
 // stage is one step of a flight. It returns the next one, or nil at the end.
 type stage func() stage
 
-func newWorld(t *testing.T, f Faults, rng *rand.Rand, subject Subject) *world {
+func newWorld(t *testing.T, f Faults, rng *rand.Rand, fresh Fresh) *world {
 	t.Helper()
 	w := &world{
-		t: t, rng: rng, faults: f, subject: subject, now: epoch(),
-		stored: map[string]*event{}, accounts: map[account]*book{}, settler: newSettler(),
+		t: t, rng: rng, faults: f, fresh: fresh, now: epoch(),
+		stored: map[string]*event{}, accounts: map[account]*book{}, settlers: []*settler{newSettler(fresh(t), 1)}, stores: 1,
 	}
 	interval := time.Duration(8+rng.IntN(10)) * time.Second
 	w.limits = store.Limits{
@@ -163,7 +169,21 @@ func (w *world) step() {
 		w.label()
 	case w.faults.Deletions:
 		w.lose()
+	case w.faults.Rollouts && len(w.settlers) == 1:
+		w.stores++
+		w.settlers = append(w.settlers, newSettler(w.fresh(w.t), w.stores))
+	case w.faults.Rollouts:
+		w.finish()
+		w.drain()
 	}
+}
+
+// some is one of the stores that decide, with its settler.
+func (w *world) some() *settler {
+	if len(w.settlers) == 1 {
+		return w.settlers[0]
+	}
+	return among(w.rng, w.settlers...)
 }
 
 // say notes what happens.
@@ -213,12 +233,22 @@ func (w *world) pass(d time.Duration) {
 // end lets everybody finish and the settler write all there is.
 func (w *world) end() {
 	w.finish()
-	w.settler, w.draining = newSettler(), true
+	w.draining = true
+	w.settlers[0] = newSettler(w.settlers[0].subject, w.settlers[0].id)
 	if w.faults.Return {
 		w.bringBack()
 	}
+	for len(w.settlers) > 0 {
+		w.drain()
+	}
+}
+
+// drain lets the oldest settler write all there is, and its store end.
+func (w *world) drain() {
+	by := w.settlers[0]
+	w.settlers = w.settlers[1:]
 	for range 20 {
-		if w.settleAll(math.MaxInt64) == 0 {
+		if w.settleAll(by, math.MaxInt64) == 0 {
 			return
 		}
 		w.pass(time.Second)
@@ -232,7 +262,7 @@ func (w *world) bringBack() {
 		for range 4 {
 			w.clients[0].report(e.kind)
 			w.finish()
-			w.settleAll(time.Hour) // what waits for the next Event of its key waits longer
+			w.settleAll(w.settlers[0], time.Hour) // what waits for the next Event of its key waits longer
 		}
 	}
 }

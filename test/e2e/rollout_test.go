@@ -72,6 +72,37 @@ func TestARolloutFailsNoCallAndLosesNoCount(t *testing.T) {
 	}
 }
 
+// TestARolloutOfOneReplicaLosesNoCount restarts the only replica, which keeps all in its memory, as the
+// shipped Deployment does: another one decides beside it for some time, and each merges into Events
+// that the other knows too. Each Event is created under a name of its own, or is a repeat of a stored
+// one: what a replica knows of names that it refused ends with it.
+func TestARolloutOfOneReplicaLosesNoCount(t *testing.T) {
+	if !isolated(t) {
+		return
+	}
+	e := newSetEnv(t, 2, append(shippedFlags(shippedDeployment(t)), "--calls-per-connection=20")...)
+	e.must(e.set.Stop(t.Context(), 1))
+	end := e.repeats(e.namespace("rollout"), 8)
+	e.eventually("the old replica is called", func() bool { return e.allCalledBut(1) })
+	e.must(e.set.Restart(t.Context(), 1))
+	for range 20 { // while both decide
+		before := e.decisions("validate")
+		e.eventually("both replicas are called", func() bool {
+			now := e.decisions("validate")
+			return now[0] > before[0] && now[1] > before[1]
+		})
+	}
+	e.signalFirst(0)
+	e.must(end())
+	e.noneFailed()
+	e.must(e.set.Replicas[1].Stop())
+	sent, told := e.audit().PerObject(), e.toldOf()
+	t.Logf("%d occurrences about %d objects reached the API server", e.audit().Occurrences(), len(sent))
+	if diff := cmp.Diff(sent, told); diff != "" {
+		t.Errorf("after the end of both replicas (-sent +told):\n%s", diff)
+	}
+}
+
 // endpointFirst stops a replica that the API server has been told of.
 func (e *setEnv) endpointFirst(i int) {
 	e.Helper()

@@ -1,13 +1,19 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/eventquota/eventquota/test/manifests/shipped"
 	"github.com/eventquota/eventquota/test/storm"
@@ -25,6 +31,49 @@ func (e *setEnv) pacedStorm(rate int) (end func() error) {
 			Namespace: namespace, Pods: 3, Events: 100, Repeating: 1, Similar: 3, Series: 2, Reasons: 2,
 		}, err
 	})
+}
+
+// repeats makes one client a pod, until end is called, each with an Event that is stored. It counts that
+// one on and creates the same Event under other names, in turn.
+func (e *setEnv) repeats(namespace string, pods int) (end func() error) {
+	e.Helper()
+	ctx, cancel := context.WithCancel(e.Context())
+	events := e.client.CoreV1().Events(namespace)
+	var clients errgroup.Group
+	for pod := range pods {
+		name := fmt.Sprint("web-", pod)
+		_, err := events.Create(ctx, coreEvent(namespace, name, name, "back-off"), metav1.CreateOptions{})
+		e.must(err)
+		clients.Go(func() error {
+			return wait.PollUntilContextCancel(ctx, 20*time.Millisecond, false, counting(func(n int) error {
+				if n%2 == 0 {
+					_, err := events.Patch(e.Context(), name, types.MergePatchType, fmt.Appendf(nil, `{"count":%d}`, 2+n/2), metav1.PatchOptions{})
+					return err
+				}
+				_, err := events.Create(e.Context(), coreEvent(namespace, fmt.Sprint(name, "-", n), name, "back-off"), metav1.CreateOptions{})
+				return err
+			}))
+		})
+	}
+	return func() error {
+		cancel()
+		if err := clients.Wait(); !wait.Interrupted(err) {
+			return err
+		}
+		return nil
+	}
+}
+
+// counting calls do with 0, 1 and so on, and expects each write to be stored or merged.
+func counting(do func(n int) error) wait.ConditionWithContextFunc {
+	n := -1
+	return func(context.Context) (bool, error) {
+		n++
+		if err := do(n); err != nil && !apierrors.IsAlreadyExists(err) {
+			return false, err
+		}
+		return false, nil
+	}
 }
 
 // allCalledBut tells whether all replicas but one, which has ended, have answered reviews.
