@@ -11,6 +11,7 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/policy"
@@ -18,8 +19,8 @@ import (
 )
 
 // maxAllocs is how many allocations a review may cost, from its HTTP request to its
-// answer, beside those of the store.
-const maxAllocs = 40
+// answer, beside those of the store and of the server.
+const maxAllocs = 30
 
 // answers is a store that always answers the same.
 type answers store.Decision
@@ -68,7 +69,7 @@ func TestAReviewAllocatesLittle(t *testing.T) {
 				MaxBytes: maxBytes, InFlight: admission.NewPlaces(1), Deadline: time.Hour,
 			}
 			const mark = "0000000000"
-			body := benchReview(t, mark)
+			body := kubeletReview(t, mark)
 			if tt.update {
 				h.Phase, body = gate.Validate, asUpdate(t, body)
 			}
@@ -125,3 +126,35 @@ func (w *plainWriter) WriteHeader(int)                  {}
 func (w *plainWriter) Write(b []byte) (int, error)      { return len(b), nil }
 func (w *plainWriter) SetReadDeadline(time.Time) error  { return nil }
 func (w *plainWriter) SetWriteDeadline(time.Time) error { return nil }
+
+// kubeletReview is a review of the Event of a mark, as an API server sends it.
+func kubeletReview(t *testing.T, mark string) []byte {
+	t.Helper()
+	e := newRequest(epoch(), "web-"+mark+".18a2b3c4d5e6f708", details{about("web-" + mark), message(
+		"Back-off restarting failed container web in pod web-" + mark + "_default(3f2b6a50-7a0b-4a5e-9d60-8a7ff2d1c0de)")}).Object
+	e.CreationTimestamp = metav1.NewTime(epoch())
+	e.ManagedFields = []metav1.ManagedFieldsEntry{{
+		Manager: "kubelet", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", Time: &e.CreationTimestamp, FieldsType: "FieldsV1",
+		FieldsV1: metav1.NewFieldsV1(`{"f:count":{},"f:firstTimestamp":{},"f:involvedObject":{},"f:lastTimestamp":{},"f:message":{},"f:reason":{},"f:reportingComponent":{},"f:reportingInstance":{},"f:source":{"f:component":{},"f:host":{}},"f:type":{}}`),
+	}}
+	raw, err := json.Marshal(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var review admissionv1.AdmissionReview
+	review.Kind, review.APIVersion = "AdmissionReview", "admission.k8s.io/v1"
+	review.Request = &admissionv1.AdmissionRequest{
+		UID:  requestUID,
+		Kind: metav1.GroupVersionKind{Version: "v1", Kind: "Event"}, Resource: metav1.GroupVersionResource{Version: "v1", Resource: "events"},
+		RequestKind: &metav1.GroupVersionKind{Version: "v1", Kind: "Event"}, RequestResource: &metav1.GroupVersionResource{Version: "v1", Resource: "events"},
+		Name: e.Name, Namespace: "default", Operation: admissionv1.Create, DryRun: new(bool),
+	}
+	review.Request.UserInfo.Username = "system:node:node-1"
+	review.Request.UserInfo.Groups = []string{"system:nodes", "system:authenticated"}
+	review.Request.Object.Raw = raw
+	body, err := json.Marshal(review)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
+}

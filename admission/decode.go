@@ -3,10 +3,14 @@ package admission
 import (
 	"errors"
 	"fmt"
+	"hash/maphash"
+	"sync"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/eventquota/eventquota/policy"
@@ -32,6 +36,8 @@ type Request struct {
 	Options   WriteOptions  `json:"options"`
 	// Unreadable is why Object or OldObject could not be decoded, or nil.
 	Unreadable error `json:"-"`
+	// managersMoved is not 0 for an UPDATE that moves managedFields, which are not decoded then.
+	managersMoved uint64
 	// decided is when a store was asked last.
 	decided Moment
 	// hasher makes the keys of the write.
@@ -50,11 +56,14 @@ var errNoReview = errors.New(`body must be an AdmissionReview of admission.k8s.i
 // decode reads the body of a review. It fails where no answer can be made; a
 // review that can be answered but whose Event cannot be read has Unreadable set.
 func decode(body []byte) (*Request, error) {
-	r, unreadable := unmarshal(body, asNeeded)
+	read := reviews.Get().(*reading)
+	unreadable := read.unmarshal(body)
+	r := read.review
+	read.review = review{}
+	reviews.Put(read)
 	if unreadable != nil {
 		var err error
-		r, err = unmarshal(body, json.WithUnmarshalers(json.UnmarshalFromFunc(skipEvent)))
-		if err != nil {
+		if r, err = withoutEvents(body); err != nil {
 			return nil, fmt.Errorf("%w: %w", errNoReview, err)
 		}
 	}
@@ -67,12 +76,47 @@ func decode(body []byte) (*Request, error) {
 	return r.Request, nil
 }
 
-// unmarshal takes what encoding/json would take: what the API server accepted
-// is not for a webhook to refuse.
-func unmarshal(body []byte, more json.Options) (review, error) {
-	var r review
-	err := json.Unmarshal(body, &r, more, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+// reading decodes one review at a time. Its options keep what they have found out about
+// types.
+type reading struct {
+	review  review
+	options json.Options
+}
+
+var seed = maphash.MakeSeed() //nolint:gochecknoglobals // it never changes
+
+var reviews = sync.Pool{New: func() any { return newReading() }} //nolint:gochecknoglobals // it saves allocations, and holds nothing
+
+func newReading() *reading {
+	r := &reading{}
+	r.options = lenient(json.JoinUnmarshalers(times(),
+		json.UnmarshalFromFunc(func(d *jsontext.Decoder, _ *metav1.FieldsV1) error { return d.SkipValue() }),
+		json.UnmarshalFromFunc(r.readManagers)))
+	return r
+}
+
+func (r *reading) unmarshal(body []byte) error { return json.Unmarshal(body, &r.review, r.options) }
+
+// readManagers reads managedFields. Of an UPDATE, which the API server has validated, it only
+// tells whether those of its two Events are the same.
+func (r *reading) readManagers(d *jsontext.Decoder, _ *[]metav1.ManagedFieldsEntry) error {
+	if r.review.Request == nil || r.review.Request.Operation != admissionv1.Update {
+		return errors.ErrUnsupported // the types' own decoder does it
+	}
+	text, err := d.ReadValue()
+	r.review.Request.managersMoved ^= maphash.Bytes(seed, text)
+	return err
+}
+
+// withoutEvents decodes a review whose Events cannot be read.
+func withoutEvents(body []byte) (r review, err error) {
+	skip := json.UnmarshalFromFunc(func(d *jsontext.Decoder, _ *corev1.Event) error { return d.SkipValue() })
+	err = json.Unmarshal(body, &r, lenient(skip))
 	return r, err
 }
 
-func skipEvent(d *jsontext.Decoder, _ *corev1.Event) error { return d.SkipValue() }
+// lenient takes what encoding/json would take: what the API server accepted is not for
+// a webhook to refuse.
+func lenient(u *json.Unmarshalers) json.Options {
+	return json.JoinOptions(json.WithUnmarshalers(u), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+}

@@ -11,17 +11,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// asNeeded decodes times of any year. A client that writes protobuf may send one, and
-// the API server spells it out in JSON, which the types' own decoders do not take then.
-// It costs no allocation where they would cost some. Which fields a manager has set
-// nobody asks.
-//
-//nolint:gochecknoglobals // it is never changed, and keeps what it has found out about types
-var asNeeded = json.WithUnmarshalers(json.JoinUnmarshalers(
-	json.UnmarshalFromFunc(func(d *jsontext.Decoder, t *metav1.Time) error { return readTime(d, &t.Time) }),
-	json.UnmarshalFromFunc(func(d *jsontext.Decoder, t *metav1.MicroTime) error { return readTime(d, &t.Time) }),
-	json.UnmarshalFromFunc(func(d *jsontext.Decoder, _ *metav1.FieldsV1) error { return d.SkipValue() }),
-))
+// times decode times of any year. A client that writes protobuf may send one, and the
+// API server spells it out in JSON, which the types' own decoders do not take then. They
+// cost no allocation where those would cost some.
+func times() *json.Unmarshalers {
+	return json.JoinUnmarshalers(
+		json.UnmarshalFromFunc(func(d *jsontext.Decoder, t *metav1.Time) error { return readTime(d, &t.Time) }),
+		json.UnmarshalFromFunc(func(d *jsontext.Decoder, t *metav1.MicroTime) error { return readTime(d, &t.Time) }),
+	)
+}
 
 func readTime(d *jsontext.Decoder, t *time.Time) error {
 	value, err := d.ReadValue()

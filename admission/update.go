@@ -40,7 +40,7 @@ func isRecorders(r *Request, message string) bool {
 	before, after := r.OldObject, r.Object
 	if occurrences(before) == occurrences(after) && sameSeries(before.Series, after.Series) &&
 		before.FirstTimestamp.Equal(&after.FirstTimestamp) && before.LastTimestamp.Equal(&after.LastTimestamp) {
-		return r.Options.FieldManager == "" && same(before, after)
+		return r.Options.FieldManager == "" && r.managersMoved == 0 && same(before, after)
 	}
 	was, is := *before, *after
 	if isAggregate(before) || was.Message == message {
@@ -61,12 +61,16 @@ func sameSeries(a, b *corev1.EventSeries) bool {
 // same tells whether two Events are stored as the same. Their protobuf has every field, in
 // a fixed order, and an empty list or map as none.
 func same(a, b *corev1.Event) bool {
-	first, err := a.Marshal()
-	if err != nil {
+	n := a.Size()
+	if n != b.Size() {
 		return false
 	}
-	second, err := b.Marshal()
-	return err == nil && bytes.Equal(first, second)
+	both := make([]byte, 2*n)
+	if _, err := a.MarshalToSizedBuffer(both[:n]); err != nil {
+		return false
+	}
+	_, err := b.MarshalToSizedBuffer(both[n:])
+	return err == nil && bytes.Equal(both[:n], both[n:])
 }
 
 // blankRepeat blanks what a recorder moves and what the API server moves with it.

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -46,6 +47,32 @@ func TestUpdatesThatAreNotARecordersAreNeverMerged(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestAnUpdateOfManagedFieldsIsReadAsOne has them in the body of a review, of which they are not decoded.
+func TestAnUpdateOfManagedFieldsIsReadAsOne(t *testing.T) {
+	t.Parallel()
+	other := func(e *corev1.Event) { e.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl"}} }
+	for says, tt := range map[string]struct {
+		before, after details
+		allowed       bool
+	}{
+		"the same":        {details{event(managed)}, details{event(managed)}, false},
+		"others":          {details{event(managed)}, details{event(other)}, true},
+		"some for none":   {details{}, details{event(managed)}, true},
+		"none for some":   {details{event(managed)}, details{}, true},
+		"none, as before": {details{}, details{}, false},
+	} {
+		h := serve(newMemory(t))
+		if !answered(t, post(t, h.mutate, reviewOf(t, newRequest(epoch(), "a", nil)), unhurried)).Allowed {
+			t.Fatal("the CREATE is refused")
+		}
+		r := newRequest(epoch(), "a", tt.after)
+		r.Operation, r.OldObject = admissionv1.Update, newRequest(epoch(), "a", tt.before).Object
+		if got := answered(t, post(t, h.validate, reviewOf(t, r), unhurried)).Allowed; got != tt.allowed {
+			t.Errorf("%s: allowed %t, want %t", says, got, tt.allowed)
+		}
 	}
 }
 
