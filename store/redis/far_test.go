@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/fallback"
 	"github.com/eventquota/eventquota/store/redis"
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
@@ -17,14 +18,23 @@ import (
 const deadline = 10 * time.Second
 
 // One of three replicas is farther from Redis than the others, which never pause. It has its turn all
-// the same, on one register and under one quota.
+// the same, on one register and under one quota: its circuit breaker stays closed, and it decides
+// nothing by itself.
 func TestFarReplicaHasItsTurn(t *testing.T) {
 	const callers, wanted = 4, 15
 	server := redistest.Start(t, redistest.Options{})
 	far := startProxy(t, server.Addr(), 2*time.Millisecond)
-	var replicas []*redis.Store
-	for _, address := range []string{server.Addr(), server.Addr(), far.Addr().String()} {
-		replicas = append(replicas, redis.New(connect(t, address), redis.Options{Prefix: "test:"}).Patient(deadline))
+	var replicas []*fallback.Store
+	for i, address := range []string{server.Addr(), server.Addr(), far.Addr().String()} {
+		o := fallback.Defaults()
+		o.Deadline = deadline
+		o.OnChange = func(_ bool, err error) { t.Errorf("replica %d: the breaker opens: %v", i, err) }
+		o.Decided = func(context.Context, store.Failure) { t.Errorf("replica %d decides by itself", i) }
+		s, err := fallback.New(redis.New(connect(t, address), redis.Options{Prefix: "test:"}).Patient(deadline), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		replicas = append(replicas, s)
 	}
 	l := limits(1 << 20)
 	l.Quotas = []store.Bucket{quota(1 << 20)}
@@ -36,10 +46,7 @@ func TestFarReplicaHasItsTurn(t *testing.T) {
 				for n := 0; done[2].Load() < callers*wanted && !t.Failed(); n++ {
 					w := event("pod", fmt.Sprint("message ", i, c, n), n)
 					w.Name = fmt.Sprint(i, ".", c, ".", n)
-					ctx, cancel := context.WithTimeout(t.Context(), deadline)
-					_, err := s.Decide(ctx, time.Now(), w, l)
-					cancel()
-					if err != nil {
+					if _, err := s.Decide(t.Context(), time.Now(), w, l); err != nil {
 						t.Errorf("replica %d: %v", i, err)
 					}
 					done[i].Add(1)

@@ -18,6 +18,8 @@ func (c *Cluster) startScheduler(ctx context.Context, path string) error {
 		"--authentication-kubeconfig="+kubeconfig,
 		"--authorization-kubeconfig="+kubeconfig,
 		"--leader-elect=false",
+		"--kube-api-qps=500", // ten times the default, so that a storm of pods does not wait for it
+		"--kube-api-burst=1000",
 		"--bind-address=127.0.0.1",
 		"--secure-port="+port,
 	)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -97,17 +98,29 @@ func compare(ctx context.Context, c *cluster.Cluster, client kubernetes.Interfac
 	return with, without, err
 }
 
-// start starts the control plane and builds the webhook.
+// start starts the control plane and builds the webhook, both at once: neither build keeps all
+// processors busy to its end.
 func start(ctx context.Context) (c *cluster.Cluster, program string, err error) {
-	c, err = cluster.Start(ctx, cluster.Options{Log: os.Stdout, Scheduler: true})
+	dir, err := os.MkdirTemp("", "eventquota-webhook-")
 	if err != nil {
-		return nil, "", err
+		return nil, "", fmt.Errorf("make a directory to build in: %w", err)
 	}
-	fmt.Println("webhook: building it, which takes some minutes if nothing of it is cached")
-	if program, err = replica.Build(ctx, c.Dir); err != nil {
-		return nil, "", firstError(err, c.Stop())
+	defer os.RemoveAll(dir)
+	built := make(chan error, 1)
+	go func() {
+		var err error
+		program, err = replica.Build(ctx, dir)
+		built <- err
+	}()
+	c, err = cluster.Start(ctx, cluster.Options{Log: os.Stdout, Scheduler: true})
+	if err = firstError(<-built, err); err == nil {
+		inPlace := filepath.Join(c.Dir, filepath.Base(program))
+		err, program = os.Rename(program, inPlace), inPlace
 	}
-	return c, program, nil
+	if err != nil && c != nil {
+		err = firstError(err, c.Stop())
+	}
+	return c, program, err
 }
 
 // measure runs the storm in a namespace and shows it while it runs. With a

@@ -73,5 +73,5 @@ func buildArgs(r release) []string {
 			"-X", pkg+".gitMajor="+major,
 			"-X", pkg+".gitMinor="+minor)
 	}
-	return []string{"build", "-trimpath", "-buildvcs=false", "-modfile=" + r.modFile, "-ldflags=" + strings.Join(link, " ")}
+	return []string{"build", "-trimpath", "-gcflags=all=-dwarf=false", "-buildvcs=false", "-modfile=" + r.modFile, "-ldflags=" + strings.Join(link, " ")}
 }

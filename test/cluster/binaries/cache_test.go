@@ -105,7 +105,7 @@ func TestEnsureBuildsOnceWithFixedSettings(t *testing.T) {
 	if len(calls) != 1 {
 		t.Fatalf("got %d calls of the go command, want one:\n%s", len(calls), strings.Join(calls, "\n"))
 	}
-	if !strings.HasPrefix(calls[0], "CGO_ENABLED=0 GOWORK=off GOFLAGS=-mod=readonly build -trimpath -buildvcs=false -modfile=go.mod ") ||
+	if !strings.HasPrefix(calls[0], "CGO_ENABLED=0 GOWORK=off GOFLAGS=-mod=readonly build -trimpath -gcflags=all=-dwarf=false -buildvcs=false -modfile=go.mod ") ||
 		!strings.Contains(calls[0], "-X k8s.io/component-base/version.gitVersion=v1.36.3 ") {
 		t.Errorf("called go with %s", calls[0])
 	}
