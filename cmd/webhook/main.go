@@ -7,6 +7,8 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+
+	"github.com/eventquota/eventquota/cmd/webhook/convert"
 )
 
 // version is set by the linker.
@@ -29,7 +31,7 @@ func root() *cobra.Command {
 	}
 	cmd.AddCommand(serveCommand())
 	cmd.AddCommand(checkCommand())
-	cmd.AddCommand(convertCommand())
+	cmd.AddCommand(convert.Command())
 	cmd.AddCommand(simulateCommand())
 	cmd.AddCommand(explainCommand())
 	cmd.AddCommand(topCommand())

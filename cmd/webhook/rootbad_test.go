@@ -114,8 +114,18 @@ func flagName(f *pflag.Flag) string {
 	return "--" + f.Name
 }
 
-// TestTheHelpOfEveryCommandIsInAFile holds help to testdata, in help-NAME.txt or
-// NAME/help.txt. A command without such a file fails; -update writes it.
+func read(t *testing.T, path string) string {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+// TestTheHelpOfEveryCommandIsInAFile holds help to help.txt in the testdata of its package or, as long as
+// it has none, in testdata/NAME, or to testdata/help-NAME.txt. A command without such a file fails;
+// -update writes it.
 func TestTheHelpOfEveryCommandIsInAFile(t *testing.T) {
 	for _, cmd := range commands() {
 		t.Run(cmd.Name(), func(t *testing.T) {
@@ -123,9 +133,11 @@ func TestTheHelpOfEveryCommandIsInAFile(t *testing.T) {
 			if err != nil || errs != "" {
 				t.Fatalf("error %v, standard error %q", err, errs)
 			}
-			path := filepath.Join("testdata", cmd.Name(), "help.txt")
-			if _, err := os.Stat(path); err != nil {
-				path = filepath.Join("testdata", "help-"+cmd.Name()+".txt")
+			path := filepath.Join("testdata", "help-"+cmd.Name()+".txt")
+			for _, other := range []string{filepath.Join(cmd.Name(), "testdata"), filepath.Join("testdata", cmd.Name())} {
+				if _, err := os.Stat(filepath.Join(other, "help.txt")); err == nil {
+					path = filepath.Join(other, "help.txt")
+				}
 			}
 			if *update {
 				if err := os.WriteFile(path, []byte(got), 0o600); err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -98,29 +97,16 @@ func compare(ctx context.Context, c *cluster.Cluster, client kubernetes.Interfac
 	return with, without, err
 }
 
-// start starts the control plane and builds the webhook, both at once: neither build keeps all
-// processors busy to its end.
+// start starts the control plane and builds the webhook.
 func start(ctx context.Context) (c *cluster.Cluster, program string, err error) {
-	dir, err := os.MkdirTemp("", "eventquota-webhook-")
-	if err != nil {
-		return nil, "", fmt.Errorf("make a directory to build in: %w", err)
-	}
-	defer os.RemoveAll(dir)
-	built := make(chan error, 1)
-	go func() {
-		var err error
-		program, err = replica.Build(ctx, dir)
-		built <- err
-	}()
 	c, err = cluster.Start(ctx, cluster.Options{Log: os.Stdout, Scheduler: true})
-	if err = firstError(<-built, err); err == nil {
-		inPlace := filepath.Join(c.Dir, filepath.Base(program))
-		err, program = os.Rename(program, inPlace), inPlace
+	if err != nil {
+		return nil, "", err
 	}
-	if err != nil && c != nil {
-		err = firstError(err, c.Stop())
+	if program, err = replica.Build(ctx, c.Dir); err != nil {
+		return nil, "", firstError(err, c.Stop())
 	}
-	return c, program, err
+	return c, program, nil
 }
 
 // measure runs the storm in a namespace and shows it while it runs. With a

@@ -1,4 +1,5 @@
-package main
+// Package convert is the command that makes a policy of an EventRateLimit configuration.
+package convert
 
 import (
 	"errors"
@@ -11,18 +12,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// convertOptions are the flags of convert.
-type convertOptions struct {
+// options are the flags of convert.
+type options struct {
 	Name   string
 	Output string
 }
 
-func (o *convertOptions) addFlags(f *pflag.FlagSet) {
+func (o *options) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.Name, "name", o.Name, "name of the policy")
 	f.StringVarP(&o.Output, "output", "o", o.Output, "format of the policy, yaml or json")
 }
 
-func (o *convertOptions) validate() error {
+func (o *options) validate() error {
 	var errs []error
 	if wrong := validation.IsDNS1123Subdomain(o.Name); len(wrong) > 0 {
 		errs = append(errs, fmt.Errorf("--name %q: %s", o.Name, strings.Join(wrong, "; ")))
@@ -33,8 +34,9 @@ func (o *convertOptions) validate() error {
 	return errors.Join(errs...)
 }
 
-func convertCommand() *cobra.Command {
-	o := &convertOptions{Name: "eventratelimit", Output: "yaml"}
+// Command is webhook convert.
+func Command() *cobra.Command {
+	o := &options{Name: "eventratelimit", Output: "yaml"}
 	cmd := &cobra.Command{
 		Use:   "convert FILE",
 		Short: "Convert an EventRateLimit configuration into a policy",

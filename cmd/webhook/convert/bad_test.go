@@ -1,4 +1,4 @@
-package main
+package convert
 
 import (
 	"fmt"
@@ -28,7 +28,7 @@ func different(n int) []string {
 }
 
 // TestBadConfigurationsGetOneClearError holds the errors to those in
-// testdata/convert/errors.txt, one line each.
+// testdata/errors.txt, one line each.
 func TestBadConfigurationsGetOneClearError(t *testing.T) {
 	const good = "{type: Server, qps: 1, burst: 1}"
 	embedded := strings.Join(strings.Split(limits("{type: Server, qps: 1, burst: 0}"), "\n"), ", ")
@@ -74,7 +74,7 @@ func TestBadConfigurationsGetOneClearError(t *testing.T) {
 		{says: "a wrong embedded field", stdin: plugins("{name: EventRateLimit, configuration: {" + strings.ReplaceAll(embedded, "qps", "qsp") + "}}")},
 		{says: "another kind embedded", stdin: plugins("{name: EventRateLimit, configuration: {kind: Pod}}")},
 		{says: "a path to nothing", stdin: plugins("{name: EventRateLimit, path: testdata/nothing.yaml}")},
-		{says: "a path to another kind", stdin: plugins("{name: EventRateLimit, path: testdata/convert/by-path.yaml}")},
+		{says: "a path to another kind", stdin: plugins("{name: EventRateLimit, path: testdata/by-path.yaml}")},
 		{says: "a missing file", args: []string{"testdata/nothing.yaml"}},
 		{says: "a directory", args: []string{"testdata"}},
 		{says: "no file", args: []string{}},
@@ -110,7 +110,7 @@ func TestConvertFailsWhereItCannotWrite(t *testing.T) {
 		if err := closed.Close(); err != nil {
 			t.Fatal(err)
 		}
-		cmd := root()
+		cmd := command()
 		cmd.SetIn(strings.NewReader(limits("{type: Server, qps: 1, burst: 1}")))
 		cmd.SetOut(closed)
 		cmd.SetArgs([]string{"convert", "-", "-o", format})

@@ -1,8 +1,9 @@
-package main
+package convert
 
 import (
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -68,9 +69,25 @@ type configFile struct {
 // newConfigFile is the file at path, or stdin for "-".
 func newConfigFile(path string, stdin io.Reader) *configFile {
 	if path == "-" {
-		return &configFile{name: "standard input", dir: ".", read: func() ([]byte, error) { return readBounded(stdin, configBytes) }}
+		return &configFile{name: "standard input", dir: ".", read: func() ([]byte, error) { return bounded(stdin) }}
 	}
-	return &configFile{name: path, dir: filepath.Dir(path), read: func() ([]byte, error) { return readFileBounded(path, configBytes) }}
+	return &configFile{name: path, dir: filepath.Dir(path), read: func() ([]byte, error) {
+		file, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = file.Close() }() // what was read is known already
+		return bounded(file)
+	}}
+}
+
+// bounded reads a configuration. It fails on one that is too long, also on one without end.
+func bounded(r io.Reader) ([]byte, error) {
+	content, err := io.ReadAll(io.LimitReader(r, configBytes+1))
+	if err == nil && len(content) > configBytes {
+		return nil, fmt.Errorf("must have at most %d bytes", configBytes)
+	}
+	return content, err
 }
 
 // convert reads f, in which limits may be or which may name their file.
