@@ -255,39 +255,65 @@ func TestANoticeAboutANodeOfKubeSystemIsValid(t *testing.T) {
 	})
 }
 
-// TestAnAnswerThatIsLostIsCountedOnce has a store know of merges only into an Event that says itself
-// how many came before. The answer to its first write is lost.
+// TestAnAnswerThatIsLostIsCountedOnce has a store know of merges into an Event that says itself how many
+// came before, of which it does not know. The answer to its first write is lost.
 func TestAnAnswerThatIsLostIsCountedOnce(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r, m := newRig(t), newMemory(t)
-		r.put(event("default", "a0", about("a"), counts(7), merged("5 of 7")))
-		for i := range 4 {
-			w, l := asked(t, event("default", fmt.Sprint("again", i), about("a")), flush)
+	for says, tt := range map[string]struct {
+		note, by string
+		merge    func(t *testing.T, m *memory.Store, w store.Write, l store.Limits) error
+	}{
+		"as its register was lost": {note: "5 of 7", merge: func(_ *testing.T, m *memory.Store, w store.Write, l store.Limits) error {
 			op := rules.Op{Write: w, Limits: &l, Decision: store.Decision{Verdict: store.Merge, Into: "a0"}}
-			if err := m.Report(time.Now(), w.Group, &op); err != nil {
-				t.Fatal(err)
+			return m.Report(time.Now(), w.Group, &op)
+		}},
+		"as another store has merged them": {note: "5 of 7 by b", by: "a", merge: func(t *testing.T, m *memory.Store, w store.Write, l store.Limits) error {
+			t.Helper()
+			known := w
+			known.Name, known.Count = "a0", 2
+			known.Update = &store.Update{Recorder: true, Stored: store.Stored{Count: 2}}
+			if _, err := m.Decide(t.Context(), time.Now(), known, l); err != nil {
+				return err
 			}
+			_, err := m.Decide(t.Context(), time.Now(), w, l)
+			return err
+		}},
+	} {
+		t.Run(says, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { anAnswerIsLost(t, tt.note, tt.by, tt.merge) })
+		})
+	}
+}
+
+func anAnswerIsLost(t *testing.T, note, by string, merge func(*testing.T, *memory.Store, store.Write, store.Limits) error) {
+	t.Helper()
+	r, m := newRig(t), newMemory(t)
+	r.put(event("default", "a0", about("a"), counts(7), merged(note)))
+	for i := range 4 {
+		w, l := asked(t, event("default", fmt.Sprint("again", i), about("a")), flush)
+		if err := merge(t, m, w, l); err != nil {
+			t.Fatal(err)
 		}
-		lost := false
-		r.answer = func(q *request) error {
-			if q.verb() == "patch" && !lost {
-				lost = true
-				return errLost
-			}
-			return nil
+	}
+	lost := false
+	r.answer = func(q *request) error {
+		if q.verb() == "patch" && !lost {
+			lost = true
+			return errLost
 		}
-		wait := r.start(m, 2*time.Minute, settler.Options{})
-		<-time.After(time.Minute)
-		if e := r.get("default", "a0"); e.Count != 11 || e.Annotations[admission.AnnotationMerged] != "9 of 11" {
-			t.Errorf("it says %d, %v; want 11, of which 9 are merged", e.Count, e.Annotations)
-		}
-		if got := r.decide(m, event("default", "once-more", about("a"))); got != store.Merge {
-			t.Fatalf("%v, want it merged", got)
-		}
-		wait()
-		if e := r.get("default", "a0"); e.Count != 12 || !lost {
-			t.Errorf("it says %d, want 12", e.Count)
-		}
-	})
+		return nil
+	}
+	wait := r.start(m, 2*time.Minute, settler.Options{StoreID: by})
+	<-time.After(time.Minute)
+	if e := r.get("default", "a0"); e.Count != 11 || e.Annotations[admission.AnnotationMerged] != admission.MergedNote(9, 11, by) {
+		t.Errorf("it says %d, %v; want 11, of which 9 are merged", e.Count, e.Annotations)
+	}
+	if got := r.decide(m, event("default", "once-more", about("a"))); got != store.Merge {
+		t.Fatalf("%v, want it merged", got)
+	}
+	wait()
+	if e := r.get("default", "a0"); e.Count != 12 || !lost {
+		t.Errorf("it says %d, want 12", e.Count)
+	}
 }
