@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/eventquota/eventquota/cmd/webhook/check"
 	"github.com/eventquota/eventquota/cmd/webhook/convert"
 )
 
@@ -30,7 +31,7 @@ func root() *cobra.Command {
 		SilenceErrors: true,
 	}
 	cmd.AddCommand(serveCommand())
-	cmd.AddCommand(checkCommand())
+	cmd.AddCommand(check.Command())
 	cmd.AddCommand(convert.Command())
 	cmd.AddCommand(simulateCommand())
 	cmd.AddCommand(explainCommand())

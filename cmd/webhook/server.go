@@ -11,12 +11,12 @@ import (
 	"golang.org/x/time/rate"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/settler"
 	"github.com/eventquota/eventquota/certs"
+	"github.com/eventquota/eventquota/cmd/webhook/apiserver"
 	"github.com/eventquota/eventquota/policy/watch"
 	"github.com/eventquota/eventquota/store"
 )
@@ -42,7 +42,7 @@ func newServer(o *serveOptions, log logr.Logger) (*server, error) {
 			return nil, fmt.Errorf("--self-signed-for: %w", err)
 		}
 	}
-	config, err := clientConfig(o.Kubeconfig)
+	config, err := apiserver.Config(o.Kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("--kubeconfig: %w", err)
 	}
@@ -155,24 +155,6 @@ func newSettling(o *serveOptions, config *rest.Config, s settled, m *metrics, tr
 	return newElected(config, o.Election, func(abandon <-chan struct{}) settling {
 		return together{term(abandon), s.statuses()}
 	})
-}
-
-// clientConfig says how to reach the API server, without a client-side rate limit.
-func clientConfig(kubeconfig string) (*rest.Config, error) {
-	if kubeconfig == "" {
-		config, err := rest.InClusterConfig()
-		if err != nil {
-			return nil, fmt.Errorf("must be set outside of a pod: %w", err)
-		}
-		config.QPS = -1
-		return config, nil
-	}
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		return nil, err
-	}
-	config.QPS = -1
-	return config, nil
 }
 
 // withLogger puts the logger into the context of each request.

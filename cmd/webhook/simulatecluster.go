@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/eventquota/eventquota/cmd/webhook/apiserver"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
@@ -17,7 +18,7 @@ import (
 // that is not valid is an error, though the cluster may still be governed by an
 // earlier version of it.
 func clusterPolicies(ctx context.Context, kubeconfig string) (*policyFiles, error) {
-	config, err := clientConfig(kubeconfig)
+	config, err := apiserver.Config(kubeconfig)
 	if err != nil {
 		return nil, err
 	}

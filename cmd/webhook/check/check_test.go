@@ -1,4 +1,4 @@
-package main
+package check
 
 import (
 	"bytes"
@@ -43,7 +43,7 @@ clusters: [{name: a, cluster: {server: "` + server.URL + `"}}]}`
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	cmd := checkCommand()
+	cmd := Command()
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetOut(&out)
 	cmd.SetArgs(append([]string{"--kubeconfig=" + kubeconfig}, args...))
@@ -115,7 +115,7 @@ func TestCheckFailsWhereNoRefusalIsTheWebhooks(t *testing.T) {
 }
 
 func TestNoEarlierCheckCounts(t *testing.T) {
-	if a, b := checkEvent("default"), checkEvent("default"); a.InvolvedObject == b.InvolvedObject {
+	if a, b := newEvent("default"), newEvent("default"); a.InvolvedObject == b.InvolvedObject {
 		t.Errorf("two checks are about one object, %v", a.InvolvedObject)
 	}
 	if _, refused := refusalOf(errors.New("x")); refused {

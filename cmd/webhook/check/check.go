@@ -1,4 +1,5 @@
-package main
+// Package check is the command that finds out whether the API server asks the webhook.
+package check
 
 import (
 	"context"
@@ -16,24 +17,26 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/eventquota/eventquota/cmd/webhook/apiserver"
 )
 
-// checkOptions are the flags of check.
-type checkOptions struct {
+// options are the flags of check.
+type options struct {
 	Kubeconfig string
 	Namespace  string
 	Events     int
 	Timeout    time.Duration
 }
 
-func (o *checkOptions) addFlags(f *pflag.FlagSet) {
+func (o *options) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file of the API server; empty for the service account of the pod")
 	f.StringVar(&o.Namespace, "namespace", o.Namespace, "namespace to write Events in, whose Events the webhook is asked about")
 	f.IntVar(&o.Events, "events", o.Events, "Events to write at most, at least 2; more than the burst of the bucket that is to refuse one, where none is merged")
 	f.DurationVar(&o.Timeout, "timeout", o.Timeout, "how long it may take, at least 1s")
 }
 
-func (o *checkOptions) validate() error {
+func (o *options) validate() error {
 	var errs []error
 	if wrong := validation.IsDNS1123Label(o.Namespace); len(wrong) > 0 {
 		errs = append(errs, fmt.Errorf("--namespace %q: %s", o.Namespace, strings.Join(wrong, "; ")))
@@ -47,8 +50,9 @@ func (o *checkOptions) validate() error {
 	return errors.Join(errs...)
 }
 
-func checkCommand() *cobra.Command {
-	o := &checkOptions{Namespace: metav1.NamespaceDefault, Events: 60, Timeout: 30 * time.Second}
+// Command is webhook check.
+func Command() *cobra.Command {
+	o := &options{Namespace: metav1.NamespaceDefault, Events: 60, Timeout: 30 * time.Second}
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Check that the API server asks the webhook about Events",
@@ -63,7 +67,7 @@ as all Events do.`,
 			if err := o.validate(); err != nil {
 				return err
 			}
-			config, err := clientConfig(o.Kubeconfig)
+			config, err := apiserver.Config(o.Kubeconfig)
 			if err != nil {
 				return fmt.Errorf("--kubeconfig: %w", err)
 			}
@@ -86,8 +90,8 @@ as all Events do.`,
 }
 
 // check returns what the webhook said when it refused an Event.
-func (o *checkOptions) check(ctx context.Context, events typedcorev1.EventInterface) (string, error) {
-	event := checkEvent(o.Namespace)
+func (o *options) check(ctx context.Context, events typedcorev1.EventInterface) (string, error) {
+	event := newEvent(o.Namespace)
 	for range o.Events {
 		_, err := events.Create(ctx, event, metav1.CreateOptions{})
 		if refusal, ok := refusalOf(err); ok {
@@ -118,8 +122,8 @@ func refusalOf(err error) (string, bool) {
 	return "", false
 }
 
-// checkEvent is about an object of its own, so that no earlier check counts.
-func checkEvent(namespace string) *corev1.Event {
+// newEvent is about an object of its own, so that no earlier check counts.
+func newEvent(namespace string) *corev1.Event {
 	now := metav1.Now()
 	return &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "eventquota-check-", Namespace: namespace},
