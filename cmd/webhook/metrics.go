@@ -22,6 +22,7 @@ type metrics struct {
 	events    *eventMetrics
 	store     storeMetrics
 	settle    settleMetrics
+	spans     *prometheus.CounterVec
 }
 
 func newMetrics() *metrics {
@@ -45,6 +46,8 @@ func newMetrics() *metrics {
 		events: newEventMetrics(made),
 		store:  newStoreMetrics(made),
 		settle: newSettleMetrics(made),
+		spans: made.counters("eventquota_trace_spans_total",
+			"Spans of traces, by result: sent, failed (the collector did not take all of a batch) or dropped (too many waited to be sent).", "result"),
 	}
 	buildInfo(made)
 	return m

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/admission/tracing"
 	"github.com/eventquota/eventquota/store/fallback"
 	"github.com/eventquota/eventquota/store/memory"
 	"github.com/eventquota/eventquota/store/redis"
@@ -50,7 +51,7 @@ type serveOptions struct {
 	RedisPrefix   string
 	StoreDeadline time.Duration
 	Election      electionOptions
-	Traces        traceOptions
+	Traces        tracing.Options
 
 	LogLevel  string
 	LogFormat string
@@ -78,7 +79,7 @@ func defaultServeOptions() *serveOptions {
 		RedisPrefix:        redis.DefaultPrefix,
 		StoreDeadline:      fallback.Defaults().Deadline,
 		Election:           defaultElectionOptions(),
-		Traces:             defaultTraceOptions(),
+		Traces:             tracing.DefaultOptions(),
 		LogLevel:           "info",
 		LogFormat:          "json",
 	}
@@ -108,7 +109,7 @@ func (o *serveOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.RedisPrefix, "redis-prefix", o.RedisPrefix, "beginning of the names of all keys in Redis; another one for each cluster that uses the same Redis")
 	f.DurationVar(&o.StoreDeadline, "store-deadline", o.StoreDeadline, "how long Redis may take to decide before the replica decides without it, from 1ms to 1s")
 	o.Election.addFlags(f)
-	o.Traces.addFlags(f)
+	o.Traces.AddFlags(f)
 	f.StringVar(&o.LogLevel, "log-level", o.LogLevel, "least severe log lines that are written: debug, info, warn or error")
 	f.StringVar(&o.LogFormat, "log-format", o.LogFormat, "form of log lines: json or text")
 }
@@ -145,7 +146,7 @@ func (o *serveOptions) validate() error {
 	if !reflect.DeepEqual(o.Redis, redisclient.DefaultOptions()) {
 		errs = append(errs, o.Redis.Validate())
 	}
-	return errors.Join(append(errs, checkPprofAddress(o.PprofAddress), o.Election.validate(), o.Traces.validate(), o.Certificates.validate())...)
+	return errors.Join(append(errs, checkPprofAddress(o.PprofAddress), o.Election.validate(), o.Traces.Validate(), o.Certificates.validate())...)
 }
 
 // usesRedis tells whether there is a Redis to share the state in.

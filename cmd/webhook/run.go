@@ -21,7 +21,7 @@ import (
 // that was elected gives up its lease then); and the endpoints for health and
 // metrics.
 func (s *server) run(ctx context.Context) error {
-	defer s.traces.flush() // what settles is traced too
+	defer s.traces.Flush() // what settles is traced too
 	background := context.WithoutCancel(ctx)
 	parts, failed := errgroup.WithContext(background)
 	serving, stopServing := context.WithCancel(background)

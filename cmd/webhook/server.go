@@ -15,6 +15,7 @@ import (
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/settler"
+	"github.com/eventquota/eventquota/admission/tracing"
 	"github.com/eventquota/eventquota/certs"
 	"github.com/eventquota/eventquota/cmd/webhook/apiserver"
 	"github.com/eventquota/eventquota/policy/watch"
@@ -29,7 +30,7 @@ type server struct {
 	state    *state
 	policies *watch.Cache
 	metrics  *metrics
-	traces   *traces
+	traces   *tracing.Traces
 	certs    certificates
 	guard    *guard // of metrics; nil for none
 	draining atomic.Bool
@@ -57,7 +58,7 @@ func newServer(o *serveOptions, log logr.Logger) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	traced, err := newTraces(o.Traces, m, log)
+	traced, err := tracing.New(o.Traces, version, m.spans, log)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +75,7 @@ func newServer(o *serveOptions, log logr.Logger) (*server, error) {
 		Now:        time.Now,
 		Local:      rate.NewLimiter(rate.Limit(o.LocalRate), o.LocalRate),
 		Complaints: &rate.Sometimes{Interval: 10 * time.Second},
-		Tracer:     traced.spans(),
+		Tracer:     traced.Tracer(),
 	}
 	gate.MaxWriteInterval = time.Minute
 	if o.usesRedis() { // which keeps what is pending when this replica stops
@@ -87,7 +88,7 @@ func newServer(o *serveOptions, log logr.Logger) (*server, error) {
 		ends = newConnections(o.CallsPerConnection)
 	}
 	handler := func(phase admission.Phase, name string) http.Handler {
-		return withLogger(log, ends.spread(&s.draining, m.timed(name, traced.reviews(name, &admission.Handler{
+		return withLogger(log, ends.spread(&s.draining, m.timed(name, traced.Reviews(name, &admission.Handler{
 			Gate:     gate,
 			Phase:    m.cuts(phase),
 			Count:    m.decisions(name),
@@ -126,7 +127,7 @@ type settled struct {
 // newSettling makes what settles a store. A shared one is settled by one elected
 // replica, which keeps the statuses of policies too, all others by each replica for
 // itself.
-func newSettling(o *serveOptions, config *rest.Config, s settled, m *metrics, tr *traces) (settling, error) {
+func newSettling(o *serveOptions, config *rest.Config, s settled, m *metrics, tr *tracing.Traces) (settling, error) {
 	// It sets no rate of its own: the settler has one.
 	client, err := kubernetes.NewForConfig(rest.AddUserAgent(rest.CopyConfig(config), "eventquota-settler"))
 	if err != nil {
@@ -144,7 +145,7 @@ func newSettling(o *serveOptions, config *rest.Config, s settled, m *metrics, tr
 				Count:           m.settle.settled,
 				Lag:             m.settle.lagOf(s.name),
 				OnGivenUp:       m.settle.lost,
-				Tracer:          tr.spans(),
+				Tracer:          tr.Tracer(),
 			}),
 			m.settle.of(s.name, s.queue, o.Redis.Timeout),
 		}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 
+	"github.com/eventquota/eventquota/admission/tracing"
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/busiest"
 	"github.com/eventquota/eventquota/store/fallback"
@@ -45,7 +46,7 @@ type state struct {
 // newState keeps all in memory or, where Redis is given, in Redis, and then in
 // memory only what this replica could not report to that. What policies decide is
 // in statuses, of all replicas that share a store by one of them.
-func newState(o *serveOptions, config *rest.Config, statuses func(tally.Book) settling, m *metrics, tr *traces, log logr.Logger) (*state, error) {
+func newState(o *serveOptions, config *rest.Config, statuses func(tally.Book) settling, m *metrics, tr *tracing.Traces, log logr.Logger) (*state, error) {
 	own, err := memory.New(memory.Options{Bytes: o.StoreMemory.Value()})
 	if err != nil {
 		return nil, fmt.Errorf("--store-memory: %w", err)
@@ -64,7 +65,7 @@ func newState(o *serveOptions, config *rest.Config, statuses func(tally.Book) se
 	book := tally.NewMemory()
 	counts := tally.NewCounter(book)
 	return &state{
-		store: tr.store("memory", false, m.store.observe("memory", own)), audit: tr.store("memory", true, audit), id: own.ID(),
+		store: tr.Store("memory", false, m.store.observe("memory", own)), audit: tr.Store("memory", true, audit), id: own.ID(),
 		counts: counts, busy: newBusy(nil, log),
 		keepers:  []func(context.Context){logged(counts.Run, log)},
 		settlers: []settling{local, statuses(book)},
@@ -74,7 +75,7 @@ func newState(o *serveOptions, config *rest.Config, statuses func(tally.Book) se
 
 // newSharedState keeps all in Redis. own takes what cannot be reported to it, and
 // local settles that.
-func newSharedState(o *serveOptions, config *rest.Config, statuses func(tally.Book) settling, own *memory.Store, local settling, m *metrics, tr *traces, log logr.Logger) (*state, error) {
+func newSharedState(o *serveOptions, config *rest.Config, statuses func(tally.Book) settling, own *memory.Store, local settling, m *metrics, tr *tracing.Traces, log logr.Logger) (*state, error) {
 	redisclient.LogTo(log)
 	client, err := redisclient.New(*o.Redis)
 	if err != nil {
@@ -86,7 +87,7 @@ func newSharedState(o *serveOptions, config *rest.Config, statuses func(tally.Bo
 		Waiting:  func(n int) { m.store.waiting.Set(float64(n)) },
 		Lost:     func(n int64) { m.store.lost.Add(float64(n)) },
 	})
-	decides, err := fallback.New(through{shared, tr.shared(m.store.observe("redis", shared))}, fallbackOptions(o, m, log))
+	decides, err := fallback.New(through{shared, tr.Shared(m.store.observe("redis", shared))}, fallbackOptions(o, m, log))
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +101,7 @@ func newSharedState(o *serveOptions, config *rest.Config, statuses func(tally.Bo
 	}
 	audit := redis.New(client, redis.Options{Prefix: o.RedisPrefix + "audit:", Unsettled: true})
 	quiet := fallback.Defaults()
-	quiet.Deadline, quiet.Decided = o.StoreDeadline, noteFallback
+	quiet.Deadline, quiet.Decided = o.StoreDeadline, tracing.NoteFallback
 	audits, err := fallback.New(audit, quiet)
 	if err != nil {
 		return nil, err
@@ -114,7 +115,7 @@ func newSharedState(o *serveOptions, config *rest.Config, statuses func(tally.Bo
 		watchEviction(ctx, client, m.store.evicting, log)
 	}
 	return &state{
-		store: tr.store("redis", false, decides), audit: tr.store("redis", true, audits), counts: counts, busy: busy,
+		store: tr.Store("redis", false, decides), audit: tr.Store("redis", true, audits), counts: counts, busy: busy,
 		keepers:  []func(context.Context){check, shared.Run, decides.Run, audit.Run, audits.Run, logged(counts.Run, log), busy.run},
 		settlers: []settling{local, elected},
 		peek:     peekStore{name: "redis", store: shared},
@@ -182,7 +183,7 @@ func fallbackOptions(o *serveOptions, m *metrics, log logr.Logger) fallback.Opti
 	f.Breaker = m.store.breakerIs
 	f.Decided = func(ctx context.Context, how store.Failure) {
 		m.store.withoutStore.WithLabelValues(how.String()).Inc()
-		noteFallback(ctx, how)
+		tracing.NoteFallback(ctx, how)
 	}
 	return f
 }

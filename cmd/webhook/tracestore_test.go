@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,10 +13,19 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"k8s.io/client-go/rest"
 
+	"github.com/eventquota/eventquota/admission/tracing"
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/tally"
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
+
+// exporterFunc is an exporter that has nothing to shut down.
+type exporterFunc func([]sdktrace.ReadOnlySpan) error
+
+func (f exporterFunc) ExportSpans(_ context.Context, spans []sdktrace.ReadOnlySpan) error {
+	return f(spans)
+}
+func (exporterFunc) Shutdown(context.Context) error { return nil }
 
 // TestATraceSaysWhichStoreDecided holds the spans of a decision by Redis, and of one by
 // the replica once Redis is killed.
@@ -26,7 +36,7 @@ func TestATraceSaysWhichStoreDecided(t *testing.T) {
 	o.StoreDeadline, o.Deadline = time.Second, 2*time.Second // on a machine that is busy
 	var lines []string
 	m := newMetrics()
-	tr := tracesTo(exporterFunc(func(spans []sdktrace.ReadOnlySpan) error {
+	tr, err := tracing.New(tracing.Options{Exporter: exporterFunc(func(spans []sdktrace.ReadOnlySpan) error {
 		names := map[trace.SpanID]string{}
 		for _, s := range spans {
 			names[s.SpanContext().SpanID()] = s.Name()
@@ -39,14 +49,17 @@ func TestATraceSaysWhichStoreDecided(t *testing.T) {
 			lines = append(lines, line+" "+s.Status().Code.String())
 		}
 		return nil
-	}), newSpanQueue(m, logr.Discard()), 0, logr.Discard())
+	})}, version, m.spans, logr.Discard())
+	if err != nil {
+		t.Fatal(err)
+	}
 	s, err := newState(o, &rest.Config{Host: "127.0.0.1:1"}, func(tally.Book) settling { return together{} }, m, tr, logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}
 	ask := func(in string, of store.Store) {
 		t.Helper()
-		ctx, span := tr.tracer.Start(rootOf(t.Context()), in)
+		ctx, span := tr.Tracer().Start(rootOf(t.Context()), in)
 		defer span.End()
 		if _, err := of.Decide(ctx, time.Now(), aWrite(in, in), limited(25)); err != nil {
 			t.Error(err)
@@ -56,7 +69,7 @@ func TestATraceSaysWhichStoreDecided(t *testing.T) {
 	ask("audited", s.audit)
 	server.Kill()
 	ask("killed", s.store)
-	tr.flush()
+	tr.Flush()
 	slices.Sort(lines)
 	want := []string{
 		"audited in  Unset",

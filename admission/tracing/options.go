@@ -1,4 +1,4 @@
-package main
+package tracing
 
 import (
 	"crypto/tls"
@@ -11,24 +11,28 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
 // perMillion is the rate at which all are sampled.
 const perMillion = 1_000_000
 
-// traceOptions are the flags of traces.
-type traceOptions struct {
+// Options are the flags of traces.
+type Options struct {
 	Endpoint   string
 	CAFile     string
 	Insecure   bool
 	SampleRate int
+	// Exporter takes spans in place of the collector at Endpoint. Nil for that.
+	Exporter sdktrace.SpanExporter
 }
 
-// defaultTraceOptions sample one review in a hundred: enough to see one within
+// DefaultOptions sample one review in a hundred: enough to see one within
 // minutes in a quiet cluster, and a few hundred spans a second in a storm.
-func defaultTraceOptions() traceOptions { return traceOptions{SampleRate: 10_000} }
+func DefaultOptions() Options { return Options{SampleRate: 10_000} }
 
-func (o *traceOptions) addFlags(f *pflag.FlagSet) {
+// AddFlags adds the flags to f.
+func (o *Options) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.Endpoint, "trace-endpoint", o.Endpoint, "collector to send traces to by OTLP over gRPC, as host:port; empty for no traces")
 	f.StringVar(&o.CAFile, "trace-ca-file", o.CAFile, "PEM file of the CAs that may sign the collector's certificate, read at the start; empty for the system's")
 	f.BoolVar(&o.Insecure, "trace-insecure", o.Insecure, "whether to send traces without TLS")
@@ -36,10 +40,10 @@ func (o *traceOptions) addFlags(f *pflag.FlagSet) {
 }
 
 // on tells whether anything is traced.
-func (o *traceOptions) on() bool { return o.Endpoint != "" }
+func (o *Options) on() bool { return o.Endpoint != "" }
 
-// validate reports every flag that is out of its range.
-func (o *traceOptions) validate() error {
+// Validate reports every flag that is out of its range.
+func (o *Options) Validate() error {
 	var errs []error
 	check := func(ok bool, format string, args ...any) {
 		if !ok {
@@ -63,7 +67,7 @@ func isHostPort(address string) bool {
 }
 
 // tlsConfig is how to know the collector, nil for without TLS.
-func (o *traceOptions) tlsConfig() (*tls.Config, error) {
+func (o *Options) tlsConfig() (*tls.Config, error) {
 	if o.Insecure {
 		return nil, nil
 	}

@@ -1,4 +1,4 @@
-package main
+package tracing
 
 import (
 	"context"
@@ -22,9 +22,9 @@ type tracedStore struct {
 
 var _ store.Store = (*tracedStore)(nil)
 
-// store is s, which decides, with its calls traced. is says which one it is: memory or
+// Store is s, which decides, with its calls traced. is says which one it is: memory or
 // redis. audited tells that it decides for policies in mode Audit only.
-func (t *traces) store(is string, audited bool, s store.Store) store.Store {
+func (t *Traces) Store(is string, audited bool, s store.Store) store.Store {
 	if t == nil {
 		return s
 	}
@@ -32,9 +32,9 @@ func (t *traces) store(is string, audited bool, s store.Store) store.Store {
 		attribute.String("eventquota.store", is), attribute.Bool("eventquota.audited", audited))}
 }
 
-// shared is s, which a fallback asks, with its calls traced: within those of the
+// Shared is s, which a fallback asks, with its calls traced: within those of the
 // fallback, and perhaps on after these have ended.
-func (t *traces) shared(s store.Store) store.Store {
+func (t *Traces) Shared(s store.Store) store.Store {
 	if t == nil {
 		return s
 	}
@@ -72,8 +72,8 @@ func (s *tracedStore) begin(ctx context.Context) (inSpan context.Context, end fu
 	}
 }
 
-// noteFallback notes in the span of ctx that Redis did not decide, and who did.
-func noteFallback(ctx context.Context, how store.Failure) {
+// NoteFallback notes in the span of ctx that Redis did not decide, and who did.
+func NoteFallback(ctx context.Context, how store.Failure) {
 	if span := trace.SpanFromContext(ctx); span.IsRecording() {
 		span.SetAttributes(attribute.String("eventquota.fallback", how.String()))
 	}

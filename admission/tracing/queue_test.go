@@ -1,4 +1,4 @@
-package main
+package tracing
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"go.opentelemetry.io/otel/attribute"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
@@ -23,6 +25,20 @@ func (f exporterFunc) ExportSpans(_ context.Context, spans []sdktrace.ReadOnlySp
 	return f(spans)
 }
 func (exporterFunc) Shutdown(context.Context) error { return nil }
+
+func spans() *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "spans_total"}, []string{"result"})
+}
+
+// tracesTo makes traces of an exporter that samples nothing of its own.
+func tracesTo(t *testing.T, to exporterFunc, spans *prometheus.CounterVec, log logr.Logger) *Traces {
+	t.Helper()
+	traces, err := New(Options{Exporter: to}, "test", spans, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return traces
+}
 
 // rootOf is ctx with a remote span that is traced.
 func rootOf(ctx context.Context) context.Context {
@@ -49,9 +65,9 @@ func (l *logOf) logger() logr.Logger {
 // takes nothing for some batches.
 func TestACollectorThatIsAwayIsToldOfOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		away, log, m := errors.New("connection refused"), &logOf{}, newMetrics()
+		away, log, counted := errors.New("connection refused"), &logOf{}, spans()
 		to := exporterFunc(func([]sdktrace.ReadOnlySpan) error { return away })
-		tr := tracesTo(exporterFunc(func(s []sdktrace.ReadOnlySpan) error { return to(s) }), newSpanQueue(m, log.logger()), 0, log.logger())
+		tr := tracesTo(t, func(s []sdktrace.ReadOnlySpan) error { return to(s) }, counted, log.logger())
 		batch := func() {
 			_, span := tr.tracer.Start(rootOf(t.Context()), "span")
 			span.End()
@@ -63,12 +79,17 @@ func TestACollectorThatIsAwayIsToldOfOnce(t *testing.T) {
 		to = func([]sdktrace.ReadOnlySpan) error { return nil }
 		batch()
 		batch()
-		tr.flush()
+		tr.Flush()
 		if len(log.lines) != 2 || !strings.Contains(log.lines[0], `"Collector does not take traces, they are lost until it does" "error"="connection refused"`) ||
 			!strings.Contains(log.lines[1], `"Collector takes traces again"`) {
 			t.Errorf("log:\n%s\nwant a line when it goes away and one when it comes back", strings.Join(log.lines, "\n"))
 		}
-		wantLines(t, m, "eventquota_trace_spans_total", `{result="dropped"} 0`, `{result="failed"} 2`, `{result="sent"} 2`)
+		for result, want := range map[string]float64{"dropped": 0, "failed": 2, "sent": 2} {
+			var got dto.Metric
+			if err := counted.WithLabelValues(result).Write(&got); err != nil || got.GetCounter().GetValue() != want {
+				t.Errorf("%v spans are counted as %s, %v; want %v", got.GetCounter().GetValue(), result, err, want)
+			}
+		}
 		if left := tr.queue.waiting.Load(); left != 0 {
 			t.Errorf("%d spans are said to wait, want none", left)
 		}
@@ -79,11 +100,11 @@ func TestACollectorThatIsAwayIsToldOfOnce(t *testing.T) {
 func TestTheEndWaitsForTracesSoLongOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hang, log := make(chan struct{}), &logOf{}
-		tr := tracesTo(exporterFunc(func([]sdktrace.ReadOnlySpan) error { <-hang; return nil }), newSpanQueue(newMetrics(), logr.Discard()), 0, log.logger())
+		tr := tracesTo(t, func([]sdktrace.ReadOnlySpan) error { <-hang; return nil }, spans(), log.logger())
 		_, span := tr.tracer.Start(rootOf(t.Context()), "span")
 		span.End()
 		began := time.Now()
-		tr.flush()
+		tr.Flush()
 		if took := time.Since(began); took != flushTimeout {
 			t.Errorf("the end waited %s, want %s", took, flushTimeout)
 		}
@@ -97,14 +118,14 @@ func TestTheEndWaitsForTracesSoLongOnly(t *testing.T) {
 // TestATextInASpanIsCut holds that no policy's name makes a span long.
 func TestATextInASpanIsCut(t *testing.T) {
 	var got string
-	tr := tracesTo(exporterFunc(func(spans []sdktrace.ReadOnlySpan) error {
+	tr := tracesTo(t, func(spans []sdktrace.ReadOnlySpan) error {
 		got = spans[0].Attributes()[0].Value.AsString()
 		return nil
-	}), newSpanQueue(newMetrics(), logr.Discard()), 0, logr.Discard())
+	}, spans(), logr.Discard())
 	_, span := tr.tracer.Start(rootOf(t.Context()), "span")
 	span.SetAttributes(attribute.String("eventquota.policy", strings.Repeat("x", 10*attributeBytes)))
 	span.End()
-	tr.flush()
+	tr.Flush()
 	if len(got) != attributeBytes {
 		t.Errorf("an attribute has %d bytes, want %d", len(got), attributeBytes)
 	}

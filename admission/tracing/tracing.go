@@ -1,4 +1,6 @@
-package main
+// Package tracing makes the spans of a replica and sends them to a collector by OTLP. A nil *Traces
+// traces nothing, and puts nothing in the way of what it is asked to trace.
+package tracing
 
 import (
 	"context"
@@ -8,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
 	"go.opentelemetry.io/otel/propagation"
@@ -19,7 +22,7 @@ import (
 
 const (
 	// tracerName is who made the spans, for those who read them.
-	tracerName = "github.com/eventquota/eventquota/cmd/webhook"
+	tracerName = "github.com/eventquota/eventquota/admission/tracing"
 	// exportTimeout bounds the sending of a batch, with all attempts.
 	exportTimeout = 10 * time.Second
 	// flushTimeout bounds the sending of what is left when the process stops.
@@ -28,22 +31,41 @@ const (
 	attributeBytes = 256
 )
 
-// traces are the spans of a replica. A nil *traces is one that traces nothing, and
-// puts nothing in the way of what it is asked to trace.
-type traces struct {
+// Traces are the spans of a replica. They are for any number of goroutines.
+type Traces struct {
 	provider *sdktrace.TracerProvider
 	queue    *spanQueue
 	tracer   trace.Tracer
 	log      logr.Logger
 }
 
-// newTraces makes the traces that the flags ask for, nil for none. The collector need
-// not be there. What OTLP has besides, such as headers, comes from the environment
-// variables of OpenTelemetry.
-func newTraces(o traceOptions, m *metrics, log logr.Logger) (*traces, error) {
-	queue := newSpanQueue(m, log)
-	if !o.on() {
-		return nil, nil //nolint:nilnil // no traces are none
+// New makes the traces that the options ask for, nil for none. The collector need not be
+// there. What OTLP has besides, such as headers, comes from the environment variables of
+// OpenTelemetry. version is that of the program, and spans counts them by result: sent,
+// failed or dropped.
+func New(o Options, version string, spans *prometheus.CounterVec, log logr.Logger) (*Traces, error) {
+	queue := newSpanQueue(spans, log)
+	exporter, err := o.exporter()
+	if exporter == nil || err != nil {
+		return nil, err //nolint:nilnil // no traces are none
+	}
+	queue.to(exporter)
+	provider := sdktrace.NewTracerProvider(
+		sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(float64(o.SampleRate)/perMillion))),
+		sdktrace.WithSpanProcessor(queue),
+		sdktrace.WithRawSpanLimits(sdktrace.SpanLimits{
+			AttributeValueLengthLimit: attributeBytes, AttributeCountLimit: 32, EventCountLimit: 8, LinkCountLimit: 1,
+			AttributePerEventCountLimit: 8, AttributePerLinkCountLimit: 1,
+		}),
+		sdktrace.WithResource(resourceOf(version, log)),
+	)
+	return &Traces{provider: provider, queue: queue, tracer: provider.Tracer(tracerName, trace.WithInstrumentationVersion(version)), log: log}, nil
+}
+
+// exporter is where spans go, nil for nowhere.
+func (o *Options) exporter() (sdktrace.SpanExporter, error) {
+	if o.Exporter != nil || !o.on() {
+		return o.Exporter, nil
 	}
 	secure, err := o.tlsConfig()
 	if err != nil {
@@ -61,27 +83,12 @@ func newTraces(o traceOptions, m *metrics, log logr.Logger) (*traces, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--trace-endpoint: %w", err)
 	}
-	return tracesTo(exporter, queue, o.SampleRate, log), nil
+	return exporter, nil
 }
 
-// tracesTo makes traces of an exporter.
-func tracesTo(to sdktrace.SpanExporter, queue *spanQueue, rate int, log logr.Logger) *traces {
-	queue.to(to)
-	provider := sdktrace.NewTracerProvider(
-		sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(float64(rate)/perMillion))),
-		sdktrace.WithSpanProcessor(queue),
-		sdktrace.WithRawSpanLimits(sdktrace.SpanLimits{
-			AttributeValueLengthLimit: attributeBytes, AttributeCountLimit: 32, EventCountLimit: 8, LinkCountLimit: 1,
-			AttributePerEventCountLimit: 8, AttributePerLinkCountLimit: 1,
-		}),
-		sdktrace.WithResource(traceResource(log)),
-	)
-	return &traces{provider: provider, queue: queue, tracer: provider.Tracer(tracerName, trace.WithInstrumentationVersion(version)), log: log}
-}
-
-// traceResource says who this replica is. OTEL_RESOURCE_ATTRIBUTES and
+// resourceOf says who this replica is. OTEL_RESOURCE_ATTRIBUTES and
 // OTEL_SERVICE_NAME say more, or otherwise.
-func traceResource(log logr.Logger) *resource.Resource {
+func resourceOf(version string, log logr.Logger) *resource.Resource {
 	host, _ := os.Hostname() // of a pod its name
 	r, err := resource.New(context.Background(),
 		resource.WithAttributes(
@@ -98,9 +105,9 @@ func traceResource(log logr.Logger) *resource.Resource {
 	return r
 }
 
-// reviews is next, with a span for each of its calls: a child of the one that the API
+// Reviews is next, with a span for each of its calls: a child of the one that the API
 // server tells of, if it does.
-func (t *traces) reviews(phase string, next http.Handler) http.Handler {
+func (t *Traces) Reviews(phase string, next http.Handler) http.Handler {
 	if t == nil {
 		return next
 	}
@@ -113,17 +120,17 @@ func (t *traces) reviews(phase string, next http.Handler) http.Handler {
 	})
 }
 
-// spans makes the spans of what others trace, nil for none.
-func (t *traces) spans() trace.Tracer {
+// Tracer makes the spans of what others trace; nil for none.
+func (t *Traces) Tracer() trace.Tracer {
 	if t == nil {
 		return nil
 	}
 	return t.tracer
 }
 
-// flush sends what is left, as far as that goes within flushTimeout. Nothing is sent
+// Flush sends what is left, as far as that goes within flushTimeout. Nothing is sent
 // any more after that.
-func (t *traces) flush() {
+func (t *Traces) Flush() {
 	if t == nil {
 		return
 	}

@@ -1,4 +1,4 @@
-package main
+package tracing
 
 import (
 	"context"
@@ -31,9 +31,7 @@ type spanQueue struct {
 var _ sdktrace.SpanProcessor = (*spanQueue)(nil)
 
 // newSpanQueue makes a queue to no one.
-func newSpanQueue(m *metrics, log logr.Logger) *spanQueue {
-	spans := m.counters("eventquota_trace_spans_total",
-		"Spans of traces, by result: sent, failed (the collector did not take all of a batch) or dropped (too many waited to be sent).", "result")
+func newSpanQueue(spans *prometheus.CounterVec, log logr.Logger) *spanQueue {
 	return &spanQueue{
 		log:  log,
 		sent: spans.WithLabelValues("sent"), failed: spans.WithLabelValues("failed"), dropped: spans.WithLabelValues("dropped"),
