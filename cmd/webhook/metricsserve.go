@@ -7,6 +7,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"k8s.io/client-go/rest"
+
+	"github.com/eventquota/eventquota/admission/access"
 )
 
 // metricsMux is all that is served at --metrics-address: what shows the state of
@@ -20,15 +22,11 @@ func (s *server) metricsMux() *http.ServeMux {
 }
 
 // newMetricsGuard is who guards metrics, nil for nobody: when they are plain, or not served.
-func newMetricsGuard(o *serveOptions, config *rest.Config) (*guard, error) {
+func newMetricsGuard(o *serveOptions, config *rest.Config) (*access.Guard, error) {
 	if o.MetricsAddress == "0" || !o.MetricsSecure {
 		return nil, nil //nolint:nilnil // nobody is asked
 	}
-	reviewer, err := newAPIReviewer(config)
-	if err != nil {
-		return nil, err
-	}
-	return newGuard(reviewer), nil
+	return access.New(config)
 }
 
 // serveMetrics serves metricsMux until ctx ends: to whom the guard lets in, by the
@@ -38,7 +36,7 @@ func (s *server) serveMetrics(ctx context.Context) error {
 	if s.guard == nil {
 		return listen(ctx, flag, s.opts.MetricsAddress, nil, s.metricsMux())
 	}
-	guarded := withLogger(s.log, s.guard.before(s.metricsMux()))
+	guarded := withLogger(s.log, s.guard.Before(s.metricsMux()))
 	return listen(ctx, flag, s.opts.MetricsAddress, &tls.Config{
 		MinVersion:     tls.VersionTLS12,
 		GetCertificate: s.certs.GetCertificate,

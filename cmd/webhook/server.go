@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/admission/access"
+	"github.com/eventquota/eventquota/admission/connections"
 	"github.com/eventquota/eventquota/admission/settler"
 	"github.com/eventquota/eventquota/admission/tracing"
 	"github.com/eventquota/eventquota/certs"
@@ -32,7 +34,7 @@ type server struct {
 	metrics  *metrics
 	traces   *tracing.Traces
 	certs    certificates
-	guard    *guard // of metrics; nil for none
+	guard    *access.Guard // of metrics; nil for none
 	draining atomic.Bool
 }
 
@@ -83,12 +85,12 @@ func newServer(o *serveOptions, log logr.Logger) (*server, error) {
 	}
 	s := &server{opts: o, log: log, metrics: m, traces: traced, state: state, policies: policies}
 	inFlight := admission.NewPlaces(o.MaxInFlight)
-	var ends *connections
+	var ends *connections.Connections
 	if o.CallsPerConnection > 0 {
-		ends = newConnections(o.CallsPerConnection)
+		ends = connections.New(o.CallsPerConnection)
 	}
 	handler := func(phase admission.Phase, name string) http.Handler {
-		return withLogger(log, ends.spread(&s.draining, m.timed(name, traced.Reviews(name, &admission.Handler{
+		return withLogger(log, ends.Spread(&s.draining, m.timed(name, traced.Reviews(name, &admission.Handler{
 			Gate:     gate,
 			Phase:    m.cuts(phase),
 			Count:    m.decisions(name),

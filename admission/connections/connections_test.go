@@ -1,4 +1,4 @@
-package main
+package connections
 
 import (
 	"context"
@@ -25,7 +25,7 @@ func TestEndedConnectionsLoseNoCall(t *testing.T) {
 	t.Parallel()
 	const never = math.MaxInt
 	for name, tt := range map[string]struct {
-		spread         *connections
+		spread         *Connections
 		http2          bool
 		callers, calls int
 		// Connections are used, at least and at most.
@@ -34,9 +34,9 @@ func TestEndedConnectionsLoseNoCall(t *testing.T) {
 		// third time only a second later.
 		sent int
 	}{
-		"HTTP/1.1, as for a Service":     {newConnections(10), false, 16, 20_000, 20_000 / 15, 20_000/5 + 16, 1},
-		"HTTP/2, as for a URL":           {newConnections(1), true, 64, 40_000, 40_000 / 1_000, 40_000/250 + 1, 4},
-		"HTTP/2, ended all the time":     {&connections{calls: 1, left: lru.New(100)}, true, 2, 5_000, 1_000, 5_000, never},
+		"HTTP/1.1, as for a Service":     {New(10), false, 16, 20_000, 20_000 / 15, 20_000/5 + 16, 1},
+		"HTTP/2, as for a URL":           {New(1), true, 64, 40_000, 40_000 / 1_000, 40_000/250 + 1, 4},
+		"HTTP/2, ended all the time":     {&Connections{calls: 1, left: lru.New(100)}, true, 2, 5_000, 1_000, 5_000, never},
 		"HTTP/1.1, and connections stay": {nil, false, 16, 10_000, 1, 100, 1},
 		"HTTP/2, and connections stay":   {nil, true, 16, 10_000, 1, 100, 1},
 	} {
@@ -81,8 +81,8 @@ func TestEndedConnectionsLoseNoCall(t *testing.T) {
 // answer when the process is to stop.
 func TestAStopEndsConnections(t *testing.T) {
 	draining := &atomic.Bool{}
-	var never *connections
-	h := never.spread(draining, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	var never *Connections
+	h := never.Spread(draining, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	for _, tt := range []struct {
 		draining bool
 		proto    int
@@ -112,13 +112,13 @@ type callee struct {
 	slowest     time.Duration
 }
 
-func newCallee(t *testing.T, http2 bool, spread *connections) *callee {
+func newCallee(t *testing.T, http2 bool, spread *Connections) *callee {
 	t.Helper()
 	c := &callee{proto: "HTTP/1.1", handled: map[string]int{}, connections: map[string]bool{}}
 	if http2 {
 		c.proto = "HTTP/2.0"
 	}
-	server := httptest.NewUnstartedServer(spread.spread(&atomic.Bool{}, http.HandlerFunc(c.handle)))
+	server := httptest.NewUnstartedServer(spread.Spread(&atomic.Bool{}, http.HandlerFunc(c.handle)))
 	// Connections that a client did not need after all.
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.EnableHTTP2 = http2

@@ -1,4 +1,5 @@
-package main
+// Package connections spreads the calls of long connections over replicas.
+package connections
 
 import (
 	"math/rand/v2"
@@ -19,7 +20,7 @@ const (
 	connectionsKnown = 4096
 )
 
-// connections ends each connection after a number of calls, so that its client
+// Connections ends each connection after a number of calls, so that its client
 // makes a new one, perhaps to another replica. The API server uses a connection
 // for as long as it lasts; without this, replicas that are added to a Service
 // get next to no calls. It may be used concurrently.
@@ -33,25 +34,25 @@ const (
 // that is named by its Service, a connection ends after an answer. Over HTTP/2,
 // which it speaks to one that is named by a URL, Go's server sends a GOAWAY and
 // answers all that it has begun; the client sends what came later elsewhere.
-type connections struct {
+type Connections struct {
 	calls      int        // an average connection carries, at least 1
 	http2Calls int        // an HTTP/2 connection carries at least
 	left       *lru.Cache // by the client's address: *atomic.Int64, calls before the end
 }
 
-// newConnections makes connections that carry calls/2 to calls*3/2 calls each,
+// New makes connections that carry calls/2 to calls*3/2 calls each,
 // drawn anew for each so that those that began together do not end together.
-func newConnections(calls int) *connections {
-	return &connections{calls: calls, http2Calls: http2Calls, left: lru.New(connectionsKnown)}
+func New(calls int) *Connections {
+	return &Connections{calls: calls, http2Calls: http2Calls, left: lru.New(connectionsKnown)}
 }
 
-// spread is next, with the connections of its callers ended now and then. A nil
+// Spread is next, with the connections of its callers ended now and then. A nil
 // receiver ends none before the process is to stop.
 //
 // When that stops, a connection over HTTP/1.1 ends with its next answer: at the
 // end of the shutdown delay it would be closed, perhaps under a call that has just
 // been sent. Over HTTP/2 there is a GOAWAY then.
-func (c *connections) spread(draining *atomic.Bool, next http.Handler) http.Handler {
+func (c *Connections) Spread(draining *atomic.Bool, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c.last(r) || r.ProtoMajor == 1 && draining.Load() {
 			w.Header().Set("Connection", "close")
@@ -61,7 +62,7 @@ func (c *connections) spread(draining *atomic.Bool, next http.Handler) http.Hand
 }
 
 // last counts a call, and tells whether its connection is to end with it.
-func (c *connections) last(r *http.Request) bool {
+func (c *Connections) last(r *http.Request) bool {
 	if c == nil {
 		return false
 	}
@@ -82,7 +83,7 @@ func (c *connections) last(r *http.Request) bool {
 }
 
 // draw says how many calls a new connection is to carry.
-func (c *connections) draw(protoMajor int) int64 {
+func (c *Connections) draw(protoMajor int) int64 {
 	calls := (c.calls+1)/2 + rand.IntN(c.calls+1) //nolint:gosec // nobody gains by guessing it
 	if protoMajor >= 2 {
 		calls = max(calls, c.http2Calls)

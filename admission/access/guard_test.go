@@ -1,4 +1,4 @@
-package main
+package access
 
 import (
 	"context"
@@ -78,7 +78,7 @@ func TestAnswersOfOnePathAreNoneOfAnother(t *testing.T) {
 		t.Error("two requests have one key")
 	}
 	g := newGuard(&rights{})
-	handler := g.before(http.NotFoundHandler())
+	handler := g.Before(http.NotFoundHandler())
 	for path, want := range map[string]int{"/metrics": http.StatusNotFound, "/other": http.StatusForbidden} {
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody)
 		request.Header.Set("Authorization", "Bearer reader")
@@ -126,14 +126,14 @@ func TestAFloodOfTokensIsBounded(t *testing.T) {
 }
 
 // ask asks for what is behind a guard.
-func ask(t *testing.T, g *guard, method, authorization string) *httptest.ResponseRecorder {
+func ask(t *testing.T, g *Guard, method, authorization string) *httptest.ResponseRecorder {
 	t.Helper()
 	request := httptest.NewRequestWithContext(t.Context(), method, "/metrics", http.NoBody)
 	if authorization != "" {
 		request.Header.Set("Authorization", authorization)
 	}
 	answer := httptest.NewRecorder()
-	g.before(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	g.Before(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte("secret"))
 	})).ServeHTTP(answer, request)
 	return answer

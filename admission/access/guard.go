@@ -1,4 +1,5 @@
-package main
+// Package access lets in whom the API server lets do something with a path: who reads metrics.
+package access
 
 import (
 	"context"
@@ -11,6 +12,7 @@ import (
 	"github.com/go-logr/logr"
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/util/cache"
+	"k8s.io/client-go/rest"
 )
 
 // What those who may not read metrics can cost, whoever reaches the port.
@@ -35,16 +37,25 @@ type reviewer interface {
 	review(ctx context.Context, token, verb, path string) (status int, err error)
 }
 
-// guard lets in whom a reviewer lets in. It may be used concurrently.
-type guard struct {
+// Guard lets in whom a reviewer lets in. It may be used concurrently.
+type Guard struct {
 	reviewer   reviewer
 	answers    *cache.LRUExpireCache // by key, statuses
 	places     chan struct{}
 	complaints rate.Sometimes
 }
 
-func newGuard(r reviewer) *guard {
-	return &guard{
+// New makes a Guard that asks an API server.
+func New(config *rest.Config) (*Guard, error) {
+	r, err := newAPIReviewer(config)
+	if err != nil {
+		return nil, err
+	}
+	return newGuard(r), nil
+}
+
+func newGuard(r reviewer) *Guard {
+	return &Guard{
 		reviewer:   r,
 		answers:    cache.NewLRUExpireCache(guardAnswers),
 		places:     make(chan struct{}, guardPlaces),
@@ -52,10 +63,10 @@ func newGuard(r reviewer) *guard {
 	}
 }
 
-// before serves next to those who may have it: 401 to who shows no token that the
+// Before serves next to those who may have it: 401 to who shows no token that the
 // API server knows, 403 to who has no right to the path, 503 when it is not known in
 // time. An answer that is kept is given without a wait.
-func (g *guard) before(next http.Handler) http.Handler {
+func (g *Guard) Before(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		status := g.status(r)
 		if status == http.StatusOK {
@@ -69,7 +80,7 @@ func (g *guard) before(next http.Handler) http.Handler {
 	})
 }
 
-func (g *guard) status(r *http.Request) int {
+func (g *Guard) status(r *http.Request) int {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	token = strings.TrimSpace(token)
 	if !strings.EqualFold(scheme, "Bearer") || token == "" {
