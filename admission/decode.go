@@ -56,7 +56,7 @@ var errNoReview = errors.New(`body must be an AdmissionReview of admission.k8s.i
 // decode reads the body of a review. It fails where no answer can be made; a
 // review that can be answered but whose Event cannot be read has Unreadable set.
 func decode(body []byte) (*Request, error) {
-	read := reviews.Get().(*reading)
+	read := reviews.Get().(*reading) //nolint:errcheck // it holds nothing else
 	unreadable := read.unmarshal(body)
 	r := read.review
 	read.review = review{}
