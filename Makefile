@@ -32,7 +32,7 @@ demo-built demo run: export GOFLAGS := -trimpath -gcflags=all=-dwarf=false
 .PHONY: demo-built
 demo-built:
 	@go run ./test/cluster/prebuild etcd kube-apiserver kube-scheduler >/dev/null & \
-	go build -ldflags '-s -w' -o bin/demo ./test/demo && go build -tags grpcnotrace -o /dev/null ./cmd/webhook; \
+	go build -ldflags '-s -w' -o bin/demo ./test/demo; \
 	built=$$?; wait; exit $$built
 
 .PHONY: demo
