@@ -4,4 +4,4 @@ package admission_test
 
 // raceAllocs is how many allocations more a review may cost under the race detector, which
 // makes a sync.Pool forget at random.
-const raceAllocs = 100
+const raceAllocs = 40
