@@ -15,6 +15,10 @@ const (
 	// connection is at the head of the next, and a second one there would make
 	// Go's client pause for longer than the API server waits for an answer.
 	http2Calls = 250
+	// http2Factor is how many times as many calls as one over HTTP/1.1 an HTTP/2 connection
+	// carries: it does the work of many, and each caller that waits as it ends makes a
+	// connection of its own, of which all but one are not used.
+	http2Factor = 16
 	// connectionsKnown bounds the memory for counts. A connection past it is
 	// counted anew.
 	connectionsKnown = 4096
@@ -40,8 +44,9 @@ type Connections struct {
 	left       *lru.Cache // by the client's address: *atomic.Int64, calls before the end
 }
 
-// New makes connections that carry calls/2 to calls*3/2 calls each,
-// drawn anew for each so that those that began together do not end together.
+// New makes connections that carry calls/2 to calls*3/2 calls each over HTTP/1.1, and 16
+// times as many over HTTP/2, drawn anew for each so that those that began together do not end
+// together.
 func New(calls int) *Connections {
 	return &Connections{calls: calls, http2Calls: http2Calls, left: lru.New(connectionsKnown)}
 }
@@ -86,7 +91,7 @@ func (c *Connections) last(r *http.Request) bool {
 func (c *Connections) draw(protoMajor int) int64 {
 	calls := (c.calls+1)/2 + rand.IntN(c.calls+1) //nolint:gosec // nobody gains by guessing it
 	if protoMajor >= 2 {
-		calls = max(calls, c.http2Calls)
+		calls = max(http2Factor*calls, c.http2Calls)
 	}
 	return int64(calls)
 }

@@ -1,6 +1,6 @@
 package simulate
 
-import "github.com/eventquota/eventquota/store/tally"
+import "github.com/eventquota/eventquota/store/busiest"
 
 // EtcdWrites count writes to etcd.
 type EtcdWrites struct {
@@ -18,7 +18,7 @@ type EtcdWrites struct {
 type PolicyCounts struct {
 	Policy  string `json:"policy"`
 	Audited bool   `json:"audited,omitempty"`
-	tally.Counts
+	busiest.Counts
 	// Buckets count what was dropped by the bucket that had no token.
 	Buckets map[string]int64 `json:"buckets,omitempty"`
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/eventquota/eventquota/policy"
-	"github.com/eventquota/eventquota/store/tally"
+	"github.com/eventquota/eventquota/store/busiest"
 )
 
 // TestARecordersStory replays what a recorder sent without the webhook.
@@ -155,14 +155,14 @@ func TestWarningsDroppedAreCounted(t *testing.T) {
 	if r.WarningsDropped != 1 || r.Outcomes["drop"] != 2 {
 		t.Errorf("%d Warnings of %v dropped, want 1 of 2", r.WarningsDropped, r.Outcomes)
 	}
-	want := []PolicyCounts{{Policy: "default", Counts: tally.Counts{Dropped: 2}, Buckets: map[string]int64{"drops all": 2}}}
+	want := []PolicyCounts{{Policy: "default", Counts: busiest.Counts{Dropped: 2}, Buckets: map[string]int64{"drops all": 2}}}
 	if diff := cmp.Diff(want, r.Policies); diff != "" {
 		t.Errorf("policies (-want +got):\n%s", diff)
 	}
-	if want := []TopCounts{{"kubelet on node-1", tally.Counts{Dropped: 2}}}; !slices.Equal(r.Sources, want) {
+	if want := []TopCounts{{"kubelet on node-1", busiest.Counts{Dropped: 2}}}; !slices.Equal(r.Sources, want) {
 		t.Errorf("sources %v, want %v", r.Sources, want)
 	}
-	if want := []TopCounts{{"Pod shop/web-0", tally.Counts{Dropped: 2}}}; !slices.Equal(r.Objects, want) {
+	if want := []TopCounts{{"Pod shop/web-0", busiest.Counts{Dropped: 2}}}; !slices.Equal(r.Objects, want) {
 		t.Errorf("objects %v, want %v", r.Objects, want)
 	}
 }

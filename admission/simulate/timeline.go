@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/eventquota/eventquota/admission"
-	"github.com/eventquota/eventquota/store/tally"
+	"github.com/eventquota/eventquota/store/busiest"
 )
 
 // maxSlots bounds a Timeline.
@@ -29,7 +29,7 @@ type Timeline struct {
 type Slot struct {
 	// Start is a multiple of the slot's length.
 	Start time.Time `json:"start"`
-	tally.Counts
+	busiest.Counts
 	// Other are writes that were neither: not decided, or not taken by the API
 	// server.
 	Other int64 `json:"other,omitempty"`
@@ -61,11 +61,11 @@ func (t *Timeline) count(at time.Time, o Outcome, n int64) {
 func slotOf(o Outcome, n int64) Slot {
 	switch o {
 	case Outcome(admission.Admitted), Outcome(admission.Aggregated), Outcome(admission.Ignored):
-		return Slot{Counts: tally.Counts{Admitted: n}}
+		return Slot{Counts: busiest.Counts{Admitted: n}}
 	case Outcome(admission.Merged):
-		return Slot{Counts: tally.Counts{Merged: n}}
+		return Slot{Counts: busiest.Counts{Merged: n}}
 	case Outcome(admission.Dropped):
-		return Slot{Counts: tally.Counts{Dropped: n}}
+		return Slot{Counts: busiest.Counts{Dropped: n}}
 	default:
 		return Slot{Other: n}
 	}

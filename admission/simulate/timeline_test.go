@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/eventquota/eventquota/admission"
-	"github.com/eventquota/eventquota/store/tally"
+	"github.com/eventquota/eventquota/store/busiest"
 )
 
 const (
@@ -42,9 +42,9 @@ func TestATimelineHasEverySecondOfFourMinutes(t *testing.T) {
 	got.count(time.Unix(1002, 1), Unknown, 1)
 	got.finish()
 	want := []Slot{
-		{Start: time.Unix(1000, 0).UTC(), Counts: tally.Counts{Admitted: 3}},
+		{Start: time.Unix(1000, 0).UTC(), Counts: busiest.Counts{Admitted: 3}},
 		{Start: time.Unix(1001, 0).UTC()},
-		{Start: time.Unix(1002, 0).UTC(), Counts: tally.Counts{Dropped: 2}, Other: 1},
+		{Start: time.Unix(1002, 0).UTC(), Counts: busiest.Counts{Dropped: 2}, Other: 1},
 	}
 	if diff := cmp.Diff(want, got.Slots); diff != "" || got.Seconds != 1 {
 		t.Errorf("slots of %d s, want 1 s; they differ (-want +got):\n%s", got.Seconds, diff)
@@ -56,11 +56,11 @@ func TestATimelineHasEverySecondOfFourMinutes(t *testing.T) {
 
 func TestATimelineCountsEveryOutcomeOnce(t *testing.T) {
 	for outcome, want := range map[Outcome]Slot{
-		Outcome(admission.Admitted):   {Counts: tally.Counts{Admitted: 1}},
-		Outcome(admission.Aggregated): {Counts: tally.Counts{Admitted: 1}},
-		Outcome(admission.Ignored):    {Counts: tally.Counts{Admitted: 1}},
-		Outcome(admission.Merged):     {Counts: tally.Counts{Merged: 1}},
-		Outcome(admission.Dropped):    {Counts: tally.Counts{Dropped: 1}},
+		Outcome(admission.Admitted):   {Counts: busiest.Counts{Admitted: 1}},
+		Outcome(admission.Aggregated): {Counts: busiest.Counts{Admitted: 1}},
+		Outcome(admission.Ignored):    {Counts: busiest.Counts{Admitted: 1}},
+		Outcome(admission.Merged):     {Counts: busiest.Counts{Merged: 1}},
+		Outcome(admission.Dropped):    {Counts: busiest.Counts{Dropped: 1}},
 		Outcome(admission.Undecided):  {Other: 1},
 		Outcome(admission.Overloaded): {Other: 1},
 		Failed:                        {Other: 1},

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/eventquota/eventquota/store"
-	"github.com/eventquota/eventquota/store/tally"
+	"github.com/eventquota/eventquota/store/busiest"
 )
 
 const (
@@ -20,11 +20,11 @@ const (
 // TopCounts are what became of the writes of one source, or about one object.
 type TopCounts struct {
 	Name string `json:"name"`
-	tally.Counts
+	busiest.Counts
 }
 
 // top counts by name.
-type top map[string]*tally.Counts
+type top map[string]*busiest.Counts
 
 // count counts one write of a name, which it does not keep.
 func (t top) count(name []byte, v store.Verdict) {
@@ -35,7 +35,7 @@ func (t top) count(name []byte, v store.Verdict) {
 				delete(t, least)
 			}
 		}
-		c = &tally.Counts{}
+		c = &busiest.Counts{}
 		t[string(name)] = c
 	}
 	c.Count(v)

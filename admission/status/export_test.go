@@ -4,4 +4,10 @@ package status
 var (
 	Render = render
 	Same   = same
+	SlotAt = slotAt
+)
+
+type (
+	Sum  = sum
+	Slot = slot
 )

@@ -11,7 +11,7 @@ import (
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 	"github.com/eventquota/eventquota/policy/watch"
-	"github.com/eventquota/eventquota/store/tally"
+	"github.com/eventquota/eventquota/store/busiest"
 )
 
 // record is what a Writer knows of one policy.
@@ -20,12 +20,8 @@ type record struct {
 	// stored is the status that the API server has, as of version.
 	stored  v1alpha1.PolicyStatus
 	version string
-	// tally is what was counted of the generation that governs; nil when that
-	// is not known.
-	tally *tally.Tally
-	// restored is what the book was told of, and since from when on.
-	restored tally.ID
-	since    time.Time
+	// sum is what was counted of the generation that governs; nil when that is not known.
+	sum *sum
 
 	wrote     time.Time // when the status was written last, by whichever replica
 	notBefore time.Time // when to try again after a failure
@@ -33,11 +29,11 @@ type record struct {
 }
 
 // id names what is counted; it is the zero ID when nothing governs.
-func (r *record) id() tally.ID {
+func (r *record) id() busiest.PolicyID {
 	if r.report.Governing == 0 {
-		return tally.ID{}
+		return busiest.PolicyID{}
 	}
-	return tally.ID{UID: string(r.report.UID), Generation: r.report.Governing}
+	return busiest.PolicyID{UID: string(r.report.UID), Generation: r.report.Governing}
 }
 
 // learn brings the records up to date with reports and stored statuses.
@@ -54,7 +50,7 @@ func (w *Writer) learn(now time.Time) {
 		before := r.id()
 		r.report = report
 		if r.id() != before {
-			r.tally = nil
+			r.sum = nil
 		}
 		if u := w.policies.Object(report.Identity); u != nil && u.GetResourceVersion() != r.version {
 			r.read(u, now)

@@ -7,29 +7,25 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 	"github.com/eventquota/eventquota/policy/watch"
-	"github.com/eventquota/eventquota/store/tally"
+	"github.com/eventquota/eventquota/store/busiest"
 )
 
-// textBytes is the longest text that an offender may have.
-const textBytes = 1024
-
-// render is the status of a policy whose status was before. Without a tally,
+// render is the status of a policy whose status was before. Without a sum,
 // when that is not known, counts are left as they were, if they are those of
 // the generation that governs.
-func render(r *watch.Report, t *tally.Tally, before *v1alpha1.PolicyStatus, now time.Time) *v1alpha1.PolicyStatus {
+func render(r *watch.Report, counted *sum, before *v1alpha1.PolicyStatus, now time.Time) *v1alpha1.PolicyStatus {
 	s := before.DeepCopy()
 	s.ObservedGeneration = r.Generation
 	setConditions(s, r, now)
 	switch {
-	case r.Governing == 0, t == nil && !goesOn(before, r):
+	case r.Governing == 0, counted == nil && !goesOn(before, r):
 		s.Total, s.LastHour, s.TopOffenders = nil, nil, nil
-	case t != nil:
-		s.Total = counts(t.Since, t.Total)
-		s.LastHour = counts(t.HourSince, t.LastHour)
-		s.TopOffenders = offenders(t.Offenders)
+	case counted != nil:
+		s.Total = counts(counted.Since, counted.Total)
+		since, hour, refused := counted.lastHour(now)
+		s.LastHour, s.TopOffenders = counts(since, hour), offenders(refused)
 	}
 	return s
 }
@@ -46,20 +42,19 @@ func goesOn(before *v1alpha1.PolicyStatus, r *watch.Report) bool {
 	return before.ObservedGeneration > r.Governing
 }
 
-func counts(since time.Time, c tally.Counts) *v1alpha1.Counts {
+func counts(since time.Time, c busiest.Counts) *v1alpha1.Counts {
 	at := metav1.NewTime(since.Truncate(time.Second))
 	return &v1alpha1.Counts{Since: &at, Matched: c.Matched(), Admitted: c.Admitted, Merged: c.Merged, Dropped: c.Dropped}
 }
 
-func offenders(all []tally.Offender) []v1alpha1.Offender {
+func offenders(all []busiest.Offender) []v1alpha1.Offender {
 	var list []v1alpha1.Offender
-	for _, o := range all[:min(len(all), tally.MaxOffenders)] {
-		cut := func(text string) string { return admission.Truncate(text, textBytes) }
+	for _, o := range all {
 		s := o.Subject
 		list = append(list, v1alpha1.Offender{
-			Source: v1alpha1.OffenderSource{Component: cut(s.Component), Host: cut(s.Host)},
+			Source: v1alpha1.OffenderSource{Component: s.Component, Host: s.Host},
 			InvolvedObject: v1alpha1.OffenderObject{
-				APIVersion: cut(s.APIVersion), Kind: cut(s.Kind), Namespace: cut(s.Namespace), Name: cut(s.Name), UID: cut(s.UID),
+				APIVersion: s.APIVersion, Kind: s.Kind, Namespace: s.Namespace, Name: s.Name, UID: s.UID,
 			},
 			Merged: o.Merged, Dropped: o.Dropped,
 		})

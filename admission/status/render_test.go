@@ -14,8 +14,7 @@ import (
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 	"github.com/eventquota/eventquota/policy/watch"
-	"github.com/eventquota/eventquota/store"
-	"github.com/eventquota/eventquota/store/tally"
+	"github.com/eventquota/eventquota/store/busiest"
 )
 
 func inMode(m policy.Mode) watch.Report {
@@ -76,27 +75,9 @@ func TestWhatUsersWriteFitsIntoAStatus(t *testing.T) {
 	t.Parallel()
 	r := valid("p", 1)
 	r.Err = errors.New(strings.Repeat("é", 40_000))
-	long := strings.Repeat("é", 2000)
-	subject := tally.Subject{
-		Object: store.Object{APIVersion: long, Kind: long, Namespace: long, Name: long, UID: long},
-		Source: store.Source{Component: long, Host: long},
-	}
-	s := status.Render(&r, &tally.Tally{Offenders: make([]tally.Offender, 9)}, &v1alpha1.PolicyStatus{}, epoch())
-	if len(s.TopOffenders) != 5 {
-		t.Errorf("%d offenders, want at most 5", len(s.TopOffenders))
-	}
+	s := status.Render(&r, nil, &v1alpha1.PolicyStatus{}, epoch())
 	if n := len(s.Conditions[0].Message); n > 32768 || !strings.HasSuffix(s.Conditions[0].Message, "(cut from 80000 bytes)") {
 		t.Errorf("a message of %d bytes", n)
-	}
-	s = status.Render(&r, &tally.Tally{Offenders: []tally.Offender{{Subject: subject}}}, s, epoch())
-	o := s.TopOffenders[0]
-	for _, text := range []string{
-		o.Source.Component, o.Source.Host, o.InvolvedObject.APIVersion, o.InvolvedObject.Kind,
-		o.InvolvedObject.Namespace, o.InvolvedObject.Name, o.InvolvedObject.UID,
-	} {
-		if text == "" || len(text) > 1024 {
-			t.Errorf("a text of %d bytes", len(text))
-		}
 	}
 }
 
@@ -104,7 +85,7 @@ func TestCountsAreThoseOfTheGenerationThatGoverns(t *testing.T) {
 	t.Parallel()
 	now := metav1.NewTime(epoch())
 	counted := func(r watch.Report) *v1alpha1.PolicyStatus {
-		s := status.Render(&r, &tally.Tally{Since: now.Time, Total: tally.Counts{Admitted: 7}}, &v1alpha1.PolicyStatus{}, epoch())
+		s := status.Render(&r, &status.Sum{Since: now.Time, Total: busiest.Counts{Admitted: 7}}, &v1alpha1.PolicyStatus{}, epoch())
 		return s
 	}
 	for says, tt := range map[string]struct {
@@ -132,14 +113,15 @@ func TestCountsAreThoseOfTheGenerationThatGoverns(t *testing.T) {
 func TestAnHourThatOnlyMovesOnIsNoChange(t *testing.T) {
 	t.Parallel()
 	r := valid("p", 1)
-	render := func(hour time.Time, n int64) *v1alpha1.PolicyStatus {
-		return status.Render(&r, &tally.Tally{Since: epoch(), HourSince: hour, LastHour: tally.Counts{Merged: n}}, &v1alpha1.PolicyStatus{}, epoch())
+	render := func(now time.Time, n int64, before *v1alpha1.PolicyStatus) *v1alpha1.PolicyStatus {
+		counted := status.Sum{Since: epoch(), Slots: []status.Slot{{Index: status.SlotAt(now), Counts: busiest.Counts{Merged: n}}}}
+		return status.Render(&r, &counted, before, now)
 	}
-	one := render(epoch(), 1)
-	if !status.Same(one, render(epoch().Add(time.Hour), 1)) {
+	one := render(epoch(), 1, &v1alpha1.PolicyStatus{})
+	if !status.Same(one, render(epoch().Add(10*time.Minute), 1, one)) {
 		t.Error("a change, though nothing else is different")
 	}
-	if status.Same(one, render(epoch(), 2)) {
+	if status.Same(one, render(epoch(), 2, one)) {
 		t.Error("no change, though a count is different")
 	}
 	if one.LastHour.Since == nil {

@@ -2,6 +2,7 @@ package status_test
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,7 +27,7 @@ import (
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 	"github.com/eventquota/eventquota/policy/watch"
 	"github.com/eventquota/eventquota/store"
-	"github.com/eventquota/eventquota/store/tally"
+	"github.com/eventquota/eventquota/store/busiest"
 )
 
 // rig is policies, what is known of them and what is written about them, on the
@@ -37,7 +38,7 @@ type rig struct {
 	mu      sync.Mutex // guards what follows while somebody leads
 	reports []watch.Report
 	objects map[types.UID]*unstructured.Unstructured
-	book    *book
+	counts  *counts
 	wake    chan struct{}
 	began   time.Time
 	writes  []write
@@ -60,37 +61,53 @@ func bubble(t *testing.T, test func(r *rig)) {
 			T: t, objects: map[types.UID]*unstructured.Unstructured{},
 			wake: make(chan struct{}, 1), began: time.Now(),
 		}
-		r.book = &book{Book: tally.NewMemory(), mu: &r.mu}
+		r.counts = &counts{mu: &r.mu, replicas: []*busiest.Counter{busiest.NewCounter("a", time.Now())}}
 		test(r)
 	})
 }
 
-// book is one that can be away.
-type book struct {
-	tally.Book
-	mu    *sync.Mutex // the rig's
-	away  error
-	reads int
+// counts are those of replicas, which can be away.
+type counts struct {
+	mu       *sync.Mutex // the rig's
+	replicas []*busiest.Counter
+	away     error
+	saved    []byte
 }
 
-// Read implements status.Book.
-func (b *book) Read(ctx context.Context, now time.Time, ids []tally.ID) (map[tally.ID]tally.Tally, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.reads++; b.away != nil {
-		return nil, b.away
+// All implements status.Counts.
+func (c *counts) All(context.Context) ([]busiest.Snapshot, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []busiest.Snapshot
+	for _, one := range c.replicas {
+		all = append(all, one.Snapshot(time.Now()))
 	}
-	return b.Book.Read(ctx, now, ids)
+	return all, c.away
 }
 
-// Restore implements status.Book.
-func (b *book) Restore(ctx context.Context, now time.Time, id tally.ID, since time.Time, total tally.Counts) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.away != nil {
-		return b.away
+// Save implements status.Counts.
+func (c *counts) Save(_ context.Context, sums any) (err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.away == nil {
+		c.saved, err = json.Marshal(sums)
 	}
-	return b.Book.Restore(ctx, now, id, since, total)
+	return errors.Join(c.away, err)
+}
+
+// Load implements status.Counts.
+func (c *counts) Load(_ context.Context, sums any) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.away != nil || c.saved == nil {
+		return c.away
+	}
+	return json.Unmarshal(c.saved, sums)
+}
+
+// restart makes the replica another one, which has counted nothing.
+func (c *counts) restart(replica int) {
+	c.replicas[replica] = busiest.NewCounter(rand.Text(), time.Now())
 }
 
 // Reports implements status.Policies.
@@ -115,7 +132,7 @@ func (r *rig) lead(during time.Duration) {
 	defer stop()
 	client := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme())
 	client.PrependReactor("patch", "*", r.patch)
-	if err := status.New(r, r.book, client, status.Options{Wake: r.wake}).Run(ctx); err != nil {
+	if err := status.New(r, r.counts, client, status.Options{Wake: r.wake}).Run(ctx); err != nil {
 		r.Fatal(err)
 	}
 }
@@ -171,15 +188,18 @@ func invalid(name string, generation, governing int64) watch.Report {
 	return report
 }
 
-// decide counts decisions about a policy.
-func (r *rig) decide(seq uint64, name string, generation int64, c tally.Counts) {
-	r.Helper()
-	entry := tally.Entry{
-		ID: tally.ID{UID: "uid of " + name, Generation: generation}, Counts: c,
-		Offenders: []tally.Offender{{Subject: tally.Subject{Object: store.Object{Name: "web"}, Source: store.Source{Component: "kubelet"}}, Merged: c.Merged, Dropped: c.Dropped}},
-	}
-	if err := r.book.Add(r.Context(), time.Now(), tally.Batch{Replica: "a", Seq: seq, Entries: []tally.Entry{entry}}); err != nil {
-		r.Error(err)
+// decide counts decisions of the first replica by a policy.
+func (r *rig) decide(name string, generation int64, c busiest.Counts) {
+	r.decideOn(0, name, generation, c)
+}
+
+func (r *rig) decideOn(replica int, name string, generation int64, c busiest.Counts) {
+	id := busiest.PolicyID{UID: "uid of " + name, Generation: generation}
+	subject := busiest.Subject{Object: store.Object{Name: "web"}, Source: store.Source{Component: "kubelet"}}
+	for v, n := range map[store.Verdict]int64{store.Admit: c.Admitted, store.Merge: c.Merged, store.Drop: c.Dropped} {
+		for range n {
+			r.counts.replicas[replica].CountPolicy(id, v, subject)
+		}
 	}
 }
 

@@ -47,28 +47,29 @@ var _ Policies = (*watch.Cache)(nil)
 // each term of a leader, and call Run once.
 type Writer struct {
 	policies Policies
-	book     Book
+	counts   Counts
 	client   dynamic.Interface
 	opts     Options
 
 	records    map[types.UID]*record
+	sums       *sums // nil before those of the last leader are read
 	limiter    *rate.Limiter
 	retries    workqueue.TypedRateLimiter[types.UID]
-	lookAt     time.Time // when to look at the book again
+	lookAt     time.Time // when to look again at what was counted
 	complaints rate.Sometimes
-	bookAway   rate.Sometimes
+	uncounted  rate.Sometimes
 }
 
-// New makes a Writer of what is known of policies and counted in a book.
-func New(policies Policies, book Book, client dynamic.Interface, o Options) *Writer {
+// New makes a Writer of what is known of policies and what replicas have counted.
+func New(policies Policies, counts Counts, client dynamic.Interface, o Options) *Writer {
 	o.setDefaults()
 	return &Writer{
-		policies: policies, book: book, client: client, opts: o,
+		policies: policies, counts: counts, client: client, opts: o,
 		records:    map[types.UID]*record{},
 		limiter:    rate.NewLimiter(rate.Limit(o.WritesPerSecond), o.WritesPerSecond),
 		retries:    workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](retryMin, retryMax),
 		complaints: rate.Sometimes{Interval: complainEvery},
-		bookAway:   rate.Sometimes{Interval: complainEvery},
+		uncounted:  rate.Sometimes{Interval: complainEvery},
 	}
 }
 
@@ -100,15 +101,15 @@ func (w *Writer) Run(ctx context.Context) error {
 func (w *Writer) round(ctx context.Context) time.Time {
 	begun := time.Now()
 	w.learn(begun)
-	all := !begun.Before(w.lookAt)
-	if all {
+	if !begun.Before(w.lookAt) {
 		w.lookAt = begun.Add(w.opts.Look)
+		if err := w.count(ctx, begun); err != nil && ctx.Err() == nil {
+			w.uncounted.Do(func() {
+				logr.FromContextOrDiscard(ctx).Error(err, "Counts in the status of policies are left as they are")
+			})
+		}
 	}
-	if err := w.count(ctx, begun, all); err != nil && ctx.Err() == nil {
-		w.bookAway.Do(func() {
-			logr.FromContextOrDiscard(ctx).Error(err, "Counts in the status of policies are left as they are")
-		})
-	}
+	w.share(begun)
 	due, next := w.plan(time.Now())
 	for _, r := range due {
 		// The rest waits for a new plan: something more urgent may have come up.
@@ -132,7 +133,7 @@ func (w *Writer) round(ctx context.Context) time.Time {
 func (w *Writer) plan(now time.Time) (due []*record, next time.Time) {
 	next = now.Add(w.opts.Look)
 	for _, r := range w.records {
-		r.next = render(&r.report, r.tally, &r.stored, now)
+		r.next = render(&r.report, r.sum, &r.stored, now)
 		// A replica that knows less than has been written has nothing to say.
 		if same(&r.stored, r.next) || r.stored.ObservedGeneration > r.report.Generation {
 			continue

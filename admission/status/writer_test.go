@@ -3,6 +3,7 @@ package status_test
 import (
 	"errors"
 	"fmt"
+	mathrand "math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -11,7 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/eventquota/eventquota/policy/v1alpha1"
-	"github.com/eventquota/eventquota/store/tally"
+	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/busiest"
 )
 
 // told are the writes, each as one line.
@@ -53,7 +55,7 @@ func TestCountsAreToldWhenTheyChangeAndAtMostTwiceAMinute(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.changed(valid("p", 1))
 		for i := range uint64(61) {
-			r.after(time.Duration(i)*time.Second+500*time.Millisecond, func() { r.decide(i+1, "p", 1, tally.Counts{Admitted: 1, Merged: 2}) })
+			r.after(time.Duration(i)*time.Second+500*time.Millisecond, func() { r.decide("p", 1, busiest.Counts{Admitted: 1, Merged: 2}) })
 		}
 		r.lead(30 * time.Minute) // within the hour
 		r.wantTold("0s: p@1 0/0/0", "30s: p@1 30/60/0", "1m0s: p@1 60/120/0", "1m30s: p@1 61/122/0")
@@ -64,7 +66,7 @@ func TestAnHourThatHasPassedIsToldOnce(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		r.changed(valid("p", 1))
-		r.decide(1, "p", 1, tally.Counts{Dropped: 3})
+		r.decide("p", 1, busiest.Counts{Dropped: 3})
 		r.lead(5 * time.Hour)
 		last := r.writes[len(r.writes)-1].status
 		if len(r.writes) != 2 || last.Total.Dropped != 3 || last.LastHour.Matched != 0 || len(last.TopOffenders) != 0 {
@@ -78,46 +80,105 @@ func TestAnHourThatHasPassedIsToldOnce(t *testing.T) {
 
 func TestTheNextLeaderGoesOn(t *testing.T) {
 	t.Parallel()
+	for says, between := range map[string]func(r *rig){
+		"with the same replicas": func(*rig) {},
+		"in another process, as the store is this replica's alone": func(r *rig) {
+			r.counts.restart(0)
+			r.counts.saved = nil
+		},
+		"after a rolling update": func(r *rig) { r.counts.restart(0) },
+		"though Redis has lost all, and replicas share again what they had": func(r *rig) { r.counts.saved = nil },
+	} {
+		t.Run(says, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(r *rig) {
+				r.changed(valid("p", 1))
+				r.decide("p", 1, busiest.Counts{Admitted: 5})
+				r.lead(9 * time.Second)
+				between(r)
+				r.after(time.Second, func() { r.decide("p", 1, busiest.Counts{Admitted: 2}) })
+				r.lead(time.Minute)
+				r.wantTold("0s: p@1 5/0/0", "31s: p@1 7/0/0")
+				first, second := r.writes[0].status.Total, r.writes[1].status.Total
+				if !first.Since.Equal(second.Since) {
+					r.Errorf("counted since %v, and then since %v", first.Since, second.Since)
+				}
+			})
+		})
+	}
+}
+
+// TestSumsAreExact lets replicas count, restart, vanish for a while, and leaders follow each other.
+func TestSumsAreExact(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20) {
+		bubble(t, func(r *rig) {
+			random := mathrand.New(mathrand.NewPCG(seed, 1))
+			r.changed(valid("p", 1))
+			r.counts.replicas = append(r.counts.replicas, busiest.NewCounter("b", time.Now()), busiest.NewCounter("c", time.Now()))
+			var want busiest.Counts
+			for range 60 {
+				c := busiest.Counts{Admitted: random.Int64N(9), Merged: random.Int64N(9), Dropped: random.Int64N(9)}
+				r.decideOn(random.IntN(3), "p", 1, c)
+				want = want.Add(c)
+				r.lead(time.Duration(1+random.IntN(40)) * time.Second) // each leader looks as it begins
+				time.Sleep(time.Second)
+				replica := random.IntN(3)
+				if random.IntN(2) == 0 {
+					r.counts.restart(replica)
+				}
+				if random.IntN(2) == 0 { // its snapshot has expired or is to come yet
+					hidden := r.counts.replicas[replica]
+					r.counts.replicas = slices.Delete(r.counts.replicas, replica, replica+1)
+					r.lead(10 * time.Minute)
+					r.counts.replicas = slices.Insert(r.counts.replicas, replica, hidden)
+				}
+			}
+			r.lead(time.Minute)
+			got := r.writes[len(r.writes)-1].status.Total
+			if is := (busiest.Counts{Admitted: got.Admitted, Merged: got.Merged, Dropped: got.Dropped}); is != want {
+				r.Errorf("seed %d: %+v, want %+v", seed, is, want)
+			}
+		})
+	}
+}
+
+func TestTopOffendersAreThoseOfAllReplicas(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(r *rig) {
 		r.changed(valid("p", 1))
-		r.decide(1, "p", 1, tally.Counts{Admitted: 5})
-		r.lead(9 * time.Second)
-		r.book.Book = tally.NewMemory() // all was lost
-		r.decide(1, "p", 1, tally.Counts{Admitted: 2})
-		r.lead(time.Minute)
-		r.wantTold("0s: p@1 5/0/0", "31s: p@1 7/0/0")
-		first, second := r.writes[0].status.Total, r.writes[1].status.Total
-		if !first.Since.Equal(second.Since) {
-			r.Errorf("counted since %v, and then since %v", first.Since, second.Since)
+		r.counts.replicas = append(r.counts.replicas, busiest.NewCounter("b", time.Now()))
+		refuse := func(replica int, name string, n int) {
+			for range n {
+				r.counts.replicas[replica].CountPolicy(busiest.PolicyID{UID: "uid of p", Generation: 1}, store.Drop, busiest.Subject{Object: store.Object{Name: name}})
+			}
+		}
+		for i := range 7 {
+			refuse(0, fmt.Sprint("quiet-", i), 2)
+		}
+		refuse(0, "both", 5)
+		refuse(1, "both", 5)
+		refuse(1, "one", 8)
+		r.after(time.Minute, func() { refuse(1, "one", 4) })
+		r.lead(2 * time.Minute)
+		top := r.writes[len(r.writes)-1].status.TopOffenders
+		if len(top) != 5 || top[0].InvolvedObject.Name != "one" || top[0].Dropped != 12 || top[1].InvolvedObject.Name != "both" || top[1].Dropped != 10 || top[2].Dropped != 2 {
+			r.Errorf("top offenders %+v", top)
 		}
 	})
 }
 
-func TestABookThatWasLostIsToldAgain(t *testing.T) {
+func TestWhileReplicasCannotBeAskedOnlyCountsStayAsTheyWere(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		r.changed(valid("p", 1))
-		r.decide(1, "p", 1, tally.Counts{Admitted: 5})
-		r.after(35*time.Second, func() {
-			r.book.Book = tally.NewMemory()
-			r.decide(1, "p", 1, tally.Counts{Admitted: 2})
-		})
-		r.lead(2 * time.Minute)
-		r.wantTold("0s: p@1 5/0/0", "40s: p@1 7/0/0")
-	})
-}
-
-func TestWhileTheBookIsAwayOnlyCountsStayAsTheyWere(t *testing.T) {
-	t.Parallel()
-	bubble(t, func(r *rig) {
-		r.changed(valid("p", 1))
-		r.decide(1, "p", 1, tally.Counts{Admitted: 5})
-		r.after(5*time.Second, func() { r.book.away = errors.New("away") })
+		r.decide("p", 1, busiest.Counts{Admitted: 5})
+		r.after(5*time.Second, func() { r.counts.away = errors.New("away") })
 		r.after(42*time.Second, func() { r.changed(invalid("p", 2, 1)) })
 		r.after(55*time.Second, func() { r.changed(valid("new", 1)) })
-		r.after(99*time.Second, func() { r.book.away = nil })
+		r.after(99*time.Second, func() { r.counts.away = nil })
 		r.lead(5 * time.Minute)
-		r.wantTold("0s: p@1 5/0/0", "42s: p@2 invalid 5/0/0", "55s: new@1", "1m40s: new@1 0/0/0")
+		r.wantTold("0s: p@1 5/0/0", "42s: p@2 invalid 5/0/0", "55s: new@1 0/0/0")
 		if len(r.logged) != 2 { // once a minute
 			r.Errorf("logged %q, want one line a minute", r.logged)
 		}
@@ -128,9 +189,9 @@ func TestCountsBeginAnewWithAGeneration(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		r.changed(valid("p", 1))
-		r.decide(1, "p", 1, tally.Counts{Admitted: 5})
+		r.decide("p", 1, busiest.Counts{Admitted: 5})
 		r.after(44*time.Second, func() { r.changed(valid("p", 2)) })
-		r.after(46*time.Second, func() { r.decide(2, "p", 2, tally.Counts{Merged: 1}) })
+		r.after(46*time.Second, func() { r.decide("p", 2, busiest.Counts{Merged: 1}) })
 		r.lead(5 * time.Minute)
 		r.wantTold("0s: p@1 5/0/0", "44s: p@2 0/0/0", "1m14s: p@2 0/1/0")
 		if since := r.writes[2].status.Total.Since.Sub(r.began); since != 44*time.Second {
@@ -157,9 +218,9 @@ func TestOfAPolicyThatIsGoneNothingIsWritten(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		r.changed(valid("p", 1))
-		r.decide(1, "p", 1, tally.Counts{Admitted: 5})
+		r.decide("p", 1, busiest.Counts{Admitted: 5})
 		r.after(5*time.Second, func() {
-			r.decide(2, "p", 1, tally.Counts{Admitted: 5})
+			r.decide("p", 1, busiest.Counts{Admitted: 5})
 			r.reports = nil
 		})
 		r.lead(5 * time.Minute)
@@ -187,7 +248,7 @@ func TestThousandsOfPoliciesDoNotStormTheAPIServer(t *testing.T) {
 		// written later than most is changed.
 		r.after(5*time.Minute, func() {
 			for i := range uint64(2000) {
-				r.decide(i+1, fmt.Sprint("p", i), 1, tally.Counts{Admitted: 1})
+				r.decide(fmt.Sprint("p", i), 1, busiest.Counts{Admitted: 1})
 			}
 		})
 		const late = 6*time.Minute + 3300*time.Millisecond

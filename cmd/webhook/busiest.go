@@ -13,8 +13,9 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/admission/status"
+	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store/busiest"
-	"github.com/eventquota/eventquota/store/tally"
 )
 
 // busiestWithin bounds asking Redis what other replicas have counted.
@@ -27,7 +28,10 @@ type busy struct {
 	log     logr.Logger
 }
 
-var _ http.Handler = (*busy)(nil)
+var (
+	_ http.Handler  = (*busy)(nil)
+	_ status.Counts = (*busy)(nil)
+)
 
 // newBusy makes one for a replica that shares what it counts with others in
 // shared, or with nobody.
@@ -38,21 +42,18 @@ func newBusy(shared *busiest.Redis, log logr.Logger) *busy {
 	return &busy{counter: busiest.NewCounter(name, time.Now()), shared: shared, log: log}
 }
 
-// decisions counts what a Gate decides, before next. What a policy would have done is
-// not counted.
-func (b *busy) decisions(next func(admission.Decided)) func(admission.Decided) {
-	return func(d admission.Decided) {
-		if !d.Audited {
-			w := busiest.Write{Namespace: d.Request.Namespace, Subject: subjectOf(&d), Policy: d.Policy.Name}
-			b.counter.Count(&w, d.Verdict)
-		}
-		next(d)
+// count counts a decision. What an audited policy would have done is in no ranking; one that is in
+// force has in its status what it did, not what it would do if others were audited too. The built-in
+// default has no status.
+func (b *busy) count(d *admission.Decided) {
+	subject := busiest.Subject{Object: d.Object(), Source: d.Source()}
+	if !d.Audited {
+		w := busiest.Write{Namespace: d.Request.Namespace, Subject: subject, Policy: d.Policy.Name}
+		b.counter.Count(&w, d.Verdict)
 	}
-}
-
-// subjectOf is who reports an Event that was decided, and what it is about.
-func subjectOf(d *admission.Decided) tally.Subject {
-	return tally.Subject{Object: d.Object(), Source: d.Source()}
+	if i := d.Policy.Identity; i.UID != "" && (!d.Audited || d.Policy.Mode == policy.Audit) {
+		b.counter.CountPolicy(busiest.PolicyID{UID: string(i.UID), Generation: i.Generation}, d.Verdict, subject)
+	}
 }
 
 // run shares what this replica counts until ctx ends, and then once more.
@@ -69,25 +70,42 @@ func (b *busy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "busiest: takes no query", http.StatusBadRequest)
 		return
 	}
-	own := b.counter.Snapshot(time.Now())
-	all, err := b.others(r.Context(), own.Replica.Name)
+	all, err := b.All(r.Context())
 	if err != nil {
 		b.log.V(1).Info("Only what is busiest on this replica is shown", "reason", err.Error())
 	}
-	sum := busiest.Add(append(all, own))
+	sum := busiest.Add(all)
 	sum.Partial = err != nil
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	_ = json.NewEncoder(w).Encode(sum) // else nobody waits for it
 }
 
-// others are what all replicas but the one of that name have shared.
-func (b *busy) others(ctx context.Context, own string) ([]busiest.Snapshot, error) {
+// All implements status.Counts: this replica's own snapshot is there even with an error.
+func (b *busy) All(ctx context.Context) ([]busiest.Snapshot, error) {
+	own := b.counter.Snapshot(time.Now())
 	if b.shared == nil {
-		return nil, nil
+		return []busiest.Snapshot{own}, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, busiestWithin)
 	defer cancel()
 	all, err := b.shared.All(ctx)
-	return slices.DeleteFunc(all, func(s busiest.Snapshot) bool { return s.Replica.Name == own }), err
+	others := slices.DeleteFunc(all, func(s busiest.Snapshot) bool { return s.Replica.Name == own.Replica.Name })
+	return append(others, own), err
+}
+
+// Save implements status.Counts: without Redis nobody else goes on.
+func (b *busy) Save(ctx context.Context, sums any) error {
+	if b.shared == nil {
+		return nil
+	}
+	return b.shared.Save(ctx, sums)
+}
+
+// Load implements status.Counts.
+func (b *busy) Load(ctx context.Context, sums any) error {
+	if b.shared == nil {
+		return nil
+	}
+	return b.shared.Load(ctx, sums)
 }

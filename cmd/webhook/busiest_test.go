@@ -16,15 +16,13 @@ import (
 	"github.com/eventquota/eventquota/store/busiest"
 	"github.com/eventquota/eventquota/store/redis"
 	"github.com/eventquota/eventquota/store/redisclient"
-	"github.com/eventquota/eventquota/store/tally"
 	"github.com/eventquota/eventquota/test/redis"
 )
 
 // decideBusy lets b count writes about pods of these names.
 func decideBusy(b *busy, verdict store.Verdict, pods ...string) {
-	count := b.decisions(func(admission.Decided) {})
 	for _, pod := range pods {
-		count(decidedAbout(pod, verdict))
+		b.count(new(decidedAbout(pod, verdict)))
 	}
 }
 
@@ -64,11 +62,7 @@ func TestAReplicaSaysWhatIsBusiest(t *testing.T) {
 	decideBusy(b, store.Drop, "web-0", "web-0", "web-1")
 	audited := decidedAbout("web-0", store.Drop)
 	audited.Audited = true
-	heard := 0
-	b.decisions(func(admission.Decided) { heard++ })(audited)
-	if heard != 1 {
-		t.Errorf("the next was called %d times, want once", heard)
-	}
+	b.count(&audited)
 	sum := askBusiest(t, b)
 	if len(sum.Replicas) != 1 || sum.Partial {
 		t.Errorf("%+v, want one replica", sum)
@@ -95,10 +89,10 @@ func TestEachReplicaSaysWhatIsBusiestOnAll(t *testing.T) {
 	decideBusy(a, store.Merge, "web-1") // which only a knows yet
 	for says, test := range map[string]struct {
 		asked *busy
-		want  tally.Counts
+		want  busiest.Counts
 	}{
-		"one by its own counts of now": {a, tally.Counts{Merged: 3, Dropped: 1}},
-		"the other by what it heard":   {b, tally.Counts{Merged: 2, Dropped: 1}},
+		"one by its own counts of now": {a, busiest.Counts{Merged: 3, Dropped: 1}},
+		"the other by what it heard":   {b, busiest.Counts{Merged: 2, Dropped: 1}},
 	} {
 		if sum := askBusiest(t, test.asked); len(sum.Replicas) != 2 || sum.Partial || sum.By[busiest.Source].Total != test.want {
 			t.Errorf("%s: %+v, want %+v", says, sum, test.want)

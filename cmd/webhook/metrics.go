@@ -5,8 +5,6 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/eventquota/eventquota/admission"
-	"github.com/eventquota/eventquota/policy"
-	"github.com/eventquota/eventquota/store"
 )
 
 // metrics count what the webhook does. They are served beside those of
@@ -66,7 +64,11 @@ func (m *metrics) decisions(phase string) func(admission.Outcome) {
 	}
 }
 
-// audit counts what a policy in mode Audit would have done.
-func (m *metrics) audit(_ *policy.Policy, v store.Verdict) {
-	m.audited.WithLabelValues(v.String()).Inc()
+// decision counts a decision. What an audited policy would have done is counted by itself.
+func (m *metrics) decision(d *admission.Decided) {
+	if d.Audited {
+		m.audited.WithLabelValues(d.Verdict.String()).Inc()
+		return
+	}
+	m.events.decided(d)
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
-	"github.com/eventquota/eventquota/store/tally"
 )
 
 func decided(namespace, owner, kind string, v store.Verdict, bucket string) admission.Decided {
@@ -27,7 +26,7 @@ func decided(namespace, owner, kind string, v store.Verdict, bucket string) admi
 func TestEventsAreCountedByWhereAndWhy(t *testing.T) {
 	t.Parallel()
 	m := newMetrics()
-	count := counted(tally.NewCounter(tally.NewMemory()), m)
+	count := func(d admission.Decided) { m.decision(&d) }
 	audited := decided("shop", "new", "Warning", store.Drop, "spam filter")
 	audited.Audited = true
 	for _, d := range []admission.Decided{
@@ -58,7 +57,7 @@ func TestEventsAreCountedByWhereAndWhy(t *testing.T) {
 func TestNobodyMakesSeriesWithoutBound(t *testing.T) {
 	t.Parallel()
 	m := newMetrics()
-	count := counted(tally.NewCounter(tally.NewMemory()), m)
+	count := func(d admission.Decided) { m.decision(&d) }
 	for i := range 3 * labelledPolicies {
 		count(decided("greedy", fmt.Sprint("policy-", i), "Normal", store.Admit, ""))
 	}

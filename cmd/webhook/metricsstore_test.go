@@ -10,8 +10,8 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 
+	"github.com/eventquota/eventquota/admission/status"
 	"github.com/eventquota/eventquota/store"
-	"github.com/eventquota/eventquota/store/tally"
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
@@ -70,7 +70,7 @@ func TestMetricsOfARedisThatIsKilled(t *testing.T) {
 	o.Redis.Addresses = []string{server.Addr()}
 	o.StoreDeadline, o.Deadline = time.Second, 2*time.Second // on a machine that is busy
 	m := newMetrics()
-	none := func(tally.Book) settling { return together{} }
+	none := func(status.Counts) settling { return together{} }
 	s, err := newState(o, &rest.Config{Host: "127.0.0.1:1"}, none, m, nil, logr.Discard())
 	if err != nil {
 		t.Fatal(err)

@@ -101,7 +101,7 @@ func (o *serveOptions) addFlags(f *pflag.FlagSet) {
 	f.IntVar(&o.MaxInFlight, "max-in-flight", o.MaxInFlight, "reviews that are decided at the same time, at least 1, where a long one counts once for each 64Ki; more are admitted at once, within --local-rate")
 	f.DurationVar(&o.Deadline, "deadline", o.Deadline, "how long a review may take until its Event is admitted within --local-rate, from 10ms to 10s and never longer than the API server waits")
 	f.IntVar(&o.LocalRate, "local-rate", o.LocalRate, "Events a second, and in a burst, that this replica admits without a decision, when there is none in time; at least 1")
-	f.IntVar(&o.CallsPerConnection, "calls-per-connection", o.CallsPerConnection, "calls after which a connection is ended, on average, so that the API server makes a new one, perhaps to another replica; each costs a TLS handshake; 0 for never")
+	f.IntVar(&o.CallsPerConnection, "calls-per-connection", o.CallsPerConnection, "calls after which a connection is ended, on average, so that the API server makes a new one, perhaps to another replica; 16 times as many over HTTP/2, where each caller that waits costs a TLS handshake; 0 for never")
 	f.IntVar(&o.SettleRate, "settle-rate", o.SettleRate, "requests a second, and in a burst, that write merged counts and notices to the API server, reads and retries included; at least 1")
 	f.DurationVar(&o.ShutdownDelay, "shutdown-delay", o.ShutdownDelay, "how long calls are still served after a signal to stop, while the API server learns of it; 0 or more")
 	f.DurationVar(&o.DrainTimeout, "drain-timeout", o.DrainTimeout, "how long pending counts may take to be written before exit, at least 1s")

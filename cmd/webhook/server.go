@@ -73,7 +73,7 @@ func newServer(o *serveOptions, log logr.Logger) (*server, error) {
 		Store:      state.store,
 		StoreID:    state.id,
 		Audit:      state.audit,
-		OnDecision: state.busy.decisions(counted(state.counts, m)),
+		OnDecision: func(d admission.Decided) { state.busy.count(&d); m.decision(&d) },
 		Now:        time.Now,
 		Local:      rate.NewLimiter(rate.Limit(o.LocalRate), o.LocalRate),
 		Complaints: &rate.Sometimes{Interval: 10 * time.Second},

@@ -11,13 +11,13 @@ import (
 
 	"github.com/eventquota/eventquota/admission/simulate"
 	"github.com/eventquota/eventquota/cmd/webhook/htmlpage"
-	"github.com/eventquota/eventquota/store/tally"
+	"github.com/eventquota/eventquota/store/busiest"
 )
 
 // topRow is one line of a list.
 type topRow struct {
 	what *html.Node
-	tally.Counts
+	busiest.Counts
 }
 
 // tables list the policies, and what had the most writes.

@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/eventquota/eventquota/admission/simulate"
-	"github.com/eventquota/eventquota/store/tally"
+	"github.com/eventquota/eventquota/store/busiest"
 )
 
 // table prints rows of cells, all but the first to the right.
@@ -48,6 +48,6 @@ func printTop(w io.Writer, what string, list []simulate.TopCounts) {
 	table(w, rows)
 }
 
-func counted3(c tally.Counts) []string {
+func counted3(c busiest.Counts) []string {
 	return []string{fmt.Sprint(c.Admitted), fmt.Sprint(c.Merged), fmt.Sprint(c.Dropped)}
 }

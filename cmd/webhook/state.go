@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 
+	"github.com/eventquota/eventquota/admission/status"
 	"github.com/eventquota/eventquota/admission/tracing"
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/busiest"
@@ -21,7 +22,6 @@ import (
 	"github.com/eventquota/eventquota/store/memory"
 	"github.com/eventquota/eventquota/store/redis"
 	"github.com/eventquota/eventquota/store/redisclient"
-	"github.com/eventquota/eventquota/store/tally"
 )
 
 // state is where a replica keeps what Event writes share, and who works on it.
@@ -30,9 +30,7 @@ type state struct {
 	store, audit store.Store
 	// id names store, if it is this replica's alone.
 	id string
-	// counts are those of what policies decide.
-	counts *tally.Counter
-	// busy counts whose writes are decided.
+	// busy counts what is decided, and whose writes.
 	busy *busy
 	// keepers run as long as the store decides. What they leave behind at their
 	// end is still settled.
@@ -46,7 +44,7 @@ type state struct {
 // newState keeps all in memory or, where Redis is given, in Redis, and then in
 // memory only what this replica could not report to that. What policies decide is
 // in statuses, of all replicas that share a store by one of them.
-func newState(o *serveOptions, config *rest.Config, statuses func(tally.Book) settling, m *metrics, tr *tracing.Traces, log logr.Logger) (*state, error) {
+func newState(o *serveOptions, config *rest.Config, statuses func(status.Counts) settling, m *metrics, tr *tracing.Traces, log logr.Logger) (*state, error) {
 	own, err := memory.New(memory.Options{Bytes: o.StoreMemory.Value()})
 	if err != nil {
 		return nil, fmt.Errorf("--store-memory: %w", err)
@@ -62,20 +60,18 @@ func newState(o *serveOptions, config *rest.Config, statuses func(tally.Book) se
 	if err != nil {
 		return nil, err
 	}
-	book := tally.NewMemory()
-	counts := tally.NewCounter(book)
+	busy := newBusy(nil, log)
 	return &state{
 		store: tr.Store("memory", false, m.store.observe("memory", own)), audit: tr.Store("memory", true, audit), id: own.ID(),
-		counts: counts, busy: newBusy(nil, log),
-		keepers:  []func(context.Context){logged(counts.Run, log)},
-		settlers: []settling{local, statuses(book)},
+		busy:     busy,
+		settlers: []settling{local, statuses(busy)},
 		peek:     peekStore{name: "memory", store: own, now: time.Now},
 	}, nil
 }
 
 // newSharedState keeps all in Redis. own takes what cannot be reported to it, and
 // local settles that.
-func newSharedState(o *serveOptions, config *rest.Config, statuses func(tally.Book) settling, own *memory.Store, local settling, m *metrics, tr *tracing.Traces, log logr.Logger) (*state, error) {
+func newSharedState(o *serveOptions, config *rest.Config, statuses func(status.Counts) settling, own *memory.Store, local settling, m *metrics, tr *tracing.Traces, log logr.Logger) (*state, error) {
 	redisclient.LogTo(log)
 	client, err := redisclient.New(*o.Redis)
 	if err != nil {
@@ -91,10 +87,9 @@ func newSharedState(o *serveOptions, config *rest.Config, statuses func(tally.Bo
 	if err != nil {
 		return nil, err
 	}
-	book := tally.NewRedis(client, o.RedisPrefix)
-	counts, busy := tally.NewCounter(book), newBusy(busiest.NewRedis(client, o.RedisPrefix), log)
+	busy := newBusy(busiest.NewRedis(client, o.RedisPrefix), log)
 	elected, err := newSettling(o, config, settled{
-		name: "redis", queue: shared, available: decides.Available, statuses: func() settling { return statuses(book) },
+		name: "redis", queue: shared, available: decides.Available, statuses: func() settling { return statuses(busy) },
 	}, m, tr)
 	if err != nil {
 		return nil, err
@@ -115,8 +110,8 @@ func newSharedState(o *serveOptions, config *rest.Config, statuses func(tally.Bo
 		watchEviction(ctx, client, m.store.evicting, log)
 	}
 	return &state{
-		store: tr.Store("redis", false, decides), audit: tr.Store("redis", true, audits), counts: counts, busy: busy,
-		keepers:  []func(context.Context){check, shared.Run, decides.Run, audit.Run, audits.Run, logged(counts.Run, log), busy.run},
+		store: tr.Store("redis", false, decides), audit: tr.Store("redis", true, audits), busy: busy,
+		keepers:  []func(context.Context){check, shared.Run, decides.Run, audit.Run, audits.Run, busy.run},
 		settlers: []settling{local, elected},
 		peek:     peekStore{name: "redis", store: shared},
 	}, nil
@@ -159,11 +154,6 @@ type through struct {
 // Decide implements fallback.Shared.
 func (t through) Decide(ctx context.Context, now time.Time, w store.Write, l store.Limits) (store.Decision, error) {
 	return t.asked.Decide(ctx, now, w, l)
-}
-
-// logged is run with a logger in its context.
-func logged(run func(context.Context), log logr.Logger) func(context.Context) {
-	return func(ctx context.Context) { run(logr.NewContext(ctx, log)) }
 }
 
 // fallbackOptions show in log and metrics whether Redis is available.

@@ -6,15 +6,14 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
-	"github.com/eventquota/eventquota/store/tally"
 )
 
 // TestWhatPoliciesDecideIsCounted holds which decisions are part of a status.
@@ -24,9 +23,7 @@ func TestWhatPoliciesDecideIsCounted(t *testing.T) {
 		p.Mode, p.Identity.UID, p.Identity.Generation = m, types.UID("uid of "+uid), 7
 		return &p
 	}
-	book := tally.NewMemory()
-	counter := tally.NewCounter(book)
-	count := counted(counter, newMetrics())
+	b := newBusy(nil, logr.Discard())
 	request := &admission.Request{Object: &corev1.Event{Reason: "BackOff"}}
 	for _, d := range []admission.Decided{
 		{Policy: of("enforced", policy.Enforce), Verdict: store.Admit},
@@ -39,21 +36,17 @@ func TestWhatPoliciesDecideIsCounted(t *testing.T) {
 		{Policy: new(policy.Default()), Verdict: store.Drop}, // it has no status
 	} {
 		d.Request = request
-		count(d)
+		b.count(&d)
 	}
-	if err := counter.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	ids := []tally.ID{{UID: "uid of enforced", Generation: 7}, {UID: "uid of audited", Generation: 7}, {}}
-	all, err := book.Read(t.Context(), time.Now(), ids)
+	all, err := b.All(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, id := range ids {
-		got = append(got, fmt.Sprintf("%+v of %d", all[id].Total, len(all[id].Offenders)))
+	for _, p := range all[0].Policies {
+		got = append(got, fmt.Sprintf("%+v %+v of %d", p.ID, p.Counts, len(p.Offenders)))
 	}
-	want := []string{"{Admitted:2 Merged:1 Dropped:2} of 1", "{Admitted:0 Merged:0 Dropped:1} of 1", "{Admitted:0 Merged:0 Dropped:0} of 0"}
+	want := []string{"{UID:uid of enforced Generation:7} {Admitted:2 Merged:1 Dropped:2} of 1", "{UID:uid of audited Generation:7} {Admitted:0 Merged:0 Dropped:1} of 1"}
 	if !slices.Equal(got, want) {
 		t.Errorf("counted %q, want %q", got, want)
 	}

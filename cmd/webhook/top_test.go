@@ -20,7 +20,6 @@ import (
 
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/busiest"
-	"github.com/eventquota/eventquota/store/tally"
 	"github.com/eventquota/eventquota/test/redis"
 )
 
@@ -44,12 +43,12 @@ func storm(seconds int64) busiest.Sum {
 	ranking := func(rows ...busiest.Row) busiest.Ranking {
 		r := busiest.Ranking{Rows: rows}
 		for _, row := range rows {
-			r.Total = tally.Counts{Admitted: r.Total.Admitted + row.Admitted, Merged: r.Total.Merged + row.Merged, Dropped: r.Total.Dropped + row.Dropped}
+			r.Total = busiest.Counts{Admitted: r.Total.Admitted + row.Admitted, Merged: r.Total.Merged + row.Merged, Dropped: r.Total.Dropped + row.Dropped}
 		}
 		return r
 	}
 	row := func(name string, admitted, merged, dropped int64) busiest.Row {
-		return busiest.Row{Name: name, Counts: tally.Counts{Admitted: admitted, Merged: merged * seconds, Dropped: dropped * seconds}}
+		return busiest.Row{Name: name, Counts: busiest.Counts{Admitted: admitted, Merged: merged * seconds, Dropped: dropped * seconds}}
 	}
 	missing := row("Job batch/long-"+strings.Repeat("x", 80), 1, 1, 0)
 	missing.Missing = 7

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/eventquota/eventquota/store/busiest"
-	"github.com/eventquota/eventquota/store/tally"
 )
 
 func epochOfTop() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
@@ -18,7 +17,7 @@ type told struct {
 }
 
 func (l told) snapshot() busiest.Snapshot {
-	c := tally.Counts{Merged: l.writes}
+	c := busiest.Counts{Merged: l.writes}
 	at := epochOfTop().Add(time.Duration(l.second) * time.Second)
 	return busiest.Snapshot{
 		Replica: busiest.Replica{Name: l.replica, Since: epochOfTop(), At: at},
@@ -78,7 +77,7 @@ func TestRatesAreOfTheLastTenSeconds(t *testing.T) {
 func TestOneThatWasNotSeenBeforeBeganWithNothingUnlessThereWereTooMany(t *testing.T) {
 	before := sumOf(told{"a", 10, 100})
 	now := sumOf(told{"a", 12, 100})
-	r := busiest.Row{Name: "new", Counts: tally.Counts{Dropped: 30}}
+	r := busiest.Row{Name: "new", Counts: busiest.Counts{Dropped: 30}}
 	if got := (looks{before, now}).rates(busiest.Source)(r); got != 15 {
 		t.Errorf("%v a second, want 15", got)
 	}

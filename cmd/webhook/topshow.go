@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/eventquota/eventquota/store/busiest"
-	"github.com/eventquota/eventquota/store/tally"
 )
 
 // shown is one look as it is shown. Its JSON is a line of -o json.
@@ -19,7 +18,7 @@ type shown struct {
 	Partial  bool              `json:"partial"`
 	By       string            `json:"by"`
 	Sort     string            `json:"sort"`
-	Total    tally.Counts      `json:"total"`
+	Total    busiest.Counts    `json:"total"`
 	// Rate is in writes a second, nil where there is no earlier look.
 	Rate    *float64   `json:"rate"`
 	Missing int64      `json:"missing"`
@@ -116,7 +115,7 @@ func (s *shown) cells() [][]string {
 			cells[0][i+1] += "*"
 		}
 	}
-	line := func(name string, c tally.Counts, rate *float64) {
+	line := func(name string, c busiest.Counts, rate *float64) {
 		per := "-"
 		if rate != nil {
 			per = fmt.Sprintf("%.1f", *rate)

@@ -13,9 +13,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"k8s.io/client-go/rest"
 
+	"github.com/eventquota/eventquota/admission/status"
 	"github.com/eventquota/eventquota/admission/tracing"
 	"github.com/eventquota/eventquota/store"
-	"github.com/eventquota/eventquota/store/tally"
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
@@ -53,7 +53,7 @@ func TestATraceSaysWhichStoreDecided(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := newState(o, &rest.Config{Host: "127.0.0.1:1"}, func(tally.Book) settling { return together{} }, m, tr, logr.Discard())
+	s, err := newState(o, &rest.Config{Host: "127.0.0.1:1"}, func(status.Counts) settling { return together{} }, m, tr, logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}

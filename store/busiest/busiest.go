@@ -1,14 +1,13 @@
-// Package busiest finds who and what makes the most Event writes: a replica
-// counts in bounded memory what it decides, by namespace, source, object and
-// policy, since it started, and tells others in a Snapshot, which Redis keeps
-// for a while. A Sum is what several have told.
+// Package busiest counts what replicas decide, and finds who and what makes the
+// most Event writes: a replica counts in bounded memory, by namespace, source,
+// object and policy, since it started, and shares a Snapshot with the others,
+// which Redis keeps for a while. A Sum adds several up; admission/status does so
+// for the statuses of policies.
 package busiest
 
 import (
 	"fmt"
 	"time"
-
-	"github.com/eventquota/eventquota/store/tally"
 )
 
 // By is what writes are counted by.
@@ -47,7 +46,7 @@ func (b By) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
 // Missing is by how much their total may be too low.
 type Row struct {
 	Name string `json:"name"`
-	tally.Counts
+	Counts
 
 	Missing int64 `json:"missing"`
 }
@@ -55,7 +54,7 @@ type Row struct {
 // Ranking is what was counted by one By.
 type Ranking struct {
 	// Total is exact.
-	Total tally.Counts `json:"total"`
+	Total Counts `json:"total"`
 	// Missing is the most writes that one who is not in Rows can have made. It is
 	// 0 where all are in Rows.
 	Missing int64 `json:"missing"`
@@ -76,4 +75,6 @@ type Replica struct {
 type Snapshot struct {
 	Replica Replica        `json:"replica"`
 	By      map[By]Ranking `json:"by"`
+	// Policies are for their statuses: what those in audit mode would have done counts there, and only there.
+	Policies []PolicyCounts `json:"policies,omitempty"`
 }

@@ -5,24 +5,39 @@ import (
 	"time"
 
 	"github.com/eventquota/eventquota/store"
-	"github.com/eventquota/eventquota/store/tally"
 )
 
-// Counter counts what one replica decides, in 1 MB at the most. It is for any
-// number of goroutines.
+// places is how many rows of each By a replica follows. The first so many are
+// counted exactly. Beyond, one that has made more than a 256th of all writes is
+// always among the rows, and misses less than a 256th of them.
+const places = 256
+
+// maxPart is how many bytes of a part of a name count: the longest name that an
+// object can have. Clients may claim more.
+const maxPart = 253
+
+// Counter counts what one replica decides: by each By in 1 MB at the most, and by
+// policies with who they refused. It is for any number of goroutines.
 type Counter struct {
 	replica string
 	since   time.Time
 	seed    maphash.Seed
-	tables  [kinds]table
+	by      [kinds]*sketch[key]
+
+	policies  *sketch[PolicyID]             // its lock guards what follows
+	offenders map[PolicyID]*sketch[Subject] // of those in policies
+	followed  int                           // how many offenders there are
 }
 
 // NewCounter makes a Counter that begins to count now, for a replica of a name
 // that no other process has.
 func NewCounter(replica string, now time.Time) *Counter {
-	c := &Counter{replica: replica, since: now.UTC(), seed: maphash.MakeSeed()}
-	for i := range c.tables {
-		c.tables[i].index = make(map[uint64]int32, places)
+	c := &Counter{
+		replica: replica, since: now.UTC(), seed: maphash.MakeSeed(),
+		policies: newSketch(policyPlaces, PolicyID.detached), offenders: map[PolicyID]*sketch[Subject]{},
+	}
+	for i := range c.by {
+		c.by[i] = newSketch(places, key.detached)
 	}
 	return c
 }
@@ -30,18 +45,18 @@ func NewCounter(replica string, now time.Time) *Counter {
 // Write is whose write was decided.
 type Write struct {
 	Namespace string // of the Event
-	Subject   tally.Subject
+	Subject   Subject
 	Policy    string
 }
 
 // Count counts one decision. It takes four locks for a moment, one after the
 // other, allocates only for who is not followed yet, and keeps no part of w.
 func (c *Counter) Count(w *Write, v store.Verdict) {
-	s := &w.Subject
-	c.tables[Namespace].count(c.seed, key{w.Namespace}, v)
-	c.tables[Source].count(c.seed, key{s.Component, s.Host}, v)
-	c.tables[Object].count(c.seed, key{s.Kind, s.Namespace, s.Name}, v)
-	c.tables[Policy].count(c.seed, key{w.Policy}, v)
+	s, one := &w.Subject, CountsOf(v)
+	countBy(c.by[Namespace], c.seed, key{w.Namespace}, one)
+	countBy(c.by[Source], c.seed, key{s.Component, s.Host}, one)
+	countBy(c.by[Object], c.seed, key{s.Kind, s.Namespace, s.Name}, one)
+	countBy(c.by[Policy], c.seed, key{w.Policy}, one)
 }
 
 // Snapshot is what was counted until now. Rankings are each of one moment, and
@@ -50,10 +65,11 @@ func (c *Counter) Snapshot(now time.Time) Snapshot {
 	return Snapshot{
 		Replica: Replica{Name: c.replica, Since: c.since, At: now.UTC()},
 		By: map[By]Ranking{
-			Namespace: c.tables[Namespace].ranking(whole),
-			Source:    c.tables[Source].ranking(sourceName),
-			Object:    c.tables[Object].ranking(objectName),
-			Policy:    c.tables[Policy].ranking(whole),
+			Namespace: ranking(c.by[Namespace], whole),
+			Source:    ranking(c.by[Source], sourceName),
+			Object:    ranking(c.by[Object], objectName),
+			Policy:    ranking(c.by[Policy], whole),
 		},
+		Policies: c.policyCounts(),
 	}
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/busiest"
-	"github.com/eventquota/eventquota/store/tally"
 )
 
 func epoch() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
@@ -20,7 +19,7 @@ func epoch() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
 func write(n int) *busiest.Write {
 	return &busiest.Write{
 		Namespace: fmt.Sprint("team-", n%3),
-		Subject: tally.Subject{
+		Subject: busiest.Subject{
 			Object: store.Object{Kind: "Pod", Namespace: fmt.Sprint("team-", n%3), Name: fmt.Sprint("web-", n)},
 			Source: store.Source{Component: "kubelet", Host: fmt.Sprint("node-", n%10)},
 		},
@@ -46,9 +45,9 @@ func TestEachWriteIsCountedOnceByEachKind(t *testing.T) {
 	if want := (busiest.Replica{Name: "a", Since: epoch(), At: epoch().Add(time.Minute)}); s.Replica != want {
 		t.Errorf("replica %+v, want %+v", s.Replica, want)
 	}
-	even, odd := tally.Counts{Admitted: 1, Merged: 1, Dropped: 1}, tally.Counts{Admitted: 1, Dropped: 2}
-	all := tally.Counts{Admitted: 2, Merged: 1, Dropped: 3}
-	for by, want := range map[busiest.By]map[string]tally.Counts{
+	even, odd := busiest.Counts{Admitted: 1, Merged: 1, Dropped: 1}, busiest.Counts{Admitted: 1, Dropped: 2}
+	all := busiest.Counts{Admitted: 2, Merged: 1, Dropped: 3}
+	for by, want := range map[busiest.By]map[string]busiest.Counts{
 		busiest.Namespace: {"team-0": even, "team-1": odd},
 		busiest.Source:    {"kubelet/node-0": even, "kubelet/node-1": odd},
 		busiest.Object:    {"Pod team-0/web-0": even, "Pod team-1/web-1": odd},
@@ -67,7 +66,7 @@ func TestEachWriteIsCountedOnceByEachKind(t *testing.T) {
 }
 
 // truth is what a model has counted of each object.
-type truth map[string]tally.Counts
+type truth map[string]busiest.Counts
 
 func (m truth) count(w *busiest.Write, v store.Verdict) {
 	name := "Pod " + w.Namespace + "/" + w.Subject.Name
@@ -164,7 +163,7 @@ func TestAnyNumberOfGoroutinesCountExactly(t *testing.T) {
 		for _, row := range r.Rows {
 			sum += row.Merged
 		}
-		if want := (tally.Counts{Merged: writers * each}); r.Total != want || sum != want.Merged || r.Missing != 0 {
+		if want := (busiest.Counts{Merged: writers * each}); r.Total != want || sum != want.Merged || r.Missing != 0 {
 			t.Errorf("by %v: a total of %+v and %d in rows, want %+v", by, r.Total, sum, want)
 		}
 	}
@@ -181,7 +180,7 @@ func TestACounterTakesAMegabyteAtTheMost(t *testing.T) {
 	c := busiest.NewCounter("a", epoch())
 	for n := range 20 * busiest.Places {
 		text := fmt.Sprint(n) + strings.Repeat("x", 1<<14)
-		c.Count(&busiest.Write{Namespace: text, Policy: text, Subject: tally.Subject{
+		c.Count(&busiest.Write{Namespace: text, Policy: text, Subject: busiest.Subject{
 			Object: store.Object{Kind: text, Namespace: text, Name: text},
 			Source: store.Source{Component: text, Host: text},
 		}}, store.Drop)

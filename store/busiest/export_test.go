@@ -5,7 +5,11 @@ const (
 	Places      = places
 	MaxPart     = maxPart
 	Life        = life
-	MaxSnapshot = maxSnapshot
+
+	PolicyPlaces   = policyPlaces
+	OffenderPlaces = offenderPlaces
+	MaxFollowed    = maxFollowed
+	MaxUnpacked = maxUnpacked
 )
 
 // Pack is what Redis keeps of a Snapshot.

@@ -7,15 +7,14 @@ import (
 
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/busiest"
-	"github.com/eventquota/eventquota/store/tally"
 )
 
 func TestNamesAreReadAndNotMistaken(t *testing.T) {
 	object := func(kind, namespace, name string) busiest.Write {
-		return busiest.Write{Subject: tally.Subject{Object: store.Object{Kind: kind, Namespace: namespace, Name: name}}}
+		return busiest.Write{Subject: busiest.Subject{Object: store.Object{Kind: kind, Namespace: namespace, Name: name}}}
 	}
 	source := func(component, host string) busiest.Write {
-		return busiest.Write{Subject: tally.Subject{Source: store.Source{Component: component, Host: host}}}
+		return busiest.Write{Subject: busiest.Subject{Source: store.Source{Component: component, Host: host}}}
 	}
 	for says, test := range map[string]struct {
 		by    busiest.By
@@ -61,7 +60,7 @@ func FuzzTwoObjectsHaveTwoNames(f *testing.F) {
 		}
 		c, objects := busiest.NewCounter("a", epoch()), map[[3]string]bool{}
 		for _, s := range []store.Object{{Kind: kind, Namespace: namespace, Name: name}, {Kind: kind2, Namespace: namespace2, Name: name2}} {
-			c.Count(&busiest.Write{Subject: tally.Subject{Object: s}}, store.Admit)
+			c.Count(&busiest.Write{Subject: busiest.Subject{Object: s}}, store.Admit)
 			objects[[3]string{s.Kind, s.Namespace, s.Name}] = true
 		}
 		names := map[string]bool{}

@@ -7,27 +7,36 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/eventquota/eventquota/store/tally"
 )
 
 // life is how long Redis keeps a snapshot: a replica that stops is in sums for
 // so long.
 const life = 5 * time.Minute
 
+// sumsLife is how long Redis keeps sums that nobody saves again.
+const sumsLife = 24 * time.Hour
+
 // maxReplicas bounds the snapshots that are read.
 const maxReplicas = 1000
+
+// Client calls Redis. A *redisclient.Client is one.
+type Client interface {
+	// Call runs commands once each and at the same time, in one round trip to
+	// each server concerned. It returns the first error. When that is the
+	// context's, the commands may still be running.
+	Call(ctx context.Context, cmds ...redis.Cmder) error
+}
 
 // Redis is where replicas tell each other. Each has one value under one key, which
 // it overwrites: writing twice does no harm, and no step needs a script. An index
 // names them; what it names and is gone is not counted.
 type Redis struct {
-	client tally.Client
+	client Client
 	prefix string
 }
 
 // NewRedis makes one of the Redis of client, of keys that begin with prefix.
-func NewRedis(client tally.Client, prefix string) *Redis {
+func NewRedis(client Client, prefix string) *Redis {
 	return &Redis{client: client, prefix: prefix + "busiest"}
 }
 
@@ -70,6 +79,36 @@ func (r *Redis) forget(ctx context.Context, ended []string) error {
 	return nil
 }
 
+// Save keeps the sums that one replica makes of all snapshots, for the next one to do so, for a day.
+// They are anything that is JSON.
+func (r *Redis) Save(ctx context.Context, sums any) error {
+	packed, err := pack(sums)
+	if err != nil {
+		return err
+	}
+	if err := r.client.Call(ctx, redis.NewStatusCmd(ctx, "set", r.prefix+":sums", packed, "px", sumsLife.Milliseconds())); err != nil {
+		return fmt.Errorf("save in Redis what was counted: %w", err)
+	}
+	return nil
+}
+
+// Load reads into sums what was saved last. They stay as they are where nothing was.
+func (r *Redis) Load(ctx context.Context, sums any) error {
+	value := redis.NewStringCmd(ctx, "get", r.prefix+":sums")
+	err := r.client.Call(ctx, value)
+	switch {
+	case errors.Is(err, redis.Nil):
+		return nil
+	case err != nil:
+		return fmt.Errorf("load from Redis what was counted: %w", err)
+	}
+	packed, err := value.Bytes()
+	if err != nil {
+		return fmt.Errorf("load from Redis what was counted: %w", err)
+	}
+	return unpack(packed, sums)
+}
+
 // All are the snapshots of all replicas that told one in the last five minutes.
 func (r *Redis) All(ctx context.Context) ([]Snapshot, error) {
 	names := redis.NewStringSliceCmd(ctx, "zrangebyscore", r.prefix, "-inf", "+inf", "limit", 0, maxReplicas)
@@ -94,7 +133,10 @@ func (r *Redis) All(ctx context.Context) ([]Snapshot, error) {
 		if errors.Is(err, redis.Nil) {
 			continue
 		}
-		s, err := unpack(packed, err)
+		var s Snapshot
+		if err == nil {
+			err = unpack(packed, &s)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("read from Redis what replica %q counted: %w", names.Val()[i], err)
 		}

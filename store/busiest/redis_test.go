@@ -13,7 +13,6 @@ import (
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/busiest"
 	"github.com/eventquota/eventquota/store/redisclient"
-	"github.com/eventquota/eventquota/store/tally"
 	"github.com/eventquota/eventquota/test/redis"
 )
 
@@ -121,6 +120,27 @@ func TestReplicasTellEachOther(t *testing.T) {
 	}
 }
 
+func TestSumsAreThereForWhoeverGoesOn(t *testing.T) {
+	client := standalone(t)
+	r, sums := busiest.NewRedis(client, "x:"), map[string]int{"as it was": 1}
+	if err := r.Load(t.Context(), &sums); err != nil || sums["as it was"] != 1 {
+		t.Errorf("%v, %v, want it unchanged as nothing was saved", sums, err)
+	}
+	if err := r.Save(t.Context(), map[string]int{"p": 7}); err != nil {
+		t.Fatal(err)
+	}
+	if left := client.PTTL(t.Context(), "x:busiest:sums").Val(); left <= busiest.Life {
+		t.Errorf("they are left for %v, want longer than a snapshot", left)
+	}
+	if err := r.Load(t.Context(), &sums); err != nil || sums["p"] != 7 {
+		t.Errorf("%v, %v, want what was saved", sums, err)
+	}
+	client.Set(t.Context(), "x:busiest:sums", "{", 0)
+	if err := r.Load(t.Context(), &sums); err == nil {
+		t.Error("what cannot be read is no error")
+	}
+}
+
 // The rights are those in the README.
 func TestTellingNeedsNoMoreRightsThanAStore(t *testing.T) {
 	user := redistest.User{Name: "eventquota", Password: "secret", Rules: "resetchannels ~eventquota:* +hello +auth +ping +select " +
@@ -152,7 +172,7 @@ func TestWhatCannotBeReadNamesTheReplica(t *testing.T) {
 	for says, value := range map[string]string{
 		"is not compressed": "{}",
 		"is no JSON":        zip("{"),
-		"is endless":        zip(`{"x":"` + strings.Repeat(" ", busiest.MaxSnapshot)),
+		"is endless":        zip(`{"x":"` + strings.Repeat(" ", busiest.MaxUnpacked)),
 	} {
 		t.Run(says, func(t *testing.T) {
 			server.Set(t.Context(), "busiest:b", value, 0)
@@ -167,7 +187,7 @@ func TestALargeSnapshotIsReadAsItWasWritten(t *testing.T) {
 	c := busiest.NewCounter("a", time.Now())
 	for n := range busiest.Places {
 		text := string(rune('a'+n%26)) + strings.Repeat("\x00", busiest.MaxPart-4) + string(rune('a'+n/26))
-		c.Count(&busiest.Write{Namespace: text, Policy: text, Subject: tally.Subject{
+		c.Count(&busiest.Write{Namespace: text, Policy: text, Subject: busiest.Subject{
 			Object: store.Object{Kind: text, Namespace: text, Name: text},
 			Source: store.Source{Component: text, Host: text},
 		}}, store.Drop)

@@ -22,7 +22,7 @@ type spy struct {
 	puts int
 }
 
-// Call implements tally.Client.
+// Call implements busiest.Client.
 func (s *spy) Call(ctx context.Context, cmds ...redis.Cmder) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,7 +10,6 @@ import (
 
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/busiest"
-	"github.com/eventquota/eventquota/store/tally"
 )
 
 func TestASumHasTheWritesOfAllReplicas(t *testing.T) {
@@ -25,10 +24,10 @@ func TestASumHasTheWritesOfAllReplicas(t *testing.T) {
 		t.Errorf("replicas %+v", sum.Replicas)
 	}
 	want := busiest.Ranking{
-		Total: tally.Counts{Admitted: 1, Merged: 3, Dropped: 3},
+		Total: busiest.Counts{Admitted: 1, Merged: 3, Dropped: 3},
 		Rows: []busiest.Row{
-			{Name: "kubelet/node-0", Counts: tally.Counts{Admitted: 1, Merged: 3}},
-			{Name: "kubelet/node-1", Counts: tally.Counts{Dropped: 3}},
+			{Name: "kubelet/node-0", Counts: busiest.Counts{Admitted: 1, Merged: 3}},
+			{Name: "kubelet/node-1", Counts: busiest.Counts{Dropped: 3}},
 		},
 	}
 	if got := sum.By[busiest.Source]; !reflect.DeepEqual(got, want) {
@@ -60,7 +59,7 @@ func TestASumSaysByHowMuchItMayBeWrong(t *testing.T) {
 // What all replicas follow without a gap misses nothing, whatever else they lost.
 func TestARowMissesOnlyWhatItsReplicasMayHaveLost(t *testing.T) {
 	row := func(name string, missing int64) busiest.Row {
-		return busiest.Row{Name: name, Counts: tally.Counts{Merged: 50}, Missing: missing}
+		return busiest.Row{Name: name, Counts: busiest.Counts{Merged: 50}, Missing: missing}
 	}
 	told := func(replica string, missing int64, rows ...busiest.Row) busiest.Snapshot {
 		return busiest.Snapshot{

@@ -1,0 +1,181 @@
+package status
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/eventquota/eventquota/policy/v1alpha1"
+	"github.com/eventquota/eventquota/store/busiest"
+)
+
+const (
+	// slotLength is how long one slot of the last hour is, and maxSlots how many there are.
+	slotLength = 5 * time.Minute
+	maxSlots   = 12
+	// maxOffenders bounds the offenders of a status, slotOffenders those of a slot.
+	maxOffenders  = 5
+	slotOffenders = 16
+	// seenFor is how long a replica that shares no snapshot is remembered, and a sum that no
+	// policy has.
+	seenFor = 24 * time.Hour
+)
+
+// sums are what all replicas have decided by policies: what their snapshots have more each time
+// is added. The leader saves them for the next one, as JSON.
+type sums struct {
+	// At is when snapshots were added last.
+	At time.Time `json:"at"`
+	// lost is when a status was written last, where no sums were saved.
+	lost time.Time
+	// Seen is what a replica's snapshot said last, by the replica's name.
+	Seen map[string]seen `json:"seen"`
+	// Policies are the sums of generations of policies.
+	Policies map[busiest.PolicyID]*sum `json:"policies"`
+}
+
+// seen is what a replica's snapshot said.
+type seen struct {
+	At       time.Time              `json:"at"`
+	Policies []busiest.PolicyCounts `json:"policies"`
+}
+
+// sum is what one generation of a policy has decided.
+type sum struct {
+	// Since is when counting of Total began, and Began when that of slots did.
+	Since time.Time      `json:"since"`
+	Total busiest.Counts `json:"total"`
+	Began time.Time      `json:"began"`
+	// Slots are those of the last hour in which something was counted, the oldest first.
+	Slots []slot `json:"slots,omitempty"`
+	// Wanted is when there was such a policy last, and Restored tells whether Total has what its
+	// status said before.
+	Wanted   time.Time `json:"wanted"`
+	Restored bool      `json:"restored"`
+}
+
+// slot is what was counted in five minutes.
+type slot struct {
+	Index int64 `json:"index"` // of the five minutes since 1970
+	busiest.Counts
+	Offenders []busiest.Offender `json:"offenders,omitempty"`
+}
+
+func slotAt(t time.Time) int64 { return t.Unix() / int64(slotLength/time.Second) }
+
+// of is the sum of id, which begins now if there is none yet.
+func (s *sums) of(now time.Time, id busiest.PolicyID) *sum {
+	p := s.Policies[id]
+	if p == nil {
+		p = &sum{Since: now, Began: now, Wanted: now}
+		s.Policies[id] = p
+	}
+	return p
+}
+
+// restore makes the sum go on from what a status says that was counted before.
+func (s *sum) restore(c *v1alpha1.Counts) {
+	s.Restored = true
+	if c == nil {
+		return
+	}
+	s.Total = s.Total.Add(busiest.Counts{Admitted: c.Admitted, Merged: c.Merged, Dropped: c.Dropped})
+	if c.Since != nil {
+		s.Since = c.Since.Time
+	}
+}
+
+// add adds what snapshots have more than when they were added last. Where no sums were saved, what a
+// replica had counted that began before a status was written is taken to be in the statuses.
+func (s *sums) add(now time.Time, snapshots []busiest.Snapshot) {
+	for _, snapshot := range snapshots {
+		before, known := s.Seen[snapshot.Replica.Name]
+		s.Seen[snapshot.Replica.Name] = seen{now, snapshot.Policies}
+		if !known && !snapshot.Replica.Since.After(s.lost) {
+			continue
+		}
+		was := make(map[busiest.PolicyID]*busiest.PolicyCounts, len(before.Policies))
+		for i, p := range before.Policies {
+			was[p.ID] = &before.Policies[i]
+		}
+		for _, p := range snapshot.Policies {
+			old := was[p.ID]
+			if old == nil {
+				old = &busiest.PolicyCounts{}
+			}
+			if more := p.Counts.Since(old.Counts); more.Matched() > 0 {
+				s.of(now, p.ID).add(now, more, p.Offenders, old.Offenders)
+			}
+		}
+	}
+	for name, one := range s.Seen {
+		if now.Sub(one.At) > seenFor {
+			delete(s.Seen, name)
+		}
+	}
+	for id, p := range s.Policies {
+		if now.Sub(p.Wanted) > seenFor {
+			delete(s.Policies, id)
+		}
+	}
+	s.At = now
+}
+
+// add adds more, and what offenders have more than they had before.
+func (s *sum) add(now time.Time, more busiest.Counts, offenders, before []busiest.Offender) {
+	s.Total = s.Total.Add(more)
+	index := slotAt(now)
+	s.Slots = slices.DeleteFunc(s.Slots, func(o slot) bool { return o.Index <= index-maxSlots || o.Index > index })
+	if n := len(s.Slots); n == 0 || s.Slots[n-1].Index < index {
+		s.Slots = append(s.Slots, slot{Index: index})
+	}
+	to := &s.Slots[len(s.Slots)-1]
+	to.Counts = to.Add(more)
+	for _, o := range offenders {
+		if i := place(before, o.Subject); i >= 0 {
+			o.Counts = o.Counts.Since(before[i].Counts)
+		}
+		to.Offenders = addOffender(to.Offenders, o)
+	}
+	to.Offenders = most(to.Offenders, slotOffenders)
+}
+
+// lastHour is what was counted in the last 55 to 60 minutes, and since when.
+func (s *sum) lastHour(now time.Time) (since time.Time, counts busiest.Counts, offenders []busiest.Offender) {
+	first := slotAt(now) - maxSlots + 1
+	since = time.Unix(first*int64(slotLength/time.Second), 0).UTC()
+	if s.Began.After(since) {
+		since = s.Began
+	}
+	for _, one := range s.Slots {
+		if one.Index < first {
+			continue
+		}
+		counts = counts.Add(one.Counts)
+		for _, o := range one.Offenders {
+			offenders = addOffender(offenders, o)
+		}
+	}
+	return since, counts, most(offenders, maxOffenders)
+}
+
+func place(all []busiest.Offender, s busiest.Subject) int {
+	return slices.IndexFunc(all, func(o busiest.Offender) bool { return o.Subject == s })
+}
+
+// addOffender adds the counts of o to those of the same subject. It may change all.
+func addOffender(all []busiest.Offender, o busiest.Offender) []busiest.Offender {
+	i := place(all, o.Subject)
+	if i < 0 {
+		return append(all, o)
+	}
+	all[i].Counts = all[i].Add(o.Counts)
+	return all
+}
+
+// most are the n offenders with most refused writes, most first. It changes all.
+func most(all []busiest.Offender, n int) []busiest.Offender {
+	slices.SortStableFunc(all, func(a, b busiest.Offender) int { return cmp.Compare(b.Matched(), a.Matched()) })
+	all = all[:min(n, len(all))]
+	return slices.DeleteFunc(all, func(o busiest.Offender) bool { return o.Matched() == 0 })
+}

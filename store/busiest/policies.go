@@ -1,0 +1,134 @@
+package busiest
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/eventquota/eventquota/store"
+)
+
+const (
+	// policyPlaces is how many generations of policies a replica follows.
+	policyPlaces = 4096
+	// offenderPlaces is how many offenders of each it follows, and maxFollowed of all: they take
+	// 30 MB if all their texts are of the longest.
+	offenderPlaces = 16
+	maxFollowed    = 1 << 14
+)
+
+// PolicyID names one generation of a policy. A policy that is edited is counted anew.
+type PolicyID struct {
+	UID        string
+	Generation int64
+}
+
+// MarshalText writes the UID, a slash and the generation.
+func (id PolicyID) MarshalText() ([]byte, error) {
+	return strconv.AppendInt([]byte(id.UID+"/"), id.Generation, 10), nil
+}
+
+// UnmarshalText reads what MarshalText writes.
+func (id *PolicyID) UnmarshalText(text []byte) (err error) {
+	uid, generation, _ := strings.Cut(string(text), "/")
+	id.UID = uid
+	if id.Generation, err = strconv.ParseInt(generation, 10, 64); err != nil {
+		return fmt.Errorf("%q names no generation of a policy: %w", text, err)
+	}
+	return nil
+}
+
+func (id PolicyID) detached() PolicyID { return PolicyID{strings.Clone(id.UID), id.Generation} }
+
+// PolicyCounts are what a replica decided by one generation of a policy. They are never too
+// high, and exact while a replica follows no more than 4096.
+type PolicyCounts struct {
+	ID PolicyID `json:"id"`
+	Counts
+
+	// Offenders are those refused most, in no order.
+	Offenders []Offender `json:"offenders,omitempty"`
+}
+
+// Offender is a source and object, and what became of its writes that were refused. Counts are never
+// too high.
+type Offender struct {
+	Subject
+	Counts
+}
+
+// Subject is who reports an Event and what it is about.
+type Subject struct {
+	store.Object
+	store.Source
+}
+
+func (s *Subject) fields() [7]*string {
+	return [...]*string{&s.APIVersion, &s.Kind, &s.Namespace, &s.Name, &s.UID, &s.Component, &s.Host}
+}
+
+// clipped is s with each text cut to maxPart bytes.
+func (s Subject) clipped() Subject {
+	for _, f := range s.fields() {
+		*f = clip(*f)
+	}
+	return s
+}
+
+// detached is s in memory of its own: texts of a request may be parts of a much longer one.
+func (s Subject) detached() Subject {
+	var all strings.Builder
+	for _, f := range s.fields() {
+		all.WriteString(*f)
+	}
+	text := all.String()
+	for _, f := range s.fields() {
+		*f, text = text[:len(*f)], text[len(*f):]
+	}
+	return s
+}
+
+// CountPolicy counts one decision of a policy about an Event of s, who is followed where the
+// write was refused. It keeps no part of s, and allocates only for what is not followed yet.
+func (c *Counter) CountPolicy(id PolicyID, v store.Verdict, s Subject) {
+	one := CountsOf(v)
+	c.policies.mu.Lock()
+	defer c.policies.mu.Unlock()
+	if left, ok := c.policies.count(c.seed, id, one); ok && c.offenders[left] != nil {
+		c.followed -= len(c.offenders[left].rows)
+		delete(c.offenders, left)
+	}
+	if one.Admitted > 0 {
+		return
+	}
+	refused := c.offenders[id]
+	if refused == nil {
+		refused = newSketch(offenderPlaces, Subject.detached)
+		c.offenders[id] = refused
+	}
+	before := len(refused.rows)
+	if c.followed >= maxFollowed {
+		refused.places = before // they take each other's place
+	}
+	if refused.places > 0 {
+		refused.count(c.seed, s.clipped(), one)
+		c.followed += len(refused.rows) - before
+	}
+}
+
+// policyCounts are what c has counted by policies.
+func (c *Counter) policyCounts() []PolicyCounts {
+	c.policies.mu.Lock()
+	defer c.policies.mu.Unlock()
+	all := make([]PolicyCounts, 0, len(c.policies.rows))
+	for _, row := range c.policies.rows {
+		p := PolicyCounts{ID: row.key, Counts: row.Counts}
+		if refused := c.offenders[row.key]; refused != nil {
+			for _, o := range refused.rows {
+				p.Offenders = append(p.Offenders, Offender{o.key, o.Counts})
+			}
+		}
+		all = append(all, p)
+	}
+	return all
+}
