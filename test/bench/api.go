@@ -12,28 +12,45 @@ import (
 )
 
 const (
-	// runTimeout bounds one run beside its window: the start and the end of a
-	// webhook, and the warm-up.
-	runTimeout = 2 * time.Minute
+	// sliceTime is how long one scenario is measured before it is another's turn: the machine is now
+	// quicker, now slower, and what is compared is to have its share of both.
+	sliceTime = 500 * time.Millisecond
 	// strayShare is how many of the writes may be stored, where all should be refused.
 	strayShare = 0.05
 )
 
-// benchAPI runs every scenario once in each round, in an order that rotates.
+// benchAPI measures in each round all scenarios in slices that alternate, in an order that rotates.
 func benchAPI(ctx context.Context, o options) (rounds []figures, err error) {
 	b, err := newBed(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, b.stop()) }()
-	all := scenarios()
+	var entrants []*entrant
+	for _, s := range scenarios() {
+		if s.settled {
+			continue
+		}
+		e, err := b.enter(ctx, s, s.name)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", s.name, err)
+		}
+		entrants = append(entrants, e)
+	}
 	for round := range o.rounds {
 		f := figures{}
-		for i := range all {
-			s := all[(round+i)%len(all)]
-			if err := b.run(ctx, s, o.window(), f); err != nil {
+		if err := alternate(ctx, entrants, o.window(), round, f); err != nil {
+			return nil, fmt.Errorf("round %d: %w", round+1, err)
+		}
+		for _, s := range scenarios() {
+			if !s.settled {
+				continue
+			}
+			if err := b.storm(ctx, s, o.window(), round, f); err != nil {
 				return nil, fmt.Errorf("%s in round %d: %w", s.name, round+1, err)
 			}
+		}
+		for _, s := range scenarios() {
 			if failures := f[s.name+"_webhook_failures"]; failures > 0 {
 				progress("round %d of %d: %-19s left out: %.0f webhook calls failed", round+1, o.rounds, s.name, failures)
 				continue
@@ -46,65 +63,74 @@ func benchAPI(ctx context.Context, o options) (rounds []figures, err error) {
 	return rounds, nil
 }
 
-// run measures one scenario and adds its figures.
-func (b *bed) run(ctx context.Context, s scenario, window time.Duration, to figures) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, window+runTimeout)
-	defer cancel()
-	c := b.on(s)
-	remove, err := b.apply(ctx, s.quota)
-	if err != nil {
-		return err
+// alternate measures each entrant for as long as window, in slices, and adds the figures.
+func alternate(ctx context.Context, entrants []*entrant, window time.Duration, round int, to figures) error {
+	slices := max(1, int(window/sliceTime))
+	seen, spent := make([]sample, len(entrants)), make([]counts, len(entrants))
+	for slice := range slices {
+		for i := range entrants {
+			at := (round + slice + i) % len(entrants)
+			e := entrants[at]
+			before, err := count(ctx, e.cluster)
+			if err != nil {
+				return err
+			}
+			one, err := e.load.measure(ctx, window/time.Duration(slices))
+			if err != nil {
+				return fmt.Errorf("%s: %w", e.name, err)
+			}
+			after, err := count(ctx, e.cluster)
+			if err != nil {
+				return err
+			}
+			seen[at].join(one)
+			spent[at].add(after.since(before))
+		}
 	}
-	defer func() { err = errors.Join(err, remove()) }()
-	stop, err := b.serve(ctx, s)
-	if err != nil {
-		return err
+	for i, e := range entrants {
+		if err := e.figures(seen[i], spent[i], seen[i].elapsed, to); err != nil {
+			return fmt.Errorf("%s: %w", e.name, err)
+		}
 	}
-	before, seen, err := observe(ctx, c, s, window)
-	// As it stops, the webhook writes what is pending of this run. That counts.
-	if err := errors.Join(err, stop()); err != nil {
-		return err
-	}
-	after, err := count(ctx, c)
-	if err != nil {
-		return err
-	}
-	if err := s.figures(seen, before, after, to); err != nil {
-		return err
-	}
-	if s.webhook == nil {
-		return nil
-	}
-	return c.RemoveWebhooks(ctx)
+	return nil
 }
 
-// observe warms up and measures.
-func observe(ctx context.Context, c *cluster.Cluster, s scenario, window time.Duration) (counts, sample, error) {
-	l, err := newLoad(c.Config, s.event)
+// storm measures a scenario until all of it is settled, and adds its figures.
+func (b *bed) storm(ctx context.Context, s scenario, window time.Duration, round int, to figures) error {
+	e, err := b.enter(ctx, s, fmt.Sprint(s.name, "-", round))
 	if err != nil {
-		return counts{}, sample{}, err
+		return err
 	}
-	defer l.close()
-	if err := l.warm(ctx); err != nil {
-		return counts{}, sample{}, fmt.Errorf("warm up: %w", err)
-	}
-	before, err := count(ctx, c)
+	begun := time.Now()
+	before, err := count(ctx, e.cluster)
 	if err != nil {
-		return counts{}, sample{}, err
+		return err
 	}
-	seen, err := l.measure(ctx, window)
-	return before, seen, err
+	seen, err := e.load.measure(ctx, window)
+	if err != nil {
+		return err
+	}
+	during := time.Since(begun)
+	// As it stops, the webhook writes what is pending of this run. That counts.
+	if err := e.stop(); err != nil {
+		return err
+	}
+	after, err := count(ctx, e.cluster)
+	if err != nil {
+		return err
+	}
+	return e.figures(seen, after.since(before), during, to)
 }
 
 // check fails where the writes were not answered as the scenario wants, or not after one webhook
 // call each: then it is not what was measured.
-func (s scenario) check(seen sample, before, after counts) error {
+func (s scenario) check(seen sample, spent counts) error {
 	want := 0
 	if s.webhook != nil {
 		want = seen.requests
 	}
-	if calls := after.calls - before.calls; calls != int64(want) {
-		return fmt.Errorf("%d webhook calls for %d writes, want %d", calls, seen.requests, want)
+	if spent.calls != int64(want) {
+		return fmt.Errorf("%d webhook calls for %d writes, want %d", spent.calls, seen.requests, want)
 	}
 	stray := 0
 	for status, n := range seen.statuses {
@@ -122,14 +148,12 @@ func (s scenario) check(seen sample, before, after counts) error {
 	return nil
 }
 
-// counts are what a control plane has counted at one moment.
+// counts are what a control plane has counted, by a moment or within a time.
 type counts struct {
-	at                         time.Time
 	proposals, calls, failures int64
 }
 
 func count(ctx context.Context, c *cluster.Cluster) (now counts, err error) {
-	now.at = time.Now()
 	webhooks, err := c.WebhookCalls(ctx)
 	if err != nil {
 		return now, err
@@ -142,25 +166,31 @@ func count(ctx context.Context, c *cluster.Cluster) (now counts, err error) {
 	return now, err
 }
 
-// figures adds what one run says, if that is what was to be measured. A run in which webhook calls
-// failed says nothing but their number.
-func (s scenario) figures(seen sample, before, after counts, to figures) error {
-	failures := after.failures - before.failures
-	to[s.name+"_webhook_failures"] = float64(failures)
-	if failures > 0 || seen.requests == 0 {
+func (c counts) since(before counts) counts {
+	return counts{c.proposals - before.proposals, c.calls - before.calls, c.failures - before.failures}
+}
+
+func (c *counts) add(more counts) {
+	*c = counts{c.proposals + more.proposals, c.calls + more.calls, c.failures + more.failures}
+}
+
+// figures adds what one round says, if that is what was to be measured. A round in which webhook calls
+// failed says nothing but their number. Buckets have refilled during a time.
+func (s scenario) figures(seen sample, spent counts, during time.Duration, to figures) error {
+	to[s.name+"_webhook_failures"] = float64(spent.failures)
+	if spent.failures > 0 || seen.requests == 0 {
 		return nil
 	}
-	if err := s.check(seen, before, after); err != nil {
+	if err := s.check(seen, spent); err != nil {
 		return err
 	}
 	per1000 := func(n float64) float64 { return 1000 * n / float64(seen.requests) }
 	to[s.name+"_per_s"] = seen.perSecond()
 	to[s.name+"_p50_ms"] = seen.quantile(0.50)
 	to[s.name+"_p99_ms"] = seen.quantile(0.99)
-	to[s.name+"_etcd_proposals_per_1000"] = per1000(float64(after.proposals - before.proposals))
+	to[s.name+"_etcd_proposals_per_1000"] = per1000(float64(spent.proposals))
 	if q := s.quota; q != nil { // whose burst is used up
-		intervals := float64(seen.ended.Sub(before.at)) / float64(q.Interval.Duration)
-		to[s.name+"_tokens_per_1000"] = per1000(float64(q.Tokens) * intervals)
+		to[s.name+"_tokens_per_1000"] = per1000(float64(q.Tokens) * float64(during) / float64(q.Interval.Duration))
 	}
 	return nil
 }

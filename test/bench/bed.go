@@ -5,9 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
+	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
@@ -24,6 +29,7 @@ type bed struct {
 	cluster, limited *cluster.Cluster
 	policies         client.Client      // of cluster
 	programs         map[program]string // paths
+	started          []func() error     // what ends what was started for entrants
 }
 
 // newBed starts the control planes and builds the webhook.
@@ -59,6 +65,9 @@ func newBed(ctx context.Context) (_ *bed, err error) {
 // stop ends all that runs.
 func (b *bed) stop() error {
 	var errs []error
+	for _, stop := range slices.Backward(b.started) {
+		errs = append(errs, stop())
+	}
 	for _, c := range []*cluster.Cluster{b.cluster, b.limited} {
 		if c != nil {
 			errs = append(errs, c.Stop())
@@ -67,12 +76,54 @@ func (b *bed) stop() error {
 	return errors.Join(errs...)
 }
 
-// on is the control plane that a scenario runs on.
-func (b *bed) on(s scenario) *cluster.Cluster {
+// entrant is a scenario that can be measured at any time: its policy is there, its webhook is called for
+// the Events of its namespace, and all bursts are used up.
+type entrant struct {
+	scenario
+
+	cluster *cluster.Cluster
+	load    *load
+	stop    func() error // of the webhook, which first settles what is pending
+}
+
+// enter makes an entrant of a scenario, in a namespace of its own, which is named after name.
+func (b *bed) enter(ctx context.Context, s scenario, name string) (_ *entrant, err error) {
+	e := &entrant{scenario: s, cluster: b.cluster, stop: func() error { return nil }}
 	if s.limited {
-		return b.limited
+		e.cluster = b.limited
 	}
-	return b.cluster
+	namespace := strings.ReplaceAll(name, "_", "-")
+	clients, err := kubernetes.NewForConfig(e.cluster.Config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client: %w", err)
+	}
+	object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+	if _, err := clients.CoreV1().Namespaces().Create(ctx, object, metav1.CreateOptions{}); err != nil {
+		return nil, fmt.Errorf("create a namespace: %w", err)
+	}
+	if err := b.apply(ctx, namespace, s.quota); err != nil {
+		return nil, err
+	}
+	if s.webhook != nil {
+		flags := append([]string{"--shutdown-delay=0s"}, s.webhook.flags...)
+		r, err := replica.Start(ctx, e.cluster, b.programs[s.webhook.program], flags...)
+		if err != nil {
+			return nil, err
+		}
+		e.stop = sync.OnceValue(r.Stop)
+		b.started = append(b.started, e.stop)
+		if err := r.InstallFor(ctx, namespace); err != nil {
+			return nil, err
+		}
+	}
+	if e.load, err = newLoad(e.cluster.Config, namespace, s.event); err != nil {
+		return nil, err
+	}
+	b.started = append(b.started, func() error { e.load.close(); return nil })
+	if err := e.load.warm(ctx); err != nil {
+		return nil, fmt.Errorf("warm up: %w", err)
+	}
+	return e, nil
 }
 
 // definePolicies makes policies known to the API server.
@@ -94,38 +145,15 @@ func (b *bed) definePolicies() error {
 	return nil
 }
 
-// serve starts the webhook of a scenario, if it has one, and makes the API
-// server call it. stop ends the webhook, which first settles what is pending.
-func (b *bed) serve(ctx context.Context, s scenario) (stop func() error, err error) {
-	if s.webhook == nil {
-		return func() error { return nil }, nil
-	}
-	flags := append([]string{"--shutdown-delay=0s"}, s.webhook.flags...)
-	r, err := replica.Start(ctx, b.on(s), b.programs[s.webhook.program], flags...)
-	if err != nil {
-		return nil, err
-	}
-	if err := r.Install(ctx); err != nil {
-		r.Kill()
-		return nil, err
-	}
-	return r.Stop, nil
-}
-
-// apply makes a policy of a quota, if there is one, which remove deletes.
-func (b *bed) apply(ctx context.Context, quota *v1alpha1.QuotaBucket) (remove func() error, err error) {
+// apply makes a policy of a quota in a namespace, if there is one.
+func (b *bed) apply(ctx context.Context, namespace string, quota *v1alpha1.QuotaBucket) error {
 	if quota == nil {
-		return func() error { return nil }, nil
-	}
-	p := &v1alpha1.ClusterEventPolicy{ObjectMeta: metav1.ObjectMeta{Name: "bench"}}
-	p.Spec.Quotas = []v1alpha1.ClusterQuota{{Type: v1alpha1.ClusterQuotaType(policy.QuotaNamespace), QuotaBucket: *quota}}
-	if err := b.policies.Create(ctx, p); err != nil {
-		return nil, fmt.Errorf("create a policy: %w", err)
-	}
-	return func() error {
-		if err := b.policies.Delete(ctx, p); err != nil {
-			return fmt.Errorf("delete a policy: %w", err)
-		}
 		return nil
-	}, nil
+	}
+	p := &v1alpha1.EventPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "bench"}}
+	p.Spec.Quotas = []v1alpha1.Quota{{Type: v1alpha1.QuotaType(policy.QuotaNamespace), QuotaBucket: *quota}}
+	if err := b.policies.Create(ctx, p); err != nil {
+		return fmt.Errorf("create a policy: %w", err)
+	}
+	return nil
 }

@@ -65,7 +65,7 @@ func byKubelet(e *corev1.Event, node, kind, reason string) {
 	e.Type, e.Reason = kind, reason
 }
 
-// about makes a pod of namespace default the object of e.
+// about makes a pod of its namespace the object of e.
 func about(e *corev1.Event, pod string) {
 	e.InvolvedObject = corev1.ObjectReference{
 		APIVersion: "v1", Kind: "Pod", Namespace: e.Namespace, Name: pod,

@@ -25,16 +25,15 @@ type load struct {
 	serial  atomic.Int64
 }
 
-// sample is what the writers saw in one window.
+// sample is what the writers saw in one window, or in several.
 type sample struct {
 	requests  int
-	elapsed   time.Duration   // from the first request to the last answer
-	ended     time.Time       // when that came
+	elapsed   time.Duration   // from the first request to the last answer of each window
 	latencies []time.Duration // from request to answer, in order
 	statuses  map[int]int     // answers by status code
 }
 
-func newLoad(config *rest.Config, event generator) (*load, error) {
+func newLoad(config *rest.Config, namespace string, event generator) (*load, error) {
 	l := &load{run: strconv.FormatInt(time.Now().UnixNano(), 36)}
 	for range connections {
 		client, err := connect(config)
@@ -42,7 +41,7 @@ func newLoad(config *rest.Config, event generator) (*load, error) {
 			return nil, err
 		}
 		for range writers / connections {
-			l.writers = append(l.writers, newWriter(client, config.Host, event))
+			l.writers = append(l.writers, newWriter(client, config.Host, namespace, event))
 		}
 	}
 	return l, nil
@@ -97,10 +96,19 @@ func (l *load) write(ctx context.Context, next func() (serial int64, more bool))
 		})
 	}
 	err := group.Wait()
-	all.ended = time.Now()
-	all.elapsed = all.ended.Sub(begun)
+	all.elapsed = time.Since(begun)
 	slices.Sort(all.latencies)
 	return all, err
+}
+
+// join adds what was seen in another window.
+func (s *sample) join(o sample) {
+	if s.statuses == nil {
+		s.statuses = map[int]int{}
+	}
+	s.add(o.latencies, o.statuses)
+	s.elapsed += o.elapsed
+	slices.Sort(s.latencies)
 }
 
 func (s *sample) add(latencies []time.Duration, statuses map[int]int) {

@@ -18,7 +18,6 @@ import (
 )
 
 const (
-	namespace     = metav1.NamespaceDefault
 	protobufMedia = "application/vnd.kubernetes.protobuf"
 	// answeredWithin is more than the API server gives itself and its webhooks.
 	answeredWithin = 30 * time.Second
@@ -38,7 +37,7 @@ type writer struct {
 }
 
 // newWriter makes a writer on a connection, which it may share.
-func newWriter(client *http.Client, host string, fill generator) *writer {
+func newWriter(client *http.Client, host, namespace string, fill generator) *writer {
 	return &writer{
 		client: client,
 		url:    strings.TrimSuffix(host, "/") + "/api/v1/namespaces/" + namespace + "/events",

@@ -17,18 +17,18 @@ import (
 // that it pretends to create. The audit log leaves it out.
 const probeName = "eventquota-probe"
 
-// waitForCalls waits until the API server calls all of the named webhooks for an Event,
-// or none of them. It looks at the API server's own count of calls, because a webhook
+// waitForCalls waits until the API server calls all of the named webhooks for an Event
+// of a namespace, or none of them. It looks at the API server's own count of calls, because a webhook
 // that allows everything leaves no other trace. The Events are dry-runs: they change
 // nothing, in the webhook either.
-func (c *Cluster) waitForCalls(ctx context.Context, webhooks []string, called bool) error {
+func (c *Cluster) waitForCalls(ctx context.Context, namespace string, webhooks []string, called bool) error {
 	before, err := c.WebhookCalls(ctx)
 	if err != nil {
 		return err
 	}
 	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 30*time.Second, true,
 		func(ctx context.Context) (bool, error) {
-			if err := c.probe(ctx); err != nil {
+			if err := c.probe(ctx, namespace); err != nil {
 				return false, err
 			}
 			after, err := c.WebhookCalls(ctx)
@@ -50,10 +50,10 @@ func (c *Cluster) waitForCalls(ctx context.Context, webhooks []string, called bo
 
 // probe creates and patches an Event as dry-runs. What the API server or a webhook says to them does
 // not matter.
-func (c *Cluster) probe(ctx context.Context) error {
-	events := c.client.CoreV1().Events(metav1.NamespaceDefault)
+func (c *Cluster) probe(ctx context.Context, namespace string) error {
+	events := c.client.CoreV1().Events(namespace)
 	dryRun := []string{metav1.DryRunAll}
-	_, err := events.Create(ctx, probeEvent(probeName+"-new"), metav1.CreateOptions{DryRun: dryRun})
+	_, err := events.Create(ctx, probeEvent(namespace, probeName+"-new"), metav1.CreateOptions{DryRun: dryRun})
 	if err := answered(err); err != nil {
 		return err
 	}
@@ -70,23 +70,23 @@ func answered(err error) error {
 }
 
 // createProbe stores the Event that probe changes, and deleteProbe deletes it.
-func (c *Cluster) createProbe(ctx context.Context) error {
-	_, err := c.client.CoreV1().Events(metav1.NamespaceDefault).Create(ctx, probeEvent(probeName), metav1.CreateOptions{})
+func (c *Cluster) createProbe(ctx context.Context, namespace string) error {
+	_, err := c.client.CoreV1().Events(namespace).Create(ctx, probeEvent(namespace, probeName), metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create the Event %s: %w", probeName, err)
 	}
 	return nil
 }
 
-func (c *Cluster) deleteProbe(ctx context.Context) error {
-	return ignoreNotFound(c.client.CoreV1().Events(metav1.NamespaceDefault).Delete(ctx, probeName, metav1.DeleteOptions{}))
+func (c *Cluster) deleteProbe(ctx context.Context, namespace string) error {
+	return ignoreNotFound(c.client.CoreV1().Events(namespace).Delete(ctx, probeName, metav1.DeleteOptions{}))
 }
 
-func probeEvent(name string) *corev1.Event {
+func probeEvent(namespace, name string) *corev1.Event {
 	return &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		InvolvedObject: corev1.ObjectReference{
-			APIVersion: "v1", Kind: "Namespace", Namespace: metav1.NamespaceDefault, Name: metav1.NamespaceDefault,
+			APIVersion: "v1", Kind: "Namespace", Namespace: namespace, Name: namespace,
 		},
 		Reason:  "Probe",
 		Message: "Is the webhook called?",

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -35,6 +37,9 @@ type Webhooks struct {
 	ExemptUser string // user whose writes are not sent to them, in place of ServiceAccount; may be empty
 	Mutating   bool   // call /mutate for CREATE
 	Validating bool   // call /validate for UPDATE
+	// Namespace is the only one whose Events are sent to them, and begins the names of the
+	// configurations and webhooks then; empty for all namespaces.
+	Namespace string
 	// TimeoutSeconds is how long the API server waits for a call; 0 for as long as is shipped.
 	TimeoutSeconds int32
 }
@@ -42,10 +47,11 @@ type Webhooks struct {
 // InstallWebhooks creates the webhook configurations and returns when the API server
 // calls the webhooks, which need not answer. It fails if they are installed already.
 func (c *Cluster) InstallWebhooks(ctx context.Context, w Webhooks) (err error) {
-	if err := c.createProbe(ctx); err != nil {
+	namespace := cmp.Or(w.Namespace, metav1.NamespaceDefault)
+	if err := c.createProbe(ctx, namespace); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, c.deleteProbe(ctx)) }()
+	defer func() { err = errors.Join(err, c.deleteProbe(ctx, namespace)) }()
 	registration := c.client.AdmissionregistrationV1()
 	var installed []string
 	if w.Mutating {
@@ -54,9 +60,9 @@ func (c *Cluster) InstallWebhooks(ctx context.Context, w Webhooks) (err error) {
 			return err
 		}
 		if _, err := registration.MutatingWebhookConfigurations().Create(ctx, configuration, metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("install webhook %s: %w", MutatingWebhook, err)
+			return fmt.Errorf("install webhook %s: %w", configuration.Name, err)
 		}
-		installed = append(installed, MutatingWebhook)
+		installed = append(installed, configuration.Name)
 	}
 	if w.Validating {
 		configuration, err := w.validating()
@@ -64,21 +70,21 @@ func (c *Cluster) InstallWebhooks(ctx context.Context, w Webhooks) (err error) {
 			return err
 		}
 		if _, err := registration.ValidatingWebhookConfigurations().Create(ctx, configuration, metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("install webhook %s: %w", ValidatingWebhook, err)
+			return fmt.Errorf("install webhook %s: %w", configuration.Name, err)
 		}
-		installed = append(installed, ValidatingWebhook)
+		installed = append(installed, configuration.Name)
 	}
-	return c.waitForCalls(ctx, installed, true)
+	return c.waitForCalls(ctx, namespace, installed, true)
 }
 
-// RemoveWebhooks deletes the webhook configurations, if they are there, and returns
+// RemoveWebhooks deletes the webhook configurations of all namespaces, if they are there, and returns
 // when the API server calls neither webhook any more. Other Event traffic must have
 // ended, or this cannot be seen.
 func (c *Cluster) RemoveWebhooks(ctx context.Context) (err error) {
-	if err := c.createProbe(ctx); err != nil {
+	if err := c.createProbe(ctx, metav1.NamespaceDefault); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, c.deleteProbe(ctx)) }()
+	defer func() { err = errors.Join(err, c.deleteProbe(ctx, metav1.NamespaceDefault)) }()
 	registration := c.client.AdmissionregistrationV1()
 	err = errors.Join(
 		ignoreNotFound(registration.MutatingWebhookConfigurations().Delete(ctx, MutatingWebhook, metav1.DeleteOptions{})),
@@ -87,7 +93,7 @@ func (c *Cluster) RemoveWebhooks(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("remove the webhooks: %w", err)
 	}
-	return c.waitForCalls(ctx, []string{MutatingWebhook, ValidatingWebhook}, false)
+	return c.waitForCalls(ctx, metav1.NamespaceDefault, []string{MutatingWebhook, ValidatingWebhook}, false)
 }
 
 // mutating is the configuration that is shipped, as w says.
@@ -96,9 +102,11 @@ func (w Webhooks) mutating() (*admissionregistrationv1.MutatingWebhookConfigurat
 	if err := findShipped("MutatingWebhookConfiguration", MutatingWebhook, configuration); err != nil {
 		return nil, err
 	}
+	configuration.Name = w.prefix() + configuration.Name
 	for i := range configuration.Webhooks {
 		hook := &configuration.Webhooks[i]
-		w.change(&hook.ClientConfig, &hook.MatchConditions, &hook.TimeoutSeconds)
+		hook.Name = w.prefix() + hook.Name
+		w.change(&hook.ClientConfig, &hook.MatchConditions, &hook.NamespaceSelector, &hook.TimeoutSeconds)
 	}
 	return configuration, nil
 }
@@ -109,16 +117,31 @@ func (w Webhooks) validating() (*admissionregistrationv1.ValidatingWebhookConfig
 	if err := findShipped("ValidatingWebhookConfiguration", ValidatingWebhook, configuration); err != nil {
 		return nil, err
 	}
+	configuration.Name = w.prefix() + configuration.Name
 	for i := range configuration.Webhooks {
 		hook := &configuration.Webhooks[i]
-		w.change(&hook.ClientConfig, &hook.MatchConditions, &hook.TimeoutSeconds)
+		hook.Name = w.prefix() + hook.Name
+		w.change(&hook.ClientConfig, &hook.MatchConditions, &hook.NamespaceSelector, &hook.TimeoutSeconds)
 	}
 	return configuration, nil
 }
 
-// change makes what is shipped trust another CA, call another place and exempt another
-// user, where w says so.
-func (w Webhooks) change(to *admissionregistrationv1.WebhookClientConfig, conditions *[]admissionregistrationv1.MatchCondition, timeout **int32) {
+func (w Webhooks) prefix() string {
+	if w.Namespace == "" {
+		return ""
+	}
+	return w.Namespace + "."
+}
+
+// change makes what is shipped trust another CA, call another place for another namespace and exempt
+// another user, where w says so.
+func (w Webhooks) change(
+	to *admissionregistrationv1.WebhookClientConfig, conditions *[]admissionregistrationv1.MatchCondition,
+	namespaces **metav1.LabelSelector, timeout **int32,
+) {
+	if w.Namespace != "" {
+		*namespaces = &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: w.Namespace}}
+	}
 	if w.TimeoutSeconds > 0 {
 		*timeout = &w.TimeoutSeconds
 	}

@@ -71,6 +71,7 @@ func theLeaderHangs(e *faultEnv) {
 	s := e.begin()
 	leader := e.leader()
 	holder := e.holder()
+	e.eventually("it has more in hand than it can write at once", func() bool { return len(e.pending()) > 20 })
 	e.must(e.set.Pause(e.Context(), leader))
 	s.broken = time.Now()
 	e.eventually("another replica leads", func() bool { return e.holder() != holder })

@@ -44,9 +44,12 @@ type Replica struct {
 }
 
 // Install makes the API server call the replica in both phases.
-func (r *Replica) Install(ctx context.Context) error {
+func (r *Replica) Install(ctx context.Context) error { return r.InstallFor(ctx, "") }
+
+// InstallFor does so for the Events of one namespace; empty for all.
+func (r *Replica) InstallFor(ctx context.Context, namespace string) error {
 	return r.cluster.InstallWebhooks(ctx, cluster.Webhooks{
-		URL: r.URL, CABundle: r.ca, ExemptUser: User, Mutating: true, Validating: true, TimeoutSeconds: patience,
+		URL: r.URL, CABundle: r.ca, ExemptUser: User, Mutating: true, Validating: true, Namespace: namespace, TimeoutSeconds: patience,
 	})
 }
 
