@@ -67,24 +67,29 @@ func benchAPI(ctx context.Context, o options) (rounds []figures, err error) {
 func alternate(ctx context.Context, entrants []*entrant, window time.Duration, round int, to figures) error {
 	slices := max(1, int(window/sliceTime))
 	seen, spent := make([]sample, len(entrants)), make([]counts, len(entrants))
+	before := map[*cluster.Cluster]counts{}
+	for _, e := range entrants {
+		now, err := count(ctx, e.cluster)
+		if err != nil {
+			return err
+		}
+		before[e.cluster] = now
+	}
 	for slice := range slices {
 		for i := range entrants {
 			at := (round + slice + i) % len(entrants)
 			e := entrants[at]
-			before, err := count(ctx, e.cluster)
-			if err != nil {
-				return err
-			}
 			one, err := e.load.measure(ctx, window/time.Duration(slices))
 			if err != nil {
 				return fmt.Errorf("%s: %w", e.name, err)
 			}
-			after, err := count(ctx, e.cluster)
+			now, err := count(ctx, e.cluster)
 			if err != nil {
 				return err
 			}
 			seen[at].join(one)
-			spent[at].add(after.since(before))
+			spent[at].add(now.since(before[e.cluster]))
+			before[e.cluster] = now
 		}
 	}
 	for i, e := range entrants {
