@@ -36,7 +36,7 @@ func TestEndedConnectionsLoseNoCall(t *testing.T) {
 	}{
 		"HTTP/1.1, as for a Service":     {New(10), false, 16, 20_000, 20_000 / 15, 20_000/5 + 16, 1},
 		"HTTP/2, as for a URL":           {New(1), true, 64, 40_000, 40_000 / 1_000, 40_000/250 + 1, 4},
-		"HTTP/2, ended all the time":     {&Connections{calls: 1, left: lru.New(100)}, true, 2, 5_000, 5_000 / 32, 5_000/16 + 2, never},
+		"HTTP/2, ended all the time":     {&Connections{calls: 1, left: lru.New(100)}, true, 2, 2_000, 2_000 / 32, 2_000/16 + 2, never},
 		"HTTP/1.1, and connections stay": {nil, false, 16, 10_000, 1, 100, 1},
 		"HTTP/2, and connections stay":   {nil, true, 16, 10_000, 1, 100, 1},
 	} {

@@ -103,7 +103,7 @@ func (s *sums) add(now time.Time, snapshots []busiest.Snapshot) {
 			if old == nil {
 				old = &busiest.PolicyCounts{}
 			}
-			if more := p.Counts.Since(old.Counts); more.Matched() > 0 {
+			if more := p.Since(old.Counts); more.Matched() > 0 {
 				s.of(now, p.ID).add(now, more, p.Offenders, old.Offenders)
 			}
 		}
@@ -133,7 +133,7 @@ func (s *sum) add(now time.Time, more busiest.Counts, offenders, before []busies
 	to.Counts = to.Add(more)
 	for _, o := range offenders {
 		if i := place(before, o.Subject); i >= 0 {
-			o.Counts = o.Counts.Since(before[i].Counts)
+			o.Counts = o.Since(before[i].Counts)
 		}
 		to.Offenders = addOffender(to.Offenders, o)
 	}

@@ -122,7 +122,6 @@ func TestSumsAreExact(t *testing.T) {
 				r.decideOn(random.IntN(3), "p", 1, c)
 				want = want.Add(c)
 				r.lead(time.Duration(1+random.IntN(40)) * time.Second) // each leader looks as it begins
-				time.Sleep(time.Second)
 				replica := random.IntN(3)
 				if random.IntN(2) == 0 {
 					r.counts.restart(replica)

@@ -2,14 +2,14 @@ package busiest
 
 // Bounds that tests are about.
 const (
-	Places      = places
-	MaxPart     = maxPart
-	Life        = life
+	Places  = places
+	MaxPart = maxPart
+	Life    = life
 
 	PolicyPlaces   = policyPlaces
 	OffenderPlaces = offenderPlaces
 	MaxFollowed    = maxFollowed
-	MaxUnpacked = maxUnpacked
+	MaxUnpacked    = maxUnpacked
 )
 
 // Pack is what Redis keeps of a Snapshot.

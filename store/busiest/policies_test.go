@@ -83,7 +83,7 @@ func TestOffendersAreThoseWhoAreRefused(t *testing.T) {
 		got[o.Subject] = o.Counts
 	}
 	want := map[busiest.Subject]busiest.Counts{
-		{Object: store.Object{Name: "web"}}:                        {Merged: 1, Dropped: 1},
+		{Object: store.Object{Name: "web"}}:                       {Merged: 1, Dropped: 1},
 		{Source: store.Source{Component: long[:busiest.MaxPart]}}: {Dropped: 1},
 	}
 	if !maps.Equal(got, want) {

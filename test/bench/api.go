@@ -26,26 +26,20 @@ func benchAPI(ctx context.Context, o options) (rounds []figures, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, b.stop()) }()
-	var entrants []*entrant
-	for _, s := range scenarios() {
-		if s.settled {
-			continue
-		}
-		e, err := b.enter(ctx, s, s.name)
-		if err != nil {
+	steady := slices.DeleteFunc(scenarios(), func(s scenario) bool { return s.settled })
+	storms := slices.DeleteFunc(scenarios(), func(s scenario) bool { return !s.settled })
+	entrants := make([]*entrant, len(steady))
+	for i, s := range steady {
+		if entrants[i], err = b.enter(ctx, s, s.name); err != nil {
 			return nil, fmt.Errorf("%s: %w", s.name, err)
 		}
-		entrants = append(entrants, e)
 	}
 	for round := range o.rounds {
 		f := figures{}
 		if err := alternate(ctx, entrants, o.window(), round, f); err != nil {
 			return nil, fmt.Errorf("round %d: %w", round+1, err)
 		}
-		for _, s := range scenarios() {
-			if !s.settled {
-				continue
-			}
+		for _, s := range storms {
 			if err := b.storm(ctx, s, o.window(), round, f); err != nil {
 				return nil, fmt.Errorf("%s in round %d: %w", s.name, round+1, err)
 			}
@@ -65,7 +59,7 @@ func benchAPI(ctx context.Context, o options) (rounds []figures, err error) {
 
 // alternate measures each entrant for as long as window, in slices, and adds the figures.
 func alternate(ctx context.Context, entrants []*entrant, window time.Duration, round int, to figures) error {
-	slices := max(1, int(window/sliceTime))
+	turns := max(1, int(window/sliceTime))
 	seen, spent := make([]sample, len(entrants)), make([]counts, len(entrants))
 	before := map[*cluster.Cluster]counts{}
 	for _, e := range entrants {
@@ -75,11 +69,11 @@ func alternate(ctx context.Context, entrants []*entrant, window time.Duration, r
 		}
 		before[e.cluster] = now
 	}
-	for slice := range slices {
+	for turn := range turns {
 		for i := range entrants {
-			at := (round + slice + i) % len(entrants)
+			at := (round + turn + i) % len(entrants)
 			e := entrants[at]
-			one, err := e.load.measure(ctx, window/time.Duration(slices))
+			one, err := e.load.measure(ctx, window/time.Duration(turns))
 			if err != nil {
 				return fmt.Errorf("%s: %w", e.name, err)
 			}
