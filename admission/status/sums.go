@@ -16,9 +16,11 @@ const (
 	// maxOffenders bounds the offenders of a status, slotOffenders those of a slot.
 	maxOffenders  = 5
 	slotOffenders = 16
-	// seenFor is how long a replica that shares no snapshot is remembered, and a sum that no
-	// policy has.
-	seenFor = 24 * time.Hour
+	// maxMissed is for how many looks a replica is remembered that shares no snapshot: an hour of them.
+	maxMissed = 360
+	// wantedFor is how long a sum is kept that no policy has: whoever edits one all the time makes a sum
+	// each time.
+	wantedFor = 10 * time.Minute
 )
 
 // sums are what all replicas have decided by policies: what their snapshots have more each time
@@ -36,7 +38,7 @@ type sums struct {
 
 // seen is what a replica's snapshot said.
 type seen struct {
-	At       time.Time              `json:"at"`
+	Missed   int                    `json:"missed"` // looks since
 	Policies []busiest.PolicyCounts `json:"policies"`
 }
 
@@ -90,7 +92,7 @@ func (s *sum) restore(c *v1alpha1.Counts) {
 func (s *sums) add(now time.Time, snapshots []busiest.Snapshot) {
 	for _, snapshot := range snapshots {
 		before, known := s.Seen[snapshot.Replica.Name]
-		s.Seen[snapshot.Replica.Name] = seen{now, snapshot.Policies}
+		s.Seen[snapshot.Replica.Name] = seen{Policies: snapshot.Policies}
 		if !known && !snapshot.Replica.Since.After(s.lost) {
 			continue
 		}
@@ -108,17 +110,25 @@ func (s *sums) add(now time.Time, snapshots []busiest.Snapshot) {
 			}
 		}
 	}
+	s.forget(now)
+	s.At = now
+}
+
+// forget counts a look that every replica misses until its next snapshot, and forgets what is not
+// there any more.
+func (s *sums) forget(now time.Time) {
 	for name, one := range s.Seen {
-		if now.Sub(one.At) > seenFor {
+		one.Missed++
+		s.Seen[name] = one
+		if one.Missed > maxMissed {
 			delete(s.Seen, name)
 		}
 	}
 	for id, p := range s.Policies {
-		if now.Sub(p.Wanted) > seenFor {
+		if now.Sub(p.Wanted) > wantedFor {
 			delete(s.Policies, id)
 		}
 	}
-	s.At = now
 }
 
 // add adds more, and what offenders have more than they had before.

@@ -1,6 +1,7 @@
 package status_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
@@ -140,6 +141,43 @@ func TestSumsAreExact(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Redis could not be reached for hours, and replicas come back one after the other.
+func TestSumsAreExactAfterALongOutage(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.changed(valid("p", 1))
+		r.counts.replicas = append(r.counts.replicas, busiest.NewCounter("b", time.Now()))
+		r.decideOn(0, "p", 1, busiest.Counts{Admitted: 5})
+		r.decideOn(1, "p", 1, busiest.Counts{Merged: 7})
+		both := r.counts.replicas
+		r.after(time.Minute, func() { r.counts.away = errors.New("away") })
+		r.after(3*time.Hour, func() { r.counts.away, r.counts.replicas = nil, both[:1] })
+		r.after(3*time.Hour+15*time.Second, func() { r.counts.replicas = both })
+		r.lead(4 * time.Hour)
+		if got := r.writes[len(r.writes)-1].status.Total; got.Admitted != 5 || got.Merged != 7 {
+			r.Errorf("%+v, want 5 admitted and 7 merged", *got)
+		}
+	})
+}
+
+// An edit makes a generation, and a sum of its own.
+func TestSumsOfGenerationsThatAreGoneAreForgotten(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		const edits = 200
+		for g := range int64(edits) {
+			r.after(time.Duration(g)*20*time.Second, func() {
+				r.changed(valid("p", g+1))
+				r.decide("p", g+1, busiest.Counts{Merged: 1})
+			})
+		}
+		r.lead(edits * 20 * time.Second)
+		if n := bytes.Count(r.counts.saved, []byte(`"wanted"`)); n > 40 {
+			r.Errorf("%d sums are kept, want those of ten minutes", n)
+		}
+	})
 }
 
 func TestTopOffendersAreThoseOfAllReplicas(t *testing.T) {

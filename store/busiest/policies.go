@@ -12,9 +12,9 @@ const (
 	// policyPlaces is how many generations of policies a replica follows.
 	policyPlaces = 4096
 	// offenderPlaces is how many offenders of each it follows, and maxFollowed of all: they take
-	// 30 MB if all their texts are of the longest.
+	// 8 MB if all their texts are of the longest.
 	offenderPlaces = 16
-	maxFollowed    = 1 << 14
+	maxFollowed    = 1 << 12
 )
 
 // PolicyID names one generation of a policy. A policy that is edited is counted anew.
