@@ -28,11 +28,11 @@ TEST_TIMEOUT := 30m
 # would take a tenth of the time.
 demo-built demo run: export GOFLAGS := -trimpath -gcflags=all=-dwarf=false
 
-# The standard library first: two builds that begin at once would each compile it. Then both, as neither
-# keeps all processors busy to its end.
+# What both builds need of the standard library first, as each would compile it. Then both at once, as
+# neither keeps all processors busy to its end.
 .PHONY: demo-built
 demo-built:
-	@go build std
+	@go build $$(go list -deps -f '{{if .Standard}}{{.ImportPath}}{{end}}' ./test/demo)
 	@go run ./test/cluster/prebuild etcd kube-apiserver kube-scheduler >/dev/null & \
 	go build -ldflags '-s -w' -o bin/demo ./test/demo; \
 	built=$$?; wait; exit $$built
