@@ -3,6 +3,7 @@ package status
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/eventquota/eventquota/policy/v1alpha1"
@@ -48,6 +49,10 @@ func (w *Writer) load(ctx context.Context) error {
 	s := &sums{Seen: map[string]seen{}, Policies: map[busiest.PolicyID]*sum{}}
 	if err := w.counts.Load(ctx, s); err != nil {
 		return fmt.Errorf("read what the last leader has saved: %w", err)
+	}
+	maps.DeleteFunc(s.Policies, func(_ busiest.PolicyID, p *sum) bool { return p == nil })
+	if s.Seen == nil || s.Policies == nil { // nobody writes them so
+		s = &sums{Seen: map[string]seen{}, Policies: map[busiest.PolicyID]*sum{}}
 	}
 	if s.At.IsZero() {
 		for _, r := range w.records {

@@ -143,6 +143,19 @@ func TestSumsAreExact(t *testing.T) {
 	}
 }
 
+func TestOddSumsAreNone(t *testing.T) {
+	t.Parallel()
+	for _, saved := range []string{`null`, `{"seen":null,"policies":null}`, `{"policies":{"uid of another/1":null}}`} {
+		bubble(t, func(r *rig) {
+			r.counts.saved = []byte(saved)
+			r.changed(valid("p", 1))
+			r.decide("p", 1, busiest.Counts{Admitted: 5})
+			r.lead(9 * time.Second)
+			r.wantTold("0s: p@1 5/0/0")
+		})
+	}
+}
+
 // Redis could not be reached for hours, and replicas come back one after the other.
 func TestSumsAreExactAfterALongOutage(t *testing.T) {
 	t.Parallel()
