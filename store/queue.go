@@ -12,9 +12,8 @@ type Queue interface {
 	// Claim returns writes that are due by now plus ahead, the most overdue first and one
 	// namespace after the other in turn, of at most n groups; by an ahead of 142 years or more,
 	// all there are. Groups for which claimed says true are passed over: the caller keeps what it
-	// has claimed, nothing in the store changes. It may stop looking at
-	// a namespace when it has passed over 1,024 of its groups. Writes of one group follow each other. With an
-	// error it returns what could be read.
+	// has claimed, nothing in the store changes. Writes of one group follow each other. With an error
+	// it returns what could be read.
 	Claim(ctx context.Context, now time.Time, ahead time.Duration, n int, claimed func(namespace string, group Key) bool) ([]PendingWrite, error)
 	// Complete says what became of a write. What was merged in the meantime stays pending.
 	Complete(ctx context.Context, now time.Time, p PendingWrite, o Outcome) error

@@ -51,7 +51,7 @@ func (s *Store) past(e *entry, now time.Time) bool {
 	return e.idle != nil && now.UnixMicro() > e.Until
 }
 
-// measure brings the count of bytes, the idle groups and the queue up to date with e.
+// measure brings the count of bytes, the idle groups and the pending ones up to date with e.
 func (s *Store) measure(e *entry) {
 	if s.opts.Unsettled {
 		e.Discard()
@@ -59,15 +59,13 @@ func (s *Store) measure(e *entry) {
 	size := e.Size()
 	s.bytes += size - e.bytes
 	e.bytes = size
-	due := e.Due()
-	if due.IsZero() {
-		s.pending.remove(e)
-		s.wake(e)
-		e.idle = s.idle.PushFront(e)
-		return
-	}
 	s.wake(e)
-	s.pending.put(e, due)
+	if e.due = e.Due(); e.due.IsZero() {
+		delete(s.pending, e)
+		e.idle = s.idle.PushFront(e)
+	} else {
+		s.pending[e] = struct{}{}
+	}
 }
 
 // wake takes e from the idle groups, if it is one of them.

@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/rules"
 )
 
 // forever is the ahead from which on a claim is of all there is: 142 years.
 const forever = 1 << 52 * time.Microsecond
 
-// Claim implements store.Queue. claimed is called under the lock: it must not use the Store.
+// Claim implements store.Queue.
 func (s *Store) Claim(_ context.Context, now time.Time, ahead time.Duration, n int, claimed func(namespace string, group store.Key) bool) ([]store.PendingWrite, error) {
 	by := now.Truncate(time.Microsecond)
 	switch {
@@ -20,13 +21,29 @@ func (s *Store) Claim(_ context.Context, now time.Time, ahead time.Duration, n i
 	case ahead > 0:
 		by = by.Add(ahead + time.Microsecond - 1).Truncate(time.Microsecond)
 	}
+	picked := s.turns.Pick(s.due(by), n, claimed)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var writes []store.PendingWrite
-	for _, e := range s.pending.next(by, n, claimed) {
-		writes = append(writes, e.Claim(e.key, by)...)
+	for _, d := range picked {
+		if e, ok := s.groups[d.Group]; ok {
+			writes = append(writes, e.Claim(e.key, by)...)
+		}
 	}
 	return writes, nil
+}
+
+// due are the groups of which something falls due by a moment, in any order.
+func (s *Store) due(by time.Time) []rules.DueGroup {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var due []rules.DueGroup
+	for e := range s.pending {
+		if !e.due.After(by) {
+			due = append(due, rules.DueGroup{Group: e.key, Namespace: e.Namespace, Due: e.due.UnixMicro()})
+		}
+	}
+	return due
 }
 
 // Complete implements store.Queue. A write of a group that is not known any more is let be.
@@ -48,5 +65,5 @@ func (s *Store) Complete(_ context.Context, now time.Time, p store.PendingWrite,
 func (s *Store) Pending(context.Context) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return int64(s.pending.groups), nil
+	return int64(len(s.pending)), nil
 }

@@ -51,7 +51,8 @@ type Store struct {
 	bytes   int64
 	groups  map[store.Key]*entry
 	idle    *list.List // of the *entry of which nothing is pending, most recently used first
-	pending queue
+	pending map[*entry]struct{}
+	turns   rules.Turns
 	levels  *lru.Cache // store.Key to rules.Level
 	steps   uint64
 	order   int64     // of the last decision
@@ -64,7 +65,7 @@ type entry struct {
 	key   store.Key
 	bytes int64         // size when last measured
 	idle  *list.Element // nil while something is pending
-	place place
+	due   time.Time     // when something is; zero while nothing is pending
 }
 
 var (
@@ -81,7 +82,7 @@ func New(o Options) (*Store, error) {
 		opts:    o,
 		groups:  map[store.Key]*entry{},
 		idle:    list.New(),
-		pending: newQueue(),
+		pending: map[*entry]struct{}{},
 		levels:  lru.New(maxLevels),
 	}
 	_, _ = rand.Read(s.writer[:]) // never fails

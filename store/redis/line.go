@@ -18,8 +18,7 @@ import (
 type call struct {
 	write  store.Write
 	limits *store.Limits
-	grants []rules.Grant
-	asked  []bool // for which of the grants
+	taken  *taken
 	report *report
 	apply  func(g *rules.Group, now time.Time, fresh store.Key)
 	none   bool // nothing: only what waits for the register is wanted
@@ -50,7 +49,7 @@ func (c *call) step(g *rules.Group, now time.Time, fresh store.Key) bool {
 			return false
 		}
 		var changed bool
-		c.decision, changed = g.Decide(now, fresh, c.write, c.limits, c.grants)
+		c.decision, changed = g.Decide(now, fresh, c.write, c.limits, c.taken.grants)
 		return changed
 	}
 	return true

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"time"
 
@@ -22,13 +21,6 @@ const indexed = 1024
 
 // member is how the index names a register, and the namespace in which it is written.
 func member(group store.Key, namespace string) string { return string(group[:]) + namespace }
-
-// dueGroup is a register that the index says is due.
-type dueGroup struct {
-	group     store.Key
-	namespace string
-	due       float64
-}
 
 // Claim implements store.Queue. It takes two trips to each server concerned. What one of them does not
 // answer is missing, and the error says so.
@@ -55,7 +47,7 @@ func (s *Store) Claim(
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("look at what is due: %w", err) // commands may still be running
 	}
-	var due []dueGroup
+	var due []rules.DueGroup
 	for i, c := range commands {
 		if len(c.Val()) < indexed {
 			s.looked[i].Store(0)
@@ -67,11 +59,10 @@ func (s *Store) Claim(
 			if len(name) < len(store.Key{}) {
 				continue
 			}
-			d := dueGroup{group: store.Key([]byte(name[:16])), namespace: name[16:], due: z.Score}
-			due = append(due, d)
+			due = append(due, rules.DueGroup{Group: store.Key([]byte(name[:16])), Namespace: name[16:], Due: int64(z.Score)})
 		}
 	}
-	writes, readErr := s.read(ctx, inTurn(due, n, claimed), limits)
+	writes, readErr := s.read(ctx, s.turns.Pick(due, n, claimed), limits)
 	if err = errors.Join(err, readErr); err != nil {
 		err = fmt.Errorf("read what is due: %w", err)
 	}
@@ -81,42 +72,14 @@ func (s *Store) Claim(
 // never is an ahead by which all falls due: 142 years.
 const never = 1 << 52 * time.Microsecond
 
-// inTurn picks n registers, the most overdue of one namespace after the other.
-func inTurn(due []dueGroup, n int, claimed func(string, store.Key) bool) []dueGroup {
-	slices.SortFunc(due, func(a, b dueGroup) int { return cmp.Compare(a.due, b.due) })
-	var namespaces []string
-	queues := map[string][]dueGroup{}
-	for _, d := range due {
-		if len(queues[d.namespace]) == 0 {
-			namespaces = append(namespaces, d.namespace)
-		}
-		queues[d.namespace] = append(queues[d.namespace], d)
-	}
-	var picked []dueGroup
-	for len(namespaces) > 0 && len(picked) < n {
-		namespaces = slices.DeleteFunc(namespaces, func(namespace string) bool {
-			queue := queues[namespace]
-			for len(queue) > 0 && claimed(namespace, queue[0].group) {
-				queue = queue[1:]
-			}
-			if len(queue) > 0 && len(picked) < n {
-				picked, queue = append(picked, queue[0]), queue[1:]
-			}
-			queues[namespace] = queue
-			return len(queue) == 0
-		})
-	}
-	return picked
-}
-
 // read reads what is due of registers.
-func (s *Store) read(ctx context.Context, due []dueGroup, limits []time.Time) ([]store.PendingWrite, error) {
+func (s *Store) read(ctx context.Context, due []rules.DueGroup, limits []time.Time) ([]store.PendingWrite, error) {
 	if len(due) == 0 {
 		return nil, nil
 	}
 	keys := make([]store.Key, len(due))
 	for i, d := range due {
-		keys[i] = d.group
+		keys[i] = d.Group
 	}
 	values, err := s.values(ctx, keys)
 	var writes []store.PendingWrite
@@ -129,10 +92,10 @@ func (s *Store) read(ctx context.Context, due []dueGroup, limits []time.Time) ([
 			err = errors.Join(err, decodeErr)
 			continue
 		}
-		found := r.group.Claim(d.group, limits[shard(d.group)])
+		found := r.group.Claim(d.Group, limits[shard(d.Group)])
 		if len(found) == 0 && r.group.Due().IsZero() {
 			// The register has expired, or Redis has lost it and kept the index.
-			err = errors.Join(err, s.call(ctx, []redis.Cmder{redis.NewIntCmd(ctx, "zrem", s.dues[shard(d.group)], member(d.group, d.namespace))}))
+			err = errors.Join(err, s.call(ctx, []redis.Cmder{redis.NewIntCmd(ctx, "zrem", s.dues[shard(d.Group)], member(d.Group, d.Namespace))}))
 		}
 		writes = append(writes, found...)
 	}

@@ -67,42 +67,42 @@ type taken struct {
 	quotas *quotas
 	limits *store.Limits
 	grants []rules.Grant
-	asked  []bool // which of them were
+	asked  []bool // which quotas were
 	trips  bool   // whether Redis was asked for any
 	at     time.Time
 }
 
-// tokens takes a token from each quota of a write that needs them, as far as the copy of its group
-// tells.
-func (s *Store) tokens(ctx context.Context, w *store.Write, l *store.Limits) ([]rules.Grant, taken, error) {
-	t := taken{quotas: s.quotas, limits: l, at: s.opts.Now(), grants: make([]rules.Grant, len(l.Quotas))}
-	if len(l.Quotas) == 0 {
-		return t.grants, t, nil
-	}
-	all := make([]rules.Grant, len(l.Quotas))
-	for i := range all {
-		all[i].OK = true
-	}
-	var d store.Decision
-	now := s.now(w.Group)
-	predict := func(g *rules.Group) { d, _ = g.Clone().Decide(now, store.Key{}, *w, l, all) }
-	if !s.linesOf(w.Group).look(w.Group, now, predict) {
-		predict(&rules.Group{})
-	}
-	return t.grants, t, t.ask(ctx, w, d)
+// taken are no tokens yet.
+func (qs *quotas) taken(l *store.Limits) *taken {
+	n := len(l.Quotas)
+	return &taken{quotas: qs, limits: l, at: qs.store.opts.Now(), grants: make([]rules.Grant, n), asked: make([]bool, n)}
 }
 
-// ask takes a token from each quota that a decision charges.
+// ask takes a token from each quota that a decision charges and that was not asked yet. All are asked at
+// the same time. A token that comes when ctx is done is lost.
 func (t *taken) ask(ctx context.Context, w *store.Write, d store.Decision) error {
-	l := t.limits
-	t.asked = make([]bool, len(l.Quotas))
-	calls := make([]*tokenCall, len(l.Quotas))
-	for i := range l.Quotas {
-		if t.asked[i] = !d.Paid && l.Charges(w, d.Verdict, i); t.asked[i] {
-			calls[i] = t.quotas.take(ctx, &l.Quotas[i])
+	calls := make([]*tokenCall, len(t.asked))
+	for i := range calls {
+		if !t.asked[i] && !d.Paid && t.limits.Charges(w, d.Verdict, i) {
+			t.asked[i] = true
+			calls[i] = t.quotas.take(ctx, &t.limits.Quotas[i])
 		}
 	}
-	return t.wait(ctx, calls)
+	for i, c := range calls {
+		if c == nil {
+			continue
+		}
+		select {
+		case <-c.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if c.err != nil {
+			return c.err
+		}
+		t.grants[i], t.trips = c.grant, t.trips || c.trip
+	}
+	return nil
 }
 
 // allGranted tells whether every quota that was asked has given a token.
@@ -118,39 +118,20 @@ func (t *taken) allGranted() bool {
 // short tells whether a write needs tokens of g that were not asked for: others have changed g since
 // its copy was looked at.
 func (c *call) short(g *rules.Group, now time.Time) bool {
-	if !slices.Contains(c.asked, false) {
+	if !slices.Contains(c.taken.asked, false) {
 		return false
 	}
-	grants := slices.Clone(c.grants)
-	for i, asked := range c.asked {
+	grants := slices.Clone(c.taken.grants)
+	for i, asked := range c.taken.asked {
 		grants[i].OK = grants[i].OK || !asked
 	}
 	d, _ := g.Clone().Decide(now, store.Key{}, c.write, c.limits, grants)
-	for i, asked := range c.asked {
+	for i, asked := range c.taken.asked {
 		if !asked && !d.Paid && c.limits.Charges(&c.write, d.Verdict, i) {
 			return true
 		}
 	}
 	return false
-}
-
-// wait waits for calls.
-func (t *taken) wait(ctx context.Context, calls []*tokenCall) error {
-	for i, c := range calls {
-		if c == nil {
-			continue
-		}
-		select {
-		case <-c.done:
-		case <-ctx.Done():
-			return ctx.Err() // a token that comes too late is lost
-		}
-		if c.err != nil {
-			return c.err
-		}
-		t.grants[i], t.trips = c.grant, t.trips || c.trip
-	}
-	return nil
 }
 
 // giveBack gives back the tokens that were not used.

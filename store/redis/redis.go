@@ -66,6 +66,7 @@ type Store struct {
 
 	clocks [shards]clock
 	looked [shards]atomic.Int64 // how far claims have come in an index
+	turns  rules.Turns
 	lines  []*lines
 	quotas *quotas
 	log    *reports
@@ -128,28 +129,29 @@ func (s *Store) Decide(ctx context.Context, _ time.Time, w store.Write, l store.
 	if d, refused := s.refused(&w, &l); refused {
 		return d, nil
 	}
-	grants, taken, err := s.tokens(ctx, &w, &l)
+	t := s.quotas.taken(&l)
+	err := t.ask(ctx, &w, s.predict(&w, &l))
 	if err != nil {
+		t.giveBack(nil)
 		return store.Decision{}, err
 	}
-	if d, refused := s.refusedByQuota(&w, &l, &taken); refused {
-		taken.giveBack(nil)
+	if d, refused := s.refusedByQuota(&w, &l, t); refused {
+		t.giveBack(nil)
 		return d, nil
 	}
-	c := &call{write: w, limits: &l, grants: grants, asked: taken.asked}
+	c := &call{write: w, limits: &l, taken: t}
 	d, err := s.linesOf(w.Group).do(ctx, s, w.Group, c)
 	if err == nil && c.lacking {
-		taken.giveBack(nil)
-		if err = taken.ask(ctx, &w, store.Decision{Verdict: store.Admit}); err == nil {
-			c = &call{write: w, limits: &l, grants: taken.grants}
+		c = &call{write: w, limits: &l, taken: t}
+		if err = t.ask(ctx, &w, store.Decision{Verdict: store.Admit}); err == nil {
 			d, err = s.linesOf(w.Group).do(ctx, s, w.Group, c)
 		}
 	}
 	if err != nil && !errors.Is(err, store.ErrUnconfirmed) {
-		taken.giveBack(nil)
+		t.giveBack(nil)
 		return store.Decision{}, fmt.Errorf("step of a group: %w", err)
 	}
-	taken.giveBack(func(i int) bool { return !d.Paid && l.Charges(&w, d.Verdict, i) })
+	t.giveBack(func(i int) bool { return !d.Paid && l.Charges(&w, d.Verdict, i) })
 	s.reportQuotaDrop(&w, &l, d)
 	return d, err
 }
@@ -176,18 +178,37 @@ func (s *Store) refusedByQuota(w *store.Write, l *store.Limits, t *taken) (store
 	if w.Update != nil || w.Count > 1 || t.allGranted() {
 		return store.Decision{}, false
 	}
-	now := s.now(w.Group)
-	d, changed := store.Decision{}, true
-	decide := func(g *rules.Group) { d, changed = g.Clone().Decide(now, store.Key{}, *w, l, t.grants) }
-	if !s.linesOf(w.Group).look(w.Group, now, decide) {
-		decide(&rules.Group{})
-	}
+	d, changed := s.guess(w, l, t.grants)
 	if changed || d.Verdict != store.Drop {
 		return store.Decision{}, false
 	}
 	s.reportQuotaDrop(w, l, d)
 	d.Unasked = !t.trips
 	return d, true
+}
+
+// predict is what becomes of a write if all quotas have tokens for it, as far as the copy of its group
+// tells.
+func (s *Store) predict(w *store.Write, l *store.Limits) store.Decision {
+	if len(l.Quotas) == 0 {
+		return store.Decision{}
+	}
+	all := make([]rules.Grant, len(l.Quotas))
+	for i := range all {
+		all[i].OK = true
+	}
+	d, _ := s.guess(w, l, all)
+	return d
+}
+
+// guess decides a write by the copy of its group, which it leaves as it is, or as the first of its group.
+func (s *Store) guess(w *store.Write, l *store.Limits, grants []rules.Grant) (d store.Decision, changed bool) {
+	now := s.now(w.Group)
+	decide := func(g *rules.Group) { d, changed = g.Clone().Decide(now, store.Key{}, *w, l, grants) }
+	if !s.linesOf(w.Group).look(w.Group, now, decide) {
+		decide(&rules.Group{})
+	}
+	return d, changed
 }
 
 // reportQuotaDrop reports what a quota has refused to the notice of that.

@@ -128,8 +128,7 @@ func (g *Group) drop(now time.Time, fresh store.Key, w *store.Write, l *store.Li
 	if empty == &l.Spam {
 		g.observe(at, w, l)
 		d.Occurrences = g.refuse(at, w, l)
-		var drops Drops
-		drops.Add(now, w, l, empty, d.Occurrences)
+		drops := dropped(now, w, l, empty, d.Occurrences)
 		g.addDrops(now, fresh, &drops)
 		return d, true
 	}

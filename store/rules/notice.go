@@ -10,70 +10,55 @@ import (
 
 // Notice is the Event that reports what one bucket refused in one window.
 type Notice struct {
-	ID       uint64        `cbor:"1,keyasint"`
-	Name     string        `cbor:"2,keyasint"`
-	About    store.Object  `cbor:"4,keyasint,omitzero"`
-	Bucket   string        `cbor:"5,keyasint,omitempty"`
-	Policy   string        `cbor:"6,keyasint,omitempty"`
-	UID      string        `cbor:"7,keyasint,omitempty"`
-	Version  string        `cbor:"8,keyasint,omitempty"`
-	Opened   int64         `cbor:"9,keyasint"`
-	Window   int64         `cbor:"10,keyasint"`
-	First    int64         `cbor:"11,keyasint"`
-	Last     int64         `cbor:"12,keyasint"`
-	Total    int64         `cbor:"13,keyasint"`
-	Written  int64         `cbor:"14,keyasint,omitempty"`
-	Warnings bool          `cbor:"15,keyasint,omitempty"`
-	Reasons  []store.Tally `cbor:"16,keyasint,omitempty"`
-	Sources  []store.Tally `cbor:"17,keyasint,omitempty"`
-	Objects  []string      `cbor:"18,keyasint,omitempty"` // newest first
+	ID      uint64 `cbor:"1,keyasint"`
+	Name    string `cbor:"2,keyasint"`
+	UID     string `cbor:"7,keyasint,omitempty"`
+	Version string `cbor:"8,keyasint,omitempty"`
+	Opened  int64  `cbor:"9,keyasint"`
+	Written int64  `cbor:"14,keyasint,omitempty"`
+	Drops
 	Schedule `cbor:"19,keyasint,omitempty"`
 }
 
 // Drops are refused occurrences that one notice is to report. The zero value is none. Any number of
 // drops of one bucket take no more space than the notice.
 type Drops struct {
-	About          store.Object
-	Bucket, Policy string
-	Window         time.Duration
-	Interval, Max  time.Duration
-	First, Last    time.Time
-	Total          int64
-	Warnings       bool
-	Reasons        []store.Tally
-	Sources        []store.Tally
-	Objects        []string // newest first
+	About    store.Object  `cbor:"4,keyasint,omitzero"`
+	Bucket   string        `cbor:"5,keyasint,omitempty"`
+	Policy   string        `cbor:"6,keyasint,omitempty"`
+	Window   int64         `cbor:"10,keyasint"`
+	First    int64         `cbor:"11,keyasint"`
+	Last     int64         `cbor:"12,keyasint"`
+	Total    int64         `cbor:"13,keyasint"`
+	Warnings bool          `cbor:"15,keyasint,omitempty"`
+	Reasons  []store.Tally `cbor:"16,keyasint,omitempty"`
+	Sources  []store.Tally `cbor:"17,keyasint,omitempty"`
+	Objects  []string      `cbor:"18,keyasint,omitempty"` // newest first
+
+	interval, most time.Duration // for the Schedule of the notice
 }
 
-// Add adds n occurrences of a write that a bucket refused. The texts of w must be clipped.
-func (d *Drops) Add(now time.Time, w *store.Write, l *store.Limits, b *store.Bucket, n int64) {
-	if n <= 0 {
-		return
-	}
-	d.About, d.Bucket, d.Policy = clippedObject(b.About), clip(b.Name, nameBytes), clip(b.Policy, nameBytes)
-	d.Window, d.Interval, d.Max = l.Window, l.WriteInterval, l.MaxWriteInterval
-	if d.Total == 0 || now.Before(d.First) {
-		d.First = now
-	}
-	if now.After(d.Last) {
-		d.Last = now
-	}
-	d.Total += n
-	d.Warnings = d.Warnings || w.Warning
-	d.Reasons = tally(d.Reasons, w.Reason, n)
-	d.Sources = tally(d.Sources, w.Source.Component, n)
-	d.Objects = latest(d.Objects, clip(w.About.String(), nameBytes))
-}
-
-// Dropped are n occurrences of one write that a bucket refused.
+// Dropped are n occurrences of one write that a bucket refused; none for less than 1.
 func Dropped(now time.Time, w store.Write, l *store.Limits, b *store.Bucket, n int64) Drops {
 	w = clipped(now, w)
-	var d Drops
-	d.Add(now, &w, l, b, n)
-	return d
+	return dropped(now, &w, l, b, n)
 }
 
-// Merge adds other drops of the same bucket.
+// dropped is Dropped for a write whose texts are clipped.
+func dropped(now time.Time, w *store.Write, l *store.Limits, b *store.Bucket, n int64) Drops {
+	if n <= 0 {
+		return Drops{}
+	}
+	return Drops{
+		About: clippedObject(b.About), Bucket: clip(b.Name, nameBytes), Policy: clip(b.Policy, nameBytes),
+		Window: micros(l.Window), interval: l.WriteInterval, most: l.MaxWriteInterval,
+		First: now.UnixMicro(), Last: now.UnixMicro(), Total: n, Warnings: w.Warning,
+		Reasons: []store.Tally{{What: w.Reason, Count: n}}, Sources: []store.Tally{{What: w.Source.Component, Count: n}},
+		Objects: []string{clip(w.About.String(), nameBytes)},
+	}
+}
+
+// Merge adds other drops of the same bucket, whose settings it takes over.
 func (d *Drops) Merge(o *Drops) {
 	switch {
 	case o.Total == 0:
@@ -83,36 +68,33 @@ func (d *Drops) Merge(o *Drops) {
 		d.Reasons, d.Sources, d.Objects = slices.Clone(o.Reasons), slices.Clone(o.Sources), slices.Clone(o.Objects)
 		return
 	}
-	if o.First.Before(d.First) {
-		d.First = o.First
-	}
-	if o.Last.After(d.Last) {
-		d.Last = o.Last
-	}
+	d.Window, d.interval, d.most = o.Window, o.interval, o.most
+	d.First, d.Last = min(d.First, o.First), max(d.Last, o.Last)
 	d.Total += o.Total
 	d.Warnings = d.Warnings || o.Warnings
-	d.Reasons, d.Sources, d.Objects = tallies(d.Reasons, o.Reasons), tallies(d.Sources, o.Sources), objects(d.Objects, o.Objects)
+	for _, t := range o.Reasons {
+		d.Reasons = tally(d.Reasons, t)
+	}
+	for _, t := range o.Sources {
+		d.Sources = tally(d.Sources, t)
+	}
+	for _, object := range slices.Backward(o.Objects) {
+		d.Objects = latest(d.Objects, object)
+	}
 }
 
-// tally counts n of what. The last place is for all that found none of their own.
-func tally(all []store.Tally, what string, n int64) []store.Tally {
+// tally adds to a count. The last place is for all that found none of their own.
+func tally(all []store.Tally, more store.Tally) []store.Tally {
 	for i := range all {
-		if all[i].What == what {
-			all[i].Count += n
+		if all[i].What == more.What {
+			all[i].Count += more.Count
 			return all
 		}
 	}
-	if len(all) >= maxTallies-1 && what != "" {
-		return tally(all, "", n)
+	if len(all) >= maxTallies-1 && more.What != "" {
+		return tally(all, store.Tally{Count: more.Count})
 	}
-	return append(all, store.Tally{What: what, Count: n})
-}
-
-func tallies(all, more []store.Tally) []store.Tally {
-	for _, t := range more {
-		all = tally(all, t.What, t.Count)
-	}
-	return all
+	return append(all, more)
 }
 
 // latest puts an object before others.
@@ -122,13 +104,6 @@ func latest(all []string, object string) []string {
 	}
 	all = slices.DeleteFunc(all, func(o string) bool { return o == object })
 	return slices.Insert(all[:min(len(all), maxObjects-1)], 0, object)
-}
-
-func objects(all, newer []string) []string {
-	for _, o := range slices.Backward(newer) {
-		all = latest(all, o)
-	}
-	return all
 }
 
 // AddDrops adds drops to the notice whose window holds now, or to a new one. fresh names this step as
@@ -144,14 +119,10 @@ func (g *Group) addDrops(now time.Time, fresh store.Key, d *Drops) {
 	}
 	at := now.UnixMicro()
 	g.Namespace = cmp.Or(g.Namespace, d.About.NoticeNamespace())
-	g.Until = max(g.Until, at+micros(d.Window))
+	g.Until = max(g.Until, at+d.Window)
 	n := g.notice(at, fresh, d)
-	n.Window = micros(d.Window)
-	n.set(d.Interval, d.Max)
-	n.First, n.Last = min(n.First, d.First.UnixMicro()), max(n.Last, d.Last.UnixMicro())
-	n.Total += d.Total
-	n.Warnings = n.Warnings || d.Warnings
-	n.Reasons, n.Sources, n.Objects = tallies(n.Reasons, d.Reasons), tallies(n.Sources, d.Sources), objects(n.Objects, d.Objects)
+	n.Merge(d)
+	n.set(d.interval, d.most)
 	n.change(at)
 }
 
@@ -173,10 +144,7 @@ func (g *Group) notice(now int64, fresh store.Key, d *Drops) *Notice {
 		return &g.Notices[maxNotices-1]
 	}
 	id := g.id()
-	g.Notices = append(g.Notices, Notice{
-		ID: id, Name: noticeName(fresh, id), About: d.About,
-		Bucket: d.Bucket, Policy: d.Policy, Opened: now, First: d.First.UnixMicro(),
-	})
+	g.Notices = append(g.Notices, Notice{ID: id, Name: noticeName(fresh, id), Opened: now})
 	return &g.Notices[len(g.Notices)-1]
 }
 

@@ -103,6 +103,30 @@ func TestANoticeSaysWhatWasRefused(t *testing.T) {
 	}
 }
 
+// Drops that are reported late are as old as they are, and a policy that has changed holds from then on.
+func TestANoticeGoesByTheNewestSettings(t *testing.T) {
+	b, l, now := quotaBucket(), someLimits(), epoch()
+	var g rules.Group
+	first := rules.Dropped(now, someWrite("a", now), &l, &b, 1)
+	g.AddDrops(now, store.KeyOf("fresh"), &first)
+	l.Window, l.WriteInterval, l.MaxWriteInterval = 2*time.Minute, time.Second, time.Minute
+	late := rules.Dropped(now.Add(-time.Second), someWrite("b", now), &l, &b, 1)
+	g.AddDrops(now.Add(time.Minute), store.KeyOf("fresh"), &late)
+	p := theNotice(t, &g)
+	if p.Total != 2 || !p.Notice.First.Equal(now.Add(-time.Second)) || !p.Last.Equal(now) {
+		t.Errorf("%+v %+v, want two drops, the first a second before the last", p, p.Notice)
+	}
+	g.Complete(now.Add(time.Minute), store.KeyOf("fresh"), &p, store.Outcome{UID: "uid", ResourceVersion: "1"})
+	g.AddDrops(now.Add(time.Minute), store.KeyOf("fresh"), &late)
+	if due := g.Due().Sub(now); due != 62*time.Second {
+		t.Errorf("due at %v, want twice the new interval after the first write", due)
+	}
+	g.AddDrops(now.Add(2*time.Minute), store.KeyOf("another"), &late)
+	if n := len(g.Notices); n != 2 {
+		t.Errorf("%d notices after the new window, want 2", n)
+	}
+}
+
 // A bucket has one notice for each window, however many there are in a group and however often they are
 // written.
 func TestEachBucketHasANoticeForEachWindow(t *testing.T) {

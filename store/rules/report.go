@@ -135,7 +135,6 @@ func (g *Group) reportDropped(now time.Time, fresh store.Key, w *store.Write, l 
 		return
 	}
 	g.observe(at, w, l)
-	var drops Drops
-	drops.Add(now, w, l, &l.Spam, g.refuse(at, w, l)+g.refuseMore(at, o))
+	drops := dropped(now, w, l, &l.Spam, g.refuse(at, w, l)+g.refuseMore(at, o))
 	g.addDrops(now, fresh, &drops)
 }

@@ -158,8 +158,7 @@ func (g *Group) handOver(now time.Time, fresh store.Key, r *Record, n int64) {
 		Window:        time.Duration(r.Window) * time.Microsecond,
 		WriteInterval: time.Duration(r.Interval) * time.Microsecond, MaxWriteInterval: time.Duration(r.Max) * time.Microsecond,
 	}
-	var drops Drops
-	drops.Add(now, &w, &l, &store.Bucket{About: g.About}, n)
+	drops := dropped(now, &w, &l, &store.Bucket{About: g.About}, n)
 	g.addDrops(now, fresh, &drops)
 }
 

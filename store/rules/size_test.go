@@ -58,8 +58,10 @@ func filled(v reflect.Value, n int) {
 			filled(v.Index(i), n)
 		}
 	case reflect.Struct:
-		for _, f := range v.Fields() {
-			filled(f, n)
+		for field, f := range v.Fields() {
+			if field.IsExported() { // what is encoded
+				filled(f, n)
+			}
 		}
 	default:
 		panic(v.Kind())

@@ -46,6 +46,14 @@ func claims() []story {
 			}, ""},
 			{time.Minute, some(4, "a", "b", "c"), "d1 2 (1 merged); e1 2 (1 merged); f1 2 (1 merged)"},
 		}},
+		{says: "a claim goes on with the namespace after the one that was served last", steps: []step{
+			{0, pair("a", "alpha"), both("a")},
+			{us, pair("b", "alpha"), both("b")},
+			{time.Second, pair("c", "omega"), both("c")},
+			{time.Minute, some(1), "a1 2 (1 merged)"},
+			{time.Minute, some(1, "a"), "c1 2 (1 merged)"},
+			{time.Minute, some(1, "a", "c"), "b1 2 (1 merged)"},
+		}},
 		{says: "writes of one group follow each other, and are one claim", steps: []step{
 			{0, each(create("a", message("1")), create("b", message("2"))), "admit"},
 			{0, create("c", message("1")), "merge into a 2"},
