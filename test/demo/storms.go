@@ -75,7 +75,7 @@ func narrow(ctx context.Context, c *cluster.Cluster, client kubernetes.Interface
 		_, err := storm.Storm{
 			Namespace: namespace,
 			Pods:      5,
-			Events:    300,
+			Events:    700,
 			Repeating: 12,
 			Similar:   12,
 			Series:    12,
