@@ -169,13 +169,14 @@ func TestAnyNumberOfGoroutinesCountExactly(t *testing.T) {
 	}
 }
 
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
 func TestACounterTakesAMegabyteAtTheMost(t *testing.T) {
-	heap := func() int64 {
-		var m runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&m)
-		return int64(m.HeapAlloc)
-	}
 	before := heap()
 	c := busiest.NewCounter("a", epoch())
 	for n := range 20 * busiest.Places {

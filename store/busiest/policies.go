@@ -11,8 +11,8 @@ import (
 const (
 	// policyPlaces is how many generations of policies a replica follows.
 	policyPlaces = 4096
-	// offenderPlaces is how many offenders of each it follows, and maxFollowed of all: they take
-	// 8 MB if all their texts are of the longest.
+	// offenderPlaces is how many offenders of each it follows, and maxFollowed of all: they and the
+	// policies take 12 MB if all their texts are of the longest.
 	offenderPlaces = 16
 	maxFollowed    = 1 << 12
 )
@@ -77,11 +77,11 @@ func (s Subject) clipped() Subject {
 
 // detached is s in memory of its own: texts of a request may be parts of a much longer one.
 func (s Subject) detached() Subject {
-	var all strings.Builder
-	for _, f := range s.fields() {
-		all.WriteString(*f)
+	var parts [7]string
+	for i, f := range s.fields() {
+		parts[i] = *f
 	}
-	text := all.String()
+	text := strings.Join(parts[:], "")
 	for _, f := range s.fields() {
 		*f, text = text[:len(*f)], text[len(*f):]
 	}
@@ -104,7 +104,7 @@ func (c *Counter) CountPolicy(id PolicyID, v store.Verdict, s Subject) {
 	refused := c.offenders[id]
 	if refused == nil {
 		refused = newSketch(offenderPlaces, Subject.detached)
-		c.offenders[id] = refused
+		c.offenders[id.detached()] = refused
 	}
 	before := len(refused.rows)
 	if c.followed >= maxFollowed {

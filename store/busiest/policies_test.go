@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"reflect"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -124,6 +125,24 @@ func TestAllPoliciesTogetherFollowABoundedNumberOfOffenders(t *testing.T) {
 	if followed > busiest.MaxFollowed || followed < busiest.MaxFollowed-busiest.OffenderPlaces {
 		t.Errorf("%d offenders are followed, want %d", followed, busiest.MaxFollowed)
 	}
+}
+
+func TestPoliciesTakeTwelveMegabytesAtTheMost(t *testing.T) {
+	before := heap()
+	c := busiest.NewCounter("a", epoch())
+	for n := range 2 * busiest.MaxFollowed {
+		text := fmt.Sprint(n) + strings.Repeat("x", 1<<14)
+		c.CountPolicy(busiest.PolicyID{UID: text[:36]}, store.Drop, busiest.Subject{
+			Object: store.Object{APIVersion: text, Kind: text, Namespace: text, Name: text, UID: text},
+			Source: store.Source{Component: text, Host: text},
+		})
+	}
+	took := heap() - before
+	t.Logf("%d bytes", took)
+	if took > 12<<20 {
+		t.Errorf("they take %d bytes", took)
+	}
+	runtime.KeepAlive(c)
 }
 
 func TestCountingAPolicyThatIsKnownAllocatesNothing(t *testing.T) {
