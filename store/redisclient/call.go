@@ -9,11 +9,15 @@ import (
 
 const (
 	// pooledUpTo is how many calls at a time go each by a connection of its
-	// own. A lone call is quicker there; from a few more on, sharing one saves
+	// own. A lone call is quicker there; from a few more on, sharing saves
 	// more round trips than the way into the queue and out of it costs.
 	pooledUpTo = 2
 	// maxQueued bounds what a server that does not answer makes wait.
 	maxQueued = 4096
+	// batch is how many calls make a batch that waits for no more, and batches how many may be under
+	// way to a server at the same time. With one large batch after the other, this process has nothing
+	// to do while Redis works, and Redis nothing while this process does.
+	batch, batches = 16, 8
 )
 
 // Client is a client of Redis for calls with short deadlines. What it embeds
@@ -28,7 +32,7 @@ type Client struct {
 func newClient(c redis.UniversalClient) (*Client, error) {
 	// Not full-duplex: that holds on to a connection that answers READONLY.
 	o := redis.DefaultAutoPipelineOptions()
-	o.MaxQueuedCommands = maxQueued
+	o.MaxQueuedCommands, o.MaxBatchSize, o.MaxConcurrentBatches, o.Unordered = maxQueued, batch, batches, true
 	pipe, err := c.AsyncAutoPipelineWithOptions(o)
 	if err != nil {
 		return nil, err
@@ -38,7 +42,7 @@ func newClient(c redis.UniversalClient) (*Client, error) {
 
 // Call runs commands at once, in one round trip to each server concerned, in
 // no order, and waits for all until the context is done. A few calls at a time
-// use a connection each; more share one, by AutoPipeline. It returns the first
+// use a connection each; more share a few, by AutoPipeline. It returns the first
 // error, which is the context's when that was done first; then the commands
 // may still run, and must not be touched again. Else the commands have their
 // results. No command is run twice, but those that were surely not run.
