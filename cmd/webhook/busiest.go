@@ -18,9 +18,6 @@ import (
 	"github.com/eventquota/eventquota/store/busiest"
 )
 
-// busiestWithin bounds asking Redis what other replicas have counted.
-const busiestWithin = 5 * time.Second
-
 // busy counts who and what is busiest on this replica, and says what is on all.
 type busy struct {
 	counter *busiest.Counter
@@ -87,8 +84,6 @@ func (b *busy) All(ctx context.Context) ([]busiest.Snapshot, error) {
 	if b.shared == nil {
 		return []busiest.Snapshot{own}, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, busiestWithin)
-	defer cancel()
 	all, err := b.shared.All(ctx)
 	others := slices.DeleteFunc(all, func(s busiest.Snapshot) bool { return s.Replica.Name == own.Replica.Name })
 	return append(others, own), err

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -16,7 +17,7 @@ import (
 	"github.com/eventquota/eventquota/store/busiest"
 	"github.com/eventquota/eventquota/store/redis"
 	"github.com/eventquota/eventquota/store/redisclient"
-	"github.com/eventquota/eventquota/test/redis"
+	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
 // decideBusy lets b count writes about pods of these names.
@@ -82,7 +83,7 @@ func TestEachReplicaSaysWhatIsBusiestOnAll(t *testing.T) {
 	decideBusy(a, store.Merge, "web-0", "web-1")
 	decideBusy(b, store.Drop, "web-0")
 	for _, one := range []*busy{a, b} {
-		if err := one.shared.Put(t.Context(), one.counter.Snapshot(epochOfTop())); err != nil {
+		if err := one.shared.Put(t.Context(), one.counter.Snapshot(time.Now())); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/eventquota/eventquota/certs"
+	"github.com/eventquota/eventquota/test/cli"
 )
 
 func TestBadFlagsOfCertificatesAreNamed(t *testing.T) {
@@ -48,16 +49,16 @@ func TestNotReadyWithoutACertificate(t *testing.T) {
 			})
 			o := s.opts
 			ready, live := "http://"+o.HealthAddress+"/readyz", "http://"+o.HealthAddress+"/healthz"
-			eventually(t, "live", func() bool { return get(t, live) == http.StatusOK })
+			cli.Eventually(t, "live", func() bool { return get(t, live) == http.StatusOK })
 			if selfManaged {
-				eventually(t, "a check of the certificate", func() bool {
+				cli.Eventually(t, "a check of the certificate", func() bool {
 					return strings.Contains(body(t, ready+"?verbose"), "[-]certificate failed")
 				})
 				if got := get(t, ready); got != http.StatusInternalServerError {
 					t.Errorf("/readyz answers %d without a certificate, want 500", got)
 				}
 			} else {
-				eventually(t, "ready", func() bool { return get(t, ready) == http.StatusOK })
+				cli.Eventually(t, "ready", func() bool { return get(t, ready) == http.StatusOK })
 			}
 			if got := expiry(t, s.server); math.IsNaN(got) != selfManaged || got < float64(time.Now().Unix()) {
 				t.Errorf("the certificate expires at %f", got)

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -10,6 +11,9 @@ import (
 
 	"github.com/eventquota/eventquota/cmd/webhook/check"
 	"github.com/eventquota/eventquota/cmd/webhook/convert"
+	"github.com/eventquota/eventquota/cmd/webhook/explain"
+	"github.com/eventquota/eventquota/cmd/webhook/simulate"
+	"github.com/eventquota/eventquota/cmd/webhook/top"
 )
 
 // version is set by the linker.
@@ -20,6 +24,15 @@ func main() {
 		fmt.Fprintln(os.Stderr, "webhook:", err)
 		os.Exit(exitCode(err))
 	}
+}
+
+// exitCode is that of a command which ended with err: 1, unless err says otherwise.
+func exitCode(err error) int {
+	var says interface{ ExitCode() int }
+	if errors.As(err, &says) {
+		return says.ExitCode()
+	}
+	return 1
 }
 
 func root() *cobra.Command {
@@ -33,9 +46,9 @@ func root() *cobra.Command {
 	cmd.AddCommand(serveCommand())
 	cmd.AddCommand(check.Command())
 	cmd.AddCommand(convert.Command())
-	cmd.AddCommand(simulateCommand())
-	cmd.AddCommand(explainCommand())
-	cmd.AddCommand(topCommand())
+	cmd.AddCommand(simulate.Command())
+	cmd.AddCommand(explain.Command())
+	cmd.AddCommand(top.Command())
 	strict(cmd)
 	return cmd
 }

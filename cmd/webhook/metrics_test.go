@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,6 +11,8 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	dto "github.com/prometheus/client_model/go"
+
+	"github.com/eventquota/eventquota/test/cli"
 )
 
 const docs = "../../docs/metrics.md"
@@ -29,18 +30,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 		}
 		fmt.Fprintf(&want, "| `%s` | %s | %s | %s | %s |\n", i.name, i.kind, unit(i), labels, i.help)
 	}
-	if *update {
-		if err := os.WriteFile(docs, want.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	is, err := os.ReadFile(docs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(is, want.Bytes()) {
-		t.Errorf("%s is not up to date, go test ./cmd/webhook -run Documented -update writes it anew; want:\n%s", docs, &want)
-	}
+	cli.Golden(t, docs, want.String())
 }
 
 // unit is the unit of a metric, by the end of its name.

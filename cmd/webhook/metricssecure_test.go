@@ -13,13 +13,15 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/eventquota/eventquota/test/cli"
 )
 
 // TestMetricsAreSecureUnlessTheyAreToldNotToBe holds it by the defaults of the flags.
 // test/manifests holds it on a real API server, with the rights that are shipped.
 func TestMetricsAreSecureUnlessTheyAreToldNotToBe(t *testing.T) {
 	s := serving(t, newReviewingAPIServer(t, nil), func(o *serveOptions) { o.MetricsSecure = defaultServeOptions().MetricsSecure })
-	eventually(t, "ready", func() bool { return get(t, "http://"+s.opts.HealthAddress+"/readyz") == http.StatusOK })
+	cli.Eventually(t, "ready", func() bool { return get(t, "http://"+s.opts.HealthAddress+"/readyz") == http.StatusOK })
 	for token, want := range map[string]int{
 		"": http.StatusUnauthorized, "nobody": http.StatusUnauthorized, "somebody": http.StatusForbidden, "reader": http.StatusOK,
 	} {
@@ -55,7 +57,7 @@ func TestMetricsAreSecureUnlessTheyAreToldNotToBe(t *testing.T) {
 func TestAnAPIServerThatHangsHoldsUpNoStop(t *testing.T) {
 	reviews := make(chan struct{})
 	s := serving(t, newReviewingAPIServer(t, reviews), func(o *serveOptions) { o.MetricsSecure = true })
-	eventually(t, "ready", func() bool { return get(t, "http://"+s.opts.HealthAddress+"/readyz") == http.StatusOK })
+	cli.Eventually(t, "ready", func() bool { return get(t, "http://"+s.opts.HealthAddress+"/readyz") == http.StatusOK })
 	answered := make(chan error)
 	go func() {
 		_, err := scrape(t, s, "reader")

@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/eventquota/eventquota/admission/access"
+	"github.com/eventquota/eventquota/cmd/webhook/explain"
 )
 
 // metricsMux is all that is served at --metrics-address: what shows the state of
@@ -17,7 +18,7 @@ func (s *server) metricsMux() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(s.metrics.gatherer, promhttp.HandlerOpts{}))
 	mux.Handle("GET /busiest", s.state.busy)
-	mux.Handle("GET /explain", explainHandler(s.state.peek, s.opts.Redis.Timeout))
+	mux.Handle("GET /explain", explain.Handler(s.state.peek, s.opts.Redis.Timeout))
 	return mux
 }
 

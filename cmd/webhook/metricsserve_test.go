@@ -15,17 +15,20 @@ import (
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/policy/watch"
+	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/memory"
+	"github.com/eventquota/eventquota/test/cli"
 )
 
 // TestMetricsOfAWebhookThatServes holds that what is asked and settled is counted.
 func TestMetricsOfAWebhookThatServes(t *testing.T) {
 	s := serving(t, newAPIServer(t), func(*serveOptions) {})
 	o := s.opts
-	eventually(t, "ready", func() bool { return get(t, "http://"+o.HealthAddress+"/readyz") == http.StatusOK })
+	cli.Eventually(t, "ready", func() bool { return get(t, "http://"+o.HealthAddress+"/readyz") == http.StatusOK })
 	call(t, o.Port, "mutate", "first", true)
 	call(t, o.Port, "mutate", "second", false)
 	call(t, o.Port, "mutate", "third", false)
-	eventually(t, "pending counts are shown", func() bool {
+	cli.Eventually(t, "pending counts are shown", func() bool {
 		return strings.Contains(body(t, "http://"+o.MetricsAddress+"/metrics"), `eventquota_settle_pending{store="memory"} 1`)
 	})
 	s.stop()
@@ -60,7 +63,7 @@ func TestWhatIsGivenUpIsCounted(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(terminating)
 	})
 	s := serving(t, a, func(*serveOptions) {})
-	eventually(t, "ready", func() bool { return get(t, "http://"+s.opts.HealthAddress+"/readyz") == http.StatusOK })
+	cli.Eventually(t, "ready", func() bool { return get(t, "http://"+s.opts.HealthAddress+"/readyz") == http.StatusOK })
 	call(t, s.opts.Port, "mutate", "first", true)
 	call(t, s.opts.Port, "mutate", "second", false)
 	call(t, s.opts.Port, "mutate", "third", false)
@@ -76,8 +79,12 @@ func TestMessagesThatAreCutAreCounted(t *testing.T) {
 	t.Parallel()
 	m := newMetrics()
 	p := policy.Default()
+	own, err := memory.New(memory.Options{Bytes: memory.MinBytes})
+	if err != nil {
+		t.Fatal(err)
+	}
 	gate := &admission.Gate{
-		Policies: admission.Current(func() *policy.Set { return policy.NewSet(&p, nil, nil) }), Store: memoryOf(t), Now: time.Now,
+		Policies: admission.Current(func() *policy.Set { return policy.NewSet(&p, nil, nil) }), Store: own, Now: time.Now,
 	}
 	phase := m.cuts(gate.Mutate)
 	review := func(name, message string, dryRun bool) {
@@ -108,3 +115,18 @@ func TestPoliciesAreCountedAsTheyAre(t *testing.T) {
 type reported []watch.Report
 
 func (r reported) Reports() []watch.Report { return r }
+
+// TestAServerExplains holds that a replica that serves answers, and what it says of
+// what it has merged.
+func TestAServerExplains(t *testing.T) {
+	s := serving(t, newAPIServer(t), func(*serveOptions) {})
+	cli.Eventually(t, "ready", func() bool { return get(t, "http://"+s.opts.HealthAddress+"/readyz") == http.StatusOK })
+	status, said := page(t, "http://"+s.opts.MetricsAddress+"/explain?group="+store.KeyOf("nobody").String())
+	if status != http.StatusOK || !strings.Contains(said, `"store":"memory"`) {
+		t.Errorf("%d %s, want what its store has", status, said)
+	}
+	s.stop()
+	if err := <-s.ended; err != nil {
+		t.Error(err)
+	}
+}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/eventquota/eventquota/admission/status"
 	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/test/cli"
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
@@ -100,8 +101,8 @@ func TestMetricsOfARedisThatIsKilled(t *testing.T) {
 	if took := values(t, m, "eventquota_store_duration_seconds"); took[`eventquota_store_duration_seconds{step="decide",store="redis"} 5`] != 5 {
 		t.Errorf("calls %v, want 5 of Redis", took)
 	}
-	eventually(t, "both drops, which are not asked about, reported", func() bool { return sum(t, m, "eventquota_reports_total") == 2 })
-	eventually(t, "the maxmemory-policy", func() bool { return sum(t, m, "eventquota_redis_servers_evicting") == 1 })
+	cli.Eventually(t, "both drops, which are not asked about, reported", func() bool { return sum(t, m, "eventquota_reports_total") == 2 })
+	cli.Eventually(t, "the maxmemory-policy", func() bool { return sum(t, m, "eventquota_redis_servers_evicting") == 1 })
 	wantLines(t, m, "eventquota_store_errors_total")
 	wantLines(t, m, "eventquota_reports_waiting", "{} 0")
 	server.Kill()
@@ -118,7 +119,7 @@ func TestMetricsOfARedisThatIsKilled(t *testing.T) {
 	if n := sum(t, m, "eventquota_store_unavailable"); n != 1 {
 		t.Errorf("unavailable is %v, want 1", n)
 	}
-	eventually(t, "decisions that wait to be reported", func() bool { return sum(t, m, "eventquota_reports_waiting") > 0 })
+	cli.Eventually(t, "decisions that wait to be reported", func() bool { return sum(t, m, "eventquota_reports_waiting") > 0 })
 	stop()
 	<-ended
 }

@@ -2,15 +2,13 @@ package main
 
 import (
 	"bytes"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-)
 
-// update rewrites the golden files instead of comparing with them.
-var update = flag.Bool("update", false, "rewrite the golden files in testdata")
+	"github.com/eventquota/eventquota/test/cli"
+)
 
 func TestBadFlagsGetOneClearError(t *testing.T) {
 	for args, want := range map[string]string{
@@ -71,19 +69,7 @@ func TestHelp(t *testing.T) {
 			if err := cmd.Execute(); err != nil {
 				t.Fatal(err)
 			}
-			path := filepath.Join("testdata", name)
-			if *update {
-				if err := os.WriteFile(path, out.Bytes(), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := out.String(); got != string(want) {
-				t.Errorf("webhook %s prints\n%s\nwant what is in %s; -update rewrites it", strings.Join(args, " "), got, path)
-			}
+			cli.Golden(t, filepath.Join("testdata", name), out.String())
 		})
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/eventquota/eventquota/test/cli"
 )
 
 func TestProfilesAreForThisMachineAlone(t *testing.T) {
@@ -46,9 +48,9 @@ func TestProfilesAreForThisMachineAlone(t *testing.T) {
 func TestAProfileCanBeFetchedWhereItIsToldToBe(t *testing.T) {
 	s := serving(t, newAPIServer(t), func(o *serveOptions) { o.PprofAddress = fmt.Sprintf("127.0.0.1:%d", freePort(t)) })
 	o := s.opts
-	eventually(t, "profiles", func() bool { return get(t, "http://"+o.PprofAddress+"/debug/pprof/") == http.StatusOK })
-	eventually(t, "ready", func() bool { return get(t, "http://"+o.HealthAddress+"/readyz") == http.StatusOK })
-	eventually(t, "metrics", func() bool { return get(t, "http://"+o.MetricsAddress+"/metrics") == http.StatusOK })
+	cli.Eventually(t, "profiles", func() bool { return get(t, "http://"+o.PprofAddress+"/debug/pprof/") == http.StatusOK })
+	cli.Eventually(t, "ready", func() bool { return get(t, "http://"+o.HealthAddress+"/readyz") == http.StatusOK })
+	cli.Eventually(t, "metrics", func() bool { return get(t, "http://"+o.MetricsAddress+"/metrics") == http.StatusOK })
 	for _, profile := range []string{"heap", "allocs", "profile?seconds=1", "trace?seconds=1"} {
 		if status, content := page(t, "http://"+o.PprofAddress+"/debug/pprof/"+profile); status != http.StatusOK || content == "" {
 			t.Errorf("%s is answered %d with %d bytes", profile, status, len(content))

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -12,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/eventquota/eventquota/test/cli"
 )
 
 // endless is a file without an end.
@@ -27,14 +28,7 @@ func (endless) Read(p []byte) (int, error) {
 // execute runs the program with arguments.
 func execute(t *testing.T, stdin io.Reader, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
-	var out, errs bytes.Buffer
-	cmd := root()
-	cmd.SetIn(stdin)
-	cmd.SetOut(&out)
-	cmd.SetErr(&errs)
-	cmd.SetArgs(args)
-	err = cmd.ExecuteContext(t.Context())
-	return out.String(), errs.String(), err
+	return cli.Run(t, root(), stdin, args...)
 }
 
 // refuses holds that arguments get an error of one line that begins in a way, and that
@@ -114,15 +108,6 @@ func flagName(f *pflag.Flag) string {
 	return "--" + f.Name
 }
 
-func read(t *testing.T, path string) string {
-	t.Helper()
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(content)
-}
-
 // TestTheHelpOfEveryCommandIsInAFile holds help to help.txt in the testdata of its package or, as long as
 // it has none, in testdata/NAME, or to testdata/help-NAME.txt. A command without such a file fails;
 // -update writes it.
@@ -139,14 +124,7 @@ func TestTheHelpOfEveryCommandIsInAFile(t *testing.T) {
 					path = filepath.Join(other, "help.txt")
 				}
 			}
-			if *update {
-				if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if want := read(t, path); got != want {
-				t.Errorf("its help is\n%s\nwant what is in %s; -update rewrites it", got, path)
-			}
+			cli.Golden(t, path, got)
 		})
 	}
 }

@@ -23,7 +23,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/eventquota/eventquota/test/cli"
 )
 
 // TestStopLosesNothing holds the order of a stop: readiness fails first, calls
@@ -33,12 +34,12 @@ func TestStopLosesNothing(t *testing.T) {
 	// Long enough for the calls below; the test ends when they have been made.
 	s := serving(t, api, func(o *serveOptions) { o.ShutdownDelay = 3 * time.Second })
 	o := s.opts
-	eventually(t, "ready", func() bool { return get(t, "http://"+o.HealthAddress+"/readyz") == http.StatusOK })
+	cli.Eventually(t, "ready", func() bool { return get(t, "http://"+o.HealthAddress+"/readyz") == http.StatusOK })
 	call(t, o.Port, "mutate", "first", true)
 	call(t, o.Port, "mutate", "second", false)
 
 	s.stop()
-	eventually(t, "not ready", func() bool { return get(t, "http://"+o.HealthAddress+"/readyz") == http.StatusInternalServerError })
+	cli.Eventually(t, "not ready", func() bool { return get(t, "http://"+o.HealthAddress+"/readyz") == http.StatusInternalServerError })
 	if got := get(t, "http://"+o.HealthAddress+"/healthz"); got != http.StatusOK {
 		t.Errorf("/healthz answers %d while it stops, want 200", got)
 	}
@@ -247,15 +248,6 @@ func page(t *testing.T, url string) (status int, says string) {
 		return 0, ""
 	}
 	return response.StatusCode, string(content)
-}
-
-func eventually(t *testing.T, what string, check func() bool) {
-	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 10*time.Second, true,
-		func(context.Context) (bool, error) { return check(), nil })
-	if err != nil {
-		t.Fatalf("%s: not within 10 seconds", what)
-	}
 }
 
 func freePort(t *testing.T) int {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/eventquota/eventquota/admission/status"
 	"github.com/eventquota/eventquota/admission/tracing"
+	"github.com/eventquota/eventquota/cmd/webhook/explain"
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/busiest"
 	"github.com/eventquota/eventquota/store/fallback"
@@ -38,7 +39,7 @@ type state struct {
 	// settlers write what is pending.
 	settlers []settling
 	// peek is the store that can be looked into: the one that decides.
-	peek peekStore
+	peek explain.Store
 }
 
 // newState keeps all in memory or, where Redis is given, in Redis, and then in
@@ -65,7 +66,7 @@ func newState(o *serveOptions, config *rest.Config, statuses func(status.Counts)
 		store: tr.Store("memory", false, m.store.observe("memory", own)), audit: tr.Store("memory", true, audit), id: own.ID(),
 		busy:     busy,
 		settlers: []settling{local, statuses(busy)},
-		peek:     peekStore{name: "memory", store: own, now: time.Now},
+		peek:     explain.Store{Name: "memory", Peeker: own, Now: time.Now},
 	}, nil
 }
 
@@ -113,7 +114,7 @@ func newSharedState(o *serveOptions, config *rest.Config, statuses func(status.C
 		store: tr.Store("redis", false, decides), audit: tr.Store("redis", true, audits), busy: busy,
 		keepers:  []func(context.Context){check, shared.Run, decides.Run, audit.Run, audits.Run, busy.run},
 		settlers: []settling{local, elected},
-		peek:     peekStore{name: "redis", store: shared},
+		peek:     explain.Store{Name: "redis", Peeker: shared},
 	}, nil
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/eventquota/eventquota/admission/tracing"
 	"github.com/eventquota/eventquota/certs"
+	"github.com/eventquota/eventquota/test/cli"
 )
 
 // What the API server says of a request that is traced, and of one that is not.
@@ -32,7 +33,7 @@ func traced(t *testing.T, c *collector, rate int) *served {
 	s := serving(t, newAPIServer(t), func(o *serveOptions) {
 		o.Traces = tracing.Options{Endpoint: c.address, Insecure: true, SampleRate: rate}
 	})
-	eventually(t, "ready", func() bool { return get(t, "http://"+s.opts.HealthAddress+"/readyz") == http.StatusOK })
+	cli.Eventually(t, "ready", func() bool { return get(t, "http://"+s.opts.HealthAddress+"/readyz") == http.StatusOK })
 	return s
 }
 
@@ -183,7 +184,7 @@ func TestTracesGoToTheCollectorThatIsTrustedOnly(t *testing.T) {
 			s := serving(t, newAPIServer(t), func(o *serveOptions) {
 				o.Traces = tracing.Options{Endpoint: c.address, CAFile: filepath.Join(dirs[test.trusts], "ca.crt")}
 			})
-			eventually(t, "ready", func() bool { return get(t, "http://"+s.opts.HealthAddress+"/readyz") == http.StatusOK })
+			cli.Eventually(t, "ready", func() bool { return get(t, "http://"+s.opts.HealthAddress+"/readyz") == http.StatusOK })
 			callAs(t, s.opts.Port, "mutate", "first", sampled)
 			s.end(t)
 			if all, _ := c.spans(); len(all) != test.spans {

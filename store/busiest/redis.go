@@ -19,6 +19,9 @@ const sumsLife = 24 * time.Hour
 // maxReplicas bounds the snapshots that are read.
 const maxReplicas = 1000
 
+// readTimeout bounds reading what all replicas told.
+const readTimeout = 5 * time.Second
+
 // Client calls Redis. A *redisclient.Client is one.
 type Client interface {
 	// Call runs commands once each and at the same time, in one round trip to
@@ -109,8 +112,11 @@ func (r *Redis) Load(ctx context.Context, sums any) error {
 	return unpack(packed, sums)
 }
 
-// All are the snapshots of all replicas that told one in the last five minutes.
+// All are the snapshots of all replicas that told one in the last five minutes. It takes five seconds at
+// most.
 func (r *Redis) All(ctx context.Context) ([]Snapshot, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
 	names := redis.NewStringSliceCmd(ctx, "zrangebyscore", r.prefix, "-inf", "+inf", "limit", 0, maxReplicas)
 	if err := r.client.Call(ctx, names); err != nil {
 		return nil, fmt.Errorf("read from Redis who counts: %w", err)

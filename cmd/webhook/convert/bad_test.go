@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/eventquota/eventquota/test/cli"
 )
 
 // limits is a configuration with some limits.
@@ -86,7 +88,7 @@ func TestBadConfigurationsGetOneClearError(t *testing.T) {
 		if args == nil {
 			args = []string{"-"}
 		}
-		out, notes, err := convert(test.stdin, args...)
+		out, notes, err := convert(t, test.stdin, args...)
 		if err == nil || out != "" || notes != "" {
 			t.Errorf("%s: error %v, output %q, standard error %q; want the error only", test.says, err, out, notes)
 			continue
@@ -96,7 +98,7 @@ func TestBadConfigurationsGetOneClearError(t *testing.T) {
 		}
 		got.WriteString(test.says + "\n    " + err.Error() + "\n")
 	}
-	golden(t, "errors.txt", got.String())
+	cli.Golden(t, filepath.Join("testdata", "errors.txt"), got.String())
 }
 
 // TestConvertFailsWhereItCannotWrite holds that a full disk is not a success.
@@ -110,7 +112,7 @@ func TestConvertFailsWhereItCannotWrite(t *testing.T) {
 		if err := closed.Close(); err != nil {
 			t.Fatal(err)
 		}
-		cmd := command()
+		cmd := cli.Under(Command())
 		cmd.SetIn(strings.NewReader(limits("{type: Server, qps: 1, burst: 1}")))
 		cmd.SetOut(closed)
 		cmd.SetArgs([]string{"convert", "-", "-o", format})

@@ -1,62 +1,21 @@
 package convert
 
 import (
-	"bytes"
-	"flag"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
+	"github.com/eventquota/eventquota/test/cli"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-// command is webhook convert.
-func command() *cobra.Command {
-	root := &cobra.Command{Use: "webhook", SilenceUsage: true, SilenceErrors: true}
-	root.AddCommand(Command())
-	return root
-}
-
 // convert runs webhook convert.
-func convert(stdin string, args ...string) (stdout, stderr string, err error) {
-	var out, errs bytes.Buffer
-	cmd := command()
-	cmd.SetIn(strings.NewReader(stdin))
-	cmd.SetOut(&out)
-	cmd.SetErr(&errs)
-	cmd.SetArgs(append([]string{"convert"}, args...))
-	err = cmd.Execute()
-	return out.String(), errs.String(), err
-}
-
-func read(t *testing.T, path string) string {
+func convert(t *testing.T, stdin string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(content)
-}
-
-// golden compares with a file below testdata.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if want := read(t, path); got != want {
-		t.Errorf("got\n%s\nwant what is in %s; -update rewrites it:\n%s", got, path, want)
-	}
+	return cli.Run(t, cli.Under(Command()), strings.NewReader(stdin), append([]string{"convert"}, args...)...)
 }
 
 func TestConvert(t *testing.T) {
@@ -69,7 +28,7 @@ func TestConvert(t *testing.T) {
 	}{
 		"all limits":                            {args: []string{in("limits.yaml")}, output: "policy.yaml"},
 		"as JSON":                               {args: []string{in("limits.yaml"), "-o", "json"}, output: "policy.json", notes: "notes.txt"},
-		"standard input":                        {args: []string{"-"}, stdin: read(t, in("limits.yaml")), output: "policy.yaml"},
+		"standard input":                        {args: []string{"-"}, stdin: cli.Read(t, in("limits.yaml")), output: "policy.yaml"},
 		"an AdmissionConfiguration around it":   {args: []string{in("embedded.yaml")}, output: "policy-embedded.yaml"},
 		"one that names its file":               {args: []string{in("by-path.yaml")}, output: "policy.yaml"},
 		"the example":                           {args: []string{in("limits.yaml")}, output: "../../../../manifests/examples/eventratelimit.yaml"},
@@ -80,13 +39,13 @@ func TestConvert(t *testing.T) {
 		"the same limit twice":                  {args: []string{"-"}, stdin: limits("{type: User, qps: 1, burst: 1, cacheSize: 5}", "{type: User, qps: 1, burst: 1}"), output: "policy-same.yaml"},
 	} {
 		t.Run(says, func(t *testing.T) {
-			out, notes, err := convert(test.stdin, test.args...)
+			out, notes, err := convert(t, test.stdin, test.args...)
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden(t, test.output, out)
+			cli.Golden(t, filepath.Join("testdata", test.output), out)
 			if test.notes != "" {
-				golden(t, test.notes, notes)
+				cli.Golden(t, filepath.Join("testdata", test.notes), notes)
 			} else if notes != "" {
 				t.Errorf("standard error has %q, want nothing", notes)
 			}
@@ -110,7 +69,7 @@ func TestWhatConvertWritesIsAPolicy(t *testing.T) {
 	}
 	for _, file := range files {
 		var p v1alpha1.ClusterEventPolicy
-		if err := yaml.UnmarshalStrict([]byte(read(t, file)), &p); err != nil {
+		if err := yaml.UnmarshalStrict([]byte(cli.Read(t, file)), &p); err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}
 		compiled, errs := compiler.ClusterEventPolicy(&p)

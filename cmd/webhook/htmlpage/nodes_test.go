@@ -59,7 +59,7 @@ func TestANameIsCutAndShowsWhatIsInvisible(t *testing.T) {
 	for s, want := range map[string]string{
 		"Pod shop/web-0":                 "Pod shop/web-0",
 		"\u202egpj.exe":                  "\ufffdgpj.exe",
-		"a\u2066b\u200bc\x00d\n":         "a\ufffdb\ufffdc\ufffdd\ufffd",
+		"a\u2066b\u200bc\x00d\n":         "a\ufffdb\ufffdc\ufffdd ",
 		"ab\xffc":                        "ab\ufffdc",
 		strings.Repeat("\u05d0", 200):    strings.Repeat("\u05d0", 200),
 		strings.Repeat("\u05d0", 10_000): strings.Repeat("\u05d0", 200) + "\u2026",

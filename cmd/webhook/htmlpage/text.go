@@ -3,9 +3,9 @@ package htmlpage
 import (
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
-	"unicode"
+
+	"github.com/eventquota/eventquota/cmd/webhook/text"
 )
 
 // maxShown is how much of a name from outside is shown, in characters.
@@ -28,19 +28,11 @@ func Share(n, all int64) string {
 // Moment is a time, in UTC.
 func Moment(t time.Time) string { return t.UTC().Format(time.DateTime) }
 
-// Shown is s, cut, and without what would be invisible or change the order of
-// letters.
+// Shown is s, cut, on one line, and without what would be invisible or change the order of letters.
 func Shown(s string) string {
-	var b strings.Builder
-	n := 0
-	for _, r := range s {
-		if n++; n > maxShown {
-			return b.String() + "…"
-		}
-		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
-			r = unicode.ReplacementChar
-		}
-		b.WriteRune(r)
+	shown := []rune(text.Visible(s))
+	if len(shown) > maxShown {
+		return string(shown[:maxShown]) + "…"
 	}
-	return b.String()
+	return string(shown)
 }

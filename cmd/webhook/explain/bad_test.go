@@ -1,0 +1,86 @@
+package explain
+
+import (
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// nowhere is an address where nobody listens.
+func nowhere(t *testing.T) string {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func TestBadInputOfExplainGetsOneClearError(t *testing.T) {
+	r := newExplainRig(t, stormPolicies, "memory", memoryOf(t)).storm()
+	silent := newExplainRig(t, "", "redis", unreachable{})
+	old := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(old.Close)
+	good := []string{"--kubeconfig", r.kubeconfig(), "--endpoint", r.endpoint.URL}
+	with := func(args ...string) []string { return append(args, good...) }
+	nobody, dead := filepath.Join(t.TempDir(), "nobody"), nowhere(t)
+	t.Setenv("KUBECONFIG", nobody)
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	for says, test := range map[string]struct {
+		args []string
+		want []string
+	}{
+		"no object":                            {with(), []string{"explain: must be given one object as KIND/NAME, not 0"}},
+		"two objects":                          {with("pod/a", "pod/b"), []string{"KIND/NAME, not 2"}},
+		"a name without a kind":                {with("web-0"), []string{`explain "web-0": must be KIND/NAME, as in pod/web-0`}},
+		"a kind without a name":                {with("pod/"), []string{`explain "pod/": must be KIND/NAME`}},
+		"too many parts":                       {with("storm/pod/web-0"), []string{`must be KIND/NAME`}},
+		"an object that nobody has heard of":   {with("pod/web-1"), []string{"explain: no Event in namespace storm is about pod/web-1: either none came"}},
+		"an object of another kind":            {with("deployment/web-0"), []string{"no Event in namespace storm is about deployment/web-0: there are some about a Pod of that name"}},
+		"an object of another group":           {with("pod.apps/web-0"), []string{"is about pod.apps/web-0"}},
+		"another namespace":                    {with("pod/web-0", "-n", "calm"), []string{"--kubeconfig: list Events of namespace calm: "}},
+		"no place to look at":                  {[]string{"pod/web-0"}, []string{"--endpoint, --redis-url or --redis-addresses: one must be set"}},
+		"two places to look at":                {with("pod/web-0", "--redis-addresses", "x:1"), []string{"--endpoint and --redis-url or --redis-addresses: only one may be set"}},
+		"an endpoint that is none":             {[]string{"pod/web-0", "--endpoint", "replica"}, []string{"--endpoint: must be https://"}},
+		"an address that is none":              {[]string{"pod/web-0", "--redis-addresses", "redis"}, []string{`--redis-addresses "redis": must be host:port`}},
+		"a prefix with braces":                 {with("pod/web-0", "--redis-prefix", "{x}"), []string{"--redis-prefix"}},
+		"groups of nobody":                     {with("pod/web-0", "--writer-groups", "x"), []string{"--writer-groups: needs --writer"}},
+		"an unknown format":                    {with("pod/web-0", "-o", "xml"), []string{`--output "xml": must be table or json`}},
+		"no kubeconfig":                        {[]string{"pod/web-0", "--endpoint", r.endpoint.URL}, []string{"--kubeconfig: there is none at ", nobody}},
+		"a kubeconfig that is not there":       {[]string{"pod/web-0", "--endpoint", r.endpoint.URL, "--kubeconfig", nobody}, []string{"--kubeconfig: ", nobody}},
+		"an endpoint where nobody listens":     {[]string{"pod/web-0", "--kubeconfig", r.kubeconfig(), "--endpoint", "http://" + dead}, []string{"--endpoint: ", "connection refused"}},
+		"an endpoint of another version":       {[]string{"pod/web-0", "--kubeconfig", r.kubeconfig(), "--endpoint", old.URL}, []string{"--endpoint: 404"}},
+		"a Redis where nobody listens":         {[]string{"pod/web-0", "--kubeconfig", r.kubeconfig(), "--redis-addresses", dead}, []string{"--redis-addresses: ", "connection refused"}},
+		"a URL of a Redis that is not there":   {[]string{"pod/web-0", "--kubeconfig", r.kubeconfig(), "--redis-url", "redis://" + dead}, []string{"--redis-url: "}},
+		"a replica whose store is unreachable": {[]string{"pod/web-0", "--kubeconfig", r.kubeconfig(), "--endpoint", silent.endpoint.URL}, []string{"--endpoint: 503 Service Unavailable: store redis cannot be looked into: no connection"}},
+	} {
+		t.Run(says, func(t *testing.T) {
+			out, err := explain(t, test.args...)
+			if err == nil {
+				t.Fatalf("no error; it said\n%s", out)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("error %q, want one with %q", err, want)
+				}
+			}
+			if strings.Contains(err.Error(), "\n") || out != "" {
+				t.Errorf("error %q has several lines, or it printed %q", err, out)
+			}
+		})
+	}
+}
+
+func TestAnObjectIsNamedAsKubectlNamesIt(t *testing.T) {
+	r := newExplainRig(t, stormPolicies, "memory", memoryOf(t)).storm()
+	for _, name := range []string{"pod/web-0", "Pod/web-0", "PODS/web-0", "pods/web-0"} {
+		out, err := explain(t, name, "--kubeconfig", r.kubeconfig(), "--endpoint", r.endpoint.URL)
+		if err != nil || !strings.HasPrefix(out, "Pod storm/web-0\n") {
+			t.Errorf("%s: %v, %.40q", name, err, out)
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package explain
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/eventquota/eventquota/store/redis"
+	"github.com/eventquota/eventquota/store/redisclient"
+	redistest "github.com/eventquota/eventquota/test/redis"
+)
+
+// TestExplainLooksIntoRedis compares what is said of a storm that Redis decided with
+// what is said of one that a memory decided.
+func TestExplainLooksIntoRedis(t *testing.T) {
+	t.Parallel()
+	o := redisclient.DefaultOptions()
+	o.Addresses, o.Timeout = []string{redistest.Start(t, redistest.Options{}).Addr()}, time.Minute
+	client, err := redisclient.New(*o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	shared := redis.New(client, redis.Options{Prefix: "test:"})
+	said := func(r *explainRig, args ...string) (all []string) {
+		t.Helper()
+		args = append([]string{"pod/web-0", "-o", "json", "--kubeconfig", r.kubeconfig()}, args...)
+		out, err := explain(t, args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var e explanation
+		if err := json.Unmarshal([]byte(out), &e); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range e.Sources {
+			all = append(all, factsOf(&s)...)
+		}
+		all = append(all, droppedFacts("all", e.Dropped)...)
+		return all
+	}
+	byMemory := newExplainRig(t, stormPolicies, "memory", memoryOf(t)).storm()
+	byRedis := newExplainRig(t, stormPolicies, "redis", shared).storm()
+	reporting, end := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { shared.Run(reporting); close(ended) }() // what was refused without asking
+	defer func() { end(); <-ended }()
+	want := said(byMemory, "--endpoint", byMemory.endpoint.URL)
+	if len(want) < 15 {
+		t.Fatalf("only %d facts: %q", len(want), want)
+	}
+	byAddress := func() string {
+		return cmp.Diff(want, said(byRedis, "--redis-addresses", o.Addresses[0], "--redis-prefix", "test:", "--redis-timeout", "30s"))
+	}
+	diff := byAddress()
+	for began := time.Now(); diff != "" && time.Since(began) < time.Minute; { // until all is reported
+		diff = byAddress()
+	}
+	if diff != "" {
+		t.Errorf("from Redis (-memory +redis):\n%s", diff)
+	}
+	if diff := cmp.Diff(want, said(byRedis, "--endpoint", byRedis.endpoint.URL)); diff != "" {
+		t.Errorf("from a replica (-memory +redis):\n%s", diff)
+	}
+}
+
+// factsOf are what is said of a source that does not depend on the clock.
+func factsOf(s *explainedSource) (all []string) {
+	for _, e := range s.Events {
+		all = append(all, fmt.Sprintf("%s %s %s/%s %d, %d merged, %d pending, %t", s.Component, e.Name, e.Type, e.Reason, e.Count, e.Merged, e.Pending, e.Known))
+	}
+	all = append(all, droppedFacts(s.Component, s.Dropped)...)
+	for _, b := range s.Buckets {
+		all = append(all, fmt.Sprintf("%s %s %s of %s", s.Component, b.Bucket, b.For, b.Policy))
+	}
+	for _, n := range s.Next {
+		same := ""
+		if n.Same != nil {
+			same = n.Same.Outcome
+		}
+		all = append(all, fmt.Sprintf("%s %s %s: %s, %s, reserve %d of %d", s.Component, n.Type, n.Reason, same, n.Other.Outcome, n.Reserve, n.PerReason))
+	}
+	return all
+}
+
+func droppedFacts(of string, notices []explainedNotice) (all []string) {
+	for _, d := range notices {
+		all = append(all, fmt.Sprintf("of %s dropped %d by %s %v %v, %d pending", of, d.Count, d.by(), d.Reasons, d.Sources, d.Pending))
+	}
+	return all
+}

@@ -1,0 +1,89 @@
+package explain
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/rules"
+)
+
+// unreachable is a store that does not answer.
+type unreachable struct{ store.Store }
+
+func (unreachable) Peek(context.Context, []store.Key, []store.Key) (rules.State, error) {
+	return rules.State{}, errors.New("no connection")
+}
+
+func TestBadQuestionsOfExplainAreOneClearError(t *testing.T) {
+	t.Parallel()
+	r := newExplainRig(t, "", "memory", memoryOf(t))
+	key := store.KeyOf("x").String()
+	many := func(n int) string { return strings.Repeat("&group="+key, n)[1:] }
+	for says, test := range map[string]struct {
+		query  string
+		status int
+		want   string
+	}{
+		"one group":                 {"group=" + key, http.StatusOK, ""},
+		"as many groups as may be":  {many(256), http.StatusOK, ""},
+		"one bucket":                {"level=" + key, http.StatusOK, ""},
+		"one group too many":        {many(257), http.StatusBadRequest, "group: 257 are given, at most 256 may be"},
+		"too many buckets":          {strings.ReplaceAll(many(257), "group", "level"), http.StatusBadRequest, "level: 257 are given, at most 256 may be"},
+		"nothing":                   {"", http.StatusBadRequest, "group or level: one must be given"},
+		"a key that is too short":   {"group=abc", http.StatusBadRequest, "group: key of 3 characters: must be 32 hexadecimal digits"},
+		"a key that is no number":   {"group=" + strings.Repeat("x", 32), http.StatusBadRequest, "must be 32 hexadecimal digits"},
+		"an unknown parameter":      {"group=" + key + "&pod=web-0", http.StatusBadRequest, `"pod": must be group or level`},
+		"what is no query of a URL": {"group=%zz", http.StatusBadRequest, "the query is none of a URL"},
+	} {
+		t.Run(says, func(t *testing.T) {
+			t.Parallel()
+			w := httptest.NewRecorder()
+			r.endpoint.Config.Handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/explain?"+test.query, nil))
+			status, said := w.Code, w.Body.String()
+			if status != test.status || !strings.Contains(said, test.want) || test.want != "" && strings.Count(said, "\n") != 1 {
+				t.Errorf("%d %q, want %d with %q", status, said, test.status, test.want)
+			}
+		})
+	}
+}
+
+// TestAReplicaSaysNothingOfWhatEventsSay holds that what it answers has no message: who
+// may read metrics need not be one who may read Events.
+func TestAReplicaSaysNothingOfWhatEventsSay(t *testing.T) {
+	t.Parallel()
+	decides := memoryOf(t)
+	r := newExplainRig(t, stormPolicies, "memory", decides).storm()
+	group := admission.Group(&r.events[4], "system:serviceaccount:kube-system:noisy-operator")
+	state, err := decides.Peek(t.Context(), []store.Key{group}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	has := func(g *rules.Group, text string) bool {
+		encoded, err := g.Marshal(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bytes.Contains(encoded, []byte(text))
+	}
+	if !has(state.Groups[group], "reconciled") {
+		t.Fatal("the store keeps no message of the aggregate")
+	}
+	answer, err := encodePeek("memory", &state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, err := answer.state()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if has(said.Groups[group], "reconciled") || !has(said.Groups[group], "Reconciled") {
+		t.Errorf("%+v, want it with its reason and without its message", said.Groups[group])
+	}
+}

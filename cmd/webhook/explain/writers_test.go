@@ -1,0 +1,92 @@
+package explain
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+func TestWhoMayHaveWrittenAnEvent(t *testing.T) {
+	t.Parallel()
+	for says, test := range map[string]struct {
+		source corev1.EventSource
+		opts   options
+		want   []string // with their groups
+	}{
+		"a kubelet": {
+			corev1.EventSource{Component: "kubelet", Host: "node-1"}, options{},
+			[]string{"system:node:node-1 [system:authenticated system:nodes]"},
+		},
+		"a scheduler": {
+			corev1.EventSource{Component: "default-scheduler"}, options{},
+			[]string{"system:kube-scheduler [system:authenticated]"},
+		},
+		"a controller": {
+			corev1.EventSource{Component: "job-controller"}, options{},
+			[]string{
+				"system:kube-controller-manager [system:authenticated]",
+				"system:serviceaccount:kube-system:job-controller [system:authenticated system:serviceaccounts system:serviceaccounts:kube-system]",
+			},
+		},
+		"those of --writer and no others": {
+			corev1.EventSource{Component: "kubelet", Host: "node-1"}, options{Writers: []string{"system:serviceaccount:ops:agent", "jane"}},
+			[]string{
+				"system:serviceaccount:ops:agent [system:authenticated system:serviceaccounts system:serviceaccounts:ops]",
+				"jane [system:authenticated]",
+			},
+		},
+		"in groups that are given": {
+			corev1.EventSource{}, options{Writers: []string{"jane"}, WriterGroups: []string{"admins"}},
+			[]string{"jane [admins]"},
+		},
+	} {
+		t.Run(says, func(t *testing.T) {
+			t.Parallel()
+			var got []string
+			for _, w := range test.opts.writersOf(&corev1.Event{Source: test.source}) {
+				got = append(got, fmt.Sprint(w.Username, " ", w.Groups))
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("%q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// TestExplainFindsWhatAnotherUserWrote holds that the Events of a user that nobody would
+// look for are found once it is named, and that explain says so before.
+func TestExplainFindsWhatAnotherUserWrote(t *testing.T) {
+	r := newExplainRig(t, stormPolicies, "memory", memoryOf(t))
+	r.user = "system:serviceaccount:ops:agent"
+	for range 3 {
+		r.wrote("agent", "Normal", "Synced", "synced")
+	}
+	said := func(args ...string) *explanation {
+		t.Helper()
+		out, err := explain(t, append([]string{"pod/web-0", "--kubeconfig", r.kubeconfig(), "--endpoint", r.endpoint.URL, "-o", "json"}, args...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var e explanation
+		if err := json.Unmarshal([]byte(out), &e); err != nil || len(e.Sources) != 1 {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return &e
+	}
+	e := said()
+	const looked = "those written by system:kube-controller-manager, system:serviceaccount:kube-system:agent was looked at, and --writer names others"
+	if e.Sources[0].Known || !strings.Contains(e.Notes[0], looked) {
+		t.Errorf("%+v, notes %q, want one that is not known, and a note that says for whom was looked", e.Sources[0], e.Notes)
+	}
+	e = said("--writer", "jane", "--writer", r.user)
+	if s := e.Sources[0]; !s.Known || s.Writer != r.user || len(s.Events) != 1 || s.Events[0].Merged != 2 {
+		t.Errorf("%+v, want what %s wrote, 2 of it merged", s, r.user)
+	}
+	if strings.Contains(strings.Join(e.Notes, " "), "--writer") {
+		t.Errorf("notes %q, want none about users that were named", e.Notes)
+	}
+}

@@ -1,0 +1,95 @@
+package policyfile
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/eventquota/eventquota/cmd/webhook/text"
+)
+
+// Read reads files and directories.
+func Read(paths []string) (*Policies, error) {
+	p, err := New()
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range paths {
+		files, err := filesAt(path)
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range files {
+			if err := p.readFile(file); err != nil {
+				return nil, fmt.Errorf("%s: %w", file, err)
+			}
+		}
+	}
+	return p, nil
+}
+
+// filesAt is the file at path or, of a directory, those in it that may hold
+// policies, as kubectl apply -f has it.
+func filesAt(path string) ([]string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return []string{path}, nil
+	}
+	var files []string
+	entries, err := os.ReadDir(path)
+	for _, e := range entries {
+		if !e.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(e.Name())) {
+			files = append(files, filepath.Join(path, e.Name()))
+		}
+	}
+	if err == nil && len(files) == 0 {
+		return nil, fmt.Errorf("%s: no .yaml, .yml or .json file in it", path)
+	}
+	return files, err
+}
+
+func (p *Policies) readFile(file string) error {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content)))
+	for n := 1; ; n++ {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = p.Decode(document)
+		}
+		if err != nil {
+			return fmt.Errorf("document %d: %w", n, err)
+		}
+	}
+}
+
+// Decode takes in a document: an object, a list of them, or nothing.
+func (p *Policies) Decode(document []byte) error {
+	asJSON, err := utilyaml.ToJSON(document)
+	if err != nil {
+		return text.OneLine(err)
+	}
+	if bytes.Equal(bytes.TrimSpace(asJSON), []byte("null")) {
+		return nil
+	}
+	object, _, err := p.decoder.Decode(document, nil, nil)
+	if err != nil {
+		return text.OneLine(err)
+	}
+	return p.take(object)
+}

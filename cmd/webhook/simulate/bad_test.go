@@ -1,0 +1,120 @@
+package simulate
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/eventquota/eventquota/admission/simulate"
+	"github.com/eventquota/eventquota/test/cli"
+)
+
+// policyFile writes a file of policies.
+func policyFile(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "p.yaml")
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestBadInputOfSimulateGetsOneClearError(t *testing.T) {
+	const meta = "apiVersion: eventquota.io/v1alpha1\nkind: ClusterEventPolicy\nmetadata: {name: p}\n"
+	policies := func(content string) []string { return []string{"audit.log", "--policies", policyFile(t, content)} }
+	for says, test := range map[string]struct {
+		args []string
+		want []string
+	}{
+		"no file":                         {nil, []string{"simulate: must be given files, or - for standard input"}},
+		"a file that is not there":        {[]string{"no.log"}, []string{"simulate: no.log: ", "no such file"}},
+		"a directory":                     {[]string{"directory"}, []string{"simulate: directory: ", "is a directory"}},
+		"an unknown format":               {[]string{"audit.log", "-o", "xml"}, []string{`--output "xml": must be table, json or html`}},
+		"an unknown failure":              {[]string{"audit.log", "--fail-on", "rain"}, []string{`--fail-on "rain": must be of warning-dropped, dropped, undecided, broken-line`}},
+		"little memory":                   {[]string{"audit.log", "--store-memory", "1k"}, []string{"--store-memory 1k: must be at least 1Mi"}},
+		"no time to live":                 {[]string{"audit.log", "--event-ttl", "0s"}, []string{"--event-ttl 0s: must be at least 1s"}},
+		"two origins of policies":         {[]string{"audit.log", "--policies", "policies.yaml", "--kubeconfig", "x"}, []string{"--kubeconfig: must not be set with --policies"}},
+		"a kubeconfig that is not there":  {[]string{"audit.log", "--kubeconfig", "/nowhere"}, []string{"--kubeconfig: ", "/nowhere"}},
+		"policies that are not there":     {[]string{"audit.log", "--policies", "/nowhere"}, []string{"--policies: ", "/nowhere"}},
+		"others that are not there":       {[]string{"audit.log", "--compare", "/nowhere"}, []string{"--compare: ", "/nowhere"}},
+		"a directory without policies":    {[]string{"audit.log", "--policies", t.TempDir()}, []string{"--policies: ", "no .yaml, .yml or .json file in it"}},
+		"decisions that nobody may write": {[]string{"audit.log", "--decisions", "/nowhere/x"}, []string{"--decisions: ", "/nowhere/x"}},
+		"no YAML":                         {policies("{"), []string{"--policies: ", "p.yaml: document 1: "}},
+		"another kind":                    {policies("apiVersion: v1\nkind: Secret\nmetadata: {name: s}"), []string{"p.yaml: document 1: ", "kind Secret: must be EventPolicy, ClusterEventPolicy, Namespace or List of them"}},
+		"a kind that nobody knows":        {policies("apiVersion: v1\nkind: Thing"), []string{"p.yaml: document 1: ", `no kind "Thing"`}},
+		"an unknown field":                {policies(meta + "spec: {priorities: 1}"), []string{"p.yaml: document 1: ", `unknown field "spec.priorities"`}},
+		"a value out of range":            {policies("---\n" + meta + "---\n" + strings.Replace(meta, "p}", "q}", 1) + "spec: {priority: 1000001}"), []string{"p.yaml: document 2: ClusterEventPolicy q: spec.priority: "}},
+		"a condition that is none":        {policies(meta + "spec: {matchConditions: [{name: c, expression: 'event.'}]}"), []string{"ClusterEventPolicy p: spec.matchConditions[0].expression: "}},
+		"the same policy twice":           {policies(meta + "---\n" + meta), []string{"p.yaml: document 2: ", "metadata.name: Duplicate value"}},
+		"a policy without a name":         {policies(strings.Replace(meta, "name: p", "", 1)), []string{"metadata.name: Required value"}},
+		"a policy of no namespace":        {policies(strings.Replace(meta, "Cluster", "", 1)), []string{"EventPolicy p: metadata.namespace: Required value"}},
+		"one in a list":                   {policies("apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: Secret}]"), []string{"p.yaml: document 1: items[0]: kind Secret: "}},
+	} {
+		t.Run(says, func(t *testing.T) {
+			_, _, err := simulateIn(t, "", test.args...)
+			if err == nil || found(err) {
+				t.Fatalf("error %v, want one with exit code 1", err)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("error %q, want one with %q", err, want)
+				}
+			}
+			if strings.Contains(err.Error(), "\n") {
+				t.Errorf("error %q has several lines", err)
+			}
+		})
+	}
+}
+
+func TestInputWithoutWritesIsAnErrorThatSaysWhatWasRead(t *testing.T) {
+	_, notes, err := simulateIn(t, "{\"kind\":\"Pod\"}\n", "-")
+	if err == nil || err.Error() != "simulate: there are no Event writes in the input" {
+		t.Errorf("error %v", err)
+	}
+	if want := "standard input:1: is no line of an audit log, of a watch or of Events"; !strings.Contains(notes, want) {
+		t.Errorf("standard error %q, want %q", notes, want)
+	}
+}
+
+func TestEachDecisionIsALine(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "decisions")
+	if _, _, err := simulateIn(t, "", "audit.log", "--compare", "policies.yaml", "--decisions", path); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(cli.Read(t, path)), "\n")
+	if len(lines) != 71 {
+		t.Fatalf("%d lines, want 71", len(lines))
+	}
+	var second simulate.Decision
+	if err := json.Unmarshal([]byte(lines[1]), &second); err != nil {
+		t.Fatal(err)
+	}
+	want := simulate.Decision{
+		Time: second.Time, File: "audit.log", Line: 2, AuditID: "request-2", Verb: "create", Namespace: "shop", Name: "web-0.1",
+		Outcome: "merge", Message: "merged into a stored Event, 2 occurrences so far",
+	}
+	if second != want {
+		t.Errorf("decision %+v, want %+v", second, want)
+	}
+}
+
+func TestAProgressBarIsForTerminalsOnly(t *testing.T) {
+	var out bytes.Buffer
+	silent := newProgressBar(&out)
+	silent.deciding(1, 2)
+	silent.clear()
+	if out.Len() != 0 {
+		t.Errorf("drew %q, want nothing", &out)
+	}
+	bar := &progressBar{out: &out}
+	bar.deciding(15, 30)
+	bar.deciding(16, 30) // too soon
+	bar.clear()
+	if want := "\r\033[Kdeciding [===============               ] 15 writes\r\033[K"; out.String() != want {
+		t.Errorf("drew %q, want %q", out.String(), want)
+	}
+}

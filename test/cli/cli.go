@@ -1,0 +1,70 @@
+// Package cli is what tests of commands share.
+package cli
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"io"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+//nolint:gochecknoglobals // a flag of the test binary
+var update = flag.Bool("update", false, "rewrite the golden files in testdata")
+
+// Under is a program that has one command.
+func Under(cmd *cobra.Command) *cobra.Command {
+	root := &cobra.Command{Use: "webhook", SilenceUsage: true, SilenceErrors: true}
+	root.AddCommand(cmd)
+	return root
+}
+
+// Run runs a program with arguments, and returns what it wrote.
+func Run(t *testing.T, root *cobra.Command, stdin io.Reader, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	root.SetIn(stdin)
+	root.SetOut(&out)
+	root.SetErr(&errs)
+	root.SetArgs(args)
+	err = root.ExecuteContext(t.Context())
+	return out.String(), errs.String(), err
+}
+
+// Golden holds that got is what a file has. With -update it becomes what the file has.
+func Golden(t *testing.T, path, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := Read(t, path); got != want {
+		t.Errorf("got\n%s\nwant what is in %s; -update rewrites it:\n%s", got, path, want)
+	}
+}
+
+// Read is what is in a file.
+func Read(t *testing.T, path string) string {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+// Eventually waits until check says yes.
+func Eventually(t *testing.T, what string, check func() bool) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 10*time.Second, true,
+		func(context.Context) (bool, error) { return check(), nil })
+	if err != nil {
+		t.Fatalf("%s: not within 10 seconds", what)
+	}
+}
