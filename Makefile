@@ -144,7 +144,7 @@ verify-generate:
 .PHONY: verify-shipped
 verify-shipped:
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && set -x && go run ./test/manifests -version v0.0.0 -dir "$$dir"
-	go test ./cmd/webhook -run 'TestMetricsAre(Documented|AsPrometheusHasThem)'
+	go test ./admission/metrics -run 'TestMetricsAre(Documented|AsPrometheusHasThem)'
 	go -C test/readme test -run 'TestEvery|TestTheReadme' .
 	go test ./test/manifests -run 'TestEveryObject|TestNoCABundle|TestWhichWebhooks|TestAReleaseHas|TestImages'
 

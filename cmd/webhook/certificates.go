@@ -12,6 +12,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/eventquota/eventquota/admission/metrics"
+
 	"github.com/eventquota/eventquota/certs"
 )
 
@@ -58,7 +60,7 @@ func (o *certificateOptions) validate() error {
 
 // newCertificates makes the source of the serving certificate that the flags ask
 // for, and shows in the metrics when what it serves expires.
-func newCertificates(o *serveOptions, config *rest.Config, m *metrics) (certificates, error) {
+func newCertificates(o *serveOptions, config *rest.Config, m *metrics.Metrics) (certificates, error) {
 	config = rest.AddUserAgent(rest.CopyConfig(config), "eventquota-certificates")
 	config.Timeout = certificateTimeout
 	client, err := kubernetes.NewForConfig(config)
@@ -73,6 +75,6 @@ func newCertificates(o *serveOptions, config *rest.Config, m *metrics) (certific
 			return nil, fmt.Errorf("--cert-dir: %w", err)
 		}
 	}
-	m.certificate(source)
+	m.Certificate(source.GetCertificate)
 	return source, nil
 }

@@ -74,7 +74,7 @@ func TestNotReadyWithoutACertificate(t *testing.T) {
 // expiry is what the metric says.
 func expiry(t *testing.T, s *server) float64 {
 	t.Helper()
-	families, err := s.metrics.gatherer.Gather()
+	families, err := s.metrics.Gatherer.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

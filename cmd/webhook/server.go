@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	"github.com/eventquota/eventquota/admission/metrics"
+
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/access"
 	"github.com/eventquota/eventquota/admission/connections"
@@ -31,7 +33,7 @@ type server struct {
 	webhook  webhook.Server
 	state    *state
 	policies *watch.Cache
-	metrics  *metrics
+	metrics  *metrics.Metrics
 	traces   *tracing.Traces
 	certs    certificates
 	guard    *access.Guard // of metrics; nil for none
@@ -49,18 +51,18 @@ func newServer(o *serveOptions, log logr.Logger) (*server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--kubeconfig: %w", err)
 	}
-	m := newMetrics()
+	m := metrics.New(version)
 	changed := make(chan struct{}, 1)
 	policies, err := newPolicies(config, changed, log)
 	if err != nil {
 		return nil, err
 	}
-	m.policies(policies)
+	m.Policies(policies)
 	statuses, err := newStatuses(config, policies, changed)
 	if err != nil {
 		return nil, err
 	}
-	traced, err := tracing.New(o.Traces, version, m.spans, log)
+	traced, err := tracing.New(o.Traces, version, m.Spans, log)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +75,7 @@ func newServer(o *serveOptions, log logr.Logger) (*server, error) {
 		Store:      state.store,
 		StoreID:    state.id,
 		Audit:      state.audit,
-		OnDecision: func(d admission.Decided) { state.busy.count(&d); m.decision(&d) },
+		OnDecision: func(d admission.Decided) { state.busy.count(&d); m.Decision(&d) },
 		Now:        time.Now,
 		Local:      rate.NewLimiter(rate.Limit(o.LocalRate), o.LocalRate),
 		Complaints: &rate.Sometimes{Interval: 10 * time.Second},
@@ -90,10 +92,10 @@ func newServer(o *serveOptions, log logr.Logger) (*server, error) {
 		ends = connections.New(o.CallsPerConnection)
 	}
 	handler := func(phase admission.Phase, name string) http.Handler {
-		return withLogger(log, ends.Spread(&s.draining, m.timed(name, traced.Reviews(name, &admission.Handler{
+		return withLogger(log, ends.Spread(&s.draining, m.Timed(name, traced.Reviews(name, &admission.Handler{
 			Gate:     gate,
-			Phase:    m.cuts(phase),
-			Count:    m.decisions(name),
+			Phase:    m.Cuts(phase),
+			Count:    m.Decisions(name),
 			MaxBytes: o.MaxRequestBytes.Value(),
 			InFlight: inFlight,
 			Deadline: o.Deadline,
@@ -129,7 +131,7 @@ type settled struct {
 // newSettling makes what settles a store. A shared one is settled by one elected
 // replica, which keeps the statuses of policies too, all others by each replica for
 // itself.
-func newSettling(o *serveOptions, config *rest.Config, s settled, m *metrics, tr *tracing.Traces) (settling, error) {
+func newSettling(o *serveOptions, config *rest.Config, s settled, m *metrics.Metrics, tr *tracing.Traces) (settling, error) {
 	// It sets no rate of its own: the settler has one.
 	client, err := kubernetes.NewForConfig(rest.AddUserAgent(rest.CopyConfig(config), "eventquota-settler"))
 	if err != nil {
@@ -137,19 +139,19 @@ func newSettling(o *serveOptions, config *rest.Config, s settled, m *metrics, tr
 	}
 	term := func(abandon <-chan struct{}) settling {
 		return together{
-			settler.New(m.store.observeQueue(s.name, s.queue), client.CoreV1(), settler.Options{
+			settler.New(m.Store.ObserveQueue(s.name, s.queue), client.CoreV1(), settler.Options{
 				WritesPerSecond: o.SettleRate,
 				DrainTimeout:    o.DrainTimeout,
 				StoreID:         s.storeID,
 				Shared:          s.statuses != nil,
 				Available:       s.available,
 				Abandon:         abandon,
-				Count:           m.settle.settled,
-				Lag:             m.settle.lagOf(s.name),
-				OnGivenUp:       m.settle.lost,
+				Count:           m.Settle.Settled,
+				Lag:             m.Settle.LagOf(s.name),
+				OnGivenUp:       m.Settle.GaveUp,
 				Tracer:          tr.Tracer(),
 			}),
-			m.settle.of(s.name, s.queue, o.Redis.Timeout),
+			m.Settle.Of(s.name, s.queue, o.Redis.Timeout),
 		}
 	}
 	if s.statuses == nil {

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 
+	"github.com/eventquota/eventquota/admission/metrics"
+
 	"github.com/eventquota/eventquota/admission/status"
 	"github.com/eventquota/eventquota/admission/tracing"
 	"github.com/eventquota/eventquota/cmd/webhook/explain"
@@ -45,7 +47,7 @@ type state struct {
 // newState keeps all in memory or, where Redis is given, in Redis, and then in
 // memory only what this replica could not report to that. What policies decide is
 // in statuses, of all replicas that share a store by one of them.
-func newState(o *serveOptions, config *rest.Config, statuses func(status.Counts) settling, m *metrics, tr *tracing.Traces, log logr.Logger) (*state, error) {
+func newState(o *serveOptions, config *rest.Config, statuses func(status.Counts) settling, m *metrics.Metrics, tr *tracing.Traces, log logr.Logger) (*state, error) {
 	own, err := memory.New(memory.Options{Bytes: o.StoreMemory.Value()})
 	if err != nil {
 		return nil, fmt.Errorf("--store-memory: %w", err)
@@ -63,7 +65,7 @@ func newState(o *serveOptions, config *rest.Config, statuses func(status.Counts)
 	}
 	busy := newBusy(nil, log)
 	return &state{
-		store: tr.Store("memory", false, m.store.observe("memory", own)), audit: tr.Store("memory", true, audit), id: own.ID(),
+		store: tr.Store("memory", false, m.Store.Observe("memory", own)), audit: tr.Store("memory", true, audit), id: own.ID(),
 		busy:     busy,
 		settlers: []settling{local, statuses(busy)},
 		peek:     explain.Store{Name: "memory", Peeker: own, Now: time.Now},
@@ -72,7 +74,7 @@ func newState(o *serveOptions, config *rest.Config, statuses func(status.Counts)
 
 // newSharedState keeps all in Redis. own takes what cannot be reported to it, and
 // local settles that.
-func newSharedState(o *serveOptions, config *rest.Config, statuses func(status.Counts) settling, own *memory.Store, local settling, m *metrics, tr *tracing.Traces, log logr.Logger) (*state, error) {
+func newSharedState(o *serveOptions, config *rest.Config, statuses func(status.Counts) settling, own *memory.Store, local settling, m *metrics.Metrics, tr *tracing.Traces, log logr.Logger) (*state, error) {
 	redisclient.LogTo(log)
 	client, err := redisclient.New(*o.Redis)
 	if err != nil {
@@ -80,11 +82,11 @@ func newSharedState(o *serveOptions, config *rest.Config, statuses func(status.C
 	}
 	shared := redis.New(client, redis.Options{
 		Prefix: o.RedisPrefix, Unreported: own,
-		Reported: func(n int) { m.store.reported.Add(float64(n)) },
-		Waiting:  func(n int) { m.store.waiting.Set(float64(n)) },
-		Lost:     func(n int64) { m.store.lost.Add(float64(n)) },
+		Reported: func(n int) { m.Store.Reported.Add(float64(n)) },
+		Waiting:  func(n int) { m.Store.Waiting.Set(float64(n)) },
+		Lost:     func(n int64) { m.Store.Lost.Add(float64(n)) },
 	})
-	decides, err := fallback.New(through{shared, tr.Shared(m.store.observe("redis", shared))}, fallbackOptions(o, m, log))
+	decides, err := fallback.New(through{shared, tr.Shared(m.Store.Observe("redis", shared))}, fallbackOptions(o, m, log))
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +110,7 @@ func newSharedState(o *serveOptions, config *rest.Config, statuses func(status.C
 		if err := redisclient.Check(first, client); err != nil {
 			log.Error(err, "Redis cannot be reached, each policy's onStoreFailure decides until it can")
 		}
-		watchEviction(ctx, client, m.store.evicting, log)
+		watchEviction(ctx, client, m.Store.Evicting, log)
 	}
 	return &state{
 		store: tr.Store("redis", false, decides), audit: tr.Store("redis", true, audits), busy: busy,
@@ -158,22 +160,22 @@ func (t through) Decide(ctx context.Context, now time.Time, w store.Write, l sto
 }
 
 // fallbackOptions show in log and metrics whether Redis is available.
-func fallbackOptions(o *serveOptions, m *metrics, log logr.Logger) fallback.Options {
+func fallbackOptions(o *serveOptions, m *metrics.Metrics, log logr.Logger) fallback.Options {
 	f := fallback.Defaults()
 	f.Deadline = o.StoreDeadline
 	f.OnChange = func(open bool, err error) {
 		if open {
-			m.store.unavailable.Set(1)
+			m.Store.Unavailable.Set(1)
 			log.Error(err, "Redis does not answer, each policy's onStoreFailure decides")
 			return
 		}
-		m.store.unavailable.Set(0)
+		m.Store.Unavailable.Set(0)
 		log.Info("Redis answers again")
 	}
-	m.store.breakerIs("closed")
-	f.Breaker = m.store.breakerIs
+	m.Store.Breaker("closed")
+	f.Breaker = m.Store.Breaker
 	f.Decided = func(ctx context.Context, how store.Failure) {
-		m.store.withoutStore.WithLabelValues(how.String()).Inc()
+		m.Store.WithoutStore.WithLabelValues(how.String()).Inc()
 		tracing.NoteFallback(ctx, how)
 	}
 	return f

@@ -17,6 +17,7 @@ import (
 	"github.com/eventquota/eventquota/admission/tracing"
 	"github.com/eventquota/eventquota/certs"
 	"github.com/eventquota/eventquota/test/cli"
+	"github.com/eventquota/eventquota/test/prom"
 )
 
 // What the API server says of a request that is traced, and of one that is not.
@@ -104,7 +105,7 @@ func TestAReviewIsTracedAsPartOfTheAPIServersRequest(t *testing.T) {
 			t.Errorf("traces tell %q, which the Event says", text)
 		}
 	}
-	wantLines(t, s.metrics, "eventquota_trace_spans_total", `{result="dropped"} 0`, `{result="failed"} 0`, `{result="sent"} 11`)
+	prom.Want(t, s.metrics.Gatherer, "eventquota_trace_spans_total", `{result="dropped"} 0`, `{result="failed"} 0`, `{result="sent"} 11`)
 }
 
 func TestWhichReviewsAreTraced(t *testing.T) {
@@ -143,7 +144,7 @@ func TestACollectorThatHangsIsInNobodysWay(t *testing.T) {
 	// The first batch hangs from here on.
 	dropped := func() float64 {
 		var m dto.Metric
-		if err := s.metrics.spans.WithLabelValues("dropped").Write(&m); err != nil {
+		if err := s.metrics.Spans.WithLabelValues("dropped").Write(&m); err != nil {
 			t.Fatal(err)
 		}
 		return m.GetCounter().GetValue()

@@ -13,6 +13,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"k8s.io/client-go/rest"
 
+	"github.com/eventquota/eventquota/admission/metrics"
+
 	"github.com/eventquota/eventquota/admission/status"
 	"github.com/eventquota/eventquota/admission/tracing"
 	"github.com/eventquota/eventquota/store"
@@ -35,7 +37,7 @@ func TestATraceSaysWhichStoreDecided(t *testing.T) {
 	o.Redis.Addresses = []string{server.Addr()}
 	o.StoreDeadline, o.Deadline = time.Second, 2*time.Second // on a machine that is busy
 	var lines []string
-	m := newMetrics()
+	m := metrics.New(version)
 	tr, err := tracing.New(tracing.Options{Exporter: exporterFunc(func(spans []sdktrace.ReadOnlySpan) error {
 		names := map[trace.SpanID]string{}
 		for _, s := range spans {
@@ -49,7 +51,7 @@ func TestATraceSaysWhichStoreDecided(t *testing.T) {
 			lines = append(lines, line+" "+s.Status().Code.String())
 		}
 		return nil
-	})}, version, m.spans, logr.Discard())
+	})}, version, m.Spans, logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}

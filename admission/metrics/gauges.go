@@ -1,6 +1,7 @@
-package main
+package metrics
 
 import (
+	"crypto/tls"
 	"math"
 	"runtime/debug"
 
@@ -9,19 +10,19 @@ import (
 	"github.com/eventquota/eventquota/policy/watch"
 )
 
-// reports are what became of all policies: of a *watch.Cache.
-type reports interface{ Reports() []watch.Report }
+// Reports are what became of all policies: of a *watch.Cache.
+type Reports interface{ Reports() []watch.Report }
 
 // policyMetric counts policies whenever it is read.
 type policyMetric struct {
-	reports reports
+	reports Reports
 	desc    *prometheus.Desc
 }
 
 var _ prometheus.Collector = (*policyMetric)(nil)
 
-// policies shows how many policies there are.
-func (m *metrics) policies(r reports) {
+// Policies shows how many policies there are.
+func (m *Metrics) Policies(r Reports) {
 	name, help := "eventquota_policies", "Policies there are, by whether their newest generation was accepted or rejected. One that is rejected governs as it was before, if it did."
 	labels := []string{"result"}
 	m.add("gauge", name, help, labels, &policyMetric{r, prometheus.NewDesc(name, help, labels, nil)})
@@ -44,12 +45,12 @@ func (p *policyMetric) Collect(to chan<- prometheus.Metric) {
 	to <- prometheus.MustNewConstMetric(p.desc, prometheus.GaugeValue, rejected, "rejected")
 }
 
-// certificate shows when the certificate that is served expires.
-func (m *metrics) certificate(source certificates) {
+// Certificate shows when the certificate that is served expires.
+func (m *Metrics) Certificate(get func(*tls.ClientHelloInfo) (*tls.Certificate, error)) {
 	m.gaugeFunc("eventquota_certificate_expiry_timestamp_seconds",
 		"When the serving certificate expires, in seconds since 1970; NaN while there is none.",
 		func() float64 {
-			served, err := source.GetCertificate(nil)
+			served, err := get(nil)
 			if err != nil {
 				return math.NaN()
 			}
@@ -58,7 +59,7 @@ func (m *metrics) certificate(source certificates) {
 }
 
 // buildInfo shows what program this is.
-func buildInfo(made *instruments) {
+func buildInfo(made *instruments, version string) {
 	revision, goversion := "unknown", "unknown"
 	if info, ok := debug.ReadBuildInfo(); ok {
 		goversion = info.GoVersion

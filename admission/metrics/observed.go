@@ -1,4 +1,4 @@
-package main
+package metrics
 
 import (
 	"context"
@@ -21,16 +21,13 @@ type observedQueue struct {
 	claim, complete *storeStep
 }
 
-var (
-	_ store.Store = (*observedStore)(nil)
-	_ store.Queue = (*observedQueue)(nil)
-)
-
-func (m *storeMetrics) observe(name string, s store.Store) *observedStore {
+// Observe is a store whose calls are measured under a name.
+func (m *Store) Observe(name string, s store.Store) store.Store {
 	return &observedStore{s, m.step(name, "decide")}
 }
 
-func (m *storeMetrics) observeQueue(name string, q store.Queue) *observedQueue {
+// ObserveQueue is the side of a store that a settler works on, measured under a name.
+func (m *Store) ObserveQueue(name string, q store.Queue) store.Queue {
 	return &observedQueue{q, m.step(name, "claim"), m.step(name, "complete")}
 }
 

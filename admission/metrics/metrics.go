@@ -1,4 +1,5 @@
-package main
+// Package metrics counts what the webhook does. docs/metrics.md lists what it serves.
+package metrics
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
@@ -7,27 +8,30 @@ import (
 	"github.com/eventquota/eventquota/admission"
 )
 
-// metrics count what the webhook does. They are served beside those of
-// controller-runtime's webhook server. docs/metrics.md lists them.
-type metrics struct {
+// Metrics count what the webhook does, safe for concurrent use. Make them with New.
+type Metrics struct {
+	// Gatherer has them all, and those of controller-runtime's webhook server.
+	Gatherer prometheus.Gatherers
+	// Store and Settle are those of stores and of the settler, and Spans counts spans of traces by result.
+	Store  Store
+	Settle Settle
+	Spans  *prometheus.CounterVec
+
 	*instruments
-	gatherer  prometheus.Gatherers
 	decided   *prometheus.CounterVec
 	took      *prometheus.HistogramVec
 	saved     prometheus.Counter
 	truncated prometheus.Counter
 	audited   *prometheus.CounterVec
 	events    *eventMetrics
-	store     storeMetrics
-	settle    settleMetrics
-	spans     *prometheus.CounterVec
 }
 
-func newMetrics() *metrics {
+// New makes the metrics of a program of a version. Each has a registry of its own.
+func New(version string) *Metrics {
 	made := &instruments{registry: prometheus.NewRegistry()}
-	m := &metrics{
+	m := &Metrics{
 		instruments: made,
-		gatherer:    prometheus.Gatherers{made.registry, ctrlmetrics.Registry},
+		Gatherer:    prometheus.Gatherers{made.registry, ctrlmetrics.Registry},
 		decided: made.counters("eventquota_decisions_total",
 			"Admission reviews answered, by phase (mutate or validate) and outcome (admit, aggregate, merge, drop, deny, ignore, undecided or overload).",
 			"phase", "outcome"),
@@ -42,17 +46,17 @@ func newMetrics() *metrics {
 			"Event writes that a policy in mode Audit looked at, by what it would have done (admit, merge or drop).",
 			"outcome"),
 		events: newEventMetrics(made),
-		store:  newStoreMetrics(made),
-		settle: newSettleMetrics(made),
-		spans: made.counters("eventquota_trace_spans_total",
+		Store:  newStoreMetrics(made),
+		Settle: newSettleMetrics(made),
+		Spans: made.counters("eventquota_trace_spans_total",
 			"Spans of traces, by result: sent, failed (the collector did not take all of a batch) or dropped (too many waited to be sent).", "result"),
 	}
-	buildInfo(made)
+	buildInfo(made, version)
 	return m
 }
 
-// decisions counts the answers of one phase.
-func (m *metrics) decisions(phase string) func(admission.Outcome) {
+// Decisions counts the answers of one phase.
+func (m *Metrics) Decisions(phase string) func(admission.Outcome) {
 	counted := m.decided.MustCurryWith(prometheus.Labels{"phase": phase})
 	return func(o admission.Outcome) {
 		counted.WithLabelValues(string(o)).Inc()
@@ -64,8 +68,8 @@ func (m *metrics) decisions(phase string) func(admission.Outcome) {
 	}
 }
 
-// decision counts a decision. What an audited policy would have done is counted by itself.
-func (m *metrics) decision(d *admission.Decided) {
+// Decision counts a decision. What an audited policy would have done is counted by itself.
+func (m *Metrics) Decision(d *admission.Decided) {
 	if d.Audited {
 		m.audited.WithLabelValues(d.Verdict.String()).Inc()
 		return

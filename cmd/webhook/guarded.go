@@ -16,7 +16,7 @@ import (
 // this replica, and changes nothing. All of its paths are behind one guard.
 func (s *server) metricsMux() *http.ServeMux {
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", promhttp.HandlerFor(s.metrics.gatherer, promhttp.HandlerOpts{}))
+	mux.Handle("/metrics", promhttp.HandlerFor(s.metrics.Gatherer, promhttp.HandlerOpts{}))
 	mux.Handle("GET /busiest", s.state.busy)
 	mux.Handle("GET /explain", explain.Handler(s.state.peek, s.opts.Redis.Timeout))
 	return mux

@@ -1,4 +1,4 @@
-package main
+package metrics
 
 import (
 	"context"
@@ -8,8 +8,8 @@ import (
 	"github.com/eventquota/eventquota/admission"
 )
 
-// timed is next, with how long it takes observed.
-func (m *metrics) timed(phase string, next http.Handler) http.Handler {
+// Timed is next, with how long it takes observed.
+func (m *Metrics) Timed(phase string, next http.Handler) http.Handler {
 	took := m.took.WithLabelValues(phase)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
@@ -18,8 +18,8 @@ func (m *metrics) timed(phase string, next http.Handler) http.Handler {
 	})
 }
 
-// cuts is next, with the messages that it cuts counted.
-func (m *metrics) cuts(next admission.Phase) admission.Phase {
+// Cuts is next, with the messages that it cuts counted.
+func (m *Metrics) Cuts(next admission.Phase) admission.Phase {
 	return func(ctx context.Context, r *admission.Request) (admission.Answer, error) {
 		a, err := next(ctx, r)
 		if a.Cut {

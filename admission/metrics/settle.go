@@ -1,4 +1,4 @@
-package main
+package metrics
 
 import (
 	"context"
@@ -11,16 +11,16 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// settleMetrics show how the settler gets on.
-type settleMetrics struct {
+// Settle shows how the settler gets on.
+type Settle struct {
 	writes  *prometheus.CounterVec
 	lag     *prometheus.HistogramVec
 	pending *prometheus.GaugeVec
 	givenUp prometheus.Counter
 }
 
-func newSettleMetrics(made *instruments) settleMetrics {
-	return settleMetrics{
+func newSettleMetrics(made *instruments) Settle {
+	return Settle{
 		writes: made.counters("eventquota_settle_writes_total",
 			"Writes of merged counts and notices to the API server, by result (written, not_found, name_taken, rejected, retried, failed or given_up).",
 			"result"),
@@ -35,37 +35,35 @@ func newSettleMetrics(made *instruments) settleMetrics {
 	}
 }
 
-// settled counts a write of the settler.
-func (m *settleMetrics) settled(r settler.Result) { m.writes.WithLabelValues(string(r)).Inc() }
+// Settled counts a write of the settler.
+func (m *Settle) Settled(r settler.Result) { m.writes.WithLabelValues(string(r)).Inc() }
 
-// lost counts what a write that is given up was to report.
-func (m *settleMetrics) lost(unreported int64) { m.givenUp.Add(float64(unreported)) }
+// GaveUp counts what a write that is given up was to report.
+func (m *Settle) GaveUp(unreported int64) { m.givenUp.Add(float64(unreported)) }
 
-// lagOf observes how late the writes of a store are made.
-func (m *settleMetrics) lagOf(name string) func(time.Duration) {
+// LagOf observes how late the writes of a store are made.
+func (m *Settle) LagOf(name string) func(time.Duration) {
 	lag := m.lag.WithLabelValues(name)
 	return func(d time.Duration) { lag.Observe(d.Seconds()) }
 }
 
-// pending shows every few seconds how much is pending in a store, while it runs.
-type pending struct {
+// Pending shows every few seconds how much is pending in a store, while it runs.
+type Pending struct {
 	name   string
 	queue  store.Queue
 	shown  *prometheus.GaugeVec
 	within time.Duration
 }
 
-var _ settling = (*pending)(nil)
-
-// of shows what is pending in a store, which it says within a time.
-func (m *settleMetrics) of(name string, queue store.Queue, within time.Duration) *pending {
-	return &pending{name: name, queue: queue, shown: m.pending, within: within}
+// Of shows what is pending in a store, which it says within a time.
+func (m *Settle) Of(name string, queue store.Queue, within time.Duration) *Pending {
+	return &Pending{name: name, queue: queue, shown: m.pending, within: within}
 }
 
 const pendingEvery = 5 * time.Second
 
-// Run implements settling.
-func (p *pending) Run(ctx context.Context) error {
+// Run shows it until ctx ends, and then no more.
+func (p *Pending) Run(ctx context.Context) error {
 	defer p.shown.DeleteLabelValues(p.name)
 	tick := time.NewTicker(pendingEvery)
 	defer tick.Stop()
@@ -79,7 +77,7 @@ func (p *pending) Run(ctx context.Context) error {
 	}
 }
 
-func (p *pending) show(ctx context.Context) {
+func (p *Pending) show(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, p.within)
 	defer cancel()
 	n, err := p.queue.Pending(ctx)

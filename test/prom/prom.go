@@ -1,4 +1,5 @@
-package main
+// Package prom reads metrics as tests want them.
+package prom
 
 import (
 	"fmt"
@@ -7,20 +8,21 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 )
 
-// exposed is the metrics of a name, each as one line: of a histogram, how often
+// Exposed is the metrics of a name, each as one line: of a histogram, how often
 // something was observed.
-func exposed(t *testing.T, m *metrics, name string) string {
+func Exposed(t *testing.T, g prometheus.Gatherer, name string) string {
 	t.Helper()
-	return strings.Join(slices.Sorted(maps.Keys(values(t, m, name))), "\n")
+	return strings.Join(slices.Sorted(maps.Keys(Values(t, g, name))), "\n")
 }
 
-// values are the lines of the metrics of a name, with their values.
-func values(t *testing.T, m *metrics, name string) map[string]float64 {
+// Values are the lines of the metrics of a name, with their values.
+func Values(t *testing.T, g prometheus.Gatherer, name string) map[string]float64 {
 	t.Helper()
-	families, err := m.gatherer.Gather()
+	families, err := g.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,24 +53,24 @@ func value(m *dto.Metric) float64 {
 	return float64(m.GetHistogram().GetSampleCount())
 }
 
-// sum is the sum over all labels.
-func sum(t *testing.T, m *metrics, name string) float64 {
+// Sum is the sum over all labels.
+func Sum(t *testing.T, g prometheus.Gatherer, name string) float64 {
 	t.Helper()
 	all := 0.0
-	for _, v := range values(t, m, name) {
+	for _, v := range Values(t, g, name) {
 		all += v
 	}
 	return all
 }
 
-// wantLines holds what metrics of a name there are.
-func wantLines(t *testing.T, m *metrics, name string, want ...string) {
+// Want holds what metrics of a name there are.
+func Want(t *testing.T, g prometheus.Gatherer, name string, want ...string) {
 	t.Helper()
 	for i := range want {
 		want[i] = name + want[i]
 	}
 	slices.Sort(want)
-	if got := exposed(t, m, name); got != strings.Join(want, "\n") {
+	if got := Exposed(t, g, name); got != strings.Join(want, "\n") {
 		t.Errorf("%s:\n%s\nwant:\n%s", name, got, strings.Join(want, "\n"))
 	}
 }

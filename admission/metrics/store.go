@@ -1,4 +1,4 @@
-package main
+package metrics
 
 import (
 	"context"
@@ -10,49 +10,49 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// storeMetrics show what stores do and how long they take. Where Redis is used,
+// Store shows what stores do and how long they take. Where Redis is used,
 // what is decided without it is not among the calls.
-type storeMetrics struct {
+type Store struct {
 	took         *prometheus.HistogramVec
 	errors       *prometheus.CounterVec
-	unavailable  prometheus.Gauge
+	Unavailable  prometheus.Gauge
 	breaker      *prometheus.GaugeVec
-	withoutStore *prometheus.CounterVec
-	waiting      prometheus.Gauge
-	reported     prometheus.Counter
-	lost         prometheus.Counter
-	evicting     prometheus.Gauge
+	WithoutStore *prometheus.CounterVec
+	Waiting      prometheus.Gauge
+	Reported     prometheus.Counter
+	Lost         prometheus.Counter
+	Evicting     prometheus.Gauge
 }
 
-func newStoreMetrics(made *instruments) storeMetrics {
-	return storeMetrics{
+func newStoreMetrics(made *instruments) Store {
+	return Store{
 		took: made.histograms("eventquota_store_duration_seconds",
 			"How long a call of a store (memory or redis) took, by step (decide, claim or complete), those included that nobody waited for any more.",
 			fastBuckets(), "store", "step"),
 		errors: made.counters("eventquota_store_errors_total",
 			"Calls of a store (memory or redis) that failed, by step (decide, claim or complete) and reason (full, unconfirmed, timeout or other). A decision that is unconfirmed stands.",
 			"store", "step", "reason"),
-		unavailable: made.gauge("eventquota_store_unavailable",
+		Unavailable: made.gauge("eventquota_store_unavailable",
 			"1 while Redis is not asked, as it did not answer in time; 0 otherwise and without Redis."),
 		breaker: made.gauges("eventquota_store_breaker_state",
 			"1 for the state (closed, half-open or open) that the circuit breaker before Redis is in, 0 for the others; absent without Redis.",
 			"state"),
-		withoutStore: made.counters("eventquota_decisions_without_store_total",
+		WithoutStore: made.counters("eventquota_decisions_without_store_total",
 			"Event writes that Redis did not decide in time, by what decided instead (local, admit or deny).",
 			"by"),
-		evicting: made.gauge("eventquota_redis_servers_evicting",
+		Evicting: made.gauge("eventquota_redis_servers_evicting",
 			"Servers of Redis whose maxmemory-policy is not noeviction, so that they may lose what is pending; 0 where the Redis user may not run INFO."),
-		waiting: made.gauge("eventquota_reports_waiting",
+		Waiting: made.gauge("eventquota_reports_waiting",
 			"Sources and objects, and quotas, about which this replica has decided something without Redis, or without asking it, that Redis does not know of yet."),
-		reported: made.counter("eventquota_reports_total",
+		Reported: made.counter("eventquota_reports_total",
 			"Decisions that this replica made without Redis, or without asking it, and that Redis knows of now."),
-		lost: made.counter("eventquota_reports_lost_total",
+		Lost: made.counter("eventquota_reports_lost_total",
 			"Occurrences of Events that this replica could report neither to Redis nor in a notice of its own, as it had no memory for more."),
 	}
 }
 
-// breakerIs shows the state of the circuit breaker.
-func (m *storeMetrics) breakerIs(state string) {
+// Breaker shows the state of the circuit breaker: closed, half-open or open.
+func (m *Store) Breaker(state string) {
 	for _, s := range []string{"closed", "half-open", "open"} {
 		value := 0.0
 		if s == state {
@@ -63,7 +63,7 @@ func (m *storeMetrics) breakerIs(state string) {
 }
 
 // step observes the calls of one step of one store.
-func (m *storeMetrics) step(name, step string) *storeStep {
+func (m *Store) step(name, step string) *storeStep {
 	with := prometheus.Labels{"store": name, "step": step}
 	return &storeStep{took: m.took.With(with), errors: m.errors.MustCurryWith(with)}
 }

@@ -1,28 +1,30 @@
-package main
+package metrics
 
 import (
 	"bytes"
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/eventquota/eventquota/test/cli"
+	"github.com/eventquota/eventquota/test/prom"
 )
 
 const docs = "../../docs/metrics.md"
 
 // TestMetricsAreDocumented holds docs/metrics.md to what the webhook registers.
-// go test ./cmd/webhook -run Documented -update writes it anew.
+// go test ./admission/metrics -run Documented -update writes it anew.
 func TestMetricsAreDocumented(t *testing.T) {
 	var want bytes.Buffer
 	fmt.Fprintf(&want, docsHead, labelledNamespaces, labelledPolicies)
-	all := slices.SortedFunc(slices.Values(anyServer(t).metrics.all), func(a, b instrument) int { return strings.Compare(a.name, b.name) })
+	all := slices.SortedFunc(slices.Values(whole().all), func(a, b instrument) int { return strings.Compare(a.name, b.name) })
 	for _, i := range all {
 		labels := "none"
 		if len(i.labels) > 0 {
@@ -48,9 +50,9 @@ func unit(i instrument) string {
 // TestMetricsAreAsPrometheusHasThem holds names, units and help of what is served
 // to promtool's linter, and that what is served is what is documented.
 func TestMetricsAreAsPrometheusHasThem(t *testing.T) {
-	s := anyServer(t)
-	s.metrics.touchAll()
-	families, err := s.metrics.gatherer.Gather()
+	m := whole()
+	m.touchAll()
+	families, err := m.Gatherer.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +68,7 @@ func TestMetricsAreAsPrometheusHasThem(t *testing.T) {
 	for _, f := range families {
 		served = append(served, describe(f))
 	}
-	for _, i := range s.metrics.all {
+	for _, i := range m.all {
 		slices.Sort(i.labels)
 		documented = append(documented, fmt.Sprint(i.name, " ", i.kind, " ", i.labels, " ", i.help))
 	}
@@ -86,37 +88,33 @@ func describe(f *dto.MetricFamily) string {
 }
 
 // touchAll gives each metric that has labels a value.
-func (m *metrics) touchAll() {
+func (m *Metrics) touchAll() {
 	m.decided.WithLabelValues("a", "b")
 	m.took.WithLabelValues("a")
+	m.Spans.WithLabelValues("a")
 	m.audited.WithLabelValues("a")
 	m.events.events.WithLabelValues("a", "b", "c", "d")
 	m.events.warnings.WithLabelValues("a")
-	m.store.took.WithLabelValues("a", "b")
-	m.store.errors.WithLabelValues("a", "b", "c")
-	m.store.breaker.WithLabelValues("a")
-	m.store.withoutStore.WithLabelValues("a")
-	m.settle.writes.WithLabelValues("a")
-	m.settle.lag.WithLabelValues("a")
-	m.settle.pending.WithLabelValues("a")
+	m.Store.took.WithLabelValues("a", "b")
+	m.Store.errors.WithLabelValues("a", "b", "c")
+	m.Store.breaker.WithLabelValues("a")
+	m.Store.WithoutStore.WithLabelValues("a")
+	m.Settle.writes.WithLabelValues("a")
+	m.Settle.lag.WithLabelValues("a")
+	m.Settle.pending.WithLabelValues("a")
 }
 
-// anyServer is a server that does not run.
-func anyServer(t *testing.T) *server {
-	t.Helper()
-	o := defaultServeOptions()
-	o.CertDir, o.SelfSignedFor = t.TempDir(), []string{"127.0.0.1"}
-	o.Kubeconfig = newAPIServer(t).kubeconfig(t)
-	s, err := newServer(o, logr.Discard())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+// whole are all metrics there are.
+func whole() *Metrics {
+	m := New("devel")
+	m.Policies(reported{})
+	m.Certificate(func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, errors.New("none") })
+	return m
 }
 
 // TestBuildInfoNamesTheProgram holds the labels of the version.
 func TestBuildInfoNamesTheProgram(t *testing.T) {
-	page := exposed(t, newMetrics(), "eventquota_build_info")
+	page := prom.Exposed(t, New("devel").Gatherer, "eventquota_build_info")
 	if want := `eventquota_build_info\{goversion="go1\..+",revision=".+",version="devel"\} 1`; !regexp.MustCompile(want).MatchString(page) {
 		t.Errorf("%q does not match %q", page, want)
 	}

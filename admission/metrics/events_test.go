@@ -1,4 +1,4 @@
-package main
+package metrics
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/test/prom"
 )
 
 func decided(namespace, owner, kind string, v store.Verdict, bucket string) admission.Decided {
@@ -25,8 +26,8 @@ func decided(namespace, owner, kind string, v store.Verdict, bucket string) admi
 
 func TestEventsAreCountedByWhereAndWhy(t *testing.T) {
 	t.Parallel()
-	m := newMetrics()
-	count := func(d admission.Decided) { m.decision(&d) }
+	m := New("devel")
+	count := func(d admission.Decided) { m.Decision(&d) }
 	audited := decided("shop", "new", "Warning", store.Drop, "spam filter")
 	audited.Audited = true
 	for _, d := range []admission.Decided{
@@ -41,23 +42,23 @@ func TestEventsAreCountedByWhereAndWhy(t *testing.T) {
 	} {
 		count(d)
 	}
-	wantLines(t, m, "eventquota_events_total",
+	prom.Want(t, m.Gatherer, "eventquota_events_total",
 		`{bucket="",event_namespace="shop",outcome="admit",policy="default"} 2`,
 		`{bucket="",event_namespace="shop",outcome="merge",policy="default"} 1`,
 		`{bucket="spam filter",event_namespace="shop",outcome="drop",policy="own"} 1`,
 		`{bucket="Server quota",event_namespace="shop",outcome="drop",policy="own"} 1`,
 		`{bucket="",event_namespace="bank",outcome="deny",policy="own"} 1`,
 		`{bucket="",event_namespace="calm",outcome="admit",policy="default"} 1`)
-	wantLines(t, m, "eventquota_warnings_dropped_total", `{event_namespace="shop"} 1`, `{event_namespace="bank"} 1`, `{event_namespace="calm"} 0`)
-	wantLines(t, m, "eventquota_audited_decisions_total", `{outcome="drop"} 1`)
+	prom.Want(t, m.Gatherer, "eventquota_warnings_dropped_total", `{event_namespace="shop"} 1`, `{event_namespace="bank"} 1`, `{event_namespace="calm"} 0`)
+	prom.Want(t, m.Gatherer, "eventquota_audited_decisions_total", `{outcome="drop"} 1`)
 }
 
 // TestNobodyMakesSeriesWithoutBound holds the bound of namespaces and policies,
 // and that a tenant with many policies takes places of its own namespace only.
 func TestNobodyMakesSeriesWithoutBound(t *testing.T) {
 	t.Parallel()
-	m := newMetrics()
-	count := func(d admission.Decided) { m.decision(&d) }
+	m := New("devel")
+	count := func(d admission.Decided) { m.Decision(&d) }
 	for i := range 3 * labelledPolicies {
 		count(decided("greedy", fmt.Sprint("policy-", i), "Normal", store.Admit, ""))
 	}
@@ -66,19 +67,19 @@ func TestNobodyMakesSeriesWithoutBound(t *testing.T) {
 	}
 	// The greedy one has its policies and the rest of them; the other namespaces
 	// one policy each, and so has the rest of them.
-	if got, want := len(values(t, m, "eventquota_events_total")), labelledPolicies+1+labelledNamespaces-1+1; got != want {
+	if got, want := len(prom.Values(t, m.Gatherer, "eventquota_events_total")), labelledPolicies+1+labelledNamespaces-1+1; got != want {
 		t.Errorf("%d series, want %d", got, want)
 	}
-	if got, want := sum(t, m, "eventquota_events_total"), float64(3*labelledPolicies+3*labelledNamespaces); got != want {
+	if got, want := prom.Sum(t, m.Gatherer, "eventquota_events_total"), float64(3*labelledPolicies+3*labelledNamespaces); got != want {
 		t.Errorf("%v Events counted, want %v", got, want)
 	}
-	if all := exposed(t, m, "eventquota_events_total"); !strings.Contains(all, `event_namespace="namespace-7",outcome="admit",policy="default"} 1`) {
+	if all := prom.Exposed(t, m.Gatherer, "eventquota_events_total"); !strings.Contains(all, `event_namespace="namespace-7",outcome="admit",policy="default"} 1`) {
 		t.Errorf("a policy has no label of its own, as another namespace has many:\n%s", all)
 	}
 	for i := range 3 * labelledPolicies {
 		count(decided(fmt.Sprint("namespace-", 2*labelledNamespaces+i), fmt.Sprint("policy-", i), "Normal", store.Admit, ""))
 	}
-	if got, want := len(values(t, m, "eventquota_events_total")), 2*labelledPolicies+1+labelledNamespaces; got != want {
+	if got, want := len(prom.Values(t, m.Gatherer, "eventquota_events_total")), 2*labelledPolicies+1+labelledNamespaces; got != want {
 		t.Errorf("%d series with many policies in the rest of the namespaces, want %d", got, want)
 	}
 }
@@ -105,12 +106,12 @@ func TestLabelsAreBoundedWhoeverAsksAtOnce(t *testing.T) {
 
 // TestCountingAllocatesNothing holds it for labels that are known, own or not.
 func TestCountingAllocatesNothing(t *testing.T) {
-	m := newMetrics()
+	m := New("devel")
 	for i := range 2 * labelledNamespaces {
 		d := decided(fmt.Sprint("namespace-", i), "default", "Normal", store.Merge, "")
 		m.events.decided(&d)
 	}
-	answered := m.decisions("mutate")
+	answered := m.Decisions("mutate")
 	known := decided("namespace-1", "default", "Warning", store.Drop, "spam filter")
 	rest := decided("namespace-300", "default", "Warning", store.Drop, "Server quota")
 	count := func() {
@@ -126,9 +127,9 @@ func TestCountingAllocatesNothing(t *testing.T) {
 
 // BenchmarkCounting is all that is counted of one Event that is dropped.
 func BenchmarkCounting(b *testing.B) {
-	m := newMetrics()
+	m := New("devel")
 	d := decided("shop", "default", "Warning", store.Drop, "spam filter")
-	answered := m.decisions("validate")
+	answered := m.Decisions("validate")
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {

@@ -1,4 +1,4 @@
-package main
+package metrics
 
 import (
 	"context"
@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/test/prom"
 )
 
 func TestTheLagOfTheSettlerIsInSeconds(t *testing.T) {
 	t.Parallel()
-	m := newMetrics()
-	m.settle.lagOf("redis")(1500 * time.Millisecond)
+	m := New("devel")
+	m.Settle.LagOf("redis")(1500 * time.Millisecond)
 	families, err := m.registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -31,16 +32,16 @@ func TestTheLagOfTheSettlerIsInSeconds(t *testing.T) {
 func TestWhatIsPendingIsShownWhileItIsKnown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m := newMetrics()
+		m := New("devel")
 		queue := &pendingOnly{}
 		queue.set(3, nil)
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- m.settle.of("redis", queue, time.Second).Run(ctx) }()
+		go func() { ended <- m.Settle.Of("redis", queue, time.Second).Run(ctx) }()
 		shown := func(want ...string) {
 			t.Helper()
 			synctest.Wait()
-			wantLines(t, m, "eventquota_settle_pending", want...)
+			prom.Want(t, m.Gatherer, "eventquota_settle_pending", want...)
 		}
 		shown(`{store="redis"} 3`)
 		queue.set(7, nil)

@@ -1,0 +1,59 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/test/prom"
+)
+
+func TestWhatStoresDoIsMeasured(t *testing.T) {
+	t.Parallel()
+	m := New("devel")
+	s := &failing{}
+	calls, queue := m.Store.Observe("memory", s), m.Store.ObserveQueue("memory", s)
+	for _, s.err = range []error{
+		nil, fmt.Errorf("decide: %w", store.ErrFull), fmt.Errorf("too slow: %w", context.DeadlineExceeded),
+		fmt.Errorf("%w: %w", store.ErrUnconfirmed, context.DeadlineExceeded),
+		errors.New("no connection"), fmt.Errorf("caller no longer waits: %w", context.Canceled),
+	} {
+		_, decided := calls.Decide(t.Context(), time.Now(), store.Write{}, store.Limits{})
+		_, claimed := queue.Claim(t.Context(), time.Now(), 0, 1, nil)
+		completed := queue.Complete(t.Context(), time.Now(), store.PendingWrite{}, store.Outcome{})
+		for _, err := range []error{decided, claimed, completed} {
+			if !errors.Is(err, s.err) {
+				t.Errorf("error %v, want %v", err, s.err)
+			}
+		}
+	}
+	var took, failed []string
+	for _, step := range []string{"decide", "claim", "complete"} {
+		took = append(took, fmt.Sprintf(`{step=%q,store="memory"} 6`, step))
+		for _, reason := range []string{"full", "other", "timeout", "unconfirmed"} {
+			failed = append(failed, fmt.Sprintf(`{reason=%q,step=%q,store="memory"} 1`, reason, step))
+		}
+	}
+	prom.Want(t, m.Gatherer, "eventquota_store_duration_seconds", took...)
+	prom.Want(t, m.Gatherer, "eventquota_store_errors_total", failed...)
+}
+
+// failing is a store whose calls all end alike.
+type failing struct{ err error }
+
+func (f *failing) Decide(context.Context, time.Time, store.Write, store.Limits) (store.Decision, error) {
+	return store.Decision{}, f.err
+}
+
+func (f *failing) Claim(context.Context, time.Time, time.Duration, int, func(string, store.Key) bool) ([]store.PendingWrite, error) {
+	return nil, f.err
+}
+
+func (f *failing) Complete(context.Context, time.Time, store.PendingWrite, store.Outcome) error {
+	return f.err
+}
+
+func (f *failing) Pending(context.Context) (int64, error) { return 0, f.err }
