@@ -12,6 +12,7 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/check"
 	"github.com/eventquota/eventquota/cmd/webhook/convert"
 	"github.com/eventquota/eventquota/cmd/webhook/explain"
+	"github.com/eventquota/eventquota/cmd/webhook/serve"
 	"github.com/eventquota/eventquota/cmd/webhook/simulate"
 	"github.com/eventquota/eventquota/cmd/webhook/top"
 )
@@ -43,7 +44,7 @@ func root() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	cmd.AddCommand(serveCommand())
+	cmd.AddCommand(serve.Command(version))
 	cmd.AddCommand(check.Command())
 	cmd.AddCommand(convert.Command())
 	cmd.AddCommand(simulate.Command())

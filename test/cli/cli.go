@@ -7,6 +7,7 @@ import (
 	"flag"
 	"io"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,6 +35,30 @@ func Run(t *testing.T, root *cobra.Command, stdin io.Reader, args ...string) (st
 	root.SetArgs(args)
 	err = root.ExecuteContext(t.Context())
 	return out.String(), errs.String(), err
+}
+
+// Refuses holds that arguments get an error of one line that begins in a way, and that nothing else is said.
+func Refuses(t *testing.T, root *cobra.Command, want string, args ...string) {
+	t.Helper()
+	out, errs, err := Run(t, root, Endless{}, args...)
+	if err == nil {
+		t.Error("no error")
+		return
+	}
+	says := strings.TrimSuffix(err.Error(), "\n")
+	if !strings.HasPrefix(says, want) || strings.Contains(says, "\n") || out != "" || errs != "" {
+		t.Errorf("error %q after %q and %q, want only one that begins with %q", says, out, errs, want)
+	}
+}
+
+// Endless is a file without an end.
+type Endless struct{}
+
+func (Endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = 'a'
+	}
+	return len(p), nil
 }
 
 // Golden holds that got is what a file has. With -update it becomes what the file has.

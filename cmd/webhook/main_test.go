@@ -1,0 +1,120 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/eventquota/eventquota/test/cli"
+)
+
+// execute runs the program with arguments.
+func execute(t *testing.T, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	return cli.Run(t, root(), cli.Endless{}, args...)
+}
+
+func TestWhatNoCommandKnowsGetsOneClearError(t *testing.T) {
+	for says, test := range map[string]struct {
+		args []string
+		want string
+	}{
+		"an unknown command":             {[]string{"nosuch"}, `unknown command "nosuch" for "webhook"`},
+		"an unknown flag":                {[]string{"--nosuch"}, "unknown flag: --nosuch"},
+		"an unknown short flag":          {[]string{"-x"}, "unknown shorthand flag: 'x' in -x"},
+		"help of an unknown command":     {[]string{"help", "nosuch"}, `unknown command "nosuch" for "webhook"`},
+		"help of what a command takes":   {[]string{"help", "check", "pods"}, `unknown command "pods" for "webhook check"`},
+		"completion of an unknown shell": {[]string{"completion", "nosuch"}, `unknown command "nosuch" for "webhook completion"`},
+		"completion of two shells":       {[]string{"completion", "bash", "zsh"}, `unknown command "zsh" for "webhook completion bash"`},
+		"an endless configuration":       {[]string{"convert", "-"}, "convert: standard input: must have at most 1048576 bytes"},
+		"an endless file to convert":     {[]string{"convert", "/dev/zero"}, "convert: /dev/zero: must have at most 1048576 bytes"},
+	} {
+		t.Run(says, func(t *testing.T) { cli.Refuses(t, root(), test.want, test.args...) })
+	}
+}
+
+// TestACommandAloneAndHelpSucceed holds that who asks for help gets it, and no error.
+func TestACommandAloneAndHelpSucceed(t *testing.T) {
+	help, errs, err := execute(t)
+	if err != nil || errs != "" || !strings.Contains(help, "Available Commands:") {
+		t.Errorf("alone it prints %q and %q with error %v, want help", help, errs, err)
+	}
+	for _, args := range [][]string{{"help"}, {"help", "serve"}, {"completion"}, {"help", "completion", "bash"}, {"--version"}} {
+		if out, errs, err := execute(t, args...); err != nil || errs != "" || out == "" {
+			t.Errorf("%q prints %q and %q with error %v, want it to succeed", args, out, errs, err)
+		}
+	}
+}
+
+// commands are those of the program, but for those that cobra adds.
+func commands() []*cobra.Command {
+	return slices.DeleteFunc(root().Commands(), func(c *cobra.Command) bool { return c.Name() == "help" || c.Name() == "completion" })
+}
+
+// TestEveryCommandRefusesWhatItCannotRead holds it of each flag that is no text, of a flag
+// without its value and of one that does not exist, in commands that are yet to come too.
+func TestEveryCommandRefusesWhatItCannotRead(t *testing.T) {
+	for _, cmd := range commands() {
+		cli.Refuses(t, root(), "unknown flag: --nosuch", cmd.Name(), "--nosuch")
+		cmd.InitDefaultHelpFlag()
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if f.NoOptDefVal == "" {
+				cli.Refuses(t, root(), "flag needs an argument: --"+f.Name, cmd.Name(), "--"+f.Name)
+			}
+			if !strings.HasPrefix(f.Value.Type(), "string") {
+				cli.Refuses(t, root(), fmt.Sprintf("invalid argument %q for %q flag", "nonsense", flagName(f)), cmd.Name(), "--"+f.Name+"=nonsense")
+			}
+		})
+	}
+}
+
+// flagName is what errors call a flag.
+func flagName(f *pflag.Flag) string {
+	if f.Shorthand != "" {
+		return "-" + f.Shorthand + ", --" + f.Name
+	}
+	return "--" + f.Name
+}
+
+// TestTheHelpOfEveryCommandIsInAFile holds help to testdata/help.txt of its package. A command without such
+// a file fails; -update writes it.
+func TestTheHelpOfEveryCommandIsInAFile(t *testing.T) {
+	for _, cmd := range commands() {
+		t.Run(cmd.Name(), func(t *testing.T) {
+			got, errs, err := execute(t, cmd.Name(), "--help")
+			if err != nil || errs != "" {
+				t.Fatalf("error %v, standard error %q", err, errs)
+			}
+			path := filepath.Join(cmd.Name(), "testdata", "help.txt")
+			cli.Golden(t, path, got)
+		})
+	}
+}
+
+func TestTheHelpOfTheProgram(t *testing.T) {
+	help, _, err := execute(t, "--help")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cli.Golden(t, filepath.Join("testdata", "help.txt"), help)
+}
+
+func TestAFailureSaysHowTheProgramEnds(t *testing.T) {
+	for err, want := range map[error]int{errors.New("failed"): 1, fmt.Errorf("wrapped: %w", ended{}): 2} {
+		if got := exitCode(err); got != want {
+			t.Errorf("%v: exit code %d, want %d", err, got, want)
+		}
+	}
+}
+
+// ended is an error that says how the program ends.
+type ended struct{}
+
+func (ended) Error() string { return "found" }
+func (ended) ExitCode() int { return 2 }

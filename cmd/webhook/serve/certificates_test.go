@@ -1,0 +1,95 @@
+package serve
+
+import (
+	"math"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/eventquota/eventquota/certs"
+	"github.com/eventquota/eventquota/test/cli"
+)
+
+func TestBadFlagsOfCertificatesAreNamed(t *testing.T) {
+	for want, change := range map[string]func(*options){
+		`--certificate-secret "Our_Secret": `: func(o *options) { o.Certificates.Secret = "Our_Secret" },
+		`--service "a.b": `:                   func(o *options) { o.Certificates.Service = "a.b" },
+		`--service "": `:                      func(o *options) { o.Certificates.Service = "" },
+		"--self-signed-for: must not be set with --self-managed-certificates": func(o *options) {
+			o.SelfSignedFor, o.Certificates.SelfManaged = []string{"localhost"}, true
+		},
+	} {
+		o := defaultOptions()
+		change(o)
+		if err := o.validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want one with %q", err, want)
+		}
+	}
+	o := defaultOptions()
+	o.CertDir, o.Kubeconfig = t.TempDir(), newAPIServer(t).kubeconfig(t)
+	_, err := newServer(o, logr.Discard())
+	if want := "--cert-dir: "; err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), filepath.Join(o.CertDir, certs.CertFile)) {
+		t.Errorf("without files: error %v, want one with %q and the path", err, want)
+	}
+}
+
+// TestNotReadyWithoutACertificate holds that a replica that can get no certificate
+// lives and is not ready, and one that has one is ready and tells when it expires.
+func TestNotReadyWithoutACertificate(t *testing.T) {
+	for name, selfManaged := range map[string]bool{"from files": false, "self-managed, but the API server refuses": true} {
+		t.Run(name, func(t *testing.T) {
+			s := serving(t, newAPIServer(t), func(o *options) {
+				if selfManaged {
+					o.SelfSignedFor, o.Certificates.SelfManaged = nil, true
+				}
+			})
+			o := s.opts
+			ready, live := "http://"+o.HealthAddress+"/readyz", "http://"+o.HealthAddress+"/healthz"
+			cli.Eventually(t, "live", func() bool { return get(t, live) == http.StatusOK })
+			if selfManaged {
+				cli.Eventually(t, "a check of the certificate", func() bool {
+					return strings.Contains(body(t, ready+"?verbose"), "[-]certificate failed")
+				})
+				if got := get(t, ready); got != http.StatusInternalServerError {
+					t.Errorf("/readyz answers %d without a certificate, want 500", got)
+				}
+			} else {
+				cli.Eventually(t, "ready", func() bool { return get(t, ready) == http.StatusOK })
+			}
+			if got := expiry(t, s.server); math.IsNaN(got) != selfManaged || got < float64(time.Now().Unix()) {
+				t.Errorf("the certificate expires at %f", got)
+			}
+			s.stop()
+			if err := <-s.ended; err != nil {
+				t.Errorf("run: %v, want a clean end", err)
+			}
+		})
+	}
+}
+
+// expiry is what the metric says.
+func expiry(t *testing.T, s *server) float64 {
+	t.Helper()
+	families, err := s.metrics.Gatherer.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == "eventquota_certificate_expiry_timestamp_seconds" {
+			return f.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	t.Fatal("there is no metric of the expiry")
+	return 0
+}
+
+// body is what a page says.
+func body(t *testing.T, url string) string {
+	t.Helper()
+	_, says := page(t, url)
+	return says
+}

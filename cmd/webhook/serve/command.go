@@ -1,0 +1,53 @@
+// Package serve is the command that serves the webhook and settles: it wires the other packages together.
+package serve
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// Command is webhook serve, of a version.
+func Command(version string) *cobra.Command {
+	o := defaultOptions()
+	o.version = version
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the webhook and write what it merges",
+		Long: `Serve answers admission reviews of Events at /mutate and /validate and writes
+the counts of merged Events to the API server.
+
+It stops on SIGTERM or SIGINT: readiness fails at once, calls are served for
+--shutdown-delay more, and what is still pending is written within
+--drain-timeout. A second signal stops it at once.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.validate(); err != nil {
+				return err
+			}
+			log := o.logger(cmd.ErrOrStderr())
+			ctrllog.SetLogger(log)
+			klog.SetLogger(log)
+			ctx, stop := signal.NotifyContext(logr.NewContext(cmd.Context(), log), os.Interrupt, syscall.SIGTERM)
+			context.AfterFunc(ctx, stop) // a second signal finds no handler
+			defer stop()
+			s, err := newServer(o, log)
+			if err != nil {
+				return err
+			}
+			if err := s.run(ctx); err != nil {
+				return fmt.Errorf("serve: %w", err)
+			}
+			return nil
+		},
+	}
+	o.addFlags(cmd.Flags())
+	return cmd
+}

@@ -1,0 +1,160 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// leaseName is the Lease that the replica holds which settles for all.
+const leaseName = "eventquota-settler"
+
+// settling writes what is pending until its context ends, and then what is left.
+type settling interface {
+	Run(ctx context.Context) error
+}
+
+// elected settles while this replica holds the lease, and stands for election
+// again when it has lost it. Make one with newElected and call Run once.
+type elected struct {
+	lock resourcelock.Interface
+	opts electionOptions
+	// settler makes what settles in one term. What it makes stops at once and
+	// without another write when abandon is closed, as another may lead then.
+	settler func(abandon <-chan struct{}) settling
+}
+
+var _ settling = (*elected)(nil)
+
+// newElected makes an elected of the lease at an API server.
+func newElected(config *rest.Config, o electionOptions, settler func(abandon <-chan struct{}) settling) (*elected, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("name the candidate for leader election: %w", err)
+	}
+	config = rest.AddUserAgent(rest.CopyConfig(config), "leader-election")
+	// One that hangs must leave time for another within the renew deadline.
+	config.Timeout = o.RenewDeadline / 2
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for leader election: %w", err)
+	}
+	return &elected{
+		lock: &resourcelock.LeaseLock{
+			LeaseMeta: metav1.ObjectMeta{Namespace: o.namespace(namespaceFile), Name: leaseName},
+			Client:    client.CoordinationV1(),
+			// A container that starts anew in the same pod is another candidate.
+			LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
+		},
+		opts:    o,
+		settler: settler,
+	}, nil
+}
+
+// Run implements settling. It fails when a settler fails that was not to stop.
+func (e *elected) Run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		if err := e.term(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// term waits for the lease and settles until it is lost or ctx ends.
+func (e *elected) term(ctx context.Context) error {
+	// The lease is renewed until the settler has stopped, which is after ctx ends.
+	candidacy, resign := context.WithCancel(context.WithoutCancel(ctx))
+	defer resign()
+	leading := make(chan context.Context, 1)
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Name:          leaseName,
+		Lock:          e.lock,
+		LeaseDuration: e.opts.LeaseDuration,
+		RenewDeadline: e.opts.RenewDeadline,
+		RetryPeriod:   e.opts.RetryPeriod,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(held context.Context) { leading <- held },
+			OnStoppedLeading: func() {},
+		},
+		// It would release a lease that is lost too, before it says so.
+		ReleaseOnCancel: false,
+	})
+	if err != nil {
+		return fmt.Errorf("leader election: %w", err)
+	}
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		elector.Run(candidacy)
+	}()
+	lost := false
+	select {
+	case <-ctx.Done(): // it does not lead, or has not settled anything yet
+	case held := <-leading:
+		err = e.settle(ctx, held)
+		lost = held.Err() != nil
+	}
+	resign()
+	<-over
+	if !lost {
+		e.release(ctx)
+	}
+	return err
+}
+
+// settle settles until ctx ends, with a drain, or until held does, without.
+func (e *elected) settle(ctx, held context.Context) error {
+	log := logr.FromContextOrDiscard(ctx).WithValues("lease", e.lock.Describe(), "identity", e.lock.Identity())
+	log.Info("Leads, settles for all replicas")
+	term, stop := context.WithCancel(ctx)
+	defer stop()
+	context.AfterFunc(held, stop)
+	err := e.settler(held.Done()).Run(term)
+	switch {
+	case held.Err() != nil:
+		log.Info("Lost the lease, settles no more")
+		return nil
+	case ctx.Err() == nil:
+		return err
+	case err != nil:
+		// The store keeps it, so it is not lost.
+		log.Info("Leaves counts to the next leader", "reason", err.Error())
+	}
+	return nil
+}
+
+// release gives the lease to whoever asks next, if this replica holds it. One
+// that cannot be released runs out by itself.
+func (e *elected) release(ctx context.Context) {
+	log := logr.FromContextOrDiscard(ctx).WithValues("lease", e.lock.Describe())
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.opts.RenewDeadline)
+	defer cancel()
+	// The last renewal may come in between, once.
+	for range 2 {
+		record, _, err := e.lock.Get(ctx)
+		if err != nil || record.HolderIdentity != e.lock.Identity() {
+			return
+		}
+		now := metav1.NewTime(time.Now())
+		err = e.lock.Update(ctx, resourcelock.LeaderElectionRecord{
+			LeaseDurationSeconds: 1, // the least that a Lease may have
+			AcquireTime:          now,
+			RenewTime:            now,
+			LeaderTransitions:    record.LeaderTransitions,
+		})
+		if err == nil {
+			log.Info("Released the lease")
+			return
+		}
+	}
+}

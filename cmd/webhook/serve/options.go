@@ -1,0 +1,167 @@
+package serve
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/admission/tracing"
+	"github.com/eventquota/eventquota/store/fallback"
+	"github.com/eventquota/eventquota/store/memory"
+	"github.com/eventquota/eventquota/store/redis"
+	"github.com/eventquota/eventquota/store/redisclient"
+)
+
+// options are the flags of serve.
+type options struct {
+	Host           string
+	Port           int
+	CertDir        string
+	SelfSignedFor  []string
+	Certificates   certificateOptions
+	Kubeconfig     string
+	HealthAddress  string
+	MetricsAddress string
+	MetricsSecure  bool
+	PprofAddress   string
+
+	StoreMemory     resource.QuantityValue
+	MaxRequestBytes resource.QuantityValue
+	MaxInFlight     int
+	Deadline        time.Duration
+	LocalRate       int
+
+	CallsPerConnection int
+
+	SettleRate    int
+	ShutdownDelay time.Duration
+	DrainTimeout  time.Duration
+
+	Redis         *redisclient.Options
+	RedisPrefix   string
+	StoreDeadline time.Duration
+	Election      electionOptions
+	Traces        tracing.Options
+
+	LogLevel  string
+	LogFormat string
+
+	version string
+}
+
+func defaultOptions() *options {
+	return &options{
+		version:            "devel",
+		Port:               10250,
+		CertDir:            "/etc/eventquota/certs",
+		Certificates:       defaultCertificateOptions(),
+		HealthAddress:      ":8081",
+		MetricsAddress:     ":8443",
+		MetricsSecure:      true,
+		PprofAddress:       "0",
+		StoreMemory:        resource.QuantityValue{Quantity: *resource.NewQuantity(memory.DefaultBytes, resource.BinarySI)},
+		MaxRequestBytes:    resource.QuantityValue{Quantity: *resource.NewQuantity(8<<20, resource.BinarySI)},
+		MaxInFlight:        256,
+		Deadline:           admission.DefaultDeadline,
+		LocalRate:          100,
+		CallsPerConnection: 1000,
+		SettleRate:         100,
+		ShutdownDelay:      5 * time.Second,
+		DrainTimeout:       15 * time.Second,
+		Redis:              redisclient.DefaultOptions(),
+		RedisPrefix:        redis.DefaultPrefix,
+		StoreDeadline:      fallback.Defaults().Deadline,
+		Election:           defaultElectionOptions(),
+		Traces:             tracing.DefaultOptions(),
+		LogLevel:           "info",
+		LogFormat:          "json",
+	}
+}
+
+func (o *options) addFlags(f *pflag.FlagSet) {
+	f.StringVar(&o.Host, "bind-address", o.Host, "IP address to serve the webhook on; empty for all")
+	f.IntVar(&o.Port, "port", o.Port, "port to serve the webhook on, 1 to 65535")
+	f.StringVar(&o.CertDir, "cert-dir", o.CertDir, "directory with the serving certificate tls.crt and its key tls.key; reloaded when they change")
+	f.StringSliceVar(&o.SelfSignedFor, "self-signed-for", o.SelfSignedFor, "host names and IP addresses to write a self-signed certificate for, with its ca.crt, into --cert-dir; for development")
+	o.Certificates.addFlags(f)
+	f.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file of the API server to settle at; empty for the service account of the pod")
+	f.StringVar(&o.HealthAddress, "health-address", o.HealthAddress, "address to serve /healthz and /readyz on")
+	f.StringVar(&o.MetricsAddress, "metrics-address", o.MetricsAddress, "address to serve /metrics on; 0 for none")
+	f.BoolVar(&o.MetricsSecure, "metrics-secure", o.MetricsSecure, "serve metrics by TLS, with the serving certificate of the webhook, to who has a token that the API server allows to get their path; false for plain HTTP to all")
+	f.StringVar(&o.PprofAddress, "pprof-address", o.PprofAddress, "loopback IP address and port to serve profiles of Go on, under /debug/pprof/; 0 for none")
+	f.Var(&o.StoreMemory, "store-memory", "memory that the store of this replica may use, in bytes, at least 1Mi; all is kept there, or with Redis what this replica could not report to it")
+	f.Var(&o.MaxRequestBytes, "max-request-bytes", "longest review that is read, in bytes, at least 64Ki; the API server admits longer ones by its failurePolicy")
+	f.IntVar(&o.MaxInFlight, "max-in-flight", o.MaxInFlight, "reviews that are decided at the same time, at least 1, where a long one counts once for each 64Ki; more are admitted at once, within --local-rate")
+	f.DurationVar(&o.Deadline, "deadline", o.Deadline, "how long a review may take until its Event is admitted within --local-rate, from 10ms to 10s and never longer than the API server waits")
+	f.IntVar(&o.LocalRate, "local-rate", o.LocalRate, "Events a second, and in a burst, that this replica admits without a decision, when there is none in time; at least 1")
+	f.IntVar(&o.CallsPerConnection, "calls-per-connection", o.CallsPerConnection, "calls after which a connection is ended, on average, so that the API server makes a new one, perhaps to another replica; 16 times as many over HTTP/2, where each caller that waits costs a TLS handshake; 0 for never")
+	f.IntVar(&o.SettleRate, "settle-rate", o.SettleRate, "requests a second, and in a burst, that write merged counts and notices to the API server, reads and retries included; at least 1")
+	f.DurationVar(&o.ShutdownDelay, "shutdown-delay", o.ShutdownDelay, "how long calls are still served after a signal to stop, while the API server learns of it; 0 or more")
+	f.DurationVar(&o.DrainTimeout, "drain-timeout", o.DrainTimeout, "how long pending counts may take to be written before exit, at least 1s")
+	o.Redis.AddFlags(f)
+	f.StringVar(&o.RedisPrefix, "redis-prefix", o.RedisPrefix, "beginning of the names of all keys in Redis; another one for each cluster that uses the same Redis")
+	f.DurationVar(&o.StoreDeadline, "store-deadline", o.StoreDeadline, "how long Redis may take to decide before the replica decides without it, from 1ms to 1s")
+	o.Election.addFlags(f)
+	o.Traces.AddFlags(f)
+	f.StringVar(&o.LogLevel, "log-level", o.LogLevel, "least severe log lines that are written: debug, info, warn or error")
+	f.StringVar(&o.LogFormat, "log-format", o.LogFormat, "form of log lines: json or text")
+}
+
+// validate reports every flag that is out of its range.
+func (o *options) validate() error {
+	var level slog.Level
+	var errs []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	check(o.Host == "" || net.ParseIP(o.Host) != nil, "--bind-address %q: must be an IP address, or empty for all", o.Host)
+	check(o.Port >= 1 && o.Port <= 65535, "--port %d: must be from 1 to 65535", o.Port)
+	check(o.CertDir != "", "--cert-dir: must be set")
+	check(len(o.SelfSignedFor) == 0 || !o.Certificates.SelfManaged, "--self-signed-for: must not be set with --self-managed-certificates")
+	check(o.HealthAddress != "", "--health-address: must be set")
+	check(o.MetricsAddress != "", "--metrics-address: must be set, to 0 for none")
+	check(o.StoreMemory.Value() >= memory.MinBytes, "--store-memory %s: must be at least 1Mi", &o.StoreMemory)
+	check(o.MaxRequestBytes.Value() >= 64<<10, "--max-request-bytes %s: must be at least 64Ki", &o.MaxRequestBytes)
+	check(o.MaxInFlight >= 1, "--max-in-flight %d: must be at least 1", o.MaxInFlight)
+	check(o.Deadline >= 10*time.Millisecond && o.Deadline <= 10*time.Second, "--deadline %s: must be from 10ms to 10s", o.Deadline)
+	check(o.LocalRate >= 1, "--local-rate %d: must be at least 1", o.LocalRate)
+	check(o.CallsPerConnection >= 0, "--calls-per-connection %d: must be 0 or more", o.CallsPerConnection)
+	check(o.SettleRate >= 1, "--settle-rate %d: must be at least 1", o.SettleRate)
+	check(o.ShutdownDelay >= 0, "--shutdown-delay %s: must be 0 or more", o.ShutdownDelay)
+	check(o.DrainTimeout >= time.Second, "--drain-timeout %s: must be at least 1s", o.DrainTimeout)
+	check(level.UnmarshalText([]byte(o.LogLevel)) == nil, "--log-level %q: must be debug, info, warn or error", o.LogLevel)
+	check(o.LogFormat == "json" || o.LogFormat == "text", "--log-format %q: must be json or text", o.LogFormat)
+	check(o.StoreDeadline >= time.Millisecond && o.StoreDeadline <= time.Second, "--store-deadline %s: must be from 1ms to 1s", o.StoreDeadline)
+	check(o.StoreDeadline < o.Deadline || o.StoreDeadline > time.Second, "--store-deadline %s: must be shorter than --deadline, which is %s", o.StoreDeadline, o.Deadline)
+	check(!strings.ContainsAny(o.RedisPrefix, "{}"), "--redis-prefix %q: must have no braces", o.RedisPrefix)
+	if !reflect.DeepEqual(o.Redis, redisclient.DefaultOptions()) {
+		errs = append(errs, o.Redis.Validate())
+	}
+	return errors.Join(append(errs, checkPprofAddress(o.PprofAddress), o.Election.validate(), o.Traces.Validate(), o.Certificates.validate())...)
+}
+
+// usesRedis tells whether there is a Redis to share the state in.
+func (o *options) usesRedis() bool { return o.Redis.URL != "" || len(o.Redis.Addresses) > 0 }
+
+// logger makes the logger that the flags ask for. They have been validated.
+func (o *options) logger(w io.Writer) logr.Logger {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(o.LogLevel))
+	handlerOptions := &slog.HandlerOptions{Level: level}
+	if o.LogFormat == "text" {
+		return logr.FromSlogHandler(slog.NewTextHandler(w, handlerOptions))
+	}
+	return logr.FromSlogHandler(slog.NewJSONHandler(w, handlerOptions))
+}

@@ -1,0 +1,261 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/eventquota/eventquota/test/cli"
+)
+
+// TestStopLosesNothing holds the order of a stop: readiness fails first, calls
+// are still served during the shutdown delay, and what they merge is settled.
+func TestStopLosesNothing(t *testing.T) {
+	api := newAPIServer(t)
+	// Long enough for the calls below; the test ends when they have been made.
+	s := serving(t, api, func(o *options) { o.ShutdownDelay = 3 * time.Second })
+	o := s.opts
+	cli.Eventually(t, "ready", func() bool { return get(t, "http://"+o.HealthAddress+"/readyz") == http.StatusOK })
+	call(t, o.Port, "mutate", "first", true)
+	call(t, o.Port, "mutate", "second", false)
+
+	s.stop()
+	cli.Eventually(t, "not ready", func() bool { return get(t, "http://"+o.HealthAddress+"/readyz") == http.StatusInternalServerError })
+	if got := get(t, "http://"+o.HealthAddress+"/healthz"); got != http.StatusOK {
+		t.Errorf("/healthz answers %d while it stops, want 200", got)
+	}
+	call(t, o.Port, "mutate", "third", false)
+	if err := <-s.ended; err != nil {
+		t.Errorf("run: %v, want a clean end", err)
+	}
+	if got := api.counts(); len(got) != 1 || got["first"] != 3 {
+		t.Errorf("settled %v, want a count of 3 for first", got)
+	}
+}
+
+// TestRunFailsWithItsParts holds that an address that is taken ends it all.
+func TestRunFailsWithItsParts(t *testing.T) {
+	taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	port := taken.Addr().(*net.TCPAddr).Port
+	for flag, set := range map[string]func(*options){
+		"webhook":           func(o *options) { o.Port = port },
+		"--health-address":  func(o *options) { o.HealthAddress = taken.Addr().String() },
+		"--metrics-address": func(o *options) { o.MetricsAddress = taken.Addr().String() },
+		"--pprof-address":   func(o *options) { o.PprofAddress = taken.Addr().String() },
+	} {
+		t.Run(flag, func(t *testing.T) {
+			o := defaultOptions()
+			o.Host, o.Port = "127.0.0.1", freePort(t)
+			o.CertDir, o.SelfSignedFor = t.TempDir(), []string{"127.0.0.1"}
+			o.HealthAddress, o.MetricsAddress = "127.0.0.1:0", "0"
+			o.Kubeconfig = newAPIServer(t).kubeconfig(t)
+			set(o)
+			s, err := newServer(o, logr.Discard())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.run(t.Context()); err == nil {
+				t.Errorf("run with a taken address for %s ended without an error", flag)
+			}
+		})
+	}
+}
+
+// apiServer has the Event that call is about, under any name, and takes the settler's
+// patches.
+type apiServer struct {
+	*httptest.Server
+	mu      sync.Mutex
+	written map[string]int32
+}
+
+func newAPIServer(t *testing.T) *apiServer {
+	t.Helper()
+	a := &apiServer{written: map[string]int32{}}
+	a.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name := filepath.Base(r.URL.Path)
+		w.Header().Set("Content-Type", "application/json")
+		if r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/events/") {
+			_, _ = w.Write(stored(name))
+			return
+		}
+		var patch corev1.Event
+		if err := json.NewDecoder(r.Body).Decode(&patch); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.written[name] = patch.Count
+		_, _ = w.Write(stored(name))
+	}))
+	t.Cleanup(a.Close)
+	return a
+}
+
+// counts are the counts that the settler has written last, by Event.
+func (a *apiServer) counts() map[string]int32 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.written
+}
+
+// backOff is an Event of a name about a pod in namespace shop.
+func backOff(name string) corev1.Event {
+	return corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: "shop", Name: name},
+		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "web-0"},
+		Reason:         "BackOff", Message: "the password is " + password, Type: "Warning",
+	}
+}
+
+// stored is backOff as an API server has just stored it.
+func stored(name string) []byte {
+	e := backOff(name)
+	e.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}
+	e.UID, e.ResourceVersion, e.CreationTimestamp = types.UID("uid of "+name), "1", metav1.Now()
+	content, _ := json.Marshal(e) // it always encodes
+	return content
+}
+
+func (a *apiServer) kubeconfig(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	content := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"a",
+		"contexts":[{"name":"a","context":{"cluster":"a"}}],
+		"clusters":[{"name":"a","cluster":{"server":%q}}]}`, a.URL)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// call sends the same Event under a name to a phase and holds its answer.
+func call(t *testing.T, port int, phase, name string, allowed bool) {
+	t.Helper()
+	event, err := json.Marshal(backOff(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	review, err := json.Marshal(admissionv1.AdmissionReview{
+		TypeMeta: metav1.TypeMeta{Kind: "AdmissionReview", APIVersion: "admission.k8s.io/v1"},
+		Request: &admissionv1.AdmissionRequest{
+			UID: "1", Operation: admissionv1.Create, Namespace: "shop",
+			Kind:   metav1.GroupVersionKind{Version: "v1", Kind: "Event"},
+			Object: runtime.RawExtension{Raw: event},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	defer client.CloseIdleConnections()
+	url := fmt.Sprintf("https://127.0.0.1:%d/%s", port, phase)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, bytes.NewReader(review))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	var answer admissionv1.AdmissionReview
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
+		t.Fatal(err)
+	}
+	if answer.Response.Allowed != allowed {
+		t.Errorf("/%s of %s: allowed is %t, want %t", phase, name, answer.Response.Allowed, allowed)
+	}
+}
+
+// served is a server that runs.
+type served struct {
+	*server
+
+	stop  context.CancelFunc
+	ended chan error // how it ended
+}
+
+// serving runs a server at ports of its own, without a shutdown delay but for what
+// change says, until stop is called.
+func serving(t *testing.T, api *apiServer, change func(o *options)) *served {
+	t.Helper()
+	o := defaultOptions()
+	o.Host, o.Port = "127.0.0.1", freePort(t)
+	o.CertDir, o.SelfSignedFor = t.TempDir(), []string{"127.0.0.1"}
+	o.HealthAddress = fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	o.MetricsAddress, o.MetricsSecure = fmt.Sprintf("127.0.0.1:%d", freePort(t)), false
+	o.Kubeconfig = api.kubeconfig(t)
+	o.ShutdownDelay, o.Deadline = 0, 10*time.Second // on a machine that is busy
+	change(o)
+	s := &served{ended: make(chan error, 1)}
+	var err error
+	if s.server, err = newServer(o, logr.Discard()); err != nil {
+		t.Fatal(err)
+	}
+	var ctx context.Context
+	ctx, s.stop = context.WithCancel(t.Context())
+	go func() { s.ended <- s.run(ctx) }()
+	return s
+}
+
+// get returns the status of a page, 0 when nobody answers.
+func get(t *testing.T, url string) int {
+	t.Helper()
+	status, _ := page(t, url)
+	return status
+}
+
+// page is the status of a page and what it says, 0 when nobody answers.
+func page(t *testing.T, url string) (status int, says string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, ""
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, ""
+	}
+	return response.StatusCode, string(content)
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}

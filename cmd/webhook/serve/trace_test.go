@@ -1,0 +1,196 @@
+package serve
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/hex"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	dto "github.com/prometheus/client_model/go"
+	"go.opentelemetry.io/otel/trace"
+	tracev1 "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/eventquota/eventquota/admission/tracing"
+	"github.com/eventquota/eventquota/certs"
+	"github.com/eventquota/eventquota/test/cli"
+	"github.com/eventquota/eventquota/test/prom"
+)
+
+// What the API server says of a request that is traced, and of one that is not.
+const (
+	traceID  = "0af7651916cd43dd8448eb211c80319c"
+	parentID = "b7ad6b7169203331"
+	sampled  = "00-" + traceID + "-" + parentID + "-01"
+	ignored  = "00-" + traceID + "-" + parentID + "-00"
+)
+
+// traced runs a server that sends traces to c, and returns it when it is ready.
+func traced(t *testing.T, c *collector, rate int) *served {
+	t.Helper()
+	s := serving(t, newAPIServer(t), func(o *options) {
+		o.Traces = tracing.Options{Endpoint: c.address, Insecure: true, SampleRate: rate}
+	})
+	cli.Eventually(t, "ready", func() bool { return get(t, "http://"+s.opts.HealthAddress+"/readyz") == http.StatusOK })
+	return s
+}
+
+// rootOf is ctx with a remote span that is traced.
+func rootOf(ctx context.Context) context.Context {
+	return trace.ContextWithRemoteSpanContext(ctx, trace.NewSpanContext(trace.SpanContextConfig{
+		TraceID: trace.TraceID{1}, SpanID: trace.SpanID{1}, TraceFlags: trace.FlagsSampled, Remote: true,
+	}))
+}
+
+// end stops a server, with all its traces sent.
+func (s *served) end(t *testing.T) {
+	t.Helper()
+	s.stop()
+	if err := <-s.ended; err != nil {
+		t.Errorf("run: %v, want a clean end", err)
+	}
+}
+
+// TestAReviewIsTracedAsPartOfTheAPIServersRequest holds what a collector gets of a first
+// Event, of its repeat and of what is settled of both.
+func TestAReviewIsTracedAsPartOfTheAPIServersRequest(t *testing.T) {
+	c := startCollector(t, func(*collector) {})
+	s := traced(t, c, 1_000_000)
+	for _, each := range []struct{ phase, name string }{{"mutate", "first"}, {"mutate", "second"}} {
+		if got := callAs(t, s.opts.Port, each.phase, each.name, sampled); got != http.StatusOK {
+			t.Errorf("/%s of %s answers %d", each.phase, each.name, got)
+		}
+	}
+	s.end(t)
+	all, lines := c.spans()
+	const store, review = " map[eventquota.audited:false eventquota.store:memory eventquota.verdict:", " eventquota.policy:default http.response.status_code:200 k8s.namespace.name:shop]"
+	want := []string{
+		"decide in review" + store + "admit]", "decide in review" + store + "merge]",
+		"decode in review", "decode in review", "encode in review", "encode in review",
+		"resolve in review", "resolve in review",
+		"review map[eventquota.dry_run:false eventquota.operation:CREATE eventquota.outcome:admit eventquota.phase:mutate" + review,
+		"review map[eventquota.dry_run:false eventquota.operation:CREATE eventquota.outcome:merge eventquota.phase:mutate" + review,
+		"settle map[eventquota.notice:false eventquota.result:written k8s.namespace.name:shop]",
+	}
+	if !slices.Equal(lines, want) {
+		t.Errorf("spans:\n%s\nwant:\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
+	}
+	for _, span := range all {
+		same := hex.EncodeToString(span.GetTraceId()) == traceID
+		switch span.GetName() {
+		case "settle":
+			if same || len(span.GetParentSpanId()) > 0 {
+				t.Error("what is settled is part of the trace of a review, want a trace of its own")
+			}
+			continue
+		case "review":
+			if got := hex.EncodeToString(span.GetParentSpanId()); got != parentID || span.GetKind() != tracev1.Span_SPAN_KIND_SERVER {
+				t.Errorf("a review is a %s in span %s, want a server's in the API server's", span.GetKind(), got)
+			}
+		}
+		if !same {
+			t.Errorf("%s is in trace %x, want the API server's", span.GetName(), span.GetTraceId())
+		}
+	}
+	for key, want := range map[string]string{"service.name": "eventquota", "service.version": "devel"} {
+		if got := c.resource[key]; got != want {
+			t.Errorf("%s is %q, want %q", key, got, want)
+		}
+	}
+	for _, text := range []string{password, "BackOff"} {
+		if c.has(text) {
+			t.Errorf("traces tell %q, which the Event says", text)
+		}
+	}
+	prom.Want(t, s.metrics.Gatherer, "eventquota_trace_spans_total", `{result="dropped"} 0`, `{result="failed"} 0`, `{result="sent"} 11`)
+}
+
+func TestWhichReviewsAreTraced(t *testing.T) {
+	for says, test := range map[string]struct {
+		rate        int
+		traceparent string
+		spans       int
+	}{
+		"one that the API server traces, at any rate":         {0, sampled, 5},
+		"none that it does not trace, at any rate":            {1_000_000, ignored, 0},
+		"one of which it says nothing, by the rate":           {1_000_000, "", 5},
+		"none of which it says nothing, by a rate of nothing": {0, "", 0},
+		"one of which it says what nobody understands":        {1_000_000, "00-x-y-01", 5},
+	} {
+		t.Run(says, func(t *testing.T) {
+			c := startCollector(t, func(*collector) {})
+			s := traced(t, c, test.rate)
+			callAs(t, s.opts.Port, "mutate", "first", test.traceparent)
+			s.end(t)
+			if all, lines := c.spans(); len(all) != test.spans {
+				t.Errorf("%d spans, want %d:\n%s", len(all), test.spans, strings.Join(lines, "\n"))
+			}
+		})
+	}
+}
+
+// TestACollectorThatHangsIsInNobodysWay holds that reviews are answered while a collector
+// takes nothing, that what has no room is dropped and counted, and that the end comes.
+func TestACollectorThatHangsIsInNobodysWay(t *testing.T) {
+	hang := make(chan struct{})
+	t.Cleanup(func() { close(hang) })
+	c := startCollector(t, func(c *collector) { c.hang = hang })
+	s := traced(t, c, 0)
+	callAs(t, s.opts.Port, "mutate", "first", sampled)
+	<-c.came
+	// The first batch hangs from here on.
+	dropped := func() float64 {
+		var m dto.Metric
+		if err := s.metrics.Spans.WithLabelValues("dropped").Write(&m); err != nil {
+			t.Fatal(err)
+		}
+		return m.GetCounter().GetValue()
+	}
+	for dropped() == 0 {
+		_, span := s.traces.Tracer().Start(rootOf(t.Context()), "filler")
+		span.End()
+	}
+	if got := callAs(t, s.opts.Port, "mutate", "second", sampled); got != http.StatusOK {
+		t.Errorf("/mutate answers %d", got)
+	}
+	if all, _ := c.spans(); len(all) > 0 {
+		t.Errorf("the collector took %d spans, want it to hang", len(all))
+	}
+	s.end(t)
+	if got := dropped(); got != 1+5 {
+		t.Errorf("%v spans are dropped, want the one that found no room and the 5 of the second review", got)
+	}
+}
+
+func TestTracesGoToTheCollectorThatIsTrustedOnly(t *testing.T) {
+	for says, test := range map[string]struct{ trusts, is, spans int }{
+		"the one whose CA is given": {0, 0, 5},
+		"another":                   {0, 1, 0},
+	} {
+		t.Run(says, func(t *testing.T) {
+			dirs := []string{t.TempDir(), t.TempDir()}
+			for _, dir := range dirs {
+				if _, err := certs.SelfSigned(dir, []string{"127.0.0.1"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			own, err := tls.LoadX509KeyPair(filepath.Join(dirs[test.is], "tls.crt"), filepath.Join(dirs[test.is], "tls.key"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := startCollector(t, func(*collector) {}, own)
+			s := serving(t, newAPIServer(t), func(o *options) {
+				o.Traces = tracing.Options{Endpoint: c.address, CAFile: filepath.Join(dirs[test.trusts], "ca.crt")}
+			})
+			cli.Eventually(t, "ready", func() bool { return get(t, "http://"+s.opts.HealthAddress+"/readyz") == http.StatusOK })
+			callAs(t, s.opts.Port, "mutate", "first", sampled)
+			s.end(t)
+			if all, _ := c.spans(); len(all) != test.spans {
+				t.Errorf("%d spans came, want %d", len(all), test.spans)
+			}
+		})
+	}
+}
