@@ -1,6 +1,6 @@
 package simulate
 
-import "github.com/eventquota/eventquota/store/busiest"
+import "github.com/eventquota/eventquota/admission/busiest"
 
 // EtcdWrites count writes to etcd.
 type EtcdWrites struct {

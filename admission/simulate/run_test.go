@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/eventquota/eventquota/admission/busiest"
 	"github.com/eventquota/eventquota/policy"
-	"github.com/eventquota/eventquota/store/busiest"
 )
 
 // TestARecordersStory replays what a recorder sent without the webhook.

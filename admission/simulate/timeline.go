@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/eventquota/eventquota/admission"
-	"github.com/eventquota/eventquota/store/busiest"
+	"github.com/eventquota/eventquota/admission/busiest"
 )
 
 // maxSlots bounds a Timeline.

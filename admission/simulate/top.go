@@ -5,8 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/eventquota/eventquota/admission/busiest"
 	"github.com/eventquota/eventquota/store"
-	"github.com/eventquota/eventquota/store/busiest"
 )
 
 const (

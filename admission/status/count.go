@@ -6,8 +6,8 @@ import (
 	"maps"
 	"time"
 
+	"github.com/eventquota/eventquota/admission/busiest"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
-	"github.com/eventquota/eventquota/store/busiest"
 )
 
 // countsTimeout bounds a look at what replicas have counted.

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/eventquota/eventquota/admission/busiest"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
-	"github.com/eventquota/eventquota/store/busiest"
 )
 
 const (

@@ -13,9 +13,9 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/admission/busiest"
 	"github.com/eventquota/eventquota/admission/status"
 	"github.com/eventquota/eventquota/policy"
-	"github.com/eventquota/eventquota/store/busiest"
 )
 
 // busy counts who and what is busiest on this replica, and says what is on all.

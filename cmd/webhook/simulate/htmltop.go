@@ -9,9 +9,9 @@ import (
 
 	"golang.org/x/net/html"
 
+	"github.com/eventquota/eventquota/admission/busiest"
 	"github.com/eventquota/eventquota/admission/simulate"
 	"github.com/eventquota/eventquota/cmd/webhook/htmlpage"
-	"github.com/eventquota/eventquota/store/busiest"
 )
 
 // topRow is one line of a list.

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/eventquota/eventquota/admission/busiest"
 	"github.com/eventquota/eventquota/admission/simulate"
 	"github.com/eventquota/eventquota/cmd/webhook/text"
-	"github.com/eventquota/eventquota/store/busiest"
 )
 
 // table prints rows of cells, all but the first to the right.

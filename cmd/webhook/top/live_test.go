@@ -9,7 +9,7 @@ import (
 	"github.com/gdamore/tcell/v3"
 	"github.com/gdamore/tcell/v3/vt"
 
-	"github.com/eventquota/eventquota/store/busiest"
+	"github.com/eventquota/eventquota/admission/busiest"
 	"github.com/eventquota/eventquota/test/cli"
 )
 

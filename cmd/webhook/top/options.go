@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/eventquota/eventquota/admission/busiest"
 	"github.com/eventquota/eventquota/cmd/webhook/replicas"
-	"github.com/eventquota/eventquota/store/busiest"
 )
 
 // options are the flags of top.

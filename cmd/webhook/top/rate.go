@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/eventquota/eventquota/store/busiest"
+	"github.com/eventquota/eventquota/admission/busiest"
 )
 
 // rateOver is how far apart the two looks are of which rates are the

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eventquota/eventquota/store/busiest"
+	"github.com/eventquota/eventquota/admission/busiest"
 )
 
 func epoch() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }

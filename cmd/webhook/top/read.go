@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/eventquota/eventquota/store/busiest"
+	"github.com/eventquota/eventquota/admission/busiest"
 	"github.com/eventquota/eventquota/store/redisclient"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eventquota/eventquota/store/busiest"
+	"github.com/eventquota/eventquota/admission/busiest"
 )
 
 // shown is one look as it is shown. Its JSON is a line of -o json.

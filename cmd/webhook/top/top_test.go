@@ -16,8 +16,8 @@ import (
 
 	"github.com/clipperhouse/displaywidth"
 
+	"github.com/eventquota/eventquota/admission/busiest"
 	"github.com/eventquota/eventquota/store"
-	"github.com/eventquota/eventquota/store/busiest"
 	"github.com/eventquota/eventquota/store/redis"
 	"github.com/eventquota/eventquota/store/redisclient"
 	"github.com/eventquota/eventquota/test/cli"

@@ -1,8 +1,8 @@
 package top
 
 import (
+	"github.com/eventquota/eventquota/admission/busiest"
 	"github.com/eventquota/eventquota/cmd/webhook/text"
-	"github.com/eventquota/eventquota/store/busiest"
 )
 
 // view is what top shows: what it has read, and what was asked for.

@@ -11,8 +11,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/eventquota/eventquota/admission/busiest"
 	"github.com/eventquota/eventquota/store"
-	"github.com/eventquota/eventquota/store/busiest"
 )
 
 func generation(n int) busiest.PolicyID {

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventquota/eventquota/admission/busiest"
 	"github.com/eventquota/eventquota/store"
-	"github.com/eventquota/eventquota/store/busiest"
 )
 
 func TestASumHasTheWritesOfAllReplicas(t *testing.T) {

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/eventquota/eventquota/admission/busiest"
 	"github.com/eventquota/eventquota/store"
-	"github.com/eventquota/eventquota/store/busiest"
 )
 
 func TestNamesAreReadAndNotMistaken(t *testing.T) {

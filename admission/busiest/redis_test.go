@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventquota/eventquota/admission/busiest"
 	"github.com/eventquota/eventquota/store"
-	"github.com/eventquota/eventquota/store/busiest"
 	"github.com/eventquota/eventquota/store/redisclient"
-	"github.com/eventquota/eventquota/test/redis"
+	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
 func connected(t *testing.T, o redisclient.Options) *redisclient.Client {

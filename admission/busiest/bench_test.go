@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/eventquota/eventquota/admission/busiest"
 	"github.com/eventquota/eventquota/store"
-	"github.com/eventquota/eventquota/store/busiest"
 )
 
 func BenchmarkCount(b *testing.B) {

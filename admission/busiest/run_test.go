@@ -11,8 +11,8 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/eventquota/eventquota/admission/busiest"
 	"github.com/eventquota/eventquota/store"
-	"github.com/eventquota/eventquota/store/busiest"
 )
 
 // spy is a Redis that takes all, unless it is told to fail.
