@@ -13,7 +13,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/eventquota/eventquota/admission/metrics"
-
 	"github.com/eventquota/eventquota/certs"
 )
 

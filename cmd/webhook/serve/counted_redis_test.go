@@ -10,7 +10,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/eventquota/eventquota/admission/metrics"
-
 	"github.com/eventquota/eventquota/admission/status"
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/test/cli"

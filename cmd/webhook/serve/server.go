@@ -13,11 +13,10 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
-	"github.com/eventquota/eventquota/admission/metrics"
-
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/access"
 	"github.com/eventquota/eventquota/admission/connections"
+	"github.com/eventquota/eventquota/admission/metrics"
 	"github.com/eventquota/eventquota/admission/settler"
 	"github.com/eventquota/eventquota/admission/tracing"
 	"github.com/eventquota/eventquota/certs"

@@ -14,9 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 
-	"github.com/eventquota/eventquota/admission/metrics"
-
 	"github.com/eventquota/eventquota/admission/busiest"
+	"github.com/eventquota/eventquota/admission/metrics"
 	"github.com/eventquota/eventquota/admission/status"
 	"github.com/eventquota/eventquota/admission/tracing"
 	"github.com/eventquota/eventquota/cmd/webhook/explain"

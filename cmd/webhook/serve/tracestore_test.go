@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/eventquota/eventquota/admission/metrics"
-
 	"github.com/eventquota/eventquota/admission/status"
 	"github.com/eventquota/eventquota/admission/tracing"
 	"github.com/eventquota/eventquota/store"
