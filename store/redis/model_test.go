@@ -79,6 +79,8 @@ type replicas struct {
 	clients []*shaky
 	rng     *rand.Rand
 	outages bool
+	// everywhere lets any of them decide about any Event in outages.
+	everywhere bool
 }
 
 func (s *stores) replicas(t *testing.T, n int, seed uint64, outages bool) *replicas {
@@ -98,9 +100,9 @@ func (s *stores) replicas(t *testing.T, n int, seed uint64, outages bool) *repli
 func (r *replicas) Decide(ctx context.Context, now time.Time, w store.Write, l store.Limits) (store.Decision, error) {
 	i := r.rng.IntN(len(r.stores))
 	if r.outages {
-		// The API server keeps to one connection. Of what replicas decide at the same time without Redis,
-		// none knows the others' names.
-		i = int(w.Group[0]) % len(r.stores)
+		if !r.everywhere { // as the API server keeps to one connection
+			i = int(w.Group[0]) % len(r.stores)
+		}
 		if r.rng.IntN(30) == 0 {
 			r.clients[i].out.Store(!r.clients[i].out.Load())
 		}
@@ -154,12 +156,13 @@ func TestRedisLosesNothing(t *testing.T) {
 func TestReplicasLoseNothing(t *testing.T) {
 	on := standalone(t)
 	tests := map[string]struct {
-		replicas int
-		outages  bool
+		replicas            int
+		outages, everywhere bool
 	}{
-		"while three share Redis":                {3, false},
-		"while one has outages":                  {1, true},
-		"while three have outages, each its own": {3, true},
+		"while three share Redis":                             {3, false, false},
+		"while one has outages":                               {1, true, false},
+		"while three have outages, each its own":              {3, true, false},
+		"while three have outages, and decide about the same": {3, true, true},
 	}
 	for says, test := range tests {
 		t.Run(says, func(t *testing.T) {
@@ -167,9 +170,11 @@ func TestReplicasLoseNothing(t *testing.T) {
 			fresh := func(t *testing.T) storetest.Subject {
 				t.Helper()
 				seed++
-				return on.replicas(t, test.replicas, seed, test.outages)
+				r := on.replicas(t, test.replicas, seed, test.outages)
+				r.everywhere = test.everywhere
+				return r
 			}
-			storetest.Simulate(t, storetest.Faults{Outages: test.outages}, storetest.Seeds{First: *firstSeed, Runs: *runs, Steps: *steps}, fresh)
+			storetest.Simulate(t, storetest.Faults{Outages: test.outages, Everywhere: test.everywhere}, storetest.Seeds{First: *firstSeed, Runs: *runs, Steps: *steps}, fresh)
 		})
 	}
 }

@@ -198,6 +198,12 @@ func TestReportsAreJoined(t *testing.T) {
 				}
 				for c.n = range 30 {
 					c.now = c.now.Add(20 * time.Minute)
+					// Another replica, which does not know what was refused, stores an Event of that name.
+					stored := rules.Op{Write: someWrite(fmt.Sprint("n", c.rng.IntN(40)), c.now), Limits: &l}
+					stored.Write.Count, stored.Write.Exact = 2, store.KeyOf(stored.Write.Name)
+					for _, g := range []*rules.Group{&one, &joined} {
+						g.Report(c.now, store.KeyOf(fmt.Sprint(c.n)), &stored)
+					}
 					var all rules.Op
 					for i := range 1 + c.rng.IntN(9) {
 						o := rules.Op{Write: someWrite(fmt.Sprint("n", c.rng.IntN(40)), c.now), Limits: &l, Decision: d}

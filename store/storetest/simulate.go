@@ -23,6 +23,9 @@ type Faults struct {
 	// Outages says that replicas decide for a time without the store that they share. What each then
 	// decides has waits between writes of its own.
 	Outages bool
+	// Everywhere lets any replica decide about any Event in outages. Names are kept for longer than those
+	// last, and there are no quotas, whose drops are reported as they were decided.
+	Everywhere bool
 	// Rollback says that the store forgets what it has acknowledged, which may be missing then. All
 	// clients use a new name each time, as what is known of names may be lost.
 	Rollback bool
@@ -136,6 +139,10 @@ func newWorld(t *testing.T, f Faults, rng *rand.Rand, fresh Fresh) *world {
 	}
 	if rng.IntN(2) == 0 {
 		w.limits.Quotas = append(w.limits.Quotas, bucket("quota", 1+rng.IntN(60), time.Duration(1+rng.IntN(60))*time.Second))
+	}
+	if f.Everywhere {
+		filter.SpamFilter = false
+		w.limits.Spam, w.limits.Quotas, w.limits.RepeatWindow = filter, nil, 100*time.Hour
 	}
 	if f.Return {
 		w.limits.Spam, w.limits.Quotas, w.limits.ChargeMerged = store.Bucket{}, nil, false
