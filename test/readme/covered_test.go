@@ -67,9 +67,9 @@ func ways() map[string]way {
 		"webhook top --once " + asks:                                                                                                runs("SOURCE", "kubelet"),
 		"webhook explain pod/web-0 -n storm " + asks:                                                                                runs("SOURCE kubelet on node-1", "SOURCE noisy-operator", "WOULD NOW BE"),
 		"kubectl get events -A -o json | webhook simulate - -o html > report.html":                                                  runs(),
-		"curl -sk -H \"Authorization: Bearer $(kubectl -n monitoring create token prometheus-k8s)\" https://localhost:8443/metrics": elsewhere("cmd/webhook", "TestMetricsAreSecureUnlessTheyAreToldNotToBe"),
+		"curl -sk -H \"Authorization: Bearer $(kubectl -n monitoring create token prometheus-k8s)\" https://localhost:8443/metrics": elsewhere("cmd/webhook/serve", "TestMetricsAreSecureUnlessTheyAreToldNotToBe"),
 		"kubectl -n eventquota-system port-forward POD 6060 &":                                                                      untried(noKubelet),
-		"go tool pprof http://127.0.0.1:6060/debug/pprof/heap":                                                                      elsewhere("cmd/webhook", "TestAProfileCanBeFetchedWhereItIsToldToBe"),
+		"go tool pprof http://127.0.0.1:6060/debug/pprof/heap":                                                                      elsewhere("cmd/webhook/serve", "TestAProfileCanBeFetchedWhereItIsToldToBe"),
 
 		"kubectl delete clustereventpolicy emergency-brake":                           runs("deleted"),
 		"kubectl delete mutatingwebhookconfiguration mutate.events.eventquota.io":     runs("deleted"),
