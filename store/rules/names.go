@@ -78,13 +78,16 @@ func (g *Group) refuse(now int64, w *store.Write, l *store.Limits) int64 {
 
 // refuseMore is refuse for the other writes of o, each of count 1.
 func (g *Group) refuseMore(now int64, o *Op) int64 {
+	n := o.More
+	if len(o.Names) == 0 {
+		return n
+	}
 	stored := map[uint64]*Record{}
 	for i := range g.Records {
-		if r := &g.Records[i]; len(o.Names) > 0 && r.Name != "" {
+		if r := &g.Records[i]; r.Name != "" {
 			stored[nameKey(r.Name)] = r
 		}
 	}
-	n := o.More
 	for _, key := range o.Names {
 		if r := stored[key]; r != nil { // by another replica, which did not know of the refusal
 			n -= min(r.Own, 1)
