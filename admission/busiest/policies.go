@@ -75,16 +75,10 @@ func (s Subject) clipped() Subject {
 	return s
 }
 
-// detached is s in memory of its own: texts of a request may be parts of a much longer one.
+// detached is s in memory of its own.
 func (s Subject) detached() Subject {
-	var parts [7]string
-	for i, f := range s.fields() {
-		parts[i] = *f
-	}
-	text := strings.Join(parts[:], "")
-	for _, f := range s.fields() {
-		*f, text = text[:len(*f)], text[len(*f):]
-	}
+	fields := s.fields()
+	detach(fields[:]...)
 	return s
 }
 

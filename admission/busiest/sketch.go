@@ -72,13 +72,22 @@ func (s *sketch[K]) place() (i int32, taken bool) {
 // key is what a row of a Ranking is found by: parts of its name, empty ones at the end.
 type key [3]string
 
-// detached is k in memory of its own: its parts may be parts of a long request.
+// detached is k in memory of its own.
 func (k key) detached() key {
-	all := strings.Join(k[:], "")
-	for i, part := range k {
-		k[i], all = all[:len(part)], all[len(part):]
-	}
+	detach(&k[0], &k[1], &k[2])
 	return k
+}
+
+// detach gives texts memory of their own, together: they may be parts of a long request.
+func detach(texts ...*string) {
+	parts := make([]string, 0, 7)
+	for _, text := range texts {
+		parts = append(parts, *text)
+	}
+	rest := strings.Join(parts, "")
+	for _, text := range texts {
+		*text, rest = rest[:len(*text)], rest[len(*text):]
+	}
 }
 
 // countBy counts one write of k, of which it keeps no part.
