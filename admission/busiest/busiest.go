@@ -1,6 +1,6 @@
 // Package busiest counts what replicas decide, and finds who and what makes the
 // most Event writes: a replica counts in bounded memory, by namespace, source,
-// object and policy, since it started, and shares a Snapshot with the others,
+// object, reason and policy, since it started, and shares a Snapshot with the others,
 // which Redis keeps for a while. A Sum adds several up; admission/status does so
 // for the statuses of policies.
 package busiest
@@ -18,15 +18,18 @@ const (
 	Namespace By = iota // of the Event
 	Source              // component and host
 	Object              // kind, namespace and name of the involvedObject
+	Reason              // type and reason
 	Policy              // that decided
 
 	kinds
 )
 
 // All are all values of By.
-func All() [kinds]By { return [...]By{Namespace, Source, Object, Policy} }
+func All() [kinds]By { return [...]By{Namespace, Source, Object, Reason, Policy} }
 
-func (b By) String() string { return [...]string{"namespace", "source", "object", "policy"}[b] }
+func (b By) String() string {
+	return [...]string{"namespace", "source", "object", "reason", "policy"}[b]
+}
 
 // UnmarshalText reads what String says.
 func (b *By) UnmarshalText(text []byte) error {
@@ -42,7 +45,7 @@ func (b *By) UnmarshalText(text []byte) error {
 // MarshalText is String.
 func (b By) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
 
-// Row is one namespace, source, object or policy. Its counts are never too high;
+// Row is one namespace, source, object, reason or policy. Its counts are never too high;
 // Missing is by how much their total may be too low.
 type Row struct {
 	Name string `json:"name"`

@@ -46,16 +46,19 @@ func NewCounter(replica string, now time.Time) *Counter {
 type Write struct {
 	Namespace string // of the Event
 	Subject   Subject
+	Type      string
+	Reason    string
 	Policy    string
 }
 
-// Count counts one decision. It takes four locks for a moment, one after the
+// Count counts one decision. It takes five locks for a moment, one after the
 // other, allocates only for who is not followed yet, and keeps no part of w.
 func (c *Counter) Count(w *Write, v store.Verdict) {
 	s, one := &w.Subject, CountsOf(v)
 	countBy(c.by[Namespace], c.seed, key{w.Namespace}, one)
 	countBy(c.by[Source], c.seed, key{s.Component, s.Host}, one)
 	countBy(c.by[Object], c.seed, key{s.Kind, s.Namespace, s.Name}, one)
+	countBy(c.by[Reason], c.seed, key{w.Type, w.Reason}, one)
 	countBy(c.by[Policy], c.seed, key{w.Policy}, one)
 }
 
@@ -68,6 +71,7 @@ func (c *Counter) Snapshot(now time.Time) Snapshot {
 			Namespace: ranking(c.by[Namespace], whole),
 			Source:    ranking(c.by[Source], sourceName),
 			Object:    ranking(c.by[Object], objectName),
+			Reason:    ranking(c.by[Reason], reasonName),
 			Policy:    ranking(c.by[Policy], whole),
 		},
 		Policies: c.policyCounts(),

@@ -26,6 +26,9 @@ func objectName(k key) string {
 	return part(k[0]) + " " + part(k[1]) + "/" + part(k[2])
 }
 
+// reasonName is the type, a space and the reason.
+func reasonName(k key) string { return part(k[0]) + " " + part(k[1]) }
+
 // part is s as a part of a name: quoted where it is empty or has what separates
 // parts, so that no two keys share a name.
 func part(s string) string {

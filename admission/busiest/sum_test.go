@@ -105,7 +105,7 @@ func TestASumHasAThousandRowsAtTheMost(t *testing.T) {
 func TestTheSumOfNothingIsNothing(t *testing.T) {
 	got, err := json.Marshal(busiest.Add(nil))
 	none := `{"total":{"admitted":0,"merged":0,"dropped":0},"missing":0,"rows":[]}`
-	want := `{"replicas":[],"partial":false,"by":{"namespace":` + none + `,"object":` + none + `,"policy":` + none + `,"source":` + none + `}}`
+	want := `{"replicas":[],"partial":false,"by":{"namespace":` + none + `,"object":` + none + `,"policy":` + none + `,"reason":` + none + `,"source":` + none + `}}`
 	if err != nil || string(got) != want {
 		t.Errorf("%s, %v; want %s", got, err, want)
 	}
@@ -125,7 +125,7 @@ func TestJSONIsReadAsItWasWritten(t *testing.T) {
 	if err := json.Unmarshal(text, &read); err != nil || !reflect.DeepEqual(read, sum) {
 		t.Errorf("%+v, %v; want %+v", read, err, sum)
 	}
-	if err := json.Unmarshal([]byte(`{"by":{"reason":{}}}`), &read); err == nil {
+	if err := json.Unmarshal([]byte(`{"by":{"cluster":{}}}`), &read); err == nil {
 		t.Error("a sum by something else is read")
 	}
 }

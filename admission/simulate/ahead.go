@@ -22,7 +22,7 @@ type ahead struct {
 
 // readAhead gives each write of a trace to do, in order, and reads the next ones
 // meanwhile. What do is given is overwritten later.
-func readAhead(ctx context.Context, t *Trace, do func(*write) error) error {
+func readAhead(ctx context.Context, t *Trace, b Bound, do func(*write) error) error {
 	full, free := make(chan *ahead, aheadGroups), make(chan *ahead, aheadGroups) // each has room for all
 	for range aheadGroups {
 		free <- &ahead{events: make([]corev1.Event, aheadWrites)}
@@ -30,7 +30,7 @@ func readAhead(ctx context.Context, t *Trace, do func(*write) error) error {
 	parts, ctx := errgroup.WithContext(ctx)
 	parts.Go(func() error {
 		defer close(full)
-		return fillAll(ctx, t, free, full)
+		return fillAll(ctx, replay{cursor: t.cursor(spoolBuffer), repeats: t.cursor(spoolGlance), bound: b}, free, full)
 	})
 	parts.Go(func() error {
 		for group := range full {
@@ -44,9 +44,8 @@ func readAhead(ctx context.Context, t *Trace, do func(*write) error) error {
 	return parts.Wait()
 }
 
-// fillAll fills what is free with all writes of a trace.
-func fillAll(ctx context.Context, t *Trace, free <-chan *ahead, full chan<- *ahead) error {
-	r := replay{cursor: t.cursor(spoolBuffer), repeats: t.cursor(spoolGlance)}
+// fillAll fills what is free with all writes of a replay.
+func fillAll(ctx context.Context, r replay, free <-chan *ahead, full chan<- *ahead) error {
 	for more := true; more; {
 		select {
 		case group := <-free:

@@ -16,20 +16,20 @@ type line struct {
 	APIVersion string `json:"apiVersion"`
 
 	// Of a watch.
-	Type   string `json:"type"`
-	Object raw    `json:"object"`
+	Type   string         `json:"type"`
+	Object jsontext.Value `json:"object"`
 
 	// Of an audit log.
 	AuditID        string           `json:"auditID"`
 	Stage          string           `json:"stage"`
 	RequestURI     string           `json:"requestURI"`
 	Verb           string           `json:"verb"`
-	User           raw              `json:"user"`
-	Impersonated   raw              `json:"impersonatedUser"`
+	User           jsontext.Value   `json:"user"`
+	Impersonated   jsontext.Value   `json:"impersonatedUser"`
 	ObjectRef      objectRef        `json:"objectRef"`
 	ResponseStatus responseStatus   `json:"responseStatus"`
-	RequestObject  raw              `json:"requestObject"`
-	ResponseObject raw              `json:"responseObject"`
+	RequestObject  jsontext.Value   `json:"requestObject"`
+	ResponseObject jsontext.Value   `json:"responseObject"`
 	Received       metav1.MicroTime `json:"requestReceivedTimestamp"`
 	Annotations    decided          `json:"annotations"`
 }
@@ -45,16 +45,6 @@ type objectRef struct {
 type responseStatus struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
-}
-
-// raw is a value as it is written.
-type raw string
-
-// UnmarshalJSONFrom is of the JSON library.
-func (r *raw) UnmarshalJSONFrom(d *jsontext.Decoder) error {
-	v, err := d.ReadValue()
-	*r = raw(v)
-	return err
 }
 
 func (l *line) isAudit() bool { return strings.HasPrefix(l.APIVersion, "audit.k8s.io/") }
@@ -114,9 +104,9 @@ func (l *line) query(name string) string {
 }
 
 // user is whom admission takes for the user.
-func (l *line) user() raw {
+func (l *line) user() string {
 	if len(l.Impersonated) > 0 {
-		return l.Impersonated
+		return string(l.Impersonated)
 	}
-	return l.User
+	return string(l.User)
 }

@@ -62,7 +62,7 @@ func (l *line) auditWrite(e *corev1.Event) (write, error) {
 		return w, nil
 	case "patch":
 		w.verb, w.patch = patch, string(l.RequestObject)
-		if err := decodeEvent(string(l.ResponseObject), w.newAPI, e); err == nil && e.Name != "" { // a refusal is none
+		if err := decodeEvent(l.ResponseObject, w.newAPI, e); err == nil && e.Name != "" { // a refusal is none
 			w.event = e
 			asSent(e)
 		}
@@ -70,7 +70,7 @@ func (l *line) auditWrite(e *corev1.Event) (write, error) {
 	case "update":
 		w.verb = update
 	}
-	if err := decodeEvent(string(l.RequestObject), w.newAPI, e); err != nil {
+	if err := decodeEvent(l.RequestObject, w.newAPI, e); err != nil {
 		return w, wrapped("requestObject", err)
 	}
 	asSent(e)
@@ -81,7 +81,7 @@ func (l *line) auditWrite(e *corev1.Event) (write, error) {
 	}
 	if e.Name == "" { // what the API server made of its generateName
 		var made corev1.Event
-		if err := decodeEvent(string(l.ResponseObject), w.newAPI, &made); err == nil {
+		if err := decodeEvent(l.ResponseObject, w.newAPI, &made); err == nil {
 			e.Name = made.Name
 		}
 	}

@@ -39,13 +39,12 @@ func (b *batch) emptied() *batch {
 }
 
 func (b *batch) parse() {
-	text := string(b.text) // once for all lines: what is parsed are parts of it
 	begin := 0
 	for _, l := range b.lines {
 		if l.long {
 			b.parsed = append(b.parsed, parsed{err: errLong})
 		} else {
-			b.parsed = append(b.parsed, b.parser.line(text[begin:l.end]))
+			b.parsed = append(b.parsed, b.parser.line(b.text[begin:l.end]))
 		}
 		begin = l.end
 	}

@@ -23,20 +23,15 @@ var (
 )
 
 // decode decodes what the API server would take.
-func decode(b []byte, into any) error {
-	return json.Unmarshal(b, into, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+func decode(text []byte, into any) error {
+	return json.Unmarshal(text, into, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 }
 
 // decodeEvent decodes an Event of either API into e, as core/v1 has it. newAPI
 // stands for an Event that does not say which API it is of.
-func decodeEvent(text string, newAPI bool, e *corev1.Event) error {
-	if *e = (corev1.Event{}); scanEvent(text, e) {
-		e.TypeMeta = metav1.TypeMeta{}
-		return nil
-	}
+func decodeEvent(text []byte, newAPI bool, e *corev1.Event) error {
 	*e = corev1.Event{}
-	b := []byte(text)
-	err := decode(b, e)
+	err := decode(text, e)
 	group, version, _ := strings.Cut(e.APIVersion, "/")
 	switch {
 	case e.Kind == "" && e.APIVersion == "" && err != nil && !newAPI:
@@ -56,7 +51,7 @@ func decodeEvent(text string, newAPI bool, e *corev1.Event) error {
 		return err
 	}
 	var later eventsv1.Event
-	if err := decode(b, &later); err != nil {
+	if err := decode(text, &later); err != nil {
 		return err
 	}
 	*e = toCore(&later)

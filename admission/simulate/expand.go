@@ -10,13 +10,28 @@ import (
 // count is written as often, with higher steps.
 const maxSteps = 100_000
 
-// steps is how many writes made a stored Event what it is: a recorder of core/v1
-// writes each occurrence. One of events.k8s.io writes the first, the second and,
-// at the end of a series, the last.
-func steps(e *corev1.Event) int64 {
+// Bound is one end of how many writes made a stored Event what it is. Only an audit log or a watch
+// says how many there were: recorders of core/v1 count what their own spam filters keep back.
+type Bound int
+
+const (
+	// Most is a write for each occurrence. Of events.k8s.io, recorders write the first two, one
+	// each half hour, and the last.
+	Most Bound = iota
+	// Fewest is one write, and another where there are more occurrences.
+	Fewest
+)
+
+// steps is how many writes made a stored Event what it is, at a bound.
+func (b Bound) steps(e *corev1.Event) int64 {
+	const heartbeat = 30 * time.Minute // of recorders of events.k8s.io
 	n := occurrences(e)
-	if e.Series != nil || !e.EventTime.IsZero() {
-		return min(n, 3)
+	switch {
+	case b == Fewest:
+		return min(n, 2)
+	case e.Series != nil || !e.EventTime.IsZero():
+		first, last, _ := times(e) // checked when it was read
+		return min(n, 3+int64(last.Sub(first)/heartbeat))
 	}
 	return min(n, maxSteps)
 }
@@ -32,10 +47,10 @@ func stepAt(first, last time.Time, i, of int64) time.Time {
 	return first.Add(gap*time.Duration(i) + rest*time.Duration(i)/time.Duration(of-1))
 }
 
-// expand makes of w, a stored Event, the i-th write that led to it. What the
+// expand makes of w, a stored Event, the i-th of the writes that led to it. What the
 // recorder writes is absolute: the count so far.
-func expand(w *write, i int64) {
-	e, of := w.event, steps(w.event)
+func expand(w *write, i, of int64) {
+	e := w.event
 	first, last, _ := times(e) // checked when it was read
 	total := occurrences(e)
 	count := (i + 1) * total / of

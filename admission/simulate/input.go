@@ -44,9 +44,17 @@ type Input struct {
 	BrokenLines []Broken `json:"brokenLines,omitempty"`
 	// Skipped are those that are no Event write, by why.
 	Skipped map[string]int64 `json:"skipped,omitempty"`
-	// Writes are the requests that the rest stand for, First and Last the times
-	// of them.
-	Writes int64     `json:"writes"`
+	// Fewest and Most are the requests that the rest stand for: as many where
+	// the input says how many there were. First and Last are the times of them.
+	Fewest int64     `json:"fewestWrites"`
+	Most   int64     `json:"mostWrites"`
 	First  time.Time `json:"first,omitzero"`
 	Last   time.Time `json:"last,omitzero"`
+}
+
+func (in *Input) writes(b Bound) int64 {
+	if b == Fewest {
+		return in.Fewest
+	}
+	return in.Most
 }

@@ -70,7 +70,7 @@ func (r *reader) readArray(ctx context.Context, d *jsontext.Decoder, lines *line
 		}
 		line := lines.at(d.InputOffset() - int64(len(item)))
 		p.out = p.out[:0]
-		parsed := p.stored(string(item))
+		parsed := p.stored(item)
 		if err := errors.Join(r.accept(line, &parsed, p.out), ctx.Err()); err != nil {
 			return err
 		}

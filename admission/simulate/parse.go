@@ -21,10 +21,10 @@ type parsed struct {
 	skip string
 	err  error
 	// user is who wrote it, as JSON; empty for nobody knows.
-	user raw
-	// first and last are the times of its writes, of which there are so many.
-	first, last time.Time
-	writes      int64
+	user string
+	// first and last are the times of its writes, of which there are from fewest to most.
+	first, last  time.Time
+	fewest, most int64
 	// end is where the encoded write ends in the parser's out.
 	end int
 }
@@ -39,13 +39,11 @@ type parser struct {
 }
 
 // line parses one line, and the writer's user.
-func (p *parser) line(text string) parsed {
+func (p *parser) line(text []byte) parsed {
 	l := &p.read
-	if *l = (line{}); !l.scan(text) {
-		*l = line{}
-		if err := decode([]byte(text), l); err != nil {
-			return parsed{err: err}
-		}
+	*l = line{}
+	if err := decode(text, l); err != nil {
+		return parsed{err: err}
 	}
 	switch {
 	case l.isAudit():
@@ -90,7 +88,7 @@ func (p *parser) watched(l *line) parsed {
 	default:
 		return parsed{err: fmt.Errorf("type %q: must be ADDED, MODIFIED, DELETED, BOOKMARK or ERROR", clip(l.Type))}
 	}
-	skip, err := p.found(&w, string(l.Object))
+	skip, err := p.found(&w, l.Object)
 	if skip != "" || err != nil {
 		return parsed{skip: skip, err: wrapped("object", err)}
 	}
@@ -99,7 +97,7 @@ func (p *parser) watched(l *line) parsed {
 }
 
 // stored parses an Event as it was found.
-func (p *parser) stored(text string) parsed {
+func (p *parser) stored(text []byte) parsed {
 	w := write{verb: stored}
 	skip, err := p.found(&w, text)
 	if skip != "" || err != nil {
@@ -110,7 +108,7 @@ func (p *parser) stored(text string) parsed {
 
 // found decodes an Event that was found somewhere, which tells by itself when it
 // was written and through which API.
-func (p *parser) found(w *write, text string) (skip string, err error) {
+func (p *parser) found(w *write, text []byte) (skip string, err error) {
 	e := &p.event
 	if err := decodeEvent(text, false, e); err != nil {
 		return "", err
@@ -132,10 +130,10 @@ func (p *parser) found(w *write, text string) (skip string, err error) {
 
 // done encodes w.
 func (p *parser) done(w *write) parsed {
-	done := parsed{first: w.at, last: w.at, writes: 1}
+	done := parsed{first: w.at, last: w.at, fewest: 1, most: 1}
 	if w.verb == stored {
 		_, done.last, _ = times(w.event)
-		done.writes = steps(w.event)
+		done.fewest, done.most = Fewest.steps(w.event), Most.steps(w.event)
 	}
 	if done.first.Year() < firstYear || done.last.Year() >= lastYear {
 		return parsed{err: errYear}

@@ -32,7 +32,7 @@ func TestEachKindOfInputIsRead(t *testing.T) {
 		for says, content := range map[string]string{says: content, says + ", compressed": zipped(t, content)} {
 			t.Run(says, func(t *testing.T) {
 				trace := readAll(t, content)
-				want := Input{Files: []string{"a"}, Entries: 3, Writes: 3, First: sec(0), Last: sec(2), Skipped: map[string]int64{}}
+				want := Input{Files: []string{"a"}, Entries: 3, Fewest: 3, Most: 3, First: sec(0), Last: sec(2), Skipped: map[string]int64{}}
 				if diff := cmp.Diff(want, trace.Input); diff != "" {
 					t.Fatalf("Input (-want +got):\n%s", diff)
 				}
@@ -77,8 +77,8 @@ func TestWhatIsBrokenIsCountedWithItsLine(t *testing.T) {
 	} {
 		t.Run(says, func(t *testing.T) {
 			in := readAll(t, test.content).Input
-			if in.Writes != test.writes || in.Broken != int64(len(test.broken)) || len(in.BrokenLines) != len(test.broken) {
-				t.Fatalf("read %d writes and %d broken lines %v, want %d and %v", in.Writes, in.Broken, in.BrokenLines, test.writes, test.broken)
+			if in.Most != test.writes || in.Broken != int64(len(test.broken)) || len(in.BrokenLines) != len(test.broken) {
+				t.Fatalf("read %d writes and %d broken lines %v, want %d and %v", in.Most, in.Broken, in.BrokenLines, test.writes, test.broken)
 			}
 			for i, want := range test.broken {
 				got := in.BrokenLines[i]
@@ -144,7 +144,7 @@ func TestWhatAnAPIServerDidNotTakeToTheWebhookIsSkipped(t *testing.T) {
 		t.Run(says, func(t *testing.T) {
 			in := readAll(t, text(test.line)).Input
 			if got := slices.Collect(maps.Keys(in.Skipped)); in.Broken != 0 || test.why != "" && !slices.Equal(got, []string{test.why}) ||
-				test.why == "" && (len(got) != 0 || in.Writes != 1) {
+				test.why == "" && (len(got) != 0 || in.Most != 1) {
 				t.Errorf("skipped for %q (%v), want for %q", got, in.BrokenLines, test.why)
 			}
 		})
@@ -160,7 +160,7 @@ func TestEventsOfBothAPIsAreTheSame(t *testing.T) {
 		Series:    &eventsv1.EventSeries{Count: 7, LastObservedTime: metav1.NewMicroTime(sec(9))},
 	}
 	var got corev1.Event
-	if err := decodeEvent(text(e), false, &got); err != nil {
+	if err := decodeEvent([]byte(text(e)), false, &got); err != nil {
 		t.Fatal(err)
 	}
 	if got.Message != "no node" || got.ReportingController != "scheduler" || got.ReportingInstance != "scheduler-1" || got.InvolvedObject.Name != "web-0" ||

@@ -12,6 +12,7 @@ import (
 type replay struct {
 	cursor
 
+	bound   Bound
 	repeats cursor // of what was read before
 	next    int
 	open    series
@@ -40,11 +41,12 @@ func (r *replay) write(w *write) (more bool, err error) {
 	if err := r.load(entry, w); err != nil || w.verb != stored {
 		return true, err
 	}
-	if steps(w.event) > 1 {
+	of := r.bound.steps(w.event)
+	if of > 1 {
 		first, last, _ := times(w.event)
-		heap.Push(&r.open, repeating{stepAt(first, last, 1, steps(w.event)).UnixNano(), r.next - 1, 1})
+		heap.Push(&r.open, repeating{stepAt(first, last, 1, of).UnixNano(), r.next - 1, 1})
 	}
-	expand(w, 0)
+	expand(w, 0, of)
 	return true, nil
 }
 
@@ -62,14 +64,15 @@ func (r *replay) repeat(w *write) (more bool, err error) {
 		return true, err
 	}
 	first, last, _ := times(w.event)
-	if of := steps(w.event); now.i+1 < of {
+	of := r.bound.steps(w.event)
+	if now.i+1 < of {
 		r.open[0].i++
 		r.open[0].at = stepAt(first, last, now.i+1, of).UnixNano()
 		heap.Fix(&r.open, 0)
 	} else {
 		heap.Pop(&r.open)
 	}
-	expand(w, now.i)
+	expand(w, now.i, of)
 	w.at = time.Unix(0, now.at)
 	return true, nil
 }

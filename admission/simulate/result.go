@@ -3,10 +3,12 @@ package simulate
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/admission/busiest"
 	"github.com/eventquota/eventquota/store"
 )
 
@@ -24,22 +26,19 @@ type Result struct {
 	Notices int64 `json:"notices"`
 	// Policies are what each policy did, most writes first.
 	Policies []PolicyCounts `json:"policies"`
-	// Sources, Objects and Reasons are those with the most writes.
-	Sources []TopCounts `json:"sources"`
-	Objects []TopCounts `json:"objects"`
-	Reasons []TopCounts `json:"reasons"`
+	// Busiest ranks what had the most writes, whatever policy decided.
+	Busiest map[busiest.By]busiest.Ranking `json:"busiest"`
 	// Timeline says when all of it was decided.
 	Timeline Timeline `json:"timeline"`
 
-	policies                  map[policyKey]*PolicyCounts
-	sources, objects, reasons top
-	name                      []byte // of what is counted
+	policies map[policyKey]*PolicyCounts
+	counter  *busiest.Counter
 }
 
 func newResult() *Result {
 	return &Result{
 		Outcomes: map[Outcome]int64{}, policies: map[policyKey]*PolicyCounts{},
-		sources: top{}, objects: top{}, reasons: top{},
+		counter: busiest.NewCounter("simulated", time.Time{}),
 	}
 }
 
@@ -58,20 +57,21 @@ func (r *Result) decided(d admission.Decided) {
 	if d.Audited {
 		return
 	}
-	s, o := d.Source(), d.Object()
-	r.name = append(r.name[:0], s.Component...)
-	if s.Host != "" {
-		r.name = append(append(r.name, " on "...), s.Host...)
-	}
-	r.sources.count(r.name, d.Verdict)
-	r.name = append(append(append(r.name[:0], o.Kind...), ' '), cmp.Or(o.Namespace, d.Request.Namespace)...)
-	r.name = append(append(r.name, '/'), o.Name...)
-	r.objects.count(r.name, d.Verdict)
-	r.name = append(append(append(r.name[:0], d.Request.Object.Type...), ' '), d.Request.Object.Reason...)
-	r.reasons.count(r.name, d.Verdict)
-	if d.Verdict == store.Drop && d.Request.Object.Type == corev1.EventTypeWarning {
+	e := d.Request.Object
+	r.counter.Count(&busiest.Write{
+		Namespace: d.Request.Namespace, Subject: busiest.Subject{Object: d.Object(), Source: d.Source()}, Type: e.Type, Reason: e.Reason, Policy: d.Policy.Name,
+	}, d.Verdict)
+	if d.Verdict == store.Drop && e.Type == corev1.EventTypeWarning {
 		r.WarningsDropped++
 	}
+}
+
+// Writes are all writes that were decided or tried.
+func (r *Result) Writes() (n int64) {
+	for _, one := range r.Outcomes {
+		n += one
+	}
+	return n
 }
 
 func (r *Result) finish() {
@@ -84,5 +84,5 @@ func (r *Result) finish() {
 		return cmp.Or(cmp.Compare(b.Matched(), a.Matched()), cmp.Compare(a.Policy, b.Policy))
 	})
 	r.Timeline.finish()
-	r.Sources, r.Objects, r.Reasons = r.sources.first(), r.objects.first(), r.reasons.first()
+	r.Busiest = r.counter.Snapshot(time.Time{}).By
 }

@@ -16,6 +16,8 @@ import (
 type Options struct {
 	// Policies are in force all the time.
 	Policies *policy.Set
+	// Bound says how many writes a stored Event stands for.
+	Bound Bound
 	// StoreBytes is the memory of the store, as of one replica without Redis. At
 	// least memory.MinBytes.
 	StoreBytes int64
@@ -92,13 +94,13 @@ func (t *Trace) Run(ctx context.Context, o Options) (*Result, error) {
 
 // all carries out all writes, and settles what is pending then.
 func (r *run) all(ctx context.Context) error {
-	done, of := int64(0), r.trace.Input.Writes
+	done, of := int64(0), r.trace.Input.writes(r.opts.Bound)
 	progress := func() {
 		if r.opts.Progress != nil {
 			r.opts.Progress(done, of)
 		}
 	}
-	err := readAhead(ctx, r.trace, func(w *write) error {
+	err := readAhead(ctx, r.trace, r.opts.Bound, func(w *write) error {
 		if done%progressEvery == 0 {
 			if err := ctx.Err(); err != nil {
 				return err

@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/eventquota/eventquota/admission/busiest"
 	"github.com/eventquota/eventquota/policy"
@@ -113,23 +115,35 @@ func TestARecordersStory(t *testing.T) {
 
 func TestAStoredEventIsTakenForTheWritesThatMadeIt(t *testing.T) {
 	huge := repeated("a", 2_000_000, sec(3600))
-	series := repeated("a", 0, noon())
-	series.EventTime.Time = noon()
+	single := repeated("a", 0, noon())
+	single.EventTime.Time = noon()
+	series := single.DeepCopy()
+	series.Series = &corev1.EventSeries{Count: 90, LastObservedTime: metav1.NewMicroTime(sec(7200))}
 	for says, test := range map[string]struct {
-		list         string
-		before, most int64
+		list                  string
+		fewest, before, after int64
 	}{
-		"one occurrence":                       {listed(t, event("a", "one", sec(0))), 1, 1},
-		"thirty in a minute":                   {listed(t, repeated("a", 30, sec(60))), 30, 8},
-		"thirty at once":                       {listed(t, repeated("a", 30, noon())), 30, 2},
-		"two that go on at the same time":      {listed(t, repeated("a", 30, sec(60)), repeated("b", 30, sec(60))), 60, 8},
-		"more than a hundred thousand":         {listed(t, huge), 100_000, 362},
-		"an Event of events.k8s.io that is no": {listed(t, series), 1, 1},
+		"one occurrence":                  {listed(t, event("a", "one", sec(0))), 1, 1, 1},
+		"thirty in a minute":              {listed(t, repeated("a", 30, sec(60))), 2, 30, 8},
+		"thirty at once":                  {listed(t, repeated("a", 30, noon())), 2, 30, 2},
+		"two that go on at the same time": {listed(t, repeated("a", 30, sec(60)), repeated("b", 30, sec(60))), 4, 60, 8},
+		"more than a hundred thousand":    {listed(t, huge), 2, 100_000, 362},
+		"a single one of events.k8s.io":   {listed(t, single), 1, 1, 1},
+		"a series that took two hours":    {listed(t, series), 2, 7, 7},
 	} {
 		t.Run(says, func(t *testing.T) {
-			r, _ := simulated(t, readAll(t, test.list), defaults(nil))
-			if r.EtcdWrites.Before != test.before || r.EtcdWrites.After > test.most || r.Stored != 1 {
-				t.Errorf("%d Events and writes to etcd %+v, want 1 and %d before and at most %d after", r.Stored, r.EtcdWrites, test.before, test.most)
+			trace := readAll(t, test.list)
+			r, _ := simulated(t, trace, defaults(nil))
+			if r.EtcdWrites.Before != test.before || r.EtcdWrites.After > test.after || r.Stored != 1 {
+				t.Errorf("%d Events and writes to etcd %+v, want 1 and %d before and at most %d after", r.Stored, r.EtcdWrites, test.before, test.after)
+			}
+			few := defaults(nil)
+			few.Bound = Fewest
+			if r, _ := simulated(t, trace, few); r.EtcdWrites.Before != test.fewest || r.Stored != 1 {
+				t.Errorf("at the fewest, %d Events and writes to etcd %+v, want 1 and %d before", r.Stored, r.EtcdWrites, test.fewest)
+			}
+			if trace.Input.Fewest != test.fewest || trace.Input.Most != test.before {
+				t.Errorf("from %d to %d writes, want from %d to %d", trace.Input.Fewest, trace.Input.Most, test.fewest, test.before)
 			}
 		})
 	}
@@ -159,11 +173,15 @@ func TestWarningsDroppedAreCounted(t *testing.T) {
 	if diff := cmp.Diff(want, r.Policies); diff != "" {
 		t.Errorf("policies (-want +got):\n%s", diff)
 	}
-	if want := []TopCounts{{"kubelet on node-1", busiest.Counts{Dropped: 2}}}; !slices.Equal(r.Sources, want) {
-		t.Errorf("sources %v, want %v", r.Sources, want)
+	for by, name := range map[busiest.By]string{
+		busiest.Namespace: "shop", busiest.Source: "kubelet/node-1", busiest.Object: "Pod shop/web-0", busiest.Policy: "default",
+	} {
+		if want := []busiest.Row{{Name: name, Counts: busiest.Counts{Dropped: 2}}}; !slices.Equal(r.Busiest[by].Rows, want) {
+			t.Errorf("by %s %v, want %v", by, r.Busiest[by].Rows, want)
+		}
 	}
-	if want := []TopCounts{{"Pod shop/web-0", busiest.Counts{Dropped: 2}}}; !slices.Equal(r.Objects, want) {
-		t.Errorf("objects %v, want %v", r.Objects, want)
+	if rows := r.Busiest[busiest.Reason].Rows; len(rows) != 2 || rows[0].Name != "Normal BackOff" || rows[1].Name != "Warning BackOff" {
+		t.Errorf("by reason %v, want a Normal and a Warning one", rows)
 	}
 }
 
@@ -202,16 +220,5 @@ func TestALongSilenceTakesNoTime(t *testing.T) {
 	}
 	if took := time.Since(began); took > time.Minute {
 		t.Errorf("eighty years took %s", took)
-	}
-}
-
-func TestTopForgetsOnlyTheLeast(t *testing.T) {
-	all := top{}
-	for i := range 3 * maxTop {
-		all.count([]byte("often"), 0)
-		all.count(fmt.Append(nil, "once-", i), 0)
-	}
-	if first := all.first(); len(all) > maxTop || first[0].Name != "often" || first[0].Admitted != 3*maxTop {
-		t.Errorf("%d names, first %v, want at most %d and the one that came often with all its writes", len(all), first[0], maxTop)
 	}
 }

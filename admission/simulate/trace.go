@@ -2,7 +2,6 @@ package simulate
 
 import (
 	"errors"
-	"strings"
 
 	"github.com/eventquota/eventquota/policy"
 )
@@ -19,7 +18,7 @@ type Trace struct {
 	sorted int64             // where it is in the spool then
 	size   int               // how many entries it has
 	users  []policy.UserInfo // the first is nobody
-	byUser map[raw]int
+	byUser map[string]int
 	buffer []byte
 	failed error // of the spool
 }
@@ -32,7 +31,7 @@ func newTrace(o ReadOptions) (*Trace, error) {
 	return &Trace{
 		Input: Input{Skipped: map[string]int64{}},
 		dir:   o.Dir, spool: s,
-		users: []policy.UserInfo{{}}, byUser: map[raw]int{"": 0},
+		users: []policy.UserInfo{{}}, byUser: map[string]int{"": 0},
 	}, nil
 }
 
@@ -40,7 +39,7 @@ func newTrace(o ReadOptions) (*Trace, error) {
 func (t *Trace) Close() { t.spool.close() }
 
 // userIndex is the index of a user. Many writes are by few users.
-func (t *Trace) userIndex(u raw) (int, error) {
+func (t *Trace) userIndex(u string) (int, error) {
 	if i, known := t.byUser[u]; known {
 		return i, nil
 	}
@@ -49,7 +48,7 @@ func (t *Trace) userIndex(u raw) (int, error) {
 		return 0, err
 	}
 	t.users = append(t.users, info)
-	t.byUser[raw(strings.Clone(string(u)))] = len(t.users) - 1
+	t.byUser[u] = len(t.users) - 1
 	return len(t.users) - 1, nil
 }
 
@@ -67,7 +66,8 @@ func (t *Trace) add(p *parsed, where place, encoded []byte) error {
 		return err
 	}
 	t.index = append(t.index, indexed{p.first.UnixNano(), at})
-	t.Input.Writes += p.writes
+	t.Input.Fewest += p.fewest
+	t.Input.Most += p.most
 	if t.Input.First.IsZero() || p.first.Before(t.Input.First) {
 		t.Input.First = p.first.UTC()
 	}

@@ -14,8 +14,7 @@ const (
 	update
 	patch
 	remove
-	// stored is no write: an Event as it was found, which tells of as many
-	// writes as expand makes of it.
+	// stored is no write: an Event as it was found, which expand makes writes of.
 	stored
 	// repeat is a recorder's patch, as expand makes it: it says no more than a
 	// count and a time.

@@ -36,10 +36,11 @@ type seen struct {
 	Overflow []string
 	Scripts  int
 	Charts   int    // that can be seen
-	Paths    int    // of the chart
+	Bars     int    // of the chart
 	Paper    string // color
 	Rows     []string
 	Styled   string
+	Findings string
 	Hostile  bool
 }
 
@@ -52,10 +53,11 @@ const look = `(() => {
       ...all.filter(e => !e.closest('.scroll table') && e.getBoundingClientRect().right > width + 1).map(e => e.tagName + ' ' + e.className + ' ' + e.textContent.slice(0, 40))].filter(Boolean),
     Scripts: document.querySelectorAll('script, img, link, iframe, object').length,
     Charts: visible.length,
-    Paths: visible.reduce((n, e) => n + e.querySelectorAll('path.admitted, path.merged, path.dropped').length, 0),
+    Bars: visible.reduce((n, e) => n + e.querySelectorAll('rect.admitted, rect.merged, rect.dropped').length, 0),
     Paper: getComputedStyle(document.body).backgroundColor,
     Rows: [...document.querySelectorAll('.etcd tbody tr, .figures tbody tr')].map(r => [...r.cells].map(c => c.textContent.trim()).join('|')),
-    Styled: getComputedStyle(document.querySelector('path.merged')).fill,
+    Styled: getComputedStyle(document.querySelector('rect.merged')).fill,
+    Findings: document.querySelector('.findings').textContent,
     Hostile: document.querySelector('.tables').textContent.includes('<script>document.title='),
   };
 })()`
@@ -65,24 +67,28 @@ func TestThePageInABrowser(t *testing.T) {
 	for says, test := range map[string]struct {
 		compare []string
 		rows    []string
+		finding string
 		charts  int
 	}{
-		"one set of policies":  {nil, []string{"without eventquota|41|41|0|0", "merged|40|97.6 %", "etcd writes before|41|100.0 %"}, 1},
-		"two sets of policies": {[]string{"--compare", "silence.yaml"}, []string{"without eventquota|41|41|0|0", "merged|40|97.6 %|0|0.0 %|+40", "dropped|0|0.0 %|41|100.0 %|-41"}, 2},
+		"one set of policies":  {nil, []string{"without eventquota|41|41|0|0", "merged|40|97.6 %", "etcd writes before|41|100.0 %"}, "Nothing would have been dropped.", 1},
+		"two sets of policies": {[]string{"--compare", "silence.yaml"}, []string{"without eventquota|41|41|0|0", "merged|40|97.6 %|0|0.0 %|+40", "dropped|0|0.0 %|41|100.0 %|-41"}, "Under silence.yaml: ", 2},
 	} {
 		file := made(t, test.compare...)
 		for _, width := range []int64{390, 800, 1280} {
 			for _, scheme := range []string{"light", "dark"} {
 				t.Run(fmt.Sprintf("%s, %d wide, %s", says, width, scheme), func(t *testing.T) {
 					got := browser.open(t, file, width, scheme)
-					if got.Title != "What would have become of 41 Event writes" || got.Scripts != 0 || !got.Hostile {
+					if got.Title != "Simulation of event quotas" || got.Scripts != 0 || !got.Hostile {
 						t.Errorf("title %q, %d elements that load something, text of Events shown: %t", got.Title, got.Scripts, got.Hostile)
+					}
+					if !strings.Contains(got.Findings, test.finding) {
+						t.Errorf("findings %q, want %q", got.Findings, test.finding)
 					}
 					if len(got.Overflow) > 0 {
 						t.Errorf("wider than the window: %q", got.Overflow)
 					}
-					if got.Charts != test.charts || got.Paths < test.charts {
-						t.Errorf("%d charts with %d paths are visible, want %d", got.Charts, got.Paths, test.charts)
+					if got.Charts != test.charts || got.Bars < test.charts {
+						t.Errorf("%d charts with %d bars are visible, want %d", got.Charts, got.Bars, test.charts)
 					}
 					for _, row := range test.rows {
 						if !slices.Contains(got.Rows, row) {

@@ -45,7 +45,8 @@ func newBusy(shared *busiest.Redis, log logr.Logger) *busy {
 func (b *busy) count(d *admission.Decided) {
 	subject := busiest.Subject{Object: d.Object(), Source: d.Source()}
 	if !d.Audited {
-		w := busiest.Write{Namespace: d.Request.Namespace, Subject: subject, Policy: d.Policy.Name}
+		e := d.Request.Object
+		w := busiest.Write{Namespace: d.Request.Namespace, Subject: subject, Type: e.Type, Reason: e.Reason, Policy: d.Policy.Name}
 		b.counter.Count(&w, d.Verdict)
 	}
 	if i := d.Policy.Identity; i.UID != "" && (!d.Audited || d.Policy.Mode == policy.Audit) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/simulate"
+	"github.com/eventquota/eventquota/cmd/webhook/simulate/report"
 	"github.com/eventquota/eventquota/store/memory"
 )
 
@@ -72,13 +73,13 @@ func failureNames() []string {
 }
 
 // failure says which of --fail-on have come about, or nil.
-func (o *options) failure(s *simulation) error {
-	r := s.Runs[0].Result
+func (o *options) failure(of *report.Report) error {
+	r := of.Runs[0].Result
 	seen := map[string]int64{
 		"warning-dropped": r.WarningsDropped,
 		"dropped":         r.Outcomes[simulate.Outcome(admission.Dropped)],
 		"undecided":       r.Outcomes[simulate.Outcome(admission.Undecided)] + r.Outcomes[simulate.Outcome(admission.Overloaded)] + r.Outcomes[simulate.Unknown],
-		"broken-line":     s.Input.Broken,
+		"broken-line":     of.Input.Broken,
 	}
 	var found []string
 	for _, name := range o.FailOn {

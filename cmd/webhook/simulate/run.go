@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/eventquota/eventquota/admission/simulate"
+	"github.com/eventquota/eventquota/cmd/webhook/simulate/page"
+	"github.com/eventquota/eventquota/cmd/webhook/simulate/report"
 )
 
 // simulate reads the files, runs each set of policies and prints what became of it.
@@ -29,53 +31,62 @@ func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []stri
 		return fmt.Errorf("simulate: %w", err)
 	}
 	defer trace.Close()
-	report := simulation{Input: trace.Input}
-	if trace.Input.Writes == 0 {
+	r := report.Report{Input: trace.Input}
+	if trace.Input.Most == 0 {
 		bar.clear()
-		report.printInput(cmd.ErrOrStderr())
+		r.WriteInput(cmd.ErrOrStderr())
 		return errors.New("simulate: there are no Event writes in the input")
 	}
+	bounds := map[simulate.Bound]string{simulate.Most: ""}
+	if trace.Input.Fewest < trace.Input.Most {
+		bounds = map[simulate.Bound]string{simulate.Most: "most", simulate.Fewest: "fewest"}
+	}
 	for i, set := range sets {
-		ran, err := o.run(ctx, trace, set, i == 0, bar)
-		if err != nil {
-			return fmt.Errorf("simulate: %w", err)
+		for bound := range simulate.Bound(len(bounds)) {
+			run := report.Run{Under: set.name, Writes: bounds[bound]}
+			if run.Result, err = o.run(ctx, trace, set, bound, i == 0 && bound == simulate.Most, bar); err != nil {
+				return fmt.Errorf("simulate: %w", err)
+			}
+			r.Runs = append(r.Runs, run)
 		}
-		report.Runs = append(report.Runs, *ran)
 	}
 	bar.clear()
-	if err := report.write(cmd.OutOrStdout(), o.Output); err != nil {
+	if err := o.write(cmd.OutOrStdout(), &r); err != nil {
 		return fmt.Errorf("simulate: write the report: %w", err)
 	}
-	return o.failure(&report)
+	return o.failure(&r)
 }
 
-// run runs one set of policies. Of the first, the decisions are told.
-func (o *options) run(ctx context.Context, trace *simulate.Trace, set policySet, first bool, bar *progressBar) (ran *ran, err error) {
+// write writes the report in the format that was asked for.
+func (o *options) write(w io.Writer, r *report.Report) error {
+	switch o.Output {
+	case "html":
+		return page.Write(w, r)
+	case "json":
+		return r.WriteJSON(w)
+	}
+	r.WriteText(w)
+	return nil
+}
+
+// run runs one set of policies. Of the first run, the decisions are written down.
+func (o *options) run(ctx context.Context, trace *simulate.Trace, set policySet, bound simulate.Bound, first bool, bar *progressBar) (*simulate.Result, error) {
 	opts := simulate.DefaultOptions(set.policies)
-	opts.StoreBytes, opts.EventTTL = o.StoreMemory.Value(), o.EventTTL
-	opts.Progress = bar.deciding
-	if first && o.Decisions != "" {
-		file, err := os.Create(o.Decisions)
-		if err != nil {
-			return nil, fmt.Errorf("--decisions: %w", err)
-		}
-		told, end := decisionsTo(file)
-		opts.Decided = told
-		ran, err := o.runWith(ctx, trace, set, opts)
-		if err := end(); err != nil {
-			return nil, fmt.Errorf("--decisions: %w", err)
-		}
-		return ran, err
+	opts.Bound, opts.StoreBytes, opts.EventTTL, opts.Progress = bound, o.StoreMemory.Value(), o.EventTTL, bar.deciding
+	if !first || o.Decisions == "" {
+		return trace.Run(ctx, opts)
 	}
-	return o.runWith(ctx, trace, set, opts)
-}
-
-func (*options) runWith(ctx context.Context, trace *simulate.Trace, set policySet, opts simulate.Options) (*ran, error) {
-	result, err := trace.Run(ctx, opts)
+	file, err := os.Create(o.Decisions)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--decisions: %w", err)
 	}
-	return &ran{Policies: set.name, Result: result}, nil
+	decided, end := decisionsTo(file)
+	opts.Decided = decided
+	result, err := trace.Run(ctx, opts)
+	if err := end(); err != nil {
+		return nil, fmt.Errorf("--decisions: %w", err)
+	}
+	return result, err
 }
 
 // decisionsTo writes each decision as a line of JSON. end closes w and says what

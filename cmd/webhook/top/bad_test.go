@@ -49,7 +49,7 @@ func TestBadFlagsOfTopGetOneClearError(t *testing.T) {
 		"a CA that is none":               {at("--endpoint-ca-file", file), "no certificate in it"},
 		"a token that is not there":       {at("--endpoint-token-file", "/nowhere"), "top: --endpoint-token-file: open /nowhere: "},
 		"a token of several lines":        {at("--endpoint-token-file", "/etc/passwd"), "top: --endpoint-token-file /etc/passwd: must be one line"},
-		"an unknown kind":                 {at("--by", "reason"), `--by "reason": must be of namespace, source, object, policy`},
+		"an unknown kind":                 {at("--by", "cluster"), `--by "cluster": must be of namespace, source, object, reason, policy`},
 		"an unknown order":                {at("--sort", "name"), `--sort "name": must be of admitted, merged, dropped, total, rate`},
 		"a short interval":                {at("--interval", "999ms"), "--interval 999ms: must be from 1s to 1h"},
 		"a long interval":                 {at("--interval", "61m"), "--interval 1h1m0s: must be from 1s to 1h"},

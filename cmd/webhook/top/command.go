@@ -22,7 +22,7 @@ func Command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top",
 		Short: "Show who and what makes the most Event writes",
-		Long: `Top shows which namespaces, sources, objects and policies have the most Event
+		Long: `Top shows which namespaces, sources, objects, reasons and policies have the most Event
 writes, over all replicas, and what became of them.
 
 It reads what replicas tell each other in Redis, by the --redis- flags of serve,
@@ -36,7 +36,7 @@ of the last ten seconds or so; audited policies are not counted.
 
 On a terminal it is a live view, in which these keys work:
 
-  n s o p    by namespace, source, object or policy
+  n s o e p  by namespace, source, object, reason or policy
   a m d t r  sort by admitted, merged, dropped, total or rate
   ?          help
   q          quit

@@ -46,6 +46,7 @@ func storm(seconds int64) busiest.Sum {
 			busiest.Namespace: ranking(row("storm", 40, 300, 10), row("kube-system", 3, 2, 0)),
 			busiest.Source:    ranking(row("noisy-operator", 30, 300, 0), row("kubelet/node-世界", 11, 2, 10), row("\x1b[2J\x1b]0;owned\a\u202edne", 2, 0, 0)),
 			busiest.Object:    ranking(row("Pod storm/web-0", 40, 301, 10), missing),
+			busiest.Reason:    ranking(row("Warning FailedToUpdate", 3, 302, 0), row("Normal Pulled", 40, 0, 10)),
 			busiest.Policy:    ranking(row("default", 43, 302, 10)),
 		},
 	}

@@ -23,10 +23,13 @@ func (v view) look(l look) view {
 	return v
 }
 
+// byKeys are those of all values of busiest.By: r sorts by rate.
+const byKeys = "nsoep"
+
 // key is v after a key was pressed. Keys that mean nothing change nothing.
 func (v view) key(k string) view {
-	for _, by := range busiest.All() {
-		if k == by.String()[:1] {
+	for i, by := range busiest.All() {
+		if k == byKeys[i:i+1] {
 			v.by = by
 		}
 	}
@@ -68,7 +71,7 @@ func (v view) table(width, height int) []string {
 	for len(lines) < height-2 {
 		lines = append(lines, "")
 	}
-	return append(lines, foot, "by n s o p   sort a m d t r   ? help   q quit")
+	return append(lines, foot, "by n s o e p   sort a m d t r   ? help   q quit")
 }
 
 func topHelp() []string {
@@ -76,8 +79,8 @@ func topHelp() []string {
 		"n  by namespace       a  sort by admitted",
 		"s  by source          m  sort by merged",
 		"o  by object          d  sort by dropped",
-		"p  by policy          t  sort by total",
-		"                      r  sort by rate",
+		"e  by reason          t  sort by total",
+		"p  by policy          r  sort by rate",
 		"",
 		"Counts are writes since each replica started, of all replicas that told",
 		"something in the last five minutes. Rates are writes a second.",

@@ -1,4 +1,4 @@
-package htmlpage
+package page
 
 import (
 	"bytes"
@@ -14,11 +14,8 @@ import (
 )
 
 // rendered is an element as the page has it.
-func rendered(t *testing.T, n *html.Node, err error) string {
+func rendered(t *testing.T, n *html.Node) string {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 	var b bytes.Buffer
 	if err := html.Render(&b, n); err != nil {
 		t.Fatal(err)
@@ -27,47 +24,26 @@ func rendered(t *testing.T, n *html.Node, err error) string {
 }
 
 // boxes are the rectangles of one paint: left, right, top, bottom.
-func boxes(t *testing.T, svg string, p Paint) [][4]float64 {
+func boxes(t *testing.T, svg string, p paint) [][4]float64 {
 	t.Helper()
 	var all [][4]float64
-	for _, path := range regexp.MustCompile(`<path class="`+string(p)+`" d="([^"]*)"`).FindAllStringSubmatch(svg, -1) {
-		for area := range strings.SplitSeq(strings.TrimSuffix(path[1], "Z"), "Z") {
-			var xs, ys []float64
-			for _, point := range regexp.MustCompile(`[ML]([\d.-]+) ([\d.-]+)`).FindAllStringSubmatch(area, -1) {
-				x, errX := strconv.ParseFloat(point[1], 64)
-				y, errY := strconv.ParseFloat(point[2], 64)
-				if errX != nil || errY != nil {
-					t.Fatalf("path %q", area)
-				}
-				xs, ys = append(xs, x), append(ys, y)
+	for _, rect := range regexp.MustCompile(`<rect class="`+string(p)+`" x="([^"]*)" y="([^"]*)" width="([^"]*)" height="([^"]*)"`).FindAllStringSubmatch(svg, -1) {
+		var of [4]float64
+		for i := range of {
+			var err error
+			if of[i], err = strconv.ParseFloat(rect[i+1], 64); err != nil {
+				t.Fatalf("rectangle %q", rect[0])
 			}
-			all = append(all, [4]float64{least(xs), -least(negated(xs)), least(ys), -least(negated(ys))})
 		}
+		all = append(all, [4]float64{of[0], of[0] + of[2], of[1], of[1] + of[3]})
 	}
 	return all
 }
 
-func least(of []float64) float64 {
-	l := of[0]
-	for _, v := range of {
-		l = min(l, v)
-	}
-	return l
-}
-
-func negated(of []float64) []float64 {
-	n := make([]float64, 0, len(of))
-	for _, v := range of {
-		n = append(n, -v)
-	}
-	return n
-}
-
 func TestABarIsAsLongAsItsParts(t *testing.T) {
-	svg, err := Bar(100, Part{Admitted, 25}, Part{Merged, 0}, Part{Dropped, 50})
-	out := rendered(t, svg, err)
-	for p, want := range map[Paint][][4]float64{
-		Admitted: {{0, 100, 0, 10}}, Merged: nil, Dropped: {{100, 300, 0, 10}},
+	out := rendered(t, bar(100, part{admitted, 25}, part{merged, 0}, part{dropped, 50}))
+	for p, want := range map[paint][][4]float64{
+		admitted: {{0, 100, 0, 10}}, merged: nil, dropped: {{100, 300, 0, 10}},
 	} {
 		got := boxes(t, out, p)
 		if len(got) != len(want) || len(got) == 1 && got[0] != want[0] {
@@ -77,8 +53,7 @@ func TestABarIsAsLongAsItsParts(t *testing.T) {
 }
 
 func TestABarOfNothingIsEmpty(t *testing.T) {
-	svg, err := Bar(0, Part{Admitted, 0})
-	if out := rendered(t, svg, err); strings.Contains(out, "<path") {
+	if out := rendered(t, bar(0, part{admitted, 0})); strings.Contains(out, "<rect") {
 		t.Errorf("%s draws something", out)
 	}
 }
@@ -89,9 +64,8 @@ func TestATimelineShowsEachSlotAtItsTimeAndInItsSize(t *testing.T) {
 		slots[i].Start = time.Unix(int64(8*i), 0)
 	}
 	slots[0].Admitted, slots[120].Merged, slots[120].Dropped, slots[239].Other = 100, 50, 25, 10
-	svg, err := Timeline(&simulate.Timeline{Seconds: 8, Slots: slots}, 100, 1100)
-	out := rendered(t, svg, err)
-	admitted, merged, dropped, other := boxes(t, out, Admitted), boxes(t, out, Merged), boxes(t, out, Dropped), boxes(t, out, Other)
+	out := rendered(t, timeline(&simulate.Timeline{Seconds: 8, Slots: slots}, 100, 1100))
+	admitted, merged, dropped, other := boxes(t, out, admitted), boxes(t, out, merged), boxes(t, out, dropped), boxes(t, out, other)
 	if len(admitted) != 1 || len(merged) != 1 || len(dropped) != 1 || len(other) != 1 {
 		t.Fatalf("bars %v %v %v %v, want one of each", admitted, merged, dropped, other)
 	}
@@ -135,12 +109,12 @@ func TestMarksOfATimelineAreRoundAndFew(t *testing.T) {
 			}
 			slots := make([]simulate.Slot, test.slots)
 			slots[0].Start = start
-			ticks := timeTicks{&simulate.Timeline{Seconds: test.seconds, Slots: slots}, 4}.Ticks(0, 0)
+			ticks := timeTicks(&simulate.Timeline{Seconds: test.seconds, Slots: slots}, 4)
 			var got []string
 			for _, tick := range ticks {
-				got = append(got, tick.Label)
-				if tick.Value < -0.5 || tick.Value > float64(test.slots)-0.5 {
-					t.Errorf("%s is at %g of %d slots", tick.Label, tick.Value, test.slots)
+				got = append(got, tick.label)
+				if tick.at < 0 || tick.at > float64(test.slots) {
+					t.Errorf("%s is at %g of %d slots", tick.label, tick.at, test.slots)
 				}
 			}
 			if strings.Join(got, " ") != test.want {
@@ -151,13 +125,15 @@ func TestMarksOfATimelineAreRoundAndFew(t *testing.T) {
 }
 
 func TestMarksOfCountsAreWholeAndShort(t *testing.T) {
-	for high, want := range map[float64]string{1: "0 1", 2: "0 1 2", 180: "0 80 160", 30000: "0 10k 20k 30k", 2_500_000: "0 1M 2M", 4e12: "0 2000G 4000G"} {
+	for most, want := range map[int64]string{
+		0: "0", 1: "0 1", 2: "0 1 2", 7: "0 2 4 6", 180: "0 50 100 150", 30000: "0 10k 20k 30k", 2_500_000: "0 1M 2M", 4e12: "0 1000G 2000G 3000G 4000G",
+	} {
 		var got []string
-		for _, tick := range (countTicks{}).Ticks(0, high) {
-			got = append(got, tick.Label)
+		for _, n := range countTicks(most) {
+			got = append(got, shortCount(n))
 		}
 		if strings.Join(got, " ") != want {
-			t.Errorf("up to %g: %q, want %q", high, got, want)
+			t.Errorf("up to %d: %q, want %q", most, got, want)
 		}
 	}
 }

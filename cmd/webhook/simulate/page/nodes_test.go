@@ -1,4 +1,4 @@
-package htmlpage
+package page
 
 import (
 	"bytes"
@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/net/html"
+
+	"github.com/eventquota/eventquota/cmd/webhook/simulate/report"
 )
 
 // hostile are names as an Event may have them.
@@ -31,7 +33,7 @@ func TestNoTextBecomesAnElement(t *testing.T) {
 	for says, s := range hostile() {
 		t.Run(says, func(t *testing.T) {
 			var b bytes.Buffer
-			err := Write(&b, s, With(El("p", Name(s), Text("%s", s), Names([]string{s, s}, " and ")), "title", s))
+			err := writePage(&b, s, with(el("p", name(s), textf("%s", s), names([]string{s, s}, " and ")), "title", s))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -64,7 +66,7 @@ func TestANameIsCutAndShowsWhatIsInvisible(t *testing.T) {
 		strings.Repeat("\u05d0", 200):    strings.Repeat("\u05d0", 200),
 		strings.Repeat("\u05d0", 10_000): strings.Repeat("\u05d0", 200) + "\u2026",
 	} {
-		if got := Shown(s); got != want {
+		if got := report.Shown(s); got != want {
 			t.Errorf("%.40q is shown as %.40q (%d bytes), want %.40q (%d)", s, got, len(got), want, len(want))
 		}
 	}
@@ -72,18 +74,18 @@ func TestANameIsCutAndShowsWhatIsInvisible(t *testing.T) {
 
 func TestNumbersAreGrouped(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", -999: "-999", -1000: "-1,000", 1234567: "1,234,567", -123456: "-123,456"} {
-		if got := Grouped(n); got != want {
+		if got := report.Grouped(n); got != want {
 			t.Errorf("%d is %s, want %s", n, got, want)
 		}
 	}
-	if got := Share(1, 0) + " " + Share(1, 8); got != "100.0 % 12.5 %" {
+	if got := report.Share(1, 0) + " " + report.Share(1, 8); got != "100.0 % 12.5 %" {
 		t.Errorf("shares are %s", got)
 	}
 }
 
 func TestThePolicyAllowsTheStyleSheetAndNothingElse(t *testing.T) {
 	var b bytes.Buffer
-	if err := Write(&b, "title"); err != nil {
+	if err := writePage(&b, "title"); err != nil {
 		t.Fatal(err)
 	}
 	document, err := html.Parse(&b)

@@ -1,0 +1,68 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/admission/busiest"
+)
+
+// Findings are what matters most, in sentences.
+func (r *Report) Findings() []string {
+	var all []string
+	if r.Input.Fewest < r.Input.Most {
+		all = append(all, fmt.Sprintf("Stored Events say how often something happened, not how often it was written: from %s to %s writes are possible. Both ends are simulated.",
+			Grouped(r.Input.Fewest), Grouped(r.Input.Most)))
+	}
+	for i := range r.Runs {
+		run, under := &r.Runs[i], ""
+		if len(r.Runs) > 1 {
+			under = "Under " + Shown(run.Name()) + ": "
+		}
+		w := run.EtcdWrites
+		all = append(all, fmt.Sprintf("%s%s writes to etcd instead of %s, %s. %s", under, Grouped(w.After), Grouped(w.Before), Fewer(w.Before, w.After), run.dropped()))
+	}
+	return append(all, r.Runs[0].most()...)
+}
+
+// dropped says what would have been dropped, and by which policy most of it.
+func (r *Run) dropped() string {
+	n, writes := outcomes(admission.Dropped)(r.Result), r.Result.Writes()
+	if n == 0 {
+		return "Nothing would have been dropped."
+	}
+	says := fmt.Sprintf("%s of %s writes would have been dropped", Grouped(n), Grouped(writes))
+	if r.WarningsDropped > 0 {
+		says += fmt.Sprintf(", %s of them Warnings", Grouped(r.WarningsDropped))
+	}
+	for _, p := range r.Policies {
+		if !p.Audited && 2*p.Dropped > n {
+			says += ", most by " + Shown(p.Policy) + " (" + Buckets(p.Buckets) + ")"
+		}
+	}
+	return says + "."
+}
+
+// most names what a quarter of the writes or more have in common, unless all have it.
+func (r *Run) most() []string {
+	var parts []string
+	for _, common := range []struct {
+		by   busiest.By
+		what string
+	}{
+		{busiest.Namespace, "are in namespace"}, {busiest.Source, "are by"}, {busiest.Object, "are about"}, {busiest.Reason, "are"},
+	} {
+		ranking := r.Busiest[common.by]
+		if len(ranking.Rows) < 2 {
+			continue
+		}
+		if first, all := ranking.Rows[0], ranking.Total.Matched(); 4*first.Matched() >= all {
+			parts = append(parts, fmt.Sprintf("%s %s %s", Share(first.Matched(), all), common.what, Shown(first.Name)))
+		}
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	return []string{"Of all writes, " + strings.Join(parts, ", ") + "."}
+}
