@@ -24,7 +24,7 @@ ARG TARGETARCH
 ARG VERSION=devel
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
     CGO_ENABLED=0 GOOS=${TARGETOS} GOARCH=${TARGETARCH} \
-    go build -trimpath -tags grpcnotrace -ldflags "-s -w -X main.version=${VERSION}" -o /out/webhook ./cmd/webhook
+    go build -trimpath -tags grpcnotrace -ldflags "-s -w -X main.version=${VERSION}" -o /out/eventquota ./cmd/webhook
 
 FROM ${BASE_IMAGE}
 ARG VERSION=devel
@@ -33,7 +33,7 @@ LABEL org.opencontainers.image.title="eventquota" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.source="https://github.com/eventquota/eventquota" \
       org.opencontainers.image.version="${VERSION}"
-COPY --from=build /out/webhook /webhook
+COPY --from=build /out/eventquota /eventquota
 WORKDIR /
 USER 65532:65532
-ENTRYPOINT ["/webhook"]
+ENTRYPOINT ["/eventquota"]

@@ -14,7 +14,7 @@ CRD_REF_DOCS := go tool -modfile=.ci/tools/go.mod crd-ref-docs --log-level ERROR
 
 # Modules whose dependencies stay out of ours and that have tests, and every module of the
 # repository, of which only the first is what users build.
-TESTED := .ci/image test/alerts test/chart test/certmanager test/kwok test/page test/readme
+TESTED := .ci/image .ci/plugin test/alerts test/chart test/certmanager test/kwok test/page test/readme
 MODULES := . $(TESTED) .ci/tools test/controlplane
 
 # A cold machine first builds the Kubernetes control plane within a test.
@@ -59,12 +59,18 @@ manifests: ## Render each way to install into one file in bin/manifests
 image: ## Build the container image and a list of what is in it, as files in bin/
 	go -C .ci/image run . -version '$(VERSION)' $(if $(BASE),-base '$(BASE)')
 
+.PHONY: plugin
+plugin: ## Pack the kubectl plugin for every platform, and a manifest for krew, in bin/plugin
+	go -C .ci/plugin run . $(if $(filter v%,$(VERSION)),-version '$(VERSION)')
+
 ##@ Develop
 
 # gRPC's own traces, which nobody asks for, would keep 27 MB of methods in the program.
 .PHONY: build
-build: ## Build bin/webhook
-	go build -trimpath -tags grpcnotrace -ldflags '-s -w -X main.version=$(VERSION)' -o bin/webhook ./cmd/webhook
+build: ## Build bin/eventquota
+	go build -trimpath -tags grpcnotrace -ldflags '-s -w -X main.version=$(VERSION)' -o bin/eventquota ./cmd/webhook
+	ln -sf eventquota bin/kubectl-eventquota
+	ln -sf eventquota bin/kubectl_complete-eventquota
 
 # The tests in ./test/ start whole control planes, so one package at a time there. The
 # others run under the race detector wherever it works: it needs a C compiler.

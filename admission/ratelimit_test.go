@@ -10,7 +10,7 @@ import (
 	"github.com/eventquota/eventquota/policy"
 )
 
-// rateLimit is what webhook convert makes of a limit of EventRateLimit: qps tokens
+// rateLimit is what eventquota convert makes of a limit of EventRateLimit: qps tokens
 // come back each second, and nothing else limits or merges.
 func rateLimit(t policy.QuotaType, qps, burst int) func(*policy.Policy) {
 	return func(p *policy.Policy) {

@@ -24,7 +24,7 @@ func holdsLists(t *testing.T, w written) {
 			img := archived.image(t, platform.Architecture)
 			root := t.TempDir()
 			extract(t, img, root)
-			program := filepath.Join(root, "webhook")
+			program := filepath.Join(root, "eventquota")
 			bom := decode(t, w.list(platform.Architecture))
 
 			listed := map[string]cdx.Component{}

@@ -33,7 +33,7 @@ func TestTheDockerfileMakesTheSameImage(t *testing.T) {
 	build := command[*instructions.RunCommand](t, stages[0], 1).String()
 	for _, part := range []string{
 		"CGO_ENABLED=0 GOOS=${TARGETOS} GOARCH=${TARGETARCH}",
-		`go build -trimpath -tags grpcnotrace -ldflags "` + linkerFlags("${VERSION}") + `" -o /out/webhook ./cmd/webhook`,
+		`go build -trimpath -tags grpcnotrace -ldflags "` + linkerFlags("${VERSION}") + `" -o /out/eventquota ./cmd/webhook`,
 	} {
 		if !strings.Contains(build, part) {
 			t.Errorf("it builds by %q, want %q in it", build, part)
@@ -49,7 +49,7 @@ func TestTheDockerfileMakesTheSameImage(t *testing.T) {
 		t.Errorf("entrypoint %q", start.CmdLine)
 	}
 	copied := command[*instructions.CopyCommand](t, last, 0)
-	if copied.From != stages[0].Name || !slices.Equal(copied.SourcePaths, []string{"/out/webhook"}) || copied.DestPath != entrypoint {
+	if copied.From != stages[0].Name || !slices.Equal(copied.SourcePaths, []string{"/out/eventquota"}) || copied.DestPath != entrypoint {
 		t.Errorf("it copies %v from %q to %s", copied.SourcePaths, copied.From, copied.DestPath)
 	}
 	if got := command[*instructions.WorkdirCommand](t, last, 0).Path; got != "/" {
@@ -60,12 +60,12 @@ func TestTheDockerfileMakesTheSameImage(t *testing.T) {
 	}
 }
 
-// TestMakeBuildHasTheSameFlags holds that bin/webhook and the image's webhook are
+// TestMakeBuildHasTheSameFlags holds that bin/eventquota and the image's program are
 // built alike.
 func TestMakeBuildHasTheSameFlags(t *testing.T) {
 	t.Parallel()
 	content := string(must(os.ReadFile("../../Makefile"))(t))
-	if want := "go build -trimpath -tags grpcnotrace -ldflags '" + linkerFlags("$(VERSION)") + "' -o bin/webhook ./cmd/webhook"; !strings.Contains(content, want) {
+	if want := "go build -trimpath -tags grpcnotrace -ldflags '" + linkerFlags("$(VERSION)") + "' -o bin/eventquota ./cmd/webhook"; !strings.Contains(content, want) {
 		t.Errorf("the Makefile does not %s", want)
 	}
 }

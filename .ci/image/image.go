@@ -12,7 +12,7 @@ import (
 )
 
 // entrypoint is where the webhook is in the image.
-const entrypoint = "/webhook"
+const entrypoint = "/eventquota"
 
 const annotation = "org.opencontainers.image."
 

@@ -61,7 +61,7 @@ func holdsImages(t *testing.T, w written) {
 			if got := extract(t, img, root); !slices.Equal(got, files) {
 				t.Errorf("files:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(files, "\n"))
 			}
-			holdsStatic(t, filepath.Join(root, "webhook"), machine)
+			holdsStatic(t, filepath.Join(root, "eventquota"), machine)
 			holdsConfig(t, img, arch)
 		})
 	}
@@ -96,7 +96,7 @@ func holdsConfig(t *testing.T, img v1.Image, arch string) {
 	if got := config.Config.User; got != "65532:65532" {
 		t.Errorf("user %q", got)
 	}
-	if got := config.Config.Entrypoint; !slices.Equal(got, []string{"/webhook"}) || config.Config.Cmd != nil {
+	if got := config.Config.Entrypoint; !slices.Equal(got, []string{"/eventquota"}) || config.Config.Cmd != nil {
 		t.Errorf("it starts %q with %q", got, config.Config.Cmd)
 	}
 	if !maps.Equal(config.Config.Labels, labels(testVersion)) {

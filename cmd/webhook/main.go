@@ -1,11 +1,13 @@
-// Command webhook is eventquota: an admission webhook that merges and limits
-// Events at the API server.
+// Command webhook is eventquota: an admission webhook that merges and limits Events at the API server, and
+// the commands about it. Through a link named kubectl-eventquota it is a kubectl plugin.
 package main
 
 import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,12 +19,19 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/top"
 )
 
+// completer is the name by which kubectl asks a plugin to complete a command.
+const completer = "kubectl_complete-eventquota"
+
 // version is set by the linker.
 var version = "devel"
 
 func main() {
-	if err := root().Execute(); err != nil {
-		fmt.Fprintln(os.Stderr, "webhook:", err)
+	cmd := root()
+	if filepath.Base(os.Args[0]) == completer {
+		cmd.SetArgs(append([]string{cobra.ShellCompRequestCmd}, os.Args[1:]...))
+	}
+	if err := cmd.Execute(); err != nil {
+		fmt.Fprintln(os.Stderr, "eventquota:", err)
 		os.Exit(exitCode(err))
 	}
 }
@@ -36,9 +45,18 @@ func exitCode(err error) int {
 	return 1
 }
 
+// displayName is how help calls the program, which was started as path.
+func displayName(path string) string {
+	if strings.HasPrefix(filepath.Base(path), "kubectl-") {
+		return "kubectl eventquota"
+	}
+	return "eventquota"
+}
+
 func root() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:           "webhook",
+		Use:           "eventquota",
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: displayName(os.Args[0])},
 		Short:         "Event quotas at the Kubernetes API server",
 		Version:       version,
 		SilenceUsage:  true,

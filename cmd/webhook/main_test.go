@@ -25,13 +25,13 @@ func TestWhatNoCommandKnowsGetsOneClearError(t *testing.T) {
 		args []string
 		want string
 	}{
-		"an unknown command":             {[]string{"nosuch"}, `unknown command "nosuch" for "webhook"`},
+		"an unknown command":             {[]string{"nosuch"}, `unknown command "nosuch" for "eventquota"`},
 		"an unknown flag":                {[]string{"--nosuch"}, "unknown flag: --nosuch"},
 		"an unknown short flag":          {[]string{"-x"}, "unknown shorthand flag: 'x' in -x"},
-		"help of an unknown command":     {[]string{"help", "nosuch"}, `unknown command "nosuch" for "webhook"`},
-		"help of what a command takes":   {[]string{"help", "check", "pods"}, `unknown command "pods" for "webhook check"`},
-		"completion of an unknown shell": {[]string{"completion", "nosuch"}, `unknown command "nosuch" for "webhook completion"`},
-		"completion of two shells":       {[]string{"completion", "bash", "zsh"}, `unknown command "zsh" for "webhook completion bash"`},
+		"help of an unknown command":     {[]string{"help", "nosuch"}, `unknown command "nosuch" for "eventquota"`},
+		"help of what a command takes":   {[]string{"help", "check", "pods"}, `unknown command "pods" for "eventquota check"`},
+		"completion of an unknown shell": {[]string{"completion", "nosuch"}, `unknown command "nosuch" for "eventquota completion"`},
+		"completion of two shells":       {[]string{"completion", "bash", "zsh"}, `unknown command "zsh" for "eventquota completion bash"`},
 		"an endless configuration":       {[]string{"convert", "-"}, "convert: standard input: must have at most 1048576 bytes"},
 		"an endless file to convert":     {[]string{"convert", "/dev/zero"}, "convert: /dev/zero: must have at most 1048576 bytes"},
 	} {

@@ -21,7 +21,7 @@ func TestTheWebhookTakesItsArguments(t *testing.T) {
 			if err == nil {
 				t.Fatal("it ended without an error")
 			}
-			if got, want := strings.TrimSpace(string(output)), "webhook: --port 0: must be from 1 to 65535"; got != want {
+			if got, want := strings.TrimSpace(string(output)), "eventquota: --port 0: must be from 1 to 65535"; got != want {
 				t.Errorf("webhook %s says\n%s\nwant\n%s", strings.Join(args, " "), got, want)
 			}
 		})
@@ -31,7 +31,7 @@ func TestTheWebhookTakesItsArguments(t *testing.T) {
 // build builds the webhook of this checkout.
 func build(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "webhook")
+	path := filepath.Join(t.TempDir(), "eventquota")
 	output, err := exec.CommandContext(t.Context(), "go", "build", "-C", "../..", "-o", path, "./cmd/webhook").CombinedOutput()
 	if err != nil {
 		t.Fatalf("build the webhook: %v\n%s", err, output)

@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "rewrite the golden files in testdata")
 
 // Under is a program that has one command.
 func Under(cmd *cobra.Command) *cobra.Command {
-	root := &cobra.Command{Use: "webhook", SilenceUsage: true, SilenceErrors: true}
+	root := &cobra.Command{Use: "eventquota", SilenceUsage: true, SilenceErrors: true}
 	root.AddCommand(cmd)
 	return root
 }

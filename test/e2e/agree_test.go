@@ -17,7 +17,7 @@ import (
 )
 
 // TestAllCountsAgree holds that after a storm over three replicas whoever tells of it
-// says the same: metrics, the status of the policy, webhook top, notices and stored
+// says the same: metrics, the status of the policy, eventquota top, notices and stored
 // Events, and that it is what the API server was sent.
 func TestAllCountsAgree(t *testing.T) {
 	if !isolatedBeside(t) {
@@ -55,7 +55,7 @@ func TestAllCountsAgree(t *testing.T) {
 		t.Errorf("status of the policy (-metrics +status):\n%s", diff)
 	}
 	if diff := cmp.Diff(metrics, e.top("policy", "agreed")); diff != "" {
-		t.Errorf("webhook top (-metrics +top):\n%s", diff)
+		t.Errorf("eventquota top (-metrics +top):\n%s", diff)
 	}
 	if notices := e.noticed(); notices != sent.Dropped {
 		t.Errorf("notices report %d dropped Events, want %d", notices, sent.Dropped)
@@ -123,7 +123,7 @@ func (e *setEnv) decided(policy string) (sum calls) {
 	return sum
 }
 
-// top is the row of webhook top whose name ends so, once all replicas have told it.
+// top is the row of eventquota top whose name ends so, once all replicas have told it.
 func (e *faultEnv) top(by, name string) (row calls) {
 	e.Helper()
 	program, err := replica.Build(e.Context(), e.TempDir())
@@ -140,14 +140,14 @@ func (e *faultEnv) top(by, name string) (row calls) {
 	}
 	e.must(json.Unmarshal(out, &told))
 	if len(told.Replicas) != len(e.set.Replicas) {
-		e.Errorf("webhook top tells of %d replicas, want %d", len(told.Replicas), len(e.set.Replicas))
+		e.Errorf("eventquota top tells of %d replicas, want %d", len(told.Replicas), len(e.set.Replicas))
 	}
 	for _, r := range told.Rows {
 		if strings.HasSuffix(r.Name, name) {
 			return calls{r.Admitted, r.Merged, r.Dropped}
 		}
 	}
-	e.Errorf("webhook top has no %s %s in\n%s", by, name, out)
+	e.Errorf("eventquota top has no %s %s in\n%s", by, name, out)
 	return row
 }
 

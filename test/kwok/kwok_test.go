@@ -2,8 +2,12 @@ package kwok
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -25,7 +29,9 @@ const (
 	nodes     = 5
 	// tokens are all that the quota gives while the test runs.
 	tokens = 50
-	floor  = `
+	// kubeletPort is where kwok serves what kubelets do.
+	kubeletPort = 10247
+	floor       = `
 apiVersion: eventquota.io/v1alpha1
 kind: ClusterEventPolicy
 metadata: {name: floor}
@@ -51,7 +57,7 @@ func TestPodsThatComeAndGo(t *testing.T) {
 
 	program, err := replica.Build(t.Context(), t.TempDir())
 	must(err)
-	webhook, err := replica.Start(t.Context(), c, program)
+	webhook, err := replica.Start(t.Context(), c, program, "--metrics-secure=true")
 	must(err)
 	t.Cleanup(webhook.Kill)
 	_, _, err = c.Kubectl(t.Context(), floor, "apply", "-f", "-")
@@ -59,11 +65,13 @@ func TestPodsThatComeAndGo(t *testing.T) {
 	_, _, err = c.Kubectl(t.Context(), "", "wait", "clustereventpolicy/floor", "--for=condition=Accepted", "--timeout=1m")
 	must(err)
 	must(webhook.Install(t.Context()))
+	inPod(t, client, webhook)
 	before, err := c.EventWrites(t.Context())
 	must(err)
 
-	play(t, c)
+	play(t, c, kubelet(t, webhook)...)
 	comeAndGo(t, client)
+	asPlugin(t, c, client, program)
 
 	audit, err := cluster.ReadAudit(c.AuditLog, cluster.AuditOptions{IgnoreUsers: []string{replica.User}})
 	must(err)
@@ -102,29 +110,56 @@ func TestPodsThatComeAndGo(t *testing.T) {
 	}
 }
 
+// asKwok is set for the process that is kwok.
+const asKwok = "EVENTQUOTA_AS_KWOK"
+
+// TestMain makes this program kwok where it is told to: kwok ends its process when its server stops.
+func TestMain(m *testing.M) {
+	if os.Getenv(asKwok) == "" {
+		os.Exit(m.Run())
+	}
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin) // until the test's process ends
+		os.Exit(0)
+	}()
+	flags := pflag.NewFlagSet("kwok", pflag.ContinueOnError)
+	flags.ParseErrorsAllowlist.UnknownFlags = true
+	ctx, err := config.InitFlags(context.Background(), flags)
+	if err == nil {
+		kwok := cmd.NewCommand(ctx)
+		kwok.PersistentFlags().AddFlagSet(flags)
+		err = kwok.ExecuteContext(ctx)
+	}
+	fmt.Fprintln(os.Stderr, "kwok:", err)
+	os.Exit(1)
+}
+
 // play lets kwok play the kubelets of all nodes until the test ends.
-func play(t *testing.T, c *cluster.Cluster) {
+func play(t *testing.T, c *cluster.Cluster, more ...string) {
 	t.Helper()
 	_, kubeconfig, err := c.User("kwok", "system:masters")
 	if err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"--kubeconfig=" + kubeconfig, "--config=stages.yaml", "--manage-all-nodes", "--node-lease-duration-seconds=0"}
-	os.Args = append(os.Args[:1:1], args...) // where kwok looks for its configuration
-	flags := pflag.NewFlagSet("kwok", pflag.ContinueOnError)
-	flags.ParseErrorsAllowlist.UnknownFlags = true
-	ctx, err := config.InitFlags(t.Context(), flags)
+	args := append([]string{"--kubeconfig=" + kubeconfig, "--config=stages.yaml", "--manage-all-nodes", "--node-lease-duration-seconds=0"}, more...)
+	kwok := exec.Command(os.Args[0], args...)
+	kwok.Env = append(os.Environ(), asKwok+"=1")
+	log, err := os.Create(filepath.Join(t.TempDir(), "kwok.log"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	kwok := cmd.NewCommand(ctx)
-	kwok.PersistentFlags().AddFlagSet(flags)
-	kwok.SetArgs(args)
-	ended := make(chan error, 1)
-	go func() { ended <- kwok.ExecuteContext(ctx) }()
+	kwok.Stdout, kwok.Stderr = log, log
+	alive, err := kwok.StdinPipe()
+	if err == nil {
+		err = kwok.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
-		if err := <-ended; err != nil {
-			t.Errorf("kwok: %v", err)
+		if err := errors.Join(alive.Close(), kwok.Wait(), log.Close()); err != nil || t.Failed() {
+			said, _ := os.ReadFile(log.Name())
+			t.Errorf("kwok: %v\n%s", err, said[max(0, len(said)-4096):])
 		}
 	})
 }

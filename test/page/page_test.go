@@ -1,4 +1,4 @@
-// Package page shows the page of webhook simulate to a browser.
+// Package page shows the page of eventquota simulate to a browser.
 package page
 
 import (
@@ -112,7 +112,7 @@ func TestThePageInABrowser(t *testing.T) {
 func made(t *testing.T, args ...string) string {
 	t.Helper()
 	dir := t.TempDir()
-	program := filepath.Join(dir, "webhook")
+	program := filepath.Join(dir, "eventquota")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/webhook")
 	build.Dir, build.Env = "../..", append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {

@@ -44,15 +44,15 @@ func ways() map[string]way {
 			" --set redis.existingSecret=eventquota-redis": elsewhere("test/chart", "TestEachOverlayIsASetOfValues"),
 
 		installs: runs("deployment.apps/eventquota "),
-		"kubectl -n eventquota-system rollout status deployment/eventquota":        runs("successfully rolled out"),
-		"kubectl get events -A -o json | webhook simulate - --policies floor.yaml": runs("ClusterEventPolicy floor", "etcd writes after"),
-		"kubectl apply -f floor.yaml":                                              runs("clustereventpolicy.eventquota.io/floor "),
+		"kubectl -n eventquota-system rollout status deployment/eventquota":           runs("successfully rolled out"),
+		"kubectl get events -A -o json | eventquota simulate - --policies floor.yaml": runs("ClusterEventPolicy floor", "etcd writes after"),
+		"kubectl apply -f floor.yaml":                                                 runs("clustereventpolicy.eventquota.io/floor "),
 
-		"kubectl get events -A -o json | webhook simulate - --policies policies/": runs("admitted"),
+		"kubectl get events -A -o json | eventquota simulate - --policies policies/": runs("admitted"),
 
-		"webhook convert eventratelimit.yaml | tee policy.yaml":                                       runs(),
-		"kubectl get events -A -o json | webhook simulate - --policies policy.yaml --compare default": runs("POLICY OF default", "etcd writes after"),
-		"kubectl apply -f policy.yaml":                                                                runs("clustereventpolicy.eventquota.io/eventratelimit "),
+		"eventquota convert eventratelimit.yaml | tee policy.yaml":                                       runs(),
+		"kubectl get events -A -o json | eventquota simulate - --policies policy.yaml --compare default": runs("POLICY OF default", "etcd writes after"),
+		"kubectl apply -f policy.yaml":                                                                   runs("clustereventpolicy.eventquota.io/eventratelimit "),
 
 		"kubectl get clustereventpolicies":                                          runs("floor", "MATCHED", "MERGED", "DROPPED"),
 		"kubectl -n eventquota-system get pods":                                     runs(),
@@ -63,10 +63,9 @@ func ways() map[string]way {
 		"kubectl create clusterrolebinding eventquota-metrics-prometheus --clusterrole=eventquota-metrics-reader" +
 			" --serviceaccount=monitoring:prometheus-k8s": runs("created"),
 		"kubectl -n eventquota-system port-forward deploy/eventquota 8443 &":                                                        untried(noKubelet),
-		"kubectl -n monitoring create token prometheus-k8s > token":                                                                 runs(),
-		"webhook top --once " + asks:                                                                                                runs("SOURCE", "kubelet"),
-		"webhook explain pod/web-0 -n storm " + asks:                                                                                runs("SOURCE kubelet on node-1", "SOURCE noisy-operator", "WOULD NOW BE"),
-		"kubectl get events -A -o json | webhook simulate - -o html > report.html":                                                  runs(),
+		"kubectl eventquota top": elsewhere("test/kwok", "TestPodsThatComeAndGo"),
+		"kubectl eventquota explain pod/web-0 -n storm": elsewhere("test/kwok", "TestPodsThatComeAndGo"),
+		"kubectl get events -A -o json | eventquota simulate - -o html > report.html":                                               runs(),
 		"curl -sk -H \"Authorization: Bearer $(kubectl -n monitoring create token prometheus-k8s)\" https://localhost:8443/metrics": elsewhere("cmd/webhook/serve", "TestMetricsAreSecureUnlessTheyAreToldNotToBe"),
 		"kubectl -n eventquota-system port-forward POD 6060 &":                                                                      untried(noKubelet),
 		"go tool pprof http://127.0.0.1:6060/debug/pprof/heap":                                                                      elsewhere("cmd/webhook/serve", "TestAProfileCanBeFetchedWhereItIsToldToBe"),
@@ -80,9 +79,6 @@ func ways() map[string]way {
 const (
 	// port-forward goes through the kubelet.
 	noKubelet = "the control plane of the tests has no kubelet"
-
-	// asks is how pages ask a replica. Here it is asked at its own address, by plain HTTP.
-	asks = "--endpoint https://localhost:8443 --endpoint-token-file token --endpoint-insecure-skip-tls-verify"
 
 	installs = "kubectl apply -k manifests/overlays/single-replica"
 	// published is where files of the repository are to be had. Here they are taken from it.

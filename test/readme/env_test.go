@@ -49,7 +49,7 @@ func newEnv(t *testing.T) *env {
 	var err error
 	e.client, err = kubernetes.NewForConfig(e.cluster.Config)
 	e.must(err)
-	e.program = filepath.Join(programs, "webhook")
+	e.program = filepath.Join(programs, "eventquota")
 	kubeconfig, err := e.cluster.Kubeconfig()
 	e.must(err)
 	kubectl, err := e.cluster.KubectlPath(t.Context())
@@ -65,7 +65,7 @@ func newEnv(t *testing.T) *env {
 
 // build builds the webhook's program into a directory.
 func build(ctx context.Context, dir string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(dir, "webhook"), "./cmd/webhook")
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(dir, "eventquota"), "./cmd/webhook")
 	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 	if output, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build the webhook: %w\n%s", err, output)

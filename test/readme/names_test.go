@@ -27,7 +27,7 @@ func TestEveryFlagIsThere(t *testing.T) {
 		code := slices.Clone(p.spans)
 		for _, b := range p.blocks {
 			for _, c := range commands(b) {
-				if _, args, ok := strings.Cut(c, "webhook "); ok && isWebhook(c) {
+				if _, args, ok := strings.Cut(c, "eventquota "); ok && isProgram(c) {
 					code = append(code, args)
 				}
 			}

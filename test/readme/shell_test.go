@@ -24,15 +24,15 @@ func commands(b block) []string {
 	return all
 }
 
-// isWebhook tells whether a command runs the webhook's program.
-func isWebhook(command string) bool {
-	return strings.HasPrefix(command, "webhook ") || strings.Contains(command, "| webhook ")
+// isProgram tells whether a command runs eventquota.
+func isProgram(command string) bool {
+	return strings.HasPrefix(command, "eventquota ") || strings.HasPrefix(command, "kubectl eventquota ") || strings.Contains(command, "| eventquota ")
 }
 
 func TestCommandsOfABlockAreItsLines(t *testing.T) {
-	got := commands(block{info: []string{"sh"}, code: "# what\nmake demo   # runs\n\nkubectl get \\\n  pods -n 'a#b' | webhook top\n"})
-	want := []string{"make demo", "kubectl get pods -n 'a#b' | webhook top"}
-	if !slices.Equal(got, want) || isWebhook(got[0]) || !isWebhook(got[1]) {
+	got := commands(block{info: []string{"sh"}, code: "# what\nmake demo   # runs\n\nkubectl get \\\n  pods -n 'a#b' | eventquota top\n"})
+	want := []string{"make demo", "kubectl get pods -n 'a#b' | eventquota top"}
+	if !slices.Equal(got, want) || isProgram(got[0]) || !isProgram(got[1]) {
 		t.Errorf("commands %q, want %q", got, want)
 	}
 	if got := commands(block{info: []string{"yaml"}, code: "a: b\n"}); len(got) > 0 {

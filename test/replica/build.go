@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// Build builds the webhook program of this checkout into dir and returns its
+// Build builds the program of this checkout into dir and returns its
 // path. It needs no C compiler.
 func Build(ctx context.Context, dir string) (string, error) {
-	path := filepath.Join(dir, "webhook")
+	path := filepath.Join(dir, "eventquota")
 	module, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/eventquota/eventquota").Output()
 	if err != nil {
 		return "", fmt.Errorf("find the webhook's module: %w", err)

@@ -43,6 +43,9 @@ type Replica struct {
 	output  string        // path of its log
 }
 
+// CA has signed the replica's certificate, as PEM.
+func (r *Replica) CA() []byte { return r.ca }
+
 // Install makes the API server call the replica in both phases.
 func (r *Replica) Install(ctx context.Context) error { return r.InstallFor(ctx, "") }
 

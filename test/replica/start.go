@@ -31,7 +31,7 @@ func Start(ctx context.Context, c *cluster.Cluster, path string, flags ...string
 	if err != nil {
 		return nil, err
 	}
-	ca, err := certs.SelfSigned(dir, []string{"127.0.0.1"})
+	ca, err := certs.SelfSigned(dir, []string{"127.0.0.1", serviceName + "." + cluster.ServiceNamespace + ".svc"})
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ clusters: [{name: a, cluster: {server: "https://127.0.0.1:1"}}]}`)
 		args []string
 		want string
 	}{
-		"an argument":                      {[]string{"pods"}, `unknown command "pods" for "webhook check"`},
+		"an argument":                      {[]string{"pods"}, `unknown command "pods" for "eventquota check"`},
 		"no kubeconfig outside of a pod":   {nil, "--kubeconfig: must be set outside of a pod: unable to load in-cluster configuration"},
 		"a kubeconfig that is not there":   {[]string{"--kubeconfig=/nowhere"}, "--kubeconfig: stat /nowhere: no such file or directory"},
 		"a kubeconfig that is a directory": {[]string{"--kubeconfig=" + empty}, `--kubeconfig: error loading config file "` + empty + `": read ` + empty + ": is a directory"},

@@ -50,7 +50,7 @@ func (o *options) validate() error {
 	return errors.Join(errs...)
 }
 
-// Command is webhook check.
+// Command is eventquota check.
 func Command() *cobra.Command {
 	o := &options{Namespace: metav1.NamespaceDefault, Events: 60, Timeout: 30 * time.Second}
 	cmd := &cobra.Command{

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// check runs webhook check against an API server that answers every write of an Event
+// check runs eventquota check against an API server that answers every write of an Event
 // after the first n with a status.
 func check(t *testing.T, admits int64, answer metav1.Status, args ...string) (written int64, stdout string, err error) {
 	t.Helper()

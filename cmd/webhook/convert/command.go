@@ -34,7 +34,7 @@ func (o *options) validate() error {
 	return errors.Join(errs...)
 }
 
-// Command is webhook convert.
+// Command is eventquota convert.
 func Command() *cobra.Command {
 	o := &options{Name: "eventratelimit", Output: "yaml"}
 	cmd := &cobra.Command{
@@ -53,7 +53,7 @@ otherwise. Its quotas are for the whole cluster, where EventRateLimit counts in
 each API server for itself, and for Events of events.k8s.io too, which
 EventRateLimit lets pass. What has no counterpart is said in comments of the
 YAML, with -o json on standard error.`,
-		Example: `  webhook convert /etc/kubernetes/admission.yaml | kubectl apply -f -`,
+		Example: `  eventquota convert /etc/kubernetes/admission.yaml | kubectl apply -f -`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return fmt.Errorf("convert: must be given one file, or - for standard input, not %d", len(args))

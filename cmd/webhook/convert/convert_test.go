@@ -12,7 +12,7 @@ import (
 	"github.com/eventquota/eventquota/test/cli"
 )
 
-// convert runs webhook convert.
+// convert runs eventquota convert.
 func convert(t *testing.T, stdin string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	return cli.Run(t, cli.Under(Command()), strings.NewReader(stdin), append([]string{"convert"}, args...)...)

@@ -120,7 +120,7 @@ func (c *conversion) writeYAML(w io.Writer, name string) error {
 		return fmt.Errorf("convert: %w", err)
 	}
 	comments := append([]string{
-		"The limits of an EventRateLimit configuration, made by webhook convert.",
+		"The limits of an EventRateLimit configuration, made by eventquota convert.",
 		"They are for the whole cluster; EventRateLimit has them for each API server.",
 		"They are for Events of events.k8s.io too, which EventRateLimit lets pass.",
 		"With action Limit, Events would be merged and limited by source, too.",

@@ -2,6 +2,8 @@ package explain
 
 import (
 	"context"
+	"fmt"
+	"net/url"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -10,11 +12,39 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/cmd/webhook/replicas"
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/memory"
 	"github.com/eventquota/eventquota/store/rules"
 )
+
+// peeked is what a store knows, and how metrics call it.
+type peeked struct {
+	rules.State
+
+	name string
+}
+
+// ask asks a replica what its store knows.
+func ask(ctx context.Context, r *replicas.Replica, groups, levels []store.Key) (peeked, error) {
+	query := url.Values{}
+	for _, key := range groups {
+		query.Add("group", key.String())
+	}
+	for _, key := range levels {
+		query.Add("level", key.String())
+	}
+	var answer peekAnswer
+	if err := r.Get(ctx, "/explain", query, &answer); err != nil {
+		return peeked{}, err
+	}
+	state, err := answer.state()
+	if err != nil {
+		return peeked{}, fmt.Errorf("explain: the answer is not what a replica says: %w", err)
+	}
+	return peeked{state, answer.Store}, nil
+}
 
 // next asks about one more Event like c, of a writer and with a message, which comes at
 // a moment under a name that nobody has used.

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/cmd/webhook/replicas"
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/rules"
@@ -32,7 +33,7 @@ func newExplainer(o *options, policies *policy.Set, namespace string) *explainer
 // explain looks into a store for what it knows of the Events about an object, one
 // at least. It looks twice: which buckets there are is known only when the users and
 // the reasons of what was dropped are.
-func (x *explainer) explain(ctx context.Context, s *reading, about []corev1.Event) error {
+func (x *explainer) explain(ctx context.Context, r *replicas.Replica, about []corev1.Event) error {
 	x.report.Kind, x.report.Name = about[0].InvolvedObject.Kind, about[0].InvolvedObject.Name
 	if len(about) >= explainEvents {
 		x.note("there are more Events than the %d that were read", len(about))
@@ -46,7 +47,7 @@ func (x *explainer) explain(ctx context.Context, s *reading, about []corev1.Even
 	for i, c := range candidates {
 		groups[i] = c.group
 	}
-	first, err := s.peek(ctx, groups, nil)
+	first, err := ask(ctx, r, groups, nil)
 	if err != nil {
 		return err
 	}
@@ -65,7 +66,7 @@ func (x *explainer) explain(ctx context.Context, s *reading, about []corev1.Even
 		x.note("%d more buckets are taken to be full", len(levels)-mostLevels)
 		levels = levels[:mostLevels]
 	}
-	second, err := s.peek(ctx, groupsOfAll(sources, asked), levels)
+	second, err := ask(ctx, r, groupsOfAll(sources, asked), levels)
 	if err != nil {
 		return err
 	}

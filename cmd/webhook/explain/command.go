@@ -12,9 +12,11 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/eventquota/eventquota/cmd/webhook/output"
 )
 
-// Command is webhook explain.
+// Command is eventquota explain.
 func Command() *cobra.Command {
 	o := defaultOptions()
 	cmd := &cobra.Command{
@@ -25,19 +27,20 @@ counted, merged into others, and not written yet; how many tokens its buckets ha
 and when the next one comes; what was dropped; which policy governs and why; and
 what would become of one more Event now.
 
-It reads the stored Events and the policies from the API server, as the user of
---kubeconfig: the right to list events, eventpolicies and clustereventpolicies and
-to get the namespace is needed. What is merged and pending it reads from the Redis
-that replicas share (--redis-...), or from one replica (--endpoint), which has only
-its own state where it keeps that in memory. It changes nothing.
+It reads the stored Events and the policies from the API server, as the user of your
+kubeconfig: the right to list events, eventpolicies and clustereventpolicies and
+to get the namespace is needed. What is merged and pending it asks one replica, as
+top does, by the same rights: one that keeps its state in memory has only its own. It
+changes nothing.
 
 A source is known by its stored Events and notices only: one that has neither any more
 is not shown. What is merged and dropped is kept for each user that writes, and an Event
 does not say who wrote it: explain looks for the users that kubelets, schedulers and the
 controllers of Kubernetes are, and --writer names others.`,
-		Example: `  webhook explain pod/web-0 -n storm --redis-addresses redis:6379
-  webhook explain node/node-1 -n default --endpoint https://10.0.3.7:8443 --endpoint-token-file token --endpoint-ca-file ca.crt
-  webhook explain pod/web-0 --endpoint http://127.0.0.1:8080 -o json | jq .sources`,
+		Example: `  eventquota explain pod/web-0 -n storm
+  kubectl eventquota explain node/node-1 -n default --context prod
+  eventquota explain pod/web-0 --endpoint https://10.0.3.7:8443 --endpoint-token-file token --endpoint-ca-file ca.crt
+  eventquota explain pod/web-0 --endpoint http://127.0.0.1:8080 -o json | jq .sources`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return fmt.Errorf("explain: must be given one object as KIND/NAME, not %d", len(args))
@@ -51,6 +54,7 @@ controllers of Kubernetes are, and --writer names others.`,
 		},
 	}
 	o.addFlags(cmd.Flags())
+	output.Complete(cmd, "output", output.Names())
 	return cmd
 }
 
@@ -63,15 +67,10 @@ func (o *options) explain(ctx context.Context, out io.Writer, arg string) error 
 	if err := o.validate(); err != nil {
 		return err
 	}
-	config, namespace, err := o.cluster()
+	config, namespace, err := o.Replicas.Cluster.Config("eventquota-explain")
 	if err != nil {
 		return err
 	}
-	store, err := o.store()
-	if err != nil {
-		return err
-	}
-	defer store.close()
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("--kubeconfig: %w", err)
@@ -84,8 +83,13 @@ func (o *options) explain(ctx context.Context, out io.Writer, arg string) error 
 	if err != nil {
 		return fmt.Errorf("--kubeconfig: %w", err)
 	}
+	replica, err := o.Replicas.Open(ctx, "eventquota-explain")
+	if err != nil {
+		return err
+	}
+	defer replica.Close()
 	e := newExplainer(o, policies, namespace)
-	if err := e.explain(ctx, store, about); err != nil {
+	if err := e.explain(ctx, replica, about); err != nil {
 		return err
 	}
 	e.report.Notes = append(e.report.Notes, notes...)

@@ -241,7 +241,7 @@ func (r *explainRig) kubeconfig() string {
 	return path
 }
 
-// explain runs webhook explain.
+// explain runs eventquota explain.
 func explain(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	out, errs, err := cli.Run(t, cli.Under(Command()), nil, append([]string{"explain"}, args...)...)

@@ -17,12 +17,12 @@ import (
 // mostRows bounds the stored Events that a table shows of one source.
 const mostRows = 30
 
-// print writes the report for a person.
-func (e *explanation) print(w io.Writer) {
+// print writes the report for a person, with so many rows of Events of a source at most.
+func (e *explanation) print(w io.Writer, rows int) {
 	fmt.Fprintf(w, "%s %s/%s\n", text.Visible(e.Kind), text.Visible(e.Namespace), text.Visible(e.Name))
 	for i := range e.Sources {
 		fmt.Fprintln(w)
-		e.Sources[i].print(w)
+		e.Sources[i].print(w, rows)
 	}
 	printDropped(w, "", e.Dropped, e.Store.At)
 	if len(e.Notes) > 0 {
@@ -33,7 +33,7 @@ func (e *explanation) print(w io.Writer) {
 	}
 }
 
-func (t *explainedSource) print(w io.Writer) {
+func (t *explainedSource) print(w io.Writer, rows int) {
 	who := cmp.Or(t.Component, "a source without a name")
 	if t.Host != "" {
 		who += " on " + t.Host
@@ -50,7 +50,7 @@ func (t *explainedSource) print(w io.Writer) {
 		}
 		fmt.Fprintln(w)
 	}
-	t.printEvents(w)
+	t.printEvents(w, rows)
 	printDropped(w, "  ", t.Dropped, t.at)
 	t.printBuckets(w)
 	t.printNext(w)
@@ -76,9 +76,9 @@ func tableOf(w io.Writer, rows [][]string) {
 	}
 }
 
-func (t *explainedSource) printEvents(w io.Writer) {
+func (t *explainedSource) printEvents(w io.Writer, most int) {
 	rows := [][]string{{"EVENT", "TYPE", "REASON", "COUNT", "MERGED", "PENDING", "WRITTEN IN"}}
-	for _, e := range t.Events[:min(len(t.Events), mostRows)] {
+	for _, e := range t.Events[:min(len(t.Events), most)] {
 		row := []string{cmp.Or(e.Name, "(not found)"), cmp.Or(e.Type, "-"), e.Reason, fmt.Sprint(e.Count), "-", "-", "-"}
 		if e.Known {
 			row[4], row[5], row[6] = fmt.Sprint(e.Merged), fmt.Sprint(e.Pending), until(e.Due, t.at)
@@ -86,7 +86,7 @@ func (t *explainedSource) printEvents(w io.Writer) {
 		rows = append(rows, row)
 	}
 	tableOf(w, rows)
-	if more := len(t.Events) - mostRows; more > 0 {
+	if more := len(t.Events) - most; more > 0 {
 		fmt.Fprintf(w, "  and %d more\n", more)
 	}
 }

@@ -1,9 +1,12 @@
 package explain
 
 import (
-	"encoding/json"
+	"fmt"
 	"io"
+	"math"
 	"time"
+
+	"github.com/eventquota/eventquota/cmd/webhook/output"
 )
 
 // explanation is what explain reports. Its JSON is what -o json prints.
@@ -114,13 +117,24 @@ type explainedNotice struct {
 	Due     time.Time        `json:"due,omitzero"`
 }
 
-func (e *explanation) write(w io.Writer, format string) error {
-	if format == "json" {
-		out := json.NewEncoder(w)
-		out.SetIndent("", "  ")
-		out.SetEscapeHTML(false)
-		return out.Encode(e)
+func (e *explanation) write(w io.Writer, f output.Format) error {
+	if done, err := f.Write(w, e, "  "); done {
+		return err
 	}
-	e.print(w)
+	if f == output.Name {
+		for _, s := range e.Sources {
+			for _, event := range s.Events {
+				if event.Name != "" {
+					fmt.Fprintln(w, "event/"+event.Name)
+				}
+			}
+		}
+		return nil
+	}
+	rows := mostRows
+	if f == output.Wide {
+		rows = math.MaxInt
+	}
+	e.print(w, rows)
 	return nil
 }

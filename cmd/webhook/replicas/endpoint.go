@@ -1,27 +1,18 @@
-// Package replicas is how commands reach what replicas know: one of them at its metrics address, or the
-// Redis that they share.
 package replicas
 
 import (
 	"context"
-	"encoding/json"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
 	"strings"
-	"time"
 	"unicode"
 
 	"github.com/spf13/pflag"
-)
-
-// Bounds of one question to an endpoint. What a replica answers is far shorter.
-const (
-	timeout  = 10 * time.Second
-	maxBytes = 16 << 20
 )
 
 // Endpoint is one replica, to be asked at its metrics address. The zero value is none.
@@ -33,17 +24,15 @@ type Endpoint struct {
 }
 
 func (o *Endpoint) addFlags(f *pflag.FlagSet) {
-	f.StringVar(&o.URL, "endpoint", o.URL, "metrics address of a replica to ask, as https://host:port or http://host:port, with a path if it is behind a proxy")
+	f.StringVar(&o.URL, "endpoint", o.URL, "metrics address of a replica to ask instead of one that the cluster has, as https://host:port or http://host:port, with a path if it is behind a proxy")
 	f.StringVar(&o.TokenFile, "endpoint-token-file", o.TokenFile, "file with the bearer token for --endpoint, read for each question; needs https; empty for none")
 	f.StringVar(&o.CAFile, "endpoint-ca-file", o.CAFile, "PEM file of the CAs that may sign the certificate of --endpoint, read for each question; empty for the system's")
-	f.BoolVar(&o.SkipVerify, "endpoint-insecure-skip-tls-verify", o.SkipVerify, "whether to take any certificate of --endpoint; who is in between then reads the token")
+	f.BoolVar(&o.SkipVerify, "endpoint-insecure-skip-tls-verify", o.SkipVerify, "whether to take any certificate of --endpoint; anyone in between then reads the token")
 }
 
 // IsSet tells whether any of the flags was given.
 func (o *Endpoint) IsSet() bool { return *o != Endpoint{} }
 
-// validate reports every flag that is missing, wrong or contradicts another. It
-// opens no file and connects nowhere.
 func (o *Endpoint) validate() error {
 	u, err := o.base()
 	if err != nil {
@@ -79,48 +68,43 @@ func (o *Endpoint) base() (*url.URL, error) {
 	return u, nil
 }
 
-// Get asks for path, such as /busiest, with query, and puts the JSON it gets
-// into what into points to. It takes 10 s at most and follows no redirection, so
-// that a token goes nowhere else. The flags are valid.
-func (o *Endpoint) Get(ctx context.Context, path string, query url.Values, into any) error {
+func (o *Endpoint) open() (*Replica, error) {
 	u, err := o.base()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	u = u.JoinPath(path)
-	u.RawQuery = query.Encode()
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	return &Replica{name: "--endpoint", url: u, transport: o.transport, token: o.token, Close: func() {}}, nil
+}
+
+func (o *Endpoint) token(context.Context) (string, error) {
+	if o.TokenFile == "" {
+		return "", nil
+	}
+	token, err := os.ReadFile(o.TokenFile)
 	if err != nil {
-		return fmt.Errorf("--endpoint: %w", err)
+		return "", fmt.Errorf("--endpoint-token-file: %w", err)
 	}
-	if o.TokenFile != "" {
-		token, err := os.ReadFile(o.TokenFile)
+	one := strings.TrimSpace(string(token))
+	if strings.ContainsFunc(one, unicode.IsSpace) || one == "" {
+		return "", fmt.Errorf("--endpoint-token-file %s: must be one line", o.TokenFile)
+	}
+	return one, nil
+}
+
+func (o *Endpoint) transport() (*http.Transport, error) {
+	config := &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		InsecureSkipVerify: o.SkipVerify, //nolint:gosec // only where a flag asks for it by that name
+	}
+	if o.CAFile != "" {
+		pem, err := os.ReadFile(o.CAFile)
 		if err != nil {
-			return fmt.Errorf("--endpoint-token-file: %w", err)
+			return nil, fmt.Errorf("--endpoint-ca-file: %w", err)
 		}
-		one := strings.TrimSpace(string(token))
-		if strings.ContainsFunc(one, unicode.IsSpace) || one == "" {
-			return fmt.Errorf("--endpoint-token-file %s: must be one line", o.TokenFile)
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("--endpoint-ca-file %s: no certificate in it", o.CAFile)
 		}
-		request.Header.Set("Authorization", "Bearer "+one)
 	}
-	client, err := o.client()
-	if err != nil {
-		return err
-	}
-	defer client.CloseIdleConnections()
-	response, err := client.Do(request)
-	if err != nil {
-		return fmt.Errorf("--endpoint: %w", err)
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return o.refused(response)
-	}
-	if err := json.NewDecoder(io.LimitReader(response.Body, maxBytes)).Decode(into); err != nil {
-		return fmt.Errorf("--endpoint: the answer to %s is not what a replica says: %w", path, err)
-	}
-	return nil
+	return &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, ForceAttemptHTTP2: true}, nil
 }

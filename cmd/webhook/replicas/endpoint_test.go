@@ -34,6 +34,17 @@ func endpoint(t *testing.T, h http.HandlerFunc) *Endpoint {
 	return o
 }
 
+// get asks an endpoint.
+func get(t *testing.T, o *Endpoint, path string, query url.Values, into any) error {
+	t.Helper()
+	r, err := (&Options{Endpoint: *o}).Open(t.Context(), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	return r.Get(t.Context(), path, query, into)
+}
+
 func TestAnEndpointIsAskedByTLSWithTheToken(t *testing.T) {
 	o := endpoint(t, func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "%q", strings.Join([]string{r.Method, r.URL.String(), r.Header.Get("Authorization")}, " "))
@@ -52,7 +63,7 @@ func TestAnEndpointIsAskedByTLSWithTheToken(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got string
-			if err := with.Get(t.Context(), "/busiest", url.Values{"a": {"b c"}}, &got); err != nil || got != test.want {
+			if err := get(t, &with, "/busiest", url.Values{"a": {"b c"}}, &got); err != nil || got != test.want {
 				t.Errorf("%q, %v; want %q", got, err, test.want)
 			}
 		})
@@ -64,11 +75,11 @@ func TestACertificateIsTakenByItsCAOnly(t *testing.T) {
 	o := endpoint(t, func(w http.ResponseWriter, _ *http.Request) { asked++; fmt.Fprint(w, "{}") })
 	var got any
 	without := &Endpoint{URL: o.URL, TokenFile: o.TokenFile}
-	if err := without.Get(t.Context(), "/", nil, &got); err == nil || asked > 0 {
+	if err := get(t, without, "/", nil, &got); err == nil || asked > 0 {
 		t.Errorf("%v, asked %d times; want that the certificate is not known", err, asked)
 	}
 	without.SkipVerify = true
-	if err := without.Get(t.Context(), "/", nil, &got); err != nil || asked != 1 {
+	if err := get(t, without, "/", nil, &got); err != nil || asked != 1 {
 		t.Errorf("%v, asked %d times; want that it is taken", err, asked)
 	}
 }
@@ -103,7 +114,7 @@ func TestAnAnswerThatIsNoneIsExplainedInALine(t *testing.T) {
 				o.TokenFile = ""
 			}
 			var got map[string]any
-			err := o.Get(t.Context(), "/busiest", nil, &got)
+			err := get(t, o, "/busiest", nil, &got)
 			if err == nil || !strings.Contains(err.Error(), test.want) || strings.ContainsAny(err.Error(), "\n\x1b") || len(err.Error()) > 400 {
 				t.Errorf("%v, want %q", err, test.want)
 			}

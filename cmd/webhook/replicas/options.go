@@ -1,54 +1,45 @@
 package replicas
 
 import (
-	"errors"
-	"fmt"
-	"reflect"
-	"strings"
+	"context"
 
 	"github.com/spf13/pflag"
 
-	"github.com/eventquota/eventquota/store/redis"
-	"github.com/eventquota/eventquota/store/redisclient"
+	"github.com/eventquota/eventquota/cmd/webhook/apiserver"
 )
 
-// Options are the flags that say where to ask. Make them with DefaultOptions.
+// Options are the flags that say where to ask: the cluster of a kubeconfig, or one replica. Make them with
+// NewOptions.
 type Options struct {
-	Endpoint    Endpoint
-	Redis       *redisclient.Options
-	RedisPrefix string
+	Endpoint Endpoint
+	Cluster  *apiserver.Flags
 }
 
-// DefaultOptions name neither a replica nor a Redis.
-func DefaultOptions() Options {
-	return Options{Redis: redisclient.DefaultOptions(), RedisPrefix: redis.DefaultPrefix}
-}
+// NewOptions stand for the user's own cluster.
+func NewOptions() Options { return Options{Cluster: apiserver.NewFlags()} }
 
-// AddFlags adds them to f, with their values as defaults.
-func (o *Options) AddFlags(f *pflag.FlagSet) {
+// AddFlags adds them to f, with --namespace if they are for a command that looks into one.
+func (o *Options) AddFlags(f *pflag.FlagSet, namespaced bool) {
+	o.Cluster.AddFlags(f, namespaced)
 	o.Endpoint.addFlags(f)
-	o.Redis.AddFlags(f)
-	f.StringVar(&o.RedisPrefix, "redis-prefix", o.RedisPrefix, "beginning of the names of all keys in Redis, as --redis-prefix of serve")
 }
 
-// UsesRedis tells whether to ask Redis, rather than one replica.
-func (o *Options) UsesRedis() bool { return !reflect.DeepEqual(o.Redis, redisclient.DefaultOptions()) }
-
-// Validate reports every flag that is missing, wrong or contradicts another.
+// Validate reports every flag that is missing, wrong or contradicts another. It opens no file and connects nowhere.
 func (o *Options) Validate() error {
-	var where error
-	switch {
-	case o.UsesRedis() && o.Endpoint.IsSet():
-		where = errors.New("--endpoint and --redis-url or --redis-addresses: only one may be set")
-	case o.UsesRedis():
-		where = o.Redis.Validate()
-	case o.Endpoint.IsSet():
-		where = o.Endpoint.validate()
-	default:
-		where = errors.New("--endpoint, --redis-url or --redis-addresses: one must be set")
+	if !o.Endpoint.IsSet() {
+		return nil
 	}
-	if strings.ContainsAny(o.RedisPrefix, "{}") {
-		return errors.Join(where, fmt.Errorf("--redis-prefix %q: must have no braces", o.RedisPrefix))
+	return o.Endpoint.validate()
+}
+
+// Open finds a replica to ask. The flags are valid.
+func (o *Options) Open(ctx context.Context, userAgent string) (*Replica, error) {
+	if o.Endpoint.IsSet() {
+		return o.Endpoint.open()
 	}
-	return where
+	config, _, err := o.Cluster.Config(userAgent)
+	if err != nil {
+		return nil, err
+	}
+	return find(ctx, config)
 }

@@ -14,7 +14,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// Command is webhook serve, of a version.
+// Command is eventquota serve, of a version.
 func Command(version string) *cobra.Command {
 	o := defaultOptions()
 	o.version = version

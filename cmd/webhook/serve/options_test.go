@@ -58,7 +58,7 @@ func TestBadFlagsGetOneClearError(t *testing.T) {
 	}
 }
 
-// command is webhook serve.
+// command is eventquota serve.
 func command() *cobra.Command { return cli.Under(Command("devel")) }
 
 func TestTheLeaseIsInThePodsNamespace(t *testing.T) {

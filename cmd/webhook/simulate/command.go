@@ -8,13 +8,15 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/eventquota/eventquota/cmd/webhook/output"
 )
 
 // memoryLimit is where the garbage collector begins to work harder, in bytes. What
 // is in use may be more.
 const memoryLimit = 120 << 20
 
-// Command is webhook simulate.
+// Command is eventquota simulate.
 func Command() *cobra.Command {
 	o := defaultOptions()
 	cmd := &cobra.Command{
@@ -50,9 +52,9 @@ each while they are read. Lines that cannot be read are counted, and do not stop
 
 It exits with 1 when it fails, and with 2 when it succeeds and --fail-on names
 something that has come about.`,
-		Example: `  kubectl get events -A -o json | webhook simulate - --policies policies/
-  webhook simulate audit.log audit-*.log.gz --policies new.yaml --compare old.yaml
-  webhook simulate audit.log --kubeconfig ~/.kube/config --fail-on warning-dropped`,
+		Example: `  kubectl get events -A -o json | eventquota simulate - --policies policies/
+  eventquota simulate audit.log audit-*.log.gz --policies new.yaml --compare old.yaml
+  eventquota simulate audit.log --kubeconfig ~/.kube/config --fail-on warning-dropped`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return errors.New("simulate: must be given files, or - for standard input")
@@ -69,5 +71,7 @@ something that has come about.`,
 		},
 	}
 	o.addFlags(cmd.Flags())
+	output.Complete(cmd, "output", formats())
+	output.Complete(cmd, "fail-on", failureNames())
 	return cmd
 }

@@ -58,7 +58,7 @@ func (o *options) validate() error {
 		}
 	}
 	check(len(o.Policies) == 0 || o.Kubeconfig == "", "--kubeconfig: must not be set with --policies")
-	check(slices.Contains([]string{"table", "json", "html"}, o.Output), "--output %q: must be table, json or html", o.Output)
+	check(slices.Contains(formats(), o.Output), "--output %q: must be table, json or html", o.Output)
 	check(o.StoreMemory.Value() >= memory.MinBytes, "--store-memory %s: must be at least 1Mi", &o.StoreMemory)
 	check(o.EventTTL >= time.Second, "--event-ttl %s: must be at least 1s", o.EventTTL)
 	for _, name := range o.FailOn {
@@ -66,6 +66,9 @@ func (o *options) validate() error {
 	}
 	return errors.Join(errs...)
 }
+
+// formats are what --output takes.
+func formats() []string { return []string{"table", "json", "html"} }
 
 // failureNames are what --fail-on takes.
 func failureNames() []string {

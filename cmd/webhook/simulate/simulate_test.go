@@ -9,7 +9,7 @@ import (
 	"github.com/eventquota/eventquota/test/cli"
 )
 
-// simulateIn runs webhook simulate in testdata.
+// simulateIn runs eventquota simulate in testdata.
 func simulateIn(t *testing.T, stdin string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	t.Chdir("testdata")

@@ -9,7 +9,7 @@ import (
 	"github.com/eventquota/eventquota/test/cli"
 )
 
-// topIn runs webhook top.
+// topIn runs eventquota top.
 func topIn(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	return cli.Run(t, cli.Under(Command()), strings.NewReader(""), append([]string{"top"}, args...)...)
@@ -25,37 +25,32 @@ func TestBadFlagsOfTopGetOneClearError(t *testing.T) {
 		args []string
 		want string
 	}{
-		"an argument":                     {at("pods"), `unknown command "pods" for "webhook top"`},
-		"nothing to read from":            {nil, "--endpoint, --redis-url or --redis-addresses: one must be set"},
-		"two to read from":                {at("--redis-addresses", "127.0.0.1:1"), "--endpoint and --redis-url or --redis-addresses: only one may be set"},
-		"a flag of the one and the other": {[]string{"--redis-url", "redis://127.0.0.1:1", "--endpoint-token-file", file}, "--endpoint and --redis-url or --redis-addresses: only one may be set"},
-		"a Redis of no address":           {[]string{"--redis-tls"}, "--redis-url or --redis-addresses: one must be set"},
-		"a Redis that is none":            {[]string{"--redis-addresses", "redis"}, `--redis-addresses "redis": must be host:port`},
-		"a Redis that is away":            {[]string{"--redis-addresses", "127.0.0.1:1"}, "top: read from Redis who counts: "},
-		"a prefix with braces":            {at("--redis-prefix", "{x}"), `--redis-prefix "{x}": must have no braces`},
-		"flags of no endpoint":            {[]string{"--endpoint-ca-file", file}, "--endpoint: must be set"},
-		"an endpoint that is no URL":      {[]string{"--endpoint", "https://%"}, "--endpoint: is not a URL"},
-		"an endpoint without a scheme":    {[]string{"--endpoint", "127.0.0.1"}, "--endpoint: must be https://host:port or http://host:port"},
-		"an endpoint by another scheme":   {[]string{"--endpoint", "ftp://a"}, "--endpoint: must be https://host:port or http://host:port"},
-		"an endpoint of no host":          {[]string{"--endpoint", "https://:8080"}, "--endpoint: must be https://host:port or http://host:port"},
-		"an endpoint with a query":        {[]string{"--endpoint", "https://a/?b"}, "--endpoint: must be https://host:port or http://host:port"},
-		"an endpoint with a password":     {[]string{"--endpoint", "https://me:secret@a"}, "--endpoint: must have no user"},
-		"an endpoint that is away":        {at(), "top: --endpoint: "},
-		"a token in the clear":            {[]string{"--endpoint", "http://a", "--endpoint-token-file", file}, "--endpoint-token-file: needs --endpoint with https"},
-		"a CA for nothing":                {[]string{"--endpoint", "http://a", "--endpoint-ca-file", file}, "--endpoint-ca-file: needs --endpoint with https"},
-		"no check of nothing":             {[]string{"--endpoint", "http://a", "--endpoint-insecure-skip-tls-verify"}, "--endpoint-insecure-skip-tls-verify: needs --endpoint with https"},
-		"a CA that is not asked":          {at("--endpoint-insecure-skip-tls-verify", "--endpoint-ca-file", file), "--endpoint-ca-file: must not be set with --endpoint-insecure-skip-tls-verify"},
-		"a CA that is not there":          {at("--endpoint-ca-file", "/nowhere"), "top: --endpoint-ca-file: open /nowhere: "},
-		"a CA that is none":               {at("--endpoint-ca-file", file), "no certificate in it"},
-		"a token that is not there":       {at("--endpoint-token-file", "/nowhere"), "top: --endpoint-token-file: open /nowhere: "},
-		"a token of several lines":        {at("--endpoint-token-file", "/etc/passwd"), "top: --endpoint-token-file /etc/passwd: must be one line"},
-		"an unknown kind":                 {at("--by", "cluster"), `--by "cluster": must be of namespace, source, object, reason, policy`},
-		"an unknown order":                {at("--sort", "name"), `--sort "name": must be of admitted, merged, dropped, total, rate`},
-		"a short interval":                {at("--interval", "999ms"), "--interval 999ms: must be from 1s to 1h"},
-		"a long interval":                 {at("--interval", "61m"), "--interval 1h1m0s: must be from 1s to 1h"},
-		"no rows":                         {at("--limit", "0"), "--limit 0: must be from 1 to 1000"},
-		"too many rows":                   {at("--limit", "1001"), "--limit 1001: must be from 1 to 1000"},
-		"an unknown format":               {at("-o", "xml"), `--output "xml": must be table or json`},
+		"an argument":                   {at("pods"), `unknown command "pods" for "eventquota top"`},
+		"no kubeconfig":                 {[]string{"--kubeconfig", "/nowhere"}, "top: --kubeconfig: "},
+		"an unknown context":            {[]string{"--context", "nowhere"}, "top: --kubeconfig: "},
+		"flags of no endpoint":          {[]string{"--endpoint-ca-file", file}, "--endpoint: must be set"},
+		"an endpoint that is no URL":    {[]string{"--endpoint", "https://%"}, "--endpoint: is not a URL"},
+		"an endpoint without a scheme":  {[]string{"--endpoint", "127.0.0.1"}, "--endpoint: must be https://host:port or http://host:port"},
+		"an endpoint by another scheme": {[]string{"--endpoint", "ftp://a"}, "--endpoint: must be https://host:port or http://host:port"},
+		"an endpoint of no host":        {[]string{"--endpoint", "https://:8080"}, "--endpoint: must be https://host:port or http://host:port"},
+		"an endpoint with a query":      {[]string{"--endpoint", "https://a/?b"}, "--endpoint: must be https://host:port or http://host:port"},
+		"an endpoint with a password":   {[]string{"--endpoint", "https://me:secret@a"}, "--endpoint: must have no user"},
+		"an endpoint that is away":      {at(), "top: --endpoint: "},
+		"a token in the clear":          {[]string{"--endpoint", "http://a", "--endpoint-token-file", file}, "--endpoint-token-file: needs --endpoint with https"},
+		"a CA for nothing":              {[]string{"--endpoint", "http://a", "--endpoint-ca-file", file}, "--endpoint-ca-file: needs --endpoint with https"},
+		"no check of nothing":           {[]string{"--endpoint", "http://a", "--endpoint-insecure-skip-tls-verify"}, "--endpoint-insecure-skip-tls-verify: needs --endpoint with https"},
+		"a CA that is not asked":        {at("--endpoint-insecure-skip-tls-verify", "--endpoint-ca-file", file), "--endpoint-ca-file: must not be set with --endpoint-insecure-skip-tls-verify"},
+		"a CA that is not there":        {at("--endpoint-ca-file", "/nowhere"), "top: --endpoint-ca-file: open /nowhere: "},
+		"a CA that is none":             {at("--endpoint-ca-file", file), "no certificate in it"},
+		"a token that is not there":     {at("--endpoint-token-file", "/nowhere"), "top: --endpoint-token-file: open /nowhere: "},
+		"a token of several lines":      {at("--endpoint-token-file", "/etc/passwd"), "top: --endpoint-token-file /etc/passwd: must be one line"},
+		"an unknown kind":               {at("--by", "cluster"), `--by "cluster": must be of namespace, source, object, reason, policy`},
+		"an unknown order":              {at("--sort", "name"), `--sort "name": must be of admitted, merged, dropped, total, rate`},
+		"a short interval":              {at("--interval", "999ms"), "--interval 999ms: must be from 1s to 1h"},
+		"a long interval":               {at("--interval", "61m"), "--interval 1h1m0s: must be from 1s to 1h"},
+		"no rows":                       {at("--limit", "0"), "--limit 0: must be from 1 to 1000"},
+		"too many rows":                 {at("--limit", "1001"), "--limit 1001: must be from 1 to 1000"},
+		"an unknown format":             {at("-o", "xml"), `invalid argument "xml" for "-o, --output" flag: must be of table, wide, json, yaml, name`},
 	} {
 		t.Run(says, func(t *testing.T) {
 			out, _, err := topIn(t, test.args...)

@@ -3,7 +3,6 @@ package top
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -14,9 +13,11 @@ import (
 	"golang.org/x/term"
 
 	"github.com/eventquota/eventquota/admission/busiest"
+	"github.com/eventquota/eventquota/cmd/webhook/output"
+	"github.com/eventquota/eventquota/cmd/webhook/text"
 )
 
-// Command is webhook top.
+// Command is eventquota top.
 func Command() *cobra.Command {
 	o := defaultOptions()
 	cmd := &cobra.Command{
@@ -25,9 +26,12 @@ func Command() *cobra.Command {
 		Long: `Top shows which namespaces, sources, objects, reasons and policies have the most Event
 writes, over all replicas, and what became of them.
 
-It reads what replicas tell each other in Redis, by the --redis- flags of serve,
-or asks one replica at its metrics address, by --endpoint: that one answers for
-all that share its Redis, or for itself without one.
+It asks one replica, which answers for all that share its Redis, or for itself
+without one. It finds one in the cluster of your kubeconfig, forwards a port to it
+and gets a token of the service account that may read metrics: you need the rights
+to list validatingwebhookconfigurations and, in the namespace of eventquota, to get
+services, list pods, get and create pods/portforward, and create serviceaccounts/token.
+--endpoint names one instead.
 
 A replica counts from its start to its end, and is shown for five minutes more.
 Totals are exact. Of each kind it follows 256: the busiest are always among them,
@@ -42,9 +46,10 @@ On a terminal it is a live view, in which these keys work:
   q          quit
 
 Anywhere else it prints a table each --interval, without escape codes.`,
-		Example: `  webhook top --redis-addresses redis:6379 --by object --sort dropped
-  webhook top --endpoint https://10.0.3.7:8443 --endpoint-token-file token --endpoint-ca-file ca.crt
-  webhook top --endpoint http://127.0.0.1:8080 --once -o json | jq .rows`,
+		Example: `  eventquota top --by object --sort dropped
+  kubectl eventquota top --context prod --once -o wide
+  eventquota top --endpoint https://10.0.3.7:8443 --endpoint-token-file token --endpoint-ca-file ca.crt
+  eventquota top --endpoint http://127.0.0.1:8080 --once -o json | jq .rows`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.validate(); err != nil {
@@ -59,35 +64,38 @@ Anywhere else it prints a table each --interval, without escape codes.`,
 		},
 	}
 	o.addFlags(cmd.Flags())
+	output.Complete(cmd, "by", byNames())
+	output.Complete(cmd, "sort", sortNames())
+	output.Complete(cmd, "output", output.Names())
 	return cmd
 }
 
 // top shows what it reads until ctx ends. That what it reads from answers once is
 // seen before it begins.
 func (o *options) top(ctx context.Context, cmd *cobra.Command) error {
-	read, closes, err := o.reader()
+	replica, err := o.Replicas.Open(ctx, "eventquota-top")
 	if err != nil {
 		return err
 	}
-	defer closes()
-	first, err := read(ctx)
-	if err != nil {
-		return err
+	defer replica.Close()
+	first := ask(ctx, replica)
+	if first.err != nil {
+		return first.err
 	}
 	var by busiest.By
 	if err := by.UnmarshalText([]byte(o.By)); err != nil {
 		return err
 	}
-	v := view{looks: looks(nil).add(first), by: by, sort: o.Sort, limit: o.Limit}
-	if o.Output == "table" && !o.Once && isTerminal(cmd.InOrStdin()) && isTerminal(cmd.OutOrStdout()) {
+	v := view{looks: looks(nil).add(first.sum), by: by, sort: o.Sort, limit: o.Limit}
+	if o.Output == output.Table && !o.Once && isTerminal(cmd.InOrStdin()) && isTerminal(cmd.OutOrStdout()) {
 		screen, err := newScreen()
 		if err != nil {
 			return err
 		}
-		v.live(ctx, screen, lookEvery(ctx, read, o.Interval))
+		v.live(ctx, screen, askEvery(ctx, replica, o.Interval))
 		return nil
 	}
-	return o.print(ctx, cmd, v, lookEvery(ctx, read, o.Interval))
+	return o.print(ctx, cmd, v, askEvery(ctx, replica, o.Interval))
 }
 
 // looksForRates is after how many looks --once gives up on rates.
@@ -113,7 +121,7 @@ func (o *options) print(ctx context.Context, cmd *cobra.Command, v view, next <-
 				return l.err
 			}
 			if v = v.look(l); v.failed != nil {
-				fmt.Fprintln(cmd.ErrOrStderr(), "webhook: top:", v.failed)
+				fmt.Fprintln(cmd.ErrOrStderr(), "eventquota: top:", v.failed)
 			}
 		}
 	}
@@ -121,12 +129,18 @@ func (o *options) print(ctx context.Context, cmd *cobra.Command, v view, next <-
 
 func (o *options) printOne(w io.Writer, v view, n int) error {
 	s := v.looks.show(v.by, v.sort, v.limit)
-	if o.Output == "json" {
-		e := json.NewEncoder(w)
-		e.SetEscapeHTML(false)
-		return e.Encode(s)
+	if done, err := o.Output.Write(w, s, ""); done {
+		return err
 	}
-	lines := append([]string{s.head()}, columns(s.cells(), 0)...)
+	if o.Output == output.Name {
+		for _, r := range s.Rows {
+			if _, err := fmt.Fprintln(w, text.Visible(r.Name)); err != nil {
+				return fmt.Errorf("write the names: %w", err)
+			}
+		}
+		return nil
+	}
+	lines := append([]string{s.head()}, columns(s.cells(o.Output == output.Wide), 0)...)
 	if foot := s.foot(); foot != "" {
 		lines = append(lines, foot)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/eventquota/eventquota/admission/busiest"
+	"github.com/eventquota/eventquota/cmd/webhook/output"
 	"github.com/eventquota/eventquota/cmd/webhook/replicas"
 )
 
@@ -21,24 +22,24 @@ type options struct {
 	Sort     string
 	Interval time.Duration
 	Limit    int
-	Output   string
+	Output   output.Format
 	Once     bool
 }
 
 func defaultOptions() *options {
 	return &options{
-		Replicas: replicas.DefaultOptions(),
-		By:       busiest.Source.String(), Sort: "total", Interval: 2 * time.Second, Limit: 20, Output: "table",
+		Replicas: replicas.NewOptions(),
+		By:       busiest.Source.String(), Sort: "total", Interval: 2 * time.Second, Limit: 20, Output: output.Table,
 	}
 }
 
 func (o *options) addFlags(f *pflag.FlagSet) {
-	o.Replicas.AddFlags(f)
+	o.Replicas.AddFlags(f, false)
 	f.StringVar(&o.By, "by", o.By, "what is shown: "+strings.Join(byNames(), ", "))
 	f.StringVar(&o.Sort, "sort", o.Sort, "what comes first, most first: "+strings.Join(sortNames(), ", "))
 	f.DurationVar(&o.Interval, "interval", o.Interval, "time between two looks, from 1s to 1h; replicas tell what they count every 2s")
 	f.IntVar(&o.Limit, "limit", o.Limit, "rows that are shown, from 1 to 1000; a terminal may have place for fewer")
-	f.StringVarP(&o.Output, "output", "o", o.Output, "format where there is no live view: table, or json for a line of JSON each time; json has no live view")
+	f.VarP(&o.Output, "output", "o", "format: table, with a live view on a terminal; wide for what counts may lack too, json for a line each time, yaml, or name, without one")
 	f.BoolVar(&o.Once, "once", o.Once, "print once, after as many looks as rates need, and exit")
 }
 
@@ -64,6 +65,5 @@ func (o *options) validate() error {
 	check(slices.Contains(sortNames(), o.Sort), "--sort %q: must be of %s", o.Sort, strings.Join(sortNames(), ", "))
 	check(o.Interval >= time.Second && o.Interval <= time.Hour, "--interval %s: must be from 1s to 1h", o.Interval)
 	check(o.Limit >= 1 && o.Limit <= 1000, "--limit %d: must be from 1 to 1000", o.Limit)
-	check(slices.Contains([]string{"table", "json"}, o.Output), "--output %q: must be table or json", o.Output)
 	return errors.Join(errs...)
 }

@@ -5,39 +5,23 @@ import (
 	"time"
 
 	"github.com/eventquota/eventquota/admission/busiest"
-	"github.com/eventquota/eventquota/store/redisclient"
+	"github.com/eventquota/eventquota/cmd/webhook/replicas"
 )
 
-// readBusiest reads once what is busiest.
-type readBusiest func(context.Context) (busiest.Sum, error)
-
-// reader reads from where the flags say. closes ends what it holds.
-func (o *options) reader() (read readBusiest, closes func(), err error) {
-	if o.Replicas.Endpoint.IsSet() {
-		return func(ctx context.Context) (s busiest.Sum, err error) {
-			err = o.Replicas.Endpoint.Get(ctx, "/busiest", nil, &s)
-			return s, err
-		}, func() {}, nil
-	}
-	client, err := redisclient.New(*o.Replicas.Redis)
-	if err != nil {
-		return nil, nil, err
-	}
-	shared := busiest.NewRedis(client, o.Replicas.RedisPrefix)
-	return func(ctx context.Context) (busiest.Sum, error) {
-		all, err := shared.All(ctx)
-		return busiest.Add(all), err
-	}, func() { _ = client.Close() }, nil
-}
-
-// look is what reading gave.
+// look is what a replica said once.
 type look struct {
 	sum busiest.Sum
 	err error
 }
 
-// lookEvery reads from time to time until ctx ends.
-func lookEvery(ctx context.Context, read readBusiest, every time.Duration) <-chan look {
+// ask asks a replica what is busiest.
+func ask(ctx context.Context, r *replicas.Replica) (l look) {
+	l.err = r.Get(ctx, "/busiest", nil, &l.sum)
+	return l
+}
+
+// askEvery asks from time to time until ctx ends.
+func askEvery(ctx context.Context, r *replicas.Replica, every time.Duration) <-chan look {
 	all := make(chan look)
 	go func() {
 		tick := time.NewTicker(every)
@@ -48,11 +32,11 @@ func lookEvery(ctx context.Context, read readBusiest, every time.Duration) <-cha
 				return
 			case <-tick.C:
 			}
-			sum, err := read(ctx)
+			l := ask(ctx, r)
 			select {
 			case <-ctx.Done():
 				return
-			case all <- look{sum, err}:
+			case all <- l:
 			}
 		}
 	}()

@@ -107,8 +107,8 @@ func many(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// cells are those of the table: its columns' names, all, and each row.
-func (s *shown) cells() [][]string {
+// cells are those of the table: its columns' names, all, and each row; wide ones say what counts may lack.
+func (s *shown) cells(wide bool) [][]string {
 	cells := [][]string{{strings.ToUpper(s.By), "ADMITTED", "MERGED", "DROPPED", "TOTAL", "RATE/s"}}
 	for i, name := range sortNames() {
 		if name == s.Sort {
@@ -125,6 +125,12 @@ func (s *shown) cells() [][]string {
 	line("(all)", s.Total, s.Rate)
 	for _, r := range s.Rows {
 		line(r.Name, r.Counts, r.Rate)
+	}
+	if wide {
+		cells[0], cells[1] = append(cells[0], "MISSING"), append(cells[1], "0")
+		for i, r := range s.Rows {
+			cells[i+2] = append(cells[i+2], fmt.Sprint(r.Missing))
+		}
 	}
 	return cells
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -17,11 +16,7 @@ import (
 	"github.com/clipperhouse/displaywidth"
 
 	"github.com/eventquota/eventquota/admission/busiest"
-	"github.com/eventquota/eventquota/store"
-	"github.com/eventquota/eventquota/store/redis"
-	"github.com/eventquota/eventquota/store/redisclient"
 	"github.com/eventquota/eventquota/test/cli"
-	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
 // storm is what two replicas have counted after so many seconds. Who named the
@@ -91,43 +86,15 @@ func TestTop(t *testing.T) {
 }
 
 func TestNobodyHasToldAnything(t *testing.T) {
-	addr := redistest.Start(t, redistest.Options{}).Addr()
-	out, _, err := topIn(t, "--once", "--interval", "1s", "--redis-addresses", addr)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(busiest.Add(nil))
+	}))
+	t.Cleanup(s.Close)
+	out, _, err := topIn(t, "--once", "--interval", "1s", "--endpoint", s.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
 	cli.Golden(t, filepath.Join("testdata", "nobody.txt"), out)
-}
-
-func TestTopReadsFromRedisWhatReplicasTold(t *testing.T) {
-	server := redistest.Start(t, redistest.Options{})
-	addr := server.Addr()
-	o := redisclient.DefaultOptions()
-	o.Addresses = []string{addr}
-	client, err := redisclient.New(*o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = client.Close() })
-	shared := busiest.NewRedis(client, redis.DefaultPrefix)
-	for n := range 2 {
-		c := busiest.NewCounter(fmt.Sprint("replica-", n), time.Now())
-		for _, pod := range []string{"web-0", fmt.Sprint("web-", n)} {
-			about := busiest.Subject{Object: store.Object{Kind: "Pod", Namespace: "storm", Name: pod}, Source: store.Source{Component: "kubelet"}}
-			c.Count(&busiest.Write{Namespace: "storm", Subject: about, Policy: "default"}, store.Merge)
-		}
-		if err := shared.Put(t.Context(), c.Snapshot(time.Now())); err != nil {
-			t.Fatal(err)
-		}
-	}
-	out, _, err := topIn(t, "--once", "-o", "json", "--by", "object", "--interval", "1s", "--redis-addresses", addr)
-	var s shown
-	if err != nil || json.Unmarshal([]byte(out), &s) != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	if len(s.Replicas) != 2 || s.Total.Merged != 4 || len(s.Rows) != 2 || s.Rows[0].Name != "Pod storm/web-0" || s.Rows[0].Merged != 3 {
-		t.Errorf("%+v, want 3 of 4 writes about web-0 on two replicas", s)
-	}
 }
 
 // Whatever a name is, a line has no more columns than there are, and figures
@@ -178,7 +145,7 @@ func TestEachLookIsPrinted(t *testing.T) {
 	if n := strings.Count(out.String(), "POLICY"); n < 2 || !strings.Contains(out.String(), "\n\n2 replicas, 3787 writes") {
 		t.Errorf("printed is\n%s\nwant two tables at least, apart", out.String())
 	}
-	if got := notes.String(); got != "webhook: top: Redis is away\n" {
+	if got := notes.String(); got != "eventquota: top: Redis is away\n" {
 		t.Errorf("told is %q", got)
 	}
 }

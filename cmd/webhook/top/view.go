@@ -67,7 +67,7 @@ func (v view) table(width, height int) []string {
 	if v.failed != nil {
 		foot = "not up to date: " + text.Visible(v.failed.Error())
 	}
-	lines := append([]string{"eventquota: " + s.head(), ""}, columns(s.cells(), width)...)
+	lines := append([]string{"eventquota: " + s.head(), ""}, columns(s.cells(false), width)...)
 	for len(lines) < height-2 {
 		lines = append(lines, "")
 	}

@@ -1,0 +1,59 @@
+package apiserver
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/eventquota/eventquota/cmd/webhook/text"
+)
+
+// timeout is that of each question to the API server by default.
+const timeout = "15s"
+
+// Flags are those of kubectl that say which cluster to ask, as whom and in which namespace. Make them with
+// NewFlags.
+type Flags struct {
+	loading   *clientcmd.ClientConfigLoadingRules
+	overrides clientcmd.ConfigOverrides
+}
+
+// NewFlags stand for the current context of the user's kubeconfig, or for the service account of the pod
+// where there is none.
+func NewFlags() *Flags {
+	return &Flags{loading: clientcmd.NewDefaultClientConfigLoadingRules()}
+}
+
+// AddFlags adds them to f, with --namespace if they are for a command that looks into one.
+func (o *Flags) AddFlags(f *pflag.FlagSet, namespaced bool) {
+	f.StringVar(&o.loading.ExplicitPath, "kubeconfig", "", "kubeconfig file; empty for $KUBECONFIG, ~/.kube/config or the service account of the pod")
+	flags := clientcmd.RecommendedConfigOverrideFlags("")
+	// API servers know no passwords any more.
+	flags.AuthOverrideFlags.Username, flags.AuthOverrideFlags.Password = clientcmd.FlagInfo{}, clientcmd.FlagInfo{}
+	flags.Timeout.Default = timeout
+	if !namespaced {
+		flags.ContextOverrideFlags.Namespace = clientcmd.FlagInfo{}
+	}
+	clientcmd.BindOverrideFlags(&o.overrides, f, flags)
+}
+
+// Config says how to reach the API server, without a client-side rate limit, and in which namespace to look.
+func (o *Flags) Config(userAgent string) (*rest.Config, string, error) {
+	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(o.loading, &o.overrides)
+	config, err := loaded.ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, "", fmt.Errorf("--kubeconfig: there is none at %s", strings.Join(o.loading.GetLoadingPrecedence(), ", "))
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("--kubeconfig: %w", text.OneLine(err))
+	}
+	namespace, _, err := loaded.Namespace()
+	if err != nil {
+		return nil, "", fmt.Errorf("--namespace: %w", text.OneLine(err))
+	}
+	config.QPS = -1
+	return rest.AddUserAgent(config, userAgent), namespace, nil
+}

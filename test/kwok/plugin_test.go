@@ -1,0 +1,199 @@
+package kwok
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/eventquota/eventquota/certs"
+	"github.com/eventquota/eventquota/test/cluster"
+	"github.com/eventquota/eventquota/test/manifests/shipped"
+	"github.com/eventquota/eventquota/test/replica"
+)
+
+// kubelet makes kwok serve what kubelets do, at a port of loopback. Ports that are forwarded to a pod of the
+// webhook lead to the replica.
+func kubelet(t *testing.T, webhook *replica.Replica) (flags []string) {
+	t.Helper()
+	dir := t.TempDir()
+	if _, err := certs.SelfSigned(dir, []string{"127.0.0.1"}); err != nil {
+		t.Fatal(err)
+	}
+	metrics, err := url.Parse(webhook.MetricsURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := filepath.Join(dir, "forward.yaml")
+	err = os.WriteFile(config, fmt.Appendf(nil, `
+apiVersion: kwok.x-k8s.io/v1alpha1
+kind: ClusterPortForward
+metadata: {name: replica}
+spec:
+  selector: {matchNamespaces: [%s]}
+  forwards: [{ports: [8443], target: {address: 127.0.0.1, port: %s}}]
+`, cluster.ServiceNamespace, metrics.Port()), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{
+		"--config=" + config, "--node-ip=127.0.0.1", fmt.Sprint("--node-port=", kubeletPort), fmt.Sprint("--server-address=127.0.0.1:", kubeletPort),
+		"--tls-cert-file=" + filepath.Join(dir, "tls.crt"), "--tls-private-key-file=" + filepath.Join(dir, "tls.key"),
+	}
+}
+
+// inPod makes the API server believe that the replica runs in a pod of the Service, on the first node, and
+// that it calls the Service.
+func inPod(t *testing.T, client kubernetes.Interface, webhook *replica.Replica) {
+	t.Helper()
+	objects, err := shipped.Objects(shipped.Base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var deployment appsv1.Deployment
+	if err := shipped.Find(objects, "Deployment", "eventquota", &deployment); err != nil {
+		t.Fatal(err)
+	}
+	pod := &corev1.Pod{ObjectMeta: deployment.Spec.Template.ObjectMeta, Spec: deployment.Spec.Template.Spec}
+	pod.Name, pod.Spec.NodeName = "eventquota-0", "node-0"
+	pods := client.CoreV1().Pods(cluster.ServiceNamespace)
+	pod, err = pods.Create(t.Context(), pod, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, Message: "started", Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}
+	if _, err := pods.UpdateStatus(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	never := admissionregistrationv1.RuleWithOperations{
+		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+		Rule:       admissionregistrationv1.Rule{APIGroups: []string{"never.example"}, APIVersions: []string{"v1"}, Resources: []string{"nothing"}},
+	}
+	called := &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: "eventquota-in-pod", Labels: map[string]string{"app.kubernetes.io/name": "eventquota"}},
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+			Name: "never.example.com", SideEffects: new(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
+			Rules: []admissionregistrationv1.RuleWithOperations{never},
+			ClientConfig: admissionregistrationv1.WebhookClientConfig{
+				Service: &admissionregistrationv1.ServiceReference{Namespace: cluster.ServiceNamespace, Name: "eventquota"}, CABundle: webhook.CA(),
+			},
+		}},
+	}
+	if _, err := client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(t.Context(), called, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// asPlugin holds that top and explain work as plugins of kubectl, for a user who has the rights that help
+// names and no other.
+func asPlugin(t *testing.T, c *cluster.Cluster, client kubernetes.Interface, program string) {
+	t.Helper()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, kubeconfig, err := c.User("operator")
+	must(err)
+	kubectl, err := c.KubectlPath(t.Context())
+	must(err)
+	dir := t.TempDir()
+	must(os.Symlink(program, filepath.Join(dir, "kubectl-eventquota")))
+	ask := func(args ...string) (string, error) {
+		cmd := exec.CommandContext(t.Context(), kubectl, append([]string{"eventquota"}, args...)...)
+		cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "KUBECONFIG="+kubeconfig)
+		var notes strings.Builder
+		cmd.Stderr = &notes
+		out, err := cmd.Output()
+		if err != nil {
+			return "", fmt.Errorf("%w: %s", err, notes.String())
+		}
+		return string(out), nil
+	}
+	if _, err := ask("top", "--once"); err == nil || !strings.Contains(err.Error(), `cannot list resource "validatingwebhookconfigurations"`) {
+		t.Errorf("without any right: %v, want the first that is missing", err)
+	}
+	grant(t, client)
+	var out string
+	for began := time.Now(); ; { // the API server learns of rights a moment later
+		if out, err = ask("top", "--once", "--by", "namespace", "-o", "json"); err == nil {
+			break
+		}
+		if !strings.Contains(err.Error(), "forbidden") || time.Since(began) > time.Minute {
+			t.Fatal(err)
+		}
+	}
+	var top struct {
+		Rows []struct {
+			Name     string
+			Admitted int64
+			Dropped  int64
+		}
+	}
+	must(json.Unmarshal([]byte(out), &top))
+	if len(top.Rows) == 0 || top.Rows[0].Name != namespace || top.Rows[0].Admitted == 0 || top.Rows[0].Dropped == 0 {
+		t.Errorf("top says %s, want what became of the Events in namespace %s", out, namespace)
+	}
+	events, err := client.CoreV1().Events(namespace).List(t.Context(), metav1.ListOptions{})
+	must(err)
+	for i := range events.Items {
+		about := &events.Items[i].InvolvedObject
+		if about.Kind != "Pod" {
+			continue
+		}
+		out, err := ask("explain", "pod/"+about.Name, "-n", namespace, "--writer", "kwok", "-o", "name")
+		must(err)
+		if !strings.Contains(out, "event/"+events.Items[i].Name+"\n") {
+			t.Errorf("explain names %q, want event/%s", out, events.Items[i].Name)
+		}
+		return
+	}
+	t.Error("no Event about a pod is stored")
+}
+
+// grant gives the operator the rights that the help of top and explain names.
+func grant(t *testing.T, client kubernetes.Interface) {
+	t.Helper()
+	operator := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "operator"}}
+	rule := func(group, resource string, verbs ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
+	}
+	everywhere := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "operator"}, Rules: []rbacv1.PolicyRule{
+		rule("admissionregistration.k8s.io", "validatingwebhookconfigurations", "list"),
+		rule("", "events", "list"), rule("eventquota.io", "eventpolicies", "list"), rule("eventquota.io", "clustereventpolicies", "list"), rule("", "namespaces", "get"),
+	}}
+	there := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "operator"}, Rules: []rbacv1.PolicyRule{
+		rule("", "services", "get"), rule("", "pods", "list"), rule("", "pods/portforward", "get", "create"), rule("", "serviceaccounts/token", "create"),
+	}}
+	rbac := client.RbacV1()
+	_, err := rbac.ClusterRoles().Create(t.Context(), everywhere, metav1.CreateOptions{})
+	if err == nil {
+		_, err = rbac.ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+			ObjectMeta: everywhere.ObjectMeta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "operator"}, Subjects: operator,
+		}, metav1.CreateOptions{})
+	}
+	if err == nil {
+		_, err = rbac.Roles(cluster.ServiceNamespace).Create(t.Context(), there, metav1.CreateOptions{})
+	}
+	if err == nil {
+		_, err = rbac.RoleBindings(cluster.ServiceNamespace).Create(t.Context(), &rbacv1.RoleBinding{
+			ObjectMeta: there.ObjectMeta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "operator"}, Subjects: operator,
+		}, metav1.CreateOptions{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
