@@ -148,5 +148,6 @@ func packed(files map[string][]byte) ([]byte, error) {
 			return nil, err
 		}
 	}
-	return packed.Bytes(), errors.Join(archive.Close(), zip.Close())
+	err := errors.Join(archive.Close(), zip.Close())
+	return packed.Bytes(), err
 }

@@ -16,14 +16,14 @@ func BenchmarkCount(b *testing.B) {
 		}
 		b.Run(fmt.Sprintf("%d objects", objects), func(b *testing.B) {
 			b.ReportAllocs()
-			c := busiest.NewCounter("a", epoch())
+			c := busiest.NewCounter("a", epoch(), busiest.Places)
 			for i := 0; b.Loop(); i++ {
 				c.Count(writes[i%objects], store.Merge)
 			}
 		})
 		b.Run(fmt.Sprintf("%d objects, from all processors", objects), func(b *testing.B) {
 			b.ReportAllocs()
-			c := busiest.NewCounter("a", epoch())
+			c := busiest.NewCounter("a", epoch(), busiest.Places)
 			b.RunParallel(func(pb *testing.PB) {
 				for i := 0; pb.Next(); i++ {
 					c.Count(writes[i%objects], store.Merge)
@@ -35,7 +35,7 @@ func BenchmarkCount(b *testing.B) {
 
 // BenchmarkPack is what a replica does every two seconds.
 func BenchmarkPack(b *testing.B) {
-	c := busiest.NewCounter("eventquota-6d4b75cb6d-x2x7k-abcdef", epoch())
+	c := busiest.NewCounter("eventquota-6d4b75cb6d-x2x7k-abcdef", epoch(), busiest.Places)
 	for n := range 1 << 14 {
 		w := write(n)
 		w.Subject.Name = fmt.Sprintf("web-%x-%x", uint64(n)*0x9e3779b97f4a7c15, n)

@@ -7,10 +7,10 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// places is how many rows of each By a replica follows. The first so many are
+// Places is how many rows of each By a replica follows. The first so many are
 // counted exactly. Beyond, one that has made more than a 256th of all writes is
 // always among the rows, and misses less than a 256th of them.
-const places = 256
+const Places = 256
 
 // maxPart is how many bytes of a part of a name count: the longest name that an
 // object can have. Clients may claim more.
@@ -30,8 +30,8 @@ type Counter struct {
 }
 
 // NewCounter makes a Counter that begins to count now, for a replica of a name
-// that no other process has.
-func NewCounter(replica string, now time.Time) *Counter {
+// that no other process has. It follows so many rows of each By.
+func NewCounter(replica string, now time.Time, places int) *Counter {
 	c := &Counter{
 		replica: replica, since: now.UTC(), seed: maphash.MakeSeed(),
 		policies: newSketch(policyPlaces, PolicyID.detached), offenders: map[PolicyID]*sketch[Subject]{},

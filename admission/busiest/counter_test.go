@@ -37,7 +37,7 @@ func rowOf(r busiest.Ranking, name string) busiest.Row {
 }
 
 func TestEachWriteIsCountedOnceByEachKind(t *testing.T) {
-	c := busiest.NewCounter("a", epoch())
+	c := busiest.NewCounter("a", epoch(), busiest.Places)
 	for n, v := range []store.Verdict{store.Admit, store.Aggregate, store.Merge, store.Drop, store.Deny, store.Deny} {
 		c.Count(write(n%2), v)
 	}
@@ -121,7 +121,7 @@ func TestCountsAreExactUpToTheBoundAndBoundedBeyond(t *testing.T) {
 		"old ones, then nothing but new": {50000, func(i int) int { return max(i-25000, i%300) }},
 	} {
 		t.Run(says, func(t *testing.T) {
-			c, model := busiest.NewCounter("a", epoch()), truth{}
+			c, model := busiest.NewCounter("a", epoch(), busiest.Places), truth{}
 			const writes = 50000
 			for i := range writes {
 				w, v := write(test.next(i)), verdicts[r.IntN(len(verdicts))]
@@ -145,7 +145,7 @@ func TestCountsAreExactUpToTheBoundAndBoundedBeyond(t *testing.T) {
 
 func TestAnyNumberOfGoroutinesCountExactly(t *testing.T) {
 	const writers, each = 8, 20000
-	c := busiest.NewCounter("a", epoch())
+	c := busiest.NewCounter("a", epoch(), busiest.Places)
 	var all sync.WaitGroup
 	for range writers {
 		all.Go(func() {
@@ -178,7 +178,7 @@ func heap() int64 {
 
 func TestACounterTakesAMegabyteAtTheMost(t *testing.T) {
 	before := heap()
-	c := busiest.NewCounter("a", epoch())
+	c := busiest.NewCounter("a", epoch(), busiest.Places)
 	for n := range 20 * busiest.Places {
 		text := fmt.Sprint(n) + strings.Repeat("x", 1<<14)
 		c.Count(&busiest.Write{Namespace: text, Policy: text, Subject: busiest.Subject{
@@ -195,7 +195,7 @@ func TestACounterTakesAMegabyteAtTheMost(t *testing.T) {
 }
 
 func TestCountingWhoIsKnownAllocatesNothing(t *testing.T) {
-	c, w := busiest.NewCounter("a", epoch()), write(1)
+	c, w := busiest.NewCounter("a", epoch(), busiest.Places), write(1)
 	c.Count(w, store.Admit)
 	if n := testing.AllocsPerRun(1000, func() { c.Count(w, store.Merge) }); n != 0 {
 		t.Errorf("%v allocations", n)

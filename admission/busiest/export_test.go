@@ -2,7 +2,6 @@ package busiest
 
 // Bounds that tests are about.
 const (
-	Places  = places
 	MaxPart = maxPart
 	Life    = life
 

@@ -41,7 +41,7 @@ func TestNamesAreReadAndNotMistaken(t *testing.T) {
 		"a long name of no letters":          {busiest.Source, source(strings.Repeat("\x80", 300), ""), `"` + strings.Repeat(`\x80`, 249) + `"`},
 	} {
 		t.Run(says, func(t *testing.T) {
-			c := busiest.NewCounter("a", epoch())
+			c := busiest.NewCounter("a", epoch(), busiest.Places)
 			c.Count(&test.write, store.Admit)
 			if rows := c.Snapshot(epoch()).By[test.by].Rows; len(rows) != 1 || rows[0].Name != test.want {
 				t.Errorf("%+v, want %q", rows, test.want)
@@ -58,7 +58,7 @@ func FuzzTwoObjectsHaveTwoNames(f *testing.F) {
 		if max(len(kind), len(namespace), len(name), len(kind2), len(namespace2), len(name2)) > busiest.MaxPart {
 			return
 		}
-		c, objects := busiest.NewCounter("a", epoch()), map[[3]string]bool{}
+		c, objects := busiest.NewCounter("a", epoch(), busiest.Places), map[[3]string]bool{}
 		for _, s := range []store.Object{{Kind: kind, Namespace: namespace, Name: name}, {Kind: kind2, Namespace: namespace2, Name: name2}} {
 			c.Count(&busiest.Write{Subject: busiest.Subject{Object: s}}, store.Admit)
 			objects[[3]string{s.Kind, s.Namespace, s.Name}] = true

@@ -29,7 +29,7 @@ func policies(s busiest.Snapshot) map[busiest.PolicyID]busiest.PolicyCounts {
 
 func TestPoliciesAreCountedExactlyByAnyNumberOfGoroutines(t *testing.T) {
 	const writers, each = 8, 3000
-	c := busiest.NewCounter("a", epoch())
+	c := busiest.NewCounter("a", epoch(), busiest.Places)
 	var all sync.WaitGroup
 	for range writers {
 		all.Go(func() {
@@ -54,7 +54,7 @@ func TestPoliciesAreCountedExactlyByAnyNumberOfGoroutines(t *testing.T) {
 // Beyond the bound a policy loses its place; what is said of the others is never too high.
 func TestManyPoliciesAreNeverCountedTooHigh(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	c, model := busiest.NewCounter("a", epoch()), map[busiest.PolicyID]int64{}
+	c, model := busiest.NewCounter("a", epoch(), busiest.Places), map[busiest.PolicyID]int64{}
 	for range 40 * busiest.PolicyPlaces {
 		id := generation(int(float64(10*busiest.PolicyPlaces) * r.Float64() * r.Float64() * r.Float64()))
 		c.CountPolicy(id, store.Drop, busiest.Subject{Object: store.Object{Name: "web"}})
@@ -72,7 +72,7 @@ func TestManyPoliciesAreNeverCountedTooHigh(t *testing.T) {
 }
 
 func TestOffendersAreThoseWhoAreRefused(t *testing.T) {
-	c := busiest.NewCounter("a", epoch())
+	c := busiest.NewCounter("a", epoch(), busiest.Places)
 	id := generation(1)
 	long := strings.Repeat("x", busiest.MaxPart+1)
 	c.CountPolicy(id, store.Admit, busiest.Subject{Object: store.Object{Name: "calm"}})
@@ -94,7 +94,7 @@ func TestOffendersAreThoseWhoAreRefused(t *testing.T) {
 
 // One who makes more than a sixteenth of the refusals of a policy is always among its offenders.
 func TestTheWorstOffenderIsFoundAmongMany(t *testing.T) {
-	c := busiest.NewCounter("a", epoch())
+	c := busiest.NewCounter("a", epoch(), busiest.Places)
 	for i := range 10_000 {
 		c.CountPolicy(generation(1), store.Drop, write(i*(i%10/9)).Subject)
 		c.CountPolicy(generation(1), store.Drop, write(0).Subject)
@@ -112,7 +112,7 @@ func TestTheWorstOffenderIsFoundAmongMany(t *testing.T) {
 }
 
 func TestAllPoliciesTogetherFollowABoundedNumberOfOffenders(t *testing.T) {
-	c := busiest.NewCounter("a", epoch())
+	c := busiest.NewCounter("a", epoch(), busiest.Places)
 	for n := range 2 * busiest.PolicyPlaces {
 		for i := range busiest.OffenderPlaces {
 			c.CountPolicy(generation(n), store.Drop, write(i).Subject)
@@ -129,7 +129,7 @@ func TestAllPoliciesTogetherFollowABoundedNumberOfOffenders(t *testing.T) {
 
 func TestPoliciesTakeTwelveMegabytesAtTheMost(t *testing.T) {
 	before := heap()
-	c := busiest.NewCounter("a", epoch())
+	c := busiest.NewCounter("a", epoch(), busiest.Places)
 	for n := range 2 * busiest.MaxFollowed {
 		text := fmt.Sprint(n) + strings.Repeat("x", 1<<14)
 		c.CountPolicy(busiest.PolicyID{UID: text[:36]}, store.Drop, busiest.Subject{
@@ -146,7 +146,7 @@ func TestPoliciesTakeTwelveMegabytesAtTheMost(t *testing.T) {
 }
 
 func TestCountingAPolicyThatIsKnownAllocatesNothing(t *testing.T) {
-	c, id, w := busiest.NewCounter("a", epoch()), generation(1), write(1)
+	c, id, w := busiest.NewCounter("a", epoch(), busiest.Places), generation(1), write(1)
 	c.CountPolicy(id, store.Drop, w.Subject)
 	if n := testing.AllocsPerRun(1000, func() { c.CountPolicy(id, store.Drop, w.Subject) }); n != 0 {
 		t.Errorf("%v allocations", n)
@@ -154,7 +154,7 @@ func TestCountingAPolicyThatIsKnownAllocatesNothing(t *testing.T) {
 }
 
 func TestPolicyCountsAreReadAsTheyWereWritten(t *testing.T) {
-	c := busiest.NewCounter("a", epoch())
+	c := busiest.NewCounter("a", epoch(), busiest.Places)
 	for n := range 5 {
 		c.CountPolicy(generation(n), store.Drop, write(n).Subject)
 	}

@@ -37,7 +37,7 @@ func standalone(t *testing.T) *redisclient.Client {
 
 // counted is what a replica has counted of n objects.
 func counted(replica string, n int, at time.Time) busiest.Snapshot {
-	c := busiest.NewCounter(replica, at.Add(-time.Hour))
+	c := busiest.NewCounter(replica, at.Add(-time.Hour), busiest.Places)
 	for i := range n {
 		c.Count(write(i), store.Drop)
 	}
@@ -184,7 +184,7 @@ func TestWhatCannotBeReadNamesTheReplica(t *testing.T) {
 }
 
 func TestALargeSnapshotIsReadAsItWasWritten(t *testing.T) {
-	c := busiest.NewCounter("a", time.Now())
+	c := busiest.NewCounter("a", time.Now(), busiest.Places)
 	for n := range busiest.Places {
 		text := string(rune('a'+n%26)) + strings.Repeat("\x00", busiest.MaxPart-4) + string(rune('a'+n/26))
 		c.Count(&busiest.Write{Namespace: text, Policy: text, Subject: busiest.Subject{

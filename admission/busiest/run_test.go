@@ -43,7 +43,7 @@ func (s *spy) set(fail error) {
 
 func TestACounterTellsEveryTwoSecondsAndAtItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client, c := &spy{}, busiest.NewCounter("a", time.Now())
+		client, c := &spy{}, busiest.NewCounter("a", time.Now(), busiest.Places)
 		ctx, end := context.WithCancel(t.Context())
 		began := time.Now()
 		done := make(chan struct{})
@@ -70,7 +70,7 @@ func TestAFailureToTellIsLoggedOnceAndItsEndToo(t *testing.T) {
 		ctx, end := context.WithCancel(logr.NewContext(t.Context(), log))
 		done := make(chan struct{})
 		go func() {
-			busiest.NewCounter("a", time.Now()).Run(ctx, busiest.NewRedis(client, ""))
+			busiest.NewCounter("a", time.Now(), busiest.Places).Run(ctx, busiest.NewRedis(client, ""))
 			close(done)
 		}()
 		<-time.After(9 * time.Second)

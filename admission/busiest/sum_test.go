@@ -13,7 +13,7 @@ import (
 )
 
 func TestASumHasTheWritesOfAllReplicas(t *testing.T) {
-	a, b := busiest.NewCounter("a", epoch()), busiest.NewCounter("b", epoch().Add(time.Minute))
+	a, b := busiest.NewCounter("a", epoch(), busiest.Places), busiest.NewCounter("b", epoch().Add(time.Minute), busiest.Places)
 	a.Count(write(0), store.Admit)
 	for range 3 {
 		b.Count(write(0), store.Merge)
@@ -40,7 +40,7 @@ func TestASumSaysByHowMuchItMayBeWrong(t *testing.T) {
 	model := truth{}
 	var all []busiest.Snapshot
 	for replica := range 8 {
-		c := busiest.NewCounter(fmt.Sprint(replica), epoch())
+		c := busiest.NewCounter(fmt.Sprint(replica), epoch(), busiest.Places)
 		objects := []int{100, 300, 3000, 30000}[replica%4]
 		for range 20000 {
 			w := write(int(float64(objects) * r.Float64() * r.Float64() * r.Float64()))
@@ -85,7 +85,7 @@ func TestASumHasAThousandRowsAtTheMost(t *testing.T) {
 	model := truth{}
 	var all []busiest.Snapshot
 	for replica := range 5 {
-		c := busiest.NewCounter(fmt.Sprint(replica), epoch())
+		c := busiest.NewCounter(fmt.Sprint(replica), epoch(), busiest.Places)
 		for n := range busiest.Places {
 			for range 1 + (n+replica)%3 {
 				w := write(replica*busiest.Places + n)
@@ -112,7 +112,7 @@ func TestTheSumOfNothingIsNothing(t *testing.T) {
 }
 
 func TestJSONIsReadAsItWasWritten(t *testing.T) {
-	c := busiest.NewCounter("a", epoch())
+	c := busiest.NewCounter("a", epoch(), busiest.Places)
 	for n := range 300 {
 		c.Count(write(n), store.Admit)
 	}

@@ -35,10 +35,13 @@ type Result struct {
 	counter  *busiest.Counter
 }
 
+// followed is how many of each kind are followed: some 10 MB at the most.
+const followed = 8192
+
 func newResult() *Result {
 	return &Result{
 		Outcomes: map[Outcome]int64{}, policies: map[policyKey]*PolicyCounts{},
-		counter: busiest.NewCounter("simulated", time.Time{}),
+		counter: busiest.NewCounter("simulated", time.Time{}, followed),
 	}
 }
 
@@ -84,5 +87,5 @@ func (r *Result) finish() {
 		return cmp.Or(cmp.Compare(b.Matched(), a.Matched()), cmp.Compare(a.Policy, b.Policy))
 	})
 	r.Timeline.finish()
-	r.Busiest = r.counter.Snapshot(time.Time{}).By
+	r.Busiest = busiest.Add([]busiest.Snapshot{r.counter.Snapshot(time.Time{})}).By
 }

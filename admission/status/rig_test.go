@@ -61,7 +61,7 @@ func bubble(t *testing.T, test func(r *rig)) {
 			T: t, objects: map[types.UID]*unstructured.Unstructured{},
 			wake: make(chan struct{}, 1), began: time.Now(),
 		}
-		r.counts = &counts{mu: &r.mu, replicas: []*busiest.Counter{busiest.NewCounter("a", time.Now())}}
+		r.counts = &counts{mu: &r.mu, replicas: []*busiest.Counter{busiest.NewCounter("a", time.Now(), busiest.Places)}}
 		test(r)
 	})
 }
@@ -107,7 +107,7 @@ func (c *counts) Load(_ context.Context, sums any) error {
 
 // restart makes the replica another one, which has counted nothing.
 func (c *counts) restart(replica int) {
-	c.replicas[replica] = busiest.NewCounter(rand.Text(), time.Now())
+	c.replicas[replica] = busiest.NewCounter(rand.Text(), time.Now(), busiest.Places)
 }
 
 // Reports implements status.Policies.

@@ -116,7 +116,7 @@ func TestSumsAreExact(t *testing.T) {
 		bubble(t, func(r *rig) {
 			random := mathrand.New(mathrand.NewPCG(seed, 1))
 			r.changed(valid("p", 1))
-			r.counts.replicas = append(r.counts.replicas, busiest.NewCounter("b", time.Now()), busiest.NewCounter("c", time.Now()))
+			r.counts.replicas = append(r.counts.replicas, busiest.NewCounter("b", time.Now(), busiest.Places), busiest.NewCounter("c", time.Now(), busiest.Places))
 			var want busiest.Counts
 			for range 60 {
 				c := busiest.Counts{Admitted: random.Int64N(9), Merged: random.Int64N(9), Dropped: random.Int64N(9)}
@@ -161,7 +161,7 @@ func TestSumsAreExactAfterALongOutage(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		r.changed(valid("p", 1))
-		r.counts.replicas = append(r.counts.replicas, busiest.NewCounter("b", time.Now()))
+		r.counts.replicas = append(r.counts.replicas, busiest.NewCounter("b", time.Now(), busiest.Places))
 		r.decideOn(0, "p", 1, busiest.Counts{Admitted: 5})
 		r.decideOn(1, "p", 1, busiest.Counts{Merged: 7})
 		both := r.counts.replicas
@@ -197,7 +197,7 @@ func TestTopOffendersAreThoseOfAllReplicas(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		r.changed(valid("p", 1))
-		r.counts.replicas = append(r.counts.replicas, busiest.NewCounter("b", time.Now()))
+		r.counts.replicas = append(r.counts.replicas, busiest.NewCounter("b", time.Now(), busiest.Places))
 		refuse := func(replica int, name string, n int) {
 			for range n {
 				r.counts.replicas[replica].CountPolicy(busiest.PolicyID{UID: "uid of p", Generation: 1}, store.Drop, busiest.Subject{Object: store.Object{Name: name}})

@@ -128,8 +128,8 @@ func (e *faultEnv) top(by, name string) (row calls) {
 	e.Helper()
 	program, err := replica.Build(e.Context(), e.TempDir())
 	e.must(err)
-	args := append([]string{"top", "--once", "--output=json", "--by=" + by}, e.redis.flags()...)
-	out, err := exec.CommandContext(e.Context(), program, args...).Output()
+	endpoint := strings.TrimSuffix(e.set.Replicas[0].MetricsURL, "/metrics")
+	out, err := exec.CommandContext(e.Context(), program, "top", "--once", "--output=json", "--by="+by, "--endpoint="+endpoint).Output()
 	e.must(err)
 	var told struct {
 		Replicas []json.RawMessage

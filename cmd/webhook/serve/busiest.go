@@ -36,7 +36,7 @@ func newBusy(shared *busiest.Redis, log logr.Logger) *busy {
 	// A process that is started again on the same host is another replica.
 	host, _ := os.Hostname()
 	name := host + "-" + strings.ToLower(rand.Text()[:6])
-	return &busy{counter: busiest.NewCounter(name, time.Now()), shared: shared, log: log}
+	return &busy{counter: busiest.NewCounter(name, time.Now(), busiest.Places), shared: shared, log: log}
 }
 
 // count counts a decision. What an audited policy would have done is in no ranking; one that is in

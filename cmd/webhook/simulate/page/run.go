@@ -81,7 +81,7 @@ func figure(t *simulate.Timeline, sum simulate.Slot, most int64) *html.Node {
 		each = report.Grouped(t.Seconds) + " seconds"
 	}
 	keys := with(el("span"), "class", "keys")
-	heads := []*html.Node{textf("to")}
+	heads := []*html.Node{textf("for")}
 	for _, k := range kinds(sum) {
 		keys.AppendChild(keyed(k.paint, k.paint.title()))
 		keys.AppendChild(textf(" "))
@@ -99,7 +99,7 @@ func figure(t *simulate.Timeline, sum simulate.Slot, most int64) *html.Node {
 			end++
 		}
 		from := t.Slots[i].Start
-		row := el("tr", with(el("th", textf("%s", moment(from))), "scope", "row"), el("td", textf("%s", moment(from.Add(time.Duration(end-i)*slot)))))
+		row := el("tr", with(el("th", textf("%s", moment(from))), "scope", "row"), el("td", textf("%s", time.Duration(end-i)*slot)))
 		for _, p := range parts(t.Slots[i].Counts, t.Slots[i].Other)[:len(heads)-1] {
 			row.AppendChild(number(p.n))
 		}
@@ -142,11 +142,7 @@ func tables(r *report.Run) *html.Node {
 		first, missing := report.Rows(r.Busiest[t.by])
 		rows := make([]named, 0, len(first))
 		for _, row := range first {
-			what := el("span", name(row.Name))
-			if row.More > 0 {
-				what.AppendChild(textf(" and %s more, each", report.Grouped(int64(row.More))))
-			}
-			rows = append(rows, named{what, row.Counts})
+			rows = append(rows, named{el("span", name(row.Name), textf("%s", row.Others())), row.Counts})
 		}
 		table(t.heading, t.what, rows, missing)
 	}

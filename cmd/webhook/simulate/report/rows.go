@@ -13,8 +13,21 @@ const maxRows = 10
 // Row is one row of a ranking, or several with the same counts.
 type Row struct {
 	Name string // of the first
-	More int    // others
+	More int    // others, or at least so many
 	busiest.Counts
+
+	AtLeast bool
+}
+
+// Others says how many others there are; empty for none.
+func (r *Row) Others() string {
+	switch {
+	case r.More == 0:
+		return ""
+	case r.AtLeast:
+		return " and at least " + Grouped(int64(r.More)) + " more, each"
+	}
+	return " and " + Grouped(int64(r.More)) + " more, each"
 }
 
 // Rows are the first of a ranking, with equal ones summed up. Missing is how many more writes each may have.
@@ -30,6 +43,9 @@ func Rows(r busiest.Ranking) (rows []Row, missing int64) {
 			break
 		}
 		missing = max(missing, one.Missing)
+	}
+	if last := len(rows) - 1; last >= 0 && rows[last].Counts == r.Rows[len(r.Rows)-1].Counts {
+		rows[last].AtLeast = r.Missing > 0 // there may be more than the ranking has
 	}
 	return rows, missing
 }

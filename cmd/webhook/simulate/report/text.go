@@ -110,11 +110,7 @@ func writeRows(w io.Writer, what string, of busiest.Ranking) {
 	cells := [][]string{{what, "ADMITTED", "MERGED", "DROPPED"}}
 	rows, missing := Rows(of)
 	for _, row := range rows {
-		name := Shown(row.Name)
-		if row.More > 0 {
-			name += fmt.Sprintf(" and %d more, each", row.More)
-		}
-		cells = append(cells, append([]string{name}, columns(row.Counts)...))
+		cells = append(cells, append([]string{Shown(row.Name) + row.Others()}, columns(row.Counts)...))
 	}
 	table(w, cells)
 	if missing > 0 {
