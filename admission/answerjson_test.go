@@ -88,6 +88,6 @@ func (r *rig) audit(name string) {
 // handler serves a phase of the rig's Gate.
 func (r *rig) handler(phase admission.Phase) *admission.Handler {
 	return &admission.Handler{
-		Gate: r.gate, Phase: phase, Count: func(admission.Outcome) {}, MaxBytes: maxBytes, InFlight: admission.NewPlaces(1), Deadline: time.Hour,
+		Gate: r.gate, Phase: phase, MaxBytes: maxBytes, InFlight: admission.NewPlaces(1), Deadline: time.Hour,
 	}
 }

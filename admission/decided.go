@@ -33,27 +33,27 @@ func (d *Decided) Source() store.Source { return sourceOf(d.Request.Object) }
 
 // passOn passes on what became of a write.
 func (g *Gate) passOn(q *question, d store.Decision) {
-	if g.OnDecision == nil {
+	if g.Recorder == nil {
 		return
 	}
 	decided := Decided{Policy: q.gov.Policy, Verdict: d.Verdict, Bucket: emptyBucket(d).Name, Request: q.Request}
 	if p := ownerOf(d, q.gov.Policy, q.gov.Floor); p != nil {
 		decided.Policy = p
 	}
-	g.OnDecision(decided)
+	g.Recorder.Decided(decided)
 }
 
 // passOnAudited passes on what would have become of a write under p. What the bucket
 // of a policy that is in force would have refused, p would have refused too.
 func (g *Gate) passOnAudited(q *question, p *policy.Policy, d store.Decision) {
-	if g.OnDecision == nil {
+	if g.Recorder == nil {
 		return
 	}
 	decided := Decided{Policy: p, Audited: true, Verdict: d.Verdict, Request: q.Request}
 	if owner := ownerOf(d, p, q.gov.AuditFloor); owner != nil {
 		decided.Policy, decided.Bucket = owner, emptyBucket(d).Name
 	}
-	g.OnDecision(decided)
+	g.Recorder.Decided(decided)
 }
 
 // ownerOf is the policy whose bucket had no token, if that is the one that

@@ -15,10 +15,17 @@ import (
 	"github.com/eventquota/eventquota/store/memory"
 )
 
+// onDecision is a Recorder that hears of writes only.
+type onDecision func(admission.Decided)
+
+func (onDecision) Reviewed(string, admission.Outcome, bool, time.Duration) {}
+
+func (f onDecision) Decided(d admission.Decided) { f(d) }
+
 // decisions keeps what a Gate passes on, each as one line.
 func decisions(r *rig) *[]string {
 	made := &[]string{}
-	r.gate.OnDecision = func(d admission.Decided) {
+	r.gate.Recorder = onDecision(func(d admission.Decided) {
 		line := fmt.Sprintf("%s: %s %s", d.Policy.Name, d.Verdict, d.Request.Object.Name)
 		if d.Audited {
 			line += ", audited"
@@ -27,7 +34,7 @@ func decisions(r *rig) *[]string {
 			line += ", " + d.Bucket
 		}
 		*made = append(*made, line)
-	}
+	})
 	return made
 }
 
@@ -134,9 +141,9 @@ func TestADecisionSaysWhatTheWriterSays(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, policy.Default())
 	var made []string
-	r.gate.OnDecision = func(d admission.Decided) {
+	r.gate.Recorder = onDecision(func(d admission.Decided) {
 		made = append(made, fmt.Sprintf("%+v %s %s", d.Source(), d.Object(), d.Object().UID))
-	}
+	})
 	create("a")(r)
 	create("b", modern, elsewhere)(r)
 	create("c", event(func(e *corev1.Event) { e.Source = corev1.EventSource{Host: "node-2"} }))(r)
@@ -164,13 +171,13 @@ func TestPassingADecisionOnAllocatesNothing(t *testing.T) {
 	}
 	silent := testing.AllocsPerRun(1000, decide)
 	heard := 0
-	r.gate.OnDecision = func(d admission.Decided) {
+	r.gate.Recorder = onDecision(func(d admission.Decided) {
 		if d.Bucket == "spam filter" {
 			heard++
 		}
-	}
+	})
 	if with := testing.AllocsPerRun(1000, decide); with > silent || heard == 0 {
-		t.Errorf("%v allocations, %v without OnDecision, which was called %d times", with, silent, heard)
+		t.Errorf("%v allocations, %v without a Recorder, which was called %d times", with, silent, heard)
 	}
 }
 

@@ -74,7 +74,7 @@ func foresee(r *rig, name string, changes details) string {
 	foreseen := *r
 	foreseen.store = &watched{Store: memory.From(known)}
 	gate := *r.gate
-	gate.Store, gate.OnDecision = foreseen.store, nil
+	gate.Store, gate.Recorder = foreseen.store, nil
 	a, err := gate.Mutate(r.t.Context(), request)
 	if err != nil {
 		r.t.Fatal(err)

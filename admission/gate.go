@@ -28,9 +28,8 @@ type Gate struct {
 	// Audit decides, beside Store, what policies in mode Audit would do. What it
 	// counts is never written to the API server. Nil where nothing is audited.
 	Audit store.Store
-	// OnDecision is called for each write that was decided. It must not block. Nil
-	// for none.
-	OnDecision func(Decided)
+	// Recorder is told what becomes of calls and writes. Nil for none.
+	Recorder Recorder
 	// MaxWriteInterval is the longest wait between two writes of a stored Event or
 	// notice, unless its policy has a longer one as the shortest.
 	MaxWriteInterval time.Duration

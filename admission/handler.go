@@ -22,10 +22,10 @@ const (
 // Handler serves one phase over HTTP. Its fields are set before the first call
 // and not changed after; it is safe for concurrent use.
 type Handler struct {
+	// Name is that of the phase, as the Gate's Recorder is told it.
+	Name  string
 	Gate  *Gate
 	Phase Phase
-	// Count is called with the outcome of every answer.
-	Count func(Outcome)
 	// MaxBytes is the longest body that is read.
 	MaxBytes int64
 	// InFlight are the places of reviews. Shared by the handlers of a server.
@@ -42,12 +42,20 @@ var _ http.Handler = (*Handler)(nil)
 // that finds no place a 503, which the API server treats by its failurePolicy; all
 // else gets a review.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	began := time.Now()
+	outcome, cut := h.serve(w, req, began)
+	if h.Gate.Recorder != nil {
+		h.Gate.Recorder.Reviewed(h.Name, outcome, cut, time.Since(began))
+	}
+}
+
+// serve answers a call that began at a time. The outcome of one that is no review is empty.
+func (h *Handler) serve(w http.ResponseWriter, req *http.Request, began time.Time) (o Outcome, cut bool) {
 	timeout, err := timeoutOf(req)
 	if err != nil {
 		h.Gate.fail(req.Context(), w, err, http.StatusBadRequest)
-		return
+		return "", false
 	}
-	began := time.Now()
 	answered := timeout - timeout/10 // a little is left for the way back
 	ctx, cancel := context.WithDeadline(req.Context(), began.Add(min(answered, cmp.Or(h.Deadline, DefaultDeadline))))
 	defer cancel()
@@ -62,23 +70,23 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		defer h.InFlight.leave(places)
 	case places > 1: // many of these at a time would fill the memory
 		h.Gate.fail(ctx, w, errCrowded, http.StatusServiceUnavailable)
-		return
+		return "", false
 	}
 	r, status, err := h.decoded(ctx, w, req)
 	if err != nil {
 		h.Gate.fail(ctx, w, err, status)
-		return
+		return "", false
 	}
 	phase := h.Phase
 	if !placed {
 		phase = crowded
 	}
 	answer := h.Gate.Decide(ctx, phase, r)
-	h.Count(answer.Outcome)
 	h.Gate.noteAnswer(ctx, r, answer.Outcome)
 	_, encoding := h.Gate.part(ctx, "encode")
 	respond(w, &answer)
 	encoding.End()
+	return answer.Outcome, answer.Cut
 }
 
 var errCrowded = errors.New("too many reviews in flight")

@@ -40,19 +40,27 @@ func serve(s store.Store) *served { return serveIn(s, 1) }
 // serveIn makes a Handler of each phase on a store, with places for reviews.
 func serveIn(s store.Store, places int) *served {
 	h := &served{gate: newGate(s, policy.Default())}
+	h.gate.Recorder = h
 	inFlight := admission.NewPlaces(places)
 	phase := func(p admission.Phase) *admission.Handler {
-		return &admission.Handler{Gate: h.gate, Phase: p, Count: h.count, MaxBytes: maxBytes, InFlight: inFlight, Deadline: time.Hour}
+		return &admission.Handler{Gate: h.gate, Phase: p, MaxBytes: maxBytes, InFlight: inFlight, Deadline: time.Hour}
 	}
 	h.mutate, h.validate = phase(h.gate.Mutate), phase(h.gate.Validate)
 	return h
 }
 
-func (s *served) count(o admission.Outcome) {
+// Reviewed implements admission.Recorder.
+func (s *served) Reviewed(_ string, o admission.Outcome, _ bool, _ time.Duration) {
+	if o == "" {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.counted = append(s.counted, o)
 }
+
+// Decided implements admission.Recorder.
+func (*served) Decided(admission.Decided) {}
 
 // post sends a review as the API server does.
 func post(t *testing.T, h http.Handler, body []byte, query string) *httptest.ResponseRecorder {

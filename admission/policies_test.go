@@ -132,11 +132,11 @@ func TestAnAuditedPolicyOnlySaysWhatItWouldDo(t *testing.T) {
 			}
 			r.gate.Audit = audit
 			counted := 0
-			r.gate.OnDecision = func(d admission.Decided) {
+			r.gate.Recorder = onDecision(func(d admission.Decided) {
 				if d.Audited {
 					counted++
 				}
-			}
+			})
 			for i, request := range []*admission.Request{
 				newRequest(r.now, "a", nil), newRequest(r.now, "b", nil), newRequest(r.now, "c", details{message("2")}),
 			} {

@@ -77,7 +77,7 @@ func TestATraceSaysWhatBecameOfAReviewAndNothingOfTheEvent(t *testing.T) {
 				s = newRig(t, p).memory
 			}
 			gate, places := newGate(s, p), admission.NewPlaces(2)
-			h := &admission.Handler{Gate: gate, Phase: gate.Mutate, Count: func(admission.Outcome) {}, MaxBytes: maxBytes, InFlight: places, Deadline: time.Hour}
+			h := &admission.Handler{Gate: gate, Phase: gate.Mutate, MaxBytes: maxBytes, InFlight: places, Deadline: time.Hour}
 			if test.validate {
 				h.Phase = gate.Validate
 			}

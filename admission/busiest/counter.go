@@ -4,6 +4,8 @@ import (
 	"hash/maphash"
 	"time"
 
+	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
 )
 
@@ -60,6 +62,19 @@ func (c *Counter) Count(w *Write, v store.Verdict) {
 	countBy(c.by[Object], c.seed, key{s.Kind, s.Namespace, s.Name}, one)
 	countBy(c.by[Reason], c.seed, key{w.Type, w.Reason}, one)
 	countBy(c.by[Policy], c.seed, key{w.Policy}, one)
+}
+
+// Decided counts what became of one Event write. What an audited policy would have done is in no ranking; one
+// that is in force has in its status what it did, not what it would do if others were audited too. The
+// built-in default has no status. It keeps no part of d.
+func (c *Counter) Decided(d *admission.Decided) {
+	e, subject := d.Request.Object, Subject{Object: d.Object(), Source: d.Source()}
+	if !d.Audited {
+		c.Count(&Write{Namespace: d.Request.Namespace, Subject: subject, Type: e.Type, Reason: e.Reason, Policy: d.Policy.Name}, d.Verdict)
+	}
+	if i := d.Policy.Identity; i.UID != "" && (!d.Audited || d.Policy.Mode == policy.Audit) {
+		c.CountPolicy(PolicyID{UID: string(i.UID), Generation: i.Generation}, d.Verdict, subject)
+	}
 }
 
 // Snapshot is what was counted until now. Rankings are each of one moment, and

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -27,7 +28,7 @@ func decided(namespace, owner, kind string, v store.Verdict, bucket string) admi
 func TestEventsAreCountedByWhereAndWhy(t *testing.T) {
 	t.Parallel()
 	m := New("devel")
-	count := func(d admission.Decided) { m.Decision(&d) }
+	count := m.Decided
 	audited := decided("shop", "new", "Warning", store.Drop, "spam filter")
 	audited.Audited = true
 	for _, d := range []admission.Decided{
@@ -58,7 +59,7 @@ func TestEventsAreCountedByWhereAndWhy(t *testing.T) {
 func TestNobodyMakesSeriesWithoutBound(t *testing.T) {
 	t.Parallel()
 	m := New("devel")
-	count := func(d admission.Decided) { m.Decision(&d) }
+	count := m.Decided
 	for i := range 3 * labelledPolicies {
 		count(decided("greedy", fmt.Sprint("policy-", i), "Normal", store.Admit, ""))
 	}
@@ -111,13 +112,12 @@ func TestCountingAllocatesNothing(t *testing.T) {
 		d := decided(fmt.Sprint("namespace-", i), "default", "Normal", store.Merge, "")
 		m.events.decided(&d)
 	}
-	answered := m.Decisions("mutate")
 	known := decided("namespace-1", "default", "Warning", store.Drop, "spam filter")
 	rest := decided("namespace-300", "default", "Warning", store.Drop, "Server quota")
 	count := func() {
 		m.events.decided(&known)
 		m.events.decided(&rest)
-		answered(admission.Merged)
+		m.Reviewed("mutate", admission.Merged, false, time.Millisecond)
 	}
 	count()
 	if n := testing.AllocsPerRun(1000, count); n != 0 {
@@ -129,12 +129,11 @@ func TestCountingAllocatesNothing(t *testing.T) {
 func BenchmarkCounting(b *testing.B) {
 	m := New("devel")
 	d := decided("shop", "default", "Warning", store.Drop, "spam filter")
-	answered := m.Decisions("validate")
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
 			m.events.decided(&d)
-			answered(admission.Dropped)
+			m.Reviewed("validate", admission.Dropped, false, time.Millisecond)
 		}
 	})
 }

@@ -5,7 +5,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/admission/busiest"
 )
 
 // Metrics count what the webhook does, safe for concurrent use. Make them with New.
@@ -16,6 +16,8 @@ type Metrics struct {
 	Store  Store
 	Settle Settle
 	Spans  *prometheus.CounterVec
+	// Busiest counts what is decided too; nil for nobody. It is set before the first decision.
+	Busiest *busiest.Counter
 
 	*instruments
 	decided   *prometheus.CounterVec
@@ -51,28 +53,9 @@ func New(version string) *Metrics {
 		Spans: made.counters("eventquota_trace_spans_total",
 			"Spans of traces, by result: sent, failed (the collector did not take all of a batch) or dropped (too many waited to be sent).", "result"),
 	}
+	for _, handler := range []string{"mutate", "validate"} { // 0 before the first: Prometheus sees no increase from nothing
+		m.took.WithLabelValues(handler)
+	}
 	buildInfo(made, version)
 	return m
-}
-
-// Decisions counts the answers of one phase.
-func (m *Metrics) Decisions(phase string) func(admission.Outcome) {
-	counted := m.decided.MustCurryWith(prometheus.Labels{"phase": phase})
-	return func(o admission.Outcome) {
-		counted.WithLabelValues(string(o)).Inc()
-		switch o {
-		case admission.Merged, admission.Dropped, admission.Denied, admission.Overloaded:
-			m.saved.Inc()
-		case admission.Admitted, admission.Aggregated, admission.Ignored, admission.Undecided:
-		}
-	}
-}
-
-// Decision counts a decision. What an audited policy would have done is counted by itself.
-func (m *Metrics) Decision(d *admission.Decided) {
-	if d.Audited {
-		m.audited.WithLabelValues(d.Verdict.String()).Inc()
-		return
-	}
-	m.events.decided(d)
 }

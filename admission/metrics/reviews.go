@@ -1,30 +1,38 @@
 package metrics
 
 import (
-	"context"
-	"net/http"
 	"time"
 
 	"github.com/eventquota/eventquota/admission"
 )
 
-// Timed is next, with how long it takes observed.
-func (m *Metrics) Timed(phase string, next http.Handler) http.Handler {
-	took := m.took.WithLabelValues(phase)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		began := time.Now()
-		next.ServeHTTP(w, r)
-		took.Observe(time.Since(began).Seconds())
-	})
+var _ admission.Recorder = (*Metrics)(nil)
+
+// Reviewed implements admission.Recorder.
+func (m *Metrics) Reviewed(handler string, o admission.Outcome, cut bool, took time.Duration) {
+	m.took.WithLabelValues(handler).Observe(took.Seconds())
+	if o == "" {
+		return
+	}
+	m.decided.WithLabelValues(handler, string(o)).Inc()
+	if cut {
+		m.truncated.Inc()
+	}
+	switch o {
+	case admission.Merged, admission.Dropped, admission.Denied, admission.Overloaded:
+		m.saved.Inc()
+	case admission.Admitted, admission.Aggregated, admission.Ignored, admission.Undecided:
+	}
 }
 
-// Cuts is next, with the messages that it cuts counted.
-func (m *Metrics) Cuts(next admission.Phase) admission.Phase {
-	return func(ctx context.Context, r *admission.Request) (admission.Answer, error) {
-		a, err := next(ctx, r)
-		if a.Cut {
-			m.truncated.Inc()
-		}
-		return a, err
+// Decided implements admission.Recorder.
+func (m *Metrics) Decided(d admission.Decided) {
+	if m.Busiest != nil {
+		m.Busiest.Decided(&d)
 	}
+	if d.Audited {
+		m.audited.WithLabelValues(d.Verdict.String()).Inc()
+		return
+	}
+	m.events.decided(&d)
 }

@@ -1,7 +1,11 @@
 package metrics
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -28,7 +32,8 @@ func TestMessagesThatAreCutAreCounted(t *testing.T) {
 	gate := &admission.Gate{
 		Policies: admission.Current(func() *policy.Set { return policy.NewSet(&p, nil, nil) }), Store: own, Now: time.Now,
 	}
-	phase := m.Cuts(gate.Mutate)
+	h := &admission.Handler{Name: "mutate", Gate: gate, Phase: gate.Mutate, MaxBytes: 1 << 20, InFlight: admission.NewPlaces(1), Deadline: time.Hour}
+	gate.Recorder = m
 	review := func(name, message string, dryRun bool) {
 		t.Helper()
 		r := &admission.Request{Object: &corev1.Event{
@@ -38,8 +43,17 @@ func TestMessagesThatAreCutAreCounted(t *testing.T) {
 		}}
 		r.DryRun = dryRun
 		r.Kind, r.Operation, r.Namespace = metav1.GroupVersionKind{Version: "v1", Kind: "Event"}, admissionv1.Create, "shop"
-		if _, err := phase(t.Context(), r); err != nil {
+		r.UID = "1"
+		body, err := json.Marshal(map[string]any{"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": r})
+		if err != nil {
 			t.Fatal(err)
+		}
+		w := httptest.NewRecorder()
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/?timeout=1h", bytes.NewReader(body))
+		request.Header.Set("Content-Type", "application/json")
+		h.ServeHTTP(w, request)
+		if w.Code != http.StatusOK {
+			t.Fatalf("%d: %s", w.Code, w.Body)
 		}
 	}
 	long := strings.Repeat("x", 2000)

@@ -45,8 +45,11 @@ func newResult() *Result {
 	}
 }
 
-// decided counts what a Gate decides.
-func (r *Result) decided(d admission.Decided) {
+// Reviewed implements admission.Recorder.
+func (*Result) Reviewed(string, admission.Outcome, bool, time.Duration) {}
+
+// Decided implements admission.Recorder.
+func (r *Result) Decided(d admission.Decided) {
 	k := policyKey{d.Policy.Name, d.Audited}
 	p := r.policies[k]
 	if p == nil {
@@ -60,11 +63,8 @@ func (r *Result) decided(d admission.Decided) {
 	if d.Audited {
 		return
 	}
-	e := d.Request.Object
-	r.counter.Count(&busiest.Write{
-		Namespace: d.Request.Namespace, Subject: busiest.Subject{Object: d.Object(), Source: d.Source()}, Type: e.Type, Reason: e.Reason, Policy: d.Policy.Name,
-	}, d.Verdict)
-	if d.Verdict == store.Drop && e.Type == corev1.EventTypeWarning {
+	r.counter.Decided(&d)
+	if d.Verdict == store.Drop && d.Request.Object.Type == corev1.EventTypeWarning {
 		r.WarningsDropped++
 	}
 }

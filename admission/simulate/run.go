@@ -75,11 +75,11 @@ func (t *Trace) Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	defer r.api.spool.close()
 	r.gate = &admission.Gate{
-		Policies:   admission.Current(func() *policy.Set { return o.Policies }),
-		Store:      r.store,
-		Audit:      audit,
-		OnDecision: r.result.decided,
-		Now:        func() time.Time { return r.now },
+		Policies: admission.Current(func() *policy.Set { return o.Policies }),
+		Store:    r.store,
+		Audit:    audit,
+		Recorder: r.result,
+		Now:      func() time.Time { return r.now },
 		// as of a replica without Redis
 		MaxWriteInterval: time.Minute,
 		Local:            rate.NewLimiter(rate.Limit(o.LocalRate), o.LocalRate),

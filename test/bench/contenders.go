@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/admission/metrics"
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store/memory"
 )
@@ -52,11 +52,10 @@ func newHandler(phase func(*admission.Gate, context.Context, *admission.Request)
 	governing := admission.Static(policy.Default())
 	gate := newGate(&governing, kept)
 	gate.Local, gate.Complaints = rate.NewLimiter(0, 0), &rate.Sometimes{Interval: time.Minute}
-	decided := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "decisions"}, []string{"outcome"})
+	gate.Recorder = metrics.New("bench")
 	return &admission.Handler{
 		Gate: gate, MaxBytes: 8 << 20, InFlight: admission.NewPlaces(256), Deadline: patience,
 		Phase: func(ctx context.Context, r *admission.Request) (admission.Answer, error) { return phase(gate, ctx, r) },
-		Count: func(o admission.Outcome) { decided.WithLabelValues(string(o)).Inc() },
 	}, nil
 }
 

@@ -12,10 +12,8 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/busiest"
 	"github.com/eventquota/eventquota/admission/status"
-	"github.com/eventquota/eventquota/policy"
 )
 
 // busy counts who and what is busiest on this replica, and says what is on all.
@@ -37,21 +35,6 @@ func newBusy(shared *busiest.Redis, log logr.Logger) *busy {
 	host, _ := os.Hostname()
 	name := host + "-" + strings.ToLower(rand.Text()[:6])
 	return &busy{counter: busiest.NewCounter(name, time.Now(), busiest.Places), shared: shared, log: log}
-}
-
-// count counts a decision. What an audited policy would have done is in no ranking; one that is in
-// force has in its status what it did, not what it would do if others were audited too. The built-in
-// default has no status.
-func (b *busy) count(d *admission.Decided) {
-	subject := busiest.Subject{Object: d.Object(), Source: d.Source()}
-	if !d.Audited {
-		e := d.Request.Object
-		w := busiest.Write{Namespace: d.Request.Namespace, Subject: subject, Type: e.Type, Reason: e.Reason, Policy: d.Policy.Name}
-		b.counter.Count(&w, d.Verdict)
-	}
-	if i := d.Policy.Identity; i.UID != "" && (!d.Audited || d.Policy.Mode == policy.Audit) {
-		b.counter.CountPolicy(busiest.PolicyID{UID: string(i.UID), Generation: i.Generation}, d.Verdict, subject)
-	}
 }
 
 // run shares what this replica counts until ctx ends, and then once more.

@@ -23,7 +23,7 @@ import (
 // decideBusy lets b count writes about pods of these names.
 func decideBusy(b *busy, verdict store.Verdict, pods ...string) {
 	for _, pod := range pods {
-		b.count(new(decidedAbout(pod, verdict)))
+		b.counter.Decided(new(decidedAbout(pod, verdict)))
 	}
 }
 
@@ -63,7 +63,7 @@ func TestAReplicaSaysWhatIsBusiest(t *testing.T) {
 	decideBusy(b, store.Drop, "web-0", "web-0", "web-1")
 	audited := decidedAbout("web-0", store.Drop)
 	audited.Audited = true
-	b.count(&audited)
+	b.counter.Decided(&audited)
 	sum := askBusiest(t, b)
 	if len(sum.Replicas) != 1 || sum.Partial {
 		t.Errorf("%+v, want one replica", sum)

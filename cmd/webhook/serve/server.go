@@ -69,12 +69,13 @@ func newServer(o *options, log logr.Logger) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
+	m.Busiest = state.busy.counter
 	gate := &admission.Gate{
 		Policies:   admission.Current(policies.Set),
 		Store:      state.store,
 		StoreID:    state.id,
 		Audit:      state.audit,
-		OnDecision: func(d admission.Decided) { state.busy.count(&d); m.Decision(&d) },
+		Recorder:   m,
 		Now:        time.Now,
 		Local:      rate.NewLimiter(rate.Limit(o.LocalRate), o.LocalRate),
 		Complaints: &rate.Sometimes{Interval: 10 * time.Second},
@@ -91,14 +92,14 @@ func newServer(o *options, log logr.Logger) (*server, error) {
 		ends = connections.New(o.CallsPerConnection)
 	}
 	handler := func(phase admission.Phase, name string) http.Handler {
-		return withLogger(log, ends.Spread(&s.draining, m.Timed(name, traced.Reviews(name, &admission.Handler{
+		return withLogger(log, ends.Spread(&s.draining, traced.Reviews(name, &admission.Handler{
+			Name:     name,
 			Gate:     gate,
-			Phase:    m.Cuts(phase),
-			Count:    m.Decisions(name),
+			Phase:    phase,
 			MaxBytes: o.MaxRequestBytes.Value(),
 			InFlight: inFlight,
 			Deadline: o.Deadline,
-		}))))
+		})))
 	}
 	if s.certs, err = newCertificates(o, config, m); err != nil {
 		return nil, err

@@ -36,7 +36,7 @@ func TestWhatPoliciesDecideIsCounted(t *testing.T) {
 		{Policy: new(policy.Default()), Verdict: store.Drop}, // it has no status
 	} {
 		d.Request = request
-		b.count(&d)
+		b.counter.Decided(&d)
 	}
 	all, err := b.All(t.Context())
 	if err != nil {
