@@ -83,7 +83,7 @@ test: redis-server chromium ## Run all tests
 	fi; \
 	packages=$$(go list ./... | grep -v /eventquota/test/) && set -x && \
 	go test $$race -timeout $(TEST_TIMEOUT) $$packages
-	go test -p 1 -timeout $(TEST_TIMEOUT) ./test/...
+	go test -p 1 -parallel 3 -timeout $(TEST_TIMEOUT) ./test/...
 	@# They read and run what is outside of their modules, which the test cache does not know.
 	@for module in $(TESTED); do (set -x; go -C $$module test -count=1 -timeout $(TEST_TIMEOUT) ./...) || exit 1; done
 

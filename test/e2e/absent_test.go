@@ -14,7 +14,7 @@ import (
 // more than its timeout, and is made for Events alone. Then what was installed is taken
 // away, while the webhook hangs.
 func TestTheAPIServerWorksWithoutTheWebhook(t *testing.T) {
-	if !cluster.Isolated(t) {
+	if !isolated(t) {
 		return
 	}
 	o := logged()

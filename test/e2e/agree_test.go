@@ -20,7 +20,7 @@ import (
 // says the same: metrics, the status of the policy, eventquota top, notices and stored
 // Events, and that it is what the API server was sent.
 func TestAllCountsAgree(t *testing.T) {
-	if !isolatedBeside(t) {
+	if !isolated(t) {
 		return
 	}
 	e := newFaultEnv(t, standalone(t))

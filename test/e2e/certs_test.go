@@ -20,7 +20,7 @@ import (
 // once three replicas have started at once, with the rights that are shipped, and again
 // within a minute after somebody has taken the caBundles away.
 func TestSelfManagedCertificates(t *testing.T) {
-	if !isolatedBeside(t) {
+	if !isolated(t) {
 		return
 	}
 	o := logged()

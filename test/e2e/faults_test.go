@@ -12,7 +12,7 @@ import (
 // end is what reached the API server, or differs by no more than the fault explains.
 
 func TestFaultsOfReplicas(t *testing.T) { //nolint:tparallel // faults come one after the other
-	if !isolatedBeside(t) {
+	if !isolated(t) {
 		return
 	}
 	t.Run("a replica is killed", func(t *testing.T) { aReplicaIsKilled(newFaultEnv(t, standalone(t))) })
@@ -21,7 +21,7 @@ func TestFaultsOfReplicas(t *testing.T) { //nolint:tparallel // faults come one 
 }
 
 func TestFaultsOfRedis(t *testing.T) { //nolint:tparallel // faults come one after the other
-	if !isolatedBeside(t) {
+	if !isolated(t) {
 		return
 	}
 	t.Run("it restarts with all that it had answered", func(t *testing.T) { redisRestarts(newFaultEnv(t, standalone(t))) })

@@ -14,6 +14,9 @@ import (
 // TestWebhookAway holds I5 for a webhook that is away: Events go on being
 // written, and one that is started again goes on where the stored Events are.
 func TestWebhookAway(t *testing.T) {
+	if !isolated(t) {
+		return
+	}
 	e := newEnv(t, logged())
 	namespace := e.namespace("away")
 	create := func(pod, name string) error {

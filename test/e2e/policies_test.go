@@ -84,6 +84,9 @@ func dropsIt(policy string) func(error) bool {
 func stored(err error) bool { return err == nil }
 
 func TestATenantDoesNotGetPastTheFloor(t *testing.T) {
+	if !isolated(t) {
+		return
+	}
 	const burst = 20
 	e := newEnv(t, cluster.Options{})
 	ns := e.namespace("tenant")

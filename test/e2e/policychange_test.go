@@ -13,6 +13,9 @@ import (
 
 // TestChangesOfPolicies changes policies of a running webhook with kubectl.
 func TestChangesOfPolicies(t *testing.T) {
+	if !isolated(t) {
+		return
+	}
 	e := newEnv(t, cluster.Options{NoAudit: true})
 	e.policiesGovern(e.namespace("known"))
 	t.Run("the last valid version goes on governing", func(t *testing.T) { e.in(t).keepsTheLastValidVersion() })

@@ -16,6 +16,9 @@ import (
 // TestRepeatsCost holds I4 for one recorder of each API at a time: what each
 // Event costs in requests while it is stored, merged and dropped.
 func TestRepeatsCost(t *testing.T) {
+	if !isolated(t) {
+		return
+	}
 	e := newEnv(t, logged())
 	namespace := e.namespace("repeats")
 	for name, recorder := range map[string]func(*env, string) *recorder{

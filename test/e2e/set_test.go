@@ -16,22 +16,16 @@ type setEnv struct {
 	set *replica.Set
 }
 
-// isolated is cluster.Isolated for a test that runs the webhook.
+// isolated is cluster.Isolated for a test that runs the webhook, beside other such tests: they mostly wait, and
+// what they hold does not depend on how busy the machine is.
 func isolated(t *testing.T) bool {
 	t.Helper()
+	t.Parallel()
 	return cluster.Isolated(t, func(ctx context.Context) error {
 		// Modules that are missing can be loaded here only. The rest is cached.
 		_, err := replica.Build(ctx, t.TempDir())
 		return err
 	})
-}
-
-// isolatedBeside is isolated for a test that runs beside another such one: it waits
-// much, and what it holds does not depend on how busy the machine is.
-func isolatedBeside(t *testing.T) bool {
-	t.Helper()
-	t.Parallel()
-	return isolated(t)
 }
 
 // newSetEnv starts a cluster and n replicas, which end with the test. The test is

@@ -37,6 +37,9 @@ spec:
 // the same objects at the same time, and lets the program simulate what it recorded.
 // In which order they were decided, the log tells by the webhook's annotations only.
 func TestSimulateDecidesAsTheWebhookDid(t *testing.T) {
+	if !isolated(t) {
+		return
+	}
 	const namespaces, alike, each = 3, 4, 100
 	e := newEnv(t, logged())
 	for _, p := range simulatedPolicies() {

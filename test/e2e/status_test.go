@@ -36,7 +36,9 @@ spec: {action: %s, mode: %s, matchConditions: [{name: reason, expression: event.
 
 // TestStatus holds what the status of policies says, and how often it is written.
 func TestStatus(t *testing.T) {
-	t.Parallel() // it waits much
+	if !isolated(t) {
+		return
+	}
 	e := newEnv(t, cluster.Options{APIServerFlags: map[string]string{"audit-policy-file": statusAudit(t)}})
 	e.namespace(statusNamespace)
 	e.policiesGovern(statusNamespace)

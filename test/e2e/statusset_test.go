@@ -16,7 +16,7 @@ import (
 // TestStatusOfReplicas holds that a status counts what all replicas decide, and
 // goes on when the one that writes it is killed.
 func TestStatusOfReplicas(t *testing.T) {
-	if !isolatedBeside(t) {
+	if !isolated(t) {
 		return
 	}
 	redis := redistest.Start(t, redistest.Options{})

@@ -15,6 +15,9 @@ import (
 // TestStorm holds the invariants I1, I2 and I4 in one storm of real recorders
 // of both APIs and the real scheduler.
 func TestStorm(t *testing.T) {
+	if !isolated(t) {
+		return
+	}
 	o := logged()
 	o.Scheduler = true
 	e := newEnv(t, o)

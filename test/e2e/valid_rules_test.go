@@ -32,6 +32,9 @@ import (
 // TestValidRules holds admission/valid to the API server: what valid.Create says about the
 // Event in a review of the mutating phase, and what the API server then does with it.
 func TestValidRules(t *testing.T) {
+	if !isolated(t) {
+		return
+	}
 	j := newJudge(t)
 	t.Run("one rule at a time", j.oneRuleAtATime)
 	t.Run("random Events", j.randomEvents)

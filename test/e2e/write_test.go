@@ -14,6 +14,9 @@ import (
 
 // TestDryRun holds I6: dry runs are let through and change nothing.
 func TestDryRun(t *testing.T) {
+	if !isolated(t) {
+		return
+	}
 	e := newEnv(t, logged())
 	namespace := e.namespace("dry")
 	dry := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
@@ -44,6 +47,9 @@ func TestDryRun(t *testing.T) {
 // TestValid holds I8: what the API server accepts without the webhook, it
 // accepts with it, or the webhook merges or drops it.
 func TestValid(t *testing.T) {
+	if !isolated(t) {
+		return
+	}
 	e := newEnv(t, logged())
 	namespace := e.namespace("valid")
 	longest := strings.Repeat("e", 1020) + "€" // 1,023 bytes, the last rune of three
@@ -114,6 +120,9 @@ func (e *env) accepts(namespace string, create func(n int) (string, error)) {
 
 // TestOtherUpdates holds that what is not a recorder's UPDATE is never merged.
 func TestOtherUpdates(t *testing.T) {
+	if !isolated(t) {
+		return
+	}
 	e := newEnv(t, logged())
 	namespace := e.namespace("updates")
 	_, err := e.client.CoreV1().Events(namespace).Create(t.Context(), coreEvent(namespace, "a", "web", "back-off"), metav1.CreateOptions{})
@@ -148,6 +157,9 @@ func TestOtherUpdates(t *testing.T) {
 // TestACountThatIsStoredAlready holds that a recorder's PATCH counts that changes
 // nothing, as what others told has brought the stored count to just that.
 func TestACountThatIsStoredAlready(t *testing.T) {
+	if !isolated(t) {
+		return
+	}
 	e := newEnv(t, logged())
 	namespace := e.namespace("same")
 	for _, name := range []string{"a", "b"} {
