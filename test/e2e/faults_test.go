@@ -11,7 +11,7 @@ import (
 // Three replicas share a Redis, and one part is lost in a storm: what is told in the
 // end is what reached the API server, or differs by no more than the fault explains.
 
-func TestFaultsOfReplicas(t *testing.T) { //nolint:tparallel // faults come one after the other
+func TestFaultsOfReplicas(t *testing.T) {
 	if !isolated(t) {
 		return
 	}
@@ -20,7 +20,7 @@ func TestFaultsOfReplicas(t *testing.T) { //nolint:tparallel // faults come one 
 	t.Run("the settling leader hangs for a minute", func(t *testing.T) { theLeaderHangs(newFaultEnv(t, standalone(t))) })
 }
 
-func TestFaultsOfRedis(t *testing.T) { //nolint:tparallel // faults come one after the other
+func TestFaultsOfRedis(t *testing.T) {
 	if !isolated(t) {
 		return
 	}

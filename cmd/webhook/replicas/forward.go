@@ -7,18 +7,19 @@ import (
 	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/spdy"
+	"k8s.io/streaming/pkg/httpstream"
 )
 
 // forward leads from a local address to a port of a pod. A nil one is closed.
 type forward struct {
 	address string
 	stop    chan struct{}
-	ended   chan error
+	ended   chan struct{}
+	err     error // why it ended
 }
 
 // newForward forwards a port as kubectl does: by WebSockets, or by SPDY where these are not understood.
@@ -40,20 +41,20 @@ func newForward(ctx context.Context, config *rest.Config, client kubernetes.Inte
 	dialer := portforward.NewFallbackDialer(sockets, spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, u), func(err error) bool {
 		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
 	})
-	f := &forward{stop: make(chan struct{}), ended: make(chan error, 1)}
+	f := &forward{stop: make(chan struct{}), ended: make(chan struct{})}
 	ready := make(chan struct{})
 	ports, err := portforward.NewOnAddresses(dialer, []string{"127.0.0.1"}, []string{fmt.Sprint("0:", port)}, f.stop, ready, io.Discard, io.Discard)
 	if err != nil {
 		return failed(err)
 	}
 	go func() {
-		f.ended <- ports.ForwardPorts()
+		f.err = ports.ForwardPorts()
 		close(f.ended)
 	}()
 	select {
 	case <-ready:
-	case err := <-f.ended:
-		return failed(err)
+	case <-f.ended:
+		return failed(f.err)
 	case <-ctx.Done():
 		f.close()
 		return failed(ctx.Err())

@@ -2,10 +2,12 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/busiest"
+	"github.com/eventquota/eventquota/admission/simulate"
 )
 
 // Findings are what matters most, in sentences.
@@ -36,10 +38,8 @@ func (r *Run) dropped() string {
 	if r.WarningsDropped > 0 {
 		says += fmt.Sprintf(", %s of them Warnings", Grouped(r.WarningsDropped))
 	}
-	for _, p := range r.Policies {
-		if !p.Audited && 2*p.Dropped > n {
-			says += ", most by " + Shown(p.Policy) + " (" + Buckets(p.Buckets) + ")"
-		}
+	if i := slices.IndexFunc(r.Policies, func(p simulate.PolicyCounts) bool { return !p.Audited && 2*p.Dropped > n }); i >= 0 {
+		says += ", most by " + Shown(r.Policies[i].Policy) + " (" + Buckets(r.Policies[i].Buckets) + ")"
 	}
 	return says + "."
 }
