@@ -11,22 +11,40 @@ import (
 // Three replicas share a Redis, and one part is lost in a storm: what is told in the
 // end is what reached the API server, or differs by no more than the fault explains.
 
-func TestFaultsOfReplicas(t *testing.T) {
-	if !isolated(t) {
-		return
+func TestFaultReplicaKilled(t *testing.T) {
+	if isolated(t) {
+		aReplicaIsKilled(newFaultEnv(t, standalone(t)))
 	}
-	t.Run("a replica is killed", func(t *testing.T) { aReplicaIsKilled(newFaultEnv(t, standalone(t))) })
-	t.Run("the settling leader is killed", func(t *testing.T) { theLeaderIsKilled(newFaultEnv(t, standalone(t))) })
-	t.Run("the settling leader hangs for a minute", func(t *testing.T) { theLeaderHangs(newFaultEnv(t, standalone(t))) })
 }
 
-func TestFaultsOfRedis(t *testing.T) {
-	if !isolated(t) {
-		return
+func TestFaultLeaderKilled(t *testing.T) {
+	if isolated(t) {
+		theLeaderIsKilled(newFaultEnv(t, standalone(t)))
 	}
-	t.Run("it restarts with all that it had answered", func(t *testing.T) { redisRestarts(newFaultEnv(t, standalone(t))) })
-	t.Run("a master with sentinels is killed", func(t *testing.T) { aMasterIsKilled(newFaultEnv(t, withSentinels(t))) })
-	t.Run("a master of a Cluster is killed", func(t *testing.T) { aMasterIsKilled(newFaultEnv(t, inACluster(t))) })
+}
+
+func TestFaultLeaderHangs(t *testing.T) {
+	if isolated(t) {
+		theLeaderHangs(newFaultEnv(t, standalone(t)))
+	}
+}
+
+func TestFaultRedisRestarts(t *testing.T) {
+	if isolated(t) {
+		redisRestarts(newFaultEnv(t, standalone(t)))
+	}
+}
+
+func TestFaultSentinelsMasterKilled(t *testing.T) {
+	if isolated(t) {
+		aMasterIsKilled(newFaultEnv(t, withSentinels(t)))
+	}
+}
+
+func TestFaultClusterMasterKilled(t *testing.T) {
+	if isolated(t) {
+		aMasterIsKilled(newFaultEnv(t, inACluster(t)))
+	}
 }
 
 // aReplicaIsKilled: missing is what it refused by itself from memory and had not
