@@ -36,8 +36,8 @@ func platforms() []string {
 }
 
 type options struct {
-	root, dir, version, base string
-	platforms                []string
+	root, dir, version string
+	platforms          []string
 }
 
 func main() {
@@ -70,7 +70,7 @@ dropped, by which policy, and what one more Event would be. It also says what
 policies would have done with recorded Events.`,
 		},
 	}
-	if err := os.MkdirAll(o.dir, 0o755); err != nil {
+	if err := os.MkdirAll(o.dir, 0o750); err != nil {
 		return err
 	}
 	license, err := os.ReadFile(filepath.Join(o.root, "LICENSE"))

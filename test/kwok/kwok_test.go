@@ -142,7 +142,7 @@ func play(t *testing.T, c *cluster.Cluster, more ...string) {
 		t.Fatal(err)
 	}
 	args := append([]string{"--kubeconfig=" + kubeconfig, "--config=stages.yaml", "--manage-all-nodes", "--node-lease-duration-seconds=0"}, more...)
-	kwok := exec.Command(os.Args[0], args...)
+	kwok := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], args...) // it ends with its standard input
 	kwok.Env = append(os.Environ(), asKwok+"=1")
 	log, err := os.Create(filepath.Join(t.TempDir(), "kwok.log"))
 	if err != nil {
