@@ -13,7 +13,7 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// A review is traced within the span of its context, which belongs to who serves it. Without
+// A review is traced within the span of its context, which belongs to the server. Without
 // a Tracer all of this is a look at a nil; where a review is not sampled, some looks into its
 // context, and no memory.
 //

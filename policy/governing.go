@@ -14,7 +14,7 @@ type Governing struct {
 	Floor []*Policy
 	// AuditFloor are those in mode Audit, whose quotas are counted only.
 	AuditFloor []*Policy
-	// OnStoreFailure is what becomes of the Event while the store is away. A
+	// OnStoreFailure is what becomes of the Event while the store is unavailable. A
 	// tenant has no say in it: where a namespace's own policy governs, it is
 	// that of the first cluster policy of tier Baseline that matches.
 	OnStoreFailure OnStoreFailure

@@ -32,7 +32,7 @@ type Policy struct {
 	OnStoreFailure OnStoreFailure
 }
 
-// OnStoreFailure says who decides while the shared store is away.
+// OnStoreFailure says who decides while the shared store is unavailable.
 type OnStoreFailure string
 
 // The choices. Under Local each replica has the policy's limits for itself and

@@ -64,7 +64,7 @@ func newGuard(r reviewer) *Guard {
 }
 
 // Before serves next to those who may have it: 401 to who shows no token that the
-// API server knows, 403 to who has no right to the path, 503 when it is not known in
+// API server knows, 403 to anyone without a right to the path, 503 when it is not known in
 // time. An answer that is kept is given without a wait.
 func (g *Guard) Before(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

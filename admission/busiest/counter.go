@@ -54,7 +54,7 @@ type Write struct {
 }
 
 // Count counts one decision. It takes five locks for a moment, one after the
-// other, allocates only for who is not followed yet, and keeps no part of w.
+// other, allocates only for what is not followed yet, and keeps no part of w.
 func (c *Counter) Count(w *Write, v store.Verdict) {
 	s, one := &w.Subject, CountsOf(v)
 	countBy(c.by[Namespace], c.seed, key{w.Namespace}, one)

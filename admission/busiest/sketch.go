@@ -21,7 +21,7 @@ type sketch[K comparable] struct {
 	// weights are those of rows, with those of their forerunners. They are apart so that the
 	// lightest is found in few cache lines.
 	weights []int64
-	lost    int64    // the weight of who lost a place last: nobody without a place had more
+	lost    int64    // the weight of the key that lost its place last: nobody without a place had more
 	_       [64]byte // the next lock is in another cache line
 }
 

@@ -81,7 +81,7 @@ func (c *Cache) Set() *policy.Set { return c.set.Load() }
 func (c *Cache) HasSynced() bool { return c.synced.Load() }
 
 // Run keeps the Set up to date until ctx ends, and then returns nil. It is
-// called once. While the API server is away, or does not know policies yet, it
+// called once. While the API server is unavailable, or does not know policies yet, it
 // goes on trying and the Set stays as it is.
 func (c *Cache) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)

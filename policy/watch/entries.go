@@ -34,7 +34,7 @@ func (e *entry) report() Report {
 	return r
 }
 
-// Reports are those of all policies, in no order: for who needs to know how
+// Reports are those of all policies, in no order: for anyone who needs to know how
 // things are, and not only what changes.
 func (c *Cache) Reports() []Report {
 	c.mu.Lock()
@@ -82,7 +82,7 @@ func (c *Cache) keep(o metav1.Object) {
 	e := &entry{identity: policy.Identity{
 		Kind: u.GetKind(), Namespace: n.namespace, Name: n.name, UID: u.GetUID(), Generation: u.GetGeneration(),
 	}}
-	// One goroutine tells of all policies of a kind: none overtakes another.
+	// One goroutine reports all policies of a kind: none overtakes another.
 	e.governing, e.err = c.compile(u)
 	if e.governing == nil && before != nil {
 		e.governing = before.governing

@@ -23,7 +23,7 @@ const (
 // report is what waits to be reported to one register: decisions that were made without it, and drops
 // for its notice. Decisions that are alike are one.
 type report struct {
-	decisions int // all that it tells of
+	decisions int // all that it reports
 	ops       []rules.Op
 	index     map[alike]int
 	drops     rules.Drops

@@ -23,11 +23,11 @@ import (
 const ClientName = "eventquota"
 
 // reloadEvery is how old a client's view of a Cluster may get, in use. A lost
-// master answers no redirection, and nothing else tells of its successor.
+// master answers no redirection, and nothing else names its successor.
 const reloadEvery = 500 * time.Millisecond
 
 // New makes a client of the Redis that the options name. It connects nowhere
-// yet, so that it does not fail where Redis is away; it does fail on an option
+// yet, so that it does not fail where Redis is unavailable; it does fail on an option
 // that is wrong and on a file that cannot be used. The caller closes it.
 //
 // The deadline of a call's context holds for all of it. On one server no call

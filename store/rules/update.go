@@ -82,7 +82,7 @@ func (g *Group) stored(now int64, w *store.Write, l *store.Limits) *Record {
 			return nil
 		}
 		if !refused.Taken {
-			r.Own = refused.Count // which is reported elsewhere: the Event was stored by who did not know
+			r.Own = refused.Count // which is reported elsewhere: the Event was stored by a replica that did not know
 		}
 		if g.byKey(w.Exact) == nil {
 			r.Key = w.Exact

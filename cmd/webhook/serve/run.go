@@ -17,7 +17,7 @@ import (
 
 // run serves until ctx ends or a part fails, and then stops one part after the
 // other: readiness; the webhook, after the shutdown delay; what keeps the store,
-// as no call is served any more; the settlers, once what they owe is settled (one
+// as no call is served any more; the settlers, once what is pending is settled (one
 // that was elected gives up its lease then); and the endpoints for health and
 // metrics.
 func (s *server) run(ctx context.Context) error {

@@ -35,13 +35,14 @@ are put in order by their time stamps.
   a list                          kubectl get events -A -o json
   Events as JSON lines
 
-An audit log is exact: it has every request, its user and its time and, of those
-that the webhook has decided, in which order it did. In a watch,
-what was added is taken for a CREATE, and what was modified for an UPDATE at the
-time of its last occurrence. An Event of a list, or in a line of its own, tells of
-a whole story: one of count n is taken for n writes, as a recorder makes them,
-spread evenly from its first occurrence to its last (those of events.k8s.io for 3
-at most). What has expired is not in it, and nobody knows the users.
+An audit log is exact: it has every request, its user and its time and, for those
+that the webhook has decided, the order in which it did. In a watch, what was added
+is taken for a CREATE, and what was modified for an UPDATE at the time of its last
+occurrence. An Event of a list, or in a line of its own, says how often something
+happened, not how often it was written: recorders count what their own spam filters
+keep back. So both ends are simulated, the most writes (one for each occurrence,
+spread evenly from the first to the last) and the fewest (one, and another where
+there are more occurrences). What has expired is not in it, nor are the users.
 
 Where an Event that a recorder updates would not have been stored, the recorder
 creates it with the count so far. Policies and labels are in force from the
