@@ -48,10 +48,10 @@ func holdsImages(t *testing.T, w written) {
 		"etc/ssl drwxr-xr-x 0:0",
 		"etc/ssl/certs drwxr-xr-x 0:0",
 		"etc/ssl/certs/ca-certificates.crt -rw-r--r-- 0:0",
+		"eventquota -rwxr-xr-x 0:0",
 		"home drwxr-xr-x 0:0",
 		"home/nonroot drwx------ 65532:65532",
 		"tmp dtrwxrwxrwx 0:0",
-		"webhook -rwxr-xr-x 0:0",
 	}
 	archived := unpack(t, w.archive)
 	for arch, machine := range map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64} {

@@ -22,7 +22,7 @@ func holdsRun(t *testing.T, w written) {
 	config := must(img.ConfigFile())(t).Config
 
 	for args, want := range map[string]string{
-		"--version":    "webhook version " + testVersion + "\n",
+		"--version":    "eventquota version " + testVersion + "\n",
 		"serve --help": "--redis-addresses",
 		// It comes as far as to miss an API server.
 		"serve --cert-dir=/tmp --self-signed-for=localhost": "eventquota: --kubeconfig: ",
