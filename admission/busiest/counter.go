@@ -18,7 +18,7 @@ const Places = 256
 // object can have. Clients may claim more.
 const maxPart = 253
 
-// Counter counts what one replica decides: by each By in 1 MB at the most, and by
+// Counter counts what one replica decides: by each By (1 MB at the most, for Places rows), and by
 // policies with who they refused. It is for any number of goroutines.
 type Counter struct {
 	replica string

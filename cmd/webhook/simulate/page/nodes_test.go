@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	"golang.org/x/net/html"
-
-	"github.com/eventquota/eventquota/cmd/webhook/simulate/report"
 )
 
 // hostile are names as an Event may have them.
@@ -54,32 +52,6 @@ func TestNoTextBecomesAnElement(t *testing.T) {
 				t.Errorf("the page has elements\n%s, want\n%s", got, want)
 			}
 		})
-	}
-}
-
-func TestANameIsCutAndShowsWhatIsInvisible(t *testing.T) {
-	for s, want := range map[string]string{
-		"Pod shop/web-0":                 "Pod shop/web-0",
-		"\u202egpj.exe":                  "\ufffdgpj.exe",
-		"a\u2066b\u200bc\x00d\n":         "a\ufffdb\ufffdc\ufffdd ",
-		"ab\xffc":                        "ab\ufffdc",
-		strings.Repeat("\u05d0", 200):    strings.Repeat("\u05d0", 200),
-		strings.Repeat("\u05d0", 10_000): strings.Repeat("\u05d0", 200) + "\u2026",
-	} {
-		if got := report.Shown(s); got != want {
-			t.Errorf("%.40q is shown as %.40q (%d bytes), want %.40q (%d)", s, got, len(got), want, len(want))
-		}
-	}
-}
-
-func TestNumbersAreGrouped(t *testing.T) {
-	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", -999: "-999", -1000: "-1,000", 1234567: "1,234,567", -123456: "-123,456"} {
-		if got := report.Grouped(n); got != want {
-			t.Errorf("%d is %s, want %s", n, got, want)
-		}
-	}
-	if got := report.Share(1, 0) + " " + report.Share(1, 8); got != "100.0 % 12.5 %" {
-		t.Errorf("shares are %s", got)
 	}
 }
 
