@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/admission/busiest"
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/test/prom"
@@ -56,6 +57,16 @@ func TestEventsAreCountedByWhereAndWhy(t *testing.T) {
 
 // TestNobodyMakesSeriesWithoutBound holds the bound of namespaces and policies,
 // and that a tenant with many policies takes places of its own namespace only.
+func TestWhatIsBusiestHearsOfEachDecision(t *testing.T) {
+	t.Parallel()
+	m := New("devel")
+	m.Busiest = busiest.NewCounter("replica", time.Now(), busiest.Places)
+	m.Decided(decided("shop", "default", "Warning", store.Drop, "spam filter"))
+	if total := m.Busiest.Snapshot(time.Now()).By[busiest.Namespace].Total; total != (busiest.Counts{Dropped: 1}) {
+		t.Errorf("counted %+v, want the one that was dropped", total)
+	}
+}
+
 func TestNobodyMakesSeriesWithoutBound(t *testing.T) {
 	t.Parallel()
 	m := New("devel")
