@@ -1,12 +1,15 @@
 package admission
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -172,4 +175,113 @@ func refuse(o Outcome, code int32, reason metav1.StatusReason, message string) A
 		},
 		Outcome: o,
 	}
+}
+
+// answerBytes is enough for most answers, in bytes.
+const answerBytes = 512
+
+// appendReview appends the review that carries a. It knows the fields that this
+// package sets, no others, and costs an allocation only where b is too short.
+func (a *Answer) appendReview(b []byte) []byte {
+	r := &a.Response
+	b = append(b, `{"kind":"AdmissionReview","apiVersion":"`+admissionv1.GroupName+`/v1","response":{"uid":`...)
+	b = appendText(b, string(r.UID))
+	b = append(b, `,"allowed":`...)
+	b = strconv.AppendBool(b, r.Allowed)
+	if r.Result != nil {
+		b = appendStatus(append(b, `,"status":`...), r.Result)
+	}
+	if r.PatchType != nil {
+		b = append(b, `,"patch":"`...)
+		b = base64.StdEncoding.AppendEncode(b, r.Patch)
+		b = append(b, `","patchType":`...)
+		b = appendText(b, string(*r.PatchType))
+	}
+	if !a.Decided.At.IsZero() {
+		b = append(b, `,"auditAnnotations":{"`+AnnotationDecided+`":"`...)
+		b = a.Decided.append(b)
+		b = append(b, `"}`...)
+	}
+	if len(r.Warnings) > 0 {
+		b = append(b, `,"warnings":[`...)
+		for i, w := range r.Warnings {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = appendText(b, w)
+		}
+		b = append(b, ']')
+	}
+	return append(b, `}}`...)
+}
+
+func appendStatus(b []byte, s *metav1.Status) []byte {
+	b = append(b, `{"metadata":{},"status":`...)
+	b = appendText(b, s.Status)
+	b = append(b, `,"message":`...)
+	b = appendText(b, s.Message)
+	b = append(b, `,"reason":`...)
+	b = appendText(b, string(s.Reason))
+	b = append(b, `,"code":`...)
+	b = strconv.AppendInt(b, int64(s.Code), 10)
+	return append(b, '}')
+}
+
+// appendText appends s as a JSON string. What is not UTF-8 becomes U+FFFD.
+func appendText(b []byte, s string) []byte {
+	b, _ = jsontext.AppendQuote(b, s) // its error only says that something did
+	return b
+}
+
+// AnnotationDecided is the name of the audit annotation that has the Moment of a
+// decision. The API server puts the name of the webhook and a slash before it. It
+// sets it once for each request and webhook: where it asks about a write again,
+// after a conflict, the first one stays. What no store has decided has none.
+const AnnotationDecided = "decided"
+
+// Moment is when a store decided about a write. The zero value says that none did.
+type Moment struct {
+	// At is the time that the store was given, by the clock of the replica.
+	At time.Time
+	// After is how much more than At the decision is in the order of all decisions of
+	// that store, in microseconds: others that came first were given the same time,
+	// or a later one. 0 where the store does not know its order.
+	After int64
+}
+
+// momentOf is when a store that was asked at a time decided.
+func momentOf(at time.Time, d store.Decision) Moment {
+	return Moment{At: at, After: max(0, d.Order-at.UnixMicro())}
+}
+
+// append appends m as the annotation has it: At in microseconds of Unix time and,
+// where there is one, After.
+func (m Moment) append(b []byte) []byte {
+	b = strconv.AppendInt(b, m.At.UnixMicro(), 10)
+	if m.After > 0 {
+		b = strconv.AppendInt(append(b, '+'), m.After, 10)
+	}
+	return b
+}
+
+// ParseMoment is the Moment of an annotation. It is zero for what is none, or no
+// time from 1970 to 2112.
+func ParseMoment(annotation string) Moment {
+	if annotation == "" { // nearly always, where it was not asked
+		return Moment{}
+	}
+	at, after, has := strings.Cut(annotation, "+")
+	micros, err := strconv.ParseInt(at, 10, 64)
+	if err != nil || micros < 0 {
+		return Moment{}
+	}
+	m := Moment{At: time.UnixMicro(micros).UTC()}
+	if has {
+		m.After, err = strconv.ParseInt(after, 10, 64)
+	}
+	const most = int64(time.Hour / time.Microsecond) // more is no order of decisions
+	if err != nil || m.After < 0 || m.After > most || m.At.Year() >= 2112 {
+		return Moment{}
+	}
+	return m
 }

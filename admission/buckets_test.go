@@ -59,8 +59,8 @@ func TestKeyBy(t *testing.T) {
 // byReason has a policy for each reason.
 type byReason map[string]*policy.Policy
 
-func (p byReason) For(_ context.Context, r *admission.Request) policy.Governing {
-	return policy.Governing{Policy: p[r.Object.Reason]}
+func (p byReason) For(_ context.Context, _ string, e *corev1.Event, _ *policy.Request) policy.Governing {
+	return policy.Governing{Policy: p[e.Reason]}
 }
 
 func TestPoliciesShareNoTokens(t *testing.T) {

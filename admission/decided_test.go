@@ -142,7 +142,7 @@ func TestADecisionSaysWhatTheWriterSays(t *testing.T) {
 	r := newRig(t, policy.Default())
 	var made []string
 	r.gate.Recorder = onDecision(func(d admission.Decided) {
-		made = append(made, fmt.Sprintf("%+v %s %s", d.Source(), d.Object(), d.Object().UID))
+		made = append(made, fmt.Sprintf("%+v %s %s", d.Source, d.Object, d.Object.UID))
 	})
 	create("a")(r)
 	create("b", modern, elsewhere)(r)

@@ -1,10 +1,15 @@
 package admission
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"strconv"
+	"strings"
 	"sync"
+	"time"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -119,4 +124,156 @@ func withoutEvents(body []byte) (r review, err error) {
 // a webhook to refuse.
 func lenient(u *json.Unmarshalers) json.Options {
 	return json.JoinOptions(json.WithUnmarshalers(u), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+}
+
+// aggregatePrefix starts the message of an aggregate, as it does in client-go:
+// tools that know it from there go on knowing it.
+const aggregatePrefix = "(combined from similar events): "
+
+// seriesMessageBytes is the longest message, in bytes, that the API server
+// takes in an Event with eventTime set.
+const seriesMessageBytes = 1024
+
+// AggregateMessage is the message of an aggregate whose newest message is
+// text. series tells that the Event keeps its count in a series, so that the
+// API server limits its message.
+func AggregateMessage(text string, series bool) string {
+	message := text
+	if !strings.HasPrefix(text, aggregatePrefix) {
+		message = aggregatePrefix + text
+	}
+	if series {
+		return Truncate(message, seriesMessageBytes)
+	}
+	return message
+}
+
+// Truncate cuts s to at most limit bytes, on a rune boundary, and says at its
+// end how long it was. A limit too small for that note cuts without it.
+func Truncate(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	note := fmt.Sprintf("... (cut from %d bytes)", len(s))
+	if len(note) >= limit {
+		note = ""
+	}
+	end := limit - len(note)
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + note
+}
+
+// times decode times of any year. A client that writes protobuf may send one, and the
+// API server spells it out in JSON, which the types' own decoders do not take then. They
+// cost no allocation where those would cost some.
+func times() *json.Unmarshalers {
+	return json.JoinUnmarshalers(
+		json.UnmarshalFromFunc(func(d *jsontext.Decoder, t *metav1.Time) error { return readTime(d, &t.Time) }),
+		json.UnmarshalFromFunc(func(d *jsontext.Decoder, t *metav1.MicroTime) error { return readTime(d, &t.Time) }),
+	)
+}
+
+func readTime(d *jsontext.Decoder, t *time.Time) error {
+	value, err := d.ReadValue()
+	if err != nil {
+		return err
+	}
+	if value.Kind() == 'n' {
+		*t = time.Time{}
+		return nil
+	}
+	if t.UnmarshalJSON(value) == nil {
+		return nil
+	}
+	text, err := jsontext.AppendUnquote(nil, value)
+	if err != nil {
+		return err
+	}
+	*t, err = parseTime(string(text))
+	return err
+}
+
+// farYears are as many as a calendar takes to repeat itself.
+const farYears = 400
+
+// farthest bounds the years that are told apart, so that no time overflows.
+const farthest = 1_000_000_000
+
+// parseTime parses a time of RFC 3339, with a year of any number of digits and a sign.
+func parseTime(text string) (time.Time, error) {
+	t, err := time.Parse(time.RFC3339, text)
+	if err == nil {
+		return t, nil
+	}
+	sign, digits := 1, text
+	if before, ok := strings.CutPrefix(text, "-"); ok {
+		sign, digits = -1, before
+	}
+	digits, rest, _ := strings.Cut(digits, "-")
+	spelled, notYear := strconv.ParseUint(digits, 10, 64)
+	if notYear != nil {
+		return time.Time{}, err
+	}
+	year := sign * int(min(spelled, farthest))
+	like := 2000 + (year%farYears+farYears)%farYears
+	if t, err = time.Parse(time.RFC3339, fmt.Sprint(like, "-", rest)); err != nil {
+		return time.Time{}, err
+	}
+	return t.AddDate(year-like, 0, 0), nil
+}
+
+// sourceOf is the source of e as notices call it: an empty name would be that of
+// all for which a notice has no line of their own.
+func sourceOf(e *corev1.Event) store.Source {
+	component, host := source(e)
+	return store.Source{Component: cmp.Or(component, "unknown"), Host: host}
+}
+
+// occurrences is how often e says that it happened. Every count on the wire is
+// absolute; one that is absent stands for 1.
+func occurrences(e *corev1.Event) int64 {
+	n := e.Count
+	if e.Series != nil {
+		n = max(n, e.Series.Count)
+	}
+	return int64(max(n, 1))
+}
+
+// keepsSeries tells whether e counts in series.count, as Events written
+// through events.k8s.io do.
+func keepsSeries(e *corev1.Event) bool {
+	return e.Series != nil || !e.EventTime.IsZero()
+}
+
+// oldest is when the first occurrence of e happened, by its writer's clock; zero
+// where it does not say.
+func oldest(e *corev1.Event) time.Time {
+	if e.FirstTimestamp.IsZero() {
+		return e.EventTime.Time
+	}
+	return e.FirstTimestamp.Time
+}
+
+// newest is when the newest occurrence of e happened, by its writer's clock; zero where
+// it does not say.
+func newest(e *corev1.Event) time.Time {
+	at := e.LastTimestamp.Time
+	if e.EventTime.After(at) {
+		at = e.EventTime.Time
+	}
+	if e.Series != nil && e.Series.LastObservedTime.After(at) {
+		at = e.Series.LastObservedTime.Time
+	}
+	return at
+}
+
+// source is who reports an Event: its component and host. Events written through
+// events.k8s.io have none; there the reporting controller and instance do.
+func source(e *corev1.Event) (component, host string) {
+	if e.Source.Component == "" && e.Source.Host == "" {
+		return e.ReportingController, e.ReportingInstance
+	}
+	return e.Source.Component, e.Source.Host
 }

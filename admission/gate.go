@@ -3,6 +3,7 @@
 package admission
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/time/rate"
 	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
@@ -40,6 +42,8 @@ type Gate struct {
 	// Tracer makes the parts of a review spans of their own, within the span of its
 	// context. Nil for none.
 	Tracer trace.Tracer
+	// Log is for what goes wrong. A logger in the context of each call would cost allocations.
+	Log logr.Logger
 	// Complaints spaces the log lines about writes that could not be decided.
 	Complaints *rate.Sometimes
 }
@@ -107,12 +111,12 @@ func (g *Gate) decide(ctx context.Context, r *Request, rewritable bool) (Answer,
 // find out.
 func (g *Gate) governing(ctx context.Context, r *Request) (policy.Governing, error) {
 	partCtx, resolving := g.part(ctx, "resolve")
-	gov := g.Policies.For(partCtx, r)
+	gov := g.Policies.For(partCtx, r.Namespace, r.Object, &r.Request)
 	resolving.End()
 	g.notePolicy(ctx, gov.Policy)
 	for _, e := range gov.Errors {
 		g.Complaints.Do(func() {
-			logr.FromContextOrDiscard(ctx).Error(e, "Condition of a policy cannot be evaluated, the policy does not match")
+			g.Log.Error(e, "Condition of a policy cannot be evaluated, the policy does not match")
 		})
 	}
 	if err := ctx.Err(); err != nil {
@@ -124,3 +128,192 @@ func (g *Gate) governing(ctx context.Context, r *Request) (policy.Governing, err
 var errNoObject = errors.New("review has no object to decide about")
 
 func isEvent(r *Request) bool { return r.Kind.Kind == "Event" && r.Kind.Group == "" }
+
+// Decide runs a phase. Until it returns, r is for this call alone. Whatever goes
+// wrong in it, a fault of the store or of the code, ends here: the write is
+// admitted under the local limit.
+func (g *Gate) Decide(ctx context.Context, decide Phase, r *Request) (a Answer) {
+	defer func() {
+		if p := recover(); p != nil {
+			a = g.undecided(r, fmt.Errorf("panic: %v", p))
+		}
+		a.Response.UID = r.UID
+	}()
+	r.decided = Moment{}
+	if err := ctx.Err(); err != nil {
+		// Nobody waits for the answer any more: nothing must be counted as
+		// answered.
+		return g.undecided(r, fmt.Errorf("too late to decide: %w", err))
+	}
+	a, err := decide(ctx, r)
+	if err != nil {
+		return g.undecided(r, err)
+	}
+	a.Decided = r.decided
+	return a
+}
+
+// undecided answers a write that could not be decided.
+func (g *Gate) undecided(r *Request, err error) Answer {
+	g.Complaints.Do(func() {
+		g.Log.Error(err, "Event write not decided, admitting under the local limit",
+			"namespace", r.Namespace, "operation", r.Operation, "user", r.UserInfo.Username)
+	})
+	if r.DryRun || g.Local.AllowN(g.Now(), 1) {
+		return admit(Undecided)
+	}
+	return overloaded()
+}
+
+// Policies says what applies to an Event write: policy.Current does. It is safe for concurrent use and does not
+// block.
+type Policies interface {
+	For(ctx context.Context, namespace string, e *corev1.Event, r *policy.Request) policy.Governing
+}
+
+// audit finds out what would become of a write if nothing were in mode Audit,
+// and returns a warning for its writer, or none.
+func (g *Gate) audit(ctx context.Context, q *question) string {
+	p := q.gov.Audit
+	if p == nil && len(q.gov.AuditFloor) > 0 {
+		p = q.gov.Policy
+	}
+	if p == nil || g.Audit == nil {
+		return ""
+	}
+	d, err := g.ask(ctx, g.Audit, q, p, both(q.gov.Quotas(), q.gov.AuditQuotas()))
+	if err != nil {
+		g.Log.V(1).Info("Event write not audited", "policy", p.Name, "reason", err.Error())
+		return ""
+	}
+	g.passOnAudited(q, p, d)
+	return warning(q, d, cmp.Or(emptyBucket(d).Policy, p.Name))
+}
+
+// warning says what a policy in mode Audit would have done to a write.
+func warning(q *question, d store.Decision, owner string) string {
+	if !warns(&q.gov, owner) {
+		return ""
+	}
+	switch d.Verdict {
+	case store.Merge:
+		return fmt.Sprintf("policy %q, which is audited, would merge this Event", owner)
+	case store.Drop:
+		return fmt.Sprintf("policy %q, which is audited, would drop this Event", owner)
+	case store.Admit, store.Aggregate, store.Deny:
+	}
+	return ""
+}
+
+// warns tells whether a policy in mode Audit answers writers with warnings.
+func warns(gov *policy.Governing, name string) bool {
+	if gov.Audit != nil && gov.Audit.Name == name {
+		return gov.Audit.AuditWarnings
+	}
+	for _, p := range gov.AuditFloor {
+		if p.Name == name {
+			return p.AuditWarnings
+		}
+	}
+	return false
+}
+
+// both is one sequence after the other.
+func both(a, b quotas) quotas {
+	return func(yield func(*policy.Policy, *policy.Quota) bool) {
+		for _, all := range []quotas{a, b} {
+			for owner, quota := range all {
+				if !yield(owner, quota) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Recorder is told what becomes of calls and of Event writes. Its methods are called by any number of
+// goroutines at a time; they must not block.
+type Recorder interface {
+	// Reviewed is called once for each call of a Handler, by its name. The outcome of a call that was no review is
+	// empty. Cut tells that the message of an Event was cut that went through.
+	Reviewed(handler string, o Outcome, cut bool, took time.Duration)
+	// Decided is called for each Event write that was decided.
+	Decided(d Decided)
+}
+
+// Decided is one Event write that was decided. There is one for each, and a second
+// one, Audited, where a policy in mode Audit matches. There is none for writes that
+// are ignored, undecided or dry runs.
+type Decided struct {
+	// Policy decided: the one whose bucket was empty, otherwise the one that
+	// governs. It is never nil.
+	Policy *policy.Policy
+	// Audited says that this is what would have become of the write if nothing
+	// were in mode Audit. Policy is then in that mode, unless only quotas of
+	// cluster policies are audited that match the write and have a token for it.
+	Audited bool
+	Verdict store.Verdict
+	// Bucket is how answers call the bucket of Policy that had no token. It is
+	// empty unless Verdict is Drop, and where Policy drops all.
+	Bucket string
+	// Request is what was decided about. It is not to be changed or kept.
+	Request *Request
+	// Object is what the Event is about, and Source is who reports it ("unknown" for nobody), as its
+	// writer says.
+	Object store.Object
+	Source store.Source
+}
+
+// passOn passes on what became of a write.
+func (g *Gate) passOn(q *question, d store.Decision) {
+	if g.Recorder == nil {
+		return
+	}
+	decided := q.decidedBy(q.gov.Policy, d)
+	decided.Bucket = emptyBucket(d).Name
+	if p := ownerOf(d, q.gov.Policy, q.gov.Floor); p != nil {
+		decided.Policy = p
+	}
+	g.Recorder.Decided(decided)
+}
+
+func (q *question) decidedBy(p *policy.Policy, d store.Decision) Decided {
+	return Decided{Policy: p, Verdict: d.Verdict, Request: q.Request, Object: object(q.Object), Source: sourceOf(q.Object)}
+}
+
+// passOnAudited passes on what would have become of a write under p. What the bucket
+// of a policy that is in force would have refused, p would have refused too.
+func (g *Gate) passOnAudited(q *question, p *policy.Policy, d store.Decision) {
+	if g.Recorder == nil {
+		return
+	}
+	decided := q.decidedBy(p, d)
+	decided.Audited = true
+	if owner := ownerOf(d, p, q.gov.AuditFloor); owner != nil {
+		decided.Policy, decided.Bucket = owner, emptyBucket(d).Name
+	}
+	g.Recorder.Decided(decided)
+}
+
+// ownerOf is the policy whose bucket had no token, if that is the one that
+// governs or part of the floor; otherwise nil.
+func ownerOf(d store.Decision, governing *policy.Policy, floor []*policy.Policy) *policy.Policy {
+	owner := emptyBucket(d).Policy
+	if d.Verdict != store.Drop || owner == governing.Name {
+		return governing
+	}
+	for _, p := range floor {
+		if p.Name == owner {
+			return p
+		}
+	}
+	return nil
+}
+
+// emptyBucket is the bucket that had no token; the zero value where none was empty.
+func emptyBucket(d store.Decision) store.Bucket {
+	if d.Empty == nil {
+		return store.Bucket{}
+	}
+	return *d.Empty
+}

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -147,9 +146,9 @@ func TestStoreFaults(t *testing.T) {
 			r := newRig(t, policy.Default())
 			r.gate.Store = fault
 			complaints := 0
-			log := funcr.New(func(string, string) { complaints++ }, funcr.Options{})
+			r.gate.Log = funcr.New(func(string, string) { complaints++ }, funcr.Options{})
 			decide := func(phase admission.Phase) string {
-				return r.words(r.gate.Decide(logr.NewContext(t.Context(), log), phase, newRequest(r.now, "a", nil)))
+				return r.words(r.gate.Decide(t.Context(), phase, newRequest(r.now, "a", nil)))
 			}
 			got := []string{decide(r.gate.Mutate), decide(r.gate.Validate), decide(r.gate.Mutate)}
 			want := []string{"undecided", "undecided", "overload 429 TooManyRequests: no decision in time, and the local limit for undecided Events is reached"}

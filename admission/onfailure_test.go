@@ -48,9 +48,8 @@ func TestAnswersWhileTheSharedStoreIsUnavailable(t *testing.T) {
 			p := policy.Default()
 			p.OnStoreFailure = test.set
 			r := newRig(t, p)
-			shared, err := fallback.New(unavailable{
-				faulty: func() error { return context.DeadlineExceeded }, local: newMemory(t),
-			}, fallback.Defaults())
+			redis := unavailable{faulty: func() error { return context.DeadlineExceeded }, local: newMemory(t)}
+			shared, err := fallback.New(redis, redis, fallback.Defaults())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store/memory"
@@ -14,7 +16,7 @@ import (
 // applies is Policies that say the same of every Event.
 type applies policy.Governing
 
-func (a applies) For(context.Context, *admission.Request) policy.Governing {
+func (a applies) For(context.Context, string, *corev1.Event, *policy.Request) policy.Governing {
 	return policy.Governing(a)
 }
 

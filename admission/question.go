@@ -1,10 +1,10 @@
 package admission
 
 import (
-	"cmp"
 	"context"
 	"iter"
 	"math"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -15,6 +15,7 @@ import (
 
 	"github.com/eventquota/eventquota/admission/valid"
 	"github.com/eventquota/eventquota/policy"
+	"github.com/eventquota/eventquota/policy/v1alpha1"
 	"github.com/eventquota/eventquota/store"
 )
 
@@ -170,47 +171,217 @@ func (q *question) write() *store.Write {
 	return w
 }
 
-// sourceOf is the source of e as notices call it: an empty name would be that of
-// all for which a notice has no line of their own.
-func sourceOf(e *corev1.Event) store.Source {
+// objectKey names a source and object. The namespace of the Event is part of it
+// because an Event about a cluster-scoped object can live in more than one.
+func objectKey(h *store.Hasher, namespace string, e *corev1.Event) store.Key {
 	component, host := source(e)
-	return store.Source{Component: cmp.Or(component, "unknown"), Host: host}
+	h.Add("object", namespace, component, host)
+	return addObject(h, e).Sum()
 }
 
-// occurrences is how often e says that it happened. Every count on the wire is
-// absolute; one that is absent stands for 1.
-func occurrences(e *corev1.Event) int64 {
-	n := e.Count
-	if e.Series != nil {
-		n = max(n, e.Series.Count)
-	}
-	return int64(max(n, 1))
+func addObject(h *store.Hasher, e *corev1.Event) *store.Hasher {
+	o := &e.InvolvedObject
+	return h.Add(o.Kind, o.Namespace, o.Name, string(o.UID), o.APIVersion)
 }
 
-// keepsSeries tells whether e counts in series.count, as Events written
-// through events.k8s.io do.
-func keepsSeries(e *corev1.Event) bool {
-	return e.Series != nil || !e.EventTime.IsZero()
+// groupKey names a source and object as one user reports it: anyone may say that
+// they are a kubelet. A user's name stays when credentials are renewed; uid and
+// extra do not.
+func groupKey(h *store.Hasher, object store.Key, user string) store.Key {
+	return h.Add("group", user).AddKey(object).Sum()
 }
 
-// oldest is when the first occurrence of e happened, by its writer's clock; zero
-// where it does not say.
-func oldest(e *corev1.Event) time.Time {
-	if e.FirstTimestamp.IsZero() {
-		return e.EventTime.Time
+// exactKey names the Events of a source and object that repeat e, whose message is
+// given: the fields of client-go's getEventKey. All messages of an aggregate are one,
+// so that the stored Event is known whatever its newest one is.
+func exactKey(h *store.Hasher, object store.Key, e *corev1.Event, message string) store.Key {
+	if strings.HasPrefix(message, aggregatePrefix) {
+		message = aggregatePrefix
 	}
-	return e.FirstTimestamp.Time
+	return h.Add("exact").AddKey(object).
+		Add(e.InvolvedObject.FieldPath, e.Type, e.Reason, message).Sum()
 }
 
-// newest is when the newest occurrence of e happened, by its writer's clock; zero where
-// it does not say.
-func newest(e *corev1.Event) time.Time {
-	at := e.LastTimestamp.Time
-	if e.EventTime.After(at) {
-		at = e.EventTime.Time
+// similarKey names the Events of a source and object that are like e but for their
+// message: the fields of client-go's EventAggregatorByReasonFunc.
+func similarKey(h *store.Hasher, object store.Key, e *corev1.Event) store.Key {
+	return h.Add("similar").AddKey(object).
+		Add(e.Type, e.Reason, e.ReportingController, e.ReportingInstance).Sum()
+}
+
+// bucketKey names a token bucket that is keyed by parts of a write. Its id is
+// that of one policy's spam filter or quota: policies share no tokens.
+func bucketKey(h *store.Hasher, id string, parts []policy.KeyPart, r *Request) store.Key {
+	e := r.Object
+	h.Add("bucket", id)
+	for _, part := range parts {
+		h.Add(string(part))
+		switch part {
+		case policy.KeySource:
+			component, host := source(e)
+			h.Add(component, host)
+		case policy.KeyInvolvedObject:
+			addObject(h, e)
+			if o := e.InvolvedObject.Namespace; o != "" && o != r.Namespace {
+				h.Add(r.Namespace) // who writes elsewhere shares no bucket with who writes there
+			}
+		case policy.KeyType:
+			h.Add(e.Type)
+		case policy.KeyReason:
+			h.Add(e.Reason)
+		case policy.KeyNamespace:
+			h.Add(r.Namespace)
+		case policy.KeyUser:
+			h.Add(r.UserInfo.Username)
+		}
 	}
-	if e.Series != nil && e.Series.LastObservedTime.After(at) {
-		at = e.Series.LastObservedTime.Time
+	return h.Sum()
+}
+
+// quotaParts are what each type of quota is keyed by.
+func quotaParts(t policy.QuotaType) []policy.KeyPart {
+	switch t {
+	case policy.QuotaNamespace:
+		return []policy.KeyPart{policy.KeyNamespace}
+	case policy.QuotaUser:
+		return []policy.KeyPart{policy.KeyUser}
+	case policy.QuotaSourceAndObject:
+		return []policy.KeyPart{policy.KeySource, policy.KeyInvolvedObject}
+	case policy.QuotaServer:
 	}
-	return at
+	return nil
+}
+
+// limits says in the store's words what a policy sets for an Event, and what
+// quotas apply to it.
+func (g *Gate) limits(q *question, p *policy.Policy, all quotas) store.Limits {
+	a, s := &p.Aggregation, &p.SpamFilter
+	l := store.Limits{
+		MaxEvents:        a.MaxEvents,
+		Window:           a.Window,
+		RepeatWindow:     a.RepeatWindow,
+		WriteInterval:    a.FlushInterval,
+		MaxWriteInterval: max(a.FlushInterval, g.MaxWriteInterval),
+		KeepMessages:     a.KeepMessages,
+		OnFailure:        onFailure(q.gov.OnStoreFailure),
+	}
+	if p.Action == policy.Drop {
+		l.Quotas = []store.Bucket{q.noTokens(p)}
+		return l
+	}
+	if p.Action != policy.Admit {
+		l.Merge, l.ReservePerReason, l.ChargeMerged = true, s.ReservePerReason, s.ChargeMerged
+		if filter := q.spamFilter(p); filter.SpamFilter {
+			l.Quotas = append(l.Quotas, filter)
+		} else {
+			l.Spam = filter
+		}
+	}
+	if all != nil {
+		l.Quotas = q.addQuotas(l.Quotas, all)
+	}
+	return l
+}
+
+func (q *question) addQuotas(to []store.Bucket, all quotas) []store.Bucket {
+	for owner, quota := range all {
+		to = append(to, q.quota(owner, quota))
+	}
+	return to
+}
+
+// spamFilter is the bucket of a policy's spam filter.
+func (q *question) spamFilter(p *policy.Policy) store.Bucket {
+	s := &p.SpamFilter
+	return store.Bucket{
+		Limit:  limit(s.Burst, s.Tokens, s.Interval),
+		Key:    bucketKey(&q.hasher, s.ID, s.KeyBy, q.Request),
+		Name:   "spam filter",
+		Policy: p.Name,
+		About:  reportedOn(p, s.KeyBy, q.Request),
+		// The API server keeps Events about a namespaced object in its namespace, so
+		// a key with both parts is of one source and object, whatever else is in it,
+		// and no other key is. Events about an object of the cluster may be in default
+		// and in kube-system. As a source writes to one of them only, such a key has a
+		// bucket in each.
+		SpamFilter: !slices.Contains(s.KeyBy, policy.KeySource) || !slices.Contains(s.KeyBy, policy.KeyInvolvedObject),
+	}
+}
+
+// quota is the bucket of a policy's quota.
+func (q *question) quota(p *policy.Policy, quota *policy.Quota) store.Bucket {
+	parts := quotaParts(quota.Type)
+	return store.Bucket{
+		Limit:  limit(quota.Burst, quota.Tokens, quota.Interval),
+		Key:    bucketKey(&q.hasher, quota.ID, parts, q.Request),
+		Name:   string(quota.Type) + " quota",
+		Policy: p.Name,
+		About:  reportedOn(p, parts, q.Request),
+	}
+}
+
+// noTokens is the bucket of a policy that drops all. It has no name: nobody could
+// give it tokens.
+func (q *question) noTokens(p *policy.Policy) store.Bucket {
+	parts := []policy.KeyPart{policy.KeyNamespace}
+	return store.Bucket{
+		Key:    bucketKey(&q.hasher, p.Name+" drop", parts, q.Request),
+		Policy: p.Name,
+		About:  reportedOn(p, parts, q.Request),
+	}
+}
+
+// limit is a bucket of burst tokens of which tokens come back in each interval.
+func limit(burst, tokens int, interval time.Duration) store.Limit {
+	return store.Limit{Burst: burst, Every: interval / time.Duration(max(tokens, 1))}
+}
+
+// reportedOn is what a notice about the drops of a policy's bucket is about: the
+// narrowest object that all its drops have in common.
+func reportedOn(p *policy.Policy, parts []policy.KeyPart, r *Request) store.Object {
+	i := &p.Identity
+	switch {
+	case i.Kind == "", slices.Contains(parts, policy.KeyInvolvedObject):
+		return reportable(r.Namespace, r.Object)
+	case i.Namespace == "" && slices.Contains(parts, policy.KeyNamespace):
+		return namespaceObject(r.Namespace)
+	}
+	return store.Object{
+		APIVersion: v1alpha1.GroupName + "/" + v1alpha1.Version, Kind: i.Kind,
+		Namespace: i.Namespace, Name: i.Name, UID: string(i.UID),
+	}
+}
+
+// reportable is what an Event is about, if a notice can be about that. The API server
+// takes an Event about an object of another namespace; a notice about that would be
+// stored there, where the Event's writer need not have a say.
+func reportable(namespace string, e *corev1.Event) store.Object {
+	if o := object(e); o.Namespace == namespace || o.Namespace == "" {
+		return o
+	}
+	return namespaceObject(namespace)
+}
+
+// namespaceObject is a namespace as notices are about it: they are valid in itself
+// only.
+func namespaceObject(name string) store.Object {
+	return store.Object{APIVersion: "v1", Kind: "Namespace", Namespace: name, Name: name}
+}
+
+// object is what an Event is about, as its writer says.
+func object(e *corev1.Event) store.Object {
+	o := &e.InvolvedObject
+	return store.Object{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: string(o.UID)}
+}
+
+// onFailure takes what is not set for Local.
+func onFailure(f policy.OnStoreFailure) store.Failure {
+	switch f {
+	case policy.FailureAdmit:
+		return store.AdmitAll
+	case policy.FailureDeny:
+		return store.DenyAll
+	case policy.FailureLocal:
+	}
+	return store.Local
 }

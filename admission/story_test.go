@@ -100,9 +100,9 @@ func newMemory(t testing.TB) *memory.Store {
 
 // newGate makes a Gate with the real clock that admits two undecided Events.
 func newGate(s store.Store, p policy.Policy) *admission.Gate {
-	governing := admission.Static(p.Identified())
+	p = p.Identified()
 	return &admission.Gate{
-		Policies:   &governing,
+		Policies:   policy.InForce(policy.NewSet(&p, nil, nil)),
 		Store:      s,
 		Now:        time.Now,
 		Local:      rate.NewLimiter(rate.Every(time.Hour), 2),

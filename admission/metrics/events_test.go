@@ -55,8 +55,6 @@ func TestEventsAreCountedByWhereAndWhy(t *testing.T) {
 	prom.Want(t, m.Gatherer, "eventquota_audited_decisions_total", `{outcome="drop"} 1`)
 }
 
-// TestNobodyMakesSeriesWithoutBound holds the bound of namespaces and policies,
-// and that a tenant with many policies takes places of its own namespace only.
 func TestWhatIsBusiestHearsOfEachDecision(t *testing.T) {
 	t.Parallel()
 	m := New("devel")
@@ -67,6 +65,8 @@ func TestWhatIsBusiestHearsOfEachDecision(t *testing.T) {
 	}
 }
 
+// TestNobodyMakesSeriesWithoutBound holds the bound of namespaces and policies,
+// and that a tenant with many policies takes places of its own namespace only.
 func TestNobodyMakesSeriesWithoutBound(t *testing.T) {
 	t.Parallel()
 	m := New("devel")

@@ -2,10 +2,15 @@
 package metrics
 
 import (
+	"crypto/tls"
+	"math"
+	"runtime/debug"
+
 	"github.com/prometheus/client_golang/prometheus"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/eventquota/eventquota/admission/busiest"
+	"github.com/eventquota/eventquota/policy/watch"
 )
 
 // Metrics count what the webhook does, safe for concurrent use. Make them with New.
@@ -58,4 +63,125 @@ func New(version string) *Metrics {
 	}
 	buildInfo(made, version)
 	return m
+}
+
+// instruments makes metrics, registers each and remembers how it is described.
+// Making two of one name panics.
+type instruments struct {
+	registry *prometheus.Registry
+	all      []instrument
+}
+
+// instrument describes one metric for docs/metrics.md.
+type instrument struct {
+	name, kind, help string
+	labels           []string
+}
+
+// fastBuckets resolve what takes from 50 us to 1 s, in seconds.
+func fastBuckets() []float64 {
+	return []float64{.00005, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1}
+}
+
+func (i *instruments) add(kind, name, help string, labels []string, c prometheus.Collector) {
+	i.registry.MustRegister(c)
+	i.all = append(i.all, instrument{name, kind, help, labels})
+}
+
+func (i *instruments) counter(name, help string) prometheus.Counter {
+	c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+	i.add("counter", name, help, nil, c)
+	return c
+}
+
+func (i *instruments) counters(name, help string, labels ...string) *prometheus.CounterVec {
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	i.add("counter", name, help, labels, c)
+	return c
+}
+
+func (i *instruments) gauge(name, help string) prometheus.Gauge {
+	g := prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+	i.add("gauge", name, help, nil, g)
+	return g
+}
+
+func (i *instruments) gauges(name, help string, labels ...string) *prometheus.GaugeVec {
+	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+	i.add("gauge", name, help, labels, g)
+	return g
+}
+
+func (i *instruments) gaugeFunc(name, help string, value func() float64) {
+	i.add("gauge", name, help, nil, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value))
+}
+
+func (i *instruments) histograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+	i.add("histogram", name, help, labels, h)
+	return h
+}
+
+// Reports are what became of all policies: of a *watch.Cache.
+type Reports interface{ Reports() []watch.Report }
+
+// policyMetric counts policies whenever it is read.
+type policyMetric struct {
+	reports Reports
+	desc    *prometheus.Desc
+}
+
+var _ prometheus.Collector = (*policyMetric)(nil)
+
+// Policies shows how many policies there are.
+func (m *Metrics) Policies(r Reports) {
+	name, help := "eventquota_policies", "Policies there are, by whether their newest generation was accepted or rejected. One that is rejected governs as it was before, if it did."
+	labels := []string{"result"}
+	m.add("gauge", name, help, labels, &policyMetric{r, prometheus.NewDesc(name, help, labels, nil)})
+}
+
+// Describe implements prometheus.Collector.
+func (p *policyMetric) Describe(to chan<- *prometheus.Desc) { to <- p.desc }
+
+// Collect implements prometheus.Collector.
+func (p *policyMetric) Collect(to chan<- prometheus.Metric) {
+	var accepted, rejected float64
+	for _, r := range p.reports.Reports() {
+		if r.Err != nil {
+			rejected++
+		} else {
+			accepted++
+		}
+	}
+	to <- prometheus.MustNewConstMetric(p.desc, prometheus.GaugeValue, accepted, "accepted")
+	to <- prometheus.MustNewConstMetric(p.desc, prometheus.GaugeValue, rejected, "rejected")
+}
+
+// Certificate shows when the certificate that is served expires.
+func (m *Metrics) Certificate(get func(*tls.ClientHelloInfo) (*tls.Certificate, error)) {
+	m.gaugeFunc("eventquota_certificate_expiry_timestamp_seconds",
+		"When the serving certificate expires, in seconds since 1970; NaN while there is none.",
+		func() float64 {
+			served, err := get(nil)
+			if err != nil {
+				return math.NaN()
+			}
+			return float64(served.Leaf.NotAfter.Unix())
+		})
+}
+
+// buildInfo shows what program this is.
+func buildInfo(made *instruments, version string) {
+	revision, goversion := "unknown", "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		goversion = info.GoVersion
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				revision = s.Value
+			}
+		}
+	}
+	made.gauges("eventquota_build_info",
+		"1, with the version of the program, the commit it was built from and the version of Go as labels.",
+		"version", "revision", "goversion").WithLabelValues(version, revision, goversion).Set(1)
 }

@@ -1,13 +1,7 @@
 package metrics
 
 import (
-	"context"
-	"errors"
-	"time"
-
 	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/eventquota/eventquota/store"
 )
 
 // Store shows what stores do and how long they take. Where Redis is used,
@@ -59,32 +53,5 @@ func (m *Store) Breaker(state string) {
 			value = 1
 		}
 		m.breaker.WithLabelValues(s).Set(value)
-	}
-}
-
-// step observes the calls of one step of one store.
-func (m *Store) step(name, step string) *storeStep {
-	with := prometheus.Labels{"store": name, "step": step}
-	return &storeStep{took: m.took.With(with), errors: m.errors.MustCurryWith(with)}
-}
-
-type storeStep struct {
-	took   prometheus.Observer
-	errors *prometheus.CounterVec
-}
-
-// ended observes a call.
-func (s *storeStep) ended(began time.Time, err error) {
-	s.took.Observe(time.Since(began).Seconds())
-	switch {
-	case err == nil, errors.Is(err, context.Canceled): // nobody waits for it
-	case errors.Is(err, store.ErrUnconfirmed):
-		s.errors.WithLabelValues("unconfirmed").Inc()
-	case errors.Is(err, store.ErrFull):
-		s.errors.WithLabelValues("full").Inc()
-	case errors.Is(err, context.DeadlineExceeded):
-		s.errors.WithLabelValues("timeout").Inc()
-	default:
-		s.errors.WithLabelValues("other").Inc()
 	}
 }

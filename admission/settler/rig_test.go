@@ -114,8 +114,8 @@ func asked(t *testing.T, e *corev1.Event, changes ...func(*policy.Policy)) (stor
 	for _, change := range changes {
 		change(&p)
 	}
-	governing := admission.Static(p.Identified())
-	gate := &admission.Gate{Policies: &governing, Now: time.Now}
+	p = p.Identified()
+	gate := &admission.Gate{Policies: policy.InForce(policy.NewSet(&p, nil, nil)), Now: time.Now}
 	kind := metav1.GroupVersionKind{Version: "v1", Kind: "Event"}
 	r := &admission.Request{
 		Request: policy.Request{Kind: kind, RequestKind: kind, Namespace: e.Namespace, Operation: admissionv1.Create},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/go-logr/logr"
 	"golang.org/x/time/rate"
 
 	"github.com/eventquota/eventquota/admission"
@@ -75,7 +74,7 @@ func (t *Trace) Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	defer r.api.spool.close()
 	r.gate = &admission.Gate{
-		Policies: admission.Current(func() *policy.Set { return o.Policies }),
+		Policies: policy.InForce(o.Policies),
 		Store:    r.store,
 		Audit:    audit,
 		Recorder: r.result,
@@ -85,7 +84,7 @@ func (t *Trace) Run(ctx context.Context, o Options) (*Result, error) {
 		Local:            rate.NewLimiter(rate.Limit(o.LocalRate), o.LocalRate),
 		Complaints:       &rate.Sometimes{First: 1},
 	}
-	if err := r.all(logr.NewContext(ctx, logr.Discard())); err != nil {
+	if err := r.all(ctx); err != nil {
 		return nil, err
 	}
 	r.result.finish()

@@ -25,7 +25,7 @@ type Cache struct {
 	compiler *policy.Compiler
 	fallback *policy.Policy
 	report   func(Report)
-	set      atomic.Pointer[policy.Set]
+	set      policy.Current
 	synced   atomic.Bool
 	changed  chan struct{} // has one element while there is something to arrange
 
@@ -76,6 +76,9 @@ func New(s Sources, fallback policy.Policy, report func(Report)) (*Cache, error)
 
 // Set is all policies as they are now. It takes no lock and is never nil.
 func (c *Cache) Set() *policy.Set { return c.set.Load() }
+
+// Current holds Set, always as it is now. It is not to be changed.
+func (c *Cache) Current() *policy.Current { return &c.set }
 
 // HasSynced tells whether Set has been made from all that the API server had.
 func (c *Cache) HasSynced() bool { return c.synced.Load() }

@@ -14,10 +14,9 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// Shared is a store that replicas share, and that can go on by itself for a while: what it decides
-// locally it reports when it can.
+// Shared is what a store that replicas share can do by itself for a while: what it decides locally it
+// reports when it can.
 type Shared interface {
-	store.Store
 	// DecideLocally decides a write by what this replica knows. It neither waits nor asks anyone.
 	DecideLocally(w store.Write, l store.Limits) (store.Decision, error)
 	// Reach tells whether the store that is shared answers.
@@ -27,6 +26,7 @@ type Shared interface {
 // Store is a store.Store that is always available. Each write's Limits.OnFailure says what becomes of
 // it when the shared store is not.
 type Store struct {
+	asked    store.Store
 	shared   Shared
 	options  Options
 	breaker  *gobreaker.CircuitBreaker[store.Decision]
@@ -43,12 +43,13 @@ const (
 	lookAt   = 20
 )
 
-// New makes a Store of a shared one.
-func New(shared Shared, o Options) (*Store, error) {
+// New makes a Store that asks one that replicas share, and goes on by what that is itself, shared, while it does
+// not answer.
+func New(asked store.Store, shared Shared, o Options) (*Store, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Store{shared: shared, options: o}
+	s := &Store{asked: asked, shared: shared, options: o}
 	s.breaker = gobreaker.NewCircuitBreaker[store.Decision](gobreaker.Settings{
 		MaxRequests:  uint32(o.Probes),
 		Interval:     lookBack,
@@ -147,7 +148,7 @@ func (s *Store) ask(caller context.Context, now time.Time, w store.Write, l stor
 	}
 	ctx, cancel := context.WithTimeout(caller, s.options.Deadline)
 	defer cancel()
-	d, err := s.shared.Decide(ctx, now, w, l)
+	d, err := s.asked.Decide(ctx, now, w, l)
 	if err != nil && caller.Err() != nil {
 		err = fmt.Errorf("%w: %w", errCaller, err)
 	}

@@ -38,7 +38,7 @@ func newStore(t *testing.T, s *shared, change func(*fallback.Options)) *fallback
 	if change != nil {
 		change(&o)
 	}
-	f, err := fallback.New(s, o)
+	f, err := fallback.New(s, s, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +192,7 @@ func TestBadOptionsAreNamed(t *testing.T) {
 	} {
 		o := fallback.Defaults()
 		change(&o)
-		if _, err := fallback.New(&shared{}, o); err == nil || err.Error() != want {
+		if _, err := fallback.New(&shared{}, &shared{}, o); err == nil || err.Error() != want {
 			t.Errorf("error %v, want %s", err, want)
 		}
 	}

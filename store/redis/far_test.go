@@ -30,7 +30,8 @@ func TestFarReplicaHasItsTurn(t *testing.T) {
 		o.Deadline = deadline
 		o.OnChange = func(_ bool, err error) { t.Errorf("replica %d: the breaker opens: %v", i, err) }
 		o.Decided = func(context.Context, store.Failure) { t.Errorf("replica %d decides by itself", i) }
-		s, err := fallback.New(redis.New(connect(t, address), redis.Options{Prefix: "test:"}).Patient(deadline), o)
+		shared := redis.New(connect(t, address), redis.Options{Prefix: "test:"}).Patient(deadline)
+		s, err := fallback.New(shared, shared, o)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,64 +2,12 @@ package redis
 
 import (
 	"container/list"
-	"context"
-	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/rules"
 )
-
-// call is one change of a register that waits for a trip to Redis: a write to decide, a report, or
-// what apply does.
-type call struct {
-	write  store.Write
-	limits *store.Limits
-	taken  *taken
-	report *report
-	apply  func(g *rules.Group, now time.Time, fresh store.Key)
-	none   bool // nothing: only what waits for the register is wanted
-
-	done chan struct{} // closed when it is over
-	// Under the lock of the line:
-	decided  bool // the decision was carried in an attempt, so it may stand
-	answered bool // the caller has gone with that decision
-	lacking  bool // it needs tokens that were not asked for, and is not decided
-	decision store.Decision
-	err      error
-}
-
-// step applies c to a copy of its register, and tells whether that changed it. A call whose caller has
-// gone with an answer is not decided again: what was answered is what is recorded.
-func (c *call) step(g *rules.Group, now time.Time, fresh store.Key) bool {
-	switch {
-	case c.none:
-		return false
-	case c.report != nil:
-		c.report.apply(g, now, fresh)
-	case c.apply != nil:
-		c.apply(g, now, fresh)
-	case c.answered:
-		g.Report(now, fresh, &rules.Op{Write: c.write, Limits: c.limits, Decision: c.decision})
-	default:
-		if c.lacking = c.short(g, now); c.lacking {
-			return false
-		}
-		var changed bool
-		c.decision, changed = g.Decide(now, fresh, c.write, c.limits, c.taken.grants)
-		return changed
-	}
-	return true
-}
-
-// attempt is a trip of which nobody knows whether it was carried out.
-type attempt struct {
-	number uint64
-	calls  []*call
-}
 
 // line is one register in this replica: a copy, and the calls that wait for it. Calls that come while
 // a trip is under way wait, and go together in the next.
@@ -194,52 +142,182 @@ func (ln *line) assume(calls []*call, now time.Time, fresh store.Key) {
 	}
 }
 
-// do makes a call and waits for it. A caller whose time is up gets the decision that the last attempt
-// carried, with store.ErrUnconfirmed; the call goes on without it. Where no attempt has carried it, the
-// error is store.ErrCrowded unless Redis was silent all the while.
-func (ls *lines) do(ctx context.Context, s *Store, key store.Key, c *call) (store.Decision, error) {
-	c.done = make(chan struct{})
-	if _, bounded := ctx.Deadline(); !bounded {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, s.tripTimeout)
-		defer cancel()
+// report is what waits to be reported to one register: decisions that were made without it, and drops
+// for its notice. Decisions that are alike are one.
+type report struct {
+	decisions int // all that it reports
+	ops       []rules.Op
+	index     map[alike]int
+	drops     rules.Drops
+	since     time.Time
+}
+
+// alike are decisions that are reported as one: of one name or, of the first occurrences of many, into
+// one Event or of one reason.
+type alike struct {
+	verdict      store.Verdict
+	update       bool
+	into, reason string
+	name         string
+	bucket       store.Key
+}
+
+// apply reports all of it to its register.
+func (r *report) apply(g *rules.Group, now time.Time, fresh store.Key) {
+	for i := range r.ops {
+		g.Report(now, fresh, &r.ops[i])
 	}
-	begun := s.opts.Now()
-	ls.mu.Lock()
-	ln := ls.enter(key)
-	ln.waiting = append(ln.waiting, c)
-	first := !ln.busy
-	ln.busy = true
-	ls.mu.Unlock()
-	if first {
-		s.round(ctx, ln)
+	g.AddDrops(now, fresh, &r.drops)
+}
+
+// add adds a decision.
+func (r *report) add(o rules.Op) {
+	r.decisions++
+	d := &o.Decision
+	if d.Verdict.Admits() {
+		r.ops = append(r.ops, o)
+		return
 	}
-	select {
-	case <-c.done:
-		return c.decision, c.err
+	key := alike{verdict: d.Verdict, update: o.Write.Update != nil, into: d.Into, reason: o.Write.Reason}
+	if d.Empty != nil {
+		key.bucket = d.Empty.Key
+	}
+	if o.Write.Count > 1 || key.update {
+		key.name = o.Write.Name
+	}
+	i, known := r.index[key]
+	if !known {
+		if r.index == nil {
+			r.index = map[alike]int{}
+		}
+		r.index[key] = len(r.ops)
+		r.ops = append(r.ops, o)
+		return
+	}
+	was := &r.ops[i]
+	occurrences := was.Decision.Occurrences + d.Occurrences
+	switch {
+	case key.name == "":
+		was.Join(&o)
+	case o.Write.Count >= was.Write.Count:
+		more := was.More
+		*was = o
+		was.More += more
+	}
+	was.Decision.Occurrences = occurrences
+}
+
+// reports is the log of a replica.
+type reports struct {
+	mu    sync.Mutex
+	all   map[store.Key]*report
+	count int // of decisions
+}
+
+func newReports() *reports { return &reports{all: map[store.Key]*report{}} }
+
+func (rs *reports) of(now time.Time, register store.Key) *report {
+	r, ok := rs.all[register]
+	if !ok {
+		r = &report{since: now}
+		rs.all[register] = r
+	}
+	return r
+}
+
+func (rs *reports) add(now time.Time, group store.Key, o rules.Op) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	r := rs.of(now, group)
+	before := len(r.ops)
+	r.add(o)
+	rs.count += len(r.ops) - before
+}
+
+func (rs *reports) addDrops(now time.Time, register store.Key, d *rules.Drops) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	r := rs.of(now, register)
+	r.decisions++
+	r.drops.Merge(d)
+}
+
+// take takes out what waits for a register; nil for nothing.
+func (rs *reports) take(register store.Key) *report {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	r, ok := rs.all[register]
+	if !ok {
+		return nil
+	}
+	delete(rs.all, register)
+	rs.count -= len(r.ops)
+	return r
+}
+
+// putBack puts what take has taken before what has come since.
+func (rs *reports) putBack(register store.Key, r *report) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if newer, ok := rs.all[register]; ok {
+		rs.count -= len(newer.ops)
+		decisions := r.decisions + newer.decisions
+		for _, o := range newer.ops {
+			r.add(o)
+		}
+		r.decisions = decisions
+		r.drops.Merge(&newer.drops)
+	}
+	rs.all[register] = r
+	rs.count += len(r.ops)
+}
+
+// call is one change of a register that waits for a trip to Redis: a write to decide, a report, or
+// what apply does.
+type call struct {
+	write  store.Write
+	limits *store.Limits
+	taken  *taken
+	report *report
+	apply  func(g *rules.Group, now time.Time, fresh store.Key)
+	none   bool // nothing: only what waits for the register is wanted
+
+	done chan struct{} // closed when it is over
+	// Under the lock of the line:
+	decided  bool // the decision was carried in an attempt, so it may stand
+	answered bool // the caller has gone with that decision
+	lacking  bool // it needs tokens that were not asked for, and is not decided
+	decision store.Decision
+	err      error
+}
+
+// step applies c to a copy of its register, and tells whether that changed it. A call whose caller has
+// gone with an answer is not decided again: what was answered is what is recorded.
+func (c *call) step(g *rules.Group, now time.Time, fresh store.Key) bool {
+	switch {
+	case c.none:
+		return false
+	case c.report != nil:
+		c.report.apply(g, now, fresh)
+	case c.apply != nil:
+		c.apply(g, now, fresh)
+	case c.answered:
+		g.Report(now, fresh, &rules.Op{Write: c.write, Limits: c.limits, Decision: c.decision})
 	default:
+		if c.lacking = c.short(g, now); c.lacking {
+			return false
+		}
+		var changed bool
+		c.decision, changed = g.Decide(now, fresh, c.write, c.limits, c.taken.grants)
+		return changed
 	}
-	select {
-	case <-c.done:
-		return c.decision, c.err
-	case <-ctx.Done():
-	}
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	select {
-	case <-c.done:
-		return c.decision, c.err
-	default:
-	}
-	if c.decided {
-		c.answered = true
-		return c.decision, fmt.Errorf("%w: %w", store.ErrUnconfirmed, ctx.Err())
-	}
-	c.abandon(ln)
-	if !ln.sent.IsZero() && !ln.sent.After(begun) {
-		return store.Decision{}, fmt.Errorf("no answer to the step before: %w", ctx.Err())
-	}
-	return store.Decision{}, fmt.Errorf("%w: %w", store.ErrCrowded, ctx.Err())
+	return true
+}
+
+// attempt is a trip of which nobody knows whether it was carried out.
+type attempt struct {
+	number uint64
+	calls  []*call
 }
 
 // abandon takes a call out of its line that no attempt has carried. The caller holds the lock.
@@ -260,71 +338,4 @@ func finish(calls []*call, err error) {
 		}
 		close(c.done)
 	}
-}
-
-// round takes the calls of a line to Redis, and then, in the background, those that have come
-// meanwhile. The caller has made the line busy.
-func (s *Store) round(ctx context.Context, ln *line) {
-	s.trip(ctx, ln)
-	if !s.more(ln) {
-		return
-	}
-	go func() {
-		for {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.tripTimeout)
-			s.trip(ctx, ln)
-			cancel()
-			if !s.more(ln) {
-				return
-			}
-		}
-	}()
-}
-
-// more tells whether calls have come; if not, the line is not busy any more.
-func (s *Store) more(ln *line) bool {
-	ls := s.linesOf(ln.key)
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	ln.busy = len(ln.waiting) > 0
-	ls.measure(ln)
-	return ln.busy
-}
-
-// defaultTripTimeout bounds a trip whose callers have deadlines of their own.
-const defaultTripTimeout = 200 * time.Millisecond
-
-// inDoubt are the registers of attempts in doubt.
-func (s *Store) inDoubt() []store.Key {
-	var keys []store.Key
-	for _, ls := range s.lines {
-		ls.mu.Lock()
-		keys = slices.AppendSeq(keys, maps.Keys(ls.doubtful))
-		ls.mu.Unlock()
-	}
-	return keys
-}
-
-// dropDoubts takes the attempts in doubt out of a line that nobody is at, as reports.
-func (ls *lines) dropDoubts(key store.Key) []*report {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	ln, ok := ls.all[key]
-	if !ok || ln.busy {
-		return nil
-	}
-	var all []*report
-	for _, a := range ln.doubts {
-		for _, c := range a.calls {
-			switch {
-			case c.report != nil:
-				all = append(all, c.report)
-			case c.limits != nil:
-				all = append(all, &report{ops: []rules.Op{{Write: c.write, Limits: c.limits, Decision: c.decision}}})
-			}
-		}
-	}
-	ln.doubts, ln.local = nil, nil
-	ls.measure(ln)
-	return all
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/redis"
+	"github.com/eventquota/eventquota/store/redisclient"
 	"github.com/eventquota/eventquota/store/storetest"
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
@@ -132,15 +133,15 @@ func TestLostAnswersAreDecidedOnce(t *testing.T) {
 
 // noting tells of calls before it makes them.
 type noting struct {
-	redis.Client
+	redisclient.Caller
 
 	calls chan struct{}
 }
 
-// Call implements redis.Client.
+// Call implements redisclient.Caller.
 func (c noting) Call(ctx context.Context, cmds ...goredis.Cmder) error {
 	c.calls <- struct{}{}
-	return c.Client.Call(ctx, cmds...)
+	return c.Caller.Call(ctx, cmds...)
 }
 
 // A call that waits behind another, which Redis does not answer, says so: that is news of Redis, and not

@@ -18,13 +18,14 @@ import (
 
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/redis"
+	"github.com/eventquota/eventquota/store/redisclient"
 	"github.com/eventquota/eventquota/store/storetest"
 )
 
 // shaky is a client of Redis with outages. During one most calls are not carried out; some are, and
 // their answers get lost, as now and then between two.
 type shaky struct {
-	redis.Client
+	redisclient.Caller
 	sound atomic.Bool // from now on
 	out   atomic.Bool
 
@@ -51,20 +52,20 @@ func (s *shaky) dice(cmd goredis.Cmder) int {
 	return int(sum[0]) * 100 / 256
 }
 
-// Call implements redis.Client.
+// Call implements redisclient.Caller.
 func (s *shaky) Call(ctx context.Context, cmds ...goredis.Cmder) error {
 	if s.sound.Load() {
-		return s.Client.Call(ctx, cmds...)
+		return s.Caller.Call(ctx, cmds...)
 	}
 	var lost error
 	switch n := s.dice(cmds[0]); {
 	case s.out.Load() && n < 80:
 		lost = &net.OpError{Op: "dial", Err: errors.New("connection refused")}
 	case s.out.Load() || n < 2:
-		_ = s.Client.Call(ctx, cmds...)
+		_ = s.Caller.Call(ctx, cmds...)
 		lost = io.ErrUnexpectedEOF
 	default:
-		return s.Client.Call(ctx, cmds...)
+		return s.Caller.Call(ctx, cmds...)
 	}
 	for _, cmd := range cmds {
 		cmd.SetErr(lost)
@@ -88,7 +89,7 @@ func (s *stores) replicas(t *testing.T, n int, seed uint64, outages bool) *repli
 	r := &replicas{rng: rand.New(rand.NewPCG(seed, 1)), outages: outages}
 	c, prefix := &clock{}, s.prefix()
 	for i := range n {
-		client := &shaky{Client: newClocked(t, s.client, c), seed: fmt.Sprint(seed, i), prefix: prefix, calls: map[string]int{}}
+		client := &shaky{Caller: newClocked(t, s.client, c), seed: fmt.Sprint(seed, i), prefix: prefix, calls: map[string]int{}}
 		client.sound.Store(!outages)
 		r.clients = append(r.clients, client)
 		r.stores = append(r.stores, punctual{redis.New(client, redis.Options{Prefix: prefix, Now: c.now}).Patient(patient), c})

@@ -166,7 +166,7 @@ func (s *Store) clocksKnown(ctx context.Context) error {
 
 // shardTime is the time of a shard, by a step that never fits.
 func (s *Store) shardTime(ctx context.Context, shard int) (int64, error) {
-	answer, err := run(ctx, s.client, []string{s.names[shard] + "clock", s.dues[shard]},
+	answer, err := script.Run(ctx, s.client, []string{s.names[shard] + "clock", s.dues[shard]},
 		"none", "", "", "", 0, 0, 1, "", "-", 0)
 	if err != nil {
 		return 0, err

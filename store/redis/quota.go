@@ -219,7 +219,7 @@ func (qs *quotas) trip(ctx context.Context, q *quota, calls []*tokenCall, back t
 		limit = calls[0].limit
 	}
 	one, capacity := rules.Cost(limit)
-	answer, err := run(ctx, qs.store.client, []string{qs.store.quotaKey(q.key)}, "quota", one, capacity, len(calls), back.Microseconds())
+	answer, err := script.Run(ctx, qs.store.client, []string{qs.store.quotaKey(q.key)}, "quota", one, capacity, len(calls), back.Microseconds())
 	here := qs.store.opts.Now()
 	var now, given, used, at int64
 	for i, v := range []*int64{&now, &given, &used, &at} {

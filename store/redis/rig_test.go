@@ -54,12 +54,12 @@ func (c *clock) now() time.Time { return time.UnixMicro(c.at.Load()).UTC() }
 // clocked is a client of Redis whose script reads a clock of the test instead of TIME. Nothing expires,
 // as the clock of Redis is not the one that counts.
 type clocked struct {
-	redis.Client
+	redisclient.Caller
 	*clock
 	source, sha string
 }
 
-func newClocked(t testing.TB, client redis.Client, c *clock) clocked {
+func newClocked(t testing.TB, client redisclient.Caller, c *clock) clocked {
 	t.Helper()
 	source := redis.Source()
 	for old, changed := range map[string]string{
@@ -75,7 +75,7 @@ func newClocked(t testing.TB, client redis.Client, c *clock) clocked {
 	return clocked{client, c, source, goredis.NewScript(source).Hash()}
 }
 
-// Call implements redis.Client.
+// Call implements redisclient.Caller.
 func (c clocked) Call(ctx context.Context, cmds ...goredis.Cmder) error {
 	sent := make([]goredis.Cmder, len(cmds))
 	for i, cmd := range cmds {
@@ -88,7 +88,7 @@ func (c clocked) Call(ctx context.Context, cmds ...goredis.Cmder) error {
 			sent[i] = c.scripted(ctx, "eval", c.source, args)
 		}
 	}
-	err := c.Client.Call(ctx, sent...)
+	err := c.Caller.Call(ctx, sent...)
 	if ctx.Err() != nil {
 		return err // they may still be running
 	}

@@ -3,6 +3,7 @@ package redis
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -143,35 +144,6 @@ func (s *Store) prepare(ln *line, calls *[]*call) *step {
 	return t
 }
 
-// send sends a step. It is carried out if the register is still what it was, and nobody is late.
-func (t *step) send(ctx context.Context, s *Store) ([]any, error) {
-	deadline, ok := ctx.Deadline()
-	age := s.tripTimeout
-	if ok {
-		age = max(time.Until(deadline), 0)
-	}
-	group := t.to.group
-	expiry := time.UnixMicro(group.Until).Sub(t.now)
-	if !t.due.IsZero() {
-		expiry = max(expiry, pendingFor)
-	}
-	a := &t.args
-	a.due = "-"
-	if t.reindexed {
-		a.due = ""
-		if !t.due.IsZero() {
-			a.due = strconv.FormatInt(t.due.UnixMicro(), 10)
-		}
-		a.member = member(t.key, group.Namespace)
-	}
-	a.keys = [2]string{s.groupKey(t.key), s.dues[shard(t.key)]}
-	a.expected, a.version = expected(t.from.version), string(t.to.version[:])
-	a.writer = a.version[:len(s.writer)]
-	a.now, a.age, a.expiry, a.reserve = t.now.UnixMicro(), age.Microseconds(), max(expiry.Milliseconds(), 1), t.reserve.Microseconds()
-	return run(ctx, s.client, a.keys[:], &a.expected, &a.version, &a.writer, &t.value,
-		&a.now, &a.age, &a.expiry, &a.member, &a.due, &a.reserve)
-}
-
 // take takes the answer to a step: it was carried out, or it is told what the register is now.
 func (s *Store) take(ln *line, t *step, calls []*call, answer []any, here time.Time) (done, held bool, err error) {
 	now, err := integer(answer, 0)
@@ -214,63 +186,149 @@ func (s *Store) take(ln *line, t *step, calls []*call, answer []any, here time.T
 	return false, mark == 1, nil
 }
 
-// notRunError is a failure of a step that was surely not carried out.
-type notRunError struct{ error }
-
-func (e notRunError) Unwrap() error { return e.error }
-
-// fail ends calls whose step failed. Where nobody knows whether it was carried out, each caller gets
-// the decision that it carried, and the step stays in doubt until the register says.
-func (s *Store) fail(ln *line, t *step, calls []*call, err error) {
-	ls := s.linesOf(ln.key)
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	ln.sent = time.Time{}
-	var surely notRunError
-	if notRun(err) || errors.As(err, &surely) {
-		s.unsent(ln, calls, err)
-		return
-	}
-	ln.doubts = append(ln.doubts, attempt{number: t.number, calls: calls})
-	for _, c := range calls {
-		c.answered = true
-	}
-	ln.assume(calls, t.now, t.to.version)
-	finish(calls, errors.Join(store.ErrUnconfirmed, err))
-}
-
-// lost ends calls to which others were quicker until their time was up. Redis has answered, so that
-// what the last attempt carried stands, and becomes a report.
-func (s *Store) lost(ln *line, calls []*call, err error) {
-	ls := s.linesOf(ln.key)
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	for _, c := range calls {
-		c.answered = c.limits != nil
-		if c.apply != nil {
-			c.err = err
-		}
-	}
-	s.unsent(ln, calls, nil)
-}
-
-// unsent ends calls whose step was not carried out. What was answered already becomes a report.
-func (s *Store) unsent(ln *line, calls []*call, err error) {
-	for _, c := range calls {
-		switch {
-		case c.report != nil:
-			s.log.putBack(ln.key, c.report)
-		case c.answered && c.limits != nil:
-			s.log.add(s.opts.Now(), ln.key, rules.Op{Write: c.write, Limits: c.limits, Decision: c.decision})
-		}
-	}
-	finish(calls, err)
-}
-
 func (s *Store) reported(calls []*call) {
 	for _, c := range calls {
 		if c.report != nil {
 			s.opts.Reported(c.report.decisions)
 		}
 	}
+}
+
+// do makes a call and waits for it. A caller whose time is up gets the decision that the last attempt
+// carried, with store.ErrUnconfirmed; the call goes on without it. Where no attempt has carried it, the
+// error is store.ErrCrowded unless Redis was silent all the while.
+func (ls *lines) do(ctx context.Context, s *Store, key store.Key, c *call) (store.Decision, error) {
+	c.done = make(chan struct{})
+	if _, bounded := ctx.Deadline(); !bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.tripTimeout)
+		defer cancel()
+	}
+	begun := s.opts.Now()
+	ls.mu.Lock()
+	ln := ls.enter(key)
+	ln.waiting = append(ln.waiting, c)
+	first := !ln.busy
+	ln.busy = true
+	ls.mu.Unlock()
+	if first {
+		s.round(ctx, ln)
+	}
+	select {
+	case <-c.done:
+		return c.decision, c.err
+	default:
+	}
+	select {
+	case <-c.done:
+		return c.decision, c.err
+	case <-ctx.Done():
+	}
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	select {
+	case <-c.done:
+		return c.decision, c.err
+	default:
+	}
+	if c.decided {
+		c.answered = true
+		return c.decision, fmt.Errorf("%w: %w", store.ErrUnconfirmed, ctx.Err())
+	}
+	c.abandon(ln)
+	if !ln.sent.IsZero() && !ln.sent.After(begun) {
+		return store.Decision{}, fmt.Errorf("no answer to the step before: %w", ctx.Err())
+	}
+	return store.Decision{}, fmt.Errorf("%w: %w", store.ErrCrowded, ctx.Err())
+}
+
+// round takes the calls of a line to Redis, and then, in the background, those that have come
+// meanwhile. The caller has made the line busy.
+func (s *Store) round(ctx context.Context, ln *line) {
+	s.trip(ctx, ln)
+	if !s.more(ln) {
+		return
+	}
+	go func() {
+		for {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.tripTimeout)
+			s.trip(ctx, ln)
+			cancel()
+			if !s.more(ln) {
+				return
+			}
+		}
+	}()
+}
+
+// more tells whether calls have come; if not, the line is not busy any more.
+func (s *Store) more(ln *line) bool {
+	ls := s.linesOf(ln.key)
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	ln.busy = len(ln.waiting) > 0
+	ls.measure(ln)
+	return ln.busy
+}
+
+// defaultTripTimeout bounds a trip whose callers have deadlines of their own.
+const defaultTripTimeout = 200 * time.Millisecond
+
+var errAnswer = errors.New("script of Redis answers what it never does")
+
+// integer is the n-th value of an answer, which is an integer or one as text.
+func integer(answer []any, n int) (int64, error) {
+	if n >= len(answer) {
+		return 0, errAnswer
+	}
+	switch v := answer[n].(type) {
+	case int64:
+		return v, nil
+	case string:
+		i, err := strconv.ParseInt(v, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("%w: %w", errAnswer, err)
+		}
+		return i, nil
+	}
+	return 0, errAnswer
+}
+
+// text is the n-th value of an answer, which is a string.
+func text(answer []any, n int) (string, error) {
+	if n < len(answer) {
+		if v, ok := answer[n].(string); ok {
+			return v, nil
+		}
+	}
+	return "", errAnswer
+}
+
+// send sends a step. It is carried out if the register is still what it was, and nobody is late.
+func (t *step) send(ctx context.Context, s *Store) ([]any, error) {
+	deadline, ok := ctx.Deadline()
+	age := s.tripTimeout
+	if ok {
+		age = max(time.Until(deadline), 0)
+	}
+	group := t.to.group
+	expiry := time.UnixMicro(group.Until).Sub(t.now)
+	if !t.due.IsZero() {
+		expiry = max(expiry, pendingFor)
+	}
+	a := &t.args
+	a.due = "-"
+	if t.reindexed {
+		a.due = ""
+		if !t.due.IsZero() {
+			a.due = strconv.FormatInt(t.due.UnixMicro(), 10)
+		}
+		a.member = member(t.key, group.Namespace)
+	}
+	a.keys = [2]string{s.groupKey(t.key), s.dues[shard(t.key)]}
+	a.expected, a.version = expected(t.from.version), string(t.to.version[:])
+	a.writer = a.version[:len(s.writer)]
+	a.now, a.age, a.expiry, a.reserve = t.now.UnixMicro(), age.Microseconds(), max(expiry.Milliseconds(), 1), t.reserve.Microseconds()
+	return script.Run(ctx, s.client, a.keys[:], &a.expected, &a.version, &a.writer, &t.value,
+		&a.now, &a.age, &a.expiry, &a.member, &a.due, &a.reserve)
 }

@@ -22,7 +22,7 @@ import (
 )
 
 // newStore is a replica on the clock of Redis, in the keys that begin with "test:".
-func newStore(t *testing.T, client redis.Client) *redis.Store {
+func newStore(t *testing.T, client redisclient.Caller) *redis.Store {
 	t.Helper()
 	return redis.New(client, redis.Options{Prefix: "test:"}).Patient(patient)
 }
@@ -186,16 +186,16 @@ func TestRefusalsElsewhereRefillNoBucket(t *testing.T) {
 
 // partial is a client of a Redis of which a part does not answer.
 type partial struct {
-	redis.Client
+	redisclient.Caller
 	failing atomic.Bool
 }
 
 var errPart = errors.New("a part of Redis does not answer")
 
-// Call implements redis.Client.
+// Call implements redisclient.Caller.
 func (p *partial) Call(ctx context.Context, cmds ...goredis.Cmder) error {
 	if !p.failing.Load() || len(cmds) == 1 {
-		return p.Client.Call(ctx, cmds...)
+		return p.Caller.Call(ctx, cmds...)
 	}
 	var asked []goredis.Cmder
 	for i, cmd := range cmds {
@@ -205,13 +205,13 @@ func (p *partial) Call(ctx context.Context, cmds ...goredis.Cmder) error {
 		}
 		cmd.SetErr(errPart)
 	}
-	return errors.Join(errPart, p.Client.Call(ctx, asked...))
+	return errors.Join(errPart, p.Caller.Call(ctx, asked...))
 }
 
 // What could be read of what is pending is claimed, and what could not stays pending.
 func TestPartialAnswersLoseNothing(t *testing.T) {
 	const objects = 300
-	client := &partial{Client: connect(t, redistest.Start(t, redistest.Options{}).Addr())}
+	client := &partial{Caller: connect(t, redistest.Start(t, redistest.Options{}).Addr())}
 	s, l := newStore(t, client), limits(3)
 	for i := range objects {
 		for n := range 2 {

@@ -2,6 +2,9 @@ package redisclient
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"net"
 	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
@@ -84,3 +87,56 @@ type once struct{ redis.Cmder }
 
 // NoRetry is asked by the library.
 func (once) NoRetry() bool { return true }
+
+// Caller carries commands to Redis. It is for any number of goroutines.
+type Caller interface {
+	// Call runs commands as Client.Call does.
+	Call(ctx context.Context, cmds ...redis.Cmder) error
+}
+
+var _ Caller = (*Client)(nil)
+
+// Script is a script of Redis.
+type Script struct{ source, sha string }
+
+// NewScript is a script of a source.
+func NewScript(source string) *Script {
+	return &Script{source: source, sha: redis.NewScript(source).Hash()}
+}
+
+// Run runs a script and returns its answer. A server that does not know it, as it is new in its place or was
+// flushed, gets it in full. Arguments may be pointers, which cost no allocation; keys and what they point to are
+// not to be changed.
+func (s *Script) Run(ctx context.Context, c Caller, keys []string, args ...any) ([]any, error) {
+	cmd := command(ctx, "evalsha", &s.sha, keys, args)
+	err := c.Call(ctx, cmd)
+	if redis.HasErrorPrefix(err, "NOSCRIPT") {
+		cmd = command(ctx, "eval", &s.source, keys, args)
+		err = c.Call(ctx, cmd)
+	}
+	if err != nil {
+		return nil, err
+	}
+	answer, err := cmd.Slice()
+	if err != nil {
+		return nil, fmt.Errorf("answer of the script: %w", err)
+	}
+	return answer, nil
+}
+
+func command(ctx context.Context, name any, script *string, keys []string, args []any) *redis.Cmd {
+	all := make([]any, 0, 3+len(keys)+len(args))
+	all = append(all, name, script, len(keys))
+	for i := range keys {
+		all = append(all, &keys[i])
+	}
+	return redis.NewCmd(ctx, append(all, args...)...)
+}
+
+// NotRun tells whether a command that failed was surely not run: Redis has said so, or there was no
+// connection to carry it.
+func NotRun(err error) bool {
+	var said redis.Error
+	var network *net.OpError
+	return errors.As(err, &said) || errors.As(err, &network) && network.Op == "dial" || errors.Is(err, redis.ErrPoolTimeout)
+}

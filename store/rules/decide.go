@@ -1,7 +1,19 @@
+// Package rules is every rule of a step, once: what becomes of an Event write, what a token bucket
+// gives, what a notice says and when something is next written to the API server. All of it is
+// plain state with pure methods. There is no I/O, clock, lock or goroutine here: time is an
+// argument, and a step may run again on a copy.
+//
+// Two kinds of state exist. A Group is a register: all of one user's Events from one source about
+// one object, or the notice of one quota. A Level is the level of one token bucket.
+//
+// State is kept in whole microseconds of Unix time. A time of 0 is none.
 package rules
 
 import (
+	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/eventquota/eventquota/store"
 )
@@ -90,24 +102,6 @@ func (g *Group) merge(now time.Time, fresh store.Key, w *store.Write, l *store.L
 	return g.into(now, w, l, r, n)
 }
 
-// charge asks the spam filter alone.
-func (g *Group) charge(now time.Time, l *store.Limits, grants []Grant) payment {
-	p := payment{after: g.bucket(l.Spam.Key)}
-	var grant Grant
-	if !l.Spam.Key.IsZero() {
-		if p.after.Level, grant = p.after.Take(l.Spam.Limit, now); !grant.OK {
-			p.empty, p.next = &l.Spam, grant.Next
-		}
-		return p
-	}
-	for i := range l.Quotas {
-		if l.Quotas[i].SpamFilter && !grants[i].OK {
-			p.empty, p.next = &l.Quotas[i], grants[i].Next
-		}
-	}
-	return p
-}
-
 // into adds n occurrences of a refused write to a stored Event.
 func (g *Group) into(now time.Time, w *store.Write, l *store.Limits, r *Record, n int64) store.Decision {
 	g.meet(w)
@@ -164,4 +158,216 @@ func (g *Group) Refused(now time.Time, write *store.Write, l *store.Limits) (sto
 func (g *Group) merges(now time.Time, w *store.Write, l *store.Limits) bool {
 	key, _ := g.correlate(now.UnixMicro(), w, l)
 	return g.takes(now.UnixMicro(), key, w, l) != nil
+}
+
+// Similar counts the distinct messages of Events that are alike but for their message, as
+// client-go's EventAggregator does.
+type Similar struct {
+	Key      uint64   `cbor:"1,keyasint"`
+	Last     int64    `cbor:"2,keyasint"`
+	Messages []uint64 `cbor:"3,keyasint,omitempty"` // at most Limits.MaxEvents-1
+}
+
+// correlate tells which stored Event w belongs to and whether that is an aggregate. It changes
+// nothing; observe does.
+//
+// client-go keeps MaxEvents-1 messages once it aggregates and forgets an arbitrary one for each new
+// one. Here the newest is not taken in, which is one of the choices that client-go has, and the one
+// under which the Events stored before the aggregate go on counting their own repeats.
+func (g *Group) correlate(now int64, w *store.Write, l *store.Limits) (key store.Key, aggregate bool) {
+	known := g.messages(now, w.Similar, l)
+	if len(known) < l.MaxEvents && slices.Contains(known, short(w.Message)) || len(known)+1 < l.MaxEvents {
+		return w.Exact, false
+	}
+	return w.Similar, true
+}
+
+// messages are the distinct messages of similar Events within the window.
+func (g *Group) messages(now int64, similar store.Key, l *store.Limits) []uint64 {
+	key := short(similar)
+	i := slices.IndexFunc(g.Similar, func(s Similar) bool { return s.Key == key })
+	if i < 0 || now-g.Similar[i].Last > micros(l.Window) {
+		return nil
+	}
+	return g.Similar[i].Messages
+}
+
+// observe takes in the message of w. At the bound of kinds it takes the place of the one that came
+// longest ago.
+func (g *Group) observe(now int64, w *store.Write, l *store.Limits) {
+	known := g.messages(now, w.Similar, l)
+	i := slices.IndexFunc(g.Similar, func(s Similar) bool { return s.Key == short(w.Similar) })
+	switch {
+	case i >= 0:
+	case len(g.Similar) < maxSimilar:
+		i = len(g.Similar)
+		g.Similar = append(g.Similar, Similar{})
+	default:
+		i = 0
+		for j := range g.Similar {
+			if g.Similar[j].Last < g.Similar[i].Last {
+				i = j
+			}
+		}
+	}
+	if !slices.Contains(known, short(w.Message)) && len(known)+1 < l.MaxEvents {
+		known = append(known, short(w.Message))
+	}
+	g.Similar[i] = Similar{Key: short(w.Similar), Last: now, Messages: known}
+}
+
+// expect notes that w is about to be stored, as far as admission can know. What is pending for an
+// Event that was not found is carried over to it.
+func (g *Group) expect(now int64, key store.Key, aggregate bool, w *store.Write, l *store.Limits) {
+	if n := g.name(now, w.Name, l); n != nil && n.Taken {
+		return // the API server has another Event of that name
+	}
+	r := g.byName(w.Name)
+	if r == nil {
+		r = g.heir(key)
+	}
+	if r == nil {
+		if r = g.add(key); r == nil {
+			return // at its bound: it is stored, and not known
+		}
+	}
+	before := r.Own
+	if r.Name != w.Name {
+		before = g.reported(now, w, l, true)
+		g.forgetName(w.Name)
+		r.Own, r.Admitted = 0, now
+	}
+	r.ID = g.id() // what becomes of a write that was claimed before says nothing about this Event
+	if g.byKey(key) == nil {
+		r.Key = key
+	}
+	r.Name, r.UID, r.Version, r.Series, r.Reason, r.Warning = w.Name, "", "", w.Series, w.Reason, w.Warning
+	r.Aggregate = aggregate || w.Combined
+	r.Own, r.Noted = max(before, w.Count), 0
+	r.Total = max(1, r.Total+max(0, w.Count-before)) // no Event says that it never happened
+	r.saw(now, w, l)
+	if r.Aggregate {
+		r.hear(w.Text, max(w.Count-before, 1), l.KeepMessages)
+	}
+	r.Written = w.Count
+	r.created(now)
+	r.Due = 0
+	if r.Total != r.Written {
+		g.meet(w)
+		r.change(now)
+	}
+}
+
+// heir is the record that an Event of a key takes over: of one that was not found. A stored Event
+// that takes no more repeats keeps what is pending and gives up its key.
+func (g *Group) heir(key store.Key) *Record {
+	r := g.byKey(key)
+	if r == nil || r.Name == "" {
+		return r
+	}
+	r.Key = store.Key{}
+	return nil
+}
+
+// saw notes one more write about the Event that r stands for.
+func (r *Record) saw(now int64, w *store.Write, l *store.Limits) {
+	r.Seen, r.Window = now, micros(l.Window)
+	r.set(l.WriteInterval, l.MaxWriteInterval)
+	r.Last = max(r.Last, w.At.UnixMicro())
+}
+
+// count notes the absolute count of a write under r's own name, and returns how many occurrences it
+// reports that were not reported before.
+func (r *Record) count(count int64) int64 {
+	n := max(0, count-r.Own)
+	r.Own += n
+	r.Total += n
+	return n
+}
+
+// hear notes a message of an aggregate, n times more. It keeps a copy: the text may be a part of a long
+// one.
+func (r *Record) hear(text string, n int64, keep int) {
+	heard := store.Tally{What: strings.Clone(text), Count: n}
+	if i := slices.IndexFunc(r.Messages, func(m store.Tally) bool { return m.What == text }); i >= 0 {
+		heard.Count += r.Messages[i].Count
+		r.Messages = slices.Delete(r.Messages, i, i+1)
+	}
+	r.Text = heard.What
+	r.Messages = slices.Insert(r.Messages, 0, heard)
+	r.Messages = slices.Delete(r.Messages, min(max(keep, 0), len(r.Messages)), len(r.Messages))
+}
+
+// charge asks the spam filter alone.
+func (g *Group) charge(now time.Time, l *store.Limits, grants []Grant) payment {
+	p := payment{after: g.bucket(l.Spam.Key)}
+	var grant Grant
+	if !l.Spam.Key.IsZero() {
+		if p.after.Level, grant = p.after.Take(l.Spam.Limit, now); !grant.OK {
+			p.empty, p.next = &l.Spam, grant.Next
+		}
+		return p
+	}
+	for i := range l.Quotas {
+		if l.Quotas[i].SpamFilter && !grants[i].OK {
+			p.empty, p.next = &l.Quotas[i], grants[i].Next
+		}
+	}
+	return p
+}
+
+// Bounds of texts that become state, in bytes. The API server bounds names, but /mutate sees what
+// it has not checked yet, and reasons and messages have no bounds of their own.
+const (
+	nameBytes    = 253
+	reasonBytes  = 128
+	messageBytes = 1024
+)
+
+// ahead is how far ahead of now an occurrence may be; one that is further ahead counts as now.
+const ahead = 10 * time.Minute
+
+// clipped is w as it may become state: every text within its bound, every time one that a clock
+// may show.
+func clipped(now time.Time, w store.Write) store.Write {
+	w.Namespace, w.Name = clip(w.Namespace, nameBytes), clip(w.Name, nameBytes)
+	w.Reason, w.Text = clip(w.Reason, reasonBytes), clip(w.Text, messageBytes)
+	w.About = clippedObject(w.About)
+	w.Source.Component, w.Source.Host = clip(w.Source.Component, nameBytes), clip(w.Source.Host, nameBytes)
+	w.At, w.First = plausible(now, w.At), plausible(now, w.First)
+	if w.At.IsZero() {
+		w.At = now
+	}
+	w.Count = max(w.Count, 1)
+	return w
+}
+
+func clippedObject(o store.Object) store.Object {
+	o.APIVersion, o.Kind, o.UID = clip(o.APIVersion, nameBytes), clip(o.Kind, nameBytes), clip(o.UID, nameBytes)
+	o.Namespace, o.Name = clip(o.Namespace, nameBytes), clip(o.Name, nameBytes)
+	return o
+}
+
+// clip cuts s to n bytes at most, on a rune boundary. What it cuts does not keep the whole alive.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return strings.Clone(s[:n])
+}
+
+// plausible is t unless it is ahead of now by too much, or before 1970.
+func plausible(now, t time.Time) time.Time {
+	switch {
+	case t.IsZero():
+		return t
+	case t.After(now.Add(ahead)):
+		return now
+	case t.Before(time.UnixMicro(1)):
+		return time.UnixMicro(1).UTC()
+	}
+	return t
 }

@@ -1,7 +1,14 @@
 package rules
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
 	"slices"
+	"time"
+
+	"github.com/fxamacker/cbor/v2"
 
 	"github.com/eventquota/eventquota/store"
 )
@@ -154,4 +161,227 @@ func (g *Group) forgetOldest() bool {
 
 func (g *Group) remove(id uint64) {
 	g.Records = slices.DeleteFunc(g.Records, func(r Record) bool { return r.ID == id })
+}
+
+// reported is how many of a write's occurrences were reported before under its name.
+//
+// A name that is not known may be one whose first occurrence a quota refused. It is not, where the
+// first occurrence was longer ago than names are kept. Then all but the newest were reported, if
+// refused writes count on under that name; an Event that is stored goes on as its recorder counts.
+func (g *Group) reported(now int64, w *store.Write, l *store.Limits, stored bool) int64 {
+	if r := g.byName(w.Name); r != nil {
+		return min(r.Own, w.Count)
+	}
+	if n := g.name(now, w.Name, l); n != nil {
+		return min(n.Count, w.Count)
+	}
+	recent := !w.First.IsZero() && now-w.First.UnixMicro() <= micros(l.RepeatWindow)
+	switch {
+	case w.Count == 1:
+		return 0
+	case recent:
+		return int64(min(len(l.Quotas), 1))
+	case stored:
+		return 0
+	}
+	return w.Count - 1
+}
+
+// nameKey is a short key of a name, which is clipped.
+func nameKey(name string) uint64 {
+	var text [nameBytes]byte // costs no allocation
+	sum := sha256.Sum256(text[:copy(text[:], name)])
+	return binary.BigEndian.Uint64(sum[:8])
+}
+
+// short is half a key: enough to tell apart what one group holds.
+func short(key store.Key) uint64 { return binary.BigEndian.Uint64(key[:8]) }
+
+// name finds what is known of a name.
+func (g *Group) name(now int64, name string, l *store.Limits) *Name {
+	key := nameKey(name)
+	for i := range g.Names {
+		if n := &g.Names[i]; n.Key == key && n.lasts(now, l) {
+			return n
+		}
+	}
+	return nil
+}
+
+// lasts tells whether what is known of a name counts at now.
+func (n *Name) lasts(now int64, l *store.Limits) bool {
+	return now/second-n.At <= micros(l.RepeatWindow)/second
+}
+
+const second = int64(time.Second / time.Microsecond)
+
+// forgetName takes a name out of the refused ones and returns what was known of it.
+func (g *Group) forgetName(name string) Name { return g.forget(nameKey(name)) }
+
+func (g *Group) forget(key uint64) Name {
+	i := slices.IndexFunc(g.Names, func(n Name) bool { return n.Key == key })
+	if i < 0 {
+		return Name{}
+	}
+	n := g.Names[i]
+	g.Names = slices.Delete(g.Names, i, i+1)
+	return n
+}
+
+// sizes are what the parts of a Group take beside their texts, in bytes.
+type sizes struct{ group, record, tally, similar, bucket, reserve, name, notice, text, key int }
+
+// inMemory are sizes in memory, with what the runtime adds; asEncoded are the most that they take in a
+// register.
+func inMemory() sizes {
+	return sizes{group: 480, record: 488, tally: 32, similar: 88, bucket: 64, reserve: 24, name: 36, notice: 480, text: 16, key: 8}
+}
+
+func asEncoded() sizes {
+	return sizes{group: 160, record: 235, tally: 15, similar: 25, bucket: 37, reserve: 31, name: 33, notice: 310, text: 3, key: 9}
+}
+
+// Size estimates the memory of g, in bytes.
+func (g *Group) Size() int64 { return int64(g.sum(inMemory())) }
+
+func (g *Group) sum(s sizes) int {
+	n := s.group + len(g.Namespace) + objectBytes(&g.About) + len(g.Source.Component) + len(g.Source.Host) + len(g.Names)*s.name
+	for i := range g.Similar {
+		n += s.similar + len(g.Similar[i].Messages)*s.key
+	}
+	for i := range g.Buckets {
+		n += s.bucket + len(g.Buckets[i].Reserves)*s.reserve
+	}
+	for i := range g.Records {
+		r := &g.Records[i]
+		n += s.record + len(r.Name) + len(r.UID) + len(r.Version) + len(r.Reason) + len(r.Text) + s.tallies(r.Messages)
+	}
+	for i := range g.Notices {
+		o := &g.Notices[i]
+		n += s.notice + len(o.Name) + objectBytes(&o.About) + len(o.Bucket) + len(o.Policy) + len(o.UID) + len(o.Version) +
+			s.tallies(o.Reasons) + s.tallies(o.Sources)
+		for _, object := range o.Objects {
+			n += s.text + len(object)
+		}
+	}
+	return n
+}
+
+func objectBytes(o *store.Object) int {
+	return len(o.APIVersion) + len(o.Kind) + len(o.Namespace) + len(o.Name) + len(o.UID)
+}
+
+func (s *sizes) tallies(all []store.Tally) int {
+	n := len(all) * s.tally
+	for _, t := range all {
+		n += len(t.What)
+	}
+	return n
+}
+
+// fit keeps g within MaxBytes once it is encoded.
+func (g *Group) fit(now time.Time, fresh store.Key) {
+	for more := true; more && g.sum(asEncoded()) > MaxBytes; {
+		more = g.shed(now, fresh)
+	}
+}
+
+// shed makes g smaller by what is missed least: kept messages, settled Events, kinds of similar Events,
+// each of what was used longest ago; then Events, whose counts the notice reports from then on; then
+// what notices say beside their count, and refused names. It tells whether there was anything.
+func (g *Group) shed(now time.Time, fresh store.Key) bool {
+	if i := oldest(g.Records, func(r *Record) (int64, bool) { return r.Seen, len(r.Messages) > 0 }); i >= 0 {
+		g.Records[i].Messages = nil
+		return true
+	}
+	if g.forgetOldest() {
+		return true
+	}
+	if i := oldest(g.Similar, func(s *Similar) (int64, bool) { return s.Last, true }); i >= 0 {
+		g.Similar = slices.Delete(g.Similar, i, i+1)
+		return true
+	}
+	if i := oldest(g.Records, func(r *Record) (int64, bool) { return r.Seen, true }); i >= 0 {
+		g.giveUp(now, fresh, g.Records[i].ID)
+		return true
+	}
+	for i := range g.Notices {
+		if n := &g.Notices[i]; len(n.Objects)+len(n.Reasons)+len(n.Sources) > 2 {
+			n.Objects, n.Reasons, n.Sources = nil, together(n.Reasons), together(n.Sources)
+			return true
+		}
+	}
+	g.Names = g.Names[(len(g.Names)+1)/2:]
+	return len(g.Names) > 0
+}
+
+// oldest is the place of the one with the least age of those that count; -1 for none.
+func oldest[T any](all []T, age func(*T) (at int64, counts bool)) int {
+	found, first := -1, int64(0)
+	for i := range all {
+		if at, counts := age(&all[i]); counts && (found < 0 || at < first) {
+			found, first = i, at
+		}
+	}
+	return found
+}
+
+// together counts all under the empty name.
+func together(all []store.Tally) []store.Tally {
+	n := int64(0)
+	for _, t := range all {
+		n += t.Count
+	}
+	return []store.Tally{{Count: n}}
+}
+
+// format is the first byte of an encoded Group. A value of another one is a newer replica's, and is
+// not to be overwritten.
+const format = 1
+
+// ErrFormat says that a value was not written by this format.
+var ErrFormat = errors.New("register of a format that this version does not know")
+
+// MaxBytes is the longest encoded Group.
+const MaxBytes = 32 << 10
+
+var (
+	encoder = must(cbor.EncOptions{Sort: cbor.SortNone}.EncMode()) //nolint:gochecknoglobals // never changes, and takes long to make
+	decoder = must(cbor.DecOptions{                                //nolint:gochecknoglobals // as above
+		MaxArrayElements: 1024, MaxMapPairs: 64, MaxNestedLevels: 8,
+		IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden,
+		UTF8: cbor.UTF8DecodeInvalid, // texts are a client's, and not to make a register unreadable
+	}.DecMode())
+)
+
+func must[T any](t T, err error) T {
+	if err != nil {
+		panic(err) // the options above are constants
+	}
+	return t
+}
+
+// Marshal appends the encoded form of g.
+func (g *Group) Marshal(b []byte) ([]byte, error) {
+	encoded, err := encoder.Marshal(g)
+	if err != nil {
+		return b, fmt.Errorf("encode register: %w", err)
+	}
+	return append(append(b, format), encoded...), nil
+}
+
+// Unmarshal decodes what Marshal has encoded. What is no such thing is an error, ErrFormat for one
+// that a newer version may have written.
+func Unmarshal(b []byte) (*Group, error) {
+	switch {
+	case len(b) == 0 || b[0] != format:
+		return nil, ErrFormat
+	case len(b) > 2*MaxBytes:
+		return nil, fmt.Errorf("register of %d bytes: must have at most %d", len(b), MaxBytes)
+	}
+	var g Group
+	if err := decoder.Unmarshal(b[1:], &g); err != nil {
+		return nil, fmt.Errorf("decode register: %w", err)
+	}
+	return &g, nil
 }

@@ -42,3 +42,10 @@ func (v Level) Next(l store.Limit, now time.Time) time.Time {
 	tokens := max(0, capacity-v.Used) / one
 	return moment(v.At + v.Used - capacity + (tokens+1)*one)
 }
+
+// State is a copy of a part of what a store holds.
+type State struct {
+	At     time.Time // by the clock of the store
+	Groups map[store.Key]*Group
+	Levels map[store.Key]Level // of quotas
+}

@@ -138,3 +138,61 @@ func (g *Group) reportDropped(now time.Time, fresh store.Key, w *store.Write, l 
 	drops := dropped(now, w, l, &l.Spam, g.refuse(at, w, l)+g.refuseMore(at, o))
 	g.addDrops(now, fresh, &drops)
 }
+
+// refuse notes that a write was refused, and returns how many occurrences it reports that were not
+// reported before.
+func (g *Group) refuse(now int64, w *store.Write, l *store.Limits) int64 {
+	n := w.Count - g.reported(now, w, l, false)
+	if r := g.byName(w.Name); r != nil { // an Event of that name was stored, or was to be
+		r.Own += n
+		return n
+	}
+	if g.name(now, w.Name, l) == nil {
+		g.forgetName(w.Name)
+	}
+	g.remember(now, w.Name, w.Count)
+	return n
+}
+
+// refuseMore is refuse for the other writes of o, each of count 1.
+func (g *Group) refuseMore(now int64, o *Op) int64 {
+	n := o.More
+	if len(o.Names) == 0 {
+		return n
+	}
+	stored := map[uint64]*Record{}
+	for i := range g.Records {
+		if r := &g.Records[i]; r.Name != "" {
+			stored[nameKey(r.Name)] = r
+		}
+	}
+	for _, key := range o.Names {
+		if r := stored[key]; r != nil { // by another replica, which did not know of the refusal
+			n -= min(r.Own, 1)
+			r.Own = max(r.Own, 1)
+			continue
+		}
+		kept := g.forget(key)
+		if !kept.lasts(now, o.Limits) {
+			kept = Name{}
+		}
+		n -= min(kept.Count, 1)
+		g.keepName(Name{Key: key, Count: max(kept.Count, 1), At: now / second, Taken: kept.Taken})
+	}
+	return n
+}
+
+// remember keeps the highest count that was reported under a name elsewhere than in a stored Event
+// of that name.
+func (g *Group) remember(now int64, name string, count int64) {
+	kept := g.forgetName(name)
+	g.keepName(Name{Key: nameKey(name), Count: max(kept.Count, count), At: now / second, Taken: kept.Taken})
+}
+
+// keepName keeps a name that is not kept. Past the bound the oldest one goes.
+func (g *Group) keepName(n Name) {
+	if len(g.Names) >= maxNames {
+		g.Names = slices.Delete(g.Names, 0, 1)
+	}
+	g.Names = append(g.Names, n)
+}

@@ -1,28 +1,15 @@
 package rules
 
 import (
+	"bytes"
+	"cmp"
+	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/eventquota/eventquota/store"
 )
-
-// Due is when the first pending write of g falls due; zero when nothing is pending.
-func (g *Group) Due() time.Time {
-	first := int64(0)
-	earlier := func(due int64) {
-		if due != 0 && (first == 0 || due < first) {
-			first = due
-		}
-	}
-	for i := range g.Records {
-		earlier(g.Records[i].Due)
-	}
-	for i := range g.Notices {
-		earlier(g.Notices[i].Due)
-	}
-	return moment(first)
-}
 
 // Expired tells whether nothing of g matters any more at now.
 func (g *Group) Expired(now time.Time) bool { return now.UnixMicro() > g.Until && g.Due().IsZero() }
@@ -183,4 +170,55 @@ func (n *Notice) complete(now int64, fresh store.Key, p *store.PendingWrite, o s
 		n.Written = max(n.Written, p.Total)
 		n.givenUp(now, p.Changes)
 	}
+}
+
+// DueGroup is a register of which something is due.
+type DueGroup struct {
+	Group     store.Key
+	Namespace string
+	Due       int64 // in microseconds of Unix time
+}
+
+// Turns gives namespaces their turns, in the order of their names. The zero value begins with the first.
+// It is safe for concurrent use.
+type Turns struct {
+	mu     sync.Mutex
+	served string // whose turn was last
+}
+
+// Pick picks up to n registers that are not claimed, one of each namespace in turn, the most overdue of
+// it first. It reorders due. claimed is called until it has said no for each that is picked.
+func (t *Turns) Pick(due []DueGroup, n int, claimed func(namespace string, group store.Key) bool) []DueGroup {
+	slices.SortFunc(due, func(a, b DueGroup) int {
+		return cmp.Or(cmp.Compare(a.Due, b.Due), bytes.Compare(a.Group[:], b.Group[:])) // chance decides nothing
+	})
+	queues := map[string][]DueGroup{}
+	for _, d := range due {
+		queues[d.Namespace] = append(queues[d.Namespace], d)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	turns := slices.Sorted(maps.Keys(queues))
+	next, found := slices.BinarySearch(turns, t.served)
+	if found {
+		next++
+	}
+	turns = append(turns[next:], turns[:next]...)
+	var picked []DueGroup
+	for len(turns) > 0 && len(picked) < n {
+		turns = slices.DeleteFunc(turns, func(namespace string) bool {
+			queue := queues[namespace]
+			for len(queue) > 0 && len(picked) < n {
+				first := queue[0]
+				queue = queue[1:]
+				if !claimed(namespace, first.Group) {
+					picked, t.served = append(picked, first), namespace
+					break
+				}
+			}
+			queues[namespace] = queue
+			return len(queue) == 0
+		})
+	}
+	return picked
 }

@@ -15,7 +15,6 @@ import (
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/metrics"
-	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store/memory"
 )
 
@@ -49,8 +48,8 @@ func newHandler(phase func(*admission.Gate, context.Context, *admission.Request)
 	if err != nil {
 		return nil, err
 	}
-	governing := admission.Static(policy.Default())
-	gate := newGate(&governing, kept)
+	governing := defaults()
+	gate := newGate(governing, kept)
 	gate.Local, gate.Complaints = rate.NewLimiter(0, 0), &rate.Sometimes{Interval: time.Minute}
 	gate.Recorder = metrics.New("bench")
 	return &admission.Handler{

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eventquota/eventquota/admission"
-	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 	"github.com/eventquota/eventquota/store"
 )
@@ -38,8 +36,8 @@ func TestRedisIsMeasured(t *testing.T) {
 }
 
 func TestStoresAreAskedAboutEventsOfManyPods(t *testing.T) {
-	governing := admission.Static(policy.Default())
-	pod, err := questions(t.Context(), &governing, starting(0, 0), starting(0, 1))
+	governing := defaults()
+	pod, err := questions(t.Context(), governing, starting(0, 0), starting(0, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,8 +109,8 @@ func TestAnotherDecisionThanWantedFailsTheMeasurement(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	governing := admission.Static(policy.Default())
-	pod, err := questions(t.Context(), &governing, starting(0, 0))
+	governing := defaults()
+	pod, err := questions(t.Context(), governing, starting(0, 0))
 	if err != nil {
 		t.Fatal(err)
 	}

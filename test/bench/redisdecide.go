@@ -28,13 +28,13 @@ type question struct {
 // decisions are what replicas decide. All Events of distinct objects are admitted, and those of
 // the hot one are merged into the first.
 func (b *redisBed) decisions(ctx context.Context) ([]redisContender, error) {
-	governing := admission.Static(policy.Default())
+	governing := defaults()
 	generous, err := serverQuota(v1alpha1.QuotaBucket{Burst: 1_000_000, Tokens: 1_000_000})
 	if err != nil {
 		return nil, err
 	}
 	pod := []*corev1.Event{starting(0, 0), starting(0, 1), starting(0, 2), starting(0, 3)}
-	distinct, err := questions(ctx, &governing, pod...)
+	distinct, err := questions(ctx, governing, pod...)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func (b *redisBed) decisions(ctx context.Context) ([]redisContender, error) {
 	if err != nil {
 		return nil, err
 	}
-	hot, err := questions(ctx, &governing, podEvent(0, 0, "BackOff", "Back-off restarting failed container web"))
+	hot, err := questions(ctx, governing, podEvent(0, 0, "BackOff", "Back-off restarting failed container web"))
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func (n *notebook) Decide(_ context.Context, _ time.Time, w store.Write, l store
 }
 
 // questions are what the webhook asks a store about the CREATE of Events.
-func questions(ctx context.Context, governing admission.Policies, events ...*corev1.Event) ([]question, error) {
+func questions(ctx context.Context, governing *policy.Current, events ...*corev1.Event) ([]question, error) {
 	var asked notebook
 	gate := newGate(governing, &asked)
 	for _, e := range events {
@@ -143,7 +143,7 @@ func questions(ctx context.Context, governing admission.Policies, events ...*cor
 }
 
 // serverQuota is the default policy, and one bucket for all Events.
-func serverQuota(bucket v1alpha1.QuotaBucket) (admission.Policies, error) {
+func serverQuota(bucket v1alpha1.QuotaBucket) (*policy.Current, error) {
 	compiler, err := policy.NewCompiler()
 	if err != nil {
 		return nil, err
@@ -155,6 +155,5 @@ func serverQuota(bucket v1alpha1.QuotaBucket) (admission.Policies, error) {
 		return nil, errs.ToAggregate()
 	}
 	fallback := policy.Default()
-	set := policy.NewSet(&fallback, []*policy.Policy{p}, nil)
-	return admission.Current(func() *policy.Set { return set }), nil
+	return policy.InForce(policy.NewSet(&fallback, []*policy.Policy{p}, nil)), nil
 }

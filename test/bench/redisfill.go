@@ -35,9 +35,9 @@ func (b *redisBed) fill(ctx context.Context, objects int) (figures, error) {
 	stores, stop := b.stores(ctx, 1)
 	defer stop()
 	s := stores[0]
-	governing, strict := admission.Static(policy.Default()), admission.Static(policy.Default())
+	governing, strict := policy.Default(), policy.Default()
 	strict.SpamFilter.Burst = 1
-	f := filling{gate: newGate(&governing, s), strict: newGate(&strict, s)}
+	f := filling{gate: newGate(policy.InForce(policy.NewSet(&governing, nil, nil)), s), strict: newGate(policy.InForce(policy.NewSet(&strict, nil, nil)), s)}
 	if err := each(ctx, 0, warmed, f.pod); err != nil { // connects
 		return nil, err
 	}

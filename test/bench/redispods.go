@@ -43,8 +43,14 @@ func podEvent(serial, n int, reason, message string) *corev1.Event {
 	return e
 }
 
+// defaults are the policies where there is no other.
+func defaults() *policy.Current {
+	p := policy.Default()
+	return policy.InForce(policy.NewSet(&p, nil, nil))
+}
+
 // newGate makes what decides under policies.
-func newGate(governing admission.Policies, s store.Store) *admission.Gate {
+func newGate(governing *policy.Current, s store.Store) *admission.Gate {
 	return &admission.Gate{Policies: governing, Store: s, Now: time.Now, MaxWriteInterval: time.Minute}
 }
 

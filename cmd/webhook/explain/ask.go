@@ -98,7 +98,7 @@ func another() string { return "explain " + rand.String(20) }
 // gate decides by a store, at one moment.
 func (x *explainer) gate(s store.Store, at time.Time) *admission.Gate {
 	return &admission.Gate{
-		Policies: admission.Current(func() *policy.Set { return x.policies }),
+		Policies: policy.InForce(x.policies),
 		Store:    s, Now: func() time.Time { return at }, Complaints: &x.complaints,
 	}
 }

@@ -61,7 +61,7 @@ func newExplainRig(t *testing.T, policies, name string, decides deciding) *expla
 		}
 	}
 	clock := func() time.Time { return r.now }
-	r.gate = &admission.Gate{Policies: admission.Current(files.Set), Store: decides, Now: clock, MaxWriteInterval: time.Minute}
+	r.gate = &admission.Gate{Policies: policy.InForce(files.Set()), Store: decides, Now: clock, MaxWriteInterval: time.Minute}
 	r.server = httptest.NewServer(http.HandlerFunc(r.serve))
 	t.Cleanup(r.server.Close)
 	peek := Store{Name: name, Peeker: decides}

@@ -29,10 +29,10 @@ func decideBusy(b *busy, verdict store.Verdict, pods ...string) {
 
 func decidedAbout(pod string, verdict store.Verdict) admission.Decided {
 	p := policy.Default()
-	return admission.Decided{Policy: &p, Verdict: verdict, Request: &admission.Request{Request: policy.Request{Namespace: "storm"}, Object: &corev1.Event{
-		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: "storm", Name: pod},
-		Source:         corev1.EventSource{Component: "kubelet", Host: "node-1"},
-	}}}
+	return admission.Decided{
+		Policy: &p, Verdict: verdict, Request: &admission.Request{Request: policy.Request{Namespace: "storm"}, Object: &corev1.Event{}},
+		Object: store.Object{Kind: "Pod", Namespace: "storm", Name: pod}, Source: store.Source{Component: "kubelet", Host: "node-1"},
+	}
 }
 
 func askBusiest(t *testing.T, h http.Handler) busiest.Sum {

@@ -37,7 +37,7 @@ func (s *server) serveMetrics(ctx context.Context) error {
 	if s.guard == nil {
 		return listen(ctx, flag, s.opts.MetricsAddress, nil, s.metricsMux())
 	}
-	guarded := withLogger(s.log, s.guard.Before(s.metricsMux()))
+	guarded := s.guard.Before(s.metricsMux())
 	return listen(ctx, flag, s.opts.MetricsAddress, &tls.Config{
 		MinVersion:     tls.VersionTLS12,
 		GetCertificate: s.certs.GetCertificate,

@@ -22,7 +22,7 @@ import (
 // metrics.
 func (s *server) run(ctx context.Context) error {
 	defer s.traces.Flush() // what settles is traced too
-	background := context.WithoutCancel(ctx)
+	background := logr.NewContext(context.WithoutCancel(ctx), s.log)
 	parts, failed := errgroup.WithContext(background)
 	serving, stopServing := context.WithCancel(background)
 	keeping, stopKeeping := context.WithCancel(background)
@@ -58,14 +58,14 @@ func (s *server) run(ctx context.Context) error {
 	})
 	parts.Go(func() error {
 		defer stopWatched()
-		if err := s.state.settle(logr.NewContext(settling, s.log)); err != nil {
+		if err := s.state.settle(settling); err != nil {
 			return fmt.Errorf("settler: %w", err)
 		}
 		s.log.Info("Settler has stopped")
 		return nil
 	})
-	parts.Go(func() error { return s.policies.Run(logr.NewContext(keeping, s.log)) })
-	parts.Go(func() error { return s.certs.Run(logr.NewContext(keeping, s.log)) })
+	parts.Go(func() error { return s.policies.Run(keeping) })
+	parts.Go(func() error { return s.certs.Run(keeping) })
 	parts.Go(func() error { return listen(watched, "--health-address", s.opts.HealthAddress, nil, s.health()) })
 	if s.opts.MetricsAddress != "0" {
 		parts.Go(func() error { return s.serveMetrics(watched) })
@@ -107,6 +107,7 @@ func listen(ctx context.Context, flag, address string, secure *tls.Config, h htt
 	}
 	srv := &http.Server{
 		Handler:           h,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    64 << 10, // of a token some KiB

@@ -71,13 +71,14 @@ func newServer(o *options, log logr.Logger) (*server, error) {
 	}
 	m.Busiest = state.busy.counter
 	gate := &admission.Gate{
-		Policies:   admission.Current(policies.Set),
+		Policies:   policies.Current(),
 		Store:      state.store,
 		StoreID:    state.id,
 		Audit:      state.audit,
 		Recorder:   m,
 		Now:        time.Now,
 		Local:      rate.NewLimiter(rate.Limit(o.LocalRate), o.LocalRate),
+		Log:        log,
 		Complaints: &rate.Sometimes{Interval: 10 * time.Second},
 		Tracer:     traced.Tracer(),
 	}
@@ -92,14 +93,14 @@ func newServer(o *options, log logr.Logger) (*server, error) {
 		ends = connections.New(o.CallsPerConnection)
 	}
 	handler := func(phase admission.Phase, name string) http.Handler {
-		return withLogger(log, ends.Spread(&s.draining, traced.Reviews(name, &admission.Handler{
+		return ends.Spread(&s.draining, traced.Reviews(name, &admission.Handler{
 			Name:     name,
 			Gate:     gate,
 			Phase:    phase,
 			MaxBytes: o.MaxRequestBytes.Value(),
 			InFlight: inFlight,
 			Deadline: o.Deadline,
-		})))
+		}))
 	}
 	if s.certs, err = newCertificates(o, config, m); err != nil {
 		return nil, err
@@ -159,12 +160,5 @@ func newSettling(o *options, config *rest.Config, s settled, m *metrics.Metrics,
 	}
 	return newElected(config, o.Election, func(abandon <-chan struct{}) settling {
 		return together{term(abandon), s.statuses()}
-	})
-}
-
-// withLogger puts the logger into the context of each request.
-func withLogger(log logr.Logger, next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		next.ServeHTTP(w, r.WithContext(logr.NewContext(r.Context(), log)))
 	})
 }

@@ -85,7 +85,7 @@ func newSharedState(o *options, config *rest.Config, statuses func(status.Counts
 		Waiting:  func(n int) { m.Store.Waiting.Set(float64(n)) },
 		Lost:     func(n int64) { m.Store.Lost.Add(float64(n)) },
 	})
-	decides, err := fallback.New(through{shared, tr.Shared(m.Store.Observe("redis", shared))}, fallbackOptions(o, m, log))
+	decides, err := fallback.New(tr.Shared(m.Store.Observe("redis", shared)), shared, fallbackOptions(o, m, log))
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func newSharedState(o *options, config *rest.Config, statuses func(status.Counts
 	audit := redis.New(client, redis.Options{Prefix: o.RedisPrefix + "audit:", Unsettled: true})
 	quiet := fallback.Defaults()
 	quiet.Deadline, quiet.Decided = o.StoreDeadline, tracing.NoteFallback
-	audits, err := fallback.New(audit, quiet)
+	audits, err := fallback.New(audit, audit, quiet)
 	if err != nil {
 		return nil, err
 	}
@@ -144,18 +144,6 @@ func watchEviction(ctx context.Context, client *redisclient.Client, servers prom
 			})
 		}
 	}, time.Minute)
-}
-
-// through is a shared store that is asked to decide through another one.
-type through struct {
-	fallback.Shared
-
-	asked store.Store
-}
-
-// Decide implements fallback.Shared.
-func (t through) Decide(ctx context.Context, now time.Time, w store.Write, l store.Limits) (store.Decision, error) {
-	return t.asked.Decide(ctx, now, w, l)
 }
 
 // fallbackOptions show in log and metrics whether Redis is available.

@@ -1,0 +1,40 @@
+package serve
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"testing"
+
+	"github.com/eventquota/eventquota/test/cli"
+	redistest "github.com/eventquota/eventquota/test/redis"
+	"github.com/eventquota/eventquota/test/walk/record"
+)
+
+// TestACreateOnEachStore is followed by test/walk, which reads what it has recorded.
+func TestACreateOnEachStore(t *testing.T) {
+	steps := map[string][]record.Step{}
+	for store, change := range map[string]func(*options){
+		"Memory": func(*options) {},
+		"Redis":  func(o *options) { o.Redis.Addresses = []string{redistest.Start(t, redistest.Options{}).Addr()} },
+	} {
+		s := serving(t, newAPIServer(t), change)
+		cli.Eventually(t, "ready", func() bool { return get(t, "http://"+s.opts.HealthAddress+"/readyz") == http.StatusOK })
+		record.Start("Connections).Spread") // below it is all that a request passes
+		call(t, s.opts.Port, "mutate", "first", true)
+		steps[store] = record.Stop()
+		s.stop()
+		if err := <-s.ended; err != nil {
+			t.Error(err)
+		}
+	}
+	if path := os.Getenv("EVENTQUOTA_WALK"); path != "" {
+		content, err := json.Marshal(steps)
+		if err == nil {
+			err = os.WriteFile(path, content, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}

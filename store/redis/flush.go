@@ -1,0 +1,231 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/redisclient"
+	"github.com/eventquota/eventquota/store/rules"
+)
+
+const (
+	// flushEvery is how long a report waits for a trip of its register, or else has one of its own.
+	flushEvery = 200 * time.Millisecond
+	// unreportedFor is how long reports may wait, and maxReports how many there may be, before this
+	// replica writes them as notices of its own.
+	unreportedFor = 10 * time.Minute
+	maxReports    = 1 << 17
+	// flushAtOnce is how many registers are flushed at the same time.
+	flushAtOnce = 32
+)
+
+// Run reports until ctx ends, and then what is left; what Redis does not take by then goes to
+// Options.Unreported.
+func (s *Store) Run(ctx context.Context) {
+	tick := time.NewTicker(flushEvery)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+			s.Flush(ctx)
+			s.opts.Waiting(s.log.len())
+			if s.log.overdue(s.opts.Now()) {
+				s.spill()
+			}
+		}
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*s.tripTimeout)
+	defer cancel()
+	s.Flush(last)
+	s.spill()
+}
+
+// Flush reports what waits, and asks what became of attempts in doubt, as long as Redis answers.
+func (s *Store) Flush(ctx context.Context) {
+	registers := append(s.inDoubt(), s.log.registers()...)
+	for len(registers) > 0 {
+		n := min(flushAtOnce, len(registers))
+		failed := make(chan bool, n)
+		for _, key := range registers[:n] {
+			go func() { failed <- s.contact(ctx, key) != nil }()
+		}
+		stop := false
+		for range n {
+			stop = <-failed || stop
+		}
+		if stop || ctx.Err() != nil {
+			return
+		}
+		registers = registers[n:]
+	}
+}
+
+// contact makes a trip to a register with whatever waits for it.
+func (s *Store) contact(ctx context.Context, register store.Key) error {
+	ctx, cancel := context.WithTimeout(ctx, s.tripTimeout)
+	defer cancel()
+	return s.change(ctx, register, nil)
+}
+
+// change makes a trip to a register that applies f, if it is not nil.
+func (s *Store) change(ctx context.Context, register store.Key, f func(*rules.Group, time.Time, store.Key)) error {
+	c := &call{apply: f, none: f == nil}
+	_, err := s.linesOf(register).do(ctx, s, register, c)
+	return err
+}
+
+// spill hands what could not be reported to Options.Unreported, as drops: notices of this replica's
+// own add up, and conflict with nothing. Of what was admitted there is nothing to report.
+func (s *Store) spill() {
+	now := s.opts.Now()
+	for _, key := range append(s.inDoubt(), s.log.registers()...) {
+		for _, r := range append(s.linesOf(key).dropDoubts(key), s.log.take(key)) {
+			if r == nil {
+				continue
+			}
+			drops := r.drops
+			for i := range r.ops {
+				o := &r.ops[i]
+				if o.Decision.Occurrences > 0 && (o.Decision.Verdict == store.Merge || o.Decision.Empty.Key == o.Limits.Spam.Key) {
+					d := rules.Dropped(now, o.Write, o.Limits, &store.Bucket{About: o.Write.About}, o.Decision.Occurrences)
+					s.unreported(now, key, &d)
+				}
+			}
+			s.unreported(now, key, &drops)
+		}
+	}
+}
+
+func (s *Store) unreported(now time.Time, register store.Key, d *rules.Drops) {
+	if d.Total <= 0 {
+		return
+	}
+	if s.opts.Unreported == nil || s.opts.Unreported.ReportDrops(now, register, d) != nil {
+		s.opts.Lost(d.Total)
+	}
+}
+
+// inDoubt are the registers of attempts in doubt.
+func (s *Store) inDoubt() []store.Key {
+	var keys []store.Key
+	for _, ls := range s.lines {
+		ls.mu.Lock()
+		keys = slices.AppendSeq(keys, maps.Keys(ls.doubtful))
+		ls.mu.Unlock()
+	}
+	return keys
+}
+
+// dropDoubts takes the attempts in doubt out of a line that nobody is at, as reports.
+func (ls *lines) dropDoubts(key store.Key) []*report {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	ln, ok := ls.all[key]
+	if !ok || ln.busy {
+		return nil
+	}
+	var all []*report
+	for _, a := range ln.doubts {
+		for _, c := range a.calls {
+			switch {
+			case c.report != nil:
+				all = append(all, c.report)
+			case c.limits != nil:
+				all = append(all, &report{ops: []rules.Op{{Write: c.write, Limits: c.limits, Decision: c.decision}}})
+			}
+		}
+	}
+	ln.doubts, ln.local = nil, nil
+	ls.measure(ln)
+	return all
+}
+
+// registers are those for which something waits.
+func (rs *reports) registers() []store.Key {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	keys := make([]store.Key, 0, len(rs.all))
+	for key := range rs.all {
+		keys = append(keys, key)
+	}
+	return keys
+}
+
+// overdue tells whether there are too many reports, or some have waited too long.
+func (rs *reports) overdue(now time.Time) bool {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if rs.count > maxReports {
+		return true
+	}
+	for _, r := range rs.all {
+		if now.Sub(r.since) > unreportedFor {
+			return true
+		}
+	}
+	return false
+}
+
+func (rs *reports) len() int {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	return len(rs.all)
+}
+
+// notRunError is a failure of a step that was surely not carried out.
+type notRunError struct{ error }
+
+func (e notRunError) Unwrap() error { return e.error }
+
+// fail ends calls whose step failed. Where nobody knows whether it was carried out, each caller gets
+// the decision that it carried, and the step stays in doubt until the register says.
+func (s *Store) fail(ln *line, t *step, calls []*call, err error) {
+	ls := s.linesOf(ln.key)
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	ln.sent = time.Time{}
+	var surely notRunError
+	if redisclient.NotRun(err) || errors.As(err, &surely) {
+		s.unsent(ln, calls, err)
+		return
+	}
+	ln.doubts = append(ln.doubts, attempt{number: t.number, calls: calls})
+	for _, c := range calls {
+		c.answered = true
+	}
+	ln.assume(calls, t.now, t.to.version)
+	finish(calls, errors.Join(store.ErrUnconfirmed, err))
+}
+
+// lost ends calls to which others were quicker until their time was up. Redis has answered, so that
+// what the last attempt carried stands, and becomes a report.
+func (s *Store) lost(ln *line, calls []*call, err error) {
+	ls := s.linesOf(ln.key)
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	for _, c := range calls {
+		c.answered = c.limits != nil
+		if c.apply != nil {
+			c.err = err
+		}
+	}
+	s.unsent(ln, calls, nil)
+}
+
+// unsent ends calls whose step was not carried out. What was answered already becomes a report.
+func (s *Store) unsent(ln *line, calls []*call, err error) {
+	for _, c := range calls {
+		switch {
+		case c.report != nil:
+			s.log.putBack(ln.key, c.report)
+		case c.answered && c.limits != nil:
+			s.log.add(s.opts.Now(), ln.key, rules.Op{Write: c.write, Limits: c.limits, Decision: c.decision})
+		}
+	}
+	finish(calls, err)
+}

@@ -1,0 +1,377 @@
+package rules
+
+import (
+	"math/bits"
+	"slices"
+	"time"
+
+	"github.com/eventquota/eventquota/store"
+)
+
+// Level is how much of a token bucket is used: the time in which what is used comes back, and when
+// that was true, both in microseconds. The zero value is a full bucket. Nobody has to refill it:
+// what has come back since is subtracted when it is looked at.
+type Level struct {
+	Used int64 `cbor:"1,keyasint,omitempty"`
+	At   int64 `cbor:"2,keyasint,omitempty"`
+}
+
+const (
+	// longest is the most that a duration or the refill of a bucket counts: 142 years. Moments
+	// before 2^52 microseconds of Unix time, the year 2112, and what is longest after them stay
+	// whole numbers below 2^53, which a script of Redis can keep without rounding.
+	longest = 1 << 52 * time.Microsecond
+	// skew is how far ahead of now a Level may be. Clocks that are told apart by more than that
+	// have jumped: then nothing comes back for that time, and nothing is lost either.
+	skew = int64(10 * time.Second / time.Microsecond)
+)
+
+// micros is d in whole microseconds, rounded up.
+func micros(d time.Duration) int64 {
+	d = min(max(d, 0), longest)
+	return int64((d + time.Microsecond - 1) / time.Microsecond)
+}
+
+// moment is a time of the state as callers know it.
+func moment(at int64) time.Time {
+	if at == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(at).UTC()
+}
+
+// Cost is what one token uses up, in microseconds, and what all of them do.
+func Cost(l store.Limit) (one, capacity int64) {
+	one = micros(l.Every)
+	if one == 0 || l.Burst <= 0 {
+		return one, 0
+	}
+	if int64(l.Burst) > micros(longest)/one {
+		return one, micros(longest)
+	}
+	return one, int64(l.Burst) * one
+}
+
+// at is the level once what has come back by now is subtracted.
+func (v Level) at(now int64) Level {
+	if v.At >= now && v.At-now <= skew {
+		return v
+	}
+	return Level{Used: max(0, v.Used-max(0, now-v.At)), At: now}
+}
+
+// Grant is the answer of a token bucket.
+type Grant struct {
+	OK bool
+	// Next is when there is a token; zero when OK, and when there never is one.
+	Next time.Time
+}
+
+// Take takes a token, if there is one, and returns the level after that.
+func (v Level) Take(l store.Limit, now time.Time) (Level, Grant) {
+	one, capacity := Cost(l)
+	switch {
+	case l.Burst <= 0:
+		return v, Grant{}
+	case one == 0:
+		return v, Grant{OK: true}
+	}
+	v = v.at(now.UnixMicro())
+	if lacks := v.Used + one - capacity; lacks > 0 {
+		return v, Grant{Next: moment(v.At + lacks)}
+	}
+	v.Used += one
+	return v, Grant{OK: true}
+}
+
+// Force takes a token whether there is one or not, so that what was given elsewhere is counted.
+func (v Level) Force(l store.Limit, now time.Time) Level {
+	one, capacity := Cost(l)
+	if one == 0 || capacity == 0 {
+		return v
+	}
+	v = v.at(now.UnixMicro())
+	v.Used = min(v.Used+one, capacity)
+	return v
+}
+
+// GiveBack returns n tokens that were taken some time ago and not used: each for less by that
+// time, as it has come back by itself meanwhile. It never makes a token.
+func (v Level) GiveBack(l store.Limit, now time.Time, n int, out time.Duration) Level {
+	one, _ := Cost(l)
+	v = v.at(now.UnixMicro())
+	v.Used = max(0, v.Used-int64(n)*max(0, one-micros(out)))
+	return v
+}
+
+// Tokens is how many tokens there are.
+func (v Level) Tokens(l store.Limit, now time.Time) int {
+	one, capacity := Cost(l)
+	if one == 0 {
+		return max(0, l.Burst)
+	}
+	return int(max(0, capacity-v.at(now.UnixMicro()).Used) / one)
+}
+
+// Full is when the bucket is full again, if nothing is taken.
+func (v Level) Full() time.Time { return moment(v.At + v.Used) }
+
+// refill is the time in which an empty bucket becomes full, in microseconds.
+func refill(l store.Limit) int64 {
+	_, capacity := Cost(l)
+	return capacity
+}
+
+// SpamBucket is a token bucket of a source and object, with the reserves that let a rare reason
+// through when it is empty. Of a spam filter that groups share it has the group's reserves only.
+type SpamBucket struct {
+	Key      uint64 `cbor:"1,keyasint"`
+	Level    `cbor:"2,keyasint,omitempty"`
+	Reserves []Reserve `cbor:"3,keyasint,omitempty"`
+}
+
+// Reserve counts the Events of one reason that were admitted in a window.
+type Reserve struct {
+	Reason uint64 `cbor:"1,keyasint"`
+	Used   int    `cbor:"2,keyasint"`
+	Until  int64  `cbor:"3,keyasint"`
+}
+
+// bucket finds the spam bucket of a key; one that is not known is full.
+func (g *Group) bucket(key store.Key) SpamBucket {
+	if i := slices.IndexFunc(g.Buckets, func(b SpamBucket) bool { return b.Key == short(key) }); i >= 0 {
+		return g.Buckets[i]
+	}
+	return SpamBucket{Key: short(key)}
+}
+
+// keep keeps a spam bucket. At the bound it takes the place of the fullest, which loses least.
+func (g *Group) keep(b SpamBucket) {
+	i := slices.IndexFunc(g.Buckets, func(o SpamBucket) bool { return o.Key == b.Key })
+	switch {
+	case i >= 0:
+	case len(g.Buckets) < maxBuckets:
+		i = len(g.Buckets)
+		g.Buckets = append(g.Buckets, b)
+	default:
+		i = 0
+		for j := range g.Buckets {
+			if g.Buckets[j].At+g.Buckets[j].Used < g.Buckets[i].At+g.Buckets[i].Used {
+				i = j
+			}
+		}
+	}
+	g.Buckets[i] = b
+}
+
+// filter is the spam filter that a write is asked for: of its own source and object, or the one of
+// the quotas that many share.
+func filter(l *store.Limits) *store.Bucket {
+	for i := range l.Quotas {
+		if l.Quotas[i].SpamFilter {
+			return &l.Quotas[i]
+		}
+	}
+	return &l.Spam
+}
+
+// reserve is how much of a reason's reserve is left.
+func (b *SpamBucket) reserve(now int64, reason string, l *store.Limits) int {
+	key := nameKey(reason)
+	free := len(b.Reserves) < maxReserves
+	for _, r := range b.Reserves {
+		if r.Reason == key && now < r.Until {
+			return max(0, l.ReservePerReason-r.Used)
+		}
+		free = free || now >= r.Until
+	}
+	if !free {
+		return 0 // other reasons hold all the places
+	}
+	return l.ReservePerReason
+}
+
+// useReserve counts an Event of a reason against its reserve.
+func (b *SpamBucket) useReserve(now int64, reason string, l *store.Limits) {
+	if b.reserve(now, reason, l) == 0 {
+		return
+	}
+	key := nameKey(reason)
+	i := slices.IndexFunc(b.Reserves, func(r Reserve) bool { return r.Reason == key })
+	if i < 0 {
+		i = slices.IndexFunc(b.Reserves, func(r Reserve) bool { return now >= r.Until })
+	}
+	if i < 0 {
+		i = len(b.Reserves)
+		b.Reserves = append(b.Reserves, Reserve{})
+	}
+	if r := &b.Reserves[i]; r.Reason != key || now >= r.Until {
+		*r = Reserve{Reason: key, Until: now + micros(l.Window)}
+	}
+	b.Reserves[i].Used++
+}
+
+// payment is what the buckets of a write answer.
+type payment struct {
+	empty *store.Bucket // the first that has no token; nil when all agree
+	next  time.Time
+	after SpamBucket // the group's spam bucket once the token is taken
+}
+
+// pay asks every bucket of a write, and takes from none. An empty spam filter lets a CREATE through
+// while its reason has a reserve; Events that found a token count against it too.
+func (g *Group) pay(now time.Time, w *store.Write, l *store.Limits, grants []Grant) payment {
+	at := now.UnixMicro()
+	shared := filter(l)
+	p := payment{after: g.bucket(shared.Key)}
+	spare := w.Update == nil && p.after.reserve(at, w.Reason, l) > 0
+	if !l.Spam.Key.IsZero() && (w.Update == nil || w.Update.Recorder) {
+		var grant Grant
+		if p.after.Level, grant = p.after.Take(l.Spam.Limit, now); !grant.OK && !spare {
+			return payment{empty: &l.Spam, next: grant.Next, after: p.after}
+		}
+	}
+	for i := range l.Quotas {
+		b := &l.Quotas[i]
+		if !grants[i].OK && (!b.SpamFilter || !spare) && l.Charges(w, store.Admit, i) {
+			return payment{empty: b, next: grants[i].Next, after: p.after}
+		}
+	}
+	if spare {
+		p.after.Reserves = slices.Clone(p.after.Reserves)
+		p.after.useReserve(at, w.Reason, l)
+	}
+	return p
+}
+
+// paid takes what pay found, and tells whether there was anything to take.
+func (g *Group) paid(p *payment) bool {
+	keep := p.after.Key != 0 && (p.after.Used > 0 || len(p.after.Reserves) > 0)
+	if keep {
+		g.keep(p.after)
+	}
+	return keep
+}
+
+// Schedule is when a stored Event or a notice is next written. The wait between two writes doubles
+// with each, from Interval up to Max, and halves for each Max that passes without one. So in a time
+// T there are at most 2 + log2(Max/Interval) + T/Max writes, the CREATE included.
+type Schedule struct {
+	Due       int64  `cbor:"1,keyasint,omitempty"` // 0 when nothing is pending
+	WrittenAt int64  `cbor:"2,keyasint,omitempty"` // when it was last written; 0 for never
+	Doublings int    `cbor:"3,keyasint,omitempty"`
+	Interval  int64  `cbor:"4,keyasint,omitempty"`
+	Max       int64  `cbor:"5,keyasint,omitempty"`
+	Changes   uint64 `cbor:"6,keyasint,omitempty"` // counts what changed and what was written
+	Failing   int64  `cbor:"7,keyasint,omitempty"` // since when writes fail; 0 when they do not
+	Failures  int    `cbor:"8,keyasint,omitempty"`
+}
+
+const (
+	// retryMin and retryMax bound the time after which a write that was given back is tried again;
+	// it doubles with each time.
+	retryMin = int64(30 * time.Second / time.Microsecond)
+	retryMax = int64(10 * time.Minute / time.Microsecond)
+)
+
+// set takes over the settings of the newest write.
+func (s *Schedule) set(interval, most time.Duration) {
+	s.Interval = micros(interval)
+	s.Max = max(s.Interval, micros(most))
+}
+
+// doublings is how often the wait is doubled at now.
+func (s *Schedule) doublings(now int64) int {
+	if s.Max <= 0 {
+		return 0
+	}
+	return max(0, s.Doublings-int(min(max(0, now-s.WrittenAt)/s.Max, int64(s.Doublings))))
+}
+
+// wait is the least time between the last write and the next.
+func (s *Schedule) wait(now int64) int64 {
+	n := s.doublings(now)
+	if n >= bits.LeadingZeros64(uint64(s.Interval))-1 || s.Interval<<n > s.Max {
+		return s.Max
+	}
+	return s.Interval << n
+}
+
+// ready is when the next write may be.
+func (s *Schedule) ready(now int64) int64 {
+	if s.WrittenAt == 0 {
+		return now + s.Interval
+	}
+	return max(now, min(s.WrittenAt, now)+s.wait(now)) // a clock that was ahead delays nothing
+}
+
+// change notes that there is something to write.
+func (s *Schedule) change(now int64) {
+	s.Changes++
+	if ready := s.ready(now); s.Due == 0 || ready < s.Due && s.Failing == 0 {
+		s.Due = ready
+	}
+}
+
+// created notes a CREATE, which is no write between others: what comes next waits one Interval.
+func (s *Schedule) created(now int64) {
+	s.Doublings = s.doublings(now)
+	s.WrittenAt = now
+	s.Changes++
+	s.Failing, s.Failures = 0, 0
+}
+
+// wrote notes a write, by whomever.
+func (s *Schedule) wrote(now int64) {
+	s.created(now)
+	if s.Interval<<min(s.Doublings, 40) < s.Max {
+		s.Doublings++
+	}
+}
+
+// settled notes that nothing is pending if nothing has changed since a write was claimed.
+func (s *Schedule) settled(now int64, changes uint64) {
+	unchanged := s.Changes == changes
+	s.wrote(now)
+	s.Due = 0
+	if !unchanged {
+		s.Due = s.ready(now)
+	}
+}
+
+// failed puts a write off that did not succeed.
+func (s *Schedule) failed(now int64) {
+	if s.Failing == 0 {
+		s.Failing = now
+	}
+	s.Due = now + min(retryMin<<min(uint(s.Failures), 10), retryMax)
+	s.Failures++
+}
+
+// givenUp notes that a write is not tried any more. What has changed since it was claimed is another.
+func (s *Schedule) givenUp(now int64, changes uint64) {
+	unchanged := s.Changes == changes
+	s.Due = 0
+	s.Failing, s.Failures = 0, 0
+	if !unchanged {
+		s.Due = s.ready(now)
+	}
+	s.Changes++
+}
+
+// Due is when the first pending write of g falls due; zero when nothing is pending.
+func (g *Group) Due() time.Time {
+	first := int64(0)
+	earlier := func(due int64) {
+		if due != 0 && (first == 0 || due < first) {
+			first = due
+		}
+	}
+	for i := range g.Records {
+		earlier(g.Records[i].Due)
+	}
+	for i := range g.Notices {
+		earlier(g.Notices[i].Due)
+	}
+	return moment(first)
+}

@@ -1,0 +1,72 @@
+// Package record notes which functions of this module a call passes. Only programs that test/walk has
+// rewritten call Enter.
+package record
+
+import (
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Step is a function that was entered from another one: each by its file, below the module's folder.
+type Step struct{ From, To string }
+
+const module = "github.com/eventquota/eventquota/"
+
+var recorder struct { //nolint:gochecknoglobals // rewritten functions know nobody to ask
+	mu    sync.Mutex
+	root  string // empty while nothing is recorded
+	steps []Step
+}
+
+// Start begins with nothing. What is entered below a function whose name has root in it is noted.
+func Start(root string) {
+	recorder.mu.Lock()
+	defer recorder.mu.Unlock()
+	recorder.root, recorder.steps = root, nil
+}
+
+// Stop ends it and returns the steps, in the order of the first of each kind.
+func Stop() []Step {
+	recorder.mu.Lock()
+	defer recorder.mu.Unlock()
+	recorder.root = ""
+	return recorder.steps
+}
+
+// Enter notes that its caller was entered.
+func Enter() {
+	recorder.mu.Lock()
+	defer recorder.mu.Unlock()
+	if recorder.root == "" {
+		return
+	}
+	var pcs [128]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
+	var files []string // of this module, the innermost first
+	for {
+		frame, more := frames.Next()
+		if path, ours := strings.CutPrefix(frame.Function, module); ours {
+			file := frame.File[strings.LastIndexByte(frame.File, '/')+1:]
+			folder := path[:strings.LastIndexByte(path, '/')+1]
+			rest, _, _ := strings.Cut(path[len(folder):], ".")
+			if !strings.HasSuffix(file, "_test.go") {
+				files = append(files, folder+rest+"/"+file)
+			}
+		}
+		if strings.Contains(frame.Function, recorder.root) {
+			break
+		}
+		if !more {
+			return // of something else
+		}
+	}
+	step := Step{To: files[0]}
+	if len(files) > 1 {
+		step.From = files[1]
+	}
+	if !slices.Contains(recorder.steps, step) {
+		recorder.steps = append(recorder.steps, step)
+	}
+}

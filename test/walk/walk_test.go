@@ -1,0 +1,161 @@
+// Package walk follows one Event through the packages, by what is really called.
+package walk
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/eventquota/eventquota/test/walk/record"
+)
+
+// TestACreateGoesOneWay rewrites every function of this module, so that it says when it is entered, lets a
+// webhook decide a CREATE on each store, and holds docs/architecture.md to the files that it passes. They are
+// few, and none is entered from a package that comes after its own.
+func TestACreateGoesOneWay(t *testing.T) {
+	steps := followed(t)
+	page, err := os.ReadFile("../../docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := rowsOf(t, string(page))
+	var order []string
+	for _, r := range rows {
+		order = append(order, path.Dir(r.file))
+	}
+	for store, most := range map[string]int{"Memory": 15, "Redis": 20} {
+		var files, listed []string
+		for _, r := range rows {
+			if r.store == "" || r.store == store {
+				listed = append(listed, r.file)
+			}
+		}
+		for _, s := range steps[store] {
+			if !slices.Contains(files, s.To) {
+				files = append(files, s.To)
+			}
+			from, to := slices.Index(order, path.Dir(s.From)), slices.Index(order, path.Dir(s.To))
+			if s.From != "" && to < from {
+				t.Errorf("%s: %s calls %s, whose package comes before", store, s.From, s.To)
+			}
+		}
+		if len(files) > most || len(files) == 0 {
+			t.Errorf("%s: a CREATE passes %d files, want at most %d", store, len(files), most)
+		}
+		slices.Sort(files)
+		slices.Sort(listed)
+		if diff := cmp.Diff(files, listed); diff != "" {
+			t.Errorf("%s: docs/architecture.md lists other files than a CREATE passes (-passed +listed):\n%s", store, diff)
+		}
+	}
+}
+
+// row is a file of the page, and the store that passes it; empty for both.
+type row struct{ file, store string }
+
+// rowsOf are the rows of the walk, in the order of the page.
+func rowsOf(t *testing.T, page string) (rows []row) {
+	t.Helper()
+	_, walk, ok := strings.Cut(page, "\n## One Event, by file\n")
+	if !ok {
+		t.Fatal("docs/architecture.md has no section \"One Event, by file\"")
+	}
+	for line := range strings.Lines(walk) {
+		if cells := strings.Split(line, "|"); len(cells) == 5 && strings.Contains(cells[1], "`") {
+			rows = append(rows, row{strings.Trim(cells[1], " `"), strings.TrimSpace(cells[3])})
+		}
+	}
+	return rows
+}
+
+// followed runs a test of serve in which every function of this module says when it is entered.
+func followed(t *testing.T) map[string][]record.Step {
+	t.Helper()
+	dir := t.TempDir()
+	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", `{{if .Module}}{{if .Module.Main}}{{$d := .Dir}}{{range .GoFiles}}{{$d}}/{{.}} {{end}}{{end}}{{end}}`, "./cmd/webhook/serve")
+	list.Dir = "../.."
+	files, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	replaced := map[string]string{}
+	for i, file := range strings.Fields(string(files)) {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		replaced[file] = filepath.Join(dir, fmt.Sprint(i, ".go"))
+		if err := os.WriteFile(replaced[file], rewritten(t, file, source), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": replaced})
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlayFile, said := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "steps.json")
+	if err := os.WriteFile(overlayFile, overlay, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run := exec.CommandContext(t.Context(), "go", "test", "-overlay="+overlayFile, "-count=1", "-gcflags=github.com/eventquota/eventquota/...=-l", "-run=^TestACreateOnEachStore$", "./cmd/webhook/serve")
+	run.Dir, run.Env = "../..", append(os.Environ(), "EVENTQUOTA_WALK="+said, "CGO_ENABLED=0")
+	if output, err := run.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	content, err := os.ReadFile(said)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var steps map[string][]record.Step
+	if err := json.Unmarshal(content, &steps); err != nil {
+		t.Fatal(err)
+	}
+	return steps
+}
+
+// rewritten is source with a call at the beginning of each function, in the same lines.
+func rewritten(t *testing.T, name string, source []byte) []byte {
+	t.Helper()
+	fset := token.NewFileSet()
+	file, err := parser.ParseFile(fset, name, source, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := map[int]string{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		var body *ast.BlockStmt
+		switch f := n.(type) {
+		case *ast.FuncDecl:
+			body = f.Body
+		case *ast.FuncLit:
+			body = f.Body
+		}
+		if body != nil {
+			at[fset.Position(body.Lbrace).Offset+1] = " walked.Enter(); "
+		}
+		return true
+	})
+	if len(at) > 0 {
+		at[fset.Position(file.Name.End()).Offset] = `; import walked "github.com/eventquota/eventquota/test/walk/record"`
+	}
+	var out bytes.Buffer
+	for i, b := range source {
+		if insert, ok := at[i]; ok {
+			out.WriteString(insert)
+		}
+		out.WriteByte(b)
+	}
+	return out.Bytes()
+}
