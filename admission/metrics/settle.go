@@ -47,23 +47,23 @@ func (m *Settle) LagOf(name string) func(time.Duration) {
 	return func(d time.Duration) { lag.Observe(d.Seconds()) }
 }
 
-// Pending shows every few seconds how much is pending in a store, while it runs.
-type Pending struct {
+// PendingGauge shows every few seconds how much is pending in a store, while it runs.
+type PendingGauge struct {
 	name   string
 	queue  store.Queue
 	shown  *prometheus.GaugeVec
 	within time.Duration
 }
 
-// Of shows what is pending in a store, which it says within a time.
-func (m *Settle) Of(name string, queue store.Queue, within time.Duration) *Pending {
-	return &Pending{name: name, queue: queue, shown: m.pending, within: within}
+// Pending shows what is pending in a store, which it says within a time.
+func (m *Settle) Pending(name string, queue store.Queue, within time.Duration) *PendingGauge {
+	return &PendingGauge{name: name, queue: queue, shown: m.pending, within: within}
 }
 
 const pendingEvery = 5 * time.Second
 
 // Run shows it until ctx ends, and then no more.
-func (p *Pending) Run(ctx context.Context) error {
+func (p *PendingGauge) Run(ctx context.Context) error {
 	defer p.shown.DeleteLabelValues(p.name)
 	tick := time.NewTicker(pendingEvery)
 	defer tick.Stop()
@@ -77,7 +77,7 @@ func (p *Pending) Run(ctx context.Context) error {
 	}
 }
 
-func (p *Pending) show(ctx context.Context) {
+func (p *PendingGauge) show(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, p.within)
 	defer cancel()
 	n, err := p.queue.Pending(ctx)

@@ -37,7 +37,7 @@ func TestWhatIsPendingIsShownWhileItIsKnown(t *testing.T) {
 		queue.set(3, nil)
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- m.Settle.Of("redis", queue, time.Second).Run(ctx) }()
+		go func() { ended <- m.Settle.Pending("redis", queue, time.Second).Run(ctx) }()
 		shown := func(want ...string) {
 			t.Helper()
 			synctest.Wait()

@@ -10,9 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -124,36 +122,4 @@ func Check(ctx context.Context, c redis.UniversalClient) error {
 		return fmt.Errorf("connect to redis: %w", err)
 	}
 	return nil
-}
-
-// Evicting names the servers that evict keys when their memory is full, and the maxmemory-policy of
-// each: what is pending there may be lost. It needs the right to INFO.
-func Evicting(ctx context.Context, c redis.UniversalClient) ([]string, error) {
-	var (
-		mu    sync.Mutex
-		found []string
-	)
-	look := func(ctx context.Context, server *redis.Client) error {
-		info := server.InfoMap(ctx, "memory")
-		if err := info.Err(); err != nil {
-			return fmt.Errorf("ask redis for its maxmemory-policy: %w", err)
-		}
-		if policy := info.Item("Memory", "maxmemory_policy"); policy != "" && policy != "noeviction" {
-			mu.Lock()
-			defer mu.Unlock()
-			found = append(found, server.Options().Addr+": "+policy)
-		}
-		return nil
-	}
-	var err error
-	switch c := c.(type) {
-	case *Client:
-		return Evicting(ctx, c.UniversalClient)
-	case *redis.ClusterClient:
-		err = c.ForEachMaster(ctx, look)
-	case *redis.Client:
-		err = look(ctx, c)
-	}
-	slices.Sort(found)
-	return found, err
 }

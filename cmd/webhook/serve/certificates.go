@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/eventquota/eventquota/admission/metrics"
 	"github.com/eventquota/eventquota/certs"
+	"github.com/eventquota/eventquota/cmd/webhook/serve/elect"
 )
 
 // certificateTimeout bounds each request about certificates, so that one that
@@ -40,7 +40,7 @@ func defaultCertificateOptions() certificateOptions {
 
 func (o *certificateOptions) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.SelfManaged, "self-managed-certificates", o.SelfManaged, "issue and renew the serving certificate, shared by all replicas in a Secret, and write its CA into the caBundle of the webhook configurations; instead of --cert-dir")
-	f.StringVar(&o.Secret, "certificate-secret", o.Secret, "Secret of the self-managed certificate, in the namespace of the pod, or else "+defaultNamespace)
+	f.StringVar(&o.Secret, "certificate-secret", o.Secret, "Secret of the self-managed certificate, in the namespace of the pod, or else "+elect.DefaultNamespace)
 	f.StringVar(&o.Service, "service", o.Service, "Service in that namespace by which the API server calls the webhook; self-managed certificates are for it, and readiness fails while a caBundle for it does not verify the serving certificate")
 }
 
@@ -57,16 +57,14 @@ func (o *certificateOptions) validate() error {
 	return errors.Join(errs...)
 }
 
-// newCertificates makes the source of the serving certificate that the flags ask
-// for, and shows in the metrics when what it serves expires.
-func newCertificates(o *options, config *rest.Config, m *metrics.Metrics) (certificates, error) {
-	config = rest.AddUserAgent(rest.CopyConfig(config), "eventquota-certificates")
+// newCertificates makes the source of the serving certificate that the flags ask for.
+func newCertificates(o *options, config *rest.Config) (certificates, error) {
 	config.Timeout = certificateTimeout
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("--kubeconfig: %w", err)
 	}
-	service := certs.Service{Namespace: o.Election.namespace(namespaceFile), Name: o.Certificates.Service}
+	service := certs.Service{Namespace: o.Election.PodNamespace(), Name: o.Certificates.Service}
 	var source certificates = certs.NewManaged(client, service, o.Certificates.Secret)
 	if !o.Certificates.SelfManaged {
 		source, err = certs.NewMounted(o.CertDir, client.AdmissionregistrationV1(), service)
@@ -74,6 +72,5 @@ func newCertificates(o *options, config *rest.Config, m *metrics.Metrics) (certi
 			return nil, fmt.Errorf("--cert-dir: %w", err)
 		}
 	}
-	m.Certificate(source.GetCertificate)
 	return source, nil
 }

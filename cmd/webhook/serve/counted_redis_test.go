@@ -10,7 +10,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/eventquota/eventquota/admission/metrics"
-	"github.com/eventquota/eventquota/admission/status"
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/test/cli"
 	"github.com/eventquota/eventquota/test/prom"
@@ -20,13 +19,12 @@ import (
 // TestMetricsOfARedisThatIsKilled holds what is shown of its calls, of reports and of the
 // circuit breaker.
 func TestMetricsOfARedisThatIsKilled(t *testing.T) {
-	server := redistest.Start(t, redistest.Options{Lines: []string{"maxmemory-policy allkeys-lru"}})
+	killed := redistest.Start(t, redistest.Options{Lines: []string{"maxmemory-policy allkeys-lru"}})
 	o := defaultOptions()
-	o.Redis.Addresses = []string{server.Addr()}
+	o.Redis.Addresses = []string{killed.Addr()}
 	o.StoreDeadline, o.Deadline = time.Second, 2*time.Second // on a machine that is busy
 	m := metrics.New("test")
-	none := func(status.Counts) settling { return together{} }
-	s, err := newState(o, &rest.Config{Host: "127.0.0.1:1"}, none, m, nil, logr.Discard())
+	s, err := (&server{opts: o, config: &rest.Config{Host: "127.0.0.1:1"}, metrics: m, log: logr.Discard()}).newState()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +57,7 @@ func TestMetricsOfARedisThatIsKilled(t *testing.T) {
 	cli.Eventually(t, "the maxmemory-policy", func() bool { return prom.Sum(t, m.Gatherer, "eventquota_redis_servers_evicting") == 1 })
 	prom.Want(t, m.Gatherer, "eventquota_store_errors_total")
 	prom.Want(t, m.Gatherer, "eventquota_reports_waiting", "{} 0")
-	server.Kill()
+	killed.Kill()
 	for i := range 6 {
 		decide(fmt.Sprint("b", i), 0)
 	}

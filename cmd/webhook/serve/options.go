@@ -16,6 +16,7 @@ import (
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/tracing"
+	"github.com/eventquota/eventquota/cmd/webhook/serve/elect"
 	"github.com/eventquota/eventquota/store/fallback"
 	"github.com/eventquota/eventquota/store/memory"
 	"github.com/eventquota/eventquota/store/redis"
@@ -50,7 +51,7 @@ type options struct {
 	Redis         *redisclient.Options
 	RedisPrefix   string
 	StoreDeadline time.Duration
-	Election      electionOptions
+	Election      elect.Options
 	Traces        tracing.Options
 
 	LogLevel  string
@@ -81,7 +82,7 @@ func defaultOptions() *options {
 		Redis:              redisclient.DefaultOptions(),
 		RedisPrefix:        redis.DefaultPrefix,
 		StoreDeadline:      fallback.Defaults().Deadline,
-		Election:           defaultElectionOptions(),
+		Election:           elect.DefaultOptions(),
 		Traces:             tracing.DefaultOptions(),
 		LogLevel:           "info",
 		LogFormat:          "json",
@@ -111,7 +112,7 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	o.Redis.AddFlags(f)
 	f.StringVar(&o.RedisPrefix, "redis-prefix", o.RedisPrefix, "beginning of the names of all keys in Redis; another one for each cluster that uses the same Redis")
 	f.DurationVar(&o.StoreDeadline, "store-deadline", o.StoreDeadline, "how long Redis may take to decide before the replica decides without it, from 1ms to 1s")
-	o.Election.addFlags(f)
+	o.Election.AddFlags(f)
 	o.Traces.AddFlags(f)
 	f.StringVar(&o.LogLevel, "log-level", o.LogLevel, "least severe log lines that are written: debug, info, warn or error")
 	f.StringVar(&o.LogFormat, "log-format", o.LogFormat, "form of log lines: json or text")
@@ -149,7 +150,7 @@ func (o *options) validate() error {
 	if !reflect.DeepEqual(o.Redis, redisclient.DefaultOptions()) {
 		errs = append(errs, o.Redis.Validate())
 	}
-	return errors.Join(append(errs, checkPprofAddress(o.PprofAddress), o.Election.validate(), o.Traces.Validate(), o.Certificates.validate())...)
+	return errors.Join(append(errs, checkPprofAddress(o.PprofAddress), o.Election.Validate(), o.Traces.Validate(), o.Certificates.validate())...)
 }
 
 // usesRedis tells whether there is a Redis to share the state in.

@@ -2,8 +2,6 @@ package serve
 
 import (
 	"bytes"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -60,20 +58,3 @@ func TestBadFlagsGetOneClearError(t *testing.T) {
 
 // command is eventquota serve.
 func command() *cobra.Command { return cli.Under(Command("devel")) }
-
-func TestTheLeaseIsInThePodsNamespace(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "namespace")
-	if err := os.WriteFile(file, []byte("quotas\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, tt := range []struct{ flag, file, want string }{
-		{"", file, "quotas"},
-		{"", "/nowhere", "eventquota-system"},
-		{"mine", file, "mine"},
-	} {
-		o := electionOptions{Namespace: tt.flag}
-		if got := o.namespace(tt.file); got != tt.want {
-			t.Errorf("flag %q and file %q: namespace %q, want %q", tt.flag, tt.file, got, tt.want)
-		}
-	}
-}

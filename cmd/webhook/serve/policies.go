@@ -3,19 +3,16 @@ package serve
 import (
 	"fmt"
 
-	"github.com/go-logr/logr"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/rest"
 
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/policy/watch"
 )
 
-// newPolicies watches the policies of a cluster, and puts an element into changed
-// when there is something to report.
-func newPolicies(config *rest.Config, changed chan<- struct{}, log logr.Logger) (*watch.Cache, error) {
-	config = rest.AddUserAgent(rest.CopyConfig(config), "eventquota-policies")
+// newPolicies makes what watches the policies of the cluster.
+func (s *server) newPolicies() (*watch.Cache, error) {
+	config := s.as("policies")
 	policies, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("watch policies: %w", err)
@@ -24,26 +21,19 @@ func newPolicies(config *rest.Config, changed chan<- struct{}, log logr.Logger) 
 	if err != nil {
 		return nil, fmt.Errorf("watch namespaces: %w", err)
 	}
-	cache, err := watch.New(watch.NewSources(policies, namespaces), policy.Default(), reporter(changed, log))
-	if err != nil {
-		return nil, err
-	}
-	return cache, nil
+	return watch.New(watch.NewSources(policies, namespaces), policy.Default(), s.report)
 }
 
-// reporter says in the log what became of each generation of a policy, and that
-// there is something to say about it elsewhere.
-func reporter(changed chan<- struct{}, log logr.Logger) func(watch.Report) {
-	return func(r watch.Report) {
-		select {
-		case changed <- struct{}{}:
-		default: // who takes the element that is there sees this change too
-		}
-		log := log.WithValues("policy", r.String(), "generation", r.Generation)
-		if r.Err != nil {
-			log.Error(r.Err, "Policy is not valid", "governing", r.Governing)
-			return
-		}
-		log.Info("Policy governs", "mode", r.Mode)
+// report says in the log what became of a generation of a policy, and wakes what writes its status.
+func (s *server) report(r watch.Report) {
+	select {
+	case s.changed <- struct{}{}:
+	default: // whoever takes the element that is there sees this change too
 	}
+	log := s.log.WithValues("policy", r.String(), "generation", r.Generation)
+	if r.Err != nil {
+		log.Error(r.Err, "Policy is not valid", "governing", r.Governing)
+		return
+	}
+	log.Info("Policy governs", "mode", r.Mode)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"golang.org/x/time/rate"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -17,25 +18,27 @@ import (
 	"github.com/eventquota/eventquota/admission/access"
 	"github.com/eventquota/eventquota/admission/connections"
 	"github.com/eventquota/eventquota/admission/metrics"
-	"github.com/eventquota/eventquota/admission/settler"
 	"github.com/eventquota/eventquota/admission/tracing"
 	"github.com/eventquota/eventquota/certs"
 	"github.com/eventquota/eventquota/cmd/webhook/apiserver"
 	"github.com/eventquota/eventquota/policy/watch"
-	"github.com/eventquota/eventquota/store"
 )
 
 // server is all that serve runs.
 type server struct {
 	opts     *options
 	log      logr.Logger
-	webhook  webhook.Server
-	state    *state
-	policies *watch.Cache
+	config   *rest.Config
+	events   kubernetes.Interface // settled Events and notices are written by
+	objects  dynamic.Interface    // statuses are written by
 	metrics  *metrics.Metrics
 	traces   *tracing.Traces
+	policies *watch.Cache
+	changed  chan struct{} // has an element when there is something to say about a policy
+	state    *state
 	certs    certificates
 	guard    *access.Guard // of metrics; nil for none
+	webhook  webhook.Server
 	draining atomic.Bool
 }
 
@@ -46,119 +49,71 @@ func newServer(o *options, log logr.Logger) (*server, error) {
 			return nil, fmt.Errorf("--self-signed-for: %w", err)
 		}
 	}
-	config, err := apiserver.Config(o.Kubeconfig)
-	if err != nil {
+	s := &server{opts: o, log: log, metrics: metrics.New(o.version), changed: make(chan struct{}, 1)}
+	var err error
+	if s.config, err = apiserver.Config(o.Kubeconfig); err != nil {
 		return nil, fmt.Errorf("--kubeconfig: %w", err)
 	}
-	m := metrics.New(o.version)
-	changed := make(chan struct{}, 1)
-	policies, err := newPolicies(config, changed, log)
-	if err != nil {
+	if s.traces, err = tracing.New(o.Traces, o.version, s.metrics.Spans, log); err != nil {
 		return nil, err
 	}
-	m.Policies(policies)
-	statuses, err := newStatuses(config, policies, changed)
-	if err != nil {
+	if s.policies, err = s.newPolicies(); err != nil {
 		return nil, err
 	}
-	traced, err := tracing.New(o.Traces, o.version, m.Spans, log)
-	if err != nil {
+	if s.state, err = s.newState(); err != nil {
 		return nil, err
 	}
-	state, err := newState(o, config, statuses, m, traced, log)
-	if err != nil {
+	if s.certs, err = newCertificates(o, s.as("certificates")); err != nil {
 		return nil, err
 	}
-	m.Busiest = state.busy.counter
-	gate := &admission.Gate{
-		Policies:   policies.Current(),
-		Store:      state.store,
-		StoreID:    state.id,
-		Audit:      state.audit,
-		Recorder:   m,
-		Now:        time.Now,
-		Local:      rate.NewLimiter(rate.Limit(o.LocalRate), o.LocalRate),
-		Log:        log,
-		Complaints: &rate.Sometimes{Interval: 10 * time.Second},
-		Tracer:     traced.Tracer(),
-	}
-	gate.MaxWriteInterval = time.Minute
-	if o.usesRedis() { // which keeps what is pending when this replica stops
-		gate.MaxWriteInterval = 5 * time.Minute
-	}
-	s := &server{opts: o, log: log, metrics: m, traces: traced, state: state, policies: policies}
-	inFlight := admission.NewPlaces(o.MaxInFlight)
-	var ends *connections.Connections
-	if o.CallsPerConnection > 0 {
-		ends = connections.New(o.CallsPerConnection)
-	}
-	handler := func(phase admission.Phase, name string) http.Handler {
-		return ends.Spread(&s.draining, traced.Reviews(name, &admission.Handler{
-			Name:     name,
-			Gate:     gate,
-			Phase:    phase,
-			MaxBytes: o.MaxRequestBytes.Value(),
-			InFlight: inFlight,
-			Deadline: o.Deadline,
-		}))
-	}
-	if s.certs, err = newCertificates(o, config, m); err != nil {
+	if s.guard, err = newMetricsGuard(o, s.config); err != nil {
 		return nil, err
 	}
-	if s.guard, err = newMetricsGuard(o, config); err != nil {
-		return nil, err
-	}
-	s.webhook = webhook.NewServer(webhook.Options{Host: o.Host, Port: o.Port, TLSOpts: []func(*tls.Config){
-		func(c *tls.Config) { c.GetCertificate = s.certs.GetCertificate },
-	}})
-	s.webhook.Register("/mutate", handler(gate.Mutate, "mutate"))
-	s.webhook.Register("/validate", handler(gate.Validate, "validate"))
+	s.metrics.Policies(s.policies)
+	s.metrics.Busiest = s.state.busiest.Counter
+	s.metrics.Certificate(s.certs.GetCertificate)
+	s.webhook = s.newWebhook()
 	return s, nil
 }
 
-// settled is a store whose pending writes are made.
-type settled struct {
-	name  string // as metrics have it
-	queue store.Queue
-	// storeID names the store, if it is this replica's alone.
-	storeID string
-	// available says whether the store can be asked; nil for always.
-	available func() bool
-	// statuses makes, for a store that replicas share, what keeps the statuses of
-	// policies beside it. Nil for a replica's own store.
-	statuses func() settling
+// as is how a part reaches the API server: under a name of its own.
+func (s *server) as(part string) *rest.Config {
+	return rest.AddUserAgent(rest.CopyConfig(s.config), "eventquota-"+part)
 }
 
-// newSettling makes what settles a store. A shared one is settled by one elected
-// replica, which keeps the statuses of policies too, all others by each replica for
-// itself.
-func newSettling(o *options, config *rest.Config, s settled, m *metrics.Metrics, tr *tracing.Traces) (settling, error) {
-	// It sets no rate of its own: the settler has one.
-	client, err := kubernetes.NewForConfig(rest.AddUserAgent(rest.CopyConfig(config), "eventquota-settler"))
-	if err != nil {
-		return nil, fmt.Errorf("--kubeconfig: %w", err)
+// newWebhook makes what the API server calls.
+func (s *server) newWebhook() webhook.Server {
+	gate := &admission.Gate{
+		Policies:         s.policies.Current(),
+		Store:            s.state.store,
+		StoreID:          s.state.id,
+		Audit:            s.state.audit,
+		Recorder:         s.metrics,
+		MaxWriteInterval: s.state.maxWriteInterval,
+		Now:              time.Now,
+		Local:            rate.NewLimiter(rate.Limit(s.opts.LocalRate), s.opts.LocalRate),
+		Log:              s.log,
+		Complaints:       &rate.Sometimes{Interval: 10 * time.Second},
+		Tracer:           s.traces.Tracer(),
 	}
-	term := func(abandon <-chan struct{}) settling {
-		return together{
-			settler.New(m.Store.ObserveQueue(s.name, s.queue), client.CoreV1(), settler.Options{
-				WritesPerSecond: o.SettleRate,
-				DrainTimeout:    o.DrainTimeout,
-				StoreID:         s.storeID,
-				Shared:          s.statuses != nil,
-				Available:       s.available,
-				Abandon:         abandon,
-				Count:           m.Settle.Settled,
-				Lag:             m.Settle.LagOf(s.name),
-				OnGivenUp:       m.Settle.GaveUp,
-				Tracer:          tr.Tracer(),
-			}),
-			m.Settle.Of(s.name, s.queue, o.Redis.Timeout),
+	inFlight := admission.NewPlaces(s.opts.MaxInFlight)
+	var ends *connections.Connections
+	if s.opts.CallsPerConnection > 0 {
+		ends = connections.New(s.opts.CallsPerConnection)
+	}
+	w := webhook.NewServer(webhook.Options{Host: s.opts.Host, Port: s.opts.Port, TLSOpts: []func(*tls.Config){
+		func(c *tls.Config) { c.GetCertificate = s.certs.GetCertificate },
+	}})
+	for name, phase := range map[string]admission.Phase{"mutate": gate.Mutate, "validate": gate.Validate} {
+		var h http.Handler = &admission.Handler{
+			Name:     name,
+			Gate:     gate,
+			Phase:    phase,
+			MaxBytes: s.opts.MaxRequestBytes.Value(),
+			InFlight: inFlight,
+			Deadline: s.opts.Deadline,
 		}
+		w.Register("/"+name, ends.Spread(&s.draining, s.traces.Reviews(name, h)))
 	}
-	if s.statuses == nil {
-		return term(nil), nil
-	}
-	return newElected(config, o.Election, func(abandon <-chan struct{}) settling {
-		return together{term(abandon), s.statuses()}
-	})
+	return w
 }

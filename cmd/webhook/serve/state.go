@@ -3,22 +3,19 @@ package serve
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
-	goredis "github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/rest"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/eventquota/eventquota/admission/busiest"
-	"github.com/eventquota/eventquota/admission/metrics"
+	"github.com/eventquota/eventquota/admission/settler"
 	"github.com/eventquota/eventquota/admission/status"
 	"github.com/eventquota/eventquota/admission/tracing"
 	"github.com/eventquota/eventquota/cmd/webhook/explain"
+	"github.com/eventquota/eventquota/cmd/webhook/serve/elect"
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/fallback"
 	"github.com/eventquota/eventquota/store/memory"
@@ -26,143 +23,139 @@ import (
 	"github.com/eventquota/eventquota/store/redisclient"
 )
 
-// state is where a replica keeps what Event writes share, and who works on it.
+// state is where a replica keeps what Event writes share, and what works on it.
 type state struct {
 	// store decides, and audit finds out what audited policies would do.
 	store, audit store.Store
 	// id names store, if it is this replica's alone.
 	id string
-	// busy counts what is decided, and whose writes.
-	busy *busy
+	// maxWriteInterval is the longest wait between two writes of what is stored.
+	maxWriteInterval time.Duration
+	// busiest counts what is decided, and whose writes.
+	busiest *busiest.Replicas
 	// keepers run as long as the store decides. What they leave behind at their
 	// end is still settled.
 	keepers []func(context.Context)
 	// settlers write what is pending.
-	settlers []settling
+	settlers []elect.Runner
 	// peek is the store that can be looked into: the one that decides.
 	peek explain.Store
 }
 
-// newState keeps all in memory or, where Redis is given, in Redis, and then in
-// memory only what this replica could not report to that. What policies decide is
-// in statuses, of all replicas that share a store by one of them.
-func newState(o *options, config *rest.Config, statuses func(status.Counts) settling, m *metrics.Metrics, tr *tracing.Traces, log logr.Logger) (*state, error) {
-	own, err := memory.New(memory.Options{Bytes: o.StoreMemory.Value()})
+// newState keeps all in memory or, where Redis is given, in Redis, and then in memory only what this
+// replica could not report to that.
+func (s *server) newState() (*state, error) {
+	own, err := memory.New(memory.Options{Bytes: s.opts.StoreMemory.Value()})
 	if err != nil {
 		return nil, fmt.Errorf("--store-memory: %w", err)
 	}
-	local, err := newSettling(o, config, settled{name: "memory", queue: own, storeID: own.ID()}, m, tr)
-	if err != nil {
-		return nil, err
+	// They set no rate of their own: the settler and the writer of statuses have one.
+	if s.events, err = kubernetes.NewForConfig(s.as("settler")); err != nil {
+		return nil, fmt.Errorf("--kubeconfig: %w", err)
 	}
-	if o.usesRedis() {
-		return newSharedState(o, config, statuses, own, local, m, tr, log)
+	if s.objects, err = dynamic.NewForConfig(s.as("status")); err != nil {
+		return nil, fmt.Errorf("--kubeconfig: %w", err)
+	}
+	local := s.settler("memory", own, settler.Options{StoreID: own.ID()})
+	if s.opts.usesRedis() {
+		return s.inRedis(own, local)
 	}
 	audit, err := memory.New(memory.Options{Bytes: memory.AuditBytes, Unsettled: true})
 	if err != nil {
 		return nil, err
 	}
-	busy := newBusy(nil, log)
+	all := busiest.NewReplicas(nil, s.log)
 	return &state{
-		store: tr.Store("memory", false, m.Store.Observe("memory", own)), audit: tr.Store("memory", true, audit), id: own.ID(),
-		busy:     busy,
-		settlers: []settling{local, statuses(busy)},
-		peek:     explain.Store{Name: "memory", Peeker: own, Now: time.Now},
+		store:            s.traces.Store("memory", false, s.metrics.Store.Observe("memory", own)),
+		audit:            s.traces.Store("memory", true, audit),
+		id:               own.ID(),
+		maxWriteInterval: time.Minute,
+		busiest:          all,
+		settlers:         []elect.Runner{local, s.statuses(all)},
+		peek:             explain.Store{Name: "memory", Peeker: own, Now: time.Now},
 	}, nil
 }
 
-// newSharedState keeps all in Redis. own takes what cannot be reported to it, and
-// local settles that.
-func newSharedState(o *options, config *rest.Config, statuses func(status.Counts) settling, own *memory.Store, local settling, m *metrics.Metrics, tr *tracing.Traces, log logr.Logger) (*state, error) {
-	redisclient.LogTo(log)
-	client, err := redisclient.New(*o.Redis)
+// inRedis keeps all in Redis. own takes what cannot be reported to it, and local settles that. One replica is
+// elected to settle for all, and to write the statuses of policies.
+func (s *server) inRedis(own *memory.Store, local elect.Runner) (*state, error) {
+	redisclient.LogTo(s.log)
+	client, err := redisclient.New(*s.opts.Redis)
 	if err != nil {
 		return nil, err
 	}
 	shared := redis.New(client, redis.Options{
-		Prefix: o.RedisPrefix, Unreported: own,
-		Reported: func(n int) { m.Store.Reported.Add(float64(n)) },
-		Waiting:  func(n int) { m.Store.Waiting.Set(float64(n)) },
-		Lost:     func(n int64) { m.Store.Lost.Add(float64(n)) },
+		Prefix: s.opts.RedisPrefix, Unreported: own,
+		Reported: func(n int) { s.metrics.Store.Reported.Add(float64(n)) },
+		Waiting:  func(n int) { s.metrics.Store.Waiting.Set(float64(n)) },
+		Lost:     func(n int64) { s.metrics.Store.Lost.Add(float64(n)) },
 	})
-	decides, err := fallback.New(tr.Shared(m.Store.Observe("redis", shared)), shared, fallbackOptions(o, m, log))
+	decides, err := fallback.New(s.traces.Shared(s.metrics.Store.Observe("redis", shared)), shared, s.fallbackOptions())
 	if err != nil {
 		return nil, err
 	}
-	busy := newBusy(busiest.NewRedis(client, o.RedisPrefix), log)
-	elected, err := newSettling(o, config, settled{
-		name: "redis", queue: shared, available: decides.Available, statuses: func() settling { return statuses(busy) },
-	}, m, tr)
-	if err != nil {
-		return nil, err
-	}
-	audit := redis.New(client, redis.Options{Prefix: o.RedisPrefix + "audit:", Unsettled: true})
+	audit := redis.New(client, redis.Options{Prefix: s.opts.RedisPrefix + "audit:", Unsettled: true})
 	quiet := fallback.Defaults()
-	quiet.Deadline, quiet.Decided = o.StoreDeadline, tracing.NoteFallback
+	quiet.Deadline, quiet.Decided = s.opts.StoreDeadline, tracing.NoteFallback
 	audits, err := fallback.New(audit, audit, quiet)
 	if err != nil {
 		return nil, err
 	}
-	check := func(ctx context.Context) {
-		first, cancel := context.WithTimeout(ctx, o.Redis.DialTimeout+o.Redis.Timeout)
-		defer cancel()
-		if err := redisclient.Check(first, client); err != nil {
-			log.Error(err, "Redis cannot be reached, each policy's onStoreFailure decides until it can")
-		}
-		watchEviction(ctx, client, m.Store.Evicting, log)
+	all := busiest.NewReplicas(busiest.NewRedis(client, s.opts.RedisPrefix), s.log)
+	elected, err := elect.New(s.config, s.opts.Election, func(abandon <-chan struct{}) elect.Runner {
+		settles := settler.Options{Shared: true, Available: decides.Available, Abandon: abandon}
+		return together{s.settler("redis", shared, settles), s.statuses(all)}
+	})
+	if err != nil {
+		return nil, err
+	}
+	watched := func(ctx context.Context) {
+		redisclient.Watch(ctx, client, s.opts.Redis.DialTimeout+s.opts.Redis.Timeout, s.metrics.Store.Evicting.Set)
 	}
 	return &state{
-		store: tr.Store("redis", false, decides), audit: tr.Store("redis", true, audits), busy: busy,
-		keepers:  []func(context.Context){check, shared.Run, decides.Run, audit.Run, audits.Run, busy.run},
-		settlers: []settling{local, elected},
-		peek:     explain.Store{Name: "redis", Peeker: shared},
+		store:            s.traces.Store("redis", false, decides),
+		audit:            s.traces.Store("redis", true, audits),
+		maxWriteInterval: 5 * time.Minute, // Redis keeps what is pending when this replica stops
+		busiest:          all,
+		keepers:          []func(context.Context){watched, shared.Run, decides.Run, audit.Run, audits.Run, all.Run},
+		settlers:         []elect.Runner{local, elected},
+		peek:             explain.Store{Name: "redis", Peeker: shared},
 	}, nil
 }
 
-// watchEviction looks every minute whether Redis keeps what is pending when its memory is full.
-func watchEviction(ctx context.Context, client *redisclient.Client, servers prometheus.Gauge, log logr.Logger) {
-	last := ""
-	say := func(now string, tell func()) {
-		if now != last {
-			tell()
-		}
-		last = now
+// settler makes what settles a store, which metrics have under a name, for one term.
+func (s *server) settler(name string, q store.Queue, o settler.Options) elect.Runner {
+	m := &s.metrics.Settle
+	o.WritesPerSecond, o.DrainTimeout, o.Tracer = s.opts.SettleRate, s.opts.DrainTimeout, s.traces.Tracer()
+	o.Count, o.Lag, o.OnGivenUp = m.Settled, m.LagOf(name), m.GaveUp
+	return together{
+		settler.New(s.metrics.Store.ObserveQueue(name, q), s.events.CoreV1(), o),
+		m.Pending(name, q, s.opts.Redis.Timeout),
 	}
-	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-		defer cancel()
-		evicting, err := redisclient.Evicting(ctx, client)
-		switch {
-		case goredis.HasErrorPrefix(err, "NOPERM"):
-			say("unknown", func() { log.Info("Cannot see whether Redis evicts keys: its user needs +info", "error", err.Error()) })
-		case err == nil:
-			servers.Set(float64(len(evicting)))
-			say(strings.Join(evicting, ", "), func() {
-				if len(evicting) > 0 {
-					log.Error(nil, "Redis may lose what is pending: set maxmemory-policy to noeviction", "servers", evicting)
-				}
-			})
-		}
-	}, time.Minute)
+}
+
+// statuses makes what writes the statuses of policies from what replicas have counted, for one term.
+func (s *server) statuses(counts status.Counts) elect.Runner {
+	return status.New(s.policies, counts, s.objects, status.Options{Wake: s.changed})
 }
 
 // fallbackOptions show in log and metrics whether Redis is available.
-func fallbackOptions(o *options, m *metrics.Metrics, log logr.Logger) fallback.Options {
-	f := fallback.Defaults()
-	f.Deadline = o.StoreDeadline
+func (s *server) fallbackOptions() fallback.Options {
+	m, f := &s.metrics.Store, fallback.Defaults()
+	f.Deadline = s.opts.StoreDeadline
 	f.OnChange = func(open bool, err error) {
 		if open {
-			m.Store.Unavailable.Set(1)
-			log.Error(err, "Redis does not answer, each policy's onStoreFailure decides")
+			m.Unavailable.Set(1)
+			s.log.Error(err, "Redis does not answer, each policy's onStoreFailure decides")
 			return
 		}
-		m.Store.Unavailable.Set(0)
-		log.Info("Redis answers again")
+		m.Unavailable.Set(0)
+		s.log.Info("Redis answers again")
 	}
-	m.Store.Breaker("closed")
-	f.Breaker = m.Store.Breaker
+	m.Breaker("closed")
+	f.Breaker = m.Breaker
 	f.Decided = func(ctx context.Context, how store.Failure) {
-		m.Store.WithoutStore.WithLabelValues(how.String()).Inc()
+		m.WithoutStore.WithLabelValues(how.String()).Inc()
 		tracing.NoteFallback(ctx, how)
 	}
 	return f
@@ -178,11 +171,16 @@ func (s *state) keep(ctx context.Context) {
 	<-ctx.Done()
 }
 
-// settle writes what falls due until ctx ends, and then what is pending.
-func (s *state) settle(ctx context.Context) error {
-	settlers, ctx := errgroup.WithContext(ctx)
-	for _, one := range s.settlers {
-		settlers.Go(func() error { return one.Run(ctx) })
+// together is several at the same time. One that fails ends the others.
+type together []elect.Runner
+
+var _ elect.Runner = together(nil)
+
+// Run implements elect.Runner.
+func (t together) Run(ctx context.Context) error {
+	all, ctx := errgroup.WithContext(ctx)
+	for _, one := range t {
+		all.Go(func() error { return one.Run(ctx) })
 	}
-	return settlers.Wait()
+	return all.Wait()
 }

@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/eventquota/eventquota/admission/metrics"
-	"github.com/eventquota/eventquota/admission/status"
 	"github.com/eventquota/eventquota/admission/tracing"
 	"github.com/eventquota/eventquota/store"
 	redistest "github.com/eventquota/eventquota/test/redis"
@@ -31,9 +30,9 @@ func (exporterFunc) Shutdown(context.Context) error { return nil }
 // TestATraceSaysWhichStoreDecided holds the spans of a decision by Redis, and of one by
 // the replica once Redis is killed.
 func TestATraceSaysWhichStoreDecided(t *testing.T) {
-	server := redistest.Start(t, redistest.Options{})
+	killed := redistest.Start(t, redistest.Options{})
 	o := defaultOptions()
-	o.Redis.Addresses = []string{server.Addr()}
+	o.Redis.Addresses = []string{killed.Addr()}
 	o.StoreDeadline, o.Deadline = time.Second, 2*time.Second // on a machine that is busy
 	var lines []string
 	m := metrics.New("test")
@@ -54,7 +53,7 @@ func TestATraceSaysWhichStoreDecided(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := newState(o, &rest.Config{Host: "127.0.0.1:1"}, func(status.Counts) settling { return together{} }, m, tr, logr.Discard())
+	s, err := (&server{opts: o, config: &rest.Config{Host: "127.0.0.1:1"}, metrics: m, traces: tr, log: logr.Discard()}).newState()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +67,7 @@ func TestATraceSaysWhichStoreDecided(t *testing.T) {
 	}
 	ask("there", s.store)
 	ask("audited", s.audit)
-	server.Kill()
+	killed.Kill()
 	ask("killed", s.store)
 	tr.Flush()
 	slices.Sort(lines)

@@ -1,4 +1,4 @@
-package serve
+package elect
 
 import (
 	"context"
@@ -38,10 +38,10 @@ func newElection(t *testing.T, drain time.Duration) *election {
 func (e *election) start(replica string) {
 	ctx, stop := context.WithCancel(e.t.Context())
 	e.stops[replica] = stop
-	candidate := &elected{
+	candidate := &Candidate{
 		lock:    &leaseOf{election: e, replica: replica},
-		opts:    defaultElectionOptions(),
-		settler: func(abandon <-chan struct{}) settling { return &settlerOf{e, replica, abandon} },
+		opts:    DefaultOptions(),
+		settler: func(abandon <-chan struct{}) Runner { return &settlerOf{e, replica, abandon} },
 	}
 	go func() {
 		switch err := candidate.Run(ctx); {
@@ -137,7 +137,7 @@ func (l *leaseOf) reach(ctx context.Context) error {
 	}
 	select {
 	case <-ctx.Done():
-	case <-time.After(defaultElectionOptions().RenewDeadline / 2):
+	case <-time.After(DefaultOptions().RenewDeadline / 2):
 	}
 	return errors.New("no answer")
 }

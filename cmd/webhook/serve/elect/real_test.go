@@ -1,4 +1,4 @@
-package serve
+package elect
 
 import (
 	"context"
@@ -75,7 +75,7 @@ func newCandidate(t *testing.T, kubeconfig string) *candidate {
 	}
 	c := &candidate{t: t, leads: make(chan struct{}, 9), abandoned: make(chan struct{}, 9), drained: make(chan struct{}, 9)}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &wire{c, next} })
-	e, err := newElected(config, defaultElectionOptions(), func(abandon <-chan struct{}) settling {
+	e, err := New(config, DefaultOptions(), func(abandon <-chan struct{}) Runner {
 		return settles(func(ctx context.Context) error {
 			c.leads <- struct{}{}
 			<-ctx.Done()
@@ -115,10 +115,10 @@ func (c *candidate) await(what string) {
 	}
 }
 
-// settles is a function that is settling.
+// settles is a function that is Runner.
 type settles func(ctx context.Context) error
 
-// Run implements settling.
+// Run implements Runner.
 func (f settles) Run(ctx context.Context) error { return f(ctx) }
 
 // wire is what a candidate reaches the API server by.

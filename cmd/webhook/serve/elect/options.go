@@ -1,4 +1,4 @@
-package serve
+package elect
 
 import (
 	"errors"
@@ -13,38 +13,40 @@ import (
 
 const (
 	// namespaceFile is where Kubernetes tells a pod its namespace.
-	namespaceFile    = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
-	defaultNamespace = "eventquota-system"
+	namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+	// DefaultNamespace is that of a process that is in no pod.
+	DefaultNamespace = "eventquota-system"
 )
 
-// electionOptions are the flags of the election of the settler.
-type electionOptions struct {
+// Options are the flags of the election.
+type Options struct {
 	Namespace     string
 	LeaseDuration time.Duration
 	RenewDeadline time.Duration
 	RetryPeriod   time.Duration
 }
 
-// defaultElectionOptions are shorter than client-go's. Stored Events wait for
+// DefaultOptions are shorter than client-go's. Stored Events wait for
 // their counts until a killed leader is followed; a lease that is lost because
 // the API server was slow for some seconds costs next to nothing here.
-func defaultElectionOptions() electionOptions {
-	return electionOptions{
+func DefaultOptions() Options {
+	return Options{
 		LeaseDuration: 5 * time.Second,
 		RenewDeadline: 3 * time.Second,
 		RetryPeriod:   time.Second,
 	}
 }
 
-func (o *electionOptions) addFlags(f *pflag.FlagSet) {
-	f.StringVar(&o.Namespace, "leader-election-namespace", o.Namespace, "namespace of the Lease "+leaseName+", whose holder settles for all replicas of a shared store; empty for that of the pod, or else "+defaultNamespace)
+// AddFlags adds the flags.
+func (o *Options) AddFlags(f *pflag.FlagSet) {
+	f.StringVar(&o.Namespace, "leader-election-namespace", o.Namespace, "namespace of the Lease "+leaseName+", whose holder settles for all replicas of a shared store; empty for that of the pod, or else "+DefaultNamespace)
 	f.DurationVar(&o.LeaseDuration, "leader-election-lease-duration", o.LeaseDuration, "how long after its last renewal the Lease of a leader that was killed is free to be taken; whole seconds, longer than the two below together")
 	f.DurationVar(&o.RenewDeadline, "leader-election-renew-deadline", o.RenewDeadline, "how long a leader tries to renew the Lease before it stops to lead; more than 1.2 retry periods")
 	f.DurationVar(&o.RetryPeriod, "leader-election-retry-period", o.RetryPeriod, "time between two renewals of the Lease, each a write to etcd, or between two attempts to take it; at least 100ms")
 }
 
-// validate reports every flag that is out of its range.
-func (o *electionOptions) validate() error {
+// Validate reports every flag that is out of its range.
+func (o *Options) Validate() error {
 	var errs []error
 	check := func(ok bool, format string, args ...any) {
 		if !ok {
@@ -70,8 +72,10 @@ func (o *electionOptions) validate() error {
 	return errors.Join(errs...)
 }
 
-// namespace is where the Lease is.
-func (o *electionOptions) namespace(file string) string {
+// PodNamespace is where the Lease is, and all else that belongs to this pod.
+func (o *Options) PodNamespace() string { return o.namespace(namespaceFile) }
+
+func (o *Options) namespace(file string) string {
 	if o.Namespace != "" {
 		return o.Namespace
 	}
@@ -79,5 +83,5 @@ func (o *electionOptions) namespace(file string) string {
 	if name := strings.TrimSpace(string(content)); err == nil && name != "" {
 		return name
 	}
-	return defaultNamespace
+	return DefaultNamespace
 }

@@ -1,15 +1,18 @@
-package serve
+package busiest_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/busiest"
@@ -21,9 +24,9 @@ import (
 )
 
 // decideBusy lets b count writes about pods of these names.
-func decideBusy(b *busy, verdict store.Verdict, pods ...string) {
+func decideBusy(b *busiest.Replicas, verdict store.Verdict, pods ...string) {
 	for _, pod := range pods {
-		b.counter.Decided(new(decidedAbout(pod, verdict)))
+		b.Counter.Decided(new(decidedAbout(pod, verdict)))
 	}
 }
 
@@ -59,11 +62,11 @@ func sharedBusiest(t *testing.T, addr string) *busiest.Redis {
 }
 
 func TestAReplicaSaysWhatIsBusiest(t *testing.T) {
-	b := newBusy(nil, logr.Discard())
+	b := busiest.NewReplicas(nil, logr.Discard())
 	decideBusy(b, store.Drop, "web-0", "web-0", "web-1")
 	audited := decidedAbout("web-0", store.Drop)
 	audited.Audited = true
-	b.counter.Decided(&audited)
+	b.Counter.Decided(&audited)
 	sum := askBusiest(t, b)
 	if len(sum.Replicas) != 1 || sum.Partial {
 		t.Errorf("%+v, want one replica", sum)
@@ -79,17 +82,18 @@ func TestAReplicaSaysWhatIsBusiest(t *testing.T) {
 
 func TestEachReplicaSaysWhatIsBusiestOnAll(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{})
-	a, b := newBusy(sharedBusiest(t, server.Addr()), logr.Discard()), newBusy(sharedBusiest(t, server.Addr()), logr.Discard())
+	shared := sharedBusiest(t, server.Addr())
+	a, b := busiest.NewReplicas(shared, logr.Discard()), busiest.NewReplicas(shared, logr.Discard())
 	decideBusy(a, store.Merge, "web-0", "web-1")
 	decideBusy(b, store.Drop, "web-0")
-	for _, one := range []*busy{a, b} {
-		if err := one.shared.Put(t.Context(), one.counter.Snapshot(time.Now())); err != nil {
+	for _, one := range []*busiest.Replicas{a, b} {
+		if err := shared.Put(t.Context(), one.Counter.Snapshot(time.Now())); err != nil {
 			t.Fatal(err)
 		}
 	}
 	decideBusy(a, store.Merge, "web-1") // which only a knows yet
 	for says, test := range map[string]struct {
-		asked *busy
+		asked *busiest.Replicas
 		want  busiest.Counts
 	}{
 		"one by its own counts of now": {a, busiest.Counts{Merged: 3, Dropped: 1}},
@@ -107,8 +111,44 @@ func TestEachReplicaSaysWhatIsBusiestOnAll(t *testing.T) {
 
 func TestBusiestTakesNoQuery(t *testing.T) {
 	w := httptest.NewRecorder()
-	newBusy(nil, logr.Discard()).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/busiest?by=source", nil))
+	busiest.NewReplicas(nil, logr.Discard()).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/busiest?by=source", nil))
 	if got := strings.TrimSpace(w.Body.String()); w.Code != http.StatusBadRequest || got != "busiest: takes no query" {
 		t.Errorf("%d: %q", w.Code, got)
+	}
+}
+
+// TestWhatPoliciesDecideIsCounted holds which decisions are part of a status.
+func TestWhatPoliciesDecideIsCounted(t *testing.T) {
+	of := func(uid string, m policy.Mode) *policy.Policy {
+		p := policy.Default()
+		p.Mode, p.Identity.UID, p.Identity.Generation = m, types.UID("uid of "+uid), 7
+		return &p
+	}
+	b := busiest.NewReplicas(nil, logr.Discard())
+	request := &admission.Request{Object: &corev1.Event{Reason: "BackOff"}}
+	for _, d := range []admission.Decided{
+		{Policy: of("enforced", policy.Enforce), Verdict: store.Admit},
+		{Policy: of("enforced", policy.Enforce), Verdict: store.Aggregate},
+		{Policy: of("enforced", policy.Enforce), Verdict: store.Merge},
+		{Policy: of("enforced", policy.Enforce), Verdict: store.Drop},
+		{Policy: of("enforced", policy.Enforce), Verdict: store.Deny},
+		{Policy: of("enforced", policy.Enforce), Verdict: store.Drop, Audited: true}, // it would, if others were in force
+		{Policy: of("audited", policy.Audit), Verdict: store.Drop, Audited: true},
+		{Policy: new(policy.Default()), Verdict: store.Drop}, // it has no status
+	} {
+		d.Request = request
+		b.Counter.Decided(&d)
+	}
+	all, err := b.All(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, p := range all[0].Policies {
+		got = append(got, fmt.Sprintf("%+v %+v of %d", p.ID, p.Counts, len(p.Offenders)))
+	}
+	want := []string{"{UID:uid of enforced Generation:7} {Admitted:2 Merged:1 Dropped:2} of 1", "{UID:uid of audited Generation:7} {Admitted:0 Merged:0 Dropped:1} of 1"}
+	if !slices.Equal(got, want) {
+		t.Errorf("counted %q, want %q", got, want)
 	}
 }

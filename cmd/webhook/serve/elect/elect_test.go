@@ -1,4 +1,4 @@
-package serve
+package elect
 
 import (
 	"context"
@@ -128,7 +128,7 @@ type settlerOf struct {
 	abandon <-chan struct{}
 }
 
-// Run implements settling.
+// Run implements Runner.
 func (s *settlerOf) Run(ctx context.Context) error {
 	s.tell(s.replica + " leads")
 	if s.broken {

@@ -1,4 +1,5 @@
-package serve
+// Package elect has one replica of several do what only one may do, by a Lease.
+package elect
 
 import (
 	"context"
@@ -18,25 +19,25 @@ import (
 // leaseName is the Lease that the replica holds which settles for all.
 const leaseName = "eventquota-settler"
 
-// settling writes what is pending until its context ends, and then what is left.
-type settling interface {
+// Runner writes what is pending until its context ends, and then what is left.
+type Runner interface {
 	Run(ctx context.Context) error
 }
 
-// elected settles while this replica holds the lease, and stands for election
-// again when it has lost it. Make one with newElected and call Run once.
-type elected struct {
-	lock resourcelock.Interface
-	opts electionOptions
-	// settler makes what settles in one term. What it makes stops at once and
-	// without another write when abandon is closed, as another may lead then.
-	settler func(abandon <-chan struct{}) settling
+// Candidate settles while this replica holds the lease, and stands for election
+// again when it has lost it. Make one with New and call Run once.
+type Candidate struct {
+	lock    resourcelock.Interface
+	opts    Options
+	settler func(abandon <-chan struct{}) Runner
 }
 
-var _ settling = (*elected)(nil)
+var _ Runner = (*Candidate)(nil)
 
-// newElected makes an elected of the lease at an API server.
-func newElected(config *rest.Config, o electionOptions, settler func(abandon <-chan struct{}) settling) (*elected, error) {
+// New makes a candidate for the lease at an API server. settler makes what settles in
+// one term. What it makes stops at once and without another write when abandon is
+// closed, as another may lead then.
+func New(config *rest.Config, o Options, settler func(abandon <-chan struct{}) Runner) (*Candidate, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, fmt.Errorf("name the candidate for leader election: %w", err)
@@ -48,9 +49,9 @@ func newElected(config *rest.Config, o electionOptions, settler func(abandon <-c
 	if err != nil {
 		return nil, fmt.Errorf("make a client for leader election: %w", err)
 	}
-	return &elected{
+	return &Candidate{
 		lock: &resourcelock.LeaseLock{
-			LeaseMeta: metav1.ObjectMeta{Namespace: o.namespace(namespaceFile), Name: leaseName},
+			LeaseMeta: metav1.ObjectMeta{Namespace: o.PodNamespace(), Name: leaseName},
 			Client:    client.CoordinationV1(),
 			// A container that starts anew in the same pod is another candidate.
 			LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
@@ -60,10 +61,10 @@ func newElected(config *rest.Config, o electionOptions, settler func(abandon <-c
 	}, nil
 }
 
-// Run implements settling. It fails when a settler fails that was not to stop.
-func (e *elected) Run(ctx context.Context) error {
+// Run implements Runner. It fails when a settler fails that was not to stop.
+func (c *Candidate) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
-		if err := e.term(ctx); err != nil {
+		if err := c.term(ctx); err != nil {
 			return err
 		}
 	}
@@ -71,17 +72,17 @@ func (e *elected) Run(ctx context.Context) error {
 }
 
 // term waits for the lease and settles until it is lost or ctx ends.
-func (e *elected) term(ctx context.Context) error {
+func (c *Candidate) term(ctx context.Context) error {
 	// The lease is renewed until the settler has stopped, which is after ctx ends.
 	candidacy, resign := context.WithCancel(context.WithoutCancel(ctx))
 	defer resign()
 	leading := make(chan context.Context, 1)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name:          leaseName,
-		Lock:          e.lock,
-		LeaseDuration: e.opts.LeaseDuration,
-		RenewDeadline: e.opts.RenewDeadline,
-		RetryPeriod:   e.opts.RetryPeriod,
+		Lock:          c.lock,
+		LeaseDuration: c.opts.LeaseDuration,
+		RenewDeadline: c.opts.RenewDeadline,
+		RetryPeriod:   c.opts.RetryPeriod,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(held context.Context) { leading <- held },
 			OnStoppedLeading: func() {},
@@ -101,25 +102,25 @@ func (e *elected) term(ctx context.Context) error {
 	select {
 	case <-ctx.Done(): // it does not lead, or has not settled anything yet
 	case held := <-leading:
-		err = e.settle(ctx, held)
+		err = c.settle(ctx, held)
 		lost = held.Err() != nil
 	}
 	resign()
 	<-over
 	if !lost {
-		e.release(ctx)
+		c.release(ctx)
 	}
 	return err
 }
 
 // settle settles until ctx ends, with a drain, or until held does, without.
-func (e *elected) settle(ctx, held context.Context) error {
-	log := logr.FromContextOrDiscard(ctx).WithValues("lease", e.lock.Describe(), "identity", e.lock.Identity())
+func (c *Candidate) settle(ctx, held context.Context) error {
+	log := logr.FromContextOrDiscard(ctx).WithValues("lease", c.lock.Describe(), "identity", c.lock.Identity())
 	log.Info("Leads, settles for all replicas")
 	term, stop := context.WithCancel(ctx)
 	defer stop()
 	context.AfterFunc(held, stop)
-	err := e.settler(held.Done()).Run(term)
+	err := c.settler(held.Done()).Run(term)
 	switch {
 	case held.Err() != nil:
 		log.Info("Lost the lease, settles no more")
@@ -135,18 +136,18 @@ func (e *elected) settle(ctx, held context.Context) error {
 
 // release gives the lease to whoever asks next, if this replica holds it. One
 // that cannot be released runs out by itself.
-func (e *elected) release(ctx context.Context) {
-	log := logr.FromContextOrDiscard(ctx).WithValues("lease", e.lock.Describe())
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.opts.RenewDeadline)
+func (c *Candidate) release(ctx context.Context) {
+	log := logr.FromContextOrDiscard(ctx).WithValues("lease", c.lock.Describe())
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.opts.RenewDeadline)
 	defer cancel()
 	// The last renewal may come in between, once.
 	for range 2 {
-		record, _, err := e.lock.Get(ctx)
-		if err != nil || record.HolderIdentity != e.lock.Identity() {
+		record, _, err := c.lock.Get(ctx)
+		if err != nil || record.HolderIdentity != c.lock.Identity() {
 			return
 		}
 		now := metav1.NewTime(time.Now())
-		err = e.lock.Update(ctx, resourcelock.LeaderElectionRecord{
+		err = c.lock.Update(ctx, resourcelock.LeaderElectionRecord{
 			LeaseDurationSeconds: 1, // the least that a Lease may have
 			AcquireTime:          now,
 			RenewTime:            now,

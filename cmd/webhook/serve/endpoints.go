@@ -1,0 +1,128 @@
+package serve
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"net/netip"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+
+	"github.com/eventquota/eventquota/admission/access"
+	"github.com/eventquota/eventquota/cmd/webhook/explain"
+)
+
+// metricsMux is all that is served at --metrics-address: what shows the state of
+// this replica, and changes nothing. All of its paths are behind one guard.
+func (s *server) metricsMux() *http.ServeMux {
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", promhttp.HandlerFor(s.metrics.Gatherer, promhttp.HandlerOpts{}))
+	mux.Handle("GET /busiest", s.state.busiest)
+	mux.Handle("GET /explain", explain.Handler(s.state.peek, s.opts.Redis.Timeout))
+	return mux
+}
+
+// newMetricsGuard is who guards metrics, nil for nobody: when they are plain, or not served.
+func newMetricsGuard(o *options, config *rest.Config) (*access.Guard, error) {
+	if o.MetricsAddress == "0" || !o.MetricsSecure {
+		return nil, nil //nolint:nilnil // nobody is asked
+	}
+	return access.New(config)
+}
+
+// serveMetrics serves metricsMux until ctx ends: to whom the guard lets in, by the
+// serving certificate of the webhook, or without a guard to all, as plain HTTP.
+func (s *server) serveMetrics(ctx context.Context) error {
+	const flag = "--metrics-address"
+	if s.guard == nil {
+		return listen(ctx, flag, s.opts.MetricsAddress, nil, s.metricsMux())
+	}
+	guarded := s.guard.Before(s.metricsMux())
+	return listen(ctx, flag, s.opts.MetricsAddress, &tls.Config{
+		MinVersion:     tls.VersionTLS12,
+		GetCertificate: s.certs.GetCertificate,
+		// Without HTTP/2 a connection asks one thing at a time. A scrape needs no more.
+		NextProtos: []string{"http/1.1"},
+	}, guarded)
+}
+
+// pprofOff tells whether no profiles are served at an address.
+func pprofOff(address string) bool { return address == "" || address == "0" }
+
+// checkPprofAddress takes an address of this machine alone: a profile shows what is
+// in memory, and one of the CPU slows the webhook down. A name is refused, as who
+// resolves it decides where it leads.
+func checkPprofAddress(address string) error {
+	if pprofOff(address) {
+		return nil
+	}
+	if at, err := netip.ParseAddrPort(address); err != nil || !at.Addr().IsLoopback() {
+		return fmt.Errorf("--pprof-address %q: must be a loopback IP address and a port, such as 127.0.0.1:6060, or 0 for none", address)
+	}
+	return nil
+}
+
+// pprofMux is all that is served at --pprof-address.
+func pprofMux() *http.ServeMux {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index) // heap, goroutine and other profiles by name, too
+	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("POST /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	return mux
+}
+
+// health answers /healthz while the process lives, and /readyz while the
+// webhook's TLS endpoint answers with a certificate that the API server takes,
+// and is to be sent calls.
+func (s *server) health() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/healthz", http.StripPrefix("/healthz", &healthz.Handler{}))
+	mux.Handle("/readyz", http.StripPrefix("/readyz", &healthz.Handler{Checks: map[string]healthz.Checker{
+		"webhook":     s.webhook.StartedChecker(),
+		"certificate": func(*http.Request) error { return s.certs.Ready() },
+		"serving": func(*http.Request) error {
+			if s.draining.Load() {
+				return errors.New("stopping")
+			}
+			return nil
+		},
+	}}))
+	return mux
+}
+
+// listen serves HTTP at the address of a flag until ctx ends, by TLS if it is
+// configured. It does not wait for requests that are under way then.
+func listen(ctx context.Context, flag, address string, secure *tls.Config, h http.Handler) error {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("%s: %w", flag, err)
+	}
+	if secure != nil {
+		l = tls.NewListener(l, secure)
+	}
+	srv := &http.Server{
+		Handler:           h,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       time.Minute,
+		MaxHeaderBytes:    64 << 10, // of a token some KiB
+		ErrorLog:          slog.NewLogLogger(logr.ToSlogHandler(logr.FromContextOrDiscard(ctx)), slog.LevelDebug),
+	}
+	context.AfterFunc(ctx, func() { _ = srv.Close() })
+	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("%s: %w", flag, err)
+	}
+	return nil
+}
