@@ -85,10 +85,10 @@ func TestTheContextHasWhatTheWebhookNeeds(t *testing.T) {
 	if len(packages) < 5 {
 		t.Fatalf("the webhook is made of %v only", packages)
 	}
-	for _, pkg := range packages {
-		room, _, _ := strings.Cut(strings.TrimPrefix(pkg, "github.com/eventquota/eventquota/"), "/")
-		if !slices.Contains(patterns, "!"+room) {
-			t.Errorf("%s is needed and ignored", room)
+	for _, path := range packages {
+		pkg, _, _ := strings.Cut(strings.TrimPrefix(path, "github.com/eventquota/eventquota/"), "/")
+		if !slices.Contains(patterns, "!"+pkg) {
+			t.Errorf("%s is needed and ignored", pkg)
 		}
 	}
 	for _, pattern := range patterns {

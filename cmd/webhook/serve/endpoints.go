@@ -114,7 +114,7 @@ func listen(ctx context.Context, flag, address string, secure *tls.Config, h htt
 	}
 	srv := &http.Server{
 		Handler:           h,
-		BaseContext:       func(net.Listener) context.Context { return ctx },
+		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    64 << 10, // of a token some KiB
