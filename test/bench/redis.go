@@ -5,11 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-redis/redis_rate/v10"
 	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/policy"
+	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/redisclient"
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
@@ -154,4 +162,99 @@ func (b *redisBed) rate(context.Context) (redisCall, func(), error) {
 // redisFigure is the name of how many calls a second were answered.
 func redisFigure(name string, callers int) string {
 	return fmt.Sprintf("redis_%s_%d_per_s", name, callers)
+}
+
+// atOnce lets callers call at the same time, each in a loop of its own. A loop gets its number,
+// from 0, and says how many calls were answered.
+func atOnce(ctx context.Context, callers int, loop func(ctx context.Context, caller int) (answered int, err error)) (perSecond float64, err error) {
+	var all atomic.Int64
+	group, ctx := errgroup.WithContext(ctx)
+	begun := time.Now()
+	for caller := range callers {
+		group.Go(func() error {
+			n, err := loop(ctx, caller)
+			all.Add(int64(n))
+			return err
+		})
+	}
+	err = group.Wait()
+	return float64(all.Load()) / time.Since(begun).Seconds(), err
+}
+
+// timed makes a call again and again, at least once by each caller, and returns how many a second
+// were answered. What was answered too late does not count.
+func timed(ctx context.Context, callers int, window time.Duration, call redisCall) (perSecond float64, err error) {
+	end := time.Now().Add(window)
+	return atOnce(ctx, callers, func(ctx context.Context, caller int) (answered int, err error) {
+		for i := caller; i < callers || time.Now().Before(end); i += callers {
+			err := call(ctx, i)
+			switch {
+			case err == nil:
+				answered++
+			case !late(ctx, err):
+				return answered, err
+			}
+		}
+		return answered, nil
+	})
+}
+
+// late says whether Redis took so long that a store has decided without its answer, or not at all.
+// The caller's own time is not up.
+func late(ctx context.Context, err error) bool {
+	return ctx.Err() == nil && (errors.Is(err, store.ErrUnconfirmed) || errors.Is(err, context.DeadlineExceeded))
+}
+
+// starting is the n-th Event, from 0, of four that a kubelet writes while it starts a pod.
+func starting(serial, n int) *corev1.Event {
+	reason, message := "Started", "Started container web"
+	switch n {
+	case 0:
+		reason, message = "Pulling", `Pulling image "registry.example.com/shop/web:1.14.2"`
+	case 1:
+		reason, message = "Pulled", `Successfully pulled image "registry.example.com/shop/web:1.14.2" in 1.204s. Image size: 71300213 bytes.`
+	case 2:
+		reason, message = "Created", "Created container: web"
+	}
+	return podEvent(serial, n, reason, message)
+}
+
+// podEvent is an Event about a pod. Its name differs from those of others about the pod by n.
+func podEvent(serial, n int, reason, message string) *corev1.Event {
+	e := &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault},
+		Source:     corev1.EventSource{Component: "kubelet", Host: "node-" + strconv.Itoa(serial%500)},
+		Reason:     reason, Message: message, Type: corev1.EventTypeNormal, Count: 1,
+	}
+	about(e, "web-6d4b75cb6d-"+strconv.Itoa(serial))
+	e.Name = fmt.Sprintf("%s.%016x", e.InvolvedObject.Name, 0x17c8f0a1b2c3d000+n)
+	e.FirstTimestamp = metav1.Now()
+	e.LastTimestamp = e.FirstTimestamp
+	return e
+}
+
+// defaults are the policies where there is no other.
+func defaults() *policy.Current {
+	p := policy.Default()
+	return policy.InForce(policy.NewSet(&p, nil, nil))
+}
+
+// newGate makes what decides under policies.
+func newGate(governing *policy.Current, s store.Store) *admission.Gate {
+	return &admission.Gate{Policies: governing, Store: s, Now: time.Now, MaxWriteInterval: time.Minute}
+}
+
+// ask lets admission decide about a CREATE of e.
+func ask(ctx context.Context, gate *admission.Gate, e *corev1.Event, want admission.Outcome) error {
+	a, err := gate.Mutate(ctx, &admission.Request{
+		Request: policy.Request{
+			Kind:      metav1.GroupVersionKind{Version: "v1", Kind: "Event"},
+			Namespace: e.Namespace, Operation: admissionv1.Create,
+		},
+		Object: e,
+	})
+	if err == nil && a.Outcome != want {
+		return fmt.Errorf("%s: %s, want %s", e.Name, a.Outcome, want)
+	}
+	return err
 }

@@ -1,9 +1,17 @@
 package e2e
 
 import (
+	"fmt"
+	"io"
+	"net"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
@@ -112,4 +120,137 @@ func (e *faultEnv) opens(namespace string) {
 			e.Errorf("replica %d stopped to ask Redis after %d calls that failed, want 1 to %d", i, n, openWithin)
 		}
 	}
+}
+
+// slowProxy passes on what a client says to a server at once, and the answers
+// after a delay: what the client gave up waiting for has been carried out.
+type slowProxy struct {
+	listener net.Listener
+	server   string
+	delay    atomic.Int64 // nanoseconds
+
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+// newSlowProxy starts a proxy without delay, which ends with the test.
+func newSlowProxy(t *testing.T, server string) *slowProxy {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &slowProxy{listener: listener, server: server}
+	t.Cleanup(p.close)
+	go p.serve()
+	return p
+}
+
+func (p *slowProxy) serve() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := new(net.Dialer).Dial("tcp", p.server)
+		if err != nil {
+			_ = client.Close()
+			continue
+		}
+		p.mu.Lock()
+		p.conns = append(p.conns, client, server)
+		p.mu.Unlock()
+		go func() {
+			_, _ = io.Copy(server, client)
+			_ = server.(*net.TCPConn).CloseWrite()
+		}()
+		go p.answer(client, server)
+	}
+}
+
+// answer passes on what the server says, in order.
+func (p *slowProxy) answer(client, server net.Conn) {
+	type part struct {
+		content []byte
+		due     time.Time
+	}
+	parts := make(chan part, 1<<16)
+	go func() {
+		defer client.Close()
+		for next := range parts {
+			<-time.After(time.Until(next.due))
+			if _, err := client.Write(next.content); err != nil {
+				break // the client has gone
+			}
+		}
+		for range parts { // so that the server is read from to its end
+		}
+	}()
+	defer close(parts)
+	for {
+		content := make([]byte, 32<<10)
+		n, err := server.Read(content)
+		if n > 0 {
+			parts <- part{content[:n], time.Now().Add(time.Duration(p.delay.Load()))}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (p *slowProxy) close() {
+	_ = p.listener.Close()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, conn := range p.conns {
+		_ = conn.Close()
+	}
+}
+
+// written is what became of Events that were written one after the other.
+type written struct {
+	stored, merged, dropped int
+	waits                   []time.Duration // of the writer, for each Event
+}
+
+// writeAll writes n Events about a pod, each of a reason of its own, so that none
+// is merged and each costs a token. after is called after each.
+func (e *env) writeAll(namespace, pod string, n int, after func()) (w written) {
+	e.Helper()
+	for i := range n {
+		event := coreEvent(namespace, fmt.Sprintf("%s-%d", pod, i), pod, "one of a kind")
+		event.Reason = fmt.Sprintf("Reason%d", i)
+		begun := time.Now()
+		_, err := e.client.CoreV1().Events(namespace).Create(e.Context(), event, metav1.CreateOptions{})
+		w.waits = append(w.waits, time.Since(begun))
+		switch {
+		case err == nil:
+			w.stored++
+		case apierrors.IsAlreadyExists(err):
+			w.merged++
+		case apierrors.IsTooManyRequests(err):
+			w.dropped++
+		default:
+			e.must(err)
+		}
+		after()
+	}
+	slices.Sort(w.waits)
+	return w
+}
+
+// part is the wait that a part of all is not longer than.
+func (w written) part(p float64) time.Duration { return w.waits[int(p*float64(len(w.waits)-1))] }
+
+// longer is how many waits are longer than d.
+func (w written) longer(d time.Duration) int {
+	shorter, _ := slices.BinarySearch(w.waits, d)
+	return len(w.waits) - shorter
+}
+
+func (w written) String() string {
+	ms := func(d time.Duration) time.Duration { return d.Round(100 * time.Microsecond) }
+	return fmt.Sprintf("%d stored, %d merged, %d dropped; waited %s (p50), %s (p99), %s (max); %d longer than 50ms",
+		w.stored, w.merged, w.dropped, ms(w.part(0.5)), ms(w.part(0.99)), ms(w.part(1)), w.longer(50*time.Millisecond))
 }

@@ -1,10 +1,20 @@
 package e2e
 
 import (
+	"context"
+	"fmt"
+	"math"
 	"slices"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/redis"
+	"github.com/eventquota/eventquota/store/redisclient"
+	"github.com/eventquota/eventquota/test/cluster"
 	"github.com/eventquota/eventquota/test/replica"
 )
 
@@ -151,4 +161,124 @@ func aMasterIsKilled(e *faultEnv) {
 	e.noneFailed()
 	last := first(calls, s.broken.Add(-replicatedWithin), time.Now(), func(c auditCall) bool { return c.begun.Before(s.broken) })
 	s.holds(last, last)
+}
+
+const (
+	// quietFor is longer than it takes until what replicas hold goes to Redis.
+	quietFor = 2 * time.Second
+	// quietWithin bounds the wait for that: the longest wait between two writes of an Event.
+	quietWithin = 7 * time.Minute
+)
+
+// quiet waits until nothing is pending any more in Redis, and no replica has anything to report to it.
+// Of an Event that was not found, what it was to report waits for the next one. All replicas run.
+func (e *faultEnv) quiet() {
+	e.Helper()
+	state, since := "", time.Now()
+	err := wait.PollUntilContextTimeout(e.Context(), 200*time.Millisecond, quietWithin, true, func(context.Context) (bool, error) {
+		pending, waiting := int64(0), append(e.each(storeUnavailable), e.each(reportsWaiting)...)
+		for _, p := range e.pending() {
+			if p.Name != "" {
+				pending++
+			}
+		}
+		now := fmt.Sprint(pending, waiting)
+		if now != state || pending > 0 || slices.Max(waiting) > 0 {
+			state, since = now, time.Now()
+		}
+		return time.Since(since) > quietFor, nil
+	})
+	if err != nil {
+		e.Errorf("not all is settled %s after the storm; pending, and replicas without Redis or with reports: %s", quietWithin, state)
+	}
+}
+
+// pending is what Redis has still to be written, due or not.
+func (e *faultEnv) pending() []store.PendingWrite {
+	e.Helper()
+	o := redisclient.DefaultOptions()
+	o.Addresses, o.SentinelMaster, o.Cluster = e.redis.options.Addresses, e.redis.options.SentinelMaster, e.redis.options.Cluster
+	o.DialTimeout, o.Timeout = time.Minute, time.Minute // on a machine that is busy
+	client, err := redisclient.New(*o)
+	e.must(err)
+	defer client.Close()
+	writes, err := redis.New(client, redis.Options{Prefix: redis.DefaultPrefix}).Claim(
+		e.Context(), time.Now(), math.MaxInt64, math.MaxInt32, func(string, store.Key) bool { return false })
+	e.must(err)
+	return writes
+}
+
+// late is how many occurrences will be reported when a window has passed in which no Event comes in the
+// place of one that was not found: that is ten minutes. The replicas have stopped, and nobody settles
+// any more.
+func (e *faultEnv) late() (n int64) {
+	e.Helper()
+	for _, p := range e.pending() {
+		n += p.Unreported()
+	}
+	return n
+}
+
+// refuses waits until a replica has refused enough to know what it need not ask
+// Redis about.
+func (e *faultEnv) refuses(i int) {
+	e.Helper()
+	e.eventually("the replica has refused Events", func() (refuses bool) {
+		for _, m := range e.metrics(e.set.Replicas[i])["eventquota_decisions_total"].GetMetric() {
+			for _, label := range m.GetLabel() {
+				refuses = refuses || label.GetValue() == "drop" && m.GetCounter().GetValue() > 50
+			}
+		}
+		return refuses
+	})
+}
+
+// holder is who holds the Lease of the settler.
+func (e *faultEnv) holder() string {
+	e.Helper()
+	lease, err := e.client.CoordinationV1().Leases(cluster.ServiceNamespace).Get(e.Context(), "eventquota-settler", metav1.GetOptions{})
+	e.must(err)
+	return *lease.Spec.HolderIdentity
+}
+
+// rests waits until a replica, which is out of the Service, gets no more calls
+// and has reported to Redis what it refused by itself.
+func (e *faultEnv) rests(i int) {
+	e.Helper()
+	calls, since := int64(-1), time.Now()
+	e.eventually("a replica out of the Service gets no calls", func() bool {
+		if now := e.metric(e.set.Replicas[i], "eventquota_decisions_total"); now != calls {
+			calls, since = now, time.Now()
+		}
+		return time.Since(since) > refusalsHeld
+	})
+}
+
+// decidedAlone holds that replicas have decided without Redis, and reported that to it.
+func (e *faultEnv) decidedAlone() {
+	e.Helper()
+	alone, reported := e.each(withoutStore), e.each(reports)
+	e.Logf("without Redis the replicas decided %v times, and reported %v decisions", alone, reported)
+	for i := range alone {
+		if alone[i] == 0 || reported[i] == 0 {
+			e.Errorf("replica %d decided %d times without Redis and reported %d decisions, want both", i, alone[i], reported[i])
+		}
+	}
+}
+
+// outcomes are how many reviews of each outcome the replicas have answered.
+func (e *faultEnv) outcomes() (each []map[string]int64) {
+	e.Helper()
+	for _, r := range e.set.Replicas {
+		n := map[string]int64{}
+		for _, m := range e.metrics(r)["eventquota_decisions_total"].GetMetric() {
+			for _, label := range m.GetLabel() {
+				if label.GetName() == "outcome" {
+					n[label.GetValue()] += int64(m.GetCounter().GetValue())
+				}
+			}
+		}
+		each = append(each, n)
+	}
+	return each
 }

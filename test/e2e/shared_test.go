@@ -1,13 +1,21 @@
 package e2e
 
 import (
+	"context"
+	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/eventquota/eventquota/admission/settler"
+	"github.com/eventquota/eventquota/test/cluster"
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
@@ -142,4 +150,110 @@ func (e *setEnv) noneAlone() {
 	if each := e.each(withoutStore); slices.Max(each) != 0 {
 		e.Errorf("replicas decided %v writes without Redis, want none", each)
 	}
+}
+
+// settledWithin is a flush interval, what a leader needs to be elected, and as
+// much again on a busy machine.
+const settledWithin = 3 * flushInterval
+
+// givenTokens holds that each bucket has given a number of Events, by what the
+// API server has stored.
+func (f *flood) givenTokens(want int64) {
+	f.Helper()
+	got := map[spamKey]int64{}
+	for _, event := range f.stored(f.namespace) {
+		if event.Reason != settler.ReasonDropped {
+			got[spamKey{event.Source.Component, event.InvolvedObject.Name, event.Type}]++
+		}
+	}
+	each := map[spamKey]int64{}
+	for _, k := range spamKeys() {
+		each[k] = want
+	}
+	if diff := cmp.Diff(each, got); diff != "" {
+		f.Errorf("stored Events by bucket (-what one bucket gives +all replicas):\n%s", diff)
+	}
+	if diff := cmp.Diff(each, f.admitted); diff != "" {
+		f.Errorf("Events that writers were told are stored (-what one bucket gives +all replicas):\n%s", diff)
+	}
+	if want := int64(len(spamKeys()) * knownReasons * floodRepeats); f.merged != want {
+		f.Errorf("%d Events were merged, want the %d that repeat others", f.merged, want)
+	}
+}
+
+// countsExactly holds that each stored Event and each notice comes to tell of
+// all that was merged into it or dropped, and of no more.
+func (f *flood) countsExactly() {
+	f.Helper()
+	got := f.told()
+	err := wait.PollUntilContextTimeout(f.Context(), 200*time.Millisecond, settledWithin, true,
+		func(context.Context) (bool, error) {
+			got = f.told()
+			return maps.Equal(got, f.counts), nil
+		})
+	if err != nil {
+		f.Errorf("%s after the last write %d of %d occurrences are told (-sent +told):\n%s",
+			settledWithin, sum(got), sum(f.counts), cmp.Diff(f.counts, got))
+	}
+	// Nothing is owed beyond that: replicas that stop settle what they hold.
+	for i := range f.set.Replicas {
+		f.must(f.set.Stop(f.Context(), i))
+	}
+	if diff := cmp.Diff(f.counts, f.told()); diff != "" {
+		f.Errorf("after the end of all replicas (-sent +told):\n%s", diff)
+	}
+}
+
+// told is what each stored Event tells, by name, and what notices tell, by
+// source and object.
+func (f *flood) told() map[string]int64 {
+	f.Helper()
+	counts := map[string]int64{}
+	for _, event := range f.stored(f.namespace) {
+		key := event.Name
+		if event.Reason == settler.ReasonDropped {
+			var dropped struct {
+				Total   int64
+				Sources []struct{ Source string }
+			}
+			if err := json.Unmarshal([]byte(event.Annotations[settler.AnnotationDropped]), &dropped); err != nil ||
+				dropped.Total != int64(event.Count) || len(dropped.Sources) != 1 {
+				f.Errorf("a notice with a count of %d says %s (%v)", event.Count, event.Annotations[settler.AnnotationDropped], err)
+				continue
+			}
+			key = noticeOf(dropped.Sources[0].Source, event.InvolvedObject.Name)
+		}
+		counts[key] += occurrences(&event)
+	}
+	return counts
+}
+
+// stored are the stored Events of a namespace, empty for all.
+func (e *setEnv) stored(namespace string) []corev1.Event {
+	e.Helper()
+	events, err := e.client.CoreV1().Events(namespace).List(e.Context(), metav1.ListOptions{})
+	e.must(err)
+	return events.Items
+}
+
+// toldOf is how many occurrences all stored Events tell, notices among them, by
+// what they are about.
+func (e *setEnv) toldOf() map[cluster.Object]int64 {
+	e.Helper()
+	told := map[cluster.Object]int64{}
+	for _, event := range e.stored("") {
+		o := event.InvolvedObject
+		told[cluster.Object{
+			APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: string(o.UID),
+		}] += occurrences(&event)
+	}
+	return told
+}
+
+// sum is that of all values.
+func sum(counts map[string]int64) (n int64) {
+	for _, one := range counts {
+		n += one
+	}
+	return n
 }

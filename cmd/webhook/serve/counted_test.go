@@ -1,17 +1,24 @@
 package serve
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
+	"github.com/eventquota/eventquota/admission/metrics"
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/test/cli"
 	"github.com/eventquota/eventquota/test/prom"
+	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
 // TestMetricsOfAWebhookThatServes holds that what is asked and settled is counted.
@@ -81,5 +88,83 @@ func TestAServerExplains(t *testing.T) {
 	s.stop()
 	if err := <-s.ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestMetricsOfARedisThatIsKilled holds what is shown of its calls, of reports and of the
+// circuit breaker.
+func TestMetricsOfARedisThatIsKilled(t *testing.T) {
+	killed := redistest.Start(t, redistest.Options{Lines: []string{"maxmemory-policy allkeys-lru"}})
+	o := defaultOptions()
+	o.Redis.Addresses = []string{killed.Addr()}
+	o.StoreDeadline, o.Deadline = time.Second, 2*time.Second // on a machine that is busy
+	m := metrics.New("test")
+	s, err := (&server{opts: o, config: &rest.Config{Host: "127.0.0.1:1"}, metrics: m, log: logr.Discard()}).newState()
+	if err != nil {
+		t.Fatal(err)
+	}
+	breaker := func(closed, half, open int) {
+		t.Helper()
+		prom.Want(t, m.Gatherer, "eventquota_store_breaker_state",
+			fmt.Sprintf(`{state="closed"} %d`, closed), fmt.Sprintf(`{state="half-open"} %d`, half), fmt.Sprintf(`{state="open"} %d`, open))
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { s.keep(ctx); close(ended) }()
+	decide := func(object string, i int) store.Verdict {
+		t.Helper()
+		d, err := s.store.Decide(t.Context(), time.Now(), aWrite(object, fmt.Sprint(object, i)), limited(3))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d.Verdict
+	}
+	breaker(1, 0, 0)
+	for i, want := range []store.Verdict{store.Admit, store.Admit, store.Admit, store.Drop, store.Drop} {
+		if v := decide("a", i); v != want {
+			t.Errorf("verdict %s about Event %d, want %s", v, i, want)
+		}
+	}
+	if took := prom.Values(t, m.Gatherer, "eventquota_store_duration_seconds"); took[`eventquota_store_duration_seconds{step="decide",store="redis"} 5`] != 5 {
+		t.Errorf("calls %v, want 5 of Redis", took)
+	}
+	cli.Eventually(t, "both drops, which are not asked about, reported", func() bool { return prom.Sum(t, m.Gatherer, "eventquota_reports_total") == 2 })
+	cli.Eventually(t, "the maxmemory-policy", func() bool { return prom.Sum(t, m.Gatherer, "eventquota_redis_servers_evicting") == 1 })
+	prom.Want(t, m.Gatherer, "eventquota_store_errors_total")
+	prom.Want(t, m.Gatherer, "eventquota_reports_waiting", "{} 0")
+	killed.Kill()
+	for i := range 6 {
+		decide(fmt.Sprint("b", i), 0)
+	}
+	breaker(0, 0, 1)
+	if failed := prom.Sum(t, m.Gatherer, "eventquota_store_errors_total"); failed != 5 {
+		t.Errorf("%v calls failed, want the 5 that open the breaker", failed)
+	}
+	if by := prom.Exposed(t, m.Gatherer, "eventquota_decisions_without_store_total"); by != `eventquota_decisions_without_store_total{by="local"} 6` {
+		t.Errorf("decided without Redis: %s", by)
+	}
+	if n := prom.Sum(t, m.Gatherer, "eventquota_store_unavailable"); n != 1 {
+		t.Errorf("unavailable is %v, want 1", n)
+	}
+	cli.Eventually(t, "decisions that wait to be reported", func() bool { return prom.Sum(t, m.Gatherer, "eventquota_reports_waiting") > 0 })
+	stop()
+	<-ended
+}
+
+// aWrite is a CREATE of an Event of a name about an object.
+func aWrite(object, name string) store.Write {
+	return store.Write{
+		Group: store.KeyOf("group", object), Object: store.KeyOf("object", object),
+		Exact: store.KeyOf("exact", name), Similar: store.KeyOf("similar", name), Message: store.KeyOf(name),
+		Namespace: "shop", Name: name, Count: 1, At: time.Now(),
+		About: store.Object{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: object}, Source: store.Source{Component: "kubelet"},
+	}
+}
+
+// limited is a spam filter of so many Events.
+func limited(burst int) store.Limits {
+	return store.Limits{
+		Merge: true, MaxEvents: 10, Window: time.Hour, RepeatWindow: time.Hour, WriteInterval: time.Second, MaxWriteInterval: time.Minute,
+		Spam: store.Bucket{Key: store.KeyOf("spam"), Name: "spam filter", Limit: store.Limit{Burst: burst, Every: time.Hour}},
 	}
 }

@@ -1,0 +1,271 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"github.com/eventquota/eventquota/store/redisclient"
+	redistest "github.com/eventquota/eventquota/test/redis"
+	"github.com/eventquota/eventquota/test/replica"
+	"github.com/eventquota/eventquota/test/storm"
+)
+
+const (
+	// refusalsHeld is how long a replica may hold what it refused by itself: the
+	// 200 ms between two times that it tells Redis, and what that takes on a
+	// busy machine.
+	refusalsHeld = time.Second
+	// replicatedWithin is how long Redis may take to tell its replicas.
+	replicatedWithin = time.Second
+	// beginAfter is how many reviews are answered when a storm is in its midst.
+	beginAfter = 1500
+	// leastAfter is how many calls of a storm come after a fault, at least.
+	leastAfter = 500
+)
+
+// faultEnv is three replicas that share a Redis.
+type faultEnv struct {
+	*setEnv
+	redis faultyRedis
+}
+
+func newFaultEnv(t *testing.T, r faultyRedis) *faultEnv {
+	t.Helper()
+	flags := append([]string{
+		// Endpoints that come and go get their share of the calls at once.
+		"--calls-per-connection=20",
+		// Redis is away only when the test makes it so, not as the machine is busy.
+		"--store-deadline=500ms",
+		// What is claimed is in hand for some seconds.
+		"--settle-rate=40",
+	}, r.flags()...)
+	return &faultEnv{setEnv: newSetEnv(t, 3, flags...), redis: r}
+}
+
+// faultyStorm is a storm in which something fails.
+type faultyStorm struct {
+	*faultEnv
+	namespace string
+	over      chan error
+	begun     time.Time
+	broken    time.Time // when something failed
+}
+
+// begin begins a storm, and returns when it is in its midst.
+func (e *faultEnv) begin() *faultyStorm {
+	e.Helper()
+	s := &faultyStorm{faultEnv: e, namespace: e.namespace("storm"), over: make(chan error, 1), begun: time.Now()}
+	go func() {
+		_, err := storm.Storm{
+			Namespace: s.namespace, Pods: 30, Events: storm.MaxEvents,
+			Repeating: 4, Similar: 4, Series: 2, Reasons: 4,
+		}.Run(e.Context(), e.config)
+		s.over <- err
+	}()
+	e.eventually("the storm is in its midst", func() bool { return e.answered() > beginAfter })
+	return s
+}
+
+// end waits until the storm is over, which is to go on after the fault, and all
+// that replicas and Redis know is told.
+func (s *faultyStorm) end() (calls []auditCall) {
+	s.Helper()
+	s.must(<-s.over)
+	calls = s.auditCalls(s.namespace)
+	after := 0
+	for _, c := range calls {
+		if c.begun.After(s.broken) {
+			after++
+		}
+	}
+	s.Logf("the storm took %s; %d of its %d calls came after the fault", time.Since(s.begun).Round(time.Second), after, len(calls))
+	if after < leastAfter {
+		s.Errorf("only %d calls came after the fault, want %d", after, leastAfter)
+	}
+	begun := time.Now()
+	s.quiet()
+	s.Logf("answers of each replica: %v", s.outcomes())
+	s.Logf("all was settled %s later", time.Since(begun).Round(time.Second))
+	return calls
+}
+
+// holds holds that no more occurrences than those are missing, or told twice.
+func (s *faultyStorm) holds(missing, twice int64) {
+	s.Helper()
+	for i := range s.set.Replicas {
+		s.must(s.set.Stop(s.Context(), i)) // it settles what it holds itself
+	}
+	twice += collided(s.auditCalls(s.namespace)) // which are counted as one
+	sent, told, late := s.audit().Occurrences(), s.told(), s.late()
+	s.Logf("%d occurrences reached the API server, %d are told and %d will be; up to %d may be missing, %d told twice",
+		sent, told, late, missing, twice)
+	if told += late; told < sent-missing || told > sent+twice {
+		s.Errorf("stored Events and notices tell of %d occurrences, want the %d that reached the API server, or up to %d less or %d more",
+			told, sent, missing, twice)
+	}
+	if told != sent {
+		s.Logf("where told and sent differ:\n%s", strings.Join(s.differences(s.namespace, s.auditCalls(s.namespace)), "\n"))
+	}
+}
+
+// answered is how many reviews the replicas have answered that run now.
+func (e *faultEnv) answered() (n int64) {
+	e.Helper()
+	for _, each := range e.each("eventquota_decisions_total") {
+		n += each
+	}
+	return n
+}
+
+// leader is the replica that settles for all.
+func (e *faultEnv) leader() (leader int) {
+	e.Helper()
+	e.eventually("a replica leads", func() (leads bool) {
+		var err error
+		leader, err = e.set.Leader(e.Context())
+		e.must(err)
+		return leader >= 0
+	})
+	return leader
+}
+
+// faultyRedis is a Redis of any topology that a test does harm to.
+type faultyRedis struct {
+	// options make a client of it.
+	options redisclient.Options
+	// keys are names of keys, one for each master.
+	keys []string
+	// master is the server that has a key.
+	master func(ctx context.Context, key string) (*redistest.Server, error)
+	// kill kills a master that is in use, and returns when it runs no more.
+	kill func(ctx context.Context) error
+	// copies is how many replicas a master has.
+	copies int
+}
+
+// standalone starts a server that keeps all that it has answered.
+func standalone(t *testing.T) faultyRedis {
+	t.Helper()
+	server := redistest.Start(t, redistest.Options{Persist: true, Fsync: "always"})
+	return faultyRedis{
+		options: redisclient.Options{Addresses: []string{server.Addr()}},
+		keys:    []string{"{a}"},
+		master:  func(context.Context, string) (*redistest.Server, error) { return server, nil },
+	}
+}
+
+func withSentinels(t *testing.T) faultyRedis {
+	t.Helper()
+	s := redistest.StartSentinel(t, redistest.Options{})
+	r := faultyRedis{options: redisclient.Options{Addresses: s.Addrs(), SentinelMaster: redistest.MasterName}, keys: []string{"{a}"}, copies: 2}
+	r.master = func(ctx context.Context, _ string) (*redistest.Server, error) { return s.Master(ctx) }
+	r.kill = func(ctx context.Context) error {
+		_, err := s.KillMaster(ctx)
+		return err
+	}
+	return r
+}
+
+func inACluster(t *testing.T) faultyRedis {
+	t.Helper()
+	c := redistest.StartCluster(t, redistest.Options{}, 3, 1)
+	r := faultyRedis{options: redisclient.Options{Addresses: c.Addrs(), Cluster: true}, copies: 1}
+	r.keys = []string{"{a}", "{b}", "{c}"} // one in each third of the slots
+	r.master = c.MasterOf
+	r.kill = func(ctx context.Context) error {
+		_, err := c.KillMasterOf(ctx, r.keys[0])
+		return err
+	}
+	return r
+}
+
+// flags make a replica use it.
+func (r *faultyRedis) flags() []string {
+	return []string{
+		"--redis-addresses=" + strings.Join(r.options.Addresses, ","),
+		"--redis-sentinel-master=" + r.options.SentinelMaster,
+		"--redis-cluster=" + strconv.FormatBool(r.options.Cluster),
+	}
+}
+
+// masters are the servers that have all there is, among them. They all run.
+func (e *faultEnv) masters() (masters []*redistest.Server) {
+	e.Helper()
+	for _, key := range e.redis.keys {
+		master, err := e.redis.master(e.Context(), key)
+		e.must(err)
+		masters = append(masters, master)
+	}
+	return masters
+}
+
+// replicated waits until every master's replicas have all that it has answered
+// so far, and returns how long that took.
+func (e *faultEnv) replicated() time.Duration {
+	e.Helper()
+	begun := time.Now()
+	for i, master := range e.masters() {
+		conn := master.Client().Conn() // WAIT waits for the writes of one connection
+		e.must(conn.Set(e.Context(), e.redis.keys[i], "", time.Minute).Err())
+		n, err := conn.Wait(e.Context(), e.redis.copies, time.Second).Result()
+		e.must(errors.Join(err, conn.Close()))
+		if n < int64(e.redis.copies) {
+			e.Fatalf("%d replicas of %s are in sync, want %d", n, master.Addr(), e.redis.copies)
+		}
+	}
+	return time.Since(begun)
+}
+
+// metrics are all metrics of a replica, by name.
+func (e *setEnv) metrics(r *replica.Replica) map[string]*dto.MetricFamily {
+	e.Helper()
+	request, err := http.NewRequestWithContext(e.Context(), http.MethodGet, r.MetricsURL, http.NoBody)
+	e.must(err)
+	response, err := http.DefaultClient.Do(request)
+	e.must(err)
+	defer response.Body.Close()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(response.Body)
+	e.must(err)
+	return families
+}
+
+// metric is the sum of all values of a counter or gauge of a replica.
+func (e *setEnv) metric(r *replica.Replica, name string) (sum int64) {
+	e.Helper()
+	for _, m := range e.metrics(r)[name].GetMetric() {
+		sum += int64(m.GetCounter().GetValue() + m.GetGauge().GetValue())
+	}
+	return sum
+}
+
+// each is a metric of every replica.
+func (e *setEnv) each(name string) (values []int64) {
+	e.Helper()
+	for _, r := range e.set.Replicas {
+		values = append(values, e.metric(r, name))
+	}
+	return values
+}
+
+const (
+	// storeUnavailable is 1 while a replica does not ask Redis.
+	storeUnavailable = "eventquota_store_unavailable"
+	// storeErrors is how many calls of the store have failed.
+	storeErrors = "eventquota_store_errors_total"
+	// withoutStore is what a replica has decided without Redis.
+	withoutStore = "eventquota_decisions_without_store_total"
+	// reports is how many decisions a replica has reported to Redis afterwards, and reportsWaiting for
+	// how many registers some wait.
+	reports        = "eventquota_reports_total"
+	reportsWaiting = "eventquota_reports_waiting"
+)
