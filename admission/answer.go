@@ -27,7 +27,7 @@ import (
 type Answer struct {
 	Response admissionv1.AdmissionResponse
 	Outcome  Outcome
-	// Cut tells that the Event goes through with a message cut to the limit of
+	// Cut says that the Event goes through with a message cut to the limit of
 	// its policy. Dry runs are none.
 	Cut bool
 	// Decided is when the store decided, zero if none was asked. The API server's

@@ -30,7 +30,7 @@ type review struct {
 }
 
 // Request is the part of an AdmissionRequest that decisions read. The API
-// server converts Events of every API to core/v1; RequestKind tells which one
+// server converts Events of every API to core/v1; RequestKind says which one
 // the client used.
 type Request struct {
 	policy.Request
@@ -103,7 +103,7 @@ func newReading() *reading {
 func (r *reading) unmarshal(body []byte) error { return json.Unmarshal(body, &r.review, r.options) }
 
 // readManagers reads managedFields. Of an UPDATE, which the API server has validated, it only
-// tells whether those of its two Events are the same.
+// reports whether those of its two Events are the same.
 func (r *reading) readManagers(d *jsontext.Decoder, _ *[]metav1.ManagedFieldsEntry) error {
 	if r.review.Request == nil || r.review.Request.Operation != admissionv1.Update {
 		return errors.ErrUnsupported // the types' own decoder does it
@@ -135,7 +135,7 @@ const aggregatePrefix = "(combined from similar events): "
 const seriesMessageBytes = 1024
 
 // AggregateMessage is the message of an aggregate whose newest message is
-// text. series tells that the Event keeps its count in a series, so that the
+// text. series says that the Event keeps its count in a series, so that the
 // API server limits its message.
 func AggregateMessage(text string, series bool) string {
 	message := text
@@ -198,7 +198,7 @@ func readTime(d *jsontext.Decoder, t *time.Time) error {
 // farYears are as many as a calendar takes to repeat itself.
 const farYears = 400
 
-// farthest bounds the years that are told apart, so that no time overflows.
+// farthest bounds the years that are distinguished, so that no time overflows.
 const farthest = 1_000_000_000
 
 // parseTime parses a time of RFC 3339, with a year of any number of digits and a sign.
@@ -241,7 +241,7 @@ func occurrences(e *corev1.Event) int64 {
 	return int64(max(n, 1))
 }
 
-// keepsSeries tells whether e counts in series.count, as Events written
+// keepsSeries reports whether e counts in series.count, as Events written
 // through events.k8s.io do.
 func keepsSeries(e *corev1.Event) bool {
 	return e.Series != nil || !e.EventTime.IsZero()

@@ -30,7 +30,7 @@ type Gate struct {
 	// Audit decides, beside Store, what policies in mode Audit would do. What it
 	// counts is never written to the API server. Nil where nothing is audited.
 	Audit store.Store
-	// Recorder is told what becomes of calls and writes. Nil for none.
+	// Recorder hears what becomes of calls and writes. Nil for none.
 	Recorder Recorder
 	// MaxWriteInterval is the longest wait between two writes of a stored Event or
 	// notice, unless its policy has a longer one as the shortest.
@@ -73,7 +73,7 @@ func (g *Gate) Validate(ctx context.Context, r *Request) (Answer, error) {
 	return g.decide(ctx, r, false)
 }
 
-// decide is the way of every Event write. rewritable tells whether the answer may
+// decide is the way of every Event write. rewritable reports whether the answer may
 // change the Event.
 func (g *Gate) decide(ctx context.Context, r *Request, rewritable bool) (Answer, error) {
 	switch {
@@ -205,7 +205,7 @@ func warning(q *question, d store.Decision, owner string) string {
 	return ""
 }
 
-// warns tells whether a policy in mode Audit answers writers with warnings.
+// warns reports whether a policy in mode Audit answers writers with warnings.
 func warns(gov *policy.Governing, name string) bool {
 	if gov.Audit != nil && gov.Audit.Name == name {
 		return gov.Audit.AuditWarnings
@@ -231,11 +231,11 @@ func both(a, b quotas) quotas {
 	}
 }
 
-// Recorder is told what becomes of calls and of Event writes. Its methods are called by any number of
+// Recorder hears what becomes of calls and of Event writes. Its methods are called by any number of
 // goroutines at a time; they must not block.
 type Recorder interface {
 	// Reviewed is called once for each call of a Handler, by its name. The outcome of a call that was no review is
-	// empty. Cut tells that the message of an Event was cut that went through.
+	// empty. Cut says that the message of an Event was cut that went through.
 	Reviewed(handler string, o Outcome, cut bool, took time.Duration)
 	// Decided is called for each Event write that was decided.
 	Decided(d Decided)

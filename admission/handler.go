@@ -31,7 +31,7 @@ const (
 // Handler serves one phase over HTTP. Its fields are set before the first call
 // and not changed after; it is safe for concurrent use.
 type Handler struct {
-	// Name is that of the phase, as the Gate's Recorder is told it.
+	// Name is that of the phase, as the Gate's Recorder has it.
 	Name  string
 	Gate  *Gate
 	Phase Phase

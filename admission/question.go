@@ -24,14 +24,14 @@ type question struct {
 	*Request
 
 	gov policy.Governing
-	// rewritable tells whether the answer may change the Event.
+	// rewritable reports whether the answer may change the Event.
 	rewritable bool
 	// storeID is that of the Gate.
 	storeID string
 	// name is what the Event is called once it is stored, and message the newest
 	// message within the limit of its policy.
 	name, message string
-	// cut tells that message is not all of the Event's.
+	// cut says that message is not all of the Event's.
 	cut bool
 	// written is the write in the store's words, and updates what an UPDATE adds to it.
 	// They are made when a store is first asked.
@@ -59,10 +59,10 @@ func within(p *policy.Policy, message string) string {
 	return Truncate(message, p.Message.MaxBytes)
 }
 
-// throughEventsAPI tells whether the client used events.k8s.io.
+// throughEventsAPI reports whether the client used events.k8s.io.
 func (q *question) throughEventsAPI() bool { return q.RequestKind.Group == "events.k8s.io" }
 
-// invalid tells whether the API server is going to refuse the write, as it would
+// invalid reports whether the API server is going to refuse the write, as it would
 // be stored. The mutating phase comes before its validation.
 func (q *question) invalid() bool {
 	e := q.Object
@@ -223,7 +223,7 @@ func bucketKey(h *store.Hasher, id string, parts []policy.KeyPart, r *Request) s
 		case policy.KeyInvolvedObject:
 			addObject(h, e)
 			if o := e.InvolvedObject.Namespace; o != "" && o != r.Namespace {
-				h.Add(r.Namespace) // who writes elsewhere shares no bucket with who writes there
+				h.Add(r.Namespace) // Events from other namespaces about an object have a bucket of their own
 			}
 		case policy.KeyType:
 			h.Add(e.Type)

@@ -99,7 +99,7 @@ func FuzzTimes(f *testing.F) {
 	f.Add(int64(-62135596801), int64(999_999))
 	f.Add(int64(1)<<54, int64(1))
 	f.Fuzz(func(t *testing.T, seconds, micros int64) {
-		const most = 1 << 54 // within the years that are told apart
+		const most = 1 << 54 // within the years that are distinguished
 		at := time.Unix(seconds%most, (micros&0xfffff)%1_000_000*1000).UTC()
 		e := reviewed(t, &corev1.Event{LastTimestamp: metav1.NewTime(at), EventTime: metav1.NewMicroTime(at)})
 		if !e.LastTimestamp.Time.Equal(at.Truncate(time.Second)) || !e.EventTime.Time.Equal(at) {

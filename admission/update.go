@@ -30,7 +30,7 @@ func (q *question) update(h *store.Hasher) store.Update {
 	return u
 }
 
-// isRecorders tells whether an UPDATE moves nothing but what a recorder moves
+// isRecorders reports whether an UPDATE moves nothing but what a recorder moves
 // when an Event repeats: count, series, timestamps and, with them, the message
 // of an aggregate. Whatever else a write moves, a label or an annotation, would be
 // lost if the write were merged. message is the Event's within its limit:
@@ -61,7 +61,7 @@ func sameSeries(a, b *corev1.EventSeries) bool {
 	return a.Count == b.Count && a.LastObservedTime.Equal(&b.LastObservedTime)
 }
 
-// same tells whether two Events are stored as the same. Their protobuf has every field, in
+// same reports whether two Events are stored as the same. Their protobuf has every field, in
 // a fixed order, and an empty list or map as none.
 func same(a, b *corev1.Event) bool {
 	n := a.Size()
@@ -88,7 +88,7 @@ func blankVersion(e *corev1.Event) {
 	e.ManagedFields, e.ResourceVersion, e.Generation = nil, "", 0
 }
 
-// reverts tells whether a recorder's UPDATE would put back a message that was
+// reverts reports whether a recorder's UPDATE would put back a message that was
 // cut or combined when the Event was stored. Only its count is wanted.
 func reverts(before, after *corev1.Event, message string) bool {
 	if before.Message == after.Message {
@@ -172,7 +172,7 @@ func StoredOf(e *corev1.Event, storeID string) store.Stored {
 	return s
 }
 
-// Matches tells whether a stored Event is the one that a pending write is for. An
+// Matches reports whether a stored Event is the one that a pending write is for. An
 // aggregate goes by what is similar, whatever its message says by now.
 func Matches(p *store.PendingWrite, e *corev1.Event) bool {
 	var h store.Hasher
@@ -181,5 +181,5 @@ func Matches(p *store.PendingWrite, e *corev1.Event) bool {
 		(p.Key.IsZero() || p.Key == exactKey(&h, object, e, e.Message) || p.Key == similarKey(&h, object, e))
 }
 
-// isAggregate tells whether e combines similar Events.
+// isAggregate reports whether e combines similar Events.
 func isAggregate(e *corev1.Event) bool { return strings.HasPrefix(e.Message, aggregatePrefix) }

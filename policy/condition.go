@@ -48,7 +48,7 @@ func (e *EvaluationError) Error() string {
 // Unwrap gives the reason.
 func (e *EvaluationError) Unwrap() error { return e.Err }
 
-// holds tells whether all conditions of p hold for what a has. As in the API
+// holds reports whether all conditions of p hold for what a has. As in the API
 // server under failurePolicy Ignore, one that is false settles it; otherwise
 // one that could not be evaluated counts as false, and is reported.
 func (p *Policy) holds(ctx context.Context, a *activation, budget *int64) (bool, *EvaluationError) {

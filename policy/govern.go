@@ -78,7 +78,7 @@ type question struct {
 	clusterLeft, ownLeft int64
 }
 
-// ended tells whether the cluster policies that were not asked yet have
+// ended reports whether the cluster policies that were not asked yet have
 // nothing to add.
 func (q *question) ended() bool {
 	if q.answer.Policy == nil || q.conditional {
@@ -249,7 +249,7 @@ func NewSet(fallback *Policy, cluster []*Policy, namespaces map[string]Namespace
 }
 
 // With is s with other policies and labels for some namespaces; those with nil
-// are gone.
+// are removed.
 func (s *Set) With(changed map[string]*Namespace) *Set {
 	next := *s
 	next.views, next.selections = maps.Clone(s.views), maps.Clone(s.selections)

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Identity tells a policy from every other one. The zero value is that of the
+// Identity distinguishes a policy from every other one. The zero value is that of the
 // built-in default.
 type Identity struct {
 	// Kind is EventPolicy or ClusterEventPolicy.
@@ -16,7 +16,7 @@ type Identity struct {
 	// Namespace is empty for a ClusterEventPolicy.
 	Namespace string
 	Name      string
-	// UID tells the policy from others that had its name.
+	// UID distinguishes the policy from others that had its name.
 	UID types.UID
 	// Generation is the version of the policy's spec.
 	Generation int64

@@ -9,7 +9,7 @@ import "time"
 type Policy struct {
 	// Name is how answers and metrics call the policy: Identity as text.
 	Name string
-	// Identity tells the policy from every other one.
+	// Identity distinguishes the policy from every other one.
 	Identity Identity
 	// Match says which Events the policy governs.
 	Match Match
@@ -32,12 +32,12 @@ type Policy struct {
 	OnStoreFailure OnStoreFailure
 }
 
-// OnStoreFailure says who decides while the shared store is unavailable.
+// OnStoreFailure says what decides while the shared store is unavailable.
 type OnStoreFailure string
 
 // The choices. Under Local each replica has the policy's limits for itself and
-// what it merges and drops is told later; what Admit lets through is not
-// counted, and what Deny refuses is told by nobody but its source.
+// what it merges and drops is reported later; what Admit lets through is not
+// counted, and what Deny refuses is reported by its source alone.
 const (
 	FailureLocal OnStoreFailure = "Local"
 	FailureAdmit OnStoreFailure = "Admit"

@@ -78,7 +78,7 @@ func (k known) matches(l labels.Set, e *corev1.Event, r *policy.Request) bool {
 	return !slices.ContainsFunc(k.conditions, func(c int) bool { return !conditions[c].holds(e, r) })
 }
 
-// before tells whether k is asked before o.
+// before reports whether k is asked before o.
 func (k known) before(o known) bool {
 	tier := map[policy.Tier]int{policy.TierAdmin: 0, "": 1, policy.TierBaseline: 2}
 	switch {

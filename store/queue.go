@@ -53,7 +53,7 @@ type PendingWrite struct {
 	// the store knows.
 	Occurrences
 	Written int64
-	// Series tells that the count belongs in series.count.
+	// Series says that the count belongs in series.count.
 	Series bool
 	// Last is when the newest occurrence happened, by the writers' clocks.
 	Last time.Time
@@ -67,7 +67,7 @@ type PendingWrite struct {
 	Failing time.Time
 	// Notice is set when the Event is a notice about drops.
 	Notice *Notice
-	// Changes tells later changes from those that are part of this write.
+	// Changes distinguishes later changes from those that are part of this write.
 	Changes uint64
 }
 
@@ -83,10 +83,10 @@ type Notice struct {
 	Bucket, Policy string
 	// First is when the first of the drops happened, by the clock of the store.
 	First time.Time
-	// Warnings tells that Warnings were among them.
+	// Warnings says that Warnings were among them.
 	Warnings bool
 	// Reasons and Sources count the dropped occurrences, in the order in which each was first
-	// dropped. At most 16 are told apart; the rest is counted under an empty name.
+	// dropped. At most 16 are counted by name; the rest is counted under an empty name.
 	Reasons, Sources []Tally
 	// Objects are the latest ten objects of the dropped Events, newest first.
 	Objects []string

@@ -69,7 +69,7 @@ func (v Verdict) String() string {
 	return "unknown"
 }
 
-// Admits tells whether the write goes through.
+// Admits reports whether the write goes through.
 func (v Verdict) Admits() bool { return v == Admit || v == Aggregate }
 
 // Decision is the answer to one write.
@@ -152,7 +152,7 @@ type Limits struct {
 	OnFailure Failure
 }
 
-// Charges tells whether a write that gets a verdict uses up its token of Quotas[i].
+// Charges reports whether a write that gets a verdict uses up its token of Quotas[i].
 func (l *Limits) Charges(w *Write, v Verdict, i int) bool {
 	spamFilter := l.Quotas[i].SpamFilter
 	switch v {
@@ -196,7 +196,7 @@ func (f Failure) String() string {
 // a collision in useful time. The zero Key names nothing.
 type Key [16]byte
 
-// IsZero tells whether k names nothing.
+// IsZero reports whether k names nothing.
 func (k Key) IsZero() bool { return k == Key{} }
 
 // String is k in hexadecimal, 32 characters, safe in names and logs.

@@ -15,13 +15,13 @@ type Write struct {
 	// Count is the number of occurrences that the write reports, from 1. It is absolute: of all
 	// that the writer has seen under this name.
 	Count int64
-	// Series tells that the Event keeps its count in series.count.
+	// Series says that the Event keeps its count in series.count.
 	Series bool
 	// First and At are when the first and the newest occurrence happened, by the writer's clock;
 	// zero where it does not say.
 	First, At time.Time
 	// Text is the message, within its size limit and without the prefix of an aggregate; Combined
-	// tells that it had that prefix.
+	// says that it had that prefix.
 	Text     string
 	Combined bool
 	// Reason, Warning, About and Source are what a notice about the write would say.
@@ -50,10 +50,10 @@ type Source struct {
 
 // Update is what an UPDATE adds to a Write.
 type Update struct {
-	// Recorder tells that the write moves nothing but what a recorder moves when an Event
+	// Recorder says that the write moves nothing but what a recorder moves when an Event
 	// repeats. Any other UPDATE is never merged; it pays the quotas.
 	Recorder bool
-	// Reverts tells that a recorder's UPDATE would put back a message that was cut or combined
+	// Reverts says that a recorder's UPDATE would put back a message that was cut or combined
 	// when the Event was stored: only its count is wanted, so it is always merged.
 	Reverts bool
 	// UID is that of the stored Event, and Stored what it says.
@@ -69,7 +69,7 @@ type Stored struct {
 	// Count is its count, from 1; 0 where the Event was not looked at.
 	Count int64
 	// Merged is how much of Count came under other names, by the annotation that was written with
-	// it. Overwritten tells that a recorder has overwritten the count since with its own, and Foreign
+	// it. Overwritten says that a recorder has overwritten the count since with its own, and Foreign
 	// that another store has written the annotation: one that this one takes the place of.
 	Merged               int64
 	Overwritten, Foreign bool

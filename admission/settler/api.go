@@ -66,7 +66,7 @@ func (a *api) call(ctx context.Context, request func(context.Context) (*corev1.E
 	return e, err
 }
 
-// unavailable tells whether an error says that the API server takes no requests now, and nothing
+// unavailable reports whether an error says that the API server takes no requests now, and nothing
 // about the request.
 func unavailable(err error) bool {
 	var status apierrors.APIStatus
@@ -81,7 +81,7 @@ func unavailable(err error) bool {
 	return errors.As(err, &connection) || errors.Is(err, context.Canceled) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// changed tells whether an error says that the Event is not the version that the patch names.
+// changed reports whether an error says that the Event is not the version that the patch names.
 func changed(err error) bool {
 	if apierrors.IsConflict(err) {
 		return true

@@ -32,7 +32,7 @@ type claiming struct {
 	shares  map[string]int
 }
 
-// passes tells whether the store is to pass over a group.
+// passes reports whether the store is to pass over a group.
 func (c *claiming) passes(namespace string, group store.Key) bool {
 	if c.held[group] {
 		return true
@@ -112,7 +112,7 @@ func (s *Settler) next(group store.Key) *write {
 	return s.held[group].writes[0]
 }
 
-// release lets go of the write of a group that was worked on, and tells whether it has more.
+// release lets go of the write of a group that was worked on, and reports whether it has more.
 func (s *Settler) release(group store.Key) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -88,7 +88,7 @@ func (d Desired) Apply(e *corev1.Event) {
 	metav1.SetMetaDataAnnotation(&e.ObjectMeta, admission.AnnotationMerged, d.Merged)
 }
 
-// isIn tells whether e says it already, but for the time.
+// isIn reports whether e says it already, but for the time.
 func (d Desired) isIn(e *corev1.Event) bool {
 	count := e.Count
 	if d.Series {

@@ -26,7 +26,7 @@ const (
 	component = "eventquota"
 )
 
-// IsNotice tells whether e is a notice about drops.
+// IsNotice reports whether e is a notice about drops.
 func IsNotice(e *corev1.Event) bool {
 	return e.Reason == ReasonDropped && e.Source.Component == component
 }
@@ -63,7 +63,7 @@ func noticePatch(p *store.PendingWrite) map[string]any {
 	}
 }
 
-// reports tells whether the notice e says what p is to write, or more, which another settler wrote.
+// reports reports whether the notice e says what p is to write, or more, which another settler wrote.
 func reports(e *corev1.Event, p *store.PendingWrite) bool {
 	count := clamp(p.Total)
 	return e.Count > count || e.Count == count && e.Annotations[AnnotationDropped] == dropped(p)

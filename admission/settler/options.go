@@ -27,7 +27,7 @@ type Options struct {
 	// StoreID names the store that the queue is of in what stored Events say of their counts.
 	// Default none, as for one that all replicas share.
 	StoreID string
-	// Available tells whether the queue can be used. While it cannot, nothing is claimed or
+	// Available reports whether the queue can be used. While it cannot, nothing is claimed or
 	// written. Default always.
 	Available func() bool
 	// Count is called with the result of each try. Default nothing.

@@ -97,7 +97,7 @@ func (s *Settler) try(ctx context.Context, w *write) {
 	}
 }
 
-// failed counts a failure, and tells whether it is final for now. What delays everybody counts only
+// failed counts a failure, and reports whether it is final for now. What delays everybody counts only
 // if the API server answered another request in the meantime, and is never given up.
 func (s *Settler) failed(ctx context.Context, w *write, o *store.Outcome, err error) bool {
 	if ctx.Err() != nil {

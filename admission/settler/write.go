@@ -113,7 +113,7 @@ func (w *write) answered(e *corev1.Event, err error) (store.Outcome, error) {
 	return o, err
 }
 
-// is tells whether e is the Event that was admitted, or the notice that was created before.
+// is reports whether e is the Event that was admitted, or the notice that was created before.
 func (w *write) is(e *corev1.Event) bool {
 	if w.UID != "" && types.UID(w.UID) == e.UID {
 		return true
@@ -149,7 +149,7 @@ func (w *write) adopt(e *corev1.Event) {
 	}
 }
 
-// writtenIn tells whether e says already what w is to write.
+// writtenIn reports whether e says already what w is to write.
 func (w *write) writtenIn(e *corev1.Event) bool {
 	if w.Notice != nil {
 		return reports(e, &w.PendingWrite)

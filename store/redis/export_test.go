@@ -27,7 +27,7 @@ const Indexed = indexed
 // QuotaKey is the key of a quota.
 func (s *Store) QuotaKey(quota store.Key) string { return s.quotaKey(quota) }
 
-// Quiet tells whether no trip to a quota of l is under way, so that what was given back is back.
+// Quiet reports whether no trip to a quota of l is under way, so that what was given back is back.
 func (s *Store) Quiet(l *store.Limits) bool {
 	s.quotas.mu.Lock()
 	defer s.quotas.mu.Unlock()

@@ -156,7 +156,7 @@ func (rs *reports) registers() []store.Key {
 	return keys
 }
 
-// overdue tells whether there are too many reports, or some have waited too long.
+// overdue reports whether there are too many reports, or some have waited too long.
 func (rs *reports) overdue(now time.Time) bool {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()

@@ -285,14 +285,14 @@ type call struct {
 	done chan struct{} // closed when it is over
 	// Under the lock of the line:
 	decided  bool // the decision was carried in an attempt, so it may stand
-	answered bool // the caller has gone with that decision
+	answered bool // the caller has returned with that decision
 	lacking  bool // it needs tokens that were not asked for, and is not decided
 	decision store.Decision
 	err      error
 }
 
-// step applies c to a copy of its register, and tells whether that changed it. A call whose caller has
-// gone with an answer is not decided again: what was answered is what is recorded.
+// step applies c to a copy of its register, and reports whether that changed it. A call whose caller has
+// returned with an answer is not decided again: what was answered is what is recorded.
 func (c *call) step(g *rules.Group, now time.Time, fresh store.Key) bool {
 	switch {
 	case c.none:

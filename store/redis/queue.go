@@ -174,7 +174,7 @@ func (s *Store) shardTime(ctx context.Context, shard int) (int64, error) {
 	return integer(answer, 0)
 }
 
-// Reach tells whether Redis answers.
+// Reach reports whether Redis answers.
 func (s *Store) Reach(ctx context.Context) error {
 	_, err := s.shardTime(ctx, 0)
 	return err

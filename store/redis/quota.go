@@ -105,7 +105,7 @@ func (t *taken) ask(ctx context.Context, w *store.Write, d store.Decision) error
 	return nil
 }
 
-// allGranted tells whether every quota that was asked has given a token.
+// allGranted reports whether every quota that was asked has given a token.
 func (t *taken) allGranted() bool {
 	for i, g := range t.grants {
 		if t.asked[i] && !g.OK {
@@ -115,7 +115,7 @@ func (t *taken) allGranted() bool {
 	return true
 }
 
-// short tells whether a write needs tokens of g that were not asked for: others have changed g since
+// short reports whether a write needs tokens of g that were not asked for: others have changed g since
 // its copy was looked at.
 func (c *call) short(g *rules.Group, now time.Time) bool {
 	if !slices.Contains(c.taken.asked, false) {

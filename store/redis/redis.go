@@ -273,7 +273,7 @@ func (c *clock) set(at int64, here time.Time) {
 	c.at, c.seen = at, here
 }
 
-// known tells whether the shard has answered not long before.
+// known reports whether the shard has answered not long before.
 func (c *clock) known(here time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -292,7 +292,7 @@ func newVersion(writer [8]byte, number uint64) version {
 	return v
 }
 
-// expected is how the script is told the version of a register.
+// expected is the version as the script takes it of a register.
 func expected(v version) string {
 	if v.IsZero() {
 		return ""

@@ -144,7 +144,7 @@ func (s *Store) prepare(ln *line, calls *[]*call) *step {
 	return t
 }
 
-// take takes the answer to a step: it was carried out, or it is told what the register is now.
+// take takes the answer to a step: it was carried out, or the answer says what the register is now.
 func (s *Store) take(ln *line, t *step, calls []*call, answer []any, here time.Time) (done, held bool, err error) {
 	now, err := integer(answer, 0)
 	if err != nil {
@@ -261,7 +261,7 @@ func (s *Store) round(ctx context.Context, ln *line) {
 	}()
 }
 
-// more tells whether calls have come; if not, the line is not busy any more.
+// more reports whether calls have come; if not, the line is not busy any more.
 func (s *Store) more(ln *line) bool {
 	ls := s.linesOf(ln.key)
 	ls.mu.Lock()

@@ -135,7 +135,7 @@ func (g *Group) drop(now time.Time, fresh store.Key, w *store.Write, l *store.Li
 }
 
 // Refused decides a CREATE that the group's own spam filter is sure to refuse, and changes nothing. It
-// tells whether that is so: what is known of g is out of date only in that others have used it too,
+// reports whether that is so: what is known of g is out of date only in that others have used it too,
 // which makes its bucket and reserves no fuller. The caller reports the drop.
 func (g *Group) Refused(now time.Time, write *store.Write, l *store.Limits) (store.Decision, bool) {
 	if l.Spam.Key.IsZero() || write.Update != nil {
@@ -154,7 +154,7 @@ func (g *Group) Refused(now time.Time, write *store.Write, l *store.Limits) (sto
 	return store.Decision{Verdict: store.Drop, Empty: &l.Spam, Next: grant.Next, Occurrences: n}, true
 }
 
-// merges tells whether a stored Event takes w.
+// merges reports whether a stored Event takes w.
 func (g *Group) merges(now time.Time, w *store.Write, l *store.Limits) bool {
 	key, _ := g.correlate(now.UnixMicro(), w, l)
 	return g.takes(now.UnixMicro(), key, w, l) != nil
@@ -168,7 +168,7 @@ type Similar struct {
 	Messages []uint64 `cbor:"3,keyasint,omitempty"` // at most Limits.MaxEvents-1
 }
 
-// correlate tells which stored Event w belongs to and whether that is an aggregate. It changes
+// correlate finds which stored Event w belongs to and whether that is an aggregate. It changes
 // nothing; observe does.
 //
 // client-go keeps MaxEvents-1 messages once it aggregates and forgets an arbitrary one for each new

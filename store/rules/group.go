@@ -194,7 +194,7 @@ func nameKey(name string) uint64 {
 	return binary.BigEndian.Uint64(sum[:8])
 }
 
-// short is half a key: enough to tell apart what one group holds.
+// short is half a key: enough to distinguish what one group holds.
 func short(key store.Key) uint64 { return binary.BigEndian.Uint64(key[:8]) }
 
 // name finds what is known of a name.
@@ -208,7 +208,7 @@ func (g *Group) name(now int64, name string, l *store.Limits) *Name {
 	return nil
 }
 
-// lasts tells whether what is known of a name counts at now.
+// lasts reports whether what is known of a name counts at now.
 func (n *Name) lasts(now int64, l *store.Limits) bool {
 	return now/second-n.At <= micros(l.RepeatWindow)/second
 }
@@ -288,7 +288,7 @@ func (g *Group) fit(now time.Time, fresh store.Key) {
 
 // shed makes g smaller by what is missed least: kept messages, settled Events, kinds of similar Events,
 // each of what was used longest ago; then Events, whose counts the notice reports from then on; then
-// what notices say beside their count, and refused names. It tells whether there was anything.
+// what notices say beside their count, and refused names. It reports whether there was anything.
 func (g *Group) shed(now time.Time, fresh store.Key) bool {
 	if i := oldest(g.Records, func(r *Record) (int64, bool) { return r.Seen, len(r.Messages) > 0 }); i >= 0 {
 		g.Records[i].Messages = nil

@@ -21,7 +21,7 @@ const (
 	// before 2^52 microseconds of Unix time, the year 2112, and what is longest after them stay
 	// whole numbers below 2^53, which a script of Redis can keep without rounding.
 	longest = 1 << 52 * time.Microsecond
-	// skew is how far ahead of now a Level may be. Clocks that are told apart by more than that
+	// skew is how far ahead of now a Level may be. Clocks that differ by more than that
 	// have jumped: then nothing comes back for that time, and nothing is lost either.
 	skew = int64(10 * time.Second / time.Microsecond)
 )
@@ -244,7 +244,7 @@ func (g *Group) pay(now time.Time, w *store.Write, l *store.Limits, grants []Gra
 	return p
 }
 
-// paid takes what pay found, and tells whether there was anything to take.
+// paid takes what pay found, and reports whether there was anything to take.
 func (g *Group) paid(p *payment) bool {
 	keep := p.after.Key != 0 && (p.after.Used > 0 || len(p.after.Reserves) > 0)
 	if keep {

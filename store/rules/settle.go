@@ -11,7 +11,7 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// Expired tells whether nothing of g matters any more at now.
+// Expired reports whether nothing of g matters any more at now.
 func (g *Group) Expired(now time.Time) bool { return now.UnixMicro() > g.Until && g.Due().IsZero() }
 
 // Claim is what is due by then, the notice last: what it takes over from Events is in it already.

@@ -100,13 +100,13 @@ func (g *Group) stored(now int64, w *store.Write, l *store.Limits) *Record {
 	return r
 }
 
-// repeated tells whether w is an UPDATE that was admitted before and is, by all that is known, what
+// repeated reports whether w is an UPDATE that was admitted before and is, by all that is known, what
 // the API server has or is about to have.
 func (r *Record) repeated(w *store.Write) bool {
 	return !w.Update.Same.IsZero() && w.Update.Same == r.Same && (w.Count == r.Written || !w.Update.Recorder)
 }
 
-// settlerOnly tells whether an UPDATE must be left to the settler: the stored Event was written just
+// settlerOnly reports whether an UPDATE must be left to the settler: the stored Event was written just
 // now and repeats are merged, something is pending for it anyway, or the writer would overwrite what
 // it does not know of.
 func (r *Record) settlerOnly(now int64, w *store.Write, l *store.Limits) bool {

@@ -20,7 +20,7 @@ type scenario struct {
 	quota *v1alpha1.QuotaBucket
 	// limited is for the API server with the EventRateLimit plugin.
 	limited bool
-	// settled tells that the settling of what was refused is part of what is measured, so that the
+	// settled says that the settling of what was refused is part of what is measured, so that the
 	// scenario has a webhook of its own in each round.
 	settled bool
 	// event makes the Events.

@@ -65,7 +65,7 @@ func (e *env) decisions() (each []int64) {
 	return each
 }
 
-// answered tells whether each replica has answered more reviews than before, on new
+// answered reports whether each replica has answered more reviews than before, on new
 // connections too.
 func (e *env) answered(before []int64) bool {
 	e.Helper()

@@ -135,7 +135,7 @@ func (e *env) renew(name string) {
 	}))
 }
 
-// trusted tells whether both webhook configurations trust a CA. The cainjector keeps those
+// trusted reports whether both webhook configurations trust a CA. The cainjector keeps those
 // of before beside it.
 func (e *env) trusted(ca []byte) bool {
 	e.Helper()

@@ -250,7 +250,7 @@ func (e auditEntry) dryRun() bool {
 	return err == nil && uri.Query().Get("dryRun") != ""
 }
 
-// stored tells whether the request has written an Event.
+// stored reports whether the request has written an Event.
 func (e auditEntry) stored() bool {
 	switch e.Verb {
 	case "create", "update", "patch":

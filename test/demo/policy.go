@@ -51,7 +51,7 @@ func applyPolicy(ctx context.Context, config *rest.Config, manifest string) erro
 	return nil
 }
 
-// ready tells whether the status of a policy says that it decides.
+// ready reports whether the status of a policy says that it decides.
 func ready(policy *unstructured.Unstructured) bool {
 	conditions, _, _ := unstructured.NestedSlice(policy.Object, "status", "conditions")
 	for _, condition := range conditions {

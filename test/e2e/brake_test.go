@@ -162,7 +162,7 @@ func newAsker(e *setEnv, namespace string) *asker {
 	}}
 }
 
-// drops tells whether a policy drops, at a replica, an Event of a type that is unlike
+// drops reports whether a policy drops, at a replica, an Event of a type that is unlike
 // all others. Anything but that and an admission fails the test.
 func (a *asker) drops(replica int, eventType, policy string) bool {
 	a.Helper()

@@ -92,7 +92,7 @@ func (e *setEnv) strip() error {
 	return err
 }
 
-// trusted tells whether both configurations have a caBundle.
+// trusted reports whether both configurations have a caBundle.
 func (e *setEnv) trusted() bool {
 	e.Helper()
 	registration := e.client.AdmissionregistrationV1()

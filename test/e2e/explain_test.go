@@ -34,7 +34,7 @@ type explainedNext struct {
 	Other  struct{ Outcome, Because string }
 }
 
-// dropped tells whether it is dropped for want of a token, and it is said when
+// dropped reports whether it is dropped for want of a token, and it is said when
 // there is one.
 func (n explainedNext) dropped() bool {
 	return n.Other.Outcome == "drop" && strings.Contains(n.Other.Because, `of policy "default" is empty: next token at `)

@@ -100,7 +100,7 @@ func (e *env) soon(what string, holds func() bool) {
 	e.Logf("%s: in force %s after kubectl", what, time.Since(began).Round(time.Millisecond))
 }
 
-// dropped tells whether a policy drops an Event of a reason, which is about
+// dropped reports whether a policy drops an Event of a reason, which is about
 // something new.
 func (e *env) dropped(namespace, reason string) bool {
 	e.Helper()

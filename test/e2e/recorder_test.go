@@ -92,7 +92,7 @@ func (r *recorder) record(about *corev1.ObjectReference, reason, message string)
 // answered.
 func (r *recorder) requests() string { return r.log.take() }
 
-// mergeCode is the answer to a write that is merged; repeat tells whether the
+// mergeCode is the answer to a write that is merged; repeat reports whether the
 // recorder of events.k8s.io sends it with a series.
 func (r *recorder) mergeCode(repeat bool) string {
 	if r.series && repeat {

@@ -198,7 +198,7 @@ func counting(do func(n int) error) wait.ConditionWithContextFunc {
 	}
 }
 
-// allCalledBut tells whether all replicas but one, which has ended, have answered reviews.
+// allCalledBut reports whether all replicas but one, which has ended, have answered reviews.
 func (e *setEnv) allCalledBut(ended int) bool {
 	e.Helper()
 	for i, r := range e.set.Replicas {

@@ -14,7 +14,7 @@ import (
 //   - its condition: an odd version spares Events of reason Odd, an even one those of
 //     reason Even. The policy rest governs these, and lets them pass.
 //   - its action and maxBytes: an odd version cuts messages, to a length that tells
-//     its number. An even one admits, which cuts nothing; its maxBytes tells that it
+//     its number. An even one admits, which cuts nothing; its maxBytes says that it
 //     is not an odd one's.
 //   - its quotas: an odd version gives one token to each user and any number to each
 //     object, an even one the other way round. How long it takes until a token comes
@@ -86,7 +86,7 @@ func refusedBy(quota string, hours int) string {
 	return fmt.Sprintf("refused by its %s quota for %d h", quota, hours)
 }
 
-// spares tells whether a version lets an Event to the policy rest.
+// spares reports whether a version lets an Event to the policy rest.
 func (e told) spares(version int) bool { return e.reason == []string{"Even", "Odd"}[version%2] }
 
 // whenMutated is how an Event is stored that a version of the policy has mutated.

@@ -166,7 +166,7 @@ func (r *rig) admittedIsNotStored(t *testing.T) {
 	})
 }
 
-// waitFor tells whether group is done before canceled is closed.
+// waitFor reports whether group is done before canceled is closed.
 func waitFor(group *sync.WaitGroup, canceled <-chan struct{}) bool {
 	done := make(chan struct{})
 	go func() {

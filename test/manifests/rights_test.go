@@ -25,7 +25,7 @@ func (r right) String() string {
 	return strings.TrimSpace(fmt.Sprintf("%s: %s %s.%s %s", r.role, r.verb, r.resource, r.group, r.name))
 }
 
-// allows tells whether the right covers a request. Of a create the name is not known when
+// allows reports whether the right covers a request. Of a create the name is not known when
 // rights are looked at.
 func (r right) allows(q request) bool {
 	return r.verb == q.verb && r.group == q.group && r.resource == q.resource &&

@@ -15,7 +15,7 @@ type way struct {
 	target string
 	// elsewhere is the directory and name of a test that does the same by other means.
 	elsewhere [2]string
-	// runs tells that TestCommandsDoWhatPagesSay runs it; what it prints contains each of says.
+	// runs says that TestCommandsDoWhatPagesSay runs it; what it prints contains each of says.
 	runs bool
 	says []string
 	// why says why nothing tries it. There is no such command in README.md.

@@ -44,7 +44,7 @@ func TestEveryFlagIsThere(t *testing.T) {
 	}
 }
 
-// isKnown tells whether a flag is known, or whether some are that begin so, as in --redis-*.
+// isKnown reports whether a flag is known, or whether some are that begin so, as in --redis-*.
 func isKnown(known map[string]bool, name string) bool {
 	beginning, several := strings.CutSuffix(name, "*")
 	if !several {

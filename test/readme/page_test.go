@@ -36,7 +36,7 @@ type block struct {
 	code string
 }
 
-// marked tells whether a block has a word of info beside its language.
+// marked reports whether a block has a word of info beside its language.
 func (b block) marked(word string) bool { return len(b.info) > 1 && b.info[1] == word }
 
 // parse reads a page as GitHub does, tables included.

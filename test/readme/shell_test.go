@@ -24,7 +24,7 @@ func commands(b block) []string {
 	return all
 }
 
-// isProgram tells whether a command runs eventquota.
+// isProgram reports whether a command runs eventquota.
 func isProgram(command string) bool {
 	return strings.HasPrefix(command, "eventquota ") || strings.HasPrefix(command, "kubectl eventquota ") || strings.Contains(command, "| eventquota ")
 }

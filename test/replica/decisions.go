@@ -25,7 +25,7 @@ func (r *Replica) Decisions(ctx context.Context) (map[string]int64, error) {
 	return answered, err
 }
 
-// Leads tells whether the replica has been elected to settle for all.
+// Leads reports whether the replica has been elected to settle for all.
 func (r *Replica) Leads(ctx context.Context) (bool, error) {
 	family, err := r.metric(ctx, "leader_election_master_status")
 	for _, m := range family.GetMetric() {

@@ -109,7 +109,7 @@ func (c *collector) spans() (all []*tracev1.Span, lines []string) {
 	return slices.Clone(c.all), lines
 }
 
-// has tells whether a text came, wherever.
+// has reports whether a text came, wherever.
 func (c *collector) has(text string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -31,7 +31,7 @@ func (s *server) metricsMux() *http.ServeMux {
 	return mux
 }
 
-// newMetricsGuard is who guards metrics, nil for nobody: when they are plain, or not served.
+// newMetricsGuard guards metrics; nil where they are plain, or not served.
 func newMetricsGuard(o *options, config *rest.Config) (*access.Guard, error) {
 	if o.MetricsAddress == "0" || !o.MetricsSecure {
 		return nil, nil //nolint:nilnil // nobody is asked
@@ -55,12 +55,12 @@ func (s *server) serveMetrics(ctx context.Context) error {
 	}, guarded)
 }
 
-// pprofOff tells whether no profiles are served at an address.
+// pprofOff reports whether no profiles are served at an address.
 func pprofOff(address string) bool { return address == "" || address == "0" }
 
 // checkPprofAddress takes an address of this machine alone: a profile shows what is
-// in memory, and one of the CPU slows the webhook down. A name is refused, as who
-// resolves it decides where it leads.
+// in memory, and one of the CPU slows the webhook down. A name is refused: whatever
+// resolves it would decide where it leads.
 func checkPprofAddress(address string) error {
 	if pprofOff(address) {
 		return nil

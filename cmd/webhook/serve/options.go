@@ -98,7 +98,7 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file of the API server to settle at; empty for the service account of the pod")
 	f.StringVar(&o.HealthAddress, "health-address", o.HealthAddress, "address to serve /healthz and /readyz on")
 	f.StringVar(&o.MetricsAddress, "metrics-address", o.MetricsAddress, "address to serve /metrics on; 0 for none")
-	f.BoolVar(&o.MetricsSecure, "metrics-secure", o.MetricsSecure, "serve metrics by TLS, with the serving certificate of the webhook, to who has a token that the API server allows to get their path; false for plain HTTP to all")
+	f.BoolVar(&o.MetricsSecure, "metrics-secure", o.MetricsSecure, "serve metrics by TLS, with the serving certificate of the webhook, to anyone with a token that the API server allows to get their path; false for plain HTTP to all")
 	f.StringVar(&o.PprofAddress, "pprof-address", o.PprofAddress, "loopback IP address and port to serve profiles of Go on, under /debug/pprof/; 0 for none")
 	f.Var(&o.StoreMemory, "store-memory", "memory that the store of this replica may use, in bytes, at least 1Mi; all is kept there, or with Redis what this replica could not report to it")
 	f.Var(&o.MaxRequestBytes, "max-request-bytes", "longest review that is read, in bytes, at least 64Ki; the API server admits longer ones by its failurePolicy")
@@ -153,7 +153,7 @@ func (o *options) validate() error {
 	return errors.Join(append(errs, checkPprofAddress(o.PprofAddress), o.Election.Validate(), o.Traces.Validate(), o.Certificates.validate())...)
 }
 
-// usesRedis tells whether there is a Redis to share the state in.
+// usesRedis reports whether there is a Redis to share the state in.
 func (o *options) usesRedis() bool { return o.Redis.URL != "" || len(o.Redis.Addresses) > 0 }
 
 // logger makes the logger that the flags ask for. They have been validated.

@@ -135,7 +135,7 @@ func (s *server) values(ctx context.Context, expr string, at time.Time) (values 
 	return values
 }
 
-// hasLabel tells whether a query gives a series that has a label.
+// hasLabel reports whether a query gives a series that has a label.
 func (s *server) hasLabel(ctx context.Context, expr, label string) bool {
 	return len(s.values(ctx, "count by ("+label+") ("+expr+") and on ("+label+") ("+expr+")", time.Now())) > 0
 }

@@ -134,7 +134,7 @@ func (c *Candidate) settle(ctx, held context.Context) error {
 	return nil
 }
 
-// release gives the lease to whoever asks next, if this replica holds it. One
+// release frees the lease for the next candidate, if this replica holds it. A lease
 // that cannot be released runs out by itself.
 func (c *Candidate) release(ctx context.Context) {
 	log := logr.FromContextOrDiscard(ctx).WithValues("lease", c.lock.Describe())

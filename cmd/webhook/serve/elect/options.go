@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// namespaceFile is where Kubernetes tells a pod its namespace.
+	// namespaceFile is where a pod finds its namespace.
 	namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 	// DefaultNamespace is that of a process that is in no pod.
 	DefaultNamespace = "eventquota-system"
