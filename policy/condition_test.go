@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/eventquota/eventquota/policy"
 )
@@ -38,7 +39,16 @@ func TestConditionsReadTheEventAndTheRequest(t *testing.T) {
 		{says: "a series that is there", expression: "has(event.series) && event.series.count > 1", change: func(e *corev1.Event, _ *policy.Request) {
 			e.Series = &corev1.EventSeries{Count: 2}
 		}, holds: true},
-		{says: "a label that is not there fails", expression: "event.metadata.labels['a'] == 'b'", fails: "no such key: labels"},
+		{says: "a label that is not there fails", expression: "event.metadata.labels['a'] == 'b'", fails: "no such key: a"},
+		{says: "whether a label is there", expression: "'a' in event.metadata.labels || has(event.metadata.labels)"},
+		{says: "a controller by its source", expression: "event.controller == 'kubelet'", holds: true},
+		{says: "a controller that has no source", expression: "event.controller == 'kopf'", change: func(e *corev1.Event, _ *policy.Request) {
+			e.Source, e.ReportingController = corev1.EventSource{}, "kopf"
+		}, holds: true},
+		{says: "a time", expression: "event.lastTimestamp - event.firstTimestamp > duration('1m')", change: func(e *corev1.Event, _ *policy.Request) {
+			e.FirstTimestamp, e.LastTimestamp = metav1.Unix(100, 0), metav1.Unix(200, 0)
+		}, holds: true},
+		{says: "a series that is not there is empty", expression: "event.series.count == 0 && event.related.name == ''", holds: true},
 		{says: "a label that is there", expression: "event.metadata.labels['a'] == 'b'", change: func(e *corev1.Event, _ *policy.Request) {
 			e.Labels = map[string]string{"a": "b"}
 		}, holds: true},

@@ -9,9 +9,7 @@ import (
 	"github.com/google/cel-go/checker"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/util/version"
-	celplugin "k8s.io/apiserver/pkg/admission/plugin/cel"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
-	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/apiserver/pkg/cel/library"
 
@@ -24,26 +22,15 @@ const (
 	maxExpressionBytes = 2048
 )
 
-// The variables that expressions read.
-const (
-	eventVariable   = "event"
-	requestVariable = "request"
-)
-
 // newEnv is the environment in which the API server compiles matchConditions:
 // its libraries, its types and its cost limits. Its own matcher cannot be used:
 // it reads `object` and builds all of its variables for each request and each
 // webhook anew, where an Event here may pass many policies.
 func newEnv() (*cel.Env, error) {
-	request := celplugin.BuildRequestType()
 	set, err := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).Extend(
 		environment.VersionedOptions{
 			IntroducedVersion: version.MajorMinor(1, 0),
-			EnvOptions: []cel.EnvOption{
-				cel.Variable(eventVariable, cel.DynType),
-				cel.Variable(requestVariable, request.CelType()),
-			},
-			DeclTypes: []*apiservercel.DeclType{request},
+			EnvOptions:        variables(),
 		},
 		environment.StrictCostOpt,
 	)

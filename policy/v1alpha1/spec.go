@@ -70,10 +70,12 @@ type MatchCondition struct {
 	// expression is a CEL expression that must evaluate to bool. It reads
 	// `event`, the Event as core/v1 has it, and `request`, the admission
 	// request: name, namespace, operation, userInfo.username, userInfo.groups,
-	// dryRun, kind, resource and more. Texts and numbers that the Event does
-	// not have are empty or 0, so that no Event gets around a condition by
-	// leaving one out; of series, related, labels and annotations ask has()
-	// first. Functions, libraries and cost limits are those of the API server.
+	// dryRun, kind, resource and more. `event.controller` is the source's
+	// component, or else the reporting component. A field that does not exist
+	// is an error, which the status of the policy shows. Texts, numbers and
+	// times that the Event does not have are empty, so that no Event gets
+	// around a condition by leaving one out. Functions, libraries and cost
+	// limits are those of the API server.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048

@@ -87,9 +87,9 @@ func Read(t *testing.T, path string) string {
 // Eventually waits until check says yes.
 func Eventually(t *testing.T, what string, check func() bool) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 10*time.Second, true,
+	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, time.Minute, true,
 		func(context.Context) (bool, error) { return check(), nil })
 	if err != nil {
-		t.Fatalf("%s: not within 10 seconds", what)
+		t.Fatalf("%s: not within a minute", what)
 	}
 }

@@ -1,0 +1,111 @@
+package policy
+
+import (
+	"cmp"
+	"reflect"
+	"time"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/ext"
+	"github.com/google/cel-go/interpreter"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// The variables that conditions read.
+const (
+	eventVariable   = "event"
+	requestVariable = "request"
+)
+
+// Event is what conditions read as event: the Event as core/v1 has it, under the same names, and its
+// controller. Texts, numbers and times that the Event does not have are empty, so that no Event gets
+// around a condition by leaving one out.
+type Event struct {
+	Metadata           Metadata                `json:"metadata"`
+	InvolvedObject     corev1.ObjectReference  `json:"involvedObject"`
+	Reason             string                  `json:"reason"`
+	Message            string                  `json:"message"`
+	Type               string                  `json:"type"`
+	Action             string                  `json:"action"`
+	Count              int32                   `json:"count"`
+	Series             *Series                 `json:"series"`
+	Source             corev1.EventSource      `json:"source"`
+	ReportingComponent string                  `json:"reportingComponent"`
+	ReportingInstance  string                  `json:"reportingInstance"`
+	Controller         string                  `json:"controller"` // the source's component, or else the reporting component
+	FirstTimestamp     time.Time               `json:"firstTimestamp"`
+	LastTimestamp      time.Time               `json:"lastTimestamp"`
+	EventTime          time.Time               `json:"eventTime"`
+	Related            *corev1.ObjectReference `json:"related"`
+}
+
+// Metadata is what conditions read of an Event's metadata.
+type Metadata struct {
+	Name              string            `json:"name"`
+	GenerateName      string            `json:"generateName"`
+	Namespace         string            `json:"namespace"`
+	UID               string            `json:"uid"`
+	CreationTimestamp time.Time         `json:"creationTimestamp"`
+	Labels            map[string]string `json:"labels"`
+	Annotations       map[string]string `json:"annotations"`
+}
+
+// Series is what conditions read of an Event's series.
+type Series struct {
+	Count            int32     `json:"count"`
+	LastObservedTime time.Time `json:"lastObservedTime"`
+}
+
+// variables declares them, with every field and its type: one that does not exist is an error where the
+// condition is compiled.
+func variables() []cel.EnvOption {
+	return []cel.EnvOption{
+		ext.NativeTypes(reflect.TypeFor[Event](), reflect.TypeFor[Request](), ext.ParseStructTag("json")),
+		cel.Variable(eventVariable, cel.ObjectType("policy.Event")),
+		cel.Variable(requestVariable, cel.ObjectType("policy.Request")),
+	}
+}
+
+// activation gives conditions their variables. The event is made when the first condition asks for it,
+// and once for all policies that an Event passes. It is not safe for concurrent use.
+type activation struct {
+	event   *corev1.Event
+	request *Request
+	made    *Event
+}
+
+var _ interpreter.Activation = (*activation)(nil)
+
+// ResolveName implements interpreter.Activation.
+func (a *activation) ResolveName(name string) (any, bool) {
+	switch name {
+	case eventVariable:
+		if a.made == nil {
+			a.made = newEvent(a.event)
+		}
+		return a.made, true
+	case requestVariable:
+		return a.request, true
+	}
+	return nil, false
+}
+
+// Parent implements interpreter.Activation.
+func (a *activation) Parent() interpreter.Activation { return nil }
+
+func newEvent(e *corev1.Event) *Event {
+	v := &Event{
+		Metadata: Metadata{
+			Name: e.Name, GenerateName: e.GenerateName, Namespace: e.Namespace, UID: string(e.UID),
+			CreationTimestamp: e.CreationTimestamp.Time, Labels: e.Labels, Annotations: e.Annotations,
+		},
+		InvolvedObject: e.InvolvedObject, Reason: e.Reason, Message: e.Message, Type: e.Type, Action: e.Action,
+		Count: e.Count, Source: e.Source, ReportingComponent: e.ReportingController, ReportingInstance: e.ReportingInstance,
+		Controller:     cmp.Or(e.Source.Component, e.ReportingController),
+		FirstTimestamp: e.FirstTimestamp.Time, LastTimestamp: e.LastTimestamp.Time, EventTime: e.EventTime.Time, Related: e.Related,
+	}
+	if e.Series != nil {
+		v.Series = &Series{e.Series.Count, e.Series.LastObservedTime.Time}
+	}
+	return v
+}
