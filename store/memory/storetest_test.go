@@ -1,7 +1,6 @@
 package memory_test
 
 import (
-	"flag"
 	"testing"
 
 	"github.com/eventquota/eventquota/store/memory"
@@ -17,11 +16,7 @@ func newMemory(t *testing.T) storetest.Subject {
 	return m
 }
 
-var (
-	firstSeed = flag.Uint64("seed", 1, "first seed of the models")
-	runs      = flag.Int("runs", 100, "runs of each model, each with its own seed")
-	steps     = flag.Int("steps", 500, "steps of each run")
-)
+var seeds = storetest.SeedFlags(20, 500)
 
 func TestMemoryKeepsTheRules(t *testing.T) {
 	storetest.Run(t, newMemory)
@@ -29,17 +24,17 @@ func TestMemoryKeepsTheRules(t *testing.T) {
 
 // What a comparison finds must not come from chance in one of the stores.
 func TestMemoryEqualsMemory(t *testing.T) {
-	storetest.Compare(t, storetest.Seeds{First: *firstSeed, Runs: *runs, Steps: *steps}, newMemory, newMemory)
+	storetest.Compare(t, *seeds, newMemory, newMemory)
 }
 
 func TestMemoryLosesNothing(t *testing.T) {
 	for says, faults := range storetest.FaultMixes() {
 		t.Run(says, func(t *testing.T) {
-			storetest.Simulate(t, faults, storetest.Seeds{First: *firstSeed, Runs: *runs, Steps: *steps}, newMemory)
+			storetest.Simulate(t, faults, *seeds, newMemory)
 		})
 	}
 }
 
 func TestMemoryProtectsEtcd(t *testing.T) {
-	storetest.Storm(t, storetest.Seeds{First: *firstSeed, Runs: *runs, Steps: 4 * *steps}, newMemory)
+	storetest.Simulate(t, storetest.Faults{Storm: true}, *seeds, newMemory)
 }

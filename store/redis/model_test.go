@@ -149,7 +149,7 @@ func TestRedisLosesNothing(t *testing.T) {
 	on := standalone(t)
 	for says, faults := range storetest.FaultMixes() {
 		t.Run(says, func(t *testing.T) {
-			storetest.Simulate(t, faults, storetest.Seeds{First: *firstSeed, Runs: *runs, Steps: *steps}, on.fresh)
+			storetest.Simulate(t, faults, *seeds, on.fresh)
 		})
 	}
 }
@@ -167,7 +167,7 @@ func TestReplicasLoseNothing(t *testing.T) {
 	}
 	for says, test := range tests {
 		t.Run(says, func(t *testing.T) {
-			seed := *firstSeed
+			seed := seeds.First
 			fresh := func(t *testing.T) storetest.Subject {
 				t.Helper()
 				seed++
@@ -175,18 +175,18 @@ func TestReplicasLoseNothing(t *testing.T) {
 				r.everywhere = test.everywhere
 				return r
 			}
-			storetest.Simulate(t, storetest.Faults{Outages: test.outages, Everywhere: test.everywhere}, storetest.Seeds{First: *firstSeed, Runs: *runs, Steps: *steps}, fresh)
+			storetest.Simulate(t, storetest.Faults{Outages: test.outages, Everywhere: test.everywhere}, *seeds, fresh)
 		})
 	}
 }
 
 func TestReplicasProtectEtcd(t *testing.T) {
 	on := standalone(t)
-	seed := *firstSeed
+	seed := seeds.First
 	fresh := func(t *testing.T) storetest.Subject {
 		t.Helper()
 		seed++
 		return on.replicas(t, 3, seed, false)
 	}
-	storetest.Storm(t, storetest.Seeds{First: *firstSeed, Runs: 2 * *runs, Steps: *steps}, fresh)
+	storetest.Simulate(t, storetest.Faults{Storm: true}, *seeds, fresh)
 }

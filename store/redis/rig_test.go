@@ -2,7 +2,6 @@ package redis_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"math"
 	"runtime"
@@ -21,11 +20,7 @@ import (
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
-var (
-	firstSeed = flag.Uint64("seed", 1, "first seed of the models")
-	runs      = flag.Int("runs", 4, "runs of each model, each with its own seed")
-	steps     = flag.Int("steps", 400, "steps of each run")
-)
+var seeds = storetest.SeedFlags(4, 400)
 
 // patient is how long a call may take where time is not what a test is about.
 const patient = time.Minute

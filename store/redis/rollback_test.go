@@ -59,7 +59,7 @@ func (r *rolledBack) Claim(
 func TestRedisRolledBack(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{Lines: []string{`save ""`}})
 	on := &stores{client: connect(t, server.Addr())}
-	seed, rolled := *firstSeed, 0
+	seed, rolled := seeds.First, 0
 	fresh := func(t *testing.T) storetest.Subject {
 		t.Helper()
 		seed++
@@ -71,9 +71,9 @@ func TestRedisRolledBack(t *testing.T) {
 		})
 		return r
 	}
-	storetest.Simulate(t, storetest.Faults{Rollback: true}, storetest.Seeds{First: *firstSeed, Runs: *runs, Steps: 2 * *steps}, fresh)
-	if rolled < *runs {
-		t.Errorf("Redis was rolled back in %d runs of %d", rolled, *runs)
+	storetest.Simulate(t, storetest.Faults{Rollback: true}, storetest.Seeds{First: seeds.First, Runs: seeds.Runs, Steps: 2 * seeds.Steps}, fresh)
+	if rolled < seeds.Runs {
+		t.Errorf("Redis was rolled back in %d runs of %d", rolled, seeds.Runs)
 	}
 }
 

@@ -27,5 +27,5 @@ func newMemory(t *testing.T) storetest.Subject {
 }
 
 func TestRedisEqualsMemory(t *testing.T) {
-	storetest.Compare(t, storetest.Seeds{First: *firstSeed, Runs: *runs, Steps: *steps}, newMemory, standalone(t).fresh)
+	storetest.Compare(t, *seeds, newMemory, standalone(t).fresh)
 }

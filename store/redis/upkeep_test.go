@@ -116,7 +116,7 @@ func TestRedisNeedsFewRights(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = client.Close() })
 	f := storetest.Faults{Refusals: true, Deletions: true}
-	storetest.Simulate(t, f, storetest.Seeds{First: *firstSeed, Runs: 2, Steps: 300}, (&stores{client: client}).fresh)
+	storetest.Simulate(t, f, storetest.Seeds{First: seeds.First, Runs: 2, Steps: 300}, (&stores{client: client}).fresh)
 }
 
 // Nothing is left for ever but an index, whatever became of it, and nothing is larger than a register.

@@ -79,15 +79,16 @@ func sum(all []store.Tally) (n int64) {
 func TestANoticeSaysWhatWasRefused(t *testing.T) {
 	b, l := quotaBucket(), someLimits()
 	var g rules.Group
-	drop := func(at time.Duration, details ...detail) {
-		sc := scene{now: epoch().Add(at)}
-		w := sc.write("a", append([]detail{func(w *store.Write) { w.At = epoch().Add(-time.Hour) }}, details...))
-		d := rules.Dropped(sc.now, w, &l, &b, w.Count)
-		g.AddDrops(sc.now, store.KeyOf("fresh"), &d)
+	drop := func(at time.Duration, reason, pod string, n int64, warning bool) {
+		now := epoch().Add(at)
+		w := someWrite("a", epoch().Add(-time.Hour))
+		w.Reason, w.About.Name, w.Warning = reason, pod, warning
+		d := rules.Dropped(now, w, &l, &b, n)
+		g.AddDrops(now, store.KeyOf("fresh"), &d)
 	}
-	drop(time.Second, reason("BackOff"), about("one"))
-	drop(2*time.Second, reason("Killing"), about("two"), count(7))
-	drop(3*time.Second, reason("BackOff"), about("one"), warning)
+	drop(time.Second, "BackOff", "one", 1, false)
+	drop(2*time.Second, "Killing", "two", 7, false)
+	drop(3*time.Second, "BackOff", "one", 1, true)
 	got := theNotice(t, &g)
 	want := store.Notice{
 		About: b.About, Bucket: "per namespace", Policy: "quota tenants", First: epoch().Add(time.Second), Warnings: true,

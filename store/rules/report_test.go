@@ -139,6 +139,14 @@ func inWrites(g *rules.Group) string {
 	return fmt.Sprint(said)
 }
 
+func inTallies(all []store.Tally) string {
+	said := make([]string, len(all))
+	for i, t := range all {
+		said[i] = fmt.Sprintf("%s %d", t.What, t.Count)
+	}
+	return strings.Join(said, ", ")
+}
+
 // More occurrences of other names, each its first, come with the report of one.
 func TestMoreIsReportedWithOne(t *testing.T) {
 	l := someLimits()
@@ -235,30 +243,4 @@ func inTotals(g *rules.Group) string {
 		}
 	}
 	return fmt.Sprint(events, " of Events, ", notices, " of notices")
-}
-
-// An Event was stored by a replica that did not know, while the store was unavailable, or by nobody
-// who asked: what was refused under its name before is reported elsewhere, and is taken out of its count.
-func TestWhatIsReportedElsewhereIsTakenOutOfAnEventThatNobodyKnew(t *testing.T) {
-	l := someLimits()
-	for _, test := range []struct {
-		says   string
-		stored store.Stored
-		want   string
-	}{
-		{"that has it in its count", store.Stored{Count: 2}, "a: 2, own 3"},
-		{"of which it was taken out", store.Stored{Count: 1, Merged: -1}, "a: 2, own 3"},
-	} {
-		var g rules.Group
-		g.Decide(epoch(), store.KeyOf("1"), someWrite("b", epoch()), &l, nil)
-		if d, _ := g.Decide(epoch(), store.KeyOf("2"), someWrite("a", epoch()), &l, nil); d.Into != "b" {
-			t.Fatalf("%+v, want a merge into b", d)
-		}
-		w := someWrite("a", epoch())
-		w.Count, w.Update = 3, &store.Update{Recorder: true, UID: "uid", Stored: test.stored}
-		g.Decide(epoch(), store.KeyOf("3"), w, &l, nil)
-		if got := inWrites(&g); !strings.Contains(got, test.want) {
-			t.Errorf("an Event %s: %q, want %q", test.says, got, test.want)
-		}
-	}
 }

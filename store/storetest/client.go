@@ -3,13 +3,12 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/eventquota/eventquota/store"
 )
-
-// kind is what makes Events the same but for their name.
-type kind struct{ user, pod, reason, message string }
 
 // client is a source of Events. A recorder keeps the names that it used and counts for each, as
 // client-go's do: the count is absolute, it is kept before it is sent, a repeat is a PATCH, and one of
@@ -25,14 +24,15 @@ type client struct {
 }
 
 // speak reports something, unless the client is busy with what it reported.
-func (c *client) speak() {
-	rng := c.world.rng
-	c.report(kind{
-		user:    fmt.Sprint("user-", rng.IntN(2)),
-		pod:     fmt.Sprint("pod-", rng.IntN(3)),
-		reason:  fmt.Sprint("Reason", rng.IntN(3)),
-		message: fmt.Sprint("message ", rng.IntN(4)),
-	})
+func (c *client) speak() { c.report(c.world.crowd.one(c.world.rng)) }
+
+// one is some kind of Event.
+func (of crowd) one(rng *rand.Rand) kind {
+	pick := func(prefix string, n int) string { return fmt.Sprint(prefix, rng.IntN(n)) }
+	return kind{
+		pick("namespace-", of.namespaces), pick("user-", of.users), pick("component-", of.components),
+		pick("pod-", of.pods), pick("Reason", of.reasons), pick("message ", of.messages),
+	}
 }
 
 func (c *client) report(k kind) {
@@ -47,8 +47,7 @@ func (c *client) report(k kind) {
 		f.count += c.some()
 	} else {
 		c.serial++
-		f = about(fmt.Sprintf("e%d.%d", c.id, c.serial), []detail{by(k.user), pod(k.pod), reason(k.reason), message(k.message)})
-		f.series, f.first = c.series, w.now
+		f = facts{kind: k, name: fmt.Sprintf("e%d.%d", c.id, c.serial), count: 1, series: c.series, first: w.now}
 		if other := w.pick(); w.faults.Collisions && other != "" && w.rng.IntN(8) == 0 {
 			c.steal(other, &f)
 		}
@@ -56,9 +55,9 @@ func (c *client) report(k kind) {
 	f.at = w.now
 	c.sent[k] = f
 	c.busy = c.recorder
-	first := c.create(k, f)
+	first := c.create(f)
 	if repeat {
-		first = c.patch(k, f)
+		first = c.patch(f)
 	}
 	w.fly(first, time.Second)
 }
@@ -66,7 +65,7 @@ func (c *client) report(k kind) {
 // steal takes the name of an Event about another object that no recorder goes on with.
 func (c *client) steal(name string, f *facts) {
 	e := c.world.stored[name]
-	if c.recorder || e.kind == (kind{}) || e.recorder || e.kind.pod == f.pod {
+	if c.recorder || e.notice() || e.recorder || e.kind.pod == f.pod {
 		return
 	}
 	key := account{f.write(c.world.now).Group, name}
@@ -90,7 +89,7 @@ func (c *client) done() stage {
 }
 
 // create sends a CREATE and stores it.
-func (c *client) create(k kind, f facts) stage {
+func (c *client) create(f facts) stage {
 	w := c.world
 	f.update = nil
 	return func() stage {
@@ -100,12 +99,12 @@ func (c *client) create(k kind, f facts) stage {
 		if !d.Verdict.Admits() {
 			a.elsewhere = true
 			if w.faults.Rollouts {
-				delete(c.sent, k)
+				delete(c.sent, f.kind)
 			}
 			return c.done()
 		}
 		write := f.write(w.now)
-		e := &event{kind: k, recorder: c.recorder, series: f.series, count: f.count, known: f.count, combined: f.combined}
+		e := &event{kind: f.kind, recorder: c.recorder, series: f.series, count: f.count, known: f.count, combined: f.combined}
 		e.object, e.keys = write.Object, [2]store.Key{write.Exact, write.Similar}
 		decided := w.now
 		return func() stage {
@@ -125,12 +124,12 @@ func (c *client) create(k kind, f facts) stage {
 
 // patch sends an UPDATE and stores it, or a CREATE if there is no such Event. The API server asks again
 // when the Event was written in the meantime.
-func (c *client) patch(k kind, f facts) stage {
+func (c *client) patch(f facts) stage {
 	w := c.world
 	return func() stage {
 		e := w.stored[f.name]
 		if e == nil {
-			return c.create(k, f)
+			return c.create(f)
 		}
 		version, a := e.version, w.reach(f)
 		f.update = &store.Update{Recorder: true, Reverts: e.combined}
@@ -142,7 +141,7 @@ func (c *client) patch(k kind, f facts) stage {
 		decided := w.now
 		return func() stage {
 			if e.version != version || w.stored[f.name] != e {
-				return c.patch(k, f)
+				return c.patch(f)
 			}
 			w.store(f.name, e, f.count, decided)
 			return c.done()
@@ -150,15 +149,14 @@ func (c *client) patch(k kind, f facts) stage {
 	}
 }
 
-// label lets somebody label some Event.
+// label adds a label to some Event.
 func (w *world) label() {
 	name := w.pick()
 	e := w.stored[name]
-	if e == nil || e.kind == (kind{}) {
+	if e == nil || e.notice() {
 		return
 	}
-	f := about(name, []detail{by(e.kind.user), pod(e.kind.pod), reason(e.kind.reason), message(e.kind.message), count(e.count)})
-	f.combined, f.series = e.combined, e.series
+	f := facts{kind: e.kind, name: name, count: e.count, combined: e.combined, series: e.series}
 	f.update = &store.Update{Same: store.KeyOf("label", fmt.Sprint(w.versions))}
 	if w.decide(f).Verdict.Admits() {
 		e.version = w.version()
@@ -173,10 +171,96 @@ func (w *world) decide(f facts) store.Decision {
 		f.update.Stored = w.stored[f.name].says(by)
 	}
 	write := f.write(w.now)
-	d, err := by.subject.Decide(w.t.Context(), w.now, write, f.under(w.limits, &write))
+	l := f.under(w.limits, &write)
+	l.Quotas = slices.Clone(l.Quotas)
+	for _, q := range w.quotas {
+		q.Key = store.KeyOf(q.Name, q.per(f.kind))
+		l.Quotas = append(l.Quotas, q.Bucket)
+	}
+	d, err := by.subject.Decide(w.t.Context(), w.now, write, l)
 	if err != nil && !errors.Is(err, store.ErrUnconfirmed) {
 		w.t.Fatalf("Decide: %v", err)
 	}
-	w.say("%s of %s/%s %s %q count %d, update %+v: %s", f.name, f.user, f.pod, f.reason, f.message, f.count, f.update, decided(d))
+	w.say("%s of %+v count %d, update %+v: %s", f.name, f.kind, f.count, f.update, inWords(d))
+	w.charge(&write, &l, d)
 	return d
+}
+
+// event is an Event or a notice as the API server stores it.
+type event struct {
+	kind     kind   // none of a notice
+	bucket   string // of a notice about drops
+	object   store.Key
+	keys     [2]store.Key // exact and similar
+	recorder bool         // its client goes on with it
+	series   bool
+	combined bool
+	count    int64
+	merged   int64 // as noted with the count noted
+	noted    int64
+	by       int   // the store that noted it; 0 for none
+	known    int64 // the count that the store knows to be written
+	uid      string
+	version  string
+	created  time.Time
+	writes   []time.Time // of the count
+	crashes  int         // of settlers after a write
+	stubborn bool        // rejects what the settler writes
+}
+
+func (e *event) notice() bool { return e.kind == kind{} }
+
+// says is what an Event says of its count to the store of a settler.
+func (e *event) says(to *settler) store.Stored {
+	return store.Stored{
+		Count: e.count, Merged: e.merged,
+		Overwritten: e.merged != 0 && e.count != e.noted, Foreign: e.by != 0 && e.by != to.id,
+	}
+}
+
+// store writes the count of an Event, by a request that was decided at a time.
+func (w *world) store(name string, e *event, count int64, decided time.Time) {
+	e.version = w.version()
+	if w.stored[name] == nil {
+		e.uid = "uid-" + e.version
+		w.stored[name] = e
+		w.names = append(w.names, name)
+	}
+	e.count = count
+	if !w.draining {
+		e.writes = append(e.writes, decided)
+	}
+	w.say("stored %s %d, version %s", name, count, e.version)
+}
+
+func (w *world) version() string {
+	w.versions++
+	return fmt.Sprint(w.versions)
+}
+
+// pick is the name of some stored Event, or "" when there is none.
+func (w *world) pick() string {
+	if len(w.names) == 0 {
+		return ""
+	}
+	return among(w.rng, w.names...)
+}
+
+// lose deletes some Event, unless it is not known how much is lost with it, or so many are lost that
+// any sum is likely.
+func (w *world) lose() {
+	name := w.pick()
+	e := w.stored[name]
+	if e == nil || len(w.lost) > 12 && !w.faults.Return {
+		return
+	}
+	for a, c := range w.accounts {
+		if a.name == name && c.elsewhere {
+			return
+		}
+	}
+	w.say("lost %s %d", name, e.count)
+	delete(w.stored, name)
+	w.names = slices.DeleteFunc(w.names, func(n string) bool { return n == name })
+	w.lost = append(w.lost, e)
 }

@@ -1,9 +1,12 @@
 package storetest
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -11,24 +14,6 @@ import (
 
 	"github.com/eventquota/eventquota/store"
 )
-
-// Seeds choose the runs of a test. The same seed makes the same run.
-type Seeds struct {
-	First uint64
-	Runs  int
-	Steps int // of one run
-}
-
-// each runs a test for each seed.
-func (s Seeds) each(t *testing.T, run func(t *testing.T, rng *rand.Rand)) {
-	t.Helper()
-	for i := range s.Runs {
-		seed := s.First + uint64(i)
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			run(t, rand.New(rand.NewPCG(seed, 0))) //nolint:gosec // a seed must make the same run again
-		})
-	}
-}
 
 // Compare takes two stores through the same random steps and fails at the first answer in which they
 // differ, with the fewest steps that it finds to lead there. The names of notices may differ.
@@ -41,12 +26,12 @@ func Compare(t *testing.T, seeds Seeds, a, b Fresh) {
 		for i := range moves {
 			moves[i] = chooseMove(rng, all)
 		}
-		play := func(moves []move) contest {
-			c := contest{t: t, a: a(t), b: b(t), limits: all, now: epoch(), counts: map[string]int64{}}
+		play := func(moves []move, verbose bool) contest {
+			c := contest{t: t, a: a(t), b: b(t), limits: all, now: epoch(), counts: map[string]int64{}, verbose: verbose}
 			c.play(moves)
 			return c
 		}
-		c := play(moves)
+		c := play(moves, false)
 		if c.found == "" {
 			return
 		}
@@ -54,29 +39,30 @@ func Compare(t *testing.T, seeds Seeds, a, b Fresh) {
 		for size := len(moves) / 2; size > 0; size /= 2 {
 			for from := 0; from+size <= len(moves); {
 				fewer := slices.Delete(slices.Clone(moves), from, from+size)
-				if again := play(fewer); again.found != "" {
+				if again := play(fewer, false); again.found != "" {
 					c, moves = again, fewer[:again.played]
 					continue
 				}
 				from += size
 			}
 		}
-		t.Fatal(strings.Join(append(c.lines, c.found), "\n"))
+		t.Fatal(strings.Join(append(play(moves, true).lines, c.found), "\n"))
 	})
 }
 
 // contest takes two stores through the same moves until they differ.
 type contest struct {
-	t      *testing.T
-	a, b   Subject
-	limits []store.Limits
-	now    time.Time
-	counts map[string]int64 // the highest that was sent under a name
-	last   *sent            // the last UPDATE
-	claims [][2]store.PendingWrite
-	played int
-	lines  []string
-	found  string
+	t       *testing.T
+	a, b    Subject
+	limits  []store.Limits
+	now     time.Time
+	counts  map[string]int64 // the highest that was sent under a name
+	last    *sent            // the last UPDATE
+	claims  [][2]store.PendingWrite
+	played  int
+	verbose bool
+	lines   []string // of what both stores said, where verbose
+	found   string   // in what they differ
 }
 
 // sent is a write that may be sent again.
@@ -140,52 +126,190 @@ func (c *contest) decide(s *sent) {
 		if err != nil {
 			return err.Error()
 		}
-		return decided(d)
+		return inWords(d)
 	}
-	w := s.write
-	update := w.Update
-	w.Update = nil
-	c.same(fmt.Sprintf("write %+v\n\tupdate %+v\n\tunder %+v", w, update, s.limits), ask(c.a), ask(c.b))
+	a, b := ask(c.a), ask(c.b)
+	c.same(a, b, func() string {
+		w := s.write
+		w.Update = nil
+		return fmt.Sprintf("write %+v\n\tupdate %+v\n\tunder %+v", w, s.write.Update, s.limits)
+	})
 }
 
-// claim claims all that falls due within a time.
+// answer is what a store says of all that falls due within a time. Notices are without their names.
+type answer struct {
+	pending int64
+	writes  []store.PendingWrite
+	errs    error
+}
+
+// String says it in words, in which nothing and an empty list are the same.
+func (a answer) String() string {
+	said := fmt.Sprint(a.pending, " pending, ", a.errs)
+	for _, p := range a.writes {
+		notice := p.Notice
+		p.Notice = nil // not where it is, but what it says
+		said += fmt.Sprintf("\n\t%+v\n\t\t%+v", p, notice)
+	}
+	return said
+}
+
 func (c *contest) claim(ahead time.Duration) {
-	ask := func(x Subject) ([]store.PendingWrite, string) {
-		n, pendingErr := x.Pending(c.t.Context())
+	ask := func(x Subject) ([]store.PendingWrite, answer) {
+		pending, pendingErr := x.Pending(c.t.Context())
 		writes, err := x.Claim(c.t.Context(), c.now, ahead, math.MaxInt, nobody)
 		slices.SortFunc(writes, func(p, q store.PendingWrite) int {
-			return strings.Compare(fmt.Sprint(p.Ref), fmt.Sprint(q.Ref))
+			return cmp.Or(slices.Compare(p.Ref.Group[:], q.Ref.Group[:]), cmp.Compare(p.Ref.ID, q.Ref.ID))
 		})
-		said := []string{fmt.Sprint(n, pendingErr, err)}
-		for _, p := range writes {
-			if notice := p.Notice; notice != nil {
-				p.Name, p.Notice = "notice", nil
-				said = append(said, fmt.Sprintf("%+v", *notice))
+		unnamed := slices.Clone(writes)
+		for i := range unnamed {
+			if unnamed[i].Notice != nil {
+				unnamed[i].Name = ""
 			}
-			said = append(said, fmt.Sprintf("%+v", p))
 		}
-		return writes, strings.Join(said, "\n\t")
+		return writes, answer{pending, unnamed, errors.Join(pendingErr, err)}
 	}
-	a, saidA := ask(c.a)
-	b, saidB := ask(c.b)
-	c.same(fmt.Sprint("claim ahead ", ahead), saidA, saidB)
+	a, answerA := ask(c.a)
+	b, answerB := ask(c.b)
+	if c.verbose || !reflect.DeepEqual(answerA, answerB) { // words take long
+		c.same(answerA.String(), answerB.String(), func() string { return fmt.Sprint("claim ahead ", ahead) })
+	}
 	for i := range min(len(a), len(b)) {
 		c.claims = append(c.claims, [2]store.PendingWrite{a[i], b[i]})
 	}
 }
 
 func (c *contest) complete(p [2]store.PendingWrite, o store.Outcome) {
-	errA := c.a.Complete(c.t.Context(), c.now, p[0], o)
-	errB := c.b.Complete(c.t.Context(), c.now, p[1], o)
-	c.same(fmt.Sprintf("complete %+v: %+v", p[0], o), fmt.Sprint(errA), fmt.Sprint(errB))
+	a := fmt.Sprint(c.a.Complete(c.t.Context(), c.now, p[0], o))
+	b := fmt.Sprint(c.b.Complete(c.t.Context(), c.now, p[1], o))
+	c.same(a, b, func() string { return fmt.Sprintf("complete %+v: %+v", p[0], o) })
 }
 
 // same keeps what both stores said, or notes that they differ.
-func (c *contest) same(what, a, b string) {
-	line := fmt.Sprintf("%v %s", c.now.Sub(epoch()), what)
-	if a == b {
-		c.lines = append(c.lines, line+": "+a)
-		return
+func (c *contest) same(a, b string, what func() string) {
+	switch {
+	case a != b:
+		c.found = fmt.Sprintf("%v %s:\na:\t%s\nb:\t%s", c.now.Sub(epoch()), what(), a, b)
+	case c.verbose:
+		c.lines = append(c.lines, fmt.Sprintf("%v %s: %s", c.now.Sub(epoch()), what(), a))
 	}
-	c.found = fmt.Sprintf("%s:\na:\t%s\nb:\t%s", line, a, b)
+}
+
+// among chooses one of several.
+func among[T any](rng *rand.Rand, of ...T) T { return of[rng.IntN(len(of))] }
+
+// act is what a move does.
+type act int
+
+const (
+	createAct act = iota
+	updateAct
+	againAct // the last UPDATE once more
+	claimAct
+	completeAct
+)
+
+// move is one step of a comparison, all chosen beforehand but what follows from the answers.
+type move struct {
+	act         act
+	wait        time.Duration
+	facts       facts
+	count       int64
+	counting    bool          // count goes on from the highest one that was sent
+	late, since time.Duration // of the newest and the first occurrence, before now
+	update      store.Update
+	behind      int64 // how much less than the last count is stored
+	limits      int
+	ahead       time.Duration
+	pick        int // which claim is completed
+	outcome     store.Outcome
+}
+
+// forever is longer than any duration counts.
+const forever = time.Duration(math.MaxInt64)
+
+// chooseLimits are three settings of one run. Buckets of one name differ in their limits, and some in
+// their keys.
+func chooseLimits(rng *rand.Rand) []store.Limits {
+	all := make([]store.Limits, 3)
+	for i := range all {
+		l := store.Limits{
+			Merge:            rng.IntN(10) > 0,
+			MaxEvents:        among(rng, 3, 2, 1, 100, 4),
+			Window:           among(rng, 10*time.Minute, time.Minute, 10*time.Second, time.Hour, 1, 1500, forever),
+			RepeatWindow:     among(rng, time.Hour, 10*time.Minute, time.Minute, 10*time.Second, 0, 1500, forever),
+			WriteInterval:    among(rng, 10*time.Second, 10*time.Second, 7*time.Second, time.Minute, 0, 1, 2500, forever),
+			MaxWriteInterval: among(rng, 5*time.Minute, time.Minute, 20*time.Second, 0, forever),
+			KeepMessages:     among(rng, 2, 1, 0, 4),
+			ReservePerReason: among(rng, 0, 1, 0, 2),
+			ChargeMerged:     rng.IntN(4) == 0,
+		}
+		if rng.IntN(3) > 0 {
+			l.Spam = chooseBucket(rng, "spam filter")
+			l.Spam.About = store.Object{}
+		} else {
+			l.Quotas = append(l.Quotas, chooseBucket(rng, "shared filter"))
+			l.Quotas[0].SpamFilter = true
+		}
+		for _, name := range among(rng, nil, []string{"one"}, []string{"one", "two"}, []string{"two", "one"}) {
+			l.Quotas = append(l.Quotas, chooseBucket(rng, name))
+		}
+		all[i] = l
+	}
+	return all
+}
+
+func chooseBucket(rng *rand.Rand, name string) store.Bucket {
+	b := bucket(name, among(rng, 2, 5, 1, 25, 3, 0, math.MaxInt), among(rng, 10*time.Second, time.Minute, time.Hour, 5*time.Minute, 0, 1, 2500, forever))
+	if rng.IntN(4) == 0 {
+		b.Key = store.KeyOf("another", name)
+	}
+	return b
+}
+
+func chooseMove(rng *rand.Rand, all []store.Limits) move {
+	m := move{
+		act: among(rng, createAct, createAct, createAct, createAct, createAct, createAct, updateAct, updateAct, updateAct, againAct,
+			claimAct, claimAct, completeAct, completeAct, completeAct),
+		limits: among(rng, 0, 0, 0, 1, 2),
+		facts: about(among(rng, "a", "b", "c", "d", "e", "f"), []detail{
+			pod(among(rng, "pod", "pod", "pod", "job")), reason(among(rng, "Failed", "Failed", "Killing")),
+			message(among(rng, "1", "1", "2", "3", "4")), by(among(rng, "one", "one", "one", "two")),
+		}),
+		count: among(rng, int64(1), 1, 1, 0, 2, 5), counting: rng.IntN(5) > 0,
+		late:  among(rng, 0, 0, time.Millisecond, -time.Minute, 1, 100*365*24*time.Hour, -250*365*24*time.Hour),
+		since: among(rng, 0, 0, time.Minute, 2*time.Hour, us),
+		update: store.Update{Recorder: rng.IntN(4) > 0, Reverts: rng.IntN(8) == 0, Stored: store.Stored{
+			Merged: among(rng, int64(0), 0, 0, 1, 3, -2), Overwritten: rng.IntN(3) == 0,
+		}},
+		behind: among(rng, int64(0), 0, 1, 1, 3, -4),
+		ahead:  among(rng, 0, 0, 0, 1, 5*time.Second, 35*time.Second, forever),
+		pick:   rng.IntN(4),
+		outcome: store.Outcome{
+			Result: among(rng, store.Written, store.Written, store.Written, store.Written, store.NotFound, store.NotFound,
+				store.NameTaken, store.Rejected, store.Failed, store.GivenUp),
+			UID: among(rng, "u", "v"), ResourceVersion: among(rng, "1", "2"),
+		},
+	}
+	if rng.IntN(8) == 0 {
+		m.pick = rng.IntN(200)
+	}
+	if m.outcome.Result == store.Written && rng.IntN(2) == 0 {
+		m.outcome.Stored = store.Stored{Count: 1 + rng.Int64N(9), Merged: rng.Int64N(4) - 1, Overwritten: rng.IntN(4) == 0}
+	}
+	m.facts.series, m.facts.combined, m.facts.warning = rng.IntN(8) == 0, rng.IntN(8) == 0, rng.IntN(4) == 0
+	m.wait = chooseWait(rng, &all[m.limits])
+	return m
+}
+
+// chooseWait is how long it is since the last move: nothing, a moment, or as long as something lasts,
+// give or take a moment.
+func chooseWait(rng *rand.Rand, l *store.Limits) time.Duration {
+	whole := among(rng, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, l.WriteInterval, l.WriteInterval, l.MaxWriteInterval, 30*time.Second, 2*time.Second,
+		l.Window, l.RepeatWindow, l.Spam.Every, time.Hour, 10*time.Hour)
+	if whole > 100*time.Hour {
+		whole = 0
+	}
+	whole += time.Duration(among(rng, 0, 0, 1, -1, 500)) * us
+	return max(0, whole+time.Duration(rng.Int64N(int64(among(rng, us, us, 5*us, time.Millisecond, time.Second, time.Minute)))))
 }

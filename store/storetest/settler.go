@@ -8,7 +8,7 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// settler is who writes what is pending in a store. It knows which groups it has claimed.
+// settler writes what is pending in a store. It knows which groups it has claimed.
 type settler struct {
 	subject Subject
 	id      int // of the store, from 1
@@ -79,7 +79,7 @@ func (s *settlement) send() stage {
 	}
 	w, p := s.world, &s.write
 	if p.Notice != nil && w.stored[p.Name] == nil && p.UID == "" {
-		w.store(p.Name, &event{}, p.Total, w.now)
+		w.store(p.Name, &event{bucket: p.Notice.Bucket}, p.Total, w.now)
 		p.UID, p.ResourceVersion = w.stored[p.Name].uid, w.stored[p.Name].version
 	}
 	e := w.stored[p.Name]
@@ -140,8 +140,8 @@ func (s *settlement) sees(e *event) bool {
 // is tells whether e is the Event that was admitted.
 func (s *settlement) is(e *event) bool {
 	p := &s.write
-	if p.Notice != nil || e.kind == (kind{}) {
-		return p.Notice != nil && e.kind == (kind{})
+	if p.Notice != nil || e.notice() {
+		return p.Notice != nil && e.notice()
 	}
 	return e.object == p.Object && (p.Key == store.Key{} || p.Key == e.keys[0] || p.Key == e.keys[1]) &&
 		(p.Admitted.IsZero() || !e.created.Before(p.Admitted.Add(-2*time.Second)))

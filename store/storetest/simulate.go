@@ -11,14 +11,14 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// Faults are what goes wrong in a simulated cluster, beside settlers that crash and are replaced.
+// Faults are what goes wrong in a simulated cluster, besides settlers that crash and are replaced.
 type Faults struct {
 	// Refusals lets others refuse CREATEs that were admitted, and the API server what the settler
 	// writes. Collisions lets users choose names that other users' Events have. Deletions lets stored
 	// Events disappear, as by their TTL.
 	Refusals, Collisions, Deletions bool
-	// Return makes somebody report once more each Event that was deleted, so that nothing may be
-	// missing in the end. Nothing is ever dropped.
+	// Return makes a client report each deleted Event once more, so that nothing may be missing in the
+	// end. Nothing is ever dropped.
 	Return bool
 	// Outages says that replicas decide for a time without the store that they share. What each then
 	// decides has waits between writes of its own.
@@ -33,6 +33,9 @@ type Faults struct {
 	// time both decide and settle, before the old one writes all it has. No answer to a settler is
 	// lost, and no client goes on with a name that was refused.
 	Rollouts bool
+	// Storm makes many sources write about many objects under several quotas, more than a store keeps
+	// track of, so that counts need not be exact. Settling never fails.
+	Storm bool
 }
 
 // FaultMixes are what goes wrong in simulations, by sentences.
@@ -49,7 +52,7 @@ func FaultMixes() map[string]Faults {
 }
 
 // Simulate runs a store between a model of the API server and models of its clients and of the
-// settler, and holds it to three promises:
+// settler, and holds it to these promises:
 //
 // Exact (I1): once all is settled, the counts of stored Events and notices add up to the occurrences
 // that reached the store. Each name counts once: by the highest count that came under it. Of an Event
@@ -61,19 +64,29 @@ func FaultMixes() map[string]Faults {
 // interval times in any time T, and once more for each settler that crashed between a write and its
 // completion.
 //
-// No settler lowers a count, but to take out what is reported elsewhere.
+// Protected (I9): of each bucket of a quota, at most its burst and what comes back is let through, and
+// each bucket that refuses has at most one notice in a window, whatever the number of objects and of
+// refused writes.
+//
+// No settler lowers a count, except to take out what is reported elsewhere.
 func Simulate(t *testing.T, f Faults, seeds Seeds, fresh Fresh) {
 	t.Helper()
 	seeds.each(t, func(t *testing.T, rng *rand.Rand) {
 		t.Helper()
 		w := newWorld(t, f, rng, fresh)
+		w.verbose = seeds.Runs == 1
 		for range seeds.Steps {
-			w.step()
+			if f.Storm {
+				w.stormStep()
+			} else {
+				w.step()
+			}
 		}
 		w.end()
 		w.checkExact()
 		w.checkBounded()
-		if t.Failed() && seeds.Runs == 1 {
+		w.checkProtected()
+		if t.Failed() {
 			for _, line := range w.lines {
 				t.Log(line)
 			}
@@ -90,17 +103,36 @@ type world struct {
 	fresh    Fresh
 	now      time.Time
 	limits   store.Limits
+	quotas   []quota
+	crowd    crowd
+	pace     time.Duration     // at most between two steps of a storm
+	labels   int               // which part of a storm is labels, of 10
 	stored   map[string]*event // at the API server, by name
+	names    []string          // of what is stored, oldest first
 	lost     []*event          // deleted from there, or never stored
 	accounts map[account]*book
+	passed   map[store.Key]int // tokens taken, by bucket
+	buckets  map[store.Key]store.Bucket
+	refusing map[store.Key]bool
 	clients  []*client
 	flights  []flight
 	settlers []*settler  // one, and two while a store takes another's place
 	stores   int         // so far
 	replaced []time.Time // when settlers were
+	settled  time.Time   // when the settler of a storm was at work
 	versions int
 	draining bool
+	verbose  bool
 	lines    []string
+}
+
+// crowd is how many of each there are in Events.
+type crowd struct{ namespaces, users, components, pods, reasons, messages int }
+
+// quota is one limit with a bucket for each of its scopes, as by a policy's "per".
+type quota struct {
+	store.Bucket
+	per func(k kind) string
 }
 
 // flight is a request or a settlement on its way. It must have moved to its end at a time.
@@ -115,8 +147,9 @@ type stage func() stage
 func newWorld(t *testing.T, f Faults, rng *rand.Rand, fresh Fresh) *world {
 	t.Helper()
 	w := &world{
-		t: t, rng: rng, faults: f, fresh: fresh, now: epoch(),
-		stored: map[string]*event{}, accounts: map[account]*book{}, settlers: []*settler{newSettler(fresh(t), 1)}, stores: 1,
+		t: t, rng: rng, faults: f, fresh: fresh, now: epoch(), crowd: crowd{1, 2, 1, 3, 3, 4},
+		stored: map[string]*event{}, accounts: map[account]*book{}, passed: map[store.Key]int{}, buckets: map[store.Key]store.Bucket{},
+		refusing: map[store.Key]bool{}, settlers: []*settler{newSettler(fresh(t), 1)}, stores: 1,
 	}
 	interval := time.Duration(8+rng.IntN(10)) * time.Second
 	w.limits = store.Limits{
@@ -131,23 +164,25 @@ func newWorld(t *testing.T, f Faults, rng *rand.Rand, fresh Fresh) *world {
 		ChargeMerged:     rng.IntN(4) == 0,
 	}
 	filter := bucket("spam filter", 1+rng.IntN(30), time.Hour)
-	if filter.SpamFilter = rng.IntN(3) == 0; filter.SpamFilter {
+	filter.SpamFilter = rng.IntN(3) == 0 && !f.Everywhere
+	switch {
+	case f.Return:
+		w.limits.ChargeMerged = false
+		w.limits.Window, w.limits.RepeatWindow = 100*time.Hour, 100*time.Hour
+		w.limits.MaxEvents = 1 + 99*rng.IntN(2) // so that an Event's place does not change
+	case filter.SpamFilter:
 		w.limits.Quotas = append(w.limits.Quotas, filter)
-	} else {
+	default:
 		filter.About = store.Object{}
 		w.limits.Spam = filter
 	}
-	if rng.IntN(2) == 0 {
+	switch {
+	case f.Storm:
+		w.brew()
+	case f.Everywhere:
+		w.limits.RepeatWindow = 100 * time.Hour
+	case !f.Return && rng.IntN(2) == 0:
 		w.limits.Quotas = append(w.limits.Quotas, bucket("quota", 1+rng.IntN(60), time.Duration(1+rng.IntN(60))*time.Second))
-	}
-	if f.Everywhere {
-		filter.SpamFilter = false
-		w.limits.Spam, w.limits.Quotas, w.limits.RepeatWindow = filter, nil, 100*time.Hour
-	}
-	if f.Return {
-		w.limits.Spam, w.limits.Quotas, w.limits.ChargeMerged = store.Bucket{}, nil, false
-		w.limits.Window, w.limits.RepeatWindow = 100*time.Hour, 100*time.Hour
-		w.limits.MaxEvents = 1 + 99*rng.IntN(2) // so that an Event's place does not change
 	}
 	for i := range 5 {
 		w.clients = append(w.clients, &client{world: w, id: i, recorder: i > 1 && !f.Rollback, series: i == 4, sent: map[kind]facts{}})
@@ -155,19 +190,51 @@ func newWorld(t *testing.T, f Faults, rng *rand.Rand, fresh Fresh) *world {
 	return w
 }
 
+// brew chooses a storm: narrow or wide, of few or many reasons, sources and users.
+func (w *world) brew() {
+	rng := w.rng
+	w.pace = among(rng, time.Millisecond, 50*time.Millisecond, time.Second, 10*time.Second)
+	w.labels = among(rng, 0, 0, 2, 5)
+	w.crowd = crowd{
+		namespaces: among(rng, 1, 1, 20), users: among(rng, 1, 2, 50), components: among(rng, 1, 3, 50),
+		pods: among(rng, 1, 10, 1000), reasons: among(rng, 1, 5, 100), messages: among(rng, 1, 5, 1000),
+	}
+	w.limits.Merge = rng.IntN(5) > 0
+	w.limits.WriteInterval = time.Duration(1+rng.IntN(10)) * time.Second
+	w.limits.MaxWriteInterval = w.limits.WriteInterval << rng.IntN(6)
+	if !w.limits.Spam.Key.IsZero() {
+		w.limits.Spam.Every = among(rng, time.Second, time.Minute, 5*time.Minute)
+	}
+	for i := range 1 + rng.IntN(3) {
+		every := among(rng, 10*time.Millisecond, 200*time.Millisecond, time.Second, time.Minute)
+		w.quotas = append(w.quotas, quota{
+			bucket(fmt.Sprint("quota ", i), among(rng, 1, 5, 10, 20, 50, 0), every),
+			among(rng,
+				func(kind) string { return "" },
+				func(k kind) string { return k.namespace },
+				func(k kind) string { return k.user },
+				func(k kind) string { return k.component },
+				func(k kind) string { return k.namespace + k.pod },
+				func(k kind) string { return k.reason },
+				func(k kind) string { return k.namespace + "/" + k.reason },
+			),
+		})
+	}
+}
+
 // step lets one thing happen.
 func (w *world) step() {
 	switch n := w.rng.IntN(100); {
 	case n < 40:
-		w.clients[w.rng.IntN(len(w.clients))].speak()
+		among(w.rng, w.clients...).speak()
 	case n < 75:
 		w.advance()
 	case n < 85:
-		w.pass(time.Duration(w.rng.Int64N(int64(2 * time.Second))))
+		w.pass(w.upTo(2 * time.Second))
 	case n < 89:
-		w.pass(time.Duration(w.rng.Int64N(int64(w.limits.WriteInterval * 2))))
+		w.pass(w.upTo(w.limits.WriteInterval * 2))
 	case n < 90:
-		w.pass(time.Duration(w.rng.Int64N(int64(min(w.limits.Window, 10*time.Minute) * 5 / 4))))
+		w.pass(w.upTo(min(w.limits.Window, 10*time.Minute) * 5 / 4))
 	case n < 95:
 		w.settle()
 	case n < 96:
@@ -185,6 +252,24 @@ func (w *world) step() {
 	}
 }
 
+// stormStep makes one write, and lets the settler write what is due each five seconds.
+func (w *world) stormStep() {
+	w.pass(w.upTo(w.pace))
+	if w.now.Sub(w.settled) > 5*time.Second {
+		w.settled = w.now
+		w.settleAll(w.settlers[0], 0)
+	}
+	if w.rng.IntN(10) < w.labels {
+		w.label()
+		return
+	}
+	among(w.rng, w.clients...).speak()
+	w.finish()
+}
+
+// upTo is a random time below a bound.
+func (w *world) upTo(d time.Duration) time.Duration { return time.Duration(w.rng.Int64N(int64(d))) }
+
 // some is one of the stores that decide, with its settler.
 func (w *world) some() *settler {
 	if len(w.settlers) == 1 {
@@ -193,14 +278,16 @@ func (w *world) some() *settler {
 	return among(w.rng, w.settlers...)
 }
 
-// say notes what happens.
+// say notes what happens, where it will be read.
 func (w *world) say(format string, args ...any) {
-	w.lines = append(w.lines, fmt.Sprintf("%v ", w.now.Sub(epoch()))+fmt.Sprintf(format, args...))
+	if w.verbose {
+		w.lines = append(w.lines, fmt.Sprintf("%v ", w.now.Sub(epoch()))+fmt.Sprintf(format, args...))
+	}
 }
 
 // fly starts a flight that takes at most a while.
 func (w *world) fly(s stage, longest time.Duration) {
-	w.flights = append(w.flights, flight{s, w.now.Add(time.Duration(w.rng.Int64N(int64(longest))))})
+	w.flights = append(w.flights, flight{s, w.now.Add(w.upTo(longest))})
 }
 
 // advance moves some flight on by one stage.
@@ -263,7 +350,7 @@ func (w *world) drain() {
 	w.t.Error("something is pending after 20 drains")
 }
 
-// bringBack makes somebody report each deleted Event until another is stored in its place.
+// bringBack makes a client report each deleted Event until another is stored in its place.
 func (w *world) bringBack() {
 	for _, e := range w.lost {
 		for range 4 {

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -17,15 +18,6 @@ type story struct {
 	after  func() []step
 	steps  []step
 }
-
-// Beginnings: b is merged into a, the write of that is claimed, it is made, or a is not found.
-func merged() []step {
-	return []step{{0, create("a"), "admit"}, {us, create("b"), "merge into a 2"}}
-}
-
-func claimed() []step  { return append(merged(), step{10 * time.Second, due, "a 2 (1 merged)"}) }
-func settled() []step  { return append(claimed(), step{10 * time.Second, written("a"), ""}) }
-func notThere() []step { return append(claimed(), step{11 * time.Second, missing("a"), ""}) }
 
 // step does something at a time since the story began. Its outcome, in words, must be exactly the one
 // it wants.
@@ -46,6 +38,7 @@ type script struct {
 	claimed map[string]store.PendingWrite // the last one claimed, by nickname
 	notices map[string][]string           // names of notices that share a nickname, in the order in which they were claimed
 	names   map[string]string             // nicknames, by name
+	latest  []string                      // nicknames of the last claim
 	writes  int
 }
 
@@ -70,8 +63,161 @@ func (s story) run(t *testing.T, subject Subject) {
 	}
 }
 
-// decided says in words what became of a write, and all that is set in d.
-func decided(d store.Decision) string {
+// create sends a CREATE.
+func create(name string, details ...detail) action {
+	return func(sc *script) string { return sc.decide(about(name, details)) }
+}
+
+// update sends an UPDATE. It is a recorder's, of an Event stored with count 1, unless details say
+// otherwise.
+func update(name string, details ...detail) action {
+	return func(sc *script) string {
+		recorders := func(f *facts) { f.update = &store.Update{Recorder: true, Stored: store.Stored{Count: 1}} }
+		return sc.decide(about(name, append([]detail{recorders}, details...)))
+	}
+}
+
+func (sc *script) decide(f facts) string {
+	w := f.write(sc.now)
+	d, err := sc.subject.Decide(sc.t.Context(), sc.now, w, f.under(sc.limits, &w))
+	if err != nil {
+		return err.Error()
+	}
+	return inWords(d)
+}
+
+// each does several things at the same moment; their different outcomes are joined.
+func each(all ...action) action {
+	return func(sc *script) string {
+		var said []string
+		for _, one := range all {
+			said = append(said, one(sc))
+		}
+		return strings.Join(slices.Compact(said), "; ")
+	}
+}
+
+// many does n things, of which each has a number, and says what became of all.
+func many(n int, do func(i int) action) action {
+	all := make([]action, n)
+	for i := range all {
+		all[i] = do(i)
+	}
+	return each(all...)
+}
+
+// Claims: what is due, all there is, and what is to be said beside counts.
+func due(sc *script) string    { return sc.claim(0, math.MaxInt, nobody, counted) }
+func drain(sc *script) string  { return sc.claim(math.MaxInt64, math.MaxInt, nobody, counted) }
+func saying(sc *script) string { return sc.claim(math.MaxInt64, math.MaxInt, nobody, detailed) }
+func asking(sc *script) string { return sc.claim(math.MaxInt64, math.MaxInt, nobody, conditions) }
+
+func soon(ahead time.Duration) action {
+	return func(sc *script) string { return sc.claim(ahead, math.MaxInt, nobody, counted) }
+}
+
+// some claims what is due of at most n groups, and of none of the pods that are claimed already.
+func some(n int, but ...string) action {
+	return func(sc *script) string {
+		return sc.claim(0, n, func(namespace string, group store.Key) bool {
+			return slices.ContainsFunc(but, func(name string) bool {
+				return about("", []detail{pod(name), in(namespace)}).write(sc.now).Group == group
+			})
+		}, counted)
+	}
+}
+
+// settle claims what is due and writes all of it.
+func settle(sc *script) string {
+	said := due(sc)
+	for _, name := range sc.latest {
+		if failed := written(name)(sc); failed != "" {
+			return failed
+		}
+	}
+	return said
+}
+
+// onTime does something at the moment at which something falls due: a moment before, nothing is.
+func onTime(do action) action {
+	return func(sc *script) string {
+		sc.now = sc.now.Add(-us)
+		early := due(sc)
+		if sc.now = sc.now.Add(us); early != "" {
+			return "due a moment too early: " + early
+		}
+		return do(sc)
+	}
+}
+
+// claim says in words what was claimed, by name, and keeps it to be completed.
+func (sc *script) claim(ahead time.Duration, n int, claimed func(string, store.Key) bool, words func(*script, *store.PendingWrite) string) string {
+	sc.t.Helper()
+	writes, err := sc.subject.Claim(sc.t.Context(), sc.now, ahead, n, claimed)
+	if err != nil {
+		sc.t.Fatalf("Claim: %v", err)
+	}
+	said := make([]string, len(writes))
+	sc.latest = nil
+	for i := range writes {
+		said[i] = words(sc, &writes[i])
+		name := sc.nickname(&writes[i])
+		sc.claimed[name], sc.latest = writes[i], append(sc.latest, name)
+	}
+	slices.Sort(said)
+	return strings.Join(said, "; ")
+}
+
+// pending says of how many groups something is pending.
+func pending(sc *script) string {
+	n, err := sc.subject.Pending(sc.t.Context())
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprint(n)
+}
+
+// again keeps the last claim of a name under another one.
+func again(name, as string) action {
+	return func(sc *script) string {
+		sc.claimed[as] = sc.claimed[name]
+		return ""
+	}
+}
+
+// written says that the Event that was last claimed under a name has been written, and what it said
+// before, if that was looked at.
+func written(name string, said ...store.Stored) action {
+	return func(sc *script) string {
+		sc.writes++
+		o := store.Outcome{Result: store.Written, UID: name + "-uid", ResourceVersion: fmt.Sprint(sc.writes)}
+		if len(said) > 0 {
+			o.Stored = said[0]
+		}
+		return sc.complete(name, o)
+	}
+}
+
+// became says what else became of the write that was last claimed under a name.
+func became(r store.Result, name string) action {
+	return func(sc *script) string { return sc.complete(name, store.Outcome{Result: r}) }
+}
+
+func missing(name string) action { return became(store.NotFound, name) }
+
+func (sc *script) complete(name string, o store.Outcome) string {
+	p, ok := sc.claimed[name]
+	if !ok {
+		return "nothing was claimed for " + name
+	}
+	if err := sc.subject.Complete(sc.t.Context(), sc.now, p, o); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// inWords says what became of a write, and all that is set in d.
+func inWords(d store.Decision) string {
 	words := []string{d.Verdict.String()}
 	if d.Into != "" {
 		words = append(words, "into "+d.Into)
@@ -92,22 +238,6 @@ func decided(d store.Decision) string {
 		words = append(words, fmt.Sprintf("(%+d)", d.Occurrences))
 	}
 	return strings.Join(words, " ")
-}
-
-// claim says in words what was claimed, by name, and keeps it to be completed.
-func (sc *script) claim(ahead time.Duration, n int, claimed func(string, store.Key) bool, words func(*script, *store.PendingWrite) string) string {
-	sc.t.Helper()
-	writes, err := sc.subject.Claim(sc.t.Context(), sc.now, ahead, n, claimed)
-	if err != nil {
-		sc.t.Fatalf("Claim: %v", err)
-	}
-	said := make([]string, len(writes))
-	for i := range writes {
-		said[i] = words(sc, &writes[i])
-		sc.claimed[sc.nickname(&writes[i])] = writes[i]
-	}
-	slices.Sort(said)
-	return strings.Join(said, "; ")
 }
 
 // nickname is how a story calls an Event. A notice, whose name it cannot know, goes by its bucket and
@@ -169,7 +299,8 @@ func conditions(sc *script, p *store.PendingWrite) string {
 	if p.Notice != nil {
 		return said
 	}
-	switch w := about(p.Name, nil).write(sc.now); p.Key {
+	w := about(p.Name, nil).write(sc.now)
+	switch p.Key {
 	case w.Exact:
 		said += " exact"
 	case w.Similar:
@@ -177,7 +308,7 @@ func conditions(sc *script, p *store.PendingWrite) string {
 	case store.Key{}:
 		said += " any"
 	}
-	if p.Object != about(p.Name, nil).write(sc.now).Object {
+	if p.Object != w.Object {
 		said += " about another object"
 	}
 	if !p.Admitted.IsZero() {

@@ -13,14 +13,18 @@ const us = time.Microsecond
 // epoch is when every clock in this package starts.
 func epoch() time.Time { return time.Date(2030, time.March, 1, 12, 0, 0, 0, time.UTC) }
 
+// kind is what makes Events the same except for their name.
+type kind struct{ namespace, user, component, pod, reason, message string }
+
 // facts are what a test says about an Event write; a store.Write follows.
 type facts struct {
-	name, user, namespace, pod, component, reason, message string
-	count                                                  int64
-	series, combined, warning                              bool
-	first, at                                              time.Time
-	update                                                 *store.Update
-	limits                                                 []func(*store.Limits)
+	kind
+	name                      string
+	count                     int64
+	series, combined, warning bool
+	first, at                 time.Time
+	update                    *store.Update
+	limits                    []func(*store.Limits)
 }
 
 // detail changes one fact.
@@ -28,10 +32,7 @@ type detail func(*facts)
 
 // about are the facts of the Event of a name: one occurrence, unless details say otherwise.
 func about(name string, details []detail) facts {
-	f := facts{
-		name: name, user: "system:node:one", namespace: "default", pod: "pod", component: "kubelet",
-		reason: "Failed", message: "m", count: 1,
-	}
+	f := facts{kind: kind{"default", "system:node:one", "kubelet", "pod", "Failed", "m"}, name: name, count: 1}
 	for _, d := range details {
 		d(&f)
 	}

@@ -11,7 +11,16 @@ func claims() []story {
 	pair := func(name, where string) action {
 		return each(create(name+"1", pod(name), in(where)), create(name+"2", pod(name), in(where)))
 	}
-	both := func(name string) string { return "admit; merge into " + name + "1 2" }
+	pairs := func(where string, names ...string) action {
+		return func(sc *script) string {
+			for _, name := range names {
+				if got, want := pair(name, where)(sc), "admit; merge into "+name+"1 2"; got != want {
+					return got
+				}
+			}
+			return ""
+		}
+	}
 	return []story{
 		{says: "nothing is pending for what was stored", steps: []step{
 			{0, create("a"), "admit"},
@@ -19,22 +28,19 @@ func claims() []story {
 			{time.Hour, pending, "0"},
 		}},
 		{says: "a claim changes nothing, and what is claimed is passed over", steps: []step{
-			{0, pair("a", "default"), both("a")},
-			{time.Second, pair("b", "default"), both("b")},
-			{time.Minute, some(1), "a1 2 (1 merged)"},
-			{time.Minute, some(1), "a1 2 (1 merged)"},
+			{0, pairs("default", "a"), ""},
+			{time.Second, pairs("default", "b"), ""},
+			{time.Minute, each(some(1), some(1)), "a1 2 (1 merged)"},
 			{time.Minute, some(1, "a"), "b1 2 (1 merged)"},
-			{time.Minute, some(1, "a", "b"), ""},
-			{time.Minute, some(0), ""},
+			{time.Minute, each(some(1, "a", "b"), some(0)), ""},
 			{time.Minute, pending, "2"},
 		}},
 		{says: "namespaces have their turns, however much is pending in one", steps: []step{
-			{0, each(pair("a", "noisy"), pair("b", "noisy"), pair("c", "noisy"), pair("d", "noisy")),
-				"admit; merge into a1 2; admit; merge into b1 2; admit; merge into c1 2; admit; merge into d1 2"},
-			{time.Second, pair("e", "quiet"), both("e")},
-			{2 * time.Second, pair("f", "calm"), both("f")},
+			{0, pairs("noisy", "a", "b", "c", "d"), ""},
+			{time.Second, pairs("quiet", "e"), ""},
+			{2 * time.Second, pairs("calm", "f"), ""},
 			{time.Minute, func(sc *script) string {
-				writes, err := sc.subject.Claim(sc.t.Context(), sc.now, 0, 4, func(string, store.Key) bool { return false })
+				writes, err := sc.subject.Claim(sc.t.Context(), sc.now, 0, 4, nobody)
 				spaces := map[string]int{}
 				for _, p := range writes {
 					spaces[p.Namespace]++
@@ -47,28 +53,29 @@ func claims() []story {
 			{time.Minute, some(4, "a", "b", "c"), "d1 2 (1 merged); e1 2 (1 merged); f1 2 (1 merged)"},
 		}},
 		{says: "a claim goes on with the namespace after the one that was served last", steps: []step{
-			{0, pair("a", "alpha"), both("a")},
-			{us, pair("b", "alpha"), both("b")},
-			{time.Second, pair("c", "omega"), both("c")},
+			{0, pairs("alpha", "a"), ""},
+			{us, pairs("alpha", "b"), ""},
+			{time.Second, pairs("omega", "c"), ""},
 			{time.Minute, some(1), "a1 2 (1 merged)"},
 			{time.Minute, some(1, "a"), "c1 2 (1 merged)"},
 			{time.Minute, some(1, "a", "c"), "b1 2 (1 merged)"},
 		}},
 		{says: "writes of one group follow each other, and are one claim", steps: []step{
 			{0, each(create("a", message("1")), create("b", message("2"))), "admit"},
-			{0, create("c", message("1")), "merge into a 2"},
-			{0, create("d", message("2")), "merge into b 2"},
+			{0, each(create("c", message("1")), create("d", message("2"))), "merge into a 2; merge into b 2"},
 			{time.Minute, some(1), "a 2 (1 merged); b 2 (1 merged)"},
 			{time.Minute, pending, "1"},
 		}},
-		{says: "it says by what the Event is recognized", steps: []step{
+		{says: "it says by what the Event is recognized, which one that is created again is not", steps: []step{
 			{time.Second, create("a"), "admit"},
 			{2 * time.Second, create("b"), "merge into a 2"},
 			{2 * time.Second, asking, `a uid "" version "" written 1 exact admitted 1s`},
-			{2 * time.Second, drain, "a 2 (1 merged)"},
 			{2 * time.Second, written("a"), ""},
 			{2 * time.Second, create("c"), "merge into a 3"},
 			{2 * time.Second, asking, `a uid "a-uid" version "1" written 2 exact admitted 1s`},
+			{3 * time.Second, create("a", count(2)), "admit"},
+			{3 * time.Second, asking, `a uid "" version "" written 2 exact admitted 1s`},
+			{3 * time.Second, drain, "a 4 (2 merged)"},
 		}},
 		{says: "an aggregate is recognized by what is similar", after: three, steps: []step{
 			{us, create("d", message("4")), "merge into c 2"},
@@ -79,45 +86,40 @@ func claims() []story {
 
 func outcomes() []story {
 	return []story{
-		{says: "what is written is pending no more", after: claimed, steps: []step{
+		{says: "what is written is pending no more, and what merged in the meantime is", after: claimed, steps: []step{
+			{10 * time.Second, create("c"), "merge into a 3"},
 			{10 * time.Second, written("a"), ""},
+			{20 * time.Second, onTime(settle), "a 3 (2 merged)"},
 			{time.Hour, drain, ""},
 			{time.Hour, pending, "0"},
 		}},
-		{says: "what is completed twice is written twice and no more", after: claimed, steps: []step{
+		{says: "what is completed twice is written twice and no more", after: settled, steps: []step{
 			{10 * time.Second, written("a"), ""},
-			{10 * time.Second, written("a"), ""},
-			{20 * time.Second, due, "a 2 (1 merged)"},
-			{20 * time.Second, written("a"), ""},
+			{20 * time.Second, settle, "a 2 (1 merged)"},
 			{time.Hour, drain, ""},
 		}},
 		{says: "a settler that was overtaken is corrected", after: claimed, steps: []step{
 			{10 * time.Second, again("a", "slow"), ""},
 			{11 * time.Second, create("c"), "merge into a 3"},
-			{12 * time.Second, due, "a 3 (2 merged)"},
-			{13 * time.Second, written("a"), ""},
+			{12 * time.Second, settle, "a 3 (2 merged)"},
 			{14 * time.Second, written("slow"), ""},
-			{24 * time.Second, due, "a 3 (2 merged)"},
-			{24 * time.Second, written("a"), ""},
+			{24 * time.Second, settle, "a 3 (2 merged)"},
 			{time.Hour, drain, ""},
 		}},
 		{says: "a write that failed is tried again later, and later each time", after: claimed, steps: []step{
 			{10 * time.Second, became(store.Failed, "a"), ""},
-			{40*time.Second - us, due, ""},
-			{40 * time.Second, due, "a 2 (1 merged)"},
+			{40 * time.Second, onTime(due), "a 2 (1 merged)"},
 			{40 * time.Second, func(sc *script) string { return sc.claimed["a"].Failing.Sub(epoch()).String() }, "10s"},
 			{40 * time.Second, became(store.Failed, "a"), ""},
-			{100*time.Second - us, due, ""},
-			{100 * time.Second, due, "a 2 (1 merged)"},
-			{100 * time.Second, written("a"), ""},
-			{101 * time.Second, create("c"), "merge into a 3"},
-			{110 * time.Second, due, "a 3 (2 merged)"},
+			{41 * time.Second, create("b2"), "merge into a 3"},
+			{100 * time.Second, onTime(settle), "a 3 (2 merged)"},
+			{101 * time.Second, create("c"), "merge into a 4"},
+			{110 * time.Second, due, "a 4 (3 merged)"},
 			{110 * time.Second, func(sc *script) string { return sc.claimed["a"].Failing.String() }, time.Time{}.String()},
 		}},
 		{says: "what an Event rejects goes to a notice", after: claimed, steps: []step{
 			{10 * time.Second, became(store.Rejected, "a"), ""},
-			{20 * time.Second, due, "notice: 1 (Failed 1)"},
-			{20 * time.Second, written("notice"), ""},
+			{20 * time.Second, settle, "notice: 1 (Failed 1)"},
 			{21 * time.Second, create("c"), "merge into a 2"},
 			{30 * time.Second, due, "a 2 (1 merged)"},
 		}},
@@ -126,6 +128,9 @@ func outcomes() []story {
 			{time.Hour, drain, ""},
 			{time.Hour, create("c"), "merge into a 2"},
 			{time.Hour, drain, "a 2 (1 merged)"},
+			{time.Hour, create("d"), "merge into a 3"},
+			{time.Hour, became(store.GivenUp, "a"), ""},
+			{time.Hour, drain, "a 2 (1 merged)"}, // what came since the claim
 		}},
 		{says: "what a notice has by now is not taken in again from the Event", after: settled, steps: []step{
 			{11 * time.Second, update("a", count(5), stored(2), storedMerged(1)), "merge into a 6 (+4)"},
@@ -136,8 +141,7 @@ func outcomes() []story {
 		}},
 		{says: "an outcome for a notice that is forgotten says nothing of the next", limits: tokens(0, 0), steps: []step{
 			{0, create("a"), "drop by spam filter for ever"},
-			{10 * time.Second, due, "spam filter notice: 1 (Failed 1)"},
-			{10 * time.Second, written("spam filter notice"), ""},
+			{10 * time.Second, settle, "spam filter notice: 1 (Failed 1)"},
 			{2 * time.Hour, create("b"), "drop by spam filter for ever"},
 			{2 * time.Hour, written("spam filter notice"), ""},
 			{2 * time.Hour, drain, "spam filter notice 2: 1 (Failed 1)"},
@@ -148,9 +152,9 @@ func outcomes() []story {
 
 func completeUnknown(sc *script) string {
 	for r := store.Written; r <= store.GivenUp; r++ {
-		p := store.PendingWrite{Ref: store.Ref{Group: store.KeyOf("never seen"), ID: 1}, Name: "a", Occurrences: store.Occurrences{Total: 1}}
-		if err := sc.subject.Complete(sc.t.Context(), sc.now, p, store.Outcome{Result: r}); err != nil {
-			return err.Error()
+		sc.claimed["a"] = store.PendingWrite{Ref: store.Ref{Group: store.KeyOf("never seen"), ID: 1}, Name: "a", Occurrences: store.Occurrences{Total: 1}}
+		if failed := became(r, "a")(sc); failed != "" {
+			return failed
 		}
 	}
 	return drain(sc)
@@ -158,13 +162,12 @@ func completeUnknown(sc *script) string {
 
 // notFound is what becomes of counts whose Event the API server does not have.
 func notFound() []story {
+	const after = 10*time.Minute + 11*time.Second // notThere
 	return []story{
 		{says: "the whole count goes on with the next Event, which pays", after: notThere, steps: []step{
 			{20 * time.Second, create("c"), "admit"},
 			{21 * time.Second, create("d"), "merge into c 4"},
-			{30*time.Second - us, due, ""},
-			{30 * time.Second, due, "c 4 (3 merged)"},
-			{30 * time.Second, written("c"), ""},
+			{30 * time.Second, onTime(settle), "c 4 (3 merged)"},
 			{time.Hour, drain, ""},
 		}},
 		{says: "its own name goes on counting when it merges into the next", after: notThere, steps: []step{
@@ -176,22 +179,32 @@ func notFound() []story {
 			{20 * time.Second, drain, "none: 1 unreported; spam filter notice: 1 (Failed 1)"},
 		}},
 		{says: "when none follows in a window a notice has what was never written", after: notThere, steps: []step{
-			{10*time.Minute + 11*time.Second - us, due, ""},
-			{10*time.Minute + 11*time.Second, due, "none: 1 unreported"},
-			{10*time.Minute + 11*time.Second, missing(""), ""},
-			{10*time.Minute + 21*time.Second, due, "notice: 1 (Failed 1)"},
-			{10*time.Minute + 21*time.Second, create("c"), "admit"},
-			{10*time.Minute + 21*time.Second, create("b", count(2)), "merge into c 2"},
-			{10*time.Minute + 21*time.Second, create("a", count(2)), "merge into c 3"},
+			{12 * time.Second, missing("a"), ""}, // once more, which changes nothing
+			{after, onTime(due), "none: 1 unreported"},
+			{after, missing(""), ""},
+			{after + 10*time.Second, due, "notice: 1 (Failed 1)"},
+			{after + 10*time.Second, create("c"), "admit"},
+			{after + 10*time.Second, create("b", count(2)), "merge into c 2"},
+			{after + 10*time.Second, create("a", count(2)), "merge into c 3"},
 		}},
-		{says: "an Event created since the claim is not missing", after: claimed, steps: []step{
+		{says: "one that follows while the notice is made has it", after: notThere, steps: []step{
+			{after, due, "none: 1 unreported"},
+			{after, create("c"), "admit"},
+			{after, missing(""), ""},
+			{after, drain, "c 3 (2 merged)"},
+		}},
+		{says: "an Event created since the claim is neither missing nor another's", after: claimed, steps: []step{
 			{11 * time.Second, create("a", count(2)), "admit"},
 			{12 * time.Second, missing("a"), ""},
+			{12 * time.Second, became(store.NameTaken, "a"), ""},
+			{12 * time.Second, became(store.Rejected, "a"), ""},
 			{13 * time.Second, create("c"), "merge into a 4"},
 			{13 * time.Second, drain, "a 4 (2 merged)"},
 		}},
 		{says: "a name that another Event has leaves no state from then on", after: claimed, steps: []step{
 			{11 * time.Second, became(store.NameTaken, "a"), ""},
+			{12 * time.Second, create("a", message("2")), "admit"},
+			{12 * time.Second, create("b", message("2")), "admit"},
 			{12 * time.Second, create("a", count(2)), "admit"},
 			{13 * time.Second, create("c"), "admit"},
 			{14 * time.Second, create("d"), "merge into c 4"},
@@ -204,6 +217,31 @@ func notFound() []story {
 			{13 * time.Second, written("c"), ""},
 			{14 * time.Second, written("late"), ""},
 			{time.Hour, drain, ""},
+		}},
+	}
+}
+
+// waits are ten seconds, which double up to eighty.
+func waits() []story {
+	const s = time.Second
+	doubling := func(l *store.Limits) { l.MaxWriteInterval = 80 * s }
+	return []story{
+		{says: "each write doubles the wait, up to the longest, which halves it where nothing is written", limits: doubling, steps: []step{
+			{0, create("a"), "admit"},
+			{1 * s, create("b"), "merge into a 2"},
+			{10 * s, onTime(settle), "a 2 (1 merged)"},
+			{11 * s, create("c"), "merge into a 3"},
+			{30 * s, onTime(settle), "a 3 (2 merged)"},
+			{31 * s, create("d"), "merge into a 4"},
+			{70 * s, onTime(settle), "a 4 (3 merged)"},
+			{71 * s, create("e"), "merge into a 5"},
+			{150 * s, onTime(settle), "a 5 (4 merged)"},
+			{151 * s, create("f"), "merge into a 6"},
+			{230 * s, onTime(settle), "a 6 (5 merged)"},
+			{400 * s, create("g"), "merge into a 7"},
+			{400 * s, settle, "a 7 (6 merged)"},
+			{401 * s, create("h"), "merge into a 8"},
+			{440 * s, onTime(due), "a 8 (7 merged)"},
 		}},
 	}
 }
