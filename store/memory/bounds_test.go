@@ -137,7 +137,7 @@ func TestTheStoreIsAsLargeAsItSeems(t *testing.T) {
 			const bound = 2 << 20
 			before := heapInUse()
 			h := newHostile(t, bound)
-			for i := range 30_000 {
+			for i := range 20_000 {
 				w, l := h.write(test.attack)
 				if l.Quotas = nil; test.text != "" {
 					w.Text = (fmt.Sprint(h.n) + test.text)[:100]
@@ -169,7 +169,7 @@ func TestTheStoreIsAsLargeAsItSeems(t *testing.T) {
 func TestQuotasAreBounded(t *testing.T) {
 	before := heapInUse()
 	h := newHostile(t, MinBytes)
-	for range maxLevels * 5 / 4 {
+	for range maxLevels * 9 / 8 {
 		h.create(attack{group: true, quota: true})
 	}
 	used := heapInUse() - before
@@ -191,7 +191,7 @@ func TestRefusedWritesRefillNoQuota(t *testing.T) {
 	w, l := h.write(attack{group: true})
 	l.Quotas = []store.Bucket{drained}
 	h.send(w, l)
-	for range maxLevels * 5 / 4 {
+	for range maxLevels * 9 / 8 {
 		w, l := h.write(attack{group: true, name: true, quota: true})
 		l.Quotas[0].Burst = 0
 		h.send(w, l)

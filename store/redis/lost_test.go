@@ -85,7 +85,7 @@ func (c *tallies) check(t *testing.T, s store.Queue) {
 
 // What a call decided stands, whether its answer arrived or not: it is decided once.
 func TestLostAnswersAreDecidedOnce(t *testing.T) {
-	const wanted, most, objects, messages, burst = 10_000, 200_000, 100, 6, 4
+	const wanted, most, objects, messages, burst = 2500, 50_000, 100, 6, 4
 	server := redistest.Start(t, redistest.Options{})
 	way := startProxy(t, server.Addr(), 0)
 	replicas := []*redis.Store{

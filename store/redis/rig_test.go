@@ -20,7 +20,7 @@ import (
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
-var seeds = storetest.SeedFlags(4, 400)
+var seeds = storetest.SeedFlags(2, 400)
 
 // patient is how long a call may take where time is not what a test is about.
 const patient = time.Minute

@@ -147,7 +147,7 @@ func bounds() []story {
 			{0, tally(128, func(i int) action { return update(number(i), message(number(i)), count(2), reverting) }), "0, 128 merged"},
 			{0, update("x", labelling, message("x"), bound("one")), "admit"},
 			{0, update("y", labelling, message("y"), bound("one")), "drop by one until 1h0m0s (+0)"},
-			{0, update("z", message("z")), "admit"},
+			{0, update("z", message("z"), bound("one")), "admit"},
 			{0, func(sc *script) string {
 				drain(sc)
 				return fmt.Sprint(len(sc.claimed))
@@ -266,7 +266,7 @@ func theClock() []story {
 			{0, settle, "a 2 (1 merged)"},
 			{us, create("c"), "admit"},
 		}},
-		{says: "one that was hours ahead delays nothing by hours", steps: []step{
+		{says: "one that was hours ahead delays nothing by hours", limits: func(l *store.Limits) { l.MaxWriteInterval = 5 * time.Minute }, steps: []step{
 			{2 * time.Hour, create("a"), "admit"},
 			{2 * time.Hour, create("b"), "merge into a 2"},
 			{0, create("c"), "merge into a 3"},

@@ -87,22 +87,22 @@ func AtOnce(n int, do func(i int)) {
 	wg.Wait()
 }
 
-// atOnce holds a store to the rule that each call is one atomic step: of 2,000 calls 100 are admitted,
+// atOnce holds a store to the rule that each call is one atomic step: of 400 calls 40 are admitted,
 // and all others are counted once.
 func atOnce(t *testing.T, fresh Fresh) {
 	t.Helper()
-	const calls, burst = 2000, 100
-	hundred := bucket("quota", burst, time.Hour)
+	const calls, burst = 400, 40
+	forty := bucket("quota", burst, time.Hour)
 	tests := []struct {
 		says           string
 		limits         func(*store.Limits)
 		pods, messages int
 	}{
-		{"callers of one spam filter share its burst", func(l *store.Limits) { l.Spam.Limit = hundred.Limit }, 1, calls},
+		{"callers of one spam filter share its burst", func(l *store.Limits) { l.Spam.Limit = forty.Limit }, 1, calls},
 		{"sources and objects share a shared filter's burst", shared(burst, 0), 40, calls},
-		{"sources and objects share a quota's burst", func(l *store.Limits) { l.Quotas = []store.Bucket{hundred} }, 40, calls},
+		{"sources and objects share a quota's burst", func(l *store.Limits) { l.Quotas = []store.Bucket{forty} }, 40, calls},
 		{"an object shares a quota's burst with itself", func(l *store.Limits) {
-			l.Spam.Burst, l.Quotas = 1000, []store.Bucket{hundred, bucket("large", 1000, time.Hour)}
+			l.Spam.Burst, l.Quotas = 1000, []store.Bucket{forty, bucket("large", 1000, time.Hour)}
 		}, 1, calls},
 		{"each merge counts once", func(l *store.Limits) { l.Spam.Burst = 1000 }, burst, 1},
 	}

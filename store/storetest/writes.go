@@ -52,15 +52,6 @@ func repeats() []story {
 			{0, create("c"), "drop by quota until 1h0m0s"},
 			{0, drain, "quota notice: 1 (Failed 1)"},
 		}},
-		{says: "and pays the spam filter", limits: func(l *store.Limits) {
-			tokens(1, 0)(l)
-			l.Merge = false
-		}, steps: []step{
-			{0, create("a"), "admit"},
-			{0, create("b"), "drop by spam filter until 1h0m0s"},
-			{time.Hour, create("c"), "admit"},
-			{time.Hour, create("d"), "drop by spam filter until 2h0m0s"},
-		}},
 	}
 }
 
@@ -82,13 +73,6 @@ func counts() []story {
 			{us, create("b", count(3), firstAt(0)), "merge into a 4 (+3)"},
 			{time.Hour + 2*us, create("b", count(4)), "admit"},
 			{time.Hour + 2*us, create("c"), "merge into b 2"},
-		}},
-		{says: "an Event that reports nothing new is set back to what is left for it", steps: []step{
-			{0, create("a"), "admit"},
-			{us, create("b", count(3), firstAt(0)), "merge into a 4 (+3)"},
-			{10 * time.Second, settle, "a 4 (3 merged)"},
-			{59 * time.Minute, create("b", count(4), message("2")), "admit"},
-			{time.Hour, due, "b 1 (-3 merged)"},
 		}},
 		{says: "an occurrence that is far ahead of now counts as now", steps: []step{
 			{0, create("a", series), "admit"},
@@ -115,14 +99,6 @@ func aggregates() []story {
 			{us, create("b", message("2")), "admit"},
 			{10*time.Minute + 2*us, each(create("c", message("3")), create("d", message("4"))), "admit"},
 			{10*time.Minute + 2*us, create("e", message("5")), "aggregate"},
-		}},
-		{says: "an aggregate takes similar Events again after a quiet window", after: three, steps: []step{
-			{11 * time.Minute, each(create("d", message("4")), create("e", message("5"))), "admit"},
-			{11 * time.Minute, create("f", message("6")), "merge into c 2"},
-		}},
-		{says: "an aggregate created again is an aggregate still", after: three, steps: []step{
-			{us, create("c", message("3"), count(2)), "aggregate"},
-			{2 * us, create("d", message("4")), "merge into c 3"},
 		}},
 		{says: "an aggregate keeps its newest distinct messages and their counts", after: three, steps: []step{
 			{us, create("d", message("4"), count(2), firstAt(0)), "merge into c 3 (+2)"},
@@ -159,13 +135,6 @@ func updates() []story {
 			{20 * time.Second, settle, "a 2 (0 merged)"},
 			{30 * time.Second, update("a", count(3), stored(2)), "admit"},
 		}},
-		{says: "an UPDATE that finds the spam filter empty merges", limits: tokens(1, 0), steps: []step{
-			{0, create("a"), "admit"},
-			{time.Minute, update("a", count(2)), "merge into a 2"},
-			{time.Hour, settle, "a 2 (0 merged)"},
-			{2 * time.Hour, update("a", count(3), stored(2)), "admit"},
-			{2*time.Hour + time.Minute, update("a", count(4), stored(3)), "merge into a 4"},
-		}},
 		{says: "an UPDATE that would put a message back merges always, and its text is not kept", after: three, steps: []step{
 			{time.Minute, update("c", message("3"), count(2), reverting), "merge into c 2"},
 			{time.Minute, saying, `default/c last 1m0s, text "3", messages (3 1)`},
@@ -177,10 +146,6 @@ func updates() []story {
 			{10 * time.Second, each(update("a", count(2)), update("a", count(2))), "admit"},
 			{20 * time.Second, update("a", count(3), stored(2)), "admit"},
 			{30 * time.Second, update("a", count(4), stored(3)), "merge into a 4"},
-		}},
-		{says: "another user's UPDATE is its own group's", after: merged, steps: []step{
-			{2 * us, update("a", count(2), by("mallory"), stored(2), storedMerged(1)), "merge into a 3"},
-			{3 * us, drain, "a 2 (1 merged); a 3 (1 merged)"},
 		}},
 	}
 }
@@ -242,10 +207,6 @@ func unknown() []story {
 		}},
 		{says: "what is reported elsewhere is taken out of an Event that was stored unasked", after: merged, steps: []step{
 			{2 * us, update("b", count(3), stored(2)), "merge into b 2"},
-			{2 * us, drain, "a 2 (1 merged); b 2 (-1 merged)"},
-		}},
-		{says: "and once only", after: merged, steps: []step{
-			{2 * us, update("b", count(3), stored(1), storedMerged(-1)), "merge into b 2"},
 			{2 * us, drain, "a 2 (1 merged); b 2 (-1 merged)"},
 		}},
 		{says: "what the settler has read is adopted where it is more", after: claimed, steps: []step{
