@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -140,18 +139,18 @@ func (c *contest) decide(s *sent) {
 type answer struct {
 	pending int64
 	writes  []store.PendingWrite
-	errs    error
+	errs    string
 }
 
 // String says it in words, in which nothing and an empty list are the same.
 func (a answer) String() string {
-	said := fmt.Sprint(a.pending, " pending, ", a.errs)
+	said := []string{fmt.Sprint(a.pending, " pending, ", a.errs)}
 	for _, p := range a.writes {
 		notice := p.Notice
 		p.Notice = nil // not where it is, but what it says
-		said += fmt.Sprintf("\n\t%+v\n\t\t%+v", p, notice)
+		said = append(said, fmt.Sprintf("%+v\n\t\t%+v", p, notice))
 	}
-	return said
+	return strings.Join(said, "\n\t")
 }
 
 func (c *contest) claim(ahead time.Duration) {
@@ -167,7 +166,7 @@ func (c *contest) claim(ahead time.Duration) {
 				unnamed[i].Name = ""
 			}
 		}
-		return writes, answer{pending, unnamed, errors.Join(pendingErr, err)}
+		return writes, answer{pending, unnamed, fmt.Sprint(pendingErr, err)}
 	}
 	a, answerA := ask(c.a)
 	b, answerB := ask(c.b)
