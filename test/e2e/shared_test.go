@@ -152,9 +152,8 @@ func (e *setEnv) noneAlone() {
 	}
 }
 
-// settledWithin is a flush interval, what a leader needs to be elected, and as
-// much again on a busy machine.
-const settledWithin = 3 * flushInterval
+// settledWithin is more than the longest wait between two writes that a flood of some minutes comes to.
+const settledWithin = 5 * time.Minute
 
 // givenTokens holds that each bucket has given a number of Events, by what the
 // API server has stored.
