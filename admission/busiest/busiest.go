@@ -1,8 +1,6 @@
-// Package busiest counts what replicas decide, and finds who and what makes the
-// most Event writes: a replica counts in bounded memory, by namespace, source,
-// object, reason and policy, since it started, and shares a Snapshot with the others,
-// which Redis keeps for a while. A Sum adds several up; admission/status does so
-// for the statuses of policies.
+// Package busiest counts what replicas decide, and finds who and what makes the most Event writes. A replica
+// counts in bounded memory since it started, and shares Snapshots through Redis. A Sum adds up those of all
+// replicas; admission/status does so for the statuses of policies.
 package busiest
 
 import (
@@ -16,7 +14,7 @@ import (
 // By is what writes are counted by.
 type By int
 
-// What writes are counted by. Each is counted for itself.
+// What writes are counted by, each on its own.
 const (
 	Namespace By = iota // of the Event
 	Source              // component and host
@@ -34,6 +32,9 @@ func (b By) String() string {
 	return [...]string{"namespace", "source", "object", "reason", "policy"}[b]
 }
 
+// MarshalText is String.
+func (b By) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
+
 // UnmarshalText reads what String says.
 func (b *By) UnmarshalText(text []byte) error {
 	for _, one := range All() {
@@ -45,11 +46,8 @@ func (b *By) UnmarshalText(text []byte) error {
 	return fmt.Errorf("%q is not what writes are counted by", text)
 }
 
-// MarshalText is String.
-func (b By) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
-
-// Row is one namespace, source, object, reason or policy. Its counts are never too high;
-// Missing is by how much their total may be too low.
+// Row is one namespace, source, object, reason or policy. Its counts are never too high; their total may be too
+// low by up to Missing.
 type Row struct {
 	Name string `json:"name"`
 	Counts
@@ -61,20 +59,17 @@ type Row struct {
 type Ranking struct {
 	// Total is exact.
 	Total Counts `json:"total"`
-	// Missing is the most writes that one who is not in Rows can have made. It is
-	// 0 where all are in Rows.
+	// Missing is the most writes that anything not in Rows can have made: 0 where Rows are complete.
 	Missing int64 `json:"missing"`
 	// Rows have different names, and are sorted by their totals, most first.
 	Rows []Row `json:"rows"`
 }
 
-// Replica is one that has counted.
+// Replica is one that has counted, from Since to At by its own clock.
 type Replica struct {
-	Name string `json:"name"`
-	// Since is when its counting began, by its clock.
+	Name  string    `json:"name"`
 	Since time.Time `json:"since"`
-	// At is the moment of its last count, by its clock.
-	At time.Time `json:"at"`
+	At    time.Time `json:"at"`
 }
 
 // Snapshot is all that one replica has counted. It replaces an earlier one.
@@ -92,15 +87,14 @@ const MaxRows = 1000
 type Sum struct {
 	// Replicas are sorted by their names.
 	Replicas []Replica `json:"replicas"`
-	// Partial says that others may have counted too, but could not be asked.
+	// Partial says that there may be others, which could not be asked.
 	Partial bool           `json:"partial"`
 	By      map[By]Ranking `json:"by"`
 }
 
-// Add is the sum of snapshots, of which no two are of the same replica. A ranking
-// has the 1000 rows with the highest totals.
+// Add is the sum of snapshots, each of another replica. A ranking has the MaxRows rows with the highest totals.
 func Add(snapshots []Snapshot) Sum {
-	sum := Sum{Replicas: make([]Replica, 0, len(snapshots)), By: make(map[By]Ranking, kinds)}
+	sum := Sum{Replicas: make([]Replica, 0, len(snapshots)), By: map[By]Ranking{}}
 	for _, s := range snapshots {
 		sum.Replicas = append(sum.Replicas, s.Replica)
 	}
@@ -111,8 +105,8 @@ func Add(snapshots []Snapshot) Sum {
 	return sum
 }
 
-// addRankings adds up rows of the same name. Where a replica has none of them, it
-// may have counted up to its Missing of them before they lost their place.
+// addRankings adds up rows of the same name. A replica without such a row may have counted up to its Missing of
+// them before they lost their place.
 func addRankings(snapshots []Snapshot, by By) Ranking {
 	var all Ranking
 	rows := map[string]*Row{}
@@ -127,7 +121,7 @@ func addRankings(snapshots []Snapshot, by By) Ranking {
 				rows[one.Name] = sum
 			}
 			sum.Counts = sum.Add(one.Counts)
-			sum.Missing += one.Missing - r.Missing // what it is more than for one that has no row
+			sum.Missing += one.Missing - r.Missing // all.Missing, added below, has r.Missing
 		}
 	}
 	all.Rows = make([]Row, 0, len(rows))

@@ -1,10 +1,8 @@
 package busiest
 
 import (
-	"cmp"
 	"hash/maphash"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -15,34 +13,31 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// Places is how many rows of each By a replica follows. The first so many are
-// counted exactly. Beyond, one that has made more than a 256th of all writes is
-// always among the rows, and misses less than a 256th of them.
+// Places is how many rows of each By a replica follows. That many are counted exactly. Beyond, anything that
+// made more than a 256th of all writes is always among the rows, and misses less than a 256th of them.
 const Places = 256
 
-// maxPart is how many bytes of a part of a name count: the longest name that an
-// object can have. Clients may claim more.
+// maxPart is how many bytes of a text are kept: the longest name that an object can have. Clients may send more.
 const maxPart = 253
 
-// Counter counts what one replica decides: by each By (1 MB at the most, for Places rows), and by
-// policies with who they refused. It is for any number of goroutines.
+// Counter counts what one replica decides: by each By (at most 1 MB, for Places rows), and by policies with the
+// sources and objects that they refused. It may be used concurrently.
 type Counter struct {
 	replica string
 	since   time.Time
 	seed    maphash.Seed
 	by      [kinds]*sketch[key]
 
-	policies  *sketch[PolicyID]             // its lock guards what follows
-	offenders map[PolicyID]*sketch[Subject] // of those in policies
-	followed  int                           // how many offenders there are
+	policies *sketch[PolicyID]
+	followed int // offenders of all policies; guarded by the lock of policies
 }
 
-// NewCounter makes a Counter that begins to count now, for a replica of a name
-// that no other process has. It follows so many rows of each By.
+// NewCounter makes a Counter that begins to count now, for a replica of a unique name. It follows up to places
+// rows of each By.
 func NewCounter(replica string, now time.Time, places int) *Counter {
 	c := &Counter{
 		replica: replica, since: now.UTC(), seed: maphash.MakeSeed(),
-		policies: newSketch(policyPlaces, PolicyID.detached), offenders: map[PolicyID]*sketch[Subject]{},
+		policies: newSketch(policyPlaces, PolicyID.detached),
 	}
 	for i := range c.by {
 		c.by[i] = newSketch(places, key.detached)
@@ -50,7 +45,7 @@ func NewCounter(replica string, now time.Time, places int) *Counter {
 	return c
 }
 
-// Write is whose write was decided.
+// Write is the Event write that was decided.
 type Write struct {
 	Namespace string // of the Event
 	Subject   Subject
@@ -59,8 +54,8 @@ type Write struct {
 	Policy    string
 }
 
-// Count counts one decision. It takes five locks for a moment, one after the
-// other, allocates only for what is not followed yet, and keeps no part of w.
+// Count counts one decision. It takes five locks for a moment, one after the other, allocates only for what is
+// not followed yet, and keeps no part of w.
 func (c *Counter) Count(w *Write, v store.Verdict) {
 	s, one := &w.Subject, CountsOf(v)
 	countBy(c.by[Namespace], c.seed, key{w.Namespace}, one)
@@ -70,9 +65,9 @@ func (c *Counter) Count(w *Write, v store.Verdict) {
 	countBy(c.by[Policy], c.seed, key{w.Policy}, one)
 }
 
-// Decided counts what became of one Event write. What an audited policy would have done is in no ranking; one
-// that is in force has in its status what it did, not what it would do if others were audited too. The
-// built-in default has no status. It keeps no part of d.
+// Decided counts what became of one Event write, and keeps no part of d. Decisions of audited policies are in no
+// ranking. The status of a policy in force counts only what it did, not what it would do if others were audited
+// too; the built-in default has no status.
 func (c *Counter) Decided(d *admission.Decided) {
 	e, subject := d.Request.Object, Subject{Object: d.Object, Source: d.Source}
 	if !d.Audited {
@@ -83,20 +78,18 @@ func (c *Counter) Decided(d *admission.Decided) {
 	}
 }
 
-// Snapshot is what was counted until now. Rankings are each of one moment, and
-// may differ by the writes that are being counted.
+// Snapshot is what was counted until now. Each ranking is of one moment; two may differ by the writes that are
+// being counted.
 func (c *Counter) Snapshot(now time.Time) Snapshot {
-	return Snapshot{
-		Replica: Replica{Name: c.replica, Since: c.since, At: now.UTC()},
-		By: map[By]Ranking{
-			Namespace: ranking(c.by[Namespace], whole),
-			Source:    ranking(c.by[Source], sourceName),
-			Object:    ranking(c.by[Object], objectName),
-			Reason:    ranking(c.by[Reason], reasonName),
-			Policy:    ranking(c.by[Policy], whole),
-		},
+	s := Snapshot{
+		Replica:  Replica{Name: c.replica, Since: c.since, At: now.UTC()},
+		By:       map[By]Ranking{},
 		Policies: c.policyCounts(),
 	}
+	for by, name := range names() {
+		s.By[By(by)] = ranking(c.by[by], name)
+	}
+	return s
 }
 
 // Counts are Event writes by what became of them, from 0.
@@ -106,7 +99,7 @@ type Counts struct {
 	Dropped  int64 `json:"dropped"`
 }
 
-// CountsOf is one write of which that became.
+// CountsOf is one write with that verdict.
 func CountsOf(v store.Verdict) Counts {
 	switch v {
 	case store.Admit, store.Aggregate:
@@ -129,8 +122,7 @@ func (c Counts) Add(d Counts) Counts {
 	return Counts{c.Admitted + d.Admitted, c.Merged + d.Merged, c.Dropped + d.Dropped}
 }
 
-// Since is what c has more than before, or all of c when it has less of something: it was
-// forgotten then, and counted anew.
+// Since is by how much c exceeds before. If c has less of anything, counting began anew in between, and it is c.
 func (c Counts) Since(before Counts) Counts {
 	if c.Admitted < before.Admitted || c.Merged < before.Merged || c.Dropped < before.Dropped {
 		return c
@@ -138,45 +130,87 @@ func (c Counts) Since(before Counts) Counts {
 	return Counts{c.Admitted - before.Admitted, c.Merged - before.Merged, c.Dropped - before.Dropped}
 }
 
-// whole is the name of a namespace or a policy.
-func whole(k key) string { return cmp.Or(plain(k[0]), `""`) }
-
-// sourceName is component/host, or the component alone.
-func sourceName(k key) string {
-	if k[1] == "" {
-		return part(k[0])
-	}
-	return part(k[0]) + "/" + part(k[1])
+// sketch finds the busiest keys among any number in bounded memory: Space-Saving (Metwally, Agrawal, El Abbadi
+// 2005). When it is full, a new key takes the place and the weight of the lightest. A key that made more than
+// n/places of n writes has a place at the end, and misses at most n/places.
+type sketch[K comparable] struct {
+	mu       sync.Mutex // taken by its users, who may guard more with it
+	places   int
+	detached func(K) K // a key in memory of its own
+	total    Counts
+	index    map[uint64]int32 // the place, by the seeded hash of a key, so that no client can cause collisions
+	rows     []row[K]
+	// weights are those of rows, those of earlier keys in the same place included. They are apart so that
+	// few cache lines are read to find the lightest.
+	weights []int64
+	lost    int64    // the weight of the key that lost its place last: no key without a place had more
+	_       [64]byte // the next lock is in another cache line
 }
 
-// objectName is the kind, a space and namespace/name, or the name alone.
-func objectName(k key) string {
-	if k[1] == "" {
-		return part(k[0]) + " " + part(k[2])
-	}
-	return part(k[0]) + " " + part(k[1]) + "/" + part(k[2])
+type row[K comparable] struct {
+	hash    uint64
+	key     K
+	refused *sketch[Subject] // of a policy that refused any
+	Counts
 }
 
-// reasonName is the type, a space and the reason.
-func reasonName(k key) string { return part(k[0]) + " " + part(k[1]) }
-
-// part is s as a part of a name: quoted where it is empty or has what separates
-// parts, so that no two keys share a name.
-func part(s string) string {
-	if s == "" || strings.ContainsAny(s, " /") {
-		return strconv.Quote(s)
-	}
-	return plain(s)
+func newSketch[K comparable](places int, detached func(K) K) *sketch[K] {
+	return &sketch[K]{places: places, detached: detached, index: map[uint64]int32{}}
 }
 
-// plain is s, quoted where it could do more to a terminal than be read, or be
-// taken for a quoted one.
-func plain(s string) string {
-	odd := func(r rune) bool { return !strconv.IsPrint(r) }
-	if strings.HasPrefix(s, `"`) || strings.ContainsFunc(s, odd) || !utf8.ValidString(s) {
-		return strconv.Quote(s)
+// count counts one write of k in its row. displaced are the refused of the key that lost its place to k.
+func (s *sketch[K]) count(seed maphash.Seed, k K, one Counts) (counted *row[K], displaced *sketch[Subject]) {
+	hash := maphash.Comparable(seed, k)
+	s.total = s.total.Add(one)
+	i, known := s.index[hash]
+	if !known {
+		i = s.place()
+		if s.weights[i] > 0 {
+			displaced, s.lost = s.rows[i].refused, s.weights[i]
+			delete(s.index, s.rows[i].hash)
+		}
+		s.index[hash] = i
+		s.rows[i] = row[K]{hash: hash, key: s.detached(k)}
 	}
-	return s
+	s.rows[i].Counts = s.rows[i].Add(one)
+	s.weights[i]++
+	return &s.rows[i], displaced
+}
+
+// place is a new place, or that of the lightest key.
+func (s *sketch[K]) place() int32 {
+	if n := len(s.rows); n < s.places {
+		s.rows, s.weights = append(s.rows, row[K]{}), append(s.weights, 0)
+		return int32(n)
+	}
+	lightest := 0
+	for i, w := range s.weights {
+		if w < s.weights[lightest] {
+			lightest = i
+		}
+	}
+	return int32(lightest)
+}
+
+// key is what a row of a Ranking is found by: parts of its name, empty ones at the end.
+type key [3]string
+
+// detached is k in memory of its own.
+func (k key) detached() key {
+	detach(&k[0], &k[1], &k[2])
+	return k
+}
+
+// detach copies texts into memory of their own, together: they may be parts of a long request.
+func detach(texts ...*string) {
+	parts := make([]string, 0, 7)
+	for _, text := range texts {
+		parts = append(parts, *text)
+	}
+	rest := strings.Join(parts, "")
+	for _, text := range texts {
+		*text, rest = rest[:len(*text)], rest[len(*text):]
+	}
 }
 
 // clip is s, cut to maxPart bytes between two runes.
@@ -189,89 +223,6 @@ func clip(s string) string {
 		end--
 	}
 	return s[:end]
-}
-
-// sketch finds the busiest keys among any number in bounded memory: Space-Saving (Metwally,
-// Agrawal, El Abbadi 2005). At its bound a newcomer takes the place and the weight of the
-// lightest. Among n writes, one who made more than n/places of them has a place at the end,
-// and misses n/places at most.
-type sketch[K comparable] struct {
-	mu       sync.Mutex // not taken by its methods: an owner may guard more with it
-	places   int
-	detached func(K) K // a key in memory of its own
-	total    Counts
-	index    map[uint64]int32 // the place, by the hash of a key, which nobody can make collide
-	rows     []row[K]
-	// weights are those of rows, with those of their forerunners. They are apart so that the
-	// lightest is found in few cache lines.
-	weights []int64
-	lost    int64    // the weight of the key that lost its place last: nobody without a place had more
-	_       [64]byte // the next lock is in another cache line
-}
-
-type row[K comparable] struct {
-	hash uint64
-	key  K
-	Counts
-}
-
-func newSketch[K comparable](places int, detached func(K) K) *sketch[K] {
-	return &sketch[K]{places: places, detached: detached, index: map[uint64]int32{}}
-}
-
-// count counts one write of k. It returns who lost its place to k, if anybody did.
-func (s *sketch[K]) count(seed maphash.Seed, k K, one Counts) (left K, ok bool) {
-	hash := maphash.Comparable(seed, k)
-	s.total = s.total.Add(one)
-	i, known := s.index[hash]
-	if !known {
-		if i, ok = s.place(); ok {
-			left = s.rows[i].key
-			delete(s.index, s.rows[i].hash)
-		}
-		s.index[hash] = i
-		s.rows[i] = row[K]{hash: hash, key: s.detached(k)}
-	}
-	s.rows[i].Counts = s.rows[i].Add(one)
-	s.weights[i]++
-	return left, ok
-}
-
-// place is a new place, or that of the lightest, which is taken.
-func (s *sketch[K]) place() (i int32, taken bool) {
-	if n := len(s.rows); n < s.places {
-		s.rows, s.weights = append(s.rows, row[K]{}), append(s.weights, 0)
-		return int32(n), false
-	}
-	lightest := 0
-	for i, w := range s.weights {
-		if w < s.weights[lightest] {
-			lightest = i
-		}
-	}
-	s.lost = s.weights[lightest]
-	return int32(lightest), true
-}
-
-// key is what a row of a Ranking is found by: parts of its name, empty ones at the end.
-type key [3]string
-
-// detached is k in memory of its own.
-func (k key) detached() key {
-	detach(&k[0], &k[1], &k[2])
-	return k
-}
-
-// detach gives texts memory of their own, together: they may be parts of a long request.
-func detach(texts ...*string) {
-	parts := make([]string, 0, 7)
-	for _, text := range texts {
-		parts = append(parts, *text)
-	}
-	rest := strings.Join(parts, "")
-	for _, text := range texts {
-		*text, rest = rest[:len(*text)], rest[len(*text):]
-	}
 }
 
 // countBy counts one write of k, of which it keeps no part.

@@ -107,6 +107,7 @@ func (m truth) check(t *testing.T, r busiest.Ranking) {
 }
 
 func TestCountsAreExactUpToTheBoundAndBoundedBeyond(t *testing.T) {
+	const writes = 30 * busiest.Places
 	r := rand.New(rand.NewPCG(1, 2))
 	verdicts := []store.Verdict{store.Admit, store.Merge, store.Drop}
 	for says, test := range map[string]struct {
@@ -115,14 +116,13 @@ func TestCountsAreExactUpToTheBoundAndBoundedBeyond(t *testing.T) {
 	}{
 		"as many as there are places":    {busiest.Places, func(int) int { return r.IntN(busiest.Places) }},
 		"one more than that":             {busiest.Places + 1, func(i int) int { return i % (busiest.Places + 1) }},
-		"many, a few of them often":      {20000, func(int) int { return int(20000 * r.Float64() * r.Float64() * r.Float64() * r.Float64()) }},
-		"nothing but new ones":           {50000, func(i int) int { return i }},
-		"a heavy one among new ones":     {50000, func(i int) int { return i * (i % 100 / 99) }},
-		"old ones, then nothing but new": {50000, func(i int) int { return max(i-25000, i%300) }},
+		"many, a few of them often":      {writes, func(int) int { return int(writes * r.Float64() * r.Float64() * r.Float64() * r.Float64()) }},
+		"nothing but new ones":           {writes, func(i int) int { return i }},
+		"a heavy one among new ones":     {writes, func(i int) int { return i * (i % 100 / 99) }},
+		"old ones, then nothing but new": {writes, func(i int) int { return max(i-writes/2, i%300) }},
 	} {
 		t.Run(says, func(t *testing.T) {
 			c, model := busiest.NewCounter("a", epoch(), busiest.Places), truth{}
-			const writes = 50000
 			for i := range writes {
 				w, v := write(test.next(i)), verdicts[r.IntN(len(verdicts))]
 				c.Count(w, v)
@@ -144,14 +144,14 @@ func TestCountsAreExactUpToTheBoundAndBoundedBeyond(t *testing.T) {
 }
 
 func TestAnyNumberOfGoroutinesCountExactly(t *testing.T) {
-	const writers, each = 8, 20000
+	const writers, each = 8, 2000
 	c := busiest.NewCounter("a", epoch(), busiest.Places)
 	var all sync.WaitGroup
 	for range writers {
 		all.Go(func() {
 			for i := range each {
 				c.Count(write(i%200), store.Merge)
-				if i%1000 == 0 {
+				if i%100 == 0 {
 					c.Snapshot(epoch())
 				}
 			}
@@ -179,7 +179,7 @@ func heap() int64 {
 func TestACounterTakesAMegabyteAtTheMost(t *testing.T) {
 	before := heap()
 	c := busiest.NewCounter("a", epoch(), busiest.Places)
-	for n := range 20 * busiest.Places {
+	for n := range 3 * busiest.Places {
 		text := fmt.Sprint(n) + strings.Repeat("x", 1<<14)
 		c.Count(&busiest.Write{Namespace: text, Policy: text, Subject: busiest.Subject{
 			Object: store.Object{Kind: text, Namespace: text, Name: text},

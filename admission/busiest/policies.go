@@ -11,8 +11,8 @@ import (
 const (
 	// policyPlaces is how many generations of policies a replica follows.
 	policyPlaces = 4096
-	// offenderPlaces is how many offenders of each it follows, and maxFollowed of all: they and the
-	// policies take 12 MB if all their texts are of the longest.
+	// offenderPlaces is how many offenders of each policy it follows, and maxFollowed of all. With the
+	// longest texts they and the policies take 12 MB.
 	offenderPlaces = 16
 	maxFollowed    = 1 << 12
 )
@@ -40,18 +40,17 @@ func (id *PolicyID) UnmarshalText(text []byte) (err error) {
 
 func (id PolicyID) detached() PolicyID { return PolicyID{strings.Clone(id.UID), id.Generation} }
 
-// PolicyCounts are what a replica decided by one generation of a policy. They are never too
-// high, and exact while a replica follows no more than 4096.
+// PolicyCounts are what a replica decided by one generation of a policy. They are never too high, and exact up to
+// policyPlaces generations.
 type PolicyCounts struct {
 	ID PolicyID `json:"id"`
 	Counts
 
-	// Offenders are those refused most, in no order.
+	// Offenders are those refused most often, in no order.
 	Offenders []Offender `json:"offenders,omitempty"`
 }
 
-// Offender is a source and object, and what became of its writes that were refused. Counts are never
-// too high.
+// Offender is a source and object with counts of its refused writes. They are never too high.
 type Offender struct {
 	Subject
 	Counts
@@ -82,27 +81,26 @@ func (s Subject) detached() Subject {
 	return s
 }
 
-// CountPolicy counts one decision of a policy about an Event of s, who is followed where the
-// write was refused. It keeps no part of s, and allocates only for what is not followed yet.
+// CountPolicy counts one decision of a policy about an Event of s, which is followed if the write was refused. It
+// keeps no part of s, and allocates only for what is not followed yet.
 func (c *Counter) CountPolicy(id PolicyID, v store.Verdict, s Subject) {
 	one := CountsOf(v)
 	c.policies.mu.Lock()
 	defer c.policies.mu.Unlock()
-	if left, ok := c.policies.count(c.seed, id, one); ok && c.offenders[left] != nil {
-		c.followed -= len(c.offenders[left].rows)
-		delete(c.offenders, left)
+	counted, displaced := c.policies.count(c.seed, id, one)
+	if displaced != nil {
+		c.followed -= len(displaced.rows)
 	}
 	if one.Admitted > 0 {
 		return
 	}
-	refused := c.offenders[id]
-	if refused == nil {
-		refused = newSketch(offenderPlaces, Subject.detached)
-		c.offenders[id.detached()] = refused
+	if counted.refused == nil {
+		counted.refused = newSketch(offenderPlaces, Subject.detached)
 	}
+	refused := counted.refused
 	before := len(refused.rows)
 	if c.followed >= maxFollowed {
-		refused.places = before // they take each other's place
+		refused.places = before // a new one takes the place of another
 	}
 	if refused.places > 0 {
 		refused.count(c.seed, s.clipped(), one)
@@ -117,8 +115,8 @@ func (c *Counter) policyCounts() []PolicyCounts {
 	all := make([]PolicyCounts, 0, len(c.policies.rows))
 	for _, row := range c.policies.rows {
 		p := PolicyCounts{ID: row.key, Counts: row.Counts}
-		if refused := c.offenders[row.key]; refused != nil {
-			for _, o := range refused.rows {
+		if row.refused != nil {
+			for _, o := range row.refused.rows {
 				p.Offenders = append(p.Offenders, Offender{o.key, o.Counts})
 			}
 		}

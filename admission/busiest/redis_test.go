@@ -172,7 +172,8 @@ func TestWhatCannotBeReadNamesTheReplica(t *testing.T) {
 	for says, value := range map[string]string{
 		"is not compressed": "{}",
 		"is no JSON":        zip("{"),
-		"is endless":        zip(`{"x":"` + strings.Repeat(" ", busiest.MaxUnpacked)),
+		// What is compressed in parts is read as a whole.
+		"is endless": zip(`{"x":"`) + strings.Repeat(zip(strings.Repeat(" ", 1<<20)), busiest.MaxUnpacked>>20),
 	} {
 		t.Run(says, func(t *testing.T) {
 			server.Set(t.Context(), "busiest:b", value, 0)
@@ -203,10 +204,10 @@ func TestARedisThatIsAwayIsAnErrorThatSaysSo(t *testing.T) {
 	r := busiest.NewRedis(connected(t, redisclient.Options{Addresses: []string{server.Addr()}}), "")
 	put(t, r, counted("a", 1, time.Now()))
 	server.Kill()
-	if err := r.Put(t.Context(), counted("a", 1, time.Now())); err == nil || !strings.Contains(err.Error(), "tell in Redis what is busiest: ") {
+	if err := r.Put(t.Context(), counted("a", 1, time.Now())); err == nil || !strings.Contains(err.Error(), "write to Redis what is busiest: ") {
 		t.Errorf("Put: %v", err)
 	}
-	if _, err := r.All(t.Context()); err == nil || !strings.Contains(err.Error(), "read from Redis who counts: ") {
+	if _, err := r.All(t.Context()); err == nil || !strings.Contains(err.Error(), "read from Redis which replicas count: ") {
 		t.Errorf("All: %v", err)
 	}
 }

@@ -43,17 +43,18 @@ func (s *spy) set(fail error) {
 
 func TestACounterTellsEveryTwoSecondsAndAtItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client, c := &spy{}, busiest.NewCounter("a", time.Now(), busiest.Places)
+		client := &spy{}
+		r := busiest.NewReplicas(busiest.NewRedis(client, ""), logr.Discard())
 		ctx, end := context.WithCancel(t.Context())
 		began := time.Now()
 		done := make(chan struct{})
-		go func() { c.Run(ctx, busiest.NewRedis(client, "")); close(done) }()
+		go func() { r.Run(ctx); close(done) }()
 		<-time.After(time.Until(began.Add(7 * time.Second)))
 		synctest.Wait()
 		if client.puts != 3 {
 			t.Errorf("told %d times in 7 s, want 3", client.puts)
 		}
-		c.Count(write(1), store.Drop)
+		r.Counter.Count(write(1), store.Drop)
 		end()
 		<-done
 		if client.puts != 4 {
@@ -67,10 +68,10 @@ func TestAFailureToTellIsLoggedOnceAndItsEndToo(t *testing.T) {
 		var lines []string
 		log := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
 		client := &spy{fail: context.DeadlineExceeded}
-		ctx, end := context.WithCancel(logr.NewContext(t.Context(), log))
+		ctx, end := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() {
-			busiest.NewCounter("a", time.Now(), busiest.Places).Run(ctx, busiest.NewRedis(client, ""))
+			busiest.NewReplicas(busiest.NewRedis(client, ""), log).Run(ctx)
 			close(done)
 		}()
 		<-time.After(9 * time.Second)

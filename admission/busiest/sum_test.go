@@ -36,13 +36,14 @@ func TestASumHasTheWritesOfAllReplicas(t *testing.T) {
 }
 
 func TestASumSaysByHowMuchItMayBeWrong(t *testing.T) {
+	const replicas, writes = 8, 10 * busiest.Places
 	r := rand.New(rand.NewPCG(3, 4))
 	model := truth{}
 	var all []busiest.Snapshot
-	for replica := range 8 {
+	for replica := range replicas {
 		c := busiest.NewCounter(fmt.Sprint(replica), epoch(), busiest.Places)
 		objects := []int{100, 300, 3000, 30000}[replica%4]
-		for range 20000 {
+		for range writes {
 			w := write(int(float64(objects) * r.Float64() * r.Float64() * r.Float64()))
 			c.Count(w, store.Drop)
 			model.count(w, store.Drop)
@@ -51,7 +52,7 @@ func TestASumSaysByHowMuchItMayBeWrong(t *testing.T) {
 	}
 	ranking := busiest.Add(all).By[busiest.Object]
 	model.check(t, ranking)
-	if ranking.Total.Dropped != 8*20000 || ranking.Missing == 0 {
+	if ranking.Total.Dropped != replicas*writes || ranking.Missing == 0 {
 		t.Errorf("a total of %+v, and %d may be missing", ranking.Total, ranking.Missing)
 	}
 }
