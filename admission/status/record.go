@@ -1,15 +1,16 @@
 package status
 
 import (
+	"context"
+	"fmt"
+	"maps"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/eventquota/eventquota/admission/busiest"
-	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 	"github.com/eventquota/eventquota/policy/watch"
 )
@@ -28,7 +29,7 @@ type record struct {
 	next      *v1alpha1.PolicyStatus
 }
 
-// id names what is counted; it is the zero ID when nothing governs.
+// id names what is counted, the zero ID if nothing governs.
 func (r *record) id() busiest.PolicyID {
 	if r.report.Governing == 0 {
 		return busiest.PolicyID{}
@@ -39,9 +40,9 @@ func (r *record) id() busiest.PolicyID {
 // learn brings the records up to date with reports and stored statuses.
 func (w *Writer) learn(now time.Time) {
 	reports := w.policies.Reports()
-	there := make(map[types.UID]bool, len(reports))
+	exists := make(map[types.UID]bool, len(reports))
 	for _, report := range reports {
-		there[report.UID] = true
+		exists[report.UID] = true
 		r := w.records[report.UID]
 		if r == nil {
 			r = &record{}
@@ -56,28 +57,24 @@ func (w *Writer) learn(now time.Time) {
 			r.read(u, now)
 		}
 	}
-	for uid, r := range w.records {
-		if !there[uid] {
-			w.retries.Forget(r.report.UID)
+	for uid := range w.records {
+		if !exists[uid] {
+			w.retries.Forget(uid)
 			delete(w.records, uid)
 		}
 	}
 }
 
-// read takes in the status that the API server has. One that cannot be decoded
-// counts as none.
+// read takes in the status that the API server has. One that cannot be decoded is none.
 func (r *record) read(u *unstructured.Unstructured, now time.Time) {
 	r.version = u.GetResourceVersion()
 	var p struct {
 		Status v1alpha1.PolicyStatus `json:"status"`
 	}
-	if status, ok := u.Object["status"]; ok {
-		err := runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{"status": status}, &p)
-		if err != nil {
-			p.Status = v1alpha1.PolicyStatus{}
-		}
+	r.stored = v1alpha1.PolicyStatus{}
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &p) == nil {
+		r.stored = p.Status
 	}
-	r.stored = p.Status
 	if at := written(u); at.After(r.wrote) {
 		r.wrote = at.Add(time.Second)
 		if r.wrote.After(now) {
@@ -97,10 +94,78 @@ func written(u *unstructured.Unstructured) time.Time {
 	return time.Time{}
 }
 
-// resourceOf is where policies of a kind are.
-func resourceOf(i *policy.Identity) schema.GroupVersionResource {
-	if i.Kind == v1alpha1.KindClusterEventPolicy {
-		return v1alpha1.ClusterEventPolicies()
+// countsTimeout bounds a look at what replicas have counted.
+const countsTimeout = 5 * time.Second
+
+// Counts are what replicas have counted.
+type Counts interface {
+	// All are the snapshots of all replicas.
+	All(ctx context.Context) ([]busiest.Snapshot, error)
+	// Save keeps sums, as JSON, for the next leader. Load reads into sums what was saved last, if anything.
+	Save(ctx context.Context, sums any) error
+	Load(ctx context.Context, sums any) error
+}
+
+// count adds up what replicas have counted since the last look.
+func (w *Writer) count(ctx context.Context, now time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, countsTimeout)
+	defer cancel()
+	if w.sums == nil {
+		if err := w.load(ctx); err != nil {
+			return err
+		}
 	}
-	return v1alpha1.EventPolicies()
+	snapshots, err := w.counts.All(ctx)
+	if err != nil {
+		return fmt.Errorf("read what policies decided: %w", err)
+	}
+	w.sums.add(now, snapshots)
+	w.share(now) // what is saved has been restored
+	if err := w.counts.Save(ctx, w.sums); err != nil {
+		return fmt.Errorf("save what policies decided: %w", err)
+	}
+	return nil
+}
+
+// load goes on from what the last leader has saved.
+func (w *Writer) load(ctx context.Context) error {
+	s := newSums()
+	if err := w.counts.Load(ctx, s); err != nil {
+		return fmt.Errorf("read what the last leader has saved: %w", err)
+	}
+	maps.DeleteFunc(s.Policies, func(_ busiest.PolicyID, p *sum) bool { return p == nil })
+	if s.Seen == nil || s.Policies == nil { // no leader writes them so
+		s = newSums()
+	}
+	if s.At.IsZero() {
+		for _, r := range w.records {
+			if r.wrote.After(s.lost) {
+				s.lost = r.wrote
+			}
+		}
+	}
+	w.sums = s
+	return nil
+}
+
+// share hands the sums to the records.
+func (w *Writer) share(now time.Time) {
+	if w.sums == nil {
+		return
+	}
+	for _, r := range w.records {
+		id := r.id()
+		if id == (busiest.PolicyID{}) {
+			continue
+		}
+		r.sum = w.sums.of(now, id)
+		r.sum.Wanted = now
+		if !r.sum.Restored {
+			var before *v1alpha1.Counts
+			if goesOn(&r.stored, &r.report) {
+				before = r.stored.Total
+			}
+			r.sum.restore(before)
+		}
+	}
 }

@@ -2,6 +2,7 @@ package status
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -16,15 +17,14 @@ const (
 	// maxOffenders bounds the offenders of a status, slotOffenders those of a slot.
 	maxOffenders  = 5
 	slotOffenders = 16
-	// maxMissed is for how many looks a replica is remembered that shares no snapshot: an hour of them.
+	// maxMissed is for how many looks a replica without a snapshot is remembered: an hour of them.
 	maxMissed = 360
-	// wantedFor is how long a sum is kept that no policy has: whoever edits one all the time makes a sum
-	// each time.
+	// wantedFor is how long a sum is kept that no policy has. Each edit of a policy makes a sum.
 	wantedFor = 10 * time.Minute
 )
 
-// sums are what all replicas have decided by policies: what their snapshots have more each time
-// is added. The leader saves them for the next one, as JSON.
+// sums are what all replicas have decided by policies: the growth of each snapshot is added. The leader saves them
+// for the next one, as JSON.
 type sums struct {
 	// At is when snapshots were added last.
 	At time.Time `json:"at"`
@@ -34,6 +34,10 @@ type sums struct {
 	Seen map[string]seen `json:"seen"`
 	// Policies are the sums of generations of policies.
 	Policies map[busiest.PolicyID]*sum `json:"policies"`
+}
+
+func newSums() *sums {
+	return &sums{Seen: map[string]seen{}, Policies: map[busiest.PolicyID]*sum{}}
 }
 
 // seen is what a replica's snapshot said.
@@ -50,8 +54,7 @@ type sum struct {
 	Began time.Time      `json:"began"`
 	// Slots are those of the last hour in which something was counted, the oldest first.
 	Slots []slot `json:"slots,omitempty"`
-	// Wanted is when there was such a policy last, and Restored tells whether Total has what its
-	// status said before.
+	// Wanted is when there was such a policy last, and Restored whether Total has what its status said before.
 	Wanted   time.Time `json:"wanted"`
 	Restored bool      `json:"restored"`
 }
@@ -87,8 +90,8 @@ func (s *sum) restore(c *v1alpha1.Counts) {
 	}
 }
 
-// add adds what snapshots have more than when they were added last. Where no sums were saved, what a
-// replica had counted that began before a status was written is taken to be in the statuses.
+// add adds what snapshots have more than when they were added last. If no sums were saved, the counts of a replica
+// that began before a status was written are taken to be in the statuses.
 func (s *sums) add(now time.Time, snapshots []busiest.Snapshot) {
 	for _, snapshot := range snapshots {
 		before, known := s.Seen[snapshot.Replica.Name]
@@ -96,39 +99,24 @@ func (s *sums) add(now time.Time, snapshots []busiest.Snapshot) {
 		if !known && !snapshot.Replica.Since.After(s.lost) {
 			continue
 		}
-		was := make(map[busiest.PolicyID]*busiest.PolicyCounts, len(before.Policies))
-		for i, p := range before.Policies {
-			was[p.ID] = &before.Policies[i]
+		was := make(map[busiest.PolicyID]busiest.PolicyCounts, len(before.Policies))
+		for _, p := range before.Policies {
+			was[p.ID] = p
 		}
 		for _, p := range snapshot.Policies {
 			old := was[p.ID]
-			if old == nil {
-				old = &busiest.PolicyCounts{}
-			}
 			if more := p.Since(old.Counts); more.Matched() > 0 {
 				s.of(now, p.ID).add(now, more, p.Offenders, old.Offenders)
 			}
 		}
 	}
-	s.forget(now)
-	s.At = now
-}
-
-// forget counts a look that every replica misses until its next snapshot, and forgets what is not
-// there any more.
-func (s *sums) forget(now time.Time) {
-	for name, one := range s.Seen {
+	for name, one := range s.Seen { // each misses a look until its next snapshot
 		one.Missed++
 		s.Seen[name] = one
-		if one.Missed > maxMissed {
-			delete(s.Seen, name)
-		}
 	}
-	for id, p := range s.Policies {
-		if now.Sub(p.Wanted) > wantedFor {
-			delete(s.Policies, id)
-		}
-	}
+	maps.DeleteFunc(s.Seen, func(_ string, one seen) bool { return one.Missed > maxMissed })
+	maps.DeleteFunc(s.Policies, func(_ busiest.PolicyID, p *sum) bool { return now.Sub(p.Wanted) > wantedFor })
+	s.At = now
 }
 
 // add adds more, and what offenders have more than they had before.

@@ -1,47 +1,59 @@
-// Package status tells users what became of their policies and what these did:
-// it writes the status of EventPolicies and ClusterEventPolicies.
+// Package status writes the status of EventPolicies and ClusterEventPolicies: whether they are in force, and what
+// they did.
 package status
 
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/time/rate"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/eventquota/eventquota/policy"
+	"github.com/eventquota/eventquota/policy/v1alpha1"
 	"github.com/eventquota/eventquota/policy/watch"
 )
 
 const (
-	retryMin = time.Second
-	retryMax = 5 * time.Minute
-	// complainEvery is the least time between two log lines about one trouble.
-	complainEvery = time.Minute
+	// interval is the least time between two writes of one policy's status, whichever replica makes them.
+	interval = 30 * time.Second
+	// lookEvery is the time between two looks at what has been counted.
+	lookEvery = 10 * time.Second
 	// leastRound is the least time between two looks at all reports.
 	leastRound = time.Second
+	// writesPerSecond bounds the writes of all policies, retries included, and their bursts.
+	writesPerSecond = 10
+	// requestTimeout bounds one write.
+	requestTimeout     = 10 * time.Second
+	retryMin, retryMax = time.Second, 5 * time.Minute
+	// complainEvery is the least time between two log lines about one trouble.
+	complainEvery = time.Minute
+	// manager is the field manager of statuses.
+	manager = "eventquota-status"
 )
 
 // Policies is what is known of policies: a *watch.Cache.
 type Policies interface {
 	// Reports are those of all policies.
 	Reports() []watch.Report
-	// Object is a policy as the API server last told of it, or nil.
+	// Object is a policy as last received from the API server, or nil.
 	Object(i policy.Identity) *unstructured.Unstructured
 }
 
 var _ Policies = (*watch.Cache)(nil)
 
-// Writer writes the status of each policy when it has something new to say, at
-// most once in an Interval: what became of a new generation at once, unless the
-// status was written less than an Interval ago, and what was counted after that.
-// When writes have to wait for each other, those about new generations go first.
+// Writer writes the status of each policy when it has changed, at most once in an interval. New generations go
+// before counts.
 //
 // One goroutine does it all, so that nothing needs a lock. Make one with New for
 // each term of a leader, and call Run once.
@@ -49,7 +61,7 @@ type Writer struct {
 	policies Policies
 	counts   Counts
 	client   dynamic.Interface
-	opts     Options
+	wake     <-chan struct{}
 
 	records    map[types.UID]*record
 	sums       *sums // nil before those of the last leader are read
@@ -60,39 +72,34 @@ type Writer struct {
 	uncounted  rate.Sometimes
 }
 
-// New makes a Writer of what is known of policies and what replicas have counted.
-func New(policies Policies, counts Counts, client dynamic.Interface, o Options) *Writer {
-	o.setDefaults()
+// New makes a Writer of what is known of policies and what replicas have counted. wake has an element when there
+// are new reports.
+func New(policies Policies, counts Counts, client dynamic.Interface, wake <-chan struct{}) *Writer {
 	return &Writer{
-		policies: policies, counts: counts, client: client, opts: o,
+		policies: policies, counts: counts, client: client, wake: wake,
 		records:    map[types.UID]*record{},
-		limiter:    rate.NewLimiter(rate.Limit(o.WritesPerSecond), o.WritesPerSecond),
+		limiter:    rate.NewLimiter(writesPerSecond, writesPerSecond),
 		retries:    workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](retryMin, retryMax),
 		complaints: rate.Sometimes{Interval: complainEvery},
 		uncounted:  rate.Sometimes{Interval: complainEvery},
 	}
 }
 
-// Run keeps statuses up to date until ctx ends, and then returns nil: whatever
-// fails is tried again, and what is not written is left to the next leader.
+// Run keeps statuses up to date until ctx ends, and then returns nil. Failures are tried again, and what is not
+// written is left to the next leader.
 func (w *Writer) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		begun := time.Now()
 		next := w.round(ctx)
-		if next.Before(begun.Add(leastRound)) {
-			next = begun.Add(leastRound)
-		}
-		timer := time.NewTimer(time.Until(next))
 		select {
 		case <-ctx.Done():
-		case <-timer.C:
-		case <-w.opts.Wake:
-			select {
-			case <-ctx.Done():
-			case <-time.After(time.Until(begun.Add(leastRound))):
-			}
+		case <-time.After(time.Until(next)):
+		case <-w.wake:
 		}
-		timer.Stop()
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Until(begun.Add(leastRound))):
+		}
 	}
 	return nil
 }
@@ -102,7 +109,7 @@ func (w *Writer) round(ctx context.Context) time.Time {
 	begun := time.Now()
 	w.learn(begun)
 	if !begun.Before(w.lookAt) {
-		w.lookAt = begun.Add(w.opts.Look)
+		w.lookAt = begun.Add(lookEvery)
 		if err := w.count(ctx, begun); err != nil && ctx.Err() == nil {
 			w.uncounted.Do(func() {
 				logr.FromContextOrDiscard(ctx).Error(err, "Counts in the status of policies are left as they are")
@@ -114,7 +121,7 @@ func (w *Writer) round(ctx context.Context) time.Time {
 	for _, r := range due {
 		// The rest waits for a new plan: something more urgent may have come up.
 		since := time.Since(begun)
-		if since >= w.opts.Look || since >= leastRound && len(w.opts.Wake) > 0 || w.limiter.Wait(ctx) != nil {
+		if since >= lookEvery || since >= leastRound && len(w.wake) > 0 || w.limiter.Wait(ctx) != nil {
 			return time.Now()
 		}
 		w.write(ctx, r)
@@ -131,14 +138,14 @@ func (w *Writer) round(ctx context.Context) time.Time {
 // plan is what may be written now, in order, and when the first of what else
 // there is to write may be.
 func (w *Writer) plan(now time.Time) (due []*record, next time.Time) {
-	next = now.Add(w.opts.Look)
+	next = now.Add(lookEvery)
 	for _, r := range w.records {
 		r.next = render(&r.report, r.sum, &r.stored, now)
 		// A replica that knows less than has been written has nothing to say.
 		if same(&r.stored, r.next) || r.stored.ObservedGeneration > r.report.Generation {
 			continue
 		}
-		at := r.wrote.Add(w.opts.Interval)
+		at := r.wrote.Add(interval)
 		if r.notBefore.After(at) {
 			at = r.notBefore
 		}
@@ -150,15 +157,52 @@ func (w *Writer) plan(now time.Time) (due []*record, next time.Time) {
 		}
 	}
 	slices.SortFunc(due, func(a, b *record) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), a.wrote.Compare(b.wrote), cmp.Compare(a.report.UID, b.report.UID))
+		switch u := urgent(&a.stored, a.next); {
+		case u == urgent(&b.stored, b.next):
+			return cmp.Or(a.wrote.Compare(b.wrote), cmp.Compare(a.report.UID, b.report.UID))
+		case u:
+			return -1
+		default:
+			return 1
+		}
 	})
 	return due, next
 }
 
-// rank is less for what is to be written first.
-func rank(r *record) int {
-	if urgent(&r.stored, r.next) {
-		return 0
+// write writes the status of a policy. A failure is tried again later, as long as the policy exists.
+func (w *Writer) write(ctx context.Context, r *record) {
+	err := w.patch(ctx, r)
+	if err == nil {
+		w.retries.Forget(r.report.UID)
+		r.wrote, r.notBefore = time.Now(), time.Time{}
+		return
 	}
-	return 1
+	r.notBefore = time.Now().Add(w.retries.When(r.report.UID))
+	if ctx.Err() != nil || apierrors.IsNotFound(err) || w.policies.Object(r.report.Identity) == nil {
+		return // the end of the term, or of the policy
+	}
+	log := logr.FromContextOrDiscard(ctx).WithValues("policy", r.report.String(), "generation", r.report.Generation)
+	log.V(1).Info("Status of a policy not written", "reason", err.Error())
+	w.complaints.Do(func() { log.Error(err, "Statuses of policies cannot be written, trying again") })
+}
+
+// patch replaces the status of the policy of a uid. The API server accepts a status patch that names another uid,
+// so the patch tests it.
+func (w *Writer) patch(ctx context.Context, r *record) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	body, err := json.Marshal([]map[string]any{
+		{"op": "test", "path": "/metadata/uid", "value": r.report.UID},
+		{"op": "add", "path": "/status", "value": r.next},
+	})
+	if err != nil {
+		return fmt.Errorf("encode patch: %w", err)
+	}
+	resource := v1alpha1.EventPolicies()
+	if r.report.Kind == v1alpha1.KindClusterEventPolicy {
+		resource = v1alpha1.ClusterEventPolicies()
+	}
+	_, err = w.client.Resource(resource).Namespace(r.report.Namespace).Patch(ctx, r.report.Name,
+		types.JSONPatchType, body, metav1.PatchOptions{FieldManager: manager}, "status")
+	return err
 }
