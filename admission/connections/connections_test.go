@@ -34,11 +34,11 @@ func TestEndedConnectionsLoseNoCall(t *testing.T) {
 		// third time only a second later.
 		sent int
 	}{
-		"HTTP/1.1, as for a Service":     {New(10), false, 16, 20_000, 20_000 / 15, 20_000/5 + 16, 1},
-		"HTTP/2, as for a URL":           {New(1), true, 64, 40_000, 40_000 / 1_000, 40_000/250 + 1, 4},
-		"HTTP/2, ended all the time":     {&Connections{calls: 1, left: lru.New(100)}, true, 2, 2_000, 2_000 / 32, 2_000/16 + 2, never},
-		"HTTP/1.1, and connections stay": {nil, false, 16, 10_000, 1, 100, 1},
-		"HTTP/2, and connections stay":   {nil, true, 16, 10_000, 1, 100, 1},
+		"HTTP/1.1, as for a Service":     {New(10), false, 16, 2_000, 2_000 / 15, 2_000/5 + 16, 1},
+		"HTTP/2, as for a URL":           {New(1), true, 64, 4_096, 4_096 / 1_000, 4_096/250 + 1, 4},
+		"HTTP/2, ended all the time":     {&Connections{calls: 1, left: lru.New(100)}, true, 2, 400, 400 / 32, 400/16 + 2, never},
+		"HTTP/1.1, and connections stay": {nil, false, 16, 1_024, 1, 100, 1},
+		"HTTP/2, and connections stay":   {nil, true, 16, 1_024, 1, 100, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -15,6 +15,7 @@ import (
 )
 
 func TestRedisShowsWhoIsConnected(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	socket := filepath.Join(dir, "s")
 	s := redistest.Start(t, redistest.Options{Lines: []string{"unixsocket " + socket}})
@@ -36,6 +37,7 @@ func TestRedisShowsWhoIsConnected(t *testing.T) {
 }
 
 func TestOneCallRunsManyCommands(t *testing.T) {
+	t.Parallel()
 	single := redistest.Start(t, redistest.Options{})
 	cluster := redistest.StartCluster(t, redistest.Options{}, 3, 0)
 	clustered := at(cluster.Addrs()...)
@@ -89,6 +91,7 @@ func TestTheLibraryLogsToOurLog(t *testing.T) {
 }
 
 func TestServersThatEvictAreNamed(t *testing.T) {
+	t.Parallel()
 	evicts := redistest.Options{Lines: []string{"maxmemory-policy allkeys-lru"}}
 	cluster := redistest.StartCluster(t, evicts, 3, 0)
 	clustered := at(cluster.Addrs()...)

@@ -17,6 +17,7 @@ import (
 )
 
 func TestWhatKeepsAClientFromRedisIsOneClearError(t *testing.T) {
+	t.Parallel()
 	open := redistest.Start(t, redistest.Options{})
 	closed := redistest.Start(t, redistest.Options{TLS: true, Password: "right"})
 	other, err := redistest.NewCerts(t.TempDir())
@@ -132,6 +133,7 @@ func TestNoCallOutlivesItsDeadline(t *testing.T) {
 }
 
 func TestAClosedClientFailsEveryCall(t *testing.T) {
+	t.Parallel()
 	s := redistest.Start(t, redistest.Options{})
 	o := at(s.Addr())
 	for _, crowded := range []bool{false, true} {

@@ -12,6 +12,7 @@ import (
 // are well again, and demands that the clients are within healWithin.
 
 func TestAnAddressThatMovedToAnotherServerIsFollowed(t *testing.T) {
+	t.Parallel()
 	old, next := redistest.Start(t, redistest.Options{}), redistest.Start(t, redistest.Options{})
 	p := startProxy(t, old.Addr())
 	w := underLoad(t, at(p.Addr().String()), "a")
@@ -26,6 +27,7 @@ func TestAnAddressThatMovedToAnotherServerIsFollowed(t *testing.T) {
 }
 
 func TestARestartedServerIsUsedAgain(t *testing.T) {
+	t.Parallel()
 	s := redistest.Start(t, redistest.Options{})
 	w := underLoad(t, at(s.Addr()), "a")
 	s.Kill()
@@ -37,6 +39,7 @@ func TestARestartedServerIsUsedAgain(t *testing.T) {
 }
 
 func TestAServerThatLoadsItsDataIsUsedWhenItHas(t *testing.T) {
+	t.Parallel()
 	const keys = 1000
 	s := redistest.Start(t, redistest.Options{Lines: []string{
 		// It takes a millisecond for each key, and answers after each.
@@ -63,6 +66,7 @@ func TestAServerThatLoadsItsDataIsUsedWhenItHas(t *testing.T) {
 }
 
 func TestAFailoverBySentinelsIsFollowed(t *testing.T) {
+	t.Parallel()
 	s := redistest.StartSentinel(t, redistest.Options{})
 	o := at(s.Addrs()...)
 	o.SentinelMaster = redistest.MasterName
@@ -96,6 +100,7 @@ func TestAFailoverBySentinelsIsFollowed(t *testing.T) {
 }
 
 func TestAFailoverOfAClusterIsFollowed(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, redistest.Options{}, 3, 1)
 	o := at(c.Addrs()...)
 	o.Cluster = true

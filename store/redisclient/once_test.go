@@ -13,6 +13,7 @@ import (
 
 // A call whose answer is lost may have run, and must not run again.
 func TestNoCallRunsTwice(t *testing.T) {
+	t.Parallel()
 	single := redistest.Start(t, redistest.Options{})
 	lossy := startProxy(t, single.Addr())
 	cluster := redistest.StartCluster(t, redistest.Options{}, 1, 0)

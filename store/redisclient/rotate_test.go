@@ -12,6 +12,7 @@ import (
 )
 
 func TestAChangedPasswordIsUsed(t *testing.T) {
+	t.Parallel()
 	user := redistest.User{Name: "eventquota", Password: "first", Rules: "~* +@all"}
 	s := redistest.Start(t, redistest.Options{Users: []redistest.User{user}})
 	o := at(s.Addr())
@@ -50,6 +51,7 @@ func TestAChangedPasswordIsUsed(t *testing.T) {
 }
 
 func TestChangedCertificatesAreUsed(t *testing.T) {
+	t.Parallel()
 	first := redistest.Start(t, redistest.Options{TLS: true})
 	second := redistest.Start(t, redistest.Options{TLS: true})
 	p := startProxy(t, first.Addr())
@@ -87,6 +89,7 @@ func TestChangedCertificatesAreUsed(t *testing.T) {
 }
 
 func TestAChangedPasswordOfTheSentinelsIsUsed(t *testing.T) {
+	t.Parallel()
 	s := redistest.StartSentinel(t, redistest.Options{Password: "first"})
 	o := at(s.Addrs()...)
 	o.SentinelMaster, o.PasswordFile, o.SentinelPasswordFile = redistest.MasterName, file(t, "first"), file(t, "first\n")

@@ -19,6 +19,7 @@ const rules = "resetchannels ~eventquota:* +hello +auth +ping +select +client|se
 	"+cluster|slots +command +asking +eval +incr"
 
 func TestTheUserNeedsItsOwnKeysAndFewCommands(t *testing.T) {
+	t.Parallel()
 	user := redistest.User{Name: "eventquota", Password: "first", Rules: rules}
 	server := redistest.Start(t, redistest.Options{TLS: true, Password: "admin", Users: []redistest.User{user}})
 	cluster := redistest.StartCluster(t, redistest.Options{TLS: true, Password: "admin", Users: []redistest.User{user}}, 3, 0)

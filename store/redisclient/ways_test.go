@@ -2,6 +2,7 @@ package redisclient_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"runtime"
 	"strings"
@@ -23,6 +24,15 @@ const (
 	// healed is how many calls in a row must be answered.
 	healed = 50
 )
+
+// TestMain runs tests side by side, as they mostly wait for servers.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	m.Run()
+}
 
 // ways are the two ways that a call goes: alone, and beside so many others that
 // they share a connection.
@@ -102,8 +112,11 @@ func underLoad(t *testing.T, o redisclient.Options, keys ...string) *load {
 	for _, way := range l.ways {
 		for i := range 2 {
 			wg.Go(func() {
+				pace := time.NewTicker(time.Millisecond) // tests that run beside need processors too
+				defer pace.Stop()
 				for ; ctx.Err() == nil; i++ {
 					_ = write(ctx, keys[i%len(keys)], way) // noted
+					<-pace.C
 				}
 			})
 		}
