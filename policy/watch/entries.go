@@ -16,39 +16,28 @@ import (
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// name is where a policy is; only those of the cluster have no namespace.
-type name struct{ namespace, name string }
-
 // entry is what became of a policy.
 type entry struct {
-	identity  policy.Identity // of the newest generation
-	err       error
-	governing *policy.Policy // nil when no generation was valid
+	Report
+
+	governing *policy.Policy // nil if no generation was valid
 }
 
-func (e *entry) report() Report {
-	r := Report{Identity: e.identity, Err: e.err}
-	if e.governing != nil {
-		r.Governing, r.Mode = e.governing.Identity.Generation, e.governing.Mode
-	}
-	return r
-}
-
-// Reports are those of all policies, in no order: for anyone who needs to know how
-// things are, and not only what changes.
+// Reports are those of all policies, in no order.
 func (c *Cache) Reports() []Report {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	all := make([]Report, 0, len(c.entries))
-	for _, e := range c.entries {
-		all = append(all, e.report())
+	var all []Report
+	for _, entries := range c.entries {
+		for _, e := range entries {
+			all = append(all, e.Report)
+		}
 	}
 	return all
 }
 
-// Object is a policy as the API server last told of it, its status and all. It
-// is nil when the policy is gone, and not to be changed. It may be of another
-// generation than the Report is.
+// Object is a policy as last received from the API server, its status included, and perhaps of another generation
+// than its Report. It is nil if the policy does not exist any more, and must not be changed.
 func (c *Cache) Object(i policy.Identity) *unstructured.Unstructured {
 	informer, key := c.sources.EventPolicies, cache.NewObjectName(i.Namespace, i.Name).String()
 	if i.Namespace == "" {
@@ -62,42 +51,41 @@ func (c *Cache) Object(i policy.Identity) *unstructured.Unstructured {
 	return u
 }
 
-// keep takes in a policy that is new or changed. Its expressions are compiled
-// once for each generation: a change of its status or labels is not one.
+// keep takes in a policy that is new or changed. It compiles each generation once: a change of status or labels
+// makes no generation.
 func (c *Cache) keep(o metav1.Object) {
 	u, ok := o.(*unstructured.Unstructured)
 	if !ok {
 		return
 	}
-	n := name{u.GetNamespace(), u.GetName()}
+	namespace, name := u.GetNamespace(), u.GetName()
 	c.mu.Lock()
-	before := c.entries[n]
+	before := c.entries[namespace][name]
 	c.mu.Unlock()
-	if before != nil && before.identity.UID != u.GetUID() {
-		before = nil // another one, of the same name
+	if before != nil && before.UID != u.GetUID() {
+		before = nil // another policy of the same name
 	}
-	if before != nil && before.identity.Generation == u.GetGeneration() {
+	if before != nil && before.Generation == u.GetGeneration() {
 		return
 	}
-	e := &entry{identity: policy.Identity{
-		Kind: u.GetKind(), Namespace: n.namespace, Name: n.name, UID: u.GetUID(), Generation: u.GetGeneration(),
-	}}
-	// One goroutine reports all policies of a kind: none overtakes another.
-	e.governing, e.err = c.compile(u)
-	if e.governing == nil && before != nil {
+	e := &entry{Report: Report{Identity: policy.Identity{
+		Kind: u.GetKind(), Namespace: namespace, Name: name, UID: u.GetUID(), Generation: u.GetGeneration(),
+	}}}
+	// One goroutine handles all policies of a kind, so none overtakes another.
+	if e.governing, e.Err = c.compile(u); e.governing == nil && before != nil {
 		e.governing = before.governing
+	}
+	if e.governing != nil {
+		e.Governing, e.Mode = e.governing.Identity.Generation, e.governing.Mode
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.entries[n] = e
-	if n.namespace != "" {
-		if c.own[n.namespace] == nil {
-			c.own[n.namespace] = map[name]*entry{}
-		}
-		c.own[n.namespace][n] = e
+	if c.entries[namespace] == nil {
+		c.entries[namespace] = map[string]*entry{}
 	}
-	c.reports = append(c.reports, e.report())
-	c.mark(n.namespace)
+	c.entries[namespace][name] = e
+	c.reports = append(c.reports, e.Report)
+	c.mark(namespace)
 }
 
 func (c *Cache) compile(u *unstructured.Unstructured) (*policy.Policy, error) {
@@ -125,15 +113,13 @@ func (c *Cache) compile(u *unstructured.Unstructured) (*policy.Policy, error) {
 }
 
 func (c *Cache) drop(o metav1.Object) {
-	n := name{o.GetNamespace(), o.GetName()}
+	namespace := o.GetNamespace()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.entries, n)
-	delete(c.own[n.namespace], n)
-	if len(c.own[n.namespace]) == 0 {
-		delete(c.own, n.namespace)
+	if delete(c.entries[namespace], o.GetName()); len(c.entries[namespace]) == 0 {
+		delete(c.entries, namespace)
 	}
-	c.mark(n.namespace)
+	c.mark(namespace)
 }
 
 func (c *Cache) keepNamespace(o metav1.Object) {
@@ -158,12 +144,12 @@ func (c *Cache) dropNamespace(o metav1.Object) {
 	c.mark(o.GetName())
 }
 
-// handler calls keep for what is new or changed, and drop for what is gone.
+// handler calls keep for what is new or changed, and drop for what is deleted.
 func handler(keep, drop func(metav1.Object)) cache.ResourceEventHandlerFuncs {
 	with := func(do func(metav1.Object)) func(any) {
 		return func(o any) {
-			if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
-				o = gone.Obj
+			if missed, ok := o.(cache.DeletedFinalStateUnknown); ok {
+				o = missed.Obj
 			}
 			if m, err := meta.Accessor(o); err == nil {
 				do(m)

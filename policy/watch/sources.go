@@ -2,8 +2,17 @@
 package watch
 
 import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/metadata"
@@ -13,27 +22,45 @@ import (
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// Sources are the informers that a Cache learns from. It runs them: they must
-// not run yet, and be nobody else's.
+// Sources are the informers of a Cache, which runs them: they must not run yet, and not be shared.
 type Sources struct {
-	// EventPolicies and ClusterEventPolicies give *unstructured.Unstructured: one
-	// object that cannot be decoded must not keep the others from governing, as
-	// it would in a typed list.
+	// EventPolicies and ClusterEventPolicies give *unstructured.Unstructured: in a typed list, one object
+	// that cannot be decoded would keep the others from governing.
 	EventPolicies        cache.SharedIndexInformer
 	ClusterEventPolicies cache.SharedIndexInformer
 	// Namespaces gives any type with object metadata.
 	Namespaces cache.SharedIndexInformer
 }
 
-// NewSources are Sources of a cluster. Of namespaces only the metadata is
-// asked for.
+// NewSources are Sources of a cluster. Of namespaces they read only metadata.
 func NewSources(policies dynamic.Interface, namespaces metadata.Interface) Sources {
+	ofPolicies := func(r schema.GroupVersionResource) cache.SharedIndexInformer {
+		return dynamicinformer.NewFilteredDynamicInformer(policies, r, metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
+	}
 	return Sources{
-		EventPolicies: dynamicinformer.NewFilteredDynamicInformer(
-			policies, v1alpha1.EventPolicies(), metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer(),
-		ClusterEventPolicies: dynamicinformer.NewFilteredDynamicInformer(
-			policies, v1alpha1.ClusterEventPolicies(), metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer(),
+		EventPolicies:        ofPolicies(v1alpha1.EventPolicies()),
+		ClusterEventPolicies: ofPolicies(v1alpha1.ClusterEventPolicies()),
 		Namespaces: metadatainformer.NewFilteredMetadataInformer(
 			namespaces, corev1.SchemeGroupVersion.WithResource("namespaces"), metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer(),
+	}
+}
+
+// complainEvery is the least time between two log lines that say that one kind
+// of object cannot be watched. An informer tries again every minute or sooner.
+const complainEvery = 10 * time.Minute
+
+// complain logs once in a while why a kind of object cannot be watched: some API servers are not to know policies
+// for a long time.
+func complain(resource string) cache.WatchErrorHandlerWithContext {
+	seldom := &rate.Sometimes{Interval: complainEvery}
+	return func(ctx context.Context, _ *cache.Reflector, err error) {
+		log := logr.FromContextOrDiscard(ctx).WithValues("resource", resource)
+		if ctx.Err() != nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+			apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+			log.V(1).Info("Watch has ended", "reason", err.Error())
+			return // as watches do; the informer begins another
+		}
+		log.V(1).Info("Watch failed", "reason", err.Error())
+		seldom.Do(func() { log.Error(err, "Cannot be watched, trying again; what is known of it stays in force") })
 	}
 }
