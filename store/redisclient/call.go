@@ -11,20 +11,18 @@ import (
 )
 
 const (
-	// pooledUpTo is how many calls at a time go each by a connection of its
-	// own. A lone call is quicker there; from a few more on, sharing saves
-	// more round trips than the way into the queue and out of it costs.
+	// pooledUpTo is how many calls at a time have a connection each. A lone call is quicker there; for a few
+	// more, sharing saves more round trips than the queue costs.
 	pooledUpTo = 2
-	// maxQueued bounds what a server that does not answer makes wait.
+	// maxQueued bounds what waits for a server that does not answer.
 	maxQueued = 4096
-	// batch is how many calls make a batch that waits for no more, and batches how many may be under
-	// way to a server at the same time. With one large batch after the other, this process has nothing
-	// to do while Redis works, and Redis nothing while this process does.
+	// batch is how many calls make a batch that is sent at once, and batches how many may be under way to a
+	// server. With one large batch after the other, this process and Redis would wait for each other.
 	batch, batches = 16, 8
 )
 
-// Client is a client of Redis for calls with short deadlines. What it embeds
-// serves all else, by pooled connections. It is for any number of goroutines.
+// Client is a client of Redis for calls with short deadlines. The client it embeds serves all else, by pooled
+// connections. It may be used concurrently.
 type Client struct {
 	redis.UniversalClient
 
@@ -43,12 +41,9 @@ func newClient(c redis.UniversalClient) (*Client, error) {
 	return &Client{UniversalClient: c, pipe: pipe}, nil
 }
 
-// Call runs commands at once, in one round trip to each server concerned, in
-// no order, and waits for all until the context is done. A few calls at a time
-// use a connection each; more share a few, by AutoPipeline. It returns the first
-// error, which is the context's when that was done first; then the commands
-// may still run, and must not be touched again. Else the commands have their
-// results. No command is run twice, but those that were surely not run.
+// Call runs commands at once, in one round trip to each server concerned, in no order, and waits for all until the
+// context is done. It returns the first error. If that is the context's, the commands may still run, and must not
+// be touched again; otherwise they have their results. A command is only run again if it surely did not run before.
 func (c *Client) Call(ctx context.Context, cmds ...redis.Cmder) error {
 	defer c.calling.Add(-1)
 	if c.calling.Add(1) > pooledUpTo {
@@ -81,14 +76,14 @@ func (c *Client) share(ctx context.Context, cmds []redis.Cmder) error {
 	return first
 }
 
-// once is a command that is not to be tried again when its answer was lost, as
-// it may have run. It still follows redirections of a Cluster.
+// once is a command that is not tried again when its answer was lost, as it may have run. It still follows
+// redirections of a Cluster.
 type once struct{ redis.Cmder }
 
 // NoRetry is asked by the library.
 func (once) NoRetry() bool { return true }
 
-// Caller carries commands to Redis. It is for any number of goroutines.
+// Caller carries commands to Redis. It may be used concurrently.
 type Caller interface {
 	// Call runs commands as Client.Call does.
 	Call(ctx context.Context, cmds ...redis.Cmder) error
@@ -104,9 +99,8 @@ func NewScript(source string) *Script {
 	return &Script{source: source, sha: redis.NewScript(source).Hash()}
 }
 
-// Run runs a script and returns its answer. A server that does not know it, as it is new in its place or was
-// flushed, gets it in full. Arguments may be pointers, which cost no allocation; keys and what they point to are
-// not to be changed.
+// Run runs a script and returns its answer. A server that does not know it, because it is new or was flushed, gets
+// it in full. Arguments may be pointers, which cost no allocation; keys and what they point to must not change.
 func (s *Script) Run(ctx context.Context, c Caller, keys []string, args ...any) ([]any, error) {
 	cmd := command(ctx, "evalsha", &s.sha, keys, args)
 	err := c.Call(ctx, cmd)
@@ -133,8 +127,7 @@ func command(ctx context.Context, name any, script *string, keys []string, args 
 	return redis.NewCmd(ctx, append(all, args...)...)
 }
 
-// NotRun tells whether a command that failed was surely not run: Redis has said so, or there was no
-// connection to carry it.
+// NotRun reports whether a command that failed surely did not run: Redis said so, or there was no connection.
 func NotRun(err error) bool {
 	var said redis.Error
 	var network *net.OpError

@@ -1,15 +1,15 @@
-// Package redisclient makes clients of Redis from plain options: standalone, by
-// Sentinel or as a Cluster, with TLS and passwords from files that may change
-// while they are in use. What a client's connections need is read anew for each
-// connection, so that a change, a failover or a restart heals without a restart
-// of this process.
+// Package redisclient makes clients of Redis from plain options: standalone, by Sentinel or as a Cluster. TLS and
+// password files are read anew for each connection, so they may change while this process runs.
 package redisclient
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strings"
 	"time"
 
@@ -24,13 +24,11 @@ const ClientName = "eventquota"
 // master answers no redirection, and nothing else names its successor.
 const reloadEvery = 500 * time.Millisecond
 
-// New makes a client of the Redis that the options name. It connects nowhere
-// yet, so that it does not fail where Redis is unavailable; it does fail on an option
-// that is wrong and on a file that cannot be used. The caller closes it.
+// New makes a client of the Redis that the options name. It does not connect yet, so it does not fail while Redis
+// is unavailable; it does fail on a wrong option and on a file that cannot be used. The caller closes it.
 //
-// The deadline of a call's context holds for all of it. On one server no call
-// is tried again, as its caller has no time to wait; in a Cluster it follows
-// redirections.
+// The deadline of a call's context holds for all of it. On one server no call is tried again, as its caller has no
+// time to wait; in a Cluster it follows redirections.
 func New(o Options) (*Client, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -39,7 +37,10 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := o.readable(t); err != nil {
+	_, tlsErr := o.tlsConfig()
+	_, passwordErr := password("--redis-password-file", o.PasswordFile)
+	_, sentinelErr := password("--redis-sentinel-password-file", o.SentinelPasswordFile)
+	if err := errors.Join(tlsErr, passwordErr, sentinelErr); err != nil {
 		return nil, err
 	}
 	u := o.universal(t)
@@ -51,18 +52,10 @@ func New(o Options) (*Client, error) {
 	return newClient(redis.NewClusterClient(c))
 }
 
-// readable says which file cannot be used.
-func (o *Options) readable(t target) error {
-	_, err := o.dialer(t).config()
-	_, passwordErr := password("--redis-password-file", o.PasswordFile)
-	_, sentinelErr := password("--redis-sentinel-password-file", o.SentinelPasswordFile)
-	return errors.Join(err, passwordErr, sentinelErr)
-}
-
 func (o *Options) universal(t target) *redis.UniversalOptions {
 	u := &redis.UniversalOptions{
 		Addrs: t.addresses, MasterName: o.SentinelMaster, IsClusterMode: o.Cluster, DB: t.database,
-		Dialer: o.dialer(t).dial,
+		Dialer: o.dialer(t),
 
 		PoolSize: o.PoolSize, PoolTimeout: o.Timeout,
 		DialTimeout: o.DialTimeout, DialerRetries: 1,
@@ -84,17 +77,11 @@ func (o *Options) universal(t target) *redis.UniversalOptions {
 	} else {
 		u.OnConnect = o.onConnect
 	}
-	if t.network == "unix" {
-		dial := o.dialer(t)
-		u.Dialer = func(ctx context.Context, _, addr string) (net.Conn, error) {
-			return dial.dial(ctx, "unix", addr)
-		}
-	}
 	return u
 }
 
-// onConnect signs in at sentinels, for which the library reads no file: there a
-// connection comes without any rights, and not even its name can be set.
+// onConnect signs in at sentinels, for which the library reads no file: there a new connection has no rights, not
+// even to set its name.
 func (o *Options) onConnect(ctx context.Context, cn *redis.Conn) error {
 	err := cn.ClientSetName(ctx, ClientName).Err()
 	if err == nil || !strings.HasPrefix(err.Error(), "NOAUTH") {
@@ -115,11 +102,60 @@ func (o *Options) onConnect(ctx context.Context, cn *redis.Conn) error {
 	return cn.ClientSetName(ctx, ClientName).Err()
 }
 
-// Check says in one error what keeps a client from Redis, within the context's
-// deadline.
-func Check(ctx context.Context, c redis.UniversalClient) error {
-	if err := c.Ping(ctx).Err(); err != nil {
-		return fmt.Errorf("connect to redis: %w", err)
+// dialer makes connections with the TLS files as they are at that moment.
+func (o *Options) dialer(t target) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	plain := &net.Dialer{
+		Timeout: o.DialTimeout,
+		// A host that vanished is noticed in half a minute.
+		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3},
 	}
-	return nil
+	return func(ctx context.Context, _, addr string) (net.Conn, error) {
+		if !t.tls {
+			return plain.DialContext(ctx, t.network, addr)
+		}
+		config, err := o.tlsConfig()
+		if err != nil {
+			return nil, err
+		}
+		return (&tls.Dialer{NetDialer: plain, Config: config}).DialContext(ctx, t.network, addr)
+	}
+}
+
+// tlsConfig reads the TLS files.
+func (o *Options) tlsConfig() (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: o.ServerName}
+	if o.CAFile != "" {
+		pem, err := os.ReadFile(o.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("--redis-ca-file: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("--redis-ca-file %s: has no certificate", o.CAFile)
+		}
+	}
+	if o.CertFile != "" {
+		cert, err := tls.LoadX509KeyPair(o.CertFile, o.KeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("--redis-cert-file and --redis-key-file: %w", err)
+		}
+		config.Certificates = []tls.Certificate{cert}
+	}
+	return config, nil
+}
+
+// password reads a password file.
+func password(flag, path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", flag, err)
+	}
+	secret := strings.TrimRight(string(content), "\r\n")
+	if secret == "" {
+		return "", fmt.Errorf("%s %s: is empty", flag, path)
+	}
+	return secret, nil
 }

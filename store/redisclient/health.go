@@ -16,8 +16,8 @@ import (
 // watchEvery is how often Watch looks.
 const watchEvery = time.Minute
 
-// Watch says in the log of its context when Redis cannot be reached within a time at first, and when servers may
-// lose what is pending, and tells evicting every minute how many those are, until ctx ends.
+// Watch logs to the logger of ctx if Redis cannot be reached within a time at first, and when servers may lose what
+// is pending. It calls evicting every minute with the number of those, until ctx ends.
 func Watch(ctx context.Context, c redis.UniversalClient, within time.Duration, evicting func(servers float64)) {
 	log := logr.FromContextOrDiscard(ctx)
 	first, cancel := context.WithTimeout(ctx, within)
@@ -46,6 +46,15 @@ func Watch(ctx context.Context, c redis.UniversalClient, within time.Duration, e
 		}
 		last = now
 	}, watchEvery)
+}
+
+// Check says in one error what keeps a client from Redis, within the context's
+// deadline.
+func Check(ctx context.Context, c redis.UniversalClient) error {
+	if err := c.Ping(ctx).Err(); err != nil {
+		return fmt.Errorf("connect to redis: %w", err)
+	}
+	return nil
 }
 
 // Evicting names the servers that evict keys when their memory is full, and the maxmemory-policy of
@@ -78,4 +87,15 @@ func Evicting(ctx context.Context, c redis.UniversalClient) ([]string, error) {
 	}
 	slices.Sort(found)
 	return found, err
+}
+
+// LogTo sends what the Redis library logs to log, at V(1): it is about single connections, and calls return the
+// errors that matter. The library has one logger for the process, so it is called once and before New.
+func LogTo(log logr.Logger) { redis.SetLogger(libraryLogger{log}) }
+
+type libraryLogger struct{ log logr.Logger }
+
+// Printf is called by the library.
+func (l libraryLogger) Printf(_ context.Context, format string, args ...any) {
+	l.log.V(1).Info("Redis client reports", "report", fmt.Sprintf(format, args...))
 }

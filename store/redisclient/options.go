@@ -6,8 +6,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Options say where Redis is, as whom to connect and how. DefaultOptions are
-// the defaults; exactly one of URL and Addresses must be set.
+// Options say where Redis is, as whom to connect and how. Exactly one of URL and Addresses must be set.
 type Options struct {
 	// URL is redis://host:port/database, rediss://host:port/database for TLS,
 	// or unix:///path?db=database; each with user@ before the host if needed.
@@ -19,8 +18,7 @@ type Options struct {
 	Cluster        bool
 
 	Username string
-	// PasswordFile is read for each new connection; a newline at its end does
-	// not count.
+	// PasswordFile is read for each new connection, without a newline at its end.
 	PasswordFile         string
 	SentinelUsername     string
 	SentinelPasswordFile string
@@ -31,16 +29,14 @@ type Options struct {
 	// CAFile, CertFile and KeyFile are PEM files, read for each new connection.
 	// CAFile empty is the system's CAs; the other two are set together or not.
 	CAFile, CertFile, KeyFile string
-	// ServerName is whom the server's certificate must name; empty for the
-	// host that is connected to.
+	// ServerName is the name that the server's certificate must have, empty for the host connected to.
 	ServerName string
 
 	// PoolSize is the connections to each server, at least 1.
 	PoolSize int
 	// DialTimeout is how long a connection may take to be made, more than 0.
 	DialTimeout time.Duration
-	// Timeout is how long an answer may take, more than 0, where the caller's
-	// context has no earlier deadline.
+	// Timeout is how long an answer may take, more than 0, unless the caller's context has an earlier deadline.
 	Timeout time.Duration
 }
 

@@ -1,6 +1,7 @@
 package redisclient
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -69,7 +70,7 @@ func (o *Options) target() (target, error) {
 	if o.URL == "" {
 		return t, nil
 	}
-	// No error may print the URL: it may hold a password in spite of all.
+	// No error may print the URL: it may have a password all the same.
 	u, err := url.Parse(o.URL)
 	if err != nil {
 		return t, errors.New("--redis-url: is not a URL")
@@ -94,12 +95,7 @@ func (o *Options) target() (target, error) {
 	t.network, t.addresses = parsed.Network, []string{parsed.Addr}
 	t.fromURL.username, t.fromURL.database = parsed.Username, parsed.DB
 	t.tls = t.tls || parsed.TLSConfig != nil
-	if t.username == "" {
-		t.username = parsed.Username
-	}
-	if t.database == 0 {
-		t.database = parsed.DB
-	}
+	t.username, t.database = cmp.Or(t.username, parsed.Username), cmp.Or(t.database, parsed.DB)
 	return t, nil
 }
 
