@@ -7,13 +7,14 @@ import (
 	"runtime/debug"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/eventquota/eventquota/admission/busiest"
 	"github.com/eventquota/eventquota/policy/watch"
 )
 
-// Metrics count what the webhook does, safe for concurrent use. Make them with New.
+// Metrics count what the webhook does. They may be used concurrently.
 type Metrics struct {
 	// Gatherer has them all, and those of controller-runtime's webhook server.
 	Gatherer prometheus.Gatherers
@@ -24,7 +25,7 @@ type Metrics struct {
 	// Busiest counts what is decided too; nil for nobody. It is set before the first decision.
 	Busiest *busiest.Counter
 
-	*instruments
+	factory
 	decided   *prometheus.CounterVec
 	took      *prometheus.HistogramVec
 	saved     prometheus.Counter
@@ -35,10 +36,11 @@ type Metrics struct {
 
 // New makes the metrics of a program of a version. Each has a registry of its own.
 func New(version string) *Metrics {
-	made := &instruments{registry: prometheus.NewRegistry()}
+	registry := prometheus.NewRegistry()
+	made := factory{promauto.With(registry), registry}
 	m := &Metrics{
-		instruments: made,
-		Gatherer:    prometheus.Gatherers{made.registry, ctrlmetrics.Registry},
+		factory:  made,
+		Gatherer: prometheus.Gatherers{registry, ctrlmetrics.Registry},
 		decided: made.counters("eventquota_decisions_total",
 			"Admission reviews answered, by phase (mutate or validate) and outcome (admit, aggregate, merge, drop, deny, ignore, undecided or overload).",
 			"phase", "outcome"),
@@ -65,17 +67,11 @@ func New(version string) *Metrics {
 	return m
 }
 
-// instruments makes metrics, registers each and remembers how it is described.
-// Making two of one name panics.
-type instruments struct {
-	registry *prometheus.Registry
-	all      []instrument
-}
+// factory makes metrics and registers each. Making two of one name panics.
+type factory struct {
+	promauto.Factory
 
-// instrument describes one metric for docs/metrics.md.
-type instrument struct {
-	name, kind, help string
-	labels           []string
+	registry *prometheus.Registry
 }
 
 // fastBuckets resolve what takes from 50 us to 1 s, in seconds.
@@ -83,95 +79,63 @@ func fastBuckets() []float64 {
 	return []float64{.00005, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1}
 }
 
-func (i *instruments) add(kind, name, help string, labels []string, c prometheus.Collector) {
-	i.registry.MustRegister(c)
-	i.all = append(i.all, instrument{name, kind, help, labels})
+func (f factory) counter(name, help string) prometheus.Counter {
+	return f.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 }
 
-func (i *instruments) counter(name, help string) prometheus.Counter {
-	c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
-	i.add("counter", name, help, nil, c)
-	return c
+func (f factory) counters(name, help string, labels ...string) *prometheus.CounterVec {
+	return f.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 }
 
-func (i *instruments) counters(name, help string, labels ...string) *prometheus.CounterVec {
-	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
-	i.add("counter", name, help, labels, c)
-	return c
+func (f factory) gauge(name, help string) prometheus.Gauge {
+	return f.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
 }
 
-func (i *instruments) gauge(name, help string) prometheus.Gauge {
-	g := prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
-	i.add("gauge", name, help, nil, g)
-	return g
+func (f factory) gauges(name, help string, labels ...string) *prometheus.GaugeVec {
+	return f.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
 }
 
-func (i *instruments) gauges(name, help string, labels ...string) *prometheus.GaugeVec {
-	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
-	i.add("gauge", name, help, labels, g)
-	return g
-}
-
-func (i *instruments) gaugeFunc(name, help string, value func() float64) {
-	i.add("gauge", name, help, nil, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value))
-}
-
-func (i *instruments) histograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
-	i.add("histogram", name, help, labels, h)
-	return h
+func (f factory) histograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	return f.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
 }
 
 // Reports are what became of all policies: of a *watch.Cache.
 type Reports interface{ Reports() []watch.Report }
 
-// policyMetric counts policies whenever it is read.
-type policyMetric struct {
-	reports Reports
-	desc    *prometheus.Desc
-}
-
-var _ prometheus.Collector = (*policyMetric)(nil)
-
-// Policies shows how many policies there are.
+// Policies shows how many policies there are, counted whenever it is read.
 func (m *Metrics) Policies(r Reports) {
-	name, help := "eventquota_policies", "Policies there are, by whether their newest generation was accepted or rejected. One that is rejected governs as it was before, if it did."
-	labels := []string{"result"}
-	m.add("gauge", name, help, labels, &policyMetric{r, prometheus.NewDesc(name, help, labels, nil)})
-}
-
-// Describe implements prometheus.Collector.
-func (p *policyMetric) Describe(to chan<- *prometheus.Desc) { to <- p.desc }
-
-// Collect implements prometheus.Collector.
-func (p *policyMetric) Collect(to chan<- prometheus.Metric) {
-	var accepted, rejected float64
-	for _, r := range p.reports.Reports() {
-		if r.Err != nil {
-			rejected++
-		} else {
-			accepted++
-		}
+	for result, rejected := range map[string]bool{"accepted": false, "rejected": true} {
+		m.NewGaugeFunc(prometheus.GaugeOpts{
+			Name:        "eventquota_policies",
+			Help:        "Policies there are, by whether their newest generation was accepted or rejected. One that is rejected governs as it was before, if it did.",
+			ConstLabels: prometheus.Labels{"result": result},
+		}, func() (n float64) {
+			for _, one := range r.Reports() {
+				if (one.Err != nil) == rejected {
+					n++
+				}
+			}
+			return n
+		})
 	}
-	to <- prometheus.MustNewConstMetric(p.desc, prometheus.GaugeValue, accepted, "accepted")
-	to <- prometheus.MustNewConstMetric(p.desc, prometheus.GaugeValue, rejected, "rejected")
 }
 
 // Certificate shows when the certificate that is served expires.
 func (m *Metrics) Certificate(get func(*tls.ClientHelloInfo) (*tls.Certificate, error)) {
-	m.gaugeFunc("eventquota_certificate_expiry_timestamp_seconds",
-		"When the serving certificate expires, in seconds since 1970; NaN while there is none.",
-		func() float64 {
-			served, err := get(nil)
-			if err != nil {
-				return math.NaN()
-			}
-			return float64(served.Leaf.NotAfter.Unix())
-		})
+	m.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "eventquota_certificate_expiry_timestamp_seconds",
+		Help: "When the serving certificate expires, in seconds since 1970; NaN while there is none.",
+	}, func() float64 {
+		served, err := get(nil)
+		if err != nil {
+			return math.NaN()
+		}
+		return float64(served.Leaf.NotAfter.Unix())
+	})
 }
 
 // buildInfo shows what program this is.
-func buildInfo(made *instruments, version string) {
+func buildInfo(made factory, version string) {
 	revision, goversion := "unknown", "unknown"
 	if info, ok := debug.ReadBuildInfo(); ok {
 		goversion = info.GoVersion

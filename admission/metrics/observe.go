@@ -45,8 +45,7 @@ func (m *Metrics) Decided(d admission.Decided) {
 	m.events.decided(&d)
 }
 
-// Bounds of what has label values of its own: so many namespaces and, in each, so
-// many policies.
+// How many namespaces and, in each, how many policies have label values of their own.
 const (
 	labelledNamespaces = 200
 	labelledPolicies   = 16
@@ -60,7 +59,7 @@ type eventMetrics struct {
 	warnings *prometheus.CounterVec
 }
 
-func newEventMetrics(made *instruments) *eventMetrics {
+func newEventMetrics(made factory) *eventMetrics {
 	return &eventMetrics{
 		namespaces: newBounded(labelledNamespaces),
 		policies:   newBounded(labelledPolicies),
@@ -87,11 +86,9 @@ func (e *eventMetrics) decided(d *admission.Decided) {
 // other is the label value of all that has none of its own.
 const other = "other"
 
-// bounded gives label values: the first ones of each scope, as they come, are
-// their own, and all others of that scope are other. So nobody can make more
-// series than the bound, and nobody in one scope takes the places of another.
-// None is forgotten: a counter that ended would begin again at 0. It is safe for
-// concurrent use and allocates only for a value that is new.
+// bounded gives label values: the first values of each scope keep their own, all others of that scope become other.
+// So no client can make more series than the bound, and no scope takes the places of another. None is forgotten: a
+// counter that ended would begin again at 0. It may be used concurrently and allocates only for a new value.
 type bounded struct {
 	most  int        // in each scope
 	mu    sync.Mutex // held for tens of nanoseconds
@@ -101,7 +98,7 @@ type bounded struct {
 
 type scoped struct{ scope, value string }
 
-// newBounded makes a bounded. Its callers see to it that scopes are few.
+// newBounded makes a bounded. Its callers bound the number of scopes.
 func newBounded(most int) *bounded {
 	return &bounded{most: most, known: map[scoped]string{}, taken: map[string]int{}}
 }
@@ -137,7 +134,7 @@ type storeStep struct {
 func (s *storeStep) ended(began time.Time, err error) {
 	s.took.Observe(time.Since(began).Seconds())
 	switch {
-	case err == nil, errors.Is(err, context.Canceled): // nobody waits for it
+	case err == nil, errors.Is(err, context.Canceled): // the caller has left
 	case errors.Is(err, store.ErrUnconfirmed):
 		s.errors.WithLabelValues("unconfirmed").Inc()
 	case errors.Is(err, store.ErrFull):

@@ -19,7 +19,7 @@ type Settle struct {
 	givenUp prometheus.Counter
 }
 
-func newSettleMetrics(made *instruments) Settle {
+func newSettleMetrics(made factory) Settle {
 	return Settle{
 		writes: made.counters("eventquota_settle_writes_total",
 			"Writes of merged counts and notices to the API server, by result (written, not_found, name_taken, rejected, retried, failed or given_up).",

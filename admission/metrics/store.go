@@ -1,8 +1,6 @@
 package metrics
 
-import (
-	"github.com/prometheus/client_golang/prometheus"
-)
+import "github.com/prometheus/client_golang/prometheus"
 
 // Store shows what stores do and how long they take. Where Redis is used,
 // what is decided without it is not among the calls.
@@ -18,7 +16,7 @@ type Store struct {
 	Evicting     prometheus.Gauge
 }
 
-func newStoreMetrics(made *instruments) Store {
+func newStoreMetrics(made factory) Store {
 	return Store{
 		took: made.histograms("eventquota_store_duration_seconds",
 			"How long a call of a store (memory or redis) took, by step (decide, claim or complete), those included that nobody waited for any more.",
