@@ -4,11 +4,14 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/util/retry"
@@ -17,9 +20,9 @@ import (
 // errNoCertificate is why nothing can be served yet.
 var errNoCertificate = errors.New("there is no serving certificate yet")
 
-// Managed is a serving certificate that the webhook issues and renews for itself. All
-// replicas serve the one in a Secret: who writes it first, by resourceVersion, decides, and
-// the others read it. Its methods may be called concurrently, Run once.
+// Managed is a serving certificate that the webhook issues and renews for itself. All replicas serve the one in a
+// Secret: the first to write it, by resourceVersion, decides, and the others read it. Its methods may be called
+// concurrently, Run once.
 //
 // A certificate is renewed 30 days before its end. The CA of the next one is trusted, beside
 // the old one, for an hour before it is served, so that no API server meets a certificate
@@ -86,7 +89,7 @@ func (m *Managed) Run(ctx context.Context) error {
 	return nil
 }
 
-// isLost tells whether another replica was faster.
+// isLost reports whether another replica was faster.
 func isLost(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
 
 // look does all that is due. The order matters: the configurations are read before the
@@ -129,4 +132,80 @@ func (m *Managed) hold(ctx context.Context, r *rotation) error {
 	m.held.Store(&held{rotation: *r, pair: pair})
 	logr.FromContextOrDiscard(ctx).Info("Serves another certificate", "serial", pair.Leaf.SerialNumber.String(), "expires", pair.Leaf.NotAfter)
 	return nil
+}
+
+// agree returns the rotation of the Secret after the step that is due. complete tells
+// whether all webhook configurations are known. It fails with a conflict, or because the
+// Secret exists already, when another replica has taken a step meanwhile.
+func (m *Managed) agree(ctx context.Context, found []*configuration, complete bool) (*rotation, error) {
+	stored, err := m.secrets.Get(ctx, m.secret, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		stored, err = nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read Secret %s: %w", m.secret, err)
+	}
+	now := m.now()
+	var r rotation
+	if stored != nil {
+		r = rotationOf(stored.Data)
+	}
+	due := m.due(&r, now, found, complete)
+	h := m.held.Load()
+	lost := due == begin && h != nil && h.rotation.valid(h.rotation.serving, m.names, now)
+	if lost {
+		// The Secret was emptied or deleted. Nothing is wrong with the certificate.
+		r = h.rotation
+		due = m.due(&r, now, found, complete)
+	}
+	if due == keep && !lost {
+		return &r, nil
+	}
+	var fresh files
+	if due == begin || lost {
+		// Replicas may serve what is trusted now until they read this.
+		for _, c := range found {
+			for i := range c.hooks {
+				r.bundle = unexpired(now, r.bundle, c.hooks[i].bundle)
+			}
+		}
+	}
+	if due == begin || due == prepare {
+		if fresh, err = issue(m.names, m.timing.lifetime); err != nil {
+			return nil, fmt.Errorf("issue a serving certificate: %w", err)
+		}
+	}
+	r = r.take(due, fresh, now)
+	if err := m.write(ctx, stored, &r); err != nil {
+		return nil, fmt.Errorf("write Secret %s: %w", m.secret, err)
+	}
+	logr.FromContextOrDiscard(ctx).Info("Wrote the Secret of the serving certificate", "secret", m.secret, "step", due, "restored", lost)
+	return &r, nil
+}
+
+// due is the step to take. The next certificate is trusted if all webhook configurations are known and trust it.
+func (m *Managed) due(r *rotation, now time.Time, found []*configuration, complete bool) step {
+	pair, err := r.next.pair()
+	trusted := complete && err == nil
+	for _, c := range found {
+		for i := range c.hooks {
+			trusted = trusted && c.hooks[i].trusts(&pair, m.names[0], now) == nil
+		}
+	}
+	return r.due(m.names, now, m.timing, trusted)
+}
+
+// write puts the rotation into the Secret as it was read, or into a new one for nil.
+func (m *Managed) write(ctx context.Context, stored *corev1.Secret, r *rotation) error {
+	if stored == nil {
+		_, err := m.secrets.Create(ctx, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Name: m.secret, Labels: map[string]string{"app.kubernetes.io/name": "eventquota"}},
+			Type:       corev1.SecretTypeTLS,
+			Data:       r.data(),
+		}, metav1.CreateOptions{FieldManager: fieldManager})
+		return err
+	}
+	stored.Data = r.data()
+	_, err := m.secrets.Update(ctx, stored, metav1.UpdateOptions{FieldManager: fieldManager})
+	return err
 }

@@ -63,14 +63,16 @@ const (
 // due is the step to take. trusted tells whether every webhook configuration trusts next.
 func (r *rotation) due(names []string, now time.Time, t timing, trusted bool) step {
 	serving, next := r.valid(r.serving, names, now), r.valid(r.next, names, now)
+	_, expires := lifetimeOf(r.serving)
+	issued, _ := lifetimeOf(r.next)
 	switch {
 	case !serving && !next:
 		return begin
 	case !serving: // there is nothing to lose
 		return change
-	case next && trusted && !now.Before(issuedAt(r.next).Add(t.overlap)):
+	case next && trusted && !now.Before(issued.Add(t.overlap)):
 		return change
-	case !next && !now.Before(expiry(r.serving).Add(-t.renewBefore)):
+	case !next && !now.Before(expires.Add(-t.renewBefore)):
 		return prepare
 	case !bytes.Equal(r.bundle, unexpired(now, r.bundle)):
 		return forget
@@ -139,20 +141,11 @@ func unexpired(now time.Time, bundles ...[]byte) []byte {
 	}
 }
 
-// issuedAt is when a certificate that can be served was issued.
-func issuedAt(f files) time.Time {
+// lifetimeOf is when a certificate that can be served was issued, and when it expires.
+func lifetimeOf(f files) (issued, expires time.Time) {
 	pair, err := f.pair()
 	if err != nil {
-		return time.Time{}
+		return time.Time{}, time.Time{}
 	}
-	return pair.Leaf.NotBefore.Add(backdated)
-}
-
-// expiry is when a certificate that can be served expires.
-func expiry(f files) time.Time {
-	pair, err := f.pair()
-	if err != nil {
-		return time.Time{}
-	}
-	return pair.Leaf.NotAfter
+	return pair.Leaf.NotBefore.Add(backdated), pair.Leaf.NotAfter
 }

@@ -1,6 +1,5 @@
-// Package certs provides the certificate that the webhook serves with: Mounted from files
-// that somebody else keeps, or Managed by the webhook itself. Both know whether the webhook
-// configurations of the cluster trust it.
+// Package certs provides the serving certificate: Mounted from files, or Managed by the webhook itself. Both know
+// whether the webhook configurations of the cluster trust it.
 package certs
 
 import (
@@ -29,22 +28,20 @@ const (
 	renewBefore = 30 * 24 * time.Hour
 )
 
-// SelfSigned makes sure that dir holds a serving certificate for exactly these hosts (DNS
-// names and IP addresses, no ports, no wildcards), and returns the CA that signed it, in
-// PEM, as a webhook configuration takes it in caBundle. dir then holds CertFile, KeyFile
-// and CAFile. It is meant for local runs and tests.
+// SelfSigned makes sure that dir has a serving certificate for exactly these hosts (DNS names and IP addresses, no
+// ports, no wildcards), in CertFile, KeyFile and CAFile. It returns the CA that signed it, in PEM, as caBundle takes
+// it. It is meant for local runs and tests.
 //
-// A set of files already in dir is left as it is while it is valid: the key belongs to the
-// certificate, its names are the hosts (order, case and repetition apart), and the CA
-// verifies it for server authentication, now and 30 days from now. Anything else under
-// these names is replaced. The CA's key is thrown away: it signs one certificate, ever.
+// Files in dir are left as they are while they belong together, name these hosts (order, case and repetition apart),
+// and are valid now and 30 days from now. Anything else under these names is replaced. The CA's key is thrown away:
+// it signs one certificate, ever.
 //
-// dir is created with mode 0700; the mode of one that exists stays. Every file has mode
-// 0600 and is replaced in one step. A set of which only a part was written is not valid,
-// so the next call replaces it; but two calls at once must not share a dir.
+// dir is created with mode 0700; the mode of one that exists stays. Every file has mode 0600 and is replaced in one
+// step. A set of which only a part was written is not valid, so the next call replaces it; but two calls at the same
+// time must not share a dir.
 //
-// It fails on a host that is neither a DNS name nor an IP address, before it touches dir,
-// and when dir cannot be read or written.
+// It fails on a host that is neither a DNS name nor an IP address, before it changes dir, and when dir cannot be
+// read or written.
 func SelfSigned(dir string, hosts []string) (caPEM []byte, err error) {
 	return selfSigned(dir, hosts, time.Now())
 }

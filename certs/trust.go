@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,10 +17,9 @@ import (
 // errNotLooked is why a replica is not ready in its first moments.
 var errNotLooked = errors.New("the webhook configurations have not been looked at yet")
 
-// trust remembers what the webhook configurations trust, so that no probe costs a call. It
-// never keeps a replica from being ready for what it does not know: a configuration that
-// is absent or may not be read is trusted to be in order, and one that cannot be read at
-// the moment is taken to be as it was.
+// trust remembers what the webhook configurations trust, so that no probe costs a call. What it does not know keeps
+// no replica from being ready: a configuration that is absent or may not be read is taken to be in order, and one
+// that cannot be read at the moment to be as it was.
 type trust struct {
 	configurations
 	// required says that a webhook without caBundle trusts nothing. The API server takes
@@ -63,10 +63,10 @@ func (t *trust) note(configuration string, hooks []hook) {
 		t.hooks = map[string][]hook{}
 	}
 	// The caller goes on to change its own.
-	t.hooks[configuration] = append([]hook(nil), hooks...)
+	t.hooks[configuration] = slices.Clone(hooks)
 }
 
-// check tells why the API server would refuse a certificate, nil if it would not.
+// check says why the API server would refuse a certificate, nil if it would not.
 func (t *trust) check(served *tls.Certificate, now time.Time) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

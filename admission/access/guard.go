@@ -1,43 +1,49 @@
-// Package access lets in whom the API server lets do something with a path: who reads metrics.
+// Package access lets only users read metrics whom the API server allows to.
 package access
 
 import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/time/rate"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/cache"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
 )
 
-// What those who may not read metrics can cost, whoever reaches the port.
+// Bounds of what anyone who reaches the port can cost.
 const (
-	// guardPlaces bounds the requests that the API server is asked about at a time,
-	// and guardWithin each of them: as long as Prometheus waits by default.
+	// guardPlaces bounds the requests that the API server is asked about at the same time, and guardWithin
+	// each of them: as long as Prometheus waits by default.
 	guardPlaces = 16
 	guardWithin = 10 * time.Second
-	// guardAnswers bounds the answers that are kept. Those of a minute at
-	// guardReviews a second fit in, so none is pushed out before its time.
+	// guardAnswers bounds the answers that are kept. Those of a minute at guardReviews a second fit in, so
+	// none is pushed out early.
 	guardAnswers = 1024
 	guardReviews = 10
-	// keepAllowed is how long somebody gets in whose token or right is gone, and
-	// keepRefused how long somebody does not who has got one.
+	// keepAllowed is how long a revoked token or right still works, and keepRefused how long a new one
+	// does not work yet.
 	keepAllowed = time.Minute
 	keepRefused = 10 * time.Second
 )
 
-// reviewer tells whether a token may do something with a path: 200, 401 when it is
-// nobody's, or 403. An error is that nothing could be found out.
+// reviewer says whether the user of a token may use a verb on a path: 200, 401 for an unknown token, or 403. An
+// error means that it is not known.
 type reviewer interface {
 	review(ctx context.Context, token, verb, path string) (status int, err error)
 }
 
-// Guard lets in whom a reviewer lets in. It may be used concurrently.
+// Guard lets users in by the answers of a reviewer. It may be used concurrently.
 type Guard struct {
 	reviewer   reviewer
 	answers    *cache.LRUExpireCache // by key, statuses
@@ -47,11 +53,13 @@ type Guard struct {
 
 // New makes a Guard that asks an API server.
 func New(config *rest.Config) (*Guard, error) {
-	r, err := newAPIReviewer(config)
+	config = rest.AddUserAgent(rest.CopyConfig(config), "eventquota-metrics")
+	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(guardReviews, 2*guardReviews)
+	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--kubeconfig: %w", err)
 	}
-	return newGuard(r), nil
+	return newGuard(apiReviewer{client}), nil
 }
 
 func newGuard(r reviewer) *Guard {
@@ -63,9 +71,8 @@ func newGuard(r reviewer) *Guard {
 	}
 }
 
-// Before serves next to those who may have it: 401 to who shows no token that the
-// API server knows, 403 to anyone without a right to the path, 503 when it is not known in
-// time. An answer that is kept is given without a wait.
+// Before serves next to users with a right to the path. It answers 401 without a token that the API server knows, 403
+// without the right, and 503 if neither is known in time. An answer that is kept costs no call.
 func (g *Guard) Before(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		status := g.status(r)
@@ -122,4 +129,40 @@ func answerKey(parts ...string) [sha256.Size]byte {
 		all = append(all, part...)
 	}
 	return sha256.Sum256(all)
+}
+
+// apiReviewer asks the API server whose a token is, and what that user may do, with two calls for a known token.
+type apiReviewer struct{ client kubernetes.Interface }
+
+var _ reviewer = apiReviewer{}
+
+// review implements reviewer. Only tokens for the API server itself are known, such as those of service accounts.
+func (a apiReviewer) review(ctx context.Context, token, verb, path string) (int, error) {
+	who, err := a.client.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{
+		Spec: authenticationv1.TokenReviewSpec{Token: token},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return 0, fmt.Errorf("review a token: %w", err)
+	}
+	if !who.Status.Authenticated {
+		return http.StatusUnauthorized, nil
+	}
+	user := who.Status.User
+	extra := make(map[string]authorizationv1.ExtraValue, len(user.Extra))
+	for name, values := range user.Extra {
+		extra[name] = authorizationv1.ExtraValue(values)
+	}
+	may, err := a.client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
+		Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra,
+			NonResourceAttributes: &authorizationv1.NonResourceAttributes{Verb: verb, Path: path},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return 0, fmt.Errorf("review the access of %s: %w", user.Username, err)
+	}
+	if !may.Status.Allowed {
+		return http.StatusForbidden, nil
+	}
+	return http.StatusOK, nil
 }
