@@ -18,10 +18,10 @@ const (
 	spansEvery = time.Second
 )
 
-// spanQueue has ended spans sent in batches. Nothing ever waits for it: a span that
-// finds it full is dropped, and counted.
+// spanQueue sends ended spans in batches, by the SDK's own processor. That does not say what it dropped, so no more
+// spans are given to it than it can hold, and others are counted. Nothing ever waits for it.
 type spanQueue struct {
-	sdktrace.SpanProcessor // of the SDK; it is asked to hold no more than it has room for
+	sdktrace.SpanProcessor
 
 	log                   logr.Logger
 	waiting               atomic.Int64
@@ -30,7 +30,7 @@ type spanQueue struct {
 
 var _ sdktrace.SpanProcessor = (*spanQueue)(nil)
 
-// newSpanQueue makes a queue to no one.
+// newSpanQueue makes a queue that sends nowhere yet.
 func newSpanQueue(spans *prometheus.CounterVec, log logr.Logger) *spanQueue {
 	return &spanQueue{
 		log:  log,
@@ -57,8 +57,8 @@ func (q *spanQueue) OnEnd(s sdktrace.ReadOnlySpan) {
 	}
 }
 
-// watchedExporter counts what is sent, and says once when that begins to fail and
-// once when it goes well again. Only the queue calls it, one call at a time.
+// watchedExporter counts what is sent, and logs once when that begins to fail and once when it works again. Only the
+// queue calls it, one call at a time.
 type watchedExporter struct {
 	sdktrace.SpanExporter
 
@@ -66,7 +66,7 @@ type watchedExporter struct {
 	failing bool
 }
 
-// ExportSpans implements sdktrace.SpanExporter. Its error is told here.
+// ExportSpans implements sdktrace.SpanExporter. It logs the error itself.
 func (e *watchedExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	err := e.SpanExporter.ExportSpans(ctx, spans)
 	e.queue.waiting.Add(int64(-len(spans)))

@@ -22,8 +22,8 @@ type tracedStore struct {
 
 var _ store.Store = (*tracedStore)(nil)
 
-// Store is s, which decides, with its calls traced. is says which one it is: memory or
-// redis. audited tells that it decides for policies in mode Audit only.
+// Store is s with its calls traced. is says which store it is, memory or redis; audited, that it decides only for
+// policies in mode Audit.
 func (t *Traces) Store(is string, audited bool, s store.Store) store.Store {
 	if t == nil {
 		return s
@@ -32,8 +32,7 @@ func (t *Traces) Store(is string, audited bool, s store.Store) store.Store {
 		attribute.String("eventquota.store", is), attribute.Bool("eventquota.audited", audited))}
 }
 
-// Shared is s, which a fallback asks, with its calls traced: within those of the
-// fallback, and perhaps on after these have ended.
+// Shared is the store behind a fallback with its calls traced, within those of the fallback, which may end earlier.
 func (t *Traces) Shared(s store.Store) store.Store {
 	if t == nil {
 		return s
@@ -41,38 +40,28 @@ func (t *Traces) Shared(s store.Store) store.Store {
 	return &tracedStore{s, "redis decide", trace.WithSpanKind(trace.SpanKindClient)}
 }
 
-// Decide implements store.Store.
+// Decide implements store.Store, in a span within that of ctx if that is recorded.
 func (s *tracedStore) Decide(ctx context.Context, now time.Time, w store.Write, l store.Limits) (store.Decision, error) {
-	ctx, end := s.begin(ctx)
-	d, err := s.Store.Decide(ctx, now, w, l)
-	end(d, err)
-	return d, err
-}
-
-// begin begins a span within that of ctx, if that is recorded. end says what was
-// decided. The errors of stores are about connections and scripts, not of Events.
-func (s *tracedStore) begin(ctx context.Context) (inSpan context.Context, end func(store.Decision, error)) {
-	whole := trace.SpanFromContext(ctx)
-	if !whole.IsRecording() {
-		return ctx, func(store.Decision, error) {}
+	review := trace.SpanFromContext(ctx)
+	if !review.IsRecording() {
+		return s.Store.Decide(ctx, now, w, l)
 	}
-	ctx, span := whole.TracerProvider().Tracer(tracerName).Start(ctx, s.name, s.is)
-	return ctx, func(d store.Decision, err error) {
-		defer span.End()
-		if err != nil {
-			span.SetStatus(codes.Error, err.Error()[:min(len(err.Error()), attributeBytes)])
-		}
-		if err != nil && !errors.Is(err, store.ErrUnconfirmed) {
-			return
-		}
+	ctx, span := review.TracerProvider().Tracer(tracerName).Start(ctx, s.name, s.is)
+	defer span.End()
+	d, err := s.Store.Decide(ctx, now, w, l)
+	if err != nil { // about connections and scripts, not of Events
+		span.SetStatus(codes.Error, err.Error()[:min(len(err.Error()), attributeBytes)])
+	}
+	if err == nil || errors.Is(err, store.ErrUnconfirmed) {
 		span.SetAttributes(attribute.String("eventquota.verdict", d.Verdict.String()))
 		if d.Empty != nil && d.Empty.Name != "" {
 			span.SetAttributes(attribute.String("eventquota.bucket", d.Empty.Name))
 		}
 	}
+	return d, err
 }
 
-// NoteFallback notes in the span of ctx that Redis did not decide, and who did.
+// NoteFallback notes in the span of ctx that Redis did not decide, and what did.
 func NoteFallback(ctx context.Context, how store.Failure) {
 	if span := trace.SpanFromContext(ctx); span.IsRecording() {
 		span.SetAttributes(attribute.String("eventquota.fallback", how.String()))

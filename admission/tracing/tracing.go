@@ -1,5 +1,5 @@
-// Package tracing makes the spans of a replica and sends them to a collector by OTLP. A nil *Traces
-// traces nothing, and puts nothing in the way of what it is asked to trace.
+// Package tracing makes the spans of a replica and sends them to a collector by OTLP. A nil *Traces traces nothing,
+// and wraps nothing.
 package tracing
 
 import (
@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// tracerName is who made the spans, for those who read them.
+	// tracerName is the instrumentation scope of spans.
 	tracerName = "github.com/eventquota/eventquota/admission/tracing"
 	// exportTimeout bounds the sending of a batch, with all attempts.
 	exportTimeout = 10 * time.Second
@@ -31,7 +31,7 @@ const (
 	attributeBytes = 256
 )
 
-// Traces are the spans of a replica. They are for any number of goroutines.
+// Traces are the spans of a replica. They may be used concurrently.
 type Traces struct {
 	provider *sdktrace.TracerProvider
 	queue    *spanQueue
@@ -39,10 +39,9 @@ type Traces struct {
 	log      logr.Logger
 }
 
-// New makes the traces that the options ask for, nil for none. The collector need not be
-// there. What OTLP has besides, such as headers, comes from the environment variables of
-// OpenTelemetry. version is that of the program, and spans counts them by result: sent,
-// failed or dropped.
+// New makes the traces that the options ask for, nil for none. The collector need not run yet. Other settings of
+// OTLP, such as headers, come from the environment variables of OpenTelemetry. version is that of the program, and
+// spans counts spans by result: sent, failed or dropped.
 func New(o Options, version string, spans *prometheus.CounterVec, log logr.Logger) (*Traces, error) {
 	queue := newSpanQueue(spans, log)
 	exporter, err := o.exporter()
@@ -86,8 +85,7 @@ func (o *Options) exporter() (sdktrace.SpanExporter, error) {
 	return exporter, nil
 }
 
-// resourceOf says who this replica is. OTEL_RESOURCE_ATTRIBUTES and
-// OTEL_SERVICE_NAME say more, or otherwise.
+// resourceOf describes this replica. OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME add to it, or replace parts.
 func resourceOf(version string, log logr.Logger) *resource.Resource {
 	host, _ := os.Hostname() // of a pod its name
 	r, err := resource.New(context.Background(),
@@ -128,8 +126,7 @@ func (t *Traces) Tracer() trace.Tracer {
 	return t.tracer
 }
 
-// Flush sends what is left, as far as that goes within flushTimeout. Nothing is sent
-// any more after that.
+// Flush sends what is left, within flushTimeout. Nothing is sent after that.
 func (t *Traces) Flush() {
 	if t == nil {
 		return

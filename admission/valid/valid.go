@@ -23,13 +23,12 @@ const (
 // maxQualifiedName is the length of a DNS subdomain, a slash and a name of 63 bytes.
 const maxQualifiedName = content.DNS1123SubdomainMaxLength + 1 + 63
 
-// Create returns nil when the API server's validation may accept a CREATE of e, and else
-// an error that names a field and quotes nothing of e. The Event is as a review of the
-// mutating phase shows it; namespace is that of the request, and throughEventsAPI whether
-// the client used events.k8s.io/v1. The rules are those of Kubernetes 1.34 to 1.36.
+// Create returns nil if the API server's validation may accept a CREATE of e, or an error that names a field and
+// quotes nothing of e. The Event is as in a review of the mutating phase; namespace is that of the request, and
+// throughEventsAPI says that the client used events.k8s.io/v1. The rules are those of Kubernetes 1.34 to 1.36.
 //
-// An error is certain, so that nobody gets an Event stored that was taken for an invalid
-// one. Nil is not certain, because a review does not show everything:
+// An error is certain, so that no Event is stored that was taken for an invalid one. Nil is not certain, because a
+// review does not show everything:
 //   - a time in the first second of the year 1 is set for the API server, and null in the review;
 //   - a byte of a protobuf request that is not UTF-8 is U+FFFD in the review, which has three;
 //   - a resourceVersion is refused in a POST and ignored in a PUT;
