@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -12,24 +13,19 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// Inquiry is what a store would be asked about a CREATE, if it came: what applies
-// to it, and the keys under which the store knows of it.
-type Inquiry struct {
-	Governing policy.Governing
-	Write     store.Write
-	Limits    store.Limits
+// Asked is a store that notes what it was asked last, and admits all. A Gate that has it says by which keys and
+// limits another would decide. Where nothing limits a write, it is not asked. It is for one goroutine at a time.
+type Asked struct {
+	Write  store.Write
+	Limits store.Limits
 }
 
-// Inquire finds out what a store would be asked about the CREATE of an Event that
-// has a name. It asks none. For what would become of it, let Mutate decide by a
-// copy of the store.
-func (g *Gate) Inquire(ctx context.Context, r *Request) (Inquiry, error) {
-	gov, err := g.governing(ctx, r)
-	if err != nil {
-		return Inquiry{}, err
-	}
-	q := g.newQuestion(r, gov, true)
-	return Inquiry{Governing: gov, Write: *q.write(), Limits: g.limits(q, gov.Policy, q.quotas())}, nil
+var _ store.Store = (*Asked)(nil)
+
+// Decide implements store.Store.
+func (a *Asked) Decide(_ context.Context, _ time.Time, w store.Write, l store.Limits) (store.Decision, error) {
+	a.Write, a.Limits = w, l
+	return store.Decision{Verdict: store.Admit}, nil
 }
 
 // Apply does to e what the patch of an answer to its CREATE says.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
 )
@@ -70,8 +71,9 @@ func TestWhatANoticeIsAbout(t *testing.T) {
 				applied.Floor = []*policy.Policy{tt.policy}
 			}
 			r.gate.Policies = applies(applied)
-			q, err := r.gate.Inquire(t.Context(), newRequest(r.now, "a", nil))
-			if err != nil {
+			var q admission.Asked
+			r.gate.Store = &q
+			if _, err := r.gate.Mutate(t.Context(), newRequest(r.now, "a", nil)); err != nil {
 				t.Fatal(err)
 			}
 			var quotas []store.Object
@@ -138,8 +140,9 @@ func TestLimitsOfEachAction(t *testing.T) {
 			r := newRig(t, policy.Default())
 			r.gate.MaxWriteInterval = 5 * time.Minute
 			r.gate.Policies = applies(policy.Governing{Policy: tt.policy})
-			q, err := r.gate.Inquire(t.Context(), newRequest(r.now, "a", nil))
-			if err != nil {
+			var q admission.Asked
+			r.gate.Store = &q
+			if _, err := r.gate.Mutate(t.Context(), newRequest(r.now, "a", nil)); err != nil {
 				t.Fatal(err)
 			}
 			// Keys and what notices are about have tests of their own.

@@ -11,6 +11,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -201,6 +202,19 @@ func (k Key) IsZero() bool { return k == Key{} }
 
 // String is k in hexadecimal, 32 characters, safe in names and logs.
 func (k Key) String() string { return hex.EncodeToString(k[:]) }
+
+// MarshalText implements encoding.TextMarshaler as String does.
+func (k Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText reads what String writes.
+func (k *Key) UnmarshalText(text []byte) error {
+	decoded, err := hex.DecodeString(string(text))
+	if err != nil || len(decoded) != len(k) {
+		return fmt.Errorf("%.40q: must be %d hexadecimal digits", text, hex.EncodedLen(len(k)))
+	}
+	copy(k[:], decoded)
+	return nil
+}
 
 // Hasher builds Keys part by part and can be used again after Sum. The zero
 // value is ready. It is for one goroutine at a time.

@@ -107,7 +107,7 @@ func event(namespace, name string, changes ...func(*corev1.Event)) *corev1.Event
 	return e
 }
 
-// asked is what a store is asked about the CREATE of an Event.
+// asked is what a store is asked about the CREATE of an Event, or would be if its name were valid.
 func asked(t *testing.T, e *corev1.Event, changes ...func(*policy.Policy)) (store.Write, store.Limits) {
 	t.Helper()
 	p := policy.Default()
@@ -115,17 +115,19 @@ func asked(t *testing.T, e *corev1.Event, changes ...func(*policy.Policy)) (stor
 		change(&p)
 	}
 	p = p.Identified()
-	gate := &admission.Gate{Policies: policy.InForce(policy.NewSet(&p, nil, nil)), Now: time.Now}
+	var q admission.Asked
+	gate := &admission.Gate{Store: &q, Policies: policy.InForce(policy.NewSet(&p, nil, nil)), Now: time.Now}
 	kind := metav1.GroupVersionKind{Version: "v1", Kind: "Event"}
 	r := &admission.Request{
 		Request: policy.Request{Kind: kind, RequestKind: kind, Namespace: e.Namespace, Operation: admissionv1.Create},
-		Object:  e,
+		Object:  e.DeepCopy(),
 	}
+	r.Object.Name = "valid"
 	r.UserInfo.Username = "system:node:node-1"
-	q, err := gate.Inquire(t.Context(), r)
-	if err != nil {
+	if _, err := gate.Mutate(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
+	q.Write.Name = e.Name
 	return q.Write, q.Limits
 }
 

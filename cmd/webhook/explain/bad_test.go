@@ -45,12 +45,12 @@ func TestBadInputOfExplainGetsOneClearError(t *testing.T) {
 		"another namespace":                    {with("pod/web-0", "-n", "calm"), []string{"--kubeconfig: list Events of namespace calm: "}},
 		"an endpoint that is none":             {[]string{"pod/web-0", "--endpoint", "replica"}, []string{"--endpoint: must be https://"}},
 		"groups of nobody":                     {with("pod/web-0", "--writer-groups", "x"), []string{"--writer-groups: needs --writer"}},
-		"an unknown format":                    {with("pod/web-0", "-o", "xml"), []string{`"-o, --output" flag: must be of table, wide, json, yaml, name`}},
+		"an unknown format":                    {with("pod/web-0", "-o", "xml"), []string{`"-o, --output" flag: must be one of table, wide, json, yaml, name`}},
 		"no kubeconfig":                        {[]string{"pod/web-0", "--endpoint", r.endpoint.URL}, []string{"--kubeconfig: there is none at ", nobody}},
 		"a kubeconfig that is not there":       {[]string{"pod/web-0", "--endpoint", r.endpoint.URL, "--kubeconfig", nobody}, []string{"--kubeconfig: ", nobody}},
 		"an endpoint where nobody listens":     {[]string{"pod/web-0", "--kubeconfig", r.kubeconfig(), "--endpoint", "http://" + dead}, []string{"--endpoint: ", "connection refused"}},
 		"an endpoint of another version":       {[]string{"pod/web-0", "--kubeconfig", r.kubeconfig(), "--endpoint", old.URL}, []string{"--endpoint: 404"}},
-		"a replica whose store is unreachable": {[]string{"pod/web-0", "--kubeconfig", r.kubeconfig(), "--endpoint", silent.endpoint.URL}, []string{"--endpoint: 503 Service Unavailable: store redis cannot be looked into: no connection"}},
+		"a replica whose store is unreachable": {[]string{"pod/web-0", "--kubeconfig", r.kubeconfig(), "--endpoint", silent.endpoint.URL}, []string{"--endpoint: 503 Service Unavailable: store redis cannot be read: no connection"}},
 	} {
 		t.Run(says, func(t *testing.T) {
 			out, err := explain(t, test.args...)

@@ -1,9 +1,10 @@
-// Package explain is the command that says what is merged and dropped of an object's Events, and what a
-// replica answers it.
+// Package explain is the command that shows what becomes of an object's Events, and the endpoint of a replica
+// that it asks.
 package explain
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,29 +15,39 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/eventquota/eventquota/cmd/webhook/output"
+	"github.com/eventquota/eventquota/cmd/webhook/policyfile"
+	"github.com/eventquota/eventquota/cmd/webhook/replicas"
 )
+
+// options are the flags of explain.
+type options struct {
+	Replicas     replicas.Options
+	Writers      []string
+	WriterGroups []string
+	Output       string
+}
 
 // Command is eventquota explain.
 func Command() *cobra.Command {
-	o := defaultOptions()
+	o := &options{Replicas: replicas.NewOptions(), Output: output.Table}
 	cmd := &cobra.Command{
 		Use:   "explain KIND/NAME",
-		Short: "Say what is merged and dropped of an object's Events, and why",
-		Long: `Explain says of one object, for each source of Events about it: what of them is
-counted, merged into others, and not written yet; how many tokens its buckets have
-and when the next one comes; what was dropped; which policy governs and why; and
-what would become of one more Event now.
+		Short: "Show what is merged and dropped of an object's Events, and why",
+		Long: `Explain shows, for each source of Events about an object: what is counted, merged
+into other Events and not yet written; how many tokens its buckets have and when
+the next one comes; what was dropped; which policy governs and why; and what would
+become of one more Event now.
 
-It reads the stored Events and the policies from the API server, as the user of your
-kubeconfig: the right to list events, eventpolicies and clustereventpolicies and
-to get the namespace is needed. What is merged and pending it asks one replica, as
-top does, by the same rights: one that keeps its state in memory has only its own. It
-changes nothing.
+It reads the stored Events and the policies from the API server as the user of your
+kubeconfig, who needs the right to list events, eventpolicies and
+clustereventpolicies, and to get the namespace. It asks one replica what is merged
+and pending, with the same rights as top; a replica that keeps its state in memory
+only knows its own. It changes nothing.
 
-A source is known by its stored Events and notices only: one that has neither any more
-is not shown. What is merged and dropped is kept for each user that writes, and an Event
-does not say who wrote it: explain looks for the users that kubelets, schedulers and the
-controllers of Kubernetes are, and --writer names others.`,
+A source is only known by its stored Events and notices: one that has neither is not
+shown. What is merged and dropped is kept for each user that writes, and an Event
+does not say who wrote it. Explain tries the users of kubelets, schedulers and the
+controllers of Kubernetes; --writer names others.`,
 		Example: `  eventquota explain pod/web-0 -n storm
   kubectl eventquota explain node/node-1 -n default --context prod
   eventquota explain pod/web-0 --endpoint https://10.0.3.7:8443 --endpoint-token-file token --endpoint-ca-file ca.crt
@@ -50,16 +61,27 @@ controllers of Kubernetes are, and --writer names others.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			return o.explain(ctx, cmd.OutOrStdout(), args[0])
+			return o.run(ctx, cmd.OutOrStdout(), args[0])
 		},
 	}
-	o.addFlags(cmd.Flags())
-	output.Complete(cmd, "output", output.Names())
+	f := cmd.Flags()
+	o.Replicas.AddFlags(f, true)
+	f.StringArrayVar(&o.Writers, "writer", nil, "user whose Events to look at; may be given several times; none for the users that Kubernetes' own sources write as")
+	f.StringSliceVar(&o.WriterGroups, "writer-groups", nil, "groups of each --writer; empty for those that the API server puts such a user into")
+	output.OneOf(cmd, &o.Output, "output", "o", output.Formats(), "format of the report: table, wide for all Events rather than 30 of a source, json, yaml, or name for the names of Events")
 	return cmd
 }
 
-// explain reads all that is known of an object and prints it.
-func (o *options) explain(ctx context.Context, out io.Writer, arg string) error {
+func (o *options) validate() error {
+	err := o.Replicas.Validate()
+	if len(o.WriterGroups) > 0 && len(o.Writers) == 0 {
+		return errors.Join(err, errors.New("--writer-groups: needs --writer"))
+	}
+	return err
+}
+
+// run reads all that is known of an object and prints it.
+func (o *options) run(ctx context.Context, out io.Writer, arg string) error {
 	object, err := parseObject(arg)
 	if err != nil {
 		return err
@@ -75,25 +97,28 @@ func (o *options) explain(ctx context.Context, out io.Writer, arg string) error 
 	if err != nil {
 		return fmt.Errorf("--kubeconfig: %w", err)
 	}
-	about, err := object.events(ctx, client, namespace)
+	events, err := object.events(ctx, client, namespace)
 	if err != nil {
 		return err
 	}
-	policies, notes, err := policiesFor(ctx, config, namespace)
+	policies, invalid, err := policyfile.OfCluster(ctx, config, namespace)
 	if err != nil {
 		return fmt.Errorf("--kubeconfig: %w", err)
 	}
-	replica, err := o.Replicas.Open(ctx, "eventquota-explain")
-	if err != nil {
+	x := explainer{options: o, policies: policies.Set(), report: report{
+		Namespace: namespace, Kind: events[0].InvolvedObject.Kind, Name: events[0].InvolvedObject.Name,
+	}}
+	if x.replica, err = o.Replicas.Open(ctx, "eventquota-explain"); err != nil {
 		return err
 	}
-	defer replica.Close()
-	e := newExplainer(o, policies, namespace)
-	if err := e.explain(ctx, replica, about); err != nil {
+	defer x.replica.Close()
+	if err := x.explain(ctx, events); err != nil {
 		return err
 	}
-	e.report.Notes = append(e.report.Notes, notes...)
-	if err := e.report.write(out, o.Output); err != nil {
+	for _, err := range invalid {
+		x.note("%v", err)
+	}
+	if err := x.report.write(out, o.Output); err != nil {
 		return fmt.Errorf("explain: write the report: %w", err)
 	}
 	return nil

@@ -138,13 +138,13 @@ func (r *explainRig) wrote(component, eventType, reason, message string) string 
 	if component == "kubelet" {
 		e.Source.Host = "node-1"
 	}
-	x := explainer{namespace: "storm"}
-	writers := new(options).writersOf(&e)
-	writer := writers[len(writers)-1]
+	x := explainer{report: report{Namespace: "storm"}}
+	writers := new(options).byWriter(sourcesOf([]corev1.Event{e})[0])
+	by := writers[len(writers)-1]
 	if r.user != "" {
-		writer = policy.UserInfo{Username: r.user}
+		by.user = policy.UserInfo{Username: r.user}
 	}
-	request := x.next(writer, &oneMore{like: &e, eventType: eventType, reason: reason}, message, r.now)
+	request := x.request(by, &next{Type: eventType, Reason: reason, like: &e}, message, r.now)
 	request.Object = &e
 	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute) // on a machine that is busy
 	defer cancel()
@@ -290,18 +290,18 @@ func TestWhatExplainForetellsComesAbout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var e explanation
+	var e report
 	if err := json.Unmarshal([]byte(out), &e); err != nil {
 		t.Fatal(err)
 	}
 	foreseen := 0
 	for _, s := range e.Sources {
 		for _, next := range s.Next {
-			if next.Reserve > 0 && next.Other.Outcome == "admit" {
+			if next.Reserve > 0 && next.Other.Outcome == admission.Admitted {
 				continue // it would take a token that others were foreseen
 			}
 			foreseen++
-			if got := r.wrote(s.Component, next.Type, next.Reason, another()); got != next.Other.Outcome {
+			if got := r.wrote(s.Component, next.Type, next.Reason, newMessage()); got != string(next.Other.Outcome) {
 				t.Errorf("one more %s %s of %s was to be %+v, and is %s", next.Type, next.Reason, s.Component, next.Other, got)
 			}
 		}

@@ -16,15 +16,14 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/text"
 )
 
-// Events are listed in pages of listPage, explainEvents of them at most: an object
-// that has more is shown by the first ones.
+// Events are listed in pages. Of an object that has more than mostEvents, the first pages are used.
 const (
-	listPage      = 500
-	explainEvents = 5000
+	listPage   = 500
+	mostEvents = 5000
 )
 
-// objectName is an object as kubectl names it: its kind, in any case, in the
-// singular or plural and perhaps with a group, and its name.
+// objectName is an object as kubectl names it: its kind, in any case, in the singular or plural and perhaps with
+// a group, and its name.
 type objectName struct{ kind, group, name string }
 
 func parseObject(arg string) (objectName, error) {
@@ -43,7 +42,7 @@ func (o objectName) String() string {
 	return o.kind + "/" + o.name
 }
 
-// is tells whether an Event is about o.
+// is tells whether r refers to o.
 func (o objectName) is(r *corev1.ObjectReference) bool {
 	gv, _ := schema.ParseGroupVersion(r.APIVersion)
 	if r.Name != o.name || o.group != "" && gv.Group != o.group {
@@ -53,8 +52,7 @@ func (o objectName) is(r *corev1.ObjectReference) bool {
 	return o.kind == singular.Resource || o.kind == plural.Resource
 }
 
-// events are the stored Events about o in a namespace: one at least, of the first
-// page when there are many.
+// events are the stored Events about o in a namespace. There is at least one.
 func (o objectName) events(ctx context.Context, client kubernetes.Interface, namespace string) ([]corev1.Event, error) {
 	var found []corev1.Event
 	var others []string
@@ -75,7 +73,7 @@ func (o objectName) events(ctx context.Context, client kubernetes.Interface, nam
 			}
 		}
 		options.Continue = page.Continue
-		if options.Continue == "" || len(found) >= explainEvents {
+		if options.Continue == "" || len(found) >= mostEvents {
 			break
 		}
 	}

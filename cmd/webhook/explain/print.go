@@ -5,124 +5,149 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/cmd/webhook/output"
 	"github.com/eventquota/eventquota/cmd/webhook/text"
 )
 
 // mostRows bounds the stored Events that a table shows of one source.
 const mostRows = 30
 
-// print writes the report for a person, with so many rows of Events of a source at most.
-func (e *explanation) print(w io.Writer, rows int) {
-	fmt.Fprintf(w, "%s %s/%s\n", text.Visible(e.Kind), text.Visible(e.Namespace), text.Visible(e.Name))
-	for i := range e.Sources {
-		fmt.Fprintln(w)
-		e.Sources[i].print(w, rows)
+// write writes the report in a format.
+func (r *report) write(w io.Writer, format string) error {
+	if done, err := output.Write(w, format, r, "  "); done {
+		return err
 	}
-	printDropped(w, "", e.Dropped, e.Store.At)
-	if len(e.Notes) > 0 {
-		fmt.Fprintln(w)
-	}
-	for _, n := range e.Notes {
-		fmt.Fprintln(w, "Note:", text.Visible(n))
-	}
-}
-
-func (t *explainedSource) print(w io.Writer, rows int) {
-	who := cmp.Or(t.Component, "a source without a name")
-	if t.Host != "" {
-		who += " on " + t.Host
-	}
-	fmt.Fprintf(w, "SOURCE %s", text.Visible(who))
-	if t.UID != "" {
-		fmt.Fprintf(w, "   (object %s)", text.Visible(t.UID))
-	}
-	fmt.Fprintf(w, "\n  as written by %s, by store %s at %s\n", text.Visible(t.Writer), text.Visible(t.store), t.at.UTC().Format(time.RFC3339))
-	for _, p := range t.Policies {
-		fmt.Fprintf(w, "  %s governs %s: %s", text.Visible(p.Name), text.Visible(strings.Join(p.Reasons, ", ")), text.Visible(p.Why))
-		if p.Audited != "" {
-			fmt.Fprintf(w, "; %s would, if it were not audited", text.Visible(p.Audited))
+	if format == output.Name {
+		for _, s := range r.Sources {
+			for _, e := range s.Events {
+				if e.Name != "" {
+					fmt.Fprintln(w, "event/"+e.Name)
+				}
+			}
 		}
-		fmt.Fprintln(w)
+		return nil
 	}
-	t.printEvents(w, rows)
-	printDropped(w, "  ", t.Dropped, t.at)
-	t.printBuckets(w)
-	t.printNext(w)
+	rows := mostRows
+	if format == output.Wide {
+		rows = math.MaxInt
+	}
+	p := printer{tabwriter.NewWriter(w, 0, 0, 3, ' ', 0), r.Store.Name, r.Store.At}
+	p.line("%s %s/%s", r.Kind, r.Namespace, r.Name)
+	for _, s := range r.Sources {
+		p.source(s, rows)
+	}
+	p.dropped("", r.Dropped)
+	if len(r.Notes) > 0 {
+		p.line("")
+	}
+	for _, n := range r.Notes {
+		p.line("Note: %s", n)
+	}
+	return p.table.Flush()
 }
 
-// tableOf prints rows of cells under each other, if there are any but the first.
-func tableOf(w io.Writer, rows [][]string) {
-	if len(rows) < 2 {
-		return
+// printer prints a report for people: all text through line and row, so that none changes what a terminal shows.
+// Rows that follow each other are aligned.
+type printer struct {
+	table *tabwriter.Writer
+	store string
+	now   time.Time
+}
+
+func (p *printer) line(format string, args ...any) {
+	fmt.Fprintln(p.table, text.Visible(fmt.Sprintf(format, args...)))
+}
+
+func (p *printer) row(cells ...string) {
+	for i := range cells {
+		cells[i] = text.Visible(cells[i])
 	}
-	var out strings.Builder
-	t := tabwriter.NewWriter(&out, 0, 0, 3, ' ', 0)
-	for _, row := range rows {
-		for i := range row {
-			row[i] = text.Visible(row[i])
+	fmt.Fprintln(p.table, "  "+strings.Join(cells, "\t"))
+}
+
+// head begins a table of n rows.
+func (p *printer) head(n int, names ...string) {
+	if n > 0 {
+		p.line("")
+		p.row(names...)
+	}
+}
+
+func (p *printer) source(s *source, rows int) {
+	who := cmp.Or(s.Component, "a source without a name")
+	if s.Host != "" {
+		who += " on " + s.Host
+	}
+	if s.UID != "" {
+		who += "   (object " + s.UID + ")"
+	}
+	p.line("")
+	p.line("SOURCE %s", who)
+	p.line("  as written by %s, by store %s at %s", s.Writer, p.store, p.now.UTC().Format(time.RFC3339))
+	for _, g := range s.Policies {
+		audited := ""
+		if g.Audited != "" {
+			audited = "; " + g.Audited + " would, if it were not audited"
 		}
-		fmt.Fprintln(t, strings.Join(row, "\t"))
+		p.line("  %s governs %s: %s%s", g.Name, strings.Join(g.Reasons, ", "), g.Why, audited)
 	}
-	_ = t.Flush() // into memory
-	fmt.Fprintln(w)
-	for line := range strings.Lines(out.String()) {
-		fmt.Fprintln(w, "  "+strings.TrimRight(line, " \n"))
-	}
+	p.events(s.Events, rows)
+	p.dropped("  ", s.Dropped)
+	p.buckets(s.Buckets)
+	p.next(s.Next)
 }
 
-func (t *explainedSource) printEvents(w io.Writer, most int) {
-	rows := [][]string{{"EVENT", "TYPE", "REASON", "COUNT", "MERGED", "PENDING", "WRITTEN IN"}}
-	for _, e := range t.Events[:min(len(t.Events), most)] {
-		row := []string{cmp.Or(e.Name, "(not found)"), cmp.Or(e.Type, "-"), e.Reason, fmt.Sprint(e.Count), "-", "-", "-"}
+func (p *printer) events(all []event, most int) {
+	p.head(len(all), "EVENT", "TYPE", "REASON", "COUNT", "MERGED", "PENDING", "WRITTEN IN")
+	for _, e := range all[:min(len(all), most)] {
+		merged, pending, due := "-", "-", "-"
 		if e.Known {
-			row[4], row[5], row[6] = fmt.Sprint(e.Merged), fmt.Sprint(e.Pending), until(e.Due, t.at)
+			merged, pending, due = fmt.Sprint(e.Merged), fmt.Sprint(e.Pending), p.until(e.Due)
 		}
-		rows = append(rows, row)
+		p.row(cmp.Or(e.Name, "(not found)"), cmp.Or(e.Type, "-"), e.Reason, fmt.Sprint(e.Count), merged, pending, due)
 	}
-	tableOf(w, rows)
-	if more := len(t.Events) - most; more > 0 {
-		fmt.Fprintf(w, "  and %d more\n", more)
+	if more := len(all) - most; more > 0 {
+		p.line("  and %d more", more)
 	}
 }
 
-// until is how long it takes from now to a moment, - for none.
-func until(at, now time.Time) string {
+// until is how long it takes to a moment, - for none.
+func (p *printer) until(at time.Time) string {
 	switch {
 	case at.IsZero():
 		return "-"
-	case !at.After(now):
+	case !at.After(p.now):
 		return "now"
 	}
-	return at.Sub(now).Round(100 * time.Millisecond).String()
+	return at.Sub(p.now).Round(100 * time.Millisecond).String()
 }
 
-// printDropped prints notices, if there are any.
-func printDropped(w io.Writer, indent string, all []explainedNotice, now time.Time) {
+func (p *printer) dropped(indent string, all []notice) {
 	if len(all) > 0 {
-		fmt.Fprintln(w)
+		p.line("")
 	}
 	for _, n := range all {
-		fmt.Fprintf(w, "%sDROPPED %d by %s, about %s, since %s: %s; from %s", indent, n.Count, text.Visible(n.by()), text.Visible(n.About),
-			n.Since.UTC().Format(time.RFC3339), text.Visible(listed(n.Reasons, "of other reasons")), text.Visible(listed(n.Sources, "other sources")))
+		pending := ""
 		if !n.Due.IsZero() {
-			due := "now"
-			if n.Due.After(now) {
-				due = "in " + until(n.Due, now)
+			pending = fmt.Sprintf("; %d of them pending, written now", n.Pending)
+			if n.Due.After(p.now) {
+				pending = fmt.Sprintf("; %d of them pending, written in %s", n.Pending, p.until(n.Due))
 			}
-			fmt.Fprintf(w, "; %d of them pending, written %s", n.Pending, due)
 		}
-		fmt.Fprintln(w)
+		p.line("%sDROPPED %d by %s, about %s, since %s: %s; from %s%s", indent, n.Count, n.by(), n.About,
+			n.Since.UTC().Format(time.RFC3339), listed(n.Reasons, "of other reasons"), listed(n.Sources, "other sources"), pending)
 	}
 }
 
 // by says what dropped.
-func (n *explainedNotice) by() string {
+func (n *notice) by() string {
 	switch {
 	case n.Policy == "":
 		return "a replica"
@@ -143,44 +168,41 @@ func listed(counts map[string]int64, others string) string {
 	return strings.Join(parts, ", ")
 }
 
-func (t *explainedSource) printBuckets(w io.Writer) {
-	rows := [][]string{{"BUCKET", "FOR", "POLICY", "TOKENS", "NEXT TOKEN"}}
-	for _, b := range t.Buckets {
+func (p *printer) buckets(all []bucket) {
+	p.head(len(all), "BUCKET", "FOR", "POLICY", "TOKENS", "NEXT TOKEN")
+	for _, b := range all {
 		next := "it is full"
 		switch {
 		case b.Burst <= 0:
 			next = "never"
 		case !b.Next.IsZero():
-			next = fmt.Sprintf("in %s, at %s", until(b.Next, t.at), b.Next.UTC().Format(time.RFC3339))
+			next = fmt.Sprintf("in %s, at %s", p.until(b.Next), b.Next.UTC().Format(time.RFC3339))
 		}
-		rows = append(rows, []string{b.Bucket, cmp.Or(b.For, "-"), b.Policy, fmt.Sprintf("%d of %d", b.Tokens, b.Burst), next})
+		p.row(b.Bucket, cmp.Or(b.For, "-"), b.Policy, fmt.Sprintf("%d of %d", b.Tokens, b.Burst), next)
 	}
-	tableOf(w, rows)
 }
 
-func (t *explainedSource) printNext(w io.Writer) {
-	rows := [][]string{{"ONE MORE EVENT", "RESERVE", "WOULD NOW BE"}}
-	for i := range t.Next {
-		n := &t.Next[i]
+func (p *printer) next(all []next) {
+	p.head(len(all), "ONE MORE EVENT", "RESERVE", "WOULD NOW BE")
+	for _, n := range all {
 		reserve := "-"
 		if n.PerReason > 0 {
 			reserve = fmt.Sprintf("%d of %d", n.Reserve, n.PerReason)
 		}
 		if !n.Renewed.IsZero() && n.Reserve < n.PerReason {
-			reserve += " for " + until(n.Renewed, t.at)
+			reserve += " for " + p.until(n.Renewed)
 		}
 		what := strings.TrimSpace(n.Type + " " + n.Reason)
 		if n.Same != nil {
-			rows = append(rows, []string{what + ", the same again", reserve, n.Same.String()})
+			p.row(what+", the same again", reserve, n.Same.String())
 		}
-		rows = append(rows, []string{what + ", with a new message", reserve, n.Other.String()})
+		p.row(what+", with a new message", reserve, n.Other.String())
 	}
-	tableOf(w, rows)
 }
 
 // String is the outcome as a sentence has it.
-func (o *explainedOutcome) String() string {
-	switch admission.Outcome(o.Outcome) {
+func (o *outcome) String() string {
+	switch o.Outcome {
 	case admission.Admitted:
 		return "admitted"
 	case admission.Aggregated:
@@ -190,6 +212,6 @@ func (o *explainedOutcome) String() string {
 	case admission.Dropped:
 		return "dropped: " + o.Because
 	default:
-		return o.Outcome
+		return string(o.Outcome)
 	}
 }

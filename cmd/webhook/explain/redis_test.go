@@ -33,12 +33,12 @@ func TestExplainLooksIntoRedis(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var e explanation
+		var e report
 		if err := json.Unmarshal([]byte(out), &e); err != nil {
 			t.Fatal(err)
 		}
 		for _, s := range e.Sources {
-			all = append(all, factsOf(&s)...)
+			all = append(all, factsOf(s)...)
 		}
 		all = append(all, droppedFacts("all", e.Dropped)...)
 		return all
@@ -64,7 +64,7 @@ func TestExplainLooksIntoRedis(t *testing.T) {
 }
 
 // factsOf are what is said of a source that does not depend on the clock.
-func factsOf(s *explainedSource) (all []string) {
+func factsOf(s *source) (all []string) {
 	for _, e := range s.Events {
 		all = append(all, fmt.Sprintf("%s %s %s/%s %d, %d merged, %d pending, %t", s.Component, e.Name, e.Type, e.Reason, e.Count, e.Merged, e.Pending, e.Known))
 	}
@@ -75,14 +75,14 @@ func factsOf(s *explainedSource) (all []string) {
 	for _, n := range s.Next {
 		same := ""
 		if n.Same != nil {
-			same = n.Same.Outcome
+			same = string(n.Same.Outcome)
 		}
 		all = append(all, fmt.Sprintf("%s %s %s: %s, %s, reserve %d of %d", s.Component, n.Type, n.Reason, same, n.Other.Outcome, n.Reserve, n.PerReason))
 	}
 	return all
 }
 
-func droppedFacts(of string, notices []explainedNotice) (all []string) {
+func droppedFacts(of string, notices []notice) (all []string) {
 	for _, d := range notices {
 		all = append(all, fmt.Sprintf("of %s dropped %d by %s %v %v, %d pending", of, d.Count, d.by(), d.Reasons, d.Sources, d.Pending))
 	}

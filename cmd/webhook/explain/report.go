@@ -1,54 +1,60 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
-	"io"
-	"math"
+	"slices"
+	"strings"
 	"time"
 
-	"github.com/eventquota/eventquota/cmd/webhook/output"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/policy"
+	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/rules"
 )
 
-// explanation is what explain reports. Its JSON is what -o json prints.
-type explanation struct {
+// report is what explain says of an object. Its JSON is what -o json prints.
+type report struct {
 	Namespace string `json:"namespace"`
 	Kind      string `json:"kind"`
 	Name      string `json:"name"`
-	// Store is what was looked into.
-	Store   explainedStore    `json:"store"`
-	Sources []explainedSource `json:"sources"`
+	// Store is what was looked into, and At is by its clock.
+	Store struct {
+		Name string    `json:"name"`
+		At   time.Time `json:"at"`
+	} `json:"store"`
+	Sources []*source `json:"sources"`
 	// Dropped is what the quotas of all sources have dropped, of any object.
-	Dropped []explainedNotice `json:"dropped,omitempty"`
-	// Notes say what is not known, and what is uncertain by it.
+	Dropped []notice `json:"dropped,omitempty"`
+	// Notes say what is not known, and what is uncertain because of it.
 	Notes []string `json:"notes,omitempty"`
 }
 
-type explainedStore struct {
-	Name string    `json:"name"`
-	At   time.Time `json:"at"` // by its clock
-}
-
-// explainedSource is a source of Events about the object, as one user writes them.
-type explainedSource struct {
+// source is a source of Events about the object, as one user writes them.
+type source struct {
 	Component  string `json:"component"`
 	Host       string `json:"host,omitempty"`
 	APIVersion string `json:"apiVersion,omitempty"`
 	UID        string `json:"uid,omitempty"`
 	Writer     string `json:"writer"`
 	// Known tells whether the store knows anything of it.
-	Known    bool              `json:"known"`
-	Policies []explainedPolicy `json:"policies"`
-	Events   []explainedEvent  `json:"events,omitempty"`
-	Buckets  []explainedBucket `json:"buckets,omitempty"`
-	Next     []explainedNext   `json:"next"`
-	Dropped  []explainedNotice `json:"dropped,omitempty"`
+	Known    bool      `json:"known"`
+	Policies []governs `json:"policies"`
+	Events   []event   `json:"events,omitempty"`
+	Buckets  []bucket  `json:"buckets,omitempty"`
+	Next     []next    `json:"next"`
+	Dropped  []notice  `json:"dropped,omitempty"`
 
-	store string
-	at    time.Time
+	stored []*corev1.Event
+	like   *corev1.Event // one of stored or, if there is none, what a notice says
+	user   policy.UserInfo
+	group  store.Key
 }
 
-// explainedPolicy governs Events of some reasons.
-type explainedPolicy struct {
+// governs is a policy that governs Events of some reasons.
+type governs struct {
 	Name    string   `json:"name"`
 	Why     string   `json:"why"`
 	Reasons []string `json:"reasons"`
@@ -56,16 +62,14 @@ type explainedPolicy struct {
 	Audited string `json:"audited,omitempty"`
 }
 
-// explainedEvent is a stored Event. Counts are those of the store, or where that
-// does not know it, of the API server.
-type explainedEvent struct {
+// event is a stored Event. Counts are those of the store or, where that does not know it, of the API server.
+type event struct {
 	// Name is empty for one that was not found: what is pending goes with the next one.
 	Name   string `json:"name,omitempty"`
 	Type   string `json:"type,omitempty"`
 	Reason string `json:"reason"`
 	Count  int64  `json:"count"`
-	// Merged is how much of Count came under other names, and Pending how much the
-	// API server has not been sent.
+	// Merged is how much of Count came under other names, and Pending how much was not sent to the API server.
 	Merged  int64 `json:"merged"`
 	Pending int64 `json:"pending"`
 	// Due is when what is pending is to be written; zero when nothing is.
@@ -73,7 +77,7 @@ type explainedEvent struct {
 	Known bool      `json:"known"`
 }
 
-type explainedBucket struct {
+type bucket struct {
 	Bucket string `json:"bucket"`
 	For    string `json:"for,omitempty"`
 	Policy string `json:"policy"`
@@ -83,28 +87,33 @@ type explainedBucket struct {
 	Next time.Time `json:"next,omitzero"`
 }
 
-// explainedNext says what would become of one more Event of a type and reason.
-type explainedNext struct {
+// next says what would become of one more Event of a type and reason.
+type next struct {
 	Type   string `json:"type"`
 	Reason string `json:"reason"`
 	// Reserve is how many are admitted though the spam filter has no token.
 	Reserve   int       `json:"reserve"`
 	PerReason int       `json:"perReason"`
 	Renewed   time.Time `json:"renewed,omitzero"`
-	// Same is about one that repeats the newest one that is stored, if there is
-	// one, and Other about one with another message.
-	Same  *explainedOutcome `json:"same,omitempty"`
-	Other *explainedOutcome `json:"other"`
+	// Same is about one that repeats the newest one that is stored, if there is one, and Other about one with
+	// another message.
+	Same  *outcome `json:"same,omitempty"`
+	Other *outcome `json:"other"`
+
+	like      *corev1.Event
+	stored    bool // like is of this type and reason
+	governing policy.Governing
+	limits    store.Limits
 }
 
-// explainedOutcome is that of a write; Because is what its writer would read.
-type explainedOutcome struct {
-	Outcome string `json:"outcome"`
-	Because string `json:"because,omitempty"`
+// outcome is that of a write; Because is what its writer would read.
+type outcome struct {
+	Outcome admission.Outcome `json:"outcome"`
+	Because string            `json:"because,omitempty"`
 }
 
-// explainedNotice is what one bucket has dropped within a window.
-type explainedNotice struct {
+// notice is what one bucket has dropped within a window.
+type notice struct {
 	Name    string           `json:"name"`
 	Bucket  string           `json:"bucket,omitempty"`
 	Policy  string           `json:"policy,omitempty"`
@@ -117,24 +126,164 @@ type explainedNotice struct {
 	Due     time.Time        `json:"due,omitzero"`
 }
 
-func (e *explanation) write(w io.Writer, f output.Format) error {
-	if done, err := f.Write(w, e, "  "); done {
-		return err
+// report adds to s what a store knows of it, and of what may come next.
+func (s *source) report(known *state) {
+	g := known.Groups[s.group]
+	s.Known = g != nil
+	if g == nil {
+		g = &rules.Group{}
 	}
-	if f == output.Name {
-		for _, s := range e.Sources {
-			for _, event := range s.Events {
-				if event.Name != "" {
-					fmt.Fprintln(w, "event/"+event.Name)
-				}
-			}
+	s.reportEvents(g)
+	s.Dropped = noticesOf(g)
+	for i := range s.Next {
+		n := &s.Next[i]
+		s.reportPolicy(n)
+		s.reportBuckets(known, g, n)
+		if n.limits.Merge {
+			n.PerReason = n.limits.ReservePerReason
+			n.Reserve, n.Renewed = g.Reserve(known.At, n.Reason, &n.limits)
 		}
-		return nil
 	}
-	rows := mostRows
-	if f == output.Wide {
-		rows = math.MaxInt
-	}
-	e.print(w, rows)
-	return nil
 }
+
+// reportEvents adds the stored Events, those with the most occurrences first.
+func (s *source) reportEvents(g *rules.Group) {
+	stored := map[string]*corev1.Event{}
+	for _, e := range s.stored {
+		stored[e.Name] = e
+	}
+	for i := range g.Records {
+		r := &g.Records[i]
+		e := event{Name: r.Name, Reason: r.Reason, Count: r.Total, Merged: r.Total - r.Own, Known: true}
+		if r.Due != 0 {
+			e.Pending, e.Due = r.Total-r.Written, registerTime(r.Due)
+		}
+		if found := stored[r.Name]; found != nil {
+			e.Type = found.Type
+			delete(stored, r.Name)
+		}
+		s.Events = append(s.Events, e)
+	}
+	for name, e := range stored {
+		s.Events = append(s.Events, event{Name: name, Type: e.Type, Reason: e.Reason, Count: admission.Occurrences(e)})
+	}
+	slices.SortStableFunc(s.Events, func(a, b event) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name))
+	})
+}
+
+func (s *source) reportPolicy(n *next) {
+	p := governs{Name: n.governing.Policy.Name, Why: why(n.governing.Policy)}
+	if a := n.governing.Audit; a != nil {
+		p.Audited = a.Name
+	}
+	i := slices.IndexFunc(s.Policies, func(o governs) bool { return o.Name == p.Name && o.Audited == p.Audited })
+	if i < 0 {
+		i, s.Policies = len(s.Policies), append(s.Policies, p)
+	}
+	if !slices.Contains(s.Policies[i].Reasons, n.Reason) {
+		s.Policies[i].Reasons = append(s.Policies[i].Reasons, n.Reason)
+	}
+}
+
+// why says why a policy governs an Event that it matches: it was asked before all others that match.
+func why(p *policy.Policy) string {
+	var parts []string
+	switch {
+	case p.Identity.Kind == "":
+		return "no policy matches: the built-in default"
+	case p.Match.Tier != "":
+		parts = append(parts, fmt.Sprintf("tier %s", p.Match.Tier))
+	default:
+		parts = append(parts, "of the namespace")
+	}
+	parts = append(parts, fmt.Sprintf("priority %d", p.Match.Priority))
+	var names []string
+	for _, c := range p.Match.Conditions {
+		names = append(names, c.Name)
+	}
+	switch len(names) {
+	case 0:
+		parts = append(parts, "no conditions")
+	case 1:
+		parts = append(parts, "condition "+names[0]+" holds")
+	default:
+		parts = append(parts, "conditions "+strings.Join(names, ", ")+" hold")
+	}
+	if p.Action != policy.Limit {
+		parts = append(parts, "action "+string(p.Action))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// reportBuckets adds the buckets that n must get a token from, each once.
+func (s *source) reportBuckets(known *state, g *rules.Group, n *next) {
+	add := func(b *store.Bucket, level rules.Level) {
+		row := bucket{
+			Bucket: b.Name, Policy: b.Policy, Burst: b.Burst, For: s.bucketFor(b, n),
+			Tokens: level.Tokens(b.Limit, known.At), Next: level.Next(b.Limit, known.At),
+		}
+		if !slices.Contains(s.Buckets, row) {
+			s.Buckets = append(s.Buckets, row)
+		}
+	}
+	if spam := &n.limits.Spam; !spam.Key.IsZero() {
+		add(spam, g.Spam(spam.Key))
+	}
+	for i := range n.limits.Quotas {
+		if b := &n.limits.Quotas[i]; b.Name != "" { // that of a policy which drops all has none
+			add(b, known.Levels[b.Key])
+		}
+	}
+}
+
+// bucketFor says what a bucket is for, beside the source and object.
+func (s *source) bucketFor(b *store.Bucket, n *next) string {
+	parts := admission.QuotaParts(policy.QuotaType(strings.TrimSuffix(b.Name, " quota")))
+	if b.SpamFilter || b.Key == n.limits.Spam.Key {
+		parts = n.governing.Policy.SpamFilter.KeyBy
+	}
+	var words []string
+	for _, part := range parts {
+		switch part {
+		case policy.KeyType:
+			words = append(words, n.Type)
+		case policy.KeyReason:
+			words = append(words, n.Reason)
+		case policy.KeyNamespace:
+			words = append(words, s.like.Namespace)
+		case policy.KeyUser:
+			words = append(words, "user "+s.Writer)
+		case policy.KeySource, policy.KeyInvolvedObject:
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// noticesOf are the notices of a group or quota, the oldest first.
+func noticesOf(g *rules.Group) (all []notice) {
+	for i := range g.Notices {
+		n := &g.Notices[i]
+		one := notice{
+			Name: n.Name, Bucket: n.Bucket, Policy: n.Policy, About: n.About.String(), Since: registerTime(n.First),
+			Count: n.Total, Reasons: tallied(n.Reasons), Sources: tallied(n.Sources),
+		}
+		if n.Due != 0 {
+			one.Pending, one.Due = n.Total-n.Written, registerTime(n.Due)
+		}
+		all = append(all, one)
+	}
+	slices.SortStableFunc(all, func(a, b notice) int { return a.Since.Compare(b.Since) })
+	return all
+}
+
+func tallied(all []store.Tally) map[string]int64 {
+	m := map[string]int64{}
+	for _, t := range all {
+		m[t.What] += t.Count
+	}
+	return m
+}
+
+// registerTime is a time of a register.
+func registerTime(micros int64) time.Time { return time.UnixMicro(micros).UTC() }

@@ -2,14 +2,12 @@ package explain
 
 import (
 	"context"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
-	"slices"
 	"time"
 
 	"github.com/eventquota/eventquota/store"
@@ -18,11 +16,8 @@ import (
 	"github.com/eventquota/eventquota/store/rules"
 )
 
-// What one question may ask for. A group is 32 KiB at most, and mostly less than one.
-const (
-	mostGroups = 256
-	mostLevels = 256
-)
+// mostKeys bounds one question. A group is 32 KiB at most, and mostly less than one.
+const mostKeys = 256
 
 // Peeker is a store that can be looked into.
 type Peeker interface {
@@ -35,7 +30,7 @@ var (
 	_ Peeker = (*redis.Store)(nil)
 )
 
-// Store is the store that a replica decides by, by the name that metrics have for it.
+// Store is the store that a replica decides by, with its name in metrics.
 type Store struct {
 	Name string
 	Peeker
@@ -43,144 +38,103 @@ type Store struct {
 	Now func() time.Time
 }
 
-// peek looks into the store. What does not matter any more is left out.
-func (p Store) peek(ctx context.Context, groups, levels []store.Key) (rules.State, error) {
-	s, err := p.Peek(ctx, groups, levels)
-	if p.Now != nil {
-		s.At = p.Now()
-	}
-	maps.DeleteFunc(s.Groups, func(_ store.Key, g *rules.Group) bool { return g.Expired(s.At) })
-	return s, err
+// answer is what a replica answers to GET /explain: what its store has under the keys that were given.
+type answer struct {
+	Store string    `json:"store"`
+	At    time.Time `json:"at"` // by the clock of the store
+	// Groups are in the encoding of store/rules, without what Events say.
+	Groups map[store.Key][]byte      `json:"groups,omitempty"`
+	Levels map[store.Key]rules.Level `json:"levels,omitempty"` // of quotas
 }
 
-// peekAnswer is what a replica says at /explain of its store: groups in the encoding
-// of store/rules, without what Events say.
-type peekAnswer struct {
-	Store  string                 `json:"store"`
-	At     time.Time              `json:"at"` // by its clock
-	Groups map[string][]byte      `json:"groups,omitempty"`
-	Levels map[string]rules.Level `json:"levels,omitempty"`
-}
-
-// Handler answers what a store knows of groups and of the levels of quotas, which
-// are given by their keys: GET /explain?group=KEY&level=KEY. It changes nothing. The store
-// may take as long as within.
+// Handler answers GET /explain?key=KEY, with up to 256 keys, each of a group or a quota. It changes nothing. The
+// store may take as long as within.
 func Handler(s Store, within time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		groups, levels, err := parsePeek(r.URL.RawQuery)
+		keys, err := parseQuery(r.URL.RawQuery)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), within)
 		defer cancel()
-		state, err := s.peek(ctx, groups, levels)
+		a, err := s.answer(ctx, keys)
 		if err != nil {
-			http.Error(w, "store "+s.Name+" cannot be looked into: "+err.Error(), http.StatusServiceUnavailable)
-			return
-		}
-		answer, err := encodePeek(s.Name, &state)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
+			http.Error(w, "store "+s.Name+" cannot be read: "+err.Error(), http.StatusServiceUnavailable)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "no-store")
-		_ = json.NewEncoder(w).Encode(answer) // else nobody waits for it
+		_ = json.NewEncoder(w).Encode(a) // else nobody waits for it
 	})
 }
 
-func encodePeek(name string, s *rules.State) (peekAnswer, error) {
-	a := peekAnswer{Store: name, At: s.At, Groups: map[string][]byte{}, Levels: map[string]rules.Level{}}
-	for key, g := range s.Groups {
-		encoded, err := mute(g).Marshal(nil)
-		if err != nil {
-			return peekAnswer{}, err
-		}
-		a.Groups[key.String()] = encoded
+// answer looks into the store. What does not matter any more is left out, and so are messages of Events: no
+// decision depends on them, and those who may read metrics need not be allowed to read Events.
+func (s Store) answer(ctx context.Context, keys []store.Key) (answer, error) {
+	known, err := s.Peek(ctx, keys, keys)
+	if err != nil {
+		return answer{}, err
 	}
-	for key, level := range s.Levels {
-		a.Levels[key.String()] = level
+	if s.Now != nil {
+		known.At = s.Now()
+	}
+	a := answer{Store: s.Name, At: known.At, Groups: map[store.Key][]byte{}, Levels: known.Levels}
+	for key, g := range known.Groups {
+		if g.Expired(known.At) {
+			continue
+		}
+		g = g.Clone()
+		for i := range g.Records {
+			g.Records[i].Text, g.Records[i].Messages = "", nil
+		}
+		if a.Groups[key], err = g.Marshal(nil); err != nil {
+			return answer{}, err
+		}
 	}
 	return a, nil
 }
 
-// mute is g without messages of Events: no decision depends on them, and they may have
-// secrets from those who may read metrics.
-func mute(g *rules.Group) *rules.Group {
-	g = g.Clone()
-	for i := range g.Records {
-		g.Records[i].Text, g.Records[i].Messages = "", nil
-	}
-	return g
+// state is what a store of that name knows.
+type state struct {
+	rules.State
+
+	Store string
 }
 
-// state is what a was made of.
-func (a *peekAnswer) state() (rules.State, error) {
-	s := rules.State{At: a.At, Groups: map[store.Key]*rules.Group{}, Levels: map[store.Key]rules.Level{}}
-	for text, encoded := range a.Groups {
-		key, err := parseKey(text)
+// addTo adds what was answered to s.
+func (a *answer) addTo(s *state) error {
+	s.Store, s.At = a.Store, a.At
+	maps.Copy(s.Levels, a.Levels)
+	for key, encoded := range a.Groups {
+		g, err := rules.Unmarshal(encoded)
 		if err != nil {
-			return s, err
+			return err
 		}
-		if s.Groups[key], err = rules.Unmarshal(encoded); err != nil {
-			return s, err
-		}
+		s.Groups[key] = g
 	}
-	for text, level := range a.Levels {
-		key, err := parseKey(text)
-		if err != nil {
-			return s, err
-		}
-		s.Levels[key] = level
-	}
-	return s, nil
+	return nil
 }
 
-func parsePeek(raw string) (groups, levels []store.Key, err error) {
+func parseQuery(raw string) ([]store.Key, error) {
 	query, err := url.ParseQuery(raw)
 	if err != nil {
-		return nil, nil, errors.New("the query is none of a URL")
+		return nil, errors.New("the query is malformed")
 	}
 	for name := range query {
-		if !slices.Contains([]string{"group", "level"}, name) {
-			return nil, nil, fmt.Errorf("%.40q: must be group or level", name)
+		if name != "key" {
+			return nil, fmt.Errorf("%.40q: must be key", name)
 		}
 	}
-	if groups, err = parseKeys(query, "group", mostGroups); err != nil {
-		return nil, nil, err
-	}
-	if levels, err = parseKeys(query, "level", mostLevels); err != nil {
-		return nil, nil, err
-	}
-	if len(groups)+len(levels) == 0 {
-		return nil, nil, errors.New("group or level: one must be given")
-	}
-	return groups, levels, nil
-}
-
-func parseKeys(query url.Values, name string, most int) ([]store.Key, error) {
-	values := query[name]
-	if len(values) > most {
-		return nil, fmt.Errorf("%s: %d are given, at most %d may be", name, len(values), most)
+	values := query["key"]
+	if len(values) < 1 || len(values) > mostKeys {
+		return nil, fmt.Errorf("key: must be given 1 to %d times, not %d times", mostKeys, len(values))
 	}
 	keys := make([]store.Key, len(values))
 	for i, value := range values {
-		var err error
-		if keys[i], err = parseKey(value); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+		if err := keys[i].UnmarshalText([]byte(value)); err != nil {
+			return nil, fmt.Errorf("key: %w", err)
 		}
 	}
 	return keys, nil
-}
-
-// parseKey reads what Key.String says.
-func parseKey(text string) (k store.Key, err error) {
-	if len(text) != hex.EncodedLen(len(k)) {
-		return k, fmt.Errorf("key of %d characters: must be %d hexadecimal digits", len(text), hex.EncodedLen(len(k)))
-	}
-	if _, err := hex.Decode(k[:], []byte(text)); err != nil {
-		return k, fmt.Errorf("key %q: must be %d hexadecimal digits", text, hex.EncodedLen(len(k)))
-	}
-	return k, nil
 }

@@ -25,22 +25,20 @@ func TestBadQuestionsOfExplainAreOneClearError(t *testing.T) {
 	t.Parallel()
 	r := newExplainRig(t, "", "memory", memoryOf(t))
 	key := store.KeyOf("x").String()
-	many := func(n int) string { return strings.Repeat("&group="+key, n)[1:] }
+	many := func(n int) string { return strings.Repeat("&key="+key, n)[1:] }
 	for says, test := range map[string]struct {
 		query  string
 		status int
 		want   string
 	}{
-		"one group":                 {"group=" + key, http.StatusOK, ""},
-		"as many groups as may be":  {many(256), http.StatusOK, ""},
-		"one bucket":                {"level=" + key, http.StatusOK, ""},
-		"one group too many":        {many(257), http.StatusBadRequest, "group: 257 are given, at most 256 may be"},
-		"too many buckets":          {strings.ReplaceAll(many(257), "group", "level"), http.StatusBadRequest, "level: 257 are given, at most 256 may be"},
-		"nothing":                   {"", http.StatusBadRequest, "group or level: one must be given"},
-		"a key that is too short":   {"group=abc", http.StatusBadRequest, "group: key of 3 characters: must be 32 hexadecimal digits"},
-		"a key that is no number":   {"group=" + strings.Repeat("x", 32), http.StatusBadRequest, "must be 32 hexadecimal digits"},
-		"an unknown parameter":      {"group=" + key + "&pod=web-0", http.StatusBadRequest, `"pod": must be group or level`},
-		"what is no query of a URL": {"group=%zz", http.StatusBadRequest, "the query is none of a URL"},
+		"one key":                   {"key=" + key, http.StatusOK, ""},
+		"as many keys as may be":    {many(256), http.StatusOK, ""},
+		"one key too many":          {many(257), http.StatusBadRequest, "key: must be given 1 to 256 times, not 257 times"},
+		"nothing":                   {"", http.StatusBadRequest, "key: must be given 1 to 256 times, not 0 times"},
+		"a key that is too short":   {"key=abcd", http.StatusBadRequest, `key: "abcd": must be 32 hexadecimal digits`},
+		"a key that is no number":   {"key=" + strings.Repeat("x", 32), http.StatusBadRequest, "must be 32 hexadecimal digits"},
+		"an unknown parameter":      {"key=" + key + "&pod=web-0", http.StatusBadRequest, `"pod": must be key`},
+		"what is no query of a URL": {"key=%zz", http.StatusBadRequest, "the query is malformed"},
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
@@ -54,8 +52,8 @@ func TestBadQuestionsOfExplainAreOneClearError(t *testing.T) {
 	}
 }
 
-// TestAReplicaSaysNothingOfWhatEventsSay holds that what it answers has no message: who
-// may read metrics need not be one who may read Events.
+// TestAReplicaSaysNothingOfWhatEventsSay holds that what it answers has no message: anyone who
+// may read metrics need not be allowed to read Events.
 func TestAReplicaSaysNothingOfWhatEventsSay(t *testing.T) {
 	t.Parallel()
 	decides := memoryOf(t)
@@ -75,15 +73,15 @@ func TestAReplicaSaysNothingOfWhatEventsSay(t *testing.T) {
 	if !has(state.Groups[group], "reconciled") {
 		t.Fatal("the store keeps no message of the aggregate")
 	}
-	answer, err := encodePeek("memory", &state)
+	a, err := Store{Name: "memory", Peeker: decides}.answer(t.Context(), []store.Key{group})
 	if err != nil {
 		t.Fatal(err)
 	}
-	said, err := answer.state()
+	said, err := rules.Unmarshal(a.Groups[group])
 	if err != nil {
 		t.Fatal(err)
 	}
-	if has(said.Groups[group], "reconciled") || !has(said.Groups[group], "Reconciled") {
-		t.Errorf("%+v, want it with its reason and without its message", said.Groups[group])
+	if has(said, "reconciled") || !has(said, "Reconciled") {
+		t.Errorf("%+v, want it with its reason and without its message", said)
 	}
 }

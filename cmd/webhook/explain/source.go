@@ -2,172 +2,166 @@ package explain
 
 import (
 	"cmp"
-	"context"
+	"encoding/json"
 	"slices"
 	"strings"
-	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/admission/settler"
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/rules"
 )
 
-// source puts together what a store knows of one source and user.
-func (x *explainer) source(ctx context.Context, s *rules.State, of *sourceEvents, asked []inquiry) error {
-	g, known := s.Groups[of.group]
-	about := &of.like.InvolvedObject
-	one := explainedSource{
-		Component: of.source.component, Host: of.source.host, APIVersion: about.APIVersion, UID: string(about.UID),
-		Writer: of.writer.Username, Known: known, store: x.report.Store.Name, at: s.At,
-	}
-	if !known {
-		g = &rules.Group{}
-		x.note("store %s knows nothing of %s: none of its Events came within the windows of its policy, another user wrote them, "+
-			"the store has begun anew since, or it is that of another cluster or --redis-prefix", one.store, cmp.Or(one.Component, "the source without a name"))
-	}
-	one.records(g, of)
-	one.Dropped = noticesOf(g)
-	state := alone(s, of.group)
-	for i := range asked {
-		q := &asked[i]
-		one.govern(q)
-		one.buckets(s, g, q)
-		next := explainedNext{Type: q.eventType, Reason: q.reason}
-		if q.Limits.Merge {
-			next.PerReason = q.Limits.ReservePerReason
-			next.Reserve, next.Renewed = g.Reserve(s.At, q.reason, &q.Limits)
+// sourcesOf groups Events by their source and, as objects of one name may follow each other, by the uid of
+// their object. A notice only says that there is a source.
+func sourcesOf(events []corev1.Event) []*source {
+	var all []*source
+	known := map[store.Key]*source{}
+	add := func(e *corev1.Event) *source {
+		key := admission.Group(e, "")
+		s := known[key]
+		if s == nil {
+			s = &source{like: e}
+			s.Component, s.Host = admission.Source(e)
+			s.APIVersion, s.UID = e.InvolvedObject.APIVersion, string(e.InvolvedObject.UID)
+			known[key] = s
+			all = append(all, s)
 		}
-		var err error
-		if q.stored {
-			if next.Same, err = x.foresee(ctx, state, of, &q.oneMore, admission.Plain(q.like)); err != nil {
-				return err
+		return s
+	}
+	var notices []*corev1.Event
+	for i := range events {
+		e := &events[i]
+		if settler.IsNotice(e) {
+			notices = append(notices, e)
+			continue
+		}
+		s := add(e)
+		s.stored, s.like = append(s.stored, e), e
+	}
+	for _, n := range notices {
+		for _, component := range componentsOf(n) {
+			if !slices.ContainsFunc(all, func(s *source) bool { return s.Component == component }) {
+				add(&corev1.Event{ // what a notice says of an Event that was dropped; it does not name the host
+					ObjectMeta:     metav1.ObjectMeta{Namespace: n.Namespace},
+					Source:         corev1.EventSource{Component: component},
+					InvolvedObject: n.InvolvedObject,
+				})
 			}
 		}
-		if next.Other, err = x.foresee(ctx, state, of, &q.oneMore, another()); err != nil {
-			return err
-		}
-		one.Next = append(one.Next, next)
 	}
-	x.report.Sources = append(x.report.Sources, one)
-	return nil
-}
-
-// records are the stored Events, those with the most occurrences first.
-func (t *explainedSource) records(g *rules.Group, of *sourceEvents) {
-	seen := map[string]bool{}
-	for i := range g.Records {
-		r := &g.Records[i]
-		e := explainedEvent{Name: r.Name, Reason: r.Reason, Count: r.Total, Merged: r.Total - r.Own, Known: true}
-		if r.Due != 0 {
-			e.Pending, e.Due = r.Total-r.Written, registerTime(r.Due)
-		}
-		if stored := of.storedEvent(r.Name); stored != nil && r.Name != "" {
-			e.Type, seen[r.Name] = stored.Type, true
-		}
-		t.Events = append(t.Events, e)
-	}
-	for _, stored := range of.events {
-		if !seen[stored.Name] {
-			t.Events = append(t.Events, explainedEvent{
-				Name: stored.Name, Type: stored.Type, Reason: stored.Reason, Count: admission.Occurrences(stored),
-			})
-		}
-	}
-	slices.SortStableFunc(t.Events, func(a, b explainedEvent) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name))
+	slices.SortFunc(all, func(a, b *source) int {
+		return cmp.Or(cmp.Compare(a.Component, b.Component), cmp.Compare(a.Host, b.Host), cmp.Compare(a.UID, b.UID))
 	})
-}
-
-// noticesOf are the notices of a group or quota, the oldest first.
-func noticesOf(g *rules.Group) []explainedNotice {
-	var all []explainedNotice
-	for i := range g.Notices {
-		n := &g.Notices[i]
-		one := explainedNotice{
-			Name: n.Name, Bucket: n.Bucket, Policy: n.Policy, About: n.About.String(), Since: registerTime(n.First),
-			Count: n.Total, Reasons: tallied(n.Reasons), Sources: tallied(n.Sources),
-		}
-		if n.Due != 0 {
-			one.Pending, one.Due = n.Total-n.Written, registerTime(n.Due)
-		}
-		all = append(all, one)
-	}
-	slices.SortStableFunc(all, func(a, b explainedNotice) int { return a.Since.Compare(b.Since) })
 	return all
 }
 
-func tallied(all []store.Tally) map[string]int64 {
-	m := map[string]int64{}
-	for _, t := range all {
-		m[t.What] += t.Count
+// componentsOf are the sources whose dropped Events a notice reports.
+func componentsOf(notice *corev1.Event) (components []string) {
+	var dropped struct {
+		Sources []struct{ Source string }
 	}
-	return m
-}
-
-// registerTime is a time of a register.
-func registerTime(micros int64) time.Time { return time.UnixMicro(micros).UTC() }
-
-// govern notes which policy governs an Event.
-func (t *explainedSource) govern(q *inquiry) {
-	p := explainedPolicy{Name: q.Governing.Policy.Name, Why: why(q.Governing.Policy)}
-	if a := q.Governing.Audit; a != nil {
-		p.Audited = a.Name
-	}
-	i := slices.IndexFunc(t.Policies, func(o explainedPolicy) bool { return o.Name == p.Name && o.Audited == p.Audited })
-	if i < 0 {
-		t.Policies = append(t.Policies, p)
-		i = len(t.Policies) - 1
-	}
-	if !slices.Contains(t.Policies[i].Reasons, q.reason) {
-		t.Policies[i].Reasons = append(t.Policies[i].Reasons, q.reason)
-	}
-}
-
-// buckets are those that an Event must get a token from, each once.
-func (t *explainedSource) buckets(s *rules.State, g *rules.Group, q *inquiry) {
-	add := func(b *store.Bucket, level rules.Level, parts []policy.KeyPart) {
-		row := explainedBucket{Bucket: b.Name, Policy: b.Policy, Burst: b.Burst, For: bucketFor(parts, q, t.Writer)}
-		row.Tokens, row.Next = level.Tokens(b.Limit, t.at), level.Next(b.Limit, t.at)
-		if !slices.Contains(t.Buckets, row) {
-			t.Buckets = append(t.Buckets, row)
+	_ = json.Unmarshal([]byte(notice.Annotations[settler.AnnotationDropped]), &dropped) // else there are none
+	for _, s := range dropped.Sources {
+		switch s.Source {
+		case "": // the sum of those that a notice does not list
+		case "unknown": // a source without a name
+			components = append(components, "")
+		default:
+			components = append(components, s.Source)
 		}
 	}
-	filter := &q.Governing.Policy.SpamFilter
-	if spam := &q.Limits.Spam; !spam.Key.IsZero() {
-		add(spam, g.Spam(spam.Key), filter.KeyBy)
-	}
-	var quotas []policy.QuotaType
-	for _, quota := range q.Governing.Quotas() {
-		quotas = append(quotas, quota.Type)
-	}
-	for i := range q.Limits.Quotas {
-		b := &q.Limits.Quotas[i]
+	return components
+}
+
+// byWriter is s for each user that may have written its Events, which do not say who did: those of --writer or
+// else, by the source, those that parts of Kubernetes are.
+func (o *options) byWriter(s *source) []*source {
+	names := o.Writers
+	if len(names) == 0 {
 		switch {
-		case b.SpamFilter:
-			add(b, s.Levels[b.Key], filter.KeyBy)
-		case b.Name != "" && len(quotas) > 0: // a policy that drops all has a bucket without a name
-			add(b, s.Levels[b.Key], admission.QuotaParts(quotas[0]))
-			quotas = quotas[1:]
+		case s.Component == "kubelet" && s.Host != "":
+			names = []string{"system:node:" + s.Host}
+		case strings.HasSuffix(s.Component, "-scheduler"):
+			names = []string{"system:kube-scheduler"}
+		default:
+			names = []string{"system:kube-controller-manager", "system:serviceaccount:kube-system:" + s.Component}
 		}
 	}
+	var all []*source
+	for _, name := range names {
+		one := *s
+		one.Writer, one.user = name, policy.UserInfo{Username: name, Groups: o.WriterGroups}
+		if len(o.WriterGroups) == 0 {
+			one.user.Groups = groupsOf(name)
+		}
+		one.group = admission.Group(s.like, name)
+		all = append(all, &one)
+	}
+	return all
 }
 
-// bucketFor says what a bucket is that of, beside the source and object.
-func bucketFor(parts []policy.KeyPart, q *inquiry, writer string) string {
-	var words []string
-	for _, part := range parts {
-		switch part {
-		case policy.KeyType:
-			words = append(words, q.eventType)
-		case policy.KeyReason:
-			words = append(words, q.reason)
-		case policy.KeyNamespace:
-			words = append(words, q.Write.Namespace)
-		case policy.KeyUser:
-			words = append(words, "user "+writer)
-		case policy.KeySource, policy.KeyInvolvedObject:
+// groupsOf are the groups that the API server puts a user of such a name into.
+func groupsOf(name string) []string {
+	groups := []string{"system:authenticated"}
+	if account, is := strings.CutPrefix(name, "system:serviceaccount:"); is {
+		namespace, _, _ := strings.Cut(account, ":")
+		return append(groups, "system:serviceaccounts", "system:serviceaccounts:"+namespace)
+	}
+	if strings.HasPrefix(name, "system:node:") {
+		return append(groups, "system:nodes")
+	}
+	return groups
+}
+
+// mostNext bounds the kinds of Events that are foreseen of one source.
+const mostNext = 32
+
+// nextOf are the Events that may come next of a source, each type and reason once: those that are stored, and
+// those that g has dropped.
+func (s *source) nextOf(g *rules.Group) (all []next) {
+	newest := slices.Clone(s.stored)
+	slices.SortStableFunc(newest, func(a, b *corev1.Event) int { return lastTime(b).Compare(lastTime(a).Time) })
+	types := []string{corev1.EventTypeNormal, corev1.EventTypeWarning}
+	if len(newest) > 0 {
+		types = nil
+	}
+	for _, e := range newest {
+		if !slices.ContainsFunc(all, func(n next) bool { return n.Type == e.Type && n.Reason == e.Reason }) {
+			all = append(all, next{Type: e.Type, Reason: e.Reason, like: e, stored: true})
+		}
+		if !slices.Contains(types, e.Type) {
+			types = append(types, e.Type)
 		}
 	}
-	return strings.Join(words, " ")
+	for _, notice := range g.Notices {
+		for _, dropped := range notice.Reasons {
+			reason := dropped.What
+			if reason == "" || slices.ContainsFunc(all, func(n next) bool { return n.Reason == reason }) {
+				continue
+			}
+			for _, t := range types {
+				all = append(all, next{Type: t, Reason: reason, like: s.like})
+			}
+		}
+	}
+	all = all[:min(len(all), mostNext)]
+	slices.SortFunc(all, func(a, b next) int { return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Reason, b.Reason)) })
+	return all
+}
+
+// lastTime is when the last occurrence of an Event was.
+func lastTime(e *corev1.Event) metav1.Time {
+	at := e.LastTimestamp
+	if e.Series != nil && e.Series.LastObservedTime.After(at.Time) {
+		at = metav1.Time(e.Series.LastObservedTime)
+	}
+	if e.EventTime.After(at.Time) {
+		at = metav1.Time(e.EventTime)
+	}
+	return at
 }

@@ -1,4 +1,4 @@
-// Package output is the formats that commands print in, as kubectl names them.
+// Package output is the formats that commands print in, and flags that take one of some values.
 package output
 
 import (
@@ -13,49 +13,21 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Format is a format: one of its constants.
-type Format string
-
-// The formats.
+// The formats, as kubectl names them.
 const (
-	Table Format = "table"
-	Wide  Format = "wide"
-	JSON  Format = "json"
-	YAML  Format = "yaml"
-	Name  Format = "name"
+	Table = "table"
+	Wide  = "wide"
+	JSON  = "json"
+	YAML  = "yaml"
+	Name  = "name"
 )
 
-var _ pflag.Value = (*Format)(nil)
+// Formats are all formats.
+func Formats() []string { return []string{Table, Wide, JSON, YAML, Name} }
 
-func (f *Format) String() string { return string(*f) }
-
-// Set takes the name of a format.
-func (f *Format) Set(name string) error {
-	if !slices.Contains(Names(), name) {
-		return fmt.Errorf("must be of %s", strings.Join(Names(), ", "))
-	}
-	*f = Format(name)
-	return nil
-}
-
-// Type is what help calls it.
-func (*Format) Type() string { return "string" }
-
-// Complete makes shells complete a flag of cmd, which must have it, by values.
-func Complete(cmd *cobra.Command, flag string, values []string) {
-	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err)
-	}
-}
-
-// Names are those of all formats.
-func Names() []string {
-	return []string{string(Table), string(Wide), string(JSON), string(YAML), string(Name)}
-}
-
-// Write writes v as JSON, in a line or indented, or as a document of YAML. It tells whether f is of these.
-func (f *Format) Write(w io.Writer, v any, indent string) (done bool, err error) {
-	switch *f {
+// Write writes v as JSON, in a line or indented, or as a YAML document. It tells whether the format is one of these.
+func Write(w io.Writer, format string, v any, indent string) (done bool, err error) {
+	switch format {
 	case JSON:
 		e := json.NewEncoder(w)
 		e.SetIndent("", indent)
@@ -68,7 +40,42 @@ func (f *Format) Write(w io.Writer, v any, indent string) (done bool, err error)
 		}
 		_, err = fmt.Fprintf(w, "---\n%s", document)
 		return true, err
-	case Table, Wide, Name:
 	}
 	return false, nil
 }
+
+// OneOf adds a flag to cmd that takes one of some values, which shells complete. The default is what value holds.
+func OneOf(cmd *cobra.Command, value *string, name, short string, values []string, usage string) {
+	cmd.Flags().VarP(&choice{value, values}, name, short, usage)
+	Complete(cmd, name, values)
+}
+
+// Complete makes shells complete a flag of cmd, which must have it, by values.
+func Complete(cmd *cobra.Command, flag string, values []string) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err)
+	}
+}
+
+// choice is the value of a flag that takes one of some values.
+type choice struct {
+	value  *string
+	values []string
+}
+
+var _ pflag.Value = (*choice)(nil)
+
+// String implements pflag.Value.
+func (c *choice) String() string { return *c.value }
+
+// Set implements pflag.Value.
+func (c *choice) Set(s string) error {
+	if !slices.Contains(c.values, s) {
+		return fmt.Errorf("must be one of %s", strings.Join(c.values, ", "))
+	}
+	*c.value = s
+	return nil
+}
+
+// Type implements pflag.Value.
+func (*choice) Type() string { return "string" }

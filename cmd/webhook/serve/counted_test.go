@@ -81,7 +81,7 @@ func TestWhatIsGivenUpIsCounted(t *testing.T) {
 func TestAServerExplains(t *testing.T) {
 	s := serving(t, newAPIServer(t), func(*options) {})
 	cli.Eventually(t, "ready", func() bool { return get(t, "http://"+s.opts.HealthAddress+"/readyz") == http.StatusOK })
-	status, said := page(t, "http://"+s.opts.MetricsAddress+"/explain?group="+store.KeyOf("nobody").String())
+	status, said := page(t, "http://"+s.opts.MetricsAddress+"/explain?key="+store.KeyOf("nobody").String())
 	if status != http.StatusOK || !strings.Contains(said, `"store":"memory"`) {
 		t.Errorf("%d %s, want what its store has", status, said)
 	}

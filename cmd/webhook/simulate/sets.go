@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/eventquota/eventquota/cmd/webhook/apiserver"
 	"github.com/eventquota/eventquota/cmd/webhook/policyfile"
 	"github.com/eventquota/eventquota/policy"
 )
@@ -27,7 +28,7 @@ func (o *options) sets(ctx context.Context) ([]policySet, error) {
 	case err != nil:
 		return nil, fmt.Errorf("--policies: %w", err)
 	case o.Kubeconfig != "":
-		if first, err = policyfile.OfCluster(ctx, o.Kubeconfig); err != nil {
+		if first, err = ofCluster(ctx, o.Kubeconfig); err != nil {
 			return nil, fmt.Errorf("--kubeconfig: %w", err)
 		}
 		name = "the cluster of " + o.Kubeconfig
@@ -48,4 +49,17 @@ func (o *options) sets(ctx context.Context) ([]policySet, error) {
 	}
 	second.TakeNamespaces(first) // they are not what is compared
 	return append(sets, policySet{strings.Join(o.Compare, ","), second.Set()}), nil
+}
+
+// ofCluster are the policies and namespaces of a cluster. All must be valid.
+func ofCluster(ctx context.Context, kubeconfig string) (*policyfile.Policies, error) {
+	config, err := apiserver.Config(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	all, invalid, err := policyfile.OfCluster(ctx, config, "")
+	if err != nil || len(invalid) == 0 {
+		return all, err
+	}
+	return nil, invalid[0]
 }

@@ -44,13 +44,13 @@ func TestBadFlagsOfTopGetOneClearError(t *testing.T) {
 		"a CA that is none":             {at("--endpoint-ca-file", file), "no certificate in it"},
 		"a token that is not there":     {at("--endpoint-token-file", "/nowhere"), "top: --endpoint-token-file: open /nowhere: "},
 		"a token of several lines":      {at("--endpoint-token-file", "/etc/passwd"), "top: --endpoint-token-file /etc/passwd: must be one line"},
-		"an unknown kind":               {at("--by", "cluster"), `--by "cluster": must be of namespace, source, object, reason, policy`},
-		"an unknown order":              {at("--sort", "name"), `--sort "name": must be of admitted, merged, dropped, total, rate`},
+		"an unknown kind":               {at("--by", "cluster"), `invalid argument "cluster" for "--by" flag: must be one of namespace, source, object, reason, policy`},
+		"an unknown order":              {at("--sort", "name"), `invalid argument "name" for "--sort" flag: must be one of admitted, merged, dropped, total, rate`},
 		"a short interval":              {at("--interval", "999ms"), "--interval 999ms: must be from 1s to 1h"},
 		"a long interval":               {at("--interval", "61m"), "--interval 1h1m0s: must be from 1s to 1h"},
 		"no rows":                       {at("--limit", "0"), "--limit 0: must be from 1 to 1000"},
 		"too many rows":                 {at("--limit", "1001"), "--limit 1001: must be from 1 to 1000"},
-		"an unknown format":             {at("-o", "xml"), `invalid argument "xml" for "-o, --output" flag: must be of table, wide, json, yaml, name`},
+		"an unknown format":             {at("-o", "xml"), `invalid argument "xml" for "-o, --output" flag: must be one of table, wide, json, yaml, name`},
 	} {
 		t.Run(says, func(t *testing.T) {
 			out, _, err := topIn(t, test.args...)

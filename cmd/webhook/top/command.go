@@ -3,19 +3,55 @@ package top
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"github.com/eventquota/eventquota/admission/busiest"
 	"github.com/eventquota/eventquota/cmd/webhook/output"
+	"github.com/eventquota/eventquota/cmd/webhook/replicas"
 	"github.com/eventquota/eventquota/cmd/webhook/text"
 )
+
+// options are the flags of top.
+type options struct {
+	Replicas replicas.Options
+	By       string
+	Sort     string
+	Interval time.Duration
+	Limit    int
+	Output   string
+	Once     bool
+}
+
+func defaultOptions() *options {
+	return &options{
+		Replicas: replicas.NewOptions(),
+		By:       busiest.Source.String(), Sort: "total", Interval: 2 * time.Second, Limit: 20, Output: output.Table,
+	}
+}
+
+func (o *options) validate() error {
+	errs := []error{o.Replicas.Validate()}
+	if o.Interval < time.Second || o.Interval > time.Hour {
+		errs = append(errs, fmt.Errorf("--interval %s: must be from 1s to 1h", o.Interval))
+	}
+	if o.Limit < 1 || o.Limit > 1000 {
+		errs = append(errs, fmt.Errorf("--limit %d: must be from 1 to 1000", o.Limit))
+	}
+	return errors.Join(errs...)
+}
+
+// sortNames are what --sort takes, in the order of the columns.
+func sortNames() []string { return []string{"admitted", "merged", "dropped", "total", "rate"} }
 
 // Command is eventquota top.
 func Command() *cobra.Command {
@@ -33,12 +69,12 @@ to list validatingwebhookconfigurations and, in the namespace of eventquota, to 
 services, list pods, get and create pods/portforward, and create serviceaccounts/token.
 --endpoint names one instead.
 
-A replica counts from its start to its end, and is shown for five minutes more.
-Totals are exact. Of each kind it follows 256: the busiest are always among them,
-and where there are more, a line below says what counts may lack. Rates are those
-of the last ten seconds or so; audited policies are not counted.
+A replica counts while it runs, and is shown for five minutes after its end. Totals
+are exact. It follows 256 of each kind: the busiest are always among them, and where
+there are more, a line below says how much counts may lack. Rates are those of the
+last ten seconds or so; audited policies are not counted.
 
-On a terminal it is a live view, in which these keys work:
+On a terminal it is a live view with these keys:
 
   n s o e p  by namespace, source, object, reason or policy
   a m d t r  sort by admitted, merged, dropped, total or rate
@@ -57,95 +93,99 @@ Anywhere else it prints a table each --interval, without escape codes.`,
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 			defer stop()
-			if err := o.top(ctx, cmd); err != nil {
+			if err := o.run(ctx, cmd); err != nil {
 				return fmt.Errorf("top: %w", err)
 			}
 			return nil
 		},
 	}
-	o.addFlags(cmd.Flags())
-	output.Complete(cmd, "by", byNames())
-	output.Complete(cmd, "sort", sortNames())
-	output.Complete(cmd, "output", output.Names())
+	var byNames []string
+	for _, by := range busiest.All() {
+		byNames = append(byNames, by.String())
+	}
+	f := cmd.Flags()
+	o.Replicas.AddFlags(f, false)
+	output.OneOf(cmd, &o.By, "by", "", byNames, "what is shown: "+strings.Join(byNames, ", "))
+	output.OneOf(cmd, &o.Sort, "sort", "", sortNames(), "column to sort by, the highest first: "+strings.Join(sortNames(), ", "))
+	f.DurationVar(&o.Interval, "interval", o.Interval, "time between two looks, from 1s to 1h; replicas report their counts every 2s")
+	f.IntVar(&o.Limit, "limit", o.Limit, "rows to show, from 1 to 1000; a terminal may have place for fewer")
+	output.OneOf(cmd, &o.Output, "output", "o", output.Formats(), "format: table, with a live view on a terminal; wide for what counts may lack too, json for a line each time, yaml, or name, without one")
+	f.BoolVar(&o.Once, "once", o.Once, "print once, after as many looks as rates need, and exit")
 	return cmd
 }
 
-// top shows what it reads until ctx ends. That what it reads from answers once is
-// seen before it begins.
-func (o *options) top(ctx context.Context, cmd *cobra.Command) error {
+// run shows what it reads until ctx ends. The first look must succeed.
+func (o *options) run(ctx context.Context, cmd *cobra.Command) error {
 	replica, err := o.Replicas.Open(ctx, "eventquota-top")
 	if err != nil {
 		return err
 	}
 	defer replica.Close()
-	first := ask(ctx, replica)
-	if first.err != nil {
-		return first.err
-	}
-	var by busiest.By
-	if err := by.UnmarshalText([]byte(o.By)); err != nil {
+	v := view{sort: o.Sort, limit: o.Limit}
+	if err := v.by.UnmarshalText([]byte(o.By)); err != nil {
 		return err
 	}
-	v := view{looks: looks(nil).add(first.sum), by: by, sort: o.Sort, limit: o.Limit}
-	if o.Output == output.Table && !o.Once && isTerminal(cmd.InOrStdin()) && isTerminal(cmd.OutOrStdout()) {
-		screen, err := newScreen()
-		if err != nil {
-			return err
-		}
-		v.live(ctx, screen, askEvery(ctx, replica, o.Interval))
-		return nil
+	if v = v.look(ask(ctx, replica)); v.failed != nil {
+		return v.failed
 	}
-	return o.print(ctx, cmd, v, askEvery(ctx, replica, o.Interval))
+	next := askEvery(ctx, replica, o.Interval)
+	if o.Output == output.Table && !o.Once && isTerminal(cmd.InOrStdin()) && isTerminal(cmd.OutOrStdout()) {
+		return v.show(ctx, next)
+	}
+	return o.print(ctx, cmd, v, next)
 }
 
-// looksForRates is after how many looks --once gives up on rates.
+func isTerminal(stream any) bool {
+	file, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// looksForRates is after how many looks --once prints without rates.
 const looksForRates = 3
 
-// print prints the first look and each that comes. A failure to look ends it with
-// --once, and is told else.
+// print prints v, which has a look, and each look that comes. A failed look ends it with --once; otherwise it is
+// only reported.
 func (o *options) print(ctx context.Context, cmd *cobra.Command, v view, next <-chan look) error {
 	for n := 1; ; n++ {
 		if v.failed == nil && (!o.Once || len(v.looks) > 1 || n == looksForRates) {
-			if err := o.printOne(cmd.OutOrStdout(), v, n); err != nil {
+			if err := o.printOne(cmd.OutOrStdout(), v, n); err != nil || o.Once {
 				return err
-			}
-			if o.Once {
-				return nil
 			}
 		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case l := <-next:
-			if l.err != nil && o.Once {
-				return l.err
+			if v = v.look(l); v.failed == nil {
+				continue
 			}
-			if v = v.look(l); v.failed != nil {
-				fmt.Fprintln(cmd.ErrOrStderr(), "eventquota: top:", v.failed)
+			if o.Once {
+				return v.failed
 			}
+			fmt.Fprintln(cmd.ErrOrStderr(), "eventquota: top:", v.failed)
 		}
 	}
 }
 
+// printOne prints the nth look.
 func (o *options) printOne(w io.Writer, v view, n int) error {
 	s := v.looks.show(v.by, v.sort, v.limit)
-	if done, err := o.Output.Write(w, s, ""); done {
+	if done, err := output.Write(w, o.Output, s, ""); done {
 		return err
 	}
+	var lines []string
 	if o.Output == output.Name {
 		for _, r := range s.Rows {
-			if _, err := fmt.Fprintln(w, text.Visible(r.Name)); err != nil {
-				return fmt.Errorf("write the names: %w", err)
-			}
+			lines = append(lines, text.Visible(r.Name))
 		}
-		return nil
-	}
-	lines := append([]string{s.head()}, columns(s.cells(o.Output == output.Wide), 0)...)
-	if foot := s.foot(); foot != "" {
-		lines = append(lines, foot)
-	}
-	if n > 1 && !o.Once {
-		lines = append([]string{""}, lines...)
+	} else {
+		if n > 1 && !o.Once {
+			lines = append(lines, "")
+		}
+		lines = append(append(lines, s.head()), columns(s.cells(o.Output == output.Wide), 0)...)
+		if foot := s.foot(); foot != "" {
+			lines = append(lines, foot)
+		}
 	}
 	for _, line := range lines {
 		if _, err := fmt.Fprintln(w, line); err != nil {
@@ -153,9 +193,4 @@ func (o *options) printOne(w io.Writer, v view, n int) error {
 		}
 	}
 	return nil
-}
-
-func isTerminal(stream any) bool {
-	file, ok := stream.(*os.File)
-	return ok && term.IsTerminal(int(file.Fd()))
 }

@@ -1,50 +1,165 @@
 package top
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/clipperhouse/displaywidth"
 
+	"github.com/eventquota/eventquota/admission/busiest"
 	"github.com/eventquota/eventquota/cmd/webhook/text"
 )
+
+// table is one look as it is shown. Its JSON is a line of -o json.
+type table struct {
+	// At is when a replica reported last; zero where there is none.
+	At       time.Time         `json:"at"`
+	Replicas []busiest.Replica `json:"replicas"`
+	Partial  bool              `json:"partial"`
+	By       string            `json:"by"`
+	Sort     string            `json:"sort"`
+	Total    busiest.Counts    `json:"total"`
+	// Rate is in writes a second, nil where there is no earlier look.
+	Rate    *float64 `json:"rate"`
+	Missing int64    `json:"missing"`
+	Rows    []row    `json:"rows"`
+}
+
+type row struct {
+	busiest.Row
+
+	Rate *float64 `json:"rate"`
+}
+
+// show is the latest of looks, of which there is at least one, with up to limit rows.
+func (l looks) show(by busiest.By, sort string, limit int) table {
+	last := l[len(l)-1]
+	ranking := last.By[by]
+	t := table{
+		At: lastReport(last), Replicas: last.Replicas, Partial: last.Partial, By: by.String(), Sort: sort,
+		Total: ranking.Total, Missing: ranking.Missing, Rows: make([]row, len(ranking.Rows)),
+	}
+	rate := l.rates(by)
+	if rate != nil {
+		t.Rate = new(l.totalRate(by))
+	}
+	for i, r := range ranking.Rows {
+		t.Rows[i].Row = r
+		if rate != nil {
+			t.Rows[i].Rate = new(rate(r))
+		}
+	}
+	slices.SortStableFunc(t.Rows, func(a, b row) int { return cmp.Compare(b.figure(sort), a.figure(sort)) })
+	t.Rows = t.Rows[:min(limit, len(t.Rows))]
+	return t
+}
+
+// figure is the figure of a row in the column that is sorted by.
+func (r *row) figure(sort string) float64 {
+	switch sort {
+	case "admitted":
+		return float64(r.Admitted)
+	case "merged":
+		return float64(r.Merged)
+	case "dropped":
+		return float64(r.Dropped)
+	case "rate":
+		if r.Rate != nil {
+			return *r.Rate
+		}
+	}
+	return float64(r.Matched())
+}
+
+// head is the line above the table.
+func (t *table) head() string {
+	replicas := "1 replica"
+	if n := len(t.Replicas); n != 1 {
+		replicas = fmt.Sprintf("%d replicas", n)
+	}
+	head := fmt.Sprintf("%s, %d writes", replicas, t.Total.Matched())
+	if len(t.Replicas) > 0 {
+		oldest := slices.MinFunc(t.Replicas, func(a, b busiest.Replica) int { return a.Since.Compare(b.Since) })
+		head += " since " + oldest.Since.Format(time.RFC3339)
+	}
+	if t.Partial {
+		head += ", other replicas are not known as Redis does not answer"
+	}
+	return head
+}
+
+// foot is the line below the table: what the rows do not have, if there is something.
+func (t *table) foot() string {
+	missing := int64(0)
+	for _, r := range t.Rows {
+		missing = max(missing, r.Missing)
+	}
+	switch {
+	case len(t.Replicas) == 0:
+		return "no replica has reported in the last five minutes; see --redis-prefix"
+	case missing > 0:
+		return fmt.Sprintf("there are too many to follow: each has up to %d writes more", missing)
+	}
+	return ""
+}
+
+// cells are the names of the columns, the total, and the rows. Wide ones say what counts may lack.
+func (t *table) cells(wide bool) [][]string {
+	cells := [][]string{{strings.ToUpper(t.By), "ADMITTED", "MERGED", "DROPPED", "TOTAL", "RATE/s"}}
+	cells[0][slices.Index(sortNames(), t.Sort)+1] += "*"
+	add := func(name string, c busiest.Counts, rate *float64) {
+		perSecond := "-"
+		if rate != nil {
+			perSecond = fmt.Sprintf("%.1f", *rate)
+		}
+		cells = append(cells, []string{name, fmt.Sprint(c.Admitted), fmt.Sprint(c.Merged), fmt.Sprint(c.Dropped), fmt.Sprint(c.Matched()), perSecond})
+	}
+	add("(all)", t.Total, t.Rate)
+	for _, r := range t.Rows {
+		add(r.Name, r.Counts, r.Rate)
+	}
+	if wide {
+		cells[0], cells[1] = append(cells[0], "MISSING"), append(cells[1], "0")
+		for i, r := range t.Rows {
+			cells[i+2] = append(cells[i+2], fmt.Sprint(r.Missing))
+		}
+	}
+	return cells
+}
 
 // leastName is how many columns of a terminal a name has at least.
 const leastName = 12
 
-// columns are rows of cells as lines, the first cell to the left and all others
-// to the right. Where width is more than 0, no line has more columns of a terminal:
-// first cells are cut, down to leastName columns, and then lines.
+// columns are rows of cells as lines, the first cell to the left and all others to the right. Where width is
+// more than 0, no line is wider: first cells are cut, down to leastName columns of a terminal, and then lines.
 func columns(cells [][]string, width int) []string {
-	widths := make([]int, len(cells[0]))
-	for _, row := range cells {
-		for i, cell := range row {
-			widths[i] = max(widths[i], displaywidth.String(text.Visible(cell)))
+	widths, others := make([]int, len(cells[0])), 0
+	for i := range widths {
+		for _, row := range cells {
+			row[i] = text.Visible(row[i])
+			widths[i] = max(widths[i], displaywidth.String(row[i]))
+		}
+		if i > 0 {
+			others += widths[i] + 2
 		}
 	}
 	if width > 0 {
-		rest := 0
-		for _, w := range widths[1:] {
-			rest += w + 2
-		}
-		widths[0] = min(widths[0], max(width-rest, leastName))
+		widths[0] = min(widths[0], max(width-others, leastName))
 	}
 	lines := make([]string, 0, len(cells))
 	for _, row := range cells {
-		var line strings.Builder
-		for i, cell := range row {
-			cell = cut(text.Visible(cell), widths[i])
-			pad := strings.Repeat(" ", widths[i]-displaywidth.String(cell))
-			if i == 0 {
-				line.WriteString(cell + pad)
-				continue
-			}
-			line.WriteString("  " + pad + cell)
+		name := cut(row[0], widths[0])
+		line := name + strings.Repeat(" ", widths[0]-displaywidth.String(name))
+		for i, cell := range row[1:] {
+			line += strings.Repeat(" ", 2+widths[i+1]-displaywidth.String(cell)) + cell
 		}
-		one := line.String()
 		if width > 0 {
-			one = cut(one, width)
+			line = cut(line, width)
 		}
-		lines = append(lines, one)
+		lines = append(lines, line)
 	}
 	return lines
 }

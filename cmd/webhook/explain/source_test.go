@@ -47,8 +47,8 @@ func TestWhoMayHaveWrittenAnEvent(t *testing.T) {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
 			var got []string
-			for _, w := range test.opts.writersOf(&corev1.Event{Source: test.source}) {
-				got = append(got, fmt.Sprint(w.Username, " ", w.Groups))
+			for _, s := range test.opts.byWriter(sourcesOf([]corev1.Event{{Source: test.source}})[0]) {
+				got = append(got, fmt.Sprint(s.user.Username, " ", s.user.Groups))
 			}
 			if !slices.Equal(got, test.want) {
 				t.Errorf("%q, want %q", got, test.want)
@@ -65,20 +65,20 @@ func TestExplainFindsWhatAnotherUserWrote(t *testing.T) {
 	for range 3 {
 		r.wrote("agent", "Normal", "Synced", "synced")
 	}
-	said := func(args ...string) *explanation {
+	said := func(args ...string) *report {
 		t.Helper()
 		out, err := explain(t, append([]string{"pod/web-0", "--kubeconfig", r.kubeconfig(), "--endpoint", r.endpoint.URL, "-o", "json"}, args...)...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var e explanation
+		var e report
 		if err := json.Unmarshal([]byte(out), &e); err != nil || len(e.Sources) != 1 {
 			t.Fatalf("%v: %s", err, out)
 		}
 		return &e
 	}
 	e := said()
-	const looked = "those written by system:kube-controller-manager, system:serviceaccount:kube-system:agent was looked at, and --writer names others"
+	const looked = "only what system:kube-controller-manager, system:serviceaccount:kube-system:agent may have written is looked at, and --writer names others"
 	if e.Sources[0].Known || !strings.Contains(e.Notes[0], looked) {
 		t.Errorf("%+v, notes %q, want one that is not known, and a note that says for whom was looked", e.Sources[0], e.Notes)
 	}

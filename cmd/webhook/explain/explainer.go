@@ -1,0 +1,245 @@
+package explain
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/time/rate"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
+
+	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/cmd/webhook/replicas"
+	"github.com/eventquota/eventquota/policy"
+	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/memory"
+	"github.com/eventquota/eventquota/store/rules"
+)
+
+// mostSources bounds the sources, each as one user writes it, that a report has.
+const mostSources = 256
+
+// explainer makes a report. Policies and the stored Events are the API server's; what is merged, pending and
+// dropped is the state of a replica's store. What comes next, a Gate decides by a copy of that state.
+type explainer struct {
+	*options
+
+	policies *policy.Set
+	replica  *replicas.Replica
+	report   report
+}
+
+// explain reports on Events about one object, of which there is at least one. It asks the replica twice: which
+// buckets there are depends on the users, and on the reasons of what was dropped.
+func (x *explainer) explain(ctx context.Context, events []corev1.Event) error {
+	if len(events) >= mostEvents {
+		x.note("there are more Events than the %d that were read", len(events))
+	}
+	candidates := x.candidates(sourcesOf(events))
+	var keys []store.Key
+	for _, s := range candidates {
+		keys = append(keys, s.group)
+	}
+	state, err := x.ask(ctx, keys)
+	if err != nil {
+		return err
+	}
+	x.report.Sources = found(candidates, state.Groups)
+	var notices []store.Key
+	keys = nil
+	for _, s := range x.report.Sources {
+		s.Next = s.nextOf(cmp.Or(state.Groups[s.group], &rules.Group{}))
+		keys = append(keys, s.group)
+		for i := range s.Next {
+			n := &s.Next[i]
+			if err := x.inquire(ctx, s, n); err != nil {
+				return fmt.Errorf("explain: %w", err)
+			}
+			for j := range n.limits.Quotas {
+				q := &n.limits.Quotas[j]
+				keys, notices = append(keys, q.Key), append(notices, rules.NoticeKey(q))
+			}
+		}
+	}
+	notices = unique(notices)
+	if state, err = x.ask(ctx, append(keys, notices...)); err != nil {
+		return err
+	}
+	x.report.Store.Name, x.report.Store.At = state.Store, state.At
+	for _, s := range x.report.Sources {
+		s.report(&state)
+		if !s.Known {
+			x.note("store %s knows nothing of %s: none of its Events came within the windows of its policy, another user wrote them, "+
+				"the store has lost its state since, or it belongs to another cluster or --redis-prefix", state.Store, cmp.Or(s.Component, "the source without a name"))
+		}
+		for i := range s.Next {
+			if err := x.foresee(ctx, &state, s, &s.Next[i]); err != nil {
+				return fmt.Errorf("explain: %w", err)
+			}
+		}
+	}
+	for _, key := range notices {
+		if g := state.Groups[key]; g != nil {
+			x.report.Dropped = append(x.report.Dropped, noticesOf(g)...)
+		}
+	}
+	slices.SortStableFunc(x.report.Dropped, func(a, b notice) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name))
+	})
+	if state.Store == "memory" {
+		x.note("the replica keeps its state in memory: what other replicas have merged and dropped is not in it")
+	}
+	return nil
+}
+
+// candidates are sources, each once for each user that may have written its Events.
+func (x *explainer) candidates(sources []*source) (all []*source) {
+	var users []string
+	for _, s := range sources {
+		for _, one := range x.byWriter(s) {
+			all, users = append(all, one), append(users, one.Writer)
+		}
+	}
+	if len(x.Writers) == 0 {
+		slices.Sort(users)
+		x.note("an Event does not say who wrote it: only what %s may have written is looked at, and --writer names others", strings.Join(slices.Compact(users), ", "))
+	}
+	if len(all) > mostSources {
+		x.note("%d more sources and users are left out", len(all)-mostSources)
+	}
+	return all[:min(len(all), mostSources)]
+}
+
+// found are the candidates of which groups know something. Of a source that they do not know, the first user
+// stands for all.
+func found(candidates []*source, groups map[store.Key]*rules.Group) (all []*source) {
+	known := map[*corev1.Event]bool{} // by source.like, which the candidates of one source share
+	for _, c := range candidates {
+		known[c.like] = known[c.like] || groups[c.group] != nil
+	}
+	for _, c := range candidates {
+		if groups[c.group] != nil || !known[c.like] {
+			all = append(all, c)
+			known[c.like] = true
+		}
+	}
+	return all
+}
+
+// ask asks the replica what its store has under some keys.
+func (x *explainer) ask(ctx context.Context, keys []store.Key) (state, error) {
+	all := state{State: rules.State{Groups: map[store.Key]*rules.Group{}, Levels: map[store.Key]rules.Level{}}}
+	for chunk := range slices.Chunk(unique(keys), mostKeys) {
+		query := url.Values{}
+		for _, key := range chunk {
+			query.Add("key", key.String())
+		}
+		var a answer
+		if err := x.replica.Get(ctx, "/explain", query, &a); err != nil {
+			return state{}, err
+		}
+		if err := a.addTo(&all); err != nil {
+			return state{}, fmt.Errorf("explain: the answer of the replica is malformed: %w", err)
+		}
+	}
+	return all, nil
+}
+
+// unique are keys, each once.
+func unique(keys []store.Key) []store.Key {
+	slices.SortFunc(keys, func(a, b store.Key) int { return bytes.Compare(a[:], b[:]) })
+	return slices.Compact(keys)
+}
+
+// inquire finds out which policy governs n and which buckets it must get a token from.
+func (x *explainer) inquire(ctx context.Context, s *source, n *next) error {
+	now := time.Now()
+	r := x.request(s, n, admission.Plain(n.like), now)
+	n.governing = x.policies.For(ctx, r.Namespace, r.Object, &r.Request)
+	for _, err := range n.governing.Errors {
+		x.note("%v: it does not match", err)
+	}
+	var asked admission.Asked
+	_, err := x.gate(&asked, now).Mutate(ctx, r)
+	n.limits = asked.Limits
+	return err
+}
+
+// foresee has n decided by a copy of what a store knows: as a repeat of the newest one that is stored, if there
+// is one, and with a new message.
+func (x *explainer) foresee(ctx context.Context, s *state, of *source, n *next) error {
+	known := rules.State{At: s.At, Levels: s.Levels, Groups: map[store.Key]*rules.Group{}}
+	if g := s.Groups[of.group]; g != nil {
+		known.Groups[of.group] = g
+	}
+	decide := func(message string) (*outcome, error) {
+		a, err := x.gate(memory.From(known), s.At).Mutate(ctx, x.request(of, n, message, s.At))
+		if err != nil {
+			return nil, err
+		}
+		o := &outcome{Outcome: a.Outcome}
+		if !a.Response.Allowed {
+			o.Because = a.Response.Result.Message
+		}
+		return o, nil
+	}
+	var err error
+	if n.stored {
+		if n.Same, err = decide(admission.Plain(n.like)); err != nil {
+			return err
+		}
+	}
+	n.Other, err = decide(newMessage())
+	return err
+}
+
+// newMessage is a message that no Event has.
+func newMessage() string { return "explain " + rand.String(20) }
+
+// gate decides by a store, at one moment.
+func (x *explainer) gate(s store.Store, at time.Time) *admission.Gate {
+	return &admission.Gate{
+		Policies: policy.InForce(x.policies),
+		Store:    s, Now: func() time.Time { return at }, Complaints: &rate.Sometimes{},
+	}
+}
+
+// request is the CREATE of n with a message, at a moment, under a name that nobody has used.
+func (x *explainer) request(s *source, n *next, message string, at time.Time) *admission.Request {
+	kind := metav1.GroupVersionKind{Version: "v1", Kind: "Event"}
+	resource := metav1.GroupVersionResource{Version: "v1", Resource: "events"}
+	r := &admission.Request{
+		Request: policy.Request{
+			Kind: kind, Resource: resource, RequestKind: kind, RequestResource: resource,
+			Namespace: x.report.Namespace, Operation: admissionv1.Create, UserInfo: s.user,
+		},
+		UID: "explain",
+	}
+	e := *n.like
+	e.ObjectMeta = metav1.ObjectMeta{Namespace: x.report.Namespace, Name: "explain." + rand.String(20)}
+	e.Type, e.Reason, e.Message = n.Type, n.Reason, message
+	e.Count, e.Series, e.Related = 1, nil, nil
+	if e.EventTime.IsZero() {
+		e.FirstTimestamp, e.LastTimestamp = metav1.NewTime(at), metav1.NewTime(at)
+	} else { // written through events.k8s.io
+		r.RequestKind.Group, r.RequestResource.Group = "events.k8s.io", "events.k8s.io"
+		e.EventTime, e.Count = metav1.NewMicroTime(at), 0
+	}
+	r.Name, r.Object = e.Name, &e
+	return r
+}
+
+// note adds a note, once.
+func (x *explainer) note(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); !slices.Contains(x.report.Notes, text) {
+		x.report.Notes = append(x.report.Notes, text)
+	}
+}
