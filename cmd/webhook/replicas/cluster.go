@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -24,19 +25,19 @@ import (
 )
 
 const (
-	// label is on all that manifests install.
+	// label is on everything that the manifests install.
 	label = "app.kubernetes.io/name=eventquota"
-	// metricsPort is how manifests name it.
+	// metricsPort is its name in the manifests.
 	metricsPort = "metrics"
 	// reader is the service account that may read metrics.
 	reader = "eventquota-reader"
-	// tokenSeconds is how long a token is good: the least that API servers give.
+	// tokenSeconds is how long a token is valid: the shortest that API servers issue.
 	tokenSeconds = 600
 )
 
-// cluster reaches replicas through the API server. It finds the service that the webhook configuration of
+// cluster reaches a replica through the API server. It finds the service that the webhook configuration of
 // eventquota names, forwards a port to one of its pods, and asks for tokens of the service account that may
-// read metrics. The certificate must be of the CA that the API server trusts there too.
+// read metrics. The certificate must be of the CA that the API server trusts for the webhook.
 type cluster struct {
 	config  *rest.Config
 	client  kubernetes.Interface
@@ -45,7 +46,9 @@ type cluster struct {
 
 	token   string
 	renewAt time.Time
-	forward *forward // nil before the first question
+
+	mu      sync.Mutex // a dial may outlive the request that it was for
+	forward *forward   // nil before the first one
 }
 
 // find finds eventquota in a cluster.
@@ -61,7 +64,11 @@ func find(ctx context.Context, config *rest.Config) (*Replica, error) {
 	host := c.service.Name + "." + c.service.Namespace + ".svc"
 	return &Replica{
 		name: "a replica in namespace " + c.service.Namespace, url: &url.URL{Scheme: "https", Host: host},
-		transport: c.transport, token: c.readerToken, Close: func() { c.forward.close() },
+		transport: &http.Transport{
+			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: c.roots},
+			DialContext:     c.dial,
+		},
+		token: c.readerToken, Close: c.close,
 	}, nil
 }
 
@@ -97,29 +104,26 @@ func (c *cluster) findService(ctx context.Context) error {
 	return fmt.Errorf("find eventquota: webhook configurations name several services, %s: give an --endpoint", strings.Join(names, " and "))
 }
 
-func (c *cluster) transport() (*http.Transport, error) {
-	return &http.Transport{
-		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: c.roots},
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			if err := c.forwardPort(ctx); err != nil {
-				return nil, err
-			}
-			return new(net.Dialer).DialContext(ctx, "tcp", c.forward.address)
-		},
-	}, nil
+// dial connects by a port that is forwarded to a pod that is ready.
+func (c *cluster) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.forward.open() {
+		pod, port, err := c.findPod(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if c.forward, err = newForward(ctx, c.config, c.client, pod, port); err != nil {
+			return nil, err
+		}
+	}
+	return new(net.Dialer).DialContext(ctx, "tcp", c.forward.address)
 }
 
-// forwardPort forwards a port to a pod that is ready, unless one is.
-func (c *cluster) forwardPort(ctx context.Context) error {
-	if c.forward.open() {
-		return nil
-	}
-	pod, port, err := c.findPod(ctx)
-	if err != nil {
-		return err
-	}
-	c.forward, err = newForward(ctx, c.config, c.client, pod, port)
-	return err
+func (c *cluster) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.forward.close()
 }
 
 // findPod finds a pod of the service that is ready, and its port for metrics.

@@ -1,18 +1,12 @@
 package replicas
 
 import (
-	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
-	"os"
-	"strings"
-	"unicode"
 
 	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
 )
 
 // Endpoint is one replica, to be asked at its metrics address. The zero value is none.
@@ -25,13 +19,10 @@ type Endpoint struct {
 
 func (o *Endpoint) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.URL, "endpoint", o.URL, "metrics address of a replica to ask instead of one that the cluster has, as https://host:port or http://host:port, with a path if it is behind a proxy")
-	f.StringVar(&o.TokenFile, "endpoint-token-file", o.TokenFile, "file with the bearer token for --endpoint, read for each question; needs https; empty for none")
-	f.StringVar(&o.CAFile, "endpoint-ca-file", o.CAFile, "PEM file of the CAs that may sign the certificate of --endpoint, read for each question; empty for the system's")
-	f.BoolVar(&o.SkipVerify, "endpoint-insecure-skip-tls-verify", o.SkipVerify, "whether to take any certificate of --endpoint; anyone in between then reads the token")
+	f.StringVar(&o.TokenFile, "endpoint-token-file", o.TokenFile, "file with the bearer token for --endpoint, reread each minute; needs https; empty for none")
+	f.StringVar(&o.CAFile, "endpoint-ca-file", o.CAFile, "PEM file of the CAs that may sign the certificate of --endpoint, reread while the command runs; empty for the system's")
+	f.BoolVar(&o.SkipVerify, "endpoint-insecure-skip-tls-verify", o.SkipVerify, "whether to accept any certificate of --endpoint; anyone in between can then read the token")
 }
-
-// IsSet tells whether any of the flags was given.
-func (o *Endpoint) IsSet() bool { return *o != Endpoint{} }
 
 func (o *Endpoint) validate() error {
 	u, err := o.base()
@@ -51,8 +42,8 @@ func (o *Endpoint) validate() error {
 	return errors.Join(errs...)
 }
 
-// base is the address that paths are added to. No error prints it: it may hold
-// a password that does not belong there.
+// base is the address that paths are added to. No error prints it: it may hold a password that does not belong
+// there.
 func (o *Endpoint) base() (*url.URL, error) {
 	u, err := url.Parse(o.URL)
 	switch {
@@ -61,7 +52,7 @@ func (o *Endpoint) base() (*url.URL, error) {
 	case err != nil:
 		return nil, errors.New("--endpoint: is not a URL")
 	case u.User != nil:
-		return nil, errors.New("--endpoint: must have no user; a token belongs into --endpoint-token-file")
+		return nil, errors.New("--endpoint: must have no user; a token belongs in --endpoint-token-file")
 	case u.Scheme != "https" && u.Scheme != "http", u.Hostname() == "", u.RawQuery != "", u.Fragment != "":
 		return nil, errors.New("--endpoint: must be https://host:port or http://host:port, with a path at most")
 	}
@@ -73,38 +64,12 @@ func (o *Endpoint) open() (*Replica, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Replica{name: "--endpoint", url: u, transport: o.transport, token: o.token, Close: func() {}}, nil
-}
-
-func (o *Endpoint) token(context.Context) (string, error) {
-	if o.TokenFile == "" {
-		return "", nil
-	}
-	token, err := os.ReadFile(o.TokenFile)
+	transport, err := rest.TransportFor(&rest.Config{ // which rereads the files
+		BearerTokenFile: o.TokenFile,
+		TLSClientConfig: rest.TLSClientConfig{CAFile: o.CAFile, Insecure: o.SkipVerify},
+	})
 	if err != nil {
-		return "", fmt.Errorf("--endpoint-token-file: %w", err)
+		return nil, fmt.Errorf("--endpoint: %w", err)
 	}
-	one := strings.TrimSpace(string(token))
-	if strings.ContainsFunc(one, unicode.IsSpace) || one == "" {
-		return "", fmt.Errorf("--endpoint-token-file %s: must be one line", o.TokenFile)
-	}
-	return one, nil
-}
-
-func (o *Endpoint) transport() (*http.Transport, error) {
-	config := &tls.Config{
-		MinVersion:         tls.VersionTLS12,
-		InsecureSkipVerify: o.SkipVerify, //nolint:gosec // only where a flag asks for it by that name
-	}
-	if o.CAFile != "" {
-		pem, err := os.ReadFile(o.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("--endpoint-ca-file: %w", err)
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("--endpoint-ca-file %s: no certificate in it", o.CAFile)
-		}
-	}
-	return &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, ForceAttemptHTTP2: true}, nil
+	return &Replica{name: "--endpoint", url: u, transport: transport, Close: func() {}}, nil
 }

@@ -102,11 +102,11 @@ func TestAnAnswerThatIsNoneIsExplainedInALine(t *testing.T) {
 		"a long error": {func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, strings.Repeat("x", 1<<20), http.StatusInternalServerError)
 		}, false, "--endpoint: 500 Internal Server Error: " + strings.Repeat("x", 256)},
-		"no JSON":      {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "# HELP") }, false, "--endpoint: the answer to /busiest is not what a replica says: "},
-		"another JSON": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "[]") }, false, "--endpoint: the answer to /busiest is not what a replica says: "},
+		"no JSON":      {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "# HELP") }, false, "--endpoint: the answer to /busiest is not that of a replica: "},
+		"another JSON": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "[]") }, false, "--endpoint: the answer to /busiest is not that of a replica: "},
 		"endless JSON": {func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, `{"x":"`, strings.Repeat(" ", maxBytes), `"}`)
-		}, false, "--endpoint: the answer to /busiest is not what a replica says: "},
+		}, false, "--endpoint: the answer to /busiest is not that of a replica: "},
 	} {
 		t.Run(says, func(t *testing.T) {
 			o := endpoint(t, test.answer)

@@ -1,4 +1,4 @@
-// Package replicas is how commands ask what replicas know: one of them answers for all that share its Redis.
+// Package replicas is how commands ask replicas: one of them answers for all that share its Redis.
 package replicas
 
 import (
@@ -13,6 +13,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/pflag"
+
+	"github.com/eventquota/eventquota/cmd/webhook/apiserver"
 	"github.com/eventquota/eventquota/cmd/webhook/text"
 )
 
@@ -22,18 +25,54 @@ const (
 	maxBytes = 16 << 20
 )
 
+// Options are the flags that say where to ask: the cluster of a kubeconfig, or one replica. Make them with
+// NewOptions.
+type Options struct {
+	Endpoint Endpoint
+	Cluster  *apiserver.Flags
+}
+
+// NewOptions stand for the user's own cluster.
+func NewOptions() Options { return Options{Cluster: apiserver.NewFlags()} }
+
+// AddFlags adds them to f, with --namespace if they are for a command that looks into one.
+func (o *Options) AddFlags(f *pflag.FlagSet, namespaced bool) {
+	o.Cluster.AddFlags(f, namespaced)
+	o.Endpoint.addFlags(f)
+}
+
+// Validate reports every flag that is missing, wrong or contradicts another. It opens no file and connects nowhere.
+func (o *Options) Validate() error {
+	if o.Endpoint == (Endpoint{}) {
+		return nil
+	}
+	return o.Endpoint.validate()
+}
+
+// Open finds a replica to ask. The flags are valid.
+func (o *Options) Open(ctx context.Context, userAgent string) (*Replica, error) {
+	if o.Endpoint != (Endpoint{}) {
+		return o.Endpoint.open()
+	}
+	config, _, err := o.Cluster.Config(userAgent)
+	if err != nil {
+		return nil, err
+	}
+	return find(ctx, config)
+}
+
 // Replica is one that can be asked. It is for one goroutine at a time.
 type Replica struct {
-	name string // what errors call it
-	url  *url.URL
-	// transport is called for each question, and so is token; empty for none.
-	transport func() (*http.Transport, error)
-	token     func(context.Context) (string, error)
-	// Close ends what leads to it.
+	name      string // in errors
+	url       *url.URL
+	transport http.RoundTripper
+	// token is asked for the bearer token of each request; nil where transport adds one, if there is one.
+	token func(context.Context) (string, error)
+	// Close ends the way to it.
 	Close func()
 }
 
-// Get asks for path, such as /busiest, with query, and puts the JSON it gets into what into points to. It
+// Get asks for path, such as /busiest, with query, and decodes the JSON of the answer into what into points to. It
 // takes 10 s at most and follows no redirection, so that a token goes nowhere else.
 func (r *Replica) Get(ctx context.Context, path string, query url.Values, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -44,19 +83,16 @@ func (r *Replica) Get(ctx context.Context, path string, query url.Values, into a
 	if err != nil {
 		return fmt.Errorf("%s: %w", r.name, err)
 	}
-	token, err := r.token(ctx)
-	if err != nil {
-		return err
+	if r.token != nil {
+		token, err := r.token(ctx)
+		if err != nil {
+			return err
+		}
+		if token != "" {
+			request.Header.Set("Authorization", "Bearer "+token)
+		}
 	}
-	if token != "" {
-		request.Header.Set("Authorization", "Bearer "+token)
-	}
-	transport, err := r.transport()
-	if err != nil {
-		return err
-	}
-	defer transport.CloseIdleConnections()
-	client := http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := http.Client{Transport: r.transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	response, err := client.Do(request)
 	if plain, ok := errors.AsType[tls.RecordHeaderError](err); ok && string(plain.RecordHeader[:4]) == "HTTP" {
 		return fmt.Errorf("%s: serves metrics without TLS: use an --endpoint with http", r.name)
@@ -66,27 +102,27 @@ func (r *Replica) Get(ctx context.Context, path string, query url.Values, into a
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return r.refused(response, token)
+		return r.refused(response)
 	}
 	if err := json.NewDecoder(io.LimitReader(response.Body, maxBytes)).Decode(into); err != nil {
-		return fmt.Errorf("%s: the answer to %s is not what a replica says: %w", r.name, path, err)
+		return fmt.Errorf("%s: the answer to %s is not that of a replica: %w", r.name, path, err)
 	}
 	return nil
 }
 
-// refused says in one line what an answer other than 200 means.
-func (r *Replica) refused(response *http.Response, token string) error {
-	const most = 256 // bytes of what the other side says
-	said, _ := io.ReadAll(io.LimitReader(response.Body, most))
-	says := r.name + ": " + response.Status
-	if more := strings.TrimSpace(text.Visible(string(said))); more != "" {
-		says += ": " + more
+// refused is what an answer other than 200 means, in one line.
+func (r *Replica) refused(response *http.Response) error {
+	const most = 256 // bytes of the body
+	body, _ := io.ReadAll(io.LimitReader(response.Body, most))
+	message := r.name + ": " + response.Status
+	if more := strings.TrimSpace(text.Visible(string(body))); more != "" {
+		message += ": " + more
 	}
 	switch {
-	case response.StatusCode == http.StatusUnauthorized && token == "":
-		says += "; it wants a token, see --endpoint-token-file"
+	case response.StatusCode == http.StatusUnauthorized && response.Request.Header.Get("Authorization") == "":
+		message += "; it wants a token, see --endpoint-token-file"
 	case response.StatusCode == http.StatusNotFound:
-		says += "; is it the metrics address of a replica of this version?"
+		message += "; is it the metrics address of a replica of this version?"
 	}
-	return errors.New(says)
+	return errors.New(message)
 }
