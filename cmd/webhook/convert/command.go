@@ -1,15 +1,14 @@
-// Package convert is the command that makes a policy of an EventRateLimit configuration.
+// Package convert is the command that turns an EventRateLimit configuration into a policy.
 package convert
 
 import (
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/eventquota/eventquota/cmd/webhook/output"
 )
 
 // options are the flags of convert.
@@ -18,25 +17,9 @@ type options struct {
 	Output string
 }
 
-func (o *options) addFlags(f *pflag.FlagSet) {
-	f.StringVar(&o.Name, "name", o.Name, "name of the policy")
-	f.StringVarP(&o.Output, "output", "o", o.Output, "format of the policy, yaml or json")
-}
-
-func (o *options) validate() error {
-	var errs []error
-	if wrong := validation.IsDNS1123Subdomain(o.Name); len(wrong) > 0 {
-		errs = append(errs, fmt.Errorf("--name %q: %s", o.Name, strings.Join(wrong, "; ")))
-	}
-	if !slices.Contains([]string{"yaml", "json"}, o.Output) {
-		errs = append(errs, fmt.Errorf("--output %q: must be yaml or json", o.Output))
-	}
-	return errors.Join(errs...)
-}
-
 // Command is eventquota convert.
 func Command() *cobra.Command {
-	o := &options{Name: "eventratelimit", Output: "yaml"}
+	o := &options{Name: "eventratelimit", Output: output.YAML}
 	cmd := &cobra.Command{
 		Use:   "convert FILE",
 		Short: "Convert an EventRateLimit configuration into a policy",
@@ -61,20 +44,24 @@ YAML, with -o json on standard error.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.validate(); err != nil {
-				return err
+			if wrong := validation.IsDNS1123Subdomain(o.Name); len(wrong) > 0 {
+				return fmt.Errorf("--name %q: %s", o.Name, strings.Join(wrong, "; "))
 			}
-			in := newConfigFile(args[0], cmd.InOrStdin())
-			converted, err := in.convert()
+			converted, err := convertFile(args[0], cmd.InOrStdin())
 			if err != nil {
-				return fmt.Errorf("convert: %s: %w", in.name, err)
+				name := args[0]
+				if name == stdinPath {
+					name = "standard input"
+				}
+				return fmt.Errorf("convert: %s: %w", name, err)
 			}
-			if o.Output == "json" {
-				return converted.writeJSON(cmd.OutOrStdout(), cmd.ErrOrStderr(), o.Name)
+			if err := converted.write(cmd, o); err != nil {
+				return fmt.Errorf("convert: %w", err)
 			}
-			return converted.writeYAML(cmd.OutOrStdout(), o.Name)
+			return nil
 		},
 	}
-	o.addFlags(cmd.Flags())
+	cmd.Flags().StringVar(&o.Name, "name", o.Name, "name of the policy")
+	output.OneOf(cmd, &o.Output, "output", "o", []string{output.YAML, output.JSON}, "format of the policy, yaml or json")
 	return cmd
 }

@@ -17,11 +17,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
+
+	"github.com/eventquota/eventquota/cmd/webhook/text"
 )
 
-// content is the one YAML document of f, as JSON.
-func (f *configFile) content() (jsontext.Value, error) {
-	raw, err := f.read()
+// decodeFile is the one YAML document of a file, as JSON.
+func decodeFile(path string, stdin io.Reader) (jsontext.Value, error) {
+	raw, err := readConfig(path, stdin)
 	if err != nil {
 		return nil, err
 	}
@@ -36,8 +38,7 @@ func (f *configFile) content() (jsontext.Value, error) {
 		}
 		converted, err := yaml.YAMLToJSONStrict(document)
 		if err != nil {
-			// Some of these errors have a line for each mistake.
-			return nil, fmt.Errorf("must be YAML or JSON: %s", strings.Join(strings.Fields(err.Error()), " "))
+			return nil, fmt.Errorf("must be YAML or JSON: %w", text.OneLine(err))
 		}
 		if value := jsontext.Value(converted); value.Kind() != 'n' {
 			documents = append(documents, value)
@@ -49,25 +50,23 @@ func (f *configFile) content() (jsontext.Value, error) {
 	return documents[0], nil
 }
 
-// kindOf says what the object in content is, which must be one of kinds, each
-// of the version it stands for.
-func kindOf(at *field.Path, content jsontext.Value, kinds map[string]string) (typeMeta, error) {
+// kindOf is the kind of the object in content, which must be one of kinds, of the version that it stands for.
+func kindOf(at *field.Path, content jsontext.Value, kinds map[string]string) (string, error) {
 	var m typeMeta
 	if err := json.Unmarshal(content, &m); err != nil {
-		return m, named(at, err)
+		return "", named(at, err)
 	}
 	version, ok := kinds[m.Kind]
 	if !ok {
-		return m, field.NotSupported(at.Child("kind"), m.Kind, slices.Sorted(maps.Keys(kinds)))
+		return "", field.NotSupported(at.Child("kind"), m.Kind, slices.Sorted(maps.Keys(kinds)))
 	}
 	if m.APIVersion != version {
-		return m, field.NotSupported(at.Child("apiVersion"), m.APIVersion, []string{version})
+		return "", field.NotSupported(at.Child("apiVersion"), m.APIVersion, []string{version})
 	}
-	return m, nil
+	return m.Kind, nil
 }
 
-// decodeStrictly decodes the object in content. It fails on a field that out
-// does not have.
+// decodeStrictly decodes the object in content. It fails on a field that out does not have.
 func decodeStrictly(at *field.Path, content jsontext.Value, out any) error {
 	if err := json.Unmarshal(content, out, json.RejectUnknownMembers(true)); err != nil {
 		return named(at, err)
@@ -75,8 +74,7 @@ func decodeStrictly(at *field.Path, content jsontext.Value, out any) error {
 	return nil
 }
 
-// named is an error of the decoder that names the field as users write it, and
-// says what it may be.
+// named is an error of the decoder that names the field as users write it, and says what it may be.
 func named(at *field.Path, err error) error {
 	var wrong *json.SemanticError
 	if !errors.As(err, &wrong) || wrong.GoType == nil {
@@ -104,8 +102,7 @@ func named(at *field.Path, err error) error {
 }
 
 // fieldNames are the names of a struct's fields in JSON.
-func fieldNames(t reflect.Type) []string {
-	var names []string
+func fieldNames(t reflect.Type) (names []string) {
 	for _, f := range reflect.VisibleFields(t) {
 		if name := f.Tag.Get("json"); name != "" {
 			names = append(names, name)

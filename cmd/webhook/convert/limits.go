@@ -1,29 +1,28 @@
 package convert
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
+	"github.com/eventquota/eventquota/cmd/webhook/output"
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// maxBucket is the largest burst, and the most tokens, that the schema of
-// policies allows.
-const maxBucket = 1_000_000
-
-// maxQuotas is how many quotas the schema of policies allows.
-const maxQuotas = 8
+// What the schema of policies allows.
+const (
+	maxBucket = 1_000_000 // burst, and tokens
+	maxQuotas = 8
+)
 
 // conversion is the policy that stands for an EventRateLimit configuration.
 type conversion struct {
@@ -47,7 +46,7 @@ func convertLimits(at *field.Path, content jsontext.Value) (*conversion, error) 
 		return nil, field.Required(at, "must have at least one limit")
 	}
 	var errs field.ErrorList
-	var limits []rateLimit // no two of them are the same, but for the size of their caches
+	var limits []rateLimit // without the sizes of their caches, no two of them are the same
 	for i, l := range from.Limits {
 		errs = append(errs, l.check(at.Index(i))...)
 		if l.CacheSize != 0 {
@@ -97,27 +96,24 @@ func (l *rateLimit) check(at *field.Path) (errs field.ErrorList) {
 	return errs
 }
 
-// object is what users apply: a policy without a status.
-type object struct {
-	metav1.TypeMeta `json:",inline"`
-	Metadata        struct {
-		Name string `json:"name"`
-	} `json:"metadata"`
-	Spec v1alpha1.ClusterEventPolicySpec `json:"spec"`
-}
-
-func (c *conversion) object(name string) *object {
-	o := &object{Spec: c.spec}
-	o.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind(v1alpha1.KindClusterEventPolicy))
-	o.Metadata.Name = name
-	return o
-}
-
-// writeYAML writes a policy with that name, and the notes as comments.
-func (c *conversion) writeYAML(w io.Writer, name string) error {
-	text, err := yaml.Marshal(c.object(name))
+// write prints the policy. YAML has the notes as comments, beside JSON they go to standard error.
+func (c *conversion) write(cmd *cobra.Command, o *options) error {
+	policy := struct { // one without a status, as users apply it
+		metav1.TypeMeta `json:",inline"`
+		Metadata        map[string]string               `json:"metadata"`
+		Spec            v1alpha1.ClusterEventPolicySpec `json:"spec"`
+	}{Metadata: map[string]string{"name": o.Name}, Spec: c.spec}
+	policy.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind(v1alpha1.KindClusterEventPolicy))
+	if o.Output == output.JSON {
+		for _, note := range c.notes {
+			fmt.Fprintln(cmd.ErrOrStderr(), note)
+		}
+		_, err := output.Write(cmd.OutOrStdout(), output.JSON, policy, "  ")
+		return err
+	}
+	document, err := yaml.Marshal(policy)
 	if err != nil {
-		return fmt.Errorf("convert: %w", err)
+		return err
 	}
 	comments := append([]string{
 		"The limits of an EventRateLimit configuration, made by eventquota convert.",
@@ -125,19 +121,6 @@ func (c *conversion) writeYAML(w io.Writer, name string) error {
 		"They are for Events of events.k8s.io too, which EventRateLimit lets pass.",
 		"With action Limit, Events would be merged and limited by source, too.",
 	}, c.notes...)
-	_, err = fmt.Fprintf(w, "# %s\n%s", strings.Join(comments, "\n# "), text)
-	return err
-}
-
-// writeJSON writes a policy with that name, and the notes to notes.
-func (c *conversion) writeJSON(w, notes io.Writer, name string) error {
-	text, err := json.MarshalIndent(c.object(name), "", "  ")
-	if err != nil {
-		return fmt.Errorf("convert: %w", err)
-	}
-	for _, note := range c.notes {
-		fmt.Fprintln(notes, note)
-	}
-	_, err = fmt.Fprintf(w, "%s\n", text)
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "# %s\n%s", strings.Join(comments, "\n# "), document)
 	return err
 }

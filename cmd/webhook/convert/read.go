@@ -58,56 +58,44 @@ type pluginConfig struct {
 	Configuration jsontext.Value `json:"configuration"`
 }
 
-// configFile is a file with a configuration.
-type configFile struct {
-	name string
-	// dir is where relative paths in it begin.
-	dir  string
-	read func() ([]byte, error)
-}
+// stdinPath stands for standard input. As a path its directory is the working directory.
+const stdinPath = "-"
 
-// newConfigFile is the file at path, or stdin for "-".
-func newConfigFile(path string, stdin io.Reader) *configFile {
-	if path == "-" {
-		return &configFile{name: "standard input", dir: ".", read: func() ([]byte, error) { return bounded(stdin) }}
-	}
-	return &configFile{name: path, dir: filepath.Dir(path), read: func() ([]byte, error) {
+// readConfig reads the file at path, or stdin, and fails on one that is too long, or without end.
+func readConfig(path string, stdin io.Reader) ([]byte, error) {
+	if path != stdinPath {
 		file, err := os.Open(path)
 		if err != nil {
 			return nil, err
 		}
 		defer func() { _ = file.Close() }() // what was read is known already
-		return bounded(file)
-	}}
-}
-
-// bounded reads a configuration. It fails on one that is too long, also on one without end.
-func bounded(r io.Reader) ([]byte, error) {
-	content, err := io.ReadAll(io.LimitReader(r, configBytes+1))
+		stdin = file
+	}
+	content, err := io.ReadAll(io.LimitReader(stdin, configBytes+1))
 	if err == nil && len(content) > configBytes {
 		return nil, fmt.Errorf("must have at most %d bytes", configBytes)
 	}
 	return content, err
 }
 
-// convert reads f, in which limits may be or which may name their file.
-func (f *configFile) convert() (*conversion, error) {
-	content, err := f.content()
+// convertFile converts the limits that a file has, or another file that it names.
+func convertFile(path string, stdin io.Reader) (*conversion, error) {
+	content, err := decodeFile(path, stdin)
 	if err != nil {
 		return nil, err
 	}
-	meta, err := kindOf(nil, content, map[string]string{limitsKind: limitsVersion, pluginsKind: pluginsVersion})
+	kind, err := kindOf(nil, content, map[string]string{limitsKind: limitsVersion, pluginsKind: pluginsVersion})
 	if err != nil {
 		return nil, err
 	}
-	if meta.Kind == limitsKind {
+	if kind == limitsKind {
 		return convertLimits(nil, content)
 	}
-	return f.convertPlugin(content)
+	return convertPlugin(filepath.Dir(path), content)
 }
 
-// convertPlugin converts the limits that an AdmissionConfiguration has.
-func (f *configFile) convertPlugin(content jsontext.Value) (*conversion, error) {
+// convertPlugin converts the limits that an AdmissionConfiguration has. Paths in it are relative to dir.
+func convertPlugin(dir string, content jsontext.Value) (*conversion, error) {
 	var all pluginConfigs
 	if err := decodeStrictly(nil, content, &all); err != nil {
 		return nil, err
@@ -135,9 +123,9 @@ func (f *configFile) convertPlugin(content jsontext.Value) (*conversion, error) 
 	}
 	path := plugin.Path
 	if !filepath.IsAbs(path) {
-		path = filepath.Join(f.dir, path)
+		path = filepath.Join(dir, path)
 	}
-	content, err := newConfigFile(path, strings.NewReader("")).content()
+	content, err := decodeFile(path, strings.NewReader("")) // a file named - is empty
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", at.Child("path"), err)
 	}

@@ -11,8 +11,6 @@ import (
 	"slices"
 
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-
-	"github.com/eventquota/eventquota/cmd/webhook/text"
 )
 
 // Read reads files and directories.
@@ -35,9 +33,8 @@ func Read(paths []string) (*Policies, error) {
 	return p, nil
 }
 
-// filesAt is the file at path or, of a directory, those in it that may hold
-// policies, as kubectl apply -f has it.
-func filesAt(path string) ([]string, error) {
+// filesAt is the file at path or, of a directory, the files in it that kubectl apply -f would read.
+func filesAt(path string) (files []string, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -45,7 +42,6 @@ func filesAt(path string) ([]string, error) {
 	if !info.IsDir() {
 		return []string{path}, nil
 	}
-	var files []string
 	entries, err := os.ReadDir(path)
 	for _, e := range entries {
 		if !e.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(e.Name())) {
@@ -76,20 +72,4 @@ func (p *Policies) readFile(file string) error {
 			return fmt.Errorf("document %d: %w", n, err)
 		}
 	}
-}
-
-// Decode takes in a document: an object, a list of them, or nothing.
-func (p *Policies) Decode(document []byte) error {
-	asJSON, err := utilyaml.ToJSON(document)
-	if err != nil {
-		return text.OneLine(err)
-	}
-	if bytes.Equal(bytes.TrimSpace(asJSON), []byte("null")) {
-		return nil
-	}
-	object, _, err := p.decoder.Decode(document, nil, nil)
-	if err != nil {
-		return text.OneLine(err)
-	}
-	return p.take(object)
 }

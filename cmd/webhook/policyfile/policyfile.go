@@ -2,6 +2,7 @@
 package policyfile
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 
@@ -11,13 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/eventquota/eventquota/cmd/webhook/text"
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// Policies are policies, and namespaces by their labels. They are for one goroutine at a time.
+// Policies are policies, and the labels of namespaces. They are for one goroutine at a time.
 type Policies struct {
 	decoder    runtime.Decoder
 	compiler   *policy.Compiler
@@ -44,7 +46,19 @@ func New() (*Policies, error) {
 	}, nil
 }
 
-func (p *Policies) take(object runtime.Object) error {
+// Decode adds what a document has: an object, a list of them, or nothing.
+func (p *Policies) Decode(document []byte) error {
+	asJSON, err := utilyaml.ToJSON(document)
+	if err != nil {
+		return text.OneLine(err)
+	}
+	if bytes.Equal(bytes.TrimSpace(asJSON), []byte("null")) {
+		return nil
+	}
+	object, _, err := p.decoder.Decode(document, nil, nil)
+	if err != nil {
+		return text.OneLine(err)
+	}
 	switch o := object.(type) {
 	case *v1alpha1.EventPolicy:
 		if o.Namespace == "" {
@@ -70,7 +84,7 @@ func (p *Policies) take(object runtime.Object) error {
 		object.GetObjectKind().GroupVersionKind().Kind)
 }
 
-// keep takes in a policy, or says what is wrong with it.
+// keep adds a policy, or says what is wrong with it.
 func (p *Policies) keep(kind string, o metav1.Object, compiled *policy.Policy, errs field.ErrorList) error {
 	identity := policy.Identity{Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName()}
 	if o.GetName() == "" {
@@ -85,31 +99,28 @@ func (p *Policies) keep(kind string, o metav1.Object, compiled *policy.Policy, e
 	p.known[identity] = true
 	if identity.Namespace == "" {
 		p.cluster = append(p.cluster, compiled)
-		return nil
+	} else {
+		p.own[identity.Namespace] = append(p.own[identity.Namespace], compiled)
 	}
-	p.own[identity.Namespace] = append(p.own[identity.Namespace], compiled)
 	return nil
 }
 
-// TakeNamespaces takes over the namespaces of others where p has none of its own.
+// TakeNamespaces uses the namespaces of others if p has none.
 func (p *Policies) TakeNamespaces(others *Policies) {
 	if len(p.namespaces) == 0 {
 		p.namespaces = others.namespaces
 	}
 }
 
-// Set is all that was taken in.
+// Set is all that was read.
 func (p *Policies) Set() *policy.Set {
 	namespaces := map[string]policy.Namespace{}
-	for name, ls := range p.namespaces {
-		// The API server sets it.
-		all := labels.Merge(ls, labels.Set{corev1.LabelMetadataName: name})
-		namespaces[name] = policy.Namespace{Labels: all, Policies: p.own[name]}
-	}
 	for name, own := range p.own {
-		if _, known := p.namespaces[name]; !known {
-			namespaces[name] = policy.Namespace{Policies: own}
-		}
+		namespaces[name] = policy.Namespace{Policies: own}
+	}
+	for name, ls := range p.namespaces {
+		all := labels.Merge(ls, labels.Set{corev1.LabelMetadataName: name}) // which the API server sets
+		namespaces[name] = policy.Namespace{Labels: all, Policies: p.own[name]}
 	}
 	fallback := policy.Default()
 	return policy.NewSet(&fallback, p.cluster, namespaces)

@@ -1,3 +1,4 @@
+// Package apiserver is how commands reach the API server.
 package apiserver
 
 import (
@@ -11,11 +12,25 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/text"
 )
 
-// timeout is that of each question to the API server by default.
+// timeout is the default of --request-timeout.
 const timeout = "15s"
 
-// Flags are those of kubectl that say which cluster to ask, as whom and in which namespace. Make them with
-// NewFlags.
+// Config says how to reach the API server, without a client-side rate limit: by a kubeconfig file, or by the
+// service account of the pod where there is none.
+func Config(kubeconfig string) (config *rest.Config, err error) {
+	if kubeconfig != "" {
+		config, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
+	} else if config, err = rest.InClusterConfig(); err != nil {
+		err = fmt.Errorf("must be set outside of a pod: %w", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	config.QPS = -1
+	return config, nil
+}
+
+// Flags are kubectl's flags that say which cluster to ask, as whom and in which namespace. Make them with NewFlags.
 type Flags struct {
 	loading   *clientcmd.ClientConfigLoadingRules
 	overrides clientcmd.ConfigOverrides
@@ -31,7 +46,7 @@ func NewFlags() *Flags {
 func (o *Flags) AddFlags(f *pflag.FlagSet, namespaced bool) {
 	f.StringVar(&o.loading.ExplicitPath, "kubeconfig", "", "kubeconfig file; empty for $KUBECONFIG, ~/.kube/config or the service account of the pod")
 	flags := clientcmd.RecommendedConfigOverrideFlags("")
-	// API servers know no passwords any more.
+	// API servers do not take passwords any more.
 	flags.AuthOverrideFlags.Username, flags.AuthOverrideFlags.Password = clientcmd.FlagInfo{}, clientcmd.FlagInfo{}
 	flags.Timeout.Default = timeout
 	if !namespaced {
