@@ -1,4 +1,4 @@
-// Package check is the command that finds out whether the API server asks the webhook.
+// Package check is the command that checks that the API server asks the webhook.
 package check
 
 import (
@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,13 +26,6 @@ type options struct {
 	Namespace  string
 	Events     int
 	Timeout    time.Duration
-}
-
-func (o *options) addFlags(f *pflag.FlagSet) {
-	f.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file of the API server; empty for the service account of the pod")
-	f.StringVar(&o.Namespace, "namespace", o.Namespace, "namespace to write Events in, whose Events the webhook is asked about")
-	f.IntVar(&o.Events, "events", o.Events, "Events to write at most, at least 2; more than the burst of the bucket that is to refuse one, where none is merged")
-	f.DurationVar(&o.Timeout, "timeout", o.Timeout, "how long it may take, at least 1s")
 }
 
 func (o *options) validate() error {
@@ -85,7 +77,11 @@ as all Events do.`,
 			return nil
 		},
 	}
-	o.addFlags(cmd.Flags())
+	f := cmd.Flags()
+	f.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file of the API server; empty for the service account of the pod")
+	f.StringVar(&o.Namespace, "namespace", o.Namespace, "namespace to write Events in; the webhook must be asked about its Events")
+	f.IntVar(&o.Events, "events", o.Events, "Events to write at most, at least 2; where Events are not merged, more than the burst of the bucket that should refuse one")
+	f.DurationVar(&o.Timeout, "timeout", o.Timeout, "how long it may take, at least 1s")
 	return cmd
 }
 
@@ -106,8 +102,7 @@ func (o *options) check(ctx context.Context, events typedcorev1.EventInterface) 
 		o.Events, o.Namespace)
 }
 
-// refusalOf tells whether err is an answer of the webhook, in either phase, and not of
-// another or of the API server itself.
+// refusalOf is what the webhook says in err, if err is a refusal of it, in either phase.
 func refusalOf(err error) (string, bool) {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -122,7 +117,7 @@ func refusalOf(err error) (string, bool) {
 	return "", false
 }
 
-// newEvent is about an object of its own, so that no earlier check counts.
+// newEvent is about a new object each time, so that no earlier check counts.
 func newEvent(namespace string) *corev1.Event {
 	now := metav1.Now()
 	return &corev1.Event{

@@ -48,20 +48,55 @@ func (x *explainer) explain(ctx context.Context, events []corev1.Event) error {
 	for _, s := range candidates {
 		keys = append(keys, s.group)
 	}
-	state, err := x.ask(ctx, keys)
+	known, err := x.ask(ctx, keys)
 	if err != nil {
 		return err
 	}
-	x.report.Sources = found(candidates, state.Groups)
-	var notices []store.Key
-	keys = nil
+	x.report.Sources = found(candidates, known.Groups)
+	keys, notices, err := x.plan(ctx, known.Groups)
+	if err != nil {
+		return fmt.Errorf("explain: %w", err)
+	}
+	if known, err = x.ask(ctx, append(keys, notices...)); err != nil {
+		return err
+	}
+	x.report.Store.Name, x.report.Store.At = known.Store, known.At
 	for _, s := range x.report.Sources {
-		s.Next = s.nextOf(cmp.Or(state.Groups[s.group], &rules.Group{}))
+		s.report(&known)
+		if !s.Known {
+			x.note("store %s knows nothing of %s: none of its Events came within the windows of its policy, another user wrote them, "+
+				"the store has lost its state since, or it belongs to another cluster or --redis-prefix", known.Store, cmp.Or(s.Component, "the source without a name"))
+		}
+		for i := range s.Next {
+			if err := x.foresee(ctx, &known, s, &s.Next[i]); err != nil {
+				return fmt.Errorf("explain: %w", err)
+			}
+		}
+	}
+	for _, key := range notices {
+		if g := known.Groups[key]; g != nil {
+			x.report.Dropped = append(x.report.Dropped, noticesOf(g)...)
+		}
+	}
+	slices.SortStableFunc(x.report.Dropped, func(a, b notice) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name))
+	})
+	if known.Store == "memory" {
+		x.note("the replica keeps its state in memory: what other replicas have merged and dropped is not in it")
+	}
+	return nil
+}
+
+// plan finds out what may come next of each source, and what must be known to foresee it: keys of groups and
+// quotas and, each once, of what quotas have dropped.
+func (x *explainer) plan(ctx context.Context, groups map[store.Key]*rules.Group) (keys, notices []store.Key, err error) {
+	for _, s := range x.report.Sources {
+		s.Next = s.nextOf(cmp.Or(groups[s.group], &rules.Group{}))
 		keys = append(keys, s.group)
 		for i := range s.Next {
 			n := &s.Next[i]
 			if err := x.inquire(ctx, s, n); err != nil {
-				return fmt.Errorf("explain: %w", err)
+				return nil, nil, err
 			}
 			for j := range n.limits.Quotas {
 				q := &n.limits.Quotas[j]
@@ -69,35 +104,7 @@ func (x *explainer) explain(ctx context.Context, events []corev1.Event) error {
 			}
 		}
 	}
-	notices = unique(notices)
-	if state, err = x.ask(ctx, append(keys, notices...)); err != nil {
-		return err
-	}
-	x.report.Store.Name, x.report.Store.At = state.Store, state.At
-	for _, s := range x.report.Sources {
-		s.report(&state)
-		if !s.Known {
-			x.note("store %s knows nothing of %s: none of its Events came within the windows of its policy, another user wrote them, "+
-				"the store has lost its state since, or it belongs to another cluster or --redis-prefix", state.Store, cmp.Or(s.Component, "the source without a name"))
-		}
-		for i := range s.Next {
-			if err := x.foresee(ctx, &state, s, &s.Next[i]); err != nil {
-				return fmt.Errorf("explain: %w", err)
-			}
-		}
-	}
-	for _, key := range notices {
-		if g := state.Groups[key]; g != nil {
-			x.report.Dropped = append(x.report.Dropped, noticesOf(g)...)
-		}
-	}
-	slices.SortStableFunc(x.report.Dropped, func(a, b notice) int {
-		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name))
-	})
-	if state.Store == "memory" {
-		x.note("the replica keeps its state in memory: what other replicas have merged and dropped is not in it")
-	}
-	return nil
+	return keys, unique(notices), nil
 }
 
 // candidates are sources, each once for each user that may have written its Events.
@@ -175,13 +182,13 @@ func (x *explainer) inquire(ctx context.Context, s *source, n *next) error {
 
 // foresee has n decided by a copy of what a store knows: as a repeat of the newest one that is stored, if there
 // is one, and with a new message.
-func (x *explainer) foresee(ctx context.Context, s *state, of *source, n *next) error {
-	known := rules.State{At: s.At, Levels: s.Levels, Groups: map[store.Key]*rules.Group{}}
-	if g := s.Groups[of.group]; g != nil {
-		known.Groups[of.group] = g
+func (x *explainer) foresee(ctx context.Context, known *state, s *source, n *next) error {
+	only := rules.State{At: known.At, Levels: known.Levels, Groups: map[store.Key]*rules.Group{}}
+	if g := known.Groups[s.group]; g != nil {
+		only.Groups[s.group] = g
 	}
 	decide := func(message string) (*outcome, error) {
-		a, err := x.gate(memory.From(known), s.At).Mutate(ctx, x.request(of, n, message, s.At))
+		a, err := x.gate(memory.From(only), only.At).Mutate(ctx, x.request(s, n, message, only.At))
 		if err != nil {
 			return nil, err
 		}
