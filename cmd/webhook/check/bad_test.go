@@ -20,7 +20,7 @@ func file(t *testing.T, content string) string {
 
 func TestBadInputOfCheckGetsOneClearError(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
-	away := file(t, `{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a}}],
+	down := file(t, `{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a}}],
 clusters: [{name: a, cluster: {server: "https://127.0.0.1:1"}}]}`)
 	empty, none := t.TempDir(), file(t, "nonsense\n")
 	for says, test := range map[string]struct {
@@ -32,7 +32,7 @@ clusters: [{name: a, cluster: {server: "https://127.0.0.1:1"}}]}`)
 		"a kubeconfig that is not there":   {[]string{"--kubeconfig=/nowhere"}, "--kubeconfig: stat /nowhere: no such file or directory"},
 		"a kubeconfig that is a directory": {[]string{"--kubeconfig=" + empty}, `--kubeconfig: error loading config file "` + empty + `": read ` + empty + ": is a directory"},
 		"a kubeconfig that is none":        {[]string{"--kubeconfig=" + none}, `--kubeconfig: error loading config file "` + none + `": couldn't get version/kind`},
-		"an API server that is away":       {[]string{"--kubeconfig=" + away}, "check: write an Event in namespace default: Post "},
+		"an API server that is down":       {[]string{"--kubeconfig=" + down}, "check: write an Event in namespace default: Post "},
 		"no namespace":                     {[]string{"--namespace="}, `--namespace "": a lowercase RFC 1123 label`},
 		"one Event":                        {[]string{"--events=1"}, "--events 1: must be at least 2"},
 		"no time":                          {[]string{"--timeout=999ms"}, "--timeout 999ms: must be at least 1s"},

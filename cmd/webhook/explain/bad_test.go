@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// nowhere is an address where nobody listens.
+// nowhere is an address without a server.
 func nowhere(t *testing.T) string {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -27,8 +27,8 @@ func TestBadInputOfExplainGetsOneClearError(t *testing.T) {
 	t.Cleanup(old.Close)
 	good := []string{"--kubeconfig", r.kubeconfig(), "--endpoint", r.endpoint.URL}
 	with := func(args ...string) []string { return append(args, good...) }
-	nobody, dead := filepath.Join(t.TempDir(), "nobody"), nowhere(t)
-	t.Setenv("KUBECONFIG", nobody)
+	missing, dead := filepath.Join(t.TempDir(), "missing"), nowhere(t)
+	t.Setenv("KUBECONFIG", missing)
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	for says, test := range map[string]struct {
 		args []string
@@ -39,16 +39,16 @@ func TestBadInputOfExplainGetsOneClearError(t *testing.T) {
 		"a name without a kind":                {with("web-0"), []string{`explain "web-0": must be KIND/NAME, as in pod/web-0`}},
 		"a kind without a name":                {with("pod/"), []string{`explain "pod/": must be KIND/NAME`}},
 		"too many parts":                       {with("storm/pod/web-0"), []string{`must be KIND/NAME`}},
-		"an object that nobody has heard of":   {with("pod/web-1"), []string{"explain: no Event in namespace storm is about pod/web-1: either none came"}},
+		"an object without Events":             {with("pod/web-1"), []string{"explain: no Event in namespace storm is about pod/web-1: either none came"}},
 		"an object of another kind":            {with("deployment/web-0"), []string{"no Event in namespace storm is about deployment/web-0: there are some about a Pod of that name"}},
 		"an object of another group":           {with("pod.apps/web-0"), []string{"is about pod.apps/web-0"}},
 		"another namespace":                    {with("pod/web-0", "-n", "calm"), []string{"--kubeconfig: list Events of namespace calm: "}},
 		"an endpoint that is none":             {[]string{"pod/web-0", "--endpoint", "replica"}, []string{"--endpoint: must be https://"}},
-		"groups of nobody":                     {with("pod/web-0", "--writer-groups", "x"), []string{"--writer-groups: needs --writer"}},
+		"groups without a user":                {with("pod/web-0", "--writer-groups", "x"), []string{"--writer-groups: needs --writer"}},
 		"an unknown format":                    {with("pod/web-0", "-o", "xml"), []string{`"-o, --output" flag: must be one of table, wide, json, yaml, name`}},
-		"no kubeconfig":                        {[]string{"pod/web-0", "--endpoint", r.endpoint.URL}, []string{"--kubeconfig: there is none at ", nobody}},
-		"a kubeconfig that is not there":       {[]string{"pod/web-0", "--endpoint", r.endpoint.URL, "--kubeconfig", nobody}, []string{"--kubeconfig: ", nobody}},
-		"an endpoint where nobody listens":     {[]string{"pod/web-0", "--kubeconfig", r.kubeconfig(), "--endpoint", "http://" + dead}, []string{"--endpoint: ", "connection refused"}},
+		"no kubeconfig":                        {[]string{"pod/web-0", "--endpoint", r.endpoint.URL}, []string{"--kubeconfig: there is none at ", missing}},
+		"a kubeconfig that is not there":       {[]string{"pod/web-0", "--endpoint", r.endpoint.URL, "--kubeconfig", missing}, []string{"--kubeconfig: ", missing}},
+		"an endpoint without a server":         {[]string{"pod/web-0", "--kubeconfig", r.kubeconfig(), "--endpoint", "http://" + dead}, []string{"--endpoint: ", "connection refused"}},
 		"an endpoint of another version":       {[]string{"pod/web-0", "--kubeconfig", r.kubeconfig(), "--endpoint", old.URL}, []string{"--endpoint: 404"}},
 		"a replica whose store is unreachable": {[]string{"pod/web-0", "--kubeconfig", r.kubeconfig(), "--endpoint", silent.endpoint.URL}, []string{"--endpoint: 503 Service Unavailable: store redis cannot be read: no connection"}},
 	} {

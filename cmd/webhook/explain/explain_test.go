@@ -35,7 +35,7 @@ type explainRig struct {
 	t        *testing.T
 	now      time.Time
 	user     string // who writes; empty for one that is looked for
-	policies string // YAML
+	policies string // YAML; without it the cluster has no CRDs
 	gate     *admission.Gate
 	events   []corev1.Event
 	server   *httptest.Server
@@ -100,6 +100,10 @@ func (r *explainRig) serve(w http.ResponseWriter, request *http.Request) {
 		return map[string]any{"apiVersion": v1alpha1.GroupVersion().String(), "kind": kind + "List", "items": items}
 	}
 	var said any
+	if r.policies == "" && strings.HasPrefix(request.URL.Path, "/apis/eventquota.io/") {
+		http.NotFound(w, request)
+		return
+	}
 	switch request.URL.Path {
 	case "/api/v1/namespaces/storm/events":
 		events := corev1.EventList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "EventList"}}
@@ -161,8 +165,7 @@ func (r *explainRig) wrote(component, eventType, reason, message string) string 
 	return string(a.Outcome)
 }
 
-// noticed is the notice that would be stored of n dropped Events of a source, of which
-// the API server has none any more.
+// noticed stores the notice of n dropped Events of a source, and deletes its stored Events.
 func (r *explainRig) noticed(component string, n int) {
 	r.events = slices.DeleteFunc(r.events, func(e corev1.Event) bool { return e.Source.Component == component })
 	r.events = append(r.events, corev1.Event{
@@ -176,8 +179,8 @@ func (r *explainRig) noticed(component string, n int) {
 	})
 }
 
-// storm is a source that repeats, one with many messages, one that is silenced, one of
-// which only a notice is stored, and one that nobody knows any more.
+// storm is a source that repeats, one with many messages, one that is silenced, one of which only a notice is
+// stored, and one of which the store knows nothing.
 func (r *explainRig) storm() *explainRig {
 	r.t.Helper()
 	for range 4 {
@@ -308,5 +311,28 @@ func TestWhatExplainForetellsComesAbout(t *testing.T) {
 	}
 	if foreseen < 4 {
 		t.Errorf("only %d Events could be tried", foreseen)
+	}
+}
+
+func TestExplainSaysWhichPoliciesItLeavesOut(t *testing.T) {
+	r := newExplainRig(t, stormPolicies, "memory", memoryOf(t)).storm()
+	for says, test := range map[string]struct{ policies, note, governs string }{
+		"one that is not valid": {
+			stormPolicies + `---
+apiVersion: eventquota.io/v1alpha1
+kind: EventPolicy
+metadata: {name: wrong, namespace: storm}
+spec: {matchConditions: [{name: number, expression: 1 + 1}]}
+`, "Note: EventPolicy wrong: EventPolicy storm/wrong: spec.matchConditions[0].expression: ", "ClusterEventPolicy floor governs BackOff",
+		},
+		"all, as there are no CRDs": {"", "Note: the cluster has no policies, as their CRDs are not installed: the built-in default governs", "default governs BackOff"},
+	} {
+		t.Run(says, func(t *testing.T) {
+			r.policies = test.policies
+			out, err := explain(t, "pod/web-0", "--kubeconfig", r.kubeconfig(), "--endpoint", r.endpoint.URL)
+			if err != nil || !strings.Contains(out, test.note) || !strings.Contains(out, test.governs) {
+				t.Errorf("%v, %s\nwant %q and %q", err, out, test.note, test.governs)
+			}
+		})
 	}
 }

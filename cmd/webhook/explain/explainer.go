@@ -219,7 +219,7 @@ func (x *explainer) gate(s store.Store, at time.Time) *admission.Gate {
 	}
 }
 
-// request is the CREATE of n with a message, at a moment, under a name that nobody has used.
+// request is the CREATE of n with a message, at a moment, under a new name.
 func (x *explainer) request(s *source, n *next, message string, at time.Time) *admission.Request {
 	kind := metav1.GroupVersionKind{Version: "v1", Kind: "Event"}
 	resource := metav1.GroupVersionResource{Version: "v1", Resource: "events"}

@@ -42,7 +42,7 @@ func (o objectName) String() string {
 	return o.kind + "/" + o.name
 }
 
-// is tells whether r refers to o.
+// is reports whether r refers to o.
 func (o objectName) is(r *corev1.ObjectReference) bool {
 	gv, _ := schema.ParseGroupVersion(r.APIVersion)
 	if r.Name != o.name || o.group != "" && gv.Group != o.group {

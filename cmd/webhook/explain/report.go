@@ -39,7 +39,7 @@ type source struct {
 	APIVersion string `json:"apiVersion,omitempty"`
 	UID        string `json:"uid,omitempty"`
 	Writer     string `json:"writer"`
-	// Known tells whether the store knows anything of it.
+	// Known says whether the store knows anything of it.
 	Known    bool      `json:"known"`
 	Policies []governs `json:"policies"`
 	Events   []event   `json:"events,omitempty"`

@@ -65,7 +65,7 @@ func Handler(s Store, within time.Duration) http.Handler {
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "no-store")
-		_ = json.NewEncoder(w).Encode(a) // else nobody waits for it
+		_ = json.NewEncoder(w).Encode(a) // if it fails, the client has left
 	})
 }
 

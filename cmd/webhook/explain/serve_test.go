@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/cmd/webhook/replicas"
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/rules"
 )
@@ -83,5 +85,26 @@ func TestAReplicaSaysNothingOfWhatEventsSay(t *testing.T) {
 	}
 	if has(said, "reconciled") || !has(said, "Reconciled") {
 		t.Errorf("%+v, want it with its reason and without its message", said)
+	}
+}
+
+func TestMoreKeysThanOneQuestionMayHaveAreAskedForInSeveral(t *testing.T) {
+	t.Parallel()
+	decides := memoryOf(t)
+	r := newExplainRig(t, stormPolicies, "memory", decides).storm()
+	group := admission.Group(&r.events[0], "system:node:node-1")
+	options := replicas.Options{Endpoint: replicas.Endpoint{URL: r.endpoint.URL}}
+	replica, err := options.Open(t.Context(), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer replica.Close()
+	keys := []store.Key{group, group}
+	for i := range 2 * mostKeys {
+		keys = append(keys, store.KeyOf(fmt.Sprint(i)))
+	}
+	known, err := (&explainer{replica: replica}).ask(t.Context(), keys)
+	if err != nil || known.Store != "memory" || len(known.Groups) != 1 || known.Groups[group] == nil {
+		t.Errorf("%v, %+v; want the group that is known", err, known)
 	}
 }

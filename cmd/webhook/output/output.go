@@ -25,7 +25,7 @@ const (
 // Formats are all formats.
 func Formats() []string { return []string{Table, Wide, JSON, YAML, Name} }
 
-// Write writes v as JSON, in a line or indented, or as a YAML document. It tells whether the format is one of these.
+// Write writes v as JSON, in a line or indented, or as a YAML document. It reports whether the format is one of these.
 func Write(w io.Writer, format string, v any, indent string) (done bool, err error) {
 	switch format {
 	case JSON:

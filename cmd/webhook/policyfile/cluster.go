@@ -54,7 +54,7 @@ func OfCluster(ctx context.Context, config *rest.Config, namespace string) (p *P
 			return nil, nil, err
 		}
 		if err := p.Decode(document); err != nil {
-			invalid = append(invalid, fmt.Errorf("%w: it is left out here, while replicas use its last valid version, if they have seen one", err))
+			invalid = append(invalid, fmt.Errorf("%s %s: %w: it is left out here, while replicas use its last valid version, if they have seen one", o.GetKind(), o.GetName(), err))
 		}
 	}
 	return p, invalid, nil

@@ -68,7 +68,7 @@ func newForward(ctx context.Context, config *rest.Config, client kubernetes.Inte
 	return f, nil
 }
 
-// open tells whether it still leads there.
+// open reports whether it still leads there.
 func (f *forward) open() bool {
 	if f == nil {
 		return false

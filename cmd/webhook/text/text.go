@@ -1,4 +1,4 @@
-// Package text makes texts of others fit for a terminal.
+// Package text makes untrusted text safe for a terminal.
 package text
 
 import (
@@ -21,5 +21,5 @@ func Visible(s string) string {
 	}, s)
 }
 
-// OneLine is an error that may have several lines.
+// OneLine is err, which may have several lines, in one.
 func OneLine(err error) error { return errors.New(strings.Join(strings.Fields(err.Error()), " ")) }

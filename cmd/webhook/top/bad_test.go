@@ -35,7 +35,7 @@ func TestBadFlagsOfTopGetOneClearError(t *testing.T) {
 		"an endpoint of no host":        {[]string{"--endpoint", "https://:8080"}, "--endpoint: must be https://host:port or http://host:port"},
 		"an endpoint with a query":      {[]string{"--endpoint", "https://a/?b"}, "--endpoint: must be https://host:port or http://host:port"},
 		"an endpoint with a password":   {[]string{"--endpoint", "https://me:secret@a"}, "--endpoint: must have no user"},
-		"an endpoint that is away":      {at(), "top: --endpoint: "},
+		"an endpoint without a server":  {at(), "top: --endpoint: "},
 		"a token in the clear":          {[]string{"--endpoint", "http://a", "--endpoint-token-file", file}, "--endpoint-token-file: needs --endpoint with https"},
 		"a CA for nothing":              {[]string{"--endpoint", "http://a", "--endpoint-ca-file", file}, "--endpoint-ca-file: needs --endpoint with https"},
 		"no check of nothing":           {[]string{"--endpoint", "http://a", "--endpoint-insecure-skip-tls-verify"}, "--endpoint-insecure-skip-tls-verify: needs --endpoint with https"},

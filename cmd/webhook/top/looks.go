@@ -64,7 +64,7 @@ func (l looks) add(s busiest.Sum) looks {
 	return l
 }
 
-// grows tells whether the difference of two looks is what was counted between them.
+// grows reports whether the difference of two looks is what was counted between them.
 func grows(before, now busiest.Sum) bool {
 	if before.Partial != now.Partial {
 		return false

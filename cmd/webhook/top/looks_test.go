@@ -9,14 +9,14 @@ import (
 
 func epoch() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
 
-// told is what a replica has told at a second, of writes by one source.
-type told struct {
+// reported is what a replica reported at a second, of writes by one source.
+type reported struct {
 	replica string
 	second  int
 	writes  int64
 }
 
-func (l told) snapshot() busiest.Snapshot {
+func (l reported) snapshot() busiest.Snapshot {
 	c := busiest.Counts{Merged: l.writes}
 	at := epoch().Add(time.Duration(l.second) * time.Second)
 	return busiest.Snapshot{
@@ -25,7 +25,7 @@ func (l told) snapshot() busiest.Snapshot {
 	}
 }
 
-func sumOf(all ...told) busiest.Sum {
+func sumOf(all ...reported) busiest.Sum {
 	var snapshots []busiest.Snapshot
 	for _, one := range all {
 		snapshots = append(snapshots, one.snapshot())
@@ -35,27 +35,27 @@ func sumOf(all ...told) busiest.Sum {
 
 func TestRatesAreOfTheLastTenSeconds(t *testing.T) {
 	const unknown = -1.0
-	late := told{"b", 14, 50}.snapshot()
+	late := reported{"b", 14, 50}.snapshot()
 	late.Replica.Since = epoch().Add(12 * time.Second)
-	partial := sumOf(told{"a", 12, 200})
+	partial := sumOf(reported{"a", 12, 200})
 	partial.Partial = true
 	for says, test := range map[string]struct {
 		looks []busiest.Sum
 		want  float64
 	}{
-		"the first look":                         {[]busiest.Sum{sumOf(told{"a", 10, 100})}, unknown},
-		"two":                                    {[]busiest.Sum{sumOf(told{"a", 10, 100}), sumOf(told{"a", 12, 200})}, 50},
-		"two of the same":                        {[]busiest.Sum{sumOf(told{"a", 10, 100}), sumOf(told{"a", 10, 100})}, unknown},
-		"one that is told again between":         {[]busiest.Sum{sumOf(told{"a", 10, 100}), sumOf(told{"a", 10, 100}), sumOf(told{"a", 14, 140})}, 10},
-		"what was before is not asked":           {[]busiest.Sum{sumOf(told{"a", 10, 0}), sumOf(told{"a", 20, 1000}), sumOf(told{"a", 30, 1100})}, 10},
-		"several replicas, at different moments": {[]busiest.Sum{sumOf(told{"a", 10, 100}, told{"b", 11, 0}), sumOf(told{"a", 12, 120}, told{"b", 15, 40})}, 20},
-		"nothing happens":                        {[]busiest.Sum{sumOf(told{"a", 10, 100}), sumOf(told{"a", 12, 100})}, 0},
-		"a replica that has just begun":          {[]busiest.Sum{sumOf(told{"a", 11, 100}), busiest.Add([]busiest.Snapshot{told{"a", 16, 100}.snapshot(), late})}, 10},
-		"a replica that had counted before":      {[]busiest.Sum{sumOf(told{"a", 10, 100}), sumOf(told{"a", 12, 100}, told{"b", 12, 900})}, unknown},
-		"a replica that is gone":                 {[]busiest.Sum{sumOf(told{"a", 10, 100}, told{"b", 10, 900}), sumOf(told{"a", 12, 100})}, unknown},
-		"others that are not known any more":     {[]busiest.Sum{sumOf(told{"a", 10, 100}), partial}, unknown},
-		"a row that lost its place meanwhile":    {[]busiest.Sum{sumOf(told{"a", 10, 100}), sumOf(told{"a", 12, 5})}, 0},
-		"after that":                             {[]busiest.Sum{sumOf(told{"b", 10, 100}), sumOf(told{"a", 12, 100}), sumOf(told{"a", 14, 104})}, 2},
+		"the first look":                         {[]busiest.Sum{sumOf(reported{"a", 10, 100})}, unknown},
+		"two":                                    {[]busiest.Sum{sumOf(reported{"a", 10, 100}), sumOf(reported{"a", 12, 200})}, 50},
+		"two of the same":                        {[]busiest.Sum{sumOf(reported{"a", 10, 100}), sumOf(reported{"a", 10, 100})}, unknown},
+		"one that is reported again between":     {[]busiest.Sum{sumOf(reported{"a", 10, 100}), sumOf(reported{"a", 10, 100}), sumOf(reported{"a", 14, 140})}, 10},
+		"what was before is not asked":           {[]busiest.Sum{sumOf(reported{"a", 10, 0}), sumOf(reported{"a", 20, 1000}), sumOf(reported{"a", 30, 1100})}, 10},
+		"several replicas, at different moments": {[]busiest.Sum{sumOf(reported{"a", 10, 100}, reported{"b", 11, 0}), sumOf(reported{"a", 12, 120}, reported{"b", 15, 40})}, 20},
+		"nothing happens":                        {[]busiest.Sum{sumOf(reported{"a", 10, 100}), sumOf(reported{"a", 12, 100})}, 0},
+		"a replica that has just begun":          {[]busiest.Sum{sumOf(reported{"a", 11, 100}), busiest.Add([]busiest.Snapshot{reported{"a", 16, 100}.snapshot(), late})}, 10},
+		"a replica that had counted before":      {[]busiest.Sum{sumOf(reported{"a", 10, 100}), sumOf(reported{"a", 12, 100}, reported{"b", 12, 900})}, unknown},
+		"a replica that has left":                {[]busiest.Sum{sumOf(reported{"a", 10, 100}, reported{"b", 10, 900}), sumOf(reported{"a", 12, 100})}, unknown},
+		"others that are not known any more":     {[]busiest.Sum{sumOf(reported{"a", 10, 100}), partial}, unknown},
+		"a row that lost its place meanwhile":    {[]busiest.Sum{sumOf(reported{"a", 10, 100}), sumOf(reported{"a", 12, 5})}, 0},
+		"after that":                             {[]busiest.Sum{sumOf(reported{"b", 10, 100}), sumOf(reported{"a", 12, 100}), sumOf(reported{"a", 14, 104})}, 2},
 	} {
 		t.Run(says, func(t *testing.T) {
 			var l looks
@@ -75,8 +75,8 @@ func TestRatesAreOfTheLastTenSeconds(t *testing.T) {
 }
 
 func TestOneThatWasNotSeenBeforeBeganWithNothingUnlessThereWereTooMany(t *testing.T) {
-	before := sumOf(told{"a", 10, 100})
-	now := sumOf(told{"a", 12, 100})
+	before := sumOf(reported{"a", 10, 100})
+	now := sumOf(reported{"a", 12, 100})
 	r := busiest.Row{Name: "new", Counts: busiest.Counts{Dropped: 30}}
 	if got := (looks{before, now}).rates(busiest.Source)(r); got != 15 {
 		t.Errorf("%v a second, want 15", got)

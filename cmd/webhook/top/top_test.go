@@ -19,8 +19,8 @@ import (
 	"github.com/eventquota/eventquota/test/cli"
 )
 
-// storm is what two replicas have counted after so many seconds. Who named the
-// last source means no good.
+// storm is what two replicas have counted after so many seconds. The name of the last source is an attack on the
+// terminal.
 func storm(seconds int64) busiest.Sum {
 	ranking := func(rows ...busiest.Row) busiest.Ranking {
 		r := busiest.Ranking{Rows: rows}
@@ -85,7 +85,7 @@ func TestTop(t *testing.T) {
 	}
 }
 
-func TestNobodyHasToldAnything(t *testing.T) {
+func TestNoReplicaHasReported(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_ = json.NewEncoder(w).Encode(busiest.Add(nil))
 	}))
@@ -121,8 +121,7 @@ func TestNoLineIsWiderThanTheTerminal(t *testing.T) {
 	}
 }
 
-// Where nobody looks at a terminal, each look is printed, and one that fails is
-// told and is not the end.
+// Without a terminal each look is printed, and one that fails is reported and is not the end.
 func TestEachLookIsPrinted(t *testing.T) {
 	o := defaultOptions()
 	next := make(chan look)
@@ -135,7 +134,7 @@ func TestEachLookIsPrinted(t *testing.T) {
 	go func() {
 		done <- o.print(ctx, cmd, view{looks: looks(nil).add(storm(10)), by: busiest.Policy, sort: "total", limit: 1}, next)
 	}()
-	next <- look{err: errors.New("Redis is away")}
+	next <- look{err: errors.New("no answer")}
 	next <- look{sum: storm(12)}
 	next <- look{sum: storm(14)} // and so the one before is printed
 	cancel()
@@ -145,8 +144,8 @@ func TestEachLookIsPrinted(t *testing.T) {
 	if n := strings.Count(out.String(), "POLICY"); n < 2 || !strings.Contains(out.String(), "\n\n2 replicas, 3787 writes") {
 		t.Errorf("printed is\n%s\nwant two tables at least, apart", out.String())
 	}
-	if got := notes.String(); got != "eventquota: top: Redis is away\n" {
-		t.Errorf("told is %q", got)
+	if got := notes.String(); got != "eventquota: top: no answer\n" {
+		t.Errorf("standard error has %q", got)
 	}
 }
 
@@ -157,8 +156,8 @@ func TestOnceGivesUpOnAFailureAndOnRates(t *testing.T) {
 		next []look
 		err  string
 	}{
-		"a failure":                 {[]look{{err: errors.New("away")}}, "away"},
-		"nobody tells anything new": {[]look{{sum: storm(10)}, {sum: storm(10)}}, ""},
+		"a failure":               {[]look{{err: errors.New("no answer")}}, "no answer"},
+		"no replica reports anew": {[]look{{sum: storm(10)}, {sum: storm(10)}}, ""},
 	} {
 		next := make(chan look, len(test.next))
 		for _, l := range test.next {
