@@ -336,3 +336,12 @@ spec: {matchConditions: [{name: number, expression: 1 + 1}]}
 		})
 	}
 }
+
+func TestATableHasNoEscapeCodesOfOthers(t *testing.T) {
+	r := newExplainRig(t, stormPolicies, "memory", memoryOf(t))
+	r.wrote("evil\x1b[2J", "Normal", "Evil\x1b]0;owned\a\tcell\n", "message")
+	out, err := explain(t, "pod/web-0", "--kubeconfig", r.kubeconfig(), "--endpoint", r.endpoint.URL)
+	if err != nil || strings.ContainsAny(out, "\x1b\a\t") || strings.Count(out, "Evil\ufffd]0;owned\ufffd cell") != 4 {
+		t.Errorf("%v, %q", err, out)
+	}
+}
