@@ -1,0 +1,260 @@
+package explain
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/yaml"
+
+	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/admission/settler"
+	"github.com/eventquota/eventquota/cmd/webhook/policyfile"
+	"github.com/eventquota/eventquota/policy"
+	"github.com/eventquota/eventquota/policy/v1alpha1"
+	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/memory"
+	"github.com/eventquota/eventquota/test/cli"
+)
+
+// explainRig is a cluster with a webhook that has decided Events: what the API
+// server would say of it, and a replica at an endpoint.
+type explainRig struct {
+	t        *testing.T
+	now      time.Time
+	user     string // who writes; empty for one that is looked for
+	policies string // YAML; without it the cluster has no CRDs
+	gate     *admission.Gate
+	events   []corev1.Event
+	server   *httptest.Server
+	endpoint *httptest.Server
+}
+
+// deciding is a store that decides and can be looked into.
+type deciding interface {
+	store.Store
+	Peeker
+}
+
+func newExplainRig(t *testing.T, policies, name string, decides deciding) *explainRig {
+	t.Helper()
+	r := &explainRig{t: t, now: time.Date(2030, time.March, 1, 12, 0, 0, 0, time.UTC), policies: policies}
+	files, err := policyfile.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, document := range r.documents() {
+		if err := files.Decode(document); err != nil {
+			t.Fatal(err)
+		}
+	}
+	clock := func() time.Time { return r.now }
+	r.gate = &admission.Gate{Policies: policy.InForce(files.Set()), Store: decides, Now: clock, MaxWriteInterval: time.Minute}
+	r.server = httptest.NewServer(http.HandlerFunc(r.serve))
+	t.Cleanup(r.server.Close)
+	peek := Store{Name: name, Peeker: decides}
+	if name == "memory" {
+		peek.Now = clock
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /explain", Handler(peek, time.Minute))
+	r.endpoint = httptest.NewServer(mux)
+	t.Cleanup(r.endpoint.Close)
+	return r
+}
+
+func (r *explainRig) documents() (all [][]byte) {
+	for document := range strings.SplitSeq(r.policies, "---\n") {
+		if strings.TrimSpace(document) != "" {
+			all = append(all, []byte(document))
+		}
+	}
+	return all
+}
+
+// serve is an API server that knows Events of storm, its policies and its name.
+func (r *explainRig) serve(w http.ResponseWriter, request *http.Request) {
+	list := func(kind string) map[string]any {
+		items := []any{}
+		for _, document := range r.documents() {
+			var object map[string]any
+			if err := yaml.Unmarshal(document, &object); err != nil {
+				r.t.Error(err)
+			}
+			if object["kind"] == kind {
+				items = append(items, object)
+			}
+		}
+		return map[string]any{"apiVersion": v1alpha1.GroupVersion().String(), "kind": kind + "List", "items": items}
+	}
+	var said any
+	if r.policies == "" && strings.HasPrefix(request.URL.Path, "/apis/eventquota.io/") {
+		http.NotFound(w, request)
+		return
+	}
+	switch request.URL.Path {
+	case "/api/v1/namespaces/storm/events":
+		events := corev1.EventList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "EventList"}}
+		for _, e := range r.events {
+			if request.URL.Query().Get("fieldSelector") == "involvedObject.name="+e.InvolvedObject.Name {
+				events.Items = append(events.Items, e)
+			}
+		}
+		said = events
+	case "/apis/eventquota.io/v1alpha1/clustereventpolicies":
+		said = list("ClusterEventPolicy")
+	case "/apis/eventquota.io/v1alpha1/namespaces/storm/eventpolicies":
+		said = list("EventPolicy")
+	case "/api/v1/namespaces/storm":
+		said = map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "storm"}}
+	default:
+		http.NotFound(w, request)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(said)
+}
+
+// wrote is an Event that a source writes about pod web-0, a second after the last.
+// It is stored unless it is refused.
+func (r *explainRig) wrote(component, eventType, reason, message string) string {
+	r.t.Helper()
+	r.now = r.now.Add(time.Second)
+	at := metav1.NewTime(r.now)
+	e := corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: "storm", Name: fmt.Sprintf("web-0.%d", r.now.Unix()%1000)},
+		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "storm", Name: "web-0", UID: "web-0-uid"},
+		Source:         corev1.EventSource{Component: component}, Type: eventType, Reason: reason, Message: message,
+		Count: 1, FirstTimestamp: at, LastTimestamp: at,
+	}
+	if component == "kubelet" {
+		e.Source.Host = "node-1"
+	}
+	x := explainer{report: report{Namespace: "storm"}}
+	writers := new(options).byWriter(sourcesOf([]corev1.Event{e})[0])
+	by := writers[len(writers)-1]
+	if r.user != "" {
+		by.user = policy.UserInfo{Username: r.user}
+	}
+	request := x.request(by, &next{Type: eventType, Reason: reason, like: &e}, message, r.now)
+	request.Object = &e
+	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute) // on a machine that is busy
+	defer cancel()
+	a, err := r.gate.Mutate(ctx, request)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if a.Response.Allowed {
+		if a.Outcome == admission.Aggregated {
+			e.Message = admission.AggregateMessage(message, false)
+		}
+		r.events = append(r.events, e)
+	}
+	return string(a.Outcome)
+}
+
+// noticed stores the notice of n dropped Events of a source, and deletes its stored Events.
+func (r *explainRig) noticed(component string, n int) {
+	r.events = slices.DeleteFunc(r.events, func(e corev1.Event) bool { return e.Source.Component == component })
+	r.events = append(r.events, corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "storm", Name: "eventquota-" + component,
+			Annotations: map[string]string{settler.AnnotationDropped: fmt.Sprintf(`{"sources":[{"source":%q,"count":%d},{"source":"","count":1}]}`, component, n)},
+		},
+		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "storm", Name: "web-0", UID: "web-0-uid"},
+		Source:         corev1.EventSource{Component: "eventquota"}, Type: "Normal", Reason: settler.ReasonDropped,
+		Count: int32(n), FirstTimestamp: metav1.NewTime(r.now), LastTimestamp: metav1.NewTime(r.now),
+	})
+}
+
+// storm is a source that repeats, one with many messages, one that is silenced, one of which only a notice is
+// stored, and one of which the store knows nothing.
+func (r *explainRig) storm() *explainRig {
+	r.t.Helper()
+	for range 4 {
+		r.wrote("kubelet", "Warning", "BackOff", "back-off restarting")
+	}
+	for i := range 6 {
+		r.wrote("noisy-operator", "Normal", "Reconciled", fmt.Sprint("reconciled ", i))
+	}
+	for i := range 3 {
+		r.wrote("noisy-operator", "Normal", fmt.Sprint("Reason", i), "one of a kind")
+	}
+	for range 5 {
+		r.wrote("silenced", "Normal", "Noise", "noise")
+	}
+	for i := range 5 {
+		r.wrote("flooder", "Normal", fmt.Sprint("Flood", i), "wave")
+	}
+	for range 3 {
+		r.wrote("flooder", "Normal", "Flood0", "another wave")
+	}
+	r.noticed("flooder", 3)
+	for component, reason := range map[string]string{"scheduler": "Scheduled", "silenced": "Noise"} {
+		r.events = append(r.events, corev1.Event{
+			ObjectMeta:     metav1.ObjectMeta{Namespace: "storm", Name: "web-0.old-" + component},
+			InvolvedObject: r.events[0].InvolvedObject,
+			Source:         corev1.EventSource{Component: component}, Type: "Normal", Reason: reason, Message: "from before", Count: 7,
+		})
+	}
+	return r
+}
+
+const stormPolicies = `apiVersion: eventquota.io/v1alpha1
+kind: ClusterEventPolicy
+metadata: {name: floor}
+spec:
+  tier: Baseline
+  aggregation: {maxEvents: 4}
+  spamFilter: {burst: 4, tokens: 1, interval: 5m}
+  quotas: [{type: Namespace, burst: 20, tokens: 1, interval: 1m}]
+---
+apiVersion: eventquota.io/v1alpha1
+kind: EventPolicy
+metadata: {name: silence, namespace: storm}
+spec:
+  priority: 7
+  action: Drop
+  matchConditions: [{name: noise, expression: event.reason == 'Noise'}]
+`
+
+// kubeconfig is one for the API server of the rig, in the namespace storm.
+func (r *explainRig) kubeconfig() string {
+	r.t.Helper()
+	config := clientcmdapi.NewConfig()
+	config.Clusters["c"] = &clientcmdapi.Cluster{Server: r.server.URL}
+	config.Contexts["c"] = &clientcmdapi.Context{Cluster: "c", Namespace: "storm"}
+	config.CurrentContext = "c"
+	path := filepath.Join(r.t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		r.t.Fatal(err)
+	}
+	return path
+}
+
+// explain runs eventquota explain.
+func explain(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	out, errs, err := cli.Run(t, cli.Under(Command()), nil, append([]string{"explain"}, args...)...)
+	return out + errs, err
+}
+
+func memoryOf(t *testing.T) *memory.Store {
+	t.Helper()
+	m, err := memory.New(memory.Options{Bytes: memory.DefaultBytes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
