@@ -1,136 +1,193 @@
 package simulate
 
 import (
-	"fmt"
+	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/utils/lru"
 
+	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/store"
 )
 
-// apiServer is what an API server would have stored. The Events are in a
-// temporary file; memory holds some 100 bytes of each that has not expired.
+const (
+	// maxRefused is how many refused Events are remembered, those sent last. A recorder of client-go remembers
+	// 4,096.
+	maxRefused = 1 << 15
+	// minSweep is the least number of Events at which expired ones are removed.
+	minSweep = 4096
+)
+
+// apiServer is what an API server would have stored. The Events are in a temporary file; memory holds some 100
+// bytes of each that has not expired.
 type apiServer struct {
-	sent   cursor
+	trace  view // what was sent
 	spool  *spool
 	ttl    time.Duration
 	events map[store.Key]kept
 	sweep  int // how many Events there are when expired ones are removed next
-	// refused are kept by their names too: a recorder knows what it has sent, and
-	// sends it again when it finds it gone.
-	refused recent
-	buffer  []byte
+	// refused has Events by their names too: a recorder knows what it has sent, and sends it again when it finds
+	// that it is not stored.
+	refused *lru.Cache
 	hasher  store.Hasher
+	buffer  []byte
 }
 
-// kept is an Event.
+// kept is where an Event is.
 type kept struct {
-	span
-
-	at int64 // of the last write, in nanoseconds of Unix time
-	// sent tells that span is of the trace: it is what a write says.
-	sent bool
+	at     int64 // of the last write, in nanoseconds of Unix time
+	offset int64
+	sent   bool // in the trace, as it was sent
 }
-
-const minSweep = 4096
 
 func newAPIServer(t *Trace, ttl time.Duration) (*apiServer, error) {
 	s, err := newSpool(t.dir)
 	if err != nil {
 		return nil, err
 	}
-	return &apiServer{sent: t.cursor(spoolGlance), spool: s, ttl: ttl, events: map[store.Key]kept{}, sweep: minSweep}, nil
+	return &apiServer{
+		trace: view{file: t.spool.file, most: spoolGlance}, spool: s, ttl: ttl,
+		events: map[store.Key]kept{}, sweep: minSweep, refused: lru.New(maxRefused),
+	}, nil
 }
 
-func (a *apiServer) key(namespace, name string) store.Key {
-	return a.hasher.Add(namespace, name).Sum()
-}
+func (a *apiServer) key(namespace, name string) store.Key { return a.hasher.Add(namespace, name).Sum() }
 
-// get returns the Event of a name, and whether it was refused; nil if nothing
-// is known of it.
+// get returns the Event of a name, and whether it was refused; nil if nothing is known of it.
 func (a *apiServer) get(now time.Time, namespace, name string) (e *corev1.Event, refused bool, err error) {
 	key := a.key(namespace, name)
 	k := a.events[key]
-	if !a.knows(now, key) {
-		if k, refused = a.refused.get(key); !refused {
+	if !a.has(now, key) {
+		found, ok := a.refused.Get(key)
+		if !ok {
 			return nil, false, nil
 		}
+		k, refused = found.(kept), true
 	}
+	read := a.spool.read
 	if k.sent {
-		var w write
-		err := a.sent.at(k.span, &w)
-		return w.event, refused, err
+		read = a.trace.read
 	}
-	b, err := a.spool.read(k.span)
+	record, err := read(k.offset)
 	if err != nil {
 		return nil, false, err
 	}
-	e = &corev1.Event{}
-	return e, refused, e.Unmarshal(b)
+	var w write
+	err = w.decode(record)
+	return w.event, refused, err
 }
 
-// knows tells whether an Event is stored.
-func (a *apiServer) knows(now time.Time, key store.Key) bool {
+// has tells whether an Event is stored.
+func (a *apiServer) has(now time.Time, key store.Key) bool {
 	k, known := a.events[key]
 	return known && now.UnixNano()-k.at < int64(a.ttl)
 }
 
-// has tells whether an Event is stored.
-func (a *apiServer) has(now time.Time, namespace, name string) bool {
-	return a.knows(now, a.key(namespace, name))
-}
-
 // put stores e.
 func (a *apiServer) put(now time.Time, e *corev1.Event) error {
-	k, err := a.keep(now, e)
+	offset, err := a.keep(e)
 	if err != nil {
 		return err
 	}
-	name := a.key(e.Namespace, e.Name)
-	a.refused.remove(name)
-	a.events[name] = k
+	key := a.key(e.Namespace, e.Name)
+	a.refused.Remove(key)
+	a.events[key] = kept{now.UnixNano(), offset, false}
 	if len(a.events) < a.sweep {
 		return nil
 	}
-	for name, k := range a.events {
-		if now.UnixNano()-k.at >= int64(a.ttl) {
-			delete(a.events, name)
+	for key := range a.events {
+		if !a.has(now, key) {
+			delete(a.events, key)
 		}
 	}
 	a.sweep = max(minSweep, 2*len(a.events))
 	return nil
 }
 
-// refuse remembers that e was refused, which w wrote, unless there is an Event of
-// its name.
-func (a *apiServer) refuse(now time.Time, w *write, e *corev1.Event) error {
-	name := a.key(e.Namespace, e.Name)
-	if a.knows(now, name) {
+// refuse remembers that e was refused, which w wrote, unless an Event of its name is stored.
+func (a *apiServer) refuse(now time.Time, w *write, e *corev1.Event) (err error) {
+	key := a.key(e.Namespace, e.Name)
+	if a.has(now, key) {
 		return nil
 	}
-	k := kept{w.span, now.UnixNano(), true}
-	if w.span == 0 || w.verb != create || w.event != e || w.name == "" {
-		var err error
-		if k, err = a.keep(now, e); err != nil {
+	offset, sent := w.offset, w.offset != noOffset && w.Verb == create
+	if !sent {
+		if offset, err = a.keep(e); err != nil {
 			return err
 		}
 	}
-	a.refused.add(name, k)
+	a.refused.Add(key, kept{now.UnixNano(), offset, sent})
 	return nil
 }
 
-func (a *apiServer) keep(now time.Time, e *corev1.Event) (kept, error) {
-	size := e.Size()
-	if cap(a.buffer) < size {
-		a.buffer = make([]byte, 2*size)
+func (a *apiServer) keep(e *corev1.Event) (offset int64, err error) {
+	w := write{namespace: e.Namespace, event: e}
+	if a.buffer, err = w.encode(a.buffer[:0]); err != nil {
+		return 0, err
 	}
-	n, err := e.MarshalTo(a.buffer[:size])
-	if err != nil {
-		return kept{}, fmt.Errorf("encode Event: %w", err)
-	}
-	at, err := a.spool.append(a.buffer[:n])
-	return kept{at, now.UnixNano(), false}, err
+	return a.spool.append(a.buffer)
 }
 
 func (a *apiServer) remove(namespace, name string) { delete(a.events, a.key(namespace, name)) }
+
+// apply is what w, an update of some kind, makes of an Event.
+func (w *write) apply(old *corev1.Event) (*corev1.Event, error) {
+	if w.Verb == patch {
+		return patched(old, w.patch, w.NewAPI)
+	}
+	if w.Verb == repeat {
+		e := old.DeepCopy()
+		if w.event.Series != nil && e.Series == nil {
+			e.Series = &corev1.EventSeries{}
+		}
+		recount(e, occurrences(w.event), lastTime(w.event, w.at))
+		return e, nil
+	}
+	// What another settler noted was taken from it.
+	for _, name := range []string{admission.AnnotationMerged, admission.AnnotationMessages} {
+		if note, ok := old.Annotations[name]; ok {
+			metav1.SetMetaDataAnnotation(&w.event.ObjectMeta, name, note)
+		}
+	}
+	return w.event, nil
+}
+
+// patched is what a patch makes of an Event: a strategic merge patch, which is what recorders send, or a merge
+// patch, which does the same to Events except for lists in their metadata.
+func patched(old *corev1.Event, patch string, newAPI bool) (*corev1.Event, error) {
+	e := old.DeepCopy()
+	special := strings.Contains(patch, "null") || strings.Contains(patch, `"$`) || strings.Contains(patch, `"finalizers"`) ||
+		strings.Contains(patch, `"ownerReferences"`)
+	if !special && !newAPI {
+		return e, decode([]byte(patch), e)
+	}
+	if !special { // all that may change in the newer API, where both name it alike
+		return e, decode([]byte(patch), &struct {
+			Metadata *metav1.ObjectMeta   `json:"metadata"`
+			Series   **corev1.EventSeries `json:"series"`
+		}{&e.ObjectMeta, &e.Series})
+	}
+	before, err := json.Marshal(old)
+	if err != nil {
+		return nil, err
+	}
+	after, err := strategicpatch.StrategicMergePatch(before, []byte(patch), corev1.Event{})
+	if err != nil {
+		return nil, err
+	}
+	e = &corev1.Event{}
+	return e, decode(after, e)
+}
+
+// before is an Event as it was before its last occurrence.
+func before(e *corev1.Event) *corev1.Event {
+	old := e.DeepCopy()
+	if n := occurrences(e); n > 1 {
+		recount(old, n-1, lastTime(e, e.FirstTimestamp.Time))
+	}
+	return old
+}

@@ -1,112 +1,166 @@
 package simulate
 
 import (
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/admission/settler"
 )
 
-// line is one line of any input but a list: an audit.k8s.io Event, an event of
-// a watch, or an Event as it is.
-type line struct {
-	Kind       string `json:"kind"`
-	APIVersion string `json:"apiVersion"`
-
-	// Of a watch.
-	Type   string         `json:"type"`
-	Object jsontext.Value `json:"object"`
-
-	// Of an audit log.
-	AuditID        string           `json:"auditID"`
-	Stage          string           `json:"stage"`
-	RequestURI     string           `json:"requestURI"`
-	Verb           string           `json:"verb"`
-	User           jsontext.Value   `json:"user"`
-	Impersonated   jsontext.Value   `json:"impersonatedUser"`
-	ObjectRef      objectRef        `json:"objectRef"`
-	ResponseStatus responseStatus   `json:"responseStatus"`
+// auditEntry is what a line of an audit log says of a request.
+type auditEntry struct {
+	AuditID      string         `json:"auditID"`
+	Stage        string         `json:"stage"`
+	RequestURI   string         `json:"requestURI"`
+	Verb         string         `json:"verb"`
+	User         jsontext.Value `json:"user"`
+	Impersonated jsontext.Value `json:"impersonatedUser"`
+	ObjectRef    struct {
+		Resource    string `json:"resource"`
+		Namespace   string `json:"namespace"`
+		Name        string `json:"name"`
+		APIGroup    string `json:"apiGroup"`
+		Subresource string `json:"subresource"`
+	} `json:"objectRef"`
+	ResponseStatus struct {
+		Code    int    `json:"code"`
+		Message string `json:"message"`
+	} `json:"responseStatus"`
 	RequestObject  jsontext.Value   `json:"requestObject"`
 	ResponseObject jsontext.Value   `json:"responseObject"`
 	Received       metav1.MicroTime `json:"requestReceivedTimestamp"`
 	Annotations    decided          `json:"annotations"`
 }
 
-type objectRef struct {
-	Resource    string `json:"resource"`
-	Namespace   string `json:"namespace"`
-	Name        string `json:"name"`
-	APIGroup    string `json:"apiGroup"`
-	Subresource string `json:"subresource"`
-}
+// What the API server's log calls the time of a decision: the name of a webhook, which all manifests set, and
+// that of the annotation.
+const (
+	mutateDecided   = "mutate.events.eventquota.io/" + admission.AnnotationDecided
+	validateDecided = "validate.events.eventquota.io/" + admission.AnnotationDecided
+)
 
-type responseStatus struct {
-	Code    int    `json:"code"`
-	Message string `json:"message"`
+// decided is when the webhook decided a request: in the mutating phase for a CREATE, unless the webhook is
+// installed for the validating one only, and in the validating phase for an UPDATE. Requests that it did not
+// decide have neither.
+type decided struct {
+	Mutate   string `json:"mutate.events.eventquota.io/decided"`
+	Validate string `json:"validate.events.eventquota.io/decided"`
 }
 
 func (l *line) isAudit() bool { return strings.HasPrefix(l.APIVersion, "audit.k8s.io/") }
 
-// Why lines of an audit log are not writes to simulate.
-const (
-	skipStage      = "stages of a request before its end"
-	skipOther      = "requests about other resources, and reads"
-	skipBodiless   = "requests without a body: a lower audit level than Request, or refused at once"
-	skipDryRun     = "dry runs"
-	skipExempt     = "requests of users that the webhook is not asked about"
-	skipUnreached  = "requests that failed before or after admission"
-	skipNotice     = "notices of eventquota"
-	skipCollection = "deletions of many Events at once"
-	skipWatch      = "bookmarks and errors of a watch"
-)
-
-// skipAudit says why an audit line is no write to simulate; empty if it is one.
-func (l *line) skipAudit() string {
-	ref := &l.ObjectRef
+// skip says why it is no write to simulate; empty if it is one.
+func (r *auditEntry) skip() skipped {
+	ref := &r.ObjectRef
 	switch {
-	case l.Stage != "ResponseComplete":
+	case r.Stage != "ResponseComplete":
 		return skipStage
 	case ref.Resource != "events" || ref.Subresource != "" || ref.APIGroup != "" && ref.APIGroup != newGroup:
 		return skipOther
-	case l.Verb == "deletecollection":
+	case r.Verb == "deletecollection":
 		return skipCollection
-	case !slices.Contains([]string{"create", "update", "patch", "delete"}, l.Verb):
+	case !slices.Contains([]string{"create", "update", "patch", "delete"}, r.Verb):
 		return skipOther
-	case !reached(l.ResponseStatus.Code):
+	case !reached(r.ResponseStatus.Code):
 		return skipUnreached
-	case l.dryRun():
+	case r.parameter("dryRun") != "":
 		return skipDryRun
-	case len(l.RequestObject) == 0 && l.Verb != "delete":
+	case len(r.RequestObject) == 0 && r.Verb != "delete":
 		return skipBodiless
 	}
 	return ""
 }
 
-// reached tells whether a request that got this status has been, or would have
-// been, before the webhook. One of an Event or namespace that is not there fails
-// before; what the API server calls invalid is seen by one phase only.
+// reached tells whether a request that got this status has reached the webhook, or would have. If the Event or
+// the namespace does not exist, it fails before; what the API server calls invalid reaches one phase only.
 func reached(code int) bool { return code/100 == 2 || code == 409 || code == 429 }
 
-func (l *line) dryRun() bool { return l.query("dryRun") != "" }
-
-// query is a parameter of the request.
-func (l *line) query(name string) string {
-	if !strings.Contains(l.RequestURI, name) { // nearly always
+// parameter is one of the request's URI.
+func (r *auditEntry) parameter(name string) string {
+	if !strings.Contains(r.RequestURI, name) { // nearly always
 		return ""
 	}
-	uri, err := url.ParseRequestURI(l.RequestURI)
+	uri, err := url.ParseRequestURI(r.RequestURI)
 	if err != nil {
 		return ""
 	}
 	return uri.Query().Get(name)
 }
 
-// user is whom admission takes for the user.
-func (l *line) user() string {
-	if len(l.Impersonated) > 0 {
-		return string(l.Impersonated)
+// read reads what the request writes.
+func (r *auditEntry) read(w *write) error {
+	if why := r.skip(); why != "" {
+		return why
 	}
-	return string(l.User)
+	if r.Received.IsZero() {
+		return errNoTime
+	}
+	w.id, w.namespace, w.name, w.user = r.AuditID, r.ObjectRef.Namespace, r.ObjectRef.Name, string(r.User)
+	if len(r.Impersonated) > 0 { // admission takes that one for the user
+		w.user = string(r.Impersonated)
+	}
+	w.NewAPI, w.Managed = r.ObjectRef.APIGroup == newGroup, r.parameter("fieldManager") != ""
+	// A name that is taken: the API server writes nothing.
+	w.Free = r.ResponseStatus.Code == 409 && !strings.HasPrefix(r.ResponseStatus.Message, "admission webhook ")
+	w.at, w.Late = r.moment()
+	switch r.Verb {
+	case "delete":
+		w.Verb = remove
+		return nil
+	case "patch":
+		w.Verb, w.patch = patch, string(r.RequestObject)
+		if err := decodeEvent(r.ResponseObject, w.NewAPI, &w.room); err == nil && w.room.Name != "" { // a refusal has none
+			asSent(&w.room)
+			w.event = &w.room
+		}
+		return nil
+	case "update":
+		w.Verb = update
+	}
+	return r.readEvent(w)
+}
+
+// readEvent reads the Event of a create or update.
+func (r *auditEntry) readEvent(w *write) error {
+	e := &w.room
+	if err := decodeEvent(r.RequestObject, w.NewAPI, e); err != nil {
+		return fmt.Errorf("requestObject: %w", err)
+	}
+	if w.Verb == create && settler.IsNotice(e) {
+		return skipNotice
+	}
+	asSent(e)
+	e.Namespace = w.namespace
+	if e.Name == "" {
+		e.Name = w.name
+	}
+	if e.Name == "" { // what the API server made of its generateName
+		var made corev1.Event
+		if err := decodeEvent(r.ResponseObject, w.NewAPI, &made); err == nil {
+			e.Name = made.Name
+		}
+	}
+	w.event, w.name = e, e.Name
+	return nil
+}
+
+// moment is the place of a request among others, as a time, and how much earlier than that the time was which
+// the store was given. With many writers at once, the times that the API server notes do not say in which order
+// they were decided, but annotations do.
+func (r *auditEntry) moment() (at time.Time, late time.Duration) {
+	for _, annotation := range [...]string{r.Annotations.Mutate, r.Annotations.Validate} {
+		if m := admission.ParseMoment(annotation); !m.At.IsZero() {
+			late = time.Duration(m.After) * time.Microsecond
+			return m.At.Add(late), late
+		}
+	}
+	return r.Received.Time, 0
 }

@@ -2,7 +2,6 @@ package simulate
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -17,25 +16,20 @@ import (
 
 const newGroup = "events.k8s.io"
 
-var (
-	errNoEvent = errors.New("is not an Event of v1 or events.k8s.io")
-	errNoTime  = errors.New("the Event has no time")
-)
+var errNoEvent = errors.New("is not an Event of v1 or events.k8s.io")
 
 // decode decodes what the API server would take.
 func decode(text []byte, into any) error {
 	return json.Unmarshal(text, into, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 }
 
-// decodeEvent decodes an Event of either API into e, as core/v1 has it. newAPI
-// stands for an Event that does not say which API it is of.
+// decodeEvent decodes an Event of either API into e, as core/v1 has it. newAPI stands for an Event that does not say
+// which API it is of.
 func decodeEvent(text []byte, newAPI bool, e *corev1.Event) error {
-	*e = corev1.Event{}
+	e.Reset()
 	err := decode(text, e)
 	group, version, _ := strings.Cut(e.APIVersion, "/")
 	switch {
-	case e.Kind == "" && e.APIVersion == "" && err != nil && !newAPI:
-		return err
 	case e.Kind == "" && e.APIVersion == "":
 	case e.Kind != "Event":
 		return errNoEvent
@@ -46,16 +40,13 @@ func decodeEvent(text []byte, newAPI bool, e *corev1.Event) error {
 	default:
 		return errNoEvent
 	}
+	if newAPI {
+		var later eventsv1.Event
+		err = decode(text, &later)
+		*e = toCore(&later)
+	}
 	e.TypeMeta = metav1.TypeMeta{}
-	if !newAPI {
-		return err
-	}
-	var later eventsv1.Event
-	if err := decode(text, &later); err != nil {
-		return err
-	}
-	*e = toCore(&later)
-	return nil
+	return err
 }
 
 // toCore converts as the API server does.
@@ -82,8 +73,7 @@ func toCore(e *eventsv1.Event) corev1.Event {
 	return c
 }
 
-// asSent takes from a stored Event what the API server and eventquota have
-// added to what its writer sent.
+// asSent takes from a stored Event what the API server and eventquota have added to what its writer sent.
 func asSent(e *corev1.Event) {
 	e.UID, e.ResourceVersion, e.Generation, e.ManagedFields = "", "", 0, nil
 	e.CreationTimestamp.Time = time.Time{}
@@ -91,10 +81,45 @@ func asSent(e *corev1.Event) {
 	delete(e.Annotations, admission.AnnotationMessages)
 }
 
-// wrapped names what an error is about, if there is one.
-func wrapped(what string, err error) error {
-	if err == nil {
-		return nil
+// occurrences is how often e says that it happened.
+func occurrences(e *corev1.Event) int64 {
+	n := e.Count
+	if e.Series != nil {
+		n = max(n, e.Series.Count)
 	}
-	return fmt.Errorf("%s: %w", what, err)
+	return int64(max(n, 1))
+}
+
+// recount makes e say that it happened n times, and last at a time.
+func recount(e *corev1.Event, n int64, at time.Time) {
+	if e.Series != nil {
+		e.Series = &corev1.EventSeries{Count: int32(n), LastObservedTime: metav1.NewMicroTime(at)}
+		return
+	}
+	e.Count, e.LastTimestamp.Time = int32(n), at
+}
+
+// firstTime is when e happened first; zero if it does not say.
+func firstTime(e *corev1.Event) time.Time {
+	for _, t := range [...]time.Time{e.FirstTimestamp.Time, e.EventTime.Time, e.LastTimestamp.Time, e.CreationTimestamp.Time} {
+		if !t.IsZero() {
+			return t
+		}
+	}
+	return time.Time{}
+}
+
+// lastTime is when e happened last, or first if that was later.
+func lastTime(e *corev1.Event, first time.Time) time.Time {
+	last := first
+	times := [3]time.Time{e.LastTimestamp.Time, e.EventTime.Time}
+	if e.Series != nil {
+		times[2] = e.Series.LastObservedTime.Time
+	}
+	for _, t := range times {
+		if t.After(last) {
+			last = t
+		}
+	}
+	return last
 }

@@ -1,91 +1,108 @@
 package simulate
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// readList reads the items of a list, one at a time. Where the list is no JSON
-// any more, nothing tells where its next item begins: the rest counts as one
+// readList reads the items of a list, one at a time. Where it is no JSON any more, the rest counts as one
 // broken line.
 func (r *reader) readList(ctx context.Context, in io.Reader) error {
 	lines := &lineCounter{in: in}
-	d := jsontext.NewDecoder(lines, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
-	err := r.readItems(ctx, d, lines)
-	if lines.err != nil { // not what was read is wrong
-		return fmt.Errorf("line %d: %w", lines.at(d.InputOffset()), lines.err)
-	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if err != nil && r.trace.failed == nil {
-		at := d.InputOffset()
-		if wrong, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-			at = wrong.ByteOffset
+	d, p := newDecoder(lines), parser{reader: r}
+	for item, err := range items(d) {
+		if lines.err != nil {
+			return lines.err
 		}
-		r.trace.Input.Entries++
-		r.broken(lines.at(at), fmt.Errorf("the rest of the list is not read: %w", err))
-		return nil
+		var one parsed
+		if err == nil {
+			p.records, p.write = p.records[:0], write{}
+			one = p.finish(lines.at(d.InputOffset()-int64(len(item))), p.write.found(stored, item))
+		} else {
+			at := d.InputOffset()
+			if wrong, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+				at = wrong.ByteOffset
+			}
+			one = parsed{line: lines.at(at), err: fmt.Errorf("the rest of the list is not read: %w", err)}
+		}
+		if err := cmp.Or(r.trace.add(r.file, &one), ctx.Err()); err != nil {
+			return err
+		}
 	}
-	return r.trace.failed
+	return lines.err
 }
 
-func (r *reader) readItems(ctx context.Context, d *jsontext.Decoder, lines *lineCounter) error {
-	if _, err := d.ReadToken(); err != nil { // {
-		return err
+// items are those of a list. After an error there are no more, as nothing says where the next one begins.
+func items(d *jsontext.Decoder) iter.Seq2[jsontext.Value, error] {
+	return func(yield func(jsontext.Value, error) bool) {
+		_, err := d.ReadToken() // {
+		for err == nil {
+			var found bool
+			if found, err = nextItems(d); !found {
+				break
+			}
+			for d.PeekKind() != ']' {
+				item, err := d.ReadValue()
+				if !yield(item, err) || err != nil {
+					return
+				}
+			}
+			_, err = d.ReadToken() // ]
+		}
+		if err != nil {
+			yield(nil, err)
+		}
 	}
+}
+
+// nextItems goes into the next array "items" of an object, or to the end of the object if there is none.
+func nextItems(d *jsontext.Decoder) (found bool, err error) {
 	for d.PeekKind() == '"' {
 		name, err := d.ReadToken()
 		if err != nil {
-			return err
+			return false, err
 		}
-		if name.String() != "items" || d.PeekKind() != '[' {
-			if err := d.SkipValue(); err != nil {
-				return err
-			}
-			continue
+		if name.String() == "items" && d.PeekKind() == '[' {
+			_, err := d.ReadToken()
+			return err == nil, err
 		}
-		if err := r.readArray(ctx, d, lines); err != nil {
-			return err
+		if err := d.SkipValue(); err != nil {
+			return false, err
 		}
 	}
-	_, err := d.ReadToken() // }
-	return err
+	_, err = d.ReadToken() // }
+	return false, err
 }
 
-func (r *reader) readArray(ctx context.Context, d *jsontext.Decoder, lines *lineCounter) error {
-	if _, err := d.ReadToken(); err != nil { // [
-		return err
+// isList tells whether what begins so is one object with items.
+func isList(head []byte) bool {
+	d := newDecoder(bytes.NewReader(head))
+	if begin, err := d.ReadToken(); err != nil || begin.Kind() != '{' {
+		return false
 	}
-	var p parser
-	for d.PeekKind() != ']' {
-		item, err := d.ReadValue()
-		if err != nil {
-			return err
-		}
-		line := lines.at(d.InputOffset() - int64(len(item)))
-		p.out = p.out[:0]
-		parsed := p.stored(item)
-		if err := errors.Join(r.accept(line, &parsed, p.out), ctx.Err()); err != nil {
-			return err
-		}
-	}
-	_, err := d.ReadToken() // ]
-	return err
+	found, _ := nextItems(d) // an error says that it is none
+	return found
 }
 
-// lineCounter knows which line an offset of in is in, of what was read last.
+func newDecoder(in io.Reader) *jsontext.Decoder {
+	return jsontext.NewDecoder(in, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+}
+
+// lineCounter knows which line an offset of in is in.
 type lineCounter struct {
 	in   io.Reader
 	read int64
-	ends []int64 // offsets of line ends that at has not passed
-	line int64   // line ends that it has
-	err  error
+	ends []int64 // offsets of the line ends that at has not passed
+	line int64   // how many line ends at has passed
+	err  error   // of in, unless it has ended
 }
 
 func (c *lineCounter) Read(b []byte) (int, error) {
@@ -96,8 +113,8 @@ func (c *lineCounter) Read(b []byte) (int, error) {
 		}
 	}
 	c.read += int64(n)
-	if err != nil && err != io.EOF {
-		c.err = err
+	if err != nil && !errors.Is(err, io.EOF) {
+		c.err = fmt.Errorf("line %d: %w", c.line+int64(len(c.ends))+1, err)
 	}
 	return n, err
 }

@@ -5,146 +5,158 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/eventquota/eventquota/admission/settler"
 )
 
-var (
-	errUnknown  = errors.New("is no line of an audit log, of a watch or of Events")
-	errNameless = errors.New("the Event has no name or no namespace")
+// skipped is an error that says why an entry is no write to simulate.
+type skipped string
+
+func (s skipped) Error() string { return string(s) }
+
+const (
+	skipStage      skipped = "stages of a request before its end"
+	skipOther      skipped = "requests about other resources, and reads"
+	skipBodiless   skipped = "requests without a body: a lower audit level than Request, or refused at once"
+	skipDryRun     skipped = "dry runs"
+	skipExempt     skipped = "requests of users that the webhook is not asked about"
+	skipUnreached  skipped = "requests that failed before or after admission"
+	skipNotice     skipped = "notices of eventquota"
+	skipCollection skipped = "deletions of many Events at once"
+	skipWatch      skipped = "bookmarks and errors of a watch"
 )
 
-// parsed is what a line or an item says.
+// The years of which Unix time has nanoseconds, and which stores tell apart.
+const firstYear, lastYear = 1970, 2112
+
+var (
+	errUnknown  = errors.New("is no line of an audit log, of a watch or of Events")
+	errLong     = fmt.Errorf("line is longer than %d bytes", maxLine)
+	errNameless = errors.New("the Event has no name or no namespace")
+	errNoTime   = errors.New("the Event has no time")
+	errYear     = errors.New("time is not from 1970 to 2112")
+)
+
+// parsed is what an entry of an input says: a write, unless err is set.
 type parsed struct {
-	// skip says why it is no write, and err why it cannot be read.
-	skip string
-	err  error
-	// user is who wrote it, as JSON; empty for nobody knows.
-	user string
-	// first and last are the times of its writes, of which there are from fewest to most.
+	line   int64
+	record []byte // the write, encoded
+	// first and last are the times of the writes that it stands for, of which there are from fewest to most.
 	first, last  time.Time
 	fewest, most int64
-	// end is where the encoded write ends in the parser's out.
-	end int
+	err          error
 }
 
-// parser parses lines one after the other. It is for one goroutine.
+// line is one line of any input but a list: an audit.k8s.io Event, an event of a watch, or an Event as it is.
+type line struct {
+	Kind       string `json:"kind"`
+	APIVersion string `json:"apiVersion"`
+
+	// Of a watch.
+	Type   string         `json:"type"`
+	Object jsontext.Value `json:"object"`
+
+	auditEntry
+}
+
+// parser parses entries one after the other. It is for one goroutine.
 type parser struct {
-	// out has the encoded writes, each as write.append makes it.
-	out []byte
-	// event and read are where each Event and line is while it is parsed.
-	event corev1.Event
-	read  line
+	reader  *reader
+	records []byte // of what was parsed, until it is taken out
+	line    line
+	write   write
 }
 
-// line parses one line, and the writer's user.
-func (p *parser) line(text []byte) parsed {
-	l := &p.read
-	*l = line{}
-	if err := decode(text, l); err != nil {
-		return parsed{err: err}
+// parse parses one line, and tells its number.
+func (p *parser) parse(number int64, text []byte) parsed {
+	if len(text) > maxLine {
+		return parsed{line: number, err: errLong}
 	}
-	switch {
-	case l.isAudit():
-		return p.audit(l)
-	case len(l.Object) > 0:
-		return p.watched(l)
-	case l.Kind == "Event":
-		return p.stored(text)
-	}
-	return parsed{err: errUnknown}
-}
-
-func (p *parser) audit(l *line) parsed {
-	if why := l.skipAudit(); why != "" {
-		return parsed{skip: why}
-	}
-	w, err := l.auditWrite(&p.event)
+	l := &p.line
+	*l, p.write = line{}, write{}
+	err := decode(text, l)
 	switch {
 	case err != nil:
-		return parsed{err: err}
-	case w.event != nil && w.verb == create && settler.IsNotice(w.event):
-		return parsed{skip: skipNotice}
+	case l.isAudit():
+		err = l.read(&p.write)
+	case len(l.Object) > 0:
+		err = l.watched(&p.write)
+	case l.Kind == "Event":
+		err = p.write.found(stored, text)
+	default:
+		err = errUnknown
 	}
-	done := p.done(&w)
-	done.user = l.user()
-	return done
+	return p.finish(number, err)
 }
 
-// watched parses an event of a watch: what is added was created, what is
-// modified was updated at the time of its newest occurrence.
-func (p *parser) watched(l *line) parsed {
-	var w write
+// finish encodes the write of an entry, unless there is an error.
+func (p *parser) finish(number int64, err error) parsed {
+	w := &p.write
+	one := parsed{line: number, first: w.at, last: w.at, fewest: 1, most: 1}
+	if err == nil && w.Verb == stored {
+		one.last = lastTime(w.event, w.at)
+		one.fewest, one.most = Fewest.steps(w.event, w.at), Most.steps(w.event, w.at)
+	}
+	if err == nil && (one.first.UTC().Year() < firstYear || one.last.UTC().Year() >= lastYear) {
+		err = errYear
+	}
+	if err == nil {
+		w.Line, w.File = number, p.reader.file
+		w.User, err = p.reader.user(w.user)
+	}
+	if begin := len(p.records); err == nil {
+		p.records, err = w.encode(p.records)
+		one.record = p.records[begin:]
+	}
+	one.err = err
+	return one
+}
+
+// watched reads an event of a watch: what is added was created, and what is modified was updated at the time of its
+// newest occurrence.
+func (l *line) watched(w *write) error {
+	var v verb
 	switch l.Type {
 	case "ADDED":
-		w.verb = create
+		v = create
 	case "MODIFIED":
-		w.verb = update
+		v = update
 	case "DELETED":
-		w.verb = remove
+		v = remove
 	case "BOOKMARK", "ERROR":
-		return parsed{skip: skipWatch}
+		return skipWatch
 	default:
-		return parsed{err: fmt.Errorf("type %q: must be ADDED, MODIFIED, DELETED, BOOKMARK or ERROR", clip(l.Type))}
+		return fmt.Errorf("type %q: must be ADDED, MODIFIED, DELETED, BOOKMARK or ERROR", clip(l.Type))
 	}
-	skip, err := p.found(&w, l.Object)
-	if skip != "" || err != nil {
-		return parsed{skip: skip, err: wrapped("object", err)}
+	err := w.found(v, l.Object)
+	if err != nil && !errors.Is(err, skipNotice) {
+		err = fmt.Errorf("object: %w", err)
 	}
-	_, w.at, _ = times(w.event)
-	return p.done(&w)
+	return err
 }
 
-// stored parses an Event as it was found.
-func (p *parser) stored(text []byte) parsed {
-	w := write{verb: stored}
-	skip, err := p.found(&w, text)
-	if skip != "" || err != nil {
-		return parsed{skip: skip, err: err}
-	}
-	return p.done(&w)
-}
-
-// found decodes an Event that was found somewhere, which tells by itself when it
-// was written and through which API.
-func (p *parser) found(w *write, text []byte) (skip string, err error) {
-	e := &p.event
+// found reads an Event that says by itself when and through which API it was written. If it is not stored, that was
+// when it happened last.
+func (w *write) found(v verb, text []byte) error {
+	e := &w.room
 	if err := decodeEvent(text, false, e); err != nil {
-		return "", err
+		return err
 	}
 	if e.Name == "" || e.Namespace == "" {
-		return "", errNameless
-	}
-	if w.at, _, err = times(e); err != nil {
-		return "", err
+		return errNameless
 	}
 	if settler.IsNotice(e) {
-		return skipNotice, nil
+		return skipNotice
+	}
+	if w.at = firstTime(e); w.at.IsZero() {
+		return errNoTime
+	}
+	if v != stored {
+		w.at = lastTime(e, w.at)
 	}
 	asSent(e)
 	w.event, w.namespace, w.name = e, e.Namespace, e.Name
-	w.newAPI = !e.EventTime.IsZero() && e.Source.Component == "" && e.Source.Host == ""
-	return "", nil
-}
-
-// done encodes w.
-func (p *parser) done(w *write) parsed {
-	done := parsed{first: w.at, last: w.at, fewest: 1, most: 1}
-	if w.verb == stored {
-		_, done.last, _ = times(w.event)
-		done.fewest, done.most = Fewest.steps(w.event), Most.steps(w.event)
-	}
-	if done.first.Year() < firstYear || done.last.Year() >= lastYear {
-		return parsed{err: errYear}
-	}
-	out, err := w.append(p.out)
-	if err == nil && len(out)-len(p.out) > maxSpan-placeBytes {
-		err = errLargeSpan
-	}
-	if err != nil {
-		return parsed{err: err}
-	}
-	p.out, done.end = out, len(out)
-	return done
+	w.Verb, w.NewAPI = v, !e.EventTime.IsZero() && e.Source.Component == "" && e.Source.Host == ""
+	return nil
 }

@@ -3,98 +3,194 @@ package simulate
 import (
 	"cmp"
 	"container/heap"
+	"context"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 )
 
-// replay gives the writes of a trace one after the other, in the order of their
-// times. Of stored Events that happened more than once, those whose time has begun
-// and not ended are kept, by 32 bytes each.
-type replay struct {
-	cursor
+// Bound is one end of how many writes made a stored Event what it is. Only an audit log or a watch says how
+// many there were: recorders of core/v1 count what their own spam filters keep back.
+type Bound int
 
-	bound   Bound
-	repeats cursor // of what was read before
-	next    int
-	open    series
+const (
+	// Most is a write for each occurrence. Of events.k8s.io, recorders write the first two, one each half hour,
+	// and the last.
+	Most Bound = iota
+	// Fewest is one write, and another where there are more occurrences.
+	Fewest
+)
+
+const (
+	// maxSteps bounds the writes that one stored Event stands for. One with a higher count is written as often,
+	// with higher steps.
+	maxSteps = 100_000
+	// heartbeat is how often recorders of events.k8s.io write a series that goes on.
+	heartbeat = 30 * time.Minute
+
+	// groupWrites is how many writes go from one goroutine to the other at a time, and groupsAhead how many groups wait.
+	groupWrites = 256
+	groupsAhead = 4
+)
+
+// steps is how many writes made e, which happened first at a time, what it is.
+func (b Bound) steps(e *corev1.Event, first time.Time) int64 {
+	n := occurrences(e)
+	switch {
+	case b == Fewest:
+		return min(n, 2)
+	case e.Series != nil || !e.EventTime.IsZero():
+		return min(n, 3+int64(lastTime(e, first).Sub(first)/heartbeat))
+	}
+	return min(n, maxSteps)
 }
 
-// repeating is a stored Event of which the i-th write comes at a time.
-type repeating struct {
-	at    int64
-	entry int
+// group is writes that follow each other.
+type group struct {
+	writes [groupWrites]write
+	n      int
+}
+
+// each calls do with each write, in order, and reads the next ones meanwhile. What do was given is overwritten later.
+func (t *Trace) each(ctx context.Context, b Bound, do func(*write) error) error {
+	pool := &sync.Pool{New: func() any { return &group{} }}
+	full := make(chan *group, groupsAhead)
+	parts, ctx := errgroup.WithContext(ctx)
+	parts.Go(func() error {
+		defer close(full)
+		r := replay{trace: t, bound: b, ahead: view{file: t.spool.file, most: spoolBuffer}, back: view{file: t.spool.file, most: spoolGlance}}
+		for !r.ended() {
+			g, _ := pool.Get().(*group)
+			for g.n = 0; g.n < groupWrites && !r.ended(); g.n++ {
+				if err := r.read(&g.writes[g.n]); err != nil {
+					return err
+				}
+			}
+			select {
+			case full <- g:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		return nil
+	})
+	parts.Go(func() error {
+		for g := range full {
+			for i := range g.n {
+				if err := do(&g.writes[i]); err != nil {
+					return err
+				}
+			}
+			pool.Put(g)
+		}
+		return nil
+	})
+	return parts.Wait()
+}
+
+// step is the i-th of the writes that made a stored Event what it is.
+type step struct {
+	at    int64 // in nanoseconds of Unix time
+	entry int   // in the index
 	i     int64
 }
 
-// write reads the next write into w, or tells that there is none.
-func (r *replay) write(w *write) (more bool, err error) {
-	if r.next == r.trace.size {
-		return r.repeat(w)
-	}
-	entry, err := r.entry(r.next)
-	if err != nil {
-		return true, err
-	}
-	if len(r.open) > 0 && r.open[0].at < entry.at {
-		return r.repeat(w)
-	}
-	r.next++
-	if err := r.load(entry, w); err != nil || w.verb != stored {
-		return true, err
-	}
-	of := r.bound.steps(w.event)
-	if of > 1 {
-		first, last, _ := times(w.event)
-		heap.Push(&r.open, repeating{stepAt(first, last, 1, of).UnixNano(), r.next - 1, 1})
-	}
-	expand(w, 0, of)
-	return true, nil
+// replay reads the writes of a trace in the order of their times. Of stored Events that happened more than once, it
+// keeps those whose time has begun and not ended, by 24 bytes each.
+type replay struct {
+	trace *Trace
+	bound Bound
+	next  int   // in the index
+	open  steps // the next one of each
+	// ahead reads what comes next, and back what was read before.
+	ahead, back view
 }
 
-// repeat reads the write of the stored Event that comes first, if there is one.
-func (r *replay) repeat(w *write) (more bool, err error) {
-	if len(r.open) == 0 {
-		return false, nil
-	}
-	now := r.open[0]
-	entry, err := r.repeats.entry(now.entry)
-	if err == nil {
-		err = r.repeats.load(entry, w)
-	}
-	if err != nil {
-		return true, err
-	}
-	first, last, _ := times(w.event)
-	of := r.bound.steps(w.event)
-	if now.i+1 < of {
-		r.open[0].i++
-		r.open[0].at = stepAt(first, last, now.i+1, of).UnixNano()
-		heap.Fix(&r.open, 0)
+func (r *replay) ended() bool { return r.next == len(r.trace.index) && len(r.open) == 0 }
+
+// read reads the next write.
+func (r *replay) read(w *write) error {
+	var now step
+	from, index := &r.back, r.trace.index
+	if r.next == len(index) || len(r.open) > 0 && r.open[0].at < index[r.next].at {
+		now, _ = heap.Pop(&r.open).(step)
 	} else {
-		heap.Pop(&r.open)
+		now, from = step{index[r.next].at, r.next, 0}, &r.ahead
+		r.next++
+	}
+	w.at, w.offset = time.Unix(0, now.at), index[now.entry].offset
+	record, err := from.read(w.offset)
+	if err == nil {
+		err = w.decode(record)
+	}
+	if err != nil || w.Verb != stored {
+		return err
+	}
+	first := time.Unix(0, index[now.entry].at)
+	of, last := r.bound.steps(w.event, first), lastTime(w.event, first)
+	if i := now.i + 1; i < of {
+		heap.Push(&r.open, step{stepAt(first, last, i, of).UnixNano(), now.entry, i})
 	}
 	expand(w, now.i, of)
-	w.at = time.Unix(0, now.at)
-	return true, nil
+	return nil
 }
 
-// series is a heap of what comes first.
-type series []repeating
+// stepAt is when the i-th of those writes happened, from 0: they are spread evenly from the first occurrence to
+// the last.
+func stepAt(first, last time.Time, i, of int64) time.Time {
+	if of < 2 {
+		return first
+	}
+	// In this order it neither overflows nor loses more than a nanosecond a step.
+	gap, rest := last.Sub(first)/time.Duration(of-1), last.Sub(first)%time.Duration(of-1)
+	return first.Add(gap*time.Duration(i) + rest*time.Duration(i)/time.Duration(of-1))
+}
 
-var _ heap.Interface = (*series)(nil)
+// expand makes of w, a stored Event, the i-th of the writes that led to it, at its time. What a recorder writes
+// is absolute: the count so far.
+func expand(w *write, i, of int64) {
+	e := w.event
+	count := (i + 1) * occurrences(e) / of
+	w.offset = noOffset
+	if i > 0 {
+		if e.Series != nil && i == 1 {
+			count = 2
+		}
+		w.Verb = repeat
+		recount(e, count, w.at)
+		return
+	}
+	w.Verb, e.Series = create, nil
+	if count > 1 { // only with more than maxSteps occurrences
+		e.Count = int32(count)
+	} else if e.Count > 0 {
+		e.Count = 1
+	}
+	if !e.LastTimestamp.IsZero() {
+		e.LastTimestamp.Time = w.at
+	}
+}
 
-func (s series) Len() int { return len(s) }
+// steps is a heap of what comes first.
+type steps []step
 
-func (s series) Less(i, j int) bool {
+var _ heap.Interface = (*steps)(nil)
+
+func (s steps) Len() int { return len(s) }
+
+func (s steps) Less(i, j int) bool {
 	return cmp.Or(cmp.Compare(s[i].at, s[j].at), cmp.Compare(s[i].entry, s[j].entry)) < 0
 }
 
-func (s series) Swap(i, j int) { s[i], s[j] = s[j], s[i] }
+func (s steps) Swap(i, j int) { s[i], s[j] = s[j], s[i] }
 
 // Push is container/heap's.
-func (s *series) Push(x any) { *s = append(*s, x.(repeating)) }
+func (s *steps) Push(x any) { *s = append(*s, x.(step)) }
 
 // Pop is container/heap's.
-func (s *series) Pop() any {
+func (s *steps) Pop() any {
 	old := *s
 	last := old[len(old)-1]
 	*s = old[:len(old)-1]

@@ -12,16 +12,39 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
+// What may become of a write, beside the outcomes of admission.
+const (
+	// Failed is a write that admission let pass and the API server did not take: its name was taken, or it had
+	// none.
+	Failed admission.Outcome = "failed"
+	// Unknown is a write to an Event of which the input does not say enough.
+	Unknown admission.Outcome = "unknown"
+)
+
+// Decision is what became of one write.
+type Decision struct {
+	Time time.Time `json:"time"`
+	File string    `json:"file"`
+	Line int64     `json:"line"`
+	// AuditID is empty except for a line of an audit log.
+	AuditID   string            `json:"auditID,omitempty"`
+	Verb      string            `json:"verb"`
+	Namespace string            `json:"namespace"`
+	Name      string            `json:"name"`
+	Outcome   admission.Outcome `json:"outcome"`
+	// Message is the answer to a client that was refused.
+	Message string `json:"message,omitempty"`
+}
+
 // Result is what became of all writes.
 type Result struct {
 	// Outcomes count writes by what became of them.
-	Outcomes map[Outcome]int64 `json:"outcomes"`
+	Outcomes map[admission.Outcome]int64 `json:"outcomes"`
 	// WarningsDropped are the dropped ones of type Warning.
 	WarningsDropped int64 `json:"warningsDropped"`
 	// EtcdWrites are what reaches etcd.
 	EtcdWrites EtcdWrites `json:"etcdWrites"`
-	// Stored are the Events that were created, and Notices the notices beside
-	// them.
+	// Stored are the Events that were created, and Notices the notices beside them.
 	Stored  int64 `json:"stored"`
 	Notices int64 `json:"notices"`
 	// Policies are what each policy did, most writes first.
@@ -35,13 +58,41 @@ type Result struct {
 	counter  *busiest.Counter
 }
 
+// EtcdWrites count writes to etcd.
+type EtcdWrites struct {
+	// Before is how many writes the input is without eventquota.
+	Before int64 `json:"before"`
+	// After is how many are left: of clients, of the settler's counts, and of notices.
+	After   int64 `json:"after"`
+	Events  int64 `json:"events"`
+	Counts  int64 `json:"counts"`
+	Notices int64 `json:"notices"`
+}
+
+// PolicyCounts are what one policy did, or would do if it is audited.
+type PolicyCounts struct {
+	Policy  string `json:"policy"`
+	Audited bool   `json:"audited,omitempty"`
+	busiest.Counts
+	// Buckets count what was dropped by the bucket that had no token.
+	Buckets map[string]int64 `json:"buckets,omitempty"`
+}
+
+type policyKey struct {
+	policy  string
+	audited bool
+}
+
 // followed is how many of each kind are followed: some 10 MB at the most.
 const followed = 8192
 
-func newResult() *Result {
+var _ admission.Recorder = (*Result)(nil)
+
+func newResult(in *Input) *Result {
 	return &Result{
-		Outcomes: map[Outcome]int64{}, policies: map[policyKey]*PolicyCounts{},
-		counter: busiest.NewCounter("simulated", time.Time{}, followed),
+		Outcomes: map[admission.Outcome]int64{}, policies: map[policyKey]*PolicyCounts{},
+		counter:  busiest.NewCounter("simulated", time.Time{}, followed),
+		Timeline: newTimeline(in.First, in.Last),
 	}
 }
 
@@ -86,6 +137,52 @@ func (r *Result) finish() {
 	slices.SortFunc(r.Policies, func(a, b PolicyCounts) int {
 		return cmp.Or(cmp.Compare(b.Matched(), a.Matched()), cmp.Compare(a.Policy, b.Policy))
 	})
-	r.Timeline.finish()
 	r.Busiest = busiest.Add([]busiest.Snapshot{r.counter.Snapshot(time.Time{})}).By
+}
+
+// maxSlots bounds a Timeline.
+const maxSlots = 240
+
+// Timeline says when what was decided, from the first write to the last: the same time in every Result of one
+// Trace.
+type Timeline struct {
+	// Seconds is how long a slot is: a power of two, at least 1.
+	Seconds int64 `json:"seconds"`
+	// Slots are at most 240, without a gap.
+	Slots []Slot `json:"slots"`
+}
+
+// Slot is what was decided in one part of a Timeline.
+type Slot struct {
+	// Start is a multiple of the slot's length.
+	Start time.Time `json:"start"`
+	busiest.Counts
+	// Other are writes that were neither: not decided, or not taken by the API server.
+	Other int64 `json:"other,omitempty"`
+}
+
+func newTimeline(first, last time.Time) Timeline {
+	t := Timeline{Seconds: 1}
+	for last.Unix()/t.Seconds-first.Unix()/t.Seconds >= maxSlots {
+		t.Seconds *= 2
+	}
+	for at := first.Unix() / t.Seconds; at <= last.Unix()/t.Seconds; at++ {
+		t.Slots = append(t.Slots, Slot{Start: time.Unix(at*t.Seconds, 0).UTC()})
+	}
+	return t
+}
+
+// count counts one write at a time from the first to the last.
+func (t *Timeline) count(at time.Time, o admission.Outcome) {
+	s := &t.Slots[(at.Unix()-t.Slots[0].Start.Unix())/t.Seconds]
+	switch o {
+	case admission.Admitted, admission.Aggregated, admission.Ignored:
+		s.Admitted++
+	case admission.Merged:
+		s.Merged++
+	case admission.Dropped:
+		s.Dropped++
+	default:
+		s.Other++
+	}
 }

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/eventquota/eventquota/policy"
+	"github.com/eventquota/eventquota/store/memory"
 )
 
 // noon is when the first Event of each test happens.
@@ -129,7 +130,7 @@ func defaults(change func(*policy.Policy)) Options {
 		change(&p)
 	}
 	p = p.Identified()
-	return DefaultOptions(policy.NewSet(&p, nil, nil))
+	return Options{Policies: policy.NewSet(&p, nil, nil), StoreBytes: memory.DefaultBytes, EventTTL: time.Hour}
 }
 
 // simulated runs a trace and returns what became of each write, as "verb name:

@@ -5,11 +5,26 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store/memory"
 )
+
+// What serve does by default, on a replica without Redis.
+const (
+	// localRate is how many Events a second are admitted without a decision.
+	localRate = 100
+	// settleRate is how many writes a second settle.
+	settleRate       = 100
+	maxWriteInterval = time.Minute
+)
+
+// progressEvery is how many writes there are between two calls of Options.Progress.
+const progressEvery = 4096
 
 // Options say what a Trace is run under.
 type Options struct {
@@ -17,26 +32,14 @@ type Options struct {
 	Policies *policy.Set
 	// Bound says how many writes a stored Event stands for.
 	Bound Bound
-	// StoreBytes is the memory of the store, as of one replica without Redis. At
-	// least memory.MinBytes.
+	// StoreBytes is the memory of the store, at least memory.MinBytes.
 	StoreBytes int64
-	// LocalRate is how many Events a second are admitted without a decision, at
-	// least 1, and SettleRate how many writes a second settle, at least 1.
-	LocalRate, SettleRate int
-	// EventTTL is how long the API server keeps an Event after its last write.
-	// More than 0.
+	// EventTTL is how long the API server keeps an Event after its last write. More than 0.
 	EventTTL time.Duration
-	// Decided is told of every write, in order. Nil for nobody.
+	// Decided is called with every decision, in order. May be nil.
 	Decided func(Decision)
-	// Progress is told now and then how many writes of how many are done. Nil
-	// for nobody.
+	// Progress is called now and then with how many of how many writes are done. May be nil.
 	Progress func(done, of int64)
-}
-
-// DefaultOptions are what serve does by default, with an API server's default
-// of how long it keeps Events.
-func DefaultOptions(policies *policy.Set) Options {
-	return Options{Policies: policies, StoreBytes: memory.DefaultBytes, LocalRate: 100, SettleRate: 100, EventTTL: time.Hour}
 }
 
 // run is a Trace being run.
@@ -49,18 +52,14 @@ type run struct {
 	result *Result
 	// asked is the request that the gate is asked about.
 	asked admission.Request
-	// now is the clock, settled is when the settler looked last.
+	// now is the clock, and settled is when the settler looked last.
 	now, settled time.Time
 }
 
-// progressEvery is how many writes there are from one progress to the next.
-const progressEvery = 4096
-
-// Run decides all writes. What it returns depends on nothing but the trace and
-// o, but for the names of Events that ask for a generated one. It fails where
-// the temporary files do, or when ctx ends.
+// Run decides all writes. What it returns depends on nothing but the trace and o, except for the names of Events
+// that ask for a generated one. It fails when the temporary files do, or when ctx ends.
 func (t *Trace) Run(ctx context.Context, o Options) (*Result, error) {
-	r := &run{opts: o, trace: t, result: newResult()}
+	r := &run{opts: o, trace: t, result: newResult(&t.Input)}
 	var err error
 	if r.store, err = memory.New(memory.Options{Bytes: o.StoreBytes}); err != nil {
 		return nil, err
@@ -74,32 +73,25 @@ func (t *Trace) Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	defer r.api.spool.close()
 	r.gate = &admission.Gate{
-		Policies: policy.InForce(o.Policies),
-		Store:    r.store,
-		Audit:    audit,
-		Recorder: r.result,
-		Now:      func() time.Time { return r.now },
-		// as of a replica without Redis
-		MaxWriteInterval: time.Minute,
-		Local:            rate.NewLimiter(rate.Limit(o.LocalRate), o.LocalRate),
+		Policies:         policy.InForce(o.Policies),
+		Store:            r.store,
+		Audit:            audit,
+		Recorder:         r.result,
+		Now:              func() time.Time { return r.now },
+		MaxWriteInterval: maxWriteInterval,
+		Local:            rate.NewLimiter(localRate, localRate),
 		Complaints:       &rate.Sometimes{First: 1},
 	}
-	if err := r.all(ctx); err != nil {
-		return nil, err
+	done, of := int64(0), t.Input.Most
+	if o.Bound == Fewest {
+		of = t.Input.Fewest
 	}
-	r.result.finish()
-	return r.result, nil
-}
-
-// all carries out all writes, and settles what is pending then.
-func (r *run) all(ctx context.Context) error {
-	done, of := int64(0), r.trace.Input.writes(r.opts.Bound)
 	progress := func() {
-		if r.opts.Progress != nil {
-			r.opts.Progress(done, of)
+		if o.Progress != nil {
+			o.Progress(done, of)
 		}
 	}
-	err := readAhead(ctx, r.trace, r.opts.Bound, func(w *write) error {
+	err = t.each(ctx, o.Bound, func(w *write) error {
 		if done%progressEvery == 0 {
 			if err := ctx.Err(); err != nil {
 				return err
@@ -110,8 +102,130 @@ func (r *run) all(ctx context.Context) error {
 		return r.do(ctx, w)
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	progress()
-	return r.drain(ctx)
+	if err := r.drain(ctx); err != nil {
+		return nil, err
+	}
+	r.result.finish()
+	return r.result, nil
+}
+
+// do carries out one write, when its time has come.
+func (r *run) do(ctx context.Context, w *write) error {
+	if err := r.advance(ctx, w.at, w.Late); err != nil {
+		return err
+	}
+	if w.Verb == remove {
+		r.api.remove(w.namespace, w.name)
+		return nil
+	}
+	if w.Verb == create {
+		return r.create(ctx, w, w.event)
+	}
+	old, refused, err := r.api.get(r.now, w.namespace, w.name)
+	if err != nil {
+		return err
+	}
+	after := w.event
+	switch {
+	case old != nil:
+		if after, err = w.apply(old); err != nil {
+			r.decided(w, old, Unknown, "patch: "+err.Error())
+			return nil //nolint:nilerr // it is counted
+		}
+	case after == nil:
+		r.decided(w, nil, Unknown, "")
+		return nil
+	default:
+		old = before(after) // it was created before the input begins
+	}
+	if refused {
+		// A recorder whose Event is not found creates it, with the count so far.
+		return r.create(ctx, w, after)
+	}
+	return r.update(ctx, w, old, after)
+}
+
+// decide asks a phase what the API server would ask the webhook.
+func (r *run) decide(ctx context.Context, phase admission.Phase, w *write, e, old *corev1.Event) admission.Answer {
+	kind := metav1.GroupVersionKind{Version: "v1", Kind: "Event"}
+	resource := metav1.GroupVersionResource{Version: "v1", Resource: "events"}
+	a := &r.asked
+	a.Request = policy.Request{
+		Kind: kind, Resource: resource, RequestKind: kind, RequestResource: resource,
+		Name: e.Name, Namespace: w.namespace, Operation: admissionv1.Create, UserInfo: r.trace.users.all[w.User],
+	}
+	a.UID, a.Object, a.OldObject, a.Options = "simulate", e, old, admission.WriteOptions{}
+	if old != nil {
+		a.Operation = admissionv1.Update
+	}
+	if w.NewAPI {
+		a.RequestKind.Group, a.RequestResource.Group = newGroup, newGroup
+	}
+	if w.Managed {
+		a.Options.FieldManager = "somebody"
+	}
+	return r.gate.Decide(ctx, phase, a)
+}
+
+// create decides a CREATE of e and stores it, if it is admitted and its name is free.
+func (r *run) create(ctx context.Context, w *write, e *corev1.Event) error {
+	e.Namespace = w.namespace
+	a := r.decide(ctx, r.gate.Mutate, w, e, nil)
+	if !a.Response.Allowed {
+		r.decided(w, e, a.Outcome, a.Response.Result.Message)
+		if e.Name == "" {
+			return nil
+		}
+		return r.api.refuse(r.now, w, e)
+	}
+	if len(a.Response.Patch) > 0 {
+		e = e.DeepCopy()
+		if err := admission.Apply(a.Response.Patch, e); err != nil {
+			return err
+		}
+	}
+	if e.Name == "" || r.api.has(r.now, r.api.key(e.Namespace, e.Name)) {
+		r.decided(w, e, Failed, "")
+		return nil
+	}
+	r.result.EtcdWrites.Events++
+	r.result.Stored++
+	r.decided(w, e, a.Outcome, "")
+	return r.api.put(r.now, e)
+}
+
+// update decides an UPDATE and stores it, if it is admitted.
+func (r *run) update(ctx context.Context, w *write, old, e *corev1.Event) error {
+	e.Namespace, old.Namespace = w.namespace, w.namespace
+	a := r.decide(ctx, r.gate.Validate, w, e, old)
+	if !a.Response.Allowed {
+		r.decided(w, e, a.Outcome, a.Response.Result.Message)
+		return nil
+	}
+	r.result.EtcdWrites.Events++
+	r.decided(w, e, a.Outcome, "")
+	return r.api.put(r.now, e)
+}
+
+// decided counts what became of a write and reports it.
+func (r *run) decided(w *write, e *corev1.Event, o admission.Outcome, message string) {
+	r.result.Outcomes[o]++
+	r.result.Timeline.count(w.at, o)
+	if !w.Free {
+		r.result.EtcdWrites.Before++
+	}
+	if r.opts.Decided == nil {
+		return
+	}
+	d := Decision{
+		Time: w.at, File: r.trace.Input.Files[w.File], Line: w.Line, AuditID: w.id, Verb: w.Verb.String(),
+		Namespace: w.namespace, Name: w.name, Outcome: o, Message: message,
+	}
+	if e != nil && d.Name == "" {
+		d.Name = e.Name
+	}
+	r.opts.Decided(d)
 }

@@ -13,25 +13,24 @@ import (
 const (
 	// settleEvery is how often the settler looks at what is due.
 	settleEvery = 250 * time.Millisecond
-	// pendingWithin is when all is settled that was pending, however far away the
-	// next write is: the longest write interval and window, and more.
-	pendingWithin = 26 * time.Hour
+	// settledWithin is the time after which nothing is pending, if nothing else is written: more than the longest
+	// write interval and window.
+	settledWithin = 26 * time.Hour
 )
 
-// advance lets time pass until a moment, in which the settler works. Then it is
-// so much earlier for the gate.
+// advance lets time pass until a moment, and the settler works meanwhile. For the gate it is so much earlier
+// then.
 func (r *run) advance(ctx context.Context, until time.Time, late time.Duration) error {
 	if r.now.IsZero() {
 		r.now, r.settled = until, until
 	}
 	for until.Sub(r.settled) >= settleEvery {
-		if r.settled.Sub(r.now) > pendingWithin {
+		if r.settled.Sub(r.now) > settledWithin {
 			r.settled = until
 			break
 		}
 		r.settled = r.settled.Add(settleEvery)
-		most := int(float64(r.opts.SettleRate) * settleEvery.Seconds())
-		if _, err := r.settle(ctx, r.settled, 0, max(most, 1)); err != nil {
+		if _, err := r.settle(ctx, r.settled, 0, int(settleRate*settleEvery/time.Second)); err != nil {
 			return err
 		}
 	}
@@ -39,8 +38,8 @@ func (r *run) advance(ctx context.Context, until time.Time, late time.Duration) 
 	return nil
 }
 
-// drain settles all that is pending at the end. What is pending for an Event that
-// is not found goes to a notice in the round after.
+// drain settles all that is pending at the end. What is pending for an Event that is not found goes to a notice
+// in the next round.
 func (r *run) drain(ctx context.Context) error {
 	for {
 		n, err := r.settle(ctx, r.now, math.MaxInt64, math.MaxInt32)
@@ -52,8 +51,8 @@ func (r *run) drain(ctx context.Context) error {
 
 // settle makes up to n writes that are due, and returns how many it made.
 func (r *run) settle(ctx context.Context, now time.Time, ahead time.Duration, n int) (int, error) {
-	nobody := func(string, store.Key) bool { return false }
-	writes, err := r.store.Claim(ctx, now, ahead, n, nobody)
+	none := func(string, store.Key) bool { return false }
+	writes, err := r.store.Claim(ctx, now, ahead, n, none)
 	if err != nil {
 		return 0, err
 	}
@@ -70,7 +69,7 @@ func (r *run) settle(ctx context.Context, now time.Time, ahead time.Duration, n 
 	return len(writes), nil
 }
 
-// write makes one write, as the settler does.
+// write makes one write, as admission/settler does on an API server that always answers.
 func (r *run) write(now time.Time, p store.PendingWrite) (store.Outcome, error) {
 	written := store.Outcome{Result: store.Written, UID: "simulated", ResourceVersion: "1"}
 	if p.Notice != nil {

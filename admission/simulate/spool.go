@@ -1,49 +1,32 @@
 package simulate
 
 import (
-	"errors"
+	"encoding/binary"
 	"fmt"
 	"os"
 )
 
-// spoolBuffer is how much of a spool is in memory before it is written, and how
-// much a view that goes through all of it reads at a time.
-const spoolBuffer = 256 << 10
-
-// spoolGlance is how much a view reads at a time that goes here and there.
-const spoolGlance = 4 << 10
-
-// span is where something is in a spool: its offset, at most maxOffset, above
-// spanSizeBits of its size.
-type span uint64
-
 const (
-	spanSizeBits = 24
-	maxSpan      = 1<<spanSizeBits - 1
-	maxOffset    = 1<<(64-spanSizeBits) - 1 // a terabyte
+	// spoolBuffer is how much of a spool is in memory before it is written, and how much is read at a
+	// time by a view that goes through all of it.
+	spoolBuffer = 256 << 10
+	// spoolGlance is how much is read at a time by a view that reads here and there.
+	spoolGlance = 4 << 10
+	// lengthBytes is what precedes a record.
+	lengthBytes = 4
 )
 
-func newSpan(offset int64, size int) span { return span(offset)<<spanSizeBits | span(size) }
-
-func (s span) offset() int64 { return int64(s >> spanSizeBits) }
-func (s span) size() int64   { return int64(s & maxSpan) }
-
-var (
-	errLargeSpan = errors.New("what is written takes more than 16 MiB")
-	errFullSpool = errors.New("temporary file has a terabyte")
-)
-
-// spool is a temporary file that is appended to and read from anywhere, so that
-// memory need not hold Events. It is for one goroutine at a time.
+// spool is a temporary file of records, so that memory need not hold Events. It is for one goroutine at a
+// time.
 type spool struct {
 	view
 
-	pending []byte // not in the file yet
+	pending []byte // not in the file yet: whole records
 	flushed int64  // in the file
 }
 
-// newSpool makes a spool in a directory; empty stands for the system's own.
-// Where the system allows it, the file has no name any more.
+// newSpool makes a spool in a directory; empty stands for the system's default. Where the system allows
+// it, the file has no name, so that nothing is left of a process that is killed.
 func newSpool(dir string) (*spool, error) {
 	file, err := os.CreateTemp(dir, "eventquota-simulate-")
 	if err != nil {
@@ -54,33 +37,19 @@ func newSpool(dir string) (*spool, error) {
 }
 
 func (s *spool) close() {
-	_ = s.file.Close() // nobody wants its content any more
+	_ = s.file.Close() // its content is not needed any more
 	_ = os.Remove(s.file.Name())
 }
 
-// end is the offset of what is appended next.
-func (s *spool) end() int64 { return s.flushed + int64(len(s.pending)) }
-
-// append appends the parts as one, which it does not keep.
-func (s *spool) append(parts ...[]byte) (span, error) {
-	offset, size := s.end(), 0
-	for _, part := range parts {
-		size += len(part)
-	}
-	switch {
-	case size > maxSpan:
-		return 0, errLargeSpan
-	case offset > maxOffset:
-		return 0, errFullSpool
-	}
-	for _, part := range parts {
-		s.pending = append(s.pending, part...)
-	}
-	at := newSpan(offset, size)
+// append appends a record, and returns its offset.
+func (s *spool) append(record []byte) (int64, error) {
+	offset := s.flushed + int64(len(s.pending))
+	s.pending = binary.LittleEndian.AppendUint32(s.pending, uint32(len(record)))
+	s.pending = append(s.pending, record...)
 	if len(s.pending) >= spoolBuffer {
-		return at, s.flush()
+		return offset, s.flush()
 	}
-	return at, nil
+	return offset, nil
 }
 
 func (s *spool) flush() error {
@@ -93,47 +62,46 @@ func (s *spool) flush() error {
 	return nil
 }
 
-// read returns what is at a place. It holds until the next call.
-func (s *spool) read(at span) ([]byte, error) {
-	if at.offset() >= s.flushed { // flush writes whole entries
-		from := at.offset() - s.flushed
-		return s.pending[from : from+at.size()], nil
+// read returns the record at an offset. It is valid until the next call.
+func (s *spool) read(offset int64) ([]byte, error) {
+	if from := offset - s.flushed; from >= 0 {
+		record := s.pending[from:]
+		return record[lengthBytes:][:binary.LittleEndian.Uint32(record)], nil
 	}
-	return s.view.read(at)
+	return s.view.read(offset)
 }
 
-// view reads a spool that is flushed. Several views of a spool may be read from at
-// the same time, each by one goroutine.
+// view reads a spool that is flushed. Several views of a spool may be in use at the same time, each by one
+// goroutine.
 type view struct {
 	file   *os.File
-	most   int    // how much is read at a time, unless one entry is longer
+	most   int    // how much is read at a time, unless one record is longer
 	window []byte // what was read last
 	start  int64  // where window begins
 }
 
-// read returns what is at a place. It holds until the next call.
-func (v *view) read(at span) ([]byte, error) {
-	if at.offset() < v.start || at.offset()+at.size() > v.start+int64(len(v.window)) {
-		if err := v.fill(at); err != nil {
-			return nil, err
-		}
+// read returns the record at an offset. It is valid until the next call.
+func (v *view) read(offset int64) ([]byte, error) {
+	length, err := v.bytes(offset, lengthBytes)
+	if err != nil {
+		return nil, err
 	}
-	from := at.offset() - v.start
-	return v.window[from : from+at.size()], nil
+	return v.bytes(offset+lengthBytes, int(binary.LittleEndian.Uint32(length)))
 }
 
-// fill reads the window anew, so that it begins with what is at a place.
-func (v *view) fill(at span) error {
-	n := max(int(at.size()), v.most)
-	if cap(v.window) < n || cap(v.window) > 4*max(n, v.most) {
-		v.window = make([]byte, n)
+// bytes are n bytes at an offset. If they are not in the window, that is read again, from there on.
+func (v *view) bytes(offset int64, n int) ([]byte, error) {
+	from := offset - v.start
+	if from < 0 || from+int64(n) > int64(len(v.window)) {
+		size := max(n, v.most)
+		if cap(v.window) < size || cap(v.window) > 4*size {
+			v.window = make([]byte, size)
+		}
+		got, err := v.file.ReadAt(v.window[:size], offset)
+		v.window, v.start, from = v.window[:got], offset, 0
+		if got < n {
+			return nil, fmt.Errorf("read a temporary file: %w", err)
+		}
 	}
-	v.start = at.offset()
-	got, err := v.file.ReadAt(v.window[:n], v.start)
-	v.window = v.window[:got]
-	if int64(got) < at.size() {
-		v.window = v.window[:0]
-		return fmt.Errorf("read a temporary file: %w", err)
-	}
-	return nil
+	return v.window[from : from+int64(n)], nil
 }

@@ -1,6 +1,8 @@
 package simulate
 
 import (
+	"encoding/binary"
+	"errors"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,10 +16,9 @@ const (
 	update
 	patch
 	remove
-	// stored is no write: an Event as it was found, which expand makes writes of.
+	// stored is an Event as it was found: a replay makes of it the writes that led to it.
 	stored
-	// repeat is a recorder's patch, as expand makes it: it says no more than a
-	// count and a time.
+	// repeat is a recorder's patch that a replay made: a new count and a new time.
 	repeat
 )
 
@@ -26,38 +27,89 @@ func (v verb) String() string {
 	return [...]string{"create", "update", "patch", "delete", "create", "patch"}[v]
 }
 
-// place is where a write was read, and who wrote it.
-type place struct {
-	// user is an index into Trace.users.
-	user int
-	file int
-	line int64
-}
-
 // write is one request about an Event.
 type write struct {
-	place
+	facts
 
-	// at is its place in the order of all: when it was decided, or received where
-	// nobody knows that.
-	at time.Time
-	// late is how much earlier the time was that the store was given: less than
-	// those of some that were decided before it.
-	late time.Duration
-	verb verb
-	// newAPI tells that it came through events.k8s.io.
-	newAPI bool
-	// free tells that it was no write to etcd without eventquota either.
-	free bool
-	// managed tells that its client gave its name, as no recorder does.
-	managed         bool
+	// at is its place in the order of all writes: when it was decided, or received where that is not known.
+	at              time.Time
 	namespace, name string
 	// id is its auditID, if it has one.
 	id string
-	// event is what a create or update wrote. For a patch it is what that made
-	// of the Event, or nil where this was not recorded.
+	// event is what a create or update wrote. For a patch it is what the patch made of the Event, or nil
+	// where this was not recorded.
 	event *corev1.Event
 	patch string
-	// span is where it is in the trace.
-	span span
+	// user is the writer as JSON, until User is known.
+	user string
+	// room is where event is, unless it is of somewhere else, so that a write that is used again takes no new memory.
+	room corev1.Event
+	// offset is where the trace has it, or noOffset if the trace does not have it like this.
+	offset int64
+}
+
+const noOffset = -1
+
+// facts are of fixed size, so that package binary encodes them.
+type facts struct {
+	// User and File are indexes into users.all and Input.Files.
+	User, File int32
+	Line       int64
+	// Late is how much earlier than at the time was that the store was given: some writes that were
+	// decided before this one came with a later time.
+	Late time.Duration
+	Verb verb
+	// NewAPI tells that it came through events.k8s.io.
+	NewAPI bool
+	// Free tells that it was no write to etcd without eventquota either.
+	Free bool
+	// Managed tells that its client gave its name, as no recorder does.
+	Managed bool
+}
+
+var errDamaged = errors.New("temporary file is damaged")
+
+// encode appends w to b, without at and offset: facts, texts after their lengths, and the Event, if there is one,
+// as protobuf.
+func (w *write) encode(b []byte) ([]byte, error) {
+	b, err := binary.Append(b, binary.LittleEndian, &w.facts)
+	if err != nil {
+		return b, err
+	}
+	for _, s := range [...]string{w.namespace, w.name, w.id, w.patch} {
+		b = binary.AppendUvarint(b, uint64(len(s)))
+		b = append(b, s...)
+	}
+	if w.event == nil {
+		return b, nil
+	}
+	b = append(b, make([]byte, w.event.Size())...)
+	_, err = w.event.MarshalToSizedBuffer(b[len(b)-w.event.Size():])
+	return b, err
+}
+
+// decode decodes what encode made. It keeps no part of b.
+func (w *write) decode(b []byte) error {
+	n, err := binary.Decode(b, binary.LittleEndian, &w.facts)
+	if err != nil {
+		return errDamaged
+	}
+	b = b[n:]
+	for _, text := range []*string{&w.namespace, &w.name, &w.id, &w.patch} {
+		size, n := binary.Uvarint(b)
+		if n <= 0 || size > uint64(len(b)-n) {
+			return errDamaged
+		}
+		end := n + int(size)
+		*text, b = string(b[n:end]), b[end:]
+	}
+	w.event = nil
+	if len(b) == 0 { // an Event takes at least one byte
+		return nil
+	}
+	w.room.Reset()
+	w.event = &w.room
+	err = w.event.Unmarshal(b)
+	w.event.Namespace = w.namespace
+	return err
 }

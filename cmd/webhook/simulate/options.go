@@ -80,8 +80,8 @@ func (o *options) failure(of *report.Report) error {
 	r := of.Runs[0].Result
 	seen := map[string]int64{
 		"warning-dropped": r.WarningsDropped,
-		"dropped":         r.Outcomes[simulate.Outcome(admission.Dropped)],
-		"undecided":       r.Outcomes[simulate.Outcome(admission.Undecided)] + r.Outcomes[simulate.Outcome(admission.Overloaded)] + r.Outcomes[simulate.Unknown],
+		"dropped":         r.Outcomes[admission.Dropped],
+		"undecided":       r.Outcomes[admission.Undecided] + r.Outcomes[admission.Overloaded] + r.Outcomes[simulate.Unknown],
 		"broken-line":     of.Input.Broken,
 	}
 	var found []string

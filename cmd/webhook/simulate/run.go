@@ -71,8 +71,9 @@ func (o *options) write(w io.Writer, r *report.Report) error {
 
 // run runs one set of policies. Of the first run, the decisions are written down.
 func (o *options) run(ctx context.Context, trace *simulate.Trace, set policySet, bound simulate.Bound, first bool, bar *progressBar) (*simulate.Result, error) {
-	opts := simulate.DefaultOptions(set.policies)
-	opts.Bound, opts.StoreBytes, opts.EventTTL, opts.Progress = bound, o.StoreMemory.Value(), o.EventTTL, bar.deciding
+	opts := simulate.Options{
+		Policies: set.policies, Bound: bound, StoreBytes: o.StoreMemory.Value(), EventTTL: o.EventTTL, Progress: bar.deciding,
+	}
 	if !first || o.Decisions == "" {
 		return trace.Run(ctx, opts)
 	}

@@ -55,7 +55,7 @@ func (r *Report) Figures() []Figure {
 func outcomes(of ...admission.Outcome) func(*simulate.Result) int64 {
 	return func(r *simulate.Result) (n int64) {
 		for _, o := range of {
-			n += r.Outcomes[simulate.Outcome(o)]
+			n += r.Outcomes[o]
 		}
 		return n
 	}
