@@ -51,7 +51,7 @@ func ways() map[string]way {
 		"kubectl get events -A -o json | eventquota simulate - --policies policies/": runs("admitted"),
 
 		"eventquota convert eventratelimit.yaml | tee policy.yaml":                                       runs(),
-		"kubectl get events -A -o json | eventquota simulate - --policies policy.yaml --compare default": runs("POLICY OF default", "etcd writes after"),
+		"kubectl get events -A -o json | eventquota simulate - --policies policy.yaml --compare default": runs("POLICY UNDER default", "etcd writes after"),
 		"kubectl apply -f policy.yaml":                                                                   runs("clustereventpolicy.eventquota.io/eventratelimit "),
 
 		"kubectl get clustereventpolicies":                                          runs("floor", "MATCHED", "MERGED", "DROPPED"),

@@ -3,22 +3,46 @@ package simulate
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/admission/simulate"
 	"github.com/eventquota/eventquota/cmd/webhook/output"
+	"github.com/eventquota/eventquota/cmd/webhook/simulate/report"
+	"github.com/eventquota/eventquota/store/memory"
 )
 
-// memoryLimit is where the garbage collector begins to work harder, in bytes. What
-// is in use may be more.
-const memoryLimit = 120 << 20
+// options are the flags.
+type options struct {
+	Policies    []string
+	Kubeconfig  string
+	Compare     []string
+	Output      string
+	Decisions   string
+	FailOn      []string
+	ExemptUsers []string
+	StoreMemory resource.QuantityValue
+	EventTTL    time.Duration
+}
 
 // Command is eventquota simulate.
 func Command() *cobra.Command {
-	o := defaultOptions()
+	o := &options{
+		Output:      "table",
+		ExemptUsers: []string{"system:serviceaccount:eventquota-system:eventquota"},
+		StoreMemory: resource.QuantityValue{Quantity: *resource.NewQuantity(memory.DefaultBytes, resource.BinarySI)},
+		EventTTL:    time.Hour,
+	}
 	cmd := &cobra.Command{
 		Use:   "simulate FILE...",
 		Short: "Say what policies would have done with recorded Events",
@@ -48,11 +72,11 @@ Where an Event that a recorder updates would not have been stored, the recorder
 creates it with the count so far. Policies and labels are in force from the
 beginning to the end. One replica with its state in memory is simulated.
 
-The Events are in a temporary file in $TMPDIR meanwhile; memory holds 16 bytes of
-each while they are read. Lines that cannot be read are counted, and do not stop it.
+Meanwhile the Events are in a temporary file in $TMPDIR, and memory holds 16 bytes of
+each. Lines that cannot be read are counted, and do not stop it.
 
 It exits with 1 when it fails, and with 2 when it succeeds and --fail-on names
-something that has come about.`,
+something that happened.`,
 		Example: `  kubectl get events -A -o json | eventquota simulate - --policies policies/
   eventquota simulate audit.log audit-*.log.gz --policies new.yaml --compare old.yaml
   eventquota simulate audit.log --kubeconfig ~/.kube/config --fail-on warning-dropped`,
@@ -76,3 +100,69 @@ something that has come about.`,
 	output.Complete(cmd, "fail-on", failureNames())
 	return cmd
 }
+
+func (o *options) addFlags(f *pflag.FlagSet) {
+	f.StringSliceVar(&o.Policies, "policies", o.Policies, "files, or directories of .yaml, .yml and .json files, with EventPolicies and ClusterEventPolicies, and with the Namespaces that they select by label; none for the built-in default")
+	f.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file of a cluster whose policies and namespaces are taken instead")
+	f.StringSliceVar(&o.Compare, "compare", o.Compare, "a second set of policies, like --policies, whose figures are shown beside; or default for the built-in default")
+	f.StringVarP(&o.Output, "output", "o", o.Output, "format of the report: table, json, or html for a page that needs nothing else")
+	f.StringVar(&o.Decisions, "decisions", o.Decisions, "file to write each decision to, as a line of JSON; not those of --compare")
+	f.StringSliceVar(&o.FailOn, "fail-on", o.FailOn, "what makes the exit code 2, if it happens at least once: "+strings.Join(failureNames(), ", ")+"; not by --compare")
+	f.StringSliceVar(&o.ExemptUsers, "exempt-users", o.ExemptUsers, "users whose requests the webhook is not asked about, in an audit log")
+	f.Var(&o.StoreMemory, "store-memory", "memory that the simulated store may use, in bytes, at least 1Mi, as --store-memory of serve")
+	f.DurationVar(&o.EventTTL, "event-ttl", o.EventTTL, "how long the API server keeps an Event after its last write, at least 1s")
+}
+
+func (o *options) validate() error {
+	var errs []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	check(len(o.Policies) == 0 || o.Kubeconfig == "", "--kubeconfig: must not be set with --policies")
+	check(slices.Contains(formats(), o.Output), "--output %q: must be table, json or html", o.Output)
+	check(o.StoreMemory.Value() >= memory.MinBytes, "--store-memory %s: must be at least 1Mi", &o.StoreMemory)
+	check(o.EventTTL >= time.Second, "--event-ttl %s: must be at least 1s", o.EventTTL)
+	for _, name := range o.FailOn {
+		check(slices.Contains(failureNames(), name), "--fail-on %q: must be of %s", name, strings.Join(failureNames(), ", "))
+	}
+	return errors.Join(errs...)
+}
+
+// formats are what --output takes.
+func formats() []string { return []string{"table", "json", "html"} }
+
+// failureNames are what --fail-on takes.
+func failureNames() []string {
+	return []string{"warning-dropped", "dropped", "undecided", "broken-line"}
+}
+
+// failure says which of --fail-on have happened, or is nil.
+func (o *options) failure(of *report.Report) error {
+	r := of.Runs[0].Result
+	seen := map[string]int64{
+		"warning-dropped": r.WarningsDropped,
+		"dropped":         r.Outcomes[admission.Dropped],
+		"undecided":       r.Outcomes[admission.Undecided] + r.Outcomes[admission.Overloaded] + r.Outcomes[simulate.Unknown],
+		"broken-line":     of.Input.Broken,
+	}
+	var found []string
+	for _, name := range o.FailOn {
+		if seen[name] > 0 {
+			found = append(found, fmt.Sprintf("%s: %d", name, seen[name]))
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	return foundError{"simulate: --fail-on " + strings.Join(found, ", ")}
+}
+
+// foundError ends a command that found what it was asked to look for.
+type foundError struct{ message string }
+
+func (e foundError) Error() string { return e.message }
+
+// ExitCode tells it from a failure.
+func (foundError) ExitCode() int { return 2 }

@@ -10,11 +10,10 @@ import (
 	"github.com/eventquota/eventquota/admission/simulate"
 )
 
-// drawEvery is the least time between two pictures of a progress bar.
+// drawEvery is the least time between two drawings of a progress bar.
 const drawEvery = 100 * time.Millisecond
 
-// progressBar shows on a terminal how far a simulation is. On anything else it
-// shows nothing.
+// progressBar shows the progress of a simulation on a terminal, and nothing on anything else.
 type progressBar struct {
 	out         io.Writer // nil for nothing
 	read, bytes int64     // of the files whose size is known
@@ -22,18 +21,15 @@ type progressBar struct {
 }
 
 func newProgressBar(w io.Writer) *progressBar {
-	file, ok := w.(*os.File)
-	if !ok {
-		return &progressBar{}
+	if file, ok := w.(*os.File); ok {
+		if info, err := file.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
+			return &progressBar{out: file}
+		}
 	}
-	if info, err := file.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
-		return &progressBar{}
-	}
-	return &progressBar{out: file}
+	return &progressBar{}
 }
 
-// sources are the files at paths, and stdin for "-", the reading of which is
-// shown.
+// sources are the files at paths, and stdin for "-". The bar shows how they are read.
 func (b *progressBar) sources(paths []string, stdin io.Reader) []simulate.Source {
 	all := make([]simulate.Source, 0, len(paths))
 	for _, path := range paths {

@@ -9,13 +9,22 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/eventquota/eventquota/admission/simulate"
+	"github.com/eventquota/eventquota/cmd/webhook/apiserver"
+	"github.com/eventquota/eventquota/cmd/webhook/output"
+	"github.com/eventquota/eventquota/cmd/webhook/policyfile"
 	"github.com/eventquota/eventquota/cmd/webhook/simulate/page"
 	"github.com/eventquota/eventquota/cmd/webhook/simulate/report"
+	"github.com/eventquota/eventquota/policy"
 )
+
+// memoryLimit is where the garbage collector begins to work harder, in bytes. More may be in use.
+const memoryLimit = 120 << 20
 
 // simulate reads the files, runs each set of policies and prints what became of it.
 func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []string) error {
@@ -63,13 +72,14 @@ func (o *options) write(w io.Writer, r *report.Report) error {
 	case "html":
 		return page.Write(w, r)
 	case "json":
-		return r.WriteJSON(w)
+		_, err := output.Write(w, output.JSON, r, "  ")
+		return err
 	}
 	r.WriteText(w)
 	return nil
 }
 
-// run runs one set of policies. Of the first run, the decisions are written down.
+// run runs one set of policies. Of the first run, it writes each decision to --decisions.
 func (o *options) run(ctx context.Context, trace *simulate.Trace, set policySet, bound simulate.Bound, first bool, bar *progressBar) (*simulate.Result, error) {
 	opts := simulate.Options{
 		Policies: set.policies, Bound: bound, StoreBytes: o.StoreMemory.Value(), EventTTL: o.EventTTL, Progress: bar.deciding,
@@ -90,9 +100,8 @@ func (o *options) run(ctx context.Context, trace *simulate.Trace, set policySet,
 	return result, err
 }
 
-// decisionsTo writes each decision as a line of JSON. end closes w and says what
-// has failed.
-func decisionsTo(w io.WriteCloser) (told func(simulate.Decision), end func() error) {
+// decisionsTo writes each decision as a line of JSON. end closes w and returns what failed.
+func decisionsTo(w io.WriteCloser) (decided func(simulate.Decision), end func() error) {
 	var failed error
 	buffer := bufio.NewWriterSize(w, 64<<10)
 	lines := json.NewEncoder(buffer)
@@ -104,4 +113,57 @@ func decisionsTo(w io.WriteCloser) (told func(simulate.Decision), end func() err
 		}, func() error {
 			return errors.Join(failed, buffer.Flush(), w.Close())
 		}
+}
+
+// policySet is one set of policies to run.
+type policySet struct {
+	name     string
+	policies *policy.Set
+}
+
+// defaultSet is how --compare names the built-in default.
+const defaultSet = "default"
+
+// sets are the sets of policies that the flags ask for, the one to judge first.
+func (o *options) sets(ctx context.Context) ([]policySet, error) {
+	first, err := policyfile.Read(o.Policies)
+	name := strings.Join(o.Policies, ",")
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("--policies: %w", err)
+	case o.Kubeconfig != "":
+		if first, err = ofCluster(ctx, o.Kubeconfig); err != nil {
+			return nil, fmt.Errorf("--kubeconfig: %w", err)
+		}
+		name = "the cluster of " + o.Kubeconfig
+	case name == "":
+		name = defaultSet
+	}
+	sets := []policySet{{name, first.Set()}}
+	if len(o.Compare) == 0 {
+		return sets, nil
+	}
+	paths := slices.Clone(o.Compare)
+	if slices.Equal(paths, []string{defaultSet}) {
+		paths = nil
+	}
+	second, err := policyfile.Read(paths)
+	if err != nil {
+		return nil, fmt.Errorf("--compare: %w", err)
+	}
+	second.TakeNamespaces(first) // they are not what is compared
+	return append(sets, policySet{strings.Join(o.Compare, ","), second.Set()}), nil
+}
+
+// ofCluster are the policies and namespaces of a cluster. All must be valid.
+func ofCluster(ctx context.Context, kubeconfig string) (*policyfile.Policies, error) {
+	config, err := apiserver.Config(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	all, invalid, err := policyfile.OfCluster(ctx, config, "")
+	if err != nil || len(invalid) == 0 {
+		return all, err
+	}
+	return nil, invalid[0]
 }

@@ -3,11 +3,13 @@ package report
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/busiest"
 	"github.com/eventquota/eventquota/admission/simulate"
+	"github.com/eventquota/eventquota/cmd/webhook/text"
 )
 
 // Findings are what matters most, in sentences.
@@ -39,7 +41,7 @@ func (r *Run) dropped() string {
 		says += fmt.Sprintf(", %s of them Warnings", Grouped(r.WarningsDropped))
 	}
 	if i := slices.IndexFunc(r.Policies, func(p simulate.PolicyCounts) bool { return !p.Audited && 2*p.Dropped > n }); i >= 0 {
-		says += ", most by " + Shown(r.Policies[i].Policy) + " (" + Buckets(r.Policies[i].Buckets) + ")"
+		says += ", most by " + Shown(r.Policies[i].Policy) + " (" + buckets(r.Policies[i].Buckets) + ")"
 	}
 	return says + "."
 }
@@ -65,4 +67,50 @@ func (r *Run) most() []string {
 		return nil
 	}
 	return []string{"Of all writes, " + strings.Join(parts, ", ") + "."}
+}
+
+// Grouped is n with its thousands apart.
+func Grouped(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// Signed is n with its sign, unless it is 0.
+func Signed(n int64) string {
+	if n > 0 {
+		return "+" + Grouped(n)
+	}
+	return Grouped(n)
+}
+
+// Share is n of all, in percent.
+func Share(n, all int64) string {
+	return fmt.Sprintf("%.1f %%", 100*float64(n)/float64(max(all, 1)))
+}
+
+// Fewer says how many fewer or more there are after than before.
+func Fewer(before, after int64) string {
+	switch {
+	case after > before:
+		return Share(after-before, before) + " more"
+	case after == before:
+		return "as many"
+	}
+	return Share(before-after, before) + " fewer"
+}
+
+// maxShown is how much of a name from outside is shown, in characters.
+const maxShown = 200
+
+// Shown is a name from outside, cut, on one line, and without what would be invisible or change the order
+// of letters.
+func Shown(s string) string {
+	runes := []rune(text.Visible(s))
+	if len(runes) > maxShown {
+		return string(runes[:maxShown]) + "…"
+	}
+	return string(runes)
 }

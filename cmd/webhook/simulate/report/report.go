@@ -2,9 +2,9 @@
 package report
 
 import (
-	"encoding/json"
-	"io"
+	"strings"
 
+	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/simulate"
 )
 
@@ -35,10 +35,55 @@ func (r *Run) Name() string {
 	return r.Under + ", " + r.Writes + " writes"
 }
 
-// WriteJSON writes r as JSON.
-func (r *Report) WriteJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	return e.Encode(r)
+// Figure is one figure of all runs.
+type Figure struct {
+	Name   string
+	Part   bool    // of one before it
+	Values []int64 // of Runs
+}
+
+// Figures are all that are always shown or are not 0.
+func (r *Report) Figures() []Figure {
+	var all []Figure
+	for _, f := range []struct {
+		name   string
+		of     func(*simulate.Result) int64
+		always bool // shown, even if it is 0
+	}{
+		{"admitted", outcomes(admission.Admitted, admission.Aggregated, admission.Ignored), true},
+		{"  as the first of similar ones", outcomes(admission.Aggregated), false},
+		{"merged", outcomes(admission.Merged), true},
+		{"dropped", outcomes(admission.Dropped), true},
+		{"  of them Warnings", func(r *simulate.Result) int64 { return r.WarningsDropped }, true},
+		{"admitted without a decision", outcomes(admission.Undecided), false},
+		{"refused without a decision", outcomes(admission.Overloaded), false},
+		{"admitted, and refused by the API server", func(r *simulate.Result) int64 { return r.Outcomes[simulate.Failed] }, false},
+		{"of unknown content", func(r *simulate.Result) int64 { return r.Outcomes[simulate.Unknown] }, false},
+		{"etcd writes before", func(r *simulate.Result) int64 { return r.EtcdWrites.Before }, true},
+		{"etcd writes after", func(r *simulate.Result) int64 { return r.EtcdWrites.After }, true},
+		{"  by clients", func(r *simulate.Result) int64 { return r.EtcdWrites.Events }, true},
+		{"  of counts", func(r *simulate.Result) int64 { return r.EtcdWrites.Counts }, true},
+		{"  of notices", func(r *simulate.Result) int64 { return r.EtcdWrites.Notices }, true},
+		{"Events stored", func(r *simulate.Result) int64 { return r.Stored }, true},
+		{"notices stored", func(r *simulate.Result) int64 { return r.Notices }, true},
+	} {
+		one, shown := Figure{Name: strings.TrimSpace(f.name), Part: strings.HasPrefix(f.name, " ")}, f.always
+		for _, run := range r.Runs {
+			n := f.of(run.Result)
+			one.Values, shown = append(one.Values, n), shown || n != 0
+		}
+		if shown {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+func outcomes(of ...admission.Outcome) func(*simulate.Result) int64 {
+	return func(r *simulate.Result) (n int64) {
+		for _, o := range of {
+			n += r.Outcomes[o]
+		}
+		return n
+	}
 }

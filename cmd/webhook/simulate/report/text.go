@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/eventquota/eventquota/admission/busiest"
@@ -21,16 +22,17 @@ func (r *Report) WriteText(w io.Writer) {
 		fmt.Fprintln(w, finding)
 	}
 	r.writeFigures(w)
+	var tables [][]Table // of the runs, to compare those of one kind
 	for i := range r.Runs {
-		r.Runs[i].writePolicies(w, len(r.Runs) > 1)
+		tables = append(tables, r.Runs[i].Tables())
 	}
-	for i := range r.Runs {
-		under := ""
-		if len(r.Runs) > 1 {
-			under = " UNDER " + r.Runs[i].Name()
-		}
-		for _, by := range []busiest.By{busiest.Source, busiest.Object, busiest.Reason} {
-			writeRows(w, strings.ToUpper(by.String())+under, r.Runs[i].Busiest[by])
+	for kind := range tables[0] {
+		for i := range tables {
+			under := ""
+			if len(r.Runs) > 1 {
+				under = " UNDER " + r.Runs[i].Name()
+			}
+			tables[i][kind].write(w, under)
 		}
 	}
 }
@@ -85,39 +87,44 @@ func (r *Report) writeFigures(w io.Writer) {
 		}
 		rows = append(rows, row)
 	}
-	table(w, rows)
+	align(w, rows)
 }
 
-// writePolicies writes what each policy did.
-func (r *Run) writePolicies(w io.Writer, named bool) {
-	head := "POLICY"
-	if named {
-		head += " OF " + r.Name()
+// write writes a table, which is of the policies under a name.
+func (t *Table) write(w io.Writer, under string) {
+	head := []string{strings.ToUpper(t.By.String()) + under, "ADMITTED", "MERGED", "DROPPED"}
+	if t.By == busiest.Policy {
+		head = append(head, "BY")
 	}
-	rows := [][]string{{head, "ADMITTED", "MERGED", "DROPPED", "BY"}}
-	for _, p := range r.Policies {
-		name := p.Policy
-		if p.Audited {
-			name += " (audited: would have)"
+	rows := [][]string{head}
+	for _, row := range t.Rows {
+		cells := []string{Shown(row.Name) + row.Note, fmt.Sprint(row.Admitted), fmt.Sprint(row.Merged), fmt.Sprint(row.Dropped)}
+		if t.By == busiest.Policy {
+			cells = append(cells, cmp.Or(row.Buckets, "-"))
 		}
-		rows = append(rows, append(append([]string{name}, columns(p.Counts)...), cmp.Or(Buckets(p.Buckets), "-")))
+		rows = append(rows, cells)
 	}
-	table(w, rows)
+	align(w, rows)
+	if t.Missing > 0 {
+		fmt.Fprintf(w, "there are too many to follow: each has up to %d writes more\n", t.Missing)
+	}
 }
 
-// writeRows writes what had the most writes.
-func writeRows(w io.Writer, what string, of busiest.Ranking) {
-	cells := [][]string{{what, "ADMITTED", "MERGED", "DROPPED"}}
-	rows, missing := Rows(of)
+// align writes an empty line and rows of cells, the first to the left and the others to the right.
+func align(w io.Writer, rows [][]string) {
+	fmt.Fprintln(w)
+	var out strings.Builder
+	table := tabwriter.NewWriter(&out, 0, 0, 3, ' ', tabwriter.AlignRight)
+	width := 0
 	for _, row := range rows {
-		cells = append(cells, append([]string{Shown(row.Name) + row.Others()}, columns(row.Counts)...))
+		width = max(width, len([]rune(row[0])))
 	}
-	table(w, cells)
-	if missing > 0 {
-		fmt.Fprintf(w, "there are too many to follow: each has up to %d writes more\n", missing)
+	for _, row := range rows {
+		fmt.Fprintf(table, "%s%s\t", row[0], strings.Repeat(" ", width-len([]rune(row[0]))))
+		fmt.Fprintln(table, strings.Join(row[1:], "\t")+"\t")
 	}
-}
-
-func columns(c busiest.Counts) []string {
-	return []string{fmt.Sprint(c.Admitted), fmt.Sprint(c.Merged), fmt.Sprint(c.Dropped)}
+	_ = table.Flush()                               // into memory
+	for line := range strings.Lines(out.String()) { // the first column needs no space before it
+		fmt.Fprintln(w, strings.TrimRight(strings.TrimPrefix(line, "   "), " \n"))
+	}
 }

@@ -110,63 +110,46 @@ func figure(t *simulate.Timeline, sum simulate.Slot, most int64) *html.Node {
 	return all
 }
 
+// headings are what the page calls tables and their rows.
+func headings(by busiest.By) (table, row string) {
+	switch by {
+	case busiest.Policy:
+		return "Which policy did it", "Policy"
+	case busiest.Source:
+		return "Sources with the most writes", "Source"
+	case busiest.Object:
+		return "Objects with the most writes", "Object"
+	case busiest.Reason:
+		return "Reasons with the most writes", "Type and reason"
+	case busiest.Namespace:
+	}
+	return "Namespaces with the most writes", "Namespace"
+}
+
 // tables list the policies, and what had the most writes.
 func tables(r *report.Run) *html.Node {
 	all := with(el("div"), "class", "tables")
-	table := func(heading, what string, rows []named, missing int64) {
+	for _, t := range r.Tables() {
 		most := int64(0)
-		for _, row := range rows {
+		for _, row := range t.Rows {
 			most = max(most, row.Matched())
 		}
 		body := el("tbody")
-		for _, row := range rows {
-			head := with(el("th", row.what, bar(most, parts(row.Counts, 0)...)), "scope", "row")
+		for _, row := range t.Rows {
+			what := el("span", name(row.Name), textf("%s", row.Note))
+			if row.Buckets != "" {
+				what.AppendChild(el("small", textf("%s", row.Buckets)))
+			}
+			head := with(el("th", what, bar(most, parts(row.Counts, 0)...)), "scope", "row")
 			body.AppendChild(el("tr", head, number(row.Admitted), number(row.Merged), number(row.Dropped)))
 		}
+		heading, what := headings(t.By)
 		heads := columns(textf("%s", what), keyed(admitted, "admitted"), keyed(merged, "merged"), keyed(dropped, "dropped"))
 		section := el("section", el("h3", textf("%s", heading)), el("table", heads, body))
-		if missing > 0 {
-			section.AppendChild(el("p", textf("There are too many to follow: each has up to %s writes more.", report.Grouped(missing))))
+		if t.Missing > 0 {
+			section.AppendChild(el("p", textf("There are too many to follow: each has up to %s writes more.", report.Grouped(t.Missing))))
 		}
 		all.AppendChild(section)
-	}
-	table("Which policy did it", "Policy", policies(r), 0)
-	for _, t := range []struct {
-		heading, what string
-		by            busiest.By
-	}{
-		{"Sources with the most writes", "Source", busiest.Source},
-		{"Objects with the most writes", "Object", busiest.Object},
-		{"Reasons with the most writes", "Type and reason", busiest.Reason},
-	} {
-		first, missing := report.Rows(r.Busiest[t.by])
-		rows := make([]named, 0, len(first))
-		for _, row := range first {
-			rows = append(rows, named{el("span", name(row.Name), textf("%s", row.Others())), row.Counts})
-		}
-		table(t.heading, t.what, rows, missing)
-	}
-	return all
-}
-
-// named is one line of a table.
-type named struct {
-	what *html.Node
-	busiest.Counts
-}
-
-func policies(r *report.Run) []named {
-	all := make([]named, 0, len(r.Policies))
-	for _, p := range r.Policies {
-		what := el("span", name(p.Policy))
-		if p.Audited {
-			what.AppendChild(textf(" "))
-			what.AppendChild(el("em", textf("audited: it would have")))
-		}
-		if by := report.Buckets(p.Buckets); by != "" {
-			what.AppendChild(el("small", textf("%s", by)))
-		}
-		all = append(all, named{what, p.Counts})
 	}
 	return all
 }
