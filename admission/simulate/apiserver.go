@@ -8,15 +8,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
-	"k8s.io/utils/lru"
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/store"
 )
 
 const (
-	// maxRefused is how many refused Events are remembered, those sent last. A recorder of client-go remembers
-	// 4,096.
+	// maxRefused is how many refused Events are remembered at most, and half of it how many of those sent last at
+	// least. A recorder of client-go remembers 4,096.
 	maxRefused = 1 << 15
 	// minSweep is the least number of Events at which expired ones are removed.
 	minSweep = 4096
@@ -32,8 +31,9 @@ type apiServer struct {
 	sweep  int // how many Events there are when expired ones are removed next
 	// refused has Events by their names too: a recorder knows what it has sent, and sends it again when it finds
 	// that it is not stored.
-	refused *lru.Cache
+	refused recent
 	hasher  store.Hasher
+	found   write // where get puts what it returns
 	buffer  []byte
 }
 
@@ -51,22 +51,21 @@ func newAPIServer(t *Trace, ttl time.Duration) (*apiServer, error) {
 	}
 	return &apiServer{
 		trace: view{file: t.spool.file, most: spoolGlance}, spool: s, ttl: ttl,
-		events: map[store.Key]kept{}, sweep: minSweep, refused: lru.New(maxRefused),
+		events: map[store.Key]kept{}, sweep: minSweep,
 	}, nil
 }
 
 func (a *apiServer) key(namespace, name string) store.Key { return a.hasher.Add(namespace, name).Sum() }
 
-// get returns the Event of a name, and whether it was refused; nil if nothing is known of it.
+// get returns the Event of a name, and whether it was refused; nil if nothing is known of it. It is valid until the next
+// call.
 func (a *apiServer) get(now time.Time, namespace, name string) (e *corev1.Event, refused bool, err error) {
 	key := a.key(namespace, name)
 	k := a.events[key]
 	if !a.has(now, key) {
-		found, ok := a.refused.Get(key)
-		if !ok {
+		if k, refused = a.refused.get(key); !refused {
 			return nil, false, nil
 		}
-		k, refused = found.(kept), true
 	}
 	read := a.spool.read
 	if k.sent {
@@ -76,9 +75,8 @@ func (a *apiServer) get(now time.Time, namespace, name string) (e *corev1.Event,
 	if err != nil {
 		return nil, false, err
 	}
-	var w write
-	err = w.decode(record)
-	return w.event, refused, err
+	err = a.found.decode(record)
+	return a.found.event, refused, err
 }
 
 // has tells whether an Event is stored.
@@ -94,7 +92,7 @@ func (a *apiServer) put(now time.Time, e *corev1.Event) error {
 		return err
 	}
 	key := a.key(e.Namespace, e.Name)
-	a.refused.Remove(key)
+	a.refused.remove(key)
 	a.events[key] = kept{now.UnixNano(), offset, false}
 	if len(a.events) < a.sweep {
 		return nil
@@ -120,7 +118,7 @@ func (a *apiServer) refuse(now time.Time, w *write, e *corev1.Event) (err error)
 			return err
 		}
 	}
-	a.refused.Add(key, kept{now.UnixNano(), offset, sent})
+	a.refused.add(key, kept{now.UnixNano(), offset, sent})
 	return nil
 }
 
@@ -133,6 +131,34 @@ func (a *apiServer) keep(e *corev1.Event) (offset int64, err error) {
 }
 
 func (a *apiServer) remove(namespace, name string) { delete(a.events, a.key(namespace, name)) }
+
+// recent keeps what was added or asked for not long ago: when now has half of maxRefused, it becomes before, and what
+// was in that is forgotten. Unlike an LRU cache it has no pointers, which a garbage collector would follow. The zero
+// value is ready.
+type recent struct{ now, before map[store.Key]kept }
+
+func (r *recent) add(key store.Key, k kept) {
+	if r.now == nil || len(r.now) >= maxRefused/2 {
+		r.now, r.before = make(map[store.Key]kept, len(r.now)), r.now
+	}
+	r.now[key] = k
+}
+
+func (r *recent) get(key store.Key) (kept, bool) {
+	k, known := r.now[key]
+	if known {
+		return k, true
+	}
+	if k, known = r.before[key]; known {
+		r.add(key, k)
+	}
+	return k, known
+}
+
+func (r *recent) remove(key store.Key) {
+	delete(r.now, key)
+	delete(r.before, key)
+}
 
 // apply is what w, an update of some kind, makes of an Event.
 func (w *write) apply(old *corev1.Event) (*corev1.Event, error) {
