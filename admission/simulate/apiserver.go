@@ -79,7 +79,7 @@ func (a *apiServer) get(now time.Time, namespace, name string) (e *corev1.Event,
 	return a.found.event, refused, err
 }
 
-// has tells whether an Event is stored.
+// has reports whether an Event is stored.
 func (a *apiServer) has(now time.Time, key store.Key) bool {
 	k, known := a.events[key]
 	return known && now.UnixNano()-k.at < int64(a.ttl)

@@ -79,7 +79,7 @@ func (r *auditEntry) skip() skipped {
 	return ""
 }
 
-// reached tells whether a request that got this status has reached the webhook, or would have. If the Event or
+// reached reports whether a request with this status reached the webhook, or would have. If the Event or
 // the namespace does not exist, it fails before; what the API server calls invalid reaches one phase only.
 func reached(code int) bool { return code/100 == 2 || code == 409 || code == 429 }
 
@@ -117,9 +117,9 @@ func (r *auditEntry) read(w *write) error {
 		return nil
 	case "patch":
 		w.Verb, w.patch = patch, string(r.RequestObject)
-		if err := decodeEvent(r.ResponseObject, w.NewAPI, &w.room); err == nil && w.room.Name != "" { // a refusal has none
-			asSent(&w.room)
-			w.event = &w.room
+		if err := decodeEvent(r.ResponseObject, w.NewAPI, &w.scratch); err == nil && w.scratch.Name != "" { // a refusal has none
+			asSent(&w.scratch)
+			w.event = &w.scratch
 		}
 		return nil
 	case "update":
@@ -130,7 +130,7 @@ func (r *auditEntry) read(w *write) error {
 
 // readEvent reads the Event of a create or update.
 func (r *auditEntry) readEvent(w *write) error {
-	e := &w.room
+	e := &w.scratch
 	if err := decodeEvent(r.RequestObject, w.NewAPI, e); err != nil {
 		return fmt.Errorf("requestObject: %w", err)
 	}

@@ -89,14 +89,14 @@ func TestABucketIsAskedAtTheTimeThatTheStoreWasGiven(t *testing.T) {
 	if want := []string{"create a: admit", "create c: admit", "create b: drop"}; !slices.Equal(got, want) {
 		t.Errorf("decisions %v, want %v", got, want)
 	}
-	var told []string
-	oneASecond.Decided = func(d Decision) { told = append(told, d.Message) }
+	var messages []string
+	oneASecond.Decided = func(d Decision) { messages = append(messages, d.Message) }
 	trace := readAll(t, strings.ReplaceAll(lines, `"name":"c"`, `"name":"d"`))
 	if _, err := trace.Run(t.Context(), oneASecond); err != nil {
 		t.Fatal(err)
 	}
-	if want := "in 1.3s"; !strings.HasSuffix(told[2], want) {
-		t.Errorf("b was told %q, want that the next token comes %s", told[2], want)
+	if want := "in 1.3s"; !strings.HasSuffix(messages[2], want) {
+		t.Errorf("b gets %q, want that the next token comes %s", messages[2], want)
 	}
 }
 

@@ -82,7 +82,7 @@ func nextItems(d *jsontext.Decoder) (found bool, err error) {
 	return false, err
 }
 
-// isList tells whether what begins so is one object with items.
+// isList reports whether an input with this beginning is one object with items.
 func isList(head []byte) bool {
 	d := newDecoder(bytes.NewReader(head))
 	if begin, err := d.ReadToken(); err != nil || begin.Kind() != '{' {
@@ -96,7 +96,7 @@ func newDecoder(in io.Reader) *jsontext.Decoder {
 	return jsontext.NewDecoder(in, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 }
 
-// lineCounter knows which line an offset of in is in.
+// lineCounter finds the line of an offset in in.
 type lineCounter struct {
 	in   io.Reader
 	read int64

@@ -27,7 +27,7 @@ const (
 	skipWatch      skipped = "bookmarks and errors of a watch"
 )
 
-// The years of which Unix time has nanoseconds, and which stores tell apart.
+// The years that Unix time has in nanoseconds and that stores distinguish.
 const firstYear, lastYear = 1970, 2112
 
 var (
@@ -68,7 +68,7 @@ type parser struct {
 	write   write
 }
 
-// parse parses one line, and tells its number.
+// parse parses the line with a number.
 func (p *parser) parse(number int64, text []byte) parsed {
 	if len(text) > maxLine {
 		return parsed{line: number, err: errLong}
@@ -139,7 +139,7 @@ func (l *line) watched(w *write) error {
 // found reads an Event that says by itself when and through which API it was written. If it is not stored, that was
 // when it happened last.
 func (w *write) found(v verb, text []byte) error {
-	e := &w.room
+	e := &w.scratch
 	if err := decodeEvent(text, false, e); err != nil {
 		return err
 	}

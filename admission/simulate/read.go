@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	// maxLine is the longest line that is read, in bytes. It has room for a request and its response,
-	// each as large as the API server takes.
+	// maxLine is the longest line that is read, in bytes. A request and its response fit in, each as large
+	// as the API server takes.
 	maxLine = 8 << 20
-	// peek is how much of an input is looked at to tell a list from lines.
+	// peek is how much of an input decides whether it is a list or lines.
 	peek = 64 << 10
 	// batchBytes is how much one goroutine parses at a time, unless a line is longer.
 	batchBytes = 128 << 10
@@ -65,98 +65,106 @@ func (r *reader) user(text string) (int32, error) {
 	return i, err
 }
 
-// batch is some lines that follow each other, which one goroutine parses.
-type batch struct {
-	parser
-
-	first  int64 // the number of the first line
-	text   []byte
-	parsed []parsed
-	done   chan struct{} // has one when parsed is complete
-}
-
-// readLines reads JSON lines. Empty ones do not count. Batches of them are parsed on all cores and added in their
-// order.
+// readLines reads JSON lines. Empty ones do not count. They are parsed on all cores, and added in their order.
 func (r *reader) readLines(ctx context.Context, in io.Reader) error {
-	pool := &sync.Pool{New: func() any { return &batch{parser: parser{reader: r}, done: make(chan struct{}, 1)} }}
-	inOrder := make(chan *batch, 2*runtime.GOMAXPROCS(0)) // it bounds those in memory
-	parts, ctx := errgroup.WithContext(ctx)
-	parts.Go(func() error {
-		defer close(inOrder)
-		return cutLines(in, pool, func(b *batch) error {
-			select {
-			case inOrder <- b:
-			case <-ctx.Done():
-				return ctx.Err()
+	c := cutter{in: in, line: 1}
+	return ahead(ctx, 2*runtime.GOMAXPROCS(0), func(b *batch) (more bool, err error) {
+		more, err = c.cut(b)
+		b.reader, b.parsing = r, make(chan struct{})
+		go b.parseAll()
+		return more, err
+	}, func(b *batch) error {
+		<-b.parsing
+		for i := range b.parsed {
+			if err := r.trace.add(r.file, &b.parsed[i]); err != nil {
+				return err
 			}
-			parts.Go(func() error {
-				b.parse()
-				b.done <- struct{}{}
-				return nil
-			})
-			return nil
-		})
-	})
-	parts.Go(func() error {
-		for b := range inOrder {
-			<-b.done
-			for i := range b.parsed {
-				if err := r.trace.add(r.file, &b.parsed[i]); err != nil {
-					return err
-				}
-			}
-			pool.Put(b)
 		}
 		return nil
 	})
-	return parts.Wait()
 }
 
-// parse parses all lines.
-func (b *batch) parse() {
+// batch is some lines that follow each other.
+type batch struct {
+	parser
+
+	first   int64 // the number of the first line
+	text    []byte
+	parsed  []parsed
+	parsing chan struct{} // is closed when parsed is complete
+}
+
+func (b *batch) parseAll() {
 	b.records, b.parsed = b.records[:0], b.parsed[:0]
 	number := b.first
 	for text := range bytes.Lines(b.text) {
 		if len(bytes.TrimSpace(text)) > 0 {
-			b.parsed = append(b.parsed, b.parser.parse(number, text))
+			b.parsed = append(b.parsed, b.parse(number, text))
 		}
 		number++
 	}
+	close(b.parsing)
 }
 
-// fill reads until b has batchBytes, or twice as much as it had.
-func (b *batch) fill(in io.Reader) error {
-	b.text = slices.Grow(b.text, max(batchBytes-len(b.text), len(b.text)))
-	for len(b.text) < cap(b.text) {
-		n, err := in.Read(b.text[len(b.text):cap(b.text)])
-		b.text = b.text[:len(b.text)+n]
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+// cutter cuts an input into batches.
+type cutter struct {
+	in   io.Reader
+	line int64  // the number of the next line
+	rest []byte // the beginning of that line
 }
 
-// cutLines cuts an input into batches of whole lines. Of a line that is too long it gives a part that is too long too.
-func cutLines(in io.Reader, pool *sync.Pool, give func(*batch) error) error {
-	newline := []byte{'\n'}
-	b, _ := pool.Get().(*batch)
-	for line := int64(1); ; {
-		failed := b.fill(in)
-		atEnd, end := errors.Is(failed, io.EOF), len(b.text)
-		if failed == nil {
-			end = bytes.LastIndexByte(b.text, '\n') + 1
-		}
-		next, _ := pool.Get().(*batch) // begins with the line that has not ended
-		next.text = append(next.text[:0], b.text[end:min(len(b.text), end+maxLine+1)]...)
-		b.first, b.text = line, b.text[:end]
-		line += int64(bytes.Count(b.text, newline))
-		if failed != nil && !atEnd {
-			return fmt.Errorf("line %d: %w", line, failed)
-		}
-		if err := give(b); err != nil || atEnd {
-			return err
-		}
-		b = next
+// cut cuts whole lines, of batchBytes or more. Of a line that is too long it takes a part that is too long too.
+func (c *cutter) cut(b *batch) (more bool, err error) {
+	text := append(b.text[:0], c.rest...)
+	text = slices.Grow(text, max(batchBytes-len(text), len(text)))
+	for err == nil && len(text) < cap(text) {
+		var n int
+		n, err = c.in.Read(text[len(text):cap(text)])
+		text = text[:len(text)+n]
 	}
+	end := len(text)
+	if err == nil {
+		end = bytes.LastIndexByte(text, '\n') + 1
+	}
+	c.rest = append(c.rest[:0], text[end:min(len(text), end+maxLine+1)]...)
+	b.first, b.text = c.line, text[:end]
+	c.line += int64(bytes.Count(b.text, []byte{'\n'}))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return false, fmt.Errorf("line %d: %w", c.line, err)
+	}
+	return err == nil, nil
+}
+
+// ahead calls use with all that fill fills, in order. Meanwhile fill goes on, by up to n. What use was given is filled
+// again.
+func ahead[T any](ctx context.Context, n int, fill func(*T) (more bool, err error), use func(*T) error) error {
+	pool := &sync.Pool{New: func() any { return new(T) }}
+	full := make(chan *T, n)
+	parts, ctx := errgroup.WithContext(ctx)
+	parts.Go(func() error {
+		defer close(full)
+		for more := true; more; {
+			one, _ := pool.Get().(*T)
+			var err error
+			if more, err = fill(one); err != nil {
+				return err
+			}
+			select {
+			case full <- one:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		return nil
+	})
+	parts.Go(func() error {
+		for one := range full {
+			if err := use(one); err != nil {
+				return err
+			}
+			pool.Put(one)
+		}
+		return nil
+	})
+	return parts.Wait()
 }

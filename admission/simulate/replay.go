@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"container/heap"
 	"context"
-	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -47,47 +45,28 @@ func (b Bound) steps(e *corev1.Event, first time.Time) int64 {
 	return min(n, maxSteps)
 }
 
-// group is writes that follow each other.
-type group struct {
-	writes [groupWrites]write
-	n      int
-}
-
 // each calls do with each write, in order, and reads the next ones meanwhile. What do was given is overwritten later.
 func (t *Trace) each(ctx context.Context, b Bound, do func(*write) error) error {
-	pool := &sync.Pool{New: func() any { return &group{} }}
-	full := make(chan *group, groupsAhead)
-	parts, ctx := errgroup.WithContext(ctx)
-	parts.Go(func() error {
-		defer close(full)
-		r := replay{trace: t, bound: b, ahead: view{file: t.spool.file, most: spoolBuffer}, back: view{file: t.spool.file, most: spoolGlance}}
-		for !r.ended() {
-			g, _ := pool.Get().(*group)
-			for g.n = 0; g.n < groupWrites && !r.ended(); g.n++ {
-				if err := r.read(&g.writes[g.n]); err != nil {
-					return err
-				}
+	type group struct {
+		writes [groupWrites]write
+		n      int
+	}
+	r := replay{trace: t, bound: b, ahead: view{file: t.spool.file, most: spoolBuffer}, back: view{file: t.spool.file, most: spoolGlance}}
+	return ahead(ctx, groupsAhead, func(g *group) (more bool, err error) {
+		for g.n = 0; g.n < groupWrites && !r.ended(); g.n++ {
+			if err := r.read(&g.writes[g.n]); err != nil {
+				return false, err
 			}
-			select {
-			case full <- g:
-			case <-ctx.Done():
-				return ctx.Err()
+		}
+		return !r.ended(), nil
+	}, func(g *group) error {
+		for i := range g.n {
+			if err := do(&g.writes[i]); err != nil {
+				return err
 			}
 		}
 		return nil
 	})
-	parts.Go(func() error {
-		for g := range full {
-			for i := range g.n {
-				if err := do(&g.writes[i]); err != nil {
-					return err
-				}
-			}
-			pool.Put(g)
-		}
-		return nil
-	})
-	return parts.Wait()
 }
 
 // step is the i-th of the writes that made a stored Event what it is.

@@ -165,7 +165,7 @@ func (r *run) decide(ctx context.Context, phase admission.Phase, w *write, e, ol
 		a.RequestKind.Group, a.RequestResource.Group = newGroup, newGroup
 	}
 	if w.Managed {
-		a.Options.FieldManager = "somebody"
+		a.Options.FieldManager = "client"
 	}
 	return r.gate.Decide(ctx, phase, a)
 }

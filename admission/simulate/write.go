@@ -42,8 +42,8 @@ type write struct {
 	patch string
 	// user is the writer as JSON, until User is known.
 	user string
-	// room is where event is, unless it is of somewhere else, so that a write that is used again takes no new memory.
-	room corev1.Event
+	// scratch holds event when the write was parsed or decoded, so that reusing a write allocates no Event.
+	scratch corev1.Event
 	// offset is where the trace has it, or noOffset if the trace does not have it like this.
 	offset int64
 }
@@ -55,15 +55,15 @@ type facts struct {
 	// User and File are indexes into users.all and Input.Files.
 	User, File int32
 	Line       int64
-	// Late is how much earlier than at the time was that the store was given: some writes that were
-	// decided before this one came with a later time.
+	// Late is how much earlier than at the time was that the store was given: a write with a later time
+	// may have been decided first.
 	Late time.Duration
 	Verb verb
-	// NewAPI tells that it came through events.k8s.io.
+	// NewAPI says that it came through events.k8s.io.
 	NewAPI bool
-	// Free tells that it was no write to etcd without eventquota either.
+	// Free says that without eventquota it was no write to etcd either.
 	Free bool
-	// Managed tells that its client gave its name, as no recorder does.
+	// Managed says that its client gave a field manager, as no recorder does.
 	Managed bool
 }
 
@@ -107,8 +107,8 @@ func (w *write) decode(b []byte) error {
 	if len(b) == 0 { // an Event takes at least one byte
 		return nil
 	}
-	w.room.Reset()
-	w.event = &w.room
+	w.scratch.Reset()
+	w.event = &w.scratch
 	err = w.event.Unmarshal(b)
 	w.event.Namespace = w.namespace
 	return err

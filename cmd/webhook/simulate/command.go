@@ -164,5 +164,5 @@ type foundError struct{ message string }
 
 func (e foundError) Error() string { return e.message }
 
-// ExitCode tells it from a failure.
+// ExitCode distinguishes it from a failure.
 func (foundError) ExitCode() int { return 2 }

@@ -85,7 +85,7 @@ func (b *progressBar) draw(doing string, done, of int64, figure string) {
 	fmt.Fprintf(b.out, "\r\033[K%-8s [%s%s] %s", doing, strings.Repeat("=", filled), strings.Repeat(" ", width-filled), figure)
 }
 
-// clear takes the bar away.
+// clear removes the bar.
 func (b *progressBar) clear() {
 	if b.out != nil && !b.drawn.IsZero() {
 		fmt.Fprint(b.out, "\r\033[K")

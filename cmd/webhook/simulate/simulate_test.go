@@ -16,7 +16,7 @@ func simulateIn(t *testing.T, stdin string, args ...string) (stdout, stderr stri
 	return cli.Run(t, cli.Under(Command()), strings.NewReader(stdin), append([]string{"simulate"}, args...)...)
 }
 
-// found tells whether an error makes the exit code 2.
+// found reports whether an error makes the exit code 2.
 func found(err error) bool {
 	says, ok := errors.AsType[foundError](err)
 	return ok && says.ExitCode() == 2

@@ -19,15 +19,15 @@ type Report struct {
 type Run struct {
 	// Under is the name of the set.
 	Under string `json:"under"`
-	// Writes is "most" or "fewest" where the input does not say how many there were; else empty.
+	// Writes is "most" or "fewest" where the input does not say how many there were, and otherwise empty.
 	Writes string `json:"writes,omitempty"`
 	*simulate.Result
 }
 
-// Compared tells whether the second run is beside the first to see what differs.
+// Compared reports whether the second run is there to be compared with the first.
 func (r *Report) Compared() bool { return len(r.Runs) == 2 && r.Runs[0].Writes == "" }
 
-// Name tells r from the other runs.
+// Name distinguishes r from the other runs.
 func (r *Run) Name() string {
 	if r.Writes == "" {
 		return r.Under
