@@ -112,7 +112,8 @@ func (a *apiServer) refuse(now time.Time, w *write, e *corev1.Event) (err error)
 	if a.has(now, key) {
 		return nil
 	}
-	offset, sent := w.offset, w.offset != noOffset && w.Verb == create
+	// Of a stored Event the trace has the last count and time, which the recorder's next patch replaces anyway.
+	offset, sent := w.offset, w.Verb == create
 	if !sent {
 		if offset, err = a.keep(e); err != nil {
 			return err

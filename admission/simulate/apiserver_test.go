@@ -21,7 +21,7 @@ func TestAnAPIServerForgetsWhatExpiresAndWhatWasRefusedLongAgo(t *testing.T) {
 			t.Fatal(err)
 		}
 		e := named("refused-", i)
-		if err := api.refuse(sec(i), &write{offset: noOffset, event: e}, e); err != nil {
+		if err := api.refuse(sec(i), &write{facts: facts{Verb: patch}}, e); err != nil {
 			t.Fatal(err)
 		}
 		if _, refused, _ := api.get(sec(i), "shop", "refused-7"); refused != (i >= 7) { // its recorder goes on

@@ -62,19 +62,19 @@ func (r *auditEntry) skip() skipped {
 	ref := &r.ObjectRef
 	switch {
 	case r.Stage != "ResponseComplete":
-		return skipStage
+		return errSkipStage
 	case ref.Resource != "events" || ref.Subresource != "" || ref.APIGroup != "" && ref.APIGroup != newGroup:
-		return skipOther
+		return errSkipOther
 	case r.Verb == "deletecollection":
-		return skipCollection
+		return errSkipCollection
 	case !slices.Contains([]string{"create", "update", "patch", "delete"}, r.Verb):
-		return skipOther
+		return errSkipOther
 	case !reached(r.ResponseStatus.Code):
-		return skipUnreached
+		return errSkipUnreached
 	case r.parameter("dryRun") != "":
-		return skipDryRun
+		return errSkipDryRun
 	case len(r.RequestObject) == 0 && r.Verb != "delete":
-		return skipBodiless
+		return errSkipBodiless
 	}
 	return ""
 }
@@ -135,7 +135,7 @@ func (r *auditEntry) readEvent(w *write) error {
 		return fmt.Errorf("requestObject: %w", err)
 	}
 	if w.Verb == create && settler.IsNotice(e) {
-		return skipNotice
+		return errSkipNotice
 	}
 	asSent(e)
 	e.Namespace = w.namespace

@@ -16,15 +16,15 @@ type skipped string
 func (s skipped) Error() string { return string(s) }
 
 const (
-	skipStage      skipped = "stages of a request before its end"
-	skipOther      skipped = "requests about other resources, and reads"
-	skipBodiless   skipped = "requests without a body: a lower audit level than Request, or refused at once"
-	skipDryRun     skipped = "dry runs"
-	skipExempt     skipped = "requests of users that the webhook is not asked about"
-	skipUnreached  skipped = "requests that failed before or after admission"
-	skipNotice     skipped = "notices of eventquota"
-	skipCollection skipped = "deletions of many Events at once"
-	skipWatch      skipped = "bookmarks and errors of a watch"
+	errSkipStage      skipped = "stages of a request before its end"
+	errSkipOther      skipped = "requests about other resources, and reads"
+	errSkipBodiless   skipped = "requests without a body: a lower audit level than Request, or refused at once"
+	errSkipDryRun     skipped = "dry runs"
+	errSkipExempt     skipped = "requests of users that the webhook is not asked about"
+	errSkipUnreached  skipped = "requests that failed before or after admission"
+	errSkipNotice     skipped = "notices of eventquota"
+	errSkipCollection skipped = "deletions of many Events at once"
+	errSkipWatch      skipped = "bookmarks and errors of a watch"
 )
 
 // The years that Unix time has in nanoseconds and that stores distinguish.
@@ -125,12 +125,12 @@ func (l *line) watched(w *write) error {
 	case "DELETED":
 		v = remove
 	case "BOOKMARK", "ERROR":
-		return skipWatch
+		return errSkipWatch
 	default:
 		return fmt.Errorf("type %q: must be ADDED, MODIFIED, DELETED, BOOKMARK or ERROR", clip(l.Type))
 	}
 	err := w.found(v, l.Object)
-	if err != nil && !errors.Is(err, skipNotice) {
+	if err != nil && !errors.Is(err, errSkipNotice) {
 		err = fmt.Errorf("object: %w", err)
 	}
 	return err
@@ -147,7 +147,7 @@ func (w *write) found(v verb, text []byte) error {
 		return errNameless
 	}
 	if settler.IsNotice(e) {
-		return skipNotice
+		return errSkipNotice
 	}
 	if w.at = firstTime(e); w.at.IsZero() {
 		return errNoTime

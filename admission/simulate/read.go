@@ -60,7 +60,7 @@ func (r *reader) read(ctx context.Context, s Source) error {
 func (r *reader) user(text string) (int32, error) {
 	i, name, err := r.trace.users.find(text)
 	if err == nil && slices.Contains(r.exempt, name) {
-		err = skipExempt
+		err = errSkipExempt
 	}
 	return i, err
 }
@@ -115,19 +115,19 @@ type cutter struct {
 
 // cut cuts whole lines, of batchBytes or more. Of a line that is too long it takes a part that is too long too.
 func (c *cutter) cut(b *batch) (more bool, err error) {
-	text := append(b.text[:0], c.rest...)
-	text = slices.Grow(text, max(batchBytes-len(text), len(text)))
-	for err == nil && len(text) < cap(text) {
+	b.text = append(b.text[:0], c.rest...)
+	b.text = slices.Grow(b.text, max(batchBytes-len(b.text), len(b.text)))
+	for err == nil && len(b.text) < cap(b.text) {
 		var n int
-		n, err = c.in.Read(text[len(text):cap(text)])
-		text = text[:len(text)+n]
+		n, err = c.in.Read(b.text[len(b.text):cap(b.text)])
+		b.text = b.text[:len(b.text)+n]
 	}
-	end := len(text)
+	end := len(b.text)
 	if err == nil {
-		end = bytes.LastIndexByte(text, '\n') + 1
+		end = bytes.LastIndexByte(b.text, '\n') + 1
 	}
-	c.rest = append(c.rest[:0], text[end:min(len(text), end+maxLine+1)]...)
-	b.first, b.text = c.line, text[:end]
+	c.rest = append(c.rest[:0], b.text[end:min(len(b.text), end+maxLine+1)]...)
+	b.first, b.text = c.line, b.text[:end]
 	c.line += int64(bytes.Count(b.text, []byte{'\n'}))
 	if err != nil && !errors.Is(err, io.EOF) {
 		return false, fmt.Errorf("line %d: %w", c.line, err)

@@ -132,7 +132,6 @@ func stepAt(first, last time.Time, i, of int64) time.Time {
 func expand(w *write, i, of int64) {
 	e := w.event
 	count := (i + 1) * occurrences(e) / of
-	w.offset = noOffset
 	if i > 0 {
 		if e.Series != nil && i == 1 {
 			count = 2

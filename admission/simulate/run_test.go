@@ -52,9 +52,9 @@ func TestARecordersStory(t *testing.T) {
 			etcd: EtcdWrites{Before: 5, After: 3, Events: 1, Counts: 2},
 		},
 		"a recorder whose Event is not found creates it with the count so far": {
-			log:  created("a", "one", 0) + created("b", "one", 1) + patched("b", 2, 2),
-			want: []string{"create a: admit", "create b: merge", "patch b: merge"},
-			etcd: EtcdWrites{Before: 3, After: 2, Events: 1, Counts: 1},
+			log:  created("a", "one", 0) + created("b", "one", 1) + patched("b", 2, 2) + patched("b", 3, 3),
+			want: []string{"create a: admit", "create b: merge", "patch b: merge", "patch b: merge"},
+			etcd: EtcdWrites{Before: 4, After: 2, Events: 1, Counts: 1},
 		},
 		"an Event that was deleted is created anew": {
 			log:  created("a", "one", 0) + text(request("delete", "a", 200, sec(1), nil)) + created("a", "other", 2),

@@ -44,11 +44,9 @@ type write struct {
 	user string
 	// scratch holds event when the write was parsed or decoded, so that reusing a write allocates no Event.
 	scratch corev1.Event
-	// offset is where the trace has it, or noOffset if the trace does not have it like this.
+	// offset is where the trace has it.
 	offset int64
 }
-
-const noOffset = -1
 
 // facts are of fixed size, so that package binary encodes them.
 type facts struct {
