@@ -124,7 +124,7 @@ func (a *apiServer) refuse(now time.Time, w *write, e *corev1.Event) (err error)
 }
 
 func (a *apiServer) keep(e *corev1.Event) (offset int64, err error) {
-	w := write{namespace: e.Namespace, event: e}
+	w := write{event: e}
 	if a.buffer, err = w.encode(a.buffer[:0]); err != nil {
 		return 0, err
 	}

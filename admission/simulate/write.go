@@ -107,7 +107,5 @@ func (w *write) decode(b []byte) error {
 	}
 	w.scratch.Reset()
 	w.event = &w.scratch
-	err = w.event.Unmarshal(b)
-	w.event.Namespace = w.namespace
-	return err
+	return w.event.Unmarshal(b)
 }
