@@ -35,7 +35,7 @@ type hook struct {
 	bundle []byte // as in caBundle
 }
 
-// trusts tells why an API server that calls the webhook refuses a certificate for its
+// trusts says why an API server that calls the webhook refuses a certificate for its
 // host, nil if it takes it.
 func (h *hook) trusts(served *tls.Certificate, host string, now time.Time) error {
 	roots, intermediates := x509.NewCertPool(), x509.NewCertPool()

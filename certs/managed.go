@@ -134,7 +134,7 @@ func (m *Managed) hold(ctx context.Context, r *rotation) error {
 	return nil
 }
 
-// agree returns the rotation of the Secret after the step that is due. complete tells
+// agree returns the rotation of the Secret after the step that is due. complete says
 // whether all webhook configurations are known. It fails with a conflict, or because the
 // Secret exists already, when another replica has taken a step meanwhile.
 func (m *Managed) agree(ctx context.Context, found []*configuration, complete bool) (*rotation, error) {

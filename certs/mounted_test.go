@@ -157,7 +157,7 @@ func unreachable(t *testing.T) admissionregistrationclient.Admissionregistration
 	return client
 }
 
-// serves tells whether f is what clients are shown.
+// serves reports whether f is what clients are shown.
 func serves(get func(*tls.ClientHelloInfo) (*tls.Certificate, error), f files) bool {
 	served, err := get(nil)
 	if err != nil {

@@ -60,7 +60,7 @@ const (
 	forget  step = "forget"  // no longer trust CAs that have expired
 )
 
-// due is the step to take. trusted tells whether every webhook configuration trusts next.
+// due is the step to take. trusted reports whether every webhook configuration trusts next.
 func (r *rotation) due(names []string, now time.Time, t timing, trusted bool) step {
 	serving, next := r.valid(r.serving, names, now), r.valid(r.next, names, now)
 	_, expires := lifetimeOf(r.serving)

@@ -39,7 +39,7 @@ func (o *Options) AddFlags(f *pflag.FlagSet) {
 	f.IntVar(&o.SampleRate, "trace-sampling-rate-per-million", o.SampleRate, "of a million reviews of which the API server does not say whether they are traced, and of a million writes that settle, how many are; 0 to 1000000")
 }
 
-// on tells whether anything is traced.
+// on reports whether anything is traced.
 func (o *Options) on() bool { return o.Endpoint != "" }
 
 // Validate reports every flag that is out of its range.
@@ -58,7 +58,7 @@ func (o *Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// isHostPort tells whether something can be dialled at an address. A host has no
+// isHostPort reports whether something can be dialled at an address. A host has no
 // slash: that would be a URL, or another way of gRPC to find servers.
 func isHostPort(address string) bool {
 	host, port, err := net.SplitHostPort(address)

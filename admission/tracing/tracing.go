@@ -98,7 +98,7 @@ func resourceOf(version string, log logr.Logger) *resource.Resource {
 		resource.WithFromEnv(),
 	)
 	if err != nil {
-		log.Error(err, "Traces do not say all about this replica that the environment tells")
+		log.Error(err, "Traces lack some of what the environment says about this replica")
 	}
 	return r
 }

@@ -82,7 +82,7 @@ const (
 	TierBaseline Tier = "Baseline"
 )
 
-// OnStoreFailure says who decides while the shared store is away.
+// OnStoreFailure says what decides while the shared store is unavailable.
 //
 // +kubebuilder:validation:Enum=Local;Admit;Deny
 type OnStoreFailure string

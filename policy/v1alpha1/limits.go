@@ -90,7 +90,7 @@ type SpamFilter struct {
 	// +kubebuilder:validation:MaxItems=6
 	KeyBy []KeyPart `json:"keyBy,omitempty"`
 
-	// reservePerReason is how many Events of each reason a source may tell of an
+	// reservePerReason is how many Events of each reason a source may report about an
 	// object in each aggregation.window although the bucket is empty, so that a
 	// rare Event is not starved by a frequent one. 0 admits none; a bucket that
 	// many objects share is a ceiling only then.

@@ -52,7 +52,7 @@ type PolicyStatus struct {
 // Counts are Events that a policy decided, by what became of them: those that
 // it governs, and those that one of its quotas refused though another policy
 // governs them. Under mode Audit they are those that would have been merged or
-// dropped. Each request counts once, also one that tells of many occurrences.
+// dropped. Each request counts once, also one that reports many occurrences.
 type Counts struct {
 	// since is when counting began.
 	// +optional
@@ -77,7 +77,7 @@ type Counts struct {
 
 // Offender is a source and object with many Events.
 type Offender struct {
-	// source is who tells the Events.
+	// source is who reports the Events.
 	// +required
 	Source OffenderSource `json:"source"`
 	// involvedObject is what the Events are about.
@@ -93,7 +93,7 @@ type Offender struct {
 	Dropped int64 `json:"dropped"`
 }
 
-// OffenderSource is who tells Events.
+// OffenderSource is who reports Events.
 type OffenderSource struct {
 	// component is the source's component, or the reporting controller.
 	// +optional
@@ -123,7 +123,7 @@ type OffenderObject struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Name string `json:"name,omitempty"`
-	// uid tells the object from others that had its name.
+	// uid distinguishes the object from others that had its name.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	UID string `json:"uid,omitempty"`

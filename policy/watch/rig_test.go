@@ -86,7 +86,7 @@ func (r *rig) reports() []string {
 	return all
 }
 
-// governs tells which generation of which policy governs a namespace.
+// governs says which generation of which policy governs a namespace.
 func governs(c *watch.Cache, namespace string) string {
 	p := c.Set().For(context.Background(), namespace, nil, nil).Policy
 	return fmt.Sprintf("%s@%d", p.Name, p.Identity.Generation)

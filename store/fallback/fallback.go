@@ -19,7 +19,7 @@ import (
 type Shared interface {
 	// DecideLocally decides a write by what this replica knows. It neither waits nor asks anyone.
 	DecideLocally(w store.Write, l store.Limits) (store.Decision, error)
-	// Reach tells whether the store that is shared answers.
+	// Reach reports whether the store that is shared answers.
 	Reach(ctx context.Context) error
 }
 
@@ -75,7 +75,7 @@ var (
 	errUnasked = errors.New("decided without asking")
 )
 
-// Available tells whether calls reach the shared store.
+// Available reports whether calls reach the shared store.
 func (s *Store) Available() bool { return s.breaker.State() == gobreaker.StateClosed }
 
 // Decide implements store.Store. It fails only when the caller's context does, or when what this

@@ -24,14 +24,14 @@ type Options struct {
 	Probes  int
 	// MaxCalls is how many calls may be under way. One past that is decided locally. At least 1.
 	MaxCalls int64
-	// OnChange is told once when calls stop reaching the shared store, open and why, and once when
+	// OnChange is called once when calls stop reaching the shared store, open and why, and once when
 	// they reach it again. It must not block, and not call the Store.
 	OnChange func(open bool, err error)
-	// Breaker is told each state that the circuit breaker comes to: "closed", "half-open", in which
+	// Breaker is called with each state that the circuit breaker comes to: "closed", "half-open", in which
 	// probes may pass, or "open". As OnChange, it must not block, and not call the Store.
 	Breaker func(state string)
-	// Decided is told of every write that was decided without the shared store, with its caller's
-	// context, and how. Of what is denied, nothing else tells.
+	// Decided is called for every write that was decided without the shared store, with its caller's
+	// context, and how. Nothing else reports what is denied.
 	Decided func(ctx context.Context, how store.Failure)
 }
 
@@ -51,7 +51,7 @@ func Defaults() Options {
 	}
 }
 
-// Validate tells what is wrong with o, or nil.
+// Validate says what is wrong with o, or nil.
 func (o *Options) Validate() error {
 	switch {
 	case o.Deadline <= 0:

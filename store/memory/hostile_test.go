@@ -70,7 +70,7 @@ func (h *hostile) write(a attack) (store.Write, store.Limits) {
 	}
 }
 
-// create sends a CREATE and tells whether there was a place for it.
+// create sends a CREATE and reports whether there was a place for it.
 func (h *hostile) create(a attack) bool {
 	h.t.Helper()
 	w, l := h.write(a)

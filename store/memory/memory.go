@@ -18,7 +18,7 @@ import (
 	"github.com/eventquota/eventquota/store/rules"
 )
 
-// DefaultBytes and MinBytes bound what a Store may be told to use. AuditBytes is enough where nothing
+// DefaultBytes and MinBytes bound the memory that a Store may be given. AuditBytes is enough where nothing
 // is decided for good.
 const (
 	DefaultBytes = 128 << 20
@@ -202,7 +202,7 @@ func (s *Store) known(now time.Time, key store.Key) (*entry, bool) {
 	return e, ok
 }
 
-// past tells whether a group is idle and does not matter any more.
+// past reports whether a group is idle and does not matter any more.
 func (s *Store) past(e *entry, now time.Time) bool {
 	return e.idle != nil && now.UnixMicro() > e.Until
 }

@@ -16,7 +16,7 @@ type account struct {
 // book is what the checks need to know of one name.
 type book struct {
 	reached int64 // the highest count that reached the store
-	// elsewhere tells that some of that was refused or has gone on with another Event. So one of that
+	// elsewhere says that some of that was refused or has gone on with another Event. So one of that
 	// name may say too much until the settler has corrected it, and how much is lost with it then is
 	// not known.
 	elsewhere bool

@@ -132,12 +132,12 @@ func (s *settlement) outcome(e *event) store.Outcome {
 	return store.Outcome{Stored: said}
 }
 
-// sees tells whether the write is of the version that e has, so that e is not read.
+// sees reports whether the write is of the version that e has, so that e is not read.
 func (s *settlement) sees(e *event) bool {
 	return s.write.UID == e.uid && s.write.ResourceVersion == e.version
 }
 
-// is tells whether e is the Event that was admitted.
+// is reports whether e is the Event that was admitted.
 func (s *settlement) is(e *event) bool {
 	p := &s.write
 	if p.Notice != nil || e.notice() {

@@ -7,7 +7,7 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// us is the least time that a store tells from none.
+// us is the least time that a store distinguishes from none.
 const us = time.Microsecond
 
 // epoch is when every clock in this package starts.
