@@ -18,7 +18,7 @@ TESTED := .ci/image .ci/plugin test/alerts test/chart test/certmanager test/kwok
 MODULES := . $(TESTED) .ci/tools test/controlplane
 
 # A cold machine first builds the Kubernetes control plane within a test.
-TEST_TIMEOUT := 30m
+TEST_TIMEOUT := 60m
 
 .DEFAULT_GOAL := help
 
