@@ -72,33 +72,25 @@ build: ## Build bin/eventquota
 	ln -sf eventquota bin/kubectl-eventquota
 	ln -sf eventquota bin/kubectl_complete-eventquota
 
-# Tests that start control planes mostly wait, so the others run beside them, with what those leave of the
-# processors. Each group's output comes as a whole.
+# Packages run under the race detector wherever it works: it needs a C compiler. Those in ./test/ start whole
+# control planes, so one package at a time there. The modules read and run what is outside of them, which the test
+# cache does not know.
 .PHONY: test
 test: redis-server chromium ## Run all tests
-	@$(MAKE) --no-print-directory -j2 --output-sync=target test-clusters test-units-and-modules
+	@race=; if CGO_ENABLED=1 go build -race runtime/cgo 2>/dev/null; then \
+		export CGO_ENABLED=1; race=-race; \
+	else \
+		echo 'No C compiler found: testing without the race detector.'; \
+	fi; \
+	set -x && go test $$race -timeout $(TEST_TIMEOUT) $(UNITS)
+	go test -p 1 -parallel 3 -timeout $(TEST_TIMEOUT) ./test/...
+	@for module in $(TESTED); do (set -x; go -C $$module test -count=1 -timeout $(TEST_TIMEOUT) ./...) || exit 1; done
 
 .PHONY: test-quick
 test-quick: redis-server ## Run the tests outside of test/, without the race detector
 	go test $(UNITS)
 
 UNITS = $(shell go list ./... | grep -v /eventquota/test/)
-
-.PHONY: test-clusters
-test-clusters:
-	go test -p 1 -parallel 3 -timeout $(TEST_TIMEOUT) ./test/...
-
-# Packages run under the race detector wherever it works: it needs a C compiler. The modules read and run what is
-# outside of them, which the test cache does not know.
-.PHONY: test-units-and-modules
-test-units-and-modules:
-	@race=; if CGO_ENABLED=1 go build -race runtime/cgo 2>/dev/null; then \
-		export CGO_ENABLED=1; race=-race; \
-	else \
-		echo 'No C compiler found: testing without the race detector.'; \
-	fi; \
-	set -x && nice go test $$race -timeout $(TEST_TIMEOUT) $(UNITS)
-	@for module in $(TESTED); do (set -x; nice go -C $$module test -count=1 -timeout $(TEST_TIMEOUT) ./...) || exit 1; done
 
 # The tests start servers of their own; one that the package runs as a service is not used.
 .PHONY: redis-server chromium
