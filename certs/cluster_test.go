@@ -69,7 +69,7 @@ func (w *world) user(name string, secrets, configurations []string) kubernetes.I
 	_, err = rbac.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
 		APIGroups:     []string{admissionregistrationv1.GroupName},
 		Resources:     []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"},
-		ResourceNames: []string{MutatingConfiguration, ValidatingConfiguration},
+		ResourceNames: []string{mutatingConfiguration, validatingConfiguration},
 		Verbs:         configurations,
 	}}}, options)
 	w.must(err)
@@ -95,8 +95,8 @@ func (w *world) install(bundle []byte) {
 			CABundle: bundle,
 		}
 	}
-	m := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: MutatingConfiguration}}
-	v := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: ValidatingConfiguration}}
+	m := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: mutatingConfiguration}}
+	v := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: validatingConfiguration}}
 	for name, c := range map[string]admissionregistrationv1.WebhookClientConfig{
 		"ours.eventquota.io": to(w.service.Name, bundle), "theirs.eventquota.io": to("other", nil),
 	} {
@@ -121,12 +121,12 @@ func (w *world) bundles() map[string][]string {
 	add := func(name string, c *admissionregistrationv1.WebhookClientConfig) {
 		bundles[name] = append(bundles[name], string(c.CABundle))
 	}
-	m, err := registration.MutatingWebhookConfigurations().Get(w.Context(), MutatingConfiguration, metav1.GetOptions{})
+	m, err := registration.MutatingWebhookConfigurations().Get(w.Context(), mutatingConfiguration, metav1.GetOptions{})
 	w.must(client.IgnoreNotFound(err))
 	for i := range m.Webhooks {
 		add(m.Webhooks[i].Name, &m.Webhooks[i].ClientConfig)
 	}
-	v, err := registration.ValidatingWebhookConfigurations().Get(w.Context(), ValidatingConfiguration, metav1.GetOptions{})
+	v, err := registration.ValidatingWebhookConfigurations().Get(w.Context(), validatingConfiguration, metav1.GetOptions{})
 	w.must(client.IgnoreNotFound(err))
 	for i := range v.Webhooks {
 		add(v.Webhooks[i].Name, &v.Webhooks[i].ClientConfig)
@@ -138,7 +138,7 @@ func (w *world) bundles() map[string][]string {
 func (w *world) drift(bundle []byte) {
 	w.Helper()
 	c := configurations{w.admin.AdmissionregistrationV1(), w.service}
-	found, err := c.get(w.Context(), ValidatingConfiguration)
+	found, err := c.get(w.Context(), validatingConfiguration)
 	w.must(err)
 	_, err = found.inject(w.Context(), bundle)
 	w.must(err)

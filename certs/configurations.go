@@ -16,8 +16,8 @@ import (
 
 // The webhook configurations that are looked at. One or both may be absent.
 const (
-	MutatingConfiguration   = "mutate.events.eventquota.io"
-	ValidatingConfiguration = "validate.events.eventquota.io"
+	mutatingConfiguration   = "mutate.events.eventquota.io"
+	validatingConfiguration = "validate.events.eventquota.io"
 )
 
 // fieldManager is who the API server says has set a caBundle.
@@ -67,12 +67,12 @@ type configurations struct {
 
 // names are those of the configurations, in the order in which they are read.
 func (*configurations) names() []string {
-	return []string{MutatingConfiguration, ValidatingConfiguration}
+	return []string{mutatingConfiguration, validatingConfiguration}
 }
 
 // get reads one of the configurations.
 func (c *configurations) get(ctx context.Context, name string) (*configuration, error) {
-	if name == MutatingConfiguration {
+	if name == mutatingConfiguration {
 		got, found, err := readConfiguration(ctx, name, c.client.MutatingWebhookConfigurations())
 		if err != nil {
 			return nil, err

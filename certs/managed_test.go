@@ -66,7 +66,7 @@ func TestReplicasAgree(t *testing.T) {
 	}
 
 	w.must(secrets.Delete(ctx, secretName, metav1.DeleteOptions{}))
-	w.must(w.admin.AdmissionregistrationV1().MutatingWebhookConfigurations().Delete(ctx, MutatingConfiguration, metav1.DeleteOptions{}))
+	w.must(w.admin.AdmissionregistrationV1().MutatingWebhookConfigurations().Delete(ctx, mutatingConfiguration, metav1.DeleteOptions{}))
 	await(t, "the error of replicas that may not create it", func() bool {
 		return apierrors.IsForbidden(replicas[0].look(ctx))
 	})
@@ -144,7 +144,7 @@ func TestReadinessNeverWaitsForRights(t *testing.T) {
 	expect(t, managed.Ready(), "does not trust")
 	w.drift(w.secret().Data[CAFile])
 	_ = managed.look(ctx) // the mutating configuration is still not written
-	expect(t, managed.Ready(), MutatingConfiguration)
+	expect(t, managed.Ready(), mutatingConfiguration)
 }
 
 // TestTheFirstOfTwoWritesCounts holds that a replica never undoes what it has not seen.

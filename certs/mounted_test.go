@@ -56,9 +56,9 @@ func TestACertificateOfAnotherCAIsHeldAgainstWhatIsTrustedNow(t *testing.T) {
 	swap(t, dir, first)
 	trusts := func(f files) *admissionregistrationv1.ValidatingWebhookConfiguration {
 		return &admissionregistrationv1.ValidatingWebhookConfiguration{
-			ObjectMeta: metav1.ObjectMeta{Name: ValidatingConfiguration},
+			ObjectMeta: metav1.ObjectMeta{Name: validatingConfiguration},
 			Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-				Name: ValidatingConfiguration,
+				Name: validatingConfiguration,
 				ClientConfig: admissionregistrationv1.WebhookClientConfig{
 					Service:  &admissionregistrationv1.ServiceReference{Namespace: service().Namespace, Name: service().Name},
 					CABundle: f.ca,

@@ -82,9 +82,9 @@ func (w *world) call() {
 	w.must(err)
 	_, err = w.admin.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(w.Context(),
 		&admissionregistrationv1.ValidatingWebhookConfiguration{
-			ObjectMeta: metav1.ObjectMeta{Name: ValidatingConfiguration},
+			ObjectMeta: metav1.ObjectMeta{Name: validatingConfiguration},
 			Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-				Name: ValidatingConfiguration,
+				Name: validatingConfiguration,
 				ClientConfig: admissionregistrationv1.WebhookClientConfig{
 					Service: &admissionregistrationv1.ServiceReference{Namespace: w.service.Namespace, Name: w.service.Name},
 				},

@@ -41,13 +41,13 @@ func TestOnlyABundleThatRefusesTheCertificateStopsAReplica(t *testing.T) {
 				t.Error("ready before the configurations were looked at")
 			}
 			asked.looked = true
-			asked.note(ValidatingConfiguration, tt.hooks)
+			asked.note(validatingConfiguration, tt.hooks)
 			expect(t, asked.check(&served, tt.at), tt.want)
 		})
 	}
 
 	elsewhere := trust{configurations: configurations{service: Service{"eventquota-system", "other"}}, looked: true}
-	elsewhere.note(MutatingConfiguration, []hook{{"a", ours.ca}})
+	elsewhere.note(mutatingConfiguration, []hook{{"a", ours.ca}})
 	expect(t, elsewhere.check(&served, now), "not other")
 }
 
@@ -55,7 +55,7 @@ func TestACertificateMayComeWithIntermediates(t *testing.T) {
 	t.Parallel()
 	root, leaf := chain(t)
 	asked := trust{configurations: configurations{service: service()}, looked: true}
-	asked.note(MutatingConfiguration, []hook{{"a", root}})
+	asked.note(mutatingConfiguration, []hook{{"a", root}})
 	expect(t, asked.check(leaf, time.Now()), "")
 	alone := &tls.Certificate{Certificate: leaf.Certificate[:1], Leaf: leaf.Leaf}
 	expect(t, asked.check(alone, time.Now()), "unknown authority")

@@ -57,7 +57,7 @@ type Write struct {
 // Count counts one decision. It takes five locks for a moment, one after the other, allocates only for what is
 // not followed yet, and keeps no part of w.
 func (c *Counter) Count(w *Write, v store.Verdict) {
-	s, one := &w.Subject, CountsOf(v)
+	s, one := &w.Subject, countsOf(v)
 	countBy(c.by[Namespace], c.seed, key{w.Namespace}, one)
 	countBy(c.by[Source], c.seed, key{s.Component, s.Host}, one)
 	countBy(c.by[Object], c.seed, key{s.Kind, s.Namespace, s.Name}, one)
@@ -99,8 +99,8 @@ type Counts struct {
 	Dropped  int64 `json:"dropped"`
 }
 
-// CountsOf is one write with that verdict.
-func CountsOf(v store.Verdict) Counts {
+// countsOf is one write with that verdict.
+func countsOf(v store.Verdict) Counts {
 	switch v {
 	case store.Admit, store.Aggregate:
 		return Counts{Admitted: 1}
@@ -112,7 +112,7 @@ func CountsOf(v store.Verdict) Counts {
 }
 
 // Count counts one write more.
-func (c *Counts) Count(v store.Verdict) { *c = c.Add(CountsOf(v)) }
+func (c *Counts) Count(v store.Verdict) { *c = c.Add(countsOf(v)) }
 
 // Matched is how many writes were decided.
 func (c Counts) Matched() int64 { return c.Admitted + c.Merged + c.Dropped }

@@ -84,7 +84,7 @@ func (s Subject) detached() Subject {
 // CountPolicy counts one decision of a policy about an Event of s, which is followed if the write was refused. It
 // keeps no part of s, and allocates only for what is not followed yet.
 func (c *Counter) CountPolicy(id PolicyID, v store.Verdict, s Subject) {
-	one := CountsOf(v)
+	one := countsOf(v)
 	c.policies.mu.Lock()
 	defer c.policies.mu.Unlock()
 	counted, displaced := c.policies.count(c.seed, id, one)

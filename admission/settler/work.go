@@ -10,11 +10,11 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// Result is what became of one try: that of the outcome, or Retried.
+// Result is what became of one try: that of the outcome, or retried.
 type Result string
 
-// Retried says that the write is tried again soon, while it stays claimed.
-const Retried Result = "retried"
+// retried says that the write is tried again soon, while it stays claimed.
+const retried Result = "retried"
 
 const (
 	// maxFailures is how often a write may fail for a reason of its own until it is given back.
@@ -74,7 +74,7 @@ func (s *Settler) try(ctx context.Context, w *write) {
 	final := o.Result != store.Failed || s.failed(ctx, w, &o, err)
 	result := Result(o.Result.String())
 	if !final {
-		result = Retried
+		result = retried
 	}
 	end(result, err)
 	s.opts.Count(result)
