@@ -50,7 +50,7 @@ func newAPIServer(t *Trace, ttl time.Duration) (*apiServer, error) {
 		return nil, err
 	}
 	return &apiServer{
-		trace: view{file: t.spool.file, most: spoolGlance}, spool: s, ttl: ttl,
+		trace: t.spool.viewed(spoolGlance), spool: s, ttl: ttl,
 		events: map[store.Key]kept{}, sweep: minSweep,
 	}, nil
 }

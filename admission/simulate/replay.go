@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"container/heap"
 	"context"
+	"math"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,7 +52,7 @@ func (t *Trace) each(ctx context.Context, b Bound, do func(*write) error) error 
 		writes [groupWrites]write
 		n      int
 	}
-	r := replay{trace: t, bound: b, ahead: view{file: t.spool.file, most: spoolBuffer}, back: view{file: t.spool.file, most: spoolGlance}}
+	r := replay{trace: t, bound: b, index: t.spool.viewed(spoolBuffer), ahead: t.spool.viewed(spoolBuffer), back: t.spool.viewed(spoolGlance)}
 	return ahead(ctx, groupsAhead, func(g *group) (more bool, err error) {
 		for g.n = 0; g.n < groupWrites && !r.ended(); g.n++ {
 			if err := r.read(&g.writes[g.n]); err != nil {
@@ -69,48 +70,53 @@ func (t *Trace) each(ctx context.Context, b Bound, do func(*write) error) error 
 	})
 }
 
-// step is the i-th of the writes that made a stored Event what it is.
+// step is the i-th of the writes that made a stored Event what it is, or another write.
 type step struct {
-	at    int64 // in nanoseconds of Unix time
-	entry int   // in the index
-	i     int64
+	at, first int64 // in nanoseconds of Unix time
+	offset    int64
+	i         int64
 }
 
 // replay reads the writes of a trace in the order of their times. Of stored Events that happened more than once, it
-// keeps those whose time has begun and not ended, by 24 bytes each.
+// keeps those whose time has begun and not ended, by 32 bytes each.
 type replay struct {
 	trace *Trace
 	bound Bound
 	next  int   // in the index
 	open  steps // the next one of each
 	// ahead reads what comes next, and back what was read before.
-	ahead, back view
+	index, ahead, back view
 }
 
-func (r *replay) ended() bool { return r.next == len(r.trace.index) && len(r.open) == 0 }
+func (r *replay) ended() bool { return r.next == r.trace.size && len(r.open) == 0 }
 
 // read reads the next write.
-func (r *replay) read(w *write) error {
-	var now step
-	from, index := &r.back, r.trace.index
-	if r.next == len(index) || len(r.open) > 0 && r.open[0].at < index[r.next].at {
+func (r *replay) read(w *write) (err error) {
+	next, from := indexed{at: math.MaxInt64}, &r.ahead
+	if r.next < r.trace.size {
+		if next, err = r.trace.entry(&r.index, r.next); err != nil {
+			return err
+		}
+	}
+	now := step{at: next.at, first: next.at, offset: next.offset}
+	if len(r.open) > 0 && r.open[0].at < next.at {
 		now, _ = heap.Pop(&r.open).(step)
+		from = &r.back
 	} else {
-		now, from = step{index[r.next].at, r.next, 0}, &r.ahead
 		r.next++
 	}
-	w.at, w.offset = time.Unix(0, now.at), index[now.entry].offset
-	record, err := from.read(w.offset)
+	record, err := from.read(now.offset)
 	if err == nil {
 		err = w.decode(record)
 	}
+	w.at, w.offset = time.Unix(0, now.at), now.offset
 	if err != nil || w.Verb != stored {
 		return err
 	}
-	first := time.Unix(0, index[now.entry].at)
+	first := time.Unix(0, now.first)
 	of, last := r.bound.steps(w.event, first), lastTime(w.event, first)
 	if i := now.i + 1; i < of {
-		heap.Push(&r.open, step{stepAt(first, last, i, of).UnixNano(), now.entry, i})
+		heap.Push(&r.open, step{stepAt(first, last, i, of).UnixNano(), now.first, now.offset, i})
 	}
 	expand(w, now.i, of)
 	return nil
@@ -159,7 +165,7 @@ var _ heap.Interface = (*steps)(nil)
 func (s steps) Len() int { return len(s) }
 
 func (s steps) Less(i, j int) bool {
-	return cmp.Or(cmp.Compare(s[i].at, s[j].at), cmp.Compare(s[i].entry, s[j].entry)) < 0
+	return cmp.Or(cmp.Compare(s[i].at, s[j].at), cmp.Compare(s[i].first, s[j].first), cmp.Compare(s[i].offset, s[j].offset)) < 0
 }
 
 func (s steps) Swap(i, j int) { s[i], s[j] = s[j], s[i] }

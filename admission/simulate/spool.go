@@ -25,6 +25,9 @@ type spool struct {
 	flushed int64  // in the file
 }
 
+// viewed is a view of s that reads so many bytes at a time.
+func (s *spool) viewed(most int) view { return view{file: s.file, most: most} }
+
 // newSpool makes a spool in a directory; empty stands for the system's default. Where the system allows
 // it, the file has no name, so that nothing is left of a process that is killed.
 func newSpool(dir string) (*spool, error) {
@@ -41,9 +44,12 @@ func (s *spool) close() {
 	_ = os.Remove(s.file.Name())
 }
 
+// end is the offset of the next record.
+func (s *spool) end() int64 { return s.flushed + int64(len(s.pending)) }
+
 // append appends a record, and returns its offset.
 func (s *spool) append(record []byte) (int64, error) {
-	offset := s.flushed + int64(len(s.pending))
+	offset := s.end()
 	s.pending = binary.LittleEndian.AppendUint32(s.pending, uint32(len(record)))
 	s.pending = append(s.pending, record...)
 	if len(s.pending) >= spoolBuffer {

@@ -8,6 +8,7 @@ package simulate
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -65,15 +66,17 @@ type Broken struct {
 const shownBroken = 10
 
 // Trace is a recording: Event writes in the order of their times. Its methods are for one goroutine at a
-// time. The writes are in a temporary file; memory holds 16 bytes of each.
+// time. The writes are in a temporary file; memory holds 16 bytes of each while they are read.
 type Trace struct {
 	// Input says what was read.
 	Input Input
 
-	dir   string
-	spool *spool
-	index []indexed
-	users users
+	dir    string
+	spool  *spool
+	index  []indexed // until it is sorted
+	sorted int64     // where the spool has it then
+	size   int       // how many entries it has
+	users  users
 }
 
 // indexed is where the spool has a write.
@@ -81,6 +84,9 @@ type indexed struct {
 	at     int64 // in nanoseconds of Unix time
 	offset int64
 }
+
+// indexedBytes is how much the spool has of one.
+const indexedBytes = lengthBytes + 16
 
 // Read reads sources, each an API server's audit log, a watch or Events as JSON lines, or a list of
 // Events; compressed by gzip or not. Lines that are broken are counted; an error means that a source
@@ -102,15 +108,39 @@ func Read(ctx context.Context, sources []Source, o ReadOptions) (*Trace, error) 
 			return nil, fmt.Errorf("%s: %w", s.Name, err)
 		}
 	}
-	if err := s.flush(); err != nil {
+	if err := t.sort(); err != nil {
 		t.Close()
 		return nil, err
 	}
-	// Writes of one moment stay in the order in which they were read.
+	return t, nil
+}
+
+// sort puts the index in order, and into the spool: a heap near its limit would cost Run time. Writes of one moment stay
+// in the order in which they were read.
+func (t *Trace) sort() error {
 	slices.SortFunc(t.index, func(a, b indexed) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.offset, b.offset))
 	})
-	return t, nil
+	t.sorted, t.size = t.spool.end(), len(t.index)
+	var b []byte
+	for _, entry := range t.index {
+		b = binary.LittleEndian.AppendUint64(b[:0], uint64(entry.at))
+		b = binary.LittleEndian.AppendUint64(b, uint64(entry.offset))
+		if _, err := t.spool.append(b); err != nil {
+			return err
+		}
+	}
+	t.index = nil
+	return t.spool.flush()
+}
+
+// entry reads the i-th of the sorted index.
+func (t *Trace) entry(v *view, i int) (indexed, error) {
+	b, err := v.read(t.sorted + int64(i)*indexedBytes)
+	if err != nil {
+		return indexed{}, err
+	}
+	return indexed{int64(binary.LittleEndian.Uint64(b)), int64(binary.LittleEndian.Uint64(b[8:]))}, nil
 }
 
 // Close removes the temporary file.
