@@ -75,8 +75,8 @@ func ranked(by busiest.By, r busiest.Ranking) Table {
 	}
 	for i, n := range more {
 		least := ""
-		if r.Missing > 0 && t.Rows[i].Counts == r.Rows[len(r.Rows)-1].Counts {
-			least = "at least " // there may be more than the ranking has
+		if r.Missing >= t.Rows[i].Matched() {
+			least = "at least " // others that the ranking does not have may have as many writes
 		}
 		if n > 0 {
 			t.Rows[i].Note = " and " + least + Grouped(int64(n)) + " more, each"

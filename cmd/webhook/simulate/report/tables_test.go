@@ -30,6 +30,7 @@ func TestEqualRowsAreSummedUp(t *testing.T) {
 		"apart, of the same total":      {busiest.Ranking{Rows: []busiest.Row{row("a", 1, 1), row("b", 2, 0), row("c", 1, 1), row("d", 1, 0)}}, "a and 1 more, each; b; d", 0},
 		"more than a ranking has":       {many, "web-0 and at least 999 more, each", 4},
 		"no more than ten that differ":  {steps, "web-0; web-1; web-2; web-3; web-4; web-5; web-6; web-7; web-8; web-9", 0},
+		"more, of the same total":       {busiest.Ranking{Missing: 2, Rows: []busiest.Row{row("a", 1, 1), row("c", 1, 1), row("b", 2, 0), row("d", 2, 0)}}, "a and at least 1 more, each; b and at least 1 more, each", 0},
 		"more, but not of the last one": {busiest.Ranking{Missing: 1, Rows: append(many.Rows[:2:2], row("last", 1, 0))}, "web-0 and 1 more, each; last", 0},
 	} {
 		t.Run(says, func(t *testing.T) {
