@@ -102,7 +102,7 @@ func (e told) whenMutated(version int) string {
 func (e told) whenValidated(version int) string {
 	odd := version%2 == 1
 	switch {
-	case e.spares(version):
+	case version == 0, e.spares(version):
 		return ""
 	case odd && e.oneUser:
 		return refusedBy("User", version)
@@ -201,10 +201,10 @@ func (v *verdicts) all(answers []answered) {
 
 // possible are the versions that may have decided an Event: none that is older than
 // one that decided an Event answered before, or than one that has long been in force, and
-// none that was not yet applied.
+// none that was not yet applied. Version 0 is none at all.
 func (v *verdicts) possible(a answered) (oldest, newest int) {
-	oldest, newest = 1, 1
-	for n := 2; n < len(v.changes); n++ {
+	oldest, newest = 0, 1
+	for n := 1; n < len(v.changes); n++ {
 		seen := !v.first[n].IsZero() && v.first[n].Before(a.begun)
 		if seen || v.changes[n].ended.Add(inForce).Before(a.begun) {
 			oldest = n
