@@ -62,7 +62,7 @@ func TestFaultClusterMasterKilled(t *testing.T) {
 // told Redis, a flush interval of refusals at most. Calls that it did not answer
 // are admitted by the API server, and told twice where it had carried them out.
 func aReplicaIsKilled(e *faultEnv) {
-	s := e.begin(briefly)
+	s := e.begin(storm.MaxEvents) // it takes many until it refuses
 	victim := (e.leader() + 1) % len(e.set.Replicas)
 	e.refuses(victim)
 	e.must(e.set.Kill(e.Context(), victim))
