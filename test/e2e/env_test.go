@@ -8,12 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 
 	"github.com/eventquota/eventquota/test/cluster"
 	"github.com/eventquota/eventquota/test/replica"
@@ -21,6 +23,12 @@ import (
 
 // flushInterval is that of the policy that governs: the built-in default.
 const flushInterval = 10 * time.Second
+
+// Recorders log every Event that is refused, which would hide why a test failed.
+func TestMain(m *testing.M) {
+	klog.SetLogger(logr.Discard())
+	os.Exit(m.Run())
+}
 
 // env is a cluster whose API server calls a webhook.
 type env struct {
