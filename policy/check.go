@@ -6,22 +6,22 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// The bounds of policies. They are those of the schema; under them nothing
-// that is made of them overflows, and no state has to be kept for longer than
-// refillTime.
+// The bounds of rules. They are those of the schema; under them nothing that is made of them overflows, and no
+// state has to be kept for longer than refillTime.
 const (
-	maxPriority = 1_000_000
-	maxTokens   = 1_000_000
-	day         = 24 * time.Hour
-	refillTime  = 30 * day
+	maxPrecedence = 10_000
+	maxTokens     = 1_000_000
+	day           = 24 * time.Hour
+	refillTime    = 30 * day
 )
 
-// check collects what is wrong with a policy.
+// check collects what is wrong with a rule.
 type check struct{ errs field.ErrorList }
 
 func (in *check) at(name string, more ...string) *field.Path {
@@ -30,69 +30,85 @@ func (in *check) at(name string, more ...string) *field.Path {
 
 func (in *check) add(e *field.Error) { in.errs = append(in.errs, e) }
 
-func (in *check) between(at *field.Path, v, low, high int64) {
-	if v < low || v > high {
-		in.add(field.Invalid(at, v, fmt.Sprintf("must be at least %d and at most %d", low, high)))
-	}
-}
-
 // int is v, or otherwise where that is absent.
 func (in *check) int(at *field.Path, v *int32, otherwise, low, high int) int {
 	if v == nil {
 		return otherwise
 	}
-	in.between(at, int64(*v), int64(low), int64(high))
+	if int(*v) < low || int(*v) > high {
+		in.add(field.Invalid(at, *v, fmt.Sprintf("must be at least %d and at most %d", low, high)))
+	}
 	return int(*v)
 }
 
 // duration is v, or otherwise where that is absent.
-func (in *check) duration(at *field.Path, v *metav1.Duration, otherwise, low, high time.Duration) time.Duration {
+func (in *check) duration(at *field.Path, v *v1alpha1.Duration, otherwise, low, high time.Duration) time.Duration {
 	if v == nil {
 		return otherwise
 	}
-	if v.Duration < low || v.Duration > high {
-		in.add(field.Invalid(at, v.Duration.String(), fmt.Sprintf("must be at least %v and at most %v", low, high)))
+	if d := v.Duration.Duration; d < low || d > high {
+		in.add(field.Invalid(at, d.String(), fmt.Sprintf("must be at least %v and at most %v", low, high)))
 	}
-	return v.Duration
+	return v.Duration.Duration
 }
 
-// oneOf is v, or otherwise where that is absent; it is required where that is
-// empty too.
-func oneOf[T ~string](in *check, at *field.Path, v, otherwise T, allowed ...T) T {
-	switch {
-	case slices.Contains(allowed, v):
-		return v
-	case v == "" && otherwise != "":
-		return otherwise
-	case v == "":
-		in.add(field.Required(at, fmt.Sprintf("one of %v", allowed)))
-	default:
+// oneOf is v, or the first of allowed where that is absent.
+func oneOf[T ~string](in *check, at *field.Path, v T, allowed ...T) T {
+	if v == "" {
+		return allowed[0]
+	}
+	if !slices.Contains(allowed, v) {
 		in.add(field.NotSupported(at, v, allowed))
 	}
 	return v
 }
 
-func (in *check) refills(at *field.Path, burst, tokens int, interval time.Duration) {
-	if len(in.errs) > 0 {
-		return // what is out of bounds is reported already
+func (in *check) rule(c *Compiler, kind string, o *metav1.ObjectMeta, precedence int32, m *v1alpha1.Match, mode v1alpha1.Mode, warnings bool, n v1alpha1.Notices) Rule {
+	r := Rule{Identity: Identity{Kind: kind, Namespace: o.Namespace, Name: o.Name, UID: o.UID, Generation: o.Generation}}
+	r.Name = r.Identity.String()
+	given := &precedence
+	if precedence == 0 {
+		given = nil
 	}
-	// In milliseconds, as in the schema: in nanoseconds it would overflow.
-	if interval.Milliseconds()*int64(burst) > refillTime.Milliseconds()*int64(tokens) {
-		in.add(field.Invalid(at, fmt.Sprintf("%d * %v / %d", burst, interval, tokens),
-			fmt.Sprintf("an empty bucket must be full again within %v: burst * interval / tokens is more", refillTime)))
+	r.Precedence = int32(in.int(in.at("precedence"), given, 1000, 1, maxPrecedence))
+	for _, t := range m.Types {
+		r.Match.Types = append(r.Match.Types, string(oneOf(in, in.at("match", "types"), t, "Normal", "Warning")))
 	}
+	r.Match.Reasons, r.Match.Controllers, r.Match.Kinds = m.Reasons, m.Controllers, m.Kinds
+	r.Match.Conditions = c.conditions(in, m.Conditions)
+	r.Mode = oneOf(in, in.at("mode"), Mode(mode), Enforce, Audit, Disabled)
+	r.AuditWarnings = warnings
+	r.Silent = oneOf(in, in.at("notices"), n, "Enabled", "None") == "None"
+	return r
 }
 
-func (in *check) aggregation(a *Aggregation, from *v1alpha1.Aggregation) {
+func (in *check) selector(s *metav1.LabelSelector) labels.Selector {
+	if s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
+		return nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(s)
+	if err != nil {
+		in.add(field.Invalid(in.at("match", "namespaceSelector"), metav1.FormatLabelSelector(s), err.Error()))
+	}
+	return selector
+}
+
+func (in *check) merge(m *Merge, from *v1alpha1.Merge) {
 	if from == nil {
 		return
 	}
-	at := in.at("aggregation")
-	a.MaxEvents = in.int(at.Child("maxEvents"), from.MaxEvents, a.MaxEvents, 1, 1000)
-	a.Window = in.duration(at.Child("window"), from.Window, a.Window, 1, day)
-	a.RepeatWindow = in.duration(at.Child("repeatWindow"), from.RepeatWindow, a.RepeatWindow, 1, day)
-	a.FlushInterval = in.duration(at.Child("flushInterval"), from.FlushInterval, a.FlushInterval, time.Second, time.Hour)
-	a.KeepMessages = in.int(at.Child("keepMessages"), from.KeepMessages, a.KeepMessages, 0, 50)
+	at := in.at("merge")
+	m.Enabled = from.Enabled == nil || *from.Enabled
+	if i := from.Identical; i != nil {
+		m.IdenticalWindow = in.duration(at.Child("identical", "window"), i.Window, m.IdenticalWindow, 1, day)
+	}
+	if s := from.Similar; s != nil {
+		m.Threshold = in.int(at.Child("similar", "threshold"), s.Threshold, m.Threshold, 1, 1000)
+		m.SimilarWindow = in.duration(at.Child("similar", "window"), s.Window, m.SimilarWindow, 1, day)
+	}
+	m.WriteInterval = in.duration(at.Child("writeInterval"), from.WriteInterval, m.WriteInterval, time.Second, time.Hour)
+	m.MaxWriteInterval = in.duration(at.Child("maxWriteInterval"), from.MaxWriteInterval, 0, m.WriteInterval, time.Hour)
+	m.KeepMessages = in.int(at.Child("keepMessages"), from.KeepMessages, m.KeepMessages, 0, 50)
 }
 
 func (in *check) spamFilter(s *SpamFilter, from *v1alpha1.SpamFilter) {
@@ -100,25 +116,40 @@ func (in *check) spamFilter(s *SpamFilter, from *v1alpha1.SpamFilter) {
 		return
 	}
 	at := in.at("spamFilter")
-	s.Burst = in.int(at.Child("burst"), from.Burst, s.Burst, 1, maxTokens)
-	s.Tokens = in.int(at.Child("tokens"), from.Tokens, s.Tokens, 1, maxTokens)
-	s.Interval = in.duration(at.Child("interval"), from.Interval, s.Interval, time.Millisecond, day)
+	s.Enabled = from.Enabled == nil || *from.Enabled
+	if from.Per != nil {
+		s.Per = in.per(at.Child("per"), from.Per, KeySource, KeyInvolvedObject, KeyType, KeyReason)
+		if !slices.Contains(s.Per, KeySource) || !slices.Contains(s.Per, KeyInvolvedObject) {
+			in.add(field.Invalid(at.Child("per"), s.Per, "must have Source and InvolvedObject: a bucket that many of them share is a limit of an EventQuota or ClusterEventQuota"))
+		}
+	}
+	in.bucket(at, &s.Bucket, from.Burst, from.Tokens, from.Interval)
 	s.ReservePerReason = in.int(at.Child("reservePerReason"), from.ReservePerReason, s.ReservePerReason, 0, 100)
 	s.ChargeMerged = from.ChargeMerged
-	if from.KeyBy != nil {
-		s.KeyBy = in.keyBy(at.Child("keyBy"), from.KeyBy)
-	}
-	in.refills(at, s.Burst, s.Tokens, s.Interval)
 }
 
-func (in *check) keyBy(at *field.Path, from []v1alpha1.KeyPart) []KeyPart {
-	if len(from) == 0 {
-		in.add(field.Required(at, "at least one part"))
+// bucket takes what is set into b, which has the defaults.
+func (in *check) bucket(at *field.Path, b *Bucket, burst, tokens *int32, interval *v1alpha1.Duration) {
+	b.Burst = in.int(at.Child("burst"), burst, b.Burst, 1, maxTokens)
+	b.Tokens = in.int(at.Child("tokens"), tokens, b.Tokens, 1, maxTokens)
+	b.Interval = in.duration(at.Child("interval"), interval, b.Interval, time.Millisecond, day)
+	if len(in.errs) > 0 {
+		return // what is out of bounds is reported already
 	}
+	// In milliseconds, as in the schema: in nanoseconds it would overflow.
+	if b.Interval.Milliseconds()*int64(b.Burst) > refillTime.Milliseconds()*int64(b.Tokens) {
+		in.add(field.Invalid(at, fmt.Sprintf("%d * %v / %d", b.Burst, b.Interval, b.Tokens),
+			fmt.Sprintf("an empty bucket must be full again within %v: burst * interval / tokens is more", refillTime)))
+	}
+}
+
+func (in *check) per(at *field.Path, from []v1alpha1.KeyPart, allowed ...KeyPart) []KeyPart {
 	parts := make([]KeyPart, 0, len(from))
 	for i, part := range from {
-		p := oneOf(in, at.Index(i), KeyPart(part), "",
-			KeySource, KeyInvolvedObject, KeyType, KeyReason, KeyNamespace, KeyUser)
+		p := KeyPart(part)
+		if !slices.Contains(allowed, p) {
+			in.add(field.NotSupported(at.Index(i), p, allowed))
+		}
 		if slices.Contains(parts, p) {
 			in.add(field.Duplicate(at.Index(i), p))
 		}
@@ -127,11 +158,28 @@ func (in *check) keyBy(at *field.Path, from []v1alpha1.KeyPart) []KeyPart {
 	return parts
 }
 
-func (in *check) quota(at *field.Path, t QuotaType, from *v1alpha1.QuotaBucket) Quota {
-	q := Quota{Type: t, Burst: int(from.Burst), Tokens: int(from.Tokens)}
-	in.between(at.Child("burst"), int64(from.Burst), 1, maxTokens)
-	in.between(at.Child("tokens"), int64(from.Tokens), 1, maxTokens)
-	q.Interval = in.duration(at.Child("interval"), from.Interval, time.Second, time.Millisecond, day)
-	in.refills(at, q.Burst, q.Tokens, q.Interval)
-	return q
+func (in *check) limits(r *Rule, from []v1alpha1.Limit) []QuotaLimit {
+	if len(from) == 0 {
+		in.add(field.Required(in.at("limits"), "at least one"))
+	}
+	var all []QuotaLimit
+	for i := range from {
+		at, f := in.at("limits").Index(i), &from[i]
+		l := QuotaLimit{Name: f.Name, Bucket: Bucket{Interval: time.Second}}
+		if f.Name == "" {
+			in.add(field.Required(at.Child("name"), ""))
+		}
+		if slices.ContainsFunc(all, func(o QuotaLimit) bool { return o.Name == f.Name }) {
+			in.add(field.Duplicate(at.Child("name"), f.Name))
+		}
+		l.Per = in.per(at.Child("per"), f.Per,
+			KeyNamespace, KeyUser, KeySource, KeyController, KeyInvolvedObject, KeyKind, KeyType, KeyReason)
+		in.bucket(at, &l.Bucket, &f.Burst, &f.Tokens, f.Interval)
+		if percent := in.int(at.Child("warningReservePercent"), f.WarningReservePercent, 20, 0, 100); !slices.Contains(l.Per, KeyType) {
+			l.Reserve = l.Burst * percent / 100
+		}
+		l.ID = r.identify(l.Name, &l.Bucket)
+		all = append(all, l)
+	}
+	return all
 }

@@ -1,23 +1,20 @@
 package policy
 
 import (
-	"slices"
-
 	"github.com/google/cel-go/cel"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// Compiler makes policies of what users wrote. It is safe for concurrent use.
+// Compiler makes rules of what users wrote. What the schema of the resource says is checked once more, as are the
+// expressions; with errors, which name each wrong field, there is no rule. It is safe for concurrent use.
 type Compiler struct {
 	env *cel.Env
 }
 
-// NewCompiler makes a Compiler. It fails only where the program is built from
-// libraries that do not fit together.
+// NewCompiler makes a Compiler. It fails only where the program is built from libraries that do not fit together.
 func NewCompiler() (*Compiler, error) {
 	env, err := newEnv()
 	if err != nil {
@@ -26,75 +23,72 @@ func NewCompiler() (*Compiler, error) {
 	return &Compiler{env: env}, nil
 }
 
-// EventPolicy is p in the form that governs. What the schema of the resource
-// says is checked once more, as are the expressions; with errors, which name
-// each wrong field, there is no policy.
+// EventPolicy is p in the form that governs.
 func (c *Compiler) EventPolicy(p *v1alpha1.EventPolicy) (*Policy, field.ErrorList) {
 	var in check
-	out := c.common(&in, v1alpha1.KindEventPolicy, &p.ObjectMeta, &p.Spec.CommonSpec)
-	for i, q := range p.Spec.Quotas {
-		at := in.at("quotas").Index(i)
-		t := oneOf(&in, at.Child("type"), QuotaType(q.Type), "", QuotaNamespace, QuotaUser, QuotaSourceAndObject)
-		out.Quotas = append(out.Quotas, in.quota(at, t, &q.QuotaBucket))
-	}
-	return finish(&in, out)
+	return in.policy(c.treatment(&in, v1alpha1.KindEventPolicy, &p.ObjectMeta, &p.Spec.Match, &p.Spec.Treatment))
 }
 
-// ClusterEventPolicy does for a ClusterEventPolicy what EventPolicy does for
-// an EventPolicy.
+// ClusterEventPolicy is p in the form that governs.
 func (c *Compiler) ClusterEventPolicy(p *v1alpha1.ClusterEventPolicy) (*Policy, field.ErrorList) {
 	var in check
-	out := c.common(&in, v1alpha1.KindClusterEventPolicy, &p.ObjectMeta, &p.Spec.CommonSpec)
-	out.Match.Tier = oneOf(&in, in.at("tier"), Tier(p.Spec.Tier), TierBaseline, TierAdmin, TierBaseline)
-	out.OnStoreFailure = oneOf(&in, in.at("onStoreFailure"), OnStoreFailure(p.Spec.OnStoreFailure), FailureLocal,
-		FailureLocal, FailureAdmit, FailureDeny)
-	out.Match.Namespaces = in.selector(p.Spec.NamespaceSelector)
-	for i, q := range p.Spec.Quotas {
-		at := in.at("quotas").Index(i)
-		t := oneOf(&in, at.Child("type"), QuotaType(q.Type), "", QuotaServer, QuotaNamespace, QuotaUser, QuotaSourceAndObject)
-		out.Quotas = append(out.Quotas, in.quota(at, t, &q.QuotaBucket))
-	}
-	return finish(&in, out)
+	out := c.treatment(&in, v1alpha1.KindClusterEventPolicy, &p.ObjectMeta, &p.Spec.Match.Match, &p.Spec.Treatment)
+	out.Tier = oneOf(&in, in.at("tier"), Tier(p.Spec.Tier), TierBaseline, TierAdmin)
+	out.Match.Namespaces = in.selector(p.Spec.Match.NamespaceSelector)
+	return in.policy(out)
 }
 
-func (c *Compiler) common(in *check, kind string, m *metav1.ObjectMeta, s *v1alpha1.CommonSpec) *Policy {
+// EventQuota is q in the form that limits.
+func (c *Compiler) EventQuota(q *v1alpha1.EventQuota) (*Quota, field.ErrorList) {
+	var in check
+	return in.quota(c.budget(&in, v1alpha1.KindEventQuota, &q.ObjectMeta, 0, &q.Spec.Match, &q.Spec.Budget))
+}
+
+// ClusterEventQuota is q in the form that limits.
+func (c *Compiler) ClusterEventQuota(q *v1alpha1.ClusterEventQuota) (*Quota, field.ErrorList) {
+	var in check
+	out := c.budget(&in, v1alpha1.KindClusterEventQuota, &q.ObjectMeta, q.Spec.Precedence, &q.Spec.Match.Match, &q.Spec.Budget)
+	out.Match.Namespaces = in.selector(q.Spec.Match.NamespaceSelector)
+	return in.quota(out)
+}
+
+func (c *Compiler) treatment(in *check, kind string, o *metav1.ObjectMeta, m *v1alpha1.Match, t *v1alpha1.Treatment) *Policy {
 	p := Default()
-	p.Identity = Identity{Kind: kind, Namespace: m.Namespace, Name: m.Name, UID: m.UID, Generation: m.Generation}
-	p.Name = p.Identity.String()
-	p.Match.Priority = s.Priority
-	in.between(in.at("priority"), int64(s.Priority), -maxPriority, maxPriority)
-	p.Action = oneOf(in, in.at("action"), Action(s.Action), Limit, Limit, Admit, Drop)
-	p.Mode = oneOf(in, in.at("mode"), Mode(s.Mode), Enforce, Enforce, Audit, Off)
-	p.AuditWarnings = s.AuditWarnings
-	in.aggregation(&p.Aggregation, s.Aggregation)
-	in.spamFilter(&p.SpamFilter, s.SpamFilter)
-	if m := s.Message; m != nil {
-		p.Message.MaxBytes = in.int(in.at("message", "maxBytes"), m.MaxBytes, p.Message.MaxBytes, 64, 1<<20)
-	}
-	p.Match.Conditions = c.conditions(in, s.MatchConditions)
-	return &p
-}
-
-func finish(in *check, p *Policy) (*Policy, field.ErrorList) {
-	for i, q := range p.Quotas {
-		if slices.Contains(p.Quotas[:i], q) {
-			in.add(field.Duplicate(in.at("quotas").Index(i), q.Type))
+	p.Rule = in.rule(c, kind, o, t.Precedence, m, t.Mode, t.AuditWarnings, t.Notices)
+	p.Action = oneOf(in, in.at("action"), Action(t.Action), Limit, Drop, Exempt)
+	if p.Action != Limit {
+		for name, set := range map[string]bool{"merge": t.Merge != nil, "spamFilter": t.SpamFilter != nil, "message": t.Message != nil} {
+			if set {
+				in.add(field.Forbidden(in.at(name), "is for action Limit only"))
+			}
 		}
 	}
+	in.merge(&p.Merge, t.Merge)
+	in.spamFilter(&p.SpamFilter, t.SpamFilter)
+	if t.Message != nil {
+		p.MaxMessageBytes = in.int(in.at("message", "maxBytes"), t.Message.MaxBytes, p.MaxMessageBytes, 64, 1<<20)
+	}
+	p.SpamFilter.ID = p.identify("spam filter", &p.SpamFilter.Bucket)
+	return p
+}
+
+func (c *Compiler) budget(in *check, kind string, o *metav1.ObjectMeta, precedence int32, m *v1alpha1.Match, b *v1alpha1.Budget) *Quota {
+	q := &Quota{Rule: in.rule(c, kind, o, precedence, m, b.Mode, b.AuditWarnings, b.Notices)}
+	q.OnStoreFailure = oneOf(in, in.at("onStoreFailure"), OnStoreFailure(b.OnStoreFailure), FailureLocal, FailureAdmit, FailureDeny)
+	q.Limits = in.limits(&q.Rule, b.Limits)
+	return q
+}
+
+func (in *check) policy(p *Policy) (*Policy, field.ErrorList) {
 	if len(in.errs) > 0 {
 		return nil, in.errs
 	}
-	identified := p.Identified()
-	return &identified, nil
+	return p, nil
 }
 
-func (in *check) selector(s *metav1.LabelSelector) labels.Selector {
-	if s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
-		return nil
+func (in *check) quota(q *Quota) (*Quota, field.ErrorList) {
+	if len(in.errs) > 0 {
+		return nil, in.errs
 	}
-	selector, err := metav1.LabelSelectorAsSelector(s)
-	if err != nil {
-		in.add(field.Invalid(in.at("namespaceSelector"), metav1.FormatLabelSelector(s), err.Error()))
-	}
-	return selector
+	return q, nil
 }

@@ -35,30 +35,30 @@ var ErrBudget = errors.New("the conditions cost more than the budget for them")
 
 // EvaluationError says why a condition could not be evaluated.
 type EvaluationError struct {
-	Policy    *Policy
+	Rule      *Rule
 	Condition string
 	Err       error
 }
 
 // Error implements error.
 func (e *EvaluationError) Error() string {
-	return fmt.Sprintf("%s: matchCondition %q: %v", e.Policy.Name, e.Condition, e.Err)
+	return fmt.Sprintf("%s: condition %q: %v", e.Rule.Name, e.Condition, e.Err)
 }
 
 // Unwrap gives the reason.
 func (e *EvaluationError) Unwrap() error { return e.Err }
 
-// holds reports whether all conditions of p hold for what a has. As in the API
+// holds reports whether all conditions of r hold for what a has. As in the API
 // server under failurePolicy Ignore, one that is false settles it; otherwise
 // one that could not be evaluated counts as false, and is reported.
-func (p *Policy) holds(ctx context.Context, a *activation, budget *int64) (bool, *EvaluationError) {
+func (r *Rule) holds(ctx context.Context, a *activation, budget *int64) (bool, *EvaluationError) {
 	var failed *EvaluationError
-	for i := range p.Match.Conditions {
-		c := &p.Match.Conditions[i]
+	for i := range r.Match.Conditions {
+		c := &r.Match.Conditions[i]
 		ok, err := c.evaluate(ctx, a, budget)
 		switch {
 		case err != nil && failed == nil:
-			failed = &EvaluationError{Policy: p, Condition: c.Name, Err: err}
+			failed = &EvaluationError{Rule: r, Condition: c.Name, Err: err}
 		case err == nil && !ok:
 			return false, nil
 		}

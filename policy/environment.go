@@ -44,7 +44,7 @@ func newEnv() (*cel.Env, error) {
 
 // conditions compiles the conditions of a policy.
 func (c *Compiler) conditions(in *check, from []v1alpha1.MatchCondition) []Condition {
-	at := in.at("matchConditions")
+	at := in.at("match", "conditions")
 	if len(from) > maxConditions {
 		in.add(field.TooMany(at, len(from), maxConditions))
 		return nil

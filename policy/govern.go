@@ -13,123 +13,78 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// For says what applies to an Event that is written to a namespace. Asked in
-// this order, the first policy that matches governs: the cluster's of tier
-// Admin, the namespace's own, the cluster's of tier Baseline, the fallback. A
-// policy in mode Audit that matches is noted, and the next one asked, so that
-// auditing a policy never takes another one out of force.
+// For says what applies to an Event that is written to a namespace. Asked in this order, the first policy that
+// matches governs: the cluster's of tier Admin, the namespace's own, the cluster's of tier Baseline, the
+// fallback. A policy in mode Audit that matches is noted, and the next one asked, so that auditing a policy
+// never takes another one out of force. All quotas that match limit, whichever policy governs.
 //
-// The quotas of all cluster policies that match are the floor. A policy whose
-// conditions cost too much on the Event does not govern, but is part of the
-// floor: an Event that is made large does not get past it.
-//
-// Without conditions it neither allocates nor looks at e and r. An end of ctx
-// makes the conditions that are left fail.
+// A rule whose conditions cost too much on the Event does not govern, but it limits: an Event that is made
+// large gets past no quota. Without conditions nothing is allocated. An end of ctx makes the conditions that
+// are left fail.
 func (s *Set) For(ctx context.Context, namespace string, e *corev1.Event, r *Request) Governing {
 	v := s.view(namespace)
-	q := question{
-		ctx: ctx, event: e, request: r, selection: v.selection,
-		clusterLeft: clusterBudget, ownLeft: ownBudget,
-	}
-	if !v.conditional {
-		q.answer.Floor, q.answer.AuditFloor = v.floor, v.auditFloor
-	}
-	for _, p := range v.admin {
-		if q.ended() {
-			break
+	q := question{ctx: ctx, event: e, request: r, clusterLeft: clusterBudget, ownLeft: ownBudget}
+	for _, policies := range [][]*Policy{v.admin, v.own.Policies, v.baseline} {
+		for _, p := range policies {
+			if q.answer.Policy == nil {
+				q.ask(p)
+			}
 		}
-		q.ask(p)
-	}
-	for _, p := range v.own {
-		if q.answer.Policy != nil {
-			break
-		}
-		q.ask(p)
-	}
-	q.ownGoverns = q.answer.Policy != nil && q.answer.Policy.Match.Tier == ""
-	for _, p := range v.baseline {
-		if q.ended() {
-			break
-		}
-		q.ask(p)
 	}
 	if q.answer.Policy == nil {
 		q.answer.Policy = s.fallback
-		q.answer.OnStoreFailure = s.fallback.OnStoreFailure
 	}
-	if q.answer.OnStoreFailure == "" {
-		q.answer.OnStoreFailure = FailureLocal
+	for _, quotas := range [][]*Quota{v.quotas, v.own.Quotas} {
+		for _, quota := range quotas {
+			if matches, err := q.matches(&quota.Rule); matches || errors.Is(err, ErrBudget) {
+				q.answer.quotas.add(quota)
+			}
+		}
 	}
 	return q.answer
 }
 
-// question is one Event on its way through the policies.
+// question is one Event on its way through the rules.
 type question struct {
 	ctx     context.Context //nolint:containedctx // it lives for one call
 	event   *corev1.Event
 	request *Request
 
-	*selection
-
-	answer     Governing
-	ownGoverns bool
-	values     *activation
+	answer Governing
+	values *activation
 	// What is left of clusterBudget and ownBudget.
 	clusterLeft, ownLeft int64
 }
 
-// ended reports whether the cluster policies that were not asked yet have
-// nothing to add.
-func (q *question) ended() bool {
-	if q.answer.Policy == nil || q.conditional {
-		return false
-	}
-	return !q.ownGoverns || !q.failures || q.answer.OnStoreFailure != ""
-}
-
-// ask lets p govern if nothing does yet and it matches, and takes from it what
-// applies anyway.
+// ask lets p govern if it matches.
 func (q *question) ask(p *Policy) {
-	floor := q.conditional && len(p.Quotas) > 0 && p.Match.Tier != ""
-	failure := q.ownGoverns && q.answer.OnStoreFailure == "" && q.failures && p.Mode != Audit
-	if q.answer.Policy != nil && !floor && !failure {
-		return
-	}
-	matches, err := q.matches(p)
-	if floor && (matches || errors.Is(err, ErrBudget)) {
-		if p.Mode == Audit {
-			q.answer.AuditFloor = append(q.answer.AuditFloor, p)
-		} else {
-			q.answer.Floor = append(q.answer.Floor, p)
-		}
-	}
+	matches, _ := q.matches(&p.Rule)
 	switch {
 	case !matches:
-	case failure:
-		q.answer.OnStoreFailure = p.OnStoreFailure
-	case q.answer.Policy != nil:
 	case p.Mode != Audit:
 		q.answer.Policy = p
-		if p.Match.Tier != "" {
-			q.answer.OnStoreFailure = p.OnStoreFailure
-		}
 	case q.answer.Audit == nil:
 		q.answer.Audit = p
 	}
 }
 
-func (q *question) matches(p *Policy) (bool, error) {
-	if len(p.Match.Conditions) == 0 {
+func (q *question) matches(r *Rule) (bool, error) {
+	m := &r.Match
+	if !fits(m.Types, q.event.Type) || !fits(m.Reasons, q.event.Reason) || !fits(m.Kinds, q.event.InvolvedObject.Kind) ||
+		!fits(m.Controllers, Controller(q.event)) {
+		return false, nil
+	}
+	if len(m.Conditions) == 0 {
 		return true, nil
 	}
 	if q.values == nil {
 		q.values = &activation{event: q.event, request: q.request}
 	}
 	left := &q.clusterLeft
-	if p.Match.Tier == "" {
+	if r.Identity.Namespace != "" {
 		left = &q.ownLeft
 	}
-	ok, err := p.holds(q.ctx, q.values, left)
+	ok, err := r.holds(q.ctx, q.values, left)
 	if err == nil {
 		return ok, nil
 	}
@@ -137,59 +92,115 @@ func (q *question) matches(p *Policy) (bool, error) {
 	return false, err
 }
 
+func fits(allowed []string, value string) bool {
+	return len(allowed) == 0 || slices.Contains(allowed, value)
+}
+
 // Governing is what applies to one Event.
 type Governing struct {
 	// Policy governs the Event. It is never nil and never in mode Audit.
 	Policy *Policy
-	// Audit would govern the Event if its mode were Enforce, or is nil: the
-	// first policy in mode Audit that matches before Policy does.
+	// Audit would govern the Event if its mode were Enforce, or is nil: the first policy in mode Audit that
+	// matches before Policy does.
 	Audit *Policy
-	// Floor are the cluster policies that match: their quotas apply, whichever
-	// policy governs.
-	Floor []*Policy
-	// AuditFloor are those in mode Audit, whose quotas are counted only.
-	AuditFloor []*Policy
-	// OnStoreFailure is what becomes of the Event while the store is unavailable. A
-	// tenant has no say in it: where a namespace's own policy governs, it is
-	// that of the first cluster policy of tier Baseline that matches.
-	OnStoreFailure OnStoreFailure
 	// Errors are about conditions that could not be evaluated.
 	Errors []*EvaluationError
+
+	quotas matching
 }
 
-// Quotas are all quotas that apply, each with the policy it is of: those of
-// the floor first.
-func (g *Governing) Quotas() iter.Seq2[*Policy, *Quota] { return quotas(g.Floor, g.Policy) }
+// matching are quotas. A few of them cost no allocation.
+type matching struct {
+	few  [8]*Quota
+	n    int
+	more []*Quota
+}
 
-// AuditQuotas are the quotas that would apply beside Quotas if no policy were
-// in mode Audit.
-func (g *Governing) AuditQuotas() iter.Seq2[*Policy, *Quota] { return quotas(g.AuditFloor, g.Audit) }
+func (m *matching) add(q *Quota) {
+	if m.n < len(m.few) {
+		m.few[m.n] = q
+		m.n++
+		return
+	}
+	m.more = append(m.more, q)
+}
 
-func quotas(floor []*Policy, governing *Policy) iter.Seq2[*Policy, *Quota] {
-	return func(yield func(*Policy, *Quota) bool) {
-		for _, p := range floor {
-			for i := range p.Quotas {
-				if !yield(p, &p.Quotas[i]) {
+func (m *matching) all(yield func(*Quota) bool) {
+	for _, q := range m.few[:m.n] {
+		if !yield(q) {
+			return
+		}
+	}
+	for _, q := range m.more {
+		if !yield(q) {
+			return
+		}
+	}
+}
+
+// Limits are the limits that apply under Policy, each with the quota it is of: those of the cluster first.
+func (g *Governing) Limits() iter.Seq2[*Quota, *QuotaLimit] { return g.limits(g.Policy, false) }
+
+// AuditLimits are those that would apply if no rule were in mode Audit.
+func (g *Governing) AuditLimits() iter.Seq2[*Quota, *QuotaLimit] {
+	return g.limits(cmp.Or(g.Audit, g.Policy), true)
+}
+
+// Audited reports whether a quota in mode Audit matches.
+func (g *Governing) Audited() bool {
+	for q := range g.quotas.all {
+		if q.Mode == Audit {
+			return true
+		}
+	}
+	return false
+}
+
+func (g *Governing) limits(p *Policy, audited bool) iter.Seq2[*Quota, *QuotaLimit] {
+	return func(yield func(*Quota, *QuotaLimit) bool) {
+		for q := range g.quotas.all {
+			own := q.Identity.Namespace != ""
+			if q.Mode == Audit && !audited || p.Action == Exempt && (own || p.Identity.Namespace == "") {
+				continue
+			}
+			for i := range q.Limits {
+				if l := &q.Limits[i]; (own || !g.replaced(q, l, audited)) && !yield(q, l) {
 					return
 				}
-			}
-		}
-		if governing == nil || governing.Match.Tier != "" {
-			return // a cluster policy with quotas is part of the floor
-		}
-		for i := range governing.Quotas {
-			if !yield(governing, &governing.Quotas[i]) {
-				return
 			}
 		}
 	}
 }
 
-// Set is all policies at one moment, arranged by the namespaces they select. It
-// is never changed, and safe for concurrent use.
+// replaced reports whether a quota of the cluster that goes before q has a limit of the same name.
+func (g *Governing) replaced(q *Quota, l *QuotaLimit, audited bool) bool {
+	for before := range g.quotas.all {
+		if before == q {
+			return false
+		}
+		if before.Mode == Audit && !audited {
+			continue
+		}
+		for i := range before.Limits {
+			if before.Limits[i].Name == l.Name {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Rules are the policies and quotas of one namespace, or of the cluster, in any order.
+type Rules struct {
+	Policies []*Policy
+	Quotas   []*Quota
+}
+
+// Set is all rules at one moment, arranged by the namespaces they select. It is never changed, and safe for
+// concurrent use.
 type Set struct {
 	fallback *Policy
-	cluster  []*Policy // in order, Admin before Baseline, none that is Off
+	cluster  Rules // in order, none that is Disabled
 	views    map[string]view
 	// selections are those of views: most namespaces share one.
 	selections map[string]*selection
@@ -214,32 +225,37 @@ func InForce(s *Set) *Current {
 
 // Namespace is what a Set knows of a namespace.
 type Namespace struct {
-	// Labels are nil for a namespace of which only policies are known yet.
+	// Labels are nil for a namespace of which only rules are known yet.
 	Labels labels.Set
-	// Policies are those of the namespace, in any order.
-	Policies []*Policy
+	Rules
 }
 
-// view is what may govern the Events of one namespace.
+// view is what may apply to the Events of one namespace.
 type view struct {
 	*selection
 
-	own []*Policy
+	own Rules
 }
 
-// NewSet arranges policies. What no other policy governs is governed by
-// fallback. The policies must not be changed afterwards.
+// selection is the rules of the cluster that select a namespace.
+type selection struct {
+	admin, baseline []*Policy
+	quotas          []*Quota
+}
+
+// NewSet arranges rules. What no policy governs is governed by fallback. The rules must not be changed
+// afterwards.
 //
-// The cost of making a Set grows with the namespaces and the cluster policies;
-// the cost of asking it grows with the policies that select the namespace.
-func NewSet(fallback *Policy, cluster []*Policy, namespaces map[string]Namespace) *Set {
+// The cost of making a Set grows with the namespaces and the cluster's rules; the cost of asking it grows with
+// the rules that select the namespace.
+func NewSet(fallback *Policy, cluster Rules, namespaces map[string]Namespace) *Set {
 	s := &Set{
 		fallback:   fallback,
-		cluster:    inOrder(cluster),
+		cluster:    cluster.inOrder(),
 		views:      make(map[string]view, len(namespaces)),
 		selections: map[string]*selection{},
 	}
-	if !slices.ContainsFunc(s.cluster, func(p *Policy) bool { return p.Match.Namespaces != nil }) {
+	if len(s.selectors()) == 0 {
 		s.everywhere = s.selectionOf("", nil)
 	}
 	for name, n := range namespaces {
@@ -248,8 +264,7 @@ func NewSet(fallback *Policy, cluster []*Policy, namespaces map[string]Namespace
 	return s
 }
 
-// With is s with other policies and labels for some namespaces; those with nil
-// are removed.
+// With is s with other rules and labels for some namespaces; those with nil are removed.
 func (s *Set) With(changed map[string]*Namespace) *Set {
 	next := *s
 	next.views, next.selections = maps.Clone(s.views), maps.Clone(s.selections)
@@ -264,31 +279,55 @@ func (s *Set) With(changed map[string]*Namespace) *Set {
 }
 
 func (s *Set) newView(name string, n Namespace) view {
-	return view{selection: s.selectionOf(name, n.Labels), own: inOrder(n.Policies)}
+	return view{selection: s.selectionOf(name, n.Labels), own: n.Rules.inOrder()}
 }
 
-// selectionOf is what selects a namespace. Every namespace has its name as a
-// label, so that one which is not known yet can be selected by it.
+// selectors are those of the cluster's rules that do not select every namespace.
+func (s *Set) selectors() (all []labels.Selector) {
+	for _, p := range s.cluster.Policies {
+		all = append(all, p.Match.Namespaces)
+	}
+	for _, q := range s.cluster.Quotas {
+		all = append(all, q.Match.Namespaces)
+	}
+	return slices.DeleteFunc(all, func(l labels.Selector) bool { return l == nil })
+}
+
+// selectionOf is what selects a namespace. Every namespace has its name as a label, so that one which is not
+// known yet can be selected by it.
 func (s *Set) selectionOf(name string, ls labels.Set) *selection {
 	if ls == nil {
 		ls = labels.Set{corev1.LabelMetadataName: name}
 	}
-	chosen := make([]byte, len(s.cluster))
-	for i, p := range s.cluster {
-		if p.Match.Namespaces == nil || p.Match.Namespaces.Matches(ls) {
-			chosen[i] = 1
+	selects := func(m *Match) bool { return m.Namespaces == nil || m.Namespaces.Matches(ls) }
+	chosen := make([]byte, 0, len(s.cluster.Policies)+len(s.cluster.Quotas))
+	note := func(chooses bool) bool {
+		chosen = append(chosen, map[bool]byte{true: '+', false: '-'}[chooses])
+		return chooses
+	}
+	var found selection
+	for _, p := range s.cluster.Policies {
+		switch {
+		case !note(selects(&p.Match)):
+		case p.Tier == TierAdmin:
+			found.admin = append(found.admin, p)
+		default:
+			found.baseline = append(found.baseline, p)
 		}
 	}
-	known, ok := s.selections[string(chosen)]
-	if !ok {
-		known = newSelection(s.cluster, chosen)
-		s.selections[string(chosen)] = known
+	for _, q := range s.cluster.Quotas {
+		if note(selects(&q.Match)) {
+			found.quotas = append(found.quotas, q)
+		}
 	}
-	return known
+	if known, ok := s.selections[string(chosen)]; ok {
+		return known
+	}
+	s.selections[string(chosen)] = &found
+	return &found
 }
 
-// view does not change s, though a namespace may be unknown: it may be asked
-// by many at a time.
+// view does not change s, though a namespace may be unknown: it may be asked by many at a time.
 func (s *Set) view(namespace string) view {
 	if v, ok := s.views[namespace]; ok {
 		return v
@@ -300,56 +339,25 @@ func (s *Set) view(namespace string) view {
 	return unknown.newView(namespace, Namespace{})
 }
 
-// inOrder is policies in the order in which they are asked.
-func inOrder(policies []*Policy) []*Policy {
-	kept := make([]*Policy, 0, len(policies))
-	for _, p := range policies {
-		if p.Mode != Off {
-			kept = append(kept, p)
+// inOrder is r in the order in which it is asked.
+func (r Rules) inOrder() Rules {
+	return Rules{
+		Policies: inOrder(r.Policies, func(p *Policy) *Rule { return &p.Rule }),
+		Quotas:   inOrder(r.Quotas, func(q *Quota) *Rule { return &q.Rule }),
+	}
+}
+
+func inOrder[T any](all []*T, rule func(*T) *Rule) []*T {
+	kept := make([]*T, 0, len(all))
+	for _, one := range all {
+		if rule(one).Mode != Disabled {
+			kept = append(kept, one)
 		}
 	}
-	slices.SortFunc(kept, func(a, b *Policy) int {
+	slices.SortFunc(kept, func(a, b *T) int {
 		return cmp.Or(
-			cmp.Compare(a.Match.Tier, b.Match.Tier), // Admin, Baseline
-			cmp.Compare(b.Match.Priority, a.Match.Priority),
-			cmp.Compare(a.Identity.Name, b.Identity.Name))
+			cmp.Compare(rule(a).Precedence, rule(b).Precedence),
+			cmp.Compare(rule(a).Identity.Name, rule(b).Identity.Name))
 	})
 	return kept
-}
-
-// selection is the cluster policies that select a namespace.
-type selection struct {
-	admin, baseline []*Policy
-	// floor are those of them with quotas, and auditFloor those whose quotas
-	// are counted only.
-	floor, auditFloor []*Policy
-	// conditional: which of them is a floor depends on the Event.
-	conditional bool
-	// failures: some of baseline has a choice for a store failure.
-	failures bool
-}
-
-func newSelection(cluster []*Policy, chosen []byte) *selection {
-	s := &selection{}
-	for i, p := range cluster {
-		if chosen[i] == 0 {
-			continue
-		}
-		if p.Match.Tier == TierAdmin {
-			s.admin = append(s.admin, p)
-		} else {
-			s.baseline = append(s.baseline, p)
-			s.failures = s.failures || p.OnStoreFailure != FailureLocal
-		}
-		if len(p.Quotas) == 0 {
-			continue
-		}
-		s.conditional = s.conditional || len(p.Match.Conditions) > 0
-		if p.Mode == Audit {
-			s.auditFloor = append(s.auditFloor, p)
-		} else {
-			s.floor = append(s.floor, p)
-		}
-	}
-	return s
 }

@@ -1,153 +1,195 @@
-// Package policy says which settings govern an Event. It is pure: it knows no
+// Package policy says which settings govern an Event, and which quotas limit it. It is pure: it knows no
 // client, clock or logger, and neither admission nor the store.
 package policy
 
-import "time"
+import (
+	"time"
 
-// Policy is a set of settings that governs Events. Policies are values; none
-// is changed once it governs.
-type Policy struct {
-	// Name is how answers and metrics call the policy: Identity as text.
-	Name string
-	// Identity distinguishes the policy from every other one.
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// Rule is what policies and quotas have in common. Rules are values; none is changed once it is in force.
+type Rule struct {
 	Identity Identity
-	// Match says which Events the policy governs.
-	Match Match
-	// Action is what becomes of the Events that it governs; the zero value is
-	// Limit.
-	Action Action
+	// Name is how answers and metrics call the rule: Identity as text.
+	Name string
+	// Precedence orders rules: lower goes first, and of equal ones the lower name.
+	Precedence int32
+	Match      Match
 	// Mode is whether it is in force; the zero value is Enforce.
 	Mode Mode
-	// AuditWarnings makes a policy in mode Audit answer writers with a warning.
+	// AuditWarnings makes a rule in mode Audit answer writers with a warning.
 	AuditWarnings bool
-
-	Aggregation Aggregation
-	SpamFilter  SpamFilter
-	Message     Message
-	// Quotas are token buckets beside the spam filter, each of which an Event
-	// must get a token from.
-	Quotas []Quota
-	// OnStoreFailure is what becomes of an Event while the store that replicas
-	// share does not answer.
-	OnStoreFailure OnStoreFailure
+	// Silent says that no notice reports what it drops.
+	Silent bool
 }
 
-// OnStoreFailure says what decides while the shared store is unavailable.
+// Match says which Events are meant: those that fit each list that is not empty and meet all conditions.
+type Match struct {
+	Types, Reasons, Controllers, Kinds []string
+	// Namespaces selects the namespaces of a cluster's rule by their labels. Nil selects all.
+	Namespaces labels.Selector
+	Conditions []Condition
+}
+
+// Mode is whether a rule is in force.
+type Mode string
+
+// The modes. A policy in mode Audit decides and counts, but does not govern: the next one that enforces
+// does. A quota in mode Audit counts, and refuses nothing. A rule that is Disabled is as if it were not there.
+const (
+	Enforce  Mode = "Enforce"
+	Audit    Mode = "Audit"
+	Disabled Mode = "Disabled"
+)
+
+// Policy is a set of settings that governs Events.
+type Policy struct {
+	Rule
+
+	// Tier is when a policy of the cluster is asked; one of a namespace has none.
+	Tier Tier
+	// Action is what becomes of the Events that it governs; the zero value is Limit.
+	Action     Action
+	Merge      Merge
+	SpamFilter SpamFilter
+	// MaxMessageBytes is the longest message that is stored whole. At least 64.
+	MaxMessageBytes int
+}
+
+// Tier is when a cluster policy is asked.
+type Tier string
+
+// The tiers: before and after the policies of the namespace.
+const (
+	TierAdmin    Tier = "Admin"
+	TierBaseline Tier = "Baseline"
+)
+
+// Action is what becomes of the Events that a policy governs.
+type Action string
+
+// The actions. Under Limit repeated and similar Events are merged, and the rest must get a token from the spam
+// filter and from every quota; Drop refuses them; under Exempt a cluster's policy lets them through, and a
+// namespace's own asks the quotas of the cluster only.
+const (
+	Limit  Action = "Limit"
+	Drop   Action = "Drop"
+	Exempt Action = "Exempt"
+)
+
+// Merge is how repeated and similar Events are merged.
+type Merge struct {
+	Enabled bool
+	// IdenticalWindow is how long after its last occurrence the same Event is merged into the stored one.
+	// More than 0; of use up to the API server's --event-ttl.
+	IdenticalWindow time.Duration
+	// Threshold is how many distinct messages of otherwise equal Events it takes until they are combined into
+	// one Event. At least 1.
+	Threshold int
+	// SimilarWindow is how long after the last of them similar Events are still combined. More than 0.
+	SimilarWindow time.Duration
+	// WriteInterval and MaxWriteInterval bound the time between two writes of a stored Event. WriteInterval is
+	// more than 0; MaxWriteInterval is 0 for the default of the store.
+	WriteInterval, MaxWriteInterval time.Duration
+	// KeepMessages is how many of its latest distinct messages a combined Event lists. 0 or more.
+	KeepMessages int
+}
+
+// SpamFilter is a token bucket for each source and object.
+type SpamFilter struct {
+	Enabled bool
+	Bucket
+
+	// ReservePerReason is how many Events of each reason are admitted in each Merge.SimilarWindow although the
+	// bucket is empty. 0 or more.
+	ReservePerReason int
+	// ChargeMerged makes merged Events take tokens too, as client-go does.
+	ChargeMerged bool
+}
+
+// Bucket is a kind of token buckets.
+type Bucket struct {
+	// ID names the buckets, see identify.
+	ID string
+	// Per is what has a bucket of its own.
+	Per []KeyPart
+	// Burst is how many tokens a full bucket holds. At least 1.
+	Burst int
+	// Tokens come back in each Interval, evenly. At least 1 in more than 0.
+	Tokens   int
+	Interval time.Duration
+}
+
+// KeyPart is a part of an Event that token buckets can be keyed by.
+type KeyPart string
+
+// The parts. Controller is the component of a Source.
+const (
+	KeyNamespace      KeyPart = "Namespace"
+	KeyUser           KeyPart = "User"
+	KeySource         KeyPart = "Source"
+	KeyController     KeyPart = "Controller"
+	KeyInvolvedObject KeyPart = "InvolvedObject"
+	KeyKind           KeyPart = "Kind"
+	KeyType           KeyPart = "Type"
+	KeyReason         KeyPart = "Reason"
+)
+
+// Quota limits how many Events are stored.
+type Quota struct {
+	Rule
+
+	// OnStoreFailure is what it does while the store that replicas share is unavailable.
+	OnStoreFailure OnStoreFailure
+	Limits         []QuotaLimit
+}
+
+// QuotaLimit is a limit of a quota.
+type QuotaLimit struct {
+	Bucket
+
+	Name string
+	// Reserve is how many tokens of a full bucket only Warnings may use. 0 to Burst.
+	Reserve int
+}
+
+// OnStoreFailure says what a quota does while the shared store is unavailable.
 type OnStoreFailure string
 
-// The choices. Under Local each replica has the policy's limits for itself and
-// what it merges and drops is reported later; what Admit lets through is not
-// counted, and what Deny refuses is reported by its source alone.
+// The choices: each replica limits by what it knows; the quota does not apply; the quota refuses all.
 const (
 	FailureLocal OnStoreFailure = "Local"
 	FailureAdmit OnStoreFailure = "Admit"
 	FailureDeny  OnStoreFailure = "Deny"
 )
 
-// Aggregation is how repeated and similar Events are merged.
-type Aggregation struct {
-	// MaxEvents is how many distinct messages of otherwise equal Events it
-	// takes until they are combined into one Event. At least 1.
-	MaxEvents int
-	// Window is how long after the last of them similar Events are still
-	// combined. More than 0.
-	Window time.Duration
-	// RepeatWindow is how long after its last occurrence the same Event is
-	// merged into the stored one. More than 0; of use up to the API server's
-	// --event-ttl.
-	RepeatWindow time.Duration
-	// FlushInterval is the least time between two writes of a stored Event.
-	// More than 0.
-	FlushInterval time.Duration
-	// KeepMessages is how many of its latest distinct messages a combined
-	// Event lists. 0 or more.
-	KeepMessages int
-}
-
-// SpamFilter is a token bucket for each source and object.
-type SpamFilter struct {
-	// ID names the buckets of this filter, see Policy.Identified.
-	ID string
-	// Burst is how many tokens a full bucket holds. At least 1.
-	Burst int
-	// Tokens come back in each Interval, evenly. At least 1 in more than 0.
-	Tokens   int
-	Interval time.Duration
-	// KeyBy lists what has a bucket of its own.
-	KeyBy []KeyPart
-	// ReservePerReason is how many Events of each reason are admitted in each
-	// Aggregation.Window although the bucket is empty. 0 or more.
-	ReservePerReason int
-	// ChargeMerged makes merged Events take tokens too, as client-go does.
-	ChargeMerged bool
-}
-
-// KeyPart is a part of an Event that token buckets can be keyed by.
-type KeyPart string
-
-// The parts that a spam filter can be keyed by.
-const (
-	KeySource         KeyPart = "Source"
-	KeyInvolvedObject KeyPart = "InvolvedObject"
-	KeyType           KeyPart = "Type"
-	KeyReason         KeyPart = "Reason"
-	KeyNamespace      KeyPart = "Namespace"
-	KeyUser           KeyPart = "User"
-)
-
-// Message bounds the size of messages.
-type Message struct {
-	// MaxBytes is the longest message that is stored whole. At least 64.
-	MaxBytes int
-}
-
-// Quota is a token bucket that many sources and objects share.
-type Quota struct {
-	// ID names the buckets of this quota, see Policy.Identified.
-	ID   string
-	Type QuotaType
-	// Burst is how many tokens a full bucket holds. At least 1.
-	Burst int
-	// Tokens come back in each Interval, evenly. At least 1 in more than 0.
-	Tokens   int
-	Interval time.Duration
-}
-
-// QuotaType is what has a bucket of its own under a quota.
-type QuotaType string
-
-// The types of quota, those of the API server's EventRateLimit plugin.
-const (
-	QuotaServer          QuotaType = "Server"
-	QuotaNamespace       QuotaType = "Namespace"
-	QuotaUser            QuotaType = "User"
-	QuotaSourceAndObject QuotaType = "SourceAndObject"
-)
-
-// Default is the policy that governs where no other does: the limits of
-// client-go's EventCorrelator, with merged Events free of charge and a reserve
-// for rare reasons.
-func Default() Policy {
-	p := Policy{
-		Name:   "default",
+// Default is the policy that governs where no other does: the limits of client-go's EventCorrelator, with
+// merged Events free of charge and a reserve for rare reasons.
+func Default() *Policy {
+	p := &Policy{
+		Rule:   Rule{Name: "default", Mode: Enforce},
 		Action: Limit,
-		Mode:   Enforce,
-		Aggregation: Aggregation{
-			MaxEvents:     10,
-			Window:        10 * time.Minute,
-			RepeatWindow:  time.Hour,
-			FlushInterval: 10 * time.Second,
-			KeepMessages:  5,
+		Merge: Merge{
+			Enabled: true, IdenticalWindow: time.Hour, Threshold: 10, SimilarWindow: 10 * time.Minute,
+			WriteInterval: 10 * time.Second, KeepMessages: 5,
 		},
 		SpamFilter: SpamFilter{
-			Burst:            25,
-			Tokens:           1,
-			Interval:         5 * time.Minute,
-			KeyBy:            []KeyPart{KeySource, KeyInvolvedObject, KeyType},
-			ReservePerReason: 1,
+			Enabled: true, ReservePerReason: 1,
+			Bucket: Bucket{Per: []KeyPart{KeySource, KeyInvolvedObject, KeyType}, Burst: 25, Tokens: 1, Interval: 5 * time.Minute},
 		},
-		Message:        Message{MaxBytes: 1024},
-		OnStoreFailure: FailureLocal,
+		MaxMessageBytes: 1024,
 	}
-	return p.Identified()
+	p.SpamFilter.ID = p.identify("spam filter", &p.SpamFilter.Bucket)
+	return p
+}
+
+// Controller is the component that reports an Event: that of its source or, where it has none, the
+// reporting controller.
+func Controller(e *corev1.Event) string {
+	if e.Source.Component == "" {
+		return e.ReportingController
+	}
+	return e.Source.Component
 }

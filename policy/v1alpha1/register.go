@@ -7,14 +7,18 @@ import (
 )
 
 const (
-	// GroupName is the API group of policies.
+	// GroupName is the API group of policies and quotas.
 	GroupName = "eventquota.io"
 	// Version is the version of the API group in this package.
 	Version = "v1alpha1"
-	// KindEventPolicy is the kind of a namespace's own policies.
-	KindEventPolicy = "EventPolicy"
-	// KindClusterEventPolicy is the kind of the cluster's policies.
+)
+
+// The kinds.
+const (
+	KindEventPolicy        = "EventPolicy"
 	KindClusterEventPolicy = "ClusterEventPolicy"
+	KindEventQuota         = "EventQuota"
+	KindClusterEventQuota  = "ClusterEventQuota"
 )
 
 // GroupVersion is the group and version of the types in this package.
@@ -22,21 +26,22 @@ func GroupVersion() schema.GroupVersion {
 	return schema.GroupVersion{Group: GroupName, Version: Version}
 }
 
-// EventPolicies is the resource of EventPolicy.
-func EventPolicies() schema.GroupVersionResource {
-	return GroupVersion().WithResource("eventpolicies")
-}
-
-// ClusterEventPolicies is the resource of ClusterEventPolicy.
-func ClusterEventPolicies() schema.GroupVersionResource {
-	return GroupVersion().WithResource("clustereventpolicies")
+// Resources are the resources of this package, by their kinds.
+func Resources() map[string]schema.GroupVersionResource {
+	return map[string]schema.GroupVersionResource{
+		KindEventPolicy:        GroupVersion().WithResource("eventpolicies"),
+		KindClusterEventPolicy: GroupVersion().WithResource("clustereventpolicies"),
+		KindEventQuota:         GroupVersion().WithResource("eventquotas"),
+		KindClusterEventQuota:  GroupVersion().WithResource("clustereventquotas"),
+	}
 }
 
 // AddToScheme makes the types of this package known to s. It returns nil: its
 // result is there to fit runtime.SchemeBuilder.
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion(),
-		&EventPolicy{}, &EventPolicyList{}, &ClusterEventPolicy{}, &ClusterEventPolicyList{})
+		&EventPolicy{}, &EventPolicyList{}, &ClusterEventPolicy{}, &ClusterEventPolicyList{},
+		&EventQuota{}, &EventQuotaList{}, &ClusterEventQuota{}, &ClusterEventQuotaList{})
 	metav1.AddToGroupVersion(s, GroupVersion())
 	return nil
 }

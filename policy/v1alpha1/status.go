@@ -2,62 +2,67 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// The types of conditions that policies have.
+// The types of conditions that policies and quotas have.
 const (
-	// ConditionAccepted is True when the policy is valid. While it is False, its
-	// last valid generation goes on governing, if it had one.
+	// ConditionAccepted is True when the object is valid. While it is False, its
+	// last valid generation stays in force, if it had one.
 	ConditionAccepted = "Accepted"
-	// ConditionReady is True when the policy's observed generation is what
-	// decides: also in mode Audit, and in mode Off, where it decides nothing.
+	// ConditionReady is True when the observed generation is what decides: also in
+	// mode Audit, and in mode Disabled, where it decides nothing.
 	ConditionReady = "Ready"
+	// ConditionShadowed is True when a policy can never govern, or no limit of a
+	// quota can ever apply, as others that match the same stand before it.
+	ConditionShadowed = "Shadowed"
+	// ConditionErrors is True when an expression has failed on an Event in the last
+	// hour.
+	ConditionErrors = "ConditionErrors"
 )
 
-// PolicyStatus says whether a policy is in force and what it did.
-type PolicyStatus struct {
-	// observedGeneration is the generation of the policy that this status is
-	// about.
+// Status says whether a policy or quota is in force and what it did.
+type Status struct {
+	// observedGeneration is the generation that this status is about.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions are Accepted (the policy is valid; if not, the message says
-	// which field is wrong and why, and of an expression at which line and
-	// column) and Ready (the observed generation is what decides, as its mode
-	// says; if not, the message says which one does).
+	// conditions are Accepted (it is valid; if not, the message says which field
+	// is wrong and why, and of an expression at which line and column), Ready (the
+	// observed generation is what decides, as its mode says; if not, the message
+	// says which one does), Shadowed (it can never decide; the message names what
+	// stands before it) and ConditionErrors (an expression failed; the message
+	// says how often, and gives an example).
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=8
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// total counts the Events that the policy decided since its generation was
-	// observed first. While that is not valid, it goes on counting those of the
-	// generation that stays in force, and is absent where there is none.
+	// total counts the Events that it decided since its generation was observed
+	// first. While that is not valid, it goes on counting those of the generation
+	// that stays in force, and is absent where there is none.
 	// +optional
 	Total *Counts `json:"total,omitempty"`
 
-	// lastHour counts the Events that the policy decided in the last 55 to 60
-	// minutes.
+	// lastHour counts the Events that it decided in the last 55 to 60 minutes.
 	// +optional
 	LastHour *Counts `json:"lastHour,omitempty"`
 
-	// topOffenders are the sources and objects with most Events merged or
-	// dropped in the last hour, the first with the most.
+	// topSources are the sources and objects with most Events merged or dropped in
+	// the last hour, the first with the most.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=5
-	TopOffenders []Offender `json:"topOffenders,omitempty"`
+	TopSources []SourceCounts `json:"topSources,omitempty"`
 }
 
-// Counts are Events that a policy decided, by what became of them: those that
-// it governs, and those that one of its quotas refused though another policy
-// governs them. Under mode Audit they are those that would have been merged or
+// Counts are Events that a policy governed, by what became of them, or that a
+// quota refused. In mode Audit they are those that would have been merged or
 // dropped. Each request counts once, also one that reports many occurrences.
 type Counts struct {
 	// since is when counting began.
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
-	// matched is how many Events the policy decided.
+	// matched is how many Events it decided.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Matched int64 `json:"matched"`
@@ -75,14 +80,14 @@ type Counts struct {
 	Dropped int64 `json:"dropped"`
 }
 
-// Offender is a source and object with many Events.
-type Offender struct {
+// SourceCounts is a source and object with many Events.
+type SourceCounts struct {
 	// source is who reports the Events.
 	// +required
-	Source OffenderSource `json:"source"`
+	Source Source `json:"source"`
 	// involvedObject is what the Events are about.
 	// +required
-	InvolvedObject OffenderObject `json:"involvedObject"`
+	InvolvedObject Object `json:"involvedObject"`
 	// merged is how many of the Events were merged.
 	// +required
 	// +kubebuilder:validation:Minimum=0
@@ -93,8 +98,8 @@ type Offender struct {
 	Dropped int64 `json:"dropped"`
 }
 
-// OffenderSource is who reports Events.
-type OffenderSource struct {
+// Source is who reports Events.
+type Source struct {
 	// component is the source's component, or the reporting controller.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
@@ -105,8 +110,8 @@ type OffenderSource struct {
 	Host string `json:"host,omitempty"`
 }
 
-// OffenderObject is what Events are about.
-type OffenderObject struct {
+// Object is what Events are about.
+type Object struct {
 	// apiVersion is the group and version of the object.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024

@@ -1,0 +1,106 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// Match says which Events are meant: those that fit each field that is set. An
+// empty match fits every Event.
+type Match struct {
+	// types are the types of Events: Normal, Warning. Empty means all.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=2
+	Types []EventType `json:"types,omitempty"`
+
+	// reasons are the reasons of Events, such as FailedScheduling. Empty means all.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=128
+	Reasons []string `json:"reasons,omitempty"`
+
+	// controllers are the components that report Events, such as kubelet: the
+	// component of their source or, where they have none, the reporting
+	// controller. Empty means all.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	Controllers []string `json:"controllers,omitempty"`
+
+	// kinds are the kinds of the involved objects, such as Pod. Empty means all.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=128
+	Kinds []string `json:"kinds,omitempty"`
+
+	// conditions must all hold. One that cannot be evaluated, say because it
+	// reads a label that the Event does not have, does not hold.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []MatchCondition `json:"conditions,omitempty"`
+}
+
+// ClusterMatch is a Match over namespaces.
+type ClusterMatch struct {
+	// namespaceSelector selects namespaces by their labels. Empty means all.
+	// +optional
+	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
+
+	Match `json:",inline"`
+}
+
+// EventType is the type of an Event.
+//
+// +kubebuilder:validation:Enum=Normal;Warning
+type EventType string
+
+// MatchCondition is a condition that an Event must meet, with the semantics
+// that matchConditions of admission webhooks have.
+type MatchCondition struct {
+	// name identifies the condition in the status. It must be a qualified name
+	// and unique among the conditions.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]$`
+	Name string `json:"name"`
+
+	// expression is a CEL expression that must evaluate to bool. It reads
+	// `event`, the Event as core/v1 has it, with `event.controller`;
+	// `request`, the admission request: name, namespace, operation,
+	// userInfo.username, userInfo.groups, dryRun, kind, resource and more; and
+	// `namespaceObject`, the namespace: its metadata.name, metadata.labels and
+	// metadata.annotations. A field that does not exist is an error, which the
+	// status shows. Texts, numbers and times that the Event does not have are
+	// empty, so that no Event gets around a condition by leaving one out.
+	// Functions, libraries and cost limits are those of the API server.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=2048
+	Expression string `json:"expression"`
+}
+
+// Mode is whether a policy or quota is in force.
+//
+// +kubebuilder:validation:Enum=Enforce;Audit;Disabled
+type Mode string
+
+// Notices is whether drops are reported as Events.
+//
+// +kubebuilder:validation:Enum=Enabled;None
+type Notices string
+
+// Duration is a time such as 10m or 1h30m.
+//
+// +kubebuilder:validation:Type=string
+// +kubebuilder:validation:MaxLength=32
+// +kubebuilder:validation:Pattern=`^([0-9]{1,5}(\.[0-9]{1,3})?(h|m|s|ms)){1,4}$`
+type Duration struct {
+	metav1.Duration `json:",inline"`
+}

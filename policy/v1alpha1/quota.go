@@ -1,0 +1,206 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// EventQuota limits how many of the Events that it matches are stored in its
+// namespace. Every quota that matches an Event applies, beside those of the
+// cluster and whatever policy governs: a namespace can tighten the cluster's
+// quotas, and not loosen them. Merged Events need no token.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=eventquotas,scope=Namespaced,shortName=evq,categories=eventquota
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name=Mode,type=string,JSONPath=`.spec.mode`,description="Enforce, Audit or Disabled"
+// +kubebuilder:printcolumn:name=Ready,type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether it is in force as it says"
+// +kubebuilder:printcolumn:name=Reason,type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="Why it is, or is not"
+// +kubebuilder:printcolumn:name=Dropped,type=integer,JSONPath=`.status.total.dropped`,description="Events it refused since its last change"
+// +kubebuilder:printcolumn:name=Age,type=date,JSONPath=`.metadata.creationTimestamp`
+type EventQuota struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is standard object's metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec says which Events the quota limits, and to how many.
+	// +required
+	Spec EventQuotaSpec `json:"spec"`
+	// status says whether the quota is in force and what it refused. It is
+	// written by the webhook.
+	// +optional
+	Status Status `json:"status,omitempty"`
+}
+
+// EventQuotaSpec says which Events of its namespace an EventQuota limits, and
+// to how many.
+type EventQuotaSpec struct {
+	// match says which Events the quota limits.
+	// +optional
+	Match Match `json:"match,omitempty"`
+
+	Budget `json:",inline"`
+}
+
+// ClusterEventQuota limits how many of the Events that it matches are stored,
+// over all namespaces that it selects. Every quota that matches an Event
+// applies, but for limits that another one replaces.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=clustereventquotas,scope=Cluster,shortName=cevq,categories=eventquota
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name=Mode,type=string,JSONPath=`.spec.mode`,description="Enforce, Audit or Disabled"
+// +kubebuilder:printcolumn:name=Ready,type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether it is in force as it says"
+// +kubebuilder:printcolumn:name=Reason,type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="Why it is, or is not"
+// +kubebuilder:printcolumn:name=Dropped,type=integer,JSONPath=`.status.total.dropped`,description="Events it refused since its last change"
+// +kubebuilder:printcolumn:name=Precedence,type=integer,priority=1,JSONPath=`.spec.precedence`,description="A limit of a lower one replaces those of its name"
+// +kubebuilder:printcolumn:name=Age,type=date,JSONPath=`.metadata.creationTimestamp`
+type ClusterEventQuota struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is standard object's metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec says which Events the quota limits, and to how many.
+	// +required
+	Spec ClusterEventQuotaSpec `json:"spec"`
+	// status says whether the quota is in force and what it refused. It is
+	// written by the webhook.
+	// +optional
+	Status Status `json:"status,omitempty"`
+}
+
+// ClusterEventQuotaSpec says which Events a ClusterEventQuota limits, and to how
+// many.
+type ClusterEventQuotaSpec struct {
+	// precedence says which quota's limit holds where several that match an Event
+	// have one of the same name: that of the lowest precedence, and of equal ones
+	// that of the lower name. So some namespaces can have more than the rest.
+	// +optional
+	// +kubebuilder:default=1000
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10000
+	Precedence int32 `json:"precedence,omitempty"`
+
+	// match says which Events the quota limits, and in which namespaces.
+	// +optional
+	Match ClusterMatch `json:"match,omitempty"`
+
+	Budget `json:",inline"`
+}
+
+// Budget is how many Events a quota allows.
+type Budget struct {
+	// limits are token buckets. An Event that is to be stored must get a token
+	// from each.
+	// +required
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=8
+	Limits []Limit `json:"limits"`
+
+	// mode is Enforce, Audit (count what it would refuse, and let it pass) or
+	// Disabled (as if the quota were not there).
+	// +optional
+	// +kubebuilder:default=Enforce
+	Mode Mode `json:"mode,omitempty"`
+
+	// auditWarnings makes a quota in mode Audit answer writers with a warning
+	// that says what it would have refused.
+	// +optional
+	// +kubebuilder:default=false
+	AuditWarnings bool `json:"auditWarnings,omitempty"`
+
+	// onStoreFailure is what becomes of an Event while the store that replicas
+	// share does not answer: Local (each replica limits by what it knows), Admit
+	// (the quota does not apply) or Deny (the quota refuses all).
+	// +optional
+	// +kubebuilder:default=Local
+	OnStoreFailure OnStoreFailure `json:"onStoreFailure,omitempty"`
+
+	// notices is Enabled, or None where what the quota drops is to be seen in
+	// metrics and in its status only.
+	// +optional
+	// +kubebuilder:default=Enabled
+	Notices Notices `json:"notices,omitempty"`
+}
+
+// OnStoreFailure says what a quota does while the shared store is unavailable.
+//
+// +kubebuilder:validation:Enum=Local;Admit;Deny
+type OnStoreFailure string
+
+// Limit is a token bucket, or one for each combination of parts of an Event.
+//
+// +kubebuilder:validation:XValidation:rule="duration(self.interval).getMilliseconds() * self.burst <= 2592000000 * self.tokens",message="an empty bucket must be full again within 720h: burst * interval / tokens is more"
+type Limit struct {
+	// name identifies the limit in answers, metrics and notices.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Name string `json:"name"`
+
+	// per is what has a bucket of its own: each combination of these parts of an
+	// Event. Empty is one bucket for all that the quota matches. Controller is a
+	// source's component, whatever its host.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=8
+	Per []KeyPart `json:"per,omitempty"`
+
+	// burst is how many tokens a full bucket holds.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
+	Burst int32 `json:"burst"`
+
+	// tokens is how many tokens come back in each interval, evenly spread.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
+	Tokens int32 `json:"tokens"`
+
+	// interval is the time in which tokens come back. At least 1ms, at most 24h.
+	// +optional
+	// +kubebuilder:default="1s"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1ms') && duration(self) <= duration('24h')",message="must be at least 1ms and at most 24h"
+	Interval *Duration `json:"interval,omitempty"`
+
+	// warningReservePercent is the part of a full bucket that only Warnings may
+	// use, so that Normal Events leave them some. It is not used where per has
+	// Type.
+	// +optional
+	// +kubebuilder:default=20
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	WarningReservePercent *int32 `json:"warningReservePercent,omitempty"`
+}
+
+// KeyPart is a part of an Event that token buckets can be keyed by.
+//
+// +kubebuilder:validation:Enum=Namespace;User;Source;Controller;InvolvedObject;Kind;Type;Reason
+type KeyPart string
+
+// EventQuotaList is a list of EventQuotas.
+//
+// +kubebuilder:object:root=true
+type EventQuotaList struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is standard list metadata.
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// items are the EventQuotas.
+	Items []EventQuota `json:"items"`
+}
+
+// ClusterEventQuotaList is a list of ClusterEventQuotas.
+//
+// +kubebuilder:object:root=true
+type ClusterEventQuotaList struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is standard list metadata.
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// items are the ClusterEventQuotas.
+	Items []ClusterEventQuota `json:"items"`
+}
