@@ -7,44 +7,48 @@ import (
 	"github.com/eventquota/eventquota/policy"
 )
 
-// crowd is a set of n namespaces with 5 policies each, and of 200 cluster
-// policies with quotas, of which all but 10 select one namespace each.
+// crowd is a set of n namespaces with 5 policies and quotas each, and of 200 policies and quotas of the
+// cluster, of which all but 10 select one namespace each.
 func crowd(tb testing.TB, n int) *policy.Set {
 	tb.Helper()
 	w := newWriter(tb)
-	const quota = "quotas: [{type: Namespace, burst: 100, tokens: 10}]\n"
-	var cluster, own []*policy.Policy
+	limit := func(i int) string {
+		return fmt.Sprintf("limits: [{name: n%d, per: [Namespace], burst: 100, tokens: 10}]\n", i)
+	}
+	var cluster, own policy.Rules
 	for i := range 200 {
-		spec := quota
+		match := ""
 		if i >= 10 {
-			spec += fmt.Sprintf("namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: n%d}}", i)
+			match = fmt.Sprintf("match: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: n%d}}}\n", i)
 		}
-		cluster = append(cluster, w.admins(tb, fmt.Sprintf("c%d", i), spec))
+		cluster.Policies = append(cluster.Policies, w.admins(tb, fmt.Sprint("p", i), match))
+		cluster.Quotas = append(cluster.Quotas, w.adminsQuota(tb, fmt.Sprint("q", i), match+limit(i)))
 	}
 	for i := range 5 {
-		own = append(own, w.own(tb, fmt.Sprintf("o%d", i), fmt.Sprintf("priority: %d\n%s", i, quota)))
+		own.Policies = append(own.Policies, w.own(tb, fmt.Sprint("p", i), fmt.Sprint("precedence: ", i+1)))
+		own.Quotas = append(own.Quotas, w.ownQuota(tb, fmt.Sprint("q", i), limit(i)))
 	}
-	namespaces := map[string]policy.Namespace{"a": {Policies: own}}
+	namespaces := map[string]policy.Namespace{"a": {Rules: own}}
 	for i := range n - 1 {
-		namespaces[fmt.Sprintf("n%d", i)] = policy.Namespace{Policies: own}
+		namespaces[fmt.Sprint("n", i)] = policy.Namespace{Rules: own}
 	}
-	return policy.NewSet(builtIn(), cluster, namespaces)
+	return policy.NewSet(policy.Default(), cluster, namespaces)
 }
 
 func TestResolutionAllocatesNothingWithoutConditions(t *testing.T) {
 	s, e, r := crowd(t, 1000), backOff(), create()
-	ctx, quotas := t.Context(), 0
+	ctx, n := t.Context(), 0
 	allocs := testing.AllocsPerRun(100, func() {
 		g := s.For(ctx, "a", e, r)
-		for range g.Quotas() {
-			quotas++
+		for range g.Limits() {
+			n++
 		}
 	})
 	if allocs > 0 {
 		t.Errorf("%v allocations", allocs)
 	}
-	if want := 101 * (10 + 1); quotas != want {
-		t.Errorf("%d quotas, want %d", quotas, want)
+	if want := 101 * (10 + 5); n != want {
+		t.Errorf("%d limits, want %d", n, want)
 	}
 }
 
@@ -55,9 +59,9 @@ func BenchmarkResolve(b *testing.B) {
 		for i := range n {
 			all = append(all, w.own(b, fmt.Sprintf("o%d", i), spec))
 		}
-		return policy.NewSet(builtIn(), nil, map[string]policy.Namespace{"a": {Policies: all}})
+		return policy.NewSet(policy.Default(), policy.Rules{}, a(all))
 	}
-	const passedBy = "matchConditions: [{name: c, expression: \"event.reason == 'None'\"}]"
+	const passedBy = "match: {conditions: [{name: c, expression: \"event.reason == 'None'\"}]}"
 	for _, bench := range []struct {
 		name string
 		set  *policy.Set
@@ -76,7 +80,7 @@ func BenchmarkResolve(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				g := bench.set.For(ctx, "a", e, r)
-				for range g.Quotas() {
+				for range g.Limits() {
 				}
 			}
 		})
@@ -93,15 +97,15 @@ func BenchmarkArrange(b *testing.B) {
 	w := newWriter(b)
 	b.Run("compile a condition", func(b *testing.B) {
 		for b.Loop() {
-			w.own(b, "p", "matchConditions: [{name: c, expression: \"event.reason == 'None'\"}]")
+			w.own(b, "p", "match: {conditions: [{name: c, expression: \"event.reason == 'None'\"}]}")
 		}
 	})
 }
 
 func TestConditionsAllocateLittle(t *testing.T) {
 	w, ctx, e, r := newWriter(t), t.Context(), backOff(), create()
-	p := w.own(t, "o", "matchConditions: [{name: c, expression: \"event.reason == 'None' && request.namespace != ''\"}]")
-	s := policy.NewSet(builtIn(), nil, map[string]policy.Namespace{"a": {Policies: []*policy.Policy{p}}})
+	p := w.own(t, "o", "match: {conditions: [{name: c, expression: \"event.reason == 'None' && request.namespace != ''\"}]}")
+	s := policy.NewSet(policy.Default(), policy.Rules{}, a([]*policy.Policy{p}))
 	if n := testing.AllocsPerRun(100, func() { s.For(ctx, "a", e, r) }); n > 20 {
 		t.Errorf("%v allocations, want at most 20", n)
 	}

@@ -8,58 +8,68 @@ import (
 	"github.com/eventquota/eventquota/policy"
 )
 
+// costly is a condition that costs too much on a large Event, and cheap one that never does. Neither holds.
+const (
+	costly = "match: {conditions: [{name: c, expression: 'event.message.matches(\"(a|b|c|d|e|f|g|h)*z\")'}]}\n"
+	cheap  = "match: {conditions: [{name: c, expression: 'event.reason == \"None\"'}]}\n"
+	one    = "limits: [{name: all, burst: 1, tokens: 1}]\n"
+)
+
 func TestATenantsPoliciesShareABudget(t *testing.T) {
 	t.Parallel()
 	w := newWriter(t)
 	var own []*policy.Policy
 	for i := range 500 {
-		own = append(own, w.own(t, fmt.Sprintf("p%03d", i), "matchConditions: [{name: c, expression: 'event.message.split(\"\").all(x, x == \"a\") && event.reason == \"None\"'}]"))
+		own = append(own, w.own(t, fmt.Sprintf("p%03d", i), "match: {conditions: [{name: c, expression: 'event.message.split(\"\").all(x, x == \"a\") && event.reason == \"None\"'}]}"))
 	}
-	quota := "quotas: [{type: Server, burst: 1, tokens: 1}]\n"
-	floor := w.admins(t, "floor", quota+"matchConditions: [{name: c, expression: 'event.message.matches(\"a{1,9}\")'}]")
+	const matches = "match: {conditions: [{name: c, expression: 'event.message.matches(\"a{1,9}\")'}]}\n"
+	floor := policy.Rules{
+		Policies: []*policy.Policy{w.admins(t, "floor", matches)},
+		Quotas:   []*policy.Quota{w.adminsQuota(t, "floor", matches+one)},
+	}
 	e := backOff()
 	e.Message = strings.Repeat("a", 2000)
-	g := policy.NewSet(builtIn(), []*policy.Policy{floor}, map[string]policy.Namespace{"a": {Policies: own}}).For(t.Context(), "a", e, create())
-	if g.Policy != floor || len(g.Floor) != 1 {
-		t.Errorf("%s governs above a floor of %d policies", g.Policy.Name, len(g.Floor))
+	g := policy.NewSet(policy.Default(), floor, a(own)).For(t.Context(), "a", e, create())
+	if g.Policy != floor.Policies[0] || limits(g.Limits()) != "floor/all" {
+		t.Errorf("%s governs under %q", g.Policy.Name, limits(g.Limits()))
 	}
 	if n := len(g.Errors); n < 400 || n >= 500 {
 		t.Errorf("%d of 500 policies of the tenant found no budget, want most, but not all", n)
 	}
 }
 
-func TestAnEventThatCostsTooMuchStaysOverTheFloor(t *testing.T) {
+func TestAnEventThatCostsTooMuchIsLimitedAllTheSame(t *testing.T) {
 	t.Parallel()
 	w := newWriter(t)
-	floor := w.admins(t, "floor", "quotas: [{type: Server, burst: 1, tokens: 1}]\nmatchConditions: [{name: c, expression: 'event.message.matches(\"(a|b|c|d|e|f|g|h)*z\")'}]")
+	s := policy.NewSet(policy.Default(), policy.Rules{
+		Policies: []*policy.Policy{w.admins(t, "p", costly)}, Quotas: []*policy.Quota{w.adminsQuota(t, "q", costly+one)},
+	}, nil)
 	e := backOff()
-	s := policy.NewSet(builtIn(), []*policy.Policy{floor}, nil)
-	if g := s.For(t.Context(), "a", e, create()); len(g.Floor) != 0 {
-		t.Errorf("an Event that the policy does not match has a floor of %d", len(g.Floor))
+	if g := s.For(t.Context(), "a", e, create()); limits(g.Limits()) != "" {
+		t.Errorf("an Event that the quota does not match is limited by %s", limits(g.Limits()))
 	}
 	e.Message = strings.Repeat("a", 3<<20)
-	if g := s.For(t.Context(), "a", e, create()); len(g.Floor) != 1 || g.Policy == floor {
-		t.Errorf("%s governs above a floor of %d policies", g.Policy.Name, len(g.Floor))
+	if g := s.For(t.Context(), "a", e, create()); limits(g.Limits()) != "q/all" || g.Policy.Name != "default" {
+		t.Errorf("%s governs under %q", g.Policy.Name, limits(g.Limits()))
 	}
 }
 
 func TestAnEventCannotUseUpTheBudgetToGetPastOtherQuotas(t *testing.T) {
 	t.Parallel()
 	w := newWriter(t)
-	const quota = "quotas: [{type: Server, burst: 1, tokens: 1}]\n"
-	var cluster []*policy.Policy
+	var quotas []*policy.Quota
 	for i := range 6 {
-		cluster = append(cluster, w.admins(t, fmt.Sprintf("p%d", i), quota+"matchConditions: [{name: c, expression: 'event.message.matches(\"(a|b|c|d|e|f|g|h)*z\")'}]"))
+		quotas = append(quotas, w.adminsQuota(t, fmt.Sprintf("q%d", i), costly+strings.Replace(one, "all", fmt.Sprint("n", i), 1)))
 	}
-	cluster = append(cluster, w.admins(t, "p6", quota+"matchConditions: [{name: c, expression: 'event.reason == \"None\"'}]"))
-	s := policy.NewSet(builtIn(), cluster, nil)
+	quotas = append(quotas, w.adminsQuota(t, "q6", cheap+one))
+	s := policy.NewSet(policy.Default(), policy.Rules{Quotas: quotas}, nil)
 	e := backOff()
-	if g := s.For(t.Context(), "a", e, create()); len(g.Floor) != 0 || len(g.Errors) != 0 {
-		t.Errorf("a small Event: floor %v, errors %v", names(g.Floor), g.Errors)
+	if g := s.For(t.Context(), "a", e, create()); limits(g.Limits()) != "" || len(g.Errors) != 0 {
+		t.Errorf("a small Event: limits %s, errors %v", limits(g.Limits()), g.Errors)
 	}
 	e.Message = strings.Repeat("a", 1<<20)
 	g := s.For(t.Context(), "a", e, create())
-	if n := len(g.Floor); n < 2 || n > 6 || g.Floor[n-1] != cluster[6] || len(g.Errors) != n || g.Policy.Name != "default" {
-		t.Errorf("a large Event: floor %v, errors %v, %s governs", names(g.Floor), g.Errors, g.Policy.Name)
+	if got := limits(g.Limits()); !strings.HasSuffix(got, "q6/all") || len(g.Errors) != strings.Count(got, "/") || len(g.Errors) < 2 {
+		t.Errorf("a large Event: limits %s, errors %v", got, g.Errors)
 	}
 }

@@ -56,19 +56,19 @@ func TestConditionsReadTheEventAndTheRequest(t *testing.T) {
 	} {
 		t.Run(test.says, func(t *testing.T) {
 			t.Parallel()
-			p := w.own(t, "p", fmt.Sprintf("matchConditions: [{name: c, expression: %q}]", test.expression))
+			p := w.own(t, "p", fmt.Sprintf("match: {conditions: [{name: c, expression: %q}]}", test.expression))
 			e, r := backOff(), create()
 			if test.change != nil {
 				test.change(e, r)
 			}
-			g := policy.NewSet(builtIn(), nil, map[string]policy.Namespace{"a": {Policies: []*policy.Policy{p}}}).For(t.Context(), "a", e, r)
+			g := policy.NewSet(policy.Default(), policy.Rules{}, a([]*policy.Policy{p})).For(t.Context(), "a", e, r)
 			if holds := g.Policy == p; holds != test.holds {
 				t.Errorf("holds: %v", holds)
 			}
 			if fails := len(g.Errors) > 0; fails != (test.fails != "") {
 				t.Fatalf("errors: %v", g.Errors)
 			}
-			if test.fails != "" && (!strings.Contains(g.Errors[0].Error(), test.fails) || !strings.HasPrefix(g.Errors[0].Error(), `EventPolicy a/p: matchCondition "c": `)) {
+			if test.fails != "" && (!strings.Contains(g.Errors[0].Error(), test.fails) || !strings.HasPrefix(g.Errors[0].Error(), `EventPolicy a/p: condition "c": `)) {
 				t.Errorf("error %q, want it to say %q", g.Errors[0], test.fails)
 			}
 		})
@@ -78,8 +78,8 @@ func TestConditionsReadTheEventAndTheRequest(t *testing.T) {
 func TestAConditionThatIsFalseSettlesItAsInTheAPIServer(t *testing.T) {
 	t.Parallel()
 	w := newWriter(t)
-	p := w.own(t, "p", "matchConditions: [{name: fails, expression: \"event.metadata.labels['a'] == 'b'\"}, {name: never, expression: 'false'}]")
-	g := policy.NewSet(builtIn(), nil, map[string]policy.Namespace{"a": {Policies: []*policy.Policy{p}}}).For(t.Context(), "a", backOff(), create())
+	p := w.own(t, "p", "match: {conditions: [{name: fails, expression: \"event.metadata.labels['a'] == 'b'\"}, {name: never, expression: 'false'}]}")
+	g := policy.NewSet(policy.Default(), policy.Rules{}, a([]*policy.Policy{p})).For(t.Context(), "a", backOff(), create())
 	if g.Policy == p || len(g.Errors) != 0 {
 		t.Errorf("%s governs, errors %v", g.Policy.Name, g.Errors)
 	}
@@ -88,12 +88,12 @@ func TestAConditionThatIsFalseSettlesItAsInTheAPIServer(t *testing.T) {
 func TestAnEndedContextEndsEvaluation(t *testing.T) {
 	t.Parallel()
 	w := newWriter(t)
-	p := w.own(t, "p", "matchConditions: [{name: c, expression: 'event.message.split(\"\").all(x, x != \"z\")'}]")
+	p := w.own(t, "p", "match: {conditions: [{name: c, expression: 'event.message.split(\"\").all(x, x != \"z\")'}]}")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	e := backOff()
 	e.Message = strings.Repeat("a", 10_000)
-	g := policy.NewSet(builtIn(), nil, map[string]policy.Namespace{"a": {Policies: []*policy.Policy{p}}}).For(ctx, "a", e, create())
+	g := policy.NewSet(policy.Default(), policy.Rules{}, a([]*policy.Policy{p})).For(ctx, "a", e, create())
 	if g.Policy == p || len(g.Errors) != 1 || !errors.Is(g.Errors[0], context.Canceled) {
 		t.Errorf("%s governs, errors %v", g.Policy.Name, g.Errors)
 	}

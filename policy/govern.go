@@ -111,7 +111,7 @@ type Governing struct {
 
 // matching are quotas. A few of them cost no allocation.
 type matching struct {
-	few  [8]*Quota
+	few  [16]*Quota
 	n    int
 	more []*Quota
 }

@@ -9,54 +9,37 @@ import (
 func TestBucketsGoOnThroughEveryChangeButOneOfTheirLimits(t *testing.T) {
 	t.Parallel()
 	w := newWriter(t)
-	const before = "quotas: [{type: User, burst: 1, tokens: 2}]"
-	ids := func(p *policy.Policy) (spam, quota string) { return p.SpamFilter.ID, p.Quotas[len(p.Quotas)-1].ID }
-	spam, quota := ids(w.own(t, "p", before))
-	for _, test := range []struct {
-		says        string
-		changed     *policy.Policy
-		spam, quota bool
-	}{
-		{"nothing but its generation", w.own(t, "p", before), true, true},
-		{"its action, mode, priority and conditions", w.own(t, "p", "action: Admit\nmode: Audit\npriority: 3\nmatchConditions: [{name: a, expression: 'true'}]\n"+before), true, true},
-		{"how it merges", w.own(t, "p", "aggregation: {window: 1m}\nspamFilter: {reservePerReason: 0, chargeMerged: true}\n"+before), true, true},
-		{"another quota before", w.own(t, "p", "quotas: [{type: Namespace, burst: 1, tokens: 2}, {type: User, burst: 1, tokens: 2}]"), true, true},
-		{"the burst of the spam filter", w.own(t, "p", "spamFilter: {burst: 26}\n"+before), false, true},
-		{"the interval of the spam filter", w.own(t, "p", "spamFilter: {interval: 6m}\n"+before), false, true},
-		{"the key of the spam filter", w.own(t, "p", "spamFilter: {keyBy: [Source]}\n"+before), false, true},
-		{"the burst of the quota", w.own(t, "p", "quotas: [{type: User, burst: 3, tokens: 2}]"), true, false},
-		{"the type of the quota", w.own(t, "p", "quotas: [{type: Namespace, burst: 1, tokens: 2}]"), true, false},
-		{"nothing but that it was deleted and written again", again(w.own(t, "p", before)), true, true},
-		{"its name", w.own(t, "q", before), false, false},
-		{"its kind", w.admins(t, "p", before), false, false},
+	spam := w.own(t, "p", "").SpamFilter.ID
+	for spec, same := range map[string]bool{
+		"action: Limit\nmode: Audit\nprecedence: 3\nmatch: {conditions: [{name: a, expression: 'true'}]}": true,
+		"merge: {similar: {window: 1m}}\nspamFilter: {reservePerReason: 0, chargeMerged: true}":           true,
+		"spamFilter: {per: [Type, InvolvedObject, Source]}":                                               true,
+		"spamFilter: {burst: 26}":                     false,
+		"spamFilter: {interval: 6m}":                  false,
+		"spamFilter: {per: [Source, InvolvedObject]}": false,
 	} {
-		t.Run(test.says, func(t *testing.T) {
-			t.Parallel()
-			s, q := ids(test.changed)
-			if (s == spam) != test.spam || (q == quota) != test.quota {
-				t.Errorf("spam filter %q to %q, quota %q to %q", spam, s, quota, q)
-			}
-		})
+		if is := w.own(t, "p", spec).SpamFilter.ID; (is == spam) != same {
+			t.Errorf("%s: spam filter %q to %q", spec, spam, is)
+		}
 	}
-}
-
-// again is p as it is named after it was deleted and written again.
-func again(p *policy.Policy) *policy.Policy {
-	next := *p
-	next.Identity.UID = "another"
-	next = next.Identified()
-	return &next
-}
-
-func TestQuotasThatAreTheSameShareNoBucket(t *testing.T) {
-	t.Parallel()
-	q := policy.Quota{Type: policy.QuotaUser, Burst: 1, Tokens: 1, Interval: 1}
-	p := policy.Policy{Quotas: []policy.Quota{q, q}}
-	got := p.Identified()
-	if got.Quotas[0].ID == got.Quotas[1].ID || got.Quotas[0].ID == "" {
-		t.Errorf("the quotas are called %q and %q", got.Quotas[0].ID, got.Quotas[1].ID)
-	}
-	if p.Quotas[0].ID != "" {
-		t.Error("the quotas of the original were changed")
+	id := func(q *policy.Quota) string { return q.Limits[len(q.Limits)-1].ID }
+	const limit = "{name: k, per: [User], burst: 1, tokens: 2}"
+	quota := id(w.ownQuota(t, "p", "limits: ["+limit+"]"))
+	for says, test := range map[string]struct {
+		changed *policy.Quota
+		same    bool
+	}{
+		"another limit before":  {w.ownQuota(t, "p", "limits: [{name: m, burst: 1, tokens: 2}, "+limit+"]"), true},
+		"what it matches":       {w.ownQuota(t, "p", "match: {reasons: [a]}\nlimits: ["+limit+"]"), true},
+		"its reserve":           {w.ownQuota(t, "p", "limits: [{name: k, per: [User], burst: 1, tokens: 2, warningReservePercent: 3}]"), true},
+		"its burst":             {w.ownQuota(t, "p", "limits: [{name: k, per: [User], burst: 3, tokens: 2}]"), false},
+		"what has a bucket":     {w.ownQuota(t, "p", "limits: [{name: k, burst: 1, tokens: 2}]"), false},
+		"its name":              {w.ownQuota(t, "p", "limits: [{name: other, per: [User], burst: 1, tokens: 2}]"), false},
+		"the name of its quota": {w.ownQuota(t, "q", "limits: ["+limit+"]"), false},
+		"the kind of its quota": {w.adminsQuota(t, "p", "limits: ["+limit+"]"), false},
+	} {
+		if is := id(test.changed); (is == quota) != test.same {
+			t.Errorf("%s: %q to %q", says, quota, is)
+		}
 	}
 }

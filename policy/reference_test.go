@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -35,18 +36,28 @@ var (
 	}
 )
 
-// known is a random policy with what the reference has to know of it.
+// known is a random rule with what the reference has to know of it.
 type known struct {
-	*policy.Policy
+	*policy.Rule
 
+	policy     *policy.Policy // or
+	quota      *policy.Quota
 	conditions []int
 	selector   int // -1 for none
 }
 
-func randomPolicy(tb testing.TB, w writer, rnd *rand.Rand, own bool, name string) known {
+func randomRule(tb testing.TB, w writer, rnd *rand.Rand, own, quota bool, name string) known {
 	tb.Helper()
 	k := known{selector: -1}
-	spec := fmt.Sprintf("priority: %d\nmode: %q\n", rnd.IntN(3), []string{"Enforce", "Enforce", "Audit", "Off"}[rnd.IntN(4)])
+	spec := fmt.Sprintf("mode: %s\n", []string{"Enforce", "Enforce", "Audit", "Disabled"}[rnd.IntN(4)])
+	if !own || !quota {
+		spec += fmt.Sprintf("precedence: %d\n", 1+rnd.IntN(3))
+	}
+	match := "match: {"
+	if !own && rnd.IntN(2) == 0 {
+		k.selector = rnd.IntN(len(selectors))
+		match += "namespaceSelector: {" + selectors[k.selector].spec + "}, "
+	}
 	var listed []string
 	for i, c := range conditions {
 		if rnd.IntN(5) == 0 {
@@ -54,25 +65,30 @@ func randomPolicy(tb testing.TB, w writer, rnd *rand.Rand, own bool, name string
 			listed = append(listed, fmt.Sprintf("{name: c%d, expression: %q}", i, c.expression))
 		}
 	}
-	spec += "matchConditions: [" + strings.Join(listed, ",") + "]\n"
-	if rnd.IntN(2) == 0 {
-		spec += "quotas: [{type: User, burst: 1, tokens: 1}]\n"
+	spec += match + "conditions: [" + strings.Join(listed, ",") + "]}\n"
+	switch {
+	case quota:
+		spec += fmt.Sprintf("limits: [{name: %c, burst: 1, tokens: 1}, {name: x, burst: 1, tokens: 1}]\n", 'a'+rune(rnd.IntN(3)))
+		if own {
+			k.quota = w.ownQuota(tb, name, spec)
+		} else {
+			k.quota = w.adminsQuota(tb, name, spec)
+		}
+		k.Rule = &k.quota.Rule
+	case own:
+		k.policy = w.own(tb, name, spec+fmt.Sprintf("action: %s\n", []string{"Limit", "Exempt"}[rnd.IntN(2)]))
+		k.Rule = &k.policy.Rule
+	default:
+		k.policy = w.admins(tb, name, spec+fmt.Sprintf("action: %s\ntier: %s\n", []string{"Limit", "Exempt"}[rnd.IntN(2)], []string{"Admin", "Baseline"}[rnd.IntN(2)]))
+		k.Rule = &k.policy.Rule
 	}
-	if own {
-		k.Policy = w.own(tb, name, spec)
-		return k
-	}
-	spec += fmt.Sprintf("tier: %s\nonStoreFailure: %s\n", []string{"Admin", "Baseline"}[rnd.IntN(2)], []string{"Local", "Local", "Admit", "Deny"}[rnd.IntN(4)])
-	if rnd.IntN(2) == 0 {
-		k.selector = rnd.IntN(len(selectors))
-		spec += "namespaceSelector: {" + selectors[k.selector].spec + "}\n"
-	}
-	k.Policy = w.admins(tb, name, spec)
 	return k
 }
 
+func (k known) own() bool { return k.Identity.Namespace != "" }
+
 func (k known) matches(l labels.Set, e *corev1.Event, r *policy.Request) bool {
-	if k.Mode == policy.Off || k.selector >= 0 && !selectors[k.selector].selects(l) {
+	if k.Mode == policy.Disabled || k.selector >= 0 && !selectors[k.selector].selects(l) {
 		return false
 	}
 	return !slices.ContainsFunc(k.conditions, func(c int) bool { return !conditions[c].holds(e, r) })
@@ -80,97 +96,105 @@ func (k known) matches(l labels.Set, e *corev1.Event, r *policy.Request) bool {
 
 // before reports whether k is asked before o.
 func (k known) before(o known) bool {
-	tier := map[policy.Tier]int{policy.TierAdmin: 0, "": 1, policy.TierBaseline: 2}
-	switch {
-	case tier[k.Match.Tier] != tier[o.Match.Tier]:
-		return tier[k.Match.Tier] < tier[o.Match.Tier]
-	case k.Match.Priority != o.Match.Priority:
-		return k.Match.Priority > o.Match.Priority
+	place := func(k known) int {
+		switch {
+		case k.policy == nil && !k.own(), k.policy != nil && k.policy.Tier == policy.TierAdmin:
+			return 0
+		case k.own():
+			return 1
+		}
+		return 2
 	}
-	return k.Identity.Name < o.Identity.Name
+	return cmp.Or(cmp.Compare(place(k), place(o)), cmp.Compare(k.Precedence, o.Precedence), cmp.Compare(k.Identity.Name, o.Identity.Name)) < 0
 }
 
-// reference says what applies as the rules are written down: with no order
-// kept, no index and no shortcut.
-func reference(fallback *policy.Policy, all []known, l labels.Set, e *corev1.Event, r *policy.Request) policy.Governing {
+// reference says what applies as the rules are written down: with no order kept, no index and no shortcut.
+func reference(fallback *policy.Policy, all []known, l labels.Set, e *corev1.Event, r *policy.Request) string {
 	first := func(fits func(known) bool) *policy.Policy {
 		var found *known
 		for i, k := range all {
-			if k.matches(l, e, r) && fits(k) && (found == nil || k.before(*found)) {
+			if k.policy != nil && k.matches(l, e, r) && fits(k) && (found == nil || k.before(*found)) {
 				found = &all[i]
 			}
 		}
 		if found == nil {
 			return nil
 		}
-		return found.Policy
+		return found.policy
 	}
-	enforced := func(k known) bool { return k.Mode == policy.Enforce }
-	g := policy.Governing{Policy: first(enforced), OnStoreFailure: policy.FailureLocal}
-	if g.Policy == nil {
-		g.Policy = fallback
+	governs := cmp.Or(first(func(k known) bool { return k.Mode == policy.Enforce }), fallback)
+	audits := first(func(known) bool { return true })
+	if audits != nil && audits.Mode != policy.Audit {
+		audits = nil
 	}
-	if a := first(func(known) bool { return true }); a != nil && a.Mode == policy.Audit {
-		g.Audit = a
-	}
-	say := g.Policy
-	if say.Match.Tier == "" {
-		say = first(func(k known) bool { return enforced(k) && k.Match.Tier == policy.TierBaseline })
-	}
-	if say != nil && g.Policy != fallback {
-		g.OnStoreFailure = say.OnStoreFailure
-	}
-	for _, k := range all {
-		switch {
-		case !k.matches(l, e, r), k.Match.Tier == "", len(k.Quotas) == 0:
-		case k.Mode == policy.Audit:
-			g.AuditFloor = append(g.AuditFloor, k.Policy)
-		default:
-			g.Floor = append(g.Floor, k.Policy)
+	limited := func(p *policy.Policy, modes ...policy.Mode) string {
+		var found []known
+		for _, k := range all {
+			if k.quota != nil && k.matches(l, e, r) && slices.Contains(modes, k.Mode) {
+				found = append(found, k)
+			}
 		}
+		slices.SortFunc(found, func(a, b known) int {
+			if a.before(b) {
+				return -1
+			}
+			return 1
+		})
+		var names []string
+		seen := map[string]bool{}
+		for _, k := range found {
+			for _, limit := range k.quota.Limits {
+				if p.Action == policy.Exempt && (k.own() || p.Identity.Namespace == "") || !k.own() && seen[limit.Name] {
+					continue
+				}
+				seen[limit.Name] = seen[limit.Name] || !k.own()
+				names = append(names, k.Identity.Name+"/"+limit.Name)
+			}
+		}
+		return strings.Join(names, " ")
 	}
-	return g
+	return summary(governs, audits, limited(governs, policy.Enforce), limited(cmp.Or(audits, governs), policy.Enforce, policy.Audit))
 }
 
-// summary is g as text, the floors in any order.
-func summary(g policy.Governing) string {
-	floor, audited := names(g.Floor), names(g.AuditFloor)
-	slices.Sort(floor)
-	slices.Sort(audited)
+func summary(governs, audits *policy.Policy, limited, audited string) string {
 	audit := "none"
-	if g.Audit != nil {
-		audit = g.Audit.Name
+	if audits != nil {
+		audit = audits.Name
 	}
-	return fmt.Sprintf("governs %s, audits %s, floor %v, audit floor %v, without a store %s", g.Policy.Name, audit, floor, audited, g.OnStoreFailure)
+	return fmt.Sprintf("governs %s, audits %s, limits %s, with those audited %s", governs.Name, audit, limited, audited)
 }
 
 func TestResolutionIsThatOfTheRules(t *testing.T) {
 	t.Parallel()
 	w := newWriter(t)
-	fallback := builtIn()
-	for seed := range uint64(600) {
+	fallback := policy.Default()
+	for seed := range uint64(400) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
 		var all []known
-		var cluster, own []*policy.Policy
-		for i := range rnd.IntN(7) {
-			k := randomPolicy(t, w, rnd, false, fmt.Sprintf("c%d", i))
-			all, cluster = append(all, k), append(cluster, k.Policy)
-		}
-		for i := range rnd.IntN(5) {
-			k := randomPolicy(t, w, rnd, true, fmt.Sprintf("o%d", i))
-			all, own = append(all, k), append(own, k.Policy)
+		var cluster, own policy.Rules
+		for i := range rnd.IntN(16) {
+			k := randomRule(t, w, rnd, rnd.IntN(2) == 0, rnd.IntN(2) == 0, fmt.Sprint("r", i))
+			all = append(all, k)
+			rules := &cluster
+			if k.own() {
+				rules = &own
+			}
+			if k.quota != nil {
+				rules.Quotas = append(rules.Quotas, k.quota)
+			} else {
+				rules.Policies = append(rules.Policies, k.policy)
+			}
 		}
 		l := []labels.Set{{}, {"team": "b"}, {"team": "c"}}[rnd.IntN(3)]
-		rnd.Shuffle(len(cluster), func(i, j int) { cluster[i], cluster[j] = cluster[j], cluster[i] })
-		s := policy.NewSet(fallback, cluster, map[string]policy.Namespace{"a": {Labels: l, Policies: own}})
+		s := policy.NewSet(fallback, cluster, map[string]policy.Namespace{"a": {Labels: l, Rules: own}})
 		for range 4 {
 			e, r := backOff(), create()
 			e.Reason = []string{"BackOff", "Pulled"}[rnd.IntN(2)]
 			e.Labels = []map[string]string{nil, {"a": "b"}}[rnd.IntN(2)]
 			e.Count = rnd.Int32N(3)
 			r.UserInfo.Username = []string{"u", "v"}[rnd.IntN(2)]
-			got, want := summary(s.For(t.Context(), "a", e, r)), summary(reference(fallback, all, l, e, r))
-			if got != want {
+			g := s.For(t.Context(), "a", e, r)
+			if got, want := summary(g.Policy, g.Audit, limits(g.Limits()), limits(g.AuditLimits())), reference(fallback, all, l, e, r); got != want {
 				t.Fatalf("seed %d:\n got %s\nwant %s", seed, got, want)
 			}
 		}

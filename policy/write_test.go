@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
 	"github.com/eventquota/eventquota/policy"
@@ -27,33 +28,45 @@ func newWriter(tb testing.TB) writer {
 func (w writer) own(tb testing.TB, name, spec string) *policy.Policy {
 	tb.Helper()
 	in := v1alpha1.EventPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name}}
-	if err := yaml.UnmarshalStrict([]byte(spec), &in.Spec); err != nil {
-		tb.Fatal(err)
-	}
-	p, errs := w.EventPolicy(&in)
-	if len(errs) > 0 {
-		tb.Fatalf("%s: %v", spec, errs)
-	}
-	return p
+	return compiled(tb, spec, &in.Spec, func() (*policy.Policy, field.ErrorList) { return w.EventPolicy(&in) })
 }
 
 // admins is a policy of the cluster.
 func (w writer) admins(tb testing.TB, name, spec string) *policy.Policy {
 	tb.Helper()
 	in := v1alpha1.ClusterEventPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if err := yaml.UnmarshalStrict([]byte(spec), &in.Spec); err != nil {
-		tb.Fatal(err)
-	}
-	p, errs := w.ClusterEventPolicy(&in)
-	if len(errs) > 0 {
-		tb.Fatalf("%s: %v", spec, errs)
-	}
-	return p
+	return compiled(tb, spec, &in.Spec, func() (*policy.Policy, field.ErrorList) { return w.ClusterEventPolicy(&in) })
 }
 
-func builtIn() *policy.Policy {
-	p := policy.Default()
-	return &p
+// ownQuota is a quota of namespace a.
+func (w writer) ownQuota(tb testing.TB, name, spec string) *policy.Quota {
+	tb.Helper()
+	in := v1alpha1.EventQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name}}
+	return compiled(tb, spec, &in.Spec, func() (*policy.Quota, field.ErrorList) { return w.EventQuota(&in) })
+}
+
+// adminsQuota is a quota of the cluster.
+func (w writer) adminsQuota(tb testing.TB, name, spec string) *policy.Quota {
+	tb.Helper()
+	in := v1alpha1.ClusterEventQuota{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	return compiled(tb, spec, &in.Spec, func() (*policy.Quota, field.ErrorList) { return w.ClusterEventQuota(&in) })
+}
+
+func compiled[T any](tb testing.TB, yamlSpec string, spec any, compile func() (*T, field.ErrorList)) *T {
+	tb.Helper()
+	if err := yaml.UnmarshalStrict([]byte(yamlSpec), spec); err != nil {
+		tb.Fatalf("%s: %v", yamlSpec, err)
+	}
+	out, errs := compile()
+	if len(errs) > 0 {
+		tb.Fatalf("%s: %v", yamlSpec, errs)
+	}
+	return out
+}
+
+// a is what a Set knows of namespace a: these rules.
+func a(policies []*policy.Policy, quotas ...*policy.Quota) map[string]policy.Namespace {
+	return map[string]policy.Namespace{"a": {Rules: policy.Rules{Policies: policies, Quotas: quotas}}}
 }
 
 // backOff is an Event as the kubelet writes it.
