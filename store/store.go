@@ -49,7 +49,7 @@ const (
 	// Drop refuses the write; a notice reports its occurrences.
 	Drop
 	// Deny refuses the write and keeps nothing of it: the shared store is unavailable and
-	// Limits.OnFailure says so.
+	// Bucket.OnFailure of one says so, which is Decision.Empty.
 	Deny
 )
 
@@ -82,7 +82,7 @@ type Decision struct {
 	Total int64
 	// Empty is the bucket that had no token: the spam filter's, or else the first of Limits.Quotas,
 	// or any of them that is known to be empty. Next is when it has one; zero when it never has.
-	// Set for Drop.
+	// Set for Drop and, without Next, for Deny.
 	Empty *Bucket
 	Next  time.Time
 	// Occurrences is how many a refused write reports that no write reported before.
@@ -104,6 +104,8 @@ type Limit struct {
 	Burst int
 	// Every is the time in which one token comes back. 0 or less means that tokens never run out.
 	Every time.Duration
+	// Reserve is how many tokens a write must leave, for those that need leave none. 0 to Burst.
+	Reserve int
 }
 
 // Bucket is a token bucket that a write must get a token from.
@@ -116,10 +118,10 @@ type Bucket struct {
 	Name, Policy string
 	// About is what a notice about this bucket's drops is about.
 	About Object
-	// SpamFilter says, of one of Limits.Quotas, that it is a spam filter which many sources and
-	// objects share: a reserve stands in for it, UPDATEs that are no recorder's need none of its
-	// tokens, and Limits.ChargeMerged is about it.
-	SpamFilter bool
+	// Silent says that no notice reports what the bucket refuses.
+	Silent bool
+	// OnFailure is what the bucket does while the shared store is unavailable.
+	OnFailure Failure
 }
 
 // Limits are the settings that govern one write.
@@ -149,32 +151,17 @@ type Limits struct {
 	ChargeMerged bool
 	// Quotas are buckets that many groups share. Their keys differ.
 	Quotas []Bucket
-	// OnFailure is what happens when the shared store is unavailable.
-	OnFailure Failure
 }
 
-// Charges reports whether a write that gets a verdict uses up its token of Quotas[i].
-func (l *Limits) Charges(w *Write, v Verdict, i int) bool {
-	spamFilter := l.Quotas[i].SpamFilter
-	switch v {
-	case Admit, Aggregate:
-		return !spamFilter || w.Update == nil || w.Update.Recorder
-	case Merge:
-		return spamFilter && l.ChargeMerged && w.Update == nil
-	case Drop, Deny:
-	}
-	return false
-}
-
-// Failure is what becomes of a write that the shared store does not decide.
+// Failure is what a bucket does while the shared store is unavailable.
 type Failure int
 
 const (
-	// Local decides it by what this replica knows.
+	// Local gives tokens by what this replica knows.
 	Local Failure = iota
-	// AdmitAll admits it; nothing keeps track of it.
+	// AdmitAll gives every write a token; nothing keeps track of it.
 	AdmitAll
-	// DenyAll refuses it with the verdict Deny.
+	// DenyAll refuses every write, with the verdict Deny.
 	DenyAll
 )
 

@@ -109,7 +109,7 @@ func (s *Store) Decide(_ context.Context, now time.Time, w store.Write, l store.
 		delete(s.groups, e.key)
 	}
 	for i := range l.Quotas {
-		if grants[i].OK && !d.Paid && l.Charges(&w, d.Verdict, i) {
+		if grants[i].OK && !d.Paid && d.Verdict.Admits() {
 			s.levels.Add(l.Quotas[i].Key, levels[i])
 		}
 	}

@@ -83,7 +83,7 @@ func (qs *quotas) taken(l *store.Limits) *taken {
 func (t *taken) ask(ctx context.Context, w *store.Write, d store.Decision) error {
 	calls := make([]*tokenCall, len(t.asked))
 	for i := range calls {
-		if !t.asked[i] && !d.Paid && t.limits.Charges(w, d.Verdict, i) {
+		if !t.asked[i] && !d.Paid && d.Verdict.Admits() {
 			t.asked[i] = true
 			calls[i] = t.quotas.take(ctx, &t.limits.Quotas[i])
 		}
@@ -127,7 +127,7 @@ func (c *call) short(g *rules.Group, now time.Time) bool {
 	}
 	d, _ := g.Clone().Decide(now, store.Key{}, c.write, c.limits, grants)
 	for i, asked := range c.taken.asked {
-		if !asked && !d.Paid && c.limits.Charges(&c.write, d.Verdict, i) {
+		if !asked && !d.Paid && d.Verdict.Admits() {
 			return true
 		}
 	}
@@ -268,7 +268,7 @@ func (qs *quotas) chargeLocally(w *store.Write, l *store.Limits, v store.Verdict
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	for i := range l.Quotas {
-		if l.Charges(w, v, i) {
+		if v.Admits() {
 			q := qs.of(l.Quotas[i].Key)
 			q.level = q.level.Force(l.Quotas[i].Limit, q.clock.now(here))
 		}

@@ -160,7 +160,7 @@ func (s *Store) Decide(ctx context.Context, _ time.Time, w store.Write, l store.
 		t.giveBack(nil)
 		return store.Decision{}, fmt.Errorf("step of a group: %w", err)
 	}
-	t.giveBack(func(i int) bool { return !d.Paid && l.Charges(&w, d.Verdict, i) })
+	t.giveBack(func(i int) bool { return !d.Paid && d.Verdict.Admits() })
 	s.reportQuotaDrop(&w, &l, d)
 	return d, err
 }

@@ -19,7 +19,7 @@ import (
 )
 
 // Decide decides a write and notes what comes of it. grants are the answers of l.Quotas, one each,
-// whose tokens the caller takes: those that store.Limits.Charges for the verdict. fresh names this
+// whose tokens the caller takes where the write is admitted and has not Paid. fresh names this
 // step as no other one ever is.
 //
 // A CREATE that a quota refuses may change nothing; then changed is false and g need not be kept. The
@@ -57,7 +57,7 @@ func (g *Group) create(now time.Time, fresh store.Key, w *store.Write, l *store.
 	if l.Merge {
 		key, aggregate = g.correlate(at, w, l)
 		if into := g.takes(at, key, w, l); into != nil {
-			return g.merge(now, fresh, w, l, grants, into), true
+			return g.merge(now, fresh, w, l, into), true
 		}
 	}
 	p := g.pay(now, w, l, grants)
@@ -88,9 +88,9 @@ func (g *Group) takes(now int64, key store.Key, w *store.Write, l *store.Limits)
 }
 
 // merge refuses a CREATE in favor of a stored Event.
-func (g *Group) merge(now time.Time, fresh store.Key, w *store.Write, l *store.Limits, grants []Grant, r *Record) store.Decision {
+func (g *Group) merge(now time.Time, fresh store.Key, w *store.Write, l *store.Limits, r *Record) store.Decision {
 	if l.ChargeMerged {
-		p := g.charge(now, l, grants)
+		p := g.charge(now, l)
 		if p.empty != nil {
 			d, _ := g.drop(now, fresh, w, l, p.empty, p.next)
 			return d
@@ -299,18 +299,12 @@ func (r *Record) hear(text string, n int64, keep int) {
 }
 
 // charge asks the spam filter alone.
-func (g *Group) charge(now time.Time, l *store.Limits, grants []Grant) payment {
+func (g *Group) charge(now time.Time, l *store.Limits) payment {
 	p := payment{after: g.bucket(l.Spam.Key)}
 	var grant Grant
 	if !l.Spam.Key.IsZero() {
 		if p.after.Level, grant = p.after.Take(l.Spam.Limit, now); !grant.OK {
 			p.empty, p.next = &l.Spam, grant.Next
-		}
-		return p
-	}
-	for i := range l.Quotas {
-		if l.Quotas[i].SpamFilter && !grants[i].OK {
-			p.empty, p.next = &l.Quotas[i], grants[i].Next
 		}
 	}
 	return p

@@ -12,7 +12,7 @@ func (g *Group) Spam(key store.Key) Level { return g.bucket(key).Level }
 // Reserve is how many more Events of a reason the reserve of g admits at now, and when it admits as
 // many as it can again; zero when it does.
 func (g *Group) Reserve(now time.Time, reason string, l *store.Limits) (left int, renewed time.Time) {
-	b := g.bucket(filter(l).Key)
+	b := g.bucket(l.Spam.Key)
 	at, key, first := now.UnixMicro(), nameKey(clip(reason, reasonBytes)), int64(0)
 	left = b.reserve(at, clip(reason, reasonBytes), l)
 	for _, r := range b.Reserves {

@@ -38,7 +38,8 @@ type Drops struct {
 	interval, most time.Duration // for the Schedule of the notice
 }
 
-// Dropped are n occurrences of one write that a bucket refused; none for less than 1.
+// Dropped are n occurrences of one write that a bucket refused; none for less than 1, and where no notice reports
+// them.
 func Dropped(now time.Time, w store.Write, l *store.Limits, b *store.Bucket, n int64) Drops {
 	w = clipped(now, w)
 	return dropped(now, &w, l, b, n)
@@ -46,7 +47,7 @@ func Dropped(now time.Time, w store.Write, l *store.Limits, b *store.Bucket, n i
 
 // dropped is Dropped for a write whose texts are clipped.
 func dropped(now time.Time, w *store.Write, l *store.Limits, b *store.Bucket, n int64) Drops {
-	if n <= 0 {
+	if n <= 0 || b.Silent {
 		return Drops{}
 	}
 	return Drops{

@@ -77,7 +77,7 @@ func (v Level) Take(l store.Limit, now time.Time) (Level, Grant) {
 		return v, Grant{OK: true}
 	}
 	v = v.at(now.UnixMicro())
-	if lacks := v.Used + one - capacity; lacks > 0 {
+	if lacks := v.Used + one - (capacity - min(int64(l.Reserve)*one, capacity)); lacks > 0 {
 		return v, Grant{Next: moment(v.At + lacks)}
 	}
 	v.Used += one
@@ -123,7 +123,7 @@ func refill(l store.Limit) int64 {
 }
 
 // SpamBucket is a token bucket of a source and object, with the reserves that let a rare reason
-// through when it is empty. Of a spam filter that groups share it has the group's reserves only.
+// through when it is empty.
 type SpamBucket struct {
 	Key      uint64 `cbor:"1,keyasint"`
 	Level    `cbor:"2,keyasint,omitempty"`
@@ -162,17 +162,6 @@ func (g *Group) keep(b SpamBucket) {
 		}
 	}
 	g.Buckets[i] = b
-}
-
-// filter is the spam filter that a write is asked for: of its own source and object, or the one of
-// the quotas that many share.
-func filter(l *store.Limits) *store.Bucket {
-	for i := range l.Quotas {
-		if l.Quotas[i].SpamFilter {
-			return &l.Quotas[i]
-		}
-	}
-	return &l.Spam
 }
 
 // reserve is how much of a reason's reserve is left.
@@ -222,8 +211,7 @@ type payment struct {
 // while its reason has a reserve; Events that found a token count against it too.
 func (g *Group) pay(now time.Time, w *store.Write, l *store.Limits, grants []Grant) payment {
 	at := now.UnixMicro()
-	shared := filter(l)
-	p := payment{after: g.bucket(shared.Key)}
+	p := payment{after: g.bucket(l.Spam.Key)}
 	spare := w.Update == nil && p.after.reserve(at, w.Reason, l) > 0
 	if !l.Spam.Key.IsZero() && (w.Update == nil || w.Update.Recorder) {
 		var grant Grant
@@ -232,9 +220,8 @@ func (g *Group) pay(now time.Time, w *store.Write, l *store.Limits, grants []Gra
 		}
 	}
 	for i := range l.Quotas {
-		b := &l.Quotas[i]
-		if !grants[i].OK && (!b.SpamFilter || !spare) && l.Charges(w, store.Admit, i) {
-			return payment{empty: b, next: grants[i].Next, after: p.after}
+		if !grants[i].OK {
+			return payment{empty: &l.Quotas[i], next: grants[i].Next, after: p.after}
 		}
 	}
 	if spare {

@@ -79,7 +79,7 @@ func (g *Group) reportAdmitted(now time.Time, w *store.Write, l *store.Limits, a
 
 // force takes the token that was given elsewhere, if not out of a reserve.
 func (g *Group) force(now time.Time, w *store.Write, l *store.Limits) {
-	p := payment{after: g.bucket(filter(l).Key)}
+	p := payment{after: g.bucket(l.Spam.Key)}
 	p.after.Reserves = slices.Clone(p.after.Reserves)
 	level, grant := p.after.Take(l.Spam.Limit, now)
 	switch {
