@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -23,8 +24,8 @@ type Shared interface {
 	Reach(ctx context.Context) error
 }
 
-// Store is a store.Store that is always available. Each write's Limits.OnFailure says what becomes of
-// it when the shared store is not.
+// Store is a store.Store that is always available. While the shared store is not, each bucket's OnFailure says
+// what it does.
 type Store struct {
 	asked    store.Store
 	shared   Shared
@@ -99,14 +100,13 @@ func (s *Store) Decide(ctx context.Context, now time.Time, w store.Write, l stor
 	case ctx.Err() != nil:
 		return store.Decision{}, fmt.Errorf("%w: %w", errCaller, err)
 	}
-	s.options.Decided(ctx, l.OnFailure)
-	switch l.OnFailure {
-	case store.AdmitAll:
-		return store.Decision{Verdict: store.Admit}, nil
-	case store.DenyAll:
-		return store.Decision{Verdict: store.Deny}, nil
-	case store.Local:
+	denies := slices.IndexFunc(l.Quotas, func(b store.Bucket) bool { return b.OnFailure == store.DenyAll })
+	if denies >= 0 {
+		s.options.Decided(ctx, store.DenyAll)
+		return store.Decision{Verdict: store.Deny, Empty: &l.Quotas[denies]}, nil
 	}
+	s.options.Decided(ctx, store.Local)
+	l.Quotas = slices.DeleteFunc(slices.Clone(l.Quotas), func(b store.Bucket) bool { return b.OnFailure == store.AdmitAll })
 	d, err = s.shared.DecideLocally(w, l)
 	if err != nil {
 		return store.Decision{}, fmt.Errorf("decide without the shared store: %w", err)

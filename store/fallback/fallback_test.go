@@ -16,6 +16,7 @@ import (
 type shared struct {
 	decide func(ctx context.Context) (store.Decision, error)
 	local  int
+	quotas int // in all that was decided locally
 	reach  func() error
 }
 
@@ -25,8 +26,9 @@ func (s *shared) Decide(ctx context.Context, _ time.Time, _ store.Write, _ store
 	return s.decide(ctx)
 }
 
-func (s *shared) DecideLocally(store.Write, store.Limits) (store.Decision, error) {
+func (s *shared) DecideLocally(_ store.Write, l store.Limits) (store.Decision, error) {
 	s.local++
+	s.quotas += len(l.Quotas)
 	return store.Decision{Verdict: store.Drop}, nil
 }
 
@@ -48,13 +50,14 @@ func newStore(t *testing.T, s *shared, change func(*fallback.Options)) *fallback
 func TestWhatDecidesWithoutTheSharedStore(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		how   store.Failure
+		how   []store.Failure // of each quota
 		want  store.Verdict
 		local int
+		asked int // quotas, by the replica itself
 	}{
-		"the replica itself":       {store.Local, store.Drop, 1},
-		"nobody, it is admitted":   {store.AdmitAll, store.Admit, 0},
-		"nobody, it is not stored": {store.DenyAll, store.Deny, 0},
+		"the replica itself":                 {[]store.Failure{store.Local}, store.Drop, 1, 1},
+		"the replica, without a quota":       {[]store.Failure{store.AdmitAll, store.Local}, store.Drop, 1, 1},
+		"a quota that denies, it is refused": {[]store.Failure{store.Local, store.DenyAll}, store.Deny, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -63,12 +66,20 @@ func TestWhatDecidesWithoutTheSharedStore(t *testing.T) {
 			f := newStore(t, s, func(o *fallback.Options) {
 				o.Decided = func(_ context.Context, how store.Failure) { counted = append(counted, how) }
 			})
-			d, err := f.Decide(t.Context(), time.Now(), store.Write{}, store.Limits{OnFailure: tt.how})
-			if err != nil || d.Verdict != tt.want || s.local != tt.local {
-				t.Errorf("decided %v (%v), %d times locally, want %v and %d", d.Verdict, err, s.local, tt.want, tt.local)
+			var l store.Limits
+			for _, how := range tt.how {
+				l.Quotas = append(l.Quotas, store.Bucket{OnFailure: how})
 			}
-			if len(counted) != 1 || counted[0] != tt.how {
-				t.Errorf("counted %v, want one %v", counted, tt.how)
+			d, err := f.Decide(t.Context(), time.Now(), store.Write{}, l)
+			if err != nil || d.Verdict != tt.want || s.local != tt.local || s.quotas != tt.asked {
+				t.Errorf("decided %v (%v), %d times locally by %d quotas, want %v, %d and %d", d.Verdict, err, s.local, s.quotas, tt.want, tt.local, tt.asked)
+			}
+			want := store.Local
+			if tt.want == store.Deny {
+				want = store.DenyAll
+			}
+			if len(counted) != 1 || counted[0] != want || tt.want == store.Deny && d.Empty != &l.Quotas[1] {
+				t.Errorf("counted %v, want one %v; refused by %v", counted, want, d.Empty)
 			}
 		})
 	}

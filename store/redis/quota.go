@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -62,36 +63,29 @@ func (qs *quotas) of(key store.Key) *quota {
 	return q
 }
 
-// taken are the tokens that a write has taken.
+// taken are the tokens that a write has taken, one of each quota or none.
 type taken struct {
 	quotas *quotas
 	limits *store.Limits
 	grants []rules.Grant
-	asked  []bool // which quotas were
-	trips  bool   // whether Redis was asked for any
+	asked  bool // all quotas were
+	trips  bool // Redis was asked for any
 	at     time.Time
 }
 
 // taken are no tokens yet.
 func (qs *quotas) taken(l *store.Limits) *taken {
-	n := len(l.Quotas)
-	return &taken{quotas: qs, limits: l, at: qs.store.opts.Now(), grants: make([]rules.Grant, n), asked: make([]bool, n)}
+	return &taken{quotas: qs, limits: l, at: qs.store.opts.Now(), grants: make([]rules.Grant, len(l.Quotas)), asked: len(l.Quotas) == 0}
 }
 
-// ask takes a token from each quota that a decision charges and that was not asked yet. All are asked at
-// the same time. A token that comes when ctx is done is lost.
-func (t *taken) ask(ctx context.Context, w *store.Write, d store.Decision) error {
-	calls := make([]*tokenCall, len(t.asked))
+// ask takes a token from each quota, all at the same time. A token that comes when ctx is done is lost.
+func (t *taken) ask(ctx context.Context) error {
+	t.asked = true
+	calls := make([]*tokenCall, len(t.grants))
 	for i := range calls {
-		if !t.asked[i] && !d.Paid && d.Verdict.Admits() {
-			t.asked[i] = true
-			calls[i] = t.quotas.take(ctx, &t.limits.Quotas[i])
-		}
+		calls[i] = t.quotas.take(ctx, &t.limits.Quotas[i])
 	}
 	for i, c := range calls {
-		if c == nil {
-			continue
-		}
 		select {
 		case <-c.done:
 		case <-ctx.Done():
@@ -105,40 +99,34 @@ func (t *taken) ask(ctx context.Context, w *store.Write, d store.Decision) error
 	return nil
 }
 
-// allGranted reports whether every quota that was asked has given a token.
-func (t *taken) allGranted() bool {
-	for i, g := range t.grants {
-		if t.asked[i] && !g.OK {
-			return false
-		}
-	}
-	return true
+// empty reports whether a quota that was asked had no token.
+func (t *taken) empty() bool {
+	return t.asked && slices.ContainsFunc(t.grants, func(g rules.Grant) bool { return !g.OK })
 }
+
+// pays reports whether a decision takes a token from each quota.
+func pays(d store.Decision) bool { return d.Verdict.Admits() && !d.Paid }
 
 // short reports whether a write needs tokens of g that were not asked for: others have changed g since
 // its copy was looked at.
 func (c *call) short(g *rules.Group, now time.Time) bool {
-	if !slices.Contains(c.taken.asked, false) {
+	if c.taken.asked {
 		return false
 	}
-	grants := slices.Clone(c.taken.grants)
-	for i, asked := range c.taken.asked {
-		grants[i].OK = grants[i].OK || !asked
-	}
-	d, _ := g.Clone().Decide(now, store.Key{}, c.write, c.limits, grants)
-	for i, asked := range c.taken.asked {
-		if !asked && !d.Paid && d.Verdict.Admits() {
-			return true
-		}
-	}
-	return false
+	d, _ := g.Clone().Decide(now, store.Key{}, c.write, c.limits, allOK(c.limits))
+	return pays(d)
 }
 
-// giveBack gives back the tokens that were not used.
-func (t *taken) giveBack(used func(i int) bool) {
+// allOK are the grants of quotas that all have tokens.
+func allOK(l *store.Limits) []rules.Grant {
+	return slices.Repeat([]rules.Grant{{OK: true}}, len(l.Quotas))
+}
+
+// giveBack gives back the tokens that were taken.
+func (t *taken) giveBack() {
 	now := t.quotas.store.opts.Now()
 	for i, g := range t.grants {
-		if g.OK && (used == nil || !used(i)) {
+		if g.OK {
 			t.quotas.giveBack(&t.limits.Quotas[i], max(0, now.Sub(t.at)))
 		}
 	}
@@ -219,10 +207,18 @@ func (qs *quotas) trip(ctx context.Context, q *quota, calls []*tokenCall, back t
 		limit = calls[0].limit
 	}
 	one, capacity := rules.Cost(limit)
-	answer, err := script.Run(ctx, qs.store.client, []string{qs.store.quotaKey(q.key)}, "quota", one, capacity, len(calls), back.Microseconds())
+	// Those that must leave a reserve come first: they leave it to the others of the same trip.
+	slices.SortStableFunc(calls, func(a, b *tokenCall) int { return cmp.Compare(b.limit.Reserve, a.limit.Reserve) })
+	n, reserve := 0, int64(0)
+	for n < len(calls) && calls[n].limit.Reserve > 0 {
+		reserve = min(int64(calls[n].limit.Reserve)*one, capacity)
+		n++
+	}
+	answer, err := script.Run(ctx, qs.store.client, []string{qs.store.quotaKey(q.key)},
+		"quota", one, capacity, reserve, n, len(calls)-n, back.Microseconds())
 	here := qs.store.opts.Now()
-	var now, given, used, at int64
-	for i, v := range []*int64{&now, &given, &used, &at} {
+	var now, given, more, used, at int64
+	for i, v := range []*int64{&now, &given, &more, &used, &at} {
 		if err == nil {
 			*v, err = integer(answer, i)
 		}
@@ -237,7 +233,7 @@ func (qs *quotas) trip(ctx context.Context, q *quota, calls []*tokenCall, back t
 		switch {
 		case err != nil:
 			c.err = err
-		case int64(i) < given:
+		case i < n && int64(i) < given, i >= n && int64(i-n) < more:
 			c.grant.OK = true
 		default:
 			_, c.grant = q.level.Take(c.limit, time.UnixMicro(now))
@@ -262,15 +258,13 @@ func (qs *quotas) local(l *store.Limits) []rules.Grant {
 	return grants
 }
 
-// chargeLocally takes the tokens of a verdict.
-func (qs *quotas) chargeLocally(w *store.Write, l *store.Limits, v store.Verdict) {
+// chargeLocally takes a token of each quota.
+func (qs *quotas) chargeLocally(l *store.Limits) {
 	here := qs.store.opts.Now()
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	for i := range l.Quotas {
-		if v.Admits() {
-			q := qs.of(l.Quotas[i].Key)
-			q.level = q.level.Force(l.Quotas[i].Limit, q.clock.now(here))
-		}
+		q := qs.of(l.Quotas[i].Key)
+		q.level = q.level.Force(l.Quotas[i].Limit, q.clock.now(here))
 	}
 }

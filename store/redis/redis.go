@@ -139,28 +139,31 @@ func (s *Store) Decide(ctx context.Context, _ time.Time, w store.Write, l store.
 		return d, nil
 	}
 	t := s.quotas.taken(&l)
-	err := t.ask(ctx, &w, s.predict(&w, &l))
-	if err != nil {
-		t.giveBack(nil)
-		return store.Decision{}, err
+	if !t.asked && s.pays(&w, &l) {
+		if err := t.ask(ctx); err != nil {
+			t.giveBack()
+			return store.Decision{}, err
+		}
 	}
 	if d, refused := s.refusedByQuota(&w, &l, t); refused {
-		t.giveBack(nil)
+		t.giveBack()
 		return d, nil
 	}
 	c := &call{write: w, limits: &l, taken: t}
 	d, err := s.linesOf(w.Group).do(ctx, s, w.Group, c)
 	if err == nil && c.lacking {
 		c = &call{write: w, limits: &l, taken: t}
-		if err = t.ask(ctx, &w, store.Decision{Verdict: store.Admit}); err == nil {
+		if err = t.ask(ctx); err == nil {
 			d, err = s.linesOf(w.Group).do(ctx, s, w.Group, c)
 		}
 	}
 	if err != nil && !errors.Is(err, store.ErrUnconfirmed) {
-		t.giveBack(nil)
+		t.giveBack()
 		return store.Decision{}, fmt.Errorf("step of a group: %w", err)
 	}
-	t.giveBack(func(i int) bool { return !d.Paid && d.Verdict.Admits() })
+	if !pays(d) {
+		t.giveBack()
+	}
 	s.reportQuotaDrop(&w, &l, d)
 	return d, err
 }
@@ -184,7 +187,7 @@ func (s *Store) refused(w *store.Write, l *store.Limits) (store.Decision, bool) 
 // refusedByQuota decides a CREATE that a quota refuses and that changes nothing of its group, by the
 // copy of that, or as the first of its group.
 func (s *Store) refusedByQuota(w *store.Write, l *store.Limits, t *taken) (store.Decision, bool) {
-	if w.Update != nil || w.Count > 1 || t.allGranted() {
+	if w.Update != nil || w.Count > 1 || !t.empty() {
 		return store.Decision{}, false
 	}
 	d, changed := s.guess(w, l, t.grants)
@@ -196,18 +199,10 @@ func (s *Store) refusedByQuota(w *store.Write, l *store.Limits, t *taken) (store
 	return d, true
 }
 
-// predict is what becomes of a write if all quotas have tokens for it, as far as the copy of its group
-// tells.
-func (s *Store) predict(w *store.Write, l *store.Limits) store.Decision {
-	if len(l.Quotas) == 0 {
-		return store.Decision{}
-	}
-	all := make([]rules.Grant, len(l.Quotas))
-	for i := range all {
-		all[i].OK = true
-	}
-	d, _ := s.guess(w, l, all)
-	return d
+// pays reports whether a write takes a token from each quota if all have some, by the copy of its group.
+func (s *Store) pays(w *store.Write, l *store.Limits) bool {
+	d, _ := s.guess(w, l, allOK(l))
+	return pays(d)
 }
 
 // guess decides a write by the copy of its group, which it leaves as it is, or as the first of its group.
@@ -222,7 +217,7 @@ func (s *Store) guess(w *store.Write, l *store.Limits, grants []rules.Grant) (d 
 
 // reportQuotaDrop reports what a quota has refused to the notice of that.
 func (s *Store) reportQuotaDrop(w *store.Write, l *store.Limits, d store.Decision) {
-	if d.Verdict != store.Drop || d.Empty == &l.Spam || d.Occurrences <= 0 {
+	if d.Verdict != store.Drop || d.Empty == &l.Spam || d.Occurrences <= 0 || d.Empty.Silent {
 		return
 	}
 	drops := rules.Dropped(s.opts.Now(), *w, l, d.Empty, d.Occurrences)
@@ -238,7 +233,9 @@ func (s *Store) DecideLocally(w store.Write, l store.Limits) (store.Decision, er
 	var changed bool
 	v, _ := s.fresh()
 	s.linesOf(w.Group).locally(w.Group, now, v, func(g *rules.Group) { d, changed = g.Decide(now, v, w, &l, grants) })
-	s.quotas.chargeLocally(&w, &l, d.Verdict)
+	if pays(d) {
+		s.quotas.chargeLocally(&l)
+	}
 	s.reportQuotaDrop(&w, &l, d)
 	if changed {
 		s.log.add(s.opts.Now(), w.Group, rules.Op{Write: w, Limits: &l, Decision: d})

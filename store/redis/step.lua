@@ -2,19 +2,22 @@
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
 
--- A quota: take up to n tokens, then give back some time; see rules.Level.
+-- A quota: give back some time, take up to n tokens but for a reserve, then up to m of all; see rules.Level.
 if ARGV[1] == 'quota' then
-  local one, capacity, n, back = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+  local one, capacity, reserve = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+  local n, m, back = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
   local used, at = string.match(redis.call('GET', KEYS[1]) or '0 0', '(%d+) (%d+)')
   used, at = tonumber(used), tonumber(at)
   if at < now or at - now > 10000000 then
     used, at = math.max(0, used - math.max(0, now - at)), now
   end
   used = math.max(0, used - back)
-  local given = math.max(0, math.min(n, math.floor((capacity - used) / one)))
+  local given = math.max(0, math.min(n, math.floor((capacity - reserve - used) / one)))
   used = used + given * one
+  local more = math.max(0, math.min(m, math.floor((capacity - used) / one)))
+  used = used + more * one
   redis.call('SET', KEYS[1], string.format('%.0f %.0f', used, at), 'PX', math.ceil((at - now + used) / 1000) + 1)
-  return {now, given, string.format('%.0f', used), string.format('%.0f', at)}
+  return {now, given, more, string.format('%.0f', used), string.format('%.0f', at)}
 end
 
 -- A register: KEYS are it and its slot's index, ARGV the expected and the new version, writer, value,

@@ -82,9 +82,7 @@ func (c *chaos) limits() store.Limits {
 		l.Spam = bucket(fmt.Sprint("spam", c.rng.IntN(20)))
 	}
 	for i := range c.rng.IntN(3) {
-		b := bucket(fmt.Sprint("quota", i))
-		b.SpamFilter = l.Spam.Key.IsZero() && i == 0
-		l.Quotas = append(l.Quotas, b)
+		l.Quotas = append(l.Quotas, bucket(fmt.Sprint("quota", i)))
 	}
 	return l
 }

@@ -246,9 +246,6 @@ func chooseLimits(rng *rand.Rand) []store.Limits {
 		if rng.IntN(3) > 0 {
 			l.Spam = chooseBucket(rng, "spam filter")
 			l.Spam.About = store.Object{}
-		} else {
-			l.Quotas = append(l.Quotas, chooseBucket(rng, "shared filter"))
-			l.Quotas[0].SpamFilter = true
 		}
 		for _, name := range among(rng, nil, []string{"one"}, []string{"one", "two"}, []string{"two", "one"}) {
 			l.Quotas = append(l.Quotas, chooseBucket(rng, name))
@@ -263,6 +260,7 @@ func chooseBucket(rng *rand.Rand, name string) store.Bucket {
 	if rng.IntN(4) == 0 {
 		b.Key = store.KeyOf("another", name)
 	}
+	b.Reserve, b.Silent = among(rng, 0, 0, 1, 3), rng.IntN(4) == 0
 	return b
 }
 

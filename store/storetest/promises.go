@@ -34,8 +34,7 @@ func (w *world) reach(f facts) *book {
 	return c
 }
 
-// charge notes which bucket refused a write, or which ones it took tokens of. What passes on a reserve
-// takes none.
+// charge notes which bucket refused a write, or which ones it took tokens of.
 func (w *world) charge(write *store.Write, l *store.Limits, d store.Decision) {
 	if d.Verdict == store.Drop {
 		key := d.Empty.Key
@@ -44,12 +43,12 @@ func (w *world) charge(write *store.Write, l *store.Limits, d store.Decision) {
 		}
 		w.refusing[key] = true
 	}
-	for i, b := range l.Quotas {
-		reserved := b.SpamFilter && l.ReservePerReason > 0 && write.Update == nil
-		if d.Verdict.Admits() && !d.Paid && !reserved && l.Charges(write, d.Verdict, i) {
-			w.passed[b.Key]++
-			w.buckets[b.Key] = b
-		}
+	if !d.Verdict.Admits() || d.Paid {
+		return
+	}
+	for _, b := range l.Quotas {
+		w.passed[b.Key]++
+		w.buckets[b.Key] = b
 	}
 }
 

@@ -164,15 +164,11 @@ func newWorld(t *testing.T, f Faults, rng *rand.Rand, fresh Fresh) *world {
 		ChargeMerged:     rng.IntN(4) == 0,
 	}
 	filter := bucket("spam filter", 1+rng.IntN(30), time.Hour)
-	filter.SpamFilter = rng.IntN(3) == 0 && !f.Everywhere
-	switch {
-	case f.Return:
+	if f.Return {
 		w.limits.ChargeMerged = false
 		w.limits.Window, w.limits.RepeatWindow = 100*time.Hour, 100*time.Hour
 		w.limits.MaxEvents = 1 + 99*rng.IntN(2) // so that an Event's place does not change
-	case filter.SpamFilter:
-		w.limits.Quotas = append(w.limits.Quotas, filter)
-	default:
+	} else {
 		filter.About = store.Object{}
 		w.limits.Spam = filter
 	}

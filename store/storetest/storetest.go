@@ -32,7 +32,7 @@ func Run(t *testing.T, fresh Fresh) {
 	for about, stories := range map[string][]story{
 		"repeats": repeats(), "counts": counts(), "aggregates": aggregates(), "updates": updates(),
 		"updates that are no recorder's": otherUpdates(), "events that are not known": unknown(),
-		"spam filter": spamFilter(), "reserves": reserves(), "shared spam filter": sharedSpamFilter(),
+		"spam filter": spamFilter(), "reserves": reserves(),
 		"quotas": quotas(), "names that a quota refused": quotaNames(),
 		"claims": claims(), "outcomes": outcomes(), "events that are not found": notFound(), "waits": waits(),
 		"notices": notices(), "bounds": bounds(), "forgetting": forgetting(), "the clock": theClock(),
@@ -99,7 +99,6 @@ func atOnce(t *testing.T, fresh Fresh) {
 		pods, messages int
 	}{
 		{"callers of one spam filter share its burst", func(l *store.Limits) { l.Spam.Limit = forty.Limit }, 1, calls},
-		{"sources and objects share a shared filter's burst", shared(burst, 0), 40, calls},
 		{"sources and objects share a quota's burst", func(l *store.Limits) { l.Quotas = []store.Bucket{forty} }, 40, calls},
 		{"an object shares a quota's burst with itself", func(l *store.Limits) {
 			l.Spam.Burst, l.Quotas = 1000, []store.Bucket{forty, bucket("large", 1000, time.Hour)}

@@ -15,16 +15,6 @@ func tokens(burst, reserve int) func(*store.Limits) {
 	}
 }
 
-// shared is tokens with a spam filter that many sources and objects share.
-func shared(burst, reserve int) func(*store.Limits) {
-	return func(l *store.Limits) {
-		tokens(burst, reserve)(l)
-		filter := bucket("shared filter", burst, time.Hour)
-		filter.SpamFilter = true
-		l.Spam, l.Quotas = store.Bucket{}, append(l.Quotas, filter)
-	}
-}
-
 // charged makes merged CREATEs take tokens too.
 func charged(change func(*store.Limits)) func(*store.Limits) {
 	return func(l *store.Limits) {
@@ -43,6 +33,15 @@ func bound(names ...string) detail {
 		for _, name := range names {
 			l.Quotas = append(l.Quotas, bucket(name, sizes[name], time.Hour))
 		}
+	})
+}
+
+// leaving puts a write under a quota of two tokens of an hour each, of which it must leave one.
+func leaving() detail {
+	return under(func(l *store.Limits) {
+		b := bucket("two", 2, time.Hour)
+		b.Reserve = 1
+		l.Quotas = append(l.Quotas, b)
 	})
 }
 
@@ -102,40 +101,6 @@ func reserves() []story {
 	}
 }
 
-func sharedSpamFilter() []story {
-	const empty = "drop by shared filter until 1h0m0s"
-	return []story{
-		{says: "a shared filter is one over sources and objects", limits: shared(2, 0), steps: []step{
-			{0, create("a", pod("1")), "admit"},
-			{time.Minute, create("b", pod("2")), "admit"},
-			{2 * time.Minute, each(create("c", pod("3")), create("d", pod("1"), message("2"))), empty},
-			{time.Hour, create("e", pod("3")), "admit"},
-			{time.Hour, create("f", pod("1"), message("3")), "drop by shared filter until 2h0m0s"},
-		}},
-		{says: "what merges costs a token of it where it is charged", limits: charged(shared(3, 0)), steps: []step{
-			{0, create("a", pod("1")), "admit"},
-			{us, create("b", pod("1")), "merge into a 2"},
-			{2 * us, create("c", pod("2")), "admit"},
-			{3 * us, each(create("d", pod("2")), create("e", pod("1"))), empty},
-			{time.Hour, create("f", pod("1")), "merge into a 3"},
-		}},
-		{says: "the first Event of a reason about each object passes an empty one", limits: shared(1, 1), steps: []step{
-			{0, each(create("a", pod("1")), create("b", pod("2"))), "admit"},
-			{0, each(create("c", pod("2"), message("2")), create("d", pod("1"), message("2"))), empty},
-			{0, create("e", pod("1"), reason("Killing")), "admit"},
-			{10*time.Minute - us, create("f", pod("2"), message("2")), empty},
-			{10 * time.Minute, create("g", pod("2"), message("2")), "admit"},
-		}},
-		{says: "a recorder's UPDATE pays it", limits: shared(2, 1), steps: []step{
-			{0, create("a", pod("1")), "admit"},
-			{10 * time.Second, update("a", pod("1"), count(2)), "admit"},
-			{20 * time.Second, update("a", pod("1"), count(3)), "merge into a 3"},
-			{20 * time.Second, create("b", pod("2")), "admit"}, // its reserve
-			{20 * time.Second, create("c", pod("2"), message("2")), empty},
-		}},
-	}
-}
-
 // quotas are asked without merging: each Event has its own message.
 func quotas() []story {
 	return []story{
@@ -162,6 +127,22 @@ func quotas() []story {
 		{says: "a reserve does not get past a quota", limits: tokens(0, 1), steps: []step{
 			{0, create("a", message("1"), bound("one")), "admit"},
 			{0, create("b", reason("Killing"), bound("one")), "drop by one until 1h0m0s"},
+		}},
+		{says: "a write that must leave a reserve gets no token of it", limits: tokens(9, 0), steps: []step{
+			{0, create("a", message("1"), leaving()), "admit"},
+			{0, create("b", message("2"), leaving()), "drop by two until 1h0m0s"},
+			{0, create("c", message("3"), bound("two")), "admit"},
+			{0, create("d", message("4"), bound("two")), "drop by two until 1h0m0s"},
+			{time.Hour, create("e", message("5"), leaving()), "drop by two until 2h0m0s"},
+			{2 * time.Hour, create("f", message("6"), leaving()), "admit"},
+		}},
+		{says: "what a silent quota refuses no notice reports", limits: tokens(9, 0), steps: []step{
+			{0, create("a", message("1"), under(func(l *store.Limits) {
+				b := bucket("none", 0, time.Hour)
+				b.Silent = true
+				l.Quotas = append(l.Quotas, b)
+			})), "drop by none for ever"},
+			{us, drain, ""},
 		}},
 		{says: "an UPDATE pays every quota, and is merged when one is empty", limits: tokens(9, 0), steps: []step{
 			{0, create("a"), "admit"},
