@@ -103,7 +103,7 @@ func (q *question) answer(d store.Decision) (Answer, error) {
 	case store.Drop:
 		return dropped(d, q.decided.At), nil
 	case store.Deny:
-		return denied(q.gov.Policy), nil
+		return denied(d), nil
 	case store.Aggregate:
 		q.message = AggregateMessage(q.message, keepsSeries(q.Object))
 		return q.admit(Aggregated)
@@ -139,12 +139,16 @@ func merged(q *question, d store.Decision) Answer {
 // all.
 func dropped(d store.Decision, now time.Time) Answer {
 	b := emptyBucket(d)
-	if b.Name == "" {
-		return refuse(Dropped, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests,
-			fmt.Sprintf("policy %q drops it", b.Policy))
+	message := make([]byte, 0, answerBytes)
+	switch b.Name {
+	case "":
+		return refuse(Dropped, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, ruleText(b.Policy)+" drops it")
+	case spamFilter:
+		message = append(message, spamFilter...)
+	default:
+		message = strconv.AppendQuote(append(message, "limit "...), b.Name)
 	}
-	message := append(make([]byte, 0, answerBytes), b.Name...)
-	message = strconv.AppendQuote(append(message, " of policy "...), b.Policy)
+	message = append(append(message, " of "...), ruleText(b.Policy)...)
 	if d.Next.IsZero() {
 		message = append(message, " is empty: it never has tokens"...)
 	} else {
@@ -154,11 +158,19 @@ func dropped(d store.Decision, now time.Time) Answer {
 	return refuse(Dropped, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, string(message))
 }
 
-// denied refuses a write because its policy says so while the store that
-// replicas share is unavailable.
-func denied(p *policy.Policy) Answer {
+// ruleText is how a message calls a rule of a name.
+func ruleText(name string) string {
+	if name == policy.DefaultName {
+		return "the default policy"
+	}
+	return name
+}
+
+// denied refuses a write because a quota says so while the store that replicas
+// share is unavailable.
+func denied(d store.Decision) Answer {
 	return refuse(Denied, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests,
-		fmt.Sprintf("the shared store is unavailable, and policy %q denies Events then", p.Name))
+		fmt.Sprintf("the shared store is unavailable, and %s denies Events then", ruleText(emptyBucket(d).Policy)))
 }
 
 // overloaded refuses a write that could be neither decided nor admitted under

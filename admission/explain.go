@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
 )
 
@@ -63,6 +62,3 @@ func Plain(e *corev1.Event) string { return strings.TrimPrefix(e.Message, aggreg
 
 // Occurrences is how often an Event says that it happened, from 1.
 func Occurrences(e *corev1.Event) int64 { return occurrences(e) }
-
-// QuotaParts are the parts of an Event by which a type of quota has a bucket each.
-func QuotaParts(t policy.QuotaType) []policy.KeyPart { return quotaParts(t) }

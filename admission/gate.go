@@ -3,7 +3,6 @@
 package admission
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -97,12 +96,12 @@ func (g *Gate) decide(ctx context.Context, r *Request, rewritable bool) (Answer,
 	}
 	q.nameIt()
 	warning := g.audit(ctx, q)
-	d, err := g.ask(ctx, g.Store, q, gov.Policy, q.quotas())
+	d, err := g.ask(ctx, g.Store, q, gov.Policy, q.gov.Limits())
 	if err != nil {
 		return Answer{}, fmt.Errorf("ask the store: %w", err)
 	}
 	g.noteBucket(ctx, d)
-	g.passOn(q, d)
+	g.passOn(q, q.owner(gov.Policy, d), d, false)
 	a, err := q.answer(d)
 	return a.with(warning), err
 }
@@ -175,60 +174,30 @@ type Policies interface {
 // and returns a warning for its writer, or none.
 func (g *Gate) audit(ctx context.Context, q *question) string {
 	p := q.gov.Audit
-	if p == nil && len(q.gov.AuditFloor) > 0 {
+	if p == nil && q.gov.Audited() {
 		p = q.gov.Policy
 	}
 	if p == nil || g.Audit == nil {
 		return ""
 	}
-	d, err := g.ask(ctx, g.Audit, q, p, both(q.gov.Quotas(), q.gov.AuditQuotas()))
+	d, err := g.ask(ctx, g.Audit, q, p, q.gov.AuditLimits())
 	if err != nil {
 		g.Log.V(1).Info("Event write not audited", "policy", p.Name, "reason", err.Error())
 		return ""
 	}
-	g.passOnAudited(q, p, d)
-	return warning(q, d, cmp.Or(emptyBucket(d).Policy, p.Name))
-}
-
-// warning says what a policy in mode Audit would have done to a write.
-func warning(q *question, d store.Decision, owner string) string {
-	if !warns(&q.gov, owner) {
+	owner := q.owner(p, d)
+	g.passOn(q, owner, d, true)
+	if owner.Mode != policy.Audit || !owner.AuditWarnings {
 		return ""
 	}
 	switch d.Verdict {
 	case store.Merge:
-		return fmt.Sprintf("policy %q, which is audited, would merge this Event", owner)
+		return owner.Name + ", which is audited, would merge this Event"
 	case store.Drop:
-		return fmt.Sprintf("policy %q, which is audited, would drop this Event", owner)
+		return owner.Name + ", which is audited, would drop this Event"
 	case store.Admit, store.Aggregate, store.Deny:
 	}
 	return ""
-}
-
-// warns reports whether a policy in mode Audit answers writers with warnings.
-func warns(gov *policy.Governing, name string) bool {
-	if gov.Audit != nil && gov.Audit.Name == name {
-		return gov.Audit.AuditWarnings
-	}
-	for _, p := range gov.AuditFloor {
-		if p.Name == name {
-			return p.AuditWarnings
-		}
-	}
-	return false
-}
-
-// both is one sequence after the other.
-func both(a, b quotas) quotas {
-	return func(yield func(*policy.Policy, *policy.Quota) bool) {
-		for _, all := range []quotas{a, b} {
-			for owner, quota := range all {
-				if !yield(owner, quota) {
-					return
-				}
-			}
-		}
-	}
 }
 
 // Recorder hears what becomes of calls and of Event writes. Its methods are called by any number of
@@ -245,16 +214,16 @@ type Recorder interface {
 // one, Audited, where a policy in mode Audit matches. There is none for writes that
 // are ignored, undecided or dry runs.
 type Decided struct {
-	// Policy decided: the one whose bucket was empty, otherwise the one that
+	// Rule decided: the one whose bucket was empty, otherwise the policy that
 	// governs. It is never nil.
-	Policy *policy.Policy
+	Rule *policy.Rule
 	// Audited says that this is what would have become of the write if nothing
-	// were in mode Audit. Policy is then in that mode, unless only quotas of
-	// cluster policies are audited that match the write and have a token for it.
+	// were in mode Audit. Rule is then in that mode, unless it would have decided
+	// so anyway.
 	Audited bool
 	Verdict store.Verdict
-	// Bucket is how answers call the bucket of Policy that had no token. It is
-	// empty unless Verdict is Drop, and where Policy drops all.
+	// Bucket is how answers call the bucket of Rule that had no token. It is
+	// empty unless Verdict is Drop or Deny, and where Rule drops all.
 	Bucket string
 	// Request is what was decided about. It is not to be changed or kept.
 	Request *Request
@@ -264,50 +233,26 @@ type Decided struct {
 	Source store.Source
 }
 
-// passOn passes on what became of a write.
-func (g *Gate) passOn(q *question, d store.Decision) {
+// passOn passes on what became of a write, by the rule that decided.
+func (g *Gate) passOn(q *question, owner *policy.Rule, d store.Decision, audited bool) {
 	if g.Recorder == nil {
 		return
 	}
-	decided := q.decidedBy(q.gov.Policy, d)
-	decided.Bucket = emptyBucket(d).Name
-	if p := ownerOf(d, q.gov.Policy, q.gov.Floor); p != nil {
-		decided.Policy = p
-	}
-	g.Recorder.Decided(decided)
+	g.Recorder.Decided(Decided{
+		Rule: owner, Audited: audited, Verdict: d.Verdict, Bucket: emptyBucket(d).Name,
+		Request: q.Request, Object: object(q.Object), Source: sourceOf(q.Object),
+	})
 }
 
-func (q *question) decidedBy(p *policy.Policy, d store.Decision) Decided {
-	return Decided{Policy: p, Verdict: d.Verdict, Request: q.Request, Object: object(q.Object), Source: sourceOf(q.Object)}
-}
-
-// passOnAudited passes on what would have become of a write under p. What the bucket
-// of a policy that is in force would have refused, p would have refused too.
-func (g *Gate) passOnAudited(q *question, p *policy.Policy, d store.Decision) {
-	if g.Recorder == nil {
-		return
-	}
-	decided := q.decidedBy(p, d)
-	decided.Audited = true
-	if owner := ownerOf(d, p, q.gov.AuditFloor); owner != nil {
-		decided.Policy, decided.Bucket = owner, emptyBucket(d).Name
-	}
-	g.Recorder.Decided(decided)
-}
-
-// ownerOf is the policy whose bucket had no token, if that is the one that
-// governs or part of the floor; otherwise nil.
-func ownerOf(d store.Decision, governing *policy.Policy, floor []*policy.Policy) *policy.Policy {
-	owner := emptyBucket(d).Policy
-	if d.Verdict != store.Drop || owner == governing.Name {
-		return governing
-	}
-	for _, p := range floor {
-		if p.Name == owner {
-			return p
+// owner is the rule that decided: the one whose bucket had no token, otherwise the policy under which the store
+// was asked.
+func (q *question) owner(p *policy.Policy, d store.Decision) *policy.Rule {
+	if d.Empty != nil {
+		if r := q.gov.Rule(d.Empty.Policy); r != nil {
+			return r
 		}
 	}
-	return nil
+	return &p.Rule
 }
 
 // emptyBucket is the bucket that had no token; the zero value where none was empty.

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"math"
@@ -53,10 +54,10 @@ func (g *Gate) newQuestion(r *Request, gov policy.Governing, rewritable bool) *q
 
 // within is a message within the limit of the policy that governs it.
 func within(p *policy.Policy, message string) string {
-	if p.Action == policy.Admit {
+	if p.Action == policy.Exempt {
 		return Truncate(message, math.MaxInt)
 	}
-	return Truncate(message, p.Message.MaxBytes)
+	return Truncate(message, p.MaxMessageBytes)
 }
 
 // throughEventsAPI reports whether the client used events.k8s.io.
@@ -101,23 +102,15 @@ func generate(prefix string) string {
 	return prefix[:end] + rand.String(10)
 }
 
-// quotas are quotas, each with the policy it is of; nil for none.
-type quotas = iter.Seq2[*policy.Policy, *policy.Quota]
+// limits are limits, each with the quota it is of.
+type limits = iter.Seq2[*policy.Quota, *policy.QuotaLimit]
 
-// quotas are those that apply. Where there are none, nothing is allocated.
-func (q *question) quotas() quotas {
-	if len(q.gov.Floor) == 0 && len(q.gov.Policy.Quotas) == 0 {
-		return nil
-	}
-	return q.gov.Quotas()
-}
-
-// ask asks a store what becomes of a write under a policy and quotas. Where nothing
-// limits it, there is nothing to ask.
-func (g *Gate) ask(ctx context.Context, s store.Store, q *question, p *policy.Policy, all quotas) (store.Decision, error) {
-	l := g.limits(q, p, all)
+// ask asks a store what becomes of a write under a policy and limits. Where nothing
+// merges or limits it, there is nothing to ask.
+func (g *Gate) ask(ctx context.Context, s store.Store, q *question, p *policy.Policy, all limits) (store.Decision, error) {
+	l := g.limitsOf(q, p, all)
 	q.decided = Moment{}
-	if p.Action == policy.Admit && len(l.Quotas) == 0 {
+	if !l.Merge && l.Spam.Key.IsZero() && len(l.Quotas) == 0 {
 		return store.Decision{Verdict: store.Admit}, nil
 	}
 	w := q.write()
@@ -209,8 +202,8 @@ func similarKey(h *store.Hasher, object store.Key, e *corev1.Event) store.Key {
 		Add(e.Type, e.Reason, e.ReportingController, e.ReportingInstance).Sum()
 }
 
-// bucketKey names a token bucket that is keyed by parts of a write. Its id is
-// that of one policy's spam filter or quota: policies share no tokens.
+// bucketKey names a token bucket that is keyed by parts of a write. Its id is that of one rule: rules share
+// no tokens.
 func bucketKey(h *store.Hasher, id string, parts []policy.KeyPart, r *Request) store.Key {
 	e := r.Object
 	h.Add("bucket", id)
@@ -220,6 +213,11 @@ func bucketKey(h *store.Hasher, id string, parts []policy.KeyPart, r *Request) s
 		case policy.KeySource:
 			component, host := source(e)
 			h.Add(component, host)
+		case policy.KeyController:
+			component, _ := source(e)
+			h.Add(component)
+		case policy.KeyKind:
+			h.Add(e.InvolvedObject.APIVersion, e.InvolvedObject.Kind)
 		case policy.KeyInvolvedObject:
 			addObject(h, e)
 			if o := e.InvolvedObject.Namespace; o != "" && o != r.Namespace {
@@ -238,108 +236,73 @@ func bucketKey(h *store.Hasher, id string, parts []policy.KeyPart, r *Request) s
 	return h.Sum()
 }
 
-// quotaParts are what each type of quota is keyed by.
-func quotaParts(t policy.QuotaType) []policy.KeyPart {
-	switch t {
-	case policy.QuotaNamespace:
-		return []policy.KeyPart{policy.KeyNamespace}
-	case policy.QuotaUser:
-		return []policy.KeyPart{policy.KeyUser}
-	case policy.QuotaSourceAndObject:
-		return []policy.KeyPart{policy.KeySource, policy.KeyInvolvedObject}
-	case policy.QuotaServer:
-	}
-	return nil
-}
-
-// limits says in the store's words what a policy sets for an Event, and what
-// quotas apply to it.
-func (g *Gate) limits(q *question, p *policy.Policy, all quotas) store.Limits {
-	a, s := &p.Aggregation, &p.SpamFilter
+// limits says in the store's words what a policy sets for an Event, and what limits apply to it.
+func (g *Gate) limitsOf(q *question, p *policy.Policy, all limits) store.Limits {
+	m := &p.Merge
 	l := store.Limits{
-		MaxEvents:        a.MaxEvents,
-		Window:           a.Window,
-		RepeatWindow:     a.RepeatWindow,
-		WriteInterval:    a.FlushInterval,
-		MaxWriteInterval: max(a.FlushInterval, g.MaxWriteInterval),
-		KeepMessages:     a.KeepMessages,
-		OnFailure:        onFailure(q.gov.OnStoreFailure),
+		MaxEvents:        m.Threshold,
+		Window:           m.SimilarWindow,
+		RepeatWindow:     m.IdenticalWindow,
+		WriteInterval:    m.WriteInterval,
+		MaxWriteInterval: max(m.WriteInterval, cmp.Or(m.MaxWriteInterval, g.MaxWriteInterval)),
+		KeepMessages:     m.KeepMessages,
 	}
-	if p.Action == policy.Drop {
-		l.Quotas = []store.Bucket{q.noTokens(p)}
+	switch p.Action {
+	case policy.Drop:
+		l.Quotas = []store.Bucket{q.noTokens(&p.Rule)}
 		return l
-	}
-	if p.Action != policy.Admit {
-		l.Merge, l.ReservePerReason, l.ChargeMerged = true, s.ReservePerReason, s.ChargeMerged
-		if filter := q.spamFilter(p); filter.SpamFilter {
-			l.Quotas = append(l.Quotas, filter)
-		} else {
-			l.Spam = filter
+	case policy.Limit:
+		l.Merge = m.Enabled
+		if s := &p.SpamFilter; s.Enabled {
+			l.Spam, l.ReservePerReason, l.ChargeMerged = q.bucket(&p.Rule, spamFilter, &s.Bucket), s.ReservePerReason, s.ChargeMerged
 		}
+	case policy.Exempt:
 	}
-	if all != nil {
+	if q.gov.Limited() {
 		l.Quotas = q.addQuotas(l.Quotas, all)
 	}
 	return l
 }
 
-func (q *question) addQuotas(to []store.Bucket, all quotas) []store.Bucket {
-	for owner, quota := range all {
-		to = append(to, q.quota(owner, quota))
+func (q *question) addQuotas(to []store.Bucket, all limits) []store.Bucket {
+	warning := q.Object.Type == corev1.EventTypeWarning
+	for quota, l := range all {
+		b := q.bucket(&quota.Rule, l.Name, &l.Bucket)
+		b.OnFailure = onFailure(quota.OnStoreFailure)
+		if !warning {
+			b.Reserve = l.Reserve
+		}
+		to = append(to, b)
 	}
 	return to
 }
 
-// spamFilter is the bucket of a policy's spam filter.
-func (q *question) spamFilter(p *policy.Policy) store.Bucket {
-	s := &p.SpamFilter
+// spamFilter is how answers and notices call the bucket of a spam filter; others go by the names of their limits.
+const spamFilter = "spam filter"
+
+// bucket is a bucket of a rule.
+func (q *question) bucket(r *policy.Rule, name string, b *policy.Bucket) store.Bucket {
 	return store.Bucket{
-		Limit:  limit(s.Burst, s.Tokens, s.Interval),
-		Key:    bucketKey(&q.hasher, s.ID, s.KeyBy, q.Request),
-		Name:   "spam filter",
-		Policy: p.Name,
-		About:  reportedOn(p, s.KeyBy, q.Request),
-		// The API server keeps Events about a namespaced object in its namespace, so
-		// a key with both parts is of one source and object, whatever else is in it,
-		// and no other key is. Events about an object of the cluster may be in default
-		// and in kube-system. As a source writes to one of them only, such a key has a
-		// bucket in each.
-		SpamFilter: !slices.Contains(s.KeyBy, policy.KeySource) || !slices.Contains(s.KeyBy, policy.KeyInvolvedObject),
+		Limit:  store.Limit{Burst: b.Burst, Every: b.Interval / time.Duration(max(b.Tokens, 1))},
+		Key:    bucketKey(&q.hasher, b.ID, b.Per, q.Request),
+		Name:   name,
+		Policy: r.Name,
+		About:  reportedOn(r, b.Per, q.Request),
+		Silent: r.Silent,
 	}
 }
 
-// quota is the bucket of a policy's quota.
-func (q *question) quota(p *policy.Policy, quota *policy.Quota) store.Bucket {
-	parts := quotaParts(quota.Type)
-	return store.Bucket{
-		Limit:  limit(quota.Burst, quota.Tokens, quota.Interval),
-		Key:    bucketKey(&q.hasher, quota.ID, parts, q.Request),
-		Name:   string(quota.Type) + " quota",
-		Policy: p.Name,
-		About:  reportedOn(p, parts, q.Request),
-	}
+// noTokens is the bucket of a policy that drops all. It has no name: nobody could give it tokens.
+func (q *question) noTokens(r *policy.Rule) store.Bucket {
+	b := q.bucket(r, "", &policy.Bucket{ID: r.Name + " drop", Per: []policy.KeyPart{policy.KeyNamespace}})
+	b.Limit = store.Limit{}
+	return b
 }
 
-// noTokens is the bucket of a policy that drops all. It has no name: nobody could
-// give it tokens.
-func (q *question) noTokens(p *policy.Policy) store.Bucket {
-	parts := []policy.KeyPart{policy.KeyNamespace}
-	return store.Bucket{
-		Key:    bucketKey(&q.hasher, p.Name+" drop", parts, q.Request),
-		Policy: p.Name,
-		About:  reportedOn(p, parts, q.Request),
-	}
-}
-
-// limit is a bucket of burst tokens of which tokens come back in each interval.
-func limit(burst, tokens int, interval time.Duration) store.Limit {
-	return store.Limit{Burst: burst, Every: interval / time.Duration(max(tokens, 1))}
-}
-
-// reportedOn is what a notice about the drops of a policy's bucket is about: the
+// reportedOn is what a notice about the drops of a rule's bucket is about: the
 // narrowest object that all its drops have in common.
-func reportedOn(p *policy.Policy, parts []policy.KeyPart, r *Request) store.Object {
-	i := &p.Identity
+func reportedOn(rule *policy.Rule, parts []policy.KeyPart, r *Request) store.Object {
+	i := &rule.Identity
 	switch {
 	case i.Kind == "", slices.Contains(parts, policy.KeyInvolvedObject):
 		return reportable(r.Namespace, r.Object)

@@ -146,6 +146,24 @@ func (g *Governing) AuditLimits() iter.Seq2[*Quota, *QuotaLimit] {
 	return g.limits(cmp.Or(g.Audit, g.Policy), true)
 }
 
+// Limited reports whether any quota matches.
+func (g *Governing) Limited() bool { return g.quotas.n > 0 }
+
+// Rule is the policy that governs or is audited, or the quota that matches, of a name; nil for none.
+func (g *Governing) Rule(name string) *Rule {
+	for _, p := range []*Policy{g.Policy, g.Audit} {
+		if p != nil && p.Name == name {
+			return &p.Rule
+		}
+	}
+	for q := range g.quotas.all {
+		if q.Name == name {
+			return &q.Rule
+		}
+	}
+	return nil
+}
+
 // Audited reports whether a quota in mode Audit matches.
 func (g *Governing) Audited() bool {
 	for q := range g.quotas.all {

@@ -24,7 +24,7 @@ type Identity struct {
 func (i Identity) String() string {
 	switch {
 	case i.Kind == "":
-		return "default"
+		return DefaultName
 	case i.Namespace == "":
 		return i.Kind + " " + i.Name
 	}

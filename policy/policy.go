@@ -165,11 +165,14 @@ const (
 	FailureDeny  OnStoreFailure = "Deny"
 )
 
+// DefaultName is the Name of the default policy.
+const DefaultName = "default"
+
 // Default is the policy that governs where no other does: the limits of client-go's EventCorrelator, with
 // merged Events free of charge and a reserve for rare reasons.
 func Default() *Policy {
 	p := &Policy{
-		Rule:   Rule{Name: "default", Mode: Enforce},
+		Rule:   Rule{Name: DefaultName, Mode: Enforce},
 		Action: Limit,
 		Merge: Merge{
 			Enabled: true, IdenticalWindow: time.Hour, Threshold: 10, SimilarWindow: 10 * time.Minute,
