@@ -71,9 +71,9 @@ func (c *Counter) Count(w *Write, v store.Verdict) {
 func (c *Counter) Decided(d *admission.Decided) {
 	e, subject := d.Request.Object, Subject{Object: d.Object, Source: d.Source}
 	if !d.Audited {
-		c.Count(&Write{Namespace: d.Request.Namespace, Subject: subject, Type: e.Type, Reason: e.Reason, Policy: d.Policy.Name}, d.Verdict)
+		c.Count(&Write{Namespace: d.Request.Namespace, Subject: subject, Type: e.Type, Reason: e.Reason, Policy: d.Rule.Name}, d.Verdict)
 	}
-	if i := d.Policy.Identity; i.UID != "" && (!d.Audited || d.Policy.Mode == policy.Audit) {
+	if i := d.Rule.Identity; i.UID != "" && (!d.Audited || d.Rule.Mode == policy.Audit) {
 		c.CountPolicy(PolicyID{UID: string(i.UID), Generation: i.Generation}, d.Verdict, subject)
 	}
 }
