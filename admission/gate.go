@@ -231,6 +231,9 @@ type Decided struct {
 	// writer says.
 	Object store.Object
 	Source store.Source
+	// Errors are about conditions that could not be evaluated. An Audited write has none: they are of
+	// the other one.
+	Errors []*policy.EvaluationError
 }
 
 // passOn passes on what became of a write, by the rule that decided.
@@ -238,10 +241,14 @@ func (g *Gate) passOn(q *question, owner *policy.Rule, d store.Decision, audited
 	if g.Recorder == nil {
 		return
 	}
-	g.Recorder.Decided(Decided{
+	decided := Decided{
 		Rule: owner, Audited: audited, Verdict: d.Verdict, Bucket: emptyBucket(d).Name,
 		Request: q.Request, Object: object(q.Object), Source: sourceOf(q.Object),
-	})
+	}
+	if !audited {
+		decided.Errors = q.gov.Errors
+	}
+	g.Recorder.Decided(decided)
 }
 
 // owner is the rule that decided: the one whose bucket had no token, otherwise the policy under which the store
