@@ -16,7 +16,7 @@ import (
 // its buckets is taken.
 func TestPhantomsHideNothing(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, policy.Default())
+	r := newRig(t, defaults())
 	const pods, each = 180, 5
 	as := func(i int) details { return details{about(fmt.Sprint("web-", i%pods))} }
 	for i := range pods*each + 9 {
@@ -34,10 +34,9 @@ func TestPhantomsHideNothing(t *testing.T) {
 }
 
 // perMinute is a quota of n tokens, and nothing else that limits.
-func perMinute(n int) func(*policy.Policy) {
-	return func(p *policy.Policy) {
-		p.Action = policy.Admit
-		p.Quotas = []policy.Quota{{Type: policy.QuotaNamespace, Burst: n, Tokens: n, Interval: time.Minute}}
+func perMinute(n int) func(*applied) {
+	return func(p *applied) {
+		only(limit(n, n, time.Minute, policy.KeyNamespace))(p)
 	}
 }
 
@@ -71,15 +70,15 @@ func TestAnnotationsAreNoWayAroundAQuota(t *testing.T) {
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
-			p := policy.Default()
-			perMinute(tokens)(&p)
+			p := defaults()
+			perMinute(tokens)(p)
 			r := newRig(t, p)
 			admitted := 0
 			for i := range writes {
 				switch said := patch(i)(r); {
 				case said == "admit":
 					admitted++
-				case !strings.HasPrefix(said, `drop 429 TooManyRequests: Namespace quota of policy "default" is empty: next token`):
+				case !strings.HasPrefix(said, `drop 429 TooManyRequests: limit "each Namespace" of quota is empty: next token`):
 					t.Fatalf("write %d: %q", i, said)
 				}
 			}
@@ -93,9 +92,9 @@ func TestAnnotationsAreNoWayAroundAQuota(t *testing.T) {
 			{0, update("a", details{version("1")}, details{version("1"), annotated("x", "y")}), "admit"},
 			{0, update("a", details{version("1")}, details{version("1"), annotated("x", "y")}), "admit"},
 			{0, update("a", details{version("2"), annotated("x", "y")}, details{version("2"), annotated("x", "z")}), "admit"},
-			{0, create("b"), `drop 429 TooManyRequests: Namespace quota of policy "default" is empty: next token at 2030-03-01T12:00:30Z, in 30s`},
+			{0, create("b"), `drop 429 TooManyRequests: limit "each Namespace" of quota is empty: next token at 2030-03-01T12:00:30Z, in 30s`},
 		}},
-		{says: "a spam filter is not asked", policy: func(p *policy.Policy) {
+		{says: "a spam filter is not asked", policy: func(p *applied) {
 			p.SpamFilter.Burst, p.SpamFilter.ReservePerReason = 0, 0
 		}, steps: []step{
 			{0, update("a", details{}, details{annotated("x", "y")}), "admit"},
@@ -107,20 +106,15 @@ func TestAnnotationsAreNoWayAroundAQuota(t *testing.T) {
 // about an object in another one.
 func TestNoNamespaceReportsToAnother(t *testing.T) {
 	t.Parallel()
-	for says, change := range map[string]func(*policy.Policy){
-		"by a spam filter": func(p *policy.Policy) { p.SpamFilter.Burst, p.SpamFilter.ReservePerReason = 1, 0 },
-		"by a bucket over all sources of an object": func(p *policy.Policy) {
-			byParts(policy.KeyInvolvedObject)(p)
-		},
-		"by a quota of a source and object": func(p *policy.Policy) {
-			p.Action = policy.Admit
-			p.Quotas = []policy.Quota{{Type: policy.QuotaSourceAndObject, Burst: 1, Tokens: 1, Interval: time.Hour}}
-		},
+	for says, change := range map[string]func(*applied){
+		"by a spam filter":                  func(p *applied) { p.SpamFilter.Burst, p.SpamFilter.ReservePerReason = 1, 0 },
+		"by a limit of each object":         only(hourly(policy.KeyInvolvedObject)),
+		"by a quota of a source and object": only(hourly(policy.KeySource, policy.KeyInvolvedObject)),
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
-			p := policy.Default()
-			change(&p)
+			p := defaults()
+			change(p)
 			r := newRig(t, p)
 			theirs := event(func(e *corev1.Event) { e.InvolvedObject.Namespace = "victim" })
 			for i := range 10 {

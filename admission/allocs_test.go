@@ -40,11 +40,11 @@ func (a answers) Decide(_ context.Context, now time.Time, _ store.Write, l store
 // TestAReviewAllocatesLittle holds it for each way through a Handler, with an Event as a
 // kubelet writes it.
 func TestAReviewAllocatesLittle(t *testing.T) {
-	quota := func(p *policy.Policy) {
-		p.Quotas = []policy.Quota{{Type: policy.QuotaNamespace, Burst: 1, Tokens: 1, Interval: time.Hour}}
+	quota := func(p *applied) {
+		p.limits(limit(1, 1, time.Hour, policy.KeyNamespace))
 	}
 	for says, tt := range map[string]struct {
-		policy   func(*policy.Policy) // nil for the default
+		policy   func(*applied) // nil for the default
 		decision store.Verdict
 		update   bool
 		want     admission.Outcome
@@ -58,9 +58,9 @@ func TestAReviewAllocatesLittle(t *testing.T) {
 		"a recorder's UPDATE that is merged":   {decision: store.Merge, update: true, want: admission.Merged},
 	} {
 		t.Run(says, func(t *testing.T) {
-			p := policy.Default()
+			p := defaults()
 			if tt.policy != nil {
-				tt.policy(&p)
+				tt.policy(p)
 			}
 			gate := newGate(answers{Verdict: tt.decision, Into: "a", Total: 2}, p)
 			outcomes := outcomes{}

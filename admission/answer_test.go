@@ -47,7 +47,7 @@ func TestAnswersToMerges(t *testing.T) {
 			{0, create("", generated("web.")), "merge 429 " + busy + "web.x7k2p, 3 occurrences so far"},
 			{0, update("web.x7k2p", details{generated("web.")}, details{generated("web."), count(2)}), "merge 409 " + into + "web.x7k2p, 4 occurrences so far"},
 		}},
-		{says: "similar Events merge into their aggregate", policy: func(p *policy.Policy) { p.Aggregation.MaxEvents = 2 }, steps: []step{
+		{says: "similar Events merge into their aggregate", policy: func(p *applied) { p.Merge.Threshold = 2 }, steps: []step{
 			{0, create("a", message("1")), "admit"},
 			{0, create("b", message("2")), "aggregate, /message = " + combined + "2"},
 			{0, create("c", message("3")), "merge 409 " + into + "b, 2 occurrences so far"},
@@ -59,33 +59,33 @@ func TestAnswersToMerges(t *testing.T) {
 func TestAnswersToDrops(t *testing.T) {
 	t.Parallel()
 	const dropped = "drop 429 TooManyRequests: "
-	two := func(p *policy.Policy) { p.Name, p.SpamFilter.Burst, p.SpamFilter.ReservePerReason = "night", 2, 0 }
+	two := func(p *applied) { p.Name, p.SpamFilter.Burst, p.SpamFilter.ReservePerReason = "night", 2, 0 }
 	runStories(t, []story{
 		{says: "a drop names the bucket, the policy and the next token", policy: two, steps: []step{
 			{0, create("a", message("1")), "admit"},
 			{time.Minute, create("b", message("2")), "admit"},
-			{2 * time.Minute, create("c", message("3")), dropped + `spam filter of policy "night" is empty: next token at 2030-03-01T12:05:00Z, in 3m0s`},
-			{5*time.Minute - 1500*time.Millisecond, create("d", message("4")), dropped + `spam filter of policy "night" is empty: next token at 2030-03-01T12:05:00Z, in 1.5s`},
+			{2 * time.Minute, create("c", message("3")), dropped + `spam filter of night is empty: next token at 2030-03-01T12:05:00Z, in 3m0s`},
+			{5*time.Minute - 1500*time.Millisecond, create("d", message("4")), dropped + `spam filter of night is empty: next token at 2030-03-01T12:05:00Z, in 1.5s`},
 			{5 * time.Minute, create("d", message("4")), "admit"},
 		}},
 		{says: "a drop through events.k8s.io says the same", policy: two, steps: []step{
 			{0, create("a", modern, message("1")), "admit"},
 			{0, create("b", modern, message("2")), "admit"},
-			{0, create("c", modern, message("3")), dropped + `spam filter of policy "night" is empty: next token at 2030-03-01T12:05:00Z, in 5m0s`},
-			{0, create("d", series(7), message("4")), dropped + `spam filter of policy "night" is empty: next token at 2030-03-01T12:05:00Z, in 5m0s`},
+			{0, create("c", modern, message("3")), dropped + `spam filter of night is empty: next token at 2030-03-01T12:05:00Z, in 5m0s`},
+			{0, create("d", series(7), message("4")), dropped + `spam filter of night is empty: next token at 2030-03-01T12:05:00Z, in 5m0s`},
 		}},
-		{says: "a merge is dropped where merges are charged", policy: func(p *policy.Policy) {
+		{says: "a merge is dropped where merges are charged", policy: func(p *applied) {
 			two(p)
 			p.SpamFilter.ChargeMerged = true
 		}, steps: []step{
 			{0, create("a"), "admit"},
 			{0, create("b"), "merge 409 " + into + "a, 2 occurrences so far"},
-			{0, create("c"), dropped + `spam filter of policy "night" is empty: next token at 2030-03-01T12:05:00Z, in 5m0s`},
+			{0, create("c"), dropped + `spam filter of night is empty: next token at 2030-03-01T12:05:00Z, in 5m0s`},
 		}},
-		{says: "a bucket without tokens never has one", policy: func(p *policy.Policy) {
+		{says: "a bucket without tokens never has one", policy: func(p *applied) {
 			p.SpamFilter.Burst, p.SpamFilter.ReservePerReason = 0, 0
 		}, steps: []step{
-			{0, create("a"), dropped + `spam filter of policy "default" is empty: it never has tokens`},
+			{0, create("a"), dropped + `spam filter of the default policy is empty: it never has tokens`},
 		}},
 	})
 }
@@ -98,25 +98,24 @@ func TestAnswersQuoteNothingThatAClientWrote(t *testing.T) {
 		message(secret), reason(secret), component(secret), about(secret), user(secret), labelled(secret), in(secret),
 		event(func(e *corev1.Event) { e.InvolvedObject.FieldPath, e.Source.Host = secret, secret }),
 	}
-	limited := named("night", func(p *policy.Policy) { p.SpamFilter.Burst, p.SpamFilter.ReservePerReason = 1, 0 })
-	deny := named("strict", func(p *policy.Policy) { p.OnStoreFailure = policy.FailureDeny })
+	limited := named("night", func(p *applied) { p.SpamFilter.Burst, p.SpamFilter.ReservePerReason = 1, 0 })
+	deny := named("strict", func(p *applied) { p.limits(hourly()) })
 	for says, tt := range map[string]struct {
-		policy *policy.Policy
+		policy *applied
 		store  store.Store // nil for one in memory
 		writes []details   // all but the last are admitted
 		want   string
 	}{
 		"a merge":      {policy: limited, writes: []details{nil, nil}, want: "merged into a stored Event, 2 occurrences so far"},
-		"an empty one": {policy: limited, writes: []details{nil, {message("2" + secret)}}, want: `spam filter of policy "night" is empty: next token at 2030-03-01T12:05:00Z, in 5m0s`},
-		"a brake":      {policy: named("brake", func(p *policy.Policy) { p.Action = policy.Drop }), writes: []details{nil}, want: `policy "brake" drops it`},
-		"no store":     {policy: deny, store: denies{}, writes: []details{nil}, want: `the shared store is unavailable, and policy "strict" denies Events then`},
+		"an empty one": {policy: limited, writes: []details{nil, {message("2" + secret)}}, want: `spam filter of night is empty: next token at 2030-03-01T12:05:00Z, in 5m0s`},
+		"a brake":      {policy: named("brake", func(p *applied) { p.Action = policy.Drop }), writes: []details{nil}, want: `brake drops it`},
+		"no store":     {policy: deny, store: denies{}, writes: []details{nil}, want: `the shared store is unavailable, and quota denies Events then`},
 		"no time":      {policy: limited, store: faulty(func() error { return errors.New(secret) }), writes: []details{nil, nil, nil}, want: "no decision in time, and the local limit for undecided Events is reached"},
 	} {
 		for _, phase := range []string{"mutate", "validate"} {
 			t.Run(says+" in phase "+phase, func(t *testing.T) {
 				t.Parallel()
-				r := newRig(t, policy.Default())
-				r.gate.Policies = applies(policy.Governing{Policy: tt.policy, OnStoreFailure: tt.policy.OnStoreFailure})
+				r := newRig(t, tt.policy)
 				if tt.store != nil {
 					r.gate.Store = tt.store
 				}

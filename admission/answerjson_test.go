@@ -18,29 +18,29 @@ func TestAnAnswerIsOnTheWireAsItWasDecided(t *testing.T) {
 	t.Parallel()
 	ugly := "???>>>~~~\x00\x1b \\ \" <&> \u2028 é 日本 \U0001f600"
 	for says, test := range map[string]struct {
-		policy  func(*policy.Policy)
+		policy  func(*applied)
 		first   details // of an Event before, if there is one
 		details details
 		undone  bool // it is not decided by a store
 		audited bool // beside the policy there is one that is audited, of an ugly name
 	}{
 		"an admission":                       {},
-		"an aggregate":                       {policy: func(p *policy.Policy) { p.Aggregation.MaxEvents = 2 }, first: details{message("one")}, details: details{message("two")}},
-		"a message that is cut":              {policy: func(p *policy.Policy) { p.Message.MaxBytes = 64 }, details: details{message(fmt.Sprintf("%q%080d", ugly, 0))}},
-		"a message that is cut in a dry run": {policy: func(p *policy.Policy) { p.Message.MaxBytes = 64 }, details: details{message(fmt.Sprintf("%080d", 0)), dryRun}, undone: true},
+		"an aggregate":                       {policy: func(p *applied) { p.Merge.Threshold = 2 }, first: details{message("one")}, details: details{message("two")}},
+		"a message that is cut":              {policy: func(p *applied) { p.MaxMessageBytes = 64 }, details: details{message(fmt.Sprintf("%q%080d", ugly, 0))}},
+		"a message that is cut in a dry run": {policy: func(p *applied) { p.MaxMessageBytes = 64 }, details: details{message(fmt.Sprintf("%080d", 0)), dryRun}, undone: true},
 		"a merge":                            {first: details{}, details: details{}},
 		"a merge of a series":                {first: details{modern}, details: details{series(2)}},
-		"a drop by a bucket":                 {policy: func(p *policy.Policy) { p.Name, p.SpamFilter.Burst, p.SpamFilter.ReservePerReason = ugly, 0, 0 }},
-		"a drop of all":                      {policy: func(p *policy.Policy) { p.Name, p.Action = ugly, policy.Drop }},
+		"a drop by a bucket":                 {policy: func(p *applied) { p.Name, p.SpamFilter.Burst, p.SpamFilter.ReservePerReason = ugly, 0, 0 }},
+		"a drop of all":                      {policy: func(p *applied) { p.Name, p.Action = ugly, policy.Drop }},
 		"no Event at all":                    {details: details{func(r *admission.Request) { r.Object = nil }}, undone: true},
 		"a warning of an audited policy":     {audited: true, first: details{}, details: details{}},
-		"a policy that admits all":           {policy: func(p *policy.Policy) { p.Action = policy.Admit }},
+		"a policy that admits all":           {policy: func(p *applied) { p.Action = policy.Exempt }},
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
-			p := policy.Default()
+			p := defaults()
 			if test.policy != nil {
-				test.policy(&p)
+				test.policy(p)
 			}
 			for _, phase := range []string{"mutate", "validate"} {
 				inProcess, wired := newRig(t, p), newRig(t, p)
@@ -80,9 +80,9 @@ func (r *rig) audit(name string) {
 	if r.gate.Audit, err = memory.New(memory.Options{Bytes: memory.AuditBytes, Unsettled: true}); err != nil {
 		r.t.Fatal(err)
 	}
-	audited := named(name, func(p *policy.Policy) { p.AuditWarnings, p.Action = true, policy.Drop })
-	governing := policy.Default().Identified()
-	r.gate.Policies = applies(policy.Governing{Policy: &governing, Audit: audited})
+	p := defaults()
+	p.before = []*policy.Policy{named(name, func(p *applied) { p.AuditWarnings, p.Action = true, policy.Drop }).audited()}
+	r.gate.Policies = p.inForce()
 }
 
 // handler serves a phase of the rig's Gate.

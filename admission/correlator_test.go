@@ -127,7 +127,7 @@ func (r *reference) locals(e *corev1.Event) sets.Set[string] {
 // have had.
 func (r *reference) pin(e *corev1.Event, before sets.Set[string]) {
 	after := r.locals(e)
-	aggregated := !before.Has(e.Message) && after.Len() == policy.Default().Aggregation.MaxEvents-1 && before.Len() == after.Len()
+	aggregated := !before.Has(e.Message) && after.Len() == policy.Default().Merge.Threshold-1 && before.Len() == after.Len()
 	if !aggregated || !after.Has(e.Message) {
 		return
 	}

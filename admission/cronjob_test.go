@@ -12,8 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
 	clocktesting "k8s.io/utils/clock/testing"
-
-	"github.com/eventquota/eventquota/policy"
 )
 
 const cronJobRuns = 3 * time.Hour
@@ -76,7 +74,7 @@ func TestTheCronJobStory(t *testing.T) {
 	t.Parallel()
 	const poll = 250 * time.Millisecond // how often the Settler looks
 	synctest.Test(t, func(t *testing.T) {
-		p := policy.Default()
+		p := defaults()
 		s := startServer(t, p)
 		began := time.Now()
 		for minute := time.NewTicker(time.Minute); time.Since(began) < cronJobRuns; <-minute.C {
@@ -88,20 +86,20 @@ func TestTheCronJobStory(t *testing.T) {
 		}
 		s.stop()
 
-		flush := p.Aggregation.FlushInterval + poll
+		flush := p.Merge.WriteInterval + poll
 		for _, reason := range cronJobReasons() {
 			// The worst is the reason that comes last: the bucket is empty after
 			// 8 minutes, its reserve is back after 10.
 			if unseen := s.longestUnseen(reason, began); unseen > 3*time.Minute+poll {
 				t.Errorf("%s is unseen for %v", reason, unseen)
 			}
-			for at := began.Add(p.Aggregation.Window); at.Before(began.Add(cronJobRuns)); at = at.Add(time.Minute) {
+			for at := began.Add(p.Merge.SimilarWindow); at.Before(began.Add(cronJobRuns)); at = at.Add(time.Minute) {
 				if !s.reports(cronJobEvent(at, reason).Message, at, at.Add(flush)) {
 					t.Errorf("%s of minute %v is not reported within %v", reason, at.Sub(began), flush)
 				}
 			}
 		}
-		s.checkWrites(p.Aggregation.FlushInterval, p.Aggregation.FlushInterval, cronJobRuns)
+		s.checkWrites(p.Merge.WriteInterval, p.Merge.WriteInterval, cronJobRuns)
 		if got, want := s.occurrences(), int32(len(cronJobReasons()))*int32(cronJobRuns/time.Minute); got != want {
 			t.Errorf("Events and notices count %d occurrences, want %d", got, want)
 		}

@@ -26,7 +26,7 @@ func (f onDecision) Decided(d admission.Decided) { f(d) }
 func decisions(r *rig) *[]string {
 	made := &[]string{}
 	r.gate.Recorder = onDecision(func(d admission.Decided) {
-		line := fmt.Sprintf("%s: %s %s", d.Policy.Name, d.Verdict, d.Request.Object.Name)
+		line := fmt.Sprintf("%s: %s %s", d.Rule.Name, d.Verdict, d.Request.Object.Name)
 		if d.Audited {
 			line += ", audited"
 		}
@@ -40,76 +40,84 @@ func decisions(r *rig) *[]string {
 
 func TestEachDecisionIsPassedOnOnce(t *testing.T) {
 	t.Parallel()
-	own := named("own", func(p *policy.Policy) { p.SpamFilter.Burst, p.SpamFilter.ReservePerReason = 3, 0 })
-	floor := named("floor", quotaOf)
-	oneFor := func(name string) *policy.Policy {
-		return named(name, func(p *policy.Policy) { p.SpamFilter.Burst, p.SpamFilter.ReservePerReason = 1, 0 })
+	own := func(quotas ...*policy.Quota) *applied {
+		return named("own", func(p *applied) {
+			p.SpamFilter.Burst, p.SpamFilter.ReservePerReason, p.quotas = 3, 0, quotas
+		})
+	}
+	beside := func(p *applied, audited *applied) *applied {
+		p.before = []*policy.Policy{audited.audited()}
+		return p
+	}
+	auditedFloor := floor("new")
+	auditedFloor.Mode = policy.Audit
+	oneFor := func(name string) *applied {
+		return named(name, func(p *applied) { p.SpamFilter.Burst, p.SpamFilter.ReservePerReason = 1, 0 })
 	}
 	other := func(n int) detail { return message(fmt.Sprint("other ", n)) }
 	for says, tt := range map[string]struct {
-		applies policy.Governing
+		applies *applied
 		do      []action
 		want    []string
 	}{
 		"a CREATE that is stored": {
-			policy.Governing{Policy: own}, []action{create("a")}, []string{"own: admit a"},
+			own(), []action{create("a")}, []string{"own: admit a"},
 		},
 		"a CREATE in the validating phase": {
-			policy.Governing{Policy: own}, []action{validate("a"), validate("b")}, []string{"own: admit a", "own: merge b"},
+			own(), []action{validate("a"), validate("b")}, []string{"own: admit a", "own: merge b"},
 		},
 		"a CREATE that is merged": {
-			policy.Governing{Policy: own}, []action{create("a"), create("b")}, []string{"own: admit a", "own: merge b"},
+			own(), []action{create("a"), create("b")}, []string{"own: admit a", "own: merge b"},
 		},
 		"a CREATE that its policy drops": {
-			policy.Governing{Policy: named("brake", func(p *policy.Policy) { p.Action = policy.Drop })},
+			named("brake", func(p *applied) { p.Action = policy.Drop }),
 			[]action{create("a")}, []string{"brake: drop a"},
 		},
 		"a CREATE over the spam filter": {
-			policy.Governing{Policy: oneFor("own")}, []action{create("a"), create("b", other(1))},
+			oneFor("own"), []action{create("a"), create("b", other(1))},
 			[]string{"own: admit a", "own: drop b, spam filter"},
 		},
-		"a CREATE over a quota of another policy, as that one's": {
-			policy.Governing{Policy: own, Floor: []*policy.Policy{named("wide", func(*policy.Policy) {}), floor}},
+		"a CREATE over a quota, as the quota's": {
+			own(quota("wide", limit(100, 1, time.Second)), floor("floor")),
 			[]action{create("a"), create("b", other(1)), create("c", other(2))},
-			[]string{"own: admit a", "own: admit b", "floor: drop c, Server quota"},
+			[]string{"own: admit a", "own: admit b", "floor: drop c, all"},
 		},
 		"an UPDATE": {
-			policy.Governing{Policy: own},
+			own(),
 			[]action{create("a"), update("a", nil, details{count(2)})}, []string{"own: admit a", "own: merge a"},
 		},
 		"nothing that is ignored, undecided or a dry run": {
-			policy.Governing{Policy: own, Audit: oneFor("new")},
+			beside(own(), oneFor("new")),
 			[]action{create("a", dryRun), create("a", kind("", "Pod")), create(""), create("a/b"), create("a", unreadable), validate("a", noObject)}, nil,
 		},
 		"what an audited policy would do, once more": {
-			policy.Governing{Policy: named("free", func(p *policy.Policy) { p.Action = policy.Admit }), Audit: oneFor("new")},
+			beside(named("free", func(p *applied) { p.Action = policy.Exempt }), oneFor("new")),
 			[]action{create("a"), create("b"), create("c", other(1)), update("a", nil, details{labelled("x")})},
 			[]string{
 				"new: admit a, audited", "free: admit a", "new: merge b, audited", "free: admit b",
 				"new: drop c, audited, spam filter", "free: admit c", "new: admit a, audited", "free: admit a",
 			},
 		},
-		"what a quota in force refuses an audited policy too, as that one's": {
-			policy.Governing{Policy: own, Audit: named("new", func(*policy.Policy) {}), Floor: []*policy.Policy{floor}},
+		"what a quota in force refuses an audited policy too, as the quota's": {
+			beside(own(floor("floor")), named("new", func(*applied) {})),
 			[]action{create("a"), create("b", other(1)), create("c", other(2))},
 			[]string{
 				"new: admit a, audited", "own: admit a", "new: admit b, audited", "own: admit b",
-				"new: drop c, audited", "floor: drop c, Server quota",
+				"floor: drop c, audited, all", "floor: drop c, all",
 			},
 		},
-		"what an audited quota would refuse, as its policy's": {
-			policy.Governing{Policy: own, AuditFloor: []*policy.Policy{named("new", quotaOf)}},
+		"what an audited quota would refuse, as the quota's": {
+			own(auditedFloor),
 			[]action{create("a"), create("b", other(1)), create("c", other(2))},
 			[]string{
 				"own: admit a, audited", "own: admit a", "own: admit b, audited", "own: admit b",
-				"new: drop c, audited, Server quota", "own: admit c",
+				"new: drop c, audited, all", "own: admit c",
 			},
 		},
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, policy.Default())
-			r.gate.Policies = applies(tt.applies)
+			r := newRig(t, tt.applies)
 			audit, err := memory.New(memory.Options{Bytes: memory.AuditBytes, Unsettled: true})
 			if err != nil {
 				t.Fatal(err)
@@ -128,7 +136,7 @@ func TestEachDecisionIsPassedOnOnce(t *testing.T) {
 
 func TestWhatAnUnavailableStoreDeniesIsPassedOn(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, policy.Default())
+	r := newRig(t, defaults())
 	r.gate.Store = denies{}
 	made := decisions(r)
 	create("a")(r)
@@ -139,7 +147,7 @@ func TestWhatAnUnavailableStoreDeniesIsPassedOn(t *testing.T) {
 
 func TestADecisionSaysWhatTheWriterSays(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, policy.Default())
+	r := newRig(t, defaults())
 	var made []string
 	r.gate.Recorder = onDecision(func(d admission.Decided) {
 		made = append(made, fmt.Sprintf("%+v %s %s", d.Source, d.Object, d.Object.UID))
@@ -158,10 +166,7 @@ func TestADecisionSaysWhatTheWriterSays(t *testing.T) {
 }
 
 func TestPassingADecisionOnAllocatesNothing(t *testing.T) {
-	r := newRig(t, policy.Default())
-	r.gate.Policies = applies(policy.Governing{
-		Policy: named("own", func(p *policy.Policy) { p.SpamFilter.Burst, p.SpamFilter.ReservePerReason = 1, 0 }),
-	})
+	r := newRig(t, named("own", func(p *applied) { p.SpamFilter.Burst, p.SpamFilter.ReservePerReason = 1, 0 }))
 	create("first")(r)
 	request := newRequest(r.now, "a", details{message("other")})
 	decide := func() {
@@ -181,9 +186,9 @@ func TestPassingADecisionOnAllocatesNothing(t *testing.T) {
 	}
 }
 
-// denies is a store that is unavailable, under a policy that denies Events then.
+// denies is a store that is unavailable, under a quota that denies Events then.
 type denies struct{}
 
 func (denies) Decide(context.Context, time.Time, store.Write, store.Limits) (store.Decision, error) {
-	return store.Decision{Verdict: store.Deny}, nil
+	return store.Decision{Verdict: store.Deny, Empty: &store.Bucket{Policy: "quota"}}, nil
 }

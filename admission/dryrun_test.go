@@ -12,7 +12,7 @@ import (
 func TestDryRuns(t *testing.T) {
 	t.Parallel()
 	runStories(t, []story{
-		{says: "a dry run is cut as the write would be", policy: func(p *policy.Policy) { p.Message.MaxBytes = 64 }, steps: []step{
+		{says: "a dry run is cut as the write would be", policy: func(p *applied) { p.MaxMessageBytes = 64 }, steps: []step{
 			{0, create("a", dryRun, message(strings.Repeat("x", 80))), "admit, /message = " + strings.Repeat("x", 41) + "... (cut from 80 bytes)"},
 		}},
 		{says: "a dry run with generateName is given no name", steps: []step{
@@ -25,7 +25,7 @@ func TestDryRuns(t *testing.T) {
 			{0, update("a", details{}, details{dryRun, count(2)}), "ignore"},
 			{0, create("b"), "merge 409 " + into + "a, 2 occurrences so far"},
 		}},
-		{says: "a dry run of what would be dropped is admitted", policy: func(p *policy.Policy) {
+		{says: "a dry run of what would be dropped is admitted", policy: func(p *applied) {
 			p.SpamFilter.Burst, p.SpamFilter.ReservePerReason = 0, 0
 		}, steps: []step{
 			{0, create("a", dryRun), "admit"},
@@ -56,9 +56,9 @@ func TestDryRunsChangeNothing(t *testing.T) {
 		write{10 * time.Minute, "late", nil, details{message("late")}},
 	)
 	story := func(dry bool) string {
-		p := policy.Default()
+		p := defaults()
 		p.SpamFilter.Burst = 9
-		p.Quotas = []policy.Quota{{Type: policy.QuotaNamespace, Burst: 12, Tokens: 1, Interval: time.Hour}}
+		p.limits(limit(12, 1, time.Hour, policy.KeyNamespace))
 		r := newRig(t, p)
 		var said []string
 		for _, w := range writes {

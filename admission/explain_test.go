@@ -15,21 +15,21 @@ import (
 // nothing has changed by it.
 func TestWhatIsForeseenIsWhatIsDecided(t *testing.T) {
 	t.Parallel()
-	for says, change := range map[string]func(*policy.Policy){
-		"under the default": func(*policy.Policy) {},
-		"under quotas": func(p *policy.Policy) {
-			p.Quotas = []policy.Quota{{Type: policy.QuotaNamespace, Burst: 7, Tokens: 1, Interval: time.Hour}}
+	for says, change := range map[string]func(*applied){
+		"under the default": func(*applied) {},
+		"under quotas": func(p *applied) {
+			p.limits(limit(7, 1, time.Hour, policy.KeyNamespace))
 		},
-		"under one bucket for all":       func(p *policy.Policy) { p.SpamFilter.KeyBy = []policy.KeyPart{policy.KeyNamespace} },
-		"under a policy that drops all":  func(p *policy.Policy) { p.Action = policy.Drop },
-		"under a policy that admits all": func(p *policy.Policy) { p.Action = policy.Admit },
+		"under limits alone":              only(limit(7, 1, time.Hour)),
+		"under a policy that drops all":   func(p *applied) { p.Action = policy.Drop },
+		"under a policy that exempts all": func(p *applied) { p.Action = policy.Exempt },
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
-			p := policy.Default()
-			p.SpamFilter.Burst, p.Aggregation.MaxEvents = 7, 3
-			change(&p)
-			r := newRig(t, p.Identified())
+			p := defaults()
+			p.SpamFilter.Burst, p.Merge.Threshold = 7, 3
+			change(p)
+			r := newRig(t, p)
 			seen := map[string]bool{}
 			for i := range 40 {
 				r.now = r.now.Add(time.Second)

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/eventquota/eventquota/admission"
-	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
 )
 
@@ -28,8 +27,8 @@ func unreadable(r *admission.Request)  { r.Object, r.Unreadable = nil, errors.Ne
 func TestOnlyEventWritesAreDecided(t *testing.T) {
 	t.Parallel()
 	// A bucket without tokens drops whatever is decided.
-	drops := func(p *policy.Policy) { p.SpamFilter.Burst, p.SpamFilter.ReservePerReason = 0, 0 }
-	const never = `drop 429 TooManyRequests: spam filter of policy "default" is empty: it never has tokens`
+	drops := func(p *applied) { p.SpamFilter.Burst, p.SpamFilter.ReservePerReason = 0, 0 }
+	const never = `drop 429 TooManyRequests: spam filter of the default policy is empty: it never has tokens`
 	runStories(t, []story{
 		{says: "a CREATE is decided in the mutating phase", policy: drops, steps: []step{{0, create("a"), never}}},
 		{says: "and in the validating one, where there is no other", policy: drops, steps: []step{{0, validate("a"), never}}},
@@ -81,7 +80,7 @@ func TestWhatTheAPIServerRefusesLeavesNoState(t *testing.T) {
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, policy.Default())
+			r := newRig(t, defaults())
 			for i := range 512 {
 				if said := write(i)(r); said != "ignore" {
 					t.Fatalf("write %d: %q, want ignore", i, said)
@@ -115,7 +114,7 @@ func TestNames(t *testing.T) {
 	} {
 		t.Run("an Event with "+says+" is given a name, so that it is known", func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, policy.Default())
+			r := newRig(t, defaults())
 			said := create("", generated(tt.prefix))(r)
 			name, ok := strings.CutPrefix(said, "admit, /metadata/name = ")
 			if random, from := strings.CutPrefix(name, tt.kept); !ok || !from || len(random) != 10 {
@@ -143,7 +142,7 @@ func TestStoreFaults(t *testing.T) {
 	for says, fault := range map[string]faulty{"fails": full, "panics": bug} {
 		t.Run("when the store "+says+" Events are admitted under the local limit, with one complaint", func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, policy.Default())
+			r := newRig(t, defaults())
 			r.gate.Store = fault
 			complaints := 0
 			r.gate.Log = funcr.New(func(string, string) { complaints++ }, funcr.Options{})

@@ -15,7 +15,6 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 
 	"github.com/eventquota/eventquota/admission"
-	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
 )
 
@@ -39,7 +38,7 @@ func serve(s store.Store) *served { return serveIn(s, 1) }
 
 // serveIn makes a Handler of each phase on a store, with places for reviews.
 func serveIn(s store.Store, places int) *served {
-	h := &served{gate: newGate(s, policy.Default())}
+	h := &served{gate: newGate(s, defaults())}
 	h.gate.Recorder = h
 	inFlight := admission.NewPlaces(places)
 	phase := func(p admission.Phase) *admission.Handler {

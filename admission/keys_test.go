@@ -37,6 +37,8 @@ func keys() []keyed {
 	for part, wanted := range map[policy.KeyPart][]int{
 		policy.KeySource:         {component, host},
 		policy.KeyInvolvedObject: append([]int{foreign}, object...),
+		policy.KeyController:     {component},
+		policy.KeyKind:           {apiVersion, kind},
 		policy.KeyType:           {eventType},
 		policy.KeyReason:         {reason},
 		policy.KeyNamespace:      {namespace},
@@ -47,7 +49,7 @@ func keys() []keyed {
 	return append(kinds,
 		bucketKind("bucket by nothing", nil, nil),
 		bucketKind("bucket by two neighbours", []policy.KeyPart{policy.KeyType, policy.KeyReason}, []int{eventType, reason}),
-		bucketKind("default bucket", policy.Default().SpamFilter.KeyBy, append([]int{component, host, eventType, foreign}, object...)))
+		bucketKind("default bucket", policy.Default().SpamFilter.Per, append([]int{component, host, eventType, foreign}, object...)))
 }
 
 func bucketKind(name string, by []policy.KeyPart, wanted []int) keyed {

@@ -11,66 +11,52 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// owned is the default policy as a policy of a kind, changed. That of the cluster has no
-// namespace.
-func owned(kind, namespace string, change func(*policy.Policy)) *policy.Policy {
-	p := policy.Default()
-	p.Identity = policy.Identity{Kind: kind, Namespace: namespace, Name: "p", UID: "p-uid"}
-	p.Name = p.Identity.String()
-	if namespace == "" {
-		p.Match.Tier = policy.TierAdmin
-	}
-	change(&p)
-	p = p.Identified()
-	return &p
-}
-
-func hourly(types ...policy.QuotaType) func(*policy.Policy) {
-	return func(p *policy.Policy) {
-		for _, t := range types {
-			p.Quotas = append(p.Quotas, policy.Quota{Type: t, Burst: 3, Tokens: 1, Interval: time.Hour})
-		}
-	}
+// identified is the identity of a rule of a kind. That of the cluster has no namespace.
+func identified(kind, namespace string) policy.Rule {
+	i := policy.Identity{Kind: kind, Namespace: namespace, Name: "p", UID: "p-uid"}
+	return policy.Rule{Identity: i, Name: i.String()}
 }
 
 // TestWhatANoticeIsAbout has each kind of bucket, in the order in which a store is asked.
 func TestWhatANoticeIsAbout(t *testing.T) {
 	t.Parallel()
-	const own, cluster = "EventPolicy", "ClusterEventPolicy"
+	const ownPolicy, clusterPolicy, own, cluster = "EventPolicy", "ClusterEventPolicy", "EventQuota", "ClusterEventQuota"
 	pod := store.Object{APIVersion: "v1", Kind: "Pod", Namespace: "default", Name: "web", UID: "web-uid"}
 	namespace := store.Object{APIVersion: "v1", Kind: "Namespace", Namespace: "default", Name: "default"}
-	tenants := store.Object{APIVersion: "eventquota.io/v1alpha1", Kind: own, Namespace: "default", Name: "p", UID: "p-uid"}
-	admins := store.Object{APIVersion: "eventquota.io/v1alpha1", Kind: cluster, Name: "p", UID: "p-uid"}
-	keyedBy := func(parts ...policy.KeyPart) func(*policy.Policy) {
-		return func(p *policy.Policy) { p.SpamFilter.KeyBy = parts }
+	named := func(kind, namespace string) store.Object {
+		return store.Object{APIVersion: "eventquota.io/v1alpha1", Kind: kind, Namespace: namespace, Name: "p", UID: "p-uid"}
 	}
-	drop := func(p *policy.Policy) { p.Action = policy.Drop }
+	governed := func(kind, namespace string, action policy.Action) *applied {
+		p := defaults()
+		p.Rule, p.Action = identified(kind, namespace), action
+		return p
+	}
+	limited := func(kind, namespace string) *applied {
+		p := defaults()
+		p.limits(
+			hourly(), hourly(policy.KeyNamespace), hourly(policy.KeyUser), hourly(policy.KeySource),
+			hourly(policy.KeyInvolvedObject), hourly(policy.KeyNamespace, policy.KeyInvolvedObject),
+		)
+		p.quotas[0].Rule = identified(kind, namespace)
+		return p
+	}
+	tenants, admins := named(own, "default"), named(cluster, "")
 	for says, tt := range map[string]struct {
-		policy *policy.Policy
-		spam   store.Object // of a source and object; the zero value for none
-		quotas []store.Object
+		applies *applied
+		spam    store.Object // of a source and object; the zero value for none
+		quotas  []store.Object
 	}{
-		"the spam filter of the default":            {named("default", func(*policy.Policy) {}), pod, nil},
-		"the spam filter of a namespace":            {owned(own, "default", func(*policy.Policy) {}), pod, nil},
-		"the spam filter of the cluster":            {owned(cluster, "", func(*policy.Policy) {}), pod, nil},
-		"one for all objects of a namespace's own":  {owned(own, "default", keyedBy(policy.KeySource)), store.Object{}, []store.Object{tenants}},
-		"one for all objects of the cluster":        {owned(cluster, "", keyedBy(policy.KeySource)), store.Object{}, []store.Object{admins}},
-		"one for all objects of each namespace":     {owned(cluster, "", keyedBy(policy.KeyNamespace)), store.Object{}, []store.Object{namespace}},
-		"one for all sources of an object":          {owned(cluster, "", keyedBy(policy.KeyInvolvedObject)), store.Object{}, []store.Object{pod}},
-		"all quotas of a namespace":                 {owned(own, "default", hourly(policy.QuotaNamespace, policy.QuotaUser, policy.QuotaSourceAndObject)), pod, []store.Object{tenants, tenants, pod}},
-		"all quotas of the cluster":                 {owned(cluster, "", hourly(policy.QuotaServer, policy.QuotaNamespace, policy.QuotaUser, policy.QuotaSourceAndObject)), pod, []store.Object{admins, namespace, admins, pod}},
-		"a policy of a namespace that drops all":    {owned(own, "default", drop), store.Object{}, []store.Object{tenants}},
-		"a policy of the cluster that drops all":    {owned(cluster, "", drop), store.Object{}, []store.Object{namespace}},
-		"the default, shared by sources or objects": {named("default", keyedBy(policy.KeySource)), store.Object{}, []store.Object{pod}},
+		"the spam filter of the default":         {defaults(), pod, nil},
+		"the spam filter of a namespace":         {governed(ownPolicy, "default", policy.Limit), pod, nil},
+		"the spam filter of the cluster":         {governed(clusterPolicy, "", policy.Limit), pod, nil},
+		"all limits of a namespace":              {limited(own, "default"), pod, []store.Object{tenants, tenants, tenants, tenants, pod, pod}},
+		"all limits of the cluster":              {limited(cluster, ""), pod, []store.Object{admins, namespace, admins, admins, pod, pod}},
+		"a policy of a namespace that drops all": {governed(ownPolicy, "default", policy.Drop), store.Object{}, []store.Object{named(ownPolicy, "default")}},
+		"a policy of the cluster that drops all": {governed(clusterPolicy, "", policy.Drop), store.Object{}, []store.Object{namespace}},
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, policy.Default())
-			applied := policy.Governing{Policy: tt.policy}
-			if tt.policy.Match.Tier != "" {
-				applied.Floor = []*policy.Policy{tt.policy}
-			}
-			r.gate.Policies = applies(applied)
+			r := newRig(t, tt.applies)
 			var q admission.Asked
 			r.gate.Store = &q
 			if _, err := r.gate.Mutate(t.Context(), newRequest(r.now, "a", nil)); err != nil {
@@ -101,55 +87,75 @@ func TestLimitsOfEachAction(t *testing.T) {
 		change(&l)
 		return l
 	}
-	quota := store.Bucket{Limit: store.Limit{Burst: 3, Every: time.Hour}, Name: "Server quota", Policy: "p"}
+	all := store.Bucket{Limit: store.Limit{Burst: 10, Every: time.Hour}, Name: "all", Policy: "quota"}
 	filter := store.Bucket{Limit: store.Limit{Burst: 25, Every: 5 * time.Minute}, Name: "spam filter", Policy: "p"}
-	with := func(changes ...func(*policy.Policy)) *policy.Policy {
-		return named("p", func(p *policy.Policy) {
+	with := func(changes ...func(*applied)) *applied {
+		return named("p", func(p *applied) {
 			for _, change := range changes {
 				change(p)
 			}
 		})
 	}
-	server := hourly(policy.QuotaServer)
+	reserved := func(p *applied) {
+		l := limit(10, 1, time.Hour)
+		l.Reserve = 2
+		p.limits(l)
+	}
+	does := func(action policy.Action) func(*applied) { return func(p *applied) { p.Action = action } }
 	for says, tt := range map[string]struct {
-		policy *policy.Policy
-		want   store.Limits
+		policy  *applied
+		details details
+		want    store.Limits
 	}{
-		"Limit has the spam filter of a source and object": {with(), limits(func(l *store.Limits) {
+		"Limit has the spam filter of a source and object": {with(), nil, limits(func(l *store.Limits) {
 			l.Merge, l.ReservePerReason, l.Spam = true, 1, filter
 		})},
-		"Limit has a spam filter of many beside the quotas, before them": {with(server, func(p *policy.Policy) {
-			p.SpamFilter.KeyBy, p.SpamFilter.ChargeMerged = []policy.KeyPart{policy.KeyUser}, true
-		}), limits(func(l *store.Limits) {
-			shared := filter
-			shared.SpamFilter = true
-			l.Merge, l.ReservePerReason, l.ChargeMerged, l.Quotas = true, 1, true, []store.Bucket{shared, quota}
+		"Limit has quotas too": {with(reserved), nil, limits(func(l *store.Limits) {
+			l.Merge, l.ReservePerReason, l.Spam, l.Quotas = true, 1, filter, []store.Bucket{all}
 		})},
-		"Admit has quotas only": {with(server, func(p *policy.Policy) { p.Action = policy.Admit }), limits(func(l *store.Limits) {
-			l.Quotas = []store.Bucket{quota}
+		"an Event that is no Warning leaves the reserve": {with(reserved), details{ofType("Normal")}, limits(func(l *store.Limits) {
+			normal := all
+			normal.Reserve = 2
+			l.Merge, l.ReservePerReason, l.Spam, l.Quotas = true, 1, filter, []store.Bucket{normal}
 		})},
-		"Drop has one bucket that never has tokens": {with(server, func(p *policy.Policy) { p.Action = policy.Drop }), limits(func(l *store.Limits) {
+		"what the store is to do without Redis is each quota's own": {with(reserved, func(p *applied) {
+			p.limits(limit(10, 1, time.Hour, policy.KeyUser))
+			p.quotas[0].OnStoreFailure, p.quotas[1].OnStoreFailure = policy.FailureDeny, policy.FailureAdmit
+		}), nil, limits(func(l *store.Limits) {
+			deny, user := all, all
+			deny.OnFailure, user.OnFailure, user.Name = store.DenyAll, store.AdmitAll, "each User"
+			l.Merge, l.ReservePerReason, l.Spam, l.Quotas = true, 1, filter, []store.Bucket{deny, user}
+		})},
+		"without notices all buckets are silent": {with(reserved, func(p *applied) {
+			p.Silent, p.quotas[0].Silent = true, true
+		}), nil, limits(func(l *store.Limits) {
+			spam, quota := filter, all
+			spam.Silent, quota.Silent = true, true
+			l.Merge, l.ReservePerReason, l.Spam, l.Quotas = true, 1, spam, []store.Bucket{quota}
+		})},
+		"neither merging nor a spam filter": {with(reserved, func(p *applied) { p.Merge.Enabled, p.SpamFilter.Enabled = false, false }), nil, limits(func(l *store.Limits) {
+			l.Quotas = []store.Bucket{all}
+		})},
+		"Drop has one bucket that never has tokens": {with(reserved, does(policy.Drop)), nil, limits(func(l *store.Limits) {
 			l.Quotas = []store.Bucket{{Policy: "p"}}
 		})},
-		"an interval that is longer than the longest is both": {with(func(p *policy.Policy) { p.Aggregation.FlushInterval = time.Hour }), limits(func(l *store.Limits) {
+		"Exempt is not asked about": {with(reserved, does(policy.Exempt)), nil, store.Limits{}},
+		"an interval that is longer than the longest is both": {with(func(p *applied) { p.Merge.WriteInterval = time.Hour }), nil, limits(func(l *store.Limits) {
 			l.Merge, l.ReservePerReason, l.Spam, l.WriteInterval, l.MaxWriteInterval = true, 1, filter, time.Hour, time.Hour
 		})},
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, policy.Default())
+			r := newRig(t, tt.policy)
 			r.gate.MaxWriteInterval = 5 * time.Minute
-			r.gate.Policies = applies(policy.Governing{Policy: tt.policy})
 			var q admission.Asked
 			r.gate.Store = &q
-			if _, err := r.gate.Mutate(t.Context(), newRequest(r.now, "a", nil)); err != nil {
+			if _, err := r.gate.Mutate(t.Context(), newRequest(r.now, "a", tt.details)); err != nil {
 				t.Fatal(err)
 			}
 			// Keys and what notices are about have tests of their own.
 			got := q.Limits
-			if len(got.Quotas) > 0 || got.Spam != (store.Bucket{}) {
-				got.Spam.Key, got.Spam.About = store.Key{}, store.Object{}
-			}
+			got.Spam.Key, got.Spam.About = store.Key{}, store.Object{}
 			for i := range got.Quotas {
 				if got.Quotas[i].Key.IsZero() {
 					t.Errorf("bucket %q has no key", got.Quotas[i].Name)
@@ -166,13 +172,13 @@ func TestLimitsOfEachAction(t *testing.T) {
 // TestOneNoticeForEachPolicyThatDropsAll and namespace, however many objects there are.
 func TestOneNoticeForEachPolicyThatDropsAll(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, policy.Default())
-	brake := owned("ClusterEventPolicy", "", func(p *policy.Policy) { p.Action = policy.Drop })
-	r.gate.Policies = applies(policy.Governing{Policy: brake})
+	brake := defaults()
+	brake.Rule, brake.Action = identified("ClusterEventPolicy", ""), policy.Drop
+	r := newRig(t, brake)
 	for i := range 1000 {
 		pod := about("web-" + string(rune('a'+i%26)) + string(rune('a'+i/26)))
 		for _, namespace := range []string{"default", "other"} {
-			want := `drop 429 TooManyRequests: policy "ClusterEventPolicy p" drops it`
+			want := `drop 429 TooManyRequests: ClusterEventPolicy p drops it`
 			if said := create("a", pod, in(namespace))(r); said != want {
 				t.Fatalf("%q, want %q", said, want)
 			}

@@ -37,7 +37,7 @@ func TestAnAnnotationThatIsNoMomentIsNone(t *testing.T) {
 // back, as that of a request does that others overtake.
 func TestMomentsTellTheOrderOfDecisions(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, policy.Default())
+	r := newRig(t, defaults())
 	for i, want := range []admission.Moment{
 		{At: epoch()}, {At: epoch(), After: 1}, {At: epoch().Add(-time.Millisecond), After: 1002}, {At: epoch().Add(time.Second)},
 	} {
@@ -53,7 +53,7 @@ func TestMomentsTellTheOrderOfDecisions(t *testing.T) {
 // store about the same write.
 func TestAMomentIsThatOfTheStoreThatDecides(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, policy.Default())
+	r := newRig(t, defaults())
 	r.audit("strict")
 	request := newRequest(r.now, "a", nil)
 	for range 3 {
@@ -64,8 +64,9 @@ func TestAMomentIsThatOfTheStoreThatDecides(t *testing.T) {
 	if got, want := r.gate.Decide(t.Context(), r.gate.Mutate, request).Decided, (admission.Moment{At: epoch()}); got != want {
 		t.Errorf("decided %+v, want %+v", got, want)
 	}
-	free, audited := named("free", func(p *policy.Policy) { p.Action = policy.Admit }), named("new", func(*policy.Policy) {})
-	r.gate.Policies = applies(policy.Governing{Policy: free, Audit: audited})
+	r.gate.Policies = named("free", func(p *applied) {
+		p.Action, p.before = policy.Exempt, []*policy.Policy{named("new", func(*applied) {}).audited()}
+	}).inForce()
 	if got := r.gate.Decide(t.Context(), r.gate.Mutate, request).Decided; got != (admission.Moment{}) {
 		t.Errorf("decided %+v where only an audited policy asks a store, want no moment", got)
 	}

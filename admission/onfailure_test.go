@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 
@@ -30,23 +31,24 @@ func (u unavailable) Reach(context.Context) error { return u.faulty() }
 
 func TestAnswersWhileTheSharedStoreIsUnavailable(t *testing.T) {
 	t.Parallel()
-	const deny = `deny 429 TooManyRequests: the shared store is unavailable, and policy "default" denies Events then`
+	const deny = `deny 429 TooManyRequests: the shared store is unavailable, and quota denies Events then`
 	const merged = "merge 409 AlreadyExists: merged into a stored Event, 2 occurrences so far"
 	tests := []struct {
 		says  string
 		set   policy.OnStoreFailure
 		wants []string // a, its repeat, and an UPDATE of it
 	}{
-		{"Local has the policy's limits here", policy.FailureLocal, []string{"admit", merged, "merge 409 AlreadyExists: merged into a stored Event, 3 occurrences so far"}},
+		{"Local has the quota's limits here", policy.FailureLocal, []string{"admit", merged, "merge 409 AlreadyExists: merged into a stored Event, 3 occurrences so far"}},
 		{"what is not set is Local", "", []string{"admit", merged, "merge 409 AlreadyExists: merged into a stored Event, 3 occurrences so far"}},
-		{"Admit lets all pass", policy.FailureAdmit, []string{"admit", "admit", "admit"}},
+		{"Admit leaves the quota out, and merges", policy.FailureAdmit, []string{"admit", merged, "merge 409 AlreadyExists: merged into a stored Event, 3 occurrences so far"}},
 		{"Deny refuses all, for nobody to try again", policy.FailureDeny, []string{deny, deny, deny}},
 	}
 	for _, test := range tests {
 		t.Run(test.says, func(t *testing.T) {
 			t.Parallel()
-			p := policy.Default()
-			p.OnStoreFailure = test.set
+			p := defaults()
+			p.limits(limit(10, 1, time.Hour))
+			p.quotas[0].OnStoreFailure = test.set
 			r := newRig(t, p)
 			redis := unavailable{faulty: func() error { return context.DeadlineExceeded }, local: newMemory(t)}
 			shared, err := fallback.New(redis, redis, fallback.Defaults())

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/eventquota/eventquota/admission"
-	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
 )
 
@@ -55,10 +54,10 @@ func TestParityWithTheEventCorrelator(t *testing.T) {
 // clientGoPolicy is the default policy but for what client-go does otherwise:
 // it keeps no reserve, charges for what it merges, and forgets what it stored
 // only for want of space.
-func clientGoPolicy() policy.Policy {
-	p := policy.Default()
+func clientGoPolicy() *applied {
+	p := defaults()
 	p.SpamFilter.ReservePerReason, p.SpamFilter.ChargeMerged = 0, true
-	p.Aggregation.RepeatWindow = 50 * 365 * 24 * time.Hour
+	p.Merge.IdenticalWindow = 50 * 365 * 24 * time.Hour
 	return p
 }
 

@@ -18,8 +18,8 @@ func TestBothPhasesDecideACREATEAlike(t *testing.T) {
 	t.Parallel()
 	came := map[string]int{}
 	for seed := uint64(1); seed <= 5; seed++ {
-		p := policy.Default()
-		p.Quotas = []policy.Quota{{Type: policy.QuotaNamespace, Burst: 200, Tokens: 1, Interval: time.Minute}}
+		p := defaults()
+		p.limits(limit(200, 1, time.Minute, policy.KeyNamespace))
 		mutating, validating := newRig(t, p), newRig(t, p)
 		events := newTrace(seed)
 		for i := range 2000 {
@@ -60,7 +60,7 @@ func TestNothingIsRewrittenInTheValidatingPhase(t *testing.T) {
 			{0, validate("a", long), "admit"},
 			{0, validate("b", long), "merge 409 " + into + "a, 2 occurrences so far"},
 		}},
-		{says: "an aggregate is stored as it is", policy: func(p *policy.Policy) { p.Aggregation.MaxEvents = 2 }, steps: []step{
+		{says: "an aggregate is stored as it is", policy: func(p *applied) { p.Merge.Threshold = 2 }, steps: []step{
 			{0, validate("a", message("1")), "admit"},
 			{0, validate("b", message("2")), "aggregate"},
 			{0, validate("c", message("3")), "merge 409 " + into + "b, 2 occurrences so far"},
@@ -79,7 +79,7 @@ func TestAWriteAsksEachStoreOnce(t *testing.T) {
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, policy.Default())
+			r := newRig(t, defaults())
 			r.audit("strict")
 			audited := &watched{Store: r.gate.Audit}
 			r.gate.Audit = audited
@@ -93,8 +93,8 @@ func TestAWriteAsksEachStoreOnce(t *testing.T) {
 	}
 	t.Run("where nothing limits, none", func(t *testing.T) {
 		t.Parallel()
-		p := policy.Default()
-		p.Action = policy.Admit
+		p := defaults()
+		p.Action = policy.Exempt
 		r := newRig(t, p)
 		for _, do := range []action{create("a"), validate("a"), update("a", details{}, details{count(2)}), update("a", details{}, details{labelled("x")})} {
 			if said := do(r); said != "admit" || r.store.writes > 0 {
@@ -107,7 +107,7 @@ func TestAWriteAsksEachStoreOnce(t *testing.T) {
 // TestTimesFarAheadCountAsNow: what a client's clock says becomes no state.
 func TestTimesFarAheadCountAsNow(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, policy.Default())
+	r := newRig(t, defaults())
 	far := event(func(e *corev1.Event) {
 		e.FirstTimestamp.Time, e.LastTimestamp.Time = epoch().AddDate(20000, 0, 0), epoch().AddDate(20000, 0, 0)
 	})

@@ -1,91 +1,72 @@
 package admission_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store/memory"
 )
 
-// applies is Policies that say the same of every Event.
-type applies policy.Governing
-
-func (a applies) For(context.Context, string, *corev1.Event, *policy.Request) policy.Governing {
-	return policy.Governing(a)
-}
-
-// named is the default policy under a name, changed.
-func named(name string, change func(*policy.Policy)) *policy.Policy {
-	p := policy.Default()
-	p.Name = name
-	change(&p)
-	p = p.Identified()
-	return &p
-}
-
-// quotaOf lets two Events a minute pass.
-func quotaOf(p *policy.Policy) {
-	p.Match.Tier = policy.TierAdmin
-	p.Quotas = []policy.Quota{{Type: policy.QuotaServer, Burst: 2, Tokens: 1, Interval: time.Minute}}
-}
+// floor is a quota that lets two Events a minute pass.
+func floor(name string) *policy.Quota { return quota(name, limit(2, 1, time.Minute)) }
 
 func TestActions(t *testing.T) {
 	t.Parallel()
-	const dropped = `drop 429 TooManyRequests: policy "brake" drops it`
-	const empty = `drop 429 TooManyRequests: Server quota of policy "floor" is empty: next token at 2030-03-01T12:01:00Z, in 1m0s`
-	drop := named("brake", func(p *policy.Policy) { p.Action = policy.Drop })
-	free := named("free", func(p *policy.Policy) { p.Action = policy.Admit })
-	floor := named("floor", quotaOf)
+	const dropped = `drop 429 TooManyRequests: brake drops it`
+	const empty = `drop 429 TooManyRequests: limit "all" of floor is empty: next token at 2030-03-01T12:01:00Z, in 1m0s`
+	under := func(action policy.Action, quotas ...*policy.Quota) *applied {
+		return named("brake", func(p *applied) { p.Action, p.quotas = action, quotas })
+	}
+	// A policy that neither merges nor limits leaves it to quotas.
+	free := named("free", func(p *applied) {
+		p.Merge.Enabled, p.SpamFilter.Enabled, p.quotas = false, false, []*policy.Quota{floor("floor")}
+	})
 	for name, tt := range map[string]struct {
-		applies policy.Governing
+		applies *applied
 		steps   []step
 	}{
 		"Drop refuses each CREATE": {
-			policy.Governing{Policy: drop},
+			under(policy.Drop),
 			[]step{{0, create("a"), dropped}, {time.Hour, create("b", message("2")), dropped}},
 		},
 		"Drop merges what a recorder says of a stored Event, and nothing else": {
-			policy.Governing{Policy: drop},
+			under(policy.Drop),
 			[]step{
 				{0, update("a", details{}, details{count(2)}), "merge 409 AlreadyExists: merged into a, 2 occurrences so far"},
 				{0, update("a", details{}, details{labelled("x")}), dropped},
 			},
 		},
 		"Drop does not look at quotas": {
-			policy.Governing{Policy: drop, Floor: []*policy.Policy{floor}},
+			under(policy.Drop, floor("floor")),
 			[]step{{0, create("a"), dropped}, {0, create("b"), dropped}, {0, create("c"), dropped}},
 		},
-		"Admit merges nothing": {
-			policy.Governing{Policy: free},
+		"Exempt merges nothing": {
+			under(policy.Exempt),
 			[]step{{0, create("a"), "admit"}, {0, create("b"), "admit"}, {0, update("a", details{}, details{count(2)}), "admit"}, {0, update("a", details{count(2)}, details{count(3)}), "admit"}},
 		},
-		"Admit merges nothing while a quota has tokens": {
-			policy.Governing{Policy: free, Floor: []*policy.Policy{floor}},
+		"without merging, a recorder counts while a quota has tokens": {
+			free,
 			[]step{
 				{0, update("a", details{}, details{count(2)}), "admit"},
 				{0, update("a", details{count(2)}, details{count(3)}), "admit"},
 				{0, update("a", details{count(3)}, details{count(4)}), "merge 409 AlreadyExists: merged into a, 4 occurrences so far"},
 			},
 		},
-		"Admit does not get past a quota": {
-			policy.Governing{Policy: free, Floor: []*policy.Policy{floor}},
+		"without merging and a spam filter, a quota limits": {
+			free,
 			[]step{{0, create("a"), "admit"}, {0, create("b"), "admit"}, {0, create("c"), empty}, {time.Minute, create("d"), "admit"}},
 		},
 		"the quotas of policies that do not govern apply": {
-			policy.Governing{Policy: named("own", func(*policy.Policy) {}), Floor: []*policy.Policy{floor}},
+			under(policy.Limit, floor("floor")),
 			[]step{{0, create("a"), "admit"}, {0, create("b", message("2")), "admit"}, {0, create("c", message("3")), empty}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, policy.Default())
-			r.gate.Policies = applies(tt.applies)
+			r := newRig(t, tt.applies)
 			for i, step := range tt.steps {
 				r.now = epoch().Add(step.at)
 				if got := step.do(r); got != step.want {
@@ -99,35 +80,40 @@ func TestActions(t *testing.T) {
 func TestAnAuditedPolicyOnlySaysWhatItWouldDo(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		audit policy.Governing
+		audit func(*applied)
 		want  []string // of a, its repeat b, and c, which is another one
 	}{
 		"one that limits": {
-			policy.Governing{Audit: named("new", func(p *policy.Policy) {
-				p.AuditWarnings, p.SpamFilter.Burst, p.SpamFilter.ReservePerReason = true, 1, 0
-			})},
+			func(p *applied) {
+				p.before = append(p.before, named("new", func(p *applied) {
+					p.AuditWarnings, p.SpamFilter.Burst, p.SpamFilter.ReservePerReason = true, 1, 0
+				}).audited())
+			},
 			[]string{
-				"", `eventquota: policy "new", which is audited, would merge this Event`,
-				`eventquota: policy "new", which is audited, would drop this Event`,
+				"", `eventquota: new, which is audited, would merge this Event`,
+				`eventquota: new, which is audited, would drop this Event`,
 			},
 		},
 		"one that is not to be heard of": {
-			policy.Governing{Audit: named("new", func(p *policy.Policy) { p.Action = policy.Drop })},
+			func(p *applied) {
+				p.before = append(p.before, named("new", func(p *applied) { p.Action = policy.Drop }).audited())
+			},
 			[]string{"", "", ""},
 		},
 		"quotas": {
-			policy.Governing{AuditFloor: []*policy.Policy{named("new", func(p *policy.Policy) {
-				quotaOf(p)
-				p.AuditWarnings = true
-			})}},
-			[]string{"", "", `eventquota: policy "new", which is audited, would drop this Event`},
+			func(p *applied) {
+				q := floor("new")
+				q.Mode, q.AuditWarnings = policy.Audit, true
+				p.quotas = append(p.quotas, q)
+			},
+			[]string{"", "", `eventquota: new, which is audited, would drop this Event`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, policy.Default())
-			tt.audit.Policy = named("free", func(p *policy.Policy) { p.Action = policy.Admit })
-			r.gate.Policies = applies(tt.audit)
+			p := named("free", func(p *applied) { p.Merge.Enabled, p.SpamFilter.Enabled = false, false })
+			tt.audit(p)
+			r := newRig(t, p)
 			audit, err := memory.New(memory.Options{Bytes: memory.AuditBytes, Unsettled: true})
 			if err != nil {
 				t.Fatal(err)

@@ -12,11 +12,8 @@ import (
 
 // rateLimit is what eventquota convert makes of a limit of EventRateLimit: qps tokens
 // come back each second, and nothing else limits or merges.
-func rateLimit(t policy.QuotaType, qps, burst int) func(*policy.Policy) {
-	return func(p *policy.Policy) {
-		p.Action = policy.Admit
-		p.Quotas = append(p.Quotas, policy.Quota{Type: t, Burst: burst, Tokens: qps, Interval: time.Second})
-	}
+func rateLimit(qps, burst int, per ...policy.KeyPart) func(*applied) {
+	return only(limit(burst, qps, time.Second, per...))
 }
 
 // The plugin's limits of source and object are for each combination of the source's
@@ -30,7 +27,7 @@ func TestEachFieldOfSourceAndObjectHasARateLimitOfItsOwn(t *testing.T) {
 		e.Source = corev1.EventSource{}
 		e.ReportingController, e.ReportingInstance = "queue", "queue-1"
 	})
-	const refused = `drop 429 TooManyRequests: SourceAndObject quota of policy "default" is empty: next token at 2030-03-01T12:00:01Z, in 1s`
+	const refused = `drop 429 TooManyRequests: limit "each Source" of quota is empty: next token at 2030-03-01T12:00:01Z, in 1s`
 	var stories []story
 	for field, other := range map[string]detail{
 		"source.component":          component("other"),
@@ -42,7 +39,7 @@ func TestEachFieldOfSourceAndObjectHasARateLimitOfItsOwn(t *testing.T) {
 		"involvedObject.apiVersion": object(func(o *corev1.ObjectReference) { o.APIVersion = "other" }),
 		"whether it has a source":   reported,
 	} {
-		stories = append(stories, story{says: "another " + field + " has tokens of its own", policy: rateLimit(policy.QuotaSourceAndObject, 1, 1), steps: []step{
+		stories = append(stories, story{says: "another " + field + " has tokens of its own", policy: rateLimit(1, 1, policy.KeySource, policy.KeyInvolvedObject), steps: []step{
 			{0, create("a"), "admit"},
 			{0, create("b", other), "admit"},
 			{0, create("c"), refused},
@@ -58,7 +55,7 @@ func TestEachFieldOfSourceAndObjectHasARateLimitOfItsOwn(t *testing.T) {
 		"reportingComponent":             event(func(e *corev1.Event) { e.ReportingController = "other" }),
 		"user":                           user("other"),
 	} {
-		stories = append(stories, story{says: "another " + field + " shares the tokens", policy: rateLimit(policy.QuotaSourceAndObject, 1, 1), steps: []step{
+		stories = append(stories, story{says: "another " + field + " shares the tokens", policy: rateLimit(1, 1, policy.KeySource, policy.KeyInvolvedObject), steps: []step{
 			{0, create("a"), "admit"},
 			{0, create("b", other), refused},
 		}})
@@ -67,7 +64,7 @@ func TestEachFieldOfSourceAndObjectHasARateLimitOfItsOwn(t *testing.T) {
 		"reportingComponent": event(func(e *corev1.Event) { e.ReportingController = "other" }),
 		"reportingInstance":  event(func(e *corev1.Event) { e.ReportingInstance = "other" }),
 	} {
-		stories = append(stories, story{says: "without a source another " + field + " has tokens of its own", policy: rateLimit(policy.QuotaSourceAndObject, 1, 1), steps: []step{
+		stories = append(stories, story{says: "without a source another " + field + " has tokens of its own", policy: rateLimit(1, 1, policy.KeySource, policy.KeyInvolvedObject), steps: []step{
 			{0, create("a", reported), "admit"},
 			{0, create("b", reported, other), "admit"},
 			{0, create("c", reported), refused},
@@ -78,61 +75,61 @@ func TestEachFieldOfSourceAndObjectHasARateLimitOfItsOwn(t *testing.T) {
 
 func TestRateLimits(t *testing.T) {
 	t.Parallel()
-	refused := func(quota, next, in string) string {
-		return "drop 429 TooManyRequests: " + quota + ` quota of policy "default" is empty: next token at 2030-03-01T12:` + next + "Z, in " + in
+	refused := func(limit, next, in string) string {
+		return `drop 429 TooManyRequests: limit "` + limit + `" of quota is empty: next token at 2030-03-01T12:` + next + "Z, in " + in
 	}
-	all := func(p *policy.Policy) {
-		rateLimit(policy.QuotaServer, 1, 4)(p)
-		rateLimit(policy.QuotaNamespace, 1, 3)(p)
-		rateLimit(policy.QuotaUser, 1, 2)(p)
-		rateLimit(policy.QuotaSourceAndObject, 1, 1)(p)
-	}
+	all := only(
+		limit(4, 1, time.Second),
+		limit(3, 1, time.Second, policy.KeyNamespace),
+		limit(2, 1, time.Second, policy.KeyUser),
+		limit(1, 1, time.Second, policy.KeySource, policy.KeyInvolvedObject),
+	)
 	runStories(t, []story{
-		{says: "qps tokens come back each second, and never more than burst", policy: rateLimit(policy.QuotaServer, 2, 3), steps: []step{
+		{says: "qps tokens come back each second, and never more than burst", policy: rateLimit(2, 3), steps: []step{
 			{0, create("a"), "admit"},
 			{0, create("b"), "admit"},
 			{0, create("c"), "admit"},
-			{0, create("d"), refused("Server", "00:00", "500ms")},
+			{0, create("d"), refused("all", "00:00", "500ms")},
 			{500 * time.Millisecond, create("d"), "admit"},
-			{500 * time.Millisecond, create("e"), refused("Server", "00:01", "500ms")},
+			{500 * time.Millisecond, create("e"), refused("all", "00:01", "500ms")},
 			{time.Minute, create("f"), "admit"},
 			{time.Minute, create("g"), "admit"},
 			{time.Minute, create("h"), "admit"},
-			{time.Minute, create("i"), refused("Server", "01:00", "500ms")},
+			{time.Minute, create("i"), refused("all", "01:00", "500ms")},
 		}},
 		{says: "every limit must give a token, and the first that has none is named", policy: all, steps: []step{
 			{0, create("a"), "admit"},
-			{0, create("b"), refused("SourceAndObject", "00:01", "1s")},
+			{0, create("b"), refused("each Source", "00:01", "1s")},
 			{0, create("c", about("1")), "admit"},
-			{0, create("d", about("2")), refused("User", "00:01", "1s")},
+			{0, create("d", about("2")), refused("each User", "00:01", "1s")},
 			{0, create("e", about("2"), user("other")), "admit"},
-			{0, create("f", about("3"), user("other")), refused("Namespace", "00:01", "1s")},
+			{0, create("f", about("3"), user("other")), refused("each Namespace", "00:01", "1s")},
 			{0, create("g", in("other"), user("other")), "admit"},
-			{0, create("h", in("third"), user("third")), refused("Server", "00:01", "1s")},
+			{0, create("h", in("third"), user("third")), refused("all", "00:01", "1s")},
 		}},
-		{says: "the namespace is the Event's, not that of its object", policy: rateLimit(policy.QuotaNamespace, 1, 1), steps: []step{
+		{says: "the namespace is the Event's, not that of its object", policy: rateLimit(1, 1, policy.KeyNamespace), steps: []step{
 			{0, create("a"), "admit"},
-			{0, create("b", modern, elsewhere), refused("Namespace", "00:01", "1s")},
+			{0, create("b", modern, elsewhere), refused("each Namespace", "00:01", "1s")},
 		}},
-		{says: "the groups of a user make no other user", policy: rateLimit(policy.QuotaUser, 1, 1), steps: []step{
+		{says: "the groups of a user make no other user", policy: rateLimit(1, 1, policy.KeyUser), steps: []step{
 			{0, create("a"), "admit"},
-			{0, create("b", groups("others")), refused("User", "00:01", "1s")},
+			{0, create("b", groups("others")), refused("each User", "00:01", "1s")},
 		}},
-		{says: "a dry run takes no token and needs none", policy: rateLimit(policy.QuotaServer, 1, 1), steps: []step{
+		{says: "a dry run takes no token and needs none", policy: rateLimit(1, 1), steps: []step{
 			{0, create("a", dryRun), "admit"},
 			{0, create("b"), "admit"},
 			{0, create("c", dryRun), "admit"},
 			{0, update("b", details{}, details{dryRun, count(2)}), "ignore"},
-			{0, create("d"), refused("Server", "00:01", "1s")},
+			{0, create("d"), refused("all", "00:01", "1s")},
 		}},
-		{says: "a recorder's UPDATE takes a token, and without one is left to the settler", policy: rateLimit(policy.QuotaServer, 1, 2), steps: []step{
+		{says: "a recorder's UPDATE takes a token, and without one is left to the settler", policy: rateLimit(1, 2), steps: []step{
 			{0, create("a"), "admit"},
 			{0, update("a", details{}, details{count(2)}), "admit"},
 			{0, update("a", details{count(2)}, details{count(3)}), "merge 409 " + into + "a, 3 occurrences so far"},
 			// The settler alone writes while something is pending, so this takes none.
 			{time.Second, update("a", details{count(2)}, details{count(4)}), "merge 409 " + into + "a, 4 occurrences so far"},
 			{time.Second, create("b"), "admit"},
-			{time.Second, create("c"), refused("Server", "00:02", "1s")},
+			{time.Second, create("c"), refused("all", "00:02", "1s")},
 		}},
 	})
 }

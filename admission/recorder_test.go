@@ -11,8 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/record"
-
-	"github.com/eventquota/eventquota/policy"
 )
 
 // sink is the server as a recorder of client-go sees it.
@@ -61,7 +59,7 @@ func TestAStormOfRecorders(t *testing.T) {
 func storm(t *testing.T, recorders int, message func(int) string) {
 	t.Helper()
 	const rounds = 200
-	p := policy.Default()
+	p := defaults()
 	s := startServer(t, p)
 	s.gate.MaxWriteInterval = time.Minute
 	began := time.Now()
@@ -83,8 +81,8 @@ func storm(t *testing.T, recorders int, message func(int) string) {
 	}
 	<-time.After(2 * s.gate.MaxWriteInterval) // a drain would not wait for it
 	s.stop()
-	s.checkWrites(p.Aggregation.FlushInterval, s.gate.MaxWriteInterval, time.Since(began))
-	s.checkMessages(p.Message.MaxBytes)
+	s.checkWrites(p.Merge.WriteInterval, s.gate.MaxWriteInterval, time.Since(began))
+	s.checkMessages(p.MaxMessageBytes)
 	if got := s.occurrences(); got != int32(recorders*rounds) {
 		t.Errorf("Events and notices count %d occurrences, want %d", got, recorders*rounds)
 	}

@@ -21,7 +21,6 @@ import (
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/settler"
-	"github.com/eventquota/eventquota/policy"
 )
 
 // server is an API server of Events behind a Gate, with a Settler. It lives in
@@ -45,7 +44,7 @@ type write struct {
 	message string
 }
 
-func startServer(t *testing.T, p policy.Policy) *server {
+func startServer(t *testing.T, p *applied) *server {
 	t.Helper()
 	m := newMemory(t)
 	s := &server{t: t, client: fake.NewClientset(), gate: newGate(m, p), events: map[string]*corev1.Event{}}

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/eventquota/eventquota/admission"
-	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
 )
 
@@ -17,9 +16,9 @@ import (
 func TestAStoredEventIsKnownAgain(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 3000)
-	two := func(p *policy.Policy) { p.Aggregation.MaxEvents = 2 }
+	two := func(p *applied) { p.Merge.Threshold = 2 }
 	for says, tt := range map[string]struct {
-		policy        func(*policy.Policy)
+		policy        func(*applied)
 		steps         []action
 		is, otherwise []details
 	}{
@@ -82,9 +81,9 @@ func TestAStoredEventIsKnownAgain(t *testing.T) {
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
-			p := policy.Default()
+			p := defaults()
 			if tt.policy != nil {
-				tt.policy(&p)
+				tt.policy(p)
 			}
 			r := newRig(t, p)
 			for _, do := range tt.steps {
@@ -159,7 +158,7 @@ func TestWhatAStoredEventSaysOfItsCount(t *testing.T) {
 // goes on from what it says, and changes nothing of that group.
 func TestAnUpdateStartsAGroupOfItsUsers(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, policy.Default())
+	r := newRig(t, defaults())
 	before := details{count(2), annotated(admission.AnnotationMerged, "1 of 2")}
 	after := details{user("other"), count(3), annotated(admission.AnnotationMerged, "1 of 2")}
 	for i, step := range []step{

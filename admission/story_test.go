@@ -2,6 +2,7 @@ package admission_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -20,7 +21,7 @@ func epoch() time.Time { return time.Date(2030, time.March, 1, 12, 0, 0, 0, time
 // story is one test: a sentence, what it changes in the policy, and its steps.
 type story struct {
 	says   string
-	policy func(*policy.Policy)
+	policy func(*applied)
 	steps  []step
 }
 
@@ -34,15 +35,77 @@ type step struct {
 
 type action func(*rig) string
 
+// applied is what applies to all Events of a test: a policy, the quotas, and policies that are asked before.
+type applied struct {
+	policy.Policy
+
+	quotas []*policy.Quota // of the cluster, or of namespace default
+	before []*policy.Policy
+}
+
+func defaults() *applied { return &applied{Policy: *policy.Default()} }
+
+// named is the default policy under a name, changed.
+func named(name string, change func(*applied)) *applied {
+	p := defaults()
+	p.Name, p.SpamFilter.ID = name, name
+	change(p)
+	return p
+}
+
+// audited is a policy in mode Audit.
+func (p *applied) audited() *policy.Policy {
+	p.Mode = policy.Audit
+	return &p.Policy
+}
+
+// limits has a quota of the cluster apply too.
+func (p *applied) limits(all ...policy.QuotaLimit) {
+	p.quotas = append(p.quotas, quota("quota", all...))
+}
+
+// quota is one of a name, of the cluster.
+func quota(name string, limits ...policy.QuotaLimit) *policy.Quota {
+	q := &policy.Quota{Rule: policy.Rule{Name: name, Identity: policy.Identity{Kind: "ClusterEventQuota", Name: name}}}
+	for _, l := range limits {
+		l.ID = name + "/" + l.ID
+		q.Limits = append(q.Limits, l)
+	}
+	return q
+}
+
+// limit is one that is called by what has a bucket of its own.
+func limit(burst, tokens int, interval time.Duration, per ...policy.KeyPart) policy.QuotaLimit {
+	name := "all"
+	if len(per) > 0 {
+		name = "each " + string(per[0])
+	}
+	return policy.QuotaLimit{Name: name, Bucket: policy.Bucket{
+		ID: fmt.Sprint(name, per, burst), Per: per, Burst: burst, Tokens: tokens, Interval: interval,
+	}}
+}
+
+func (p *applied) inForce() *policy.Current {
+	cluster, own := policy.Rules{Policies: p.before}, policy.Rules{}
+	for _, q := range p.quotas {
+		if q.Identity.Namespace == "" {
+			cluster.Quotas = append(cluster.Quotas, q)
+		} else {
+			own.Quotas = append(own.Quotas, q)
+		}
+	}
+	return policy.InForce(policy.NewSet(&p.Policy, cluster, map[string]policy.Namespace{"default": {Rules: own}}))
+}
+
 // runStories runs stories, each with a Gate of its own.
 func runStories(t *testing.T, stories []story) {
 	t.Helper()
 	for _, s := range stories {
 		t.Run(s.says, func(t *testing.T) {
 			t.Parallel()
-			p := policy.Default()
+			p := defaults()
 			if s.policy != nil {
-				s.policy(&p)
+				s.policy(p)
 			}
 			r := newRig(t, p)
 			for i, step := range s.steps {
@@ -80,7 +143,7 @@ func (s *watched) Decide(ctx context.Context, now time.Time, w store.Write, l st
 	return d, err
 }
 
-func newRig(t *testing.T, p policy.Policy) *rig {
+func newRig(t *testing.T, p *applied) *rig {
 	t.Helper()
 	r := &rig{t: t, now: epoch(), memory: newMemory(t)}
 	r.store = &watched{Store: r.memory}
@@ -99,10 +162,9 @@ func newMemory(t testing.TB) *memory.Store {
 }
 
 // newGate makes a Gate with the real clock that admits two undecided Events.
-func newGate(s store.Store, p policy.Policy) *admission.Gate {
-	p = p.Identified()
+func newGate(s store.Store, p *applied) *admission.Gate {
 	return &admission.Gate{
-		Policies:   policy.InForce(policy.NewSet(&p, nil, nil)),
+		Policies:   p.inForce(),
 		Store:      s,
 		Now:        time.Now,
 		Local:      rate.NewLimiter(rate.Every(time.Hour), 2),

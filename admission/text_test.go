@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/eventquota/eventquota/admission"
-	"github.com/eventquota/eventquota/policy"
 )
 
 const combined = "(combined from similar events): "
@@ -86,7 +85,7 @@ func TestAggregateMessage(t *testing.T) {
 
 func TestMessages(t *testing.T) {
 	t.Parallel()
-	limit := func(p *policy.Policy) { p.Message.MaxBytes, p.Aggregation.MaxEvents = 64, 2 }
+	limit := func(p *applied) { p.MaxMessageBytes, p.Merge.Threshold = 64, 2 }
 	first := strings.Repeat("1", 80)
 	cut := strings.Repeat("1", 41) + "... (cut from 80 bytes)"
 	other := strings.Repeat("2", 80)
@@ -104,7 +103,7 @@ func TestMessages(t *testing.T) {
 		{says: "a message that is too long for an Event with eventTime is cut, so that the API server takes it", steps: []step{
 			{0, create("a", modern, message(full+"x")), "admit, /message = " + full[:999] + "... (cut from 1025 bytes)"},
 		}},
-		{says: "one whose policy allows it to be too long leaves no state", policy: func(p *policy.Policy) { p.Message.MaxBytes = 2000 }, steps: []step{
+		{says: "one whose policy allows it to be too long leaves no state", policy: func(p *applied) { p.MaxMessageBytes = 2000 }, steps: []step{
 			{0, create("a", modern, message(full+"x")), "ignore"},
 			{0, create("b", modern, message(full)), "admit"},
 		}},
@@ -112,11 +111,11 @@ func TestMessages(t *testing.T) {
 			{0, create("a", message(first)), "admit, /message = " + cut},
 			{0, create("b", message(other)), "aggregate, /message = " + combined + otherCut},
 		}},
-		{says: "the aggregate of Events with eventTime fits in 1024 bytes", policy: func(p *policy.Policy) { p.Aggregation.MaxEvents = 2 }, steps: []step{
+		{says: "the aggregate of Events with eventTime fits in 1024 bytes", policy: func(p *applied) { p.Merge.Threshold = 2 }, steps: []step{
 			{0, create("a", modern, message("1")), "admit"},
 			{0, create("b", modern, message(full)), "aggregate, /message = " + combined + full[:967] + "... (cut from 1056 bytes)"},
 		}},
-		{says: "an aggregate of a client keeps its message", policy: func(p *policy.Policy) { p.Aggregation.MaxEvents = 2 }, steps: []step{
+		{says: "an aggregate of a client keeps its message", policy: func(p *applied) { p.Merge.Threshold = 2 }, steps: []step{
 			{0, create("a", message(combined+"1")), "admit"},
 			{time.Second, create("b", message(combined+"2")), "aggregate"},
 		}},

@@ -15,7 +15,6 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/eventquota/eventquota/admission"
-	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
 )
 
@@ -29,7 +28,7 @@ func TestATraceSaysWhatBecameOfAReviewAndNothingOfTheEvent(t *testing.T) {
 	}
 	for says, test := range map[string]struct {
 		store             store.Store
-		policy            func(*policy.Policy)
+		policy            func(*applied)
 		crowded, validate bool
 		query             string
 		body              []byte
@@ -41,7 +40,7 @@ func TestATraceSaysWhatBecameOfAReviewAndNothingOfTheEvent(t *testing.T) {
 			want: []string{"eventquota.dry_run=true", "eventquota.outcome=admit", "eventquota.policy=default"},
 		},
 		"an Event that a bucket refuses": {
-			policy: func(p *policy.Policy) {
+			policy: func(p *applied) {
 				p.SpamFilter.Burst, p.SpamFilter.ReservePerReason = 0, 0
 			},
 			validate: true, body: event(), parts: "decode resolve encode",
@@ -68,9 +67,9 @@ func TestATraceSaysWhatBecameOfAReviewAndNothingOfTheEvent(t *testing.T) {
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
-			p := policy.Default()
+			p := defaults()
 			if test.policy != nil {
-				test.policy(&p)
+				test.policy(p)
 			}
 			s := test.store
 			if s == nil {

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/eventquota/eventquota/admission"
-	"github.com/eventquota/eventquota/policy"
 )
 
 func version(v string) detail        { return event(func(e *corev1.Event) { e.ResourceVersion = v }) }
@@ -40,7 +39,7 @@ func TestUpdatesThatAreNotARecordersAreNeverMerged(t *testing.T) {
 	} {
 		t.Run("an UPDATE that changes "+says+" is admitted", func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, policy.Default())
+			r := newRig(t, defaults())
 			for i, step := range []action{create("a"), update("a", details{}, change), update("a", details{}, change)} {
 				if said := step(r); said != "admit" {
 					t.Errorf("step %d: %q, want admit", i+1, said)
@@ -92,7 +91,7 @@ func TestARecordersUpdatesAreMerged(t *testing.T) {
 	} {
 		t.Run("an UPDATE that changes "+says+" is merged", func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, policy.Default())
+			r := newRig(t, defaults())
 			if said := create("a", tt.before...)(r); said != "admit" {
 				t.Errorf("the Event itself: %q, want admit", said)
 			}
@@ -105,7 +104,7 @@ func TestARecordersUpdatesAreMerged(t *testing.T) {
 
 func TestUpdates(t *testing.T) {
 	t.Parallel()
-	one := func(p *policy.Policy) { p.SpamFilter.Burst = 1 }
+	one := func(p *applied) { p.SpamFilter.Burst = 1 }
 	long := strings.Repeat("x", 3000)
 	cut := admission.Truncate(long, 1024)
 	runStories(t, []story{
@@ -118,13 +117,13 @@ func TestUpdates(t *testing.T) {
 			{10 * time.Second, update("a", details{}, details{count(2)}), "admit"},
 			{19 * time.Second, update("a", details{count(2)}, details{count(3)}), "merge 409 " + into + "a, 3 occurrences so far"},
 		}},
-		{says: "a write that the API server tries again is not charged again", policy: func(p *policy.Policy) { p.SpamFilter.Burst = 2 }, steps: []step{
+		{says: "a write that the API server tries again is not charged again", policy: func(p *applied) { p.SpamFilter.Burst = 2 }, steps: []step{
 			{0, create("a"), "admit"},
 			{10 * time.Second, update("a", details{version("1")}, details{version("1"), count(2)}), "admit"},
 			{10 * time.Second, update("a", details{version("7")}, details{version("7"), count(2)}), "admit"},
 			{10 * time.Second, update("a", details{version("8"), labelled("x")}, details{version("8"), labelled("x"), count(2)}), "admit"},
 			{5 * time.Minute, create("b", message("2")), "admit"},
-			{5 * time.Minute, create("c", message("3")), `drop 429 TooManyRequests: spam filter of policy "default" is empty: next token at 2030-03-01T12:10:00Z, in 5m0s`},
+			{5 * time.Minute, create("c", message("3")), `drop 429 TooManyRequests: spam filter of the default policy is empty: next token at 2030-03-01T12:10:00Z, in 5m0s`},
 		}},
 		{says: "an UPDATE for which there is no token is merged, not dropped", policy: one, steps: []step{
 			{0, create("a"), "admit"},
@@ -157,7 +156,7 @@ func TestUpdates(t *testing.T) {
 		{says: "a recorder does not undo the cut of its aggregate", steps: []step{
 			{0, update("a", details{message(admission.Truncate(combined+long, 1024))}, details{message(combined + long), count(2)}), "merge 409 " + into + "a, 2 occurrences so far"},
 		}},
-		{says: "a recorder whose Event became the aggregate does not undo it", policy: func(p *policy.Policy) { p.Aggregation.MaxEvents = 2 }, steps: []step{
+		{says: "a recorder whose Event became the aggregate does not undo it", policy: func(p *applied) { p.Merge.Threshold = 2 }, steps: []step{
 			{0, create("a", message("1")), "admit"},
 			{0, create("b", message("2")), "aggregate, /message = " + combined + "2"},
 			{time.Minute, update("b", details{message(combined + "2")}, details{message("2"), count(2)}), "merge 409 " + into + "b, 2 occurrences so far"},
