@@ -9,6 +9,7 @@ import (
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/busiest"
+	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
 )
 
@@ -47,15 +48,15 @@ type Result struct {
 	// Stored are the Events that were created, and Notices the notices beside them.
 	Stored  int64 `json:"stored"`
 	Notices int64 `json:"notices"`
-	// Policies are what each policy did, most writes first.
-	Policies []PolicyCounts `json:"policies"`
-	// Busiest ranks what had the most writes, whatever policy decided.
+	// Rules are what each policy and quota decided, most writes first.
+	Rules []RuleCounts `json:"rules"`
+	// Busiest ranks what had the most writes, whatever rule decided.
 	Busiest map[busiest.By]busiest.Ranking `json:"busiest"`
 	// Timeline says when all of it was decided.
 	Timeline Timeline `json:"timeline"`
 
-	policies map[policyKey]*PolicyCounts
-	counter  *busiest.Counter
+	rules   map[ruleKey]*RuleCounts
+	counter *busiest.Counter
 }
 
 // EtcdWrites count writes to etcd.
@@ -69,17 +70,18 @@ type EtcdWrites struct {
 	Notices int64 `json:"notices"`
 }
 
-// PolicyCounts are what one policy did, or would do if it is audited.
-type PolicyCounts struct {
-	Policy  string `json:"policy"`
+// RuleCounts are what one policy or quota decided or, in mode Audit, would decide if nothing were in that mode. A
+// quota decides what it refuses, and the policy that governs decides the rest.
+type RuleCounts struct {
+	Rule    string `json:"rule"`
 	Audited bool   `json:"audited,omitempty"`
 	busiest.Counts
 	// Buckets count what was dropped by the bucket that had no token.
 	Buckets map[string]int64 `json:"buckets,omitempty"`
 }
 
-type policyKey struct {
-	policy  string
+type ruleKey struct {
+	rule    string
 	audited bool
 }
 
@@ -90,7 +92,7 @@ var _ admission.Recorder = (*Result)(nil)
 
 func newResult(in *Input) *Result {
 	return &Result{
-		Outcomes: map[admission.Outcome]int64{}, policies: map[policyKey]*PolicyCounts{},
+		Outcomes: map[admission.Outcome]int64{}, rules: map[ruleKey]*RuleCounts{},
 		counter:  busiest.NewCounter("simulated", time.Time{}, followed),
 		Timeline: newTimeline(in.First, in.Last),
 	}
@@ -101,11 +103,14 @@ func (*Result) Reviewed(string, admission.Outcome, bool, time.Duration) {}
 
 // Decided implements admission.Recorder.
 func (r *Result) Decided(d admission.Decided) {
-	k := policyKey{d.Policy.Name, d.Audited}
-	p := r.policies[k]
+	if d.Audited && d.Rule.Mode != policy.Audit {
+		return // a rule in force decides what it decides
+	}
+	k := ruleKey{d.Rule.Name, d.Audited}
+	p := r.rules[k]
 	if p == nil {
-		p = &PolicyCounts{Policy: k.policy, Audited: k.audited, Buckets: map[string]int64{}}
-		r.policies[k] = p
+		p = &RuleCounts{Rule: k.rule, Audited: k.audited, Buckets: map[string]int64{}}
+		r.rules[k] = p
 	}
 	p.Count(d.Verdict)
 	if d.Verdict == store.Drop {
@@ -131,11 +136,11 @@ func (r *Result) Writes() (n int64) {
 func (r *Result) finish() {
 	w := &r.EtcdWrites
 	w.After = w.Events + w.Counts + w.Notices
-	for _, p := range r.policies {
-		r.Policies = append(r.Policies, *p)
+	for _, p := range r.rules {
+		r.Rules = append(r.Rules, *p)
 	}
-	slices.SortFunc(r.Policies, func(a, b PolicyCounts) int {
-		return cmp.Or(cmp.Compare(b.Matched(), a.Matched()), cmp.Compare(a.Policy, b.Policy))
+	slices.SortFunc(r.Rules, func(a, b RuleCounts) int {
+		return cmp.Or(cmp.Compare(b.Matched(), a.Matched()), cmp.Compare(a.Rule, b.Rule))
 	})
 	r.Busiest = busiest.Add([]busiest.Snapshot{r.counter.Snapshot(time.Time{})}).By
 }

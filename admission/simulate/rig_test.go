@@ -123,14 +123,13 @@ func readAll(t *testing.T, contents ...string) *Trace {
 	return trace
 }
 
-// defaults is the built-in policy alone, changed by change.
-func defaults(change func(*policy.Policy)) Options {
+// defaults is the built-in policy, changed by change, and quotas of the cluster.
+func defaults(change func(*policy.Policy), quotas ...*policy.Quota) Options {
 	p := policy.Default()
 	if change != nil {
-		change(&p)
+		change(p)
 	}
-	p = p.Identified()
-	return Options{Policies: policy.NewSet(&p, nil, nil), StoreBytes: memory.DefaultBytes, EventTTL: time.Hour}
+	return Options{Policies: policy.NewSet(p, policy.Rules{Quotas: quotas}, nil), StoreBytes: memory.DefaultBytes, EventTTL: time.Hour}
 }
 
 // simulated runs a trace and returns what became of each write, as "verb name:

@@ -14,6 +14,7 @@ import (
 
 	"github.com/eventquota/eventquota/admission/busiest"
 	"github.com/eventquota/eventquota/policy"
+	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
 // TestARecordersStory replays what a recorder sent without the webhook.
@@ -32,6 +33,7 @@ func TestARecordersStory(t *testing.T) {
 	for says, test := range map[string]struct {
 		log     string
 		change  func(*policy.Policy)
+		quotas  []*policy.Quota
 		want    []string
 		etcd    EtcdWrites
 		notices int64
@@ -73,9 +75,10 @@ func TestARecordersStory(t *testing.T) {
 		},
 		"what a quota drops of many objects is one notice": {
 			log: about("web-1", 0) + about("web-2", 1) + about("web-3", 2) + about("web-4", 13),
-			change: func(p *policy.Policy) {
-				p.Quotas = []policy.Quota{{Type: policy.QuotaNamespace, Burst: 1, Tokens: 1, Interval: time.Hour}}
-			},
+			quotas: []*policy.Quota{{
+				Rule:   policy.Rule{Name: "ClusterEventQuota q", Identity: policy.Identity{Kind: v1alpha1.KindClusterEventQuota, Name: "q"}},
+				Limits: []policy.QuotaLimit{{Name: "all", Bucket: policy.Bucket{ID: "all", Burst: 1, Tokens: 1, Interval: time.Hour}}},
+			}},
 			want: []string{"create web-1: admit", "create web-2: drop", "create web-3: drop", "create web-4: drop"},
 			etcd: EtcdWrites{Before: 4, After: 3, Events: 1, Notices: 2}, notices: 1,
 		},
@@ -102,7 +105,7 @@ func TestARecordersStory(t *testing.T) {
 		},
 	} {
 		t.Run(says, func(t *testing.T) {
-			r, got := simulated(t, readAll(t, test.log), defaults(test.change))
+			r, got := simulated(t, readAll(t, test.log), defaults(test.change, test.quotas...))
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("decisions (-want +got):\n%s", diff)
 			}
@@ -169,9 +172,9 @@ func TestWarningsDroppedAreCounted(t *testing.T) {
 	if r.WarningsDropped != 1 || r.Outcomes["drop"] != 2 {
 		t.Errorf("%d Warnings of %v dropped, want 1 of 2", r.WarningsDropped, r.Outcomes)
 	}
-	want := []PolicyCounts{{Policy: "default", Counts: busiest.Counts{Dropped: 2}, Buckets: map[string]int64{"drops all": 2}}}
-	if diff := cmp.Diff(want, r.Policies); diff != "" {
-		t.Errorf("policies (-want +got):\n%s", diff)
+	want := []RuleCounts{{Rule: "default", Counts: busiest.Counts{Dropped: 2}, Buckets: map[string]int64{"drops all": 2}}}
+	if diff := cmp.Diff(want, r.Rules); diff != "" {
+		t.Errorf("rules (-want +got):\n%s", diff)
 	}
 	for by, name := range map[busiest.By]string{
 		busiest.Namespace: "shop", busiest.Source: "kubelet/node-1", busiest.Object: "Pod shop/web-0", busiest.Policy: "default",

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,35 +18,32 @@ import (
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// OfCluster reads the policies and the labels that a cluster has now, of all namespaces or of one. What is not
-// valid is left out: invalid says what, and why.
-func OfCluster(ctx context.Context, config *rest.Config, namespace string) (p *Policies, invalid []error, err error) {
+// OfCluster reads the policies, quotas and labels that a cluster has now, of all namespaces or of one. What is
+// not valid is left out: invalid says what, and why.
+func OfCluster(ctx context.Context, config *rest.Config, namespace string) (r *Rules, invalid []error, err error) {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, nil, err
 	}
-	if p, err = New(); err != nil {
+	if r, err = New(); err != nil {
 		return nil, nil, err
 	}
-	namespaces := client.Resource(corev1.SchemeGroupVersion.WithResource("namespaces"))
-	all := []dynamic.ResourceInterface{client.Resource(v1alpha1.ClusterEventPolicies()), client.Resource(v1alpha1.EventPolicies()).Namespace(namespace)}
-	var objects []unstructured.Unstructured
-	if namespace == "" {
-		all = append(all, namespaces)
-	} else {
-		one, err := namespaces.Get(ctx, namespace, metav1.GetOptions{})
-		if err != nil {
-			return nil, nil, fmt.Errorf("get namespace: %w", err)
-		}
-		objects = append(objects, *one)
+	objects, err := namespacesOf(ctx, client, namespace)
+	if err != nil {
+		return nil, nil, err
 	}
-	for _, resource := range all {
+	resources := v1alpha1.Resources()
+	for _, kind := range slices.Sorted(maps.Keys(resources)) {
+		var resource dynamic.ResourceInterface = client.Resource(resources[kind])
+		if kind == v1alpha1.KindEventPolicy || kind == v1alpha1.KindEventQuota {
+			resource = client.Resource(resources[kind]).Namespace(namespace)
+		}
 		list, err := resource.List(ctx, metav1.ListOptions{})
 		if apierrors.IsNotFound(err) {
-			return p, []error{errors.New("the cluster has no policies, as their CRDs are not installed: the built-in default governs")}, nil
+			return r, []error{errors.New("the cluster has no policies, as their CRDs are not installed: the built-in default governs")}, nil
 		}
 		if err != nil {
-			return nil, nil, fmt.Errorf("list policies: %w", err)
+			return nil, nil, fmt.Errorf("list %s: %w", resources[kind].Resource, err)
 		}
 		objects = append(objects, list.Items...)
 	}
@@ -53,9 +52,26 @@ func OfCluster(ctx context.Context, config *rest.Config, namespace string) (p *P
 		if err != nil {
 			return nil, nil, err
 		}
-		if err := p.Decode(document); err != nil {
-			invalid = append(invalid, fmt.Errorf("%s %s: %w: it is left out here, while replicas use its last valid version, if they have seen one", o.GetKind(), o.GetName(), err))
+		if err := r.Decode(document); err != nil {
+			invalid = append(invalid, fmt.Errorf("%w: it is left out here, while replicas use its last valid version, if they have seen one", err))
 		}
 	}
-	return p, invalid, nil
+	return r, invalid, nil
+}
+
+// namespacesOf are all namespaces of a cluster, or one.
+func namespacesOf(ctx context.Context, client dynamic.Interface, name string) ([]unstructured.Unstructured, error) {
+	namespaces := client.Resource(corev1.SchemeGroupVersion.WithResource("namespaces"))
+	if name != "" {
+		one, err := namespaces.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("get namespace: %w", err)
+		}
+		return []unstructured.Unstructured{*one}, nil
+	}
+	list, err := namespaces.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list namespaces: %w", err)
+	}
+	return list.Items, nil
 }

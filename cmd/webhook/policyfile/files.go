@@ -14,8 +14,8 @@ import (
 )
 
 // Read reads files and directories.
-func Read(paths []string) (*Policies, error) {
-	p, err := New()
+func Read(paths []string) (*Rules, error) {
+	r, err := New()
 	if err != nil {
 		return nil, err
 	}
@@ -25,12 +25,12 @@ func Read(paths []string) (*Policies, error) {
 			return nil, err
 		}
 		for _, file := range files {
-			if err := p.readFile(file); err != nil {
+			if err := r.readFile(file); err != nil {
 				return nil, fmt.Errorf("%s: %w", file, err)
 			}
 		}
 	}
-	return p, nil
+	return r, nil
 }
 
 // filesAt is the file at path or, of a directory, the files in it that kubectl apply -f would read.
@@ -54,7 +54,7 @@ func filesAt(path string) (files []string, err error) {
 	return files, err
 }
 
-func (p *Policies) readFile(file string) error {
+func (r *Rules) readFile(file string) error {
 	content, err := os.ReadFile(file)
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (p *Policies) readFile(file string) error {
 			return nil
 		}
 		if err == nil {
-			err = p.Decode(document)
+			err = r.Decode(document)
 		}
 		if err != nil {
 			return fmt.Errorf("document %d: %w", n, err)

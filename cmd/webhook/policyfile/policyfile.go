@@ -1,8 +1,9 @@
-// Package policyfile reads policies from files, and from a cluster as it is now.
+// Package policyfile reads policies and quotas from files, and from a cluster as it is now.
 package policyfile
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -19,18 +20,18 @@ import (
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// Policies are policies, and the labels of namespaces. They are for one goroutine at a time.
-type Policies struct {
+// Rules are policies, quotas, and the labels of namespaces. They are for one goroutine at a time.
+type Rules struct {
 	decoder    runtime.Decoder
 	compiler   *policy.Compiler
 	known      map[policy.Identity]bool
-	cluster    []*policy.Policy
-	own        map[string][]*policy.Policy
+	cluster    policy.Rules
+	own        map[string]policy.Rules // by their namespaces
 	namespaces map[string]labels.Set
 }
 
-// New makes Policies without any.
-func New() (*Policies, error) {
+// New makes Rules without any.
+func New() (*Rules, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(v1alpha1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
 		return nil, err
@@ -39,15 +40,15 @@ func New() (*Policies, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Policies{
+	return &Rules{
 		decoder:  serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer(),
 		compiler: compiler, known: map[policy.Identity]bool{},
-		own: map[string][]*policy.Policy{}, namespaces: map[string]labels.Set{},
+		own: map[string]policy.Rules{}, namespaces: map[string]labels.Set{},
 	}, nil
 }
 
 // Decode adds what a document has: an object, a list of them, or nothing.
-func (p *Policies) Decode(document []byte) error {
+func (r *Rules) Decode(document []byte) error {
 	asJSON, err := utilyaml.ToJSON(document)
 	if err != nil {
 		return text.OneLine(err)
@@ -55,73 +56,95 @@ func (p *Policies) Decode(document []byte) error {
 	if bytes.Equal(bytes.TrimSpace(asJSON), []byte("null")) {
 		return nil
 	}
-	object, _, err := p.decoder.Decode(document, nil, nil)
+	object, _, err := r.decoder.Decode(document, nil, nil)
 	if err != nil {
-		return text.OneLine(err)
+		return undecoded(asJSON, err)
 	}
 	switch o := object.(type) {
 	case *v1alpha1.EventPolicy:
-		if o.Namespace == "" {
-			return fmt.Errorf("EventPolicy %s: %w", o.Name, field.Required(field.NewPath("metadata", "namespace"), "it governs one namespace"))
-		}
-		compiled, errs := p.compiler.EventPolicy(o)
-		return p.keep(v1alpha1.KindEventPolicy, o, compiled, errs)
+		compiled, errs := r.compiler.EventPolicy(o)
+		return r.keep(v1alpha1.KindEventPolicy, o, policy.Rules{Policies: []*policy.Policy{compiled}}, errs)
 	case *v1alpha1.ClusterEventPolicy:
-		compiled, errs := p.compiler.ClusterEventPolicy(o)
-		return p.keep(v1alpha1.KindClusterEventPolicy, o, compiled, errs)
+		compiled, errs := r.compiler.ClusterEventPolicy(o)
+		return r.keep(v1alpha1.KindClusterEventPolicy, o, policy.Rules{Policies: []*policy.Policy{compiled}}, errs)
+	case *v1alpha1.EventQuota:
+		compiled, errs := r.compiler.EventQuota(o)
+		return r.keep(v1alpha1.KindEventQuota, o, policy.Rules{Quotas: []*policy.Quota{compiled}}, errs)
+	case *v1alpha1.ClusterEventQuota:
+		compiled, errs := r.compiler.ClusterEventQuota(o)
+		return r.keep(v1alpha1.KindClusterEventQuota, o, policy.Rules{Quotas: []*policy.Quota{compiled}}, errs)
 	case *corev1.Namespace:
-		p.namespaces[o.Name] = labels.Set(o.Labels)
+		r.namespaces[o.Name] = labels.Set(o.Labels)
 		return nil
 	case *corev1.List:
 		for i := range o.Items {
-			if err := p.Decode(o.Items[i].Raw); err != nil {
+			if err := r.Decode(o.Items[i].Raw); err != nil {
 				return fmt.Errorf("items[%d]: %w", i, err)
 			}
 		}
 		return nil
 	}
-	return fmt.Errorf("kind %s: must be EventPolicy, ClusterEventPolicy, Namespace or List of them",
+	return fmt.Errorf("kind %s: must be EventPolicy, ClusterEventPolicy, EventQuota, ClusterEventQuota, Namespace or List of them",
 		object.GetObjectKind().GroupVersionKind().Kind)
 }
 
-// keep adds a policy, or says what is wrong with it.
-func (p *Policies) keep(kind string, o metav1.Object, compiled *policy.Policy, errs field.ErrorList) error {
+// undecoded is err with the name of the object that has not been decoded, where it has one.
+func undecoded(document []byte, err error) error {
+	var o metav1.PartialObjectMetadata
+	if json.Unmarshal(document, &o) != nil || o.Name == "" {
+		return text.OneLine(err)
+	}
+	return fmt.Errorf("%s: %w", policy.Identity{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}, text.OneLine(err))
+}
+
+// keep adds a policy or quota, or says what is wrong with it.
+func (r *Rules) keep(kind string, o metav1.Object, compiled policy.Rules, errs field.ErrorList) error {
 	identity := policy.Identity{Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName()}
+	clustered := kind == v1alpha1.KindClusterEventPolicy || kind == v1alpha1.KindClusterEventQuota
+	switch at := field.NewPath("metadata", "namespace"); {
+	case !clustered && identity.Namespace == "":
+		errs = append(errs, field.Required(at, kind+" is for one namespace"))
+	case clustered && identity.Namespace != "":
+		errs = append(errs, field.Forbidden(at, kind+" has none"))
+	}
 	if o.GetName() == "" {
 		errs = append(errs, field.Required(field.NewPath("metadata", "name"), ""))
 	}
-	if p.known[identity] {
+	if r.known[identity] {
 		errs = append(errs, field.Duplicate(field.NewPath("metadata", "name"), o.GetName()))
 	}
 	if len(errs) > 0 {
 		return fmt.Errorf("%s: %w", identity, text.OneLine(errs.ToAggregate()))
 	}
-	p.known[identity] = true
-	if identity.Namespace == "" {
-		p.cluster = append(p.cluster, compiled)
+	r.known[identity] = true
+	if clustered {
+		r.cluster = joined(r.cluster, compiled)
 	} else {
-		p.own[identity.Namespace] = append(p.own[identity.Namespace], compiled)
+		r.own[identity.Namespace] = joined(r.own[identity.Namespace], compiled)
 	}
 	return nil
 }
 
-// TakeNamespaces uses the namespaces of others if p has none.
-func (p *Policies) TakeNamespaces(others *Policies) {
-	if len(p.namespaces) == 0 {
-		p.namespaces = others.namespaces
+func joined(a, b policy.Rules) policy.Rules {
+	return policy.Rules{Policies: append(a.Policies, b.Policies...), Quotas: append(a.Quotas, b.Quotas...)}
+}
+
+// TakeNamespaces uses the namespaces of others if r has none.
+func (r *Rules) TakeNamespaces(others *Rules) {
+	if len(r.namespaces) == 0 {
+		r.namespaces = others.namespaces
 	}
 }
 
 // Set is all that was read.
-func (p *Policies) Set() *policy.Set {
+func (r *Rules) Set() *policy.Set {
 	namespaces := map[string]policy.Namespace{}
-	for name, own := range p.own {
-		namespaces[name] = policy.Namespace{Policies: own}
+	for name, own := range r.own {
+		namespaces[name] = policy.Namespace{Rules: own}
 	}
-	for name, ls := range p.namespaces {
+	for name, ls := range r.namespaces {
 		all := labels.Merge(ls, labels.Set{corev1.LabelMetadataName: name}) // which the API server sets
-		namespaces[name] = policy.Namespace{Labels: all, Policies: p.own[name]}
+		namespaces[name] = policy.Namespace{Labels: all, Rules: r.own[name]}
 	}
-	fallback := policy.Default()
-	return policy.NewSet(&fallback, p.cluster, namespaces)
+	return policy.NewSet(policy.Default(), r.cluster, namespaces)
 }

@@ -1,4 +1,4 @@
-// Package simulate is the command that says what policies would have done with recorded Events.
+// Package simulate is the command that says what policies and quotas would have done with recorded Events.
 package simulate
 
 import (
@@ -45,10 +45,10 @@ func Command() *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:   "simulate FILE...",
-		Short: "Say what policies would have done with recorded Events",
+		Short: "Say what policies and quotas would have done with recorded Events",
 		Long: `Simulate reads Events that were recorded and decides each as the webhook would
 have, on their time stamps. It says what would have been admitted, merged and
-dropped, by which policy, and how many writes to etcd are left.
+dropped, by which policy or quota, and how many writes to etcd are left.
 
 FILE is one of these, compressed by gzip or not; - reads standard input. Several
 are put in order by their time stamps.
@@ -69,7 +69,7 @@ spread evenly from the first to the last) and the fewest (one, and another where
 there are more occurrences). What has expired is not in it, nor are the users.
 
 Where an Event that a recorder updates would not have been stored, the recorder
-creates it with the count so far. Policies and labels are in force from the
+creates it with the count so far. Policies, quotas and labels are in force from the
 beginning to the end. One replica with its state in memory is simulated.
 
 Meanwhile the Events are in a temporary file in $TMPDIR; memory holds 16 bytes of each
@@ -102,9 +102,9 @@ something that happened.`,
 }
 
 func (o *options) addFlags(f *pflag.FlagSet) {
-	f.StringSliceVar(&o.Policies, "policies", o.Policies, "files, or directories of .yaml, .yml and .json files, with EventPolicies and ClusterEventPolicies, and with the Namespaces that they select by label; none for the built-in default")
-	f.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file of a cluster whose policies and namespaces are taken instead")
-	f.StringSliceVar(&o.Compare, "compare", o.Compare, "a second set of policies, like --policies, whose figures are shown beside; or default for the built-in default")
+	f.StringSliceVar(&o.Policies, "policies", o.Policies, "files, or directories of .yaml, .yml and .json files, with policies and quotas, and with the Namespaces that they select by label; none for the built-in default")
+	f.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file of a cluster whose policies, quotas and namespaces are taken instead")
+	f.StringSliceVar(&o.Compare, "compare", o.Compare, "a second set of policies and quotas, like --policies, whose figures are shown beside; or default for the built-in default")
 	f.StringVarP(&o.Output, "output", "o", o.Output, "format of the report: table, json, or html for a page that needs nothing else")
 	f.StringVar(&o.Decisions, "decisions", o.Decisions, "file to write each decision to, as a line of JSON; not those of --compare")
 	f.StringSliceVar(&o.FailOn, "fail-on", o.FailOn, "what makes the exit code 2, if it happens at least once: "+strings.Join(failureNames(), ", ")+"; not by --compare")

@@ -155,8 +155,8 @@ func (o *options) sets(ctx context.Context) ([]policySet, error) {
 	return append(sets, policySet{strings.Join(o.Compare, ","), second.Set()}), nil
 }
 
-// ofCluster are the policies and namespaces of a cluster. All must be valid.
-func ofCluster(ctx context.Context, kubeconfig string) (*policyfile.Policies, error) {
+// ofCluster are the policies, quotas and namespaces of a cluster. All must be valid.
+func ofCluster(ctx context.Context, kubeconfig string) (*policyfile.Rules, error) {
 	config, err := apiserver.Config(kubeconfig)
 	if err != nil {
 		return nil, err

@@ -16,9 +16,9 @@ func TestThePageHasEachTable(t *testing.T) {
 	counts := busiest.Counts{Admitted: 1, Merged: 2, Dropped: 1003}
 	result := &simulate.Result{
 		Outcomes: map[admission.Outcome]int64{admission.Admitted: 2, admission.Merged: 4, admission.Dropped: 2006},
-		Policies: []simulate.PolicyCounts{
-			{Policy: "silence", Counts: counts, Buckets: map[string]int64{"spam filter": 3, "Source quota": 1000}},
-			{Policy: "trial", Audited: true},
+		Rules: []simulate.RuleCounts{
+			{Rule: "silence", Counts: counts, Buckets: map[string]int64{"spam filter": 3, "all": 1000}},
+			{Rule: "trial", Audited: true},
 		},
 		Busiest: map[busiest.By]busiest.Ranking{
 			busiest.Source: {Rows: []busiest.Row{{Name: "kubelet", Counts: counts, Missing: 7000}, {Name: "scheduler", Counts: counts}}},
@@ -33,11 +33,11 @@ func TestThePageHasEachTable(t *testing.T) {
 	}
 	const figures = "</svg></th><td>1</td><td>2</td><td>1,003</td>"
 	for _, want := range []string{
-		`silence</bdi><small>Source quota 1,000, spam filter 3</small></span><svg`,
+		`silence</bdi><small>all 1,000, spam filter 3</small></span><svg`,
 		`trial</bdi> (audited: would have)</span><svg`,
 		`kubelet</bdi> and 1 more, each</span><svg`,
 		`There are too many to follow: each has up to 7,000 writes more.`,
-		`Which policy did it`, `Sources with the most writes`, `Objects with the most writes`, `Reasons with the most writes`, `Type and reason`,
+		`Which policy or quota decided`, `Sources with the most writes`, `Objects with the most writes`, `Reasons with the most writes`, `Type and reason`,
 		`<th scope="row">1970-01-01 00:00:02</th><td>4s</td><td>1</td><td>2</td><td>1,003</td>`,
 	} {
 		if !strings.Contains(b.String(), want) {

@@ -114,7 +114,7 @@ func figure(t *simulate.Timeline, sum simulate.Slot, most int64) *html.Node {
 func headings(by busiest.By) (table, row string) {
 	switch by {
 	case busiest.Policy:
-		return "Which policy did it", "Policy"
+		return "Which policy or quota decided", "Policy or quota"
 	case busiest.Source:
 		return "Sources with the most writes", "Source"
 	case busiest.Object:

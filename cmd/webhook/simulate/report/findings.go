@@ -30,7 +30,7 @@ func (r *Report) Findings() []string {
 	return append(all, r.Runs[0].most()...)
 }
 
-// dropped says what would have been dropped, and by which policy most of it.
+// dropped says what would have been dropped, and by which rule most of it.
 func (r *Run) dropped() string {
 	n, writes := outcomes(admission.Dropped)(r.Result), r.Result.Writes()
 	if n == 0 {
@@ -40,8 +40,8 @@ func (r *Run) dropped() string {
 	if r.WarningsDropped > 0 {
 		says += fmt.Sprintf(", %s of them Warnings", Grouped(r.WarningsDropped))
 	}
-	if i := slices.IndexFunc(r.Policies, func(p simulate.PolicyCounts) bool { return !p.Audited && 2*p.Dropped > n }); i >= 0 {
-		says += ", most by " + Shown(r.Policies[i].Policy) + " (" + buckets(r.Policies[i].Buckets) + ")"
+	if i := slices.IndexFunc(r.Rules, func(p simulate.RuleCounts) bool { return !p.Audited && 2*p.Dropped > n }); i >= 0 {
+		says += ", most by " + Shown(r.Rules[i].Rule) + " (" + buckets(r.Rules[i].Buckets) + ")"
 	}
 	return says + "."
 }

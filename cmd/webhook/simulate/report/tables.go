@@ -23,24 +23,24 @@ type Table struct {
 // Row is one row of a Table.
 type Row struct {
 	Name string
-	// Note follows the name: whether a policy is audited, or how many others have the same counts.
+	// Note follows the name: whether a rule is audited, or how many others have the same counts.
 	Note string
 	busiest.Counts
-	// Buckets are those of a policy that dropped, the one with the most first.
+	// Buckets are those of a rule that dropped, the one with the most first.
 	Buckets string
 }
 
-// Tables are what each policy did, and what had the most writes.
+// Tables are what each policy and quota decided, and what had the most writes.
 func (r *Run) Tables() []Table {
-	policies := Table{By: busiest.Policy}
-	for _, p := range r.Policies {
-		row := Row{Name: p.Policy, Counts: p.Counts, Buckets: buckets(p.Buckets)}
-		if p.Audited {
+	rules := Table{By: busiest.Policy}
+	for _, one := range r.Rules {
+		row := Row{Name: one.Rule, Counts: one.Counts, Buckets: buckets(one.Buckets)}
+		if one.Audited {
 			row.Note = " (audited: would have)"
 		}
-		policies.Rows = append(policies.Rows, row)
+		rules.Rows = append(rules.Rows, row)
 	}
-	all := []Table{policies}
+	all := []Table{rules}
 	for _, by := range []busiest.By{busiest.Source, busiest.Object, busiest.Reason} {
 		all = append(all, ranked(by, r.Busiest[by]))
 	}

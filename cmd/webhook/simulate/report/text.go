@@ -90,10 +90,11 @@ func (r *Report) writeFigures(w io.Writer) {
 	align(w, rows)
 }
 
-// write writes a table, which is of the policies under a name.
+// write writes a table, which is of the rules under a name.
 func (t *Table) write(w io.Writer, under string) {
 	head := []string{strings.ToUpper(t.By.String()) + under, "ADMITTED", "MERGED", "DROPPED"}
 	if t.By == busiest.Policy {
+		head[0] = "POLICY OR QUOTA" + under
 		head = append(head, "BY")
 	}
 	rows := [][]string{head}
