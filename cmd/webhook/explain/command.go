@@ -39,8 +39,8 @@ the next one comes; what was dropped; which policy governs and why; and what wou
 become of one more Event now.
 
 It reads the stored Events and the policies from the API server as the user of your
-kubeconfig, who needs the right to list events, eventpolicies and
-clustereventpolicies, and to get the namespace. It asks one replica what is merged
+kubeconfig, who needs the right to list events, eventpolicies, eventquotas,
+clustereventpolicies and clustereventquotas, and to get the namespace. It asks one replica what is merged
 and pending, with the same rights as top; a replica that keeps its state in memory
 only knows its own. It changes nothing.
 

@@ -154,7 +154,7 @@ func (n *notice) by() string {
 	case n.Bucket == "":
 		return n.Policy
 	}
-	return "the " + n.Bucket + " of " + n.Policy
+	return fmt.Sprintf("%s of %s", n.Bucket, n.Policy)
 }
 
 // listed is counts, the highest first.
@@ -169,7 +169,7 @@ func listed(counts map[string]int64, others string) string {
 }
 
 func (p *printer) buckets(all []bucket) {
-	p.head(len(all), "BUCKET", "FOR", "POLICY", "TOKENS", "NEXT TOKEN")
+	p.head(len(all), "LIMIT", "OF", "FOR", "TOKENS", "NEXT TOKEN")
 	for _, b := range all {
 		next := "it is full"
 		switch {
@@ -178,7 +178,11 @@ func (p *printer) buckets(all []bucket) {
 		case !b.Next.IsZero():
 			next = fmt.Sprintf("in %s, at %s", p.until(b.Next), b.Next.UTC().Format(time.RFC3339))
 		}
-		p.row(b.Bucket, cmp.Or(b.For, "-"), b.Policy, fmt.Sprintf("%d of %d", b.Tokens, b.Burst), next)
+		tokens := fmt.Sprintf("%d of %d", b.Tokens, b.Burst)
+		if b.Reserve > 0 {
+			tokens += fmt.Sprintf(", %d for Warnings", b.Reserve)
+		}
+		p.row(b.Bucket, b.Policy, cmp.Or(b.For, "-"), tokens, next)
 	}
 }
 

@@ -80,9 +80,12 @@ type event struct {
 type bucket struct {
 	Bucket string `json:"bucket"`
 	For    string `json:"for,omitempty"`
+	// Policy is the policy or quota that the bucket is of.
 	Policy string `json:"policy"`
 	Tokens int    `json:"tokens"`
 	Burst  int    `json:"burst"`
+	// Reserve is how many tokens are for Warnings, if any but these need one.
+	Reserve int `json:"reserve,omitempty"`
 	// Next is when there is one more; zero when it is full, or never has any.
 	Next time.Time `json:"next,omitzero"`
 }
@@ -192,12 +195,12 @@ func why(p *policy.Policy) string {
 	switch {
 	case p.Identity.Kind == "":
 		return "no policy matches: the built-in default"
-	case p.Match.Tier != "":
-		parts = append(parts, fmt.Sprintf("tier %s", p.Match.Tier))
+	case p.Tier != "":
+		parts = append(parts, fmt.Sprintf("tier %s", p.Tier))
 	default:
 		parts = append(parts, "of the namespace")
 	}
-	parts = append(parts, fmt.Sprintf("priority %d", p.Match.Priority))
+	parts = append(parts, fmt.Sprintf("precedence %d", p.Precedence))
 	var names []string
 	for _, c := range p.Match.Conditions {
 		names = append(names, c.Name)
@@ -223,9 +226,12 @@ func (s *source) reportBuckets(known *state, g *rules.Group, n *next) {
 			Bucket: b.Name, Policy: b.Policy, Burst: b.Burst, For: s.bucketFor(b, n),
 			Tokens: level.Tokens(b.Limit, known.At), Next: level.Next(b.Limit, known.At),
 		}
-		if !slices.Contains(s.Buckets, row) {
-			s.Buckets = append(s.Buckets, row)
+		same := func(o bucket) bool { return o.Bucket == row.Bucket && o.Policy == row.Policy && o.For == row.For }
+		i := slices.IndexFunc(s.Buckets, same)
+		if i < 0 {
+			i, s.Buckets = len(s.Buckets), append(s.Buckets, row)
 		}
+		s.Buckets[i].Reserve = max(s.Buckets[i].Reserve, b.Reserve)
 	}
 	if spam := &n.limits.Spam; !spam.Key.IsZero() {
 		add(spam, g.Spam(spam.Key))
@@ -239,9 +245,13 @@ func (s *source) reportBuckets(known *state, g *rules.Group, n *next) {
 
 // bucketFor says what a bucket is for, beside the source and object.
 func (s *source) bucketFor(b *store.Bucket, n *next) string {
-	parts := admission.QuotaParts(policy.QuotaType(strings.TrimSuffix(b.Name, " quota")))
-	if b.SpamFilter || b.Key == n.limits.Spam.Key {
-		parts = n.governing.Policy.SpamFilter.KeyBy
+	parts := n.governing.Policy.SpamFilter.Per
+	if b.Key != n.limits.Spam.Key {
+		for q, l := range n.governing.Limits() {
+			if q.Name == b.Policy && l.Name == b.Name {
+				parts = l.Per
+			}
+		}
 	}
 	var words []string
 	for _, part := range parts {
@@ -254,6 +264,10 @@ func (s *source) bucketFor(b *store.Bucket, n *next) string {
 			words = append(words, s.like.Namespace)
 		case policy.KeyUser:
 			words = append(words, "user "+s.Writer)
+		case policy.KeyController:
+			words = append(words, s.Component)
+		case policy.KeyKind:
+			words = append(words, s.like.InvolvedObject.Kind)
 		case policy.KeySource, policy.KeyInvolvedObject:
 		}
 	}

@@ -114,8 +114,12 @@ func (r *explainRig) serve(w http.ResponseWriter, request *http.Request) {
 		said = events
 	case "/apis/eventquota.io/v1alpha1/clustereventpolicies":
 		said = list("ClusterEventPolicy")
+	case "/apis/eventquota.io/v1alpha1/clustereventquotas":
+		said = list("ClusterEventQuota")
 	case "/apis/eventquota.io/v1alpha1/namespaces/storm/eventpolicies":
 		said = list("EventPolicy")
+	case "/apis/eventquota.io/v1alpha1/namespaces/storm/eventquotas":
+		said = list("EventQuota")
 	case "/api/v1/namespaces/storm":
 		said = map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "storm"}}
 	default:
@@ -216,17 +220,22 @@ kind: ClusterEventPolicy
 metadata: {name: floor}
 spec:
   tier: Baseline
-  aggregation: {maxEvents: 4}
+  merge: {similar: {threshold: 4}}
   spamFilter: {burst: 4, tokens: 1, interval: 5m}
-  quotas: [{type: Namespace, burst: 20, tokens: 1, interval: 1m}]
+---
+apiVersion: eventquota.io/v1alpha1
+kind: ClusterEventQuota
+metadata: {name: fair}
+spec:
+  limits: [{name: namespace, per: [Namespace], burst: 25, tokens: 1, interval: 1m}]
 ---
 apiVersion: eventquota.io/v1alpha1
 kind: EventPolicy
 metadata: {name: silence, namespace: storm}
 spec:
-  priority: 7
+  precedence: 7
   action: Drop
-  matchConditions: [{name: noise, expression: event.reason == 'Noise'}]
+  match: {conditions: [{name: noise, expression: event.reason == 'Noise'}]}
 `
 
 // kubeconfig is one for the API server of the rig, in the namespace storm.
