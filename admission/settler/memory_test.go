@@ -32,7 +32,7 @@ func newMemory(t *testing.T) *memory.Store {
 	return m
 }
 
-func flush(p *policy.Policy) { p.Aggregation.FlushInterval = interval }
+func flush(p *policy.Policy) { p.Merge.WriteInterval = interval }
 
 // decide lets a store decide the CREATE of an Event, and stores what is admitted.
 func (r *rig) decide(m *memory.Store, e *corev1.Event) store.Verdict {

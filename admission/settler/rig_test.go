@@ -112,11 +112,11 @@ func asked(t *testing.T, e *corev1.Event, changes ...func(*policy.Policy)) (stor
 	t.Helper()
 	p := policy.Default()
 	for _, change := range changes {
-		change(&p)
+		change(p)
 	}
 	p = p.Identified()
 	var q admission.Asked
-	gate := &admission.Gate{Store: &q, Policies: policy.InForce(policy.NewSet(&p, nil, nil)), Now: time.Now}
+	gate := &admission.Gate{Store: &q, Policies: policy.InForce(policy.NewSet(p, policy.Rules{}, nil)), Now: time.Now}
 	kind := metav1.GroupVersionKind{Version: "v1", Kind: "Event"}
 	r := &admission.Request{
 		Request: policy.Request{Kind: kind, RequestKind: kind, Namespace: e.Namespace, Operation: admissionv1.Create},
@@ -152,7 +152,7 @@ func (r *rig) pendingIn(namespace, name string, changes ...func(*store.PendingWr
 		Last: epoch().Add(90 * time.Second), Due: time.Now(),
 	}
 	for _, change := range changes {
-		change(&p)
+		change(p)
 	}
 	return p
 }

@@ -74,7 +74,7 @@ apiVersion: eventquota.io/v1alpha1
 kind: EventPolicy
 metadata: {name: wrong, namespace: storm}
 spec: {match: {conditions: [{name: number, expression: 1 + 1}]}}
-`, "Note: EventPolicy wrong: EventPolicy storm/wrong: spec.match.conditions[0].expression: ", "ClusterEventPolicy floor governs BackOff",
+`, "Note: EventPolicy storm/wrong: spec.match.conditions[0].expression: ", "ClusterEventPolicy floor governs BackOff",
 		},
 		"all, as there are no CRDs": {"", "Note: the cluster has no policies, as their CRDs are not installed: the built-in default governs", "default governs BackOff"},
 	} {
