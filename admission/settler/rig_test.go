@@ -114,7 +114,6 @@ func asked(t *testing.T, e *corev1.Event, changes ...func(*policy.Policy)) (stor
 	for _, change := range changes {
 		change(p)
 	}
-	p = p.Identified()
 	var q admission.Asked
 	gate := &admission.Gate{Store: &q, Policies: policy.InForce(policy.NewSet(p, policy.Rules{}, nil)), Now: time.Now}
 	kind := metav1.GroupVersionKind{Version: "v1", Kind: "Event"}
