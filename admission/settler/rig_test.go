@@ -151,7 +151,7 @@ func (r *rig) pendingIn(namespace, name string, changes ...func(*store.PendingWr
 		Last: epoch().Add(90 * time.Second), Due: time.Now(),
 	}
 	for _, change := range changes {
-		change(p)
+		change(&p)
 	}
 	return p
 }

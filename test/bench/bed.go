@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/eventquota/eventquota/manifests"
-	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 	"github.com/eventquota/eventquota/test/cluster"
 	"github.com/eventquota/eventquota/test/replica"
@@ -101,7 +100,7 @@ func (b *bed) enter(ctx context.Context, s scenario, name string) (_ *entrant, e
 	if _, err := clients.CoreV1().Namespaces().Create(ctx, object, metav1.CreateOptions{}); err != nil {
 		return nil, fmt.Errorf("create a namespace: %w", err)
 	}
-	if err := b.apply(ctx, namespace, s.quota); err != nil {
+	if err := b.apply(ctx, namespace, s.limit); err != nil {
 		return nil, err
 	}
 	if s.webhook != nil {
@@ -145,15 +144,15 @@ func (b *bed) definePolicies() error {
 	return nil
 }
 
-// apply makes a policy of a quota in a namespace, if there is one.
-func (b *bed) apply(ctx context.Context, namespace string, quota *v1alpha1.QuotaBucket) error {
-	if quota == nil {
+// apply makes a quota of a limit in a namespace, if there is one.
+func (b *bed) apply(ctx context.Context, namespace string, limit *v1alpha1.Limit) error {
+	if limit == nil {
 		return nil
 	}
-	p := &v1alpha1.EventPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "bench"}}
-	p.Spec.Quotas = []v1alpha1.Quota{{Type: v1alpha1.QuotaType(policy.QuotaNamespace), QuotaBucket: *quota}}
-	if err := b.policies.Create(ctx, p); err != nil {
-		return fmt.Errorf("create a policy: %w", err)
+	q := &v1alpha1.EventQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "bench"}}
+	q.Spec.Limits = []v1alpha1.Limit{*limit}
+	if err := b.policies.Create(ctx, q); err != nil {
+		return fmt.Errorf("create a quota: %w", err)
 	}
 	return nil
 }

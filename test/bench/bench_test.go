@@ -15,8 +15,6 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
 // The names are what others look for in the file.
@@ -130,7 +128,7 @@ func TestARunWithFailedCallsIsLeftOut(t *testing.T) {
 }
 
 func TestTokensAreThoseOfTheTimeOfARun(t *testing.T) {
-	s := scenario{name: "api_x", quota: &v1alpha1.QuotaBucket{Burst: 100, Tokens: 50, Interval: &metav1.Duration{Duration: time.Second}}}
+	s := scenario{name: "api_x", limit: limit(100, 50, time.Second)}
 	round := figures{}
 	if err := s.figures(sample{requests: 4000, elapsed: time.Second}, counts{}, 2*time.Second, round); err != nil {
 		t.Error(err)

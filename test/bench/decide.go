@@ -29,7 +29,7 @@ type question struct {
 // the hot one are merged into the first.
 func (b *redisBed) decisions(ctx context.Context) ([]redisContender, error) {
 	governing := defaults()
-	generous, err := serverQuota(v1alpha1.QuotaBucket{Burst: 1_000_000, Tokens: 1_000_000})
+	generous, err := clusterQuota(limit(1_000_000, 1_000_000, time.Second))
 	if err != nil {
 		return nil, err
 	}
@@ -142,18 +142,17 @@ func questions(ctx context.Context, governing *policy.Current, events ...*corev1
 	return asked, nil
 }
 
-// serverQuota is the default policy, and one bucket for all Events.
-func serverQuota(bucket v1alpha1.QuotaBucket) (*policy.Current, error) {
+// clusterQuota is the default policy, and a limit for all Events.
+func clusterQuota(limit *v1alpha1.Limit) (*policy.Current, error) {
 	compiler, err := policy.NewCompiler()
 	if err != nil {
 		return nil, err
 	}
-	in := &v1alpha1.ClusterEventPolicy{ObjectMeta: metav1.ObjectMeta{Name: "all"}}
-	in.Spec.Quotas = []v1alpha1.ClusterQuota{{Type: v1alpha1.ClusterQuotaType(policy.QuotaServer), QuotaBucket: bucket}}
-	p, errs := compiler.ClusterEventPolicy(in)
+	in := &v1alpha1.ClusterEventQuota{ObjectMeta: metav1.ObjectMeta{Name: "all"}}
+	in.Spec.Limits = []v1alpha1.Limit{*limit}
+	q, errs := compiler.ClusterEventQuota(in)
 	if len(errs) > 0 {
 		return nil, errs.ToAggregate()
 	}
-	fallback := policy.Default()
-	return policy.InForce(policy.NewSet(&fallback, []*policy.Policy{p}, nil)), nil
+	return policy.InForce(policy.NewSet(policy.Default(), policy.Rules{Quotas: []*policy.Quota{q}}, nil)), nil
 }

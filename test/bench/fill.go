@@ -7,11 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/policy"
-	"github.com/eventquota/eventquota/policy/v1alpha1"
 	redisstore "github.com/eventquota/eventquota/store/redis"
 )
 
@@ -35,9 +32,9 @@ func (b *redisBed) fill(ctx context.Context, objects int) (figures, error) {
 	stores, stop := b.stores(ctx, 1)
 	defer stop()
 	s := stores[0]
-	governing, strict := policy.Default(), policy.Default()
+	strict := policy.Default()
 	strict.SpamFilter.Burst = 1
-	f := filling{gate: newGate(policy.InForce(policy.NewSet(&governing, nil, nil)), s), strict: newGate(policy.InForce(policy.NewSet(&strict, nil, nil)), s)}
+	f := filling{gate: newGate(defaults(), s), strict: newGate(policy.InForce(policy.NewSet(strict, policy.Rules{}, nil)), s)}
 	if err := each(ctx, 0, warmed, f.pod); err != nil { // connects
 		return nil, err
 	}
@@ -109,7 +106,7 @@ func (f *filling) pod(ctx context.Context, serial int) error {
 
 // dropsLeaveNothing fails where Events that a quota drops at their first try take keys.
 func (b *redisBed) dropsLeaveNothing(ctx context.Context, s *redisstore.Store, from int) error {
-	governing, err := serverQuota(v1alpha1.QuotaBucket{Burst: 1, Tokens: 1, Interval: &metav1.Duration{Duration: 24 * time.Hour}})
+	governing, err := clusterQuota(limit(1, 1, 24*time.Hour))
 	if err != nil {
 		return err
 	}

@@ -4,21 +4,23 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
 const (
-	// ownPolicies are those of each namespace, and clusterPolicies those of the
-	// cluster, of which broadPolicies select every namespace and the others one
-	// each.
-	ownPolicies     = 5
-	clusterPolicies = 200
-	broadPolicies   = 10
+	// ownRules are the policies of each namespace, and its quotas; clusterRules
+	// those of the cluster, of which broadRules select every namespace and the
+	// others one each.
+	ownRules     = 5
+	clusterRules = 200
+	broadRules   = 10
 )
 
 // town is a set of policies for some namespaces.
@@ -85,11 +87,11 @@ func resolve(ctx context.Context, b *testing.B, s *policy.Set) error {
 	b.ResetTimer()
 	for range b.N {
 		g := s.For(ctx, e.InvolvedObject.Namespace, e, r)
-		for range g.Quotas() {
+		for range g.Limits() {
 			quotas++
 		}
 	}
-	if quotas < b.N*broadPolicies {
+	if quotas < b.N*broadRules {
 		return fmt.Errorf("%d quotas applied to %d Events, want at least %d to each", quotas, b.N, broadPolicies)
 	}
 	return nil
@@ -103,38 +105,44 @@ func (t town) set() (*policy.Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	bucket := v1alpha1.QuotaBucket{Burst: 100, Tokens: 10}
-	var cluster []*policy.Policy
-	for i := range clusterPolicies {
-		in := &v1alpha1.ClusterEventPolicy{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("cluster-", i)}}
-		in.Spec.Quotas = []v1alpha1.ClusterQuota{{Type: v1alpha1.ClusterQuotaType(policy.QuotaNamespace), QuotaBucket: bucket}}
-		if i >= broadPolicies {
-			in.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: t.namespace(i)}}
+	var errs field.ErrorList
+	var cluster policy.Rules
+	for i := range clusterRules {
+		var match v1alpha1.ClusterMatch
+		if i >= broadRules {
+			match.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: t.namespace(i)}}
 		}
-		p, errs := compiler.ClusterEventPolicy(in)
-		if len(errs) > 0 {
-			return nil, errs.ToAggregate()
-		}
-		cluster = append(cluster, p)
+		name := metav1.ObjectMeta{Name: fmt.Sprint("cluster-", i)}
+		match.Types = []v1alpha1.EventType{"Normal"} // not those that are asked about
+		p, wrong := compiler.ClusterEventPolicy(&v1alpha1.ClusterEventPolicy{ObjectMeta: name, Spec: v1alpha1.ClusterEventPolicySpec{Match: match}})
+		errs = append(errs, wrong...)
+		match.Types = nil
+		limits := v1alpha1.Budget{Limits: []v1alpha1.Limit{*limit(100, 10, time.Second)}}
+		limits.Limits[0].Name = name.Name // so that it replaces no other
+		q, wrong := compiler.ClusterEventQuota(&v1alpha1.ClusterEventQuota{ObjectMeta: name, Spec: v1alpha1.ClusterEventQuotaSpec{Match: match, Budget: limits}})
+		errs = append(errs, wrong...)
+		cluster.Policies, cluster.Quotas = append(cluster.Policies, p), append(cluster.Quotas, q)
 	}
 	namespaces := map[string]policy.Namespace{}
 	for i := range t.namespaces {
-		own := make([]*policy.Policy, ownPolicies)
-		for j := range own {
-			in := &v1alpha1.EventPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: t.namespace(i), Name: fmt.Sprint("own-", j)}}
-			in.Spec.Priority = int32(j)
-			in.Spec.Quotas = []v1alpha1.Quota{{Type: v1alpha1.QuotaType(policy.QuotaNamespace), QuotaBucket: bucket}}
+		var own policy.Rules
+		for j := range ownRules {
+			name := metav1.ObjectMeta{Namespace: t.namespace(i), Name: fmt.Sprint("own-", j)}
+			var match v1alpha1.Match
 			if t.conditional {
-				in.Spec.MatchConditions = []v1alpha1.MatchCondition{{Name: "other", Expression: "event.reason == 'None'"}}
+				match.Conditions = []v1alpha1.MatchCondition{{Name: "other", Expression: "event.reason == 'None'"}}
 			}
-			p, errs := compiler.EventPolicy(in)
-			if len(errs) > 0 {
-				return nil, errs.ToAggregate()
-			}
-			own[j] = p
+			p, wrong := compiler.EventPolicy(&v1alpha1.EventPolicy{ObjectMeta: name, Spec: v1alpha1.EventPolicySpec{Match: match}})
+			errs = append(errs, wrong...)
+			limits := v1alpha1.Budget{Limits: []v1alpha1.Limit{*limit(100, 10, time.Second)}}
+			q, wrong := compiler.EventQuota(&v1alpha1.EventQuota{ObjectMeta: name, Spec: v1alpha1.EventQuotaSpec{Match: match, Budget: limits}})
+			errs = append(errs, wrong...)
+			own.Policies, own.Quotas = append(own.Policies, p), append(own.Quotas, q)
 		}
-		namespaces[t.namespace(i)] = policy.Namespace{Policies: own}
+		namespaces[t.namespace(i)] = policy.Namespace{Rules: own}
 	}
-	fallback := policy.Default()
-	return policy.NewSet(&fallback, cluster, namespaces), nil
+	if len(errs) > 0 {
+		return nil, errs.ToAggregate()
+	}
+	return policy.NewSet(policy.Default(), cluster, namespaces), nil
 }

@@ -235,8 +235,7 @@ func podEvent(serial, n int, reason, message string) *corev1.Event {
 
 // defaults are the policies where there is no other.
 func defaults() *policy.Current {
-	p := policy.Default()
-	return policy.InForce(policy.NewSet(&p, nil, nil))
+	return policy.InForce(policy.NewSet(policy.Default(), policy.Rules{}, nil))
 }
 
 // newGate makes what decides under policies.

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eventquota/eventquota/policy/v1alpha1"
 	"github.com/eventquota/eventquota/store"
 )
 
@@ -44,7 +43,7 @@ func TestStoresAreAskedAboutEventsOfManyPods(t *testing.T) {
 	if got := pod[0].limits.Spam.Burst; got != 25 {
 		t.Errorf("a burst of %d, want that of the default policy", got)
 	}
-	bounded, err := serverQuota(v1alpha1.QuotaBucket{Burst: 7, Tokens: 1})
+	bounded, err := clusterQuota(limit(7, 1, time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}

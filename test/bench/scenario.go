@@ -16,8 +16,8 @@ type scenario struct {
 	name string
 	// webhook is what the API server calls, once for each Event; nil for none.
 	webhook *webhook
-	// quota is what a policy gives its namespace; nil for no policy.
-	quota *v1alpha1.QuotaBucket
+	// limit is that of a quota of its namespace; nil for no quota.
+	limit *v1alpha1.Limit
 	// limited is for the API server with the EventRateLimit plugin.
 	limited bool
 	// settled says that the settling of what was refused is part of what is measured, so that the
@@ -57,12 +57,20 @@ func scenarios() []scenario {
 		{name: "api_merge", event: repeats, want: []int{merged}, webhook: &webhook{ours, nil}},
 		{
 			name: "api_drop", event: distinct, want: []int{dropped}, webhook: &webhook{ours, nil},
-			quota: &v1alpha1.QuotaBucket{Burst: 1, Tokens: 1, Interval: &metav1.Duration{Duration: 24 * time.Hour}},
+			limit: limit(1, 1, 24*time.Hour),
 		},
 		{
 			name: "api_wide", settled: true, event: wide, want: []int{created, dropped}, webhook: &webhook{ours, nil},
-			quota: &v1alpha1.QuotaBucket{Burst: 100, Tokens: 50, Interval: &metav1.Duration{Duration: time.Second}},
+			limit: limit(100, 50, time.Second),
 		},
+	}
+}
+
+// limit is one for all that a quota matches, Warnings like the rest.
+func limit(burst, tokens int32, interval time.Duration) *v1alpha1.Limit {
+	return &v1alpha1.Limit{
+		Name: "all", Burst: burst, Tokens: tokens, WarningReservePercent: new(int32),
+		Interval: &v1alpha1.Duration{Duration: metav1.Duration{Duration: interval}},
 	}
 }
 

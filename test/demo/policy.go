@@ -14,12 +14,12 @@ import (
 	"github.com/eventquota/eventquota/test/manifests/shipped"
 )
 
-// quota is the policy of the wide storm.
+// quota is that of the wide storm.
 const quota = `apiVersion: eventquota.io/v1alpha1
-kind: ClusterEventPolicy
-metadata: {name: floor}
+kind: ClusterEventQuota
+metadata: {name: fair}
 spec:
-  quotas: [{type: Namespace, burst: 200, tokens: 10, interval: 1s}]
+  limits: [{name: namespace, per: [Namespace], burst: 200, tokens: 10}]
 `
 
 // readyWithin bounds how long a webhook takes to say that a policy is in force.

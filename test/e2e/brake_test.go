@@ -80,7 +80,7 @@ func (e *setEnv) everyReplicaKnows(a *asker) {
 	for i := range e.set.Replicas {
 		e.eventually("a replica knows policies", func() bool { return a.drops(i, corev1.EventTypeNormal, "mark") })
 	}
-	e.apply("kind: ClusterEventPolicy\nmetadata: {name: mark}\nspec: {mode: \"Off\"}")
+	e.apply("kind: ClusterEventPolicy\nmetadata: {name: mark}\nspec: {mode: Disabled}")
 	a.becomes("mark", false)
 }
 
@@ -183,7 +183,7 @@ func (a *asker) drops(replica int, eventType, policy string) bool {
 	if response.Allowed {
 		return false
 	}
-	if !strings.HasSuffix(response.Result.Message, fmt.Sprintf("policy %q drops it", "ClusterEventPolicy "+policy)) {
+	if !strings.HasSuffix(response.Result.Message, "ClusterEventPolicy "+policy+" drops it") {
 		a.Fatalf("replica %d: %v", replica, response.Result)
 	}
 	return true

@@ -37,7 +37,7 @@ type explainedNext struct {
 // dropped reports whether it is dropped for want of a token, and it is said when
 // there is one.
 func (n explainedNext) dropped() bool {
-	return n.Other.Outcome == "drop" && strings.Contains(n.Other.Because, `of policy "default" is empty: next token at `)
+	return n.Other.Outcome == "drop" && strings.Contains(n.Other.Because, `of the default policy is empty: next token at `)
 }
 
 // explains holds that explain tells of an object that was in a storm as many

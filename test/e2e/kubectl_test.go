@@ -26,21 +26,25 @@ func TestKubectlAppliesTheDefinitionsAndNoBadPolicy(t *testing.T) {
 	e := &env{T: t, cluster: cluster.ForTest(t, cluster.Options{NoAudit: true})}
 	e.kubectl("", "apply", "-f", crdDir)
 	e.kubectl("", "wait", "--for=condition=Established", "--timeout=30s", "-f", crdDir)
-	if again := e.kubectl("", "apply", "-f", crdDir); strings.Count(again, " unchanged\n") != 2 {
-		t.Errorf("the same definitions once more: %q, want both unchanged", again)
+	if again := e.kubectl("", "apply", "-f", crdDir); strings.Count(again, " unchanged\n") != 4 {
+		t.Errorf("the same definitions once more: %q, want all unchanged", again)
 	}
-	const good = "apiVersion: eventquota.io/v1alpha1\nkind: ClusterEventPolicy\nmetadata: {name: good}\nspec:\n"
-	e.kubectl(good+" action: Admit", "apply", "-f", "-")
+	const policy = "apiVersion: eventquota.io/v1alpha1\nkind: ClusterEventPolicy\nmetadata: {name: good}\nspec:\n"
+	const quota = "apiVersion: eventquota.io/v1alpha1\nkind: ClusterEventQuota\nmetadata: {name: good}\nspec:\n"
+	e.kubectl(policy+" action: Exempt", "apply", "-f", "-")
+	e.kubectl(quota+" limits: [{name: all, burst: 5, tokens: 1}]", "apply", "-f", "-")
 
-	for _, test := range []struct{ says, spec, names, why string }{
-		{"an unknown action", " action: Block", "spec.action", `"Limit", "Admit", "Drop"`},
-		{"a negative burst", " spamFilter: {burst: -1}", "spec.spamFilter.burst", "greater than or equal to 1"},
-		{"an interval of zero", " quotas: [{type: User, burst: 5, tokens: 1, interval: 0s}]", "spec.quotas[0].interval", "at least 1ms and at most 24h"},
-		{"a part of a key twice", " spamFilter: {keyBy: [User, User]}", "spec.spamFilter.keyBy", "uplicate"},
-		{"a duration that overflows", " aggregation: {window: 9999999999h}", "spec.aggregation.window", "should match"},
-		{"a bucket that takes years to fill", " spamFilter: {burst: 1000000, interval: 24h}", "spec.spamFilter", "full again within 720h"},
-		{"an unknown field", " spamFilter: {brust: 25}", "spec.spamFilter.brust", "field"},
-		{"an unknown field of a list", " quotas: [{type: User, burst: 5, tokens: 1, per: User}]", "spec.quotas[0].per", "field"},
+	for _, test := range []struct{ says, good, spec, names, why string }{
+		{"an unknown action", policy, " action: Block", "spec.action", `"Limit", "Drop", "Exempt"`},
+		{"a negative burst", policy, " spamFilter: {burst: -1}", "spec.spamFilter.burst", "greater than or equal to 1"},
+		{"a spam filter of users", policy, " spamFilter: {per: [User]}", "spec.spamFilter.per", `"Source", "InvolvedObject", "Type", "Reason"`},
+		{"a duration that overflows", policy, " merge: {identical: {window: 9999999999h}}", "spec.merge.identical.window", "should match"},
+		{"a bucket that takes years to fill", policy, " spamFilter: {burst: 1000000, interval: 24h}", "spec.spamFilter", "full again within 720h"},
+		{"an unknown field", policy, " spamFilter: {brust: 25}", "spec.spamFilter.brust", "field"},
+		{"what the action ignores", policy, " action: Drop\n merge: {enabled: false}", "spec", "for action Limit only"},
+		{"an interval of zero", quota, " limits: [{name: all, burst: 5, tokens: 1, interval: 0s}]", "spec.limits[0].interval", "at least 1ms and at most 24h"},
+		{"a part of a key twice", quota, " limits: [{name: all, burst: 5, tokens: 1, per: [User, User]}]", "spec.limits[0].per", "uplicate"},
+		{"an unknown field of a list", quota, " limits: [{name: all, burst: 5, tokens: 1, type: User}]", "spec.limits[0].type", "field"},
 	} {
 		for way, args := range map[string][]string{
 			"kubectl apply":               {"apply", "-f", "-"},
@@ -48,7 +52,7 @@ func TestKubectlAppliesTheDefinitionsAndNoBadPolicy(t *testing.T) {
 		} {
 			t.Run(test.says+" by "+way, func(t *testing.T) {
 				// Once in the place of one that is good, and once as a new one.
-				both := good + test.spec + "\n---\n" + strings.Replace(good, "name: good", "name: new", 1) + test.spec + "\n"
+				both := test.good + test.spec + "\n---\n" + strings.Replace(test.good, "name: good", "name: new", 1) + test.spec + "\n"
 				stdout, stderr, err := e.cluster.Kubectl(t.Context(), both, args...)
 				if err == nil || stdout != "" {
 					t.Fatalf("kubectl applied it: %s", stdout)
@@ -59,8 +63,8 @@ func TestKubectlAppliesTheDefinitionsAndNoBadPolicy(t *testing.T) {
 			})
 		}
 	}
-	kept := e.kubectl("", "get", "clustereventpolicies", "-o", "jsonpath={range .items[*]}{.metadata.name} {.metadata.generation} {.spec.action}{end}")
-	if kept != "good 1 Admit" {
-		t.Errorf("the API server has %q, want the good one as it was", kept)
+	const columns = "jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.generation} {.spec.action}{.spec.limits[*].burst}\n{end}"
+	if kept, want := e.kubectl("", "get", "cevp,cevq", "-o", columns), "ClusterEventPolicy good 1 Exempt\nClusterEventQuota good 1 5\n"; kept != want {
+		t.Errorf("the API server has %q, want the good ones as they were, %q", kept, want)
 	}
 }

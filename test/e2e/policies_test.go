@@ -27,11 +27,7 @@ func (e *env) apply(policy string) {
 	e.must(yaml.UnmarshalStrict([]byte("apiVersion: eventquota.io/v1alpha1\n"+policy), &u.Object))
 	client, err := dynamic.NewForConfig(e.config)
 	e.must(err)
-	resource := v1alpha1.ClusterEventPolicies()
-	if u.GetKind() == v1alpha1.KindEventPolicy {
-		resource = v1alpha1.EventPolicies()
-	}
-	_, err = client.Resource(resource).Namespace(u.GetNamespace()).Apply(e.Context(), u.GetName(), u,
+	_, err = client.Resource(v1alpha1.Resources()[u.GetKind()]).Namespace(u.GetNamespace()).Apply(e.Context(), u.GetName(), u,
 		metav1.ApplyOptions{FieldManager: "test", Force: true})
 	e.must(err)
 }
@@ -69,15 +65,15 @@ func (e *env) until(namespace, kind string, from int, answered func(error) bool)
 func (e *env) policiesGovern(namespace string) (n int) {
 	e.Helper()
 	e.apply("kind: ClusterEventPolicy\nmetadata: {name: mark}\n" +
-		"spec: {tier: Admin, action: Drop, matchConditions: [{name: marked, expression: event.type == 'Warning'}]}")
+		"spec: {tier: Admin, action: Drop, match: {types: [Warning]}}")
 	n = e.until(namespace, corev1.EventTypeWarning, 0, dropsIt("ClusterEventPolicy mark"))
-	e.apply("kind: ClusterEventPolicy\nmetadata: {name: mark}\nspec: {mode: \"Off\"}")
+	e.apply("kind: ClusterEventPolicy\nmetadata: {name: mark}\nspec: {mode: Disabled}")
 	return e.until(namespace, corev1.EventTypeWarning, n, stored)
 }
 
 func dropsIt(policy string) func(error) bool {
 	return func(err error) bool {
-		return apierrors.IsTooManyRequests(err) && strings.Contains(err.Error(), fmt.Sprintf("policy %q drops it", policy))
+		return apierrors.IsTooManyRequests(err) && strings.Contains(err.Error(), policy+" drops it")
 	}
 }
 
@@ -91,25 +87,25 @@ func TestATenantDoesNotGetPastTheFloor(t *testing.T) {
 	e := newEnv(t, cluster.Options{})
 	ns := e.namespace("tenant")
 	e.apply(fmt.Sprintf(`
-kind: ClusterEventPolicy
+kind: ClusterEventQuota
 metadata: {name: floor}
-spec: {tier: Baseline, quotas: [{type: Namespace, burst: %d, tokens: 1, interval: 1h}]}`, burst))
+spec: {limits: [{name: namespace, per: [Namespace], burst: %d, tokens: 1, interval: 1h, warningReservePercent: 0}]}`, burst))
 	first := e.policiesGovern(e.namespace("elsewhere"))
 	admitted, refused := 0, 0
 	for n := first; refused < 3*burst; n++ {
 		switch n - first { // whatever the tenant tries
 		case 5:
-			e.apply("kind: EventPolicy\nmetadata: {name: mine, namespace: tenant}\nspec: {action: Admit, priority: 1000000}")
+			e.apply("kind: EventPolicy\nmetadata: {name: mine, namespace: tenant}\nspec: {action: Exempt, precedence: 1}")
 		case 10:
 			e.apply("kind: EventPolicy\nmetadata: {name: mine, namespace: tenant}\nspec: {mode: Audit, spamFilter: {burst: 1000000, tokens: 1000000, interval: 1s}}")
 		case 15:
-			e.apply("kind: EventPolicy\nmetadata: {name: mine, namespace: tenant}\nspec: {quotas: [{type: Namespace, burst: 1000000, tokens: 1000000, interval: 1s}]}")
+			e.apply("kind: EventQuota\nmetadata: {name: mine, namespace: tenant}\nspec: {limits: [{name: namespace, burst: 1000000, tokens: 1000000}]}")
 		}
 		err := e.write(ns, corev1.EventTypeNormal, n)
 		switch {
 		case err == nil:
 			admitted++
-		case apierrors.IsTooManyRequests(err) && strings.Contains(err.Error(), `Namespace quota of policy "ClusterEventPolicy floor"`):
+		case apierrors.IsTooManyRequests(err) && strings.Contains(err.Error(), `limit "namespace" of ClusterEventQuota floor`):
 			refused++
 		default:
 			t.Fatalf("Event %d: %v", n, err)

@@ -42,16 +42,16 @@ const twoKinds = `
 apiVersion: eventquota.io/v1alpha1
 kind: ClusterEventPolicy
 metadata: {name: NAME}
-spec: {tier: Admin, priority: PRIORITY, action: Drop, matchConditions: [{name: a, expression: "CLUSTER"}]}
+spec: {tier: Admin, precedence: PRECEDENCE, action: Drop, match: {conditions: [{name: a, expression: "CLUSTER"}]}}
 ---
 apiVersion: eventquota.io/v1alpha1
 kind: EventPolicy
 metadata: {name: NAME, namespace: valid}
-spec: {priority: PRIORITY, action: Drop, matchConditions: [{name: a, expression: "OWN"}]}
+spec: {precedence: PRECEDENCE, action: Drop, match: {conditions: [{name: a, expression: "OWN"}]}}
 ---`
 
-func both(name string, priority int, cluster, own string) string {
-	return strings.NewReplacer("NAME", name, "PRIORITY", fmt.Sprint(priority), "CLUSTER", cluster, "OWN", own).Replace(twoKinds)
+func both(name string, precedence int, cluster, own string) string {
+	return strings.NewReplacer("NAME", name, "PRECEDENCE", fmt.Sprint(precedence), "CLUSTER", cluster, "OWN", own).Replace(twoKinds)
 }
 
 // reasonIs is a condition.
@@ -61,7 +61,7 @@ func reasonIs(reason string) string { return "event.reason == '" + reason + "'" 
 // knows nothing of CEL, and that are not valid.
 func (e *env) keepsTheLastValidVersion() {
 	namespace := e.namespace("valid")
-	e.kubectl(both("kept", 0, reasonIs("Cluster"), reasonIs("Own")), "apply", "-f", "-")
+	e.kubectl(both("kept", 500, reasonIs("Cluster"), reasonIs("Own")), "apply", "-f", "-")
 	e.soon("the first version", func() bool { return e.dropped(namespace, "Own") && e.dropped(namespace, "Cluster") })
 	for i, test := range []struct{ says, expression string }{
 		{"does not parse", "event.reason =="},
@@ -72,9 +72,9 @@ func (e *env) keepsTheLastValidVersion() {
 		// Policies of a kind come in their order: when the last governs, the others
 		// are known. The last of the others would drop all, if it governed.
 		mark := fmt.Sprint("Mark", i)
-		e.kubectl(both("kept", 0, test.expression, test.expression)+
-			both("new", 1000, test.expression, test.expression)+
-			both(strings.ToLower(mark), 0, reasonIs("Cluster"+mark), reasonIs("Own"+mark)), "apply", "-f", "-")
+		e.kubectl(both("kept", 500, test.expression, test.expression)+
+			both("new", 1, test.expression, test.expression)+
+			both(strings.ToLower(mark), 500, reasonIs("Cluster"+mark), reasonIs("Own"+mark)), "apply", "-f", "-")
 		e.soon("what comes after it", func() bool { return e.dropped(namespace, "Own"+mark) && e.dropped(namespace, "Cluster"+mark) })
 		if !e.dropped(namespace, "Own") || !e.dropped(namespace, "Cluster") {
 			e.Errorf("an expression that %s: the version before no longer governs", test.says)
@@ -83,7 +83,7 @@ func (e *env) keepsTheLastValidVersion() {
 			e.Errorf("an expression that %s: the policy governs", test.says)
 		}
 	}
-	e.kubectl(both("kept", 0, reasonIs("None"), reasonIs("None")), "apply", "-f", "-")
+	e.kubectl(both("kept", 500, reasonIs("None"), reasonIs("None")), "apply", "-f", "-")
 	e.soon("the next valid version", func() bool { return !e.dropped(namespace, "Own") && !e.dropped(namespace, "Cluster") })
 }
 
@@ -223,7 +223,7 @@ func became(stored *corev1.Event, err error) string {
 		}
 		return storedCut(len(stored.Message))
 	}
-	empty := regexp.MustCompile(`(\w+) quota of policy "ClusterEventPolicy changing" is empty: next token at \S+, in (\S+)$`).
+	empty := regexp.MustCompile(`limit "(\w+)" of ClusterEventQuota changing is empty: next token at \S+, in (\S+)$`).
 		FindStringSubmatch(err.Error())
 	if !apierrors.IsTooManyRequests(err) || empty == nil {
 		return err.Error()

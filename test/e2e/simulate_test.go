@@ -26,14 +26,16 @@ kind: ClusterEventPolicy
 metadata: {name: small}
 spec:
   tier: Admin
-  namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: simulated-1}}
+  match: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: simulated-1}}}
   spamFilter: {burst: 5, reservePerReason: 0}
-  aggregation: {maxEvents: 3}`, `
+  merge: {similar: {threshold: 3}}`, `
 kind: ClusterEventPolicy
 metadata: {name: silence}
 spec:
-  matchConditions: [{name: noisy, expression: "event.source.component == 'noisy-operator' && request.userInfo.username == 'stormer'"}]
-  namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: simulated-2}}
+  match:
+    controllers: [noisy-operator]
+    conditions: [{name: writer, expression: "request.userInfo.username == 'stormer'"}]
+    namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: simulated-2}}
   action: Drop`}
 }
 

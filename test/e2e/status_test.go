@@ -34,7 +34,7 @@ const statusInterval = 30 * time.Second
 const statusNamespace, statusPolicies = "watched", `
 kind: EventPolicy
 metadata: {name: %s, namespace: watched}
-spec: {action: %s, mode: %s, matchConditions: [{name: reason, expression: event.reason == '%s'}]}`
+spec: {action: %s, mode: %s, match: {conditions: [{name: reason, expression: event.reason == '%s'}]}}`
 
 // TestStatus holds what the status of policies says, and how often it is written.
 func TestStatus(t *testing.T) {
@@ -57,7 +57,7 @@ func TestStatus(t *testing.T) {
 		e.Logf("%s: %s after %v", name, want, time.Since(applied).Round(time.Millisecond))
 	}
 	broken := meta.FindStatusCondition(e.status("broken").Conditions, v1alpha1.ConditionAccepted)
-	if !strings.Contains(broken.Message, "spec.matchConditions[0].expression") || !strings.Contains(broken.Message, "<input>:1:16") {
+	if !strings.Contains(broken.Message, "spec.match.conditions[0].expression") || !strings.Contains(broken.Message, "<input>:1:16") {
 		t.Errorf("a condition that does not compile is told as %q, want the field and the position", broken.Message)
 	}
 
@@ -183,7 +183,7 @@ func statusAudit(t *testing.T) string {
 kind: Policy
 omitStages: [RequestReceived, ResponseStarted]
 rules:
-- {level: Metadata, resources: [{group: eventquota.io, resources: [eventpolicies/status, clustereventpolicies/status]}]}
+- {level: Metadata, resources: [{group: eventquota.io, resources: [eventpolicies/status, clustereventpolicies/status, eventquotas/status, clustereventquotas/status]}]}
 - {level: None}
 `), 0o600)
 	if err != nil {

@@ -8,31 +8,29 @@ import (
 	"time"
 )
 
-// A policy of which each version differs from the one before in all that can be seen
-// of it, so that no Event can be decided on half of one and half of the other:
+// A policy and a quota of which each version differs from the one before in all that
+// can be seen of it, so that no Event can be decided on half of one and half of the other:
 //
-//   - its condition: an odd version spares Events of reason Odd, an even one those of
+//   - their condition: an odd version spares Events of reason Odd, an even one those of
 //     reason Even. The policy rest governs these, and lets them pass.
-//   - its action and maxBytes: an odd version cuts messages, to a length that tells
-//     its number. An even one admits, which cuts nothing; its maxBytes says that it
-//     is not an odd one's.
-//   - its quotas: an odd version gives one token to each user and any number to each
-//     object, an even one the other way round. How long it takes until a token comes
-//     back tells the version's number.
+//   - the policy's maxBytes: an odd version cuts messages, to a length that shows its
+//     number. An even one cuts nothing.
+//   - the quota's limits: an odd version gives one token to each user and any number to
+//     each object, an even one the other way round. How long it takes until a token comes
+//     back shows the version's number.
 //
-// The two phases of an Event are two calls. Between them the version may change, from
-// an older one to a newer.
+// They are two objects: an Event may be decided by two versions.
 const restPolicy = `
 apiVersion: eventquota.io/v1alpha1
 kind: ClusterEventPolicy
 metadata: {name: rest}
-spec: {tier: Baseline, action: Admit}
+spec: {tier: Baseline, merge: {enabled: false}, spamFilter: {enabled: false}}
 ---`
 
 func changingPolicy(version int) string {
-	spares, action, user, object := "Odd", "Limit", version, 0
+	spares, user, object := "Odd", version, 0
 	if version%2 == 0 {
-		spares, action, user, object = "Even", "Admit", 0, version
+		spares, user, object = "Even", 0, version
 	}
 	limits := func(hours int) string {
 		if hours == 0 {
@@ -46,20 +44,28 @@ kind: ClusterEventPolicy
 metadata: {name: changing}
 spec:
   tier: Admin
-  namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: changing}}
-  matchConditions: [{name: spares, expression: event.reason != '%s'}]
-  action: %s
-  message: {maxBytes: %d}
-  aggregation: {maxEvents: 1000}
-  spamFilter: {burst: 1000000, tokens: 1000000, interval: 1s}
-  quotas:
-  - {type: User, %s}
-  - {type: SourceAndObject, %s}
-`, spares, action, cutTo(version), limits(user), limits(object))
+  match:
+    namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: changing}}
+    conditions: [{name: spares, expression: event.reason != '%[1]s'}]
+  message: {maxBytes: %[2]d}
+  merge: {enabled: false}
+  spamFilter: {enabled: false}
+---
+apiVersion: eventquota.io/v1alpha1
+kind: ClusterEventQuota
+metadata: {name: changing}
+spec:
+  match:
+    namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: changing}}
+    conditions: [{name: spares, expression: event.reason != '%[1]s'}]
+  limits:
+  - {name: user, per: [User], %[3]s}
+  - {name: object, per: [InvolvedObject], %[4]s}
+`, spares, cutTo(version), limits(user), limits(object))
 }
 
 // cutTo is the maxBytes of a version.
-func cutTo(version int) int { return 100 + version }
+func cutTo(version int) int { return 100 + version + messageBytes*(1-version%2) }
 
 // told is an Event of the stream.
 type told struct {
@@ -82,32 +88,32 @@ const storedWhole = "stored whole"
 
 func storedCut(bytes int) string { return fmt.Sprintf("stored, cut to %d bytes", bytes) }
 
-func refusedBy(quota string, hours int) string {
-	return fmt.Sprintf("refused by its %s quota for %d h", quota, hours)
+func refusedBy(limit string, hours int) string {
+	return fmt.Sprintf("refused by limit %s for %d h", limit, hours)
 }
 
 // spares reports whether a version lets an Event to the policy rest.
 func (e told) spares(version int) bool { return e.reason == []string{"Even", "Odd"}[version%2] }
 
-// whenMutated is how an Event is stored that a version of the policy has mutated.
-func (e told) whenMutated(version int) string {
+// whenGoverned is how an Event is stored that a version of the policy governs.
+func (e told) whenGoverned(version int) string {
 	if version%2 == 0 || e.spares(version) {
 		return storedWhole
 	}
 	return storedCut(cutTo(version))
 }
 
-// whenValidated is the refusal of a version of the policy whose token is gone, empty
+// whenLimited is the refusal of a version of the quota that has no token left, empty
 // for none.
-func (e told) whenValidated(version int) string {
+func (e told) whenLimited(version int) string {
 	odd := version%2 == 1
 	switch {
 	case version == 0, e.spares(version):
 		return ""
 	case odd && e.oneUser:
-		return refusedBy("User", version)
+		return refusedBy("user", version)
 	case !odd && e.oneObject:
-		return refusedBy("SourceAndObject", version)
+		return refusedBy("object", version)
 	}
 	return ""
 }
@@ -118,7 +124,7 @@ const lastVersion = 7
 // change is a version that was applied: when kubectl began, and when it ended.
 type change struct{ begun, ended time.Time }
 
-// changesAsAWhole holds that versions of a policy come into force within a second
+// changesAsAWhole holds that versions of a policy and a quota come into force within a second
 // after kubectl has ended, in their order, and each as a whole.
 func (e *env) changesAsAWhole() {
 	e.Helper()
@@ -163,7 +169,7 @@ type verdicts struct {
 	// one, has decided.
 	first []time.Time
 	spent []bool // the token of a version's quota
-	mixed []int  // Events that were validated by this version and mutated by an older
+	mixed []int  // Events that were governed by this version and limited by another
 }
 
 func newVerdicts(e *env, changes []change) *verdicts {
@@ -188,10 +194,10 @@ func (v *verdicts) all(answers []answered) {
 			v.first[n] = a.ended
 		}
 	}
-	v.Logf("of %d Events %d were decided in no way that a whole policy decides", len(answers), wrong)
+	v.Logf("of %d Events %d were decided in no way that whole versions decide", len(answers), wrong)
 	for n := 2; n < len(v.changes); n++ {
 		took := v.first[n].Sub(v.changes[n].ended)
-		v.Logf("version %d: kubectl took %s; the first Event was decided by it %s after that; %d Events were under way between their phases",
+		v.Logf("version %d: kubectl took %s; the first Event was decided by it %s after that; %d Events were decided by two versions",
 			n, v.changes[n].ended.Sub(v.changes[n].begun).Round(time.Millisecond), took.Round(time.Millisecond), v.mixed[n])
 		if v.first[n].IsZero() || took > inForce {
 			v.Errorf("version %d was not in force %s after kubectl", n, inForce)
@@ -216,27 +222,37 @@ func (v *verdicts) possible(a answered) (oldest, newest int) {
 	return oldest, newest
 }
 
-// explain returns the oldest version that may have validated an Event, given what
-// became of it: the one that mutated it too, or a newer one.
-func (v *verdicts) explain(a answered, oldest, newest int) (validated int, ok bool) {
-	for apart := range newest - oldest + 1 {
-		for mutated := oldest; mutated+apart <= newest; mutated++ {
-			validated := mutated + apart
-			refused, stored := a.whenValidated(validated), a.whenMutated(mutated)
-			switch {
-			case a.became == refused, refused == "" && a.became == stored:
-			case refused != "" && a.became == stored && !v.spent[validated]:
-				v.spent[validated] = true
-			default:
-				continue
+// explain returns the older of the two versions that may have decided an Event, given
+// what became of it: one version if that is possible.
+func (v *verdicts) explain(a answered, oldest, newest int) (version int, ok bool) {
+	for version := oldest; version <= newest; version++ {
+		if v.decides(a, version, version) {
+			return version, true
+		}
+	}
+	for governs := oldest; governs <= newest; governs++ {
+		for limits := oldest; limits <= newest; limits++ {
+			if v.decides(a, governs, limits) {
+				v.mixed[governs]++
+				return min(governs, limits), true
 			}
-			if apart > 0 && a.became == stored {
-				v.mixed[validated]++
-			}
-			return validated, true
 		}
 	}
 	return 0, false
+}
+
+// decides reports whether an Event may have been decided by a version of the policy and
+// one of the quota.
+func (v *verdicts) decides(a answered, governs, limits int) bool {
+	refused, stored := a.whenLimited(limits), a.whenGoverned(governs)
+	switch {
+	case a.became == refused, refused == "" && a.became == stored:
+		return true
+	case a.became == stored && !v.spent[limits]:
+		v.spent[limits] = true
+		return true
+	}
+	return false
 }
 
 // at is a time, in the words of what was applied before.

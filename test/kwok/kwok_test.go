@@ -33,10 +33,10 @@ const (
 	kubeletPort = 10247
 	floor       = `
 apiVersion: eventquota.io/v1alpha1
-kind: ClusterEventPolicy
+kind: ClusterEventQuota
 metadata: {name: floor}
 spec:
-  quotas: [{type: Namespace, burst: 50, tokens: 1, interval: 12h}]
+  limits: [{name: namespace, per: [Namespace], burst: 50, tokens: 1, interval: 12h, warningReservePercent: 0}]
 `
 )
 
@@ -62,7 +62,7 @@ func TestPodsThatComeAndGo(t *testing.T) {
 	t.Cleanup(webhook.Kill)
 	_, _, err = c.Kubectl(t.Context(), floor, "apply", "-f", "-")
 	must(err)
-	_, _, err = c.Kubectl(t.Context(), "", "wait", "clustereventpolicy/floor", "--for=condition=Accepted", "--timeout=1m")
+	_, _, err = c.Kubectl(t.Context(), "", "wait", "clustereventquota/floor", "--for=condition=Accepted", "--timeout=1m")
 	must(err)
 	must(webhook.Install(t.Context()))
 	inPod(t, client, webhook)

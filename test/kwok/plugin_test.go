@@ -173,7 +173,9 @@ func grant(t *testing.T, client kubernetes.Interface) {
 	}
 	everywhere := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "operator"}, Rules: []rbacv1.PolicyRule{
 		rule("admissionregistration.k8s.io", "validatingwebhookconfigurations", "list"),
-		rule("", "events", "list"), rule("eventquota.io", "eventpolicies", "list"), rule("eventquota.io", "clustereventpolicies", "list"), rule("", "namespaces", "get"),
+		rule("", "events", "list"),
+		{APIGroups: []string{"eventquota.io"}, Resources: []string{"eventpolicies", "eventquotas", "clustereventpolicies", "clustereventquotas"}, Verbs: []string{"list"}},
+		rule("", "namespaces", "get"),
 	}}
 	there := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "operator"}, Rules: []rbacv1.PolicyRule{
 		rule("", "services", "get"), rule("", "pods", "list"), rule("", "pods/portforward", "get", "create"), rule("", "serviceaccounts/token", "create"),
