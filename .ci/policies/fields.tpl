@@ -1,7 +1,7 @@
 {{- /* The type of a field in words. */ -}}
 {{- define "kind" -}}
 {{- $name := .Name }}{{ with .UnderlyingType }}{{ $name = .Name }}{{ end -}}
-{{- if eq .Kind 5 }}list of {{ if has $name (list "string" "KeyPart") }}strings{{ else }}objects{{ end }}
+{{- if eq .Kind 5 }}list of {{ if has $name (list "string" "KeyPart" "EventType") }}strings{{ else }}objects{{ end }}
 {{- else if has $name (list "int32" "int64") }}integer
 {{- else if eq $name "bool" }}boolean
 {{- else if eq $name "string" }}string
@@ -41,8 +41,8 @@
 {{ end }}{{ end -}}
 {{- range .type.Members }}{{ if not (has .Name $without) -}}
 {{- $element := .Type }}{{ with .Type.UnderlyingType }}{{ $element = . }}{{ end -}}
-{{- if and $element.Fields (hasPrefix "github.com/eventquota/" $element.Package) }}
-### {{ $path }}.{{ .Name }}
+{{- if and $element.Fields (ne $element.Name "Duration") (hasPrefix "github.com/eventquota/" $element.Package) }}
+#### {{ $path }}.{{ .Name }}
 
 {{ range index $element.Markers "kubebuilder:validation:XValidation" }}What breaks the rule over its fields is refused: {{ .Message }}.
 

@@ -1,46 +1,60 @@
 {{- define "gvList" -}}
 {{- $types := dict }}{{ range . }}{{ range .SortedTypes }}{{ $_ := set $types .Name . }}{{ end }}{{ end -}}
-{{- $common := list }}{{ range (index $types "CommonSpec").Members }}{{ $common = append $common .Name }}{{ end -}}
-# Policies
+# Policies and quotas
 
-All fields of `EventPolicy` and `ClusterEventPolicy`, API group `{{ (index $types "EventPolicy").GVK.Group }}`, version
-`{{ (index $types "EventPolicy").GVK.Version }}`. How they work together is in [concepts](concepts.md#policies), and
-[the examples](../manifests/examples) have one for each use. `kubectl explain clustereventpolicies.spec` shows the same in a
-terminal. This page is made from the Go types by `make generate`.
+All fields of `EventPolicy`, `ClusterEventPolicy`, `EventQuota` and `ClusterEventQuota`, API group
+`{{ (index $types "EventPolicy").GVK.Group }}`, version `{{ (index $types "EventPolicy").GVK.Version }}`. How they work together is in
+[concepts](concepts.md#policies-and-quotas), and [the examples](../manifests/examples) have one for each use.
+`kubectl explain clustereventquotas.spec` shows the same in a terminal. This page is made from the Go types by `make generate`.
 
-- [Fields of both kinds](#fields-of-both-kinds)
-- [ClusterEventPolicy](#clustereventpolicy)
-- [EventPolicy](#eventpolicy)
+- [Match](#match), which all have
+- [Policies](#policies): [ClusterEventPolicy](#clustereventpolicy), [EventPolicy](#eventpolicy)
+- [Quotas](#quotas): [ClusterEventQuota](#clustereventquota), [EventQuota](#eventquota)
 - [Status](#status)
 - [Columns of kubectl](#columns-of-kubectl)
 
 Durations are written as `1h30m`, `10s` or `1.5s`, by the units `h`, `m`, `s` and `ms`. An absent field has its default, also
 where the object that holds it is absent. A bucket must fill within 720 hours: `burst * interval / tokens` may not be more.
 
-## Fields of both kinds
+## Match
 
-{{ template "fields" (dict "path" "spec" "type" (index $types "CommonSpec")) }}
-{{- range list "ClusterEventPolicy" "EventPolicy" }}
-## {{ . }}
+{{ (index $types "Match").Doc }}
+
+{{ template "fields" (dict "path" "spec.match" "type" (index $types "ClusterMatch")) }}
+`namespaceSelector` is for ClusterEventPolicy and ClusterEventQuota only.
+
+{{ range list (list "Policies" "Treatment" "ClusterEventPolicy" "EventPolicy") (list "Quotas" "Budget" "ClusterEventQuota" "EventQuota") -}}
+{{ $common := list "match" }}{{ range (index $types (index . 1)).Members }}{{ $common = append $common .Name }}{{ end -}}
+## {{ index . 0 }}
+
+The fields of both kinds:
+
+{{ template "fields" (dict "path" "spec" "type" (index $types (index . 1))) }}
+{{ range slice . 2 -}}
+### {{ . }}
 
 {{ (index $types .).Doc }}
 
-Its `spec` has the fields of both kinds, and these:
+{{ $own := list }}{{ range (index $types (printf "%sSpec" .)).Members }}{{ if not (has .Name $common) }}{{ $own = append $own .Name }}{{ end }}{{ end -}}
+{{ if $own }}Its `spec` has `match`, the fields of both kinds, and:
 
 {{ template "fields" (dict "path" (printf "%s spec" .) "type" (index $types (printf "%sSpec" .)) "without" $common) }}
-{{- end }}
+{{ else }}Its `spec` has `match` and the fields of both kinds.
+
+{{ end }}{{ end }}{{ end -}}
 ## Status
 
-{{ (index $types "PolicyStatus").Doc }}
+{{ (index $types "Status").Doc }}
 
-{{ template "fields" (dict "path" "status" "type" (index $types "PolicyStatus")) }}
+{{ template "fields" (dict "path" "status" "type" (index $types "Status")) }}
 ## Columns of kubectl
 
-What `kubectl get clustereventpolicies,eventpolicies -A` shows; with `-o wide` those marked so too.
-
-| column | what it is |
+What `kubectl get` shows; with `-o wide` those marked so too. `kubectl get eventquota -A` shows all four kinds.
+{{ range list "ClusterEventPolicy" "ClusterEventQuota" }}
+| {{ . }} | what it is |
 |---|---|
-{{ range index (index $types "ClusterEventPolicy").Markers "kubebuilder:printcolumn" -}}
-| {{ .Name }}{{ if .Priority }} (wide){{ end }} | {{ .Description | default "How long there has been the policy" }} |
+{{ range index (index $types .).Markers "kubebuilder:printcolumn" -}}
+| {{ .Name }}{{ if .Priority }} (wide){{ end }} | {{ .Description | default "How long there has been the object" }} |
 {{ end -}}
+{{- end -}}
 {{- end -}}

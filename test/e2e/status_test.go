@@ -84,12 +84,12 @@ func TestStatus(t *testing.T) {
 			e.total("audited") == v1alpha1.Counts{Matched: 3, Dropped: 3}
 	})
 	var top []string
-	for _, o := range e.status("brake").TopOffenders {
+	for _, o := range e.status("brake").TopSources {
 		top = append(top, fmt.Sprintf("%s %s/%s %d", o.Source.Component, o.InvolvedObject.Kind, o.InvolvedObject.Name, o.Dropped))
 	}
 	want := []string{"kubelet Pod/web-6 8", "kubelet Pod/web-5 6", "kubelet Pod/web-4 5", "kubelet Pod/web-3 4", "kubelet Pod/web-2 3"}
 	if diff := cmp.Diff(want, top); diff != "" {
-		t.Errorf("top offenders (-want +got):\n%s", diff)
+		t.Errorf("top sources (-want +got):\n%s", diff)
 	}
 	if s := e.status("broken"); s.Total != nil {
 		t.Errorf("one that never governed has counts: %+v", s.Total)
@@ -115,11 +115,11 @@ func (e *env) sends(reason, pod string, answered func(error) bool) {
 }
 
 // status is that of a policy of statusNamespace.
-func (e *env) status(name string) *v1alpha1.PolicyStatus {
+func (e *env) status(name string) *v1alpha1.Status {
 	e.Helper()
 	client, err := dynamic.NewForConfig(e.config)
 	e.must(err)
-	u, err := client.Resource(v1alpha1.EventPolicies()).Namespace(statusNamespace).Get(e.Context(), name, metav1.GetOptions{})
+	u, err := client.Resource(v1alpha1.Resources()[v1alpha1.KindEventPolicy]).Namespace(statusNamespace).Get(e.Context(), name, metav1.GetOptions{})
 	e.must(err)
 	var p v1alpha1.EventPolicy
 	e.must(runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &p))
