@@ -14,8 +14,9 @@ import (
 
 // Condition is a compiled condition. Its program is safe for concurrent use.
 type Condition struct {
-	Name    string
-	program cel.Program
+	Name       string
+	Expression string
+	program    cel.Program
 }
 
 // What the evaluation of conditions may cost for one Event, in the units of

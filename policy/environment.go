@@ -61,7 +61,7 @@ func (c *Compiler) conditions(in *check, from []v1alpha1.MatchCondition) []Condi
 		if err != nil {
 			in.add(err)
 		}
-		out = append(out, Condition{Name: m.Name, program: program})
+		out = append(out, Condition{Name: m.Name, Expression: m.Expression, program: program})
 	}
 	return out
 }

@@ -13,8 +13,9 @@ import (
 
 // The variables that conditions read.
 const (
-	eventVariable   = "event"
-	requestVariable = "request"
+	eventVariable     = "event"
+	requestVariable   = "request"
+	namespaceVariable = "namespaceObject"
 )
 
 // Event is what conditions read as event: the Event as core/v1 has it, under the same names, and its
@@ -56,22 +57,39 @@ type Series struct {
 	LastObservedTime time.Time `json:"lastObservedTime"`
 }
 
+// NamespaceObject is what conditions read as namespaceObject.
+type NamespaceObject struct {
+	Metadata NamespaceMetadata `json:"metadata"`
+}
+
+// NamespaceMetadata is what conditions read of a namespace's metadata. Annotations are not among it: they may be
+// large, and every namespace is kept in memory.
+type NamespaceMetadata struct {
+	Name   string            `json:"name"`
+	Labels map[string]string `json:"labels"`
+}
+
 // variables declares them, with every field and its type: one that does not exist is an error where the
 // condition is compiled.
 func variables() []cel.EnvOption {
 	return []cel.EnvOption{
-		ext.NativeTypes(reflect.TypeFor[Event](), reflect.TypeFor[Request](), ext.ParseStructTag("json")),
+		ext.NativeTypes(reflect.TypeFor[Event](), reflect.TypeFor[Request](), reflect.TypeFor[NamespaceObject](), ext.ParseStructTag("json")),
 		cel.Variable(eventVariable, cel.ObjectType("policy.Event")),
 		cel.Variable(requestVariable, cel.ObjectType("policy.Request")),
+		cel.Variable(namespaceVariable, cel.ObjectType("policy.NamespaceObject")),
 	}
 }
 
-// activation gives conditions their variables. The event is made when the first condition asks for it,
-// and once for all policies that an Event passes. It is not safe for concurrent use.
+// activation gives conditions their variables. What they read is made when the first condition asks for it,
+// and once for all rules that an Event passes. It is not safe for concurrent use.
 type activation struct {
-	event   *corev1.Event
-	request *Request
-	made    *Event
+	event     *corev1.Event
+	request   *Request
+	namespace string
+	labels    map[string]string // of the namespace
+
+	made   *Event
+	object *NamespaceObject
 }
 
 var _ interpreter.Activation = (*activation)(nil)
@@ -86,6 +104,11 @@ func (a *activation) ResolveName(name string) (any, bool) {
 		return a.made, true
 	case requestVariable:
 		return a.request, true
+	case namespaceVariable:
+		if a.object == nil {
+			a.object = &NamespaceObject{NamespaceMetadata{a.namespace, a.labels}}
+		}
+		return a.object, true
 	}
 	return nil, false
 }
