@@ -2,6 +2,7 @@ package watch_test
 
 import (
 	"context"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -20,7 +21,7 @@ import (
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 	"github.com/eventquota/eventquota/policy/watch"
-	"github.com/eventquota/eventquota/test/cluster" //nolint:depguard // only a real API server shows what it says of kinds that it does not know, and what its watches tell
+	"github.com/eventquota/eventquota/test/cluster" //nolint:depguard // only a real API server shows what it says of kinds that it does not know, and how soon its watches do
 )
 
 // attempts counts the requests about policies that failed, by path.
@@ -45,7 +46,11 @@ func (a *attempts) RoundTrip(r *http.Request) (*http.Response, error) {
 func (a *attempts) least() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return min(a.made["/apis/eventquota.io/v1alpha1/eventpolicies"], a.made["/apis/eventquota.io/v1alpha1/clustereventpolicies"])
+	least := math.MaxInt
+	for _, r := range v1alpha1.Resources() {
+		least = min(least, a.made["/apis/eventquota.io/v1alpha1/"+r.Resource])
+	}
+	return least
 }
 
 func TestOnAnAPIServer(t *testing.T) {
@@ -57,7 +62,7 @@ func TestOnAnAPIServer(t *testing.T) {
 		tries.next = next
 		return tries
 	})
-	policies, err := dynamic.NewForConfig(config)
+	rules, err := dynamic.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +72,7 @@ func TestOnAnAPIServer(t *testing.T) {
 	}
 	newCache := func(t *testing.T) *watch.Cache {
 		t.Helper()
-		c, err := watch.New(watch.NewSources(policies, namespaces), policy.Default(), nil)
+		c, err := watch.New(watch.NewSources(rules, namespaces), policy.Default(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +99,8 @@ func TestOnAnAPIServer(t *testing.T) {
 			t.Error(err)
 		}
 		slices.Sort(lines)
-		if len(lines) != 2 || !strings.Contains(lines[0], `"clustereventpolicies"`) || !strings.Contains(lines[1], `"eventpolicies"`) {
+		if len(lines) != 4 || !strings.Contains(lines[0], `"clustereventpolicies"`) || !strings.Contains(lines[1], `"clustereventquotas"`) ||
+			!strings.Contains(lines[2], `"eventpolicies"`) || !strings.Contains(lines[3], `"eventquotas"`) {
 			t.Errorf("logged, want one line for each kind:\n%s", strings.Join(lines, "\n"))
 		}
 	})
@@ -115,23 +121,24 @@ func TestOnAnAPIServer(t *testing.T) {
 			}
 		}
 
-		own := policies.Resource(v1alpha1.EventPolicies()).Namespace("default")
+		admins := rules.Resource(v1alpha1.Resources()[v1alpha1.KindClusterEventPolicy])
+		own := rules.Resource(v1alpha1.Resources()[v1alpha1.KindEventPolicy]).Namespace("default")
 		u, err := own.Create(t.Context(), object(t, "default", "p", 0, "spamFilter: {burst: 3}"), metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		within("a new policy", "EventPolicy default/p@1")
-		u.Object["spec"] = map[string]any{"action": "Admit"}
+		u.Object["spec"] = map[string]any{"action": "Exempt"}
 		if _, err := own.Update(t.Context(), u, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		within("a change", "EventPolicy default/p@2")
-		brake := object(t, "", "brake", 0, "tier: Admin, action: Drop, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: default}}")
-		if _, err := policies.Resource(v1alpha1.ClusterEventPolicies()).Create(t.Context(), brake, metav1.CreateOptions{}); err != nil {
+		brake := object(t, "", "brake", 0, "tier: Admin, action: Drop, match: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: default}}}")
+		if _, err := admins.Create(t.Context(), brake, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		within("a brake", "ClusterEventPolicy brake@1")
-		if err := policies.Resource(v1alpha1.ClusterEventPolicies()).Delete(t.Context(), "brake", metav1.DeleteOptions{}); err != nil {
+		if err := admins.Delete(t.Context(), "brake", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		within("its end", "EventPolicy default/p@2")

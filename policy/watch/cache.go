@@ -3,11 +3,14 @@ package watch
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"sync/atomic"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
 
 	"github.com/eventquota/eventquota/policy"
 )
@@ -15,96 +18,110 @@ import (
 // Cache keeps a policy.Set up to date. Its methods are safe for concurrent use.
 //
 // A change is in force milliseconds after the informer has seen it, always as a whole, as Sets are only ever
-// swapped. A policy that is no longer valid governs as it was before, if this Cache has seen a valid generation.
+// swapped. A rule that is no longer valid goes on as it was, if this Cache has seen a valid generation.
+//
+// The cluster's rules are compiled as they come. Those of a namespace are compiled when it first sends an Event,
+// by one goroutine for all namespaces, and discarded when others need the memory.
 type Cache struct {
 	sources  Sources
 	compiler *policy.Compiler
 	fallback *policy.Policy
 	report   func(Report)
-	set      policy.Current
+	state    atomic.Pointer[state]
 	synced   atomic.Bool
 	changed  chan struct{} // has one element while there is something to arrange
+	// waiting are the namespaces with rules to compile.
+	waiting workqueue.TypedInterface[string]
+	// clock orders the times at which namespaces were asked about; it advances when one is activated.
+	clock atomic.Uint64
 
-	mu         sync.Mutex                   // guards what follows; Set does not take it
-	entries    map[string]map[string]*entry // by namespace, "" for the cluster, and name
+	mu         sync.Mutex               // guards what follows; resolution does not take it
+	entries    map[string]map[id]*entry // by namespace, "" for the cluster
+	tenants    map[string]*tenant       // the namespaces that have rules
 	namespaces map[string]labels.Set
 	dirty      map[string]bool // namespaces to arrange anew, "" for all
 	reports    []Report        // to be reported once they are in force
+	// The sizes of the namespaces that are active, and of those of them that are not compiled yet.
+	activeSize, waitingSize int
 }
 
-// Report is what became of a policy's generation.
+// state is what resolution reads. It is never changed.
+type state struct {
+	set     *policy.Set
+	tenants map[string]*tenant
+}
+
+// Report is what became of a rule's generation.
 type Report struct {
 	policy.Identity
 
-	// Governing is the generation that governs: the last that was valid, or 0 for none. Mode is its mode.
+	// Governing is the generation that is in force: the last that was valid, or 0 for none. Mode is its mode.
 	Governing int64
 	Mode      policy.Mode
-	// Err is why Generation does not govern, or nil. It names the fields that are wrong.
+	// Err is why Generation is not in force, or nil. It names the fields that are wrong.
 	Err error
+	// Pending says that Generation is not compiled yet, so that nobody knows whether it is valid.
+	Pending bool
 }
 
 // New makes a Cache that has only the policy fallback until Run finds others. report is called with each Report
 // once the Set is as it says, from one goroutine. It must not block, and may be nil.
-func New(s Sources, fallback policy.Policy, report func(Report)) (*Cache, error) {
+func New(s Sources, fallback *policy.Policy, report func(Report)) (*Cache, error) {
 	compiler, err := policy.NewCompiler()
 	if err != nil {
 		return nil, fmt.Errorf("policies: %w", err)
 	}
-	fallback = fallback.Identified()
 	c := &Cache{
-		sources: s, compiler: compiler, fallback: &fallback, report: report,
+		sources: s, compiler: compiler, fallback: fallback, report: report,
 		changed:    make(chan struct{}, 1),
-		entries:    map[string]map[string]*entry{},
+		waiting:    workqueue.NewTyped[string](),
+		entries:    map[string]map[id]*entry{},
+		tenants:    map[string]*tenant{},
 		namespaces: map[string]labels.Set{},
 		dirty:      map[string]bool{"": true},
 	}
-	c.set.Store(policy.NewSet(c.fallback, nil, nil))
+	c.state.Store(&state{set: policy.NewSet(fallback, policy.Rules{}, nil)})
 	return c, nil
 }
 
-// Set is all policies as they are now. It takes no lock and is never nil.
-func (c *Cache) Set() *policy.Set { return c.set.Load() }
+// For says what applies to an Event, see policy.Set. The first one of a namespace waits until its rules are
+// compiled, for at most patience; without them the cluster's apply alone. Otherwise it takes no lock.
+func (c *Cache) For(ctx context.Context, namespace string, e *corev1.Event, r *policy.Request) policy.Governing {
+	s := c.state.Load()
+	if t := s.tenants[namespace]; t != nil && !t.ask(c.clock.Load()) {
+		c.await(ctx, namespace)
+		s = c.state.Load()
+	}
+	return s.set.For(ctx, namespace, e, r)
+}
 
-// Current holds Set, always as it is now. It is not to be changed.
-func (c *Cache) Current() *policy.Current { return &c.set }
+// Set is all rules as they are now, but for those of namespaces that are not compiled. It takes no lock and is
+// never nil.
+func (c *Cache) Set() *policy.Set { return c.state.Load().set }
 
 // HasSynced reports whether Set has been made from all that the API server had.
 func (c *Cache) HasSynced() bool { return c.synced.Load() }
 
 // Run keeps the Set up to date until ctx ends, and then returns nil. It is called once. While the API server is
-// unavailable, or does not know policies yet, it tries again and the Set stays as it is.
+// unavailable, or does not know the kinds yet, it tries again and the Set stays as it is.
 func (c *Cache) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
+	defer c.waiting.ShutDown()
 	defer cancel()
-	var synced []cache.InformerSynced
-	for _, source := range []struct {
-		resource string
-		informer cache.SharedIndexInformer
-		handler  cache.ResourceEventHandlerFuncs
-	}{
-		{"eventpolicies", c.sources.EventPolicies, handler(c.keep, c.drop)},
-		{"clustereventpolicies", c.sources.ClusterEventPolicies, handler(c.keep, c.drop)},
-		{"namespaces", c.sources.Namespaces, handler(c.keepNamespace, c.dropNamespace)},
-	} {
-		if err := source.informer.SetWatchErrorHandlerWithContext(complain(source.resource)); err != nil {
-			return fmt.Errorf("watch policies: %w", err)
-		}
-		registered, err := source.informer.AddEventHandler(source.handler)
-		if err != nil {
-			return fmt.Errorf("watch policies: %w", err)
-		}
-		synced = append(synced, registered.HasSynced)
-		running.Go(func() { source.informer.RunWithContext(ctx) })
+	synced, err := c.start(ctx, &running)
+	if err != nil {
+		return fmt.Errorf("watch policies: %w", err)
 	}
-	// Nothing is arranged until all is known: some of the policies can be worse than none, such as a tenant's
+	// Nothing is arranged until all is known: some of the rules can be worse than none, such as a tenant's
 	// without the admin's.
 	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
 		return nil
 	}
 	c.arrange()
 	c.synced.Store(true)
+	running.Go(func() { c.compileWaiting(ctx) })
 	for {
 		select {
 		case <-ctx.Done():
@@ -115,19 +132,62 @@ func (c *Cache) Run(ctx context.Context) error {
 	}
 }
 
+// start runs the informers.
+func (c *Cache) start(ctx context.Context, running *sync.WaitGroup) (synced []cache.InformerSynced, err error) {
+	add := func(resource string, informer cache.SharedIndexInformer, handler cache.ResourceEventHandlerFuncs) error {
+		if err := informer.SetWatchErrorHandlerWithContext(complain(resource)); err != nil {
+			return err
+		}
+		if err := informer.SetTransform(strip); err != nil {
+			return err
+		}
+		registered, err := informer.AddEventHandler(handler)
+		if err != nil {
+			return err
+		}
+		synced = append(synced, registered.HasSynced)
+		running.Go(func() { informer.RunWithContext(ctx) })
+		return nil
+	}
+	for resource, informer := range c.sources.Rules {
+		if err := add(resource, informer, handler(c.keep, c.drop)); err != nil {
+			return nil, err
+		}
+	}
+	return synced, add("namespaces", c.sources.Namespaces, handler(c.keepNamespace, c.dropNamespace))
+}
+
 // arrange makes a Set of what has changed and puts it in force.
 func (c *Cache) arrange() {
 	c.mu.Lock()
-	if c.dirty[""] {
-		c.set.Store(c.arrangeAll())
-	} else if len(c.dirty) > 0 {
-		changed := make(map[string]*policy.Namespace, len(c.dirty))
-		for namespace := range c.dirty {
-			changed[namespace] = c.namespace(namespace)
+	next := *c.state.Load()
+	all := c.dirty[""]
+	delete(c.dirty, "")
+	var compiled []*tenant
+	for namespace := range c.dirty {
+		if t := c.arrangeTenant(namespace); t != nil && t.compiled {
+			compiled = append(compiled, t)
 		}
-		c.set.Store(c.set.Load().With(changed))
+	}
+	changed, sameTenants := make(map[string]*policy.Namespace, len(c.dirty)), true
+	for namespace := range c.dirty { // now also those that made space for others
+		changed[namespace] = c.namespace(namespace)
+		sameTenants = sameTenants && c.tenants[namespace] == next.tenants[namespace]
+	}
+	if !sameTenants {
+		next.tenants = maps.Clone(c.tenants)
+	}
+	switch {
+	case all:
+		next.set = c.arrangeAll()
+	case len(changed) > 0:
+		next.set = next.set.With(changed)
 	}
 	clear(c.dirty)
+	c.state.Store(&next)
+	for _, t := range compiled {
+		t.open()
+	}
 	reports := c.reports
 	c.reports = nil
 	c.mu.Unlock()
@@ -144,28 +204,34 @@ func (c *Cache) arrangeAll() *policy.Set {
 	for namespace := range c.namespaces {
 		all[namespace] = *c.namespace(namespace)
 	}
-	for namespace := range c.entries {
-		if namespace != "" {
-			all[namespace] = *c.namespace(namespace)
-		}
+	for namespace := range c.tenants {
+		all[namespace] = *c.namespace(namespace)
 	}
-	return policy.NewSet(c.fallback, c.governing(""), all)
+	return policy.NewSet(c.fallback, c.inForce(""), all)
 }
 
 // namespace is what is known of a namespace, or nil.
 func (c *Cache) namespace(namespace string) *policy.Namespace {
 	ls, known := c.namespaces[namespace]
-	if !known && len(c.entries[namespace]) == 0 {
+	t := c.tenants[namespace]
+	if !known && t == nil {
 		return nil
 	}
-	return &policy.Namespace{Labels: ls, Policies: c.governing(namespace)}
+	n := &policy.Namespace{Labels: ls}
+	if t != nil && t.compiled {
+		n.Rules = c.inForce(namespace)
+	}
+	return n
 }
 
-// governing are the policies of a namespace, or of the cluster for "", that have a valid generation.
-func (c *Cache) governing(namespace string) (all []*policy.Policy) {
+// inForce are the rules of a namespace, or of the cluster for "", that have a valid generation.
+func (c *Cache) inForce(namespace string) (all policy.Rules) {
 	for _, e := range c.entries[namespace] {
-		if e.governing != nil {
-			all = append(all, e.governing)
+		if e.inForce.policy != nil {
+			all.Policies = append(all.Policies, e.inForce.policy)
+		}
+		if e.inForce.quota != nil {
+			all.Quotas = append(all.Quotas, e.inForce.quota)
 		}
 	}
 	return all

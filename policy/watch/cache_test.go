@@ -10,7 +10,7 @@ import (
 	"github.com/eventquota/eventquota/policy"
 )
 
-const invalid = "matchConditions: [{name: c, expression: 'event.reason =='}]"
+const invalid = "match: {conditions: [{name: c, expression: 'event.reason =='}]}"
 
 func TestThereIsASetBeforeAnythingIsKnown(t *testing.T) {
 	t.Parallel()
@@ -30,14 +30,14 @@ func TestAChangeOfAPolicyTakesEffect(t *testing.T) {
 		t.Errorf("%s governs once synced", got)
 	}
 
-	r.own.Modify(object(t, "a", "first", 2, "priority: 1"))
+	r.own.Modify(object(t, "a", "first", 2, "precedence: 20"))
 	r.wantGoverns(t, "a", "EventPolicy a/first@2")
-	r.own.Add(object(t, "a", "second", 1, "priority: 2"))
+	r.own.Add(object(t, "a", "second", 1, "precedence: 10"))
 	r.wantGoverns(t, "a", "EventPolicy a/second@1")
 	r.own.Delete(object(t, "a", "second", 1, ""))
 	r.wantGoverns(t, "a", "EventPolicy a/first@2")
 
-	r.cluster.Add(object(t, "", "brake", 1, "tier: Admin, namespaceSelector: {matchLabels: {team: b}}"))
+	r.cluster.Add(object(t, "", "brake", 1, "tier: Admin, match: {namespaceSelector: {matchLabels: {team: b}}}"))
 	r.wantGoverns(t, "b", "ClusterEventPolicy brake@1")
 	r.namespaces.Modify(namespace("b", map[string]string{"team": "c"}))
 	r.wantGoverns(t, "b", "default@0")
@@ -53,7 +53,7 @@ func TestAChangeOfAPolicyTakesEffect(t *testing.T) {
 	r.own.Delete(object(t, "a", "first", 2, ""))
 	r.wantGoverns(t, "a", "default@0")
 	if left := r.Reports(); len(left) != 0 {
-		t.Errorf("reports of policies that are gone: %v", left)
+		t.Errorf("reports of policies that do not exist: %v", left)
 	}
 }
 
@@ -61,12 +61,12 @@ func TestAPolicyThatIsNoLongerValidGoesOnGoverningAsItWas(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.start(t)
-	r.own.Add(object(t, "a", "p", 1, "priority: 1"))
+	r.own.Add(object(t, "a", "p", 1, "precedence: 20"))
 	r.wantGoverns(t, "a", "EventPolicy a/p@1")
 	r.own.Modify(object(t, "a", "p", 2, invalid))
 	eventually(t, "reported", func() bool { return len(r.reports()) == 2 })
 	r.wantGoverns(t, "a", "EventPolicy a/p@1")
-	if err := r.Reports()[0].Err; err == nil || !strings.Contains(err.Error(), "spec.matchConditions[0].expression") {
+	if err := r.Reports()[0].Err; err == nil || !strings.Contains(err.Error(), "spec.match.conditions[0].expression") {
 		t.Errorf("the error does not name the field: %v", err)
 	}
 	r.own.Modify(object(t, "a", "p", 3, "action: Nothing"))
@@ -93,7 +93,7 @@ func TestAPolicyThatWasNeverValidDoesNotGovern(t *testing.T) {
 	undecodable.Object["spec"] = map[string]any{"spamFilter": map[string]any{"interval": "soon"}}
 	r.own.Add(object(t, "a", "bad", 1, invalid))
 	r.own.Add(undecodable)
-	r.own.Add(object(t, "a", "good", 1, "priority: -1"))
+	r.own.Add(object(t, "a", "good", 1, "precedence: 9"))
 	r.start(t)
 	r.wantGoverns(t, "a", "EventPolicy a/good@1")
 	eventually(t, "reported", func() bool { return len(r.reports()) == 3 })
@@ -109,7 +109,7 @@ func TestAPolicyThatWasNeverValidDoesNotGovern(t *testing.T) {
 	}
 }
 
-func TestAPolicyWithTheNameOfOneThatIsGoneInheritsNothing(t *testing.T) {
+func TestAPolicyWithTheNameOfADeletedOneInheritsNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.start(t)
@@ -133,15 +133,15 @@ func TestOnlyAChangeOfTheSpecIsAChange(t *testing.T) {
 	r.own.Add(object(t, "b", "next", 1, ""))
 	r.wantGoverns(t, "b", "EventPolicy b/next@1")
 	eventually(t, "reported", func() bool { return len(r.reports()) >= 2 })
-	if told, all := len(r.reports()), len(r.Reports()); told != 2 || all != 2 {
-		t.Errorf("%d reports of %d policies, want one for each of two", told, all)
+	if reported, all := len(r.reports()), len(r.Reports()); reported != 2 || all != 2 {
+		t.Errorf("%d reports of %d policies, want one for each of two", reported, all)
 	}
 }
 
 func TestANamespaceThatIsKnownHasNoLabelsButItsOwn(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.cluster.Add(object(t, "", "brake", 1, "namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: a}}"))
+	r.cluster.Add(object(t, "", "brake", 1, "match: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: a}}}"))
 	r.start(t)
 	r.wantGoverns(t, "a", "ClusterEventPolicy brake@1") // by its name, as long as it is not known
 	r.namespaces.Add(namespace("a", nil))
@@ -151,9 +151,9 @@ func TestANamespaceThatIsKnownHasNoLabelsButItsOwn(t *testing.T) {
 func TestACacheHasSyncedOnceItsSetIsMadeOfAllThatThereWas(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.own.Add(object(t, "a", "first", 1, ""))
+	r.cluster.Add(object(t, "", "first", 1, ""))
 	r.start(t)
-	r.own.Add(object(t, "a", "second", 1, ""))
+	r.cluster.Add(object(t, "", "second", 1, ""))
 	eventually(t, "reported", func() bool { return len(r.reports()) == 2 })
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -162,13 +162,15 @@ func TestACacheHasSyncedOnceItsSetIsMadeOfAllThatThereWas(t *testing.T) {
 	}
 }
 
-func TestAPolicyIsGivenAsTheAPIServerToldOfItLast(t *testing.T) {
+func TestAPolicyIsGivenAsItWasLastReceived(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	own, admins := object(t, "a", "p", 1, "mode: Audit"), object(t, "", "p", 1, `mode: "Off"`)
+	own, admins := object(t, "a", "p", 1, "mode: Audit"), object(t, "", "p", 1, "mode: Disabled")
 	r.own.Add(own)
 	r.cluster.Add(admins)
 	r.start(t)
+	governs(r.Cache, "a")
+	eventually(t, "compiled", func() bool { return len(r.reports()) == 2 })
 	modes := map[string]string{}
 	for _, report := range r.Reports() {
 		modes[report.String()] = string(report.Mode)
@@ -180,7 +182,7 @@ func TestAPolicyIsGivenAsTheAPIServerToldOfItLast(t *testing.T) {
 			t.Errorf("another one of the name is given as %v", u)
 		}
 	}
-	if want := map[string]string{"EventPolicy a/p": "Audit", "ClusterEventPolicy p": "Off"}; !cmp.Equal(modes, want) {
+	if want := map[string]string{"EventPolicy a/p": "Audit", "ClusterEventPolicy p": "Disabled"}; !cmp.Equal(modes, want) {
 		t.Errorf("modes %v, want %v", modes, want)
 	}
 	counted := object(t, "a", "p", 1, "mode: Audit")
@@ -191,7 +193,7 @@ func TestAPolicyIsGivenAsTheAPIServerToldOfItLast(t *testing.T) {
 		return u != nil && u.Object["status"] != nil
 	})
 	r.own.Delete(counted.DeepCopy())
-	eventually(t, "gone", func() bool {
+	eventually(t, "deleted", func() bool {
 		return r.Object(policy.Identity{Kind: "EventPolicy", Namespace: "a", Name: "p", UID: "uid of p"}) == nil
 	})
 }

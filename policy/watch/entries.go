@@ -1,122 +1,158 @@
 package watch
 
 import (
-	"fmt"
 	"maps"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/eventquota/eventquota/policy"
-	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// entry is what became of a policy.
+// id distinguishes the rules of a namespace.
+type id struct{ kind, name string }
+
+// entry is a rule as it was last received, and what became of it.
 type entry struct {
 	Report
 
-	governing *policy.Policy // nil if no generation was valid
+	created time.Time
+	size    int
+	object  *unstructured.Unstructured
+	// last is the latest generation before object that may be valid. It is nil once object is known to be.
+	last *unstructured.Unstructured
+	// inForce is what is made of object or last, nothing if neither is valid. compiled says that it is up to date.
+	inForce  rule
+	compiled bool
+	// within says that the bounds of its namespace allow it; beyond says why they do not.
+	within bool
+	beyond error
 }
 
-// Reports are those of all policies, in no order.
+// report is what became of it.
+func (e *entry) report() Report {
+	r := e.Report
+	if e.beyond != nil {
+		r.Governing, r.Mode, r.Err, r.Pending = 0, "", e.beyond, false
+	}
+	return r
+}
+
+// settle notes what object was found to be, and what is made of it.
+func (e *entry) settle(made rule, err error) {
+	e.Governing, e.Mode, e.Err, e.Pending = 0, "", err, false
+	if err == nil {
+		e.last, e.size = nil, sizeOf(e.object)
+	}
+	if r := made.rule(); r != nil {
+		e.Governing, e.Mode = r.Identity.Generation, r.Mode
+	}
+}
+
+func (e *entry) setBeyond(beyond error) {
+	e.beyond = beyond
+	e.inForce, e.compiled = rule{}, false
+}
+
+// Reports are those of all rules, in no order.
 func (c *Cache) Reports() []Report {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var all []Report
 	for _, entries := range c.entries {
 		for _, e := range entries {
-			all = append(all, e.Report)
+			all = append(all, e.report())
 		}
 	}
 	return all
 }
 
-// Object is a policy as last received from the API server, its status included, and perhaps of another generation
-// than its Report. It is nil if the policy does not exist any more, and must not be changed.
+// Object is a rule as last received from the API server, its status included, and perhaps of another generation
+// than its Report. It is nil if the rule does not exist any more, and must not be changed.
 func (c *Cache) Object(i policy.Identity) *unstructured.Unstructured {
-	informer, key := c.sources.EventPolicies, cache.NewObjectName(i.Namespace, i.Name).String()
-	if i.Namespace == "" {
-		informer = c.sources.ClusterEventPolicies
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.entry(i); e != nil {
+		return e.object
 	}
-	o, _, err := informer.GetStore().GetByKey(key)
-	u, ok := o.(*unstructured.Unstructured)
-	if err != nil || !ok || u.GetUID() != i.UID {
-		return nil
-	}
-	return u
+	return nil
 }
 
-// keep takes in a policy that is new or changed. It compiles each generation once: a change of status or labels
-// makes no generation.
+// entry is that of a rule, or nil; c.mu is held.
+func (c *Cache) entry(i policy.Identity) *entry {
+	if e := c.entries[i.Namespace][id{i.Kind, i.Name}]; e != nil && e.UID == i.UID {
+		return e
+	}
+	return nil
+}
+
+// keep takes in a rule that is new or changed. It makes an entry of each generation once: a change of status or
+// labels makes no generation.
 func (c *Cache) keep(o metav1.Object) {
 	u, ok := o.(*unstructured.Unstructured)
 	if !ok {
 		return
 	}
-	namespace, name := u.GetNamespace(), u.GetName()
-	c.mu.Lock()
-	before := c.entries[namespace][name]
-	c.mu.Unlock()
-	if before != nil && before.UID != u.GetUID() {
-		before = nil // another policy of the same name
+	e := &entry{
+		Report: Report{Pending: true, Identity: policy.Identity{
+			Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(), Generation: u.GetGeneration(),
+		}},
+		created: u.GetCreationTimestamp().Time, size: sizeOf(u), object: u,
 	}
-	if before != nil && before.Generation == u.GetGeneration() {
+	c.mu.Lock()
+	before := c.entry(e.Identity) // not another rule that had the name
+	if before != nil && before.Generation == e.Generation {
+		before.object = u
+		c.mu.Unlock()
 		return
 	}
-	e := &entry{Report: Report{Identity: policy.Identity{
-		Kind: u.GetKind(), Namespace: namespace, Name: name, UID: u.GetUID(), Generation: u.GetGeneration(),
-	}}}
-	// One goroutine handles all policies of a kind, so none overtakes another.
-	if e.governing, e.Err = c.compile(u); e.governing == nil && before != nil {
-		e.governing = before.governing
+	if before != nil {
+		e.follow(before)
 	}
-	if e.governing != nil {
-		e.Governing, e.Mode = e.governing.Identity.Generation, e.governing.Mode
+	if e.Namespace == "" {
+		// One goroutine handles all rules of a kind, so none overtakes another.
+		c.mu.Unlock()
+		var err error
+		e.inForce, err = c.compile(e)
+		e.settle(e.inForce, err)
+		e.last = nil
+		c.mu.Lock()
 	}
-	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.entries[namespace] == nil {
-		c.entries[namespace] = map[string]*entry{}
+	if c.entries[e.Namespace] == nil {
+		c.entries[e.Namespace] = map[id]*entry{}
 	}
-	c.entries[namespace][name] = e
-	c.reports = append(c.reports, e.Report)
-	c.mark(namespace)
+	c.entries[e.Namespace][id{e.Kind, e.Name}] = e
+	if t := c.tenants[e.Namespace]; t == nil || !t.active {
+		c.reports = append(c.reports, e.report()) // no other one follows soon
+	}
+	c.mark(e.Namespace)
 }
 
-func (c *Cache) compile(u *unstructured.Unstructured) (*policy.Policy, error) {
-	var p *policy.Policy
-	var errs field.ErrorList
-	var err error
-	if u.GetKind() == v1alpha1.KindClusterEventPolicy {
-		var in v1alpha1.ClusterEventPolicy
-		if err = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &in); err == nil {
-			p, errs = c.compiler.ClusterEventPolicy(&in)
-		}
-	} else {
-		var in v1alpha1.EventPolicy
-		if err = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &in); err == nil {
-			p, errs = c.compiler.EventPolicy(&in)
-		}
+// follow makes e the generation after before.
+func (e *entry) follow(before *entry) {
+	e.last, e.inForce, e.Governing, e.Mode = before.object, before.inForce, before.Governing, before.Mode
+	if before.Err != nil {
+		e.last = before.last
 	}
-	if err != nil {
-		return nil, fmt.Errorf("decode: %w", err)
+	if e.last != nil {
+		e.size = max(e.size, sizeOf(e.last))
 	}
-	if len(errs) > 0 {
-		return nil, errs.ToAggregate()
-	}
-	return p, nil
 }
 
 func (c *Cache) drop(o metav1.Object) {
-	namespace := o.GetNamespace()
+	u, ok := o.(*unstructured.Unstructured)
+	if !ok {
+		return
+	}
+	namespace := u.GetNamespace()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if delete(c.entries[namespace], o.GetName()); len(c.entries[namespace]) == 0 {
+	if delete(c.entries[namespace], id{u.GetKind(), u.GetName()}); len(c.entries[namespace]) == 0 {
 		delete(c.entries, namespace)
 	}
 	c.mark(namespace)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -25,28 +26,35 @@ import (
 type rig struct {
 	*watch.Cache
 
-	own, cluster, namespaces *fcache.FakeControllerSource
+	own, cluster, ownQuotas, clusterQuotas, namespaces *fcache.FakeControllerSource
 
-	mu     sync.Mutex
-	told   []watch.Report
-	synced []bool // HasSynced at the time of each
+	mu       sync.Mutex
+	reported []watch.Report // but for those that are Pending
+	synced   []bool         // HasSynced at the time of each
 }
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	r := &rig{own: fcache.NewFakeControllerSource(), cluster: fcache.NewFakeControllerSource(), namespaces: fcache.NewFakeControllerSource()}
-	informer := func(s *fcache.FakeControllerSource, of runtime.Object) cache.SharedIndexInformer {
-		return cache.NewSharedIndexInformer(s, of, 0, cache.Indexers{})
+	rules := map[string]cache.SharedIndexInformer{}
+	source := func(resource string, of runtime.Object) *fcache.FakeControllerSource {
+		f := fcache.NewFakeControllerSource()
+		rules[resource] = cache.NewSharedIndexInformer(f, of, 0, cache.Indexers{})
+		return f
 	}
-	c, err := watch.New(watch.Sources{
-		EventPolicies:        informer(r.own, &unstructured.Unstructured{}),
-		ClusterEventPolicies: informer(r.cluster, &unstructured.Unstructured{}),
-		Namespaces:           informer(r.namespaces, &metav1.PartialObjectMetadata{}),
-	}, policy.Default(), func(report watch.Report) {
+	r := &rig{
+		own: source("eventpolicies", &unstructured.Unstructured{}), cluster: source("clustereventpolicies", &unstructured.Unstructured{}),
+		ownQuotas: source("eventquotas", &unstructured.Unstructured{}), clusterQuotas: source("clustereventquotas", &unstructured.Unstructured{}),
+		namespaces: source("namespaces", &metav1.PartialObjectMetadata{}),
+	}
+	namespaces := rules["namespaces"]
+	delete(rules, "namespaces")
+	c, err := watch.New(watch.Sources{Rules: rules, Namespaces: namespaces}, policy.Default(), func(report watch.Report) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.told = append(r.told, report)
-		r.synced = append(r.synced, r.HasSynced())
+		if !report.Pending {
+			r.reported = append(r.reported, report)
+			r.synced = append(r.synced, r.HasSynced())
+		}
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -75,12 +83,12 @@ func run(t *testing.T, c *watch.Cache) {
 	})
 }
 
-// reports are what was told so far, each as one line.
+// reports are those so far, each as one line.
 func (r *rig) reports() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var all []string
-	for _, t := range r.told {
+	for _, t := range r.reported {
 		all = append(all, fmt.Sprintf("%s: %d of %d governs, valid %v", t.Identity, t.Governing, t.Generation, t.Err == nil))
 	}
 	return all
@@ -88,7 +96,7 @@ func (r *rig) reports() []string {
 
 // governs says which generation of which policy governs a namespace.
 func governs(c *watch.Cache, namespace string) string {
-	p := c.Set().For(context.Background(), namespace, nil, nil).Policy
+	p := c.For(context.Background(), namespace, &corev1.Event{}, nil).Policy
 	return fmt.Sprintf("%s@%d", p.Name, p.Identity.Generation)
 }
 
@@ -120,13 +128,23 @@ func poll(t *testing.T, is func() bool) error {
 // object is a policy; of the cluster if namespace is empty.
 func object(t *testing.T, namespace, name string, generation int64, spec string) *unstructured.Unstructured {
 	t.Helper()
+	return ofKind(t, v1alpha1.KindEventPolicy, namespace, name, generation, spec)
+}
+
+// quota is a quota; of the cluster if namespace is empty.
+func quota(t *testing.T, namespace, name string, generation int64, spec string) *unstructured.Unstructured {
+	t.Helper()
+	return ofKind(t, v1alpha1.KindEventQuota, namespace, name, generation, spec)
+}
+
+func ofKind(t *testing.T, kind, namespace, name string, generation int64, spec string) *unstructured.Unstructured {
+	t.Helper()
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	if err := yaml.Unmarshal([]byte("spec: {"+spec+"}"), &u.Object); err != nil {
 		t.Fatal(err)
 	}
-	kind := v1alpha1.KindEventPolicy
 	if namespace == "" {
-		kind = v1alpha1.KindClusterEventPolicy
+		kind = "Cluster" + kind
 	}
 	u.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind(kind))
 	u.SetNamespace(namespace)

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/metadata"
@@ -24,25 +23,24 @@ import (
 
 // Sources are the informers of a Cache, which runs them: they must not run yet, and not be shared.
 type Sources struct {
-	// EventPolicies and ClusterEventPolicies give *unstructured.Unstructured: in a typed list, one object
-	// that cannot be decoded would keep the others from governing.
-	EventPolicies        cache.SharedIndexInformer
-	ClusterEventPolicies cache.SharedIndexInformer
+	// Rules give *unstructured.Unstructured, each of one resource: in a typed list, one object that cannot be
+	// decoded would keep the others from being in force.
+	Rules map[string]cache.SharedIndexInformer
 	// Namespaces gives any type with object metadata.
 	Namespaces cache.SharedIndexInformer
 }
 
 // NewSources are Sources of a cluster. Of namespaces they read only metadata.
-func NewSources(policies dynamic.Interface, namespaces metadata.Interface) Sources {
-	ofPolicies := func(r schema.GroupVersionResource) cache.SharedIndexInformer {
-		return dynamicinformer.NewFilteredDynamicInformer(policies, r, metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
-	}
-	return Sources{
-		EventPolicies:        ofPolicies(v1alpha1.EventPolicies()),
-		ClusterEventPolicies: ofPolicies(v1alpha1.ClusterEventPolicies()),
+func NewSources(rules dynamic.Interface, namespaces metadata.Interface) Sources {
+	s := Sources{
+		Rules: map[string]cache.SharedIndexInformer{},
 		Namespaces: metadatainformer.NewFilteredMetadataInformer(
 			namespaces, corev1.SchemeGroupVersion.WithResource("namespaces"), metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer(),
 	}
+	for _, r := range v1alpha1.Resources() {
+		s.Rules[r.Resource] = dynamicinformer.NewFilteredDynamicInformer(rules, r, metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
+	}
+	return s
 }
 
 // complainEvery is the least time between two log lines that say that one kind

@@ -10,10 +10,10 @@ import (
 	"github.com/eventquota/eventquota/policy/watch"
 )
 
-// newPolicies makes what watches the policies of the cluster.
+// newPolicies makes what watches the policies and quotas of the cluster.
 func (s *server) newPolicies() (*watch.Cache, error) {
 	config := s.as("policies")
-	policies, err := dynamic.NewForConfig(config)
+	rules, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("watch policies: %w", err)
 	}
@@ -21,19 +21,22 @@ func (s *server) newPolicies() (*watch.Cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watch namespaces: %w", err)
 	}
-	return watch.New(watch.NewSources(policies, namespaces), policy.Default(), s.report)
+	return watch.New(watch.NewSources(rules, namespaces), policy.Default(), s.report)
 }
 
-// report says in the log what became of a generation of a policy, and wakes what writes its status.
+// report says in the log what became of a generation of a policy or quota, and wakes what writes its status.
 func (s *server) report(r watch.Report) {
 	select {
 	case s.changed <- struct{}{}:
 	default: // whoever takes the element that is there sees this change too
 	}
-	log := s.log.WithValues("policy", r.String(), "generation", r.Generation)
-	if r.Err != nil {
-		log.Error(r.Err, "Policy is not valid", "governing", r.Governing)
-		return
+	log := s.log.WithValues("rule", r.String(), "generation", r.Generation)
+	switch {
+	case r.Err != nil:
+		log.Error(r.Err, "Not valid", "governing", r.Governing)
+	case r.Pending:
+		log.V(1).Info("To be compiled when its namespace sends an Event")
+	default:
+		log.Info("In force", "mode", r.Mode)
 	}
-	log.Info("Policy governs", "mode", r.Mode)
 }

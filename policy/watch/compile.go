@@ -1,0 +1,120 @@
+package watch
+
+import (
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/eventquota/eventquota/policy"
+	"github.com/eventquota/eventquota/policy/v1alpha1"
+)
+
+// rule is a policy, a quota or nothing.
+type rule struct {
+	policy *policy.Policy
+	quota  *policy.Quota
+}
+
+func (r rule) rule() *policy.Rule {
+	switch {
+	case r.policy != nil:
+		return &r.policy.Rule
+	case r.quota != nil:
+		return &r.quota.Rule
+	}
+	return nil
+}
+
+// Check says why a rule is not valid, if it is Pending: the rules of a namespace that sends no Events are not
+// compiled otherwise. It keeps what it found for Reports, and not the rule. An error may also mean that there is no
+// such rule.
+func (c *Cache) Check(i policy.Identity) error {
+	c.mu.Lock()
+	e := c.entry(i)
+	if e == nil {
+		c.mu.Unlock()
+		return fmt.Errorf("%s: %w", i, errNotFound)
+	}
+	from := *e
+	c.mu.Unlock()
+	if r := from.report(); !r.Pending {
+		return r.Err
+	}
+	made, err := c.compile(&from)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.entry(i) == e && e.Pending {
+		e.settle(made, err)
+	}
+	return err
+}
+
+var errNotFound = errors.New("does not exist")
+
+// compile is what e has in force, and why that is not its object. It does not change e.
+func (c *Cache) compile(e *entry) (rule, error) {
+	made, err := c.compileObject(e.object)
+	switch {
+	case err == nil:
+		return made, nil
+	case e.inForce.rule() != nil || e.last == nil:
+		return e.inForce, err
+	}
+	made, _ = c.compileObject(e.last)
+	return made, err
+}
+
+func (c *Cache) compileObject(u *unstructured.Unstructured) (r rule, err error) {
+	switch kind := u.GetKind(); kind {
+	case v1alpha1.KindEventPolicy:
+		r.policy, err = decode(u, c.compiler.EventPolicy)
+	case v1alpha1.KindClusterEventPolicy:
+		r.policy, err = decode(u, c.compiler.ClusterEventPolicy)
+	case v1alpha1.KindEventQuota:
+		r.quota, err = decode(u, c.compiler.EventQuota)
+	case v1alpha1.KindClusterEventQuota:
+		r.quota, err = decode(u, c.compiler.ClusterEventQuota)
+	default:
+		err = fmt.Errorf("kind %q is not known", kind)
+	}
+	return r, err
+}
+
+func decode[In, Out any](u *unstructured.Unstructured, compile func(*In) (*Out, field.ErrorList)) (*Out, error) {
+	var in In
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &in); err != nil {
+		return nil, fmt.Errorf("decode: %w", err)
+	}
+	out, errs := compile(&in)
+	if len(errs) > 0 {
+		return nil, errs.ToAggregate()
+	}
+	return out, nil
+}
+
+// sizeOf is how much memory a rule needs once it is compiled, in bytes of expressions.
+func sizeOf(u *unstructured.Unstructured) int {
+	size := ruleSize
+	conditions, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "match", "conditions")
+	list, _ := conditions.([]any)
+	for _, one := range list {
+		condition, _ := one.(map[string]any)
+		expression, _ := condition["expression"].(string)
+		size += conditionSize + len(expression)
+	}
+	return size
+}
+
+// strip removes what nobody here reads of an object, so that it takes no memory: kubectl keeps all of it in an
+// annotation once more.
+func strip(o any) (any, error) {
+	if m, ok := o.(metav1.Object); ok {
+		m.SetAnnotations(nil)
+		m.SetManagedFields(nil)
+	}
+	return o, nil
+}

@@ -1,0 +1,240 @@
+package watch
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// patience is how long the first Event of a namespace waits for its rules.
+	patience = 50 * time.Millisecond
+	// mostOfAKind is how many rules of each kind a namespace may have.
+	mostOfAKind = 64
+	// Sizes are in bytes of expressions. CEL needs up to 120 bytes of memory for one of them, and 16 KiB for
+	// each condition; a rule without conditions takes some.
+	conditionSize, ruleSize = 128, 32
+	// namespaceSize bounds the rules of one namespace, to four of the largest: 16 MiB of memory.
+	namespaceSize = 128 << 10
+	// totalSize bounds the rules of all namespaces that are compiled: 128 MiB of memory.
+	totalSize = 1 << 20
+)
+
+// tenant is a namespace that has rules. It is active once an Event of it was seen, and compiled when all its rules
+// have been. To discard its rules it is replaced: a state that has it has its rules too.
+type tenant struct {
+	asked atomic.Uint64 // when it was last asked about, by Cache.clock
+	ready chan struct{} // closed once its rules are in force
+
+	// What follows is guarded by Cache.mu.
+	active, compiled bool
+	until            time.Time // when its Events wait no longer
+	size             int
+}
+
+func newTenant() *tenant { return &tenant{ready: make(chan struct{})} }
+
+// ask notes that there is an Event, and reports whether the rules for it are in force.
+func (t *tenant) ask(now uint64) bool {
+	if t.asked.Load() != now { // a write would take the cache line from other CPUs
+		t.asked.Store(now)
+	}
+	select {
+	case <-t.ready:
+		return true
+	default:
+		return false
+	}
+}
+
+// open lets Events in that wait.
+func (t *tenant) open() {
+	select {
+	case <-t.ready:
+	default:
+		close(t.ready)
+	}
+}
+
+// await activates a namespace and waits until its rules are in force.
+func (c *Cache) await(ctx context.Context, namespace string) {
+	c.mu.Lock()
+	t := c.tenants[namespace]
+	if t == nil || !t.active && !c.activate(namespace, t) {
+		c.mu.Unlock()
+		return
+	}
+	left := time.Until(t.until)
+	c.mu.Unlock()
+	if left <= 0 {
+		return
+	}
+	timer := time.NewTimer(left)
+	defer timer.Stop()
+	select {
+	case <-t.ready:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// activate has the rules of a namespace compiled, if there is space for them; c.mu is held. Those that wait to be
+// compiled keep their space: otherwise, when more namespaces send than fit, none would stay until its turn.
+func (c *Cache) activate(namespace string, t *tenant) bool {
+	if c.waitingSize+t.size > totalSize {
+		return false
+	}
+	t.active = true
+	t.until = time.Now().Add(patience)
+	t.asked.Store(c.clock.Add(1))
+	c.activeSize += t.size
+	c.waitingSize += t.size
+	c.discard()
+	c.waiting.Add(namespace)
+	return true
+}
+
+// discard makes space until all that is active fits: it discards the rules of the namespaces that were not asked
+// about for the longest time. c.mu is held.
+func (c *Cache) discard() {
+	for c.activeSize > totalSize {
+		oldest := ""
+		for namespace, t := range c.tenants {
+			if t.compiled && (oldest == "" || t.asked.Load() < c.tenants[oldest].asked.Load()) {
+				oldest = namespace
+			}
+		}
+		if oldest == "" {
+			return
+		}
+		c.deactivate(oldest)
+		for _, e := range c.entries[oldest] {
+			e.inForce, e.compiled = rule{}, false
+		}
+		replacement := newTenant()
+		replacement.size = c.tenants[oldest].size
+		c.tenants[oldest] = replacement
+		c.mark(oldest)
+	}
+}
+
+// deactivate takes a namespace out of the sums.
+func (c *Cache) deactivate(namespace string) {
+	t := c.tenants[namespace]
+	if t.active {
+		c.activeSize -= t.size
+	}
+	if t.active && !t.compiled {
+		c.waitingSize -= t.size
+	}
+}
+
+// arrangeTenant is the tenant of a namespace, brought up to date with its entries; nil for none. c.mu is held.
+func (c *Cache) arrangeTenant(namespace string) *tenant {
+	t := c.tenants[namespace]
+	if len(c.entries[namespace]) == 0 {
+		if t != nil {
+			c.deactivate(namespace)
+			delete(c.tenants, namespace)
+		}
+		return nil
+	}
+	if t == nil {
+		t = newTenant()
+		c.tenants[namespace] = t
+	}
+	size := c.bound(namespace)
+	grown := size - t.size
+	t.size = size
+	if !t.active {
+		return t
+	}
+	c.activeSize += grown
+	if !t.compiled {
+		c.waitingSize += grown
+	}
+	c.waiting.Add(namespace)
+	c.discard()
+	return c.tenants[namespace]
+}
+
+// bound says which entries of a namespace are within its bounds, the oldest first, and returns their size.
+func (c *Cache) bound(namespace string) (size int) {
+	all := make([]*entry, 0, len(c.entries[namespace]))
+	for _, e := range c.entries[namespace] {
+		all = append(all, e)
+	}
+	slices.SortFunc(all, func(a, b *entry) int {
+		return cmp.Or(a.created.Compare(b.created), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind))
+	})
+	number := map[string]int{}
+	for _, e := range all {
+		var beyond error
+		switch {
+		case number[e.Kind] == mostOfAKind:
+			beyond = fmt.Errorf("a namespace may have %d of the kind %s, and there are as many older ones", mostOfAKind, e.Kind)
+		case size+e.size > namespaceSize:
+			beyond = fmt.Errorf("the expressions of a namespace may have %d bytes in all, with %d more for each: those of older policies and quotas leave too few",
+				namespaceSize, conditionSize)
+		default:
+			number[e.Kind]++
+			size += e.size
+		}
+		e.within = beyond == nil
+		if (e.beyond == nil) != e.within {
+			e.setBeyond(beyond)
+			c.reports = append(c.reports, e.report())
+		}
+	}
+	return size
+}
+
+// compileWaiting compiles the rules of namespaces until ctx ends. They take turns, one rule at a time.
+func (c *Cache) compileWaiting(ctx context.Context) {
+	for {
+		namespace, stop := c.waiting.Get()
+		if stop || ctx.Err() != nil {
+			return
+		}
+		if c.compileNext(namespace) {
+			c.waiting.Add(namespace)
+		}
+		c.waiting.Done(namespace)
+	}
+}
+
+// compileNext compiles one rule of a namespace, and reports whether there may be more.
+func (c *Cache) compileNext(namespace string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.tenants[namespace]
+	if t == nil || !t.active {
+		return false
+	}
+	for key, e := range c.entries[namespace] {
+		if !e.within || e.compiled {
+			continue
+		}
+		from := *e
+		c.mu.Unlock()
+		made, err := c.compile(&from)
+		c.mu.Lock()
+		if c.entries[namespace][key] != e || c.tenants[namespace] != t || !e.within {
+			return true // it has changed meanwhile
+		}
+		e.settle(made, err)
+		e.inForce, e.compiled = made, true
+		c.reports = append(c.reports, e.report())
+		c.mark(namespace)
+		return true
+	}
+	if !t.compiled {
+		t.compiled = true
+		c.waitingSize -= t.size
+		c.mark(namespace)
+	}
+	return false
+}
