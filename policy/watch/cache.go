@@ -6,6 +6,7 @@ import (
 	"maps"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -27,9 +28,12 @@ type Cache struct {
 	compiler *policy.Compiler
 	fallback *policy.Policy
 	report   func(Report)
-	state    atomic.Pointer[state]
-	synced   atomic.Bool
-	changed  chan struct{} // has one element while there is something to arrange
+	// patience and totalSize are the constants, or less in tests.
+	patience  time.Duration
+	totalSize int
+	state     atomic.Pointer[state]
+	synced    atomic.Bool
+	changed   chan struct{} // has one element while there is something to arrange
 	// waiting are the namespaces with rules to compile.
 	waiting workqueue.TypedInterface[string]
 	// clock orders the times at which namespaces were asked about; it advances when one is activated.
@@ -73,6 +77,7 @@ func New(s Sources, fallback *policy.Policy, report func(Report)) (*Cache, error
 	}
 	c := &Cache{
 		sources: s, compiler: compiler, fallback: fallback, report: report,
+		patience: patience, totalSize: totalSize,
 		changed:    make(chan struct{}, 1),
 		waiting:    workqueue.NewTyped[string](),
 		entries:    map[string]map[id]*entry{},

@@ -121,7 +121,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 
 func poll(t *testing.T, is func() bool) error {
 	t.Helper()
-	return wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 10*time.Second, true,
+	return wait.PollUntilContextTimeout(t.Context(), time.Millisecond, time.Minute, true,
 		func(context.Context) (bool, error) { return is(), nil })
 }
 

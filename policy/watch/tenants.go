@@ -84,11 +84,11 @@ func (c *Cache) await(ctx context.Context, namespace string) {
 // activate has the rules of a namespace compiled, if there is space for them; c.mu is held. Those that wait to be
 // compiled keep their space: otherwise, when more namespaces send than fit, none would stay until its turn.
 func (c *Cache) activate(namespace string, t *tenant) bool {
-	if c.waitingSize+t.size > totalSize {
+	if c.waitingSize+t.size > c.totalSize {
 		return false
 	}
 	t.active = true
-	t.until = time.Now().Add(patience)
+	t.until = time.Now().Add(c.patience)
 	t.asked.Store(c.clock.Add(1))
 	c.activeSize += t.size
 	c.waitingSize += t.size
@@ -100,7 +100,7 @@ func (c *Cache) activate(namespace string, t *tenant) bool {
 // discard makes space until all that is active fits: it discards the rules of the namespaces that were not asked
 // about for the longest time. c.mu is held.
 func (c *Cache) discard() {
-	for c.activeSize > totalSize {
+	for c.activeSize > c.totalSize {
 		oldest := ""
 		for namespace, t := range c.tenants {
 			if t.compiled && (oldest == "" || t.asked.Load() < c.tenants[oldest].asked.Load()) {

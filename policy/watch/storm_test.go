@@ -1,0 +1,116 @@
+package watch_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/eventquota/eventquota/policy"
+	"github.com/eventquota/eventquota/policy/v1alpha1"
+	"github.com/eventquota/eventquota/policy/watch"
+)
+
+// largest is the spec of the largest rule that is allowed, of expressions that need much memory. It governs.
+// large is nearly as large, and four of them are too many for a namespace.
+var (
+	largest = conditions(16, "[1].all(x,[1].all(y,x==y))||")
+	large   = conditions(16, "event.message.contains('a')||")
+)
+
+func conditions(n int, part string) string {
+	const bytes = 2048
+	expression := strings.Repeat(part, (bytes-len("true"))/max(1, len(part))) + "true"
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprintf(`{name: c%d, expression: "%s"}`, i, expression)
+	}
+	return "match: {conditions: [" + strings.Join(all, ", ") + "]}"
+}
+
+func TestTenantsDoNotDelayTheAdmin(t *testing.T) {
+	r := newRig(t)
+	r.SetPatience(0)
+	const tenants = 2000
+	one := object(t, "n", "p", 1, large)
+	for i := range tenants {
+		o := &unstructured.Unstructured{Object: map[string]any{"spec": one.Object["spec"]}} // shared: what is measured is more than this
+		o.SetGroupVersionKind(one.GroupVersionKind())
+		o.SetNamespace(fmt.Sprint("n", i))
+		o.SetName("p")
+		o.SetUID("uid of p")
+		o.SetGeneration(1)
+		r.own.Add(o)
+	}
+	r.cluster.Add(object(t, "", "first", 1, "tier: Admin"))
+	before := heap()
+	r.start(t)
+	if got := governs(r.Cache, "other"); got != "ClusterEventPolicy first@1" {
+		t.Errorf("%s governs once synced", got)
+	}
+	if n := r.pending(); n != tenants {
+		t.Errorf("%d rules of idle namespaces are pending, want all", n)
+	}
+	t.Logf("with %d tenants that send nothing: %d MiB", tenants, grown(before))
+
+	// More than fit: the memory of the first is used again.
+	const fit = watch.TotalSize / (16 * 2048)
+	eventually(t, "compiled", func() bool {
+		for _, i := range rand.Perm(tenants) {
+			governs(r.Cache, fmt.Sprint("n", i))
+		}
+		return r.pending() < tenants-3*fit
+	})
+	const most = 80
+	all := grown(before)
+	if t.Logf("with %d tenants that all send: %d MiB", tenants, all); all > most {
+		t.Errorf("want at most %d MiB", most)
+	}
+	r.cluster.Add(object(t, "", "brake", 1, "tier: Admin, precedence: 1, action: Drop"))
+	r.wantGoverns(t, "other", "ClusterEventPolicy brake@1")
+	if n := r.pending(); n < tenants/2 {
+		t.Errorf("%d rules are pending, want most: the brake waited for tenants", n)
+	}
+	runtime.KeepAlive(r)
+}
+
+func TestTheSizeOfARuleIsWhatItNeeds(t *testing.T) {
+	for name, spec := range map[string]string{"largest": largest, "small": conditions(16, "")} {
+		const bytesOfMemory, rules = 128, 4
+		c, err := policy.NewCompiler()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var in v1alpha1.EventPolicy
+		if err := yaml.Unmarshal([]byte("{"+spec+"}"), &in.Spec); err != nil {
+			t.Fatal(err)
+		}
+		if _, errs := c.EventPolicy(&in); len(errs) > 0 { // and what is made once
+			t.Fatal(errs)
+		}
+		before, all := heap(), make([]*policy.Policy, rules)
+		for i := range all {
+			all[i], _ = c.EventPolicy(&in)
+		}
+		size := int64(rules * watch.SizeOf(object(t, "a", "p", 1, spec)))
+		if took := heap() - before; took > size*bytesOfMemory || took < size*bytesOfMemory/3 {
+			t.Errorf("%s: %d bytes of memory for a size of %d, want about %d for each", name, took, size, bytesOfMemory)
+		}
+		runtime.KeepAlive(all)
+	}
+}
+
+func heap() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// grown is by how many MiB the heap has grown.
+func grown(since int64) int64 { return (heap() - since) >> 20 }
