@@ -1,6 +1,6 @@
 // Package busiest counts what replicas decide, and finds who and what makes the most Event writes. A replica
 // counts in bounded memory since it started, and shares Snapshots through Redis. A Sum adds up those of all
-// replicas; admission/status does so for the statuses of policies.
+// replicas; admission/status does so for the statuses of rules.
 package busiest
 
 import (
@@ -20,7 +20,7 @@ const (
 	Source              // component and host
 	Object              // kind, namespace and name of the involvedObject
 	Reason              // type and reason
-	Policy              // that decided
+	Policy              // or quota that decided
 
 	kinds
 )
@@ -46,7 +46,7 @@ func (b *By) UnmarshalText(text []byte) error {
 	return fmt.Errorf("%q is not what writes are counted by", text)
 }
 
-// Row is one namespace, source, object, reason or policy. Its counts are never too high; their total may be too
+// Row is one namespace, source, object, reason or rule. Its counts are never too high; their total may be too
 // low by up to Missing.
 type Row struct {
 	Name string `json:"name"`
@@ -76,8 +76,8 @@ type Replica struct {
 type Snapshot struct {
 	Replica Replica        `json:"replica"`
 	By      map[By]Ranking `json:"by"`
-	// Policies are for their statuses: what those in audit mode would have done counts there, and only there.
-	Policies []PolicyCounts `json:"policies,omitempty"`
+	// Rules are for their statuses: what those in audit mode would have done counts there, and only there.
+	Rules []RuleCounts `json:"rules,omitempty"`
 }
 
 // MaxRows bounds the rows of one ranking of a Sum.

@@ -20,7 +20,7 @@ const Places = 256
 // maxPart is how many bytes of a text are kept: the longest name that an object can have. Clients may send more.
 const maxPart = 253
 
-// Counter counts what one replica decides: by each By (at most 1 MB, for Places rows), and by policies with the
+// Counter counts what one replica decides: by each By (at most 1 MB, for Places rows), and by rules with the
 // sources and objects that they refused. It may be used concurrently.
 type Counter struct {
 	replica string
@@ -28,8 +28,8 @@ type Counter struct {
 	seed    maphash.Seed
 	by      [kinds]*sketch[key]
 
-	policies *sketch[PolicyID]
-	followed int // offenders of all policies; guarded by the lock of policies
+	rules    *sketch[RuleID]
+	followed int // sources of all rules; guarded by the lock of rules
 }
 
 // NewCounter makes a Counter that begins to count now, for a replica of a unique name. It follows up to places
@@ -37,7 +37,7 @@ type Counter struct {
 func NewCounter(replica string, now time.Time, places int) *Counter {
 	c := &Counter{
 		replica: replica, since: now.UTC(), seed: maphash.MakeSeed(),
-		policies: newSketch(policyPlaces, PolicyID.detached),
+		rules: newSketch(rulePlaces, RuleID.detached),
 	}
 	for i := range c.by {
 		c.by[i] = newSketch(places, key.detached)
@@ -65,8 +65,8 @@ func (c *Counter) Count(w *Write, v store.Verdict) {
 	countBy(c.by[Policy], c.seed, key{w.Policy}, one)
 }
 
-// Decided counts what became of one Event write, and keeps no part of d. Decisions of audited policies are in no
-// ranking. The status of a policy in force counts only what it did, not what it would do if others were audited
+// Decided counts what became of one Event write, and keeps no part of d. Decisions of audited rules are in no
+// ranking. The status of a rule in force counts only what it did, not what it would do if others were audited
 // too; the built-in default has no status.
 func (c *Counter) Decided(d *admission.Decided) {
 	e, subject := d.Request.Object, Subject{Object: d.Object, Source: d.Source}
@@ -74,7 +74,10 @@ func (c *Counter) Decided(d *admission.Decided) {
 		c.Count(&Write{Namespace: d.Request.Namespace, Subject: subject, Type: e.Type, Reason: e.Reason, Policy: d.Rule.Name}, d.Verdict)
 	}
 	if i := d.Rule.Identity; i.UID != "" && (!d.Audited || d.Rule.Mode == policy.Audit) {
-		c.CountPolicy(PolicyID{UID: string(i.UID), Generation: i.Generation}, d.Verdict, subject)
+		c.CountRule(RuleID{UID: string(i.UID), Generation: i.Generation}, d.Verdict, subject)
+	}
+	for _, err := range d.Errors {
+		c.countError(err)
 	}
 }
 
@@ -82,9 +85,9 @@ func (c *Counter) Decided(d *admission.Decided) {
 // being counted.
 func (c *Counter) Snapshot(now time.Time) Snapshot {
 	s := Snapshot{
-		Replica:  Replica{Name: c.replica, Since: c.since, At: now.UTC()},
-		By:       map[By]Ranking{},
-		Policies: c.policyCounts(),
+		Replica: Replica{Name: c.replica, Since: c.since, At: now.UTC()},
+		By:      map[By]Ranking{},
+		Rules:   c.ruleCounts(),
 	}
 	for by, name := range names() {
 		s.By[By(by)] = ranking(c.by[by], name)
@@ -150,7 +153,8 @@ type sketch[K comparable] struct {
 type row[K comparable] struct {
 	hash    uint64
 	key     K
-	refused *sketch[Subject] // of a policy that refused any
+	refused *sketch[Subject] // of a rule that refused any
+	errors  Errors           // of a rule
 	Counts
 }
 

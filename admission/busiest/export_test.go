@@ -5,10 +5,10 @@ const (
 	MaxPart = maxPart
 	Life    = life
 
-	PolicyPlaces   = policyPlaces
-	OffenderPlaces = offenderPlaces
-	MaxFollowed    = maxFollowed
-	MaxUnpacked    = maxUnpacked
+	RulePlaces   = rulePlaces
+	SourcePlaces = sourcePlaces
+	MaxFollowed  = maxFollowed
+	MaxUnpacked  = maxUnpacked
 )
 
 // Pack is what Redis keeps of a Snapshot.

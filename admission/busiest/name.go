@@ -12,7 +12,7 @@ func names() [kinds]func(key) string {
 	return [...]func(key) string{Namespace: whole, Source: sourceName, Object: objectName, Reason: reasonName, Policy: whole}
 }
 
-// whole is the name of a namespace or a policy.
+// whole is the name of a namespace or a rule.
 func whole(k key) string { return cmp.Or(plain(k[0]), `""`) }
 
 // sourceName is component/host, or the component alone.

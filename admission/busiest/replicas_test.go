@@ -31,9 +31,8 @@ func decideBusy(b *busiest.Replicas, verdict store.Verdict, pods ...string) {
 }
 
 func decidedAbout(pod string, verdict store.Verdict) admission.Decided {
-	p := policy.Default()
 	return admission.Decided{
-		Policy: &p, Verdict: verdict, Request: &admission.Request{Request: policy.Request{Namespace: "storm"}, Object: &corev1.Event{}},
+		Rule: &policy.Default().Rule, Verdict: verdict, Request: &admission.Request{Request: policy.Request{Namespace: "storm"}, Object: &corev1.Event{}},
 		Object: store.Object{Kind: "Pod", Namespace: "storm", Name: pod}, Source: store.Source{Component: "kubelet", Host: "node-1"},
 	}
 }
@@ -117,24 +116,22 @@ func TestBusiestTakesNoQuery(t *testing.T) {
 	}
 }
 
-// TestWhatPoliciesDecideIsCounted holds which decisions are part of a status.
-func TestWhatPoliciesDecideIsCounted(t *testing.T) {
-	of := func(uid string, m policy.Mode) *policy.Policy {
-		p := policy.Default()
-		p.Mode, p.Identity.UID, p.Identity.Generation = m, types.UID("uid of "+uid), 7
-		return &p
+// TestWhatRulesDecideIsCounted holds which decisions are part of a status.
+func TestWhatRulesDecideIsCounted(t *testing.T) {
+	of := func(uid string, m policy.Mode) *policy.Rule {
+		return &policy.Rule{Mode: m, Identity: policy.Identity{UID: types.UID("uid of " + uid), Generation: 7}}
 	}
 	b := busiest.NewReplicas(nil, logr.Discard())
 	request := &admission.Request{Object: &corev1.Event{Reason: "BackOff"}}
 	for _, d := range []admission.Decided{
-		{Policy: of("enforced", policy.Enforce), Verdict: store.Admit},
-		{Policy: of("enforced", policy.Enforce), Verdict: store.Aggregate},
-		{Policy: of("enforced", policy.Enforce), Verdict: store.Merge},
-		{Policy: of("enforced", policy.Enforce), Verdict: store.Drop},
-		{Policy: of("enforced", policy.Enforce), Verdict: store.Deny},
-		{Policy: of("enforced", policy.Enforce), Verdict: store.Drop, Audited: true}, // it would, if others were in force
-		{Policy: of("audited", policy.Audit), Verdict: store.Drop, Audited: true},
-		{Policy: new(policy.Default()), Verdict: store.Drop}, // it has no status
+		{Rule: of("enforced", policy.Enforce), Verdict: store.Admit},
+		{Rule: of("enforced", policy.Enforce), Verdict: store.Aggregate},
+		{Rule: of("enforced", policy.Enforce), Verdict: store.Merge},
+		{Rule: of("enforced", policy.Enforce), Verdict: store.Drop},
+		{Rule: of("enforced", policy.Enforce), Verdict: store.Deny},
+		{Rule: of("enforced", policy.Enforce), Verdict: store.Drop, Audited: true}, // it would, if others were in force
+		{Rule: of("audited", policy.Audit), Verdict: store.Drop, Audited: true},
+		{Rule: &policy.Default().Rule, Verdict: store.Drop}, // it has no status
 	} {
 		d.Request = request
 		b.Counter.Decided(&d)
@@ -144,8 +141,8 @@ func TestWhatPoliciesDecideIsCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, p := range all[0].Policies {
-		got = append(got, fmt.Sprintf("%+v %+v of %d", p.ID, p.Counts, len(p.Offenders)))
+	for _, p := range all[0].Rules {
+		got = append(got, fmt.Sprintf("%+v %+v of %d", p.ID, p.Counts, len(p.Sources)))
 	}
 	want := []string{"{UID:uid of enforced Generation:7} {Admitted:2 Merged:1 Dropped:2} of 1", "{UID:uid of audited Generation:7} {Admitted:0 Merged:0 Dropped:1} of 1"}
 	if !slices.Equal(got, want) {

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -18,10 +19,8 @@ import (
 )
 
 func decided(namespace, owner, kind string, v store.Verdict, bucket string) admission.Decided {
-	p := policy.Default()
-	p.Name = owner
 	return admission.Decided{
-		Policy: &p, Verdict: v, Bucket: bucket,
+		Rule: &policy.Rule{Name: owner}, Verdict: v, Bucket: bucket,
 		Request: &admission.Request{Request: policy.Request{Namespace: namespace}, Object: &corev1.Event{Type: kind}},
 	}
 }
@@ -37,7 +36,7 @@ func TestEventsAreCountedByWhereAndWhy(t *testing.T) {
 		decided("shop", "default", "Normal", store.Admit, ""),
 		decided("shop", "default", "Warning", store.Merge, ""),
 		decided("shop", "own", "Warning", store.Drop, "spam filter"),
-		decided("shop", "own", "Normal", store.Drop, "Server quota"),
+		decided("shop", "own", "Normal", store.Drop, "ceiling"),
 		decided("bank", "own", "Warning", store.Deny, ""),
 		decided("calm", "default", "Warning", store.Admit, ""),
 		audited, // what it would have done is not what became of it
@@ -48,7 +47,7 @@ func TestEventsAreCountedByWhereAndWhy(t *testing.T) {
 		`{bucket="",event_namespace="shop",outcome="admit",policy="default"} 2`,
 		`{bucket="",event_namespace="shop",outcome="merge",policy="default"} 1`,
 		`{bucket="spam filter",event_namespace="shop",outcome="drop",policy="own"} 1`,
-		`{bucket="Server quota",event_namespace="shop",outcome="drop",policy="own"} 1`,
+		`{bucket="ceiling",event_namespace="shop",outcome="drop",policy="own"} 1`,
 		`{bucket="",event_namespace="bank",outcome="deny",policy="own"} 1`,
 		`{bucket="",event_namespace="calm",outcome="admit",policy="default"} 1`)
 	prom.Want(t, m.Gatherer, "eventquota_warnings_dropped_total", `{event_namespace="shop"} 1`, `{event_namespace="bank"} 1`, `{event_namespace="calm"} 0`)
@@ -65,13 +64,13 @@ func TestWhatIsBusiestHearsOfEachDecision(t *testing.T) {
 	}
 }
 
-// TestNobodyMakesSeriesWithoutBound holds the bound of namespaces and policies,
-// and that a tenant with many policies takes places of its own namespace only.
+// TestNobodyMakesSeriesWithoutBound holds the bound of namespaces and rules,
+// and that a tenant with many rules takes places of its own namespace only.
 func TestNobodyMakesSeriesWithoutBound(t *testing.T) {
 	t.Parallel()
 	m := New("devel")
 	count := m.Decided
-	for i := range 3 * labelledPolicies {
+	for i := range 3 * labelledRules {
 		count(decided("greedy", fmt.Sprint("policy-", i), "Normal", store.Admit, ""))
 	}
 	for i := range 3 * labelledNamespaces {
@@ -79,19 +78,19 @@ func TestNobodyMakesSeriesWithoutBound(t *testing.T) {
 	}
 	// The greedy one has its policies and the rest of them; the other namespaces
 	// one policy each, and so has the rest of them.
-	if got, want := len(prom.Values(t, m.Gatherer, "eventquota_events_total")), labelledPolicies+1+labelledNamespaces-1+1; got != want {
+	if got, want := len(prom.Values(t, m.Gatherer, "eventquota_events_total")), labelledRules+1+labelledNamespaces-1+1; got != want {
 		t.Errorf("%d series, want %d", got, want)
 	}
-	if got, want := prom.Sum(t, m.Gatherer, "eventquota_events_total"), float64(3*labelledPolicies+3*labelledNamespaces); got != want {
+	if got, want := prom.Sum(t, m.Gatherer, "eventquota_events_total"), float64(3*labelledRules+3*labelledNamespaces); got != want {
 		t.Errorf("%v Events counted, want %v", got, want)
 	}
 	if all := prom.Exposed(t, m.Gatherer, "eventquota_events_total"); !strings.Contains(all, `event_namespace="namespace-7",outcome="admit",policy="default"} 1`) {
 		t.Errorf("a policy has no label of its own, as another namespace has many:\n%s", all)
 	}
-	for i := range 3 * labelledPolicies {
+	for i := range 3 * labelledRules {
 		count(decided(fmt.Sprint("namespace-", 2*labelledNamespaces+i), fmt.Sprint("policy-", i), "Normal", store.Admit, ""))
 	}
-	if got, want := len(prom.Values(t, m.Gatherer, "eventquota_events_total")), 2*labelledPolicies+1+labelledNamespaces; got != want {
+	if got, want := len(prom.Values(t, m.Gatherer, "eventquota_events_total")), 2*labelledRules+1+labelledNamespaces; got != want {
 		t.Errorf("%d series with many policies in the rest of the namespaces, want %d", got, want)
 	}
 }
@@ -116,6 +115,29 @@ func TestLabelsAreBoundedWhoeverAsksAtOnce(t *testing.T) {
 	}
 }
 
+func TestConditionsThatFailAreCountedByWhereAndWhose(t *testing.T) {
+	t.Parallel()
+	m := New("devel")
+	failed := func(name string) *policy.EvaluationError {
+		return &policy.EvaluationError{Rule: &policy.Rule{Name: name}, Condition: "team", Err: errors.New("no such key: team")}
+	}
+	for range 2 {
+		d := decided("shop", "default", "Normal", store.Admit, "")
+		d.Errors = []*policy.EvaluationError{failed("EventPolicy shop/own"), failed("ClusterEventQuota ceiling")}
+		m.Decided(d)
+	}
+	prom.Want(t, m.Gatherer, "eventquota_condition_errors_total",
+		`{event_namespace="shop",policy="EventPolicy shop/own"} 2`, `{event_namespace="shop",policy="ClusterEventQuota ceiling"} 2`)
+	for i := range 3 * labelledRules {
+		d := decided("greedy", "default", "Normal", store.Admit, "")
+		d.Errors = []*policy.EvaluationError{failed(fmt.Sprint("policy-", i))}
+		m.Decided(d)
+	}
+	if got, want := len(prom.Values(t, m.Gatherer, "eventquota_condition_errors_total")), 2+labelledRules; got != want {
+		t.Errorf("%d series, want %d", got, want)
+	}
+}
+
 // TestCountingAllocatesNothing holds it for labels that are known, own or not.
 func TestCountingAllocatesNothing(t *testing.T) {
 	m := New("devel")
@@ -124,7 +146,7 @@ func TestCountingAllocatesNothing(t *testing.T) {
 		m.events.decided(&d)
 	}
 	known := decided("namespace-1", "default", "Warning", store.Drop, "spam filter")
-	rest := decided("namespace-300", "default", "Warning", store.Drop, "Server quota")
+	rest := decided("namespace-300", "default", "Warning", store.Drop, "ceiling")
 	count := func() {
 		m.events.decided(&known)
 		m.events.decided(&rest)

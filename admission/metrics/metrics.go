@@ -52,7 +52,7 @@ func New(version string) *Metrics {
 		truncated: made.counter("eventquota_messages_truncated_total",
 			"Events that went through with a message cut to the limit of their policy."),
 		audited: made.counters("eventquota_audited_decisions_total",
-			"Event writes that a policy in mode Audit looked at, by what it would have done (admit, merge or drop).",
+			"Event writes that a policy or quota in mode Audit looked at, by what it would have done (admit, merge or drop).",
 			"outcome"),
 		events: newEventMetrics(made),
 		Store:  newStoreMetrics(made),
@@ -99,15 +99,15 @@ func (f factory) histograms(name, help string, buckets []float64, labels ...stri
 	return f.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
 }
 
-// Reports are what became of all policies: of a *watch.Cache.
+// Reports are what became of all policies and quotas: of a *watch.Cache.
 type Reports interface{ Reports() []watch.Report }
 
-// Policies shows how many policies there are, counted whenever it is read.
+// Policies shows how many policies and quotas there are, counted whenever it is read.
 func (m *Metrics) Policies(r Reports) {
 	for result, rejected := range map[string]bool{"accepted": false, "rejected": true} {
 		m.NewGaugeFunc(prometheus.GaugeOpts{
 			Name:        "eventquota_policies",
-			Help:        "Policies there are, by whether their newest generation was accepted or rejected. One that is rejected governs as it was before, if it did.",
+			Help:        "Policies and quotas there are, by whether their newest generation was accepted or rejected. One that is rejected stays in force as it was before, if it was.",
 			ConstLabels: prometheus.Labels{"result": result},
 		}, func() (n float64) {
 			for _, one := range r.Reports() {

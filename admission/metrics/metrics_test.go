@@ -24,7 +24,7 @@ const docs = "../../docs/metrics.md"
 // go test ./admission/metrics -run Documented -update writes it anew.
 func TestMetricsAreDocumented(t *testing.T) {
 	var want bytes.Buffer
-	fmt.Fprintf(&want, docsHead, labelledNamespaces, labelledPolicies)
+	fmt.Fprintf(&want, docsHead, labelledNamespaces, labelledRules)
 	for _, f := range families(t) {
 		labels := "none"
 		if l := labelsOf(f); len(l) > 0 {
@@ -94,6 +94,7 @@ func (m *Metrics) touchAll() {
 	m.audited.WithLabelValues("a")
 	m.events.events.WithLabelValues("a", "b", "c", "d")
 	m.events.warnings.WithLabelValues("a")
+	m.events.errors.WithLabelValues("a", "b")
 	m.Store.took.WithLabelValues("a", "b")
 	m.Store.errors.WithLabelValues("a", "b", "c")
 	m.Store.breaker.WithLabelValues("a")
@@ -129,7 +130,7 @@ What each replica counts is its own. Sum over replicas; of gauges by what the te
 
 The labels ` + "`event_namespace` and `policy`" + ` are bounded. The first %d namespaces in which a replica decides
 Events since its start have their own value, all others share the value ` + "`other`" + `; in each of these,
-so have the first %d policies. A namespace or policy that is deleted keeps its value until the
+so have the first %d policies and quotas. A namespace, policy or quota that is deleted keeps its value until the
 replica ends, so that counters never go back. A namespace named other is counted with the rest.
 
 | metric | type | unit | labels | what it is |

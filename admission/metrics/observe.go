@@ -45,41 +45,48 @@ func (m *Metrics) Decided(d admission.Decided) {
 	m.events.decided(&d)
 }
 
-// How many namespaces and, in each, how many policies have label values of their own.
+// How many namespaces and, in each, how many policies and quotas have label values of their own.
 const (
 	labelledNamespaces = 200
-	labelledPolicies   = 16
+	labelledRules      = 16
 )
 
 // eventMetrics count Event writes by where they are and what decided.
 type eventMetrics struct {
-	namespaces, policies *bounded
+	namespaces, rules *bounded
 
 	events   *prometheus.CounterVec
 	warnings *prometheus.CounterVec
+	errors   *prometheus.CounterVec
 }
 
 func newEventMetrics(made factory) *eventMetrics {
 	return &eventMetrics{
 		namespaces: newBounded(labelledNamespaces),
-		policies:   newBounded(labelledPolicies),
+		rules:      newBounded(labelledRules),
 		events: made.counters("eventquota_events_total",
-			"Event writes decided, by the namespace of the Event, the policy that decided, outcome (admit, merge, drop or deny) and, where one had no token, bucket (as answers call it, such as \"spam filter\" or \"Namespace quota\").",
+			"Event writes decided, by the namespace of the Event, the policy or quota that decided, outcome (admit, merge, drop or deny) and, where one had no token, bucket (\"spam filter\", or the name of a quota's limit).",
 			"event_namespace", "policy", "outcome", "bucket"),
 		warnings: made.counters("eventquota_warnings_dropped_total",
 			"Event writes of type Warning that were dropped or denied, by the namespace of the Event.",
 			"event_namespace"),
+		errors: made.counters("eventquota_condition_errors_total",
+			"Conditions that could not be evaluated for an Event write, by the namespace of the Event and the policy or quota that has them, which does not match then.",
+			"event_namespace", "policy"),
 	}
 }
 
 // decided counts a write that was decided for good.
 func (e *eventMetrics) decided(d *admission.Decided) {
 	namespace := e.namespaces.label("", d.Request.Namespace)
-	policy := e.policies.label(namespace, d.Policy.Name)
-	e.events.WithLabelValues(namespace, policy, d.Verdict.String(), d.Bucket).Inc()
+	rule := e.rules.label(namespace, d.Rule.Name)
+	e.events.WithLabelValues(namespace, rule, d.Verdict.String(), d.Bucket).Inc()
 	warnings := e.warnings.WithLabelValues(namespace) // 0 before the first: Prometheus sees no increase from nothing
 	if d.Request.Object.Type == corev1.EventTypeWarning && (d.Verdict == store.Drop || d.Verdict == store.Deny) {
 		warnings.Inc()
+	}
+	for _, err := range d.Errors {
+		e.errors.WithLabelValues(namespace, e.rules.label(namespace, err.Rule.Name)).Inc()
 	}
 }
 

@@ -30,7 +30,7 @@ func TestMessagesThatAreCutAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	gate := &admission.Gate{
-		Policies: policy.InForce(policy.NewSet(&p, nil, nil)), Store: own, Now: time.Now,
+		Policies: policy.InForce(policy.NewSet(p, policy.Rules{}, nil)), Store: own, Now: time.Now,
 	}
 	h := &admission.Handler{Name: "mutate", Gate: gate, Phase: gate.Mutate, MaxBytes: 1 << 20, InFlight: admission.NewPlaces(1), Deadline: time.Hour}
 	gate.Recorder = m

@@ -19,22 +19,22 @@ import (
 type record struct {
 	report watch.Report
 	// stored is the status that the API server has, as of version.
-	stored  v1alpha1.PolicyStatus
+	stored  v1alpha1.Status
 	version string
 	// sum is what was counted of the generation that governs; nil when that is not known.
 	sum *sum
 
 	wrote     time.Time // when the status was written last, by whichever replica
 	notBefore time.Time // when to try again after a failure
-	next      *v1alpha1.PolicyStatus
+	next      *v1alpha1.Status
 }
 
 // id names what is counted, the zero ID if nothing governs.
-func (r *record) id() busiest.PolicyID {
+func (r *record) id() busiest.RuleID {
 	if r.report.Governing == 0 {
-		return busiest.PolicyID{}
+		return busiest.RuleID{}
 	}
-	return busiest.PolicyID{UID: string(r.report.UID), Generation: r.report.Governing}
+	return busiest.RuleID{UID: string(r.report.UID), Generation: r.report.Governing}
 }
 
 // learn brings the records up to date with reports and stored statuses.
@@ -69,9 +69,9 @@ func (w *Writer) learn(now time.Time) {
 func (r *record) read(u *unstructured.Unstructured, now time.Time) {
 	r.version = u.GetResourceVersion()
 	var p struct {
-		Status v1alpha1.PolicyStatus `json:"status"`
+		Status v1alpha1.Status `json:"status"`
 	}
-	r.stored = v1alpha1.PolicyStatus{}
+	r.stored = v1alpha1.Status{}
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &p) == nil {
 		r.stored = p.Status
 	}
@@ -133,7 +133,7 @@ func (w *Writer) load(ctx context.Context) error {
 	if err := w.counts.Load(ctx, s); err != nil {
 		return fmt.Errorf("read what the last leader has saved: %w", err)
 	}
-	maps.DeleteFunc(s.Policies, func(_ busiest.PolicyID, p *sum) bool { return p == nil })
+	maps.DeleteFunc(s.Policies, func(_ busiest.RuleID, p *sum) bool { return p == nil })
 	if s.Seen == nil || s.Policies == nil { // no leader writes them so
 		s = newSums()
 	}
@@ -155,7 +155,7 @@ func (w *Writer) share(now time.Time) {
 	}
 	for _, r := range w.records {
 		id := r.id()
-		if id == (busiest.PolicyID{}) {
+		if id == (busiest.RuleID{}) {
 			continue
 		}
 		r.sum = w.sums.of(now, id)

@@ -17,24 +17,24 @@ import (
 
 // render is the next status of a policy. Without a sum, because none is known, it keeps the counts of before, if
 // they are those of the generation that governs.
-func render(r *watch.Report, counted *sum, before *v1alpha1.PolicyStatus, now time.Time) *v1alpha1.PolicyStatus {
+func render(r *watch.Report, counted *sum, before *v1alpha1.Status, now time.Time) *v1alpha1.Status {
 	s := before.DeepCopy()
 	s.ObservedGeneration = r.Generation
 	setConditions(s, r, now)
 	switch {
 	case r.Governing == 0, counted == nil && !goesOn(before, r):
-		s.Total, s.LastHour, s.TopOffenders = nil, nil, nil
+		s.Total, s.LastHour, s.TopSources = nil, nil, nil
 	case counted != nil:
 		s.Total = counts(counted.Since, counted.Total)
 		since, hour, refused := counted.lastHour(now)
-		s.LastHour, s.TopOffenders = counts(since, hour), offenders(refused)
+		s.LastHour, s.TopSources = counts(since, hour), sources(refused)
 	}
 	return s
 }
 
 // goesOn reports whether the counts of a status are those of the generation that
 // governs. A status that is about an invalid one counts the one before it.
-func goesOn(before *v1alpha1.PolicyStatus, r *watch.Report) bool {
+func goesOn(before *v1alpha1.Status, r *watch.Report) bool {
 	if before.Total == nil || r.Governing == 0 {
 		return false
 	}
@@ -49,13 +49,13 @@ func counts(since time.Time, c busiest.Counts) *v1alpha1.Counts {
 	return &v1alpha1.Counts{Since: &at, Matched: c.Matched(), Admitted: c.Admitted, Merged: c.Merged, Dropped: c.Dropped}
 }
 
-func offenders(all []busiest.Offender) []v1alpha1.Offender {
-	var list []v1alpha1.Offender
+func sources(all []busiest.SourceCounts) []v1alpha1.SourceCounts {
+	var list []v1alpha1.SourceCounts
 	for _, o := range all {
 		s := &o.Subject
-		list = append(list, v1alpha1.Offender{
-			Source: v1alpha1.OffenderSource{Component: s.Component, Host: s.Host},
-			InvolvedObject: v1alpha1.OffenderObject{
+		list = append(list, v1alpha1.SourceCounts{
+			Source: v1alpha1.Source{Component: s.Component, Host: s.Host},
+			InvolvedObject: v1alpha1.Object{
 				APIVersion: s.APIVersion, Kind: s.Kind, Namespace: s.Namespace, Name: s.Name, UID: s.UID,
 			},
 			Merged: o.Merged, Dropped: o.Dropped,
@@ -65,7 +65,7 @@ func offenders(all []busiest.Offender) []v1alpha1.Offender {
 }
 
 // same reports whether b says nothing new. That the last hour has moved on is not worth a write.
-func same(a, b *v1alpha1.PolicyStatus) bool {
+func same(a, b *v1alpha1.Status) bool {
 	x, y := *a, *b
 	x.LastHour, y.LastHour = timeless(x.LastHour), timeless(y.LastHour)
 	return equality.Semantic.DeepEqual(x, y)
@@ -81,7 +81,7 @@ func timeless(c *v1alpha1.Counts) *v1alpha1.Counts {
 }
 
 // urgent reports whether b differs in more than counts.
-func urgent(a, b *v1alpha1.PolicyStatus) bool {
+func urgent(a, b *v1alpha1.Status) bool {
 	return a.ObservedGeneration != b.ObservedGeneration || !equality.Semantic.DeepEqual(a.Conditions, b.Conditions)
 }
 
@@ -106,7 +106,7 @@ const messageBytes = 32768
 
 // setConditions says in s what became of a generation. Conditions that have not
 // changed keep the time of their last transition.
-func setConditions(s *v1alpha1.PolicyStatus, r *watch.Report, now time.Time) {
+func setConditions(s *v1alpha1.Status, r *watch.Report, now time.Time) {
 	for _, c := range []metav1.Condition{accepted(r), ready(r)} {
 		c.ObservedGeneration = r.Generation
 		c.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second))

@@ -39,7 +39,7 @@ func TestConditionsSayWhatBecameOfAGeneration(t *testing.T) {
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
-			s := status.Render(&tt.report, nil, &v1alpha1.PolicyStatus{}, epoch())
+			s := status.Render(&tt.report, nil, &v1alpha1.Status{}, epoch())
 			var got []string
 			for _, c := range s.Conditions {
 				got = append(got, fmt.Sprintf("%s %s %s", c.Type, c.Status, c.Reason))
@@ -58,7 +58,7 @@ func TestTheTimeOfATransitionIsKept(t *testing.T) {
 	t.Parallel()
 	first, fixed := invalid("p", 1, 0), valid("p", 3)
 	again := invalid("p", 2, 0)
-	s := status.Render(&first, nil, &v1alpha1.PolicyStatus{}, epoch())
+	s := status.Render(&first, nil, &v1alpha1.Status{}, epoch())
 	at := func() time.Time {
 		return meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionAccepted).LastTransitionTime.Time
 	}
@@ -75,7 +75,7 @@ func TestWhatUsersWriteFitsIntoAStatus(t *testing.T) {
 	t.Parallel()
 	r := valid("p", 1)
 	r.Err = errors.New(strings.Repeat("é", 40_000))
-	s := status.Render(&r, nil, &v1alpha1.PolicyStatus{}, epoch())
+	s := status.Render(&r, nil, &v1alpha1.Status{}, epoch())
 	if n := len(s.Conditions[0].Message); n > 32768 || !strings.HasSuffix(s.Conditions[0].Message, "(cut from 80000 bytes)") {
 		t.Errorf("a message of %d bytes", n)
 	}
@@ -84,12 +84,12 @@ func TestWhatUsersWriteFitsIntoAStatus(t *testing.T) {
 func TestCountsAreThoseOfTheGenerationThatGoverns(t *testing.T) {
 	t.Parallel()
 	now := metav1.NewTime(epoch())
-	counted := func(r watch.Report) *v1alpha1.PolicyStatus {
-		s := status.Render(&r, &status.Sum{Since: now.Time, Total: busiest.Counts{Admitted: 7}}, &v1alpha1.PolicyStatus{}, epoch())
+	counted := func(r watch.Report) *v1alpha1.Status {
+		s := status.Render(&r, &status.Sum{Since: now.Time, Total: busiest.Counts{Admitted: 7}}, &v1alpha1.Status{}, epoch())
 		return s
 	}
 	for says, tt := range map[string]struct {
-		before *v1alpha1.PolicyStatus
+		before *v1alpha1.Status
 		report watch.Report
 		kept   bool
 	}{
@@ -113,11 +113,11 @@ func TestCountsAreThoseOfTheGenerationThatGoverns(t *testing.T) {
 func TestAnHourThatOnlyMovesOnIsNoChange(t *testing.T) {
 	t.Parallel()
 	r := valid("p", 1)
-	render := func(now time.Time, n int64, before *v1alpha1.PolicyStatus) *v1alpha1.PolicyStatus {
+	render := func(now time.Time, n int64, before *v1alpha1.Status) *v1alpha1.Status {
 		counted := status.Sum{Since: epoch(), Slots: []status.Slot{{Index: status.SlotAt(now), Counts: busiest.Counts{Merged: n}}}}
 		return status.Render(&r, &counted, before, now)
 	}
-	one := render(epoch(), 1, &v1alpha1.PolicyStatus{})
+	one := render(epoch(), 1, &v1alpha1.Status{})
 	if !status.Same(one, render(epoch().Add(10*time.Minute), 1, one)) {
 		t.Error("a change, though nothing else is different")
 	}

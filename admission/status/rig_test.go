@@ -50,7 +50,7 @@ type rig struct {
 type write struct {
 	at     time.Duration // since the rig began
 	policy string
-	status v1alpha1.PolicyStatus
+	status v1alpha1.Status
 }
 
 // bubble runs a test on a clock of its own.
@@ -194,11 +194,11 @@ func (r *rig) decide(name string, generation int64, c busiest.Counts) {
 }
 
 func (r *rig) decideOn(replica int, name string, generation int64, c busiest.Counts) {
-	id := busiest.PolicyID{UID: "uid of " + name, Generation: generation}
+	id := busiest.RuleID{UID: "uid of " + name, Generation: generation}
 	subject := busiest.Subject{Object: store.Object{Name: "web"}, Source: store.Source{Component: "kubelet"}}
 	for v, n := range map[store.Verdict]int64{store.Admit: c.Admitted, store.Merge: c.Merged, store.Drop: c.Dropped} {
 		for range n {
-			r.counts.replicas[replica].CountPolicy(id, v, subject)
+			r.counts.replicas[replica].CountRule(id, v, subject)
 		}
 	}
 }
@@ -234,7 +234,7 @@ func (r *rig) patch(action clienttesting.Action) (bool, runtime.Object, error) {
 }
 
 // store makes a status be the one of a policy, written now.
-func (r *rig) store(u *unstructured.Unstructured, s *v1alpha1.PolicyStatus) {
+func (r *rig) store(u *unstructured.Unstructured, s *v1alpha1.Status) {
 	r.Helper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s)
 	if err != nil {

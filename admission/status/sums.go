@@ -14,9 +14,9 @@ const (
 	// slotLength is how long one slot of the last hour is, and maxSlots how many there are.
 	slotLength = 5 * time.Minute
 	maxSlots   = 12
-	// maxOffenders bounds the offenders of a status, slotOffenders those of a slot.
-	maxOffenders  = 5
-	slotOffenders = 16
+	// maxSources bounds the sources of a status, slotSources those of a slot.
+	maxSources  = 5
+	slotSources = 16
 	// maxMissed is for how many looks a replica without a snapshot is remembered: an hour of them.
 	maxMissed = 360
 	// wantedFor is how long a sum is kept that no policy has. Each edit of a policy makes a sum.
@@ -33,17 +33,17 @@ type sums struct {
 	// Seen is what a replica's snapshot said last, by the replica's name.
 	Seen map[string]seen `json:"seen"`
 	// Policies are the sums of generations of policies.
-	Policies map[busiest.PolicyID]*sum `json:"policies"`
+	Policies map[busiest.RuleID]*sum `json:"policies"`
 }
 
 func newSums() *sums {
-	return &sums{Seen: map[string]seen{}, Policies: map[busiest.PolicyID]*sum{}}
+	return &sums{Seen: map[string]seen{}, Policies: map[busiest.RuleID]*sum{}}
 }
 
 // seen is what a replica's snapshot said.
 type seen struct {
 	Missed   int                    `json:"missed"` // looks since
-	Policies []busiest.PolicyCounts `json:"policies"`
+	Policies []busiest.RuleCounts `json:"policies"`
 }
 
 // sum is what one generation of a policy has decided.
@@ -63,13 +63,13 @@ type sum struct {
 type slot struct {
 	Index int64 `json:"index"` // of the five minutes since 1970
 	busiest.Counts
-	Offenders []busiest.Offender `json:"offenders,omitempty"`
+	Sources []busiest.SourceCounts `json:"sources,omitempty"`
 }
 
 func slotAt(t time.Time) int64 { return t.Unix() / int64(slotLength/time.Second) }
 
 // of is the sum of id, which begins now if there is none yet.
-func (s *sums) of(now time.Time, id busiest.PolicyID) *sum {
+func (s *sums) of(now time.Time, id busiest.RuleID) *sum {
 	p := s.Policies[id]
 	if p == nil {
 		p = &sum{Since: now, Began: now, Wanted: now}
@@ -99,14 +99,14 @@ func (s *sums) add(now time.Time, snapshots []busiest.Snapshot) {
 		if !known && !snapshot.Replica.Since.After(s.lost) {
 			continue
 		}
-		was := make(map[busiest.PolicyID]busiest.PolicyCounts, len(before.Policies))
+		was := make(map[busiest.RuleID]busiest.RuleCounts, len(before.Policies))
 		for _, p := range before.Policies {
 			was[p.ID] = p
 		}
 		for _, p := range snapshot.Policies {
 			old := was[p.ID]
 			if more := p.Since(old.Counts); more.Matched() > 0 {
-				s.of(now, p.ID).add(now, more, p.Offenders, old.Offenders)
+				s.of(now, p.ID).add(now, more, p.Sources, old.Sources)
 			}
 		}
 	}
@@ -115,12 +115,12 @@ func (s *sums) add(now time.Time, snapshots []busiest.Snapshot) {
 		s.Seen[name] = one
 	}
 	maps.DeleteFunc(s.Seen, func(_ string, one seen) bool { return one.Missed > maxMissed })
-	maps.DeleteFunc(s.Policies, func(_ busiest.PolicyID, p *sum) bool { return now.Sub(p.Wanted) > wantedFor })
+	maps.DeleteFunc(s.Policies, func(_ busiest.RuleID, p *sum) bool { return now.Sub(p.Wanted) > wantedFor })
 	s.At = now
 }
 
-// add adds more, and what offenders have more than they had before.
-func (s *sum) add(now time.Time, more busiest.Counts, offenders, before []busiest.Offender) {
+// add adds more, and what sources have more than they had before.
+func (s *sum) add(now time.Time, more busiest.Counts, sources, before []busiest.SourceCounts) {
 	s.Total = s.Total.Add(more)
 	index := slotAt(now)
 	s.Slots = slices.DeleteFunc(s.Slots, func(o slot) bool { return o.Index <= index-maxSlots || o.Index > index })
@@ -129,17 +129,17 @@ func (s *sum) add(now time.Time, more busiest.Counts, offenders, before []busies
 	}
 	to := &s.Slots[len(s.Slots)-1]
 	to.Counts = to.Add(more)
-	for _, o := range offenders {
+	for _, o := range sources {
 		if i := place(before, o.Subject); i >= 0 {
 			o.Counts = o.Since(before[i].Counts)
 		}
-		to.Offenders = addOffender(to.Offenders, o)
+		to.Sources = addSource(to.Sources, o)
 	}
-	to.Offenders = most(to.Offenders, slotOffenders)
+	to.Sources = most(to.Sources, slotSources)
 }
 
 // lastHour is what was counted in the last 55 to 60 minutes, and since when.
-func (s *sum) lastHour(now time.Time) (since time.Time, counts busiest.Counts, offenders []busiest.Offender) {
+func (s *sum) lastHour(now time.Time) (since time.Time, counts busiest.Counts, sources []busiest.SourceCounts) {
 	first := slotAt(now) - maxSlots + 1
 	since = time.Unix(first*int64(slotLength/time.Second), 0).UTC()
 	if s.Began.After(since) {
@@ -150,19 +150,19 @@ func (s *sum) lastHour(now time.Time) (since time.Time, counts busiest.Counts, o
 			continue
 		}
 		counts = counts.Add(one.Counts)
-		for _, o := range one.Offenders {
-			offenders = addOffender(offenders, o)
+		for _, o := range one.Sources {
+			sources = addSource(sources, o)
 		}
 	}
-	return since, counts, most(offenders, maxOffenders)
+	return since, counts, most(sources, maxSources)
 }
 
-func place(all []busiest.Offender, s busiest.Subject) int {
-	return slices.IndexFunc(all, func(o busiest.Offender) bool { return o.Subject == s })
+func place(all []busiest.SourceCounts, s busiest.Subject) int {
+	return slices.IndexFunc(all, func(o busiest.SourceCounts) bool { return o.Subject == s })
 }
 
-// addOffender adds the counts of o to those of the same subject. It may change all.
-func addOffender(all []busiest.Offender, o busiest.Offender) []busiest.Offender {
+// addSource adds the counts of o to those of the same subject. It may change all.
+func addSource(all []busiest.SourceCounts, o busiest.SourceCounts) []busiest.SourceCounts {
 	i := place(all, o.Subject)
 	if i < 0 {
 		return append(all, o)
@@ -171,9 +171,9 @@ func addOffender(all []busiest.Offender, o busiest.Offender) []busiest.Offender 
 	return all
 }
 
-// most are the n offenders with most refused writes, most first. It changes all.
-func most(all []busiest.Offender, n int) []busiest.Offender {
-	slices.SortStableFunc(all, func(a, b busiest.Offender) int { return cmp.Compare(b.Matched(), a.Matched()) })
+// most are the n sources with most refused writes, most first. It changes all.
+func most(all []busiest.SourceCounts, n int) []busiest.SourceCounts {
+	slices.SortStableFunc(all, func(a, b busiest.SourceCounts) int { return cmp.Compare(b.Matched(), a.Matched()) })
 	all = all[:min(n, len(all))]
-	return slices.DeleteFunc(all, func(o busiest.Offender) bool { return o.Matched() == 0 })
+	return slices.DeleteFunc(all, func(o busiest.SourceCounts) bool { return o.Matched() == 0 })
 }

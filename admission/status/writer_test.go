@@ -70,10 +70,10 @@ func TestAnHourThatHasPassedIsToldOnce(t *testing.T) {
 		r.decide("p", 1, busiest.Counts{Dropped: 3})
 		r.lead(5 * time.Hour)
 		last := r.writes[len(r.writes)-1].status
-		if len(r.writes) != 2 || last.Total.Dropped != 3 || last.LastHour.Matched != 0 || len(last.TopOffenders) != 0 {
+		if len(r.writes) != 2 || last.Total.Dropped != 3 || last.LastHour.Matched != 0 || len(last.TopSources) != 0 {
 			r.Errorf("written %q, in the end %+v", r.told(), last)
 		}
-		if first := r.writes[0].status; first.LastHour.Dropped != 3 || first.TopOffenders[0].InvolvedObject.Name != "web" {
+		if first := r.writes[0].status; first.LastHour.Dropped != 3 || first.TopSources[0].InvolvedObject.Name != "web" {
 			r.Errorf("written at first %+v", first)
 		}
 	})
@@ -193,14 +193,14 @@ func TestSumsOfGenerationsThatAreGoneAreForgotten(t *testing.T) {
 	})
 }
 
-func TestTopOffendersAreThoseOfAllReplicas(t *testing.T) {
+func TestTopSourcesAreThoseOfAllReplicas(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		r.changed(valid("p", 1))
 		r.counts.replicas = append(r.counts.replicas, busiest.NewCounter("b", time.Now(), busiest.Places))
 		refuse := func(replica int, name string, n int) {
 			for range n {
-				r.counts.replicas[replica].CountPolicy(busiest.PolicyID{UID: "uid of p", Generation: 1}, store.Drop, busiest.Subject{Object: store.Object{Name: name}})
+				r.counts.replicas[replica].CountRule(busiest.RuleID{UID: "uid of p", Generation: 1}, store.Drop, busiest.Subject{Object: store.Object{Name: name}})
 			}
 		}
 		for i := range 7 {
@@ -211,9 +211,9 @@ func TestTopOffendersAreThoseOfAllReplicas(t *testing.T) {
 		refuse(1, "one", 8)
 		r.after(time.Minute, func() { refuse(1, "one", 4) })
 		r.lead(2 * time.Minute)
-		top := r.writes[len(r.writes)-1].status.TopOffenders
+		top := r.writes[len(r.writes)-1].status.TopSources
 		if len(top) != 5 || top[0].InvolvedObject.Name != "one" || top[0].Dropped != 12 || top[1].InvolvedObject.Name != "both" || top[1].Dropped != 10 || top[2].Dropped != 2 {
-			r.Errorf("top offenders %+v", top)
+			r.Errorf("top sources %+v", top)
 		}
 	})
 }
@@ -282,7 +282,7 @@ func TestAReplicaThatLagsBehindSaysNothing(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		r.changed(valid("p", 1))
-		r.store(r.objects["uid of p"], &v1alpha1.PolicyStatus{ObservedGeneration: 2})
+		r.store(r.objects["uid of p"], &v1alpha1.Status{ObservedGeneration: 2})
 		r.lead(5 * time.Minute)
 		r.wantTold()
 	})
