@@ -1,4 +1,4 @@
-// Package convert is the command that turns an EventRateLimit configuration into a policy.
+// Package convert is the command that turns an EventRateLimit configuration into a quota.
 package convert
 
 import (
@@ -22,20 +22,21 @@ func Command() *cobra.Command {
 	o := &options{Name: "eventratelimit", Output: output.YAML}
 	cmd := &cobra.Command{
 		Use:   "convert FILE",
-		Short: "Convert an EventRateLimit configuration into a policy",
+		Short: "Convert an EventRateLimit configuration into a quota",
 		Long: `Convert reads the configuration of kube-apiserver's EventRateLimit plugin and
-prints a ClusterEventPolicy with the same limits as quotas.
+prints a ClusterEventQuota with the same limits.
 
 FILE is a Configuration of eventratelimit.admission.k8s.io/v1alpha1, or the
 AdmissionConfiguration of apiserver.config.k8s.io/v1 that holds it or names its
 file, relative to its own; - reads standard input, and files relative to the
 working directory.
 
-The policy admits what its quotas allow, and neither merges nor limits Events
-otherwise. Its quotas are for the whole cluster, where EventRateLimit counts in
-each API server for itself, and for Events of events.k8s.io too, which
-EventRateLimit lets pass. What has no counterpart is said in comments of the
-YAML, with -o json on standard error.`,
+A limit of type Server becomes one bucket for the whole cluster; the others have one
+for each namespace, user, or source and object. EventRateLimit counts in each API
+server for itself, and lets Events of events.k8s.io pass; the quota has one count for
+all API servers, and limits those Events too. The policies that govern merge and limit
+Events beside it, the built-in default too; what is merged takes no token. What has no
+counterpart is said in comments of the YAML, with -o json on standard error.`,
 		Example: `  eventquota convert /etc/kubernetes/admission.yaml | kubectl apply -f -`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -61,7 +62,7 @@ YAML, with -o json on standard error.`,
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&o.Name, "name", o.Name, "name of the policy")
-	output.OneOf(cmd, &o.Output, "output", "o", []string{output.YAML, output.JSON}, "format of the policy, yaml or json")
+	cmd.Flags().StringVar(&o.Name, "name", o.Name, "name of the quota")
+	output.OneOf(cmd, &o.Output, "output", "o", []string{output.YAML, output.JSON}, "format of the quota, yaml or json")
 	return cmd
 }

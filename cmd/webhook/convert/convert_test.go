@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"sigs.k8s.io/yaml"
 
@@ -26,17 +27,17 @@ func TestConvert(t *testing.T) {
 		output string
 		notes  string
 	}{
-		"all limits":                            {args: []string{in("limits.yaml")}, output: "policy.yaml"},
-		"as JSON":                               {args: []string{in("limits.yaml"), "-o", "json"}, output: "policy.json", notes: "notes.txt"},
-		"standard input":                        {args: []string{"-"}, stdin: cli.Read(t, in("limits.yaml")), output: "policy.yaml"},
-		"an AdmissionConfiguration around it":   {args: []string{in("embedded.yaml")}, output: "policy-embedded.yaml"},
-		"one that names its file":               {args: []string{in("by-path.yaml")}, output: "policy.yaml"},
+		"all limits":                            {args: []string{in("limits.yaml")}, output: "quota.yaml"},
+		"as JSON":                               {args: []string{in("limits.yaml"), "-o", "json"}, output: "quota.json", notes: "notes.txt"},
+		"standard input":                        {args: []string{"-"}, stdin: cli.Read(t, in("limits.yaml")), output: "quota.yaml"},
+		"an AdmissionConfiguration around it":   {args: []string{in("embedded.yaml")}, output: "quota-embedded.yaml"},
+		"one that names its file":               {args: []string{in("by-path.yaml")}, output: "quota.yaml"},
 		"the example":                           {args: []string{in("limits.yaml")}, output: "../../../../manifests/examples/eventratelimit.yaml"},
-		"another name":                          {args: []string{in("server.json"), "--name=floor"}, output: "policy-floor.yaml"},
-		"the largest values":                    {args: []string{"-"}, stdin: limits("{type: User, qps: 1000000, burst: 1000000}"), output: "policy-largest.yaml"},
-		"a cacheSize that EventRateLimit skips": {args: []string{"-"}, stdin: limits("{type: Server, qps: 1, burst: 1, cacheSize: -1}"), output: "policy-skipped.yaml"},
-		"as many limits as a policy has quotas": {args: []string{"-"}, stdin: limits(different(8)...), output: "policy-many.yaml"},
-		"the same limit twice":                  {args: []string{"-"}, stdin: limits("{type: User, qps: 1, burst: 1, cacheSize: 5}", "{type: User, qps: 1, burst: 1}"), output: "policy-same.yaml"},
+		"another name":                          {args: []string{in("server.json"), "--name=floor"}, output: "quota-floor.yaml"},
+		"the largest values":                    {args: []string{"-"}, stdin: limits("{type: User, qps: 1000000, burst: 1000000}"), output: "quota-largest.yaml"},
+		"a cacheSize that EventRateLimit skips": {args: []string{"-"}, stdin: limits("{type: Server, qps: 1, burst: 1, cacheSize: -1}"), output: "quota-skipped.yaml"},
+		"as many limits as a quota has":         {args: []string{"-"}, stdin: limits(different(8)...), output: "quota-many.yaml"},
+		"the same limit twice":                  {args: []string{"-"}, stdin: limits("{type: User, qps: 1, burst: 1, cacheSize: 5}", "{type: User, qps: 1, burst: 1}"), output: "quota-same.yaml"},
 	} {
 		t.Run(says, func(t *testing.T) {
 			out, notes, err := convert(t, test.stdin, test.args...)
@@ -53,31 +54,43 @@ func TestConvert(t *testing.T) {
 	}
 }
 
-// TestWhatConvertWritesIsAPolicy holds that every policy among the golden
-// files compiles, and that only its quotas apply.
-func TestWhatConvertWritesIsAPolicy(t *testing.T) {
-	compiler, err := policy.NewCompiler()
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := filepath.Glob(filepath.Join("testdata", "policy*"))
+// TestWhatConvertWritesIsAQuota holds that every quota among the golden files
+// compiles, for all Events, with no token for Warnings only.
+func TestWhatConvertWritesIsAQuota(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("testdata", "quota*"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(files) < 5 {
-		t.Fatalf("only %d golden policies", len(files))
+		t.Fatalf("only %d golden quotas", len(files))
 	}
 	for _, file := range files {
-		var p v1alpha1.ClusterEventPolicy
-		if err := yaml.UnmarshalStrict([]byte(cli.Read(t, file)), &p); err != nil {
-			t.Fatalf("%s: %v", file, err)
+		q := compiled(t, cli.Read(t, file))
+		if q.Mode != policy.Enforce || q.Match.Namespaces != nil || len(q.Limits) == 0 || q.OnStoreFailure != policy.FailureLocal {
+			t.Errorf("%s: %+v", file, q)
 		}
-		compiled, errs := compiler.ClusterEventPolicy(&p)
-		if len(errs) > 0 {
-			t.Fatalf("%s: %v", file, errs)
-		}
-		if compiled.Action != policy.Admit || compiled.Match.Tier != policy.TierAdmin || compiled.Mode != policy.Enforce || len(compiled.Quotas) == 0 {
-			t.Errorf("%s: action %s, tier %s, mode %s, %d quotas", file, compiled.Action, compiled.Match.Tier, compiled.Mode, len(compiled.Quotas))
+		for _, l := range q.Limits {
+			if l.Reserve != 0 || l.Interval != time.Second {
+				t.Errorf("%s: limit %+v", file, l)
+			}
 		}
 	}
+}
+
+// compiled is a quota as convert writes it.
+func compiled(t *testing.T, document string) *policy.Quota {
+	t.Helper()
+	compiler, err := policy.NewCompiler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var q v1alpha1.ClusterEventQuota
+	if err := yaml.UnmarshalStrict([]byte(document), &q); err != nil {
+		t.Fatal(err)
+	}
+	out, errs := compiler.ClusterEventQuota(&q)
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	return out
 }

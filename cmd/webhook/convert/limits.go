@@ -2,6 +2,7 @@ package convert
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -18,15 +19,30 @@ import (
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// What the schema of policies allows.
+// What the schema of quotas allows.
 const (
 	maxBucket = 1_000_000 // burst, and tokens
-	maxQuotas = 8
+	maxLimits = 8
 )
 
-// conversion is the policy that stands for an EventRateLimit configuration.
+// limitOf is what becomes of a type of limit.
+func limitOf() map[string]v1alpha1.Limit {
+	return map[string]v1alpha1.Limit{
+		serverType:        {Name: "server"},
+		"Namespace":       {Name: "namespace", Per: []v1alpha1.KeyPart{v1alpha1.KeyPart(policy.KeyNamespace)}},
+		"User":            {Name: "user", Per: []v1alpha1.KeyPart{v1alpha1.KeyPart(policy.KeyUser)}},
+		"SourceAndObject": {Name: "source-and-object", Per: []v1alpha1.KeyPart{v1alpha1.KeyPart(policy.KeySource), v1alpha1.KeyPart(policy.KeyInvolvedObject)}},
+	}
+}
+
+// limitPrefix keeps the names of limits apart from others, which they would replace or be replaced by.
+const limitPrefix = "eventratelimit-"
+
+const serverType = "Server"
+
+// conversion is the quota that stands for an EventRateLimit configuration.
 type conversion struct {
-	spec v1alpha1.ClusterEventPolicySpec
+	spec v1alpha1.Budget
 	// notes say what is not carried over, a line each.
 	notes []string
 }
@@ -37,16 +53,14 @@ func convertLimits(at *field.Path, content jsontext.Value) (*conversion, error) 
 	if err := decodeStrictly(at, content, &from); err != nil {
 		return nil, err
 	}
-	to := &conversion{spec: v1alpha1.ClusterEventPolicySpec{
-		CommonSpec: v1alpha1.CommonSpec{Action: v1alpha1.Action(policy.Admit)},
-		Tier:       v1alpha1.TierAdmin,
-	}}
+	to := &conversion{}
 	at = at.Child("limits")
 	if len(from.Limits) == 0 {
 		return nil, field.Required(at, "must have at least one limit")
 	}
 	var errs field.ErrorList
 	var limits []rateLimit // without the sizes of their caches, no two of them are the same
+	of := map[string]int{} // how many there are of each type
 	for i, l := range from.Limits {
 		errs = append(errs, l.check(at.Index(i))...)
 		if l.CacheSize != 0 {
@@ -60,15 +74,17 @@ func convertLimits(at *field.Path, content jsontext.Value) (*conversion, error) 
 			continue
 		}
 		limits = append(limits, l)
-		to.spec.Quotas = append(to.spec.Quotas, v1alpha1.ClusterQuota{
-			Type: v1alpha1.ClusterQuotaType(l.Type),
-			QuotaBucket: v1alpha1.QuotaBucket{
-				Burst: int32(l.Burst), Tokens: int32(l.QPS), Interval: &metav1.Duration{Duration: time.Second},
-			},
-		})
+		limit := limitOf()[l.Type]
+		limit.Name = limitPrefix + limit.Name
+		if of[l.Type]++; of[l.Type] > 1 {
+			limit.Name += fmt.Sprint("-", of[l.Type])
+		}
+		limit.Burst, limit.Tokens, limit.WarningReservePercent = int32(l.Burst), int32(l.QPS), new(int32)
+		limit.Interval = &v1alpha1.Duration{Duration: metav1.Duration{Duration: time.Second}}
+		to.spec.Limits = append(to.spec.Limits, limit)
 	}
-	if len(limits) > maxQuotas {
-		errs = append(errs, field.TooMany(at, len(limits), maxQuotas))
+	if len(limits) > maxLimits {
+		errs = append(errs, field.TooMany(at, len(limits), maxLimits))
 	}
 	if err := errs.ToAggregate(); err != nil {
 		return nil, err
@@ -78,9 +94,8 @@ func convertLimits(at *field.Path, content jsontext.Value) (*conversion, error) 
 
 // check says what is wrong with l.
 func (l *rateLimit) check(at *field.Path) (errs field.ErrorList) {
-	types := []policy.QuotaType{policy.QuotaServer, policy.QuotaNamespace, policy.QuotaUser, policy.QuotaSourceAndObject}
-	if !slices.Contains(types, policy.QuotaType(l.Type)) {
-		errs = append(errs, field.NotSupported(at.Child("type"), l.Type, types))
+	if _, known := limitOf()[l.Type]; !known {
+		errs = append(errs, field.NotSupported(at.Child("type"), l.Type, slices.Sorted(maps.Keys(limitOf()))))
 	}
 	between := func(name string, v, low, high int64) {
 		if v < low || v > high {
@@ -90,28 +105,28 @@ func (l *rateLimit) check(at *field.Path) (errs field.ErrorList) {
 	between("qps", l.QPS, 1, maxBucket)
 	between("burst", l.Burst, 1, maxBucket)
 	// EventRateLimit does not look at that of type Server.
-	if l.Type != string(policy.QuotaServer) {
+	if l.Type != serverType {
 		between("cacheSize", l.CacheSize, 0, math.MaxInt32)
 	}
 	return errs
 }
 
-// write prints the policy. YAML has the notes as comments, beside JSON they go to standard error.
+// write prints the quota. YAML has the notes as comments, beside JSON they go to standard error.
 func (c *conversion) write(cmd *cobra.Command, o *options) error {
-	policy := struct { // one without a status, as users apply it
+	quota := struct { // one without a status, as users apply it
 		metav1.TypeMeta `json:",inline"`
-		Metadata        map[string]string               `json:"metadata"`
-		Spec            v1alpha1.ClusterEventPolicySpec `json:"spec"`
+		Metadata        map[string]string `json:"metadata"`
+		Spec            v1alpha1.Budget   `json:"spec"`
 	}{Metadata: map[string]string{"name": o.Name}, Spec: c.spec}
-	policy.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind(v1alpha1.KindClusterEventPolicy))
+	quota.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind(v1alpha1.KindClusterEventQuota))
 	if o.Output == output.JSON {
 		for _, note := range c.notes {
 			fmt.Fprintln(cmd.ErrOrStderr(), note)
 		}
-		_, err := output.Write(cmd.OutOrStdout(), output.JSON, policy, "  ")
+		_, err := output.Write(cmd.OutOrStdout(), output.JSON, quota, "  ")
 		return err
 	}
-	document, err := yaml.Marshal(policy)
+	document, err := yaml.Marshal(quota)
 	if err != nil {
 		return err
 	}
@@ -119,7 +134,7 @@ func (c *conversion) write(cmd *cobra.Command, o *options) error {
 		"The limits of an EventRateLimit configuration, made by eventquota convert.",
 		"They are for the whole cluster; EventRateLimit has them for each API server.",
 		"They are for Events of events.k8s.io too, which EventRateLimit lets pass.",
-		"With action Limit, Events would be merged and limited by source, too.",
+		"Policies merge Events before, the built-in default too: what is merged takes no token.",
 	}, c.notes...)
 	_, err = fmt.Fprintf(cmd.OutOrStdout(), "# %s\n%s", strings.Join(comments, "\n# "), document)
 	return err
