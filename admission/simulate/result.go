@@ -50,6 +50,10 @@ type Result struct {
 	Notices int64 `json:"notices"`
 	// Rules are what each policy and quota decided, most writes first.
 	Rules []RuleCounts `json:"rules"`
+	// Unused are rules and limits that applied to no write, and why.
+	Unused []Unused `json:"unused,omitempty"`
+	// FailedConditions are those that could not be evaluated.
+	FailedConditions []FailedCondition `json:"failedConditions,omitempty"`
 	// Busiest ranks what had the most writes, whatever rule decided.
 	Busiest map[busiest.By]busiest.Ranking `json:"busiest"`
 	// Timeline says when all of it was decided.

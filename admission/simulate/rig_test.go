@@ -129,7 +129,7 @@ func defaults(change func(*policy.Policy), quotas ...*policy.Quota) Options {
 	if change != nil {
 		change(p)
 	}
-	return Options{Policies: policy.NewSet(p, policy.Rules{Quotas: quotas}, nil), StoreBytes: memory.DefaultBytes, EventTTL: time.Hour}
+	return Options{Rules: Rules{Default: p, Cluster: policy.Rules{Quotas: quotas}}, StoreBytes: memory.DefaultBytes, EventTTL: time.Hour}
 }
 
 // simulated runs a trace and returns what became of each write, as "verb name:

@@ -28,8 +28,8 @@ const progressEvery = 4096
 
 // Options say what a Trace is run under.
 type Options struct {
-	// Policies are in force all the time.
-	Policies *policy.Set
+	// Rules are in force all the time.
+	Rules Rules
 	// Bound says how many writes a stored Event stands for.
 	Bound Bound
 	// StoreBytes is the memory of the store, at least memory.MinBytes.
@@ -72,8 +72,9 @@ func (t *Trace) Run(ctx context.Context, o Options) (*Result, error) {
 		return nil, err
 	}
 	defer r.api.spool.close()
+	rules := newUsage(&o.Rules)
 	r.gate = &admission.Gate{
-		Policies:         policy.InForce(o.Policies),
+		Policies:         rules,
 		Store:            r.store,
 		Audit:            audit,
 		Recorder:         r.result,
@@ -109,6 +110,7 @@ func (t *Trace) Run(ctx context.Context, o Options) (*Result, error) {
 		return nil, err
 	}
 	r.result.finish()
+	r.result.Unused, r.result.FailedConditions = rules.unused(), rules.failedConditions()
 	return r.result, nil
 }
 

@@ -136,9 +136,9 @@ func (r *Rules) TakeNamespaces(others *Rules) {
 	}
 }
 
-// Set is all that was read.
-func (r *Rules) Set() *policy.Set {
-	namespaces := map[string]policy.Namespace{}
+// All are the rules of the cluster, and what is known of namespaces.
+func (r *Rules) All() (cluster policy.Rules, namespaces map[string]policy.Namespace) {
+	namespaces = map[string]policy.Namespace{}
 	for name, own := range r.own {
 		namespaces[name] = policy.Namespace{Rules: own}
 	}
@@ -146,5 +146,11 @@ func (r *Rules) Set() *policy.Set {
 		all := labels.Merge(ls, labels.Set{corev1.LabelMetadataName: name}) // which the API server sets
 		namespaces[name] = policy.Namespace{Labels: all, Rules: r.own[name]}
 	}
-	return policy.NewSet(policy.Default(), r.cluster, namespaces)
+	return r.cluster, namespaces
+}
+
+// Set is all that was read.
+func (r *Rules) Set() *policy.Set {
+	cluster, namespaces := r.All()
+	return policy.NewSet(policy.Default(), cluster, namespaces)
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/policyfile"
 	"github.com/eventquota/eventquota/cmd/webhook/simulate/page"
 	"github.com/eventquota/eventquota/cmd/webhook/simulate/report"
-	"github.com/eventquota/eventquota/policy"
 )
 
 // memoryLimit is where the garbage collector begins to work harder, in bytes. More may be in use.
@@ -59,6 +58,9 @@ func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []stri
 			r.Runs = append(r.Runs, run)
 		}
 	}
+	if r.Slower, err = o.slower(ctx, trace, sets[0], &r.Runs[0], bar); err != nil {
+		return fmt.Errorf("simulate: %w", err)
+	}
 	bar.clear()
 	if err := o.write(cmd.OutOrStdout(), &r); err != nil {
 		return fmt.Errorf("simulate: write the report: %w", err)
@@ -82,7 +84,7 @@ func (o *options) write(w io.Writer, r *report.Report) error {
 // run runs one set of policies. Of the first run, it writes each decision to --decisions.
 func (o *options) run(ctx context.Context, trace *simulate.Trace, set policySet, bound simulate.Bound, first bool, bar *progressBar) (*simulate.Result, error) {
 	opts := simulate.Options{
-		Policies: set.policies, Bound: bound, StoreBytes: o.StoreMemory.Value(), EventTTL: o.EventTTL, Progress: bar.deciding,
+		Rules: set.rules, Bound: bound, StoreBytes: o.StoreMemory.Value(), EventTTL: o.EventTTL, Progress: bar.deciding,
 	}
 	if !first || o.Decisions == "" {
 		return trace.Run(ctx, opts)
@@ -117,8 +119,14 @@ func decisionsTo(w io.WriteCloser) (decided func(simulate.Decision), end func() 
 
 // policySet is one set of policies to run.
 type policySet struct {
-	name     string
-	policies *policy.Set
+	name  string
+	rules simulate.Rules
+}
+
+func newSet(name string, r *policyfile.Rules) policySet {
+	set := policySet{name: name}
+	set.rules.Cluster, set.rules.Namespaces = r.All()
+	return set
 }
 
 // defaultSet is how --compare names the built-in default.
@@ -139,7 +147,7 @@ func (o *options) sets(ctx context.Context) ([]policySet, error) {
 	case name == "":
 		name = defaultSet
 	}
-	sets := []policySet{{name, first.Set()}}
+	sets := []policySet{newSet(name, first)}
 	if len(o.Compare) == 0 {
 		return sets, nil
 	}
@@ -152,7 +160,7 @@ func (o *options) sets(ctx context.Context) ([]policySet, error) {
 		return nil, fmt.Errorf("--compare: %w", err)
 	}
 	second.TakeNamespaces(first) // they are not what is compared
-	return append(sets, policySet{strings.Join(o.Compare, ","), second.Set()}), nil
+	return append(sets, newSet(strings.Join(o.Compare, ","), second)), nil
 }
 
 // ofCluster are the policies, quotas and namespaces of a cluster. All must be valid.

@@ -1,0 +1,70 @@
+package simulate
+
+import (
+	"strings"
+	"testing"
+)
+
+// rule is a document of one rule.
+func rule(kind, metadata, spec string) string {
+	return "---\napiVersion: eventquota.io/v1alpha1\nkind: " + kind + "\nmetadata: {" + metadata + "}\nspec: {" + spec + "}\n"
+}
+
+// TestSimulateSaysWhatNeverAppliedAndWhy runs rules on Events in namespace shop: Warnings BackOff of kubelet, and Normal
+// Events of operator, all about Pods.
+func TestSimulateSaysWhatNeverAppliedAndWhy(t *testing.T) {
+	const limits = "limits: [{name: all, burst: 100, tokens: 1}]"
+	first := rule("EventPolicy", "name: first, namespace: shop", "precedence: 1")
+	for says, test := range map[string]struct{ rules, want string }{
+		"one that governs":                 {first, ""},
+		"a quota that refuses nothing":     {rule("EventQuota", "name: q, namespace: shop", limits), ""},
+		"an audited one that would govern": {rule("ClusterEventPolicy", "name: p", "mode: Audit"), ""},
+		"one that another governs before": {first + rule("EventPolicy", "name: p, namespace: shop", ""),
+			"EventPolicy shop/p never applied: EventPolicy shop/first governs before it."},
+		"one that is audited after another": {
+			rule("ClusterEventPolicy", "name: a", "mode: Audit") + rule("ClusterEventPolicy", "name: b", "mode: Audit"),
+			"ClusterEventPolicy b never applied: ClusterEventPolicy a is audited before it."},
+		"one that is disabled": {rule("ClusterEventPolicy", "name: p", "mode: Disabled"),
+			"ClusterEventPolicy p never applied: its mode is Disabled."},
+		"one of another namespace": {rule("EventPolicy", "name: p, namespace: bank", ""),
+			"EventPolicy bank/p never applied: there is no Event in namespace bank."},
+		"one that selects no namespace": {rule("ClusterEventPolicy", "name: p", "match: {namespaceSelector: {matchLabels: {a: b}}}"),
+			"ClusterEventPolicy p never applied: its namespaceSelector selects no namespace that has Events."},
+		"one of another type": {rule("ClusterEventQuota", "name: q", "match: {types: [Normal], reasons: [BackOff]}, "+limits),
+			"ClusterEventQuota q never applied: no Event of its namespaces meets match.types and match.reasons."},
+		"one of another controller": {rule("EventPolicy", "name: p, namespace: shop", "match: {controllers: [job], kinds: [Pod]}"),
+			"EventPolicy shop/p never applied: no Event of namespace shop meets match.controllers."},
+		"one of another kind": {rule("ClusterEventPolicy", "name: p", "match: {controllers: [kubelet], kinds: [Node]}"),
+			"ClusterEventPolicy p never applied: no Event of its namespaces meets match.controllers and match.kinds."},
+		"one whose condition is false": {rule("ClusterEventPolicy", "name: p", "match: {types: [Normal], conditions: [{name: c, expression: event.count > 1000}]}"),
+			"ClusterEventPolicy p never applied: no Event of its namespaces meets match.types and all of match.conditions."},
+		"one whose condition fails": {rule("ClusterEventPolicy", "name: p", "match: {conditions: [{name: c, expression: 'event.metadata.labels[\"a\"] == \"b\"'}]}"),
+			"Condition \"c\" of ClusterEventPolicy p failed for 71 writes, such as: no such key: a."},
+		"a quota whose limits another replaces": {
+			rule("ClusterEventQuota", "name: q", limits) + rule("ClusterEventQuota", "name: ci", "precedence: 1, "+limits),
+			"ClusterEventQuota q never applied: limit \"all\" of ClusterEventQuota ci replaces it."},
+		"a limit that another replaces": {
+			rule("ClusterEventQuota", "name: q", "limits: [{name: all, burst: 9, tokens: 1}, {name: more, burst: 9, tokens: 1}]") + rule("ClusterEventQuota", "name: ci", "precedence: 1, "+limits),
+			"Limit \"all\" of ClusterEventQuota q never applied: limit \"all\" of ClusterEventQuota ci replaces it."},
+		"a quota that is exempted from": {
+			rule("ClusterEventQuota", "name: q", limits) + rule("ClusterEventPolicy", "name: free", "action: Exempt"),
+			"ClusterEventQuota q never applied: ClusterEventPolicy free exempts its Events."},
+	} {
+		t.Run(says, func(t *testing.T) {
+			out, _, err := simulateIn(t, "", "audit.log", "--policies", policyFile(t, test.rules))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var notes []string
+			for line := range strings.Lines(out) {
+				if strings.Contains(line, " never applied: ") || strings.HasPrefix(line, "Condition ") {
+					notes = append(notes, strings.TrimSpace(line))
+				}
+			}
+			got := strings.Join(notes, "\n")
+			if got != test.want && (test.want == "" || !strings.HasSuffix(got, test.want)) {
+				t.Errorf("said\n%s\nwant\n%s", got, test.want)
+			}
+		})
+	}
+}
