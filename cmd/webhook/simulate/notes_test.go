@@ -46,6 +46,11 @@ func TestSimulateSaysWhatNeverAppliedAndWhy(t *testing.T) {
 		"a limit that another replaces": {
 			rule("ClusterEventQuota", "name: q", "limits: [{name: all, burst: 9, tokens: 1}, {name: more, burst: 9, tokens: 1}]") + rule("ClusterEventQuota", "name: ci", "precedence: 1, "+limits),
 			"Limit \"all\" of ClusterEventQuota q never applied: limit \"all\" of ClusterEventQuota ci replaces it."},
+		"a quota whose limits one before replaces, and not one after": {
+			rule("ClusterEventQuota", "name: z", "precedence: 2000, limits: [{name: all, burst: 9, tokens: 1}, {name: more, burst: 9, tokens: 1}]") +
+				rule("ClusterEventQuota", "name: ci", "precedence: 1, "+limits) + rule("ClusterEventQuota", "name: q", limits),
+			"ClusterEventQuota q never applied: limit \"all\" of ClusterEventQuota ci replaces it.",
+		},
 		"a quota that is exempted from": {
 			rule("ClusterEventQuota", "name: q", limits) + rule("ClusterEventPolicy", "name: free", "action: Exempt"),
 			"ClusterEventQuota q never applied: ClusterEventPolicy free exempts its Events."},
