@@ -37,6 +37,7 @@ type FailedCondition struct {
 // met yet, of the cluster and of the namespace.
 type usage struct {
 	set    *policy.Set
+	other  *policy.Policy        // governs where a rule does not match
 	labels map[string]labels.Set // of namespaces
 	all    []*tried
 	// open are those that no Event has met yet, by their namespaces, and byRule all of them.
@@ -54,7 +55,7 @@ type tried struct {
 	*policy.Rule
 
 	limits []policy.QuotaLimit // of a quota
-	alone  *policy.Set         // the rule and nothing else
+	alone  policy.Rules        // the rule and nothing else, in all namespaces
 	far    stage
 	before string // what stands before the rule
 	used   bool
@@ -77,7 +78,7 @@ var _ admission.Policies = (*usage)(nil)
 
 func newUsage(r *Rules) *usage {
 	u := &usage{
-		set: r.set(), labels: map[string]labels.Set{}, open: map[string][]*tried{}, byRule: map[*policy.Rule]*tried{},
+		set: r.set(), other: policy.Default(), labels: map[string]labels.Set{}, open: map[string][]*tried{}, byRule: map[*policy.Rule]*tried{},
 		seen: map[string]bool{}, limits: map[*policy.QuotaLimit]bool{}, failed: map[failedKey]*FailedCondition{},
 	}
 	u.add(r.Cluster)
@@ -88,17 +89,17 @@ func newUsage(r *Rules) *usage {
 	return u
 }
 
-// add adds rules, each also as the only one for all namespaces.
+// add adds rules.
 func (u *usage) add(r policy.Rules) {
 	for _, p := range r.Policies {
 		alone := *p
 		alone.Match.Namespaces, alone.Mode = nil, policy.Enforce
-		u.keep(&tried{Rule: &p.Rule, alone: policy.NewSet(policy.Default(), policy.Rules{Policies: []*policy.Policy{&alone}}, nil)})
+		u.keep(&tried{Rule: &p.Rule, alone: policy.Rules{Policies: []*policy.Policy{&alone}}})
 	}
 	for _, q := range r.Quotas {
 		alone := *q
 		alone.Match.Namespaces, alone.Mode = nil, policy.Enforce
-		u.keep(&tried{Rule: &q.Rule, limits: q.Limits, alone: policy.NewSet(policy.Default(), policy.Rules{Quotas: []*policy.Quota{&alone}}, nil)})
+		u.keep(&tried{Rule: &q.Rule, limits: q.Limits, alone: policy.Rules{Quotas: []*policy.Quota{&alone}}})
 	}
 }
 
@@ -177,8 +178,11 @@ func (u *usage) reached(ctx context.Context, t *tried, namespace string, e *core
 			return inNamespace + stage(i)
 		}
 	}
-	g := t.alone.For(ctx, namespace, e, r)
-	if g.Policy.Name == t.Name || g.Limited() {
+	if len(m.Conditions) == 0 {
+		return matching
+	}
+	alone := policy.NewSet(u.other, t.alone, map[string]policy.Namespace{namespace: {Labels: u.labels[namespace]}})
+	if g := alone.For(ctx, namespace, e, r); g.Policy != u.other || g.Limited() {
 		return matching
 	}
 	return ofKind

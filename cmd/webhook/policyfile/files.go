@@ -13,24 +13,34 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// Read reads files and directories.
+// Read reads files and directories. It fails with the first document that is not valid.
 func Read(paths []string) (*Rules, error) {
-	r, err := New()
-	if err != nil {
-		return nil, err
+	r, invalid, err := ReadAll(paths)
+	if err == nil && len(invalid) > 0 {
+		err = invalid[0]
+	}
+	return r, err
+}
+
+// ReadAll reads files and directories. What is not valid is left out: invalid says what, and why.
+func ReadAll(paths []string) (r *Rules, invalid []error, err error) {
+	if r, err = New(); err != nil {
+		return nil, nil, err
 	}
 	for _, path := range paths {
 		files, err := filesAt(path)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, file := range files {
-			if err := r.readFile(file); err != nil {
-				return nil, fmt.Errorf("%s: %w", file, err)
+			wrong, err := r.readFile(file)
+			if err != nil {
+				return nil, nil, fmt.Errorf("%s: %w", file, err)
 			}
+			invalid = append(invalid, wrong...)
 		}
 	}
-	return r, nil
+	return r, invalid, nil
 }
 
 // filesAt is the file at path or, of a directory, the files in it that kubectl apply -f would read.
@@ -54,22 +64,22 @@ func filesAt(path string) (files []string, err error) {
 	return files, err
 }
 
-func (r *Rules) readFile(file string) error {
+func (r *Rules) readFile(file string) (invalid []error, err error) {
 	content, err := os.ReadFile(file)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content)))
 	for n := 1; ; n++ {
 		document, err := documents.Read()
 		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err == nil {
-			err = r.Decode(document)
+			return invalid, nil
 		}
 		if err != nil {
-			return fmt.Errorf("document %d: %w", n, err)
+			return nil, fmt.Errorf("document %d: %w", n, err)
+		}
+		for _, err := range r.decode(document) {
+			invalid = append(invalid, fmt.Errorf("%s: document %d: %w", file, n, err))
 		}
 	}
 }

@@ -49,17 +49,42 @@ func New() (*Rules, error) {
 
 // Decode adds what a document has: an object, a list of them, or nothing.
 func (r *Rules) Decode(document []byte) error {
+	for _, err := range r.decode(document) {
+		return err
+	}
+	return nil
+}
+
+// decode adds what is valid in a document, and says what is not.
+func (r *Rules) decode(document []byte) []error {
 	asJSON, err := utilyaml.ToJSON(document)
 	if err != nil {
-		return text.OneLine(err)
+		return []error{text.OneLine(err)}
 	}
 	if bytes.Equal(bytes.TrimSpace(asJSON), []byte("null")) {
 		return nil
 	}
 	object, _, err := r.decoder.Decode(document, nil, nil)
 	if err != nil {
-		return undecoded(asJSON, err)
+		return []error{undecoded(asJSON, err)}
 	}
+	if list, ok := object.(*corev1.List); ok {
+		var invalid []error
+		for i := range list.Items {
+			for _, err := range r.decode(list.Items[i].Raw) {
+				invalid = append(invalid, fmt.Errorf("items[%d]: %w", i, err))
+			}
+		}
+		return invalid
+	}
+	if err := r.add(object); err != nil {
+		return []error{err}
+	}
+	return nil
+}
+
+// add adds an object, or says what is wrong with it.
+func (r *Rules) add(object runtime.Object) error {
 	switch o := object.(type) {
 	case *v1alpha1.EventPolicy:
 		compiled, errs := r.compiler.EventPolicy(o)
@@ -75,13 +100,6 @@ func (r *Rules) Decode(document []byte) error {
 		return r.keep(v1alpha1.KindClusterEventQuota, o, policy.Rules{Quotas: []*policy.Quota{compiled}}, errs)
 	case *corev1.Namespace:
 		r.namespaces[o.Name] = labels.Set(o.Labels)
-		return nil
-	case *corev1.List:
-		for i := range o.Items {
-			if err := r.Decode(o.Items[i].Raw); err != nil {
-				return fmt.Errorf("items[%d]: %w", i, err)
-			}
-		}
 		return nil
 	}
 	return fmt.Errorf("kind %s: must be EventPolicy, ClusterEventPolicy, EventQuota, ClusterEventQuota, Namespace or List of them",
