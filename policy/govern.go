@@ -69,7 +69,7 @@ func (q *question) ask(p *Policy) {
 
 func (q *question) matches(r *Rule) (bool, error) {
 	m := &r.Match
-	if !fits(m.Types, q.event.Type) || !fits(m.Reasons, q.event.Reason) || !fits(m.Kinds, q.event.InvolvedObject.Kind) ||
+	if !fits(m.Types, Type(q.event)) || !fits(m.Reasons, q.event.Reason) || !fits(m.Kinds, q.event.InvolvedObject.Kind) ||
 		!fits(m.Controllers, Controller(q.event)) {
 		return false, nil
 	}

@@ -188,6 +188,15 @@ func Default() *Policy {
 	return p
 }
 
+// Type is that of an Event as rules see it. Events may have none, or one of their own: whatever is not Warning
+// is Normal.
+func Type(e *corev1.Event) string {
+	if e.Type == corev1.EventTypeWarning {
+		return e.Type
+	}
+	return corev1.EventTypeNormal
+}
+
 // Controller is the component that reports an Event: that of its source or, where it has none, the
 // reporting controller.
 func Controller(e *corev1.Event) string {

@@ -173,7 +173,7 @@ func (u *usage) reached(ctx context.Context, t *tried, namespace string, e *core
 		return nowhere
 	}
 	for i, list := range t.lists() {
-		value := [...]string{e.Type, e.Reason, policy.Controller(e), e.InvolvedObject.Kind}[i]
+		value := [...]string{policy.Type(e), e.Reason, policy.Controller(e), e.InvolvedObject.Kind}[i]
 		if len(list.values) > 0 && !slices.Contains(list.values, value) {
 			return inNamespace + stage(i)
 		}

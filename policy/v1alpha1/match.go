@@ -5,7 +5,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // Match says which Events are meant: those that fit each field that is set. An
 // empty match fits every Event.
 type Match struct {
-	// types are the types of Events: Normal, Warning. Empty means all.
+	// types are the types of Events: Normal, Warning. Normal is whatever is not
+	// Warning: an Event may have no type. Empty means all.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=2

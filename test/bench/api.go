@@ -189,7 +189,7 @@ func (s scenario) figures(seen sample, spent counts, during time.Duration, to fi
 	to[s.name+"_p99_ms"] = seen.quantile(0.99)
 	to[s.name+"_etcd_proposals_per_1000"] = per1000(float64(spent.proposals))
 	if q := s.limit; q != nil { // whose burst is used up
-		to[s.name+"_tokens_per_1000"] = per1000(float64(q.Tokens) * float64(during) / float64(q.Interval.Duration))
+		to[s.name+"_tokens_per_1000"] = per1000(float64(q.Tokens) * float64(during) / float64(q.Interval.Duration.Duration))
 	}
 	return nil
 }

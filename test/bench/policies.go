@@ -92,7 +92,7 @@ func resolve(ctx context.Context, b *testing.B, s *policy.Set) error {
 		}
 	}
 	if quotas < b.N*broadRules {
-		return fmt.Errorf("%d quotas applied to %d Events, want at least %d to each", quotas, b.N, broadPolicies)
+		return fmt.Errorf("%d quotas applied to %d Events, want at least %d to each", quotas, b.N, broadRules)
 	}
 	return nil
 }

@@ -51,8 +51,8 @@ func (r report) handlers(o options) {
 
 // policies prints what it takes to find the policy that governs.
 func (r report) policies(o options) {
-	fmt.Fprintf(r.out, "\nThe policies that apply to an Event, of %d in each namespace and %d of the cluster, medians of %d rounds of %s:\n\n",
-		ownPolicies, clusterPolicies, o.rounds, o.handlerTime())
+	fmt.Fprintf(r.out, "\nWhat applies to an Event, of %d policies and as many quotas in each namespace and %d of the cluster, medians of %d rounds of %s:\n\n",
+		ownRules, clusterRules, o.rounds, o.handlerTime())
 	r.table(func(row func(string, ...any)) {
 		row("\tnamespaces\tns\tallocations")
 		for _, t := range towns() {
