@@ -1,8 +1,14 @@
 package status
 
+import (
+	"time"
+
+	"github.com/eventquota/eventquota/policy/v1alpha1"
+	"github.com/eventquota/eventquota/policy/watch"
+)
+
 // What tests look into.
 var (
-	Render = render
 	Same   = same
 	SlotAt = slotAt
 )
@@ -11,3 +17,8 @@ type (
 	Sum  = sum
 	Slot = slot
 )
+
+// Render is the next status of a rule.
+func Render(r *watch.Report, s *Sum, before *v1alpha1.Status, now time.Time, shadowed ...string) *v1alpha1.Status {
+	return render(&record{report: *r, sum: s, stored: *before, shadowed: shadowed}, now)
+}

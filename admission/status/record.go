@@ -11,13 +11,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/eventquota/eventquota/admission/busiest"
+	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 	"github.com/eventquota/eventquota/policy/watch"
 )
 
-// record is what a Writer knows of one policy.
+// record is what a Writer knows of one rule.
 type record struct {
 	report watch.Report
+	// shadowed is what stands before it, so that it can never decide.
+	shadowed []string
 	// stored is the status that the API server has, as of version.
 	stored  v1alpha1.Status
 	version string
@@ -39,7 +42,7 @@ func (r *record) id() busiest.RuleID {
 
 // learn brings the records up to date with reports and stored statuses.
 func (w *Writer) learn(now time.Time) {
-	reports := w.policies.Reports()
+	reports, changed := w.rules.Reports(), false
 	exists := make(map[types.UID]bool, len(reports))
 	for _, report := range reports {
 		exists[report.UID] = true
@@ -48,12 +51,13 @@ func (w *Writer) learn(now time.Time) {
 			r = &record{}
 			w.records[report.UID] = r
 		}
-		before := r.id()
+		before := r.report
 		r.report = report
-		if r.id() != before {
+		if r.id() != (&record{report: before}).id() {
 			r.sum = nil
 		}
-		if u := w.policies.Object(report.Identity); u != nil && u.GetResourceVersion() != r.version {
+		changed = changed || r.report.Governing != before.Governing || r.report.Mode != before.Mode
+		if u := w.rules.Object(report.Identity); u != nil && u.GetResourceVersion() != r.version {
 			r.read(u, now)
 		}
 	}
@@ -61,6 +65,15 @@ func (w *Writer) learn(now time.Time) {
 		if !exists[uid] {
 			w.retries.Forget(uid)
 			delete(w.records, uid)
+			changed = true
+		}
+	}
+	if !changed {
+		return
+	}
+	for _, r := range w.records {
+		if r.shadowed = nil; r.report.Governing > 0 && r.report.Mode != policy.Disabled {
+			r.shadowed = w.shadows(r.report.Identity)
 		}
 	}
 }
@@ -117,12 +130,12 @@ func (w *Writer) count(ctx context.Context, now time.Time) error {
 	}
 	snapshots, err := w.counts.All(ctx)
 	if err != nil {
-		return fmt.Errorf("read what policies decided: %w", err)
+		return fmt.Errorf("read what was decided: %w", err)
 	}
 	w.sums.add(now, snapshots)
 	w.share(now) // what is saved has been restored
 	if err := w.counts.Save(ctx, w.sums); err != nil {
-		return fmt.Errorf("save what policies decided: %w", err)
+		return fmt.Errorf("save what was decided: %w", err)
 	}
 	return nil
 }
@@ -133,8 +146,8 @@ func (w *Writer) load(ctx context.Context) error {
 	if err := w.counts.Load(ctx, s); err != nil {
 		return fmt.Errorf("read what the last leader has saved: %w", err)
 	}
-	maps.DeleteFunc(s.Policies, func(_ busiest.RuleID, p *sum) bool { return p == nil })
-	if s.Seen == nil || s.Policies == nil { // no leader writes them so
+	maps.DeleteFunc(s.Rules, func(_ busiest.RuleID, p *sum) bool { return p == nil })
+	if s.Seen == nil || s.Rules == nil { // no leader writes them so
 		s = newSums()
 	}
 	if s.At.IsZero() {

@@ -33,8 +33,8 @@ func TestConditionsSayWhatBecameOfAGeneration(t *testing.T) {
 	}{
 		"it is enforced":          {inMode(policy.Enforce), "Accepted True Valid, Ready True InForce"},
 		"it is audited":           {inMode(policy.Audit), "Accepted True Valid, Ready True Audited"},
-		"it is off":               {inMode(policy.Off), "Accepted True Valid, Ready True Off"},
-		"the one before governs":  {invalid("p", 3, 2), "Accepted False Invalid, Ready False PreviousGenerationGoverns"},
+		"it is disabled":          {inMode(policy.Disabled), "Accepted True Valid, Ready True Disabled"},
+		"the one before governs":  {invalid("p", 3, 2), "Accepted False Invalid, Ready False PreviousGenerationInForce"},
 		"there was none to go on": {invalid("p", 3, 0), "Accepted False Invalid, Ready False NeverValid"},
 	} {
 		t.Run(says, func(t *testing.T) {
@@ -126,5 +126,47 @@ func TestAnHourThatOnlyMovesOnIsNoChange(t *testing.T) {
 	}
 	if one.LastHour.Since == nil {
 		t.Error("it was changed by the comparison")
+	}
+}
+
+func TestWhatStandsBeforeARuleIsNamed(t *testing.T) {
+	t.Parallel()
+	r := valid("p", 1)
+	s := status.Render(&r, nil, &v1alpha1.Status{}, epoch(), "governed by ClusterEventPolicy brake before", "and more")
+	c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionShadowed)
+	if c == nil || c.Status != metav1.ConditionTrue || c.Message != "governed by ClusterEventPolicy brake before; and more" {
+		t.Errorf("condition %+v", c)
+	}
+	if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady); c.Status != metav1.ConditionTrue || c.Reason != "Shadowed" {
+		t.Errorf("condition %+v, want a reason that kubectl get shows", c)
+	}
+	s = status.Render(&r, nil, s, epoch())
+	if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionShadowed); c != nil {
+		t.Errorf("condition %+v, though nothing stands before it", c)
+	}
+}
+
+func TestConditionsThatFailedInTheLastHourAreSaid(t *testing.T) {
+	t.Parallel()
+	r := valid("p", 2)
+	counted := &status.Sum{Example: `condition "team": no such key: team`, Slots: []status.Slot{{Index: status.SlotAt(epoch()), Errors: 12}}}
+	s := status.Render(&r, counted, &v1alpha1.Status{}, epoch())
+	c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionErrors)
+	if c == nil || c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, ` 12 Events in the last hour, such as: condition "team": no such key: team`) {
+		t.Fatalf("condition %+v", c)
+	}
+	next := valid("p", 3)
+	for says, tt := range map[string]struct {
+		s    *v1alpha1.Status
+		kept bool
+	}{
+		"what was counted is not known":            {status.Render(&r, nil, s, epoch()), true},
+		"an hour later":                            {status.Render(&r, counted, s, epoch().Add(time.Hour)), false},
+		"of a new generation":                      {status.Render(&next, &status.Sum{}, s, epoch()), false},
+		"of a new generation, nothing being known": {status.Render(&next, nil, s, epoch()), false},
+	} {
+		if c := meta.FindStatusCondition(tt.s.Conditions, v1alpha1.ConditionErrors); (c != nil) != tt.kept {
+			t.Errorf("%s: condition %+v", says, c)
+		}
 	}
 }

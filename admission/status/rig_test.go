@@ -1,6 +1,7 @@
 package status_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -18,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -30,7 +32,7 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// rig is policies, what is known of them and what is written about them, on the
+// rig is rules, what is known of them and what is written about them, on the
 // clock of a synctest bubble, where time passes when all wait.
 type rig struct {
 	*testing.T
@@ -43,14 +45,17 @@ type rig struct {
 	began   time.Time
 	writes  []write
 	refuse  error // of each write, if set
+	shadows map[string][]string
+	checked []time.Duration // since the rig began
 	logged  []string
 }
 
 // write is one that the API server took, or refused.
 type write struct {
-	at     time.Duration // since the rig began
-	policy string
-	status v1alpha1.Status
+	at       time.Duration // since the rig began
+	name     string
+	resource schema.GroupVersionResource
+	status   v1alpha1.Status
 }
 
 // bubble runs a test on a clock of its own.
@@ -110,18 +115,37 @@ func (c *counts) restart(replica int) {
 	c.replicas[replica] = busiest.NewCounter(rand.Text(), time.Now(), busiest.Places)
 }
 
-// Reports implements status.Policies.
+// Reports implements status.Rules.
 func (r *rig) Reports() []watch.Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.reports)
 }
 
-// Object implements status.Policies. What it returns is not changed any more.
+// Object implements status.Rules. What it returns is not changed any more.
 func (r *rig) Object(i policy.Identity) *unstructured.Unstructured {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.objects[i.UID]
+}
+
+// Check implements status.Rules. It finds every rule to be valid.
+func (r *rig) Check(i policy.Identity) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.checked = append(r.checked, time.Since(r.began))
+	for n := range r.reports {
+		if r.reports[n].UID == i.UID {
+			r.reports[n].Pending, r.reports[n].Governing = false, i.Generation
+		}
+	}
+	return nil
+}
+
+func (r *rig) shadowed(i policy.Identity) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.shadows[i.Name]
 }
 
 // lead runs a Writer for a time.
@@ -132,7 +156,7 @@ func (r *rig) lead(during time.Duration) {
 	defer stop()
 	client := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme())
 	client.PrependReactor("patch", "*", r.patch)
-	if err := status.New(r, r.counts, client, r.wake).Run(ctx); err != nil {
+	if err := status.New(r, r.shadowed, r.counts, client, r.wake).Run(ctx); err != nil {
 		r.Fatal(err)
 	}
 }
@@ -148,7 +172,7 @@ func (r *rig) after(d time.Duration, do func()) {
 
 // changed is a report of a new generation.
 func (r *rig) changed(report watch.Report) {
-	report.Kind, report.Namespace = v1alpha1.KindEventPolicy, "shop"
+	report.Kind, report.Namespace = cmp.Or(report.Kind, v1alpha1.KindEventPolicy), "shop"
 	report.UID = types.UID("uid of " + report.Name)
 	u := r.objects[report.UID]
 	if u == nil {
@@ -179,7 +203,7 @@ func valid(name string, generation int64) watch.Report {
 	}
 }
 
-var errBad = errors.New("spec.matchConditions[0].expression: ERROR: <input>:1:16: Syntax error")
+var errBad = errors.New("spec.match.conditions[0].expression: ERROR: <input>:1:16: Syntax error")
 
 // invalid is a report of a generation that is not valid, after one that was.
 func invalid(name string, generation, governing int64) watch.Report {
@@ -188,7 +212,12 @@ func invalid(name string, generation, governing int64) watch.Report {
 	return report
 }
 
-// decide counts decisions of the first replica by a policy.
+// pending is a report of a generation that is not compiled yet.
+func pending(name string, generation int64) watch.Report {
+	return watch.Report{Identity: policy.Identity{Name: name, Generation: generation}, Pending: true}
+}
+
+// decide counts decisions of the first replica by a rule.
 func (r *rig) decide(name string, generation int64, c busiest.Counts) {
 	r.decideOn(0, name, generation, c)
 }
@@ -208,7 +237,7 @@ func (r *rig) patch(action clienttesting.Action) (bool, runtime.Object, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	patch := action.(clienttesting.PatchAction)
-	w := write{at: time.Since(r.began), policy: patch.GetName()}
+	w := write{at: time.Since(r.began), name: patch.GetName(), resource: patch.GetResource()}
 	var operations []struct {
 		Op, Path string
 		Value    json.RawMessage
@@ -233,7 +262,7 @@ func (r *rig) patch(action clienttesting.Action) (bool, runtime.Object, error) {
 	return true, u, nil
 }
 
-// store makes a status be the one of a policy, written now.
+// store makes a status be the one of a rule, written now.
 func (r *rig) store(u *unstructured.Unstructured, s *v1alpha1.Status) {
 	r.Helper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s)

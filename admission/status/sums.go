@@ -19,11 +19,11 @@ const (
 	slotSources = 16
 	// maxMissed is for how many looks a replica without a snapshot is remembered: an hour of them.
 	maxMissed = 360
-	// wantedFor is how long a sum is kept that no policy has. Each edit of a policy makes a sum.
+	// wantedFor is how long a sum is kept that no rule has. Each edit of a rule makes a sum.
 	wantedFor = 10 * time.Minute
 )
 
-// sums are what all replicas have decided by policies: the growth of each snapshot is added. The leader saves them
+// sums are what all replicas have decided by rules: the growth of each snapshot is added. The leader saves them
 // for the next one, as JSON.
 type sums struct {
 	// At is when snapshots were added last.
@@ -32,21 +32,21 @@ type sums struct {
 	lost time.Time
 	// Seen is what a replica's snapshot said last, by the replica's name.
 	Seen map[string]seen `json:"seen"`
-	// Policies are the sums of generations of policies.
-	Policies map[busiest.RuleID]*sum `json:"policies"`
+	// Rules are the sums of generations of rules.
+	Rules map[busiest.RuleID]*sum `json:"rules"`
 }
 
 func newSums() *sums {
-	return &sums{Seen: map[string]seen{}, Policies: map[busiest.RuleID]*sum{}}
+	return &sums{Seen: map[string]seen{}, Rules: map[busiest.RuleID]*sum{}}
 }
 
 // seen is what a replica's snapshot said.
 type seen struct {
-	Missed   int                    `json:"missed"` // looks since
-	Policies []busiest.RuleCounts `json:"policies"`
+	Missed int                  `json:"missed"` // looks since
+	Rules  []busiest.RuleCounts `json:"rules"`
 }
 
-// sum is what one generation of a policy has decided.
+// sum is what one generation of a rule has decided.
 type sum struct {
 	// Since is when counting of Total began, and Began when that of slots did.
 	Since time.Time      `json:"since"`
@@ -54,7 +54,9 @@ type sum struct {
 	Began time.Time      `json:"began"`
 	// Slots are those of the last hour in which something was counted, the oldest first.
 	Slots []slot `json:"slots,omitempty"`
-	// Wanted is when there was such a policy last, and Restored whether Total has what its status said before.
+	// Example is an error of a condition.
+	Example string `json:"example,omitempty"`
+	// Wanted is when there was such a rule last, and Restored whether Total has what its status said before.
 	Wanted   time.Time `json:"wanted"`
 	Restored bool      `json:"restored"`
 }
@@ -63,6 +65,7 @@ type sum struct {
 type slot struct {
 	Index int64 `json:"index"` // of the five minutes since 1970
 	busiest.Counts
+	Errors  int64                  `json:"errors,omitempty"`
 	Sources []busiest.SourceCounts `json:"sources,omitempty"`
 }
 
@@ -70,10 +73,10 @@ func slotAt(t time.Time) int64 { return t.Unix() / int64(slotLength/time.Second)
 
 // of is the sum of id, which begins now if there is none yet.
 func (s *sums) of(now time.Time, id busiest.RuleID) *sum {
-	p := s.Policies[id]
+	p := s.Rules[id]
 	if p == nil {
 		p = &sum{Since: now, Began: now, Wanted: now}
-		s.Policies[id] = p
+		s.Rules[id] = p
 	}
 	return p
 }
@@ -95,18 +98,22 @@ func (s *sum) restore(c *v1alpha1.Counts) {
 func (s *sums) add(now time.Time, snapshots []busiest.Snapshot) {
 	for _, snapshot := range snapshots {
 		before, known := s.Seen[snapshot.Replica.Name]
-		s.Seen[snapshot.Replica.Name] = seen{Policies: snapshot.Policies}
+		s.Seen[snapshot.Replica.Name] = seen{Rules: snapshot.Rules}
 		if !known && !snapshot.Replica.Since.After(s.lost) {
 			continue
 		}
-		was := make(map[busiest.RuleID]busiest.RuleCounts, len(before.Policies))
-		for _, p := range before.Policies {
+		was := make(map[busiest.RuleID]busiest.RuleCounts, len(before.Rules))
+		for _, p := range before.Rules {
 			was[p.ID] = p
 		}
-		for _, p := range snapshot.Policies {
+		for _, p := range snapshot.Rules {
 			old := was[p.ID]
-			if more := p.Since(old.Counts); more.Matched() > 0 {
-				s.of(now, p.ID).add(now, more, p.Sources, old.Sources)
+			more := busiest.RuleCounts{Counts: p.Since(old.Counts), Sources: p.Sources, Errors: p.Errors}
+			if old.Errors.Count <= p.Errors.Count {
+				more.Errors.Count -= old.Errors.Count
+			}
+			if more.Matched() > 0 || more.Errors.Count > 0 {
+				s.of(now, p.ID).add(now, &more, old.Sources)
 			}
 		}
 	}
@@ -115,21 +122,25 @@ func (s *sums) add(now time.Time, snapshots []busiest.Snapshot) {
 		s.Seen[name] = one
 	}
 	maps.DeleteFunc(s.Seen, func(_ string, one seen) bool { return one.Missed > maxMissed })
-	maps.DeleteFunc(s.Policies, func(_ busiest.RuleID, p *sum) bool { return now.Sub(p.Wanted) > wantedFor })
+	maps.DeleteFunc(s.Rules, func(_ busiest.RuleID, p *sum) bool { return now.Sub(p.Wanted) > wantedFor })
 	s.At = now
 }
 
-// add adds more, and what sources have more than they had before.
-func (s *sum) add(now time.Time, more busiest.Counts, sources, before []busiest.SourceCounts) {
-	s.Total = s.Total.Add(more)
+// add adds more, of whose sources only what they have more than they had before.
+func (s *sum) add(now time.Time, more *busiest.RuleCounts, before []busiest.SourceCounts) {
+	s.Total = s.Total.Add(more.Counts)
+	if more.Errors.Count > 0 {
+		s.Example = more.Errors.Example
+	}
 	index := slotAt(now)
 	s.Slots = slices.DeleteFunc(s.Slots, func(o slot) bool { return o.Index <= index-maxSlots || o.Index > index })
 	if n := len(s.Slots); n == 0 || s.Slots[n-1].Index < index {
 		s.Slots = append(s.Slots, slot{Index: index})
 	}
 	to := &s.Slots[len(s.Slots)-1]
-	to.Counts = to.Add(more)
-	for _, o := range sources {
+	to.Counts = to.Add(more.Counts)
+	to.Errors += more.Errors.Count
+	for _, o := range more.Sources {
 		if i := place(before, o.Subject); i >= 0 {
 			o.Counts = o.Since(before[i].Counts)
 		}
@@ -139,7 +150,7 @@ func (s *sum) add(now time.Time, more busiest.Counts, sources, before []busiest.
 }
 
 // lastHour is what was counted in the last 55 to 60 minutes, and since when.
-func (s *sum) lastHour(now time.Time) (since time.Time, counts busiest.Counts, sources []busiest.SourceCounts) {
+func (s *sum) lastHour(now time.Time) (since time.Time, counted busiest.RuleCounts) {
 	first := slotAt(now) - maxSlots + 1
 	since = time.Unix(first*int64(slotLength/time.Second), 0).UTC()
 	if s.Began.After(since) {
@@ -149,12 +160,15 @@ func (s *sum) lastHour(now time.Time) (since time.Time, counts busiest.Counts, s
 		if one.Index < first {
 			continue
 		}
-		counts = counts.Add(one.Counts)
+		counted.Counts = counted.Add(one.Counts)
+		counted.Errors.Count += one.Errors
 		for _, o := range one.Sources {
-			sources = addSource(sources, o)
+			counted.Sources = addSource(counted.Sources, o)
 		}
 	}
-	return since, counts, most(sources, maxSources)
+	counted.Errors.Example = s.Example
+	counted.Sources = most(counted.Sources, maxSources)
+	return since, counted
 }
 
 func place(all []busiest.SourceCounts, s busiest.Subject) int {

@@ -1,5 +1,4 @@
-// Package status writes the status of EventPolicies and ClusterEventPolicies: whether they are in force, and what
-// they did.
+// Package status writes the status of policies and quotas: whether they are in force, and what they did.
 package status
 
 import (
@@ -25,14 +24,16 @@ import (
 )
 
 const (
-	// interval is the least time between two writes of one policy's status, whichever replica makes them.
-	interval = 30 * time.Second
+	// changesEvery is the least time between two writes of one rule's status, whichever replica makes them, and
+	// countsEvery where nothing but counts is new.
+	changesEvery = 30 * time.Second
+	countsEvery  = 5 * time.Minute
 	// lookEvery is the time between two looks at what has been counted.
 	lookEvery = 10 * time.Second
-	// leastRound is the least time between two looks at all reports.
+	// leastRound is the least time between two looks at all reports, and between two checks of rules.
 	leastRound = time.Second
-	// writesPerSecond bounds the writes of all policies, retries included, and their bursts.
-	writesPerSecond = 10
+	// writesPerSecond bounds the writes of all rules, retries included, and their bursts.
+	writesPerSecond = 1
 	// requestTimeout bounds one write.
 	requestTimeout     = 10 * time.Second
 	retryMin, retryMax = time.Second, 5 * time.Minute
@@ -42,41 +43,48 @@ const (
 	manager = "eventquota-status"
 )
 
-// Policies is what is known of policies: a *watch.Cache.
-type Policies interface {
-	// Reports are those of all policies.
+// Rules is what is known of policies and quotas: a *watch.Cache.
+type Rules interface {
+	// Reports are those of all rules.
 	Reports() []watch.Report
-	// Object is a policy as last received from the API server, or nil.
+	// Object is a rule as last received from the API server, or nil.
 	Object(i policy.Identity) *unstructured.Unstructured
+	// Check finds out for Reports whether a rule that is Pending is valid.
+	Check(i policy.Identity) error
 }
 
-var _ Policies = (*watch.Cache)(nil)
+var _ Rules = (*watch.Cache)(nil)
 
-// Writer writes the status of each policy when it has changed, at most once in an interval. New generations go
-// before counts.
+// Shadows says what stands before a rule in force, so that it, or a limit of it, can never decide; nothing for
+// most rules.
+type Shadows func(i policy.Identity) []string
+
+// Writer writes the status of each rule when it has changed. New generations go before counts.
 //
 // One goroutine does it all, so that nothing needs a lock. Make one with New for
 // each term of a leader, and call Run once.
 type Writer struct {
-	policies Policies
-	counts   Counts
-	client   dynamic.Interface
-	wake     <-chan struct{}
+	rules   Rules
+	shadows Shadows
+	counts  Counts
+	client  dynamic.Interface
+	wake    <-chan struct{}
 
 	records    map[types.UID]*record
 	sums       *sums // nil before those of the last leader are read
 	limiter    *rate.Limiter
 	retries    workqueue.TypedRateLimiter[types.UID]
 	lookAt     time.Time // when to look again at what was counted
+	checkAt    time.Time // when to check the next rule that is pending
 	complaints rate.Sometimes
 	uncounted  rate.Sometimes
 }
 
-// New makes a Writer of what is known of policies and what replicas have counted. wake has an element when there
-// are new reports.
-func New(policies Policies, counts Counts, client dynamic.Interface, wake <-chan struct{}) *Writer {
+// New makes a Writer of what is known of rules and what replicas have counted. wake has an element when there are
+// new reports.
+func New(rules Rules, shadows Shadows, counts Counts, client dynamic.Interface, wake <-chan struct{}) *Writer {
 	return &Writer{
-		policies: policies, counts: counts, client: client, wake: wake,
+		rules: rules, shadows: shadows, counts: counts, client: client, wake: wake,
 		records:    map[types.UID]*record{},
 		limiter:    rate.NewLimiter(writesPerSecond, writesPerSecond),
 		retries:    workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](retryMin, retryMax),
@@ -108,11 +116,12 @@ func (w *Writer) Run(ctx context.Context) error {
 func (w *Writer) round(ctx context.Context) time.Time {
 	begun := time.Now()
 	w.learn(begun)
+	unchecked := w.check(begun)
 	if !begun.Before(w.lookAt) {
 		w.lookAt = begun.Add(lookEvery)
 		if err := w.count(ctx, begun); err != nil && ctx.Err() == nil {
 			w.uncounted.Do(func() {
-				logr.FromContextOrDiscard(ctx).Error(err, "Counts in the status of policies are left as they are")
+				logr.FromContextOrDiscard(ctx).Error(err, "Counts in the status of policies and quotas are left as they are")
 			})
 		}
 	}
@@ -121,7 +130,7 @@ func (w *Writer) round(ctx context.Context) time.Time {
 	for _, r := range due {
 		// The rest waits for a new plan: something more urgent may have come up.
 		since := time.Since(begun)
-		if since >= lookEvery || since >= leastRound && len(w.wake) > 0 || w.limiter.Wait(ctx) != nil {
+		if since >= lookEvery || since >= leastRound && (unchecked || len(w.wake) > 0) || w.limiter.Wait(ctx) != nil {
 			return time.Now()
 		}
 		w.write(ctx, r)
@@ -130,9 +139,29 @@ func (w *Writer) round(ctx context.Context) time.Time {
 		}
 	}
 	if w.lookAt.Before(next) {
-		return w.lookAt
+		next = w.lookAt
+	}
+	if unchecked && w.checkAt.Before(next) {
+		next = w.checkAt
 	}
 	return next
+}
+
+// check has one rule checked that nobody knows yet to be valid or not, and reports whether there are more. Those
+// of which the status says so are left.
+func (w *Writer) check(now time.Time) (more bool) {
+	for _, r := range w.records {
+		if !r.report.Pending || r.stored.ObservedGeneration >= r.report.Generation {
+			continue
+		}
+		if now.Before(w.checkAt) {
+			return true
+		}
+		w.checkAt = now.Add(leastRound)
+		_ = w.rules.Check(r.report.Identity) // Reports have what it found
+		w.learn(now)
+	}
+	return false
 }
 
 // plan is what may be written now, in order, and when the first of what else
@@ -140,12 +169,17 @@ func (w *Writer) round(ctx context.Context) time.Time {
 func (w *Writer) plan(now time.Time) (due []*record, next time.Time) {
 	next = now.Add(lookEvery)
 	for _, r := range w.records {
-		r.next = render(&r.report, r.sum, &r.stored, now)
 		// A replica that knows less than has been written has nothing to say.
-		if same(&r.stored, r.next) || r.stored.ObservedGeneration > r.report.Generation {
+		if r.report.Pending || r.stored.ObservedGeneration > r.report.Generation {
 			continue
 		}
-		at := r.wrote.Add(interval)
+		if r.next = render(r, now); same(&r.stored, r.next) {
+			continue
+		}
+		at := r.wrote.Add(countsEvery)
+		if urgent(&r.stored, r.next) {
+			at = r.wrote.Add(changesEvery)
+		}
 		if r.notBefore.After(at) {
 			at = r.notBefore
 		}
@@ -169,7 +203,7 @@ func (w *Writer) plan(now time.Time) (due []*record, next time.Time) {
 	return due, next
 }
 
-// write writes the status of a policy. A failure is tried again later, as long as the policy exists.
+// write writes the status of a rule. A failure is tried again later, as long as the rule exists.
 func (w *Writer) write(ctx context.Context, r *record) {
 	err := w.patch(ctx, r)
 	if err == nil {
@@ -178,15 +212,15 @@ func (w *Writer) write(ctx context.Context, r *record) {
 		return
 	}
 	r.notBefore = time.Now().Add(w.retries.When(r.report.UID))
-	if ctx.Err() != nil || apierrors.IsNotFound(err) || w.policies.Object(r.report.Identity) == nil {
-		return // the end of the term, or of the policy
+	if ctx.Err() != nil || apierrors.IsNotFound(err) || w.rules.Object(r.report.Identity) == nil {
+		return // the end of the term, or of the rule
 	}
-	log := logr.FromContextOrDiscard(ctx).WithValues("policy", r.report.String(), "generation", r.report.Generation)
-	log.V(1).Info("Status of a policy not written", "reason", err.Error())
-	w.complaints.Do(func() { log.Error(err, "Statuses of policies cannot be written, trying again") })
+	log := logr.FromContextOrDiscard(ctx).WithValues("rule", r.report.String(), "generation", r.report.Generation)
+	log.V(1).Info("Status not written", "reason", err.Error())
+	w.complaints.Do(func() { log.Error(err, "Statuses of policies and quotas cannot be written, trying again") })
 }
 
-// patch replaces the status of the policy of a uid. The API server accepts a status patch that names another uid,
+// patch replaces the status of the rule of a uid. The API server accepts a status patch that names another uid,
 // so the patch tests it.
 func (w *Writer) patch(ctx context.Context, r *record) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
@@ -198,11 +232,7 @@ func (w *Writer) patch(ctx context.Context, r *record) error {
 	if err != nil {
 		return fmt.Errorf("encode patch: %w", err)
 	}
-	resource := v1alpha1.EventPolicies()
-	if r.report.Kind == v1alpha1.KindClusterEventPolicy {
-		resource = v1alpha1.ClusterEventPolicies()
-	}
-	_, err = w.client.Resource(resource).Namespace(r.report.Namespace).Patch(ctx, r.report.Name,
+	_, err = w.client.Resource(v1alpha1.Resources()[r.report.Kind]).Namespace(r.report.Namespace).Patch(ctx, r.report.Name,
 		types.JSONPatchType, body, metav1.PatchOptions{FieldManager: manager}, "status")
 	return err
 }

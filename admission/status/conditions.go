@@ -1,0 +1,103 @@
+package status
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/admission/busiest"
+	"github.com/eventquota/eventquota/policy"
+	"github.com/eventquota/eventquota/policy/v1alpha1"
+	"github.com/eventquota/eventquota/policy/watch"
+)
+
+// The reasons of the condition Accepted.
+const (
+	reasonValid   = "Valid"
+	reasonInvalid = "Invalid"
+)
+
+// The reasons of the condition Ready. The first four are those of True: the
+// observed generation is what replicas go by, also where it says to do nothing.
+const (
+	reasonInForce            = "InForce"
+	reasonAudited            = "Audited"
+	reasonDisabled           = "Disabled"
+	reasonShadowed           = "Shadowed" // of the condition Shadowed too
+	reasonPreviousGeneration = "PreviousGenerationInForce"
+	reasonNeverValid         = "NeverValid"
+)
+
+// reasonFailed is that of the condition ConditionErrors.
+const reasonFailed = "EvaluationFailed"
+
+// messageBytes is the longest message that a condition may have.
+const messageBytes = 32768
+
+// setConditions says in s what became of a generation. Conditions that have not
+// changed keep the time of their last transition.
+func setConditions(s *v1alpha1.Status, r *record, now time.Time) {
+	set(s, accepted(&r.report), r.report.Generation, now)
+	set(s, ready(&r.report, len(r.shadowed) > 0), r.report.Generation, now)
+	if len(r.shadowed) == 0 {
+		meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionShadowed)
+		return
+	}
+	set(s, metav1.Condition{
+		Type: v1alpha1.ConditionShadowed, Status: metav1.ConditionTrue, Reason: reasonShadowed, Message: strings.Join(r.shadowed, "; "),
+	}, r.report.Governing, now)
+}
+
+// setErrors says in s how many conditions could not be evaluated in the last hour.
+func setErrors(s *v1alpha1.Status, r *record, failed *busiest.Errors, now time.Time) {
+	if failed.Count == 0 {
+		meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionErrors)
+		return
+	}
+	set(s, metav1.Condition{
+		Type: v1alpha1.ConditionErrors, Status: metav1.ConditionTrue, Reason: reasonFailed,
+		Message: fmt.Sprintf("could not be evaluated for %d Events in the last hour, such as: %s", failed.Count, failed.Example),
+	}, r.report.Governing, now)
+}
+
+func set(s *v1alpha1.Status, c metav1.Condition, generation int64, now time.Time) {
+	c.Message = admission.Truncate(c.Message, messageBytes)
+	c.ObservedGeneration = generation
+	c.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second))
+	meta.SetStatusCondition(&s.Conditions, c)
+}
+
+func accepted(r *watch.Report) metav1.Condition {
+	c := metav1.Condition{
+		Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: reasonValid, Message: "it is valid",
+	}
+	if r.Err != nil {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, reasonInvalid, r.Err.Error()
+	}
+	return c
+}
+
+func ready(r *watch.Report, shadowed bool) metav1.Condition {
+	c := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}
+	switch {
+	case r.Governing == 0:
+		c.Status, c.Reason = metav1.ConditionFalse, reasonNeverValid
+		c.Message = "no valid generation is known, it applies to no Event"
+	case r.Governing != r.Generation:
+		c.Status, c.Reason = metav1.ConditionFalse, reasonPreviousGeneration
+		c.Message = fmt.Sprintf("generation %d, the last that is known to be valid, stays in force", r.Governing)
+	case r.Mode == policy.Disabled:
+		c.Reason, c.Message = reasonDisabled, "mode is Disabled, it applies to no Event"
+	case shadowed:
+		c.Reason, c.Message = reasonShadowed, "it is in force, but others stand before it: see the condition Shadowed"
+	case r.Mode == policy.Audit:
+		c.Reason, c.Message = reasonAudited, "mode is Audit, what it would do is counted and Events are let pass"
+	default:
+		c.Reason, c.Message = reasonInForce, "it is in force"
+	}
+	return c
+}
