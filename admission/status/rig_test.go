@@ -156,7 +156,7 @@ func (r *rig) lead(during time.Duration) {
 	defer stop()
 	client := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme())
 	client.PrependReactor("patch", "*", r.patch)
-	if err := status.New(r, r.shadowed, r.counts, client, r.wake).Run(ctx); err != nil {
+	if err := status.New(r, r.shadowed, r.counts, status.CountsEvery, client, r.wake).Run(ctx); err != nil {
 		r.Fatal(err)
 	}
 }

@@ -24,10 +24,10 @@ import (
 )
 
 const (
-	// changesEvery is the least time between two writes of one rule's status, whichever replica makes them, and
-	// countsEvery where nothing but counts is new.
+	// CountsEvery is how often the counts of one rule are written by default, whichever replica writes them.
+	CountsEvery = 5 * time.Minute
+	// changesEvery is the least time between two writes of one rule's status.
 	changesEvery = 30 * time.Second
-	countsEvery  = 5 * time.Minute
 	// lookEvery is the time between two looks at what has been counted.
 	lookEvery = 10 * time.Second
 	// leastRound is the least time between two looks at all reports, and between two checks of rules.
@@ -69,6 +69,8 @@ type Writer struct {
 	counts  Counts
 	client  dynamic.Interface
 	wake    <-chan struct{}
+	// countsEvery is the least time between two writes of a status in which nothing but counts is new.
+	countsEvery time.Duration
 
 	records    map[types.UID]*record
 	sums       *sums // nil before those of the last leader are read
@@ -80,11 +82,11 @@ type Writer struct {
 	uncounted  rate.Sometimes
 }
 
-// New makes a Writer of what is known of rules and what replicas have counted. wake has an element when there are
+// New makes a Writer of what is known of rules and what replicas have counted, which it writes countsEvery. wake has an element when there are
 // new reports.
-func New(rules Rules, shadows Shadows, counts Counts, client dynamic.Interface, wake <-chan struct{}) *Writer {
+func New(rules Rules, shadows Shadows, counts Counts, countsEvery time.Duration, client dynamic.Interface, wake <-chan struct{}) *Writer {
 	return &Writer{
-		rules: rules, shadows: shadows, counts: counts, client: client, wake: wake,
+		rules: rules, shadows: shadows, counts: counts, countsEvery: countsEvery, client: client, wake: wake,
 		records:    map[types.UID]*record{},
 		limiter:    rate.NewLimiter(writesPerSecond, writesPerSecond),
 		retries:    workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](retryMin, retryMax),
@@ -176,9 +178,9 @@ func (w *Writer) plan(now time.Time) (due []*record, next time.Time) {
 		if r.next = render(r, now); same(&r.stored, r.next) {
 			continue
 		}
-		at := r.wrote.Add(countsEvery)
+		at := r.wrote.Add(w.countsEvery)
 		if urgent(&r.stored, r.next) {
-			at = r.wrote.Add(changesEvery)
+			at = r.wrote.Add(min(changesEvery, w.countsEvery))
 		}
 		if r.notBefore.After(at) {
 			at = r.notBefore

@@ -48,6 +48,7 @@ func TestBadFilesAndAddressesOfServeGetOneClearError(t *testing.T) {
 		"a Secret that cannot be":           {[]string{"--certificate-secret=A"}, `--certificate-secret "A": a lowercase RFC 1123 subdomain`},
 		"a Service that cannot be":          {[]string{"--service=1"}, `--service "1": a DNS-1035 label`},
 		"a namespace that cannot be":        {[]string{"--leader-election-namespace=a/b"}, `--leader-election-namespace "a/b": a lowercase RFC 1123 label`},
+		"counts without a pause":            {[]string{"--status-interval=0s"}, "--status-interval 0s: must be at least 1s"},
 		"a deadline of nothing":             {[]string{"--store-deadline=0s"}, "--store-deadline 0s: must be from 1ms to 1s"},
 		"a deadline past all patience":      {[]string{"--store-deadline=1001ms"}, "--store-deadline 1.001s: must be from 1ms to 1s"},
 		"a prefix that moves keys":          {[]string{"--redis-prefix={a}"}, `--redis-prefix "{a}": must have no braces`},

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/admission/status"
 	"github.com/eventquota/eventquota/admission/tracing"
 	"github.com/eventquota/eventquota/cmd/webhook/serve/elect"
 	"github.com/eventquota/eventquota/store/fallback"
@@ -46,7 +47,9 @@ type options struct {
 
 	SettleRate    int
 	ShutdownDelay time.Duration
-	DrainTimeout  time.Duration
+	// StatusInterval is at least 1s.
+	StatusInterval time.Duration
+	DrainTimeout   time.Duration
 
 	Redis         *redisclient.Options
 	RedisPrefix   string
@@ -77,6 +80,7 @@ func defaultOptions() *options {
 		LocalRate:          100,
 		CallsPerConnection: 1000,
 		SettleRate:         100,
+		StatusInterval:     status.CountsEvery,
 		ShutdownDelay:      5 * time.Second,
 		DrainTimeout:       15 * time.Second,
 		Redis:              redisclient.DefaultOptions(),
@@ -107,6 +111,7 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	f.IntVar(&o.LocalRate, "local-rate", o.LocalRate, "Events a second, and in a burst, that this replica admits without a decision, when there is none in time; at least 1")
 	f.IntVar(&o.CallsPerConnection, "calls-per-connection", o.CallsPerConnection, "calls after which a connection is ended, on average, so that the API server makes a new one, perhaps to another replica; 16 times as many over HTTP/2, where each caller that waits costs a TLS handshake; 0 for never")
 	f.IntVar(&o.SettleRate, "settle-rate", o.SettleRate, "requests a second, and in a burst, that write merged counts and notices to the API server, reads and retries included; at least 1")
+	f.DurationVar(&o.StatusInterval, "status-interval", o.StatusInterval, "least time between two writes of the counts in the status of one policy or quota, at least 1s")
 	f.DurationVar(&o.ShutdownDelay, "shutdown-delay", o.ShutdownDelay, "how long calls are still served after a signal to stop, while the API server learns of it; 0 or more")
 	f.DurationVar(&o.DrainTimeout, "drain-timeout", o.DrainTimeout, "how long pending counts may take to be written before exit, at least 1s")
 	o.Redis.AddFlags(f)
@@ -140,6 +145,7 @@ func (o *options) validate() error {
 	check(o.LocalRate >= 1, "--local-rate %d: must be at least 1", o.LocalRate)
 	check(o.CallsPerConnection >= 0, "--calls-per-connection %d: must be 0 or more", o.CallsPerConnection)
 	check(o.SettleRate >= 1, "--settle-rate %d: must be at least 1", o.SettleRate)
+	check(o.StatusInterval >= time.Second, "--status-interval %s: must be at least 1s", o.StatusInterval)
 	check(o.ShutdownDelay >= 0, "--shutdown-delay %s: must be 0 or more", o.ShutdownDelay)
 	check(o.DrainTimeout >= time.Second, "--drain-timeout %s: must be at least 1s", o.DrainTimeout)
 	check(level.UnmarshalText([]byte(o.LogLevel)) == nil, "--log-level %q: must be debug, info, warn or error", o.LogLevel)

@@ -136,7 +136,7 @@ func (s *server) settler(name string, q store.Queue, o settler.Options) elect.Ru
 
 // statuses makes what writes the statuses of policies from what replicas have counted, for one term.
 func (s *server) statuses(counts status.Counts) elect.Runner {
-	return status.New(s.policies, counts, s.objects, s.changed)
+	return status.New(s.policies, s.policies.Shadowed, counts, s.opts.StatusInterval, s.objects, s.changed)
 }
 
 // fallbackOptions show in log and metrics whether Redis is available.
