@@ -11,15 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
 
+	"github.com/eventquota/eventquota/cmd/webhook/policyfile"
 	"github.com/eventquota/eventquota/policy"
-	"github.com/eventquota/eventquota/policy/v1alpha1"
 	"github.com/eventquota/eventquota/test/cluster"
 )
 
@@ -45,11 +44,7 @@ func TestTheExamplesAreAccepted(t *testing.T) {
 		}
 	}
 	apply := newApplier(t)
-	compiler, err := policy.NewCompiler()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, w := range want {
+	for name, rules := range want {
 		t.Run(name, func(t *testing.T) {
 			content, err := os.ReadFile(filepath.Join(exampleDir, name))
 			if err != nil {
@@ -58,59 +53,63 @@ func TestTheExamplesAreAccepted(t *testing.T) {
 			if !strings.HasPrefix(string(content), "# ") {
 				t.Error("it does not begin with a comment")
 			}
-			set, p := compiled(t, compiler, apply(t, content))
-			if p.Action != w.action || p.Mode != w.mode {
-				t.Errorf("action %s and mode %s, want %s and %s", p.Action, p.Mode, w.action, w.mode)
+			files, err := policyfile.New()
+			if err != nil {
+				t.Fatal(err)
 			}
-			matches := func(e exampleEvent) bool {
-				r := &policy.Request{Namespace: e.event.Namespace, Operation: "CREATE", UserInfo: policy.UserInfo{Username: "u", Groups: e.groups}}
-				g := set.For(t.Context(), e.event.Namespace, &e.event, r)
-				if len(g.Errors) > 0 {
-					t.Errorf("%s: %v", e.says, g.Errors)
+			documents := []string{"apiVersion: v1\nkind: Namespace\nmetadata: {name: shop, labels: {eventquota.io/tenant: 'true'}}"}
+			for document := range strings.SplitSeq(string(content), "---\n") {
+				applied, err := apply(t, []byte(document)).MarshalJSON()
+				if err != nil {
+					t.Fatal(err)
 				}
-				return g.Policy == p || g.Audit == p
+				documents = append(documents, string(applied))
 			}
-			for _, e := range w.matches {
-				if !matches(e) {
-					t.Errorf("%s: it does not match", e.says)
+			for _, document := range documents {
+				if err := files.Decode([]byte(document)); err != nil {
+					t.Fatal(err)
 				}
 			}
-			for _, e := range w.spares {
-				if matches(e) {
-					t.Errorf("%s: it matches", e.says)
-				}
+			if len(rules) != len(documents)-1 {
+				t.Errorf("it has %d objects, want %d", len(documents)-1, len(rules))
+			}
+			for rule, w := range rules {
+				w.check(t, files.Set(), rule)
 			}
 		})
 	}
 }
 
-// compiled is the policy that the API server has stored, alone in a Set.
-func compiled(t *testing.T, compiler *policy.Compiler, u *unstructured.Unstructured) (*policy.Set, *policy.Policy) {
+// check holds what a rule of a Set matches.
+func (w example) check(t *testing.T, set *policy.Set, rule string) {
 	t.Helper()
-	convert := runtime.DefaultUnstructuredConverter.FromUnstructured
-	shop := policy.Namespace{Labels: map[string]string{corev1.LabelMetadataName: "shop", "eventquota.io/tenant": "true"}}
-	fallback := policy.Default()
-	if u.GetKind() == v1alpha1.KindEventPolicy {
-		var own v1alpha1.EventPolicy
-		if err := convert(u.Object, &own); err != nil {
-			t.Fatal(err)
+	matches := func(e exampleEvent) bool {
+		r := &policy.Request{Namespace: e.event.Namespace, Operation: "CREATE", UserInfo: policy.UserInfo{Username: "u", Groups: e.groups}}
+		g := set.For(t.Context(), e.event.Namespace, &e.event, r)
+		if len(g.Errors) > 0 {
+			t.Errorf("%s: %v", e.says, g.Errors)
 		}
-		p, errs := compiler.EventPolicy(&own)
-		if len(errs) > 0 {
-			t.Fatal(errs)
+		found := g.Rule(rule)
+		switch {
+		case found == nil:
+			return false
+		case w.audited != (found.Mode == policy.Audit):
+			t.Errorf("%s is in mode %s", rule, found.Mode)
+		case w.drops != (g.Policy.Name == rule && g.Policy.Action == policy.Drop):
+			t.Errorf("%s has action %s", rule, g.Policy.Action)
 		}
-		shop.Policies = []*policy.Policy{p}
-		return policy.NewSet(&fallback, nil, map[string]policy.Namespace{own.Namespace: shop}), p
+		return true
 	}
-	var admins v1alpha1.ClusterEventPolicy
-	if err := convert(u.Object, &admins); err != nil {
-		t.Fatal(err)
+	for _, e := range w.matches {
+		if !matches(e) {
+			t.Errorf("%s does not match %s", rule, e.says)
+		}
 	}
-	p, errs := compiler.ClusterEventPolicy(&admins)
-	if len(errs) > 0 {
-		t.Fatal(errs)
+	for _, e := range w.spares {
+		if matches(e) {
+			t.Errorf("%s matches %s", rule, e.says)
+		}
 	}
-	return policy.NewSet(&fallback, []*policy.Policy{p}, map[string]policy.Namespace{"shop": shop}), p
 }
 
 // newApplier starts an API server that knows the policies' definitions. What it
@@ -149,10 +148,9 @@ func newApplier(t *testing.T) func(*testing.T, []byte) *unstructured.Unstructure
 	}
 }
 
-// example is what a file must do: match some Events, and leave others alone.
+// example is what a rule must do: match some Events, and leave others alone.
 type example struct {
-	action          policy.Action
-	mode            policy.Mode
+	drops, audited  bool
 	matches, spares []exampleEvent
 }
 
@@ -195,36 +193,50 @@ func (w exampleEvent) by(group string) exampleEvent {
 	return w
 }
 
-func examplesByFile() map[string]example {
+// examplesByFile has the rules of each file by their names.
+func examplesByFile() map[string]map[string]example {
 	normal, untyped := eventFrom("kubelet", "Normal", "Pulled"), eventFrom("kubelet", "", "Pulled")
 	warning := eventFrom("kubelet", "Warning", "BackOff")
-	return map[string]example{
-		"admin-floor.yaml":     {action: policy.Limit, mode: policy.Enforce, matches: []exampleEvent{normal, untyped, warning}, spares: []exampleEvent{normal.in("kube-system")}},
-		"audit-first.yaml":     {action: policy.Limit, mode: policy.Audit, matches: []exampleEvent{normal, warning}},
-		"emergency-brake.yaml": {action: policy.Drop, mode: policy.Enforce, matches: []exampleEvent{normal, untyped}, spares: []exampleEvent{warning}},
-		"eventratelimit.yaml":  {action: policy.Admit, mode: policy.Enforce, matches: []exampleEvent{normal, untyped, warning}},
-		"keep-rare-events.yaml": {
-			action: policy.Limit, mode: policy.Enforce, matches: []exampleEvent{warning}, spares: []exampleEvent{normal, untyped},
+	all := example{matches: []exampleEvent{normal, untyped, warning, normal.in("kube-system")}}
+	audited := all
+	audited.audited = true
+	tenants := example{matches: []exampleEvent{normal, untyped, warning}, spares: []exampleEvent{normal.in("kube-system")}}
+	warnings := example{matches: []exampleEvent{warning}, spares: []exampleEvent{normal, untyped}}
+	return map[string]map[string]example{
+		"audit-first.yaml": {"ClusterEventPolicy stricter-spam-filter": audited, "ClusterEventQuota stricter-quota": audited},
+		"ci-namespaces.yaml": {
+			"ClusterEventQuota namespaces":       all,
+			"ClusterEventQuota namespaces-of-ci": {spares: []exampleEvent{normal, warning}},
 		},
-		"server-side-merging.yaml": {
-			action: policy.Limit, mode: policy.Enforce,
+		"emergency-brake.yaml": {"ClusterEventPolicy emergency-brake": {
+			drops: true, matches: []exampleEvent{normal, untyped}, spares: []exampleEvent{warning},
+		}},
+		"eventratelimit.yaml":         {"ClusterEventQuota eventratelimit": all},
+		"keep-rare-events.yaml":       {"ClusterEventPolicy keep-rare-warnings": warnings},
+		"keep-warnings.yaml":          {"ClusterEventPolicy keep-warnings": warnings},
+		"leave-warnings-through.yaml": {"ClusterEventQuota fair-share": all},
+		"merge-for-operators.yaml": {"ClusterEventPolicy merge-for-operators": {
 			matches: []exampleEvent{eventFrom("kopf", "Normal", "Logging"), reportedBy("backup-operator", "Warning", "Failed")},
 			spares:  []exampleEvent{normal, warning},
-		},
-		"silence-controller.yaml": {
-			action: policy.Drop, mode: policy.Enforce,
+		}},
+		"probe-storm.yaml": {"ClusterEventQuota probes": {
+			matches: []exampleEvent{eventFrom("kubelet", "Warning", "Unhealthy"), eventFrom("kubelet", "Warning", "ProbeWarning")},
+			spares:  []exampleEvent{warning, eventFrom("other", "Warning", "Unhealthy")},
+		}},
+		"silence-controller.yaml": {"ClusterEventPolicy silence-karpenter": {
+			drops:   true,
 			matches: []exampleEvent{eventFrom("karpenter", "Normal", "Nominated"), reportedBy("karpenter", "Normal", "DisruptionBlocked"), eventFrom("karpenter", "", "Nominated")},
 			spares:  []exampleEvent{eventFrom("karpenter", "Warning", "Nominated"), eventFrom("karpenter", "Normal", "Launched"), eventFrom("kubelet", "Normal", "Nominated")},
-		},
-		"size-limit.yaml": {
-			action: policy.Limit, mode: policy.Enforce,
+		}},
+		"size-limit.yaml": {"ClusterEventPolicy size-limit": {
 			matches: []exampleEvent{normal.saying(strings.Repeat("é", 257))},
 			spares:  []exampleEvent{normal.saying(strings.Repeat("é", 256)), normal},
-		},
-		"store-failure.yaml": {action: policy.Limit, mode: policy.Enforce, matches: []exampleEvent{normal, warning}},
-		"tenant-limit.yaml":  {action: policy.Limit, mode: policy.Enforce, matches: []exampleEvent{normal, warning}, spares: []exampleEvent{normal.in("kube-system")}},
-		"user-quota.yaml": {
-			action: policy.Limit, mode: policy.Enforce, matches: []exampleEvent{normal, normal.by("system:masters")}, spares: []exampleEvent{normal.by("system:nodes")},
-		},
+		}},
+		"store-failure.yaml": {"ClusterEventQuota without-redis": all},
+		"team-limit.yaml":    {"EventQuota shop/team": tenants, "EventPolicy shop/team": tenants},
+		"tenant-quota.yaml":  {"ClusterEventQuota tenants": tenants},
+		"user-quota.yaml": {"ClusterEventQuota users": {
+			matches: []exampleEvent{normal, normal.by("system:masters")}, spares: []exampleEvent{normal.by("system:nodes")},
+		}},
 	}
 }

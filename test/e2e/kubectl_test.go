@@ -37,14 +37,14 @@ func TestKubectlAppliesTheDefinitionsAndNoBadPolicy(t *testing.T) {
 	for _, test := range []struct{ says, good, spec, names, why string }{
 		{"an unknown action", policy, " action: Block", "spec.action", `"Limit", "Drop", "Exempt"`},
 		{"a negative burst", policy, " spamFilter: {burst: -1}", "spec.spamFilter.burst", "greater than or equal to 1"},
-		{"a spam filter of users", policy, " spamFilter: {per: [User]}", "spec.spamFilter.per", `"Source", "InvolvedObject", "Type", "Reason"`},
+		{"a spam filter of users", policy, " spamFilter: {per: [User]}", "spec.spamFilter.per", "must have Source and InvolvedObject"},
 		{"a duration that overflows", policy, " merge: {identical: {window: 9999999999h}}", "spec.merge.identical.window", "should match"},
 		{"a bucket that takes years to fill", policy, " spamFilter: {burst: 1000000, interval: 24h}", "spec.spamFilter", "full again within 720h"},
 		{"an unknown field", policy, " spamFilter: {brust: 25}", "spec.spamFilter.brust", "field"},
 		{"what the action ignores", policy, " action: Drop\n merge: {enabled: false}", "spec", "for action Limit only"},
 		{"an interval of zero", quota, " limits: [{name: all, burst: 5, tokens: 1, interval: 0s}]", "spec.limits[0].interval", "at least 1ms and at most 24h"},
-		{"a part of a key twice", quota, " limits: [{name: all, burst: 5, tokens: 1, per: [User, User]}]", "spec.limits[0].per", "uplicate"},
-		{"an unknown field of a list", quota, " limits: [{name: all, burst: 5, tokens: 1, type: User}]", "spec.limits[0].type", "field"},
+		{"a part of a key twice", quota, " limits: [{name: all, burst: 5, tokens: 1, per: [User, User]}]", ".per", "uplicate"},
+		{"an unknown field of a list", quota, " limits: [{name: all, burst: 5, tokens: 1, type: User}]", ".type", "field"},
 	} {
 		for way, args := range map[string][]string{
 			"kubectl apply":               {"apply", "-f", "-"},
