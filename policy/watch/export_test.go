@@ -28,3 +28,6 @@ func (c *Cache) WhileLocked(do func()) {
 
 // SizeOf is what a rule counts for in these bounds.
 func SizeOf(u *unstructured.Unstructured) int { return sizeOf(u) }
+
+// StopCompiling leaves the rules of namespaces as they are.
+func (c *Cache) StopCompiling() { c.waiting.ShutDown() }

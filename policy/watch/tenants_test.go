@@ -62,21 +62,21 @@ func TestAnEventWaitsNoLongerThanItsCall(t *testing.T) {
 		t.Errorf("%s governs where there is no space", got)
 	}
 
-	r = newRig(t)
-	r.SetPatience(time.Hour)
-	r.own.Add(object(t, "a", "p", 1, largest))
-	r.start(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	r.For(ctx, "a", &corev1.Event{}, nil)
-	r.wantGoverns(t, "a", "EventPolicy a/p@1")
-
-	r = newRig(t)
-	r.SetPatience(0)
-	r.own.Add(object(t, "a", "p", 1, largest))
-	r.start(t)
-	governs(r.Cache, "a")
-	r.wantGoverns(t, "a", "EventPolicy a/p@1")
+	for says, patience := range map[string]time.Duration{"a call that has ended": time.Hour, "too long": 0} {
+		r = newRig(t)
+		r.SetPatience(patience)
+		r.own.Add(object(t, "a", "p", 1, ""))
+		r.start(t)
+		r.StopCompiling()
+		ctx, cancel := context.WithCancel(t.Context())
+		if patience > 0 {
+			cancel()
+		}
+		if g := r.For(ctx, "a", &corev1.Event{}, nil); g.Policy.Name != "default" {
+			t.Errorf("%s: %s governs", says, g.Policy.Name)
+		}
+		cancel()
+	}
 }
 
 func TestResolutionTakesNoLockAndAllocatesNothing(t *testing.T) {
