@@ -1,14 +1,20 @@
 package v1alpha1_test
 
 import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
 
@@ -18,8 +24,11 @@ import (
 
 const crds = "../../manifests/crds"
 
-// server is an API server that knows the policies' definitions.
-type server struct{ client dynamic.Interface }
+// server is an API server that knows the definitions.
+type server struct {
+	client dynamic.Interface
+	config *rest.Config
+}
 
 func newServer(t *testing.T) *server {
 	t.Helper()
@@ -31,14 +40,13 @@ func newServer(t *testing.T) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &server{client: client}
+	return &server{client: client, config: c.Config}
 }
 
-// create writes a policy of a kind with a spec in YAML, and gives back what
-// the API server made of it.
-func (s *server) create(t *testing.T, kind, spec string) (*unstructured.Unstructured, error) {
+// object is one of a kind with a spec in YAML.
+func object(t *testing.T, kind, name, spec string) *unstructured.Unstructured {
 	t.Helper()
-	var u unstructured.Unstructured
+	u := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal([]byte("spec:\n"+spec), &u.Object); err != nil {
 		t.Fatal(err)
 	}
@@ -46,11 +54,61 @@ func (s *server) create(t *testing.T, kind, spec string) (*unstructured.Unstruct
 		u.Object["spec"] = map[string]any{}
 	}
 	u.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind(kind))
-	u.SetGenerateName("policy-")
-	if kind == v1alpha1.KindClusterEventPolicy {
-		return s.client.Resource(v1alpha1.ClusterEventPolicies()).Create(t.Context(), &u, metav1.CreateOptions{})
+	u.SetName(name)
+	return u
+}
+
+// of is the resource of a kind, in namespace default where it has one.
+func (s *server) of(kind string) dynamic.ResourceInterface {
+	resource := s.client.Resource(v1alpha1.Resources()[kind])
+	if strings.HasPrefix(kind, "Cluster") {
+		return resource
 	}
-	return s.client.Resource(v1alpha1.EventPolicies()).Namespace("default").Create(t.Context(), &u, metav1.CreateOptions{})
+	return resource.Namespace("default")
+}
+
+// create writes an object of a kind with a spec in YAML, and gives back what the API server made of it.
+func (s *server) create(t *testing.T, kind, spec string) (*unstructured.Unstructured, error) {
+	t.Helper()
+	return s.of(kind).Create(t.Context(), object(t, kind, unique(), spec), metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
+}
+
+func unique() string { return "rule-" + strings.ToLower(rand.Text()) }
+
+// write is one of the ways in which kubectl apply writes an object.
+type write func(ctx context.Context, u *unstructured.Unstructured) error
+
+// applies are all of them.
+func (s *server) applies(t *testing.T) map[string]write {
+	t.Helper()
+	return map[string]write{
+		"apply --server-side": func(ctx context.Context, u *unstructured.Unstructured) error {
+			body, err := json.Marshal(u.Object)
+			if err != nil {
+				return err
+			}
+			_, err = s.of(u.GetKind()).Patch(ctx, u.GetName(), types.ApplyPatchType, body,
+				metav1.PatchOptions{FieldManager: "kubectl", FieldValidation: metav1.FieldValidationStrict})
+			return err
+		},
+		"apply of a new one": func(ctx context.Context, u *unstructured.Unstructured) error {
+			_, err := s.of(u.GetKind()).Create(ctx, u, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
+			return err
+		},
+		"apply of a change": func(ctx context.Context, u *unstructured.Unstructured) error {
+			before := object(t, u.GetKind(), u.GetName(), valid(u.GetKind()))
+			if _, err := s.of(u.GetKind()).Create(ctx, before, metav1.CreateOptions{}); err != nil {
+				t.Error(err)
+			}
+			body, err := json.Marshal(map[string]any{"spec": u.Object["spec"]})
+			if err != nil {
+				return err
+			}
+			_, err = s.of(u.GetKind()).Patch(ctx, u.GetName(), types.MergePatchType, body,
+				metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict})
+			return err
+		},
+	}
 }
 
 // definitions are the generated definitions, by kind.

@@ -97,11 +97,12 @@ type Mode string
 // +kubebuilder:validation:Enum=Enabled;None
 type Notices string
 
+// What a Duration may be is said by one rule of each field: a pattern would give a second message.
+
 // Duration is a time such as 10m or 1h30m.
 //
 // +kubebuilder:validation:Type=string
 // +kubebuilder:validation:MaxLength=32
-// +kubebuilder:validation:Pattern=`^([0-9]{1,5}(\.[0-9]{1,3})?(h|m|s|ms)){1,4}$`
 type Duration struct {
 	metav1.Duration `json:",inline"`
 }

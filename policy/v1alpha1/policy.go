@@ -100,7 +100,10 @@ type Tier string
 
 // Treatment is what becomes of the Events that a policy governs.
 //
-// +kubebuilder:validation:XValidation:rule="self.action == 'Limit' || !has(self.merge) && !has(self.spamFilter) && !has(self.message)",message="merge, spamFilter and message are for action Limit only"
+// +kubebuilder:validation:XValidation:rule="self.action == 'Limit' || !has(self.merge)",fieldPath=".merge",message="is allowed only with action Limit: no other action merges"
+// +kubebuilder:validation:XValidation:rule="self.action == 'Limit' || !has(self.spamFilter)",fieldPath=".spamFilter",message="is allowed only with action Limit: no other action has a spam filter"
+// +kubebuilder:validation:XValidation:rule="self.action == 'Limit' || !has(self.message)",fieldPath=".message",message="is allowed only with action Limit: no other action cuts messages"
+// +kubebuilder:validation:XValidation:rule="self.action != 'Exempt' || self.notices == 'Enabled'",fieldPath=".notices",message="None is allowed only with action Limit or Drop: Exempt drops nothing"
 type Treatment struct {
 	// precedence orders the policies of one tier or namespace: lower goes first,
 	// and of equal ones the lower name.
@@ -159,7 +162,7 @@ type Action string
 
 // Merge is how repeated and similar Events are merged into stored ones.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.maxWriteInterval) || duration(self.maxWriteInterval) >= duration(self.writeInterval)",message="maxWriteInterval must not be shorter than writeInterval"
+// +kubebuilder:validation:XValidation:rule="!has(self.maxWriteInterval) || self.maxWriteInterval.matches('^([0-9]{1,5}([.][0-9]{1,3})?(h|m|s|ms)){1,4}$') && duration(self.maxWriteInterval) <= duration('1h') && (duration(self.maxWriteInterval) >= duration(self.writeInterval) || duration(self.writeInterval) > duration('1h'))",fieldPath=".maxWriteInterval",message="must be a time such as 5m, at least writeInterval and at most 1h"
 type Merge struct {
 	// enabled says whether Events are merged at all.
 	// +optional
@@ -178,7 +181,7 @@ type Merge struct {
 	// least 1s, at most 1h.
 	// +optional
 	// +kubebuilder:default="10s"
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('1h')",message="must be at least 1s and at most 1h"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}([.][0-9]{1,3})?(h|m|s|ms)){1,4}$') && duration(self) >= duration('1s') && duration(self) <= duration('1h')",message="must be a time such as 10s, at least 1s and at most 1h"
 	WriteInterval *Duration `json:"writeInterval,omitempty"`
 
 	// maxWriteInterval is what the time between two writes of a stored Event
@@ -186,7 +189,6 @@ type Merge struct {
 	// writeInterval, at most 1h. 5m by default, and 1m without Redis, as what is
 	// pending is in memory then.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('1h')",message="must be at least 1s and at most 1h"
 	MaxWriteInterval *Duration `json:"maxWriteInterval,omitempty"`
 
 	// keepMessages is how many of its latest distinct messages a combined Event
@@ -205,7 +207,7 @@ type Identical struct {
 	// at most 24h.
 	// +optional
 	// +kubebuilder:default="1h"
-	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s') && duration(self) <= duration('24h')",message="must be more than 0s and at most 24h"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}([.][0-9]{1,3})?(h|m|s|ms)){1,4}$') && duration(self) > duration('0s') && duration(self) <= duration('24h')",message="must be a time such as 10m, more than 0s and at most 24h"
 	Window *Duration `json:"window,omitempty"`
 }
 
@@ -223,13 +225,13 @@ type Similar struct {
 	// More than 0s, at most 24h.
 	// +optional
 	// +kubebuilder:default="10m"
-	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s') && duration(self) <= duration('24h')",message="must be more than 0s and at most 24h"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}([.][0-9]{1,3})?(h|m|s|ms)){1,4}$') && duration(self) > duration('0s') && duration(self) <= duration('24h')",message="must be a time such as 10m, more than 0s and at most 24h"
 	Window *Duration `json:"window,omitempty"`
 }
 
 // SpamFilter is a token bucket for each source and object.
 //
-// +kubebuilder:validation:XValidation:rule="duration(self.interval).getMilliseconds() * self.burst <= 2592000000 * self.tokens",message="an empty bucket must be full again within 720h: burst * interval / tokens is more"
+// +kubebuilder:validation:XValidation:rule="!self.interval.matches('^([0-9]{1,5}([.][0-9]{1,3})?(h|m|s|ms)){1,4}$') || duration(self.interval) > duration('24h') || self.burst > 1000000 || self.tokens < 1 || duration(self.interval).getMilliseconds() * self.burst <= 2592000000 * self.tokens",message="an empty bucket must be full again within 720h: burst * interval / tokens is more"
 type SpamFilter struct {
 	// enabled says whether sources are limited at all.
 	// +optional
@@ -263,7 +265,7 @@ type SpamFilter struct {
 	// interval is the time in which tokens come back. At least 1ms, at most 24h.
 	// +optional
 	// +kubebuilder:default="5m"
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1ms') && duration(self) <= duration('24h')",message="must be at least 1ms and at most 24h"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}([.][0-9]{1,3})?(h|m|s|ms)){1,4}$') && duration(self) >= duration('1ms') && duration(self) <= duration('24h')",message="must be a time such as 5m, at least 1ms and at most 24h"
 	Interval *Duration `json:"interval,omitempty"`
 
 	// reservePerReason is how many Events of each reason are admitted in each

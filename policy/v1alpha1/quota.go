@@ -131,7 +131,7 @@ type OnStoreFailure string
 
 // Limit is a token bucket, or one for each combination of parts of an Event.
 //
-// +kubebuilder:validation:XValidation:rule="duration(self.interval).getMilliseconds() * self.burst <= 2592000000 * self.tokens",message="an empty bucket must be full again within 720h: burst * interval / tokens is more"
+// +kubebuilder:validation:XValidation:rule="!self.interval.matches('^([0-9]{1,5}([.][0-9]{1,3})?(h|m|s|ms)){1,4}$') || duration(self.interval) > duration('24h') || self.burst > 1000000 || self.tokens < 1 || duration(self.interval).getMilliseconds() * self.burst <= 2592000000 * self.tokens",message="an empty bucket must be full again within 720h: burst * interval / tokens is more"
 type Limit struct {
 	// name identifies the limit in answers, metrics and notices.
 	// +required
@@ -146,6 +146,7 @@ type Limit struct {
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:Enum=Namespace;User;Source;Controller;InvolvedObject;Kind;Type;Reason
 	Per []KeyPart `json:"per,omitempty"`
 
 	// burst is how many tokens a full bucket holds.
@@ -163,7 +164,7 @@ type Limit struct {
 	// interval is the time in which tokens come back. At least 1ms, at most 24h.
 	// +optional
 	// +kubebuilder:default="1s"
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1ms') && duration(self) <= duration('24h')",message="must be at least 1ms and at most 24h"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}([.][0-9]{1,3})?(h|m|s|ms)){1,4}$') && duration(self) >= duration('1ms') && duration(self) <= duration('24h')",message="must be a time such as 5m, at least 1ms and at most 24h"
 	Interval *Duration `json:"interval,omitempty"`
 
 	// warningReservePercent is the part of a full bucket that only Warnings may
@@ -177,8 +178,6 @@ type Limit struct {
 }
 
 // KeyPart is a part of an Event that token buckets can be keyed by.
-//
-// +kubebuilder:validation:Enum=Namespace;User;Source;Controller;InvolvedObject;Kind;Type;Reason
 type KeyPart string
 
 // EventQuotaList is a list of EventQuotas.

@@ -10,11 +10,12 @@ const (
 	// ConditionReady is True when the observed generation is what decides: also in
 	// mode Audit, and in mode Disabled, where it decides nothing.
 	ConditionReady = "Ready"
-	// ConditionShadowed is True when a policy can never govern, or no limit of a
-	// quota can ever apply, as others that match the same stand before it.
+	// ConditionShadowed is True when a policy can never govern, or a limit of a
+	// quota can never apply, as others that match the same stand before it. It is
+	// absent otherwise.
 	ConditionShadowed = "Shadowed"
-	// ConditionErrors is True when an expression has failed on an Event in the last
-	// hour.
+	// ConditionErrors is True when an expression of the generation in force has
+	// failed on an Event in the last hour. It is absent otherwise.
 	ConditionErrors = "ConditionErrors"
 )
 
@@ -28,8 +29,8 @@ type Status struct {
 	// conditions are Accepted (it is valid; if not, the message says which field
 	// is wrong and why, and of an expression at which line and column), Ready (the
 	// observed generation is what decides, as its mode says; if not, the message
-	// says which one does), Shadowed (it can never decide; the message names what
-	// stands before it) and ConditionErrors (an expression failed; the message
+	// says which one does), Shadowed (it, or a limit of it, can never decide; the
+	// message names what stands before it) and ConditionErrors (an expression failed; the message
 	// says how often, and gives an example).
 	// +optional
 	// +listType=map

@@ -1,6 +1,7 @@
 package v1alpha1_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -12,28 +13,45 @@ import (
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// keepsStatus writes a full status and reads it back.
-func (s *server) keepsStatus(t *testing.T) {
+// aRule is what all kinds have.
+type aRule struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+
+	Spec   map[string]any  `json:"spec"`
+	Status v1alpha1.Status `json:"status"`
+}
+
+// valid is a spec of a kind.
+func valid(kind string) string {
+	if strings.HasSuffix(kind, "Quota") {
+		return " limits: [{name: a, burst: 1, tokens: 1}]"
+	}
+	return ""
+}
+
+// keepsStatus writes a full status of a kind and reads it back.
+func (s *server) keepsStatus(t *testing.T, kind string) {
 	t.Helper()
-	u, err := s.create(t, tenants, "")
+	u, err := s.create(t, kind, valid(kind))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var p v1alpha1.EventPolicy
+	var p aRule
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &p); err != nil {
 		t.Fatal(err)
 	}
 	now := metav1.NewTime(time.Unix(1_800_000_000, 0))
-	p.Status = v1alpha1.PolicyStatus{
+	p.Status = v1alpha1.Status{
 		ObservedGeneration: p.Generation,
 		Conditions: []metav1.Condition{{
 			Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: "Valid", LastTransitionTime: now, ObservedGeneration: p.Generation,
 		}},
 		Total:    &v1alpha1.Counts{Since: &now, Matched: 6, Admitted: 1, Merged: 2, Dropped: 3},
 		LastHour: &v1alpha1.Counts{},
-		TopOffenders: []v1alpha1.Offender{{
-			Source:         v1alpha1.OffenderSource{Component: "kubelet", Host: "node-1"},
-			InvolvedObject: v1alpha1.OffenderObject{APIVersion: "v1", Kind: "Pod", Namespace: "default", Name: "web", UID: "1"},
+		TopSources: []v1alpha1.SourceCounts{{
+			Source:         v1alpha1.Source{Component: "kubelet", Host: "node-1"},
+			InvolvedObject: v1alpha1.Object{APIVersion: "v1", Kind: "Pod", Namespace: "default", Name: "web", UID: "1"},
 			Merged:         2, Dropped: 3,
 		}},
 	}
@@ -42,12 +60,11 @@ func (s *server) keepsStatus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept, err := s.client.Resource(v1alpha1.EventPolicies()).Namespace("default").
-		UpdateStatus(t.Context(), &unstructured.Unstructured{Object: changed}, metav1.UpdateOptions{})
+	kept, err := s.of(kind).UpdateStatus(t.Context(), &unstructured.Unstructured{Object: changed}, metav1.UpdateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got v1alpha1.EventPolicy
+	var got aRule
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(kept.Object, &got); err != nil {
 		t.Fatal(err)
 	}
