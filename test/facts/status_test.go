@@ -32,7 +32,7 @@ func (r *rig) statusPatchesAndTheUID(t *testing.T) {
 		{"tests for another", types.JSONPatchType, fmt.Sprintf(tests, another), false},
 		{"tests for its own", types.JSONPatchType, fmt.Sprintf(tests, made.GetUID()), true},
 	} {
-		_, err := r.policies.Resource(v1alpha1.ClusterEventPolicies()).Patch(t.Context(), "made", tt.kind, []byte(tt.patch), metav1.PatchOptions{}, "status")
+		_, err := r.policies.Resource(v1alpha1.Resources()[v1alpha1.KindClusterEventPolicy]).Patch(t.Context(), "made", tt.kind, []byte(tt.patch), metav1.PatchOptions{}, "status")
 		if tt.taken && err != nil || !tt.taken && !apierrors.IsInvalid(err) {
 			t.Errorf("a patch that %s: taken %t, want %t (%v)", tt.says, err == nil, tt.taken, err)
 		}
@@ -45,14 +45,10 @@ func (r *rig) policy(t *testing.T, kind, namespace, name string) *unstructured.U
 	if r.policies == nil {
 		r.servePolicies(t)
 	}
-	policy := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"action": "Admit"}}}
+	policy := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"action": "Exempt"}}}
 	policy.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind(kind))
 	policy.SetName(name)
-	resource := v1alpha1.ClusterEventPolicies()
-	if namespace != "" {
-		resource = v1alpha1.EventPolicies()
-	}
-	made, err := r.policies.Resource(resource).Namespace(namespace).Create(t.Context(), policy, metav1.CreateOptions{})
+	made, err := r.policies.Resource(v1alpha1.Resources()[kind]).Namespace(namespace).Create(t.Context(), policy, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
