@@ -29,7 +29,10 @@ func TestBadInputOfSimulateGetsOneClearError(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"no file":                         {nil, []string{"simulate: must be given files, or - for standard input"}},
+		"no file":                         {nil, []string{"simulate: must be given files, - for standard input, or --sample"}},
+		"a file and a sample":             {[]string{"audit.log", "--sample", "churn"}, []string{"simulate: must not be given files with --sample"}},
+		"an unknown sample":               {[]string{"--sample", "rain"}, []string{"--sample: kind \"rain\": must be one of [churn narrow probes quiet]"}},
+		"a sample that is too short":      {[]string{"--sample", "churn", "--sample-duration", "1ms"}, []string{"--sample: must take at least 1s"}},
 		"a file that is not there":        {[]string{"no.log"}, []string{"simulate: no.log: ", "no such file"}},
 		"a directory":                     {[]string{"directory"}, []string{"simulate: directory: ", "is a directory"}},
 		"an unknown format":               {[]string{"audit.log", "-o", "xml"}, []string{`--output "xml": must be table, json or html`}},

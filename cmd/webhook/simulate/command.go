@@ -17,6 +17,7 @@ import (
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/simulate"
+	"github.com/eventquota/eventquota/admission/simulate/sample"
 	"github.com/eventquota/eventquota/cmd/webhook/output"
 	"github.com/eventquota/eventquota/cmd/webhook/simulate/report"
 	"github.com/eventquota/eventquota/store/memory"
@@ -33,6 +34,7 @@ type options struct {
 	ExemptUsers []string
 	StoreMemory resource.QuantityValue
 	EventTTL    time.Duration
+	Sample      sample.Options
 }
 
 // Command is eventquota simulate.
@@ -42,9 +44,10 @@ func Command() *cobra.Command {
 		ExemptUsers: []string{"system:serviceaccount:eventquota-system:eventquota"},
 		StoreMemory: resource.QuantityValue{Quantity: *resource.NewQuantity(memory.DefaultBytes, resource.BinarySI)},
 		EventTTL:    time.Hour,
+		Sample:      sample.Options{Seed: 1},
 	}
 	cmd := &cobra.Command{
-		Use:   "simulate FILE...",
+		Use:   "simulate {FILE... | --sample KIND}",
 		Short: "Say what policies and quotas would have done with recorded Events",
 		Long: `Simulate reads Events that were recorded and decides each as the webhook would
 have, on their time stamps. It says what would have been admitted, merged and
@@ -68,6 +71,19 @@ keep back. So both ends are simulated, the most writes (one for each occurrence,
 spread evenly from the first to the last) and the fewest (one, and another where
 there are more occurrences). What has expired is not in it, nor are the users.
 
+Without a recording, --sample makes one, the same for each --sample-seed:
+
+  churn    50,000 pods are killed and replaced in five minutes: 145,259 Events, each
+           about another pod or of another reason, as in kubernetes/kubernetes#141022
+  narrow   an operator that merges nothing repeats itself: 20 objects, 60,000 Events
+  probes   the readiness probes of 500 pods fail for ten minutes
+  quiet    a cluster without a storm, of 100 nodes unless --sample-nodes says otherwise:
+           each starts and stops 6 pods an hour, and each 1,000 nodes or fewer roll out 50
+           pods every five minutes
+
+It says which policies, quotas and limits applied to none of the Events, and why; which
+conditions failed; and what longer write intervals would have saved.
+
 Where an Event that a recorder updates would not have been stored, the recorder
 creates it with the count so far. Policies, quotas and labels are in force from the
 beginning to the end. One replica with its state in memory is simulated.
@@ -77,12 +93,16 @@ while they are read. Lines that cannot be read are counted, and do not stop it.
 
 It exits with 1 when it fails, and with 2 when it succeeds and --fail-on names
 something that happened.`,
-		Example: `  kubectl get events -A -o json | eventquota simulate - --policies policies/
+		Example: `  eventquota simulate --sample churn --policies policies/
+  kubectl get events -A -o json | eventquota simulate - --policies policies/
   eventquota simulate audit.log audit-*.log.gz --policies new.yaml --compare old.yaml
   eventquota simulate audit.log --kubeconfig ~/.kube/config --fail-on warning-dropped`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return errors.New("simulate: must be given files, or - for standard input")
+			if len(args) == 0 && o.Sample.Kind == "" {
+				return errors.New("simulate: must be given files, - for standard input, or --sample")
+			}
+			if len(args) > 0 && o.Sample.Kind != "" {
+				return errors.New("simulate: must not be given files with --sample")
 			}
 			return nil
 		},
@@ -97,6 +117,7 @@ something that happened.`,
 	}
 	o.addFlags(cmd.Flags())
 	output.Complete(cmd, "output", formats())
+	output.Complete(cmd, "sample", sample.Kinds())
 	output.Complete(cmd, "fail-on", failureNames())
 	return cmd
 }
@@ -110,6 +131,11 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.FailOn, "fail-on", o.FailOn, "what makes the exit code 2, if it happens at least once: "+strings.Join(failureNames(), ", ")+"; not by --compare")
 	f.StringSliceVar(&o.ExemptUsers, "exempt-users", o.ExemptUsers, "users whose requests the webhook is not asked about, in an audit log")
 	f.Var(&o.StoreMemory, "store-memory", "memory that the simulated store may use, in bytes, at least 1Mi, as --store-memory of serve")
+	f.StringVar(&o.Sample.Kind, "sample", o.Sample.Kind, "recording to make instead of reading one: "+strings.Join(sample.Kinds(), ", "))
+	f.Uint64Var(&o.Sample.Seed, "sample-seed", o.Sample.Seed, "what the times of --sample depend on")
+	f.IntVar(&o.Sample.Objects, "sample-objects", o.Sample.Objects, "how many objects --sample is about, except quiet; 0 for the default of its kind")
+	f.IntVar(&o.Sample.Nodes, "sample-nodes", o.Sample.Nodes, "how many nodes --sample has; 0 for the default of its kind")
+	f.DurationVar(&o.Sample.Duration, "sample-duration", o.Sample.Duration, "how long --sample takes; 0s for the default of its kind")
 	f.DurationVar(&o.EventTTL, "event-ttl", o.EventTTL, "how long the API server keeps an Event after its last write, at least 1s")
 }
 

@@ -34,7 +34,15 @@ func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []stri
 	}
 	bar := newProgressBar(cmd.ErrOrStderr())
 	defer bar.clear()
-	trace, err := simulate.Read(ctx, bar.sources(files, cmd.InOrStdin()), simulate.ReadOptions{Exempt: o.ExemptUsers})
+	sources := bar.sources(files, cmd.InOrStdin())
+	if o.Sample.Kind != "" {
+		made, err := o.Sample.Source()
+		if err != nil {
+			return fmt.Errorf("--sample: %w", err)
+		}
+		sources = []simulate.Source{made}
+	}
+	trace, err := simulate.Read(ctx, sources, simulate.ReadOptions{Exempt: o.ExemptUsers})
 	if err != nil {
 		return fmt.Errorf("simulate: %w", err)
 	}

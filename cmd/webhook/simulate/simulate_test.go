@@ -38,6 +38,7 @@ func TestSimulate(t *testing.T) {
 		"beside the built-in default":          {args: "audit.log --policies policies.yaml --compare default", output: "compare.txt"},
 		"a list on standard input":             {stdin: list, args: "-", output: "list.txt"},
 		"several files in order of time":       {args: "events.json audit.log", output: "several.txt"},
+		"a sample":                             {args: "--sample probes --sample-objects 20 --sample-nodes 5 --sample-duration 2m --sample-seed 7", output: "sample.txt"},
 		"no Warning is dropped":                {args: "audit.log --policies policies.yaml --fail-on warning-dropped", output: "policies.txt"},
 		"something is dropped":                 {args: "audit.log --policies policies.yaml --fail-on warning-dropped,dropped", output: "policies.txt", err: "simulate: --fail-on dropped: 31"},
 		"it does not matter what the other is": {args: "audit.log --compare policies.yaml --fail-on broken-line", output: "compared.txt", err: "simulate: --fail-on broken-line: 1"},
