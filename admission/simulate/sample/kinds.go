@@ -82,8 +82,9 @@ func (m *maker) probes() {
 	for i := range m.Objects {
 		p := m.pod("shop", i, podsPerNamespace)
 		begin, tokens := time.Duration(m.random.Int64N(int64(probePeriod))), float64(recorderBurst)
+		url := fmt.Sprintf("http://10.%d.%d.%d:8080/ready", i>>16, i>>8&255, i&255)
 		w := write{user: p.user(), component: "kubelet", host: p.node, kind: "Warning", reason: "Unhealthy",
-			message: fmt.Sprintf("Readiness probe failed: Get \"http://10.%d.%d.%d:8080/ready\": connect: connection refused", i>>16, i>>8&255, i&255)}
+			message: fmt.Sprintf("Readiness probe failed: Get %q: connect: connection refused", url)}
 		for n := 1; begin+time.Duration(n-1)*probePeriod < m.Duration; n++ {
 			if n > 1 {
 				tokens = min(tokens+float64(probePeriod)/float64(recorderRefill), recorderBurst)

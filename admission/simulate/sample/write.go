@@ -31,7 +31,8 @@ func start() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
 type object struct{ kind, apiVersion, namespace, name string }
 
 func (o *object) reference() corev1.ObjectReference {
-	return corev1.ObjectReference{Kind: o.kind, APIVersion: o.apiVersion, Namespace: o.namespace, Name: o.name, UID: types.UID(o.kind + "-" + o.name)}
+	uid := types.UID(o.kind + "-" + o.name)
+	return corev1.ObjectReference{Kind: o.kind, APIVersion: o.apiVersion, Namespace: o.namespace, Name: o.name, UID: uid}
 }
 
 // pod is a pod on a node.

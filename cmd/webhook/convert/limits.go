@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/eventquota/eventquota/cmd/webhook/output"
-	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
@@ -29,9 +28,9 @@ const (
 func limitOf() map[string]v1alpha1.Limit {
 	return map[string]v1alpha1.Limit{
 		serverType:        {Name: "server"},
-		"Namespace":       {Name: "namespace", Per: []v1alpha1.KeyPart{v1alpha1.KeyPart(policy.KeyNamespace)}},
-		"User":            {Name: "user", Per: []v1alpha1.KeyPart{v1alpha1.KeyPart(policy.KeyUser)}},
-		"SourceAndObject": {Name: "source-and-object", Per: []v1alpha1.KeyPart{v1alpha1.KeyPart(policy.KeySource), v1alpha1.KeyPart(policy.KeyInvolvedObject)}},
+		"Namespace":       {Name: "namespace", Per: []v1alpha1.KeyPart{"Namespace"}},
+		"User":            {Name: "user", Per: []v1alpha1.KeyPart{"User"}},
+		"SourceAndObject": {Name: "source-and-object", Per: []v1alpha1.KeyPart{"Source", "InvolvedObject"}},
 	}
 }
 

@@ -19,9 +19,11 @@ const (
 
 // slower runs a set of policies once more with longer write intervals, if this may save something: only counts are
 // written less often then.
-func (o *options) slower(ctx context.Context, trace *simulate.Trace, set policySet, first *report.Run, bar *progressBar) (*report.Slower, error) {
-	intervals := set.rules.WriteIntervals()
-	if w := first.EtcdWrites; len(intervals) == 0 || intervals[len(intervals)-1] > maxInterval/slowerTimes || w.Counts*slowerShare < w.After || w.Counts < 2 {
+func (o *options) slower(
+	ctx context.Context, trace *simulate.Trace, set policySet, first *report.Run, bar *progressBar,
+) (*report.Slower, error) {
+	intervals, w := set.rules.WriteIntervals(), first.EtcdWrites
+	if len(intervals) == 0 || intervals[len(intervals)-1] > maxInterval/slowerTimes || w.Counts*slowerShare < w.After || w.Counts < 2 {
 		return nil, nil //nolint:nilnil // there is nothing to say
 	}
 	result, err := trace.Run(ctx, simulate.Options{

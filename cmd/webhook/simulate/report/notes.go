@@ -3,8 +3,6 @@ package report
 import (
 	"fmt"
 	"time"
-
-	"k8s.io/apimachinery/pkg/util/duration"
 )
 
 // maxNotes is how many notes of a kind are shown.
@@ -28,7 +26,8 @@ func (r *Run) notes() (all []string) {
 			all = append(all, fmt.Sprintf("%s more conditions failed.", Grouped(int64(len(r.FailedConditions)-maxNotes))))
 			break
 		}
-		all = append(all, fmt.Sprintf("Condition %q of %s failed for %s writes, such as: %s.", c.Condition, Shown(c.Rule), Grouped(c.Count), Shown(c.Example)))
+		all = append(all, fmt.Sprintf("Condition %q of %s failed for %s writes, such as: %s.",
+			c.Condition, Shown(c.Rule), Grouped(c.Count), Shown(c.Example)))
 	}
 	return all
 }
@@ -51,7 +50,7 @@ func (s *Slower) note() string {
 	}
 	change := fmt.Sprintf("write intervals %d times as long", s.Times)
 	if len(s.Intervals) == 1 {
-		change = fmt.Sprintf("writeInterval %s instead of %s", duration.HumanDuration(time.Duration(s.Times)*s.Intervals[0]), duration.HumanDuration(s.Intervals[0]))
+		change = fmt.Sprintf("writeInterval %s instead of %s", time.Duration(s.Times)*s.Intervals[0], s.Intervals[0])
 	}
 	return fmt.Sprintf("With %s: %s writes to etcd.", change, Fewer(s.Before, s.After))
 }
