@@ -105,7 +105,7 @@ func TestASeedMakesTheSameRecordingAgainAndAnotherSeedAnother(t *testing.T) {
 		return sha256.Sum256(content)
 	}
 	for _, kind := range Kinds() {
-		o := Options{Kind: kind, Objects: 100, Duration: time.Minute}
+		o := Options{Kind: kind, Objects: 10, Duration: time.Minute}
 		first := sum(o)
 		if sum(o) != first {
 			t.Errorf("%s: the same seed makes another recording", kind)
