@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"strings"
-	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,7 +13,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/eventquota/eventquota/policy/v1alpha1"
-	"github.com/eventquota/eventquota/test/cluster"
 )
 
 // inForce is how soon a policy governs, on a machine that is very busy: what it takes otherwise is logged.
@@ -78,40 +76,3 @@ func dropsIt(policy string) func(error) bool {
 }
 
 func stored(err error) bool { return err == nil }
-
-func TestATenantDoesNotGetPastTheFloor(t *testing.T) {
-	if !isolated(t) {
-		return
-	}
-	const burst = 20
-	e := newEnv(t, cluster.Options{})
-	ns := e.namespace("tenant")
-	e.apply(fmt.Sprintf(`
-kind: ClusterEventQuota
-metadata: {name: floor}
-spec: {limits: [{name: namespace, per: [Namespace], burst: %d, tokens: 1, interval: 1h, warningReservePercent: 0}]}`, burst))
-	first := e.policiesGovern(e.namespace("elsewhere"))
-	admitted, refused := 0, 0
-	for n := first; refused < 3*burst; n++ {
-		switch n - first { // whatever the tenant tries
-		case 5:
-			e.apply("kind: EventPolicy\nmetadata: {name: mine, namespace: tenant}\nspec: {action: Exempt, precedence: 1}")
-		case 10:
-			e.apply("kind: EventPolicy\nmetadata: {name: mine, namespace: tenant}\nspec: {mode: Audit, spamFilter: {burst: 1000000, tokens: 1000000, interval: 1s}}")
-		case 15:
-			e.apply("kind: EventQuota\nmetadata: {name: mine, namespace: tenant}\nspec: {limits: [{name: namespace, burst: 1000000, tokens: 1000000}]}")
-		}
-		err := e.write(ns, corev1.EventTypeNormal, n)
-		switch {
-		case err == nil:
-			admitted++
-		case apierrors.IsTooManyRequests(err) && strings.Contains(err.Error(), `limit "namespace" of ClusterEventQuota floor`):
-			refused++
-		default:
-			t.Fatalf("Event %d: %v", n, err)
-		}
-	}
-	if admitted != burst {
-		t.Errorf("%d Events were stored, want %d", admitted, burst)
-	}
-}

@@ -228,7 +228,7 @@ func (f *flood) told() map[string]int64 {
 }
 
 // stored are the stored Events of a namespace, empty for all.
-func (e *setEnv) stored(namespace string) []corev1.Event {
+func (e *env) stored(namespace string) []corev1.Event {
 	e.Helper()
 	events, err := e.client.CoreV1().Events(namespace).List(e.Context(), metav1.ListOptions{})
 	e.must(err)

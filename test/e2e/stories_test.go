@@ -1,0 +1,224 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/eventquota/eventquota/admission/settler"
+	"github.com/eventquota/eventquota/test/cluster"
+)
+
+// TestStories does with the examples what users want of them. That of the emergency brake is
+// TestTheEmergencyBrake.
+func TestStories(t *testing.T) {
+	if !isolated(t) {
+		return
+	}
+	e := newEnv(t, cluster.Options{})
+	e.policiesGovern(e.namespace("elsewhere"))
+	for _, story := range []struct {
+		says string
+		tell func(*env)
+	}{
+		{"a reason of a controller is silenced", (*env).silence},
+		{"CI namespaces have five times the rest", (*env).ciNamespaces},
+		{"Warnings are never dropped, but merged", (*env).keepWarnings},
+		{"a probe storm on 500 pods costs a handful of Events", (*env).probeStorm},
+		{"a team tightens what it may write, and cannot loosen it", (*env).team},
+		{"a storm of Normal Events leaves Warnings through", (*env).leaveWarningsThrough},
+	} {
+		t.Run(story.says, func(t *testing.T) { story.tell(e.in(t)) })
+	}
+}
+
+// slowly makes a bucket of an example come back so slowly that nothing does in a test.
+func slowly(tokens string) []string {
+	return []string{"tokens: " + tokens + "\n", "tokens: 1\n    interval: 1h\n"}
+}
+
+// example applies an example until the test ends, with changes: pairs of old and new text. It
+// returns when it is in force.
+func (e *env) example(file string, changes ...string) {
+	e.Helper()
+	content, err := os.ReadFile(filepath.Join(exampleDir, file))
+	e.must(err)
+	for i := 0; i < len(changes); i += 2 {
+		if !strings.Contains(string(content), changes[i]) {
+			e.Fatalf("%s has no %q", file, changes[i])
+		}
+	}
+	changed := strings.NewReplacer(changes...).Replace(string(content))
+	e.kubectl(changed, "apply", "-f", "-")
+	e.Cleanup(func() {
+		if _, _, err := e.cluster.Kubectl(context.WithoutCancel(e.Context()), changed, "delete", "--ignore-not-found", "-f", "-"); err != nil {
+			e.Error(err)
+		}
+	})
+	e.kubectl(changed, "wait", "--for=condition=Ready", "--timeout=2m", "-f", "-")
+}
+
+// labelled makes a namespace with a label.
+func (e *env) labelled(name, label string) string {
+	e.Helper()
+	key, value, _ := strings.Cut(label, "=")
+	_, err := e.client.CoreV1().Namespaces().Create(e.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{key: value}}}, metav1.CreateOptions{})
+	e.must(err)
+	return name
+}
+
+// tried are answers to CREATEs by how they begin: stored, merged, or who refused them.
+type tried map[string]int
+
+// creates writes n Events, which a change makes different.
+func (e *env) creates(namespace string, n int, change func(i int, event *corev1.Event)) tried {
+	e.Helper()
+	all := tried{}
+	for i := range n {
+		event := coreEvent(namespace, "", fmt.Sprint("web-", i), "the same")
+		event.GenerateName = "e-"
+		change(i, event)
+		_, err := e.client.CoreV1().Events(namespace).Create(e.Context(), event, metav1.CreateOptions{})
+		switch {
+		case err == nil:
+			all["stored"]++
+		case !apierrors.IsTooManyRequests(err):
+			e.Fatal(err)
+		default:
+			_, said, _ := strings.Cut(err.Error(), "denied the request: ")
+			for _, end := range []string{" is empty", " into a stored Event"} {
+				said, _, _ = strings.Cut(said, end)
+			}
+			all[said]++
+		}
+	}
+	return all
+}
+
+// became holds what came of Events.
+func (e *env) became(what string, got, want tried) {
+	e.Helper()
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		e.Errorf("%s: %v, want %v", what, got, want)
+	}
+}
+
+// noticesIn are the notices of a namespace, each by how many Events it reports.
+func (e *env) noticesIn(namespace string) (counts []int64) {
+	e.Helper()
+	for _, event := range e.stored(namespace) {
+		if event.Reason == settler.ReasonDropped {
+			counts = append(counts, occurrences(&event))
+		}
+	}
+	return counts
+}
+
+func ofType(eventType string) func(int, *corev1.Event) {
+	return func(_ int, event *corev1.Event) { event.Type = eventType }
+}
+
+func (e *env) silence() {
+	const file, dropped = "silence-controller.yaml", "ClusterEventPolicy silence-karpenter drops it"
+	nominated := func(eventType string) func(int, *corev1.Event) {
+		return func(_ int, event *corev1.Event) {
+			event.Source.Component, event.Reason, event.Type = "karpenter", "Nominated", eventType
+		}
+	}
+	silent, noticed := e.namespace("silent"), e.namespace("noticed")
+	e.example(file)
+	e.became("Normal ones", e.creates(silent, 20, nominated("Normal")), tried{dropped: 20})
+	e.became("Warnings", e.creates(silent, 3, nominated("Warning")), tried{"stored": 3})
+	// With notices there is one for each namespace.
+	e.example(file, "notices: None", "notices: Enabled")
+	e.became("Normal ones, with notices", e.creates(noticed, 20, nominated("Normal")), tried{dropped: 20})
+	e.eventually("one notice reports them", func() bool { return fmt.Sprint(e.noticesIn(noticed)) == "[20]" })
+	if n := len(e.stored(noticed)); n != 1 {
+		e.Errorf("%d Events are stored, want the notice alone", n)
+	}
+	if n := len(e.stored(silent)); n != 3 {
+		e.Errorf("%d Events are stored where no notice is to be, want the Warnings alone", n)
+	}
+}
+
+func (e *env) ciNamespaces() {
+	ci, other := e.labelled("ci", "example.com/purpose=ci"), e.namespace("no-ci")
+	e.example("ci-namespaces.yaml", append(slowly("10"), slowly("50")...)...)
+	e.became("a CI namespace", e.creates(ci, 520, ofType("Warning")),
+		tried{"stored": 500, `limit "per-namespace" of ClusterEventQuota namespaces-of-ci`: 20})
+	e.became("another one", e.creates(other, 120, ofType("Warning")),
+		tried{"stored": 100, `limit "per-namespace" of ClusterEventQuota namespaces`: 20})
+}
+
+func (e *env) keepWarnings() {
+	const reasons, messages = 8, 8 // fewer of these than are combined
+	namespace := e.namespace("warned")
+	about := func(eventType string) func(int, *corev1.Event) {
+		return func(i int, event *corev1.Event) {
+			event.InvolvedObject.Name, event.Type = "web", eventType
+			event.Reason, event.Message = fmt.Sprint("Reason", i%reasons), fmt.Sprint("message ", i/reasons)
+		}
+	}
+	e.example("keep-warnings.yaml")
+	e.became("Warnings of one source about one object", e.creates(namespace, reasons*messages, about("Warning")), tried{"stored": reasons * messages})
+	again := e.creates(namespace, reasons*messages, about("Warning"))
+	for said, n := range again {
+		if !strings.HasPrefix(said, "merged") {
+			e.Errorf("the same again: %d %s, want all merged", n, said)
+		}
+	}
+	if got := e.creates(namespace, reasons*messages, about("Normal")); got["spam filter of the default policy"] == 0 {
+		e.Errorf("Normal Events: %v, want some that the spam filter drops", got)
+	}
+}
+
+func (e *env) probeStorm() {
+	const pods = 500
+	namespace := e.namespace("probed")
+	e.example("probe-storm.yaml", "interval: 1m", "interval: 12h")
+	e.became("a failing probe of each pod", e.creates(namespace, pods, func(_ int, event *corev1.Event) {
+		event.Reason, event.Message = "Unhealthy", "Readiness probe failed: connection refused"
+	}), tried{"stored": 10, `limit "probes" of ClusterEventQuota probes`: pods - 10})
+	e.eventually("one notice reports the rest", func() bool { return fmt.Sprint(e.noticesIn(namespace)) == fmt.Sprintf("[%d]", pods-10) })
+	e.became("another Warning", e.creates(namespace, 1, ofType("Warning")), tried{"stored": 1})
+}
+
+func (e *env) team() {
+	const tenants, team = `limit "namespace" of ClusterEventQuota tenants`, `limit "all" of EventQuota shop/team`
+	shop := e.labelled("shop", "eventquota.io/tenant=true")
+	from := 0
+	writes := func(n int) tried {
+		from += 1000 // pods of other names
+		return e.creates(shop, n, func(i int, event *corev1.Event) { event.InvolvedObject.Name = fmt.Sprint("web-", from+i) })
+	}
+	e.example("tenant-quota.yaml", slowly("50")...)
+	e.example("team-limit.yaml", slowly("20")...)
+	e.became("what the team allows itself", writes(120), tried{"stored": 100, team: 20})
+	e.example("team-limit.yaml", "burst: 100\n    tokens: 20\n", "burst: 1000000\n    tokens: 1000000\n")
+	e.apply("kind: EventPolicy\nmetadata: {name: exempt, namespace: shop}\nspec: {action: Exempt, precedence: 1}")
+	e.apply("kind: EventPolicy\nmetadata: {name: audited, namespace: shop}\nspec: {mode: Audit, spamFilter: {burst: 1000000, tokens: 1000000, interval: 1s}}")
+	e.became("what the admin allows it", writes(120), tried{"stored": 100, tenants: 20})
+}
+
+func (e *env) leaveWarningsThrough() {
+	namespace := e.namespace("stormy")
+	from := 0
+	writes := func(n int, eventType string) tried {
+		from += 1000
+		return e.creates(namespace, n, func(i int, event *corev1.Event) {
+			event.InvolvedObject.Name, event.Type = fmt.Sprint("web-", from+i), eventType
+		})
+	}
+	const limit = `limit "per-namespace" of ClusterEventQuota fair-share`
+	e.example("leave-warnings-through.yaml", slowly("10")...)
+	e.became("Normal Events", writes(70, "Normal"), tried{"stored": 50, limit: 20})
+	e.became("Warnings", writes(70, "Warning"), tried{"stored": 50, limit: 20})
+}
