@@ -1,0 +1,129 @@
+package policy_test
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/eventquota/eventquota/policy"
+)
+
+func TestWhatCanNeverDecideIsShadowed(t *testing.T) {
+	t.Parallel()
+	w := newWriter(t)
+	const (
+		admin  = "tier: Admin\n"
+		audit  = "mode: Audit\n"
+		off    = "mode: Disabled\n"
+		first  = "precedence: 1\n"
+		normal = "match: {types: [Normal]}\n"
+		ab     = "match: {reasons: [a, b], kinds: [Pod]}\n"
+		bc     = "match: {reasons: [b, c]}\n"
+		b      = "match: {reasons: [b], kinds: [Pod], controllers: [kubelet]}\n"
+		byA    = "match: {conditions: [{name: x, expression: 'event.count > 1'}]}\n"
+		byAB   = "match: {conditions: [{name: y, expression: 'event.type == \"b\"'}, {name: z, expression: 'event.count > 1'}]}\n"
+		teamB  = "match: {namespaceSelector: {matchLabels: {team: b}}}\n"
+		teamB2 = "match: {namespaceSelector: {matchExpressions: [{key: team, operator: In, values: [b]}]}}\n"
+		teamC  = "match: {namespaceSelector: {matchLabels: {team: c}}}\n"
+		inB    = "match: {types: [Normal], namespaceSelector: {matchLabels: {team: b}}}\n"
+	)
+	type all []*policy.Policy
+	cluster := func(name, spec string) *policy.Policy { return w.admins(t, name, spec) }
+	own := func(name, spec string) *policy.Policy { return w.own(t, name, spec) }
+	for _, test := range []struct {
+		says         string
+		cluster, own all
+		rule, by     string // empty for not shadowed
+	}{
+		{says: "one that is alone", own: all{own("p", "")}, rule: "EventPolicy a/p"},
+		{says: "the same match, later", own: all{own("a", ""), own("p", "")}, rule: "EventPolicy a/p", by: "EventPolicy a/a"},
+		{says: "the same match, earlier", own: all{own("p", ""), own("z", "")}, rule: "EventPolicy a/p"},
+		{says: "a lower precedence", own: all{own("z", first), own("p", "")}, rule: "EventPolicy a/p", by: "EventPolicy a/z"},
+		{says: "a wider match", own: all{own("a", ab), own("p", b)}, rule: "EventPolicy a/p", by: "EventPolicy a/a"},
+		{says: "a match that overlaps", own: all{own("a", ab), own("p", bc)}, rule: "EventPolicy a/p"},
+		{says: "a narrower match", own: all{own("a", normal), own("p", "")}, rule: "EventPolicy a/p"},
+		{says: "some of the conditions", own: all{own("a", byA), own("p", byAB)}, rule: "EventPolicy a/p", by: "EventPolicy a/a"},
+		{says: "more conditions", own: all{own("a", byAB), own("p", byA)}, rule: "EventPolicy a/p"},
+		{says: "tier Admin before the namespace's own", cluster: all{cluster("c", admin)}, own: all{own("p", normal)}, rule: "EventPolicy a/p", by: "ClusterEventPolicy c"},
+		{says: "tier Admin that selects the namespace", cluster: all{cluster("c", admin+teamB)}, own: all{own("p", "")}, rule: "EventPolicy a/p", by: "ClusterEventPolicy c"},
+		{says: "tier Admin that selects others", cluster: all{cluster("c", admin+teamC)}, own: all{own("p", "")}, rule: "EventPolicy a/p"},
+		{says: "tier Baseline after the namespace's own", cluster: all{cluster("c", first)}, own: all{own("p", "")}, rule: "EventPolicy a/p"},
+		{says: "a namespace's own hides none of the cluster", cluster: all{cluster("p", "")}, own: all{own("a", "")}, rule: "ClusterEventPolicy p"},
+		{says: "tier Admin before tier Baseline", cluster: all{cluster("z", admin), cluster("p", first)}, rule: "ClusterEventPolicy p", by: "ClusterEventPolicy z"},
+		{says: "tier Baseline after tier Admin", cluster: all{cluster("a", first), cluster("p", admin)}, rule: "ClusterEventPolicy p"},
+		{says: "an equal selector", cluster: all{cluster("a", teamB), cluster("p", inB)}, rule: "ClusterEventPolicy p", by: "ClusterEventPolicy a"},
+		{says: "a selector that may select the same", cluster: all{cluster("a", teamB2), cluster("p", inB)}, rule: "ClusterEventPolicy p"},
+		{says: "no selector", cluster: all{cluster("a", ""), cluster("p", inB)}, rule: "ClusterEventPolicy p", by: "ClusterEventPolicy a"},
+		{says: "a selector before none", cluster: all{cluster("a", teamB), cluster("p", "")}, rule: "ClusterEventPolicy p"},
+		{says: "one in mode Audit does not govern", own: all{own("a", audit), own("p", "")}, rule: "EventPolicy a/p"},
+		{says: "one in mode Audit hides another one", own: all{own("a", audit), own("p", audit)}, rule: "EventPolicy a/p", by: "EventPolicy a/a"},
+		{says: "one in mode Audit is hidden by one that enforces", own: all{own("a", ""), own("p", audit)}, rule: "EventPolicy a/p", by: "EventPolicy a/a"},
+		{says: "one that is Disabled", own: all{own("a", off), own("p", "")}, rule: "EventPolicy a/p"},
+	} {
+		t.Run(test.says, func(t *testing.T) {
+			t.Parallel()
+			namespaces := a(test.own)
+			n := namespaces["a"]
+			n.Labels = labels.Set{"team": "b"}
+			namespaces["a"] = n
+			s := policy.NewSet(policy.Default(), policy.Rules{Policies: test.cluster}, namespaces)
+			want := ""
+			if test.by != "" {
+				want = "governed by " + test.by + " before"
+			}
+			found := false
+			for _, p := range append(test.cluster, test.own...) {
+				if p.Name != test.rule {
+					continue
+				}
+				found = true
+				if got := strings.Join(s.Shadowed(p.Identity), "; "); got != want {
+					t.Errorf("%q, want %q", got, want)
+				}
+			}
+			if !found {
+				t.Errorf("there is no %s", test.rule)
+			}
+		})
+	}
+}
+
+func TestLimitsThatAreReplacedAreShadowed(t *testing.T) {
+	t.Parallel()
+	w := newWriter(t)
+	limited := func(spec string, limits ...string) string {
+		spec += "limits:\n"
+		for _, l := range limits {
+			spec += "- {name: '" + l + "', burst: 1, tokens: 1}\n"
+		}
+		return spec
+	}
+	const (
+		first  = "precedence: 1\n"
+		audit  = "mode: Audit\n"
+		normal = "match: {types: [Normal]}\n"
+	)
+	for _, test := range []struct{ says, before, spec, want string }{
+		{"one of two", limited(first, "x"), limited("", "x", "y"), `limit "x" is replaced by that of ClusterEventQuota ci`},
+		{"both", limited(first, "y", "x"), limited(normal, "x", "y"), `limit "x" is replaced by that of ClusterEventQuota ci; limit "y" is replaced by that of ClusterEventQuota ci`},
+		{"of other names", limited(first, "z"), limited("", "x", "y"), ""},
+		{"by one that matches less", limited(first+normal, "x"), limited("", "x"), ""},
+		{"by one of a higher precedence", limited("precedence: 2000\n", "x"), limited("", "x"), ""},
+		{"by one in mode Audit", limited(first+audit, "x"), limited("", "x"), ""},
+		{"in mode Audit", limited(first+audit, "x"), limited(audit, "x"), `limit "x" is replaced by that of ClusterEventQuota ci`},
+		{"by one that is Disabled", limited(first+"mode: Disabled\n", "x"), limited("", "x"), ""},
+	} {
+		t.Run(test.says, func(t *testing.T) {
+			t.Parallel()
+			q, own := w.adminsQuota(t, "q", test.spec), w.ownQuota(t, "q", limited("", "x"))
+			s := policy.NewSet(policy.Default(), policy.Rules{Quotas: []*policy.Quota{q, w.adminsQuota(t, "ci", test.before)}}, a(nil, own))
+			if got := strings.Join(s.Shadowed(q.Identity), "; "); got != test.want {
+				t.Errorf("%q, want %q", got, test.want)
+			}
+			if got := s.Shadowed(own.Identity); got != nil {
+				t.Errorf("a quota of a namespace: %q", got)
+			}
+		})
+	}
+}
