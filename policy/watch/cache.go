@@ -247,6 +247,6 @@ func (c *Cache) mark(namespace string) {
 	c.dirty[namespace] = true
 	select {
 	case c.changed <- struct{}{}:
-	default: // whoever takes the signal that is there sees this change too
+	default: // the signal that is there is for this change too
 	}
 }

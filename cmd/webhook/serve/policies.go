@@ -28,7 +28,7 @@ func (s *server) newPolicies() (*watch.Cache, error) {
 func (s *server) report(r watch.Report) {
 	select {
 	case s.changed <- struct{}{}:
-	default: // whoever takes the element that is there sees this change too
+	default: // the element that is there is for this change too
 	}
 	log := s.log.WithValues("rule", r.String(), "generation", r.Generation)
 	switch {
