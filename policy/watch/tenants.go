@@ -81,10 +81,11 @@ func (c *Cache) await(ctx context.Context, namespace string) {
 	}
 }
 
-// activate has the rules of a namespace compiled, if there is space for them; c.mu is held. Those that wait to be
-// compiled keep their space: otherwise, when more namespaces send than fit, none would stay until its turn.
+// activate has the rules of a namespace compiled, unless too many wait for that; c.mu is held. Those that wait keep
+// their space: otherwise, when more namespaces send than fit, none would stay until its turn. They get a quarter of it,
+// so that what is compiled stays for a while.
 func (c *Cache) activate(namespace string, t *tenant) bool {
-	if c.waitingSize+t.size > c.totalSize {
+	if t.size > c.totalSize || c.waitingSize > 0 && c.waitingSize+t.size > c.totalSize/4 {
 		return false
 	}
 	t.active = true
@@ -214,21 +215,20 @@ func (c *Cache) compileNext(namespace string) bool {
 	if t == nil || !t.active {
 		return false
 	}
-	for key, e := range c.entries[namespace] {
-		if !e.within || e.compiled {
-			continue
-		}
+	if e := c.uncompiled(namespace); e != nil {
 		from := *e
 		c.mu.Unlock()
 		made, err := c.compile(&from)
 		c.mu.Lock()
-		if c.entries[namespace][key] != e || c.tenants[namespace] != t || !e.within {
+		if c.entry(from.Identity) != e || c.tenants[namespace] != t || !e.within {
 			return true // it has changed meanwhile
 		}
 		e.settle(made, err)
 		e.inForce, e.compiled = made, true
 		c.reports = append(c.reports, e.report())
 		c.mark(namespace)
+	}
+	if c.uncompiled(namespace) != nil {
 		return true
 	}
 	if !t.compiled {
@@ -237,4 +237,14 @@ func (c *Cache) compileNext(namespace string) bool {
 		c.mark(namespace)
 	}
 	return false
+}
+
+// uncompiled is an entry of a namespace that is to be compiled, or nil; c.mu is held.
+func (c *Cache) uncompiled(namespace string) *entry {
+	for _, e := range c.entries[namespace] {
+		if e.within && !e.compiled {
+			return e
+		}
+	}
+	return nil
 }
