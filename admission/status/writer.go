@@ -59,7 +59,7 @@ var _ Rules = (*watch.Cache)(nil)
 // most rules.
 type Shadows func(i policy.Identity) []string
 
-// Writer writes the status of each rule when it has changed. New generations go before counts.
+// Writer writes the status of each rule when it has changed. New generations go before counts, but not every time.
 //
 // One goroutine does it all, so that nothing needs a lock. Make one with New for
 // each term of a leader, and call Run once.
@@ -78,6 +78,7 @@ type Writer struct {
 	retries    workqueue.TypedRateLimiter[types.UID]
 	lookAt     time.Time // when to look again at what was counted
 	checkAt    time.Time // when to check the next rule that is pending
+	changes    bool      // the last write was for more than counts
 	complaints rate.Sometimes
 	uncounted  rate.Sometimes
 }
@@ -202,11 +203,18 @@ func (w *Writer) plan(now time.Time) (due []*record, next time.Time) {
 			return 1
 		}
 	})
+	// Anyone who changes rules all the time must not keep others' counts from being written.
+	counts := func(r *record) bool { return !urgent(&r.stored, r.next) }
+	if i := slices.IndexFunc(due, counts); w.changes && i > 0 {
+		first := due[i]
+		due = slices.Insert(slices.Delete(due, i, i+1), 0, first)
+	}
 	return due, next
 }
 
 // write writes the status of a rule. A failure is tried again later, as long as the rule exists.
 func (w *Writer) write(ctx context.Context, r *record) {
+	w.changes = urgent(&r.stored, r.next)
 	err := w.patch(ctx, r)
 	if err == nil {
 		w.retries.Forget(r.report.UID)
