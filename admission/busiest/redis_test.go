@@ -73,7 +73,7 @@ func TestReplicasTellEachOther(t *testing.T) {
 		"Redis Cluster": connected(t, redisclient.Options{Addresses: nodes.Addrs(), Cluster: true}),
 	} {
 		for says, holds := range map[string]func(*testing.T, *busiest.Redis, func(string) string){
-			"nobody has told anything": func(t *testing.T, r *busiest.Redis, _ func(string) string) {
+			"nobody has written anything": func(t *testing.T, r *busiest.Redis, _ func(string) string) {
 				t.Helper()
 				want(t, r)
 			},
@@ -83,7 +83,7 @@ func TestReplicasTellEachOther(t *testing.T) {
 				put(t, r, all...)
 				want(t, r, all...)
 			},
-			"a replica replaces what it told before, and telling twice does no harm": func(t *testing.T, r *busiest.Redis, _ func(string) string) {
+			"a replica replaces what it wrote before, and writing twice does no harm": func(t *testing.T, r *busiest.Redis, _ func(string) string) {
 				t.Helper()
 				put(t, r, counted("a", 5, now), counted("a", 7, now), counted("a", 7, now))
 				want(t, r, counted("a", 7, now))
@@ -97,18 +97,18 @@ func TestReplicasTellEachOther(t *testing.T) {
 					}
 				}
 			},
-			"a replica that is gone is not read, and one that stopped long ago is forgotten": func(t *testing.T, r *busiest.Redis, key func(string) string) {
+			"a replica that has ended is not read, and one that stopped long ago is forgotten": func(t *testing.T, r *busiest.Redis, key func(string) string) {
 				t.Helper()
-				put(t, r, counted("gone", 1, now.Add(-busiest.Life+time.Minute)), counted("old", 1, now.Add(-busiest.Life)))
-				for _, k := range []string{key(":gone"), key(":old")} {
+				put(t, r, counted("ended", 1, now.Add(-busiest.Life+time.Minute)), counted("old", 1, now.Add(-busiest.Life)))
+				for _, k := range []string{key(":ended"), key(":old")} {
 					if n, err := client.Del(t.Context(), k).Result(); n != 1 || err != nil {
 						t.Fatalf("%d of %q are deleted, %v", n, k, err)
 					}
 				}
 				put(t, r, counted("a", 1, now))
 				want(t, r, counted("a", 1, now))
-				if all := client.ZRange(t.Context(), key(""), 0, -1).Val(); len(all) != 2 || all[0] != "gone" || all[1] != "a" {
-					t.Errorf("the index has %q, want gone and a", all)
+				if all := client.ZRange(t.Context(), key(""), 0, -1).Val(); len(all) != 2 || all[0] != "ended" || all[1] != "a" {
+					t.Errorf("the index has %q, want ended and a", all)
 				}
 			},
 		} {

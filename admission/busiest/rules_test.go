@@ -12,8 +12,10 @@ import (
 	"sync"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/busiest"
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
@@ -140,6 +142,12 @@ func TestRulesTakeTwelveMegabytesAtTheMost(t *testing.T) {
 	c := busiest.NewCounter("a", epoch(), busiest.Places)
 	for n := range busiest.MaxFollowed * 5 / 4 {
 		text := fmt.Sprint(n) + strings.Repeat("x", 1<<14)
+		c.Decided(&admission.Decided{
+			Rule: &policy.Rule{}, Request: &admission.Request{Object: &corev1.Event{}},
+			Errors: []*policy.EvaluationError{{
+				Rule: &policy.Rule{Identity: policy.Identity{UID: types.UID(text[:36])}}, Err: errors.New(text),
+			}},
+		})
 		c.CountRule(busiest.RuleID{UID: text[:36]}, store.Drop, busiest.Subject{
 			Object: store.Object{APIVersion: text, Kind: text, Namespace: text, Name: text, UID: text},
 			Source: store.Source{Component: text, Host: text},

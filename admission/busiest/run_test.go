@@ -15,7 +15,7 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// spy is a Redis that takes all, unless it is told to fail.
+// spy is a Redis that takes all, unless it is to fail.
 type spy struct {
 	mu   sync.Mutex
 	fail error
@@ -52,13 +52,13 @@ func TestACounterTellsEveryTwoSecondsAndAtItsEnd(t *testing.T) {
 		<-time.After(time.Until(began.Add(7 * time.Second)))
 		synctest.Wait()
 		if client.puts != 3 {
-			t.Errorf("told %d times in 7 s, want 3", client.puts)
+			t.Errorf("written %d times in 7 s, want 3", client.puts)
 		}
 		r.Counter.Count(write(1), store.Drop)
 		end()
 		<-done
 		if client.puts != 4 {
-			t.Errorf("told %d times, want once more at the end", client.puts)
+			t.Errorf("written %d times, want once more at the end", client.puts)
 		}
 	})
 }

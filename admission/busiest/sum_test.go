@@ -62,15 +62,15 @@ func TestARowMissesOnlyWhatItsReplicasMayHaveLost(t *testing.T) {
 	row := func(name string, missing int64) busiest.Row {
 		return busiest.Row{Name: name, Counts: busiest.Counts{Merged: 50}, Missing: missing}
 	}
-	told := func(replica string, missing int64, rows ...busiest.Row) busiest.Snapshot {
+	snapshot := func(replica string, missing int64, rows ...busiest.Row) busiest.Snapshot {
 		return busiest.Snapshot{
 			Replica: busiest.Replica{Name: replica},
 			By:      map[busiest.By]busiest.Ranking{busiest.Object: {Missing: missing, Rows: rows}},
 		}
 	}
 	ranking := busiest.Add([]busiest.Snapshot{
-		told("a", 7, row("everywhere", 0), row("late", 5), row("here", 0)),
-		told("b", 9, row("everywhere", 0), row("late", 1)),
+		snapshot("a", 7, row("everywhere", 0), row("late", 5), row("here", 0)),
+		snapshot("b", 9, row("everywhere", 0), row("late", 1)),
 	}).By[busiest.Object]
 	for name, want := range map[string]int64{"everywhere": 0, "late": 6, "here": 9} {
 		if got := rowOf(ranking, name).Missing; got != want {
