@@ -39,7 +39,7 @@ func (m *maker) churn() {
 			if step.reason != "Killing" {
 				pod += m.Objects - count
 			}
-			if !m.lived(m.pod("load", pod, podsPerNamespace), step.reason, step.message, m.spread(i, count)) {
+			if !m.lived(m.pod(fmt.Sprint("load-", pod/podsPerNamespace), pod), step.reason, step.message, m.spread(i, count)) {
 				return
 			}
 		}
@@ -80,7 +80,7 @@ const (
 // probes has pods whose readiness probes fail all the time.
 func (m *maker) probes() {
 	for i := range m.Objects {
-		p := m.pod("shop", i, podsPerNamespace)
+		p := m.pod("shop", i)
 		begin, tokens := time.Duration(m.random.Int64N(int64(probePeriod))), float64(recorderBurst)
 		url := fmt.Sprintf("http://10.%d.%d.%d:8080/ready", i>>16, i>>8&255, i&255)
 		w := write{user: p.user(), component: "kubelet", host: p.node, kind: "Warning", reason: "Unhealthy",
@@ -102,9 +102,10 @@ func (m *maker) probes() {
 }
 
 // A quiet cluster: each node starts and stops so many pods an hour, and each 1,000 nodes, or part of them, roll out a
-// Deployment now and then.
+// Deployment now and then, in one of the namespaces that so many nodes share.
 const (
 	quietPods     = 6
+	quietShare    = 10
 	rolloutEvery  = 5 * time.Minute
 	rolloutPods   = 50
 	rolloutWithin = 30 * time.Second
@@ -113,16 +114,21 @@ const (
 // quiet has pods that come and go, and one in twenty whose probe fails once.
 func (m *maker) quiet() {
 	pods := int(float64(m.Nodes) * quietPods * m.Duration.Hours())
-	next := 0
+	next, namespaces := 0, max(m.Nodes/quietShare, 1)
+	namespace := func() string { return fmt.Sprint("team-", m.random.IntN(namespaces)) }
 	for range pods {
-		if !m.life(next, time.Duration(m.random.Int64N(int64(m.Duration)))) {
+		if !m.life(m.pod(namespace(), next), time.Duration(m.random.Int64N(int64(m.Duration)))) {
 			return
 		}
 		next++
 	}
 	for begin := time.Duration(0); begin < m.Duration; begin += rolloutEvery {
-		for range rolloutPods * ((m.Nodes + 999) / 1000) {
-			if !m.life(next, begin+time.Duration(m.random.Int64N(int64(rolloutWithin)))) {
+		in := ""
+		for i := range rolloutPods * ((m.Nodes + 999) / 1000) {
+			if i%rolloutPods == 0 {
+				in = namespace()
+			}
+			if !m.life(m.pod(in, next), begin+time.Duration(m.random.Int64N(int64(rolloutWithin)))) {
 				return
 			}
 			next++
@@ -131,8 +137,7 @@ func (m *maker) quiet() {
 }
 
 // life is that of a pod of a quiet cluster, from a time on. What is after the end is not recorded.
-func (m *maker) life(i int, from time.Duration) bool {
-	p := m.pod("team", i, 20)
+func (m *maker) life(p pod, from time.Duration) bool {
 	steps := []struct {
 		reason, message string
 		after           time.Duration

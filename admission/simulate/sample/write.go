@@ -45,12 +45,9 @@ type pod struct {
 // user is the kubelet of its node.
 func (p *pod) user() string { return "system:node:" + p.node }
 
-// pod is the i-th, in one of some namespaces that have so many pods each.
-func (m *maker) pod(namespaces string, i, each int) pod {
-	return pod{
-		object{"Pod", "v1", fmt.Sprint(namespaces, "-", i/each), fmt.Sprint("pod-", i)},
-		fmt.Sprint("node-", i%m.Nodes),
-	}
+// pod is the i-th.
+func (m *maker) pod(namespace string, i int) pod {
+	return pod{object{"Pod", "v1", namespace, fmt.Sprint("pod-", i)}, fmt.Sprint("node-", i%m.Nodes)}
 }
 
 // spread is a random time in the i-th of so many equal parts of the duration.
