@@ -6,10 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/labels"
-
-	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/test/cli"
 )
 
@@ -73,23 +69,24 @@ func message(err error) string {
 	return err.Error()
 }
 
-// before stands before a rule of a name.
-type before string
-
-func (b before) Shadowed(r *policy.Rule) []string {
-	if r.Name != string(b) {
-		return nil
-	}
-	return []string{"governed by others"}
-}
-
 func TestLintSaysWhatCanNeverApply(t *testing.T) {
-	var got []string
-	for _, name := range []string{"a", "b"} {
-		got = append(got, warningsFor(&policy.Rule{Name: name, Mode: policy.Enforce}, []labels.Set{{}}, before("b"))...)
+	file := filepath.Join(t.TempDir(), "shadowed.yaml")
+	err := os.WriteFile(file, []byte(`apiVersion: eventquota.io/v1alpha1
+kind: ClusterEventPolicy
+metadata: {name: first}
+spec: {tier: Admin, action: Drop}
+---
+apiVersion: eventquota.io/v1alpha1
+kind: ClusterEventPolicy
+metadata: {name: second}
+spec: {tier: Baseline, match: {types: [Normal]}}
+`), 0o600)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"b: governed by others"}, got); diff != "" {
-		t.Errorf("warnings (-want +got):\n%s", diff)
+	out, errs, err := cli.Run(t, cli.Under(Command()), nil, "lint", file)
+	if err != nil || !strings.Contains(out+errs, "ClusterEventPolicy second: governed by ClusterEventPolicy first") {
+		t.Errorf("said %q (%v), want that the first stands before the second", out+errs, err)
 	}
 }
 

@@ -11,15 +11,10 @@ import (
 	"github.com/eventquota/eventquota/policy"
 )
 
-// shadower says what stands before a rule so that it can never apply.
-type shadower interface {
-	Shadowed(r *policy.Rule) []string
-}
-
 // warningsOf says which rules have no effect, ordered by their kinds and names.
 func warningsOf(read *policyfile.Rules) []string {
 	cluster, namespaces := read.All()
-	shadows, _ := any(read.Set()).(shadower)
+	set := read.Set()
 	var selectable []labels.Set
 	for _, n := range namespaces {
 		if n.Labels != nil {
@@ -33,7 +28,7 @@ func warningsOf(read *policyfile.Rules) []string {
 	slices.SortStableFunc(all, func(a, b *policy.Rule) int { return cmp.Compare(a.Name, b.Name) })
 	var warnings []string
 	for _, r := range all {
-		warnings = append(warnings, warningsFor(r, selectable, shadows)...)
+		warnings = append(warnings, warningsFor(r, selectable, set)...)
 	}
 	return warnings
 }
@@ -49,17 +44,15 @@ func rulesOf(r policy.Rules) (all []*policy.Rule) {
 }
 
 // warningsFor says why a rule has no effect. Namespaces are known only where the files have some.
-func warningsFor(r *policy.Rule, selectable []labels.Set, shadows shadower) (warnings []string) {
+func warningsFor(r *policy.Rule, selectable []labels.Set, set *policy.Set) (warnings []string) {
 	selected := func(ls labels.Set) bool { return r.Match.Namespaces.Matches(ls) }
 	switch {
 	case r.Mode == policy.Disabled:
 		return []string{r.Name + ": its mode is Disabled"}
 	case r.Match.Namespaces != nil && len(selectable) > 0 && !slices.ContainsFunc(selectable, selected):
 		return []string{r.Name + ": its namespaceSelector selects no namespace of the files"}
-	case shadows == nil:
-		return nil
 	}
-	for _, why := range shadows.Shadowed(r) {
+	for _, why := range set.Shadowed(r.Identity) {
 		warnings = append(warnings, r.Name+": "+why)
 	}
 	return warnings
