@@ -101,7 +101,7 @@ func (s *Set) With(changed map[string]*Namespace) *Set {
 }
 
 func (s *Set) newView(name string, n Namespace) view {
-	return view{selection: s.selectionOf(name, n.Labels), labels: n.Labels, own: n.Rules.inOrder()}
+	return view{selection: s.selectionOf(name, n.Labels), labels: n.Labels, own: n.inOrder()}
 }
 
 // selectors are those of the cluster's rules that do not select every namespace.
