@@ -178,8 +178,8 @@ func (c *Cache) bound(namespace string) (size int) {
 		case number[e.Kind] == mostOfAKind:
 			beyond = fmt.Errorf("a namespace may have %d of the kind %s, and there are as many older ones", mostOfAKind, e.Kind)
 		case size+e.size > namespaceSize:
-			beyond = fmt.Errorf("the expressions of a namespace may have %d bytes in all, with %d more for each: those of older policies and quotas leave too few",
-				namespaceSize, conditionSize)
+			beyond = fmt.Errorf("the expressions of a namespace may have %d bytes in all, with %d more for each: "+
+				"those of older policies and quotas leave too few", namespaceSize, conditionSize)
 		default:
 			number[e.Kind]++
 			size += e.size
