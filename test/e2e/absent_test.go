@@ -37,6 +37,8 @@ func TestTheAPIServerWorksWithoutTheWebhook(t *testing.T) {
 	var err error
 	e.client, err = kubernetes.NewForConfig(e.cluster.Config)
 	e.must(err)
+	e.kubectl("", "apply", "--server-side", "-f", crdDir)
+	e.kubectl("", "wait", "--for=condition=Established", "--timeout=1m", "-f", crdDir)
 	e.kubectl("", "apply", "--server-side", "-k", shippedOverlay)
 	trusted := e.certificate()
 	e.trust(trusted)

@@ -40,12 +40,12 @@ type env struct {
 }
 
 // newEnv starts a cluster and a webhook, which end with the test.
-func newEnv(t *testing.T, o cluster.Options) *env {
+func newEnv(t *testing.T, o cluster.Options, flags ...string) *env {
 	t.Helper()
 	e := &env{T: t, cluster: cluster.ForTest(t, o)}
 	program, err := replica.Build(t.Context(), t.TempDir())
 	e.must(err)
-	e.replica, err = replica.Start(t.Context(), e.cluster, program)
+	e.replica, err = replica.Start(t.Context(), e.cluster, program, flags...)
 	e.must(err)
 	t.Cleanup(func() {
 		if t.Failed() {

@@ -49,6 +49,7 @@ func newFaultEnv(t *testing.T, r faultyRedis) *faultEnv {
 		"--store-deadline=500ms",
 		// What is claimed is in hand for some seconds.
 		"--settle-rate=40",
+		statusFlag,
 	}, r.flags()...)
 	return &faultEnv{setEnv: newSetEnv(t, 3, flags...), redis: r}
 }

@@ -28,7 +28,10 @@ import (
 )
 
 // statusInterval is the least time between two writes of one policy's status.
-const statusInterval = 30 * time.Second
+const (
+	statusInterval = 30 * time.Second
+	statusFlag     = "--status-interval=30s"
+)
 
 // statusPolicies are one that drops, one that limits and one that is audited.
 const statusNamespace, statusPolicies = "watched", `
@@ -41,7 +44,7 @@ func TestStatus(t *testing.T) {
 	if !isolated(t) {
 		return
 	}
-	e := newEnv(t, cluster.Options{APIServerFlags: map[string]string{"audit-policy-file": statusAudit(t)}})
+	e := newEnv(t, cluster.Options{APIServerFlags: map[string]string{"audit-policy-file": statusAudit(t)}}, statusFlag)
 	e.namespace(statusNamespace)
 	e.policiesGovern(statusNamespace)
 	e.apply(fmt.Sprintf(statusPolicies, "brake", "Drop", "Enforce", "Noise"))
@@ -74,7 +77,7 @@ func TestStatus(t *testing.T) {
 	}
 	// A change that is not valid: the one before goes on.
 	e.apply(strings.Replace(fmt.Sprintf(statusPolicies, "brake", "Drop", "Enforce", "X"), "event.reason == 'X'", "nothing", 1))
-	e.eventually("the change is told", func() bool { return e.conditions("brake", 2) == "False Invalid, False PreviousGenerationGoverns" })
+	e.eventually("the change is told", func() bool { return e.conditions("brake", 2) == "False Invalid, False PreviousGenerationInForce" })
 	e.sends("Noise", "web-6", apierrors.IsTooManyRequests)
 
 	dropped := int64(objects*(objects+1)/2 + 1)
@@ -228,7 +231,7 @@ func TestStatusOfReplicas(t *testing.T) {
 		return
 	}
 	redis := redistest.Start(t, redistest.Options{})
-	e := newSetEnv(t, 3, sharedFlags("--redis-addresses="+redis.Addr())...)
+	e := newSetEnv(t, 3, sharedFlags("--redis-addresses="+redis.Addr(), statusFlag)...)
 	e.namespace(statusNamespace)
 	e.policiesGovern(statusNamespace)
 	e.apply(fmt.Sprintf(statusPolicies, "brake", "Drop", "Enforce", "Noise"))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -165,16 +166,15 @@ type verdicts struct {
 	*env
 
 	changes []change
-	// first is when the first Event was answered that this version, or a newer
-	// one, has decided.
-	first []time.Time
-	spent []bool // the token of a version's quota
-	mixed []int  // Events that were governed by this version and limited by another
+	// policies and quotas are when the first Event was answered that shows this version,
+	// or a newer one.
+	policies, quotas []time.Time
+	spent            []bool // the token of a quota's version
 }
 
 func newVerdicts(e *env, changes []change) *verdicts {
 	n := len(changes)
-	return &verdicts{env: e, changes: changes, first: make([]time.Time, n), spent: make([]bool, n), mixed: make([]int, n)}
+	return &verdicts{env: e, changes: changes, policies: make([]time.Time, n), quotas: make([]time.Time, n), spent: make([]bool, n)}
 }
 
 func (v *verdicts) all(answers []answered) {
@@ -182,25 +182,22 @@ func (v *verdicts) all(answers []answered) {
 	slices.SortFunc(answers, func(a, b answered) int { return a.begun.Compare(b.begun) })
 	wrong := 0
 	for _, a := range answers {
-		oldest, newest := v.possible(a)
-		decided, ok := v.explain(a, oldest, newest)
-		if !ok {
-			if wrong++; wrong <= 20 {
-				v.Errorf("%+v, of %s: %s, which is not what a version of %d to %d does", a.told, v.at(a.begun), a.became, oldest, newest)
-			}
+		if v.governed(a) && v.limited(a) {
 			continue
 		}
-		for n := decided; n > 0 && (v.first[n].IsZero() || a.ended.Before(v.first[n])); n-- {
-			v.first[n] = a.ended
+		if wrong++; wrong <= 20 {
+			v.Errorf("%+v, of %s: %s, which is not what a whole version does", a.told, v.at(a.begun), a.became)
 		}
 	}
 	v.Logf("of %d Events %d were decided in no way that whole versions decide", len(answers), wrong)
 	for n := 2; n < len(v.changes); n++ {
-		took := v.first[n].Sub(v.changes[n].ended)
-		v.Logf("version %d: kubectl took %s; the first Event was decided by it %s after that; %d Events were decided by two versions",
-			n, v.changes[n].ended.Sub(v.changes[n].begun).Round(time.Millisecond), took.Round(time.Millisecond), v.mixed[n])
-		if v.first[n].IsZero() || took > inForce {
-			v.Errorf("version %d was not in force %s after kubectl", n, inForce)
+		for what, first := range map[string]time.Time{"policy": v.policies[n], "quota": v.quotas[n]} {
+			took := first.Sub(v.changes[n].ended)
+			v.Logf("version %d of the %s: kubectl took %s; the first Event was decided by it %s after that",
+				n, what, v.changes[n].ended.Sub(v.changes[n].begun).Round(time.Millisecond), took.Round(time.Millisecond))
+			if first.IsZero() || took > inForce {
+				v.Errorf("version %d of the %s was not in force %s after kubectl", n, what, inForce)
+			}
 		}
 	}
 }
@@ -208,51 +205,56 @@ func (v *verdicts) all(answers []answered) {
 // possible are the versions that may have decided an Event: none that is older than
 // one that decided an Event answered before, or than one that has long been in force, and
 // none that was not yet applied. Version 0 is none at all.
-func (v *verdicts) possible(a answered) (oldest, newest int) {
-	oldest, newest = 0, 1
-	for n := 1; n < len(v.changes); n++ {
-		seen := !v.first[n].IsZero() && v.first[n].Before(a.begun)
-		if seen || v.changes[n].ended.Add(inForce).Before(a.begun) {
-			oldest = n
+func (v *verdicts) possible(a answered, first []time.Time) (all []int) {
+	for n := range v.changes {
+		seen := !first[n].IsZero() && first[n].Before(a.begun)
+		if seen || n > 0 && v.changes[n].ended.Add(inForce).Before(a.begun) {
+			all = nil
 		}
-		if v.changes[n].begun.Before(a.ended) {
-			newest = n
+		if n == 0 || v.changes[n].begun.Before(a.ended) {
+			all = append(all, n)
 		}
 	}
-	return oldest, newest
+	return all
 }
 
-// explain returns the older of the two versions that may have decided an Event, given
-// what became of it: one version if that is possible.
-func (v *verdicts) explain(a answered, oldest, newest int) (version int, ok bool) {
-	for version := oldest; version <= newest; version++ {
-		if v.decides(a, version, version) {
-			return version, true
-		}
+// governed reports whether a version of the policy may have let an Event through as it
+// is stored.
+func (v *verdicts) governed(a answered) bool {
+	if strings.HasPrefix(a.became, "refused") {
+		return true
 	}
-	for governs := oldest; governs <= newest; governs++ {
-		for limits := oldest; limits <= newest; limits++ {
-			if v.decides(a, governs, limits) {
-				v.mixed[governs]++
-				return min(governs, limits), true
-			}
-		}
-	}
-	return 0, false
+	return v.shows(a, v.policies, func(n int) bool { return a.whenGoverned(n) == a.became })
 }
 
-// decides reports whether an Event may have been decided by a version of the policy and
-// one of the quota.
-func (v *verdicts) decides(a answered, governs, limits int) bool {
-	refused, stored := a.whenLimited(limits), a.whenGoverned(governs)
-	switch {
-	case a.became == refused, refused == "" && a.became == stored:
-		return true
-	case a.became == stored && !v.spent[limits]:
-		v.spent[limits] = true
+// limited reports whether a version of the quota may have done with an Event what became
+// of it.
+func (v *verdicts) limited(a answered) bool {
+	if strings.HasPrefix(a.became, "refused") {
+		return v.shows(a, v.quotas, func(n int) bool { return a.whenLimited(n) == a.became })
+	}
+	possible := v.possible(a, v.quotas)
+	if slices.ContainsFunc(possible, func(n int) bool { return a.whenLimited(n) == "" }) {
 		return true
 	}
-	return false
+	i := slices.IndexFunc(possible, func(n int) bool { return !v.spent[n] })
+	if i < 0 {
+		return false
+	}
+	v.spent[possible[i]] = true
+	return true
+}
+
+// shows reports whether a possible version does what became of an Event, and notes it if
+// it is the only one.
+func (v *verdicts) shows(a answered, first []time.Time, does func(n int) bool) bool {
+	possible := slices.DeleteFunc(v.possible(a, first), func(n int) bool { return !does(n) })
+	if len(possible) == 1 {
+		for n := possible[0]; n > 0 && (first[n].IsZero() || a.ended.Before(first[n])); n-- {
+			first[n] = a.ended
+		}
+	}
+	return len(possible) > 0
 }
 
 // at is a time, in the words of what was applied before.
