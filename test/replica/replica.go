@@ -74,6 +74,12 @@ func (r *Replica) Stop() error {
 	return nil
 }
 
+// PeakMemory is the most memory that the replica has used, in bytes. It has stopped.
+func (r *Replica) PeakMemory() int64 {
+	used, _ := r.process.ProcessState.SysUsage().(*syscall.Rusage)
+	return used.Maxrss << 10 // it is in KiB
+}
+
 // Kill ends the process at once, so that it loses what it owes, if it has not
 // ended already.
 func (r *Replica) Kill() {

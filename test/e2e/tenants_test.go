@@ -1,0 +1,111 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/eventquota/eventquota/policy/v1alpha1"
+	"github.com/eventquota/eventquota/test/cluster"
+	"github.com/eventquota/eventquota/test/replica"
+)
+
+// The policies of TestTenantsPolicies: each is as large as the API server allows.
+const (
+	tenants, policiesEach     = 40, 50
+	conditions, expressionMax = 16, 2048
+	// memoryLimit is that of the Deployment that is shipped.
+	memoryLimit = 512 << 20
+)
+
+// TestTenantsPolicies holds that tenants with many policies, each as large as can be, neither
+// delay a change by the admin nor use up the memory of a replica: of one that runs, and of one
+// that has just started.
+func TestTenantsPolicies(t *testing.T) {
+	if !isolated(t) {
+		return
+	}
+	e := newEnv(t, cluster.Options{NoAudit: true})
+	known := e.namespace("known")
+	e.policiesGovern(known)
+	config := rest.CopyConfig(e.config)
+	config.QPS = -1
+	client, err := dynamic.NewForConfig(config)
+	e.must(err)
+	var writers errgroup.Group
+	writers.SetLimit(4)
+	for i := range tenants {
+		namespace := e.namespace(fmt.Sprint("tenant-", i))
+		for j := range policiesEach {
+			writers.Go(func() error {
+				_, err := client.Resource(v1alpha1.Resources()[v1alpha1.KindEventPolicy]).Namespace(namespace).
+					Create(t.Context(), largest(namespace, fmt.Sprint("p-", j)), metav1.CreateOptions{FieldManager: "test"})
+				return err
+			})
+		}
+	}
+	e.must(writers.Wait())
+	e.changesAsAdmin(known, "First")
+
+	e.must(e.replica.Stop())
+	e.bounded()
+	e.must(e.cluster.RemoveWebhooks(t.Context()))
+	program, err := replica.Build(t.Context(), t.TempDir())
+	e.must(err)
+	e.replica, err = replica.Start(t.Context(), e.cluster, program)
+	e.must(err)
+	e.must(e.replica.Install(t.Context()))
+	e.changesAsAdmin(known, "Second")
+	e.must(e.replica.Stop())
+	e.bounded()
+}
+
+// changesAsAdmin has every tenant send an Event, so that its policies are compiled, and drops a
+// reason in all namespaces meanwhile.
+func (e *env) changesAsAdmin(namespace, reason string) {
+	e.Helper()
+	for i := range tenants {
+		e.dropped(fmt.Sprint("tenant-", i), "Any"+reason)
+	}
+	e.kubectl(fmt.Sprintf("apiVersion: eventquota.io/v1alpha1\nkind: ClusterEventPolicy\nmetadata: {name: admins}\n"+
+		"spec: {tier: Admin, action: Drop, match: {reasons: [%s]}}", reason), "apply", "-f", "-")
+	e.soon("the admin's change", func() bool { return e.dropped(namespace, reason) })
+	e.eventually("it is in force for a tenant", func() bool { return e.dropped("tenant-0", reason) })
+}
+
+// bounded holds the memory that the replica has used until it stopped.
+func (e *env) bounded() {
+	e.Helper()
+	peak := e.replica.PeakMemory()
+	e.Logf("the replica has used at most %d MiB of memory", peak>>20)
+	if peak > memoryLimit {
+		e.Errorf("the replica has used %d MiB of memory, want at most %d", peak>>20, memoryLimit>>20)
+	}
+}
+
+// largest is a policy with as many conditions as can be, each as long as can be. They are not
+// alike, and none holds.
+func largest(namespace, name string) *unstructured.Unstructured {
+	all := make([]any, conditions)
+	for i := range all {
+		var b strings.Builder
+		fmt.Fprintf(&b, "event.reason == '%s-%s-%d'", namespace, name, i)
+		for n := 0; b.Len() < expressionMax-40; n++ {
+			fmt.Fprintf(&b, " && event.message != '%d'", n)
+		}
+		all[i] = map[string]any{"name": fmt.Sprint("c-", i), "expression": b.String()}
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"spec": map[string]any{"match": map[string]any{"conditions": all}},
+	}}
+	u.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind(v1alpha1.KindEventPolicy))
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	return u
+}
