@@ -51,7 +51,7 @@ func TestARelease(t *testing.T) {
 
 	h.upgrade(newer(t), "")
 	t.Run("an upgrade upgrades the definitions", func(t *testing.T) {
-		for _, name := range []string{"eventpolicies.eventquota.io", "clustereventpolicies.eventquota.io"} {
+		for _, name := range []string{"eventpolicies.eventquota.io", "clustereventquotas.eventquota.io"} {
 			crd := get(t, api, schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, "", name)
 			names, _, _ := unstructured.NestedStringSlice(crd.Object, "spec", "names", "categories")
 			if !slices.Contains(names, "newer") {
@@ -98,7 +98,8 @@ func TestARelease(t *testing.T) {
 		want := slices.Concat(before, []string{
 			"Namespace " + namespace, // made by --create-namespace, and so the user's
 			"CustomResourceDefinition clustereventpolicies.eventquota.io", "CustomResourceDefinition eventpolicies.eventquota.io",
-			"ClusterEventPolicy floor", "EventPolicy default/mine",
+			"CustomResourceDefinition clustereventquotas.eventquota.io", "CustomResourceDefinition eventquotas.eventquota.io",
+			"ClusterEventPolicy floor", "EventPolicy default/mine", "ClusterEventQuota ceiling",
 		})
 		slices.Sort(want)
 		if diff := cmp.Diff(want, everything(t, c, api)); diff != "" {
@@ -132,7 +133,7 @@ func newer(t *testing.T) *helmchart.Chart {
 			changed++
 		}
 	}
-	if changed != 2 {
+	if changed != 4 {
 		t.Fatalf("%d definitions were changed, want 2", changed)
 	}
 	return chart

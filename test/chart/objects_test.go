@@ -62,7 +62,7 @@ func everything(t *testing.T, c *cluster.Cluster, api client.Client) []string {
 }
 
 func policy(kind schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
-	p := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"action": "Admit"}}}
+	p := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"action": "Exempt"}}}
 	p.SetGroupVersionKind(kind)
 	p.SetNamespace(namespace)
 	p.SetName(name)
