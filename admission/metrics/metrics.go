@@ -104,14 +104,19 @@ type Reports interface{ Reports() []watch.Report }
 
 // Policies shows how many policies and quotas there are, counted whenever it is read.
 func (m *Metrics) Policies(r Reports) {
-	for result, rejected := range map[string]bool{"accepted": false, "rejected": true} {
+	results := map[string]func(watch.Report) bool{
+		"accepted": func(r watch.Report) bool { return !r.Pending && r.Err == nil },
+		"rejected": func(r watch.Report) bool { return !r.Pending && r.Err != nil },
+		"pending":  func(r watch.Report) bool { return r.Pending },
+	}
+	for result, is := range results {
 		m.NewGaugeFunc(prometheus.GaugeOpts{
 			Name:        "eventquota_policies",
-			Help:        "Policies and quotas there are, by whether their newest generation was accepted or rejected. One that is rejected stays in force as it was before, if it was.",
+			Help:        "Policies and quotas there are, by whether their newest generation was accepted, rejected or is pending until its namespace sends an Event. One that is rejected stays in force as it was before, if it was.",
 			ConstLabels: prometheus.Labels{"result": result},
 		}, func() (n float64) {
 			for _, one := range r.Reports() {
-				if (one.Err != nil) == rejected {
+				if is(one) {
 					n++
 				}
 			}

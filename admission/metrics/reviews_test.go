@@ -67,8 +67,8 @@ func TestMessagesThatAreCutAreCounted(t *testing.T) {
 func TestPoliciesAreCountedAsTheyAre(t *testing.T) {
 	t.Parallel()
 	m := New("devel")
-	m.Policies(reported{{Governing: 1}, {Err: errors.New("no")}, {Governing: 2, Err: errors.New("no")}, {Governing: 2}, {Governing: 3}})
-	prom.Want(t, m.Gatherer, "eventquota_policies", `{result="accepted"} 3`, `{result="rejected"} 2`)
+	m.Policies(reported{{Governing: 1}, {Err: errors.New("no")}, {Governing: 2, Err: errors.New("no")}, {Governing: 2}, {Governing: 3}, {Pending: true}})
+	prom.Want(t, m.Gatherer, "eventquota_policies", `{result="accepted"} 3`, `{result="pending"} 1`, `{result="rejected"} 2`)
 }
 
 type reported []watch.Report

@@ -78,7 +78,7 @@ func TestSimulateDecidesAsTheWebhookDid(t *testing.T) {
 	for _, answer := range live {
 		outcomes[strings.SplitN(answer, " ", 2)[0]]++
 	}
-	for what, least := range map[string]int{letPass: namespaces, "merged": namespaces * each, "spam": each, "policy": each} {
+	for what, least := range map[string]int{letPass: namespaces, "merged": namespaces * each, "spam": each, "ClusterEventPolicy": each} {
 		if outcomes[what] < least {
 			t.Errorf("%d answers are %q, want at least %d: that is no storm", outcomes[what], what, least)
 		}

@@ -39,8 +39,9 @@ func TestDryRun(t *testing.T) {
 		}
 	}
 	e.settle()
-	if got := e.told(); got != 1 {
-		t.Errorf("after one Event and many dry runs %d occurrences are told, want 1", got)
+	stored := e.stored(namespace)
+	if len(stored) != 1 || occurrences(&stored[0]) != 1 {
+		t.Errorf("after one Event and many dry runs these are stored, want it with a count of 1: %+v", stored)
 	}
 }
 
