@@ -69,9 +69,9 @@ func apply(t *testing.T, api client.Client, o *unstructured.Unstructured, labels
 	}
 }
 
-// installOthers makes the API server know the kinds of cert-manager and of the Prometheus
-// operator that the chart uses, though not their fields: those are held against the
-// overlays, by TestEachOverlayIsASetOfValues.
+// installOthers makes the API server know policies and quotas, and the kinds of cert-manager and of
+// the Prometheus operator that the chart uses, though not the fields of these: they are held
+// against the overlays, by TestEachOverlayIsASetOfValues.
 func installOthers(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	var crds []*apiextensionsv1.CustomResourceDefinition
@@ -95,7 +95,7 @@ func installOthers(t *testing.T, c *cluster.Cluster) {
 			},
 		})
 	}
-	if _, err := envtest.InstallCRDs(c.Config, envtest.CRDInstallOptions{CRDs: crds}); err != nil {
+	if _, err := envtest.InstallCRDs(c.Config, envtest.CRDInstallOptions{CRDs: crds, Paths: []string{"../../manifests/crds"}}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -108,7 +108,7 @@ func policy(kind, namespace, action string) *unstructured.Unstructured {
 		"apiVersion": "eventquota.io/v1alpha1", "kind": kind,
 		"spec": map[string]any{
 			"action":          action,
-			"matchConditions": []any{map[string]any{"name": "dropped", "expression": "event.reason == 'Dropped'"}},
+			"match":  map[string]any{"reasons": []any{"Dropped"}},
 		},
 	}}
 	p.SetName("test")
