@@ -86,7 +86,7 @@ func (e *env) callsOf(namespace string, wanted func(user string) bool) (calls []
 			c.origin = body.InvolvedObject.Name + body.Regarding.Name + " of " + cmp.Or(body.Source.Component, body.ReportingController)
 		}
 		c.merged = strings.Contains(entry.ResponseStatus.Message, "merged into a stored Event")
-		c.dropped = strings.Contains(entry.ResponseStatus.Message, "of policy")
+		c.dropped = strings.Contains(entry.ResponseStatus.Message, " is empty: ")
 		if c.name == "" {
 			c.name = entry.ObjectRef.Name
 		}

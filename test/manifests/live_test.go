@@ -107,7 +107,7 @@ func policy(kind, namespace, action string) *unstructured.Unstructured {
 	p := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "eventquota.io/v1alpha1", "kind": kind,
 		"spec": map[string]any{
-			"action":          action,
+			"action": action,
 			"match":  map[string]any{"reasons": []any{"Dropped"}},
 		},
 	}}
