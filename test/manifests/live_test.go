@@ -46,8 +46,10 @@ func live(t *testing.T, c *cluster.Cluster, objects []*unstructured.Unstructured
 	must(shipped.Apply(t.Context(), c.Config, slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool {
 		return !isConfiguration(o)
 	})))
+	quota := policy("EventQuota", metav1.NamespaceDefault, "")
+	quota.Object["spec"] = map[string]any{"limits": []any{map[string]any{"name": "all", "burst": int64(1000), "tokens": int64(1000)}}}
 	policies := []*unstructured.Unstructured{
-		policy("ClusterEventPolicy", "", "Drop"), policy("EventPolicy", metav1.NamespaceDefault, "Limit"),
+		policy("ClusterEventPolicy", "", "Drop"), policy("EventPolicy", metav1.NamespaceDefault, "Limit"), quota,
 	}
 	must(shipped.Apply(t.Context(), c.Config, policies))
 
@@ -74,7 +76,7 @@ func live(t *testing.T, c *cluster.Cluster, objects []*unstructured.Unstructured
 	})
 	reader, err := client.New(c.Config, client.Options{})
 	must(err)
-	eventually(t, "both policies have a status", func(ctx context.Context) (bool, error) {
+	eventually(t, "all policies and quotas have a status", func(ctx context.Context) (bool, error) {
 		for _, p := range policies {
 			if err := reader.Get(ctx, client.ObjectKeyFromObject(p), p); err != nil {
 				return false, err
