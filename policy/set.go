@@ -149,18 +149,6 @@ func (s *Set) selectionOf(name string, ls labels.Set) *selection {
 	return &found
 }
 
-// view does not change s, though a namespace may be unknown: it may be asked by many at a time.
-func (s *Set) view(namespace string) view {
-	if v, ok := s.views[namespace]; ok {
-		return v
-	}
-	if s.everywhere != nil {
-		return view{selection: s.everywhere}
-	}
-	unknown := Set{cluster: s.cluster, selections: map[string]*selection{}}
-	return unknown.newView(namespace, Namespace{})
-}
-
 // inOrder is r in the order in which it is asked.
 func (r Rules) inOrder() Rules {
 	return Rules{
