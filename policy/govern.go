@@ -11,6 +11,25 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
+// Pending is a namespace that has rules, which are compiled when it first sends an Event.
+type Pending interface {
+	// Ask notes that there is an Event, and reports whether the rules are in force. It takes no lock.
+	Ask() bool
+	// Await waits until the rules are in force, for a bounded time.
+	Await(ctx context.Context)
+}
+
+// For is what the Set in force says. The first Event of a namespace waits for the namespace's rules; without them
+// the cluster's apply alone.
+func (c *Current) For(ctx context.Context, namespace string, e *corev1.Event, r *Request) Governing {
+	s := c.Load()
+	if p := s.views[namespace].pending; p != nil && !p.Ask() {
+		p.Await(ctx)
+		s = c.Load()
+	}
+	return s.For(ctx, namespace, e, r)
+}
+
 // For says what applies to an Event that is written to a namespace. Asked in this order, the first policy that
 // matches governs: the cluster's of tier Admin, the namespace's own, the cluster's of tier Baseline, the
 // fallback. A policy in mode Audit that matches is noted, and the next one asked, so that auditing a policy

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"cmp"
-	"context"
 	"maps"
 	"slices"
 	"sync/atomic"
@@ -32,11 +31,6 @@ type Set struct {
 // Current holds the Set that is in force. It is only ever replaced as a whole.
 type Current struct{ atomic.Pointer[Set] }
 
-// For is what the Set in force says.
-func (c *Current) For(ctx context.Context, namespace string, e *corev1.Event, r *Request) Governing {
-	return c.Load().For(ctx, namespace, e, r)
-}
-
 // InForce holds a Set.
 func InForce(s *Set) *Current {
 	var c Current
@@ -49,14 +43,17 @@ type Namespace struct {
 	// Labels are nil for a namespace of which only rules are known yet.
 	Labels labels.Set
 	Rules
+	// Pending is nil where Rules are all that there are.
+	Pending Pending
 }
 
 // view is what may apply to the Events of one namespace.
 type view struct {
 	*selection
 
-	labels labels.Set
-	own    Rules
+	labels  labels.Set
+	own     Rules
+	pending Pending
 }
 
 // selection is the rules of the cluster that select a namespace.
@@ -101,7 +98,7 @@ func (s *Set) With(changed map[string]*Namespace) *Set {
 }
 
 func (s *Set) newView(name string, n Namespace) view {
-	return view{selection: s.selectionOf(name, n.Labels), labels: n.Labels, own: n.inOrder()}
+	return view{selection: s.selectionOf(name, n.Labels), labels: n.Labels, own: n.inOrder(), pending: n.Pending}
 }
 
 // selectors are those of the cluster's rules that do not select every namespace.

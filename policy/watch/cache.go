@@ -3,12 +3,10 @@ package watch
 import (
 	"context"
 	"fmt"
-	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
@@ -31,7 +29,7 @@ type Cache struct {
 	// patience and totalSize are the constants, or less in tests.
 	patience  time.Duration
 	totalSize int
-	state     atomic.Pointer[state]
+	inForce   policy.Current
 	synced    atomic.Bool
 	changed   chan struct{} // has one element while there is something to arrange
 	// waiting are the namespaces with rules to compile.
@@ -47,12 +45,6 @@ type Cache struct {
 	reports    []Report        // to be reported once they are in force
 	// The sizes of the namespaces that are active, and of those of them that are not compiled yet.
 	activeSize, waitingSize int
-}
-
-// state is what resolution reads. It is never changed.
-type state struct {
-	set     *policy.Set
-	tenants map[string]*tenant
 }
 
 // Report is what became of a rule's generation.
@@ -85,24 +77,17 @@ func New(s Sources, fallback *policy.Policy, report func(Report)) (*Cache, error
 		namespaces: map[string]labels.Set{},
 		dirty:      map[string]bool{"": true},
 	}
-	c.state.Store(&state{set: policy.NewSet(fallback, policy.Rules{}, nil)})
+	c.inForce.Store(policy.NewSet(fallback, policy.Rules{}, nil))
 	return c, nil
 }
 
-// For says what applies to an Event, see policy.Set. The first one of a namespace waits until its rules are
-// compiled, for at most patience; without them the cluster's apply alone. Otherwise it takes no lock.
-func (c *Cache) For(ctx context.Context, namespace string, e *corev1.Event, r *policy.Request) policy.Governing {
-	s := c.state.Load()
-	if t := s.tenants[namespace]; t != nil && !t.ask(c.clock.Load()) {
-		c.await(ctx, namespace)
-		s = c.state.Load()
-	}
-	return s.set.For(ctx, namespace, e, r)
-}
+// InForce holds the Set of all rules, but for those of namespaces that are not compiled. The first Event of such a
+// namespace waits until they are, for at most patience.
+func (c *Cache) InForce() *policy.Current { return &c.inForce }
 
 // Set is all rules as they are now, but for those of namespaces that are not compiled. It takes no lock and is
 // never nil.
-func (c *Cache) Set() *policy.Set { return c.state.Load().set }
+func (c *Cache) Set() *policy.Set { return c.inForce.Load() }
 
 // HasSynced reports whether Set has been made from all that the API server had.
 func (c *Cache) HasSynced() bool { return c.synced.Load() }
@@ -165,7 +150,7 @@ func (c *Cache) start(ctx context.Context, running *sync.WaitGroup) (synced []ca
 // arrange makes a Set of what has changed and puts it in force.
 func (c *Cache) arrange() {
 	c.mu.Lock()
-	next := *c.state.Load()
+	next := c.inForce.Load()
 	all := c.dirty[""]
 	delete(c.dirty, "")
 	var compiled []*tenant
@@ -174,22 +159,18 @@ func (c *Cache) arrange() {
 			compiled = append(compiled, t)
 		}
 	}
-	changed, sameTenants := make(map[string]*policy.Namespace, len(c.dirty)), true
+	changed := make(map[string]*policy.Namespace, len(c.dirty))
 	for namespace := range c.dirty { // now also those that made space for others
 		changed[namespace] = c.namespace(namespace)
-		sameTenants = sameTenants && c.tenants[namespace] == next.tenants[namespace]
-	}
-	if !sameTenants {
-		next.tenants = maps.Clone(c.tenants)
 	}
 	switch {
 	case all:
-		next.set = c.arrangeAll()
+		next = c.arrangeAll()
 	case len(changed) > 0:
-		next.set = next.set.With(changed)
+		next = next.With(changed)
 	}
 	clear(c.dirty)
-	c.state.Store(&next)
+	c.inForce.Store(next)
 	for _, t := range compiled {
 		t.open()
 	}
@@ -212,7 +193,7 @@ func (c *Cache) arrangeAll() *policy.Set {
 	for namespace := range c.tenants {
 		all[namespace] = *c.namespace(namespace)
 	}
-	return policy.NewSet(c.fallback, c.inForce(""), all)
+	return policy.NewSet(c.fallback, c.valid(""), all)
 }
 
 // namespace is what is known of a namespace, or nil.
@@ -223,14 +204,17 @@ func (c *Cache) namespace(namespace string) *policy.Namespace {
 		return nil
 	}
 	n := &policy.Namespace{Labels: ls}
+	if t != nil {
+		n.Pending = t
+	}
 	if t != nil && t.compiled {
-		n.Rules = c.inForce(namespace)
+		n.Rules = c.valid(namespace)
 	}
 	return n
 }
 
-// inForce are the rules of a namespace, or of the cluster for "", that have a valid generation.
-func (c *Cache) inForce(namespace string) (all policy.Rules) {
+// valid are the rules of a namespace, or of the cluster for "", that have a valid generation.
+func (c *Cache) valid(namespace string) (all policy.Rules) {
 	for _, e := range c.entries[namespace] {
 		if e.inForce.policy != nil {
 			all.Policies = append(all.Policies, e.inForce.policy)

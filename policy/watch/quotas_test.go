@@ -14,7 +14,7 @@ const limit = "limits: [{name: all, burst: 1, tokens: 1}]"
 
 // limits are the quotas that limit the Events of a namespace.
 func limits(c *watch.Cache, namespace string) (all []string) {
-	g := c.For(context.Background(), namespace, &corev1.Event{}, nil)
+	g := c.InForce().For(context.Background(), namespace, &corev1.Event{}, nil)
 	for q := range g.Limits() {
 		all = append(all, q.Name)
 	}

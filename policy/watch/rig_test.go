@@ -96,7 +96,7 @@ func (r *rig) reports() []string {
 
 // governs says which generation of which policy governs a namespace.
 func governs(c *watch.Cache, namespace string) string {
-	p := c.For(context.Background(), namespace, &corev1.Event{}, nil).Policy
+	p := c.InForce().For(context.Background(), namespace, &corev1.Event{}, nil).Policy
 	return fmt.Sprintf("%s@%d", p.Name, p.Identity.Generation)
 }
 

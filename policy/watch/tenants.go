@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/eventquota/eventquota/policy"
 )
 
 const (
@@ -24,8 +26,10 @@ const (
 )
 
 // tenant is a namespace that has rules. It is active once an Event of it was seen, and compiled when all its rules
-// have been. To discard its rules it is replaced: a state that has it has its rules too.
+// have been. To discard its rules it is replaced: a Set that has it has its rules too.
 type tenant struct {
+	cache *Cache
+	name  string
 	asked atomic.Uint64 // when it was last asked about, by Cache.clock
 	ready chan struct{} // closed once its rules are in force
 
@@ -35,10 +39,15 @@ type tenant struct {
 	size             int
 }
 
-func newTenant() *tenant { return &tenant{ready: make(chan struct{})} }
+var _ policy.Pending = (*tenant)(nil)
 
-// ask notes that there is an Event, and reports whether the rules for it are in force.
-func (t *tenant) ask(now uint64) bool {
+func (c *Cache) newTenant(namespace string) *tenant {
+	return &tenant{cache: c, name: namespace, ready: make(chan struct{})}
+}
+
+// Ask notes that there is an Event, and reports whether the rules for it are in force.
+func (t *tenant) Ask() bool {
+	now := t.cache.clock.Load()
 	if t.asked.Load() != now { // a write would take the cache line from other CPUs
 		t.asked.Store(now)
 	}
@@ -59,11 +68,12 @@ func (t *tenant) open() {
 	}
 }
 
-// await activates a namespace and waits until its rules are in force.
-func (c *Cache) await(ctx context.Context, namespace string) {
+// Await activates the namespace and waits until its rules are in force.
+func (t *tenant) Await(ctx context.Context) {
+	c := t.cache
 	c.mu.Lock()
-	t := c.tenants[namespace]
-	if t == nil || !t.active && !c.activate(namespace, t) {
+	t = c.tenants[t.name] // another one, if it was discarded
+	if t == nil || !t.active && !c.activate(t.name, t) {
 		c.mu.Unlock()
 		return
 	}
@@ -115,7 +125,7 @@ func (c *Cache) discard() {
 		for _, e := range c.entries[oldest] {
 			e.inForce, e.compiled = rule{}, false
 		}
-		replacement := newTenant()
+		replacement := c.newTenant(oldest)
 		replacement.size = c.tenants[oldest].size
 		c.tenants[oldest] = replacement
 		c.mark(oldest)
@@ -144,7 +154,7 @@ func (c *Cache) arrangeTenant(namespace string) *tenant {
 		return nil
 	}
 	if t == nil {
-		t = newTenant()
+		t = c.newTenant(namespace)
 		c.tenants[namespace] = t
 	}
 	size := c.bound(namespace)

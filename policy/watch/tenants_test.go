@@ -72,7 +72,7 @@ func TestAnEventWaitsNoLongerThanItsCall(t *testing.T) {
 		if patience > 0 {
 			cancel()
 		}
-		if g := r.For(ctx, "a", &corev1.Event{}, nil); g.Policy.Name != "default" {
+		if g := r.InForce().For(ctx, "a", &corev1.Event{}, nil); g.Policy.Name != "default" {
 			t.Errorf("%s: %s governs", says, g.Policy.Name)
 		}
 		cancel()
@@ -88,7 +88,7 @@ func TestResolutionTakesNoLockAndAllocatesNothing(t *testing.T) {
 	r.WhileLocked(func() {
 		allocs := testing.AllocsPerRun(100, func() {
 			for _, namespace := range []string{"a", "b"} {
-				r.For(ctx, namespace, e, nil)
+				r.InForce().For(ctx, namespace, e, nil)
 			}
 		})
 		if allocs > 0 {

@@ -84,7 +84,7 @@ func (s *server) as(part string) *rest.Config {
 // newWebhook makes what the API server calls.
 func (s *server) newWebhook() webhook.Server {
 	gate := &admission.Gate{
-		Policies:         s.policies,
+		Policies:         s.policies.InForce(),
 		Store:            s.state.store,
 		StoreID:          s.state.id,
 		Audit:            s.state.audit,
