@@ -45,7 +45,7 @@ func TestAlertsFireWhenTheyAreTo(t *testing.T) {
 		want   []string
 	}{
 		"nothing while all is well": {healthy, time.Hour, nil},
-		"a storm, of all replicas and policies together": {healthy + `
+		"a storm, of all replicas, policies and quotas together": {healthy + `
 			eventquota_events_total{pod="a",event_namespace="bank",policy="own",outcome="drop",bucket="spam filter"} 0+1200x60
 			eventquota_events_total{pod="b",event_namespace="bank",policy="default",outcome="merge",bucket=""} 0+1200x60
 			eventquota_events_total{pod="b",event_namespace="bank",policy="default",outcome="deny",bucket=""} 0+1200x60`,
@@ -59,6 +59,16 @@ func TestAlertsFireWhenTheyAreTo(t *testing.T) {
 		"none that were dropped long ago": {healthy + `
 			eventquota_warnings_dropped_total{pod="a",event_namespace="bank"} 0x10 3x50`,
 			25 * time.Minute, nil},
+		"a policy that is not valid for minutes": {healthy + `
+			eventquota_policies{pod="a",result="rejected"} 0x10 2x50
+			eventquota_policies{pod="b",result="rejected"} 0x10 2x50`,
+			25 * time.Minute, []string{"warning: 2 policies or quotas of Events are not valid."}},
+		"no policy that is corrected soon": {healthy + `
+			eventquota_policies{pod="a",result="rejected"} 0x10 1x5 0x45`,
+			18 * time.Minute, nil},
+		"conditions that keep failing": {healthy + `
+			eventquota_condition_errors_total{pod="a",event_namespace="bank",policy="ClusterEventPolicy own"} 0+6x60`,
+			25 * time.Minute, []string{"warning: Conditions of ClusterEventPolicy own fail for Events in namespace bank."}},
 		"a store that is unavailable for minutes": {healthy + `
 			eventquota_store_unavailable{pod="b"} 0x10 1x50
 			eventquota_store_unavailable{pod="c"} 0x10 1x50`,
@@ -101,7 +111,7 @@ func TestAlertsFireWhenTheyAreTo(t *testing.T) {
 		"Events that nobody decides in time": {healthy + `
 			eventquota_decisions_total{pod="b",phase="validate",outcome="undecided"} 0+6x60`,
 			20 * time.Minute, []string{failOpen}},
-		"replicas that are all gone": {`
+		"no replica that can be seen": {`
 			eventquota_build_info{pod="a"} 1x5 _x55`,
 			20 * time.Minute, []string{failOpen}},
 	} {

@@ -33,7 +33,7 @@ func eventquota() (*file, error) {
 		WithVariable(dashboard.NewDatasourceVariableBuilder("datasource").Label("Data source").Type("prometheus")).
 		WithVariable(oneOf("pod", "Replica", `label_values(eventquota_build_info, pod)`)).
 		WithVariable(oneOf("namespace", "Namespace", `label_values(eventquota_events_total{pod=~"$pod"}, event_namespace)`)).
-		WithVariable(oneOf("policy", "Policy", `label_values(eventquota_events_total{pod=~"$pod", event_namespace=~"$namespace"}, policy)`))
+		WithVariable(oneOf("policy", "Policy or quota", `label_values(eventquota_events_total{pod=~"$pod", event_namespace=~"$namespace"}, policy)`))
 	for _, r := range []row{healthy(), storming(), who(), saved(), waiting(), fast(), kept()} {
 		d.WithRow(dashboard.NewRowBuilder(r.question))
 		for _, p := range r.panels {

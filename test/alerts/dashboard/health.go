@@ -30,7 +30,7 @@ func healthy() row {
 			steps(ok, step{0.001, broken}),
 			query{`sum(rate(eventquota_decisions_total{pod=~"$pod", outcome=~"undecided|overload"}[$__rate_interval])) or 0 * count(eventquota_build_info{pod=~"$pod"})`, "writes"}).
 			NoValue("no replica"),
-		number("Without Redis", "Replicas that do not ask Redis at the moment, and decide as each policy's onStoreFailure says.", units.Number, width,
+		number("Without Redis", "Replicas that do not ask Redis at the moment, and decide as each quota's onStoreFailure says.", units.Number, width,
 			steps(ok, step{1, "orange"}),
 			query{`sum(eventquota_store_unavailable{pod=~"$pod"})`, "replicas"}).
 			NoValue("no replica").

@@ -56,10 +56,10 @@ func fast() row {
 
 // kept is what has to be looked after now and then.
 func kept() row {
-	return row{"Certificate, policies and versions", []cog.Builder[dashboard.Panel]{
+	return row{"Certificate, policies, quotas and versions", []cog.Builder[dashboard.Panel]{
 		limit(lines("Certificate of each replica", "The time that is left. An alert fires below 7 days.", units.Seconds, third,
 			query{`eventquota_certificate_expiry_timestamp_seconds{pod=~"$pod"} - time()`, "{{pod}}"}), 7*24*3600),
-		lines("Policies", "Policies there are. One whose newest generation is rejected governs as before; its status says why.", units.Number, third,
+		lines("Policies and quotas", "Policies and quotas there are. One whose newest generation is rejected stays in force as before; its status says why.", units.Number, third,
 			query{`max by (result) (eventquota_policies{pod=~"$pod"})`, "{{result}}"}),
 		cells("Versions", "What the replicas run. Two versions are normal in a rollout only.", third,
 			`count by (version, revision, goversion) (eventquota_build_info{pod=~"$pod"})`, "replicas"),

@@ -6,7 +6,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/units"
 )
 
-// chosen are the Event writes of the replicas, namespaces and policies that are chosen.
+// chosen are the Event writes of the replicas, namespaces, policies and quotas that are chosen.
 const chosen = `pod=~"$pod", event_namespace=~"$namespace", policy=~"$policy"`
 
 func storming() row {
@@ -19,12 +19,12 @@ func storming() row {
 		lines("Refused by bucket", "Event writes dropped because a bucket was empty, by the bucket.", units.WritesPerSecond, third,
 			query{`sum by (bucket) (rate(eventquota_events_total{` + chosen + `, outcome=~"drop|deny", bucket!=""}[$__rate_interval]))`, "{{bucket}}"}).
 			NoValue("none"),
-		lines("Warnings dropped", "Event writes of type Warning that were dropped or denied, by namespace. A larger burst or reservePerReason keeps them.", units.WritesPerSecond, third,
+		lines("Warnings dropped", "Event writes of type Warning that were dropped or denied, by namespace. A larger burst or reservePerReason of a spam filter, or warningReservePercent of a quota, keeps them.", units.WritesPerSecond, third,
 			query{`sum by (event_namespace) (rate(eventquota_warnings_dropped_total{pod=~"$pod", event_namespace=~"$namespace"}[$__rate_interval]))`, "{{event_namespace}}"}).
 			NoValue("none"),
-		byOutcome(lines("What audited policies would do", "Event writes that a policy in mode Audit looked at, by what it would have done.", units.WritesPerSecond, third,
+		byOutcome(lines("What audited policies and quotas would do", "Event writes that a policy or quota in mode Audit looked at, by what it would have done.", units.WritesPerSecond, third,
 			query{`sum by (outcome) (rate(eventquota_audited_decisions_total{pod=~"$pod"}[$__rate_interval]))`, "{{outcome}}"}).
-			NoValue("no policy is audited")),
+			NoValue("none is audited")),
 	}}
 }
 
@@ -34,9 +34,9 @@ func who() row {
 		ranking("Namespaces", "Namespaces with most merged, dropped or denied Event writes in the time shown.",
 			query{`topk(10, sum by (event_namespace) (increase(eventquota_events_total{` + refused + `}[$__range])))`, "{{event_namespace}}"}).
 			Links(help("A storm is under way", "a-storm-is-under-way")),
-		ranking("Policies", "Policies that merged, dropped or denied most Event writes in the time shown. Their status names the sources.",
+		ranking("Policies and quotas", "Policies and quotas that merged, dropped or denied most Event writes in the time shown. Their status names the sources.",
 			query{`topk(10, sum by (policy) (increase(eventquota_events_total{` + refused + `}[$__range])))`, "{{policy}}"}),
-		cells("Namespaces and policies", "The hundred largest parts of all Event writes in the time shown.", third,
+		cells("Namespaces, policies and quotas", "The hundred largest parts of all Event writes in the time shown.", third,
 			`sort_desc(topk(100, sum by (event_namespace, policy, outcome) (increase(eventquota_events_total{`+chosen+`}[$__range]))))`, "Event writes"),
 	}}
 }
