@@ -49,7 +49,7 @@ func ways() map[string]way {
 		"kubectl wait --for=condition=Established --timeout=1m -f manifests/crds": runs("condition met"),
 		installs: runs("deployment.apps/eventquota ", "clustereventquota.eventquota.io/ceiling "),
 		"kubectl -n eventquota-system rollout status deployment/eventquota":          runs("successfully rolled out"),
-		"kubectl get events -A -o json | eventquota simulate - --policies fair.yaml": runs("ClusterEventQuota fair", "etcd writes after"),
+		"kubectl get events -A -o json | eventquota simulate - --policies fair.yaml": runs("UNDER fair.yaml", "etcd writes after"),
 		"kubectl apply -f fair.yaml": runs("clustereventquota.eventquota.io/fair "),
 
 		"kubectl get events -A -o json | eventquota simulate - --policies policies/": runs("admitted"),
