@@ -89,7 +89,8 @@ func (c *Cache) InForce() *policy.Current { return &c.inForce }
 // never nil.
 func (c *Cache) Set() *policy.Set { return c.inForce.Load() }
 
-// HasSynced reports whether Set has been made from all that the API server had.
+// HasSynced reports whether Set has been made from all that the API server had of the cluster's rules and of
+// namespaces. Those of tenants may come later.
 func (c *Cache) HasSynced() bool { return c.synced.Load() }
 
 // Run keeps the Set up to date until ctx ends, and then returns nil. It is called once. While the API server is
@@ -104,8 +105,7 @@ func (c *Cache) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("watch policies: %w", err)
 	}
-	// Nothing is arranged until all is known: some of the rules can be worse than none, such as a tenant's
-	// without the admin's.
+	// Nothing is arranged until the cluster's rules are known: a tenant's can be worse than none without them.
 	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
 		return nil
 	}
@@ -122,10 +122,12 @@ func (c *Cache) Run(ctx context.Context) error {
 	}
 }
 
-// start runs the informers.
+// start runs the informers. Those of the cluster's rules and of namespaces have synced when all that it returns says
+// so. A kind that the API server does not serve has no objects.
 func (c *Cache) start(ctx context.Context, running *sync.WaitGroup) (synced []cache.InformerSynced, err error) {
 	add := func(resource string, informer cache.SharedIndexInformer, handler cache.ResourceEventHandlerFuncs) error {
-		if err := informer.SetWatchErrorHandlerWithContext(complain(resource)); err != nil {
+		var unknown atomic.Bool
+		if err := informer.SetWatchErrorHandlerWithContext(complain(resource, &unknown)); err != nil {
 			return err
 		}
 		if err := informer.SetTransform(strip); err != nil {
@@ -135,7 +137,9 @@ func (c *Cache) start(ctx context.Context, running *sync.WaitGroup) (synced []ca
 		if err != nil {
 			return err
 		}
-		synced = append(synced, registered.HasSynced)
+		if resource != eventPolicies && resource != eventQuotas {
+			synced = append(synced, func() bool { return registered.HasSynced() || unknown.Load() })
+		}
 		running.Go(func() { informer.RunWithContext(ctx) })
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -47,9 +48,12 @@ func NewSources(rules dynamic.Interface, namespaces metadata.Interface) Sources 
 // of object cannot be watched. An informer tries again every minute or sooner.
 const complainEvery = 10 * time.Minute
 
+// The resources of tenants' rules.
+const eventPolicies, eventQuotas = "eventpolicies", "eventquotas"
+
 // complain logs once in a while why a kind of object cannot be watched: some API servers are not to know policies
-// for a long time.
-func complain(resource string) cache.WatchErrorHandlerWithContext {
+// for a long time. It notes that they do not.
+func complain(resource string, unknown *atomic.Bool) cache.WatchErrorHandlerWithContext {
 	seldom := &rate.Sometimes{Interval: complainEvery}
 	return func(ctx context.Context, _ *cache.Reflector, err error) {
 		log := logr.FromContextOrDiscard(ctx).WithValues("resource", resource)
@@ -58,6 +62,7 @@ func complain(resource string) cache.WatchErrorHandlerWithContext {
 			log.V(1).Info("Watch has ended", "reason", err.Error())
 			return // as watches do; the informer begins another
 		}
+		unknown.Store(apierrors.IsNotFound(err))
 		log.V(1).Info("Watch failed", "reason", err.Error())
 		seldom.Do(func() { log.Error(err, "Cannot be watched, trying again; what is known of it stays in force") })
 	}

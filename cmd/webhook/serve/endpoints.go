@@ -85,13 +85,19 @@ func pprofMux() *http.ServeMux {
 
 // health answers /healthz while the process lives, and /readyz while the
 // webhook's TLS endpoint answers with a certificate that the API server takes,
-// and is to be sent calls.
+// the cluster's policies and quotas are known, and it is to be sent calls.
 func (s *server) health() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/healthz", http.StripPrefix("/healthz", &healthz.Handler{}))
 	mux.Handle("/readyz", http.StripPrefix("/readyz", &healthz.Handler{Checks: map[string]healthz.Checker{
 		"webhook":     s.webhook.StartedChecker(),
 		"certificate": func(*http.Request) error { return s.certs.Ready() },
+		"policies": func(*http.Request) error {
+			if !s.policies.HasSynced() {
+				return errors.New("not read yet")
+			}
+			return nil
+		},
 		"serving": func(*http.Request) error {
 			if s.draining.Load() {
 				return errors.New("stopping")

@@ -102,6 +102,10 @@ func newAPIServer(t *testing.T) *apiServer {
 			_, _ = w.Write(stored(name))
 			return
 		}
+		if r.Method == http.MethodGet { // it knows neither policies nor namespaces
+			http.NotFound(w, r)
+			return
+		}
 		var patch corev1.Event
 		if err := json.NewDecoder(r.Body).Decode(&patch); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
