@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	"github.com/eventquota/eventquota/manifests"
 	"github.com/eventquota/eventquota/test/cluster"
 )
 
@@ -69,12 +70,15 @@ func apply(t *testing.T, api client.Client, o *unstructured.Unstructured, labels
 	}
 }
 
-// installOthers makes the API server know policies and quotas, and the kinds of cert-manager and of
-// the Prometheus operator that the chart uses, though not the fields of these: they are held
+// installOthers makes the API server know eventquota's kinds, and those of cert-manager and
+// of the Prometheus operator that the chart uses, though not their fields: those are held
 // against the overlays, by TestEachOverlayIsASetOfValues.
 func installOthers(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
-	var crds []*apiextensionsv1.CustomResourceDefinition
+	crds, err := manifests.CRDs() // of the hook, which Helm applies after the definitions
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, kind := range []struct{ group, kind string }{
 		{"cert-manager.io", "Issuer"}, {"cert-manager.io", "Certificate"}, {"monitoring.coreos.com", "ServiceMonitor"},
 		{"monitoring.coreos.com", "PrometheusRule"},
@@ -95,7 +99,7 @@ func installOthers(t *testing.T, c *cluster.Cluster) {
 			},
 		})
 	}
-	if _, err := envtest.InstallCRDs(c.Config, envtest.CRDInstallOptions{CRDs: crds, Paths: []string{"../../manifests/crds"}}); err != nil {
+	if _, err := envtest.InstallCRDs(c.Config, envtest.CRDInstallOptions{CRDs: crds}); err != nil {
 		t.Fatal(err)
 	}
 }

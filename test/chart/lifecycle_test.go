@@ -2,6 +2,7 @@ package chart
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -49,7 +50,31 @@ func TestARelease(t *testing.T) {
 	setCA(t, api, "MutatingWebhookConfiguration", "mutate.events.eventquota.io")
 	setCA(t, api, "ValidatingWebhookConfiguration", "validate.events.eventquota.io")
 
-	h.upgrade(newer(t), "")
+	quota := kind.GroupVersion().WithKind("ClusterEventQuota")
+	t.Run("an installation applies the ceiling of the manifests", func(t *testing.T) {
+		want := find(t, kustomized(t, "../../manifests/base"), quota.Kind, "ceiling").Object["spec"].(map[string]any)
+		got := get(t, api, quota, "", "ceiling").Object["spec"].(map[string]any)
+		limit, wanted := got["limits"].([]any)[0].(map[string]any), want["limits"].([]any)[0].(map[string]any)
+		for _, field := range []string{"burst", "tokens", "warningReservePercent"} {
+			if fmt.Sprint(limit[field]) != fmt.Sprint(wanted[field]) {
+				t.Errorf("its %s is %v, want %v", field, limit[field], wanted[field])
+			}
+		}
+	})
+	edited := get(t, api, quota, "", "ceiling")
+	edited.Object["spec"].(map[string]any)["limits"].([]any)[0].(map[string]any)["tokens"] = int64(7)
+	if err := api.Update(t.Context(), edited, client.FieldOwner("kubectl-edit")); err != nil {
+		t.Fatal(err)
+	}
+	keepsEdit := func(t *testing.T) {
+		t.Helper()
+		if got := get(t, api, quota, "", "ceiling"); got.GetUID() != edited.GetUID() || !cmp.Equal(got.Object["spec"], edited.Object["spec"]) {
+			t.Errorf("the ceiling %s is %v, want the edited one, %s: %v", got.GetUID(), got.Object["spec"], edited.GetUID(), edited.Object["spec"])
+		}
+	}
+
+	h.upgrade(newer(t), "ceiling: {tokens: 50}")
+	t.Run("an upgrade leaves an edited ceiling as it is", keepsEdit)
 	t.Run("an upgrade upgrades the definitions", func(t *testing.T) {
 		for _, name := range []string{"eventpolicies.eventquota.io", "clustereventquotas.eventquota.io"} {
 			crd := get(t, api, schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, "", name)
@@ -108,10 +133,12 @@ func TestARelease(t *testing.T) {
 	})
 
 	t.Run("it can be installed again, with the policies that stayed", func(t *testing.T) {
-		h.install(newer(t), "")
+		// The program starts anew: a configuration keeps the kinds that it found first.
+		newHelm(t, c, namespace).install(newer(t), "")
 		for _, p := range policies {
 			get(t, api, p.GroupVersionKind(), p.GetNamespace(), p.GetName())
 		}
+		keepsEdit(t)
 	})
 	t.Run("there is one in a cluster", func(t *testing.T) {
 		_, err := newHelm(t, c, "elsewhere").tryInstall(loadChart(t), "crds: {install: false}")
@@ -134,7 +161,7 @@ func newer(t *testing.T) *helmchart.Chart {
 		}
 	}
 	if changed != 4 {
-		t.Fatalf("%d definitions were changed, want 2", changed)
+		t.Fatalf("%d definitions were changed, want 4", changed)
 	}
 	return chart
 }

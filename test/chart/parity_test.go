@@ -15,8 +15,11 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// hook is the annotation of what Helm applies apart from the rest.
-const hook = "helm.sh/hook"
+// The annotations of what Helm applies apart from the rest.
+const (
+	hook             = "helm.sh/hook"
+	hookDeletePolicy = "helm.sh/hook-delete-policy"
+)
 
 // Where both say the same, they say it in the same words; what each has to say in its
 // own way is listed in normal.
@@ -104,6 +107,7 @@ func normal(t *testing.T, objects []*unstructured.Unstructured) map[string]any {
 		annotations := o.GetAnnotations()
 		delete(annotations, "helm.sh/resource-policy")
 		delete(annotations, hook)
+		delete(annotations, hookDeletePolicy)
 		if len(annotations) == 0 {
 			annotations = nil
 		}
