@@ -40,11 +40,17 @@ func Overlays() ([]string, error) {
 }
 
 // Objects are what the kustomization at a path within manifests/ makes, in the order in
-// which kubectl applies them.
-func Objects(kustomization string) ([]*unstructured.Unstructured, error) {
+// which kubectl applies them. Components, which are paths there too, go on top, as in an
+// overlay of a user.
+func Objects(kustomization string, components ...string) ([]*unstructured.Unstructured, error) {
 	files, err := copied()
 	if err != nil {
 		return nil, err
+	}
+	if len(components) > 0 {
+		if kustomization, err = extend(files, kustomization, components); err != nil {
+			return nil, err
+		}
 	}
 	made, err := build(files, kustomization)
 	if err != nil {
@@ -63,6 +69,23 @@ func Objects(kustomization string) ([]*unstructured.Unstructured, error) {
 		objects = append(objects, object)
 	}
 	return objects, nil
+}
+
+// extend writes a kustomization with components on top of another one, and returns its path.
+func extend(files filesys.FileSystem, kustomization string, components []string) (string, error) {
+	const extended = "extended"
+	top := types.Kustomization{Resources: []string{path.Join("..", kustomization)}}
+	for _, component := range components {
+		top.Components = append(top.Components, path.Join("..", component))
+	}
+	content, err := yaml.Marshal(top)
+	if err != nil {
+		return "", fmt.Errorf("encode %s: %w", extended, err)
+	}
+	if err := files.WriteFile(path.Join(extended, "kustomization.yaml"), content); err != nil {
+		return "", fmt.Errorf("write %s: %w", extended, err)
+	}
+	return extended, nil
 }
 
 // Release is the YAML of all objects of a kustomization, for the image and with the label
