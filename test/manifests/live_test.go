@@ -20,7 +20,7 @@ import (
 )
 
 // live installs objects and lets a replica do all that it ever does at the API server, from
-// its start to its end: it leads, issues its certificate, knows and reports on policies,
+// its start to its end: it leads, issues its certificate, knows and reports on policies and quotas,
 // merges and drops.
 func live(t *testing.T, c *cluster.Cluster, objects []*unstructured.Unstructured) {
 	t.Helper()
@@ -46,12 +46,15 @@ func live(t *testing.T, c *cluster.Cluster, objects []*unstructured.Unstructured
 	must(shipped.Apply(t.Context(), c.Config, slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool {
 		return !isConfiguration(o)
 	})))
-	quota := policy("EventQuota", metav1.NamespaceDefault, "")
-	quota.Object["spec"] = map[string]any{"limits": []any{map[string]any{"name": "all", "burst": int64(1000), "tokens": int64(1000)}}}
-	policies := []*unstructured.Unstructured{
-		policy("ClusterEventPolicy", "", "Drop"), policy("EventPolicy", metav1.NamespaceDefault, "Limit"), quota,
+	rules := []*unstructured.Unstructured{
+		testPolicy("ClusterEventPolicy", "", "Drop"),
+		testPolicy("EventPolicy", metav1.NamespaceDefault, "Limit"),
+		testQuota(metav1.NamespaceDefault),
 	}
-	must(shipped.Apply(t.Context(), c.Config, policies))
+	must(shipped.Apply(t.Context(), c.Config, rules))
+	ceiling := &unstructured.Unstructured{}
+	must(shipped.Find(objects, "ClusterEventQuota", "ceiling", &ceiling.Object))
+	rules = append(rules, ceiling)
 
 	admin, err := kubernetes.NewForConfig(c.Config)
 	must(err)
@@ -76,18 +79,18 @@ func live(t *testing.T, c *cluster.Cluster, objects []*unstructured.Unstructured
 	})
 	reader, err := client.New(c.Config, client.Options{})
 	must(err)
-	eventually(t, "all policies and quotas have a status", func(ctx context.Context) (bool, error) {
-		for _, p := range policies {
-			if err := reader.Get(ctx, client.ObjectKeyFromObject(p), p); err != nil {
+	eventually(t, "the ceiling, and one of each other kind, are Ready", func(ctx context.Context) (bool, error) {
+		for _, r := range rules {
+			if err := reader.Get(ctx, client.ObjectKeyFromObject(r), r); err != nil {
 				return false, err
 			}
-			if _, has := p.Object["status"]; !has {
+			if !isReady(r) {
 				return false, nil
 			}
 		}
 		return true, nil
 	})
-	eventually(t, "both are told", func(ctx context.Context) (bool, error) {
+	eventually(t, "the merged Event is written, and a notice of the dropped one", func(ctx context.Context) (bool, error) {
 		events, err := admin.CoreV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return false, err
@@ -104,13 +107,13 @@ func live(t *testing.T, c *cluster.Cluster, objects []*unstructured.Unstructured
 	must(set.Stop(t.Context(), 0))
 }
 
-// policy is a policy about Events whose reason is Dropped.
-func policy(kind, namespace, action string) *unstructured.Unstructured {
+// testPolicy is a policy about Events whose reason is Dropped.
+func testPolicy(kind, namespace, action string) *unstructured.Unstructured {
 	p := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "eventquota.io/v1alpha1", "kind": kind,
 		"spec": map[string]any{
 			"action": action,
-			"match":  map[string]any{"reasons": []any{"Dropped"}},
+			"match":  map[string]any{"conditions": []any{map[string]any{"name": "dropped", "expression": "event.reason == 'Dropped'"}}},
 		},
 	}}
 	p.SetName("test")
@@ -119,6 +122,25 @@ func policy(kind, namespace, action string) *unstructured.Unstructured {
 		p.Object["spec"].(map[string]any)["tier"] = "Admin"
 	}
 	return p
+}
+
+// testQuota is a quota that is never exhausted.
+func testQuota(namespace string) *unstructured.Unstructured {
+	q := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "eventquota.io/v1alpha1", "kind": "EventQuota",
+		"spec": map[string]any{"limits": []any{map[string]any{"name": "all", "burst": int64(1000), "tokens": int64(1000)}}},
+	}}
+	q.SetName("test")
+	q.SetNamespace(namespace)
+	return q
+}
+
+func isReady(o *unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	return slices.ContainsFunc(conditions, func(c any) bool {
+		condition, _ := c.(map[string]any)
+		return condition["type"] == "Ready" && condition["status"] == "True"
+	})
 }
 
 func isConfiguration(o *unstructured.Unstructured) bool {
