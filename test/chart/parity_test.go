@@ -51,6 +51,20 @@ func TestEachOverlayIsASetOfValues(t *testing.T) {
 	}
 }
 
+func TestTheCeilingHasTheValuesGiven(t *testing.T) {
+	if hooks := mustRender(t, "ceiling: {enabled: false}").Hooks; slices.ContainsFunc(hooks, isCeiling) {
+		t.Error("one that is not enabled is there")
+	}
+	ceiling := find(t, mustRender(t, "ceiling: {burst: 1000000, tokens: 250}").Hooks, "ClusterEventQuota", "ceiling")
+	limits, _, _ := unstructured.NestedSlice(plain(ceiling.Object).(map[string]any), "spec", "limits")
+	want := []any{map[string]any{"name": "cluster", "burst": 1e6, "tokens": 250.0, "warningReservePercent": 0.0}}
+	if diff := cmp.Diff(want, limits); diff != "" {
+		t.Errorf("want (-), got (+):\n%s", diff)
+	}
+}
+
+func isCeiling(o *unstructured.Unstructured) bool { return o.GetKind() == "ClusterEventQuota" }
+
 // No overlay has it: the API server refuses it where the Prometheus operator is not.
 func TestTheServiceMonitorIsThatOfTheComponent(t *testing.T) {
 	content, err := os.ReadFile("../../manifests/components/service-monitor/servicemonitor.yaml")

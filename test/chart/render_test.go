@@ -78,6 +78,7 @@ topologySpreadConstraints: []
 podDisruptionBudget: {maxUnavailable: 50%}`,
 		"as little as possible": `
 crds: {install: false}
+ceiling: {enabled: false}
 networkPolicy: {enabled: false}
 podDisruptionBudget: {enabled: false}
 validatingAdmissionPolicy: {enabled: false}

@@ -25,6 +25,8 @@ func TestValuesThatCannotBeAreRefusedByName(t *testing.T) {
 		"an argument that is no flag":          {"extraArgs: [serve]", "at '/extraArgs/0'"},
 		"an address in place of a block":       {"networkPolicy: {apiServer: {cidrs: [10.0.0.1]}}", "at '/networkPolicy/apiServer/cidrs/0'"},
 		"no ports, which would be all of them": {"networkPolicy: {redis: {ports: []}}", "at '/networkPolicy/redis/ports': minItems: got 0, want 1"},
+		"a ceiling without tokens":             {"ceiling: {tokens: 0}", "at '/ceiling/tokens': minimum: got 0, want 1"},
+		"a ceiling with too high a burst":      {"ceiling: {burst: 1000001}", "at '/ceiling/burst': maximum: got"},
 		"a budget of nothing":                  {"podDisruptionBudget: {maxUnavailable: 0}", "at '/podDisruptionBudget/maxUnavailable'"},
 
 		"replicas that share nothing": {
