@@ -58,7 +58,11 @@ func TestWhatIsGivenUpIsCounted(t *testing.T) {
 		Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
 		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}},
 	}
-	a.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	a.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet && !strings.Contains(r.URL.Path, "/events/") {
+			http.NotFound(w, r) // it knows no policies
+			return
+		}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(int(terminating.Code))
 		_ = json.NewEncoder(w).Encode(terminating)
