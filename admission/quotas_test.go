@@ -34,8 +34,8 @@ func noToken(limit string) string {
 func TestWhatHasABucket(t *testing.T) {
 	t.Parallel()
 	const (
-		namespace, user_, source, controller = policy.KeyNamespace, policy.KeyUser, policy.KeySource, policy.KeyController
-		object, kind_, type_, why            = policy.KeyInvolvedObject, policy.KeyKind, policy.KeyType, policy.KeyReason
+		namespace, byUser, source, controller = policy.KeyNamespace, policy.KeyUser, policy.KeySource, policy.KeyController
+		object, byKind, byType, why           = policy.KeyInvolvedObject, policy.KeyKind, policy.KeyType, policy.KeyReason
 	)
 	others := map[string]detail{
 		"namespace": in("other"), // of the object too
@@ -50,17 +50,17 @@ func TestWhatHasABucket(t *testing.T) {
 	}{
 		{nil, ""},
 		{[]policy.KeyPart{namespace}, "namespace"},
-		{[]policy.KeyPart{user_}, "user"},
+		{[]policy.KeyPart{byUser}, "user"},
 		{[]policy.KeyPart{source}, "controller host"},
 		{[]policy.KeyPart{controller}, "controller"},
 		{[]policy.KeyPart{object}, "namespace object kind"},
-		{[]policy.KeyPart{kind_}, "kind"},
-		{[]policy.KeyPart{type_}, "type"},
+		{[]policy.KeyPart{byKind}, "kind"},
+		{[]policy.KeyPart{byType}, "type"},
 		{[]policy.KeyPart{why}, "reason"},
 		{[]policy.KeyPart{source, object}, "controller host namespace object kind"},
 		{[]policy.KeyPart{namespace, controller, why}, "namespace controller reason"},
-		{[]policy.KeyPart{type_, why, user_}, "type reason user"},
-		{[]policy.KeyPart{namespace, user_, source, object, type_, why}, "namespace user controller host object kind type reason"},
+		{[]policy.KeyPart{byType, why, byUser}, "type reason user"},
+		{[]policy.KeyPart{namespace, byUser, source, object, byType, why}, "namespace user controller host object kind type reason"},
 	} {
 		l := hourly(tt.per...)
 		var stories []story
