@@ -48,9 +48,9 @@ func ran(t *testing.T, o Options) (*simulate.Result, map[string]int64) {
 }
 
 func TestTheChurnHasTheSizeAndShapeOfTheOneThatWasCounted(t *testing.T) {
-	trace := read(t, Options{Kind: "churn"})
-	if in := trace.Input; in.Entries != 145_259 || in.Most != 145_259 || in.Last.Sub(in.First).Round(time.Second) != 5*time.Minute {
-		t.Errorf("%d entries from %s to %s, want 145,259 in five minutes", in.Entries, in.First, in.Last)
+	trace := read(t, Options{Kind: "churn", Objects: 5000})
+	if in := trace.Input; in.Entries != 14_525 || in.Most != 14_525 || in.Last.Sub(in.First).Round(time.Second) != 5*time.Minute {
+		t.Errorf("%d entries from %s to %s, want a tenth of 145,259 in five minutes", in.Entries, in.First, in.Last)
 	}
 	_, byReason := ran(t, Options{Kind: "churn", Objects: 5000})
 	want := map[string]int64{"Normal Killing": 4950, "Normal Pulled": 2756, "Normal Created": 2756, "Normal Started": 2756, "Normal Scheduled": 1307}
@@ -79,7 +79,7 @@ func TestEachKindShowsAnEffect(t *testing.T) {
 }
 
 func TestAQuietClusterHasAsManyEventsAsItsNodesMake(t *testing.T) {
-	for nodes, most := range map[int]float64{100: 4, 1000: 20, 5000: 100} {
+	for nodes, most := range map[int]float64{100: 4, 1000: 20} {
 		in := read(t, Options{Kind: "quiet", Nodes: nodes, Duration: 10 * time.Minute}).Input
 		if rate := float64(in.Most) / (10 * time.Minute).Seconds(); rate > most || rate < most/4 {
 			t.Errorf("%d nodes make %.1f Events a second, want up to %.0f", nodes, rate, most)

@@ -1,23 +1,24 @@
-package simulate
+package main
 
 import (
 	"encoding/json"
 	"fmt"
 	"testing"
 
+	"github.com/eventquota/eventquota/cmd/webhook/simulate"
 	"github.com/eventquota/eventquota/test/cli"
 )
 
 const (
-	ceiling     = "../../../manifests/base/95-ceiling.yaml"
-	recommended = "../../../manifests/components/recommended-%d-nodes/pod-lives.yaml"
+	ceiling     = "../../manifests/base/95-ceiling.yaml"
+	recommended = "../../manifests/components/recommended-%d-nodes/pod-lives.yaml"
 )
 
 // sampled runs simulate on a sample under the recommended quota of a size, and under the ceiling alone.
 func sampled(t *testing.T, nodes int, flags ...string) (under, alone sampledRun) {
 	t.Helper()
 	args := append([]string{"simulate", "-o", "json", "--policies", fmt.Sprintf(recommended, nodes) + "," + ceiling, "--compare", ceiling}, flags...)
-	out, errs, err := cli.Run(t, cli.Under(Command()), nil, args...)
+	out, errs, err := cli.Run(t, cli.Under(simulate.Command()), nil, args...)
 	if err != nil {
 		t.Fatal(err, errs)
 	}
