@@ -26,9 +26,7 @@ func TestAChangeOfAPolicyTakesEffect(t *testing.T) {
 	r.own.Add(object(t, "a", "first", 1, ""))
 	r.namespaces.Add(namespace("b", map[string]string{"team": "b"}))
 	r.start(t)
-	if got := governs(r.Cache, "a"); got != "EventPolicy a/first@1" {
-		t.Errorf("%s governs once synced", got)
-	}
+	r.wantGoverns(t, "a", "EventPolicy a/first@1")
 
 	r.own.Modify(object(t, "a", "first", 2, "precedence: 20"))
 	r.wantGoverns(t, "a", "EventPolicy a/first@2")
