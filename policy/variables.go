@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"cmp"
 	"reflect"
 	"time"
 
@@ -124,7 +123,7 @@ func newEvent(e *corev1.Event) *Event {
 		},
 		InvolvedObject: e.InvolvedObject, Reason: e.Reason, Message: e.Message, Type: e.Type, Action: e.Action,
 		Count: e.Count, Source: e.Source, ReportingComponent: e.ReportingController, ReportingInstance: e.ReportingInstance,
-		Controller:     cmp.Or(e.Source.Component, e.ReportingController),
+		Controller:     Controller(e),
 		FirstTimestamp: e.FirstTimestamp.Time, LastTimestamp: e.LastTimestamp.Time, EventTime: e.EventTime.Time, Related: e.Related,
 	}
 	if e.Series != nil {
