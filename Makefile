@@ -46,7 +46,7 @@ run: demo-built ## Start a control plane and the webhook, and leave them running
 	@bin/demo -keep
 
 .PHONY: bench
-bench: ## Measure throughput and latency; results in bin/bench.json
+bench: redis-server ## Measure throughput and latency; results in bin/bench.json
 	go run ./test/bench
 
 ##@ Release
