@@ -11,8 +11,12 @@ import (
 // Compiler makes rules of what users wrote. What the schema of the resource says is checked once more, as are the
 // expressions; with errors, which name each wrong field, there is no rule. It is safe for concurrent use.
 type Compiler struct {
-	env *cel.Env
+	env *cel.Env // nil for an Outliner
 }
+
+// Outliner is a Compiler for what only compares rules: it does not look into expressions, and no Event may be held
+// against its rules.
+func Outliner() *Compiler { return &Compiler{} }
 
 // NewCompiler makes a Compiler. It fails only where the program is built from libraries that do not fit together.
 func NewCompiler() (*Compiler, error) {

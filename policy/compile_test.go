@@ -119,7 +119,6 @@ func TestErrorsNameTheFieldAndWhatIsAllowed(t *testing.T) {
 		{"an unknown field of the Event", condition("event.reasn == 'a'"), expression, "<input>:1:6: undefined field 'reasn'"},
 		{"an unknown field of a part of the Event", condition("event.source.name == 'a'"), expression, "<input>:1:13: undefined field 'name'"},
 		{"an unknown field of the namespace", condition("namespaceObject.status.phase == 'Active'"), expression, "<input>:1:16: undefined field 'status'"},
-		{"annotations of the namespace", condition("\"'a' in namespaceObject.metadata.annotations\""), expression, "undefined field 'annotations'"},
 		{"a text that is compared with a number", condition("\"event.count == '1'\""), expression, "found no matching overload"},
 		{"an expression of a wrong type", condition("event.reason"), expression, "must evaluate to bool, not to string"},
 		{"an operator of a wrong type", condition("\"request.name == 1\""), expression, "found no matching overload"},

@@ -76,6 +76,9 @@ func (c *Compiler) compile(at *field.Path, expression string) (cel.Program, *fie
 	if len(expression) > maxExpressionBytes {
 		return nil, field.TooLong(at, "", maxExpressionBytes)
 	}
+	if c.env == nil {
+		return nil, nil //nolint:nilnil // of an Outliner
+	}
 	ast, issues := c.env.Compile(expression)
 	if issues.Err() != nil {
 		return nil, field.Invalid(at, expression, "compilation failed: "+issues.String())

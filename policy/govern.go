@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 )
 
 // Pending is a namespace that has rules, which are compiled when it first sends an Event.
@@ -40,7 +39,7 @@ func (c *Current) For(ctx context.Context, namespace string, e *corev1.Event, r 
 // are left fail.
 func (s *Set) For(ctx context.Context, namespace string, e *corev1.Event, r *Request) Governing {
 	v := s.view(namespace)
-	q := question{ctx: ctx, event: e, request: r, namespace: namespace, labels: v.labels, clusterLeft: clusterBudget, ownLeft: ownBudget}
+	q := question{ctx: ctx, event: e, request: r, name: namespace, namespace: v.object, clusterLeft: clusterBudget, ownLeft: ownBudget}
 	for _, policies := range [][]*Policy{v.admin, v.own.Policies, v.baseline} {
 		for _, p := range policies {
 			if q.answer.Policy == nil {
@@ -78,9 +77,9 @@ type question struct {
 	ctx     context.Context //nolint:containedctx // it lives for one call
 	event   *corev1.Event
 	request *Request
-	// What the Set knows of the namespace.
-	namespace string
-	labels    labels.Set
+	// namespace is what the Set knows of the one with that name, or nil.
+	name      string
+	namespace *NamespaceObject
 
 	answer Governing
 	values *activation
@@ -110,7 +109,10 @@ func (q *question) matches(r *Rule) (bool, error) {
 		return true, nil
 	}
 	if q.values == nil {
-		q.values = &activation{event: q.event, request: q.request, namespace: q.namespace, labels: q.labels}
+		if q.namespace == nil {
+			q.namespace = &NamespaceObject{NamespaceMetadata{Name: q.name}}
+		}
+		q.values = &activation{event: q.event, request: q.request, namespace: q.namespace}
 	}
 	left := &q.clusterLeft
 	if r.Identity.Namespace != "" {

@@ -17,6 +17,9 @@ func TestConditionsReadTheNamespace(t *testing.T) {
 	}{
 		{"a label that it has", "a", "namespaceObject.metadata.labels['team'] == 'b'", true},
 		{"a label that it has not", "a", "'other' in namespaceObject.metadata.labels", false},
+		{"an annotation that it has", "a", "namespaceObject.metadata.annotations['owner'] == 'c'", true},
+		{"an annotation that it has not", "a", "'team' in namespaceObject.metadata.annotations", false},
+		{"the annotations of one that is not known", "new", "namespaceObject.metadata.annotations.size() == 0", true},
 		{"its name", "a", "namespaceObject.metadata.name == 'a'", true},
 		{"the name of one that is not known", "new", "namespaceObject.metadata.name == 'new'", true},
 		{"the labels of one that is not known", "new", "namespaceObject.metadata.labels.size() == 0", true},
@@ -24,7 +27,7 @@ func TestConditionsReadTheNamespace(t *testing.T) {
 		t.Run(test.says, func(t *testing.T) {
 			t.Parallel()
 			p := w.admins(t, "p", "match: {conditions: [{name: c, expression: \""+test.expression+"\"}]}")
-			namespaces := map[string]policy.Namespace{"a": {Labels: labels.Set{"team": "b"}}}
+			namespaces := map[string]policy.Namespace{"a": {Labels: labels.Set{"team": "b"}, Annotations: map[string]string{"owner": "c"}}}
 			g := policy.NewSet(policy.Default(), policy.Rules{Policies: []*policy.Policy{p}}, namespaces).
 				For(t.Context(), test.namespace, backOff(), create())
 			if len(g.Errors) > 0 {

@@ -41,7 +41,8 @@ func InForce(s *Set) *Current {
 // Namespace is what a Set knows of a namespace.
 type Namespace struct {
 	// Labels are nil for a namespace of which only rules are known yet.
-	Labels labels.Set
+	Labels      labels.Set
+	Annotations map[string]string
 	Rules
 	// Pending is nil where Rules are all that there are.
 	Pending Pending
@@ -51,7 +52,7 @@ type Namespace struct {
 type view struct {
 	*selection
 
-	labels  labels.Set
+	object  *NamespaceObject
 	own     Rules
 	pending Pending
 }
@@ -98,7 +99,10 @@ func (s *Set) With(changed map[string]*Namespace) *Set {
 }
 
 func (s *Set) newView(name string, n Namespace) view {
-	return view{selection: s.selectionOf(name, n.Labels), labels: n.Labels, own: n.inOrder(), pending: n.Pending}
+	return view{
+		selection: s.selectionOf(name, n.Labels), own: n.inOrder(), pending: n.Pending,
+		object: &NamespaceObject{NamespaceMetadata{name, n.Labels, n.Annotations}},
+	}
 }
 
 // selectors are those of the cluster's rules that do not select every namespace.

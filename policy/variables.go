@@ -61,11 +61,11 @@ type NamespaceObject struct {
 	Metadata NamespaceMetadata `json:"metadata"`
 }
 
-// NamespaceMetadata is what conditions read of a namespace's metadata. Annotations are not among it: they may be
-// large, and every namespace is kept in memory.
+// NamespaceMetadata is what conditions read of a namespace's metadata.
 type NamespaceMetadata struct {
-	Name   string            `json:"name"`
-	Labels map[string]string `json:"labels"`
+	Name        string            `json:"name"`
+	Labels      map[string]string `json:"labels"`
+	Annotations map[string]string `json:"annotations"`
 }
 
 // variables declares them, with every field and its type: one that does not exist is an error where the
@@ -84,11 +84,9 @@ func variables() []cel.EnvOption {
 type activation struct {
 	event     *corev1.Event
 	request   *Request
-	namespace string
-	labels    map[string]string // of the namespace
+	namespace *NamespaceObject
 
-	made   *Event
-	object *NamespaceObject
+	made *Event
 }
 
 var _ interpreter.Activation = (*activation)(nil)
@@ -104,10 +102,7 @@ func (a *activation) ResolveName(name string) (any, bool) {
 	case requestVariable:
 		return a.request, true
 	case namespaceVariable:
-		if a.object == nil {
-			a.object = &NamespaceObject{NamespaceMetadata{a.namespace, a.labels}}
-		}
-		return a.object, true
+		return a.namespace, true
 	}
 	return nil, false
 }

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/eventquota/eventquota/admission/busiest"
-	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 	"github.com/eventquota/eventquota/policy/watch"
 )
@@ -42,7 +41,7 @@ func (r *record) id() busiest.RuleID {
 
 // learn brings the records up to date with reports and stored statuses.
 func (w *Writer) learn(now time.Time) {
-	reports, changed := w.rules.Reports(), false
+	reports, changed := w.rules.Reports(), map[string]bool{} // namespaces
 	exists := make(map[types.UID]bool, len(reports))
 	for _, report := range reports {
 		exists[report.UID] = true
@@ -56,25 +55,39 @@ func (w *Writer) learn(now time.Time) {
 		if r.id() != (&record{report: before}).id() {
 			r.sum = nil
 		}
-		changed = changed || r.report.Governing != before.Governing || r.report.Mode != before.Mode
+		if r.report.Governing != before.Governing || r.report.Mode != before.Mode {
+			changed[report.Namespace] = true
+		}
 		if u := w.rules.Object(report.Identity); u != nil && u.GetResourceVersion() != r.version {
 			r.read(u, now)
 		}
 	}
-	for uid := range w.records {
+	for uid, r := range w.records {
 		if !exists[uid] {
 			w.retries.Forget(uid)
 			delete(w.records, uid)
-			changed = true
+			changed[r.report.Namespace] = true
 		}
 	}
-	if !changed {
+	w.learnShadows(changed)
+}
+
+// learnShadows learns what stands before the rules of namespaces that have changed, and of all of them after a
+// change of the cluster's.
+func (w *Writer) learnShadows(changed map[string]bool) {
+	if len(changed) == 0 {
 		return
 	}
+	found := map[string]map[types.UID][]string{}
 	for _, r := range w.records {
-		if r.shadowed = nil; r.report.Governing > 0 && r.report.Mode != policy.Disabled {
-			r.shadowed = w.shadows(r.report.Identity)
+		namespace := r.report.Namespace
+		if !changed[namespace] && !changed[""] {
+			continue
 		}
+		if found[namespace] == nil {
+			found[namespace] = w.rules.Shadowed(namespace)
+		}
+		r.shadowed = found[namespace][r.report.UID]
 	}
 }
 

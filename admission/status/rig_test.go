@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -45,7 +46,7 @@ type rig struct {
 	began   time.Time
 	writes  []write
 	refuse  error // of each write, if set
-	shadows map[string][]string
+	shadows map[types.UID][]string
 	checked []time.Duration // since the rig began
 	logged  []string
 }
@@ -142,10 +143,11 @@ func (r *rig) Check(i policy.Identity) error {
 	return nil
 }
 
-func (r *rig) shadowed(i policy.Identity) []string {
+// Shadowed implements status.Rules.
+func (r *rig) Shadowed(string) map[types.UID][]string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.shadows[i.Name]
+	return maps.Clone(r.shadows)
 }
 
 // lead runs a Writer for a time.
@@ -156,7 +158,7 @@ func (r *rig) lead(during time.Duration) {
 	defer stop()
 	client := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme())
 	client.PrependReactor("patch", "*", r.patch)
-	if err := status.New(r, r.shadowed, r.counts, status.CountsEvery, client, r.wake).Run(ctx); err != nil {
+	if err := status.New(r, r.counts, status.CountsEvery, client, r.wake).Run(ctx); err != nil {
 		r.Fatal(err)
 	}
 }

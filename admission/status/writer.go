@@ -51,24 +51,22 @@ type Rules interface {
 	Object(i policy.Identity) *unstructured.Unstructured
 	// Check finds out for Reports whether a rule that is Pending is valid.
 	Check(i policy.Identity) error
+	// Shadowed says by UID what stands before rules of a namespace, or of the cluster for "", so that they, or
+	// limits of them, can never decide; nothing for most.
+	Shadowed(namespace string) map[types.UID][]string
 }
 
 var _ Rules = (*watch.Cache)(nil)
-
-// Shadows says what stands before a rule in force, so that it, or a limit of it, can never decide; nothing for
-// most rules.
-type Shadows func(i policy.Identity) []string
 
 // Writer writes the status of each rule when it has changed. New generations go before counts, but not every time.
 //
 // One goroutine does it all, so that nothing needs a lock. Make one with New for
 // each term of a leader, and call Run once.
 type Writer struct {
-	rules   Rules
-	shadows Shadows
-	counts  Counts
-	client  dynamic.Interface
-	wake    <-chan struct{}
+	rules  Rules
+	counts Counts
+	client dynamic.Interface
+	wake   <-chan struct{}
 	// countsEvery is the least time between two writes of a status in which nothing but counts is new.
 	countsEvery time.Duration
 
@@ -85,9 +83,9 @@ type Writer struct {
 
 // New makes a Writer of what is known of rules and what replicas have counted, which it writes countsEvery. wake has an element when there are
 // new reports.
-func New(rules Rules, shadows Shadows, counts Counts, countsEvery time.Duration, client dynamic.Interface, wake <-chan struct{}) *Writer {
+func New(rules Rules, counts Counts, countsEvery time.Duration, client dynamic.Interface, wake <-chan struct{}) *Writer {
 	return &Writer{
-		rules: rules, shadows: shadows, counts: counts, countsEvery: countsEvery, client: client, wake: wake,
+		rules: rules, counts: counts, countsEvery: countsEvery, client: client, wake: wake,
 		records:    map[types.UID]*record{},
 		limiter:    rate.NewLimiter(writesPerSecond, writesPerSecond),
 		retries:    workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](retryMin, retryMax),

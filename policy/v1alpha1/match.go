@@ -76,9 +76,10 @@ type MatchCondition struct {
 	// `event`, the Event as core/v1 has it, with `event.controller`;
 	// `request`, the admission request: name, namespace, operation,
 	// userInfo.username, userInfo.groups, dryRun, kind, resource and more; and
-	// `namespaceObject`, the namespace: its metadata.name and metadata.labels,
-	// and nothing else. A field that does not exist is an error, which the status
-	// shows. Texts, numbers and times that the Event does not have are
+	// `namespaceObject`, the namespace: its metadata.name, metadata.labels and
+	// metadata.annotations, without those of more than 512 bytes and, in the order
+	// of their names, beyond 4 KiB. A field that does not exist is an error, which
+	// the status shows. Texts, numbers and times that the Event does not have are
 	// empty, so that no Event gets around a condition by leaving one out.
 	// Functions, libraries and cost limits are those of the API server.
 	// +required

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 
@@ -37,12 +36,12 @@ type Cache struct {
 	// clock orders the times at which namespaces were asked about; it advances when one is activated.
 	clock atomic.Uint64
 
-	mu         sync.Mutex               // guards what follows; resolution does not take it
-	entries    map[string]map[id]*entry // by namespace, "" for the cluster
-	tenants    map[string]*tenant       // the namespaces that have rules
-	namespaces map[string]labels.Set
-	dirty      map[string]bool // namespaces to arrange anew, "" for all
-	reports    []Report        // to be reported once they are in force
+	mu         sync.Mutex                  // guards what follows; resolution does not take it
+	entries    map[string]map[id]*entry    // by namespace, "" for the cluster
+	tenants    map[string]*tenant          // the namespaces that have rules
+	namespaces map[string]policy.Namespace // without rules
+	dirty      map[string]bool             // namespaces to arrange anew, "" for all
+	reports    []Report                    // to be reported once they are in force
 	// The sizes of the namespaces that are active, and of those of them that are not compiled yet.
 	activeSize, waitingSize int
 }
@@ -74,7 +73,7 @@ func New(s Sources, fallback *policy.Policy, report func(Report)) (*Cache, error
 		waiting:    workqueue.NewTyped[string](),
 		entries:    map[string]map[id]*entry{},
 		tenants:    map[string]*tenant{},
-		namespaces: map[string]labels.Set{},
+		namespaces: map[string]policy.Namespace{},
 		dirty:      map[string]bool{"": true},
 	}
 	c.inForce.Store(policy.NewSet(fallback, policy.Rules{}, nil))
@@ -202,30 +201,24 @@ func (c *Cache) arrangeAll() *policy.Set {
 
 // namespace is what is known of a namespace, or nil.
 func (c *Cache) namespace(namespace string) *policy.Namespace {
-	ls, known := c.namespaces[namespace]
+	n, known := c.namespaces[namespace]
 	t := c.tenants[namespace]
 	if !known && t == nil {
 		return nil
 	}
-	n := &policy.Namespace{Labels: ls}
 	if t != nil {
 		n.Pending = t
 	}
 	if t != nil && t.compiled {
 		n.Rules = c.valid(namespace)
 	}
-	return n
+	return &n
 }
 
 // valid are the rules of a namespace, or of the cluster for "", that have a valid generation.
 func (c *Cache) valid(namespace string) (all policy.Rules) {
 	for _, e := range c.entries[namespace] {
-		if e.inForce.policy != nil {
-			all.Policies = append(all.Policies, e.inForce.policy)
-		}
-		if e.inForce.quota != nil {
-			all.Quotas = append(all.Quotas, e.inForce.quota)
-		}
+		e.inForce.addTo(&all)
 	}
 	return all
 }

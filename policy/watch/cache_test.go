@@ -1,11 +1,13 @@
 package watch_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/eventquota/eventquota/policy"
 )
@@ -144,6 +146,31 @@ func TestANamespaceThatIsKnownHasNoLabelsButItsOwn(t *testing.T) {
 	r.wantGoverns(t, "a", "ClusterEventPolicy brake@1") // by its name, as long as it is not known
 	r.namespaces.Add(namespace("a", nil))
 	r.wantGoverns(t, "a", "default@0")
+}
+
+func TestAnnotationsOfANamespaceAreKeptWithinBounds(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	expression := "namespaceObject.metadata.annotations == {'a': 'b'}"
+	r.cluster.Add(object(t, "", "reads", 1, `match: {conditions: [{name: c, expression: "`+expression+`"}]}`))
+	expression = "namespaceObject.metadata.annotations.size() == 11"
+	r.cluster.Add(object(t, "", "bounded", 1, `match: {conditions: [{name: c, expression: "`+expression+`"}]}`))
+	annotated := func(annotations map[string]string) *metav1.PartialObjectMetadata {
+		n := namespace("a", nil)
+		n.Annotations = annotations
+		return n
+	}
+	r.namespaces.Add(annotated(map[string]string{"a": "b", "long": strings.Repeat("x", 1000)}))
+	r.start(t)
+	r.wantGoverns(t, "a", "ClusterEventPolicy reads@1")
+	r.namespaces.Modify(annotated(map[string]string{"a": "c"}))
+	r.wantGoverns(t, "a", "default@0")
+	many := map[string]string{"a": "b"}
+	for i := range 100 {
+		many[fmt.Sprint("n", i)] = strings.Repeat("x", 400)
+	}
+	r.namespaces.Modify(annotated(many))
+	r.wantGoverns(t, "a", "ClusterEventPolicy bounded@1")
 }
 
 func TestACacheHasSyncedOnceItsSetIsMadeOfAllThatThereWas(t *testing.T) {

@@ -3,10 +3,13 @@ package watch
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/eventquota/eventquota/policy"
@@ -17,6 +20,15 @@ import (
 type rule struct {
 	policy *policy.Policy
 	quota  *policy.Quota
+}
+
+func (r rule) addTo(all *policy.Rules) {
+	if r.policy != nil {
+		all.Policies = append(all.Policies, r.policy)
+	}
+	if r.quota != nil {
+		all.Quotas = append(all.Quotas, r.quota)
+	}
 }
 
 func (r rule) rule() *policy.Rule {
@@ -57,27 +69,27 @@ var errNotFound = errors.New("does not exist")
 
 // compile is what e has in force, and why that is not its object. It does not change e.
 func (c *Cache) compile(e *entry) (rule, error) {
-	made, err := c.compileObject(e.object)
+	made, err := compileObject(c.compiler, e.object)
 	switch {
 	case err == nil:
 		return made, nil
 	case e.inForce.rule() != nil || e.last == nil:
 		return e.inForce, err
 	}
-	made, _ = c.compileObject(e.last)
+	made, _ = compileObject(c.compiler, e.last)
 	return made, err
 }
 
-func (c *Cache) compileObject(u *unstructured.Unstructured) (r rule, err error) {
+func compileObject(c *policy.Compiler, u *unstructured.Unstructured) (r rule, err error) {
 	switch kind := u.GetKind(); kind {
 	case v1alpha1.KindEventPolicy:
-		r.policy, err = decode(u, c.compiler.EventPolicy)
+		r.policy, err = decode(u, c.EventPolicy)
 	case v1alpha1.KindClusterEventPolicy:
-		r.policy, err = decode(u, c.compiler.ClusterEventPolicy)
+		r.policy, err = decode(u, c.ClusterEventPolicy)
 	case v1alpha1.KindEventQuota:
-		r.quota, err = decode(u, c.compiler.EventQuota)
+		r.quota, err = decode(u, c.EventQuota)
 	case v1alpha1.KindClusterEventQuota:
-		r.quota, err = decode(u, c.compiler.ClusterEventQuota)
+		r.quota, err = decode(u, c.ClusterEventQuota)
 	default:
 		err = fmt.Errorf("kind %q is not known", kind)
 	}
@@ -96,6 +108,47 @@ func decode[In, Out any](u *unstructured.Unstructured, compile func(*In) (*Out, 
 	return out, nil
 }
 
+// Shadowed says what always stands before the valid rules of a namespace, or of the cluster for "", as
+// policy.Set.Shadowed does, by UID. The namespace need not be compiled.
+func (c *Cache) Shadowed(namespace string) map[types.UID][]string {
+	c.mu.Lock()
+	cluster, own := c.valid(""), c.namespaces[namespace]
+	var valid []*unstructured.Unstructured
+	for _, e := range c.entries[namespace] {
+		switch r := e.report(); r.Governing {
+		case 0:
+		case r.Generation:
+			valid = append(valid, e.object)
+		default:
+			valid = append(valid, e.last)
+		}
+	}
+	c.mu.Unlock()
+	asked := cluster
+	if namespace != "" {
+		for _, u := range valid {
+			if r, err := compileObject(policy.Outliner(), u); err == nil {
+				r.addTo(&own.Rules)
+			}
+		}
+		asked = own.Rules
+	}
+	set := policy.NewSet(c.fallback, cluster, map[string]policy.Namespace{namespace: own})
+	shadowed := map[types.UID][]string{}
+	note := func(r *policy.Rule) {
+		if before := set.Shadowed(r.Identity); before != nil {
+			shadowed[r.Identity.UID] = before
+		}
+	}
+	for _, p := range asked.Policies {
+		note(&p.Rule)
+	}
+	for _, q := range asked.Quotas {
+		note(&q.Rule)
+	}
+	return shadowed
+}
+
 // sizeOf is how much memory a rule needs once it is compiled, in bytes of expressions.
 func sizeOf(u *unstructured.Unstructured) int {
 	size := ruleSize
@@ -110,11 +163,34 @@ func sizeOf(u *unstructured.Unstructured) int {
 }
 
 // strip removes what nobody here reads of an object, so that it takes no memory: kubectl keeps all of it in an
-// annotation once more.
+// annotation once more. Of a namespace conditions read the annotations.
 func strip(o any) (any, error) {
 	if m, ok := o.(metav1.Object); ok {
-		m.SetAnnotations(nil)
+		if namespace, ok := o.(*metav1.PartialObjectMetadata); ok {
+			m.SetAnnotations(bounded(namespace.Annotations))
+		} else {
+			m.SetAnnotations(nil)
+		}
 		m.SetManagedFields(nil)
 	}
 	return o, nil
+}
+
+const (
+	// annotationBytes is the longest annotation of a namespace that is kept, its name included, and
+	// annotationsBytes how much of all of them, which go by their names.
+	annotationBytes  = 512
+	annotationsBytes = 4 << 10
+)
+
+// bounded are the annotations that are kept.
+func bounded(all map[string]string) map[string]string {
+	kept, size := map[string]string{}, 0
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if n := len(name) + len(all[name]); n <= annotationBytes && size+n <= annotationsBytes {
+			kept[name] = all[name]
+			size += n
+		}
+	}
+	return kept
 }

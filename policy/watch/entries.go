@@ -162,14 +162,14 @@ func (c *Cache) keepNamespace(o metav1.Object) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	before, known := c.namespaces[o.GetName()]
-	if known && maps.Equal(before, labels.Set(o.GetLabels())) {
+	n := policy.Namespace{Labels: o.GetLabels(), Annotations: o.GetAnnotations()}
+	if known && maps.Equal(before.Labels, n.Labels) && maps.Equal(before.Annotations, n.Annotations) {
 		return
 	}
-	ls := labels.Set(o.GetLabels())
-	if ls == nil {
-		ls = labels.Set{} // known to have none
+	if n.Labels == nil {
+		n.Labels = labels.Set{} // known to have none
 	}
-	c.namespaces[o.GetName()] = ls
+	c.namespaces[o.GetName()] = n
 	c.mark(o.GetName())
 }
 

@@ -3,6 +3,8 @@ package watch_test
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/eventquota/eventquota/policy"
+	"github.com/eventquota/eventquota/policy/watch"
 )
 
 // identity is that of a policy that object made.
@@ -123,6 +126,45 @@ func TestARuleOfAnIdleNamespaceCanBeChecked(t *testing.T) {
 	if len(r.Set().For(t.Context(), "a", &corev1.Event{}, nil).Policy.Match.Conditions) > 0 || r.compiled("a") != "default" {
 		t.Error("what was checked is kept")
 	}
+}
+
+func TestWhatStandsBeforeARuleIsKnownOfAnIdleNamespace(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.cluster.Add(object(t, "", "admin", 1, "tier: Admin, mode: Disabled"))
+	r.own.Add(object(t, "a", "first", 1, "precedence: 1"))
+	r.own.Add(object(t, "a", "second", 1, "precedence: 2"))
+	r.own.Add(object(t, "a", "broken", 1, invalid))
+	r.start(t)
+	want := func(what string, want map[string]string) {
+		t.Helper()
+		eventually(t, what, func() bool {
+			for _, report := range r.Reports() {
+				_ = r.Check(report.Identity)
+			}
+			got := map[string]string{}
+			for _, namespace := range []string{"", "a"} {
+				shadowed := r.Shadowed(namespace)
+				for _, report := range r.Reports() {
+					if before, ok := shadowed[report.UID]; ok {
+						got[report.Name] = strings.Join(before, "; ")
+					}
+				}
+			}
+			return maps.Equal(got, want)
+		})
+	}
+	want("the second is shadowed by the first", map[string]string{"second": "governed by EventPolicy a/first before"})
+	r.own.Modify(object(t, "a", "first", 2, invalid))
+	eventually(t, "received", func() bool {
+		return slices.ContainsFunc(r.Reports(), func(report watch.Report) bool { return report.Name == "first" && report.Generation == 2 })
+	})
+	want("the first governs as it was", map[string]string{"second": "governed by EventPolicy a/first before"})
+	r.cluster.Modify(object(t, "", "admin", 2, "tier: Admin"))
+	admin := "governed by ClusterEventPolicy admin before"
+	want("both are shadowed by the cluster's", map[string]string{"first": admin, "second": admin})
+	r.cluster.Add(object(t, "", "baseline", 1, ""))
+	want("the cluster's own too", map[string]string{"first": admin, "second": admin, "baseline": admin})
 }
 
 func TestAnIdleNamespaceLosesNoValidGeneration(t *testing.T) {

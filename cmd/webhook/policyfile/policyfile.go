@@ -20,14 +20,14 @@ import (
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// Rules are policies, quotas, and the labels of namespaces. They are for one goroutine at a time.
+// Rules are policies, quotas, and the labels and annotations of namespaces. They are for one goroutine at a time.
 type Rules struct {
 	decoder    runtime.Decoder
 	compiler   *policy.Compiler
 	known      map[policy.Identity]bool
 	cluster    policy.Rules
-	own        map[string]policy.Rules // by their namespaces
-	namespaces map[string]labels.Set
+	own        map[string]policy.Rules     // by their namespaces
+	namespaces map[string]policy.Namespace // without rules
 }
 
 // New makes Rules without any.
@@ -43,7 +43,7 @@ func New() (*Rules, error) {
 	return &Rules{
 		decoder:  serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer(),
 		compiler: compiler, known: map[policy.Identity]bool{},
-		own: map[string]policy.Rules{}, namespaces: map[string]labels.Set{},
+		own: map[string]policy.Rules{}, namespaces: map[string]policy.Namespace{},
 	}, nil
 }
 
@@ -99,7 +99,9 @@ func (r *Rules) add(object runtime.Object) error {
 		compiled, errs := r.compiler.ClusterEventQuota(o)
 		return r.keep(v1alpha1.KindClusterEventQuota, o, policy.Rules{Quotas: []*policy.Quota{compiled}}, errs)
 	case *corev1.Namespace:
-		r.namespaces[o.Name] = labels.Set(o.Labels)
+		// The API server sets its name as a label.
+		ls := labels.Merge(o.Labels, labels.Set{corev1.LabelMetadataName: o.Name})
+		r.namespaces[o.Name] = policy.Namespace{Labels: ls, Annotations: o.Annotations}
 		return nil
 	}
 	return fmt.Errorf("kind %s: must be EventPolicy, ClusterEventPolicy, EventQuota, ClusterEventQuota, Namespace or List of them",
@@ -160,9 +162,9 @@ func (r *Rules) All() (cluster policy.Rules, namespaces map[string]policy.Namesp
 	for name, own := range r.own {
 		namespaces[name] = policy.Namespace{Rules: own}
 	}
-	for name, ls := range r.namespaces {
-		all := labels.Merge(ls, labels.Set{corev1.LabelMetadataName: name}) // which the API server sets
-		namespaces[name] = policy.Namespace{Labels: all, Rules: r.own[name]}
+	for name, n := range r.namespaces {
+		n.Rules = r.own[name]
+		namespaces[name] = n
 	}
 	return r.cluster, namespaces
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/eventquota/eventquota/admission/tracing"
 	"github.com/eventquota/eventquota/cmd/webhook/explain"
 	"github.com/eventquota/eventquota/cmd/webhook/serve/elect"
-	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/fallback"
 	"github.com/eventquota/eventquota/store/memory"
@@ -137,8 +136,7 @@ func (s *server) settler(name string, q store.Queue, o settler.Options) elect.Ru
 
 // statuses makes what writes the statuses of policies from what replicas have counted, for one term.
 func (s *server) statuses(counts status.Counts) elect.Runner {
-	shadowed := func(i policy.Identity) []string { return s.policies.Set().Shadowed(i) }
-	return status.New(s.policies, shadowed, counts, s.opts.StatusInterval, s.objects, s.changed)
+	return status.New(s.policies, counts, s.opts.StatusInterval, s.objects, s.changed)
 }
 
 // fallbackOptions show in log and metrics whether Redis is available.
