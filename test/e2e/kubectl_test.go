@@ -63,6 +63,15 @@ func TestKubectlAppliesTheDefinitionsAndNoBadPolicy(t *testing.T) {
 			})
 		}
 	}
+	for _, get := range []string{"eventquota", "cevp,evp,cevq,evq"} { // the category, and the short names
+		out := e.kubectl("", "get", get, "-o", "name")
+		if want := "clustereventpolicy.eventquota.io/good\nclustereventquota.eventquota.io/good\n"; out != want {
+			t.Errorf("kubectl get %s: %q, want %q", get, out, want)
+		}
+	}
+	if one := e.kubectl("", "get", "cevq", "good", "-o", "name"); one != "clustereventquota.eventquota.io/good\n" {
+		t.Errorf("kubectl get cevq good: %q", one)
+	}
 	const columns = "jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.generation} {.spec.action}{.spec.limits[*].burst}\n{end}"
 	if kept, want := e.kubectl("", "get", "cevp,cevq", "-o", columns), "ClusterEventPolicy good 1 Exempt\nClusterEventQuota good 1 5\n"; kept != want {
 		t.Errorf("the API server has %q, want the good ones as they were, %q", kept, want)

@@ -15,10 +15,11 @@ import (
 
 // The grid has 24 columns.
 const (
-	third = 8
-	half  = 12
-	tall  = 8
-	low   = 4
+	quarter = 6
+	third   = 8
+	half    = 12
+	tall    = 8
+	low     = 4
 )
 
 // query is PromQL, and how Grafana calls what it gives.

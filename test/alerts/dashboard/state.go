@@ -57,11 +57,14 @@ func fast() row {
 // kept is what has to be looked after now and then.
 func kept() row {
 	return row{"Certificate, policies, quotas and versions", []cog.Builder[dashboard.Panel]{
-		limit(lines("Certificate of each replica", "The time that is left. An alert fires below 7 days.", units.Seconds, third,
+		limit(lines("Certificate of each replica", "The time that is left. An alert fires below 7 days.", units.Seconds, quarter,
 			query{`eventquota_certificate_expiry_timestamp_seconds{pod=~"$pod"} - time()`, "{{pod}}"}), 7*24*3600),
-		lines("Policies and quotas", "Policies and quotas there are. One whose newest generation is rejected stays in force as before; its status says why.", units.Number, third,
+		lines("Policies and quotas", "Policies and quotas there are. One whose newest generation is rejected stays in force as before; its status says why.", units.Number, quarter,
 			query{`max by (result) (eventquota_policies{pod=~"$pod"})`, "{{result}}"}),
-		cells("Versions", "What the replicas run. Two versions are normal in a rollout only.", third,
+		lines("Conditions that fail", "Event writes for which a condition could not be evaluated, so that its policy or quota did not match, by namespace. Its status has an example.", units.WritesPerSecond, quarter,
+			query{`sum by (event_namespace, policy) (rate(eventquota_condition_errors_total{pod=~"$pod", event_namespace=~"$namespace", policy=~"$policy"}[$__rate_interval]))`, "{{event_namespace}}: {{policy}}"}).
+			NoValue("none"),
+		cells("Versions", "What the replicas run. Two versions are normal in a rollout only.", quarter,
 			`count by (version, revision, goversion) (eventquota_build_info{pod=~"$pod"})`, "replicas"),
 	}}
 }
