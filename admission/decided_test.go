@@ -157,7 +157,7 @@ func TestADecisionSaysWhatTheWriterSays(t *testing.T) {
 	create("c", event(func(e *corev1.Event) { e.Source = corev1.EventSource{Host: "node-2"} }))(r)
 	want := []string{
 		"{Component:kubelet Host:node-1} default/Pod/web web-uid",
-		"{Component:kubelet Host:node-1} other/Pod/web web-uid",
+		"{Component:kubelet Host:node-1} default/Namespace/default ",
 		"{Component:unknown Host:node-2} default/Pod/web web-uid",
 	}
 	if !slices.Equal(made, want) {

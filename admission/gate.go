@@ -227,8 +227,8 @@ type Decided struct {
 	Bucket string
 	// Request is what was decided about. It is not to be changed or kept.
 	Request *Request
-	// Object is what the Event is about, and Source is who reports it ("unknown" for nobody), as its
-	// writer says.
+	// Object is what the Event is about, or its namespace where that is in another one, and Source is who reports
+	// it ("unknown" for nobody), as its writer says.
 	Object store.Object
 	Source store.Source
 	// Errors are about conditions that could not be evaluated. An Audited write has none: they are of
@@ -243,7 +243,7 @@ func (g *Gate) passOn(q *question, owner *policy.Rule, d store.Decision, audited
 	}
 	decided := Decided{
 		Rule: owner, Audited: audited, Verdict: d.Verdict, Bucket: emptyBucket(d).Name,
-		Request: q.Request, Object: object(q.Object), Source: sourceOf(q.Object),
+		Request: q.Request, Object: reportable(q.Namespace, q.Object), Source: sourceOf(q.Object),
 	}
 	if !audited {
 		decided.Errors = q.gov.Errors
