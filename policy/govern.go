@@ -99,10 +99,25 @@ func (q *question) ask(p *Policy) {
 	}
 }
 
+// Unmet is the first list of m that e does not meet: types, reasons, controllers or kinds. It is empty if e meets all;
+// then conditions are left.
+func (m *Match) Unmet(e *corev1.Event) string {
+	switch {
+	case !fits(m.Types, Type(e)):
+		return "types"
+	case !fits(m.Reasons, e.Reason):
+		return "reasons"
+	case !fits(m.Controllers, Controller(e)):
+		return "controllers"
+	case !fits(m.Kinds, e.InvolvedObject.Kind):
+		return "kinds"
+	}
+	return ""
+}
+
 func (q *question) matches(r *Rule) (bool, error) {
 	m := &r.Match
-	if !fits(m.Types, Type(q.event)) || !fits(m.Reasons, q.event.Reason) || !fits(m.Kinds, q.event.InvolvedObject.Kind) ||
-		!fits(m.Controllers, Controller(q.event)) {
+	if m.Unmet(q.event) != "" {
 		return false, nil
 	}
 	if len(m.Conditions) == 0 {

@@ -36,10 +36,11 @@ type FailedCondition struct {
 // usage asks a Set, and finds out which of its rules apply. Memory and time grow with the rules that no Event has
 // met yet, of the cluster and of the namespace.
 type usage struct {
-	set    *policy.Set
-	other  *policy.Policy        // governs where a rule does not match
-	labels map[string]labels.Set // of namespaces
-	all    []*tried
+	set   *policy.Set
+	other *policy.Policy // governs where a rule does not match
+	// namespaces have their rules, which are not asked alone.
+	namespaces map[string]policy.Namespace
+	all        []*tried
 	// open are those that no Event has met yet, by their namespaces, and byRule all of them.
 	open   map[string][]*tried
 	byRule map[*policy.Rule]*tried
@@ -78,12 +79,11 @@ var _ admission.Policies = (*usage)(nil)
 
 func newUsage(r *Rules) *usage {
 	u := &usage{
-		set: r.set(), other: policy.Default(), labels: map[string]labels.Set{}, open: map[string][]*tried{}, byRule: map[*policy.Rule]*tried{},
+		set: r.set(), other: policy.Default(), namespaces: r.Namespaces, open: map[string][]*tried{}, byRule: map[*policy.Rule]*tried{},
 		seen: map[string]bool{}, limits: map[*policy.QuotaLimit]bool{}, failed: map[failedKey]*FailedCondition{},
 	}
 	u.add(r.Cluster)
 	for _, name := range slices.Sorted(maps.Keys(r.Namespaces)) {
-		u.labels[name] = r.Namespaces[name].Labels
 		u.add(r.Namespaces[name].Rules)
 	}
 	return u
@@ -165,23 +165,21 @@ func (u *usage) try(ctx context.Context, of, namespace string, e *corev1.Event, 
 // reached is how far an Event comes with a rule.
 func (u *usage) reached(ctx context.Context, t *tried, namespace string, e *corev1.Event, r *policy.Request) stage {
 	m := &t.Match
-	ls := u.labels[namespace]
-	if ls == nil {
-		ls = labels.Set{corev1.LabelMetadataName: namespace}
+	known := u.namespaces[namespace]
+	known.Rules = policy.Rules{}
+	if known.Labels == nil {
+		known.Labels = labels.Set{corev1.LabelMetadataName: namespace}
 	}
-	if m.Namespaces != nil && !m.Namespaces.Matches(ls) {
+	if m.Namespaces != nil && !m.Namespaces.Matches(known.Labels) {
 		return nowhere
 	}
-	for i, list := range t.lists() {
-		value := [...]string{policy.Type(e), e.Reason, policy.Controller(e), e.InvolvedObject.Kind}[i]
-		if len(list.values) > 0 && !slices.Contains(list.values, value) {
-			return inNamespace + stage(i)
-		}
+	if unmet := m.Unmet(e); unmet != "" {
+		return inNamespace + stage(slices.IndexFunc(t.lists(), func(l list) bool { return l.name == unmet }))
 	}
 	if len(m.Conditions) == 0 {
 		return matching
 	}
-	alone := policy.NewSet(u.other, t.alone, map[string]policy.Namespace{namespace: {Labels: u.labels[namespace]}})
+	alone := policy.NewSet(u.other, t.alone, map[string]policy.Namespace{namespace: known})
 	if g := alone.For(ctx, namespace, e, r); g.Policy != u.other || g.Limited() {
 		return matching
 	}
@@ -194,9 +192,9 @@ type list struct {
 	values []string
 }
 
-func (t *tried) lists() [4]list {
+func (t *tried) lists() []list {
 	m := &t.Match
-	return [...]list{{"types", m.Types}, {"reasons", m.Reasons}, {"controllers", m.Controllers}, {"kinds", m.Kinds}}
+	return []list{{"types", m.Types}, {"reasons", m.Reasons}, {"controllers", m.Controllers}, {"kinds", m.Kinds}}
 }
 
 // before says what stands before a rule that matches and does not apply.
