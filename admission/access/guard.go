@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -23,19 +24,39 @@ import (
 
 // Bounds of what anyone who reaches the port can cost.
 const (
-	// guardPlaces bounds the requests that the API server is asked about at the same time, and guardWithin
+	// guardPlaces bounds the requests of a lane that the API server is asked about at the same time, and guardWithin
 	// each of them: as long as Prometheus waits by default.
 	guardPlaces = 16
 	guardWithin = 10 * time.Second
-	// guardAnswers bounds the answers that are kept. Those of a minute at guardReviews a second fit in, so
-	// none is pushed out early.
-	guardAnswers = 1024
+	// guardAnswers bounds the answers that are kept. Those of a minute at guardReviews a second in each lane fit
+	// in, so none is pushed out early.
+	guardAnswers = 2048
 	guardReviews = 10
 	// keepAllowed is how long a revoked token or right still works, and keepRefused how long a new one
 	// does not work yet.
 	keepAllowed = time.Minute
 	keepRefused = 10 * time.Second
+	// guardKnown bounds the tokens and addresses that were let in and are remembered for keepKnown, which is longer
+	// than a service account's token lasts.
+	guardKnown = 1024
+	keepKnown  = 24 * time.Hour
 )
+
+// Callers are in the lane of their token, if that was let in before, or else in that of their address, if another
+// token from there was: service accounts renew theirs every hour.
+const (
+	ofTokens = iota
+	ofAddresses
+	ofStrangers
+	lanes
+)
+
+// lane is what callers share, so that those of another lane cannot use it up: places, and a reviewer with a rate of
+// its own.
+type lane struct {
+	reviewer
+	places chan struct{}
+}
 
 // reviewer says whether the user of a token may use a verb on a path: 200, 401 for an unknown token, or 403. An
 // error means that it is not known.
@@ -45,30 +66,37 @@ type reviewer interface {
 
 // Guard lets users in by the answers of a reviewer. It may be used concurrently.
 type Guard struct {
-	reviewer   reviewer
+	lanes      [lanes]lane
 	answers    *cache.LRUExpireCache // by key, statuses
-	places     chan struct{}
+	known      *cache.LRUExpireCache // tokens and addresses that were let in, by key
 	complaints rate.Sometimes
 }
 
 // New makes a Guard that asks an API server.
 func New(config *rest.Config) (*Guard, error) {
 	config = rest.AddUserAgent(rest.CopyConfig(config), "eventquota-metrics")
-	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(guardReviews, 2*guardReviews)
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("--kubeconfig: %w", err)
+	var reviewers [lanes]reviewer
+	for i := range reviewers {
+		config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(guardReviews, 2*guardReviews)
+		client, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			return nil, fmt.Errorf("--kubeconfig: %w", err)
+		}
+		reviewers[i] = apiReviewer{client}
 	}
-	return newGuard(apiReviewer{client}), nil
+	return newGuard(reviewers), nil
 }
 
-func newGuard(r reviewer) *Guard {
-	return &Guard{
-		reviewer:   r,
+func newGuard(reviewers [lanes]reviewer) *Guard {
+	g := &Guard{
 		answers:    cache.NewLRUExpireCache(guardAnswers),
-		places:     make(chan struct{}, guardPlaces),
+		known:      cache.NewLRUExpireCache(guardKnown),
 		complaints: rate.Sometimes{Interval: 10 * time.Second},
 	}
+	for i, r := range reviewers {
+		g.lanes[i] = lane{r, make(chan struct{}, guardPlaces)}
+	}
+	return g
 }
 
 // Before serves next to users with a right to the path. It answers 401 without a token that the API server knows, 403
@@ -98,15 +126,23 @@ func (g *Guard) status(r *http.Request) int {
 	if status, ok := g.answers.Get(key); ok {
 		return status.(int) //nolint:errcheck // it holds nothing else
 	}
+	address, _, _ := net.SplitHostPort(r.RemoteAddr)
+	byToken, byAddress := answerKey("token", token), answerKey("address", address)
+	in := &g.lanes[ofStrangers]
+	if _, ok := g.known.Get(byToken); ok {
+		in = &g.lanes[ofTokens]
+	} else if _, ok := g.known.Get(byAddress); ok {
+		in = &g.lanes[ofAddresses]
+	}
 	select {
-	case g.places <- struct{}{}:
+	case in.places <- struct{}{}:
 	default:
 		return http.StatusServiceUnavailable
 	}
-	defer func() { <-g.places }()
+	defer func() { <-in.places }()
 	ctx, cancel := context.WithTimeout(r.Context(), guardWithin)
 	defer cancel()
-	status, err := g.reviewer.review(ctx, token, verb, r.URL.Path)
+	status, err := in.review(ctx, token, verb, r.URL.Path)
 	if err != nil {
 		g.complaints.Do(func() {
 			logr.FromContextOrDiscard(ctx).Error(err, "Not known who may read metrics, so nobody new may")
@@ -116,6 +152,8 @@ func (g *Guard) status(r *http.Request) int {
 	keep := keepRefused
 	if status == http.StatusOK {
 		keep = keepAllowed
+		g.known.Add(byToken, nil, keepKnown)
+		g.known.Add(byAddress, nil, keepKnown)
 	}
 	g.answers.Add(key, status, keep)
 	return status

@@ -32,7 +32,7 @@ func TestMetricsAreForWhoHasATokenAndTheRight(t *testing.T) {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
 			r := &rights{}
-			answer := ask(t, newGuard(r), test.method, test.authorization)
+			answer := ask(t, newGuard([lanes]reviewer{r, r, r}), test.method, test.authorization)
 			if answer.Code != test.status || r.asked != test.reviews {
 				t.Errorf("it is answered %d after %d reviews, want %d after %d", answer.Code, r.asked, test.status, test.reviews)
 			}
@@ -52,7 +52,7 @@ func TestAnswersAreKeptForTheirTimeAndNoLonger(t *testing.T) {
 		t.Run(token, func(t *testing.T) {
 			t.Parallel()
 			r, c := &rights{}, &clock{time.Unix(0, 0)}
-			g := newGuard(r)
+			g := newGuard([lanes]reviewer{r, r, r})
 			g.answers = cache.NewLRUExpireCacheWithClock(guardAnswers, c)
 			want := 0
 			for _, step := range []struct {
@@ -77,7 +77,8 @@ func TestAnswersOfOnePathAreNoneOfAnother(t *testing.T) {
 	if answerKey("a", "bc") == answerKey("ab", "c") {
 		t.Error("two requests have one key")
 	}
-	g := newGuard(&rights{})
+	r := &rights{}
+	g := newGuard([lanes]reviewer{r, r, r})
 	handler := g.Before(http.NotFoundHandler())
 	for path, want := range map[string]int{"/metrics": http.StatusNotFound, "/other": http.StatusForbidden} {
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody)
@@ -90,39 +91,53 @@ func TestAnswersOfOnePathAreNoneOfAnother(t *testing.T) {
 	}
 }
 
-// TestAFloodOfTokensIsBounded holds that the reviews at a time are, and that they are
-// not in the way of whom the guard knows.
-func TestAFloodOfTokensIsBounded(t *testing.T) {
+// TestAFloodOfTokensKeepsOutNobodyWhoWasLetIn holds that the reviews at a time are bounded, for tokens that were never
+// let in apart from those that were, and from addresses of those.
+func TestAFloodOfTokensKeepsOutNobodyWhoWasLetIn(t *testing.T) {
 	t.Parallel()
 	r := &rights{began: make(chan struct{}), release: make(chan struct{})}
-	g := newGuard(r)
-	if got := ask(t, g, http.MethodGet, "Bearer reader").Code; got != http.StatusOK {
-		t.Fatalf("it is answered %d, want 200", got)
+	g := newGuard([lanes]reviewer{r, r, r})
+	from := func(address, token string) int {
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody)
+		request.RemoteAddr = address + ":1234"
+		request.Header.Set("Authorization", "Bearer "+token)
+		g.answers = cache.NewLRUExpireCache(guardAnswers) // as after their time
+		return g.status(request)
 	}
-	ended := make(chan int)
-	for i := range guardPlaces {
-		go func() { ended <- ask(t, g, http.MethodGet, "Bearer slow-"+strconv.Itoa(i)).Code }()
-		select {
-		case <-r.began:
-		case got := <-ended:
-			t.Fatalf("one of no more than there are places for is answered %d at once", got)
+	want := func(what, address, token string, want int) {
+		t.Helper()
+		if got := from(address, token); got != want {
+			t.Errorf("%s is answered %d, want %d", what, got, want)
 		}
 	}
-	if got := ask(t, g, http.MethodGet, "Bearer another").Code; got != http.StatusServiceUnavailable {
-		t.Errorf("one more than there are places for is answered %d, want 503", got)
+	want("a token", "10.0.0.1", "reader", http.StatusOK)
+	ended := make(chan int)
+	flood := func(address string) {
+		for i := range guardPlaces {
+			request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody)
+			request.RemoteAddr = address + ":1234"
+			request.Header.Set("Authorization", "Bearer slow-"+address+strconv.Itoa(i))
+			go func() { ended <- g.status(request) }()
+			select {
+			case <-r.began:
+			case got := <-ended:
+				t.Fatalf("one of no more than there are places for is answered %d at once", got)
+			}
+		}
 	}
-	if got := ask(t, g, http.MethodGet, "Bearer reader").Code; got != http.StatusOK {
-		t.Errorf("one that is known is answered %d meanwhile, want 200", got)
-	}
+	flood("10.0.0.2")
+	want("one more than there are places for", "10.0.0.2", "another", http.StatusServiceUnavailable)
+	want("a token that was let in", "10.0.0.3", "reader", http.StatusOK)
+	want("a new token of an address from which one was let in", "10.0.0.1", "reader-renewed", http.StatusOK)
+	flood("10.0.0.1")
+	want("a token that was let in, from an address that floods", "10.0.0.1", "reader", http.StatusOK)
 	close(r.release)
-	for range guardPlaces {
+	for range 2 * guardPlaces {
 		if got := <-ended; got != http.StatusUnauthorized {
 			t.Errorf("one that has a place is answered %d, want 401", got)
 		}
 	}
-	if got := ask(t, g, http.MethodGet, "Bearer another").Code; got != http.StatusUnauthorized {
-		t.Errorf("once there are places again, it is answered %d, want 401", got)
-	}
+	want("once there are places again, another", "10.0.0.2", "another", http.StatusUnauthorized)
 }
 
 // ask asks for what is behind a guard.
@@ -150,12 +165,12 @@ func (r *rights) review(_ context.Context, token, verb, path string) (int, error
 	switch {
 	case token == "failing":
 		r.asked++
-		return 0, errors.New("away")
+		return 0, errors.New("unavailable")
 	case len(token) > 5 && token[:5] == "slow-":
 		r.began <- struct{}{}
 		<-r.release
 		return http.StatusUnauthorized, nil
-	case token == "reader" && verb == "get" && path == "/metrics":
+	case (token == "reader" || token == "reader-renewed") && verb == "get" && path == "/metrics":
 		r.asked++
 		return http.StatusOK, nil
 	case token == "reader" || token == "somebody":
