@@ -32,7 +32,7 @@ func TestAnAnswerIsOnTheWireAsItWasDecided(t *testing.T) {
 		"a merge of a series":                {first: details{modern}, details: details{series(2)}},
 		"a drop by a bucket":                 {policy: func(p *applied) { p.Name, p.SpamFilter.Burst, p.SpamFilter.ReservePerReason = ugly, 0, 0 }},
 		"a drop of all":                      {policy: func(p *applied) { p.Name, p.Action = ugly, policy.Drop }},
-		"no Event at all":                    {details: details{func(r *admission.Request) { r.Object = nil }}, undone: true},
+		"no Event at all":                    {details: details{func(r *admission.Request) { r.Object = nil }}},
 		"a warning of an audited policy":     {audited: true, first: details{}, details: details{}},
 		"a policy that admits all":           {policy: func(p *applied) { p.Action = policy.Exempt }},
 	} {

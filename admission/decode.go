@@ -39,7 +39,7 @@ type Request struct {
 	Object    *corev1.Event `json:"object"`
 	OldObject *corev1.Event `json:"oldObject"`
 	Options   WriteOptions  `json:"options"`
-	// Unreadable is why Object or OldObject could not be decoded, or nil.
+	// Unreadable is why Object or OldObject cannot be read, or nil.
 	Unreadable error `json:"-"`
 	// managersMoved is not 0 for an UPDATE that moves managedFields, which are not decoded then.
 	managersMoved uint64
@@ -58,18 +58,18 @@ type WriteOptions struct {
 
 var errNoReview = errors.New(`body must be an AdmissionReview of admission.k8s.io/v1 with "request.uid" set`)
 
-// decode reads the body of a review. It fails where no answer can be made; a
-// review that can be answered but whose Event cannot be read has Unreadable set.
-func decode(body []byte) (*Request, error) {
-	read := reviews.Get().(*reading) //nolint:errcheck // it holds nothing else
-	unreadable := read.unmarshal(body)
-	r := read.review
-	read.review = review{}
-	reviews.Put(read)
+// decode reads the body of a review, or what there is of it where cut says why that is
+// not all. It fails where no answer can be made; a review that can be answered but whose
+// Event cannot be read has Unreadable set.
+func decode(body []byte, cut error) (*Request, error) {
+	r, unreadable := review{}, cut
+	if cut == nil {
+		r, unreadable = whole(body)
+	}
 	if unreadable != nil {
-		var err error
-		if r, err = withoutEvents(body); err != nil {
-			return nil, fmt.Errorf("%w: %w", errNoReview, err)
+		var ok bool
+		if r, ok = head(body); !ok {
+			return nil, fmt.Errorf("%w: %w", errNoReview, unreadable)
 		}
 	}
 	if r.Kind != "AdmissionReview" || r.Request == nil || r.Request.UID == "" {
@@ -100,7 +100,15 @@ func newReading() *reading {
 	return r
 }
 
-func (r *reading) unmarshal(body []byte) error { return json.Unmarshal(body, &r.review, r.options) }
+// whole decodes a review with its Events.
+func whole(body []byte) (review, error) {
+	read := reviews.Get().(*reading) //nolint:errcheck // it holds nothing else
+	err := json.Unmarshal(body, &read.review, read.options)
+	r := read.review
+	read.review = review{}
+	reviews.Put(read)
+	return r, err
+}
 
 // readManagers reads managedFields. Of an UPDATE, which the API server has validated, it only
 // reports whether those of its two Events are the same.
@@ -113,11 +121,16 @@ func (r *reading) readManagers(d *jsontext.Decoder, _ *[]metav1.ManagedFieldsEnt
 	return err
 }
 
-// withoutEvents decodes a review whose Events cannot be read.
-func withoutEvents(body []byte) (r review, err error) {
-	skip := json.UnmarshalFromFunc(func(d *jsontext.Decoder, _ *corev1.Event) error { return d.SkipValue() })
-	err = json.Unmarshal(body, &r, lenient(skip))
-	return r, err
+// head decodes a review but for its Events, and reports whether it has come to them: the
+// API server writes first where they are and who sends them. What comes after them, such
+// as dryRun, is missing where they cannot even be skipped.
+func head(body []byte) (r review, ok bool) {
+	skip := json.UnmarshalFromFunc(func(d *jsontext.Decoder, _ *corev1.Event) error {
+		ok = true
+		return d.SkipValue()
+	})
+	err := json.Unmarshal(body, &r, lenient(skip))
+	return r, ok || err == nil
 }
 
 // lenient takes what encoding/json would take: what the API server accepted is not for

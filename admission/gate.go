@@ -75,19 +75,15 @@ func (g *Gate) Validate(ctx context.Context, r *Request) (Answer, error) {
 // decide is the way of every Event write. rewritable reports whether the answer may
 // change the Event.
 func (g *Gate) decide(ctx context.Context, r *Request, rewritable bool) (Answer, error) {
-	switch {
-	case !isEvent(r):
+	if !isEvent(r) {
 		return admit(Ignored), nil
-	case r.Unreadable != nil:
-		return Answer{}, r.Unreadable
-	case r.Object == nil, r.Operation == admissionv1.Update && r.OldObject == nil:
-		return Answer{}, errNoObject
 	}
+	g.replaceUnreadable(r)
 	gov, err := g.governing(ctx, r)
 	if err != nil {
 		return Answer{}, err
 	}
-	q := g.newQuestion(r, gov, rewritable)
+	q := g.newQuestion(r, gov, rewritable && r.Unreadable == nil)
 	switch {
 	case r.DryRun:
 		return q.admit(Admitted)
@@ -125,6 +121,24 @@ func (g *Gate) governing(ctx context.Context, r *Request) (policy.Governing, err
 }
 
 var errNoObject = errors.New("review has no object to decide about")
+
+// replaceUnreadable puts an Event without content, in the namespace of the request, in the
+// place of one that cannot be read. So it is subject to all that limits its namespace and its
+// user, and takes nothing from other namespaces.
+func (g *Gate) replaceUnreadable(r *Request) {
+	if r.Unreadable == nil && (r.Object == nil || r.Operation == admissionv1.Update && r.OldObject == nil) {
+		r.Unreadable = errNoObject
+	}
+	if r.Unreadable == nil {
+		return
+	}
+	r.Object, r.OldObject = &corev1.Event{}, nil
+	r.Object.Namespace, r.Object.Name, r.Object.InvolvedObject.Namespace = r.Namespace, r.Name, r.Namespace
+	g.Complaints.Do(func() {
+		g.Log.Error(r.Unreadable, "Event cannot be read, deciding without its content",
+			"namespace", r.Namespace, "operation", r.Operation, "user", r.UserInfo.Username)
+	})
+}
 
 func isEvent(r *Request) bool { return r.Kind.Kind == "Event" && r.Kind.Group == "" }
 

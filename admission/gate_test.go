@@ -20,9 +20,16 @@ func operation(o admissionv1.Operation) detail { return func(r *admission.Reques
 func kind(group, name string) detail {
 	return func(r *admission.Request) { r.Kind.Group, r.Kind.Kind = group, name }
 }
-func noObject(r *admission.Request)    { r.Object = nil }
-func noOldObject(r *admission.Request) { r.Operation = admissionv1.Update }
-func unreadable(r *admission.Request)  { r.Object, r.Unreadable = nil, errors.New("no Event") }
+
+// undecided asks a phase that cannot decide.
+func undecided(details ...detail) action {
+	return func(r *rig) string {
+		fails := func(context.Context, *admission.Request) (admission.Answer, error) {
+			return admission.Answer{}, errors.New("no decision")
+		}
+		return r.words(r.gate.Decide(r.t.Context(), fails, newRequest(r.now, "a", details)))
+	}
+}
 
 func TestOnlyEventWritesAreDecided(t *testing.T) {
 	t.Parallel()
@@ -50,16 +57,16 @@ func TestOnlyEventWritesAreDecided(t *testing.T) {
 			{0, create("a", operation(admissionv1.Update)), "ignore"},
 		}},
 		{says: "what cannot be decided is admitted under the local limit", steps: []step{
-			{0, create("a", unreadable), "undecided"},
-			{0, validate("a", noObject), "undecided"},
-			{0, validate("a", noOldObject), "overload 429 TooManyRequests: no decision in time, and the local limit for undecided Events is reached"},
-			{time.Hour, create("a", noObject), "undecided"},
+			{0, undecided(), "undecided"},
+			{0, undecided(), "undecided"},
+			{0, undecided(), "overload 429 TooManyRequests: no decision in time, and the local limit for undecided Events is reached"},
+			{time.Hour, undecided(), "undecided"},
 		}},
 		{says: "a dry run is always admitted and takes none of the local limit", steps: []step{
-			{0, create("a", dryRun, noObject), "undecided"},
-			{0, create("a", dryRun, noObject), "undecided"},
-			{0, create("a", dryRun, noObject), "undecided"},
-			{0, create("a", noObject), "undecided"},
+			{0, undecided(dryRun), "undecided"},
+			{0, undecided(dryRun), "undecided"},
+			{0, undecided(dryRun), "undecided"},
+			{0, undecided(), "undecided"},
 		}},
 	})
 }

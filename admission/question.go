@@ -68,6 +68,8 @@ func (q *question) throughEventsAPI() bool { return q.RequestKind.Group == "even
 func (q *question) invalid() bool {
 	e := q.Object
 	switch {
+	case q.Unreadable != nil:
+		return false // it cannot be known
 	case !q.rewritable && e.Name == "":
 		return true
 	case q.Operation == admissionv1.Update:
@@ -82,9 +84,10 @@ func (q *question) invalid() bool {
 }
 
 // nameIt gives an Event that asks for a generated name one, where it still can:
-// what is merged into a stored Event must know it by its name.
+// what is merged into a stored Event must know it by its name. One that cannot be read
+// is an occurrence of its own, whatever it is called.
 func (q *question) nameIt() {
-	if q.name == "" && q.rewritable {
+	if q.name == "" && q.rewritable || q.Unreadable != nil {
 		q.name = generate(q.Object.GenerateName)
 	}
 }
@@ -150,7 +153,7 @@ func (q *question) write() *store.Write {
 		Source:    sourceOf(e),
 	}
 	stored := q.message // of the Event, once this is decided
-	if q.Operation == admissionv1.Update {
+	if q.Operation == admissionv1.Update && q.Unreadable == nil {
 		w.Combined = combined || isAggregate(q.OldObject)
 		q.updates = q.update(h)
 		w.Update = &q.updates
@@ -252,7 +255,7 @@ func (g *Gate) limitsOf(q *question, p *policy.Policy, all limits) store.Limits 
 		l.Quotas = []store.Bucket{q.noTokens(&p.Rule)}
 		return l
 	case policy.Limit:
-		l.Merge = m.Enabled
+		l.Merge = m.Enabled && q.Unreadable == nil
 		if s := &p.SpamFilter; s.Enabled {
 			l.Spam, l.ReservePerReason, l.ChargeMerged = q.bucket(&p.Rule, spamFilter, &s.Bucket), s.ReservePerReason, s.ChargeMerged
 		}
@@ -319,7 +322,7 @@ func reportedOn(rule *policy.Rule, parts []policy.KeyPart, r *Request) store.Obj
 // takes an Event about an object of another namespace; a notice about that would be
 // stored there, where the Event's writer need not have a say.
 func reportable(namespace string, e *corev1.Event) store.Object {
-	if o := object(e); o.Namespace == namespace || o.Namespace == "" {
+	if o := object(e); o.Name != "" && (o.Namespace == namespace || o.Namespace == "") {
 		return o
 	}
 	return namespaceObject(namespace)

@@ -26,7 +26,7 @@ func reviewed(t *testing.T, e *corev1.Event) *corev1.Event {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := decode(body)
+	r, err := decode(body, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestTextsThatAreNoTimesAreUnreadable(t *testing.T) {
 		`"1e4-01-01T00:00:00Z"`, `"--1-01-01T00:00:00Z"`, `"99999999999999999999-01-01T00:00:00Z"`, `{}`, `[]`, `7`, `true`,
 	} {
 		body := `{"kind": "AdmissionReview", "request": {"uid": "1", "object": {"lastTimestamp": ` + text + `}}}`
-		r, err := decode([]byte(body))
+		r, err := decode([]byte(body), nil)
 		if err != nil || r.Unreadable == nil {
 			t.Errorf("%s: read, error %v", text, err)
 		}

@@ -52,7 +52,7 @@ func TestATraceSaysWhatBecameOfAReviewAndNothingOfTheEvent(t *testing.T) {
 		},
 		"an Event that cannot be read": {
 			body:  []byte(strings.Replace(string(event()), `"count":1`, `"count":"`+secret+`"`, 1)),
-			parts: "decode encode", want: []string{"Error not decided", "eventquota.outcome=undecided"},
+			parts: "decode resolve encode", want: []string{"eventquota.outcome=admit", "eventquota.policy=default"},
 		},
 		"what is no review": {
 			body: []byte(`{"kind":"` + secret + `"}`), parts: "decode", want: []string{"http.response.status_code=400"},

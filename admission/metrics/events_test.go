@@ -31,6 +31,8 @@ func TestEventsAreCountedByWhereAndWhy(t *testing.T) {
 	count := m.Decided
 	audited := decided("shop", "new", "Warning", store.Drop, "spam filter")
 	audited.Audited = true
+	unreadable := decided("odd", "own", "", store.Drop, "ceiling")
+	unreadable.Request.Unreadable = errors.New("no Event")
 	for _, d := range []admission.Decided{
 		decided("shop", "default", "Normal", store.Admit, ""),
 		decided("shop", "default", "Normal", store.Admit, ""),
@@ -39,6 +41,7 @@ func TestEventsAreCountedByWhereAndWhy(t *testing.T) {
 		decided("shop", "own", "Normal", store.Drop, "ceiling"),
 		decided("bank", "own", "Warning", store.Deny, ""),
 		decided("calm", "default", "Warning", store.Admit, ""),
+		unreadable,
 		audited, // what it would have done is not what became of it
 	} {
 		count(d)
@@ -49,8 +52,11 @@ func TestEventsAreCountedByWhereAndWhy(t *testing.T) {
 		`{bucket="spam filter",event_namespace="shop",outcome="drop",policy="own"} 1`,
 		`{bucket="ceiling",event_namespace="shop",outcome="drop",policy="own"} 1`,
 		`{bucket="",event_namespace="bank",outcome="deny",policy="own"} 1`,
-		`{bucket="",event_namespace="calm",outcome="admit",policy="default"} 1`)
-	prom.Want(t, m.Gatherer, "eventquota_warnings_dropped_total", `{event_namespace="shop"} 1`, `{event_namespace="bank"} 1`, `{event_namespace="calm"} 0`)
+		`{bucket="",event_namespace="calm",outcome="admit",policy="default"} 1`,
+		`{bucket="ceiling",event_namespace="odd",outcome="drop",policy="own"} 1`)
+	prom.Want(t, m.Gatherer, "eventquota_warnings_dropped_total",
+		`{event_namespace="shop"} 1`, `{event_namespace="bank"} 1`, `{event_namespace="calm"} 0`, `{event_namespace="odd"} 0`)
+	prom.Want(t, m.Gatherer, "eventquota_unreadable_events_total", `{event_namespace="odd"} 1`)
 	prom.Want(t, m.Gatherer, "eventquota_audited_decisions_total", `{outcome="drop"} 1`)
 }
 

@@ -94,6 +94,7 @@ func (m *Metrics) touchAll() {
 	m.audited.WithLabelValues("a")
 	m.events.events.WithLabelValues("a", "b", "c", "d")
 	m.events.warnings.WithLabelValues("a")
+	m.events.unreadable.WithLabelValues("a")
 	m.events.errors.WithLabelValues("a", "b")
 	m.Store.took.WithLabelValues("a", "b")
 	m.Store.errors.WithLabelValues("a", "b", "c")

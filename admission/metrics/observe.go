@@ -55,9 +55,10 @@ const (
 type eventMetrics struct {
 	namespaces, rules *bounded
 
-	events   *prometheus.CounterVec
-	warnings *prometheus.CounterVec
-	errors   *prometheus.CounterVec
+	events     *prometheus.CounterVec
+	warnings   *prometheus.CounterVec
+	unreadable *prometheus.CounterVec
+	errors     *prometheus.CounterVec
 }
 
 func newEventMetrics(made factory) *eventMetrics {
@@ -69,6 +70,9 @@ func newEventMetrics(made factory) *eventMetrics {
 			"event_namespace", "policy", "outcome", "bucket"),
 		warnings: made.counters("eventquota_warnings_dropped_total",
 			"Event writes of type Warning that were dropped or denied, by the namespace of the Event.",
+			"event_namespace"),
+		unreadable: made.counters("eventquota_unreadable_events_total",
+			"Event writes decided without the Event's content, as the review was too long or could not be decoded, by the namespace of the Event.",
 			"event_namespace"),
 		errors: made.counters("eventquota_condition_errors_total",
 			"Conditions that could not be evaluated for an Event write, by the namespace of the Event and the policy or quota that has them, which does not match then.",
@@ -84,6 +88,9 @@ func (e *eventMetrics) decided(d *admission.Decided) {
 	warnings := e.warnings.WithLabelValues(namespace) // 0 before the first: Prometheus sees no increase from nothing
 	if d.Request.Object.Type == corev1.EventTypeWarning && (d.Verdict == store.Drop || d.Verdict == store.Deny) {
 		warnings.Inc()
+	}
+	if d.Request.Unreadable != nil {
+		e.unreadable.WithLabelValues(namespace).Inc()
 	}
 	for _, err := range d.Errors {
 		e.errors.WithLabelValues(namespace, e.rules.label(namespace, err.Rule.Name)).Inc()

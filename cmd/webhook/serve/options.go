@@ -105,7 +105,7 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.MetricsSecure, "metrics-secure", o.MetricsSecure, "serve metrics by TLS, with the serving certificate of the webhook, to anyone with a token that the API server allows to get their path; false for plain HTTP to all")
 	f.StringVar(&o.PprofAddress, "pprof-address", o.PprofAddress, "loopback IP address and port to serve profiles of Go on, under /debug/pprof/; 0 for none")
 	f.Var(&o.StoreMemory, "store-memory", "memory that the store of this replica may use, in bytes, at least 1Mi; all is kept there, or with Redis what this replica could not report to it")
-	f.Var(&o.MaxRequestBytes, "max-request-bytes", "longest review that is read, in bytes, at least 64Ki; the API server admits longer ones by its failurePolicy")
+	f.Var(&o.MaxRequestBytes, "max-request-bytes", "longest review that is read, in bytes, at least 64Ki; longer ones are decided without the Event's content")
 	f.IntVar(&o.MaxInFlight, "max-in-flight", o.MaxInFlight, "reviews that are decided at the same time, at least 1, where a long one counts once for each 64Ki; more are admitted at once, within --local-rate")
 	f.DurationVar(&o.Deadline, "deadline", o.Deadline, "how long a review may take until its Event is admitted within --local-rate, from 10ms to 10s and never longer than the API server waits")
 	f.IntVar(&o.LocalRate, "local-rate", o.LocalRate, "Events a second, and in a burst, that this replica admits without a decision, when there is none in time; at least 1")

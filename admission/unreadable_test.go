@@ -1,0 +1,198 @@
+package admission_test
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/policy"
+)
+
+// smallMaxBytes is the longest review that is read in these tests.
+const smallMaxBytes = 64 << 10
+
+// unreadables are reviews whose Events cannot be read, each from what its object and oldObject
+// are, which stand where the API server writes them.
+func unreadables() map[string]string {
+	named, long := `{"metadata": {"name": "a"}}`, strings.Repeat("x", smallMaxBytes)
+	return map[string]string{
+		"too long":                  `"object": {"metadata": {"name": "a"}, "message": "` + long + `"}, "oldObject": ` + named,
+		"too long an old object":    `"object": ` + named + `, "oldObject": {"message": "` + long + `"}`,
+		"too long in its end":       `"object": ` + named + `, "oldObject": ` + named + `, "options": {}` + strings.Repeat(" ", smallMaxBytes),
+		"too deep":                  `"object": {"x": ` + nested(20_000) + `}, "oldObject": ` + named,
+		"a count that is text":      `"object": {"metadata": {"name": "a"}, "count": "3"}, "oldObject": ` + named,
+		"a count over 32 bits":      `"object": {"count": 2147483648}, "oldObject": ` + named,
+		"a count over all bounds":   `"object": {"count": 1e400}, "oldObject": ` + named,
+		"a time that is none":       `"object": {"lastTimestamp": "soon"}, "oldObject": ` + named,
+		"a list":                    `"object": [], "oldObject": []`,
+		"an old object that is odd": `"object": ` + named + `, "oldObject": 7`,
+		"a bare control byte":       `"object": {"message": "` + "\x00" + `"}, "oldObject": ` + named,
+		"a byte order mark":         `"object": ` + "\ufeff" + named + `, "oldObject": ` + named,
+		"null":                      `"object": null, "oldObject": null`,
+		"nothing":                   `"options": {}`,
+	}
+}
+
+// unreadableRig serves both phases of a Gate whose clock stands still.
+type unreadableRig struct {
+	*rig
+
+	handlers map[admissionv1.Operation]http.Handler
+}
+
+func newUnreadableRig(t *testing.T, change func(*applied)) *unreadableRig {
+	t.Helper()
+	p := defaults()
+	change(p)
+	r := &unreadableRig{newRig(t, p), map[admissionv1.Operation]http.Handler{}}
+	for operation, phase := range map[admissionv1.Operation]admission.Phase{
+		admissionv1.Create: r.gate.Mutate, admissionv1.Update: r.gate.Validate,
+	} {
+		r.handlers[operation] = &admission.Handler{
+			Gate: r.gate, Phase: phase, MaxBytes: smallMaxBytes, InFlight: admission.NewPlaces(1), Deadline: time.Hour,
+		}
+	}
+	return r
+}
+
+// send sends a review of a namespace with members after those of its head, and returns what the answer says.
+func (r *unreadableRig) send(operation admissionv1.Operation, namespace, members string) string {
+	r.t.Helper()
+	body := fmt.Sprintf(`{"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": {"uid": %q,`+
+		`"kind": {"group": "", "version": "v1", "kind": "Event"}, "namespace": %q, "operation": %q, "userInfo": {"username": "u"}, %s}}`,
+		requestUID, namespace, operation, members)
+	req := httptest.NewRequestWithContext(r.t.Context(), http.MethodPost, "/"+unhurried, bytes.NewReader([]byte(body)))
+	a := answered(r.t, postAs(r.t, r.handlers[operation], req))
+	switch {
+	case a.UID != requestUID || a.Patch != nil:
+		r.t.Errorf("answer to %q with patch %q, want one to %q without", a.UID, a.Patch, requestUID)
+	case !a.Allowed:
+		return a.Result.Message
+	}
+	return "admit"
+}
+
+// tally counts what is the same.
+func tally(all []string) map[string]int {
+	counts := map[string]int{}
+	for _, one := range all {
+		counts[one]++
+	}
+	return counts
+}
+
+// TestWhatCannotBeReadIsLimitedLikeTheRest: the API server admits a write whose review is not answered, and the
+// writer of an Event decides how long and how deep its review is.
+func TestWhatCannotBeReadIsLimitedLikeTheRest(t *testing.T) {
+	t.Parallel()
+	perUser := func(p *applied) { only(limit(3, 1, time.Hour, policy.KeyUser))(p) }
+	perNamespace := func(p *applied) { only(limit(3, 1, time.Hour, policy.KeyNamespace))(p) }
+	perObject := func(p *applied) { only(limit(3, 1, time.Hour, policy.KeyInvolvedObject))(p) }
+	brake := func(p *applied) { p.Rule, p.Action = identified("ClusterEventPolicy", ""), policy.Drop }
+	const empty = `limit "each %s" of quota is empty: next token at 2030-03-01T13:00:00Z, in 1h0m0s`
+	const reported = "notice %s about shop/Namespace/shop: %d, [{ %[2]d}] of [{unknown %[2]d}]"
+	for says, tt := range map[string]struct {
+		applies  func(*applied)
+		answers  map[string]int
+		pending  []string
+		isolated bool // the next namespace has tokens of its own
+	}{
+		"by a quota of each namespace": {
+			perNamespace, map[string]int{"admit": 3, fmt.Sprintf(empty, "Namespace"): 7},
+			[]string{fmt.Sprintf(reported, `each Namespace`, 7)}, true,
+		},
+		"by a quota of each user": {
+			perUser, map[string]int{"admit": 3, fmt.Sprintf(empty, "User"): 7},
+			[]string{"notice each User about ClusterEventQuota/quota: 7, [{ 7}] of [{unknown 7}]"}, false,
+		},
+		"by a quota of each object": {
+			perObject, map[string]int{"admit": 3, fmt.Sprintf(empty, "InvolvedObject"): 7},
+			[]string{fmt.Sprintf(reported, `each InvolvedObject`, 7)}, true,
+		},
+		"by a spam filter": {
+			func(p *applied) { p.SpamFilter.Burst, p.SpamFilter.ReservePerReason = 3, 0 },
+			map[string]int{"admit": 3, "spam filter of the default policy is empty: next token at 2030-03-01T12:05:00Z, in 5m0s": 7},
+			[]string{fmt.Sprintf(reported, `spam filter`, 7)}, true,
+		},
+		"by a policy that drops all": {
+			brake, map[string]int{"ClusterEventPolicy p drops it": 10}, []string{fmt.Sprintf(reported, "", 10)}, false,
+		},
+	} {
+		for shape, members := range unreadables() {
+			for _, operation := range []admissionv1.Operation{admissionv1.Create, admissionv1.Update} {
+				t.Run(fmt.Sprintf("%s, %s, %s", says, operation, shape), func(t *testing.T) {
+					t.Parallel()
+					r := newUnreadableRig(t, tt.applies)
+					var said []string
+					for range 10 {
+						said = append(said, r.send(operation, "shop", members))
+					}
+					if diff := cmp.Diff(tt.answers, tally(said)); diff != "" {
+						t.Errorf("answers (-want +got):\n%s", diff)
+					}
+					if diff := cmp.Diff(tt.pending, r.pending()); diff != "" {
+						t.Errorf("pending (-want +got):\n%s", diff)
+					}
+					if left := r.gate.Local.TokensAt(r.now); left != 2 {
+						t.Errorf("the local limit, which is for Events of all namespaces, has %v tokens left, want 2", left)
+					}
+					if said := r.send(operation, "bank", members); tt.isolated && said != "admit" {
+						t.Errorf("the first of another namespace: %q, want it admitted", said)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestWhatCannotBeReadMovesNoStoredEvent: nobody knows what it would repeat.
+func TestWhatCannotBeReadMovesNoStoredEvent(t *testing.T) {
+	t.Parallel()
+	for shape, members := range unreadables() {
+		t.Run(shape, func(t *testing.T) {
+			t.Parallel()
+			r := newUnreadableRig(t, func(*applied) {})
+			for range 3 {
+				for _, operation := range []admissionv1.Operation{admissionv1.Create, admissionv1.Update} {
+					if said := r.send(operation, "shop", members); said != "admit" {
+						t.Errorf("%s: %q, want it admitted", operation, said)
+					}
+				}
+			}
+			if said := r.pending(); len(said) > 0 {
+				t.Errorf("%q is pending, want nothing", said)
+			}
+		})
+	}
+}
+
+// TestADryRunThatCannotBeReadChangesNothing where the review can be read to its end. Where it cannot, nobody knows
+// that it is a dry run.
+func TestADryRunThatCannotBeReadChangesNothing(t *testing.T) {
+	t.Parallel()
+	unknown := []string{"too long", "too long an old object", "too long in its end", "too deep", "a bare control byte", "a byte order mark"}
+	for shape, members := range unreadables() {
+		for _, operation := range []admissionv1.Operation{admissionv1.Create, admissionv1.Update} {
+			t.Run(fmt.Sprintf("%s, %s", operation, shape), func(t *testing.T) {
+				t.Parallel()
+				r := newUnreadableRig(t, only(limit(3, 1, time.Hour, policy.KeyNamespace)))
+				for range 10 {
+					r.send(operation, "shop", members+`, "dryRun": true`)
+				}
+				changed := r.store.writes > 0 || len(r.pending()) > 0
+				if changed != slices.Contains(unknown, shape) {
+					t.Errorf("the store was asked about %d writes", r.store.writes)
+				}
+			})
+		}
+	}
+}
