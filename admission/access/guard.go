@@ -19,44 +19,26 @@ import (
 	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/flowcontrol"
 )
 
 // Bounds of what anyone who reaches the port can cost.
 const (
-	// guardPlaces bounds the requests of a lane that the API server is asked about at the same time, and guardWithin
-	// each of them: as long as Prometheus waits by default.
+	// guardPlaces bounds the requests of a lane that the API server is asked about at the same time, and
+	// guardWithin each of them: as long as Prometheus waits by default.
 	guardPlaces = 16
 	guardWithin = 10 * time.Second
-	// guardAnswers bounds the answers that are kept. Those of a minute at guardReviews a second in each lane fit
-	// in, so none is pushed out early.
-	guardAnswers = 2048
+	// guardAnswers bounds the answers that are kept. Those of a minute at guardReviews a second fit in, so
+	// none is pushed out early.
+	guardAnswers = 1024
 	guardReviews = 10
+	// keepKnown is how long a token, and the address that it came from, have a lane of their own after they
+	// were allowed.
+	keepKnown = time.Hour
 	// keepAllowed is how long a revoked token or right still works, and keepRefused how long a new one
 	// does not work yet.
 	keepAllowed = time.Minute
 	keepRefused = 10 * time.Second
-	// guardKnown bounds the tokens and addresses that were let in and are remembered for keepKnown, which is longer
-	// than a service account's token lasts.
-	guardKnown = 1024
-	keepKnown  = 24 * time.Hour
 )
-
-// Callers are in the lane of their token, if that was let in before, or else in that of their address, if another
-// token from there was: service accounts renew theirs every hour.
-const (
-	ofTokens = iota
-	ofAddresses
-	ofStrangers
-	lanes
-)
-
-// lane is what callers share, so that those of another lane cannot use it up: places, and a reviewer with a rate of
-// its own.
-type lane struct {
-	reviewer
-	places chan struct{}
-}
 
 // reviewer says whether the user of a token may use a verb on a path: 200, 401 for an unknown token, or 403. An
 // error means that it is not known.
@@ -66,37 +48,46 @@ type reviewer interface {
 
 // Guard lets users in by the answers of a reviewer. It may be used concurrently.
 type Guard struct {
-	lanes      [lanes]lane
-	answers    *cache.LRUExpireCache // by key, statuses
-	known      *cache.LRUExpireCache // tokens and addresses that were let in, by key
-	complaints rate.Sometimes
+	reviewer reviewer
+	answers  *cache.LRUExpireCache // by key, statuses
+	// known has the keys of requests that were allowed, and of the addresses that sent them. A flood of unknown
+	// tokens fills the lane of strangers only. Tokens are replaced every hour: a new one is told by its address.
+	known                         *cache.LRUExpireCache
+	strangers, addresses, allowed lane
+	complaints                    rate.Sometimes
+}
+
+// lane bounds the reviews of some requests, whatever others send.
+type lane struct {
+	places  chan struct{}
+	reviews *rate.Limiter
+}
+
+func newLane() lane {
+	return lane{make(chan struct{}, guardPlaces), rate.NewLimiter(guardReviews, 2*guardReviews)}
 }
 
 // New makes a Guard that asks an API server.
 func New(config *rest.Config) (*Guard, error) {
 	config = rest.AddUserAgent(rest.CopyConfig(config), "eventquota-metrics")
-	var reviewers [lanes]reviewer
-	for i := range reviewers {
-		config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(guardReviews, 2*guardReviews)
-		client, err := kubernetes.NewForConfig(config)
-		if err != nil {
-			return nil, fmt.Errorf("--kubeconfig: %w", err)
-		}
-		reviewers[i] = apiReviewer{client}
+	config.QPS = -1 // lanes have limits
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("--kubeconfig: %w", err)
 	}
-	return newGuard(reviewers), nil
+	return newGuard(apiReviewer{client}), nil
 }
 
-func newGuard(reviewers [lanes]reviewer) *Guard {
-	g := &Guard{
+func newGuard(r reviewer) *Guard {
+	return &Guard{
+		reviewer:   r,
 		answers:    cache.NewLRUExpireCache(guardAnswers),
-		known:      cache.NewLRUExpireCache(guardKnown),
+		known:      cache.NewLRUExpireCache(guardAnswers),
+		strangers:  newLane(),
+		addresses:  newLane(),
+		allowed:    newLane(),
 		complaints: rate.Sometimes{Interval: 10 * time.Second},
 	}
-	for i, r := range reviewers {
-		g.lanes[i] = lane{r, make(chan struct{}, guardPlaces)}
-	}
-	return g
 }
 
 // Before serves next to users with a right to the path. It answers 401 without a token that the API server knows, 403
@@ -126,14 +117,9 @@ func (g *Guard) status(r *http.Request) int {
 	if status, ok := g.answers.Get(key); ok {
 		return status.(int) //nolint:errcheck // it holds nothing else
 	}
-	address, _, _ := net.SplitHostPort(r.RemoteAddr)
-	byToken, byAddress := answerKey("token", token), answerKey("address", address)
-	in := &g.lanes[ofStrangers]
-	if _, ok := g.known.Get(byToken); ok {
-		in = &g.lanes[ofTokens]
-	} else if _, ok := g.known.Get(byAddress); ok {
-		in = &g.lanes[ofAddresses]
-	}
+	host, _, _ := net.SplitHostPort(r.RemoteAddr)
+	address := answerKey(host)
+	in := g.lane(key, address)
 	select {
 	case in.places <- struct{}{}:
 	default:
@@ -142,7 +128,11 @@ func (g *Guard) status(r *http.Request) int {
 	defer func() { <-in.places }()
 	ctx, cancel := context.WithTimeout(r.Context(), guardWithin)
 	defer cancel()
-	status, err := in.review(ctx, token, verb, r.URL.Path)
+	var status int
+	err := in.reviews.Wait(ctx)
+	if err == nil {
+		status, err = g.reviewer.review(ctx, token, verb, r.URL.Path)
+	}
 	if err != nil {
 		g.complaints.Do(func() {
 			logr.FromContextOrDiscard(ctx).Error(err, "Not known who may read metrics, so nobody new may")
@@ -152,11 +142,22 @@ func (g *Guard) status(r *http.Request) int {
 	keep := keepRefused
 	if status == http.StatusOK {
 		keep = keepAllowed
-		g.known.Add(byToken, nil, keepKnown)
-		g.known.Add(byAddress, nil, keepKnown)
+		g.known.Add(key, nil, keepKnown)
+		g.known.Add(address, nil, keepKnown)
 	}
 	g.answers.Add(key, status, keep)
 	return status
+}
+
+// lane is where a request waits for its review.
+func (g *Guard) lane(key, address [sha256.Size]byte) lane {
+	if _, ok := g.known.Get(key); ok {
+		return g.allowed
+	}
+	if _, ok := g.known.Get(address); ok {
+		return g.addresses
+	}
+	return g.strangers
 }
 
 // answerKey is of one size whatever was sent, and gives no token away.

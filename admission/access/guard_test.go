@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,7 +33,7 @@ func TestMetricsAreForWhoHasATokenAndTheRight(t *testing.T) {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
 			r := &rights{}
-			answer := ask(t, newGuard([lanes]reviewer{r, r, r}), test.method, test.authorization)
+			answer := ask(t, newGuard(r), test.method, test.authorization)
 			if answer.Code != test.status || r.asked != test.reviews {
 				t.Errorf("it is answered %d after %d reviews, want %d after %d", answer.Code, r.asked, test.status, test.reviews)
 			}
@@ -52,7 +53,7 @@ func TestAnswersAreKeptForTheirTimeAndNoLonger(t *testing.T) {
 		t.Run(token, func(t *testing.T) {
 			t.Parallel()
 			r, c := &rights{}, &clock{time.Unix(0, 0)}
-			g := newGuard([lanes]reviewer{r, r, r})
+			g := newGuard(r)
 			g.answers = cache.NewLRUExpireCacheWithClock(guardAnswers, c)
 			want := 0
 			for _, step := range []struct {
@@ -77,8 +78,7 @@ func TestAnswersOfOnePathAreNoneOfAnother(t *testing.T) {
 	if answerKey("a", "bc") == answerKey("ab", "c") {
 		t.Error("two requests have one key")
 	}
-	r := &rights{}
-	g := newGuard([lanes]reviewer{r, r, r})
+	g := newGuard(&rights{})
 	handler := g.Before(http.NotFoundHandler())
 	for path, want := range map[string]int{"/metrics": http.StatusNotFound, "/other": http.StatusForbidden} {
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody)
@@ -91,59 +91,69 @@ func TestAnswersOfOnePathAreNoneOfAnother(t *testing.T) {
 	}
 }
 
-// TestAFloodOfTokensKeepsOutNobodyWhoWasLetIn holds that the reviews at a time are bounded, for tokens that were never
-// let in apart from those that were, and from addresses of those.
-func TestAFloodOfTokensKeepsOutNobodyWhoWasLetIn(t *testing.T) {
+// TestAFloodOfTokensIsBounded holds that the reviews at a time are, and that strangers are not in the way of
+// anyone who was allowed before.
+func TestAFloodOfTokensIsBounded(t *testing.T) {
 	t.Parallel()
-	r := &rights{began: make(chan struct{}), release: make(chan struct{})}
-	g := newGuard([lanes]reviewer{r, r, r})
+	const flood = 500
+	r, c := &rights{began: make(chan struct{}), release: make(chan struct{})}, &clock{time.Unix(0, 0)}
+	g := newGuard(r)
+	g.answers, g.known = cache.NewLRUExpireCacheWithClock(guardAnswers, c), cache.NewLRUExpireCacheWithClock(guardAnswers, c)
 	from := func(address, token string) int {
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody)
-		request.RemoteAddr = address + ":1234"
-		request.Header.Set("Authorization", "Bearer "+token)
-		g.answers = cache.NewLRUExpireCache(guardAnswers) // as after their time
-		return g.status(request)
+		request.RemoteAddr = address
+		return send(g, request, "Bearer "+token).Code
 	}
-	want := func(what, address, token string, want int) {
-		t.Helper()
-		if got := from(address, token); got != want {
-			t.Errorf("%s is answered %d, want %d", what, got, want)
-		}
+	const prometheus, moved, stranger = "10.0.0.1:1111", "10.0.0.2:1111", "10.0.0.3:1111"
+	if got := from(prometheus, "reader"); got != http.StatusOK {
+		t.Fatalf("it is answered %d, want 200", got)
 	}
-	want("a token", "10.0.0.1", "reader", http.StatusOK)
+	c.now = c.now.Add(keepKnown) // its answer is kept no longer
+
 	ended := make(chan int)
-	flood := func(address string) {
-		for i := range guardPlaces {
-			request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody)
-			request.RemoteAddr = address + ":1234"
-			request.Header.Set("Authorization", "Bearer slow-"+address+strconv.Itoa(i))
-			go func() { ended <- g.status(request) }()
-			select {
-			case <-r.began:
-			case got := <-ended:
-				t.Fatalf("one of no more than there are places for is answered %d at once", got)
-			}
+	for i := range flood {
+		go func() { ended <- from(stranger, "slow-"+strconv.Itoa(i)) }()
+	}
+	for range guardPlaces {
+		<-r.began
+	}
+	for range flood - guardPlaces {
+		if got := <-ended; got != http.StatusServiceUnavailable {
+			t.Errorf("one more than there are places for is answered %d, want 503", got)
 		}
 	}
-	flood("10.0.0.2")
-	want("one more than there are places for", "10.0.0.2", "another", http.StatusServiceUnavailable)
-	want("a token that was let in", "10.0.0.3", "reader", http.StatusOK)
-	want("a new token of an address from which one was let in", "10.0.0.1", "reader-renewed", http.StatusOK)
-	flood("10.0.0.1")
-	want("a token that was let in, from an address that floods", "10.0.0.1", "reader", http.StatusOK)
+	g.strangers.reviews.SetBurst(0) // their rate is used up too
+	for says, test := range map[string]struct {
+		address, token string
+		status         int
+	}{
+		"a token that was allowed before":            {moved, "reader", http.StatusOK},
+		"a new token from where one was allowed":     {prometheus, "reader-2", http.StatusOK},
+		"a new token from where another was unknown": {stranger, "reader-3", http.StatusServiceUnavailable},
+	} {
+		if got := from(test.address, test.token); got != test.status {
+			t.Errorf("%s is answered %d meanwhile, want %d", says, got, test.status)
+		}
+	}
 	close(r.release)
-	for range 2 * guardPlaces {
+	for range guardPlaces {
 		if got := <-ended; got != http.StatusUnauthorized {
 			t.Errorf("one that has a place is answered %d, want 401", got)
 		}
 	}
-	want("once there are places again, another", "10.0.0.2", "another", http.StatusUnauthorized)
+	g.strangers.reviews.SetBurst(guardReviews)
+	if got := from(stranger, "reader-3"); got != http.StatusOK {
+		t.Errorf("once there are places again, it is answered %d, want 200", got)
+	}
 }
 
 // ask asks for what is behind a guard.
 func ask(t *testing.T, g *Guard, method, authorization string) *httptest.ResponseRecorder {
 	t.Helper()
-	request := httptest.NewRequestWithContext(t.Context(), method, "/metrics", http.NoBody)
+	return send(g, httptest.NewRequestWithContext(t.Context(), method, "/metrics", http.NoBody), authorization)
+}
+
+func send(g *Guard, request *http.Request, authorization string) *httptest.ResponseRecorder {
 	if authorization != "" {
 		request.Header.Set("Authorization", authorization)
 	}
@@ -154,8 +164,8 @@ func ask(t *testing.T, g *Guard, method, authorization string) *httptest.Respons
 	return answer
 }
 
-// rights know two tokens: reader, which may get /metrics, and somebody, which may do
-// nothing. A review of a slow one begins, and ends when it is released.
+// rights know the tokens reader and reader-*, which may get /metrics, and somebody, which may do nothing. A review
+// of a slow one begins, and ends when it is released.
 type rights struct {
 	asked          int
 	began, release chan struct{}
@@ -165,12 +175,12 @@ func (r *rights) review(_ context.Context, token, verb, path string) (int, error
 	switch {
 	case token == "failing":
 		r.asked++
-		return 0, errors.New("unavailable")
+		return 0, errors.New("away")
 	case len(token) > 5 && token[:5] == "slow-":
 		r.began <- struct{}{}
 		<-r.release
 		return http.StatusUnauthorized, nil
-	case (token == "reader" || token == "reader-renewed") && verb == "get" && path == "/metrics":
+	case (token == "reader" || strings.HasPrefix(token, "reader-")) && verb == "get" && path == "/metrics":
 		r.asked++
 		return http.StatusOK, nil
 	case token == "reader" || token == "somebody":
