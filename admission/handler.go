@@ -6,24 +6,29 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
 )
 
 const (
-	// defaultTimeout is the API server's own where a webhook configuration sets none.
-	defaultTimeout = 10 * time.Second
+	// maxTimeout is the longest that a call may take, whatever its caller says, and the API server's own where a webhook
+	// configuration sets none.
+	maxTimeout = 10 * time.Second
+	// bodyTimeout is the time for a body where the Deadline is shorter. One that is late holds up nobody else.
+	bodyTimeout = time.Second
 	// DefaultDeadline is the Deadline of a Handler that sets none.
 	DefaultDeadline = 200 * time.Millisecond
 )
@@ -41,7 +46,8 @@ type Handler struct {
 	InFlight *Places
 	// Deadline is the time within which a call is decided, or else is not: while it
 	// waits, the API server holds a seat of its priority level for it. 0 is
-	// DefaultDeadline. The API server's own timeout is kept where that is less.
+	// DefaultDeadline. The API server's own timeout is kept where that is less, and
+	// 10 seconds in any case.
 	Deadline time.Duration
 }
 
@@ -66,28 +72,27 @@ func (h *Handler) serve(w http.ResponseWriter, req *http.Request, began time.Tim
 		return "", false
 	}
 	answered := timeout - timeout/10 // a little is left for the way back
-	ctx, cancel := context.WithDeadline(req.Context(), began.Add(min(answered, cmp.Or(h.Deadline, DefaultDeadline))))
+	deadline := cmp.Or(h.Deadline, DefaultDeadline)
+	ctx, cancel := context.WithDeadline(req.Context(), began.Add(min(answered, deadline)))
 	defer cancel()
-	// Not every ResponseWriter has deadlines; those of net/http's servers do.
-	_ = http.NewResponseController(w).SetReadDeadline(began.Add(answered))
+	// Not every ResponseWriter has deadlines; those of net/http's servers do. Theirs for reading ends ctx too.
+	_ = http.NewResponseController(w).SetReadDeadline(began.Add(min(answered, max(deadline, bodyTimeout))))
 	_ = http.NewResponseController(w).SetWriteDeadline(began.Add(timeout))
 
-	places := h.InFlight.need(req, h.MaxBytes)
-	placed := h.InFlight.enter(places)
-	switch {
-	case placed:
-		defer h.InFlight.leave(places)
-	case places > 1: // many of these at a time would fill the memory
-		h.Gate.fail(ctx, w, errCrowded, http.StatusServiceUnavailable)
-		return "", false
-	}
-	r, status, err := h.decoded(ctx, w, req)
+	var taken int
+	defer h.InFlight.give(&taken)
+	r, status, err := h.decoded(ctx, w, req, &taken)
 	if err != nil {
 		h.Gate.fail(ctx, w, err, status)
+		if status == http.StatusServiceUnavailable {
+			return Unread, false
+		}
 		return "", false
 	}
 	phase := h.Phase
-	if !placed {
+	if h.InFlight.enter(r.Namespace) {
+		defer h.InFlight.leave(r.Namespace)
+	} else {
 		phase = crowded
 	}
 	answer := h.Gate.Decide(ctx, phase, r)
@@ -103,9 +108,9 @@ var errCrowded = errors.New("too many reviews in flight")
 // crowded is the phase of a review that found no place.
 func crowded(context.Context, *Request) (Answer, error) { return Answer{}, errCrowded }
 
-// read returns the body, or the status that says why not. Of one that is too large it
-// returns the first MaxBytes too.
-func (h *Handler) read(w http.ResponseWriter, req *http.Request) ([]byte, int, error) {
+// read returns the body, or the status that says why not, and counts in taken the places that the body takes. Of one
+// that is too large it returns the first MaxBytes too.
+func (h *Handler) read(w http.ResponseWriter, req *http.Request, taken *int) ([]byte, int, error) {
 	if req.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
 		return nil, http.StatusMethodNotAllowed, fmt.Errorf("method %s: must be POST", req.Method)
@@ -113,18 +118,27 @@ func (h *Handler) read(w http.ResponseWriter, req *http.Request) ([]byte, int, e
 	if given := req.Header.Get("Content-Type"); !isJSON(given) {
 		return nil, http.StatusUnsupportedMediaType, fmt.Errorf("Content-Type %q: must be application/json", given)
 	}
-	var body bytes.Buffer
-	// No more is taken on the word of a header.
-	body.Grow(int(min(max(req.ContentLength, 0)+bytes.MinRead, placeBytes)))
-	_, err := body.ReadFrom(http.MaxBytesReader(w, req.Body, h.MaxBytes))
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		return body.Bytes(), http.StatusRequestEntityTooLarge, fmt.Errorf("body: must have at most %d bytes", tooLarge.Limit)
-	case err != nil:
-		return nil, http.StatusBadRequest, fmt.Errorf("read body: %w", err)
+	if !h.InFlight.fits(min(req.ContentLength, h.MaxBytes)) {
+		return nil, http.StatusServiceUnavailable, errCrowded
 	}
-	return body.Bytes(), http.StatusOK, nil
+	body := make([]byte, 0, min(max(req.ContentLength, 0)+bytes.MinRead, firstBytes))
+	for {
+		n, err := req.Body.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		switch {
+		case int64(len(body)) > h.MaxBytes:
+			w.Header().Set("Connection", "close") // more of it may come
+			return body[:h.MaxBytes], http.StatusRequestEntityTooLarge, fmt.Errorf("body: must have at most %d bytes", h.MaxBytes)
+		case !h.InFlight.take(int64(len(body)), taken):
+			return nil, http.StatusServiceUnavailable, errCrowded
+		case errors.Is(err, io.EOF):
+			return body, http.StatusOK, nil
+		case err != nil:
+			return nil, http.StatusBadRequest, fmt.Errorf("read body: %w", err)
+		case len(body) == cap(body):
+			body = slices.Grow(body, len(body))
+		}
+	}
 }
 
 func isJSON(contentType string) bool {
@@ -136,20 +150,20 @@ func isJSON(contentType string) bool {
 	return err == nil && media == want
 }
 
-// timeoutOf is the time that the API server gives the call, from its query.
+// timeoutOf is the time that the API server gives the call, from its query, and maxTimeout at most.
 func timeoutOf(req *http.Request) (time.Duration, error) {
 	given, only := strings.CutPrefix(req.URL.RawQuery, "timeout=") // as the API server says it
 	if !only || strings.ContainsAny(given, "&;%+") {
 		given = req.URL.Query().Get("timeout")
 	}
 	if given == "" {
-		return defaultTimeout, nil
+		return maxTimeout, nil
 	}
 	timeout, err := time.ParseDuration(given)
 	if err != nil || timeout <= 0 {
 		return 0, fmt.Errorf("query parameter timeout %q: must be a duration of more than 0, such as 2s", given)
 	}
-	return timeout, nil
+	return min(timeout, maxTimeout), nil
 }
 
 // contentType is that of an answer.
@@ -164,36 +178,91 @@ func respond(w http.ResponseWriter, a *Answer) {
 	_, _ = w.Write(a.appendReview(make([]byte, 0, answerBytes))) //nolint:gosec // it is JSON, and says so
 }
 
-// placeBytes is how much of a review's body one place is for. Nearly all reviews
-// are shorter.
-const placeBytes = 64 << 10
+const (
+	// placeBytes is how much of a review's body one place is for. Nearly all reviews are shorter.
+	placeBytes = 64 << 10
+	// firstBytes is how much memory a body takes before it comes, whatever its length is said to be.
+	firstBytes = 8 << 10
+)
 
-// Places bound the reviews that are decided at the same time, and their memory: a
-// long review takes several. It is safe for concurrent use.
+// Places bound the reviews in flight, by what is there and not by what is announced. The first placeBytes of a body need
+// none: there are as many as connections. Further ones take places of their own as they come, so that long reviews leave
+// those to be decided in to short ones, and a review takes one of these when it has been read. It is safe for concurrent
+// use.
 type Places struct {
-	free *semaphore.Weighted
-	all  int64
+	// decoding is held while a long review is decoded: the other processors are for short ones.
+	decoding sync.Mutex
+
+	mu       sync.Mutex
+	free     int            // to be decided in
+	deciding map[string]int // by namespace, those taken
+	long     int            // all for long reviews, at least 1
+	read     int            // those of them that are taken
 }
 
-// NewPlaces makes n places, 1 or more.
+// NewPlaces makes places for n reviews to be decided in, 1 or more, and half as many for what is long of reviews.
 func NewPlaces(n int) *Places {
-	return &Places{free: semaphore.NewWeighted(int64(n)), all: int64(n)}
+	return &Places{free: n, deciding: map[string]int{}, long: max(n/2, 1)}
 }
 
-// need is how many places a review takes: one for each placeBytes of its body, all
-// at most. A length that is not known is the longest.
-func (p *Places) need(req *http.Request, maxBytes int64) int64 {
-	length := req.ContentLength
-	if length < 0 {
-		length = maxBytes
+// enter takes a place to be decided in for a review of a namespace, which may have one more while it has no more than
+// are free: reviews of one that wait for the store leave places for others.
+func (p *Places) enter(namespace string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.free == 0 || p.deciding[namespace] > p.free {
+		return false
 	}
-	return min(1+min(length, maxBytes)/placeBytes, p.all)
+	p.free--
+	p.deciding[namespace]++
+	return true
 }
 
-// enter takes n places, if they are free.
-func (p *Places) enter(n int64) bool { return p.free.TryAcquire(n) }
+// leave gives back what enter has taken.
+func (p *Places) leave(namespace string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.free++
+	if p.deciding[namespace]--; p.deciding[namespace] == 0 {
+		delete(p.deciding, namespace)
+	}
+}
 
-func (p *Places) leave(n int64) { p.free.Release(n) }
+// take takes as many more places as a body of a length needs that has taken some; all of them are enough for any.
+func (p *Places) take(length int64, taken *int) bool {
+	more := p.need(length) - *taken
+	if more <= 0 {
+		return true
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.read+more > p.long {
+		return false
+	}
+	p.read += more
+	*taken += more
+	return true
+}
+
+// need is how many places a body of a length takes.
+func (p *Places) need(length int64) int { return int(min(max(length-1, 0)/placeBytes, int64(p.long))) }
+
+// fits reports whether a body of a length could be read now. It takes nothing.
+func (p *Places) fits(length int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.read+p.need(length) <= p.long
+}
+
+// give gives back places that take has taken.
+func (p *Places) give(taken *int) {
+	if *taken == 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.read -= *taken
+}
 
 // A review is traced within the span of its context, which belongs to the server. Without
 // a Tracer all of this is a look at a nil; where a review is not sampled, some looks into its
@@ -219,12 +288,16 @@ func (g *Gate) part(ctx context.Context, name string) (context.Context, trace.Sp
 }
 
 // decoded is what a call asks, or the status of the answer that says why it cannot be read.
-func (h *Handler) decoded(ctx context.Context, w http.ResponseWriter, req *http.Request) (*Request, int, error) {
+func (h *Handler) decoded(ctx context.Context, w http.ResponseWriter, req *http.Request, taken *int) (*Request, int, error) {
 	_, span := h.Gate.part(ctx, "decode")
 	defer span.End()
-	body, status, err := h.read(w, req)
+	body, status, err := h.read(w, req, taken)
 	if err != nil && status != http.StatusRequestEntityTooLarge {
 		return nil, status, err
+	}
+	if *taken > 0 {
+		h.InFlight.decoding.Lock()
+		defer h.InFlight.decoding.Unlock()
 	}
 	r, err := decode(body, err)
 	if err != nil {
@@ -233,7 +306,8 @@ func (h *Handler) decoded(ctx context.Context, w http.ResponseWriter, req *http.
 	return r, http.StatusOK, nil
 }
 
-// fail answers a call that gets no review.
+// fail answers a call that gets no review. What has not come of its body is not waited for: the server ends its
+// connection, as it can find no further call there.
 func (g *Gate) fail(ctx context.Context, w http.ResponseWriter, err error, status int) {
 	if span := g.span(ctx); span.IsRecording() {
 		span.SetAttributes(attribute.Int("http.response.status_code", status))
@@ -241,6 +315,7 @@ func (g *Gate) fail(ctx context.Context, w http.ResponseWriter, err error, statu
 			span.SetStatus(codes.Error, http.StatusText(status))
 		}
 	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now())
 	http.Error(w, err.Error(), status)
 }
 
@@ -258,7 +333,7 @@ func (g *Gate) noteAnswer(ctx context.Context, r *Request, o Outcome) {
 		attribute.String("eventquota.outcome", string(o)),
 	)
 	switch o {
-	case Undecided, Overloaded:
+	case Undecided, Overloaded, Unread:
 		span.SetStatus(codes.Error, "not decided")
 	case Admitted, Aggregated, Merged, Dropped, Denied, Ignored:
 	}

@@ -11,41 +11,53 @@ import (
 	"time"
 )
 
-// TestLongReviewsTakeMorePlaces has a store that decides nothing before a call's
-// time is over, so whoever has places keeps them for as long.
-func TestLongReviewsTakeMorePlaces(t *testing.T) {
+// held is a review that came before.
+type held struct {
+	length    int
+	namespace string
+}
+
+// TestPlacesAreForWhatIsThere has a store that decides nothing before a call's time is over, so whoever has places
+// keeps them for as long.
+func TestPlacesAreForWhatIsThere(t *testing.T) {
 	t.Parallel()
+	const a, b = "default", "b"
 	for says, tt := range map[string]struct {
 		places  int
-		held    []int // lengths of the reviews that came before
+		held    []held
 		length  int
 		unknown bool // its length
 		want    string
 	}{
-		"a short one takes one":                           {places: 3, held: []int{0, 0}, want: "200 after 200ms"},
-		"a short one that finds none is answered at once": {places: 2, held: []int{0, 0}, want: "200 after 0s"},
-		"a long one takes one for each 64Ki":              {places: 4, held: []int{0, 0}, length: 100 << 10, want: "200 after 200ms"},
-		"a long one that finds too few is not read":       {places: 4, held: []int{0, 100 << 10}, length: 100 << 10, want: "503 after 0s"},
-		"a short one finds what long ones left":           {places: 4, held: []int{0, 100 << 10}, want: "200 after 200ms"},
-		"the longest takes all, and not more":             {places: 4, length: maxBytes, want: "200 after 200ms"},
-		"one of unknown length takes all":                 {places: 4, held: []int{0}, unknown: true, want: "503 after 0s"},
+		"a short one takes one":                             {places: 3, held: []held{{0, a}, {0, b}}, want: "200 after 200ms"},
+		"a short one that finds none is answered at once":   {places: 2, held: []held{{0, a}, {0, b}}, want: "200 after 0s"},
+		"a long one takes one more for each 64Ki":           {places: 8, held: []held{{0, b}, {150 << 10, b}}, length: 150 << 10, want: "200 after 200ms"},
+		"a long one that finds too few of these is refused": {places: 8, held: []held{{200 << 10, b}}, length: 150 << 10, want: "503 after 0s"},
+		"one of a length that is not known, too":            {places: 8, held: []held{{200 << 10, b}}, length: 150 << 10, unknown: true, want: "503 after 0s"},
+		"but not for a length that is not there":            {places: 8, held: []held{{200 << 10, b}}, length: 100 << 10, unknown: true, want: "200 after 200ms"},
+		"long ones leave all others to short ones":          {places: 4, held: []held{{maxBytes, b}}, want: "200 after 200ms"},
+		"short ones leave all others to long ones":          {places: 4, held: []held{{0, a}, {0, b}}, length: maxBytes, want: "200 after 200ms"},
+		"the longest takes all, and not more":               {places: 4, length: maxBytes, want: "200 after 200ms"},
+		"a namespace may have as many as are free":          {places: 5, held: []held{{0, b}, {0, a}, {0, a}}, want: "200 after 200ms"},
+		"and no more": {places: 5, held: []held{{0, b}, {0, a}, {0, a}, {0, a}}, want: "200 after 0s"},
+		"nobody's many keep out another namespace": {places: 3, held: []held{{0, b}, {0, b}, {0, b}, {0, b}}, want: "200 after 200ms"},
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				h := serveIn(&stuck{}, tt.places)
 				h.mutate.Deadline = 0
-				review := reviewOf(t, newRequest(time.Now(), "a", nil))
-				long := func(length int) []byte {
-					return append(bytes.Clone(review), bytes.Repeat([]byte(" "), max(0, length-len(review)))...)
+				review := func(r held) []byte {
+					text := reviewOf(t, newRequest(time.Now(), "a", details{in(r.namespace)}))
+					return append(text, bytes.Repeat([]byte(" "), max(0, r.length-len(text)))...)
 				}
 				var before sync.WaitGroup
-				for _, length := range tt.held {
-					before.Go(func() { post(t, h.mutate, long(length), "?timeout=30s") })
+				for _, one := range tt.held {
+					before.Go(func() { post(t, h.mutate, review(one), "?timeout=30s") })
+					synctest.Wait()
 				}
-				synctest.Wait()
 				began := time.Now()
-				req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/?timeout=1s", bytes.NewReader(long(tt.length)))
+				req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/?timeout=1s", bytes.NewReader(review(held{tt.length, a})))
 				if tt.unknown {
 					req.ContentLength = -1
 				}
@@ -57,7 +69,7 @@ func TestLongReviewsTakeMorePlaces(t *testing.T) {
 					answered(t, w)
 				}
 				before.Wait()
-				if !h.mutate.InFlight.AllFree(t.Context()) {
+				if !h.mutate.InFlight.AllFree() {
 					t.Error("a place is not given back")
 				}
 			})

@@ -28,6 +28,7 @@ type Metrics struct {
 	factory
 	decided   *prometheus.CounterVec
 	took      *prometheus.HistogramVec
+	refused   prometheus.Counter
 	saved     prometheus.Counter
 	truncated prometheus.Counter
 	audited   *prometheus.CounterVec
@@ -42,11 +43,13 @@ func New(version string) *Metrics {
 		factory:  made,
 		Gatherer: prometheus.Gatherers{registry, ctrlmetrics.Registry},
 		decided: made.counters("eventquota_decisions_total",
-			"Admission reviews answered, by phase (mutate or validate) and outcome (admit, aggregate, merge, drop, deny, ignore, undecided or overload).",
+			"Admission reviews, by phase (mutate or validate) and outcome (admit, aggregate, merge, drop, deny, ignore, undecided, overload, or unread: a long one that found no place, which the API server admits by its failurePolicy).",
 			"phase", "outcome"),
 		took: made.histograms("eventquota_review_duration_seconds",
 			"How long the webhook took to answer a review, from its headers to the end of the answer, by phase.",
 			fastBuckets(), "phase"),
+		refused: made.counter("eventquota_connections_refused_total",
+			"Connections to the webhook that were closed as there were too many: idle ones and those of the address with most of them first."),
 		saved: made.counter("eventquota_etcd_writes_saved_total",
 			"Event writes that were refused, each of which etcd would have made. What the settler writes instead is in eventquota_settle_writes_total."),
 		truncated: made.counter("eventquota_messages_truncated_total",

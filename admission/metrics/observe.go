@@ -29,9 +29,12 @@ func (m *Metrics) Reviewed(handler string, o admission.Outcome, cut bool, took t
 	switch o {
 	case admission.Merged, admission.Dropped, admission.Denied, admission.Overloaded:
 		m.saved.Inc()
-	case admission.Admitted, admission.Aggregated, admission.Ignored, admission.Undecided:
+	case admission.Admitted, admission.Aggregated, admission.Ignored, admission.Undecided, admission.Unread:
 	}
 }
+
+// ConnectionRefused counts a connection that was closed for want of a place.
+func (m *Metrics) ConnectionRefused() { m.refused.Inc() }
 
 // Decided implements admission.Recorder.
 func (m *Metrics) Decided(d admission.Decided) {

@@ -1,0 +1,10 @@
+package admission_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// TestMain holds that no review leaves a goroutine behind.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
