@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/admission/text"
 	"github.com/eventquota/eventquota/store"
 )
 
@@ -101,13 +101,13 @@ func dropped(p *store.PendingWrite) string {
 		Objects []string  `json:"objects"`
 	}{p.Total, p.Notice.First.UTC(), []reason{}, []source{}, []string{}}
 	for _, t := range mostFirst(p.Notice.Reasons) {
-		all.Reasons = append(all.Reasons, reason{clean(t.What), t.Count})
+		all.Reasons = append(all.Reasons, reason{text.Visible(t.What), t.Count})
 	}
 	for _, t := range mostFirst(p.Notice.Sources) {
-		all.Sources = append(all.Sources, source{clean(t.What), t.Count})
+		all.Sources = append(all.Sources, source{text.Visible(t.What), t.Count})
 	}
 	for _, o := range p.Notice.Objects {
-		all.Objects = append(all.Objects, clean(o))
+		all.Objects = append(all.Objects, text.Visible(o))
 	}
 	return encoded(all)
 }
@@ -122,12 +122,12 @@ const (
 // them, and which they were.
 func noticeMessage(p *store.PendingWrite) string {
 	n := p.Notice
-	text := fmt.Sprintf("%s %s since %s: %s; from %s", count(p.Total), why(n), n.First.UTC().Format(time.RFC3339),
+	says := fmt.Sprintf("%s %s since %s: %s; from %s", count(p.Total), why(n), n.First.UTC().Format(time.RFC3339),
 		counts(n.Reasons, "other reasons"), counts(n.Sources, "other sources"))
 	if latest := latest(n); latest != "" {
-		text += "; latest about " + latest
+		says += "; latest about " + latest
 	}
-	return admission.Truncate(text, noticeBytes)
+	return admission.Truncate(says, noticeBytes)
 }
 
 func count(n int64) string {
@@ -186,15 +186,4 @@ func latest(n *store.Notice) string {
 	return strings.Join(parts, ", ")
 }
 
-func short(name string) string { return admission.Truncate(clean(name), nameBytes) }
-
-// clean replaces what cannot be seen, or makes a line read as it is not: control characters, line
-// separators, and characters that change the direction of the text.
-func clean(name string) string {
-	return strings.Map(func(r rune) rune {
-		if !strconv.IsPrint(r) {
-			return '?'
-		}
-		return r
-	}, name)
-}
+func short(name string) string { return admission.Truncate(text.Visible(name), nameBytes) }

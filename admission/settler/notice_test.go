@@ -218,7 +218,7 @@ func TestANoticeSaysWhatRefusedWhichEvents(t *testing.T) {
 				p.Notice.Sources = []store.Tally{{What: "x\u202ey\u2066\u2028z\xff", Count: 12}}
 				p.Notice.Objects = []string{"default/Pod/\ta"}
 			},
-			"12 Events dropped by spam filter of policy \"team-a\" since 2000-01-01T00:00:00Z: a?b?[31m; from x?y??z\ufffd; latest about default/Pod/?a",
+			"12 Events dropped by spam filter of policy \"team-a\" since 2000-01-01T00:00:00Z: a b\ufffd[31m; from x\ufffdy\ufffd z\ufffd; latest about default/Pod/ a",
 		},
 	}
 	for name, tt := range tests {
@@ -264,7 +264,7 @@ func TestANoticeIsNeverLongAndItsAnnotationHasAll(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(all.Reasons) != 16 || len(all.Sources) != 16 || len(all.Objects) != 10 || len(all.Objects[9]) != 760 ||
-			all.Sources[15].Source != "15"+strings.Repeat("?", 80) || all.Reasons[15].Count != 100 {
+			all.Sources[15].Source != "15"+strings.Repeat("\ufffd", 80) || all.Reasons[15].Count != 100 {
 			t.Errorf("annotation has %+v", all)
 		}
 	})

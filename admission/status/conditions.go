@@ -10,6 +10,7 @@ import (
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/busiest"
+	"github.com/eventquota/eventquota/admission/text"
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 	"github.com/eventquota/eventquota/policy/watch"
@@ -65,7 +66,7 @@ func setErrors(s *v1alpha1.Status, r *record, failed *busiest.Errors, now time.T
 }
 
 func set(s *v1alpha1.Status, c metav1.Condition, generation int64, now time.Time) {
-	c.Message = admission.Truncate(c.Message, messageBytes)
+	c.Message = admission.Truncate(text.Lines(c.Message), messageBytes)
 	c.ObservedGeneration = generation
 	c.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second))
 	meta.SetStatusCondition(&s.Conditions, c)

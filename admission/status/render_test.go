@@ -149,10 +149,10 @@ func TestWhatStandsBeforeARuleIsNamed(t *testing.T) {
 func TestConditionsThatFailedInTheLastHourAreSaid(t *testing.T) {
 	t.Parallel()
 	r := valid("p", 2)
-	counted := &status.Sum{Example: `condition "team": no such key: team`, Slots: []status.Slot{{Index: status.SlotAt(epoch()), Errors: 12}}}
+	counted := &status.Sum{Example: "no such key: te\u202eam\x1b[2J", Slots: []status.Slot{{Index: status.SlotAt(epoch()), Errors: 12}}}
 	s := status.Render(&r, counted, &v1alpha1.Status{}, epoch())
 	c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionErrors)
-	if c == nil || c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, ` 12 Events in the last hour, such as: condition "team": no such key: team`) {
+	if c == nil || c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, " 12 Events in the last hour, such as: no such key: te\ufffdam\ufffd[2J") {
 		t.Fatalf("condition %+v", c)
 	}
 	next := valid("p", 3)

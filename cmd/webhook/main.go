@@ -5,12 +5,14 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/eventquota/eventquota/admission/text"
 	"github.com/eventquota/eventquota/cmd/webhook/check"
 	"github.com/eventquota/eventquota/cmd/webhook/convert"
 	"github.com/eventquota/eventquota/cmd/webhook/explain"
@@ -32,10 +34,13 @@ func main() {
 		cmd.SetArgs(append([]string{cobra.ShellCompRequestCmd}, os.Args[1:]...))
 	}
 	if err := cmd.Execute(); err != nil {
-		fmt.Fprintln(os.Stderr, "eventquota:", err)
+		report(os.Stderr, err)
 		os.Exit(exitCode(err))
 	}
 }
+
+// report says why a command ended. An error may quote what others wrote.
+func report(w io.Writer, err error) { fmt.Fprintln(w, "eventquota:", text.Lines(err.Error())) }
 
 // exitCode is that of a command which ended with err: 1, unless err says otherwise.
 func exitCode(err error) int {

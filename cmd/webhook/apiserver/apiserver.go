@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/eventquota/eventquota/cmd/webhook/text"
+	"github.com/eventquota/eventquota/admission/text"
 )
 
 // timeout is the default of --request-timeout.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
+	"github.com/eventquota/eventquota/admission/text"
 	"github.com/eventquota/eventquota/cmd/webhook/apiserver"
 )
 
@@ -73,7 +74,7 @@ as all Events do.`,
 			if err != nil {
 				return fmt.Errorf("check: %w", err)
 			}
-			fmt.Fprintln(cmd.OutOrStdout(), "The API server asks the webhook, which refused an Event:", refusal)
+			fmt.Fprintln(cmd.OutOrStdout(), "The API server asks the webhook, which refused an Event:", text.Visible(refusal))
 			return nil
 		},
 	}

@@ -18,7 +18,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
-	"github.com/eventquota/eventquota/cmd/webhook/text"
+	"github.com/eventquota/eventquota/admission/text"
 )
 
 // decodeFile is the one YAML document of a file, as JSON.

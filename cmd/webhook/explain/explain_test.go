@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -88,11 +89,17 @@ spec: {match: {conditions: [{name: number, expression: 1 + 1}]}}
 	}
 }
 
-func TestATableHasNoEscapeCodesOfOthers(t *testing.T) {
+func TestNoFormatHasEscapeCodesOfOthers(t *testing.T) {
 	r := newExplainRig(t, stormPolicies, "memory", memoryOf(t))
-	r.wrote("evil\x1b[2J", "Normal", "Evil\x1b]0;owned\a\tcell\n", "message")
-	out, err := explain(t, "pod/web-0", "--kubeconfig", r.kubeconfig(), "--endpoint", r.endpoint.URL)
-	if err != nil || strings.ContainsAny(out, "\x1b\a\t") || strings.Count(out, "Evil\ufffd]0;owned\ufffd cell") != 4 {
-		t.Errorf("%v, %q", err, out)
+	r.wrote("evil\x1b[2J\u009b2J", "Normal", "Evil\x1b]0;owned\a\tcell\n\u202e\x7f", "message")
+	for format, want := range map[string]string{
+		"table": "Evil\ufffd]0;owned\ufffd cell", "wide": "Evil\ufffd]0;owned\ufffd cell",
+		"json": `Evil\u001b]0;owned\u0007\tcell`, "yaml": `Evil\e]0;owned\a\tcell`, "name": "event/",
+	} {
+		out, err := explain(t, "pod/web-0", "-o", format, "--kubeconfig", r.kubeconfig(), "--endpoint", r.endpoint.URL)
+		hidden := func(r rune) bool { return r != '\n' && !strconv.IsPrint(r) }
+		if err != nil || strings.ContainsFunc(out, hidden) || !strings.Contains(out, want) {
+			t.Errorf("%s: %v, %q", format, err, out)
+		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/eventquota/eventquota/cmd/webhook/text"
+	"github.com/eventquota/eventquota/admission/text"
 )
 
 // Events are listed in pages. Of an object that has more than mostEvents, the first pages are used.

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/admission/text"
 	"github.com/eventquota/eventquota/cmd/webhook/output"
-	"github.com/eventquota/eventquota/cmd/webhook/text"
 )
 
 // mostRows bounds the stored Events that a table shows of one source.

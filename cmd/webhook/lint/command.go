@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/eventquota/eventquota/admission/text"
 	"github.com/eventquota/eventquota/cmd/webhook/policyfile"
-	"github.com/eventquota/eventquota/cmd/webhook/text"
 )
 
 // Command is eventquota lint.

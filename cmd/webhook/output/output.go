@@ -2,6 +2,7 @@
 package output
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/yaml"
+
+	"github.com/eventquota/eventquota/admission/text"
 )
 
 // The formats, as kubectl names them.
@@ -27,18 +30,25 @@ func Formats() []string { return []string{Table, Wide, JSON, YAML, Name} }
 
 // Write writes v as JSON, in a line or indented, or as a YAML document. It reports whether the format is one of these.
 func Write(w io.Writer, format string, v any, indent string) (done bool, err error) {
-	switch format {
-	case JSON:
-		e := json.NewEncoder(w)
+	encode := func(w io.Writer) error {
+		e := json.NewEncoder(text.JSON(w))
 		e.SetIndent("", indent)
 		e.SetEscapeHTML(false)
-		return true, e.Encode(v)
+		return e.Encode(v)
+	}
+	switch format {
+	case JSON:
+		return true, encode(w)
 	case YAML:
-		document, err := yaml.Marshal(v)
+		var b bytes.Buffer
+		if err := encode(&b); err != nil {
+			return true, err
+		}
+		document, err := yaml.JSONToYAML(b.Bytes()) // which takes no control characters that are not escaped
 		if err != nil {
 			return true, err
 		}
-		_, err = fmt.Fprintf(w, "---\n%s", document)
+		_, err = fmt.Fprintf(w, "---\n%s", text.Lines(string(document)))
 		return true, err
 	}
 	return false, nil

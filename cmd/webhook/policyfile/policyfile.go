@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
-	"github.com/eventquota/eventquota/cmd/webhook/text"
+	"github.com/eventquota/eventquota/admission/text"
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )

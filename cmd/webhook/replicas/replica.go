@@ -15,8 +15,8 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/eventquota/eventquota/admission/text"
 	"github.com/eventquota/eventquota/cmd/webhook/apiserver"
-	"github.com/eventquota/eventquota/cmd/webhook/text"
 )
 
 // Bounds of one question to a replica. What it answers is far shorter.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/status"
+	"github.com/eventquota/eventquota/admission/text"
 	"github.com/eventquota/eventquota/admission/tracing"
 	"github.com/eventquota/eventquota/cmd/webhook/serve/elect"
 	"github.com/eventquota/eventquota/store/fallback"
@@ -170,5 +171,5 @@ func (o *options) logger(w io.Writer) logr.Logger {
 	if o.LogFormat == "text" {
 		return logr.FromSlogHandler(slog.NewTextHandler(w, handlerOptions))
 	}
-	return logr.FromSlogHandler(slog.NewJSONHandler(w, handlerOptions))
+	return logr.FromSlogHandler(slog.NewJSONHandler(text.JSON(w), handlerOptions))
 }

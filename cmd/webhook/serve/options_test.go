@@ -2,6 +2,8 @@ package serve
 
 import (
 	"bytes"
+	"errors"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -58,3 +60,16 @@ func TestBadFlagsGetOneClearError(t *testing.T) {
 
 // command is eventquota serve.
 func command() *cobra.Command { return cli.Under(Command("devel")) }
+
+func TestLogLinesHaveNothingThatATerminalObeys(t *testing.T) {
+	for _, format := range []string{"json", "text"} {
+		var b bytes.Buffer
+		o := defaultOptions()
+		o.LogFormat = format
+		o.logger(&b).Error(errors.New("cannot read \x1b[2J\u009b2J"), "Event cannot be read", "user", "a\n\u202e\x7f\u2028\xff")
+		hidden := func(r rune) bool { return r != '\n' && !strconv.IsPrint(r) }
+		if said := b.String(); strings.ContainsFunc(said, hidden) || strings.Count(said, "\n") != 1 || !strings.Contains(said, "cannot read") {
+			t.Errorf("%s: %q", format, said)
+		}
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/eventquota/eventquota/admission/simulate"
+	"github.com/eventquota/eventquota/admission/text"
 	"github.com/eventquota/eventquota/cmd/webhook/apiserver"
 	"github.com/eventquota/eventquota/cmd/webhook/output"
 	"github.com/eventquota/eventquota/cmd/webhook/policyfile"
@@ -114,7 +115,7 @@ func (o *options) run(ctx context.Context, trace *simulate.Trace, set policySet,
 func decisionsTo(w io.WriteCloser) (decided func(simulate.Decision), end func() error) {
 	var failed error
 	buffer := bufio.NewWriterSize(w, 64<<10)
-	lines := json.NewEncoder(buffer)
+	lines := json.NewEncoder(text.JSON(buffer))
 	lines.SetEscapeHTML(false)
 	return func(d simulate.Decision) {
 			if failed == nil {

@@ -16,9 +16,9 @@ import (
 	"golang.org/x/term"
 
 	"github.com/eventquota/eventquota/admission/busiest"
+	"github.com/eventquota/eventquota/admission/text"
 	"github.com/eventquota/eventquota/cmd/webhook/output"
 	"github.com/eventquota/eventquota/cmd/webhook/replicas"
-	"github.com/eventquota/eventquota/cmd/webhook/text"
 )
 
 // options are the flags of top.
@@ -162,7 +162,7 @@ func (o *options) print(ctx context.Context, cmd *cobra.Command, v view, next <-
 			if o.Once {
 				return v.failed
 			}
-			fmt.Fprintln(cmd.ErrOrStderr(), "eventquota: top:", v.failed)
+			fmt.Fprintln(cmd.ErrOrStderr(), "eventquota: top:", text.Visible(v.failed.Error()))
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/clipperhouse/displaywidth"
 
 	"github.com/eventquota/eventquota/admission/busiest"
-	"github.com/eventquota/eventquota/cmd/webhook/text"
+	"github.com/eventquota/eventquota/admission/text"
 )
 
 // table is one look as it is shown. Its JSON is a line of -o json.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -69,6 +70,8 @@ func TestTop(t *testing.T) {
 		"by namespace":                      {"--once --by namespace", "namespace.txt"},
 		"by object, of which some may miss": {"--once --by object", "object.txt"},
 		"by policy, as JSON":                {"--once --by policy -o json", "policy.json.txt"},
+		"by source, as YAML":                {"--once -o yaml", "source.yaml.txt"},
+		"by source, as JSON":                {"--once -o json", "source.json.txt"},
 		"sorted, and not all":               {"--once --sort dropped --limit 2", "dropped.txt"},
 	} {
 		t.Run(says, func(t *testing.T) {
@@ -77,7 +80,7 @@ func TestTop(t *testing.T) {
 			if err != nil || notes != "" {
 				t.Errorf("%v, %q", err, notes)
 			}
-			if strings.ContainsAny(out, "\x1b\a\u202e") {
+			if strings.ContainsFunc(out, func(r rune) bool { return r != '\n' && !strconv.IsPrint(r) }) {
 				t.Errorf("what names bring with them is printed: %q", out)
 			}
 			cli.Golden(t, filepath.Join("testdata", test.output), out)

@@ -7,7 +7,7 @@ import (
 	"github.com/gdamore/tcell/v3"
 
 	"github.com/eventquota/eventquota/admission/busiest"
-	"github.com/eventquota/eventquota/cmd/webhook/text"
+	"github.com/eventquota/eventquota/admission/text"
 )
 
 // view is what top shows: what it has read, and what was asked for.

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"github.com/eventquota/eventquota/admission/text"
 	"github.com/eventquota/eventquota/cmd/webhook/simulate/report"
 )
 
@@ -32,7 +33,7 @@ func with(n *html.Node, pairs ...string) *html.Node {
 
 // textf makes a text, of anything: what writes the page escapes it.
 func textf(format string, args ...any) *html.Node {
-	return &html.Node{Type: html.TextNode, Data: fmt.Sprintf(format, args...)}
+	return &html.Node{Type: html.TextNode, Data: text.Visible(fmt.Sprintf(format, args...))}
 }
 
 // name makes a text of what comes from outside: cut, and isolated, so that it
@@ -99,7 +100,7 @@ func writePage(w io.Writer, title string, body ...*html.Node) error {
 		with(el("meta"), "name", "viewport", "content", "width=device-width, initial-scale=1"),
 		with(el("meta"), "name", "color-scheme", "content", "light dark"),
 		el("title", textf("%s", title)),
-		el("style", textf("%s", style)))
+		el("style", &html.Node{Type: html.TextNode, Data: style}))
 	document := &html.Node{Type: html.DocumentNode}
 	document.AppendChild(&html.Node{Type: html.DoctypeNode, Data: "html"})
 	document.AppendChild(with(el("html", head, el("body", body...)), "lang", "en"))

@@ -9,7 +9,6 @@ import (
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/busiest"
 	"github.com/eventquota/eventquota/admission/simulate"
-	"github.com/eventquota/eventquota/cmd/webhook/text"
 )
 
 // Findings are what matters most, in sentences.
@@ -110,12 +109,10 @@ func Fewer(before, after int64) string {
 // maxShown is how much of a name from outside is shown, in characters.
 const maxShown = 200
 
-// Shown is a name from outside, cut, on one line, and without what would be invisible or change the order
-// of letters.
+// Shown is a name from outside, cut.
 func Shown(s string) string {
-	runes := []rune(text.Visible(s))
-	if len(runes) > maxShown {
+	if runes := []rune(s); len(runes) > maxShown {
 		return string(runes[:maxShown]) + "…"
 	}
-	return string(runes)
+	return s
 }

@@ -5,12 +5,9 @@ import (
 	"testing"
 )
 
-func TestANameIsCutAndShowsWhatIsInvisible(t *testing.T) {
+func TestALongNameIsCut(t *testing.T) {
 	for s, want := range map[string]string{
 		"Pod shop/web-0":                 "Pod shop/web-0",
-		"\u202egpj.exe":                  "\ufffdgpj.exe",
-		"a\u2066b\u200bc\x00d\n":         "a\ufffdb\ufffdc\ufffdd ",
-		"ab\xffc":                        "ab\ufffdc",
 		strings.Repeat("\u05d0", 200):    strings.Repeat("\u05d0", 200),
 		strings.Repeat("\u05d0", 10_000): strings.Repeat("\u05d0", 200) + "\u2026",
 	} {

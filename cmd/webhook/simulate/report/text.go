@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/eventquota/eventquota/admission/busiest"
-	"github.com/eventquota/eventquota/cmd/webhook/text"
+	"github.com/eventquota/eventquota/admission/text"
 )
 
 // WriteText writes r as text for a terminal.
@@ -19,7 +19,7 @@ func (r *Report) WriteText(w io.Writer) {
 	r.WriteInput(w)
 	fmt.Fprintln(w)
 	for _, finding := range r.Findings() {
-		fmt.Fprintln(w, finding)
+		fmt.Fprintln(w, text.Visible(finding))
 	}
 	r.writeFigures(w)
 	var tables [][]Table // of the runs, to compare those of one kind
@@ -40,7 +40,7 @@ func (r *Report) WriteText(w io.Writer) {
 // WriteInput says what was read, and what of it could not be.
 func (r *Report) WriteInput(w io.Writer) {
 	in := &r.Input
-	fmt.Fprintf(w, "%s: %d entries, ", strings.Join(in.Files, ", "), in.Entries)
+	fmt.Fprintf(w, "%s: %d entries, ", text.Visible(strings.Join(in.Files, ", ")), in.Entries)
 	if in.Fewest < in.Most {
 		fmt.Fprintf(w, "%d to ", in.Fewest)
 	}
@@ -50,14 +50,14 @@ func (r *Report) WriteInput(w io.Writer) {
 	}
 	fmt.Fprintln(w)
 	for _, why := range slices.Sorted(maps.Keys(in.Skipped)) {
-		fmt.Fprintf(w, "  %d skipped: %s\n", in.Skipped[why], why)
+		fmt.Fprintf(w, "  %d skipped: %s\n", in.Skipped[why], text.Visible(why))
 	}
 	if in.Broken == 0 {
 		return
 	}
 	fmt.Fprintf(w, "  %d broken:\n", in.Broken)
 	for _, b := range in.BrokenLines {
-		fmt.Fprintf(w, "    %s:%d: %s\n", b.File, b.Line, text.Visible(b.Error))
+		fmt.Fprintf(w, "    %s:%d: %s\n", text.Visible(b.File), b.Line, text.Visible(b.Error))
 	}
 	if more := in.Broken - int64(len(in.BrokenLines)); more > 0 {
 		fmt.Fprintf(w, "    and %d more\n", more)
@@ -118,6 +118,9 @@ func align(w io.Writer, rows [][]string) {
 	table := tabwriter.NewWriter(&out, 0, 0, 3, ' ', tabwriter.AlignRight)
 	width := 0
 	for _, row := range rows {
+		for i := range row {
+			row[i] = text.Visible(row[i])
+		}
 		width = max(width, len([]rune(row[0])))
 	}
 	for _, row := range rows {

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/eventquota/eventquota/test/cli"
+)
+
+// hostile is a text that a client may write: it clears a terminal's window and changes its title, by C0 and by C1,
+// turns the order of letters around, breaks lines, and is hidden or no UTF-8.
+const hostile = "a\x1b[2J\x1b]0;t\a\u009b2J\x7f\r\b\x00\u0085\u2028\u202e\u2066\u200b\ufeff\xffz"
+
+// hostileFiles writes files of what commands read, each with the hostile text in all places, and returns where.
+func hostileFiles(t *testing.T) string {
+	t.Helper()
+	quoted, err := json.Marshal(hostile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill := func(format string) string { return strings.ReplaceAll(format, "HOSTILE", string(quoted)) }
+	event := `{"apiVersion":"v1","kind":"Event","metadata":{"name":HOSTILE,"namespace":HOSTILE,"annotations":{HOSTILE:HOSTILE}},
+		"involvedObject":{"apiVersion":HOSTILE,"kind":HOSTILE,"namespace":HOSTILE,"name":HOSTILE},
+		"source":{"component":HOSTILE,"host":HOSTILE},
+		"type":HOSTILE,"reason":HOSTILE,"message":HOSTILE,"count":3,"lastTimestamp":"2026-11-01T12:00:00Z"}`
+	event = strings.ReplaceAll(event, "\n", "")
+	entry := func(id int, object string) string {
+		return fmt.Sprintf(`{"kind":"Event","apiVersion":"audit.k8s.io/v1","stage":"ResponseComplete","auditID":"%d","verb":"create",`+
+			`"requestURI":"/api/v1/namespaces/a/events","user":{"username":HOSTILE},`+
+			`"objectRef":{"resource":"events","namespace":HOSTILE,"name":HOSTILE},`+
+			`"responseStatus":{"code":201},"requestReceivedTimestamp":"2026-11-01T12:00:0%[1]d.000000Z","requestObject":%s}`, id, object) + "\n"
+	}
+	rule := `{"apiVersion":"eventquota.io/v1alpha1","kind":"ClusterEventPolicy","metadata":{"name":%s},
+		"spec":{"action":"Limit","match":{"reasons":[HOSTILE],"conditions":[{"name":"a","expression":%s}]}}}`
+	dir := t.TempDir()
+	for name, content := range map[string]string{
+		"audit.log": entry(1, event) + entry(2, event) + entry(3, event) + entry(4, `{"kind":HOSTILE,HOSTILE:7}`) +
+			hostile + "\n" + `{"kind":HOSTILE,HOSTILE:}` + "\n",
+		"list.json":    `{"kind":"EventList","apiVersion":"v1","items":[` + event + `]}`,
+		"name.yaml":    fmt.Sprintf(rule, "HOSTILE", `"true"`),
+		"cel.yaml":     fmt.Sprintf(rule, `"a"`, "HOSTILE"),
+		"failing.yaml": fmt.Sprintf(rule, `"a"`, `"event.metadata.labels[event.reason] == 'a'"`),
+		"field.yaml":   `{"apiVersion":"eventquota.io/v1alpha1","kind":"EventQuota","spec":{HOSTILE:HOSTILE}}`,
+		"kind.yaml":    `{"apiVersion":HOSTILE,"kind":HOSTILE,"metadata":{"name":HOSTILE},"items":[HOSTILE]}`,
+		"raw.yaml":     "a: b\n" + hostile + ": [" + hostile,
+		"limits.yaml":  `{"apiVersion":"eventratelimit.admission.k8s.io/v1alpha1","kind":"Configuration","limits":[{"type":HOSTILE,HOSTILE:1}]}`,
+		"plugin.yaml":  `{"apiVersion":"apiserver.config.k8s.io/v1","kind":"AdmissionConfiguration","plugins":[{"path":HOSTILE}]}`,
+		"kubeconfig":   `{"apiVersion":"v1","kind":"Config","current-context":HOSTILE,"clusters":[{"name":HOSTILE,"cluster":{"server":HOSTILE}}]}`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(fill(content)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// harmless reports whether all of s can be seen.
+func harmless(s string) bool {
+	hidden := func(r rune) bool { return r != '\n' && !strconv.IsPrint(r) }
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, hidden)
+}
+
+// TestNoCommandPrintsWhatATerminalObeys gives each command what clients and files may say. What top and explain show of
+// a replica has tests of its own.
+func TestNoCommandPrintsWhatATerminalObeys(t *testing.T) {
+	t.Chdir(hostileFiles(t))
+	for _, args := range [][]string{
+		{"simulate", "audit.log"},
+		{"simulate", "audit.log", "-o", "json"},
+		{"simulate", "audit.log", "-o", "html"},
+		{"simulate", "audit.log", "--decisions", "decisions.json"},
+		{"simulate", "list.json", "--policies", "failing.yaml"},
+		{"simulate", "list.json", "--policies", "failing.yaml", "-o", "html"},
+		{"simulate", "list.json", "--policies", "failing.yaml", "-o", "json"},
+		{"simulate", "list.json", "--policies", "name.yaml"},
+		{"simulate", "list.json", "--policies", "cel.yaml"},
+		{"simulate", "kind.yaml"}, {"simulate", hostile}, {"simulate", "list.json", "--fail-on", hostile},
+		{"lint", "name.yaml"}, {"lint", "cel.yaml"}, {"lint", "failing.yaml"}, {"lint", "field.yaml"},
+		{"lint", "kind.yaml"}, {"lint", "raw.yaml"}, {"lint", hostile},
+		{"convert", "limits.yaml"}, {"convert", "plugin.yaml"}, {"convert", "kind.yaml"}, {"convert", "raw.yaml"}, {"convert", hostile},
+		{"convert", "limits.yaml", "-o", hostile}, {"convert", "limits.yaml", "--name", hostile},
+		{"check", "--kubeconfig", "kubeconfig"}, {"check", "--kubeconfig", "raw.yaml"}, {"check", "--namespace", hostile},
+		{"top", "--once", "--kubeconfig", "kubeconfig"}, {"top", "--once", "--endpoint", hostile}, {"top", "--by", hostile},
+		{"explain", hostile}, {"explain", "pod/a", "--kubeconfig", "kubeconfig"}, {"explain", "pod/" + hostile, "--endpoint", hostile},
+		{"serve", "--kubeconfig", "kubeconfig"}, {"serve", "--log-level", hostile}, {"serve", "--redis-addresses", hostile},
+		{hostile}, {"--" + hostile}, {"help", hostile},
+	} {
+		t.Run(strings.ToValidUTF8(strings.ReplaceAll(strings.Join(args, " "), hostile, "HOSTILE"), "?"), func(t *testing.T) {
+			out, errs, err := cli.Run(t, root(), strings.NewReader(""), args...)
+			var said bytes.Buffer
+			if err != nil {
+				report(&said, err)
+			}
+			if out == "" && said.Len() == 0 {
+				t.Error("it says nothing")
+			}
+			for where, got := range map[string]string{"stdout": out, "stderr": errs, "the error": said.String()} {
+				if !harmless(got) {
+					t.Errorf("%s has %q", where, got)
+				}
+			}
+		})
+	}
+	decisions, err := os.ReadFile("decisions.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := string(decisions); got == "" || !harmless(got) {
+		t.Errorf("decisions are %q", got)
+	}
+}
