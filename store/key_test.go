@@ -2,6 +2,7 @@ package store
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -60,4 +61,17 @@ func TestKeyNamesItself(t *testing.T) {
 	if got, want := (Key{0: 0xab, 15: 1}).String(), "ab000000000000000000000000000001"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
+}
+
+// FuzzKeyText holds that what is read as a Key is its text, in either case, and nothing else.
+func FuzzKeyText(f *testing.F) {
+	for _, text := range []string{KeyOf("a").String(), "", "AB000000000000000000000000000001", "0g", KeyOf("a").String() + "00"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		var k Key
+		if err := k.UnmarshalText([]byte(text)); (err == nil) != strings.EqualFold(k.String(), text) {
+			t.Errorf("%q is read as %v, %v", text, k, err)
+		}
+	})
 }
