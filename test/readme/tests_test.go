@@ -35,6 +35,35 @@ func TestEveryTestThatIsNamedIsThere(t *testing.T) {
 	}
 }
 
+// TestEachTestIsInTheFileThatIsNamed holds what stands in a cell of a table behind the name of a file: tests of that
+// file.
+func TestEachTestIsInTheFileThatIsNamed(t *testing.T) {
+	listed := regexp.MustCompile("`([\\w./-]+_test\\.go)`((?:,? (?:Test|Fuzz)[A-Z]\\w+)*)")
+	seen := 0
+	for _, p := range pages(t) {
+		content, err := os.ReadFile(filepath.Join(root, p.path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range listed.FindAllStringSubmatch(string(content), -1) {
+			source, err := os.ReadFile(filepath.Join(root, m[1]))
+			if err != nil {
+				t.Errorf("%s: %v", p.path, err)
+				continue
+			}
+			for _, name := range strings.FieldsFunc(m[2], func(r rune) bool { return r == ',' || r == ' ' }) {
+				seen++
+				if !strings.Contains(string(source), "\nfunc "+name+"(") {
+					t.Errorf("%s names %s of %s, which is not there", p.path, name, m[1])
+				}
+			}
+		}
+	}
+	if seen < 30 {
+		t.Errorf("only %d tests of files were seen in the pages", seen)
+	}
+}
+
 // tests are the tests of the repository, by name, each with the directories that have it.
 func tests(t *testing.T) map[string][]string {
 	t.Helper()
