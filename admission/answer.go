@@ -38,8 +38,7 @@ type Answer struct {
 // Outcome is what an answer is counted as.
 type Outcome string
 
-// The outcomes. Undecided is an admission for want of a decision. Unread is the one of a long review that found no
-// place: it gets no answer, and what the API server does is its failurePolicy.
+// The outcomes. Undecided is an admission for want of a decision.
 const (
 	Admitted   Outcome = "admit"
 	Aggregated Outcome = "aggregate"
@@ -49,7 +48,6 @@ const (
 	Ignored    Outcome = "ignore"
 	Undecided  Outcome = "undecided"
 	Overloaded Outcome = "overload"
-	Unread     Outcome = "unread"
 )
 
 // admit lets a write through as it is.

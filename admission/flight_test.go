@@ -17,6 +17,7 @@ import (
 type stuck struct {
 	mu       sync.Mutex
 	patience []time.Duration // how long each caller waited
+	unread   bool            // some Event's content was not
 }
 
 func (s *stuck) wait(ctx context.Context) (store.Decision, error) {
@@ -28,7 +29,10 @@ func (s *stuck) wait(ctx context.Context) (store.Decision, error) {
 	return store.Decision{}, ctx.Err()
 }
 
-func (s *stuck) Decide(ctx context.Context, _ time.Time, _ store.Write, _ store.Limits) (store.Decision, error) {
+func (s *stuck) Decide(ctx context.Context, _ time.Time, _ store.Write, l store.Limits) (store.Decision, error) {
+	s.mu.Lock()
+	s.unread = s.unread || !l.Merge
+	s.mu.Unlock()
 	return s.wait(ctx)
 }
 

@@ -53,9 +53,8 @@ type Handler struct {
 
 var _ http.Handler = (*Handler)(nil)
 
-// ServeHTTP answers one review. A body that is no review gets a 4xx, and a long one
-// that finds no place a 503, which the API server treats by its failurePolicy; all
-// else gets a review.
+// ServeHTTP answers one review. A body that is no review gets a 4xx, which the API
+// server treats by its failurePolicy; all else gets a review.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	began := time.Now()
 	outcome, cut := h.serve(w, req, began)
@@ -84,9 +83,6 @@ func (h *Handler) serve(w http.ResponseWriter, req *http.Request, began time.Tim
 	r, status, err := h.decoded(ctx, w, req, &taken)
 	if err != nil {
 		h.Gate.fail(ctx, w, err, status)
-		if status == http.StatusServiceUnavailable {
-			return Unread, false
-		}
 		return "", false
 	}
 	phase := h.Phase
@@ -109,7 +105,7 @@ var errCrowded = errors.New("too many reviews in flight")
 func crowded(context.Context, *Request) (Answer, error) { return Answer{}, errCrowded }
 
 // read returns the body, or the status that says why not, and counts in taken the places that the body takes. Of one
-// that is too large it returns the first MaxBytes too.
+// that is too long, or finds no place, it returns what it has read too.
 func (h *Handler) read(w http.ResponseWriter, req *http.Request, taken *int) ([]byte, int, error) {
 	if req.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
@@ -118,19 +114,15 @@ func (h *Handler) read(w http.ResponseWriter, req *http.Request, taken *int) ([]
 	if given := req.Header.Get("Content-Type"); !isJSON(given) {
 		return nil, http.StatusUnsupportedMediaType, fmt.Errorf("Content-Type %q: must be application/json", given)
 	}
-	if !h.InFlight.fits(min(req.ContentLength, h.MaxBytes)) {
-		return nil, http.StatusServiceUnavailable, errCrowded
-	}
 	body := make([]byte, 0, min(max(req.ContentLength, 0)+bytes.MinRead, firstBytes))
 	for {
 		n, err := req.Body.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]
 		switch {
 		case int64(len(body)) > h.MaxBytes:
-			w.Header().Set("Connection", "close") // more of it may come
-			return body[:h.MaxBytes], http.StatusRequestEntityTooLarge, fmt.Errorf("body: must have at most %d bytes", h.MaxBytes)
+			return h.cut(w, body[:h.MaxBytes], fmt.Errorf("body: must have at most %d bytes", h.MaxBytes))
 		case !h.InFlight.take(int64(len(body)), taken):
-			return nil, http.StatusServiceUnavailable, errCrowded
+			return h.cut(w, body, errCrowded)
 		case errors.Is(err, io.EOF):
 			return body, http.StatusOK, nil
 		case err != nil:
@@ -139,6 +131,12 @@ func (h *Handler) read(w http.ResponseWriter, req *http.Request, taken *int) ([]
 			body = slices.Grow(body, len(body))
 		}
 	}
+}
+
+// cut returns what there is of a body, and why there is no more. The connection ends with the answer.
+func (h *Handler) cut(w http.ResponseWriter, body []byte, why error) ([]byte, int, error) {
+	w.Header().Set("Connection", "close")
+	return body, http.StatusRequestEntityTooLarge, why
 }
 
 func isJSON(contentType string) bool {
@@ -247,13 +245,6 @@ func (p *Places) take(length int64, taken *int) bool {
 // need is how many places a body of a length takes.
 func (p *Places) need(length int64) int { return int(min(max(length-1, 0)/placeBytes, int64(p.long))) }
 
-// fits reports whether a body of a length could be read now. It takes nothing.
-func (p *Places) fits(length int64) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.read+p.need(length) <= p.long
-}
-
 // give gives back places that take has taken.
 func (p *Places) give(taken *int) {
 	if *taken == 0 {
@@ -333,7 +324,7 @@ func (g *Gate) noteAnswer(ctx context.Context, r *Request, o Outcome) {
 		attribute.String("eventquota.outcome", string(o)),
 	)
 	switch o {
-	case Undecided, Overloaded, Unread:
+	case Undecided, Overloaded:
 		span.SetStatus(codes.Error, "not decided")
 	case Admitted, Aggregated, Merged, Dropped, Denied, Ignored:
 	}

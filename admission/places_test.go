@@ -29,23 +29,24 @@ func TestPlacesAreForWhatIsThere(t *testing.T) {
 		unknown bool // its length
 		want    string
 	}{
-		"a short one takes one":                             {places: 3, held: []held{{0, a}, {0, b}}, want: "200 after 200ms"},
-		"a short one that finds none is answered at once":   {places: 2, held: []held{{0, a}, {0, b}}, want: "200 after 0s"},
-		"a long one takes one more for each 64Ki":           {places: 8, held: []held{{0, b}, {150 << 10, b}}, length: 150 << 10, want: "200 after 200ms"},
-		"a long one that finds too few of these is refused": {places: 8, held: []held{{200 << 10, b}}, length: 150 << 10, want: "503 after 0s"},
-		"one of a length that is not known, too":            {places: 8, held: []held{{200 << 10, b}}, length: 150 << 10, unknown: true, want: "503 after 0s"},
-		"but not for a length that is not there":            {places: 8, held: []held{{200 << 10, b}}, length: 100 << 10, unknown: true, want: "200 after 200ms"},
-		"long ones leave all others to short ones":          {places: 4, held: []held{{maxBytes, b}}, want: "200 after 200ms"},
-		"short ones leave all others to long ones":          {places: 4, held: []held{{0, a}, {0, b}}, length: maxBytes, want: "200 after 200ms"},
-		"the longest takes all, and not more":               {places: 4, length: maxBytes, want: "200 after 200ms"},
-		"a namespace may have as many as are free":          {places: 5, held: []held{{0, b}, {0, a}, {0, a}}, want: "200 after 200ms"},
+		"a short one takes one":                           {places: 3, held: []held{{0, a}, {0, b}}, want: "200 after 200ms"},
+		"a short one that finds none is answered at once": {places: 2, held: []held{{0, a}, {0, b}}, want: "200 after 0s"},
+		"a long one takes one more for each 64Ki":         {places: 8, held: []held{{0, b}, {150 << 10, b}}, length: 150 << 10, want: "200 after 200ms"},
+		"one that finds too few of these is not read on":  {places: 8, held: []held{{200 << 10, b}}, length: 150 << 10, want: "200 after 200ms, without its content"},
+		"one of a length that is not known, too":          {places: 8, held: []held{{200 << 10, b}}, length: 150 << 10, unknown: true, want: "200 after 200ms, without its content"},
+		"but not for a length that is not there":          {places: 8, held: []held{{200 << 10, b}}, length: 100 << 10, unknown: true, want: "200 after 200ms"},
+		"long ones leave all others to short ones":        {places: 4, held: []held{{maxBytes, b}}, want: "200 after 200ms"},
+		"short ones leave all others to long ones":        {places: 4, held: []held{{0, a}, {0, b}}, length: maxBytes, want: "200 after 200ms"},
+		"the longest takes all, and not more":             {places: 4, length: maxBytes, want: "200 after 200ms"},
+		"a namespace may have as many as are free":        {places: 5, held: []held{{0, b}, {0, a}, {0, a}}, want: "200 after 200ms"},
 		"and no more": {places: 5, held: []held{{0, b}, {0, a}, {0, a}, {0, a}}, want: "200 after 0s"},
 		"nobody's many keep out another namespace": {places: 3, held: []held{{0, b}, {0, b}, {0, b}, {0, b}}, want: "200 after 200ms"},
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				h := serveIn(&stuck{}, tt.places)
+				s := &stuck{}
+				h := serveIn(s, tt.places)
 				h.mutate.Deadline = 0
 				review := func(r held) []byte {
 					text := reviewOf(t, newRequest(time.Now(), "a", details{in(r.namespace)}))
@@ -62,7 +63,11 @@ func TestPlacesAreForWhatIsThere(t *testing.T) {
 					req.ContentLength = -1
 				}
 				w := postAs(t, h.mutate, req)
-				if got := fmt.Sprintf("%d after %v", w.Code, time.Since(began)); got != tt.want {
+				got := fmt.Sprintf("%d after %v", w.Code, time.Since(began))
+				if s.unread {
+					got += ", without its content"
+				}
+				if got != tt.want {
 					t.Errorf("%s, want %s", got, tt.want)
 				}
 				if w.Code == http.StatusOK {

@@ -62,7 +62,7 @@ func TestATraceSaysWhatBecameOfAReviewAndNothingOfTheEvent(t *testing.T) {
 		},
 		"a long review that finds no place": {
 			crowded: true, body: append(event(), strings.Repeat(" ", 100<<10)...), query: "?timeout=50ms",
-			parts: "decode", want: []string{"Error Service Unavailable", "http.response.status_code=503"},
+			parts: "decode resolve encode", want: []string{"eventquota.outcome=admit"},
 		},
 	} {
 		t.Run(says, func(t *testing.T) {

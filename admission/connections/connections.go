@@ -1,88 +1,94 @@
-// Package connections spreads the calls of long connections over replicas.
+// Package connections bounds the connections of a server, and spreads the calls of long ones over replicas.
 package connections
 
 import (
+	"context"
 	"math/rand/v2"
+	"net"
 	"net/http"
+	"net/netip"
+	"sync"
 	"sync/atomic"
-
-	"k8s.io/utils/lru"
 )
 
-const (
-	// http2Calls is the fewest calls that an HTTP/2 connection carries: as many as Go's server takes at the
-	// same time. Calls that a GOAWAY turns away come first on the next connection; a second GOAWAY there
-	// would make Go's client pause for longer than the API server waits for an answer.
-	http2Calls = 250
-	// http2Factor is how many times as many calls an HTTP/2 connection carries as one over HTTP/1.1: it does
-	// the work of many, and each caller that waits as it ends dials a connection, of which only one is used.
-	http2Factor = 16
-	// connectionsKnown bounds the memory for counts. A connection beyond it is counted anew.
-	connectionsKnown = 4096
-)
-
-// Connections ends each connection after a number of calls, so that its client makes a new one, perhaps to another
-// replica. The API server keeps its connections; without this, replicas that are added to a Service get almost no
-// calls. It may be used concurrently.
-//
-// It counts calls: that spreads a storm within a second, where an age would leave a minute of it to one replica, and
-// a quiet cluster makes no connection in vain. A chance for each call might end two connections in a row under one
-// call.
-//
-// No call fails by it. Over HTTP/1.1, which the API server speaks to a Service, a connection ends after an answer.
-// Over HTTP/2, which it speaks to a URL, Go's server sends a GOAWAY and answers all that it has begun; the client
-// sends later calls elsewhere.
+// Connections are those of one server, over HTTP/1.1. Its exported fields are set before the first connection and not
+// changed after; it may be used concurrently.
 type Connections struct {
-	calls      int        // an average connection carries, at least 1
-	http2Calls int        // an HTTP/2 connection carries at least
-	left       *lru.Cache // by the client's address: *atomic.Int64, calls before the end
+	// Most is how many there may be at a time, at least 1.
+	Most int
+	// Calls is how many an average connection carries before it ends, so that its client makes a new one, perhaps to
+	// another replica; 0 for any number. The API server keeps its connections; without this, replicas that are added
+	// to a Service get almost no calls.
+	//
+	// Calls are counted: that spreads a storm within a second, where an age would leave a minute of it to one replica,
+	// and a quiet cluster makes no connection in vain.
+	Calls int
+	// Draining says that the server is to stop. Then a connection ends with its next answer: at the end of the shutdown
+	// delay it would be closed, perhaps under a call that has just been sent.
+	Draining *atomic.Bool
+	// Refused is called for each connection that is closed for want of a place.
+	Refused func()
+
+	mu   sync.Mutex
+	open map[*conn]struct{}
+	last uint64 // number of the newest
 }
 
-// New makes connections that carry calls/2 to calls*3/2 calls each over HTTP/1.1, and 16 times as many over HTTP/2,
-// drawn for each so that those that began together do not end together.
-func New(calls int) *Connections {
-	return &Connections{calls: calls, http2Calls: http2Calls, left: lru.New(connectionsKnown)}
-}
-
-// Spread is next, with the connections of its callers ended now and then. A nil receiver ends none until draining.
-//
-// While draining, a connection over HTTP/1.1 ends with its next answer: at the end of the shutdown delay it would be
-// closed, perhaps under a call that has just been sent. Over HTTP/2 there is a GOAWAY then.
-func (c *Connections) Spread(draining *atomic.Bool, next http.Handler) http.Handler {
+// Spread is next, with the connections of its callers ended after some calls: each after its answer, so that no call
+// fails by it.
+func (c *Connections) Spread(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if c.last(r) || r.ProtoMajor == 1 && draining.Load() {
+		if on, _ := r.Context().Value(carrier{}).(*conn); on != nil && on.ends() || c.Draining.Load() {
 			w.Header().Set("Connection", "close")
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// last counts a call, and reports whether its connection is to end with it.
-func (c *Connections) last(r *http.Request) bool {
-	if c == nil {
-		return false
-	}
-	known, ok := c.left.Get(r.RemoteAddr)
-	left, isCount := known.(*atomic.Int64)
-	if !ok || !isCount {
-		// Two first calls at once may both come here: one of them is not counted.
-		left = &atomic.Int64{}
-		left.Store(c.draw(r.ProtoMajor))
-		c.left.Add(r.RemoteAddr, left)
-	}
-	if left.Add(-1) != 0 {
-		return false
-	}
-	// The address may come back with another connection.
-	c.left.Remove(r.RemoteAddr)
-	return true
+// conn is an accepted connection.
+type conn struct {
+	net.Conn
+
+	all    *Connections
+	from   netip.Addr
+	number uint64 // in the order of coming
+	left   int    // calls before the end; only its own calls, which come one after the other, touch it
+	idle   atomic.Bool
 }
 
-// draw says how many calls a new connection is to carry.
-func (c *Connections) draw(protoMajor int) int64 {
-	calls := (c.calls+1)/2 + rand.IntN(c.calls+1) //nolint:gosec // nobody gains by guessing it
-	if protoMajor >= 2 {
-		calls = max(http2Factor*calls, c.http2Calls)
+// ends counts a call, and reports whether the connection is to end with it.
+func (c *conn) ends() bool {
+	c.left--
+	return c.all.Calls > 0 && c.left <= 0
+}
+
+// carrier is the key of a request's connection in its context.
+type carrier struct{}
+
+// Bound makes srv serve the connections that it accepts from the listener that is returned, l with a bound.
+func (c *Connections) Bound(srv *http.Server, l net.Listener) net.Listener {
+	srv.ConnContext = func(ctx context.Context, accepted net.Conn) context.Context {
+		return context.WithValue(ctx, carrier{}, connOf(accepted))
 	}
-	return int64(calls)
+	srv.ConnState = func(accepted net.Conn, state http.ConnState) {
+		if on := connOf(accepted); on != nil {
+			on.idle.Store(state == http.StateIdle)
+		}
+	}
+	return &listener{l, c}
+}
+
+// connOf is the connection that a listener has accepted, below TLS.
+func connOf(accepted net.Conn) *conn {
+	if secure, ok := accepted.(interface{ NetConn() net.Conn }); ok {
+		accepted = secure.NetConn()
+	}
+	on, _ := accepted.(*conn)
+	return on
+}
+
+// draw says how many calls a new connection carries: calls/2 to calls*3/2, so that those that began together do not end
+// together.
+func (c *Connections) draw() int {
+	return (c.Calls+1)/2 + rand.IntN(c.Calls+1) //nolint:gosec // nobody gains by guessing it
 }

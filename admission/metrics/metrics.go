@@ -43,7 +43,7 @@ func New(version string) *Metrics {
 		factory:  made,
 		Gatherer: prometheus.Gatherers{registry, ctrlmetrics.Registry},
 		decided: made.counters("eventquota_decisions_total",
-			"Admission reviews, by phase (mutate or validate) and outcome (admit, aggregate, merge, drop, deny, ignore, undecided, overload, or unread: a long one that found no place, which the API server admits by its failurePolicy).",
+			"Admission reviews, by phase (mutate or validate) and outcome (admit, aggregate, merge, drop, deny, ignore, undecided or overload).",
 			"phase", "outcome"),
 		took: made.histograms("eventquota_review_duration_seconds",
 			"How long the webhook took to answer a review, from its headers to the end of the answer, by phase.",

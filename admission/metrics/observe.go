@@ -29,7 +29,7 @@ func (m *Metrics) Reviewed(handler string, o admission.Outcome, cut bool, took t
 	switch o {
 	case admission.Merged, admission.Dropped, admission.Denied, admission.Overloaded:
 		m.saved.Inc()
-	case admission.Admitted, admission.Aggregated, admission.Ignored, admission.Undecided, admission.Unread:
+	case admission.Admitted, admission.Aggregated, admission.Ignored, admission.Undecided:
 	}
 }
 
@@ -75,7 +75,7 @@ func newEventMetrics(made factory) *eventMetrics {
 			"Event writes of type Warning that were dropped or denied, by the namespace of the Event.",
 			"event_namespace"),
 		unreadable: made.counters("eventquota_unreadable_events_total",
-			"Event writes decided without the Event's content, as the review was too long or could not be decoded, by the namespace of the Event.",
+			"Event writes decided without the Event's content, as the review was too long, found no place or could not be decoded, by the namespace of the Event.",
 			"event_namespace"),
 		errors: made.counters("eventquota_condition_errors_total",
 			"Conditions that could not be evaluated for an Event write, by the namespace of the Event and the policy or quota that has them, which does not match then.",

@@ -41,7 +41,7 @@ func (r report) api(rounds []figures, o options) {
 func (r report) handlers(o options) {
 	fmt.Fprintf(r.out, "\nHandlers alone, medians of %d rounds of %s:\n\n", o.rounds, o.handlerTime())
 	r.table(func(row func(string, ...any)) {
-		row("\tns\tallocations\tns over TLS and HTTP/2")
+		row("\tns\tallocations\tns over TLS")
 		for _, c := range contenders() {
 			v := func(figure string) float64 { return r.medians[c.name+figure] }
 			row("%s\t%.0f\t%.0f\t%.0f", c.name, v("_ns"), v("_allocs"), v("_tls_ns"))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"flag"
 	"fmt"
@@ -32,7 +33,9 @@ func servePlain(ctx context.Context, args []string) error {
 		return err
 	}
 	mutating, validating := newPlainHandler(*answer), newPlainHandler(answerAllow)
-	server := ctrlwebhook.NewServer(ctrlwebhook.Options{Host: *host, Port: *port, CertDir: *certDir})
+	server := ctrlwebhook.NewServer(ctrlwebhook.Options{Host: *host, Port: *port, CertDir: *certDir, TLSOpts: []func(*tls.Config){
+		func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }, // as to a Service
+	}})
 	server.Register("/mutate", mutating)
 	server.Register("/validate", validating)
 

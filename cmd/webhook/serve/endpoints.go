@@ -47,12 +47,17 @@ func (s *server) serveMetrics(ctx context.Context) error {
 		return listen(ctx, flag, s.opts.MetricsAddress, nil, s.metricsMux())
 	}
 	guarded := s.guard.Before(s.metricsMux())
-	return listen(ctx, flag, s.opts.MetricsAddress, &tls.Config{
+	return listen(ctx, flag, s.opts.MetricsAddress, s.tls(), guarded)
+}
+
+// tls is how clients reach what has the serving certificate. Without HTTP/2 a connection asks one thing at a time: all
+// that a scrape needs, and what an API server speaks to a Service anyway.
+func (s *server) tls() *tls.Config {
+	return &tls.Config{
 		MinVersion:     tls.VersionTLS12,
 		GetCertificate: s.certs.GetCertificate,
-		// Without HTTP/2 a connection asks one thing at a time. A scrape needs no more.
-		NextProtos: []string{"http/1.1"},
-	}, guarded)
+		NextProtos:     []string{"http/1.1"},
+	}
 }
 
 // pprofOff reports whether no profiles are served at an address.
@@ -84,13 +89,18 @@ func pprofMux() *http.ServeMux {
 }
 
 // health answers /healthz while the process lives, and /readyz while the
-// webhook's TLS endpoint answers with a certificate that the API server takes,
-// the cluster's policies and quotas are known, and it is to be sent calls.
+// webhook listens, with a certificate that the API server takes, the cluster's
+// policies and quotas are known, and it is to be sent calls.
 func (s *server) health() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/healthz", http.StripPrefix("/healthz", &healthz.Handler{}))
 	mux.Handle("/readyz", http.StripPrefix("/readyz", &healthz.Handler{Checks: map[string]healthz.Checker{
-		"webhook":     s.webhook.StartedChecker(),
+		"webhook": func(*http.Request) error {
+			if !s.listening.Load() {
+				return errors.New("not started yet")
+			}
+			return nil
+		},
 		"certificate": func(*http.Request) error { return s.certs.Ready() },
 		"policies": func(*http.Request) error {
 			if !s.policies.HasSynced() {
@@ -118,17 +128,39 @@ func listen(ctx context.Context, flag, address string, secure *tls.Config, h htt
 	if secure != nil {
 		l = tls.NewListener(l, secure)
 	}
-	srv := &http.Server{
-		Handler:           h,
-		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
-		ReadHeaderTimeout: 10 * time.Second,
-		IdleTimeout:       time.Minute,
-		MaxHeaderBytes:    64 << 10, // of a token some KiB
-		ErrorLog:          slog.NewLogLogger(logr.ToSlogHandler(logr.FromContextOrDiscard(ctx)), slog.LevelDebug),
-	}
-	context.AfterFunc(ctx, func() { _ = srv.Close() })
-	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+	if err := serveUntil(ctx, newHTTPServer(ctx, h), l, 0); err != nil {
 		return fmt.Errorf("%s: %w", flag, err)
 	}
+	return nil
+}
+
+// newHTTPServer bounds what a client can hold up or fill by sending little or nothing.
+func newHTTPServer(ctx context.Context, h http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           h,
+		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
+		ReadHeaderTimeout: 5 * time.Second,
+		IdleTimeout:       2 * time.Minute, // more than API servers have: a connection that they use must not be closed
+		MaxHeaderBytes:    16 << 10,        // a token has some KiB
+		ErrorLog:          slog.NewLogLogger(logr.ToSlogHandler(logr.FromContextOrDiscard(ctx)), slog.LevelDebug),
+	}
+}
+
+// serveUntil serves what l accepts until ctx ends. Requests that are under way then may end within a grace, and
+// whatever is left is closed.
+func serveUntil(ctx context.Context, srv *http.Server, l net.Listener, grace time.Duration) error {
+	closed := make(chan struct{})
+	context.AfterFunc(ctx, func() {
+		defer close(closed)
+		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+		defer cancel()
+		if srv.Shutdown(within) != nil {
+			_ = srv.Close()
+		}
+	})
+	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err //nolint:wrapcheck // the caller names the flag
+	}
+	<-closed
 	return nil
 }

@@ -40,10 +40,7 @@ func (s *server) run(ctx context.Context) error {
 	})
 	parts.Go(func() error {
 		defer stopKeeping()
-		if err := s.webhook.Start(serving); err != nil {
-			return fmt.Errorf("webhook: %w", err)
-		}
-		return nil
+		return s.serveWebhook(serving)
 	})
 	parts.Go(func() error {
 		defer stopSettling()

@@ -1,9 +1,12 @@
 package serve
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
+	"net"
 	"net/http"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -38,8 +41,11 @@ type server struct {
 	state    *state
 	certs    certificates
 	guard    *access.Guard // of metrics; nil for none
-	webhook  webhook.Server
-	draining atomic.Bool
+	webhook  http.Handler  // what the API server calls
+
+	connections *connections.Connections // of the webhook
+	listening   atomic.Bool              // the webhook is
+	draining    atomic.Bool
 }
 
 // newServer wires the packages together.
@@ -72,6 +78,9 @@ func newServer(o *options, log logr.Logger) (*server, error) {
 	s.metrics.Policies(s.policies)
 	s.metrics.Busiest = s.state.busiest.Counter
 	s.metrics.Certificate(s.certs.GetCertificate)
+	s.connections = &connections.Connections{
+		Most: maxConnections, Calls: o.CallsPerConnection, Draining: &s.draining, Refused: s.metrics.ConnectionRefused,
+	}
 	s.webhook = s.newWebhook()
 	return s, nil
 }
@@ -82,7 +91,7 @@ func (s *server) as(part string) *rest.Config {
 }
 
 // newWebhook makes what the API server calls.
-func (s *server) newWebhook() webhook.Server {
+func (s *server) newWebhook() http.Handler {
 	gate := &admission.Gate{
 		Policies:         s.policies.InForce(),
 		Store:            s.state.store,
@@ -97,13 +106,7 @@ func (s *server) newWebhook() webhook.Server {
 		Tracer:           s.traces.Tracer(),
 	}
 	inFlight := admission.NewPlaces(s.opts.MaxInFlight)
-	var ends *connections.Connections
-	if s.opts.CallsPerConnection > 0 {
-		ends = connections.New(s.opts.CallsPerConnection)
-	}
-	w := webhook.NewServer(webhook.Options{Host: s.opts.Host, Port: s.opts.Port, TLSOpts: []func(*tls.Config){
-		func(c *tls.Config) { c.GetCertificate = s.certs.GetCertificate },
-	}})
+	paths := webhook.NewServer(webhook.Options{}) // for its metrics of each path
 	for name, phase := range map[string]admission.Phase{"mutate": gate.Mutate, "validate": gate.Validate} {
 		var h http.Handler = &admission.Handler{
 			Name:     name,
@@ -113,7 +116,30 @@ func (s *server) newWebhook() webhook.Server {
 			InFlight: inFlight,
 			Deadline: s.opts.Deadline,
 		}
-		w.Register("/"+name, ends.Spread(&s.draining, s.traces.Reviews(name, h)))
+		paths.Register("/"+name, s.connections.Spread(s.traces.Reviews(name, h)))
 	}
-	return w
+	return paths.WebhookMux()
+}
+
+const (
+	// maxConnections bounds those to the webhook. API servers have one for each call in flight; with the longest body
+	// that needs no place each of these may take about 100 KiB.
+	maxConnections = 1024
+	// answerGrace is how much longer than a review may take a stop waits for those that have begun.
+	answerGrace = 2 * time.Second
+)
+
+// serveWebhook serves the webhook until ctx ends.
+func (s *server) serveWebhook(ctx context.Context) error {
+	const flag = "--port"
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(s.opts.Host, strconv.Itoa(s.opts.Port)))
+	if err != nil {
+		return fmt.Errorf("%s: %w", flag, err)
+	}
+	s.listening.Store(true)
+	srv := newHTTPServer(ctx, s.webhook)
+	if err := serveUntil(ctx, srv, tls.NewListener(s.connections.Bound(srv, l), s.tls()), s.opts.Deadline+answerGrace); err != nil {
+		return fmt.Errorf("%s: %w", flag, err)
+	}
+	return nil
 }

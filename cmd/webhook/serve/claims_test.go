@@ -1,0 +1,365 @@
+package serve
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+	"golang.org/x/time/rate"
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/eventquota/eventquota/test/cli"
+)
+
+const (
+	// slices of each kind, of which every second one is under attack
+	slicesOfEach = 5
+	sliceReviews = 600 // of which new connections are not the slowest hundredth
+	// noise is what the p99 may always be: the garbage collector and other processes cost that much.
+	noise = 100 * time.Millisecond
+)
+
+// TestWhatIsClaimedCostsOthersNothing holds that reviews of others are decided, and about as fast as before, whatever a
+// caller announces, holds open or sends too much of. Slices with and without the attack take turns, so that what else
+// the machine does hits both.
+func TestWhatIsClaimedCostsOthersNothing(t *testing.T) {
+	const slow = "POST /mutate?timeout=9000h HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+	attacks := map[string]attack{
+		"three that claim 8 MiB and send one byte":    {3, 100, held(slow + "Content-Length: 8388608\r\n\r\n{")},
+		"1,000 that send a body byte by byte":         {1000, 20, trickled(slow + "Content-Length: 5000\r\n\r\n{")},
+		"100 that send headers byte by byte":          {100, 20, trickled(slow + "X-Long: ")},
+		"1,100 that are connected and say nothing":    {1100, 20, held("")},
+		"40 that send 7.8 MB":                         {40, 10, long},
+		"headers without an end":                      {8, 20, flooded(slow, "X-Header: "+strings.Repeat("x", 1000)+"\r\n")},
+		"bodies without an end":                       {8, 2, flooded(slow+"Transfer-Encoding: chunked\r\n\r\n", "400\r\n"+strings.Repeat(" ", 1024)+"\r\n")},
+		"streams of HTTP/2 that are opened and reset": {8, 20, reset},
+	}
+	for says, attack := range attacks {
+		t.Run(says, func(t *testing.T) {
+			s := serving(t, newAPIServer(t), func(o *options) { o.Deadline = 2 * time.Second })
+			cli.Eventually(t, "ready", func() bool { return get(t, "http://"+s.opts.HealthAddress+"/readyz") == http.StatusOK })
+			others := newOthers(t, s.opts.Port)
+			others.p99() // warms up
+			var quiet, attacked []time.Duration
+			for range slicesOfEach {
+				quiet = append(quiet, others.p99())
+				stop := attack.start(t, s.opts.Port)
+				attacked = append(attacked, others.p99())
+				stop()
+			}
+			slices.Sort(quiet)
+			slices.Sort(attacked)
+			before, during := quiet[slicesOfEach/2], attacked[0] // an attack that works slows every slice down, and noise some
+			t.Logf("p99 %s without, %s with", before, during)
+			if during > max(3*before, noise) {
+				t.Errorf("the p99 of others is %s, without the attack %s", during, before)
+			}
+			s.stop()
+			if err := <-s.ended; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestAStopWaitsForNoSlowClient holds that a stop closes what does not end.
+func TestAStopWaitsForNoSlowClient(t *testing.T) {
+	s := serving(t, newAPIServer(t), func(o *options) { o.Deadline = time.Second })
+	cli.Eventually(t, "ready", func() bool { return get(t, "http://"+s.opts.HealthAddress+"/readyz") == http.StatusOK })
+	defer attack{20, 50, trickled("POST /mutate?timeout=9000h HTTP/1.1\r\nHost: a\r\nX-Long: ")}.start(t, s.opts.Port)()
+	began := time.Now()
+	s.stop()
+	select {
+	case err := <-s.ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second): // http.Server waits for as long as a minute, and these never end
+		t.Error("it waits")
+	}
+	t.Logf("stopped after %s", time.Since(began))
+}
+
+// TestHTTP2IsNotSpoken holds that a client of HTTP/2 gets nothing for it, so that nothing of it needs bounds.
+func TestHTTP2IsNotSpoken(t *testing.T) {
+	s := serving(t, newAPIServer(t), func(*options) {})
+	cli.Eventually(t, "ready", func() bool { return get(t, "http://"+s.opts.HealthAddress+"/readyz") == http.StatusOK })
+	for says, test := range map[string]struct {
+		protocols  []string
+		negotiated string
+		refused    bool
+	}{
+		"both":          {[]string{"h2", "http/1.1"}, "http/1.1", false},
+		"HTTP/2 only":   {[]string{"h2"}, "", true},
+		"what it takes": {nil, "", false},
+	} {
+		c, err := connect(t.Context(), s.opts.Port, test.protocols...)
+		if test.refused {
+			if err == nil {
+				t.Errorf("a client that speaks %s is connected", says)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.ConnectionState().NegotiatedProtocol; got != test.negotiated {
+			t.Errorf("a client that speaks %s is to speak %q, want %q", says, got, test.negotiated)
+		}
+		if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(c, http2.ClientPreface); err != nil {
+			t.Fatal(err)
+		}
+		if err := http2.NewFramer(c, c).WriteSettings(); err != nil {
+			t.Fatal(err)
+		}
+		said, _ := io.ReadAll(c)
+		if !strings.HasPrefix(string(said), "HTTP/1.1 400 ") {
+			t.Errorf("the preface of HTTP/2 is answered %q, want 400 and the end of the connection", said)
+		}
+		c.Close()
+	}
+	s.stop()
+	if err := <-s.ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// others are callers in a namespace of its own, from another address than attacks.
+type others struct {
+	t      *testing.T
+	client *http.Client
+	url    string
+	serial atomic.Int64
+}
+
+func newOthers(t *testing.T, port int) *others {
+	t.Helper()
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, MaxIdleConnsPerHost: 4}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &others{t: t, client: &http.Client{Transport: transport, Timeout: time.Minute}, url: fmt.Sprintf("https://127.0.0.1:%d/mutate?timeout=10s", port)}
+}
+
+// p99 sends the reviews of a slice, each about another object, holds that all are decided, and returns the 99th
+// percentile of how long they took.
+func (o *others) p99() time.Duration {
+	o.t.Helper()
+	o.client.CloseIdleConnections() // so that these find places too
+	took := make([]time.Duration, sliceReviews)
+	pace := rate.NewLimiter(1000, 1) // reviews a second
+	var callers sync.WaitGroup
+	var next atomic.Int64
+	for range 4 {
+		callers.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(took) {
+					return
+				}
+				if err := pace.Wait(o.t.Context()); err != nil {
+					o.t.Error(err)
+					return
+				}
+				began := time.Now()
+				if err := o.call(); err != nil {
+					o.t.Error(err)
+				}
+				took[i] = time.Since(began)
+			}
+		})
+	}
+	callers.Wait()
+	slices.Sort(took)
+	return took[len(took)*99/100]
+}
+
+// call fails unless the review was decided.
+func (o *others) call() error {
+	review, err := reviewOf(fmt.Sprint("pod-", o.serial.Add(1)), "back-off")
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(o.t.Context(), http.MethodPost, o.url, bytes.NewReader(review))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := o.client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	var answer admissionv1.AdmissionReview
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
+		return err
+	}
+	if answer.Response == nil || answer.Response.AuditAnnotations["decided"] == "" {
+		return fmt.Errorf("status %d: not decided", response.StatusCode)
+	}
+	return nil
+}
+
+// reviewOf is one of a CREATE of an Event about a pod.
+func reviewOf(pod, message string) ([]byte, error) {
+	event := backOff(pod)
+	event.InvolvedObject.Name, event.Message = pod, message
+	raw, err := json.Marshal(event)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(admissionv1.AdmissionReview{
+		TypeMeta: metav1.TypeMeta{Kind: "AdmissionReview", APIVersion: "admission.k8s.io/v1"},
+		Request: &admissionv1.AdmissionRequest{
+			UID: "1", Operation: admissionv1.Create, Namespace: event.Namespace,
+			Kind:   metav1.GroupVersionKind{Version: "v1", Kind: "Event"},
+			Object: runtime.RawExtension{Raw: raw},
+		},
+	})
+}
+
+// attack is what clients do on connection after connection. All together make so many a second once each has made one:
+// clients share the processors with what they attack.
+type attack struct {
+	clients int
+	rate    rate.Limit
+	do      func(ctx context.Context, c *tls.Conn)
+}
+
+// start begins it, and returns when each client has been connected once. stop ends it.
+func (a attack) start(t *testing.T, port int) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var clients, connected sync.WaitGroup
+	dialing := make(chan struct{}, 8) // at a time: a backlog that is full would lose some
+	pace := rate.NewLimiter(a.rate, a.clients)
+	for range a.clients {
+		connected.Add(1)
+		first := sync.OnceFunc(connected.Done)
+		clients.Go(func() {
+			defer first()
+			for pace.Wait(ctx) == nil {
+				dialing <- struct{}{}
+				c, err := connect(ctx, port)
+				<-dialing
+				first()
+				if err != nil {
+					continue
+				}
+				stop := context.AfterFunc(ctx, func() { c.NetConn().Close() })
+				a.do(ctx, c)
+				stop()
+				c.NetConn().Close()
+			}
+		})
+	}
+	connected.Wait()
+	return func() {
+		cancel()
+		clients.Wait()
+	}
+}
+
+// connect makes a connection from an address that others do not have.
+func connect(ctx context.Context, port int, protocols ...string) (*tls.Conn, error) {
+	dialer := tls.Dialer{
+		NetDialer: &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}, Timeout: 5 * time.Second},
+		Config:    &tls.Config{InsecureSkipVerify: true, NextProtos: protocols}, //nolint:gosec // it is the server that is tested
+	}
+	c, err := dialer.DialContext(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		return nil, err
+	}
+	secure, ok := c.(*tls.Conn)
+	if !ok {
+		return nil, errors.New("not a TLS connection")
+	}
+	return secure, nil
+}
+
+// held sends a text and waits for the server to end it.
+func held(text string) func(context.Context, *tls.Conn) {
+	return func(_ context.Context, c *tls.Conn) {
+		_, _ = io.WriteString(c, text)
+		_, _ = io.Copy(io.Discard, c)
+	}
+}
+
+// trickled sends a text, and then byte after byte.
+func trickled(text string) func(context.Context, *tls.Conn) {
+	return func(ctx context.Context, c *tls.Conn) {
+		_, err := io.WriteString(c, text)
+		pace := rate.NewLimiter(2, 1)
+		for err == nil && pace.Wait(ctx) == nil {
+			_, err = io.WriteString(c, "x")
+		}
+	}
+}
+
+// flooded sends a text, and then another again and again for as long as the server takes it.
+func flooded(text, more string) func(context.Context, *tls.Conn) {
+	return func(_ context.Context, c *tls.Conn) {
+		_, err := io.WriteString(c, text)
+		for err == nil {
+			_, err = io.WriteString(c, more)
+		}
+	}
+}
+
+// long sends a review of 7.8 MB.
+func long(_ context.Context, c *tls.Conn) {
+	review, err := longReview()
+	if err != nil {
+		panic(err)
+	}
+	fmt.Fprintf(c, "POST /mutate?timeout=9000h HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", len(review))
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		if response, err := http.ReadResponse(bufio.NewReader(c), nil); err == nil {
+			response.Body.Close()
+		}
+		c.NetConn().Close()
+	}()
+	_, _ = c.Write(review)
+	<-answered
+}
+
+var longReview = sync.OnceValues(func() ([]byte, error) { //nolint:gochecknoglobals // it is always the same
+	return reviewOf("long", strings.Repeat("long ", 7_800_000/5))
+})
+
+// reset opens streams and resets them, as HTTP/2's rapid reset does.
+func reset(_ context.Context, c *tls.Conn) {
+	var headers bytes.Buffer
+	encoder := hpack.NewEncoder(&headers)
+	for _, field := range []string{":method POST", ":scheme https", ":path /mutate", ":authority a"} {
+		name, value, _ := strings.Cut(field, " ")
+		_ = encoder.WriteField(hpack.HeaderField{Name: name, Value: value}) // a Buffer never fails
+	}
+	_, err := io.WriteString(c, http2.ClientPreface)
+	frames := http2.NewFramer(c, c)
+	for stream := uint32(1); err == nil; stream += 2 {
+		err = errors.Join(
+			frames.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: headers.Bytes(), EndHeaders: true}),
+			frames.WriteRSTStream(stream, http2.ErrCodeCancel))
+	}
+}
