@@ -30,7 +30,7 @@ import (
 
 const (
 	// slices of each kind, of which every second one is under attack
-	slicesOfEach = 5
+	slicesOfEach = 3
 	sliceReviews = 600 // of which new connections are not the slowest hundredth
 	// noise is what the p99 may always be: the garbage collector and other processes cost that much.
 	noise = 100 * time.Millisecond
