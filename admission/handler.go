@@ -49,6 +49,9 @@ type Handler struct {
 	// DefaultDeadline. The API server's own timeout is kept where that is less, and
 	// 10 seconds in any case.
 	Deadline time.Duration
+	// Failed is called after a call that the API server takes for failed: it got no review, or did not wait for it.
+	// Nil for nobody.
+	Failed func()
 }
 
 var _ http.Handler = (*Handler)(nil)
@@ -58,9 +61,18 @@ var _ http.Handler = (*Handler)(nil)
 func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	began := time.Now()
 	outcome, cut := h.serve(w, req, began)
+	if h.Failed != nil && failed(req, outcome, time.Since(began)) {
+		h.Failed()
+	}
 	if h.Gate.Recorder != nil {
 		h.Gate.Recorder.Reviewed(h.Name, outcome, cut, time.Since(began))
 	}
+}
+
+// failed reports whether the API server takes a call for failed.
+func failed(req *http.Request, o Outcome, took time.Duration) bool {
+	timeout, err := timeoutOf(req)
+	return err != nil || o == "" || took >= timeout || req.Context().Err() != nil
 }
 
 // serve answers a call that began at a time. The outcome of one that is no review is empty.

@@ -2,6 +2,8 @@ package certs
 
 import (
 	"context"
+	"encoding/json"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -9,7 +11,9 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -134,13 +138,44 @@ func (w *world) bundles() map[string][]string {
 	return bundles
 }
 
+// paths are those of the webhooks that are ours, of the validating configuration first.
+func (w *world) paths() (paths []string) {
+	w.Helper()
+	c := configurations{w.admin.AdmissionregistrationV1(), w.service}
+	for _, name := range []string{validatingConfiguration, mutatingConfiguration} {
+		found, err := c.get(w.Context(), name)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		w.must(err)
+		paths = append(paths, found.hooks[0].path)
+	}
+	return paths
+}
+
+// move gives a path to the webhook of the validating configuration that is ours, or takes it away.
+func (w *world) move(path any) {
+	w.Helper()
+	patch, err := json.Marshal(map[string]any{"webhooks": []any{map[string]any{
+		"name": "ours.eventquota.io", "clientConfig": map[string]any{"service": map[string]any{"path": path}},
+	}}})
+	w.must(err)
+	_, err = w.admin.AdmissionregistrationV1().ValidatingWebhookConfigurations().Patch(w.Context(), validatingConfiguration,
+		types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+	w.must(err)
+}
+
 // drift gives a caBundle to the webhook of the validating configuration that is ours.
 func (w *world) drift(bundle []byte) {
 	w.Helper()
 	c := configurations{w.admin.AdmissionregistrationV1(), w.service}
 	found, err := c.get(w.Context(), validatingConfiguration)
 	w.must(err)
-	_, err = found.inject(w.Context(), bundle)
+	wanted := slices.Clone(found.hooks)
+	for i := range wanted {
+		wanted[i].bundle = bundle
+	}
+	_, err = found.inject(w.Context(), wanted)
 	w.must(err)
 }
 

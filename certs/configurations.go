@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	admissionregistrationclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
+	"k8s.io/utils/ptr"
 )
 
 // The webhook configurations that are looked at. One or both may be absent.
@@ -20,7 +21,7 @@ const (
 	validatingConfiguration = "validate.events.eventquota.io"
 )
 
-// fieldManager is who the API server says has set a caBundle.
+// fieldManager is who the API server says has set a caBundle or a path.
 const fieldManager = "eventquota"
 
 // Service is the Service that the API server calls.
@@ -33,6 +34,7 @@ func (s Service) host() string { return s.Name + "." + s.Namespace + ".svc" }
 type hook struct {
 	name   string
 	bundle []byte // as in caBundle
+	path   string // empty for none
 }
 
 // trusts says why an API server that calls the webhook refuses a certificate for its
@@ -111,15 +113,19 @@ func readConfiguration[T metav1.Object](ctx context.Context, name string, client
 
 func (c *configuration) add(name string, client *admissionregistrationv1.WebhookClientConfig, s Service) {
 	if to := client.Service; to != nil && to.Namespace == s.Namespace && to.Name == s.Name {
-		c.hooks = append(c.hooks, hook{name: name, bundle: client.CABundle})
+		c.hooks = append(c.hooks, hook{name: name, bundle: client.CABundle, path: ptr.Deref(to.Path, "")})
 	}
 }
 
-// inject makes the webhooks trust exactly this bundle. It writes only what differs, and
-// only if the configuration is still as it was read: a conflict says that it is not.
-func (c *configuration) inject(ctx context.Context, bundle []byte) (injected bool, err error) {
+// inject makes the webhooks those that are wanted, in the same order. It writes only what differs, and only if the
+// configuration is still as it was read: a conflict says that it is not. Without a path, that stays.
+func (c *configuration) inject(ctx context.Context, wanted []hook) (injected bool, err error) {
+	type service struct {
+		Path string `json:"path,omitempty"`
+	}
 	type clientConfig struct {
-		CABundle []byte `json:"caBundle"`
+		CABundle []byte  `json:"caBundle"`
+		Service  service `json:"service"`
 	}
 	type webhook struct {
 		Name         string       `json:"name"`
@@ -132,9 +138,9 @@ func (c *configuration) inject(ctx context.Context, bundle []byte) (injected boo
 		Webhooks []webhook `json:"webhooks"`
 	}
 	patch.Metadata.ResourceVersion = c.version
-	for i := range c.hooks {
-		if string(c.hooks[i].bundle) != string(bundle) {
-			patch.Webhooks = append(patch.Webhooks, webhook{c.hooks[i].name, clientConfig{bundle}})
+	for i, want := range wanted {
+		if string(c.hooks[i].bundle) != string(want.bundle) || c.hooks[i].path != want.path {
+			patch.Webhooks = append(patch.Webhooks, webhook{want.name, clientConfig{want.bundle, service{want.path}}})
 		}
 	}
 	if len(patch.Webhooks) == 0 {
@@ -145,10 +151,8 @@ func (c *configuration) inject(ctx context.Context, bundle []byte) (injected boo
 		return false, err
 	}
 	if err := c.patch(ctx, content); err != nil {
-		return false, fmt.Errorf("write caBundle of webhook configuration %s: %w", c.name, err)
+		return false, fmt.Errorf("write webhook configuration %s: %w", c.name, err)
 	}
-	for i := range c.hooks {
-		c.hooks[i].bundle = bundle
-	}
+	c.hooks = wanted
 	return true, nil
 }

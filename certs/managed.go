@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -15,18 +16,22 @@ import (
 	"k8s.io/client-go/kubernetes"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/util/retry"
+	"k8s.io/utils/ptr"
 )
 
 // errNoCertificate is why nothing can be served yet.
 var errNoCertificate = errors.New("there is no serving certificate yet")
 
-// Managed is a serving certificate that the webhook issues and renews for itself. All replicas serve the one in a
-// Secret: the first to write it, by resourceVersion, decides, and the others read it. Its methods may be called
-// concurrently, Run once.
+// Managed is a serving certificate that the webhook issues and renews for itself, and a path of the webhook that is not
+// to be guessed. All replicas serve those in a Secret: the first to write it, by resourceVersion, decides, and the
+// others read it. Its methods may be called concurrently, Run once.
 //
 // A certificate is renewed 30 days before its end. The CA of the next one is trusted, beside
 // the old one, for an hour before it is served, so that no API server meets a certificate
 // that it does not know yet, and the old one until it expires.
+//
+// A path is renewed after a day, and after CallFailed, but at most every ten minutes. The next one is accepted for a
+// minute before the webhook configurations get it, and the old one for ten minutes more.
 type Managed struct {
 	secrets corev1client.SecretInterface
 	secret  string // its name
@@ -35,6 +40,8 @@ type Managed struct {
 	timing  timing
 	now     func() time.Time
 	held    atomic.Pointer[held]
+	known   atomic.Pointer[string] // the segment of the last call that failed
+	repairs atomic.Int64
 }
 
 // held is what a replica serves.
@@ -69,14 +76,30 @@ func (m *Managed) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	return nil, errNoCertificate
 }
 
-// Ready fails while there is no certificate, and while a webhook configuration has another
-// caBundle for the Service than one that verifies it. It makes no call.
-func (m *Managed) Ready() error {
-	served, err := m.GetCertificate(nil)
-	if err != nil {
-		return err
+// Accepts reports whether a segment ends the path of a call of the API server. It takes as long for any.
+func (m *Managed) Accepts(segment string) bool {
+	h := m.held.Load()
+	return h != nil && h.rotation.paths.accepts(segment)
+}
+
+// CallFailed says that the API server took a call for failed, and so has written the path into its log.
+func (m *Managed) CallFailed() {
+	if h := m.held.Load(); h != nil {
+		m.known.Store(new(h.rotation.paths.current(m.now(), m.timing)))
 	}
-	return m.trust.check(served, m.now())
+}
+
+// Repairs is how often this replica found a webhook configuration with a path that is not accepted, and wrote its own.
+func (m *Managed) Repairs() int64 { return m.repairs.Load() }
+
+// Ready fails while there is no certificate, and while a webhook configuration has another caBundle for the Service than
+// one that verifies it, or a path that is not accepted. It makes no call.
+func (m *Managed) Ready() error {
+	h := m.held.Load()
+	if h == nil {
+		return errNoCertificate
+	}
+	return m.trust.check(&h.pair, h.rotation.paths, m.now())
 }
 
 // Run keeps Secret, certificate and webhook configurations in order until ctx ends. It
@@ -106,16 +129,32 @@ func (m *Managed) look(ctx context.Context) error {
 	}
 	errs := []error{unread}
 	for _, c := range found {
-		injected, err := c.inject(ctx, agreed.bundle)
+		wanted, repair := m.wanted(c, agreed)
+		injected, err := c.inject(ctx, wanted)
 		if err != nil {
 			errs = append(errs, err)
 		}
 		if injected {
 			m.trust.note(c.name, c.hooks)
-			logr.FromContextOrDiscard(ctx).Info("Wrote caBundle", "configuration", c.name)
+			logr.FromContextOrDiscard(ctx).Info("Wrote caBundle and path", "configuration", c.name, "pathRepaired", repair)
+			if repair {
+				m.repairs.Add(1)
+			}
 		}
 	}
 	return errors.Join(append(errs, m.Ready())...)
+}
+
+// wanted are the webhooks that a configuration is to have. repair says that somebody else has changed the path of one
+// or removed it. One that was never written to has no caBundle either.
+func (m *Managed) wanted(c *configuration, agreed *rotation) (wanted []hook, repair bool) {
+	for _, h := range c.hooks {
+		has := segmentOf(c.name, h.path)
+		repair = repair || !agreed.paths.accepts(has) && (h.path != "" || len(h.bundle) > 0)
+		path := phaseOf(c.name) + "/" + agreed.paths.wanted(has, m.now(), m.timing)
+		wanted = append(wanted, hook{name: h.name, bundle: agreed.bundle, path: path})
+	}
+	return wanted, repair
 }
 
 // hold serves what has been agreed on.
@@ -158,7 +197,8 @@ func (m *Managed) agree(ctx context.Context, found []*configuration, complete bo
 		r = h.rotation
 		due = m.due(&r, now, found, complete)
 	}
-	if due == keep && !lost {
+	next := m.nextPaths(&r, now, found, complete)
+	if due == keep && !lost && slices.Equal(next, r.paths) {
 		return &r, nil
 	}
 	var fresh files
@@ -176,11 +216,25 @@ func (m *Managed) agree(ctx context.Context, found []*configuration, complete bo
 		}
 	}
 	r = r.take(due, fresh, now)
+	r.paths = next
 	if err := m.write(ctx, stored, &r); err != nil {
 		return nil, fmt.Errorf("write Secret %s: %w", m.secret, err)
 	}
-	logr.FromContextOrDiscard(ctx).Info("Wrote the Secret of the serving certificate", "secret", m.secret, "step", due, "restored", lost)
+	logr.FromContextOrDiscard(ctx).Info("Wrote the Secret of the serving certificate", "secret", m.secret, "step", due, "restored", lost, "paths", len(next))
 	return &r, nil
+}
+
+// nextPaths are the paths from now on. Without knowing what is in use, nothing is changed.
+func (m *Managed) nextPaths(r *rotation, now time.Time, found []*configuration, complete bool) paths {
+	if !complete && len(r.paths) > 0 {
+		return r.paths
+	}
+	inUse := func(segment string) bool {
+		return slices.ContainsFunc(found, func(c *configuration) bool {
+			return slices.ContainsFunc(c.hooks, func(h hook) bool { return segmentOf(c.name, h.path) == segment })
+		})
+	}
+	return r.paths.next(now, m.timing, ptr.Deref(m.known.Load(), ""), newSegment(), inUse)
 }
 
 // due is the step to take. The next certificate is trusted if all webhook configurations are known and trust it.

@@ -80,6 +80,44 @@ func TestReplicasAgree(t *testing.T) {
 	}
 }
 
+// TestAPathThatSomebodyChangesIsRepaired holds that replicas write their own path over another one, and count that once.
+func TestAPathThatSomebodyChangesIsRepaired(t *testing.T) {
+	w := newWorld(t, cluster.Options{})
+	w.install(nil)
+	w.shipEmpty()
+	replicas := w.replicas(2, w.user("updater", []string{"get", "update"}, []string{"get", "patch"}))
+	blind := w.replicas(1, w.user("reader", []string{"get"}, []string{"get"}))[0]
+	stop := w.start(replicas)
+	w.agreed(replicas)
+	written := w.paths()
+	segment := segmentOf(validatingConfiguration, written[0])
+	if segment == "" || segmentOf(mutatingConfiguration, written[1]) != segment {
+		t.Fatalf("the configurations have the paths %q, want one segment", written)
+	}
+	repairs := func() (n int64) {
+		for _, m := range replicas {
+			n += m.Repairs()
+		}
+		return n
+	}
+	if n := repairs(); n != 0 {
+		t.Errorf("%d repairs of configurations that had no path yet", n)
+	}
+	for i, path := range []any{"/validate", "/mutate/" + segment, "/validate/" + newSegment(), nil} {
+		stop()
+		w.move(path)
+		_ = blind.look(t.Context()) // it may write nothing
+		expect(t, blind.Ready(), "a path that is not accepted")
+		stop = w.start(replicas)
+		await(t, "the path is written again", func() bool { return slices.Equal(w.paths(), written) })
+		stop()
+		if n := repairs(); n != int64(i+1) {
+			t.Errorf("path %v: %d repairs in all, want %d", path, n, i+1)
+		}
+		stop = func() {}
+	}
+}
+
 // TestReadinessNeverWaitsForRights holds that a replica is not ready while it is not
 // trusted, and ready where it cannot know.
 func TestReadinessNeverWaitsForRights(t *testing.T) {
@@ -168,7 +206,7 @@ func TestTheFirstOfTwoWritesCounts(t *testing.T) {
 	found, err := m.trust.read(ctx)
 	w.must(err)
 	w.drift(first.ca)
-	if _, err := found[1].inject(ctx, second.ca); !isLost(err) {
+	if _, err := found[1].inject(ctx, []hook{{name: "ours.eventquota.io", bundle: second.ca}}); !isLost(err) {
 		t.Errorf("the second write of a caBundle: %v, want a conflict", err)
 	}
 }

@@ -47,7 +47,7 @@ func (m *Mounted) Ready() error {
 	if err != nil {
 		return err
 	}
-	return m.trust.check(served, time.Now())
+	return m.trust.check(served, nil, time.Now())
 }
 
 // Run reads the files again when they change, at most 10 seconds later, and the webhook configurations then and

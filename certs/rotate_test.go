@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -72,6 +73,63 @@ func TestNoCallFailsWhileCertificatesRotate(t *testing.T) {
 	}
 }
 
+// TestNoCallFailsWhileThePathChanges holds that a call that fails makes the path another one, and that no other call fails
+// for it, with two replicas.
+func TestNoCallFailsWhileThePathChanges(t *testing.T) {
+	if !cluster.Isolated(t) {
+		return
+	}
+	w := newWorld(t, cluster.Options{Services: true})
+	w.shipEmpty()
+	w.call()
+	replicas := w.replicas(2, w.user("updater", []string{"get", "update"}, []string{"get", "patch"}))
+	shown := make([]*shown, len(replicas))
+	var addresses []string
+	for i, m := range replicas {
+		m.timing.pathSettles, m.timing.pathStays, m.timing.pathRests = 5*time.Second, 5*time.Second, 0
+		addresses = append(addresses, net.IPv4(10, 77, 0, byte(11+i)).String())
+		shown[i] = answer(t, m, addresses[i])
+	}
+	w.route(addresses)
+	t.Cleanup(w.start(replicas))
+	w.agreed(replicas)
+	await(t, "a call", func() bool { return w.write() == nil })
+	first := w.paths()[0]
+
+	shown[0].fails.Store(true)
+	await(t, "a call that fails", func() bool { return w.write() != nil })
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		await(t, "the first path is replaced, and not accepted any more", func() bool {
+			for _, m := range replicas {
+				if m.Accepts(segmentOf(validatingConfiguration, first)) {
+					return false
+				}
+			}
+			return true
+		})
+	}()
+	for writing := true; writing; {
+		select {
+		case <-ended:
+			writing = false
+		default:
+		}
+		if err := w.write(); err != nil {
+			t.Fatalf("a call failed: %v", err)
+		}
+	}
+	if got := w.paths()[0]; got == first || segmentOf(validatingConfiguration, got) == "" {
+		t.Errorf("the API server calls %s, before it called %s", got, first)
+	}
+	for _, m := range replicas {
+		if n := m.Repairs(); n > 0 {
+			t.Errorf("a replica counts %d repairs", n)
+		}
+	}
+}
+
 // call makes the API server call the Service for each ConfigMap.
 func (w *world) call() {
 	w.Helper()
@@ -129,6 +187,7 @@ func (w *world) write() error {
 type shown struct {
 	mu      sync.Mutex
 	serials map[string]bool
+	fails   atomic.Bool // the next call
 }
 
 func (s *shown) certificates() int {
@@ -137,12 +196,21 @@ func (s *shown) certificates() int {
 	return len(s.serials)
 }
 
-// answer allows all that is asked at an address, one call a connection.
+// answer allows all that is asked at an address, at a path that is accepted, one call a connection.
 func answer(t *testing.T, m *Managed, address string) *shown {
 	t.Helper()
 	s := &shown{serials: map[string]bool{}}
 	server := &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if !m.Accepts(segmentOf(validatingConfiguration, r.URL.Path)) {
+				http.NotFound(w, r)
+				return
+			}
+			if s.fails.Swap(false) {
+				m.CallFailed()
+				http.Error(w, "as it was asked to", http.StatusInternalServerError)
+				return
+			}
 			var review admissionv1.AdmissionReview
 			if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
 				http.Error(w, err.Error(), http.StatusBadRequest)

@@ -10,13 +10,14 @@ import (
 	"k8s.io/client-go/util/cert"
 )
 
-// The files of a Secret that are not served yet.
+// The files of a Secret that are not served yet, and the paths.
 const (
 	nextCertFile = "next.crt"
 	nextKeyFile  = "next.key"
+	pathsFile    = "paths"
 )
 
-// timing says when certificates are replaced.
+// timing says when certificates and paths are replaced.
 type timing struct {
 	// lifetime is that of a certificate and its CA, the part that is backdated included.
 	lifetime time.Duration
@@ -27,6 +28,13 @@ type timing struct {
 	overlap time.Duration
 	// period is the time between two looks at the cluster. A fifth may be added.
 	period time.Duration
+
+	// pathSettles is how long a new path is accepted before the webhook configurations get it, and pathStays how long
+	// the one before is accepted from then on. Each replica must have read the Secret within the first, each API
+	// server the configurations within the second.
+	pathSettles, pathStays time.Duration
+	// pathRests is the least time between two new paths, and pathLasts the most.
+	pathRests, pathLasts time.Duration
 }
 
 // defaultTiming leaves a month to notice that certificates are not renewed.
@@ -36,6 +44,10 @@ func defaultTiming() timing {
 		renewBefore: 30 * 24 * time.Hour,
 		overlap:     time.Hour,
 		period:      10 * time.Second,
+		pathSettles: time.Minute,
+		pathStays:   10 * time.Minute,
+		pathRests:   10 * time.Minute,
+		pathLasts:   24 * time.Hour,
 	}
 }
 
@@ -47,6 +59,7 @@ type rotation struct {
 	bundle []byte
 	// serving is served by all replicas, and next will be. Their ca is not used.
 	serving, next files
+	paths         paths
 }
 
 // step is what a rotation has to do next.
@@ -109,12 +122,13 @@ func rotationOf(data map[string][]byte) rotation {
 		bundle:  data[CAFile],
 		serving: files{cert: data[CertFile], key: data[KeyFile]},
 		next:    files{cert: data[nextCertFile], key: data[nextKeyFile]},
+		paths:   pathsOf(data[pathsFile]),
 	}
 }
 
 // data is what a Secret holds of the rotation.
 func (r *rotation) data() map[string][]byte {
-	data := map[string][]byte{CAFile: r.bundle, CertFile: r.serving.cert, KeyFile: r.serving.key}
+	data := map[string][]byte{CAFile: r.bundle, CertFile: r.serving.cert, KeyFile: r.serving.key, pathsFile: r.paths.data()}
 	if r.next.cert != nil {
 		data[nextCertFile], data[nextKeyFile] = r.next.cert, r.next.key
 	}

@@ -66,8 +66,9 @@ func (t *trust) note(configuration string, hooks []hook) {
 	t.hooks[configuration] = slices.Clone(hooks)
 }
 
-// check says why the API server would refuse a certificate, nil if it would not.
-func (t *trust) check(served *tls.Certificate, now time.Time) error {
+// check says why a call of the API server would fail, nil if none would: it refuses the certificate, or it calls a
+// path that is not accepted, where there are any. What it says names no path.
+func (t *trust) check(served *tls.Certificate, accepted paths, now time.Time) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.looked {
@@ -81,6 +82,9 @@ func (t *trust) check(served *tls.Certificate, now time.Time) error {
 			}
 			if err := hooks[i].trusts(served, t.service.host(), now); err != nil {
 				return fmt.Errorf("webhook configuration %s: %s does not trust the serving certificate: %w", configuration, hooks[i].name, err)
+			}
+			if len(accepted) > 0 && !accepted.accepts(segmentOf(configuration, hooks[i].path)) {
+				return fmt.Errorf("webhook configuration %s: %s calls a path that is not accepted", configuration, hooks[i].name)
 			}
 		}
 	}

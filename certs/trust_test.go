@@ -23,42 +23,42 @@ func TestOnlyABundleThatRefusesTheCertificateStopsAReplica(t *testing.T) {
 		want     string
 	}{
 		"no configuration":                   {nil, true, now, ""},
-		"the CA":                             {[]hook{{"a", ours.ca}}, true, now, ""},
-		"the CA among others":                {[]hook{{"a", join(theirs, ours)}}, true, now, ""},
-		"another CA":                         {[]hook{{"a", theirs.ca}}, false, now, refused},
-		"another CA in one of two":           {[]hook{{"a", ours.ca}, {"b", theirs.ca}}, false, now, "b " + refused},
-		"no bundle, somebody else's":         {[]hook{{"a", nil}}, false, now, ""},
-		"no bundle, one is to be injected":   {[]hook{{"a", nil}}, true, now, refused},
-		"a bundle with no certificate":       {[]hook{{"a", []byte("-")}}, false, now, refused},
-		"a certificate that has expired":     {[]hook{{"a", ours.ca}}, false, now.Add(91 * day), refused},
-		"a certificate that is valid for no": {[]hook{{"a", ours.ca}}, false, now.Add(-2 * time.Hour), refused},
+		"the CA":                             {[]hook{{name: "a", bundle: ours.ca}}, true, now, ""},
+		"the CA among others":                {[]hook{{name: "a", bundle: join(theirs, ours)}}, true, now, ""},
+		"another CA":                         {[]hook{{name: "a", bundle: theirs.ca}}, false, now, refused},
+		"another CA in one of two":           {[]hook{{name: "a", bundle: ours.ca}, {name: "b", bundle: theirs.ca}}, false, now, "b " + refused},
+		"no bundle, somebody else's":         {[]hook{{name: "a", bundle: nil}}, false, now, ""},
+		"no bundle, one is to be injected":   {[]hook{{name: "a", bundle: nil}}, true, now, refused},
+		"a bundle with no certificate":       {[]hook{{name: "a", bundle: []byte("-")}}, false, now, refused},
+		"a certificate that has expired":     {[]hook{{name: "a", bundle: ours.ca}}, false, now.Add(91 * day), refused},
+		"a certificate that is valid for no": {[]hook{{name: "a", bundle: ours.ca}}, false, now.Add(-2 * time.Hour), refused},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			asked := trust{configurations: configurations{service: service()}, required: tt.required}
-			if err := asked.check(&served, now); err == nil {
+			if err := asked.check(&served, nil, now); err == nil {
 				t.Error("ready before the configurations were looked at")
 			}
 			asked.looked = true
 			asked.note(validatingConfiguration, tt.hooks)
-			expect(t, asked.check(&served, tt.at), tt.want)
+			expect(t, asked.check(&served, nil, tt.at), tt.want)
 		})
 	}
 
 	elsewhere := trust{configurations: configurations{service: Service{"eventquota-system", "other"}}, looked: true}
-	elsewhere.note(mutatingConfiguration, []hook{{"a", ours.ca}})
-	expect(t, elsewhere.check(&served, now), "not other")
+	elsewhere.note(mutatingConfiguration, []hook{{name: "a", bundle: ours.ca}})
+	expect(t, elsewhere.check(&served, nil, now), "not other")
 }
 
 func TestACertificateMayComeWithIntermediates(t *testing.T) {
 	t.Parallel()
 	root, leaf := chain(t)
 	asked := trust{configurations: configurations{service: service()}, looked: true}
-	asked.note(mutatingConfiguration, []hook{{"a", root}})
-	expect(t, asked.check(leaf, time.Now()), "")
+	asked.note(mutatingConfiguration, []hook{{name: "a", bundle: root}})
+	expect(t, asked.check(leaf, nil, time.Now()), "")
 	alone := &tls.Certificate{Certificate: leaf.Certificate[:1], Leaf: leaf.Leaf}
-	expect(t, asked.check(alone, time.Now()), "unknown authority")
+	expect(t, asked.check(alone, nil, time.Now()), "unknown authority")
 }
 
 func service() Service { return Service{Namespace: "eventquota-system", Name: "eventquota"} }

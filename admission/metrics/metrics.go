@@ -18,10 +18,12 @@ import (
 type Metrics struct {
 	// Gatherer has them all, and those of controller-runtime's webhook server.
 	Gatherer prometheus.Gatherers
-	// Store and Settle are those of stores and of the settler, and Spans counts spans of traces by result.
-	Store  Store
-	Settle Settle
-	Spans  *prometheus.CounterVec
+	// Store, Settle and Callers are those of stores, of the settler and of who calls, and Spans counts spans of traces by
+	// result.
+	Store   Store
+	Settle  Settle
+	Callers Callers
+	Spans   *prometheus.CounterVec
 	// Busiest counts what is decided too; nil for nobody. It is set before the first decision.
 	Busiest *busiest.Counter
 
@@ -57,9 +59,10 @@ func New(version string) *Metrics {
 		audited: made.counters("eventquota_audited_decisions_total",
 			"Event writes that a policy or quota in mode Audit looked at, by what it would have done (admit, merge or drop).",
 			"outcome"),
-		events: newEventMetrics(made),
-		Store:  newStoreMetrics(made),
-		Settle: newSettleMetrics(made),
+		events:  newEventMetrics(made),
+		Store:   newStoreMetrics(made),
+		Settle:  newSettleMetrics(made),
+		Callers: newCallersMetrics(made),
 		Spans: made.counters("eventquota_trace_spans_total",
 			"Spans of traces, by result: sent, failed (the collector did not take all of a batch) or dropped (too many waited to be sent).", "result"),
 	}

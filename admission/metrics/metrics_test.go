@@ -110,6 +110,7 @@ func whole() *Metrics {
 	m := New("devel")
 	m.Policies(reported{})
 	m.Certificate(func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, errors.New("none") })
+	m.Repairs(func() int64 { return 0 })
 	return m
 }
 

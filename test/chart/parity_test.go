@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"github.com/eventquota/eventquota/test/manifests/shipped"
 )
 
 // The annotations of what Helm applies apart from the rest.
@@ -48,6 +50,19 @@ func TestEachOverlayIsASetOfValues(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestClientCertificatesAreThoseOfTheComponent holds the Deployment to the component, on top of the overlay self-signed.
+func TestClientCertificatesAreThoseOfTheComponent(t *testing.T) {
+	objects, err := shipped.Objects("overlays/self-signed", "components/client-certificates")
+	if err != nil {
+		t.Fatal(err)
+	}
+	deployment := "Deployment " + namespace + "/" + name
+	want, got := normal(t, objects)[deployment], normal(t, mustRender(t, sets()["client certificates"]).Objects)[deployment]
+	if diff := cmp.Diff(want, got); diff != "" || got == nil {
+		t.Errorf("component (-) and chart (+) differ:\n%s", diff)
 	}
 }
 

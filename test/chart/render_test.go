@@ -93,6 +93,7 @@ serviceMonitor: {enabled: true}
 certificates:
   mode: provided
   provided: {secretName: mine, caBundle: ` + strconv.Quote(exampleCA) + `}`,
+		"client certificates":        "replicaCount: 3\nwebhook: {clients: {caConfigMap: kube-root-ca.crt, names: [kube-apiserver-kubelet-client]}}\n" + redis,
 		"as a dependency":            "{global: {anything: at all}, enabled: true, webhook: {failurePolicy: Ignore}}",
 		"tests in another namespace": "test: {namespace: kube-system}",
 	}

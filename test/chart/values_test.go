@@ -93,6 +93,10 @@ func TestValuesThatCannotBeAreRefusedByName(t *testing.T) {
 			"certificates: {certManager: {issuerRef: {name: a}}}",
 			"certificates.certManager.issuerRef.name is set, but certificates.mode is selfManaged",
 		},
+		"names of client certificates of no CA": {
+			"webhook: {clients: {names: [a]}}",
+			"webhook.clients.names is set, but webhook.clients.caConfigMap is empty",
+		},
 		"a flag that has a value": {
 			"extraArgs: [--redis-addresses=a:1]",
 			"extraArgs has --redis-addresses=a:1, a flag that the chart sets: use its values",

@@ -78,6 +78,12 @@ func TestWhichWebhooksAreConfigured(t *testing.T) {
 		if path == "overlays/validating-only" {
 			want = []admissionregistrationv1.ValidatingWebhook{describe(cluster.ValidatingWebhook, "/validate", "CREATE", "UPDATE")}
 		}
+		for i := range want {
+			want[i].ClientConfig.Service = want[i].ClientConfig.Service.DeepCopy()
+			if path != "overlays/cert-manager" { // the replicas write one that cannot be guessed
+				want[i].ClientConfig.Service.Path = nil
+			}
+		}
 		var got []admissionregistrationv1.ValidatingWebhook
 		for _, o := range objects {
 			// The fields that only one of both kinds has are to have their default.

@@ -39,7 +39,7 @@ func defaultCertificateOptions() certificateOptions {
 }
 
 func (o *certificateOptions) addFlags(f *pflag.FlagSet) {
-	f.BoolVar(&o.SelfManaged, "self-managed-certificates", o.SelfManaged, "issue and renew the serving certificate, shared by all replicas in a Secret, and write its CA into the caBundle of the webhook configurations; instead of --cert-dir")
+	f.BoolVar(&o.SelfManaged, "self-managed-certificates", o.SelfManaged, "issue and renew the serving certificate, shared by all replicas in a Secret, and write its CA and a path that nobody can guess into the webhook configurations; instead of --cert-dir")
 	f.StringVar(&o.Secret, "certificate-secret", o.Secret, "Secret of the self-managed certificate, in the namespace of the pod, or else "+elect.DefaultNamespace)
 	f.StringVar(&o.Service, "service", o.Service, "Service in that namespace by which the API server calls the webhook; self-managed certificates are for it, and readiness fails while a caBundle for it does not verify the serving certificate")
 }

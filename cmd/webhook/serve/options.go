@@ -32,6 +32,7 @@ type options struct {
 	CertDir        string
 	SelfSignedFor  []string
 	Certificates   certificateOptions
+	Callers        callerOptions
 	Kubeconfig     string
 	HealthAddress  string
 	MetricsAddress string
@@ -100,6 +101,7 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.CertDir, "cert-dir", o.CertDir, "directory with the serving certificate tls.crt and its key tls.key; reloaded when they change")
 	f.StringSliceVar(&o.SelfSignedFor, "self-signed-for", o.SelfSignedFor, "host names and IP addresses to write a self-signed certificate for, with its ca.crt, into --cert-dir; for development")
 	o.Certificates.addFlags(f)
+	o.Callers.addFlags(f)
 	f.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file of the API server to settle at; empty for the service account of the pod")
 	f.StringVar(&o.HealthAddress, "health-address", o.HealthAddress, "address to serve /healthz and /readyz on")
 	f.StringVar(&o.MetricsAddress, "metrics-address", o.MetricsAddress, "address to serve /metrics on; 0 for none")
@@ -157,7 +159,7 @@ func (o *options) validate() error {
 	if !reflect.DeepEqual(o.Redis, redisclient.DefaultOptions()) {
 		errs = append(errs, o.Redis.Validate())
 	}
-	return errors.Join(append(errs, checkPprofAddress(o.PprofAddress), o.Election.Validate(), o.Traces.Validate(), o.Certificates.validate())...)
+	return errors.Join(append(errs, checkPprofAddress(o.PprofAddress), o.Election.Validate(), o.Traces.Validate(), o.Certificates.validate(), o.Callers.validate())...)
 }
 
 // usesRedis reports whether there is a Redis to share the state in.

@@ -57,6 +57,7 @@ func (s *server) run(ctx context.Context) error {
 	})
 	parts.Go(func() error { return s.policies.Run(keeping) })
 	parts.Go(func() error { return s.certs.Run(keeping) })
+	parts.Go(func() error { s.callers.run(keeping); return nil })
 	parts.Go(func() error { return listen(watched, "--health-address", s.opts.HealthAddress, nil, s.health()) })
 	if s.opts.MetricsAddress != "0" {
 		parts.Go(func() error { return s.serveMetrics(watched) })

@@ -85,11 +85,12 @@ func TestRunFailsWithItsParts(t *testing.T) {
 }
 
 // apiServer has the Event that call is about, under any name, and takes the settler's
-// patches.
+// patches and a Secret.
 type apiServer struct {
 	*httptest.Server
 	mu      sync.Mutex
 	written map[string]int32
+	secret  []byte // as it was created; nil for none
 }
 
 func newAPIServer(t *testing.T) *apiServer {
@@ -100,6 +101,10 @@ func newAPIServer(t *testing.T) *apiServer {
 		w.Header().Set("Content-Type", "application/json")
 		if r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/events/") {
 			_, _ = w.Write(stored(name))
+			return
+		}
+		if strings.Contains(r.URL.Path, "/secrets") {
+			a.serveSecret(w, r)
 			return
 		}
 		if r.Method == http.MethodGet { // it knows neither policies nor namespaces
@@ -118,6 +123,20 @@ func newAPIServer(t *testing.T) *apiServer {
 	}))
 	t.Cleanup(a.Close)
 	return a
+}
+
+func (a *apiServer) serveSecret(w http.ResponseWriter, r *http.Request) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if r.Method == http.MethodPost {
+		a.secret, _ = io.ReadAll(r.Body)
+	}
+	if a.secret == nil {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", runtime.ContentTypeProtobuf) // as it came
+	_, _ = w.Write(a.secret)
 }
 
 // counts are the counts that the settler has written last, by Event.
@@ -160,6 +179,12 @@ func (a *apiServer) kubeconfig(t *testing.T) string {
 // call sends the same Event under a name to a phase and holds its answer.
 func call(t *testing.T, port int, phase, name string, allowed bool) {
 	t.Helper()
+	callWith(t, &tls.Config{}, port, phase, name, allowed)
+}
+
+// callWith is call by a client that connects as it is told.
+func callWith(t *testing.T, config *tls.Config, port int, phase, name string, allowed bool) {
+	t.Helper()
 	event, err := json.Marshal(backOff(name))
 	if err != nil {
 		t.Fatal(err)
@@ -175,7 +200,8 @@ func call(t *testing.T, port int, phase, name string, allowed bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	config.InsecureSkipVerify = true
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: config}}
 	defer client.CloseIdleConnections()
 	url := fmt.Sprintf("https://127.0.0.1:%d/%s", port, phase)
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, bytes.NewReader(review))
@@ -209,6 +235,11 @@ type served struct {
 // change says, until stop is called.
 func serving(t *testing.T, api *apiServer, change func(o *options)) *served {
 	t.Helper()
+	return servingWithLog(t, api, logr.Discard(), change)
+}
+
+func servingWithLog(t *testing.T, api *apiServer, log logr.Logger, change func(o *options)) *served {
+	t.Helper()
 	o := defaultOptions()
 	o.Host, o.Port = "127.0.0.1", freePort(t)
 	o.CertDir, o.SelfSignedFor = t.TempDir(), []string{"127.0.0.1"}
@@ -219,7 +250,7 @@ func serving(t *testing.T, api *apiServer, change func(o *options)) *served {
 	change(o)
 	s := &served{ended: make(chan error, 1)}
 	var err error
-	if s.server, err = newServer(o, logr.Discard()); err != nil {
+	if s.server, err = newServer(o, log); err != nil {
 		t.Fatal(err)
 	}
 	var ctx context.Context

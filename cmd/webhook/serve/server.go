@@ -40,6 +40,7 @@ type server struct {
 	changed  chan struct{} // has an element when there is something to say about a policy
 	state    *state
 	certs    certificates
+	callers  *gatekeeper
 	guard    *access.Guard // of metrics; nil for none
 	webhook  http.Handler  // what the API server calls
 
@@ -70,6 +71,9 @@ func newServer(o *options, log logr.Logger) (*server, error) {
 		return nil, err
 	}
 	if s.certs, err = newCertificates(o, s.as("certificates")); err != nil {
+		return nil, err
+	}
+	if s.callers, err = s.newGatekeeper(); err != nil {
 		return nil, err
 	}
 	if s.guard, err = newMetricsGuard(o, s.config); err != nil {
@@ -115,10 +119,14 @@ func (s *server) newWebhook() http.Handler {
 			MaxBytes: s.opts.MaxRequestBytes.Value(),
 			InFlight: inFlight,
 			Deadline: s.opts.Deadline,
+			Failed:   s.callers.callFailed(),
 		}
-		paths.Register("/"+name, s.connections.Spread(s.traces.Reviews(name, h)))
+		h = s.connections.Spread(s.traces.Reviews(name, h))
+		paths.Register("/"+name, h)
+		// What a configuration still has in which self-managed certificates left a segment.
+		paths.Register("/"+name+"/", h)
 	}
-	return paths.WebhookMux()
+	return s.callers.before(paths.WebhookMux())
 }
 
 const (
@@ -137,8 +145,9 @@ func (s *server) serveWebhook(ctx context.Context) error {
 		return fmt.Errorf("%s: %w", flag, err)
 	}
 	s.listening.Store(true)
-	srv := newHTTPServer(ctx, s.webhook)
-	if err := serveUntil(ctx, srv, tls.NewListener(s.connections.Bound(srv, l), s.tls()), s.opts.Deadline+answerGrace); err != nil {
+	srv, secure := newHTTPServer(ctx, s.webhook), s.tls()
+	s.callers.secure(secure)
+	if err := serveUntil(ctx, srv, tls.NewListener(s.connections.Bound(srv, l), secure), s.opts.Deadline+answerGrace); err != nil {
 		return fmt.Errorf("%s: %w", flag, err)
 	}
 	return nil

@@ -36,6 +36,10 @@
 {{- if eq .Values.certificates.mode "selfManaged" -}}
 {{- $arguments = append $arguments "--self-managed-certificates" -}}
 {{- end -}}
+{{- with .Values.webhook.clients -}}
+{{- if .caConfigMap }}{{ $arguments = append $arguments "--client-ca-file=/etc/eventquota/client-ca/ca.crt" }}{{ end -}}
+{{- if .names }}{{ $arguments = append $arguments (printf "--client-names=%s" (join "," .names)) }}{{ end -}}
+{{- end -}}
 {{- if not .Values.metrics.secure }}{{ $arguments = append $arguments "--metrics-secure=false" }}{{ end -}}
 {{- concat $arguments .Values.extraArgs | toJson -}}
 {{- end }}

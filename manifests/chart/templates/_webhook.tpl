@@ -17,7 +17,9 @@ webhooks:
     service:
       namespace: {{ $namespace }}
       name: eventquota
+      {{- if ne $certificates.mode "selfManaged" }}
       path: {{ .path }}
+      {{- end }}
       port: 443
     {{- if eq $certificates.mode "provided" }}
     caBundle: {{ b64enc $certificates.provided.caBundle }}

@@ -1,0 +1,71 @@
+// Package callers refuses whoever reaches the port of the webhook and is not the API server: by its client certificate, or
+// by a path that it alone knows.
+package callers
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+)
+
+// Certificate lets only clients with a certificate connect. It may be used concurrently, Run once.
+type Certificate struct {
+	cas     *dynamiccertificates.DynamicFileCAContent
+	names   []string
+	refused func(error)
+}
+
+// NewCertificate takes certificates for client authentication that the CAs in a file of PEM verify. If there are names,
+// the common name or a DNS name of the certificate must be among them. refused is called for each connection that is
+// refused, with the reason.
+func NewCertificate(file string, names []string, refused func(error)) (*Certificate, error) {
+	cas, err := dynamiccertificates.NewDynamicCAContentFromFile("client-ca", file)
+	if err != nil {
+		return nil, err
+	}
+	return &Certificate{cas: cas, names: names, refused: refused}, nil
+}
+
+// Run reads the file again when it changes, until ctx ends. One without any certificate changes nothing.
+func (c *Certificate) Run(ctx context.Context) { c.cas.Run(ctx, 1) }
+
+// Demand makes a server refuse all other clients in the TLS handshake, those too that resume a session.
+func (c *Certificate) Demand(config *tls.Config) {
+	config.ClientAuth = tls.RequestClientCert // one that has none is refused below, where it is counted
+	config.VerifyConnection = func(state tls.ConnectionState) error {
+		err := c.verify(state.PeerCertificates)
+		if err != nil {
+			c.refused(err)
+		}
+		return err
+	}
+}
+
+// verify says why a chain is refused, its leaf first.
+func (c *Certificate) verify(chain []*x509.Certificate) error {
+	if len(chain) == 0 {
+		return errors.New("no client certificate")
+	}
+	options, ok := c.cas.VerifyOptions()
+	if !ok {
+		return errors.New("no CA of client certificates")
+	}
+	options.Intermediates = x509.NewCertPool()
+	for _, intermediate := range chain[1:] {
+		options.Intermediates.AddCert(intermediate)
+	}
+	leaf := chain[0]
+	if _, err := leaf.Verify(options); err != nil {
+		return fmt.Errorf("client certificate of %q: %w", leaf.Subject.CommonName, err)
+	}
+	named := func(name string) bool { return name == leaf.Subject.CommonName || slices.Contains(leaf.DNSNames, name) }
+	if len(c.names) > 0 && !slices.ContainsFunc(c.names, named) {
+		return fmt.Errorf("client certificate of %q: another name is needed", leaf.Subject.CommonName)
+	}
+	return nil
+}

@@ -1,0 +1,149 @@
+package serve
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/eventquota/eventquota/test/cli"
+	"github.com/eventquota/eventquota/test/prom"
+	redistest "github.com/eventquota/eventquota/test/redis"
+)
+
+func TestBadFlagsOfCallersAreNamed(t *testing.T) {
+	for want, o := range map[string]callerOptions{
+		"--client-names: must not be set without --client-ca-file": {Names: []string{"a"}},
+		"--client-names: must have no empty name":                  {CAFile: "a", Names: []string{"a", ""}},
+	} {
+		if err := o.validate(); err == nil || err.Error() != want {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+	o := defaultOptions()
+	o.CertDir, o.SelfSignedFor, o.Kubeconfig = t.TempDir(), []string{"127.0.0.1"}, newAPIServer(t).kubeconfig(t)
+	o.Callers.CAFile = filepath.Join(t.TempDir(), "ca.crt")
+	for _, content := range []string{"", "no certificate"} {
+		if err := os.WriteFile(o.Callers.CAFile, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := newServer(o, logr.Discard())
+		if want := "--client-ca-file: must have PEM certificates: "; err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), o.Callers.CAFile) {
+			t.Errorf("a file with %q: error %v, want one with %q and the path", content, err, want)
+		}
+	}
+}
+
+// TestOnlyTheAPIServerIsDecidedFor holds that a stranger is refused before a body is read, and changes nothing, and that
+// what protects from strangers is said.
+func TestOnlyTheAPIServerIsDecidedFor(t *testing.T) {
+	files, err := redistest.NewCerts(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.LoadX509KeyPair(files.ClientCertFile, files.ClientKeyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const warning = "Anyone who reaches the port can send reviews"
+	for says, test := range map[string]struct {
+		change            func(o *options)
+		with              *tls.Config // of the API server
+		certificate, path int         // what protects
+		stranger          string      // the beginning of the answer; empty for none
+	}{
+		"by nothing": {func(*options) {}, &tls.Config{}, 0, 0, ""},
+		"by a certificate": {func(o *options) {
+			o.Callers.CAFile, o.Callers.Names = files.CAFile, []string{pair.Leaf.Subject.CommonName}
+		}, &tls.Config{Certificates: []tls.Certificate{pair}}, 1, 0, ""},
+		"by a path": {func(o *options) { o.SelfSignedFor, o.Certificates.SelfManaged = nil, true }, &tls.Config{}, 0, 1, "HTTP/1.1 404"},
+	} {
+		t.Run(says, func(t *testing.T) {
+			api := newAPIServer(t)
+			var warned atomic.Bool
+			log := funcr.New(func(_, line string) {
+				if strings.Contains(line, warning) {
+					warned.Store(true)
+				}
+			}, funcr.Options{})
+			s := servingWithLog(t, api, log, test.change)
+			cli.Eventually(t, "ready", func() bool { return get(t, "http://"+s.opts.HealthAddress+"/readyz") == http.StatusOK })
+			if want := test.certificate+test.path == 0; warned.Load() != want {
+				t.Errorf("the log says that nothing protects: %t, want %t", !want, want)
+			}
+			for by, want := range map[string]int{"certificate": test.certificate, "path": test.path} {
+				line := fmt.Sprintf("eventquota_caller_protection{by=%q} %d", by, want)
+				if page := prom.Exposed(t, s.metrics.Gatherer, "eventquota_caller_protection"); !strings.Contains(page, line) {
+					t.Errorf("no metric %s in\n%s", line, page)
+				}
+			}
+			if test.certificate+test.path > 0 {
+				if answer := stranger(t, s.opts.Port); (answer == "") != (test.stranger == "") || !strings.HasPrefix(answer, test.stranger) {
+					t.Errorf("a stranger was answered %q, want %q", answer, test.stranger)
+				}
+				if page := prom.Exposed(t, s.metrics.Gatherer, "eventquota_decisions_total"); page != "" {
+					t.Errorf("a stranger's review was decided:\n%s", page)
+				}
+				cli.Eventually(t, "it is counted", func() bool {
+					page := prom.Exposed(t, s.metrics.Gatherer, "eventquota_callers_refused_total")
+					return test.path == 0 || strings.Contains(page, `{by="path"} 1`)
+				})
+			}
+			callWith(t, test.with, s.opts.Port, "mutate"+api.segment(t), "first", true)
+			callWith(t, test.with, s.opts.Port, "mutate"+api.segment(t), "second", false)
+			if test.path == 0 { // as a configuration may still have it that was of self-managed certificates
+				callWith(t, test.with, s.opts.Port, "mutate/left", "third", false)
+			}
+			s.stop()
+			if err := <-s.ended; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// stranger claims a body, sends one byte of it, and returns what is answered until the connection ends.
+func stranger(t *testing.T, port int) string {
+	t.Helper()
+	connection, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(t.Context(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return ""
+	}
+	defer connection.Close()
+	_, _ = io.WriteString(connection, "POST /mutate?timeout=1s HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{")
+	answer, _ := io.ReadAll(connection)
+	return string(answer)
+}
+
+// segment ends the path of calls; empty where there is no Secret that has one.
+func (a *apiServer) segment(t *testing.T) string {
+	t.Helper()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var paths []struct{ Segment string }
+	if a.secret == nil {
+		return ""
+	}
+	var stored corev1.Secret
+	if err := runtime.DecodeInto(scheme.Codecs.UniversalDeserializer(), a.secret, &stored); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(stored.Data["paths"], &paths); err != nil || len(paths) != 1 {
+		t.Fatalf("the Secret has the paths %s: %v", stored.Data["paths"], err)
+	}
+	return "/" + paths[0].Segment
+}

@@ -1,0 +1,117 @@
+package e2e
+
+import (
+	"crypto/tls"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/eventquota/eventquota/test/cluster"
+	redistest "github.com/eventquota/eventquota/test/redis"
+	"github.com/eventquota/eventquota/test/replica"
+)
+
+// admissionConfiguration is what docs/security.md has an API server read.
+const admissionConfiguration = `apiVersion: apiserver.config.k8s.io/v1
+kind: AdmissionConfiguration
+plugins:
+- name: MutatingAdmissionWebhook
+  configuration: &webhooks
+    apiVersion: apiserver.config.k8s.io/v1
+    kind: WebhookAdmissionConfiguration
+    kubeConfigFile: %[1]q
+- name: ValidatingAdmissionWebhook
+  configuration: *webhooks
+`
+
+const webhookKubeconfig = `apiVersion: v1
+kind: Config
+users:
+- name: eventquota.eventquota-system.svc
+  user:
+    client-certificate: %q
+    client-key: %q
+`
+
+// TestOnlyTheAPIServersCertificateIsServed holds that Events are decided where the API server has a client certificate, and
+// that anyone else is refused before a review is read.
+func TestOnlyTheAPIServersCertificateIsServed(t *testing.T) {
+	if !isolated(t) {
+		return
+	}
+	dir := t.TempDir()
+	certs := func(name string) *redistest.Certs {
+		made, err := redistest.NewCerts(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return made
+	}
+	ours, theirs := certs("ours"), certs("theirs")
+	file := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	kubeconfig := file("kubeconfig", fmt.Sprintf(webhookKubeconfig, ours.ClientCertFile, ours.ClientKeyFile))
+	o := logged()
+	o.Services = true
+	o.APIServerFlags = map[string]string{"admission-control-config-file": file("admission.yaml", fmt.Sprintf(admissionConfiguration, kubeconfig))}
+	e := &setEnv{env: &env{T: t, cluster: cluster.ForTest(t, o)}}
+	program, err := replica.Build(t.Context(), t.TempDir())
+	e.must(err)
+	e.client, err = kubernetes.NewForConfig(e.cluster.Config)
+	e.must(err)
+	e.set, err = replica.StartSet(t.Context(), e.cluster, program, 1, "--client-ca-file="+ours.CAFile, "--client-names=eventquota")
+	e.must(err)
+	t.Cleanup(e.set.Close)
+	e.must(e.set.Install(t.Context()))
+
+	namespace := e.namespace("callers")
+	e.must(e.create(namespace, "pod", "first"))
+	if err := e.create(namespace, "pod", "again"); !apierrors.IsAlreadyExists(err) {
+		t.Errorf("the second of two equal Events: %v, want it merged", err)
+	}
+	failed, err := e.cluster.WebhookFailures(t.Context())
+	e.must(err)
+	if failed > 0 {
+		t.Errorf("%d calls failed", failed)
+	}
+
+	before, err := e.set.Replicas[0].Decisions(t.Context())
+	e.must(err)
+	for says, files := range map[string][]string{
+		"no certificate":                   nil,
+		"a certificate of another CA":      {theirs.ClientCertFile, theirs.ClientKeyFile},
+		"a certificate under another name": {ours.ServerCertFile, ours.ServerKeyFile},
+	} {
+		config := &tls.Config{InsecureSkipVerify: true}
+		if len(files) > 0 {
+			if pair, err := tls.LoadX509KeyPair(files[0], files[1]); err == nil {
+				config.Certificates = []tls.Certificate{pair}
+			}
+		}
+		connection, err := (&tls.Dialer{Config: config}).DialContext(t.Context(), "tcp", strings.TrimPrefix(e.set.Replicas[0].URL, "https://"))
+		if err != nil {
+			continue // the handshake has failed
+		}
+		_, _ = io.WriteString(connection, "POST /mutate?timeout=1s HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{")
+		if answer, err := io.ReadAll(connection); err == nil || len(answer) > 0 {
+			t.Errorf("with %s: answered %q, want an error of TLS: %v", says, answer, err)
+		}
+		connection.Close()
+	}
+	after, err := e.set.Replicas[0].Decisions(t.Context())
+	e.must(err)
+	if fmt.Sprint(before) != fmt.Sprint(after) {
+		t.Errorf("decisions were %v before strangers came, and %v after", before, after)
+	}
+}
