@@ -37,25 +37,30 @@ type Settler struct {
 // New makes a Settler of the pending writes of a store.
 func New(pending store.Queue, events Events, o Options) *Settler {
 	o.setDefaults()
-	line := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[item]{Queue: &turns{}})
 	return &Settler{
-		pending: pending,
-		api:     api{events: events, limiter: rate.NewLimiter(rate.Limit(o.WritesPerSecond), o.WritesPerSecond)},
-		opts:    o,
-		line: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[item](retryMin, retryMax),
-			workqueue.TypedRateLimitingQueueConfig[item]{
-				DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[item]{Queue: line}),
-			}),
+		pending:  pending,
+		api:      api{events: events, limiter: rate.NewLimiter(rate.Limit(o.WritesPerSecond), o.WritesPerSecond)},
+		opts:     o,
 		complain: rate.Sometimes{Interval: 10 * time.Second},
 		held:     map[store.Key]*held{},
 	}
+}
+
+// newLine starts a queue, which ends by ShutDown.
+func newLine() workqueue.TypedRateLimitingInterface[item] {
+	inTurns := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[item]{Queue: &turns{}})
+	return workqueue.NewTypedRateLimitingQueueWithConfig(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[item](retryMin, retryMax),
+		workqueue.TypedRateLimitingQueueConfig[item]{
+			DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[item]{Queue: inTurns}),
+		})
 }
 
 // Run writes what falls due until ctx ends and then, within DrainTimeout, all that is pending, due
 // or not; of a shared store, what is claimed. It fails when some of that is still pending.
 func (s *Settler) Run(ctx context.Context) error {
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
+	s.line = newLine()
 	var workers sync.WaitGroup
 	defer func() {
 		stop()
