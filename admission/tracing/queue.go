@@ -23,6 +23,7 @@ const (
 type spanQueue struct {
 	sdktrace.SpanProcessor
 
+	exporter              sdktrace.SpanExporter
 	log                   logr.Logger
 	waiting               atomic.Int64
 	sent, failed, dropped prometheus.Counter
@@ -40,6 +41,7 @@ func newSpanQueue(spans *prometheus.CounterVec, log logr.Logger) *spanQueue {
 
 // to begins to send to an exporter.
 func (q *spanQueue) to(e sdktrace.SpanExporter) {
+	q.exporter = e
 	q.SpanProcessor = sdktrace.NewBatchSpanProcessor(&watchedExporter{SpanExporter: e, queue: q},
 		sdktrace.WithMaxQueueSize(spansQueued), sdktrace.WithMaxExportBatchSize(spansQueued/4),
 		sdktrace.WithBatchTimeout(spansEvery), sdktrace.WithExportTimeout(exportTimeout))
@@ -55,6 +57,15 @@ func (q *spanQueue) OnEnd(s sdktrace.ReadOnlySpan) {
 	default:
 		q.SpanProcessor.OnEnd(s)
 	}
+}
+
+// Shutdown implements sdktrace.SpanProcessor. It gives up what is still being sent when ctx ends.
+func (q *spanQueue) Shutdown(ctx context.Context) error {
+	err := q.SpanProcessor.Shutdown(ctx)
+	if err != nil {
+		_ = q.exporter.Shutdown(ctx)
+	}
+	return err
 }
 
 // watchedExporter counts what is sent, and logs once when that begins to fail and once when it works again. Only the
