@@ -107,6 +107,7 @@ func TestMetricsOfARedisThatIsKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer s.close()
 	breaker := func(closed, half, open int) {
 		t.Helper()
 		prom.Want(t, m.Gatherer, "eventquota_store_breaker_state",

@@ -16,6 +16,7 @@ import (
 // metrics.
 func (s *server) run(ctx context.Context) error {
 	defer s.traces.Flush() // what settles is traced too
+	defer s.state.close()
 	background := logr.NewContext(context.WithoutCancel(ctx), s.log)
 	parts, failed := errgroup.WithContext(background)
 	serving, stopServing := context.WithCancel(background)

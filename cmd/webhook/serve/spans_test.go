@@ -57,6 +57,7 @@ func TestATraceSaysWhichStoreDecided(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer s.close()
 	ask := func(in string, of store.Store) {
 		t.Helper()
 		ctx, span := tr.Tracer().Start(rootOf(t.Context()), in)

@@ -36,6 +36,8 @@ type state struct {
 	// keepers run as long as the store decides. What they leave behind at their
 	// end is still settled.
 	keepers []func(context.Context)
+	// close ends the connections to a shared store, once nobody uses it.
+	close func()
 	// settlers write what is pending.
 	settlers []elect.Runner
 	// peek is the store that can be looked into: the one that decides.
@@ -69,6 +71,7 @@ func (s *server) newState() (*state, error) {
 		store:            s.traces.Store("memory", false, s.metrics.Store.Observe("memory", own)),
 		audit:            s.traces.Store("memory", true, audit),
 		id:               own.ID(),
+		close:            func() {},
 		maxWriteInterval: time.Minute,
 		busiest:          all,
 		settlers:         []elect.Runner{local, s.statuses(all)},
@@ -117,6 +120,7 @@ func (s *server) inRedis(own *memory.Store, local elect.Runner) (*state, error) 
 		audit:            s.traces.Store("redis", true, audits),
 		maxWriteInterval: 5 * time.Minute, // Redis keeps what is pending when this replica stops
 		busiest:          all,
+		close:            func() { _ = client.Close() },
 		keepers:          []func(context.Context){watched, shared.Run, decides.Run, audit.Run, audits.Run, all.Run},
 		settlers:         []elect.Runner{local, elected},
 		peek:             explain.Store{Name: "redis", Peeker: shared},
