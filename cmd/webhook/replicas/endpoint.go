@@ -6,6 +6,7 @@ import (
 	"net/url"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 )
 
@@ -71,5 +72,5 @@ func (o *Endpoint) open() (*Replica, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--endpoint: %w", err)
 	}
-	return &Replica{name: "--endpoint", url: u, transport: transport, Close: func() {}}, nil
+	return &Replica{name: "--endpoint", url: u, transport: transport, Close: func() { net.CloseIdleConnectionsFor(transport) }}, nil
 }
