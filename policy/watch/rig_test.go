@@ -38,6 +38,7 @@ func newRig(t *testing.T) *rig {
 	rules := map[string]cache.SharedIndexInformer{}
 	source := func(resource string, of runtime.Object) *fcache.FakeControllerSource {
 		f := fcache.NewFakeControllerSource()
+		t.Cleanup(f.Shutdown)
 		rules[resource] = cache.NewSharedIndexInformer(f, of, 0, cache.Indexers{})
 		return f
 	}

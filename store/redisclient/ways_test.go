@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
 
 	"github.com/eventquota/eventquota/store/redisclient"
 )
@@ -25,13 +26,15 @@ const (
 	healed = 50
 )
 
-// TestMain runs tests side by side, as they mostly wait for servers.
+// TestMain runs tests side by side, as they mostly wait for servers, and holds that no goroutine is left when all
+// have ended.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
-	m.Run()
+	// It sleeps for a second before it sees that its pool is closed.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
 
 // ways are the two ways that a call goes: alone, and beside so many others that
