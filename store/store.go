@@ -6,18 +6,20 @@
 package store
 
 import (
+	"container/heap"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
-// ErrFull says that a store is at its bound and all it holds is still to be reported, so it
-// cannot keep track of anything more. The caller decides without the store.
-var ErrFull = errors.New("store is at its memory bound and all that it holds is still unreported")
+// ErrFull says that what is pending of a namespace takes all the memory that it may have of a store, which
+// cannot keep track of more. The error names the namespace. The caller decides without the store.
+var ErrFull = errors.New("store is full of pending writes")
 
 // ErrUnconfirmed says that a decision stands, but that a shared store has not confirmed it in time. It
 // comes with that decision.
@@ -97,87 +99,6 @@ type Decision struct {
 	Order int64
 }
 
-// Limit is the size and the refill rate of a token bucket. A bucket starts full and holds at most
-// Burst tokens; one comes back after each Every.
-type Limit struct {
-	// Burst is how many tokens a full bucket holds. 0 or less gives none, ever.
-	Burst int
-	// Every is the time in which one token comes back. 0 or less means that tokens never run out.
-	Every time.Duration
-	// Reserve is how many tokens a write must leave, for those that need leave none. 0 to Burst.
-	Reserve int
-}
-
-// Bucket is a token bucket that a write must get a token from.
-type Bucket struct {
-	Limit
-	// Key names the bucket's state.
-	Key Key
-	// Name is how answers and notices call the bucket, for example "spam filter", and Policy
-	// whose bucket they say it is.
-	Name, Policy string
-	// About is what a notice about this bucket's drops is about.
-	About Object
-	// Silent says that no notice reports what the bucket refuses.
-	Silent bool
-	// OnFailure is what the bucket does while the shared store is unavailable.
-	OnFailure Failure
-}
-
-// Limits are the settings that govern one write.
-type Limits struct {
-	// Merge says that repeats and similar Events are merged. Without it a CREATE only pays.
-	Merge bool
-	// MaxEvents is how many distinct messages of similar Events it takes until they are combined
-	// into an aggregate, from 1.
-	MaxEvents int
-	// Window is how long similar Events stay similar after the last one, and how long one notice
-	// and one reserve last.
-	Window time.Duration
-	// RepeatWindow is how long after its last occurrence a stored Event takes repeats, and how long
-	// the names of refused Events are kept.
-	RepeatWindow time.Duration
-	// WriteInterval is the least time between two writes of a stored Event or notice. It doubles
-	// with each write, up to MaxWriteInterval.
-	WriteInterval, MaxWriteInterval time.Duration
-	// KeepMessages is how many distinct messages an aggregate keeps.
-	KeepMessages int
-	// Spam is a bucket of the write's source and object; the zero value is none.
-	Spam Bucket
-	// ReservePerReason is how many Events of a reason, the first ones of the write's group in each
-	// Window, are admitted even when a spam filter is empty.
-	ReservePerReason int
-	// ChargeMerged makes a merged CREATE take a token from the spam filter too.
-	ChargeMerged bool
-	// Quotas are buckets that many groups share. Their keys differ.
-	Quotas []Bucket
-}
-
-// Failure is what a bucket does while the shared store is unavailable.
-type Failure int
-
-const (
-	// Local gives tokens by what this replica knows.
-	Local Failure = iota
-	// AdmitAll gives every write a token; nothing keeps track of it.
-	AdmitAll
-	// DenyAll refuses every write, with the verdict Deny.
-	DenyAll
-)
-
-// String is the setting as metrics and logs show it.
-func (f Failure) String() string {
-	switch f {
-	case Local:
-		return "local"
-	case AdmitAll:
-		return "admit"
-	case DenyAll:
-		return "deny"
-	}
-	return "unknown"
-}
-
 // Key names a piece of state. It is the first half of a SHA-256 over parts that
 // each carry their length, so that no two different lists of parts share a key
 // by concatenation, no key grows with its input, and no client can search for
@@ -242,4 +163,183 @@ func (h *Hasher) Sum() Key {
 func KeyOf(parts ...string) Key {
 	var h Hasher
 	return h.Add(parts...).Sum()
+}
+
+// Table keeps values by Key within a bound that namespaces share. It evicts the entry used longest ago of the
+// namespace that holds most, so a namespace loses nothing to another that holds less. A pinned entry is not
+// evicted. Each operation takes time in the logarithm of the number of namespaces. It is for one goroutine at a time.
+type Table[V any] struct {
+	most, size, pinned int64
+	entries            map[Key]*Entry[V]
+	holders            map[string]*holder[V]
+	order              byHeld[V]
+	turn               int // of Oldest
+}
+
+// Entry is a value in a Table.
+type Entry[V any] struct {
+	Key   Key
+	Value V
+
+	holder       *holder[V]
+	size         int64
+	pinned       bool
+	older, newer *Entry[V] // of the entries of a namespace that are not pinned
+}
+
+// holder is a namespace that has entries.
+type holder[V any] struct {
+	namespace      string
+	at             int // in the order
+	entries        int
+	size, pinned   int64
+	oldest, newest *Entry[V]
+}
+
+// NewTable makes an empty Table that holds at most most, in the unit in which its entries have sizes.
+func NewTable[V any](most int64) *Table[V] {
+	return &Table[V]{most: most, entries: map[Key]*Entry[V]{}, holders: map[string]*holder[V]{}}
+}
+
+// Len is the number of entries, and Size the sum of their sizes.
+func (t *Table[V]) Len() int    { return len(t.entries) }
+func (t *Table[V]) Size() int64 { return t.size }
+
+// All are all entries. The map is not to be changed.
+func (t *Table[V]) All() map[Key]*Entry[V] { return t.entries }
+
+// Get is the entry of a key, or nil. That does not use it.
+func (t *Table[V]) Get(key Key) *Entry[V] { return t.entries[key] }
+
+// Add makes the entry of a key that has none. It is pinned and has no size until Set.
+func (t *Table[V]) Add(key Key, namespace string, value V) *Entry[V] {
+	h := t.holders[namespace]
+	if h == nil {
+		h = &holder[V]{namespace: strings.Clone(namespace)}
+		t.holders[h.namespace] = h
+		heap.Push(&t.order, h)
+	}
+	h.entries++
+	e := &Entry[V]{Key: key, Value: value, holder: h, pinned: true}
+	t.entries[key] = e
+	return e
+}
+
+// Set uses an entry, whose size this is from now on, and pins it or not.
+func (t *Table[V]) Set(e *Entry[V], size int64, pinned bool) {
+	h := e.holder
+	h.unlink(e)
+	if e.pinned {
+		h.pinned, t.pinned = h.pinned-e.size, t.pinned-e.size
+	}
+	h.size, t.size = h.size+size-e.size, t.size+size-e.size
+	e.size, e.pinned = size, pinned
+	if pinned {
+		h.pinned, t.pinned = h.pinned+size, t.pinned+size
+	} else {
+		h.link(e)
+	}
+	heap.Fix(&t.order, h.at)
+}
+
+// Pin pins an entry.
+func (t *Table[V]) Pin(e *Entry[V]) { t.Set(e, e.size, true) }
+
+// Remove removes an entry.
+func (t *Table[V]) Remove(e *Entry[V]) {
+	t.Set(e, 0, true)
+	delete(t.entries, e.Key)
+	if e.holder.entries--; e.holder.entries == 0 {
+		heap.Remove(&t.order, e.holder.at)
+		delete(t.holders, e.holder.namespace)
+	}
+}
+
+// Evict removes an entry and returns it, if that is needed to hold more; nil if it is not, or if all is pinned.
+func (t *Table[V]) Evict(more int64) *Entry[V] {
+	if t.size+more <= t.most || len(t.order) == 0 || t.order[0].oldest == nil {
+		return nil
+	}
+	e := t.order[0].oldest
+	t.Remove(e)
+	return e
+}
+
+// Fits reports whether a namespace may pin more: no more than is pinned of no namespace at all. So one alone can pin
+// half of what a Table may hold, and there is always a part left for the next.
+func (t *Table[V]) Fits(namespace string, more int64) bool {
+	if h := t.holders[namespace]; h != nil {
+		more += h.pinned
+	}
+	return more <= t.most-t.pinned
+}
+
+// Oldest is the entry used longest ago of a namespace, of another one each time; nil if none of it can be evicted.
+func (t *Table[V]) Oldest() *Entry[V] {
+	if len(t.order) == 0 {
+		return nil
+	}
+	t.turn = (t.turn + 1) % len(t.order)
+	return t.order[t.turn].oldest
+}
+
+// Namespace is the one for which an entry was added.
+func (e *Entry[V]) Namespace() string { return e.holder.namespace }
+
+func (h *holder[V]) link(e *Entry[V]) {
+	e.older = h.newest
+	if h.newest == nil {
+		h.oldest = e
+	} else {
+		h.newest.newer = e
+	}
+	h.newest = e
+}
+
+func (h *holder[V]) unlink(e *Entry[V]) {
+	if e.pinned {
+		return
+	}
+	if e.older == nil {
+		h.oldest = e.newer
+	} else {
+		e.older.newer = e.newer
+	}
+	if e.newer == nil {
+		h.newest = e.older
+	} else {
+		e.newer.older = e.older
+	}
+	e.older, e.newer = nil, nil
+}
+
+// byHeld is a heap of namespaces: that which holds most, and of which something can be evicted, comes first.
+type byHeld[V any] []*holder[V]
+
+func (b byHeld[V]) Len() int { return len(b) }
+
+func (b byHeld[V]) Less(i, j int) bool {
+	if a, b := b[i].oldest != nil, b[j].oldest != nil; a != b {
+		return a
+	}
+	return b[i].size > b[j].size
+}
+
+func (b byHeld[V]) Swap(i, j int) {
+	b[i], b[j] = b[j], b[i]
+	b[i].at, b[j].at = i, j
+}
+
+func (b *byHeld[V]) Push(x any) {
+	h := x.(*holder[V])
+	h.at = len(*b)
+	*b = append(*b, h)
+}
+
+func (b *byHeld[V]) Pop() any {
+	last := len(*b) - 1
+	h := (*b)[last]
+	(*b)[last] = nil
+	*b = (*b)[:last]
+	return h
 }

@@ -1,0 +1,151 @@
+package store_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/eventquota/eventquota/store"
+)
+
+// A random Table is what a slow model of it says: what is evicted, what fits, and what it holds.
+func TestATableFollowsAModel(t *testing.T) {
+	type item struct {
+		key, namespace string
+		size           int64
+		pinned         bool
+	}
+	for seed := range uint64(100) {
+		const most = 100
+		rng := rand.New(rand.NewPCG(seed, 0))
+		table := store.NewTable[string](most)
+		var model []item // used longest ago first
+		sum := func(is func(item) bool) (n int64) {
+			for _, one := range model {
+				if is(one) {
+					n += one.size
+				}
+			}
+			return n
+		}
+		all := func(item) bool { return true }
+		for range 400 {
+			key := fmt.Sprint("key", rng.IntN(20))
+			e := table.Get(store.KeyOf(key))
+			at := slices.IndexFunc(model, func(one item) bool { return one.key == key })
+			if (e == nil) != (at < 0) || e != nil && (e.Value != key || e.Namespace() != model[at].namespace) {
+				t.Fatalf("seed %d: %+v, want that of %s in %+v", seed, e, key, model)
+			}
+			switch used := (item{key, fmt.Sprint("ns", rng.IntN(4)), rng.Int64N(30), rng.IntN(3) == 0}); {
+			case e != nil && rng.IntN(6) == 0:
+				table.Remove(e)
+				model = slices.Delete(model, at, at+1)
+			case e != nil:
+				used.namespace = e.Namespace()
+				table.Set(e, used.size, used.pinned)
+				model = append(slices.Delete(model, at, at+1), used)
+			default:
+				table.Set(table.Add(store.KeyOf(key), used.namespace, key), used.size, used.pinned)
+				model = append(model, used)
+			}
+			namespace, more := fmt.Sprint("ns", rng.IntN(5)), rng.Int64N(40)
+			own := sum(func(one item) bool { return one.pinned && one.namespace == namespace })
+			pinned := sum(func(one item) bool { return one.pinned })
+			if fits := table.Fits(namespace, more); fits != (own+more <= most-pinned) {
+				t.Fatalf("seed %d: %d more of %s beside %+v fits: %t", seed, more, namespace, model, fits)
+			}
+			for table.Size() > most {
+				e := table.Evict(0)
+				if e == nil {
+					break
+				}
+				at := slices.IndexFunc(model, func(one item) bool { return one.key == e.Value })
+				victim := model[at]
+				held := func(namespace string) int64 { return sum(func(one item) bool { return one.namespace == namespace }) }
+				for i, other := range model {
+					switch {
+					case other.pinned:
+					case held(other.namespace) > held(victim.namespace), other.namespace == victim.namespace && i < at, victim.pinned:
+						t.Fatalf("seed %d: %+v is evicted of %+v, want one like %+v", seed, victim, model, other)
+					}
+				}
+				model = slices.Delete(model, at, at+1)
+			}
+			if table.Evict(0) != nil || table.Len() != len(model) || table.Size() != sum(all) {
+				t.Fatalf("seed %d: %d entries of %d, want %+v", seed, table.Len(), table.Size(), model)
+			}
+			if left := sum(func(one item) bool { return !one.pinned }); table.Size() > most && left > 0 {
+				t.Fatalf("seed %d: more than the bound is kept although %d could be evicted", seed, left)
+			}
+		}
+	}
+}
+
+// A namespace that holds no more than its part loses nothing, whatever others add, and finds a place for what it pins.
+func TestAShareIsSafeFromOthers(t *testing.T) {
+	const most = 1000
+	table := store.NewTable[int](most)
+	add := func(namespace string, i int, pinned bool) bool {
+		if pinned && !table.Fits(namespace, 1) {
+			return false
+		}
+		for table.Evict(1) != nil {
+		}
+		table.Set(table.Add(store.KeyOf(namespace, fmt.Sprint(i)), namespace, i), 1, pinned)
+		return true
+	}
+	for i := range 200 {
+		add("quiet", i, false)
+	}
+	pinned := 0
+	for i := range 10_000 {
+		if add("noisy", i, i%2 == 0) && i%2 == 0 {
+			pinned++
+		}
+	}
+	for i := range 200 {
+		if table.Get(store.KeyOf("quiet", fmt.Sprint(i))) == nil {
+			t.Fatalf("%d of another namespace is evicted", i)
+		}
+	}
+	if pinned != most/2 || table.Size() != most {
+		t.Errorf("%d of one namespace are pinned of %d, want half of %d", pinned, table.Size(), most)
+	}
+	for i := range 200 {
+		if !add("quiet", 200+i, true) {
+			t.Fatalf("no place for %d more of a namespace that has few", i)
+		}
+	}
+}
+
+// The entries that can be looked at to find some that are past are those of all namespaces in turn.
+func TestOldestTakesTurns(t *testing.T) {
+	table := store.NewTable[string](100)
+	if table.Oldest() != nil {
+		t.Error("the oldest of nothing is something")
+	}
+	for i := range 12 {
+		namespace := fmt.Sprint("ns", i%3)
+		table.Set(table.Add(store.KeyOf(fmt.Sprint(i)), namespace, fmt.Sprint(i)), 1, false)
+	}
+	var oldest []string
+	for range 6 {
+		oldest = append(oldest, table.Oldest().Value)
+	}
+	slices.Sort(oldest)
+	if want := []string{"0", "0", "1", "1", "2", "2"}; !slices.Equal(oldest, want) {
+		t.Errorf("%v, want %v", oldest, want)
+	}
+}
+
+func TestUsingAnEntryAllocatesNothing(t *testing.T) {
+	table := store.NewTable[int](100)
+	for i := range 50 {
+		table.Set(table.Add(store.KeyOf(fmt.Sprint(i)), fmt.Sprint("ns", i%7), i), 1, false)
+	}
+	e := table.Get(store.KeyOf("20"))
+	if n := testing.AllocsPerRun(100, func() { table.Set(e, 2, false); table.Set(e, 1, true) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
