@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"strings"
@@ -33,8 +34,8 @@ func TestTheBooksAreKept(t *testing.T) {
 		if i%500 == 0 {
 			h.check()
 		}
-		if h.bytes > MinBytes {
-			t.Fatalf("%d bytes are kept, want %d at most", h.bytes, MinBytes)
+		if h.groups.Size() > MinBytes {
+			t.Fatalf("%d bytes are kept, want %d at most", h.groups.Size(), MinBytes)
 		}
 	}
 	if full == 0 {
@@ -61,8 +62,8 @@ func TestTheStoreIsFullOnlyOfWhatIsPending(t *testing.T) {
 	for i := 0; i < 200 && h.send(known, l); i++ { // takes the place of the last one, if nothing of that is pending
 		known.Name = fmt.Sprint("more-", i)
 	}
-	if h.idle.Len() != 0 {
-		t.Errorf("full although nothing is pending of %d of %d groups", h.idle.Len(), len(h.groups))
+	if h.groups.Fits("production", 2*stepBytes) || h.groups.Size() > MinBytes {
+		t.Errorf("full although %d groups are pending of %d, in %d bytes", len(h.pending), h.groups.Len(), h.groups.Size())
 	}
 	update := known
 	update.Update = &store.Update{Stored: store.Stored{Count: 1}}
@@ -86,8 +87,8 @@ func TestGroupsWhoseTimeHasPassedAreForgotten(t *testing.T) {
 	for range 200 {
 		h.create(attack{group: true})
 	}
-	if len(h.groups) != 200 {
-		t.Errorf("%d groups are kept, want the 200 of now", len(h.groups))
+	if h.groups.Len() != 200 {
+		t.Errorf("%d groups are kept, want the 200 of now", h.groups.Len())
 	}
 	h.check()
 }
@@ -108,8 +109,7 @@ func TestTheGroupUsedLongestAgoGoesFirst(t *testing.T) {
 			h.send(first, l)
 		}
 	}
-	_, used := h.groups[first.Group]
-	_, unused := h.groups[second.Group]
+	used, unused := h.groups.Get(first.Group) != nil, h.groups.Get(second.Group) != nil
 	if !used || unused {
 		t.Errorf("the group in use is kept: %t, the one that is not: %t", used, unused)
 	}
@@ -154,12 +154,12 @@ func TestTheStoreIsAsLargeAsItSeems(t *testing.T) {
 				}
 			}
 			used := heapInUse() - before
-			t.Logf("estimated %d, used %d", h.bytes, used)
+			t.Logf("estimated %d, used %d", h.groups.Size(), used)
 			if used > bound*5/4 {
 				t.Errorf("%d bytes of heap in use, %.2f times the bound", used, float64(used)/bound)
 			}
-			if h.bytes < bound*3/4 {
-				t.Errorf("%d bytes are estimated: the store was not filled", h.bytes)
+			if h.groups.Size() < bound*3/4 {
+				t.Errorf("%d bytes are estimated: the store was not filled", h.groups.Size())
 			}
 			h.check()
 		})
@@ -183,25 +183,54 @@ func TestQuotasAreBounded(t *testing.T) {
 	h.check()
 }
 
-// A quota that refuses takes no place from others that are drained: refused writes elsewhere refill no
-// bucket.
-func TestRefusedWritesRefillNoQuota(t *testing.T) {
+// A quota that refuses takes no place from others that are drained, nor do quotas of another namespace: writes
+// elsewhere refill no bucket.
+func TestWritesElsewhereRefillNoQuota(t *testing.T) {
+	for says, other := range map[string]func(w *store.Write, l *store.Limits){
+		"refused":              func(_ *store.Write, l *store.Limits) { l.Quotas[0].Burst = 0 },
+		"of another namespace": func(w *store.Write, _ *store.Limits) { w.Namespace = "noisy" },
+	} {
+		t.Run(says, func(t *testing.T) {
+			h := newHostile(t, MinBytes)
+			drained := store.Bucket{Key: store.KeyOf("drained"), Name: "drained", Limit: store.Limit{Burst: 1, Every: 1000 * time.Hour}}
+			w, l := h.write(attack{group: true})
+			l.Quotas = []store.Bucket{drained}
+			h.send(w, l)
+			for range maxLevels * 9 / 8 {
+				w, l := h.write(attack{group: true, name: true, quota: true})
+				other(&w, &l)
+				h.send(w, l)
+			}
+			w, l = h.write(attack{group: true})
+			l.Quotas = []store.Bucket{drained}
+			h.settle(1<<30, time.Hour, written)
+			if d, err := h.Decide(t.Context(), h.now, w, l); err != nil || d.Verdict != store.Drop {
+				t.Errorf("%v, %v from a drained quota, want a drop", d.Verdict, err)
+			}
+		})
+	}
+}
+
+// Only the namespace whose pending writes fill its share is refused, and the error names it.
+func TestFullIsANamespaceNotTheStore(t *testing.T) {
 	h := newHostile(t, MinBytes)
-	drained := store.Bucket{Key: store.KeyOf("drained"), Name: "drained", Limit: store.Limit{Burst: 1, Every: 1000 * time.Hour}}
-	w, l := h.write(attack{group: true})
-	l.Quotas = []store.Bucket{drained}
-	h.send(w, l)
-	for range maxLevels * 9 / 8 {
-		w, l := h.write(attack{group: true, name: true, quota: true})
-		l.Quotas[0].Burst = 0
-		h.send(w, l)
+	var err error
+	for i := 0; err == nil && i < MinBytes; i++ {
+		w, l := h.write(attack{group: true})
+		l.Spam.Burst, l.ReservePerReason = 0, 0
+		_, err = h.Decide(t.Context(), h.now, w, l)
 	}
-	w, l = h.write(attack{group: true})
-	l.Quotas = []store.Bucket{drained}
-	h.settle(1<<30, time.Hour, written)
-	if d, err := h.Decide(t.Context(), h.now, w, l); err != nil || d.Verdict != store.Drop {
-		t.Errorf("%v, %v from a drained quota, want a drop", d.Verdict, err)
+	if !errors.Is(err, store.ErrFull) || !strings.Contains(err.Error(), `namespace "production"`) {
+		t.Errorf("%v, want that the store is full of pending writes of namespace production", err)
 	}
+	for range 100 {
+		w, l := h.write(attack{group: true})
+		w.Namespace, l.Spam.Burst, l.ReservePerReason = "shop", 0, 0
+		if d, err := h.Decide(t.Context(), h.now, w, l); err != nil || d.Verdict != store.Drop {
+			t.Fatalf("%v, %v for another namespace, want a drop", d.Verdict, err)
+		}
+	}
+	h.check()
 }
 
 // A CREATE that a quota refuses at its first try costs the notice of that, whatever the number of objects.
@@ -214,11 +243,11 @@ func TestAWideStormUnderAQuotaCostsOneNotice(t *testing.T) {
 			t.Fatalf("%+v, %v; want a drop of one", d, err)
 		}
 	}
-	if n, err := h.Pending(t.Context()); len(h.groups) != 1 || n != 1 || err != nil {
-		t.Errorf("%d groups are kept and %d are pending, %v; want one notice", len(h.groups), n, err)
+	if n, err := h.Pending(t.Context()); h.groups.Len() != 1 || n != 1 || err != nil {
+		t.Errorf("%d groups are kept and %d are pending, %v; want one notice", h.groups.Len(), n, err)
 	}
-	if writes := h.claim(10, time.Hour); len(writes) != 1 || writes[0].Total != 20_000 || h.bytes > 16<<10 {
-		t.Errorf("%+v in %d bytes, want a notice of 20,000", writes, h.bytes)
+	if writes := h.claim(10, time.Hour); len(writes) != 1 || writes[0].Total != 20_000 || h.groups.Size() > 16<<10 {
+		t.Errorf("%+v in %d bytes, want a notice of 20,000", writes, h.groups.Size())
 	}
 	h.check()
 }
@@ -273,7 +302,7 @@ func TestNothingIsPendingWhereNobodySettles(t *testing.T) {
 	for range 500 {
 		h.create(attack{group: true})
 	}
-	if len(h.groups) > 500 {
-		t.Errorf("%d groups are kept, want the 500 of now", len(h.groups))
+	if h.groups.Len() > 500 {
+		t.Errorf("%d groups are kept, want the 500 of now", h.groups.Len())
 	}
 }

@@ -26,8 +26,8 @@ func (s *Store) Claim(_ context.Context, now time.Time, ahead time.Duration, n i
 	defer s.mu.Unlock()
 	var writes []store.PendingWrite
 	for _, d := range picked {
-		if e, ok := s.groups[d.Group]; ok {
-			writes = append(writes, e.Claim(e.key, by)...)
+		if place := s.groups.Get(d.Group); place != nil {
+			writes = append(writes, place.Value.Claim(d.Group, by)...)
 		}
 	}
 	return writes, nil
@@ -40,7 +40,7 @@ func (s *Store) due(by time.Time) []rules.DueGroup {
 	var due []rules.DueGroup
 	for e := range s.pending {
 		if !e.due.After(by) {
-			due = append(due, rules.DueGroup{Group: e.key, Namespace: e.Namespace, Due: e.due.UnixMicro()})
+			due = append(due, rules.DueGroup{Group: e.place.Key, Namespace: e.Namespace, Due: e.due.UnixMicro()})
 		}
 	}
 	return due

@@ -64,8 +64,8 @@ func TestAnOutcomeThatIsNotKnownDoesNoHarm(t *testing.T) {
 		h.check()
 	}
 	h.now = h.now.Add(1000 * time.Hour)
-	if err := h.Complete(t.Context(), h.now, writes[0], store.Outcome{Result: store.Failed}); err != nil || len(h.groups) != 1 {
-		t.Errorf("%d groups, %v, after an outcome for one of two whose time has passed, want the other", len(h.groups), err)
+	if err := h.Complete(t.Context(), h.now, writes[0], store.Outcome{Result: store.Failed}); err != nil || h.groups.Len() != 1 {
+		t.Errorf("%d groups, %v, after an outcome for one of two whose time has passed, want the other", h.groups.Len(), err)
 	}
 	h.check()
 }

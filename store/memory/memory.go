@@ -3,7 +3,6 @@
 package memory
 
 import (
-	"container/list"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -11,8 +10,6 @@ import (
 	"fmt"
 	"sync"
 	"time"
-
-	"k8s.io/utils/lru"
 
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/rules"
@@ -41,19 +38,18 @@ type Options struct {
 // Store is a store.Store and store.Queue in the memory of one process. It is safe for concurrent use:
 // one lock guards everything, and a step takes some microseconds.
 //
-// At its bound it forgets the group used longest ago of which nothing is pending, whose bucket is
-// full again if it comes back; where something is pending for each, it is full.
+// At its bound it forgets the group used longest ago of which nothing is pending, of the namespace that holds
+// most; its bucket is full again if it comes back. Where what is pending of a namespace takes as much as is left,
+// the Store is full for that namespace.
 type Store struct {
 	opts   Options
 	writer [8]byte // names this Store in the names of its steps
 
 	mu      sync.Mutex
-	bytes   int64
-	groups  map[store.Key]*entry
-	idle    *list.List // of the *entry of which nothing is pending, most recently used first
+	groups  *store.Table[*entry] // something is pending of those that are pinned
 	pending map[*entry]struct{}
 	turns   rules.Turns
-	levels  *lru.Cache // store.Key to rules.Level
+	levels  *store.Table[rules.Level]
 	steps   uint64
 	order   int64     // of the last decision
 	last    time.Time // the latest time of a step
@@ -62,10 +58,8 @@ type Store struct {
 // entry is a group with its place in a Store.
 type entry struct {
 	rules.Group
-	key   store.Key
-	bytes int64         // size when last measured
-	idle  *list.Element // nil while something is pending
-	due   time.Time     // when something is; zero while nothing is pending
+	place *store.Entry[*entry]
+	due   time.Time // when something is; zero while nothing is pending
 }
 
 var (
@@ -80,10 +74,9 @@ func New(o Options) (*Store, error) {
 	}
 	s := &Store{
 		opts:    o,
-		groups:  map[store.Key]*entry{},
-		idle:    list.New(),
+		groups:  store.NewTable[*entry](o.Bytes),
 		pending: map[*entry]struct{}{},
-		levels:  lru.New(maxLevels),
+		levels:  store.NewTable[rules.Level](maxLevels),
 	}
 	_, _ = rand.Read(s.writer[:]) // never fails
 	return s, nil
@@ -97,7 +90,7 @@ func (s *Store) Decide(_ context.Context, now time.Time, w store.Write, l store.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now = s.at(now)
-	e, known, err := s.enter(now, w.Group)
+	e, known, err := s.enter(now, w.Namespace, w.Group)
 	if err != nil {
 		return store.Decision{}, err
 	}
@@ -106,16 +99,16 @@ func (s *Store) Decide(_ context.Context, now time.Time, w store.Write, l store.
 	if known || changed {
 		s.measure(e)
 	} else {
-		delete(s.groups, e.key)
+		s.groups.Remove(e.place)
 	}
 	for i := range l.Quotas {
 		if grants[i].OK && !d.Paid && d.Verdict.Admits() {
-			s.levels.Add(l.Quotas[i].Key, levels[i])
+			s.setLevel(w.Namespace, l.Quotas[i].Key, levels[i])
 		}
 	}
 	if d.Verdict == store.Drop && d.Empty != &l.Spam {
 		drops := rules.Dropped(now, w, &l, d.Empty, d.Occurrences)
-		s.addDrops(now, rules.NoticeKey(d.Empty), &drops)
+		s.addDrops(now, w.Namespace, rules.NoticeKey(d.Empty), &drops)
 	}
 	return s.ordered(now, d), nil
 }
@@ -148,10 +141,22 @@ func (s *Store) ask(now time.Time, quotas []store.Bucket) ([]rules.Level, []rule
 }
 
 func (s *Store) level(quota store.Key) rules.Level {
-	if x, ok := s.levels.Get(quota); ok {
-		return x.(rules.Level)
+	if e := s.levels.Get(quota); e != nil {
+		s.levels.Set(e, 1, false)
+		return e.Value
 	}
 	return rules.Level{}
+}
+
+// setLevel keeps the level of a quota, and forgets one that was used longest ago when there are too many.
+func (s *Store) setLevel(namespace string, quota store.Key, v rules.Level) {
+	e := s.levels.Get(quota)
+	if e == nil {
+		e = s.levels.Add(quota, namespace, v)
+	}
+	e.Value = v
+	s.levels.Set(e, 1, false)
+	s.levels.Evict(0)
 }
 
 // ordered gives a decision its place among all of them. Callers look at their clocks before they take
@@ -165,90 +170,74 @@ func (s *Store) ordered(now time.Time, d store.Decision) store.Decision {
 // stepBytes is more than one decision adds: to its group, and to the notice of a quota.
 const stepBytes = 16 << 10
 
-// enter finds or makes a group and takes it from the idle ones while a step is at it. It makes sure of
-// the bytes that the step may add.
-func (s *Store) enter(now time.Time, key store.Key) (e *entry, known bool, err error) {
+// enter finds or makes a group, of which nothing is forgotten until it is measured. It makes sure of the bytes
+// that the step may add for a namespace.
+func (s *Store) enter(now time.Time, namespace string, key store.Key) (e *entry, known bool, err error) {
 	e, known = s.known(now, key)
 	if known {
-		s.wake(e)
+		s.groups.Pin(e.place)
 	}
-	s.shrink(now, stepBytes)
-	if s.bytes+stepBytes > s.opts.Bytes {
+	if !s.groups.Fits(namespace, stepBytes) {
 		if known {
 			s.measure(e)
 		}
-		return nil, known, store.ErrFull
+		return nil, known, fmt.Errorf("%w of namespace %q", store.ErrFull, namespace)
 	}
+	s.shrink(now, stepBytes)
 	if !known {
-		e = s.make(key)
+		e = s.make(namespace, key)
 	}
 	return e, known, nil
 }
 
-func (s *Store) make(key store.Key) *entry {
-	e := &entry{key: key}
-	s.groups[key] = e
+func (s *Store) make(namespace string, key store.Key) *entry {
+	e := &entry{}
+	e.place = s.groups.Add(key, namespace, e)
 	return e
 }
 
-// known finds a group. An idle one whose time has passed is forgotten, so that what is known does not
+// known finds a group. One whose time has passed is forgotten, so that what is known does not
 // depend on whether shrink came by.
 func (s *Store) known(now time.Time, key store.Key) (*entry, bool) {
-	e, ok := s.groups[key]
-	if ok && s.past(e, now) {
-		s.forget(e)
+	place := s.groups.Get(key)
+	if place == nil {
 		return nil, false
 	}
-	return e, ok
+	if place.Value.past(now) {
+		s.groups.Remove(place)
+		return nil, false
+	}
+	return place.Value, true
 }
 
-// past reports whether a group is idle and does not matter any more.
-func (s *Store) past(e *entry, now time.Time) bool {
-	return e.idle != nil && now.UnixMicro() > e.Until
-}
+// past reports whether nothing of a group is pending and it does not matter any more.
+func (e *entry) past(now time.Time) bool { return e.due.IsZero() && now.UnixMicro() > e.Until }
 
-// measure brings the count of bytes, the idle groups and the pending ones up to date with e.
+// measure brings the count of bytes and what is pending up to date with e.
 func (s *Store) measure(e *entry) {
 	if s.opts.Unsettled {
 		e.Discard()
 	}
-	size := e.Size()
-	s.bytes += size - e.bytes
-	e.bytes = size
-	s.wake(e)
-	if e.due = e.Due(); e.due.IsZero() {
+	e.due = e.Due()
+	if e.due.IsZero() {
 		delete(s.pending, e)
-		e.idle = s.idle.PushFront(e)
 	} else {
 		s.pending[e] = struct{}{}
 	}
+	s.groups.Set(e.place, e.Size(), !e.due.IsZero())
 }
 
-// wake takes e from the idle groups, if it is one of them.
-func (s *Store) wake(e *entry) {
-	if e.idle != nil {
-		s.idle.Remove(e.idle)
-		e.idle = nil
-	}
-}
-
-// shrink forgets idle groups, the one used longest ago first, until there is space for more bytes. Of
-// those whose time has passed it forgets a few at most, so that one step stays short; each step looks
-// again.
+// shrink forgets groups until there is space for more bytes, and a few more whose time has passed: each step
+// looks again, so that one stays short.
 func (s *Store) shrink(now time.Time, more int64) {
+	for s.groups.Evict(more) != nil {
+	}
 	const few = 8
-	for n := 0; s.idle.Len() > 0; n++ {
-		e := s.idle.Back().Value.(*entry)
-		if s.bytes+more <= s.opts.Bytes && (n >= few || !s.past(e, now)) {
+	for range few {
+		place := s.groups.Oldest()
+		if place == nil || !place.Value.past(now) {
 			return
 		}
-		s.forget(e)
+		s.groups.Remove(place)
 	}
-}
-
-// forget forgets a group of which nothing is pending.
-func (s *Store) forget(e *entry) {
-	s.wake(e)
-	delete(s.groups, e.key)
-	s.bytes -= e.bytes
 }

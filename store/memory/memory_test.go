@@ -179,8 +179,8 @@ func TestPeekLeavesOutWhatIsPast(t *testing.T) {
 	h.now = h.now.Add(1000 * time.Hour)
 	send()
 	st, err := h.Peek(t.Context(), groups, nil)
-	if err != nil || len(st.Groups) != 1 || st.Groups[groups[51]] == nil || len(h.groups) < 2 {
-		t.Errorf("%d groups of %d, %v, want the one of now", len(st.Groups), len(h.groups), err)
+	if err != nil || len(st.Groups) != 1 || st.Groups[groups[51]] == nil || h.groups.Len() < 2 {
+		t.Errorf("%d groups of %d, %v, want the one of now", len(st.Groups), h.groups.Len(), err)
 	}
 }
 
@@ -197,12 +197,12 @@ func TestReports(t *testing.T) {
 	quota := store.Bucket{Key: store.KeyOf("quota"), Name: "quota", About: w.About}
 	drops := rules.Dropped(h.now, w, &l, &quota, 7)
 	for range 2 {
-		if err := h.ReportDrops(h.now, rules.NoticeKey(&quota), &drops); err != nil {
+		if err := h.ReportDrops(h.now, "production", rules.NoticeKey(&quota), &drops); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := h.ReportDrops(h.now, store.KeyOf("nothing"), &rules.Drops{}); err != nil || len(h.groups) != 2 {
-		t.Errorf("%d groups, %v, after a report of nothing, want 2", len(h.groups), err)
+	if err := h.ReportDrops(h.now, "production", store.KeyOf("nothing"), &rules.Drops{}); err != nil || h.groups.Len() != 2 {
+		t.Errorf("%d groups, %v, after a report of nothing, want 2", h.groups.Len(), err)
 	}
 	total := int64(0)
 	writes := h.claim(10, time.Hour)
@@ -217,14 +217,14 @@ func TestReports(t *testing.T) {
 		"decisions": func(group store.Key) error {
 			return h.Report(h.now, group, &rules.Op{Write: w, Limits: &l, Decision: store.Decision{Verdict: store.Merge, Into: "a"}})
 		},
-		"drops": func(group store.Key) error { return h.ReportDrops(h.now, group, &drops) },
+		"drops": func(group store.Key) error { return h.ReportDrops(h.now, "production", group, &drops) },
 	} {
 		var err error
 		for i := 0; err == nil && i < MinBytes; i++ {
 			err = report(store.KeyOf(says, fmt.Sprint(i)))
 		}
-		if !errors.Is(err, store.ErrFull) || h.bytes > MinBytes {
-			t.Errorf("%s: %v in %d bytes, want that there is no place for more", says, err, h.bytes)
+		if !errors.Is(err, store.ErrFull) || h.groups.Size() > MinBytes {
+			t.Errorf("%s: %v in %d bytes, want that there is no place for more", says, err, h.groups.Size())
 		}
 	}
 	h.check()

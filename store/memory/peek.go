@@ -29,8 +29,8 @@ func (s *Store) Peek(_ context.Context, groups, levels []store.Key) (rules.State
 func (s *Store) peekGroup(key store.Key, st *rules.State) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e, ok := s.groups[key]; ok && !s.past(e, s.last) {
-		st.Groups[key] = e.Clone()
+	if place := s.groups.Get(key); place != nil && !place.Value.past(s.last) {
+		st.Groups[key] = place.Value.Clone()
 	}
 }
 
@@ -42,10 +42,10 @@ func From(st rules.State) *Store {
 		panic(err) // DefaultBytes are enough
 	}
 	for key, v := range st.Levels {
-		s.levels.Add(key, v)
+		s.setLevel("", key, v)
 	}
 	for key, g := range st.Groups {
-		e := s.make(key)
+		e := s.make(g.Namespace, key)
 		e.Group = *g.Clone()
 		s.measure(e)
 	}

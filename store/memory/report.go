@@ -13,7 +13,7 @@ func (s *Store) Report(now time.Time, group store.Key, o *rules.Op) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now = s.at(now)
-	e, _, err := s.enter(now, group)
+	e, _, err := s.enter(now, o.Write.Namespace, group)
 	if err != nil {
 		return err
 	}
@@ -22,16 +22,16 @@ func (s *Store) Report(now time.Time, group store.Key, o *rules.Op) error {
 	return nil
 }
 
-// ReportDrops lets the notice of a register report drops. It returns store.ErrFull when there is no
-// place for them.
-func (s *Store) ReportDrops(now time.Time, register store.Key, d *rules.Drops) error {
+// ReportDrops lets the notice of a register report drops of Events of a namespace. It returns store.ErrFull
+// when there is no place for them.
+func (s *Store) ReportDrops(now time.Time, namespace string, register store.Key, d *rules.Drops) error {
 	if d.Total <= 0 {
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now = s.at(now)
-	e, _, err := s.enter(now, register)
+	e, _, err := s.enter(now, namespace, register)
 	if err != nil {
 		return err
 	}
@@ -41,13 +41,13 @@ func (s *Store) ReportDrops(now time.Time, register store.Key, d *rules.Drops) e
 }
 
 // addDrops adds drops to the notice of a register. The caller has made sure of the bytes.
-func (s *Store) addDrops(now time.Time, register store.Key, d *rules.Drops) {
+func (s *Store) addDrops(now time.Time, namespace string, register store.Key, d *rules.Drops) {
 	if d.Total <= 0 {
 		return
 	}
 	e, known := s.known(now, register)
 	if !known {
-		e = s.make(register)
+		e = s.make(namespace, register)
 	}
 	e.AddDrops(now, s.fresh(), d)
 	s.measure(e)

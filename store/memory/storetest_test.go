@@ -38,3 +38,17 @@ func TestMemoryLosesNothing(t *testing.T) {
 func TestMemoryProtectsEtcd(t *testing.T) {
 	storetest.Simulate(t, storetest.Faults{Storm: true}, *seeds, newMemory)
 }
+
+// Whatever another namespace writes, however small the store is, nothing changes for the others.
+func TestNoNamespaceChangesWhatAnotherGets(t *testing.T) {
+	small := func(t *testing.T) storetest.Subject {
+		t.Helper()
+		m, err := memory.New(memory.Options{Bytes: memory.MinBytes})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	few := storetest.Seeds{First: seeds.First, Runs: max(1, seeds.Runs/4), Steps: seeds.Steps}
+	storetest.Compare(t, few, newMemory, storetest.Besieged(small))
+}

@@ -32,9 +32,18 @@ func (s *Store) Quiet(l *store.Limits) bool {
 	s.quotas.mu.Lock()
 	defer s.quotas.mu.Unlock()
 	for i := range l.Quotas {
-		if s.quotas.of(l.Quotas[i].Key).busy {
+		if e := s.quotas.all.Get(l.Quotas[i].Key); e != nil && e.Value.busy {
 			return false
 		}
 	}
 	return true
 }
+
+// Small bounds the copies, in bytes, and the reports of a replica.
+func (s *Store) Small(bytes, reports int64) *Store {
+	s.lines, s.log = newLines(bytes), newReports(reports)
+	return s
+}
+
+// SpillExcess spills what Run does.
+func (s *Store) SpillExcess() { s.spillExcess() }

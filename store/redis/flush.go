@@ -3,8 +3,6 @@ package redis
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/eventquota/eventquota/store"
@@ -15,8 +13,8 @@ import (
 const (
 	// flushEvery is how long a report waits for a trip of its register, or else has one of its own.
 	flushEvery = 200 * time.Millisecond
-	// unreportedFor is how long reports may wait, and maxReports how many there may be, before this
-	// replica writes them as notices of its own.
+	// unreportedFor is how long a report may wait, and maxReports how many there may be, before this
+	// replica writes it as a notice of its own.
 	unreportedFor = 10 * time.Minute
 	maxReports    = 1 << 17
 	// flushAtOnce is how many registers are flushed at the same time.
@@ -34,20 +32,18 @@ func (s *Store) Run(ctx context.Context) {
 		case <-tick.C:
 			s.Flush(ctx)
 			s.opts.Waiting(s.log.len())
-			if s.log.overdue(s.opts.Now()) {
-				s.spill()
-			}
+			s.spillExcess()
 		}
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*s.tripTimeout)
 	defer cancel()
 	s.Flush(last)
-	s.spill()
+	s.spill(s.waiting(s.opts.Now()))
 }
 
 // Flush reports what waits, and asks what became of attempts in doubt, as long as Redis answers.
 func (s *Store) Flush(ctx context.Context) {
-	registers := append(s.inDoubt(), s.log.registers()...)
+	registers := s.waiting(s.opts.Now())
 	for len(registers) > 0 {
 		n := min(flushAtOnce, len(registers))
 		failed := make(chan bool, n)
@@ -69,66 +65,86 @@ func (s *Store) Flush(ctx context.Context) {
 func (s *Store) contact(ctx context.Context, register store.Key) error {
 	ctx, cancel := context.WithTimeout(ctx, s.tripTimeout)
 	defer cancel()
-	return s.change(ctx, register, nil)
+	return s.change(ctx, s.log.namespace(register), register, nil)
 }
 
 // change makes a trip to a register that applies f, if it is not nil.
-func (s *Store) change(ctx context.Context, register store.Key, f func(*rules.Group, time.Time, store.Key)) error {
-	c := &call{apply: f, none: f == nil}
+func (s *Store) change(ctx context.Context, namespace string, register store.Key, f func(*rules.Group, time.Time, store.Key)) error {
+	c := &call{namespace: namespace, apply: f, none: f == nil}
 	_, err := s.linesOf(register).do(ctx, s, register, c)
 	return err
 }
 
-// spill hands what could not be reported to Options.Unreported, as drops: notices of this replica's
-// own add up, and conflict with nothing. Of what was admitted there is nothing to report.
-func (s *Store) spill() {
+// spillExcess spills the reports that have waited too long and, where there are too many, those changed longest ago
+// of the namespace that has most.
+func (s *Store) spillExcess() {
 	now := s.opts.Now()
-	for _, key := range append(s.inDoubt(), s.log.registers()...) {
-		for _, r := range append(s.linesOf(key).dropDoubts(key), s.log.take(key)) {
-			if r == nil {
-				continue
-			}
-			drops := r.drops
-			for i := range r.ops {
-				o := &r.ops[i]
-				if o.Decision.Occurrences > 0 && (o.Decision.Verdict == store.Merge || o.Decision.Empty.Key == o.Limits.Spam.Key) {
-					d := rules.Dropped(now, o.Write, o.Limits, &store.Bucket{About: o.Write.About}, o.Decision.Occurrences)
-					s.unreported(now, key, &d)
-				}
-			}
-			s.unreported(now, key, &drops)
-		}
+	s.spill(s.waiting(now.Add(-unreportedFor)))
+	for key, r := s.log.evict(); r != nil; key, r = s.log.evict() {
+		s.spillReports(now, key, append(s.linesOf(key).dropDoubts(key), r))
 	}
 }
 
-func (s *Store) unreported(now time.Time, register store.Key, d *rules.Drops) {
+// spill hands what could not be reported to registers to Options.Unreported, as drops: notices of this replica's
+// own add up, and conflict with nothing. Of what was admitted there is nothing to report.
+func (s *Store) spill(registers []store.Key) {
+	now := s.opts.Now()
+	for _, key := range registers {
+		all := s.linesOf(key).dropDoubts(key)
+		if r := s.log.take(key); r != nil {
+			all = append(all, r)
+		}
+		s.spillReports(now, key, all)
+	}
+}
+
+func (s *Store) spillReports(now time.Time, register store.Key, all []*report) {
+	for _, r := range all {
+		for i := range r.ops {
+			o := &r.ops[i]
+			if o.Decision.Occurrences > 0 && (o.Decision.Verdict == store.Merge || o.Decision.Empty.Key == o.Limits.Spam.Key) {
+				d := rules.Dropped(now, o.Write, o.Limits, &store.Bucket{About: o.Write.About}, o.Decision.Occurrences)
+				s.unreported(now, r.namespace, register, &d)
+			}
+		}
+		s.unreported(now, r.namespace, register, &r.drops)
+	}
+}
+
+func (s *Store) unreported(now time.Time, namespace string, register store.Key, d *rules.Drops) {
 	if d.Total <= 0 {
 		return
 	}
-	if s.opts.Unreported == nil || s.opts.Unreported.ReportDrops(now, register, d) != nil {
+	if s.opts.Unreported == nil || s.opts.Unreported.ReportDrops(now, namespace, register, d) != nil {
 		s.opts.Lost(d.Total)
 	}
 }
 
-// inDoubt are the registers of attempts in doubt.
-func (s *Store) inDoubt() []store.Key {
+// waiting are the registers of attempts that have been in doubt since then or longer, and those of reports that
+// have waited since then.
+func (s *Store) waiting(since time.Time) []store.Key {
 	var keys []store.Key
 	for _, ls := range s.lines {
 		ls.mu.Lock()
-		keys = slices.AppendSeq(keys, maps.Keys(ls.doubtful))
+		for key, ln := range ls.doubtful {
+			if !ln.doubts[0].since.After(since) {
+				keys = append(keys, key)
+			}
+		}
 		ls.mu.Unlock()
 	}
-	return keys
+	return append(keys, s.log.registers(since)...)
 }
 
 // dropDoubts takes the attempts in doubt out of a line that nobody is at, as reports.
 func (ls *lines) dropDoubts(key store.Key) []*report {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	ln, ok := ls.all[key]
-	if !ok || ln.busy {
+	place := ls.all.Get(key)
+	if place == nil || place.Value.busy {
 		return nil
 	}
+	ln := place.Value
 	var all []*report
 	for _, a := range ln.doubts {
 		for _, c := range a.calls {
@@ -136,7 +152,7 @@ func (ls *lines) dropDoubts(key store.Key) []*report {
 			case c.report != nil:
 				all = append(all, c.report)
 			case c.limits != nil:
-				all = append(all, &report{ops: []rules.Op{{Write: c.write, Limits: c.limits, Decision: c.decision}}})
+				all = append(all, &report{namespace: c.namespace, ops: []rules.Op{{Write: c.write, Limits: c.limits, Decision: c.decision}}})
 			}
 		}
 	}
@@ -145,36 +161,43 @@ func (ls *lines) dropDoubts(key store.Key) []*report {
 	return all
 }
 
-// registers are those for which something waits.
-func (rs *reports) registers() []store.Key {
+// registers are those whose reports have waited since then or longer.
+func (rs *reports) registers(since time.Time) []store.Key {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	keys := make([]store.Key, 0, len(rs.all))
-	for key := range rs.all {
-		keys = append(keys, key)
+	var keys []store.Key
+	for key, e := range rs.all.All() {
+		if !e.Value.since.After(since) {
+			keys = append(keys, key)
+		}
 	}
 	return keys
 }
 
-// overdue reports whether there are too many reports, or some have waited too long.
-func (rs *reports) overdue(now time.Time) bool {
+// evict takes out a report if there are too many; nil if not.
+func (rs *reports) evict() (store.Key, *report) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	if rs.count > maxReports {
-		return true
+	if e := rs.all.Evict(0); e != nil {
+		return e.Key, e.Value
 	}
-	for _, r := range rs.all {
-		if now.Sub(r.since) > unreportedFor {
-			return true
-		}
+	return store.Key{}, nil
+}
+
+// namespace is that of what waits for a register.
+func (rs *reports) namespace(register store.Key) string {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if e := rs.all.Get(register); e != nil {
+		return e.Value.namespace
 	}
-	return false
+	return ""
 }
 
 func (rs *reports) len() int {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	return len(rs.all)
+	return rs.all.Len()
 }
 
 // notRunError is a failure of a step that was surely not carried out.
@@ -194,7 +217,7 @@ func (s *Store) fail(ln *line, t *step, calls []*call, err error) {
 		s.unsent(ln, calls, err)
 		return
 	}
-	ln.doubts = append(ln.doubts, attempt{number: t.number, calls: calls})
+	ln.doubts = append(ln.doubts, attempt{number: t.number, calls: calls, since: s.opts.Now()})
 	for _, c := range calls {
 		c.answered = true
 	}

@@ -1,7 +1,6 @@
 package redis
 
 import (
-	"container/list"
 	"sync"
 	"time"
 
@@ -13,8 +12,7 @@ import (
 // a trip is under way wait, and go together in the next.
 type line struct {
 	key     store.Key
-	place   *list.Element // in the order of use
-	size    int64
+	place   *store.Entry[*line]
 	known   bool // whether there is a copy
 	copy    register
 	due     time.Time    // what the index says, as far as known
@@ -25,13 +23,10 @@ type line struct {
 	doubts  []attempt // oldest first
 }
 
-// lines are some of the lines of a replica. Those in use longest ago are forgotten at the bound, unless
-// something of them is under way.
+// lines are some of the lines of a replica. Those of which something is under way are pinned.
 type lines struct {
 	mu       sync.Mutex
-	all      map[store.Key]*line
-	order    *list.List // of *line, most recently used first
-	size     int64
+	all      *store.Table[*line]
 	doubtful map[store.Key]*line // with attempts in doubt
 }
 
@@ -42,10 +37,10 @@ const (
 	locks      = 64
 )
 
-func newLines() []*lines {
+func newLines(bytes int64) []*lines {
 	all := make([]*lines, locks)
 	for i := range all {
-		all[i] = &lines{all: map[store.Key]*line{}, order: list.New(), doubtful: map[store.Key]*line{}}
+		all[i] = &lines{all: store.NewTable[*line](bytes / locks), doubtful: map[store.Key]*line{}}
 	}
 	return all
 }
@@ -53,15 +48,14 @@ func newLines() []*lines {
 // linesOf are the lines that a register is one of.
 func (s *Store) linesOf(key store.Key) *lines { return s.lines[key[1]%locks] }
 
-// enter finds or makes a line. The caller holds the lock.
-func (ls *lines) enter(key store.Key) *line {
-	if ln, ok := ls.all[key]; ok {
-		ls.order.MoveToFront(ln.place)
-		return ln
+// enter finds or makes a line, which is pinned until it is measured. The caller holds the lock.
+func (ls *lines) enter(namespace string, key store.Key) *line {
+	if place := ls.all.Get(key); place != nil {
+		ls.all.Pin(place)
+		return place.Value
 	}
 	ln := &line{key: key}
-	ln.place = ls.order.PushFront(ln)
-	ls.all[key] = ln
+	ln.place = ls.all.Add(key, namespace, ln)
 	return ln
 }
 
@@ -75,22 +69,13 @@ func (ls *lines) measure(ln *line) {
 	if ln.local != nil {
 		size += ln.local.Size()
 	}
-	ls.size += size - ln.size
-	ln.size = size
 	if len(ln.doubts) > 0 {
 		ls.doubtful[ln.key] = ln
 	} else {
 		delete(ls.doubtful, ln.key)
 	}
-	for at := ls.order.Back(); at != nil && ls.size > linesBytes/locks; {
-		old := at.Value.(*line)
-		at = at.Prev()
-		if old.busy || len(old.doubts) > 0 || old == ln {
-			continue
-		}
-		ls.order.Remove(old.place)
-		delete(ls.all, old.key)
-		ls.size -= old.size
+	ls.all.Set(ln.place, size, ln.busy || len(ln.doubts) > 0)
+	for ls.all.Evict(0) != nil {
 	}
 }
 
@@ -99,10 +84,11 @@ func (ls *lines) measure(ln *line) {
 func (ls *lines) look(key store.Key, now time.Time, f func(*rules.Group)) bool {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	ln, ok := ls.all[key]
-	if !ok {
+	place := ls.all.Get(key)
+	if place == nil {
 		return false
 	}
+	ln := place.Value
 	g := ln.local
 	if g == nil && ln.known {
 		g = ln.copy.group
@@ -115,10 +101,10 @@ func (ls *lines) look(key store.Key, now time.Time, f func(*rules.Group)) bool {
 }
 
 // locally changes the copy of a register, or an empty one, while Redis is unavailable.
-func (ls *lines) locally(key store.Key, now time.Time, fresh store.Key, f func(*rules.Group)) {
+func (ls *lines) locally(namespace string, key store.Key, now time.Time, fresh store.Key, f func(*rules.Group)) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	ln := ls.enter(key)
+	ln := ls.enter(namespace, key)
 	if ln.local == nil {
 		ln.local = &rules.Group{}
 		if ln.known {
@@ -145,6 +131,7 @@ func (ln *line) assume(calls []*call, now time.Time, fresh store.Key) {
 // report is what waits to be reported to one register: decisions that were made without it, and drops
 // for its notice. Decisions that are alike are one.
 type report struct {
+	namespace string
 	decisions int // all that it reports
 	ops       []rules.Op
 	index     map[alike]int
@@ -207,80 +194,72 @@ func (r *report) add(o rules.Op) {
 	was.Decision.Occurrences = occurrences
 }
 
-// reports is the log of a replica.
+// reports is the log of a replica. The size of a report is one more than what it has of decisions.
 type reports struct {
-	mu    sync.Mutex
-	all   map[store.Key]*report
-	count int // of decisions
+	mu  sync.Mutex
+	all *store.Table[*report]
 }
 
-func newReports() *reports { return &reports{all: map[store.Key]*report{}} }
+func newReports(most int64) *reports { return &reports{all: store.NewTable[*report](most)} }
 
-func (rs *reports) of(now time.Time, register store.Key) *report {
-	r, ok := rs.all[register]
-	if !ok {
-		r = &report{since: now}
-		rs.all[register] = r
+// change finds or makes the report to a register about Events of a namespace, and changes it.
+func (rs *reports) change(now time.Time, namespace string, register store.Key, f func(*report)) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	e := rs.all.Get(register)
+	if e == nil {
+		e = rs.all.Add(register, namespace, &report{namespace: namespace, since: now})
 	}
-	return r
+	f(e.Value)
+	rs.all.Set(e, int64(1+len(e.Value.ops)), false)
 }
 
 func (rs *reports) add(now time.Time, group store.Key, o rules.Op) {
-	rs.mu.Lock()
-	defer rs.mu.Unlock()
-	r := rs.of(now, group)
-	before := len(r.ops)
-	r.add(o)
-	rs.count += len(r.ops) - before
+	rs.change(now, o.Write.Namespace, group, func(r *report) { r.add(o) })
 }
 
-func (rs *reports) addDrops(now time.Time, register store.Key, d *rules.Drops) {
-	rs.mu.Lock()
-	defer rs.mu.Unlock()
-	r := rs.of(now, register)
-	r.decisions++
-	r.drops.Merge(d)
+func (rs *reports) addDrops(now time.Time, namespace string, register store.Key, d *rules.Drops) {
+	rs.change(now, namespace, register, func(r *report) {
+		r.decisions++
+		r.drops.Merge(d)
+	})
 }
 
 // take takes out what waits for a register; nil for nothing.
 func (rs *reports) take(register store.Key) *report {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	r, ok := rs.all[register]
-	if !ok {
+	e := rs.all.Get(register)
+	if e == nil {
 		return nil
 	}
-	delete(rs.all, register)
-	rs.count -= len(r.ops)
-	return r
+	rs.all.Remove(e)
+	return e.Value
 }
 
 // putBack puts what take has taken before what has come since.
 func (rs *reports) putBack(register store.Key, r *report) {
-	rs.mu.Lock()
-	defer rs.mu.Unlock()
-	if newer, ok := rs.all[register]; ok {
-		rs.count -= len(newer.ops)
+	rs.change(r.since, r.namespace, register, func(newer *report) {
 		decisions := r.decisions + newer.decisions
 		for _, o := range newer.ops {
 			r.add(o)
 		}
 		r.decisions = decisions
 		r.drops.Merge(&newer.drops)
-	}
-	rs.all[register] = r
-	rs.count += len(r.ops)
+		*newer = *r
+	})
 }
 
 // call is one change of a register that waits for a trip to Redis: a write to decide, a report, or
 // what apply does.
 type call struct {
-	write  store.Write
-	limits *store.Limits
-	taken  *taken
-	report *report
-	apply  func(g *rules.Group, now time.Time, fresh store.Key)
-	none   bool // nothing: only what waits for the register is wanted
+	namespace string
+	write     store.Write
+	limits    *store.Limits
+	taken     *taken
+	report    *report
+	apply     func(g *rules.Group, now time.Time, fresh store.Key)
+	none      bool // nothing: only what waits for the register is wanted
 
 	done chan struct{} // closed when it is over
 	// Under the lock of the line:
@@ -318,6 +297,7 @@ func (c *call) step(g *rules.Group, now time.Time, fresh store.Key) bool {
 type attempt struct {
 	number uint64
 	calls  []*call
+	since  time.Time
 }
 
 // abandon takes a call out of its line that no attempt has carried. The caller holds the lock.

@@ -184,7 +184,7 @@ func (s *Store) Reach(ctx context.Context) error {
 func (s *Store) Complete(ctx context.Context, _ time.Time, p store.PendingWrite, o store.Outcome) error {
 	ctx, cancel := context.WithTimeout(ctx, completeTimeout)
 	defer cancel()
-	err := s.change(ctx, p.Ref.Group, func(g *rules.Group, now time.Time, fresh store.Key) { g.Complete(now, fresh, &p, o) })
+	err := s.change(ctx, p.Namespace, p.Ref.Group, func(g *rules.Group, now time.Time, fresh store.Key) { g.Complete(now, fresh, &p, o) })
 	if errors.Is(err, store.ErrUnconfirmed) {
 		return nil // it stays in the line, and is carried out once
 	}

@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/utils/lru"
-
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/rules"
 )
@@ -26,7 +24,7 @@ type quotas struct {
 	store *Store
 
 	mu  sync.Mutex
-	all *lru.Cache // store.Key to *quota
+	all *store.Table[*quota]
 }
 
 // quota is one of them. Calls that come while a trip is under way wait, and take their tokens together
@@ -49,33 +47,35 @@ type tokenCall struct {
 	err   error
 }
 
-func newQuotas(s *Store) *quotas { return &quotas{store: s, all: lru.New(maxQuotas)} }
+func newQuotas(s *Store) *quotas { return &quotas{store: s, all: store.NewTable[*quota](maxQuotas)} }
 
-// of finds or makes a quota. The caller holds the lock.
-func (qs *quotas) of(key store.Key) *quota {
-	known, _ := qs.all.Get(key)
-	q, ok := known.(*quota)
-	if ok {
-		return q
+// of finds or makes a quota for a namespace. The caller holds the lock.
+func (qs *quotas) of(namespace string, key store.Key) *quota {
+	e := qs.all.Get(key)
+	if e == nil {
+		e = qs.all.Add(key, namespace, &quota{key: key})
 	}
-	q = &quota{key: key}
-	qs.all.Add(key, q)
-	return q
+	qs.all.Set(e, 1, false)
+	qs.all.Evict(0)
+	return e.Value
 }
 
 // taken are the tokens that a write has taken, one of each quota or none.
 type taken struct {
-	quotas *quotas
-	limits *store.Limits
-	grants []rules.Grant
-	asked  bool // all quotas were
-	trips  bool // Redis was asked for any
-	at     time.Time
+	quotas    *quotas
+	namespace string
+	limits    *store.Limits
+	grants    []rules.Grant
+	asked     bool // all quotas were
+	trips     bool // Redis was asked for any
+	at        time.Time
 }
 
 // taken are no tokens yet.
-func (qs *quotas) taken(l *store.Limits) *taken {
-	return &taken{quotas: qs, limits: l, at: qs.store.opts.Now(), grants: make([]rules.Grant, len(l.Quotas)), asked: len(l.Quotas) == 0}
+func (qs *quotas) taken(namespace string, l *store.Limits) *taken {
+	t := &taken{quotas: qs, namespace: namespace, limits: l, at: qs.store.opts.Now(), asked: len(l.Quotas) == 0}
+	t.grants = make([]rules.Grant, len(l.Quotas))
+	return t
 }
 
 // ask takes a token from each quota, all at the same time. A token that comes when ctx is done is lost.
@@ -83,7 +83,7 @@ func (t *taken) ask(ctx context.Context) error {
 	t.asked = true
 	calls := make([]*tokenCall, len(t.grants))
 	for i := range calls {
-		calls[i] = t.quotas.take(ctx, &t.limits.Quotas[i])
+		calls[i] = t.quotas.take(ctx, t.namespace, &t.limits.Quotas[i])
 	}
 	for i, c := range calls {
 		select {
@@ -127,7 +127,7 @@ func (t *taken) giveBack() {
 	now := t.quotas.store.opts.Now()
 	for i, g := range t.grants {
 		if g.OK {
-			t.quotas.giveBack(&t.limits.Quotas[i], max(0, now.Sub(t.at)))
+			t.quotas.giveBack(t.namespace, &t.limits.Quotas[i], max(0, now.Sub(t.at)))
 		}
 	}
 }
@@ -139,14 +139,14 @@ func granted(g rules.Grant) *tokenCall {
 }
 
 // take asks a quota for a token. One that is known to be empty is not asked.
-func (qs *quotas) take(ctx context.Context, b *store.Bucket) *tokenCall {
+func (qs *quotas) take(ctx context.Context, namespace string, b *store.Bucket) *tokenCall {
 	if b.Burst <= 0 || b.Every <= 0 {
 		_, g := rules.Level{}.Take(b.Limit, time.Time{})
 		return granted(g)
 	}
 	here := qs.store.opts.Now()
 	qs.mu.Lock()
-	q := qs.of(b.Key)
+	q := qs.of(namespace, b.Key)
 	if here.Sub(q.asked) < emptyFor {
 		if _, g := q.level.Take(b.Limit, q.clock.now(here)); !g.OK {
 			qs.mu.Unlock()
@@ -165,14 +165,14 @@ func (qs *quotas) take(ctx context.Context, b *store.Bucket) *tokenCall {
 }
 
 // giveBack gives a token back that was out for a time.
-func (qs *quotas) giveBack(b *store.Bucket, out time.Duration) {
+func (qs *quotas) giveBack(namespace string, b *store.Bucket, out time.Duration) {
 	one, capacity := rules.Cost(b.Limit)
 	back := time.Duration(one)*time.Microsecond - out
 	if back <= 0 || capacity == 0 {
 		return // it has come back by itself, or there is none
 	}
 	qs.mu.Lock()
-	q := qs.of(b.Key)
+	q := qs.of(namespace, b.Key)
 	q.back += back
 	first := !q.busy
 	q.busy = true
@@ -246,25 +246,25 @@ func (qs *quotas) trip(ctx context.Context, q *quota, calls []*tokenCall, back t
 const longestEvery = time.Hour
 
 // local is what quotas grant by what this replica knows, while Redis is unavailable.
-func (qs *quotas) local(l *store.Limits) []rules.Grant {
+func (qs *quotas) local(namespace string, l *store.Limits) []rules.Grant {
 	here := qs.store.opts.Now()
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	grants := make([]rules.Grant, len(l.Quotas))
 	for i := range l.Quotas {
-		q := qs.of(l.Quotas[i].Key)
+		q := qs.of(namespace, l.Quotas[i].Key)
 		_, grants[i] = q.level.Take(l.Quotas[i].Limit, q.clock.now(here))
 	}
 	return grants
 }
 
 // chargeLocally takes a token of each quota.
-func (qs *quotas) chargeLocally(l *store.Limits) {
+func (qs *quotas) chargeLocally(namespace string, l *store.Limits) {
 	here := qs.store.opts.Now()
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	for i := range l.Quotas {
-		q := qs.of(l.Quotas[i].Key)
+		q := qs.of(namespace, l.Quotas[i].Key)
 		q.level = q.level.Force(l.Quotas[i].Limit, q.clock.now(here))
 	}
 }

@@ -43,8 +43,8 @@ type Options struct {
 	Prefix string
 	// Unsettled says that nobody settles what is stored: nothing is pending.
 	Unsettled bool
-	// Unreported takes what this replica could not report to Redis: when it stops, or when reports
-	// have waited too long or are too many. Nil drops it.
+	// Unreported takes what this replica could not report to Redis: when it stops, or when a report
+	// has waited too long or its namespace has too many. Nil drops it.
 	Unreported Sink
 	// Reported counts the decisions in reports that Redis took, and Waiting is for how many registers
 	// reports wait.
@@ -58,7 +58,7 @@ type Options struct {
 
 // Sink takes drops to report in a notice of a register. store/memory's Store is one.
 type Sink interface {
-	ReportDrops(now time.Time, register store.Key, d *rules.Drops) error
+	ReportDrops(now time.Time, namespace string, register store.Key, d *rules.Drops) error
 }
 
 // Store is a store.Store and store.Queue in Redis. Make one with New and call Run once.
@@ -106,9 +106,9 @@ func New(client redisclient.Caller, o Options) *Store {
 		s.names[i] = o.Prefix + "{" + hex.EncodeToString([]byte{byte(i)}) + "}:"
 		s.dues[i] = s.names[i] + "due"
 	}
-	s.lines = newLines()
+	s.lines = newLines(linesBytes)
 	s.quotas = newQuotas(s)
-	s.log = newReports()
+	s.log = newReports(maxReports)
 	return s
 }
 
@@ -138,7 +138,7 @@ func (s *Store) Decide(ctx context.Context, _ time.Time, w store.Write, l store.
 	if d, refused := s.refused(&w, &l); refused {
 		return d, nil
 	}
-	t := s.quotas.taken(&l)
+	t := s.quotas.taken(w.Namespace, &l)
 	if !t.asked && s.pays(&w, &l) {
 		if err := t.ask(ctx); err != nil {
 			t.giveBack()
@@ -149,10 +149,10 @@ func (s *Store) Decide(ctx context.Context, _ time.Time, w store.Write, l store.
 		t.giveBack()
 		return d, nil
 	}
-	c := &call{write: w, limits: &l, taken: t}
+	c := &call{namespace: w.Namespace, write: w, limits: &l, taken: t}
 	d, err := s.linesOf(w.Group).do(ctx, s, w.Group, c)
 	if err == nil && c.lacking {
-		c = &call{write: w, limits: &l, taken: t}
+		c = &call{namespace: w.Namespace, write: w, limits: &l, taken: t}
 		if err = t.ask(ctx); err == nil {
 			d, err = s.linesOf(w.Group).do(ctx, s, w.Group, c)
 		}
@@ -221,20 +221,20 @@ func (s *Store) reportQuotaDrop(w *store.Write, l *store.Limits, d store.Decisio
 		return
 	}
 	drops := rules.Dropped(s.opts.Now(), *w, l, d.Empty, d.Occurrences)
-	s.log.addDrops(s.opts.Now(), rules.NoticeKey(d.Empty), &drops)
+	s.log.addDrops(s.opts.Now(), w.Namespace, rules.NoticeKey(d.Empty), &drops)
 }
 
 // DecideLocally decides a write while Redis is unavailable, by what this replica knows of its group and
 // quotas. It becomes a report.
 func (s *Store) DecideLocally(w store.Write, l store.Limits) (store.Decision, error) {
-	grants := s.quotas.local(&l)
+	grants := s.quotas.local(w.Namespace, &l)
 	now := s.now(w.Group)
 	var d store.Decision
 	var changed bool
 	v, _ := s.fresh()
-	s.linesOf(w.Group).locally(w.Group, now, v, func(g *rules.Group) { d, changed = g.Decide(now, v, w, &l, grants) })
+	s.linesOf(w.Group).locally(w.Namespace, w.Group, now, v, func(g *rules.Group) { d, changed = g.Decide(now, v, w, &l, grants) })
 	if pays(d) {
-		s.quotas.chargeLocally(&l)
+		s.quotas.chargeLocally(w.Namespace, &l)
 	}
 	s.reportQuotaDrop(&w, &l, d)
 	if changed {

@@ -206,7 +206,7 @@ func (ls *lines) do(ctx context.Context, s *Store, key store.Key, c *call) (stor
 	}
 	begun := s.opts.Now()
 	ls.mu.Lock()
-	ln := ls.enter(key)
+	ln := ls.enter(c.namespace, key)
 	ln.waiting = append(ln.waiting, c)
 	first := !ln.busy
 	ln.busy = true

@@ -1,0 +1,60 @@
+package redis_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/redis"
+	"github.com/eventquota/eventquota/store/storetest"
+)
+
+// cutOff is a replica that decides without Redis, and reports before anything is claimed or completed.
+type cutOff struct{ punctual }
+
+// Decide implements store.Store.
+func (c cutOff) Decide(_ context.Context, now time.Time, w store.Write, l store.Limits) (store.Decision, error) {
+	c.set(now)
+	c.SpillExcess()
+	return c.DecideLocally(w, l)
+}
+
+// Claim implements store.Queue.
+func (c cutOff) Claim(
+	ctx context.Context, now time.Time, ahead time.Duration, n int, claimed func(string, store.Key) bool,
+) ([]store.PendingWrite, error) {
+	c.set(now)
+	c.Flush(ctx)
+	return c.punctual.Claim(ctx, now, ahead, n, claimed)
+}
+
+// Complete implements store.Queue.
+func (c cutOff) Complete(ctx context.Context, now time.Time, p store.PendingWrite, o store.Outcome) error {
+	c.set(now)
+	c.Flush(ctx)
+	return c.punctual.Complete(ctx, now, p, o)
+}
+
+// Whatever another namespace writes, with Redis or without, nothing changes for the others, although a replica keeps
+// few copies and reports.
+func TestNoNamespaceChangesWhatAnotherGets(t *testing.T) {
+	s := standalone(t)
+	fresh := func(bytes, reports int64, wrap func(punctual) storetest.Subject) storetest.Fresh {
+		return func(t *testing.T) storetest.Subject {
+			t.Helper()
+			c := &clock{}
+			o := redis.Options{Prefix: s.prefix(), Now: c.now}
+			return wrap(punctual{redis.New(newClocked(t, s.client, c), o).Patient(patient).Small(bytes, reports), c})
+		}
+	}
+	for says, wrap := range map[string]func(punctual) storetest.Subject{
+		"with Redis":    func(p punctual) storetest.Subject { return p },
+		"without Redis": func(p punctual) storetest.Subject { return cutOff{p} },
+	} {
+		t.Run(says, func(t *testing.T) {
+			storetest.Compare(t, storetest.Seeds{First: seeds.First, Runs: 2, Steps: 200},
+				fresh(64<<20, 1<<17, wrap), storetest.Besieged(fresh(4<<20, 2000, wrap)))
+		})
+	}
+}

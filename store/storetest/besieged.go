@@ -1,0 +1,100 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/eventquota/eventquota/store"
+)
+
+// noisy is a namespace whose writes are nothing to others, and filling is how many of them fill a small store.
+const (
+	noisy   = "noisy"
+	filling = 5000
+)
+
+// Besieged makes stores to which another namespace sends thousands of writes before every 25th one of their callers,
+// who are shown only what is their own. By Compare, that is what it would be without those writes. Fresh stores may be small: a
+// caller that holds less than a quarter of the bound must lose nothing.
+func Besieged(fresh Fresh) Fresh {
+	return func(t *testing.T) Subject {
+		t.Helper()
+		return &besieged{Subject: fresh(t), t: t, rng: rand.New(rand.NewPCG(1, 1))} //nolint:gosec // a run must be the same again
+	}
+}
+
+type besieged struct {
+	Subject
+	t     *testing.T
+	rng   *rand.Rand
+	calls int // of Decide
+	n     int // writes of the other namespace
+}
+
+// Decide implements store.Store.
+func (b *besieged) Decide(ctx context.Context, now time.Time, w store.Write, l store.Limits) (store.Decision, error) {
+	const every = 25
+	for range filling * (b.calls % every / (every - 1)) {
+		noise, under := b.noise(now)
+		if _, err := b.Subject.Decide(ctx, now, noise, under); err != nil && !errors.Is(err, store.ErrFull) {
+			b.t.Errorf("a write of another namespace: %v", err)
+		}
+	}
+	b.calls++
+	return b.Subject.Decide(ctx, now, w, l)
+}
+
+// noise is a write of any shape: of a group that is new or not, which repeats, combines, is refused by its spam
+// filter or by a quota that is new, or takes a token from one; or an UPDATE of an Event that is not known. The first
+// ones are all admitted and new, so that nothing is pending of what fills the store.
+func (b *besieged) noise(now time.Time) (store.Write, store.Limits) {
+	b.n++
+	admitted := b.n < 2*filling
+	part := func(what string) string {
+		if admitted {
+			return fmt.Sprint(what, b.n)
+		}
+		return fmt.Sprint(what, among(b.rng, b.n, b.n, b.n/2, b.n/16, 0))
+	}
+	f := about(fmt.Sprint("event", b.n), []detail{
+		in(noisy), pod(part("pod")), by(part("user")), reason(part("reason")), message(part("message")), count(1 + b.rng.Int64N(3)),
+	})
+	if !admitted && b.rng.IntN(8) == 0 {
+		f.update = &store.Update{Recorder: b.rng.IntN(2) == 0, UID: part("uid"), Stored: store.Stored{Count: f.count + 1}}
+	}
+	w, l := f.write(now), limits()
+	l.Spam.Key = store.KeyOf(noisy, part("spam filter"))
+	l.Spam.Burst = among(b.rng, 0, 1, 25)
+	if admitted {
+		l.Spam.Burst = 25
+	} else if b.rng.IntN(2) == 0 {
+		q := bucket(part("noisy quota"), among(b.rng, 0, 1, 1000), time.Hour)
+		q.About.Namespace = noisy
+		l.Quotas = []store.Bucket{q}
+	}
+	return w, f.under(l, &w)
+}
+
+// Claim implements store.Queue.
+func (b *besieged) Claim(
+	ctx context.Context, now time.Time, ahead time.Duration, n int, claimed func(string, store.Key) bool,
+) ([]store.PendingWrite, error) {
+	return b.Subject.Claim(ctx, now, ahead, n, func(namespace string, group store.Key) bool {
+		return namespace == noisy || claimed(namespace, group)
+	})
+}
+
+// Pending implements store.Queue.
+func (b *besieged) Pending(ctx context.Context) (int64, error) {
+	writes, err := b.Claim(ctx, epoch(), math.MaxInt64, math.MaxInt, nobody)
+	groups := map[store.Key]bool{}
+	for _, p := range writes {
+		groups[p.Ref.Group] = true
+	}
+	return int64(len(groups)), err
+}
