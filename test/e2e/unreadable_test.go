@@ -68,7 +68,7 @@ func oddities() map[string]func(*corev1.Event) {
 	fields := func(raw string) func(*corev1.Event) {
 		return func(e *corev1.Event) {
 			e.ManagedFields = managed(metav1.ManagedFieldsEntry{Manager: "odd"})
-			e.ManagedFields[0].FieldsV1 = &metav1.FieldsV1{Raw: []byte(raw)}
+			e.ManagedFields[0].FieldsV1 = metav1.NewFieldsV1(raw)
 		}
 	}
 	deep := func(levels int) string { return strings.Repeat(`{"f:a":`, levels) + "{}" + strings.Repeat("}", levels) }
