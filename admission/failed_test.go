@@ -15,7 +15,7 @@ func TestWhatTheAPIServerTakesForFailed(t *testing.T) {
 	leave()
 	review := string(reviewOf(t, newRequest(time.Now(), "a", nil)))
 	for says, test := range map[string]struct {
-		ctx                 context.Context
+		ctx                 context.Context //nolint:containedctx // of one call
 		method, query, body string
 		failed              int
 	}{

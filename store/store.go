@@ -201,9 +201,20 @@ func NewTable[V any](most int64) *Table[V] {
 	return &Table[V]{most: most, entries: map[Key]*Entry[V]{}, holders: map[string]*holder[V]{}}
 }
 
-// Len is the number of entries, and Size the sum of their sizes.
-func (t *Table[V]) Len() int    { return len(t.entries) }
+// Len is the number of entries.
+func (t *Table[V]) Len() int { return len(t.entries) }
+
+// Size is the sum of their sizes.
 func (t *Table[V]) Size() int64 { return t.size }
+
+// Shrink evicts until there is space for more, or nothing is left to evict.
+func (t *Table[V]) Shrink(more int64) {
+	for {
+		if t.Evict(more) == nil {
+			return
+		}
+	}
+}
 
 // All are all entries. The map is not to be changed.
 func (t *Table[V]) All() map[Key]*Entry[V] { return t.entries }

@@ -90,8 +90,7 @@ func TestAShareIsSafeFromOthers(t *testing.T) {
 		if pinned && !table.Fits(namespace, 1) {
 			return false
 		}
-		for table.Evict(1) != nil {
-		}
+		table.Shrink(1)
 		table.Set(table.Add(store.KeyOf(namespace, fmt.Sprint(i)), namespace, i), 1, pinned)
 		return true
 	}

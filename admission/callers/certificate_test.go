@@ -28,6 +28,7 @@ import (
 const request = "POST /mutate HTTP/1.1\r\nHost: webhook\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n{"
 
 func TestOnlyClientsWithACertificateConnect(t *testing.T) {
+	t.Parallel()
 	ours, theirs := newCA(t, "ours"), newCA(t, "theirs")
 	const apiServer = "kube-apiserver-webhooks"
 	intermediate := ours.sign(t, "intermediate", func(c *x509.Certificate) { c.IsCA, c.BasicConstraintsValid = true, true })

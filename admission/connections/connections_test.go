@@ -97,7 +97,7 @@ func TestAPlaceIsTakenFromWhoHasMost(t *testing.T) {
 				return netip.AddrFrom4([4]byte{10, 0, 0, strings.ToLower(name)[0]})
 			}
 			var open []*conn
-			for _, name := range strings.Split(tt.open, "") {
+			for name := range strings.SplitSeq(tt.open, "") {
 				made := &conn{all: c, from: address(name)}
 				made.idle.Store(name < "a")
 				open = append(open, made)

@@ -103,20 +103,20 @@ func TestNobodyMakesSeriesWithoutBound(t *testing.T) {
 
 func TestLabelsAreBoundedWhoeverAsksAtOnce(t *testing.T) {
 	t.Parallel()
-	b := newBounded(1000)
+	b, now := newBounded(1000, nil), time.Now()
 	var own atomic.Int32
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
 			for j := range 1000 {
-				if b.label("", fmt.Sprint(i, "-", j)) != other {
+				if b.label(now, "", fmt.Sprint(i, "-", j)) != other {
 					own.Add(1)
 				}
 			}
 		})
 	}
 	all.Wait()
-	if n := own.Load(); n != 1000 || b.label("", "none of them") != other {
+	if n := own.Load(); n != 1000 || b.label(now, "", "none of them") != other {
 		t.Errorf("%d have a label of their own, want 1000 and no more", n)
 	}
 }
@@ -141,6 +141,58 @@ func TestConditionsThatFailAreCountedByWhereAndWhose(t *testing.T) {
 	}
 	if got, want := len(prom.Values(t, m.Gatherer, "eventquota_condition_errors_total")), 2+labelledRules; got != want {
 		t.Errorf("%d series, want %d", got, want)
+	}
+}
+
+// TestANamespaceThatIsIdleGivesUpItsLabels holds that one which is counted keeps its place, and that nothing is left
+// of one that lost it.
+func TestANamespaceThatIsIdleGivesUpItsLabels(t *testing.T) {
+	t.Parallel()
+	m, now := New("devel"), time.Now()
+	m.events.now = func() time.Time { return now }
+	namespace := func(i int) string { return fmt.Sprint("namespace-", i) }
+	series := func(name string) string { return prom.Exposed(t, m.Gatherer, name) }
+	for i := range labelledNamespaces {
+		d := decided(namespace(i), "default", "Warning", store.Drop, "")
+		d.Errors = []*policy.EvaluationError{{Rule: &policy.Rule{Name: "own"}, Condition: "team", Err: errors.New("no such key: team")}}
+		m.Decided(d)
+		m.Store.filled(namespace(i))
+	}
+	for _, wait := range []time.Duration{labelledFor / 2, labelledFor/2 - time.Second} {
+		now = now.Add(wait)
+		m.Decided(decided("early", "default", "Normal", store.Admit, ""))
+		for i := range labelledNamespaces - 2 {
+			m.Decided(decided(namespace(i), "default", "Normal", store.Admit, ""))
+		}
+	}
+	now = now.Add(time.Minute)
+	for _, name := range []string{"new", "newer", "newest"} {
+		m.Decided(decided(name, "default", "Normal", store.Admit, ""))
+	}
+	for name, want := range map[string]bool{
+		"early": false, "new": true, "newer": true, "newest": false, "other": true,
+		namespace(0): true, namespace(labelledNamespaces - 3): true, namespace(labelledNamespaces - 2): false, namespace(labelledNamespaces - 1): false,
+	} {
+		if is := strings.Contains(series("eventquota_events_total"), fmt.Sprintf("event_namespace=%q", name)); is != want {
+			t.Errorf("namespace %s has a label of its own: %t, want %t", name, is, want)
+		}
+	}
+	for _, metric := range []string{"eventquota_warnings_dropped_total", "eventquota_condition_errors_total", "eventquota_store_full_total"} {
+		if all := series(metric); strings.Contains(all, namespace(labelledNamespaces-1)) || !strings.Contains(all, namespace(0)) {
+			t.Errorf("of one that lost its label, or not of one that kept it:\n%s", all)
+		}
+	}
+	if all := len(m.events.rules.scopes); all != labelledNamespaces+1 {
+		t.Errorf("rules of %d namespaces have labels, want %d and those of the rest", all, labelledNamespaces)
+	}
+	m.Decided(decided(namespace(labelledNamespaces-1), "default", "Normal", store.Admit, "")) // it begins again, as one of the rest
+	for i := range labelledRules {
+		m.Decided(decided("new", fmt.Sprint("policy-", i), "Normal", store.Admit, ""))
+	}
+	now = now.Add(labelledFor)
+	m.Decided(decided("new", "another policy", "Normal", store.Admit, ""))
+	if all := series("eventquota_events_total"); !strings.Contains(all, `event_namespace="new",outcome="admit",policy="another policy"`) {
+		t.Errorf("a policy takes no place of one that is idle:\n%s", all)
 	}
 }
 

@@ -69,6 +69,7 @@ func New(version string) *Metrics {
 	for _, handler := range []string{"mutate", "validate"} { // 0 before the first: Prometheus sees no increase from nothing
 		m.took.WithLabelValues(handler)
 	}
+	m.Store.filled = m.events.filled
 	buildInfo(made, version)
 	return m
 }

@@ -96,6 +96,7 @@ func (m *Metrics) touchAll() {
 	m.events.warnings.WithLabelValues("a")
 	m.events.unreadable.WithLabelValues("a")
 	m.events.errors.WithLabelValues("a", "b")
+	m.events.full.WithLabelValues("a")
 	m.Store.took.WithLabelValues("a", "b")
 	m.Store.errors.WithLabelValues("a", "b", "c")
 	m.Store.breaker.WithLabelValues("a")
@@ -130,10 +131,11 @@ This page is generated: a test writes it and holds it.
 
 What each replica counts is its own. Sum over replicas; of gauges by what the text says.
 
-The labels ` + "`event_namespace` and `policy`" + ` are bounded. The first %d namespaces in which a replica decides
-Events since its start have their own value, all others share the value ` + "`other`" + `; in each of these,
-so have the first %d policies and quotas. A namespace, policy or quota that is deleted keeps its value until the
-replica ends, so that counters never go back. A namespace named other is counted with the rest.
+The labels ` + "`event_namespace` and `policy`" + ` are bounded. %d namespaces in which a replica decides
+Events have their own value, all others share the value ` + "`other`" + `; in each of these,
+so have %d policies and quotas. The first ones keep their values while they are counted. One that was not counted for
+an hour loses its series to the next one; if it comes back, its counters begin at 0, as after a restart.
+A namespace named other is counted with the rest.
 
 | metric | type | unit | labels | what it is |
 |---|---|---|---|---|

@@ -48,26 +48,29 @@ func (m *Metrics) Decided(d admission.Decided) {
 	m.events.decided(&d)
 }
 
-// How many namespaces and, in each, how many policies and quotas have label values of their own.
+// How many namespaces and, in each, how many policies and quotas have label values of their own; and how long one was
+// not counted that loses its value to another.
 const (
 	labelledNamespaces = 200
 	labelledRules      = 16
+	labelledFor        = time.Hour
 )
 
 // eventMetrics count Event writes by where they are and what decided.
 type eventMetrics struct {
+	now               func() time.Time
 	namespaces, rules *bounded
 
 	events     *prometheus.CounterVec
 	warnings   *prometheus.CounterVec
 	unreadable *prometheus.CounterVec
 	errors     *prometheus.CounterVec
+	full       *prometheus.CounterVec
 }
 
 func newEventMetrics(made factory) *eventMetrics {
-	return &eventMetrics{
-		namespaces: newBounded(labelledNamespaces),
-		rules:      newBounded(labelledRules),
+	e := &eventMetrics{
+		now: time.Now,
 		events: made.counters("eventquota_events_total",
 			"Event writes decided, by the namespace of the Event, the policy or quota that decided, outcome (admit, merge, drop or deny) and, where one had no token, bucket (\"spam filter\", or the name of a quota's limit).",
 			"event_namespace", "policy", "outcome", "bucket"),
@@ -80,13 +83,32 @@ func newEventMetrics(made factory) *eventMetrics {
 		errors: made.counters("eventquota_condition_errors_total",
 			"Conditions that could not be evaluated for an Event write, by the namespace of the Event and the policy or quota that has them, which does not match then.",
 			"event_namespace", "policy"),
+		full: made.counters("eventquota_store_full_total",
+			"Event writes that a store did not decide, as pending writes of their namespace fill its part of the memory, by the namespace of the Event.",
+			"event_namespace"),
+	}
+	e.rules = newBounded(labelledRules, func(namespace, rule string) {
+		e.ended(prometheus.Labels{"event_namespace": namespace, "policy": rule}, e.events, e.errors)
+	})
+	e.namespaces = newBounded(labelledNamespaces, func(_, namespace string) {
+		e.rules.forget(namespace)
+		e.ended(prometheus.Labels{"event_namespace": namespace}, e.events, e.errors, e.warnings, e.unreadable, e.full)
+	})
+	return e
+}
+
+// ended ends series. One that comes back begins at 0, which Prometheus takes for a restart.
+func (*eventMetrics) ended(labels prometheus.Labels, all ...*prometheus.CounterVec) {
+	for _, one := range all {
+		one.DeletePartialMatch(labels)
 	}
 }
 
 // decided counts a write that was decided for good.
 func (e *eventMetrics) decided(d *admission.Decided) {
-	namespace := e.namespaces.label("", d.Request.Namespace)
-	rule := e.rules.label(namespace, d.Rule.Name)
+	now := e.now()
+	namespace := e.namespaces.label(now, "", d.Request.Namespace)
+	rule := e.rules.label(now, namespace, d.Rule.Name)
 	e.events.WithLabelValues(namespace, rule, d.Verdict.String(), d.Bucket).Inc()
 	warnings := e.warnings.WithLabelValues(namespace) // 0 before the first: Prometheus sees no increase from nothing
 	if d.Request.Object.Type == corev1.EventTypeWarning && (d.Verdict == store.Drop || d.Verdict == store.Deny) {
@@ -96,44 +118,89 @@ func (e *eventMetrics) decided(d *admission.Decided) {
 		e.unreadable.WithLabelValues(namespace).Inc()
 	}
 	for _, err := range d.Errors {
-		e.errors.WithLabelValues(namespace, e.rules.label(namespace, err.Rule.Name)).Inc()
+		e.errors.WithLabelValues(namespace, e.rules.label(now, namespace, err.Rule.Name)).Inc()
 	}
+}
+
+// filled counts a write that found a store full of what is pending of its namespace.
+func (e *eventMetrics) filled(namespace string) {
+	e.full.WithLabelValues(e.namespaces.label(e.now(), "", namespace)).Inc()
 }
 
 // other is the label value of all that has none of its own.
 const other = "other"
 
-// bounded gives label values: the first values of each scope keep their own, all others of that scope become other.
-// So no client can make more series than the bound, and no scope takes the places of another. None is forgotten: a
-// counter that ended would begin again at 0. It may be used concurrently and allocates only for a new value.
+// bounded gives label values: some values of each scope have their own, all others of that scope are other. A new one
+// takes the place of one that was not used for labelledFor. So no client can make more series than the bound, and
+// no scope takes the places of another. It may be used concurrently and allocates only for a new value.
 type bounded struct {
-	most  int        // in each scope
-	mu    sync.Mutex // held for tens of nanoseconds
-	known map[scoped]string
-	taken map[string]int // by scope
+	most   int                       // in each scope
+	ended  func(scope, value string) // called when a value has lost its place
+	mu     sync.Mutex                // held for tens of nanoseconds
+	scopes map[string]*scopeOfLabels
 }
 
-type scoped struct{ scope, value string }
+type scopeOfLabels struct {
+	values map[string]*labelled
+	looked time.Time // when none was found that could lose its place
+}
+
+type labelled struct {
+	label string
+	used  time.Time
+}
 
 // newBounded makes a bounded. Its callers bound the number of scopes.
-func newBounded(most int) *bounded {
-	return &bounded{most: most, known: map[scoped]string{}, taken: map[string]int{}}
+func newBounded(most int, ended func(scope, value string)) *bounded {
+	return &bounded{most: most, ended: ended, scopes: map[string]*scopeOfLabels{}}
 }
 
 // label is the label value of value. It keeps neither string.
-func (b *bounded) label(scope, value string) string {
+func (b *bounded) label(now time.Time, scope, value string) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if label, ok := b.known[scoped{scope, value}]; ok {
-		return label
+	s := b.scopes[scope]
+	if s == nil {
+		s = &scopeOfLabels{values: map[string]*labelled{}}
+		b.scopes[strings.Clone(scope)] = s
 	}
-	if b.taken[scope] >= b.most {
+	if v := s.values[value]; v != nil {
+		v.used = now
+		return v.label
+	}
+	if len(s.values) >= b.most && !b.end(now, scope, s) {
 		return other
 	}
-	key := scoped{strings.Clone(scope), strings.Clone(value)}
-	b.known[key] = key.value
-	b.taken[key.scope]++
-	return key.value
+	v := &labelled{label: strings.Clone(value), used: now}
+	s.values[v.label] = v
+	return v.label
+}
+
+// end takes the place of the value that was used longest ago, if that is long enough. It looks once a minute.
+func (b *bounded) end(now time.Time, scope string, s *scopeOfLabels) bool {
+	if now.Sub(s.looked) < time.Minute {
+		return false
+	}
+	oldest := &labelled{used: now}
+	for _, v := range s.values {
+		if v.used.Before(oldest.used) {
+			oldest = v
+		}
+	}
+	if now.Sub(oldest.used) < labelledFor {
+		s.looked = now
+		return false
+	}
+	delete(s.values, oldest.label)
+	b.ended(scope, oldest.label)
+	return true
+}
+
+// forget forgets a scope.
+func (b *bounded) forget(scope string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.scopes, scope)
 }
 
 // step observes the calls of one step of one store.
@@ -168,6 +235,7 @@ type observedStore struct {
 	store.Store
 
 	decide *storeStep
+	filled func(namespace string)
 }
 
 // observedQueue is the side of a store that a settler works on, measured.
@@ -179,7 +247,7 @@ type observedQueue struct {
 
 // Observe is a store whose calls are measured under a name.
 func (m *Store) Observe(name string, s store.Store) store.Store {
-	return &observedStore{s, m.step(name, "decide")}
+	return &observedStore{s, m.step(name, "decide"), m.filled}
 }
 
 // ObserveQueue is the side of a store that a settler works on, measured under a name.
@@ -192,6 +260,9 @@ func (o *observedStore) Decide(ctx context.Context, now time.Time, w store.Write
 	began := time.Now()
 	d, err := o.Store.Decide(ctx, now, w, l)
 	o.decide.ended(began, err)
+	if errors.Is(err, store.ErrFull) {
+		o.filled(w.Namespace)
+	}
 	return d, err
 }
 

@@ -14,6 +14,8 @@ type Store struct {
 	Reported     prometheus.Counter
 	Lost         prometheus.Counter
 	Evicting     prometheus.Gauge
+
+	filled func(namespace string)
 }
 
 func newStoreMetrics(made factory) Store {

@@ -44,7 +44,7 @@ const (
 )
 
 // Rules is what is known of policies and quotas: a *watch.Cache.
-type Rules interface {
+type Rules interface { //nolint:interfacebloat // what a cache of rules knows
 	// Reports are those of all rules.
 	Reports() []watch.Report
 	// Object is a rule as last received from the API server, or nil.

@@ -230,8 +230,7 @@ func (s *Store) measure(e *entry) {
 // shrink forgets groups until there is space for more bytes, and a few more whose time has passed: each step
 // looks again, so that one stays short.
 func (s *Store) shrink(now time.Time, more int64) {
-	for s.groups.Evict(more) != nil {
-	}
+	s.groups.Shrink(more)
 	const few = 8
 	for range few {
 		place := s.groups.Oldest()

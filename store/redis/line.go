@@ -75,8 +75,7 @@ func (ls *lines) measure(ln *line) {
 		delete(ls.doubtful, ln.key)
 	}
 	ls.all.Set(ln.place, size, ln.busy || len(ln.doubts) > 0)
-	for ls.all.Evict(0) != nil {
-	}
+	ls.all.Shrink(0)
 }
 
 // look shows the copy of a register, if there is one that matters still. It is not to be changed or

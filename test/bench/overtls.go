@@ -26,8 +26,8 @@ func (c contender) overTLS(b *testing.B) error {
 	server := httptest.NewTLSServer(handler)
 	defer server.Close()
 	client := server.Client()
-	client.Transport.(*http.Transport).MaxIdleConnsPerHost = callersPerCPU * runtime.GOMAXPROCS(0) //nolint:errcheck // it is one
-	if err := post(b.Context(), client, server.URL, r.number(0)); err != nil {                     // connects
+	client.Transport.(*http.Transport).MaxIdleConnsPerHost = callersPerCPU * runtime.GOMAXPROCS(0)
+	if err := post(b.Context(), client, server.URL, r.number(0)); err != nil { // connects
 		return err
 	}
 	var serial atomic.Int64

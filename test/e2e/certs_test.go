@@ -92,7 +92,10 @@ func (e *setEnv) pathChanges(namespace string, first []string) {
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	defer client.CloseIdleConnections()
 	e.eventually("a call that fails is followed by another path", func() bool {
-		response, err := client.Post(e.set.Replicas[0].URL+first[0], "application/json", strings.NewReader("no review"))
+		request, err := http.NewRequestWithContext(e.Context(), http.MethodPost, e.set.Replicas[0].URL+first[0], strings.NewReader("no review"))
+		e.must(err)
+		request.Header.Set("Content-Type", "application/json")
+		response, err := client.Do(request)
 		e.must(err)
 		_ = response.Body.Close()
 		return response.StatusCode == http.StatusBadRequest && len(e.pathsStored()) == 2
