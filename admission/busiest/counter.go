@@ -13,8 +13,10 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// Places is how many rows of each By a replica follows. That many are counted exactly. Beyond, anything that
-// made more than a 256th of all writes is always among the rows, and misses less than a 256th of them.
+// Places is how many rows of each By a replica follows. That many are counted exactly. Beyond, each namespace has at
+// least an equal part of them, if it needs that, or competes with all others for the rest; and of k places in which it
+// competes with itself, anything that made more than a k-th of its writes is always among them. What a row may miss,
+// it says.
 const Places = 256
 
 // maxPart is how many bytes of a text are kept: the longest name that an object can have. Clients may send more.
@@ -28,8 +30,7 @@ type Counter struct {
 	seed    maphash.Seed
 	by      [kinds]*sketch[key]
 
-	rules    *sketch[RuleID]
-	followed int // sources of all rules; guarded by the lock of rules
+	rules *sketch[RuleID]
 }
 
 // NewCounter makes a Counter that begins to count now, for a replica of a unique name. It follows up to places
@@ -58,11 +59,11 @@ type Write struct {
 // not followed yet, and keeps no part of w.
 func (c *Counter) Count(w *Write, v store.Verdict) {
 	s, one := &w.Subject, countsOf(v)
-	countBy(c.by[Namespace], c.seed, key{w.Namespace}, one)
-	countBy(c.by[Source], c.seed, key{s.Component, s.Host}, one)
-	countBy(c.by[Object], c.seed, key{s.Kind, s.Namespace, s.Name}, one)
-	countBy(c.by[Reason], c.seed, key{w.Type, w.Reason}, one)
-	countBy(c.by[Policy], c.seed, key{w.Policy}, one)
+	countBy(c.by[Namespace], c.seed, w.Namespace, key{w.Namespace}, one)
+	countBy(c.by[Source], c.seed, w.Namespace, key{s.Component, s.Host}, one)
+	countBy(c.by[Object], c.seed, w.Namespace, key{s.Kind, s.Namespace, s.Name}, one)
+	countBy(c.by[Reason], c.seed, w.Namespace, key{w.Type, w.Reason}, one)
+	countBy(c.by[Policy], c.seed, w.Namespace, key{w.Policy}, one)
 }
 
 // Decided counts what became of one Event write, and keeps no part of d. Decisions of audited rules are in no
@@ -74,7 +75,7 @@ func (c *Counter) Decided(d *admission.Decided) {
 		c.Count(&Write{Namespace: d.Request.Namespace, Subject: subject, Type: e.Type, Reason: e.Reason, Policy: d.Rule.Name}, d.Verdict)
 	}
 	if i := d.Rule.Identity; i.UID != "" && (!d.Audited || d.Rule.Mode == policy.Audit) {
-		c.CountRule(RuleID{UID: string(i.UID), Generation: i.Generation}, d.Verdict, subject)
+		c.CountRule(i.Namespace, RuleID{UID: string(i.UID), Generation: i.Generation}, d.Verdict, subject)
 	}
 	for _, err := range d.Errors {
 		c.countError(err)
@@ -134,8 +135,9 @@ func (c Counts) Since(before Counts) Counts {
 }
 
 // sketch finds the busiest keys among any number in bounded memory: Space-Saving (Metwally, Agrawal, El Abbadi
-// 2005). When it is full, a new key takes the place and the weight of the lightest. A key that made more than
-// n/places of n writes has a place at the end, and misses at most n/places.
+// 2005), but shared out by namespace. When it is full, a new key takes the place and the weight of the lightest one:
+// of the namespaces that have more places than its own; if there are none, of its own namespace; and where neither
+// has more than a 32nd of the places, of all. So a namespace that invents keys displaces its own.
 type sketch[K comparable] struct {
 	mu       sync.Mutex // taken by its users, who may guard more with it
 	places   int
@@ -145,55 +147,98 @@ type sketch[K comparable] struct {
 	rows     []row[K]
 	// weights are those of rows, those of earlier keys in the same place included. They are apart so that
 	// few cache lines are read to find the lightest.
-	weights []int64
-	lost    int64    // the weight of the key that lost its place last: no key without a place had more
-	_       [64]byte // the next lock is in another cache line
+	weights  []int64
+	holders  map[string]*holder
+	followed int      // sources of rules
+	lost     int64    // no key without a place had more
+	_        [64]byte // the next lock is in another cache line
+}
+
+// holder is a namespace that has places.
+type holder struct {
+	namespace string
+	places    int
+	followed  int // sources of its rules
 }
 
 type row[K comparable] struct {
 	hash    uint64
 	key     K
+	holder  *holder
 	refused *sketch[Subject] // of a rule that refused any
 	errors  Errors           // of a rule
+	missing int64            // how many of its writes may have come before it had this place
 	Counts
 }
 
 func newSketch[K comparable](places int, detached func(K) K) *sketch[K] {
-	return &sketch[K]{places: places, detached: detached, index: map[uint64]int32{}}
+	return &sketch[K]{places: places, detached: detached, index: map[uint64]int32{}, holders: map[string]*holder{}}
 }
 
-// count counts one write of k in its row. displaced are the refused of the key that lost its place to k.
-func (s *sketch[K]) count(seed maphash.Seed, k K, one Counts) (counted *row[K], displaced *sketch[Subject]) {
+// count counts one write of k in its row. The namespace is that which made the key, and matters for a new one.
+func (s *sketch[K]) count(seed maphash.Seed, namespace string, k K, one Counts) *row[K] {
 	hash := maphash.Comparable(seed, k)
 	s.total = s.total.Add(one)
 	i, known := s.index[hash]
 	if !known {
-		i = s.place()
-		if s.weights[i] > 0 {
-			displaced, s.lost = s.rows[i].refused, s.weights[i]
-			delete(s.index, s.rows[i].hash)
+		h := s.holders[namespace]
+		if h == nil {
+			h = &holder{namespace: strings.Clone(namespace)}
+			s.holders[h.namespace] = h
 		}
+		h.places++
+		i = s.place(h)
 		s.index[hash] = i
-		s.rows[i] = row[K]{hash: hash, key: s.detached(k)}
+		s.rows[i] = row[K]{hash: hash, key: s.detached(k), holder: h, missing: s.lost}
 	}
 	s.rows[i].Counts = s.rows[i].Add(one)
 	s.weights[i]++
-	return &s.rows[i], displaced
+	return &s.rows[i]
 }
 
-// place is a new place, or that of the lightest key.
-func (s *sketch[K]) place() int32 {
-	if n := len(s.rows); n < s.places {
+// place is a new place for a namespace, or one that another key loses.
+func (s *sketch[K]) place(h *holder) int32 {
+	n := len(s.rows)
+	if n < s.places {
 		s.rows, s.weights = append(s.rows, row[K]{}), append(s.weights, 0)
 		return int32(n)
 	}
-	lightest := 0
+	few := s.places / 32
+	lightest, larger, own := -1, -1, -1
 	for i, w := range s.weights {
-		if w < s.weights[lightest] {
+		if lightest < 0 || w < s.weights[lightest] {
 			lightest = i
 		}
+		of := s.rows[i].holder
+		if of.places > max(h.places, few) && (larger < 0 || w < s.weights[larger]) {
+			larger = i
+		}
+		if of == h && (own < 0 || w < s.weights[own]) {
+			own = i
+		}
 	}
+	switch {
+	case larger >= 0:
+		lightest = larger
+	case own >= 0 && h.places > few:
+		lightest = own
+	}
+	s.displace(lightest)
 	return int32(lightest)
+}
+
+// displace takes the place of a key.
+func (s *sketch[K]) displace(i int) {
+	r := &s.rows[i]
+	s.lost = max(s.lost, r.Matched()+r.missing)
+	delete(s.index, r.hash)
+	if r.refused != nil {
+		r.holder.followed -= len(r.refused.rows)
+		s.followed -= len(r.refused.rows)
+	}
+	if r.holder.places--; r.holder.places == 0 {
+		delete(s.holders, r.holder.namespace)
+	}
 }
 
 // key is what a row of a Ranking is found by: parts of its name, empty ones at the end.
@@ -230,24 +275,24 @@ func clip(s string) string {
 }
 
 // countBy counts one write of k, of which it keeps no part.
-func countBy(s *sketch[key], seed maphash.Seed, k key, one Counts) {
+func countBy(s *sketch[key], seed maphash.Seed, namespace string, k key, one Counts) {
 	for i := range k {
 		k[i] = clip(k[i])
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.count(seed, k, one)
+	s.count(seed, clip(namespace), k, one)
 }
 
 // ranking is what s has counted. name writes a key.
 func ranking(s *sketch[key], name func(key) string) Ranking {
 	s.mu.Lock()
 	r := Ranking{Total: s.total, Missing: s.lost}
-	rows, weights := slices.Clone(s.rows), slices.Clone(s.weights)
+	rows := slices.Clone(s.rows)
 	s.mu.Unlock()
 	r.Rows = make([]Row, len(rows))
 	for i, one := range rows {
-		r.Rows[i] = Row{Name: name(one.key), Counts: one.Counts, Missing: weights[i] - one.Matched()}
+		r.Rows[i] = Row{Name: name(one.key), Counts: one.Counts, Missing: one.missing}
 	}
 	r.sort()
 	return r

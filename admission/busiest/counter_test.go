@@ -113,18 +113,23 @@ func TestCountsAreExactUpToTheBoundAndBoundedBeyond(t *testing.T) {
 	for says, test := range map[string]struct {
 		objects int
 		next    func(i int) int
+		many    bool // namespaces
 	}{
-		"as many as there are places":    {busiest.Places, func(int) int { return r.IntN(busiest.Places) }},
-		"one more than that":             {busiest.Places + 1, func(i int) int { return i % (busiest.Places + 1) }},
-		"many, a few of them often":      {writes, func(int) int { return int(writes * r.Float64() * r.Float64() * r.Float64() * r.Float64()) }},
-		"nothing but new ones":           {writes, func(i int) int { return i }},
-		"a heavy one among new ones":     {writes, func(i int) int { return i * (i % 100 / 99) }},
-		"old ones, then nothing but new": {writes, func(i int) int { return max(i-writes/2, i%300) }},
+		"as many as there are places":    {busiest.Places, func(int) int { return r.IntN(busiest.Places) }, false},
+		"one more than that":             {busiest.Places + 1, func(i int) int { return i % (busiest.Places + 1) }, false},
+		"many, a few of them often":      {writes, func(int) int { return int(writes * r.Float64() * r.Float64() * r.Float64() * r.Float64()) }, false},
+		"nothing but new ones":           {writes, func(i int) int { return i }, false},
+		"a heavy one among new ones":     {writes, func(i int) int { return i * (i % 100 / 99) }, false},
+		"old ones, then nothing but new": {writes, func(i int) int { return max(i-writes/2, i%300) }, false},
+		"many of many namespaces":        {writes, func(int) int { return int(writes * r.Float64() * r.Float64() * r.Float64()) }, true},
 	} {
 		t.Run(says, func(t *testing.T) {
 			c, model := busiest.NewCounter("a", epoch(), busiest.Places), truth{}
 			for i := range writes {
 				w, v := write(test.next(i)), verdicts[r.IntN(len(verdicts))]
+				if !test.many {
+					w.Namespace, w.Subject.Namespace = "team", "team"
+				}
 				c.Count(w, v)
 				model.count(w, v)
 			}
@@ -133,13 +138,81 @@ func TestCountsAreExactUpToTheBoundAndBoundedBeyond(t *testing.T) {
 				t.Errorf("a total of %+v, want %d", ranking.Total, writes)
 			}
 			model.check(t, ranking)
-			if ranking.Missing > writes/busiest.Places {
+			if !test.many && ranking.Missing > writes/busiest.Places {
 				t.Errorf("%d may be missing, want %d at most", ranking.Missing, writes/busiest.Places)
 			}
 			if test.objects <= busiest.Places && ranking.Missing != 0 {
 				t.Errorf("%d may be missing, want none", ranking.Missing)
 			}
 		})
+	}
+}
+
+// What may be missing covers all that lost its place: here a heavy one first, of the namespace that has most, and then
+// a light one of another.
+func TestWhatMayBeMissingIsNeverTooLow(t *testing.T) {
+	c, model := busiest.NewCounter("a", epoch(), busiest.Places), truth{}
+	for _, made := range []struct {
+		namespace      string
+		objects, times int
+	}{{"large", busiest.Places - 100, 10}, {"small", 101, 1}, {"new", 1, 1}} {
+		for n := range made.objects * made.times {
+			w := write(n / made.times)
+			w.Namespace, w.Subject.Namespace = made.namespace, made.namespace
+			c.Count(w, store.Admit)
+			model.count(w, store.Admit)
+		}
+	}
+	model.check(t, c.Snapshot(epoch()).By[busiest.Object])
+}
+
+// Whatever names a namespace invents, another's stay where they were counted, and it finds places for new ones.
+func TestNoNamespaceDisplacesAnothers(t *testing.T) {
+	c := busiest.NewCounter("a", epoch(), busiest.Places)
+	count := func(namespace string, n int) {
+		name := fmt.Sprint(namespace, n)
+		s := busiest.Subject{Object: store.Object{Kind: "Pod", Namespace: namespace, Name: name}, Source: store.Source{Component: name}}
+		c.Count(&busiest.Write{Namespace: namespace, Subject: s, Type: "Normal", Reason: name, Policy: name}, store.Admit)
+		c.CountRule(namespace, busiest.RuleID{UID: name}, store.Drop, s)
+		c.CountRule("", busiest.RuleID{UID: "cluster"}, store.Drop, s)
+	}
+	const early, late = 6, 12
+	quiet := func(from, to int) {
+		for n := range 3 * (to - from) {
+			count("quiet", from+n/3)
+		}
+	}
+	quiet(0, early)
+	for n := range 10_000 {
+		count("noisy", n)
+	}
+	quiet(early, late)
+	for n := range 10_000 {
+		count("noisy", -n)
+	}
+	s := c.Snapshot(epoch())
+	of := rules(s)
+	for n := range late {
+		name := fmt.Sprint("quiet", n)
+		for by, row := range map[busiest.By]string{
+			busiest.Source: name, busiest.Object: "Pod quiet/" + name, busiest.Reason: "Normal " + name, busiest.Policy: name,
+		} {
+			if got := rowOf(s.By[by], row); got.Admitted != 3 || n < early && got.Missing != 0 {
+				t.Errorf("by %v: %+v for %s, want 3", by, got, row)
+			}
+		}
+		if r := of[busiest.RuleID{UID: name}]; r.Dropped != 3 || len(r.Sources) != 1 || r.Sources[0].Dropped != 3 {
+			t.Errorf("%+v of rule %s, want 3 of one source", r, name)
+		}
+	}
+	left := 0
+	for _, one := range of[busiest.RuleID{UID: "cluster"}].Sources {
+		if one.Namespace == "quiet" {
+			left++
+		}
+	}
+	if left < early {
+		t.Errorf("%d sources of the quiet namespace are left of a rule that all share, want %d or more", left, early)
 	}
 }
 

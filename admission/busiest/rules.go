@@ -12,8 +12,8 @@ import (
 const (
 	// rulePlaces is how many generations of rules a replica follows.
 	rulePlaces = 4096
-	// sourcePlaces is how many sources of each rule it follows, and maxFollowed of all. With the
-	// longest texts they and the rules take 12 MB.
+	// sourcePlaces is how many sources of each rule it follows, and maxFollowed of all; the rules of a namespace
+	// have no more than are left. With the longest texts they and the rules take 12 MB.
 	sourcePlaces = 16
 	maxFollowed  = 1 << 12
 )
@@ -90,16 +90,13 @@ func (s Subject) detached() Subject {
 	return s
 }
 
-// CountRule counts one decision of a rule about an Event of s, which is followed if the write was refused. It
-// keeps no part of s, and allocates only for what is not followed yet.
-func (c *Counter) CountRule(id RuleID, v store.Verdict, s Subject) {
+// CountRule counts one decision of a rule of a namespace, or of the cluster, about an Event of s, which is followed if
+// the write was refused. It keeps no part of s, and allocates only for what is not followed yet.
+func (c *Counter) CountRule(namespace string, id RuleID, v store.Verdict, s Subject) {
 	one := countsOf(v)
 	c.rules.mu.Lock()
 	defer c.rules.mu.Unlock()
-	counted, displaced := c.rules.count(c.seed, id, one)
-	if displaced != nil {
-		c.followed -= len(displaced.rows)
-	}
+	counted := c.rules.count(c.seed, namespace, id, one)
 	if one.Admitted > 0 {
 		return
 	}
@@ -108,12 +105,14 @@ func (c *Counter) CountRule(id RuleID, v store.Verdict, s Subject) {
 	}
 	refused := counted.refused
 	before := len(refused.rows)
-	if c.followed >= maxFollowed {
+	if counted.holder.followed >= maxFollowed-c.rules.followed {
 		refused.places = before // a new one takes the place of another
 	}
 	if refused.places > 0 {
-		refused.count(c.seed, s.clipped(), one)
-		c.followed += len(refused.rows) - before
+		s = s.clipped()
+		refused.count(c.seed, s.Namespace, s, one)
+		counted.holder.followed += len(refused.rows) - before
+		c.rules.followed += len(refused.rows) - before
 	}
 }
 
@@ -122,10 +121,7 @@ func (c *Counter) countError(err *policy.EvaluationError) {
 	i := &err.Rule.Identity
 	c.rules.mu.Lock()
 	defer c.rules.mu.Unlock()
-	counted, displaced := c.rules.count(c.seed, RuleID{UID: string(i.UID), Generation: i.Generation}, Counts{})
-	if displaced != nil {
-		c.followed -= len(displaced.rows)
-	}
+	counted := c.rules.count(c.seed, i.Namespace, RuleID{UID: string(i.UID), Generation: i.Generation}, Counts{})
 	counted.errors.Count++
 	if counted.errors.Example == "" {
 		counted.errors.Example = strings.Clone(clip(fmt.Sprintf("condition %q: %v", err.Condition, err.Err)))

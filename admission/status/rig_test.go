@@ -229,7 +229,7 @@ func (r *rig) decideOn(replica int, name string, generation int64, c busiest.Cou
 	subject := busiest.Subject{Object: store.Object{Name: "web"}, Source: store.Source{Component: "kubelet"}}
 	for v, n := range map[store.Verdict]int64{store.Admit: c.Admitted, store.Merge: c.Merged, store.Drop: c.Dropped} {
 		for range n {
-			r.counts.replicas[replica].CountRule(id, v, subject)
+			r.counts.replicas[replica].CountRule("", id, v, subject)
 		}
 	}
 }

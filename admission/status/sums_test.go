@@ -134,7 +134,7 @@ func TestTopSourcesAreThoseOfAllReplicas(t *testing.T) {
 		r.counts.replicas = append(r.counts.replicas, busiest.NewCounter("b", time.Now(), busiest.Places))
 		refuse := func(replica int, name string, n int) {
 			for range n {
-				r.counts.replicas[replica].CountRule(busiest.RuleID{UID: "uid of p", Generation: 1}, store.Drop, busiest.Subject{Object: store.Object{Name: name}})
+				r.counts.replicas[replica].CountRule("", busiest.RuleID{UID: "uid of p", Generation: 1}, store.Drop, busiest.Subject{Object: store.Object{Name: name}})
 			}
 		}
 		for i := range 7 {

@@ -70,9 +70,9 @@ services, list pods, get and create pods/portforward, and create serviceaccounts
 --endpoint names one instead.
 
 A replica counts while it runs, and is shown for five minutes after its end. Totals
-are exact. It follows 256 of each kind: the busiest are always among them, and where
-there are more, a line below says how much counts may lack. Rates are those of the
-last ten seconds or so; audited policies are not counted.
+are exact. It follows 256 of each kind, shared out by namespace: the busiest are among
+them, and where there are more, a line below says how much counts may lack. Rates are
+those of the last ten seconds or so; audited policies are not counted.
 
 On a terminal it is a live view with these keys:
 
