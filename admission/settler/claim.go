@@ -9,13 +9,9 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-const (
-	// maxGroups bounds the groups that are claimed at the same time. More wait in the store, where
-	// they go on growing without a copy here.
-	maxGroups = 512
-	// maxShare is how many of them may be of one namespace.
-	maxShare = maxGroups / 4
-)
+// maxGroups bounds the groups that are claimed at the same time. More wait in the store, where
+// they go on growing without a copy here. A namespace may have no more of them than are left for all others.
+const maxGroups = 512
 
 // held is what is claimed of one group, in the order in which it is written.
 type held struct {
@@ -23,8 +19,7 @@ type held struct {
 	writes    []*write
 }
 
-// claiming is what one claim may bring: no group that is held, and of no namespace more than its
-// share. What was held when it began stays so: the store may have looked at a group before its last
+// claiming is what one claim may bring: no group that is held, and of no namespace more than are left. What was held when it began stays so: the store may have looked at a group before its last
 // write was completed.
 type claiming struct {
 	held    map[store.Key]bool
@@ -40,7 +35,7 @@ func (c *claiming) passes(namespace string, group store.Key) bool {
 	if _, again := c.offered[group]; again {
 		return false
 	}
-	if c.shares[namespace] >= maxShare {
+	if c.shares[namespace] >= maxGroups-len(c.held)-len(c.offered) {
 		return true
 	}
 	c.offered[group] = namespace

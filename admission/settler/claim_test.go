@@ -3,6 +3,7 @@ package settler_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -16,8 +17,8 @@ import (
 func TestClaimsAreBounded(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ namespaces, want int }{
-		"of one namespace":   {1, 128},
-		"of many namespaces": {10, 512},
+		"of one namespace":   {1, 256},
+		"of many namespaces": {10, 472},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -39,6 +40,37 @@ func TestClaimsAreBounded(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestWritesThatFailKeepNoOtherNamespaceWaiting has more namespaces than claims can be full of, whose writes all fail as
+// if the API server took none.
+func TestWritesThatFailKeepNoOtherNamespaceWaiting(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		for i := range 3000 {
+			r.queue.writes = append(r.queue.writes, r.pendingIn(fmt.Sprint("failing", i%10), fmt.Sprint("e", i)))
+		}
+		r.answer = func(q *request) error {
+			if strings.Contains(q.says, "failing") {
+				return errRefused
+			}
+			return nil
+		}
+		abandon := make(chan struct{})
+		ended := r.start(&endless{r.queue}, time.Hour, settler.Options{Abandon: abandon})
+		<-time.After(time.Minute)
+		quiet := r.pendingIn("quiet", "quiet")
+		r.queue.mu.Lock()
+		r.queue.writes = append(r.queue.writes, quiet)
+		r.queue.mu.Unlock()
+		<-time.After(time.Minute)
+		close(abandon)
+		ended()
+		if !slices.Contains(r.queue.came, "quiet written") {
+			t.Error("a write waits for those of other namespaces, which fail")
+		}
+	})
 }
 
 func TestWhatAPartialClaimBringsIsWritten(t *testing.T) {
