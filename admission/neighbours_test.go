@@ -28,7 +28,7 @@ import (
 
 // TestATenantChangesNothingForAnother has a namespace, shop, write the same Events twice: alone, and among 10,000
 // random requests of a tenant with all rights in another namespace. Both times it gets the same answers, counts,
-// notices and metrics.
+// notices, metrics and places in the top lists.
 func TestATenantChangesNothingForAnother(t *testing.T) {
 	t.Parallel()
 	o := redisclient.DefaultOptions()
@@ -62,7 +62,7 @@ func TestATenantChangesNothingForAnother(t *testing.T) {
 		for under, floor := range map[string][]*policy.Quota{"a quota of the cluster": {newFloor()}, "none of the cluster": nil} {
 			t.Run(name+" under "+under, func(t *testing.T) {
 				alone := play(t, fresh(t), floor, 0)
-				for _, what := range []string{"merge", "drop", "b-", "notice", "eventquota_events_total"} {
+				for _, what := range []string{"merge", "drop", "b-", "notice", "eventquota_events_total", "top object Pod shop/"} {
 					if !strings.Contains(strings.Join(alone, "\n"), what) {
 						t.Fatalf("nothing is said of %q:\n%s", what, strings.Join(alone, "\n"))
 					}
@@ -139,7 +139,7 @@ func play(t *testing.T, s shared, floor []*policy.Quota, beside int) []string {
 		}
 		seen = append(seen, fmt.Sprintf("%s %s: %s", r.Operation, r.Object.Name, says))
 	}
-	return slices.Concat(seen, pendingOf(t, s, now), metricsOf(t, m))
+	return slices.Concat(seen, pendingOf(t, s, now), metricsOf(t, m), topOf(m.Busiest))
 }
 
 // pendingOf is what is to be written into shop.
@@ -178,6 +178,19 @@ func metricsOf(t *testing.T, m *metrics.Metrics) (all []string) {
 			if s := one.String(); strings.Contains(s, `"shop"`) {
 				s, _, _ = strings.Cut(s, " created_timestamp") // when it was first counted
 				all = append(all, f.GetName()+" "+s)
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// topOf are the rows of shop in the top lists.
+func topOf(c *busiest.Counter) (all []string) {
+	for by, ranking := range c.Snapshot(epoch()).By {
+		for _, row := range ranking.Rows {
+			if strings.Contains(row.Name, " shop/") || row.Name == "shop" {
+				all = append(all, fmt.Sprintf("top %v %s: %+v", by, row.Name, row.Counts))
 			}
 		}
 	}
