@@ -88,8 +88,9 @@ func TestARelease(t *testing.T) {
 		for kind, name := range map[string]string{
 			"MutatingWebhookConfiguration": "mutate.events.eventquota.io", "ValidatingWebhookConfiguration": "validate.events.eventquota.io",
 		} {
-			if ca := ca(get(t, api, registration(kind), "", name)); ca == "" {
-				t.Errorf("%s has no caBundle any more", kind)
+			written := get(t, api, registration(kind), "", name)
+			if ca(written) == "" || pathOf(written) != writtenPath {
+				t.Errorf("%s has the caBundle %q and the path %q, want what was written", kind, ca(written), pathOf(written))
 			}
 		}
 		if err := api.Get(t.Context(), certificate, secret); err != nil {
@@ -110,11 +111,14 @@ func TestARelease(t *testing.T) {
 	t.Run("whose certificate is provided from now on needs --force-conflicts", func(t *testing.T) {
 		const provided = "provided certificates"
 		err := h.tryUpgrade(newer(t), sets()[provided], false)
-		if err == nil || !strings.Contains(err.Error(), "caBundle") {
-			t.Errorf("without it the upgrade ended in %v, want a conflict over caBundle", err)
+		if err == nil || !strings.Contains(err.Error(), "caBundle") || !strings.Contains(err.Error(), "service.path") {
+			t.Errorf("without it the upgrade ended in %v, want conflicts over caBundle and service.path", err)
 		}
 		if err := h.tryUpgrade(newer(t), sets()[provided], true); err != nil {
 			t.Error(err)
+		}
+		if got := pathOf(get(t, api, registration("MutatingWebhookConfiguration"), "", "mutate.events.eventquota.io")); got != "/mutate" {
+			t.Errorf("with it the path is %q, want that of the chart", got)
 		}
 	})
 

@@ -97,16 +97,26 @@ func registration(kind string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: kind}
 }
 
-// setCA patches a caBundle into the one webhook of a configuration.
+// setCA patches a caBundle and a path into the one webhook of a configuration.
 func setCA(t *testing.T, api client.Client, kind, name string) {
 	t.Helper()
 	o := get(t, api, registration(kind), "", name)
 	patch := client.RawPatch(types.JSONPatchType, jsonOf(t, []any{
 		map[string]any{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": []byte(exampleCA + exampleCA)},
+		map[string]any{"op": "add", "path": "/webhooks/0/clientConfig/service/path", "value": writtenPath},
 	}))
 	if err := api.Patch(t.Context(), o, patch, client.FieldOwner("webhook")); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// writtenPath is one as the replicas write it.
+const writtenPath = "/path/segment"
+
+func pathOf(o *unstructured.Unstructured) string {
+	webhooks, _, _ := unstructured.NestedSlice(o.Object, "webhooks")
+	path, _, _ := unstructured.NestedString(webhooks[0].(map[string]any), "clientConfig", "service", "path")
+	return path
 }
 
 func ca(o *unstructured.Unstructured) string {
