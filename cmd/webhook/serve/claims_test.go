@@ -29,8 +29,9 @@ const (
 	// slices of each kind, of which every second one is under attack
 	slicesOfEach = 3
 	sliceReviews = 600 // of which new connections are not the slowest hundredth
-	// noise is what the p99 may always be: the garbage collector and other processes cost that much.
-	noise = 100 * time.Millisecond
+	// noise is what the p99 may always be: other processes, and attackers on the same processors, cost as much on a busy
+	// machine. Whoever holds places makes others undecided, whatever they take.
+	noise = time.Second
 )
 
 // TestWhatIsClaimedCostsOthersNothing holds that reviews of others are decided, and about as fast as before, whatever a
