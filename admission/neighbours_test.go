@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -38,7 +39,7 @@ func TestATenantChangesNothingForAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
-	runs := 0
+	var runs atomic.Int64
 	for name, fresh := range map[string]func(*testing.T) shared{
 		"Memory": func(t *testing.T) shared {
 			t.Helper()
@@ -50,9 +51,8 @@ func TestATenantChangesNothingForAnother(t *testing.T) {
 		},
 		"Redis": func(t *testing.T) shared {
 			t.Helper()
-			runs++
-			s := redis.New(client, redis.Options{Prefix: fmt.Sprint(runs, ":")})
-			ctx, stop := context.WithCancel(context.Background())
+			s := redis.New(client, redis.Options{Prefix: fmt.Sprint(runs.Add(1), ":")})
+			ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 			ended := make(chan struct{})
 			go func() { defer close(ended); s.Run(ctx) }()
 			t.Cleanup(func() { stop(); <-ended })
@@ -61,6 +61,7 @@ func TestATenantChangesNothingForAnother(t *testing.T) {
 	} {
 		for under, floor := range map[string][]*policy.Quota{"a quota of the cluster": {newFloor()}, "none of the cluster": nil} {
 			t.Run(name+" under "+under, func(t *testing.T) {
+				t.Parallel()
 				alone := play(t, fresh(t), floor, 0)
 				for _, what := range []string{"merge", "drop", "b-", "notice", "eventquota_events_total", "top object Pod shop/"} {
 					if !strings.Contains(strings.Join(alone, "\n"), what) {
@@ -276,21 +277,21 @@ func (a *tenant) request(now time.Time) *admission.Request {
 		r.Object.Name = fmt.Sprint("again-", a.sent)
 		return &r
 	}
-	any := func(prefix string, n int) string { return fmt.Sprint(prefix, a.IntN(n)) }
-	changes := details{in("tenant"), user(any("tenant-", 20))}
+	some := func(prefix string, n int) string { return fmt.Sprint(prefix, a.IntN(n)) }
+	changes := details{in("tenant"), user(some("tenant-", 20))}
 	for _, one := range []detail{
-		about(any("object-", 5000)), about(any("shop-", 12)), component(any("component-", 3000)), component("shop-controller"), user("shop"),
-		message(any("message ", 1e6)), message(strings.Repeat("x", a.IntN(20_000))), reason(any("reason-", 3000)), reason("Synced"),
-		ofType(corev1.EventTypeNormal), ofType(any("type-", 3)), count(int32(a.Uint32())), modern, dryRun, labelled(any("", 100)),
+		about(some("object-", 5000)), about(some("shop-", 12)), component(some("component-", 3000)), component("shop-controller"), user("shop"),
+		message(some("message ", 1e6)), message(strings.Repeat("x", a.IntN(20_000))), reason(some("reason-", 3000)), reason("Synced"),
+		ofType(corev1.EventTypeNormal), ofType(some("type-", 3)), count(int32(a.Uint32())), modern, dryRun, labelled(some("", 100)),
 		event(func(e *corev1.Event) { e.InvolvedObject.Namespace = "shop" }),
-		event(func(e *corev1.Event) { e.InvolvedObject.Kind = any("Kind", 2000) }),
+		event(func(e *corev1.Event) { e.InvolvedObject.Kind = some("Kind", 2000) }),
 		generated("generated-"),
 	} {
 		if a.IntN(4) == 0 {
 			changes = append(changes, one)
 		}
 	}
-	name := any("b-", 200) // as those of shop
+	name := some("b-", 200) // as those of shop
 	if a.IntN(2) == 0 {
 		name = fmt.Sprint("a-", a.sent)
 	}
@@ -299,7 +300,7 @@ func (a *tenant) request(now time.Time) *admission.Request {
 	case 0, 1:
 		r.Operation, r.OldObject = admissionv1.Update, r.Object.DeepCopy()
 		r.Object.Count += int32(a.IntN(3))
-		r.Object.Annotations = map[string]string{any("k", 100): any("v", 100)}
+		r.Object.Annotations = map[string]string{some("k", 100): some("v", 100)}
 	case 2:
 		r.Operation, r.OldObject, r.Object = admissionv1.Delete, r.Object, nil
 	default:

@@ -100,6 +100,20 @@ func (e *setEnv) pathChanges(namespace string, first []string) {
 		_ = response.Body.Close()
 		return response.StatusCode == http.StatusBadRequest && len(e.pathsStored()) == 2
 	})
+	next := e.pathsStored()[1].Segment
+	e.eventually("every replica accepts it, which takes less than the minute before it is used", func() bool {
+		for _, r := range e.set.Replicas {
+			request, err := http.NewRequestWithContext(e.Context(), http.MethodGet, r.URL+"/mutate/"+next, http.NoBody)
+			e.must(err)
+			response, err := client.Do(request)
+			e.must(err)
+			_ = response.Body.Close()
+			if response.StatusCode != http.StatusMethodNotAllowed {
+				return false
+			}
+		}
+		return true
+	})
 	e.age(2 * time.Minute)
 	written := 0
 	e.eventually("the API server calls another path", func() bool {
