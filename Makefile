@@ -156,7 +156,7 @@ verify-generate:
 verify-shipped:
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && set -x && go run ./test/manifests -version v0.0.0 -dir "$$dir"
 	go test ./admission/metrics -run 'TestMetricsAre(Documented|AsPrometheusHasThem)'
-	go -C test/readme test -run 'TestEvery|TestTheReadme' .
+	go -C test/readme test -count=1 -run 'TestEvery|TestTheReadme' .
 	go test ./test/manifests -run 'TestEveryObject|TestNoCABundle|TestWhichWebhooks|TestAReleaseHas|TestImages'
 
 .PHONY: verify
