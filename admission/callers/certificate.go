@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+	"k8s.io/client-go/util/cert"
 )
 
 // Certificate lets only clients with a certificate connect. It may be used concurrently, Run once.
@@ -24,6 +25,9 @@ type Certificate struct {
 // the common name or a DNS name of the certificate must be among them. refused is called for each connection that is
 // refused, with the reason.
 func NewCertificate(file string, names []string, refused func(error)) (*Certificate, error) {
+	if _, err := cert.NewPool(file); err != nil { // before there is a queue, which only Run ends
+		return nil, err
+	}
 	cas, err := dynamiccertificates.NewDynamicCAContentFromFile("client-ca", file)
 	if err != nil {
 		return nil, err

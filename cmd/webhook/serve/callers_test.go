@@ -14,12 +14,12 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/eventquota/eventquota/admission/metrics"
 	"github.com/eventquota/eventquota/test/cli"
 	"github.com/eventquota/eventquota/test/prom"
 	redistest "github.com/eventquota/eventquota/test/redis"
@@ -35,13 +35,12 @@ func TestBadFlagsOfCallersAreNamed(t *testing.T) {
 		}
 	}
 	o := defaultOptions()
-	o.CertDir, o.SelfSignedFor, o.Kubeconfig = t.TempDir(), []string{"127.0.0.1"}, newAPIServer(t).kubeconfig(t)
 	o.Callers.CAFile = filepath.Join(t.TempDir(), "ca.crt")
 	for _, content := range []string{"", "no certificate"} {
 		if err := os.WriteFile(o.Callers.CAFile, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := newServer(o, logr.Discard())
+		_, err := (&server{opts: o, metrics: metrics.New(o.version)}).newGatekeeper()
 		if want := "--client-ca-file: must have PEM certificates: "; err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), o.Callers.CAFile) {
 			t.Errorf("a file with %q: error %v, want one with %q and the path", content, err, want)
 		}
