@@ -36,8 +36,8 @@ type Gate struct {
 	MaxWriteInterval time.Duration
 	// Now is the clock.
 	Now func() time.Time
-	// Local limits the Events that are admitted for want of a decision.
-	Local *rate.Limiter
+	// Local bounds the Events that are admitted for want of a decision.
+	Local *Allowance
 	// Tracer makes the parts of a review spans of their own, within the span of its
 	// context. Nil for none.
 	Tracer trace.Tracer
@@ -172,7 +172,7 @@ func (g *Gate) undecided(r *Request, err error) Answer {
 		g.Log.Error(err, "Event write not decided, admitting under the local limit",
 			"namespace", r.Namespace, "operation", r.Operation, "user", r.UserInfo.Username)
 	})
-	if r.DryRun || g.Local.AllowN(g.Now(), 1) {
+	if r.DryRun || g.Local.admits(g.Now(), r.Namespace, 1) {
 		return admit(Undecided)
 	}
 	return overloaded()

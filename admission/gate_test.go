@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 
@@ -69,6 +70,24 @@ func TestOnlyEventWritesAreDecided(t *testing.T) {
 			{0, undecided(), "undecided"},
 		}},
 	})
+}
+
+// TestUndecidedEventsOfANamespaceLeaveRoomForOthers: the local limit is for all of them.
+func TestUndecidedEventsOfANamespaceLeaveRoomForOthers(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, defaults())
+	r.gate.Local = admission.NewAllowance(5, time.Hour)
+	said := map[string]int{}
+	for range 10 {
+		outcome, _, _ := strings.Cut(undecided()(r), " ")
+		said[outcome]++
+	}
+	if diff := cmp.Diff(map[string]int{"undecided": 3, "overload": 7}, said); diff != "" {
+		t.Errorf("ten of one namespace (-want +got):\n%s", diff)
+	}
+	if said := undecided(in("bank"))(r); said != "undecided" {
+		t.Errorf("one of another namespace: %q, want undecided", said)
+	}
 }
 
 // TestWhatTheAPIServerRefusesLeavesNoState: the mutating phase comes before the API

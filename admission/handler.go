@@ -90,9 +90,7 @@ func (h *Handler) serve(w http.ResponseWriter, req *http.Request, began time.Tim
 	_ = http.NewResponseController(w).SetReadDeadline(began.Add(min(answered, max(deadline, bodyTimeout))))
 	_ = http.NewResponseController(w).SetWriteDeadline(began.Add(timeout))
 
-	var taken int
-	defer h.InFlight.give(&taken)
-	r, status, err := h.decoded(ctx, w, req, &taken)
+	r, status, err := h.decoded(ctx, w, req)
 	if err != nil {
 		h.Gate.fail(ctx, w, err, status)
 		return "", false
@@ -116,9 +114,9 @@ var errCrowded = errors.New("too many reviews in flight")
 // crowded is the phase of a review that found no place.
 func crowded(context.Context, *Request) (Answer, error) { return Answer{}, errCrowded }
 
-// read returns the body, or the status that says why not, and counts in taken the places that the body takes. Of one
-// that is too long, or finds no place, it returns what it has read too.
-func (h *Handler) read(w http.ResponseWriter, req *http.Request, taken *int) ([]byte, int, error) {
+// read returns the body, or the status that says why not. Of one that is too long, or for which there is no place, it
+// returns what it has read too.
+func (h *Handler) read(w http.ResponseWriter, req *http.Request) ([]byte, int, error) {
 	if req.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
 		return nil, http.StatusMethodNotAllowed, fmt.Errorf("method %s: must be POST", req.Method)
@@ -127,13 +125,14 @@ func (h *Handler) read(w http.ResponseWriter, req *http.Request, taken *int) ([]
 		return nil, http.StatusUnsupportedMediaType, fmt.Errorf("Content-Type %q: must be application/json", given)
 	}
 	body := make([]byte, 0, min(max(req.ContentLength, 0)+bytes.MinRead, firstBytes))
+	var places long
 	for {
 		n, err := req.Body.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]
 		switch {
 		case int64(len(body)) > h.MaxBytes:
 			return h.cut(w, body[:h.MaxBytes], fmt.Errorf("body: must have at most %d bytes", h.MaxBytes))
-		case !h.InFlight.take(int64(len(body)), taken):
+		case !h.InFlight.reads(h.Gate.Now(), body, &places):
 			return h.cut(w, body, errCrowded)
 		case errors.Is(err, io.EOF):
 			return body, http.StatusOK, nil
@@ -195,76 +194,61 @@ const (
 	firstBytes = 8 << 10
 )
 
-// Places bound the reviews in flight, by what is there and not by what is announced. The first placeBytes of a body need
-// none: there are as many as connections. Further ones take places of their own as they come, so that long reviews leave
-// those to be decided in to short ones, and a review takes one of these when it has been read. It is safe for concurrent
-// use.
+// Places bound the reviews in flight, and the processors' time that long ones take, by what is there and not by what is
+// announced. The first placeBytes of a body need none: there are as many as connections. Each further placeBytes take one
+// of those of longTime; and a review takes one to be decided in when it has been read. Places are shared among
+// namespaces. It is safe for concurrent use.
 type Places struct {
-	// decoding is held while a long review is decoded: the other processors are for short ones.
-	decoding sync.Mutex
+	long *Allowance
+	most int // that one body takes
 
 	mu       sync.Mutex
-	free     int            // to be decided in
-	deciding map[string]int // by namespace, those taken
-	long     int            // all for long reviews, at least 1
-	read     int            // those of them that are taken
+	deciding shares
 }
 
-// NewPlaces makes places for n reviews to be decided in, 1 or more, and half as many for what is long of reviews.
+// longTime is the time in which as many placeBytes of long reviews are read as are decided at the same time. To decode
+// them takes a processor longer than others' reviews should wait for it.
+const longTime = 10 * time.Second
+
+// NewPlaces makes places for n reviews to be decided in, 1 or more, and as many for what is long of reviews.
 func NewPlaces(n int) *Places {
-	return &Places{free: n, deciding: map[string]int{}, long: max(n/2, 1)}
+	return &Places{deciding: newShares(n), long: NewAllowance(n, longTime), most: max(n/2, 1)}
 }
 
-// enter takes a place to be decided in for a review of a namespace, which may have one more while it has no more than
-// are free: reviews of one that wait for the store leave places for others.
+// enter takes a place to be decided in for a review of a namespace: those of one that wait for the store leave places
+// for others.
 func (p *Places) enter(namespace string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.free == 0 || p.deciding[namespace] > p.free {
-		return false
-	}
-	p.free--
-	p.deciding[namespace]++
-	return true
+	return p.deciding.take(namespace, 1)
 }
 
 // leave gives back what enter has taken.
 func (p *Places) leave(namespace string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.free++
-	if p.deciding[namespace]--; p.deciding[namespace] == 0 {
-		delete(p.deciding, namespace)
-	}
+	p.deciding.give(namespace)
 }
 
-// take takes as many more places as a body of a length needs that has taken some; all of them are enough for any.
-func (p *Places) take(length int64, taken *int) bool {
-	more := p.need(length) - *taken
+// long is what a body has taken that is longer than placeBytes.
+type long struct {
+	places    int
+	namespace string // as the review says before its Event
+}
+
+// reads takes as many more places as what has been read of a body needs. One namespace alone has enough for any body.
+func (p *Places) reads(now time.Time, body []byte, l *long) bool {
+	more := min(max(len(body)-1, 0)/placeBytes, p.most) - l.places
 	if more <= 0 {
 		return true
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.read+more > p.long {
-		return false
+	if l.places == 0 {
+		if r, _ := head(body); r.Request != nil {
+			l.namespace = r.Request.Namespace
+		}
 	}
-	p.read += more
-	*taken += more
-	return true
-}
-
-// need is how many places a body of a length takes.
-func (p *Places) need(length int64) int { return int(min(max(length-1, 0)/placeBytes, int64(p.long))) }
-
-// give gives back places that take has taken.
-func (p *Places) give(taken *int) {
-	if *taken == 0 {
-		return
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.read -= *taken
+	l.places += more
+	return p.long.admits(now, l.namespace, more)
 }
 
 // A review is traced within the span of its context, which belongs to the server. Without
@@ -291,16 +275,12 @@ func (g *Gate) part(ctx context.Context, name string) (context.Context, trace.Sp
 }
 
 // decoded is what a call asks, or the status of the answer that says why it cannot be read.
-func (h *Handler) decoded(ctx context.Context, w http.ResponseWriter, req *http.Request, taken *int) (*Request, int, error) {
+func (h *Handler) decoded(ctx context.Context, w http.ResponseWriter, req *http.Request) (*Request, int, error) {
 	_, span := h.Gate.part(ctx, "decode")
 	defer span.End()
-	body, status, err := h.read(w, req, taken)
+	body, status, err := h.read(w, req)
 	if err != nil && status != http.StatusRequestEntityTooLarge {
 		return nil, status, err
-	}
-	if *taken > 0 {
-		h.InFlight.decoding.Lock()
-		defer h.InFlight.decoding.Unlock()
 	}
 	r, err := decode(body, err)
 	if err != nil {

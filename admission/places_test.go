@@ -25,6 +25,7 @@ func TestPlacesAreForWhatIsThere(t *testing.T) {
 	for says, tt := range map[string]struct {
 		places  int
 		held    []held
+		later   time.Duration
 		length  int
 		unknown bool // its length
 		want    string
@@ -32,9 +33,11 @@ func TestPlacesAreForWhatIsThere(t *testing.T) {
 		"a short one takes one":                           {places: 3, held: []held{{0, a}, {0, b}}, want: "200 after 200ms"},
 		"a short one that finds none is answered at once": {places: 2, held: []held{{0, a}, {0, b}}, want: "200 after 0s"},
 		"a long one takes one more for each 64Ki":         {places: 8, held: []held{{0, b}, {150 << 10, b}}, length: 150 << 10, want: "200 after 200ms"},
-		"one that finds too few of these is not read on":  {places: 8, held: []held{{200 << 10, b}}, length: 150 << 10, want: "200 after 200ms, without its content"},
-		"one of a length that is not known, too":          {places: 8, held: []held{{200 << 10, b}}, length: 150 << 10, unknown: true, want: "200 after 200ms, without its content"},
-		"but not for a length that is not there":          {places: 8, held: []held{{200 << 10, b}}, length: 100 << 10, unknown: true, want: "200 after 200ms"},
+		"one that finds too few of these is not read on":  {places: 8, held: []held{{270 << 10, a}}, length: 150 << 10, want: "200 after 200ms, without its content"},
+		"one of a length that is not known, too":          {places: 8, held: []held{{270 << 10, a}}, length: 150 << 10, unknown: true, want: "200 after 200ms, without its content"},
+		"but not for a length that is not there":          {places: 8, held: []held{{270 << 10, a}}, length: 100 << 10, unknown: true, want: "200 after 200ms"},
+		"nor for those of another namespace":              {places: 8, held: []held{{270 << 10, b}}, length: 150 << 10, want: "200 after 200ms"},
+		"nor a while later":                               {places: 8, held: []held{{270 << 10, a}}, later: 10 * time.Second, length: 150 << 10, want: "200 after 200ms"},
 		"long ones leave all others to short ones":        {places: 4, held: []held{{maxBytes, b}}, want: "200 after 200ms"},
 		"short ones leave all others to long ones":        {places: 4, held: []held{{0, a}, {0, b}}, length: maxBytes, want: "200 after 200ms"},
 		"the longest takes all, and not more":             {places: 4, length: maxBytes, want: "200 after 200ms"},
@@ -57,6 +60,7 @@ func TestPlacesAreForWhatIsThere(t *testing.T) {
 					before.Go(func() { post(t, h.mutate, review(one), "?timeout=30s") })
 					synctest.Wait()
 				}
+				time.Sleep(tt.later)
 				began := time.Now()
 				req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/?timeout=1s", bytes.NewReader(review(held{tt.length, a})))
 				if tt.unknown {

@@ -167,7 +167,7 @@ func newGate(s store.Store, p *applied) *admission.Gate {
 		Policies:   p.inForce(),
 		Store:      s,
 		Now:        time.Now,
-		Local:      rate.NewLimiter(rate.Every(time.Hour), 2),
+		Local:      admission.NewAllowance(2, time.Hour),
 		Complaints: &rate.Sometimes{Interval: time.Minute},
 	}
 }

@@ -80,7 +80,7 @@ func (t *Trace) Run(ctx context.Context, o Options) (*Result, error) {
 		Recorder:         r.result,
 		Now:              func() time.Time { return r.now },
 		MaxWriteInterval: maxWriteInterval,
-		Local:            rate.NewLimiter(localRate, localRate),
+		Local:            admission.NewAllowance(localRate, time.Second),
 		Complaints:       &rate.Sometimes{First: 1},
 	}
 	done, of := int64(0), t.Input.Most

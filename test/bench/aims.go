@@ -33,6 +33,7 @@ func aims() []aim {
 		{"redis_quota3_over_rate_32", true, 0.8, ""},
 		{"redis_quota3_over_rate_128", true, 1, ""},
 		{"redis_bytes_per_object", false, 500, ""},
+		{worstAttack, false, 3, ""},
 		{"simulate_over_decode", true, 0.5, ""},
 		{"simulate_rss_bytes", false, 200e6, ""},
 	}

@@ -15,7 +15,7 @@ func bench(ctx context.Context, o options, out io.Writer) error {
 		name    string
 		measure func(context.Context, options) ([]figures, error)
 	}{
-		{onlySimulate, benchSimulate}, {onlyAPI, benchAPI}, {onlyHandlers, benchHandlers}, {onlyPolicies, benchPolicies}, {onlyRedis, benchRedis},
+		{onlySimulate, benchSimulate}, {onlyAPI, benchAPI}, {onlyHandlers, benchHandlers}, {onlyPolicies, benchPolicies}, {onlyRedis, benchRedis}, {onlyAttacks, benchAttacks},
 	} {
 		if !o.measures(part.name) {
 			continue
@@ -45,6 +45,9 @@ func bench(ctx context.Context, o options, out io.Writer) error {
 	}
 	if o.measures(onlySimulate) {
 		r.simulate(o)
+	}
+	if o.measures(onlyAttacks) {
+		r.attacks()
 	}
 	r.aims()
 	fmt.Fprintf(out, "\nFigures are in %s.\n", o.output)

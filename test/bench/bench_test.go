@@ -68,6 +68,24 @@ func TestPoliciesAreMeasured(t *testing.T) {
 	}
 }
 
+func TestAttacksHaveTheirFigures(t *testing.T) {
+	got, err := attackFigures(`=== RUN TestA
+    a_test.go:1: p99 of others: 1ms without and 2.5ms with 1,000 that send 7.8 MB
+    a_test.go:1: p99 of others: 4ms without and 2ms with streams of HTTP/2
+ok`)
+	want := figures{
+		"attack_1000_that_send_7.8_mb_p99_ms": 2.5, "attack_1000_that_send_7.8_mb_quiet_p99_ms": 1, "attack_1000_that_send_7.8_mb_p99_ratio": 2.5,
+		"attack_streams_of_http_2_p99_ms": 2, "attack_streams_of_http_2_quiet_p99_ms": 4, "attack_streams_of_http_2_p99_ratio": 0.5,
+		"attack_worst_p99_ratio": 2.5,
+	}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("figures (-want +got):\n%s%v", diff, err)
+	}
+	if got, err := attackFigures("ok"); err == nil {
+		t.Errorf("of nothing: %v, want an error", got)
+	}
+}
+
 // measured holds that one part writes those names, with times of more than 0, and
 // returns what it prints.
 func measured(t *testing.T, part string, names []string) string {

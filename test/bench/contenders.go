@@ -50,7 +50,7 @@ func newHandler(phase func(*admission.Gate, context.Context, *admission.Request)
 	}
 	governing := defaults()
 	gate := newGate(governing, kept)
-	gate.Local, gate.Complaints = rate.NewLimiter(0, 0), &rate.Sometimes{Interval: time.Minute}
+	gate.Local, gate.Complaints = admission.NewAllowance(0, time.Second), &rate.Sometimes{Interval: time.Minute}
 	gate.Recorder = metrics.New("bench")
 	return &admission.Handler{
 		Gate: gate, MaxBytes: 8 << 20, InFlight: admission.NewPlaces(256), Deadline: patience,

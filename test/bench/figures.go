@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // figures are measured values by name. What could not be measured is not there.
@@ -54,6 +55,17 @@ func median(of []float64) float64 {
 		return sorted[half]
 	}
 	return (sorted[half-1] + sorted[half]) / 2
+}
+
+// names are those with a prefix and a suffix, in order and without the suffix.
+func (f figures) names(prefix, suffix string) (all []string) {
+	for name := range f {
+		if name, ok := strings.CutSuffix(name, suffix); ok && strings.HasPrefix(name, prefix) {
+			all = append(all, name)
+		}
+	}
+	slices.Sort(all)
+	return all
 }
 
 // write puts f into a file as one flat JSON object, names in order.

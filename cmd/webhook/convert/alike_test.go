@@ -146,7 +146,7 @@ func gateOf(t *testing.T, bursts map[string]int) (*admission.Gate, *time.Time) {
 	return &admission.Gate{
 		Policies: policy.InForce(policy.NewSet(alone, policy.Rules{Quotas: []*policy.Quota{compiled(t, out)}}, nil)),
 		Store:    store, Now: func() time.Time { return now }, MaxWriteInterval: time.Minute,
-		Local: rate.NewLimiter(0, 0), Complaints: &rate.Sometimes{First: 1},
+		Local: admission.NewAllowance(0, time.Hour), Complaints: &rate.Sometimes{First: 1},
 	}, &now
 }
 

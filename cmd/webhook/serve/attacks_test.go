@@ -10,8 +10,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -28,10 +32,75 @@ type attack struct {
 	do      func(ctx context.Context, c *tls.Conn)
 }
 
-// start begins it, and returns when each client has been connected once. stop ends it.
-func (a attack) start(t *testing.T, port int) (stop func()) {
+// attacks are all, by what they are.
+func attacks() map[string]attack {
+	const slow = "POST /mutate?timeout=9000h HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+	return map[string]attack{
+		"three that claim 8 MiB and send one byte":    {3, 100, held(slow + "Content-Length: 8388608\r\n\r\n{")},
+		"1,000 that send a body byte by byte":         {1000, 20, trickled(slow + "Content-Length: 5000\r\n\r\n{")},
+		"100 that send headers byte by byte":          {100, 20, trickled(slow + "X-Long: ")},
+		"1,100 that are connected and say nothing":    {1100, 20, held("")},
+		"40 that send 7.8 MB":                         {40, 10, long},
+		"headers without an end":                      {8, 20, flooded(slow, "X-Header: "+strings.Repeat("x", 1000)+"\r\n")},
+		"bodies without an end":                       {8, 2, flooded(slow+"Transfer-Encoding: chunked\r\n\r\n", "400\r\n"+strings.Repeat(" ", 1024)+"\r\n")},
+		"streams of HTTP/2 that are opened and reset": {8, 20, reset},
+	}
+}
+
+// attacking tells the program of these tests which attack it is, and on which port. Attackers have a process of their
+// own, so that what they keep their own runtime busy with is not taken for what they do to others.
+const attacking = "EVENTQUOTA_TEST_ATTACK"
+
+// startAttack begins one, and returns when each client has been connected once. stop ends it.
+func startAttack(t *testing.T, says string, port int) (stop func()) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
+	c := exec.CommandContext(t.Context(), os.Args[0])
+	c.Env = append(os.Environ(), fmt.Sprintf("%s=%d %s", attacking, port, says))
+	c.Stderr = os.Stderr
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatalf("the attackers said %q: %v", line, err)
+	}
+	return func() {
+		_ = in.Close() // it has ended where this fails
+		if err := c.Wait(); err != nil {
+			t.Errorf("the attackers: %v", err)
+		}
+	}
+}
+
+// runAttack is the process of the attackers, until its standard input ends. Others come first: attackers have no
+// processors of this machine in the world outside.
+func runAttack(does string) error {
+	if err := syscall.Setpriority(syscall.PRIO_PROCESS, 0, 19); err != nil {
+		return err
+	}
+	given, says, _ := strings.Cut(does, " ")
+	port, err := strconv.Atoi(given)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		cancel()
+	}()
+	attacks()[says].run(ctx, port)
+	return nil
+}
+
+// run attacks a port until ctx ends, and says so when each client has been connected once.
+func (a attack) run(ctx context.Context, port int) {
 	var clients, connected sync.WaitGroup
 	dialing := make(chan struct{}, 8) // at a time: a backlog that is full would lose some
 	pace := rate.NewLimiter(a.rate, a.clients)
@@ -56,10 +125,8 @@ func (a attack) start(t *testing.T, port int) (stop func()) {
 		})
 	}
 	connected.Wait()
-	return func() {
-		cancel()
-		clients.Wait()
-	}
+	fmt.Println("connected")
+	clients.Wait()
 }
 
 // connect makes a connection from an address that others do not have.

@@ -104,7 +104,7 @@ func (s *server) newWebhook() http.Handler {
 		Recorder:         s.metrics,
 		MaxWriteInterval: s.state.maxWriteInterval,
 		Now:              time.Now,
-		Local:            rate.NewLimiter(rate.Limit(s.opts.LocalRate), s.opts.LocalRate),
+		Local:            admission.NewAllowance(s.opts.LocalRate, time.Second),
 		Log:              s.log,
 		Complaints:       &rate.Sometimes{Interval: 10 * time.Second},
 		Tracer:           s.traces.Tracer(),

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// attackLine is what serve's test says of each attack: how long the slowest hundredth of others' reviews took.
+var attackLine = regexp.MustCompile(`p99 of others: (\S+) without and (\S+) with (.+)`)
+
+// worstAttack is the largest ratio of all attacks.
+const worstAttack = "attack_worst_p99_ratio"
+
+// benchAttacks measures what others notice while somebody attacks the webhook, beside what they notice otherwise. It
+// runs serve's test of that, which alternates both and has the attackers in a process of their own.
+func benchAttacks(ctx context.Context, o options) ([]figures, error) {
+	out, err := exec.CommandContext(ctx, "go", "test", "github.com/eventquota/eventquota/cmd/webhook/serve", "-run", "TestWhatIsClaimedCostsOthersNothing", "-count", "1", "-v",
+		"-args", "-attacks.reviews", strconv.Itoa(max(100, int(600*o.seconds)))).Output()
+	if err != nil {
+		return nil, fmt.Errorf("attacks: %w\n%s", err, out)
+	}
+	f, err := attackFigures(string(out))
+	return []figures{f}, err
+}
+
+// attackFigures are those that the test has printed.
+func attackFigures(out string) (figures, error) {
+	f := figures{}
+	for _, line := range attackLine.FindAllStringSubmatch(out, -1) {
+		without, errWithout := time.ParseDuration(line[1])
+		with, errWith := time.ParseDuration(line[2])
+		if err := errors.Join(errWithout, errWith); err != nil {
+			return nil, fmt.Errorf("attacks: %w", err)
+		}
+		name := attackFigure(line[3])
+		f[name+"_quiet_p99_ms"], f[name+"_p99_ms"] = without.Seconds()*1000, with.Seconds()*1000
+		f.ratio(name+"_p99_ratio", name+"_p99_ms", name+"_quiet_p99_ms")
+		f[worstAttack] = max(f[worstAttack], f[name+"_p99_ratio"])
+		progress("%s: p99 of others %s, without %s", line[3], with, without)
+	}
+	if len(f) == 0 {
+		return nil, fmt.Errorf("attacks: no figure in\n%s", out)
+	}
+	return f, nil
+}
+
+// attackFigure begins the names of an attack's figures.
+func attackFigure(says string) string {
+	words := regexp.MustCompile(`[^a-z0-9.]+`).ReplaceAllString(strings.ToLower(strings.ReplaceAll(says, ",", "")), "_")
+	return "attack_" + words
+}
+
+// attacks prints what others noticed.
+func (r report) attacks() {
+	fmt.Fprintf(r.out, "\nReviews of others while somebody attacks, medians of three slices:\n\n")
+	r.table(func(row func(string, ...any)) {
+		row("\tquiet p99 ms\tp99 ms\tratio")
+		for _, name := range r.medians.names("attack_", "_p99_ratio") {
+			if name+"_p99_ratio" != worstAttack {
+				row("%s\t%.1f\t%.1f\t%.2f", name, r.medians[name+"_quiet_p99_ms"], r.medians[name+"_p99_ms"], r.medians[name+"_p99_ratio"])
+			}
+		}
+	})
+}
