@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/eventquota/eventquota/store/memory"
-	"github.com/eventquota/eventquota/store/storetest"
+	"github.com/eventquota/eventquota/test/storetest"
 )
 
 func newMemory(t *testing.T) storetest.Subject {

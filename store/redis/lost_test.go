@@ -13,8 +13,8 @@ import (
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/redis"
 	"github.com/eventquota/eventquota/store/redisclient"
-	"github.com/eventquota/eventquota/store/storetest"
 	redistest "github.com/eventquota/eventquota/test/redis"
+	"github.com/eventquota/eventquota/test/storetest"
 )
 
 // event is the n-th Event of a message about an object, as one that is sent once.

@@ -19,7 +19,7 @@ import (
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/redis"
 	"github.com/eventquota/eventquota/store/redisclient"
-	"github.com/eventquota/eventquota/store/storetest"
+	"github.com/eventquota/eventquota/test/storetest"
 )
 
 // shaky is a client of Redis with outages. During one most calls are not carried out; some are, and

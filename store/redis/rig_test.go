@@ -16,8 +16,8 @@ import (
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/redis"
 	"github.com/eventquota/eventquota/store/redisclient"
-	"github.com/eventquota/eventquota/store/storetest"
 	redistest "github.com/eventquota/eventquota/test/redis"
+	"github.com/eventquota/eventquota/test/storetest"
 )
 
 var seeds = storetest.SeedFlags(2, 400)

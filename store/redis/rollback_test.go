@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/eventquota/eventquota/store"
-	"github.com/eventquota/eventquota/store/storetest"
 	redistest "github.com/eventquota/eventquota/test/redis"
+	"github.com/eventquota/eventquota/test/storetest"
 )
 
 // rolledBack is a store whose Redis is restored from a copy that is some hundred writes old.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/redis"
-	"github.com/eventquota/eventquota/store/storetest"
+	"github.com/eventquota/eventquota/test/storetest"
 )
 
 // cutOff is a replica that decides without Redis, and reports before anything is claimed or completed.

@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/eventquota/eventquota/store/memory"
-	"github.com/eventquota/eventquota/store/storetest"
 	redistest "github.com/eventquota/eventquota/test/redis"
+	"github.com/eventquota/eventquota/test/storetest"
 )
 
 func TestRedisKeepsTheRules(t *testing.T) {

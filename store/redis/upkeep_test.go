@@ -17,8 +17,8 @@ import (
 	"github.com/eventquota/eventquota/store/redis"
 	"github.com/eventquota/eventquota/store/redisclient"
 	"github.com/eventquota/eventquota/store/rules"
-	"github.com/eventquota/eventquota/store/storetest"
 	redistest "github.com/eventquota/eventquota/test/redis"
+	"github.com/eventquota/eventquota/test/storetest"
 )
 
 // newStore is a replica on the clock of Redis, in the keys that begin with "test:".
