@@ -104,8 +104,11 @@ func BenchmarkArrange(b *testing.B) {
 
 func TestConditionsAllocateLittle(t *testing.T) {
 	w, ctx, e, r := newWriter(t), t.Context(), backOff(), create()
-	p := w.own(t, "o", "match: {conditions: [{name: c, expression: \"event.reason == 'None' && request.namespace != ''\"}]}")
-	s := policy.NewSet(policy.Default(), policy.Rules{}, a([]*policy.Policy{p}))
+	var all []*policy.Policy
+	for i := range 10 { // from one template
+		all = append(all, w.own(t, fmt.Sprint("o", i), "match: {conditions: [{name: c, expression: \"event.reason == 'None' && request.namespace != ''\"}]}"))
+	}
+	s := policy.NewSet(policy.Default(), policy.Rules{}, a(all))
 	if n := testing.AllocsPerRun(100, func() { s.For(ctx, "a", e, r) }); n > 20 {
 		t.Errorf("%v allocations, want at most 20", n)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"unique"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
@@ -15,7 +16,7 @@ import (
 // Condition is a compiled condition. Its program is safe for concurrent use.
 type Condition struct {
 	Name       string
-	Expression string
+	expression unique.Handle[string]
 	program    cel.Program
 }
 
@@ -70,8 +71,28 @@ func (r *Rule) holds(ctx context.Context, a *activation, budget *int64) (bool, *
 	return failed == nil, failed
 }
 
-// evaluate takes what the evaluation costs from budget.
+// evaluated is what became of an expression.
+type evaluated struct {
+	expression unique.Handle[string]
+	holds      bool
+	err        error
+}
+
+// evaluate takes what the evaluation costs from budget. An expression that several rules have is evaluated once.
 func (c *Condition) evaluate(ctx context.Context, a *activation, budget *int64) (bool, error) {
+	for _, e := range a.evaluated {
+		if e.expression == c.expression {
+			return e.holds, e.err
+		}
+	}
+	holds, err := c.evaluateAnew(ctx, a, budget)
+	if !errors.Is(err, ErrBudget) { // the budget of others may be enough
+		a.evaluated = append(a.evaluated, evaluated{c.expression, holds, err})
+	}
+	return holds, err
+}
+
+func (c *Condition) evaluateAnew(ctx context.Context, a *activation, budget *int64) (bool, error) {
 	if *budget <= 0 {
 		return false, ErrBudget
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unique"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/checker"
@@ -61,7 +62,7 @@ func (c *Compiler) conditions(in *check, from []v1alpha1.MatchCondition) []Condi
 		if err != nil {
 			in.add(err)
 		}
-		out = append(out, Condition{Name: m.Name, Expression: m.Expression, program: program})
+		out = append(out, Condition{Name: m.Name, expression: unique.Make(m.Expression), program: program})
 	}
 	return out
 }

@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"slices"
+	"unique"
 )
 
 // Shadowed says what always stands before a rule: before a policy another one that governs all that it matches, and
@@ -73,13 +74,13 @@ func (r *Rule) hides(other *Rule) bool {
 	}
 	m, o := &r.Match, &other.Match
 	return covers(m.Types, o.Types) && covers(m.Reasons, o.Reasons) && covers(m.Controllers, o.Controllers) && covers(m.Kinds, o.Kinds) &&
-		!slices.ContainsFunc(m.Conditions, func(c Condition) bool { return !o.has(c.Expression) }) &&
+		!slices.ContainsFunc(m.Conditions, func(c Condition) bool { return !o.has(c.expression) }) &&
 		// A namespace's own rule is asked after those of the cluster that select the namespace.
 		(m.Namespaces == nil || other.Identity.Namespace != "" || o.Namespaces != nil && m.Namespaces.String() == o.Namespaces.String())
 }
 
-func (m *Match) has(expression string) bool {
-	return slices.ContainsFunc(m.Conditions, func(c Condition) bool { return c.Expression == expression })
+func (m *Match) has(expression unique.Handle[string]) bool {
+	return slices.ContainsFunc(m.Conditions, func(c Condition) bool { return c.expression == expression })
 }
 
 // covers reports whether a list allows all that other allows.

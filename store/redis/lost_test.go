@@ -131,28 +131,35 @@ func TestLostAnswersAreDecidedOnce(t *testing.T) {
 	}
 }
 
-// noting tells of calls before it makes them.
-type noting struct {
+// hooked makes each call through the next of its hooks, if there is one.
+type hooked struct {
 	redisclient.Caller
 
-	calls chan struct{}
+	hooks chan func(call func() error) error
 }
 
 // Call implements redisclient.Caller.
-func (c noting) Call(ctx context.Context, cmds ...goredis.Cmder) error {
-	c.calls <- struct{}{}
-	return c.Caller.Call(ctx, cmds...)
+func (c hooked) Call(ctx context.Context, cmds ...goredis.Cmder) error {
+	call := func() error { return c.Caller.Call(ctx, cmds...) }
+	select {
+	case hook := <-c.hooks:
+		return hook(call)
+	default:
+		return call()
+	}
 }
 
 // A call that waits behind another, which Redis does not answer, says so: that is news of Redis, and not
 // of a process that has too much to do.
 func TestWaitingBehindAStepThatIsNotAnsweredIsAFailure(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{})
-	client := noting{connect(t, server.Addr()), make(chan struct{}, 1000)}
+	client := hooked{connect(t, server.Addr()), make(chan func(func() error) error, 1)}
 	s, l := newStore(t, client), limits(100)
 	decide(t, s, event("pod", "m", 0), l)
-	for len(client.calls) > 0 {
-		<-client.calls
+	sent := make(chan struct{})
+	client.hooks <- func(call func() error) error {
+		close(sent)
+		return call()
 	}
 	if err := server.Pause(); err != nil {
 		t.Fatal(err)
@@ -162,7 +169,7 @@ func TestWaitingBehindAStepThatIsNotAnsweredIsAFailure(t *testing.T) {
 		_, err := s.Decide(t.Context(), time.Now(), event("pod", "first", 1), l)
 		first <- err
 	}()
-	<-client.calls // it is on its way
+	<-sent
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err := s.Decide(ctx, time.Now(), event("pod", "second", 2), l)
@@ -174,5 +181,27 @@ func TestWaitingBehindAStepThatIsNotAnsweredIsAFailure(t *testing.T) {
 	}
 	if err := <-first; err != nil {
 		t.Error(err)
+	}
+}
+
+// Flush may come between two steps of a trip, of which the first has found that what was in doubt was carried out.
+func TestFlushWhileATripAsksAboutWhatIsInDoubt(t *testing.T) {
+	client := hooked{connect(t, redistest.Start(t, redistest.Options{}).Addr()), make(chan func(func() error) error, 3)}
+	s, l := newStore(t, client), limits(100)
+	decide(t, s, event("pod", "m", 0), l)
+	client.hooks <- func(call func() error) error { return errors.Join(call(), errors.New("the answer is lost")) }
+	if _, err := s.Decide(t.Context(), time.Now(), event("pod", "first", 1), l); !errors.Is(err, store.ErrUnconfirmed) {
+		t.Fatalf("Decide: %v, want it unconfirmed", err)
+	}
+	flushed := false
+	client.hooks <- func(call func() error) error { return call() }
+	client.hooks <- func(call func() error) error {
+		s.Flush(t.Context())
+		flushed = true
+		return call()
+	}
+	decide(t, s, event("pod", "second", 2), l)
+	if !flushed {
+		t.Error("the trip had no second step")
 	}
 }
