@@ -117,8 +117,9 @@ func (e *env) dropped(namespace, reason string) bool {
 const (
 	// streamRate is in Events a second.
 	streamRate = 500
-	// streamPlaces bounds the Events that are under way.
-	streamPlaces = 200
+	// streamPlaces bounds the Events that are under way: a namespace alone may have half of --max-in-flight decided at the
+	// same time.
+	streamPlaces = 120
 	// messageBytes is longer than any version leaves a message.
 	messageBytes = 200
 )
