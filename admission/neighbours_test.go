@@ -51,7 +51,7 @@ func TestATenantChangesNothingForAnother(t *testing.T) {
 		},
 		"Redis": func(t *testing.T) shared {
 			t.Helper()
-			s := redis.New(client, redis.Options{Prefix: fmt.Sprint(runs.Add(1), ":")})
+			s := redis.New(client, redis.Options{Prefix: fmt.Sprint(runs.Add(1), ":"), TripTimeout: time.Minute})
 			ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 			ended := make(chan struct{})
 			go func() { defer close(ended); s.Run(ctx) }()

@@ -36,7 +36,7 @@ func TestCountsOfThreeReplicasAgree(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = client.Close() })
-		s := redis.New(client, redis.Options{Prefix: "test:", Lost: func(n int64) { t.Errorf("%d occurrences were lost", n) }})
+		s := redis.New(client, redis.Options{Prefix: "test:", TripTimeout: patient, Lost: func(n int64) { t.Errorf("%d occurrences were lost", n) }})
 		replicas = append(replicas, s)
 		running.Go(func() { s.Run(ctx) })
 		for w := range writers {

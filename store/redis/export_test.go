@@ -1,19 +1,11 @@
 package redis
 
 import (
-	"time"
-
 	"github.com/eventquota/eventquota/store"
 )
 
 // Source is the script, for tests that run it on a clock of theirs.
 func Source() string { return source }
-
-// Patient lets trips take longer, on a machine that is busy.
-func (s *Store) Patient(d time.Duration) *Store {
-	s.tripTimeout = d
-	return s
-}
 
 // GroupKey is the key of a register, QuotaKey that of a quota.
 func (s *Store) GroupKey(group store.Key) string { return s.groupKey(group) }

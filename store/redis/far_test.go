@@ -30,7 +30,7 @@ func TestFarReplicaHasItsTurn(t *testing.T) {
 		o.Deadline = deadline
 		o.OnChange = func(_ bool, err error) { t.Errorf("replica %d: the breaker opens: %v", i, err) }
 		o.Decided = func(context.Context, store.Failure) { t.Errorf("replica %d decides by itself", i) }
-		shared := redis.New(connect(t, address), redis.Options{Prefix: "test:"}).Patient(deadline)
+		shared := redis.New(connect(t, address), redis.Options{Prefix: "test:", TripTimeout: deadline})
 		s, err := fallback.New(shared, shared, o)
 		if err != nil {
 			t.Fatal(err)
@@ -78,7 +78,7 @@ func TestReplicasWhoseClocksAreWrong(t *testing.T) {
 	var replicas []*redis.Store
 	for i, c := range clocks {
 		c.by.Store(int64(time.Duration(7*(i-1)) * time.Hour))
-		replicas = append(replicas, redis.New(connect(t, server.Addr()), redis.Options{Prefix: "test:", Now: c.now}).Patient(patient))
+		replicas = append(replicas, redis.New(connect(t, server.Addr()), redis.Options{Prefix: "test:", Now: c.now, TripTimeout: patient}))
 	}
 	tests := map[string]struct {
 		limits  store.Limits

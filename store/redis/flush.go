@@ -35,7 +35,7 @@ func (s *Store) Run(ctx context.Context) {
 			s.spillExcess()
 		}
 	}
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*s.tripTimeout)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*s.opts.TripTimeout)
 	defer cancel()
 	s.Flush(last)
 	s.spill(s.waiting(s.opts.Now()))
@@ -63,7 +63,7 @@ func (s *Store) Flush(ctx context.Context) {
 
 // contact makes a trip to a register with whatever waits for it.
 func (s *Store) contact(ctx context.Context, register store.Key) error {
-	ctx, cancel := context.WithTimeout(ctx, s.tripTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.opts.TripTimeout)
 	defer cancel()
 	return s.change(ctx, s.log.namespace(register), register, nil)
 }

@@ -89,8 +89,8 @@ func TestLostAnswersAreDecidedOnce(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{})
 	way := startProxy(t, server.Addr(), 0)
 	replicas := []*redis.Store{
-		redis.New(connect(t, way.Addr().String()), redis.Options{Prefix: "test:"}).Patient(patient),
-		redis.New(connect(t, way.Addr().String()), redis.Options{Prefix: "test:"}).Patient(patient),
+		redis.New(connect(t, way.Addr().String()), redis.Options{Prefix: "test:", TripTimeout: patient}),
+		redis.New(connect(t, way.Addr().String()), redis.Options{Prefix: "test:", TripTimeout: patient}),
 	}
 	l, count := limits(burst), newTallies()
 	made := 0

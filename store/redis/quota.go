@@ -200,7 +200,7 @@ func (qs *quotas) serve(ctx context.Context, q *quota) {
 
 // trip takes tokens for calls, and gives back.
 func (qs *quotas) trip(ctx context.Context, q *quota, calls []*tokenCall, back time.Duration) {
-	ctx, cancel := context.WithTimeout(ctx, qs.store.tripTimeout)
+	ctx, cancel := context.WithTimeout(ctx, qs.store.opts.TripTimeout)
 	defer cancel()
 	limit := store.Limit{Burst: 1, Every: longestEvery}
 	if len(calls) > 0 {

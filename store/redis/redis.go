@@ -9,6 +9,7 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	_ "embed"
@@ -52,6 +53,8 @@ type Options struct {
 	Reported, Waiting func(n int)
 	// Lost counts occurrences in reports that there was no place for. It must not block. Nil for nobody.
 	Lost func(occurrences int64)
+	// TripTimeout bounds a trip whose callers have deadlines of their own. 0 is 200 ms.
+	TripTimeout time.Duration
 	// Now is the clock of this process. Nil for the real one.
 	Now func() time.Time
 }
@@ -65,8 +68,6 @@ type Sink interface {
 type Store struct {
 	client redisclient.Caller
 	opts   Options
-
-	tripTimeout time.Duration
 
 	writer [8]byte // the random id of this process
 	number atomic.Uint64
@@ -100,7 +101,8 @@ func New(client redisclient.Caller, o Options) *Store {
 	if o.Lost == nil {
 		o.Lost = func(int64) {}
 	}
-	s := &Store{client: client, opts: o, tripTimeout: defaultTripTimeout}
+	o.TripTimeout = cmp.Or(o.TripTimeout, defaultTripTimeout)
+	s := &Store{client: client, opts: o}
 	_, _ = rand.Read(s.writer[:]) // never fails
 	for i := range shards {
 		s.names[i] = o.Prefix + "{" + hex.EncodeToString([]byte{byte(i)}) + "}:"

@@ -44,8 +44,8 @@ func TestNoNamespaceChangesWhatAnotherGets(t *testing.T) {
 		return func(t *testing.T) storetest.Subject {
 			t.Helper()
 			c := &clock{}
-			o := redis.Options{Prefix: s.prefix(), Now: c.now}
-			return wrap(punctual{redis.New(newClocked(t, s.client, c), o).Patient(patient).Small(bytes, reports), c})
+			o := redis.Options{Prefix: s.prefix(), Now: c.now, TripTimeout: patient}
+			return wrap(punctual{redis.New(newClocked(t, s.client, c), o).Small(bytes, reports), c})
 		}
 	}
 	for says, wrap := range map[string]func(punctual) storetest.Subject{

@@ -201,7 +201,7 @@ func (ls *lines) do(ctx context.Context, s *Store, key store.Key, c *call) (stor
 	c.done = make(chan struct{})
 	if _, bounded := ctx.Deadline(); !bounded {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, s.tripTimeout)
+		ctx, cancel = context.WithTimeout(ctx, s.opts.TripTimeout)
 		defer cancel()
 	}
 	begun := s.opts.Now()
@@ -251,7 +251,7 @@ func (s *Store) round(ctx context.Context, ln *line) {
 	}
 	go func() {
 		for {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.tripTimeout)
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.TripTimeout)
 			s.trip(ctx, ln)
 			cancel()
 			if !s.more(ln) {
@@ -307,7 +307,7 @@ func text(answer []any, n int) (string, error) {
 // send sends a step. It is carried out if the register is still what it was, and nobody is late.
 func (t *step) send(ctx context.Context, s *Store) ([]any, error) {
 	deadline, ok := ctx.Deadline()
-	age := s.tripTimeout
+	age := s.opts.TripTimeout
 	if ok {
 		age = max(time.Until(deadline), 0)
 	}
