@@ -105,6 +105,14 @@ func TestTheHelpOfTheProgram(t *testing.T) {
 	cli.Golden(t, filepath.Join("testdata", "help.txt"), help)
 }
 
+func TestShellsCompleteFormats(t *testing.T) {
+	for cmd, want := range map[string]string{"explain": "wide", "top": "wide", "convert": "yaml", "simulate": "html"} {
+		if got, _, err := execute(t, cobra.ShellCompRequestCmd, cmd, "--output", ""); err != nil || !slices.Contains(strings.Fields(got), want) {
+			t.Errorf("%s: %q, %v, want %s in it", cmd, got, err, want)
+		}
+	}
+}
+
 func TestAFailureSaysHowTheProgramEnds(t *testing.T) {
 	for err, want := range map[error]int{errors.New("failed"): 1, fmt.Errorf("wrapped: %w", ended{}): 2} {
 		if got := exitCode(err); got != want {

@@ -60,11 +60,9 @@ func OneOf(cmd *cobra.Command, value *string, name, short string, values []strin
 	Complete(cmd, name, values)
 }
 
-// Complete makes shells complete a flag of cmd, which must have it, by values.
+// Complete makes shells complete a flag of cmd by values. Without such a flag there is nothing to complete.
 func Complete(cmd *cobra.Command, flag string, values []string) {
-	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err)
-	}
+	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // choice is the value of a flag that takes one of some values.
