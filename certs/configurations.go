@@ -75,23 +75,9 @@ func (*configurations) names() []string {
 // get reads one of the configurations.
 func (c *configurations) get(ctx context.Context, name string) (*configuration, error) {
 	if name == mutatingConfiguration {
-		got, found, err := readConfiguration(ctx, name, c.client.MutatingWebhookConfigurations())
-		if err != nil {
-			return nil, err
-		}
-		for i := range got.Webhooks {
-			found.add(got.Webhooks[i].Name, &got.Webhooks[i].ClientConfig, c.service)
-		}
-		return found, nil
+		return readConfiguration(ctx, name, c.service, c.client.MutatingWebhookConfigurations())
 	}
-	got, found, err := readConfiguration(ctx, name, c.client.ValidatingWebhookConfigurations())
-	if err != nil {
-		return nil, err
-	}
-	for i := range got.Webhooks {
-		found.add(got.Webhooks[i].Name, &got.Webhooks[i].ClientConfig, c.service)
-	}
-	return found, nil
+	return readConfiguration(ctx, name, c.service, c.client.ValidatingWebhookConfigurations())
 }
 
 // keeper is what is needed of a client for one kind of configuration.
@@ -100,53 +86,45 @@ type keeper[T metav1.Object] interface {
 	Patch(ctx context.Context, name string, t types.PatchType, data []byte, o metav1.PatchOptions, subresources ...string) (T, error)
 }
 
-// readConfiguration reads one, of which it leaves the webhooks to its caller.
-func readConfiguration[T metav1.Object](ctx context.Context, name string, client keeper[T]) (got T, found *configuration, err error) {
-	if got, err = client.Get(ctx, name, metav1.GetOptions{}); err != nil {
-		return got, nil, fmt.Errorf("read webhook configuration %s: %w", name, err)
+// readConfiguration reads one of either kind.
+func readConfiguration[T metav1.Object](ctx context.Context, name string, s Service, client keeper[T]) (*configuration, error) {
+	got, err := client.Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read webhook configuration %s: %w", name, err)
 	}
-	return got, &configuration{name: name, version: got.GetResourceVersion(), patch: func(ctx context.Context, patch []byte) error {
+	found := &configuration{name: name, version: got.GetResourceVersion(), patch: func(ctx context.Context, patch []byte) error {
 		_, err := client.Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
 		return err
-	}}, nil
-}
-
-func (c *configuration) add(name string, client *admissionregistrationv1.WebhookClientConfig, s Service) {
-	if to := client.Service; to != nil && to.Namespace == s.Namespace && to.Name == s.Name {
-		c.hooks = append(c.hooks, hook{name: name, bundle: client.CABundle, path: ptr.Deref(to.Path, "")})
+	}}
+	var both admissionregistrationv1.ValidatingWebhookConfiguration // a mutating one has all that matters here, under the same names
+	content, err := json.Marshal(got)
+	if err == nil {
+		err = json.Unmarshal(content, &both)
 	}
+	for i := range both.Webhooks {
+		called := &both.Webhooks[i].ClientConfig
+		if to := called.Service; to != nil && to.Namespace == s.Namespace && to.Name == s.Name {
+			found.hooks = append(found.hooks, hook{name: both.Webhooks[i].Name, bundle: called.CABundle, path: ptr.Deref(to.Path, "")})
+		}
+	}
+	return found, err
 }
 
 // inject makes the webhooks those that are wanted, in the same order. It writes only what differs, and only if the
-// configuration is still as it was read: a conflict says that it is not. Without a path, that stays.
+// configuration is still as it was read: a conflict says that it is not.
 func (c *configuration) inject(ctx context.Context, wanted []hook) (injected bool, err error) {
-	type service struct {
-		Path string `json:"path,omitempty"`
-	}
-	type clientConfig struct {
-		CABundle []byte  `json:"caBundle"`
-		Service  service `json:"service"`
-	}
-	type webhook struct {
-		Name         string       `json:"name"`
-		ClientConfig clientConfig `json:"clientConfig"`
-	}
-	var patch struct {
-		Metadata struct {
-			ResourceVersion string `json:"resourceVersion"`
-		} `json:"metadata"`
-		Webhooks []webhook `json:"webhooks"`
-	}
-	patch.Metadata.ResourceVersion = c.version
+	var webhooks []any
 	for i, want := range wanted {
 		if string(c.hooks[i].bundle) != string(want.bundle) || c.hooks[i].path != want.path {
-			patch.Webhooks = append(patch.Webhooks, webhook{want.name, clientConfig{want.bundle, service{want.path}}})
+			webhooks = append(webhooks, map[string]any{"name": want.name, "clientConfig": map[string]any{
+				"caBundle": want.bundle, "service": map[string]any{"path": want.path},
+			}})
 		}
 	}
-	if len(patch.Webhooks) == 0 {
+	if len(webhooks) == 0 {
 		return false, nil
 	}
-	content, err := json.Marshal(patch)
+	content, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": c.version}, "webhooks": webhooks})
 	if err != nil {
 		return false, err
 	}

@@ -62,14 +62,18 @@ func read(dir string) (f files, err error) {
 	return f, nil
 }
 
-// write puts the files into dir. Nothing is flushed to the disk: what a crash leaves
-// behind does not serve, so it is replaced at the next start.
+// write puts the files into dir, with mode 0600 whatever mode those had that it replaces. Half of them do not serve, so
+// the next start replaces what a crash leaves behind.
 func (f *files) write(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
 	for name, content := range f.byName() {
-		if err := replace(filepath.Join(dir, name), *content); err != nil {
+		path := filepath.Join(dir, name)
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err := os.WriteFile(path, *content, 0o600); err != nil {
 			return err
 		}
 	}
@@ -78,23 +82,4 @@ func (f *files) write(dir string) error {
 
 func (f *files) byName() map[string]*[]byte {
 	return map[string]*[]byte{CAFile: &f.ca, CertFile: &f.cert, KeyFile: &f.key}
-}
-
-// replace gives the file at path this content in one step, with mode 0600: a reader sees
-// the old content or the new.
-func replace(path string, content []byte) (err error) {
-	temp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(temp.Name()))
-		}
-	}()
-	_, err = temp.Write(content)
-	if err := errors.Join(err, temp.Close()); err != nil {
-		return err
-	}
-	return os.Rename(temp.Name(), path)
 }

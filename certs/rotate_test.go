@@ -27,22 +27,10 @@ func TestNoCallFailsWhileCertificatesRotate(t *testing.T) {
 	if !cluster.Isolated(t) {
 		return
 	}
-	w := newWorld(t, cluster.Options{Services: true})
-	w.shipEmpty()
-	w.call()
-	replicas := w.replicas(3, w.user("updater", []string{"get", "update"}, []string{"get", "patch"}))
-	shown := make([]*shown, len(replicas))
-	var addresses []string
-	for i, m := range replicas {
-		// Issued after 5 seconds, served after 7, and the last in time after 20.
-		m.timing.lifetime, m.timing.renewBefore, m.timing.overlap = backdated+20*time.Second, 15*time.Second, 2*time.Second
-		addresses = append(addresses, net.IPv4(10, 77, 0, byte(11+i)).String())
-		shown[i] = answer(t, m, addresses[i])
-	}
-	w.route(addresses)
-	t.Cleanup(w.start(replicas))
-	w.agreed(replicas)
-	await(t, "a call", func() bool { return w.write() == nil })
+	// Issued after 5 seconds, served after 7, and the last in time after 20.
+	w, _, shown := called(t, 3, func(o *timing) {
+		o.lifetime, o.renewBefore, o.overlap = backdated+20*time.Second, 15*time.Second, 2*time.Second
+	})
 
 	ctx, stop := context.WithCancel(t.Context())
 	var writers sync.WaitGroup
@@ -79,21 +67,7 @@ func TestNoCallFailsWhileThePathChanges(t *testing.T) {
 	if !cluster.Isolated(t) {
 		return
 	}
-	w := newWorld(t, cluster.Options{Services: true})
-	w.shipEmpty()
-	w.call()
-	replicas := w.replicas(2, w.user("updater", []string{"get", "update"}, []string{"get", "patch"}))
-	shown := make([]*shown, len(replicas))
-	var addresses []string
-	for i, m := range replicas {
-		m.timing.pathSettles, m.timing.pathStays, m.timing.pathRests = 5*time.Second, 5*time.Second, 0
-		addresses = append(addresses, net.IPv4(10, 77, 0, byte(11+i)).String())
-		shown[i] = answer(t, m, addresses[i])
-	}
-	w.route(addresses)
-	t.Cleanup(w.start(replicas))
-	w.agreed(replicas)
-	await(t, "a call", func() bool { return w.write() == nil })
+	w, replicas, shown := called(t, 2, func(o *timing) { o.pathSettles, o.pathStays, o.pathRests = 5*time.Second, 5*time.Second, 0 })
 	first := w.paths()[0]
 
 	shown[0].fails.Store(true)
@@ -128,6 +102,27 @@ func TestNoCallFailsWhileThePathChanges(t *testing.T) {
 			t.Errorf("a replica counts %d repairs", n)
 		}
 	}
+}
+
+// called are n replicas that a real API server calls.
+func called(t *testing.T, n int, change func(*timing)) (*world, []*Managed, []*shown) {
+	t.Helper()
+	w := newWorld(t, cluster.Options{Services: true})
+	w.shipEmpty()
+	w.call()
+	replicas := w.replicas(n, w.user("updater", []string{"get", "update"}, []string{"get", "patch"}))
+	servers := make([]*shown, n)
+	var addresses []string
+	for i, m := range replicas {
+		change(&m.timing)
+		addresses = append(addresses, net.IPv4(10, 77, 0, byte(11+i)).String())
+		servers[i] = answer(t, m, addresses[i])
+	}
+	w.route(addresses)
+	t.Cleanup(w.start(replicas))
+	w.agreed(replicas)
+	await(t, "a call", func() bool { return w.write() == nil })
+	return w, replicas, servers
 }
 
 // call makes the API server call the Service for each ConfigMap.

@@ -36,9 +36,8 @@ const (
 // and are valid now and 30 days from now. Anything else under these names is replaced. The CA's key is thrown away:
 // it signs one certificate, ever.
 //
-// dir is created with mode 0700; the mode of one that exists stays. Every file has mode 0600 and is replaced in one
-// step. A set of which only a part was written is not valid, so the next call replaces it; but two calls at the same
-// time must not share a dir.
+// dir is created with mode 0700; the mode of one that exists stays. Every file has mode 0600. A set of which only a
+// part was written is not valid, so the next call replaces it; but two calls at the same time must not share a dir.
 //
 // It fails on a host that is neither a DNS name nor an IP address, before it changes dir, and when dir cannot be
 // read or written.
