@@ -5,46 +5,27 @@ package busiest
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 )
 
 // By is what writes are counted by.
-type By int
+type By string
 
 // What writes are counted by, each on its own.
 const (
-	Namespace By = iota // of the Event
-	Source              // component and host
-	Object              // kind, namespace and name of the involvedObject
-	Reason              // type and reason
-	Policy              // or quota that decided
-
-	kinds
+	Namespace By = "namespace" // of the Event
+	Source    By = "source"    // component and host
+	Object    By = "object"    // kind, namespace and name of the involvedObject
+	Reason    By = "reason"    // type and reason
+	Policy    By = "policy"    // or quota that decided
 )
 
 // All are all values of By.
-func All() [kinds]By { return [...]By{Namespace, Source, Object, Reason, Policy} }
+func All() []By { return []By{Namespace, Source, Object, Reason, Policy} }
 
-func (b By) String() string {
-	return [...]string{"namespace", "source", "object", "reason", "policy"}[b]
-}
-
-// MarshalText is String.
-func (b By) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
-
-// UnmarshalText reads what String says.
-func (b *By) UnmarshalText(text []byte) error {
-	for _, one := range All() {
-		if one.String() == string(text) {
-			*b = one
-			return nil
-		}
-	}
-	return fmt.Errorf("%q is not what writes are counted by", text)
-}
+func (b By) String() string { return string(b) }
 
 // Row is one namespace, source, object, reason or rule. Its counts are never too high; their total may be too
 // low by up to Missing.

@@ -28,9 +28,8 @@ type Counter struct {
 	replica string
 	since   time.Time
 	seed    maphash.Seed
-	by      [kinds]*sketch[key]
-
-	rules *sketch[RuleID]
+	by      map[By]*sketch[key]
+	rules   *sketch[RuleID]
 }
 
 // NewCounter makes a Counter that begins to count now, for a replica of a unique name. It follows up to places
@@ -38,10 +37,10 @@ type Counter struct {
 func NewCounter(replica string, now time.Time, places int) *Counter {
 	c := &Counter{
 		replica: replica, since: now.UTC(), seed: maphash.MakeSeed(),
-		rules: newSketch(rulePlaces, RuleID.detached),
+		by: map[By]*sketch[key]{}, rules: newSketch(rulePlaces, RuleID.detached),
 	}
-	for i := range c.by {
-		c.by[i] = newSketch(places, key.detached)
+	for _, by := range All() {
+		c.by[by] = newSketch(places, key.detached)
 	}
 	return c
 }
@@ -59,11 +58,22 @@ type Write struct {
 // not followed yet, and keeps no part of w.
 func (c *Counter) Count(w *Write, v store.Verdict) {
 	s, one := &w.Subject, countsOf(v)
-	countBy(c.by[Namespace], c.seed, w.Namespace, key{w.Namespace}, one)
-	countBy(c.by[Source], c.seed, w.Namespace, key{s.Component, s.Host}, one)
-	countBy(c.by[Object], c.seed, w.Namespace, key{s.Kind, s.Namespace, s.Name}, one)
-	countBy(c.by[Reason], c.seed, w.Namespace, key{w.Type, w.Reason}, one)
-	countBy(c.by[Policy], c.seed, w.Namespace, key{w.Policy}, one)
+	c.countBy(Namespace, w.Namespace, key{w.Namespace}, one)
+	c.countBy(Source, w.Namespace, key{s.Component, s.Host}, one)
+	c.countBy(Object, w.Namespace, key{s.Kind, s.Namespace, s.Name}, one)
+	c.countBy(Reason, w.Namespace, key{w.Type, w.Reason}, one)
+	c.countBy(Policy, w.Namespace, key{w.Policy}, one)
+}
+
+// countBy counts one write of k, of which it keeps no part.
+func (c *Counter) countBy(by By, namespace string, k key, one Counts) {
+	for i := range k {
+		k[i] = clip(k[i])
+	}
+	s := c.by[by]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.count(c.seed, clip(namespace), k, one)
 }
 
 // Decided counts what became of one Event write, and keeps no part of d. Decisions of audited rules are in no
@@ -91,7 +101,7 @@ func (c *Counter) Snapshot(now time.Time) Snapshot {
 		Rules:   c.ruleCounts(),
 	}
 	for by, name := range names() {
-		s.By[By(by)] = ranking(c.by[by], name)
+		s.By[by] = ranking(c.by[by], name)
 	}
 	return s
 }
@@ -272,16 +282,6 @@ func clip(s string) string {
 		end--
 	}
 	return s[:end]
-}
-
-// countBy counts one write of k, of which it keeps no part.
-func countBy(s *sketch[key], seed maphash.Seed, namespace string, k key, one Counts) {
-	for i := range k {
-		k[i] = clip(k[i])
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.count(seed, clip(namespace), k, one)
 }
 
 // ranking is what s has counted. name writes a key.

@@ -8,8 +8,8 @@ import (
 )
 
 // names write the keys of each By.
-func names() [kinds]func(key) string {
-	return [...]func(key) string{Namespace: whole, Source: sourceName, Object: objectName, Reason: reasonName, Policy: whole}
+func names() map[By]func(key) string {
+	return map[By]func(key) string{Namespace: whole, Source: sourceName, Object: objectName, Reason: reasonName, Policy: whole}
 }
 
 // whole is the name of a namespace or a rule.

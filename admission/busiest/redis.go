@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/eventquota/eventquota/store/redisclient"
 )
 
 const (
@@ -27,24 +29,16 @@ const (
 	maxUnpacked = 64 << 20
 )
 
-// Client calls Redis. A *redisclient.Client is one.
-type Client interface {
-	// Call runs commands once each and at the same time, in one round trip to
-	// each server concerned. It returns the first error. When that is the
-	// context's, the commands may still be running.
-	Call(ctx context.Context, cmds ...redis.Cmder) error
-}
-
 // Redis is where replicas share snapshots. Each replica overwrites one value under one key: writing twice does no
 // harm, and no step needs a script. An index names them; one whose value is missing is not counted. A nil *Redis
 // keeps nothing.
 type Redis struct {
-	client Client
+	client redisclient.Caller
 	prefix string
 }
 
 // NewRedis makes one that uses client, with keys that begin with prefix.
-func NewRedis(client Client, prefix string) *Redis {
+func NewRedis(client redisclient.Caller, prefix string) *Redis {
 	return &Redis{client: client, prefix: prefix + "busiest"}
 }
 

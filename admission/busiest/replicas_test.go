@@ -48,18 +48,6 @@ func askBusiest(t *testing.T, h http.Handler) busiest.Sum {
 	return sum
 }
 
-func sharedBusiest(t *testing.T, addr string) *busiest.Redis {
-	t.Helper()
-	o := redisclient.DefaultOptions()
-	o.Addresses = []string{addr}
-	client, err := redisclient.New(*o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = client.Close() })
-	return busiest.NewRedis(client, redis.DefaultPrefix)
-}
-
 func TestAReplicaSaysWhatIsBusiest(t *testing.T) {
 	b := busiest.NewReplicas(nil, logr.Discard())
 	decideBusy(b, store.Drop, "web-0", "web-0", "web-1")
@@ -81,7 +69,7 @@ func TestAReplicaSaysWhatIsBusiest(t *testing.T) {
 
 func TestEachReplicaSaysWhatIsBusiestOnAll(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{})
-	shared := sharedBusiest(t, server.Addr())
+	shared := busiest.NewRedis(connected(t, redisclient.Options{Addresses: []string{server.Addr()}}), redis.DefaultPrefix)
 	a, b := busiest.NewReplicas(shared, logr.Discard()), busiest.NewReplicas(shared, logr.Discard())
 	decideBusy(a, store.Merge, "web-0", "web-1")
 	decideBusy(b, store.Drop, "web-0")

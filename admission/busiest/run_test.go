@@ -22,7 +22,7 @@ type spy struct {
 	puts int
 }
 
-// Call implements busiest.Client.
+// Call implements redisclient.Caller.
 func (s *spy) Call(ctx context.Context, cmds ...redis.Cmder) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

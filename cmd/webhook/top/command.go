@@ -24,7 +24,7 @@ import (
 // options are the flags of top.
 type options struct {
 	Replicas replicas.Options
-	By       string
+	By       string // a busiest.By
 	Sort     string
 	Interval time.Duration
 	Limit    int
@@ -35,7 +35,7 @@ type options struct {
 func defaultOptions() *options {
 	return &options{
 		Replicas: replicas.NewOptions(),
-		By:       busiest.Source.String(), Sort: "total", Interval: 2 * time.Second, Limit: 20, Output: output.Table,
+		By:       string(busiest.Source), Sort: "total", Interval: 2 * time.Second, Limit: 20, Output: output.Table,
 	}
 }
 
@@ -101,7 +101,7 @@ Anywhere else it prints a table each --interval, without escape codes.`,
 	}
 	var byNames []string
 	for _, by := range busiest.All() {
-		byNames = append(byNames, by.String())
+		byNames = append(byNames, string(by))
 	}
 	f := cmd.Flags()
 	o.Replicas.AddFlags(f, false)
@@ -121,10 +121,7 @@ func (o *options) run(ctx context.Context, cmd *cobra.Command) error {
 		return err
 	}
 	defer replica.Close()
-	v := view{sort: o.Sort, limit: o.Limit}
-	if err := v.by.UnmarshalText([]byte(o.By)); err != nil {
-		return err
-	}
+	v := view{by: busiest.By(o.By), sort: o.Sort, limit: o.Limit}
 	if v = v.look(ask(ctx, replica)); v.failed != nil {
 		return v.failed
 	}

@@ -19,7 +19,7 @@ type table struct {
 	At       time.Time         `json:"at"`
 	Replicas []busiest.Replica `json:"replicas"`
 	Partial  bool              `json:"partial"`
-	By       string            `json:"by"`
+	By       busiest.By        `json:"by"`
 	Sort     string            `json:"sort"`
 	Total    busiest.Counts    `json:"total"`
 	// Rate is in writes a second, nil where there is no earlier look.
@@ -39,7 +39,7 @@ func (l looks) show(by busiest.By, sort string, limit int) table {
 	last := l[len(l)-1]
 	ranking := last.By[by]
 	t := table{
-		At: lastReport(last), Replicas: last.Replicas, Partial: last.Partial, By: by.String(), Sort: sort,
+		At: lastReport(last), Replicas: last.Replicas, Partial: last.Partial, By: by, Sort: sort,
 		Total: ranking.Total, Missing: ranking.Missing, Rows: make([]row, len(ranking.Rows)),
 	}
 	rate := l.rates(by)
@@ -108,7 +108,7 @@ func (t *table) foot() string {
 
 // cells are the names of the columns, the total, and the rows. Wide ones say what counts may lack.
 func (t *table) cells(wide bool) [][]string {
-	cells := [][]string{{strings.ToUpper(t.By), "ADMITTED", "MERGED", "DROPPED", "TOTAL", "RATE/s"}}
+	cells := [][]string{{strings.ToUpper(string(t.By)), "ADMITTED", "MERGED", "DROPPED", "TOTAL", "RATE/s"}}
 	cells[0][slices.Index(sortNames(), t.Sort)+1] += "*"
 	add := func(name string, c busiest.Counts, rate *float64) {
 		perSecond := "-"

@@ -119,7 +119,7 @@ func TestNoLineIsWiderThanTheTerminal(t *testing.T) {
 			}
 		}
 	}
-	if n := len((view{looks: looks, sort: "total", limit: 20}).page(80, 3)); n != 3 {
+	if n := len((view{by: busiest.Namespace, looks: looks, sort: "total", limit: 20}).page(80, 3)); n != 3 {
 		t.Errorf("%d lines on a terminal of 3", n)
 	}
 }
@@ -169,7 +169,7 @@ func TestOnceGivesUpOnAFailureAndOnRates(t *testing.T) {
 		var out bytes.Buffer
 		cmd := Command()
 		cmd.SetOut(&out)
-		err := o.print(t.Context(), cmd, view{looks: looks(nil).add(storm(10)), sort: "total", limit: 1}, next)
+		err := o.print(t.Context(), cmd, view{by: busiest.Namespace, looks: looks(nil).add(storm(10)), sort: "total", limit: 1}, next)
 		if test.err != "" && (err == nil || err.Error() != test.err || out.Len() > 0) {
 			t.Errorf("%s: %v, %q; want %q", says, err, &out, test.err)
 		}

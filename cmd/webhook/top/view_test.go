@@ -38,7 +38,7 @@ func TestKeysSwitchWhatIsShown(t *testing.T) {
 }
 
 func TestAFailureToLookIsShownUntilItIsOver(t *testing.T) {
-	v := view{looks: looks(nil).add(storm(10)), sort: "total", limit: 5}
+	v := view{by: busiest.Namespace, looks: looks(nil).add(storm(10)), sort: "total", limit: 5}
 	page := func() string { return strings.Join(v.page(120, 12), "\n") }
 	v = v.look(look{err: errors.New("lost\x1b[2J")})
 	if got := page(); !strings.Contains(got, "not up to date: lost\ufffd[2J") || !strings.Contains(got, "kube-system") {
