@@ -44,25 +44,25 @@ const messageBytes = 32768
 func setConditions(s *v1alpha1.Status, r *record, now time.Time) {
 	set(s, accepted(&r.report), r.report.Generation, now)
 	set(s, ready(&r.report, len(r.shadowed) > 0), r.report.Generation, now)
-	if len(r.shadowed) == 0 {
-		meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionShadowed)
-		return
-	}
-	set(s, metav1.Condition{
-		Type: v1alpha1.ConditionShadowed, Status: metav1.ConditionTrue, Reason: reasonShadowed, Message: strings.Join(r.shadowed, "; "),
-	}, r.report.Governing, now)
+	setWhile(s, v1alpha1.ConditionShadowed, reasonShadowed, strings.Join(r.shadowed, "; "), r.report.Governing, now)
 }
 
 // setErrors says in s how many conditions could not be evaluated in the last hour.
 func setErrors(s *v1alpha1.Status, r *record, failed *busiest.Errors, now time.Time) {
-	if failed.Count == 0 {
-		meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionErrors)
+	message := ""
+	if failed.Count > 0 {
+		message = fmt.Sprintf("could not be evaluated for %d Events in the last hour, such as: %s", failed.Count, failed.Example)
+	}
+	setWhile(s, v1alpha1.ConditionErrors, reasonFailed, message, r.report.Governing, now)
+}
+
+// setWhile sets a condition that is true, or takes it away where there is no message.
+func setWhile(s *v1alpha1.Status, is, reason, message string, generation int64, now time.Time) {
+	if message == "" {
+		meta.RemoveStatusCondition(&s.Conditions, is)
 		return
 	}
-	set(s, metav1.Condition{
-		Type: v1alpha1.ConditionErrors, Status: metav1.ConditionTrue, Reason: reasonFailed,
-		Message: fmt.Sprintf("could not be evaluated for %d Events in the last hour, such as: %s", failed.Count, failed.Example),
-	}, r.report.Governing, now)
+	set(s, metav1.Condition{Type: is, Status: metav1.ConditionTrue, Reason: reason, Message: message}, generation, now)
 }
 
 func set(s *v1alpha1.Status, c metav1.Condition, generation int64, now time.Time) {

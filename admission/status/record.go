@@ -29,6 +29,7 @@ type record struct {
 	wrote     time.Time // when the status was written last, by whichever replica
 	notBefore time.Time // when to try again after a failure
 	next      *v1alpha1.Status
+	urgent    bool // next says more than counts do
 }
 
 // id names what is counted, the zero ID if nothing governs.

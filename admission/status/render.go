@@ -56,13 +56,8 @@ func counts(since time.Time, c busiest.Counts) *v1alpha1.Counts {
 func sources(all []busiest.SourceCounts) []v1alpha1.SourceCounts {
 	var list []v1alpha1.SourceCounts
 	for _, o := range all {
-		s := &o.Subject
 		list = append(list, v1alpha1.SourceCounts{
-			Source: v1alpha1.Source{Component: s.Component, Host: s.Host},
-			InvolvedObject: v1alpha1.Object{
-				APIVersion: s.APIVersion, Kind: s.Kind, Namespace: s.Namespace, Name: s.Name, UID: s.UID,
-			},
-			Merged: o.Merged, Dropped: o.Dropped,
+			Source: v1alpha1.Source(o.Source), InvolvedObject: v1alpha1.Object(o.Object), Merged: o.Merged, Dropped: o.Dropped,
 		})
 	}
 	return list
@@ -71,17 +66,12 @@ func sources(all []busiest.SourceCounts) []v1alpha1.SourceCounts {
 // same reports whether b says nothing new. That the last hour has moved on is not worth a write.
 func same(a, b *v1alpha1.Status) bool {
 	x, y := *a, *b
-	x.LastHour, y.LastHour = timeless(x.LastHour), timeless(y.LastHour)
-	return equality.Semantic.DeepEqual(x, y)
-}
-
-func timeless(c *v1alpha1.Counts) *v1alpha1.Counts {
-	if c == nil {
-		return nil
+	if x.LastHour != nil && y.LastHour != nil {
+		moved := *x.LastHour
+		moved.Since = y.LastHour.Since
+		x.LastHour = &moved
 	}
-	without := *c
-	without.Since = nil
-	return &without
+	return equality.Semantic.DeepEqual(x, y)
 }
 
 // urgent reports whether b differs in more than in what is counted.

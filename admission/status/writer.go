@@ -178,7 +178,7 @@ func (w *Writer) plan(now time.Time) (due []*record, next time.Time) {
 			continue
 		}
 		at := r.wrote.Add(w.countsEvery)
-		if urgent(&r.stored, r.next) {
+		if r.urgent = urgent(&r.stored, r.next); r.urgent {
 			at = r.wrote.Add(min(changesEvery, w.countsEvery))
 		}
 		if r.notBefore.After(at) {
@@ -192,18 +192,16 @@ func (w *Writer) plan(now time.Time) (due []*record, next time.Time) {
 		}
 	}
 	slices.SortFunc(due, func(a, b *record) int {
-		switch u := urgent(&a.stored, a.next); {
-		case u == urgent(&b.stored, b.next):
-			return cmp.Or(a.wrote.Compare(b.wrote), cmp.Compare(a.report.UID, b.report.UID))
-		case u:
+		switch {
+		case a.urgent && !b.urgent:
 			return -1
-		default:
+		case b.urgent && !a.urgent:
 			return 1
 		}
+		return cmp.Or(a.wrote.Compare(b.wrote), cmp.Compare(a.report.UID, b.report.UID))
 	})
 	// Anyone who changes rules all the time must not keep others' counts from being written.
-	counts := func(r *record) bool { return !urgent(&r.stored, r.next) }
-	if i := slices.IndexFunc(due, counts); w.changes && i > 0 {
+	if i := slices.IndexFunc(due, func(r *record) bool { return !r.urgent }); w.changes && i > 0 {
 		first := due[i]
 		due = slices.Insert(slices.Delete(due, i, i+1), 0, first)
 	}
@@ -212,7 +210,7 @@ func (w *Writer) plan(now time.Time) (due []*record, next time.Time) {
 
 // write writes the status of a rule. A failure is tried again later, as long as the rule exists.
 func (w *Writer) write(ctx context.Context, r *record) {
-	w.changes = urgent(&r.stored, r.next)
+	w.changes = r.urgent
 	err := w.patch(ctx, r)
 	if err == nil {
 		w.retries.Forget(r.report.UID)
