@@ -24,7 +24,7 @@ const (
 
 // objectName is an object as kubectl names it: its kind, in any case, in the singular or plural and perhaps with
 // a group, and its name.
-type objectName struct{ kind, group, name string }
+type objectName struct{ arg, kind, group, name string }
 
 func parseObject(arg string) (objectName, error) {
 	kind, name, ok := strings.Cut(arg, "/")
@@ -32,14 +32,7 @@ func parseObject(arg string) (objectName, error) {
 		return objectName{}, fmt.Errorf("explain %q: must be KIND/NAME, as in pod/web-0", text.Visible(arg))
 	}
 	kind, group, _ := strings.Cut(strings.ToLower(kind), ".")
-	return objectName{kind, group, name}, nil
-}
-
-func (o objectName) String() string {
-	if o.group != "" {
-		return o.kind + "." + o.group + "/" + o.name
-	}
-	return o.kind + "/" + o.name
+	return objectName{arg, kind, group, name}, nil
 }
 
 // is reports whether r refers to o.
@@ -85,5 +78,5 @@ func (o objectName) events(ctx context.Context, client kubernetes.Interface, nam
 		slices.Sort(others)
 		more = fmt.Sprintf("there are some about a %s of that name", strings.Join(others, ", a "))
 	}
-	return nil, fmt.Errorf("explain: no Event in namespace %s is about %s: %s", namespace, o, more)
+	return nil, fmt.Errorf("explain: no Event in namespace %s is about %s: %s", namespace, o.arg, more)
 }

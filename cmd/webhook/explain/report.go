@@ -201,17 +201,11 @@ func why(p *policy.Policy) string {
 		parts = append(parts, "of the namespace")
 	}
 	parts = append(parts, fmt.Sprintf("precedence %d", p.Precedence))
-	var names []string
 	for _, c := range p.Match.Conditions {
-		names = append(names, c.Name)
+		parts = append(parts, "condition "+c.Name+" holds")
 	}
-	switch len(names) {
-	case 0:
+	if len(p.Match.Conditions) == 0 {
 		parts = append(parts, "no conditions")
-	case 1:
-		parts = append(parts, "condition "+names[0]+" holds")
-	default:
-		parts = append(parts, "conditions "+strings.Join(names, ", ")+" hold")
 	}
 	if p.Action != policy.Limit {
 		parts = append(parts, "action "+string(p.Action))
