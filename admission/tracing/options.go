@@ -2,16 +2,15 @@ package tracing
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"k8s.io/client-go/util/cert"
 )
 
 // perMillion is the rate at which all are sampled.
@@ -72,16 +71,12 @@ func (o *Options) tlsConfig() (*tls.Config, error) {
 		return nil, nil
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if o.CAFile == "" {
-		return config, nil
-	}
-	pem, err := os.ReadFile(o.CAFile)
-	if err != nil {
-		return nil, fmt.Errorf("--trace-ca-file: %w", err)
-	}
-	config.RootCAs = x509.NewCertPool()
-	if !config.RootCAs.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("--trace-ca-file: %s: no certificate in it", o.CAFile)
+	if o.CAFile != "" {
+		roots, err := cert.NewPool(o.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("--trace-ca-file: %w", err)
+		}
+		config.RootCAs = roots
 	}
 	return config, nil
 }

@@ -219,7 +219,7 @@ func TestBadFlagsOfTracesGetOneClearError(t *testing.T) {
 		"a CA and no TLS":             {[]string{at, "--trace-insecure", "--trace-ca-file=ca.crt"}, "--trace-ca-file: must not be set with --trace-insecure"},
 		"a CA file that is not there": {[]string{at, "--trace-ca-file=/nowhere"}, "--trace-ca-file: open /nowhere: no such file or directory"},
 		"a CA file that is no file":   {[]string{at, "--trace-ca-file=testdata"}, "--trace-ca-file: read testdata: is a directory"},
-		"a CA file without any in it": {[]string{at, "--trace-ca-file=" + noCA}, "--trace-ca-file: " + noCA + ": no certificate in it"},
+		"a CA file without any in it": {[]string{at, "--trace-ca-file=" + noCA}, "--trace-ca-file: error creating pool from " + noCA + ": data does not contain any valid"},
 		"a rate that is not a number": {[]string{"--trace-sampling-rate-per-million=all"}, `invalid argument "all" for "--trace-sampling-rate-per-million"`},
 		"whether insecure, in a word": {[]string{"--trace-insecure=perhaps"}, `invalid argument "perhaps" for "--trace-insecure"`},
 	} {
