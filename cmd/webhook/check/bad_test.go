@@ -34,6 +34,7 @@ clusters: [{name: a, cluster: {server: "https://127.0.0.1:1"}}]}`)
 		"a kubeconfig that is none":        {[]string{"--kubeconfig=" + none}, `--kubeconfig: error loading config file "` + none + `": couldn't get version/kind`},
 		"an API server that is down":       {[]string{"--kubeconfig=" + down}, "check: write an Event in namespace default: Post "},
 		"no namespace":                     {[]string{"--namespace="}, `--namespace "": a lowercase RFC 1123 label`},
+		"a namespace that cannot be":       {[]string{"--namespace=a/b"}, `--namespace "a/b": a lowercase RFC 1123 label`},
 		"one Event":                        {[]string{"--events=1"}, "--events 1: must be at least 2"},
 		"no time":                          {[]string{"--timeout=999ms"}, "--timeout 999ms: must be at least 1s"},
 	} {

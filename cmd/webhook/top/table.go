@@ -133,8 +133,8 @@ func (t *table) cells(wide bool) [][]string {
 // leastName is how many columns of a terminal a name has at least.
 const leastName = 12
 
-// columns are rows of cells as lines, the first cell to the left and all others to the right. Where width is
-// more than 0, no line is wider: first cells are cut, down to leastName columns of a terminal, and then lines.
+// columns are rows of cells as lines, the first cell to the left and all others to the right. To make lines no wider than
+// a width that is more than 0, first cells are cut, but not below leastName columns of a terminal.
 func columns(cells [][]string, width int) []string {
 	widths, others := make([]int, len(cells[0])), 0
 	for i := range widths {
@@ -151,15 +151,13 @@ func columns(cells [][]string, width int) []string {
 	}
 	lines := make([]string, 0, len(cells))
 	for _, row := range cells {
+		var line strings.Builder
 		name := cut(row[0], widths[0])
-		line := name + strings.Repeat(" ", widths[0]-displaywidth.String(name))
+		line.WriteString(name + strings.Repeat(" ", widths[0]-displaywidth.String(name)))
 		for i, cell := range row[1:] {
-			line += strings.Repeat(" ", 2+widths[i+1]-displaywidth.String(cell)) + cell
+			line.WriteString(strings.Repeat(" ", 2+widths[i+1]-displaywidth.String(cell)) + cell)
 		}
-		if width > 0 {
-			line = cut(line, width)
-		}
-		lines = append(lines, line)
+		lines = append(lines, line.String())
 	}
 	return lines
 }
