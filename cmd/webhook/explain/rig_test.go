@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -83,45 +84,39 @@ func (r *explainRig) documents() (all [][]byte) {
 	return all
 }
 
+// list is what an API server answers for policies or quotas of one kind.
+func (r *explainRig) list(resource string) map[string]any {
+	items := []any{}
+	for _, document := range r.documents() {
+		var object map[string]any
+		if err := yaml.Unmarshal(document, &object); err != nil {
+			r.t.Error(err)
+		}
+		if kind, _ := object["kind"].(string); v1alpha1.Resources()[kind].Resource == resource {
+			items = append(items, object)
+		}
+	}
+	return map[string]any{"apiVersion": v1alpha1.GroupVersion().String(), "kind": "List", "items": items}
+}
+
 // serve is an API server that knows Events of storm, its policies and its name.
 func (r *explainRig) serve(w http.ResponseWriter, request *http.Request) {
-	list := func(kind string) map[string]any {
-		items := []any{}
-		for _, document := range r.documents() {
-			var object map[string]any
-			if err := yaml.Unmarshal(document, &object); err != nil {
-				r.t.Error(err)
-			}
-			if object["kind"] == kind {
-				items = append(items, object)
-			}
-		}
-		return map[string]any{"apiVersion": v1alpha1.GroupVersion().String(), "kind": kind + "List", "items": items}
-	}
-	var said any
 	if r.policies == "" && strings.HasPrefix(request.URL.Path, "/apis/eventquota.io/") {
 		http.NotFound(w, request)
 		return
 	}
+	var said map[string]any
 	switch request.URL.Path {
-	case "/api/v1/namespaces/storm/events":
-		events := corev1.EventList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "EventList"}}
-		for _, e := range r.events {
-			if request.URL.Query().Get("fieldSelector") == "involvedObject.name="+e.InvolvedObject.Name {
-				events.Items = append(events.Items, e)
-			}
-		}
-		said = events
-	case "/apis/eventquota.io/v1alpha1/clustereventpolicies":
-		said = list("ClusterEventPolicy")
-	case "/apis/eventquota.io/v1alpha1/clustereventquotas":
-		said = list("ClusterEventQuota")
-	case "/apis/eventquota.io/v1alpha1/namespaces/storm/eventpolicies":
-		said = list("EventPolicy")
-	case "/apis/eventquota.io/v1alpha1/namespaces/storm/eventquotas":
-		said = list("EventQuota")
 	case "/api/v1/namespaces/storm":
 		said = map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "storm"}}
+	case "/api/v1/namespaces/storm/events":
+		events := slices.DeleteFunc(slices.Clone(r.events), func(e corev1.Event) bool {
+			return request.URL.Query().Get("fieldSelector") != "involvedObject.name="+e.InvolvedObject.Name
+		})
+		said = map[string]any{"apiVersion": "v1", "kind": "EventList", "items": events}
+	case "/apis/eventquota.io/v1alpha1/clustereventpolicies", "/apis/eventquota.io/v1alpha1/clustereventquotas",
+		"/apis/eventquota.io/v1alpha1/namespaces/storm/eventpolicies", "/apis/eventquota.io/v1alpha1/namespaces/storm/eventquotas":
+		said = r.list(path.Base(request.URL.Path))
 	default:
 		http.NotFound(w, request)
 		return
@@ -245,11 +240,11 @@ func (r *explainRig) kubeconfig() string {
 	config.Clusters["c"] = &clientcmdapi.Cluster{Server: r.server.URL}
 	config.Contexts["c"] = &clientcmdapi.Context{Cluster: "c", Namespace: "storm"}
 	config.CurrentContext = "c"
-	path := filepath.Join(r.t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(*config, path); err != nil {
+	file := filepath.Join(r.t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, file); err != nil {
 		r.t.Fatal(err)
 	}
-	return path
+	return file
 }
 
 // explain runs eventquota explain.
