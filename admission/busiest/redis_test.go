@@ -16,23 +16,9 @@ import (
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
-func connected(t *testing.T, o redisclient.Options) *redisclient.Client {
-	t.Helper()
-	all := redisclient.DefaultOptions()
-	all.Addresses, all.Cluster = o.Addresses, o.Cluster
-	all.Username, all.PasswordFile = o.Username, o.PasswordFile
-	all.Timeout = time.Minute // on a machine that is busy
-	c, err := redisclient.New(*all)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() })
-	return c
-}
-
 func standalone(t *testing.T) *redisclient.Client {
 	t.Helper()
-	return connected(t, redisclient.Options{Addresses: []string{redistest.Start(t, redistest.Options{}).Addr()}})
+	return redistest.Client(t, redisclient.Options{Addresses: []string{redistest.Start(t, redistest.Options{}).Addr()}})
 }
 
 // counted is what a replica has counted of n objects.
@@ -70,7 +56,7 @@ func TestReplicasTellEachOther(t *testing.T) {
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	for kind, client := range map[string]*redisclient.Client{
 		"Redis":         standalone(t),
-		"Redis Cluster": connected(t, redisclient.Options{Addresses: nodes.Addrs(), Cluster: true}),
+		"Redis Cluster": redistest.Client(t, redisclient.Options{Addresses: nodes.Addrs(), Cluster: true}),
 	} {
 		for says, holds := range map[string]func(*testing.T, *busiest.Redis, func(string) string){
 			"nobody has written anything": func(t *testing.T, r *busiest.Redis, _ func(string) string) {
@@ -150,7 +136,7 @@ func TestTellingNeedsNoMoreRightsThanAStore(t *testing.T) {
 	if err := os.WriteFile(password, []byte(user.Password), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := connected(t, redisclient.Options{Addresses: []string{server.Addr()}, Username: user.Name, PasswordFile: password})
+	c := redistest.Client(t, redisclient.Options{Addresses: []string{server.Addr()}, Username: user.Name, PasswordFile: password})
 	r, now := busiest.NewRedis(c, "eventquota:"), time.Now()
 	put(t, r, counted("old", 1, now.Add(-time.Hour)), counted("a", 1, now))
 	if all, err := r.All(t.Context()); err != nil || len(all) != 1 { // the old one is forgotten
@@ -201,7 +187,7 @@ func TestALargeSnapshotIsReadAsItWasWritten(t *testing.T) {
 
 func TestARedisThatIsAwayIsAnErrorThatSaysSo(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{})
-	r := busiest.NewRedis(connected(t, redisclient.Options{Addresses: []string{server.Addr()}}), "")
+	r := busiest.NewRedis(redistest.Client(t, redisclient.Options{Addresses: []string{server.Addr()}}), "")
 	put(t, r, counted("a", 1, time.Now()))
 	server.Kill()
 	if err := r.Put(t.Context(), counted("a", 1, time.Now())); err == nil || !strings.Contains(err.Error(), "write to Redis what is busiest: ") {

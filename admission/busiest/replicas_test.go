@@ -69,7 +69,7 @@ func TestAReplicaSaysWhatIsBusiest(t *testing.T) {
 
 func TestEachReplicaSaysWhatIsBusiestOnAll(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{})
-	shared := busiest.NewRedis(connected(t, redisclient.Options{Addresses: []string{server.Addr()}}), redis.DefaultPrefix)
+	shared := busiest.NewRedis(redistest.Client(t, redisclient.Options{Addresses: []string{server.Addr()}}), redis.DefaultPrefix)
 	a, b := busiest.NewReplicas(shared, logr.Discard()), busiest.NewReplicas(shared, logr.Discard())
 	decideBusy(a, store.Merge, "web-0", "web-1")
 	decideBusy(b, store.Drop, "web-0")

@@ -18,13 +18,7 @@ import (
 // what is said of one that a memory decided.
 func TestExplainLooksIntoRedis(t *testing.T) {
 	t.Parallel()
-	o := redisclient.DefaultOptions()
-	o.Addresses, o.Timeout = []string{redistest.Start(t, redistest.Options{}).Addr()}, time.Minute
-	client, err := redisclient.New(*o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = client.Close() })
+	client := redistest.Client(t, redisclient.Options{Addresses: []string{redistest.Start(t, redistest.Options{}).Addr()}})
 	shared := redis.New(client, redis.Options{Prefix: "test:"})
 	said := func(r *explainRig, args ...string) (all []string) {
 		t.Helper()

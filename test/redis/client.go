@@ -1,0 +1,24 @@
+package redistest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/eventquota/eventquota/store/redisclient"
+)
+
+// Client returns a client of servers with the addresses, form and credentials of o, closed when the test ends. It waits
+// a minute for an answer, on a machine that is busy.
+func Client(t testing.TB, o redisclient.Options) *redisclient.Client {
+	t.Helper()
+	all := redisclient.DefaultOptions()
+	all.Addresses, all.Cluster = o.Addresses, o.Cluster
+	all.Username, all.PasswordFile = o.Username, o.PasswordFile
+	all.Timeout = time.Minute
+	c, err := redisclient.New(*all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
