@@ -32,13 +32,7 @@ import (
 // notices, metrics and places in the top lists.
 func TestATenantChangesNothingForAnother(t *testing.T) {
 	t.Parallel()
-	o := redisclient.DefaultOptions()
-	o.Addresses, o.Timeout = []string{redistest.Start(t, redistest.Options{}).Addr()}, time.Minute
-	client, err := redisclient.New(*o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = client.Close() })
+	client := redistest.Client(t, redisclient.Options{Addresses: []string{redistest.Start(t, redistest.Options{}).Addr()}})
 	var runs atomic.Int64
 	for name, fresh := range map[string]func(*testing.T) shared{
 		"Memory": func(t *testing.T) shared {
