@@ -106,34 +106,28 @@ func between(first, last busiest.Sum) time.Duration {
 	return sum / time.Duration(max(len(first.Replicas), 1))
 }
 
-// rates gives the writes a second of a row of the latest look, never too high. It is nil where there is nothing
-// to compare with.
-func (l looks) rates(by busiest.By) func(busiest.Row) float64 {
+// rates gives the writes a second of a row of the latest look, never too high, and those of all. They are nil where there
+// is nothing to compare with.
+func (l looks) rates(by busiest.By) (of func(busiest.Row) *float64, all *float64) {
 	if len(l) < 2 {
-		return nil
+		return func(busiest.Row) *float64 { return nil }, nil
 	}
-	first, last := l[0], l[len(l)-1]
-	seconds := between(first, last).Seconds()
+	first, last := l[0].By[by], l[len(l)-1].By[by]
+	seconds := between(l[0], l[len(l)-1]).Seconds()
+	rate := func(before, now int64) *float64 { return new(float64(max(now-before, 0)) / seconds) }
 	before := map[string]int64{}
-	for _, r := range first.By[by].Rows {
+	for _, r := range first.Rows {
 		before[r.Name] = r.Matched()
 	}
 	unseen := int64(0) // what had no row began with nothing, unless there were too many rows
 	if len(before) == busiest.MaxRows {
-		unseen = first.By[by].Missing
+		unseen = first.Missing
 	}
-	return func(r busiest.Row) float64 {
+	return func(r busiest.Row) *float64 {
 		was, ok := before[r.Name]
 		if !ok {
 			was = unseen
 		}
-		return float64(max(r.Matched()-was, 0)) / seconds
-	}
-}
-
-// totalRate is the writes a second of all. There must be two looks at least.
-func (l looks) totalRate(by busiest.By) float64 {
-	first, last := l[0], l[len(l)-1]
-	grown := last.By[by].Total.Matched() - first.By[by].Total.Matched()
-	return float64(max(grown, 0)) / between(first, last).Seconds()
+		return rate(was, r.Matched())
+	}, rate(first.Total.Matched(), last.Total.Matched())
 }

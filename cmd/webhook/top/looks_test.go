@@ -78,8 +78,8 @@ func TestOneThatWasNotSeenBeforeBeganWithNothingUnlessThereWereTooMany(t *testin
 	before := sumOf(reported{"a", 10, 100})
 	now := sumOf(reported{"a", 12, 100})
 	r := busiest.Row{Name: "new", Counts: busiest.Counts{Dropped: 30}}
-	if got := (looks{before, now}).rates(busiest.Source)(r); got != 15 {
-		t.Errorf("%v a second, want 15", got)
+	if of, _ := (looks{before, now}).rates(busiest.Source); *of(r) != 15 {
+		t.Errorf("%v a second, want 15", *of(r))
 	}
 	full := before.By[busiest.Source]
 	full.Missing = 20
@@ -87,7 +87,7 @@ func TestOneThatWasNotSeenBeforeBeganWithNothingUnlessThereWereTooMany(t *testin
 		full.Rows = append(full.Rows, busiest.Row{Name: string(rune('a' + i))})
 	}
 	before.By[busiest.Source] = full
-	if got := (looks{before, now}).rates(busiest.Source)(r); got != 5 {
-		t.Errorf("%v a second, want 5", got)
+	if of, _ := (looks{before, now}).rates(busiest.Source); *of(r) != 5 {
+		t.Errorf("%v a second, want 5", *of(r))
 	}
 }

@@ -42,15 +42,10 @@ func (l looks) show(by busiest.By, sort string, limit int) table {
 		At: lastReport(last), Replicas: last.Replicas, Partial: last.Partial, By: by, Sort: sort,
 		Total: ranking.Total, Missing: ranking.Missing, Rows: make([]row, len(ranking.Rows)),
 	}
-	rate := l.rates(by)
-	if rate != nil {
-		t.Rate = new(l.totalRate(by))
-	}
+	rateOf, all := l.rates(by)
+	t.Rate = all
 	for i, r := range ranking.Rows {
-		t.Rows[i].Row = r
-		if rate != nil {
-			t.Rows[i].Rate = new(rate(r))
-		}
+		t.Rows[i] = row{r, rateOf(r)}
 	}
 	slices.SortStableFunc(t.Rows, func(a, b row) int { return cmp.Compare(b.figure(sort), a.figure(sort)) })
 	t.Rows = t.Rows[:min(limit, len(t.Rows))]
