@@ -39,9 +39,7 @@ func (m *maker) churn() {
 			if step.reason != "Killing" {
 				pod += m.Objects - count
 			}
-			if !m.lived(m.pod(fmt.Sprint("load-", pod/podsPerNamespace), pod), step.reason, step.message, m.spread(i, count)) {
-				return
-			}
+			m.lived(m.pod(fmt.Sprint("load-", pod/podsPerNamespace), pod), step.reason, step.message, m.spread(i, count))
 		}
 	}
 }
@@ -62,9 +60,7 @@ func (m *maker) narrow() {
 				w.message = fmt.Sprintf("the primary does not answer, attempt %d", n)
 			}
 			w.at = m.spread(n, count)
-			if !m.create(o, w) {
-				return
-			}
+			m.create(o, w)
 		}
 	}
 }
@@ -94,9 +90,7 @@ func (m *maker) probes() {
 			}
 			tokens--
 			w.at, w.count = begin+time.Duration(n-1)*probePeriod, n
-			if !m.count(p.object, w) {
-				return
-			}
+			m.count(p.object, w)
 		}
 	}
 }
@@ -117,9 +111,7 @@ func (m *maker) quiet() {
 	next, namespaces := 0, max(m.Nodes/quietShare, 1)
 	namespace := func() string { return fmt.Sprint("team-", m.random.IntN(namespaces)) }
 	for range pods {
-		if !m.life(m.pod(namespace(), next), time.Duration(m.random.Int64N(int64(m.Duration)))) {
-			return
-		}
+		m.life(m.pod(namespace(), next), time.Duration(m.random.Int64N(int64(m.Duration))))
 		next++
 	}
 	for begin := time.Duration(0); begin < m.Duration; begin += rolloutEvery {
@@ -128,16 +120,14 @@ func (m *maker) quiet() {
 			if i%rolloutPods == 0 {
 				in = namespace()
 			}
-			if !m.life(m.pod(in, next), begin+time.Duration(m.random.Int64N(int64(rolloutWithin)))) {
-				return
-			}
+			m.life(m.pod(in, next), begin+time.Duration(m.random.Int64N(int64(rolloutWithin))))
 			next++
 		}
 	}
 }
 
 // life is that of a pod of a quiet cluster, from a time on. What is after the end is not recorded.
-func (m *maker) life(p pod, from time.Duration) bool {
+func (m *maker) life(p pod, from time.Duration) {
 	steps := []struct {
 		reason, message string
 		after           time.Duration
@@ -152,9 +142,8 @@ func (m *maker) life(p pod, from time.Duration) bool {
 	}
 	fails := m.random.IntN(20) == 0
 	for _, step := range steps {
-		if at := from + step.after; at < m.Duration && (fails || step.reason != "Unhealthy") && !m.lived(p, step.reason, step.message, at) {
-			return false
+		if at := from + step.after; at < m.Duration && (fails || step.reason != "Unhealthy") {
+			m.lived(p, step.reason, step.message, at)
 		}
 	}
-	return true
 }

@@ -3,10 +3,10 @@
 package sample
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -32,7 +32,8 @@ type Options struct {
 type kind struct {
 	// usual is what its options are by default.
 	usual Options
-	make  func(*maker)
+	// make writes its lines.
+	make func(*maker)
 }
 
 func kinds() map[string]kind {
@@ -68,12 +69,15 @@ func (o Options) Source() (simulate.Source, error) {
 	}
 	o.Objects, o.Nodes, o.Duration = or(o.Objects, k.usual.Objects), or(o.Nodes, k.usual.Nodes), or(o.Duration, k.usual.Duration)
 	return simulate.Source{Name: "sample " + o.Kind, Open: func() (io.ReadCloser, error) {
-		next, stop := iter.Pull(func(yield func([]byte) bool) {
+		out, in := io.Pipe()
+		go func() {
+			buffer := bufio.NewWriterSize(in, 64<<10)
+			defer func() { _ = in.Close() }() // never fails
 			//nolint:gosec // the same for each seed, and no secret
-			m := &maker{Options: o, random: rand.New(rand.NewPCG(o.Seed, 0)), yield: yield}
-			k.make(m)
-		})
-		return &lines{next: next, stop: stop}, nil
+			k.make(&maker{Options: o, random: rand.New(rand.NewPCG(o.Seed, 0)), out: buffer})
+			_ = buffer.Flush() // fails only when nobody reads
+		}()
+		return out, nil
 	}}, nil
 }
 
@@ -82,31 +86,4 @@ func or[T int | time.Duration](value, otherwise T) T {
 		return otherwise
 	}
 	return value
-}
-
-// lines reads lines as they are made.
-type lines struct {
-	next func() ([]byte, bool)
-	stop func()
-	rest []byte
-}
-
-// Read implements io.Reader.
-func (l *lines) Read(b []byte) (int, error) {
-	if len(l.rest) == 0 {
-		line, more := l.next()
-		if !more {
-			return 0, io.EOF
-		}
-		l.rest = line
-	}
-	n := copy(b, l.rest)
-	l.rest = l.rest[n:]
-	return n, nil
-}
-
-// Close implements io.Closer.
-func (l *lines) Close() error {
-	l.stop()
-	return nil
 }

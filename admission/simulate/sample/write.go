@@ -1,16 +1,18 @@
 package sample
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
@@ -20,7 +22,7 @@ type maker struct {
 	Options
 
 	random *rand.Rand
-	yield  func([]byte) bool
+	out    *bufio.Writer
 	made   int
 }
 
@@ -66,39 +68,41 @@ type write struct {
 }
 
 // lived writes what happens in the life of a pod, as the component does that reports it.
-func (m *maker) lived(p pod, reason, message string, at time.Duration) bool {
+func (m *maker) lived(p pod, reason, message string, at time.Duration) {
 	w := write{at: at, user: p.user(), component: "kubelet", host: p.node, kind: corev1.EventTypeNormal, reason: reason, message: message}
 	switch reason {
 	case "Scheduled":
-		return m.scheduled(p, at)
+		m.scheduled(p, at)
+		return
 	case "SuccessfulCreate":
 		w.user, w.component, w.host = "system:serviceaccount:kube-system:replicaset-controller", "replicaset-controller", ""
-		return m.create(object{"ReplicaSet", "apps/v1", p.namespace, "app"}, w)
+		p.object = object{"ReplicaSet", "apps/v1", p.namespace, "app"}
 	case "Unhealthy":
 		w.kind = corev1.EventTypeWarning
 	}
-	return m.create(p.object, w)
+	m.create(p.object, w)
 }
 
-// create writes a new Event. False says that no more is wanted.
-func (m *maker) create(o object, w write) bool {
+// create writes a new Event.
+func (m *maker) create(o object, w write) {
 	m.made++
-	return m.post(o, w, fmt.Sprintf("%s.%x", o.name, m.made))
+	m.post(o, w, fmt.Sprintf("%s.%x", o.name, m.made))
 }
 
 // count writes an Event, or the new count of one, as a recorder of client-go does.
-func (m *maker) count(o object, w write) bool {
+func (m *maker) count(o object, w write) {
 	name := fmt.Sprintf("%s.%s", o.name, "unhealthy")
 	if w.count <= 1 {
-		return m.post(o, w, name)
+		m.post(o, w, name)
+		return
 	}
 	patch := map[string]any{"count": w.count, "lastTimestamp": metav1.NewTime(start().Add(w.at))}
-	return m.request("patch", w, corev1.GroupName, o.namespace, name, patch)
+	m.request("patch", w, corev1.GroupName, o.namespace, name, patch)
 }
 
-func (m *maker) post(o object, w write, name string) bool {
+func (m *maker) post(o object, w write, name string) {
 	at := metav1.NewTime(start().Add(w.at))
-	return m.request("create", w, corev1.GroupName, o.namespace, name, &corev1.Event{
+	m.request("create", w, corev1.GroupName, o.namespace, name, &corev1.Event{
 		TypeMeta:       metav1.TypeMeta{APIVersion: "v1", Kind: "Event"},
 		ObjectMeta:     metav1.ObjectMeta{Namespace: o.namespace, Name: name},
 		InvolvedObject: o.reference(), Type: w.kind, Reason: w.reason, Message: w.message,
@@ -108,10 +112,10 @@ func (m *maker) post(o object, w write, name string) bool {
 }
 
 // scheduled writes the scheduler's Event about a pod, which goes through events.k8s.io.
-func (m *maker) scheduled(p pod, at time.Duration) bool {
+func (m *maker) scheduled(p pod, at time.Duration) {
 	m.made++
 	name := fmt.Sprintf("%s.%x", p.name, m.made)
-	return m.request("create", write{at: at, user: "system:kube-scheduler"}, eventsv1.GroupName, p.namespace, name, &eventsv1.Event{
+	m.request("create", write{at: at, user: "system:kube-scheduler"}, eventsv1.GroupName, p.namespace, name, &eventsv1.Event{
 		TypeMeta:   metav1.TypeMeta{APIVersion: eventsv1.SchemeGroupVersion.String(), Kind: "Event"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: name},
 		EventTime:  metav1.NewMicroTime(start().Add(at)), ReportingController: "default-scheduler", ReportingInstance: "default-scheduler-0",
@@ -120,8 +124,8 @@ func (m *maker) scheduled(p pod, at time.Duration) bool {
 	})
 }
 
-// request writes a line of the audit log.
-func (m *maker) request(verb string, w write, group, namespace, name string, body any) bool {
+// request writes a line of the audit log. It ends the goroutine once nobody reads any more.
+func (m *maker) request(verb string, w write, group, namespace, name string, body any) {
 	content, err := json.Marshal(body)
 	if err != nil {
 		panic(err) // what is made here can be encoded
@@ -132,11 +136,13 @@ func (m *maker) request(verb string, w write, group, namespace, name string, bod
 		User:                     authenticationv1.UserInfo{Username: w.user},
 		ObjectRef:                &auditv1.ObjectReference{APIGroup: group, Resource: "events", Namespace: namespace, Name: name},
 		ResponseStatus:           &metav1.Status{Code: 200},
-		RequestObject:            &runtime.Unknown{Raw: content},
+		RequestObject:            &apiruntime.Unknown{Raw: content},
 		RequestReceivedTimestamp: metav1.NewMicroTime(start().Add(w.at)),
 	})
 	if err != nil {
 		panic(err) // so can this
 	}
-	return m.yield(append(line, '\n'))
+	if _, err := m.out.Write(append(line, '\n')); err != nil {
+		runtime.Goexit()
+	}
 }
