@@ -39,7 +39,7 @@ func (c *Current) For(ctx context.Context, namespace string, e *corev1.Event, r 
 // are left fail.
 func (s *Set) For(ctx context.Context, namespace string, e *corev1.Event, r *Request) Governing {
 	v := s.view(namespace)
-	q := question{ctx: ctx, event: e, request: r, name: namespace, namespace: v.object, clusterLeft: clusterBudget, ownLeft: ownBudget}
+	q := v.question(ctx, namespace, e, r)
 	for _, policies := range [][]*Policy{v.admin, v.own.Policies, v.baseline} {
 		for _, p := range policies {
 			if q.answer.Policy == nil {
@@ -58,6 +58,13 @@ func (s *Set) For(ctx context.Context, namespace string, e *corev1.Event, r *Req
 		}
 	}
 	return q.answer
+}
+
+// Matches reports whether an Event has what a rule asks of it, in whatever namespaces and mode the rule is. The error
+// is of a condition.
+func (s *Set) Matches(ctx context.Context, rule *Rule, namespace string, e *corev1.Event, r *Request) (bool, error) {
+	q := s.view(namespace).question(ctx, namespace, e, r)
+	return q.matches(rule)
 }
 
 // view does not change s, though a namespace may be unknown: it may be asked by many at a time.
@@ -85,6 +92,10 @@ type question struct {
 	values *activation
 	// What is left of clusterBudget and ownBudget.
 	clusterLeft, ownLeft int64
+}
+
+func (v view) question(ctx context.Context, namespace string, e *corev1.Event, r *Request) question {
+	return question{ctx: ctx, event: e, request: r, name: namespace, namespace: v.object, clusterLeft: clusterBudget, ownLeft: ownBudget}
 }
 
 // ask lets p govern if it matches.

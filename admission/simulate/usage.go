@@ -3,6 +3,7 @@ package simulate
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -36,9 +37,7 @@ type FailedCondition struct {
 // usage asks a Set, and finds out which of its rules apply. Memory and time grow with the rules that no Event has
 // met yet, of the cluster and of the namespace.
 type usage struct {
-	set   *policy.Set
-	other *policy.Policy // governs where a rule does not match
-	// namespaces have their rules, which are not asked alone.
+	set        *policy.Set
 	namespaces map[string]policy.Namespace
 	all        []*tried
 	// open are those that no Event has met yet, by their namespaces, and byRule all of them.
@@ -56,7 +55,6 @@ type tried struct {
 	*policy.Rule
 
 	limits []policy.QuotaLimit // of a quota
-	alone  policy.Rules        // the rule and nothing else, in all namespaces
 	far    stage
 	before string // what stands before the rule
 	used   bool
@@ -79,8 +77,8 @@ var _ admission.Policies = (*usage)(nil)
 
 func newUsage(r *Rules) *usage {
 	u := &usage{
-		set: r.set(), other: policy.Default(), namespaces: r.Namespaces, open: map[string][]*tried{}, byRule: map[*policy.Rule]*tried{},
-		seen: map[string]bool{}, limits: map[*policy.QuotaLimit]bool{}, failed: map[failedKey]*FailedCondition{},
+		set: r.set(), namespaces: r.Namespaces, open: map[string][]*tried{}, byRule: map[*policy.Rule]*tried{}, seen: map[string]bool{},
+		limits: map[*policy.QuotaLimit]bool{}, failed: map[failedKey]*FailedCondition{},
 	}
 	u.add(r.Cluster)
 	for _, name := range slices.Sorted(maps.Keys(r.Namespaces)) {
@@ -92,14 +90,10 @@ func newUsage(r *Rules) *usage {
 // add adds rules.
 func (u *usage) add(r policy.Rules) {
 	for _, p := range r.Policies {
-		alone := *p
-		alone.Match.Namespaces, alone.Mode = nil, policy.Enforce
-		u.keep(&tried{Rule: &p.Rule, alone: policy.Rules{Policies: []*policy.Policy{&alone}}})
+		u.keep(&tried{Rule: &p.Rule})
 	}
 	for _, q := range r.Quotas {
-		alone := *q
-		alone.Match.Namespaces, alone.Mode = nil, policy.Enforce
-		u.keep(&tried{Rule: &q.Rule, limits: q.Limits, alone: policy.Rules{Quotas: []*policy.Quota{&alone}}})
+		u.keep(&tried{Rule: &q.Rule, limits: q.Limits})
 	}
 }
 
@@ -165,22 +159,17 @@ func (u *usage) try(ctx context.Context, of, namespace string, e *corev1.Event, 
 // reached is how far an Event comes with a rule.
 func (u *usage) reached(ctx context.Context, t *tried, namespace string, e *corev1.Event, r *policy.Request) stage {
 	m := &t.Match
-	known := u.namespaces[namespace]
-	known.Rules = policy.Rules{}
-	if known.Labels == nil {
-		known.Labels = labels.Set{corev1.LabelMetadataName: namespace}
+	ls := u.namespaces[namespace].Labels
+	if ls == nil {
+		ls = labels.Set{corev1.LabelMetadataName: namespace}
 	}
-	if m.Namespaces != nil && !m.Namespaces.Matches(known.Labels) {
+	if m.Namespaces != nil && !m.Namespaces.Matches(ls) {
 		return nowhere
 	}
 	if unmet := m.Unmet(e); unmet != "" {
 		return inNamespace + stage(slices.IndexFunc(t.lists(), func(l list) bool { return l.name == unmet }))
 	}
-	if len(m.Conditions) == 0 {
-		return matching
-	}
-	alone := policy.NewSet(u.other, t.alone, map[string]policy.Namespace{namespace: known})
-	if g := alone.For(ctx, namespace, e, r); g.Policy != u.other || g.Limited() {
+	if matches, err := u.set.Matches(ctx, t.Rule, namespace, e, r); matches || len(t.limits) > 0 && errors.Is(err, policy.ErrBudget) {
 		return matching
 	}
 	return ofKind
