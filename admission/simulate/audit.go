@@ -40,14 +40,8 @@ type auditEntry struct {
 	Annotations    decided          `json:"annotations"`
 }
 
-// What the API server's log calls the time of a decision: the name of a webhook, which all manifests set, and
-// that of the annotation.
-const (
-	mutateDecided   = "mutate.events.eventquota.io/" + admission.AnnotationDecided
-	validateDecided = "validate.events.eventquota.io/" + admission.AnnotationDecided
-)
-
-// decided is when the webhook decided a request: in the mutating phase for a CREATE, unless the webhook is
+// decided is when the webhook decided a request, under the name of the webhook, which all manifests set, and that of
+// its annotation: in the mutating phase for a CREATE, unless the webhook is
 // installed for the validating one only, and in the validating phase for an UPDATE. Requests that it did not
 // decide have neither.
 type decided struct {

@@ -44,10 +44,7 @@ func (b *progressBar) sources(paths []string, stdin io.Reader) []simulate.Source
 		}
 		all = append(all, simulate.Source{Name: path, Open: func() (io.ReadCloser, error) {
 			file, err := os.Open(path)
-			if err != nil {
-				return nil, err
-			}
-			return &shownReader{file, b}, nil
+			return &shownReader{file, b}, err
 		}})
 	}
 	return all
