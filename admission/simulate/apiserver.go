@@ -8,30 +8,29 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/utils/lru"
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/store"
 )
 
 const (
-	// maxRefused is how many refused Events are remembered at most, and half of it how many of those sent last at
-	// least. A recorder of client-go remembers 4,096.
-	maxRefused = 1 << 15
+	// maxRefused is how many refused Events are remembered, of those sent last. A recorder of client-go remembers 4,096.
+	maxRefused = 1 << 14
 	// minSweep is the least number of Events at which expired ones are removed.
 	minSweep = 4096
 )
 
-// apiServer is what an API server would have stored. The Events are in a temporary file; memory holds some 100
+// apiServer is what an API server would have stored. The Events are in the trace's temporary file; memory holds some 100
 // bytes of each that has not expired.
 type apiServer struct {
-	trace  view // what was sent
-	spool  *spool
+	spool  *spool // has what was sent, too
 	ttl    time.Duration
 	events map[store.Key]kept
 	sweep  int // how many Events there are when expired ones are removed next
-	// refused has Events by their names too: a recorder knows what it has sent, and sends it again when it finds
-	// that it is not stored.
-	refused recent
+	// refused has offsets of Events by their names too: a recorder knows what it has sent, and sends it again when
+	// it finds that it is not stored.
+	refused *lru.Cache
 	hasher  store.Hasher
 	found   write // where get puts what it returns
 	buffer  []byte
@@ -41,18 +40,10 @@ type apiServer struct {
 type kept struct {
 	at     int64 // of the last write, in nanoseconds of Unix time
 	offset int64
-	sent   bool // in the trace, as it was sent
 }
 
-func newAPIServer(t *Trace, ttl time.Duration) (*apiServer, error) {
-	s, err := newSpool(t.dir)
-	if err != nil {
-		return nil, err
-	}
-	return &apiServer{
-		trace: t.spool.viewed(spoolGlance), spool: s, ttl: ttl,
-		events: map[store.Key]kept{}, sweep: minSweep,
-	}, nil
+func newAPIServer(s *spool, ttl time.Duration) *apiServer {
+	return &apiServer{spool: s, ttl: ttl, events: map[store.Key]kept{}, sweep: minSweep, refused: lru.New(maxRefused)}
 }
 
 func (a *apiServer) key(namespace, name string) store.Key { return a.hasher.Add(namespace, name).Sum() }
@@ -61,17 +52,15 @@ func (a *apiServer) key(namespace, name string) store.Key { return a.hasher.Add(
 // call.
 func (a *apiServer) get(now time.Time, namespace, name string) (e *corev1.Event, refused bool, err error) {
 	key := a.key(namespace, name)
-	k := a.events[key]
+	offset := a.events[key].offset
 	if !a.has(now, key) {
-		if k, refused = a.refused.get(key); !refused {
+		var known any
+		if known, refused = a.refused.Get(key); !refused {
 			return nil, false, nil
 		}
+		offset, _ = known.(int64)
 	}
-	read := a.spool.read
-	if k.sent {
-		read = a.trace.read
-	}
-	record, err := read(k.offset)
+	record, err := a.spool.read(offset)
 	if err != nil {
 		return nil, false, err
 	}
@@ -92,8 +81,8 @@ func (a *apiServer) put(now time.Time, e *corev1.Event) error {
 		return err
 	}
 	key := a.key(e.Namespace, e.Name)
-	a.refused.remove(key)
-	a.events[key] = kept{now.UnixNano(), offset, false}
+	a.refused.Remove(key)
+	a.events[key] = kept{now.UnixNano(), offset}
 	if len(a.events) < a.sweep {
 		return nil
 	}
@@ -113,13 +102,13 @@ func (a *apiServer) refuse(now time.Time, w *write, e *corev1.Event) (err error)
 		return nil
 	}
 	// Of a stored Event the trace has the last count and time, which the recorder's next patch replaces anyway.
-	offset, sent := w.offset, w.Verb == create
-	if !sent {
+	offset := w.offset
+	if w.Verb != create {
 		if offset, err = a.keep(e); err != nil {
 			return err
 		}
 	}
-	a.refused.add(key, kept{now.UnixNano(), offset, sent})
+	a.refused.Add(key, offset)
 	return nil
 }
 
@@ -132,34 +121,6 @@ func (a *apiServer) keep(e *corev1.Event) (offset int64, err error) {
 }
 
 func (a *apiServer) remove(namespace, name string) { delete(a.events, a.key(namespace, name)) }
-
-// recent keeps what was added or asked for not long ago: when now has half of maxRefused, it becomes before, and what
-// was in that is forgotten. Unlike an LRU cache it has no pointers, which a garbage collector would follow. The zero
-// value is ready.
-type recent struct{ now, before map[store.Key]kept }
-
-func (r *recent) add(key store.Key, k kept) {
-	if r.now == nil || len(r.now) >= maxRefused/2 {
-		r.now, r.before = make(map[store.Key]kept, len(r.now)), r.now
-	}
-	r.now[key] = k
-}
-
-func (r *recent) get(key store.Key) (kept, bool) {
-	k, known := r.now[key]
-	if known {
-		return k, true
-	}
-	if k, known = r.before[key]; known {
-		r.add(key, k)
-	}
-	return k, known
-}
-
-func (r *recent) remove(key store.Key) {
-	delete(r.now, key)
-	delete(r.before, key)
-}
 
 // apply is what w, an update of some kind, makes of an Event.
 func (w *write) apply(old *corev1.Event) (*corev1.Event, error) {

@@ -9,11 +9,7 @@ import (
 )
 
 func TestAnAPIServerForgetsWhatExpiresAndWhatWasRefusedLongAgo(t *testing.T) {
-	api, err := newAPIServer(readAll(t), time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(api.spool.close)
+	api := newAPIServer(readAll(t).spool, time.Hour)
 	named := func(kind string, i int) *corev1.Event { return event(fmt.Sprint(kind, i), "one", noon()) }
 	const n = 2 * maxRefused
 	for i := range n {
@@ -28,12 +24,12 @@ func TestAnAPIServerForgetsWhatExpiresAndWhatWasRefusedLongAgo(t *testing.T) {
 			t.Fatalf("after %d, that the 7. was refused is known: %t", i, refused)
 		}
 	}
-	if held := len(api.refused.now) + len(api.refused.before); len(api.events) > 2*3600+minSweep || held > maxRefused {
+	if held := api.refused.Len(); len(api.events) > 2*3600+minSweep || held > maxRefused {
 		t.Errorf("%d stored and %d refused Events are held, want at most those of two hours, and %d", len(api.events), held, maxRefused)
 	}
 	for name, want := range map[string]string{
 		fmt.Sprint("stored-", n-1): "stored", fmt.Sprint("stored-", n-3600): "stored", fmt.Sprint("stored-", n-3601): "",
-		fmt.Sprint("refused-", n-1): "refused", fmt.Sprint("refused-", n-maxRefused/2): "refused", "refused-7": "refused", fmt.Sprint("refused-", n-maxRefused-1): "",
+		fmt.Sprint("refused-", n-1): "refused", fmt.Sprint("refused-", n-maxRefused+1): "refused", "refused-7": "refused", fmt.Sprint("refused-", n-maxRefused-1): "",
 	} {
 		e, refused, err := api.get(sec(n-1), "shop", name)
 		got := map[bool]string{true: "refused", false: "stored"}[refused]

@@ -68,10 +68,8 @@ func (t *Trace) Run(ctx context.Context, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.api, err = newAPIServer(t, o.EventTTL); err != nil {
-		return nil, err
-	}
-	defer r.api.spool.close()
+	r.api = newAPIServer(t.spool, o.EventTTL)
+	defer t.spool.cut(t.end)
 	rules := newUsage(&o.Rules)
 	r.gate = &admission.Gate{
 		Policies:         rules,

@@ -188,7 +188,7 @@ func TestWarningsDroppedAreCounted(t *testing.T) {
 	}
 }
 
-// TestATraceRunsTheSameAgain also holds that runs share nothing.
+// TestATraceRunsTheSameAgain also holds that runs share nothing, and leave nothing in the temporary file.
 func TestATraceRunsTheSameAgain(t *testing.T) {
 	trace := readAll(t, storm(300))
 	first, firstDecisions := simulated(t, trace, defaults(nil))
@@ -199,6 +199,9 @@ func TestATraceRunsTheSameAgain(t *testing.T) {
 	}
 	if diff := cmp.Diff(firstDecisions, againDecisions); diff != "" {
 		t.Errorf("decisions (-first +again):\n%s", diff)
+	}
+	if trace.spool.end() != trace.end {
+		t.Errorf("the temporary file has %d bytes, want the %d of the writes", trace.spool.end(), trace.end)
 	}
 }
 

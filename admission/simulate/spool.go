@@ -58,6 +58,11 @@ func (s *spool) append(record []byte) (int64, error) {
 	return offset, nil
 }
 
+// cut removes the records from an offset on, all of which were flushed before it.
+func (s *spool) cut(offset int64) {
+	s.pending, s.flushed, s.window = s.pending[:0], offset, nil
+}
+
 func (s *spool) flush() error {
 	n, err := s.file.WriteAt(s.pending, s.flushed)
 	s.flushed += int64(n)
@@ -77,8 +82,8 @@ func (s *spool) read(offset int64) ([]byte, error) {
 	return s.view.read(offset)
 }
 
-// view reads a spool that is flushed. Several views of a spool may be in use at the same time, each by one
-// goroutine.
+// view reads records that are in the file. Several views of a spool may be in use at the same time, each by one
+// goroutine, also while other records are appended.
 type view struct {
 	file   *os.File
 	most   int    // how much is read at a time, unless one record is longer

@@ -71,11 +71,12 @@ type Trace struct {
 	// Input says what was read.
 	Input Input
 
-	dir    string
+	// spool has the writes, then the sorted index, and from end on what one run stores.
 	spool  *spool
 	index  []indexed // until it is sorted
 	sorted int64     // where the spool has it then
 	size   int       // how many entries it has
+	end    int64
 	users  users
 }
 
@@ -97,7 +98,7 @@ func Read(ctx context.Context, sources []Source, o ReadOptions) (*Trace, error) 
 		return nil, err
 	}
 	t := &Trace{
-		Input: Input{Skipped: map[string]int64{}}, dir: o.Dir, spool: s,
+		Input: Input{Skipped: map[string]int64{}}, spool: s,
 		users: users{all: []policy.UserInfo{{}}, known: map[string]int32{"": 0}},
 	}
 	for i, s := range sources {
@@ -130,7 +131,7 @@ func (t *Trace) sort() error {
 			return err
 		}
 	}
-	t.index = nil
+	t.index, t.end = nil, t.spool.end()
 	return t.spool.flush()
 }
 
