@@ -35,7 +35,7 @@ func TestBadInputOfSimulateGetsOneClearError(t *testing.T) {
 		"a sample that is too short":      {[]string{"--sample", "churn", "--sample-duration", "1ms"}, []string{"--sample: must take at least 1s"}},
 		"a file that is not there":        {[]string{"no.log"}, []string{"simulate: no.log: ", "no such file"}},
 		"a directory":                     {[]string{"directory"}, []string{"simulate: directory: ", "is a directory"}},
-		"an unknown format":               {[]string{"audit.log", "-o", "xml"}, []string{`--output "xml": must be table, json or html`}},
+		"an unknown format":               {[]string{"audit.log", "-o", "xml"}, []string{`"xml" for "-o, --output" flag: must be one of table, json, html`}},
 		"an unknown failure":              {[]string{"audit.log", "--fail-on", "rain"}, []string{`--fail-on "rain": must be of warning-dropped, dropped, undecided, broken-line`}},
 		"little memory":                   {[]string{"audit.log", "--store-memory", "1k"}, []string{"--store-memory 1k: must be at least 1Mi"}},
 		"no time to live":                 {[]string{"audit.log", "--event-ttl", "0s"}, []string{"--event-ttl 0s: must be at least 1s"}},

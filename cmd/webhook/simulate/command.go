@@ -40,7 +40,7 @@ type options struct {
 // Command is eventquota simulate.
 func Command() *cobra.Command {
 	o := &options{
-		Output:      "table",
+		Output:      output.Table,
 		ExemptUsers: []string{"system:serviceaccount:eventquota-system:eventquota"},
 		StoreMemory: resource.QuantityValue{Quantity: *resource.NewQuantity(memory.DefaultBytes, resource.BinarySI)},
 		EventTTL:    time.Hour,
@@ -116,7 +116,8 @@ something that happened.`,
 		},
 	}
 	o.addFlags(cmd.Flags())
-	output.Complete(cmd, "output", formats())
+	output.OneOf(cmd, &o.Output, "output", "o", []string{output.Table, output.JSON, html},
+		"format of the report: table, json, or html for a page that needs nothing else")
 	output.Complete(cmd, "sample", sample.Kinds())
 	output.Complete(cmd, "fail-on", failureNames())
 	return cmd
@@ -126,7 +127,6 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.Policies, "policies", o.Policies, "files, or directories of .yaml, .yml and .json files, with policies and quotas, and with the Namespaces that they select by label; none for the built-in default")
 	f.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file of a cluster whose policies, quotas and namespaces are taken instead")
 	f.StringSliceVar(&o.Compare, "compare", o.Compare, "a second set of policies and quotas, like --policies, whose figures are shown beside; or default for the built-in default")
-	f.StringVarP(&o.Output, "output", "o", o.Output, "format of the report: table, json, or html for a page that needs nothing else")
 	f.StringVar(&o.Decisions, "decisions", o.Decisions, "file to write each decision to, as a line of JSON; not those of --compare")
 	f.StringSliceVar(&o.FailOn, "fail-on", o.FailOn, "what makes the exit code 2, if it happens at least once: "+strings.Join(failureNames(), ", ")+"; not by --compare")
 	f.StringSliceVar(&o.ExemptUsers, "exempt-users", o.ExemptUsers, "users whose requests the webhook is not asked about, in an audit log")
@@ -147,7 +147,6 @@ func (o *options) validate() error {
 		}
 	}
 	check(len(o.Policies) == 0 || o.Kubeconfig == "", "--kubeconfig: must not be set with --policies")
-	check(slices.Contains(formats(), o.Output), "--output %q: must be table, json or html", o.Output)
 	check(o.StoreMemory.Value() >= memory.MinBytes, "--store-memory %s: must be at least 1Mi", &o.StoreMemory)
 	check(o.EventTTL >= time.Second, "--event-ttl %s: must be at least 1s", o.EventTTL)
 	for _, name := range o.FailOn {
@@ -156,8 +155,8 @@ func (o *options) validate() error {
 	return errors.Join(errs...)
 }
 
-// formats are what --output takes.
-func formats() []string { return []string{"table", "json", "html"} }
+// html is the format of --output that other commands do not have.
+const html = "html"
 
 // failureNames are what --fail-on takes.
 func failureNames() []string {

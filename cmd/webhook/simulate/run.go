@@ -58,16 +58,20 @@ func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []stri
 	if trace.Input.Fewest < trace.Input.Most {
 		bounds = map[simulate.Bound]string{simulate.Most: "most", simulate.Fewest: "fewest"}
 	}
-	for i, set := range sets {
+	opts := simulate.Options{StoreBytes: o.StoreMemory.Value(), EventTTL: o.EventTTL, Progress: bar.deciding}
+	decisions := o.Decisions // of the first run
+	for _, set := range sets {
 		for bound := range simulate.Bound(len(bounds)) {
+			opts.Rules, opts.Bound = set.rules, bound
 			run := report.Run{Under: set.name, Writes: bounds[bound]}
-			if run.Result, err = o.run(ctx, trace, set, bound, i == 0 && bound == simulate.Most, bar); err != nil {
+			if run.Result, err = decide(ctx, trace, opts, decisions); err != nil {
 				return fmt.Errorf("simulate: %w", err)
 			}
-			r.Runs = append(r.Runs, run)
+			r.Runs, decisions = append(r.Runs, run), ""
 		}
 	}
-	if r.Slower, err = o.slower(ctx, trace, sets[0], &r.Runs[0], bar); err != nil {
+	opts.Rules, opts.Bound = sets[0].rules, simulate.Most
+	if r.Slower, err = slower(ctx, trace, opts, r.Runs[0].EtcdWrites); err != nil {
 		return fmt.Errorf("simulate: %w", err)
 	}
 	bar.clear()
@@ -80,9 +84,9 @@ func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []stri
 // write writes the report in the format that was asked for.
 func (o *options) write(w io.Writer, r *report.Report) error {
 	switch o.Output {
-	case "html":
+	case html:
 		return page.Write(w, r)
-	case "json":
+	case output.JSON:
 		_, err := output.Write(w, output.JSON, r, "  ")
 		return err
 	}
@@ -90,40 +94,29 @@ func (o *options) write(w io.Writer, r *report.Report) error {
 	return nil
 }
 
-// run runs one set of policies. Of the first run, it writes each decision to --decisions.
-func (o *options) run(ctx context.Context, trace *simulate.Trace, set policySet, bound simulate.Bound, first bool, bar *progressBar) (*simulate.Result, error) {
-	opts := simulate.Options{
-		Rules: set.rules, Bound: bound, StoreBytes: o.StoreMemory.Value(), EventTTL: o.EventTTL, Progress: bar.deciding,
-	}
-	if !first || o.Decisions == "" {
+// decide runs a trace, and writes each decision to a file, if it has a name, as a line of JSON.
+func decide(ctx context.Context, trace *simulate.Trace, opts simulate.Options, name string) (*simulate.Result, error) {
+	if name == "" {
 		return trace.Run(ctx, opts)
 	}
-	file, err := os.Create(o.Decisions)
+	file, err := os.Create(name)
 	if err != nil {
 		return nil, fmt.Errorf("--decisions: %w", err)
 	}
-	decided, end := decisionsTo(file)
-	opts.Decided = decided
-	result, err := trace.Run(ctx, opts)
-	if err := end(); err != nil {
-		return nil, fmt.Errorf("--decisions: %w", err)
-	}
-	return result, err
-}
-
-// decisionsTo writes each decision as a line of JSON. end closes w and returns what failed.
-func decisionsTo(w io.WriteCloser) (decided func(simulate.Decision), end func() error) {
 	var failed error
-	buffer := bufio.NewWriterSize(w, 64<<10)
+	buffer := bufio.NewWriterSize(file, 64<<10)
 	lines := json.NewEncoder(text.JSON(buffer))
 	lines.SetEscapeHTML(false)
-	return func(d simulate.Decision) {
-			if failed == nil {
-				failed = lines.Encode(d)
-			}
-		}, func() error {
-			return errors.Join(failed, buffer.Flush(), w.Close())
+	opts.Decided = func(d simulate.Decision) {
+		if failed == nil {
+			failed = lines.Encode(d)
 		}
+	}
+	result, err := trace.Run(ctx, opts)
+	if failed = errors.Join(failed, buffer.Flush(), file.Close()); failed != nil {
+		return nil, fmt.Errorf("--decisions: %w", failed)
+	}
+	return result, err
 }
 
 // policySet is one set of policies to run.

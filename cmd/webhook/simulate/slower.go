@@ -17,20 +17,17 @@ const (
 	maxInterval = time.Hour
 )
 
-// slower runs a set of policies once more with longer write intervals, if this may save something: only counts are
-// written less often then.
-func (o *options) slower(
-	ctx context.Context, trace *simulate.Trace, set policySet, first *report.Run, bar *progressBar,
-) (*report.Slower, error) {
-	intervals, w := set.rules.WriteIntervals(), first.EtcdWrites
+// slower runs a trace once more with longer write intervals than those with which w is left, if this may save
+// something: only counts are written less often then.
+func slower(ctx context.Context, trace *simulate.Trace, opts simulate.Options, w simulate.EtcdWrites) (*report.Slower, error) {
+	intervals := opts.Rules.WriteIntervals()
 	if len(intervals) == 0 || intervals[len(intervals)-1] > maxInterval/slowerTimes || w.Counts*slowerShare < w.After || w.Counts < 2 {
 		return nil, nil //nolint:nilnil // there is nothing to say
 	}
-	result, err := trace.Run(ctx, simulate.Options{
-		Rules: set.rules.Slower(slowerTimes), StoreBytes: o.StoreMemory.Value(), EventTTL: o.EventTTL, Progress: bar.deciding,
-	})
+	opts.Rules = opts.Rules.Slower(slowerTimes)
+	result, err := trace.Run(ctx, opts)
 	if err != nil {
 		return nil, err
 	}
-	return &report.Slower{Times: slowerTimes, Intervals: intervals, Before: first.EtcdWrites.After, After: result.EtcdWrites.After}, nil
+	return &report.Slower{Times: slowerTimes, Intervals: intervals, Before: w.After, After: result.EtcdWrites.After}, nil
 }
