@@ -52,7 +52,7 @@ func (t *Trace) each(ctx context.Context, b Bound, do func(*write) error) error 
 		writes [groupWrites]write
 		n      int
 	}
-	r := replay{trace: t, bound: b, index: t.spool.viewed(spoolBuffer), ahead: t.spool.viewed(spoolBuffer), back: t.spool.viewed(spoolGlance)}
+	r := replay{trace: t, bound: b, index: t.spool.viewed(), ahead: t.spool.viewed(), back: t.spool.viewed()}
 	return ahead(ctx, groupsAhead, func(g *group) (more bool, err error) {
 		for g.n = 0; g.n < groupWrites && !r.ended(); g.n++ {
 			if err := r.read(&g.writes[g.n]); err != nil {

@@ -7,10 +7,10 @@ import (
 )
 
 const (
-	// spoolBuffer is how much of a spool is in memory before it is written, and how much is read at a
-	// time by a view that goes through all of it.
+	// spoolBuffer is how much of a spool is in memory before it is written, and how much a view reads at a time when
+	// it goes through all of it.
 	spoolBuffer = 256 << 10
-	// spoolGlance is how much is read at a time by a view that reads here and there.
+	// spoolGlance is how much a view reads at a time when it reads here and there.
 	spoolGlance = 4 << 10
 	// lengthBytes is what precedes a record.
 	lengthBytes = 4
@@ -25,8 +25,7 @@ type spool struct {
 	flushed int64  // in the file
 }
 
-// viewed is a view of s that reads so many bytes at a time.
-func (s *spool) viewed(most int) view { return view{file: s.file, most: most} }
+func (s *spool) viewed() view { return view{file: s.file} }
 
 // newSpool makes a spool in a directory; empty stands for the system's default. Where the system allows
 // it, the file has no name, so that nothing is left of a process that is killed.
@@ -36,7 +35,7 @@ func newSpool(dir string) (*spool, error) {
 		return nil, fmt.Errorf("make a temporary file: %w", err)
 	}
 	_ = os.Remove(file.Name()) // close tries again
-	return &spool{view: view{file: file, most: spoolGlance}}, nil
+	return &spool{view: view{file: file}}, nil
 }
 
 func (s *spool) close() {
@@ -86,7 +85,6 @@ func (s *spool) read(offset int64) ([]byte, error) {
 // goroutine, also while other records are appended.
 type view struct {
 	file   *os.File
-	most   int    // how much is read at a time, unless one record is longer
 	window []byte // what was read last
 	start  int64  // where window begins
 }
@@ -100,12 +98,16 @@ func (v *view) read(offset int64) ([]byte, error) {
 	return v.bytes(offset+lengthBytes, int(binary.LittleEndian.Uint32(length)))
 }
 
-// bytes are n bytes at an offset. If they are not in the window, that is read again, from there on.
+// bytes are n bytes at an offset. If they are not in the window, that is read again from there on: twice as much as
+// before if they follow it, and little if they do not.
 func (v *view) bytes(offset int64, n int) ([]byte, error) {
 	from := offset - v.start
 	if from < 0 || from+int64(n) > int64(len(v.window)) {
-		size := max(n, v.most)
-		if cap(v.window) < size || cap(v.window) > 4*size {
+		size := max(n, spoolGlance)
+		if from >= 0 && from <= int64(len(v.window)) {
+			size = max(size, min(2*len(v.window), spoolBuffer))
+		}
+		if cap(v.window) < size || cap(v.window) > 4*max(size, spoolBuffer) {
 			v.window = make([]byte, size)
 		}
 		got, err := v.file.ReadAt(v.window[:size], offset)
