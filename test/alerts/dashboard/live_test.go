@@ -32,6 +32,14 @@ const (
 	ofTheBreaker = "Circuit breaker before Redis"
 )
 
+// failing is a policy of which a condition cannot be evaluated for Events without labels.
+const failing = `
+apiVersion: eventquota.io/v1alpha1
+kind: ClusterEventPolicy
+metadata: {name: failing}
+spec: {tier: Admin, precedence: 1, action: Drop, match: {conditions: [{name: label, expression: "event.metadata.labels['a'] == 'b'"}]}}
+`
+
 // TestEveryQueryHasAnAnswer holds that each query of the file has one from a real Prometheus
 // that scrapes real replicas in a storm: one without Redis, and several with it.
 func TestEveryQueryHasAnAnswer(t *testing.T) {
@@ -49,6 +57,8 @@ func TestEveryQueryHasAnAnswer(t *testing.T) {
 		defer alone.Kill()
 		// The definitions are there now.
 		_, _, err = e.cluster.Kubectl(t.Context(), "", "apply", "-f", "../../../manifests/examples/audit-first.yaml")
+		e.must(err)
+		_, _, err = e.cluster.Kubectl(t.Context(), failing, "apply", "-f", "-")
 		e.must(err)
 		e.must(alone.Install(t.Context()))
 		prometheus := scraping(t, e.cluster.Config, map[string]*replica.Replica{"eventquota-0": alone})
@@ -100,7 +110,7 @@ func (s *server) answers(but ...string) {
 			s.Fatalf("there is no query %q", name)
 		}
 	}
-	one := choice{"pod": "(eventquota-0|eventquota-1)", "namespace": "(one|several)", "policy": "default"}
+	one := choice{"pod": "(eventquota-0|eventquota-1)", "namespace": "(one|several)", "policy": "(default|ClusterEventPolicy failing)"}
 	var missing []string
 	s.eventually("all queries have answers", func(ctx context.Context) bool {
 		missing = missing[:0]

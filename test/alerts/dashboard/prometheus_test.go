@@ -124,7 +124,7 @@ func (s *server) values(ctx context.Context, expr string, at time.Time) (values 
 	defer query.Close()
 	result := query.Exec(ctx)
 	vector, err := result.Vector()
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		s.Fatalf("%s: %v", expr, err)
 	}
 	for _, sample := range vector {
