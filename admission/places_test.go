@@ -60,7 +60,7 @@ func TestPlacesAreForWhatIsThere(t *testing.T) {
 					before.Go(func() { post(t, h.mutate, review(one), "?timeout=30s") })
 					synctest.Wait()
 				}
-				time.Sleep(tt.later)
+				<-time.After(tt.later) // on the clock of the bubble
 				began := time.Now()
 				req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/?timeout=1s", bytes.NewReader(review(held{tt.length, a})))
 				if tt.unknown {

@@ -24,7 +24,7 @@ const (
 func Besieged(fresh Fresh) Fresh {
 	return func(t *testing.T) Subject {
 		t.Helper()
-		return &besieged{Subject: fresh(t), t: t, rng: rand.New(rand.NewPCG(1, 1))} //nolint:gosec // a run must be the same again
+		return &besieged{Subject: fresh(t), t: t, rng: rand.New(rand.NewPCG(1, 1))}
 	}
 }
 
