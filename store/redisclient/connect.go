@@ -17,8 +17,8 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// ClientName is what Redis' CLIENT LIST shows of the connections.
-const ClientName = "eventquota"
+// clientName is what Redis' CLIENT LIST shows of the connections.
+const clientName = "eventquota"
 
 // reloadEvery is how old a client's view of a Cluster may get, in use. A lost
 // master answers no redirection, and nothing else names its successor.
@@ -73,7 +73,7 @@ func (o *Options) universal(t target) *redis.UniversalOptions {
 		}
 	}
 	if o.SentinelPasswordFile == "" {
-		u.ClientName = ClientName
+		u.ClientName = clientName
 	} else {
 		u.OnConnect = o.onConnect
 	}
@@ -83,7 +83,7 @@ func (o *Options) universal(t target) *redis.UniversalOptions {
 // onConnect signs in at sentinels, for which the library reads no file: there a new connection has no rights, not
 // even to set its name.
 func (o *Options) onConnect(ctx context.Context, cn *redis.Conn) error {
-	err := cn.ClientSetName(ctx, ClientName).Err()
+	err := cn.ClientSetName(ctx, clientName).Err()
 	if err == nil || !strings.HasPrefix(err.Error(), "NOAUTH") {
 		return err
 	}
@@ -99,7 +99,7 @@ func (o *Options) onConnect(ctx context.Context, cn *redis.Conn) error {
 	if err != nil {
 		return fmt.Errorf("sign in at a sentinel: %w", err)
 	}
-	return cn.ClientSetName(ctx, ClientName).Err()
+	return cn.ClientSetName(ctx, clientName).Err()
 }
 
 // dialer makes connections with the TLS files as they are at that moment.

@@ -95,15 +95,6 @@ func (v Level) Force(l store.Limit, now time.Time) Level {
 	return v
 }
 
-// GiveBack returns n tokens that were taken some time ago and not used: each for less by that
-// time, as it has come back by itself meanwhile. It never makes a token.
-func (v Level) GiveBack(l store.Limit, now time.Time, n int, out time.Duration) Level {
-	one, _ := Cost(l)
-	v = v.at(now.UnixMicro())
-	v.Used = max(0, v.Used-int64(n)*max(0, one-micros(out)))
-	return v
-}
-
 // Tokens is how many tokens there are.
 func (v Level) Tokens(l store.Limit, now time.Time) int {
 	one, capacity := Cost(l)

@@ -211,56 +211,6 @@ func TestNoClockFillsABucketMoreThanOnceAJump(t *testing.T) {
 	}
 }
 
-// Some tokens are given back after a while. The bucket never has more tokens than one from which they
-// were not taken, and of what comes back at once nothing is lost.
-func TestGiveBackNeverMakesTokens(t *testing.T) {
-	type loan struct {
-		at time.Time
-		n  int
-	}
-	for seed := range uint64(300) {
-		rng := rand.New(rand.NewPCG(seed, 0))
-		lim := randomLimit(rng)
-		var v, never rules.Level
-		var out []loan
-		now := epoch()
-		for i := range 500 {
-			now = now.Add(time.Duration(rng.Int64N(int64(lim.Every))))
-			after, g := v.Take(lim, now)
-			switch {
-			case !g.OK:
-			case rng.IntN(2) == 0:
-				out = append(out, loan{now, 1})
-			default:
-				var kept rules.Grant
-				if never, kept = never.Take(lim, now); !kept.OK {
-					t.Fatalf("seed %d, step %d: a token that a bucket without loans has not", seed, i)
-				}
-			}
-			v = after
-			if len(out) > 0 && rng.IntN(3) == 0 {
-				l := out[0]
-				out = out[1:]
-				v = v.GiveBack(lim, now, l.n, now.Sub(l.at))
-			}
-			if got, most := v.Tokens(lim, now), never.Tokens(lim, now); got > most {
-				t.Fatalf("seed %d, step %d: %d tokens, want %d at most", seed, i, got, most)
-			}
-		}
-	}
-	lim := store.Limit{Burst: 3, Every: time.Minute}
-	v := rules.Level{}
-	for range 3 {
-		v, _ = v.Take(lim, epoch())
-	}
-	if v = v.GiveBack(lim, epoch(), 2, 0); v.Tokens(lim, epoch()) != 2 {
-		t.Errorf("%d tokens after two were given back at once, want 2", v.Tokens(lim, epoch()))
-	}
-	if v = v.GiveBack(lim, epoch(), 9, 0); v.Tokens(lim, epoch()) != 3 {
-		t.Errorf("%d tokens after too many were given back, want a full bucket", v.Tokens(lim, epoch()))
-	}
-}
-
 func TestForceTakesWhatIsNotThere(t *testing.T) {
 	lim := store.Limit{Burst: 2, Every: time.Minute}
 	var v rules.Level
