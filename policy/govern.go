@@ -118,7 +118,7 @@ func (m *Match) Unmet(e *corev1.Event) string {
 		return "types"
 	case !fits(m.Reasons, e.Reason):
 		return "reasons"
-	case !fits(m.Controllers, Controller(e)):
+	case !fits(m.Controllers, controller(e)):
 		return "controllers"
 	case !fits(m.Kinds, e.InvolvedObject.Kind):
 		return "kinds"

@@ -197,9 +197,9 @@ func Type(e *corev1.Event) string {
 	return corev1.EventTypeNormal
 }
 
-// Controller is the component that reports an Event: that of its source or, where it has none, the
+// controller is the component that reports an Event: that of its source or, where it has none, the
 // reporting controller.
-func Controller(e *corev1.Event) string {
+func controller(e *corev1.Event) string {
 	if e.Source.Component == "" {
 		return e.ReportingController
 	}

@@ -119,7 +119,7 @@ func newEvent(e *corev1.Event) *Event {
 		},
 		InvolvedObject: e.InvolvedObject, Reason: e.Reason, Message: e.Message, Type: e.Type, Action: e.Action,
 		Count: e.Count, Source: e.Source, ReportingComponent: e.ReportingController, ReportingInstance: e.ReportingInstance,
-		Controller:     Controller(e),
+		Controller:     controller(e),
 		FirstTimestamp: e.FirstTimestamp.Time, LastTimestamp: e.LastTimestamp.Time, EventTime: e.EventTime.Time, Related: e.Related,
 	}
 	if e.Series != nil {
