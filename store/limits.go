@@ -9,7 +9,7 @@ type Limit struct {
 	Burst int
 	// Every is the time in which one token comes back. 0 or less means that tokens never run out.
 	Every time.Duration
-	// Reserve is how many tokens a write must leave, for those that need leave none. 0 to Burst.
+	// Reserve is how many tokens a write must leave for writes that may use them all. 0 to Burst.
 	Reserve int
 }
 
@@ -18,8 +18,8 @@ type Bucket struct {
 	Limit
 	// Key names the bucket's state.
 	Key Key
-	// Name is how answers and notices call the bucket, for example "spam filter", and Policy
-	// whose bucket they say it is.
+	// Name and Policy are the names of the bucket, for example "spam filter", and of its rule in
+	// answers and notices.
 	Name, Policy string
 	// About is what a notice about this bucket's drops is about.
 	About Object
@@ -62,9 +62,9 @@ type Limits struct {
 type Failure int
 
 const (
-	// Local gives tokens by what this replica knows.
+	// Local gives tokens by the state of this replica.
 	Local Failure = iota
-	// AdmitAll gives every write a token; nothing keeps track of it.
+	// AdmitAll gives every write a token, without counting it.
 	AdmitAll
 	// DenyAll refuses every write, with the verdict Deny.
 	DenyAll

@@ -8,13 +8,12 @@ type Occurrences struct {
 	Total int64 `cbor:"12,keyasint,omitempty"`
 	// Noted is how many were merged by the Event's annotation, as it was last read or written.
 	Noted int64 `cbor:"22,keyasint,omitempty"`
-	// Partial says that the Event has occurrences beside those of Total, which it will say itself
-	// when it is read.
+	// Partial says that the Event has occurrences beside those of Total, which are known once it is read.
 	Partial bool `cbor:"10,keyasint,omitempty"`
 }
 
-// Merged is how much of Total came under other names than the Event's own; negative when some of
-// what came under its own name is reported elsewhere.
+// Merged is how many of Total came under other names; negative when some that came under the
+// Event's own name are reported elsewhere.
 func (o *Occurrences) Merged() int64 { return o.Total - o.Own }
 
 // Adopt takes in what the stored Event says, where that is more. What this store did not write comes

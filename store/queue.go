@@ -9,11 +9,11 @@ import (
 // use; there is one settler at a time, but for moments after a change of leader, in which two may
 // write the same: values are absolute and each write names the version that it changes.
 type Queue interface {
-	// Claim returns writes that are due by now plus ahead, the most overdue first and one
-	// namespace after the other in turn, of at most n groups; by an ahead of 142 years or more,
-	// all there are. Groups for which claimed says true are passed over: the caller keeps what it
-	// has claimed, nothing in the store changes. Writes of one group follow each other. With an error
-	// it returns what could be read.
+	// Claim returns writes that are due by now plus ahead, the most overdue first and one namespace
+	// after the other in turn, of at most n groups; with an ahead of 142 years or more every pending
+	// write is due. Groups for which claimed says true are passed over: the caller keeps what it has
+	// claimed, nothing in the store changes. Writes of one group follow each other. With an error it
+	// returns what could be read.
 	Claim(ctx context.Context, now time.Time, ahead time.Duration, n int, claimed func(namespace string, group Key) bool) ([]PendingWrite, error)
 	// Complete says what became of a write. What was merged in the meantime stays pending.
 	Complete(ctx context.Context, now time.Time, p PendingWrite, o Outcome) error
@@ -67,7 +67,7 @@ type PendingWrite struct {
 	Failing time.Time
 	// Notice is set when the Event is a notice about drops.
 	Notice *Notice
-	// Changes distinguishes later changes from those that are part of this write.
+	// Changes distinguishes later changes from those in this write.
 	Changes uint64
 }
 
@@ -76,10 +76,10 @@ func (p *PendingWrite) Unreported() int64 { return max(0, p.Total-p.Written) }
 
 // Notice is what a notice about drops says beside its count.
 type Notice struct {
-	// About is what it is about.
+	// About is the object that the notice is about.
 	About Object
-	// Bucket and Policy are how the bucket that had no tokens is called, and whose it is. Without
-	// a bucket, Policy drops all; without both, a replica reports what it could not merge.
+	// Bucket and Policy name the bucket that had no tokens and its rule. Without a bucket, Policy
+	// drops all; without both, a replica reports what it could not merge.
 	Bucket, Policy string
 	// First is when the first of the drops happened, by the clock of the store.
 	First time.Time

@@ -17,16 +17,14 @@ import (
 	"time"
 )
 
-// ErrFull says that what is pending of a namespace takes all the memory that it may have of a store, which
-// cannot keep track of more. The error names the namespace. The caller decides without the store.
+// ErrFull says that the pending writes of a namespace, which the error names, use all the memory that it
+// may have in a store. The caller decides without the store.
 var ErrFull = errors.New("store is full of pending writes")
 
-// ErrUnconfirmed says that a decision stands, but that a shared store has not confirmed it in time. It
-// comes with that decision.
+// ErrUnconfirmed comes with a decision that stands, although the shared store has not confirmed it in time.
 var ErrUnconfirmed = errors.New("shared store has not confirmed a decision in time")
 
-// ErrCrowded says that a call had no turn in time, as this process has too much to do: no news of the
-// shared store.
+// ErrCrowded says that this process was too busy to serve a call in time. It says nothing about the shared store.
 var ErrCrowded = errors.New("no turn in time")
 
 // Store decides Event writes, each in one atomic step of its group. Implementations are safe for
@@ -82,16 +80,16 @@ type Decision struct {
 	// write, and Total how many it has then, from 1. Set for Merge.
 	Into  string
 	Total int64
-	// Empty is the bucket that had no token: the spam filter's, or else the first of Limits.Quotas,
-	// or any of them that is known to be empty. Next is when it has one; zero when it never has.
-	// Set for Drop and, without Next, for Deny.
+	// Empty is the bucket that had no token: the spam filter's, else the first such of
+	// Limits.Quotas, or any that is known to be empty. Next is when it will have one; zero for
+	// never. Set for Drop and, without Next, for Deny.
 	Empty *Bucket
 	Next  time.Time
-	// Occurrences is how many a refused write reports that no write reported before.
+	// Occurrences is how many new occurrences a refused write reports.
 	Occurrences int64
 	// Paid says that an UPDATE which was admitted, and took its tokens, was asked again: it takes none.
 	Paid bool
-	// Unasked says that a shared store was not asked: what is known of it was enough.
+	// Unasked says that the decision was made without asking the shared store.
 	Unasked bool
 	// Order says which of two steps of a store came first: each has a higher one than those
 	// before. It is the time now in microseconds of Unix time, or as little more as that takes.
@@ -130,7 +128,7 @@ type Hasher struct {
 	buf []byte
 }
 
-// hasherBytes is room for the parts of most Events, in bytes.
+// hasherBytes fits the parts of most Events.
 const hasherBytes = 512
 
 // Add appends one part. It returns h, so that calls chain.

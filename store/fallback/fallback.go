@@ -1,5 +1,5 @@
-// Package fallback asks a shared store and goes on without it when that does not answer: it says so
-// within a deadline and, after a few calls, at once.
+// Package fallback asks a shared store and decides without it when it does not answer: within a
+// deadline and, after a few failed calls, at once.
 package fallback
 
 import (
@@ -15,12 +15,11 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// Shared is what a store that replicas share can do by itself for a while: what it decides locally it
-// reports when it can.
+// Shared is a store that can decide locally for a while, and reports those decisions when it can.
 type Shared interface {
-	// DecideLocally decides a write by what this replica knows. It neither waits nor asks anyone.
+	// DecideLocally decides a write by the state of this replica, without waiting.
 	DecideLocally(w store.Write, l store.Limits) (store.Decision, error)
-	// Reach reports whether the store that is shared answers.
+	// Reach reports whether the shared store answers.
 	Reach(ctx context.Context) error
 }
 
@@ -44,8 +43,7 @@ const (
 	lookAt   = 20
 )
 
-// New makes a Store that asks one that replicas share, and goes on by what that is itself, shared, while it does
-// not answer.
+// New makes a Store that asks one that replicas share, and lets shared decide locally while that does not answer.
 func New(asked store.Store, shared Shared, o Options) (*Store, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -79,8 +77,8 @@ var (
 // Available reports whether calls reach the shared store.
 func (s *Store) Available() bool { return s.breaker.State() == gobreaker.StateClosed }
 
-// Decide implements store.Store. It fails only when the caller's context does, or when what this
-// replica knows cannot take more.
+// Decide implements store.Store. It fails only when the caller's context ends, or when the state of
+// this replica is full.
 func (s *Store) Decide(ctx context.Context, now time.Time, w store.Write, l store.Limits) (store.Decision, error) {
 	var d store.Decision
 	_, err := s.breaker.Execute(func() (store.Decision, error) {
@@ -114,8 +112,8 @@ func (s *Store) Decide(ctx context.Context, now time.Time, w store.Write, l stor
 	return d, nil
 }
 
-// Run asks the shared store now and then whether it answers, while no call does so, until ctx ends: so
-// it is known to be back although nothing is written.
+// Run probes the shared store while no calls do, until ctx ends, so that its return is noticed even
+// when nothing is written.
 func (s *Store) Run(ctx context.Context) {
 	tick := time.NewTicker(s.options.OpenFor / 2)
 	defer tick.Stop()

@@ -111,7 +111,7 @@ func TestALostRaceAndACallerThatHasGoneAreNoFailures(t *testing.T) {
 		err     error
 	}{
 		"no turn in time":     {t.Context, store.ErrCrowded},
-		"the caller has gone": {func() context.Context { return gone }, context.Canceled},
+		"the caller has left": {func() context.Context { return gone }, context.Canceled},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

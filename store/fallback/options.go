@@ -9,7 +9,7 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// Options are the settings of a Store. Defaults has values for all.
+// Options are the settings of a Store. See Defaults.
 type Options struct {
 	// Deadline is how long one call to the shared store may take. More than 0.
 	Deadline time.Duration
@@ -25,18 +25,17 @@ type Options struct {
 	// MaxCalls is how many calls may be under way. One past that is decided locally. At least 1.
 	MaxCalls int64
 	// OnChange is called once when calls stop reaching the shared store, open and why, and once when
-	// they reach it again. It must not block, and not call the Store.
+	// they reach it again. It must neither block nor call the Store.
 	OnChange func(open bool, err error)
-	// Breaker is called with each state that the circuit breaker comes to: "closed", "half-open", in which
-	// probes may pass, or "open". As OnChange, it must not block, and not call the Store.
+	// Breaker is called with each new state of the circuit breaker: "closed", "half-open" (probes may
+	// pass) or "open". Like OnChange, it must neither block nor call the Store.
 	Breaker func(state string)
 	// Decided is called for every write that was decided without the shared store, with its caller's
 	// context, and how. Nothing else reports what is denied.
 	Decided func(ctx context.Context, how store.Failure)
 }
 
-// Defaults are for a shared store on the same network, which answers within milliseconds or is in
-// trouble.
+// Defaults are for a shared store on the same network, which normally answers within milliseconds.
 func Defaults() Options {
 	return Options{
 		Deadline: 50 * time.Millisecond,

@@ -9,7 +9,7 @@ import (
 	"github.com/eventquota/eventquota/store/rules"
 )
 
-// forever is the ahead from which on a claim is of all there is: 142 years.
+// forever is the ahead from which a claim takes everything: 142 years.
 const forever = 1 << 52 * time.Microsecond
 
 // Claim implements store.Queue.
@@ -46,7 +46,7 @@ func (s *Store) due(by time.Time) []rules.DueGroup {
 	return due
 }
 
-// Complete implements store.Queue. A write of a group that is not known any more is let be.
+// Complete implements store.Queue. A write of a group that is not known any more is ignored.
 func (s *Store) Complete(_ context.Context, now time.Time, p store.PendingWrite, o store.Outcome) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,8 +15,7 @@ import (
 	"github.com/eventquota/eventquota/store/rules"
 )
 
-// DefaultBytes and MinBytes bound the memory that a Store may be given. AuditBytes is enough where nothing
-// is decided for good.
+// DefaultBytes and MinBytes bound the memory that a Store may be given. AuditBytes is enough for audited rules.
 const (
 	DefaultBytes = 128 << 20
 	AuditBytes   = 16 << 20
@@ -28,8 +27,7 @@ const maxLevels = 1 << 16
 
 // Options are the settings of a Store.
 type Options struct {
-	// Bytes is how much a Store may hold, at least MinBytes, by an estimate that the tests hold
-	// against the heap. The levels of quotas are beside it.
+	// Bytes bounds the estimated size of a Store, at least MinBytes. The levels of quotas are not included.
 	Bytes int64
 	// Unsettled says that nobody settles what is stored: nothing is pending.
 	Unsettled bool
@@ -43,7 +41,7 @@ type Options struct {
 // the Store is full for that namespace.
 type Store struct {
 	opts   Options
-	writer [8]byte // names this Store in the names of its steps
+	writer [8]byte // part of the names of its steps
 
 	mu      sync.Mutex
 	groups  *store.Table[*entry] // something is pending of those that are pinned
@@ -82,7 +80,7 @@ func New(o Options) (*Store, error) {
 	return s, nil
 }
 
-// ID names the Store among those of other processes.
+// ID distinguishes the Store from those of other processes.
 func (s *Store) ID() string { return hex.EncodeToString(s.writer[:4]) }
 
 // Decide implements store.Store.
@@ -113,7 +111,7 @@ func (s *Store) Decide(_ context.Context, now time.Time, w store.Write, l store.
 	return s.ordered(now, d), nil
 }
 
-// at is now as steps know it.
+// at is the time of a step.
 func (s *Store) at(now time.Time) time.Time {
 	now = now.Truncate(time.Microsecond)
 	if now.After(s.last) {
@@ -122,7 +120,7 @@ func (s *Store) at(now time.Time) time.Time {
 	return now
 }
 
-// fresh names a step as no other step of any Store is named.
+// fresh is a name that no other step of any Store has.
 func (s *Store) fresh() store.Key {
 	s.steps++
 	var k store.Key
@@ -159,8 +157,8 @@ func (s *Store) setLevel(namespace string, quota store.Key, v rules.Level) {
 	s.levels.Evict(0)
 }
 
-// ordered gives a decision its place among all of them. Callers look at their clocks before they take
-// the lock, so times alone would not say.
+// ordered gives a decision its place among all of them. Callers read their clocks before they take
+// the lock, so times alone do not give the order.
 func (s *Store) ordered(now time.Time, d store.Decision) store.Decision {
 	s.order = max(s.order+1, now.UnixMicro())
 	d.Order = s.order
@@ -210,7 +208,7 @@ func (s *Store) known(now time.Time, key store.Key) (*entry, bool) {
 	return place.Value, true
 }
 
-// past reports whether nothing of a group is pending and it does not matter any more.
+// past reports whether a group can be deleted.
 func (e *entry) past(now time.Time) bool { return e.due.IsZero() && now.UnixMicro() > e.Until }
 
 // measure brings the count of bytes and what is pending up to date with e.

@@ -34,12 +34,12 @@ func (s *Store) peekGroup(key store.Key, st *rules.State) {
 	}
 }
 
-// From makes a Store that goes on from a copy of what another holds: what it decides at st.At is what
-// the other would have decided, but for what was not copied.
+// From makes a Store that goes on from a copy of what another holds: at st.At it decides as the other
+// would, as far as that was copied.
 func From(st rules.State) *Store {
 	s, err := New(Options{Bytes: DefaultBytes})
 	if err != nil {
-		panic(err) // DefaultBytes are enough
+		panic(err) // DefaultBytes is enough
 	}
 	for key, v := range st.Levels {
 		s.setLevel("", key, v)

@@ -7,8 +7,8 @@ import (
 	"github.com/eventquota/eventquota/store/rules"
 )
 
-// Report applies what was decided without the Store. It returns store.ErrFull when there is no place
-// for it. Tokens of quotas are not taken, and the notices of quotas are ReportDrops's.
+// Report applies what was decided without the Store. It returns store.ErrFull when it does not fit.
+// Tokens of quotas are not taken, and the notices of quotas are ReportDrops's.
 func (s *Store) Report(now time.Time, group store.Key, o *rules.Op) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -23,7 +23,7 @@ func (s *Store) Report(now time.Time, group store.Key, o *rules.Op) error {
 }
 
 // ReportDrops lets the notice of a register report drops of Events of a namespace. It returns store.ErrFull
-// when there is no place for them.
+// when they do not fit.
 func (s *Store) ReportDrops(now time.Time, namespace string, register store.Key, d *rules.Drops) error {
 	if d.Total <= 0 {
 		return nil

@@ -14,14 +14,14 @@ const (
 	// pooledUpTo is how many calls at a time have a connection each. A lone call is quicker there; for a few
 	// more, sharing saves more round trips than the queue costs.
 	pooledUpTo = 2
-	// maxQueued bounds what waits for a server that does not answer.
+	// maxQueued bounds the calls that wait for a server.
 	maxQueued = 4096
 	// batch is how many calls make a batch that is sent at once, and batches how many may be under way to a
 	// server. With one large batch after the other, this process and Redis would wait for each other.
 	batch, batches = 16, 8
 )
 
-// Client is a client of Redis for calls with short deadlines. The client it embeds serves all else, by pooled
+// Client is a client of Redis for calls with short deadlines. The embedded client serves all else, by pooled
 // connections. It may be used concurrently.
 type Client struct {
 	redis.UniversalClient
@@ -76,8 +76,8 @@ func (c *Client) share(ctx context.Context, cmds []redis.Cmder) error {
 	return first
 }
 
-// once is a command that is not tried again when its answer was lost, as it may have run. It still follows
-// redirections of a Cluster.
+// once is a command that is not retried when its answer was lost, as it may have run. It still follows a
+// Cluster's redirections.
 type once struct{ redis.Cmder }
 
 // NoRetry is asked by the library.
@@ -91,10 +91,10 @@ type Caller interface {
 
 var _ Caller = (*Client)(nil)
 
-// Script is a script of Redis.
+// Script is a Lua script.
 type Script struct{ source, sha string }
 
-// NewScript is a script of a source.
+// NewScript makes a Script from its source.
 func NewScript(source string) *Script {
 	return &Script{source: source, sha: redis.NewScript(source).Hash()}
 }

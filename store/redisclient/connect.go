@@ -20,8 +20,8 @@ import (
 // clientName is what Redis' CLIENT LIST shows of the connections.
 const clientName = "eventquota"
 
-// reloadEvery is how old a client's view of a Cluster may get, in use. A lost
-// master answers no redirection, and nothing else names its successor.
+// reloadEvery is how old a client's view of a Cluster may get, in use. A dead master sends no
+// redirection, and nothing else names its successor.
 const reloadEvery = 500 * time.Millisecond
 
 // New makes a client of the Redis that the options name. It does not connect yet, so it does not fail while Redis
@@ -62,7 +62,7 @@ func (o *Options) universal(t target) *redis.UniversalOptions {
 		ReadTimeout: o.Timeout, WriteTimeout: o.Timeout, ContextTimeoutEnabled: true,
 		MaxRetries: -1, MinRetryBackoff: time.Millisecond, MaxRetryBackoff: 8 * time.Millisecond,
 
-		// They would cost a round trip for each connection, and rights.
+		// They would cost each connection a round trip, and need more rights.
 		DisableIdentity:          true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
@@ -106,7 +106,7 @@ func (o *Options) onConnect(ctx context.Context, cn *redis.Conn) error {
 func (o *Options) dialer(t target) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	plain := &net.Dialer{
 		Timeout: o.DialTimeout,
-		// A host that vanished is noticed in half a minute.
+		// A vanished host is noticed within half a minute.
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3},
 	}
 	return func(ctx context.Context, _, addr string) (net.Conn, error) {

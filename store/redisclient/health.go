@@ -48,8 +48,7 @@ func Watch(ctx context.Context, c redis.UniversalClient, within time.Duration, e
 	}, watchEvery)
 }
 
-// Check says in one error what keeps a client from Redis, within the context's
-// deadline.
+// Check returns why a client cannot use Redis, within the context's deadline.
 func Check(ctx context.Context, c redis.UniversalClient) error {
 	if err := c.Ping(ctx).Err(); err != nil {
 		return fmt.Errorf("connect to redis: %w", err)

@@ -67,7 +67,7 @@ func TestBadFlagsAreNamed(t *testing.T) {
 				t.Fatalf("error %v\nwant  %s", err, want)
 			}
 			if strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "\n") {
-				t.Errorf("error %q tells a password, or more than one thing", err)
+				t.Errorf("error %q shows a password, or reports more than one problem", err)
 			}
 			if _, newErr := redisclient.New(*parse(t, args)); newErr == nil || newErr.Error() != err.Error() {
 				t.Errorf("New says %v; Validate %v", newErr, err)

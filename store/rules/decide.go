@@ -1,7 +1,6 @@
-// Package rules is every rule of a step, once: what becomes of an Event write, what a token bucket
-// gives, what a notice says and when something is next written to the API server. All of it is
-// plain state with pure methods. There is no I/O, clock, lock or goroutine here: time is an
-// argument, and a step may run again on a copy.
+// Package rules has every rule of a step, once: the decision on an Event write, token buckets,
+// notices, and the schedule of writes to the API server. It is plain state with pure methods,
+// without I/O, clocks, locks or goroutines: time is an argument, and a step may run again on a copy.
 //
 // Two kinds of state exist. A Group is a register: all of one user's Events from one source about
 // one object, or the notice of one quota. A Level is the level of one token bucket.
@@ -18,9 +17,8 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// Decide decides a write and notes what comes of it. grants are the answers of l.Quotas, one each,
-// whose tokens the caller takes where the write is admitted and has not Paid. fresh names this
-// step as no other one ever is.
+// Decide decides a write and notes what comes of it. grants are the answers of l.Quotas, one each, whose
+// tokens the caller takes where the write is admitted and has not Paid. fresh is unique to this step.
 //
 // A CREATE that a quota refuses may change nothing; then changed is false and g need not be kept. The
 // notice of a quota is another register, to which the caller reports the drop.
@@ -40,14 +38,13 @@ func (g *Group) Decide(now time.Time, fresh store.Key, w store.Write, l *store.L
 	return d, changed
 }
 
-// arrive notes whose group g is, and until when it matters.
+// arrive notes the namespace and object of g, and how long its state matters.
 func (g *Group) arrive(now time.Time, w *store.Write, l *store.Limits) {
 	g.Namespace, g.Object = w.Namespace, w.Object
 	g.Until = max(g.Until, now.UnixMicro()+max(micros(l.Window), micros(l.RepeatWindow), refill(l.Spam.Limit)))
 }
 
-// meet keeps what a notice about g needs to know. Only a group of which something was refused, or is
-// pending, needs it.
+// meet keeps what a notice about g needs to know. Only a group with refused or pending writes needs it.
 func (g *Group) meet(w *store.Write) { g.About, g.Source = w.About, w.Source }
 
 // create decides a CREATE: a repeat is merged, another Event is stored if every bucket agrees.
@@ -285,8 +282,7 @@ func (r *Record) count(count int64) int64 {
 	return n
 }
 
-// hear notes a message of an aggregate, n times more. It keeps a copy: the text may be a part of a long
-// one.
+// hear adds n to the count of a message of an aggregate. It keeps a copy, as the text may be part of a longer one.
 func (r *Record) hear(text string, n int64, keep int) {
 	heard := store.Tally{What: strings.Clone(text), Count: n}
 	if i := slices.IndexFunc(r.Messages, func(m store.Tally) bool { return m.What == text }); i >= 0 {
@@ -318,7 +314,7 @@ const (
 	messageBytes = 1024
 )
 
-// ahead is how far ahead of now an occurrence may be; one that is further ahead counts as now.
+// ahead is how far in the future an occurrence may be; one beyond that counts as now.
 const ahead = 10 * time.Minute
 
 // clipped is w as it may become state: every text within its bound, every time one that a clock
@@ -342,7 +338,7 @@ func clippedObject(o store.Object) store.Object {
 	return o
 }
 
-// clip cuts s to n bytes at most, on a rune boundary. What it cuts does not keep the whole alive.
+// clip cuts s to n bytes at most, on a rune boundary. The result does not keep s alive.
 func clip(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -353,7 +349,7 @@ func clip(s string, n int) string {
 	return strings.Clone(s[:n])
 }
 
-// plausible is t unless it is ahead of now by too much, or before 1970.
+// plausible is t, or now if t is too far in the future, and 1970 at the earliest.
 func plausible(now, t time.Time) time.Time {
 	switch {
 	case t.IsZero():

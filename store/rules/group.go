@@ -14,8 +14,8 @@ import (
 )
 
 // Group is a register: all that is known of one user's Events from one source about one object, or
-// the notice of one quota. Its methods change it in place and keep nothing of their arguments but
-// strings; a Clone is independent. It is for one goroutine at a time.
+// the notice of one quota. Its methods keep nothing of their arguments but strings. It is for one
+// goroutine at a time.
 type Group struct {
 	Namespace string       `cbor:"1,keyasint,omitempty"`
 	Object    store.Key    `cbor:"2,keyasint,omitzero"` // Write.Object
@@ -34,7 +34,7 @@ type Group struct {
 
 // Record is what is known of one stored Event.
 //
-// Written is the count in the API server's copy. What Total is more is pending.
+// Written is the count in the API server's copy; the rest of Total is pending.
 type Record struct {
 	ID  uint64    `cbor:"1,keyasint"`
 	Key store.Key `cbor:"2,keyasint,omitzero"` // Write.Exact or Write.Similar; zero for one found by name only
@@ -87,7 +87,7 @@ const (
 	maxObjects  = 10  // objects in a notice
 )
 
-// Clone is a copy that shares nothing with g that either of them changes.
+// Clone is an independent copy.
 func (g *Group) Clone() *Group {
 	c := *g
 	c.Records = slices.Clone(g.Records)
@@ -208,7 +208,7 @@ func (g *Group) name(now int64, name string, l *store.Limits) *Name {
 	return nil
 }
 
-// lasts reports whether what is known of a name counts at now.
+// lasts reports whether a refused name still counts at now.
 func (n *Name) lasts(now int64, l *store.Limits) bool {
 	return now/second-n.At <= micros(l.RepeatWindow)/second
 }
@@ -228,11 +228,10 @@ func (g *Group) forget(key uint64) Name {
 	return n
 }
 
-// sizes are what the parts of a Group take beside their texts, in bytes.
+// sizes are those of the parts of a Group without their texts, in bytes.
 type sizes struct{ group, record, tally, similar, bucket, reserve, name, notice, text, key int }
 
-// inMemory are sizes in memory, with what the runtime adds; asEncoded are the most that they take in a
-// register.
+// inMemory includes the runtime's overhead; asEncoded is an upper bound in a register.
 func inMemory() sizes {
 	return sizes{group: 480, record: 488, tally: 32, similar: 88, bucket: 64, reserve: 24, name: 36, notice: 480, text: 16, key: 8}
 }
@@ -335,8 +334,8 @@ func together(all []store.Tally) []store.Tally {
 	return []store.Tally{{Count: n}}
 }
 
-// format is the first byte of an encoded Group. A value of another one is a newer replica's, and is
-// not to be overwritten.
+// format is the first byte of an encoded Group. A value of another format is a newer replica's and
+// must not be overwritten.
 const format = 1
 
 // ErrFormat says that a value was not written by this format.
@@ -350,7 +349,7 @@ var (
 	decoder = must(cbor.DecOptions{                                //nolint:gochecknoglobals // as above
 		MaxArrayElements: 1024, MaxMapPairs: 64, MaxNestedLevels: 8,
 		IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden,
-		UTF8: cbor.UTF8DecodeInvalid, // texts are a client's, and not to make a register unreadable
+		UTF8: cbor.UTF8DecodeInvalid, // texts come from clients and must not make a register unreadable
 	}.DecMode())
 )
 
@@ -370,8 +369,7 @@ func (g *Group) Marshal(b []byte) ([]byte, error) {
 	return append(append(b, format), encoded...), nil
 }
 
-// Unmarshal decodes what Marshal has encoded. What is no such thing is an error, ErrFormat for one
-// that a newer version may have written.
+// Unmarshal decodes what Marshal has encoded. The error is ErrFormat for what a newer version may have written.
 func Unmarshal(b []byte) (*Group, error) {
 	switch {
 	case len(b) == 0 || b[0] != format:

@@ -84,7 +84,7 @@ func (d *Drops) Merge(o *Drops) {
 	}
 }
 
-// tally adds to a count. The last place is for all that found none of their own.
+// tally adds to a count. Past the bound, the last entry counts the rest.
 func tally(all []store.Tally, more store.Tally) []store.Tally {
 	for i := range all {
 		if all[i].What == more.What {
@@ -98,7 +98,7 @@ func tally(all []store.Tally, more store.Tally) []store.Tally {
 	return append(all, more)
 }
 
-// latest puts an object before others.
+// latest puts an object first, once.
 func latest(all []string, object string) []string {
 	if len(all) > 0 && all[0] == object {
 		return all
@@ -107,8 +107,7 @@ func latest(all []string, object string) []string {
 	return slices.Insert(all[:min(len(all), maxObjects-1)], 0, object)
 }
 
-// AddDrops adds drops to the notice whose window holds now, or to a new one. fresh names this step as
-// no other one ever is.
+// AddDrops adds drops to the notice whose window holds now, or to a new one. fresh is unique to this step.
 func (g *Group) AddDrops(now time.Time, fresh store.Key, d *Drops) {
 	g.addDrops(now, fresh, d)
 	g.fit(now, fresh)
@@ -149,7 +148,7 @@ func (g *Group) notice(now int64, fresh store.Key, d *Drops) *Notice {
 	return &g.Notices[len(g.Notices)-1]
 }
 
-// noticeName is one that is never used again, and the same for every settler.
+// noticeName is unique, and the same for every settler.
 func noticeName(fresh store.Key, id uint64) string {
 	return "eventquota-" + new(store.Hasher).AddKey(fresh).Add(string(rune(id))).Sum().String()
 }

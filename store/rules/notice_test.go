@@ -16,7 +16,7 @@ func quotaBucket() store.Bucket {
 }
 
 // Any number of drops is one notice: whether they are reported one by one, in groups or all at once.
-// Only which of more than fifteen reasons it tells apart depends on that.
+// Only the choice of reasons that are counted by name, of more than fifteen, depends on that.
 func TestDropsComeTogether(t *testing.T) {
 	b, l := quotaBucket(), someLimits()
 	for seed := range uint64(50) {

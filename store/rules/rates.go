@@ -9,8 +9,8 @@ import (
 )
 
 // Level is how much of a token bucket is used: the time in which what is used comes back, and when
-// that was true, both in microseconds. The zero value is a full bucket. Nobody has to refill it:
-// what has come back since is subtracted when it is looked at.
+// that was true, both in microseconds. The zero value is a full bucket. What has come back since is
+// subtracted when it is read.
 type Level struct {
 	Used int64 `cbor:"1,keyasint,omitempty"`
 	At   int64 `cbor:"2,keyasint,omitempty"`
@@ -32,7 +32,7 @@ func micros(d time.Duration) int64 {
 	return int64((d + time.Microsecond - 1) / time.Microsecond)
 }
 
-// moment is a time of the state as callers know it.
+// moment converts a time of the state.
 func moment(at int64) time.Time {
 	if at == 0 {
 		return time.Time{}
@@ -40,7 +40,7 @@ func moment(at int64) time.Time {
 	return time.UnixMicro(at).UTC()
 }
 
-// Cost is what one token uses up, in microseconds, and what all of them do.
+// Cost is the use of one token and of a whole bucket, in microseconds.
 func Cost(l store.Limit) (one, capacity int64) {
 	one = micros(l.Every)
 	if one == 0 || l.Burst <= 0 {
@@ -52,7 +52,7 @@ func Cost(l store.Limit) (one, capacity int64) {
 	return one, int64(l.Burst) * one
 }
 
-// at is the level once what has come back by now is subtracted.
+// at is the level at a time.
 func (v Level) at(now int64) Level {
 	if v.At >= now && v.At-now <= skew {
 		return v
@@ -84,7 +84,7 @@ func (v Level) Take(l store.Limit, now time.Time) (Level, Grant) {
 	return v, Grant{OK: true}
 }
 
-// Force takes a token whether there is one or not, so that what was given elsewhere is counted.
+// Force takes a token even if there is none, to count one that was given elsewhere.
 func (v Level) Force(l store.Limit, now time.Time) Level {
 	one, capacity := Cost(l)
 	if one == 0 || capacity == 0 {
@@ -136,7 +136,7 @@ func (g *Group) bucket(key store.Key) SpamBucket {
 	return SpamBucket{Key: short(key)}
 }
 
-// keep keeps a spam bucket. At the bound it takes the place of the fullest, which loses least.
+// keep stores a spam bucket. At the bound it replaces the fullest, which loses least.
 func (g *Group) keep(b SpamBucket) {
 	i := slices.IndexFunc(g.Buckets, func(o SpamBucket) bool { return o.Key == b.Key })
 	switch {
@@ -191,15 +191,15 @@ func (b *SpamBucket) useReserve(now int64, reason string, l *store.Limits) {
 	b.Reserves[i].Used++
 }
 
-// payment is what the buckets of a write answer.
+// payment is the answer of the buckets of a write.
 type payment struct {
 	empty *store.Bucket // the first that has no token; nil when all agree
 	next  time.Time
 	after SpamBucket // the group's spam bucket once the token is taken
 }
 
-// pay asks every bucket of a write, and takes from none. An empty spam filter lets a CREATE through
-// while its reason has a reserve; Events that found a token count against it too.
+// pay asks every bucket of a write without taking tokens. An empty spam filter lets a CREATE
+// through while its reason has a reserve; Events that found a token count against it too.
 func (g *Group) pay(now time.Time, w *store.Write, l *store.Limits, grants []Grant) payment {
 	at := now.UnixMicro()
 	p := payment{after: g.bucket(l.Spam.Key)}
@@ -299,7 +299,7 @@ func (s *Schedule) created(now int64) {
 	s.Failing, s.Failures = 0, 0
 }
 
-// wrote notes a write, by whomever.
+// wrote notes a write by anyone.
 func (s *Schedule) wrote(now int64) {
 	s.created(now)
 	if s.Interval<<min(s.Doublings, 40) < s.Max {
@@ -307,7 +307,7 @@ func (s *Schedule) wrote(now int64) {
 	}
 }
 
-// settled notes that nothing is pending if nothing has changed since a write was claimed.
+// settled notes a completed write: nothing is pending unless there were changes since it was claimed.
 func (s *Schedule) settled(now int64, changes uint64) {
 	unchanged := s.Changes == changes
 	s.wrote(now)
@@ -317,7 +317,7 @@ func (s *Schedule) settled(now int64, changes uint64) {
 	}
 }
 
-// failed puts a write off that did not succeed.
+// failed postpones a write that failed.
 func (s *Schedule) failed(now int64) {
 	if s.Failing == 0 {
 		s.Failing = now
@@ -326,7 +326,7 @@ func (s *Schedule) failed(now int64) {
 	s.Failures++
 }
 
-// givenUp notes that a write is not tried any more. What has changed since it was claimed is another.
+// givenUp notes that a write is not retried. Changes since it was claimed are another write.
 func (s *Schedule) givenUp(now int64, changes uint64) {
 	unchanged := s.Changes == changes
 	s.Due = 0

@@ -8,8 +8,7 @@ import (
 )
 
 // Op is a write that was decided without the register that it belongs to: while the store was
-// unavailable, by a bucket that was known to be empty, or in a step of which nobody knows whether it
-// was carried out.
+// unavailable, by a bucket that was known to be empty, or in a step whose result is unknown.
 type Op struct {
 	Write    store.Write
 	Limits   *store.Limits
@@ -28,8 +27,8 @@ func (o *Op) Join(other *Op) {
 	o.Write.At, o.Write.Text = other.Write.At, other.Write.Text
 }
 
-// Report applies what was decided. It does not decide again. The notice of a quota is another
-// register, to which the caller reports its drops.
+// Report applies a decision without deciding again. The notice of a quota is another register, to
+// which the caller reports its drops.
 func (g *Group) Report(now time.Time, fresh store.Key, o *Op) {
 	w, l := clipped(now, o.Write), o.Limits
 	g.arrive(now, &w, l)
@@ -73,7 +72,7 @@ func (g *Group) reportAdmitted(now time.Time, w *store.Write, l *store.Limits, a
 	}
 	g.expect(at, key, aggregate, w, l)
 	if r := g.byName(w.Name); r != nil {
-		r.Admitted = 0 // before now, by nobody knows how much
+		r.Admitted = 0 // before now, at an unknown time
 	}
 }
 

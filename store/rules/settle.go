@@ -11,7 +11,7 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// Expired reports whether nothing of g matters any more at now.
+// Expired reports whether g can be deleted at now.
 func (g *Group) Expired(now time.Time) bool { return now.UnixMicro() > g.Until && g.Due().IsZero() }
 
 // Claim is what is due by then, the notice last: what it takes over from Events is in it already.
@@ -66,7 +66,7 @@ func (n *Notice) pending(group store.Key) store.PendingWrite {
 	}
 }
 
-// Complete notes what became of a write. One that is not known any more is let be.
+// Complete notes the outcome of a write. A write that is not known any more is ignored.
 func (g *Group) Complete(now time.Time, fresh store.Key, p *store.PendingWrite, o store.Outcome) {
 	g.complete(now, fresh, p, o)
 	g.fit(now, fresh)
@@ -93,13 +93,13 @@ func (g *Group) complete(now time.Time, fresh store.Key, p *store.PendingWrite, 
 	switch o.Result {
 	case store.Written:
 		r.Adopt(o.Stored)
-		r.Adopt(store.Stored{Count: p.Total, Merged: p.Merged()}) // which a register that was lost does not know
+		r.Adopt(store.Stored{Count: p.Total, Merged: p.Merged()}) // a register that was lost does not know it
 		r.Noted, r.Written, r.UID, r.Version = p.Merged(), p.Total, o.UID, o.ResourceVersion
 		r.settled(at, p.Changes)
 	case store.NotFound, store.NameTaken:
 		g.orphan(now, fresh, r, o.Result == store.NameTaken)
 	case store.Rejected:
-		if o.Stored.Count > 0 { // it may say else than is known, as of a settler that crashed
+		if o.Stored.Count > 0 { // it may differ from what is known, after a crash of a settler
 			r.Adopt(o.Stored)
 			r.Written = o.Stored.Count
 		}
@@ -131,14 +131,14 @@ func (g *Group) orphan(now time.Time, fresh store.Key, r *Record, taken bool) {
 	r.Due = at + r.Window
 }
 
-// giveUp forgets an Event; the notice of g reports what was to be written to it.
+// giveUp forgets an Event; the notice of g reports its pending occurrences.
 func (g *Group) giveUp(now time.Time, fresh store.Key, id uint64) {
 	r := *g.byID(id)
 	g.remove(id)
 	g.handOver(now, fresh, &r, r.Total-r.Written)
 }
 
-// handOver lets the notice of g report n occurrences of an Event.
+// handOver adds n occurrences of an Event to the notice of g.
 func (g *Group) handOver(now time.Time, fresh store.Key, r *Record, n int64) {
 	w := store.Write{Reason: r.Reason, Warning: r.Warning, About: g.About, Source: g.Source}
 	l := store.Limits{
@@ -172,7 +172,7 @@ func (n *Notice) complete(now int64, fresh store.Key, p *store.PendingWrite, o s
 	}
 }
 
-// DueGroup is a register of which something is due.
+// DueGroup is a register with a due write.
 type DueGroup struct {
 	Group     store.Key
 	Namespace string
@@ -187,10 +187,10 @@ type Turns struct {
 }
 
 // Pick picks up to n registers that are not claimed, one of each namespace in turn, the most overdue of
-// it first. It reorders due. claimed is called until it has said no for each that is picked.
+// it first. It reorders due. It calls claimed for each register that it considers.
 func (t *Turns) Pick(due []DueGroup, n int, claimed func(namespace string, group store.Key) bool) []DueGroup {
 	slices.SortFunc(due, func(a, b DueGroup) int {
-		return cmp.Or(cmp.Compare(a.Due, b.Due), bytes.Compare(a.Group[:], b.Group[:])) // chance decides nothing
+		return cmp.Or(cmp.Compare(a.Due, b.Due), bytes.Compare(a.Group[:], b.Group[:])) // for a fixed order
 	})
 	queues := map[string][]DueGroup{}
 	for _, d := range due {
