@@ -18,10 +18,9 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// All answers to the API server are made in this file. None sets
-// retryAfterSeconds: it would make clients send again what they should let go,
-// and hold up the whole queue of a recorder meanwhile. None quotes what a client
-// wrote: refusals are in logs that others read.
+// All answers to the API server are made in this file. None sets retryAfterSeconds: clients would
+// retry what they should drop, and a recorder's whole queue would wait. None quotes what a client
+// wrote, as refusals are in logs that others read.
 
 // Answer is the answer to one request and what metrics count it as.
 type Answer struct {
@@ -30,8 +29,7 @@ type Answer struct {
 	// Cut says that the Event goes through with a message cut to the limit of
 	// its policy. Dry runs are none.
 	Cut bool
-	// Decided is when the store decided, zero if none was asked. The API server's
-	// audit log has it.
+	// Decided is when the store decided, zero if none was asked. It is in the API server's audit log.
 	Decided Moment
 }
 
@@ -122,11 +120,10 @@ func (q *question) admit(o Outcome) (Answer, error) {
 	return a, err
 }
 
-// merged refuses a write whose occurrences went into another Event. A recorder
-// of core/v1 takes AlreadyExists as the quiet end of the matter. One of
-// events.k8s.io does so too, but takes it as a reason to try again when the write
-// carries a series, and so does anyone who asks for a generated name, the API
-// server itself among them; there TooManyRequests is the end.
+// merged refuses a write whose occurrences went into another Event. A recorder of core/v1 accepts
+// AlreadyExists quietly, and so does one of events.k8s.io unless the write carries a series. A
+// write with a series is retried after AlreadyExists, and so is a generated name, by the API server
+// itself; there TooManyRequests ends it.
 func merged(q *question, d store.Decision) Answer {
 	message := fmt.Sprintf("merged into a stored Event, %d occurrences so far", d.Total)
 	if q.throughEventsAPI() && q.Object.Series != nil || q.Operation == admissionv1.Create && q.Object.GenerateName != "" {
@@ -135,8 +132,7 @@ func merged(q *question, d store.Decision) Answer {
 	return refuse(Merged, http.StatusConflict, metav1.StatusReasonAlreadyExists, message)
 }
 
-// dropped refuses a write for which a bucket had no token, or whose policy drops
-// all.
+// dropped refuses a write because a bucket had no token, or its policy drops all.
 func dropped(d store.Decision, now time.Time) Answer {
 	b := emptyBucket(d)
 	message := make([]byte, 0, answerBytes)
@@ -158,7 +154,7 @@ func dropped(d store.Decision, now time.Time) Answer {
 	return refuse(Dropped, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, string(message))
 }
 
-// ruleText is how a message calls a rule of a name.
+// ruleText is the name of a rule in a message.
 func ruleText(name string) string {
 	if name == policy.DefaultName {
 		return "the default policy"
@@ -189,11 +185,11 @@ func refuse(o Outcome, code int32, reason metav1.StatusReason, message string) A
 	}
 }
 
-// answerBytes is enough for most answers, in bytes.
+// answerBytes fits most answers.
 const answerBytes = 512
 
-// appendReview appends the review that carries a. It knows the fields that this
-// package sets, no others, and costs an allocation only where b is too short.
+// appendReview appends the review that carries a. It writes only the fields that this package sets,
+// and allocates only if b is too short.
 func (a *Answer) appendReview(b []byte) []byte {
 	r := &a.Response
 	b = append(b, `{"kind":"AdmissionReview","apiVersion":"`+admissionv1.GroupName+`/v1","response":{"uid":`...)
@@ -241,7 +237,7 @@ func appendStatus(b []byte, s *metav1.Status) []byte {
 
 // appendText appends s as a JSON string. What is not UTF-8 becomes U+FFFD.
 func appendText(b []byte, s string) []byte {
-	b, _ = jsontext.AppendQuote(b, s) // its error only says that something did
+	b, _ = jsontext.AppendQuote(b, s) // its error only says that this happened
 	return b
 }
 

@@ -99,8 +99,8 @@ func (r *reference) byName() map[string]*stored {
 	return names
 }
 
-// identity names an Event of the API server. client-go names aggregates after
-// their object and the clock, which tells them apart only while it moves.
+// identity names an Event of the API server. client-go names aggregates after their object and the
+// clock, which distinguishes them only while it moves.
 func identity(e *corev1.Event) string {
 	return fmt.Sprintln(e.Name, e.Type, e.Reason, e.Source, e.InvolvedObject.UID)
 }

@@ -58,9 +58,8 @@ type WriteOptions struct {
 
 var errNoReview = errors.New(`body must be an AdmissionReview of admission.k8s.io/v1 with "request.uid" set`)
 
-// decode reads the body of a review, or what there is of it where cut says why that is
-// not all. It fails where no answer can be made; a review that can be answered but whose
-// Event cannot be read has Unreadable set.
+// decode reads the body of a review, or what there is of it where cut says why that is not all. It
+// fails if no answer can be made; if only the Event cannot be read, Unreadable is set.
 func decode(body []byte, cut error) (*Request, error) {
 	r, unreadable := review{}, cut
 	if cut == nil {
@@ -133,23 +132,20 @@ func head(body []byte) (r review, ok bool) {
 	return r, ok || err == nil
 }
 
-// lenient takes what encoding/json would take: what the API server accepted is not for
-// a webhook to refuse.
+// lenient accepts what encoding/json would: a webhook must not refuse what the API server accepted.
 func lenient(u *json.Unmarshalers) json.Options {
 	return json.JoinOptions(json.WithUnmarshalers(u), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 }
 
-// aggregatePrefix starts the message of an aggregate, as it does in client-go:
-// tools that know it from there go on knowing it.
+// aggregatePrefix starts the message of an aggregate, as it does in client-go: tools recognize it.
 const aggregatePrefix = "(combined from similar events): "
 
 // seriesMessageBytes is the longest message, in bytes, that the API server
 // takes in an Event with eventTime set.
 const seriesMessageBytes = 1024
 
-// AggregateMessage is the message of an aggregate whose newest message is
-// text. series says that the Event keeps its count in a series, so that the
-// API server limits its message.
+// AggregateMessage is the message of an aggregate whose newest message is text. series says that
+// the Event keeps its count in a series, which makes the API server limit its message.
 func AggregateMessage(text string, series bool) string {
 	message := text
 	if !strings.HasPrefix(text, aggregatePrefix) {
@@ -161,8 +157,8 @@ func AggregateMessage(text string, series bool) string {
 	return message
 }
 
-// Truncate cuts s to at most limit bytes, on a rune boundary, and says at its
-// end how long it was. A limit too small for that note cuts without it.
+// Truncate cuts s to at most limit bytes, on a rune boundary, and says at its end how long it was.
+// If limit is too small for that, it only cuts.
 func Truncate(s string, limit int) string {
 	if len(s) <= limit {
 		return s

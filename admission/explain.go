@@ -12,8 +12,8 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// Asked is a store that notes what it was asked last, and admits all. A Gate that has it says by which keys and
-// limits another would decide. Where nothing limits a write, it is not asked. It is for one goroutine at a time.
+// Asked is a store that admits everything and keeps the last question, which shows by which keys and limits a
+// Gate decides. It is not asked about a write that nothing limits. It is for one goroutine at a time.
 type Asked struct {
 	Write  store.Write
 	Limits store.Limits
@@ -27,7 +27,7 @@ func (a *Asked) Decide(_ context.Context, _ time.Time, w store.Write, l store.Li
 	return store.Decision{Verdict: store.Admit}, nil
 }
 
-// Apply does to e what the patch of an answer to its CREATE says.
+// Apply applies the patch of an answer to the CREATE of e.
 func Apply(patch []byte, e *corev1.Event) error {
 	var edits []edit
 	if err := json.Unmarshal(patch, &edits); err != nil {
@@ -50,8 +50,7 @@ func Apply(patch []byte, e *corev1.Event) error {
 // controller and instance where it has neither.
 func Source(e *corev1.Event) (component, host string) { return source(e) }
 
-// Group is the key of all that a store knows of the Events that a user writes of the
-// source of e about its object in its namespace.
+// Group is the key of the group of e, as written by a user.
 func Group(e *corev1.Event, user string) store.Key {
 	var h store.Hasher
 	return groupKey(&h, objectKey(&h, e.Namespace, e), user)

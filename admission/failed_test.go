@@ -19,12 +19,12 @@ func TestWhatTheAPIServerTakesForFailed(t *testing.T) {
 		method, query, body string
 		failed              int
 	}{
-		"a review in time":     {t.Context(), http.MethodPost, unhurried, review, 0},
-		"no review":            {t.Context(), http.MethodPost, unhurried, "no review", 1},
-		"another method":       {t.Context(), http.MethodPut, unhurried, review, 1},
-		"no such timeout":      {t.Context(), http.MethodPost, "?timeout=x", review, 1},
-		"an answer too late":   {t.Context(), http.MethodPost, "?timeout=1ns", review, 1},
-		"a caller who is gone": {left, http.MethodPost, unhurried, review, 1},
+		"a review in time":   {t.Context(), http.MethodPost, unhurried, review, 0},
+		"no review":          {t.Context(), http.MethodPost, unhurried, "no review", 1},
+		"another method":     {t.Context(), http.MethodPut, unhurried, review, 1},
+		"no such timeout":    {t.Context(), http.MethodPost, "?timeout=x", review, 1},
+		"an answer too late": {t.Context(), http.MethodPost, "?timeout=1ns", review, 1},
+		"a caller who left":  {left, http.MethodPost, unhurried, review, 1},
 	} {
 		t.Run(says, func(t *testing.T) {
 			h := serve(newMemory(t)).mutate

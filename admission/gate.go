@@ -29,19 +29,19 @@ type Gate struct {
 	// Audit decides, beside Store, what policies in mode Audit would do. What it
 	// counts is never written to the API server. Nil where nothing is audited.
 	Audit store.Store
-	// Recorder hears what becomes of calls and writes. Nil for none.
+	// Recorder is called with the results of calls and writes. Nil for none.
 	Recorder Recorder
 	// MaxWriteInterval is the longest wait between two writes of a stored Event or
 	// notice, unless its policy has a longer one as the shortest.
 	MaxWriteInterval time.Duration
 	// Now is the clock.
 	Now func() time.Time
-	// Local bounds the Events that are admitted for want of a decision.
+	// Local bounds the Events that are admitted without a decision.
 	Local *Allowance
 	// Tracer makes the parts of a review spans of their own, within the span of its
 	// context. Nil for none.
 	Tracer trace.Tracer
-	// Log is for what goes wrong. A logger in the context of each call would cost allocations.
+	// Log is for failures. A logger in the context of each call would cost allocations.
 	Log logr.Logger
 	// Complaints spaces the log lines about writes that could not be decided.
 	Complaints *rate.Sometimes
@@ -72,8 +72,7 @@ func (g *Gate) Validate(ctx context.Context, r *Request) (Answer, error) {
 	return g.decide(ctx, r, false)
 }
 
-// decide is the way of every Event write. rewritable reports whether the answer may
-// change the Event.
+// decide decides every Event write. rewritable reports whether the answer may change the Event.
 func (g *Gate) decide(ctx context.Context, r *Request, rewritable bool) (Answer, error) {
 	if !isEvent(r) {
 		return admit(Ignored), nil
@@ -102,8 +101,7 @@ func (g *Gate) decide(ctx context.Context, r *Request, rewritable bool) (Answer,
 	return a.with(warning), err
 }
 
-// governing is what applies to a request. It fails when there was no time to
-// find out.
+// governing is what applies to a request. It fails when time runs out.
 func (g *Gate) governing(ctx context.Context, r *Request) (policy.Governing, error) {
 	partCtx, resolving := g.part(ctx, "resolve")
 	gov := g.Policies.For(partCtx, r.Namespace, r.Object, &r.Request)
@@ -142,9 +140,8 @@ func (g *Gate) replaceUnreadable(r *Request) {
 
 func isEvent(r *Request) bool { return r.Kind.Kind == "Event" && r.Kind.Group == "" }
 
-// Decide runs a phase. Until it returns, r is for this call alone. Whatever goes
-// wrong in it, a fault of the store or of the code, ends here: the write is
-// admitted under the local limit.
+// Decide runs a phase. Until it returns, r is for this call alone. If the store fails or the code
+// panics, the write is admitted under the local limit.
 func (g *Gate) Decide(ctx context.Context, decide Phase, r *Request) (a Answer) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -154,8 +151,7 @@ func (g *Gate) Decide(ctx context.Context, decide Phase, r *Request) (a Answer) 
 	}()
 	r.decided = Moment{}
 	if err := ctx.Err(); err != nil {
-		// Nobody waits for the answer any more: nothing must be counted as
-		// answered.
+		// Nobody waits for the answer any more, so it must not be counted.
 		return g.undecided(r, fmt.Errorf("too late to decide: %w", err))
 	}
 	a, err := decide(ctx, r)
@@ -184,8 +180,7 @@ type Policies interface {
 	For(ctx context.Context, namespace string, e *corev1.Event, r *policy.Request) policy.Governing
 }
 
-// audit finds out what would become of a write if nothing were in mode Audit,
-// and returns a warning for its writer, or none.
+// audit decides a write as if nothing were in mode Audit, and returns a warning for its writer, if any.
 func (g *Gate) audit(ctx context.Context, q *question) string {
 	p := q.gov.Audit
 	if p == nil && q.gov.Audited() {
@@ -214,8 +209,8 @@ func (g *Gate) audit(ctx context.Context, q *question) string {
 	return ""
 }
 
-// Recorder hears what becomes of calls and of Event writes. Its methods are called by any number of
-// goroutines at a time; they must not block.
+// Recorder is called with the results of calls and of Event writes. Its methods must be safe for
+// concurrent use and must not block.
 type Recorder interface {
 	// Reviewed is called once for each call of a Handler, by its name. The outcome of a call that was no review is
 	// empty. Cut says that the message of an Event was cut that went through.
@@ -231,15 +226,14 @@ type Decided struct {
 	// Rule decided: the one whose bucket was empty, otherwise the policy that
 	// governs. It is never nil.
 	Rule *policy.Rule
-	// Audited says that this is what would have become of the write if nothing
-	// were in mode Audit. Rule is then in that mode, unless it would have decided
-	// so anyway.
+	// Audited says that this would be the decision if nothing were in mode Audit. Rule is then in
+	// that mode, unless it would have decided the same anyway.
 	Audited bool
 	Verdict store.Verdict
-	// Bucket is how answers call the bucket of Rule that had no token. It is
-	// empty unless Verdict is Drop or Deny, and where Rule drops all.
+	// Bucket is the name in answers of the bucket of Rule that had no token. It is empty unless
+	// Verdict is Drop or Deny, and where Rule drops all.
 	Bucket string
-	// Request is what was decided about. It is not to be changed or kept.
+	// Request must not be changed or kept.
 	Request *Request
 	// Object is what the Event is about, or its namespace where that is in another one, and Source is who reports
 	// it ("unknown" for nobody), as its writer says.
@@ -250,7 +244,7 @@ type Decided struct {
 	Errors []*policy.EvaluationError
 }
 
-// passOn passes on what became of a write, by the rule that decided.
+// passOn passes a decision on to the Recorder.
 func (g *Gate) passOn(q *question, owner *policy.Rule, d store.Decision, audited bool) {
 	if g.Recorder == nil {
 		return

@@ -24,19 +24,18 @@ import (
 )
 
 const (
-	// maxTimeout is the longest that a call may take, whatever its caller says, and the API server's own where a webhook
-	// configuration sets none.
+	// maxTimeout bounds every call. It is the API server's own default.
 	maxTimeout = 10 * time.Second
-	// bodyTimeout is the time for a body where the Deadline is shorter. One that is late holds up nobody else.
+	// bodyTimeout is the time for a body if the Deadline is shorter. A late body delays nobody else.
 	bodyTimeout = time.Second
-	// DefaultDeadline is the Deadline of a Handler that sets none.
+	// DefaultDeadline is that of a Handler that sets none.
 	DefaultDeadline = 200 * time.Millisecond
 )
 
 // Handler serves one phase over HTTP. Its fields are set before the first call
 // and not changed after; it is safe for concurrent use.
 type Handler struct {
-	// Name is that of the phase, as the Gate's Recorder has it.
+	// Name is that of the phase, for the Gate's Recorder.
 	Name  string
 	Gate  *Gate
 	Phase Phase
@@ -44,13 +43,11 @@ type Handler struct {
 	MaxBytes int64
 	// InFlight are the places of reviews. Shared by the handlers of a server.
 	InFlight *Places
-	// Deadline is the time within which a call is decided, or else is not: while it
-	// waits, the API server holds a seat of its priority level for it. 0 is
-	// DefaultDeadline. The API server's own timeout is kept where that is less, and
-	// 10 seconds in any case.
+	// Deadline bounds the time for a decision: meanwhile the API server holds a seat of a priority
+	// level. 0 is DefaultDeadline. The API server's own timeout applies if it is shorter, and 10
+	// seconds in any case.
 	Deadline time.Duration
-	// Failed is called after a call that the API server takes for failed: it got no review, or did not wait for it.
-	// Nil for nobody.
+	// Failed, if set, is called after a call that the API server counts as failed: it got no review, or did not wait for it.
 	Failed func()
 }
 
@@ -82,7 +79,7 @@ func (h *Handler) serve(w http.ResponseWriter, req *http.Request, began time.Tim
 		h.Gate.fail(req.Context(), w, err, http.StatusBadRequest)
 		return "", false
 	}
-	answered := timeout - timeout/10 // a little is left for the way back
+	answered := timeout - timeout/10 // the rest is for the way back
 	deadline := cmp.Or(h.Deadline, DefaultDeadline)
 	ctx, cancel := context.WithDeadline(req.Context(), began.Add(min(answered, deadline)))
 	defer cancel()
@@ -111,7 +108,7 @@ func (h *Handler) serve(w http.ResponseWriter, req *http.Request, began time.Tim
 
 var errCrowded = errors.New("too many reviews in flight")
 
-// crowded is the phase of a review that found no place.
+// crowded is the phase of a review above the bound in flight.
 func crowded(context.Context, *Request) (Answer, error) { return Answer{}, errCrowded }
 
 // read returns the body, or the status that says why not. Of one that is too long, or for which there is no place, it
@@ -177,14 +174,14 @@ func timeoutOf(req *http.Request) (time.Duration, error) {
 
 // contentType is that of an answer.
 //
-//nolint:gochecknoglobals // it is never changed, and costs no allocation
+//nolint:gochecknoglobals // never changed, saves an allocation
 var contentType = []string{"application/json"}
 
 // respond writes the review that carries an answer.
 func respond(w http.ResponseWriter, a *Answer) {
 	w.Header()["Content-Type"] = contentType
-	// An error means that the client is not there any more.
-	_, _ = w.Write(a.appendReview(make([]byte, 0, answerBytes))) //nolint:gosec // it is JSON, and says so
+	// An error means that the client has disconnected.
+	_, _ = w.Write(a.appendReview(make([]byte, 0, answerBytes))) //nolint:gosec // it is JSON
 }
 
 const (
@@ -260,7 +257,7 @@ type shares struct {
 
 func newShares(n int) shares { return shares{free: n, taken: map[string]int{}} }
 
-// take takes n, one after the other, or none.
+// take takes n or none.
 func (s *shares) take(namespace string, n int) bool {
 	if s.free < n || s.taken[namespace]+2*(n-1) > s.free {
 		return false
@@ -277,7 +274,7 @@ func (s *shares) give(namespace string) {
 	}
 }
 
-// Allowance bounds how often something is done for all namespaces together. It is safe for concurrent use.
+// Allowance is a rate limit that namespaces share. It is safe for concurrent use.
 type Allowance struct {
 	most int
 	each time.Duration
@@ -299,12 +296,11 @@ func (a *Allowance) admits(now time.Time, namespace string, n int) bool {
 	return a.left.take(namespace, n)
 }
 
-// A review is traced within the span of its context, which belongs to the server. Without
-// a Tracer all of this is a look at a nil; where a review is not sampled, some looks into its
-// context, and no memory.
+// A review is traced within the span of its context, which belongs to the server. Without a Tracer,
+// or if a review is not sampled, tracing allocates nothing.
 //
-// No attribute holds what an Event says, nor an error that may quote it: an Event may have
-// secrets for those who may read it. Lengths are bounded by who makes the spans.
+// No attribute holds content of an Event, nor an error that may quote it, as Events may contain
+// secrets. The provider of spans bounds lengths.
 
 // span is that of ctx. What is traced nowhere has one that records nothing.
 func (g *Gate) span(ctx context.Context) trace.Span {
@@ -314,7 +310,7 @@ func (g *Gate) span(ctx context.Context) trace.Span {
 	return trace.SpanFromContext(ctx)
 }
 
-// part begins a span within that of ctx. It does nothing where that is not recorded.
+// part begins a span within that of ctx, if that is recorded.
 func (g *Gate) part(ctx context.Context, name string) (context.Context, trace.Span) {
 	if !g.span(ctx).IsRecording() {
 		return ctx, noop.Span{}

@@ -20,7 +20,7 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// question is a write about which stores are asked.
+// question is a write that stores are asked about.
 type question struct {
 	*Request
 
@@ -34,8 +34,8 @@ type question struct {
 	name, message string
 	// cut says that message is not all of the Event's.
 	cut bool
-	// written is the write in the store's words, and updates what an UPDATE adds to it.
-	// They are made when a store is first asked.
+	// written is the write for the store, and updates what an UPDATE adds to it. They are made when
+	// a store is first asked.
 	made    bool
 	written store.Write
 	updates store.Update
@@ -63,8 +63,8 @@ func within(p *policy.Policy, message string) string {
 // throughEventsAPI reports whether the client used events.k8s.io.
 func (q *question) throughEventsAPI() bool { return q.RequestKind.Group == "events.k8s.io" }
 
-// invalid reports whether the API server is going to refuse the write, as it would
-// be stored. The mutating phase comes before its validation.
+// invalid reports whether the API server will refuse the write as it would be stored: the mutating
+// phase comes before its validation.
 func (q *question) invalid() bool {
 	e := q.Object
 	switch {
@@ -117,15 +117,14 @@ func (g *Gate) ask(ctx context.Context, s store.Store, q *question, p *policy.Po
 		return store.Decision{Verdict: store.Admit}, nil
 	}
 	w := q.write()
-	// As late as can be: nearly always, writes are decided in the order of their
-	// times then.
+	// As late as possible, so that writes are nearly always decided in the order of their times.
 	now := g.Now()
 	d, err := s.Decide(ctx, now, *w, l)
 	q.decided = momentOf(now, d)
 	return d, err
 }
 
-// write is what a request writes, in the store's words.
+// write is what a request writes, for the store.
 func (q *question) write() *store.Write {
 	if q.made {
 		return &q.written
@@ -239,7 +238,7 @@ func bucketKey(h *store.Hasher, id string, parts []policy.KeyPart, r *Request) s
 	return h.Sum()
 }
 
-// limits says in the store's words what a policy sets for an Event, and what limits apply to it.
+// limits are the settings of a policy for an Event, and the limits that apply to it, for the store.
 func (g *Gate) limitsOf(q *question, p *policy.Policy, all limits) store.Limits {
 	m := &p.Merge
 	l := store.Limits{
@@ -280,7 +279,7 @@ func (q *question) addQuotas(to []store.Bucket, all limits) []store.Bucket {
 	return to
 }
 
-// spamFilter is how answers and notices call the bucket of a spam filter; others go by the names of their limits.
+// spamFilter is the name of a spam filter's bucket in answers and notices; others have the names of their limits.
 const spamFilter = "spam filter"
 
 // bucket is a bucket of a rule.
@@ -295,7 +294,7 @@ func (q *question) bucket(r *policy.Rule, name string, b *policy.Bucket) store.B
 	}
 }
 
-// noTokens is the bucket of a policy that drops all. It has no name: nobody could give it tokens.
+// noTokens is the bucket of a policy that drops all. It has no name, as nobody can give it tokens.
 func (q *question) noTokens(r *policy.Rule) store.Bucket {
 	b := q.bucket(r, "", &policy.Bucket{ID: r.Name + " drop", Per: []policy.KeyPart{policy.KeyNamespace}})
 	b.Limit = store.Limit{}
@@ -340,7 +339,7 @@ func object(e *corev1.Event) store.Object {
 	return store.Object{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: string(o.UID)}
 }
 
-// onFailure takes what is not set for Local.
+// onFailure defaults to Local.
 func onFailure(f policy.OnStoreFailure) store.Failure {
 	switch f {
 	case policy.FailureAdmit:

@@ -115,9 +115,8 @@ func addTime(h *store.Hasher, t time.Time) {
 	h.Add(string(t.UTC().AppendFormat(text[:0], time.RFC3339Nano)))
 }
 
-// sameContent names any other UPDATE by the whole content and the version that it
-// replaces: if the content alone counted, two users who take turns at writing one
-// thing each would pay once.
+// sameContent names any other UPDATE by the whole content and the version that it replaces:
+// otherwise two users who alternately write one thing each would pay only once.
 func sameContent(h *store.Hasher, r *Request) store.Key {
 	e := *r.Object
 	blankVersion(&e)
@@ -154,8 +153,7 @@ func MergedNote(merged, total int64, storeID string) string {
 	return note
 }
 
-// StoredOf is what a stored Event says of its count to the store of an ID. A note
-// that makes no sense says nothing.
+// StoredOf reads the count of a stored Event for the store of an ID. An invalid note is ignored.
 func StoredOf(e *corev1.Event, storeID string) store.Stored {
 	s := store.Stored{Count: occurrences(e)}
 	note, ok := e.Annotations[AnnotationMerged]
@@ -181,5 +179,4 @@ func Matches(p *store.PendingWrite, e *corev1.Event) bool {
 		(p.Key.IsZero() || p.Key == exactKey(&h, object, e, e.Message) || p.Key == similarKey(&h, object, e))
 }
 
-// isAggregate reports whether e combines similar Events.
 func isAggregate(e *corev1.Event) bool { return strings.HasPrefix(e.Message, aggregatePrefix) }

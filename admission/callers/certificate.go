@@ -1,5 +1,4 @@
-// Package callers refuses whoever reaches the port of the webhook and is not the API server: by its client certificate, or
-// by a path that it alone knows.
+// Package callers refuses callers other than the API server, which it knows by a client certificate or by a secret path.
 package callers
 
 import (
@@ -38,7 +37,7 @@ func NewCertificate(file string, names []string, refused func(error)) (*Certific
 // Run reads the file again when it changes, until ctx ends. One without any certificate changes nothing.
 func (c *Certificate) Run(ctx context.Context) { c.cas.Run(ctx, 1) }
 
-// Demand makes a server refuse all other clients in the TLS handshake, those too that resume a session.
+// Demand makes a server refuse all other clients in the TLS handshake, also when they resume a session.
 func (c *Certificate) Demand(config *tls.Config) {
 	config.ClientAuth = tls.RequestClientCert // one that has none is refused below, where it is counted
 	config.VerifyConnection = func(state tls.ConnectionState) error {

@@ -9,7 +9,7 @@ import (
 
 var errPath = errors.New("another path than that of the API server")
 
-// Path lets only calls pass whose path ends in a segment that the API server alone knows. Its fields are set before the
+// Path lets only calls pass whose path ends in a segment that only the API server knows. Its fields are set before the
 // first call; it may be used concurrently.
 type Path struct {
 	// Accepts reports whether a segment is that of the API server. How long it takes says nothing about the segment.

@@ -20,13 +20,12 @@ type Connections struct {
 	// another replica; 0 for any number. The API server keeps its connections; without this, replicas that are added
 	// to a Service get almost no calls.
 	//
-	// Calls are counted: that spreads a storm within a second, where an age would leave a minute of it to one replica,
-	// and a quiet cluster makes no connection in vain.
+	// A bound on calls, not on age, spreads a storm within a second, and costs a quiet cluster no connections.
 	Calls int
 	// Draining says that the server is to stop. Then a connection ends with its next answer: at the end of the shutdown
 	// delay it would be closed, perhaps under a call that has just been sent.
 	Draining *atomic.Bool
-	// Refused is called for each connection that is closed for want of a place.
+	// Refused is called for each connection that is closed above the bound.
 	Refused func()
 
 	mu   sync.Mutex
@@ -56,7 +55,7 @@ type conn struct {
 	idle   atomic.Bool
 }
 
-// ends counts a call, and reports whether the connection is to end with it.
+// ends counts a call, and reports whether it is the connection's last.
 func (c *conn) ends() bool {
 	c.left--
 	return c.all.Calls > 0 && c.left <= 0
@@ -90,5 +89,5 @@ func connOf(accepted net.Conn) *conn {
 // draw says how many calls a new connection carries: calls/2 to calls*3/2, so that those that began together do not end
 // together.
 func (c *Connections) draw() int {
-	return (c.Calls+1)/2 + rand.IntN(c.Calls+1) //nolint:gosec // nobody gains by guessing it
+	return (c.Calls+1)/2 + rand.IntN(c.Calls+1) //nolint:gosec // need not be secret
 }

@@ -6,8 +6,8 @@ import (
 )
 
 // listener accepts connections while there are places. When there are none, a newcomer takes the place of a connection
-// from the address that has most, if that has more than the newcomer's would have. So one client gets no more of them
-// than nobody else wants, and others always get in; a listener that waits for a place would let it keep them out.
+// from the address that has most, if that has more than the newcomer's would have. So no client can keep others out,
+// as it could if a listener waited for a place.
 //
 // Of those of an address, idle ones go first, then older ones: the API server's may all come from one address, as those
 // that konnectivity forwards.

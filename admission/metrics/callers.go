@@ -2,7 +2,7 @@ package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Callers are metrics of who may send reviews to the webhook, and of who tried to.
+// Callers are metrics of refused callers and of what protects the webhook.
 type Callers struct {
 	// Refused counts by "certificate" or "path".
 	Refused *prometheus.CounterVec

@@ -24,7 +24,7 @@ type Metrics struct {
 	Settle  Settle
 	Callers Callers
 	Spans   *prometheus.CounterVec
-	// Busiest counts what is decided too; nil for nobody. It is set before the first decision.
+	// Busiest, if set, counts decisions too. It is set before the first decision.
 	Busiest *busiest.Counter
 
 	factory
@@ -66,7 +66,7 @@ func New(version string) *Metrics {
 		Spans: made.counters("eventquota_trace_spans_total",
 			"Spans of traces, by result: sent, failed (the collector did not take all of a batch) or dropped (too many waited to be sent).", "result"),
 	}
-	for _, handler := range []string{"mutate", "validate"} { // 0 before the first: Prometheus sees no increase from nothing
+	for _, handler := range []string{"mutate", "validate"} { // 0 at first, or Prometheus misses the first increase
 		m.took.WithLabelValues(handler)
 	}
 	m.Store.filled = m.events.filled
@@ -74,7 +74,7 @@ func New(version string) *Metrics {
 	return m
 }
 
-// factory makes metrics and registers each. Making two of one name panics.
+// factory makes and registers metrics. It panics on a duplicate name.
 type factory struct {
 	promauto.Factory
 
@@ -132,7 +132,7 @@ func (m *Metrics) Policies(r Reports) {
 	}
 }
 
-// Certificate shows when the certificate that is served expires.
+// Certificate shows when the serving certificate expires.
 func (m *Metrics) Certificate(get func(*tls.ClientHelloInfo) (*tls.Certificate, error)) {
 	m.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "eventquota_certificate_expiry_timestamp_seconds",
@@ -146,7 +146,7 @@ func (m *Metrics) Certificate(get func(*tls.ClientHelloInfo) (*tls.Certificate, 
 	})
 }
 
-// buildInfo shows what program this is.
+// buildInfo shows the version.
 func buildInfo(made factory, version string) {
 	revision, goversion := "unknown", "unknown"
 	if info, ok := debug.ReadBuildInfo(); ok {

@@ -33,7 +33,7 @@ func (m *Metrics) Reviewed(handler string, o admission.Outcome, cut bool, took t
 	}
 }
 
-// ConnectionRefused counts a connection that was closed for want of a place.
+// ConnectionRefused counts a connection that was closed above the bound.
 func (m *Metrics) ConnectionRefused() { m.refused.Inc() }
 
 // Decided implements admission.Recorder.
@@ -48,8 +48,8 @@ func (m *Metrics) Decided(d admission.Decided) {
 	m.events.decided(&d)
 }
 
-// How many namespaces and, in each, how many policies and quotas have label values of their own; and how long one was
-// not counted that loses its value to another.
+// The bounds of namespaces and, in each, of policies and quotas with label values of their own; and how long one must
+// be idle before another may replace it.
 const (
 	labelledNamespaces = 200
 	labelledRules      = 16
@@ -97,20 +97,20 @@ func newEventMetrics(made factory) *eventMetrics {
 	return e
 }
 
-// ended ends series. One that comes back begins at 0, which Prometheus takes for a restart.
+// ended deletes series. One that comes back begins at 0, which Prometheus treats as a restart.
 func (*eventMetrics) ended(labels prometheus.Labels, all ...*prometheus.CounterVec) {
 	for _, one := range all {
 		one.DeletePartialMatch(labels)
 	}
 }
 
-// decided counts a write that was decided for good.
+// decided counts a write that was not merely audited.
 func (e *eventMetrics) decided(d *admission.Decided) {
 	now := e.now()
 	namespace := e.namespaces.label(now, "", d.Request.Namespace)
 	rule := e.rules.label(now, namespace, d.Rule.Name)
 	e.events.WithLabelValues(namespace, rule, d.Verdict.String(), d.Bucket).Inc()
-	warnings := e.warnings.WithLabelValues(namespace) // 0 before the first: Prometheus sees no increase from nothing
+	warnings := e.warnings.WithLabelValues(namespace) // 0 at first, or Prometheus misses the first increase
 	if d.Request.Object.Type == corev1.EventTypeWarning && (d.Verdict == store.Drop || d.Verdict == store.Deny) {
 		warnings.Inc()
 	}
@@ -127,7 +127,7 @@ func (e *eventMetrics) filled(namespace string) {
 	e.full.WithLabelValues(e.namespaces.label(e.now(), "", namespace)).Inc()
 }
 
-// other is the label value of all that has none of its own.
+// other is the label value of everything without its own.
 const other = "other"
 
 // bounded gives label values: some values of each scope have their own, all others of that scope are other. A new one
@@ -135,14 +135,14 @@ const other = "other"
 // no scope takes the places of another. It may be used concurrently and allocates only for a new value.
 type bounded struct {
 	most   int                       // in each scope
-	ended  func(scope, value string) // called when a value has lost its place
+	ended  func(scope, value string) // called when a value was replaced
 	mu     sync.Mutex                // held for tens of nanoseconds
 	scopes map[string]*scopeOfLabels
 }
 
 type scopeOfLabels struct {
 	values map[string]*labelled
-	looked time.Time // when none was found that could lose its place
+	looked time.Time // when none was found that could be replaced
 }
 
 type labelled struct {
@@ -176,7 +176,8 @@ func (b *bounded) label(now time.Time, scope, value string) string {
 	return v.label
 }
 
-// end takes the place of the value that was used longest ago, if that is long enough. It looks once a minute.
+// end removes the value that was used longest ago, if it was idle for long enough, and reports whether it
+// was. It looks once a minute.
 func (b *bounded) end(now time.Time, scope string, s *scopeOfLabels) bool {
 	if now.Sub(s.looked) < time.Minute {
 		return false
@@ -196,7 +197,6 @@ func (b *bounded) end(now time.Time, scope string, s *scopeOfLabels) bool {
 	return true
 }
 
-// forget forgets a scope.
 func (b *bounded) forget(scope string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -214,7 +214,6 @@ type storeStep struct {
 	errors *prometheus.CounterVec
 }
 
-// ended observes a call.
 func (s *storeStep) ended(began time.Time, err error) {
 	s.took.Observe(time.Since(began).Seconds())
 	switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// Settle shows how the settler gets on.
+// Settle are the metrics of the settler.
 type Settle struct {
 	writes  *prometheus.CounterVec
 	lag     *prometheus.HistogramVec
@@ -38,7 +38,7 @@ func newSettleMetrics(made factory) Settle {
 // Settled counts a write of the settler.
 func (m *Settle) Settled(r settler.Result) { m.writes.WithLabelValues(string(r)).Inc() }
 
-// GaveUp counts what a write that is given up was to report.
+// GaveUp counts the occurrences of writes that are given up.
 func (m *Settle) GaveUp(unreported int64) { m.givenUp.Add(float64(unreported)) }
 
 // LagOf observes how late the writes of a store are made.

@@ -66,8 +66,7 @@ func (a *api) call(ctx context.Context, request func(context.Context) (*corev1.E
 	return e, err
 }
 
-// unavailable reports whether an error says that the API server takes no requests now, and nothing
-// about the request.
+// unavailable reports whether an error is about the API server and not about the request.
 func unavailable(err error) bool {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
@@ -93,8 +92,8 @@ func changed(err error) bool {
 	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
 }
 
-// resultOf is what an error of the API server means for a write. What it calls wrong with the write
-// stays wrong; all else may pass.
+// resultOf is what an error of the API server means for a write. An error about the write is
+// permanent; all others may pass.
 func resultOf(err error) store.Result {
 	switch {
 	case err == nil:

@@ -9,8 +9,8 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// maxGroups bounds the groups that are claimed at the same time. More wait in the store, where
-// they go on growing without a copy here. A namespace may have no more of them than are left for all others.
+// maxGroups bounds the groups that are claimed at the same time. More wait in the store. A namespace may
+// have no more of them than are left for all others.
 const maxGroups = 512
 
 // held is what is claimed of one group, in the order in which it is written.
@@ -27,7 +27,7 @@ type claiming struct {
 	shares  map[string]int
 }
 
-// passes reports whether the store is to pass over a group.
+// passes reports whether the store must skip a group.
 func (c *claiming) passes(namespace string, group store.Key) bool {
 	if c.held[group] {
 		return true
@@ -43,8 +43,8 @@ func (c *claiming) passes(namespace string, group store.Key) bool {
 	return false
 }
 
-// claim takes in hand what falls due within ahead, and returns how many writes are in hand then; at
-// least 1 when the store did not say all.
+// claim claims what falls due within ahead, and returns how many writes are claimed then; at least
+// 1 when the store did not return all.
 func (s *Settler) claim(ctx context.Context, ahead time.Duration) int {
 	c := s.claiming()
 	if len(c.held) == maxGroups || !s.opts.Available() {
@@ -72,7 +72,7 @@ func (s *Settler) claiming() *claiming {
 	return &c
 }
 
-// hold puts what was claimed in line.
+// hold queues claimed writes.
 func (s *Settler) hold(c *claiming, writes []store.PendingWrite) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +107,7 @@ func (s *Settler) next(group store.Key) *write {
 	return s.held[group].writes[0]
 }
 
-// release lets go of the write of a group that was worked on, and reports whether it has more.
+// release removes the write of a group that was worked on, and reports whether there are more.
 func (s *Settler) release(group store.Key) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

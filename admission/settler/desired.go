@@ -45,7 +45,7 @@ func DesiredOf(p *store.PendingWrite, storeID string) Desired {
 	return d
 }
 
-// patch is the merge patch that brings the stored Event up to date.
+// patch is a merge patch for the stored Event.
 func (d Desired) patch() map[string]any {
 	fields := map[string]any{}
 	if d.Series {
@@ -88,7 +88,7 @@ func (d Desired) Apply(e *corev1.Event) {
 	metav1.SetMetaDataAnnotation(&e.ObjectMeta, admission.AnnotationMerged, d.Merged)
 }
 
-// isIn reports whether e says it already, but for the time.
+// isIn reports whether e already says this, except for the time.
 func (d Desired) isIn(e *corev1.Event) bool {
 	count := e.Count
 	if d.Series {
@@ -102,7 +102,6 @@ func (d Desired) isIn(e *corev1.Event) bool {
 		(d.Messages == "" || e.Annotations[admission.AnnotationMessages] == d.Messages)
 }
 
-// messages is the value of AnnotationMessages.
 func messages(tallies []store.Tally) string {
 	type message struct {
 		Message string `json:"message"`
@@ -121,7 +120,7 @@ func encoded(v any) string {
 	return string(text)
 }
 
-// clamp is n as counts on the wire hold it.
+// clamp limits n to the counts of the API.
 func clamp(n int64) int32 {
 	return int32(min(n, math.MaxInt32))
 }

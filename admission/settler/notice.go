@@ -63,7 +63,7 @@ func noticePatch(p *store.PendingWrite) map[string]any {
 	}
 }
 
-// reports reports whether the notice e says what p is to write, or more, which another settler wrote.
+// reports reports whether e already says what p is to write, or more, written by another settler.
 func reports(e *corev1.Event, p *store.PendingWrite) bool {
 	count := clamp(p.Total)
 	return e.Count > count || e.Count == count && e.Annotations[AnnotationDropped] == dropped(p)
@@ -83,7 +83,6 @@ func reference(o store.Object) corev1.ObjectReference {
 	}
 }
 
-// dropped is the value of AnnotationDropped.
 func dropped(p *store.PendingWrite) string {
 	type reason struct {
 		Reason string `json:"reason"`
@@ -137,8 +136,8 @@ func count(n int64) string {
 	return fmt.Sprintf("%d Events", n)
 }
 
-// why says by what Events were refused. Where neither bucket nor policy refused them, they were
-// merged into Events that the API server does not have, or into what Redis did not take.
+// why says what refused the Events. Where neither bucket nor policy refused them, they were merged
+// into Events that the API server does not have, or into what Redis did not take.
 func why(n *store.Notice) string {
 	switch {
 	case n.Bucket != "":
@@ -149,7 +148,7 @@ func why(n *store.Notice) string {
 	return "could not be merged"
 }
 
-// counts lists how many of each there were, if there is more than one.
+// counts lists what was counted, with counts if there is more than one.
 func counts(all []store.Tally, others string) string {
 	if len(all) == 1 {
 		return cmp.Or(short(all[0].What), others)
@@ -161,7 +160,7 @@ func counts(all []store.Tally, others string) string {
 	return strings.Join(parts, ", ")
 }
 
-// mostFirst puts what was counted most first, and the rest together last.
+// mostFirst sorts by count, with the rest last.
 func mostFirst(all []store.Tally) []store.Tally {
 	sorted := slices.Clone(all)
 	slices.SortStableFunc(sorted, func(a, b store.Tally) int {

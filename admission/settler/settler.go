@@ -34,7 +34,7 @@ type Settler struct {
 	held map[store.Key]*held // what is claimed, by group
 }
 
-// New makes a Settler of the pending writes of a store.
+// New makes a Settler for the pending writes of a store.
 func New(pending store.Queue, events Events, o Options) *Settler {
 	o.setDefaults()
 	return &Settler{
@@ -46,7 +46,7 @@ func New(pending store.Queue, events Events, o Options) *Settler {
 	}
 }
 
-// newLine starts a queue, which ends by ShutDown.
+// newLine starts a queue, which ShutDown ends.
 func newLine() workqueue.TypedRateLimitingInterface[item] {
 	inTurns := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[item]{Queue: &turns{}})
 	return workqueue.NewTypedRateLimitingQueueWithConfig(
@@ -90,7 +90,7 @@ func (s *Settler) Run(ctx context.Context) error {
 	return s.drain(work, tick.C)
 }
 
-// drain writes all that is pending. It is over at once when work is.
+// drain writes all that is pending, until work ends.
 func (s *Settler) drain(work context.Context, tick <-chan time.Time) error {
 	drain, cancel := context.WithTimeout(work, s.opts.DrainTimeout)
 	defer cancel()

@@ -18,11 +18,11 @@ import (
 // maxReads is how often one try reads an Event that changes at the same time.
 const maxReads = 4
 
-// errChanging says that an Event changed whenever it had been read.
+// errChanging says that an Event changed after each read.
 var errChanging = errors.New("changes all the time")
 
-// earlier is how much earlier than it was admitted an Event may have been created: the API server
-// cuts the time to a second, and its clock may be a little behind that of the store.
+// earlier is how long before its admission an Event may have been created: the API server truncates
+// times to seconds, and its clock may be a little behind that of the store.
 const earlier = 2 * time.Second
 
 // write is a pending write in hand. One worker at a time works on it.
@@ -38,7 +38,7 @@ type write struct {
 	// how many of those count.
 	answers  int64
 	failures int
-	// outcome is set once it is clear, until the store knows.
+	// outcome is set once known, until the store has it.
 	outcome *store.Outcome
 }
 
@@ -128,7 +128,7 @@ func inTime(e *corev1.Event, since time.Time) bool {
 	return !e.CreationTimestamp.Time.Before(since.Add(-earlier))
 }
 
-// adopt takes in what the Event says that was read.
+// adopt takes over the counts of the Event that was read.
 func (w *write) adopt(e *corev1.Event) {
 	w.UID, w.ResourceVersion = string(e.UID), e.ResourceVersion
 	if w.Notice != nil {
@@ -149,7 +149,7 @@ func (w *write) adopt(e *corev1.Event) {
 	}
 }
 
-// writtenIn reports whether e says already what w is to write.
+// writtenIn reports whether e already says what w is to write.
 func (w *write) writtenIn(e *corev1.Event) bool {
 	if w.Notice != nil {
 		return reports(e, &w.PendingWrite)
