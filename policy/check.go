@@ -12,8 +12,7 @@ import (
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// The bounds of rules. They are those of the schema; under them nothing that is made of them overflows, and no
-// state has to be kept for longer than refillTime.
+// The bounds of rules are those of the schema. They prevent overflows, and state that must be kept for longer than refillTime.
 const (
 	maxPrecedence = 10_000
 	maxTokens     = 1_000_000
@@ -21,7 +20,7 @@ const (
 	refillTime    = 30 * day
 )
 
-// check collects what is wrong with a rule.
+// check collects the errors of a rule.
 type check struct{ errs field.ErrorList }
 
 func (in *check) at(name string, more ...string) *field.Path {
@@ -30,7 +29,7 @@ func (in *check) at(name string, more ...string) *field.Path {
 
 func (in *check) add(e *field.Error) { in.errs = append(in.errs, e) }
 
-// int is v, or otherwise where that is absent.
+// int is v, or otherwise if v is nil.
 func (in *check) int(at *field.Path, v *int32, otherwise, low, high int) int {
 	if v == nil {
 		return otherwise
@@ -41,7 +40,7 @@ func (in *check) int(at *field.Path, v *int32, otherwise, low, high int) int {
 	return int(*v)
 }
 
-// duration is v, or otherwise where that is absent.
+// duration is v, or otherwise if v is nil.
 func (in *check) duration(at *field.Path, v *v1alpha1.Duration, otherwise, low, high time.Duration) time.Duration {
 	if v == nil {
 		return otherwise
@@ -52,7 +51,7 @@ func (in *check) duration(at *field.Path, v *v1alpha1.Duration, otherwise, low, 
 	return v.Duration.Duration
 }
 
-// oneOf is v, or the first of allowed where that is absent.
+// oneOf is v, or the first of allowed if v is empty.
 func oneOf[T ~string](in *check, at *field.Path, v T, allowed ...T) T {
 	if v == "" {
 		return allowed[0]

@@ -8,17 +8,16 @@ import (
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// Compiler makes rules of what users wrote. What the schema of the resource says is checked once more, as are the
-// expressions; with errors, which name each wrong field, there is no rule. It is safe for concurrent use.
+// Compiler makes rules from API objects. It checks the schema's bounds again, and expressions; errors name each
+// wrong field. It is safe for concurrent use.
 type Compiler struct {
 	env *cel.Env // nil for an Outliner
 }
 
-// Outliner is a Compiler for what only compares rules: it does not look into expressions, and no Event may be held
-// against its rules.
+// Outliner is a Compiler for comparing rules: it does not compile expressions, and its rules cannot match Events.
 func Outliner() *Compiler { return &Compiler{} }
 
-// NewCompiler makes a Compiler. It fails only where the program is built from libraries that do not fit together.
+// NewCompiler makes a Compiler. It fails only if the program is built from incompatible libraries.
 func NewCompiler() (*Compiler, error) {
 	env, err := newEnv()
 	if err != nil {

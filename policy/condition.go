@@ -20,11 +20,9 @@ type Condition struct {
 	program    cel.Program
 }
 
-// What the evaluation of conditions may cost for one Event, in the units of
-// CEL, of which the API server counts ten for a microsecond at worst. They are
-// for all policies together: were they for each, then a tenant could make the
-// webhook too slow to answer, by many policies or by large Events, and so get
-// past the admin's quotas.
+// The cost budgets of all conditions for one Event, in CEL's units; the API server counts ten for a
+// microsecond at worst. If each policy had its own, a tenant could make the webhook too slow to
+// answer, with many policies or large Events, and so get past the admin's quotas.
 const (
 	// clusterBudget is what the API server has for each webhook.
 	clusterBudget = celconfig.RuntimeCELCostBudgetMatchConditions
@@ -71,14 +69,14 @@ func (r *Rule) holds(ctx context.Context, a *activation, budget *int64) (bool, *
 	return failed == nil, failed
 }
 
-// evaluated is what became of an expression.
+// evaluated is the result of an expression.
 type evaluated struct {
 	expression unique.Handle[string]
 	holds      bool
 	err        error
 }
 
-// evaluate takes what the evaluation costs from budget. An expression that several rules have is evaluated once.
+// evaluate takes the cost from budget. An expression that several rules have is evaluated once.
 func (c *Condition) evaluate(ctx context.Context, a *activation, budget *int64) (bool, error) {
 	for _, e := range a.evaluated {
 		if e.expression == c.expression {
@@ -86,7 +84,7 @@ func (c *Condition) evaluate(ctx context.Context, a *activation, budget *int64) 
 		}
 	}
 	holds, err := c.evaluateAnew(ctx, a, budget)
-	if !errors.Is(err, ErrBudget) { // the budget of others may be enough
+	if !errors.Is(err, ErrBudget) { // others' budget may suffice
 		a.evaluated = append(a.evaluated, evaluated{c.expression, holds, err})
 	}
 	return holds, err

@@ -23,10 +23,9 @@ const (
 	maxExpressionBytes = 2048
 )
 
-// newEnv is the environment in which the API server compiles matchConditions:
-// its libraries, its types and its cost limits. Its own matcher cannot be used:
-// it reads `object` and builds all of its variables for each request and each
-// webhook anew, where an Event here may pass many policies.
+// newEnv is the environment in which the API server compiles matchConditions: its libraries, its
+// types and its cost limits. Its own matcher cannot be used: it reads `object` and builds its
+// variables anew for each request and webhook, while here many policies may look at one Event.
 func newEnv() (*cel.Env, error) {
 	set, err := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).Extend(
 		environment.VersionedOptions{
@@ -67,9 +66,8 @@ func (c *Compiler) conditions(in *check, from []v1alpha1.MatchCondition) []Condi
 	return out
 }
 
-// compile checks an expression as the API server checks a matchCondition, and
-// beyond that estimates what it costs at worst: a policy that could never be
-// evaluated within the limit is better refused than without effect.
+// compile checks an expression as the API server checks a matchCondition, and beyond that estimates
+// what it costs at worst: a policy that can never be evaluated within the limit is refused.
 func (c *Compiler) compile(at *field.Path, expression string) (cel.Program, *field.Error) {
 	if strings.TrimSpace(expression) == "" {
 		return nil, field.Required(at, "")
@@ -101,8 +99,7 @@ func (c *Compiler) compile(at *field.Path, expression string) (cel.Program, *fie
 	return program, nil
 }
 
-// sizes estimates what the variables hold at worst. Most Events are far below;
-// for one above, the limit at evaluation holds.
+// sizes estimates the largest variables. For an Event above, the limit at evaluation holds.
 type sizes struct{}
 
 var _ checker.CostEstimator = sizes{}

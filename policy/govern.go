@@ -29,14 +29,13 @@ func (c *Current) For(ctx context.Context, namespace string, e *corev1.Event, r 
 	return s.For(ctx, namespace, e, r)
 }
 
-// For says what applies to an Event that is written to a namespace. Asked in this order, the first policy that
-// matches governs: the cluster's of tier Admin, the namespace's own, the cluster's of tier Baseline, the
-// fallback. A policy in mode Audit that matches is noted, and the next one asked, so that auditing a policy
-// never takes another one out of force. All quotas that match limit, whichever policy governs.
+// For says what applies to an Event that is written to a namespace. The first policy that matches governs, in
+// this order: the cluster's of tier Admin, the namespace's own, the cluster's of tier Baseline, the fallback.
+// A policy in mode Audit that matches is noted, and the next one asked, so that auditing a policy never takes
+// another one out of force. All quotas that match limit, whichever policy governs.
 //
-// A rule whose conditions cost too much on the Event does not govern, but it limits: an Event that is made
-// large gets past no quota. Without conditions nothing is allocated. An end of ctx makes the conditions that
-// are left fail.
+// A rule whose conditions cost too much on the Event does not govern, but it limits: a large Event gets past
+// no quota. Without conditions nothing is allocated. When ctx ends, the remaining conditions fail.
 func (s *Set) For(ctx context.Context, namespace string, e *corev1.Event, r *Request) Governing {
 	v := s.view(namespace)
 	q := v.question(ctx, namespace, e, r)
@@ -60,14 +59,13 @@ func (s *Set) For(ctx context.Context, namespace string, e *corev1.Event, r *Req
 	return q.answer
 }
 
-// Matches reports whether an Event has what a rule asks of it, in whatever namespaces and mode the rule is. The error
-// is of a condition.
+// Matches reports whether an Event matches a rule, whatever its namespaces and mode. The error is of a condition.
 func (s *Set) Matches(ctx context.Context, rule *Rule, namespace string, e *corev1.Event, r *Request) (bool, error) {
 	q := s.view(namespace).question(ctx, namespace, e, r)
 	return q.matches(rule)
 }
 
-// view does not change s, though a namespace may be unknown: it may be asked by many at a time.
+// view does not change s, even if the namespace is unknown: calls are concurrent.
 func (s *Set) view(namespace string) view {
 	if v, ok := s.views[namespace]; ok {
 		return v
@@ -79,7 +77,7 @@ func (s *Set) view(namespace string) view {
 	return unknown.newView(namespace, Namespace{})
 }
 
-// question is one Event on its way through the rules.
+// question is one Event and what the rules say of it so far.
 type question struct {
 	ctx     context.Context //nolint:containedctx // it lives for one call
 	event   *corev1.Event
@@ -169,7 +167,7 @@ type Governing struct {
 	quotas matching
 }
 
-// matching are quotas. A few of them cost no allocation.
+// matching are quotas. A few are held without allocation.
 type matching struct {
 	few  [16]*Quota
 	n    int
@@ -250,7 +248,7 @@ func (g *Governing) limits(p *Policy, audited bool) iter.Seq2[*Quota, *QuotaLimi
 	}
 }
 
-// replaced reports whether a quota of the cluster that goes before q has a limit of the same name.
+// replaced reports whether a cluster quota of higher precedence than q has a limit of the same name.
 func (g *Governing) replaced(q *Quota, l *QuotaLimit, audited bool) bool {
 	for before := range g.quotas.all {
 		if before == q {

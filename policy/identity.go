@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Identity distinguishes a rule from every other one. The zero value is that of the built-in default.
+// Identity identifies a rule. The zero value is that of the built-in default.
 type Identity struct {
 	// Kind is one of v1alpha1.
 	Kind string
@@ -20,7 +20,7 @@ type Identity struct {
 	Generation int64
 }
 
-// String is how answers and metrics call the rule.
+// String is the name of the rule in answers and metrics.
 func (i Identity) String() string {
 	switch {
 	case i.Kind == "":

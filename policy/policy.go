@@ -1,5 +1,5 @@
-// Package policy says which settings govern an Event, and which quotas limit it. It is pure: it knows no
-// client, clock or logger, and neither admission nor the store.
+// Package policy decides which settings govern an Event and which quotas limit it. It is pure: without
+// clients, clocks or loggers, and independent of admission and the store.
 package policy
 
 import (
@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Rule is what policies and quotas have in common. Rules are values; none is changed once it is in force.
+// Rule is what policies and quotas have in common. A rule in force is not changed.
 type Rule struct {
 	Identity Identity
-	// Name is how answers and metrics call the rule: Identity as text.
+	// Name is Identity as text.
 	Name string
 	// Precedence orders rules: lower goes first, and of equal ones the lower name.
 	Precedence int32
@@ -25,7 +25,7 @@ type Rule struct {
 	Silent bool
 }
 
-// Match says which Events are meant: those that fit each list that is not empty and meet all conditions.
+// Match selects the Events that fit each non-empty list and meet all conditions.
 type Match struct {
 	Types, Reasons, Controllers, Kinds []string
 	// Namespaces selects the namespaces of a cluster's rule by their labels. Nil selects all.
@@ -36,8 +36,8 @@ type Match struct {
 // Mode is whether a rule is in force.
 type Mode string
 
-// The modes. A policy in mode Audit decides and counts, but does not govern: the next one that enforces
-// does. A quota in mode Audit counts, and refuses nothing. A rule that is Disabled is as if it were not there.
+// The modes. A policy in mode Audit decides and counts, but does not govern: the next one that enforces does.
+// A quota in mode Audit counts, and refuses nothing. A Disabled rule is ignored.
 const (
 	Enforce  Mode = "Enforce"
 	Audit    Mode = "Audit"
@@ -109,11 +109,11 @@ type SpamFilter struct {
 	ChargeMerged bool
 }
 
-// Bucket is a kind of token buckets.
+// Bucket is the settings of token buckets.
 type Bucket struct {
 	// ID names the buckets, see identify.
 	ID string
-	// Per is what has a bucket of its own.
+	// Per are the parts of an Event by which buckets are keyed.
 	Per []KeyPart
 	// Burst is how many tokens a full bucket holds. At least 1.
 	Burst int
@@ -141,7 +141,7 @@ const (
 type Quota struct {
 	Rule
 
-	// OnStoreFailure is what it does while the store that replicas share is unavailable.
+	// OnStoreFailure is what it does while the shared store is unavailable.
 	OnStoreFailure OnStoreFailure
 	Limits         []QuotaLimit
 }

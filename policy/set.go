@@ -16,8 +16,7 @@ type Rules struct {
 	Quotas   []*Quota
 }
 
-// Set is all rules at one moment, arranged by the namespaces they select. It is never changed, and safe for
-// concurrent use.
+// Set is all rules at one moment, arranged by the namespaces they select. It is immutable.
 type Set struct {
 	fallback *Policy
 	cluster  Rules // in order, none that is Disabled
@@ -48,7 +47,7 @@ type Namespace struct {
 	Pending Pending
 }
 
-// view is what may apply to the Events of one namespace.
+// view is the rules that may apply to Events of one namespace.
 type view struct {
 	*selection
 
@@ -116,8 +115,8 @@ func (s *Set) selectors() (all []labels.Selector) {
 	return slices.DeleteFunc(all, func(l labels.Selector) bool { return l == nil })
 }
 
-// selectionOf is what selects a namespace. Every namespace has its name as a label, so that one which is not
-// known yet can be selected by it.
+// selectionOf is the rules that select a namespace. Every namespace has its name as a label, so unknown ones
+// can be selected by it.
 func (s *Set) selectionOf(name string, ls labels.Set) *selection {
 	if ls == nil {
 		ls = labels.Set{corev1.LabelMetadataName: name}
@@ -150,7 +149,7 @@ func (s *Set) selectionOf(name string, ls labels.Set) *selection {
 	return &found
 }
 
-// inOrder is r in the order in which it is asked.
+// inOrder is r sorted by precedence.
 func (r Rules) inOrder() Rules {
 	return Rules{
 		Policies: inOrder(r.Policies, func(p *Policy) *Rule { return &p.Rule }),

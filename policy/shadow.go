@@ -7,9 +7,8 @@ import (
 )
 
 // Shadowed says what always stands before a rule: before a policy another one that governs all that it matches, and
-// before each limit of a cluster's quota the one that replaces it, a line for each. It is nil where s shows nothing of
-// the kind, for a rule that is Disabled, and for one that s does not have, such as that of a namespace that is not
-// compiled.
+// before each limit of a cluster's quota the one that replaces it, a line for each. It is nil if there is none, and
+// for a rule that is Disabled or not in s, as those of a namespace that is not compiled.
 //
 // A match is at least as wide as another one if each of its lists is empty or has all that the other one's has, and
 // its conditions are among the other one's.
@@ -67,7 +66,7 @@ func shadowedLimits(q *Quota, before []*Quota) (all []string) {
 	return all
 }
 
-// hides reports whether r, which is asked before, decides whatever other would.
+// hides reports whether r, which is asked first, decides everything that other would.
 func (r *Rule) hides(other *Rule) bool {
 	if r.Mode == Audit && other.Mode != Audit {
 		return false

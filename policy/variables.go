@@ -68,8 +68,7 @@ type NamespaceMetadata struct {
 	Annotations map[string]string `json:"annotations"`
 }
 
-// variables declares them, with every field and its type: one that does not exist is an error where the
-// condition is compiled.
+// variables declares every field and its type, so that a condition with an unknown field does not compile.
 func variables() []cel.EnvOption {
 	return []cel.EnvOption{
 		ext.NativeTypes(reflect.TypeFor[Event](), reflect.TypeFor[Request](), reflect.TypeFor[NamespaceObject](), ext.ParseStructTag("json")),

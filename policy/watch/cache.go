@@ -16,7 +16,7 @@ import (
 // Cache keeps a policy.Set up to date. Its methods are safe for concurrent use.
 //
 // A change is in force milliseconds after the informer has seen it, always as a whole, as Sets are only ever
-// swapped. A rule that is no longer valid goes on as it was, if this Cache has seen a valid generation.
+// swapped. A rule that is no longer valid keeps its last valid generation, if this Cache has seen one.
 //
 // The cluster's rules are compiled as they come. Those of a namespace are compiled when it first sends an Event,
 // by one goroutine for all namespaces, and discarded when others need the memory.
@@ -30,9 +30,8 @@ type Cache struct {
 	totalSize int
 	inForce   policy.Current
 	synced    atomic.Bool
-	changed   chan struct{} // has one element while there is something to arrange
-	// waiting are the namespaces with rules to compile.
-	waiting workqueue.TypedInterface[string]
+	changed   chan struct{}                    // has one element while there is something to arrange
+	waiting   workqueue.TypedInterface[string] // namespaces with rules to compile
 	// clock orders the times at which namespaces were asked about; it advances when one is activated.
 	clock atomic.Uint64
 
@@ -46,7 +45,7 @@ type Cache struct {
 	activeSize, waitingSize int
 }
 
-// Report is what became of a rule's generation.
+// Report is the state of a rule's generation.
 type Report struct {
 	policy.Identity
 
@@ -80,12 +79,11 @@ func New(s Sources, fallback *policy.Policy, report func(Report)) (*Cache, error
 	return c, nil
 }
 
-// InForce holds the Set of all rules, but for those of namespaces that are not compiled. The first Event of such a
-// namespace waits until they are, for at most patience.
+// InForce holds the Set of all rules, except for those of namespaces that are not compiled. The first Event of
+// such a namespace waits until they are, for at most patience.
 func (c *Cache) InForce() *policy.Current { return &c.inForce }
 
-// Set is all rules as they are now, but for those of namespaces that are not compiled. It takes no lock and is
-// never nil.
+// Set is all rules as they are now, except for those of namespaces that are not compiled. It takes no lock and is never nil.
 func (c *Cache) Set() *policy.Set { return c.inForce.Load() }
 
 // HasSynced reports whether Set has been made from all that the API server had of the cluster's rules and of
@@ -104,7 +102,7 @@ func (c *Cache) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("watch policies: %w", err)
 	}
-	// Nothing is arranged until the cluster's rules are known: a tenant's can be worse than none without them.
+	// Nothing is arranged until the cluster's rules are known: without them, a tenant's can be worse than none.
 	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
 		return nil
 	}
@@ -228,6 +226,6 @@ func (c *Cache) mark(namespace string) {
 	c.dirty[namespace] = true
 	select {
 	case c.changed <- struct{}{}:
-	default: // the signal that is there is for this change too
+	default: // the pending signal covers this change
 	}
 }

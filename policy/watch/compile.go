@@ -67,7 +67,7 @@ func (c *Cache) Check(i policy.Identity) error {
 
 var errNotFound = errors.New("does not exist")
 
-// compile is what e has in force, and why that is not its object. It does not change e.
+// compile returns what is in force for e, and why that is not its object. It does not change e.
 func (c *Cache) compile(e *entry) (rule, error) {
 	made, err := compileObject(c.compiler, e.object)
 	switch {
@@ -162,8 +162,8 @@ func sizeOf(u *unstructured.Unstructured) int {
 	return size
 }
 
-// strip removes what nobody here reads of an object, so that it takes no memory: kubectl keeps all of it in an
-// annotation once more. Of a namespace conditions read the annotations.
+// strip removes what is never read of an object, to save memory: kubectl keeps a copy of all of it in an
+// annotation. Conditions read the annotations of a namespace.
 func strip(o any) (any, error) {
 	if m, ok := o.(metav1.Object); ok {
 		if namespace, ok := o.(*metav1.PartialObjectMetadata); ok {
@@ -183,7 +183,6 @@ const (
 	annotationsBytes = 4 << 10
 )
 
-// bounded are the annotations that are kept.
 func bounded(all map[string]string) map[string]string {
 	kept, size := map[string]string{}, 0
 	for _, name := range slices.Sorted(maps.Keys(all)) {

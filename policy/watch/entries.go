@@ -33,7 +33,6 @@ type entry struct {
 	beyond error
 }
 
-// report is what became of it.
 func (e *entry) report() Report {
 	r := e.Report
 	if e.beyond != nil {
@@ -42,7 +41,7 @@ func (e *entry) report() Report {
 	return r
 }
 
-// settle notes what object was found to be, and what is made of it.
+// settle notes the result of compiling object.
 func (e *entry) settle(made rule, err error) {
 	e.Governing, e.Mode, e.Err, e.Pending = 0, "", err, false
 	if err == nil {
@@ -128,7 +127,7 @@ func (c *Cache) keep(o metav1.Object) {
 	}
 	c.entries[e.Namespace][id{e.Kind, e.Name}] = e
 	if t := c.tenants[e.Namespace]; t == nil || !t.active {
-		c.reports = append(c.reports, e.report()) // no other one follows soon
+		c.reports = append(c.reports, e.report()) // nothing else reports it soon
 	}
 	c.mark(e.Namespace)
 }
@@ -167,7 +166,7 @@ func (c *Cache) keepNamespace(o metav1.Object) {
 		return
 	}
 	if n.Labels == nil {
-		n.Labels = labels.Set{} // known to have none
+		n.Labels = labels.Set{} // it has none
 	}
 	c.namespaces[o.GetName()] = n
 	c.mark(o.GetName())

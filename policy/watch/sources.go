@@ -31,7 +31,7 @@ type Sources struct {
 	Namespaces cache.SharedIndexInformer
 }
 
-// NewSources are Sources of a cluster. Of namespaces they read only metadata.
+// NewSources are Sources of a cluster. They read only the metadata of namespaces.
 func NewSources(rules dynamic.Interface, namespaces metadata.Interface) Sources {
 	s := Sources{
 		Rules: map[string]cache.SharedIndexInformer{},
@@ -51,8 +51,8 @@ const complainEvery = 10 * time.Minute
 // The resources of tenants' rules.
 const eventPolicies, eventQuotas = "eventpolicies", "eventquotas"
 
-// complain logs once in a while why a kind of object cannot be watched: some API servers are not to know policies
-// for a long time. It notes that they do not.
+// complain logs once in a while why a kind of object cannot be watched, and notes a kind that the API server does
+// not serve, as some never will.
 func complain(resource string, unknown *atomic.Bool) cache.WatchErrorHandlerWithContext {
 	seldom := &rate.Sometimes{Interval: complainEvery}
 	return func(ctx context.Context, _ *cache.Reflector, err error) {

@@ -48,7 +48,7 @@ func (c *Cache) newTenant(namespace string) *tenant {
 // Ask notes that there is an Event, and reports whether the rules for it are in force.
 func (t *tenant) Ask() bool {
 	now := t.cache.clock.Load()
-	if t.asked.Load() != now { // a write would take the cache line from other CPUs
+	if t.asked.Load() != now { // a write would contend for the cache line
 		t.asked.Store(now)
 	}
 	select {
@@ -59,7 +59,7 @@ func (t *tenant) Ask() bool {
 	}
 }
 
-// open lets Events in that wait.
+// open releases waiting Events.
 func (t *tenant) open() {
 	select {
 	case <-t.ready:
@@ -132,7 +132,7 @@ func (c *Cache) discard() {
 	}
 }
 
-// deactivate takes a namespace out of the sums.
+// deactivate subtracts a namespace from the sums.
 func (c *Cache) deactivate(namespace string) {
 	t := c.tenants[namespace]
 	if t.active {
