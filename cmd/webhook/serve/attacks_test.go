@@ -47,8 +47,8 @@ func attacks() map[string]attack {
 	}
 }
 
-// attacking tells the program of these tests which attack it is, and on which port. Attackers have a process of their
-// own, so that what they keep their own runtime busy with is not taken for what they do to others.
+// attacking is the environment variable with the attack and the port for a process of an attacker. Attackers have a
+// process of their own, so that what they keep their own runtime busy with is not taken for what they do to others.
 const attacking = "EVENTQUOTA_TEST_ATTACK"
 
 // startAttack begins one, and returns when each client has been connected once. stop ends it.

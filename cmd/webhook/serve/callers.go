@@ -38,14 +38,14 @@ func (o *callerOptions) validate() error {
 	return nil
 }
 
-// gatekeeper is how the API server is told from anyone else who reaches the port of the webhook.
+// gatekeeper refuses callers of the webhook's port other than the API server.
 type gatekeeper struct {
 	certificate *callers.Certificate // nil if none is needed
 	managed     *certs.Managed       // knows the secret path; nil where the path is fixed
 	refused     func(by string) func(error)
 }
 
-// newGatekeeper takes what the flags ask for, and says so.
+// newGatekeeper makes the gatekeeper of the flags, and logs if it lets anyone pass.
 func (s *server) newGatekeeper() (*gatekeeper, error) {
 	complaints := &rate.Sometimes{Interval: 10 * time.Second}
 	g := &gatekeeper{refused: func(by string) func(error) {
@@ -71,21 +71,21 @@ func (s *server) newGatekeeper() (*gatekeeper, error) {
 	return g, nil
 }
 
-// run keeps what it needs up to date until ctx ends.
+// run keeps the CAs up to date until ctx ends.
 func (g *gatekeeper) run(ctx context.Context) {
 	if g.certificate != nil {
 		g.certificate.Run(ctx)
 	}
 }
 
-// secure makes the webhook's port refuse connections of others.
+// secure makes the webhook's port refuse others' connections.
 func (g *gatekeeper) secure(c *tls.Config) {
 	if g.certificate != nil {
 		g.certificate.Demand(c)
 	}
 }
 
-// before refuses calls of others to next, which is called at fixed paths.
+// before refuses others' calls to next, which is called at fixed paths.
 func (g *gatekeeper) before(next http.Handler) http.Handler {
 	if g.managed == nil {
 		return next
@@ -93,7 +93,7 @@ func (g *gatekeeper) before(next http.Handler) http.Handler {
 	return (&callers.Path{Accepts: g.managed.Accepts, Refused: g.refused("path")}).Before(next)
 }
 
-// callFailed is called after a call that the API server takes for failed; nil for nobody.
+// callFailed is called after a call that the API server counts as failed; nil for none.
 func (g *gatekeeper) callFailed() func() {
 	if g.managed == nil {
 		return nil

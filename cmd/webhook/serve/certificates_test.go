@@ -37,8 +37,8 @@ func TestBadFlagsOfCertificatesAreNamed(t *testing.T) {
 	}
 }
 
-// TestNotReadyWithoutACertificate holds that a replica that can get no certificate
-// lives and is not ready, and one that has one is ready and tells when it expires.
+// TestNotReadyWithoutACertificate holds that a replica that can get no certificate lives and is not
+// ready, and one that has one is ready and reports when it expires.
 func TestNotReadyWithoutACertificate(t *testing.T) {
 	for name, selfManaged := range map[string]bool{"from files": false, "self-managed, but the API server refuses": true} {
 		t.Run(name, func(t *testing.T) {

@@ -25,7 +25,7 @@ type collector struct {
 	collectorv1.UnimplementedTraceServiceServer
 
 	address string
-	came    chan struct{}   // has room for one: something came
+	came    chan struct{}   // buffers one signal: something came
 	hang    <-chan struct{} // if set, nothing is taken before it is closed
 
 	mu       sync.Mutex

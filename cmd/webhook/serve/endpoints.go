@@ -21,8 +21,7 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/explain"
 )
 
-// metricsMux is all that is served at --metrics-address: what shows the state of
-// this replica, and changes nothing. All of its paths are behind one guard.
+// metricsMux is all that is served at --metrics-address. It is read-only, and one guard protects all of its paths.
 func (s *server) metricsMux() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(s.metrics.Gatherer, promhttp.HandlerOpts{}))
@@ -34,13 +33,13 @@ func (s *server) metricsMux() *http.ServeMux {
 // newMetricsGuard guards metrics; nil where they are plain, or not served.
 func newMetricsGuard(o *options, config *rest.Config) (*access.Guard, error) {
 	if o.MetricsAddress == "0" || !o.MetricsSecure {
-		return nil, nil //nolint:nilnil // nobody is asked
+		return nil, nil //nolint:nilnil // no guard
 	}
 	return access.New(config)
 }
 
-// serveMetrics serves metricsMux until ctx ends: to whom the guard lets in, by the
-// serving certificate of the webhook, or without a guard to all, as plain HTTP.
+// serveMetrics serves metricsMux until ctx ends: by the guard with the webhook's serving
+// certificate, or without a guard as plain HTTP.
 func (s *server) serveMetrics(ctx context.Context) error {
 	const flag = "--metrics-address"
 	if s.guard == nil {
@@ -63,9 +62,8 @@ func (s *server) tls() *tls.Config {
 // pprofOff reports whether no profiles are served at an address.
 func pprofOff(address string) bool { return address == "" || address == "0" }
 
-// checkPprofAddress takes an address of this machine alone: a profile shows what is
-// in memory, and one of the CPU slows the webhook down. A name is refused: whatever
-// resolves it would decide where it leads.
+// checkPprofAddress accepts loopback addresses only: profiles show memory and slow the webhook
+// down. A name is refused, as it depends on how it is resolved.
 func checkPprofAddress(address string) error {
 	if pprofOff(address) {
 		return nil
@@ -134,7 +132,7 @@ func listen(ctx context.Context, flag, address string, secure *tls.Config, h htt
 	return nil
 }
 
-// newHTTPServer bounds what a client can hold up or fill by sending little or nothing.
+// newHTTPServer bounds what slow clients can occupy.
 func newHTTPServer(ctx context.Context, h http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           h,

@@ -102,8 +102,8 @@ func scrape(t *testing.T, s *served, token string) (scraped, error) {
 	return scraped{answer.StatusCode, answer.Proto, string(content), answer.TLS.PeerCertificates[0].Raw}, err
 }
 
-// newReviewingAPIServer knows the tokens reader, which may get /metrics, and somebody. It
-// tells of each review of a token that begins and then hangs, unless hung is nil.
+// newReviewingAPIServer knows the tokens reader, which may get /metrics, and somebody. Unless hung
+// is nil, it signals each token review and lets it hang.
 func newReviewingAPIServer(t *testing.T, hung chan<- struct{}) *apiServer {
 	t.Helper()
 	a := newAPIServer(t)
@@ -135,7 +135,7 @@ func newReviewingAPIServer(t *testing.T, hung chan<- struct{}) *apiServer {
 
 // exchange reads a review, fills it in and answers it.
 func exchange(w http.ResponseWriter, r *http.Request, review runtime.Object, fill func()) {
-	content, err := io.ReadAll(r.Body) // to its end, or nobody notices that the client has gone
+	content, err := io.ReadAll(r.Body) // to its end, or a disconnect goes unnoticed
 	if err == nil {
 		_, _, err = scheme.Codecs.UniversalDeserializer().Decode(content, nil, review)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/eventquota/eventquota/policy/watch"
 )
 
-// newPolicies makes what watches the policies and quotas of the cluster.
+// newPolicies makes the Cache of the cluster's policies and quotas.
 func (s *server) newPolicies() (*watch.Cache, error) {
 	config := s.as("policies")
 	rules, err := dynamic.NewForConfig(config)
@@ -24,11 +24,11 @@ func (s *server) newPolicies() (*watch.Cache, error) {
 	return watch.New(watch.NewSources(rules, namespaces), policy.Default(), s.report)
 }
 
-// report says in the log what became of a generation of a policy or quota, and wakes what writes its status.
+// report logs the state of a generation of a policy or quota, and wakes the writer of its status.
 func (s *server) report(r watch.Report) {
 	select {
 	case s.changed <- struct{}{}:
-	default: // the element that is there is for this change too
+	default: // the pending element covers this change
 	}
 	log := s.log.WithValues("rule", r.String(), "generation", r.Generation)
 	switch {

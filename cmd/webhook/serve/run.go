@@ -15,7 +15,7 @@ import (
 // that was elected gives up its lease then); and the endpoints for health and
 // metrics.
 func (s *server) run(ctx context.Context) error {
-	defer s.traces.Flush() // what settles is traced too
+	defer s.traces.Flush() // the settler is traced too
 	defer s.state.close()
 	background := logr.NewContext(context.WithoutCancel(ctx), s.log)
 	parts, failed := errgroup.WithContext(background)

@@ -182,7 +182,7 @@ func call(t *testing.T, port int, phase, name string, allowed bool) {
 	callWith(t, &tls.Config{}, port, phase, name, allowed)
 }
 
-// callWith is call by a client that connects as it is told.
+// callWith is call with a TLS configuration.
 func callWith(t *testing.T, config *tls.Config, port int, phase, name string, allowed bool) {
 	t.Helper()
 	event, err := json.Marshal(backOff(name))

@@ -42,14 +42,13 @@ type server struct {
 	certs    certificates
 	callers  *gatekeeper
 	guard    *access.Guard // of metrics; nil for none
-	webhook  http.Handler  // what the API server calls
+	webhook  http.Handler
 
 	connections *connections.Connections // of the webhook
 	listening   atomic.Bool              // the webhook is
 	draining    atomic.Bool
 }
 
-// newServer wires the packages together.
 func newServer(o *options, log logr.Logger) (*server, error) {
 	if len(o.SelfSignedFor) > 0 {
 		if _, err := certs.SelfSigned(o.CertDir, o.SelfSignedFor); err != nil {
@@ -89,12 +88,11 @@ func newServer(o *options, log logr.Logger) (*server, error) {
 	return s, nil
 }
 
-// as is how a part reaches the API server: under a name of its own.
+// as is the client configuration of a part, with its own user agent.
 func (s *server) as(part string) *rest.Config {
 	return rest.AddUserAgent(rest.CopyConfig(s.config), "eventquota-"+part)
 }
 
-// newWebhook makes what the API server calls.
 func (s *server) newWebhook() http.Handler {
 	gate := &admission.Gate{
 		Policies:         s.policies.InForce(),

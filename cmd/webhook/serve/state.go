@@ -23,22 +23,20 @@ import (
 	"github.com/eventquota/eventquota/store/redisclient"
 )
 
-// state is where a replica keeps what Event writes share, and what works on it.
+// state is the stores of a replica and the parts that work on them.
 type state struct {
-	// store decides, and audit finds out what audited policies would do.
+	// store decides; audit is for audited rules.
 	store, audit store.Store
-	// id names store, if it is this replica's alone.
+	// id is that of store, if it is not shared.
 	id string
 	// maxWriteInterval is the longest wait between two writes of what is stored.
 	maxWriteInterval time.Duration
 	// busiest counts what is decided, and whose writes.
 	busiest *busiest.Replicas
-	// keepers run as long as the store decides. What they leave behind at their
-	// end is still settled.
+	// keepers run as long as the store decides. What they leave pending is still settled.
 	keepers []func(context.Context)
 	// close ends the connections to a shared store, once nobody uses it.
-	close func()
-	// settlers write what is pending.
+	close    func()
 	settlers []elect.Runner
 	// peek is the store that can be looked into: the one that decides.
 	peek explain.Store
@@ -127,7 +125,7 @@ func (s *server) inRedis(own *memory.Store, local elect.Runner) (*state, error) 
 	}, nil
 }
 
-// settler makes what settles a store, which metrics have under a name, for one term.
+// settler makes a settler of a store, with a name in metrics, for one term.
 func (s *server) settler(name string, q store.Queue, o settler.Options) elect.Runner {
 	m := &s.metrics.Settle
 	o.WritesPerSecond, o.DrainTimeout, o.Tracer = s.opts.SettleRate, s.opts.DrainTimeout, s.traces.Tracer()
@@ -138,12 +136,12 @@ func (s *server) settler(name string, q store.Queue, o settler.Options) elect.Ru
 	}
 }
 
-// statuses makes what writes the statuses of policies from what replicas have counted, for one term.
+// statuses makes the writer of policies' statuses, for one term.
 func (s *server) statuses(counts status.Counts) elect.Runner {
 	return status.New(s.policies, counts, s.opts.StatusInterval, s.objects, s.changed)
 }
 
-// fallbackOptions show in log and metrics whether Redis is available.
+// fallbackOptions log and count whether Redis is available.
 func (s *server) fallbackOptions() fallback.Options {
 	m, f := &s.metrics.Store, fallback.Defaults()
 	f.Deadline = s.opts.StoreDeadline
@@ -165,7 +163,7 @@ func (s *server) fallbackOptions() fallback.Options {
 	return f
 }
 
-// keep runs what keeps the store until ctx ends and all is in order.
+// keep runs the keepers of the store until ctx ends and they are done.
 func (s *state) keep(ctx context.Context) {
 	var keepers sync.WaitGroup
 	for _, keep := range s.keepers {
@@ -175,7 +173,7 @@ func (s *state) keep(ctx context.Context) {
 	<-ctx.Done()
 }
 
-// together is several at the same time. One that fails ends the others.
+// together runs several at the same time. If one fails, the others end.
 type together []elect.Runner
 
 var _ elect.Runner = together(nil)

@@ -103,7 +103,7 @@ func TestAReviewIsTracedAsPartOfTheAPIServersRequest(t *testing.T) {
 	}
 	for _, text := range []string{password, "BackOff"} {
 		if c.has(text) {
-			t.Errorf("traces tell %q, which the Event says", text)
+			t.Errorf("traces have %q from the Event", text)
 		}
 	}
 	prom.Want(t, s.metrics.Gatherer, "eventquota_trace_spans_total", `{result="dropped"} 0`, `{result="failed"} 0`, `{result="sent"} 11`)
@@ -133,8 +133,8 @@ func TestWhichReviewsAreTraced(t *testing.T) {
 	}
 }
 
-// TestACollectorThatHangsIsInNobodysWay holds that reviews are answered while a collector
-// takes nothing, that what has no room is dropped and counted, and that the end comes.
+// TestACollectorThatHangsIsInNobodysWay holds that reviews are answered while a collector takes
+// nothing, that excess spans are dropped and counted, and that serve ends.
 func TestACollectorThatHangsIsInNobodysWay(t *testing.T) {
 	hang := make(chan struct{})
 	t.Cleanup(func() { close(hang) })
@@ -162,7 +162,7 @@ func TestACollectorThatHangsIsInNobodysWay(t *testing.T) {
 	}
 	s.end(t)
 	if got := dropped(); got != 1+5 {
-		t.Errorf("%v spans are dropped, want the one that found no room and the 5 of the second review", got)
+		t.Errorf("%v spans are dropped, want the excess one and the 5 of the second review", got)
 	}
 }
 

@@ -1,4 +1,4 @@
-// Package elect has one replica of several do what only one may do, by a Lease.
+// Package elect elects one replica to settle for all, by a Lease.
 package elect
 
 import (
@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// leaseName is the Lease that the replica holds which settles for all.
+// leaseName is the Lease of the replica that settles for all.
 const leaseName = "eventquota-settler"
 
 // Runner writes what is pending until its context ends, and then what is left.
@@ -34,16 +34,15 @@ type Candidate struct {
 
 var _ Runner = (*Candidate)(nil)
 
-// New makes a candidate for the lease at an API server. settler makes what settles in
-// one term. What it makes stops at once and without another write when abandon is
-// closed, as another may lead then.
+// New makes a candidate for the lease at an API server. settler makes the settler of one term,
+// which must stop at once, without another write, when abandon is closed, as another may lead then.
 func New(config *rest.Config, o Options, settler func(abandon <-chan struct{}) Runner) (*Candidate, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, fmt.Errorf("name the candidate for leader election: %w", err)
 	}
 	config = rest.AddUserAgent(rest.CopyConfig(config), "leader-election")
-	// One that hangs must leave time for another within the renew deadline.
+	// A request that hangs must leave time for another within the renew deadline.
 	config.Timeout = o.RenewDeadline / 2
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -53,7 +52,7 @@ func New(config *rest.Config, o Options, settler func(abandon <-chan struct{}) R
 		lock: &resourcelock.LeaseLock{
 			LeaseMeta: metav1.ObjectMeta{Namespace: o.PodNamespace(), Name: leaseName},
 			Client:    client.CoordinationV1(),
-			// A container that starts anew in the same pod is another candidate.
+			// A restarted container in the same pod is another candidate.
 			LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
 		},
 		opts:    o,
@@ -87,7 +86,7 @@ func (c *Candidate) term(ctx context.Context) error {
 			OnStartedLeading: func(held context.Context) { leading <- held },
 			OnStoppedLeading: func() {},
 		},
-		// It would release a lease that is lost too, before it says so.
+		// It would also release a lease that is lost, before it reports that.
 		ReleaseOnCancel: false,
 	})
 	if err != nil {

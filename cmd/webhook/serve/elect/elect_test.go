@@ -112,7 +112,7 @@ func TestElection(t *testing.T) {
 				e := newElection(t, drain)
 				tt.story(e)
 				if got := e.told(); !slices.Equal(got, tt.want) {
-					t.Errorf("told %q,\nwant %q", got, tt.want)
+					t.Errorf("got %q,\nwant %q", got, tt.want)
 				}
 			})
 		})
@@ -121,7 +121,7 @@ func TestElection(t *testing.T) {
 
 var errBroken = errors.New("broken")
 
-// settlerOf is a settler that tells what it does and has much to drain.
+// settlerOf is a settler that records what it does and has much to drain.
 type settlerOf struct {
 	*election
 	replica string

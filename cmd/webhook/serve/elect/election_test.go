@@ -77,7 +77,7 @@ func (e *election) within(d time.Duration, what string) {
 	e.t.Helper()
 	e.pass(d)
 	if told := e.told(); len(told) == 0 || told[len(told)-1] != what {
-		e.t.Errorf("told %q, want that to end with %q after %s", told, what, d)
+		e.t.Errorf("got %q, want %q last after %s", told, what, d)
 	}
 }
 

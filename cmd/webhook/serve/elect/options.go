@@ -53,7 +53,7 @@ func (o *Options) Validate() error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	// A Lease says it in seconds.
+	// A Lease has whole seconds.
 	check(o.LeaseDuration == o.LeaseDuration.Truncate(time.Second),
 		"--leader-election-lease-duration %s: must be whole seconds", o.LeaseDuration)
 	// A retry period may pass before a leader begins to miss its renewals. It must
@@ -61,7 +61,7 @@ func (o *Options) Validate() error {
 	check(o.LeaseDuration > o.RenewDeadline+o.RetryPeriod,
 		"--leader-election-lease-duration %s: must be longer than the renew deadline and the retry period together, which are %s",
 		o.LeaseDuration, o.RenewDeadline+o.RetryPeriod)
-	// client-go's own bound.
+	// client-go requires it.
 	check(o.RenewDeadline > o.RetryPeriod*6/5,
 		"--leader-election-renew-deadline %s: must be more than 1.2 retry periods, which are %s", o.RenewDeadline, o.RetryPeriod*6/5)
 	check(o.RetryPeriod >= 100*time.Millisecond,

@@ -14,8 +14,8 @@ import (
 	"github.com/eventquota/eventquota/test/replica"
 )
 
-// TestElectionOnARealAPIServer holds that the rights suffice, that a leader
-// that is gone is followed, and that one that stops is followed sooner.
+// TestElectionOnARealAPIServer holds that the rights suffice, that a leader that disappears is
+// replaced, and one that stops is replaced sooner.
 func TestElectionOnARealAPIServer(t *testing.T) {
 	c := cluster.ForTest(t, cluster.Options{NoAudit: true})
 	kubeconfig, err := replica.Kubeconfig(t.Context(), c)
@@ -35,7 +35,7 @@ func TestElectionOnARealAPIServer(t *testing.T) {
 	case <-third.leads:
 		leader, follower = third, second
 	case <-time.After(time.Minute):
-		t.Fatal("nobody follows a leader that is gone")
+		t.Fatal("no replica took over from a leader that disappeared")
 	}
 	killed := time.Since(gone)
 	// A lease of 5 s that was renewed up to a second before.
@@ -55,7 +55,7 @@ func TestElectionOnARealAPIServer(t *testing.T) {
 	graceful := time.Since(stopped)
 	t.Logf("followed after %s, after a stop after %s", killed, graceful)
 	if graceful > killed {
-		t.Errorf("a leader that stops was followed after %s, one that is gone after %s", graceful, killed)
+		t.Errorf("a leader that stopped was replaced after %s, one that disappeared after %s", graceful, killed)
 	}
 }
 
