@@ -12,7 +12,7 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// noisy is a namespace whose writes are nothing to others, and filling is how many of them fill a small store.
+// noisy is a namespace whose writes must not affect others, and filling is how many of them fill a small store.
 const (
 	noisy   = "noisy"
 	filling = 5000

@@ -23,10 +23,10 @@ type client struct {
 	sent             map[kind]facts
 }
 
-// speak reports something, unless the client is busy with what it reported.
+// speak reports something, unless the client is busy.
 func (c *client) speak() { c.report(c.world.crowd.one(c.world.rng)) }
 
-// one is some kind of Event.
+// one is a random kind of Event.
 func (of crowd) one(rng *rand.Rand) kind {
 	pick := func(prefix string, n int) string { return fmt.Sprint(prefix, rng.IntN(n)) }
 	return kind{
@@ -210,7 +210,7 @@ type event struct {
 
 func (e *event) notice() bool { return e.kind == kind{} }
 
-// says is what an Event says of its count to the store of a settler.
+// says is the count of an Event for the store of a settler.
 func (e *event) says(to *settler) store.Stored {
 	return store.Stored{
 		Count: e.count, Merged: e.merged,
@@ -238,7 +238,7 @@ func (w *world) version() string {
 	return fmt.Sprint(w.versions)
 }
 
-// pick is the name of some stored Event, or "" when there is none.
+// pick is the name of a random stored Event, or "" if there is none.
 func (w *world) pick() string {
 	if len(w.names) == 0 {
 		return ""

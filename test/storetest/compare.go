@@ -49,7 +49,7 @@ func Compare(t *testing.T, seeds Seeds, a, b Fresh) {
 	})
 }
 
-// contest takes two stores through the same moves until they differ.
+// contest applies the same moves to two stores until they differ.
 type contest struct {
 	t       *testing.T
 	a, b    Subject
@@ -135,7 +135,7 @@ func (c *contest) decide(s *sent) {
 	})
 }
 
-// answer is what a store says of all that falls due within a time. Notices are without their names.
+// answer is all that falls due in a store within a time, with notices unnamed.
 type answer struct {
 	pending int64
 	writes  []store.PendingWrite
@@ -147,7 +147,7 @@ func (a answer) String() string {
 	said := []string{fmt.Sprint(a.pending, " pending, ", a.errs)}
 	for _, p := range a.writes {
 		notice := p.Notice
-		p.Notice = nil // not where it is, but what it says
+		p.Notice = nil // its content, not its address
 		said = append(said, fmt.Sprintf("%+v\n\t\t%+v", p, notice))
 	}
 	return strings.Join(said, "\n\t")
@@ -170,7 +170,7 @@ func (c *contest) claim(ahead time.Duration) {
 	}
 	a, answerA := ask(c.a)
 	b, answerB := ask(c.b)
-	if c.verbose || !reflect.DeepEqual(answerA, answerB) { // words take long
+	if c.verbose || !reflect.DeepEqual(answerA, answerB) { // formatting is slow
 		c.same(answerA.String(), answerB.String(), func() string { return fmt.Sprint("claim ahead ", ahead) })
 	}
 	for i := range min(len(a), len(b)) {
@@ -194,10 +194,8 @@ func (c *contest) same(a, b string, what func() string) {
 	}
 }
 
-// among chooses one of several.
 func among[T any](rng *rand.Rand, of ...T) T { return of[rng.IntN(len(of))] }
 
-// act is what a move does.
 type act int
 
 const (

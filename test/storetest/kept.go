@@ -232,7 +232,7 @@ func forgetting() []story {
 	}
 }
 
-// theClock is what moments and durations count for that are not as they should be.
+// theClock is how stores treat odd moments and durations.
 func theClock() []story {
 	tiny := func(l *store.Limits) {
 		l.MaxEvents, l.RepeatWindow, l.WriteInterval, l.MaxWriteInterval = 100, us+1, us+1, us+1
