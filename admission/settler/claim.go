@@ -19,8 +19,9 @@ type held struct {
 	writes    []*write
 }
 
-// claiming is what one claim may bring: no group that is held, and of no namespace more than are left. What was held when it began stays so: the store may have looked at a group before its last
-// write was completed.
+// claiming bounds one claim: no group that is held, and of no namespace more than are left. A group
+// that was held when it began counts as held throughout, as the store may have looked at it before
+// its last write was completed.
 type claiming struct {
 	held    map[store.Key]bool
 	offered map[store.Key]string // namespaces
