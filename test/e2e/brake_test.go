@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/eventquota/eventquota/admission/settler"
 	"github.com/eventquota/eventquota/test/cluster"
 	redistest "github.com/eventquota/eventquota/test/redis"
 	"github.com/eventquota/eventquota/test/storm"
@@ -106,11 +107,11 @@ func (e *setEnv) stormOn(namespace string) (end func()) {
 	}
 }
 
-// normals is how many Normal Events are stored.
+// normals is how many Normal Events are stored, but for notices, which may come at any time.
 func (e *setEnv) normals(namespace string) (n int) {
 	e.Helper()
 	for _, event := range e.stored(namespace) {
-		if event.Type == corev1.EventTypeNormal {
+		if event.Type == corev1.EventTypeNormal && event.Reason != settler.ReasonDropped {
 			n++
 		}
 	}
