@@ -191,10 +191,10 @@ const (
 	firstBytes = 8 << 10
 )
 
-// Places bound the reviews in flight, and the processors' time that long ones take, by what is there and not by what is
-// announced. The first placeBytes of a body need none: there are as many as connections. Each further placeBytes take one
-// of those of longTime; and a review takes one to be decided in when it has been read. Places are shared among
-// namespaces. It is safe for concurrent use.
+// Places bound the reviews in flight, and the processor time that long ones take, by what has arrived and not by what is
+// announced. The first placeBytes of a body need no place, as connections are bounded. Each further placeBytes take one
+// of the allowance for longTime, and a review that has been read takes one to be decided in. Namespaces share both. It is
+// safe for concurrent use.
 type Places struct {
 	long *Allowance
 	most int // that one body takes
@@ -203,8 +203,8 @@ type Places struct {
 	deciding shares
 }
 
-// longTime is the time in which as many placeBytes of long reviews are read as are decided at the same time. To decode
-// them takes a processor longer than others' reviews should wait for it.
+// longTime is the time for which the allowance is, of as many placeBytes as reviews are decided at the same time.
+// Decoding more would take a processor longer than the reviews of others should wait for it.
 const longTime = 10 * time.Second
 
 // NewPlaces makes places for n reviews to be decided in, 1 or more, and as many for what is long of reviews.
