@@ -106,7 +106,10 @@ func (h *Handler) serve(w http.ResponseWriter, req *http.Request, began time.Tim
 	return answer.Outcome, answer.Cut
 }
 
-var errCrowded = errors.New("too many reviews in flight")
+var (
+	errCrowded = errors.New("too many reviews in flight")
+	errLong    = fmt.Errorf("too many bytes of long reviews within %s", longTime)
+)
 
 // crowded is the phase of a review above the bound in flight.
 func crowded(context.Context, *Request) (Answer, error) { return Answer{}, errCrowded }
@@ -130,7 +133,7 @@ func (h *Handler) read(w http.ResponseWriter, req *http.Request) ([]byte, int, e
 		case int64(len(body)) > h.MaxBytes:
 			return h.cut(w, body[:h.MaxBytes], fmt.Errorf("body: must have at most %d bytes", h.MaxBytes))
 		case !h.InFlight.reads(h.Gate.Now(), body, &places):
-			return h.cut(w, body, errCrowded)
+			return h.cut(w, body, errLong)
 		case errors.Is(err, io.EOF):
 			return body, http.StatusOK, nil
 		case err != nil:

@@ -14,6 +14,9 @@ import (
 // attackLine is what serve's test says of each attack: how long the slowest hundredth of others' reviews took.
 var attackLine = regexp.MustCompile(`p99 of others: (\S+) without and (\S+) with (.+)`)
 
+// notInNames are runs of what no name of a figure has.
+var notInNames = regexp.MustCompile(`[^a-z0-9.]+`)
+
 // worstAttack is the largest ratio of all attacks.
 const worstAttack = "attack_worst_p99_ratio"
 
@@ -52,8 +55,7 @@ func attackFigures(out string) (figures, error) {
 
 // attackFigure begins the names of an attack's figures.
 func attackFigure(says string) string {
-	words := regexp.MustCompile(`[^a-z0-9.]+`).ReplaceAllString(strings.ToLower(strings.ReplaceAll(says, ",", "")), "_")
-	return "attack_" + words
+	return "attack_" + notInNames.ReplaceAllString(strings.ToLower(strings.ReplaceAll(says, ",", "")), "_")
 }
 
 // attacks prints what others noticed.
