@@ -39,24 +39,29 @@ func (s *stuck) Decide(ctx context.Context, _ time.Time, _ store.Write, l store.
 func TestTheDeadlineIsHandedOn(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		query          string
-		deadline, want time.Duration
+		query               string
+		deadline, max, want time.Duration
 	}{
-		{"", 0, 200 * time.Millisecond},
-		{"?timeout=1s", 0, 200 * time.Millisecond},
-		{"?timeout=200ms", 0, 180 * time.Millisecond},
-		{"?timeout=10ms", 0, 9 * time.Millisecond},
-		{"?timeout=1s", 50 * time.Millisecond, 50 * time.Millisecond},
-		{"?timeout=2s", time.Minute, 1800 * time.Millisecond},
-		{"", time.Minute, 9 * time.Second},
-		{"?timeout=9000h", time.Minute, 9 * time.Second},
+		{"", 0, 0, 200 * time.Millisecond},
+		{"?timeout=1s", 0, 0, 200 * time.Millisecond},
+		{"?timeout=200ms", 0, 0, 180 * time.Millisecond},
+		{"?timeout=10ms", 0, 0, 9 * time.Millisecond},
+		{"?timeout=1s", 50 * time.Millisecond, 0, 50 * time.Millisecond},
+		{"?timeout=2s", time.Minute, 0, 1800 * time.Millisecond},
+		{"", time.Minute, 0, 9 * time.Second},
+		{"?timeout=9000h", time.Minute, 0, 9 * time.Second},
+		{"?timeout=9000h", time.Minute, 3 * time.Second, 2700 * time.Millisecond},
+		{"", time.Minute, 3 * time.Second, 2700 * time.Millisecond},
+		{"?timeout=2s", time.Minute, 3 * time.Second, 1800 * time.Millisecond},
 	} {
-		t.Run(fmt.Sprintf("a call with %q may take %v by a deadline of %v", test.query, test.want, test.deadline), func(t *testing.T) {
+		t.Run(fmt.Sprintf("a call with %q may take %v by a deadline of %v and at most %v", test.query, test.want, test.deadline, test.max), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				s := &stuck{}
 				h := serve(s)
-				h.mutate.Deadline, h.validate.Deadline = test.deadline, test.deadline
+				for _, p := range []*admission.Handler{h.mutate, h.validate} {
+					p.Deadline, p.MaxTimeout = test.deadline, test.max
+				}
 				body := reviewOf(t, newRequest(time.Now(), "a", nil))
 				if r := answered(t, post(t, h.mutate, body, test.query)); !r.Allowed {
 					t.Errorf("refused: %v", r.Result)

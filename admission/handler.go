@@ -24,12 +24,12 @@ import (
 )
 
 const (
-	// maxTimeout bounds every call. It is the API server's own default.
-	maxTimeout = 10 * time.Second
 	// bodyTimeout is the time for a body if the Deadline is shorter. A late body delays nobody else.
 	bodyTimeout = time.Second
 	// DefaultDeadline is that of a Handler that sets none.
 	DefaultDeadline = 200 * time.Millisecond
+	// DefaultMaxTimeout is that of a Handler that sets none. It is the API server's own default.
+	DefaultMaxTimeout = 10 * time.Second
 )
 
 // Handler serves one phase over HTTP. Its fields are set before the first call
@@ -44,9 +44,11 @@ type Handler struct {
 	// InFlight are the places of reviews. Shared by the handlers of a server.
 	InFlight *Places
 	// Deadline bounds the time for a decision: meanwhile the API server holds a seat of a priority
-	// level. 0 is DefaultDeadline. The API server's own timeout applies if it is shorter, and 10
-	// seconds in any case.
+	// level. 0 is DefaultDeadline. The API server's own timeout applies if it is shorter.
 	Deadline time.Duration
+	// MaxTimeout bounds a call from its headers to the end of its answer, whatever time the caller gives it. 0 is
+	// DefaultMaxTimeout.
+	MaxTimeout time.Duration
 	// Failed, if set, is called after a call that the API server counts as failed: it got no review, or did not wait for it.
 	Failed func()
 }
@@ -58,7 +60,7 @@ var _ http.Handler = (*Handler)(nil)
 func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	began := time.Now()
 	outcome, cut := h.serve(w, req, began)
-	if h.Failed != nil && failed(req, outcome, time.Since(began)) {
+	if h.Failed != nil && h.failed(req, outcome, time.Since(began)) {
 		h.Failed()
 	}
 	if h.Gate.Recorder != nil {
@@ -67,14 +69,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 }
 
 // failed reports whether the API server takes a call for failed.
-func failed(req *http.Request, o Outcome, took time.Duration) bool {
-	timeout, err := timeoutOf(req)
+func (h *Handler) failed(req *http.Request, o Outcome, took time.Duration) bool {
+	timeout, err := h.timeout(req)
 	return err != nil || o == "" || took >= timeout || req.Context().Err() != nil
 }
 
 // serve answers a call that began at a time. The outcome of one that is no review is empty.
 func (h *Handler) serve(w http.ResponseWriter, req *http.Request, began time.Time) (o Outcome, cut bool) {
-	timeout, err := timeoutOf(req)
+	timeout, err := h.timeout(req)
 	if err != nil {
 		h.Gate.fail(req.Context(), w, err, http.StatusBadRequest)
 		return "", false
@@ -159,20 +161,21 @@ func isJSON(contentType string) bool {
 	return err == nil && media == want
 }
 
-// timeoutOf is the time that the API server gives the call, from its query, and maxTimeout at most.
-func timeoutOf(req *http.Request) (time.Duration, error) {
+// timeout is the time that the API server gives the call, from its query, and MaxTimeout at most.
+func (h *Handler) timeout(req *http.Request) (time.Duration, error) {
+	most := cmp.Or(h.MaxTimeout, DefaultMaxTimeout)
 	given, only := strings.CutPrefix(req.URL.RawQuery, "timeout=") // as the API server says it
 	if !only || strings.ContainsAny(given, "&;%+") {
 		given = req.URL.Query().Get("timeout")
 	}
 	if given == "" {
-		return maxTimeout, nil
+		return most, nil
 	}
 	timeout, err := time.ParseDuration(given)
 	if err != nil || timeout <= 0 {
 		return 0, fmt.Errorf("query parameter timeout %q: must be a duration of more than 0, such as 2s", given)
 	}
-	return min(timeout, maxTimeout), nil
+	return min(timeout, most), nil
 }
 
 // contentType is that of an answer.
@@ -208,7 +211,7 @@ type Places struct {
 
 // longTime is the time for which the allowance is, of as many placeBytes as reviews are decided at the same time.
 // Decoding more would take a processor longer than the reviews of others should wait for it.
-const longTime = 10 * time.Second
+const longTime = time.Minute
 
 // NewPlaces makes places for n reviews to be decided in, 1 or more, and as many for what is long of reviews.
 func NewPlaces(n int) *Places {

@@ -37,7 +37,7 @@ func TestPlacesAreForWhatIsThere(t *testing.T) {
 		"one of a length that is not known, too":          {places: 8, held: []held{{270 << 10, a}}, length: 150 << 10, unknown: true, want: "200 after 200ms, without its content"},
 		"but not for a length that is not there":          {places: 8, held: []held{{270 << 10, a}}, length: 100 << 10, unknown: true, want: "200 after 200ms"},
 		"nor for those of another namespace":              {places: 8, held: []held{{270 << 10, b}}, length: 150 << 10, want: "200 after 200ms"},
-		"nor a while later":                               {places: 8, held: []held{{270 << 10, a}}, later: 10 * time.Second, length: 150 << 10, want: "200 after 200ms"},
+		"nor a while later":                               {places: 8, held: []held{{270 << 10, a}}, later: time.Minute, length: 150 << 10, want: "200 after 200ms"},
 		"long ones leave all others to short ones":        {places: 4, held: []held{{maxBytes, b}}, want: "200 after 200ms"},
 		"short ones leave all others to long ones":        {places: 4, held: []held{{0, a}, {0, b}}, length: maxBytes, want: "200 after 200ms"},
 		"the longest takes all, and not more":             {places: 4, length: maxBytes, want: "200 after 200ms"},

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// attackLine is what serve's test says of each attack: how long the slowest hundredth of others' reviews took.
+// attackLine is what the test of attacks says of each attack: how long the slowest hundredth of others' reviews took.
 var attackLine = regexp.MustCompile(`p99 of others: (\S+) without and (\S+) with (.+)`)
 
 // notInNames are runs of what no name of a figure has.
@@ -21,10 +21,10 @@ var notInNames = regexp.MustCompile(`[^a-z0-9.]+`)
 const worstAttack = "attack_worst_p99_ratio"
 
 // benchAttacks measures what others notice while somebody attacks the webhook, beside what they notice otherwise. It
-// runs serve's test of that, which alternates both and has the attackers in a process of their own.
+// runs the test of that, which alternates both and has the attackers in a process of their own.
 func benchAttacks(ctx context.Context, o options) ([]figures, error) {
-	out, err := exec.CommandContext(ctx, "go", "test", "github.com/eventquota/eventquota/cmd/webhook/serve", "-run", "TestWhatIsClaimedCostsOthersNothing", "-count", "1", "-v",
-		"-args", "-attacks.reviews", strconv.Itoa(max(100, int(600*o.seconds)))).Output()
+	out, err := exec.CommandContext(ctx, "go", "test", "github.com/eventquota/eventquota/test/attacks", "-count", "1", "-v",
+		"-args", "-reviews", strconv.Itoa(max(100, int(600*o.seconds)))).Output()
 	if err != nil {
 		return nil, fmt.Errorf("attacks: %w\n%s", err, out)
 	}

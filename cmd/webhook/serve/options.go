@@ -43,6 +43,7 @@ type options struct {
 	MaxRequestBytes resource.QuantityValue
 	MaxInFlight     int
 	Deadline        time.Duration
+	MaxTimeout      time.Duration
 	LocalRate       int
 
 	CallsPerConnection int
@@ -79,6 +80,7 @@ func defaultOptions() *options {
 		MaxRequestBytes:    resource.QuantityValue{Quantity: *resource.NewQuantity(8<<20, resource.BinarySI)},
 		MaxInFlight:        256,
 		Deadline:           admission.DefaultDeadline,
+		MaxTimeout:         admission.DefaultMaxTimeout,
 		LocalRate:          100,
 		CallsPerConnection: 1000,
 		SettleRate:         100,
@@ -109,8 +111,9 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.PprofAddress, "pprof-address", o.PprofAddress, "loopback IP address and port to serve profiles of Go on, under /debug/pprof/; 0 for none")
 	f.Var(&o.StoreMemory, "store-memory", "memory that the store of this replica may use, in bytes, at least 1Mi; all is kept there, or with Redis what this replica could not report to it")
 	f.Var(&o.MaxRequestBytes, "max-request-bytes", "longest review that is read, in bytes, at least 64Ki; longer ones are decided without the Event's content")
-	f.IntVar(&o.MaxInFlight, "max-in-flight", o.MaxInFlight, "reviews that are decided at the same time, at least 1, and of one namespace no more than are free; more are admitted at once, within --local-rate. As many times 64Ki are read in 10 seconds of what is longer; beyond, reviews are decided without the Event's content")
-	f.DurationVar(&o.Deadline, "deadline", o.Deadline, "how long a review may take until its Event is admitted within --local-rate, from 10ms to 10s and never longer than the API server waits")
+	f.IntVar(&o.MaxInFlight, "max-in-flight", o.MaxInFlight, "reviews that are decided at the same time, at least 1, and of one namespace no more than are free; more are admitted at once, within --local-rate. As many times 64Ki are read in a minute of what is longer; beyond, reviews are decided without the Event's content")
+	f.DurationVar(&o.Deadline, "deadline", o.Deadline, "how long a review may take until its Event is admitted within --local-rate, from 10ms to --max-timeout and never longer than the API server waits")
+	f.DurationVar(&o.MaxTimeout, "max-timeout", o.MaxTimeout, "how long a call may take until it is ended, whatever time its caller gives it, from 1s to 30s")
 	f.IntVar(&o.LocalRate, "local-rate", o.LocalRate, "Events a second that this replica admits without a decision, when there is none in time; at least 1, and of one namespace no more than are left to others")
 	f.IntVar(&o.CallsPerConnection, "calls-per-connection", o.CallsPerConnection, "calls after which a connection is ended, on average, so that the API server makes a new one, perhaps to another replica; 0 for never")
 	f.IntVar(&o.SettleRate, "settle-rate", o.SettleRate, "requests a second, and in a burst, that write merged counts and notices to the API server, reads and retries included; at least 1")
@@ -144,7 +147,8 @@ func (o *options) validate() error {
 	check(o.StoreMemory.Value() >= memory.MinBytes, "--store-memory %s: must be at least 1Mi", &o.StoreMemory)
 	check(o.MaxRequestBytes.Value() >= 64<<10, "--max-request-bytes %s: must be at least 64Ki", &o.MaxRequestBytes)
 	check(o.MaxInFlight >= 1, "--max-in-flight %d: must be at least 1", o.MaxInFlight)
-	check(o.Deadline >= 10*time.Millisecond && o.Deadline <= 10*time.Second, "--deadline %s: must be from 10ms to 10s", o.Deadline)
+	check(o.Deadline >= 10*time.Millisecond && o.Deadline <= o.MaxTimeout, "--deadline %s: must be from 10ms to --max-timeout, which is %s", o.Deadline, o.MaxTimeout)
+	check(o.MaxTimeout >= time.Second && o.MaxTimeout <= 30*time.Second, "--max-timeout %s: must be from 1s to 30s", o.MaxTimeout)
 	check(o.LocalRate >= 1, "--local-rate %d: must be at least 1", o.LocalRate)
 	check(o.CallsPerConnection >= 0, "--calls-per-connection %d: must be 0 or more", o.CallsPerConnection)
 	check(o.SettleRate >= 1, "--settle-rate %d: must be at least 1", o.SettleRate)

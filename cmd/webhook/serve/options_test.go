@@ -23,6 +23,8 @@ func TestBadFlagsGetOneClearError(t *testing.T) {
 		"--store-memory=1000":                     "--store-memory 1k: must be at least 1Mi",
 		"--store-memory=lots":                     `invalid argument "lots" for "--store-memory"`,
 		"--max-request-bytes=1Ki":                 "--max-request-bytes 1Ki: must be at least 64Ki",
+		"--deadline=11s":                          "--deadline 11s: must be from 10ms to --max-timeout, which is 10s",
+		"--max-timeout=31s":                       "--max-timeout 31s: must be from 1s to 30s",
 		"--max-in-flight=0":                       "--max-in-flight 0: must be at least 1",
 		"--local-rate=-1":                         "--local-rate -1: must be at least 1",
 		"--settle-rate=0":                         "--settle-rate 0: must be at least 1",

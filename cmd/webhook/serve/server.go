@@ -111,13 +111,14 @@ func (s *server) newWebhook() http.Handler {
 	paths := webhook.NewServer(webhook.Options{}) // for its metrics of each path
 	for name, phase := range map[string]admission.Phase{"mutate": gate.Mutate, "validate": gate.Validate} {
 		var h http.Handler = &admission.Handler{
-			Name:     name,
-			Gate:     gate,
-			Phase:    phase,
-			MaxBytes: s.opts.MaxRequestBytes.Value(),
-			InFlight: inFlight,
-			Deadline: s.opts.Deadline,
-			Failed:   s.callers.callFailed(),
+			Name:       name,
+			Gate:       gate,
+			Phase:      phase,
+			MaxBytes:   s.opts.MaxRequestBytes.Value(),
+			InFlight:   inFlight,
+			Deadline:   s.opts.Deadline,
+			MaxTimeout: s.opts.MaxTimeout,
+			Failed:     s.callers.callFailed(),
 		}
 		h = s.connections.Spread(s.traces.Reviews(name, h))
 		paths.Register("/"+name, h)

@@ -1,4 +1,5 @@
-package serve
+// Package attacks attacks the real webhook as anyone who reaches its port can.
+package attacks
 
 import (
 	"bufio"
@@ -12,10 +13,8 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -47,15 +46,16 @@ func attacks() map[string]attack {
 	}
 }
 
-// attacking is the environment variable with the attack and the port for a process of an attacker. Attackers have a
-// process of their own, so that what they keep their own runtime busy with is not taken for what they do to others.
+// attacking is the environment variable with the address and the attack for a process of attackers. They have one of
+// their own, so that what they keep their own runtime busy with is not taken for what they do to others.
 const attacking = "EVENTQUOTA_TEST_ATTACK"
 
-// startAttack begins one, and returns when each client has been connected once. stop ends it.
-func startAttack(t *testing.T, says string, port int) (stop func()) {
+// startAttack begins one, and returns when each client has been connected once. stop ends it. All others come first on
+// the processors: in the world outside attackers have none of this machine's.
+func startAttack(t *testing.T, says, address string) (stop func()) {
 	t.Helper()
-	c := exec.CommandContext(t.Context(), os.Args[0])
-	c.Env = append(os.Environ(), fmt.Sprintf("%s=%d %s", attacking, port, says))
+	c := exec.CommandContext(t.Context(), "chrt", "--idle", "0", os.Args[0])
+	c.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s", attacking, address, says))
 	c.Stderr = os.Stderr
 	in, err := c.StdinPipe()
 	if err != nil {
@@ -79,28 +79,19 @@ func startAttack(t *testing.T, says string, port int) (stop func()) {
 	}
 }
 
-// runAttack is the process of the attackers, until its standard input ends. Others come first: attackers have no
-// processors of this machine in the world outside.
-func runAttack(does string) error {
-	if err := syscall.Setpriority(syscall.PRIO_PROCESS, 0, 19); err != nil {
-		return err
-	}
-	given, says, _ := strings.Cut(does, " ")
-	port, err := strconv.Atoi(given)
-	if err != nil {
-		return err
-	}
+// runAttack is the process of the attackers, until its standard input ends.
+func runAttack(does string) {
+	address, says, _ := strings.Cut(does, " ")
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		cancel()
 	}()
-	attacks()[says].run(ctx, port)
-	return nil
+	attacks()[says].run(ctx, address)
 }
 
-// run attacks a port until ctx ends, and says so when each client has been connected once.
-func (a attack) run(ctx context.Context, port int) {
+// run attacks an address until ctx ends, and says so when each client has been connected once.
+func (a attack) run(ctx context.Context, address string) {
 	var clients, connected sync.WaitGroup
 	dialing := make(chan struct{}, 8) // at a time: a backlog that is full would lose some
 	pace := rate.NewLimiter(a.rate, a.clients)
@@ -111,7 +102,7 @@ func (a attack) run(ctx context.Context, port int) {
 			defer first()
 			for pace.Wait(ctx) == nil {
 				dialing <- struct{}{}
-				c, err := connect(ctx, port)
+				c, err := connect(ctx, address)
 				<-dialing
 				first()
 				if err != nil {
@@ -130,12 +121,12 @@ func (a attack) run(ctx context.Context, port int) {
 }
 
 // connect makes a connection from an address that others do not have.
-func connect(ctx context.Context, port int, protocols ...string) (*tls.Conn, error) {
+func connect(ctx context.Context, address string) (*tls.Conn, error) {
 	dialer := tls.Dialer{
 		NetDialer: &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}, Timeout: 5 * time.Second},
-		Config:    &tls.Config{InsecureSkipVerify: true, NextProtos: protocols},
+		Config:    &tls.Config{InsecureSkipVerify: true},
 	}
-	c, err := dialer.DialContext(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	c, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
