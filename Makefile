@@ -74,18 +74,20 @@ build: ## Build bin/eventquota
 
 # Packages run under the race detector wherever it works: it needs a C compiler. Those in ./test/ start whole
 # control planes, so one package at a time there. The modules read and run what is outside of them, which the test
-# cache does not know.
+# cache does not know. A part that fails does not keep the others from running.
 .PHONY: test
 test: redis-server chromium ## Run all tests
-	@race=; if CGO_ENABLED=1 go build -race runtime/cgo 2>/dev/null; then \
-		export CGO_ENABLED=1; race=-race; \
+	@failed=; part() { name=$$1; shift; (set -x; "$$@") || failed="$$failed $$name"; }; \
+	cgo=0 race=; if CGO_ENABLED=1 go build -race runtime/cgo 2>/dev/null; then \
+		cgo=1 race=-race; \
 	else \
 		echo 'No C compiler found: testing without the race detector.'; \
 	fi; \
-	set -x && go test $$race -timeout $(TEST_TIMEOUT) $(filter-out $(SERIAL),$(UNITS))
-	go test -timeout $(TEST_TIMEOUT) $(SERIAL)
-	go test -p 1 -parallel 3 -timeout $(TEST_TIMEOUT) ./test/...
-	@for module in $(TESTED); do (set -x; go -C $$module test -count=1 -timeout $(TEST_TIMEOUT) ./...) || exit 1; done
+	part units env CGO_ENABLED=$$cgo go test $$race -timeout $(TEST_TIMEOUT) $(filter-out $(SERIAL),$(UNITS)); \
+	part $(notdir $(SERIAL)) go test -timeout $(TEST_TIMEOUT) $(SERIAL); \
+	part ./test/... go test -p 1 -parallel 3 -timeout $(TEST_TIMEOUT) ./test/...; \
+	for module in $(TESTED); do part $$module go -C $$module test -count=1 -timeout $(TEST_TIMEOUT) ./...; done; \
+	if [ -n "$$failed" ]; then echo "These parts failed:$$failed" >&2; exit 1; fi
 
 .PHONY: test-quick
 test-quick: redis-server ## Run the tests outside of test/, without the race detector
