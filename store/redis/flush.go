@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// flushEvery is how long a report waits for a trip of its register, or else has one of its own.
+	// flushEvery is how long a report waits for a trip to its register before it gets one of its own.
 	flushEvery = 200 * time.Millisecond
-	// unreportedFor is how long a report may wait, and maxReports how many there may be, before this
-	// replica writes it as a notice of its own.
+	// unreportedFor is how long a report may wait, and maxReports how many there may be, before one goes
+	// to Options.Unreported.
 	unreportedFor = 10 * time.Minute
 	maxReports    = 1 << 17
-	// flushAtOnce is how many registers are flushed at the same time.
+	// flushAtOnce is the number of registers that are flushed at the same time.
 	flushAtOnce = 32
 )
 
-// Run reports until ctx ends, and then what is left; what Redis does not take by then goes to
+// Run reports until ctx ends, and then what is left. What Redis does not take soon after goes to
 // Options.Unreported.
 func (s *Store) Run(ctx context.Context) {
 	tick := time.NewTicker(flushEvery)
@@ -61,14 +61,14 @@ func (s *Store) Flush(ctx context.Context) {
 	}
 }
 
-// contact makes a trip to a register with whatever waits for it.
+// contact makes a trip to a register with all that waits for it.
 func (s *Store) contact(ctx context.Context, register store.Key) error {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.TripTimeout)
 	defer cancel()
 	return s.change(ctx, s.log.namespace(register), register, nil)
 }
 
-// change makes a trip to a register that applies f, if it is not nil.
+// change makes a trip to a register that applies f too, if it is not nil.
 func (s *Store) change(ctx context.Context, namespace string, register store.Key, f func(*rules.Group, time.Time, store.Key)) error {
 	c := &call{namespace: namespace, apply: f, none: f == nil}
 	_, err := s.linesOf(register).do(ctx, s, register, c)
@@ -85,8 +85,8 @@ func (s *Store) spillExcess() {
 	}
 }
 
-// spill hands what could not be reported to registers to Options.Unreported, as drops: notices of this replica's
-// own add up, and conflict with nothing. Of what was admitted there is nothing to report.
+// spill hands what could not be reported to registers to Options.Unreported, as drops: the notices of replicas add
+// up, and conflict with nothing. Of what was admitted there is nothing to report.
 func (s *Store) spill(registers []store.Key) {
 	now := s.opts.Now()
 	for _, key := range registers {
@@ -120,8 +120,8 @@ func (s *Store) unreported(now time.Time, namespace string, register store.Key, 
 	}
 }
 
-// waiting are the registers of attempts that have been in doubt since then or longer, and those of reports that
-// have waited since then.
+// waiting returns the registers of attempts that have been in doubt, and of reports that have waited, since then or
+// longer.
 func (s *Store) waiting(since time.Time) []store.Key {
 	var keys []store.Key
 	for _, ls := range s.lines {
@@ -136,7 +136,7 @@ func (s *Store) waiting(since time.Time) []store.Key {
 	return append(keys, s.log.registers(since)...)
 }
 
-// dropDoubts takes the attempts in doubt out of a line that nobody is at, as reports.
+// dropDoubts removes the attempts in doubt from a line that is not busy, and returns them as reports.
 func (ls *lines) dropDoubts(key store.Key) []*report {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -161,7 +161,7 @@ func (ls *lines) dropDoubts(key store.Key) []*report {
 	return all
 }
 
-// registers are those whose reports have waited since then or longer.
+// registers returns those whose reports have waited since then or longer.
 func (rs *reports) registers(since time.Time) []store.Key {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -174,7 +174,7 @@ func (rs *reports) registers(since time.Time) []store.Key {
 	return keys
 }
 
-// evict takes out a report if there are too many; nil if not.
+// evict removes and returns a report if there are too many; nil if not.
 func (rs *reports) evict() (store.Key, *report) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -200,7 +200,7 @@ func (rs *reports) len() int {
 	return rs.all.Len()
 }
 
-// notRunError is a failure of a step that was surely not carried out.
+// notRunError is the failure of a step that was certainly not carried out.
 type notRunError struct{ error }
 
 func (e notRunError) Unwrap() error { return e.error }
@@ -225,8 +225,8 @@ func (s *Store) fail(ln *line, t *step, calls []*call, err error) {
 	finish(calls, errors.Join(store.ErrUnconfirmed, err))
 }
 
-// lost ends calls to which others were quicker until their time was up. Redis has answered, so that
-// what the last attempt carried stands, and becomes a report.
+// lost ends calls that other replicas got ahead of until time was up. Redis has answered, so what the last
+// attempt carried stands, and becomes a report.
 func (s *Store) lost(ln *line, calls []*call, err error) {
 	ls := s.linesOf(ln.key)
 	ls.mu.Lock()
@@ -240,7 +240,7 @@ func (s *Store) lost(ln *line, calls []*call, err error) {
 	s.unsent(ln, calls, nil)
 }
 
-// unsent ends calls whose step was not carried out. What was answered already becomes a report.
+// unsent ends calls whose step was not carried out. Decisions that were already answered become reports.
 func (s *Store) unsent(ln *line, calls []*call, err error) {
 	for _, c := range calls {
 		switch {

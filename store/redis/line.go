@@ -8,22 +8,22 @@ import (
 	"github.com/eventquota/eventquota/store/rules"
 )
 
-// line is one register in this replica: a copy, and the calls that wait for it. Calls that come while
-// a trip is under way wait, and go together in the next.
+// line is what this replica has of one register: a copy, and the calls that wait for it. Calls that come
+// while a trip is under way go together in the next one.
 type line struct {
 	key     store.Key
 	place   *store.Entry[*line]
 	known   bool // whether there is a copy
 	copy    register
-	due     time.Time    // what the index says, as far as known
+	due     time.Time    // in the index, as far as known
 	local   *rules.Group // the copy as changed while Redis was unavailable; nil if it was not
 	busy    bool
-	sent    time.Time // when the step was that Redis has not answered; zero for none
+	sent    time.Time // when the step was sent that Redis has not answered; zero for none
 	waiting []*call
 	doubts  []attempt // oldest first
 }
 
-// lines are some of the lines of a replica. Those of which something is under way are pinned.
+// lines are those lines of a replica that share a lock. A line with a step under way is pinned.
 type lines struct {
 	mu       sync.Mutex
 	all      *store.Table[*line]
@@ -31,8 +31,8 @@ type lines struct {
 }
 
 const (
-	// linesBytes bounds the copies of a replica, by rules' estimate, and locks is how many locks they
-	// are shared out to.
+	// linesBytes bounds the copies of a replica, by the estimate of store/rules, and locks is the number of
+	// locks that they are spread over.
 	linesBytes = 64 << 20
 	locks      = 64
 )
@@ -45,10 +45,10 @@ func newLines(bytes int64) []*lines {
 	return all
 }
 
-// linesOf are the lines that a register is one of.
+// linesOf returns the lines that a register belongs to.
 func (s *Store) linesOf(key store.Key) *lines { return s.lines[key[1]%locks] }
 
-// enter finds or makes a line, which is pinned until it is measured. The caller holds the lock.
+// enter finds or makes a line, and pins it until it is measured. The caller holds the lock.
 func (ls *lines) enter(namespace string, key store.Key) *line {
 	if place := ls.all.Get(key); place != nil {
 		ls.all.Pin(place)
@@ -59,7 +59,7 @@ func (ls *lines) enter(namespace string, key store.Key) *line {
 	return ln
 }
 
-// measure accounts for what became of a line and forgets others at the bound. The caller holds the lock.
+// measure updates the size of a line, and forgets other lines above the bound. The caller holds the lock.
 func (ls *lines) measure(ln *line) {
 	const lineBytes = 400
 	size := int64(lineBytes)
@@ -78,8 +78,8 @@ func (ls *lines) measure(ln *line) {
 	ls.all.Shrink(0)
 }
 
-// look shows the copy of a register, if there is one that matters still. It is not to be changed or
-// kept.
+// look calls f with the copy of a register, if there is one that still matters. f must not change or keep
+// it.
 func (ls *lines) look(key store.Key, now time.Time, f func(*rules.Group)) bool {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -117,7 +117,8 @@ func (ls *lines) locally(namespace string, key store.Key, now time.Time, fresh s
 	ls.measure(ln)
 }
 
-// assume takes an attempt in doubt for carried out, as long as this replica decides by itself.
+// assume applies an attempt in doubt as if it had been carried out, for as long as this replica decides by
+// itself.
 func (ln *line) assume(calls []*call, now time.Time, fresh store.Key) {
 	if ln.local == nil {
 		return
@@ -127,19 +128,19 @@ func (ln *line) assume(calls []*call, now time.Time, fresh store.Key) {
 	}
 }
 
-// report is what waits to be reported to one register: decisions that were made without it, and drops
-// for its notice. Decisions that are alike are one.
+// report is what waits to be reported to one register: decisions made without it, and drops for its
+// notice. Decisions that are alike are joined.
 type report struct {
 	namespace string
-	decisions int // all that it reports
+	decisions int // before they were joined
 	ops       []rules.Op
 	index     map[alike]int
 	drops     rules.Drops
 	since     time.Time
 }
 
-// alike are decisions that are reported as one: of one name or, of the first occurrences of many, into
-// one Event or of one reason.
+// alike is what decisions have in common that are reported as one: the name of the Event or, for first
+// occurrences, the Event that they were merged into or their reason.
 type alike struct {
 	verdict      store.Verdict
 	update       bool
@@ -148,7 +149,7 @@ type alike struct {
 	bucket       store.Key
 }
 
-// apply reports all of it to its register.
+// apply adds all of it to its register.
 func (r *report) apply(g *rules.Group, now time.Time, fresh store.Key) {
 	for i := range r.ops {
 		g.Report(now, fresh, &r.ops[i])
@@ -193,7 +194,7 @@ func (r *report) add(o rules.Op) {
 	was.Decision.Occurrences = occurrences
 }
 
-// reports is the log of a replica. The size of a report is one more than what it has of decisions.
+// reports are those that wait in a replica. The size of a report is one more than the decisions in it.
 type reports struct {
 	mu  sync.Mutex
 	all *store.Table[*report]
@@ -201,7 +202,7 @@ type reports struct {
 
 func newReports(most int64) *reports { return &reports{all: store.NewTable[*report](most)} }
 
-// change finds or makes the report to a register about Events of a namespace, and changes it.
+// change finds or makes the report to a register about Events of a namespace, and calls f to change it.
 func (rs *reports) change(now time.Time, namespace string, register store.Key, f func(*report)) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -224,7 +225,7 @@ func (rs *reports) addDrops(now time.Time, namespace string, register store.Key,
 	})
 }
 
-// take takes out what waits for a register; nil for nothing.
+// take removes and returns what waits for a register; nil for nothing.
 func (rs *reports) take(register store.Key) *report {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -236,7 +237,7 @@ func (rs *reports) take(register store.Key) *report {
 	return e.Value
 }
 
-// putBack puts what take has taken before what has come since.
+// putBack puts back what take returned, before what has come since.
 func (rs *reports) putBack(register store.Key, r *report) {
 	rs.change(r.since, r.namespace, register, func(newer *report) {
 		decisions := r.decisions + newer.decisions
@@ -258,11 +259,11 @@ type call struct {
 	taken     *taken
 	report    *report
 	apply     func(g *rules.Group, now time.Time, fresh store.Key)
-	none      bool // nothing: only what waits for the register is wanted
+	none      bool // changes nothing itself: makes the trip for what waits for the register
 
 	done chan struct{} // closed when it is over
 	// Under the lock of the line:
-	decided  bool // the decision was carried in an attempt, so it may stand
+	decided  bool // an attempt carried the decision, so it may stand
 	answered bool // the caller has returned with that decision
 	lacking  bool // it needs tokens that were not asked for, and is not decided
 	decision store.Decision
@@ -292,14 +293,14 @@ func (c *call) step(g *rules.Group, now time.Time, fresh store.Key) bool {
 	return true
 }
 
-// attempt is a trip of which nobody knows whether it was carried out.
+// attempt is a step of which nobody knows whether it was carried out.
 type attempt struct {
 	number uint64
 	calls  []*call
 	since  time.Time
 }
 
-// abandon takes a call out of its line that no attempt has carried. The caller holds the lock.
+// abandon removes a call that no attempt has carried from its line. The caller holds the lock.
 func (c *call) abandon(ln *line) {
 	for i, other := range ln.waiting {
 		if other == c {

@@ -15,15 +15,15 @@ import (
 	"github.com/eventquota/eventquota/store/rules"
 )
 
-// indexed bounds how much of the index of one slot a claim looks at, so that it stays short however
-// much is due. Where there is more, the next claim goes on from there: no namespace hides another's.
+// indexed bounds how much of one shard's index a claim looks at, so that it stays short however much is
+// due. The next claim goes on where it ended, so no namespace hides another.
 const indexed = 1024
 
 // member is how the index names a register, and the namespace in which it is written.
 func member(group store.Key, namespace string) string { return string(group[:]) + namespace }
 
-// Claim implements store.Queue. It takes two trips to each server concerned. What one of them does not
-// answer is missing, and the error says so.
+// Claim implements store.Queue. It makes two trips to each server concerned. If one does not answer, what
+// it holds is missing and the error says so.
 func (s *Store) Claim(
 	ctx context.Context, _ time.Time, ahead time.Duration, n int, claimed func(string, store.Key) bool,
 ) ([]store.PendingWrite, error) {
@@ -69,7 +69,7 @@ func (s *Store) Claim(
 	return writes, err
 }
 
-// never is an ahead by which all falls due: 142 years.
+// never is so far ahead that everything falls due: 142 years.
 const never = 1 << 52 * time.Microsecond
 
 // read reads what is due of registers.
@@ -102,7 +102,7 @@ func (s *Store) read(ctx context.Context, due []rules.DueGroup, limits []time.Ti
 	return writes, err
 }
 
-// values are the values of registers: empty for one that does not exist, nil for one that could not be
+// values returns the values of registers: empty for one that does not exist, nil for one that could not be
 // read.
 func (s *Store) values(ctx context.Context, groups []store.Key) ([]*string, error) {
 	commands, all := make([]*redis.StringCmd, len(groups)), make([]redis.Cmder, len(groups))
@@ -139,7 +139,7 @@ func (s *Store) call(ctx context.Context, all []redis.Cmder) error {
 	return err
 }
 
-// clocksKnown asks shards for their time whose clock is not known.
+// clocksKnown asks the shards whose clock is not known for their time.
 func (s *Store) clocksKnown(ctx context.Context) error {
 	here := s.opts.Now()
 	failed := make(chan error, shards)
@@ -164,7 +164,7 @@ func (s *Store) clocksKnown(ctx context.Context) error {
 	return err
 }
 
-// shardTime is the time of a shard, by a step that never fits.
+// shardTime asks a shard for its time, by a step that never fits.
 func (s *Store) shardTime(ctx context.Context, shard int) (int64, error) {
 	answer, err := script.Run(ctx, s.client, []string{s.names[shard] + "clock", s.dues[shard]},
 		"none", "", "", "", 0, 0, 1, "", "-", 0)
@@ -194,7 +194,7 @@ func (s *Store) Complete(ctx context.Context, _ time.Time, p store.PendingWrite,
 // completeTimeout bounds a Complete: unlike a decision it may wait.
 const completeTimeout = 2 * time.Second
 
-// Pending implements store.Queue. It is not of one moment: it looks into one slot after the other.
+// Pending implements store.Queue. The shards are not counted at one moment.
 func (s *Store) Pending(ctx context.Context) (int64, error) {
 	counts, all := make([]*redis.IntCmd, shards), make([]redis.Cmder, shards)
 	for i := range counts {
@@ -211,8 +211,7 @@ func (s *Store) Pending(ctx context.Context) (int64, error) {
 	return n, nil
 }
 
-// Peek copies what Redis holds of groups and of the levels of quotas, in one trip. What does not exist
-// is missing.
+// Peek copies what Redis holds of groups and of the levels of quotas. What does not exist is missing.
 func (s *Store) Peek(ctx context.Context, groups, levels []store.Key) (rules.State, error) {
 	state := rules.State{At: s.opts.Now(), Groups: map[store.Key]*rules.Group{}, Levels: map[store.Key]rules.Level{}}
 	values, err := s.values(ctx, groups)

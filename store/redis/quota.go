@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// emptyFor is how long a quota is taken to be empty without asking again: others may give tokens
+	// emptyFor is how long a quota is taken for empty before it is asked again, as others may give tokens
 	// back.
 	emptyFor = 200 * time.Millisecond
-	// maxQuotas is how many levels a replica remembers.
+	// maxQuotas is the number of quotas whose levels a replica remembers.
 	maxQuotas = 1 << 16
 )
 
@@ -27,13 +27,13 @@ type quotas struct {
 	all *store.Table[*quota]
 }
 
-// quota is one of them. Calls that come while a trip is under way wait, and take their tokens together
-// in the next.
+// quota is one of them. Calls that come while a trip is under way take their tokens together in the next
+// one.
 type quota struct {
 	key     store.Key
 	level   rules.Level
 	clock   clock
-	asked   time.Time // when Redis answered last
+	asked   time.Time // when Redis last answered
 	busy    bool
 	waiting []*tokenCall
 	back    time.Duration // to give back with the next trip
@@ -60,25 +60,25 @@ func (qs *quotas) of(namespace string, key store.Key) *quota {
 	return e.Value
 }
 
-// taken are the tokens that a write has taken, one of each quota or none.
+// taken is what a write has taken of its quotas: a token of each, or none.
 type taken struct {
 	quotas    *quotas
 	namespace string
 	limits    *store.Limits
 	grants    []rules.Grant
-	asked     bool // all quotas were
-	trips     bool // Redis was asked for any
+	asked     bool // every quota was asked
+	trips     bool // Redis was asked for any of them
 	at        time.Time
 }
 
-// taken are no tokens yet.
+// taken is what a write has taken before it has asked.
 func (qs *quotas) taken(namespace string, l *store.Limits) *taken {
 	t := &taken{quotas: qs, namespace: namespace, limits: l, at: qs.store.opts.Now(), asked: len(l.Quotas) == 0}
 	t.grants = make([]rules.Grant, len(l.Quotas))
 	return t
 }
 
-// ask takes a token from each quota, all at the same time. A token that comes when ctx is done is lost.
+// ask takes a token from each quota, all at the same time. A token that comes after ctx is done is lost.
 func (t *taken) ask(ctx context.Context) error {
 	t.asked = true
 	calls := make([]*tokenCall, len(t.grants))
@@ -107,7 +107,7 @@ func (t *taken) empty() bool {
 // pays reports whether a decision takes a token from each quota.
 func pays(d store.Decision) bool { return d.Verdict.Admits() && !d.Paid }
 
-// short reports whether a write needs tokens of g that were not asked for: others have changed g since
+// short reports whether a write needs tokens that were not asked for, because others have changed g since
 // its copy was looked at.
 func (c *call) short(g *rules.Group, now time.Time) bool {
 	if c.taken.asked {
@@ -164,7 +164,7 @@ func (qs *quotas) take(ctx context.Context, namespace string, b *store.Bucket) *
 	return c
 }
 
-// giveBack gives a token back that was out for a time.
+// giveBack gives back a token that was out for some time.
 func (qs *quotas) giveBack(namespace string, b *store.Bucket, out time.Duration) {
 	one, capacity := rules.Cost(b.Limit)
 	back := time.Duration(one)*time.Microsecond - out
@@ -198,7 +198,7 @@ func (qs *quotas) serve(ctx context.Context, q *quota) {
 	}
 }
 
-// trip takes tokens for calls, and gives back.
+// trip takes tokens for calls, and gives some back.
 func (qs *quotas) trip(ctx context.Context, q *quota, calls []*tokenCall, back time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, qs.store.opts.TripTimeout)
 	defer cancel()
@@ -245,7 +245,7 @@ func (qs *quotas) trip(ctx context.Context, q *quota, calls []*tokenCall, back t
 // longestEvery stands for the limit of a quota to which something is only given back.
 const longestEvery = time.Hour
 
-// local is what quotas grant by what this replica knows, while Redis is unavailable.
+// local returns what quotas grant, by what this replica knows, while Redis is unavailable.
 func (qs *quotas) local(namespace string, l *store.Limits) []rules.Grant {
 	here := qs.store.opts.Now()
 	qs.mu.Lock()

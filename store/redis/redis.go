@@ -1,11 +1,11 @@
-// Package redis is the store that many replicas share. Redis keeps state and decides nothing: a step
-// is made by store/rules on a copy, and a script sets the result if nobody else has changed the
-// register meanwhile. It is as safe as Redis is: what Redis had acknowledged and then lost, because it
-// had not been written to disk or to a replica when a server died, is lost.
+// Package redis is the store that many replicas share. Redis keeps the state and decides nothing:
+// store/rules applies a step to a copy, and a script sets the result unless somebody else has changed
+// the register meanwhile. The store is as durable as Redis: what Redis acknowledged but had not written
+// to disk or to a replica when its server died is lost.
 //
-// All of a user's Events from one source about one object is one register under one key, which expires
-// when nothing in it matters any more. What is pending is kept for a day at least. Registers are spread
-// over 128 hash tags, each with an index of what is due.
+// Everything about one user's Events from one source about one object is one register under one key,
+// which expires when nothing in it matters any more. What is pending is kept for at least a day.
+// Registers are spread over 128 hash tags, each with an index of what is due.
 package redis
 
 import (
@@ -35,23 +35,23 @@ var script = redisclient.NewScript(source) //nolint:gochecknoglobals // as good 
 // DefaultPrefix is a Prefix for a Redis that is shared with nobody.
 const DefaultPrefix = "eventquota:"
 
-// shards is how many hash tags are in use. It must not change: what is stored would not be found.
+// shards is the number of hash tags. It must not change, or what is stored would not be found.
 const shards = 128
 
 // Options are the settings of a Store.
 type Options struct {
 	// Prefix begins the name of each key.
 	Prefix string
-	// Unsettled says that nobody settles what is stored: nothing is pending.
+	// Unsettled says that nobody settles what is stored, so that nothing is kept pending.
 	Unsettled bool
-	// Unreported takes what this replica could not report to Redis: when it stops, or when a report
-	// has waited too long or its namespace has too many. Nil drops it.
+	// Unreported takes what this replica could not report to Redis before it stopped, within the longest
+	// wait, or because the namespace has too many reports. Nil drops it.
 	Unreported Sink
-	// Reported counts the decisions in reports that Redis took, and Waiting is for how many registers
-	// reports wait.
-	// They must not block. Nil for nobody.
+	// Reported is told how many decisions were in a report that Redis took, and Waiting for how many
+	// registers reports wait. They must not block; nil tells nobody.
 	Reported, Waiting func(n int)
-	// Lost counts occurrences in reports that there was no place for. It must not block. Nil for nobody.
+	// Lost is told how many occurrences were in reports that there was no place for. It must not block; nil
+	// tells nobody.
 	Lost func(occurrences int64)
 	// TripTimeout bounds a trip whose callers have deadlines of their own. 0 is 200 ms.
 	TripTimeout time.Duration
@@ -59,7 +59,7 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Sink takes drops to report in a notice of a register. store/memory's Store is one.
+// Sink takes drops that are to be reported in the notice of a register. store/memory's Store is one.
 type Sink interface {
 	ReportDrops(now time.Time, namespace string, register store.Key, d *rules.Drops) error
 }
@@ -69,13 +69,13 @@ type Store struct {
 	client redisclient.Caller
 	opts   Options
 
-	writer [8]byte // the random id of this process
+	writer [8]byte // random id of this process
 	number atomic.Uint64
-	// names begin the names of the keys of each hash slot, and dues are those of its index.
+	// names are the prefixes of the keys of each shard, and dues the keys of its index.
 	names, dues [shards]string
 
 	clocks [shards]clock
-	looked [shards]atomic.Int64 // how far claims have come in an index
+	looked [shards]atomic.Int64 // where in each index the next claim begins
 	turns  rules.Turns
 	lines  []*lines
 	quotas *quotas
@@ -87,7 +87,7 @@ var (
 	_ store.Queue = (*Store)(nil)
 )
 
-// New makes a store of what is in the Redis of client.
+// New makes a store that keeps its state in the Redis of client.
 func New(client redisclient.Caller, o Options) *Store {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -114,7 +114,7 @@ func New(client redisclient.Caller, o Options) *Store {
 	return s
 }
 
-// fresh is a version that no step has had, and its number.
+// fresh returns a version that no step has had, and its number.
 func (s *Store) fresh() (version, uint64) {
 	number := s.number.Add(1)
 	return newVersion(s.writer, number), number
@@ -130,12 +130,12 @@ func (s *Store) quotaKey(quota store.Key) string {
 	return s.opts.Prefix + "quota:" + base64.RawURLEncoding.EncodeToString(quota[:])
 }
 
-// now is the time of a group's shard.
+// now is the time at a group's shard.
 func (s *Store) now(group store.Key) time.Time { return s.clocks[shard(group)].now(s.opts.Now()) }
 
-// Decide implements store.Store; the time that the caller gives is not used, as the clock is that of
-// Redis. It takes a trip for the tokens of quotas and one for the group, and none for what is known to
-// be refused. With store.ErrUnconfirmed the decision stands.
+// Decide implements store.Store. It ignores the caller's time, as the clock is that of Redis. It makes one
+// trip for the tokens of quotas and one for the group, and none for what it knows to be refused. A
+// decision that comes with store.ErrUnconfirmed stands.
 func (s *Store) Decide(ctx context.Context, _ time.Time, w store.Write, l store.Limits) (store.Decision, error) {
 	if d, refused := s.refused(&w, &l); refused {
 		return d, nil
@@ -170,8 +170,8 @@ func (s *Store) Decide(ctx context.Context, _ time.Time, w store.Write, l store.
 	return d, err
 }
 
-// refused decides a CREATE without a trip where the group's own spam bucket is known to be empty. What
-// is in the copy can only have become emptier. It becomes a report.
+// refused decides a CREATE without a trip if the group's own spam bucket is known to be empty: since the
+// copy was made it can only have become emptier. The decision becomes a report.
 func (s *Store) refused(w *store.Write, l *store.Limits) (store.Decision, bool) {
 	if w.Update != nil {
 		return store.Decision{}, false
@@ -186,8 +186,8 @@ func (s *Store) refused(w *store.Write, l *store.Limits) (store.Decision, bool) 
 	return d, ok
 }
 
-// refusedByQuota decides a CREATE that a quota refuses and that changes nothing of its group, by the
-// copy of that, or as the first of its group.
+// refusedByQuota decides a CREATE that a quota refuses and that changes nothing in its group, by the copy
+// of the group, or as its first if there is none.
 func (s *Store) refusedByQuota(w *store.Write, l *store.Limits, t *taken) (store.Decision, bool) {
 	if w.Update != nil || w.Count > 1 || !t.empty() {
 		return store.Decision{}, false
@@ -201,13 +201,13 @@ func (s *Store) refusedByQuota(w *store.Write, l *store.Limits, t *taken) (store
 	return d, true
 }
 
-// pays reports whether a write takes a token from each quota if all have some, by the copy of its group.
+// pays reports whether a write takes a token from each quota, if all have some, by the copy of its group.
 func (s *Store) pays(w *store.Write, l *store.Limits) bool {
 	d, _ := s.guess(w, l, allOK(l))
 	return pays(d)
 }
 
-// guess decides a write by the copy of its group, which it leaves as it is, or as the first of its group.
+// guess decides a write by the copy of its group, which it does not change, or as its first if there is none.
 func (s *Store) guess(w *store.Write, l *store.Limits, grants []rules.Grant) (d store.Decision, changed bool) {
 	now := s.now(w.Group)
 	decide := func(g *rules.Group) { d, changed = g.Clone().Decide(now, store.Key{}, *w, l, grants) }
@@ -217,7 +217,7 @@ func (s *Store) guess(w *store.Write, l *store.Limits, grants []rules.Grant) (d 
 	return d, changed
 }
 
-// reportQuotaDrop reports what a quota has refused to the notice of that.
+// reportQuotaDrop reports what a quota has refused to the notice of that quota.
 func (s *Store) reportQuotaDrop(w *store.Write, l *store.Limits, d store.Decision) {
 	if d.Verdict != store.Drop || d.Empty == &l.Spam || d.Occurrences <= 0 || d.Empty.Silent {
 		return
@@ -227,7 +227,7 @@ func (s *Store) reportQuotaDrop(w *store.Write, l *store.Limits, d store.Decisio
 }
 
 // DecideLocally decides a write while Redis is unavailable, by what this replica knows of its group and
-// quotas. It becomes a report.
+// quotas. The decision becomes a report.
 func (s *Store) DecideLocally(w store.Write, l store.Limits) (store.Decision, error) {
 	grants := s.quotas.local(w.Namespace, &l)
 	now := s.now(w.Group)
@@ -245,10 +245,10 @@ func (s *Store) DecideLocally(w store.Write, l store.Limits) (store.Decision, er
 	return d, nil
 }
 
-// clock is the clock of one shard of Redis: TIME of its last answer and the time since, by the
-// monotonic clock of this process. It lags by the way of that answer. Before the first answer it is
-// this process' own, which a step that is too early or too late corrects. No time of one shard is
-// compared with one of another.
+// clock is the clock of one shard of Redis: the TIME in its last answer and what has passed since by the
+// monotonic clock of this process. It lags by the time that the answer took to come. Before the first
+// answer it is the clock of this process, which a step that is too early or too late corrects. Times
+// of different shards are never compared.
 type clock struct {
 	mu   sync.Mutex
 	at   int64     // microseconds of Unix time
@@ -265,14 +265,14 @@ func (c *clock) now(here time.Time) time.Time {
 	return time.UnixMicro(c.at).Add(here.Sub(c.seen)).Truncate(time.Microsecond).UTC()
 }
 
-// set takes over the time of an answer.
+// set takes the time of an answer.
 func (c *clock) set(at int64, here time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.at, c.seen = at, here
 }
 
-// known reports whether the shard has answered not long before.
+// known reports whether the shard has answered within the last minute.
 func (c *clock) known(here time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -280,8 +280,8 @@ func (c *clock) known(here time.Time) bool {
 }
 
 // version names one step of one process: the random id of the process and a number that it never uses
-// twice. So an old copy never matches, not even after a failover. The zero value is that of a register
-// that does not exist.
+// twice. So an old copy never matches, not even after a failover. A register that does not exist has
+// the zero value.
 type version = store.Key
 
 func newVersion(writer [8]byte, number uint64) version {
@@ -299,8 +299,8 @@ func expected(v version) string {
 	return string(v[:])
 }
 
-// writerSeen is the last step of one process that a register has taken, and when that was replaced by
-// another's, in seconds.
+// writerSeen is the last step of one process that a register has taken, and when another process replaced
+// it, in seconds of Unix time.
 type writerSeen struct {
 	last version
 	at   int64
@@ -315,11 +315,11 @@ const (
 // register is one value of Redis.
 type register struct {
 	version version
-	writers []writerSeen // others than that of version
+	writers []writerSeen // other processes than that of version
 	group   *rules.Group
 }
 
-// last is the number of the last step of a process that the register has taken; 0 for none.
+// last is the number of the last step that the register has taken of a process; 0 for none.
 func (r *register) last(writer [8]byte) uint64 {
 	for _, v := range append([]writerSeen{{last: r.version}}, r.writers...) {
 		if [8]byte(v.last[:8]) == writer {
@@ -340,7 +340,7 @@ func (r *register) next(v version, group *rules.Group, now int64) register {
 	return n
 }
 
-// encode is what follows the version and the mark of a reservation in the value.
+// encode returns what follows the version and the mark of a reservation in the value.
 func (r *register) encode() (string, error) {
 	b := make([]byte, 0, 512)
 	b = append(b, byte(len(r.writers)))

@@ -13,19 +13,19 @@ import (
 )
 
 const (
-	// losses is after how many steps that others were quicker than a register is reserved for this
+	// losses is the number of steps that others may get ahead of before the register is reserved for this
 	// replica, so that one that is farther from Redis than others has its turn.
 	losses = 4
-	// reserveMin and reserveMax bound for how long; it is twice the way to Redis and back.
+	// reserveMin and reserveMax bound how long it is reserved: for two round trips to Redis.
 	reserveMin, reserveMax = 3 * time.Millisecond, 20 * time.Millisecond
-	// heldPause is how long a replica waits that meets a reservation of another.
+	// heldPause is how long a replica waits when the register is reserved for another.
 	heldPause = time.Millisecond
-	// pendingFor is for how long a register is kept of which something is pending.
+	// pendingFor is how long a register in which something is pending is kept.
 	pendingFor = 24 * time.Hour
 )
 
-// trip takes all calls that wait to Redis, in one step. It ends when they are carried out, when the
-// context is done, or when Redis says that it will not.
+// trip takes all waiting calls to Redis in one step, which it repeats while others get ahead. It ends when
+// the step is carried out or has failed, or when the context is done.
 func (s *Store) trip(ctx context.Context, ln *line) {
 	var calls []*call
 	reserve := time.Duration(0)
@@ -67,7 +67,7 @@ func (s *Store) trip(ctx context.Context, ln *line) {
 	}
 }
 
-// step is one attempt: what a register is to become.
+// step is what a register is to become.
 type step struct {
 	key       store.Key
 	number    uint64
@@ -77,7 +77,7 @@ type step struct {
 	due       time.Time
 	reindexed bool
 	reserve   time.Duration
-	// args are what the script gets beside the value.
+	// args are what the script gets besides the value.
 	args struct {
 		keys                                   [2]string
 		expected, version, writer, member, due string
@@ -85,8 +85,8 @@ type step struct {
 	}
 }
 
-// prepare applies the calls of a line to a copy of its register, attempts in doubt before others. It
-// returns nil when nothing is to be sent; then all is finished.
+// prepare applies the calls of a line to a copy of its register, those of attempts in doubt first. It
+// returns nil when there is nothing to send; all calls are then finished.
 func (s *Store) prepare(ln *line, calls *[]*call) *step {
 	ls := s.linesOf(ln.key)
 	ls.mu.Lock()
@@ -144,7 +144,7 @@ func (s *Store) prepare(ln *line, calls *[]*call) *step {
 	return t
 }
 
-// take takes the answer to a step: it was carried out, or the answer says what the register is now.
+// take handles the answer to a step, which was carried out, or else the answer has what the register is now.
 func (s *Store) take(ln *line, t *step, calls []*call, answer []any, here time.Time) (done, held bool, err error) {
 	now, err := integer(answer, 0)
 	if err != nil {
@@ -195,8 +195,8 @@ func (s *Store) reported(calls []*call) {
 }
 
 // do makes a call and waits for it. A caller whose time is up gets the decision that the last attempt
-// carried, with store.ErrUnconfirmed; the call goes on without it. Where no attempt has carried it, the
-// error is store.ErrCrowded unless Redis was silent all the while.
+// carried, with store.ErrUnconfirmed; the call goes on without it. If no attempt has carried it, the error
+// is store.ErrCrowded, unless Redis was silent all the time.
 func (ls *lines) do(ctx context.Context, s *Store, key store.Key, c *call) (store.Decision, error) {
 	c.done = make(chan struct{})
 	if _, bounded := ctx.Deadline(); !bounded {
@@ -242,8 +242,8 @@ func (ls *lines) do(ctx context.Context, s *Store, key store.Key, c *call) (stor
 	return store.Decision{}, fmt.Errorf("%w: %w", store.ErrCrowded, ctx.Err())
 }
 
-// round takes the calls of a line to Redis, and then, in the background, those that have come
-// meanwhile. The caller has made the line busy.
+// round takes the calls of a line to Redis and then, in the background, those that have come meanwhile.
+// The caller has made the line busy.
 func (s *Store) round(ctx context.Context, ln *line) {
 	s.trip(ctx, ln)
 	if !s.more(ln) {
@@ -261,7 +261,7 @@ func (s *Store) round(ctx context.Context, ln *line) {
 	}()
 }
 
-// more reports whether calls have come; if not, the line is not busy any more.
+// more reports whether calls have come. If not, the line is no longer busy.
 func (s *Store) more(ln *line) bool {
 	ls := s.linesOf(ln.key)
 	ls.mu.Lock()
@@ -304,7 +304,7 @@ func text(answer []any, n int) (string, error) {
 	return "", errAnswer
 }
 
-// send sends a step. It is carried out if the register is still what it was, and nobody is late.
+// send sends a step, which is carried out if the register is still what it was and the step is not late.
 func (t *step) send(ctx context.Context, s *Store) ([]any, error) {
 	deadline, ok := ctx.Deadline()
 	age := s.opts.TripTimeout
