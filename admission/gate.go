@@ -10,7 +10,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"go.opentelemetry.io/otel/trace"
-	"golang.org/x/time/rate"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 
@@ -43,8 +42,8 @@ type Gate struct {
 	Tracer trace.Tracer
 	// Log is for failures. A logger in the context of each call would cost allocations.
 	Log logr.Logger
-	// Complaints spaces the log lines about writes that could not be decided.
-	Complaints *rate.Sometimes
+	// Complaints bound the log lines about Events that could not be read or decided, and about conditions.
+	Complaints *Allowance
 }
 
 // Phase decides one request in one phase of admission. An error means that it
@@ -108,9 +107,7 @@ func (g *Gate) governing(ctx context.Context, r *Request) (policy.Governing, err
 	resolving.End()
 	g.notePolicy(ctx, gov.Policy)
 	for _, e := range gov.Errors {
-		g.Complaints.Do(func() {
-			g.Log.Error(e, "Condition of a policy cannot be evaluated, the policy does not match")
-		})
+		g.complain(r, e, "Condition of a policy cannot be evaluated, the policy does not match")
 	}
 	if err := ctx.Err(); err != nil {
 		return gov, fmt.Errorf("find the policy that governs: %w", err)
@@ -132,10 +129,7 @@ func (g *Gate) replaceUnreadable(r *Request) {
 	}
 	r.Object, r.OldObject = &corev1.Event{}, nil
 	r.Object.Namespace, r.Object.Name, r.Object.InvolvedObject.Namespace = r.Namespace, r.Name, r.Namespace
-	g.Complaints.Do(func() {
-		g.Log.Error(r.Unreadable, "Event cannot be read, deciding without its content",
-			"namespace", r.Namespace, "operation", r.Operation, "user", r.UserInfo.Username)
-	})
+	g.complain(r, r.Unreadable, "Event cannot be read, deciding without its content")
 }
 
 func isEvent(r *Request) bool { return r.Kind.Kind == "Event" && r.Kind.Group == "" }
@@ -164,14 +158,18 @@ func (g *Gate) Decide(ctx context.Context, decide Phase, r *Request) (a Answer) 
 
 // undecided answers a write that could not be decided.
 func (g *Gate) undecided(r *Request, err error) Answer {
-	g.Complaints.Do(func() {
-		g.Log.Error(err, "Event write not decided, admitting under the local limit",
-			"namespace", r.Namespace, "operation", r.Operation, "user", r.UserInfo.Username)
-	})
+	g.complain(r, err, "Event write not decided, admitting under the local limit")
 	if r.DryRun || g.Local.admits(g.Now(), r.Namespace, 1) {
 		return admit(Undecided)
 	}
 	return overloaded()
+}
+
+// complain logs what failed for a request.
+func (g *Gate) complain(r *Request, err error, says string) {
+	if g.Complaints.admits(g.Now(), r.Namespace, 1) {
+		g.Log.Error(err, says, "namespace", r.Namespace, "operation", r.Operation, "user", r.UserInfo.Username)
+	}
 }
 
 // Policies says what applies to an Event write: policy.Current does. It is safe for concurrent use and does not

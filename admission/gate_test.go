@@ -166,7 +166,7 @@ func TestStoreFaults(t *testing.T) {
 	full := func() error { return store.ErrFull }
 	bug := func() error { panic("bug") }
 	for says, fault := range map[string]faulty{"fails": full, "panics": bug} {
-		t.Run("when the store "+says+" Events are admitted under the local limit, with one complaint", func(t *testing.T) {
+		t.Run("when the store "+says+" Events are admitted under the local limit, and a namespace leaves complaints to others", func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, defaults())
 			r.gate.Store = fault
@@ -182,8 +182,14 @@ func TestStoreFaults(t *testing.T) {
 					t.Errorf("Event %d: %q, want %q", i+1, got[i], want[i])
 				}
 			}
-			if complaints != 1 {
-				t.Errorf("%d lines logged, want 1", complaints)
+			if complaints != 2 {
+				t.Errorf("%d lines logged, want 2", complaints)
+			}
+			other := newRequest(r.now, "b", nil)
+			other.Namespace, other.Object.Namespace, other.Object.InvolvedObject.Namespace = "other", "other", "other"
+			r.gate.Decide(t.Context(), r.gate.Mutate, other)
+			if complaints != 3 {
+				t.Errorf("%d lines logged, want another one for another namespace", complaints)
 			}
 		})
 	}

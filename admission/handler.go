@@ -280,7 +280,7 @@ func (s *shares) give(namespace string) {
 	}
 }
 
-// Allowance is a rate limit that namespaces share. It is safe for concurrent use.
+// Allowance is a rate limit that namespaces share. Nil admits nothing. It is safe for concurrent use.
 type Allowance struct {
 	most int
 	each time.Duration
@@ -294,6 +294,9 @@ type Allowance struct {
 func NewAllowance(most int, each time.Duration) *Allowance { return &Allowance{most: most, each: each} }
 
 func (a *Allowance) admits(now time.Time, namespace string, n int) bool {
+	if a == nil {
+		return false
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if since := now.Sub(a.began); since >= a.each || since < 0 {

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/time/rate"
 	admissionv1 "k8s.io/api/admission/v1"
 
 	"github.com/eventquota/eventquota/admission"
@@ -161,14 +160,14 @@ func newMemory(t testing.TB) *memory.Store {
 	return m
 }
 
-// newGate makes a Gate with the real clock that admits two undecided Events.
+// newGate makes a Gate with the real clock that admits two undecided Events and logs three complaints, two of one namespace.
 func newGate(s store.Store, p *applied) *admission.Gate {
 	return &admission.Gate{
 		Policies:   p.inForce(),
 		Store:      s,
 		Now:        time.Now,
 		Local:      admission.NewAllowance(2, time.Hour),
-		Complaints: &rate.Sometimes{Interval: time.Minute},
+		Complaints: admission.NewAllowance(3, time.Hour),
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"golang.org/x/time/rate"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -79,7 +78,6 @@ func (t *Trace) Run(ctx context.Context, o Options) (*Result, error) {
 		Now:              func() time.Time { return r.now },
 		MaxWriteInterval: maxWriteInterval,
 		Local:            admission.NewAllowance(localRate, time.Second),
-		Complaints:       &rate.Sometimes{First: 1},
 	}
 	done, of := int64(0), t.Input.Most
 	if o.Bound == Fewest {

@@ -5,10 +5,8 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"time"
 
 	"github.com/go-logr/logr"
-	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -50,7 +48,6 @@ func newHandler(phase func(*admission.Gate, context.Context, *admission.Request)
 	}
 	governing := defaults()
 	gate := newGate(governing, kept)
-	gate.Local, gate.Complaints = admission.NewAllowance(0, time.Second), &rate.Sometimes{Interval: time.Minute}
 	gate.Recorder = metrics.New("bench")
 	return &admission.Handler{
 		Gate: gate, MaxBytes: 8 << 20, InFlight: admission.NewPlaces(256), Deadline: patience,

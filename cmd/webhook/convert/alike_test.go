@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/time/rate"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -146,7 +145,6 @@ func gateOf(t *testing.T, bursts map[string]int) (*admission.Gate, *time.Time) {
 	return &admission.Gate{
 		Policies: policy.InForce(policy.NewSet(alone, policy.Rules{Quotas: []*policy.Quota{compiled(t, out)}}, nil)),
 		Store:    store, Now: func() time.Time { return now }, MaxWriteInterval: time.Minute,
-		Local: admission.NewAllowance(0, time.Hour), Complaints: &rate.Sometimes{First: 1},
 	}, &now
 }
 

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"golang.org/x/time/rate"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -104,7 +103,7 @@ func (s *server) newWebhook() http.Handler {
 		Now:              time.Now,
 		Local:            admission.NewAllowance(s.opts.LocalRate, time.Second),
 		Log:              s.log,
-		Complaints:       &rate.Sometimes{Interval: 10 * time.Second},
+		Complaints:       admission.NewAllowance(10, 10*time.Second),
 		Tracer:           s.traces.Tracer(),
 	}
 	inFlight := admission.NewPlaces(s.opts.MaxInFlight)
