@@ -104,7 +104,7 @@ func play(t *testing.T, s shared, floor []*policy.Quota, beside int) []string {
 	a := &tenant{T: t, Rand: rand.New(rand.NewPCG(1, 2)), gate: gate, floor: floor}
 	a.editRules()
 	handler := func(phase admission.Phase) *admission.Handler {
-		return &admission.Handler{Gate: gate, Phase: phase, MaxBytes: 1 << 20, InFlight: admission.NewPlaces(64), Deadline: time.Hour}
+		return &admission.Handler{Gate: gate, Phase: phase, MaxBytes: 128 << 10, InFlight: admission.NewPlaces(64), Deadline: time.Hour}
 	}
 	mutate, validate := handler(gate.Mutate), handler(gate.Validate)
 	rng := rand.New(rand.NewPCG(3, 4)) // of shop
@@ -311,6 +311,6 @@ func (a *tenant) body(r *admission.Request) []byte {
 	}
 	message := fmt.Appendf(nil, "%q", r.Object.Message)
 	return bytes.Replace(body, message, [][]byte{
-		[]byte(strings.Repeat("[", 20_000)), []byte(`"` + strings.Repeat("x", 2<<20) + `"`), []byte(`{"a":1}`), []byte(`"\ud800"`),
+		[]byte(strings.Repeat("[", 20_000)), []byte(`"` + strings.Repeat("x", 256<<10) + `"`), []byte(`{"a":1}`), []byte(`"\ud800"`),
 	}[a.IntN(4)], 1)
 }
