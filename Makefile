@@ -95,7 +95,7 @@ test-quick: redis-server ## Run the tests outside of test/, without the race det
 
 # It starts no goroutine: the race detector would find nothing, and take ten times as long.
 SERIAL = github.com/eventquota/eventquota/store/rules
-# Those that take longest come first, so that no processor waits for them at the end.
+# The store's take long and come first: at the end, one processor would wait for them.
 UNITS = $(shell go list ./store/... ./... | grep -v /eventquota/test/)
 
 # The tests start servers of their own; one that the package runs as a service is not used.

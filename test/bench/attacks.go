@@ -60,7 +60,7 @@ func attackFigure(says string) string {
 
 // attacks prints what others noticed.
 func (r report) attacks() {
-	fmt.Fprintf(r.out, "\nReviews of others while somebody attacks, medians of three slices:\n\n")
+	fmt.Fprintf(r.out, "\nReviews of others while somebody attacks, medians of three slices or more:\n\n")
 	r.table(func(row func(string, ...any)) {
 		row("\tquiet p99 ms\tp99 ms\tratio")
 		for _, name := range r.medians.names("attack_", "_p99_ratio") {

@@ -107,7 +107,7 @@ func (e *faultEnv) opens(namespace string) {
 	failed := make([]int64, len(e.set.Replicas))
 	before := e.each(storeErrors)
 	var pods int
-	// Which of the replicas a call reaches is for its connection to say.
+	// All calls of a connection reach one replica, so nobody knows how many it takes to reach each.
 	e.eventually("each replica stopped to ask Redis", func() bool {
 		pods++
 		opening := e.writeAll(namespace, fmt.Sprint("opening-", pods), 20, func() {
