@@ -21,7 +21,10 @@ const (
 )
 
 // check collects the errors of a rule.
-type check struct{ errs field.ErrorList }
+type check struct {
+	compiler *Compiler
+	errs     field.ErrorList
+}
 
 func (in *check) at(name string, more ...string) *field.Path {
 	return field.NewPath("spec", append([]string{name}, more...)...)
@@ -62,7 +65,7 @@ func oneOf[T ~string](in *check, at *field.Path, v T, allowed ...T) T {
 	return v
 }
 
-func (in *check) rule(c *Compiler, kind string, o *metav1.ObjectMeta, precedence int32, m *v1alpha1.Match, mode v1alpha1.Mode, warnings bool, n v1alpha1.Notices) Rule {
+func (in *check) rule(kind string, o *metav1.ObjectMeta, precedence int32, m *v1alpha1.Match, mode v1alpha1.Mode, warnings bool, n v1alpha1.Notices) Rule {
 	r := Rule{Identity: Identity{Kind: kind, Namespace: o.Namespace, Name: o.Name, UID: o.UID, Generation: o.Generation}}
 	r.Name = r.Identity.String()
 	given := &precedence
@@ -74,7 +77,7 @@ func (in *check) rule(c *Compiler, kind string, o *metav1.ObjectMeta, precedence
 		r.Match.Types = append(r.Match.Types, string(oneOf(in, in.at("match", "types"), t, "Normal", "Warning")))
 	}
 	r.Match.Reasons, r.Match.Controllers, r.Match.Kinds = m.Reasons, m.Controllers, m.Kinds
-	r.Match.Conditions = c.conditions(in, m.Conditions)
+	r.Match.Conditions = in.conditions(m.Conditions)
 	r.Mode = oneOf(in, in.at("mode"), Mode(mode), Enforce, Audit, Disabled)
 	r.AuditWarnings = warnings
 	r.Silent = oneOf(in, in.at("notices"), n, "Enabled", "None") == "None"

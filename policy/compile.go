@@ -1,8 +1,11 @@
 package policy
 
 import (
+	"fmt"
+
 	"github.com/google/cel-go/cel"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/eventquota/eventquota/policy/v1alpha1"
@@ -26,38 +29,37 @@ func NewCompiler() (*Compiler, error) {
 	return &Compiler{env: env}, nil
 }
 
-// EventPolicy is p in the form that governs.
-func (c *Compiler) EventPolicy(p *v1alpha1.EventPolicy) (*Policy, field.ErrorList) {
-	var in check
-	return in.policy(c.treatment(&in, v1alpha1.KindEventPolicy, &p.ObjectMeta, &p.Spec.Match, &p.Spec.Treatment))
+// Compile is a policy or quota of v1alpha1 in the form that decides: the only one of Rules, which have none if there
+// are errors.
+func (c *Compiler) Compile(object runtime.Object) (Rules, field.ErrorList) {
+	in := check{compiler: c}
+	var made Rules
+	switch o := object.(type) {
+	case *v1alpha1.EventPolicy:
+		made.Policies = []*Policy{in.policy(v1alpha1.KindEventPolicy, &o.ObjectMeta, &o.Spec.Match, &o.Spec.Treatment)}
+	case *v1alpha1.ClusterEventPolicy:
+		p := in.policy(v1alpha1.KindClusterEventPolicy, &o.ObjectMeta, &o.Spec.Match.Match, &o.Spec.Treatment)
+		p.Tier = oneOf(&in, in.at("tier"), Tier(o.Spec.Tier), TierBaseline, TierAdmin)
+		p.Match.Namespaces = in.selector(o.Spec.Match.NamespaceSelector)
+		made.Policies = []*Policy{p}
+	case *v1alpha1.EventQuota:
+		made.Quotas = []*Quota{in.quota(v1alpha1.KindEventQuota, &o.ObjectMeta, 0, &o.Spec.Match, &o.Spec.Budget)}
+	case *v1alpha1.ClusterEventQuota:
+		q := in.quota(v1alpha1.KindClusterEventQuota, &o.ObjectMeta, o.Spec.Precedence, &o.Spec.Match.Match, &o.Spec.Budget)
+		q.Match.Namespaces = in.selector(o.Spec.Match.NamespaceSelector)
+		made.Quotas = []*Quota{q}
+	default:
+		in.add(field.TypeInvalid(nil, fmt.Sprintf("%T", object), "is neither a policy nor a quota"))
+	}
+	if len(in.errs) > 0 {
+		return Rules{}, in.errs
+	}
+	return made, nil
 }
 
-// ClusterEventPolicy is p in the form that governs.
-func (c *Compiler) ClusterEventPolicy(p *v1alpha1.ClusterEventPolicy) (*Policy, field.ErrorList) {
-	var in check
-	out := c.treatment(&in, v1alpha1.KindClusterEventPolicy, &p.ObjectMeta, &p.Spec.Match.Match, &p.Spec.Treatment)
-	out.Tier = oneOf(&in, in.at("tier"), Tier(p.Spec.Tier), TierBaseline, TierAdmin)
-	out.Match.Namespaces = in.selector(p.Spec.Match.NamespaceSelector)
-	return in.policy(out)
-}
-
-// EventQuota is q in the form that limits.
-func (c *Compiler) EventQuota(q *v1alpha1.EventQuota) (*Quota, field.ErrorList) {
-	var in check
-	return in.quota(c.budget(&in, v1alpha1.KindEventQuota, &q.ObjectMeta, 0, &q.Spec.Match, &q.Spec.Budget))
-}
-
-// ClusterEventQuota is q in the form that limits.
-func (c *Compiler) ClusterEventQuota(q *v1alpha1.ClusterEventQuota) (*Quota, field.ErrorList) {
-	var in check
-	out := c.budget(&in, v1alpha1.KindClusterEventQuota, &q.ObjectMeta, q.Spec.Precedence, &q.Spec.Match.Match, &q.Spec.Budget)
-	out.Match.Namespaces = in.selector(q.Spec.Match.NamespaceSelector)
-	return in.quota(out)
-}
-
-func (c *Compiler) treatment(in *check, kind string, o *metav1.ObjectMeta, m *v1alpha1.Match, t *v1alpha1.Treatment) *Policy {
+func (in *check) policy(kind string, o *metav1.ObjectMeta, m *v1alpha1.Match, t *v1alpha1.Treatment) *Policy {
 	p := Default()
-	p.Rule = in.rule(c, kind, o, t.Precedence, m, t.Mode, t.AuditWarnings, t.Notices)
+	p.Rule = in.rule(kind, o, t.Precedence, m, t.Mode, t.AuditWarnings, t.Notices)
 	p.Action = oneOf(in, in.at("action"), Action(t.Action), Limit, Drop, Exempt)
 	if p.Action != Limit {
 		for name, set := range map[string]bool{"merge": t.Merge != nil, "spamFilter": t.SpamFilter != nil, "message": t.Message != nil} {
@@ -75,23 +77,9 @@ func (c *Compiler) treatment(in *check, kind string, o *metav1.ObjectMeta, m *v1
 	return p
 }
 
-func (c *Compiler) budget(in *check, kind string, o *metav1.ObjectMeta, precedence int32, m *v1alpha1.Match, b *v1alpha1.Budget) *Quota {
-	q := &Quota{Rule: in.rule(c, kind, o, precedence, m, b.Mode, b.AuditWarnings, b.Notices)}
+func (in *check) quota(kind string, o *metav1.ObjectMeta, precedence int32, m *v1alpha1.Match, b *v1alpha1.Budget) *Quota {
+	q := &Quota{Rule: in.rule(kind, o, precedence, m, b.Mode, b.AuditWarnings, b.Notices)}
 	q.OnStoreFailure = oneOf(in, in.at("onStoreFailure"), OnStoreFailure(b.OnStoreFailure), FailureLocal, FailureAdmit, FailureDeny)
 	q.Limits = in.limits(&q.Rule, b.Limits)
 	return q
-}
-
-func (in *check) policy(p *Policy) (*Policy, field.ErrorList) {
-	if len(in.errs) > 0 {
-		return nil, in.errs
-	}
-	return p, nil
-}
-
-func (in *check) quota(q *Quota) (*Quota, field.ErrorList) {
-	if len(in.errs) > 0 {
-		return nil, in.errs
-	}
-	return q, nil
 }

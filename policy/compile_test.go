@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"sigs.k8s.io/yaml"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
@@ -104,7 +104,7 @@ func TestErrorsNameTheFieldAndWhatIsAllowed(t *testing.T) {
 		return "match: {conditions: [{name: a, expression: " + expression + "}]}"
 	}
 	const expression = "spec.match.conditions[0].expression"
-	for _, test := range []struct{ says, spec, names, why string }{
+	for _, test := range []wrong{
 		{"a negative burst", "spamFilter: {burst: -1}", "spec.spamFilter.burst", "at least 1 and at most 1000000"},
 		{"no tokens", "spamFilter: {tokens: 0}", "spec.spamFilter.tokens", "at least 1"},
 		{"an interval of zero", "spamFilter: {interval: 0s}", "spec.spamFilter.interval", "at least 1ms and at most 24h"},
@@ -146,27 +146,10 @@ func TestErrorsNameTheFieldAndWhatIsAllowed(t *testing.T) {
 		{"a condition without a name", "match: {conditions: [{expression: 'true'}]}", "spec.match.conditions[0].name", "Required value"},
 		{"too many conditions", "match: {conditions: [" + strings.Repeat("{name: a, expression: 'true'},", 17) + "]}", "spec.match.conditions", "at most 16"},
 	} {
-		t.Run(test.says, func(t *testing.T) {
-			t.Parallel()
-			var in v1alpha1.ClusterEventPolicy
-			if err := yaml.UnmarshalStrict([]byte(test.spec), &in.Spec); err != nil {
-				t.Fatal(err)
-			}
-			p, errs := newWriter(t).ClusterEventPolicy(&in)
-			if p != nil || len(errs) == 0 {
-				t.Fatal("the policy was accepted")
-			}
-			if errs[0].Field != test.names || !strings.Contains(errs[0].Error(), test.why) {
-				t.Errorf("the error does not name %q and say %q: %v", test.names, test.why, errs)
-			}
-		})
+		refuses(t, test, func() runtime.Object { return &v1alpha1.ClusterEventPolicy{} })
 	}
-}
-
-func TestErrorsOfQuotasNameTheFieldAndWhatIsAllowed(t *testing.T) {
-	t.Parallel()
 	const limits = "limits: [{name: a, burst: 1, tokens: 1}]\n"
-	for _, test := range []struct{ says, spec, names, why string }{
+	for _, test := range []wrong{
 		{"none", "{}", "spec.limits", "at least one"},
 		{"an unknown choice for a store failure", limits + "onStoreFailure: Panic", "spec.onStoreFailure", `"Local", "Admit", "Deny"`},
 		{"a limit without a name", "limits: [{burst: 1, tokens: 1}]", "spec.limits[0].name", "Required value"},
@@ -178,19 +161,23 @@ func TestErrorsOfQuotasNameTheFieldAndWhatIsAllowed(t *testing.T) {
 		{"a bucket that takes years to fill", "limits: [{name: a, burst: 1000000, tokens: 1, interval: 24h}]", "spec.limits[0]", "full again within 720h"},
 		{"a precedence out of bounds", limits + "precedence: -1", "spec.precedence", "at least 1"},
 	} {
-		t.Run(test.says, func(t *testing.T) {
-			t.Parallel()
-			var in v1alpha1.ClusterEventQuota
-			if err := yaml.UnmarshalStrict([]byte(test.spec), &in.Spec); err != nil {
-				t.Fatal(err)
-			}
-			q, errs := newWriter(t).ClusterEventQuota(&in)
-			if q != nil || len(errs) == 0 {
-				t.Fatal("the quota was accepted")
-			}
-			if errs[0].Field != test.names || !strings.Contains(errs[0].Error(), test.why) {
-				t.Errorf("the error does not name %q and say %q: %v", test.names, test.why, errs)
-			}
-		})
+		refuses(t, test, func() runtime.Object { return &v1alpha1.ClusterEventQuota{} })
 	}
+}
+
+// wrong is a spec, the field that an error names, and what the error says.
+type wrong struct{ says, spec, names, why string }
+
+func refuses(t *testing.T, test wrong, object func() runtime.Object) {
+	t.Helper()
+	t.Run(test.says, func(t *testing.T) {
+		t.Parallel()
+		made, errs := newWriter(t).read(t, object(), test.spec)
+		if len(errs) == 0 || len(made.Policies)+len(made.Quotas) > 0 {
+			t.Fatal("it was accepted")
+		}
+		if errs[0].Field != test.names || !strings.Contains(errs[0].Error(), test.why) {
+			t.Errorf("the error does not name %q and say %q: %v", test.names, test.why, errs)
+		}
+	})
 }

@@ -43,7 +43,7 @@ func newEnv() (*cel.Env, error) {
 }
 
 // conditions compiles the conditions of a policy.
-func (c *Compiler) conditions(in *check, from []v1alpha1.MatchCondition) []Condition {
+func (in *check) conditions(from []v1alpha1.MatchCondition) []Condition {
 	at := in.at("match", "conditions")
 	if len(from) > maxConditions {
 		in.add(field.TooMany(at, len(from), maxConditions))
@@ -57,7 +57,7 @@ func (c *Compiler) conditions(in *check, from []v1alpha1.MatchCondition) []Condi
 		if slices.ContainsFunc(out, func(o Condition) bool { return o.Name == m.Name }) {
 			in.add(field.Duplicate(at.Index(i).Child("name"), m.Name))
 		}
-		program, err := c.compile(at.Index(i).Child("expression"), m.Expression)
+		program, err := in.compiler.compile(at.Index(i).Child("expression"), m.Expression)
 		if err != nil {
 			in.add(err)
 		}

@@ -184,14 +184,11 @@ func (m *matching) add(q *Quota) {
 }
 
 func (m *matching) all(yield func(*Quota) bool) {
-	for _, q := range m.few[:m.n] {
-		if !yield(q) {
-			return
-		}
-	}
-	for _, q := range m.more {
-		if !yield(q) {
-			return
+	for _, some := range [][]*Quota{m.few[:m.n], m.more} {
+		for _, q := range some {
+			if !yield(q) {
+				return
+			}
 		}
 	}
 }
@@ -257,10 +254,8 @@ func (g *Governing) replaced(q *Quota, l *QuotaLimit, audited bool) bool {
 		if before.Mode == Audit && !audited {
 			continue
 		}
-		for i := range before.Limits {
-			if before.Limits[i].Name == l.Name {
-				return true
-			}
+		if before.limits(l.Name) {
+			return true
 		}
 	}
 	return false

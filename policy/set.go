@@ -2,6 +2,7 @@ package policy
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"slices"
 	"sync/atomic"
@@ -16,10 +17,51 @@ type Rules struct {
 	Quotas   []*Quota
 }
 
+// Add adds others to r.
+func (r *Rules) Add(others Rules) {
+	r.Policies = append(r.Policies, others.Policies...)
+	r.Quotas = append(r.Quotas, others.Quotas...)
+}
+
+// All are what the policies, and then the quotas, have in common.
+func (r Rules) All() iter.Seq[*Rule] {
+	return func(yield func(*Rule) bool) {
+		for _, p := range r.Policies {
+			if !yield(&p.Rule) {
+				return
+			}
+		}
+		for _, q := range r.Quotas {
+			if !yield(&q.Rule) {
+				return
+			}
+		}
+	}
+}
+
+// inOrder is r without rules that are Disabled, in the order in which they are asked.
+func (r Rules) inOrder() Rules {
+	ordered := Rules{Policies: inOrder(r.Policies), Quotas: inOrder(r.Quotas)}
+	slices.SortStableFunc(ordered.Policies, func(a, b *Policy) int { return cmp.Compare(a.Tier, b.Tier) }) // Admin, Baseline
+	return ordered
+}
+
+func inOrder[T interface{ common() *Rule }](all []T) []T {
+	kept := slices.DeleteFunc(slices.Clone(all), func(one T) bool { return one.common().Mode == Disabled })
+	slices.SortFunc(kept, func(a, b T) int {
+		x, y := a.common(), b.common()
+		return cmp.Or(cmp.Compare(x.Precedence, y.Precedence), cmp.Compare(x.Identity.Name, y.Identity.Name))
+	})
+	return kept
+}
+
+// common is what a policy or quota has in common with others.
+func (r *Rule) common() *Rule { return r }
+
 // Set is all rules at one moment, arranged by the namespaces they select. It is immutable.
 type Set struct {
 	fallback *Policy
-	cluster  Rules // in order, none that is Disabled
+	cluster  Rules // in order
 	views    map[string]view
 	// selections are those of views: most namespaces share one.
 	selections map[string]*selection
@@ -74,7 +116,11 @@ func NewSet(fallback *Policy, cluster Rules, namespaces map[string]Namespace) *S
 		views:      make(map[string]view, len(namespaces)),
 		selections: map[string]*selection{},
 	}
-	if len(s.selectors()) == 0 {
+	selective := false
+	for r := range s.cluster.All() {
+		selective = selective || r.Match.Namespaces != nil
+	}
+	if !selective {
 		s.everywhere = s.selectionOf("", nil)
 	}
 	for name, n := range namespaces {
@@ -104,70 +150,38 @@ func (s *Set) newView(name string, n Namespace) view {
 	}
 }
 
-// selectors are those of the cluster's rules that do not select every namespace.
-func (s *Set) selectors() (all []labels.Selector) {
-	for _, p := range s.cluster.Policies {
-		all = append(all, p.Match.Namespaces)
-	}
-	for _, q := range s.cluster.Quotas {
-		all = append(all, q.Match.Namespaces)
-	}
-	return slices.DeleteFunc(all, func(l labels.Selector) bool { return l == nil })
-}
-
 // selectionOf is the rules that select a namespace. Every namespace has its name as a label, so unknown ones
 // can be selected by it.
 func (s *Set) selectionOf(name string, ls labels.Set) *selection {
 	if ls == nil {
 		ls = labels.Set{corev1.LabelMetadataName: name}
 	}
-	selects := func(m *Match) bool { return m.Namespaces == nil || m.Namespaces.Matches(ls) }
-	chosen := make([]byte, 0, len(s.cluster.Policies)+len(s.cluster.Quotas))
-	note := func(chooses bool) bool {
-		chosen = append(chosen, map[bool]byte{true: '+', false: '-'}[chooses])
-		return chooses
+	var selects []byte // a sign for each rule of the cluster
+	for r := range s.cluster.All() {
+		if r.Match.Namespaces == nil || r.Match.Namespaces.Matches(ls) {
+			selects = append(selects, '+')
+		} else {
+			selects = append(selects, '-')
+		}
+	}
+	if known, ok := s.selections[string(selects)]; ok {
+		return known
 	}
 	var found selection
-	for _, p := range s.cluster.Policies {
+	for i, p := range s.cluster.Policies {
 		switch {
-		case !note(selects(&p.Match)):
+		case selects[i] == '-':
 		case p.Tier == TierAdmin:
 			found.admin = append(found.admin, p)
 		default:
 			found.baseline = append(found.baseline, p)
 		}
 	}
-	for _, q := range s.cluster.Quotas {
-		if note(selects(&q.Match)) {
+	for i, q := range s.cluster.Quotas {
+		if selects[len(s.cluster.Policies)+i] == '+' {
 			found.quotas = append(found.quotas, q)
 		}
 	}
-	if known, ok := s.selections[string(chosen)]; ok {
-		return known
-	}
-	s.selections[string(chosen)] = &found
+	s.selections[string(selects)] = &found
 	return &found
-}
-
-// inOrder is r sorted by precedence.
-func (r Rules) inOrder() Rules {
-	return Rules{
-		Policies: inOrder(r.Policies, func(p *Policy) *Rule { return &p.Rule }),
-		Quotas:   inOrder(r.Quotas, func(q *Quota) *Rule { return &q.Rule }),
-	}
-}
-
-func inOrder[T any](all []*T, rule func(*T) *Rule) []*T {
-	kept := make([]*T, 0, len(all))
-	for _, one := range all {
-		if rule(one).Mode != Disabled {
-			kept = append(kept, one)
-		}
-	}
-	slices.SortFunc(kept, func(a, b *T) int {
-		return cmp.Or(
-			cmp.Compare(rule(a).Precedence, rule(b).Precedence),
-			cmp.Compare(rule(a).Identity.Name, rule(b).Identity.Name))
-	})
-	return kept
 }

@@ -6,64 +6,43 @@ import (
 	"unique"
 )
 
-// Shadowed says what always stands before a rule: before a policy another one that governs all that it matches, and
-// before each limit of a cluster's quota the one that replaces it, a line for each. It is nil if there is none, and
-// for a rule that is Disabled or not in s, as those of a namespace that is not compiled.
+// Shadowed says what always stands before the rules of a namespace, or of the cluster for "", by their Names: before
+// a policy another one that governs all that it matches, and before each limit of a cluster's quota the one that
+// replaces it, a line for each. Rules that are Disabled, or of a namespace that is not compiled, are left out.
 //
 // A match is at least as wide as another one if each of its lists is empty or has all that the other one's has, and
 // its conditions are among the other one's.
-func (s *Set) Shadowed(i Identity) []string {
-	own := s.views[i.Namespace].own
-	for _, policies := range [][]*Policy{own.Policies, s.cluster.Policies} {
-		if n := slices.IndexFunc(policies, func(p *Policy) bool { return p.Identity == i }); n >= 0 {
-			return s.shadowedPolicy(policies[n])
-		}
-	}
-	if n := slices.IndexFunc(s.cluster.Quotas, func(q *Quota) bool { return q.Identity == i }); n >= 0 {
-		return shadowedLimits(s.cluster.Quotas[n], s.cluster.Quotas[:n])
-	}
-	return nil
-}
-
-func (s *Set) shadowedPolicy(p *Policy) []string {
+func (s *Set) Shadowed(namespace string) map[string][]string {
+	found := map[string][]string{}
 	asked := s.cluster.Policies
-	if p.Identity.Namespace != "" {
-		v := s.views[p.Identity.Namespace]
+	if namespace != "" {
+		v := s.view(namespace)
 		asked = slices.Concat(v.admin, v.own.Policies)
-	} else {
-		asked = slices.Clone(asked)
-		slices.SortStableFunc(asked, func(a, b *Policy) int { return a.Tier.order() - b.Tier.order() })
 	}
-	for _, before := range asked {
-		switch {
-		case before == p:
-			return nil
-		case before.hides(&p.Rule):
-			return []string{fmt.Sprintf("governed by %s before", before.Name)}
+	for n, p := range asked {
+		by := slices.IndexFunc(asked[:n], func(before *Policy) bool { return before.hides(&p.Rule) })
+		if by >= 0 && p.Identity.Namespace == namespace {
+			found[p.Name] = []string{fmt.Sprintf("governed by %s before", asked[by].Name)}
 		}
 	}
-	return nil
-}
-
-func (t Tier) order() int {
-	if t == TierAdmin {
-		return 0
+	if namespace != "" {
+		return found
 	}
-	return 1
-}
-
-// shadowedLimits are the limits of q that are replaced, by those of quotas that go before it.
-func shadowedLimits(q *Quota, before []*Quota) (all []string) {
-	for i := range q.Limits {
-		name := q.Limits[i].Name
-		by := slices.IndexFunc(before, func(b *Quota) bool {
-			return b.hides(&q.Rule) && slices.ContainsFunc(b.Limits, func(l QuotaLimit) bool { return l.Name == name })
-		})
-		if by >= 0 {
-			all = append(all, fmt.Sprintf("limit %q is replaced by that of %s", name, before[by].Name))
+	for n, q := range s.cluster.Quotas {
+		for i := range q.Limits {
+			name := q.Limits[i].Name
+			by := slices.IndexFunc(s.cluster.Quotas[:n], func(before *Quota) bool { return before.limits(name) && before.hides(&q.Rule) })
+			if by >= 0 {
+				found[q.Name] = append(found[q.Name], fmt.Sprintf("limit %q is replaced by that of %s", name, s.cluster.Quotas[by].Name))
+			}
 		}
 	}
-	return all
+	return found
+}
+
+// limits reports whether q has a limit of a name.
+func (q *Quota) limits(name string) bool {
+	return slices.ContainsFunc(q.Limits, func(l QuotaLimit) bool { return l.Name == name })
 }
 
 // hides reports whether r, which is asked first, decides everything that other would.

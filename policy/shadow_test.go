@@ -78,7 +78,7 @@ func TestWhatCanNeverDecideIsShadowed(t *testing.T) {
 					continue
 				}
 				found = true
-				if got := strings.Join(s.Shadowed(p.Identity), "; "); got != want {
+				if got := strings.Join(s.Shadowed(p.Identity.Namespace)[p.Name], "; "); got != want {
 					t.Errorf("%q, want %q", got, want)
 				}
 			}
@@ -118,10 +118,10 @@ func TestLimitsThatAreReplacedAreShadowed(t *testing.T) {
 			t.Parallel()
 			q, own := w.adminsQuota(t, "q", test.spec), w.ownQuota(t, "q", limited("", "x"))
 			s := policy.NewSet(policy.Default(), policy.Rules{Quotas: []*policy.Quota{q, w.adminsQuota(t, "ci", test.before)}}, a(nil, own))
-			if got := strings.Join(s.Shadowed(q.Identity), "; "); got != test.want {
+			if got := strings.Join(s.Shadowed("")[q.Name], "; "); got != test.want {
 				t.Errorf("%q, want %q", got, test.want)
 			}
-			if got := s.Shadowed(own.Identity); got != nil {
+			if got := s.Shadowed("a"); len(got) > 0 {
 				t.Errorf("a quota of a namespace: %q", got)
 			}
 		})

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
@@ -24,44 +25,50 @@ func newWriter(tb testing.TB) writer {
 	return writer{c}
 }
 
+// read compiles an object with a spec in YAML.
+func (w writer) read(tb testing.TB, object runtime.Object, spec string) (policy.Rules, field.ErrorList) {
+	tb.Helper()
+	asJSON, err := yaml.YAMLToJSONStrict([]byte(spec))
+	if err == nil {
+		err = yaml.UnmarshalStrict([]byte(`{"spec":`+string(asJSON)+`}`), object)
+	}
+	if err != nil {
+		tb.Fatalf("%s: %v", spec, err)
+	}
+	return w.Compile(object)
+}
+
+func (w writer) valid(tb testing.TB, object runtime.Object, spec string) policy.Rules {
+	tb.Helper()
+	made, errs := w.read(tb, object, spec)
+	if len(errs) > 0 {
+		tb.Fatalf("%s: %v", spec, errs)
+	}
+	return made
+}
+
 // own is a policy of namespace a.
 func (w writer) own(tb testing.TB, name, spec string) *policy.Policy {
 	tb.Helper()
-	in := v1alpha1.EventPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name}}
-	return compiled(tb, spec, &in.Spec, func() (*policy.Policy, field.ErrorList) { return w.EventPolicy(&in) })
+	return w.valid(tb, &v1alpha1.EventPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name}}, spec).Policies[0]
 }
 
 // admins is a policy of the cluster.
 func (w writer) admins(tb testing.TB, name, spec string) *policy.Policy {
 	tb.Helper()
-	in := v1alpha1.ClusterEventPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	return compiled(tb, spec, &in.Spec, func() (*policy.Policy, field.ErrorList) { return w.ClusterEventPolicy(&in) })
+	return w.valid(tb, &v1alpha1.ClusterEventPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}, spec).Policies[0]
 }
 
 // ownQuota is a quota of namespace a.
 func (w writer) ownQuota(tb testing.TB, name, spec string) *policy.Quota {
 	tb.Helper()
-	in := v1alpha1.EventQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name}}
-	return compiled(tb, spec, &in.Spec, func() (*policy.Quota, field.ErrorList) { return w.EventQuota(&in) })
+	return w.valid(tb, &v1alpha1.EventQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name}}, spec).Quotas[0]
 }
 
 // adminsQuota is a quota of the cluster.
 func (w writer) adminsQuota(tb testing.TB, name, spec string) *policy.Quota {
 	tb.Helper()
-	in := v1alpha1.ClusterEventQuota{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	return compiled(tb, spec, &in.Spec, func() (*policy.Quota, field.ErrorList) { return w.ClusterEventQuota(&in) })
-}
-
-func compiled[T any](tb testing.TB, yamlSpec string, spec any, compile func() (*T, field.ErrorList)) *T {
-	tb.Helper()
-	if err := yaml.UnmarshalStrict([]byte(yamlSpec), spec); err != nil {
-		tb.Fatalf("%s: %v", yamlSpec, err)
-	}
-	out, errs := compile()
-	if len(errs) > 0 {
-		tb.Fatalf("%s: %v", yamlSpec, errs)
-	}
-	return out
+	return w.valid(tb, &v1alpha1.ClusterEventQuota{ObjectMeta: metav1.ObjectMeta{Name: name}}, spec).Quotas[0]
 }
 
 // a is what a Set knows of namespace a: these rules.

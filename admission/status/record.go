@@ -79,7 +79,7 @@ func (w *Writer) learnShadows(changed map[string]bool) {
 	if len(changed) == 0 {
 		return
 	}
-	found := map[string]map[types.UID][]string{}
+	found := map[string]map[string][]string{}
 	for _, r := range w.records {
 		namespace := r.report.Namespace
 		if !changed[namespace] && !changed[""] {
@@ -88,7 +88,7 @@ func (w *Writer) learnShadows(changed map[string]bool) {
 		if found[namespace] == nil {
 			found[namespace] = w.rules.Shadowed(namespace)
 		}
-		r.shadowed = found[namespace][r.report.UID]
+		r.shadowed = found[namespace][r.report.String()]
 	}
 }
 

@@ -46,7 +46,7 @@ type rig struct {
 	began   time.Time
 	writes  []write
 	refuse  error // of each write, if set
-	shadows map[types.UID][]string
+	shadows map[string][]string
 	checked []time.Duration // since the rig began
 	logged  []string
 }
@@ -144,7 +144,7 @@ func (r *rig) Check(i policy.Identity) error {
 }
 
 // Shadowed implements status.Rules.
-func (r *rig) Shadowed(string) map[types.UID][]string {
+func (r *rig) Shadowed(string) map[string][]string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Clone(r.shadows)

@@ -51,9 +51,9 @@ type Rules interface { //nolint:interfacebloat // what a cache of rules knows
 	Object(i policy.Identity) *unstructured.Unstructured
 	// Check finds out for Reports whether a rule that is Pending is valid.
 	Check(i policy.Identity) error
-	// Shadowed says by UID what stands before rules of a namespace, or of the cluster for "", so that they, or
+	// Shadowed says by name what stands before rules of a namespace, or of the cluster for "", so that they, or
 	// limits of them, can never decide; nothing for most.
-	Shadowed(namespace string) map[types.UID][]string
+	Shadowed(namespace string) map[string][]string
 }
 
 var _ Rules = (*watch.Cache)(nil)

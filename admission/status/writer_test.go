@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/busiest"
@@ -116,10 +115,10 @@ func TestConditionsThatFailAreWrittenWithCounts(t *testing.T) {
 func TestWhatStandsBeforeARuleIsWrittenAtOnce(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
-		r.shadows = map[types.UID][]string{}
+		r.shadows = map[string][]string{}
 		r.changed(valid("p", 1))
 		r.after(65*time.Second, func() {
-			r.shadows["uid of p"] = []string{"governed by EventPolicy shop/first before"}
+			r.shadows["EventPolicy shop/p"] = []string{"governed by EventPolicy shop/first before"}
 			r.changed(valid("first", 1))
 		})
 		r.lead(10 * time.Minute)

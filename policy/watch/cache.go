@@ -7,10 +7,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/eventquota/eventquota/policy"
+	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
 // Cache keeps a policy.Set up to date. Its methods are safe for concurrent use.
@@ -22,6 +24,7 @@ import (
 // by one goroutine for all namespaces, and discarded when others need the memory.
 type Cache struct {
 	sources  Sources
+	scheme   *runtime.Scheme
 	compiler *policy.Compiler
 	fallback *policy.Policy
 	report   func(Report)
@@ -65,8 +68,12 @@ func New(s Sources, fallback *policy.Policy, report func(Report)) (*Cache, error
 	if err != nil {
 		return nil, fmt.Errorf("policies: %w", err)
 	}
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("policies: %w", err)
+	}
 	c := &Cache{
-		sources: s, compiler: compiler, fallback: fallback, report: report,
+		sources: s, scheme: scheme, compiler: compiler, fallback: fallback, report: report,
 		patience: patience, totalSize: totalSize,
 		changed:    make(chan struct{}, 1),
 		waiting:    workqueue.NewTyped[string](),
@@ -83,10 +90,7 @@ func New(s Sources, fallback *policy.Policy, report func(Report)) (*Cache, error
 // such a namespace waits until they are, for at most patience.
 func (c *Cache) InForce() *policy.Current { return &c.inForce }
 
-// Set is all rules as they are now, except for those of namespaces that are not compiled. It takes no lock and is never nil.
-func (c *Cache) Set() *policy.Set { return c.inForce.Load() }
-
-// HasSynced reports whether Set has been made from all that the API server had of the cluster's rules and of
+// HasSynced reports whether the Set has been made from all that the API server had of the cluster's rules and of
 // namespaces. Those of tenants may come later.
 func (c *Cache) HasSynced() bool { return c.synced.Load() }
 
@@ -216,7 +220,7 @@ func (c *Cache) namespace(namespace string) *policy.Namespace {
 // valid are the rules of a namespace, or of the cluster for "", that have a valid generation.
 func (c *Cache) valid(namespace string) (all policy.Rules) {
 	for _, e := range c.entries[namespace] {
-		e.inForce.addTo(&all)
+		all.Add(e.inForce)
 	}
 	return all
 }

@@ -8,38 +8,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
-
-// rule is a policy, a quota or nothing.
-type rule struct {
-	policy *policy.Policy
-	quota  *policy.Quota
-}
-
-func (r rule) addTo(all *policy.Rules) {
-	if r.policy != nil {
-		all.Policies = append(all.Policies, r.policy)
-	}
-	if r.quota != nil {
-		all.Quotas = append(all.Quotas, r.quota)
-	}
-}
-
-func (r rule) rule() *policy.Rule {
-	switch {
-	case r.policy != nil:
-		return &r.policy.Rule
-	case r.quota != nil:
-		return &r.quota.Rule
-	}
-	return nil
-}
 
 // Check says why a rule is not valid, if it is Pending: the rules of a namespace that sends no Events are not
 // compiled otherwise. It keeps what it found for Reports, and not the rule. An error may also mean that there is no
@@ -68,49 +40,38 @@ func (c *Cache) Check(i policy.Identity) error {
 var errNotFound = errors.New("does not exist")
 
 // compile returns what is in force for e, and why that is not its object. It does not change e.
-func (c *Cache) compile(e *entry) (rule, error) {
-	made, err := compileObject(c.compiler, e.object)
+func (c *Cache) compile(e *entry) (policy.Rules, error) {
+	made, err := c.compileObject(c.compiler, e.object)
 	switch {
 	case err == nil:
 		return made, nil
-	case e.inForce.rule() != nil || e.last == nil:
+	case ruleOf(e.inForce) != nil || e.last == nil:
 		return e.inForce, err
 	}
-	made, _ = compileObject(c.compiler, e.last)
+	made, _ = c.compileObject(c.compiler, e.last)
 	return made, err
 }
 
-func compileObject(c *policy.Compiler, u *unstructured.Unstructured) (r rule, err error) {
-	switch kind := u.GetKind(); kind {
-	case v1alpha1.KindEventPolicy:
-		r.policy, err = decode(u, c.EventPolicy)
-	case v1alpha1.KindClusterEventPolicy:
-		r.policy, err = decode(u, c.ClusterEventPolicy)
-	case v1alpha1.KindEventQuota:
-		r.quota, err = decode(u, c.EventQuota)
-	case v1alpha1.KindClusterEventQuota:
-		r.quota, err = decode(u, c.ClusterEventQuota)
-	default:
-		err = fmt.Errorf("kind %q is not known", kind)
+func (c *Cache) compileObject(with *policy.Compiler, u *unstructured.Unstructured) (policy.Rules, error) {
+	object, err := c.scheme.ConvertToVersion(u, v1alpha1.GroupVersion())
+	if err != nil {
+		return policy.Rules{}, fmt.Errorf("decode: %w", err)
 	}
-	return r, err
+	made, errs := with.Compile(object)
+	return made, errs.ToAggregate()
 }
 
-func decode[In, Out any](u *unstructured.Unstructured, compile func(*In) (*Out, field.ErrorList)) (*Out, error) {
-	var in In
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &in); err != nil {
-		return nil, fmt.Errorf("decode: %w", err)
+// ruleOf is what a rule that was compiled has in common with others, or nil if there is none.
+func ruleOf(made policy.Rules) *policy.Rule {
+	for r := range made.All() {
+		return r
 	}
-	out, errs := compile(&in)
-	if len(errs) > 0 {
-		return nil, errs.ToAggregate()
-	}
-	return out, nil
+	return nil
 }
 
 // Shadowed says what always stands before the valid rules of a namespace, or of the cluster for "", as
-// policy.Set.Shadowed does, by UID. The namespace need not be compiled.
-func (c *Cache) Shadowed(namespace string) map[types.UID][]string {
+// policy.Set.Shadowed does. The namespace need not be compiled.
+func (c *Cache) Shadowed(namespace string) map[string][]string {
 	c.mu.Lock()
 	cluster, own := c.valid(""), c.namespaces[namespace]
 	var valid []*unstructured.Unstructured
@@ -124,29 +85,14 @@ func (c *Cache) Shadowed(namespace string) map[types.UID][]string {
 		}
 	}
 	c.mu.Unlock()
-	asked := cluster
 	if namespace != "" {
 		for _, u := range valid {
-			if r, err := compileObject(policy.Outliner(), u); err == nil {
-				r.addTo(&own.Rules)
+			if made, err := c.compileObject(policy.Outliner(), u); err == nil {
+				own.Add(made)
 			}
 		}
-		asked = own.Rules
 	}
-	set := policy.NewSet(c.fallback, cluster, map[string]policy.Namespace{namespace: own})
-	shadowed := map[types.UID][]string{}
-	note := func(r *policy.Rule) {
-		if before := set.Shadowed(r.Identity); before != nil {
-			shadowed[r.Identity.UID] = before
-		}
-	}
-	for _, p := range asked.Policies {
-		note(&p.Rule)
-	}
-	for _, q := range asked.Quotas {
-		note(&q.Rule)
-	}
-	return shadowed
+	return policy.NewSet(c.fallback, cluster, map[string]policy.Namespace{namespace: own}).Shadowed(namespace)
 }
 
 // sizeOf is how much memory a rule needs once it is compiled, in bytes of expressions.

@@ -26,7 +26,7 @@ type entry struct {
 	// last is the latest generation before object that may be valid. It is nil once object is known to be.
 	last *unstructured.Unstructured
 	// inForce is what is made of object or last, nothing if neither is valid. compiled says that it is up to date.
-	inForce  rule
+	inForce  policy.Rules
 	compiled bool
 	// within says that the bounds of its namespace allow it; beyond says why they do not.
 	within bool
@@ -42,19 +42,19 @@ func (e *entry) report() Report {
 }
 
 // settle notes the result of compiling object.
-func (e *entry) settle(made rule, err error) {
+func (e *entry) settle(made policy.Rules, err error) {
 	e.Governing, e.Mode, e.Err, e.Pending = 0, "", err, false
 	if err == nil {
 		e.last, e.size = nil, sizeOf(e.object)
 	}
-	if r := made.rule(); r != nil {
+	if r := ruleOf(made); r != nil {
 		e.Governing, e.Mode = r.Identity.Generation, r.Mode
 	}
 }
 
 func (e *entry) setBeyond(beyond error) {
 	e.beyond = beyond
-	e.inForce, e.compiled = rule{}, false
+	e.inForce, e.compiled = policy.Rules{}, false
 }
 
 // Reports are those of all rules, in no order.

@@ -123,7 +123,7 @@ func (c *Cache) discard() {
 		}
 		c.deactivate(oldest)
 		for _, e := range c.entries[oldest] {
-			e.inForce, e.compiled = rule{}, false
+			e.inForce, e.compiled = policy.Rules{}, false
 		}
 		replacement := c.newTenant(oldest)
 		replacement.size = c.tenants[oldest].size

@@ -24,7 +24,7 @@ func identity(namespace, name string) policy.Identity {
 
 // compiled says what governs a namespace without asking for its rules to be compiled.
 func (r *rig) compiled(namespace string) string {
-	return r.Set().For(context.Background(), namespace, &corev1.Event{}, nil).Policy.Name
+	return r.InForce().Load().For(context.Background(), namespace, &corev1.Event{}, nil).Policy.Name
 }
 
 func (r *rig) pending() (n int) {
@@ -123,7 +123,7 @@ func TestARuleOfAnIdleNamespaceCanBeChecked(t *testing.T) {
 			t.Errorf("report %+v", report)
 		}
 	}
-	if len(r.Set().For(t.Context(), "a", &corev1.Event{}, nil).Policy.Match.Conditions) > 0 || r.compiled("a") != "default" {
+	if len(r.InForce().Load().For(t.Context(), "a", &corev1.Event{}, nil).Policy.Match.Conditions) > 0 || r.compiled("a") != "default" {
 		t.Error("what was checked is kept")
 	}
 }
@@ -146,7 +146,7 @@ func TestWhatStandsBeforeARuleIsKnownOfAnIdleNamespace(t *testing.T) {
 			for _, namespace := range []string{"", "a"} {
 				shadowed := r.Shadowed(namespace)
 				for _, report := range r.Reports() {
-					if before, ok := shadowed[report.UID]; ok {
+					if before, ok := shadowed[report.String()]; ok {
 						got[report.Name] = strings.Join(before, "; ")
 					}
 				}

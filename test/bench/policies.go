@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/eventquota/eventquota/policy"
@@ -106,6 +107,11 @@ func (t town) set() (*policy.Set, error) {
 		return nil, err
 	}
 	var errs field.ErrorList
+	add := func(to *policy.Rules, object runtime.Object) {
+		made, wrong := compiler.Compile(object)
+		errs = append(errs, wrong...)
+		to.Add(made)
+	}
 	var cluster policy.Rules
 	for i := range clusterRules {
 		var match v1alpha1.ClusterMatch
@@ -114,14 +120,11 @@ func (t town) set() (*policy.Set, error) {
 		}
 		name := metav1.ObjectMeta{Name: fmt.Sprint("cluster-", i)}
 		match.Types = []v1alpha1.EventType{"Normal"} // not those that are asked about
-		p, wrong := compiler.ClusterEventPolicy(&v1alpha1.ClusterEventPolicy{ObjectMeta: name, Spec: v1alpha1.ClusterEventPolicySpec{Match: match}})
-		errs = append(errs, wrong...)
+		add(&cluster, &v1alpha1.ClusterEventPolicy{ObjectMeta: name, Spec: v1alpha1.ClusterEventPolicySpec{Match: match}})
 		match.Types = nil
 		limits := v1alpha1.Budget{Limits: []v1alpha1.Limit{*limit(100, 10, time.Second)}}
 		limits.Limits[0].Name = name.Name // so that it replaces no other
-		q, wrong := compiler.ClusterEventQuota(&v1alpha1.ClusterEventQuota{ObjectMeta: name, Spec: v1alpha1.ClusterEventQuotaSpec{Match: match, Budget: limits}})
-		errs = append(errs, wrong...)
-		cluster.Policies, cluster.Quotas = append(cluster.Policies, p), append(cluster.Quotas, q)
+		add(&cluster, &v1alpha1.ClusterEventQuota{ObjectMeta: name, Spec: v1alpha1.ClusterEventQuotaSpec{Match: match, Budget: limits}})
 	}
 	namespaces := map[string]policy.Namespace{}
 	for i := range t.namespaces {
@@ -132,12 +135,9 @@ func (t town) set() (*policy.Set, error) {
 			if t.conditional {
 				match.Conditions = []v1alpha1.MatchCondition{{Name: "other", Expression: "event.reason == 'None'"}}
 			}
-			p, wrong := compiler.EventPolicy(&v1alpha1.EventPolicy{ObjectMeta: name, Spec: v1alpha1.EventPolicySpec{Match: match}})
-			errs = append(errs, wrong...)
+			add(&own, &v1alpha1.EventPolicy{ObjectMeta: name, Spec: v1alpha1.EventPolicySpec{Match: match}})
 			limits := v1alpha1.Budget{Limits: []v1alpha1.Limit{*limit(100, 10, time.Second)}}
-			q, wrong := compiler.EventQuota(&v1alpha1.EventQuota{ObjectMeta: name, Spec: v1alpha1.EventQuotaSpec{Match: match, Budget: limits}})
-			errs = append(errs, wrong...)
-			own.Policies, own.Quotas = append(own.Policies, p), append(own.Quotas, q)
+			add(&own, &v1alpha1.EventQuota{ObjectMeta: name, Spec: v1alpha1.EventQuotaSpec{Match: match, Budget: limits}})
 		}
 		namespaces[t.namespace(i)] = policy.Namespace{Rules: own}
 	}

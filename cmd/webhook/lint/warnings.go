@@ -21,9 +21,9 @@ func warningsOf(read *policyfile.Rules) []string {
 			selectable = append(selectable, n.Labels)
 		}
 	}
-	all := rulesOf(cluster)
+	all := slices.Collect(cluster.All())
 	for _, name := range slices.Sorted(maps.Keys(namespaces)) {
-		all = append(all, rulesOf(namespaces[name].Rules)...)
+		all = slices.AppendSeq(all, namespaces[name].All())
 	}
 	slices.SortStableFunc(all, func(a, b *policy.Rule) int { return cmp.Compare(a.Name, b.Name) })
 	var warnings []string
@@ -31,16 +31,6 @@ func warningsOf(read *policyfile.Rules) []string {
 		warnings = append(warnings, warningsFor(r, selectable, set)...)
 	}
 	return warnings
-}
-
-func rulesOf(r policy.Rules) (all []*policy.Rule) {
-	for _, p := range r.Policies {
-		all = append(all, &p.Rule)
-	}
-	for _, q := range r.Quotas {
-		all = append(all, &q.Rule)
-	}
-	return all
 }
 
 // warningsFor says why a rule has no effect. Namespaces are known only where the files have some.
@@ -52,7 +42,7 @@ func warningsFor(r *policy.Rule, selectable []labels.Set, set *policy.Set) (warn
 	case r.Match.Namespaces != nil && len(selectable) > 0 && !slices.ContainsFunc(selectable, selected):
 		return []string{r.Name + ": its namespaceSelector selects no namespace of the files"}
 	}
-	for _, why := range set.Shadowed(r.Identity) {
+	for _, why := range set.Shadowed(r.Identity.Namespace)[r.Name] {
 		warnings = append(warnings, r.Name+": "+why)
 	}
 	return warnings

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -86,18 +87,8 @@ func (r *Rules) decode(document []byte) []error {
 // add adds an object, or says what is wrong with it.
 func (r *Rules) add(object runtime.Object) error {
 	switch o := object.(type) {
-	case *v1alpha1.EventPolicy:
-		compiled, errs := r.compiler.EventPolicy(o)
-		return r.keep(v1alpha1.KindEventPolicy, o, policy.Rules{Policies: []*policy.Policy{compiled}}, errs)
-	case *v1alpha1.ClusterEventPolicy:
-		compiled, errs := r.compiler.ClusterEventPolicy(o)
-		return r.keep(v1alpha1.KindClusterEventPolicy, o, policy.Rules{Policies: []*policy.Policy{compiled}}, errs)
-	case *v1alpha1.EventQuota:
-		compiled, errs := r.compiler.EventQuota(o)
-		return r.keep(v1alpha1.KindEventQuota, o, policy.Rules{Quotas: []*policy.Quota{compiled}}, errs)
-	case *v1alpha1.ClusterEventQuota:
-		compiled, errs := r.compiler.ClusterEventQuota(o)
-		return r.keep(v1alpha1.KindClusterEventQuota, o, policy.Rules{Quotas: []*policy.Quota{compiled}}, errs)
+	case *v1alpha1.EventPolicy, *v1alpha1.ClusterEventPolicy, *v1alpha1.EventQuota, *v1alpha1.ClusterEventQuota:
+		return r.keep(o)
 	case *corev1.Namespace:
 		// The API server sets its name as a label.
 		ls := labels.Merge(o.Labels, labels.Set{corev1.LabelMetadataName: o.Name})
@@ -118,7 +109,13 @@ func undecoded(document []byte, err error) error {
 }
 
 // keep adds a policy or quota, or says what is wrong with it.
-func (r *Rules) keep(kind string, o metav1.Object, compiled policy.Rules, errs field.ErrorList) error {
+func (r *Rules) keep(object runtime.Object) error {
+	kind := object.GetObjectKind().GroupVersionKind().Kind
+	o, err := meta.Accessor(object)
+	if err != nil {
+		return err
+	}
+	compiled, errs := r.compiler.Compile(object)
 	identity := policy.Identity{Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName()}
 	clustered := kind == v1alpha1.KindClusterEventPolicy || kind == v1alpha1.KindClusterEventQuota
 	switch at := field.NewPath("metadata", "namespace"); {
@@ -138,15 +135,13 @@ func (r *Rules) keep(kind string, o metav1.Object, compiled policy.Rules, errs f
 	}
 	r.known[identity] = true
 	if clustered {
-		r.cluster = joined(r.cluster, compiled)
-	} else {
-		r.own[identity.Namespace] = joined(r.own[identity.Namespace], compiled)
+		r.cluster.Add(compiled)
+		return nil
 	}
+	own := r.own[identity.Namespace]
+	own.Add(compiled)
+	r.own[identity.Namespace] = own
 	return nil
-}
-
-func joined(a, b policy.Rules) policy.Rules {
-	return policy.Rules{Policies: append(a.Policies, b.Policies...), Quotas: append(a.Quotas, b.Quotas...)}
 }
 
 // TakeNamespaces uses the namespaces of others if r has none.
