@@ -35,16 +35,16 @@ func newSettleMetrics(made factory) Settle {
 	}
 }
 
-// Settled counts a write of the settler.
-func (m *Settle) Settled(r settler.Result) { m.writes.WithLabelValues(string(r)).Inc() }
-
-// GaveUp counts the occurrences of writes that are given up.
-func (m *Settle) GaveUp(unreported int64) { m.givenUp.Add(float64(unreported)) }
-
-// LagOf observes how late the writes of a store are made.
-func (m *Settle) LagOf(name string) func(time.Duration) {
+// Of observes the writes of a store.
+func (m *Settle) Of(name string) func(settler.Try) {
 	lag := m.lag.WithLabelValues(name)
-	return func(d time.Duration) { lag.Observe(d.Seconds()) }
+	return func(t settler.Try) {
+		m.writes.WithLabelValues(string(t.Result)).Inc()
+		m.givenUp.Add(float64(t.Lost))
+		if t.Result == settler.Written {
+			lag.Observe(t.Late.Seconds())
+		}
+	}
 }
 
 // PendingGauge shows every few seconds how much is pending in a store, while it runs.

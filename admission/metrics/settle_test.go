@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/eventquota/eventquota/admission/settler"
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/test/prom"
 )
@@ -15,7 +16,9 @@ import (
 func TestTheLagOfTheSettlerIsInSeconds(t *testing.T) {
 	t.Parallel()
 	m := New("devel")
-	m.Settle.LagOf("redis")(1500 * time.Millisecond)
+	observe := m.Settle.Of("redis")
+	observe(settler.Try{Result: settler.Written, Late: 1500 * time.Millisecond})
+	observe(settler.Try{Result: "failed"})
 	families, err := m.registry.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -48,7 +48,7 @@ func TestWritesThatFailKeepNoOtherNamespaceWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
-		for i := range 3000 {
+		for i := range 1000 {
 			r.queue.writes = append(r.queue.writes, r.pendingIn(fmt.Sprint("failing", i%10), fmt.Sprint("e", i)))
 		}
 		r.answer = func(q *request) error {

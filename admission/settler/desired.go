@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/eventquota/eventquota/admission"
@@ -90,16 +91,13 @@ func (d Desired) Apply(e *corev1.Event) {
 
 // isIn reports whether e already says this, except for the time.
 func (d Desired) isIn(e *corev1.Event) bool {
-	count := e.Count
-	if d.Series {
-		count = 0
-		if e.Series != nil {
-			count = e.Series.Count
-		}
+	applied := e.DeepCopy()
+	d.Apply(applied)
+	applied.LastTimestamp = e.LastTimestamp
+	if applied.Series != nil && e.Series != nil {
+		applied.Series.LastObservedTime = e.Series.LastObservedTime
 	}
-	return count == d.Count && e.Annotations[admission.AnnotationMerged] == d.Merged &&
-		(d.Message == "" || e.Message == d.Message) &&
-		(d.Messages == "" || e.Annotations[admission.AnnotationMessages] == d.Messages)
+	return equality.Semantic.DeepEqual(e, applied)
 }
 
 func messages(tallies []store.Tally) string {

@@ -34,14 +34,14 @@ func IsNotice(e *corev1.Event) bool {
 // notice is the Event that reports what one bucket refused in one window: of core/v1 without
 // eventTime, as only such a one is valid in namespace default for an object of the cluster.
 func notice(p *store.PendingWrite) *corev1.Event {
-	return &corev1.Event{
+	e := &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: p.Namespace, Name: p.Name,
 			Annotations: map[string]string{AnnotationDropped: dropped(p)},
 		},
 		InvolvedObject:      reference(p.Notice.About),
 		Reason:              ReasonDropped,
-		Type:                noticeType(p),
+		Type:                corev1.EventTypeNormal,
 		Message:             noticeMessage(p),
 		Source:              corev1.EventSource{Component: component},
 		ReportingController: component,
@@ -49,31 +49,16 @@ func notice(p *store.PendingWrite) *corev1.Event {
 		FirstTimestamp:      metav1.NewTime(p.Notice.First),
 		LastTimestamp:       metav1.NewTime(p.Last),
 	}
-}
-
-// noticePatch is the merge patch that brings a notice up to date.
-func noticePatch(p *store.PendingWrite) map[string]any {
-	return map[string]any{
-		"metadata":       map[string]any{"annotations": map[string]any{AnnotationDropped: dropped(p)}},
-		"type":           noticeType(p),
-		"message":        noticeMessage(p),
-		"count":          clamp(p.Total),
-		"firstTimestamp": metav1.NewTime(p.Notice.First.UTC()),
-		"lastTimestamp":  metav1.NewTime(p.Last.UTC()),
+	if p.Notice.Warnings {
+		e.Type = corev1.EventTypeWarning
 	}
+	return e
 }
 
 // reports reports whether e already says what p is to write, or more, written by another settler.
 func reports(e *corev1.Event, p *store.PendingWrite) bool {
 	count := clamp(p.Total)
 	return e.Count > count || e.Count == count && e.Annotations[AnnotationDropped] == dropped(p)
-}
-
-func noticeType(p *store.PendingWrite) string {
-	if p.Notice.Warnings {
-		return corev1.EventTypeWarning
-	}
-	return corev1.EventTypeNormal
 }
 
 // reference is what a notice about o refers to.

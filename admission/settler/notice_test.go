@@ -96,7 +96,7 @@ func TestNoticesAreWrittenWhereTheyAre(t *testing.T) {
 	}
 	known := func(p *store.PendingWrite) { p.UID, p.ResourceVersion, p.Written = "uid-1", "1", 5 }
 	stale := func(p *store.PendingWrite) { p.UID, p.ResourceVersion, p.Written = "uid-1", "0", 5 }
-	const patched = `{"count":12,"firstTimestamp":"2000-01-01T00:00:00Z","lastTimestamp":"2000-01-01T00:01:30Z"`
+	const patched = `"firstTimestamp":"2000-01-01T00:00:00Z","lastTimestamp":"2000-01-01T00:01:30Z","count":12,`
 	tests := map[string]struct {
 		write  store.PendingWrite
 		before func(*rig)
@@ -156,8 +156,8 @@ func TestNoticesAreWrittenWhereTheyAre(t *testing.T) {
 					t.Errorf("notice says %s\n%v", e.Message, e.Annotations)
 				}
 				for _, q := range r.requests {
-					if q.verb() == "patch" && !strings.HasPrefix(q.body, patched) {
-						t.Errorf("patch %s, want one that starts with %s", q.body, patched)
+					if q.verb() == "patch" && !strings.Contains(q.body, patched) {
+						t.Errorf("patch %s, want one with %s", q.body, patched)
 					}
 				}
 			})

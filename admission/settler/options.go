@@ -1,6 +1,7 @@
 package settler
 
 import (
+	"cmp"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -30,41 +31,31 @@ type Options struct {
 	// Available reports whether the queue can be used. While it cannot, nothing is claimed or
 	// written. Default always.
 	Available func() bool
-	// Count is called with the result of each try. Default nothing.
-	Count func(Result)
-	// OnGivenUp is called when a write is given up, with the number of occurrences that are lost.
-	// Default nothing.
-	OnGivenUp func(unreported int64)
-	// Lag is called for each write that the API server took, with the time since it fell due, by
-	// the clocks of the store and of this process; 0 before it was due. Default nothing.
-	Lag func(time.Duration)
+	// Observe is called with each try. Default nothing.
+	Observe func(Try)
 	// Tracer makes a trace of each try. Default none.
 	Tracer trace.Tracer
 }
 
+// Try is a try to write something.
+type Try struct {
+	Result Result
+	// Late is the time since the write fell due, of one that the API server took, by the clocks of the store and of
+	// this process; 0 before it was due.
+	Late time.Duration
+	// Lost is the number of occurrences that nothing reports, of a write that is given up.
+	Lost int64
+}
+
 func (o *Options) setDefaults() {
-	if o.WritesPerSecond <= 0 {
-		o.WritesPerSecond = 100
-	}
-	if o.Workers <= 0 {
-		o.Workers = 8
-	}
-	if o.Poll <= 0 {
-		o.Poll = 250 * time.Millisecond
-	}
-	if o.DrainTimeout <= 0 {
-		o.DrainTimeout = 15 * time.Second
-	}
+	o.WritesPerSecond = cmp.Or(o.WritesPerSecond, 100)
+	o.Workers = cmp.Or(o.Workers, 8)
+	o.Poll = cmp.Or(o.Poll, 250*time.Millisecond)
+	o.DrainTimeout = cmp.Or(o.DrainTimeout, 15*time.Second)
 	if o.Available == nil {
 		o.Available = func() bool { return true }
 	}
-	if o.Count == nil {
-		o.Count = func(Result) {}
-	}
-	if o.OnGivenUp == nil {
-		o.OnGivenUp = func(int64) {}
-	}
-	if o.Lag == nil {
-		o.Lag = func(time.Duration) {}
+	if o.Observe == nil {
+		o.Observe = func(Try) {}
 	}
 }

@@ -22,7 +22,7 @@ import (
 // for all.
 func TestCountsOfThreeReplicasAgree(t *testing.T) {
 	t.Parallel()
-	const pods, writers, each, patient = 10, 4, 150, time.Minute
+	const pods, writers, each, patient = 10, 4, 60, time.Minute
 	address := redistest.Start(t, redistest.Options{}).Addr()
 	r := newRig(t)
 	var replicas []*redis.Store

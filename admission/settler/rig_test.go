@@ -31,6 +31,7 @@ type rig struct {
 	mu      sync.Mutex
 	results []settler.Result
 	lost    []int64
+	late    []time.Duration
 	logged  []string // errors
 }
 
@@ -49,15 +50,16 @@ func (r *rig) settle(pending store.Queue, during time.Duration, o settler.Option
 		defer r.mu.Unlock()
 		r.logged = append(r.logged, args)
 	}, funcr.Options{}))
-	o.Count = func(result settler.Result) {
+	o.Observe = func(try settler.Try) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.results = append(r.results, result)
-	}
-	o.OnGivenUp = func(n int64) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.lost = append(r.lost, n)
+		r.results = append(r.results, try.Result)
+		switch try.Result {
+		case "given_up":
+			r.lost = append(r.lost, try.Lost)
+		case "written":
+			r.late = append(r.late, try.Late)
+		}
 	}
 	return settler.New(pending, r.client, o).Run(ctx)
 }

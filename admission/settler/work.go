@@ -13,8 +13,11 @@ import (
 // Result is what became of one try: that of the outcome, or retried.
 type Result string
 
-// retried says that the write is tried again soon, while it stays claimed.
-const retried Result = "retried"
+// Written says that the API server took the write, and retried that it is tried again soon, while it stays claimed.
+const (
+	Written Result = "written"
+	retried Result = "retried"
+)
 
 const (
 	// maxFailures is how often a write may fail for a reason of its own until it is given back.
@@ -72,28 +75,30 @@ func (s *Settler) try(ctx context.Context, w *write) {
 	traced, end := s.begin(ctx, w)
 	o, err := s.send(traced, w)
 	final := o.Result != store.Failed || s.failed(ctx, w, &o, err)
-	result := Result(o.Result.String())
-	if !final {
-		result = retried
+	t := Try{Result: Result(o.Result.String())}
+	switch {
+	case !final:
+		t.Result = retried
+	case o.Result == store.Written:
+		t.Late = max(0, time.Since(w.Due))
+	case o.Result == store.GivenUp:
+		t.Lost = w.Unreported()
 	}
-	end(result, err)
-	s.opts.Count(result)
+	end(t.Result, err)
+	s.opts.Observe(t)
 	if !final {
 		log.V(1).Info("Write failed, trying again", "reason", err.Error())
 		return
 	}
 	w.outcome = &o
 	switch o.Result {
-	case store.Written:
-		s.opts.Lag(max(0, time.Since(w.Due)))
 	case store.Rejected:
 		log.Error(err, "API server rejects a count, a notice reports it", "count", w.Total)
 	case store.GivenUp:
-		log.Error(err, "A write is given up, what it was to report is lost", "unreported", w.Unreported())
-		s.opts.OnGivenUp(w.Unreported())
+		log.Error(err, "A write is given up, what it was to report is lost", "unreported", t.Lost)
 	case store.Failed:
 		log.V(1).Info("Write failed, given back for later", "reason", err.Error())
-	case store.NotFound, store.NameTaken:
+	case store.Written, store.NotFound, store.NameTaken:
 	}
 }
 

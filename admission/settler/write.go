@@ -157,14 +157,14 @@ func (w *write) writtenIn(e *corev1.Event) bool {
 	return DesiredOf(&w.PendingWrite, w.storeID).isIn(e)
 }
 
-// patch is a merge patch of one version of the Event.
-func (w *write) patch() map[string]any {
-	var fields map[string]any
+// patch is a merge patch of one version of the Event: of a notice, all of it.
+func (w *write) patch() any {
 	if w.Notice != nil {
-		fields = noticePatch(&w.PendingWrite)
-	} else {
-		fields = DesiredOf(&w.PendingWrite, w.storeID).patch()
+		e := notice(&w.PendingWrite)
+		e.UID, e.ResourceVersion = types.UID(w.UID), w.ResourceVersion
+		return e
 	}
+	fields := DesiredOf(&w.PendingWrite, w.storeID).patch()
 	metadata, _ := fields["metadata"].(map[string]any)
 	metadata["uid"], metadata["resourceVersion"] = w.UID, w.ResourceVersion
 	return fields

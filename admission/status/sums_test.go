@@ -3,6 +3,7 @@ package status_test
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"fmt"
 	mathrand "math/rand/v2"
 	"slices"
@@ -43,16 +44,18 @@ func TestTheNextLeaderGoesOn(t *testing.T) {
 	}
 }
 
+var seeds = flag.Uint64("seeds", 2, "how many random courses of events TestSumsAreExact takes")
+
 // TestSumsAreExact lets replicas count, restart, vanish for a while, and leaders follow each other.
 func TestSumsAreExact(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(6) {
+	for seed := range *seeds {
 		bubble(t, func(r *rig) {
 			random := mathrand.New(mathrand.NewPCG(seed, 1))
 			r.changed(valid("p", 1))
 			r.counts.replicas = append(r.counts.replicas, busiest.NewCounter("b", time.Now(), busiest.Places), busiest.NewCounter("c", time.Now(), busiest.Places))
 			var want busiest.Counts
-			for range 60 {
+			for range 30 {
 				c := busiest.Counts{Admitted: random.Int64N(9), Merged: random.Int64N(9), Dropped: random.Int64N(9)}
 				r.decideOn(random.IntN(3), "p", 1, c)
 				want = want.Add(c)
@@ -113,7 +116,7 @@ func TestSumsAreExactAfterALongOutage(t *testing.T) {
 func TestSumsOfEarlierGenerationsAreForgotten(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
-		const edits = 200
+		const edits = 60
 		for g := range int64(edits) {
 			r.after(time.Duration(g)*20*time.Second, func() {
 				r.changed(valid("p", g+1))

@@ -129,7 +129,7 @@ func (s *server) inRedis(own *memory.Store, local elect.Runner) (*state, error) 
 func (s *server) settler(name string, q store.Queue, o settler.Options) elect.Runner {
 	m := &s.metrics.Settle
 	o.WritesPerSecond, o.DrainTimeout, o.Tracer = s.opts.SettleRate, s.opts.DrainTimeout, s.traces.Tracer()
-	o.Count, o.Lag, o.OnGivenUp = m.Settled, m.LagOf(name), m.GaveUp
+	o.Observe = m.Of(name)
 	return together{
 		settler.New(s.metrics.Store.ObserveQueue(name, q), s.events.CoreV1(), o),
 		m.Pending(name, q, s.opts.Redis.Timeout),
