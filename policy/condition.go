@@ -48,9 +48,8 @@ func (e *EvaluationError) Error() string {
 // Unwrap gives the reason.
 func (e *EvaluationError) Unwrap() error { return e.Err }
 
-// holds reports whether all conditions of r hold for what a has. As in the API
-// server under failurePolicy Ignore, one that is false settles it; otherwise
-// one that could not be evaluated counts as false, and is reported.
+// holds reports whether all conditions of r hold for what a has. As in the API server under failurePolicy Ignore, one
+// that is false settles it; otherwise one that could not be evaluated counts as false, and is reported.
 func (r *Rule) holds(ctx context.Context, a *activation, budget *int64) (bool, *EvaluationError) {
 	var failed *EvaluationError
 	for i := range r.Match.Conditions {

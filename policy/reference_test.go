@@ -14,8 +14,7 @@ import (
 	"github.com/eventquota/eventquota/policy"
 )
 
-// The conditions and selectors that random policies draw from, each with what
-// it says in Go.
+// The conditions and selectors that random policies draw from, each with what it says in Go.
 var (
 	conditions = []struct {
 		expression string

@@ -5,8 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Request is what conditions know of an admission request, beside its Event.
-// Its JSON is that of admission.k8s.io/v1.
+// Request is what conditions know of an admission request, beside its Event. Its JSON is that of admission.k8s.io/v1.
 type Request struct {
 	Kind               metav1.GroupVersionKind     `json:"kind"`
 	Resource           metav1.GroupVersionResource `json:"resource"`

@@ -104,8 +104,7 @@ type selection struct {
 	quotas          []*Quota
 }
 
-// NewSet arranges rules. What no policy governs is governed by fallback. The rules must not be changed
-// afterwards.
+// NewSet arranges rules. What no policy governs is governed by fallback. The rules must not be changed afterwards.
 //
 // The cost of making a Set grows with the namespaces and the cluster's rules; the cost of asking it grows with
 // the rules that select the namespace.

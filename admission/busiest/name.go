@@ -34,8 +34,7 @@ func objectName(k key) string {
 // reasonName is the type, a space and the reason.
 func reasonName(k key) string { return part(k[0]) + " " + part(k[1]) }
 
-// part is s as a part of a name: quoted where it is empty or contains a separator, so that no two keys share a
-// name.
+// part is s as a part of a name: quoted where it is empty or contains a separator, so that no two keys share a name.
 func part(s string) string {
 	if s == "" || strings.ContainsAny(s, " /") {
 		return strconv.Quote(s)

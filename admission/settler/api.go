@@ -20,8 +20,7 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// Events is where Events are read and written: a client of core/v1, which may write Events of both
-// APIs.
+// Events is where Events are read and written: a client of core/v1, which may write Events of both APIs.
 type Events = typedcorev1.EventsGetter
 
 // requestTimeout bounds one request.

@@ -19,9 +19,8 @@ type held struct {
 	writes    []*write
 }
 
-// claiming bounds one claim: no group that is held, and of no namespace more than are left. A group
-// that was held when it began counts as held throughout, as the store may have looked at it before
-// its last write was completed.
+// claiming bounds one claim: no group that is held, and of no namespace more than are left. A group that was held when
+// it began counts as held throughout, as the store may have looked at it before its last write was completed.
 type claiming struct {
 	held    map[store.Key]bool
 	offered map[store.Key]string // namespaces

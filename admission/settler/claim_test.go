@@ -136,8 +136,7 @@ func TestNothingIsClaimedOrWrittenWhileTheStoreIsUnavailable(t *testing.T) {
 	})
 }
 
-// TestWritesOfOneGroupAreMadeInOrder holds that what an Event hands over comes before the notice that
-// takes it over.
+// TestWritesOfOneGroupAreMadeInOrder holds that what an Event hands over comes before the notice that takes it over.
 func TestWritesOfOneGroupAreMadeInOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -16,8 +16,7 @@ type Options struct {
 	Workers int
 	// Poll is the time between two claims. Default 250ms.
 	Poll time.Duration
-	// DrainTimeout is how long Run goes on, once its context has ended, to write all that is
-	// pending. Default 15s.
+	// DrainTimeout is how long Run goes on, once its context has ended, to write all that is pending. Default 15s.
 	DrainTimeout time.Duration
 	// Shared says that other replicas settle the queue too. Then Run ends with what it has
 	// claimed, and leaves all else to the next one. Default no.
@@ -28,8 +27,7 @@ type Options struct {
 	// StoreID names the store that the queue is of in what stored Events say of their counts.
 	// Default none, as for one that all replicas share.
 	StoreID string
-	// Available reports whether the queue can be used. While it cannot, nothing is claimed or
-	// written. Default always.
+	// Available reports whether the queue can be used. While it cannot, nothing is claimed or written. Default always.
 	Available func() bool
 	// Observe is called with each try. Default nothing.
 	Observe func(Try)

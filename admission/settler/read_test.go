@@ -166,8 +166,7 @@ func uid(uid string) func(*corev1.Event) {
 	return func(e *corev1.Event) { e.UID = types.UID(uid) }
 }
 
-// TestAnEventThatChangesAllTheTimeIsGivenBack has its recorder count on before each patch, and then
-// end.
+// TestAnEventThatChangesAllTheTimeIsGivenBack has its recorder count on before each patch, and then end.
 func TestAnEventThatChangesAllTheTimeIsGivenBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

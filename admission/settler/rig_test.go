@@ -171,8 +171,7 @@ type queue struct {
 	mu     sync.Mutex
 	writes []store.PendingWrite
 	came   []string // names and outcomes
-	// claims and completes are how many calls fail at first, of which the first Claim brings
-	// something.
+	// claims and completes are how many calls fail at first, of which the first Claim brings something.
 	claims, completes int
 	brings            []store.PendingWrite
 	// more is how often there is more to write once a write is completed.

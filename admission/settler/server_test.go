@@ -26,9 +26,8 @@ import (
 	"github.com/eventquota/eventquota/admission/valid"
 )
 
-// server is an API server of core/v1 Events, as far as a settler sees it: with uids,
-// resourceVersions, and what comes of a patch that names others. It is a transport, so that the
-// client in front of it is a real one.
+// server is an API server of core/v1 Events, as far as a settler sees it: with uids, resourceVersions, and what comes
+// of a patch that names others. It is a transport, so that the client in front of it is a real one.
 type server struct {
 	began time.Time
 	// answer is asked about each request first. What it returns is the answer: a status, or else

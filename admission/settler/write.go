@@ -142,8 +142,7 @@ func (w *write) adopt(e *corev1.Event) {
 		w.others += w.Merged() - before.Merged()
 	}
 	if w.others != 0 {
-		// The store adds them to what it has merged, so what a try before may have written of that
-		// must not be in it.
+		// The store adds them to what it has merged, so what a try before may have written of that must not be in it.
 		noted := w.noted + w.others
 		w.stored = store.Stored{Count: w.Own + noted, Merged: noted, Foreign: true}
 	}

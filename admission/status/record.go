@@ -110,8 +110,7 @@ func (r *record) read(u *unstructured.Unstructured, now time.Time) {
 	}
 }
 
-// written is when a replica wrote the status last, cut to a second, by the API
-// server's clock.
+// written is when a replica wrote the status last, cut to a second, by the API server's clock.
 func written(u *unstructured.Unstructured) time.Time {
 	for _, f := range u.GetManagedFields() {
 		if f.Manager == manager && f.Subresource == "status" && f.Time != nil {

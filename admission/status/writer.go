@@ -165,8 +165,7 @@ func (w *Writer) check(now time.Time) (more bool) {
 	return false
 }
 
-// plan is what may be written now, in order, and when the first of what else
-// there is to write may be.
+// plan is what may be written now, in order, and when the first of what else there is to write may be.
 func (w *Writer) plan(now time.Time) (due []*record, next time.Time) {
 	next = now.Add(lookEvery)
 	for _, r := range w.records {

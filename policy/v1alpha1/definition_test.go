@@ -9,9 +9,8 @@ import (
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// appliedBytes is what all annotations of an object may hold, in bytes:
-// TotalAnnotationSizeLimitB of the API server. kubectl apply keeps the whole
-// object in one of them.
+// appliedBytes is what all annotations of an object may hold, in bytes: TotalAnnotationSizeLimitB of the API server.
+// kubectl apply keeps the whole object in one of them.
 const appliedBytes = 256 << 10
 
 func TestTheDefinitionsAreSmallEnoughToApply(t *testing.T) {

@@ -2,8 +2,7 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Match says which Events are meant: those that fit each field that is set. An
-// empty match fits every Event.
+// Match says which Events are meant: those that fit each field that is set. An empty match fits every Event.
 type Match struct {
 	// types are the types of Events: Normal, Warning. Normal is whatever is not
 	// Warning: an Event may have no type. Empty means all.
@@ -20,9 +19,8 @@ type Match struct {
 	// +kubebuilder:validation:items:MaxLength=128
 	Reasons []string `json:"reasons,omitempty"`
 
-	// controllers are the components that report Events, such as kubelet: the
-	// component of their source or, where they have none, the reporting
-	// controller. Empty means all.
+	// controllers are the components that report Events, such as kubelet: the component of their source or, where they
+	// have none, the reporting controller. Empty means all.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
@@ -64,24 +62,20 @@ type EventType string
 // MatchCondition is a condition that an Event must meet, with the semantics
 // that matchConditions of admission webhooks have.
 type MatchCondition struct {
-	// name identifies the condition in the status. It must be a qualified name
-	// and unique among the conditions.
+	// name identifies the condition in the status. It must be a qualified name and unique among the conditions.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]$`
 	Name string `json:"name"`
 
-	// expression is a CEL expression that must evaluate to bool. It reads
-	// `event`, the Event as core/v1 has it, with `event.controller`;
-	// `request`, the admission request: name, namespace, operation,
-	// userInfo.username, userInfo.groups, dryRun, kind, resource and more; and
-	// `namespaceObject`, the namespace: its metadata.name, metadata.labels and
-	// metadata.annotations, without those of more than 512 bytes and, in the order
-	// of their names, beyond 4 KiB. A field that does not exist is an error, which
-	// the status shows. Texts, numbers and times that the Event does not have are
-	// empty, so that no Event gets around a condition by leaving one out.
-	// Functions, libraries and cost limits are those of the API server.
+	// expression is a CEL expression that must evaluate to bool. It reads `event`, the Event as core/v1 has it, with
+	// `event.controller`; `request`, the admission request: name, namespace, operation, userInfo.username,
+	// userInfo.groups, dryRun, kind, resource and more; and `namespaceObject`, the namespace: its metadata.name,
+	// metadata.labels and metadata.annotations, without those of more than 512 bytes and, in the order of their names,
+	// beyond 4 KiB. A field that does not exist is an error, which the status shows. Texts, numbers and times that the
+	// Event does not have are empty, so that no Event gets around a condition by leaving one out. Functions, libraries
+	// and cost limits are those of the API server.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048

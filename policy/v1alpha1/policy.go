@@ -2,11 +2,10 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// EventPolicy says how the Events of its namespace are treated: which of them
-// are merged, limited for each source and object, or dropped. The first policy
-// that matches an Event governs it: cluster policies of tier Admin, then the
-// namespace's own, then cluster policies of tier Baseline. How many Events there
-// may be in all is for EventQuota and ClusterEventQuota.
+// EventPolicy says how the Events of its namespace are treated: which of them are merged, limited for each source and
+// object, or dropped. The first policy that matches an Event governs it: cluster policies of tier Admin, then the
+// namespace's own, then cluster policies of tier Baseline. How many Events there may be in all is for EventQuota and
+// ClusterEventQuota.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=eventpolicies,scope=Namespaced,shortName=evp,categories=eventquota
@@ -29,14 +28,12 @@ type EventPolicy struct {
 	// spec says which Events the policy governs, and how.
 	// +required
 	Spec EventPolicySpec `json:"spec"`
-	// status says whether the policy is in force and what it did. It is
-	// written by the webhook.
+	// status says whether the policy is in force and what it did. It is written by the webhook.
 	// +optional
 	Status Status `json:"status,omitempty"`
 }
 
-// EventPolicySpec says which Events of its namespace an EventPolicy governs,
-// and how.
+// EventPolicySpec says which Events of its namespace an EventPolicy governs, and how.
 type EventPolicySpec struct {
 	// match says which Events the policy governs.
 	// +optional
@@ -45,9 +42,8 @@ type EventPolicySpec struct {
 	Treatment `json:",inline"`
 }
 
-// ClusterEventPolicy says how Events are treated in all namespaces that it
-// selects: of tier Admin before the namespaces' own policies, of tier Baseline
-// where none of these matches.
+// ClusterEventPolicy says how Events are treated in all namespaces that it selects: of tier Admin before the
+// namespaces' own policies, of tier Baseline where none of these matches.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=clustereventpolicies,scope=Cluster,shortName=cevp,categories=eventquota
@@ -71,17 +67,14 @@ type ClusterEventPolicy struct {
 	// spec says which Events the policy governs, and how.
 	// +required
 	Spec ClusterEventPolicySpec `json:"spec"`
-	// status says whether the policy is in force and what it did. It is
-	// written by the webhook.
+	// status says whether the policy is in force and what it did. It is written by the webhook.
 	// +optional
 	Status Status `json:"status,omitempty"`
 }
 
-// ClusterEventPolicySpec says which Events a ClusterEventPolicy governs, and
-// how.
+// ClusterEventPolicySpec says which Events a ClusterEventPolicy governs, and how.
 type ClusterEventPolicySpec struct {
-	// tier is Admin, before the namespaces' own policies, or Baseline, where
-	// none of these matches.
+	// tier is Admin, before the namespaces' own policies, or Baseline, where none of these matches.
 	// +optional
 	// +kubebuilder:default=Baseline
 	Tier Tier `json:"tier,omitempty"`
@@ -105,42 +98,36 @@ type Tier string
 // +kubebuilder:validation:XValidation:rule="self.action == 'Limit' || !has(self.message)",fieldPath=".message",message="is allowed only with action Limit: no other action cuts messages"
 // +kubebuilder:validation:XValidation:rule="self.action != 'Exempt' || self.notices == 'Enabled'",fieldPath=".notices",message="None is allowed only with action Limit or Drop: Exempt drops nothing"
 type Treatment struct {
-	// precedence orders the policies of one tier or namespace: lower goes first,
-	// and of equal ones the lower name.
+	// precedence orders the policies of one tier or namespace: lower goes first, and of equal ones the lower name.
 	// +optional
 	// +kubebuilder:default=1000
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
 	Precedence int32 `json:"precedence,omitempty"`
 
-	// action is Limit (merge repeated and similar Events, limit the rest), Drop
-	// (refuse, and report in one notice) or Exempt (neither merge nor limit).
-	// Exempt in a ClusterEventPolicy exempts from every quota, in an EventPolicy
-	// from those of its namespace.
+	// action is Limit (merge repeated and similar Events, limit the rest), Drop (refuse, and report in one notice) or
+	// Exempt (neither merge nor limit). Exempt in a ClusterEventPolicy exempts from every quota, in an EventPolicy from
+	// those of its namespace.
 	// +optional
 	// +kubebuilder:default=Limit
 	Action Action `json:"action,omitempty"`
 
-	// mode is Enforce, Audit (decide and count, but let pass what it would
-	// refuse: the next policy that enforces governs) or Disabled (as if the
-	// policy were not there).
+	// mode is Enforce, Audit (decide and count, but let pass what it would refuse: the next policy that enforces
+	// governs) or Disabled (as if the policy were not there).
 	// +optional
 	// +kubebuilder:default=Enforce
 	Mode Mode `json:"mode,omitempty"`
 
-	// auditWarnings makes a policy in mode Audit answer writers with a warning
-	// that says what it would have done.
+	// auditWarnings makes a policy in mode Audit answer writers with a warning that says what it would have done.
 	// +optional
 	// +kubebuilder:default=false
 	AuditWarnings bool `json:"auditWarnings,omitempty"`
 
-	// merge is how repeated and similar Events are merged. An absent field has
-	// its default.
+	// merge is how repeated and similar Events are merged. An absent field has its default.
 	// +optional
 	Merge *Merge `json:"merge,omitempty"`
 
-	// spamFilter is a token bucket for each source and object. An absent field
-	// has its default.
+	// spamFilter is a token bucket for each source and object. An absent field has its default.
 	// +optional
 	SpamFilter *SpamFilter `json:"spamFilter,omitempty"`
 
@@ -148,8 +135,7 @@ type Treatment struct {
 	// +optional
 	Message *Message `json:"message,omitempty"`
 
-	// notices is Enabled, or None where what the policy drops is to be seen in
-	// metrics and in its status only.
+	// notices is Enabled, or None where what the policy drops is to be seen in metrics and in its status only.
 	// +optional
 	// +kubebuilder:default=Enabled
 	Notices Notices `json:"notices,omitempty"`
@@ -177,22 +163,19 @@ type Merge struct {
 	// +optional
 	Similar *Similar `json:"similar,omitempty"`
 
-	// writeInterval is the least time between two writes of a stored Event. At
-	// least 1s, at most 1h.
+	// writeInterval is the least time between two writes of a stored Event. At least 1s, at most 1h.
 	// +optional
 	// +kubebuilder:default="10s"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}([.][0-9]{1,3})?(h|m|s|ms)){1,4}$') && duration(self) >= duration('1s') && duration(self) <= duration('1h')",message="must be a time such as 10s, at least 1s and at most 1h"
 	WriteInterval *Duration `json:"writeInterval,omitempty"`
 
-	// maxWriteInterval is what the time between two writes of a stored Event
-	// grows to while it keeps changing, as it doubles with each write. At least
-	// writeInterval, at most 1h. 5m by default, and 1m without Redis, as what is
+	// maxWriteInterval is what the time between two writes of a stored Event grows to while it keeps changing, as it
+	// doubles with each write. At least writeInterval, at most 1h. 5m by default, and 1m without Redis, as what is
 	// pending is in memory then.
 	// +optional
 	MaxWriteInterval *Duration `json:"maxWriteInterval,omitempty"`
 
-	// keepMessages is how many of its latest distinct messages a combined Event
-	// lists. 0 lists none.
+	// keepMessages is how many of its latest distinct messages a combined Event lists. 0 lists none.
 	// +optional
 	// +kubebuilder:default=5
 	// +kubebuilder:validation:Minimum=0
@@ -202,9 +185,8 @@ type Merge struct {
 
 // Identical is how the same Event is merged when it repeats.
 type Identical struct {
-	// window is how long after its last occurrence the same Event is merged into
-	// the stored one. Of use up to the API server's --event-ttl. More than 0s,
-	// at most 24h.
+	// window is how long after its last occurrence the same Event is merged into the stored one. Of use up to the API
+	// server's --event-ttl. More than 0s, at most 24h.
 	// +optional
 	// +kubebuilder:default="1h"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}([.][0-9]{1,3})?(h|m|s|ms)){1,4}$') && duration(self) > duration('0s') && duration(self) <= duration('24h')",message="must be a time such as 10m, more than 0s and at most 24h"
@@ -213,16 +195,14 @@ type Identical struct {
 
 // Similar is how Events are combined that differ by their messages only.
 type Similar struct {
-	// threshold is how many distinct messages it takes until such Events are
-	// combined into one.
+	// threshold is how many distinct messages it takes until such Events are combined into one.
 	// +optional
 	// +kubebuilder:default=10
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
 	Threshold *int32 `json:"threshold,omitempty"`
 
-	// window is how long after the last of them such Events are still combined.
-	// More than 0s, at most 24h.
+	// window is how long after the last of them such Events are still combined. More than 0s, at most 24h.
 	// +optional
 	// +kubebuilder:default="10m"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}([.][0-9]{1,3})?(h|m|s|ms)){1,4}$') && duration(self) > duration('0s') && duration(self) <= duration('24h')",message="must be a time such as 10m, more than 0s and at most 24h"
@@ -268,9 +248,8 @@ type SpamFilter struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}([.][0-9]{1,3})?(h|m|s|ms)){1,4}$') && duration(self) >= duration('1ms') && duration(self) <= duration('24h')",message="must be a time such as 5m, at least 1ms and at most 24h"
 	Interval *Duration `json:"interval,omitempty"`
 
-	// reservePerReason is how many Events of each reason are admitted in each
-	// merge.similar.window although the bucket is empty, so that a rare Event is
-	// not starved by a frequent one. 0 admits none.
+	// reservePerReason is how many Events of each reason are admitted in each merge.similar.window although the bucket
+	// is empty, so that a rare Event is not starved by a frequent one. 0 admits none.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0

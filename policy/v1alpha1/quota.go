@@ -2,10 +2,9 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// EventQuota limits how many of the Events that it matches are stored in its
-// namespace. Every quota that matches an Event applies, beside those of the
-// cluster and whatever policy governs: a namespace can tighten the cluster's
-// quotas, and not loosen them. Merged Events need no token.
+// EventQuota limits how many of the Events that it matches are stored in its namespace. Every quota that matches an
+// Event applies, beside those of the cluster and whatever policy governs: a namespace can tighten the cluster's quotas,
+// and not loosen them. Merged Events need no token.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=eventquotas,scope=Namespaced,shortName=evq,categories=eventquota
@@ -24,14 +23,12 @@ type EventQuota struct {
 	// spec says which Events the quota limits, and to how many.
 	// +required
 	Spec EventQuotaSpec `json:"spec"`
-	// status says whether the quota is in force and what it refused. It is
-	// written by the webhook.
+	// status says whether the quota is in force and what it refused. It is written by the webhook.
 	// +optional
 	Status Status `json:"status,omitempty"`
 }
 
-// EventQuotaSpec says which Events of its namespace an EventQuota limits, and
-// to how many.
+// EventQuotaSpec says which Events of its namespace an EventQuota limits, and to how many.
 type EventQuotaSpec struct {
 	// match says which Events the quota limits.
 	// +optional
@@ -40,9 +37,8 @@ type EventQuotaSpec struct {
 	Budget `json:",inline"`
 }
 
-// ClusterEventQuota limits how many of the Events that it matches are stored,
-// over all namespaces that it selects. Every quota that matches an Event
-// applies, but for limits that another one replaces.
+// ClusterEventQuota limits how many of the Events that it matches are stored, over all namespaces that it selects.
+// Every quota that matches an Event applies, but for limits that another one replaces.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=clustereventquotas,scope=Cluster,shortName=cevq,categories=eventquota
@@ -62,18 +58,15 @@ type ClusterEventQuota struct {
 	// spec says which Events the quota limits, and to how many.
 	// +required
 	Spec ClusterEventQuotaSpec `json:"spec"`
-	// status says whether the quota is in force and what it refused. It is
-	// written by the webhook.
+	// status says whether the quota is in force and what it refused. It is written by the webhook.
 	// +optional
 	Status Status `json:"status,omitempty"`
 }
 
-// ClusterEventQuotaSpec says which Events a ClusterEventQuota limits, and to how
-// many.
+// ClusterEventQuotaSpec says which Events a ClusterEventQuota limits, and to how many.
 type ClusterEventQuotaSpec struct {
-	// precedence says which quota's limit holds where several that match an Event
-	// have one of the same name: that of the lowest precedence, and of equal ones
-	// that of the lower name. So some namespaces can have more than the rest.
+	// precedence says which quota's limit holds where several that match an Event have one of the same name: that of
+	// the lowest precedence, and of equal ones that of the lower name. So some namespaces can have more than the rest.
 	// +optional
 	// +kubebuilder:default=1000
 	// +kubebuilder:validation:Minimum=1
@@ -89,8 +82,7 @@ type ClusterEventQuotaSpec struct {
 
 // Budget is how many Events a quota allows.
 type Budget struct {
-	// limits are token buckets. An Event that is to be stored must get a token
-	// from each.
+	// limits are token buckets. An Event that is to be stored must get a token from each.
 	// +required
 	// +listType=map
 	// +listMapKey=name
@@ -104,21 +96,18 @@ type Budget struct {
 	// +kubebuilder:default=Enforce
 	Mode Mode `json:"mode,omitempty"`
 
-	// auditWarnings makes a quota in mode Audit answer writers with a warning
-	// that says what it would have refused.
+	// auditWarnings makes a quota in mode Audit answer writers with a warning that says what it would have refused.
 	// +optional
 	// +kubebuilder:default=false
 	AuditWarnings bool `json:"auditWarnings,omitempty"`
 
-	// onStoreFailure is what becomes of an Event while the store that replicas
-	// share does not answer: Local (each replica limits by what it knows), Admit
-	// (the quota does not apply) or Deny (the quota refuses all).
+	// onStoreFailure is what becomes of an Event while the store that replicas share does not answer: Local (each
+	// replica limits by what it knows), Admit (the quota does not apply) or Deny (the quota refuses all).
 	// +optional
 	// +kubebuilder:default=Local
 	OnStoreFailure OnStoreFailure `json:"onStoreFailure,omitempty"`
 
-	// notices is Enabled, or None where what the quota drops is to be seen in
-	// metrics and in its status only.
+	// notices is Enabled, or None where what the quota drops is to be seen in metrics and in its status only.
 	// +optional
 	// +kubebuilder:default=Enabled
 	Notices Notices `json:"notices,omitempty"`
@@ -140,9 +129,8 @@ type Limit struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`
 
-	// per is what has a bucket of its own: each combination of these parts of an
-	// Event. Empty is one bucket for all that the quota matches. Controller is a
-	// source's component, whatever its host.
+	// per is what has a bucket of its own: each combination of these parts of an Event. Empty is one bucket for all
+	// that the quota matches. Controller is a source's component, whatever its host.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=8
@@ -167,9 +155,8 @@ type Limit struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}([.][0-9]{1,3})?(h|m|s|ms)){1,4}$') && duration(self) >= duration('1ms') && duration(self) <= duration('24h')",message="must be a time such as 5m, at least 1ms and at most 24h"
 	Interval *Duration `json:"interval,omitempty"`
 
-	// warningReservePercent is the part of a full bucket that only Warnings may
-	// use, so that Normal Events leave them some. It is not used where per has
-	// Type.
+	// warningReservePercent is the part of a full bucket that only Warnings may use, so that Normal Events leave them
+	// some. It is not used where per has Type.
 	// +optional
 	// +kubebuilder:default=20
 	// +kubebuilder:validation:Minimum=0

@@ -10,9 +10,8 @@ const (
 	// ConditionReady is True when the observed generation is what decides: also in
 	// mode Audit, and in mode Disabled, where it decides nothing.
 	ConditionReady = "Ready"
-	// ConditionShadowed is True when a policy can never govern, or a limit of a
-	// quota can never apply, as others that match the same stand before it. It is
-	// absent otherwise.
+	// ConditionShadowed is True when a policy can never govern, or a limit of a quota can never apply, as others that
+	// match the same stand before it. It is absent otherwise.
 	ConditionShadowed = "Shadowed"
 	// ConditionErrors is True when an expression of the generation in force has
 	// failed on an Event in the last hour. It is absent otherwise.
@@ -26,21 +25,18 @@ type Status struct {
 	// +kubebuilder:validation:Minimum=0
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions are Accepted (it is valid; if not, the message says which field
-	// is wrong and why, and of an expression at which line and column), Ready (the
-	// observed generation is what decides, as its mode says; if not, the message
-	// says which one does), Shadowed (it, or a limit of it, can never decide; the
-	// message names what stands before it) and ConditionErrors (an expression failed; the message
-	// says how often, and gives an example).
+	// conditions are Accepted (it is valid; if not, the message says which field is wrong and why, and of an expression
+	// at which line and column), Ready (the observed generation is what decides, as its mode says; if not, the message
+	// says which one does), Shadowed (it, or a limit of it, can never decide; the message names what stands before it)
+	// and ConditionErrors (an expression failed; the message says how often, and gives an example).
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=8
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// total counts the Events that it decided since its generation was observed
-	// first. While that is not valid, it goes on counting those of the generation
-	// that stays in force, and is absent where there is none.
+	// total counts the Events that it decided since its generation was observed first. While that is not valid, it goes
+	// on counting those of the generation that stays in force, and is absent where there is none.
 	// +optional
 	Total *Counts `json:"total,omitempty"`
 
@@ -56,9 +52,8 @@ type Status struct {
 	TopSources []SourceCounts `json:"topSources,omitempty"`
 }
 
-// Counts are Events that a policy governed, by what became of them, or that a
-// quota refused. In mode Audit they are those that would have been merged or
-// dropped. Each request counts once, also one that reports many occurrences.
+// Counts are Events that a policy governed, by what became of them, or that a quota refused. In mode Audit they are
+// those that would have been merged or dropped. Each request counts once, also one that reports many occurrences.
 type Counts struct {
 	// since is when counting began.
 	// +optional

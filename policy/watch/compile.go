@@ -13,9 +13,8 @@ import (
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// Check says why a rule is not valid, if it is Pending: the rules of a namespace that sends no Events are not
-// compiled otherwise. It keeps what it found for Reports, and not the rule. An error may also mean that there is no
-// such rule.
+// Check says why a rule is not valid, if it is Pending: the rules of a namespace that sends no Events are not compiled
+// otherwise. It keeps what it found for Reports, and not the rule. An error may also mean that there is no such rule.
 func (c *Cache) Check(i policy.Identity) error {
 	c.mu.Lock()
 	e := c.entry(i)
