@@ -4,21 +4,22 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/busiest"
 	"github.com/eventquota/eventquota/store"
 )
 
 func BenchmarkCount(b *testing.B) {
 	for _, objects := range []int{1, busiest.Places, 1 << 14} {
-		writes := make([]*busiest.Write, objects)
+		writes := make([]*admission.Decided, objects)
 		for n := range writes {
-			writes[n] = write(n)
+			writes[n] = write(n).decided(store.Merge)
 		}
 		b.Run(fmt.Sprintf("%d objects", objects), func(b *testing.B) {
 			b.ReportAllocs()
 			c := busiest.NewCounter("a", epoch(), busiest.Places)
 			for i := 0; b.Loop(); i++ {
-				c.Count(writes[i%objects], store.Merge)
+				c.Decided(writes[i%objects])
 			}
 		})
 		b.Run(fmt.Sprintf("%d objects, from all processors", objects), func(b *testing.B) {
@@ -26,7 +27,7 @@ func BenchmarkCount(b *testing.B) {
 			c := busiest.NewCounter("a", epoch(), busiest.Places)
 			b.RunParallel(func(pb *testing.PB) {
 				for i := 0; pb.Next(); i++ {
-					c.Count(writes[i%objects], store.Merge)
+					c.Decided(writes[i%objects])
 				}
 			})
 		})
@@ -40,7 +41,7 @@ func BenchmarkPack(b *testing.B) {
 		w := write(n)
 		w.Subject.Name = fmt.Sprintf("web-%x-%x", uint64(n)*0x9e3779b97f4a7c15, n)
 		w.Subject.Host = fmt.Sprintf("ip-10-0-%d-%d.eu-central-1.compute.internal", n%300/250, n%250)
-		c.Count(w, store.Merge)
+		c.Decided(w.decided(store.Merge))
 	}
 	b.ReportAllocs()
 	for b.Loop() {

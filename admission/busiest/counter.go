@@ -45,24 +45,25 @@ func NewCounter(replica string, now time.Time, places int) *Counter {
 	return c
 }
 
-// Write is the Event write that was decided.
-type Write struct {
-	Namespace string // of the Event
-	Subject   Subject
-	Type      string
-	Reason    string
-	Policy    string
-}
-
-// Count counts one decision. It takes five locks for a moment, one after the other, allocates only for what is
-// not followed yet, and keeps no part of w.
-func (c *Counter) Count(w *Write, v store.Verdict) {
-	s, one := &w.Subject, countsOf(v)
-	c.countBy(Namespace, w.Namespace, key{w.Namespace}, one)
-	c.countBy(Source, w.Namespace, key{s.Component, s.Host}, one)
-	c.countBy(Object, w.Namespace, key{s.Kind, s.Namespace, s.Name}, one)
-	c.countBy(Reason, w.Namespace, key{w.Type, w.Reason}, one)
-	c.countBy(Policy, w.Namespace, key{w.Policy}, one)
+// Decided counts what became of one Event write. It takes at most six locks for a moment, one after the other,
+// allocates only for what is not followed yet, and keeps no part of d. Decisions of audited rules are in no ranking.
+// The status of a rule in force counts only what it did, not what it would do if others were audited too; the
+// built-in default has no status.
+func (c *Counter) Decided(d *admission.Decided) {
+	e, namespace := d.Request.Object, d.Request.Namespace
+	if one := countsOf(d.Verdict); !d.Audited {
+		c.countBy(Namespace, namespace, key{namespace}, one)
+		c.countBy(Source, namespace, key{d.Source.Component, d.Source.Host}, one)
+		c.countBy(Object, namespace, key{d.Object.Kind, d.Object.Namespace, d.Object.Name}, one)
+		c.countBy(Reason, namespace, key{e.Type, e.Reason}, one)
+		c.countBy(Policy, namespace, key{d.Rule.Name}, one)
+	}
+	if i := d.Rule.Identity; i.UID != "" && (!d.Audited || d.Rule.Mode == policy.Audit) {
+		c.CountRule(i.Namespace, RuleID{UID: string(i.UID), Generation: i.Generation}, d.Verdict, Subject{Object: d.Object, Source: d.Source})
+	}
+	for _, err := range d.Errors {
+		c.countError(err)
+	}
 }
 
 // countBy counts one write of k, of which it keeps no part.
@@ -74,22 +75,6 @@ func (c *Counter) countBy(by By, namespace string, k key, one Counts) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.count(c.seed, clip(namespace), k, one)
-}
-
-// Decided counts what became of one Event write, and keeps no part of d. Decisions of audited rules are in no
-// ranking. The status of a rule in force counts only what it did, not what it would do if others were audited
-// too; the built-in default has no status.
-func (c *Counter) Decided(d *admission.Decided) {
-	e, subject := d.Request.Object, Subject{Object: d.Object, Source: d.Source}
-	if !d.Audited {
-		c.Count(&Write{Namespace: d.Request.Namespace, Subject: subject, Type: e.Type, Reason: e.Reason, Policy: d.Rule.Name}, d.Verdict)
-	}
-	if i := d.Rule.Identity; i.UID != "" && (!d.Audited || d.Rule.Mode == policy.Audit) {
-		c.CountRule(i.Namespace, RuleID{UID: string(i.UID), Generation: i.Generation}, d.Verdict, subject)
-	}
-	for _, err := range d.Errors {
-		c.countError(err)
-	}
 }
 
 // Snapshot is what was counted until now. Each ranking is of one moment; two may differ by the writes that are
@@ -254,22 +239,12 @@ func (s *sketch[K]) displace(i int) {
 // key is what a row of a Ranking is found by: parts of its name, empty ones at the end.
 type key [3]string
 
-// detached is k in memory of its own.
+// detached is k in memory of its own: its parts may be those of a long request.
 func (k key) detached() key {
-	detach(&k[0], &k[1], &k[2])
+	for i := range k {
+		k[i] = strings.Clone(k[i])
+	}
 	return k
-}
-
-// detach copies texts into memory of their own, together: they may be parts of a long request.
-func detach(texts ...*string) {
-	parts := make([]string, 0, 7)
-	for _, text := range texts {
-		parts = append(parts, *text)
-	}
-	rest := strings.Join(parts, "")
-	for _, text := range texts {
-		*text, rest = rest[:len(*text)], rest[len(*text):]
-	}
 }
 
 // clip is s, cut to maxPart bytes between two runes.

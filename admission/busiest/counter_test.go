@@ -9,15 +9,35 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/busiest"
+	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
 )
 
 func epoch() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
 
+// written is an Event write.
+type written struct {
+	Namespace            string // of the Event
+	Subject              busiest.Subject
+	Type, Reason, Policy string
+}
+
+func (w *written) decided(v store.Verdict) *admission.Decided {
+	return &admission.Decided{
+		Rule: &policy.Rule{Name: w.Policy}, Verdict: v, Object: w.Subject.Object, Source: w.Subject.Source,
+		Request: &admission.Request{
+			Request: policy.Request{Namespace: w.Namespace}, Object: &corev1.Event{Type: w.Type, Reason: w.Reason},
+		},
+	}
+}
+
 // write is one about the n-th object, from one of ten sources.
-func write(n int) *busiest.Write {
-	return &busiest.Write{
+func write(n int) *written {
+	return &written{
 		Namespace: fmt.Sprint("team-", n%3),
 		Subject: busiest.Subject{
 			Object: store.Object{Kind: "Pod", Namespace: fmt.Sprint("team-", n%3), Name: fmt.Sprint("web-", n)},
@@ -39,7 +59,7 @@ func rowOf(r busiest.Ranking, name string) busiest.Row {
 func TestEachWriteIsCountedOnceByEachKind(t *testing.T) {
 	c := busiest.NewCounter("a", epoch(), busiest.Places)
 	for n, v := range []store.Verdict{store.Admit, store.Aggregate, store.Merge, store.Drop, store.Deny, store.Deny} {
-		c.Count(write(n%2), v)
+		c.Decided(write(n % 2).decided(v))
 	}
 	s := c.Snapshot(epoch().Add(time.Minute))
 	if want := (busiest.Replica{Name: "a", Since: epoch(), At: epoch().Add(time.Minute)}); s.Replica != want {
@@ -68,7 +88,7 @@ func TestEachWriteIsCountedOnceByEachKind(t *testing.T) {
 // truth is what a model has counted of each object.
 type truth map[string]busiest.Counts
 
-func (m truth) count(w *busiest.Write, v store.Verdict) {
+func (m truth) count(w *written, v store.Verdict) {
 	name := "Pod " + w.Namespace + "/" + w.Subject.Name
 	c := m[name]
 	switch v {
@@ -130,7 +150,7 @@ func TestCountsAreExactUpToTheBoundAndBoundedBeyond(t *testing.T) {
 				if !test.many {
 					w.Namespace, w.Subject.Namespace = "team", "team"
 				}
-				c.Count(w, v)
+				c.Decided(w.decided(v))
 				model.count(w, v)
 			}
 			ranking := c.Snapshot(epoch()).By[busiest.Object]
@@ -159,7 +179,7 @@ func TestWhatMayBeMissingIsNeverTooLow(t *testing.T) {
 		for n := range made.objects * made.times {
 			w := write(n / made.times)
 			w.Namespace, w.Subject.Namespace = made.namespace, made.namespace
-			c.Count(w, store.Admit)
+			c.Decided(w.decided(store.Admit))
 			model.count(w, store.Admit)
 		}
 	}
@@ -172,7 +192,7 @@ func TestNoNamespaceDisplacesAnothers(t *testing.T) {
 	count := func(namespace string, n int) {
 		name := fmt.Sprint(namespace, n)
 		s := busiest.Subject{Object: store.Object{Kind: "Pod", Namespace: namespace, Name: name}, Source: store.Source{Component: name}}
-		c.Count(&busiest.Write{Namespace: namespace, Subject: s, Type: "Normal", Reason: name, Policy: name}, store.Admit)
+		c.Decided((&written{Namespace: namespace, Subject: s, Type: "Normal", Reason: name, Policy: name}).decided(store.Admit))
 		c.CountRule(namespace, busiest.RuleID{UID: name}, store.Drop, s)
 		c.CountRule("", busiest.RuleID{UID: "cluster"}, store.Drop, s)
 	}
@@ -223,7 +243,7 @@ func TestAnyNumberOfGoroutinesCountExactly(t *testing.T) {
 	for range writers {
 		all.Go(func() {
 			for i := range each {
-				c.Count(write(i%200), store.Merge)
+				c.Decided(write(i % 200).decided(store.Merge))
 				if i%100 == 0 {
 					c.Snapshot(epoch())
 				}
@@ -254,10 +274,10 @@ func TestACounterTakesAMegabyteAtTheMost(t *testing.T) {
 	c := busiest.NewCounter("a", epoch(), busiest.Places)
 	for n := range 3 * busiest.Places {
 		text := fmt.Sprint(n) + strings.Repeat("x", 1<<14)
-		c.Count(&busiest.Write{Namespace: text, Policy: text, Subject: busiest.Subject{
+		c.Decided((&written{Namespace: text, Policy: text, Subject: busiest.Subject{
 			Object: store.Object{Kind: text, Namespace: text, Name: text},
 			Source: store.Source{Component: text, Host: text},
-		}}, store.Drop)
+		}}).decided(store.Drop))
 	}
 	took := heap() - before
 	t.Logf("%d bytes", took)
@@ -269,8 +289,9 @@ func TestACounterTakesAMegabyteAtTheMost(t *testing.T) {
 
 func TestCountingWhoIsKnownAllocatesNothing(t *testing.T) {
 	c, w := busiest.NewCounter("a", epoch(), busiest.Places), write(1)
-	c.Count(w, store.Admit)
-	if n := testing.AllocsPerRun(1000, func() { c.Count(w, store.Merge) }); n != 0 {
+	c.Decided(w.decided(store.Admit))
+	d := w.decided(store.Merge)
+	if n := testing.AllocsPerRun(1000, func() { c.Decided(d) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }

@@ -10,15 +10,15 @@ import (
 )
 
 func TestNamesAreReadAndNotMistaken(t *testing.T) {
-	object := func(kind, namespace, name string) busiest.Write {
-		return busiest.Write{Subject: busiest.Subject{Object: store.Object{Kind: kind, Namespace: namespace, Name: name}}}
+	object := func(kind, namespace, name string) written {
+		return written{Subject: busiest.Subject{Object: store.Object{Kind: kind, Namespace: namespace, Name: name}}}
 	}
-	source := func(component, host string) busiest.Write {
-		return busiest.Write{Subject: busiest.Subject{Source: store.Source{Component: component, Host: host}}}
+	source := func(component, host string) written {
+		return written{Subject: busiest.Subject{Source: store.Source{Component: component, Host: host}}}
 	}
 	for says, test := range map[string]struct {
 		by    busiest.By
-		write busiest.Write
+		write written
 		want  string
 	}{
 		"an object of a namespace":           {busiest.Object, object("Pod", "storm", "web-0"), "Pod storm/web-0"},
@@ -34,15 +34,15 @@ func TestNamesAreReadAndNotMistaken(t *testing.T) {
 		"escape codes":                       {busiest.Source, source("\x1b[2Jx", "\r\n"), `"\x1b[2Jx"/"\r\n"`},
 		"codes that turn writing around":     {busiest.Source, source("a\u202eb", ""), `"a\u202eb"`},
 		"no UTF-8":                           {busiest.Source, source("a\xff", ""), `"a\xff"`},
-		"an odd namespace":                   {busiest.Namespace, busiest.Write{Namespace: "\x00"}, `"\x00"`},
-		"no namespace":                       {busiest.Namespace, busiest.Write{}, `""`},
-		"a policy":                           {busiest.Policy, busiest.Write{Policy: "EventPolicy storm/own"}, "EventPolicy storm/own"},
-		"a long name":                        {busiest.Policy, busiest.Write{Policy: strings.Repeat("世", 100)}, strings.Repeat("世", 84)},
+		"an odd namespace":                   {busiest.Namespace, written{Namespace: "\x00"}, `"\x00"`},
+		"no namespace":                       {busiest.Namespace, written{}, `""`},
+		"a policy":                           {busiest.Policy, written{Policy: "EventPolicy storm/own"}, "EventPolicy storm/own"},
+		"a long name":                        {busiest.Policy, written{Policy: strings.Repeat("世", 100)}, strings.Repeat("世", 84)},
 		"a long name of no letters":          {busiest.Source, source(strings.Repeat("\x80", 300), ""), `"` + strings.Repeat(`\x80`, 249) + `"`},
 	} {
 		t.Run(says, func(t *testing.T) {
 			c := busiest.NewCounter("a", epoch(), busiest.Places)
-			c.Count(&test.write, store.Admit)
+			c.Decided(test.write.decided(store.Admit))
 			if rows := c.Snapshot(epoch()).By[test.by].Rows; len(rows) != 1 || rows[0].Name != test.want {
 				t.Errorf("%+v, want %q", rows, test.want)
 			}
@@ -60,7 +60,7 @@ func FuzzTwoObjectsHaveTwoNames(f *testing.F) {
 		}
 		c, objects := busiest.NewCounter("a", epoch(), busiest.Places), map[[3]string]bool{}
 		for _, s := range []store.Object{{Kind: kind, Namespace: namespace, Name: name}, {Kind: kind2, Namespace: namespace2, Name: name2}} {
-			c.Count(&busiest.Write{Subject: busiest.Subject{Object: s}}, store.Admit)
+			c.Decided((&written{Subject: busiest.Subject{Object: s}}).decided(store.Admit))
 			objects[[3]string{s.Kind, s.Namespace, s.Name}] = true
 		}
 		names := map[string]bool{}

@@ -25,7 +25,7 @@ func standalone(t *testing.T) *redisclient.Client {
 func counted(replica string, n int, at time.Time) busiest.Snapshot {
 	c := busiest.NewCounter(replica, at.Add(-time.Hour), busiest.Places)
 	for i := range n {
-		c.Count(write(i), store.Drop)
+		c.Decided(write(i).decided(store.Drop))
 	}
 	return c.Snapshot(at)
 }
@@ -174,10 +174,10 @@ func TestALargeSnapshotIsReadAsItWasWritten(t *testing.T) {
 	c := busiest.NewCounter("a", time.Now(), busiest.Places)
 	for n := range busiest.Places {
 		text := string(rune('a'+n%26)) + strings.Repeat("\x00", busiest.MaxPart-4) + string(rune('a'+n/26))
-		c.Count(&busiest.Write{Namespace: text, Policy: text, Subject: busiest.Subject{
+		c.Decided((&written{Namespace: text, Policy: text, Subject: busiest.Subject{
 			Object: store.Object{Kind: text, Namespace: text, Name: text},
 			Source: store.Source{Component: text, Host: text},
-		}}, store.Drop)
+		}}).decided(store.Drop))
 	}
 	r, s := busiest.NewRedis(standalone(t), ""), c.Snapshot(time.Now().UTC().Truncate(time.Millisecond))
 	s.Replica.Since = s.Replica.At

@@ -85,8 +85,9 @@ func (s Subject) clipped() Subject {
 
 // detached is s in memory of its own.
 func (s Subject) detached() Subject {
-	fields := s.fields()
-	detach(fields[:]...)
+	for _, f := range s.fields() {
+		*f = strings.Clone(*f)
+	}
 	return s
 }
 

@@ -54,7 +54,7 @@ func TestACounterTellsEveryTwoSecondsAndAtItsEnd(t *testing.T) {
 		if client.puts != 3 {
 			t.Errorf("written %d times in 7 s, want 3", client.puts)
 		}
-		r.Counter.Count(write(1), store.Drop)
+		r.Counter.Decided(write(1).decided(store.Drop))
 		end()
 		<-done
 		if client.puts != 4 {

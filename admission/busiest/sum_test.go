@@ -14,10 +14,10 @@ import (
 
 func TestASumHasTheWritesOfAllReplicas(t *testing.T) {
 	a, b := busiest.NewCounter("a", epoch(), busiest.Places), busiest.NewCounter("b", epoch().Add(time.Minute), busiest.Places)
-	a.Count(write(0), store.Admit)
+	a.Decided(write(0).decided(store.Admit))
 	for range 3 {
-		b.Count(write(0), store.Merge)
-		b.Count(write(1), store.Drop)
+		b.Decided(write(0).decided(store.Merge))
+		b.Decided(write(1).decided(store.Drop))
 	}
 	sum := busiest.Add([]busiest.Snapshot{b.Snapshot(epoch()), a.Snapshot(epoch())})
 	if len(sum.Replicas) != 2 || sum.Replicas[0].Name != "a" || sum.Replicas[1].Since != epoch().Add(time.Minute) {
@@ -45,7 +45,7 @@ func TestASumSaysByHowMuchItMayBeWrong(t *testing.T) {
 		objects := []int{100, 300, 3000, 30000}[replica%4]
 		for range writes {
 			w := write(int(float64(objects) * r.Float64() * r.Float64() * r.Float64()))
-			c.Count(w, store.Drop)
+			c.Decided(w.decided(store.Drop))
 			model.count(w, store.Drop)
 		}
 		all = append(all, c.Snapshot(epoch()))
@@ -90,7 +90,7 @@ func TestASumHasAThousandRowsAtTheMost(t *testing.T) {
 		for n := range busiest.Places {
 			for range 1 + (n+replica)%3 {
 				w := write(replica*busiest.Places + n)
-				c.Count(w, store.Merge)
+				c.Decided(w.decided(store.Merge))
 				model.count(w, store.Merge)
 			}
 		}
@@ -115,7 +115,7 @@ func TestTheSumOfNothingIsNothing(t *testing.T) {
 func TestJSONIsReadAsItWasWritten(t *testing.T) {
 	c := busiest.NewCounter("a", epoch(), busiest.Places)
 	for n := range 300 {
-		c.Count(write(n), store.Admit)
+		c.Decided(write(n).decided(store.Admit))
 	}
 	sum := busiest.Add([]busiest.Snapshot{c.Snapshot(epoch())})
 	text, err := json.Marshal(sum)
