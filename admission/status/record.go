@@ -59,8 +59,8 @@ func (w *Writer) learn(now time.Time) {
 		if r.report.Governing != before.Governing || r.report.Mode != before.Mode {
 			changed[report.Namespace] = true
 		}
-		if u := w.rules.Object(report.Identity); u != nil && u.GetResourceVersion() != r.version {
-			r.read(u, now)
+		if report.Object.GetResourceVersion() != r.version {
+			r.read(report.Object, now)
 		}
 	}
 	for uid, r := range w.records {

@@ -116,18 +116,15 @@ func (c *counts) restart(replica int) {
 	c.replicas[replica] = busiest.NewCounter(rand.Text(), time.Now(), busiest.Places)
 }
 
-// Reports implements status.Rules.
+// Reports implements status.Rules. Their objects are not changed any more.
 func (r *rig) Reports() []watch.Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Clone(r.reports)
-}
-
-// Object implements status.Rules. What it returns is not changed any more.
-func (r *rig) Object(i policy.Identity) *unstructured.Unstructured {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.objects[i.UID]
+	reports := slices.Clone(r.reports)
+	for i := range reports {
+		reports[i].Object = r.objects[reports[i].UID]
+	}
+	return reports
 }
 
 // Check implements status.Rules. It finds every rule to be valid.

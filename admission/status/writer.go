@@ -13,7 +13,6 @@ import (
 	"golang.org/x/time/rate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/util/workqueue"
@@ -44,11 +43,9 @@ const (
 )
 
 // Rules is what is known of policies and quotas: a *watch.Cache.
-type Rules interface { //nolint:interfacebloat // what a cache of rules knows
+type Rules interface {
 	// Reports are those of all rules.
 	Reports() []watch.Report
-	// Object is a rule as last received from the API server, or nil.
-	Object(i policy.Identity) *unstructured.Unstructured
 	// Check finds out for Reports whether a rule that is Pending is valid.
 	Check(i policy.Identity) error
 	// Shadowed says by name what stands before rules of a namespace, or of the cluster for "", so that they, or
@@ -217,7 +214,7 @@ func (w *Writer) write(ctx context.Context, r *record) {
 		return
 	}
 	r.notBefore = time.Now().Add(w.retries.When(r.report.UID))
-	if ctx.Err() != nil || apierrors.IsNotFound(err) || w.rules.Object(r.report.Identity) == nil {
+	if ctx.Err() != nil || apierrors.IsNotFound(err) {
 		return // the end of the term, or of the rule
 	}
 	log := logr.FromContextOrDiscard(ctx).WithValues("rule", r.report.String(), "generation", r.report.Generation)

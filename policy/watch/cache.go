@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
@@ -59,6 +60,8 @@ type Report struct {
 	Err error
 	// Pending says that Generation is not compiled yet, so that nobody knows whether it is valid.
 	Pending bool
+	// Object is the rule as last received from the API server, its status included. It must not be changed.
+	Object *unstructured.Unstructured
 }
 
 // New makes a Cache that has only the policy fallback until Run finds others. report is called with each Report

@@ -40,7 +40,7 @@ var errNotFound = errors.New("does not exist")
 
 // compile returns what is in force for e, and why that is not its object. It does not change e.
 func (c *Cache) compile(e *entry) (policy.Rules, error) {
-	made, err := c.compileObject(c.compiler, e.object)
+	made, err := c.compileObject(c.compiler, e.Object)
 	switch {
 	case err == nil:
 		return made, nil
@@ -78,7 +78,7 @@ func (c *Cache) Shadowed(namespace string) map[string][]string {
 		switch r := e.report(); r.Governing {
 		case 0:
 		case r.Generation:
-			valid = append(valid, e.object)
+			valid = append(valid, e.Object)
 		default:
 			valid = append(valid, e.last)
 		}

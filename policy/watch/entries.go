@@ -22,10 +22,9 @@ type entry struct {
 
 	created time.Time
 	size    int
-	object  *unstructured.Unstructured
-	// last is the latest generation before object that may be valid. It is nil once object is known to be.
+	// last is the latest generation before Object that may be valid. It is nil once Object is known to be.
 	last *unstructured.Unstructured
-	// inForce is what is made of object or last, nothing if neither is valid. compiled says that it is up to date.
+	// inForce is what is made of Object or last, nothing if neither is valid. compiled says that it is up to date.
 	inForce  policy.Rules
 	compiled bool
 	// within says that the bounds of its namespace allow it; beyond says why they do not.
@@ -41,11 +40,11 @@ func (e *entry) report() Report {
 	return r
 }
 
-// settle notes the result of compiling object.
+// settle notes the result of compiling Object.
 func (e *entry) settle(made policy.Rules, err error) {
 	e.Governing, e.Mode, e.Err, e.Pending = 0, "", err, false
 	if err == nil {
-		e.last, e.size = nil, sizeOf(e.object)
+		e.last, e.size = nil, sizeOf(e.Object)
 	}
 	if r := ruleOf(made); r != nil {
 		e.Governing, e.Mode = r.Identity.Generation, r.Mode
@@ -70,17 +69,6 @@ func (c *Cache) Reports() []Report {
 	return all
 }
 
-// Object is a rule as last received from the API server, its status included, and perhaps of another generation
-// than its Report. It is nil if the rule does not exist any more, and must not be changed.
-func (c *Cache) Object(i policy.Identity) *unstructured.Unstructured {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if e := c.entry(i); e != nil {
-		return e.object
-	}
-	return nil
-}
-
 // entry is that of a rule, or nil; c.mu is held.
 func (c *Cache) entry(i policy.Identity) *entry {
 	if e := c.entries[i.Namespace][id{i.Kind, i.Name}]; e != nil && e.UID == i.UID {
@@ -97,15 +85,15 @@ func (c *Cache) keep(o metav1.Object) {
 		return
 	}
 	e := &entry{
-		Report: Report{Pending: true, Identity: policy.Identity{
+		Report: Report{Pending: true, Object: u, Identity: policy.Identity{
 			Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(), Generation: u.GetGeneration(),
 		}},
-		created: u.GetCreationTimestamp().Time, size: sizeOf(u), object: u,
+		created: u.GetCreationTimestamp().Time, size: sizeOf(u),
 	}
 	c.mu.Lock()
 	before := c.entry(e.Identity) // not another rule that had the name
 	if before != nil && before.Generation == e.Generation {
-		before.object = u
+		before.Object = u
 		c.mu.Unlock()
 		return
 	}
@@ -134,7 +122,7 @@ func (c *Cache) keep(o metav1.Object) {
 
 // follow makes e the generation after before.
 func (e *entry) follow(before *entry) {
-	e.last, e.inForce, e.Governing, e.Mode = before.object, before.inForce, before.Governing, before.Mode
+	e.last, e.inForce, e.Governing, e.Mode = before.Object, before.inForce, before.Governing, before.Mode
 	if before.Err != nil {
 		e.last = before.last
 	}
