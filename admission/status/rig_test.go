@@ -128,7 +128,7 @@ func (r *rig) Reports() []watch.Report {
 }
 
 // Check implements status.Rules. It finds every rule to be valid.
-func (r *rig) Check(i policy.Identity) error {
+func (r *rig) Check(i policy.Identity) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.checked = append(r.checked, time.Since(r.began))
@@ -137,7 +137,6 @@ func (r *rig) Check(i policy.Identity) error {
 			r.reports[n].Pending, r.reports[n].Governing = false, i.Generation
 		}
 	}
-	return nil
 }
 
 // Shadowed implements status.Rules.

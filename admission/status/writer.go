@@ -47,7 +47,7 @@ type Rules interface {
 	// Reports are those of all rules.
 	Reports() []watch.Report
 	// Check finds out for Reports whether a rule that is Pending is valid.
-	Check(i policy.Identity) error
+	Check(i policy.Identity)
 	// Shadowed says by name what stands before rules of a namespace, or of the cluster for "", so that they, or
 	// limits of them, can never decide; nothing for most.
 	Shadowed(namespace string) map[string][]string
@@ -156,7 +156,7 @@ func (w *Writer) check(now time.Time) (more bool) {
 			return true
 		}
 		w.checkAt = now.Add(leastRound)
-		_ = w.rules.Check(r.report.Identity) // Reports have what it found
+		w.rules.Check(r.report.Identity)
 		w.learn(now)
 	}
 	return false

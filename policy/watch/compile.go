@@ -1,7 +1,6 @@
 package watch
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,30 +12,23 @@ import (
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// Check says why a rule is not valid, if it is Pending: the rules of a namespace that sends no Events are not compiled
-// otherwise. It keeps what it found for Reports, and not the rule. An error may also mean that there is no such rule.
-func (c *Cache) Check(i policy.Identity) error {
+// Check finds out for Reports whether a rule that is Pending is valid: the rules of a namespace that sends no Events
+// are not compiled otherwise. It does not keep the rule.
+func (c *Cache) Check(i policy.Identity) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	e := c.entry(i)
-	if e == nil {
-		c.mu.Unlock()
-		return fmt.Errorf("%s: %w", i, errNotFound)
+	if e == nil || !e.report().Pending {
+		return
 	}
 	from := *e
 	c.mu.Unlock()
-	if r := from.report(); !r.Pending {
-		return r.Err
-	}
 	made, err := c.compile(&from)
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.entry(i) == e && e.Pending {
 		e.settle(made, err)
 	}
-	return err
 }
-
-var errNotFound = errors.New("does not exist")
 
 // compile returns what is in force for e, and why that is not its object. It does not change e.
 func (c *Cache) compile(e *entry) (policy.Rules, error) {
