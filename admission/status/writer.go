@@ -132,17 +132,21 @@ func (w *Writer) round(ctx context.Context) time.Time {
 			return time.Now()
 		}
 		w.write(ctx, r)
-		if r.notBefore.Before(next) && !r.notBefore.IsZero() {
-			next = r.notBefore
+		if !r.notBefore.IsZero() {
+			next = earlier(next, r.notBefore)
 		}
 	}
-	if w.lookAt.Before(next) {
-		next = w.lookAt
+	if unchecked {
+		next = earlier(next, w.checkAt)
 	}
-	if unchecked && w.checkAt.Before(next) {
-		next = w.checkAt
+	return earlier(next, w.lookAt)
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
 	}
-	return next
+	return a
 }
 
 // check has one rule checked that nobody knows yet to be valid or not, and reports whether there are more. Those
@@ -165,6 +169,7 @@ func (w *Writer) check(now time.Time) (more bool) {
 // plan is what may be written now, in order, and when the first of what else there is to write may be.
 func (w *Writer) plan(now time.Time) (due []*record, next time.Time) {
 	next = now.Add(lookEvery)
+	var changes, counts []*record
 	for _, r := range w.records {
 		// A replica that knows less than has been written has nothing to say.
 		if r.report.Pending || r.stored.ObservedGeneration > r.report.Generation {
@@ -181,27 +186,24 @@ func (w *Writer) plan(now time.Time) (due []*record, next time.Time) {
 			at = r.notBefore
 		}
 		switch {
-		case !at.After(now):
-			due = append(due, r)
-		case at.Before(next):
-			next = at
+		case at.After(now):
+			next = earlier(next, at)
+		case r.urgent:
+			changes = append(changes, r)
+		default:
+			counts = append(counts, r)
 		}
 	}
-	slices.SortFunc(due, func(a, b *record) int {
-		switch {
-		case a.urgent && !b.urgent:
-			return -1
-		case b.urgent && !a.urgent:
-			return 1
-		}
-		return cmp.Or(a.wrote.Compare(b.wrote), cmp.Compare(a.report.UID, b.report.UID))
-	})
+	for _, some := range [][]*record{changes, counts} {
+		slices.SortFunc(some, func(a, b *record) int {
+			return cmp.Or(a.wrote.Compare(b.wrote), cmp.Compare(a.report.UID, b.report.UID))
+		})
+	}
 	// Anyone who changes rules all the time must not keep others' counts from being written.
-	if i := slices.IndexFunc(due, func(r *record) bool { return !r.urgent }); w.changes && i > 0 {
-		first := due[i]
-		due = slices.Insert(slices.Delete(due, i, i+1), 0, first)
+	if w.changes && len(counts) > 0 {
+		return slices.Concat(counts[:1], changes, counts[1:]), next
 	}
-	return due, next
+	return append(changes, counts...), next
 }
 
 // write writes the status of a rule. A failure is tried again later, as long as the rule exists.

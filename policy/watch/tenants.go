@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -31,7 +32,8 @@ type tenant struct {
 	cache *Cache
 	name  string
 	asked atomic.Uint64 // when it was last asked about, by Cache.clock
-	ready chan struct{} // closed once its rules are in force
+	ready chan struct{} // closed by open once its rules are in force
+	open  func()
 
 	// What follows is guarded by Cache.mu.
 	active, compiled bool
@@ -42,7 +44,8 @@ type tenant struct {
 var _ policy.Pending = (*tenant)(nil)
 
 func (c *Cache) newTenant(namespace string) *tenant {
-	return &tenant{cache: c, name: namespace, ready: make(chan struct{})}
+	ready := make(chan struct{})
+	return &tenant{cache: c, name: namespace, ready: ready, open: sync.OnceFunc(func() { close(ready) })}
 }
 
 // Ask notes that there is an Event, and reports whether the rules for it are in force.
@@ -59,15 +62,6 @@ func (t *tenant) Ask() bool {
 	}
 }
 
-// open releases waiting Events.
-func (t *tenant) open() {
-	select {
-	case <-t.ready:
-	default:
-		close(t.ready)
-	}
-}
-
 // Await activates the namespace and waits until its rules are in force.
 func (t *tenant) Await(ctx context.Context) {
 	c := t.cache
@@ -77,16 +71,11 @@ func (t *tenant) Await(ctx context.Context) {
 		c.mu.Unlock()
 		return
 	}
-	left := time.Until(t.until)
+	ctx, cancel := context.WithDeadline(ctx, t.until)
 	c.mu.Unlock()
-	if left <= 0 {
-		return
-	}
-	timer := time.NewTimer(left)
-	defer timer.Stop()
+	defer cancel()
 	select {
 	case <-t.ready:
-	case <-timer.C:
 	case <-ctx.Done():
 	}
 }
