@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -52,9 +51,7 @@ func TestWhatAnAnswerMeans(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t)
+			bubble(t, func(t *testing.T, r *rig) {
 				r.queue.writes = []store.PendingWrite{r.pending("a")}
 				r.answer = func(q *request) error {
 					if q.n == 1 {
@@ -88,9 +85,7 @@ func (r *rig) waits() []time.Duration {
 const ms = time.Millisecond
 
 func TestAWriteThatFailsForAReasonOfItsOwnIsGivenBack(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+	bubble(t, func(t *testing.T, r *rig) {
 		r.queue.writes = []store.PendingWrite{r.pending("a")}
 		r.answer = func(q *request) error {
 			if q.n <= 4 {
@@ -110,9 +105,7 @@ func TestAWriteThatFailsForAReasonOfItsOwnIsGivenBack(t *testing.T) {
 }
 
 func TestAWriteThatFailsForAnHourIsGivenUp(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+	bubble(t, func(t *testing.T, r *rig) {
 		r.queue.writes = []store.PendingWrite{r.pending("a", total(9)), r.pending("b")}
 		r.answer = func(q *request) error {
 			if q.says == "patch default/a" {
@@ -144,9 +137,7 @@ func TestWhileTheAPIServerIsUnavailableWritesWaitAndAreNotGivenBack(t *testing.T
 		"a proxy without backends": apierrors.NewServiceUnavailable("no"), "an expired credential": apierrors.NewUnauthorized("no"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t)
+			bubble(t, func(t *testing.T, r *rig) {
 				r.queue.writes = []store.PendingWrite{r.pending("a")}
 				r.answer = func(q *request) error {
 					if q.after < 2*time.Hour {
@@ -173,9 +164,7 @@ func TestWhileTheAPIServerIsUnavailableWritesWaitAndAreNotGivenBack(t *testing.T
 // TestATimeoutOfOneWriteAloneIsItsOwn has one Event whose writes are never answered, as with another
 // webhook that is slow about it, while others are.
 func TestATimeoutOfOneWriteAloneIsItsOwn(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+	bubble(t, func(t *testing.T, r *rig) {
 		r.queue.writes = []store.PendingWrite{r.pending("a")}
 		for i := range 100 {
 			r.queue.writes = append(r.queue.writes, r.pendingIn("other", fmt.Sprint("b", i)))
@@ -194,9 +183,7 @@ func TestATimeoutOfOneWriteAloneIsItsOwn(t *testing.T) {
 }
 
 func TestRequestsAreWithinTheRate(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+	bubble(t, func(t *testing.T, r *rig) {
 		const writes, perSecond = 500, 100 // each is a read and a patch
 		for i := range writes {
 			r.queue.writes = append(r.queue.writes, r.pending(fmt.Sprint(i), unread))

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/eventquota/eventquota/admission/settler"
@@ -21,9 +20,7 @@ func TestClaimsAreBounded(t *testing.T) {
 		"of many namespaces": {10, 472},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t)
+			bubble(t, func(t *testing.T, r *rig) {
 				for i := range 1000 {
 					r.queue.writes = append(r.queue.writes, r.pendingIn(fmt.Sprint("ns", i%tt.namespaces), fmt.Sprint("e", i)))
 				}
@@ -45,9 +42,7 @@ func TestClaimsAreBounded(t *testing.T) {
 // TestWritesThatFailKeepNoOtherNamespaceWaiting has more namespaces than claims can be full of, whose writes all fail as
 // if the API server took none.
 func TestWritesThatFailKeepNoOtherNamespaceWaiting(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+	bubble(t, func(t *testing.T, r *rig) {
 		for i := range 1000 {
 			r.queue.writes = append(r.queue.writes, r.pendingIn(fmt.Sprint("failing", i%10), fmt.Sprint("e", i)))
 		}
@@ -74,9 +69,7 @@ func TestWritesThatFailKeepNoOtherNamespaceWaiting(t *testing.T) {
 }
 
 func TestWhatAPartialClaimBringsIsWritten(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+	bubble(t, func(t *testing.T, r *rig) {
 		a, b := r.pending("a"), r.pending("b")
 		r.queue.writes = []store.PendingWrite{a, b}
 		r.queue.claims, r.queue.brings = 8, []store.PendingWrite{a}
@@ -96,9 +89,7 @@ func TestWhatAPartialClaimBringsIsWritten(t *testing.T) {
 }
 
 func TestNothingIsClaimedOrWrittenWhileTheStoreIsUnavailable(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+	bubble(t, func(t *testing.T, r *rig) {
 		var mu sync.Mutex
 		available := false
 		set := func(to bool) {
@@ -138,9 +129,7 @@ func TestNothingIsClaimedOrWrittenWhileTheStoreIsUnavailable(t *testing.T) {
 
 // TestWritesOfOneGroupAreMadeInOrder holds that what an Event hands over comes before the notice that takes it over.
 func TestWritesOfOneGroupAreMadeInOrder(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+	bubble(t, func(t *testing.T, r *rig) {
 		for i := range 20 {
 			r.queue.writes = append(r.queue.writes, r.pending(fmt.Sprintf("e%02d", i), func(p *store.PendingWrite) {
 				p.Ref = store.Ref{Group: store.KeyOf("g"), ID: uint64(i)}
@@ -154,9 +143,7 @@ func TestWritesOfOneGroupAreMadeInOrder(t *testing.T) {
 }
 
 func TestAnOutcomeThatTheStoreDidNotTakeIsSaidAgainWithoutAnotherWrite(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+	bubble(t, func(t *testing.T, r *rig) {
 		r.queue.writes, r.queue.completes = []store.PendingWrite{r.pending("a")}, 3
 		r.run(10*time.Second, settler.Options{})
 		if got := fmt.Sprint(r.did(), r.queue.came, r.results); got != "[patch default/a] [a written] [written]" {
@@ -167,9 +154,7 @@ func TestAnOutcomeThatTheStoreDidNotTakeIsSaidAgainWithoutAnotherWrite(t *testin
 
 // TestWhatIsPendingAgainIsWrittenAgain has more to write each time that a write is completed.
 func TestWhatIsPendingAgainIsWrittenAgain(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+	bubble(t, func(t *testing.T, r *rig) {
 		r.queue.writes, r.queue.more = []store.PendingWrite{r.pending("a")}, 2
 		r.run(100*time.Millisecond, settler.Options{})
 		if got, want := fmt.Sprint(r.did(), r.queue.came), "[patch default/a patch default/a patch default/a] [a written a written a written]"; got != want {

@@ -37,9 +37,7 @@ func TestADrainFailsWhenSomethingIsStillPending(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t)
+			bubble(t, func(t *testing.T, r *rig) {
 				r.queue.writes = []store.PendingWrite{r.pending("a"), r.pending("b")}
 				tt.breaks(r)
 				err := r.settle(r.queue, time.Minute, tt.o)
@@ -59,9 +57,7 @@ func TestADrainFailsWhenSomethingIsStillPending(t *testing.T) {
 }
 
 func TestOfASharedStoreOnlyWhatIsClaimedIsDrained(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+	bubble(t, func(t *testing.T, r *rig) {
 		r.queue.writes = []store.PendingWrite{r.pending("a"), r.pending("b", func(p *store.PendingWrite) { p.Due = time.Now().Add(time.Hour) })}
 		r.answer = func(q *request) error {
 			if q.after < time.Minute {
@@ -79,9 +75,7 @@ func TestOfASharedStoreOnlyWhatIsClaimedIsDrained(t *testing.T) {
 // TestASharedStoreThatIsUnavailableIsNotWaitedFor holds that what is claimed of it is left to the next
 // replica: it is pending in the store still.
 func TestASharedStoreThatIsUnavailableIsNotWaitedFor(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+	bubble(t, func(t *testing.T, r *rig) {
 		r.queue.writes = []store.PendingWrite{r.pending("a")}
 		var unavailable atomic.Bool
 		r.answer = func(*request) error {
@@ -96,9 +90,7 @@ func TestASharedStoreThatIsUnavailableIsNotWaitedFor(t *testing.T) {
 }
 
 func TestASettlerThatAbandonsWritesNoMore(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+	bubble(t, func(t *testing.T, r *rig) {
 		r.queue.writes = []store.PendingWrite{r.pending("a"), r.pending("b"), r.pending("c")}
 		abandon := make(chan struct{})
 		r.answer = func(q *request) error {

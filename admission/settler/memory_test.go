@@ -64,9 +64,8 @@ func (r *rig) repeat(m *memory.Store, n int, names ...string) {
 }
 
 func TestAnEventIsWrittenOnceInAWriteInterval(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r, m := newRig(t), newMemory(t)
+	bubble(t, func(t *testing.T, r *rig) {
+		m := newMemory(t)
 		wait := r.start(m, 5*time.Minute, settler.Options{})
 		r.repeat(m, 120, "a", "b")
 		wait()
@@ -96,9 +95,8 @@ func TestAnEventIsWrittenOnceInAWriteInterval(t *testing.T) {
 }
 
 func TestADrainWritesWhatIsNotDueYet(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r, m := newRig(t), newMemory(t)
+	bubble(t, func(t *testing.T, r *rig) {
+		m := newMemory(t)
 		wait := r.start(m, 4*time.Second, settler.Options{})
 		r.repeat(m, 4, "a", "b", "c")
 		wait()
@@ -129,9 +127,8 @@ func (r *rig) notices() []*corev1.Event {
 // TestADrainLosesNoCountOfAnEventThatWasNeverStored holds that a notice takes over at once what
 // would else wait for another Event.
 func TestADrainLosesNoCountOfAnEventThatWasNeverStored(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r, m := newRig(t), newMemory(t)
+	bubble(t, func(t *testing.T, r *rig) {
+		m := newMemory(t)
 		wait := r.start(m, 6*time.Second, settler.Options{})
 		r.repeat(m, 4, "a")
 		r.remove("default", "a0")
@@ -145,9 +142,8 @@ func TestADrainLosesNoCountOfAnEventThatWasNeverStored(t *testing.T) {
 // TestWritesThatNeverSucceedDoNotStopOthers has the names of 512 Events be such that no request about
 // them leaves the client.
 func TestWritesThatNeverSucceedDoNotStopOthers(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r, m := newRig(t), newMemory(t)
+	bubble(t, func(t *testing.T, r *rig) {
+		m := newMemory(t)
 		for i := range 512 {
 			e := event("default", fmt.Sprint("a/b", i), about(fmt.Sprint("p", i)))
 			r.decide(m, e)
@@ -181,9 +177,8 @@ func TestWritesThatNeverSucceedDoNotStopOthers(t *testing.T) {
 // TestAStormOfDropsDoesNotDelayAnotherNamespace has the notices of 4,000 objects be due when a count
 // of another namespace falls due. It goes out before the most of them.
 func TestAStormOfDropsDoesNotDelayAnotherNamespace(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r, m := newRig(t), newMemory(t)
+	bubble(t, func(t *testing.T, r *rig) {
+		m := newMemory(t)
 		for i := range 4000 { // at most 100 are written each second
 			pod := store.Object{APIVersion: "v1", Kind: "Pod", Namespace: "storm", Name: fmt.Sprint("p", i)}
 			w := store.Write{
@@ -224,9 +219,8 @@ func (endless) Pending(ctx context.Context) (int64, error) { return 0, ctx.Err()
 // TestANoticeAboutANodeOfKubeSystemIsValid has Events in kube-system about an object of the cluster
 // be dropped: the notice about it is in default.
 func TestANoticeAboutANodeOfKubeSystemIsValid(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r, m := newRig(t), newMemory(t)
+	bubble(t, func(t *testing.T, r *rig) {
+		m := newMemory(t)
 		wait := r.start(m, time.Minute, settler.Options{})
 		dropped := int32(0)
 		for i := range 60 {

@@ -129,9 +129,7 @@ func TestNoticesAreWrittenWhereTheyAre(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t)
+			bubble(t, func(t *testing.T, r *rig) {
 				if tt.before != nil {
 					tt.before(r)
 				}

@@ -5,7 +5,6 @@ import (
 	"math"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/eventquota/eventquota/admission/settler"
@@ -89,9 +88,7 @@ func TestPatches(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t)
+			bubble(t, func(t *testing.T, r *rig) {
 				r.queue.writes = []store.PendingWrite{r.pending("a", tt.changes...)}
 				r.run(time.Second, settler.Options{})
 				if got := fmt.Sprint(r.did(), r.queue.came, r.results); got != "[patch default/a] [a written] [written]" {

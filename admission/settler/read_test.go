@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -67,9 +66,7 @@ func TestAnEventIsReadBeforeItsFirstWrite(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t)
+			bubble(t, func(t *testing.T, r *rig) {
 				r.queue.writes = []store.PendingWrite{r.pending("a", append([]func(*store.PendingWrite){unread}, tt.changes...)...)}
 				e := event("default", "a", append([]func(*corev1.Event){counts(2)}, tt.stored...)...)
 				e.UID = "uid-1"
@@ -92,9 +89,7 @@ func TestAnEventIsReadBeforeItsFirstWrite(t *testing.T) {
 }
 
 func TestAnEventThatIsMissingIsNotFound(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+	bubble(t, func(t *testing.T, r *rig) {
 		r.queue.writes = []store.PendingWrite{r.pending("a", unread)}
 		r.remove("default", "a")
 		r.run(time.Second, settler.Options{})
@@ -105,9 +100,7 @@ func TestAnEventThatIsMissingIsNotFound(t *testing.T) {
 }
 
 func TestOccurrencesWithoutAnEventAreHandedOverWithoutARequest(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+	bubble(t, func(t *testing.T, r *rig) {
 		r.queue.writes = []store.PendingWrite{r.pending("a", unread, func(p *store.PendingWrite) { p.Name = "" })}
 		r.run(time.Second, settler.Options{})
 		if got := fmt.Sprint(r.did(), r.queue.came, r.results); got != "[] [ not_found] []" {
@@ -145,9 +138,7 @@ func TestAnEventThatHasChangedIsReadAgain(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t)
+			bubble(t, func(t *testing.T, r *rig) {
 				r.queue.writes = []store.PendingWrite{r.pending("a")}
 				tt.changes(r.server)
 				r.run(time.Second, settler.Options{})
@@ -168,9 +159,7 @@ func uid(uid string) func(*corev1.Event) {
 
 // TestAnEventThatChangesAllTheTimeIsGivenBack has its recorder count on before each patch, and then end.
 func TestAnEventThatChangesAllTheTimeIsGivenBack(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+	bubble(t, func(t *testing.T, r *rig) {
 		r.queue.writes = []store.PendingWrite{r.pending("a", unread)}
 		patches := 0
 		r.answer = func(q *request) error {

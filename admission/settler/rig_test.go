@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -39,6 +40,13 @@ func newRig(t *testing.T) *rig {
 	t.Helper()
 	s := newServer()
 	return &rig{server: s, t: t, client: s.client(t), queue: &queue{}}
+}
+
+// bubble runs a test, beside others, on a clock of its own.
+func bubble(t *testing.T, test func(*testing.T, *rig)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { test(t, newRig(t)) })
 }
 
 // settle runs a Settler for a time and drains it. It returns what Run says.

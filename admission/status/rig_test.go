@@ -59,9 +59,10 @@ type write struct {
 	status   v1alpha1.Status
 }
 
-// bubble runs a test on a clock of its own.
+// bubble runs a test, beside others, on a clock of its own.
 func bubble(t *testing.T, test func(r *rig)) {
 	t.Helper()
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := &rig{
 			T: t, objects: map[types.UID]*unstructured.Unstructured{},

@@ -26,7 +26,6 @@ func TestTheNextLeaderGoesOn(t *testing.T) {
 		"though Redis has lost all, and replicas share again what they had": func(r *rig) { r.counts.saved = nil },
 	} {
 		t.Run(says, func(t *testing.T) {
-			t.Parallel()
 			bubble(t, func(r *rig) {
 				r.changed(valid("p", 1))
 				r.decide("p", 1, busiest.Counts{Admitted: 5})
@@ -50,32 +49,34 @@ var seeds = flag.Uint64("seeds", 2, "how many random courses of events TestSumsA
 func TestSumsAreExact(t *testing.T) {
 	t.Parallel()
 	for seed := range *seeds {
-		bubble(t, func(r *rig) {
-			random := mathrand.New(mathrand.NewPCG(seed, 1))
-			r.changed(valid("p", 1))
-			r.counts.replicas = append(r.counts.replicas, busiest.NewCounter("b", time.Now(), busiest.Places), busiest.NewCounter("c", time.Now(), busiest.Places))
-			var want busiest.Counts
-			for range 30 {
-				c := busiest.Counts{Admitted: random.Int64N(9), Merged: random.Int64N(9), Dropped: random.Int64N(9)}
-				r.decideOn(random.IntN(3), "p", 1, c)
-				want = want.Add(c)
-				r.lead(time.Duration(1+random.IntN(40)) * time.Second) // each leader looks as it begins
-				replica := random.IntN(3)
-				if random.IntN(2) == 0 {
-					r.counts.restart(replica)
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			bubble(t, func(r *rig) {
+				random := mathrand.New(mathrand.NewPCG(seed, 1))
+				r.changed(valid("p", 1))
+				r.counts.replicas = append(r.counts.replicas, busiest.NewCounter("b", time.Now(), busiest.Places), busiest.NewCounter("c", time.Now(), busiest.Places))
+				var want busiest.Counts
+				for range 30 {
+					c := busiest.Counts{Admitted: random.Int64N(9), Merged: random.Int64N(9), Dropped: random.Int64N(9)}
+					r.decideOn(random.IntN(3), "p", 1, c)
+					want = want.Add(c)
+					r.lead(time.Duration(1+random.IntN(40)) * time.Second) // each leader looks as it begins
+					replica := random.IntN(3)
+					if random.IntN(2) == 0 {
+						r.counts.restart(replica)
+					}
+					if random.IntN(2) == 0 { // its snapshot has expired or is to come yet
+						hidden := r.counts.replicas[replica]
+						r.counts.replicas = slices.Delete(r.counts.replicas, replica, replica+1)
+						r.lead(10 * time.Minute)
+						r.counts.replicas = slices.Insert(r.counts.replicas, replica, hidden)
+					}
 				}
-				if random.IntN(2) == 0 { // its snapshot has expired or is to come yet
-					hidden := r.counts.replicas[replica]
-					r.counts.replicas = slices.Delete(r.counts.replicas, replica, replica+1)
-					r.lead(10 * time.Minute)
-					r.counts.replicas = slices.Insert(r.counts.replicas, replica, hidden)
+				r.lead(10 * time.Minute)
+				got := r.writes[len(r.writes)-1].status.Total
+				if is := (busiest.Counts{Admitted: got.Admitted, Merged: got.Merged, Dropped: got.Dropped}); is != want {
+					r.Errorf("seed %d: %+v, want %+v", seed, is, want)
 				}
-			}
-			r.lead(10 * time.Minute)
-			got := r.writes[len(r.writes)-1].status.Total
-			if is := (busiest.Counts{Admitted: got.Admitted, Merged: got.Merged, Dropped: got.Dropped}); is != want {
-				r.Errorf("seed %d: %+v, want %+v", seed, is, want)
-			}
+			})
 		})
 	}
 }
@@ -83,19 +84,20 @@ func TestSumsAreExact(t *testing.T) {
 func TestOddSumsAreNone(t *testing.T) {
 	t.Parallel()
 	for _, saved := range []string{`null`, `{"seen":null,"rules":null}`, `{"rules":{"uid of another/1":null}}`} {
-		bubble(t, func(r *rig) {
-			r.counts.saved = []byte(saved)
-			r.changed(valid("p", 1))
-			r.decide("p", 1, busiest.Counts{Admitted: 5})
-			r.lead(9 * time.Second)
-			r.wantWritten("0s: p@1 5/0/0")
+		t.Run(saved, func(t *testing.T) {
+			bubble(t, func(r *rig) {
+				r.counts.saved = []byte(saved)
+				r.changed(valid("p", 1))
+				r.decide("p", 1, busiest.Counts{Admitted: 5})
+				r.lead(9 * time.Second)
+				r.wantWritten("0s: p@1 5/0/0")
+			})
 		})
 	}
 }
 
 // Redis could not be reached for hours, and replicas come back one after the other.
 func TestSumsAreExactAfterALongOutage(t *testing.T) {
-	t.Parallel()
 	bubble(t, func(r *rig) {
 		r.changed(valid("p", 1))
 		r.counts.replicas = append(r.counts.replicas, busiest.NewCounter("b", time.Now(), busiest.Places))
@@ -114,7 +116,6 @@ func TestSumsAreExactAfterALongOutage(t *testing.T) {
 
 // An edit makes a generation, and a sum of its own.
 func TestSumsOfEarlierGenerationsAreForgotten(t *testing.T) {
-	t.Parallel()
 	bubble(t, func(r *rig) {
 		const edits = 60
 		for g := range int64(edits) {
@@ -131,7 +132,6 @@ func TestSumsOfEarlierGenerationsAreForgotten(t *testing.T) {
 }
 
 func TestTopSourcesAreThoseOfAllReplicas(t *testing.T) {
-	t.Parallel()
 	bubble(t, func(r *rig) {
 		r.changed(valid("p", 1))
 		r.counts.replicas = append(r.counts.replicas, busiest.NewCounter("b", time.Now(), busiest.Places))

@@ -41,7 +41,6 @@ func (r *rig) wantWritten(want ...string) {
 }
 
 func TestANewGenerationIsWrittenAtOnceAndItsFixAfterHalfAMinute(t *testing.T) {
-	t.Parallel()
 	bubble(t, func(r *rig) {
 		r.after(7*time.Second, func() { r.changed(invalid("p", 1, 0)) })
 		r.after(12*time.Second, func() { r.changed(valid("p", 2)) })
@@ -52,7 +51,6 @@ func TestANewGenerationIsWrittenAtOnceAndItsFixAfterHalfAMinute(t *testing.T) {
 }
 
 func TestCountsAreWrittenWhenTheyChangeAndAtMostEveryFiveMinutes(t *testing.T) {
-	t.Parallel()
 	bubble(t, func(r *rig) {
 		r.changed(valid("p", 1))
 		for i := range 61 {
@@ -64,7 +62,6 @@ func TestCountsAreWrittenWhenTheyChangeAndAtMostEveryFiveMinutes(t *testing.T) {
 }
 
 func TestEachKindHasAStatus(t *testing.T) {
-	t.Parallel()
 	bubble(t, func(r *rig) {
 		want := v1alpha1.Resources()
 		for kind := range want {
@@ -85,7 +82,6 @@ func TestEachKindHasAStatus(t *testing.T) {
 }
 
 func TestConditionsThatFailAreWrittenWithCounts(t *testing.T) {
-	t.Parallel()
 	bubble(t, func(r *rig) {
 		r.changed(valid("p", 1))
 		failed := &policy.EvaluationError{
@@ -113,7 +109,6 @@ func TestConditionsThatFailAreWrittenWithCounts(t *testing.T) {
 }
 
 func TestWhatStandsBeforeARuleIsWrittenAtOnce(t *testing.T) {
-	t.Parallel()
 	bubble(t, func(r *rig) {
 		r.shadows = map[string][]string{}
 		r.changed(valid("p", 1))
@@ -130,7 +125,6 @@ func TestWhatStandsBeforeARuleIsWrittenAtOnce(t *testing.T) {
 }
 
 func TestRulesThatArePendingAreCheckedOneASecond(t *testing.T) {
-	t.Parallel()
 	bubble(t, func(r *rig) {
 		for i := range 5 {
 			r.changed(pending(fmt.Sprint("p", i), 1))
@@ -148,7 +142,6 @@ func TestRulesThatArePendingAreCheckedOneASecond(t *testing.T) {
 }
 
 func TestAnHourThatHasPassedIsWrittenOnce(t *testing.T) {
-	t.Parallel()
 	bubble(t, func(r *rig) {
 		r.changed(valid("p", 1))
 		r.decide("p", 1, busiest.Counts{Dropped: 3})
@@ -164,7 +157,6 @@ func TestAnHourThatHasPassedIsWrittenOnce(t *testing.T) {
 }
 
 func TestWhileReplicasCannotBeAskedOnlyCountsStayAsTheyWere(t *testing.T) {
-	t.Parallel()
 	bubble(t, func(r *rig) {
 		r.changed(valid("p", 1))
 		r.decide("p", 1, busiest.Counts{Admitted: 5})
@@ -181,7 +173,6 @@ func TestWhileReplicasCannotBeAskedOnlyCountsStayAsTheyWere(t *testing.T) {
 }
 
 func TestCountsBeginAnewWithAGeneration(t *testing.T) {
-	t.Parallel()
 	bubble(t, func(r *rig) {
 		r.changed(valid("p", 1))
 		r.decide("p", 1, busiest.Counts{Admitted: 5})
@@ -196,7 +187,6 @@ func TestCountsBeginAnewWithAGeneration(t *testing.T) {
 }
 
 func TestAFailureIsTriedAgainLessAndLessOften(t *testing.T) {
-	t.Parallel()
 	bubble(t, func(r *rig) {
 		r.refuse = errors.New("forbidden")
 		r.changed(valid("p", 1))
@@ -210,7 +200,6 @@ func TestAFailureIsTriedAgainLessAndLessOften(t *testing.T) {
 }
 
 func TestOfARuleThatIsDeletedNothingIsWritten(t *testing.T) {
-	t.Parallel()
 	bubble(t, func(r *rig) {
 		r.changed(valid("p", 1))
 		r.decide("p", 1, busiest.Counts{Admitted: 5})
@@ -224,7 +213,6 @@ func TestOfARuleThatIsDeletedNothingIsWritten(t *testing.T) {
 }
 
 func TestAReplicaThatLagsBehindSaysNothing(t *testing.T) {
-	t.Parallel()
 	bubble(t, func(r *rig) {
 		r.changed(valid("p", 1))
 		r.store(r.objects["uid of p"], &v1alpha1.Status{ObservedGeneration: 2})
@@ -235,7 +223,6 @@ func TestAReplicaThatLagsBehindSaysNothing(t *testing.T) {
 
 // Somebody edits rules all the time, more than can be written.
 func TestChangesLeaveTimeForCountsOfOthers(t *testing.T) {
-	t.Parallel()
 	bubble(t, func(r *rig) {
 		r.changed(valid("calm", 1))
 		r.after(time.Minute, func() { r.decide("calm", 1, busiest.Counts{Admitted: 1}) })
@@ -255,7 +242,6 @@ func TestChangesLeaveTimeForCountsOfOthers(t *testing.T) {
 
 // Events flow through more rules all the time than have their turn in five minutes, and one of them is changed meanwhile.
 func TestManyRulesMakeNoMoreThanAWriteASecond(t *testing.T) {
-	t.Parallel()
 	bubble(t, func(r *rig) {
 		const rules, during, late = 310, 8 * time.Minute, 7*time.Minute + 3300*time.Millisecond
 		for i := range rules {
