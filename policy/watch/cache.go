@@ -3,6 +3,8 @@ package watch
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,12 +41,11 @@ type Cache struct {
 	// clock orders the times at which namespaces were asked about; it advances when one is activated.
 	clock atomic.Uint64
 
-	mu         sync.Mutex                  // guards what follows; resolution does not take it
-	entries    map[string]map[id]*entry    // by namespace, "" for the cluster
-	tenants    map[string]*tenant          // the namespaces that have rules
-	namespaces map[string]policy.Namespace // without rules
-	dirty      map[string]bool             // namespaces to arrange anew, "" for all
-	reports    []Report                    // to be reported once they are in force
+	mu      sync.Mutex               // guards what follows; resolution does not take it
+	entries map[string]map[id]*entry // by namespace, "" for the cluster
+	tenants map[string]*tenant       // the namespaces that have rules
+	dirty   map[string]bool          // namespaces to arrange anew, "" for all
+	reports []Report                 // to be reported once they are in force
 	// The sizes of the namespaces that are active, and of those of them that are not compiled yet.
 	activeSize, waitingSize int
 }
@@ -78,12 +79,11 @@ func New(s Sources, fallback *policy.Policy, report func(Report)) (*Cache, error
 	c := &Cache{
 		sources: s, scheme: scheme, compiler: compiler, fallback: fallback, report: report,
 		patience: patience, totalSize: totalSize,
-		changed:    make(chan struct{}, 1),
-		waiting:    workqueue.NewTyped[string](),
-		entries:    map[string]map[id]*entry{},
-		tenants:    map[string]*tenant{},
-		namespaces: map[string]policy.Namespace{},
-		dirty:      map[string]bool{"": true},
+		changed: make(chan struct{}, 1),
+		waiting: workqueue.NewTyped[string](),
+		entries: map[string]map[id]*entry{},
+		tenants: map[string]*tenant{},
+		dirty:   map[string]bool{"": true},
 	}
 	c.inForce.Store(policy.NewSet(fallback, policy.Rules{}, nil))
 	return c, nil
@@ -152,7 +152,7 @@ func (c *Cache) start(ctx context.Context, running *sync.WaitGroup) (synced []ca
 			return nil, err
 		}
 	}
-	return synced, add("namespaces", c.sources.Namespaces, handler(c.keepNamespace, c.dropNamespace))
+	return synced, add("namespaces", c.sources.Namespaces, handler(c.markNamespace, c.markNamespace))
 }
 
 // arrange makes a Set of what has changed and puts it in force.
@@ -194,19 +194,18 @@ func (c *Cache) arrange() {
 }
 
 func (c *Cache) arrangeAll() *policy.Set {
-	all := make(map[string]policy.Namespace, len(c.namespaces))
-	for namespace := range c.namespaces {
-		all[namespace] = *c.namespace(namespace)
-	}
-	for namespace := range c.tenants {
-		all[namespace] = *c.namespace(namespace)
+	all := map[string]policy.Namespace{}
+	for _, namespace := range slices.AppendSeq(c.sources.Namespaces.GetStore().ListKeys(), maps.Keys(c.tenants)) {
+		if n := c.namespace(namespace); n != nil {
+			all[namespace] = *n
+		}
 	}
 	return policy.NewSet(c.fallback, c.valid(""), all)
 }
 
 // namespace is what is known of a namespace, or nil.
 func (c *Cache) namespace(namespace string) *policy.Namespace {
-	n, known := c.namespaces[namespace]
+	n, known := c.known(namespace)
 	t := c.tenants[namespace]
 	if !known && t == nil {
 		return nil

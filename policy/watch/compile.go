@@ -64,7 +64,8 @@ func ruleOf(made policy.Rules) *policy.Rule {
 // policy.Set.Shadowed does. The namespace need not be compiled.
 func (c *Cache) Shadowed(namespace string) map[string][]string {
 	c.mu.Lock()
-	cluster, own := c.valid(""), c.namespaces[namespace]
+	cluster := c.valid("")
+	own, _ := c.known(namespace)
 	var valid []*unstructured.Unstructured
 	for _, e := range c.entries[namespace] {
 		switch r := e.report(); r.Governing {

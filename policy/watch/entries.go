@@ -1,7 +1,6 @@
 package watch
 
 import (
-	"maps"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -145,25 +144,23 @@ func (c *Cache) drop(o metav1.Object) {
 	c.mark(namespace)
 }
 
-func (c *Cache) keepNamespace(o metav1.Object) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	before, known := c.namespaces[o.GetName()]
-	n := policy.Namespace{Labels: o.GetLabels(), Annotations: o.GetAnnotations()}
-	if known && maps.Equal(before.Labels, n.Labels) && maps.Equal(before.Annotations, n.Annotations) {
-		return
+// known is a namespace as it was last received, without its rules, and whether there is one.
+func (c *Cache) known(namespace string) (policy.Namespace, bool) {
+	object, _, _ := c.sources.Namespaces.GetStore().GetByKey(namespace)
+	o, ok := object.(metav1.Object)
+	if !ok {
+		return policy.Namespace{}, false
 	}
+	n := policy.Namespace{Labels: o.GetLabels(), Annotations: o.GetAnnotations()}
 	if n.Labels == nil {
 		n.Labels = labels.Set{} // it has none
 	}
-	c.namespaces[o.GetName()] = n
-	c.mark(o.GetName())
+	return n, true
 }
 
-func (c *Cache) dropNamespace(o metav1.Object) {
+func (c *Cache) markNamespace(o metav1.Object) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.namespaces, o.GetName())
 	c.mark(o.GetName())
 }
 
