@@ -51,7 +51,7 @@ func TestWhatAnAnswerMeans(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, r *rig) {
+			bubble(t, func(r *rig) {
 				r.queue.writes = []store.PendingWrite{r.pending("a")}
 				r.answer = func(q *request) error {
 					if q.n == 1 {
@@ -61,10 +61,10 @@ func TestWhatAnAnswerMeans(t *testing.T) {
 				}
 				r.run(time.Second, settler.Options{})
 				if got := fmt.Sprint(r.queue.came, r.results); got != tt.want {
-					t.Errorf("%s, want %s", got, tt.want)
+					r.Errorf("%s, want %s", got, tt.want)
 				}
 				if len(r.lowered) > 0 {
-					t.Errorf("patches %v lowered a count", r.lowered)
+					r.Errorf("patches %v lowered a count", r.lowered)
 				}
 			})
 		})
@@ -85,7 +85,7 @@ func (r *rig) waits() []time.Duration {
 const ms = time.Millisecond
 
 func TestAWriteThatFailsForAReasonOfItsOwnIsGivenBack(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
 		r.queue.writes = []store.PendingWrite{r.pending("a")}
 		r.answer = func(q *request) error {
 			if q.n <= 4 {
@@ -96,16 +96,16 @@ func TestAWriteThatFailsForAReasonOfItsOwnIsGivenBack(t *testing.T) {
 		r.run(11*time.Minute, settler.Options{})
 		want := "[a failed a written] [retried retried retried failed written]"
 		if got := fmt.Sprint(r.queue.came, r.results); got != want {
-			t.Errorf("%s, want %s", got, want)
+			r.Errorf("%s, want %s", got, want)
 		}
 		if waits := r.waits(); !slices.Equal(waits[:3], []time.Duration{5 * ms, 10 * ms, 20 * ms}) || waits[3] < 9*time.Minute {
-			t.Errorf("waits %v, want short ones that double and then a long one", waits)
+			r.Errorf("waits %v, want short ones that double and then a long one", waits)
 		}
 	})
 }
 
 func TestAWriteThatFailsForAnHourIsGivenUp(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
 		r.queue.writes = []store.PendingWrite{r.pending("a", total(9)), r.pending("b")}
 		r.answer = func(q *request) error {
 			if q.says == "patch default/a" {
@@ -117,14 +117,14 @@ func TestAWriteThatFailsForAnHourIsGivenUp(t *testing.T) {
 		want := "[a failed a failed a failed a failed a failed a failed a given_up]"
 		came := slices.DeleteFunc(slices.Clone(r.queue.came), func(s string) bool { return s == "b written" })
 		if got := fmt.Sprint(came); got != want || len(came) == len(r.queue.came) {
-			t.Errorf("%v, want b written and %s", r.queue.came, want)
+			r.Errorf("%v, want b written and %s", r.queue.came, want)
 		}
 		if got := fmt.Sprint(r.lost); got != "[7]" {
-			t.Errorf("lost %s, want [7]", got)
+			r.Errorf("lost %s, want [7]", got)
 		}
 		for _, part := range []string{`"namespace"="default"`, `"event"="a"`, `"unreported"=7`} {
 			if len(r.logged) != 1 || !strings.Contains(r.logged[0], part) {
-				t.Errorf("logged %q, want one line with %s", r.logged, part)
+				r.Errorf("logged %q, want one line with %s", r.logged, part)
 			}
 		}
 	})
@@ -137,7 +137,7 @@ func TestWhileTheAPIServerIsUnavailableWritesWaitAndAreNotGivenBack(t *testing.T
 		"a proxy without backends": apierrors.NewServiceUnavailable("no"), "an expired credential": apierrors.NewUnauthorized("no"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, r *rig) {
+			bubble(t, func(r *rig) {
 				r.queue.writes = []store.PendingWrite{r.pending("a")}
 				r.answer = func(q *request) error {
 					if q.after < 2*time.Hour {
@@ -147,14 +147,14 @@ func TestWhileTheAPIServerIsUnavailableWritesWaitAndAreNotGivenBack(t *testing.T
 				}
 				r.run(3*time.Hour, settler.Options{Poll: 10 * time.Second})
 				if got := fmt.Sprint(r.queue.came, r.lost); got != "[a written] []" {
-					t.Errorf("%s, want a written and nothing lost", got)
+					r.Errorf("%s, want a written and nothing lost", got)
 				}
 				want := []time.Duration{5 * ms, 10 * ms, 20 * ms, 40 * ms, 80 * ms, 160 * ms, 320 * ms, 640 * ms, 1280 * ms, 2560 * ms, 5120 * ms}
 				for len(want) < len(r.requests)-1 {
 					want = append(want, 10*time.Second)
 				}
 				if waits := r.waits(); !slices.Equal(waits, want) {
-					t.Errorf("waits %v, want %v", waits, want)
+					r.Errorf("waits %v, want %v", waits, want)
 				}
 			})
 		})
@@ -164,7 +164,7 @@ func TestWhileTheAPIServerIsUnavailableWritesWaitAndAreNotGivenBack(t *testing.T
 // TestATimeoutOfOneWriteAloneIsItsOwn has one Event whose writes are never answered, as with another
 // webhook that is slow about it, while others are.
 func TestATimeoutOfOneWriteAloneIsItsOwn(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
 		r.queue.writes = []store.PendingWrite{r.pending("a")}
 		for i := range 100 {
 			r.queue.writes = append(r.queue.writes, r.pendingIn("other", fmt.Sprint("b", i)))
@@ -177,29 +177,29 @@ func TestATimeoutOfOneWriteAloneIsItsOwn(t *testing.T) {
 		}
 		r.run(time.Hour, settler.Options{WritesPerSecond: 10})
 		if n := slices.Index(r.queue.came, "a failed"); n < 0 || !slices.Contains(r.queue.came, "a written") {
-			t.Errorf("%v, want a given back and written later", r.queue.came)
+			r.Errorf("%v, want a given back and written later", r.queue.came)
 		}
 	})
 }
 
 func TestRequestsAreWithinTheRate(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
 		const writes, perSecond = 500, 100 // each is a read and a patch
 		for i := range writes {
 			r.queue.writes = append(r.queue.writes, r.pending(fmt.Sprint(i), unread))
 		}
 		r.run(time.Minute, settler.Options{WritesPerSecond: perSecond})
 		if len(r.queue.came) != writes || len(r.requests) != 2*writes {
-			t.Fatalf("%d writes by %d requests, want %d by %d", len(r.queue.came), len(r.requests), writes, 2*writes)
+			r.Fatalf("%d writes by %d requests, want %d by %d", len(r.queue.came), len(r.requests), writes, 2*writes)
 		}
 		for i, q := range r.requests {
 			if soonest := time.Duration(i-perSecond) * time.Second / perSecond; q.after < soonest {
-				t.Fatalf("request %d after %v, not before %v", i, q.after, soonest)
+				r.Fatalf("request %d after %v, not before %v", i, q.after, soonest)
 			}
 		}
 		// A burst, the others at the rate, and a claim or two until more can be taken in hand.
 		if last, latest := r.requests[2*writes-1].after, 10*time.Second; last > latest {
-			t.Errorf("the last request is after %v, want by %v", last, latest)
+			r.Errorf("the last request is after %v, want by %v", last, latest)
 		}
 	})
 }

@@ -20,7 +20,7 @@ func TestClaimsAreBounded(t *testing.T) {
 		"of many namespaces": {10, 472},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, r *rig) {
+			bubble(t, func(r *rig) {
 				for i := range 1000 {
 					r.queue.writes = append(r.queue.writes, r.pendingIn(fmt.Sprint("ns", i%tt.namespaces), fmt.Sprint("e", i)))
 				}
@@ -32,7 +32,7 @@ func TestClaimsAreBounded(t *testing.T) {
 				}
 				r.run(3*time.Minute, settler.Options{})
 				if r.queue.most != tt.want || len(r.queue.came) != 1000 {
-					t.Errorf("%d groups claimed at the same time, want %d; %d written", r.queue.most, tt.want, len(r.queue.came))
+					r.Errorf("%d groups claimed at the same time, want %d; %d written", r.queue.most, tt.want, len(r.queue.came))
 				}
 			})
 		})
@@ -42,7 +42,7 @@ func TestClaimsAreBounded(t *testing.T) {
 // TestWritesThatFailKeepNoOtherNamespaceWaiting has more namespaces than claims can be full of, whose writes all fail as
 // if the API server took none.
 func TestWritesThatFailKeepNoOtherNamespaceWaiting(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
 		for i := range 1000 {
 			r.queue.writes = append(r.queue.writes, r.pendingIn(fmt.Sprint("failing", i%10), fmt.Sprint("e", i)))
 		}
@@ -63,33 +63,33 @@ func TestWritesThatFailKeepNoOtherNamespaceWaiting(t *testing.T) {
 		close(abandon)
 		ended()
 		if !slices.Contains(r.queue.came, "quiet written") {
-			t.Error("a write waits for those of other namespaces, which fail")
+			r.Error("a write waits for those of other namespaces, which fail")
 		}
 	})
 }
 
 func TestWhatAPartialClaimBringsIsWritten(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
 		a, b := r.pending("a"), r.pending("b")
 		r.queue.writes = []store.PendingWrite{a, b}
 		r.queue.claims, r.queue.brings = 8, []store.PendingWrite{a}
 		wait := r.start(r.queue, 10*time.Second, settler.Options{Poll: time.Second})
 		<-time.After(1500 * time.Millisecond)
 		if got := fmt.Sprint(r.did()); got != "[patch default/a]" {
-			t.Errorf("did %s while the store did not return all, want a patch of a", got)
+			r.Errorf("did %s while the store did not return all, want a patch of a", got)
 		}
 		wait()
 		if got := fmt.Sprint(r.queue.came); got != "[a written b written]" {
-			t.Errorf("%s, want both written, each once", got)
+			r.Errorf("%s, want both written, each once", got)
 		}
 		if len(r.logged) != 1 {
-			t.Errorf("logged %q, want one line", r.logged)
+			r.Errorf("logged %q, want one line", r.logged)
 		}
 	})
 }
 
 func TestNothingIsClaimedOrWrittenWhileTheStoreIsUnavailable(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
 		var mu sync.Mutex
 		available := false
 		set := func(to bool) {
@@ -105,7 +105,7 @@ func TestNothingIsClaimedOrWrittenWhileTheStoreIsUnavailable(t *testing.T) {
 		}})
 		<-time.After(5 * time.Second)
 		if r.queue.most != 0 {
-			t.Error("claimed while the store is unavailable")
+			r.Error("claimed while the store is unavailable")
 		}
 		r.answer = func(q *request) error {
 			if q.n == 1 {
@@ -117,19 +117,19 @@ func TestNothingIsClaimedOrWrittenWhileTheStoreIsUnavailable(t *testing.T) {
 		set(true)
 		<-time.After(5 * time.Second)
 		if got := fmt.Sprint(r.did()); got != "[patch default/a]" {
-			t.Errorf("did %s, want one patch, and none since the store is unavailable", got)
+			r.Errorf("did %s, want one patch, and none since the store is unavailable", got)
 		}
 		set(true)
 		wait()
 		if got := fmt.Sprint(r.queue.came); got != "[a written]" {
-			t.Errorf("%s, want a written", got)
+			r.Errorf("%s, want a written", got)
 		}
 	})
 }
 
 // TestWritesOfOneGroupAreMadeInOrder holds that what an Event hands over comes before the notice that takes it over.
 func TestWritesOfOneGroupAreMadeInOrder(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
 		for i := range 20 {
 			r.queue.writes = append(r.queue.writes, r.pending(fmt.Sprintf("e%02d", i), func(p *store.PendingWrite) {
 				p.Ref = store.Ref{Group: store.KeyOf("g"), ID: uint64(i)}
@@ -137,31 +137,31 @@ func TestWritesOfOneGroupAreMadeInOrder(t *testing.T) {
 		}
 		r.run(time.Second, settler.Options{})
 		if len(r.queue.came) != 20 || !slices.IsSorted(r.queue.came) {
-			t.Errorf("%v, want all in order", r.queue.came)
+			r.Errorf("%v, want all in order", r.queue.came)
 		}
 	})
 }
 
 func TestAnOutcomeThatTheStoreDidNotTakeIsSaidAgainWithoutAnotherWrite(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
 		r.queue.writes, r.queue.completes = []store.PendingWrite{r.pending("a")}, 3
 		r.run(10*time.Second, settler.Options{})
 		if got := fmt.Sprint(r.did(), r.queue.came, r.results); got != "[patch default/a] [a written] [written]" {
-			t.Errorf("did %s", got)
+			r.Errorf("did %s", got)
 		}
 	})
 }
 
 // TestWhatIsPendingAgainIsWrittenAgain has more to write each time that a write is completed.
 func TestWhatIsPendingAgainIsWrittenAgain(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
 		r.queue.writes, r.queue.more = []store.PendingWrite{r.pending("a")}, 2
 		r.run(100*time.Millisecond, settler.Options{})
 		if got, want := fmt.Sprint(r.did(), r.queue.came), "[patch default/a patch default/a patch default/a] [a written a written a written]"; got != want {
-			t.Errorf("did %s, want %s", got, want)
+			r.Errorf("did %s, want %s", got, want)
 		}
 		if count := r.get("default", "a").Count; count != 5 {
-			t.Errorf("count %d, want 5", count)
+			r.Errorf("count %d, want 5", count)
 		}
 	})
 }

@@ -37,19 +37,19 @@ func TestADrainFailsWhenSomethingIsStillPending(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, r *rig) {
+			bubble(t, func(r *rig) {
 				r.queue.writes = []store.PendingWrite{r.pending("a"), r.pending("b")}
 				tt.breaks(r)
 				err := r.settle(r.queue, time.Minute, tt.o)
 				if err == nil || err.Error() != tt.want {
-					t.Errorf("error %v, want %s", err, tt.want)
+					r.Errorf("error %v, want %s", err, tt.want)
 				}
 				drain := tt.o.DrainTimeout
 				if drain == 0 {
 					drain = 15 * time.Second
 				}
 				if took := time.Since(r.began); took != time.Minute+drain {
-					t.Errorf("ended after %v, want %v", took, time.Minute+drain)
+					r.Errorf("ended after %v, want %v", took, time.Minute+drain)
 				}
 			})
 		})
@@ -57,7 +57,7 @@ func TestADrainFailsWhenSomethingIsStillPending(t *testing.T) {
 }
 
 func TestOfASharedStoreOnlyWhatIsClaimedIsDrained(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
 		r.queue.writes = []store.PendingWrite{r.pending("a"), r.pending("b", func(p *store.PendingWrite) { p.Due = time.Now().Add(time.Hour) })}
 		r.answer = func(q *request) error {
 			if q.after < time.Minute {
@@ -67,7 +67,7 @@ func TestOfASharedStoreOnlyWhatIsClaimedIsDrained(t *testing.T) {
 		}
 		r.run(time.Minute, settler.Options{Shared: true})
 		if want := []string{"a written"}; !slices.Equal(r.queue.came, want) {
-			t.Errorf("came %v, want %v", r.queue.came, want)
+			r.Errorf("came %v, want %v", r.queue.came, want)
 		}
 	})
 }
@@ -75,7 +75,7 @@ func TestOfASharedStoreOnlyWhatIsClaimedIsDrained(t *testing.T) {
 // TestASharedStoreThatIsUnavailableIsNotWaitedFor holds that what is claimed of it is left to the next
 // replica: it is pending in the store still.
 func TestASharedStoreThatIsUnavailableIsNotWaitedFor(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
 		r.queue.writes = []store.PendingWrite{r.pending("a")}
 		var unavailable atomic.Bool
 		r.answer = func(*request) error {
@@ -84,13 +84,13 @@ func TestASharedStoreThatIsUnavailableIsNotWaitedFor(t *testing.T) {
 		}
 		r.run(time.Minute, settler.Options{Shared: true, Available: func() bool { return !unavailable.Load() }})
 		if took := time.Since(r.began); took != time.Minute || len(r.queue.came) > 0 {
-			t.Errorf("ended after %v with %v, want 1m0s and nothing completed", took, r.queue.came)
+			r.Errorf("ended after %v with %v, want 1m0s and nothing completed", took, r.queue.came)
 		}
 	})
 }
 
 func TestASettlerThatAbandonsWritesNoMore(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
 		r.queue.writes = []store.PendingWrite{r.pending("a"), r.pending("b"), r.pending("c")}
 		abandon := make(chan struct{})
 		r.answer = func(q *request) error {
@@ -101,10 +101,10 @@ func TestASettlerThatAbandonsWritesNoMore(t *testing.T) {
 		}
 		r.run(time.Hour, settler.Options{Abandon: abandon, Workers: 1})
 		if took := time.Since(r.began); took > time.Second {
-			t.Errorf("ended after %v, want at once", took)
+			r.Errorf("ended after %v, want at once", took)
 		}
 		if len(r.requests) != 3 {
-			t.Errorf("did %v, want 3 requests", r.did())
+			r.Errorf("did %v, want 3 requests", r.did())
 		}
 	})
 }

@@ -36,11 +36,11 @@ func flush(p *policy.Policy) { p.Merge.WriteInterval = interval }
 
 // decide lets a store decide the CREATE of an Event, and stores what is admitted.
 func (r *rig) decide(m *memory.Store, e *corev1.Event) store.Verdict {
-	r.t.Helper()
-	w, l := asked(r.t, e, flush)
-	d, err := m.Decide(r.t.Context(), time.Now(), w, l)
+	r.Helper()
+	w, l := asked(r.T, e, flush)
+	d, err := m.Decide(r.Context(), time.Now(), w, l)
 	if err != nil {
-		r.t.Fatal(err)
+		r.Fatal(err)
 	}
 	if d.Verdict.Admits() {
 		r.put(e)
@@ -51,12 +51,12 @@ func (r *rig) decide(m *memory.Store, e *corev1.Event) store.Verdict {
 // repeat has the Event of each name happen n times, once a second: the first is stored, and the
 // others are merged into it.
 func (r *rig) repeat(m *memory.Store, n int, names ...string) {
-	r.t.Helper()
+	r.Helper()
 	for i := range n {
 		for _, name := range names {
 			e := event("default", fmt.Sprint(name, i), about(name))
 			if got, want := r.decide(m, e), map[bool]store.Verdict{true: store.Admit, false: store.Merge}[i == 0]; got != want {
-				r.t.Fatalf("occurrence %d of %s: %v, want %v", i, name, got, want)
+				r.Fatalf("occurrence %d of %s: %v, want %v", i, name, got, want)
 			}
 		}
 		<-time.After(time.Second)
@@ -64,8 +64,8 @@ func (r *rig) repeat(m *memory.Store, n int, names ...string) {
 }
 
 func TestAnEventIsWrittenOnceInAWriteInterval(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
-		m := newMemory(t)
+	bubble(t, func(r *rig) {
+		m := newMemory(r.T)
 		wait := r.start(m, 5*time.Minute, settler.Options{})
 		r.repeat(m, 120, "a", "b")
 		wait()
@@ -78,35 +78,35 @@ func TestAnEventIsWrittenOnceInAWriteInterval(t *testing.T) {
 			}
 			for i, after := range at {
 				if i > 0 && after-at[i-1] < interval || i > 0 && after-at[i-1] > interval+time.Second {
-					t.Errorf("%s is written %v after the last time", name, after-at[i-1])
+					r.Errorf("%s is written %v after the last time", name, after-at[i-1])
 				}
 			}
 			if len(at) != 12 {
-				t.Errorf("%s is written at %v, want 12 times", name, at)
+				r.Errorf("%s is written at %v, want 12 times", name, at)
 			}
 			if e := r.get("default", name); e.Count != 120 || e.Annotations[admission.AnnotationMerged] != "119 of 120" {
-				t.Errorf("%s says %d, %s; want 120, of which 119 are merged", name, e.Count, e.Annotations)
+				r.Errorf("%s says %d, %s; want 120, of which 119 are merged", name, e.Count, e.Annotations)
 			}
 		}
 		if gets := slices.DeleteFunc(r.did(), func(s string) bool { return !strings.HasPrefix(s, "get") }); len(gets) != 2 {
-			t.Errorf("%v, want each Event read once", gets)
+			r.Errorf("%v, want each Event read once", gets)
 		}
 	})
 }
 
 func TestADrainWritesWhatIsNotDueYet(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
-		m := newMemory(t)
+	bubble(t, func(r *rig) {
+		m := newMemory(r.T)
 		wait := r.start(m, 4*time.Second, settler.Options{})
 		r.repeat(m, 4, "a", "b", "c")
 		wait()
 		for _, name := range []string{"a0", "b0", "c0"} {
 			if count := r.get("default", name).Count; count != 4 {
-				t.Errorf("%s says %d, want 4", name, count)
+				r.Errorf("%s says %d, want 4", name, count)
 			}
 		}
 		if took := time.Since(r.began); took > 5*time.Second {
-			t.Errorf("ended after %v, want about a second after its context", took)
+			r.Errorf("ended after %v, want about a second after its context", took)
 		}
 	})
 }
@@ -127,14 +127,14 @@ func (r *rig) notices() []*corev1.Event {
 // TestADrainLosesNoCountOfAnEventThatWasNeverStored holds that a notice takes over at once what
 // would else wait for another Event.
 func TestADrainLosesNoCountOfAnEventThatWasNeverStored(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
-		m := newMemory(t)
+	bubble(t, func(r *rig) {
+		m := newMemory(r.T)
 		wait := r.start(m, 6*time.Second, settler.Options{})
 		r.repeat(m, 4, "a")
 		r.remove("default", "a0")
 		wait()
 		if all := r.notices(); len(all) != 1 || all[0].Count != 3 || !strings.HasPrefix(all[0].Message, "3 Events could not be merged since ") {
-			t.Errorf("notices %v, want one of the 3 that were merged", all)
+			r.Errorf("notices %v, want one of the 3 that were merged", all)
 		}
 	})
 }
@@ -142,8 +142,8 @@ func TestADrainLosesNoCountOfAnEventThatWasNeverStored(t *testing.T) {
 // TestWritesThatNeverSucceedDoNotStopOthers has the names of 512 Events be such that no request about
 // them leaves the client.
 func TestWritesThatNeverSucceedDoNotStopOthers(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
-		m := newMemory(t)
+	bubble(t, func(r *rig) {
+		m := newMemory(r.T)
 		for i := range 512 {
 			e := event("default", fmt.Sprint("a/b", i), about(fmt.Sprint("p", i)))
 			r.decide(m, e)
@@ -153,22 +153,22 @@ func TestWritesThatNeverSucceedDoNotStopOthers(t *testing.T) {
 		wait := r.start(m, 3*time.Hour, settler.Options{Poll: 4 * time.Second})
 		r.repeat(m, 30, "good")
 		if count := r.get("default", "good0").Count; count < 10 {
-			t.Errorf("after 30 s good says %d, want at least 10", count)
+			r.Errorf("after 30 s good says %d, want at least 10", count)
 		}
 		wait()
 		if count := r.get("default", "good0").Count; count != 30 {
-			t.Errorf("good says %d, want 30", count)
+			r.Errorf("good says %d, want 30", count)
 		}
 		lost := int64(0)
 		for _, n := range r.lost {
 			lost += n
 		}
 		if lost != 512 || len(r.logged) != 512 {
-			t.Errorf("%d occurrences lost and %d lines logged, want 512 each", lost, len(r.logged))
+			r.Errorf("%d occurrences lost and %d lines logged, want 512 each", lost, len(r.logged))
 		}
 		for _, says := range r.did() {
 			if strings.Contains(says, "a/b") {
-				t.Fatalf("%s: the name is not one that leaves the client", says)
+				r.Fatalf("%s: the name is not one that leaves the client", says)
 			}
 		}
 	})
@@ -177,8 +177,8 @@ func TestWritesThatNeverSucceedDoNotStopOthers(t *testing.T) {
 // TestAStormOfDropsDoesNotDelayAnotherNamespace has the notices of 4,000 objects be due when a count
 // of another namespace falls due. It goes out before the most of them.
 func TestAStormOfDropsDoesNotDelayAnotherNamespace(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
-		m := newMemory(t)
+	bubble(t, func(r *rig) {
+		m := newMemory(r.T)
 		for i := range 4000 { // at most 100 are written each second
 			pod := store.Object{APIVersion: "v1", Kind: "Pod", Namespace: "storm", Name: fmt.Sprint("p", i)}
 			w := store.Write{
@@ -189,8 +189,8 @@ func TestAStormOfDropsDoesNotDelayAnotherNamespace(t *testing.T) {
 				Merge: true, MaxEvents: 10, Window: time.Hour, RepeatWindow: time.Hour, WriteInterval: interval,
 				Spam: store.Bucket{Key: store.KeyOf("b", pod.Name), Limit: store.Limit{Every: time.Hour}, Name: "spam filter", About: pod},
 			}
-			if d, err := m.Decide(t.Context(), time.Now(), w, l); err != nil || d.Verdict != store.Drop {
-				t.Fatalf("%v %v, want a drop", d.Verdict, err)
+			if d, err := m.Decide(r.Context(), time.Now(), w, l); err != nil || d.Verdict != store.Drop {
+				r.Fatalf("%v %v, want a drop", d.Verdict, err)
 			}
 		}
 		abandon := make(chan struct{})
@@ -206,7 +206,7 @@ func TestAStormOfDropsDoesNotDelayAnotherNamespace(t *testing.T) {
 		due := slices.IndexFunc(r.requests[before:], func(q *request) bool { return q.after >= interval+time.Second+interval })
 		// Between two claims there are 25 requests, and 8 are under way.
 		if n < 0 || n-due > 2*25+8 {
-			t.Errorf("the count is written by request %d since it fell due, of %d", n-due, len(did)-due)
+			r.Errorf("the count is written by request %d since it fell due, of %d", n-due, len(did)-due)
 		}
 	})
 }
@@ -219,8 +219,8 @@ func (endless) Pending(ctx context.Context) (int64, error) { return 0, ctx.Err()
 // TestANoticeAboutANodeOfKubeSystemIsValid has Events in kube-system about an object of the cluster
 // be dropped: the notice about it is in default.
 func TestANoticeAboutANodeOfKubeSystemIsValid(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
-		m := newMemory(t)
+	bubble(t, func(r *rig) {
+		m := newMemory(r.T)
 		wait := r.start(m, time.Minute, settler.Options{})
 		dropped := int32(0)
 		for i := range 60 {
@@ -232,7 +232,7 @@ func TestANoticeAboutANodeOfKubeSystemIsValid(t *testing.T) {
 				e.Reason = fmt.Sprint("R", i)
 			})
 			if err := valid.Create(e, "kube-system", false); err != nil {
-				t.Fatal(err)
+				r.Fatal(err)
 			}
 			if r.decide(m, e) == store.Drop {
 				dropped++
@@ -241,10 +241,10 @@ func TestANoticeAboutANodeOfKubeSystemIsValid(t *testing.T) {
 		wait()
 		all := r.notices()
 		if dropped == 0 || len(all) != 1 || all[0].Namespace != "default" || all[0].Count != dropped || len(r.lost) > 0 {
-			t.Fatalf("%d dropped, %v lost, notices %v; want one in default that says so", dropped, r.lost, all)
+			r.Fatalf("%d dropped, %v lost, notices %v; want one in default that says so", dropped, r.lost, all)
 		}
 		if o := all[0].InvolvedObject; o.Kind != "Node" || o.Namespace != "" || o.UID != "node-uid" {
-			t.Errorf("the notice is about %v", o)
+			r.Errorf("the notice is about %v", o)
 		}
 	})
 }

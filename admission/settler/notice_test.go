@@ -129,7 +129,7 @@ func TestNoticesAreWrittenWhereTheyAre(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, r *rig) {
+			bubble(t, func(r *rig) {
 				if tt.before != nil {
 					tt.before(r)
 				}
@@ -142,20 +142,20 @@ func TestNoticesAreWrittenWhereTheyAre(t *testing.T) {
 				}
 				r.run(time.Second, settler.Options{})
 				if got := fmt.Sprint(r.did(), r.queue.came); got != tt.want {
-					t.Errorf("did %s, want %s", got, tt.want)
+					r.Errorf("did %s, want %s", got, tt.want)
 				}
 				if got := strings.Trim(fmt.Sprint(r.lost), "[]"); got != tt.lost || len(r.logged) != len(r.lost) {
-					t.Errorf("lost %q, want %q; logged %q", got, tt.lost, r.logged)
+					r.Errorf("lost %q, want %q; logged %q", got, tt.lost, r.logged)
 				}
 				if e := r.get("default", "n"); e != nil && e.Count != tt.count || (e == nil) != (tt.count == 0) {
-					t.Errorf("notice %v, want a count of %d", e, tt.count)
+					r.Errorf("notice %v, want a count of %d", e, tt.count)
 				}
 				if e := r.get("default", "n"); tt.count == 12 && (e.Message != noticeText || e.Annotations[settler.AnnotationDropped] != noticeNote || e.Type != "Normal") {
-					t.Errorf("notice says %s\n%v", e.Message, e.Annotations)
+					r.Errorf("notice says %s\n%v", e.Message, e.Annotations)
 				}
 				for _, q := range r.requests {
 					if q.verb() == "patch" && !strings.Contains(q.body, patched) {
-						t.Errorf("patch %s, want one with %s", q.body, patched)
+						r.Errorf("patch %s, want one with %s", q.body, patched)
 					}
 				}
 			})

@@ -88,14 +88,14 @@ func TestPatches(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, r *rig) {
+			bubble(t, func(r *rig) {
 				r.queue.writes = []store.PendingWrite{r.pending("a", tt.changes...)}
 				r.run(time.Second, settler.Options{})
 				if got := fmt.Sprint(r.did(), r.queue.came, r.results); got != "[patch default/a] [a written] [written]" {
-					t.Fatalf("did %s", got)
+					r.Fatalf("did %s", got)
 				}
 				if body := r.requests[0].body; body != tt.want {
-					t.Errorf("patch\n%s, want\n%s", body, tt.want)
+					r.Errorf("patch\n%s, want\n%s", body, tt.want)
 				}
 			})
 		})

@@ -66,7 +66,7 @@ func TestAnEventIsReadBeforeItsFirstWrite(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, r *rig) {
+			bubble(t, func(r *rig) {
 				r.queue.writes = []store.PendingWrite{r.pending("a", append([]func(*store.PendingWrite){unread}, tt.changes...)...)}
 				e := event("default", "a", append([]func(*corev1.Event){counts(2)}, tt.stored...)...)
 				e.UID = "uid-1"
@@ -74,14 +74,14 @@ func TestAnEventIsReadBeforeItsFirstWrite(t *testing.T) {
 				before := r.get("default", "a")
 				r.run(time.Second, settler.Options{})
 				if got := fmt.Sprint(r.did(), r.queue.came); got != tt.want {
-					t.Errorf("did %s, want %s", got, tt.want)
+					r.Errorf("did %s, want %s", got, tt.want)
 				}
 				after := r.get("default", "a")
 				if got := fmt.Sprint(after.Count, " ", after.Annotations[admission.AnnotationMerged]); got != tt.says {
-					t.Errorf("the Event says %q, want %q", got, tt.says)
+					r.Errorf("the Event says %q, want %q", got, tt.says)
 				}
 				if diff := cmp.Diff(before, after); tt.want == taken && diff != "" {
-					t.Errorf("another's Event has changed (-before +after):\n%s", diff)
+					r.Errorf("another's Event has changed (-before +after):\n%s", diff)
 				}
 			})
 		})
@@ -89,22 +89,22 @@ func TestAnEventIsReadBeforeItsFirstWrite(t *testing.T) {
 }
 
 func TestAnEventThatIsMissingIsNotFound(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
 		r.queue.writes = []store.PendingWrite{r.pending("a", unread)}
 		r.remove("default", "a")
 		r.run(time.Second, settler.Options{})
 		if got := fmt.Sprint(r.did(), r.queue.came); got != "[get default/a] [a not_found]" {
-			t.Errorf("did %s", got)
+			r.Errorf("did %s", got)
 		}
 	})
 }
 
 func TestOccurrencesWithoutAnEventAreHandedOverWithoutARequest(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
 		r.queue.writes = []store.PendingWrite{r.pending("a", unread, func(p *store.PendingWrite) { p.Name = "" })}
 		r.run(time.Second, settler.Options{})
 		if got := fmt.Sprint(r.did(), r.queue.came, r.results); got != "[] [ not_found] []" {
-			t.Errorf("did %s", got)
+			r.Errorf("did %s", got)
 		}
 	})
 }
@@ -138,15 +138,15 @@ func TestAnEventThatHasChangedIsReadAgain(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, r *rig) {
+			bubble(t, func(r *rig) {
 				r.queue.writes = []store.PendingWrite{r.pending("a")}
 				tt.changes(r.server)
 				r.run(time.Second, settler.Options{})
 				if got := fmt.Sprint(r.did(), r.queue.came); got != tt.want {
-					t.Errorf("did %s, want %s", got, tt.want)
+					r.Errorf("did %s, want %s", got, tt.want)
 				}
 				if count := r.get("default", "a").Count; count != tt.count || len(r.lowered) > 0 {
-					t.Errorf("count %d, want %d; lowered by %v", count, tt.count, r.lowered)
+					r.Errorf("count %d, want %d; lowered by %v", count, tt.count, r.lowered)
 				}
 			})
 		})
@@ -159,7 +159,7 @@ func uid(uid string) func(*corev1.Event) {
 
 // TestAnEventThatChangesAllTheTimeIsGivenBack has its recorder count on before each patch, and then end.
 func TestAnEventThatChangesAllTheTimeIsGivenBack(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
 		r.queue.writes = []store.PendingWrite{r.pending("a", unread)}
 		patches := 0
 		r.answer = func(q *request) error {
@@ -173,14 +173,14 @@ func TestAnEventThatChangesAllTheTimeIsGivenBack(t *testing.T) {
 		}
 		r.run(time.Hour, settler.Options{})
 		if got := fmt.Sprint(r.queue.came, r.results); got != "[a failed a written] [failed written]" {
-			t.Errorf("%s, want a given back and then written", got)
+			r.Errorf("%s, want a given back and then written", got)
 		}
 		if count := r.get("default", "a").Count; count != 9 || len(r.lowered) > 0 {
-			t.Errorf("count %d, want 9: 8 of its own and one merged; lowered by %v", count, r.lowered)
+			r.Errorf("count %d, want 9: 8 of its own and one merged; lowered by %v", count, r.lowered)
 		}
 		gets := slices.DeleteFunc(r.did(), func(s string) bool { return s != "get default/a" })
 		if len(gets) != 7 {
-			t.Errorf("read %d times, want 4 times and then 3 times", len(gets))
+			r.Errorf("read %d times, want 4 times and then 3 times", len(gets))
 		}
 	})
 }

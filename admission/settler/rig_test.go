@@ -24,8 +24,9 @@ import (
 // rig is a Settler between a queue and an API server. It lives in a bubble of package synctest: its
 // clocks go on as soon as all there is to do is to wait.
 type rig struct {
+	*testing.T
 	*server
-	t      *testing.T
+
 	client settler.Events
 	queue  *queue // of tests that use no store
 
@@ -39,19 +40,19 @@ type rig struct {
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	s := newServer()
-	return &rig{server: s, t: t, client: s.client(t), queue: &queue{}}
+	return &rig{T: t, server: s, client: s.client(t), queue: &queue{}}
 }
 
 // bubble runs a test, beside others, on a clock of its own.
-func bubble(t *testing.T, test func(*testing.T, *rig)) {
+func bubble(t *testing.T, test func(*rig)) {
 	t.Helper()
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { test(t, newRig(t)) })
+	synctest.Test(t, func(t *testing.T) { test(newRig(t)) })
 }
 
 // settle runs a Settler for a time and drains it. It returns what Run says.
 func (r *rig) settle(pending store.Queue, during time.Duration, o settler.Options) error {
-	ctx, cancel := context.WithTimeout(r.t.Context(), during)
+	ctx, cancel := context.WithTimeout(r.Context(), during)
 	defer cancel()
 	ctx = logr.NewContext(ctx, funcr.New(func(_, args string) {
 		r.mu.Lock()
@@ -74,29 +75,29 @@ func (r *rig) settle(pending store.Queue, during time.Duration, o settler.Option
 
 // run settles the queue, which is to end well.
 func (r *rig) run(during time.Duration, o settler.Options) {
-	r.t.Helper()
+	r.Helper()
 	if err := r.settle(r.queue, during, o); err != nil {
-		r.t.Error(err)
+		r.Error(err)
 	}
 }
 
 // start settles until what it returns is called, which drains a queue.
 func (r *rig) start(pending store.Queue, during time.Duration, o settler.Options) (wait func()) {
-	r.t.Helper()
+	r.Helper()
 	var err error
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		err = r.settle(pending, during, o)
 	}()
-	r.t.Cleanup(func() { <-ended })
+	r.Cleanup(func() { <-ended })
 	return func() {
-		r.t.Helper()
+		r.Helper()
 		if <-ended; err != nil {
-			r.t.Error(err)
+			r.Error(err)
 		}
 		if left, err := pending.Pending(context.Background()); err != nil || left > 0 {
-			r.t.Errorf("%d groups are still pending, error %v", left, err)
+			r.Errorf("%d groups are still pending, error %v", left, err)
 		}
 	}
 }
@@ -143,16 +144,16 @@ func asked(t *testing.T, e *corev1.Event, changes ...func(*policy.Policy)) (stor
 // pending is a write about the Event of a name, which has been read before: two occurrences are its
 // own, and one was merged into it. The server has the Event.
 func (r *rig) pending(name string, changes ...func(*store.PendingWrite)) store.PendingWrite {
-	r.t.Helper()
+	r.Helper()
 	return r.pendingIn("default", name, changes...)
 }
 
 func (r *rig) pendingIn(namespace, name string, changes ...func(*store.PendingWrite)) store.PendingWrite {
-	r.t.Helper()
+	r.Helper()
 	e := event(namespace, name, counts(2))
 	r.put(e)
 	stored := r.get(namespace, name)
-	w, _ := asked(r.t, e)
+	w, _ := asked(r.T, e)
 	p := store.PendingWrite{
 		Ref:       store.Ref{Group: w.Group, ID: 1},
 		Namespace: namespace, Name: name, UID: string(stored.UID), ResourceVersion: stored.ResourceVersion,
