@@ -71,8 +71,9 @@ func (t *tenant) Await(ctx context.Context) {
 		c.mu.Unlock()
 		return
 	}
-	ctx, cancel := context.WithDeadline(ctx, t.until)
+	until := t.until
 	c.mu.Unlock()
+	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	select {
 	case <-t.ready:
