@@ -127,10 +127,8 @@ func (e *setEnv) decided(policy string) (sum calls) {
 // top is the row of eventquota top whose name ends so, once all replicas have told it.
 func (e *faultEnv) top(by, name string) (row calls) {
 	e.Helper()
-	program, err := replica.Build(e.Context(), e.TempDir())
-	e.must(err)
 	endpoint := strings.TrimSuffix(e.set.Replicas[0].MetricsURL, "/metrics")
-	out, err := exec.CommandContext(e.Context(), program, "top", "--once", "--output=json", "--by="+by, "--endpoint="+endpoint).Output()
+	out, err := exec.CommandContext(e.Context(), program(), "top", "--once", "--output=json", "--by="+by, "--endpoint="+endpoint).Output()
 	e.must(err)
 	var told struct {
 		Replicas []json.RawMessage

@@ -66,11 +66,10 @@ func TestOnlyTheAPIServersCertificateIsServed(t *testing.T) {
 	o.Services = true
 	o.APIServerFlags = map[string]string{"admission-control-config-file": file("admission.yaml", fmt.Sprintf(admissionConfiguration, kubeconfig))}
 	e := &setEnv{env: &env{T: t, cluster: cluster.ForTest(t, o)}}
-	program, err := replica.Build(t.Context(), t.TempDir())
-	e.must(err)
+	var err error
 	e.client, err = kubernetes.NewForConfig(e.cluster.Config)
 	e.must(err)
-	e.set, err = replica.StartSet(t.Context(), e.cluster, program, 1, "--client-ca-file="+ours.CAFile, "--client-names=eventquota")
+	e.set, err = replica.StartSet(t.Context(), e.cluster, program(), 1, "--client-ca-file="+ours.CAFile, "--client-names=eventquota")
 	e.must(err)
 	t.Cleanup(e.set.Close)
 	e.must(e.set.Install(t.Context()))

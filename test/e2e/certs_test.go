@@ -36,12 +36,10 @@ func TestSelfManagedCertificates(t *testing.T) {
 	objects, err := shipped.Objects("overlays/self-signed")
 	e.must(err)
 	e.must(shipped.Apply(t.Context(), e.cluster.Config, objects))
-	program, err := replica.Build(t.Context(), t.TempDir())
-	e.must(err)
 	e.client, err = kubernetes.NewForConfig(e.cluster.Config)
 	e.must(err)
 	// It returns when all are ready, which they are when the API server trusts them.
-	e.set, err = replica.StartSet(t.Context(), e.cluster, program, 3, "--self-managed-certificates")
+	e.set, err = replica.StartSet(t.Context(), e.cluster, program(), 3, "--self-managed-certificates")
 	e.must(err)
 	t.Cleanup(func() {
 		for i, r := range e.set.Replicas {

@@ -24,11 +24,36 @@ import (
 // flushInterval is that of the policy that governs: the built-in default.
 const flushInterval = 10 * time.Second
 
-// Recorders log every Event that is refused, which would hide why a test failed.
+// programVariable names the path of the webhook's program, to the processes in network namespaces too.
+const programVariable = "EVENTQUOTA_TEST_PROGRAM"
+
 func TestMain(m *testing.M) {
+	// Recorders log every Event that is refused, which would hide why a test failed.
 	klog.SetLogger(logr.Discard())
-	os.Exit(m.Run())
+	os.Exit(run(m))
 }
+
+// run builds the webhook once for all tests.
+func run(m *testing.M) int {
+	if program() == "" {
+		dir, err := os.MkdirTemp("", "eventquota-e2e-")
+		if err != nil {
+			panic(err)
+		}
+		defer os.RemoveAll(dir)
+		path, err := replica.Build(context.Background(), dir)
+		if err != nil {
+			panic(err)
+		}
+		if err := os.Setenv(programVariable, path); err != nil {
+			panic(err)
+		}
+	}
+	return m.Run()
+}
+
+// program is the path of the webhook's program.
+func program() string { return os.Getenv(programVariable) }
 
 // env is a cluster whose API server calls a webhook.
 type env struct {
@@ -43,9 +68,8 @@ type env struct {
 func newEnv(t *testing.T, o cluster.Options, flags ...string) *env {
 	t.Helper()
 	e := &env{T: t, cluster: cluster.ForTest(t, o)}
-	program, err := replica.Build(t.Context(), t.TempDir())
-	e.must(err)
-	e.replica, err = replica.Start(t.Context(), e.cluster, program, flags...)
+	var err error
+	e.replica, err = replica.Start(t.Context(), e.cluster, program(), flags...)
 	e.must(err)
 	t.Cleanup(func() {
 		if t.Failed() {

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/eventquota/eventquota/test/cluster"
-	"github.com/eventquota/eventquota/test/replica"
 )
 
 // explained is the part of what explain says that is held here.
@@ -45,12 +44,10 @@ func (n explainedNext) dropped() bool {
 // a notice once nothing is pending. Nobody writes Events about it meanwhile.
 func (e *env) explains(namespace, pod string) {
 	e.Helper()
-	program, err := replica.Build(e.Context(), e.TempDir())
-	e.must(err)
 	_, kubeconfig, err := e.cluster.User("explainer", "system:masters")
 	e.must(err)
 	explain := func() (said explained, pending int64) {
-		output, err := exec.CommandContext(e.Context(), program, "explain", "pod/"+pod, "-n", namespace, "-o", "json", "--writer", stormer,
+		output, err := exec.CommandContext(e.Context(), program(), "explain", "pod/"+pod, "-n", namespace, "-o", "json", "--writer", stormer,
 			"--kubeconfig", kubeconfig, "--endpoint", strings.TrimSuffix(e.replica.MetricsURL, "/metrics")).Output()
 		if exit, ok := err.(*exec.ExitError); ok { //nolint:errorlint // nothing wraps it
 			e.Fatalf("explain: %s", exit.Stderr)

@@ -42,9 +42,8 @@ func TestWebhookAway(t *testing.T) {
 	e.must(create("untouched", "while-away"))
 	e.must(recorderSays("overwritten", 2))
 	e.must(e.cluster.RemoveWebhooks(t.Context()))
-	program, err := replica.Build(t.Context(), t.TempDir())
-	e.must(err)
-	e.replica, err = replica.Start(t.Context(), e.cluster, program)
+	var err error
+	e.replica, err = replica.Start(t.Context(), e.cluster, program())
 	e.must(err)
 	e.must(e.replica.Install(t.Context()))
 

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"testing"
 
 	"k8s.io/client-go/kubernetes"
@@ -21,11 +20,7 @@ type setEnv struct {
 func isolated(t *testing.T) bool {
 	t.Helper()
 	t.Parallel()
-	return cluster.Isolated(t, func(ctx context.Context) error {
-		// Modules that are missing can be loaded here only. The rest is cached.
-		_, err := replica.Build(ctx, t.TempDir())
-		return err
-	})
+	return cluster.Isolated(t)
 }
 
 // newSetEnv starts a cluster and n replicas, which end with the test. The test is
@@ -35,9 +30,8 @@ func newSetEnv(t *testing.T, n int, flags ...string) *setEnv {
 	o := logged()
 	o.Services = true
 	e := &setEnv{env: &env{T: t, cluster: cluster.ForTest(t, o)}}
-	program, err := replica.Build(t.Context(), t.TempDir())
-	e.must(err)
-	e.set, err = replica.StartSet(t.Context(), e.cluster, program, n, flags...)
+	var err error
+	e.set, err = replica.StartSet(t.Context(), e.cluster, program(), n, flags...)
 	e.must(err)
 	t.Cleanup(func() {
 		for i, r := range e.set.Replicas {

@@ -154,11 +154,9 @@ func (e *env) answers() map[string]string {
 // simulated is what simulate says of each request in the audit log.
 func (e *env) simulated(flags ...string) map[string]string {
 	e.Helper()
-	program, err := replica.Build(e.Context(), e.TempDir())
-	e.must(err)
 	decisions := filepath.Join(e.TempDir(), "decisions")
 	args := append([]string{"simulate", e.cluster.AuditLog, "--decisions", decisions}, flags...)
-	output, err := exec.CommandContext(e.Context(), program, args...).CombinedOutput()
+	output, err := exec.CommandContext(e.Context(), program(), args...).CombinedOutput()
 	if err != nil {
 		e.Fatalf("simulate: %v\n%s", err, output)
 	}

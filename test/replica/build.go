@@ -17,7 +17,7 @@ func Build(ctx context.Context, dir string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("find the webhook's module: %w", err)
 	}
-	build := exec.CommandContext(ctx, "go", "build", "-tags", "grpcnotrace", "-o", path, "github.com/eventquota/eventquota/cmd/webhook")
+	build := exec.CommandContext(ctx, "go", "build", "-tags", "grpcnotrace", "-ldflags", "-s -w", "-o", path, "github.com/eventquota/eventquota/cmd/webhook")
 	build.Dir = strings.TrimSpace(string(module)) // the caller may be in a module of its own
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if output, err := build.CombinedOutput(); err != nil {
