@@ -10,13 +10,13 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/redis"
 	"github.com/eventquota/eventquota/store/redisclient"
 	"github.com/eventquota/eventquota/test/cluster"
 	"github.com/eventquota/eventquota/test/replica"
-	"github.com/eventquota/eventquota/test/storm"
 )
 
 // Three replicas share a Redis, and one part is lost in a storm: what is told in the
@@ -62,7 +62,7 @@ func TestFaultClusterMasterKilled(t *testing.T) {
 // told Redis, a flush interval of refusals at most. Calls that it did not answer
 // are admitted by the API server, and told twice where it had carried them out.
 func aReplicaIsKilled(e *faultEnv) {
-	s := e.begin(storm.MaxEvents) // it takes many until it refuses
+	s := e.begin(4, briefly) // about few, so that it soon refuses
 	victim := (e.leader() + 1) % len(e.set.Replicas)
 	e.refuses(victim)
 	e.must(e.set.Kill(e.Context(), victim))
@@ -78,7 +78,7 @@ func aReplicaIsKilled(e *faultEnv) {
 // what it had claimed to write is written by its successor. A call that comes by
 // an old connection just then is admitted by the API server, and may be told twice.
 func theLeaderIsKilled(e *faultEnv) {
-	s := e.begin(briefly)
+	s := e.begin(30, briefly)
 	leader := e.leader()
 	e.must(e.set.SetReady(e.Context(), leader, false))
 	e.rests(leader)
@@ -97,7 +97,8 @@ func theLeaderIsKilled(e *faultEnv) {
 // theLeaderHangs: another settles meanwhile, and it goes on where it was. Its calls of that time are
 // admitted by the API server, and told twice where they had been carried out. No count goes down.
 func theLeaderHangs(e *faultEnv) {
-	s := e.begin(storm.MaxEvents)
+	e.config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(80, 80) // so that it lasts longer than the leader hangs
+	s := e.begin(30, briefly+50)
 	leader := e.leader()
 	holder := e.holder()
 	e.eventually("it writes what it has written before, and does not read it again", func() bool {
@@ -113,7 +114,7 @@ func theLeaderHangs(e *faultEnv) {
 	e.must(e.set.Pause(e.Context(), leader))
 	s.broken = time.Now()
 	e.eventually("another replica leads", func() bool { return e.holder() != holder })
-	<-time.After(time.Until(s.broken.Add(time.Minute)))
+	<-time.After(time.Until(s.broken.Add(30 * time.Second)))
 	e.must(e.set.Resume(e.Context(), leader))
 	s.holds(0, passed(s.end()))
 	written := map[string]int64{}
@@ -138,7 +139,7 @@ func (e *faultEnv) settlerCalls(namespace string) []auditCall {
 // redisRestarts: nothing that it had answered is lost. Of a call that it has not
 // answered, the replica finds out whether it was carried out.
 func redisRestarts(e *faultEnv) {
-	s := e.begin(briefly)
+	s := e.begin(30, briefly)
 	s.broken = time.Now()
 	failed := e.each(storeErrors)
 	e.must(e.masters()[0].Restart(e.Context()))
@@ -153,7 +154,7 @@ func redisRestarts(e *faultEnv) {
 // aMasterIsKilled: what it had answered in its last moment and not yet told its
 // replicas may be missing, or told twice where another Event was stored instead.
 func aMasterIsKilled(e *faultEnv) {
-	s := e.begin(briefly)
+	s := e.begin(30, briefly)
 	e.Logf("to all replicas of masters it took %s", e.replicated())
 	s.broken = time.Now()
 	e.must(e.redis.kill(e.Context()))

@@ -29,7 +29,7 @@ const (
 	// beginAfter is how many reviews are answered when a storm is in its midst.
 	beginAfter = 1500
 	// briefly are the Events of a recorder in a storm that goes on for a while after a fault.
-	briefly = 350
+	briefly = 250
 	// leastAfter is how many calls of a storm come after a fault, at least.
 	leastAfter = 500
 )
@@ -63,13 +63,13 @@ type faultyStorm struct {
 	broken    time.Time // when something failed
 }
 
-// begin begins a storm of so many Events a recorder, and returns when it is in its midst.
-func (e *faultEnv) begin(events int) *faultyStorm {
+// begin begins a storm about so many pods, of so many Events a recorder, and returns when it is in its midst.
+func (e *faultEnv) begin(pods, events int) *faultyStorm {
 	e.Helper()
 	s := &faultyStorm{faultEnv: e, namespace: e.namespace("storm"), over: make(chan error, 1), begun: time.Now()}
 	go func() {
 		_, err := storm.Storm{
-			Namespace: s.namespace, Pods: 30, Events: events,
+			Namespace: s.namespace, Pods: pods, Events: events,
 			Repeating: 4, Similar: 4, Series: 2, Reasons: 4,
 		}.Run(e.Context(), e.config)
 		s.over <- err

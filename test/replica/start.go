@@ -10,7 +10,9 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -76,6 +78,8 @@ func startAt(ctx context.Context, c *cluster.Cluster, p place, path string, flag
 		exited:     make(chan struct{}),
 		output:     log.Name(),
 	}
+	// It collects garbage as it does where it is deployed, whatever the tests and the API server do.
+	r.process.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "GOGC=") })
 	r.process.Stdout, r.process.Stderr = log, log
 	if err := r.start(); err != nil {
 		return nil, fmt.Errorf("start the webhook: %w", err)
