@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/storage/names"
 )
@@ -32,7 +31,8 @@ const maxQualifiedName = content.DNS1123SubdomainMaxLength + 1 + 63
 //   - a time in the first second of the year 1 is set for the API server, and null in the review;
 //   - a byte of a protobuf request that is not UTF-8 is U+FFFD in the review, which has three;
 //   - a resourceVersion is refused in a POST and ignored in a PUT;
-//   - metadata with more names than anyone needs is not looked at, see bulky;
+//   - managedFields are not looked at, nor other metadata of more than 4 KiB;
+//   - events.k8s.io/v1 takes no finalizer without a prefix, but those of Kubernetes;
 //   - etcd has a limit of its own for the size of an Event.
 func Create(e *corev1.Event, namespace string, throughEventsAPI bool) error {
 	if err := fields(e, namespace, throughEventsAPI); err != nil {
@@ -112,92 +112,46 @@ func qualified(name string) bool {
 	return len(content.IsLabelKey(name)) == 0
 }
 
-// atMost is false when text had more than limit bytes in the request, whatever its U+FFFD
-// stand for.
+// atMost is false when text had more than limit bytes in the request, where each U+FFFD of it may have been one byte.
 func atMost(limit int, text string) bool {
-	return len(text) <= limit || leastSize(text) <= limit
-}
-
-// leastSize is the size of text if each U+FFFD in it stands for one byte.
-func leastSize(text string) int {
 	const replacement = "\uFFFD"
-	return len(text) - (len(replacement)-1)*strings.Count(text, replacement)
+	return len(text) <= limit || len(text)-(len(replacement)-1)*strings.Count(text, replacement) <= limit
 }
 
 func invalid(path, detail string) error {
 	return field.Invalid(field.NewPath(path), field.OmitValueType{}, detail)
 }
 
-// Metadata beyond these is not looked at: the library needs about a microsecond for a name
-// of a label, and a request has room for 300,000 of them.
-const (
-	maxEntries   = 500
-	maxNameBytes = 32 << 10
-)
+// maxMetadata bounds the metadata that are looked at, in bytes: the library needs about a microsecond for a name of a
+// label, and a request has room for 300,000 of them.
+const maxMetadata = 4 << 10
 
-// metadata has the rules for what is the same in all objects.
+// metadata has the rules for what is the same in all objects. Nearly all Events have a name and managedFields, and
+// nothing else, and need no library.
 func metadata(m *metav1.ObjectMeta, namespace string, throughEventsAPI bool) error {
 	name := pathSegment
 	if throughEventsAPI {
 		name = subdomain
 	}
-	if ordinary(m) && len(name(m.Name, false)) == 0 && len(validation.ValidateNamespaceName(namespace, false)) == 0 {
-		return nil
-	}
-	switch sizes := annotationSizes(m.Annotations); {
-	case sizes.least > validation.TotalAnnotationSizeLimitB:
-		return invalid("metadata.annotations", "must have at most 256 KiB")
-	case sizes.shown > validation.TotalAnnotationSizeLimitB, bulky(m):
+	switch {
+	case m.Name == "" && m.GenerateName == "", m.Name != "" && len(name(m.Name, false)) > 0:
+		return invalid("metadata.name", "is invalid")
+	case m.GenerateName == "" && m.Generation == 0 &&
+		len(m.Labels)+len(m.Annotations)+len(m.OwnerReferences)+len(m.Finalizers) == 0:
 		return nil
 	}
 	stored := *m
-	stored.Namespace = namespace
-	if stored.Name == "" && stored.GenerateName != "" {
+	stored.Namespace, stored.ManagedFields = namespace, nil
+	if stored.Size() > maxMetadata {
+		return nil
+	}
+	if stored.Name == "" {
 		stored.Name = stored.GenerateName[:min(len(stored.GenerateName), names.MaxGeneratedNameLength)] + "xxxxx"
 	}
 	if errs := validation.ValidateObjectMeta(&stored, true, name, field.NewPath("metadata")); len(errs) > 0 {
 		return invalid(errs[0].Field, "is invalid")
 	}
-	if throughEventsAPI {
-		return finalizers(m.Finalizers)
-	}
 	return nil
-}
-
-// finalizers is added by events.k8s.io/v1: a name without a prefix is one of Kubernetes' own.
-func finalizers(all []string) error {
-	for _, name := range all {
-		switch name {
-		case string(corev1.FinalizerKubernetes), metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents:
-		default:
-			if !strings.Contains(name, "/") {
-				return invalid("metadata.finalizers", "must have a prefix")
-			}
-		}
-	}
-	return nil
-}
-
-// ordinary is true for metadata that need no library: nearly all Events have a name and
-// managedFields, and nothing else.
-func ordinary(m *metav1.ObjectMeta) bool {
-	for i := range m.ManagedFields {
-		if !ordinaryManager(&m.ManagedFields[i]) {
-			return false
-		}
-	}
-	return m.Name != "" && m.GenerateName == "" && m.Generation >= 0 &&
-		len(m.Labels) == 0 && len(m.Annotations) == 0 && len(m.OwnerReferences) == 0 && len(m.Finalizers) == 0
-}
-
-func ordinaryManager(m *metav1.ManagedFieldsEntry) bool {
-	for i := range len(m.Manager) {
-		if m.Manager[i] < ' ' || m.Manager[i] > '~' {
-			return false
-		}
-	}
-	return len(m.Manager) <= metavalidation.FieldManagerMaxLength && m.Subresource == "" &&
-		m.FieldsType == "FieldsV1" && (m.Operation == metav1.ManagedFieldsOperationUpdate || m.Operation == metav1.ManagedFieldsOperationApply)
 }
 
 // pathSegment is the rule for names of Events in core/v1.
@@ -218,42 +172,4 @@ func subdomain(name string, prefix bool) []string {
 		return []string{content.MaxLenError(content.DNS1123SubdomainMaxLength)}
 	}
 	return validation.NameIsDNSSubdomain(name, prefix)
-}
-
-// sizes are of text as a review shows it, and the least it can have had in the request.
-type sizes struct{ shown, least int }
-
-func annotationSizes(annotations map[string]string) (s sizes) {
-	for name, value := range annotations {
-		s.shown += len(name) + len(value)
-	}
-	if s.least = s.shown; s.shown <= validation.TotalAnnotationSizeLimitB {
-		return s
-	}
-	s.least = 0
-	for name, value := range annotations {
-		s.least += leastSize(name) + leastSize(value)
-	}
-	return s
-}
-
-// bulky bounds the time that the library takes.
-func bulky(m *metav1.ObjectMeta) bool {
-	if len(m.Labels)+len(m.Annotations)+len(m.OwnerReferences)+len(m.Finalizers)+len(m.ManagedFields) > maxEntries {
-		return true
-	}
-	size := 0
-	for name, value := range m.Labels {
-		size += len(name) + len(value)
-	}
-	for name := range m.Annotations {
-		size += len(name)
-	}
-	for _, name := range m.Finalizers {
-		size += len(name)
-	}
-	for i := range m.ManagedFields {
-		size += len(m.ManagedFields[i].Manager)
-	}
-	return size > maxNameBytes
 }
