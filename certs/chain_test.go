@@ -13,8 +13,7 @@ import (
 	"time"
 )
 
-// chain is a serving certificate that an intermediate CA has signed, with that CA, and the
-// root CA of both in PEM.
+// chain is a serving certificate that an intermediate CA has signed, with that CA, and the root CA of both in PEM.
 func chain(t *testing.T) (root []byte, served *tls.Certificate) {
 	t.Helper()
 	sign := func(name string, ca bool, parent *x509.Certificate, by *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {

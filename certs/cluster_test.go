@@ -11,10 +11,11 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/eventquota/eventquota/test/cluster" //nolint:depguard // replicas agree through a real API server
@@ -26,18 +27,31 @@ const secretName = "eventquota-serving-cert"
 type world struct {
 	*testing.T
 	cluster *cluster.Cluster
-	admin   kubernetes.Interface
+	admin   user
 	service Service
+}
+
+// user is a client with some rights.
+type user struct {
+	kubernetes.Interface
+	configurations dynamic.Interface
+}
+
+func (w *world) client(config *rest.Config) user {
+	w.Helper()
+	typed, err := kubernetes.NewForConfig(config)
+	w.must(err)
+	configurations, err := dynamic.NewForConfig(config)
+	w.must(err)
+	return user{typed, configurations}
 }
 
 func newWorld(t *testing.T, o cluster.Options) *world {
 	t.Helper()
 	o.NoAudit = true
 	w := &world{T: t, cluster: cluster.ForTest(t, o), service: service()}
-	var err error
-	w.admin, err = kubernetes.NewForConfig(w.cluster.Config)
-	w.must(err)
-	_, err = w.admin.CoreV1().Namespaces().Create(t.Context(),
+	w.admin = w.client(w.cluster.Config)
+	_, err := w.admin.CoreV1().Namespaces().Create(t.Context(),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.service.Namespace}}, metav1.CreateOptions{})
 	w.must(err)
 	return w
@@ -51,7 +65,7 @@ func (w *world) must(err error) {
 }
 
 // user is a client with these rights, and no other. All are by name.
-func (w *world) user(name string, secrets, configurations []string) kubernetes.Interface {
+func (w *world) user(name string, secrets, configurations []string) user {
 	w.Helper()
 	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}}
 	meta := metav1.ObjectMeta{Name: name}
@@ -83,9 +97,23 @@ func (w *world) user(name string, secrets, configurations []string) kubernetes.I
 	w.must(err)
 	config, _, err := w.cluster.User(name)
 	w.must(err)
-	made, err := kubernetes.NewForConfig(config)
-	w.must(err)
-	return made
+	return w.client(config)
+}
+
+// emptied is the world for a test, without Secret and webhook configurations when that has ended.
+func (w *world) emptied(t *testing.T) *world {
+	t.Helper()
+	one := *w
+	one.T = t
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		secrets := w.admin.CoreV1().Secrets(w.service.Namespace)
+		w.must(client.IgnoreNotFound(secrets.Delete(ctx, secretName, metav1.DeleteOptions{})))
+		for _, name := range w.trust().names() {
+			w.must(client.IgnoreNotFound(w.trust().kind(name).Delete(ctx, name, metav1.DeleteOptions{})))
+		}
+	})
+	return &one
 }
 
 // install creates both webhook configurations with a caBundle, which may be nil. Each has
@@ -118,37 +146,29 @@ func (w *world) install(bundle []byte) {
 	w.must(err)
 }
 
-// bundles are the caBundles of both configurations, by the name of the webhook.
-func (w *world) bundles() map[string][]string {
+// trust reads and writes the configurations as an admin.
+func (w *world) trust() *trust { return &trust{client: w.admin.configurations, service: w.service} }
+
+// hooks are those of a Service, of the validating configuration first.
+func (w *world) hooks(service string) (all []hook) {
 	w.Helper()
-	registration, bundles := w.admin.AdmissionregistrationV1(), map[string][]string{}
-	add := func(name string, c *admissionregistrationv1.WebhookClientConfig) {
-		bundles[name] = append(bundles[name], string(c.CABundle))
+	c := w.trust()
+	c.service.Name = service
+	for _, name := range []string{validatingConfiguration, mutatingConfiguration} {
+		found, err := c.get(w.Context(), name)
+		w.must(client.IgnoreNotFound(err))
+		if err == nil {
+			all = append(all, found.hooks...)
+		}
 	}
-	m, err := registration.MutatingWebhookConfigurations().Get(w.Context(), mutatingConfiguration, metav1.GetOptions{})
-	w.must(client.IgnoreNotFound(err))
-	for i := range m.Webhooks {
-		add(m.Webhooks[i].Name, &m.Webhooks[i].ClientConfig)
-	}
-	v, err := registration.ValidatingWebhookConfigurations().Get(w.Context(), validatingConfiguration, metav1.GetOptions{})
-	w.must(client.IgnoreNotFound(err))
-	for i := range v.Webhooks {
-		add(v.Webhooks[i].Name, &v.Webhooks[i].ClientConfig)
-	}
-	return bundles
+	return all
 }
 
 // paths are those of the webhooks that are ours, of the validating configuration first.
 func (w *world) paths() (paths []string) {
 	w.Helper()
-	c := configurations{w.admin.AdmissionregistrationV1(), w.service}
-	for _, name := range []string{validatingConfiguration, mutatingConfiguration} {
-		found, err := c.get(w.Context(), name)
-		if apierrors.IsNotFound(err) {
-			continue
-		}
-		w.must(err)
-		paths = append(paths, found.hooks[0].path)
+	for _, h := range w.hooks(w.service.Name) {
+		paths = append(paths, h.path)
 	}
 	return paths
 }
@@ -168,14 +188,14 @@ func (w *world) move(path any) {
 // drift gives a caBundle to the webhook of the validating configuration that is ours.
 func (w *world) drift(bundle []byte) {
 	w.Helper()
-	c := configurations{w.admin.AdmissionregistrationV1(), w.service}
+	c := w.trust()
 	found, err := c.get(w.Context(), validatingConfiguration)
 	w.must(err)
 	wanted := slices.Clone(found.hooks)
 	for i := range wanted {
 		wanted[i].bundle = bundle
 	}
-	_, err = found.inject(w.Context(), wanted)
+	_, err = c.inject(w.Context(), found, wanted)
 	w.must(err)
 }
 
@@ -196,10 +216,10 @@ func (w *world) shipEmpty() {
 }
 
 // replicas are n that have not looked at anything yet, and look often from then on.
-func (w *world) replicas(n int, by kubernetes.Interface) []*Managed {
+func (w *world) replicas(n int, by user) []*Managed {
 	all := make([]*Managed, n)
 	for i := range all {
-		all[i] = NewManaged(by, w.service, secretName)
+		all[i] = NewManaged(by.CoreV1(), by.configurations, w.service, secretName)
 		all[i].timing.period = 50 * time.Millisecond
 	}
 	return all

@@ -24,31 +24,33 @@ const (
 // files are the contents of CAFile, CertFile and KeyFile; nil for one that is missing.
 type files struct{ ca, cert, key []byte }
 
-// serves reports whether the files are a serving certificate for exactly these canonical
-// names, trusted by the CA from one time to another.
-func (f *files) serves(names []string, from, until time.Time) bool {
+// serves reports whether the files are a serving certificate for these hosts, trusted by the CA from one time to another.
+func (f *files) serves(hosts []string, from, until time.Time) bool {
 	pair, err := f.pair()
 	if err != nil {
 		return false
 	}
-	served := slices.Clone(pair.Leaf.DNSNames)
-	for _, ip := range pair.Leaf.IPAddresses {
-		served = append(served, ip.String())
-	}
-	slices.Sort(served)
-	return slices.Equal(served, names) &&
-		f.trusted(pair.Leaf, from) && f.trusted(pair.Leaf, until)
+	return !slices.ContainsFunc(hosts, func(host string) bool {
+		return verify(&pair, f.ca, host, from) != nil || verify(&pair, f.ca, host, until) != nil
+	})
 }
 
 // pair is what a server takes of the files.
 func (f *files) pair() (tls.Certificate, error) { return tls.X509KeyPair(f.cert, f.key) }
 
-// trusted reports whether the CA verifies leaf for server authentication at that time.
-func (f *files) trusted(leaf *x509.Certificate, at time.Time) bool {
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(f.ca)
-	_, err := leaf.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: at})
-	return err == nil
+// verify says why a client that trusts a bundle of CAs refuses a certificate for a host, nil if it takes it.
+func verify(served *tls.Certificate, bundle []byte, host string, at time.Time) error {
+	roots, intermediates := x509.NewCertPool(), x509.NewCertPool()
+	roots.AppendCertsFromPEM(bundle)
+	for _, der := range served.Certificate[1:] {
+		if ca, err := x509.ParseCertificate(der); err == nil {
+			intermediates.AddCert(ca)
+		}
+	}
+	_, err := served.Leaf.Verify(x509.VerifyOptions{
+		DNSName: host, Roots: roots, Intermediates: intermediates, CurrentTime: at,
+	})
+	return err
 }
 
 // read returns the files found in dir. A file or dir that is missing is no error.

@@ -1,10 +1,12 @@
 package certs
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -13,7 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/dynamic"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
@@ -50,25 +52,23 @@ type held struct {
 	pair     tls.Certificate
 }
 
-// NewManaged serves a certificate for the Service, kept in the Secret of that name in the
-// namespace of the Service. The Secret is the webhook's own: anything else in it is
+// NewManaged serves a certificate for the Service, kept in the Secret of that name in the namespace of the Service. The Secret is the webhook's own: anything else in it is
 // replaced.
 //
 // It needs the rights to get and update the Secret, and to create one if there is none,
 // not even an empty one; and to get and patch the two webhook configurations.
-func NewManaged(client kubernetes.Interface, s Service, secret string) *Managed {
+func NewManaged(secrets corev1client.SecretsGetter, configurations dynamic.Interface, s Service, secret string) *Managed {
 	return &Managed{
-		secrets: client.CoreV1().Secrets(s.Namespace),
+		secrets: secrets.Secrets(s.Namespace),
 		secret:  secret,
 		names:   []string{s.host()},
-		trust:   trust{configurations: configurations{client.AdmissionregistrationV1(), s}, required: true},
+		trust:   trust{client: configurations, service: s, required: true},
 		timing:  defaultTiming(),
 		now:     time.Now,
 	}
 }
 
-// GetCertificate is the certificate of the Secret as read last, for tls.Config. It fails
-// as long as none has been read.
+// GetCertificate is the certificate of the Secret as read last, for tls.Config. It fails as long as none has been read.
 func (m *Managed) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if h := m.held.Load(); h != nil {
 		return &h.pair, nil
@@ -102,9 +102,8 @@ func (m *Managed) Ready() error {
 	return m.trust.check(&h.pair, h.rotation.paths, m.now())
 }
 
-// Run keeps Secret, certificate and webhook configurations in order until ctx ends. It
-// looks at them every 10 seconds or so. What it cannot do is logged and tried again, and
-// the certificate that it holds is served meanwhile.
+// Run keeps Secret, certificate and webhook configurations in order until ctx ends. It looks at them every 10 seconds
+// or so. What it cannot do is logged and tried again, and the certificate that it holds is served meanwhile.
 func (m *Managed) Run(ctx context.Context) error {
 	every(ctx, m.timing.period, func(ctx context.Context) error {
 		return retry.OnError(retry.DefaultRetry, isLost, func() error { return m.look(ctx) })
@@ -115,9 +114,8 @@ func (m *Managed) Run(ctx context.Context) error {
 // isLost reports whether another replica was faster.
 func isLost(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
 
-// look does all that is due. The order matters: the configurations are read before the
-// Secret and written only if they are still as read, so no replica overwrites a caBundle
-// with an older one.
+// look does all that is due. The order matters: the configurations are read before the Secret and written only if they
+// are still as read, so no replica overwrites a caBundle with an older one.
 func (m *Managed) look(ctx context.Context) error {
 	found, unread := m.trust.read(ctx)
 	agreed, err := m.agree(ctx, found, unread == nil)
@@ -130,12 +128,9 @@ func (m *Managed) look(ctx context.Context) error {
 	errs := []error{unread}
 	for _, c := range found {
 		wanted, repair := m.wanted(c, agreed)
-		injected, err := c.inject(ctx, wanted)
-		if err != nil {
-			errs = append(errs, err)
-		}
+		injected, err := m.trust.inject(ctx, c, wanted)
+		errs = append(errs, err)
 		if injected {
-			m.trust.note(c.name, c.hooks)
 			logr.FromContextOrDiscard(ctx).Info("Wrote caBundle and path", "configuration", c.name, "pathRepaired", repair)
 			if repair {
 				m.repairs.Add(1)
@@ -173,22 +168,22 @@ func (m *Managed) hold(ctx context.Context, r *rotation) error {
 	return nil
 }
 
-// agree returns the rotation of the Secret after the step that is due. complete says
-// whether all webhook configurations are known. It fails with a conflict, or because the
-// Secret exists already, when another replica has taken a step meanwhile.
+// agree returns the rotation of the Secret after the step that is due. complete says whether all webhook configurations
+// are known. It fails with a conflict, or because the Secret exists already, when another replica has taken a step
+// meanwhile.
 func (m *Managed) agree(ctx context.Context, found []*configuration, complete bool) (*rotation, error) {
 	stored, err := m.secrets.Get(ctx, m.secret, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		stored, err = nil, nil
-	}
-	if err != nil {
+		stored = nil
+	} else if err != nil {
 		return nil, fmt.Errorf("read Secret %s: %w", m.secret, err)
 	}
 	now := m.now()
-	var r rotation
+	var before rotation
 	if stored != nil {
-		r = rotationOf(stored.Data)
+		before = rotationOf(stored.Data)
 	}
+	r := before
 	due := m.due(&r, now, found, complete)
 	h := m.held.Load()
 	lost := due == begin && h != nil && h.rotation.valid(h.rotation.serving, m.names, now)
@@ -198,9 +193,6 @@ func (m *Managed) agree(ctx context.Context, found []*configuration, complete bo
 		due = m.due(&r, now, found, complete)
 	}
 	next := m.nextPaths(&r, now, found, complete)
-	if due == keep && !lost && slices.Equal(next, r.paths) {
-		return &r, nil
-	}
 	var fresh files
 	if due == begin || lost {
 		// Replicas may serve what is trusted now until they read this.
@@ -217,6 +209,9 @@ func (m *Managed) agree(ctx context.Context, found []*configuration, complete bo
 	}
 	r = r.take(due, fresh, now)
 	r.paths = next
+	if stored != nil && maps.EqualFunc(before.data(), r.data(), bytes.Equal) {
+		return &r, nil
+	}
 	if err := m.write(ctx, stored, &r); err != nil {
 		return nil, fmt.Errorf("write Secret %s: %w", m.secret, err)
 	}
@@ -243,7 +238,7 @@ func (m *Managed) due(r *rotation, now time.Time, found []*configuration, comple
 	trusted := complete && err == nil
 	for _, c := range found {
 		for i := range c.hooks {
-			trusted = trusted && c.hooks[i].trusts(&pair, m.names[0], now) == nil
+			trusted = trusted && verify(&pair, c.hooks[i].bundle, m.names[0], now) == nil
 		}
 	}
 	return r.due(m.names, now, m.timing, trusted)

@@ -14,11 +14,25 @@ import (
 	"github.com/eventquota/eventquota/test/cluster" //nolint:depguard // replicas agree through a real API server
 )
 
-// TestReplicasAgree holds on a real API server, with the rights that the webhook has, that
+// TestAtAnAPIServer has tests that share one, as it takes some seconds to start.
+func TestAtAnAPIServer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, cluster.Options{})
+	for says, test := range map[string]func(*testing.T, *world){
+		"replicas agree": replicasAgree,
+		"a path that somebody changes is repaired": aPathThatSomebodyChangesIsRepaired,
+		"readiness never waits for rights":         readinessNeverWaitsForRights,
+		"the first of two writes counts":           theFirstOfTwoWritesCounts,
+	} {
+		t.Run(says, func(t *testing.T) { test(t, w.emptied(t)) })
+	}
+}
+
+// replicasAgree holds on a real API server, with the rights that the webhook has, that
 // replicas that start at once agree on one certificate, and keep it and what trusts it
 // whatever is done to the Secret and to the webhook configurations.
-func TestReplicasAgree(t *testing.T) {
-	w := newWorld(t, cluster.Options{})
+func replicasAgree(t *testing.T, w *world) {
+	t.Helper()
 	ctx := t.Context()
 	own, patch := []string{"get", "update"}, []string{"get", "patch"}
 	secrets := w.admin.CoreV1().Secrets(w.service.Namespace)
@@ -45,8 +59,10 @@ func TestReplicasAgree(t *testing.T) {
 	if !bytes.Contains(w.secret().Data[CAFile], lastPEM(created)) {
 		t.Error("what was trusted before, as replicas may serve it still, is not trusted any more")
 	}
-	if rest := w.bundles()["theirs.eventquota.io"]; !slices.Equal(rest, []string{"", ""}) {
-		t.Errorf("webhooks that others answer have the caBundles %q, want none", rest)
+	for _, h := range w.hooks("other") {
+		if len(h.bundle) > 0 {
+			t.Errorf("a webhook that others answer has the caBundle %q, want none", h.bundle)
+		}
 	}
 
 	other := fresh(t, 90*day)
@@ -80,13 +96,13 @@ func TestReplicasAgree(t *testing.T) {
 	}
 }
 
-// TestAPathThatSomebodyChangesIsRepaired holds that replicas write their own path over another one, and count that once.
-func TestAPathThatSomebodyChangesIsRepaired(t *testing.T) {
-	w := newWorld(t, cluster.Options{})
+// aPathThatSomebodyChangesIsRepaired holds that replicas write their own path over another one, and count that once.
+func aPathThatSomebodyChangesIsRepaired(t *testing.T, w *world) {
+	t.Helper()
 	w.install(nil)
 	w.shipEmpty()
-	replicas := w.replicas(2, w.user("updater", []string{"get", "update"}, []string{"get", "patch"}))
-	blind := w.replicas(1, w.user("reader", []string{"get"}, []string{"get"}))[0]
+	replicas := w.replicas(2, w.user("repairer", []string{"get", "update"}, []string{"get", "patch"}))
+	blind := w.replicas(1, w.user("observer", []string{"get"}, []string{"get"}))[0]
 	stop := w.start(replicas)
 	w.agreed(replicas)
 	written := w.paths()
@@ -118,17 +134,17 @@ func TestAPathThatSomebodyChangesIsRepaired(t *testing.T) {
 	}
 }
 
-// TestReadinessNeverWaitsForRights holds that a replica is not ready while it is not
+// readinessNeverWaitsForRights holds that a replica is not ready while it is not
 // trusted, and ready where it cannot know.
-func TestReadinessNeverWaitsForRights(t *testing.T) {
-	w := newWorld(t, cluster.Options{})
+func readinessNeverWaitsForRights(t *testing.T, w *world) {
+	t.Helper()
 	ctx := t.Context()
 	dir := t.TempDir()
 	served, other := fresh(t, 90*day), fresh(t, 90*day)
 	put(t, dir, served)
 	mounted := func(verbs ...string) *Mounted {
 		name := "mounted-" + verbs[0]
-		m, err := NewMounted(dir, w.user(name, []string{"get"}, verbs).AdmissionregistrationV1(), w.service)
+		m, err := NewMounted(dir, w.user(name, []string{"get"}, verbs).configurations, w.service)
 		w.must(err)
 		return m
 	}
@@ -185,9 +201,9 @@ func TestReadinessNeverWaitsForRights(t *testing.T) {
 	expect(t, managed.Ready(), mutatingConfiguration)
 }
 
-// TestTheFirstOfTwoWritesCounts holds that a replica never undoes what it has not seen.
-func TestTheFirstOfTwoWritesCounts(t *testing.T) {
-	w := newWorld(t, cluster.Options{})
+// theFirstOfTwoWritesCounts holds that a replica never undoes what it has not seen.
+func theFirstOfTwoWritesCounts(t *testing.T, w *world) {
+	t.Helper()
 	ctx := t.Context()
 	w.install(nil)
 	w.shipEmpty()
@@ -206,7 +222,7 @@ func TestTheFirstOfTwoWritesCounts(t *testing.T) {
 	found, err := m.trust.read(ctx)
 	w.must(err)
 	w.drift(first.ca)
-	if _, err := found[1].inject(ctx, []hook{{name: "ours.eventquota.io", bundle: second.ca}}); !isLost(err) {
+	if _, err := m.trust.inject(ctx, found[1], []hook{{name: "ours.eventquota.io", bundle: second.ca}}); !isLost(err) {
 		t.Errorf("the second write of a caBundle: %v, want a conflict", err)
 	}
 }
@@ -227,8 +243,8 @@ func (w *world) agreed(replicas []*Managed) (cert []byte) {
 			}
 		}
 		cert = r.serving.cert
-		for _, bundle := range w.bundles()["ours.eventquota.io"] {
-			if bundle != string(r.bundle) {
+		for _, h := range w.hooks(w.service.Name) {
+			if string(h.bundle) != string(r.bundle) {
 				return false
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	admissionregistrationclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
+	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 )
 
@@ -23,14 +23,14 @@ type Mounted struct {
 
 // NewMounted serves CertFile with KeyFile of dir, which must exist and belong together. Without the right to get the
 // two webhook configurations, Ready does not know what they trust.
-func NewMounted(dir string, client admissionregistrationclient.AdmissionregistrationV1Interface, s Service) (*Mounted, error) {
+func NewMounted(dir string, client dynamic.Interface, s Service) (*Mounted, error) {
 	watcher, err := certwatcher.New(filepath.Join(dir, CertFile), filepath.Join(dir, KeyFile))
 	if err != nil {
 		return nil, fmt.Errorf("read the serving certificate: %w", err)
 	}
 	return &Mounted{
 		watcher: watcher,
-		trust:   trust{configurations: configurations{client, s}},
+		trust:   trust{client: client, service: s},
 		period:  defaultTiming().period,
 	}, nil
 }

@@ -11,9 +11,12 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/kubernetes/fake"
-	admissionregistrationclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 )
 
@@ -36,6 +39,7 @@ func TestFilesThatChangeAreServed(t *testing.T) {
 				t.Fatal(err)
 			}
 			expect(t, m.Ready(), errNotLooked.Error())
+			m.watcher.WithWatchInterval(100 * time.Millisecond)
 			run(t, m.Run)
 			await(t, "the first certificate", func() bool { return serves(m.GetCertificate, first) })
 			for _, f := range []files{second, third} {
@@ -56,6 +60,7 @@ func TestACertificateOfAnotherCAIsHeldAgainstWhatIsTrustedNow(t *testing.T) {
 	swap(t, dir, first)
 	trusts := func(f files) *admissionregistrationv1.ValidatingWebhookConfiguration {
 		return &admissionregistrationv1.ValidatingWebhookConfiguration{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfiguration"},
 			ObjectMeta: metav1.ObjectMeta{Name: validatingConfiguration},
 			Webhooks: []admissionregistrationv1.ValidatingWebhook{{
 				Name: validatingConfiguration,
@@ -66,15 +71,20 @@ func TestACertificateOfAnotherCAIsHeldAgainstWhatIsTrustedNow(t *testing.T) {
 			}},
 		}
 	}
-	client := fake.NewClientset(trusts(first)).AdmissionregistrationV1()
+	client := fake.NewSimpleDynamicClient(scheme.Scheme, trusts(first))
 	m, err := NewMounted(dir, client, service())
 	if err != nil {
 		t.Fatal(err)
 	}
 	m.period = time.Hour
+	m.watcher.WithWatchInterval(100 * time.Millisecond)
 	run(t, m.Run)
 	await(t, "ready with the first certificate", func() bool { return m.Ready() == nil })
-	_, err = client.ValidatingWebhookConfigurations().Update(t.Context(), trusts(second), metav1.UpdateOptions{})
+	changed, err := runtime.DefaultUnstructuredConverter.ToUnstructured(trusts(second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = m.trust.kind(validatingConfiguration).Update(t.Context(), &unstructured.Unstructured{Object: changed}, metav1.UpdateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,8 +127,7 @@ func put(t *testing.T, dir string, f files) {
 	}
 }
 
-// swap writes files as the kubelet does: into a new directory that a link is then made to
-// lead to, the old one removed.
+// swap writes files as the kubelet does: into a new directory that a link is then made to lead to, the old one removed.
 func swap(t *testing.T, dir string, f files) {
 	t.Helper()
 	data := filepath.Join(dir, "..data")
@@ -148,9 +157,9 @@ func swap(t *testing.T, dir string, f files) {
 }
 
 // unreachable is a client of an API server that nobody can reach.
-func unreachable(t *testing.T) admissionregistrationclient.AdmissionregistrationV1Interface {
+func unreachable(t *testing.T) dynamic.Interface {
 	t.Helper()
-	client, err := admissionregistrationclient.NewForConfig(&rest.Config{Host: "127.0.0.1:1"})
+	client, err := dynamic.NewForConfig(&rest.Config{Host: "127.0.0.1:1"})
 	if err != nil {
 		t.Fatal(err)
 	}

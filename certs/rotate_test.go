@@ -21,16 +21,17 @@ import (
 	"github.com/eventquota/eventquota/test/cluster" //nolint:depguard // a real API server verifies the certificates
 )
 
-// TestNoCallFailsWhileCertificatesRotate holds it for an API server that makes a new
-// connection for each call, to any of three replicas, and for three rotations.
-func TestNoCallFailsWhileCertificatesRotate(t *testing.T) {
+// TestNoCallFailsWhileCertificatesAndPathChange holds it for an API server that makes a new connection for each call, to
+// any of three replicas, for three rotations, and after a call that has failed, which makes the path another one.
+func TestNoCallFailsWhileCertificatesAndPathChange(t *testing.T) {
+	t.Parallel()
 	if !cluster.Isolated(t) {
 		return
 	}
-	// Issued after 5 seconds, served after 7, and the last in time after 20.
-	w, _, shown := called(t, 3, func(o *timing) {
-		o.lifetime, o.renewBefore, o.overlap = backdated+20*time.Second, 15*time.Second, 2*time.Second
-	})
+	w, replicas, shown := called(t, 3)
+	first := w.paths()[0]
+	shown[0].fails.Store(true)
+	await(t, "a call that fails", func() bool { return w.write() != nil })
 
 	ctx, stop := context.WithCancel(t.Context())
 	var writers sync.WaitGroup
@@ -44,10 +45,9 @@ func TestNoCallFailsWhileCertificatesRotate(t *testing.T) {
 			}
 		})
 	}
-	// Each is shown to the API server by each replica.
-	await(t, "three rotations", func() bool {
-		for _, s := range shown {
-			if s.certificates() < 4 {
+	await(t, "three rotations, and the first path replaced and not accepted any more", func() bool {
+		for i, s := range shown { // each certificate is shown to the API server by each replica
+			if s.certificates() < 4 || replicas[i].Accepts(segmentOf(validatingConfiguration, first)) {
 				return t.Failed()
 			}
 		}
@@ -58,41 +58,6 @@ func TestNoCallFailsWhileCertificatesRotate(t *testing.T) {
 	// One that serves, one that will, and those that replicas may still serve.
 	if n := bytes.Count(w.secret().Data[CAFile], []byte("BEGIN")); n < 2 || n > 6 {
 		t.Errorf("%d CAs are trusted in the end", n)
-	}
-}
-
-// TestNoCallFailsWhileThePathChanges holds that a call that fails makes the path another one, and that no other call fails
-// for it, with two replicas.
-func TestNoCallFailsWhileThePathChanges(t *testing.T) {
-	if !cluster.Isolated(t) {
-		return
-	}
-	w, replicas, shown := called(t, 2, func(o *timing) { o.pathSettles, o.pathStays, o.pathRests = 5*time.Second, 5*time.Second, 0 })
-	first := w.paths()[0]
-
-	shown[0].fails.Store(true)
-	await(t, "a call that fails", func() bool { return w.write() != nil })
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		await(t, "the first path is replaced, and not accepted any more", func() bool {
-			for _, m := range replicas {
-				if m.Accepts(segmentOf(validatingConfiguration, first)) {
-					return false
-				}
-			}
-			return true
-		})
-	}()
-	for writing := true; writing; {
-		select {
-		case <-ended:
-			writing = false
-		default:
-		}
-		if err := w.write(); err != nil {
-			t.Fatalf("a call failed: %v", err)
-		}
 	}
 	if got := w.paths()[0]; got == first || segmentOf(validatingConfiguration, got) == "" {
 		t.Errorf("the API server calls %s, before it called %s", got, first)
@@ -105,7 +70,7 @@ func TestNoCallFailsWhileThePathChanges(t *testing.T) {
 }
 
 // called are n replicas that a real API server calls.
-func called(t *testing.T, n int, change func(*timing)) (*world, []*Managed, []*shown) {
+func called(t *testing.T, n int) (*world, []*Managed, []*shown) {
 	t.Helper()
 	w := newWorld(t, cluster.Options{Services: true})
 	w.shipEmpty()
@@ -114,7 +79,9 @@ func called(t *testing.T, n int, change func(*timing)) (*world, []*Managed, []*s
 	servers := make([]*shown, n)
 	var addresses []string
 	for i, m := range replicas {
-		change(&m.timing)
+		// A certificate is issued after a second, served after 3, and the last in time after 12.
+		m.timing.lifetime, m.timing.renewBefore, m.timing.overlap = backdated+12*time.Second, 11*time.Second, 2*time.Second
+		m.timing.pathSettles, m.timing.pathStays, m.timing.pathRests = 2*time.Second, 2*time.Second, 0
 		addresses = append(addresses, net.IPv4(10, 77, 0, byte(11+i)).String())
 		servers[i] = answer(t, m, addresses[i])
 	}

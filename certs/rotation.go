@@ -70,7 +70,6 @@ const (
 	begin   step = "begin"   // issue a certificate and serve it at once: there is none
 	prepare step = "prepare" // issue the next one, whose CA must be trusted before it is served
 	change  step = "change"  // serve the next one
-	forget  step = "forget"  // no longer trust CAs that have expired
 )
 
 // due is the step to take. trusted reports whether every webhook configuration trusts next.
@@ -87,14 +86,12 @@ func (r *rotation) due(names []string, now time.Time, t timing, trusted bool) st
 		return change
 	case !next && !now.Before(expires.Add(-t.renewBefore)):
 		return prepare
-	case !bytes.Equal(r.bundle, unexpired(now, r.bundle)):
-		return forget
 	}
 	return keep
 }
 
-// take is the rotation after a step. fresh is a certificate just issued, where the step
-// needs one.
+// take is the rotation after a step, which no longer trusts CAs that have expired. fresh is a certificate just issued,
+// where the step needs one.
 func (r *rotation) take(s step, fresh files, now time.Time) rotation {
 	after := *r
 	switch s {
@@ -104,7 +101,7 @@ func (r *rotation) take(s step, fresh files, now time.Time) rotation {
 		after.next = fresh
 	case change:
 		after.serving, after.next = r.next, files{}
-	case keep, forget:
+	case keep:
 	}
 	after.bundle = unexpired(now, r.bundle, fresh.ca)
 	return after
@@ -129,14 +126,13 @@ func rotationOf(data map[string][]byte) rotation {
 // data is what a Secret holds of the rotation.
 func (r *rotation) data() map[string][]byte {
 	data := map[string][]byte{CAFile: r.bundle, CertFile: r.serving.cert, KeyFile: r.serving.key, pathsFile: r.paths.data()}
-	if r.next.cert != nil {
+	if r.next.cert != nil && r.next.key != nil {
 		data[nextCertFile], data[nextKeyFile] = r.next.cert, r.next.key
 	}
 	return data
 }
 
-// unexpired are the certificates of bundles that have not expired, each once. What is no
-// certificate is left out.
+// unexpired are the certificates of bundles that have not expired, each once. What is no certificate is left out.
 func unexpired(now time.Time, bundles ...[]byte) []byte {
 	var kept [][]byte
 	for rest := bytes.Join(bundles, []byte("\n")); ; {

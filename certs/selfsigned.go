@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"slices"
 	"strings"
 	"time"
 
@@ -28,12 +27,11 @@ const (
 	renewBefore = 30 * 24 * time.Hour
 )
 
-// SelfSigned makes sure that dir has a serving certificate for exactly these hosts (DNS names and IP addresses, no
-// ports, no wildcards), in CertFile, KeyFile and CAFile. It returns the CA that signed it, in PEM, as caBundle takes
+// SelfSigned makes sure that dir has a serving certificate for these hosts (DNS names and IP addresses, no ports, no
+// wildcards), in CertFile, KeyFile and CAFile. It returns the CA that signed it, in PEM, as caBundle takes
 // it. It is meant for local runs and tests.
 //
-// Files in dir are left as they are while they belong together, name these hosts (order, case and repetition apart),
-// and are valid now and 30 days from now. Anything else under these names is replaced. The CA's key is thrown away:
+// Files in dir are left as they are while they belong together, name these hosts, perhaps beside others, and are valid now and 30 days from now. Anything else under these names is replaced. The CA's key is thrown away:
 // it signs one certificate, ever.
 //
 // dir is created with mode 0700; the mode of one that exists stays. Every file has mode 0600. A set of which only a
@@ -48,20 +46,19 @@ func SelfSigned(dir string, hosts []string) (caPEM []byte, err error) {
 // selfSigned takes the time at which the files in dir must be valid. New files are always
 // valid from the present, as client-go's generator has no other clock.
 func selfSigned(dir string, hosts []string, now time.Time) ([]byte, error) {
-	names, err := canonical(hosts)
-	if err != nil {
+	if err := checkHosts(hosts); err != nil {
 		return nil, err
 	}
 	stored, err := read(dir)
 	if err != nil {
 		return nil, fmt.Errorf("reading the serving certificate: %w", err)
 	}
-	if stored.serves(names, now, now.Add(renewBefore)) {
+	if stored.serves(hosts, now, now.Add(renewBefore)) {
 		return stored.ca, nil
 	}
-	fresh, err := issue(names, lifetime)
+	fresh, err := issue(hosts, lifetime)
 	if err != nil {
-		return nil, fmt.Errorf("issuing a serving certificate for %s: %w", strings.Join(names, ", "), err)
+		return nil, fmt.Errorf("issuing a serving certificate for %s: %w", strings.Join(hosts, ", "), err)
 	}
 	if err := fresh.write(dir); err != nil {
 		return nil, fmt.Errorf("writing the serving certificate: %w", err)
@@ -69,23 +66,18 @@ func selfSigned(dir string, hosts []string, now time.Time) ([]byte, error) {
 	return fresh.ca, nil
 }
 
-// canonical returns hosts as a certificate spells them, sorted, each once.
-func canonical(hosts []string) ([]string, error) {
+// checkHosts refuses what a certificate cannot name.
+func checkHosts(hosts []string) error {
 	if len(hosts) == 0 {
-		return nil, errors.New("a serving certificate needs at least one host")
+		return errors.New("a serving certificate needs at least one host")
 	}
-	names := make([]string, 0, len(hosts))
 	for _, host := range hosts {
-		name := strings.ToLower(host)
-		if ip, err := netip.ParseAddr(host); err == nil && ip.Zone() == "" {
-			name = ip.Unmap().String()
-		} else if !isDNSName(name) {
-			return nil, fmt.Errorf("host %q is neither a DNS name nor an IP address", host)
+		ip, err := netip.ParseAddr(host)
+		if (err != nil || ip.Zone() != "") && !isDNSName(strings.ToLower(host)) {
+			return fmt.Errorf("host %q is neither a DNS name nor an IP address", host)
 		}
-		names = append(names, name)
 	}
-	slices.Sort(names)
-	return slices.Compact(names), nil
+	return nil
 }
 
 // isDNSName refuses a last label of digits only: no such name exists, it is a mistyped
@@ -95,15 +87,14 @@ func isDNSName(name string) bool {
 	return len(validation.IsDNS1123Subdomain(name)) == 0 && strings.Trim(lastLabel, "0123456789") != ""
 }
 
-// issue makes a CA and a certificate signed by it for the canonical names, at least one.
-// The lifetime of both begins backdated ago.
-func issue(names []string, lifetime time.Duration) (files, error) {
-	options := cert.SelfSignedCertKeyOptions{Host: names[0], MaxAge: lifetime}
-	for _, name := range names[1:] {
-		if ip := net.ParseIP(name); ip != nil {
+// issue makes a CA and a certificate signed by it for hosts, at least one. The lifetime of both begins backdated ago.
+func issue(hosts []string, lifetime time.Duration) (files, error) {
+	options := cert.SelfSignedCertKeyOptions{Host: hosts[0], MaxAge: lifetime}
+	for _, host := range hosts[1:] {
+		if ip := net.ParseIP(host); ip != nil {
 			options.AlternateIPs = append(options.AlternateIPs, ip)
 		} else {
-			options.AlternateDNS = append(options.AlternateDNS, name)
+			options.AlternateDNS = append(options.AlternateDNS, host)
 		}
 	}
 	chainPEM, keyPEM, err := cert.GenerateSelfSignedCertKeyWithOptions(options)

@@ -3,6 +3,7 @@ package certs
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,18 +11,54 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/ptr"
 )
+
+// The webhook configurations that are looked at. One or both may be absent.
+const (
+	mutatingConfiguration   = "mutate.events.eventquota.io"
+	validatingConfiguration = "validate.events.eventquota.io"
+)
+
+// fieldManager is who the API server says has set a caBundle or a path.
+const fieldManager = "eventquota"
 
 // errNotLooked is why a replica is not ready in its first moments.
 var errNotLooked = errors.New("the webhook configurations have not been looked at yet")
 
-// trust remembers what the webhook configurations trust, so that no probe costs a call. What it does not know keeps
-// no replica from being ready: a configuration that is absent or may not be read is taken to be in order, and one
-// that cannot be read at the moment to be as it was.
+// Service is the Service that the API server calls.
+type Service struct{ Namespace, Name string }
+
+// host is the name that the API server verifies a certificate for.
+func (s Service) host() string { return s.Name + "." + s.Namespace + ".svc" }
+
+// hook is a webhook that is called by the Service.
+type hook struct {
+	name   string
+	bundle []byte // as in caBundle
+	path   string // empty for none
+}
+
+// configuration is a webhook configuration as it was read. Webhooks that do not call the
+// Service are left out: somebody else answers them.
+type configuration struct {
+	name, version string
+	hooks         []hook
+}
+
+// trust reads and writes the webhook configurations. It remembers what they trust, so that no probe costs a call. What
+// it does not know keeps no replica from being ready: a configuration that is absent or may not be read is taken to be
+// in order, and one that cannot be read at the moment to be as it was.
 type trust struct {
-	configurations
+	client  dynamic.Interface
+	service Service
 	// required says that a webhook without caBundle trusts nothing. The API server takes
 	// the system's CAs then, which are not known here.
 	required bool
@@ -31,8 +68,39 @@ type trust struct {
 	hooks  map[string][]hook // by the name of their configuration
 }
 
-// read returns the configurations that are there and can be read. The error says why not
-// all could be.
+// names are those of the configurations, in the order in which they are read.
+func (*trust) names() []string { return []string{mutatingConfiguration, validatingConfiguration} }
+
+// kind is the resource of one of the configurations.
+func (t *trust) kind(name string) dynamic.ResourceInterface {
+	resource := "validatingwebhookconfigurations"
+	if name == mutatingConfiguration {
+		resource = "mutatingwebhookconfigurations"
+	}
+	return t.client.Resource(admissionregistrationv1.SchemeGroupVersion.WithResource(resource))
+}
+
+// get reads one of the configurations.
+func (t *trust) get(ctx context.Context, name string) (*configuration, error) {
+	got, err := t.kind(name).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read webhook configuration %s: %w", name, err)
+	}
+	var either admissionregistrationv1.ValidatingWebhookConfiguration // a mutating one has the same names for what matters here
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(got.Object, &either); err != nil {
+		return nil, fmt.Errorf("read webhook configuration %s: %w", name, err)
+	}
+	found := &configuration{name: name, version: got.GetResourceVersion()}
+	for i := range either.Webhooks {
+		called := &either.Webhooks[i].ClientConfig
+		if to := called.Service; to != nil && to.Namespace == t.service.Namespace && to.Name == t.service.Name {
+			found.hooks = append(found.hooks, hook{name: either.Webhooks[i].Name, bundle: called.CABundle, path: ptr.Deref(to.Path, "")})
+		}
+	}
+	return found, nil
+}
+
+// read returns the configurations that are there and can be read. The error says why not all could be.
 func (t *trust) read(ctx context.Context) (found []*configuration, err error) {
 	var errs []error
 	for _, name := range t.names() {
@@ -55,6 +123,32 @@ func (t *trust) read(ctx context.Context) (found []*configuration, err error) {
 	return found, errors.Join(errs...)
 }
 
+// inject makes the webhooks of c those that are wanted, in the same order. It writes only what differs, and only if the
+// configuration is still as it was read: a conflict says that it is not.
+func (t *trust) inject(ctx context.Context, c *configuration, wanted []hook) (injected bool, err error) {
+	var webhooks []any
+	for i, want := range wanted {
+		if string(c.hooks[i].bundle) != string(want.bundle) || c.hooks[i].path != want.path {
+			webhooks = append(webhooks, map[string]any{"name": want.name, "clientConfig": map[string]any{
+				"caBundle": want.bundle, "service": map[string]any{"path": want.path},
+			}})
+		}
+	}
+	if len(webhooks) == 0 {
+		return false, nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": c.version}, "webhooks": webhooks})
+	if err != nil {
+		return false, err
+	}
+	options := metav1.PatchOptions{FieldManager: fieldManager}
+	if _, err := t.kind(c.name).Patch(ctx, c.name, types.StrategicMergePatchType, patch, options); err != nil {
+		return false, fmt.Errorf("write webhook configuration %s: %w", c.name, err)
+	}
+	t.note(c.name, wanted)
+	return true, nil
+}
+
 // note remembers the webhooks of a configuration.
 func (t *trust) note(configuration string, hooks []hook) {
 	t.mu.Lock()
@@ -62,7 +156,6 @@ func (t *trust) note(configuration string, hooks []hook) {
 	if t.hooks == nil {
 		t.hooks = map[string][]hook{}
 	}
-	// The caller goes on to change its own.
 	t.hooks[configuration] = slices.Clone(hooks)
 }
 
@@ -75,16 +168,15 @@ func (t *trust) check(served *tls.Certificate, accepted paths, now time.Time) er
 		return errNotLooked
 	}
 	for _, configuration := range t.names() {
-		hooks := t.hooks[configuration]
-		for i := range hooks {
-			if len(hooks[i].bundle) == 0 && !t.required {
+		for _, h := range t.hooks[configuration] {
+			if len(h.bundle) == 0 && !t.required {
 				continue
 			}
-			if err := hooks[i].trusts(served, t.service.host(), now); err != nil {
-				return fmt.Errorf("webhook configuration %s: %s does not trust the serving certificate: %w", configuration, hooks[i].name, err)
+			if err := verify(served, h.bundle, t.service.host(), now); err != nil {
+				return fmt.Errorf("webhook configuration %s: %s does not trust the serving certificate: %w", configuration, h.name, err)
 			}
-			if len(accepted) > 0 && !accepted.accepts(segmentOf(configuration, hooks[i].path)) {
-				return fmt.Errorf("webhook configuration %s: %s calls a path that is not accepted", configuration, hooks[i].name)
+			if len(accepted) > 0 && !accepted.accepts(segmentOf(configuration, h.path)) {
+				return fmt.Errorf("webhook configuration %s: %s calls a path that is not accepted", configuration, h.name)
 			}
 		}
 	}

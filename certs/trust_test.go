@@ -36,7 +36,7 @@ func TestOnlyABundleThatRefusesTheCertificateStopsAReplica(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			asked := trust{configurations: configurations{service: service()}, required: tt.required}
+			asked := trust{service: service(), required: tt.required}
 			if err := asked.check(&served, nil, now); err == nil {
 				t.Error("ready before the configurations were looked at")
 			}
@@ -46,7 +46,7 @@ func TestOnlyABundleThatRefusesTheCertificateStopsAReplica(t *testing.T) {
 		})
 	}
 
-	elsewhere := trust{configurations: configurations{service: Service{"eventquota-system", "other"}}, looked: true}
+	elsewhere := trust{service: Service{"eventquota-system", "other"}, looked: true}
 	elsewhere.note(mutatingConfiguration, []hook{{name: "a", bundle: ours.ca}})
 	expect(t, elsewhere.check(&served, nil, now), "not other")
 }
@@ -54,7 +54,7 @@ func TestOnlyABundleThatRefusesTheCertificateStopsAReplica(t *testing.T) {
 func TestACertificateMayComeWithIntermediates(t *testing.T) {
 	t.Parallel()
 	root, leaf := chain(t)
-	asked := trust{configurations: configurations{service: service()}, looked: true}
+	asked := trust{service: service(), looked: true}
 	asked.note(mutatingConfiguration, []hook{{name: "a", bundle: root}})
 	expect(t, asked.check(leaf, nil, time.Now()), "")
 	alone := &tls.Certificate{Certificate: leaf.Certificate[:1], Leaf: leaf.Leaf}

@@ -70,8 +70,7 @@ func TestBadFilesAndAddressesOfServeGetOneClearError(t *testing.T) {
 	}
 }
 
-// TestAddressesThatCannotBeServedAreNamed holds it of what is only known once all runs, and
-// has begun to log.
+// TestAddressesThatCannotBeServedAreNamed holds it of what is only known once all runs, and has begun to log.
 func TestAddressesThatCannotBeServedAreNamed(t *testing.T) {
 	for _, flag := range []string{"--health-address", "--metrics-address"} {
 		_, _, err := cli.Run(t, command(), nil,

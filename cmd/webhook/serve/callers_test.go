@@ -7,8 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -25,31 +23,19 @@ import (
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
-func TestBadFlagsOfCallersAreNamed(t *testing.T) {
-	for want, o := range map[string]callerOptions{
-		"--client-names: must not be set without --client-ca-file": {Names: []string{"a"}},
-		"--client-names: must have no empty name":                  {CAFile: "a", Names: []string{"a", ""}},
-	} {
-		if err := o.validate(); err == nil || err.Error() != want {
-			t.Errorf("error %v, want %s", err, want)
-		}
-	}
+func TestAFileOfNoClientCAIsNamed(t *testing.T) {
 	o := defaultOptions()
-	o.Callers.CAFile = filepath.Join(t.TempDir(), "ca.crt")
-	for _, content := range []string{"", "no certificate"} {
-		if err := os.WriteFile(o.Callers.CAFile, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		_, err := (&server{opts: o, metrics: metrics.New(o.version)}).newGatekeeper()
-		if want := "--client-ca-file: must have PEM certificates: "; err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), o.Callers.CAFile) {
-			t.Errorf("a file with %q: error %v, want one with %q and the path", content, err, want)
-		}
+	o.ClientCAFile = broken(t, "ca.crt")
+	_, err := (&server{opts: o, metrics: metrics.New(o.version)}).newGatekeeper()
+	if want := "--client-ca-file: must have PEM certificates: error creating pool from " + o.ClientCAFile; err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("error %v, want one that begins with %q", err, want)
 	}
 }
 
 // TestOnlyTheAPIServerIsDecidedFor holds that a stranger is refused before a body is read, and changes nothing, and that
 // what protects from strangers is said.
 func TestOnlyTheAPIServerIsDecidedFor(t *testing.T) {
+	t.Parallel()
 	files, err := redistest.NewCerts(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -67,9 +53,9 @@ func TestOnlyTheAPIServerIsDecidedFor(t *testing.T) {
 	}{
 		"by nothing": {func(*options) {}, &tls.Config{}, 0, 0, ""},
 		"by a certificate": {func(o *options) {
-			o.Callers.CAFile, o.Callers.Names = files.CAFile, []string{pair.Leaf.Subject.CommonName}
+			o.ClientCAFile, o.ClientNames = files.CAFile, []string{pair.Leaf.Subject.CommonName}
 		}, &tls.Config{Certificates: []tls.Certificate{pair}}, 1, 0, ""},
-		"by a path": {func(o *options) { o.SelfSignedFor, o.Certificates.SelfManaged = nil, true }, &tls.Config{}, 0, 1, "HTTP/1.1 404"},
+		"by a path": {func(o *options) { o.SelfSignedFor, o.SelfManaged = nil, true }, &tls.Config{}, 0, 1, "HTTP/1.1 404"},
 	} {
 		t.Run(says, func(t *testing.T) {
 			api := newAPIServer(t)

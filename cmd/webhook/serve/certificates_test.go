@@ -3,39 +3,12 @@ package serve
 import (
 	"math"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
-
-	"github.com/eventquota/eventquota/certs"
 	"github.com/eventquota/eventquota/test/cli"
 )
-
-func TestBadFlagsOfCertificatesAreNamed(t *testing.T) {
-	for want, change := range map[string]func(*options){
-		`--certificate-secret "Our_Secret": `: func(o *options) { o.Certificates.Secret = "Our_Secret" },
-		`--service "a.b": `:                   func(o *options) { o.Certificates.Service = "a.b" },
-		`--service "": `:                      func(o *options) { o.Certificates.Service = "" },
-		"--self-signed-for: must not be set with --self-managed-certificates": func(o *options) {
-			o.SelfSignedFor, o.Certificates.SelfManaged = []string{"localhost"}, true
-		},
-	} {
-		o := defaultOptions()
-		change(o)
-		if err := o.validate(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v, want one with %q", err, want)
-		}
-	}
-	o := defaultOptions()
-	o.CertDir, o.Kubeconfig = t.TempDir(), newAPIServer(t).kubeconfig(t)
-	_, err := newServer(o, logr.Discard())
-	if want := "--cert-dir: "; err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), filepath.Join(o.CertDir, certs.CertFile)) {
-		t.Errorf("without files: error %v, want one with %q and the path", err, want)
-	}
-}
 
 // TestNotReadyWithoutACertificate holds that a replica that can get no certificate lives and is not
 // ready, and one that has one is ready and reports when it expires.
@@ -44,7 +17,7 @@ func TestNotReadyWithoutACertificate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := serving(t, newAPIServer(t), func(o *options) {
 				if selfManaged {
-					o.SelfSignedFor, o.Certificates.SelfManaged = nil, true
+					o.SelfSignedFor, o.SelfManaged = nil, true
 				}
 			})
 			o := s.opts

@@ -23,6 +23,7 @@ import (
 
 // TestMetricsOfAWebhookThatServes holds that what is asked and settled is counted.
 func TestMetricsOfAWebhookThatServes(t *testing.T) {
+	t.Parallel()
 	s := serving(t, newAPIServer(t), func(*options) {})
 	o := s.opts
 	cli.Eventually(t, "ready", func() bool { return get(t, "http://"+o.HealthAddress+"/readyz") == http.StatusOK })
@@ -80,8 +81,7 @@ func TestWhatIsGivenUpIsCounted(t *testing.T) {
 	prom.Want(t, s.metrics.Gatherer, "eventquota_settle_given_up_total", "{} 2")
 }
 
-// TestAServerExplains holds that a replica that serves answers, and what it says of
-// what it has merged.
+// TestAServerExplains holds that a replica that serves answers, and what it says of what it has merged.
 func TestAServerExplains(t *testing.T) {
 	s := serving(t, newAPIServer(t), func(*options) {})
 	cli.Eventually(t, "ready", func() bool { return get(t, "http://"+s.opts.HealthAddress+"/readyz") == http.StatusOK })
@@ -95,8 +95,7 @@ func TestAServerExplains(t *testing.T) {
 	}
 }
 
-// TestMetricsOfARedisThatIsKilled holds what is shown of its calls, of reports and of the
-// circuit breaker.
+// TestMetricsOfARedisThatIsKilled holds what is shown of its calls, of reports and of the circuit breaker.
 func TestMetricsOfARedisThatIsKilled(t *testing.T) {
 	killed := redistest.Start(t, redistest.Options{Lines: []string{"maxmemory-policy allkeys-lru"}})
 	o := defaultOptions()

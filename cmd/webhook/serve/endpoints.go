@@ -14,10 +14,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
-	"github.com/eventquota/eventquota/admission/access"
 	"github.com/eventquota/eventquota/cmd/webhook/explain"
 )
 
@@ -30,23 +28,13 @@ func (s *server) metricsMux() *http.ServeMux {
 	return mux
 }
 
-// newMetricsGuard guards metrics; nil where they are plain, or not served.
-func newMetricsGuard(o *options, config *rest.Config) (*access.Guard, error) {
-	if o.MetricsAddress == "0" || !o.MetricsSecure {
-		return nil, nil //nolint:nilnil // no guard
-	}
-	return access.New(config)
-}
-
 // serveMetrics serves metricsMux until ctx ends: by the guard with the webhook's serving
 // certificate, or without a guard as plain HTTP.
 func (s *server) serveMetrics(ctx context.Context) error {
-	const flag = "--metrics-address"
 	if s.guard == nil {
-		return listen(ctx, flag, s.opts.MetricsAddress, nil, s.metricsMux())
+		return listen(ctx, "--metrics-address", s.opts.MetricsAddress, nil, s.metricsMux())
 	}
-	guarded := s.guard.Before(s.metricsMux())
-	return listen(ctx, flag, s.opts.MetricsAddress, s.tls(), guarded)
+	return listen(ctx, "--metrics-address", s.opts.MetricsAddress, s.tls(), s.guard.Before(s.metricsMux()))
 }
 
 // tls is how clients reach what has the serving certificate. Without HTTP/2 a connection asks one thing at a time: all
@@ -86,9 +74,8 @@ func pprofMux() *http.ServeMux {
 	return mux
 }
 
-// health answers /healthz while the process lives, and /readyz while the
-// webhook listens, with a certificate that the API server takes, the cluster's
-// policies and quotas are known, and it is to be sent calls.
+// health answers /healthz while the process lives, and /readyz while the webhook listens, with a certificate that the
+// API server takes, the cluster's policies and quotas are known, and it is to be sent calls.
 func (s *server) health() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/healthz", http.StripPrefix("/healthz", &healthz.Handler{}))

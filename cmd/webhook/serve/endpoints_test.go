@@ -186,6 +186,7 @@ func TestProfilesAreForThisMachineAlone(t *testing.T) {
 }
 
 func TestAProfileCanBeFetchedWhereItIsToldToBe(t *testing.T) {
+	t.Parallel()
 	s := serving(t, newAPIServer(t), func(o *options) { o.PprofAddress = fmt.Sprintf("127.0.0.1:%d", freePort(t)) })
 	o := s.opts
 	cli.Eventually(t, "profiles", func() bool { return get(t, "http://"+o.PprofAddress+"/debug/pprof/") == http.StatusOK })

@@ -7,12 +7,14 @@ import (
 	"log/slog"
 	"net"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/status"
@@ -27,12 +29,17 @@ import (
 
 // options are the flags of serve.
 type options struct {
-	Host           string
-	Port           int
-	CertDir        string
-	SelfSignedFor  []string
-	Certificates   certificateOptions
-	Callers        callerOptions
+	Host          string
+	Port          int
+	CertDir       string
+	SelfSignedFor []string
+	// SelfManaged is a certificate that the webhook keeps itself, in CertificateSecret.
+	SelfManaged       bool
+	CertificateSecret string
+	Service           string
+	// ClientCAFile and ClientNames say who may call the webhook.
+	ClientCAFile   string
+	ClientNames    []string
 	Kubeconfig     string
 	HealthAddress  string
 	MetricsAddress string
@@ -71,7 +78,8 @@ func defaultOptions() *options {
 		version:            "devel",
 		Port:               10250,
 		CertDir:            "/etc/eventquota/certs",
-		Certificates:       defaultCertificateOptions(),
+		CertificateSecret:  "eventquota-serving-cert", //nolint:gosec // the name of a Secret, not what is in it
+		Service:            "eventquota",
 		HealthAddress:      ":8081",
 		MetricsAddress:     ":8443",
 		MetricsSecure:      true,
@@ -102,8 +110,11 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	f.IntVar(&o.Port, "port", o.Port, "port to serve the webhook on, 1 to 65535")
 	f.StringVar(&o.CertDir, "cert-dir", o.CertDir, "directory with the serving certificate tls.crt and its key tls.key; reloaded when they change")
 	f.StringSliceVar(&o.SelfSignedFor, "self-signed-for", o.SelfSignedFor, "host names and IP addresses to write a self-signed certificate for, with its ca.crt, into --cert-dir; for development")
-	o.Certificates.addFlags(f)
-	o.Callers.addFlags(f)
+	f.BoolVar(&o.SelfManaged, "self-managed-certificates", o.SelfManaged, "issue and renew the serving certificate, shared by all replicas in a Secret, and write its CA and a path that nobody can guess into the webhook configurations; instead of --cert-dir")
+	f.StringVar(&o.CertificateSecret, "certificate-secret", o.CertificateSecret, "Secret of the self-managed certificate, in the namespace of the pod, or else "+elect.DefaultNamespace)
+	f.StringVar(&o.Service, "service", o.Service, "Service in that namespace by which the API server calls the webhook; self-managed certificates are for it, and readiness fails while a caBundle for it does not verify the serving certificate")
+	f.StringVar(&o.ClientCAFile, "client-ca-file", o.ClientCAFile, "PEM file of the CAs of client certificates, one of which the API server must have to call the webhook; read again when it changes; empty for none")
+	f.StringSliceVar(&o.ClientNames, "client-names", o.ClientNames, "common names and DNS names of which such a certificate must have one; empty for any")
 	f.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file of the API server to settle at; empty for the service account of the pod")
 	f.StringVar(&o.HealthAddress, "health-address", o.HealthAddress, "address to serve /healthz and /readyz on")
 	f.StringVar(&o.MetricsAddress, "metrics-address", o.MetricsAddress, "address to serve /metrics on; 0 for none")
@@ -141,7 +152,13 @@ func (o *options) validate() error {
 	check(o.Host == "" || net.ParseIP(o.Host) != nil, "--bind-address %q: must be an IP address, or empty for all", o.Host)
 	check(o.Port >= 1 && o.Port <= 65535, "--port %d: must be from 1 to 65535", o.Port)
 	check(o.CertDir != "", "--cert-dir: must be set")
-	check(len(o.SelfSignedFor) == 0 || !o.Certificates.SelfManaged, "--self-signed-for: must not be set with --self-managed-certificates")
+	check(len(o.SelfSignedFor) == 0 || !o.SelfManaged, "--self-signed-for: must not be set with --self-managed-certificates")
+	wrong := validation.IsDNS1123Subdomain(o.CertificateSecret)
+	check(len(wrong) == 0, "--certificate-secret %q: %s", o.CertificateSecret, strings.Join(wrong, ", "))
+	wrong = validation.IsDNS1035Label(o.Service)
+	check(len(wrong) == 0, "--service %q: %s", o.Service, strings.Join(wrong, ", "))
+	check(len(o.ClientNames) == 0 || o.ClientCAFile != "", "--client-names: must not be set without --client-ca-file")
+	check(!slices.Contains(o.ClientNames, ""), "--client-names: must have no empty name")
 	check(o.HealthAddress != "", "--health-address: must be set")
 	check(o.MetricsAddress != "", "--metrics-address: must be set, to 0 for none")
 	check(o.StoreMemory.Value() >= memory.MinBytes, "--store-memory %s: must be at least 1Mi", &o.StoreMemory)
@@ -163,7 +180,7 @@ func (o *options) validate() error {
 	if !reflect.DeepEqual(o.Redis, redisclient.DefaultOptions()) {
 		errs = append(errs, o.Redis.Validate())
 	}
-	return errors.Join(append(errs, checkPprofAddress(o.PprofAddress), o.Election.Validate(), o.Traces.Validate(), o.Certificates.validate(), o.Callers.validate())...)
+	return errors.Join(append(errs, checkPprofAddress(o.PprofAddress), o.Election.Validate(), o.Traces.Validate())...)
 }
 
 // usesRedis reports whether there is a Redis to share the state in.

@@ -9,11 +9,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// run serves until ctx ends or a part fails, and then stops one part after the
-// other: readiness; the webhook, after the shutdown delay; what keeps the store,
-// as no call is served any more; the settlers, once what is pending is settled (one
-// that was elected gives up its lease then); and the endpoints for health and
-// metrics.
+// run serves until ctx ends or a part fails, and then stops one part after the other: readiness; the webhook, after the
+// shutdown delay; what keeps the store, as no call is served any more; the settlers, once what is pending is settled
+// (one that was elected gives up its lease then); and the endpoints for health and metrics.
 func (s *server) run(ctx context.Context) error {
 	defer s.traces.Flush() // the settler is traced too
 	defer s.state.close()
@@ -58,7 +56,9 @@ func (s *server) run(ctx context.Context) error {
 	})
 	parts.Go(func() error { return s.policies.Run(keeping) })
 	parts.Go(func() error { return s.certs.Run(keeping) })
-	parts.Go(func() error { s.callers.run(keeping); return nil })
+	if s.callers.certificate != nil {
+		parts.Go(func() error { s.callers.certificate.Run(keeping); return nil })
+	}
 	parts.Go(func() error { return listen(watched, "--health-address", s.opts.HealthAddress, nil, s.health()) })
 	if s.opts.MetricsAddress != "0" {
 		parts.Go(func() error { return s.serveMetrics(watched) })

@@ -30,6 +30,7 @@ import (
 // TestStopLosesNothing holds the order of a stop: readiness fails first, calls
 // are still served during the shutdown delay, and what they merge is settled.
 func TestStopLosesNothing(t *testing.T) {
+	t.Parallel()
 	api := newAPIServer(t)
 	// Long enough for the calls below; the test ends when they have been made.
 	s := serving(t, api, func(o *options) { o.ShutdownDelay = 3 * time.Second })
@@ -84,8 +85,7 @@ func TestRunFailsWithItsParts(t *testing.T) {
 	}
 }
 
-// apiServer has the Event that call is about, under any name, and takes the settler's
-// patches and a Secret.
+// apiServer has the Event that call is about, under any name, and takes the settler's patches and a Secret.
 type apiServer struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -231,8 +231,7 @@ type served struct {
 	ended chan error // how it ended
 }
 
-// serving runs a server at ports of its own, without a shutdown delay but for what
-// change says, until stop is called.
+// serving runs a server at ports of its own, without a shutdown delay but for what change says, until stop is called.
 func serving(t *testing.T, api *apiServer, change func(o *options)) *served {
 	t.Helper()
 	return servingWithLog(t, api, logr.Discard(), change)

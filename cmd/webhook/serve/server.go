@@ -74,8 +74,10 @@ func newServer(o *options, log logr.Logger) (*server, error) {
 	if s.callers, err = s.newGatekeeper(); err != nil {
 		return nil, err
 	}
-	if s.guard, err = newMetricsGuard(o, s.config); err != nil {
-		return nil, err
+	if o.MetricsAddress != "0" && o.MetricsSecure {
+		if s.guard, err = access.New(s.config); err != nil {
+			return nil, err
+		}
 	}
 	s.metrics.Policies(s.policies)
 	s.metrics.Busiest = s.state.busiest.Counter
@@ -104,7 +106,6 @@ func (s *server) newWebhook() http.Handler {
 		Local:            admission.NewAllowance(s.opts.LocalRate, time.Second),
 		Log:              s.log,
 		Complaints:       admission.NewAllowance(10, 10*time.Second),
-		Tracer:           s.traces.Tracer(),
 	}
 	inFlight := admission.NewPlaces(s.opts.MaxInFlight)
 	paths := webhook.NewServer(webhook.Options{}) // for its metrics of each path
@@ -117,14 +118,17 @@ func (s *server) newWebhook() http.Handler {
 			InFlight:   inFlight,
 			Deadline:   s.opts.Deadline,
 			MaxTimeout: s.opts.MaxTimeout,
-			Failed:     s.callers.callFailed(),
+			Failed:     s.callers.callFailed,
 		}
 		h = s.connections.Spread(s.traces.Reviews(name, h))
 		paths.Register("/"+name, h)
 		// What a configuration still has in which self-managed certificates left a segment.
 		paths.Register("/"+name+"/", h)
 	}
-	return s.callers.before(paths.WebhookMux())
+	if s.callers.path == nil {
+		return paths.WebhookMux()
+	}
+	return s.callers.path.Before(paths.WebhookMux())
 }
 
 const (
@@ -144,7 +148,9 @@ func (s *server) serveWebhook(ctx context.Context) error {
 	}
 	s.listening.Store(true)
 	srv, secure := newHTTPServer(ctx, s.webhook), s.tls()
-	s.callers.secure(secure)
+	if s.callers.certificate != nil {
+		s.callers.certificate.Demand(secure)
+	}
 	if err := serveUntil(ctx, srv, tls.NewListener(s.connections.Bound(srv, l), secure), s.opts.Deadline+answerGrace); err != nil {
 		return fmt.Errorf("%s: %w", flag, err)
 	}

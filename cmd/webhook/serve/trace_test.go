@@ -110,6 +110,7 @@ func TestAReviewIsTracedAsPartOfTheAPIServersRequest(t *testing.T) {
 }
 
 func TestWhichReviewsAreTraced(t *testing.T) {
+	t.Parallel()
 	for says, test := range map[string]struct {
 		rate        int
 		traceparent string
@@ -136,6 +137,7 @@ func TestWhichReviewsAreTraced(t *testing.T) {
 // TestACollectorThatHangsIsInNobodysWay holds that reviews are answered while a collector takes
 // nothing, that excess spans are dropped and counted, and that serve ends.
 func TestACollectorThatHangsIsInNobodysWay(t *testing.T) {
+	t.Parallel()
 	hang := make(chan struct{})
 	t.Cleanup(func() { close(hang) })
 	c := startCollector(t, func(c *collector) { c.hang = hang })
@@ -167,6 +169,7 @@ func TestACollectorThatHangsIsInNobodysWay(t *testing.T) {
 }
 
 func TestTracesGoToTheCollectorThatIsTrustedOnly(t *testing.T) {
+	t.Parallel()
 	for says, test := range map[string]struct{ trusts, is, spans int }{
 		"the one whose CA is given": {0, 0, 5},
 		"another":                   {0, 1, 0},

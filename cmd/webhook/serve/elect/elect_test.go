@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// TestElection holds who settles, and when, as several replicas come and go.
-// The longest that a free lease waits for somebody is 2.2 retry periods, which
-// are 2.2 s: client-go spreads its attempts by that.
+// TestElection holds who settles, and when, as several replicas come and go. The longest that a free lease waits for
+// somebody is 2.2 retry periods, which are 2.2 s: client-go spreads its attempts by that.
 func TestElection(t *testing.T) {
 	t.Parallel()
 	const drain = 10 * time.Second

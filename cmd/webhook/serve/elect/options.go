@@ -26,9 +26,8 @@ type Options struct {
 	RetryPeriod   time.Duration
 }
 
-// DefaultOptions are shorter than client-go's. Stored Events wait for
-// their counts until a killed leader is followed; a lease that is lost because
-// the API server was slow for some seconds costs next to nothing here.
+// DefaultOptions are shorter than client-go's. Stored Events wait for their counts until a killed leader is followed; a
+// lease that is lost because the API server was slow for some seconds costs next to nothing here.
 func DefaultOptions() Options {
 	return Options{
 		LeaseDuration: 5 * time.Second,
