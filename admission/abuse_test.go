@@ -11,9 +11,8 @@ import (
 	"github.com/eventquota/eventquota/policy"
 )
 
-// TestPhantomsHideNothing: anyone may say that they are a kubelet, and make Events that
-// pass here and fail later. Nothing of a kubelet's is merged into those, and no token of
-// its buckets is taken.
+// TestPhantomsHideNothing: anyone may say that they are a kubelet, and make Events that pass here and fail later.
+// Nothing of a kubelet's is merged into those, and no token of its buckets is taken.
 func TestPhantomsHideNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, defaults())
@@ -40,8 +39,7 @@ func perMinute(n int) func(*applied) {
 	}
 }
 
-// TestAnnotationsAreNoWayAroundAQuota has users write to stored Events what no recorder
-// does.
+// TestAnnotationsAreNoWayAroundAQuota has users write to stored Events what no recorder does.
 func TestAnnotationsAreNoWayAroundAQuota(t *testing.T) {
 	t.Parallel()
 	const tokens, writes = 5, 1000

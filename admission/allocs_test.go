@@ -37,8 +37,7 @@ func (a answers) Decide(_ context.Context, now time.Time, _ store.Write, l store
 	return d, nil
 }
 
-// TestAReviewAllocatesLittle holds it for each way through a Handler, with an Event as a
-// kubelet writes it.
+// TestAReviewAllocatesLittle holds it for each way through a Handler, with an Event as a kubelet writes it.
 func TestAReviewAllocatesLittle(t *testing.T) {
 	quota := func(p *applied) {
 		p.limits(limit(1, 1, time.Hour, policy.KeyNamespace))

@@ -26,8 +26,7 @@ import (
 type Answer struct {
 	Response admissionv1.AdmissionResponse
 	Outcome  Outcome
-	// Cut says that the Event goes through with a message cut to the limit of
-	// its policy. Dry runs are none.
+	// Cut says that the Event goes through with a message cut to the limit of its policy. Dry runs are none.
 	Cut bool
 	// Decided is when the store decided, zero if none was asked. It is in the API server's audit log.
 	Decided Moment
@@ -120,14 +119,13 @@ func (q *question) admit(o Outcome) (Answer, error) {
 	return a, err
 }
 
-// merged refuses a write whose occurrences went into another Event. A recorder of core/v1 accepts
-// AlreadyExists quietly, and so does one of events.k8s.io unless the write carries a series. A
-// write with a series is retried after AlreadyExists, and so is a generated name, by the API server
-// itself; there TooManyRequests ends it.
+// merged refuses a write whose occurrences went into another Event. A recorder of core/v1 accepts AlreadyExists
+// quietly, and so does one of events.k8s.io unless the write carries a series. A write with a series is retried after
+// AlreadyExists, and so is a generated name, by the API server itself; there TooManyRequests ends it.
 func merged(q *question, d store.Decision) Answer {
 	message := fmt.Sprintf("merged into a stored Event, %d occurrences so far", d.Total)
 	if q.throughEventsAPI() && q.Object.Series != nil || q.Operation == admissionv1.Create && q.Object.GenerateName != "" {
-		return refuse(Merged, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, message)
+		return tooMany(Merged, message)
 	}
 	return refuse(Merged, http.StatusConflict, metav1.StatusReasonAlreadyExists, message)
 }
@@ -138,7 +136,7 @@ func dropped(d store.Decision, now time.Time) Answer {
 	message := make([]byte, 0, answerBytes)
 	switch b.Name {
 	case "":
-		return refuse(Dropped, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, ruleText(b.Policy)+" drops it")
+		return tooMany(Dropped, ruleText(b.Policy)+" drops it")
 	case spamFilter:
 		message = append(message, spamFilter...)
 	default:
@@ -151,7 +149,7 @@ func dropped(d store.Decision, now time.Time) Answer {
 		message = d.Next.UTC().AppendFormat(append(message, " is empty: next token at "...), time.RFC3339)
 		message = append(append(message, ", in "...), d.Next.Sub(now).Round(time.Millisecond).String()...)
 	}
-	return refuse(Dropped, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, string(message))
+	return tooMany(Dropped, string(message))
 }
 
 // ruleText is the name of a rule in a message.
@@ -162,18 +160,18 @@ func ruleText(name string) string {
 	return name
 }
 
-// denied refuses a write because a quota says so while the store that replicas
-// share is unavailable.
+// denied refuses a write because a quota says so while the store that replicas share is unavailable.
 func denied(d store.Decision) Answer {
-	return refuse(Denied, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests,
-		fmt.Sprintf("the shared store is unavailable, and %s denies Events then", ruleText(emptyBucket(d).Policy)))
+	return tooMany(Denied, fmt.Sprintf("the shared store is unavailable, and %s denies Events then", ruleText(emptyBucket(d).Policy)))
 }
 
-// overloaded refuses a write that could be neither decided nor admitted under
-// the local limit.
+// overloaded refuses a write that could be neither decided nor admitted under the local limit.
 func overloaded() Answer {
-	return refuse(Overloaded, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests,
-		"no decision in time, and the local limit for undecided Events is reached")
+	return tooMany(Overloaded, "no decision in time, and the local limit for undecided Events is reached")
+}
+
+func tooMany(o Outcome, message string) Answer {
+	return refuse(o, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, message)
 }
 
 func refuse(o Outcome, code int32, reason metav1.StatusReason, message string) Answer {
@@ -241,19 +239,17 @@ func appendText(b []byte, s string) []byte {
 	return b
 }
 
-// AnnotationDecided is the name of the audit annotation that has the Moment of a
-// decision. The API server puts the name of the webhook and a slash before it. It
-// sets it once for each request and webhook: where it asks about a write again,
-// after a conflict, the first one stays. What no store has decided has none.
+// AnnotationDecided is the name of the audit annotation that has the Moment of a decision. The API server puts the name
+// of the webhook and a slash before it. It sets it once for each request and webhook: where it asks about a write
+// again, after a conflict, the first one stays. What no store has decided has none.
 const AnnotationDecided = "decided"
 
 // Moment is when a store decided about a write. The zero value says that none did.
 type Moment struct {
 	// At is the time that the store was given, by the clock of the replica.
 	At time.Time
-	// After is how much more than At the decision is in the order of all decisions of
-	// that store, in microseconds: others that came first were given the same time,
-	// or a later one. 0 where the store does not know its order.
+	// After is how much more than At the decision is in the order of all decisions of that store, in microseconds:
+	// others that came first were given the same time, or a later one. 0 where the store does not know its order.
 	After int64
 }
 
@@ -262,8 +258,7 @@ func momentOf(at time.Time, d store.Decision) Moment {
 	return Moment{At: at, After: max(0, d.Order-at.UnixMicro())}
 }
 
-// append appends m as the annotation has it: At in microseconds of Unix time and,
-// where there is one, After.
+// append appends m as the annotation has it: At in microseconds of Unix time and, where there is one, After.
 func (m Moment) append(b []byte) []byte {
 	b = strconv.AppendInt(b, m.At.UnixMicro(), 10)
 	if m.After > 0 {
@@ -272,8 +267,7 @@ func (m Moment) append(b []byte) []byte {
 	return b
 }
 
-// ParseMoment is the Moment of an annotation. It is zero for what is none, or no
-// time from 1970 to 2112.
+// ParseMoment is the Moment of an annotation. It is zero for what is none, or no time from 1970 to 2112.
 func ParseMoment(annotation string) Moment {
 	if annotation == "" { // nearly always, where it was not asked
 		return Moment{}

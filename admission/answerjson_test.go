@@ -12,8 +12,7 @@ import (
 	"github.com/eventquota/eventquota/store/memory"
 )
 
-// TestAnAnswerIsOnTheWireAsItWasDecided sends the same to a Gate and, through HTTP, to
-// another one.
+// TestAnAnswerIsOnTheWireAsItWasDecided sends the same to a Gate and, through HTTP, to another one.
 func TestAnAnswerIsOnTheWireAsItWasDecided(t *testing.T) {
 	t.Parallel()
 	ugly := "???>>>~~~\x00\x1b \\ \" <&> \u2028 é 日本 \U0001f600"

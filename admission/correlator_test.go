@@ -105,8 +105,7 @@ func identity(e *corev1.Event) string {
 	return fmt.Sprintln(e.Name, e.Type, e.Reason, e.Source, e.InvolvedObject.UID)
 }
 
-// locals are the messages that the aggregator keeps for Events similar to e,
-// the map itself.
+// locals are the messages that the aggregator keeps for Events similar to e, the map itself.
 func (r *reference) locals(e *corev1.Event) sets.Set[string] {
 	key, _ := record.EventAggregatorByReasonFunc(e)
 	held, ok := r.aggregates.Get(key)
@@ -118,13 +117,10 @@ func (r *reference) locals(e *corev1.Event) sets.Set[string] {
 	return *(*sets.Set[string])(kept.FieldByName("localKeys").Addr().UnsafePointer())
 }
 
-// pin makes the one choice that client-go leaves open. When it aggregates, it
-// takes an arbitrary message out of its set (PopAny of a map), so that the set
-// stays as long as it was, and two runs of one trace differ in what they
-// aggregate later. A Gate leaves out the newest. Here that choice is made for
-// client-go too: if another message was taken out, it comes back, and the
-// newest goes. PopAny promises nothing, so this is a run that client-go could
-// have had.
+// pin makes the one choice that client-go leaves open. When it aggregates, it takes an arbitrary message out of its set
+// (PopAny of a map), so that the set stays as long as it was, and two runs of one trace differ in what they aggregate
+// later. A Gate leaves out the newest. Here that choice is made for client-go too: if another message was taken out, it
+// comes back, and the newest goes. PopAny promises nothing, so this is a run that client-go could have had.
 func (r *reference) pin(e *corev1.Event, before sets.Set[string]) {
 	after := r.locals(e)
 	aggregated := !before.Has(e.Message) && after.Len() == policy.Default().Merge.Threshold-1 && before.Len() == after.Len()

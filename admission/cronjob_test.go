@@ -64,12 +64,10 @@ func TestTheCronJobStoryWithClientGo(t *testing.T) {
 	}
 }
 
-// TestTheCronJobStory sends the same to a Gate with the default policy, and a
-// Settler writes what the Gate merges to the API server. Nothing is lost, no
-// stored Event is written more often than once in a flush interval, and every
-// reason stays in sight: the reserve alone admits one Event of each in each
-// window, and once that is an aggregate every job is reported within a flush
-// interval.
+// TestTheCronJobStory sends the same to a Gate with the default policy, and a Settler writes what the Gate merges to
+// the API server. Nothing is lost, no stored Event is written more often than once in a flush interval, and every
+// reason stays in sight: the reserve alone admits one Event of each in each window, and once that is an aggregate every
+// job is reported within a flush interval.
 func TestTheCronJobStory(t *testing.T) {
 	t.Parallel()
 	const poll = 250 * time.Millisecond // how often the Settler looks

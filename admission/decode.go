@@ -29,9 +29,8 @@ type review struct {
 	Request *Request `json:"request"`
 }
 
-// Request is the part of an AdmissionRequest that decisions read. The API
-// server converts Events of every API to core/v1; RequestKind says which one
-// the client used.
+// Request is the part of an AdmissionRequest that decisions read. The API server converts Events of every API to
+// core/v1; RequestKind says which one the client used.
 type Request struct {
 	policy.Request
 
@@ -51,8 +50,7 @@ type Request struct {
 
 // WriteOptions are those of a create, update or patch that decisions read.
 type WriteOptions struct {
-	// FieldManager is what the client calls itself. kubectl always says so, and
-	// recorders never do.
+	// FieldManager is what the client calls itself. kubectl always says so, and recorders never do.
 	FieldManager string `json:"fieldManager"`
 }
 
@@ -80,8 +78,7 @@ func decode(body []byte, cut error) (*Request, error) {
 	return r.Request, nil
 }
 
-// reading decodes one review at a time. Its options keep what they have found out about
-// types.
+// reading decodes one review at a time. Its options keep what they have found out about types.
 type reading struct {
 	review  review
 	options json.Options
@@ -120,9 +117,8 @@ func (r *reading) readManagers(d *jsontext.Decoder, _ *[]metav1.ManagedFieldsEnt
 	return err
 }
 
-// head decodes a review but for its Events, and reports whether it has come to them: the
-// API server writes first where they are and who sends them. What comes after them, such
-// as dryRun, is missing where they cannot even be skipped.
+// head decodes a review but for its Events, and reports whether it has come to them: the API server writes first where
+// they are and who sends them. What comes after them, such as dryRun, is missing where they cannot even be skipped.
 func head(body []byte) (r review, ok bool) {
 	skip := json.UnmarshalFromFunc(func(d *jsontext.Decoder, _ *corev1.Event) error {
 		ok = true
@@ -140,8 +136,7 @@ func lenient(u *json.Unmarshalers) json.Options {
 // aggregatePrefix starts the message of an aggregate, as it does in client-go: tools recognize it.
 const aggregatePrefix = "(combined from similar events): "
 
-// seriesMessageBytes is the longest message, in bytes, that the API server
-// takes in an Event with eventTime set.
+// seriesMessageBytes is the longest message, in bytes, that the API server takes in an Event with eventTime set.
 const seriesMessageBytes = 1024
 
 // AggregateMessage is the message of an aggregate whose newest message is text. series says that
@@ -174,9 +169,8 @@ func Truncate(s string, limit int) string {
 	return s[:end] + note
 }
 
-// times decode times of any year. A client that writes protobuf may send one, and the
-// API server spells it out in JSON, which the types' own decoders do not take then. They
-// cost no allocation where those would cost some.
+// times decode times of any year. A client that writes protobuf may send one, and the API server spells it out in JSON,
+// which the types' own decoders do not take then. They cost no allocation where those would cost some.
 func times() *json.Unmarshalers {
 	return json.JoinUnmarshalers(
 		json.UnmarshalFromFunc(func(d *jsontext.Decoder, t *metav1.Time) error { return readTime(d, &t.Time) }),
@@ -250,14 +244,12 @@ func occurrences(e *corev1.Event) int64 {
 	return int64(max(n, 1))
 }
 
-// keepsSeries reports whether e counts in series.count, as Events written
-// through events.k8s.io do.
+// keepsSeries reports whether e counts in series.count, as Events written through events.k8s.io do.
 func keepsSeries(e *corev1.Event) bool {
 	return e.Series != nil || !e.EventTime.IsZero()
 }
 
-// oldest is when the first occurrence of e happened, by its writer's clock; zero
-// where it does not say.
+// oldest is when the first occurrence of e happened, by its writer's clock; zero where it does not say.
 func oldest(e *corev1.Event) time.Time {
 	if e.FirstTimestamp.IsZero() {
 		return e.EventTime.Time
@@ -265,8 +257,7 @@ func oldest(e *corev1.Event) time.Time {
 	return e.FirstTimestamp.Time
 }
 
-// newest is when the newest occurrence of e happened, by its writer's clock; zero where
-// it does not say.
+// newest is when the newest occurrence of e happened, by its writer's clock; zero where it does not say.
 func newest(e *corev1.Event) time.Time {
 	at := e.LastTimestamp.Time
 	if e.EventTime.After(at) {

@@ -113,8 +113,7 @@ func in(namespace string) detail {
 	}
 }
 
-// elsewhere moves what the Event is about to another namespace. The API server takes
-// that through events.k8s.io only.
+// elsewhere moves what the Event is about to another namespace. The API server takes that through events.k8s.io only.
 func elsewhere(r *admission.Request) { r.Object.InvolvedObject.Namespace = "other" }
 
 // apply makes the changes to a request's Event that an answer asks for.

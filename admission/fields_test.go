@@ -33,8 +33,7 @@ const foreign = -1
 
 type fields [fieldCount]string
 
-// fieldsOf cuts text at commas, so that moving a comma moves bytes from one
-// field to its neighbour.
+// fieldsOf cuts text at commas, so that moving a comma moves bytes from one field to its neighbour.
 func fieldsOf(text string) (f fields) {
 	copy(f[:], strings.Split(text, ","))
 	return f

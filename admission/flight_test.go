@@ -77,8 +77,7 @@ func TestTheDeadlineIsHandedOn(t *testing.T) {
 	}
 }
 
-// TestTheBoundOfReviewsInFlight fills the only place with a review that the
-// store never decides.
+// TestTheBoundOfReviewsInFlight fills the only place with a review that the store never decides.
 func TestTheBoundOfReviewsInFlight(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -8,9 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// FuzzReview sends anything to both phases. It fails on a panic, on a status
-// that is neither 200 nor 4xx, and on an answer that the API server would not
-// take or that changes more than a message and a name.
+// FuzzReview sends anything to both phases. It fails on a panic, on a status that is neither 200 nor 4xx, and on an
+// answer that the API server would not take or that changes more than a message and a name.
 func FuzzReview(f *testing.F) {
 	for _, body := range []string{
 		"", "null", "[]", `{"kind": "AdmissionReview", "request": {"uid": "1"}}`,

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"go.opentelemetry.io/otel/trace"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 
@@ -22,8 +21,7 @@ import (
 type Gate struct {
 	Policies Policies
 	Store    store.Store
-	// StoreID names Store in what stored Events say of their counts; empty for one that all
-	// replicas share.
+	// StoreID names Store in what stored Events say of their counts; empty for one that all replicas share.
 	StoreID string
 	// Audit decides, beside Store, what policies in mode Audit would do. What it
 	// counts is never written to the API server. Nil where nothing is audited.
@@ -37,17 +35,13 @@ type Gate struct {
 	Now func() time.Time
 	// Local bounds the Events that are admitted without a decision.
 	Local *Allowance
-	// Tracer makes the parts of a review spans of their own, within the span of its
-	// context. Nil for none.
-	Tracer trace.Tracer
 	// Log is for failures. A logger in the context of each call would cost allocations.
 	Log logr.Logger
 	// Complaints bound the log lines about Events that could not be read or decided, and about conditions.
 	Complaints *Allowance
 }
 
-// Phase decides one request in one phase of admission. An error means that it
-// could not be decided.
+// Phase decides one request in one phase of admission. An error means that it could not be decided.
 type Phase func(ctx context.Context, r *Request) (Answer, error)
 
 // Mutate decides a CREATE: it is stored, as it is or as an aggregate, merged into
@@ -94,7 +88,7 @@ func (g *Gate) decide(ctx context.Context, r *Request, rewritable bool) (Answer,
 	if err != nil {
 		return Answer{}, fmt.Errorf("ask the store: %w", err)
 	}
-	g.noteBucket(ctx, d)
+	noteBucket(ctx, d)
 	g.passOn(q, q.owner(gov.Policy, d), d, false)
 	a, err := q.answer(d)
 	return a.with(warning), err
@@ -102,10 +96,10 @@ func (g *Gate) decide(ctx context.Context, r *Request, rewritable bool) (Answer,
 
 // governing is what applies to a request. It fails when time runs out.
 func (g *Gate) governing(ctx context.Context, r *Request) (policy.Governing, error) {
-	partCtx, resolving := g.part(ctx, "resolve")
+	partCtx, resolving := part(ctx, "resolve")
 	gov := g.Policies.For(partCtx, r.Namespace, r.Object, &r.Request)
 	resolving.End()
-	g.notePolicy(ctx, gov.Policy)
+	notePolicy(ctx, gov.Policy)
 	for _, e := range gov.Errors {
 		g.complain(r, e, "Condition of a policy cannot be evaluated, the policy does not match")
 	}
@@ -117,9 +111,8 @@ func (g *Gate) governing(ctx context.Context, r *Request) (policy.Governing, err
 
 var errNoObject = errors.New("review has no object to decide about")
 
-// replaceUnreadable puts an Event without content, in the namespace of the request, in the
-// place of one that cannot be read. So it is subject to all that limits its namespace and its
-// user, and takes nothing from other namespaces.
+// replaceUnreadable puts an Event without content, in the namespace of the request, in the place of one that cannot be
+// read. So it is subject to all that limits its namespace and its user, and takes nothing from other namespaces.
 func (g *Gate) replaceUnreadable(r *Request) {
 	if r.Unreadable == nil && (r.Object == nil || r.Operation == admissionv1.Update && r.OldObject == nil) {
 		r.Unreadable = errNoObject
@@ -172,8 +165,7 @@ func (g *Gate) complain(r *Request, err error, says string) {
 	}
 }
 
-// Policies says what applies to an Event write: policy.Current does. It is safe for concurrent use and does not
-// block.
+// Policies says what applies to an Event write: policy.Current does. It is safe for concurrent use and does not block.
 type Policies interface {
 	For(ctx context.Context, namespace string, e *corev1.Event, r *policy.Request) policy.Governing
 }
@@ -217,12 +209,10 @@ type Recorder interface {
 	Decided(d Decided)
 }
 
-// Decided is one Event write that was decided. There is one for each, and a second
-// one, Audited, where a policy in mode Audit matches. There is none for writes that
-// are ignored, undecided or dry runs.
+// Decided is one Event write that was decided. There is one for each, and a second one, Audited, where a policy in mode
+// Audit matches. There is none for writes that are ignored, undecided or dry runs.
 type Decided struct {
-	// Rule decided: the one whose bucket was empty, otherwise the policy that
-	// governs. It is never nil.
+	// Rule decided: the one whose bucket was empty, otherwise the policy that governs. It is never nil.
 	Rule *policy.Rule
 	// Audited says that this would be the decision if nothing were in mode Audit. Rule is then in
 	// that mode, unless it would have decided the same anyway.
@@ -237,8 +227,7 @@ type Decided struct {
 	// it ("unknown" for nobody), as its writer says.
 	Object store.Object
 	Source store.Source
-	// Errors are about conditions that could not be evaluated. An Audited write has none: they are of
-	// the other one.
+	// Errors are about conditions that could not be evaluated. An Audited write has none: they are of the other one.
 	Errors []*policy.EvaluationError
 }
 

@@ -90,8 +90,7 @@ func TestUndecidedEventsOfANamespaceLeaveRoomForOthers(t *testing.T) {
 	}
 }
 
-// TestWhatTheAPIServerRefusesLeavesNoState: the mutating phase comes before the API
-// server's own validation.
+// TestWhatTheAPIServerRefusesLeavesNoState: the mutating phase comes before the API server's own validation.
 func TestWhatTheAPIServerRefusesLeavesNoState(t *testing.T) {
 	t.Parallel()
 	for says, write := range map[string]func(i int) action{

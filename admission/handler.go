@@ -59,28 +59,26 @@ var _ http.Handler = (*Handler)(nil)
 // server treats by its failurePolicy; all else gets a review.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	began := time.Now()
-	outcome, cut := h.serve(w, req, began)
-	if h.Failed != nil && h.failed(req, outcome, time.Since(began)) {
+	var outcome Outcome
+	var cut bool
+	timeout, err := h.timeout(req)
+	if err != nil {
+		fail(req.Context(), w, err, http.StatusBadRequest)
+	} else {
+		outcome, cut = h.serve(w, req, began, timeout)
+	}
+	took := time.Since(began)
+	// The API server takes a call for failed that gets no review, or for which it does not wait.
+	if h.Failed != nil && (outcome == "" || took >= timeout || req.Context().Err() != nil) {
 		h.Failed()
 	}
 	if h.Gate.Recorder != nil {
-		h.Gate.Recorder.Reviewed(h.Name, outcome, cut, time.Since(began))
+		h.Gate.Recorder.Reviewed(h.Name, outcome, cut, took)
 	}
 }
 
-// failed reports whether the API server takes a call for failed.
-func (h *Handler) failed(req *http.Request, o Outcome, took time.Duration) bool {
-	timeout, err := h.timeout(req)
-	return err != nil || o == "" || took >= timeout || req.Context().Err() != nil
-}
-
-// serve answers a call that began at a time. The outcome of one that is no review is empty.
-func (h *Handler) serve(w http.ResponseWriter, req *http.Request, began time.Time) (o Outcome, cut bool) {
-	timeout, err := h.timeout(req)
-	if err != nil {
-		h.Gate.fail(req.Context(), w, err, http.StatusBadRequest)
-		return "", false
-	}
+// serve answers a call that began at a time and may take another. The outcome of one that is no review is empty.
+func (h *Handler) serve(w http.ResponseWriter, req *http.Request, began time.Time, timeout time.Duration) (o Outcome, cut bool) {
 	answered := timeout - timeout/10 // the rest is for the way back
 	deadline := cmp.Or(h.Deadline, DefaultDeadline)
 	ctx, cancel := context.WithDeadline(req.Context(), began.Add(min(answered, deadline)))
@@ -91,7 +89,7 @@ func (h *Handler) serve(w http.ResponseWriter, req *http.Request, began time.Tim
 
 	r, status, err := h.decoded(ctx, w, req)
 	if err != nil {
-		h.Gate.fail(ctx, w, err, status)
+		fail(ctx, w, err, status)
 		return "", false
 	}
 	phase := h.Phase
@@ -101,8 +99,8 @@ func (h *Handler) serve(w http.ResponseWriter, req *http.Request, began time.Tim
 		phase = crowded
 	}
 	answer := h.Gate.Decide(ctx, phase, r)
-	h.Gate.noteAnswer(ctx, r, answer.Outcome)
-	_, encoding := h.Gate.part(ctx, "encode")
+	noteAnswer(ctx, r, answer.Outcome)
+	_, encoding := part(ctx, "encode")
 	respond(w, &answer)
 	encoding.End()
 	return answer.Outcome, answer.Cut
@@ -305,31 +303,27 @@ func (a *Allowance) admits(now time.Time, namespace string, n int) bool {
 	return a.left.take(namespace, n)
 }
 
-// A review is traced within the span of its context, which belongs to the server. Without a Tracer,
-// or if a review is not sampled, tracing allocates nothing.
+// A review is traced within the span of its context, which belongs to the server. If that is not recorded, tracing
+// allocates nothing.
 //
 // No attribute holds content of an Event, nor an error that may quote it, as Events may contain
 // secrets. The provider of spans bounds lengths.
 
-// span is that of ctx. What is traced nowhere has one that records nothing.
-func (g *Gate) span(ctx context.Context) trace.Span {
-	if g.Tracer == nil {
-		return noop.Span{}
-	}
-	return trace.SpanFromContext(ctx)
-}
+// tracerName is the instrumentation scope of the parts of a review.
+const tracerName = "github.com/eventquota/eventquota/admission"
 
 // part begins a span within that of ctx, if that is recorded.
-func (g *Gate) part(ctx context.Context, name string) (context.Context, trace.Span) {
-	if !g.span(ctx).IsRecording() {
+func part(ctx context.Context, name string) (context.Context, trace.Span) {
+	review := trace.SpanFromContext(ctx)
+	if !review.IsRecording() {
 		return ctx, noop.Span{}
 	}
-	return g.Tracer.Start(ctx, name)
+	return review.TracerProvider().Tracer(tracerName).Start(ctx, name)
 }
 
 // decoded is what a call asks, or the status of the answer that says why it cannot be read.
 func (h *Handler) decoded(ctx context.Context, w http.ResponseWriter, req *http.Request) (*Request, int, error) {
-	_, span := h.Gate.part(ctx, "decode")
+	_, span := part(ctx, "decode")
 	defer span.End()
 	body, status, err := h.read(w, req)
 	if err != nil && status != http.StatusRequestEntityTooLarge {
@@ -344,8 +338,8 @@ func (h *Handler) decoded(ctx context.Context, w http.ResponseWriter, req *http.
 
 // fail answers a call that gets no review. What has not come of its body is not waited for: the server ends its
 // connection, as it can find no further call there.
-func (g *Gate) fail(ctx context.Context, w http.ResponseWriter, err error, status int) {
-	if span := g.span(ctx); span.IsRecording() {
+func fail(ctx context.Context, w http.ResponseWriter, err error, status int) {
+	if span := trace.SpanFromContext(ctx); span.IsRecording() {
 		span.SetAttributes(attribute.Int("http.response.status_code", status))
 		if status >= http.StatusInternalServerError {
 			span.SetStatus(codes.Error, http.StatusText(status))
@@ -356,8 +350,8 @@ func (g *Gate) fail(ctx context.Context, w http.ResponseWriter, err error, statu
 }
 
 // noteAnswer notes in the span of ctx what was asked and answered.
-func (g *Gate) noteAnswer(ctx context.Context, r *Request, o Outcome) {
-	span := g.span(ctx)
+func noteAnswer(ctx context.Context, r *Request, o Outcome) {
+	span := trace.SpanFromContext(ctx)
 	if !span.IsRecording() {
 		return
 	}
@@ -376,20 +370,20 @@ func (g *Gate) noteAnswer(ctx context.Context, r *Request, o Outcome) {
 }
 
 // notePolicy notes in the span of ctx which policy governs.
-func (g *Gate) notePolicy(ctx context.Context, p *policy.Policy) {
-	if span := g.span(ctx); span.IsRecording() {
+func notePolicy(ctx context.Context, p *policy.Policy) {
+	if span := trace.SpanFromContext(ctx); span.IsRecording() {
 		span.SetAttributes(attribute.String("eventquota.policy", p.Name))
 	}
 }
 
 // noteBucket notes in the span of ctx which bucket had no token, and whose it is, which
 // need not be the policy that governs.
-func (g *Gate) noteBucket(ctx context.Context, d store.Decision) {
+func noteBucket(ctx context.Context, d store.Decision) {
 	b := emptyBucket(d)
 	if d.Verdict != store.Drop || b.Name == "" {
 		return
 	}
-	if span := g.span(ctx); span.IsRecording() {
+	if span := trace.SpanFromContext(ctx); span.IsRecording() {
 		span.SetAttributes(
 			attribute.String("eventquota.policy", b.Policy),
 			attribute.String("eventquota.bucket", b.Name),

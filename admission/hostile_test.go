@@ -23,9 +23,8 @@ func nested(levels int) string {
 	return strings.Repeat(`{"a":[`, levels/2) + strings.Repeat("]}", levels/2)
 }
 
-// TestHostileReviews sends reviews that no API server sends. Each is answered
-// with a review that counts as an outcome of the mutating and the validating
-// phase, or with a 4xx.
+// TestHostileReviews sends reviews that no API server sends. Each is answered with a review that counts as an outcome
+// of the mutating and the validating phase, or with a 4xx.
 func TestHostileReviews(t *testing.T) {
 	t.Parallel()
 	const (

@@ -71,8 +71,7 @@ func checkKeys(t *testing.T, left, right fields) {
 	}
 }
 
-// FuzzKeys holds that Events share a key exactly when they agree in every
-// field that the key is made of.
+// FuzzKeys holds that Events share a key exactly when they agree in every field that the key is made of.
 func FuzzKeys(f *testing.F) {
 	whole := "ns,kubelet,node,,,Pod,ns,web,uid,v1,spec,Warning,BackOff,back-off,me"
 	f.Add(whole, whole)

@@ -49,8 +49,7 @@ func TestMomentsTellTheOrderOfDecisions(t *testing.T) {
 	}
 }
 
-// TestAMomentIsThatOfTheStoreThatDecides has a policy in mode Audit ask its own
-// store about the same write.
+// TestAMomentIsThatOfTheStoreThatDecides has a policy in mode Audit ask its own store about the same write.
 func TestAMomentIsThatOfTheStoreThatDecides(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, defaults())

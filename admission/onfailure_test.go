@@ -15,8 +15,7 @@ import (
 	"github.com/eventquota/eventquota/store/memory"
 )
 
-// unavailable is a shared store that answers nothing. Locally it decides by a store in
-// memory.
+// unavailable is a shared store that answers nothing. Locally it decides by a store in memory.
 type unavailable struct {
 	faulty
 

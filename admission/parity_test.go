@@ -23,11 +23,9 @@ const (
 	storedPerObject = 60
 )
 
-// TestParityWithTheEventCorrelator sends random traces of Events to client-go's
-// EventCorrelator and to a Gate with client-go's settings. For each Event both
-// must come to the same: it is dropped, or created as it is, or created as an
-// aggregate with the same message, or counted into the same stored Event, which
-// then has the same count and message.
+// TestParityWithTheEventCorrelator sends random traces of Events to client-go's EventCorrelator and to a Gate with
+// client-go's settings. For each Event both must come to the same: it is dropped, or created as it is, or created as an
+// aggregate with the same message, or counted into the same stored Event, which then has the same count and message.
 func TestParityWithTheEventCorrelator(t *testing.T) {
 	t.Parallel()
 	came := map[admission.Outcome]int{}
@@ -51,9 +49,8 @@ func TestParityWithTheEventCorrelator(t *testing.T) {
 	}
 }
 
-// clientGoPolicy is the default policy but for what client-go does otherwise:
-// it keeps no reserve, charges for what it merges, and forgets what it stored
-// only for want of space.
+// clientGoPolicy is the default policy but for what client-go does otherwise: it keeps no reserve, charges for what it
+// merges, and forgets what it stored only for want of space.
 func clientGoPolicy() *applied {
 	p := defaults()
 	p.SpamFilter.ReservePerReason, p.SpamFilter.ChargeMerged = 0, true
@@ -73,8 +70,7 @@ type parity struct {
 	full      bool
 }
 
-// run compares up to n Events, up to the first on which the two differ, and
-// returns how many.
+// run compares up to n Events, up to the first on which the two differ, and returns how many.
 func (p *parity) run(n int) int {
 	p.t.Helper()
 	done := 0

@@ -83,9 +83,8 @@ func (q *question) invalid() bool {
 	return valid.Create(e, q.Namespace, q.throughEventsAPI()) != nil
 }
 
-// nameIt gives an Event that asks for a generated name one, where it still can:
-// what is merged into a stored Event must know it by its name. One that cannot be read
-// is an occurrence of its own, whatever it is called.
+// nameIt gives an Event that asks for a generated name one, where it still can: what is merged into a stored Event must
+// know it by its name. One that cannot be read is an occurrence of its own, whatever it is called.
 func (q *question) nameIt() {
 	if q.name == "" && q.rewritable || q.Unreadable != nil {
 		q.name = generate(q.Object.GenerateName)
@@ -179,16 +178,14 @@ func addObject(h *store.Hasher, e *corev1.Event) *store.Hasher {
 	return h.Add(o.Kind, o.Namespace, o.Name, string(o.UID), o.APIVersion)
 }
 
-// groupKey names a source and object as one user reports it: anyone may say that
-// they are a kubelet. A user's name stays when credentials are renewed; uid and
-// extra do not.
+// groupKey names a source and object as one user reports it: anyone may say that they are a kubelet. A user's name
+// stays when credentials are renewed; uid and extra do not.
 func groupKey(h *store.Hasher, object store.Key, user string) store.Key {
 	return h.Add("group", user).AddKey(object).Sum()
 }
 
-// exactKey names the Events of a source and object that repeat e, whose message is
-// given: the fields of client-go's getEventKey. All messages of an aggregate are one,
-// so that the stored Event is known whatever its newest one is.
+// exactKey names the Events of a source and object that repeat e, whose message is given: the fields of client-go's
+// getEventKey. All messages of an aggregate are one, so that the stored Event is known whatever its newest one is.
 func exactKey(h *store.Hasher, object store.Key, e *corev1.Event, message string) store.Key {
 	if strings.HasPrefix(message, aggregatePrefix) {
 		message = aggregatePrefix
@@ -204,8 +201,7 @@ func similarKey(h *store.Hasher, object store.Key, e *corev1.Event) store.Key {
 		Add(e.Type, e.Reason, e.ReportingController, e.ReportingInstance).Sum()
 }
 
-// bucketKey names a token bucket that is keyed by parts of a write. Its id is that of one rule: rules share
-// no tokens.
+// bucketKey names a token bucket that is keyed by parts of a write. Its id is that of one rule: rules share no tokens.
 func bucketKey(h *store.Hasher, id string, parts []policy.KeyPart, r *Request) store.Key {
 	e := r.Object
 	h.Add("bucket", id)
@@ -317,9 +313,8 @@ func reportedOn(rule *policy.Rule, parts []policy.KeyPart, r *Request) store.Obj
 	}
 }
 
-// reportable is what an Event is about, if a notice can be about that. The API server
-// takes an Event about an object of another namespace; a notice about that would be
-// stored there, where the Event's writer need not have a say.
+// reportable is what an Event is about, if a notice can be about that. The API server takes an Event about an object of
+// another namespace; a notice about that would be stored there, where the Event's writer need not have a say.
 func reportable(namespace string, e *corev1.Event) store.Object {
 	if o := object(e); o.Name != "" && (o.Namespace == namespace || o.Namespace == "") {
 		return o
@@ -327,8 +322,7 @@ func reportable(namespace string, e *corev1.Event) store.Object {
 	return namespaceObject(namespace)
 }
 
-// namespaceObject is a namespace as notices are about it: they are valid in itself
-// only.
+// namespaceObject is a namespace as notices are about it: they are valid in itself only.
 func namespaceObject(name string) store.Object {
 	return store.Object{APIVersion: "v1", Kind: "Namespace", Namespace: name, Name: name}
 }

@@ -29,11 +29,9 @@ func (s sink) Patch(e *corev1.Event, data []byte) (*corev1.Event, error) {
 	return s.patch(s.ctx, e, data)
 }
 
-// TestAStormOfRecorders has processes report on one object, each with a recorder
-// of client-go that limits nothing itself. Nothing is lost, and no stored Event
-// is written more often than its interval allows: neither for messages
-// that were cut, nor for those that became an aggregate, both of which a
-// recorder goes on to send as it knows them.
+// TestAStormOfRecorders has processes report on one object, each with a recorder of client-go that limits nothing
+// itself. Nothing is lost, and no stored Event is written more often than its interval allows: neither for messages
+// that were cut, nor for those that became an aggregate, both of which a recorder goes on to send as it knows them.
 func TestAStormOfRecorders(t *testing.T) {
 	t.Parallel()
 	short := func(i int) string { return fmt.Sprint("message ", i) }

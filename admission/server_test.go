@@ -152,8 +152,7 @@ func (s *server) patch(ctx context.Context, e *corev1.Event, data []byte) (*core
 	}
 }
 
-// patched is what a patch makes of an Event. For what is patched here, a merge patch
-// does the same as a strategic one.
+// patched is what a patch makes of an Event. For what is patched here, a merge patch does the same as a strategic one.
 func patched(before *corev1.Event, patch []byte) (*corev1.Event, error) {
 	was, err := json.Marshal(before)
 	if err != nil {

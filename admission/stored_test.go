@@ -11,8 +11,7 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// TestAStoredEventIsKnownAgain has one write pending after some steps, and holds which
-// stored Events it is for.
+// TestAStoredEventIsKnownAgain has one write pending after some steps, and holds which stored Events it is for.
 func TestAStoredEventIsKnownAgain(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 3000)

@@ -24,8 +24,7 @@ type story struct {
 	steps  []step
 }
 
-// step writes an Event at a time since the story began. The answer, in words,
-// must be exactly the one it wants.
+// step writes an Event at a time since the story began. The answer, in words, must be exactly the one it wants.
 type step struct {
 	at   time.Duration
 	do   action
@@ -126,8 +125,7 @@ type rig struct {
 	gate   *admission.Gate
 }
 
-// watched is a store that keeps the name of the Event into which it merged last: no
-// answer says it.
+// watched is a store that keeps the name of the Event into which it merged last: no answer says it.
 type watched struct {
 	store.Store
 
@@ -178,8 +176,7 @@ func create(name string, details ...detail) action {
 	}
 }
 
-// validate sends a CREATE to the validating phase, as the API server does where
-// there is no mutating webhook.
+// validate sends a CREATE to the validating phase, as the API server does where there is no mutating webhook.
 func validate(name string, details ...detail) action {
 	return func(r *rig) string {
 		return r.words(r.gate.Decide(r.t.Context(), r.gate.Validate, newRequest(r.now, name, details)))

@@ -36,8 +36,7 @@ func reviewed(t *testing.T, e *corev1.Event) *corev1.Event {
 	return r.Object
 }
 
-// Protobuf has any time, and JSON has it with as many digits as its year needs. That is
-// more than metav1.Time decodes.
+// Protobuf has any time, and JSON has it with as many digits as its year needs. That is more than metav1.Time decodes.
 func TestTimesOfAnyYearAreReadAsTheyAre(t *testing.T) {
 	t.Parallel()
 	for _, at := range []time.Time{

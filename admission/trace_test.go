@@ -10,10 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// trace makes random Events: bursts about one thing, at moments that are whole
-// seconds apart, so that the rounding of client-go's float32 rate does not
-// show. The bounds of the default policy, 300 and 600 seconds, are met exactly
-// as often as they are missed by one second.
+// trace makes random Events: bursts about one thing, at moments that are whole seconds apart, so that the rounding of
+// client-go's float32 rate does not show. The bounds of the default policy, 300 and 600 seconds, are met exactly as
+// often as they are missed by one second.
 type trace struct {
 	rand *rand.Rand
 	now  time.Time
@@ -62,8 +61,7 @@ func (t *trace) step() int {
 	return t.rand.IntN(20_000)
 }
 
-// pools are how many messages each reason has: fewer than, as many as and more
-// than make an aggregate.
+// pools are how many messages each reason has: fewer than, as many as and more than make an aggregate.
 func pools() []int { return []int{1, 4, 9, 10, 11, 30} }
 
 func (t *trace) message() string {
@@ -75,8 +73,7 @@ func (t *trace) message() string {
 
 const actors = 7
 
-// act says who reports the Event, and about what. Any two actors differ in one
-// thing that a key is made of.
+// act says who reports the Event, and about what. Any two actors differ in one thing that a key is made of.
 func act(e *corev1.Event, actor int) {
 	e.Namespace = "default"
 	e.Source = corev1.EventSource{Component: "kubelet", Host: "node-1"}

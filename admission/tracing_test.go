@@ -85,7 +85,6 @@ func TestATraceSaysWhatBecameOfAReviewAndNothingOfTheEvent(t *testing.T) {
 			}
 			recorder := tracetest.NewSpanRecorder()
 			tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)).Tracer("test")
-			gate.Tracer = tracer
 			ctx, span := tracer.Start(t.Context(), "review")
 			postAs(t, h, httptest.NewRequestWithContext(ctx, http.MethodPost, "/"+cmp.Or(test.query, unhurried), strings.NewReader(string(test.body))))
 			span.End()

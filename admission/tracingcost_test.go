@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
-	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
@@ -17,27 +16,22 @@ import (
 // where the API server says that a review is not traced.
 func TestAReviewThatIsNotTracedPaysNoMemoryForIt(t *testing.T) {
 	ignored := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{1}})
-	for says, test := range map[string]struct {
-		ctx    context.Context //nolint:containedctx // it is what differs
-		tracer trace.Tracer
-	}{
-		"off":         {t.Context(), nil},
-		"not traced":  {t.Context(), noop.Tracer{}},
-		"not sampled": {trace.ContextWithRemoteSpanContext(t.Context(), ignored), noop.Tracer{}},
+	for says, ctx := range map[string]context.Context{
+		"off":         t.Context(),
+		"not sampled": trace.ContextWithRemoteSpanContext(t.Context(), ignored),
 	} {
-		g, ctx := &Gate{Tracer: test.tracer}, test.ctx
 		r, p, d := &Request{}, &policy.Policy{}, store.Decision{Verdict: store.Drop, Empty: &store.Bucket{Name: "spam filter"}}
 		allocations := testing.AllocsPerRun(1000, func() {
 			for _, name := range []string{"decode", "resolve", "encode"} {
-				inPart, span := g.part(ctx, name)
+				inPart, span := part(ctx, name)
 				if inPart != ctx {
 					t.Error("a part has a context of its own")
 				}
 				span.End()
 			}
-			g.notePolicy(ctx, p)
-			g.noteBucket(ctx, d)
-			g.noteAnswer(ctx, r, Admitted)
+			notePolicy(ctx, p)
+			noteBucket(ctx, d)
+			noteAnswer(ctx, r, Admitted)
 		})
 		if allocations > 0 {
 			t.Errorf("%s: %v allocations a review, want none", says, allocations)
@@ -52,15 +46,15 @@ func (p *Places) TakeAll() { p.long = NewAllowance(0, time.Hour) }
 func BenchmarkNotTraced(b *testing.B) {
 	ctx, cancel := context.WithCancel(context.WithValue(b.Context(), http.ServerContextKey, 1))
 	defer cancel()
-	g, r, p, d := &Gate{}, &Request{}, &policy.Policy{}, store.Decision{}
+	r, p, d := &Request{}, &policy.Policy{}, store.Decision{}
 	b.ReportAllocs()
 	for b.Loop() {
 		for range 3 {
-			_, span := g.part(ctx, "part")
+			_, span := part(ctx, "part")
 			span.End()
 		}
-		g.notePolicy(ctx, p)
-		g.noteBucket(ctx, d)
-		g.noteAnswer(ctx, r, Admitted)
+		notePolicy(ctx, p)
+		noteBucket(ctx, d)
+		noteAnswer(ctx, r, Admitted)
 	}
 }

@@ -30,12 +30,10 @@ func (q *question) update(h *store.Hasher) store.Update {
 	return u
 }
 
-// isRecorders reports whether an UPDATE moves nothing but what a recorder moves
-// when an Event repeats: count, series, timestamps and, with them, the message
-// of an aggregate. Whatever else a write moves, a label or an annotation, would be
-// lost if the write were merged. message is the Event's within its limit:
-// recorders of core/v1 send the message with each PATCH, as they know it, whatever
-// became of it when the Event was stored.
+// isRecorders reports whether an UPDATE moves nothing but what a recorder moves when an Event repeats: count, series,
+// timestamps and, with them, the message of an aggregate. Whatever else a write moves, a label or an annotation, would
+// be lost if the write were merged. message is the Event's within its limit: recorders of core/v1 send the message with
+// each PATCH, as they know it, whatever became of it when the Event was stored.
 //
 // One that moves nothing is a recorder's too: others may have brought the stored
 // count to just what this one has come to, within one second. kubectl has not.
@@ -127,12 +125,11 @@ func sameContent(h *store.Hasher, r *Request) store.Key {
 	return h.Add("content", r.OldObject.ResourceVersion, string(content)).Sum()
 }
 
-// AnnotationMerged says how many of an Event's occurrences came under other
-// names and were merged into it, as in "43 of 50"; less than 0 says how many
-// that its recorder counts are reported elsewhere. The settler writes it with the
-// count; a webhook that has lost its state reads it. A count that differs from the
-// second number was overwritten by a recorder since. "43 of 50 by 7d0cf2a1" names the
-// store of one replica, so that another which takes its place adds what it merged itself.
+// AnnotationMerged says how many of an Event's occurrences came under other names and were merged into it, as in "43 of
+// 50"; less than 0 says how many that its recorder counts are reported elsewhere. The settler writes it with the count;
+// a webhook that has lost its state reads it. A count that differs from the second number was overwritten by a recorder
+// since. "43 of 50 by 7d0cf2a1" names the store of one replica, so that another which takes its place adds what it
+// merged itself.
 const AnnotationMerged = "eventquota.io/merged"
 
 // AnnotationMessages lists the latest distinct messages of an aggregate and

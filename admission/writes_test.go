@@ -16,8 +16,7 @@ func (s *server) reports(message string, from, to time.Time) bool {
 	return false
 }
 
-// longestUnseen is the longest time since began in which nothing was written
-// whose message starts with a reason.
+// longestUnseen is the longest time since began in which nothing was written whose message starts with a reason.
 func (s *server) longestUnseen(reason string, began time.Time) time.Duration {
 	var longest time.Duration
 	last := began

@@ -11,8 +11,7 @@ import (
 )
 
 const (
-	// spansQueued bounds the spans that wait to be sent, those that are being sent
-	// among them: some 2 MB.
+	// spansQueued bounds the spans that wait to be sent, those that are being sent among them: some 2 MB.
 	spansQueued = 2048
 	// spansEvery is how long a span waits for others to be sent with, at most.
 	spansEvery = time.Second

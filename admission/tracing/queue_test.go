@@ -61,8 +61,7 @@ func (l *logOf) logger() logr.Logger {
 	}, funcr.Options{})
 }
 
-// TestACollectorThatIsAwayIsToldOfOnce holds the log and the counts of a collector that
-// takes nothing for some batches.
+// TestACollectorThatIsAwayIsToldOfOnce holds the log and the counts of a collector that takes nothing for some batches.
 func TestACollectorThatIsAwayIsToldOfOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		away, log, counted := errors.New("connection refused"), &logOf{}, spans()

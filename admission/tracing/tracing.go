@@ -103,8 +103,7 @@ func resourceOf(version string, log logr.Logger) *resource.Resource {
 	return r
 }
 
-// Reviews is next, with a span for each of its calls: a child of the one that the API
-// server names, if it does.
+// Reviews is next, with a span for each of its calls: a child of the one that the API server names, if it does.
 func (t *Traces) Reviews(phase string, next http.Handler) http.Handler {
 	if t == nil {
 		return next
