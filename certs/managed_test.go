@@ -15,6 +15,8 @@ import (
 )
 
 // TestAtAnAPIServer has tests that share one, as it takes some seconds to start.
+//
+//nolint:tparallel // each has the webhook configurations for itself
 func TestAtAnAPIServer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, cluster.Options{})
@@ -63,6 +65,14 @@ func replicasAgree(t *testing.T, w *world) {
 		if len(h.bundle) > 0 {
 			t.Errorf("a webhook that others answer has the caBundle %q, want none", h.bundle)
 		}
+	}
+
+	// Perhaps a newer version has put something there.
+	more, err := secrets.Patch(ctx, secretName, types.MergePatchType, []byte(`{"data": {"more": "AA=="}}`), metav1.PatchOptions{})
+	w.must(err)
+	w.must(replicas[0].look(ctx))
+	if w.secret().ResourceVersion != more.ResourceVersion {
+		t.Error("the Secret was written where nothing was due")
 	}
 
 	other := fresh(t, 90*day)

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
@@ -202,12 +201,6 @@ func (o outcome) mustAgree(t *testing.T, what string, hidden bool) {
 	case !hidden && (o.verdict == nil) != (o.refusal == nil):
 		t.Errorf("%s: valid.Create says %v; the API server %.300v", what, o.verdict, o.refusal)
 	}
-}
-
-// notCopied reports whether a refusal is by a rule that valid.Create does not have, as hardly an Event breaks it.
-func notCopied(refusal error) bool {
-	rules := []string{"metadata.managedFields", "metadata.finalizers", "metadata.annotations: Too long"}
-	return slices.ContainsFunc(rules, func(rule string) bool { return strings.Contains(fmt.Sprint(refusal), rule) })
 }
 
 const (

@@ -35,7 +35,6 @@ func TestAFileOfNoClientCAIsNamed(t *testing.T) {
 // TestOnlyTheAPIServerIsDecidedFor holds that a stranger is refused before a body is read, and changes nothing, and that
 // what protects from strangers is said.
 func TestOnlyTheAPIServerIsDecidedFor(t *testing.T) {
-	t.Parallel()
 	files, err := redistest.NewCerts(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

@@ -74,11 +74,11 @@ type options struct {
 }
 
 func defaultOptions() *options {
-	return &options{
+	return &options{ //nolint:gosec // the name of a Secret, not what is in it
 		version:            "devel",
 		Port:               10250,
 		CertDir:            "/etc/eventquota/certs",
-		CertificateSecret:  "eventquota-serving-cert", //nolint:gosec // the name of a Secret, not what is in it
+		CertificateSecret:  "eventquota-serving-cert",
 		Service:            "eventquota",
 		HealthAddress:      ":8081",
 		MetricsAddress:     ":8443",

@@ -110,7 +110,6 @@ func TestAReviewIsTracedAsPartOfTheAPIServersRequest(t *testing.T) {
 }
 
 func TestWhichReviewsAreTraced(t *testing.T) {
-	t.Parallel()
 	for says, test := range map[string]struct {
 		rate        int
 		traceparent string
@@ -175,6 +174,7 @@ func TestTracesGoToTheCollectorThatIsTrustedOnly(t *testing.T) {
 		"another":                   {0, 1, 0},
 	} {
 		t.Run(says, func(t *testing.T) {
+			t.Parallel()
 			dirs := []string{t.TempDir(), t.TempDir()}
 			for _, dir := range dirs {
 				if _, err := certs.SelfSigned(dir, []string{"127.0.0.1"}); err != nil {
