@@ -30,9 +30,9 @@ import (
 
 // beside is how many requests the tenant sends beside each of shop's 200: on Memory enough to fill it, and on Redis, where
 // each takes longer, as many as a flag says.
-const beside = 50
+const beside = 30
 
-var besideOnRedis = flag.Int("neighbours.redis", 15, "requests of a tenant beside each of another's, on Redis")
+var besideOnRedis = flag.Int("neighbours.redis", 10, "requests of a tenant beside each of another's, on Redis")
 
 // TestATenantChangesNothingForAnother has a namespace, shop, write the same Events twice: alone, and among thousands of
 // random requests of a tenant with all rights in another namespace. Both times it gets the same answers, counts,
