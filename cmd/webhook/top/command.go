@@ -74,14 +74,9 @@ are exact. It follows 256 of each kind, shared out by namespace: the busiest are
 them, and where there are more, a line below says how much counts may lack. Rates are
 those of the last ten seconds or so; audited policies are not counted.
 
-On a terminal it is a live view with these keys:
-
-  n s o e p  by namespace, source, object, reason or policy
-  a m d t r  sort by admitted, merged, dropped, total or rate
-  ?          help
-  q          quit
-
-Anywhere else it prints a table each --interval, without escape codes.`,
+On a terminal it shows the table anew each --interval, with no more rows than fit,
+until it is interrupted. Anywhere else it prints a table each --interval, without
+escape codes.`,
 		Example: `  eventquota top --by object --sort dropped
   kubectl eventquota top --context prod --once -o wide
   eventquota top --endpoint https://10.0.3.7:8443 --endpoint-token-file token --endpoint-ca-file ca.crt
@@ -109,85 +104,88 @@ Anywhere else it prints a table each --interval, without escape codes.`,
 	output.OneOf(cmd, &o.Sort, "sort", "", sortNames(), "column to sort by, the highest first: "+strings.Join(sortNames(), ", "))
 	f.DurationVar(&o.Interval, "interval", o.Interval, "time between two looks, from 1s to 1h; replicas report their counts every 2s")
 	f.IntVar(&o.Limit, "limit", o.Limit, "rows to show, from 1 to 1000; a terminal may have place for fewer")
-	output.OneOf(cmd, &o.Output, "output", "o", output.Formats(), "format: table, with a live view on a terminal; wide for what counts may lack too, json for a line each time, yaml, or name, without one")
+	output.OneOf(cmd, &o.Output, "output", "o", output.Formats(), "format: table; wide for what counts may lack too; json for a line each time, yaml, or name")
 	f.BoolVar(&o.Once, "once", o.Once, "print once, after as many looks as rates need, and exit")
 	return cmd
 }
 
-// run shows what it reads until ctx ends. The first look must succeed.
+// looksForRates is after how many looks --once prints without rates.
+const looksForRates = 3
+
+// run looks once each interval and prints what it sees, until ctx ends. A look that fails ends it if it is the first,
+// or with --once; otherwise it is only reported.
 func (o *options) run(ctx context.Context, cmd *cobra.Command) error {
 	replica, err := o.Replicas.Open(ctx, "eventquota-top")
 	if err != nil {
 		return err
 	}
 	defer replica.Close()
-	v := view{by: busiest.By(o.By), sort: o.Sort, limit: o.Limit}
-	if v = v.look(ask(ctx, replica)); v.failed != nil {
-		return v.failed
-	}
-	next := askEvery(ctx, replica, o.Interval)
-	if o.Output == output.Table && !o.Once && isTerminal(cmd.InOrStdin()) && isTerminal(cmd.OutOrStdout()) {
-		return v.show(ctx, next)
-	}
-	return o.print(ctx, cmd, v, next)
-}
-
-func isTerminal(stream any) bool {
-	file, ok := stream.(*os.File)
-	return ok && term.IsTerminal(int(file.Fd()))
-}
-
-// looksForRates is after how many looks --once prints without rates.
-const looksForRates = 3
-
-// print prints v, which has a look, and each look that comes. A failed look ends it with --once; otherwise it is
-// only reported.
-func (o *options) print(ctx context.Context, cmd *cobra.Command, v view, next <-chan look) error {
+	var seen looks
+	tick := time.Tick(o.Interval)
 	for n := 1; ; n++ {
-		if v.failed == nil && (!o.Once || len(v.looks) > 1 || n == looksForRates) {
-			if err := o.printOne(cmd.OutOrStdout(), v, n); err != nil || o.Once {
+		var sum busiest.Sum
+		switch err := replica.Get(ctx, "/busiest", nil, &sum); {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil && (n == 1 || o.Once):
+			return err
+		case err != nil:
+			fmt.Fprintln(cmd.ErrOrStderr(), "eventquota: top:", text.Visible(err.Error()))
+		default:
+			seen = seen.add(sum)
+			if o.Once && len(seen) == 1 && n < looksForRates {
+				break
+			}
+			if err := o.print(cmd.OutOrStdout(), seen, n > 1); err != nil || o.Once {
 				return err
 			}
 		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case l := <-next:
-			if v = v.look(l); v.failed == nil {
-				continue
-			}
-			if o.Once {
-				return v.failed
-			}
-			fmt.Fprintln(cmd.ErrOrStderr(), "eventquota: top:", text.Visible(v.failed.Error()))
+		case <-tick:
 		}
 	}
 }
 
-// printOne prints the nth look.
-func (o *options) printOne(w io.Writer, v view, n int) error {
-	s := v.looks.show(v.by, v.sort, v.limit)
-	if done, err := output.Write(w, o.Output, s, ""); done {
+// clearScreen moves a terminal's cursor to its first line and erases what it shows.
+const clearScreen = "\x1b[H\x1b[2J"
+
+// print prints the latest of looks. On a terminal a table takes the place of the one before; anywhere else an empty
+// line is between them.
+func (o *options) print(w io.Writer, seen looks, again bool) error {
+	t := seen.show(busiest.By(o.By), o.Sort, o.Limit)
+	if done, err := output.Write(w, o.Output, t, ""); done {
 		return err
 	}
-	var lines []string
+	var page strings.Builder
 	if o.Output == output.Name {
-		for _, r := range s.Rows {
-			lines = append(lines, text.Visible(r.Name))
+		for _, r := range t.Rows {
+			fmt.Fprintln(&page, text.Visible(r.Name))
 		}
 	} else {
-		if n > 1 && !o.Once {
-			lines = append(lines, "")
+		width, height := 0, 0
+		if !o.Once {
+			width, height = terminalSize(w)
 		}
-		lines = append(append(lines, s.head()), columns(s.cells(o.Output == output.Wide), 0)...)
-		if foot := s.foot(); foot != "" {
-			lines = append(lines, foot)
+		switch {
+		case height > 0:
+			page.WriteString(clearScreen)
+		case again && !o.Once:
+			page.WriteString("\n")
 		}
+		page.WriteString(t.page(o.Output == output.Wide, width, height))
 	}
-	for _, line := range lines {
-		if _, err := fmt.Fprintln(w, line); err != nil {
-			return fmt.Errorf("write the table: %w", err)
-		}
+	if _, err := io.WriteString(w, page.String()); err != nil {
+		return fmt.Errorf("write the table: %w", err)
 	}
 	return nil
+}
+
+// terminalSize is the size of the terminal that w is, 0 if it is none.
+func terminalSize(w io.Writer) (width, height int) {
+	if file, ok := w.(*os.File); ok {
+		width, height, _ = term.GetSize(int(file.Fd())) // which are 0 if it fails
+	}
+	return width, height
 }

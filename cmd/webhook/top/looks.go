@@ -1,45 +1,11 @@
 package top
 
 import (
-	"context"
 	"slices"
 	"time"
 
 	"github.com/eventquota/eventquota/admission/busiest"
-	"github.com/eventquota/eventquota/cmd/webhook/replicas"
 )
-
-// look is what a replica answered once.
-type look struct {
-	sum busiest.Sum
-	err error
-}
-
-// ask asks a replica what is busiest.
-func ask(ctx context.Context, r *replicas.Replica) (l look) {
-	l.err = r.Get(ctx, "/busiest", nil, &l.sum)
-	return l
-}
-
-// askEvery asks once each interval until ctx ends.
-func askEvery(ctx context.Context, r *replicas.Replica, interval time.Duration) <-chan look {
-	all := make(chan look)
-	go func() {
-		for tick := time.Tick(interval); ; {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick:
-			}
-			select {
-			case <-ctx.Done():
-				return
-			case all <- ask(ctx, r):
-			}
-		}
-	}()
-	return all
-}
 
 // rateOver is the least time between the two looks that rates are the difference of, once there are enough: as
 // replicas report their counts every 2 s, rates between two looks in a row would jump.

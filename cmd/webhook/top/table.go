@@ -6,8 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/clipperhouse/displaywidth"
+	"unicode/utf8"
 
 	"github.com/eventquota/eventquota/admission/busiest"
 	"github.com/eventquota/eventquota/admission/text"
@@ -54,17 +53,12 @@ func (l looks) show(by busiest.By, sort string, limit int) table {
 
 // figure is the figure of a row in the column that is sorted by.
 func (r *row) figure(sort string) float64 {
-	switch sort {
-	case "admitted":
-		return float64(r.Admitted)
-	case "merged":
-		return float64(r.Merged)
-	case "dropped":
-		return float64(r.Dropped)
-	case "rate":
-		if r.Rate != nil {
-			return *r.Rate
-		}
+	counts := map[string]int64{"admitted": r.Admitted, "merged": r.Merged, "dropped": r.Dropped}
+	if count, is := counts[sort]; is {
+		return float64(count)
+	}
+	if sort == "rate" && r.Rate != nil {
+		return *r.Rate
 	}
 	return float64(r.Matched())
 }
@@ -125,17 +119,38 @@ func (t *table) cells(wide bool) [][]string {
 	return cells
 }
 
-// leastName is how many columns of a terminal a name has at least.
+// linesBeside is how many lines of a page are no rows: the head, the names of columns, the total, the foot, and the one
+// that the cursor is on.
+const linesBeside = 5
+
+// page is the table with its head and foot. A height and a width above 0 are those of the terminal that it fits.
+func (t *table) page(wide bool, width, height int) string {
+	if height > 0 {
+		t.Rows = t.Rows[:min(len(t.Rows), max(height-linesBeside, 1))]
+	}
+	lines := append([]string{t.head()}, columns(t.cells(wide), width)...)
+	if foot := t.foot(); foot != "" {
+		lines = append(lines, foot)
+	}
+	if width > 0 {
+		for i := range lines {
+			lines[i] = fmt.Sprintf("%.*s", width, lines[i])
+		}
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// leastName is how many characters a name has at least.
 const leastName = 12
 
-// columns are rows of cells as lines, the first cell to the left and all others to the right. To make lines no wider than
-// a width that is more than 0, first cells are cut, but not below leastName columns of a terminal.
-func columns(cells [][]string, width int) []string {
+// columns are rows of cells as lines, the first cell to the left and all others to the right. To make lines no longer
+// than a width that is more than 0, first cells are cut, but not below leastName characters.
+func columns(cells [][]string, width int) (lines []string) {
 	widths, others := make([]int, len(cells[0])), 0
 	for i := range widths {
 		for _, row := range cells {
 			row[i] = text.Visible(row[i])
-			widths[i] = max(widths[i], displaywidth.String(row[i]))
+			widths[i] = max(widths[i], utf8.RuneCountInString(row[i]))
 		}
 		if i > 0 {
 			others += widths[i] + 2
@@ -144,23 +159,12 @@ func columns(cells [][]string, width int) []string {
 	if width > 0 {
 		widths[0] = min(widths[0], max(width-others, leastName))
 	}
-	lines := make([]string, 0, len(cells))
 	for _, row := range cells {
-		var line strings.Builder
-		name := cut(row[0], widths[0])
-		line.WriteString(name + strings.Repeat(" ", widths[0]-displaywidth.String(name)))
+		line := fmt.Sprintf("%-*.*s", widths[0], widths[0], row[0])
 		for i, cell := range row[1:] {
-			line.WriteString(strings.Repeat(" ", 2+widths[i+1]-displaywidth.String(cell)) + cell)
+			line += fmt.Sprintf("  %*s", widths[i+1], cell)
 		}
-		lines = append(lines, line.String())
+		lines = append(lines, line)
 	}
 	return lines
-}
-
-// cut is s in at most width columns of a terminal.
-func cut(s string, width int) string {
-	if width < 1 {
-		return ""
-	}
-	return displaywidth.TruncateString(s, width, "…")
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -13,8 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/clipperhouse/displaywidth"
+	"unicode/utf8"
 
 	"github.com/eventquota/eventquota/admission/busiest"
 	"github.com/eventquota/eventquota/test/cli"
@@ -100,81 +98,101 @@ func TestNoReplicaHasReported(t *testing.T) {
 	cli.Golden(t, filepath.Join("testdata", "nobody.txt"), out)
 }
 
-// Whatever a name is, a line has no more columns than there are, and figures
-// stand below each other.
-func TestNoLineIsWiderThanTheTerminal(t *testing.T) {
-	var looks looks
-	looks = looks.add(storm(10)).add(storm(12))
-	for width := range 200 {
+// Whatever a name is, a page fits its terminal, and figures stand below each other.
+func TestAPageFitsTheTerminal(t *testing.T) {
+	var seen looks
+	seen = seen.add(storm(10)).add(storm(12))
+	const head, foot = 1, 1
+	for width := 1; width < 200; width++ {
 		for _, by := range busiest.All() {
-			v := view{looks: looks, by: by, sort: "total", limit: 20}
-			lines := v.page(width, 24)
+			shown := seen.show(by, "total", 20)
+			lines := strings.Split(strings.TrimSuffix(shown.page(false, width, 7), "\n"), "\n")
+			if most := head + 4 + foot; len(lines) > most {
+				t.Fatalf("%d lines, want %d at most and one for the cursor", len(lines), most)
+			}
 			for _, line := range lines {
-				if w := displaywidth.String(line); w > width {
-					t.Fatalf("%q has %d columns, want %d at most", line, w, width)
+				if n := utf8.RuneCountInString(line); n > width {
+					t.Fatalf("%q has %d characters, want %d at most", line, n, width)
 				}
 			}
-			if first := displaywidth.String(lines[tableLine]); width > 100 && first != displaywidth.String(lines[tableLine+1]) {
-				t.Errorf("lines of %d and others of columns", first)
+			if width > 100 && utf8.RuneCountInString(lines[1]) != utf8.RuneCountInString(lines[2]) {
+				t.Errorf("%q and %q are not aligned", lines[1], lines[2])
 			}
 		}
 	}
-	if n := len((view{by: busiest.Namespace, looks: looks, sort: "total", limit: 20}).page(80, 3)); n != 3 {
-		t.Errorf("%d lines on a terminal of 3", n)
-	}
 }
 
-// Without a terminal each look is printed, and one that fails is reported and is not the end.
-func TestEachLookIsPrinted(t *testing.T) {
-	o := defaultOptions()
-	next := make(chan look)
+// looking runs top against a replica that gives some answers, each once, and then ends it. It returns what top wrote.
+func looking(t *testing.T, o *options, answers ...http.HandlerFunc) (stdout, stderr string, err error) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	asked := 0
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked++; asked > len(answers) {
+			cancel()
+			return
+		}
+		answers[asked-1](w, r)
+	}))
+	defer s.Close()
+	o.Interval, o.Replicas.Endpoint.URL = time.Millisecond, s.URL
 	var out, notes bytes.Buffer
 	cmd := Command()
 	cmd.SetOut(&out)
 	cmd.SetErr(&notes)
-	done := make(chan error, 1)
-	go func() {
-		done <- o.print(ctx, cmd, view{looks: looks(nil).add(storm(10)), by: busiest.Policy, sort: "total", limit: 1}, next)
-	}()
-	next <- look{err: errors.New("no answer")}
-	next <- look{sum: storm(12)}
-	next <- look{sum: storm(14)} // and so the one before is printed
-	cancel()
-	if err := <-done; err != nil {
+	err = o.run(ctx, cmd)
+	return out.String(), notes.String(), err
+}
+
+func stormAt(seconds int64) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(storm(seconds)) }
+}
+
+func failing(w http.ResponseWriter, _ *http.Request) {
+	http.Error(w, "lost\x1b[2J", http.StatusBadGateway)
+}
+
+const failed = "--endpoint: 502 Bad Gateway: lost\ufffd[2J"
+
+// Without a terminal each look is printed, and one that fails is reported and is not the end.
+func TestEachLookIsPrinted(t *testing.T) {
+	o := defaultOptions()
+	o.By = string(busiest.Policy)
+	out, notes, err := looking(t, o, stormAt(10), failing, stormAt(12))
+	if err != nil {
 		t.Error(err)
 	}
-	if n := strings.Count(out.String(), "POLICY"); n < 2 || !strings.Contains(out.String(), "\n\n2 replicas, 3787 writes") {
-		t.Errorf("printed is\n%s\nwant two tables at least, apart", out.String())
+	if n := strings.Count(out, "POLICY"); n != 2 || !strings.Contains(out, "\n\n2 replicas, 3787 writes") {
+		t.Errorf("printed is\n%s\nwant two tables, apart", out)
 	}
-	if got := notes.String(); got != "eventquota: top: no answer\n" {
-		t.Errorf("standard error has %q", got)
+	if want := "eventquota: top: " + failed + "\n"; notes != want {
+		t.Errorf("standard error has %q, want %q", notes, want)
+	}
+}
+
+func TestTheFirstLookMustSucceed(t *testing.T) {
+	if out, notes, err := looking(t, defaultOptions(), failing, stormAt(10)); err == nil || err.Error() != failed || out+notes != "" {
+		t.Errorf("%v, %q, %q; want that it fails at once", err, out, notes)
 	}
 }
 
 func TestOnceGivesUpOnAFailureAndOnRates(t *testing.T) {
-	o := defaultOptions()
-	o.Once = true
 	for says, test := range map[string]struct {
-		next []look
-		err  string
+		answers []http.HandlerFunc
+		err     string
 	}{
-		"a failure":               {[]look{{err: errors.New("no answer")}}, "no answer"},
-		"no replica reports anew": {[]look{{sum: storm(10)}, {sum: storm(10)}}, ""},
+		"a failure":               {[]http.HandlerFunc{stormAt(10), failing, stormAt(12)}, failed},
+		"no replica reports anew": {[]http.HandlerFunc{stormAt(10), stormAt(10), stormAt(10)}, ""},
 	} {
-		next := make(chan look, len(test.next))
-		for _, l := range test.next {
-			next <- l
+		o := defaultOptions()
+		o.Once = true
+		out, notes, err := looking(t, o, test.answers...)
+		if test.err != "" && (err == nil || err.Error() != test.err || out+notes != "") {
+			t.Errorf("%s: %v, %q, %q; want %q", says, err, out, notes, test.err)
 		}
-		var out bytes.Buffer
-		cmd := Command()
-		cmd.SetOut(&out)
-		err := o.print(t.Context(), cmd, view{by: busiest.Namespace, looks: looks(nil).add(storm(10)), sort: "total", limit: 1}, next)
-		if test.err != "" && (err == nil || err.Error() != test.err || out.Len() > 0) {
-			t.Errorf("%s: %v, %q; want %q", says, err, &out, test.err)
-		}
-		if test.err == "" && (err != nil || strings.Count(out.String(), "NAMESPACE") != 1) {
-			t.Errorf("%s: %v, %q; want one table", says, err, &out)
+		if test.err == "" && (err != nil || strings.Count(out, "SOURCE") != 1 || notes != "") {
+			t.Errorf("%s: %v, %q, %q; want one table", says, err, out, notes)
 		}
 	}
 }
