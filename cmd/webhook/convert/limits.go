@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
@@ -46,11 +46,11 @@ type conversion struct {
 	notes []string
 }
 
-// convertLimits converts the limits in content. Its errors name fields below at.
-func convertLimits(at *field.Path, content jsontext.Value) (*conversion, error) {
-	var from rateLimits
-	if err := decodeStrictly(at, content, &from); err != nil {
-		return nil, err
+// convertLimits converts the limits of an object, which must be a configuration. Its errors name fields below at.
+func convertLimits(at *field.Path, object runtime.Object) (*conversion, error) {
+	from, ok := object.(*configuration)
+	if !ok {
+		return nil, wrongKind(at, object, "")
 	}
 	to := &conversion{}
 	at = at.Child("limits")

@@ -1,42 +1,51 @@
 package convert
 
 import (
+	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/eventquota/eventquota/admission/text"
 )
 
-// What convert reads.
 const (
-	limitsKind     = "Configuration"
-	limitsVersion  = "eventratelimit.admission.k8s.io/v1alpha1"
-	pluginsKind    = "AdmissionConfiguration"
-	pluginsVersion = "apiserver.config.k8s.io/v1"
-	pluginName     = "EventRateLimit"
-
+	// pluginName is what an AdmissionConfiguration calls the plugin.
+	pluginName = "EventRateLimit"
+	// stdinPath stands for standard input. As a path its directory is the working directory.
+	stdinPath = "-"
 	// configBytes bounds a file: one of eight limits has some hundred bytes.
 	configBytes = 1 << 20
 )
 
-// typeMeta says what an object is.
-type typeMeta struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
+// limitsVersion is the version of configuration.
+func limitsVersion() schema.GroupVersion {
+	return schema.GroupVersion{Group: "eventratelimit.admission.k8s.io", Version: "v1alpha1"}
 }
 
-// rateLimits is the configuration of the EventRateLimit plugin.
-type rateLimits struct {
-	typeMeta
+// configuration is the configuration of the EventRateLimit plugin. The plugin's own type is in k8s.io/kubernetes,
+// which is no library.
+type configuration struct {
+	metav1.TypeMeta `json:",inline"`
+
 	Limits []rateLimit `json:"limits"`
 }
 
-// rateLimit is one limit. Its numbers are wider than those of the plugin, so
-// that one out of bounds is known when it is reported.
+// rateLimit is one limit. Its numbers are wider than those of the plugin, so that one out of bounds is known when it
+// is reported.
 type rateLimit struct {
 	Type      string `json:"type"`
 	QPS       int64  `json:"qps"`
@@ -44,79 +53,108 @@ type rateLimit struct {
 	CacheSize int64  `json:"cacheSize"`
 }
 
-// pluginConfigs is kube-apiserver's --admission-control-config-file.
-type pluginConfigs struct {
-	typeMeta
-	Plugins []pluginConfig `json:"plugins"`
+// DeepCopyObject implements runtime.Object.
+func (c *configuration) DeepCopyObject() runtime.Object {
+	return &configuration{TypeMeta: c.TypeMeta, Limits: slices.Clone(c.Limits)}
 }
 
-type pluginConfig struct {
-	Name string `json:"name"`
-	// Path is relative to the file it is in.
-	Path string `json:"path"`
-	// Configuration goes before Path.
-	Configuration jsontext.Value `json:"configuration"`
+// decode is the object in content, which is JSON; of a kind that convert does not read, it is a
+// runtime.Unknown.
+func decode(content []byte) (runtime.Object, error) {
+	scheme := runtime.NewScheme()
+	if err := apiserverv1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	scheme.AddKnownTypeWithName(limitsVersion().WithKind("Configuration"), &configuration{})
+	object, kind, err := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer().Decode(content, nil, nil)
+	switch {
+	case kind == nil:
+		return nil, errors.New("must be an object")
+	case runtime.IsNotRegisteredError(err), runtime.IsMissingKind(err), runtime.IsMissingVersion(err):
+		return &runtime.Unknown{TypeMeta: runtime.TypeMeta{Kind: kind.Kind}}, nil
+	case err != nil:
+		return nil, text.OneLine(err)
+	}
+	return object, nil
 }
 
-// stdinPath stands for standard input. As a path its directory is the working directory.
-const stdinPath = "-"
+// wrongKind says that an object must be a configuration, or something else.
+func wrongKind(at *field.Path, object runtime.Object, or string) error {
+	return field.Invalid(at.Child("kind"), object.GetObjectKind().GroupVersionKind().Kind, "must be Configuration of "+limitsVersion().String()+or)
+}
 
-// readConfig reads the file at path, or stdin, and fails on one that is too long, or without end.
-func readConfig(path string, stdin io.Reader) ([]byte, error) {
+// decodeFile is the one object in the file at path, or in stdin. It fails on a file that is too long, or without end.
+func decodeFile(path string, stdin io.Reader) (runtime.Object, error) {
 	if path != stdinPath {
 		file, err := os.Open(path)
 		if err != nil {
 			return nil, err
 		}
-		defer func() { _ = file.Close() }() // what was read is known already
+		defer file.Close()
 		stdin = file
 	}
-	content, err := io.ReadAll(io.LimitReader(stdin, configBytes+1))
-	if err == nil && len(content) > configBytes {
-		return nil, fmt.Errorf("must have at most %d bytes", configBytes)
+	bounded := &io.LimitedReader{R: stdin, N: configBytes + 1}
+	var objects [][]byte
+	for documents := utilyaml.NewYAMLReader(bufio.NewReader(bounded)); ; {
+		document, err := documents.Read()
+		if bounded.N == 0 {
+			return nil, fmt.Errorf("must have at most %d bytes", configBytes)
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		object, err := yaml.YAMLToJSONStrict(document)
+		if err != nil {
+			return nil, fmt.Errorf("must be YAML or JSON: %w", text.OneLine(err))
+		}
+		if string(object) != "null" {
+			objects = append(objects, object)
+		}
 	}
-	return content, err
+	if len(objects) != 1 {
+		return nil, fmt.Errorf("must hold one YAML document, not %d", len(objects))
+	}
+	return decode(objects[0])
 }
 
 // convertFile converts the limits that a file has, or another file that it names.
 func convertFile(path string, stdin io.Reader) (*conversion, error) {
-	content, err := decodeFile(path, stdin)
+	object, err := decodeFile(path, stdin)
 	if err != nil {
 		return nil, err
 	}
-	kind, err := kindOf(nil, content, map[string]string{limitsKind: limitsVersion, pluginsKind: pluginsVersion})
-	if err != nil {
-		return nil, err
+	switch object := object.(type) {
+	case *configuration:
+		return convertLimits(nil, object)
+	case *apiserverv1.AdmissionConfiguration:
+		return convertPlugin(filepath.Dir(path), object)
 	}
-	if kind == limitsKind {
-		return convertLimits(nil, content)
-	}
-	return convertPlugin(filepath.Dir(path), content)
+	return nil, wrongKind(nil, object, ", or AdmissionConfiguration of "+apiserverv1.SchemeGroupVersion.String())
 }
 
 // convertPlugin converts the limits that an AdmissionConfiguration has. Paths in it are relative to dir.
-func convertPlugin(dir string, content jsontext.Value) (*conversion, error) {
-	var all pluginConfigs
-	if err := decodeStrictly(nil, content, &all); err != nil {
-		return nil, err
-	}
-	at, found := field.NewPath("plugins"), -1
-	for i, p := range all.Plugins {
-		if p.Name != pluginName {
-			continue
-		}
-		if found >= 0 {
-			return nil, field.Forbidden(at.Index(i).Child("name"),
-				fmt.Sprintf("%s must be there once; the API server reads %s only", pluginName, at.Index(found)))
-		}
-		found = i
-	}
+func convertPlugin(dir string, all *apiserverv1.AdmissionConfiguration) (*conversion, error) {
+	at := field.NewPath("plugins")
+	isIt := func(p apiserverv1.AdmissionPluginConfiguration) bool { return p.Name == pluginName }
+	found := slices.IndexFunc(all.Plugins, isIt)
 	if found < 0 {
 		return nil, field.Required(at, "one must have the name "+pluginName)
 	}
+	if again := slices.IndexFunc(all.Plugins[found+1:], isIt); again >= 0 {
+		return nil, field.Forbidden(at.Index(found+1+again).Child("name"),
+			fmt.Sprintf("%s must be there once; the API server reads %s only", pluginName, at.Index(found)))
+	}
 	plugin, at := all.Plugins[found], at.Index(found)
-	if len(plugin.Configuration) > 0 && plugin.Configuration.Kind() != 'n' {
-		return limitsAt(at.Child("configuration"), plugin.Configuration)
+	if plugin.Configuration != nil { // which goes before the path
+		at = at.Child("configuration")
+		object, err := decode(plugin.Configuration.Raw)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", at, err)
+		}
+		return convertLimits(at, object)
 	}
 	if plugin.Path == "" {
 		return nil, field.Required(at, "must have configuration, or path to a file with one")
@@ -125,20 +163,14 @@ func convertPlugin(dir string, content jsontext.Value) (*conversion, error) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(dir, path)
 	}
-	content, err := decodeFile(path, strings.NewReader("")) // a file named - is empty
+	at = at.Child("path")
+	object, err := decodeFile(path, strings.NewReader("")) // a file named - is empty
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", at.Child("path"), err)
+		return nil, fmt.Errorf("%s: %w", at, err)
 	}
-	converted, err := limitsAt(nil, content)
+	converted, err := convertLimits(nil, object)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %s: %w", at.Child("path"), path, err)
+		return nil, fmt.Errorf("%s: %s: %w", at, path, err)
 	}
 	return converted, nil
-}
-
-func limitsAt(at *field.Path, content jsontext.Value) (*conversion, error) {
-	if _, err := kindOf(at, content, map[string]string{limitsKind: limitsVersion}); err != nil {
-		return nil, err
-	}
-	return convertLimits(at, content)
 }
