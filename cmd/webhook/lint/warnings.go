@@ -2,7 +2,6 @@ package lint
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -12,38 +11,33 @@ import (
 )
 
 // warningsOf says which rules have no effect, ordered by their kinds and names.
-func warningsOf(read *policyfile.Rules) []string {
-	cluster, namespaces := read.All()
-	set := read.Set()
-	var selectable []labels.Set
-	for _, n := range namespaces {
+func warningsOf(read *policyfile.Rules) (warnings []string) {
+	rules := slices.Collect(read.Cluster.All())
+	var selectable []labels.Set // where the files have namespaces
+	for _, n := range read.Namespaces {
+		rules = slices.AppendSeq(rules, n.All())
 		if n.Labels != nil {
 			selectable = append(selectable, n.Labels)
 		}
 	}
-	all := slices.Collect(cluster.All())
-	for _, name := range slices.Sorted(maps.Keys(namespaces)) {
-		all = slices.AppendSeq(all, namespaces[name].All())
-	}
-	slices.SortStableFunc(all, func(a, b *policy.Rule) int { return cmp.Compare(a.Name, b.Name) })
-	var warnings []string
-	for _, r := range all {
-		warnings = append(warnings, warningsFor(r, selectable, set)...)
-	}
-	return warnings
-}
-
-// warningsFor says why a rule has no effect. Namespaces are known only where the files have some.
-func warningsFor(r *policy.Rule, selectable []labels.Set, set *policy.Set) (warnings []string) {
-	selected := func(ls labels.Set) bool { return r.Match.Namespaces.Matches(ls) }
-	switch {
-	case r.Mode == policy.Disabled:
-		return []string{r.Name + ": its mode is Disabled"}
-	case r.Match.Namespaces != nil && len(selectable) > 0 && !slices.ContainsFunc(selectable, selected):
-		return []string{r.Name + ": its namespaceSelector selects no namespace of the files"}
-	}
-	for _, why := range set.Shadowed(r.Identity.Namespace)[r.Name] {
-		warnings = append(warnings, r.Name+": "+why)
+	slices.SortFunc(rules, func(a, b *policy.Rule) int { return cmp.Compare(a.Name, b.Name) })
+	set, shadowed := read.Set(), map[string]map[string][]string{}
+	for _, r := range rules {
+		namespace := r.Identity.Namespace
+		if shadowed[namespace] == nil {
+			shadowed[namespace] = set.Shadowed(namespace)
+		}
+		selects := func(ls labels.Set) bool { return r.Match.Namespaces.Matches(ls) }
+		switch {
+		case r.Mode == policy.Disabled:
+			warnings = append(warnings, r.Name+": its mode is Disabled")
+		case r.Match.Namespaces != nil && len(selectable) > 0 && !slices.ContainsFunc(selectable, selects):
+			warnings = append(warnings, r.Name+": its namespaceSelector selects no namespace of the files")
+		default:
+			for _, why := range shadowed[namespace][r.Name] {
+				warnings = append(warnings, r.Name+": "+why)
+			}
+		}
 	}
 	return warnings
 }

@@ -35,7 +35,7 @@ func OfCluster(ctx context.Context, config *rest.Config, namespace string) (r *R
 	resources := v1alpha1.Resources()
 	for _, kind := range slices.Sorted(maps.Keys(resources)) {
 		var resource dynamic.ResourceInterface = client.Resource(resources[kind])
-		if kind == v1alpha1.KindEventPolicy || kind == v1alpha1.KindEventQuota {
+		if namespaced(kind) {
 			resource = client.Resource(resources[kind]).Namespace(namespace)
 		}
 		list, err := resource.List(ctx, metav1.ListOptions{})

@@ -38,7 +38,7 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, document []byte) {
 		r := *shared
-		r.known, r.own, r.namespaces = map[policy.Identity]bool{}, map[string]policy.Rules{}, nil
+		r.known, r.Namespaces = map[policy.Identity]bool{}, map[string]policy.Namespace{}
 		for _, err := range r.decode(document) {
 			if says := err.Error(); says == "" || strings.Contains(says, "\n") {
 				t.Errorf("error %q, want one line", says)

@@ -21,14 +21,15 @@ import (
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// Rules are policies, quotas, and the labels and annotations of namespaces. They are for one goroutine at a time.
+// Rules are policies and quotas, and what is known of namespaces: one without labels is only known from its rules.
+// They are for one goroutine at a time.
 type Rules struct {
-	decoder    runtime.Decoder
-	compiler   *policy.Compiler
-	known      map[policy.Identity]bool
-	cluster    policy.Rules
-	own        map[string]policy.Rules     // by their namespaces
-	namespaces map[string]policy.Namespace // without rules
+	Cluster    policy.Rules
+	Namespaces map[string]policy.Namespace
+
+	decoder  runtime.Decoder
+	compiler *policy.Compiler
+	known    map[policy.Identity]bool
 }
 
 // New makes Rules without any.
@@ -43,8 +44,7 @@ func New() (*Rules, error) {
 	}
 	return &Rules{
 		decoder:  serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer(),
-		compiler: compiler, known: map[policy.Identity]bool{},
-		own: map[string]policy.Rules{}, namespaces: map[string]policy.Namespace{},
+		compiler: compiler, known: map[policy.Identity]bool{}, Namespaces: map[string]policy.Namespace{},
 	}, nil
 }
 
@@ -90,9 +90,10 @@ func (r *Rules) add(object runtime.Object) error {
 	case *v1alpha1.EventPolicy, *v1alpha1.ClusterEventPolicy, *v1alpha1.EventQuota, *v1alpha1.ClusterEventQuota:
 		return r.keep(o)
 	case *corev1.Namespace:
+		n := r.Namespaces[o.Name]
 		// The API server sets its name as a label.
-		ls := labels.Merge(o.Labels, labels.Set{corev1.LabelMetadataName: o.Name})
-		r.namespaces[o.Name] = policy.Namespace{Labels: ls, Annotations: o.Annotations}
+		n.Labels, n.Annotations = labels.Merge(o.Labels, labels.Set{corev1.LabelMetadataName: o.Name}), o.Annotations
+		r.Namespaces[o.Name] = n
 		return nil
 	}
 	return fmt.Errorf("kind %s: must be EventPolicy, ClusterEventPolicy, EventQuota, ClusterEventQuota, Namespace or List of them",
@@ -117,55 +118,49 @@ func (r *Rules) keep(object runtime.Object) error {
 	}
 	compiled, errs := r.compiler.Compile(object)
 	identity := policy.Identity{Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName()}
-	clustered := kind == v1alpha1.KindClusterEventPolicy || kind == v1alpha1.KindClusterEventQuota
 	switch at := field.NewPath("metadata", "namespace"); {
-	case !clustered && identity.Namespace == "":
+	case namespaced(kind) && identity.Namespace == "":
 		errs = append(errs, field.Required(at, kind+" is for one namespace"))
-	case clustered && identity.Namespace != "":
+	case !namespaced(kind) && identity.Namespace != "":
 		errs = append(errs, field.Forbidden(at, kind+" has none"))
 	}
-	if o.GetName() == "" {
+	if identity.Name == "" {
 		errs = append(errs, field.Required(field.NewPath("metadata", "name"), ""))
 	}
 	if r.known[identity] {
-		errs = append(errs, field.Duplicate(field.NewPath("metadata", "name"), o.GetName()))
+		errs = append(errs, field.Duplicate(field.NewPath("metadata", "name"), identity.Name))
 	}
 	if len(errs) > 0 {
 		return fmt.Errorf("%s: %w", identity, text.OneLine(errs.ToAggregate()))
 	}
 	r.known[identity] = true
-	if clustered {
-		r.cluster.Add(compiled)
+	if !namespaced(kind) {
+		r.Cluster.Add(compiled)
 		return nil
 	}
-	own := r.own[identity.Namespace]
-	own.Add(compiled)
-	r.own[identity.Namespace] = own
+	n := r.Namespaces[identity.Namespace]
+	n.Add(compiled)
+	r.Namespaces[identity.Namespace] = n
 	return nil
 }
 
-// TakeNamespaces uses the namespaces of others if r has none.
-func (r *Rules) TakeNamespaces(others *Rules) {
-	if len(r.namespaces) == 0 {
-		r.namespaces = others.namespaces
-	}
+// namespaced reports whether rules of a kind are in a namespace.
+func namespaced(kind string) bool {
+	return kind == v1alpha1.KindEventPolicy || kind == v1alpha1.KindEventQuota
 }
 
-// All are the rules of the cluster, and what is known of namespaces.
-func (r *Rules) All() (cluster policy.Rules, namespaces map[string]policy.Namespace) {
-	namespaces = map[string]policy.Namespace{}
-	for name, own := range r.own {
-		namespaces[name] = policy.Namespace{Rules: own}
+// TakeNamespaces uses the labels and annotations of others' namespaces if r has none.
+func (r *Rules) TakeNamespaces(others *Rules) {
+	for _, n := range r.Namespaces {
+		if n.Labels != nil {
+			return
+		}
 	}
-	for name, n := range r.namespaces {
-		n.Rules = r.own[name]
-		namespaces[name] = n
+	for name, n := range others.Namespaces {
+		n.Rules = r.Namespaces[name].Rules
+		r.Namespaces[name] = n
 	}
-	return r.cluster, namespaces
 }
 
 // Set is all that was read.
-func (r *Rules) Set() *policy.Set {
-	cluster, namespaces := r.All()
-	return policy.NewSet(policy.Default(), cluster, namespaces)
-}
+func (r *Rules) Set() *policy.Set { return policy.NewSet(policy.Default(), r.Cluster, r.Namespaces) }

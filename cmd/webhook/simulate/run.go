@@ -126,9 +126,7 @@ type policySet struct {
 }
 
 func newSet(name string, r *policyfile.Rules) policySet {
-	set := policySet{name: name}
-	set.rules.Cluster, set.rules.Namespaces = r.All()
-	return set
+	return policySet{name, simulate.Rules{Cluster: r.Cluster, Namespaces: r.Namespaces}}
 }
 
 // defaultSet is how --compare names the built-in default.
