@@ -34,12 +34,15 @@ func Config(kubeconfig string) (config *rest.Config, err error) {
 type Flags struct {
 	loading   *clientcmd.ClientConfigLoadingRules
 	overrides clientcmd.ConfigOverrides
+	loaded    clientcmd.ClientConfig // reads the files once, when it is first asked
 }
 
 // NewFlags stand for the current context of the user's kubeconfig, or for the service account of the pod
 // where there is none.
 func NewFlags() *Flags {
-	return &Flags{loading: clientcmd.NewDefaultClientConfigLoadingRules()}
+	o := &Flags{loading: clientcmd.NewDefaultClientConfigLoadingRules()}
+	o.loaded = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(o.loading, &o.overrides)
+	return o
 }
 
 // AddFlags adds them to f, with --namespace if they are for a command that looks into one.
@@ -57,15 +60,14 @@ func (o *Flags) AddFlags(f *pflag.FlagSet, namespaced bool) {
 
 // Config says how to reach the API server, without a client-side rate limit, and in which namespace to look.
 func (o *Flags) Config(userAgent string) (*rest.Config, string, error) {
-	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(o.loading, &o.overrides)
-	config, err := loaded.ClientConfig()
+	config, err := o.loaded.ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
 		return nil, "", fmt.Errorf("--kubeconfig: there is none at %s", strings.Join(o.loading.GetLoadingPrecedence(), ", "))
 	}
 	if err != nil {
 		return nil, "", fmt.Errorf("--kubeconfig: %w", text.OneLine(err))
 	}
-	namespace, _, err := loaded.Namespace()
+	namespace, _, err := o.loaded.Namespace()
 	if err != nil {
 		return nil, "", fmt.Errorf("--namespace: %w", text.OneLine(err))
 	}

@@ -108,7 +108,7 @@ func (c *cluster) findService(ctx context.Context) error {
 func (c *cluster) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.forward.open() {
+	if c.forward == nil || !c.forward.open() {
 		pod, port, err := c.findPod(ctx)
 		if err != nil {
 			return nil, err
@@ -123,7 +123,9 @@ func (c *cluster) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 func (c *cluster) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.forward.close()
+	if c.forward != nil {
+		c.forward.close()
+	}
 }
 
 // findPod finds a pod of the service that is ready, and its port for metrics.

@@ -14,75 +14,66 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 )
 
-// forward leads from a local address to a port of a pod. A nil one is closed.
+// forward leads from a local address to a port of a pod, until it is closed or ends by itself.
 type forward struct {
 	address string
-	stop    chan struct{}
-	ended   chan struct{}
-	err     error // why it ended
+	close   context.CancelFunc
+	ended   <-chan error
 }
 
 // newForward forwards a port as kubectl does: by WebSockets, or by SPDY where these are not understood.
-func newForward(ctx context.Context, config *rest.Config, client kubernetes.Interface, pod *corev1.Pod, port int32) (*forward, error) {
-	failed := func(err error) (*forward, error) {
-		return nil, fmt.Errorf("forward a port to pod %s: %w", pod.Name, err)
-	}
+func newForward(ctx context.Context, config *rest.Config, client kubernetes.Interface, pod *corev1.Pod, port int32) (_ *forward, err error) {
+	lives, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer func() {
+		if err != nil {
+			end()
+			err = fmt.Errorf("forward a port to pod %s: %w", pod.Name, err)
+		}
+	}()
 	config = rest.CopyConfig(config)
 	config.Timeout = 0 // it stays open
 	u := client.CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource("portforward").URL()
 	transport, upgrader, err := spdy.RoundTripperFor(config)
 	if err != nil {
-		return failed(err)
+		return nil, err
 	}
 	sockets, err := portforward.NewSPDYOverWebsocketDialer(u, config)
 	if err != nil {
-		return failed(err)
+		return nil, err
 	}
 	dialer := portforward.NewFallbackDialer(sockets, spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, u), func(err error) bool {
 		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
 	})
-	f := &forward{stop: make(chan struct{}), ended: make(chan struct{})}
 	ready := make(chan struct{})
-	ports, err := portforward.NewOnAddresses(dialer, []string{"127.0.0.1"}, []string{fmt.Sprint("0:", port)}, f.stop, ready, io.Discard, io.Discard)
+	ports, err := portforward.NewOnAddresses(dialer, []string{"127.0.0.1"}, []string{fmt.Sprint("0:", port)}, lives.Done(), ready, io.Discard, io.Discard)
 	if err != nil {
-		return failed(err)
+		return nil, err
 	}
+	ended := make(chan error, 1)
 	go func() {
-		f.err = ports.ForwardPorts()
-		close(f.ended)
+		ended <- ports.ForwardPorts()
+		close(ended)
 	}()
 	select {
 	case <-ready:
-	case <-f.ended:
-		return failed(f.err)
+	case err := <-ended:
+		return nil, fmt.Errorf("it has ended: %w", err)
 	case <-ctx.Done():
-		f.close()
-		return failed(ctx.Err())
+		return nil, ctx.Err()
 	}
 	all, err := ports.GetPorts()
 	if err != nil {
-		f.close()
-		return failed(err)
+		return nil, err
 	}
-	f.address = fmt.Sprint("127.0.0.1:", all[0].Local)
-	return f, nil
+	return &forward{address: fmt.Sprint("127.0.0.1:", all[0].Local), close: end, ended: ended}, nil
 }
 
 // open reports whether it still leads there.
 func (f *forward) open() bool {
-	if f == nil {
-		return false
-	}
 	select {
 	case <-f.ended:
 		return false
 	default:
 		return true
-	}
-}
-
-func (f *forward) close() {
-	if f != nil {
-		close(f.stop)
 	}
 }
