@@ -59,15 +59,14 @@ func (x *explainer) explain(ctx context.Context, events []corev1.Event) error {
 	if known, err = x.ask(ctx, append(keys, notices...)); err != nil {
 		return err
 	}
-	x.report.Store.Name, x.report.Store.At = known.Store, known.At
 	for _, s := range x.report.Sources {
 		s.report(&known)
 		if !s.Known {
 			x.note("store %s knows nothing of %s: none of its Events came within the windows of its policy, another user wrote them, "+
-				"the store has lost its state since, or it belongs to another cluster or --redis-prefix", known.Store, cmp.Or(s.Component, "the source without a name"))
+				"the store has lost its state since, or it belongs to another cluster or --redis-prefix", x.report.Store.Name, cmp.Or(s.Component, "the source without a name"))
 		}
-		for i := range s.Next {
-			if err := x.foresee(ctx, &known, s, &s.Next[i]); err != nil {
+		for _, n := range s.Next {
+			if err := x.foresee(ctx, &known, s, n); err != nil {
 				return fmt.Errorf("explain: %w", err)
 			}
 		}
@@ -80,7 +79,7 @@ func (x *explainer) explain(ctx context.Context, events []corev1.Event) error {
 	slices.SortStableFunc(x.report.Dropped, func(a, b notice) int {
 		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name))
 	})
-	if known.Store == "memory" {
+	if x.report.Store.Name == "memory" {
 		x.note("the replica keeps its state in memory: what other replicas have merged and dropped is not in it")
 	}
 	return nil
@@ -92,8 +91,7 @@ func (x *explainer) plan(ctx context.Context, groups map[store.Key]*rules.Group)
 	for _, s := range x.report.Sources {
 		s.Next = s.nextOf(cmp.Or(groups[s.group], &rules.Group{}))
 		keys = append(keys, s.group)
-		for i := range s.Next {
-			n := &s.Next[i]
+		for _, n := range s.Next {
 			if err := x.inquire(ctx, s, n); err != nil {
 				return nil, nil, err
 			}
@@ -141,8 +139,8 @@ func found(candidates []*source, groups map[store.Key]*rules.Group) (all []*sour
 }
 
 // ask asks the replica what its store has under some keys.
-func (x *explainer) ask(ctx context.Context, keys []store.Key) (state, error) {
-	all := state{State: rules.State{Groups: map[store.Key]*rules.Group{}, Levels: map[store.Key]rules.Level{}}}
+func (x *explainer) ask(ctx context.Context, keys []store.Key) (rules.State, error) {
+	known := rules.State{Groups: map[store.Key]*rules.Group{}, Levels: map[store.Key]rules.Level{}}
 	for chunk := range slices.Chunk(unique(keys), mostKeys) {
 		query := url.Values{}
 		for _, key := range chunk {
@@ -150,13 +148,14 @@ func (x *explainer) ask(ctx context.Context, keys []store.Key) (state, error) {
 		}
 		var a answer
 		if err := x.replica.Get(ctx, "/explain", query, &a); err != nil {
-			return state{}, err
+			return known, err
 		}
-		if err := a.addTo(&all); err != nil {
-			return state{}, fmt.Errorf("explain: the answer of the replica is malformed: %w", err)
+		if err := a.addTo(&known); err != nil {
+			return known, fmt.Errorf("explain: the answer of the replica is malformed: %w", err)
 		}
+		x.report.Store.Name, x.report.Store.At = a.Store, a.At
 	}
-	return all, nil
+	return known, nil
 }
 
 // unique are keys, each once.
@@ -181,7 +180,7 @@ func (x *explainer) inquire(ctx context.Context, s *source, n *next) error {
 
 // foresee has n decided by a copy of what a store knows: as a repeat of the newest one that is stored, if there
 // is one, and with a new message.
-func (x *explainer) foresee(ctx context.Context, known *state, s *source, n *next) error {
+func (x *explainer) foresee(ctx context.Context, known *rules.State, s *source, n *next) error {
 	only := rules.State{At: known.At, Levels: known.Levels, Groups: map[store.Key]*rules.Group{}}
 	if g := known.Groups[s.group]; g != nil {
 		only.Groups[s.group] = g

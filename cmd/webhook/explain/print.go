@@ -38,10 +38,14 @@ func (r *report) write(w io.Writer, format string) error {
 	if format == output.Wide {
 		rows = math.MaxInt
 	}
-	p := printer{tabwriter.NewWriter(w, 0, 0, 3, ' ', 0), r.Store.Name, r.Store.At}
+	p := printer{tabwriter.NewWriter(w, 0, 0, 3, ' ', 0), r.Store.At}
 	p.line("%s %s/%s", r.Kind, r.Namespace, r.Name)
 	for _, s := range r.Sources {
-		p.source(s, rows)
+		p.source(s, r.Store.Name)
+		p.events(s.Events, rows)
+		p.dropped("  ", s.Dropped)
+		p.buckets(s.Buckets)
+		p.next(s.Next)
 	}
 	p.dropped("", r.Dropped)
 	if len(r.Notes) > 0 {
@@ -53,34 +57,22 @@ func (r *report) write(w io.Writer, format string) error {
 	return p.table.Flush()
 }
 
-// printer prints a report for people: all text through line and row, so that none changes what a terminal shows.
-// Rows that follow each other are aligned.
+// printer prints a report for people. Cells of lines that follow each other are aligned.
 type printer struct {
 	table *tabwriter.Writer
-	store string
 	now   time.Time
 }
 
+// line prints a line. All verbs of format are %s, and nothing that they stand for changes what a terminal shows, or
+// begins another cell.
 func (p *printer) line(format string, args ...any) {
-	fmt.Fprintln(p.table, text.Visible(fmt.Sprintf(format, args...)))
-}
-
-func (p *printer) row(cells ...string) {
-	for i := range cells {
-		cells[i] = text.Visible(cells[i])
+	for i, arg := range args {
+		args[i] = text.Visible(fmt.Sprint(arg))
 	}
-	fmt.Fprintln(p.table, "  "+strings.Join(cells, "\t"))
+	fmt.Fprintf(p.table, format+"\n", args...)
 }
 
-// head begins a table of n rows.
-func (p *printer) head(n int, names ...string) {
-	if n > 0 {
-		p.line("")
-		p.row(names...)
-	}
-}
-
-func (p *printer) source(s *source, rows int) {
+func (p *printer) source(s *source, store string) {
 	who := cmp.Or(s.Component, "a source without a name")
 	if s.Host != "" {
 		who += " on " + s.Host
@@ -88,9 +80,8 @@ func (p *printer) source(s *source, rows int) {
 	if s.UID != "" {
 		who += "   (object " + s.UID + ")"
 	}
-	p.line("")
-	p.line("SOURCE %s", who)
-	p.line("  as written by %s, by store %s at %s", s.Writer, p.store, p.now.UTC().Format(time.RFC3339))
+	p.line("\nSOURCE %s", who)
+	p.line("  as written by %s, by store %s at %s", s.Writer, store, p.now.UTC().Format(time.RFC3339))
 	for _, g := range s.Policies {
 		audited := ""
 		if g.Audited != "" {
@@ -98,23 +89,21 @@ func (p *printer) source(s *source, rows int) {
 		}
 		p.line("  %s governs %s: %s%s", g.Name, strings.Join(g.Reasons, ", "), g.Why, audited)
 	}
-	p.events(s.Events, rows)
-	p.dropped("  ", s.Dropped)
-	p.buckets(s.Buckets)
-	p.next(s.Next)
 }
 
 func (p *printer) events(all []event, most int) {
-	p.head(len(all), "EVENT", "TYPE", "REASON", "COUNT", "MERGED", "PENDING", "WRITTEN IN")
+	if len(all) > 0 {
+		p.line("\n  EVENT\tTYPE\tREASON\tCOUNT\tMERGED\tPENDING\tWRITTEN IN")
+	}
 	for _, e := range all[:min(len(all), most)] {
 		merged, pending, due := "-", "-", "-"
 		if e.Known {
 			merged, pending, due = fmt.Sprint(e.Merged), fmt.Sprint(e.Pending), p.until(e.Due)
 		}
-		p.row(cmp.Or(e.Name, "(not found)"), cmp.Or(e.Type, "-"), e.Reason, fmt.Sprint(e.Count), merged, pending, due)
+		p.line("  %s\t%s\t%s\t%s\t%s\t%s\t%s", cmp.Or(e.Name, "(not found)"), cmp.Or(e.Type, "-"), e.Reason, e.Count, merged, pending, due)
 	}
 	if more := len(all) - most; more > 0 {
-		p.line("  and %d more", more)
+		p.line("  and %s more", more)
 	}
 }
 
@@ -141,7 +130,7 @@ func (p *printer) dropped(indent string, all []notice) {
 				pending = fmt.Sprintf("; %d of them pending, written in %s", n.Pending, p.until(n.Due))
 			}
 		}
-		p.line("%sDROPPED %d by %s, about %s, since %s: %s; from %s%s", indent, n.Count, n.by(), n.About,
+		p.line(indent+"DROPPED %s by %s, about %s, since %s: %s; from %s%s", n.Count, n.by(), n.About,
 			n.Since.UTC().Format(time.RFC3339), listed(n.Reasons, "of other reasons"), listed(n.Sources, "other sources"), pending)
 	}
 }
@@ -169,7 +158,9 @@ func listed(counts map[string]int64, others string) string {
 }
 
 func (p *printer) buckets(all []bucket) {
-	p.head(len(all), "LIMIT", "OF", "FOR", "TOKENS", "NEXT TOKEN")
+	if len(all) > 0 {
+		p.line("\n  LIMIT\tOF\tFOR\tTOKENS\tNEXT TOKEN")
+	}
 	for _, b := range all {
 		next := "it is full"
 		switch {
@@ -182,12 +173,14 @@ func (p *printer) buckets(all []bucket) {
 		if b.Reserve > 0 {
 			tokens += fmt.Sprintf(", %d for Warnings", b.Reserve)
 		}
-		p.row(b.Bucket, b.Policy, cmp.Or(b.For, "-"), tokens, next)
+		p.line("  %s\t%s\t%s\t%s\t%s", b.Bucket, b.Policy, cmp.Or(b.For, "-"), tokens, next)
 	}
 }
 
-func (p *printer) next(all []next) {
-	p.head(len(all), "ONE MORE EVENT", "RESERVE", "WOULD NOW BE")
+func (p *printer) next(all []*next) {
+	if len(all) > 0 {
+		p.line("\n  ONE MORE EVENT\tRESERVE\tWOULD NOW BE")
+	}
 	for _, n := range all {
 		reserve := "-"
 		if n.PerReason > 0 {
@@ -198,9 +191,9 @@ func (p *printer) next(all []next) {
 		}
 		what := strings.TrimSpace(n.Type + " " + n.Reason)
 		if n.Same != nil {
-			p.row(what+", the same again", reserve, n.Same.String())
+			p.line("  %s, the same again\t%s\t%s", what, reserve, n.Same)
 		}
-		p.row(what+", with a new message", reserve, n.Other.String())
+		p.line("  %s, with a new message\t%s\t%s", what, reserve, n.Other)
 	}
 }
 

@@ -44,7 +44,7 @@ type source struct {
 	Policies []governs `json:"policies"`
 	Events   []event   `json:"events,omitempty"`
 	Buckets  []bucket  `json:"buckets,omitempty"`
-	Next     []next    `json:"next"`
+	Next     []*next   `json:"next"`
 	Dropped  []notice  `json:"dropped,omitempty"`
 
 	stored []*corev1.Event
@@ -130,7 +130,7 @@ type notice struct {
 }
 
 // report adds to s what a store knows of it, and of what may come next.
-func (s *source) report(known *state) {
+func (s *source) report(known *rules.State) {
 	g := known.Groups[s.group]
 	s.Known = g != nil
 	if g == nil {
@@ -138,8 +138,7 @@ func (s *source) report(known *state) {
 	}
 	s.reportEvents(g)
 	s.Dropped = noticesOf(g)
-	for i := range s.Next {
-		n := &s.Next[i]
+	for _, n := range s.Next {
 		s.reportPolicy(n)
 		s.reportBuckets(known, g, n)
 		if n.limits.Merge {
@@ -214,7 +213,7 @@ func why(p *policy.Policy) string {
 }
 
 // reportBuckets adds the buckets that n must get a token from, each once.
-func (s *source) reportBuckets(known *state, g *rules.Group, n *next) {
+func (s *source) reportBuckets(known *rules.State, g *rules.Group, n *next) {
 	add := func(b *store.Bucket, level rules.Level) {
 		row := bucket{
 			Bucket: b.Name, Policy: b.Policy, Burst: b.Burst, For: s.bucketFor(b, n),

@@ -95,23 +95,16 @@ func (s Store) answer(ctx context.Context, keys []store.Key) (answer, error) {
 	return a, nil
 }
 
-// state is what a store of that name knows.
-type state struct {
-	rules.State
-
-	Store string
-}
-
-// addTo adds what was answered to s.
-func (a *answer) addTo(s *state) error {
-	s.Store, s.At = a.Store, a.At
-	maps.Copy(s.Levels, a.Levels)
+// addTo adds what was answered to what is known.
+func (a *answer) addTo(known *rules.State) error {
+	known.At = a.At
+	maps.Copy(known.Levels, a.Levels)
 	for key, encoded := range a.Groups {
 		g, err := rules.Unmarshal(encoded)
 		if err != nil {
 			return err
 		}
-		s.Groups[key] = g
+		known.Groups[key] = g
 	}
 	return nil
 }

@@ -103,8 +103,9 @@ func TestMoreKeysThanOneQuestionMayHaveAreAskedForInSeveral(t *testing.T) {
 	for i := range 2 * mostKeys {
 		keys = append(keys, store.KeyOf(fmt.Sprint(i)))
 	}
-	known, err := (&explainer{replica: replica}).ask(t.Context(), keys)
-	if err != nil || known.Store != "memory" || len(known.Groups) != 1 || known.Groups[group] == nil {
+	x := explainer{replica: replica}
+	known, err := x.ask(t.Context(), keys)
+	if err != nil || x.report.Store.Name != "memory" || len(known.Groups) != 1 || known.Groups[group] == nil {
 		t.Errorf("%v, %+v; want the group that is known", err, known)
 	}
 }

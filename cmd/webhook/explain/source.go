@@ -123,7 +123,7 @@ const mostNext = 32
 
 // nextOf are the Events that may come next of a source, each type and reason once: those that are stored, and
 // those that g has dropped.
-func (s *source) nextOf(g *rules.Group) (all []next) {
+func (s *source) nextOf(g *rules.Group) (all []*next) {
 	newest := slices.Clone(s.stored)
 	slices.SortStableFunc(newest, func(a, b *corev1.Event) int { return lastTime(b).Compare(lastTime(a).Time) })
 	types := []string{corev1.EventTypeNormal, corev1.EventTypeWarning}
@@ -131,8 +131,8 @@ func (s *source) nextOf(g *rules.Group) (all []next) {
 		types = nil
 	}
 	for _, e := range newest {
-		if !slices.ContainsFunc(all, func(n next) bool { return n.Type == e.Type && n.Reason == e.Reason }) {
-			all = append(all, next{Type: e.Type, Reason: e.Reason, like: e, stored: true})
+		if !slices.ContainsFunc(all, func(n *next) bool { return n.Type == e.Type && n.Reason == e.Reason }) {
+			all = append(all, &next{Type: e.Type, Reason: e.Reason, like: e, stored: true})
 		}
 		if !slices.Contains(types, e.Type) {
 			types = append(types, e.Type)
@@ -141,16 +141,16 @@ func (s *source) nextOf(g *rules.Group) (all []next) {
 	for _, notice := range g.Notices {
 		for _, dropped := range notice.Reasons {
 			reason := dropped.What
-			if reason == "" || slices.ContainsFunc(all, func(n next) bool { return n.Reason == reason }) {
+			if reason == "" || slices.ContainsFunc(all, func(n *next) bool { return n.Reason == reason }) {
 				continue
 			}
 			for _, t := range types {
-				all = append(all, next{Type: t, Reason: reason, like: s.like})
+				all = append(all, &next{Type: t, Reason: reason, like: s.like})
 			}
 		}
 	}
 	all = all[:min(len(all), mostNext)]
-	slices.SortFunc(all, func(a, b next) int { return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Reason, b.Reason)) })
+	slices.SortFunc(all, func(a, b *next) int { return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Reason, b.Reason)) })
 	return all
 }
 
