@@ -1,7 +1,6 @@
 package explain
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/cmd/webhook/replicas"
@@ -101,7 +101,7 @@ func (x *explainer) plan(ctx context.Context, groups map[store.Key]*rules.Group)
 			}
 		}
 	}
-	return keys, unique(notices), nil
+	return keys, sets.New(notices...).UnsortedList(), nil
 }
 
 // candidates are sources, each once for each user that may have written its Events.
@@ -141,7 +141,7 @@ func found(candidates []*source, groups map[store.Key]*rules.Group) (all []*sour
 // ask asks the replica what its store has under some keys.
 func (x *explainer) ask(ctx context.Context, keys []store.Key) (rules.State, error) {
 	known := rules.State{Groups: map[store.Key]*rules.Group{}, Levels: map[store.Key]rules.Level{}}
-	for chunk := range slices.Chunk(unique(keys), mostKeys) {
+	for chunk := range slices.Chunk(sets.New(keys...).UnsortedList(), mostKeys) {
 		query := url.Values{}
 		for _, key := range chunk {
 			query.Add("key", key.String())
@@ -156,12 +156,6 @@ func (x *explainer) ask(ctx context.Context, keys []store.Key) (rules.State, err
 		x.report.Store.Name, x.report.Store.At = a.Store, a.At
 	}
 	return known, nil
-}
-
-// unique are keys, each once.
-func unique(keys []store.Key) []store.Key {
-	slices.SortFunc(keys, func(a, b store.Key) int { return bytes.Compare(a[:], b[:]) })
-	return slices.Compact(keys)
 }
 
 // inquire finds out which policy governs n and which buckets it must get a token from.

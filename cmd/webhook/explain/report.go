@@ -246,22 +246,14 @@ func (s *source) bucketFor(b *store.Bucket, n *next) string {
 			}
 		}
 	}
+	about := map[policy.KeyPart]string{
+		policy.KeyType: n.Type, policy.KeyReason: n.Reason, policy.KeyNamespace: s.like.Namespace, policy.KeyUser: "user " + s.Writer,
+		policy.KeyController: s.Component, policy.KeyKind: s.like.InvolvedObject.Kind,
+	}
 	var words []string
 	for _, part := range parts {
-		switch part {
-		case policy.KeyType:
-			words = append(words, n.Type)
-		case policy.KeyReason:
-			words = append(words, n.Reason)
-		case policy.KeyNamespace:
-			words = append(words, s.like.Namespace)
-		case policy.KeyUser:
-			words = append(words, "user "+s.Writer)
-		case policy.KeyController:
-			words = append(words, s.Component)
-		case policy.KeyKind:
-			words = append(words, s.like.InvolvedObject.Kind)
-		case policy.KeySource, policy.KeyInvolvedObject:
+		if word := about[part]; word != "" {
+			words = append(words, word)
 		}
 	}
 	return strings.Join(words, " ")

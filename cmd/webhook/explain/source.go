@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
+	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/settler"
@@ -80,26 +82,24 @@ func componentsOf(notice *corev1.Event) (components []string) {
 
 // byWriter is s for each user that may have written its Events, which do not say who did: those of --writer or
 // else, by the source, those that parts of Kubernetes are.
-func (o *options) byWriter(s *source) []*source {
+func (o *options) byWriter(s *source) (all []*source) {
 	names := o.Writers
-	if len(names) == 0 {
-		switch {
-		case s.Component == "kubelet" && s.Host != "":
-			names = []string{"system:node:" + s.Host}
-		case strings.HasSuffix(s.Component, "-scheduler"):
-			names = []string{"system:kube-scheduler"}
-		default:
-			names = []string{"system:kube-controller-manager", "system:serviceaccount:kube-system:" + s.Component}
-		}
+	switch {
+	case len(names) > 0:
+	case s.Component == "kubelet" && s.Host != "":
+		names = []string{"system:node:" + s.Host}
+	case strings.HasSuffix(s.Component, "-scheduler"):
+		names = []string{user.KubeScheduler}
+	default:
+		names = []string{user.KubeControllerManager, serviceaccount.MakeUsername("kube-system", s.Component)}
 	}
-	var all []*source
 	for _, name := range names {
 		one := *s
-		one.Writer, one.user = name, policy.UserInfo{Username: name, Groups: o.WriterGroups}
+		one.Writer, one.group = name, admission.Group(s.like, name)
+		one.user = policy.UserInfo{Username: name, Groups: o.WriterGroups}
 		if len(o.WriterGroups) == 0 {
 			one.user.Groups = groupsOf(name)
 		}
-		one.group = admission.Group(s.like, name)
 		all = append(all, &one)
 	}
 	return all
@@ -107,13 +107,12 @@ func (o *options) byWriter(s *source) []*source {
 
 // groupsOf are the groups that the API server puts a user of such a name into.
 func groupsOf(name string) []string {
-	groups := []string{"system:authenticated"}
-	if account, is := strings.CutPrefix(name, "system:serviceaccount:"); is {
-		namespace, _, _ := strings.Cut(account, ":")
-		return append(groups, "system:serviceaccounts", "system:serviceaccounts:"+namespace)
+	groups := []string{user.AllAuthenticated}
+	if namespace, _, err := serviceaccount.SplitUsername(name); err == nil {
+		return append(groups, serviceaccount.MakeGroupNames(namespace)...)
 	}
 	if strings.HasPrefix(name, "system:node:") {
-		return append(groups, "system:nodes")
+		return append(groups, user.NodesGroup)
 	}
 	return groups
 }
@@ -125,7 +124,7 @@ const mostNext = 32
 // those that g has dropped.
 func (s *source) nextOf(g *rules.Group) (all []*next) {
 	newest := slices.Clone(s.stored)
-	slices.SortStableFunc(newest, func(a, b *corev1.Event) int { return lastTime(b).Compare(lastTime(a).Time) })
+	slices.SortStableFunc(newest, func(a, b *corev1.Event) int { return admission.Newest(b).Compare(admission.Newest(a)) })
 	types := []string{corev1.EventTypeNormal, corev1.EventTypeWarning}
 	if len(newest) > 0 {
 		types = nil
@@ -152,16 +151,4 @@ func (s *source) nextOf(g *rules.Group) (all []*next) {
 	all = all[:min(len(all), mostNext)]
 	slices.SortFunc(all, func(a, b *next) int { return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Reason, b.Reason)) })
 	return all
-}
-
-// lastTime is when the last occurrence of an Event was.
-func lastTime(e *corev1.Event) metav1.Time {
-	at := e.LastTimestamp
-	if e.Series != nil && e.Series.LastObservedTime.After(at.Time) {
-		at = metav1.Time(e.Series.LastObservedTime)
-	}
-	if e.EventTime.After(at.Time) {
-		at = metav1.Time(e.EventTime)
-	}
-	return at
 }

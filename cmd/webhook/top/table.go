@@ -97,23 +97,19 @@ func (t *table) foot() string {
 
 // cells are the names of the columns, the total, and the rows. Wide ones say what counts may lack.
 func (t *table) cells(wide bool) [][]string {
-	cells := [][]string{{strings.ToUpper(string(t.By)), "ADMITTED", "MERGED", "DROPPED", "TOTAL", "RATE/s"}}
-	cells[0][slices.Index(sortNames(), t.Sort)+1] += "*"
-	add := func(name string, c busiest.Counts, rate *float64) {
-		perSecond := "-"
-		if rate != nil {
-			perSecond = fmt.Sprintf("%.1f", *rate)
+	names := []string{strings.ToUpper(string(t.By)), "ADMITTED", "MERGED", "DROPPED", "TOTAL", "RATE/s", "MISSING"}
+	names[slices.Index(sortNames(), t.Sort)+1] += "*"
+	cells := [][]string{names}
+	for _, r := range append([]row{{busiest.Row{Name: "(all)", Counts: t.Total}, t.Rate}}, t.Rows...) {
+		rate := "-"
+		if r.Rate != nil {
+			rate = fmt.Sprintf("%.1f", *r.Rate)
 		}
-		cells = append(cells, []string{name, fmt.Sprint(c.Admitted), fmt.Sprint(c.Merged), fmt.Sprint(c.Dropped), fmt.Sprint(c.Matched()), perSecond})
+		cells = append(cells, []string{r.Name, fmt.Sprint(r.Admitted), fmt.Sprint(r.Merged), fmt.Sprint(r.Dropped), fmt.Sprint(r.Matched()), rate, fmt.Sprint(r.Missing)})
 	}
-	add("(all)", t.Total, t.Rate)
-	for _, r := range t.Rows {
-		add(r.Name, r.Counts, r.Rate)
-	}
-	if wide {
-		cells[0], cells[1] = append(cells[0], "MISSING"), append(cells[1], "0")
-		for i, r := range t.Rows {
-			cells[i+2] = append(cells[i+2], fmt.Sprint(r.Missing))
+	for i := range cells {
+		if !wide {
+			cells[i] = cells[i][:len(names)-1]
 		}
 	}
 	return cells
