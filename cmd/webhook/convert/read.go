@@ -23,6 +23,8 @@ import (
 )
 
 const (
+	// limitsVersion is that of the configuration.
+	limitsVersion = "eventratelimit.admission.k8s.io/v1alpha1"
 	// pluginName is what an AdmissionConfiguration calls the plugin.
 	pluginName = "EventRateLimit"
 	// stdinPath stands for standard input. As a path its directory is the working directory.
@@ -30,11 +32,6 @@ const (
 	// configBytes bounds a file: one of eight limits has some hundred bytes.
 	configBytes = 1 << 20
 )
-
-// limitsVersion is the version of configuration.
-func limitsVersion() schema.GroupVersion {
-	return schema.GroupVersion{Group: "eventratelimit.admission.k8s.io", Version: "v1alpha1"}
-}
 
 // configuration is the configuration of the EventRateLimit plugin. The plugin's own type is in k8s.io/kubernetes,
 // which is no library.
@@ -65,7 +62,7 @@ func decode(content []byte) (runtime.Object, error) {
 	if err := apiserverv1.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
-	scheme.AddKnownTypeWithName(limitsVersion().WithKind("Configuration"), &configuration{})
+	scheme.AddKnownTypeWithName(schema.FromAPIVersionAndKind(limitsVersion, "Configuration"), &configuration{})
 	object, kind, err := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer().Decode(content, nil, nil)
 	switch {
 	case kind == nil:
@@ -80,7 +77,7 @@ func decode(content []byte) (runtime.Object, error) {
 
 // wrongKind says that an object must be a configuration, or something else.
 func wrongKind(at *field.Path, object runtime.Object, or string) error {
-	return field.Invalid(at.Child("kind"), object.GetObjectKind().GroupVersionKind().Kind, "must be Configuration of "+limitsVersion().String()+or)
+	return field.Invalid(at.Child("kind"), object.GetObjectKind().GroupVersionKind().Kind, "must be Configuration of "+limitsVersion+or)
 }
 
 // decodeFile is the one object in the file at path, or in stdin. It fails on a file that is too long, or without end.

@@ -101,7 +101,7 @@ func (o *options) run(ctx context.Context, out io.Writer, arg string) error {
 	if err != nil {
 		return err
 	}
-	policies, invalid, err := policyfile.OfCluster(ctx, config, namespace)
+	policies, err := policyfile.OfCluster(ctx, config, namespace)
 	if err != nil {
 		return fmt.Errorf("--kubeconfig: %w", err)
 	}
@@ -115,7 +115,7 @@ func (o *options) run(ctx context.Context, out io.Writer, arg string) error {
 	if err := x.explain(ctx, events); err != nil {
 		return err
 	}
-	for _, err := range invalid {
+	for _, err := range policies.Invalid {
 		x.note("%v", err)
 	}
 	if err := x.report.write(out, o.Output); err != nil {

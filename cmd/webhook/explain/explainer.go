@@ -23,7 +23,7 @@ import (
 	"github.com/eventquota/eventquota/store/rules"
 )
 
-// mostSources bounds the sources, each as one user writes it, that a report has.
+// mostSources bounds the sources that a report has.
 const mostSources = 256
 
 // explainer makes a report. Policies and the stored Events are the API server's; what is merged, pending and
@@ -44,14 +44,21 @@ func (x *explainer) explain(ctx context.Context, events []corev1.Event) error {
 	}
 	candidates := x.candidates(sourcesOf(events))
 	var keys []store.Key
-	for _, s := range candidates {
+	for _, s := range slices.Concat(candidates...) {
 		keys = append(keys, s.group)
 	}
 	known, err := x.ask(ctx, keys)
 	if err != nil {
 		return err
 	}
-	x.report.Sources = found(candidates, known.Groups)
+	for _, writers := range candidates {
+		unknown := func(s *source) bool { return known.Groups[s.group] == nil }
+		first := writers[0] // it stands for all where none is known
+		if writers = slices.DeleteFunc(writers, unknown); len(writers) == 0 {
+			writers = []*source{first}
+		}
+		x.report.Sources = append(x.report.Sources, writers...)
+	}
 	keys, notices, err := x.plan(ctx, known.Groups)
 	if err != nil {
 		return fmt.Errorf("explain: %w", err)
@@ -105,35 +112,20 @@ func (x *explainer) plan(ctx context.Context, groups map[store.Key]*rules.Group)
 }
 
 // candidates are sources, each once for each user that may have written its Events.
-func (x *explainer) candidates(sources []*source) (all []*source) {
-	var users []string
-	for _, s := range sources {
-		for _, one := range x.byWriter(s) {
-			all, users = append(all, one), append(users, one.Writer)
+func (x *explainer) candidates(sources []*source) (all [][]*source) {
+	if len(sources) > mostSources {
+		x.note("%d more sources are left out", len(sources)-mostSources)
+	}
+	users := sets.New[string]()
+	for _, s := range sources[:min(len(sources), mostSources)] {
+		writers := x.byWriter(s)
+		for _, one := range writers {
+			users.Insert(one.Writer)
 		}
+		all = append(all, writers)
 	}
 	if len(x.Writers) == 0 {
-		slices.Sort(users)
-		x.note("an Event does not say who wrote it: only what %s may have written is looked at, and --writer names others", strings.Join(slices.Compact(users), ", "))
-	}
-	if len(all) > mostSources {
-		x.note("%d more sources and users are left out", len(all)-mostSources)
-	}
-	return all[:min(len(all), mostSources)]
-}
-
-// found are the candidates of which groups know something. Of a source that they do not know, the first user
-// stands for all.
-func found(candidates []*source, groups map[store.Key]*rules.Group) (all []*source) {
-	known := map[*corev1.Event]bool{} // by source.like, which the candidates of one source share
-	for _, c := range candidates {
-		known[c.like] = known[c.like] || groups[c.group] != nil
-	}
-	for _, c := range candidates {
-		if groups[c.group] != nil || !known[c.like] {
-			all = append(all, c)
-			known[c.like] = true
-		}
+		x.note("an Event does not say who wrote it: only what %s may have written is looked at, and --writer names others", strings.Join(sets.List(users), ", "))
 	}
 	return all
 }

@@ -44,19 +44,19 @@ It exits with 1 when there is an error, and with 0 when there are warnings only.
 
 // lint checks files, and fails if there is an error in them.
 func lint(w io.Writer, paths []string) error {
-	rules, invalid, err := policyfile.ReadAll(paths)
+	rules, err := policyfile.Read(paths)
 	if err != nil {
 		return fmt.Errorf("lint: %w", err)
 	}
-	for _, err := range invalid {
+	for _, err := range rules.Invalid {
 		fmt.Fprintln(w, "error:", text.Visible(err.Error()))
 	}
 	warnings := warningsOf(rules)
 	for _, warning := range warnings {
 		fmt.Fprintln(w, "warning:", text.Visible(warning))
 	}
-	if len(invalid) > 0 {
-		return fmt.Errorf("lint: errors: %d", len(invalid))
+	if len(rules.Invalid) > 0 {
+		return fmt.Errorf("lint: errors: %d", len(rules.Invalid))
 	}
 	if len(warnings) == 0 {
 		fmt.Fprintln(w, "no errors, no warnings")

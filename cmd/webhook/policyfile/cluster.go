@@ -18,19 +18,20 @@ import (
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// OfCluster reads the policies, quotas and labels that a cluster has now, of all namespaces or of one. What is
-// not valid is left out: invalid says what, and why.
-func OfCluster(ctx context.Context, config *rest.Config, namespace string) (r *Rules, invalid []error, err error) {
+// OfCluster reads the policies, quotas and labels that a cluster has now, of all namespaces or of one. What is not
+// valid is left out, and in Invalid.
+func OfCluster(ctx context.Context, config *rest.Config, namespace string) (*Rules, error) {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if r, err = New(); err != nil {
-		return nil, nil, err
+	r, err := New()
+	if err != nil {
+		return nil, err
 	}
 	objects, err := namespacesOf(ctx, client, namespace)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	resources := v1alpha1.Resources()
 	for _, kind := range slices.Sorted(maps.Keys(resources)) {
@@ -40,23 +41,24 @@ func OfCluster(ctx context.Context, config *rest.Config, namespace string) (r *R
 		}
 		list, err := resource.List(ctx, metav1.ListOptions{})
 		if apierrors.IsNotFound(err) {
-			return r, []error{errors.New("the cluster has no policies, as their CRDs are not installed: the built-in default governs")}, nil
+			r.Invalid = []error{errors.New("the cluster has no policies, as their CRDs are not installed: the built-in default governs")}
+			return r, nil
 		}
 		if err != nil {
-			return nil, nil, fmt.Errorf("list %s: %w", resources[kind].Resource, err)
+			return nil, fmt.Errorf("list %s: %w", resources[kind].Resource, err)
 		}
 		objects = append(objects, list.Items...)
 	}
 	for _, o := range objects {
 		document, err := json.Marshal(o.Object)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		if err := r.Decode(document); err != nil {
-			invalid = append(invalid, fmt.Errorf("%w: it is left out here, while replicas use its last valid version, if they have seen one", err))
+			r.Invalid = append(r.Invalid, fmt.Errorf("%w: it is left out here, while replicas use its last valid version, if they have seen one", err))
 		}
 	}
-	return r, invalid, nil
+	return r, nil
 }
 
 // namespacesOf are all namespaces of a cluster, or one.

@@ -13,34 +13,24 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// Read reads files and directories. It fails with the first document that is not valid.
+// Read reads files and directories. What is not valid is left out, and in Invalid.
 func Read(paths []string) (*Rules, error) {
-	r, invalid, err := ReadAll(paths)
-	if err == nil && len(invalid) > 0 {
-		err = invalid[0]
-	}
-	return r, err
-}
-
-// ReadAll reads files and directories. What is not valid is left out: invalid says what, and why.
-func ReadAll(paths []string) (r *Rules, invalid []error, err error) {
-	if r, err = New(); err != nil {
-		return nil, nil, err
+	r, err := New()
+	if err != nil {
+		return nil, err
 	}
 	for _, path := range paths {
 		files, err := filesAt(path)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		for _, file := range files {
-			wrong, err := r.readFile(file)
-			if err != nil {
-				return nil, nil, fmt.Errorf("%s: %w", file, err)
+			if err := r.readFile(file); err != nil {
+				return nil, fmt.Errorf("%s: %w", file, err)
 			}
-			invalid = append(invalid, wrong...)
 		}
 	}
-	return r, invalid, nil
+	return r, nil
 }
 
 // filesAt is the file at path or, of a directory, the files in it that kubectl apply -f would read.
@@ -64,22 +54,22 @@ func filesAt(path string) (files []string, err error) {
 	return files, err
 }
 
-func (r *Rules) readFile(file string) (invalid []error, err error) {
+func (r *Rules) readFile(file string) error {
 	content, err := os.ReadFile(file)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content)))
 	for n := 1; ; n++ {
 		document, err := documents.Read()
 		if errors.Is(err, io.EOF) {
-			return invalid, nil
+			return nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("document %d: %w", n, err)
+			return fmt.Errorf("document %d: %w", n, err)
 		}
 		for _, err := range r.decode(document) {
-			invalid = append(invalid, fmt.Errorf("%s: document %d: %w", file, n, err))
+			r.Invalid = append(r.Invalid, fmt.Errorf("%s: document %d: %w", file, n, err))
 		}
 	}
 }

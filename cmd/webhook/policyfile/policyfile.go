@@ -26,6 +26,8 @@ import (
 type Rules struct {
 	Cluster    policy.Rules
 	Namespaces map[string]policy.Namespace
+	// Invalid says what was left out of files and clusters, and why.
+	Invalid []error
 
 	decoder  runtime.Decoder
 	compiler *policy.Compiler

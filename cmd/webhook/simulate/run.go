@@ -134,7 +134,7 @@ const defaultSet = "default"
 
 // sets are the sets of policies that the flags ask for, the one to judge first.
 func (o *options) sets(ctx context.Context) ([]policySet, error) {
-	first, err := policyfile.Read(o.Policies)
+	first, err := valid(policyfile.Read(o.Policies))
 	name := strings.Join(o.Policies, ",")
 	switch {
 	case err != nil:
@@ -155,7 +155,7 @@ func (o *options) sets(ctx context.Context) ([]policySet, error) {
 	if slices.Equal(paths, []string{defaultSet}) {
 		paths = nil
 	}
-	second, err := policyfile.Read(paths)
+	second, err := valid(policyfile.Read(paths))
 	if err != nil {
 		return nil, fmt.Errorf("--compare: %w", err)
 	}
@@ -169,9 +169,13 @@ func ofCluster(ctx context.Context, kubeconfig string) (*policyfile.Rules, error
 	if err != nil {
 		return nil, err
 	}
-	all, invalid, err := policyfile.OfCluster(ctx, config, "")
-	if err != nil || len(invalid) == 0 {
-		return all, err
+	return valid(policyfile.OfCluster(ctx, config, ""))
+}
+
+// valid is what was read, of which all must be valid.
+func valid(r *policyfile.Rules, err error) (*policyfile.Rules, error) {
+	if err == nil && len(r.Invalid) > 0 {
+		err = r.Invalid[0]
 	}
-	return nil, invalid[0]
+	return r, err
 }

@@ -72,15 +72,16 @@ func between(first, last busiest.Sum) time.Duration {
 	return sum / time.Duration(max(len(first.Replicas), 1))
 }
 
-// rates gives the writes a second of a row of the latest look, never too high, and those of all. They are nil where there
-// is nothing to compare with.
-func (l looks) rates(by busiest.By) (of func(busiest.Row) *float64, all *float64) {
+// addRates adds to t, of the latest look, the writes a second of its rows, never too high, and those of all. There are
+// none where there is nothing to compare with.
+func (l looks) addRates(t *table) {
 	if len(l) < 2 {
-		return func(busiest.Row) *float64 { return nil }, nil
+		return
 	}
-	first, last := l[0].By[by], l[len(l)-1].By[by]
+	first := l[0].By[t.By]
 	seconds := between(l[0], l[len(l)-1]).Seconds()
 	rate := func(before, now int64) *float64 { return new(float64(max(now-before, 0)) / seconds) }
+	t.Rate = rate(first.Total.Matched(), t.Total.Matched())
 	before := map[string]int64{}
 	for _, r := range first.Rows {
 		before[r.Name] = r.Matched()
@@ -89,11 +90,12 @@ func (l looks) rates(by busiest.By) (of func(busiest.Row) *float64, all *float64
 	if len(before) == busiest.MaxRows {
 		unseen = first.Missing
 	}
-	return func(r busiest.Row) *float64 {
+	for i := range t.Rows {
+		r := &t.Rows[i]
 		was, ok := before[r.Name]
 		if !ok {
 			was = unseen
 		}
-		return rate(was, r.Matched())
-	}, rate(first.Total.Matched(), last.Total.Matched())
+		r.Rate = rate(was, r.Matched())
+	}
 }

@@ -77,9 +77,12 @@ func TestRatesAreOfTheLastTenSeconds(t *testing.T) {
 func TestOneThatWasNotSeenBeforeBeganWithNothingUnlessThereWereTooMany(t *testing.T) {
 	before := sumOf(reported{"a", 10, 100})
 	now := sumOf(reported{"a", 12, 100})
-	r := busiest.Row{Name: "new", Counts: busiest.Counts{Dropped: 30}}
-	if of, _ := (looks{before, now}).rates(busiest.Source); *of(r) != 15 {
-		t.Errorf("%v a second, want 15", *of(r))
+	source := now.By[busiest.Source]
+	source.Rows = []busiest.Row{{Name: "new", Counts: busiest.Counts{Dropped: 30}}}
+	now.By[busiest.Source] = source
+	rate := func() float64 { return *looks{before, now}.show(busiest.Source, "rate", 1).Rows[0].Rate }
+	if got := rate(); got != 15 {
+		t.Errorf("%v a second, want 15", got)
 	}
 	full := before.By[busiest.Source]
 	full.Missing = 20
@@ -87,7 +90,7 @@ func TestOneThatWasNotSeenBeforeBeganWithNothingUnlessThereWereTooMany(t *testin
 		full.Rows = append(full.Rows, busiest.Row{Name: string(rune('a' + i))})
 	}
 	before.By[busiest.Source] = full
-	if of, _ := (looks{before, now}).rates(busiest.Source); *of(r) != 5 {
-		t.Errorf("%v a second, want 5", *of(r))
+	if got := rate(); got != 5 {
+		t.Errorf("%v a second, want 5", got)
 	}
 }

@@ -39,13 +39,12 @@ func (l looks) show(by busiest.By, sort string, limit int) table {
 	ranking := last.By[by]
 	t := table{
 		At: lastReport(last), Replicas: last.Replicas, Partial: last.Partial, By: by, Sort: sort,
-		Total: ranking.Total, Missing: ranking.Missing, Rows: make([]row, len(ranking.Rows)),
+		Total: ranking.Total, Missing: ranking.Missing, Rows: []row{},
 	}
-	rateOf, all := l.rates(by)
-	t.Rate = all
-	for i, r := range ranking.Rows {
-		t.Rows[i] = row{r, rateOf(r)}
+	for _, r := range ranking.Rows {
+		t.Rows = append(t.Rows, row{Row: r})
 	}
+	l.addRates(&t)
 	slices.SortStableFunc(t.Rows, func(a, b row) int { return cmp.Compare(b.figure(sort), a.figure(sort)) })
 	t.Rows = t.Rows[:min(limit, len(t.Rows))]
 	return t
