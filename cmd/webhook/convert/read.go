@@ -87,7 +87,7 @@ func decodeFile(path string, stdin io.Reader) (runtime.Object, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer file.Close()
+		defer func() { _ = file.Close() }() // what was read is known already
 		stdin = file
 	}
 	bounded := &io.LimitedReader{R: stdin, N: configBytes + 1}

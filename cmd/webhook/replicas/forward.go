@@ -18,7 +18,7 @@ import (
 type forward struct {
 	address string
 	close   context.CancelFunc
-	ended   <-chan error
+	ended   <-chan struct{}
 }
 
 // newForward forwards a port as kubectl does: by WebSockets, or by SPDY where these are not understood.
@@ -49,15 +49,16 @@ func newForward(ctx context.Context, config *rest.Config, client kubernetes.Inte
 	if err != nil {
 		return nil, err
 	}
-	ended := make(chan error, 1)
+	ended := make(chan struct{})
+	var why error
 	go func() {
-		ended <- ports.ForwardPorts()
-		close(ended)
+		defer close(ended)
+		why = ports.ForwardPorts()
 	}()
 	select {
 	case <-ready:
-	case err := <-ended:
-		return nil, fmt.Errorf("it has ended: %w", err)
+	case <-ended:
+		return nil, fmt.Errorf("it has ended: %w", why)
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

@@ -155,11 +155,12 @@ func columns(cells [][]string, width int) (lines []string) {
 		widths[0] = min(widths[0], max(width-others, leastName))
 	}
 	for _, row := range cells {
-		line := fmt.Sprintf("%-*.*s", widths[0], widths[0], row[0])
+		var line strings.Builder
+		fmt.Fprintf(&line, "%-*.*s", widths[0], widths[0], row[0])
 		for i, cell := range row[1:] {
-			line += fmt.Sprintf("  %*s", widths[i+1], cell)
+			fmt.Fprintf(&line, "  %*s", widths[i+1], cell)
 		}
-		lines = append(lines, line)
+		lines = append(lines, line.String())
 	}
 	return lines
 }

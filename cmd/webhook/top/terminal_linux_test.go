@@ -17,7 +17,6 @@ func TestATableTakesThePlaceOfTheOneBefore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer user.Close()
 	number, err := unix.IoctlGetInt(int(user.Fd()), unix.TIOCGPTN)
 	if err != nil {
 		t.Fatal(err)
@@ -32,7 +31,7 @@ func TestATableTakesThePlaceOfTheOneBefore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer screen.Close()
+	defer func() { _, _ = screen.Close(), user.Close() }()
 	for once, want := range map[bool]int{false: 2, true: 0} {
 		o := defaultOptions()
 		o.Once, o.By = once, string(busiest.Object)
