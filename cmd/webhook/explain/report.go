@@ -212,46 +212,38 @@ func why(p *policy.Policy) string {
 	return strings.Join(parts, ", ")
 }
 
-// reportBuckets adds the buckets that n must get a token from, each once.
+// reportBuckets adds the buckets that n must get a token from, each once. That of a policy which drops all is none.
 func (s *source) reportBuckets(known *rules.State, g *rules.Group, n *next) {
-	add := func(b *store.Bucket, level rules.Level) {
-		row := bucket{
-			Bucket: b.Name, Policy: b.Policy, Burst: b.Burst, For: s.bucketFor(b, n),
-			Tokens: level.Tokens(b.Limit, known.At), Next: level.Next(b.Limit, known.At),
-		}
-		same := func(o bucket) bool { return o.Bucket == row.Bucket && o.Policy == row.Policy && o.For == row.For }
-		i := slices.IndexFunc(s.Buckets, same)
-		if i < 0 {
-			i, s.Buckets = len(s.Buckets), append(s.Buckets, row)
-		}
-		s.Buckets[i].Reserve = max(s.Buckets[i].Reserve, b.Reserve)
-	}
 	if spam := &n.limits.Spam; !spam.Key.IsZero() {
-		add(spam, g.Spam(spam.Key))
+		s.reportBucket(spam, s.wordsFor(n.governing.Policy.SpamFilter.Per, n), g.Spam(spam.Key), known.At)
 	}
-	for i := range n.limits.Quotas {
-		if b := &n.limits.Quotas[i]; b.Name != "" { // that of a policy which drops all has none
-			add(b, known.Levels[b.Key])
+	for q, l := range n.governing.Limits() {
+		isIt := func(b store.Bucket) bool { return b.Policy == q.Name && b.Name == l.Name }
+		if i := slices.IndexFunc(n.limits.Quotas, isIt); i >= 0 {
+			b := &n.limits.Quotas[i]
+			s.reportBucket(b, s.wordsFor(l.Per, n), known.Levels[b.Key], known.At)
 		}
 	}
 }
 
-// bucketFor says what a bucket is for, beside the source and object.
-func (s *source) bucketFor(b *store.Bucket, n *next) string {
-	parts := n.governing.Policy.SpamFilter.Per
-	if b.Key != n.limits.Spam.Key {
-		for q, l := range n.governing.Limits() {
-			if q.Name == b.Policy && l.Name == b.Name {
-				parts = l.Per
-			}
-		}
+func (s *source) reportBucket(b *store.Bucket, about string, level rules.Level, at time.Time) {
+	row := bucket{Bucket: b.Name, Policy: b.Policy, Burst: b.Burst, For: about, Tokens: level.Tokens(b.Limit, at), Next: level.Next(b.Limit, at)}
+	same := func(o bucket) bool { return o.Bucket == row.Bucket && o.Policy == row.Policy && o.For == row.For }
+	i := slices.IndexFunc(s.Buckets, same)
+	if i < 0 {
+		i, s.Buckets = len(s.Buckets), append(s.Buckets, row)
 	}
+	s.Buckets[i].Reserve = max(s.Buckets[i].Reserve, b.Reserve)
+}
+
+// wordsFor says what a bucket of n with such a key is for, beside the source and object.
+func (s *source) wordsFor(key []policy.KeyPart, n *next) string {
 	about := map[policy.KeyPart]string{
 		policy.KeyType: n.Type, policy.KeyReason: n.Reason, policy.KeyNamespace: s.like.Namespace, policy.KeyUser: "user " + s.Writer,
 		policy.KeyController: s.Component, policy.KeyKind: s.like.InvolvedObject.Kind,
 	}
 	var words []string
-	for _, part := range parts {
+	for _, part := range key {
 		if word := about[part]; word != "" {
 			words = append(words, word)
 		}
