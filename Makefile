@@ -123,8 +123,8 @@ lint: ## Run the linters of .golangci.yaml, go vet and the format check among th
 	$(GOLANGCI_LINT) fmt --diff
 	$(GOLANGCI_LINT) run
 	@# Those that test this module name it by its place.
-	@for module in $(TESTED); do (set -x; cd $$module && \
-		go tool -modfile=$(CURDIR)/.ci/tools/go.mod golangci-lint run --config $(CURDIR)/.golangci.yaml --disable gomoddirectives) || exit 1; done
+	@printf '%s\n' $(TESTED) | xargs -P 2 -I {} sh -xc 'cd {} && go tool -modfile=$(CURDIR)/.ci/tools/go.mod \
+		golangci-lint run --allow-parallel-runners --config $(CURDIR)/.golangci.yaml --disable gomoddirectives'
 
 .PHONY: tidy
 tidy: ## Bring every go.mod and go.sum up to date

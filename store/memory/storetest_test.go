@@ -49,6 +49,6 @@ func TestNoNamespaceChangesWhatAnotherGets(t *testing.T) {
 		}
 		return m
 	}
-	few := storetest.Seeds{First: seeds.First, Runs: max(1, seeds.Runs/4), Steps: seeds.Steps}
+	few := storetest.Seeds{First: seeds.First, Runs: max(1, seeds.Runs/10), Steps: seeds.Steps}
 	storetest.Compare(t, few, newMemory, storetest.Besieged(small))
 }
