@@ -40,7 +40,7 @@ func run(m *testing.M) int {
 		if err != nil {
 			panic(err)
 		}
-		defer os.RemoveAll(dir)
+		defer func() { _ = os.RemoveAll(dir) }()
 		path, err := replica.Build(context.Background(), dir)
 		if err != nil {
 			panic(err)
