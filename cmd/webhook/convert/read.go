@@ -2,11 +2,14 @@ package convert
 
 import (
 	"bufio"
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -69,7 +72,12 @@ func decode(content []byte) (runtime.Object, error) {
 		return nil, errors.New("must be an object")
 	case runtime.IsNotRegisteredError(err), runtime.IsMissingKind(err), runtime.IsMissingVersion(err):
 		return &runtime.Unknown{TypeMeta: runtime.TypeMeta{Kind: kind.Kind}}, nil
-	case err != nil:
+	}
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		must := map[reflect.Kind]string{reflect.Slice: "a list", reflect.Struct: "an object", reflect.Int64: "an integer"}
+		return nil, fmt.Errorf("%s: must be %s, not %s", wrong.Field, cmp.Or(must[wrong.Type.Kind()], "a string"), wrong.Value)
+	}
+	if err != nil {
 		return nil, text.OneLine(err)
 	}
 	return object, nil
