@@ -99,8 +99,8 @@ test-quick: redis-server ## Run the tests outside of test/, without the race det
 # The one starts no goroutine: the race detector would find nothing, and take ten times as long. The other measures
 # what attackers take of a machine that nobody else uses.
 SERIAL = github.com/eventquota/eventquota/store/rules github.com/eventquota/eventquota/test/attacks
-CLUSTERS = $(shell go list ./test/...)
-# The store's take long and come first: at the end, one processor would wait for them.
+CLUSTERS = $(shell go list ./test/e2e ./test/...)
+# The store's take long and come first, as e2e does: at the end, one processor would wait for them.
 UNITS = $(shell go list ./store/... ./... | grep -v /eventquota/test/)
 
 # The tests start servers of their own; one that the package runs as a service is not used.

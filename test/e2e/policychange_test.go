@@ -233,6 +233,6 @@ func became(stored *corev1.Event, err error) string {
 	if invalid != nil {
 		return errors.Join(err, invalid).Error()
 	}
-	// It lasts for less than an hour that the bucket is empty.
-	return refusedBy(empty[1], int(math.Ceil(in.Hours())))
+	// The token was taken less than half an hour ago, or a moment later than this Event began to be decided.
+	return refusedBy(empty[1], int(math.Round(in.Hours())))
 }
