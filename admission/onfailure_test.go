@@ -50,11 +50,7 @@ func TestAnswersWhileTheSharedStoreIsUnavailable(t *testing.T) {
 			p.quotas[0].OnStoreFailure = test.set
 			r := newRig(t, p)
 			redis := unavailable{faulty: func() error { return context.DeadlineExceeded }, local: newMemory(t)}
-			shared, err := fallback.New(redis, redis, fallback.Defaults())
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.gate.Store = shared
+			r.gate.Store = fallback.New(redis, redis, fallback.Defaults())
 			said := func(decide admission.Phase, request *admission.Request) string {
 				a := r.gate.Decide(t.Context(), decide, request)
 				if a.Response.Allowed {

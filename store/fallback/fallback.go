@@ -36,28 +36,57 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// A breaker looks back ten seconds, in steps of one, and at this many calls.
+// Options are the settings of a Store. See Defaults.
+type Options struct {
+	// Deadline is how long one call to the shared store may take. More than 0.
+	Deadline time.Duration
+	// OnChange is called once when calls stop reaching the shared store, open and why, and once when
+	// they reach it again. It must neither block nor call the Store.
+	OnChange func(open bool, err error)
+	// Breaker is called with each new state of the circuit breaker: "closed", "half-open" (probes may
+	// pass) or "open". Like OnChange, it must neither block nor call the Store.
+	Breaker func(state string)
+	// Decided is called for every write that was decided without the shared store, with its caller's
+	// context, and how. Nothing else reports what is denied.
+	Decided func(ctx context.Context, how store.Failure)
+}
+
+// Defaults are for a shared store on the same network, which normally answers within milliseconds.
+func Defaults() Options {
+	return Options{
+		Deadline: 50 * time.Millisecond,
+		OnChange: func(bool, error) {},
+		Breaker:  func(string) {},
+		Decided:  func(context.Context, store.Failure) {},
+	}
+}
+
 const (
+	// maxCalls is how many calls may be under way. One past that is decided locally.
+	maxCalls = 1024
+
+	// The breaker opens when so many calls in a row fail, or half of those that ended in the last ten seconds, if
+	// these are enough to tell. It then keeps calls from the shared store for a while before it lets probes through,
+	// to close if all of them succeed.
+	failures = 5
 	lookBack = 10 * time.Second
 	lookStep = time.Second
 	lookAt   = 20
+	openFor  = time.Second
+	probes   = 2
 )
 
 // New makes a Store that asks one that replicas share, and lets shared decide locally while that does not answer.
-func New(asked store.Store, shared Shared, o Options) (*Store, error) {
-	if err := o.Validate(); err != nil {
-		return nil, err
-	}
+func New(asked store.Store, shared Shared, o Options) *Store {
 	s := &Store{asked: asked, shared: shared, options: o}
 	s.breaker = gobreaker.NewCircuitBreaker[store.Decision](gobreaker.Settings{
-		MaxRequests:  uint32(o.Probes),
+		MaxRequests:  probes,
 		Interval:     lookBack,
 		BucketPeriod: lookStep,
-		Timeout:      o.OpenFor,
+		Timeout:      openFor,
 		ReadyToTrip: func(c gobreaker.Counts) bool {
 			ended := c.TotalFailures + c.TotalSuccesses
-			return c.ConsecutiveFailures >= uint32(o.Failures) ||
-				ended >= lookAt && float64(c.TotalFailures) >= o.Share*float64(ended)
+			return c.ConsecutiveFailures >= failures || ended >= lookAt && 2*c.TotalFailures >= ended
 		},
 		// A caller that does not wait any more, a process that has too much to do and a decision for
 		// which nobody was asked say nothing about the store.
@@ -66,7 +95,7 @@ func New(asked store.Store, shared Shared, o Options) (*Store, error) {
 		},
 		OnStateChange: func(_ string, from, to gobreaker.State) { s.changed(from, to) },
 	})
-	return s, nil
+	return s
 }
 
 var (
@@ -115,7 +144,7 @@ func (s *Store) Decide(ctx context.Context, now time.Time, w store.Write, l stor
 // Run probes the shared store while no calls do, until ctx ends, so that its return is noticed even
 // when nothing is written.
 func (s *Store) Run(ctx context.Context) {
-	tick := time.NewTicker(s.options.OpenFor / 2)
+	tick := time.NewTicker(openFor / 2)
 	defer tick.Stop()
 	for {
 		select {
@@ -141,7 +170,7 @@ func (s *Store) Run(ctx context.Context) {
 // ask makes a call to the shared store within the deadline.
 func (s *Store) ask(caller context.Context, now time.Time, w store.Write, l store.Limits) (store.Decision, error) {
 	defer s.inflight.Add(-1)
-	if s.inflight.Add(1) > s.options.MaxCalls {
+	if s.inflight.Add(1) > maxCalls {
 		return store.Decision{}, store.ErrCrowded
 	}
 	ctx, cancel := context.WithTimeout(caller, s.options.Deadline)

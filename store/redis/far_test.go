@@ -31,11 +31,7 @@ func TestFarReplicaHasItsTurn(t *testing.T) {
 		o.OnChange = func(_ bool, err error) { t.Errorf("replica %d: the breaker opens: %v", i, err) }
 		o.Decided = func(context.Context, store.Failure) { t.Errorf("replica %d decides by itself", i) }
 		shared := redis.New(connect(t, address), redis.Options{Prefix: "test:", TripTimeout: deadline})
-		s, err := fallback.New(shared, shared, o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		replicas = append(replicas, s)
+		replicas = append(replicas, fallback.New(shared, shared, o))
 	}
 	l := limits(1 << 20)
 	l.Quotas = []store.Bucket{quota(1 << 20)}

@@ -91,17 +91,11 @@ func (s *server) inRedis(own *memory.Store, local elect.Runner) (*state, error) 
 		Waiting:  func(n int) { s.metrics.Store.Waiting.Set(float64(n)) },
 		Lost:     func(n int64) { s.metrics.Store.Lost.Add(float64(n)) },
 	})
-	decides, err := fallback.New(s.traces.Shared(s.metrics.Store.Observe("redis", shared)), shared, s.fallbackOptions())
-	if err != nil {
-		return nil, err
-	}
+	decides := fallback.New(s.traces.Shared(s.metrics.Store.Observe("redis", shared)), shared, s.fallbackOptions())
 	audit := redis.New(client, redis.Options{Prefix: s.opts.RedisPrefix + "audit:", Unsettled: true})
 	quiet := fallback.Defaults()
 	quiet.Deadline, quiet.Decided = s.opts.StoreDeadline, tracing.NoteFallback
-	audits, err := fallback.New(audit, audit, quiet)
-	if err != nil {
-		return nil, err
-	}
+	audits := fallback.New(audit, audit, quiet)
 	all := busiest.NewReplicas(busiest.NewRedis(client, s.opts.RedisPrefix), s.log)
 	elected, err := elect.New(s.config, s.opts.Election, func(abandon <-chan struct{}) elect.Runner {
 		settles := settler.Options{Shared: true, Available: decides.Available, Abandon: abandon}
