@@ -4,6 +4,8 @@ package e2e
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -30,26 +32,30 @@ const programVariable = "EVENTQUOTA_TEST_PROGRAM"
 func TestMain(m *testing.M) {
 	// Recorders log every Event that is refused, which would hide why a test failed.
 	klog.SetLogger(logr.Discard())
-	os.Exit(run(m))
+	remove, err := buildProgram()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	remove()
+	os.Exit(code)
 }
 
-// run builds the webhook once for all tests.
-func run(m *testing.M) int {
-	if program() == "" {
-		dir, err := os.MkdirTemp("", "eventquota-e2e-")
-		if err != nil {
-			panic(err)
-		}
-		defer func() { _ = os.RemoveAll(dir) }()
-		path, err := replica.Build(context.Background(), dir)
-		if err != nil {
-			panic(err)
-		}
-		if err := os.Setenv(programVariable, path); err != nil {
-			panic(err)
-		}
+// buildProgram builds the webhook once for all tests, unless a process before this one has.
+func buildProgram() (remove func(), err error) {
+	if program() != "" {
+		return func() {}, nil
 	}
-	return m.Run()
+	dir, err := os.MkdirTemp("", "eventquota-e2e-")
+	if err != nil {
+		return nil, err
+	}
+	path, err := replica.Build(context.Background(), dir)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return func() { _ = os.RemoveAll(dir) }, os.Setenv(programVariable, path)
 }
 
 // program is the path of the webhook's program.

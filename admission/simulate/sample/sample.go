@@ -71,11 +71,11 @@ func (o Options) Source() (simulate.Source, error) {
 	return simulate.Source{Name: "sample " + o.Kind, Open: func() (io.ReadCloser, error) {
 		out, in := io.Pipe()
 		go func() {
-			buffer := bufio.NewWriterSize(in, 64<<10)
-			defer func() { _ = in.Close() }() // never fails
 			//nolint:gosec // the same for each seed, and no secret
-			k.make(&maker{Options: o, random: rand.New(rand.NewPCG(o.Seed, 0)), out: buffer})
-			_ = buffer.Flush() // fails only when nobody reads
+			m := &maker{Options: o, random: rand.New(rand.NewPCG(o.Seed, 0)), out: bufio.NewWriterSize(in, 64<<10)}
+			defer func() { _ = in.CloseWithError(m.err) }() // never fails
+			k.make(m)
+			m.must(m.out.Flush())
 		}()
 		return out, nil
 	}}, nil

@@ -24,6 +24,7 @@ type maker struct {
 	random *rand.Rand
 	out    *bufio.Writer
 	made   int
+	err    error // what ended it
 }
 
 // start is when each recording begins.
@@ -124,12 +125,10 @@ func (m *maker) scheduled(p pod, at time.Duration) {
 	})
 }
 
-// request writes a line of the audit log. It ends the goroutine once nobody reads any more.
+// request writes a line of the audit log. It ends the goroutine on an error, as when nobody reads any more.
 func (m *maker) request(verb string, w write, group, namespace, name string, body any) {
 	content, err := json.Marshal(body)
-	if err != nil {
-		panic(err) // what is made here can be encoded
-	}
+	m.must(err)
 	line, err := json.Marshal(&auditv1.Event{
 		TypeMeta: metav1.TypeMeta{APIVersion: auditv1.SchemeGroupVersion.String(), Kind: "Event"},
 		Level:    auditv1.LevelRequest, Stage: auditv1.StageResponseComplete, Verb: verb,
@@ -139,10 +138,14 @@ func (m *maker) request(verb string, w write, group, namespace, name string, bod
 		RequestObject:            &apiruntime.Unknown{Raw: content},
 		RequestReceivedTimestamp: metav1.NewMicroTime(start().Add(w.at)),
 	})
+	m.must(err)
+	_, err = m.out.Write(append(line, '\n'))
+	m.must(err)
+}
+
+func (m *maker) must(err error) {
 	if err != nil {
-		panic(err) // so can this
-	}
-	if _, err := m.out.Write(append(line, '\n')); err != nil {
+		m.err = err
 		runtime.Goexit()
 	}
 }
