@@ -1,7 +1,8 @@
 package simulate
 
 import (
-	"strings"
+	"bytes"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -33,7 +34,6 @@ type apiServer struct {
 	refused *lru.Cache
 	hasher  store.Hasher
 	found   write // where get puts what it returns
-	buffer  []byte
 }
 
 // kept is where an Event is.
@@ -113,11 +113,11 @@ func (a *apiServer) refuse(now time.Time, w *write, e *corev1.Event) (err error)
 }
 
 func (a *apiServer) keep(e *corev1.Event) (offset int64, err error) {
-	w := write{event: e}
-	if a.buffer, err = w.encode(a.buffer[:0]); err != nil {
+	record, err := (&write{event: e}).encode()
+	if err != nil {
 		return 0, err
 	}
-	return a.spool.append(a.buffer)
+	return a.spool.append(record)
 }
 
 func (a *apiServer) remove(namespace, name string) { delete(a.events, a.key(namespace, name)) }
@@ -125,7 +125,7 @@ func (a *apiServer) remove(namespace, name string) { delete(a.events, a.key(name
 // apply is what w, an update of some kind, makes of an Event.
 func (w *write) apply(old *corev1.Event) (*corev1.Event, error) {
 	if w.Verb == patch {
-		return patched(old, w.patch, w.NewAPI)
+		return patched(old, w.Patch, w.NewAPI)
 	}
 	if w.Verb == repeat {
 		e := old.DeepCopy()
@@ -146,15 +146,16 @@ func (w *write) apply(old *corev1.Event) (*corev1.Event, error) {
 
 // patched is what a patch makes of an Event: a strategic merge patch, which is what recorders send, or a merge
 // patch, which does the same to Events except for lists in their metadata.
-func patched(old *corev1.Event, patch string, newAPI bool) (*corev1.Event, error) {
+func patched(old *corev1.Event, patch []byte, newAPI bool) (*corev1.Event, error) {
 	e := old.DeepCopy()
-	special := strings.Contains(patch, "null") || strings.Contains(patch, `"$`) || strings.Contains(patch, `"finalizers"`) ||
-		strings.Contains(patch, `"ownerReferences"`)
+	special := slices.ContainsFunc([]string{"null", `"$`, `"finalizers"`, `"ownerReferences"`}, func(s string) bool {
+		return bytes.Contains(patch, []byte(s))
+	})
 	if !special && !newAPI {
-		return e, decode([]byte(patch), e)
+		return e, decode(patch, e)
 	}
 	if !special { // all that may change in the newer API, where both name it alike
-		return e, decode([]byte(patch), &struct {
+		return e, decode(patch, &struct {
 			Metadata *metav1.ObjectMeta   `json:"metadata"`
 			Series   **corev1.EventSeries `json:"series"`
 		}{&e.ObjectMeta, &e.Series})
@@ -163,7 +164,7 @@ func patched(old *corev1.Event, patch string, newAPI bool) (*corev1.Event, error
 	if err != nil {
 		return nil, err
 	}
-	after, err := strategicpatch.StrategicMergePatch(before, []byte(patch), corev1.Event{})
+	after, err := strategicpatch.StrategicMergePatch(before, patch, corev1.Event{})
 	if err != nil {
 		return nil, err
 	}

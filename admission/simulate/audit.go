@@ -97,7 +97,7 @@ func (r *auditEntry) read(w *write) error {
 	if r.Received.IsZero() {
 		return errNoTime
 	}
-	w.id, w.namespace, w.name, w.user = r.AuditID, r.ObjectRef.Namespace, r.ObjectRef.Name, string(r.User)
+	w.ID, w.Namespace, w.Name, w.user = r.AuditID, r.ObjectRef.Namespace, r.ObjectRef.Name, string(r.User)
 	if len(r.Impersonated) > 0 { // admission takes that one for the user
 		w.user = string(r.Impersonated)
 	}
@@ -110,7 +110,7 @@ func (r *auditEntry) read(w *write) error {
 		w.Verb = remove
 		return nil
 	case "patch":
-		w.Verb, w.patch = patch, string(r.RequestObject)
+		w.Verb, w.Patch = patch, r.RequestObject
 		if err := decodeEvent(r.ResponseObject, w.NewAPI, &w.scratch); err == nil && w.scratch.Name != "" { // a refusal has none
 			asSent(&w.scratch)
 			w.event = &w.scratch
@@ -132,9 +132,9 @@ func (r *auditEntry) readEvent(w *write) error {
 		return errSkipNotice
 	}
 	asSent(e)
-	e.Namespace = w.namespace
+	e.Namespace = w.Namespace
 	if e.Name == "" {
-		e.Name = w.name
+		e.Name = w.Name
 	}
 	if e.Name == "" { // what the API server made of its generateName
 		var made corev1.Event
@@ -142,7 +142,7 @@ func (r *auditEntry) readEvent(w *write) error {
 			e.Name = made.Name
 		}
 	}
-	w.event, w.name = e, e.Name
+	w.event, w.Name = e, e.Name
 	return nil
 }
 

@@ -8,36 +8,30 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
 
 // readList reads the items of a list, one at a time. Where it is no JSON any more, the rest counts as one
-// broken line.
+// broken item.
 func (r *reader) readList(ctx context.Context, in io.Reader) error {
-	lines := &lineCounter{in: in}
-	d, p := newDecoder(lines), parser{reader: r}
-	for item, err := range items(d) {
-		if lines.err != nil {
-			return lines.err
-		}
+	p, number := parser{reader: r}, int64(0)
+	for item, err := range items(newDecoder(in)) {
+		number++
 		var one parsed
 		if err == nil {
-			p.records, p.write = p.records[:0], write{}
-			one = p.finish(lines.at(d.InputOffset()-int64(len(item))), p.write.found(stored, item))
+			p.write = write{}
+			one = p.finish(number, p.write.found(stored, item))
+		} else if _, syntactic := errors.AsType[*jsontext.SyntacticError](err); syntactic {
+			one = parsed{number: number, err: fmt.Errorf("the rest of the list is not read: %w", err)}
 		} else {
-			at := d.InputOffset()
-			if wrong, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-				at = wrong.ByteOffset
-			}
-			one = parsed{line: lines.at(at), err: fmt.Errorf("the rest of the list is not read: %w", err)}
+			return fmt.Errorf("item %d: %w", number, err)
 		}
 		if err := cmp.Or(r.trace.add(r.file, &one), ctx.Err()); err != nil {
 			return err
 		}
 	}
-	return lines.err
+	return nil
 }
 
 // items are those of a list. After an error there are no more, as nothing says where the next one begins.
@@ -94,35 +88,4 @@ func isList(head []byte) bool {
 
 func newDecoder(in io.Reader) *jsontext.Decoder {
 	return jsontext.NewDecoder(in, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
-}
-
-// lineCounter finds the line of an offset in in.
-type lineCounter struct {
-	in   io.Reader
-	read int64
-	ends []int64 // offsets of the line ends that at has not passed
-	line int64   // how many line ends at has passed
-	err  error   // of in, unless it has ended
-}
-
-func (c *lineCounter) Read(b []byte) (int, error) {
-	n, err := c.in.Read(b)
-	for i, char := range b[:n] {
-		if char == '\n' {
-			c.ends = append(c.ends, c.read+int64(i))
-		}
-	}
-	c.read += int64(n)
-	if err != nil && !errors.Is(err, io.EOF) {
-		c.err = fmt.Errorf("line %d: %w", c.line+int64(len(c.ends))+1, err)
-	}
-	return n, err
-}
-
-// at is the line of an offset, from 1. Offsets must not go down.
-func (c *lineCounter) at(offset int64) int64 {
-	passed, _ := slices.BinarySearch(c.ends, offset)
-	c.line += int64(passed)
-	c.ends = slices.Delete(c.ends, 0, passed)
-	return c.line + 1
 }

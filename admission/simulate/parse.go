@@ -40,7 +40,7 @@ var (
 
 // parsed is what an entry of an input says: a write, unless err is set.
 type parsed struct {
-	line   int64
+	number int64  // of the line or item
 	record []byte // the write, encoded
 	// first and last are the times of the writes that it stands for, of which there are from fewest to most.
 	first, last  time.Time
@@ -62,16 +62,15 @@ type line struct {
 
 // parser parses entries one after the other. It is for one goroutine.
 type parser struct {
-	reader  *reader
-	records []byte // of what was parsed, until it is taken out
-	line    line
-	write   write
+	reader *reader
+	line   line
+	write  write
 }
 
 // parse parses the line with a number.
 func (p *parser) parse(number int64, text []byte) parsed {
 	if len(text) > maxLine {
-		return parsed{line: number, err: errLong}
+		return parsed{number: number, err: errLong}
 	}
 	l := &p.line
 	*l, p.write = line{}, write{}
@@ -93,7 +92,7 @@ func (p *parser) parse(number int64, text []byte) parsed {
 // finish encodes the write of an entry, unless there is an error.
 func (p *parser) finish(number int64, err error) parsed {
 	w := &p.write
-	one := parsed{line: number, first: w.at, last: w.at, fewest: 1, most: 1}
+	one := parsed{number: number, first: w.at, last: w.at, fewest: 1, most: 1}
 	if err == nil && w.Verb == stored {
 		one.last = lastTime(w.event, w.at)
 		one.fewest, one.most = Fewest.steps(w.event, w.at), Most.steps(w.event, w.at)
@@ -105,9 +104,8 @@ func (p *parser) finish(number int64, err error) parsed {
 		w.Line, w.File = number, p.reader.file
 		w.User, err = p.reader.user(w.user)
 	}
-	if begin := len(p.records); err == nil {
-		p.records, err = w.encode(p.records)
-		one.record = p.records[begin:]
+	if err == nil {
+		one.record, err = w.encode()
 	}
 	one.err = err
 	return one
@@ -156,7 +154,7 @@ func (w *write) found(v verb, text []byte) error {
 		w.at = lastTime(e, w.at)
 	}
 	asSent(e)
-	w.event, w.namespace, w.name = e, e.Namespace, e.Name
+	w.event, w.Namespace, w.Name = e, e.Namespace, e.Name
 	w.Verb, w.NewAPI = v, !e.EventTime.IsZero() && e.Source.Component == "" && e.Source.Host == ""
 	return nil
 }

@@ -95,7 +95,7 @@ type batch struct {
 }
 
 func (b *batch) parseAll() {
-	b.records, b.parsed = b.records[:0], b.parsed[:0]
+	b.parsed = b.parsed[:0]
 	number := b.first
 	for text := range bytes.Lines(b.text) {
 		if len(bytes.TrimSpace(text)) > 0 {

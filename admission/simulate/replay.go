@@ -52,7 +52,7 @@ func (t *Trace) each(ctx context.Context, b Bound, do func(*write) error) error 
 		writes [groupWrites]write
 		n      int
 	}
-	r := replay{trace: t, bound: b, index: t.spool.viewed(), ahead: t.spool.viewed(), back: t.spool.viewed()}
+	r := replay{trace: t, bound: b, ahead: view{file: t.spool.file}, back: view{file: t.spool.file}}
 	return ahead(ctx, groupsAhead, func(g *group) (more bool, err error) {
 		for g.n = 0; g.n < groupWrites && !r.ended(); g.n++ {
 			if err := r.read(&g.writes[g.n]); err != nil {
@@ -85,18 +85,16 @@ type replay struct {
 	next  int   // in the index
 	open  steps // the next one of each
 	// ahead reads what comes next, and back what was read before.
-	index, ahead, back view
+	ahead, back view
 }
 
-func (r *replay) ended() bool { return r.next == r.trace.size && len(r.open) == 0 }
+func (r *replay) ended() bool { return r.next == len(r.trace.index) && len(r.open) == 0 }
 
 // read reads the next write.
 func (r *replay) read(w *write) (err error) {
 	next, from := indexed{at: math.MaxInt64}, &r.ahead
-	if r.next < r.trace.size {
-		if next, err = r.trace.entry(&r.index, r.next); err != nil {
-			return err
-		}
+	if r.next < len(r.trace.index) {
+		next = r.trace.index[r.next]
 	}
 	now := step{at: next.at, first: next.at, offset: next.offset}
 	if len(r.open) > 0 && r.open[0].at < next.at {

@@ -26,7 +26,8 @@ const (
 type Decision struct {
 	Time time.Time `json:"time"`
 	File string    `json:"file"`
-	Line int64     `json:"line"`
+	// Line is the number of a line, or of an item of a list, from 1.
+	Line int64 `json:"line"`
 	// AuditID is empty except for a line of an audit log.
 	AuditID   string            `json:"auditID,omitempty"`
 	Verb      string            `json:"verb"`

@@ -67,8 +67,10 @@ func (t *Trace) Run(ctx context.Context, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := t.spool.cut(t.end); err != nil { // what another run stored
+		return nil, err
+	}
 	r.api = newAPIServer(t.spool, o.EventTTL)
-	defer t.spool.cut(t.end)
 	rules := newUsage(&o.Rules)
 	r.gate = &admission.Gate{
 		Policies:         rules,
@@ -116,13 +118,13 @@ func (r *run) do(ctx context.Context, w *write) error {
 		return err
 	}
 	if w.Verb == remove {
-		r.api.remove(w.namespace, w.name)
+		r.api.remove(w.Namespace, w.Name)
 		return nil
 	}
 	if w.Verb == create {
 		return r.create(ctx, w, w.event)
 	}
-	old, refused, err := r.api.get(r.now, w.namespace, w.name)
+	old, refused, err := r.api.get(r.now, w.Namespace, w.Name)
 	if err != nil {
 		return err
 	}
@@ -153,7 +155,7 @@ func (r *run) decide(ctx context.Context, phase admission.Phase, w *write, e, ol
 	a := &r.asked
 	a.Request = policy.Request{
 		Kind: kind, Resource: resource, RequestKind: kind, RequestResource: resource,
-		Name: e.Name, Namespace: w.namespace, Operation: admissionv1.Create, UserInfo: r.trace.users.all[w.User],
+		Name: e.Name, Namespace: w.Namespace, Operation: admissionv1.Create, UserInfo: r.trace.users.all[w.User],
 	}
 	a.UID, a.Object, a.OldObject, a.Options = "simulate", e, old, admission.WriteOptions{}
 	if old != nil {
@@ -170,7 +172,7 @@ func (r *run) decide(ctx context.Context, phase admission.Phase, w *write, e, ol
 
 // create decides a CREATE of e and stores it, if it is admitted and its name is free.
 func (r *run) create(ctx context.Context, w *write, e *corev1.Event) error {
-	e.Namespace = w.namespace
+	e.Namespace = w.Namespace
 	a := r.decide(ctx, r.gate.Mutate, w, e, nil)
 	if !a.Response.Allowed {
 		r.decided(w, e, a.Outcome, a.Response.Result.Message)
@@ -197,7 +199,7 @@ func (r *run) create(ctx context.Context, w *write, e *corev1.Event) error {
 
 // update decides an UPDATE and stores it, if it is admitted.
 func (r *run) update(ctx context.Context, w *write, old, e *corev1.Event) error {
-	e.Namespace, old.Namespace = w.namespace, w.namespace
+	e.Namespace, old.Namespace = w.Namespace, w.Namespace
 	a := r.decide(ctx, r.gate.Validate, w, e, old)
 	if !a.Response.Allowed {
 		r.decided(w, e, a.Outcome, a.Response.Result.Message)
@@ -219,8 +221,8 @@ func (r *run) decided(w *write, e *corev1.Event, o admission.Outcome, message st
 		return
 	}
 	d := Decision{
-		Time: w.at, File: r.trace.Input.Files[w.File], Line: w.Line, AuditID: w.id, Verb: w.Verb.String(),
-		Namespace: w.namespace, Name: w.name, Outcome: o, Message: message,
+		Time: w.at, File: r.trace.Input.Files[w.File], Line: w.Line, AuditID: w.ID, Verb: w.Verb.String(),
+		Namespace: w.Namespace, Name: w.Name, Outcome: o, Message: message,
 	}
 	if e != nil && d.Name == "" {
 		d.Name = e.Name

@@ -1,17 +1,19 @@
 package simulate
 
 import (
+	"bufio"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"os"
+	"slices"
 )
 
 const (
-	// spoolBuffer is how much of a spool is in memory before it is written, and how much a view reads at a time when
-	// it goes through all of it.
+	// spoolBuffer is how much of a spool is in memory before it is written.
 	spoolBuffer = 256 << 10
-	// spoolGlance is how much a view reads at a time when it reads here and there.
-	spoolGlance = 4 << 10
+	// windowBytes is how much a view reads at a time.
+	windowBytes = 8 << 10
 	// lengthBytes is what precedes a record.
 	lengthBytes = 4
 )
@@ -21,11 +23,9 @@ const (
 type spool struct {
 	view
 
-	pending []byte // not in the file yet: whole records
-	flushed int64  // in the file
+	out *bufio.Writer
+	end int64 // where the next record goes
 }
-
-func (s *spool) viewed() view { return view{file: s.file} }
 
 // newSpool makes a spool in a directory; empty stands for the system's default. Where the system allows
 // it, the file has no name, so that nothing is left of a process that is killed.
@@ -35,7 +35,7 @@ func newSpool(dir string) (*spool, error) {
 		return nil, fmt.Errorf("make a temporary file: %w", err)
 	}
 	_ = os.Remove(file.Name()) // close tries again
-	return &spool{view: view{file: file}}, nil
+	return &spool{view: view{file: file}, out: bufio.NewWriterSize(file, spoolBuffer)}, nil
 }
 
 func (s *spool) close() {
@@ -43,30 +43,26 @@ func (s *spool) close() {
 	_ = os.Remove(s.file.Name())
 }
 
-// end is the offset of the next record.
-func (s *spool) end() int64 { return s.flushed + int64(len(s.pending)) }
-
 // append appends a record, and returns its offset.
 func (s *spool) append(record []byte) (int64, error) {
-	offset := s.end()
-	s.pending = binary.LittleEndian.AppendUint32(s.pending, uint32(len(record)))
-	s.pending = append(s.pending, record...)
-	if len(s.pending) >= spoolBuffer {
-		return offset, s.flush()
+	offset := s.end
+	s.end += lengthBytes + int64(len(record))
+	_, _ = s.out.Write(binary.LittleEndian.AppendUint32(s.out.AvailableBuffer(), uint32(len(record)))) // the next fails as well
+	if _, err := s.out.Write(record); err != nil {
+		return 0, fmt.Errorf("write a temporary file: %w", err)
 	}
 	return offset, nil
 }
 
-// cut removes the records from an offset on, all of which were flushed before it.
-func (s *spool) cut(offset int64) {
-	s.pending, s.flushed, s.window = s.pending[:0], offset, nil
+// cut removes the records from an offset on.
+func (s *spool) cut(offset int64) error {
+	s.out.Reset(io.NewOffsetWriter(s.file, offset))
+	s.end, s.window = offset, nil
+	return s.file.Truncate(offset)
 }
 
 func (s *spool) flush() error {
-	n, err := s.file.WriteAt(s.pending, s.flushed)
-	s.flushed += int64(n)
-	s.pending = s.pending[:0]
-	if err != nil {
+	if err := s.out.Flush(); err != nil {
 		return fmt.Errorf("write a temporary file: %w", err)
 	}
 	return nil
@@ -74,9 +70,8 @@ func (s *spool) flush() error {
 
 // read returns the record at an offset. It is valid until the next call.
 func (s *spool) read(offset int64) ([]byte, error) {
-	if from := offset - s.flushed; from >= 0 {
-		record := s.pending[from:]
-		return record[lengthBytes:][:binary.LittleEndian.Uint32(record)], nil
+	if err := s.flush(); err != nil {
+		return nil, err
 	}
 	return s.view.read(offset)
 }
@@ -98,19 +93,13 @@ func (v *view) read(offset int64) ([]byte, error) {
 	return v.bytes(offset+lengthBytes, int(binary.LittleEndian.Uint32(length)))
 }
 
-// bytes are n bytes at an offset. If they are not in the window, that is read again from there on: twice as much as
-// before if they follow it, and little if they do not.
+// bytes are n bytes at an offset.
 func (v *view) bytes(offset int64, n int) ([]byte, error) {
 	from := offset - v.start
 	if from < 0 || from+int64(n) > int64(len(v.window)) {
-		size := max(n, spoolGlance)
-		if from >= 0 && from <= int64(len(v.window)) {
-			size = max(size, min(2*len(v.window), spoolBuffer))
-		}
-		if cap(v.window) < size || cap(v.window) > 4*max(size, spoolBuffer) {
-			v.window = make([]byte, size)
-		}
-		got, err := v.file.ReadAt(v.window[:size], offset)
+		size := max(n, windowBytes)
+		v.window = slices.Grow(v.window[:0], size)[:size]
+		got, err := v.file.ReadAt(v.window, offset)
 		v.window, v.start, from = v.window[:got], offset, 0
 		if got < n {
 			return nil, fmt.Errorf("read a temporary file: %w", err)

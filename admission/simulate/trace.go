@@ -8,7 +8,6 @@ package simulate
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -54,10 +53,10 @@ type Input struct {
 	Last   time.Time `json:"last,omitzero"`
 }
 
-// Broken is a line that cannot be read.
+// Broken is a line, or an item of a list, that cannot be read.
 type Broken struct {
 	File string `json:"file"`
-	// Line counts from 1.
+	// Line is its number, from 1.
 	Line  int64  `json:"line"`
 	Error string `json:"error"`
 }
@@ -66,18 +65,16 @@ type Broken struct {
 const shownBroken = 10
 
 // Trace is a recording: Event writes in the order of their times. Its methods are for one goroutine at a
-// time. The writes are in a temporary file; memory holds 16 bytes of each while they are read.
+// time. The writes are in a temporary file; memory holds 16 bytes of each.
 type Trace struct {
 	// Input says what was read.
 	Input Input
 
-	// spool has the writes, then the sorted index, and from end on what one run stores.
-	spool  *spool
-	index  []indexed // until it is sorted
-	sorted int64     // where the spool has it then
-	size   int       // how many entries it has
-	end    int64
-	users  users
+	// spool has the writes, and from end on what one run stores.
+	spool *spool
+	end   int64
+	index []indexed
+	users users
 }
 
 // indexed is where the spool has a write.
@@ -85,9 +82,6 @@ type indexed struct {
 	at     int64 // in nanoseconds of Unix time
 	offset int64
 }
-
-// indexedBytes is how much the spool has of one.
-const indexedBytes = lengthBytes + 16
 
 // Read reads sources, each an API server's audit log, a watch or Events as JSON lines, or a list of
 // Events; compressed by gzip or not. Lines that are broken are counted; an error means that a source
@@ -109,39 +103,16 @@ func Read(ctx context.Context, sources []Source, o ReadOptions) (*Trace, error) 
 			return nil, fmt.Errorf("%s: %w", s.Name, err)
 		}
 	}
-	if err := t.sort(); err != nil {
+	// Writes of one moment stay in the order in which they were read.
+	slices.SortFunc(t.index, func(a, b indexed) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.offset, b.offset))
+	})
+	t.end = s.end
+	if err := s.flush(); err != nil {
 		t.Close()
 		return nil, err
 	}
 	return t, nil
-}
-
-// sort puts the index in order, and into the spool: a heap near its limit would cost Run time. Writes of one moment stay
-// in the order in which they were read.
-func (t *Trace) sort() error {
-	slices.SortFunc(t.index, func(a, b indexed) int {
-		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.offset, b.offset))
-	})
-	t.sorted, t.size = t.spool.end(), len(t.index)
-	var b []byte
-	for _, entry := range t.index {
-		b = binary.LittleEndian.AppendUint64(b[:0], uint64(entry.at))
-		b = binary.LittleEndian.AppendUint64(b, uint64(entry.offset))
-		if _, err := t.spool.append(b); err != nil {
-			return err
-		}
-	}
-	t.index, t.end = nil, t.spool.end()
-	return t.spool.flush()
-}
-
-// entry reads the i-th of the sorted index.
-func (t *Trace) entry(v *view, i int) (indexed, error) {
-	b, err := v.read(t.sorted + int64(i)*indexedBytes)
-	if err != nil {
-		return indexed{}, err
-	}
-	return indexed{int64(binary.LittleEndian.Uint64(b)), int64(binary.LittleEndian.Uint64(b[8:]))}, nil
 }
 
 // Close removes the temporary file.
@@ -158,7 +129,7 @@ func (t *Trace) add(file int32, p *parsed) error {
 	if p.err != nil {
 		in.Broken++
 		if len(in.BrokenLines) < shownBroken {
-			in.BrokenLines = append(in.BrokenLines, Broken{File: in.Files[file], Line: p.line, Error: clip(p.err.Error())})
+			in.BrokenLines = append(in.BrokenLines, Broken{File: in.Files[file], Line: p.number, Error: clip(p.err.Error())})
 		}
 		return nil
 	}

@@ -1,10 +1,9 @@
 package simulate
 
 import (
-	"encoding/binary"
-	"errors"
 	"time"
 
+	"github.com/fxamacker/cbor/v2"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -32,14 +31,10 @@ type write struct {
 	facts
 
 	// at is its place in the order of all writes: when it was decided, or received where that is not known.
-	at              time.Time
-	namespace, name string
-	// id is its auditID, if it has one.
-	id string
+	at time.Time
 	// event is what a create or update wrote. For a patch it is what the patch made of the Event, or nil
 	// where this was not recorded.
 	event *corev1.Event
-	patch string
 	// user is the writer as JSON, until User is known.
 	user string
 	// scratch holds event when the write was parsed or decoded, so that reusing a write allocates no Event.
@@ -48,8 +43,10 @@ type write struct {
 	offset int64
 }
 
-// facts are of fixed size, so that package binary encodes them.
+// facts are what a spool has of a write.
 type facts struct {
+	_ struct{} `cbor:",toarray"`
+
 	// User and File are indexes into users.all and Input.Files.
 	User, File int32
 	Line       int64
@@ -62,50 +59,33 @@ type facts struct {
 	// Free says that without eventquota it was no write to etcd either.
 	Free bool
 	// Managed says that its client gave a field manager, as no recorder does.
-	Managed bool
+	Managed         bool
+	Namespace, Name string
+	// ID is its auditID, if it has one.
+	ID    string
+	Patch []byte
+	// Event is the event as protobuf, if there is one.
+	Event []byte
 }
 
-var errDamaged = errors.New("temporary file is damaged")
-
-// encode appends w to b, without at and offset: facts, texts after their lengths, and the Event, if there is one,
-// as protobuf.
-func (w *write) encode(b []byte) ([]byte, error) {
-	b, err := binary.Append(b, binary.LittleEndian, &w.facts)
-	if err != nil {
-		return b, err
+// encode is w, without at and offset.
+func (w *write) encode() (record []byte, err error) {
+	w.Event = nil
+	if w.event != nil {
+		if w.Event, err = w.event.Marshal(); err != nil {
+			return nil, err
+		}
 	}
-	for _, s := range [...]string{w.namespace, w.name, w.id, w.patch} {
-		b = binary.AppendUvarint(b, uint64(len(s)))
-		b = append(b, s...)
-	}
-	if w.event == nil {
-		return b, nil
-	}
-	b = append(b, make([]byte, w.event.Size())...)
-	_, err = w.event.MarshalToSizedBuffer(b[len(b)-w.event.Size():])
-	return b, err
+	return cbor.Marshal(&w.facts)
 }
 
 // decode decodes what encode made. It keeps no part of b.
 func (w *write) decode(b []byte) error {
-	n, err := binary.Decode(b, binary.LittleEndian, &w.facts)
-	if err != nil {
-		return errDamaged
-	}
-	b = b[n:]
-	for _, text := range []*string{&w.namespace, &w.name, &w.id, &w.patch} {
-		size, n := binary.Uvarint(b)
-		if n <= 0 || size > uint64(len(b)-n) {
-			return errDamaged
-		}
-		end := n + int(size)
-		*text, b = string(b[n:end]), b[end:]
-	}
 	w.event = nil
-	if len(b) == 0 { // an Event takes at least one byte
-		return nil
+	if err := cbor.Unmarshal(b, &w.facts); err != nil || len(w.Event) == 0 { // an Event takes at least one byte
+		return err
 	}
 	w.scratch.Reset()
 	w.event = &w.scratch
-	return w.event.Unmarshal(b)
+	return w.event.Unmarshal(w.Event)
 }
