@@ -43,7 +43,6 @@ type usage struct {
 	// open are those that no Event has met yet, by their namespaces, and byRule all of them.
 	open   map[string][]*tried
 	byRule map[*policy.Rule]*tried
-	seen   map[string]bool // namespaces
 	limits map[*policy.QuotaLimit]bool
 	failed map[failedKey]*FailedCondition
 }
@@ -77,7 +76,7 @@ var _ admission.Policies = (*usage)(nil)
 
 func newUsage(r *Rules) *usage {
 	u := &usage{
-		set: r.set(), namespaces: r.Namespaces, open: map[string][]*tried{}, byRule: map[*policy.Rule]*tried{}, seen: map[string]bool{},
+		set: r.set(), namespaces: r.Namespaces, open: map[string][]*tried{}, byRule: map[*policy.Rule]*tried{},
 		limits: map[*policy.QuotaLimit]bool{}, failed: map[failedKey]*FailedCondition{},
 	}
 	u.add(r.Cluster)
@@ -107,7 +106,6 @@ func (u *usage) keep(t *tried) {
 // For implements admission.Policies.
 func (u *usage) For(ctx context.Context, namespace string, e *corev1.Event, r *policy.Request) policy.Governing {
 	g := u.set.For(ctx, namespace, e, r)
-	u.seen[namespace] = true
 	for _, failed := range g.Errors {
 		u.count(failed)
 	}
@@ -196,7 +194,10 @@ func (u *usage) before(t *tried, g *policy.Governing) string {
 	case t.Mode == policy.Audit && g.Audit != nil:
 		return g.Audit.Name + " is audited before it"
 	}
-	return called(g.Policy.Name) + " governs before it"
+	if g.Policy.Name == policy.DefaultName {
+		return "the default policy governs before it"
+	}
+	return g.Policy.Name + " governs before it"
 }
 
 // replacing says which quota of the cluster has a limit of a name that goes before that of t.
@@ -209,13 +210,6 @@ func (u *usage) replacing(t *tried, limit string) string {
 		}
 	}
 	return "no Event needed it"
-}
-
-func called(rule string) string {
-	if rule == policy.DefaultName {
-		return "the default policy"
-	}
-	return rule
 }
 
 // unused are the rules and limits that applied to nothing.
@@ -242,7 +236,7 @@ func (u *usage) why(t *tried) string {
 	switch {
 	case t.Mode == policy.Disabled:
 		return "its mode is Disabled"
-	case t.far == nowhere && t.Identity.Namespace != "" && !u.seen[t.Identity.Namespace]:
+	case t.far == nowhere && t.Identity.Namespace != "":
 		return "there is no Event in " + where
 	case t.far == nowhere:
 		return "its namespaceSelector selects no namespace that has Events"

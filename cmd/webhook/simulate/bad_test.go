@@ -110,19 +110,19 @@ func TestEachDecisionIsALine(t *testing.T) {
 	}
 }
 
-func TestAProgressBarIsForTerminalsOnly(t *testing.T) {
+func TestProgressIsForTerminalsOnly(t *testing.T) {
 	var out bytes.Buffer
-	silent := newProgressBar(&out)
+	silent := newProgress(&out)
 	silent.deciding(1, 2)
 	silent.clear()
 	if out.Len() != 0 {
 		t.Errorf("drew %q, want nothing", &out)
 	}
-	bar := &progressBar{out: &out}
-	bar.deciding(15, 30)
-	bar.deciding(16, 30) // too soon
-	bar.clear()
-	if want := "\r\033[Kdeciding [===============               ] 15 writes\r\033[K"; out.String() != want {
+	shown := &progress{out: &out}
+	shown.deciding(15, 30)
+	shown.deciding(16, 30) // too soon
+	shown.clear()
+	if want := "\r\033[K15 of 30 writes decided\r\033[K"; out.String() != want {
 		t.Errorf("drew %q, want %q", out.String(), want)
 	}
 }

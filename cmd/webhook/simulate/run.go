@@ -33,9 +33,9 @@ func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []stri
 	if err != nil {
 		return err
 	}
-	bar := newProgressBar(cmd.ErrOrStderr())
-	defer bar.clear()
-	sources := bar.sources(files, cmd.InOrStdin())
+	shown := newProgress(cmd.ErrOrStderr())
+	defer shown.clear()
+	sources := shown.sources(files, cmd.InOrStdin())
 	if o.Sample.Kind != "" {
 		made, err := o.Sample.Source()
 		if err != nil {
@@ -50,7 +50,7 @@ func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []stri
 	defer trace.Close()
 	r := report.Report{Input: trace.Input}
 	if trace.Input.Most == 0 {
-		bar.clear()
+		shown.clear()
 		r.WriteInput(cmd.ErrOrStderr())
 		return errors.New("simulate: there are no Event writes in the input")
 	}
@@ -58,7 +58,7 @@ func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []stri
 	if trace.Input.Fewest < trace.Input.Most {
 		bounds = map[simulate.Bound]string{simulate.Most: "most", simulate.Fewest: "fewest"}
 	}
-	opts := simulate.Options{StoreBytes: o.StoreMemory.Value(), EventTTL: o.EventTTL, Progress: bar.deciding}
+	opts := simulate.Options{StoreBytes: o.StoreMemory.Value(), EventTTL: o.EventTTL, Progress: shown.deciding}
 	decisions := o.Decisions // of the first run
 	for _, set := range sets {
 		for bound := range simulate.Bound(len(bounds)) {
@@ -74,7 +74,7 @@ func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []stri
 	if r.Slower, err = slower(ctx, trace, opts, r.Runs[0].EtcdWrites); err != nil {
 		return fmt.Errorf("simulate: %w", err)
 	}
-	bar.clear()
+	shown.clear()
 	if err := o.write(cmd.OutOrStdout(), &r); err != nil {
 		return fmt.Errorf("simulate: write the report: %w", err)
 	}
