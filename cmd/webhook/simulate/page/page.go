@@ -10,6 +10,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 
 	"golang.org/x/net/html"
 
@@ -80,29 +81,23 @@ func etcd(r *report.Report) *html.Node {
 
 // figures has the figures of all runs side by side.
 func figures(r *report.Report) *html.Node {
+	all := r.Figures("Writes", "share", "difference")
 	var heads []*html.Node
-	for _, run := range r.Runs {
-		heads = append(heads, name(run.Name()), textf("share"))
-	}
-	if r.Compared() {
-		heads = append(heads, textf("difference"))
+	for _, head := range all[0] {
+		heads = append(heads, name(head))
 	}
 	rows := el("tbody")
-	for _, f := range r.Figures() {
-		row := el("tr", with(el("th", textf("%s", f.Name)), "scope", "row"))
-		if f.Part {
+	for _, figure := range all[1:] {
+		row := el("tr", with(el("th", textf("%s", strings.TrimSpace(figure[0]))), "scope", "row"))
+		if strings.HasPrefix(figure[0], " ") {
 			with(row, "class", "part")
 		}
-		for i, n := range f.Values {
-			row.AppendChild(number(n))
-			row.AppendChild(el("td", textf("%s", report.Share(n, r.Runs[i].Result.Writes()))))
-		}
-		if r.Compared() {
-			row.AppendChild(el("td", textf("%s", report.Signed(f.Values[0]-f.Values[1]))))
+		for _, cell := range figure[1:] {
+			row.AppendChild(el("td", textf("%s", cell)))
 		}
 		rows.AppendChild(row)
 	}
-	return section("figures", "All figures", scrolling("figures", with(el("table", columns(textf("Writes"), heads...), rows), "class", "figures")))
+	return section("figures", "All figures", scrolling("figures", with(el("table", columns(heads[0], heads[1:]...), rows), "class", "figures")))
 }
 
 // input says what was read, and what of it could not be.

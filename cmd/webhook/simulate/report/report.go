@@ -2,8 +2,6 @@
 package report
 
 import (
-	"strings"
-
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/simulate"
 )
@@ -37,16 +35,17 @@ func (r *Run) Name() string {
 	return r.Under + ", " + r.Writes + " writes"
 }
 
-// Figure is one figure of all runs.
-type Figure struct {
-	Name   string
-	Part   bool    // of one before it
-	Values []int64 // of Runs
-}
-
-// Figures are all that are always shown or are not 0.
-func (r *Report) Figures() []Figure {
-	var all []Figure
+// Figures are a row of heads, of which three are given, and one for each figure of all runs side by side, but for those
+// that are 0 and need not be shown. Parts of the figure above begin with a space. What --compare changes comes last.
+func (r *Report) Figures(writes, share, difference string) [][]string {
+	head := []string{writes}
+	for i := range r.Runs {
+		head = append(head, r.Runs[i].Name(), share)
+	}
+	if r.Compared() {
+		head = append(head, difference)
+	}
+	all := [][]string{head}
 	for _, f := range []struct {
 		name   string
 		of     func(*simulate.Result) int64
@@ -69,13 +68,16 @@ func (r *Report) Figures() []Figure {
 		{"Events stored", func(r *simulate.Result) int64 { return r.Stored }, true},
 		{"notices stored", func(r *simulate.Result) int64 { return r.Notices }, true},
 	} {
-		one, shown := Figure{Name: strings.TrimSpace(f.name), Part: strings.HasPrefix(f.name, " ")}, f.always
+		row, shown := []string{f.name}, f.always
 		for _, run := range r.Runs {
 			n := f.of(run.Result)
-			one.Values, shown = append(one.Values, n), shown || n != 0
+			row, shown = append(row, Grouped(n), Share(n, run.Result.Writes())), shown || n != 0
+		}
+		if r.Compared() {
+			row = append(row, Signed(f.of(r.Runs[0].Result)-f.of(r.Runs[1].Result)))
 		}
 		if shown {
-			all = append(all, one)
+			all = append(all, row)
 		}
 	}
 	return all

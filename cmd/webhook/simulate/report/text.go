@@ -21,7 +21,7 @@ func (r *Report) WriteText(w io.Writer) {
 	for _, finding := range r.Findings() {
 		fmt.Fprintln(w, text.Visible(finding))
 	}
-	r.writeFigures(w)
+	align(w, r.Figures("WRITES", "SHARE", "DIFFERENCE"))
 	var tables [][]Table // of the runs, to compare those of one kind
 	for i := range r.Runs {
 		tables = append(tables, r.Runs[i].Tables())
@@ -62,32 +62,6 @@ func (r *Report) WriteInput(w io.Writer) {
 	if more := in.Broken - int64(len(in.BrokenLines)); more > 0 {
 		fmt.Fprintf(w, "    and %d more\n", more)
 	}
-}
-
-// writeFigures writes the figures of all runs side by side, and what --compare changes.
-func (r *Report) writeFigures(w io.Writer) {
-	head := []string{"WRITES"}
-	for i := range r.Runs {
-		head = append(head, r.Runs[i].Name(), "%")
-	}
-	if r.Compared() {
-		head = append(head, "DIFFERENCE")
-	}
-	rows := [][]string{head}
-	for _, f := range r.Figures() {
-		row := []string{f.Name}
-		if f.Part {
-			row[0] = "  " + f.Name
-		}
-		for i, n := range f.Values {
-			row = append(row, fmt.Sprint(n), fmt.Sprintf("%.1f", 100*float64(n)/float64(max(r.Runs[i].Result.Writes(), 1))))
-		}
-		if r.Compared() {
-			row = append(row, fmt.Sprintf("%+d", f.Values[0]-f.Values[1]))
-		}
-		rows = append(rows, row)
-	}
-	align(w, rows)
 }
 
 // write writes a table, which is of the rules under a name.
