@@ -38,6 +38,13 @@ func (e *env) auditCalls(namespace string) []auditCall {
 	return e.callsOf(namespace, func(user string) bool { return user != replica.User })
 }
 
+// settlerCalls are the settler's writes of Events of a namespace that the API server took.
+func (e *env) settlerCalls(namespace string) []auditCall {
+	e.Helper()
+	calls := e.callsOf(namespace, func(user string) bool { return user == replica.User })
+	return slices.DeleteFunc(calls, func(c auditCall) bool { return c.code/100 != 2 })
+}
+
 // callsOf are those of some users.
 func (e *env) callsOf(namespace string, wanted func(user string) bool) (calls []auditCall) {
 	e.Helper()
@@ -142,10 +149,13 @@ func collided(calls []auditCall) (n int64) {
 }
 
 // differences lists the objects and sources of which not as much is told as was
-// said in calls, and both numbers.
+// said in calls, with both numbers, and what was called and is stored of them.
 func (e *env) differences(namespace string, calls []auditCall) (list []string) {
 	e.Helper()
-	type numbers struct{ said, told int64 }
+	type numbers struct {
+		said, told int64
+		trail      []string
+	}
 	all, origins, most := map[string]*numbers{}, map[string]string{}, map[string]int64{}
 	of := func(origin string) *numbers {
 		if all[origin] == nil {
@@ -160,15 +170,21 @@ func (e *env) differences(namespace string, calls []auditCall) (list []string) {
 	for name, count := range most {
 		of(origins[name]).said += count
 	}
+	for _, c := range append(calls, e.settlerCalls(namespace)...) {
+		n := of(origins[c.name])
+		n.trail = append(n.trail, fmt.Sprintf("%s for %s: %+v", c.begun.Format("15:04:05.000"), c.ended.Sub(c.begun), c))
+	}
 	events, err := e.client.CoreV1().Events(namespace).List(e.Context(), metav1.ListOptions{})
 	e.must(err)
 	for i := range events.Items {
 		event := &events.Items[i]
-		of(event.InvolvedObject.Name + " of " + cmp.Or(event.Source.Component, event.ReportingController)).told += occurrences(event)
+		n := of(event.InvolvedObject.Name + " of " + cmp.Or(event.Source.Component, event.ReportingController))
+		n.told += occurrences(event)
+		n.trail = append(n.trail, fmt.Sprintf("stored: %+v", event))
 	}
 	for origin, n := range all {
 		if n.said != n.told {
-			list = append(list, fmt.Sprintf("%s: said %d, told %d", origin, n.said, n.told))
+			list = append(list, fmt.Sprintf("%s: said %d, told %d\n\t%s", origin, n.said, n.told, strings.Join(n.trail, "\n\t")))
 		}
 	}
 	slices.Sort(list)

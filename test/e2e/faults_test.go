@@ -15,7 +15,6 @@ import (
 	"github.com/eventquota/eventquota/store/redis"
 	"github.com/eventquota/eventquota/store/redisclient"
 	"github.com/eventquota/eventquota/test/cluster"
-	"github.com/eventquota/eventquota/test/replica"
 	"github.com/eventquota/eventquota/test/storm"
 )
 
@@ -129,13 +128,6 @@ func theLeaderHangs(e *faultEnv) {
 	}
 }
 
-// settlerCalls are the settler's writes of Events of a namespace that the API server took.
-func (e *faultEnv) settlerCalls(namespace string) []auditCall {
-	e.Helper()
-	calls := e.callsOf(namespace, func(user string) bool { return user == replica.User })
-	return slices.DeleteFunc(calls, func(c auditCall) bool { return c.code/100 != 2 })
-}
-
 // redisRestarts: nothing that it had answered is lost. Of a call that it has not
 // answered, the replica finds out whether it was carried out.
 func redisRestarts(e *faultEnv) {
@@ -243,8 +235,8 @@ func (e *faultEnv) holder() string {
 	return *lease.Spec.HolderIdentity
 }
 
-// rests waits until a replica, which is out of the Service, gets no more calls
-// and has reported to Redis what it refused by itself.
+// rests waits until a replica, which is out of the Service, gets no more calls,
+// and Redis knows of all that it has decided.
 func (e *faultEnv) rests(i int) {
 	e.Helper()
 	calls, since := int64(-1), time.Now()
@@ -252,7 +244,7 @@ func (e *faultEnv) rests(i int) {
 		if now := e.metric(e.set.Replicas[i], "eventquota_decisions_total"); now != calls {
 			calls, since = now, time.Now()
 		}
-		return time.Since(since) > refusalsHeld
+		return time.Since(since) > refusalsHeld && e.metric(e.set.Replicas[i], reportsWaiting) == 0
 	})
 }
 
