@@ -24,7 +24,8 @@ ARG TARGETARCH
 ARG VERSION=devel
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
     CGO_ENABLED=0 GOOS=${TARGETOS} GOARCH=${TARGETARCH} \
-    go build -trimpath -tags grpcnotrace -ldflags "-s -w -X main.version=${VERSION}" -o /out/eventquota ./cmd/webhook
+    GOFLAGS="-trimpath -gcflags=all=-dwarf=false -tags=grpcnotrace" \
+    go build -ldflags "-s -w -X main.version=${VERSION}" -o /out/eventquota ./cmd/webhook
 
 FROM ${BASE_IMAGE}
 ARG VERSION=devel

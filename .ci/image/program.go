@@ -38,15 +38,18 @@ func buildAll(ctx context.Context, o options, dir string) ([]program, error) {
 	return programs, nil
 }
 
+// flags are those of the Makefile and of the Dockerfile.
+const flags = "-trimpath -gcflags=all=-dwarf=false -tags=grpcnotrace"
+
 // linkerFlags are those of `make build` and of the Dockerfile.
 func linkerFlags(version string) string { return "-s -w -X main.version=" + version }
 
 func (p *program) build(ctx context.Context, o options) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "grpcnotrace", "-ldflags", linkerFlags(o.Version), "-o", p.path, "./cmd/webhook")
+	cmd := exec.CommandContext(ctx, "go", "build", "-ldflags", linkerFlags(o.Version), "-o", p.path, "./cmd/webhook")
 	cmd.Dir = o.Root
 	// A developer's own settings would make other bytes.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.platform.OS, "GOARCH="+p.platform.Architecture,
-		"GOAMD64=v1", "GOARM64=v8.0", "GOWORK=off", "GOFLAGS=-mod=readonly")
+		"GOAMD64=v1", "GOARM64=v8.0", "GOWORK=off", "GOFLAGS=-mod=readonly "+flags)
 	if said, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, said)
 	}
