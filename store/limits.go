@@ -72,13 +72,5 @@ const (
 
 // String is the setting as metrics and logs show it.
 func (f Failure) String() string {
-	switch f {
-	case Local:
-		return "local"
-	case AdmitAll:
-		return "admit"
-	case DenyAll:
-		return "deny"
-	}
-	return "unknown"
+	return [...]string{Local: "local", AdmitAll: "admit", DenyAll: "deny"}[f]
 }

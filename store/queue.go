@@ -124,19 +124,7 @@ const (
 
 // String is the result as metrics and logs show it.
 func (r Result) String() string {
-	switch r {
-	case Written:
-		return "written"
-	case NotFound:
-		return "not_found"
-	case NameTaken:
-		return "name_taken"
-	case Rejected:
-		return "rejected"
-	case Failed:
-		return "failed"
-	case GivenUp:
-		return "given_up"
-	}
-	return "unknown"
+	return [...]string{
+		Written: "written", NotFound: "not_found", NameTaken: "name_taken", Rejected: "rejected", Failed: "failed", GivenUp: "given_up",
+	}[r]
 }
