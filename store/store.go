@@ -7,6 +7,7 @@ package store
 
 import (
 	"container/heap"
+	"container/ring"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -55,19 +56,7 @@ const (
 
 // String is the verdict as metrics and logs show it.
 func (v Verdict) String() string {
-	switch v {
-	case Admit:
-		return "admit"
-	case Aggregate:
-		return "aggregate"
-	case Merge:
-		return "merge"
-	case Drop:
-		return "drop"
-	case Deny:
-		return "deny"
-	}
-	return "unknown"
+	return [...]string{Admit: "admit", Aggregate: "aggregate", Merge: "merge", Drop: "drop", Deny: "deny"}[v]
 }
 
 // Admits reports whether the write goes through.
@@ -179,19 +168,25 @@ type Entry[V any] struct {
 	Key   Key
 	Value V
 
-	holder       *holder[V]
-	size         int64
-	pinned       bool
-	older, newer *Entry[V] // of the entries of a namespace that are not pinned
+	holder *holder[V]
+	size   int64
+	pinned bool
+	ring   ring.Ring // of the entries of its namespace that are not pinned
 }
 
 // holder is a namespace that has entries.
 type holder[V any] struct {
-	namespace      string
-	at             int // in the order
-	entries        int
-	size, pinned   int64
-	oldest, newest *Entry[V]
+	namespace    string
+	at           int // in the order
+	entries      int
+	size, pinned int64
+	ring         ring.Ring // its value is nil; the entry used longest ago comes next
+}
+
+// oldest is the entry used longest ago of those that are not pinned, or nil.
+func (h *holder[V]) oldest() *Entry[V] {
+	e, _ := h.ring.Next().Value.(*Entry[V])
+	return e
 }
 
 // NewTable makes an empty Table that holds at most most, in the unit in which its entries have sizes.
@@ -207,10 +202,8 @@ func (t *Table[V]) Size() int64 { return t.size }
 
 // Shrink evicts until there is space for more, or nothing is left to evict.
 func (t *Table[V]) Shrink(more int64) {
-	for {
-		if t.Evict(more) == nil {
-			return
-		}
+	for evicted := true; evicted; {
+		evicted = t.Evict(more) != nil
 	}
 }
 
@@ -230,6 +223,7 @@ func (t *Table[V]) Add(key Key, namespace string, value V) *Entry[V] {
 	}
 	h.entries++
 	e := &Entry[V]{Key: key, Value: value, holder: h, pinned: true}
+	e.ring.Value = e
 	t.entries[key] = e
 	return e
 }
@@ -237,7 +231,7 @@ func (t *Table[V]) Add(key Key, namespace string, value V) *Entry[V] {
 // Set uses an entry, whose size this is from now on, and pins it or not.
 func (t *Table[V]) Set(e *Entry[V], size int64, pinned bool) {
 	h := e.holder
-	h.unlink(e)
+	e.ring.Prev().Unlink(1)
 	if e.pinned {
 		h.pinned, t.pinned = h.pinned-e.size, t.pinned-e.size
 	}
@@ -246,7 +240,7 @@ func (t *Table[V]) Set(e *Entry[V], size int64, pinned bool) {
 	if pinned {
 		h.pinned, t.pinned = h.pinned+size, t.pinned+size
 	} else {
-		h.link(e)
+		h.ring.Prev().Link(&e.ring)
 	}
 	heap.Fix(&t.order, h.at)
 }
@@ -266,11 +260,13 @@ func (t *Table[V]) Remove(e *Entry[V]) {
 
 // Evict removes an entry and returns it, if that is needed to hold more; nil if it is not, or if all is pinned.
 func (t *Table[V]) Evict(more int64) *Entry[V] {
-	if t.size+more <= t.most || len(t.order) == 0 || t.order[0].oldest == nil {
+	if t.size+more <= t.most || len(t.order) == 0 {
 		return nil
 	}
-	e := t.order[0].oldest
-	t.Remove(e)
+	e := t.order[0].oldest()
+	if e != nil {
+		t.Remove(e)
+	}
 	return e
 }
 
@@ -289,37 +285,7 @@ func (t *Table[V]) Oldest() *Entry[V] {
 		return nil
 	}
 	t.turn = (t.turn + 1) % len(t.order)
-	return t.order[t.turn].oldest
-}
-
-// Namespace is the one for which an entry was added.
-func (e *Entry[V]) Namespace() string { return e.holder.namespace }
-
-func (h *holder[V]) link(e *Entry[V]) {
-	e.older = h.newest
-	if h.newest == nil {
-		h.oldest = e
-	} else {
-		h.newest.newer = e
-	}
-	h.newest = e
-}
-
-func (h *holder[V]) unlink(e *Entry[V]) {
-	if e.pinned {
-		return
-	}
-	if e.older == nil {
-		h.oldest = e.newer
-	} else {
-		e.older.newer = e.newer
-	}
-	if e.newer == nil {
-		h.newest = e.older
-	} else {
-		e.newer.older = e.older
-	}
-	e.older, e.newer = nil, nil
+	return t.order[t.turn].oldest()
 }
 
 // byHeld is a heap of namespaces: that which holds most, and of which something can be evicted, comes first.
@@ -328,7 +294,7 @@ type byHeld[V any] []*holder[V]
 func (b byHeld[V]) Len() int { return len(b) }
 
 func (b byHeld[V]) Less(i, j int) bool {
-	if a, b := b[i].oldest != nil, b[j].oldest != nil; a != b {
+	if a, b := b[i].oldest() != nil, b[j].oldest() != nil; a != b {
 		return a
 	}
 	return b[i].size > b[j].size
