@@ -40,8 +40,9 @@ func (g *Group) Decide(now time.Time, fresh store.Key, w store.Write, l *store.L
 
 // arrive notes the namespace and object of g, and how long its state matters.
 func (g *Group) arrive(now time.Time, w *store.Write, l *store.Limits) {
+	_, capacity := Cost(l.Spam.Limit)
 	g.Namespace, g.Object = w.Namespace, w.Object
-	g.Until = max(g.Until, now.UnixMicro()+max(micros(l.Window), micros(l.RepeatWindow), refill(l.Spam.Limit)))
+	g.Until = max(g.Until, now.UnixMicro()+max(micros(l.Window), micros(l.RepeatWindow), capacity))
 }
 
 // meet keeps what a notice about g needs to know. Only a group with refused or pending writes needs it.
@@ -61,7 +62,7 @@ func (g *Group) create(now time.Time, fresh store.Key, w *store.Write, l *store.
 	if p.empty != nil {
 		return g.drop(now, fresh, w, l, p.empty, p.next)
 	}
-	paid := g.paid(&p)
+	paid := g.keep(p.after)
 	if !l.Merge {
 		return store.Decision{Verdict: store.Admit}, paid
 	}
@@ -86,13 +87,15 @@ func (g *Group) takes(now int64, key store.Key, w *store.Write, l *store.Limits)
 
 // merge refuses a CREATE in favor of a stored Event.
 func (g *Group) merge(now time.Time, fresh store.Key, w *store.Write, l *store.Limits, r *Record) store.Decision {
-	if l.ChargeMerged {
-		p := g.charge(now, l)
-		if p.empty != nil {
-			d, _ := g.drop(now, fresh, w, l, p.empty, p.next)
+	if l.ChargeMerged && !l.Spam.Key.IsZero() {
+		b := g.bucket(l.Spam.Key)
+		level, grant := b.Take(l.Spam.Limit, now)
+		if !grant.OK {
+			d, _ := g.drop(now, fresh, w, l, &l.Spam, grant.Next)
 			return d
 		}
-		g.paid(&p)
+		b.Level = level
+		g.keep(b)
 	}
 	g.observe(now.UnixMicro(), w, l)
 	n := g.refuse(now.UnixMicro(), w, l)
@@ -119,11 +122,11 @@ func (g *Group) drop(now time.Time, fresh store.Key, w *store.Write, l *store.Li
 	if empty == &l.Spam {
 		g.observe(at, w, l)
 		d.Occurrences = g.refuse(at, w, l)
-		drops := dropped(now, w, l, empty, d.Occurrences)
+		drops := Dropped(now, *w, l, empty, d.Occurrences)
 		g.addDrops(now, fresh, &drops)
 		return d, true
 	}
-	if w.Update == nil && w.Count == 1 && g.name(at, w.Name, l) == nil && g.byName(w.Name) == nil {
+	if w.Update == nil && w.Count == 1 && g.name(at, nameKey(w.Name), l) == nil && g.byName(w.Name) == nil {
 		d.Occurrences = 1
 		return d, false
 	}
@@ -139,22 +142,20 @@ func (g *Group) Refused(now time.Time, write *store.Write, l *store.Limits) (sto
 		return store.Decision{}, false
 	}
 	w := clipped(now, *write)
-	if l.Merge && g.merges(now, &w, l) {
-		return store.Decision{}, false
+	at := now.UnixMicro()
+	if l.Merge {
+		key, _ := g.correlate(at, &w, l)
+		if g.takes(at, key, &w, l) != nil {
+			return store.Decision{}, false
+		}
 	}
 	b := g.bucket(l.Spam.Key)
 	_, grant := b.Take(l.Spam.Limit, now)
-	if grant.OK || b.reserve(now.UnixMicro(), w.Reason, l) > 0 {
+	if grant.OK || b.reserve(at, w.Reason, l) > 0 {
 		return store.Decision{}, false
 	}
-	n := w.Count - g.reported(now.UnixMicro(), &w, l, false)
+	n := w.Count - g.reported(at, &w, l, false)
 	return store.Decision{Verdict: store.Drop, Empty: &l.Spam, Next: grant.Next, Occurrences: n}, true
-}
-
-// merges reports whether a stored Event takes w.
-func (g *Group) merges(now time.Time, w *store.Write, l *store.Limits) bool {
-	key, _ := g.correlate(now.UnixMicro(), w, l)
-	return g.takes(now.UnixMicro(), key, w, l) != nil
 }
 
 // Similar counts the distinct messages of Events that are alike but for their message, as
@@ -194,18 +195,12 @@ func (g *Group) messages(now int64, similar store.Key, l *store.Limits) []uint64
 func (g *Group) observe(now int64, w *store.Write, l *store.Limits) {
 	known := g.messages(now, w.Similar, l)
 	i := slices.IndexFunc(g.Similar, func(s Similar) bool { return s.Key == short(w.Similar) })
-	switch {
-	case i >= 0:
-	case len(g.Similar) < maxSimilar:
+	if i < 0 && len(g.Similar) >= maxSimilar {
+		i = oldest(g.Similar, func(s *Similar) (int64, bool) { return s.Last, true })
+	}
+	if i < 0 {
 		i = len(g.Similar)
 		g.Similar = append(g.Similar, Similar{})
-	default:
-		i = 0
-		for j := range g.Similar {
-			if g.Similar[j].Last < g.Similar[i].Last {
-				i = j
-			}
-		}
 	}
 	if !slices.Contains(known, short(w.Message)) && len(known)+1 < l.MaxEvents {
 		known = append(known, short(w.Message))
@@ -216,7 +211,7 @@ func (g *Group) observe(now int64, w *store.Write, l *store.Limits) {
 // expect notes that w is about to be stored, as far as admission can know. What is pending for an
 // Event that was not found is carried over to it.
 func (g *Group) expect(now int64, key store.Key, aggregate bool, w *store.Write, l *store.Limits) {
-	if n := g.name(now, w.Name, l); n != nil && n.Taken {
+	if n := g.name(now, nameKey(w.Name), l); n != nil && n.Taken {
 		return // the API server has another Event of that name
 	}
 	r := g.byName(w.Name)
@@ -231,7 +226,7 @@ func (g *Group) expect(now int64, key store.Key, aggregate bool, w *store.Write,
 	before := r.Own
 	if r.Name != w.Name {
 		before = g.reported(now, w, l, true)
-		g.forgetName(w.Name)
+		g.forget(nameKey(w.Name))
 		r.Own, r.Admitted = 0, now
 	}
 	r.ID = g.id() // what becomes of a write that was claimed before says nothing about this Event
@@ -292,18 +287,6 @@ func (r *Record) hear(text string, n int64, keep int) {
 	r.Text = heard.What
 	r.Messages = slices.Insert(r.Messages, 0, heard)
 	r.Messages = slices.Delete(r.Messages, min(max(keep, 0), len(r.Messages)), len(r.Messages))
-}
-
-// charge asks the spam filter alone.
-func (g *Group) charge(now time.Time, l *store.Limits) payment {
-	p := payment{after: g.bucket(l.Spam.Key)}
-	var grant Grant
-	if !l.Spam.Key.IsZero() {
-		if p.after.Level, grant = p.after.Take(l.Spam.Limit, now); !grant.OK {
-			p.empty, p.next = &l.Spam, grant.Next
-		}
-	}
-	return p
 }
 
 // Bounds of texts that become state, in bytes. The API server bounds names, but /mutate sees what

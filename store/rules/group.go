@@ -172,7 +172,7 @@ func (g *Group) reported(now int64, w *store.Write, l *store.Limits, stored bool
 	if r := g.byName(w.Name); r != nil {
 		return min(r.Own, w.Count)
 	}
-	if n := g.name(now, w.Name, l); n != nil {
+	if n := g.name(now, nameKey(w.Name), l); n != nil {
 		return min(n.Count, w.Count)
 	}
 	recent := !w.First.IsZero() && now-w.First.UnixMicro() <= micros(l.RepeatWindow)
@@ -197,9 +197,8 @@ func nameKey(name string) uint64 {
 // short is half a key: enough to distinguish what one group holds.
 func short(key store.Key) uint64 { return binary.BigEndian.Uint64(key[:8]) }
 
-// name finds what is known of a name.
-func (g *Group) name(now int64, name string, l *store.Limits) *Name {
-	key := nameKey(name)
+// name finds what is known of a name that was refused.
+func (g *Group) name(now int64, key uint64, l *store.Limits) *Name {
 	for i := range g.Names {
 		if n := &g.Names[i]; n.Key == key && n.lasts(now, l) {
 			return n
@@ -215,9 +214,7 @@ func (n *Name) lasts(now int64, l *store.Limits) bool {
 
 const second = int64(time.Second / time.Microsecond)
 
-// forgetName takes a name out of the refused ones and returns what was known of it.
-func (g *Group) forgetName(name string) Name { return g.forget(nameKey(name)) }
-
+// forget takes a name out of the refused ones and returns what was known of it.
 func (g *Group) forget(key uint64) Name {
 	i := slices.IndexFunc(g.Names, func(n Name) bool { return n.Key == key })
 	if i < 0 {
@@ -314,11 +311,11 @@ func (g *Group) shed(now time.Time, fresh store.Key) bool {
 	return len(g.Names) > 0
 }
 
-// oldest is the place of the one with the least age of those that count; -1 for none.
-func oldest[T any](all []T, age func(*T) (at int64, counts bool)) int {
+// oldest is the place of the one with the earliest time of those that count; -1 for none.
+func oldest[T any](all []T, of func(*T) (at int64, counts bool)) int {
 	found, first := -1, int64(0)
 	for i := range all {
-		if at, counts := age(&all[i]); counts && (found < 0 || at < first) {
+		if at, counts := of(&all[i]); counts && (found < 0 || at < first) {
 			found, first = i, at
 		}
 	}

@@ -41,15 +41,10 @@ type Drops struct {
 // Dropped are n occurrences of one write that a bucket refused; none for less than 1, and where no notice reports
 // them.
 func Dropped(now time.Time, w store.Write, l *store.Limits, b *store.Bucket, n int64) Drops {
-	w = clipped(now, w)
-	return dropped(now, &w, l, b, n)
-}
-
-// dropped is Dropped for a write whose texts are clipped.
-func dropped(now time.Time, w *store.Write, l *store.Limits, b *store.Bucket, n int64) Drops {
 	if n <= 0 || b.Silent {
 		return Drops{}
 	}
+	w = clipped(now, w)
 	return Drops{
 		About: clippedObject(b.About), Bucket: clip(b.Name, nameBytes), Policy: clip(b.Policy, nameBytes),
 		Window: micros(l.Window), interval: l.WriteInterval, most: l.MaxWriteInterval,

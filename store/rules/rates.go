@@ -104,15 +104,6 @@ func (v Level) Tokens(l store.Limit, now time.Time) int {
 	return int(max(0, capacity-v.at(now.UnixMicro()).Used) / one)
 }
 
-// Full is when the bucket is full again, if nothing is taken.
-func (v Level) Full() time.Time { return moment(v.At + v.Used) }
-
-// refill is the time in which an empty bucket becomes full, in microseconds.
-func refill(l store.Limit) int64 {
-	_, capacity := Cost(l)
-	return capacity
-}
-
 // SpamBucket is a token bucket of a source and object, with the reserves that let a rare reason
 // through when it is empty.
 type SpamBucket struct {
@@ -136,23 +127,22 @@ func (g *Group) bucket(key store.Key) SpamBucket {
 	return SpamBucket{Key: short(key)}
 }
 
-// keep stores a spam bucket. At the bound it replaces the fullest, which loses least.
-func (g *Group) keep(b SpamBucket) {
+// keep stores a spam bucket and reports whether there is anything to store: not of one that is full, and of which no
+// reserve is used. At the bound it replaces the one that is full first, which loses least.
+func (g *Group) keep(b SpamBucket) bool {
+	if b.Key == 0 || b.Used == 0 && len(b.Reserves) == 0 {
+		return false
+	}
 	i := slices.IndexFunc(g.Buckets, func(o SpamBucket) bool { return o.Key == b.Key })
-	switch {
-	case i >= 0:
-	case len(g.Buckets) < maxBuckets:
+	if i < 0 && len(g.Buckets) >= maxBuckets {
+		i = oldest(g.Buckets, func(o *SpamBucket) (int64, bool) { return o.At + o.Used, true })
+	}
+	if i < 0 {
 		i = len(g.Buckets)
 		g.Buckets = append(g.Buckets, b)
-	default:
-		i = 0
-		for j := range g.Buckets {
-			if g.Buckets[j].At+g.Buckets[j].Used < g.Buckets[i].At+g.Buckets[i].Used {
-				i = j
-			}
-		}
 	}
 	g.Buckets[i] = b
+	return true
 }
 
 // reserve is how much of a reason's reserve is left.
@@ -177,21 +167,16 @@ func (b *SpamBucket) useReserve(now int64, reason string, l *store.Limits) {
 		return
 	}
 	key := nameKey(reason)
+	b.Reserves = slices.DeleteFunc(b.Reserves, func(r Reserve) bool { return now >= r.Until })
 	i := slices.IndexFunc(b.Reserves, func(r Reserve) bool { return r.Reason == key })
 	if i < 0 {
-		i = slices.IndexFunc(b.Reserves, func(r Reserve) bool { return now >= r.Until })
-	}
-	if i < 0 {
 		i = len(b.Reserves)
-		b.Reserves = append(b.Reserves, Reserve{})
-	}
-	if r := &b.Reserves[i]; r.Reason != key || now >= r.Until {
-		*r = Reserve{Reason: key, Until: now + micros(l.Window)}
+		b.Reserves = append(b.Reserves, Reserve{Reason: key, Until: now + micros(l.Window)})
 	}
 	b.Reserves[i].Used++
 }
 
-// payment is the answer of the buckets of a write.
+// payment is the answer of the buckets of a write. The group keeps after, if they all agree.
 type payment struct {
 	empty *store.Bucket // the first that has no token; nil when all agree
 	next  time.Time
@@ -216,19 +201,9 @@ func (g *Group) pay(now time.Time, w *store.Write, l *store.Limits, grants []Gra
 		}
 	}
 	if spare {
-		p.after.Reserves = slices.Clone(p.after.Reserves)
 		p.after.useReserve(at, w.Reason, l)
 	}
 	return p
-}
-
-// paid takes what pay found, and reports whether there was anything to take.
-func (g *Group) paid(p *payment) bool {
-	keep := p.after.Key != 0 && (p.after.Used > 0 || len(p.after.Reserves) > 0)
-	if keep {
-		g.keep(p.after)
-	}
-	return keep
 }
 
 // Schedule is when a stored Event or a notice is next written. The wait between two writes doubles

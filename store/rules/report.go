@@ -54,11 +54,7 @@ func (g *Group) reportAdmitted(now time.Time, w *store.Write, l *store.Limits, a
 		if w.Update.Recorder {
 			g.force(now, w, l)
 		}
-		r.wroteByClient(at, w)
-		if r.Total != r.Written {
-			g.meet(w)
-			r.change(at)
-		}
+		g.wroteByClient(at, r, w)
 		return
 	}
 	g.force(now, w, l)
@@ -78,20 +74,16 @@ func (g *Group) reportAdmitted(now time.Time, w *store.Write, l *store.Limits, a
 
 // force takes the token that was given elsewhere, if not out of a reserve.
 func (g *Group) force(now time.Time, w *store.Write, l *store.Limits) {
-	p := payment{after: g.bucket(l.Spam.Key)}
-	p.after.Reserves = slices.Clone(p.after.Reserves)
-	level, grant := p.after.Take(l.Spam.Limit, now)
-	switch {
-	case l.Spam.Key.IsZero():
-	case grant.OK, w.Update == nil && p.after.reserve(now.UnixMicro(), w.Reason, l) > 0:
-		p.after.Level = level
-	default:
-		p.after.Level = p.after.Force(l.Spam.Limit, now)
+	at, b := now.UnixMicro(), g.bucket(l.Spam.Key)
+	level, grant := b.Take(l.Spam.Limit, now)
+	if !grant.OK && (w.Update != nil || b.reserve(at, w.Reason, l) == 0) {
+		level = b.Force(l.Spam.Limit, now)
 	}
+	b.Level = level
 	if w.Update == nil {
-		p.after.useReserve(now.UnixMicro(), w.Reason, l)
+		b.useReserve(at, w.Reason, l)
 	}
-	g.paid(&p)
+	g.keep(b)
 }
 
 func (g *Group) reportMerged(now time.Time, w *store.Write, l *store.Limits, o *Op) {
@@ -103,10 +95,10 @@ func (g *Group) reportMerged(now time.Time, w *store.Write, l *store.Limits, o *
 		return
 	}
 	g.observe(at, w, l)
-	if l.ChargeMerged && !l.Spam.Key.IsZero() {
-		p := payment{after: g.bucket(l.Spam.Key)}
-		p.after.Level = p.after.Force(l.Spam.Limit, now)
-		g.paid(&p)
+	if l.ChargeMerged {
+		b := g.bucket(l.Spam.Key)
+		b.Level = b.Force(l.Spam.Limit, now)
+		g.keep(b)
 	}
 	r := g.byName(o.Decision.Into)
 	if r == nil { // the register was lost since
@@ -134,7 +126,7 @@ func (g *Group) reportDropped(now time.Time, fresh store.Key, w *store.Write, l 
 		return
 	}
 	g.observe(at, w, l)
-	drops := dropped(now, w, l, &l.Spam, g.refuse(at, w, l)+g.refuseMore(at, o))
+	drops := Dropped(now, *w, l, &l.Spam, g.refuse(at, w, l)+g.refuseMore(at, o))
 	g.addDrops(now, fresh, &drops)
 }
 
@@ -146,10 +138,11 @@ func (g *Group) refuse(now int64, w *store.Write, l *store.Limits) int64 {
 		r.Own += n
 		return n
 	}
-	if g.name(now, w.Name, l) == nil {
-		g.forgetName(w.Name)
+	key := nameKey(w.Name)
+	if g.name(now, key, l) == nil {
+		g.forget(key)
 	}
-	g.remember(now, w.Name, w.Count)
+	g.remember(now, key, w.Count)
 	return n
 }
 
@@ -171,27 +164,22 @@ func (g *Group) refuseMore(now int64, o *Op) int64 {
 			r.Own = max(r.Own, 1)
 			continue
 		}
-		kept := g.forget(key)
-		if !kept.lasts(now, o.Limits) {
-			kept = Name{}
+		if kept := g.name(now, key, o.Limits); kept != nil {
+			n -= min(kept.Count, 1)
+		} else {
+			g.forget(key)
 		}
-		n -= min(kept.Count, 1)
-		g.keepName(Name{Key: key, Count: max(kept.Count, 1), At: now / second, Taken: kept.Taken})
+		g.remember(now, key, 1)
 	}
 	return n
 }
 
-// remember keeps the highest count that was reported under a name elsewhere than in a stored Event
-// of that name.
-func (g *Group) remember(now int64, name string, count int64) {
-	kept := g.forgetName(name)
-	g.keepName(Name{Key: nameKey(name), Count: max(kept.Count, count), At: now / second, Taken: kept.Taken})
-}
-
-// keepName keeps a name that is not kept. Past the bound the oldest one goes.
-func (g *Group) keepName(n Name) {
+// remember keeps the highest count that was reported under a name elsewhere than in a stored Event of that name. Past
+// the bound the oldest name goes.
+func (g *Group) remember(now int64, key uint64, count int64) {
+	kept := g.forget(key)
 	if len(g.Names) >= maxNames {
 		g.Names = slices.Delete(g.Names, 0, 1)
 	}
-	g.Names = append(g.Names, n)
+	g.Names = append(g.Names, Name{Key: key, Count: max(kept.Count, count), At: now / second, Taken: kept.Taken})
 }

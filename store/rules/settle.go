@@ -68,11 +68,7 @@ func (n *Notice) pending(group store.Key) store.PendingWrite {
 
 // Complete notes the outcome of a write. A write that is not known any more is ignored.
 func (g *Group) Complete(now time.Time, fresh store.Key, p *store.PendingWrite, o store.Outcome) {
-	g.complete(now, fresh, p, o)
-	g.fit(now, fresh)
-}
-
-func (g *Group) complete(now time.Time, fresh store.Key, p *store.PendingWrite, o store.Outcome) {
+	defer g.fit(now, fresh)
 	at := now.UnixMicro()
 	if p.Notice != nil {
 		if i := slices.IndexFunc(g.Notices, func(n Notice) bool { return n.ID == p.Ref.ID && n.Name == p.Name }); i >= 0 {
@@ -123,7 +119,7 @@ func (g *Group) orphan(now time.Time, fresh store.Key, r *Record, taken bool) {
 		g.giveUp(now, fresh, r.ID)
 		return
 	}
-	g.remember(at, r.Name, r.Own)
+	g.remember(at, nameKey(r.Name), r.Own)
 	g.Names[len(g.Names)-1].Taken = taken
 	r.Name, r.UID, r.Version, r.Own = "", "", "", 0
 	r.Changes++
@@ -145,7 +141,7 @@ func (g *Group) handOver(now time.Time, fresh store.Key, r *Record, n int64) {
 		Window:        time.Duration(r.Window) * time.Microsecond,
 		WriteInterval: time.Duration(r.Interval) * time.Microsecond, MaxWriteInterval: time.Duration(r.Max) * time.Microsecond,
 	}
-	drops := dropped(now, &w, &l, &store.Bucket{About: g.About}, n)
+	drops := Dropped(now, w, &l, &store.Bucket{About: g.About}, n)
 	g.addDrops(now, fresh, &drops)
 }
 

@@ -28,13 +28,9 @@ func (g *Group) update(now time.Time, w *store.Write, l *store.Limits, grants []
 		r.Own += n // a notice reports them
 		return store.Decision{Verdict: store.Drop, Empty: p.empty, Next: p.next, Occurrences: n}
 	case w.Update.Recorder:
-		g.paid(&p)
+		g.keep(p.after)
 	}
-	r.wroteByClient(at, w)
-	if r.Total != r.Written {
-		g.meet(w)
-		r.change(at)
-	}
+	g.wroteByClient(at, r, w)
 	return store.Decision{Verdict: store.Admit}
 }
 
@@ -52,14 +48,17 @@ func (g *Group) mergeUpdate(now int64, r *Record, w *store.Write, l *store.Limit
 
 // wroteByClient notes an UPDATE that goes through. One that leaves the count alone is no write of
 // the count.
-func (r *Record) wroteByClient(now int64, w *store.Write) {
+func (g *Group) wroteByClient(now int64, r *Record, w *store.Write) {
 	r.Same, r.Version = w.Update.Same, ""
-	if !w.Update.Recorder && w.Count == w.Update.Stored.Count {
-		return
+	if w.Update.Recorder || w.Count != w.Update.Stored.Count {
+		r.count(own(w))
+		r.Written = w.Count
+		r.wrote(now)
 	}
-	r.count(own(w))
-	r.Written = w.Count
-	r.wrote(now)
+	if r.Total != r.Written {
+		g.meet(w)
+		r.change(now)
+	}
 }
 
 // own is how many occurrences an UPDATE reports under the Event's own name. One that is not a
@@ -77,7 +76,7 @@ func own(w *store.Write) int64 {
 func (g *Group) stored(now int64, w *store.Write, l *store.Limits) *Record {
 	r := g.byName(w.Name)
 	if r == nil {
-		refused := g.forgetName(w.Name)
+		refused := g.forget(nameKey(w.Name))
 		if r = g.add(store.Key{}); r == nil {
 			return nil
 		}
