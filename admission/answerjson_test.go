@@ -75,10 +75,7 @@ func TestAnAnswerIsOnTheWireAsItWasDecided(t *testing.T) {
 // audit has a policy of a name audited that would drop all.
 func (r *rig) audit(name string) {
 	r.t.Helper()
-	var err error
-	if r.gate.Audit, err = memory.New(memory.Options{Bytes: memory.AuditBytes, Unsettled: true}); err != nil {
-		r.t.Fatal(err)
-	}
+	r.gate.Audit = memory.New(memory.Options{Bytes: memory.AuditBytes, Unsettled: true})
 	p := defaults()
 	p.before = []*policy.Policy{named(name, func(p *applied) { p.AuditWarnings, p.Action = true, policy.Drop }).audited()}
 	r.gate.Policies = p.inForce()

@@ -118,10 +118,7 @@ func TestEachDecisionIsPassedOnOnce(t *testing.T) {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, tt.applies)
-			audit, err := memory.New(memory.Options{Bytes: memory.AuditBytes, Unsettled: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			audit := memory.New(memory.Options{Bytes: memory.AuditBytes, Unsettled: true})
 			r.gate.Audit = audit
 			made := decisions(r)
 			for _, do := range tt.do {

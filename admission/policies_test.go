@@ -114,10 +114,7 @@ func TestAnAuditedPolicyOnlySaysWhatItWouldDo(t *testing.T) {
 			p := named("free", func(p *applied) { p.Merge.Enabled, p.SpamFilter.Enabled = false, false })
 			tt.audit(p)
 			r := newRig(t, p)
-			audit, err := memory.New(memory.Options{Bytes: memory.AuditBytes, Unsettled: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			audit := memory.New(memory.Options{Bytes: memory.AuditBytes, Unsettled: true})
 			r.gate.Audit = audit
 			counted := 0
 			r.gate.Recorder = onDecision(func(d admission.Decided) {

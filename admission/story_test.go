@@ -151,11 +151,7 @@ func newRig(t *testing.T, p *applied) *rig {
 
 func newMemory(t testing.TB) *memory.Store {
 	t.Helper()
-	m, err := memory.New(memory.Options{Bytes: memory.DefaultBytes})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
+	return memory.New(memory.Options{Bytes: memory.DefaultBytes})
 }
 
 // newGate makes a Gate with the real clock that admits two undecided Events and logs three complaints, two of one namespace.

@@ -9,12 +9,14 @@ import (
 	"container/heap"
 	"container/ring"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -109,6 +111,28 @@ func (k *Key) UnmarshalText(text []byte) error {
 	}
 	copy(k[:], decoded)
 	return nil
+}
+
+// Steps names the steps of a process. It may be used concurrently. Make it with NewSteps.
+type Steps struct {
+	// Writer is a random id of the process.
+	Writer [8]byte
+	number atomic.Uint64
+}
+
+// NewSteps begins with step 1.
+func NewSteps() *Steps {
+	s := &Steps{}
+	_, _ = rand.Read(s.Writer[:]) // never fails
+	return s
+}
+
+// Next is Writer and the next number: a name that no other step of any process has.
+func (s *Steps) Next() Key {
+	var k Key
+	copy(k[:], s.Writer[:])
+	binary.BigEndian.PutUint64(k[len(s.Writer):], s.number.Add(1))
+	return k
 }
 
 // Hasher builds Keys part by part and can be used again after Sum. The zero

@@ -25,10 +25,7 @@ func TestMessagesThatAreCutAreCounted(t *testing.T) {
 	t.Parallel()
 	m := New("devel")
 	p := policy.Default()
-	own, err := memory.New(memory.Options{Bytes: memory.MinBytes})
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := memory.New(memory.Options{Bytes: memory.MinBytes})
 	gate := &admission.Gate{
 		Policies: policy.InForce(policy.NewSet(p, policy.Rules{}, nil)), Store: own, Now: time.Now,
 	}

@@ -1,6 +1,7 @@
 package settler_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -25,11 +26,7 @@ const interval = 10 * time.Second
 
 func newMemory(t *testing.T) *memory.Store {
 	t.Helper()
-	m, err := memory.New(memory.Options{Bytes: memory.DefaultBytes})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
+	return memory.New(memory.Options{Bytes: memory.DefaultBytes})
 }
 
 func flush(p *policy.Policy) { p.Merge.WriteInterval = interval }
@@ -256,22 +253,30 @@ func TestAnAnswerThatIsLostIsCountedOnce(t *testing.T) {
 	t.Parallel()
 	for says, tt := range map[string]struct {
 		note, by string
-		merge    func(t *testing.T, m *memory.Store, w store.Write, l store.Limits) error
+		merge    func(t *testing.T, m *memory.Store, w store.Write, l store.Limits) *memory.Store
 	}{
-		"as its register was lost": {note: "5 of 7", merge: func(_ *testing.T, m *memory.Store, w store.Write, l store.Limits) error {
+		"as its register was lost": {note: "5 of 7", merge: func(t *testing.T, m *memory.Store, w store.Write, l store.Limits) *memory.Store {
+			t.Helper()
+			known, err := m.Peek(t.Context(), []store.Key{w.Group}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			g := cmp.Or(known.Groups[w.Group], &rules.Group{})
 			op := rules.Op{Write: w, Limits: &l, Decision: store.Decision{Verdict: store.Merge, Into: "a0"}}
-			return m.Report(time.Now(), w.Group, &op)
+			g.Report(time.Now(), store.Key{}, &op)
+			return memory.From(rules.State{Groups: map[store.Key]*rules.Group{w.Group: g}})
 		}},
-		"as another store has merged them": {note: "5 of 7 by b", by: "a", merge: func(t *testing.T, m *memory.Store, w store.Write, l store.Limits) error {
+		"as another store has merged them": {note: "5 of 7 by b", by: "a", merge: func(t *testing.T, m *memory.Store, w store.Write, l store.Limits) *memory.Store {
 			t.Helper()
 			known := w
 			known.Name, known.Count = "a0", 2
 			known.Update = &store.Update{Recorder: true, Stored: store.Stored{Count: 2}}
-			if _, err := m.Decide(t.Context(), time.Now(), known, l); err != nil {
-				return err
+			for _, write := range []store.Write{known, w} {
+				if _, err := m.Decide(t.Context(), time.Now(), write, l); err != nil {
+					t.Fatal(err)
+				}
 			}
-			_, err := m.Decide(t.Context(), time.Now(), w, l)
-			return err
+			return m
 		}},
 	} {
 		t.Run(says, func(t *testing.T) {
@@ -281,15 +286,13 @@ func TestAnAnswerThatIsLostIsCountedOnce(t *testing.T) {
 	}
 }
 
-func anAnswerIsLost(t *testing.T, note, by string, merge func(*testing.T, *memory.Store, store.Write, store.Limits) error) {
+func anAnswerIsLost(t *testing.T, note, by string, merge func(*testing.T, *memory.Store, store.Write, store.Limits) *memory.Store) {
 	t.Helper()
 	r, m := newRig(t), newMemory(t)
 	r.put(event("default", "a0", about("a"), counts(7), merged(note)))
 	for i := range 4 {
 		w, l := asked(t, event("default", fmt.Sprint("again", i), about("a")), flush)
-		if err := merge(t, m, w, l); err != nil {
-			t.Fatal(err)
-		}
+		m = merge(t, m, w, l)
 	}
 	lost := false
 	r.answer = func(q *request) error {

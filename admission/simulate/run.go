@@ -58,15 +58,7 @@ type run struct {
 // Run decides all writes. What it returns depends on nothing but the trace and o, except for the names of Events
 // that ask for a generated one. It fails when the temporary files do, or when ctx ends.
 func (t *Trace) Run(ctx context.Context, o Options) (*Result, error) {
-	r := &run{opts: o, trace: t, result: newResult(&t.Input)}
-	var err error
-	if r.store, err = memory.New(memory.Options{Bytes: o.StoreBytes}); err != nil {
-		return nil, err
-	}
-	audit, err := memory.New(memory.Options{Bytes: memory.AuditBytes, Unsettled: true})
-	if err != nil {
-		return nil, err
-	}
+	r := &run{opts: o, trace: t, result: newResult(&t.Input), store: memory.New(memory.Options{Bytes: o.StoreBytes})}
 	if err := t.spool.cut(t.end); err != nil { // what another run stored
 		return nil, err
 	}
@@ -75,7 +67,7 @@ func (t *Trace) Run(ctx context.Context, o Options) (*Result, error) {
 	r.gate = &admission.Gate{
 		Policies:         rules,
 		Store:            r.store,
-		Audit:            audit,
+		Audit:            memory.New(memory.Options{Bytes: memory.AuditBytes, Unsettled: true}),
 		Recorder:         r.result,
 		Now:              func() time.Time { return r.now },
 		MaxWriteInterval: maxWriteInterval,
@@ -90,7 +82,7 @@ func (t *Trace) Run(ctx context.Context, o Options) (*Result, error) {
 			o.Progress(done, of)
 		}
 	}
-	err = t.each(ctx, o.Bound, func(w *write) error {
+	err := t.each(ctx, o.Bound, func(w *write) error {
 		if done%progressEvery == 0 {
 			if err := ctx.Err(); err != nil {
 				return err

@@ -11,10 +11,7 @@ import (
 // bench decides writes of some Events about each of several pods, one after the other.
 func bench(b *testing.B, pods, events int, change func(w *store.Write, l *store.Limits)) {
 	b.Helper()
-	s, err := New(Options{Bytes: DefaultBytes})
-	if err != nil {
-		b.Fatal(err)
-	}
+	s := New(Options{Bytes: DefaultBytes})
 	l := store.Limits{
 		Merge: true, MaxEvents: 10, Window: 10 * time.Minute, RepeatWindow: time.Hour,
 		WriteInterval: 10 * time.Second, MaxWriteInterval: time.Minute, KeepMessages: 5, ReservePerReason: 1,

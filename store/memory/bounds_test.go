@@ -11,14 +11,6 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-func TestNewWantsEnoughBytes(t *testing.T) {
-	for bytes, ok := range map[int64]bool{MinBytes - 1: false, MinBytes: true, AuditBytes: true, DefaultBytes: true, 0: false, -1: false} {
-		if s, err := New(Options{Bytes: bytes}); (err == nil) != ok || (s != nil) != ok {
-			t.Errorf("%d bytes: %v, want a store: %t", bytes, err, ok)
-		}
-	}
-}
-
 func TestTheBooksAreKept(t *testing.T) {
 	h := newHostile(t, MinBytes)
 	rng, full := h.rng, 0
@@ -262,10 +254,7 @@ func heapInUse() int64 {
 }
 
 func TestAGroupIsNotFullWhereNobodySettles(t *testing.T) {
-	s, err := New(Options{Bytes: MinBytes, Unsettled: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := New(Options{Bytes: MinBytes, Unsettled: true})
 	h := newHostile(t, MinBytes)
 	for i := range 300 {
 		w, l := h.write(attack{})
@@ -280,10 +269,7 @@ func TestAGroupIsNotFullWhereNobodySettles(t *testing.T) {
 }
 
 func TestNothingIsPendingWhereNobodySettles(t *testing.T) {
-	s, err := New(Options{Bytes: MinBytes, Unsettled: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := New(Options{Bytes: MinBytes, Unsettled: true})
 	h := newHostile(t, MinBytes)
 	h.Store = s
 	for range 5000 {

@@ -2,25 +2,15 @@ package memory
 
 import (
 	"context"
-	"math"
 	"time"
 
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/rules"
 )
 
-// forever is the ahead from which a claim takes everything: 142 years.
-const forever = 1 << 52 * time.Microsecond
-
 // Claim implements store.Queue.
 func (s *Store) Claim(_ context.Context, now time.Time, ahead time.Duration, n int, claimed func(namespace string, group store.Key) bool) ([]store.PendingWrite, error) {
-	by := now.Truncate(time.Microsecond)
-	switch {
-	case ahead >= forever:
-		by = time.UnixMicro(math.MaxInt64)
-	case ahead > 0:
-		by = by.Add(ahead + time.Microsecond - 1).Truncate(time.Microsecond)
-	}
+	by := rules.By(now, ahead)
 	picked := s.turns.Pick(s.due(by), n, claimed)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,7 +45,7 @@ func (s *Store) Complete(_ context.Context, now time.Time, p store.PendingWrite,
 	if !ok {
 		return nil
 	}
-	e.Complete(now, s.fresh(), &p, o)
+	e.Complete(now, s.steps.Next(), &p, o)
 	s.measure(e)
 	s.shrink(now, 0)
 	return nil

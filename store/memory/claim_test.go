@@ -9,6 +9,9 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
+// forever is the ahead from which a claim takes everything: 142 years.
+const forever = 1 << 52 * time.Microsecond
+
 // pend makes something pending of a new group in a namespace.
 func (h *hostile) pend(namespace string) store.Key {
 	h.t.Helper()

@@ -24,10 +24,7 @@ type hostile struct {
 
 func newHostile(t *testing.T, bytes int64) *hostile {
 	t.Helper()
-	s, err := New(Options{Bytes: bytes})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := New(Options{Bytes: bytes})
 	return &hostile{Store: s, t: t, now: epoch(), rng: rand.New(rand.NewPCG(1, 0))}
 }
 

@@ -4,8 +4,6 @@ package memory
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"sync"
@@ -40,15 +38,14 @@ type Options struct {
 // most; its bucket is full again if it comes back. Where what is pending of a namespace takes as much as is left,
 // the Store is full for that namespace.
 type Store struct {
-	opts   Options
-	writer [8]byte // part of the names of its steps
+	opts  Options
+	steps *store.Steps
 
 	mu      sync.Mutex
 	groups  *store.Table[*entry] // something is pending of those that are pinned
 	pending map[*entry]struct{}
 	turns   rules.Turns
 	levels  *store.Table[rules.Level]
-	steps   uint64
 	order   int64     // of the last decision
 	last    time.Time // the latest time of a step
 }
@@ -66,22 +63,18 @@ var (
 )
 
 // New makes an empty Store.
-func New(o Options) (*Store, error) {
-	if o.Bytes < MinBytes {
-		return nil, fmt.Errorf("memory store of %d bytes: must have at least %d", o.Bytes, MinBytes)
-	}
-	s := &Store{
+func New(o Options) *Store {
+	return &Store{
 		opts:    o,
+		steps:   store.NewSteps(),
 		groups:  store.NewTable[*entry](o.Bytes),
 		pending: map[*entry]struct{}{},
 		levels:  store.NewTable[rules.Level](maxLevels),
 	}
-	_, _ = rand.Read(s.writer[:]) // never fails
-	return s, nil
 }
 
 // ID distinguishes the Store from those of other processes.
-func (s *Store) ID() string { return hex.EncodeToString(s.writer[:4]) }
+func (s *Store) ID() string { return hex.EncodeToString(s.steps.Writer[:4]) }
 
 // Decide implements store.Store.
 func (s *Store) Decide(_ context.Context, now time.Time, w store.Write, l store.Limits) (store.Decision, error) {
@@ -93,7 +86,7 @@ func (s *Store) Decide(_ context.Context, now time.Time, w store.Write, l store.
 		return store.Decision{}, err
 	}
 	levels, grants := s.ask(now, l.Quotas)
-	d, changed := e.Decide(now, s.fresh(), w, &l, grants)
+	d, changed := e.Decide(now, s.steps.Next(), w, &l, grants)
 	if known || changed {
 		s.measure(e)
 	} else {
@@ -118,15 +111,6 @@ func (s *Store) at(now time.Time) time.Time {
 		s.last = now
 	}
 	return now
-}
-
-// fresh is a name that no other step of any Store has.
-func (s *Store) fresh() store.Key {
-	s.steps++
-	var k store.Key
-	copy(k[:], s.writer[:])
-	binary.BigEndian.PutUint64(k[len(s.writer):], s.steps)
-	return k
 }
 
 // ask asks quotas for a token each: what they answer, and what their levels are without it.
@@ -154,7 +138,7 @@ func (s *Store) setLevel(namespace string, quota store.Key, v rules.Level) {
 	}
 	e.Value = v
 	s.levels.Set(e, 1, false)
-	s.levels.Evict(0)
+	s.levels.Shrink(0)
 }
 
 // ordered gives a decision its place among all of them. Callers read their clocks before they take
@@ -201,15 +185,12 @@ func (s *Store) known(now time.Time, key store.Key) (*entry, bool) {
 	if place == nil {
 		return nil, false
 	}
-	if place.Value.past(now) {
+	if place.Value.Expired(now) {
 		s.groups.Remove(place)
 		return nil, false
 	}
 	return place.Value, true
 }
-
-// past reports whether a group can be deleted.
-func (e *entry) past(now time.Time) bool { return e.due.IsZero() && now.UnixMicro() > e.Until }
 
 // measure brings the count of bytes and what is pending up to date with e.
 func (s *Store) measure(e *entry) {
@@ -232,9 +213,40 @@ func (s *Store) shrink(now time.Time, more int64) {
 	const few = 8
 	for range few {
 		place := s.groups.Oldest()
-		if place == nil || !place.Value.past(now) {
+		if place == nil || !place.Value.Expired(now) {
 			return
 		}
 		s.groups.Remove(place)
 	}
+}
+
+// ReportDrops lets the notice of a register report drops of Events of a namespace. It returns store.ErrFull
+// when they do not fit.
+func (s *Store) ReportDrops(now time.Time, namespace string, register store.Key, d *rules.Drops) error {
+	if d.Total <= 0 {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now = s.at(now)
+	e, _, err := s.enter(now, namespace, register)
+	if err != nil {
+		return err
+	}
+	e.AddDrops(now, s.steps.Next(), d)
+	s.measure(e)
+	return nil
+}
+
+// addDrops adds drops to the notice of a register. The caller has made sure of the bytes.
+func (s *Store) addDrops(now time.Time, namespace string, register store.Key, d *rules.Drops) {
+	if d.Total <= 0 {
+		return
+	}
+	e, known := s.known(now, register)
+	if !known {
+		e = s.make(namespace, register)
+	}
+	e.AddDrops(now, s.steps.Next(), d)
+	s.measure(e)
 }

@@ -52,7 +52,7 @@ func TestStepsHaveNamesOfTheirOwn(t *testing.T) {
 	for range 10 {
 		h := newHostile(t, MinBytes)
 		for range 1000 {
-			key := h.fresh()
+			key := h.steps.Next()
 			if seen[key] || key.IsZero() {
 				t.Fatal("a name of a step is used twice")
 			}
@@ -184,16 +184,10 @@ func TestPeekLeavesOutWhatIsPast(t *testing.T) {
 	}
 }
 
-// What was decided elsewhere is reported, and a full store says that it has no place for it.
+// Drops that were not reported elsewhere are in a notice, and a full store says that it has no place for them.
 func TestReports(t *testing.T) {
 	h := newHostile(t, MinBytes)
 	w, l := h.write(attack{group: true})
-	for name, d := range map[string]store.Decision{"a": {Verdict: store.Admit}, "b": {Verdict: store.Merge, Into: "a"}} {
-		w.Name = name
-		if err := h.Report(h.now, w.Group, &rules.Op{Write: w, Limits: &l, Decision: d}); err != nil {
-			t.Fatal(err)
-		}
-	}
 	quota := store.Bucket{Key: store.KeyOf("quota"), Name: "quota", About: w.About}
 	drops := rules.Dropped(h.now, w, &l, &quota, 7)
 	for range 2 {
@@ -201,31 +195,19 @@ func TestReports(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := h.ReportDrops(h.now, "production", store.KeyOf("nothing"), &rules.Drops{}); err != nil || h.groups.Len() != 2 {
-		t.Errorf("%d groups, %v, after a report of nothing, want 2", h.groups.Len(), err)
+	if err := h.ReportDrops(h.now, "production", store.KeyOf("nothing"), &rules.Drops{}); err != nil || h.groups.Len() != 1 {
+		t.Errorf("%d groups, %v, after a report of nothing, want 1", h.groups.Len(), err)
 	}
-	total := int64(0)
-	writes := h.claim(10, time.Hour)
-	for _, p := range writes {
-		total += p.Total
-	}
-	if len(writes) != 2 || total != 16 {
-		t.Errorf("%+v, want an Event of 2 and a notice of 14", writes)
+	if writes := h.claim(10, time.Hour); len(writes) != 1 || writes[0].Total != 14 {
+		t.Errorf("%+v, want a notice of 14", writes)
 	}
 	h.check()
-	for says, report := range map[string]func(group store.Key) error{
-		"decisions": func(group store.Key) error {
-			return h.Report(h.now, group, &rules.Op{Write: w, Limits: &l, Decision: store.Decision{Verdict: store.Merge, Into: "a"}})
-		},
-		"drops": func(group store.Key) error { return h.ReportDrops(h.now, "production", group, &drops) },
-	} {
-		var err error
-		for i := 0; err == nil && i < MinBytes; i++ {
-			err = report(store.KeyOf(says, fmt.Sprint(i)))
-		}
-		if !errors.Is(err, store.ErrFull) || h.groups.Size() > MinBytes {
-			t.Errorf("%s: %v in %d bytes, want that there is no place for more", says, err, h.groups.Size())
-		}
+	var err error
+	for i := 0; err == nil && i < MinBytes; i++ {
+		err = h.ReportDrops(h.now, "production", store.KeyOf(fmt.Sprint(i)), &drops)
+	}
+	if !errors.Is(err, store.ErrFull) || h.groups.Size() > MinBytes {
+		t.Errorf("%v in %d bytes, want that there is no place for more", err, h.groups.Size())
 	}
 	h.check()
 }

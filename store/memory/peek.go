@@ -29,7 +29,7 @@ func (s *Store) Peek(_ context.Context, groups, levels []store.Key) (rules.State
 func (s *Store) peekGroup(key store.Key, st *rules.State) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if place := s.groups.Get(key); place != nil && !place.Value.past(s.last) {
+	if place := s.groups.Get(key); place != nil && !place.Value.Expired(s.last) {
 		st.Groups[key] = place.Value.Clone()
 	}
 }
@@ -37,10 +37,7 @@ func (s *Store) peekGroup(key store.Key, st *rules.State) {
 // From makes a Store that goes on from a copy of what another holds: at st.At it decides as the other
 // would, as far as that was copied.
 func From(st rules.State) *Store {
-	s, err := New(Options{Bytes: DefaultBytes})
-	if err != nil {
-		panic(err) // DefaultBytes is enough
-	}
+	s := New(Options{Bytes: DefaultBytes})
 	for key, v := range st.Levels {
 		s.setLevel("", key, v)
 	}

@@ -9,11 +9,7 @@ import (
 
 func newMemory(t *testing.T) storetest.Subject {
 	t.Helper()
-	m, err := memory.New(memory.Options{Bytes: memory.DefaultBytes})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
+	return memory.New(memory.Options{Bytes: memory.DefaultBytes})
 }
 
 var seeds = storetest.SeedFlags(20, 500)
@@ -43,11 +39,7 @@ func TestMemoryProtectsEtcd(t *testing.T) {
 func TestNoNamespaceChangesWhatAnotherGets(t *testing.T) {
 	small := func(t *testing.T) storetest.Subject {
 		t.Helper()
-		m, err := memory.New(memory.Options{Bytes: memory.MinBytes})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return m
+		return memory.New(memory.Options{Bytes: memory.MinBytes})
 	}
 	few := storetest.Seeds{First: seeds.First, Runs: max(1, seeds.Runs/10), Steps: seeds.Steps}
 	storetest.Compare(t, few, newMemory, storetest.Besieged(small))

@@ -19,11 +19,7 @@ func TestRedisClusterKeepsTheRules(t *testing.T) {
 
 func newMemory(t *testing.T) storetest.Subject {
 	t.Helper()
-	m, err := memory.New(memory.Options{Bytes: memory.DefaultBytes})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
+	return memory.New(memory.Options{Bytes: memory.DefaultBytes})
 }
 
 func TestRedisEqualsMemory(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -13,6 +14,14 @@ import (
 
 // Expired reports whether g can be deleted at now.
 func (g *Group) Expired(now time.Time) bool { return now.UnixMicro() > g.Until && g.Due().IsZero() }
+
+// By is the moment that is ahead of now: all that is pending is due by then, if that is 142 years or more ahead.
+func By(now time.Time, ahead time.Duration) time.Time {
+	if ahead >= longest {
+		return time.UnixMicro(math.MaxInt64 / 2)
+	}
+	return now.Truncate(time.Microsecond).Add(time.Duration(micros(ahead)) * time.Microsecond)
+}
 
 // Claim is what is due by then, the notice last: what it takes over from Events is in it already.
 func (g *Group) Claim(group store.Key, by time.Time) []store.PendingWrite {

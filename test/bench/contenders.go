@@ -30,10 +30,10 @@ type contender struct {
 func contenders() []contender {
 	return []contender{
 		{name: "handler_mutate", fresh: func() (http.Handler, error) {
-			return newHandler((*admission.Gate).Mutate)
+			return newHandler((*admission.Gate).Mutate), nil
 		}},
 		{name: "handler_validate", update: true, fresh: func() (http.Handler, error) {
-			return newHandler((*admission.Gate).Validate)
+			return newHandler((*admission.Gate).Validate), nil
 		}},
 		{name: "handler_default", fresh: newDefaultHandler},
 		{name: "handler_plain", fresh: func() (http.Handler, error) { return newPlainHandler(answerAllow), nil }},
@@ -41,18 +41,15 @@ func contenders() []contender {
 }
 
 // newHandler makes the handler of a phase, as serve does.
-func newHandler(phase func(*admission.Gate, context.Context, *admission.Request) (admission.Answer, error)) (http.Handler, error) {
-	kept, err := memory.New(memory.Options{Bytes: memory.DefaultBytes})
-	if err != nil {
-		return nil, err
-	}
+func newHandler(phase func(*admission.Gate, context.Context, *admission.Request) (admission.Answer, error)) http.Handler {
+	kept := memory.New(memory.Options{Bytes: memory.DefaultBytes})
 	governing := defaults()
 	gate := newGate(governing, kept)
 	gate.Recorder = metrics.New("bench")
 	return &admission.Handler{
 		Gate: gate, MaxBytes: 8 << 20, InFlight: admission.NewPlaces(256), Deadline: patience,
 		Phase: func(ctx context.Context, r *admission.Request) (admission.Answer, error) { return phase(gate, ctx, r) },
-	}, nil
+	}
 }
 
 // newDefaultHandler is what an author of a webhook gets from

@@ -134,10 +134,7 @@ func gateOf(t *testing.T, bursts map[string]int) (*admission.Gate, *time.Time) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := memory.New(memory.Options{Bytes: memory.MinBytes})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := memory.New(memory.Options{Bytes: memory.MinBytes})
 	// It neither merges nor limits by source, and so leaves all to the quota.
 	alone := policy.Default()
 	alone.Merge.Enabled, alone.SpamFilter.Enabled = false, false

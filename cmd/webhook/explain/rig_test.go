@@ -256,9 +256,5 @@ func explain(t *testing.T, args ...string) (string, error) {
 
 func memoryOf(t *testing.T) *memory.Store {
 	t.Helper()
-	m, err := memory.New(memory.Options{Bytes: memory.DefaultBytes})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
+	return memory.New(memory.Options{Bytes: memory.DefaultBytes})
 }

@@ -45,10 +45,8 @@ type state struct {
 // newState keeps all in memory or, where Redis is given, in Redis, and then in memory only what this
 // replica could not report to that.
 func (s *server) newState() (*state, error) {
-	own, err := memory.New(memory.Options{Bytes: s.opts.StoreMemory.Value()})
-	if err != nil {
-		return nil, fmt.Errorf("--store-memory: %w", err)
-	}
+	var err error
+	own := memory.New(memory.Options{Bytes: s.opts.StoreMemory.Value()})
 	// They set no rate of their own: the settler and the writer of statuses have one.
 	if s.events, err = kubernetes.NewForConfig(s.as("settler")); err != nil {
 		return nil, fmt.Errorf("--kubeconfig: %w", err)
@@ -60,10 +58,7 @@ func (s *server) newState() (*state, error) {
 	if s.opts.usesRedis() {
 		return s.inRedis(own, local)
 	}
-	audit, err := memory.New(memory.Options{Bytes: memory.AuditBytes, Unsettled: true})
-	if err != nil {
-		return nil, err
-	}
+	audit := memory.New(memory.Options{Bytes: memory.AuditBytes, Unsettled: true})
 	all := busiest.NewReplicas(nil, s.log)
 	return &state{
 		store:            s.traces.Store("memory", false, s.metrics.Store.Observe("memory", own)),
