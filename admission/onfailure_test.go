@@ -22,8 +22,12 @@ type unavailable struct {
 	local *memory.Store
 }
 
-func (u unavailable) DecideLocally(w store.Write, l store.Limits) (store.Decision, error) {
-	return u.local.Decide(context.Background(), epoch(), w, l)
+func (u unavailable) DecideLocally(w store.Write, l store.Limits) store.Decision {
+	d, err := u.local.Decide(context.Background(), epoch(), w, l)
+	if err != nil {
+		panic(err) // it is not full
+	}
+	return d
 }
 
 func (u unavailable) Reach(context.Context) error { return u.faulty() }

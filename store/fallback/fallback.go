@@ -18,7 +18,7 @@ import (
 // Shared is a store that can decide locally for a while, and reports those decisions when it can.
 type Shared interface {
 	// DecideLocally decides a write by the state of this replica, without waiting.
-	DecideLocally(w store.Write, l store.Limits) (store.Decision, error)
+	DecideLocally(w store.Write, l store.Limits) store.Decision
 	// Reach reports whether the shared store answers.
 	Reach(ctx context.Context) error
 }
@@ -106,8 +106,7 @@ var (
 // Available reports whether calls reach the shared store.
 func (s *Store) Available() bool { return s.breaker.State() == gobreaker.StateClosed }
 
-// Decide implements store.Store. It fails only when the caller's context ends, or when the state of
-// this replica is full.
+// Decide implements store.Store. It fails only when the caller's context ends.
 func (s *Store) Decide(ctx context.Context, now time.Time, w store.Write, l store.Limits) (store.Decision, error) {
 	var d store.Decision
 	_, err := s.breaker.Execute(func() (store.Decision, error) {
@@ -134,11 +133,7 @@ func (s *Store) Decide(ctx context.Context, now time.Time, w store.Write, l stor
 	}
 	s.options.Decided(ctx, store.Local)
 	l.Quotas = slices.DeleteFunc(slices.Clone(l.Quotas), func(b store.Bucket) bool { return b.OnFailure == store.AdmitAll })
-	d, err = s.shared.DecideLocally(w, l)
-	if err != nil {
-		return store.Decision{}, fmt.Errorf("decide without the shared store: %w", err)
-	}
-	return d, nil
+	return s.shared.DecideLocally(w, l), nil
 }
 
 // Run probes the shared store while no calls do, until ctx ends, so that its return is noticed even

@@ -26,10 +26,10 @@ func (s *shared) Decide(ctx context.Context, _ time.Time, _ store.Write, _ store
 	return s.decide(ctx)
 }
 
-func (s *shared) DecideLocally(_ store.Write, l store.Limits) (store.Decision, error) {
+func (s *shared) DecideLocally(_ store.Write, l store.Limits) store.Decision {
 	s.local++
 	s.quotas += len(l.Quotas)
-	return store.Decision{Verdict: store.Drop}, nil
+	return store.Decision{Verdict: store.Drop}
 }
 
 func (s *shared) Reach(context.Context) error { return s.reach() }

@@ -3,7 +3,10 @@ package redis
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/redisclient"
@@ -38,67 +41,56 @@ func (s *Store) Run(ctx context.Context) {
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*s.opts.TripTimeout)
 	defer cancel()
 	s.Flush(last)
-	s.spill(s.waiting(s.opts.Now()))
+	s.spillSince(s.opts.Now())
 }
 
 // Flush reports what waits, and asks what became of attempts in doubt, as long as Redis answers.
 func (s *Store) Flush(ctx context.Context) {
-	registers := s.waiting(s.opts.Now())
-	for len(registers) > 0 {
-		n := min(flushAtOnce, len(registers))
-		failed := make(chan bool, n)
-		for _, key := range registers[:n] {
-			go func() { failed <- s.contact(ctx, key) != nil }()
-		}
-		stop := false
-		for range n {
-			stop = <-failed || stop
-		}
-		if stop || ctx.Err() != nil {
-			return
-		}
-		registers = registers[n:]
+	var failed atomic.Bool
+	var trips errgroup.Group
+	trips.SetLimit(flushAtOnce)
+	for register, namespace := range s.waiting(s.opts.Now()) {
+		trips.Go(func() error {
+			ctx, cancel := context.WithTimeout(ctx, s.opts.TripTimeout)
+			defer cancel()
+			if !failed.Load() && s.change(ctx, namespace, register, nil) != nil {
+				failed.Store(true)
+			}
+			return nil
+		})
 	}
-}
-
-// contact makes a trip to a register with all that waits for it.
-func (s *Store) contact(ctx context.Context, register store.Key) error {
-	ctx, cancel := context.WithTimeout(ctx, s.opts.TripTimeout)
-	defer cancel()
-	return s.change(ctx, s.log.namespace(register), register, nil)
+	_ = trips.Wait() // none returns an error: those under way are not cancelled
 }
 
 // change makes a trip to a register that applies f too, if it is not nil.
 func (s *Store) change(ctx context.Context, namespace string, register store.Key, f func(*rules.Group, time.Time, store.Key)) error {
-	c := &call{namespace: namespace, apply: f, none: f == nil}
-	_, err := s.linesOf(register).do(ctx, s, register, c)
+	_, err := s.linesOf(register).do(ctx, s, register, &call{namespace: namespace, apply: f})
 	return err
 }
 
 // spillExcess spills the reports that have waited too long and, where there are too many, those changed longest ago
 // of the namespace that has most.
 func (s *Store) spillExcess() {
-	now := s.opts.Now()
-	s.spill(s.waiting(now.Add(-unreportedFor)))
+	s.spillSince(s.opts.Now().Add(-unreportedFor))
 	for key, r := s.log.evict(); r != nil; key, r = s.log.evict() {
-		s.spillReports(now, key, append(s.linesOf(key).dropDoubts(key), r))
+		s.spill(key, r)
 	}
 }
 
-// spill hands what could not be reported to registers to Options.Unreported, as drops: the notices of replicas add
-// up, and conflict with nothing. Of what was admitted there is nothing to report.
-func (s *Store) spill(registers []store.Key) {
-	now := s.opts.Now()
-	for _, key := range registers {
-		all := s.linesOf(key).dropDoubts(key)
-		if r := s.log.take(key); r != nil {
-			all = append(all, r)
-		}
-		s.spillReports(now, key, all)
+// spillSince spills what has waited since then or longer.
+func (s *Store) spillSince(since time.Time) {
+	for register := range s.waiting(since) {
+		s.spill(register, s.log.take(register))
 	}
 }
 
-func (s *Store) spillReports(now time.Time, register store.Key, all []*report) {
+// spill hands attempts in doubt and a report, if it is not nil, to Options.Unreported, as drops: the notices of replicas
+// add up, and conflict with nothing. Of what was admitted there is nothing to report.
+func (s *Store) spill(register store.Key, waits *report) {
+	now, all := s.opts.Now(), s.linesOf(register).dropDoubts(register)
+	if waits != nil {
+		all = append(all, waits)
+	}
 	for _, r := range all {
 		for i := range r.ops {
 			o := &r.ops[i]
@@ -121,19 +113,26 @@ func (s *Store) unreported(now time.Time, namespace string, register store.Key, 
 }
 
 // waiting returns the registers of attempts that have been in doubt, and of reports that have waited, since then or
-// longer.
-func (s *Store) waiting(since time.Time) []store.Key {
-	var keys []store.Key
+// longer, with their namespaces.
+func (s *Store) waiting(since time.Time) map[store.Key]string {
+	found := map[store.Key]string{}
 	for _, ls := range s.lines {
 		ls.mu.Lock()
 		for key, ln := range ls.doubtful {
 			if len(ln.doubts) > 0 && !ln.doubts[0].since.After(since) { // none while a trip asks about them
-				keys = append(keys, key)
+				found[key] = ""
 			}
 		}
 		ls.mu.Unlock()
 	}
-	return append(keys, s.log.registers(since)...)
+	s.log.mu.Lock()
+	defer s.log.mu.Unlock()
+	for key, e := range s.log.all.All() {
+		if !e.Value.since.After(since) {
+			found[key] = e.Value.namespace
+		}
+	}
+	return found
 }
 
 // dropDoubts removes the attempts in doubt from a line that is not busy, and returns them as reports.
@@ -161,19 +160,6 @@ func (ls *lines) dropDoubts(key store.Key) []*report {
 	return all
 }
 
-// registers returns those whose reports have waited since then or longer.
-func (rs *reports) registers(since time.Time) []store.Key {
-	rs.mu.Lock()
-	defer rs.mu.Unlock()
-	var keys []store.Key
-	for key, e := range rs.all.All() {
-		if !e.Value.since.After(since) {
-			keys = append(keys, key)
-		}
-	}
-	return keys
-}
-
 // evict removes and returns a report if there are too many; nil if not.
 func (rs *reports) evict() (store.Key, *report) {
 	rs.mu.Lock()
@@ -182,16 +168,6 @@ func (rs *reports) evict() (store.Key, *report) {
 		return e.Key, e.Value
 	}
 	return store.Key{}, nil
-}
-
-// namespace is that of what waits for a register.
-func (rs *reports) namespace(register store.Key) string {
-	rs.mu.Lock()
-	defer rs.mu.Unlock()
-	if e := rs.all.Get(register); e != nil {
-		return e.Value.namespace
-	}
-	return ""
 }
 
 func (rs *reports) len() int {
@@ -217,11 +193,13 @@ func (s *Store) fail(ln *line, t *step, calls []*call, err error) {
 		s.unsent(ln, calls, err)
 		return
 	}
-	ln.doubts = append(ln.doubts, attempt{number: t.number, calls: calls, since: s.opts.Now()})
+	ln.doubts = append(ln.doubts, attempt{version: t.to.version, calls: calls, since: s.opts.Now()})
 	for _, c := range calls {
 		c.answered = true
 	}
-	ln.assume(calls, t.now, t.to.version)
+	if ln.local != nil {
+		ln.assume(calls, t.at, t.to.version)
+	}
 	finish(calls, errors.Join(store.ErrUnconfirmed, err))
 }
 

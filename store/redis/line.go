@@ -120,9 +120,6 @@ func (ls *lines) locally(namespace string, key store.Key, now time.Time, fresh s
 // assume applies an attempt in doubt as if it had been carried out, for as long as this replica decides by
 // itself.
 func (ln *line) assume(calls []*call, now time.Time, fresh store.Key) {
-	if ln.local == nil {
-		return
-	}
 	for _, c := range calls {
 		c.step(ln.local, now, fresh)
 	}
@@ -250,8 +247,8 @@ func (rs *reports) putBack(register store.Key, r *report) {
 	})
 }
 
-// call is one change of a register that waits for a trip to Redis: a write to decide, a report, or
-// what apply does.
+// call is one change of a register that waits for a trip to Redis: a write to decide, a report, or what apply does. One
+// without any of them makes the trip for what waits for the register.
 type call struct {
 	namespace string
 	write     store.Write
@@ -259,7 +256,6 @@ type call struct {
 	taken     *taken
 	report    *report
 	apply     func(g *rules.Group, now time.Time, fresh store.Key)
-	none      bool // changes nothing itself: makes the trip for what waits for the register
 
 	done chan struct{} // closed when it is over
 	// Under the lock of the line:
@@ -274,12 +270,12 @@ type call struct {
 // returned with an answer is not decided again: what was answered is what is recorded.
 func (c *call) step(g *rules.Group, now time.Time, fresh store.Key) bool {
 	switch {
-	case c.none:
-		return false
 	case c.report != nil:
 		c.report.apply(g, now, fresh)
 	case c.apply != nil:
 		c.apply(g, now, fresh)
+	case c.limits == nil:
+		return false
 	case c.answered:
 		g.Report(now, fresh, &rules.Op{Write: c.write, Limits: c.limits, Decision: c.decision})
 	default:
@@ -295,19 +291,9 @@ func (c *call) step(g *rules.Group, now time.Time, fresh store.Key) bool {
 
 // attempt is a step of which nobody knows whether it was carried out.
 type attempt struct {
-	number uint64
-	calls  []*call
-	since  time.Time
-}
-
-// abandon removes a call that no attempt has carried from its line. The caller holds the lock.
-func (c *call) abandon(ln *line) {
-	for i, other := range ln.waiting {
-		if other == c {
-			ln.waiting = append(ln.waiting[:i:i], ln.waiting[i+1:]...)
-			return
-		}
-	}
+	version version
+	calls   []*call
+	since   time.Time
 }
 
 // finish ends calls. The caller holds the lock.

@@ -110,7 +110,7 @@ func (r *replicas) Decide(ctx context.Context, now time.Time, w store.Write, l s
 	}
 	d, err := r.stores[i].Decide(ctx, now, w, l)
 	if err != nil && !errors.Is(err, store.ErrUnconfirmed) {
-		return r.stores[i].DecideLocally(w, l)
+		return r.stores[i].DecideLocally(w, l), nil
 	}
 	return d, err
 }

@@ -1,15 +1,13 @@
 package redis
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/rules"
@@ -32,21 +30,12 @@ func (s *Store) Claim(
 	}
 	err := s.clocksKnown(ctx)
 	limits := make([]time.Time, shards)
-	commands, all := make([]*redis.ZSliceCmd, shards), make([]redis.Cmder, shards)
-	for i := range commands {
-		to := "+inf"
-		limits[i] = time.UnixMicro(math.MaxInt64 / 2)
-		if ahead < never {
-			limits[i] = s.clocks[i].now(s.opts.Now()).Add(ahead + time.Microsecond - 1).Truncate(time.Microsecond)
-			to = strconv.FormatInt(limits[i].UnixMicro(), 10)
-		}
-		commands[i] = redis.NewZSliceCmd(ctx, "zrangebyscore", s.dues[i], "-inf", to, "withscores", "limit", s.looked[i].Load(), indexed)
-		all[i] = commands[i]
+	for i := range limits {
+		limits[i] = rules.By(s.clocks[i].now(s.opts.Now()), ahead)
 	}
-	err = errors.Join(err, s.call(ctx, all))
-	if ctx.Err() != nil {
-		return nil, fmt.Errorf("look at what is due: %w", err) // commands may still be running
-	}
+	commands, callErr := ask(ctx, s, shards, func(i int) *redis.ZSliceCmd {
+		return redis.NewZSliceCmd(ctx, "zrangebyscore", s.dues[i], "-inf", limits[i].UnixMicro(), "withscores", "limit", s.looked[i].Load(), indexed)
+	})
 	var due []rules.DueGroup
 	for i, c := range commands {
 		if len(c.Val()) < indexed {
@@ -63,31 +52,22 @@ func (s *Store) Claim(
 		}
 	}
 	writes, readErr := s.read(ctx, s.turns.Pick(due, n, claimed), limits)
-	if err = errors.Join(err, readErr); err != nil {
+	if err = errors.Join(err, callErr, readErr); err != nil {
 		err = fmt.Errorf("read what is due: %w", err)
 	}
 	return writes, err
 }
 
-// never is so far ahead that everything falls due: 142 years.
-const never = 1 << 52 * time.Microsecond
-
 // read reads what is due of registers.
 func (s *Store) read(ctx context.Context, due []rules.DueGroup, limits []time.Time) ([]store.PendingWrite, error) {
-	if len(due) == 0 {
-		return nil, nil
-	}
-	keys := make([]store.Key, len(due))
-	for i, d := range due {
-		keys[i] = d.Group
-	}
-	values, err := s.values(ctx, keys)
+	commands, err := s.get(ctx, len(due), func(i int) string { return s.groupKey(due[i].Group) })
 	var writes []store.PendingWrite
-	for i, d := range due {
-		if values[i] == nil {
-			continue
+	for i, c := range commands {
+		if c.Err() != nil && !errors.Is(c.Err(), redis.Nil) {
+			continue // err says so
 		}
-		r, decodeErr := decode(*values[i])
+		d := due[i]
+		r, decodeErr := decode(c.Val())
 		if decodeErr != nil {
 			err = errors.Join(err, decodeErr)
 			continue
@@ -95,40 +75,35 @@ func (s *Store) read(ctx context.Context, due []rules.DueGroup, limits []time.Ti
 		found := r.group.Claim(d.Group, limits[shard(d.Group)])
 		if len(found) == 0 && r.group.Due().IsZero() {
 			// The register has expired, or Redis has lost it and kept the index.
-			err = errors.Join(err, s.call(ctx, []redis.Cmder{redis.NewIntCmd(ctx, "zrem", s.dues[shard(d.Group)], member(d.Group, d.Namespace))}))
+			_, lost := ask(ctx, s, 1, func(int) *redis.IntCmd {
+				return redis.NewIntCmd(ctx, "zrem", s.dues[shard(d.Group)], member(d.Group, d.Namespace))
+			})
+			err = errors.Join(err, lost)
 		}
 		writes = append(writes, found...)
 	}
 	return writes, err
 }
 
-// values returns the values of registers: empty for one that does not exist, nil for one that could not be
-// read.
-func (s *Store) values(ctx context.Context, groups []store.Key) ([]*string, error) {
-	commands, all := make([]*redis.StringCmd, len(groups)), make([]redis.Cmder, len(groups))
-	for i, group := range groups {
-		commands[i] = redis.NewStringCmd(ctx, "get", s.groupKey(group))
-		all[i] = commands[i]
-	}
-	err := s.call(ctx, all)
-	values := make([]*string, len(groups))
-	if ctx.Err() != nil {
-		return values, err // commands may still be running
-	}
-	for i, c := range commands {
-		if c.Err() == nil || errors.Is(c.Err(), redis.Nil) {
-			value := c.Val()
-			values[i] = &value
-		}
-	}
-	return values, err
+// get reads n values: empty for a key that does not exist.
+func (s *Store) get(ctx context.Context, n int, key func(i int) string) ([]*redis.StringCmd, error) {
+	return ask(ctx, s, n, func(i int) *redis.StringCmd { return redis.NewStringCmd(ctx, "get", key(i)) })
 }
 
-// call runs commands. That a key does not exist is no error.
-func (s *Store) call(ctx context.Context, all []redis.Cmder) error {
+// ask runs n commands and returns them; none if time was up, as they may still be running. That a key does not exist
+// is no error.
+func ask[C redis.Cmder](ctx context.Context, s *Store, n int, command func(i int) C) ([]C, error) {
+	if n == 0 {
+		return nil, nil
+	}
+	commands, all := make([]C, n), make([]redis.Cmder, n)
+	for i := range n {
+		commands[i] = command(i)
+		all[i] = commands[i]
+	}
 	err := s.client.Call(ctx, all...)
 	if ctx.Err() != nil {
-		return errors.Join(err, ctx.Err())
+		return nil, errors.Join(err, ctx.Err())
 	}
 	err = nil
 	for _, c := range all {
@@ -136,49 +111,38 @@ func (s *Store) call(ctx context.Context, all []redis.Cmder) error {
 			err = e
 		}
 	}
-	return err
+	return commands, err
 }
 
 // clocksKnown asks the shards whose clock is not known for their time.
 func (s *Store) clocksKnown(ctx context.Context) error {
+	var asked errgroup.Group
 	here := s.opts.Now()
-	failed := make(chan error, shards)
-	asked := 0
 	for i := range s.clocks {
-		if s.clocks[i].known(here) {
-			continue
+		if !s.clocks[i].known(here) {
+			asked.Go(func() error { return s.askTime(ctx, i) })
 		}
-		asked++
-		go func() {
-			now, err := s.shardTime(ctx, i)
-			if err == nil {
-				s.clocks[i].set(now, s.opts.Now())
-			}
-			failed <- err
-		}()
 	}
-	var err error
-	for range asked {
-		err = cmp.Or(err, <-failed)
-	}
-	return err
+	return asked.Wait()
 }
 
-// shardTime asks a shard for its time, by a step that never fits.
-func (s *Store) shardTime(ctx context.Context, shard int) (int64, error) {
+// askTime asks a shard for its time, by a step that never fits.
+func (s *Store) askTime(ctx context.Context, shard int) error {
 	answer, err := script.Run(ctx, s.client, []string{s.names[shard] + "clock", s.dues[shard]},
 		"none", "", "", "", 0, 0, 1, "", "-", 0)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	return integer(answer, 0)
+	var now int64
+	if err := scan(answer, &now); err != nil {
+		return err
+	}
+	s.clocks[shard].set(now, s.opts.Now())
+	return nil
 }
 
 // Reach reports whether Redis answers.
-func (s *Store) Reach(ctx context.Context) error {
-	_, err := s.shardTime(ctx, 0)
-	return err
-}
+func (s *Store) Reach(ctx context.Context) error { return s.askTime(ctx, 0) }
 
 // Complete implements store.Queue.
 func (s *Store) Complete(ctx context.Context, _ time.Time, p store.PendingWrite, o store.Outcome) error {
@@ -196,12 +160,8 @@ const completeTimeout = 2 * time.Second
 
 // Pending implements store.Queue. The shards are not counted at one moment.
 func (s *Store) Pending(ctx context.Context) (int64, error) {
-	counts, all := make([]*redis.IntCmd, shards), make([]redis.Cmder, shards)
-	for i := range counts {
-		counts[i] = redis.NewIntCmd(ctx, "zcard", s.dues[i])
-		all[i] = counts[i]
-	}
-	if err := s.call(ctx, all); err != nil {
+	counts, err := ask(ctx, s, shards, func(i int) *redis.IntCmd { return redis.NewIntCmd(ctx, "zcard", s.dues[i]) })
+	if err != nil {
 		return 0, fmt.Errorf("count what is pending: %w", err)
 	}
 	var n int64
@@ -214,30 +174,23 @@ func (s *Store) Pending(ctx context.Context) (int64, error) {
 // Peek copies what Redis holds of groups and of the levels of quotas. What does not exist is missing.
 func (s *Store) Peek(ctx context.Context, groups, levels []store.Key) (rules.State, error) {
 	state := rules.State{At: s.opts.Now(), Groups: map[store.Key]*rules.Group{}, Levels: map[store.Key]rules.Level{}}
-	values, err := s.values(ctx, groups)
-	if err != nil {
+	registers, err := s.get(ctx, len(groups), func(i int) string { return s.groupKey(groups[i]) })
+	quotas, quotasErr := s.get(ctx, len(levels), func(i int) string { return s.quotaKey(levels[i]) })
+	if err := errors.Join(err, quotasErr); err != nil {
 		return state, fmt.Errorf("look into redis: %w", err)
 	}
-	for i, value := range values {
-		if *value == "" {
+	for i, c := range registers {
+		if c.Val() == "" {
 			continue
 		}
-		r, err := decode(*value)
+		r, err := decode(c.Val())
 		if err != nil {
 			return state, err
 		}
 		state.Groups[groups[i]] = r.group
 		state.At = s.now(groups[i])
 	}
-	commands, all := make([]*redis.StringCmd, len(levels)), make([]redis.Cmder, len(levels))
-	for i, level := range levels {
-		commands[i] = redis.NewStringCmd(ctx, "get", s.quotaKey(level))
-		all[i] = commands[i]
-	}
-	if err := s.call(ctx, all); err != nil {
-		return state, fmt.Errorf("look into redis: %w", err)
-	}
-	for i, c := range commands {
+	for i, c := range quotas {
 		var v rules.Level
 		if _, err := fmt.Sscanf(c.Val(), "%d %d", &v.Used, &v.At); err == nil {
 			state.Levels[levels[i]] = v

@@ -218,10 +218,8 @@ func (qs *quotas) trip(ctx context.Context, q *quota, calls []*tokenCall, back t
 		"quota", one, capacity, reserve, n, len(calls)-n, back.Microseconds())
 	here := qs.store.opts.Now()
 	var now, given, more, used, at int64
-	for i, v := range []*int64{&now, &given, &more, &used, &at} {
-		if err == nil {
-			*v, err = integer(answer, i)
-		}
+	if err == nil {
+		err = scan(answer, &now, &given, &more, &used, &at)
 	}
 	qs.mu.Lock()
 	defer qs.mu.Unlock()

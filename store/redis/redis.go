@@ -11,13 +11,13 @@ package redis
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	_ "embed"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -68,9 +68,7 @@ type Sink interface {
 type Store struct {
 	client redisclient.Caller
 	opts   Options
-
-	writer [8]byte // random id of this process
-	number atomic.Uint64
+	steps  *store.Steps
 	// names are the prefixes of the keys of each shard, and dues the keys of its index.
 	names, dues [shards]string
 
@@ -102,8 +100,7 @@ func New(client redisclient.Caller, o Options) *Store {
 		o.Lost = func(int64) {}
 	}
 	o.TripTimeout = cmp.Or(o.TripTimeout, defaultTripTimeout)
-	s := &Store{client: client, opts: o}
-	_, _ = rand.Read(s.writer[:]) // never fails
+	s := &Store{client: client, opts: o, steps: store.NewSteps()}
 	for i := range shards {
 		s.names[i] = o.Prefix + "{" + hex.EncodeToString([]byte{byte(i)}) + "}:"
 		s.dues[i] = s.names[i] + "due"
@@ -112,12 +109,6 @@ func New(client redisclient.Caller, o Options) *Store {
 	s.quotas = newQuotas(s)
 	s.log = newReports(maxReports)
 	return s
-}
-
-// fresh returns a version that no step has had, and its number.
-func (s *Store) fresh() (version, uint64) {
-	number := s.number.Add(1)
-	return newVersion(s.writer, number), number
 }
 
 func shard(group store.Key) int { return int(group[0] % shards) }
@@ -154,7 +145,6 @@ func (s *Store) Decide(ctx context.Context, _ time.Time, w store.Write, l store.
 	c := &call{namespace: w.Namespace, write: w, limits: &l, taken: t}
 	d, err := s.linesOf(w.Group).do(ctx, s, w.Group, c)
 	if err == nil && c.lacking {
-		c = &call{namespace: w.Namespace, write: w, limits: &l, taken: t}
 		if err = t.ask(ctx); err == nil {
 			d, err = s.linesOf(w.Group).do(ctx, s, w.Group, c)
 		}
@@ -173,9 +163,6 @@ func (s *Store) Decide(ctx context.Context, _ time.Time, w store.Write, l store.
 // refused decides a CREATE without a trip if the group's own spam bucket is known to be empty: since the
 // copy was made it can only have become emptier. The decision becomes a report.
 func (s *Store) refused(w *store.Write, l *store.Limits) (store.Decision, bool) {
-	if w.Update != nil {
-		return store.Decision{}, false
-	}
 	now := s.now(w.Group)
 	d, ok := store.Decision{}, false
 	s.linesOf(w.Group).look(w.Group, now, func(g *rules.Group) { d, ok = g.Refused(now, w, l) })
@@ -228,12 +215,12 @@ func (s *Store) reportQuotaDrop(w *store.Write, l *store.Limits, d store.Decisio
 
 // DecideLocally decides a write while Redis is unavailable, by what this replica knows of its group and
 // quotas. The decision becomes a report.
-func (s *Store) DecideLocally(w store.Write, l store.Limits) (store.Decision, error) {
+func (s *Store) DecideLocally(w store.Write, l store.Limits) store.Decision {
 	grants := s.quotas.local(w.Namespace, &l)
 	now := s.now(w.Group)
 	var d store.Decision
 	var changed bool
-	v, _ := s.fresh()
+	v := s.steps.Next()
 	s.linesOf(w.Group).locally(w.Namespace, w.Group, now, v, func(g *rules.Group) { d, changed = g.Decide(now, v, w, &l, grants) })
 	if pays(d) {
 		s.quotas.chargeLocally(w.Namespace, &l)
@@ -242,7 +229,7 @@ func (s *Store) DecideLocally(w store.Write, l store.Limits) (store.Decision, er
 	if changed {
 		s.log.add(s.opts.Now(), w.Group, rules.Op{Write: w, Limits: &l, Decision: d})
 	}
-	return d, nil
+	return d
 }
 
 // clock is the clock of one shard of Redis: the TIME in its last answer and what has passed since by the
@@ -279,106 +266,58 @@ func (c *clock) known(here time.Time) bool {
 	return !c.seen.IsZero() && here.Sub(c.seen) < time.Minute
 }
 
-// version names one step of one process: the random id of the process and a number that it never uses
-// twice. So an old copy never matches, not even after a failover. A register that does not exist has
-// the zero value.
+// version names one step of one process, see store.Steps: it is never used twice, so an old copy never matches, not
+// even after a failover. A register that does not exist has the zero value.
 type version = store.Key
 
-func newVersion(writer [8]byte, number uint64) version {
-	var v version
-	copy(v[:8], writer[:])
-	binary.BigEndian.PutUint64(v[8:], number)
-	return v
-}
+// writer is the process of a step, and number its number.
+func writer(v version) [8]byte { return [8]byte(v[:8]) }
 
-// expected is the version as the script takes it of a register.
-func expected(v version) string {
-	if v.IsZero() {
-		return ""
-	}
-	return string(v[:])
-}
-
-// writerSeen is the last step of one process that a register has taken, and when another process replaced
-// it, in seconds of Unix time.
-type writerSeen struct {
-	last version
-	at   int64
-}
+func number(v version) uint64 { return binary.BigEndian.Uint64(v[8:]) }
 
 const (
 	writersFor = int64(time.Hour / time.Second) // how long a process is remembered
 	maxWriters = 32
-	writerSize = len(version{}) + 4
 )
 
 // register is one value of Redis.
 type register struct {
 	version version
-	writers []writerSeen // other processes than that of version
 	group   *rules.Group
 }
 
-// last is the number of the last step that the register has taken of a process; 0 for none.
-func (r *register) last(writer [8]byte) uint64 {
-	for _, v := range append([]writerSeen{{last: r.version}}, r.writers...) {
-		if [8]byte(v.last[:8]) == writer {
-			return binary.BigEndian.Uint64(v.last[8:])
+// last is the number of the last step of a process that the register has taken; 0 for none.
+func (r *register) last(of [8]byte) uint64 {
+	for _, seen := range append([]rules.Seen{{Step: r.version}}, r.group.Seen...) {
+		if writer(seen.Step) == of {
+			return number(seen.Step)
 		}
 	}
 	return 0
 }
 
-// next is the register after a step.
-func (r *register) next(v version, group *rules.Group, now int64) register {
-	n := register{version: v, group: group}
-	for _, w := range append([]writerSeen{{r.version, now}}, r.writers...) {
-		if !w.last.IsZero() && [8]byte(w.last[:8]) != [8]byte(v[:8]) && now-w.at < writersFor && len(n.writers) < maxWriters {
-			n.writers = append(n.writers, w)
-		}
-	}
-	return n
-}
-
-// encode returns what follows the version and the mark of a reservation in the value.
-func (r *register) encode() (string, error) {
-	b := make([]byte, 0, 512)
-	b = append(b, byte(len(r.writers)))
-	for _, w := range r.writers {
-		b = append(b, w.last[:]...)
-		b = binary.BigEndian.AppendUint32(b, uint32(w.at))
-	}
-	b, err := r.group.Marshal(b)
-	return string(b), err
+// seen are the steps that the register still remembers once v is its version.
+func (r *register) seen(v version, now int64) []rules.Seen {
+	all := append([]rules.Seen{{Step: r.version, At: now}}, r.group.Seen...)
+	all = slices.DeleteFunc(all, func(one rules.Seen) bool {
+		return one.Step.IsZero() || writer(one.Step) == writer(v) || now-one.At >= writersFor
+	})
+	return all[:min(len(all), maxWriters)]
 }
 
 // decode reads a value; an empty one is a register that does not exist.
 func decode(value string) (register, error) {
+	const mark, reservation = 16, 8 + 16
 	if value == "" {
 		return register{group: &rules.Group{}}, nil
 	}
-	const mark, reserved = 16, 17 + 8 + 16
-	var r register
 	start := mark + 1
 	if len(value) > mark && value[mark] == 'R' {
-		start = reserved
+		start += reservation
 	}
 	if len(value) <= start {
-		return r, fmt.Errorf("register of %d bytes: %w", len(value), rules.ErrFormat)
+		return register{}, fmt.Errorf("register of %d bytes: %w", len(value), rules.ErrFormat)
 	}
-	copy(r.version[:], value)
-	n, rest := int(value[start]), value[start+1:]
-	if n > maxWriters || len(rest) < n*writerSize {
-		return r, fmt.Errorf("register of %d writers: %w", n, rules.ErrFormat)
-	}
-	for range n {
-		var w writerSeen
-		copy(w.last[:], rest)
-		w.at = int64(binary.BigEndian.Uint32([]byte(rest[len(w.last):writerSize])))
-		r.writers = append(r.writers, w)
-		rest = rest[writerSize:]
-	}
-	group, err := rules.Unmarshal([]byte(rest))
-	r.group = group
-	return r, err
+	group, err := rules.Unmarshal([]byte(value[start:]))
+	return register{version: version([]byte(value[:mark])), group: group}, err
 }

@@ -17,7 +17,7 @@ type cutOff struct{ punctual }
 func (c cutOff) Decide(_ context.Context, now time.Time, w store.Write, l store.Limits) (store.Decision, error) {
 	c.set(now)
 	c.SpillExcess()
-	return c.DecideLocally(w, l)
+	return c.DecideLocally(w, l), nil
 }
 
 // Claim implements store.Queue.

@@ -17,7 +17,7 @@ if ARGV[1] == 'quota' then
   local more = math.max(0, math.min(m, math.floor((capacity - used) / one)))
   used = used + more * one
   redis.call('SET', KEYS[1], string.format('%.0f %.0f', used, at), 'PX', math.ceil((at - now + used) / 1000) + 1)
-  return {now, given, more, string.format('%.0f', used), string.format('%.0f', at)}
+  return {now, given, more, used, at}
 end
 
 -- A register: KEYS are it and its slot's index, ARGV the expected and the new version, writer, value,

@@ -34,7 +34,7 @@ func (s *Store) trip(ctx context.Context, ln *line) {
 		if t == nil {
 			return
 		}
-		t.reserve = reserve
+		t.reserve = reserve.Microseconds()
 		begun := s.opts.Now()
 		answer, err := t.send(ctx, s)
 		here := s.opts.Now()
@@ -69,20 +69,13 @@ func (s *Store) trip(ctx context.Context, ln *line) {
 
 // step is what a register is to become.
 type step struct {
-	key       store.Key
-	number    uint64
-	from, to  register
-	value     string
-	now       time.Time
-	due       time.Time
-	reindexed bool
-	reserve   time.Duration
-	// args are what the script gets besides the value.
-	args struct {
-		keys                                   [2]string
-		expected, version, writer, member, due string
-		now, age, expiry, reserve              int64
-	}
+	to  register
+	at  time.Time
+	due time.Time // in the index, once it is carried out
+	// What the script gets.
+	keys                                            [2]string
+	expected, version, writer, value, member, score string
+	now, age, expiry, reserve                       int64
 }
 
 // prepare applies the calls of a line to a copy of its register, those of attempts in doubt first. It
@@ -103,20 +96,19 @@ func (s *Store) prepare(ln *line, calls *[]*call) *step {
 	if !ln.known {
 		ln.copy, ln.due = register{group: group}, time.Time{}
 	}
-	t := &step{key: ln.key, from: ln.copy, now: s.now(ln.key)}
-	v, number := s.fresh()
-	t.number = number
-	if ln.known && !ln.copy.group.Expired(t.now) {
+	t := &step{at: s.now(ln.key)}
+	v := s.steps.Next()
+	if ln.known && !ln.copy.group.Expired(t.at) {
 		group = ln.copy.group.Clone()
 	}
 	changed := false
 	for _, a := range ln.doubts {
 		for _, c := range a.calls {
-			changed = c.step(group, t.now, v) || changed
+			changed = c.step(group, t.at, v) || changed
 		}
 	}
 	for _, c := range *calls {
-		changed = c.step(group, t.now, v) || changed
+		changed = c.step(group, t.at, v) || changed
 		c.decided = !c.lacking
 	}
 	*calls = slices.DeleteFunc(*calls, func(c *call) bool {
@@ -132,13 +124,29 @@ func (s *Store) prepare(ln *line, calls *[]*call) *step {
 	if s.opts.Unsettled {
 		group.Discard()
 	}
-	t.to = ln.copy.next(v, group, t.now.Unix())
-	t.due = group.Due()
-	t.reindexed = !t.due.Equal(ln.due)
-	var err error
-	if t.value, err = t.to.encode(); err != nil {
+	group.Seen = ln.copy.seen(v, t.at.Unix())
+	t.to, t.due = register{version: v, group: group}, group.Due()
+	value, err := group.Marshal(nil)
+	if err != nil {
 		s.unsent(ln, *calls, err)
 		return nil
+	}
+	t.keys = [2]string{s.groupKey(ln.key), s.dues[shard(ln.key)]}
+	t.version, t.writer, t.value, t.now = string(v[:]), string(s.steps.Writer[:]), string(value), t.at.UnixMicro()
+	if !ln.copy.version.IsZero() {
+		t.expected = string(ln.copy.version[:])
+	}
+	expiry := time.UnixMicro(group.Until).Sub(t.at)
+	if !t.due.IsZero() {
+		expiry = max(expiry, pendingFor)
+	}
+	t.expiry = max(expiry.Milliseconds(), 1)
+	t.score = "-"
+	if !t.due.Equal(ln.due) {
+		t.member, t.score = member(ln.key, group.Namespace), ""
+		if !t.due.IsZero() {
+			t.score = strconv.FormatInt(t.due.UnixMicro(), 10)
+		}
 	}
 	ln.sent = s.opts.Now()
 	return t
@@ -146,8 +154,8 @@ func (s *Store) prepare(ln *line, calls *[]*call) *step {
 
 // take handles the answer to a step, which was carried out, or else the answer has what the register is now.
 func (s *Store) take(ln *line, t *step, calls []*call, answer []any, here time.Time) (done, held bool, err error) {
-	now, err := integer(answer, 0)
-	if err != nil {
+	var now int64
+	if err := scan(answer, &now); err != nil {
 		return false, false, err
 	}
 	s.clocks[shard(ln.key)].set(now, here)
@@ -163,27 +171,25 @@ func (s *Store) take(ln *line, t *step, calls []*call, answer []any, here time.T
 		finish(calls, nil)
 		return true, false, nil
 	}
-	value, err := text(answer, 1)
-	if err != nil {
-		return false, false, err
-	}
-	mark, err := integer(answer, 2)
-	if err != nil {
+	var value string
+	var reserved int64
+	if err := scan(answer, &now, &value, &reserved); err != nil {
 		return false, false, err
 	}
 	current, err := decode(value)
 	if err != nil {
 		return false, false, notRunError{err}
 	}
-	last := current.last(s.writer)
+	last := current.last(s.steps.Writer)
 	ln.doubts = slices.DeleteFunc(ln.doubts, func(a attempt) bool {
-		if a.number <= last {
-			s.reported(a.calls)
+		if number(a.version) > last {
+			return false
 		}
-		return a.number <= last
+		s.reported(a.calls)
+		return true
 	})
 	ln.copy, ln.known, ln.due = current, true, current.group.Due()
-	return false, mark == 1, nil
+	return false, reserved == 1, nil
 }
 
 func (s *Store) reported(calls []*call) {
@@ -217,11 +223,6 @@ func (ls *lines) do(ctx context.Context, s *Store, key store.Key, c *call) (stor
 	select {
 	case <-c.done:
 		return c.decision, c.err
-	default:
-	}
-	select {
-	case <-c.done:
-		return c.decision, c.err
 	case <-ctx.Done():
 	}
 	ls.mu.Lock()
@@ -235,7 +236,7 @@ func (ls *lines) do(ctx context.Context, s *Store, key store.Key, c *call) (stor
 		c.answered = true
 		return c.decision, fmt.Errorf("%w: %w", store.ErrUnconfirmed, ctx.Err())
 	}
-	c.abandon(ln)
+	ln.waiting = slices.DeleteFunc(ln.waiting, func(other *call) bool { return other == c })
 	if !ln.sent.IsZero() && !ln.sent.After(begun) {
 		return store.Decision{}, fmt.Errorf("no answer to the step before: %w", ctx.Err())
 	}
@@ -250,13 +251,10 @@ func (s *Store) round(ctx context.Context, ln *line) {
 		return
 	}
 	go func() {
-		for {
+		for more := true; more; more = s.more(ln) {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.TripTimeout)
 			s.trip(ctx, ln)
 			cancel()
-			if !s.more(ln) {
-				return
-			}
 		}
 	}()
 }
@@ -276,59 +274,32 @@ const defaultTripTimeout = 200 * time.Millisecond
 
 var errAnswer = errors.New("script of Redis answers what it never does")
 
-// integer is the n-th value of an answer, which is an integer or one as text.
-func integer(answer []any, n int) (int64, error) {
-	if n >= len(answer) {
-		return 0, errAnswer
+// scan reads the first values of an answer.
+func scan(answer []any, into ...any) error {
+	if len(answer) < len(into) {
+		return errAnswer
 	}
-	switch v := answer[n].(type) {
-	case int64:
-		return v, nil
-	case string:
-		i, err := strconv.ParseInt(v, 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("%w: %w", errAnswer, err)
+	for i, to := range into {
+		ok := false
+		switch to := to.(type) {
+		case *int64:
+			*to, ok = answer[i].(int64)
+		case *string:
+			*to, ok = answer[i].(string)
 		}
-		return i, nil
-	}
-	return 0, errAnswer
-}
-
-// text is the n-th value of an answer, which is a string.
-func text(answer []any, n int) (string, error) {
-	if n < len(answer) {
-		if v, ok := answer[n].(string); ok {
-			return v, nil
+		if !ok {
+			return errAnswer
 		}
 	}
-	return "", errAnswer
+	return nil
 }
 
 // send sends a step, which is carried out if the register is still what it was and the step is not late.
 func (t *step) send(ctx context.Context, s *Store) ([]any, error) {
-	deadline, ok := ctx.Deadline()
-	age := s.opts.TripTimeout
-	if ok {
-		age = max(time.Until(deadline), 0)
+	t.age = s.opts.TripTimeout.Microseconds()
+	if deadline, ok := ctx.Deadline(); ok {
+		t.age = max(time.Until(deadline).Microseconds(), 0)
 	}
-	group := t.to.group
-	expiry := time.UnixMicro(group.Until).Sub(t.now)
-	if !t.due.IsZero() {
-		expiry = max(expiry, pendingFor)
-	}
-	a := &t.args
-	a.due = "-"
-	if t.reindexed {
-		a.due = ""
-		if !t.due.IsZero() {
-			a.due = strconv.FormatInt(t.due.UnixMicro(), 10)
-		}
-		a.member = member(t.key, group.Namespace)
-	}
-	a.keys = [2]string{s.groupKey(t.key), s.dues[shard(t.key)]}
-	a.expected, a.version = expected(t.from.version), string(t.to.version[:])
-	a.writer = a.version[:len(s.writer)]
-	a.now, a.age, a.expiry, a.reserve = t.now.UnixMicro(), age.Microseconds(), max(expiry.Milliseconds(), 1), t.reserve.Microseconds()
-	return script.Run(ctx, s.client, a.keys[:], &a.expected, &a.version, &a.writer, &t.value,
-		&a.now, &a.age, &a.expiry, &a.member, &a.due, &a.reserve)
+	return script.Run(ctx, s.client, t.keys[:], &t.expected, &t.version, &t.writer, &t.value,
+		&t.now, &t.age, &t.expiry, &t.member, &t.score, &t.reserve)
 }

@@ -30,6 +30,14 @@ type Group struct {
 	// About and Source are what a notice needs to know of a group of which something was refused.
 	About  store.Object `cbor:"10,keyasint,omitzero"`
 	Source store.Source `cbor:"11,keyasint,omitzero"`
+	// Seen are the last steps of processes that share the register, but for the one that took the last step of all.
+	Seen []Seen `cbor:"12,keyasint,omitempty"`
+}
+
+// Seen is the last step of a process, and when another process took the next one, in seconds of Unix time.
+type Seen struct {
+	Step store.Key `cbor:"1,keyasint"`
+	At   int64     `cbor:"2,keyasint"`
 }
 
 // Record is what is known of one stored Event.
@@ -102,7 +110,7 @@ func (g *Group) Clone() *Group {
 	for i := range c.Buckets {
 		c.Buckets[i].Reserves = slices.Clone(c.Buckets[i].Reserves)
 	}
-	c.Names = slices.Clone(g.Names)
+	c.Names, c.Seen = slices.Clone(g.Names), slices.Clone(g.Seen)
 	c.Notices = slices.Clone(g.Notices)
 	for i := range c.Notices {
 		n := &c.Notices[i]
@@ -241,7 +249,7 @@ func asEncoded() sizes {
 func (g *Group) Size() int64 { return int64(g.sum(inMemory())) }
 
 func (g *Group) sum(s sizes) int {
-	n := s.group + len(g.Namespace) + objectBytes(&g.About) + len(g.Source.Component) + len(g.Source.Host) + len(g.Names)*s.name
+	n := s.group + len(g.Namespace) + objectBytes(&g.About) + len(g.Source.Component) + len(g.Source.Host) + (len(g.Names)+len(g.Seen))*s.name
 	for i := range g.Similar {
 		n += s.similar + len(g.Similar[i].Messages)*s.key
 	}

@@ -11,7 +11,7 @@ import (
 
 // Whatever a register is made of, and however large its numbers are, it takes no more than the estimate.
 func TestTheEstimateOfARegisterIsNeverTooLow(t *testing.T) {
-	for _, of := range []string{"nothing else", "Records", "Similar", "Buckets", "Names", "Notices"} {
+	for _, of := range []string{"nothing else", "Records", "Similar", "Buckets", "Names", "Notices", "Seen"} {
 		t.Run(of, func(t *testing.T) {
 			var g rules.Group
 			v := reflect.ValueOf(&g).Elem()
