@@ -56,7 +56,7 @@ func (qs *quotas) of(namespace string, key store.Key) *quota {
 		e = qs.all.Add(key, namespace, &quota{key: key})
 	}
 	qs.all.Set(e, 1, false)
-	qs.all.Evict(0)
+	qs.all.Shrink(0)
 	return e.Value
 }
 
@@ -122,12 +122,18 @@ func allOK(l *store.Limits) []rules.Grant {
 	return slices.Repeat([]rules.Grant{{OK: true}}, len(l.Quotas))
 }
 
-// giveBack gives back the tokens that were taken.
+// giveBack gives back the tokens that were taken, each for less by the time that it was out.
 func (t *taken) giveBack() {
-	now := t.quotas.store.opts.Now()
-	for i, g := range t.grants {
-		if g.OK {
-			t.quotas.giveBack(t.namespace, &t.limits.Quotas[i], max(0, now.Sub(t.at)))
+	qs := t.quotas
+	out := max(0, qs.store.opts.Now().Sub(t.at))
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	for i, b := range t.limits.Quotas {
+		one, _ := rules.Cost(b.Limit)
+		if back := time.Duration(one)*time.Microsecond - out; t.grants[i].OK && back > 0 {
+			q := qs.of(t.namespace, b.Key)
+			q.back += back
+			qs.wake(context.Background(), q)
 		}
 	}
 }
@@ -146,39 +152,24 @@ func (qs *quotas) take(ctx context.Context, namespace string, b *store.Bucket) *
 	}
 	here := qs.store.opts.Now()
 	qs.mu.Lock()
+	defer qs.mu.Unlock()
 	q := qs.of(namespace, b.Key)
 	if here.Sub(q.asked) < emptyFor {
 		if _, g := q.level.Take(b.Limit, q.clock.now(here)); !g.OK {
-			qs.mu.Unlock()
 			return granted(g)
 		}
 	}
 	c := &tokenCall{limit: b.Limit, trip: true, done: make(chan struct{})}
 	q.waiting = append(q.waiting, c)
-	first := !q.busy
-	q.busy = true
-	qs.mu.Unlock()
-	if first {
-		go qs.serve(context.WithoutCancel(ctx), q)
-	}
+	qs.wake(context.WithoutCancel(ctx), q)
 	return c
 }
 
-// giveBack gives back a token that was out for some time.
-func (qs *quotas) giveBack(namespace string, b *store.Bucket, out time.Duration) {
-	one, capacity := rules.Cost(b.Limit)
-	back := time.Duration(one)*time.Microsecond - out
-	if back <= 0 || capacity == 0 {
-		return // it has come back by itself, or there is none
-	}
-	qs.mu.Lock()
-	q := qs.of(namespace, b.Key)
-	q.back += back
-	first := !q.busy
-	q.busy = true
-	qs.mu.Unlock()
-	if first {
-		go qs.serve(context.Background(), q)
+// wake begins to make trips to a quota, if none are under way. The caller holds the lock.
+func (qs *quotas) wake(ctx context.Context, q *quota) {
+	if !q.busy {
+		q.busy = true
+		go qs.serve(ctx, q)
 	}
 }
 
@@ -188,12 +179,11 @@ func (qs *quotas) serve(ctx context.Context, q *quota) {
 		qs.mu.Lock()
 		calls, back := q.waiting, q.back
 		q.waiting, q.back = nil, 0
+		q.busy = len(calls) > 0 || back > 0
+		qs.mu.Unlock()
 		if len(calls) == 0 && back == 0 {
-			q.busy = false
-			qs.mu.Unlock()
 			return
 		}
-		qs.mu.Unlock()
 		qs.trip(ctx, q, calls, back)
 	}
 }
@@ -202,11 +192,10 @@ func (qs *quotas) serve(ctx context.Context, q *quota) {
 func (qs *quotas) trip(ctx context.Context, q *quota, calls []*tokenCall, back time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, qs.store.opts.TripTimeout)
 	defer cancel()
-	limit := store.Limit{Burst: 1, Every: longestEvery}
+	one, capacity := int64(1), int64(0) // if something is only given back
 	if len(calls) > 0 {
-		limit = calls[0].limit
+		one, capacity = rules.Cost(calls[0].limit)
 	}
-	one, capacity := rules.Cost(limit)
 	// Those that must leave a reserve come first: they leave it to the others of the same trip.
 	slices.SortStableFunc(calls, func(a, b *tokenCall) int { return cmp.Compare(b.limit.Reserve, a.limit.Reserve) })
 	n, reserve := 0, int64(0)
@@ -240,29 +229,13 @@ func (qs *quotas) trip(ctx context.Context, q *quota, calls []*tokenCall, back t
 	}
 }
 
-// longestEvery stands for the limit of a quota to which something is only given back.
-const longestEvery = time.Hour
-
-// local returns what quotas grant, by what this replica knows, while Redis is unavailable.
-func (qs *quotas) local(namespace string, l *store.Limits) []rules.Grant {
-	here := qs.store.opts.Now()
-	qs.mu.Lock()
-	defer qs.mu.Unlock()
-	grants := make([]rules.Grant, len(l.Quotas))
-	for i := range l.Quotas {
-		q := qs.of(namespace, l.Quotas[i].Key)
-		_, grants[i] = q.level.Take(l.Quotas[i].Limit, q.clock.now(here))
-	}
-	return grants
-}
-
-// chargeLocally takes a token of each quota.
-func (qs *quotas) chargeLocally(namespace string, l *store.Limits) {
+// each calls f for each quota of a write, under the lock, with the time at it.
+func (qs *quotas) each(namespace string, l *store.Limits, f func(i int, q *quota, now time.Time)) {
 	here := qs.store.opts.Now()
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	for i := range l.Quotas {
 		q := qs.of(namespace, l.Quotas[i].Key)
-		q.level = q.level.Force(l.Quotas[i].Limit, q.clock.now(here))
+		f(i, q, q.clock.now(here))
 	}
 }

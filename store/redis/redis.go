@@ -99,7 +99,7 @@ func New(client redisclient.Caller, o Options) *Store {
 	if o.Lost == nil {
 		o.Lost = func(int64) {}
 	}
-	o.TripTimeout = cmp.Or(o.TripTimeout, defaultTripTimeout)
+	o.TripTimeout = cmp.Or(o.TripTimeout, 200*time.Millisecond)
 	s := &Store{client: client, opts: o, steps: store.NewSteps()}
 	for i := range shards {
 		s.names[i] = o.Prefix + "{" + hex.EncodeToString([]byte{byte(i)}) + "}:"
@@ -216,14 +216,15 @@ func (s *Store) reportQuotaDrop(w *store.Write, l *store.Limits, d store.Decisio
 // DecideLocally decides a write while Redis is unavailable, by what this replica knows of its group and
 // quotas. The decision becomes a report.
 func (s *Store) DecideLocally(w store.Write, l store.Limits) store.Decision {
-	grants := s.quotas.local(w.Namespace, &l)
+	grants := make([]rules.Grant, len(l.Quotas))
+	s.quotas.each(w.Namespace, &l, func(i int, q *quota, now time.Time) { _, grants[i] = q.level.Take(l.Quotas[i].Limit, now) })
 	now := s.now(w.Group)
 	var d store.Decision
 	var changed bool
 	v := s.steps.Next()
 	s.linesOf(w.Group).locally(w.Namespace, w.Group, now, v, func(g *rules.Group) { d, changed = g.Decide(now, v, w, &l, grants) })
 	if pays(d) {
-		s.quotas.chargeLocally(w.Namespace, &l)
+		s.quotas.each(w.Namespace, &l, func(i int, q *quota, now time.Time) { q.level = q.level.Force(l.Quotas[i].Limit, now) })
 	}
 	s.reportQuotaDrop(&w, &l, d)
 	if changed {

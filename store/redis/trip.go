@@ -53,11 +53,9 @@ func (s *Store) trip(ctx context.Context, ln *line) {
 			reserve = min(max(2*here.Sub(begun), reserveMin), reserveMax)
 		}
 		if held {
-			pause := time.NewTimer(heldPause)
 			select {
-			case <-pause.C:
+			case <-time.After(heldPause):
 			case <-ctx.Done():
-				pause.Stop()
 			}
 		}
 		if ctx.Err() != nil {
@@ -96,8 +94,7 @@ func (s *Store) prepare(ln *line, calls *[]*call) *step {
 	if !ln.known {
 		ln.copy, ln.due = register{group: group}, time.Time{}
 	}
-	t := &step{at: s.now(ln.key)}
-	v := s.steps.Next()
+	t, v := &step{at: s.now(ln.key)}, s.steps.Next()
 	if ln.known && !ln.copy.group.Expired(t.at) {
 		group = ln.copy.group.Clone()
 	}
@@ -268,9 +265,6 @@ func (s *Store) more(ln *line) bool {
 	ls.measure(ln)
 	return ln.busy
 }
-
-// defaultTripTimeout bounds a trip whose callers have deadlines of their own.
-const defaultTripTimeout = 200 * time.Millisecond
 
 var errAnswer = errors.New("script of Redis answers what it never does")
 

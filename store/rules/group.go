@@ -349,25 +349,16 @@ var ErrFormat = errors.New("register of a format that this version does not know
 // MaxBytes is the longest encoded Group.
 const MaxBytes = 32 << 10
 
-var (
-	encoder = must(cbor.EncOptions{Sort: cbor.SortNone}.EncMode()) //nolint:gochecknoglobals // never changes, and takes long to make
-	decoder = must(cbor.DecOptions{                                //nolint:gochecknoglobals // as above
-		MaxArrayElements: 1024, MaxMapPairs: 64, MaxNestedLevels: 8,
-		IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden,
-		UTF8: cbor.UTF8DecodeInvalid, // texts come from clients and must not make a register unreadable
-	}.DecMode())
-)
-
-func must[T any](t T, err error) T {
-	if err != nil {
-		panic(err) // the options above are constants
-	}
-	return t
-}
+//nolint:gochecknoglobals // never changes, and takes long to make
+var decoder, _ = cbor.DecOptions{
+	MaxArrayElements: 1024, MaxMapPairs: 64, MaxNestedLevels: 8,
+	IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden,
+	UTF8: cbor.UTF8DecodeInvalid, // texts come from clients and must not make a register unreadable
+}.DecMode() // it fails for other options only
 
 // Marshal appends the encoded form of g.
 func (g *Group) Marshal(b []byte) ([]byte, error) {
-	encoded, err := encoder.Marshal(g)
+	encoded, err := cbor.Marshal(g)
 	if err != nil {
 		return b, fmt.Errorf("encode register: %w", err)
 	}
