@@ -87,7 +87,7 @@ func (c *tallies) check(t *testing.T, s store.Queue) {
 func TestLostAnswersAreDecidedOnce(t *testing.T) {
 	const wanted, most, objects, messages, burst = 2500, 50_000, 100, 6, 4
 	server := redistest.Start(t, redistest.Options{})
-	way := startProxy(t, server.Addr(), 0)
+	way := redistest.StartProxy(t, server.Addr(), 0)
 	replicas := []*redis.Store{
 		redis.New(connect(t, way.Addr().String()), redis.Options{Prefix: "test:", TripTimeout: patient}),
 		redis.New(connect(t, way.Addr().String()), redis.Options{Prefix: "test:", TripTimeout: patient}),
@@ -95,7 +95,10 @@ func TestLostAnswersAreDecidedOnce(t *testing.T) {
 	l, count := limits(burst), newTallies()
 	made := 0
 	for count.unconfirmed < wanted && made < most {
-		way.loseAnswers(made%4000 != 0) // now and then all know where they are
+		way.LoseAnswers("EVALSHA")
+		if made%4000 == 0 {
+			way.LoseAnswers("") // now and then all know where they are
+		}
 		storetest.AtOnce(1000, func(i int) {
 			object := fmt.Sprint("pod-", i%objects)
 			w := event(object, fmt.Sprint(i%messages), made+i)
@@ -109,14 +112,14 @@ func TestLostAnswersAreDecidedOnce(t *testing.T) {
 		})
 		made += 1000
 	}
-	way.loseAnswers(false)
+	way.LoseAnswers("")
 	if count.unconfirmed < wanted {
-		t.Fatalf("%d answers of %d were lost on %d connections, want %d", count.unconfirmed, made, way.lost.Load(), wanted)
+		t.Fatalf("%d answers of %d were lost on %d connections, want %d", count.unconfirmed, made, way.Lost.Load(), wanted)
 	}
 	for _, s := range replicas {
 		s.Flush(t.Context())
 	}
-	t.Logf("%d calls, %d unconfirmed, %d connections", made, count.unconfirmed, way.lost.Load())
+	t.Logf("%d calls, %d unconfirmed, %d connections", made, count.unconfirmed, way.Lost.Load())
 	count.check(t, replicas[0])
 	for object, admitted := range count.admitted {
 		key := event(object, "", 0).Group

@@ -79,7 +79,7 @@ func TestTheLibraryLogsToOurLog(t *testing.T) {
 	s := redistest.Start(t, redistest.Options{})
 	s.Kill()
 	o := at(s.Addr())
-	if err := redisclient.Check(t.Context(), newClient(t, &o)); err == nil {
+	if err := newClient(t, &o).Ping(t.Context()).Err(); err == nil {
 		t.Error("a server that does not run answers")
 	}
 	eventually(t, func() bool {

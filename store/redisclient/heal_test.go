@@ -14,7 +14,7 @@ import (
 func TestAnAddressThatMovedToAnotherServerIsFollowed(t *testing.T) {
 	t.Parallel()
 	old, next := redistest.Start(t, redistest.Options{}), redistest.Start(t, redistest.Options{})
-	p := startProxy(t, old.Addr())
+	p := redistest.StartProxy(t, old.Addr(), 0)
 	w := underLoad(t, at(p.Addr().String()), "a")
 	host, port, _ := strings.Cut(next.Addr(), ":")
 	if err := old.Client().ReplicaOf(t.Context(), host, port).Err(); err != nil {
@@ -22,7 +22,7 @@ func TestAnAddressThatMovedToAnotherServerIsFollowed(t *testing.T) {
 	}
 	// The open connections stay at the server that now is a replica.
 	w.awaitSeen(t, "READONLY")
-	p.to.Store(next.Addr())
+	p.LeadTo(next.Addr())
 	w.awaitHealed(t, "a")
 }
 

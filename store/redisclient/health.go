@@ -22,7 +22,7 @@ func Watch(ctx context.Context, c redis.UniversalClient, within time.Duration, e
 	log := logr.FromContextOrDiscard(ctx)
 	first, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	if err := Check(first, c); err != nil {
+	if err := c.Ping(first).Err(); err != nil {
 		log.Error(err, "Redis cannot be reached, each policy's onStoreFailure decides until it can")
 	}
 	last := ""
@@ -46,14 +46,6 @@ func Watch(ctx context.Context, c redis.UniversalClient, within time.Duration, e
 		}
 		last = now
 	}, watchEvery)
-}
-
-// Check returns why a client cannot use Redis, within the context's deadline.
-func Check(ctx context.Context, c redis.UniversalClient) error {
-	if err := c.Ping(ctx).Err(); err != nil {
-		return fmt.Errorf("connect to redis: %w", err)
-	}
-	return nil
 }
 
 // Evicting names the servers that evict keys when their memory is full, and the maxmemory-policy of

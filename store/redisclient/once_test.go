@@ -15,10 +15,10 @@ import (
 func TestNoCallRunsTwice(t *testing.T) {
 	t.Parallel()
 	single := redistest.Start(t, redistest.Options{})
-	lossy := startProxy(t, single.Addr())
+	lossy := redistest.StartProxy(t, single.Addr(), 0)
 	cluster := redistest.StartCluster(t, redistest.Options{}, 1, 0)
 	node := cluster.Servers()[0]
-	lossyNode := startProxy(t, node.Addr())
+	lossyNode := redistest.StartProxy(t, node.Addr(), 0)
 	_, port, _ := strings.Cut(lossyNode.Addr().String(), ":")
 	if err := node.Client().ConfigSet(t.Context(), "cluster-announce-port", port).Err(); err != nil {
 		t.Fatal(err)
@@ -27,7 +27,7 @@ func TestNoCallRunsTwice(t *testing.T) {
 	clustered.Cluster = true
 	for name, tc := range map[string]struct {
 		o      redisclient.Options
-		proxy  *proxy
+		proxy  *redistest.Proxy
 		server *redistest.Server
 	}{
 		"on one server": {at(lossy.Addr().String()), lossy, single},
@@ -45,9 +45,9 @@ func TestNoCallRunsTwice(t *testing.T) {
 							t.Fatal(err)
 						}
 					}
-					tc.proxy.loseAnswers("EVAL")
+					tc.proxy.LoseAnswers("EVAL")
 					err := way(ctx, cmd)
-					tc.proxy.loseAnswers("")
+					tc.proxy.LoseAnswers("")
 					cancel()
 					if err == nil {
 						t.Errorf("%s: a call without an answer succeeds", how)

@@ -54,7 +54,7 @@ func TestChangedCertificatesAreUsed(t *testing.T) {
 	t.Parallel()
 	first := redistest.Start(t, redistest.Options{TLS: true})
 	second := redistest.Start(t, redistest.Options{TLS: true})
-	p := startProxy(t, first.Addr())
+	p := redistest.StartProxy(t, first.Addr(), 0)
 	dir := t.TempDir()
 	install := func(c *redistest.Certs) {
 		t.Helper()
@@ -73,7 +73,7 @@ func TestChangedCertificatesAreUsed(t *testing.T) {
 	o.TLS, o.CAFile, o.CertFile, o.KeyFile = true, filepath.Join(dir, "ca"), filepath.Join(dir, "cert"), filepath.Join(dir, "key")
 	w := waysOf(t, o)
 	w.awaitHealed(t, "a")
-	p.to.Store(second.Addr())
+	p.LeadTo(second.Addr())
 	first.Kill()
 	for name, way := range w {
 		var err error

@@ -1,4 +1,4 @@
-package redis_test
+package redistest
 
 import (
 	"bytes"
@@ -9,23 +9,27 @@ import (
 	"time"
 )
 
-// proxy is a way to Redis that is long, or that loses answers.
-type proxy struct {
+// Proxy is an address that leads to a Redis server, as that of a Service does. The way may be long, and may lose answers.
+type Proxy struct {
 	net.Listener
-	to    string
-	delay time.Duration // each way
+	// Lost counts the connections that were cut with an answer on them.
+	Lost atomic.Int64
 
-	losing atomic.Bool
-	lost   atomic.Int64 // connections that were cut with an answer on them
+	delay      time.Duration
+	to, losing atomic.Value // strings
 }
 
-func startProxy(t *testing.T, to string, delay time.Duration) *proxy {
+// StartProxy makes a Proxy that delays all that it carries. It ends with the test, once its clients have closed
+// their connections.
+func StartProxy(t testing.TB, to string, delay time.Duration) *Proxy {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &proxy{Listener: l, to: to, delay: delay}
+	p := &Proxy{Listener: l, delay: delay}
+	p.LeadTo(to)
+	p.LoseAnswers("")
 	var all sync.WaitGroup
 	t.Cleanup(func() {
 		_ = l.Close()
@@ -43,13 +47,16 @@ func startProxy(t *testing.T, to string, delay time.Duration) *proxy {
 	return p
 }
 
-// loseAnswers cuts each connection on which a script was called, once the script was run: its answer
-// and those of all that was sent with it get lost.
-func (p *proxy) loseAnswers(yes bool) { p.losing.Store(yes) }
+// LeadTo changes the server. Connections that are open stay with the one that they are at.
+func (p *Proxy) LeadTo(address string) { p.to.Store(address) }
 
-func (p *proxy) serve(conn net.Conn) {
+// LoseAnswers cuts each connection on which a command with the word in it was sent, in capitals, once it is
+// answered. The answer gets lost, with those of all that was sent together with it. Empty stops that.
+func (p *Proxy) LoseAnswers(word string) { p.losing.Store(word) }
+
+func (p *Proxy) serve(conn net.Conn) {
 	defer conn.Close()
-	server, err := net.Dial("tcp", p.to) //nolint:noctx // it ends with the listener's connections
+	server, err := net.Dial("tcp", p.to.Load().(string)) //nolint:noctx // it ends with the listener's connections
 	if err != nil {
 		return
 	}
@@ -57,7 +64,7 @@ func (p *proxy) serve(conn net.Conn) {
 	var doomed atomic.Bool
 	go func() {
 		p.carry(server, conn, func(sent []byte) bool {
-			if p.losing.Load() && bytes.Contains(bytes.ToLower(sent), []byte("evalsha")) {
+			if word := p.losing.Load().(string); word != "" && bytes.Contains(bytes.ToUpper(sent), []byte(word)) {
 				doomed.Store(true)
 			}
 			return true
@@ -66,7 +73,7 @@ func (p *proxy) serve(conn net.Conn) {
 	}()
 	p.carry(conn, server, func([]byte) bool {
 		if doomed.Load() {
-			p.lost.Add(1)
+			p.Lost.Add(1)
 			return false
 		}
 		return true
@@ -74,7 +81,7 @@ func (p *proxy) serve(conn net.Conn) {
 }
 
 // carry copies what comes, each piece after the delay, as long as it may.
-func (p *proxy) carry(to, from net.Conn, may func([]byte) bool) {
+func (p *Proxy) carry(to, from net.Conn, may func([]byte) bool) {
 	type piece struct {
 		data []byte
 		due  time.Time
