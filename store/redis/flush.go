@@ -107,7 +107,7 @@ func (s *Store) unreported(now time.Time, namespace string, register store.Key, 
 	if d.Total <= 0 {
 		return
 	}
-	if s.opts.Unreported == nil || s.opts.Unreported.ReportDrops(now, namespace, register, d) != nil {
+	if s.opts.Unreported == nil || s.opts.Unreported(now, namespace, register, d) != nil {
 		s.opts.Lost(d.Total)
 	}
 }
@@ -150,8 +150,8 @@ func (ls *lines) dropDoubts(key store.Key) []*report {
 			switch {
 			case c.report != nil:
 				all = append(all, c.report)
-			case c.limits != nil:
-				all = append(all, &report{namespace: c.namespace, ops: []rules.Op{{Write: c.write, Limits: c.limits, Decision: c.decision}}})
+			case c.Limits != nil:
+				all = append(all, &report{namespace: c.namespace, ops: []rules.Op{c.Op}})
 			}
 		}
 	}
@@ -176,11 +176,6 @@ func (rs *reports) len() int {
 	return rs.all.Len()
 }
 
-// notRunError is the failure of a step that was certainly not carried out.
-type notRunError struct{ error }
-
-func (e notRunError) Unwrap() error { return e.error }
-
 // fail ends calls whose step failed. Where nobody knows whether it was carried out, each caller gets
 // the decision that it carried, and the step stays in doubt until the register says.
 func (s *Store) fail(ln *line, t *step, calls []*call, err error) {
@@ -188,8 +183,7 @@ func (s *Store) fail(ln *line, t *step, calls []*call, err error) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	ln.sent = time.Time{}
-	var surely notRunError
-	if redisclient.NotRun(err) || errors.As(err, &surely) {
+	if redisclient.NotRun(err) {
 		s.unsent(ln, calls, err)
 		return
 	}
@@ -210,7 +204,7 @@ func (s *Store) lost(ln *line, calls []*call, err error) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	for _, c := range calls {
-		c.answered = c.limits != nil
+		c.answered = c.Limits != nil
 		if c.apply != nil {
 			c.err = err
 		}
@@ -224,8 +218,8 @@ func (s *Store) unsent(ln *line, calls []*call, err error) {
 		switch {
 		case c.report != nil:
 			s.log.putBack(ln.key, c.report)
-		case c.answered && c.limits != nil:
-			s.log.add(s.opts.Now(), ln.key, rules.Op{Write: c.write, Limits: c.limits, Decision: c.decision})
+		case c.answered && c.Limits != nil:
+			s.log.add(s.opts.Now(), ln.key, c.Op)
 		}
 	}
 	finish(calls, err)

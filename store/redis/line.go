@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"sync"
 	"time"
 
@@ -13,8 +14,7 @@ import (
 type line struct {
 	key     store.Key
 	place   *store.Entry[*line]
-	known   bool // whether there is a copy
-	copy    register
+	copy    register     // as if it did not exist, where nothing is known of it
 	due     time.Time    // in the index, as far as known
 	local   *rules.Group // the copy as changed while Redis was unavailable; nil if it was not
 	busy    bool
@@ -54,7 +54,7 @@ func (ls *lines) enter(namespace string, key store.Key) *line {
 		ls.all.Pin(place)
 		return place.Value
 	}
-	ln := &line{key: key}
+	ln := &line{key: key, copy: register{group: &rules.Group{}}}
 	ln.place = ls.all.Add(key, namespace, ln)
 	return ln
 }
@@ -62,10 +62,7 @@ func (ls *lines) enter(namespace string, key store.Key) *line {
 // measure updates the size of a line, and forgets other lines above the bound. The caller holds the lock.
 func (ls *lines) measure(ln *line) {
 	const lineBytes = 400
-	size := int64(lineBytes)
-	if ln.known {
-		size += ln.copy.group.Size()
-	}
+	size := lineBytes + ln.copy.group.Size()
 	if ln.local != nil {
 		size += ln.local.Size()
 	}
@@ -87,12 +84,8 @@ func (ls *lines) look(key store.Key, now time.Time, f func(*rules.Group)) bool {
 	if place == nil {
 		return false
 	}
-	ln := place.Value
-	g := ln.local
-	if g == nil && ln.known {
-		g = ln.copy.group
-	}
-	if g == nil || g.Expired(now) {
+	g := cmp.Or(place.Value.local, place.Value.copy.group)
+	if g.Expired(now) {
 		return false
 	}
 	f(g)
@@ -105,10 +98,7 @@ func (ls *lines) locally(namespace string, key store.Key, now time.Time, fresh s
 	defer ls.mu.Unlock()
 	ln := ls.enter(namespace, key)
 	if ln.local == nil {
-		ln.local = &rules.Group{}
-		if ln.known {
-			ln.local = ln.copy.group.Clone()
-		}
+		ln.local = ln.copy.group.Clone()
 		for _, a := range ln.doubts {
 			ln.assume(a.calls, now, fresh)
 		}
@@ -247,12 +237,11 @@ func (rs *reports) putBack(register store.Key, r *report) {
 	})
 }
 
-// call is one change of a register that waits for a trip to Redis: a write to decide, a report, or what apply does. One
-// without any of them makes the trip for what waits for the register.
+// call is one change of a register that waits for a trip to Redis: a write to decide or what apply does, that of a
+// report too. One without either makes the trip for what waits for the register.
 type call struct {
 	namespace string
-	write     store.Write
-	limits    *store.Limits
+	rules.Op  // a write to decide, with what was decided
 	taken     *taken
 	report    *report
 	apply     func(g *rules.Group, now time.Time, fresh store.Key)
@@ -262,7 +251,6 @@ type call struct {
 	decided  bool // an attempt carried the decision, so it may stand
 	answered bool // the caller has returned with that decision
 	lacking  bool // it needs tokens that were not asked for, and is not decided
-	decision store.Decision
 	err      error
 }
 
@@ -270,20 +258,18 @@ type call struct {
 // returned with an answer is not decided again: what was answered is what is recorded.
 func (c *call) step(g *rules.Group, now time.Time, fresh store.Key) bool {
 	switch {
-	case c.report != nil:
-		c.report.apply(g, now, fresh)
 	case c.apply != nil:
 		c.apply(g, now, fresh)
-	case c.limits == nil:
+	case c.Limits == nil:
 		return false
 	case c.answered:
-		g.Report(now, fresh, &rules.Op{Write: c.write, Limits: c.limits, Decision: c.decision})
+		g.Report(now, fresh, &c.Op)
 	default:
 		if c.lacking = c.short(g, now); c.lacking {
 			return false
 		}
 		var changed bool
-		c.decision, changed = g.Decide(now, fresh, c.write, c.limits, c.taken.grants)
+		c.Decision, changed = g.Decide(now, fresh, c.Write, c.Limits, c.taken.grants)
 		return changed
 	}
 	return true

@@ -113,7 +113,7 @@ func (c *call) short(g *rules.Group, now time.Time) bool {
 	if c.taken.asked {
 		return false
 	}
-	d, _ := g.Clone().Decide(now, store.Key{}, c.write, c.limits, allOK(c.limits))
+	d, _ := g.Clone().Decide(now, store.Key{}, c.Write, c.Limits, allOK(c.Limits))
 	return pays(d)
 }
 

@@ -45,8 +45,8 @@ type Options struct {
 	// Unsettled says that nobody settles what is stored, so that nothing is kept pending.
 	Unsettled bool
 	// Unreported takes what this replica could not report to Redis before it stopped, within the longest
-	// wait, or because the namespace has too many reports. Nil drops it.
-	Unreported Sink
+	// wait, or because the namespace has too many reports: ReportDrops of a memory.Store. Nil drops it.
+	Unreported func(now time.Time, namespace string, register store.Key, d *rules.Drops) error
 	// Reported is told how many decisions were in a report that Redis took, and Waiting for how many
 	// registers reports wait. They must not block; nil tells nobody.
 	Reported, Waiting func(n int)
@@ -57,11 +57,6 @@ type Options struct {
 	TripTimeout time.Duration
 	// Now is the clock of this process. Nil for the real one.
 	Now func() time.Time
-}
-
-// Sink takes drops that are to be reported in the notice of a register. store/memory's Store is one.
-type Sink interface {
-	ReportDrops(now time.Time, namespace string, register store.Key, d *rules.Drops) error
 }
 
 // Store is a store.Store and store.Queue in Redis. Make one with New and call Run once.
@@ -132,32 +127,39 @@ func (s *Store) Decide(ctx context.Context, _ time.Time, w store.Write, l store.
 		return d, nil
 	}
 	t := s.quotas.taken(w.Namespace, &l)
-	if !t.asked && s.pays(&w, &l) {
-		if err := t.ask(ctx); err != nil {
-			t.giveBack()
-			return store.Decision{}, err
-		}
-	}
-	if d, refused := s.refusedByQuota(&w, &l, t); refused {
+	d, err := s.decide(ctx, &w, &l, t)
+	failed := err != nil && !errors.Is(err, store.ErrUnconfirmed)
+	if failed || !pays(d) {
 		t.giveBack()
-		return d, nil
 	}
-	c := &call{namespace: w.Namespace, write: w, limits: &l, taken: t}
-	d, err := s.linesOf(w.Group).do(ctx, s, w.Group, c)
-	if err == nil && c.lacking {
-		if err = t.ask(ctx); err == nil {
-			d, err = s.linesOf(w.Group).do(ctx, s, w.Group, c)
-		}
-	}
-	if err != nil && !errors.Is(err, store.ErrUnconfirmed) {
-		t.giveBack()
+	if failed {
 		return store.Decision{}, fmt.Errorf("step of a group: %w", err)
-	}
-	if !pays(d) {
-		t.giveBack()
 	}
 	s.reportQuotaDrop(&w, &l, d)
 	return d, err
+}
+
+// decide makes the trips for a write.
+func (s *Store) decide(ctx context.Context, w *store.Write, l *store.Limits, t *taken) (store.Decision, error) {
+	if !t.asked {
+		if d, _ := s.guess(w, l, allOK(l)); pays(d) {
+			if err := t.ask(ctx); err != nil {
+				return store.Decision{}, err
+			}
+		}
+	}
+	if d, refused := s.refusedByQuota(w, l, t); refused {
+		return d, nil
+	}
+	c := &call{namespace: w.Namespace, Op: rules.Op{Write: *w, Limits: l}, taken: t}
+	d, err := s.linesOf(w.Group).do(ctx, s, w.Group, c)
+	if err != nil || !c.lacking {
+		return d, err
+	}
+	if err := t.ask(ctx); err != nil {
+		return store.Decision{}, err
+	}
+	return s.linesOf(w.Group).do(ctx, s, w.Group, c)
 }
 
 // refused decides a CREATE without a trip if the group's own spam bucket is known to be empty: since the
@@ -183,15 +185,8 @@ func (s *Store) refusedByQuota(w *store.Write, l *store.Limits, t *taken) (store
 	if changed || d.Verdict != store.Drop {
 		return store.Decision{}, false
 	}
-	s.reportQuotaDrop(w, l, d)
 	d.Unasked = !t.trips
 	return d, true
-}
-
-// pays reports whether a write takes a token from each quota, if all have some, by the copy of its group.
-func (s *Store) pays(w *store.Write, l *store.Limits) bool {
-	d, _ := s.guess(w, l, allOK(l))
-	return pays(d)
 }
 
 // guess decides a write by the copy of its group, which it does not change, or as its first if there is none.

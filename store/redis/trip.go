@@ -42,11 +42,8 @@ func (s *Store) trip(ctx context.Context, ln *line) {
 			s.fail(ln, t, calls, err)
 			return
 		}
-		done, held, err := s.take(ln, t, calls, answer, here)
-		if err != nil {
-			s.fail(ln, t, calls, err)
-		}
-		if done || err != nil {
+		done, held := s.take(ln, t, calls, answer, here)
+		if done {
 			return
 		}
 		if tries >= losses {
@@ -83,19 +80,15 @@ func (s *Store) prepare(ln *line, calls *[]*call) *step {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	if report := s.log.take(ln.key); report != nil {
-		*calls = append(*calls, &call{report: report, done: make(chan struct{})})
+		*calls = append(*calls, &call{report: report, apply: report.apply, done: make(chan struct{})})
 	}
 	*calls = append(*calls, ln.waiting...)
 	ln.waiting = nil
 	if len(*calls) == 0 && len(ln.doubts) == 0 {
 		return nil
 	}
-	group := &rules.Group{}
-	if !ln.known {
-		ln.copy, ln.due = register{group: group}, time.Time{}
-	}
-	t, v := &step{at: s.now(ln.key)}, s.steps.Next()
-	if ln.known && !ln.copy.group.Expired(t.at) {
+	t, v, group := &step{at: s.now(ln.key)}, s.steps.Next(), &rules.Group{}
+	if !ln.copy.group.Expired(t.at) {
 		group = ln.copy.group.Clone()
 	}
 	changed := false
@@ -149,33 +142,34 @@ func (s *Store) prepare(ln *line, calls *[]*call) *step {
 	return t
 }
 
-// take handles the answer to a step, which was carried out, or else the answer has what the register is now.
-func (s *Store) take(ln *line, t *step, calls []*call, answer []any, here time.Time) (done, held bool, err error) {
-	var now int64
-	if err := scan(answer, &now); err != nil {
-		return false, false, err
-	}
-	s.clocks[shard(ln.key)].set(now, here)
+// take handles the answer to a step, which was carried out, or else the answer has what the register is now. The calls
+// are over if it was carried out, or if what the register is cannot be read.
+func (s *Store) take(ln *line, t *step, calls []*call, answer []any, here time.Time) (done, held bool) {
 	ls := s.linesOf(ln.key)
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	ln.sent = time.Time{}
-	if len(answer) == 1 {
+	var now, reserved int64
+	var value string
+	err := scan(answer, &now)
+	if err == nil {
+		s.clocks[shard(ln.key)].set(now, here)
+	}
+	if err == nil && len(answer) == 1 {
 		for _, a := range append(ln.doubts, attempt{calls: calls}) {
 			s.reported(a.calls)
 		}
-		ln.copy, ln.known, ln.due, ln.doubts, ln.local = t.to, true, t.due, nil, nil
+		ln.copy, ln.due, ln.doubts, ln.local = t.to, t.due, nil, nil
 		finish(calls, nil)
-		return true, false, nil
+		return true, false
 	}
-	var value string
-	var reserved int64
-	if err := scan(answer, &now, &value, &reserved); err != nil {
-		return false, false, err
+	var current register
+	if err = scan(answer, &now, &value, &reserved); err == nil {
+		current, err = decode(value)
 	}
-	current, err := decode(value)
 	if err != nil {
-		return false, false, notRunError{err}
+		s.unsent(ln, calls, err)
+		return true, false
 	}
 	last := current.last(s.steps.Writer)
 	ln.doubts = slices.DeleteFunc(ln.doubts, func(a attempt) bool {
@@ -185,8 +179,8 @@ func (s *Store) take(ln *line, t *step, calls []*call, answer []any, here time.T
 		s.reported(a.calls)
 		return true
 	})
-	ln.copy, ln.known, ln.due = current, true, current.group.Due()
-	return false, reserved == 1, nil
+	ln.copy, ln.due = current, current.group.Due()
+	return false, reserved == 1
 }
 
 func (s *Store) reported(calls []*call) {
@@ -219,19 +213,19 @@ func (ls *lines) do(ctx context.Context, s *Store, key store.Key, c *call) (stor
 	}
 	select {
 	case <-c.done:
-		return c.decision, c.err
+		return c.Decision, c.err
 	case <-ctx.Done():
 	}
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	select {
 	case <-c.done:
-		return c.decision, c.err
+		return c.Decision, c.err
 	default:
 	}
 	if c.decided {
 		c.answered = true
-		return c.decision, fmt.Errorf("%w: %w", store.ErrUnconfirmed, ctx.Err())
+		return c.Decision, fmt.Errorf("%w: %w", store.ErrUnconfirmed, ctx.Err())
 	}
 	ln.waiting = slices.DeleteFunc(ln.waiting, func(other *call) bool { return other == c })
 	if !ln.sent.IsZero() && !ln.sent.After(begun) {

@@ -81,7 +81,7 @@ func (s *server) inRedis(own *memory.Store, local elect.Runner) (*state, error) 
 		return nil, err
 	}
 	shared := redis.New(client, redis.Options{
-		Prefix: s.opts.RedisPrefix, Unreported: own,
+		Prefix: s.opts.RedisPrefix, Unreported: own.ReportDrops,
 		Reported: func(n int) { s.metrics.Store.Reported.Add(float64(n)) },
 		Waiting:  func(n int) { s.metrics.Store.Waiting.Set(float64(n)) },
 		Lost:     func(n int64) { s.metrics.Store.Lost.Add(float64(n)) },
