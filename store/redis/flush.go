@@ -72,8 +72,8 @@ func (s *Store) change(ctx context.Context, namespace string, register store.Key
 // of the namespace that has most.
 func (s *Store) spillExcess() {
 	s.spillSince(s.opts.Now().Add(-unreportedFor))
-	for key, r := s.log.evict(); r != nil; key, r = s.log.evict() {
-		s.spill(key, r)
+	for e := s.log.evict(); e != nil; e = s.log.evict() {
+		s.spill(e.Key, e.Value)
 	}
 }
 
@@ -161,13 +161,10 @@ func (ls *lines) dropDoubts(key store.Key) []*report {
 }
 
 // evict removes and returns a report if there are too many; nil if not.
-func (rs *reports) evict() (store.Key, *report) {
+func (rs *reports) evict() *store.Entry[*report] {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	if e := rs.all.Evict(0); e != nil {
-		return e.Key, e.Value
-	}
-	return store.Key{}, nil
+	return rs.all.Evict(0)
 }
 
 func (rs *reports) len() int {

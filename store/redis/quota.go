@@ -65,17 +65,10 @@ type taken struct {
 	quotas    *quotas
 	namespace string
 	limits    *store.Limits
-	grants    []rules.Grant
-	asked     bool // every quota was asked
-	trips     bool // Redis was asked for any of them
+	grants    []rules.Grant // as if all were empty, before they are asked
+	asked     bool          // every quota was asked
+	trips     bool          // Redis was asked for any of them
 	at        time.Time
-}
-
-// taken is what a write has taken before it has asked.
-func (qs *quotas) taken(namespace string, l *store.Limits) *taken {
-	t := &taken{quotas: qs, namespace: namespace, limits: l, at: qs.store.opts.Now(), asked: len(l.Quotas) == 0}
-	t.grants = make([]rules.Grant, len(l.Quotas))
-	return t
 }
 
 // ask takes a token from each quota, all at the same time. A token that comes after ctx is done is lost.

@@ -126,7 +126,10 @@ func (s *Store) Decide(ctx context.Context, _ time.Time, w store.Write, l store.
 	if d, refused := s.refused(&w, &l); refused {
 		return d, nil
 	}
-	t := s.quotas.taken(w.Namespace, &l)
+	t := &taken{
+		quotas: s.quotas, namespace: w.Namespace, limits: &l, at: s.opts.Now(),
+		grants: make([]rules.Grant, len(l.Quotas)), asked: len(l.Quotas) == 0,
+	}
 	d, err := s.decide(ctx, &w, &l, t)
 	failed := err != nil && !errors.Is(err, store.ErrUnconfirmed)
 	if failed || !pays(d) {
