@@ -150,7 +150,7 @@ func TestAForecastIsWhatHappens(t *testing.T) {
 
 func encoded(t *testing.T, g *rules.Group) string {
 	t.Helper()
-	b, err := g.Marshal(nil)
+	b, err := g.Marshal()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -117,17 +117,19 @@ func allOK(l *store.Limits) []rules.Grant {
 
 // giveBack gives back the tokens that were taken, each for less by the time that it was out.
 func (t *taken) giveBack() {
-	qs := t.quotas
-	out := max(0, qs.store.opts.Now().Sub(t.at))
-	qs.mu.Lock()
-	defer qs.mu.Unlock()
-	for i, b := range t.limits.Quotas {
+	out := max(0, t.quotas.store.opts.Now().Sub(t.at))
+	for i := range t.limits.Quotas {
+		b := &t.limits.Quotas[i]
 		one, _ := rules.Cost(b.Limit)
-		if back := time.Duration(one)*time.Microsecond - out; t.grants[i].OK && back > 0 {
-			q := qs.of(t.namespace, b.Key)
-			q.back += back
-			qs.wake(context.Background(), q)
+		back := time.Duration(one)*time.Microsecond - out
+		if !t.grants[i].OK || back <= 0 {
+			continue // there is none, or it has come back by itself
 		}
+		t.quotas.mu.Lock()
+		q := t.quotas.of(t.namespace, b.Key)
+		q.back += back
+		t.quotas.wake(context.Background(), q)
+		t.quotas.mu.Unlock()
 	}
 }
 

@@ -116,7 +116,7 @@ func (s *Store) prepare(ln *line, calls *[]*call) *step {
 	}
 	group.Seen = ln.copy.seen(v, t.at.Unix())
 	t.to, t.due = register{version: v, group: group}, group.Due()
-	value, err := group.Marshal(nil)
+	value, err := group.Marshal()
 	if err != nil {
 		s.unsent(ln, *calls, err)
 		return nil

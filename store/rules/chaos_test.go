@@ -173,7 +173,7 @@ func (c *chaos) same(t *testing.T, b []byte) {
 	if err != nil {
 		t.Fatalf("step %d: %v", c.n, err)
 	}
-	again, err := decoded.Marshal(nil)
+	again, err := decoded.Marshal()
 	if err != nil || !slices.Equal(again, b) {
 		t.Fatalf("step %d: what is decoded is encoded otherwise, %v", c.n, err)
 	}
@@ -215,7 +215,7 @@ func TestClonesAreIndependent(t *testing.T) {
 
 func encoded(t *testing.T, g *rules.Group) string {
 	t.Helper()
-	b, err := g.Marshal(nil)
+	b, err := g.Marshal()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -180,7 +180,7 @@ func TestOddNumbersDoNoHarm(t *testing.T) {
 					g.Complete(now, store.Key{}, &p, store.Outcome{Result: store.Result(i % 6), Stored: store.Stored{Count: 3, Merged: n}})
 				}
 			}
-			b, err := g.Marshal(nil)
+			b, err := g.Marshal()
 			if err == nil {
 				_, err = rules.Unmarshal(b)
 			}

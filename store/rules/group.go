@@ -95,28 +95,29 @@ const (
 	maxObjects  = 10  // objects in a notice
 )
 
+// Expired reports whether g can be deleted at now.
+func (g *Group) Expired(now time.Time) bool { return now.UnixMicro() > g.Until && g.Due().IsZero() }
+
 // Clone is an independent copy.
 func (g *Group) Clone() *Group {
 	c := *g
-	c.Records = slices.Clone(g.Records)
-	for i := range c.Records {
-		c.Records[i].Messages = slices.Clone(c.Records[i].Messages)
-	}
-	c.Similar = slices.Clone(g.Similar)
-	for i := range c.Similar {
-		c.Similar[i].Messages = slices.Clone(c.Similar[i].Messages)
-	}
-	c.Buckets = slices.Clone(g.Buckets)
-	for i := range c.Buckets {
-		c.Buckets[i].Reserves = slices.Clone(c.Buckets[i].Reserves)
-	}
+	c.Records = cloned(g.Records, func(r *Record) { r.Messages = slices.Clone(r.Messages) })
+	c.Similar = cloned(g.Similar, func(s *Similar) { s.Messages = slices.Clone(s.Messages) })
+	c.Buckets = cloned(g.Buckets, func(b *SpamBucket) { b.Reserves = slices.Clone(b.Reserves) })
 	c.Names, c.Seen = slices.Clone(g.Names), slices.Clone(g.Seen)
-	c.Notices = slices.Clone(g.Notices)
-	for i := range c.Notices {
-		n := &c.Notices[i]
+	c.Notices = cloned(g.Notices, func(n *Notice) {
 		n.Reasons, n.Sources, n.Objects = slices.Clone(n.Reasons), slices.Clone(n.Sources), slices.Clone(n.Objects)
-	}
+	})
 	return &c
+}
+
+// cloned is a copy of which deepen copies what an element points to.
+func cloned[T any](all []T, deepen func(*T)) []T {
+	all = slices.Clone(all)
+	for i := range all {
+		deepen(&all[i])
+	}
+	return all
 }
 
 // byKey finds the stored Event that Events of a key go into.
@@ -356,13 +357,13 @@ var decoder, _ = cbor.DecOptions{
 	UTF8: cbor.UTF8DecodeInvalid, // texts come from clients and must not make a register unreadable
 }.DecMode() // it fails for other options only
 
-// Marshal appends the encoded form of g.
-func (g *Group) Marshal(b []byte) ([]byte, error) {
+// Marshal encodes g.
+func (g *Group) Marshal() ([]byte, error) {
 	encoded, err := cbor.Marshal(g)
 	if err != nil {
-		return b, fmt.Errorf("encode register: %w", err)
+		return nil, fmt.Errorf("encode register: %w", err)
 	}
-	return append(append(b, format), encoded...), nil
+	return append([]byte{format}, encoded...), nil
 }
 
 // Unmarshal decodes what Marshal has encoded. The error is ErrFormat for what a newer version may have written.

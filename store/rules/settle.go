@@ -12,9 +12,6 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// Expired reports whether g can be deleted at now.
-func (g *Group) Expired(now time.Time) bool { return now.UnixMicro() > g.Until && g.Due().IsZero() }
-
 // By is the moment that is ahead of now: all that is pending is due by then, if that is 142 years or more ahead.
 func By(now time.Time, ahead time.Duration) time.Time {
 	if ahead >= longest {

@@ -24,7 +24,7 @@ func TestTheEstimateOfARegisterIsNeverTooLow(t *testing.T) {
 			for i := range g.Records {
 				g.Records[i].Doublings, g.Records[i].Failures = 40, 1000 // there are no more
 			}
-			b, err := g.Marshal(nil)
+			b, err := g.Marshal()
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -88,7 +88,7 @@ func (s Store) answer(ctx context.Context, keys []store.Key) (answer, error) {
 		for i := range g.Records {
 			g.Records[i].Text, g.Records[i].Messages = "", nil
 		}
-		if a.Groups[key], err = g.Marshal(nil); err != nil {
+		if a.Groups[key], err = g.Marshal(); err != nil {
 			return answer{}, err
 		}
 	}

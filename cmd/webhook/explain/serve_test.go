@@ -66,7 +66,7 @@ func TestAReplicaSaysNothingOfWhatEventsSay(t *testing.T) {
 		t.Fatal(err)
 	}
 	has := func(g *rules.Group, text string) bool {
-		encoded, err := g.Marshal(nil)
+		encoded, err := g.Marshal()
 		if err != nil {
 			t.Fatal(err)
 		}
