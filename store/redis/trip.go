@@ -121,25 +121,30 @@ func (s *Store) prepare(ln *line, calls *[]*call) *step {
 		s.unsent(ln, *calls, err)
 		return nil
 	}
+	s.fill(t, ln, string(value))
+	ln.sent = s.opts.Now()
+	return t
+}
+
+// fill sets what the script gets of a step.
+func (s *Store) fill(t *step, ln *line, value string) {
 	t.keys = [2]string{s.groupKey(ln.key), s.dues[shard(ln.key)]}
-	t.version, t.writer, t.value, t.now = string(v[:]), string(s.steps.Writer[:]), string(value), t.at.UnixMicro()
+	t.version, t.writer, t.value, t.now = string(t.to.version[:]), string(s.steps.Writer[:]), value, t.at.UnixMicro()
 	if !ln.copy.version.IsZero() {
 		t.expected = string(ln.copy.version[:])
 	}
-	expiry := time.UnixMicro(group.Until).Sub(t.at)
+	expiry := time.UnixMicro(t.to.group.Until).Sub(t.at)
 	if !t.due.IsZero() {
 		expiry = max(expiry, pendingFor)
 	}
 	t.expiry = max(expiry.Milliseconds(), 1)
 	t.score = "-"
 	if !t.due.Equal(ln.due) {
-		t.member, t.score = member(ln.key, group.Namespace), ""
+		t.member, t.score = member(ln.key, t.to.group.Namespace), ""
 		if !t.due.IsZero() {
 			t.score = strconv.FormatInt(t.due.UnixMicro(), 10)
 		}
 	}
-	ln.sent = s.opts.Now()
-	return t
 }
 
 // take handles the answer to a step, which was carried out, or else the answer has what the register is now. The calls

@@ -16,7 +16,7 @@ type Proxy struct {
 	Lost atomic.Int64
 
 	delay      time.Duration
-	to, losing atomic.Value // strings
+	to, losing atomic.Pointer[string]
 }
 
 // StartProxy makes a Proxy that delays all that it carries. It ends with the test, once its clients have closed
@@ -48,15 +48,15 @@ func StartProxy(t testing.TB, to string, delay time.Duration) *Proxy {
 }
 
 // LeadTo changes the server. Connections that are open stay with the one that they are at.
-func (p *Proxy) LeadTo(address string) { p.to.Store(address) }
+func (p *Proxy) LeadTo(address string) { p.to.Store(&address) }
 
 // LoseAnswers cuts each connection on which a command with the word in it was sent, in capitals, once it is
 // answered. The answer gets lost, with those of all that was sent together with it. Empty stops that.
-func (p *Proxy) LoseAnswers(word string) { p.losing.Store(word) }
+func (p *Proxy) LoseAnswers(word string) { p.losing.Store(&word) }
 
 func (p *Proxy) serve(conn net.Conn) {
 	defer conn.Close()
-	server, err := net.Dial("tcp", p.to.Load().(string)) //nolint:noctx // it ends with the listener's connections
+	server, err := net.Dial("tcp", *p.to.Load()) //nolint:noctx // it ends with the listener's connections
 	if err != nil {
 		return
 	}
@@ -64,7 +64,7 @@ func (p *Proxy) serve(conn net.Conn) {
 	var doomed atomic.Bool
 	go func() {
 		p.carry(server, conn, func(sent []byte) bool {
-			if word := p.losing.Load().(string); word != "" && bytes.Contains(bytes.ToUpper(sent), []byte(word)) {
+			if word := *p.losing.Load(); word != "" && bytes.Contains(bytes.ToUpper(sent), []byte(word)) {
 				doomed.Store(true)
 			}
 			return true
