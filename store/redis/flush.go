@@ -34,7 +34,7 @@ func (s *Store) Run(ctx context.Context) {
 		case <-ctx.Done():
 		case <-tick.C:
 			s.Flush(ctx)
-			s.opts.Waiting(s.log.len())
+			s.opts.Waiting(len(s.waiting(s.opts.Now())))
 			s.spillExcess()
 		}
 	}
@@ -165,12 +165,6 @@ func (rs *reports) evict() *store.Entry[*report] {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	return rs.all.Evict(0)
-}
-
-func (rs *reports) len() int {
-	rs.mu.Lock()
-	defer rs.mu.Unlock()
-	return rs.all.Len()
 }
 
 // fail ends calls whose step failed. Where nobody knows whether it was carried out, each caller gets

@@ -47,8 +47,8 @@ type Options struct {
 	// Unreported takes what this replica could not report to Redis before it stopped, within the longest
 	// wait, or because the namespace has too many reports: ReportDrops of a memory.Store. Nil drops it.
 	Unreported func(now time.Time, namespace string, register store.Key, d *rules.Drops) error
-	// Reported is told how many decisions were in a report that Redis took, and Waiting for how many
-	// registers reports wait. They must not block; nil tells nobody.
+	// Reported is told how many decisions were in a report that Redis took, and Waiting of how many
+	// registers something was decided of which Redis does not surely know. They must not block; nil tells nobody.
 	Reported, Waiting func(n int)
 	// Lost is told how many occurrences were in reports that there was no place for. It must not block; nil
 	// tells nobody.
