@@ -72,22 +72,17 @@ build: ## Build bin/eventquota
 	ln -sf eventquota bin/kubectl-eventquota
 	ln -sf eventquota bin/kubectl_complete-eventquota
 
-# Packages run under the race detector wherever it works: it needs a C compiler. Those in ./test/ start whole control
-# planes, so two of them at a time, as of the modules, which read and run what is outside of them, what the test cache
-# does not know. A part that fails does not keep the others from running. Garbage is collected less often, as memory is
-# there; the webhook's own process does as ever.
+# Packages in ./test/ start whole control planes, so two of them at a time, as of the modules, which read and run what is
+# outside of them, what the test cache does not know. A part that fails does not keep the others from running. Garbage is
+# collected less often, as memory is there; the webhook's own process does as ever.
 .PHONY: test
 test: export GOGC := 400
 test: redis-server chromium ## Run all tests
 	@failed=; part() { name=$$1; shift; (set -x; "$$@") || failed="$$failed $$name"; }; \
-	cgo=0 race=; if CGO_ENABLED=1 go build -race runtime/cgo 2>/dev/null; then \
-		cgo=1 race=-race; \
-	else \
-		echo 'No C compiler found: testing without the race detector.'; \
-	fi; \
-	part units env CGO_ENABLED=$$cgo $(GO_TEST) $$race $(filter-out $(SERIAL),$(UNITS)); \
-	part "$(notdir $(SERIAL))" $(GO_TEST) -p 1 $(SERIAL); \
-	part ./test/... $(GO_TEST) -p 2 -parallel 4 $(filter-out $(SERIAL),$(CLUSTERS)); \
+	part units $(GO_TEST) $(filter-out $(RACED),$(UNITS)); \
+	part stores $(RACE_TEST) $(RACED); \
+	part attacks $(GO_TEST) $(ALONE); \
+	part ./test/... $(GO_TEST) -p 2 -parallel 4 $(filter-out $(ALONE),$(CLUSTERS)); \
 	modules() { printf '%s\n' $(TESTED) | xargs -P 2 -I {} sh -xc 'cd {} && $(GO_TEST) -count=1 ./...'; }; \
 	part modules modules; \
 	if [ -n "$$failed" ]; then echo "These parts failed:$$failed" >&2; exit 1; fi
@@ -96,12 +91,19 @@ test: redis-server chromium ## Run all tests
 test-quick: redis-server ## Run the tests outside of test/, without the race detector
 	go test $(UNITS)
 
-# The one starts no goroutine: the race detector would find nothing, and take ten times as long. The other measures
-# what attackers take of a machine that nobody else uses.
-SERIAL = github.com/eventquota/eventquota/store/rules github.com/eventquota/eventquota/test/attacks
+.PHONY: test-race
+test-race: redis-server ## Run the tests outside of test/ under the race detector: before a release
+	$(RACE_TEST) $(UNITS)
+
+UNITS = $(shell go list ./... | grep -v /eventquota/test/)
+# Under the race detector, most dependencies would be compiled once more, for eight minutes: those of these packages are few.
+RACED = $(filter-out %/rules,$(shell go list ./store/... ./admission/connections))
 CLUSTERS = $(shell go list ./test/e2e ./test/...)
-# The store's take long and come first, as e2e does: at the end, one processor would wait for them.
-UNITS = $(shell go list ./store/... ./... | grep -v /eventquota/test/)
+# It measures what attackers take of a machine that nobody else uses.
+ALONE = github.com/eventquota/eventquota/test/attacks
+# The race detector needs a C compiler.
+RACE_TEST = $(shell if CGO_ENABLED=1 go build -race runtime/cgo 2>/dev/null; then echo env CGO_ENABLED=1 $(GO_TEST) -race; \
+	else echo $(GO_TEST); fi)
 
 # The tests start servers of their own; one that the package runs as a service is not used.
 .PHONY: redis-server chromium

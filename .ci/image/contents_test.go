@@ -19,7 +19,7 @@ import (
 func holdsLists(t *testing.T, w written) {
 	t.Helper()
 	archived := unpack(t, w.archive)
-	for _, platform := range platforms() {
+	for _, platform := range w.options.Platforms {
 		t.Run(platform.Architecture, func(t *testing.T) {
 			img := archived.image(t, platform.Architecture)
 			root := t.TempDir()
@@ -109,9 +109,11 @@ func holdsBytes(t *testing.T, w written) {
 	o := w.options
 	o.Out = t.TempDir()
 	again := makeImage(t, o)
-	for _, pair := range [][2]string{
-		{w.archive, again.archive}, {w.list("amd64"), again.list("amd64")}, {w.list("arm64"), again.list("arm64")},
-	} {
+	pairs := [][2]string{{w.archive, again.archive}}
+	for _, platform := range o.Platforms {
+		pairs = append(pairs, [2]string{w.list(platform.Architecture), again.list(platform.Architecture)})
+	}
+	for _, pair := range pairs {
 		if a, b := hash(t, pair[0]), hash(t, pair[1]); a != b {
 			t.Errorf("%s is %s, and then %s", filepath.Base(pair[0]), a, b)
 		}

@@ -54,14 +54,16 @@ func holdsImages(t *testing.T, w written) {
 		"tmp dtrwxrwxrwx 0:0",
 	}
 	archived := unpack(t, w.archive)
-	for arch, machine := range map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64} {
+	machines := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
+	for _, platform := range w.options.Platforms {
+		arch := platform.Architecture
 		t.Run(arch, func(t *testing.T) {
 			img := archived.image(t, arch)
 			root := t.TempDir()
 			if got := extract(t, img, root); !slices.Equal(got, files) {
 				t.Errorf("files:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(files, "\n"))
 			}
-			holdsStatic(t, filepath.Join(root, "eventquota"), machine)
+			holdsStatic(t, filepath.Join(root, "eventquota"), machines[arch])
 			holdsConfig(t, img, arch)
 		})
 	}
@@ -74,8 +76,8 @@ func holdsIndex(t *testing.T, w written) {
 	if archived.name != "example.test/eventquota:"+testVersion {
 		t.Errorf("engines load it as %q", archived.name)
 	}
-	if got := archived.platforms(t); !slices.Equal(got, []string{"linux/amd64", "linux/arm64"}) {
-		t.Errorf("platforms: %v", got)
+	if got := archived.platforms(t); !slices.EqualFunc(got, w.options.Platforms, func(s string, p v1.Platform) bool { return s == p.String() }) {
+		t.Errorf("platforms: %v, want %v", got, w.options.Platforms)
 	}
 	annotations := must(archived.index.IndexManifest())(t).Annotations
 	if got := annotations["org.opencontainers.image.version"]; got != testVersion {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
 // options say what to build and where to put it.
@@ -19,9 +20,10 @@ type options struct {
 	Repository string    // of the image, without a tag
 	Base       string    // registry reference or OCI layout directory; empty for none
 	Epoch      time.Time // SOURCE_DATE_EPOCH; zero for the time of the commit
+	Platforms  []v1.Platform
 }
 
-// AddFlags makes a flag of every option but Epoch.
+// AddFlags makes a flag of every option but Epoch and Platforms.
 func (o *options) AddFlags(f *flag.FlagSet) {
 	f.StringVar(&o.Root, "root", "../..", "directory of the checkout")
 	f.StringVar(&o.Out, "out", "../../bin", "directory to write to")
@@ -33,7 +35,7 @@ func (o *options) AddFlags(f *flag.FlagSet) {
 // parse gives the options that the arguments set, and SOURCE_DATE_EPOCH, in
 // seconds since the beginning of 1970, if it is not empty.
 func parse(args []string, epoch string) (options, error) {
-	var o options
+	o := options{Platforms: platforms()}
 	f := flag.NewFlagSet("image", flag.ContinueOnError)
 	o.AddFlags(f)
 	if err := f.Parse(args); err != nil {

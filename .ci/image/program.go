@@ -25,10 +25,10 @@ type program struct {
 	info     *buildinfo.BuildInfo
 }
 
-// buildAll builds the webhook for every platform, into dir.
+// buildAll builds the webhook for each platform, into dir.
 func buildAll(ctx context.Context, o options, dir string) ([]program, error) {
 	var programs []program
-	for _, platform := range platforms() {
+	for _, platform := range o.Platforms {
 		p := program{platform: platform, path: filepath.Join(dir, "webhook-"+platform.Architecture)}
 		if err := p.build(ctx, o); err != nil {
 			return nil, fmt.Errorf("build for %s: %w", platform, err)

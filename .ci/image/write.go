@@ -30,7 +30,7 @@ func (r *result) write(o options, out io.Writer) error {
 		return err
 	}
 	fmt.Fprintln(out, archive, digest)
-	for _, platform := range platforms() {
+	for _, platform := range o.Platforms {
 		list := prefix + "-" + platform.Architecture + ".cdx.json"
 		encode := func(w io.Writer) error {
 			return cdx.NewBOMEncoder(w, cdx.BOMFileFormatJSON).SetPretty(true).SetEscapeHTML(false).
