@@ -88,8 +88,8 @@ Where an Event that a recorder updates would not have been stored, the recorder
 creates it with the count so far. Policies, quotas and labels are in force from the
 beginning to the end. One replica with its state in memory is simulated.
 
-Meanwhile the Events are in a temporary file in $TMPDIR; memory holds 16 bytes of each
-while they are read. Lines that cannot be read are counted, and do not stop it.
+Meanwhile the Events are in a temporary file in $TMPDIR; memory holds 16 bytes of each.
+Lines that cannot be read are counted, and do not stop it.
 
 It exits with 1 when it fails, and with 2 when it succeeds and --fail-on names
 something that happened.`,
