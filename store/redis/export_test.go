@@ -39,3 +39,6 @@ func (s *Store) Small(bytes, reports int64) *Store {
 
 // SpillExcess spills what Run does.
 func (s *Store) SpillExcess() { s.spillExcess() }
+
+// Waiting is what Run tells Options.Waiting.
+func (s *Store) Waiting() int { return len(s.waiting(s.opts.Now())) }

@@ -208,3 +208,20 @@ func TestFlushWhileATripAsksAboutWhatIsInDoubt(t *testing.T) {
 		t.Error("the trip had no second step")
 	}
 }
+
+// An attempt of Flush that carried nothing itself is over once the register says what became of the others.
+func TestNothingWaitsOnceRedisHasSaidWhatBecameOfAnAttempt(t *testing.T) {
+	client := hooked{connect(t, redistest.Start(t, redistest.Options{}).Addr()), make(chan func(func() error) error, 2)}
+	s, l := newStore(t, client), limits(100)
+	decide(t, s, event("pod", "m", 0), l)
+	client.hooks <- func(call func() error) error { return errors.Join(call(), errors.New("the answer is lost")) }
+	if _, err := s.Decide(t.Context(), time.Now(), event("pod", "first", 1), l); !errors.Is(err, store.ErrUnconfirmed) {
+		t.Fatalf("Decide: %v, want it unconfirmed", err)
+	}
+	client.hooks <- func(func() error) error { return errors.New("Redis is away") }
+	s.Flush(t.Context())
+	s.Flush(t.Context())
+	if n := s.Waiting(); n != 0 {
+		t.Errorf("something waits for %d registers, want none", n)
+	}
+}

@@ -107,7 +107,8 @@ func (s *Store) prepare(ln *line, calls *[]*call) *step {
 		}
 		return c.lacking
 	})
-	if !changed { // nothing to write
+	if !changed { // nothing to write, nor to wait for: attempts in doubt carried nothing
+		ln.doubts = nil
 		finish(*calls, nil)
 		return nil
 	}
