@@ -171,13 +171,13 @@ type callee struct {
 
 	mu       sync.Mutex
 	handled  map[string]int
-	used     map[string]bool // connections
-	attempts int             // of the call that was sent most often
+	used     map[net.Conn]bool // their ports may be used again
+	attempts int               // of the call that was sent most often
 }
 
 func newCallee(t *testing.T, perConnection, most int) *callee {
 	t.Helper()
-	c := &callee{handled: map[string]int{}, used: map[string]bool{}}
+	c := &callee{handled: map[string]int{}, used: map[net.Conn]bool{}}
 	c.connections = &Connections{Most: most, Calls: perConnection, Draining: &atomic.Bool{}, Refused: func() { c.refused.Add(1) }}
 	server := httptest.NewUnstartedServer(c.connections.Spread(http.HandlerFunc(c.handle)))
 	// Connections that a client did not need after all.
@@ -202,10 +202,10 @@ func (c *callee) handle(w http.ResponseWriter, r *http.Request) {
 func (c *callee) call(ctx context.Context, text string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	var connection string
+	var connection net.Conn
 	attempts := 0
 	trace := &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) {
-		connection = i.Conn.LocalAddr().String()
+		connection = i.Conn
 		attempts++
 	}}
 	request, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, trace), http.MethodPost, "https://"+c.address, strings.NewReader(text))

@@ -174,9 +174,9 @@ func (r *report) add(o rules.Op) {
 	case key.name == "":
 		was.Join(&o)
 	case o.Write.Count >= was.Write.Count:
-		more := was.More
+		more, at := was.More, was.At
 		*was = o
-		was.More += more
+		was.More, was.At = was.More+more, at
 	}
 	was.Decision.Occurrences = occurrences
 }
@@ -269,6 +269,7 @@ func (c *call) step(g *rules.Group, now time.Time, fresh store.Key) bool {
 			return false
 		}
 		var changed bool
+		c.At = now
 		c.Decision, changed = g.Decide(now, fresh, c.Write, c.Limits, c.taken.grants)
 		return changed
 	}

@@ -172,7 +172,7 @@ func (s *Store) refused(w *store.Write, l *store.Limits) (store.Decision, bool) 
 	d, ok := store.Decision{}, false
 	s.linesOf(w.Group).look(w.Group, now, func(g *rules.Group) { d, ok = g.Refused(now, w, l) })
 	if ok {
-		s.log.add(s.opts.Now(), w.Group, rules.Op{Write: *w, Limits: l, Decision: d})
+		s.log.add(s.opts.Now(), w.Group, rules.Op{Write: *w, Limits: l, Decision: d, At: now})
 	}
 	d.Unasked = true
 	return d, ok
@@ -226,7 +226,7 @@ func (s *Store) DecideLocally(w store.Write, l store.Limits) store.Decision {
 	}
 	s.reportQuotaDrop(&w, &l, d)
 	if changed {
-		s.log.add(s.opts.Now(), w.Group, rules.Op{Write: w, Limits: &l, Decision: d})
+		s.log.add(s.opts.Now(), w.Group, rules.Op{Write: w, Limits: &l, Decision: d, At: now})
 	}
 	return d
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/eventquota/eventquota/test/storetest"
 )
 
-var seeds = storetest.SeedFlags(2, 400)
+var seeds = storetest.SeedFlags(10, 400)
 
 // patient is how long a call may take where time is not what a test is about.
 const patient = time.Minute

@@ -117,7 +117,7 @@ func (c *chaos) step() {
 		if len(l.Quotas) > 0 && c.chance(2) {
 			d.Empty = &l.Quotas[0]
 		}
-		c.Report(c.now, fresh, &rules.Op{Write: w, Limits: &l, Decision: d, More: c.rng.Int64N(5)})
+		c.Report(c.now, fresh, &rules.Op{Write: w, Limits: &l, Decision: d, At: c.now, More: c.rng.Int64N(5)})
 	case 4:
 		w, l := c.write(), c.limits()
 		d := rules.Dropped(c.now, w, &l, &l.Spam, 1)

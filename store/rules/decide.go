@@ -97,8 +97,9 @@ func (g *Group) merge(now time.Time, fresh store.Key, w *store.Write, l *store.L
 		b.Level = level
 		g.keep(b)
 	}
-	g.observe(now.UnixMicro(), w, l)
-	n := g.refuse(now.UnixMicro(), w, l)
+	at := now.UnixMicro()
+	g.observe(at, w, l)
+	n := g.refuse(at, at, w, l)
 	return g.into(now, w, l, r, n)
 }
 
@@ -121,7 +122,7 @@ func (g *Group) drop(now time.Time, fresh store.Key, w *store.Write, l *store.Li
 	d := store.Decision{Verdict: store.Drop, Empty: empty, Next: next}
 	if empty == &l.Spam {
 		g.observe(at, w, l)
-		d.Occurrences = g.refuse(at, w, l)
+		d.Occurrences = g.refuse(at, at, w, l)
 		drops := Dropped(now, *w, l, empty, d.Occurrences)
 		g.addDrops(now, fresh, &drops)
 		return d, true
@@ -130,7 +131,7 @@ func (g *Group) drop(now time.Time, fresh store.Key, w *store.Write, l *store.Li
 		d.Occurrences = 1
 		return d, false
 	}
-	d.Occurrences = g.refuse(at, w, l)
+	d.Occurrences = g.refuse(at, at, w, l)
 	return d, true
 }
 

@@ -13,6 +13,8 @@ type Op struct {
 	Write    store.Write
 	Limits   *store.Limits
 	Decision store.Decision
+	// At is when it was decided, by the clock of the register: names count that counted then.
+	At time.Time
 	// More counts other writes that were refused like this one, each the first under its name, and
 	// Names are the latest of these names.
 	More  int64
@@ -34,7 +36,7 @@ func (g *Group) Report(now time.Time, fresh store.Key, o *Op) {
 	g.arrive(now, &w, l)
 	switch o.Decision.Verdict {
 	case store.Admit, store.Aggregate:
-		g.reportAdmitted(now, &w, l, o.Decision.Verdict == store.Aggregate)
+		g.reportAdmitted(now, &w, l, o)
 	case store.Merge:
 		g.reportMerged(now, &w, l, o)
 	case store.Drop:
@@ -44,7 +46,7 @@ func (g *Group) Report(now time.Time, fresh store.Key, o *Op) {
 	g.fit(now, fresh)
 }
 
-func (g *Group) reportAdmitted(now time.Time, w *store.Write, l *store.Limits, aggregate bool) {
+func (g *Group) reportAdmitted(now time.Time, w *store.Write, l *store.Limits, o *Op) {
 	at := now.UnixMicro()
 	if w.Update != nil {
 		r := g.stored(at, w, l)
@@ -62,11 +64,11 @@ func (g *Group) reportAdmitted(now time.Time, w *store.Write, l *store.Limits, a
 		return
 	}
 	g.observe(at, w, l)
-	key := w.Exact
+	key, aggregate := w.Exact, o.Decision.Verdict == store.Aggregate
 	if aggregate {
 		key = w.Similar
 	}
-	g.expect(at, key, aggregate, w, l)
+	g.expect(o.At.UnixMicro(), key, aggregate, w, l)
 	if r := g.byName(w.Name); r != nil {
 		r.Admitted = 0 // before now, at an unknown time
 	}
@@ -110,7 +112,7 @@ func (g *Group) reportMerged(now time.Time, w *store.Write, l *store.Limits, o *
 		}
 		r.Name, r.Reason, r.Warning, r.Series, r.Partial = o.Decision.Into, w.Reason, w.Warning, w.Series, true
 	}
-	g.into(now, w, l, r, g.refuse(at, w, l)+g.refuseMore(at, o))
+	g.into(now, w, l, r, g.refuse(at, o.At.UnixMicro(), w, l)+g.refuseMore(at, o))
 }
 
 func (g *Group) reportDropped(now time.Time, fresh store.Key, w *store.Write, l *store.Limits, o *Op) {
@@ -122,24 +124,24 @@ func (g *Group) reportDropped(now time.Time, fresh store.Key, w *store.Write, l 
 		return
 	}
 	if o.Decision.Empty.Key != l.Spam.Key {
-		g.refuse(at, w, l)
+		g.refuse(at, o.At.UnixMicro(), w, l)
 		return
 	}
 	g.observe(at, w, l)
-	drops := Dropped(now, *w, l, &l.Spam, g.refuse(at, w, l)+g.refuseMore(at, o))
+	drops := Dropped(now, *w, l, &l.Spam, g.refuse(at, o.At.UnixMicro(), w, l)+g.refuseMore(at, o))
 	g.addDrops(now, fresh, &drops)
 }
 
 // refuse notes that a write was refused, and returns how many occurrences it reports that were not
-// reported before.
-func (g *Group) refuse(now int64, w *store.Write, l *store.Limits) int64 {
-	n := w.Count - g.reported(now, w, l, false)
+// reported before it was decided.
+func (g *Group) refuse(now, decided int64, w *store.Write, l *store.Limits) int64 {
+	n := w.Count - g.reported(decided, w, l, false)
 	if r := g.byName(w.Name); r != nil { // an Event of that name was stored, or was to be
 		r.Own += n
 		return n
 	}
 	key := nameKey(w.Name)
-	if g.name(now, key, l) == nil {
+	if g.name(decided, key, l) == nil {
 		g.forget(key)
 	}
 	g.remember(now, key, w.Count)
@@ -164,7 +166,7 @@ func (g *Group) refuseMore(now int64, o *Op) int64 {
 			r.Own = max(r.Own, 1)
 			continue
 		}
-		if kept := g.name(now, key, o.Limits); kept != nil {
+		if kept := g.name(o.At.UnixMicro(), key, o.Limits); kept != nil {
 			n -= min(kept.Count, 1)
 		} else {
 			g.forget(key)

@@ -122,7 +122,7 @@ func (p *pair) step(t *testing.T) {
 	if !changed || d.Paid {
 		return
 	}
-	p.reported.Report(p.now, fresh, &rules.Op{Write: w, Limits: &p.limits, Decision: d})
+	p.reported.Report(p.now, fresh, &rules.Op{Write: w, Limits: &p.limits, Decision: d, At: p.now})
 }
 
 // inWrites says what is pending of a group.
@@ -159,7 +159,31 @@ func TestMoreIsReportedWithOne(t *testing.T) {
 	} {
 		var g rules.Group
 		g.Decide(epoch(), store.KeyOf("1"), someWrite("a", epoch()), &l, nil)
-		g.Report(epoch(), store.KeyOf("2"), &rules.Op{Write: someWrite("b", epoch()), Limits: &l, Decision: test.d, More: 6})
+		g.Report(epoch(), store.KeyOf("2"), &rules.Op{Write: someWrite("b", epoch()), Limits: &l, Decision: test.d, At: epoch(), More: 6})
+		if got := inWrites(&g); got != test.want {
+			t.Errorf("%v: %q, want %q", test.d.Verdict, got, test.want)
+		}
+	}
+}
+
+// A report may come long after the decision. Names that counted then count, though they do not any more.
+func TestNamesCountAsWhenItWasDecided(t *testing.T) {
+	l := someLimits()
+	for _, test := range []struct {
+		d    store.Decision
+		want string
+	}{
+		{store.Decision{Verdict: store.Merge, Into: "a"}, "[a: 5, own 1, written 1, , due 10s\n]"},
+		{store.Decision{Verdict: store.Drop, Empty: &l.Spam}, "[a: 2, own 1, written 1, , due 10s\n notice Failed 3: 3, own 3, written 0, , due 1h1m10s\n]"},
+		{store.Decision{Verdict: store.Admit}, "[a: 2, own 1, written 1, , due 10s\n b: 3, own 4, written 4, , due 1h0m10s\n]"},
+	} {
+		var g rules.Group
+		g.Decide(epoch(), store.KeyOf("1"), someWrite("a", epoch()), &l, nil)
+		again := someWrite("b", epoch())
+		g.Decide(epoch(), store.KeyOf("2"), again, &l, nil)
+		again.Count = 4
+		late := epoch().Add(l.RepeatWindow)
+		g.Report(late.Add(time.Minute), store.KeyOf("3"), &rules.Op{Write: again, Limits: &l, Decision: test.d, At: late})
 		if got := inWrites(&g); got != test.want {
 			t.Errorf("%v: %q, want %q", test.d.Verdict, got, test.want)
 		}
@@ -172,7 +196,7 @@ func TestAMergeIntoAnEventThatWasLost(t *testing.T) {
 	l, d := someLimits(), store.Decision{Verdict: store.Merge, Into: "lost"}
 	var g rules.Group
 	for i := range 3 {
-		g.Report(epoch(), store.Key{}, &rules.Op{Write: someWrite(fmt.Sprint(i), epoch()), Limits: &l, Decision: d})
+		g.Report(epoch(), store.Key{}, &rules.Op{Write: someWrite(fmt.Sprint(i), epoch()), Limits: &l, Decision: d, At: epoch()})
 	}
 	writes := g.Claim(store.Key{}, epoch().Add(time.Hour))
 	if len(writes) != 1 || writes[0].Total != 3 || !writes[0].Partial || writes[0].Name != "lost" {
@@ -207,14 +231,14 @@ func TestReportsAreJoined(t *testing.T) {
 				for c.n = range 30 {
 					c.now = c.now.Add(20 * time.Minute)
 					// Another replica, which does not know what was refused, stores an Event of that name.
-					stored := rules.Op{Write: someWrite(fmt.Sprint("n", c.rng.IntN(40)), c.now), Limits: &l}
+					stored := rules.Op{Write: someWrite(fmt.Sprint("n", c.rng.IntN(40)), c.now), Limits: &l, At: c.now}
 					stored.Write.Count, stored.Write.Exact = 2, store.KeyOf(stored.Write.Name)
 					for _, g := range []*rules.Group{&one, &joined} {
 						g.Report(c.now, store.KeyOf(fmt.Sprint(c.n)), &stored)
 					}
 					var all rules.Op
 					for i := range 1 + c.rng.IntN(9) {
-						o := rules.Op{Write: someWrite(fmt.Sprint("n", c.rng.IntN(40)), c.now), Limits: &l, Decision: d}
+						o := rules.Op{Write: someWrite(fmt.Sprint("n", c.rng.IntN(40)), c.now), Limits: &l, Decision: d, At: c.now}
 						one.Report(c.now, store.KeyOf(fmt.Sprint(c.n)), &o)
 						if i == 0 {
 							all = o
