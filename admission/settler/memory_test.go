@@ -262,7 +262,7 @@ func TestAnAnswerThatIsLostIsCountedOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			g := cmp.Or(known.Groups[w.Group], &rules.Group{})
-			op := rules.Op{Write: w, Limits: &l, Decision: store.Decision{Verdict: store.Merge, Into: "a0"}, At: time.Now()}
+			op := rules.Op{Write: w, Limits: &l, Decision: store.Decision{Verdict: store.Merge, Into: "a0", Occurrences: 1}, At: time.Now()}
 			g.Report(time.Now(), store.Key{}, &op)
 			return memory.From(rules.State{Groups: map[store.Key]*rules.Group{w.Group: g}})
 		}},

@@ -89,7 +89,7 @@ func TestTextsAreClippedBeforeTheyBecomeState(t *testing.T) {
 		{"reports", func(g *rules.Group, i int) {
 			w := someWrite(fmt.Sprint(i, text()), epoch())
 			w.Reason, w.Text, w.About.Name = fmt.Sprint(i, text()), text(), text()
-			g.Report(epoch(), store.Key{}, &rules.Op{Write: w, Limits: &l, Decision: store.Decision{Verdict: store.Drop, Empty: &l.Spam}, At: epoch()})
+			g.Report(epoch(), store.Key{}, &rules.Op{Write: w, Limits: &l, Decision: store.Decision{Verdict: store.Drop, Empty: &l.Spam, Occurrences: 1}, At: epoch()})
 		}},
 	}
 	for _, test := range tests {

@@ -112,7 +112,7 @@ func (g *Group) reportMerged(now time.Time, w *store.Write, l *store.Limits, o *
 		}
 		r.Name, r.Reason, r.Warning, r.Series, r.Partial = o.Decision.Into, w.Reason, w.Warning, w.Series, true
 	}
-	g.into(now, w, l, r, g.refuse(at, o.At.UnixMicro(), w, l)+g.refuseMore(at, o))
+	g.into(now, w, l, r, g.refuseAll(at, w, l, o))
 }
 
 func (g *Group) reportDropped(now time.Time, fresh store.Key, w *store.Write, l *store.Limits, o *Op) {
@@ -128,7 +128,7 @@ func (g *Group) reportDropped(now time.Time, fresh store.Key, w *store.Write, l 
 		return
 	}
 	g.observe(at, w, l)
-	drops := Dropped(now, *w, l, &l.Spam, g.refuse(at, o.At.UnixMicro(), w, l)+g.refuseMore(at, o))
+	drops := Dropped(now, *w, l, &l.Spam, g.refuseAll(at, w, l, o))
 	g.addDrops(now, fresh, &drops)
 }
 
@@ -146,6 +146,11 @@ func (g *Group) refuse(now, decided int64, w *store.Write, l *store.Limits) int6
 	}
 	g.remember(now, key, w.Count)
 	return n
+}
+
+// refuseAll is refuse for all writes of o. It is no more than was decided: what was reported before may be forgotten.
+func (g *Group) refuseAll(now int64, w *store.Write, l *store.Limits, o *Op) int64 {
+	return min(g.refuse(now, o.At.UnixMicro(), w, l)+g.refuseMore(now, o), o.Decision.Occurrences)
 }
 
 // refuseMore is refuse for the other writes of o, each of count 1.

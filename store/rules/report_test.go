@@ -154,8 +154,8 @@ func TestMoreIsReportedWithOne(t *testing.T) {
 		d    store.Decision
 		want string
 	}{
-		{store.Decision{Verdict: store.Merge, Into: "a"}, "[a: 8, own 1, written 1, , due 10s\n]"},
-		{store.Decision{Verdict: store.Drop, Empty: &l.Spam}, "[notice Failed 7: 7, own 7, written 0, , due 10s\n]"},
+		{store.Decision{Verdict: store.Merge, Into: "a", Occurrences: 7}, "[a: 8, own 1, written 1, , due 10s\n]"},
+		{store.Decision{Verdict: store.Drop, Empty: &l.Spam, Occurrences: 7}, "[notice Failed 7: 7, own 7, written 0, , due 10s\n]"},
 	} {
 		var g rules.Group
 		g.Decide(epoch(), store.KeyOf("1"), someWrite("a", epoch()), &l, nil)
@@ -173,8 +173,8 @@ func TestNamesCountAsWhenItWasDecided(t *testing.T) {
 		d    store.Decision
 		want string
 	}{
-		{store.Decision{Verdict: store.Merge, Into: "a"}, "[a: 5, own 1, written 1, , due 10s\n]"},
-		{store.Decision{Verdict: store.Drop, Empty: &l.Spam}, "[a: 2, own 1, written 1, , due 10s\n notice Failed 3: 3, own 3, written 0, , due 1h1m10s\n]"},
+		{store.Decision{Verdict: store.Merge, Into: "a", Occurrences: 3}, "[a: 5, own 1, written 1, , due 10s\n]"},
+		{store.Decision{Verdict: store.Drop, Empty: &l.Spam, Occurrences: 3}, "[a: 2, own 1, written 1, , due 10s\n notice Failed 3: 3, own 3, written 0, , due 1h1m10s\n]"},
 		{store.Decision{Verdict: store.Admit}, "[a: 2, own 1, written 1, , due 10s\n b: 3, own 4, written 4, , due 1h0m10s\n]"},
 	} {
 		var g rules.Group
@@ -190,10 +190,29 @@ func TestNamesCountAsWhenItWasDecided(t *testing.T) {
 	}
 }
 
+// A register that expired since knows no names any more, and cannot say what was reported before the decision.
+func TestAReportSaysNoMoreThanWasDecided(t *testing.T) {
+	l, again := someLimits(), someWrite("b", epoch())
+	again.Count = 4
+	for _, test := range []struct {
+		d    store.Decision
+		want string
+	}{
+		{store.Decision{Verdict: store.Merge, Into: "a", Occurrences: 3}, "[a: 3, own 0, written 0, , due 10s\n]"},
+		{store.Decision{Verdict: store.Drop, Empty: &l.Spam, Occurrences: 3}, "[notice Failed 3: 3, own 3, written 0, , due 10s\n]"},
+	} {
+		var g rules.Group
+		g.Report(epoch(), store.KeyOf("1"), &rules.Op{Write: again, Limits: &l, Decision: test.d, At: epoch()})
+		if got := inWrites(&g); got != test.want {
+			t.Errorf("%v: %q, want %q", test.d.Verdict, got, test.want)
+		}
+	}
+}
+
 // A merge into an Event that is not known here, as the register was lost, has its own count to itself:
 // what the Event says comes to it when it is read.
 func TestAMergeIntoAnEventThatWasLost(t *testing.T) {
-	l, d := someLimits(), store.Decision{Verdict: store.Merge, Into: "lost"}
+	l, d := someLimits(), store.Decision{Verdict: store.Merge, Into: "lost", Occurrences: 1}
 	var g rules.Group
 	for i := range 3 {
 		g.Report(epoch(), store.Key{}, &rules.Op{Write: someWrite(fmt.Sprint(i), epoch()), Limits: &l, Decision: d, At: epoch()})
@@ -218,8 +237,8 @@ func TestAMergeIntoAnEventThatWasLost(t *testing.T) {
 func TestReportsAreJoined(t *testing.T) {
 	l := someLimits()
 	for says, d := range map[string]store.Decision{
-		"merges": {Verdict: store.Merge, Into: "a"},
-		"drops":  {Verdict: store.Drop, Empty: &l.Spam},
+		"merges": {Verdict: store.Merge, Into: "a", Occurrences: 1},
+		"drops":  {Verdict: store.Drop, Empty: &l.Spam, Occurrences: 1},
 	} {
 		t.Run(says, func(t *testing.T) {
 			for seed := range uint64(20) {
@@ -244,6 +263,7 @@ func TestReportsAreJoined(t *testing.T) {
 							all = o
 						} else {
 							all.Join(&o)
+							all.Decision.Occurrences++
 						}
 					}
 					joined.Report(c.now, store.KeyOf(fmt.Sprint(c.n)), &all)
