@@ -23,6 +23,5 @@ func newMemory(t *testing.T) storetest.Subject {
 }
 
 func TestRedisEqualsMemory(t *testing.T) {
-	twice := storetest.Seeds{First: seeds.First, Runs: 2 * seeds.Runs, Steps: seeds.Steps}
-	storetest.Compare(t, twice, newMemory, standalone(t).fresh)
+	storetest.Compare(t, *seeds, newMemory, standalone(t).fresh)
 }

@@ -26,7 +26,7 @@ import (
 	"github.com/eventquota/eventquota/test/replica"
 )
 
-var reviews = flag.Int("reviews", 1000, "reviews of others in each slice of time, of which every second one is under attack")
+var reviews = flag.Int("reviews", 300, "reviews of others in each slice of time, of which every second one is under attack")
 
 const (
 	// aim is how many times as slow an attack may make the slowest hundredth of others' reviews, which the benchmark

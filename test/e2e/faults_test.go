@@ -15,7 +15,6 @@ import (
 	"github.com/eventquota/eventquota/store/redis"
 	"github.com/eventquota/eventquota/store/redisclient"
 	"github.com/eventquota/eventquota/test/cluster"
-	"github.com/eventquota/eventquota/test/storm"
 )
 
 // Three replicas share a Redis, and one part is lost in a storm: what is told in the
@@ -61,7 +60,7 @@ func TestFaultClusterMasterKilled(t *testing.T) {
 // told Redis, a flush interval of refusals at most. Calls that it did not answer
 // are admitted by the API server, and told twice where it had carried them out.
 func aReplicaIsKilled(e *faultEnv) {
-	s := e.begin(4, briefly) // about few, so that it soon refuses
+	s := e.begin(1, briefly) // about one Pod, so that it soon refuses
 	victim := (e.leader() + 1) % len(e.set.Replicas)
 	e.refuses(victim)
 	e.must(e.set.Kill(e.Context(), victim))
@@ -96,8 +95,7 @@ func theLeaderIsKilled(e *faultEnv) {
 // theLeaderHangs: another settles meanwhile, and it goes on where it was. Its calls of that time are
 // admitted by the API server, and told twice where they had been carried out. No count goes down.
 func theLeaderHangs(e *faultEnv) {
-	// Of fewer, the leader has nothing claimed when it hangs.
-	s := e.begin(30, storm.MaxEvents)
+	s := e.begin(30, long)
 	leader := e.leader()
 	holder := e.holder()
 	e.eventually("it writes what it has written before, and does not read it again", func() bool {

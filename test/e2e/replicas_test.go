@@ -12,6 +12,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/eventquota/eventquota/store/redisclient"
 	redistest "github.com/eventquota/eventquota/test/redis"
@@ -27,9 +29,10 @@ const (
 	// replicatedWithin is how long Redis may take to tell its replicas.
 	replicatedWithin = time.Second
 	// beginAfter is how many reviews are answered when a storm is in its midst.
-	beginAfter = 1500
-	// briefly are the Events of a recorder in a storm that goes on for a while after a fault.
-	briefly = 250
+	beginAfter = 700
+	// pace is how many calls a storm makes in a second, so that it goes on after a fault without being large, and
+	// briefly and long are the Events of a recorder in one of 25 and of 90 seconds.
+	pace, briefly, long = 100, 150, 550
 	// leastAfter is how many calls of a storm come after a fault, at least.
 	leastAfter = 500
 )
@@ -67,11 +70,13 @@ type faultyStorm struct {
 func (e *faultEnv) begin(pods, events int) *faultyStorm {
 	e.Helper()
 	s := &faultyStorm{faultEnv: e, namespace: e.namespace("storm"), over: make(chan error, 1), begun: time.Now()}
+	config := rest.CopyConfig(e.config)
+	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(pace, pace)
 	go func() {
 		_, err := storm.Storm{
 			Namespace: s.namespace, Pods: pods, Events: events,
 			Repeating: 4, Similar: 4, Series: 2, Reasons: 4,
-		}.Run(e.Context(), e.config)
+		}.Run(e.Context(), config)
 		s.over <- err
 	}()
 	e.eventually("the storm is in its midst", func() bool { return e.answered() > beginAfter })
