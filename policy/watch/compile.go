@@ -101,15 +101,18 @@ func sizeOf(u *unstructured.Unstructured) int {
 }
 
 // strip removes what is never read of an object, to save memory: kubectl keeps a copy of all of it in an
-// annotation. Conditions read the annotations of a namespace.
+// annotation. Conditions read the annotations of a namespace, and admission/status when a status was written.
 func strip(o any) (any, error) {
-	if m, ok := o.(metav1.Object); ok {
-		if namespace, ok := o.(*metav1.PartialObjectMetadata); ok {
-			m.SetAnnotations(bounded(namespace.Annotations))
-		} else {
-			m.SetAnnotations(nil)
+	switch o := o.(type) {
+	case *metav1.PartialObjectMetadata:
+		o.Annotations, o.ManagedFields = bounded(o.Annotations), nil
+	case *unstructured.Unstructured:
+		o.SetAnnotations(nil)
+		managed := slices.DeleteFunc(o.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool { return f.Subresource != "status" })
+		for i := range managed {
+			managed[i].FieldsV1 = nil
 		}
-		m.SetManagedFields(nil)
+		o.SetManagedFields(managed)
 	}
 	return o, nil
 }

@@ -27,7 +27,7 @@ type Sources struct {
 	// Rules give *unstructured.Unstructured, each of one resource: in a typed list, one object that cannot be
 	// decoded would keep the others from being in force.
 	Rules map[string]cache.SharedIndexInformer
-	// Namespaces gives any type with object metadata.
+	// Namespaces gives *metav1.PartialObjectMetadata.
 	Namespaces cache.SharedIndexInformer
 }
 
