@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -68,11 +69,8 @@ func oneOf[T ~string](in *check, at *field.Path, v T, allowed ...T) T {
 func (in *check) rule(kind string, o *metav1.ObjectMeta, precedence int32, m *v1alpha1.Match, mode v1alpha1.Mode, warnings bool, n v1alpha1.Notices) Rule {
 	r := Rule{Identity: Identity{Kind: kind, Namespace: o.Namespace, Name: o.Name, UID: o.UID, Generation: o.Generation}}
 	r.Name = r.Identity.String()
-	given := &precedence
-	if precedence == 0 {
-		given = nil
-	}
-	r.Precedence = int32(in.int(in.at("precedence"), given, 1000, 1, maxPrecedence))
+	precedence = cmp.Or(precedence, 1000)
+	r.Precedence = int32(in.int(in.at("precedence"), &precedence, 0, 1, maxPrecedence))
 	for _, t := range m.Types {
 		r.Match.Types = append(r.Match.Types, string(oneOf(in, in.at("match", "types"), t, "Normal", "Warning")))
 	}

@@ -3,31 +3,12 @@ package policy
 import (
 	"fmt"
 
-	"github.com/google/cel-go/cel"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
-
-// Compiler makes rules from API objects. It checks the schema's bounds again, and expressions; errors name each
-// wrong field. It is safe for concurrent use.
-type Compiler struct {
-	env *cel.Env // nil for an Outliner
-}
-
-// Outliner is a Compiler for comparing rules: it does not compile expressions, and its rules cannot match Events.
-func Outliner() *Compiler { return &Compiler{} }
-
-// NewCompiler makes a Compiler. It fails only if the program is built from incompatible libraries.
-func NewCompiler() (*Compiler, error) {
-	env, err := newEnv()
-	if err != nil {
-		return nil, err
-	}
-	return &Compiler{env: env}, nil
-}
 
 // Compile is a policy or quota of v1alpha1 in the form that decides: the only one of Rules, which have none if there
 // are errors.

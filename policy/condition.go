@@ -99,14 +99,10 @@ func (c *Condition) evaluateAnew(ctx context.Context, a *activation, budget *int
 		cost = int64(min(*details.ActualCost(), math.MaxInt64))
 	}
 	var cancelled interpreter.EvalCancelledError
-	switch {
-	case errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded, cost > *budget:
+	if cost > *budget || errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded {
 		*budget = 0
 		return false, ErrBudget
-	case err != nil:
-		*budget -= cost
-		return false, err
 	}
 	*budget -= cost
-	return v == types.True, nil
+	return err == nil && v == types.True, err
 }

@@ -23,15 +23,23 @@ const (
 	maxExpressionBytes = 2048
 )
 
-// newEnv is the environment in which the API server compiles matchConditions: its libraries, its
-// types and its cost limits. Its own matcher cannot be used: it reads `object` and builds its
-// variables anew for each request and webhook, while here many policies may look at one Event.
-func newEnv() (*cel.Env, error) {
+// Compiler makes rules from API objects. It checks the schema's bounds again, and expressions; errors name each
+// wrong field. It is safe for concurrent use.
+type Compiler struct {
+	env *cel.Env // nil for an Outliner
+}
+
+// Outliner is a Compiler for comparing rules: it does not compile expressions, and its rules cannot match Events.
+func Outliner() *Compiler { return &Compiler{} }
+
+// NewCompiler makes a Compiler. It fails only if the program is built from incompatible libraries.
+//
+// It compiles in the environment in which the API server compiles matchConditions: its libraries, its types and its
+// cost limits. Its own matcher cannot be used: it reads `object` and builds its variables anew for each request and
+// webhook, while here many policies may look at one Event.
+func NewCompiler() (*Compiler, error) {
 	set, err := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).Extend(
-		environment.VersionedOptions{
-			IntroducedVersion: version.MajorMinor(1, 0),
-			EnvOptions:        variables(),
-		},
+		environment.VersionedOptions{IntroducedVersion: version.MajorMinor(1, 0), EnvOptions: variables()},
 		environment.StrictCostOpt,
 	)
 	if err != nil {
@@ -39,7 +47,7 @@ func newEnv() (*cel.Env, error) {
 	}
 	// New expressions keep to what the release before understands too, so that
 	// replicas of both agree during an upgrade.
-	return set.NewExpressionsEnv(), nil
+	return &Compiler{env: set.NewExpressionsEnv()}, nil
 }
 
 // conditions compiles the conditions of a policy.

@@ -39,21 +39,20 @@ func (c *Current) For(ctx context.Context, namespace string, e *corev1.Event, r 
 func (s *Set) For(ctx context.Context, namespace string, e *corev1.Event, r *Request) Governing {
 	v := s.view(namespace)
 	q := v.question(ctx, namespace, e, r)
-	for _, policies := range [][]*Policy{v.admin, v.own.Policies, v.baseline} {
-		for _, p := range policies {
-			if q.answer.Policy == nil {
-				q.ask(p)
-			}
+	for _, p := range v.Policies {
+		if matches, _ := q.matches(&p.Rule); !matches {
+			continue
 		}
+		if p.Mode != Audit {
+			q.answer.Policy = p
+			break
+		}
+		q.answer.Audit = cmp.Or(q.answer.Audit, p)
 	}
-	if q.answer.Policy == nil {
-		q.answer.Policy = s.fallback
-	}
-	for _, quotas := range [][]*Quota{v.quotas, v.own.Quotas} {
-		for _, quota := range quotas {
-			if matches, err := q.matches(&quota.Rule); matches || errors.Is(err, ErrBudget) {
-				q.answer.quotas.add(quota)
-			}
+	q.answer.Policy = cmp.Or(q.answer.Policy, s.fallback)
+	for _, quota := range v.Quotas {
+		if matches, err := q.matches(&quota.Rule); matches || errors.Is(err, ErrBudget) {
+			q.answer.quotas.add(quota)
 		}
 	}
 	return q.answer
@@ -67,14 +66,14 @@ func (s *Set) Matches(ctx context.Context, rule *Rule, namespace string, e *core
 
 // view does not change s, even if the namespace is unknown: calls are concurrent.
 func (s *Set) view(namespace string) view {
-	if v, ok := s.views[namespace]; ok {
+	v, known := s.views[namespace]
+	switch {
+	case known:
 		return v
+	case s.selective:
+		return view{Rules: s.selected(labelsOf(namespace, nil))}
 	}
-	if s.everywhere != nil {
-		return view{selection: s.everywhere}
-	}
-	unknown := Set{cluster: s.cluster, selections: map[string]*selection{}}
-	return unknown.newView(namespace, Namespace{})
+	return view{Rules: s.cluster}
 }
 
 // question is one Event and what the rules say of it so far.
@@ -94,18 +93,6 @@ type question struct {
 
 func (v view) question(ctx context.Context, namespace string, e *corev1.Event, r *Request) question {
 	return question{ctx: ctx, event: e, request: r, name: namespace, namespace: v.object, clusterLeft: clusterBudget, ownLeft: ownBudget}
-}
-
-// ask lets p govern if it matches.
-func (q *question) ask(p *Policy) {
-	matches, _ := q.matches(&p.Rule)
-	switch {
-	case !matches:
-	case p.Mode != Audit:
-		q.answer.Policy = p
-	case q.answer.Audit == nil:
-		q.answer.Audit = p
-	}
 }
 
 // Unmet is the first list of m that e does not meet: types, reasons, controllers or kinds. It is empty if e meets all;
@@ -139,7 +126,7 @@ func (q *question) matches(r *Rule) (bool, error) {
 		q.values = &activation{event: q.event, request: q.request, namespace: q.namespace}
 	}
 	left := &q.clusterLeft
-	if r.Identity.Namespace != "" {
+	if r.own() {
 		left = &q.ownLeft
 	}
 	ok, err := r.holds(q.ctx, q.values, left)
@@ -149,6 +136,9 @@ func (q *question) matches(r *Rule) (bool, error) {
 	q.answer.Errors = append(q.answer.Errors, err)
 	return false, err
 }
+
+// own reports whether r is of a namespace.
+func (r *Rule) own() bool { return r.Identity.Namespace != "" }
 
 func fits(allowed []string, value string) bool {
 	return len(allowed) == 0 || slices.Contains(allowed, value)
@@ -232,12 +222,11 @@ func (g *Governing) Audited() bool {
 func (g *Governing) limits(p *Policy, audited bool) iter.Seq2[*Quota, *QuotaLimit] {
 	return func(yield func(*Quota, *QuotaLimit) bool) {
 		for q := range g.quotas.all {
-			own := q.Identity.Namespace != ""
-			if q.Mode == Audit && !audited || p.Action == Exempt && (own || p.Identity.Namespace == "") {
+			if q.Mode == Audit && !audited || p.Action == Exempt && (q.own() || !p.own()) {
 				continue
 			}
 			for i := range q.Limits {
-				if l := &q.Limits[i]; (own || !g.replaced(q, l, audited)) && !yield(q, l) {
+				if l := &q.Limits[i]; (q.own() || !g.replaced(q, l, audited)) && !yield(q, l) {
 					return
 				}
 			}
@@ -249,12 +238,9 @@ func (g *Governing) limits(p *Policy, audited bool) iter.Seq2[*Quota, *QuotaLimi
 func (g *Governing) replaced(q *Quota, l *QuotaLimit, audited bool) bool {
 	for before := range g.quotas.all {
 		if before == q {
-			return false
+			break
 		}
-		if before.Mode == Audit && !audited {
-			continue
-		}
-		if before.limits(l.Name) {
+		if (before.Mode != Audit || audited) && before.limits(l.Name) {
 			return true
 		}
 	}

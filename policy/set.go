@@ -5,6 +5,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strconv"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
@@ -58,15 +59,19 @@ func inOrder[T interface{ common() *Rule }](all []T) []T {
 // common is what a policy or quota has in common with others.
 func (r *Rule) common() *Rule { return r }
 
+func (r *Rule) selects(ls labels.Set) bool {
+	return r.Match.Namespaces == nil || r.Match.Namespaces.Matches(ls)
+}
+
 // Set is all rules at one moment, arranged by the namespaces they select. It is immutable.
 type Set struct {
 	fallback *Policy
 	cluster  Rules // in order
-	views    map[string]view
+	// selective says that some of cluster do not select every namespace.
+	selective bool
+	views     map[string]view
 	// selections are those of views: most namespaces share one.
-	selections map[string]*selection
-	// everywhere is what selects every namespace; nil if that differs.
-	everywhere *selection
+	selections map[string]Rules
 }
 
 // Current holds the Set that is in force. It is only ever replaced as a whole.
@@ -89,19 +94,12 @@ type Namespace struct {
 	Pending Pending
 }
 
-// view is the rules that may apply to Events of one namespace.
+// view is the rules that may apply to Events of one namespace, in order.
 type view struct {
-	*selection
+	Rules
 
-	object  *NamespaceObject
-	own     Rules
+	object  *NamespaceObject // nil if nothing is known of the namespace
 	pending Pending
-}
-
-// selection is the rules of the cluster that select a namespace.
-type selection struct {
-	admin, baseline []*Policy
-	quotas          []*Quota
 }
 
 // NewSet arranges rules. What no policy governs is governed by fallback. The rules must not be changed afterwards.
@@ -113,14 +111,10 @@ func NewSet(fallback *Policy, cluster Rules, namespaces map[string]Namespace) *S
 		fallback:   fallback,
 		cluster:    cluster.inOrder(),
 		views:      make(map[string]view, len(namespaces)),
-		selections: map[string]*selection{},
+		selections: map[string]Rules{},
 	}
-	selective := false
 	for r := range s.cluster.All() {
-		selective = selective || r.Match.Namespaces != nil
-	}
-	if !selective {
-		s.everywhere = s.selectionOf("", nil)
+		s.selective = s.selective || r.Match.Namespaces != nil
 	}
 	for name, n := range namespaces {
 		s.views[name] = s.newView(name, n)
@@ -143,44 +137,37 @@ func (s *Set) With(changed map[string]*Namespace) *Set {
 }
 
 func (s *Set) newView(name string, n Namespace) view {
-	return view{
-		selection: s.selectionOf(name, n.Labels), own: n.inOrder(), pending: n.Pending,
-		object: &NamespaceObject{NamespaceMetadata{name, n.Labels, n.Annotations}},
+	ls := labelsOf(name, n.Labels)
+	var key []byte // a sign for each rule of the cluster
+	for r := range s.cluster.All() {
+		key = strconv.AppendBool(key, r.selects(ls))
 	}
+	shared, ok := s.selections[string(key)]
+	if !ok {
+		shared = s.selected(ls)
+		s.selections[string(key)] = shared
+	}
+	v := view{Rules: shared, pending: n.Pending, object: &NamespaceObject{NamespaceMetadata{name, n.Labels, n.Annotations}}}
+	if own := n.inOrder(); len(own.Policies)+len(own.Quotas) > 0 {
+		baseline, _ := slices.BinarySearchFunc(shared.Policies, TierBaseline, func(p *Policy, t Tier) int { return cmp.Compare(p.Tier, t) })
+		v.Policies = slices.Concat(shared.Policies[:baseline], own.Policies, shared.Policies[baseline:])
+		v.Quotas = slices.Concat(shared.Quotas, own.Quotas)
+	}
+	return v
 }
 
-// selectionOf is the rules that select a namespace. Every namespace has its name as a label, so unknown ones
-// can be selected by it.
-func (s *Set) selectionOf(name string, ls labels.Set) *selection {
-	if ls == nil {
-		ls = labels.Set{corev1.LabelMetadataName: name}
+// labelsOf are the labels of a namespace. Each has its name as a label, so unknown ones can be selected by it.
+func labelsOf(namespace string, known labels.Set) labels.Set {
+	if known == nil {
+		return labels.Set{corev1.LabelMetadataName: namespace}
 	}
-	var selects []byte // a sign for each rule of the cluster
-	for r := range s.cluster.All() {
-		if r.Match.Namespaces == nil || r.Match.Namespaces.Matches(ls) {
-			selects = append(selects, '+')
-		} else {
-			selects = append(selects, '-')
-		}
+	return known
+}
+
+// selected is the rules of the cluster that select a namespace with these labels.
+func (s *Set) selected(ls labels.Set) Rules {
+	return Rules{
+		Policies: slices.DeleteFunc(slices.Clone(s.cluster.Policies), func(p *Policy) bool { return !p.selects(ls) }),
+		Quotas:   slices.DeleteFunc(slices.Clone(s.cluster.Quotas), func(q *Quota) bool { return !q.selects(ls) }),
 	}
-	if known, ok := s.selections[string(selects)]; ok {
-		return known
-	}
-	var found selection
-	for i, p := range s.cluster.Policies {
-		switch {
-		case selects[i] == '-':
-		case p.Tier == TierAdmin:
-			found.admin = append(found.admin, p)
-		default:
-			found.baseline = append(found.baseline, p)
-		}
-	}
-	for i, q := range s.cluster.Quotas {
-		if selects[len(s.cluster.Policies)+i] == '+' {
-			found.quotas = append(found.quotas, q)
-		}
-	}
-	s.selections[string(selects)] = &found
-	return &found
 }

@@ -16,8 +16,7 @@ func (s *Set) Shadowed(namespace string) map[string][]string {
 	found := map[string][]string{}
 	asked := s.cluster.Policies
 	if namespace != "" {
-		v := s.view(namespace)
-		asked = slices.Concat(v.admin, v.own.Policies)
+		asked = s.view(namespace).Policies
 	}
 	for n, p := range asked {
 		by := slices.IndexFunc(asked[:n], func(before *Policy) bool { return before.hides(&p.Rule) })
@@ -54,7 +53,7 @@ func (r *Rule) hides(other *Rule) bool {
 	return covers(m.Types, o.Types) && covers(m.Reasons, o.Reasons) && covers(m.Controllers, o.Controllers) && covers(m.Kinds, o.Kinds) &&
 		!slices.ContainsFunc(m.Conditions, func(c Condition) bool { return !o.has(c.expression) }) &&
 		// A namespace's own rule is asked after those of the cluster that select the namespace.
-		(m.Namespaces == nil || other.Identity.Namespace != "" || o.Namespaces != nil && m.Namespaces.String() == o.Namespaces.String())
+		(m.Namespaces == nil || other.own() || o.Namespaces != nil && m.Namespaces.String() == o.Namespaces.String())
 }
 
 func (m *Match) has(expression unique.Handle[string]) bool {

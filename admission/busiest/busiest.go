@@ -25,8 +25,6 @@ const (
 // All are all values of By.
 func All() []By { return []By{Namespace, Source, Object, Reason, Policy} }
 
-func (b By) String() string { return string(b) }
-
 // Row is one namespace, source, object, reason or rule. Its counts are never too high; their total may be too
 // low by up to Missing.
 type Row struct {

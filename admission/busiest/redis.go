@@ -149,11 +149,8 @@ func (r *Redis) All(ctx context.Context) ([]Snapshot, error) {
 // each write.
 func pack(v any) ([]byte, error) {
 	var b bytes.Buffer
-	w, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
-	if err == nil {
-		err = errors.Join(json.NewEncoder(w).Encode(v), w.Close())
-	}
-	if err != nil {
+	w, _ := gzip.NewWriterLevel(&b, gzip.BestSpeed) // which is a level
+	if err := errors.Join(json.NewEncoder(w).Encode(v), w.Close()); err != nil {
 		return nil, fmt.Errorf("pack what was counted: %w", err)
 	}
 	return b.Bytes(), nil

@@ -16,25 +16,22 @@ import (
 	"github.com/eventquota/eventquota/policy/watch"
 )
 
-// The reasons of the condition Accepted.
+// The reasons of conditions. The first four of Ready are those of True: the observed generation is what replicas go
+// by, also where it says to do nothing.
 const (
+	// Of Accepted.
 	reasonValid   = "Valid"
 	reasonInvalid = "Invalid"
-)
-
-// The reasons of the condition Ready. The first four are those of True: the
-// observed generation is what replicas go by, also where it says to do nothing.
-const (
+	// Of Ready.
 	reasonInForce            = "InForce"
 	reasonAudited            = "Audited"
 	reasonDisabled           = "Disabled"
 	reasonShadowed           = "Shadowed" // of the condition Shadowed too
 	reasonPreviousGeneration = "PreviousGenerationInForce"
 	reasonNeverValid         = "NeverValid"
+	// Of ConditionErrors.
+	reasonFailed = "EvaluationFailed"
 )
-
-// reasonFailed is that of the condition ConditionErrors.
-const reasonFailed = "EvaluationFailed"
 
 // messageBytes is the longest message that a condition may have.
 const messageBytes = 32768

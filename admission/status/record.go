@@ -32,11 +32,8 @@ type record struct {
 	urgent    bool // next says more than counts do
 }
 
-// id names what is counted, the zero ID if nothing governs.
+// id names what is counted, if anything governs.
 func (r *record) id() busiest.RuleID {
-	if r.report.Governing == 0 {
-		return busiest.RuleID{}
-	}
 	return busiest.RuleID{UID: string(r.report.UID), Generation: r.report.Governing}
 }
 
@@ -53,10 +50,10 @@ func (w *Writer) learn(now time.Time) {
 		}
 		before := r.report
 		r.report = report
-		if r.id() != (&record{report: before}).id() {
+		if report.Governing != before.Governing {
 			r.sum = nil
 		}
-		if r.report.Governing != before.Governing || r.report.Mode != before.Mode {
+		if report.Governing != before.Governing || report.Mode != before.Mode {
 			changed[report.Namespace] = true
 		}
 		if report.Object.GetResourceVersion() != r.version {
@@ -180,18 +177,14 @@ func (w *Writer) share(now time.Time) {
 		return
 	}
 	for _, r := range w.records {
-		id := r.id()
-		if id == (busiest.RuleID{}) {
+		if r.report.Governing == 0 {
 			continue
 		}
-		r.sum = w.sums.of(now, id)
+		r.sum = w.sums.of(now, r.id())
 		r.sum.Wanted = now
-		if !r.sum.Restored {
-			var before *v1alpha1.Counts
-			if goesOn(&r.stored, &r.report) {
-				before = r.stored.Total
-			}
-			r.sum.restore(before)
+		if !r.sum.Restored && goesOn(&r.stored, &r.report) {
+			r.sum.restore(r.stored.Total)
 		}
+		r.sum.Restored = true
 	}
 }

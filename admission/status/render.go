@@ -18,20 +18,18 @@ import (
 func render(r *record, now time.Time) *v1alpha1.Status {
 	s := r.stored.DeepCopy()
 	s.ObservedGeneration = r.report.Generation
-	var hour busiest.RuleCounts
-	switch {
-	case r.report.Governing == 0, r.sum == nil && !goesOn(&r.stored, &r.report):
-		s.Total, s.LastHour, s.TopSources = nil, nil, nil
-	case r.sum == nil:
-		setConditions(s, r, now)
+	setConditions(s, r, now)
+	if r.sum == nil && goesOn(&r.stored, &r.report) {
 		return s
-	default:
+	}
+	var hour busiest.RuleCounts
+	s.Total, s.LastHour, s.TopSources = nil, nil, nil
+	if r.sum != nil {
 		var since time.Time
 		since, hour = r.sum.lastHour(now)
 		s.Total = counts(r.sum.Since, r.sum.Total)
 		s.LastHour, s.TopSources = counts(since, hour.Counts), sources(hour.Sources)
 	}
-	setConditions(s, r, now)
 	setErrors(s, r, &hour.Errors, now)
 	return s
 }

@@ -83,10 +83,6 @@ func (s *sums) of(now time.Time, id busiest.RuleID) *sum {
 
 // restore makes the sum go on from what a status says that was counted before.
 func (s *sum) restore(c *v1alpha1.Counts) {
-	s.Restored = true
-	if c == nil {
-		return
-	}
 	s.Total = s.Total.Add(busiest.Counts{Admitted: c.Admitted, Merged: c.Merged, Dropped: c.Dropped})
 	if c.Since != nil {
 		s.Since = c.Since.Time

@@ -78,8 +78,8 @@ type Writer struct {
 	uncounted  rate.Sometimes
 }
 
-// New makes a Writer of what is known of rules and what replicas have counted, which it writes countsEvery. wake has an element when there are
-// new reports.
+// New makes a Writer of what is known of rules and what replicas have counted, which it writes countsEvery. wake has
+// an element when there are new reports.
 func New(rules Rules, counts Counts, countsEvery time.Duration, client dynamic.Interface, wake <-chan struct{}) *Writer {
 	return &Writer{
 		rules: rules, counts: counts, countsEvery: countsEvery, client: client, wake: wake,

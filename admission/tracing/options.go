@@ -65,11 +65,8 @@ func isHostPort(address string) bool {
 	return err == nil && notNumber == nil && number > 0 && host != "" && !strings.ContainsAny(host, "/ ")
 }
 
-// tlsConfig is how to know the collector, nil for without TLS.
+// tlsConfig is how to know the collector.
 func (o *Options) tlsConfig() (*tls.Config, error) {
-	if o.Insecure {
-		return nil, nil
-	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if o.CAFile != "" {
 		roots, err := cert.NewPool(o.CAFile)

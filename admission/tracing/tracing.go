@@ -36,7 +36,6 @@ type Traces struct {
 	provider *sdktrace.TracerProvider
 	queue    *spanQueue
 	tracer   trace.Tracer
-	log      logr.Logger
 }
 
 // New makes the traces that the options ask for, nil for none. The collector need not run yet. Other settings of
@@ -58,7 +57,7 @@ func New(o Options, version string, spans *prometheus.CounterVec, log logr.Logge
 		}),
 		sdktrace.WithResource(resourceOf(version, log)),
 	)
-	return &Traces{provider: provider, queue: queue, tracer: provider.Tracer(tracerName, trace.WithInstrumentationVersion(version)), log: log}, nil
+	return &Traces{provider: provider, queue: queue, tracer: provider.Tracer(tracerName, trace.WithInstrumentationVersion(version))}, nil
 }
 
 // exporter is where spans go, nil for nowhere.
@@ -66,19 +65,16 @@ func (o *Options) exporter() (sdktrace.SpanExporter, error) {
 	if o.Exporter != nil || !o.on() {
 		return o.Exporter, nil
 	}
-	secure, err := o.tlsConfig()
-	if err != nil {
-		return nil, err
+	security := otlptracegrpc.WithInsecure()
+	if !o.Insecure {
+		config, err := o.tlsConfig()
+		if err != nil {
+			return nil, err
+		}
+		security = otlptracegrpc.WithTLSCredentials(credentials.NewTLS(config))
 	}
-	to := []otlptracegrpc.Option{
-		otlptracegrpc.WithEndpoint(o.Endpoint),
-		otlptracegrpc.WithTimeout(exportTimeout),
-		otlptracegrpc.WithInsecure(),
-	}
-	if secure != nil {
-		to[2] = otlptracegrpc.WithTLSCredentials(credentials.NewTLS(secure))
-	}
-	exporter, err := otlptracegrpc.New(context.Background(), to...)
+	exporter, err := otlptracegrpc.New(context.Background(),
+		otlptracegrpc.WithEndpoint(o.Endpoint), otlptracegrpc.WithTimeout(exportTimeout), security)
 	if err != nil {
 		return nil, fmt.Errorf("--trace-endpoint: %w", err)
 	}
@@ -133,6 +129,6 @@ func (t *Traces) Flush() {
 	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 	defer cancel()
 	if err := t.provider.Shutdown(ctx); err != nil {
-		t.log.Error(err, "Traces not sent before the end", "spans", t.queue.waiting.Load())
+		t.queue.log.Error(err, "Traces not sent before the end", "spans", t.queue.waiting.Load())
 	}
 }

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -69,11 +70,8 @@ type Report struct {
 // once the Set is as it says, from one goroutine. It must not block, and may be nil.
 func New(s Sources, fallback *policy.Policy, report func(Report)) (*Cache, error) {
 	compiler, err := policy.NewCompiler()
-	if err != nil {
-		return nil, fmt.Errorf("policies: %w", err)
-	}
 	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
+	if err := errors.Join(err, v1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("policies: %w", err)
 	}
 	c := &Cache{
@@ -207,14 +205,14 @@ func (c *Cache) arrangeAll() *policy.Set {
 func (c *Cache) namespace(namespace string) *policy.Namespace {
 	n, known := c.known(namespace)
 	t := c.tenants[namespace]
-	if !known && t == nil {
-		return nil
-	}
-	if t != nil {
+	switch {
+	case t != nil:
 		n.Pending = t
-	}
-	if t != nil && t.compiled {
-		n.Rules = c.valid(namespace)
+		if t.compiled {
+			n.Rules = c.valid(namespace)
+		}
+	case !known:
+		return nil
 	}
 	return &n
 }

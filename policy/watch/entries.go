@@ -3,7 +3,6 @@ package watch
 import (
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -26,9 +25,7 @@ type entry struct {
 	// inForce is what is made of Object or last, nothing if neither is valid. compiled says that it is up to date.
 	inForce  policy.Rules
 	compiled bool
-	// within says that the bounds of its namespace allow it; beyond says why they do not.
-	within bool
-	beyond error
+	beyond   error // why the bounds of its namespace do not allow it, or nil
 }
 
 func (e *entry) report() Report {
@@ -48,11 +45,6 @@ func (e *entry) settle(made policy.Rules, err error) {
 	if r := ruleOf(made); r != nil {
 		e.Governing, e.Mode = r.Identity.Generation, r.Mode
 	}
-}
-
-func (e *entry) setBeyond(beyond error) {
-	e.beyond = beyond
-	e.inForce, e.compiled = policy.Rules{}, false
 }
 
 // Reports are those of all rules, in no order.
@@ -78,11 +70,7 @@ func (c *Cache) entry(i policy.Identity) *entry {
 
 // keep takes in a rule that is new or changed. It makes an entry of each generation once: a change of status or
 // labels makes no generation.
-func (c *Cache) keep(o metav1.Object) {
-	u, ok := o.(*unstructured.Unstructured)
-	if !ok {
-		return
-	}
+func (c *Cache) keep(u *unstructured.Unstructured) {
 	e := &entry{
 		Report: Report{Pending: true, Object: u, Identity: policy.Identity{
 			Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(), Generation: u.GetGeneration(),
@@ -130,11 +118,7 @@ func (e *entry) follow(before *entry) {
 	}
 }
 
-func (c *Cache) drop(o metav1.Object) {
-	u, ok := o.(*unstructured.Unstructured)
-	if !ok {
-		return
-	}
+func (c *Cache) drop(u *unstructured.Unstructured) {
 	namespace := u.GetNamespace()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -147,32 +131,32 @@ func (c *Cache) drop(o metav1.Object) {
 // known is a namespace as it was last received, without its rules, and whether there is one.
 func (c *Cache) known(namespace string) (policy.Namespace, bool) {
 	object, _, _ := c.sources.Namespaces.GetStore().GetByKey(namespace)
-	o, ok := object.(metav1.Object)
+	o, ok := object.(*metav1.PartialObjectMetadata)
 	if !ok {
 		return policy.Namespace{}, false
 	}
-	n := policy.Namespace{Labels: o.GetLabels(), Annotations: o.GetAnnotations()}
+	n := policy.Namespace{Labels: o.Labels, Annotations: o.Annotations}
 	if n.Labels == nil {
 		n.Labels = labels.Set{} // it has none
 	}
 	return n, true
 }
 
-func (c *Cache) markNamespace(o metav1.Object) {
+func (c *Cache) markNamespace(o *metav1.PartialObjectMetadata) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.mark(o.GetName())
+	c.mark(o.Name)
 }
 
 // handler calls keep for what is new or changed, and drop for what is deleted.
-func handler(keep, drop func(metav1.Object)) cache.ResourceEventHandlerFuncs {
-	with := func(do func(metav1.Object)) func(any) {
+func handler[T metav1.Object](keep, drop func(T)) cache.ResourceEventHandlerFuncs {
+	with := func(do func(T)) func(any) {
 		return func(o any) {
 			if missed, ok := o.(cache.DeletedFinalStateUnknown); ok {
 				o = missed.Obj
 			}
-			if m, err := meta.Accessor(o); err == nil {
-				do(m)
+			if object, ok := o.(T); ok {
+				do(object)
 			}
 		}
 	}

@@ -67,7 +67,7 @@ func (t *tenant) Await(ctx context.Context) {
 	c := t.cache
 	c.mu.Lock()
 	t = c.tenants[t.name] // another one, if it was discarded
-	if t == nil || !t.active && !c.activate(t.name, t) {
+	if t == nil || !t.active && !c.activate(t) {
 		c.mu.Unlock()
 		return
 	}
@@ -84,7 +84,7 @@ func (t *tenant) Await(ctx context.Context) {
 // activate has the rules of a namespace compiled, unless too many wait for that; c.mu is held. Those that wait keep
 // their space: otherwise, when more namespaces send than fit, none would stay until its turn. They get a quarter of it,
 // so that what is compiled stays for a while.
-func (c *Cache) activate(namespace string, t *tenant) bool {
+func (c *Cache) activate(t *tenant) bool {
 	if t.size > c.totalSize || c.waitingSize > 0 && c.waitingSize+t.size > c.totalSize/4 {
 		return false
 	}
@@ -94,7 +94,7 @@ func (c *Cache) activate(namespace string, t *tenant) bool {
 	c.activeSize += t.size
 	c.waitingSize += t.size
 	c.discard()
-	c.waiting.Add(namespace)
+	c.waiting.Add(t.name)
 	return true
 }
 
@@ -102,35 +102,35 @@ func (c *Cache) activate(namespace string, t *tenant) bool {
 // about for the longest time. c.mu is held.
 func (c *Cache) discard() {
 	for c.activeSize > c.totalSize {
-		oldest := ""
-		for namespace, t := range c.tenants {
-			if t.compiled && (oldest == "" || t.asked.Load() < c.tenants[oldest].asked.Load()) {
-				oldest = namespace
+		var oldest *tenant
+		for _, t := range c.tenants {
+			if t.compiled && (oldest == nil || t.asked.Load() < oldest.asked.Load()) {
+				oldest = t
 			}
 		}
-		if oldest == "" {
+		if oldest == nil {
 			return
 		}
-		c.deactivate(oldest)
-		for _, e := range c.entries[oldest] {
+		for _, e := range c.entries[oldest.name] {
 			e.inForce, e.compiled = policy.Rules{}, false
 		}
-		replacement := c.newTenant(oldest)
-		replacement.size = c.tenants[oldest].size
-		c.tenants[oldest] = replacement
-		c.mark(oldest)
+		replacement := c.newTenant(oldest.name)
+		replacement.size = oldest.size
+		c.resize(oldest, 0)
+		c.tenants[oldest.name] = replacement
+		c.mark(oldest.name)
 	}
 }
 
-// deactivate subtracts a namespace from the sums.
-func (c *Cache) deactivate(namespace string) {
-	t := c.tenants[namespace]
+// resize changes the size of a tenant, and the sums that it is part of. c.mu is held.
+func (c *Cache) resize(t *tenant, size int) {
 	if t.active {
-		c.activeSize -= t.size
+		c.activeSize += size - t.size
 	}
 	if t.active && !t.compiled {
-		c.waitingSize -= t.size
+		c.waitingSize += size - t.size
 	}
+	t.size = size
 }
 
 // arrangeTenant is the tenant of a namespace, brought up to date with its entries; nil for none. c.mu is held.
@@ -138,7 +138,7 @@ func (c *Cache) arrangeTenant(namespace string) *tenant {
 	t := c.tenants[namespace]
 	if len(c.entries[namespace]) == 0 {
 		if t != nil {
-			c.deactivate(namespace)
+			c.resize(t, 0)
 			delete(c.tenants, namespace)
 		}
 		return nil
@@ -147,15 +147,9 @@ func (c *Cache) arrangeTenant(namespace string) *tenant {
 		t = c.newTenant(namespace)
 		c.tenants[namespace] = t
 	}
-	size := c.bound(namespace)
-	grown := size - t.size
-	t.size = size
+	c.resize(t, c.bound(namespace))
 	if !t.active {
 		return t
-	}
-	c.activeSize += grown
-	if !t.compiled {
-		c.waitingSize += grown
 	}
 	c.waiting.Add(namespace)
 	c.discard()
@@ -184,9 +178,8 @@ func (c *Cache) bound(namespace string) (size int) {
 			number[e.Kind]++
 			size += e.size
 		}
-		e.within = beyond == nil
-		if (e.beyond == nil) != e.within {
-			e.setBeyond(beyond)
+		if (e.beyond == nil) != (beyond == nil) {
+			e.beyond, e.inForce, e.compiled = beyond, policy.Rules{}, false
 			c.reports = append(c.reports, e.report())
 		}
 	}
@@ -220,7 +213,7 @@ func (c *Cache) compileNext(namespace string) bool {
 		c.mu.Unlock()
 		made, err := c.compile(&from)
 		c.mu.Lock()
-		if c.entry(from.Identity) != e || c.tenants[namespace] != t || !e.within {
+		if c.entry(from.Identity) != e || c.tenants[namespace] != t || e.beyond != nil {
 			return true // it has changed meanwhile
 		}
 		e.settle(made, err)
@@ -242,7 +235,7 @@ func (c *Cache) compileNext(namespace string) bool {
 // uncompiled is an entry of a namespace that is to be compiled, or nil; c.mu is held.
 func (c *Cache) uncompiled(namespace string) *entry {
 	for _, e := range c.entries[namespace] {
-		if e.within && !e.compiled {
+		if e.beyond == nil && !e.compiled {
 			return e
 		}
 	}

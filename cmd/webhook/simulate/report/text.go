@@ -66,7 +66,7 @@ func (r *Report) WriteInput(w io.Writer) {
 
 // write writes a table, which is of the rules under a name.
 func (t *Table) write(w io.Writer, under string) {
-	head := []string{strings.ToUpper(t.By.String()) + under, "ADMITTED", "MERGED", "DROPPED"}
+	head := []string{strings.ToUpper(string(t.By)) + under, "ADMITTED", "MERGED", "DROPPED"}
 	if t.By == busiest.Policy {
 		head[0] = "POLICY OR QUOTA" + under
 		head = append(head, "BY")
