@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -162,11 +161,7 @@ func Truncate(s string, limit int) string {
 	if len(note) >= limit {
 		note = ""
 	}
-	end := limit - len(note)
-	for end > 0 && !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end] + note
+	return store.Clip(s, limit-len(note)) + note
 }
 
 // times decode times of any year. A client that writes protobuf may send one, and the API server spells it out in JSON,

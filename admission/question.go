@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -97,11 +96,7 @@ const generatedBytes = 58
 // generate makes a name as the API server would, with a longer random part: it does
 // not try another one when the name is taken.
 func generate(prefix string) string {
-	end := min(len(prefix), generatedBytes)
-	for end > 0 && end < len(prefix) && !utf8.RuneStart(prefix[end]) {
-		end--
-	}
-	return prefix[:end] + rand.String(10)
+	return store.Clip(prefix, generatedBytes) + rand.String(10)
 }
 
 // limits are limits, each with the quota it is of.

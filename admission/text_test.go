@@ -27,7 +27,7 @@ func TestTruncate(t *testing.T) {
 		"a limit too small for the note has none":   {long, 10, "xxxxxxxxxx"},
 		"a limit of the note's length has none":     {long, 24, strings.Repeat("x", 24)},
 		"without a note runes are left whole too":   {"€€", 5, "€"},
-		"bytes that are no UTF-8 do not hold it up": {strings.Repeat("\x80", 200), 100, "... (cut from 200 bytes)"},
+		"bytes that are no UTF-8 do not hold it up": {strings.Repeat("\x80", 200), 100, strings.Repeat("\x80", 72) + "... (cut from 200 bytes)"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 )
 
 // ErrFull says that the pending writes of a namespace, which the error names, use all the memory that it
@@ -111,6 +112,18 @@ func (k *Key) UnmarshalText(text []byte) error {
 	}
 	copy(k[:], decoded)
 	return nil
+}
+
+// Clip is s, cut to n bytes at most, between two runes where it is UTF-8. What is cut does not keep s alive.
+func Clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	end := n
+	for end > max(0, n-utf8.UTFMax) && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return strings.Clone(s[:end])
 }
 
 // Steps names the steps of a process. It may be used concurrently. Make it with NewSteps.

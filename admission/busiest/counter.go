@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/policy"
@@ -69,12 +68,12 @@ func (c *Counter) Decided(d *admission.Decided) {
 // countBy counts one write of k, of which it keeps no part.
 func (c *Counter) countBy(by By, namespace string, k key, one Counts) {
 	for i := range k {
-		k[i] = clip(k[i])
+		k[i] = store.Clip(k[i], maxPart)
 	}
 	s := c.by[by]
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.count(c.seed, clip(namespace), k, one)
+	s.count(c.seed, store.Clip(namespace, maxPart), k, one)
 }
 
 // Snapshot is what was counted until now. Each ranking is of one moment; two may differ by the writes that are
@@ -245,18 +244,6 @@ func (k key) detached() key {
 		k[i] = strings.Clone(k[i])
 	}
 	return k
-}
-
-// clip is s, cut to maxPart bytes between two runes.
-func clip(s string) string {
-	if len(s) <= maxPart {
-		return s
-	}
-	end := maxPart
-	for end > maxPart-utf8.UTFMax && !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end]
 }
 
 // ranking is what s has counted. name writes a key.

@@ -78,7 +78,7 @@ func (s *Subject) fields() [7]*string {
 // clipped is s with each text cut to maxPart bytes.
 func (s Subject) clipped() Subject {
 	for _, f := range s.fields() {
-		*f = clip(*f)
+		*f = store.Clip(*f, maxPart)
 	}
 	return s
 }
@@ -125,7 +125,7 @@ func (c *Counter) countError(err *policy.EvaluationError) {
 	counted := c.rules.count(c.seed, i.Namespace, RuleID{UID: string(i.UID), Generation: i.Generation}, Counts{})
 	counted.errors.Count++
 	if counted.errors.Example == "" {
-		counted.errors.Example = strings.Clone(clip(fmt.Sprintf("condition %q: %v", err.Condition, err.Err)))
+		counted.errors.Example = store.Clip(fmt.Sprintf("condition %q: %v", err.Condition, err.Err), maxPart)
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/eventquota/eventquota/store"
 )
@@ -304,10 +303,10 @@ const ahead = 10 * time.Minute
 // clipped is w as it may become state: every text within its bound, every time one that a clock
 // may show.
 func clipped(now time.Time, w store.Write) store.Write {
-	w.Namespace, w.Name = clip(w.Namespace, nameBytes), clip(w.Name, nameBytes)
-	w.Reason, w.Text = clip(w.Reason, reasonBytes), clip(w.Text, messageBytes)
+	w.Namespace, w.Name = store.Clip(w.Namespace, nameBytes), store.Clip(w.Name, nameBytes)
+	w.Reason, w.Text = store.Clip(w.Reason, reasonBytes), store.Clip(w.Text, messageBytes)
 	w.About = clippedObject(w.About)
-	w.Source.Component, w.Source.Host = clip(w.Source.Component, nameBytes), clip(w.Source.Host, nameBytes)
+	w.Source.Component, w.Source.Host = store.Clip(w.Source.Component, nameBytes), store.Clip(w.Source.Host, nameBytes)
 	w.At, w.First = plausible(now, w.At), plausible(now, w.First)
 	if w.At.IsZero() {
 		w.At = now
@@ -317,20 +316,9 @@ func clipped(now time.Time, w store.Write) store.Write {
 }
 
 func clippedObject(o store.Object) store.Object {
-	o.APIVersion, o.Kind, o.UID = clip(o.APIVersion, nameBytes), clip(o.Kind, nameBytes), clip(o.UID, nameBytes)
-	o.Namespace, o.Name = clip(o.Namespace, nameBytes), clip(o.Name, nameBytes)
+	o.APIVersion, o.Kind, o.UID = store.Clip(o.APIVersion, nameBytes), store.Clip(o.Kind, nameBytes), store.Clip(o.UID, nameBytes)
+	o.Namespace, o.Name = store.Clip(o.Namespace, nameBytes), store.Clip(o.Name, nameBytes)
 	return o
-}
-
-// clip cuts s to n bytes at most, on a rune boundary. The result does not keep s alive.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return strings.Clone(s[:n])
 }
 
 // plausible is t, or now if t is too far in the future, and 1970 at the earliest.

@@ -13,8 +13,8 @@ func (g *Group) Spam(key store.Key) Level { return g.bucket(key).Level }
 // many as it can again; zero when it does.
 func (g *Group) Reserve(now time.Time, reason string, l *store.Limits) (left int, renewed time.Time) {
 	b := g.bucket(l.Spam.Key)
-	at, key, first := now.UnixMicro(), nameKey(clip(reason, reasonBytes)), int64(0)
-	left = b.reserve(at, clip(reason, reasonBytes), l)
+	at, key, first := now.UnixMicro(), nameKey(store.Clip(reason, reasonBytes)), int64(0)
+	left = b.reserve(at, store.Clip(reason, reasonBytes), l)
 	for _, r := range b.Reserves {
 		switch {
 		case at >= r.Until:

@@ -24,7 +24,7 @@ type Op struct {
 // Join adds another write that was refused like that of o, and was the first under its name too.
 func (o *Op) Join(other *Op) {
 	o.More += 1 + other.More
-	o.Names = append(append(o.Names, nameKey(clip(other.Write.Name, nameBytes))), other.Names...)
+	o.Names = append(append(o.Names, nameKey(store.Clip(other.Write.Name, nameBytes))), other.Names...)
 	o.Names = o.Names[max(0, len(o.Names)-maxNames):]
 	o.Write.At, o.Write.Text = other.Write.At, other.Write.Text
 }
