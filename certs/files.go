@@ -3,13 +3,15 @@ package certs
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"slices"
+	"fmt"
 	"time"
+
+	"k8s.io/client-go/util/cert"
 )
+
+// backdated is the part of a lifetime that is past when a certificate is issued, so that a client whose clock is behind
+// accepts it too.
+const backdated = time.Hour
 
 // The files of a serving certificate, named as in a Secret of type kubernetes.io/tls.
 const (
@@ -23,17 +25,6 @@ const (
 
 // files are the contents of CAFile, CertFile and KeyFile; nil for one that is missing.
 type files struct{ ca, cert, key []byte }
-
-// serves reports whether the files are a serving certificate for these hosts, trusted by the CA from one time to another.
-func (f *files) serves(hosts []string, from, until time.Time) bool {
-	pair, err := f.pair()
-	if err != nil {
-		return false
-	}
-	return !slices.ContainsFunc(hosts, func(host string) bool {
-		return verify(&pair, f.ca, host, from) != nil || verify(&pair, f.ca, host, until) != nil
-	})
-}
 
 // pair is what a server takes of the files.
 func (f *files) pair() (tls.Certificate, error) { return tls.X509KeyPair(f.cert, f.key) }
@@ -53,35 +44,16 @@ func verify(served *tls.Certificate, bundle []byte, host string, at time.Time) e
 	return err
 }
 
-// read returns the files found in dir. A file or dir that is missing is no error.
-func read(dir string) (f files, err error) {
-	for name, content := range f.byName() {
-		*content, err = os.ReadFile(filepath.Join(dir, name))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return files{}, err
-		}
+// issue makes a CA and a certificate for host signed by it. The lifetime of both begins backdated ago.
+func issue(host string, lifetime time.Duration) (files, error) {
+	chain, key, err := cert.GenerateSelfSignedCertKeyWithOptions(cert.SelfSignedCertKeyOptions{Host: host, MaxAge: lifetime})
+	if err != nil {
+		return files{}, fmt.Errorf("issue a serving certificate: %w", err)
 	}
-	return f, nil
-}
-
-// write puts the files into dir, with mode 0600 whatever mode those had that it replaces. Half of them do not serve, so
-// the next start replaces what a crash leaves behind.
-func (f *files) write(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
+	parsed, err := cert.ParseCertsPEM(chain)
+	if err != nil {
+		return files{}, fmt.Errorf("issue a serving certificate: %w", err)
 	}
-	for name, content := range f.byName() {
-		path := filepath.Join(dir, name)
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		if err := os.WriteFile(path, *content, 0o600); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (f *files) byName() map[string]*[]byte {
-	return map[string]*[]byte{CAFile: &f.ca, CertFile: &f.cert, KeyFile: &f.key}
+	ca, err := cert.EncodeCertificates(parsed[len(parsed)-1]) // the certificate is followed by its CA
+	return files{ca: ca, cert: chain, key: key}, err
 }

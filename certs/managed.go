@@ -1,3 +1,5 @@
+// Package certs provides the serving certificate: Mounted from files, or Managed by the webhook itself. Both know
+// whether the webhook configurations of the cluster trust it.
 package certs
 
 import (
@@ -37,7 +39,7 @@ var errNoCertificate = errors.New("there is no serving certificate yet")
 type Managed struct {
 	secrets corev1client.SecretInterface
 	secret  string // its name
-	names   []string
+	host    string // that the certificate is for
 	trust   trust
 	timing  timing
 	now     func() time.Time
@@ -61,7 +63,7 @@ func NewManaged(secrets corev1client.SecretsGetter, configurations dynamic.Inter
 	return &Managed{
 		secrets: secrets.Secrets(s.Namespace),
 		secret:  secret,
-		names:   []string{s.host()},
+		host:    s.host(),
 		trust:   trust{client: configurations, service: s, required: true},
 		timing:  defaultTiming(),
 		now:     time.Now,
@@ -186,7 +188,7 @@ func (m *Managed) agree(ctx context.Context, found []*configuration, complete bo
 	r := before
 	due := m.due(&r, now, found, complete)
 	h := m.held.Load()
-	lost := due == begin && h != nil && h.rotation.valid(h.rotation.serving, m.names, now)
+	lost := due == begin && h != nil && h.rotation.valid(h.rotation.serving, m.host, now)
 	if lost {
 		// The Secret was emptied or deleted. Nothing is wrong with the certificate.
 		r = h.rotation
@@ -203,8 +205,8 @@ func (m *Managed) agree(ctx context.Context, found []*configuration, complete bo
 		}
 	}
 	if due == begin || due == prepare {
-		if fresh, err = issue(m.names, m.timing.lifetime); err != nil {
-			return nil, fmt.Errorf("issue a serving certificate: %w", err)
+		if fresh, err = issue(m.host, m.timing.lifetime); err != nil {
+			return nil, err
 		}
 	}
 	r = r.take(due, fresh, now)
@@ -238,10 +240,10 @@ func (m *Managed) due(r *rotation, now time.Time, found []*configuration, comple
 	trusted := complete && err == nil
 	for _, c := range found {
 		for i := range c.hooks {
-			trusted = trusted && verify(&pair, c.hooks[i].bundle, m.names[0], now) == nil
+			trusted = trusted && verify(&pair, c.hooks[i].bundle, m.host, now) == nil
 		}
 	}
-	return r.due(m.names, now, m.timing, trusted)
+	return r.due(m.host, now, m.timing, trusted)
 }
 
 // write puts the rotation into the Secret as it was read, or into a new one for nil.

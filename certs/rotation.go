@@ -73,8 +73,8 @@ const (
 )
 
 // due is the step to take. trusted reports whether every webhook configuration trusts next.
-func (r *rotation) due(names []string, now time.Time, t timing, trusted bool) step {
-	serving, next := r.valid(r.serving, names, now), r.valid(r.next, names, now)
+func (r *rotation) due(host string, now time.Time, t timing, trusted bool) step {
+	serving, next := r.valid(r.serving, host, now), r.valid(r.next, host, now)
 	_, expires := lifetimeOf(r.serving)
 	issued, _ := lifetimeOf(r.next)
 	switch {
@@ -108,9 +108,9 @@ func (r *rotation) take(s step, fresh files, now time.Time) rotation {
 }
 
 // valid reports whether a certificate of the rotation can be served at a time.
-func (r *rotation) valid(f files, names []string, at time.Time) bool {
-	f.ca = r.bundle
-	return f.serves(names, at, at)
+func (r *rotation) valid(f files, host string, at time.Time) bool {
+	pair, err := f.pair()
+	return err == nil && verify(&pair, r.bundle, host, at) == nil
 }
 
 // rotationOf reads a rotation from the data of a Secret. What is missing there is nil.

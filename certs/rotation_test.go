@@ -10,8 +10,8 @@ import (
 
 const day = 24 * time.Hour
 
-// names are those of the Service in these tests.
-func names() []string { return []string{"eventquota.eventquota-system.svc"} }
+// host is that of the Service in these tests.
+const host = "eventquota.eventquota-system.svc"
 
 func TestTheStepThatIsDue(t *testing.T) {
 	t.Parallel()
@@ -24,33 +24,36 @@ func TestTheStepThatIsDue(t *testing.T) {
 
 	tests := map[string]struct {
 		r       rotation
-		names   []string
+		host    string
 		after   time.Duration
 		trusted bool
 		want    step
 	}{
-		"nothing stored":                        {rotation{}, names(), 0, false, begin},
-		"just issued":                           {fit, names(), 0, false, keep},
-		"31 days before its end":                {fit, names(), end - 31*day, false, keep},
-		"29 days before its end":                {fit, names(), end - 29*day, false, prepare},
-		"expired":                               {fit, names(), end + time.Minute, false, begin},
-		"a clock 50 minutes behind":             {fit, names(), -50 * time.Minute, false, keep},
-		"another Service":                       {fit, []string{"quota.eventquota-system.svc"}, 0, false, begin},
-		"its CA is not in the bundle":           {rotation{bundle: second.ca, serving: first}, names(), 0, false, begin},
-		"another's key":                         {rotation{bundle: first.ca, serving: files{cert: first.cert, key: second.key}}, names(), 0, false, begin},
-		"the next one, trusted for 59 minutes":  {prepared, names(), 59 * time.Minute, true, keep},
-		"the next one, trusted for 61 minutes":  {prepared, names(), 61 * time.Minute, true, change},
-		"the next one, not trusted yet":         {prepared, names(), 61 * time.Minute, false, keep},
-		"the next one, not trusted for a month": {prepared, names(), 30 * day, false, keep},
-		"only the next one can be served":       {rotation{bundle: second.ca, serving: first, next: second}, names(), 0, false, change},
-		"neither can be served":                 {prepared, names(), end + time.Minute, true, begin},
-		"a next one that is cut short":          {rotation{bundle: join(first, second), serving: first, next: files{cert: second.cert}}, names(), 2 * time.Hour, true, keep},
-		"that, near the end":                    {rotation{bundle: join(first, second), serving: first, next: files{cert: second.cert}}, names(), end - day, true, prepare},
+		"nothing stored":                        {rotation{}, host, 0, false, begin},
+		"just issued":                           {fit, host, 0, false, keep},
+		"31 days before its end":                {fit, host, end - 31*day, false, keep},
+		"29 days before its end":                {fit, host, end - 29*day, false, prepare},
+		"expired":                               {fit, host, end + time.Minute, false, begin},
+		"a clock 50 minutes behind":             {fit, host, -50 * time.Minute, false, keep},
+		"another Service":                       {fit, "quota.eventquota-system.svc", 0, false, begin},
+		"its CA is not in the bundle":           {rotation{bundle: second.ca, serving: first}, host, 0, false, begin},
+		"another's key":                         {rotation{bundle: first.ca, serving: files{cert: first.cert, key: second.key}}, host, 0, false, begin},
+		"no key":                                {rotation{bundle: first.ca, serving: files{cert: first.cert}}, host, 0, false, begin},
+		"a certificate cut short":               {rotation{bundle: first.ca, serving: files{cert: first.cert[:100], key: first.key}}, host, 0, false, begin},
+		"not valid yet":                         {fit, host, -2 * time.Hour, false, begin},
+		"the next one, trusted for 59 minutes":  {prepared, host, 59 * time.Minute, true, keep},
+		"the next one, trusted for 61 minutes":  {prepared, host, 61 * time.Minute, true, change},
+		"the next one, not trusted yet":         {prepared, host, 61 * time.Minute, false, keep},
+		"the next one, not trusted for a month": {prepared, host, 30 * day, false, keep},
+		"only the next one can be served":       {rotation{bundle: second.ca, serving: first, next: second}, host, 0, false, change},
+		"neither can be served":                 {prepared, host, end + time.Minute, true, begin},
+		"a next one that is cut short":          {rotation{bundle: join(first, second), serving: first, next: files{cert: second.cert}}, host, 2 * time.Hour, true, keep},
+		"that, near the end":                    {rotation{bundle: join(first, second), serving: first, next: files{cert: second.cert}}, host, end - day, true, prepare},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := tt.r.due(tt.names, now.Add(tt.after), defaultTiming(), tt.trusted); got != tt.want {
+			if got := tt.r.due(tt.host, now.Add(tt.after), defaultTiming(), tt.trusted); got != tt.want {
 				t.Errorf("due: %s, want %s", got, tt.want)
 			}
 		})
@@ -90,7 +93,7 @@ func TestWhatEachStepServesAndTrusts(t *testing.T) {
 				!bytes.Equal(again.serving.key, got.serving.key) {
 				t.Error("the Secret does not give back what was put into it")
 			}
-			if step := got.due(names(), now, defaultTiming(), false); step != keep {
+			if step := got.due(host, now, defaultTiming(), false); step != keep {
 				t.Errorf("%s is due right after it", step)
 			}
 		})
@@ -100,7 +103,7 @@ func TestWhatEachStepServesAndTrusts(t *testing.T) {
 // fresh issues a certificate with the lifetime, which may have ended.
 func fresh(t *testing.T, lifetime time.Duration) files {
 	t.Helper()
-	f, err := issue(names(), lifetime)
+	f, err := issue(host, lifetime)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/eventquota/eventquota/certs"
 	"github.com/eventquota/eventquota/test/cluster"
 	"github.com/eventquota/eventquota/test/manifests/shipped"
 	"github.com/eventquota/eventquota/test/replica"
@@ -29,7 +28,7 @@ import (
 func kubelet(t *testing.T, webhook *replica.Replica) (flags []string) {
 	t.Helper()
 	dir := t.TempDir()
-	if _, err := certs.SelfSigned(dir, []string{"127.0.0.1"}); err != nil {
+	if _, err := cluster.ServingCertificate(dir, "127.0.0.1"); err != nil {
 		t.Fatal(err)
 	}
 	metrics, err := url.Parse(webhook.MetricsURL)

@@ -17,7 +17,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/eventquota/eventquota/certs"
 	"github.com/eventquota/eventquota/test/cluster"
 )
 
@@ -33,7 +32,7 @@ func Start(ctx context.Context, c *cluster.Cluster, path string, flags ...string
 	if err != nil {
 		return nil, err
 	}
-	ca, err := certs.SelfSigned(dir, []string{"127.0.0.1", serviceName + "." + cluster.ServiceNamespace + ".svc"})
+	ca, err := cluster.ServingCertificate(dir, "127.0.0.1", serviceName + "." + cluster.ServiceNamespace + ".svc")
 	if err != nil {
 		return nil, err
 	}

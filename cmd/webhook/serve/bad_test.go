@@ -42,9 +42,7 @@ func TestBadFilesAndAddressesOfServeGetOneClearError(t *testing.T) {
 		"a directory of no certificate":     {[]string{kubeconfig, "--cert-dir=" + empty}, "--cert-dir: read the serving certificate: open " + empty + "/tls.crt: no such file or directory"},
 		"a file in place of a directory":    {[]string{kubeconfig, "--cert-dir=" + file}, "--cert-dir: read the serving certificate: open " + file + "/tls.crt: not a directory"},
 		"a certificate that is none":        {[]string{kubeconfig, "--cert-dir=" + broken}, "--cert-dir: read the serving certificate: tls: failed to find any PEM data"},
-		"a place where nothing is written":  {[]string{kubeconfig, "--self-signed-for=a", "--cert-dir=" + file}, "--self-signed-for: "},
 		"a host name to serve on":           {[]string{"--bind-address=localhost"}, `--bind-address "localhost": must be an IP address, or empty for all`},
-		"both kinds of own certificates":    {[]string{"--self-signed-for=a", "--self-managed-certificates"}, "--self-signed-for: must not be set with --self-managed-certificates"},
 		"a Secret that cannot be":           {[]string{"--certificate-secret=A"}, `--certificate-secret "A": a lowercase RFC 1123 subdomain`},
 		"a Service that cannot be":          {[]string{"--service=1"}, `--service "1": a DNS-1035 label`},
 		"a namespace that cannot be":        {[]string{"--leader-election-namespace=a/b"}, `--leader-election-namespace "a/b": a lowercase RFC 1123 label`},
@@ -75,7 +73,7 @@ func TestAddressesThatCannotBeServedAreNamed(t *testing.T) {
 	for _, flag := range []string{"--health-address", "--metrics-address"} {
 		_, _, err := cli.Run(t, command(), nil,
 			"serve", "--bind-address=127.0.0.1", fmt.Sprint("--port=", freePort(t)), "--health-address=127.0.0.1:0", "--metrics-address=127.0.0.1:0", "--metrics-secure=false",
-			"--self-signed-for=127.0.0.1", "--cert-dir="+t.TempDir(), "--kubeconfig="+newAPIServer(t).kubeconfig(t), "--shutdown-delay=0s",
+			"--cert-dir="+certificate(t), "--kubeconfig="+newAPIServer(t).kubeconfig(t), "--shutdown-delay=0s",
 			flag+"=nonsense")
 		if want := "serve: " + flag + ": listen tcp: address nonsense: missing port in address"; err == nil || err.Error() != want {
 			t.Errorf("error %v, want %q ", err, want)

@@ -54,7 +54,7 @@ func TestOnlyTheAPIServerIsDecidedFor(t *testing.T) {
 		"by a certificate": {func(o *options) {
 			o.ClientCAFile, o.ClientNames = files.CAFile, []string{pair.Leaf.Subject.CommonName}
 		}, &tls.Config{Certificates: []tls.Certificate{pair}}, 1, 0, ""},
-		"by a path": {func(o *options) { o.SelfSignedFor, o.SelfManaged = nil, true }, &tls.Config{}, 0, 1, "HTTP/1.1 404"},
+		"by a path": {func(o *options) { o.SelfManaged = true }, &tls.Config{}, 0, 1, "HTTP/1.1 404"},
 	} {
 		t.Run(says, func(t *testing.T) {
 			api := newAPIServer(t)

@@ -17,7 +17,7 @@ func TestNotReadyWithoutACertificate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := serving(t, newAPIServer(t), func(o *options) {
 				if selfManaged {
-					o.SelfSignedFor, o.SelfManaged = nil, true
+					o.SelfManaged = true
 				}
 			})
 			o := s.opts

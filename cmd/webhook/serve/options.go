@@ -29,10 +29,9 @@ import (
 
 // options are the flags of serve.
 type options struct {
-	Host          string
-	Port          int
-	CertDir       string
-	SelfSignedFor []string
+	Host    string
+	Port    int
+	CertDir string
 	// SelfManaged is a certificate that the webhook keeps itself, in CertificateSecret.
 	SelfManaged       bool
 	CertificateSecret string
@@ -109,7 +108,6 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.Host, "bind-address", o.Host, "IP address to serve the webhook on; empty for all")
 	f.IntVar(&o.Port, "port", o.Port, "port to serve the webhook on, 1 to 65535")
 	f.StringVar(&o.CertDir, "cert-dir", o.CertDir, "directory with the serving certificate tls.crt and its key tls.key; reloaded when they change")
-	f.StringSliceVar(&o.SelfSignedFor, "self-signed-for", o.SelfSignedFor, "host names and IP addresses to write a self-signed certificate for, with its ca.crt, into --cert-dir; for development")
 	f.BoolVar(&o.SelfManaged, "self-managed-certificates", o.SelfManaged, "issue and renew the serving certificate, shared by all replicas in a Secret, and write its CA and a path that nobody can guess into the webhook configurations; instead of --cert-dir")
 	f.StringVar(&o.CertificateSecret, "certificate-secret", o.CertificateSecret, "Secret of the self-managed certificate, in the namespace of the pod, or else "+elect.DefaultNamespace)
 	f.StringVar(&o.Service, "service", o.Service, "Service in that namespace by which the API server calls the webhook; self-managed certificates are for it, and readiness fails while a caBundle for it does not verify the serving certificate")
@@ -152,7 +150,6 @@ func (o *options) validate() error {
 	check(o.Host == "" || net.ParseIP(o.Host) != nil, "--bind-address %q: must be an IP address, or empty for all", o.Host)
 	check(o.Port >= 1 && o.Port <= 65535, "--port %d: must be from 1 to 65535", o.Port)
 	check(o.CertDir != "", "--cert-dir: must be set")
-	check(len(o.SelfSignedFor) == 0 || !o.SelfManaged, "--self-signed-for: must not be set with --self-managed-certificates")
 	wrong := validation.IsDNS1123Subdomain(o.CertificateSecret)
 	check(len(wrong) == 0, "--certificate-secret %q: %s", o.CertificateSecret, strings.Join(wrong, ", "))
 	wrong = validation.IsDNS1035Label(o.Service)

@@ -25,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/eventquota/eventquota/test/cli"
+	"github.com/eventquota/eventquota/test/cluster" //nolint:depguard // makes certificates
 )
 
 // TestStopLosesNothing holds the order of a stop: readiness fails first, calls
@@ -70,7 +71,7 @@ func TestRunFailsWithItsParts(t *testing.T) {
 		t.Run(flag, func(t *testing.T) {
 			o := defaultOptions()
 			o.Host, o.Port = "127.0.0.1", freePort(t)
-			o.CertDir, o.SelfSignedFor = t.TempDir(), []string{"127.0.0.1"}
+			o.CertDir = certificate(t)
 			o.HealthAddress, o.MetricsAddress = "127.0.0.1:0", "0"
 			o.Kubeconfig = newAPIServer(t).kubeconfig(t)
 			set(o)
@@ -241,7 +242,7 @@ func servingWithLog(t *testing.T, api *apiServer, log logr.Logger, change func(o
 	t.Helper()
 	o := defaultOptions()
 	o.Host, o.Port = "127.0.0.1", freePort(t)
-	o.CertDir, o.SelfSignedFor = t.TempDir(), []string{"127.0.0.1"}
+	o.CertDir = certificate(t)
 	o.HealthAddress = fmt.Sprintf("127.0.0.1:%d", freePort(t))
 	o.MetricsAddress, o.MetricsSecure = fmt.Sprintf("127.0.0.1:%d", freePort(t)), false
 	o.Kubeconfig = api.kubeconfig(t)
@@ -292,4 +293,14 @@ func freePort(t *testing.T) int {
 	}
 	defer l.Close()
 	return l.Addr().(*net.TCPAddr).Port
+}
+
+// certificate is a directory with a serving certificate.
+func certificate(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	if _, err := cluster.ServingCertificate(dir, "127.0.0.1"); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }

@@ -21,7 +21,6 @@ import (
 	"github.com/eventquota/eventquota/admission/connections"
 	"github.com/eventquota/eventquota/admission/metrics"
 	"github.com/eventquota/eventquota/admission/tracing"
-	"github.com/eventquota/eventquota/certs"
 	"github.com/eventquota/eventquota/cmd/webhook/apiserver"
 	"github.com/eventquota/eventquota/policy/watch"
 )
@@ -49,11 +48,6 @@ type server struct {
 }
 
 func newServer(o *options, log logr.Logger) (*server, error) {
-	if len(o.SelfSignedFor) > 0 {
-		if _, err := certs.SelfSigned(o.CertDir, o.SelfSignedFor); err != nil {
-			return nil, fmt.Errorf("--self-signed-for: %w", err)
-		}
-	}
 	s := &server{opts: o, log: log, metrics: metrics.New(o.version), changed: make(chan struct{}, 1)}
 	var err error
 	if s.config, err = apiserver.Config(o.Kubeconfig); err != nil {

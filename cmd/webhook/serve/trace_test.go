@@ -16,8 +16,8 @@ import (
 	tracev1 "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/eventquota/eventquota/admission/tracing"
-	"github.com/eventquota/eventquota/certs"
 	"github.com/eventquota/eventquota/test/cli"
+	"github.com/eventquota/eventquota/test/cluster" //nolint:depguard // makes certificates
 	"github.com/eventquota/eventquota/test/prom"
 )
 
@@ -177,7 +177,7 @@ func TestTracesGoToTheCollectorThatIsTrustedOnly(t *testing.T) {
 			t.Parallel()
 			dirs := []string{t.TempDir(), t.TempDir()}
 			for _, dir := range dirs {
-				if _, err := certs.SelfSigned(dir, []string{"127.0.0.1"}); err != nil {
+				if _, err := cluster.ServingCertificate(dir, "127.0.0.1"); err != nil {
 					t.Fatal(err)
 				}
 			}
