@@ -74,10 +74,6 @@ func (w *world) user(name string, secrets, configurations []string) user {
 	rules := []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{secretName}, Verbs: secrets},
 	}
-	if name == "creator" {
-		// A create has no name yet that a rule could hold.
-		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create"}})
-	}
 	_, err := rbac.Roles(w.service.Namespace).Create(ctx, &rbacv1.Role{ObjectMeta: meta, Rules: rules}, options)
 	w.must(err)
 	_, err = rbac.RoleBindings(w.service.Namespace).Create(ctx, &rbacv1.RoleBinding{
@@ -207,7 +203,7 @@ func (w *world) secret() *corev1.Secret {
 	return stored
 }
 
-// shipEmpty creates the Secret as manifests do for a webhook that may create none.
+// shipEmpty creates the Secret as manifests do.
 func (w *world) shipEmpty() {
 	w.Helper()
 	_, err := w.admin.CoreV1().Secrets(w.service.Namespace).Create(w.Context(),

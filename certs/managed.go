@@ -14,8 +14,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -54,11 +52,11 @@ type held struct {
 	pair     tls.Certificate
 }
 
-// NewManaged serves a certificate for the Service, kept in the Secret of that name in the namespace of the Service. The Secret is the webhook's own: anything else in it is
-// replaced.
+// NewManaged serves a certificate for the Service, kept in the Secret of that name in the namespace of the Service. The
+// Secret is the webhook's own: anything else in it is replaced.
 //
-// It needs the rights to get and update the Secret, and to create one if there is none,
-// not even an empty one; and to get and patch the two webhook configurations.
+// The Secret must exist, as the manifests make it, empty at first. It needs the rights to get and update that, and to get
+// and patch the two webhook configurations.
 func NewManaged(secrets corev1client.SecretsGetter, configurations dynamic.Interface, s Service, secret string) *Managed {
 	return &Managed{
 		secrets: secrets.Secrets(s.Namespace),
@@ -108,13 +106,10 @@ func (m *Managed) Ready() error {
 // or so. What it cannot do is logged and tried again, and the certificate that it holds is served meanwhile.
 func (m *Managed) Run(ctx context.Context) error {
 	every(ctx, m.timing.period, func(ctx context.Context) error {
-		return retry.OnError(retry.DefaultRetry, isLost, func() error { return m.look(ctx) })
+		return retry.RetryOnConflict(retry.DefaultRetry, func() error { return m.look(ctx) }) // another replica was faster
 	})
 	return nil
 }
-
-// isLost reports whether another replica was faster.
-func isLost(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
 
 // look does all that is due. The order matters: the configurations are read before the Secret and written only if they
 // are still as read, so no replica overwrites a caBundle with an older one.
@@ -171,26 +166,20 @@ func (m *Managed) hold(ctx context.Context, r *rotation) error {
 }
 
 // agree returns the rotation of the Secret after the step that is due. complete says whether all webhook configurations
-// are known. It fails with a conflict, or because the Secret exists already, when another replica has taken a step
-// meanwhile.
+// are known. It fails with a conflict when another replica has taken a step meanwhile.
 func (m *Managed) agree(ctx context.Context, found []*configuration, complete bool) (*rotation, error) {
 	stored, err := m.secrets.Get(ctx, m.secret, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		stored = nil
-	} else if err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("read Secret %s: %w", m.secret, err)
 	}
 	now := m.now()
-	var before rotation
-	if stored != nil {
-		before = rotationOf(stored.Data)
-	}
+	before := rotationOf(stored.Data)
 	r := before
 	due := m.due(&r, now, found, complete)
 	h := m.held.Load()
 	lost := due == begin && h != nil && h.rotation.valid(h.rotation.serving, m.host, now)
 	if lost {
-		// The Secret was emptied or deleted. Nothing is wrong with the certificate.
+		// The Secret was emptied. Nothing is wrong with the certificate.
 		r = h.rotation
 		due = m.due(&r, now, found, complete)
 	}
@@ -211,10 +200,11 @@ func (m *Managed) agree(ctx context.Context, found []*configuration, complete bo
 	}
 	r = r.take(due, fresh, now)
 	r.paths = next
-	if stored != nil && maps.EqualFunc(before.data(), r.data(), bytes.Equal) {
+	if maps.EqualFunc(before.data(), r.data(), bytes.Equal) {
 		return &r, nil
 	}
-	if err := m.write(ctx, stored, &r); err != nil {
+	stored.Data = r.data()
+	if _, err := m.secrets.Update(ctx, stored, metav1.UpdateOptions{FieldManager: fieldManager}); err != nil {
 		return nil, fmt.Errorf("write Secret %s: %w", m.secret, err)
 	}
 	logr.FromContextOrDiscard(ctx).Info("Wrote the Secret of the serving certificate", "secret", m.secret, "step", due, "restored", lost, "paths", len(next))
@@ -244,19 +234,4 @@ func (m *Managed) due(r *rotation, now time.Time, found []*configuration, comple
 		}
 	}
 	return r.due(m.host, now, m.timing, trusted)
-}
-
-// write puts the rotation into the Secret as it was read, or into a new one for nil.
-func (m *Managed) write(ctx context.Context, stored *corev1.Secret, r *rotation) error {
-	if stored == nil {
-		_, err := m.secrets.Create(ctx, &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Name: m.secret, Labels: map[string]string{"app.kubernetes.io/name": "eventquota"}},
-			Type:       corev1.SecretTypeTLS,
-			Data:       r.data(),
-		}, metav1.CreateOptions{FieldManager: fieldManager})
-		return err
-	}
-	stored.Data = r.data()
-	_, err := m.secrets.Update(ctx, stored, metav1.UpdateOptions{FieldManager: fieldManager})
-	return err
 }

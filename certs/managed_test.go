@@ -6,7 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -36,31 +35,16 @@ func TestAtAnAPIServer(t *testing.T) {
 func replicasAgree(t *testing.T, w *world) {
 	t.Helper()
 	ctx := t.Context()
-	own, patch := []string{"get", "update"}, []string{"get", "patch"}
+	by := w.user("updater", []string{"get", "update"}, []string{"get", "patch"})
 	secrets := w.admin.CoreV1().Secrets(w.service.Namespace)
 	w.install(nil)
-
-	// Without a Secret, with the right to create one.
-	creators := w.replicas(5, w.user("creator", own, patch))
-	stop := w.start(creators)
-	created := w.agreed(creators)
-	stop()
-	if got := w.secret(); got.Type != corev1.SecretTypeTLS {
-		t.Errorf("created a Secret of type %s", got.Type)
+	replicas := w.replicas(5, by)
+	if err := replicas[0].look(ctx); !apierrors.IsNotFound(err) {
+		t.Errorf("without a Secret: %v, want that it is not found", err)
 	}
-	w.must(secrets.Delete(ctx, secretName, metav1.DeleteOptions{}))
-
-	// With an empty Secret, and without that right.
 	w.shipEmpty()
-	replicas := w.replicas(5, w.user("updater", own, patch))
-	t.Cleanup(w.start(replicas))
+	stop := w.start(replicas)
 	agreed := w.agreed(replicas)
-	if bytes.Equal(agreed, created) {
-		t.Fatal("the certificate of a Secret that was deleted is served by replicas that never saw it")
-	}
-	if !bytes.Contains(w.secret().Data[CAFile], lastPEM(created)) {
-		t.Error("what was trusted before, as replicas may serve it still, is not trusted any more")
-	}
 	for _, h := range w.hooks("other") {
 		if len(h.bundle) > 0 {
 			t.Errorf("a webhook that others answer has the caBundle %q, want none", h.bundle)
@@ -83,26 +67,32 @@ func replicasAgree(t *testing.T, w *world) {
 		}
 	}
 
-	emptied, err := json.Marshal(map[string]any{"data": map[string]any{CAFile: "", CertFile: "", KeyFile: nil}})
-	w.must(err)
-	_, err = secrets.Patch(ctx, secretName, types.MergePatchType, emptied, metav1.PatchOptions{})
-	w.must(err)
+	empty := func() {
+		emptied, err := json.Marshal(map[string]any{"data": map[string]any{CAFile: "", CertFile: "", KeyFile: nil}})
+		w.must(err)
+		_, err = secrets.Patch(ctx, secretName, types.MergePatchType, emptied, metav1.PatchOptions{})
+		w.must(err)
+	}
+	empty()
 	if got := w.agreed(replicas); !bytes.Equal(got, agreed) {
 		t.Error("the Secret was emptied: another certificate is served, want the Secret restored")
 	}
 
-	w.must(secrets.Delete(ctx, secretName, metav1.DeleteOptions{}))
-	w.must(w.admin.AdmissionregistrationV1().MutatingWebhookConfigurations().Delete(ctx, mutatingConfiguration, metav1.DeleteOptions{}))
-	await(t, "the error of replicas that may not create it", func() bool {
-		return apierrors.IsForbidden(replicas[0].look(ctx))
-	})
-	// These were away, and hold what they held.
-	t.Cleanup(w.start(creators))
-	if got := w.agreed(slices.Concat(replicas, creators)); !bytes.Equal(got, created) {
-		t.Error("the Secret was created again: another certificate is served than that of who created it")
+	stop()
+	empty()
+	later := w.replicas(5, by)
+	t.Cleanup(w.start(later))
+	again := w.agreed(later)
+	if bytes.Equal(again, agreed) {
+		t.Fatal("replicas that never saw a certificate serve it")
 	}
 	if !bytes.Contains(w.secret().Data[CAFile], lastPEM(agreed)) {
-		t.Error("what the others served meanwhile is not trusted any more")
+		t.Error("what was trusted before, as replicas may serve it still, is not trusted any more")
+	}
+	// The others were away, and hold what they held.
+	t.Cleanup(w.start(replicas))
+	if got := w.agreed(slices.Concat(replicas, later)); !bytes.Equal(got, again) {
+		t.Error("replicas that come back replace the certificate that was agreed on meanwhile")
 	}
 }
 
@@ -219,20 +209,10 @@ func theFirstOfTwoWritesCounts(t *testing.T, w *world) {
 	w.shipEmpty()
 	m := w.replicas(1, w.admin)[0]
 	first, second := fresh(t, 90*day), fresh(t, 90*day)
-	stored := w.secret()
-	r := (&rotation{}).take(begin, first, m.now())
-	w.must(m.write(ctx, stored.DeepCopy(), &r))
-	r = (&rotation{}).take(begin, second, m.now())
-	if err := m.write(ctx, stored, &r); !isLost(err) {
-		t.Errorf("the second write of the Secret: %v, want a conflict", err)
-	}
-	if err := m.write(ctx, nil, &r); !isLost(err) {
-		t.Errorf("a Secret created where there is one: %v, want that it exists", err)
-	}
 	found, err := m.trust.read(ctx)
 	w.must(err)
 	w.drift(first.ca)
-	if _, err := m.trust.inject(ctx, found[1], []hook{{name: "ours.eventquota.io", bundle: second.ca}}); !isLost(err) {
+	if _, err := m.trust.inject(ctx, found[1], []hook{{name: "ours.eventquota.io", bundle: second.ca}}); !apierrors.IsConflict(err) {
 		t.Errorf("the second write of a caBundle: %v, want a conflict", err)
 	}
 }
