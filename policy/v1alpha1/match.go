@@ -86,6 +86,9 @@ type Mode string
 // +kubebuilder:validation:Enum=Enabled;None
 type Notices string
 
+// NoNotices leaves drops to metrics and the status.
+const NoNotices Notices = "None"
+
 // What a Duration may be is said by one rule of each field: a pattern would give a second message.
 
 // Duration is a time such as 10m or 1h30m.
