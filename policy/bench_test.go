@@ -35,7 +35,7 @@ func crowd(tb testing.TB, n int) *policy.Set {
 	return policy.NewSet(policy.Default(), cluster, namespaces)
 }
 
-func TestResolutionAllocatesNothingWithoutConditions(t *testing.T) {
+func TestResolutionAllocatesAListOfQuotasAlone(t *testing.T) {
 	s, e, r := crowd(t, 1000), backOff(), create()
 	ctx, n := t.Context(), 0
 	allocs := testing.AllocsPerRun(100, func() {
@@ -44,8 +44,8 @@ func TestResolutionAllocatesNothingWithoutConditions(t *testing.T) {
 			n++
 		}
 	})
-	if allocs > 0 {
-		t.Errorf("%v allocations", allocs)
+	if allocs > 1 {
+		t.Errorf("%v allocations, want one", allocs)
 	}
 	if want := 101 * (10 + 5); n != want {
 		t.Errorf("%d limits, want %d", n, want)
@@ -109,7 +109,7 @@ func TestConditionsAllocateLittle(t *testing.T) {
 		all = append(all, w.own(t, fmt.Sprint("o", i), "match: {conditions: [{name: c, expression: \"event.reason == 'None' && request.namespace != ''\"}]}"))
 	}
 	s := policy.NewSet(policy.Default(), policy.Rules{}, a(all))
-	if n := testing.AllocsPerRun(100, func() { s.For(ctx, "a", e, r) }); n > 20 {
-		t.Errorf("%v allocations, want at most 20", n)
+	if n := testing.AllocsPerRun(100, func() { s.For(ctx, "a", e, r) }); n > 150 {
+		t.Errorf("%v allocations, want at most 15 for each condition", n)
 	}
 }

@@ -2,65 +2,224 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 
+	"github.com/google/cel-go/cel"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/util/version"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/cel/environment"
 
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// Compile is a policy or quota of v1alpha1 in the form that decides: the only one of Rules, which have none if there
-// are errors.
-func (c *Compiler) Compile(object runtime.Object) (Rules, field.ErrorList) {
-	in := check{compiler: c}
+// Compiler makes rules of API objects. It checks them as the API server does, and compiles their expressions. It is
+// safe for concurrent use.
+type Compiler struct {
+	// Strict refuses unknown fields. Otherwise they are ignored: the API server may know a newer version.
+	Strict bool
+
+	env     *cel.Env
+	scheme  *runtime.Scheme
+	schemas map[string]schema // by kind
+}
+
+// NewCompiler makes a Compiler. It fails only if the program is built from incompatible libraries.
+//
+// It compiles in the environment in which the API server compiles matchConditions: its libraries, its types and its
+// cost limits. Its own matcher cannot be used: it reads `object` and builds its variables anew for each request and
+// webhook, while here many policies may look at one Event.
+func NewCompiler() (*Compiler, error) {
+	set, err := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).Extend(
+		environment.VersionedOptions{IntroducedVersion: version.MajorMinor(1, 0), EnvOptions: variables()},
+		environment.StrictCostOpt,
+	)
+	if err != nil {
+		return nil, fmt.Errorf("CEL environment: %w", err)
+	}
+	schemas, err := newSchemas()
+	if err != nil {
+		return nil, fmt.Errorf("schemas of policies: %w", err)
+	}
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	// New expressions keep to what the release before understands too, so that
+	// replicas of both agree during an upgrade.
+	return &Compiler{env: set.NewExpressionsEnv(), scheme: scheme, schemas: schemas}, nil
+}
+
+// Compile makes Rules of one policy or quota, typed or unstructured. Its error names each field that is wrong.
+func (c *Compiler) Compile(object runtime.Object) (Rules, error) {
+	completed, err := c.complete(object)
+	if err != nil {
+		return Rules{}, err
+	}
 	var made Rules
-	switch o := object.(type) {
+	in := compilation{Compiler: c}
+	switch o := completed.(type) {
 	case *v1alpha1.EventPolicy:
-		made.Policies = []*Policy{in.policy(v1alpha1.KindEventPolicy, &o.ObjectMeta, &o.Spec.Match, &o.Spec.Treatment)}
+		made.Policies = []*Policy{in.policy(o, &o.Spec.Match, &o.Spec.Treatment)}
 	case *v1alpha1.ClusterEventPolicy:
-		p := in.policy(v1alpha1.KindClusterEventPolicy, &o.ObjectMeta, &o.Spec.Match.Match, &o.Spec.Treatment)
-		p.Tier = oneOf(&in, in.at("tier"), Tier(o.Spec.Tier), TierBaseline, TierAdmin)
-		p.Match.Namespaces = in.selector(o.Spec.Match.NamespaceSelector)
+		p := in.policy(o, &o.Spec.Match.Match, &o.Spec.Treatment)
+		p.Tier, p.Match.Namespaces = Tier(o.Spec.Tier), in.selector(o.Spec.Match.NamespaceSelector)
 		made.Policies = []*Policy{p}
 	case *v1alpha1.EventQuota:
-		made.Quotas = []*Quota{in.quota(v1alpha1.KindEventQuota, &o.ObjectMeta, 0, &o.Spec.Match, &o.Spec.Budget)}
+		made.Quotas = []*Quota{in.quota(o, &o.Spec.Match, &o.Spec.Budget)}
 	case *v1alpha1.ClusterEventQuota:
-		q := in.quota(v1alpha1.KindClusterEventQuota, &o.ObjectMeta, o.Spec.Precedence, &o.Spec.Match.Match, &o.Spec.Budget)
-		q.Match.Namespaces = in.selector(o.Spec.Match.NamespaceSelector)
+		q := in.quota(o, &o.Spec.Match.Match, &o.Spec.Budget)
+		q.Precedence, q.Match.Namespaces = o.Spec.Precedence, in.selector(o.Spec.Match.NamespaceSelector)
 		made.Quotas = []*Quota{q}
-	default:
-		in.add(field.TypeInvalid(nil, fmt.Sprintf("%T", object), "is neither a policy nor a quota"))
 	}
 	if len(in.errs) > 0 {
-		return Rules{}, in.errs
+		return Rules{}, in.errs.ToAggregate()
 	}
 	return made, nil
 }
 
-func (in *check) policy(kind string, o *metav1.ObjectMeta, m *v1alpha1.Match, t *v1alpha1.Treatment) *Policy {
-	p := Default()
-	p.Rule = in.rule(kind, o, t.Precedence, m, t.Mode, t.AuditWarnings, t.Notices)
-	p.Action = oneOf(in, in.at("action"), Action(t.Action), Limit, Drop, Exempt)
-	if p.Action != Limit {
-		for name, set := range map[string]bool{"merge": t.Merge != nil, "spamFilter": t.SpamFilter != nil, "message": t.Message != nil} {
-			if set {
-				in.add(field.Forbidden(in.at(name), "is for action Limit only"))
-			}
+// complete is a typed copy of an object as the API server would store it.
+func (c *Compiler) complete(object runtime.Object) (runtime.Object, error) {
+	kinds, _, err := c.scheme.ObjectKinds(object)
+	if err != nil {
+		return nil, err
+	}
+	typed, err := c.scheme.New(kinds[0])
+	if err != nil {
+		return nil, err
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, err
+	}
+	content = runtime.DeepCopyJSON(content)
+	content["apiVersion"], content["kind"] = kinds[0].ToAPIVersionAndKind()
+	delete(content, "status")
+	definition := c.schemas[kinds[0].Kind]
+	unknown, errs := definition.complete(content)
+	if c.Strict {
+		for _, path := range unknown {
+			errs = append(errs, field.Forbidden(field.NewPath(path), "unknown field"))
 		}
 	}
-	in.merge(&p.Merge, t.Merge)
-	in.spamFilter(&p.SpamFilter, t.SpamFilter)
+	if len(errs) > 0 {
+		return nil, errs.ToAggregate()
+	}
+	return typed, runtime.DefaultUnstructuredConverter.FromUnstructured(content, typed)
+}
+
+// compilation makes the rule of one object that is complete. It collects what the schema cannot know to be wrong.
+type compilation struct {
+	*Compiler
+
+	errs field.ErrorList
+}
+
+func (in *compilation) wrong(value any, err error, path ...string) {
+	in.errs = append(in.errs, field.Invalid(field.NewPath("spec", path...), value, err.Error()))
+}
+
+func (in *compilation) rule(o object, m *v1alpha1.Match) Rule {
+	r := Rule{
+		Identity: Identity{Kind: o.GetObjectKind().GroupVersionKind().Kind, Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), Generation: o.GetGeneration()},
+		Match:    Match{Reasons: m.Reasons, Controllers: m.Controllers, Kinds: m.Kinds},
+	}
+	r.Name = r.Identity.String()
+	for _, t := range m.Types {
+		r.Match.Types = append(r.Match.Types, string(t))
+	}
+	for i, c := range m.Conditions {
+		program, err := in.program(c.Expression)
+		if err != nil {
+			in.wrong(c.Expression, err, "match", fmt.Sprintf("conditions[%d]", i), "expression")
+		}
+		r.Match.Conditions = append(r.Match.Conditions, Condition{Name: c.Name, expression: c.Expression, program: program})
+	}
+	return r
+}
+
+// object is a policy or quota.
+type object interface {
+	runtime.Object
+	metav1.Object
+}
+
+func (in *compilation) policy(o object, m *v1alpha1.Match, t *v1alpha1.Treatment) *Policy {
+	p := Default()
+	p.Rule = in.rule(o, m)
+	p.Precedence, p.Action = t.Precedence, Action(t.Action)
+	p.Mode, p.AuditWarnings, p.Silent = Mode(t.Mode), t.AuditWarnings, t.Notices == v1alpha1.NoNotices
+	if from := t.Merge; from != nil {
+		p.Merge.Enabled, p.Merge.KeepMessages = *from.Enabled, int(*from.KeepMessages)
+		p.Merge.WriteInterval = from.WriteInterval.Duration.Duration
+		if from.MaxWriteInterval != nil {
+			p.Merge.MaxWriteInterval = from.MaxWriteInterval.Duration.Duration
+		}
+		if from.Identical != nil {
+			p.Merge.IdenticalWindow = from.Identical.Window.Duration.Duration
+		}
+		if from.Similar != nil {
+			p.Merge.Threshold, p.Merge.SimilarWindow = int(*from.Similar.Threshold), from.Similar.Window.Duration.Duration
+		}
+	}
+	if from := t.SpamFilter; from != nil {
+		p.SpamFilter = SpamFilter{
+			Enabled: *from.Enabled, Bucket: newBucket(from.Per, *from.Burst, *from.Tokens, from.Interval),
+			ReservePerReason: int(*from.ReservePerReason), ChargeMerged: from.ChargeMerged,
+		}
+	}
 	if t.Message != nil {
-		p.MaxMessageBytes = in.int(in.at("message", "maxBytes"), t.Message.MaxBytes, p.MaxMessageBytes, 64, 1<<20)
+		p.MaxMessageBytes = int(*t.Message.MaxBytes)
 	}
 	p.SpamFilter.ID = p.identify("spam filter", &p.SpamFilter.Bucket)
 	return p
 }
 
-func (in *check) quota(kind string, o *metav1.ObjectMeta, precedence int32, m *v1alpha1.Match, b *v1alpha1.Budget) *Quota {
-	q := &Quota{Rule: in.rule(kind, o, precedence, m, b.Mode, b.AuditWarnings, b.Notices)}
-	q.OnStoreFailure = oneOf(in, in.at("onStoreFailure"), OnStoreFailure(b.OnStoreFailure), FailureLocal, FailureAdmit, FailureDeny)
-	q.Limits = in.limits(&q.Rule, b.Limits)
+func (in *compilation) quota(o object, m *v1alpha1.Match, b *v1alpha1.Budget) *Quota {
+	q := &Quota{Rule: in.rule(o, m), OnStoreFailure: OnStoreFailure(b.OnStoreFailure)}
+	q.Mode, q.AuditWarnings, q.Silent = Mode(b.Mode), b.AuditWarnings, b.Notices == v1alpha1.NoNotices
+	for i := range b.Limits {
+		from := &b.Limits[i]
+		l := QuotaLimit{Name: from.Name, Bucket: newBucket(from.Per, from.Burst, from.Tokens, from.Interval)}
+		if !slices.Contains(l.Per, KeyType) {
+			l.Reserve = l.Burst * int(*from.WarningReservePercent) / 100
+		}
+		l.ID = q.identify(l.Name, &l.Bucket)
+		q.Limits = append(q.Limits, l)
+	}
 	return q
+}
+
+func newBucket(per []v1alpha1.KeyPart, burst, tokens int32, interval *v1alpha1.Duration) Bucket {
+	b := Bucket{Burst: int(burst), Tokens: int(tokens), Interval: interval.Duration.Duration}
+	for _, part := range per {
+		b.Per = append(b.Per, KeyPart(part))
+	}
+	return b
+}
+
+func (in *compilation) selector(s *metav1.LabelSelector) labels.Selector {
+	if s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
+		return nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(s)
+	if err != nil {
+		in.wrong(metav1.FormatLabelSelector(s), err, "match", "namespaceSelector")
+	}
+	return selector
+}
+
+// program compiles an expression as the API server compiles a matchCondition.
+func (c *Compiler) program(expression string) (cel.Program, error) {
+	ast, issues := c.env.Compile(expression)
+	if issues.Err() != nil {
+		return nil, fmt.Errorf("compilation failed: %s", issues)
+	}
+	if !ast.OutputType().IsExactType(cel.BoolType) {
+		return nil, fmt.Errorf("must evaluate to bool, not to %v", ast.OutputType())
+	}
+	return c.env.Program(ast, cel.InterruptCheckFrequency(celconfig.CheckFrequency))
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"unique"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
@@ -15,9 +14,8 @@ import (
 
 // Condition is a compiled condition. Its program is safe for concurrent use.
 type Condition struct {
-	Name       string
-	expression unique.Handle[string]
-	program    cel.Program
+	Name, expression string
+	program          cel.Program
 }
 
 // The cost budgets of all conditions for one Event, in CEL's units; the API server counts ten for a
@@ -68,28 +66,8 @@ func (r *Rule) holds(ctx context.Context, a *activation, budget *int64) (bool, *
 	return failed == nil, failed
 }
 
-// evaluated is the result of an expression.
-type evaluated struct {
-	expression unique.Handle[string]
-	holds      bool
-	err        error
-}
-
-// evaluate takes the cost from budget. An expression that several rules have is evaluated once.
+// evaluate takes the cost from budget.
 func (c *Condition) evaluate(ctx context.Context, a *activation, budget *int64) (bool, error) {
-	for _, e := range a.evaluated {
-		if e.expression == c.expression {
-			return e.holds, e.err
-		}
-	}
-	holds, err := c.evaluateAnew(ctx, a, budget)
-	if !errors.Is(err, ErrBudget) { // others' budget may suffice
-		a.evaluated = append(a.evaluated, evaluated{c.expression, holds, err})
-	}
-	return holds, err
-}
-
-func (c *Condition) evaluateAnew(ctx context.Context, a *activation, budget *int64) (bool, error) {
 	if *budget <= 0 {
 		return false, ErrBudget
 	}

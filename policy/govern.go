@@ -35,7 +35,7 @@ func (c *Current) For(ctx context.Context, namespace string, e *corev1.Event, r 
 // another one out of force. All quotas that match limit, whichever policy governs.
 //
 // A rule whose conditions cost too much on the Event does not govern, but it limits: a large Event gets past
-// no quota. Without conditions nothing is allocated. When ctx ends, the remaining conditions fail.
+// no quota. When ctx ends, the remaining conditions fail.
 func (s *Set) For(ctx context.Context, namespace string, e *corev1.Event, r *Request) Governing {
 	v := s.view(namespace)
 	q := v.question(ctx, namespace, e, r)
@@ -50,9 +50,10 @@ func (s *Set) For(ctx context.Context, namespace string, e *corev1.Event, r *Req
 		q.answer.Audit = cmp.Or(q.answer.Audit, p)
 	}
 	q.answer.Policy = cmp.Or(q.answer.Policy, s.fallback)
+	q.answer.quotas = make([]*Quota, 0, len(v.Quotas))
 	for _, quota := range v.Quotas {
 		if matches, err := q.matches(&quota.Rule); matches || errors.Is(err, ErrBudget) {
-			q.answer.quotas.add(quota)
+			q.answer.quotas = append(q.answer.quotas, quota)
 		}
 	}
 	return q.answer
@@ -154,33 +155,7 @@ type Governing struct {
 	// Errors are about conditions that could not be evaluated.
 	Errors []*EvaluationError
 
-	quotas matching
-}
-
-// matching are quotas. A few are held without allocation.
-type matching struct {
-	few  [16]*Quota
-	n    int
-	more []*Quota
-}
-
-func (m *matching) add(q *Quota) {
-	if m.n < len(m.few) {
-		m.few[m.n] = q
-		m.n++
-		return
-	}
-	m.more = append(m.more, q)
-}
-
-func (m *matching) all(yield func(*Quota) bool) {
-	for _, some := range [][]*Quota{m.few[:m.n], m.more} {
-		for _, q := range some {
-			if !yield(q) {
-				return
-			}
-		}
-	}
+	quotas []*Quota // that match
 }
 
 // Limits are the limits that apply under Policy, each with the quota it is of: those of the cluster first.
@@ -192,7 +167,7 @@ func (g *Governing) AuditLimits() iter.Seq2[*Quota, *QuotaLimit] {
 }
 
 // Limited reports whether any quota matches.
-func (g *Governing) Limited() bool { return g.quotas.n > 0 }
+func (g *Governing) Limited() bool { return len(g.quotas) > 0 }
 
 // Rule is the policy that governs or is audited, or the quota that matches, of a name; nil for none.
 func (g *Governing) Rule(name string) *Rule {
@@ -201,7 +176,7 @@ func (g *Governing) Rule(name string) *Rule {
 			return &p.Rule
 		}
 	}
-	for q := range g.quotas.all {
+	for _, q := range g.quotas {
 		if q.Name == name {
 			return &q.Rule
 		}
@@ -211,7 +186,7 @@ func (g *Governing) Rule(name string) *Rule {
 
 // Audited reports whether a quota in mode Audit matches.
 func (g *Governing) Audited() bool {
-	for q := range g.quotas.all {
+	for _, q := range g.quotas {
 		if q.Mode == Audit {
 			return true
 		}
@@ -221,7 +196,7 @@ func (g *Governing) Audited() bool {
 
 func (g *Governing) limits(p *Policy, audited bool) iter.Seq2[*Quota, *QuotaLimit] {
 	return func(yield func(*Quota, *QuotaLimit) bool) {
-		for q := range g.quotas.all {
+		for _, q := range g.quotas {
 			if q.Mode == Audit && !audited || p.Action == Exempt && (q.own() || !p.own()) {
 				continue
 			}
@@ -236,7 +211,7 @@ func (g *Governing) limits(p *Policy, audited bool) iter.Seq2[*Quota, *QuotaLimi
 
 // replaced reports whether a cluster quota of higher precedence than q has a limit of the same name.
 func (g *Governing) replaced(q *Quota, l *QuotaLimit, audited bool) bool {
-	for before := range g.quotas.all {
+	for _, before := range g.quotas {
 		if before == q {
 			break
 		}

@@ -40,6 +40,26 @@ func (r Rules) All() iter.Seq[*Rule] {
 	}
 }
 
+// Outline are copies of the rules for comparing them: their conditions are not compiled.
+func (r Rules) Outline() Rules {
+	outline := Rules{Policies: make([]*Policy, 0, len(r.Policies)), Quotas: make([]*Quota, 0, len(r.Quotas))}
+	for _, p := range r.Policies {
+		one := *p
+		outline.Policies = append(outline.Policies, &one)
+	}
+	for _, q := range r.Quotas {
+		one := *q
+		outline.Quotas = append(outline.Quotas, &one)
+	}
+	for rule := range outline.All() {
+		rule.Match.Conditions = slices.Clone(rule.Match.Conditions)
+		for i := range rule.Match.Conditions {
+			rule.Match.Conditions[i].program = nil
+		}
+	}
+	return outline
+}
+
 // inOrder is r without rules that are Disabled, in the order in which they are asked.
 func (r Rules) inOrder() Rules {
 	ordered := Rules{Policies: inOrder(r.Policies), Quotas: inOrder(r.Quotas)}

@@ -3,7 +3,6 @@ package policy
 import (
 	"fmt"
 	"slices"
-	"unique"
 )
 
 // Shadowed says what always stands before the rules of a namespace, or of the cluster for "", by their Names: before
@@ -56,7 +55,7 @@ func (r *Rule) hides(other *Rule) bool {
 		(m.Namespaces == nil || other.own() || o.Namespaces != nil && m.Namespaces.String() == o.Namespaces.String())
 }
 
-func (m *Match) has(expression unique.Handle[string]) bool {
+func (m *Match) has(expression string) bool {
 	return slices.ContainsFunc(m.Conditions, func(c Condition) bool { return c.expression == expression })
 }
 

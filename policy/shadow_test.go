@@ -22,7 +22,7 @@ func TestWhatCanNeverDecideIsShadowed(t *testing.T) {
 		bc     = "match: {reasons: [b, c]}\n"
 		b      = "match: {reasons: [b], kinds: [Pod], controllers: [kubelet]}\n"
 		byA    = "match: {conditions: [{name: x, expression: 'event.count > 1'}]}\n"
-		byAB   = "match: {conditions: [{name: y, expression: 'event.type == \"b\"'}, {name: z, expression: 'event.count > 1'}]}\n"
+		byAB   = "match: {conditions: [{name: v, expression: 'event.type == \"b\"'}, {name: z, expression: 'event.count > 1'}]}\n"
 		teamB  = "match: {namespaceSelector: {matchLabels: {team: b}}}\n"
 		teamB2 = "match: {namespaceSelector: {matchExpressions: [{key: team, operator: In, values: [b]}]}}\n"
 		teamC  = "match: {namespaceSelector: {matchLabels: {team: c}}}\n"

@@ -79,14 +79,13 @@ func variables() []cel.EnvOption {
 }
 
 // activation gives conditions their variables. What they read is made when the first condition asks for it,
-// and once for all rules that an Event passes, as is what becomes of an expression. It is not safe for concurrent use.
+// and once for all rules that an Event passes. It is not safe for concurrent use.
 type activation struct {
 	event     *corev1.Event
 	request   *Request
 	namespace *NamespaceObject
 
-	made      *Event
-	evaluated []evaluated
+	made *Event
 }
 
 var _ interpreter.Activation = (*activation)(nil)

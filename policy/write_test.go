@@ -1,24 +1,28 @@
 package policy_test
 
 import (
+	"cmp"
+	"fmt"
+	"strings"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"github.com/eventquota/eventquota/policy"
-	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
 // writer compiles policies that are written in YAML.
 type writer struct{ *policy.Compiler }
 
+var compiler = sync.OnceValues(policy.NewCompiler)
+
 func newWriter(tb testing.TB) writer {
 	tb.Helper()
-	c, err := policy.NewCompiler()
+	c, err := compiler()
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -26,23 +30,26 @@ func newWriter(tb testing.TB) writer {
 }
 
 // read compiles an object with a spec in YAML.
-func (w writer) read(tb testing.TB, object runtime.Object, spec string) (policy.Rules, field.ErrorList) {
+func (w writer) read(tb testing.TB, kind, namespace, name, spec string) (policy.Rules, error) {
 	tb.Helper()
 	asJSON, err := yaml.YAMLToJSONStrict([]byte(spec))
+	var u unstructured.Unstructured
 	if err == nil {
-		err = yaml.UnmarshalStrict([]byte(`{"spec":`+string(asJSON)+`}`), object)
+		err = u.UnmarshalJSON(fmt.Appendf(nil, `{"apiVersion":"eventquota.io/v1alpha1","kind":%q,"spec":%s}`, kind, cmp.Or(strings.TrimPrefix(string(asJSON), "null"), "{}")))
 	}
 	if err != nil {
 		tb.Fatalf("%s: %v", spec, err)
 	}
-	return w.Compile(object)
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	return w.Compile(&u)
 }
 
-func (w writer) valid(tb testing.TB, object runtime.Object, spec string) policy.Rules {
+func (w writer) valid(tb testing.TB, kind, namespace, name, spec string) policy.Rules {
 	tb.Helper()
-	made, errs := w.read(tb, object, spec)
-	if len(errs) > 0 {
-		tb.Fatalf("%s: %v", spec, errs)
+	made, err := w.read(tb, kind, namespace, name, spec)
+	if err != nil {
+		tb.Fatalf("%s: %v", spec, err)
 	}
 	return made
 }
@@ -50,25 +57,25 @@ func (w writer) valid(tb testing.TB, object runtime.Object, spec string) policy.
 // own is a policy of namespace a.
 func (w writer) own(tb testing.TB, name, spec string) *policy.Policy {
 	tb.Helper()
-	return w.valid(tb, &v1alpha1.EventPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name}}, spec).Policies[0]
+	return w.valid(tb, "EventPolicy", "a", name, spec).Policies[0]
 }
 
 // admins is a policy of the cluster.
 func (w writer) admins(tb testing.TB, name, spec string) *policy.Policy {
 	tb.Helper()
-	return w.valid(tb, &v1alpha1.ClusterEventPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}, spec).Policies[0]
+	return w.valid(tb, "ClusterEventPolicy", "", name, spec).Policies[0]
 }
 
 // ownQuota is a quota of namespace a.
 func (w writer) ownQuota(tb testing.TB, name, spec string) *policy.Quota {
 	tb.Helper()
-	return w.valid(tb, &v1alpha1.EventQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name}}, spec).Quotas[0]
+	return w.valid(tb, "EventQuota", "a", name, spec).Quotas[0]
 }
 
 // adminsQuota is a quota of the cluster.
 func (w writer) adminsQuota(tb testing.TB, name, spec string) *policy.Quota {
 	tb.Helper()
-	return w.valid(tb, &v1alpha1.ClusterEventQuota{ObjectMeta: metav1.ObjectMeta{Name: name}}, spec).Quotas[0]
+	return w.valid(tb, "ClusterEventQuota", "", name, spec).Quotas[0]
 }
 
 // a is what a Set knows of namespace a: these rules.

@@ -16,7 +16,6 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/check"
 	"github.com/eventquota/eventquota/cmd/webhook/convert"
 	"github.com/eventquota/eventquota/cmd/webhook/explain"
-	"github.com/eventquota/eventquota/cmd/webhook/lint"
 	"github.com/eventquota/eventquota/cmd/webhook/serve"
 	"github.com/eventquota/eventquota/cmd/webhook/simulate"
 	"github.com/eventquota/eventquota/cmd/webhook/top"
@@ -71,7 +70,6 @@ func root() *cobra.Command {
 	cmd.AddCommand(serve.Command(version))
 	cmd.AddCommand(check.Command())
 	cmd.AddCommand(convert.Command())
-	cmd.AddCommand(lint.Command())
 	cmd.AddCommand(simulate.Command())
 	cmd.AddCommand(explain.Command())
 	cmd.AddCommand(top.Command())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,14 +47,18 @@ func newServer(t *testing.T) *server {
 // object is one of a kind with a spec in YAML.
 func object(t *testing.T, kind, name, spec string) *unstructured.Unstructured {
 	t.Helper()
+	head := fmt.Sprintf("apiVersion: %s\nkind: %s\nspec:\n", v1alpha1.GroupVersion(), kind)
+	document, err := yaml.YAMLToJSON([]byte(head + spec))
 	u := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte("spec:\n"+spec), &u.Object); err != nil {
+	if err == nil {
+		err = u.UnmarshalJSON(document)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	if u.Object["spec"] == nil {
 		u.Object["spec"] = map[string]any{}
 	}
-	u.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind(kind))
 	u.SetName(name)
 	return u
 }

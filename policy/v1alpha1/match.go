@@ -6,13 +6,11 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 type Match struct {
 	// types are the types of Events: Normal, Warning. Normal is whatever is not
 	// Warning: an Event may have no type. Empty means all.
-	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=2
 	Types []EventType `json:"types,omitempty"`
 
 	// reasons are the reasons of Events, such as FailedScheduling. Empty means all.
-	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
@@ -21,7 +19,6 @@ type Match struct {
 
 	// controllers are the components that report Events, such as kubelet: the component of their source or, where they
 	// have none, the reporting controller. Empty means all.
-	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
@@ -29,7 +26,6 @@ type Match struct {
 	Controllers []string `json:"controllers,omitempty"`
 
 	// kinds are the kinds of the involved objects, such as Pod. Empty means all.
-	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
@@ -38,7 +34,6 @@ type Match struct {
 
 	// conditions must all hold. One that cannot be evaluated, say because it
 	// reads a label that the Event does not have, does not hold.
-	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=16
@@ -48,7 +43,6 @@ type Match struct {
 // ClusterMatch is a Match over namespaces.
 type ClusterMatch struct {
 	// namespaceSelector selects namespaces by their labels. Empty means all.
-	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 
 	Match `json:",inline"`
@@ -91,6 +85,9 @@ type Mode string
 //
 // +kubebuilder:validation:Enum=Enabled;None
 type Notices string
+
+// NoNotices leaves drops to metrics and the status.
+const NoNotices Notices = "None"
 
 // What a Duration may be is said by one rule of each field: a pattern would give a second message.
 

@@ -22,21 +22,18 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 type EventPolicy struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is standard object's metadata.
-	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// spec says which Events the policy governs, and how.
 	// +required
 	Spec EventPolicySpec `json:"spec"`
 	// status says whether the policy is in force and what it did. It is written by the webhook.
-	// +optional
 	Status Status `json:"status,omitempty"`
 }
 
 // EventPolicySpec says which Events of its namespace an EventPolicy governs, and how.
 type EventPolicySpec struct {
 	// match says which Events the policy governs.
-	// +optional
 	Match Match `json:"match,omitempty"`
 
 	Treatment `json:",inline"`
@@ -61,26 +58,22 @@ type EventPolicySpec struct {
 type ClusterEventPolicy struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is standard object's metadata.
-	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// spec says which Events the policy governs, and how.
 	// +required
 	Spec ClusterEventPolicySpec `json:"spec"`
 	// status says whether the policy is in force and what it did. It is written by the webhook.
-	// +optional
 	Status Status `json:"status,omitempty"`
 }
 
 // ClusterEventPolicySpec says which Events a ClusterEventPolicy governs, and how.
 type ClusterEventPolicySpec struct {
 	// tier is Admin, before the namespaces' own policies, or Baseline, where none of these matches.
-	// +optional
 	// +kubebuilder:default=Baseline
 	Tier Tier `json:"tier,omitempty"`
 
 	// match says which Events the policy governs, and in which namespaces.
-	// +optional
 	Match ClusterMatch `json:"match,omitempty"`
 
 	Treatment `json:",inline"`
@@ -99,7 +92,6 @@ type Tier string
 // +kubebuilder:validation:XValidation:rule="self.action != 'Exempt' || self.notices == 'Enabled'",fieldPath=".notices",message="None is allowed only with action Limit or Drop: Exempt drops nothing"
 type Treatment struct {
 	// precedence orders the policies of one tier or namespace: lower goes first, and of equal ones the lower name.
-	// +optional
 	// +kubebuilder:default=1000
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
@@ -108,35 +100,28 @@ type Treatment struct {
 	// action is Limit (merge repeated and similar Events, limit the rest), Drop (refuse, and report in one notice) or
 	// Exempt (neither merge nor limit). Exempt in a ClusterEventPolicy exempts from every quota, in an EventPolicy from
 	// those of its namespace.
-	// +optional
 	// +kubebuilder:default=Limit
 	Action Action `json:"action,omitempty"`
 
 	// mode is Enforce, Audit (decide and count, but let pass what it would refuse: the next policy that enforces
 	// governs) or Disabled (as if the policy were not there).
-	// +optional
 	// +kubebuilder:default=Enforce
 	Mode Mode `json:"mode,omitempty"`
 
 	// auditWarnings makes a policy in mode Audit answer writers with a warning that says what it would have done.
-	// +optional
 	// +kubebuilder:default=false
 	AuditWarnings bool `json:"auditWarnings,omitempty"`
 
 	// merge is how repeated and similar Events are merged. An absent field has its default.
-	// +optional
 	Merge *Merge `json:"merge,omitempty"`
 
 	// spamFilter is a token bucket for each source and object. An absent field has its default.
-	// +optional
 	SpamFilter *SpamFilter `json:"spamFilter,omitempty"`
 
 	// message bounds the size of messages. An absent field has its default.
-	// +optional
 	Message *Message `json:"message,omitempty"`
 
 	// notices is Enabled, or None where what the policy drops is to be seen in metrics and in its status only.
-	// +optional
 	// +kubebuilder:default=Enabled
 	Notices Notices `json:"notices,omitempty"`
 }
@@ -151,20 +136,16 @@ type Action string
 // +kubebuilder:validation:XValidation:rule="!has(self.maxWriteInterval) || self.maxWriteInterval.matches('^([0-9]{1,5}([.][0-9]{1,3})?(h|m|s|ms)){1,4}$') && duration(self.maxWriteInterval) <= duration('1h') && (duration(self.maxWriteInterval) >= duration(self.writeInterval) || duration(self.writeInterval) > duration('1h'))",fieldPath=".maxWriteInterval",message="must be a time such as 5m, at least writeInterval and at most 1h"
 type Merge struct {
 	// enabled says whether Events are merged at all.
-	// +optional
 	// +kubebuilder:default=true
 	Enabled *bool `json:"enabled,omitempty"`
 
 	// identical is how the same Event is merged when it repeats.
-	// +optional
 	Identical *Identical `json:"identical,omitempty"`
 
 	// similar is how Events are combined that differ by their messages only.
-	// +optional
 	Similar *Similar `json:"similar,omitempty"`
 
 	// writeInterval is the least time between two writes of a stored Event. At least 1s, at most 1h.
-	// +optional
 	// +kubebuilder:default="10s"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}([.][0-9]{1,3})?(h|m|s|ms)){1,4}$') && duration(self) >= duration('1s') && duration(self) <= duration('1h')",message="must be a time such as 10s, at least 1s and at most 1h"
 	WriteInterval *Duration `json:"writeInterval,omitempty"`
@@ -172,11 +153,9 @@ type Merge struct {
 	// maxWriteInterval is what the time between two writes of a stored Event grows to while it keeps changing, as it
 	// doubles with each write. At least writeInterval, at most 1h. 5m by default, and 1m without Redis, as what is
 	// pending is in memory then.
-	// +optional
 	MaxWriteInterval *Duration `json:"maxWriteInterval,omitempty"`
 
 	// keepMessages is how many of its latest distinct messages a combined Event lists. 0 lists none.
-	// +optional
 	// +kubebuilder:default=5
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=50
@@ -187,7 +166,6 @@ type Merge struct {
 type Identical struct {
 	// window is how long after its last occurrence the same Event is merged into the stored one. Of use up to the API
 	// server's --event-ttl. More than 0s, at most 24h.
-	// +optional
 	// +kubebuilder:default="1h"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}([.][0-9]{1,3})?(h|m|s|ms)){1,4}$') && duration(self) > duration('0s') && duration(self) <= duration('24h')",message="must be a time such as 10m, more than 0s and at most 24h"
 	Window *Duration `json:"window,omitempty"`
@@ -196,14 +174,12 @@ type Identical struct {
 // Similar is how Events are combined that differ by their messages only.
 type Similar struct {
 	// threshold is how many distinct messages it takes until such Events are combined into one.
-	// +optional
 	// +kubebuilder:default=10
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
 	Threshold *int32 `json:"threshold,omitempty"`
 
 	// window is how long after the last of them such Events are still combined. More than 0s, at most 24h.
-	// +optional
 	// +kubebuilder:default="10m"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}([.][0-9]{1,3})?(h|m|s|ms)){1,4}$') && duration(self) > duration('0s') && duration(self) <= duration('24h')",message="must be a time such as 10m, more than 0s and at most 24h"
 	Window *Duration `json:"window,omitempty"`
@@ -214,13 +190,11 @@ type Similar struct {
 // +kubebuilder:validation:XValidation:rule="!self.interval.matches('^([0-9]{1,5}([.][0-9]{1,3})?(h|m|s|ms)){1,4}$') || duration(self.interval) > duration('24h') || self.burst > 1000000 || self.tokens < 1 || duration(self.interval).getMilliseconds() * self.burst <= 2592000000 * self.tokens",message="an empty bucket must be full again within 720h: burst * interval / tokens is more"
 type SpamFilter struct {
 	// enabled says whether sources are limited at all.
-	// +optional
 	// +kubebuilder:default=true
 	Enabled *bool `json:"enabled,omitempty"`
 
 	// per is what has a bucket of its own: Source and InvolvedObject, and with
 	// them Type, Reason or both. Buckets that many objects share are quotas.
-	// +optional
 	// +listType=set
 	// +kubebuilder:default={Source,InvolvedObject,Type}
 	// +kubebuilder:validation:MaxItems=4
@@ -229,35 +203,30 @@ type SpamFilter struct {
 	Per []KeyPart `json:"per,omitempty"`
 
 	// burst is how many tokens a full bucket holds.
-	// +optional
 	// +kubebuilder:default=25
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000
 	Burst *int32 `json:"burst,omitempty"`
 
 	// tokens is how many tokens come back in each interval, evenly spread.
-	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000
 	Tokens *int32 `json:"tokens,omitempty"`
 
 	// interval is the time in which tokens come back. At least 1ms, at most 24h.
-	// +optional
 	// +kubebuilder:default="5m"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}([.][0-9]{1,3})?(h|m|s|ms)){1,4}$') && duration(self) >= duration('1ms') && duration(self) <= duration('24h')",message="must be a time such as 5m, at least 1ms and at most 24h"
 	Interval *Duration `json:"interval,omitempty"`
 
 	// reservePerReason is how many Events of each reason are admitted in each merge.similar.window although the bucket
 	// is empty, so that a rare Event is not starved by a frequent one. 0 admits none.
-	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	ReservePerReason *int32 `json:"reservePerReason,omitempty"`
 
 	// chargeMerged makes merged Events take tokens too, as client-go does.
-	// +optional
 	// +kubebuilder:default=false
 	ChargeMerged bool `json:"chargeMerged,omitempty"`
 }
@@ -266,7 +235,6 @@ type SpamFilter struct {
 type Message struct {
 	// maxBytes is the longest message that is stored whole, in bytes. Longer
 	// ones are cut at the end of a character, and say so.
-	// +optional
 	// +kubebuilder:default=1024
 	// +kubebuilder:validation:Minimum=64
 	// +kubebuilder:validation:Maximum=1048576
@@ -279,7 +247,6 @@ type Message struct {
 type EventPolicyList struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is standard list metadata.
-	// +optional
 	metav1.ListMeta `json:"metadata,omitempty"`
 	// items are the EventPolicies.
 	Items []EventPolicy `json:"items"`
@@ -291,7 +258,6 @@ type EventPolicyList struct {
 type ClusterEventPolicyList struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is standard list metadata.
-	// +optional
 	metav1.ListMeta `json:"metadata,omitempty"`
 	// items are the ClusterEventPolicies.
 	Items []ClusterEventPolicy `json:"items"`

@@ -17,21 +17,18 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 type EventQuota struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is standard object's metadata.
-	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// spec says which Events the quota limits, and to how many.
 	// +required
 	Spec EventQuotaSpec `json:"spec"`
 	// status says whether the quota is in force and what it refused. It is written by the webhook.
-	// +optional
 	Status Status `json:"status,omitempty"`
 }
 
 // EventQuotaSpec says which Events of its namespace an EventQuota limits, and to how many.
 type EventQuotaSpec struct {
 	// match says which Events the quota limits.
-	// +optional
 	Match Match `json:"match,omitempty"`
 
 	Budget `json:",inline"`
@@ -52,14 +49,12 @@ type EventQuotaSpec struct {
 type ClusterEventQuota struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is standard object's metadata.
-	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// spec says which Events the quota limits, and to how many.
 	// +required
 	Spec ClusterEventQuotaSpec `json:"spec"`
 	// status says whether the quota is in force and what it refused. It is written by the webhook.
-	// +optional
 	Status Status `json:"status,omitempty"`
 }
 
@@ -67,14 +62,12 @@ type ClusterEventQuota struct {
 type ClusterEventQuotaSpec struct {
 	// precedence says which quota's limit holds where several that match an Event have one of the same name: that of
 	// the lowest precedence, and of equal ones that of the lower name. So some namespaces can have more than the rest.
-	// +optional
 	// +kubebuilder:default=1000
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
 	Precedence int32 `json:"precedence,omitempty"`
 
 	// match says which Events the quota limits, and in which namespaces.
-	// +optional
 	Match ClusterMatch `json:"match,omitempty"`
 
 	Budget `json:",inline"`
@@ -92,23 +85,19 @@ type Budget struct {
 
 	// mode is Enforce, Audit (count what it would refuse, and let it pass) or
 	// Disabled (as if the quota were not there).
-	// +optional
 	// +kubebuilder:default=Enforce
 	Mode Mode `json:"mode,omitempty"`
 
 	// auditWarnings makes a quota in mode Audit answer writers with a warning that says what it would have refused.
-	// +optional
 	// +kubebuilder:default=false
 	AuditWarnings bool `json:"auditWarnings,omitempty"`
 
 	// onStoreFailure is what becomes of an Event while the store that replicas share does not answer: Local (each
 	// replica limits by what it knows), Admit (the quota does not apply) or Deny (the quota refuses all).
-	// +optional
 	// +kubebuilder:default=Local
 	OnStoreFailure OnStoreFailure `json:"onStoreFailure,omitempty"`
 
 	// notices is Enabled, or None where what the quota drops is to be seen in metrics and in its status only.
-	// +optional
 	// +kubebuilder:default=Enabled
 	Notices Notices `json:"notices,omitempty"`
 }
@@ -131,7 +120,6 @@ type Limit struct {
 
 	// per is what has a bucket of its own: each combination of these parts of an Event. Empty is one bucket for all
 	// that the quota matches. Controller is a source's component, whatever its host.
-	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=8
 	// +kubebuilder:validation:items:Enum=Namespace;User;Source;Controller;InvolvedObject;Kind;Type;Reason
@@ -150,14 +138,12 @@ type Limit struct {
 	Tokens int32 `json:"tokens"`
 
 	// interval is the time in which tokens come back. At least 1ms, at most 24h.
-	// +optional
 	// +kubebuilder:default="1s"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}([.][0-9]{1,3})?(h|m|s|ms)){1,4}$') && duration(self) >= duration('1ms') && duration(self) <= duration('24h')",message="must be a time such as 5m, at least 1ms and at most 24h"
 	Interval *Duration `json:"interval,omitempty"`
 
 	// warningReservePercent is the part of a full bucket that only Warnings may use, so that Normal Events leave them
 	// some. It is not used where per has Type.
-	// +optional
 	// +kubebuilder:default=20
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
@@ -173,7 +159,6 @@ type KeyPart string
 type EventQuotaList struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is standard list metadata.
-	// +optional
 	metav1.ListMeta `json:"metadata,omitempty"`
 	// items are the EventQuotas.
 	Items []EventQuota `json:"items"`
@@ -185,7 +170,6 @@ type EventQuotaList struct {
 type ClusterEventQuotaList struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is standard list metadata.
-	// +optional
 	metav1.ListMeta `json:"metadata,omitempty"`
 	// items are the ClusterEventQuotas.
 	Items []ClusterEventQuota `json:"items"`

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
@@ -94,6 +95,28 @@ func bad() []struct{ says, kind, spec, field, why string } {
 		{"an unknown part of a limit's key", adminsQuota, " limits: [{name: a, per: [Host], burst: 5, tokens: 1}]", "spec.limits[0].per[0]", `"Namespace", "User", "Source"`},
 		{"a reserve for Warnings over all", ownQuota, " limits: [{name: a, burst: 5, tokens: 1, warningReservePercent: 101}]", "spec.limits[0].warningReservePercent", "less than or equal to 100"},
 		{"an unknown choice for a store failure", adminsQuota, " onStoreFailure: Panic\n limits: [{name: a, burst: 1, tokens: 1}]", "spec.onStoreFailure", `"Local", "Admit", "Deny"`},
+	}
+}
+
+// TestFilesMeetTheErrorsOfTheAPIServer holds it for a Compiler that reads them.
+func TestFilesMeetTheErrorsOfTheAPIServer(t *testing.T) {
+	t.Parallel()
+	c, err := policy.NewCompiler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Strict = true
+	for _, tt := range bad() {
+		t.Run(tt.says, func(t *testing.T) {
+			t.Parallel()
+			_, err := c.Compile(object(t, tt.kind, "p", tt.spec))
+			if err == nil {
+				t.Fatal("it was accepted")
+			}
+			if !strings.HasPrefix(err.Error(), tt.field+": ") || !strings.Contains(err.Error(), tt.why) {
+				t.Errorf("the error does not name %s and say %q: %v", tt.field, tt.why, err)
+			}
+		})
 	}
 }
 

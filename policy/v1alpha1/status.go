@@ -21,7 +21,6 @@ const (
 // Status says whether a policy or quota is in force and what it did.
 type Status struct {
 	// observedGeneration is the generation that this status is about.
-	// +optional
 	// +kubebuilder:validation:Minimum=0
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -29,7 +28,6 @@ type Status struct {
 	// at which line and column), Ready (the observed generation is what decides, as its mode says; if not, the message
 	// says which one does), Shadowed (it, or a limit of it, can never decide; the message names what stands before it)
 	// and ConditionErrors (an expression failed; the message says how often, and gives an example).
-	// +optional
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=8
@@ -37,16 +35,13 @@ type Status struct {
 
 	// total counts the Events that it decided since its generation was observed first. While that is not valid, it goes
 	// on counting those of the generation that stays in force, and is absent where there is none.
-	// +optional
 	Total *Counts `json:"total,omitempty"`
 
 	// lastHour counts the Events that it decided in the last 55 to 60 minutes.
-	// +optional
 	LastHour *Counts `json:"lastHour,omitempty"`
 
 	// topSources are the sources and objects with most Events merged or dropped in
 	// the last hour, the first with the most.
-	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=5
 	TopSources []SourceCounts `json:"topSources,omitempty"`
@@ -56,7 +51,6 @@ type Status struct {
 // those that would have been merged or dropped. Each request counts once, also one that reports many occurrences.
 type Counts struct {
 	// since is when counting began.
-	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
 	// matched is how many Events it decided.
 	// +required
@@ -97,11 +91,9 @@ type SourceCounts struct {
 // Source is who reports Events.
 type Source struct {
 	// component is the source's component, or the reporting controller.
-	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Component string `json:"component,omitempty"`
 	// host is the source's host, or the reporting instance.
-	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Host string `json:"host,omitempty"`
 }
@@ -109,23 +101,18 @@ type Source struct {
 // Object is what Events are about.
 type Object struct {
 	// apiVersion is the group and version of the object.
-	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	APIVersion string `json:"apiVersion,omitempty"`
 	// kind is the kind of the object.
-	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Kind string `json:"kind,omitempty"`
 	// namespace is where the object is; empty for one of the cluster.
-	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Namespace string `json:"namespace,omitempty"`
 	// name is the name of the object.
-	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Name string `json:"name,omitempty"`
 	// uid distinguishes the object from others that had its name.
-	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	UID string `json:"uid,omitempty"`
 }

@@ -2,7 +2,6 @@ package watch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,12 +10,10 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/eventquota/eventquota/policy"
-	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
 // Cache keeps a policy.Set up to date. Its methods are safe for concurrent use.
@@ -28,7 +25,6 @@ import (
 // by one goroutine for all namespaces, and discarded when others need the memory.
 type Cache struct {
 	sources  Sources
-	scheme   *runtime.Scheme
 	compiler *policy.Compiler
 	fallback *policy.Policy
 	report   func(Report)
@@ -70,12 +66,11 @@ type Report struct {
 // once the Set is as it says, from one goroutine. It must not block, and may be nil.
 func New(s Sources, fallback *policy.Policy, report func(Report)) (*Cache, error) {
 	compiler, err := policy.NewCompiler()
-	scheme := runtime.NewScheme()
-	if err := errors.Join(err, v1alpha1.AddToScheme(scheme)); err != nil {
-		return nil, fmt.Errorf("policies: %w", err)
+	if err != nil {
+		return nil, err
 	}
 	c := &Cache{
-		sources: s, scheme: scheme, compiler: compiler, fallback: fallback, report: report,
+		sources: s, compiler: compiler, fallback: fallback, report: report,
 		patience: patience, totalSize: totalSize,
 		changed: make(chan struct{}, 1),
 		waiting: workqueue.NewTyped[string](),

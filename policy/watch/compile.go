@@ -1,7 +1,6 @@
 package watch
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
@@ -9,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/eventquota/eventquota/policy"
-	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
 // Check finds out for Reports whether a rule that is Pending is valid: the rules of a namespace that sends no Events
@@ -32,24 +30,15 @@ func (c *Cache) Check(i policy.Identity) {
 
 // compile returns what is in force for e, and why that is not its object. It does not change e.
 func (c *Cache) compile(e *entry) (policy.Rules, error) {
-	made, err := c.compileObject(c.compiler, e.Object)
+	made, err := c.compiler.Compile(e.Object)
 	switch {
 	case err == nil:
 		return made, nil
 	case ruleOf(e.inForce) != nil || e.last == nil:
 		return e.inForce, err
 	}
-	made, _ = c.compileObject(c.compiler, e.last)
+	made, _ = c.compiler.Compile(e.last)
 	return made, err
-}
-
-func (c *Cache) compileObject(with *policy.Compiler, u *unstructured.Unstructured) (policy.Rules, error) {
-	object, err := c.scheme.ConvertToVersion(u, v1alpha1.GroupVersion())
-	if err != nil {
-		return policy.Rules{}, fmt.Errorf("decode: %w", err)
-	}
-	made, errs := with.Compile(object)
-	return made, errs.ToAggregate()
 }
 
 // ruleOf is what a rule that was compiled has in common with others, or nil if there is none.
@@ -65,26 +54,14 @@ func ruleOf(made policy.Rules) *policy.Rule {
 func (c *Cache) Shadowed(namespace string) map[string][]string {
 	c.mu.Lock()
 	cluster := c.valid("")
-	own, _ := c.known(namespace)
-	var valid []*unstructured.Unstructured
+	n, _ := c.known(namespace)
 	for _, e := range c.entries[namespace] {
-		switch r := e.report(); r.Governing {
-		case 0:
-		case r.Generation:
-			valid = append(valid, e.Object)
-		default:
-			valid = append(valid, e.last)
+		if namespace != "" && e.report().Governing > 0 {
+			n.Add(e.outline)
 		}
 	}
 	c.mu.Unlock()
-	if namespace != "" {
-		for _, u := range valid {
-			if made, err := c.compileObject(policy.Outliner(), u); err == nil {
-				own.Add(made)
-			}
-		}
-	}
-	return policy.NewSet(c.fallback, cluster, map[string]policy.Namespace{namespace: own}).Shadowed(namespace)
+	return policy.NewSet(c.fallback, cluster, map[string]policy.Namespace{namespace: n}).Shadowed(namespace)
 }
 
 // sizeOf is how much memory a rule needs once it is compiled, in bytes of expressions.

@@ -25,7 +25,8 @@ type entry struct {
 	// inForce is what is made of Object or last, nothing if neither is valid. compiled says that it is up to date.
 	inForce  policy.Rules
 	compiled bool
-	beyond   error // why the bounds of its namespace do not allow it, or nil
+	outline  policy.Rules // of what was last found to be valid, also while it is not kept in memory
+	beyond   error        // why the bounds of its namespace do not allow it, or nil
 }
 
 func (e *entry) report() Report {
@@ -43,6 +44,7 @@ func (e *entry) settle(made policy.Rules, err error) {
 		e.last, e.size = nil, sizeOf(e.Object)
 	}
 	if r := ruleOf(made); r != nil {
+		e.outline = made.Outline()
 		e.Governing, e.Mode = r.Identity.Generation, r.Mode
 	}
 }
@@ -109,7 +111,7 @@ func (c *Cache) keep(u *unstructured.Unstructured) {
 
 // follow makes e the generation after before.
 func (e *entry) follow(before *entry) {
-	e.last, e.inForce, e.Governing, e.Mode = before.Object, before.inForce, before.Governing, before.Mode
+	e.last, e.inForce, e.outline, e.Governing, e.Mode = before.Object, before.inForce, before.outline, before.Governing, before.Mode
 	if before.Err != nil {
 		e.last = before.last
 	}

@@ -140,14 +140,17 @@ func quota(t *testing.T, namespace, name string, generation int64, spec string) 
 
 func ofKind(t *testing.T, kind, namespace, name string, generation int64, spec string) *unstructured.Unstructured {
 	t.Helper()
-	u := &unstructured.Unstructured{Object: map[string]any{}}
-	if err := yaml.Unmarshal([]byte("spec: {"+spec+"}"), &u.Object); err != nil {
-		t.Fatal(err)
-	}
 	if namespace == "" {
 		kind = "Cluster" + kind
 	}
-	u.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind(kind))
+	document, err := yaml.YAMLToJSON(fmt.Appendf(nil, "apiVersion: %s\nkind: %s\nspec: {%s}", v1alpha1.GroupVersion(), kind, spec))
+	u := &unstructured.Unstructured{}
+	if err == nil {
+		err = u.UnmarshalJSON(document)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	u.SetNamespace(namespace)
 	u.SetName(name)
 	u.SetUID(types.UID("uid of " + name))

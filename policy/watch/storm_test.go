@@ -8,10 +8,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	"github.com/eventquota/eventquota/policy"
-	"github.com/eventquota/eventquota/policy/v1alpha1"
 	"github.com/eventquota/eventquota/policy/watch"
 )
 
@@ -88,16 +86,13 @@ func TestTheSizeOfARuleIsWhatItNeeds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var in v1alpha1.EventPolicy
-		if err := yaml.Unmarshal([]byte("{"+spec+"}"), &in.Spec); err != nil {
+		in := object(t, "a", "p", 1, spec)
+		if _, err := c.Compile(in); err != nil { // and what is made once
 			t.Fatal(err)
 		}
-		if _, errs := c.Compile(&in); len(errs) > 0 { // and what is made once
-			t.Fatal(errs)
-		}
 		before := heap()
-		made, _ := c.Compile(&in)
-		size := int64(watch.SizeOf(object(t, "a", "p", 1, spec)))
+		made, _ := c.Compile(in)
+		size := int64(watch.SizeOf(in))
 		if took := heap() - before; took > size*bytesOfMemory || took < size*bytesOfMemory/3 {
 			t.Errorf("%s: %d bytes of memory for a size of %d, want about %d for each", name, took, size, bytesOfMemory)
 		}

@@ -150,9 +150,9 @@ func clusterQuota(limit *v1alpha1.Limit) (*policy.Current, error) {
 	}
 	in := &v1alpha1.ClusterEventQuota{ObjectMeta: metav1.ObjectMeta{Name: "all"}}
 	in.Spec.Limits = []v1alpha1.Limit{*limit}
-	rules, errs := compiler.Compile(in)
-	if len(errs) > 0 {
-		return nil, errs.ToAggregate()
+	rules, err := compiler.Compile(in)
+	if err != nil {
+		return nil, err
 	}
 	return policy.InForce(policy.NewSet(policy.Default(), rules, nil)), nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -9,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
@@ -106,10 +106,10 @@ func (t town) set() (*policy.Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	var errs field.ErrorList
+	var errs []error
 	add := func(to *policy.Rules, object runtime.Object) {
 		made, wrong := compiler.Compile(object)
-		errs = append(errs, wrong...)
+		errs = append(errs, wrong)
 		to.Add(made)
 	}
 	var cluster policy.Rules
@@ -141,8 +141,8 @@ func (t town) set() (*policy.Set, error) {
 		}
 		namespaces[t.namespace(i)] = policy.Namespace{Rules: own}
 	}
-	if len(errs) > 0 {
-		return nil, errs.ToAggregate()
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
 	}
 	return policy.NewSet(policy.Default(), cluster, namespaces), nil
 }

@@ -81,9 +81,9 @@ func accepts(t *testing.T, api client.Client, compiler *policy.Compiler, o *unst
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(stored.Object, quota, true); err != nil {
 		t.Fatal(err)
 	}
-	compiled, errs := compiler.Compile(quota)
-	if len(errs) > 0 || len(compiled.Quotas) != 1 {
-		t.Errorf("ClusterEventQuota %s: %v", o.GetName(), errs.ToAggregate())
+	compiled, err := compiler.Compile(quota)
+	if err != nil || len(compiled.Quotas) != 1 {
+		t.Errorf("ClusterEventQuota %s: %v", o.GetName(), err)
 	}
 }
 

@@ -82,9 +82,9 @@ func compiled(t *testing.T, document string) *policy.Quota {
 	if err := yaml.UnmarshalStrict([]byte(document), &q); err != nil {
 		t.Fatal(err)
 	}
-	out, errs := compiler.Compile(&q)
-	if len(errs) > 0 {
-		t.Fatal(errs)
+	out, err := compiler.Compile(&q)
+	if err != nil {
+		t.Fatal(err)
 	}
 	return out.Quotas[0]
 }

@@ -2,7 +2,6 @@ package policyfile
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,6 +14,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/eventquota/eventquota/admission/text"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
@@ -29,6 +29,7 @@ func OfCluster(ctx context.Context, config *rest.Config, namespace string) (*Rul
 	if err != nil {
 		return nil, err
 	}
+	r.compiler.Strict = false // as in replicas
 	objects, err := namespacesOf(ctx, client, namespace)
 	if err != nil {
 		return nil, err
@@ -49,13 +50,9 @@ func OfCluster(ctx context.Context, config *rest.Config, namespace string) (*Rul
 		}
 		objects = append(objects, list.Items...)
 	}
-	for _, o := range objects {
-		document, err := json.Marshal(o.Object)
-		if err != nil {
-			return nil, err
-		}
-		if err := r.Decode(document); err != nil {
-			r.Invalid = append(r.Invalid, fmt.Errorf("%w: it is left out here, while replicas use its last valid version, if they have seen one", err))
+	for i := range objects {
+		if err := r.add(&objects[i]); err != nil {
+			r.Invalid = append(r.Invalid, fmt.Errorf("%w: it is left out here, while replicas use its last valid version, if they have seen one", text.OneLine(err)))
 		}
 	}
 	return r, nil

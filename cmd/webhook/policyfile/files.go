@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 )
@@ -35,23 +35,22 @@ func Read(paths []string) (*Rules, error) {
 
 // filesAt is the file at path or, of a directory, the files in it that kubectl apply -f would read.
 func filesAt(path string) (files []string, err error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+		return []string{path}, err
 	}
-	if !info.IsDir() {
-		return []string{path}, nil
-	}
-	entries, err := os.ReadDir(path)
-	for _, e := range entries {
-		if !e.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(e.Name())) {
-			files = append(files, filepath.Join(path, e.Name()))
+	for _, pattern := range []string{"*.yaml", "*.yml", "*.json"} {
+		found, err := fs.Glob(os.DirFS(path), pattern)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range found {
+			files = append(files, filepath.Join(path, name))
 		}
 	}
-	if err == nil && len(files) == 0 {
+	if len(files) == 0 {
 		return nil, fmt.Errorf("%s: no .yaml, .yml or .json file in it", path)
 	}
-	return files, err
+	return files, nil
 }
 
 func (r *Rules) readFile(file string) error {

@@ -174,8 +174,8 @@ func ofCluster(ctx context.Context, kubeconfig string) (*policyfile.Rules, error
 
 // valid is what was read, of which all must be valid.
 func valid(r *policyfile.Rules, err error) (*policyfile.Rules, error) {
-	if err == nil && len(r.Invalid) > 0 {
-		err = r.Invalid[0]
+	if err == nil {
+		err = errors.Join(r.Invalid...)
 	}
 	return r, err
 }

@@ -1,0 +1,75 @@
+package policy
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	schemacel "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+
+	"github.com/eventquota/eventquota/manifests"
+)
+
+// schema is the definition of one kind. What it says is checked by the API server's own code, so that a file meets the
+// same errors as kubectl apply, and each bound and default is written once, in v1alpha1.
+type schema struct {
+	structural *structuralschema.Structural
+	values     validation.SchemaValidator
+	rules      *schemacel.Validator
+}
+
+// newSchemas are those of all kinds.
+func newSchemas() (map[string]schema, error) {
+	crds, err := manifests.CRDs()
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]schema{}
+	for _, crd := range crds {
+		var props apiextensions.JSONSchemaProps
+		err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(crd.Spec.Versions[0].Schema.OpenAPIV3Schema, &props, nil)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", crd.Name, err)
+		}
+		structural, err := structuralschema.NewStructural(&props)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", crd.Name, err)
+		}
+		values, _, err := validation.NewSchemaValidator(&props)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", crd.Name, err)
+		}
+		all[crd.Spec.Names.Kind] = schema{structural, values, schemacel.NewValidator(structural, true, celconfig.PerCallLimit)}
+	}
+	return all, nil
+}
+
+// complete removes from an object what the schema does not know, fills in defaults, and says what is wrong. unknown are
+// the paths of what it removed.
+func (s *schema) complete(object map[string]any) (unknown []string, errs field.ErrorList) {
+	unknown = pruning.PruneWithOptions(object, s.structural, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
+	defaulting.PruneNonNullableNullsWithoutDefaults(object, s.structural)
+	defaulting.Default(object, s.structural)
+	errs = validation.ValidateCustomResource(nil, object, s.values)
+	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, s.structural, object)...)
+	if len(errs) == 0 { // rules rely on the schema
+		errs, _ = s.rules.Validate(context.Background(), nil, s.structural, object, nil, math.MaxInt64)
+	}
+	slices.SortStableFunc(errs, func(a, b *field.Error) int { return cmp.Compare(a.Field, b.Field) }) // maps have no order
+	errs = slices.CompactFunc(errs, func(a, b *field.Error) bool { return a.Field == b.Field })       // the first says enough
+	if len(errs) > 1 && errs[0].Field == "<nil>" {
+		errs = errs[1:] // of an integer that is out of bounds, too
+	}
+	return unknown, errs
+}
