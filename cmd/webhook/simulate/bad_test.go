@@ -1,7 +1,6 @@
 package simulate
 
 import (
-	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -107,22 +106,5 @@ func TestEachDecisionIsALine(t *testing.T) {
 	}
 	if second != want {
 		t.Errorf("decision %+v, want %+v", second, want)
-	}
-}
-
-func TestProgressIsForTerminalsOnly(t *testing.T) {
-	var out bytes.Buffer
-	silent := newProgress(&out)
-	silent.deciding(1, 2)
-	silent.clear()
-	if out.Len() != 0 {
-		t.Errorf("drew %q, want nothing", &out)
-	}
-	shown := &progress{out: &out}
-	shown.deciding(15, 30)
-	shown.deciding(16, 30) // too soon
-	shown.clear()
-	if want := "\r\033[K15 of 30 writes decided\r\033[K"; out.String() != want {
-		t.Errorf("drew %q, want %q", out.String(), want)
 	}
 }

@@ -33,9 +33,7 @@ func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []stri
 	if err != nil {
 		return err
 	}
-	shown := newProgress(cmd.ErrOrStderr())
-	defer shown.clear()
-	sources := shown.sources(files, cmd.InOrStdin())
+	sources := sourcesOf(files, cmd.InOrStdin())
 	if o.Sample.Kind != "" {
 		made, err := o.Sample.Source()
 		if err != nil {
@@ -50,7 +48,6 @@ func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []stri
 	defer trace.Close()
 	r := report.Report{Input: trace.Input}
 	if trace.Input.Most == 0 {
-		shown.clear()
 		r.WriteInput(cmd.ErrOrStderr())
 		return errors.New("simulate: there are no Event writes in the input")
 	}
@@ -58,7 +55,7 @@ func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []stri
 	if trace.Input.Fewest < trace.Input.Most {
 		bounds = map[simulate.Bound]string{simulate.Most: "most", simulate.Fewest: "fewest"}
 	}
-	opts := simulate.Options{StoreBytes: o.StoreMemory.Value(), EventTTL: o.EventTTL, Progress: shown.deciding}
+	opts := simulate.Options{StoreBytes: o.StoreMemory.Value(), EventTTL: o.EventTTL}
 	decisions := o.Decisions // of the first run
 	for _, set := range sets {
 		for bound := range simulate.Bound(len(bounds)) {
@@ -70,15 +67,23 @@ func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []stri
 			r.Runs, decisions = append(r.Runs, run), ""
 		}
 	}
-	opts.Rules, opts.Bound = sets[0].rules, simulate.Most
-	if r.Slower, err = slower(ctx, trace, opts, r.Runs[0].EtcdWrites); err != nil {
-		return fmt.Errorf("simulate: %w", err)
-	}
-	shown.clear()
 	if err := o.write(cmd.OutOrStdout(), &r); err != nil {
 		return fmt.Errorf("simulate: write the report: %w", err)
 	}
 	return o.failure(&r)
+}
+
+// sourcesOf are files, with - for standard input.
+func sourcesOf(paths []string, stdin io.Reader) []simulate.Source {
+	all := make([]simulate.Source, 0, len(paths))
+	for _, path := range paths {
+		if path == "-" {
+			all = append(all, simulate.Source{Name: "standard input", Open: func() (io.ReadCloser, error) { return io.NopCloser(stdin), nil }})
+		} else {
+			all = append(all, simulate.Source{Name: path, Open: func() (io.ReadCloser, error) { return os.Open(path) }})
+		}
+	}
+	return all
 }
 
 // write writes the report in the format that was asked for.
