@@ -19,7 +19,6 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/apiserver"
 	"github.com/eventquota/eventquota/cmd/webhook/output"
 	"github.com/eventquota/eventquota/cmd/webhook/policyfile"
-	"github.com/eventquota/eventquota/cmd/webhook/simulate/page"
 	"github.com/eventquota/eventquota/cmd/webhook/simulate/report"
 )
 
@@ -65,7 +64,7 @@ func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []stri
 	for _, set := range sets {
 		for bound := range simulate.Bound(len(bounds)) {
 			opts.Rules, opts.Bound = set.rules, bound
-			run := report.Run{Under: set.name, Writes: bounds[bound]}
+			run := report.Run{Under: set.name, Bound: bounds[bound]}
 			if run.Result, err = trace.Run(ctx, opts); err != nil {
 				return fmt.Errorf("simulate: %w", err)
 			}
@@ -96,7 +95,7 @@ func sourcesOf(paths []string, stdin io.Reader) []simulate.Source {
 func (o *options) write(w io.Writer, r *report.Report) error {
 	switch o.Output {
 	case html:
-		return page.Write(w, r)
+		return r.WritePage(w)
 	case output.JSON:
 		_, err := output.Write(w, output.JSON, r, "  ")
 		return err
