@@ -75,7 +75,7 @@ func TestNoCommandPrintsWhatATerminalObeys(t *testing.T) {
 		{"simulate", "audit.log"},
 		{"simulate", "audit.log", "-o", "json"},
 		{"simulate", "audit.log", "-o", "html"},
-		{"simulate", "audit.log", "--decisions", "decisions.json"},
+		{"simulate", "audit.log", "-o", "decisions"},
 		{"simulate", "list.json", "--policies", "failing.yaml"},
 		{"simulate", "list.json", "--policies", "failing.yaml", "-o", "html"},
 		{"simulate", "list.json", "--policies", "failing.yaml", "-o", "json"},
@@ -108,12 +108,5 @@ func TestNoCommandPrintsWhatATerminalObeys(t *testing.T) {
 				}
 			}
 		})
-	}
-	decisions, err := os.ReadFile("decisions.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := string(decisions); got == "" || !harmless(got) {
-		t.Errorf("decisions are %q", got)
 	}
 }

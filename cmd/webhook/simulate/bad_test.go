@@ -1,7 +1,6 @@
 package simulate
 
 import (
-	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -9,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/eventquota/eventquota/admission/simulate"
-	"github.com/eventquota/eventquota/test/cli"
 )
 
 // policyFile writes a file of policies.
@@ -29,37 +27,36 @@ func TestBadInputOfSimulateGetsOneClearError(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"no file":                         {nil, []string{"simulate: must be given files, - for standard input, or --sample"}},
-		"a file and a sample":             {[]string{"audit.log", "--sample", "churn"}, []string{"simulate: must not be given files with --sample"}},
-		"an unknown sample":               {[]string{"--sample", "rain"}, []string{"--sample: kind \"rain\": must be one of [churn narrow probes quiet]"}},
-		"a sample that is too short":      {[]string{"--sample", "churn", "--sample-duration", "1ms"}, []string{"--sample: must take at least 1s"}},
-		"a file that is not there":        {[]string{"no.log"}, []string{"simulate: no.log: ", "no such file"}},
-		"a directory":                     {[]string{"directory"}, []string{"simulate: directory: ", "is a directory"}},
-		"an unknown format":               {[]string{"audit.log", "-o", "xml"}, []string{`"xml" for "-o, --output" flag: must be one of table, json, html`}},
-		"an unknown failure":              {[]string{"audit.log", "--fail-on", "rain"}, []string{`--fail-on "rain": must be of warning-dropped, dropped, undecided, broken-line`}},
-		"little memory":                   {[]string{"audit.log", "--store-memory", "1k"}, []string{"--store-memory 1k: must be at least 1Mi"}},
-		"no time to live":                 {[]string{"audit.log", "--event-ttl", "0s"}, []string{"--event-ttl 0s: must be at least 1s"}},
-		"two origins of policies":         {[]string{"audit.log", "--policies", "policies.yaml", "--kubeconfig", "x"}, []string{"--kubeconfig: must not be set with --policies"}},
-		"a kubeconfig that is not there":  {[]string{"audit.log", "--kubeconfig", "/nowhere"}, []string{"--kubeconfig: ", "/nowhere"}},
-		"policies that are not there":     {[]string{"audit.log", "--policies", "/nowhere"}, []string{"--policies: ", "/nowhere"}},
-		"others that are not there":       {[]string{"audit.log", "--compare", "/nowhere"}, []string{"--compare: ", "/nowhere"}},
-		"a directory without policies":    {[]string{"audit.log", "--policies", t.TempDir()}, []string{"--policies: ", "no .yaml, .yml or .json file in it"}},
-		"decisions that nobody may write": {[]string{"audit.log", "--decisions", "/nowhere/x"}, []string{"--decisions: ", "/nowhere/x"}},
-		"no YAML":                         {policies("{"), []string{"--policies: ", "p.yaml: document 1: "}},
-		"another kind":                    {policies("apiVersion: v1\nkind: Secret\nmetadata: {name: s}"), []string{"p.yaml: document 1: ", "kind Secret: must be EventPolicy, ClusterEventPolicy, EventQuota, ClusterEventQuota, Namespace or List of them"}},
-		"a kind that nobody knows":        {policies("apiVersion: v1\nkind: Thing"), []string{"p.yaml: document 1: ", `no kind "Thing"`}},
-		"an unknown field":                {policies(meta + "spec: {priority: 1}"), []string{"p.yaml: document 1: ClusterEventPolicy p: ", `unknown field "spec.priority"`}},
-		"a value out of range":            {policies("---\n" + meta + "---\n" + strings.Replace(meta, "p}", "q}", 1) + "spec: {precedence: 1000001}"), []string{"p.yaml: document 2: ClusterEventPolicy q: spec.precedence: "}},
-		"a condition that is none":        {policies(meta + "spec: {match: {conditions: [{name: c, expression: 'event.'}]}}"), []string{"ClusterEventPolicy p: spec.match.conditions[0].expression: "}},
-		"a field of Events that is none":  {policies(meta + "spec: {match: {conditions: [{name: c, expression: 'event.reasn == 0'}]}}"), []string{"expression: ", "undefined field 'reasn'"}},
-		"an unknown mode":                 {policies(meta + "spec: {mode: Observe}"), []string{"ClusterEventPolicy p: ", "spec.mode: Unsupported value", `"Enforce", "Audit", "Disabled"`}},
-		"a quota without a limit":         {policies("apiVersion: eventquota.io/v1alpha1\nkind: ClusterEventQuota\nmetadata: {name: q}"), []string{"ClusterEventQuota q: spec.limits: Required value"}},
-		"a quota of no namespace":         {policies("apiVersion: eventquota.io/v1alpha1\nkind: EventQuota\nmetadata: {name: q}"), []string{"EventQuota q: ", "metadata.namespace: Required value"}},
-		"the same policy twice":           {policies(meta + "---\n" + meta), []string{"p.yaml: document 2: ", "metadata.name: Duplicate value"}},
-		"a policy without a name":         {policies(strings.Replace(meta, "name: p", "", 1)), []string{"metadata.name: Required value"}},
-		"a policy of no namespace":        {policies(strings.Replace(meta, "Cluster", "", 1)), []string{"EventPolicy p: metadata.namespace: Required value"}},
-		"a cluster's in a namespace":      {policies(strings.Replace(meta, "name: p", "name: p, namespace: shop", 1)), []string{"metadata.namespace: Forbidden"}},
-		"one in a list":                   {policies("apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: Secret}]"), []string{"p.yaml: document 1: items[0]: kind Secret: "}},
+		"no file":                        {nil, []string{"simulate: must be given files, - for standard input, or --sample"}},
+		"a file and a sample":            {[]string{"audit.log", "--sample", "churn"}, []string{"simulate: must not be given files with --sample"}},
+		"an unknown sample":              {[]string{"--sample", "rain"}, []string{"--sample: kind \"rain\": must be one of [churn narrow probes quiet]"}},
+		"a sample that is too short":     {[]string{"--sample", "churn", "--sample-duration", "1ms"}, []string{"--sample: must take at least 1s"}},
+		"a file that is not there":       {[]string{"no.log"}, []string{"simulate: no.log: ", "no such file"}},
+		"a directory":                    {[]string{"directory"}, []string{"simulate: directory: ", "is a directory"}},
+		"an unknown format":              {[]string{"audit.log", "-o", "xml"}, []string{`"xml" for "-o, --output" flag: must be one of table, json, html, decisions`}},
+		"an unknown failure":             {[]string{"audit.log", "--fail-on", "rain"}, []string{`--fail-on "rain": must be of warning-dropped, dropped, undecided, broken-line`}},
+		"little memory":                  {[]string{"audit.log", "--store-memory", "1k"}, []string{"--store-memory 1k: must be at least 1Mi"}},
+		"no time to live":                {[]string{"audit.log", "--event-ttl", "0s"}, []string{"--event-ttl 0s: must be at least 1s"}},
+		"two origins of policies":        {[]string{"audit.log", "--policies", "policies.yaml", "--kubeconfig", "x"}, []string{"--kubeconfig: must not be set with --policies"}},
+		"a kubeconfig that is not there": {[]string{"audit.log", "--kubeconfig", "/nowhere"}, []string{"--kubeconfig: ", "/nowhere"}},
+		"policies that are not there":    {[]string{"audit.log", "--policies", "/nowhere"}, []string{"--policies: ", "/nowhere"}},
+		"others that are not there":      {[]string{"audit.log", "--compare", "/nowhere"}, []string{"--compare: ", "/nowhere"}},
+		"a directory without policies":   {[]string{"audit.log", "--policies", t.TempDir()}, []string{"--policies: ", "no .yaml, .yml or .json file in it"}},
+		"no YAML":                        {policies("{"), []string{"--policies: ", "p.yaml: document 1: "}},
+		"another kind":                   {policies("apiVersion: v1\nkind: Secret\nmetadata: {name: s}"), []string{"p.yaml: document 1: ", "kind Secret: must be EventPolicy, ClusterEventPolicy, EventQuota, ClusterEventQuota, Namespace or List of them"}},
+		"a kind that nobody knows":       {policies("apiVersion: v1\nkind: Thing"), []string{"p.yaml: document 1: ", `no kind "Thing"`}},
+		"an unknown field":               {policies(meta + "spec: {priority: 1}"), []string{"p.yaml: document 1: ClusterEventPolicy p: ", `unknown field "spec.priority"`}},
+		"a value out of range":           {policies("---\n" + meta + "---\n" + strings.Replace(meta, "p}", "q}", 1) + "spec: {precedence: 1000001}"), []string{"p.yaml: document 2: ClusterEventPolicy q: spec.precedence: "}},
+		"a condition that is none":       {policies(meta + "spec: {match: {conditions: [{name: c, expression: 'event.'}]}}"), []string{"ClusterEventPolicy p: spec.match.conditions[0].expression: "}},
+		"a field of Events that is none": {policies(meta + "spec: {match: {conditions: [{name: c, expression: 'event.reasn == 0'}]}}"), []string{"expression: ", "undefined field 'reasn'"}},
+		"an unknown mode":                {policies(meta + "spec: {mode: Observe}"), []string{"ClusterEventPolicy p: ", "spec.mode: Unsupported value", `"Enforce", "Audit", "Disabled"`}},
+		"a quota without a limit":        {policies("apiVersion: eventquota.io/v1alpha1\nkind: ClusterEventQuota\nmetadata: {name: q}"), []string{"ClusterEventQuota q: spec.limits: Required value"}},
+		"a quota of no namespace":        {policies("apiVersion: eventquota.io/v1alpha1\nkind: EventQuota\nmetadata: {name: q}"), []string{"EventQuota q: ", "metadata.namespace: Required value"}},
+		"the same policy twice":          {policies(meta + "---\n" + meta), []string{"p.yaml: document 2: ", "metadata.name: Duplicate value"}},
+		"a policy without a name":        {policies(strings.Replace(meta, "name: p", "", 1)), []string{"metadata.name: Required value"}},
+		"a policy of no namespace":       {policies(strings.Replace(meta, "Cluster", "", 1)), []string{"EventPolicy p: metadata.namespace: Required value"}},
+		"a cluster's in a namespace":     {policies(strings.Replace(meta, "name: p", "name: p, namespace: shop", 1)), []string{"metadata.namespace: Forbidden"}},
+		"one in a list":                  {policies("apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: Secret}]"), []string{"p.yaml: document 1: items[0]: kind Secret: "}},
 	} {
 		t.Run(says, func(t *testing.T) {
 			_, _, err := simulateIn(t, "", test.args...)
@@ -89,11 +86,11 @@ func TestInputWithoutWritesIsAnErrorThatSaysWhatWasRead(t *testing.T) {
 }
 
 func TestEachDecisionIsALine(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "decisions")
-	if _, _, err := simulateIn(t, "", "audit.log", "--compare", "policies.yaml", "--decisions", path); err != nil {
+	out, _, err := simulateIn(t, "", "audit.log", "--compare", "policies.yaml", "-o", "decisions")
+	if err != nil {
 		t.Fatal(err)
 	}
-	lines := strings.Split(strings.TrimSpace(cli.Read(t, path)), "\n")
+	lines := strings.Split(strings.TrimSpace(out), "\n")
 	if len(lines) != 71 {
 		t.Fatalf("%d lines, want 71", len(lines))
 	}
@@ -107,22 +104,5 @@ func TestEachDecisionIsALine(t *testing.T) {
 	}
 	if second != want {
 		t.Errorf("decision %+v, want %+v", second, want)
-	}
-}
-
-func TestProgressIsForTerminalsOnly(t *testing.T) {
-	var out bytes.Buffer
-	silent := newProgress(&out)
-	silent.deciding(1, 2)
-	silent.clear()
-	if out.Len() != 0 {
-		t.Errorf("drew %q, want nothing", &out)
-	}
-	shown := &progress{out: &out}
-	shown.deciding(15, 30)
-	shown.deciding(16, 30) // too soon
-	shown.clear()
-	if want := "\r\033[K15 of 30 writes decided\r\033[K"; out.String() != want {
-		t.Errorf("drew %q, want %q", out.String(), want)
 	}
 }

@@ -29,7 +29,6 @@ type options struct {
 	Kubeconfig  string
 	Compare     []string
 	Output      string
-	Decisions   string
 	FailOn      []string
 	ExemptUsers []string
 	StoreMemory resource.QuantityValue
@@ -81,8 +80,8 @@ Without a recording, --sample makes one, the same for each --sample-seed:
            each starts and stops 6 pods an hour, and each 1,000 nodes or fewer roll out 50
            pods every five minutes
 
-It says which policies, quotas and limits applied to none of the Events, and why; which
-conditions failed; and what longer write intervals would have saved.
+It says which policies, quotas and limits applied to none of the Events, and why; and
+which conditions failed.
 
 Where an Event that a recorder updates would not have been stored, the recorder
 creates it with the count so far. Policies, quotas and labels are in force from the
@@ -116,8 +115,8 @@ something that happened.`,
 		},
 	}
 	o.addFlags(cmd.Flags())
-	output.OneOf(cmd, &o.Output, "output", "o", []string{output.Table, output.JSON, html},
-		"format of the report: table, json, or html for a page that needs nothing else")
+	output.OneOf(cmd, &o.Output, "output", "o", []string{output.Table, output.JSON, html, decisions},
+		"format of the report: table, json, html for a page that needs nothing else, or decisions for one JSON line about each write, not of --compare")
 	output.Complete(cmd, "sample", sample.Kinds())
 	output.Complete(cmd, "fail-on", failureNames())
 	return cmd
@@ -127,7 +126,6 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.Policies, "policies", o.Policies, "files, or directories of .yaml, .yml and .json files, with policies and quotas, and with the Namespaces that they select by label; none for the built-in default")
 	f.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file of a cluster whose policies, quotas and namespaces are taken instead")
 	f.StringSliceVar(&o.Compare, "compare", o.Compare, "a second set of policies and quotas, like --policies, whose figures are shown beside; or default for the built-in default")
-	f.StringVar(&o.Decisions, "decisions", o.Decisions, "file to write each decision to, as a line of JSON; not those of --compare")
 	f.StringSliceVar(&o.FailOn, "fail-on", o.FailOn, "what makes the exit code 2, if it happens at least once: "+strings.Join(failureNames(), ", ")+"; not by --compare")
 	f.StringSliceVar(&o.ExemptUsers, "exempt-users", o.ExemptUsers, "users whose requests the webhook is not asked about, in an audit log")
 	f.Var(&o.StoreMemory, "store-memory", "memory that the simulated store may use, in bytes, at least 1Mi, as --store-memory of serve")
@@ -155,8 +153,11 @@ func (o *options) validate() error {
 	return errors.Join(errs...)
 }
 
-// html is the format of --output that other commands do not have.
-const html = "html"
+// The formats of --output that other commands do not have.
+const (
+	html      = "html"
+	decisions = "decisions"
+)
 
 // failureNames are what --fail-on takes.
 func failureNames() []string {

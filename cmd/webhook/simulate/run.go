@@ -19,7 +19,6 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/apiserver"
 	"github.com/eventquota/eventquota/cmd/webhook/output"
 	"github.com/eventquota/eventquota/cmd/webhook/policyfile"
-	"github.com/eventquota/eventquota/cmd/webhook/simulate/page"
 	"github.com/eventquota/eventquota/cmd/webhook/simulate/report"
 )
 
@@ -33,9 +32,7 @@ func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []stri
 	if err != nil {
 		return err
 	}
-	shown := newProgress(cmd.ErrOrStderr())
-	defer shown.clear()
-	sources := shown.sources(files, cmd.InOrStdin())
+	sources := sourcesOf(files, cmd.InOrStdin())
 	if o.Sample.Kind != "" {
 		made, err := o.Sample.Source()
 		if err != nil {
@@ -50,7 +47,6 @@ func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []stri
 	defer trace.Close()
 	r := report.Report{Input: trace.Input}
 	if trace.Input.Most == 0 {
-		shown.clear()
 		r.WriteInput(cmd.ErrOrStderr())
 		return errors.New("simulate: there are no Event writes in the input")
 	}
@@ -58,65 +54,55 @@ func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []stri
 	if trace.Input.Fewest < trace.Input.Most {
 		bounds = map[simulate.Bound]string{simulate.Most: "most", simulate.Fewest: "fewest"}
 	}
-	opts := simulate.Options{StoreBytes: o.StoreMemory.Value(), EventTTL: o.EventTTL, Progress: shown.deciding}
-	decisions := o.Decisions // of the first run
+	out := bufio.NewWriter(cmd.OutOrStdout()) // which keeps its first error for Flush
+	opts := simulate.Options{StoreBytes: o.StoreMemory.Value(), EventTTL: o.EventTTL}
+	if o.Output == decisions {
+		lines := json.NewEncoder(text.JSON(out))
+		lines.SetEscapeHTML(false)
+		opts.Decided = func(d simulate.Decision) { _ = lines.Encode(d) }
+	}
 	for _, set := range sets {
 		for bound := range simulate.Bound(len(bounds)) {
 			opts.Rules, opts.Bound = set.rules, bound
-			run := report.Run{Under: set.name, Writes: bounds[bound]}
-			if run.Result, err = decide(ctx, trace, opts, decisions); err != nil {
+			run := report.Run{Under: set.name, Bound: bounds[bound]}
+			if run.Result, err = trace.Run(ctx, opts); err != nil {
 				return fmt.Errorf("simulate: %w", err)
 			}
-			r.Runs, decisions = append(r.Runs, run), ""
+			r.Runs = append(r.Runs, run)
+			opts.Decided = nil // those of the first run are enough
 		}
 	}
-	opts.Rules, opts.Bound = sets[0].rules, simulate.Most
-	if r.Slower, err = slower(ctx, trace, opts, r.Runs[0].EtcdWrites); err != nil {
-		return fmt.Errorf("simulate: %w", err)
-	}
-	shown.clear()
-	if err := o.write(cmd.OutOrStdout(), &r); err != nil {
+	if err := errors.Join(o.write(out, &r), out.Flush()); err != nil {
 		return fmt.Errorf("simulate: write the report: %w", err)
 	}
 	return o.failure(&r)
+}
+
+// sourcesOf are files, with - for standard input.
+func sourcesOf(paths []string, stdin io.Reader) []simulate.Source {
+	all := make([]simulate.Source, 0, len(paths))
+	for _, path := range paths {
+		source := simulate.Source{Name: path, Open: func() (io.ReadCloser, error) { return os.Open(path) }}
+		if path == "-" {
+			source = simulate.Source{Name: "standard input", Open: func() (io.ReadCloser, error) { return io.NopCloser(stdin), nil }}
+		}
+		all = append(all, source)
+	}
+	return all
 }
 
 // write writes the report in the format that was asked for.
 func (o *options) write(w io.Writer, r *report.Report) error {
 	switch o.Output {
 	case html:
-		return page.Write(w, r)
+		return r.WritePage(w)
 	case output.JSON:
 		_, err := output.Write(w, output.JSON, r, "  ")
 		return err
+	case output.Table:
+		r.WriteText(w)
 	}
-	r.WriteText(w)
 	return nil
-}
-
-// decide runs a trace, and writes each decision to a file, if it has a name, as a line of JSON.
-func decide(ctx context.Context, trace *simulate.Trace, opts simulate.Options, name string) (*simulate.Result, error) {
-	if name == "" {
-		return trace.Run(ctx, opts)
-	}
-	file, err := os.Create(name)
-	if err != nil {
-		return nil, fmt.Errorf("--decisions: %w", err)
-	}
-	var failed error
-	buffer := bufio.NewWriterSize(file, 64<<10)
-	lines := json.NewEncoder(text.JSON(buffer))
-	lines.SetEscapeHTML(false)
-	opts.Decided = func(d simulate.Decision) {
-		if failed == nil {
-			failed = lines.Encode(d)
-		}
-	}
-	result, err := trace.Run(ctx, opts)
-	if failed = errors.Join(failed, buffer.Flush(), file.Close()); failed != nil {
-		return nil, fmt.Errorf("--decisions: %w", failed)
-	}
-	return result, err
 }
 
 // policySet is one set of policies to run.

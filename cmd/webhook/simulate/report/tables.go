@@ -2,47 +2,112 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/busiest"
+	"github.com/eventquota/eventquota/admission/simulate"
 )
 
 // maxRows is how many rows of a ranking are shown.
 const maxRows = 10
 
-// Table says what was decided, by one thing.
-type Table struct {
-	By   busiest.By
-	Rows []Row
-	// Missing is how many more writes each row may have.
-	Missing int64
+// figure is a figure of all runs side by side, each with its share of all writes, and then what --compare changes. The
+// name of a part of the figure above begins with spaces.
+type figure struct {
+	Name  string
+	Cells []string
 }
 
-// Row is one row of a Table.
-type Row struct {
+// figures are all figures, but for those that are 0 and need not be shown.
+func (r *Report) figures() (all []figure) {
+	for _, f := range []struct {
+		name   string
+		of     func(*simulate.Result) int64
+		always bool // shown, even if it is 0
+	}{
+		{"admitted", outcomes(admission.Admitted, admission.Aggregated, admission.Ignored), true},
+		{"  as the first of similar ones", outcomes(admission.Aggregated), false},
+		{"merged", outcomes(admission.Merged), true},
+		{"dropped", outcomes(admission.Dropped), true},
+		{"  of them Warnings", func(r *simulate.Result) int64 { return r.WarningsDropped }, true},
+		{"admitted without a decision", outcomes(admission.Undecided), false},
+		{"refused without a decision", outcomes(admission.Overloaded), false},
+		{"admitted, and refused by the API server", func(r *simulate.Result) int64 { return r.Outcomes[simulate.Failed] }, false},
+		{"of unknown content", func(r *simulate.Result) int64 { return r.Outcomes[simulate.Unknown] }, false},
+		{"etcd writes before", func(r *simulate.Result) int64 { return r.EtcdWrites.Before }, true},
+		{"etcd writes after", func(r *simulate.Result) int64 { return r.EtcdWrites.After }, true},
+		{"  by clients", func(r *simulate.Result) int64 { return r.EtcdWrites.Events }, true},
+		{"  of counts", func(r *simulate.Result) int64 { return r.EtcdWrites.Counts }, true},
+		{"  of notices", func(r *simulate.Result) int64 { return r.EtcdWrites.Notices }, true},
+		{"Events stored", func(r *simulate.Result) int64 { return r.Stored }, true},
+		{"notices stored", func(r *simulate.Result) int64 { return r.Notices }, true},
+	} {
+		row, shown := figure{Name: f.name}, f.always
+		for _, run := range r.Runs {
+			n := f.of(run.Result)
+			row.Cells, shown = append(row.Cells, grouped(n), share(n, run.Writes())), shown || n != 0
+		}
+		if r.compared() {
+			row.Cells = append(row.Cells, signed(f.of(r.Runs[0].Result)-f.of(r.Runs[1].Result)))
+		}
+		if shown {
+			all = append(all, row)
+		}
+	}
+	return all
+}
+
+func outcomes(of ...admission.Outcome) func(*simulate.Result) int64 {
+	return func(r *simulate.Result) (n int64) {
+		for _, o := range of {
+			n += r.Outcomes[o]
+		}
+		return n
+	}
+}
+
+// table says what was decided, by one thing.
+type table struct {
+	Title string
+	Rows  []row
+	// Foot follows the table, where there is something to say.
+	Foot string
+}
+
+type row struct {
 	Name string
 	// Note follows the name: whether a rule is audited, or how many others have the same counts.
 	Note string
 	busiest.Counts
 	// Buckets are those of a rule that dropped, the one with the most first.
 	Buckets string
+	Bar     []rect
 }
 
-// Tables are what each policy and quota decided, and what had the most writes.
-func (r *Run) Tables() []Table {
-	rules := Table{By: busiest.Policy}
+// tables are what each policy and quota decided, and what had the most writes.
+func (r *Run) tables() []table {
+	rules := table{Title: "Policies and quotas"}
 	for _, one := range r.Rules {
-		row := Row{Name: one.Rule, Counts: one.Counts, Buckets: buckets(one.Buckets)}
+		row := row{Name: clipped(one.Rule), Counts: one.Counts, Buckets: buckets(one.Buckets)}
 		if one.Audited {
 			row.Note = " (audited: would have)"
 		}
 		rules.Rows = append(rules.Rows, row)
 	}
-	all := []Table{rules}
-	for _, by := range []busiest.By{busiest.Source, busiest.Object, busiest.Reason} {
-		all = append(all, ranked(by, r.Busiest[by]))
+	all := []table{
+		rules,
+		ranked("Busiest sources", r.Busiest[busiest.Source]),
+		ranked("Busiest objects", r.Busiest[busiest.Object]),
+		ranked("Busiest reasons", r.Busiest[busiest.Reason]),
+	}
+	for _, t := range all {
+		for i, row := range t.Rows {
+			t.Rows[i].Bar = bar(t.Rows[0].Matched(), parts(row.Counts, 0)...) // the first row has the most
+		}
 	}
 	return all
 }
@@ -53,25 +118,28 @@ func buckets(dropped map[string]int64) string {
 	for _, bucket := range slices.SortedFunc(maps.Keys(dropped), func(a, b string) int {
 		return cmp.Or(cmp.Compare(dropped[b], dropped[a]), cmp.Compare(a, b))
 	}) {
-		by = append(by, bucket+" "+Grouped(dropped[bucket]))
+		by = append(by, bucket+" "+grouped(dropped[bucket]))
 	}
 	return strings.Join(by, ", ")
 }
 
 // ranked has the first of a ranking. Those with the same counts are one row.
-func ranked(by busiest.By, r busiest.Ranking) Table {
-	t, more := Table{By: by}, []int{} // how many others a row stands for
+func ranked(title string, r busiest.Ranking) table {
+	t, more, missing := table{Title: title}, []int{}, int64(0) // how many others a row stands for
 	for _, one := range slices.SortedStableFunc(slices.Values(r.Rows), func(a, b busiest.Row) int {
 		return cmp.Or(cmp.Compare(b.Matched(), a.Matched()), cmp.Compare(b.Dropped, a.Dropped), cmp.Compare(b.Merged, a.Merged))
 	}) {
 		if last := len(t.Rows) - 1; last >= 0 && t.Rows[last].Counts == one.Counts {
 			more[last]++
 		} else if len(t.Rows) < maxRows {
-			t.Rows, more = append(t.Rows, Row{Name: one.Name, Counts: one.Counts}), append(more, 0)
+			t.Rows, more = append(t.Rows, row{Name: clipped(one.Name), Counts: one.Counts}), append(more, 0)
 		} else {
 			break
 		}
-		t.Missing = max(t.Missing, one.Missing)
+		missing = max(missing, one.Missing)
+	}
+	if missing > 0 {
+		t.Foot = fmt.Sprintf("There are too many to follow: each has up to %s writes more.", grouped(missing))
 	}
 	for i, n := range more {
 		least := ""
@@ -79,7 +147,7 @@ func ranked(by busiest.By, r busiest.Ranking) Table {
 			least = "at least " // others that the ranking does not have may have as many writes
 		}
 		if n > 0 {
-			t.Rows[i].Note = " and " + least + Grouped(int64(n)) + " more, each"
+			t.Rows[i].Note = " and " + least + grouped(int64(n)) + " more, each"
 		}
 	}
 	return t

@@ -1,4 +1,4 @@
-package page
+package report
 
 import (
 	"bytes"
@@ -9,10 +9,10 @@ import (
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/busiest"
 	"github.com/eventquota/eventquota/admission/simulate"
-	"github.com/eventquota/eventquota/cmd/webhook/simulate/report"
 )
 
-func TestThePageHasEachTable(t *testing.T) {
+// reported is a report with something of everything, about texts from outside.
+func reported(source string) *Report {
 	counts := busiest.Counts{Admitted: 1, Merged: 2, Dropped: 1003}
 	result := &simulate.Result{
 		Outcomes: map[admission.Outcome]int64{admission.Admitted: 2, admission.Merged: 4, admission.Dropped: 2006},
@@ -21,30 +21,45 @@ func TestThePageHasEachTable(t *testing.T) {
 			{Rule: "trial", Audited: true},
 		},
 		Busiest: map[busiest.By]busiest.Ranking{
-			busiest.Source: {Rows: []busiest.Row{{Name: "kubelet", Counts: counts, Missing: 7000}, {Name: "scheduler", Counts: counts}}},
+			busiest.Source: {Rows: []busiest.Row{{Name: source, Counts: counts, Missing: 7000}, {Name: "scheduler", Counts: counts}}},
 			busiest.Object: {Rows: []busiest.Row{{Name: "Pod shop/web-0", Counts: counts}}},
 			busiest.Reason: {Rows: []busiest.Row{{Name: "Warning BackOff", Counts: counts}}},
 		},
 		Timeline: simulate.Timeline{Seconds: 2, Slots: []simulate.Slot{{Start: time.Unix(2, 0), Counts: counts}, {Start: time.Unix(4, 0), Counts: counts}}},
 	}
+	return &Report{
+		Input: simulate.Input{Files: []string{source}, Broken: 1, BrokenLines: []simulate.Broken{{File: source, Line: 7, Error: source}}},
+		Runs:  []Run{{Under: source, Result: result}},
+	}
+}
+
+// written is the page of r.
+func written(t *testing.T, r *Report) string {
+	t.Helper()
 	var b bytes.Buffer
-	if err := Write(&b, &report.Report{Runs: []report.Run{{Under: "default", Result: result}}}); err != nil {
+	if err := r.WritePage(&b); err != nil {
 		t.Fatal(err)
 	}
+	return b.String()
+}
+
+func TestThePageHasEachTable(t *testing.T) {
+	page := written(t, reported("kubelet"))
 	const figures = "</svg></th><td>1</td><td>2</td><td>1,003</td>"
 	for _, want := range []string{
-		`silence</bdi><small>all 1,000, spam filter 3</small></span><svg`,
-		`trial</bdi> (audited: would have)</span><svg`,
-		`kubelet</bdi> and 1 more, each</span><svg`,
+		`silence</bdi><small>all 1,000, spam filter 3</small><svg`,
+		`trial</bdi> (audited: would have)<svg`,
+		`kubelet</bdi> and 1 more, each<svg`,
 		`There are too many to follow: each has up to 7,000 writes more.`,
-		`Which policy or quota decided`, `Sources with the most writes`, `Objects with the most writes`, `Reasons with the most writes`, `Type and reason`,
-		`<th scope="row">1970-01-01 00:00:02</th><td>4s</td><td>1</td><td>2</td><td>1,003</td>`,
+		`Policies and quotas`, `Busiest sources`, `Busiest objects`, `Busiest reasons`,
+		`<th scope="row">1970-01-01 00:00:02</th><td>4s</td><td>1</td><td>2</td><td>1,003</td><td>0</td>`,
+		`<a href="#input">Not readable: 1.</a>`, `<bdi>broken: kubelet:7: kubelet</bdi>`,
 	} {
-		if !strings.Contains(b.String(), want) {
+		if !strings.Contains(page, want) {
 			t.Errorf("the page has no %q", want)
 		}
 	}
-	if n := strings.Count(b.String(), figures); n != 4 {
+	if n := strings.Count(page, figures); n != 4 {
 		t.Errorf("the page has %d rows of %q, want 4", n, figures)
 	}
 }

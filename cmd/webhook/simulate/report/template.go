@@ -1,0 +1,95 @@
+package report
+
+import (
+	"embed"
+	"fmt"
+	"html"
+	"io"
+	"reflect"
+	"strconv"
+	"text/template/parse"
+	"time"
+
+	"github.com/eventquota/eventquota/admission/text"
+)
+
+//go:embed page.gohtml style.css
+var files embed.FS
+
+// templates are those of the page, in the syntax of html/template and with as much of it as they need: fields, range, if
+// and template. html/template itself calls methods by name, for which the linker would keep every method of the program:
+// 26 MB. A test holds that it makes the same page.
+type templates map[string]*parse.Tree
+
+func parseTemplates() (templates, error) {
+	all := templates{}
+	for _, name := range []string{"page.gohtml", "style.css"} {
+		content, err := files.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		trees, err := parse.Parse(name, string(content), "", "")
+		if err != nil {
+			return nil, err
+		}
+		for name, tree := range trees {
+			all[name] = tree
+		}
+	}
+	return all, nil
+}
+
+// execute writes a node with the value that dot stands for. Each value is escaped, for text and for quoted attributes.
+func (t templates) execute(w io.Writer, node parse.Node, dot reflect.Value) error {
+	var err error
+	switch n := node.(type) {
+	case *parse.ListNode:
+		for i := 0; i < len(n.Nodes) && err == nil; i++ {
+			err = t.execute(w, n.Nodes[i], dot)
+		}
+	case *parse.TextNode:
+		_, err = w.Write(n.Text)
+	case *parse.ActionNode:
+		_, err = io.WriteString(w, html.EscapeString(shown(value(n.Pipe, dot).Interface())))
+	case *parse.TemplateNode:
+		return t.execute(w, t[n.Name].Root, value(n.Pipe, dot))
+	case *parse.RangeNode:
+		all := value(n.Pipe, dot)
+		for i := 0; i < all.Len() && err == nil; i++ {
+			err = t.execute(w, n.List, all.Index(i))
+		}
+	case *parse.IfNode:
+		if !value(n.Pipe, dot).IsZero() {
+			return t.execute(w, n.List, dot)
+		}
+		if n.ElseList != nil {
+			return t.execute(w, n.ElseList, dot)
+		}
+	default:
+		err = fmt.Errorf("template: %s is not supported", node)
+	}
+	return err
+}
+
+// value is what a pipeline stands for: dot, or a field of it.
+func value(pipe *parse.PipeNode, dot reflect.Value) reflect.Value {
+	if field, is := pipe.Cmds[0].Args[0].(*parse.FieldNode); is {
+		for _, name := range field.Ident {
+			dot = reflect.Indirect(dot).FieldByName(name)
+		}
+	}
+	return dot
+}
+
+// shown is a value as the page shows it.
+func shown(value any) string {
+	switch v := value.(type) {
+	case int64:
+		return grouped(v)
+	case float64: // a length in percent
+		return strconv.FormatFloat(v, 'f', 3, 64)
+	case time.Time:
+		return v.UTC().Format(time.DateTime)
+	}
+	return text.Visible(fmt.Sprint(value))
+}
