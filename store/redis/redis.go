@@ -220,7 +220,7 @@ func (s *Store) DecideLocally(w store.Write, l store.Limits) store.Decision {
 	var d store.Decision
 	var changed bool
 	v := s.steps.Next()
-	s.linesOf(w.Group).locally(w.Namespace, w.Group, now, v, func(g *rules.Group) { d, changed = g.Decide(now, v, w, &l, grants) })
+	s.linesOf(w.Group).locally(w.Namespace, w.Group, func(g *rules.Group) { d, changed = g.Decide(now, v, w, &l, grants) })
 	if pays(d) {
 		s.quotas.each(w.Namespace, &l, func(i int, q *quota, now time.Time) { q.level = q.level.Force(l.Quotas[i].Limit, now) })
 	}
