@@ -134,30 +134,6 @@ func (g *Group) drop(now time.Time, fresh store.Key, w *store.Write, l *store.Li
 	return d, true
 }
 
-// Refused decides a CREATE that the group's own spam filter is sure to refuse, and changes nothing. It
-// reports whether that is so: what is known of g is out of date only in that others have used it too,
-// which makes its bucket and reserves no fuller. The caller reports the drop.
-func (g *Group) Refused(now time.Time, write *store.Write, l *store.Limits) (store.Decision, bool) {
-	if l.Spam.Key.IsZero() || write.Update != nil {
-		return store.Decision{}, false
-	}
-	w := clipped(now, *write)
-	at := now.UnixMicro()
-	if l.Merge {
-		key, _ := g.correlate(at, &w, l)
-		if g.takes(at, key, &w, l) != nil {
-			return store.Decision{}, false
-		}
-	}
-	b := g.bucket(l.Spam.Key)
-	_, grant := b.Take(l.Spam.Limit, now)
-	if grant.OK || b.reserve(at, w.Reason, l) > 0 {
-		return store.Decision{}, false
-	}
-	n := w.Count - g.reported(at, &w, l, false)
-	return store.Decision{Verdict: store.Drop, Empty: &l.Spam, Next: grant.Next, Occurrences: n}, true
-}
-
 // Similar counts the distinct messages of Events that are alike but for their message, as
 // client-go's EventAggregator does.
 type Similar struct {

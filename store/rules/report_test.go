@@ -11,61 +11,6 @@ import (
 	"github.com/eventquota/eventquota/store/rules"
 )
 
-// TestRefusedIsWhatDecideWouldSay: a CREATE that is refused without a step is one that the step would
-// have refused in the same way.
-func TestRefusedIsWhatDecideWouldSay(t *testing.T) {
-	refused, decided := 0, 0
-	for seed := range uint64(10) {
-		c := newChaos(seed, seed%4 == 3)
-		for range 200 {
-			c.step()
-			w, l := c.write(), c.limits()
-			w.Update, l.Quotas = nil, nil
-			before := c.encoded(t)
-			got, ok := c.Refused(c.now, &w, &l)
-			if !slices.Equal(c.encoded(t), before) {
-				t.Fatalf("seed %d: it changed the group", seed)
-			}
-			want, _ := c.Clone().Decide(c.now, store.KeyOf("fresh"), w, &l, nil)
-			if want.Verdict == store.Drop {
-				decided++
-			}
-			if !ok {
-				continue
-			}
-			if refused++; got != want {
-				t.Fatalf("seed %d: %+v, want %+v", seed, got, want)
-			}
-		}
-	}
-	if refused < 20 || refused < decided/2 {
-		t.Errorf("%d of %d drops were known without a step: too few to say anything", refused, decided)
-	}
-}
-
-func TestWhatMergesIsNotRefusedWithoutAStep(t *testing.T) {
-	l := someLimits()
-	l.Spam.Burst = 1
-	var g rules.Group
-	g.Decide(epoch(), store.Key{}, someWrite("a", epoch()), &l, nil)
-	repeat, other := someWrite("b", epoch()), someWrite("c", epoch())
-	other.Exact, other.Message = store.KeyOf("other"), store.KeyOf("other")
-	if refused(&g, &repeat, &l) {
-		t.Error("a repeat is refused, which merges")
-	}
-	if !refused(&g, &other, &l) {
-		t.Error("another Event is not refused, although there is no token")
-	}
-	if l.Merge = false; !refused(&g, &repeat, &l) {
-		t.Error("a repeat is not refused where nothing merges, although there is no token")
-	}
-}
-
-func refused(g *rules.Group, w *store.Write, l *store.Limits) bool {
-	_, refused := g.Refused(epoch(), w, l)
-	return refused
-}
-
 // pair is a group in which every write is decided, and one to which the decisions are reported.
 type pair struct {
 	*chaos
