@@ -197,7 +197,6 @@ type Table[V any] struct {
 	entries            map[Key]*Entry[V]
 	holders            map[string]*holder[V]
 	order              byHeld[V]
-	turn               int // of Oldest
 }
 
 // Entry is a value in a Table.
@@ -314,15 +313,6 @@ func (t *Table[V]) Fits(namespace string, more int64) bool {
 		more += h.pinned
 	}
 	return more <= t.most-t.pinned
-}
-
-// Oldest is the entry used longest ago of a namespace, of another one each time; nil if none of it can be evicted.
-func (t *Table[V]) Oldest() *Entry[V] {
-	if len(t.order) == 0 {
-		return nil
-	}
-	t.turn = (t.turn + 1) % len(t.order)
-	return t.order[t.turn].oldest()
 }
 
 // byHeld is a heap of namespaces: that which holds most, and of which something can be evicted, comes first.

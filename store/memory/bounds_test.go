@@ -70,21 +70,6 @@ func TestTheStoreIsFullOnlyOfWhatIsPending(t *testing.T) {
 	h.check()
 }
 
-func TestGroupsWhoseTimeHasPassedAreForgotten(t *testing.T) {
-	h := newHostile(t, DefaultBytes)
-	for range 1000 {
-		h.create(attack{group: true})
-	}
-	h.now = h.now.Add(125*time.Minute + time.Microsecond) // the spam filter is full again
-	for range 200 {
-		h.create(attack{group: true})
-	}
-	if h.groups.Len() != 200 {
-		t.Errorf("%d groups are kept, want the 200 of now", h.groups.Len())
-	}
-	h.check()
-}
-
 func TestTheGroupUsedLongestAgoGoesFirst(t *testing.T) {
 	h := newHostile(t, MinBytes)
 	first, l := h.write(attack{group: true})
@@ -283,12 +268,5 @@ func TestNothingIsPendingWhereNobodySettles(t *testing.T) {
 	}
 	if n, err := h.Pending(t.Context()); n != 0 || err != nil || len(h.claim(1000, 1000*time.Hour)) > 0 {
 		t.Errorf("%d groups are pending, %v, want none", n, err)
-	}
-	h.now = h.now.Add(1000 * time.Hour)
-	for range 500 {
-		h.create(attack{group: true})
-	}
-	if h.groups.Len() > 500 {
-		t.Errorf("%d groups are kept, want the 500 of now", h.groups.Len())
 	}
 }
