@@ -263,22 +263,24 @@ type call struct {
 
 // step applies c to a copy of its register, and reports whether that changed it. A call whose caller has
 // returned with an answer is not decided again: what was answered is what is recorded.
-func (c *call) step(g *rules.Group, now time.Time, fresh store.Key) bool {
+func (c *call) step(g *rules.Group, now time.Time, fresh store.Key) (changed bool) {
 	switch {
 	case c.apply != nil:
 		c.apply(g, now, fresh)
+		return true
 	case c.Limits == nil:
 		return false
 	case c.answered:
 		g.Report(now, fresh, &c.Op)
-	default:
-		if c.lacking = c.short(g, now); c.lacking {
+		return true
+	}
+	if !c.taken.asked { // others may have changed the register since its copy was looked at
+		d, _ := g.Clone().Decide(now, fresh, c.Write, c.Limits, allOK(c.Limits))
+		if c.lacking = pays(d); c.lacking {
 			return false
 		}
-		var changed bool
-		c.At = now
-		c.Decision, changed = g.Decide(now, fresh, c.Write, c.Limits, c.taken.grants)
-		return changed
 	}
-	return true
+	c.lacking, c.At = false, now
+	c.Decision, changed = g.Decide(now, fresh, c.Write, c.Limits, c.taken.grants)
+	return changed
 }
