@@ -70,28 +70,6 @@ func TestTheStoreIsFullOnlyOfWhatIsPending(t *testing.T) {
 	h.check()
 }
 
-func TestTheGroupUsedLongestAgoGoesFirst(t *testing.T) {
-	h := newHostile(t, MinBytes)
-	first, l := h.write(attack{group: true})
-	first.Name = "first"
-	second, _ := h.write(attack{group: true})
-	h.send(second, l)
-	for i := range 4000 {
-		h.create(attack{group: true})
-		if i%100 == 0 {
-			first.Name = fmt.Sprint("first", i)
-			first.Exact = store.KeyOf(first.Name) // nothing merges, so nothing is pending
-			first.Similar = first.Exact
-			l.Spam.Key = first.Exact
-			h.send(first, l)
-		}
-	}
-	used, unused := h.groups.Get(first.Group) != nil, h.groups.Get(second.Group) != nil
-	if !used || unused {
-		t.Errorf("the group in use is kept: %t, the one that is not: %t", used, unused)
-	}
-}
-
 // The heap may hold a quarter more than the bound: maps and slices grow ahead.
 func TestTheStoreIsAsLargeAsItSeems(t *testing.T) {
 	tests := []struct {
@@ -236,21 +214,6 @@ func heapInUse() int64 {
 	var s runtime.MemStats
 	runtime.ReadMemStats(&s)
 	return int64(s.HeapAlloc)
-}
-
-func TestAGroupIsNotFullWhereNobodySettles(t *testing.T) {
-	s := New(Options{Bytes: MinBytes, Unsettled: true})
-	h := newHostile(t, MinBytes)
-	for i := range 300 {
-		w, l := h.write(attack{})
-		w.Group, w.Exact, l.MaxEvents, l.Spam.Limit = store.KeyOf("group"), store.KeyOf(fmt.Sprint(i)), 1000, store.Limit{Burst: 1}
-		for _, want := range []store.Verdict{store.Admit, store.Merge} {
-			w.Name = fmt.Sprint(i, want)
-			if d, err := s.Decide(t.Context(), h.now, w, l); err != nil || d.Verdict != want {
-				t.Fatalf("Event %d: %v (%v), want %v", i, d.Verdict, err, want)
-			}
-		}
-	}
 }
 
 func TestNothingIsPendingWhereNobodySettles(t *testing.T) {
