@@ -47,8 +47,7 @@ type PendingWrite struct {
 	// by the clock of the store; zero where the API server has said that it exists.
 	Object, Key Key
 	Admitted    time.Time
-	// Occurrences are what the Event is to say, and Written is the count that it has, as far as
-	// the store knows.
+	// Occurrences are what the Event is to say, and Written is the count that it has, as far as the store knows.
 	Occurrences
 	Written int64
 	Series  bool      // the count belongs in series.count

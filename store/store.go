@@ -1,8 +1,7 @@
-// Package store is the contract of what Event writes share: which Events are stored, what was
-// merged into them, how full each token bucket is, and what is still to be written to the API
-// server. It knows neither policies nor admission reviews; its callers translate. The rules of a
-// step are in store/rules, and each other package below is one place to keep their state in.
-// Every method takes the time as an argument and none sleeps.
+// Package store is the contract of what Event writes share: which Events are stored, what was merged into them, how
+// full each token bucket is, and what is still to be written to the API server. It knows neither policies nor
+// admission reviews; its callers translate. The rules of a step are in store/rules, and each other package below is
+// one place to keep their state in. Every method takes the time as an argument and none sleeps.
 package store
 
 import (
@@ -65,9 +64,8 @@ type Decision struct {
 	// write, and Total how many it has then, from 1. Set for Merge.
 	Into  string
 	Total int64
-	// Empty is the bucket that had no token: the spam filter's, else the first such of
-	// Limits.Quotas, or any that is known to be empty. Next is when it will have one; zero for
-	// never. Set for Drop and, without Next, for Deny.
+	// Empty is the bucket that had no token: the spam filter's, else the first such of Limits.Quotas, or any that is
+	// known to be empty. Next is when it will have one; zero for never. Set for Drop and, without Next, for Deny.
 	Empty       *Bucket
 	Next        time.Time
 	Occurrences int64 // new ones that a refused write reports

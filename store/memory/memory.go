@@ -1,5 +1,4 @@
-// Package memory is the store in the memory of one process: for one replica, for development and
-// for forecasts.
+// Package memory is the store in the memory of one process: for one replica, for development and for forecasts.
 package memory
 
 import (

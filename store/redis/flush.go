@@ -22,8 +22,7 @@ const (
 	flushAtOnce = 32
 )
 
-// Run reports until ctx ends, and then what is left. What Redis does not take soon after goes to
-// Options.Unreported.
+// Run reports until ctx ends, and then what is left. What Redis does not take soon after goes to Options.Unreported.
 func (s *Store) Run(ctx context.Context) {
 	tick := time.NewTicker(flushEvery)
 	defer tick.Stop()
@@ -62,7 +61,7 @@ func (s *Store) Flush(ctx context.Context) {
 
 // change makes a trip to a register that applies f too, if it is not nil.
 func (s *Store) change(ctx context.Context, namespace string, register store.Key, f func(*rules.Group, time.Time, store.Key)) error {
-	_, err := s.linesOf(register).do(ctx, s, register, &call{namespace: namespace, apply: f})
+	_, err := s.do(ctx, register, &call{namespace: namespace, apply: f})
 	return err
 }
 

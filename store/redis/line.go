@@ -69,8 +69,7 @@ func (ls *lines) measure(ln *line) {
 	ls.all.Shrink(0)
 }
 
-// look calls f with the copy of a register, if there is one that still matters. f must not change or keep
-// it.
+// look calls f with the copy of a register, if there is one that still matters. f must not change or keep it.
 func (ls *lines) look(key store.Key, now time.Time, f func(*rules.Group)) bool {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()

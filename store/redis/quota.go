@@ -12,8 +12,7 @@ import (
 )
 
 const (
-	// emptyFor is how long a quota is taken for empty before it is asked again, as others may give tokens
-	// back.
+	// emptyFor is how long a quota is taken for empty before it is asked again, as others may give tokens back.
 	emptyFor = 200 * time.Millisecond
 	// maxQuotas is the number of quotas whose levels a replica remembers.
 	maxQuotas = 1 << 16
@@ -27,8 +26,7 @@ type quotas struct {
 	all *store.Table[*quota]
 }
 
-// quota is one of them. Calls that come while a trip is under way take their tokens together in the next
-// one.
+// quota is one of them. Calls that come while a trip is under way take their tokens together in the next one.
 type quota struct {
 	key     store.Key
 	level   rules.Level

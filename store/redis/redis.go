@@ -162,14 +162,14 @@ func (s *Store) decide(ctx context.Context, w *store.Write, l *store.Limits, t *
 		}
 	}
 	c := &call{namespace: w.Namespace, Op: rules.Op{Write: *w, Limits: l}, taken: t}
-	d, err := s.linesOf(w.Group).do(ctx, s, w.Group, c)
+	d, err := s.do(ctx, w.Group, c)
 	if err != nil || !c.lacking {
 		return d, err
 	}
 	if err := t.ask(ctx); err != nil {
 		return store.Decision{}, err
 	}
-	return s.linesOf(w.Group).do(ctx, s, w.Group, c)
+	return s.do(ctx, w.Group, c)
 }
 
 // guess is what would become of a write, and whether that would change its group.
@@ -222,10 +222,9 @@ func (s *Store) DecideLocally(w store.Write, l store.Limits) store.Decision {
 	return d
 }
 
-// clock is the clock of one shard of Redis: the TIME in its last answer and what has passed since by the
-// monotonic clock of this process. It lags by the time that the answer took to come. Before the first
-// answer it is the clock of this process, which a step that is too early or too late corrects. Times
-// of different shards are never compared.
+// clock is the clock of one shard of Redis: the TIME in its last answer and what has passed since by the monotonic
+// clock of this process. It lags by the time that the answer took to come. Before the first answer it is the clock of
+// this process, which a step that is too early or too late corrects. Times of different shards are never compared.
 type clock struct {
 	mu   sync.Mutex
 	at   int64     // microseconds of Unix time

@@ -28,14 +28,14 @@ const (
 // do makes a call and waits for it. A caller whose time is up gets the decision that the last attempt carried, and the
 // call goes on without it. If Redis has not answered any attempt, the error is store.ErrUnconfirmed. If no attempt has
 // carried it, the error is store.ErrCrowded, unless Redis was silent all the time.
-func (ls *lines) do(ctx context.Context, s *Store, key store.Key, c *call) (store.Decision, error) {
+func (s *Store) do(ctx context.Context, key store.Key, c *call) (store.Decision, error) {
 	c.done = make(chan struct{})
 	if _, bounded := ctx.Deadline(); !bounded {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, s.opts.TripTimeout)
 		defer cancel()
 	}
-	begun := s.opts.Now()
+	begun, ls := s.opts.Now(), s.linesOf(key)
 	ls.mu.Lock()
 	ln := ls.enter(c.namespace, key)
 	ln.waiting = append(ln.waiting, c)

@@ -142,8 +142,7 @@ type Similar struct {
 	Messages []uint64 `cbor:"3,keyasint,omitempty"` // at most Limits.MaxEvents-1
 }
 
-// correlate finds which stored Event w belongs to and whether that is an aggregate. It changes
-// nothing; observe does.
+// correlate finds which stored Event w belongs to and whether that is an aggregate. It changes nothing; observe does.
 //
 // client-go keeps MaxEvents-1 messages once it aggregates and forgets an arbitrary one for each new
 // one. Here the newest is not taken in, which is one of the choices that client-go has, and the one
@@ -166,8 +165,7 @@ func (g *Group) messages(now int64, similar store.Key, l *store.Limits) []uint64
 	return g.Similar[i].Messages
 }
 
-// observe takes in the message of w. At the bound of kinds it takes the place of the one that came
-// longest ago.
+// observe takes in the message of w. At the bound of kinds it takes the place of the one that came longest ago.
 func (g *Group) observe(now int64, w *store.Write, l *store.Limits) {
 	known := g.messages(now, w.Similar, l)
 	i := slices.IndexFunc(g.Similar, func(s Similar) bool { return s.Key == short(w.Similar) })
@@ -276,8 +274,7 @@ const (
 // ahead is how far in the future an occurrence may be; one beyond that counts as now.
 const ahead = 10 * time.Minute
 
-// clipped is w as it may become state: every text within its bound, every time one that a clock
-// may show.
+// clipped is w as it may become state: every text within its bound, every time one that a clock may show.
 func clipped(now time.Time, w store.Write) store.Write {
 	w.Namespace, w.Name = store.Clip(w.Namespace, nameBytes), store.Clip(w.Name, nameBytes)
 	w.Reason, w.Text = store.Clip(w.Reason, reasonBytes), store.Clip(w.Text, messageBytes)
