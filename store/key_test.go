@@ -42,18 +42,6 @@ func TestHasherStartsAfreshAfterSum(t *testing.T) {
 	}
 }
 
-func TestKeyOfPartsDiffersFromKeyOfKeys(t *testing.T) {
-	lists := [][]string{nil, {""}, {"", ""}, {"a"}, {"a", ""}, {"", "a"}, {"ab", "c"}, {"a", "bc"}, {"abc"}}
-	seen := map[Key][]string{}
-	for _, parts := range lists {
-		k := KeyOf(parts...)
-		if other, ok := seen[k]; ok {
-			t.Errorf("%q and %q share a key", parts, other)
-		}
-		seen[k] = parts
-	}
-}
-
 func TestKeyNamesItself(t *testing.T) {
 	if !(Key{}).IsZero() || KeyOf().IsZero() {
 		t.Error("only the zero Key names nothing")

@@ -2,8 +2,7 @@ package store
 
 // Occurrences are those of one stored Event. Each is reported in one place: by this Event, or elsewhere.
 type Occurrences struct {
-	// Own is the highest count seen under the Event's own name, and Total counts those that this
-	// Event reports.
+	// Own is the highest count seen under the Event's own name, and Total counts those that this Event reports.
 	Own   int64 `cbor:"11,keyasint,omitempty"`
 	Total int64 `cbor:"12,keyasint,omitempty"`
 	// Noted is how many were merged by the Event's annotation, as it was last read or written.

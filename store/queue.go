@@ -10,10 +10,9 @@ import (
 // write the same: values are absolute and each write names the version that it changes.
 type Queue interface {
 	// Claim returns writes that are due by now plus ahead, the most overdue first and one namespace
-	// after the other in turn, of at most n groups; with an ahead of 142 years or more every pending
-	// write is due. Groups for which claimed says true are passed over: the caller keeps what it has
-	// claimed, nothing in the store changes. Writes of one group follow each other. With an error it
-	// returns what could be read.
+	// after the other in turn, of at most n groups; with an ahead of 142 years or more all are due. It
+	// passes over groups for which claimed says true, and changes nothing. Writes of one group follow
+	// each other. With an error it returns what could be read.
 	Claim(ctx context.Context, now time.Time, ahead time.Duration, n int, claimed func(namespace string, group Key) bool) ([]PendingWrite, error)
 	// Complete says what became of a write. What was merged in the meantime stays pending.
 	Complete(ctx context.Context, now time.Time, p PendingWrite, o Outcome) error
@@ -37,9 +36,8 @@ type Tally struct {
 // Values are absolute, so writing them twice does no harm.
 type PendingWrite struct {
 	Ref Ref
-	// Namespace and Name are those of the Event to write. Without a name there is none: no other
-	// Event has followed one that was not found. Then nothing is written, and Complete with
-	// NotFound hands the occurrences over to a notice.
+	// Namespace and Name are those of the Event to write. Without a name there is none, as no other has
+	// followed one that was not found: Complete with NotFound then hands the occurrences over to a notice.
 	Namespace, Name string
 	// UID and ResourceVersion are those that the Event had when it was last seen; empty before
 	// it was read, which it must be before its first write.
@@ -49,26 +47,19 @@ type PendingWrite struct {
 	// by the clock of the store; zero where the API server has said that it exists.
 	Object, Key Key
 	Admitted    time.Time
-	// Occurrences are what the Event is to say, and Written is the count that it has, as far as
-	// the store knows.
+	// Occurrences are what the Event is to say, and Written is the count that it has, as far as the store knows.
 	Occurrences
 	Written int64
-	// Series says that the count belongs in series.count.
-	Series bool
-	// Last is when the newest occurrence happened, by the writers' clocks.
-	Last time.Time
-	// Due is when the write fell due, by the clock of the store.
-	Due time.Time
+	Series  bool      // the count belongs in series.count
+	Last    time.Time // when the newest occurrence happened, by the writers' clocks
+	Due     time.Time // when the write fell due, by the clock of the store
+	Failing time.Time // since when the write has failed; zero when it has not
 	// Text is the newest message of an aggregate, without prefix; empty for any other Event.
 	// Messages are its newest distinct messages, newest first.
 	Text     string
 	Messages []Tally
-	// Failing is since when the write has failed; zero when it has not.
-	Failing time.Time
-	// Notice is set when the Event is a notice about drops.
-	Notice *Notice
-	// Changes distinguishes later changes from those in this write.
-	Changes uint64
+	Notice   *Notice // set when the Event is a notice about drops
+	Changes  uint64  // distinguishes later changes from those in this write
 }
 
 // Unreported is how many occurrences are lost when the write is given up.
@@ -76,15 +67,12 @@ func (p *PendingWrite) Unreported() int64 { return max(0, p.Total-p.Written) }
 
 // Notice is what a notice about drops says beside its count.
 type Notice struct {
-	// About is the object that the notice is about.
 	About Object
 	// Bucket and Policy name the bucket that had no tokens and its rule. Without a bucket, Policy
 	// drops all; without both, a replica reports what it could not merge.
 	Bucket, Policy string
-	// First is when the first of the drops happened, by the clock of the store.
-	First time.Time
-	// Warnings says that Warnings were among them.
-	Warnings bool
+	First          time.Time // when the first of the drops happened, by the clock of the store
+	Warnings       bool      // whether Warnings were among them
 	// Reasons and Sources count the dropped occurrences, in the order in which each was first
 	// dropped. At most 16 are counted by name; the rest is counted under an empty name.
 	Reasons, Sources []Tally

@@ -1,8 +1,7 @@
-// Package store is the contract of what Event writes share: which Events are stored, what was
-// merged into them, how full each token bucket is, and what is still to be written to the API
-// server. It knows neither policies nor admission reviews; its callers translate. The rules of a
-// step are in store/rules, and each other package below is one place to keep their state in.
-// Every method takes the time as an argument and none sleeps.
+// Package store is the contract of what Event writes share: which Events are stored, what was merged into them, how
+// full each token bucket is, and what is still to be written to the API server. It knows neither policies nor
+// admission reviews; its callers translate. The rules of a step are in store/rules, and each other package below is
+// one place to keep their state in. Every method takes the time as an argument and none sleeps.
 package store
 
 import (
@@ -31,11 +30,8 @@ var ErrUnconfirmed = errors.New("shared store has not confirmed a decision in ti
 // ErrCrowded says that this process was too busy to serve a call in time. It says nothing about the shared store.
 var ErrCrowded = errors.New("no turn in time")
 
-// Store decides Event writes, each in one atomic step of its group. Implementations are safe for
-// concurrent use.
-//
-// Stores count in whole microseconds: the time now is truncated to one, and durations are rounded
-// up to one; less than 0 is 0, and 142 years are the most.
+// Store decides Event writes, each in one atomic step of its group. It is safe for concurrent use. Stores count in
+// whole microseconds: times are truncated, durations rounded up; less than 0 is 0, and 142 years are the most.
 type Store interface {
 	Decide(ctx context.Context, now time.Time, w Write, l Limits) (Decision, error)
 }
@@ -44,16 +40,12 @@ type Store interface {
 type Verdict int
 
 const (
-	// Admit lets the write through as it is.
-	Admit Verdict = iota
-	// Aggregate lets a CREATE through as the aggregate of similar Events.
-	Aggregate
-	// Merge refuses the write; a stored Event reports its occurrences.
-	Merge
-	// Drop refuses the write; a notice reports its occurrences.
-	Drop
+	Admit     Verdict = iota // lets the write through as it is
+	Aggregate                // lets a CREATE through as the aggregate of similar Events
+	Merge                    // refuses the write; a stored Event reports its occurrences
+	Drop                     // refuses the write; a notice reports its occurrences
 	// Deny refuses the write and keeps nothing of it: the shared store is unavailable and
-	// Bucket.OnFailure of one says so, which is Decision.Empty.
+	// Bucket.OnFailure of Decision.Empty says so.
 	Deny
 )
 
@@ -72,27 +64,21 @@ type Decision struct {
 	// write, and Total how many it has then, from 1. Set for Merge.
 	Into  string
 	Total int64
-	// Empty is the bucket that had no token: the spam filter's, else the first such of
-	// Limits.Quotas, or any that is known to be empty. Next is when it will have one; zero for
-	// never. Set for Drop and, without Next, for Deny.
-	Empty *Bucket
-	Next  time.Time
-	// Occurrences is how many new occurrences a refused write reports.
-	Occurrences int64
-	// Paid says that an UPDATE which was admitted, and took its tokens, was asked again: it takes none.
-	Paid bool
-	// Unasked says that the decision was made without asking the shared store.
-	Unasked bool
-	// Order says which of two steps of a store came first: each has a higher one than those
-	// before. It is the time now in microseconds of Unix time, or as little more as that takes.
-	// 0 where a store does not know.
+	// Empty is the bucket that had no token: the spam filter's, else the first such of Limits.Quotas, or any that is
+	// known to be empty. Next is when it will have one; zero for never. Set for Drop and, without Next, for Deny.
+	Empty       *Bucket
+	Next        time.Time
+	Occurrences int64 // new ones that a refused write reports
+	Paid        bool  // an UPDATE that was admitted is asked about again: it takes no tokens
+	Unasked     bool  // the shared store was not asked
+	// Order is higher for each step of a store than for those before: the time now in microseconds of Unix
+	// time, or as little more as that takes. 0 where a store does not know.
 	Order int64
 }
 
-// Key names a piece of state. It is the first half of a SHA-256 over parts that
-// each carry their length, so that no two different lists of parts share a key
-// by concatenation, no key grows with its input, and no client can search for
-// a collision in useful time. The zero Key names nothing.
+// Key names a piece of state. It is half a SHA-256 over parts that each carry their length: no two lists of
+// parts share a key, none grows with its input, and no client can search for a collision in useful time.
+// The zero Key names nothing.
 type Key [16]byte
 
 // IsZero reports whether k names nothing.
@@ -128,8 +114,7 @@ func Clip(s string, n int) string {
 
 // Steps names the steps of a process. It may be used concurrently. Make it with NewSteps.
 type Steps struct {
-	// Writer is a random id of the process.
-	Writer [8]byte
+	Writer [8]byte // a random id of the process
 	number atomic.Uint64
 }
 
@@ -148,11 +133,9 @@ func (s *Steps) Next() Key {
 	return k
 }
 
-// Hasher builds Keys part by part and can be used again after Sum. The zero
-// value is ready. It is for one goroutine at a time.
-type Hasher struct {
-	buf []byte
-}
+// Hasher builds Keys part by part and can be used again after Sum. The zero value is ready. It is for one
+// goroutine at a time.
+type Hasher struct{ buf []byte }
 
 // hasherBytes fits the parts of most Events.
 const hasherBytes = 512
@@ -197,7 +180,6 @@ type Table[V any] struct {
 	entries            map[Key]*Entry[V]
 	holders            map[string]*holder[V]
 	order              byHeld[V]
-	turn               int // of Oldest
 }
 
 // Entry is a value in a Table.
@@ -314,15 +296,6 @@ func (t *Table[V]) Fits(namespace string, more int64) bool {
 		more += h.pinned
 	}
 	return more <= t.most-t.pinned
-}
-
-// Oldest is the entry used longest ago of a namespace, of another one each time; nil if none of it can be evicted.
-func (t *Table[V]) Oldest() *Entry[V] {
-	if len(t.order) == 0 {
-		return nil
-	}
-	t.turn = (t.turn + 1) % len(t.order)
-	return t.order[t.turn].oldest()
 }
 
 // byHeld is a heap of namespaces: that which holds most, and of which something can be evicted, comes first.

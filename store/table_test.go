@@ -118,26 +118,6 @@ func TestAShareIsSafeFromOthers(t *testing.T) {
 	}
 }
 
-// The entries that can be looked at to find some that are past are those of all namespaces in turn.
-func TestOldestTakesTurns(t *testing.T) {
-	table := store.NewTable[string](100)
-	if table.Oldest() != nil {
-		t.Error("the oldest of nothing is something")
-	}
-	for i := range 12 {
-		namespace := fmt.Sprint("ns", i%3)
-		table.Set(table.Add(store.KeyOf(fmt.Sprint(i)), namespace, fmt.Sprint(i)), 1, false)
-	}
-	var oldest []string
-	for range 6 {
-		oldest = append(oldest, table.Oldest().Value)
-	}
-	slices.Sort(oldest)
-	if want := []string{"0", "0", "1", "1", "2", "2"}; !slices.Equal(oldest, want) {
-		t.Errorf("%v, want %v", oldest, want)
-	}
-}
-
 func TestUsingAnEntryAllocatesNothing(t *testing.T) {
 	table := store.NewTable[int](100)
 	for i := range 50 {

@@ -4,18 +4,16 @@ import "time"
 
 // Write is one Event write.
 type Write struct {
-	// Group names the Event's user, namespace, source and object. All state but Quotas lives
-	// under it. Object names the same without the user: by it a stored Event can be recognized.
+	// Group names the Event's user, namespace, source and object: all state but quotas is its. Object names
+	// the same without the user, to recognize a stored Event by.
 	Group, Object Key
 	// Exact names Events that repeat each other, Similar those that differ in their message only,
 	// and Message the message. Exact and Similar do not depend on the user.
 	Exact, Similar, Message Key
-	// Namespace and Name are the Event's own.
-	Namespace, Name string
-	// Count is the number of occurrences that the write reports, from 1. It is absolute: of all
-	// that the writer has seen under this name.
-	Count int64
-	// Series says that the Event keeps its count in series.count.
+	Namespace, Name         string
+	// Count is the number of occurrences that the write reports, from 1, of all that the writer has
+	// seen under this name. Series says that the Event keeps it in series.count.
+	Count  int64
 	Series bool
 	// First and At are when the first and the newest occurrence happened, by the writer's clock;
 	// zero where it does not say.
@@ -29,8 +27,8 @@ type Write struct {
 	Warning bool
 	About   Object
 	Source  Source
-	// Update is set for an UPDATE and nil for a CREATE.
-	Update *Update
+
+	Update *Update // nil for a CREATE
 }
 
 // Object is what an Event is about.

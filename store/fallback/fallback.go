@@ -26,28 +26,27 @@ type Shared interface {
 // Store is a store.Store that is always available. While the shared store is not, each bucket's OnFailure says
 // what it does.
 type Store struct {
-	asked    store.Store
-	shared   Shared
-	options  Options
-	breaker  *gobreaker.CircuitBreaker[store.Decision]
-	inflight atomic.Int64
-	reason   atomic.Pointer[error] // why the last call that failed did
+	asked   store.Store
+	shared  Shared
+	options Options
+	breaker *gobreaker.CircuitBreaker[struct{}]
+	reason  atomic.Pointer[error] // why the last call that failed did
 }
 
 var _ store.Store = (*Store)(nil)
 
-// Options are the settings of a Store. See Defaults.
+// Options are the settings of a Store. See Defaults. What they call must neither block nor call the Store.
 type Options struct {
 	// Deadline is how long one call to the shared store may take. More than 0.
 	Deadline time.Duration
 	// OnChange is called once when calls stop reaching the shared store, open and why, and once when
-	// they reach it again. It must neither block nor call the Store.
+	// they reach it again.
 	OnChange func(open bool, err error)
 	// Breaker is called with each new state of the circuit breaker: "closed", "half-open" (probes may
-	// pass) or "open". Like OnChange, it must neither block nor call the Store.
+	// pass) or "open".
 	Breaker func(state string)
-	// Decided is called for every write that was decided without the shared store, with its caller's
-	// context, and how. Nothing else reports what is denied.
+	// Decided is called for every write that was decided without the shared store, and how. Nothing else
+	// reports what is denied.
 	Decided func(ctx context.Context, how store.Failure)
 }
 
@@ -61,13 +60,10 @@ func Defaults() Options {
 	}
 }
 
+// The breaker opens when so many calls in a row fail, or half of those that ended in the last ten seconds, if
+// these are enough to tell. It then keeps calls from the shared store for a while before it lets probes through,
+// to close if all of them succeed.
 const (
-	// maxCalls is how many calls may be under way. One past that is decided locally.
-	maxCalls = 1024
-
-	// The breaker opens when so many calls in a row fail, or half of those that ended in the last ten seconds, if
-	// these are enough to tell. It then keeps calls from the shared store for a while before it lets probes through,
-	// to close if all of them succeed.
 	failures = 5
 	lookBack = 10 * time.Second
 	lookStep = time.Second
@@ -79,7 +75,7 @@ const (
 // New makes a Store that asks one that replicas share, and lets shared decide locally while that does not answer.
 func New(asked store.Store, shared Shared, o Options) *Store {
 	s := &Store{asked: asked, shared: shared, options: o}
-	s.breaker = gobreaker.NewCircuitBreaker[store.Decision](gobreaker.Settings{
+	s.breaker = gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
 		MaxRequests:  probes,
 		Interval:     lookBack,
 		BucketPeriod: lookStep,
@@ -109,16 +105,15 @@ func (s *Store) Available() bool { return s.breaker.State() == gobreaker.StateCl
 // Decide implements store.Store. It fails only when the caller's context ends.
 func (s *Store) Decide(ctx context.Context, now time.Time, w store.Write, l store.Limits) (store.Decision, error) {
 	var d store.Decision
-	_, err := s.breaker.Execute(func() (store.Decision, error) {
-		var err error
-		d, err = s.ask(ctx, now, w, l)
+	err := s.try(ctx, func(within context.Context) (err error) {
+		d, err = s.asked.Decide(within, now, w, l)
 		switch {
-		case err != nil:
-			s.reason.Store(&err)
-		case d.Unasked:
-			err = errUnasked
+		case err != nil && ctx.Err() != nil:
+			return fmt.Errorf("%w: %w", errCaller, err)
+		case err == nil && d.Unasked:
+			return errUnasked
 		}
-		return d, err
+		return err
 	})
 	switch {
 	case err == nil, errors.Is(err, errUnasked), errors.Is(err, store.ErrUnconfirmed):
@@ -147,34 +142,24 @@ func (s *Store) Run(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		if s.breaker.State() != gobreaker.StateHalfOpen {
-			continue
+		if s.breaker.State() == gobreaker.StateHalfOpen {
+			_ = s.try(ctx, s.shared.Reach) // the breaker counts its error
 		}
-		_, _ = s.breaker.Execute(func() (store.Decision, error) { // the breaker keeps its error
-			ctx, cancel := context.WithTimeout(ctx, s.options.Deadline)
-			defer cancel()
-			err := s.shared.Reach(ctx)
-			if err != nil {
-				s.reason.Store(&err)
-			}
-			return store.Decision{}, err
-		})
 	}
 }
 
-// ask makes a call to the shared store within the deadline.
-func (s *Store) ask(caller context.Context, now time.Time, w store.Write, l store.Limits) (store.Decision, error) {
-	defer s.inflight.Add(-1)
-	if s.inflight.Add(1) > maxCalls {
-		return store.Decision{}, store.ErrCrowded
-	}
-	ctx, cancel := context.WithTimeout(caller, s.options.Deadline)
-	defer cancel()
-	d, err := s.asked.Decide(ctx, now, w, l)
-	if err != nil && caller.Err() != nil {
-		err = fmt.Errorf("%w: %w", errCaller, err)
-	}
-	return d, err
+// try makes a call to the shared store within the deadline, if the breaker lets it through.
+func (s *Store) try(ctx context.Context, call func(context.Context) error) error {
+	_, err := s.breaker.Execute(func() (struct{}, error) {
+		ctx, cancel := context.WithTimeout(ctx, s.options.Deadline)
+		defer cancel()
+		err := call(ctx)
+		if err != nil && !errors.Is(err, errUnasked) {
+			s.reason.Store(&err)
+		}
+		return struct{}{}, err
+	})
+	return err
 }
 
 // changed says what a change of the breaker means. A probe that fails is none.

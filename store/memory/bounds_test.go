@@ -70,43 +70,6 @@ func TestTheStoreIsFullOnlyOfWhatIsPending(t *testing.T) {
 	h.check()
 }
 
-func TestGroupsWhoseTimeHasPassedAreForgotten(t *testing.T) {
-	h := newHostile(t, DefaultBytes)
-	for range 1000 {
-		h.create(attack{group: true})
-	}
-	h.now = h.now.Add(125*time.Minute + time.Microsecond) // the spam filter is full again
-	for range 200 {
-		h.create(attack{group: true})
-	}
-	if h.groups.Len() != 200 {
-		t.Errorf("%d groups are kept, want the 200 of now", h.groups.Len())
-	}
-	h.check()
-}
-
-func TestTheGroupUsedLongestAgoGoesFirst(t *testing.T) {
-	h := newHostile(t, MinBytes)
-	first, l := h.write(attack{group: true})
-	first.Name = "first"
-	second, _ := h.write(attack{group: true})
-	h.send(second, l)
-	for i := range 4000 {
-		h.create(attack{group: true})
-		if i%100 == 0 {
-			first.Name = fmt.Sprint("first", i)
-			first.Exact = store.KeyOf(first.Name) // nothing merges, so nothing is pending
-			first.Similar = first.Exact
-			l.Spam.Key = first.Exact
-			h.send(first, l)
-		}
-	}
-	used, unused := h.groups.Get(first.Group) != nil, h.groups.Get(second.Group) != nil
-	if !used || unused {
-		t.Errorf("the group in use is kept: %t, the one that is not: %t", used, unused)
-	}
-}
-
 // The heap may hold a quarter more than the bound: maps and slices grow ahead.
 func TestTheStoreIsAsLargeAsItSeems(t *testing.T) {
 	tests := []struct {
@@ -253,21 +216,6 @@ func heapInUse() int64 {
 	return int64(s.HeapAlloc)
 }
 
-func TestAGroupIsNotFullWhereNobodySettles(t *testing.T) {
-	s := New(Options{Bytes: MinBytes, Unsettled: true})
-	h := newHostile(t, MinBytes)
-	for i := range 300 {
-		w, l := h.write(attack{})
-		w.Group, w.Exact, l.MaxEvents, l.Spam.Limit = store.KeyOf("group"), store.KeyOf(fmt.Sprint(i)), 1000, store.Limit{Burst: 1}
-		for _, want := range []store.Verdict{store.Admit, store.Merge} {
-			w.Name = fmt.Sprint(i, want)
-			if d, err := s.Decide(t.Context(), h.now, w, l); err != nil || d.Verdict != want {
-				t.Fatalf("Event %d: %v (%v), want %v", i, d.Verdict, err, want)
-			}
-		}
-	}
-}
-
 func TestNothingIsPendingWhereNobodySettles(t *testing.T) {
 	s := New(Options{Bytes: MinBytes, Unsettled: true})
 	h := newHostile(t, MinBytes)
@@ -283,12 +231,5 @@ func TestNothingIsPendingWhereNobodySettles(t *testing.T) {
 	}
 	if n, err := h.Pending(t.Context()); n != 0 || err != nil || len(h.claim(1000, 1000*time.Hour)) > 0 {
 		t.Errorf("%d groups are pending, %v, want none", n, err)
-	}
-	h.now = h.now.Add(1000 * time.Hour)
-	for range 500 {
-		h.create(attack{group: true})
-	}
-	if h.groups.Len() > 500 {
-		t.Errorf("%d groups are kept, want the 500 of now", h.groups.Len())
 	}
 }

@@ -47,7 +47,7 @@ func (s *Store) Complete(_ context.Context, now time.Time, p store.PendingWrite,
 	}
 	e.Complete(now, s.steps.Next(), &p, o)
 	s.measure(e)
-	s.shrink(now, 0)
+	s.groups.Shrink(0)
 	return nil
 }
 

@@ -52,23 +52,3 @@ func TestClaimsLookAhead(t *testing.T) {
 		}
 	}
 }
-
-func TestAnOutcomeThatIsNotKnownDoesNoHarm(t *testing.T) {
-	h := newHostile(t, DefaultBytes)
-	h.pend("default")
-	h.pend("default")
-	writes := h.claim(2, time.Hour)
-	h.settle(2, time.Hour, written)
-	unknown := store.PendingWrite{Ref: store.Ref{Group: writes[0].Ref.Group, ID: 99}, Name: "unknown"}
-	for range 2 {
-		if err := h.Complete(t.Context(), h.now, unknown, store.Outcome{}); err != nil {
-			t.Fatal(err)
-		}
-		h.check()
-	}
-	h.now = h.now.Add(1000 * time.Hour)
-	if err := h.Complete(t.Context(), h.now, writes[0], store.Outcome{Result: store.Failed}); err != nil || h.groups.Len() != 1 {
-		t.Errorf("%d groups, %v, after an outcome for one of two whose time has passed, want the other", h.groups.Len(), err)
-	}
-	h.check()
-}

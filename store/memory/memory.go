@@ -1,5 +1,4 @@
-// Package memory is the store in the memory of one process: for one replica, for development and
-// for forecasts.
+// Package memory is the store in the memory of one process: for one replica, for development and for forecasts.
 package memory
 
 import (
@@ -165,7 +164,7 @@ func (s *Store) enter(now time.Time, namespace string, key store.Key) (e *entry,
 		}
 		return nil, known, fmt.Errorf("%w of namespace %q", store.ErrFull, namespace)
 	}
-	s.shrink(now, stepBytes)
+	s.groups.Shrink(stepBytes)
 	if !known {
 		e = s.make(namespace, key)
 	}
@@ -178,8 +177,7 @@ func (s *Store) make(namespace string, key store.Key) *entry {
 	return e
 }
 
-// known finds a group. One whose time has passed is forgotten, so that what is known does not
-// depend on whether shrink came by.
+// known finds a group. One whose time has passed is forgotten; one that nobody asks for stays until its bytes are needed.
 func (s *Store) known(now time.Time, key store.Key) (*entry, bool) {
 	place := s.groups.Get(key)
 	if place == nil {
@@ -204,20 +202,6 @@ func (s *Store) measure(e *entry) {
 		s.pending[e] = struct{}{}
 	}
 	s.groups.Set(e.place, e.Size(), !e.due.IsZero())
-}
-
-// shrink forgets groups until there is space for more bytes, and a few more whose time has passed: each step
-// looks again, so that one stays short.
-func (s *Store) shrink(now time.Time, more int64) {
-	s.groups.Shrink(more)
-	const few = 8
-	for range few {
-		place := s.groups.Oldest()
-		if place == nil || !place.Value.Expired(now) {
-			return
-		}
-		s.groups.Remove(place)
-	}
 }
 
 // ReportDrops lets the notice of a register report drops of Events of a namespace. It returns store.ErrFull

@@ -61,45 +61,6 @@ func TestStepsHaveNamesOfTheirOwn(t *testing.T) {
 	}
 }
 
-// A token that was not needed stays where it is: of quotas, only those whose verdict charges them lose one.
-func TestOnlyWhatIsChargedIsTaken(t *testing.T) {
-	lim := store.Limit{Burst: 3, Every: time.Hour}
-	quotas := []store.Bucket{{Key: store.KeyOf("one"), Name: "one", Limit: lim}, {Key: store.KeyOf("none"), Name: "none"}}
-	h := newHostile(t, MinBytes)
-	w, l := h.write(attack{group: true})
-	left := func() int { return h.level(quotas[0].Key).Tokens(lim, h.now) }
-	tests := []struct {
-		says   string
-		quotas []store.Bucket
-		change func(w *store.Write)
-		want   store.Verdict
-		left   int
-	}{
-		{"another quota refuses", quotas, func(*store.Write) {}, store.Drop, 3},
-		{"it is admitted", quotas[:1], func(*store.Write) {}, store.Admit, 2},
-		{"it is merged", quotas[:1], func(w *store.Write) { w.Name = "b" }, store.Merge, 2},
-		{"a label is admitted", quotas[:1], label("x"), store.Admit, 1},
-		{"the API server asks about it again", quotas[:1], label("x"), store.Admit, 1},
-		{"another label is admitted", quotas[:1], label("y"), store.Admit, 0},
-		{"a third one finds no token", quotas[:1], label("z"), store.Drop, 0},
-	}
-	for _, test := range tests {
-		write := w
-		test.change(&write)
-		l.Quotas = test.quotas
-		d, err := h.Decide(t.Context(), h.now, write, l)
-		if err != nil || d.Verdict != test.want || left() != test.left {
-			t.Errorf("%s: %v, %v, %d tokens left; want %v and %d", test.says, d.Verdict, err, left(), test.want, test.left)
-		}
-	}
-}
-
-func label(same string) func(w *store.Write) {
-	return func(w *store.Write) {
-		w.Update = &store.Update{Stored: store.Stored{Count: 1}, Same: store.KeyOf(same)}
-	}
-}
-
 // What is decided on a copy is what the store itself decides, and the store does not notice.
 func TestAForecastIsWhatHappens(t *testing.T) {
 	for seed := range uint64(20) {

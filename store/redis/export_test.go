@@ -41,4 +41,4 @@ func (s *Store) Small(bytes, reports int64) *Store {
 func (s *Store) SpillExcess() { s.spillExcess() }
 
 // Waiting is what Run tells Options.Waiting.
-func (s *Store) Waiting() int { return len(s.waiting(s.opts.Now())) }
+func (s *Store) Waiting() int { return len(s.log.waiting(s.opts.Now())) }

@@ -17,9 +17,8 @@ import (
 // deadline is that of a webhook's call, and so much longer as a busy machine needs.
 const deadline = 10 * time.Second
 
-// One of three replicas is farther from Redis than the others, which never pause. It has its turn all
-// the same, on one register and under one quota: its circuit breaker stays closed, and it decides
-// nothing by itself.
+// One of three replicas is farther from Redis than the others, which never pause. It has its turn all the same, on
+// one register and under one quota: its circuit breaker stays closed, and it decides nothing by itself.
 func TestFarReplicaHasItsTurn(t *testing.T) {
 	const callers, wanted = 4, 15
 	server := redistest.Start(t, redistest.Options{})
@@ -65,8 +64,7 @@ type skewed struct{ by atomic.Int64 }
 
 func (s *skewed) now() time.Time { return time.Now().Add(time.Duration(s.by.Load())) }
 
-// What replicas think of the time does not matter, only what Redis does: together they give what one
-// bucket gives.
+// What replicas think of the time does not matter, only what Redis does: together they give what one bucket gives.
 func TestReplicasWhoseClocksAreWrong(t *testing.T) {
 	const burst, objects = 100, 40
 	server := redistest.Start(t, redistest.Options{})

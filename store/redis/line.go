@@ -12,22 +12,21 @@ import (
 // line is what this replica has of one register: a copy, and the calls that wait for it. Calls that come
 // while a trip is under way go together in the next one.
 type line struct {
-	key     store.Key
-	place   *store.Entry[*line]
-	copy    register     // as if it did not exist, where nothing is known of it
-	due     time.Time    // in the index, as far as known
-	local   *rules.Group // the copy as changed while Redis was unavailable; nil if it was not
-	busy    bool
-	sent    time.Time // when the step was sent that Redis has not answered; zero for none
-	waiting []*call
-	doubts  []attempt // oldest first
+	key       store.Key
+	namespace string
+	place     *store.Entry[*line]
+	copy      register     // as if it did not exist, where nothing is known of it
+	due       time.Time    // in the index, as far as known
+	local     *rules.Group // the copy, changed by what Redis does not surely know; nil if that is nothing
+	busy      bool
+	sent      time.Time // when the step was sent that Redis has not answered; zero for none
+	waiting   []*call
 }
 
 // lines are those lines of a replica that share a lock. A line with a step under way is pinned.
 type lines struct {
-	mu       sync.Mutex
-	all      *store.Table[*line]
-	doubtful map[store.Key]*line // with attempts in doubt
+	mu  sync.Mutex
+	all *store.Table[*line]
 }
 
 const (
@@ -40,7 +39,7 @@ const (
 func newLines(bytes int64) []*lines {
 	all := make([]*lines, locks)
 	for i := range all {
-		all[i] = &lines{all: store.NewTable[*line](bytes / locks), doubtful: map[store.Key]*line{}}
+		all[i] = &lines{all: store.NewTable[*line](bytes / locks)}
 	}
 	return all
 }
@@ -54,7 +53,7 @@ func (ls *lines) enter(namespace string, key store.Key) *line {
 		ls.all.Pin(place)
 		return place.Value
 	}
-	ln := &line{key: key, copy: register{group: &rules.Group{}}}
+	ln := &line{key: key, namespace: namespace, copy: register{group: &rules.Group{}}}
 	ln.place = ls.all.Add(key, namespace, ln)
 	return ln
 }
@@ -66,17 +65,11 @@ func (ls *lines) measure(ln *line) {
 	if ln.local != nil {
 		size += ln.local.Size()
 	}
-	if len(ln.doubts) > 0 {
-		ls.doubtful[ln.key] = ln
-	} else {
-		delete(ls.doubtful, ln.key)
-	}
-	ls.all.Set(ln.place, size, ln.busy || len(ln.doubts) > 0)
+	ls.all.Set(ln.place, size, ln.busy)
 	ls.all.Shrink(0)
 }
 
-// look calls f with the copy of a register, if there is one that still matters. f must not change or keep
-// it.
+// look calls f with the copy of a register, if there is one that still matters. f must not change or keep it.
 func (ls *lines) look(key store.Key, now time.Time, f func(*rules.Group)) bool {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -93,37 +86,34 @@ func (ls *lines) look(key store.Key, now time.Time, f func(*rules.Group)) bool {
 }
 
 // locally changes the copy of a register, or an empty one, while Redis is unavailable.
-func (ls *lines) locally(namespace string, key store.Key, now time.Time, fresh store.Key, f func(*rules.Group)) {
+func (ls *lines) locally(namespace string, key store.Key, f func(*rules.Group)) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	ln := ls.enter(namespace, key)
 	if ln.local == nil {
 		ln.local = ln.copy.group.Clone()
-		for _, a := range ln.doubts {
-			ln.assume(a.calls, now, fresh)
-		}
 	}
 	f(ln.local)
 	ls.measure(ln)
 }
 
-// assume applies an attempt in doubt as if it had been carried out, for as long as this replica decides by
-// itself.
-func (ln *line) assume(calls []*call, now time.Time, fresh store.Key) {
-	for _, c := range calls {
-		c.step(ln.local, now, fresh)
-	}
-}
-
-// report is what waits to be reported to one register: decisions made without it, and drops for its
-// notice. Decisions that are alike are joined.
+// report is what Redis does not surely know of one register: steps of which nobody knows whether they were carried
+// out, decisions made without it, and drops for its notice. Decisions that are alike are joined.
 type report struct {
 	namespace string
-	decisions int // before they were joined
+	since     time.Time
+	doubts    []attempt // oldest first
+	decisions int       // before they were joined
 	ops       []rules.Op
 	index     map[alike]int
 	drops     rules.Drops
-	since     time.Time
+}
+
+// attempt is a step of which nobody knows whether it was carried out.
+type attempt struct {
+	version version
+	calls   []*call
+	since   time.Time
 }
 
 // alike is what decisions have in common that are reported as one: the name of the Event or, for first
@@ -136,7 +126,7 @@ type alike struct {
 	bucket       store.Key
 }
 
-// apply adds all of it to its register.
+// apply adds its decisions and drops to its register.
 func (r *report) apply(g *rules.Group, now time.Time, fresh store.Key) {
 	for i := range r.ops {
 		g.Report(now, fresh, &r.ops[i])
@@ -189,16 +179,25 @@ type reports struct {
 
 func newReports(most int64) *reports { return &reports{all: store.NewTable[*report](most)} }
 
-// change finds or makes the report to a register about Events of a namespace, and calls f to change it.
-func (rs *reports) change(now time.Time, namespace string, register store.Key, f func(*report)) {
+// change finds or makes the report to a register about Events of a namespace, of which something waits since then,
+// and calls f to change it.
+func (rs *reports) change(since time.Time, namespace string, register store.Key, f func(*report)) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	e := rs.all.Get(register)
 	if e == nil {
-		e = rs.all.Add(register, namespace, &report{namespace: namespace, since: now})
+		e = rs.all.Add(register, namespace, &report{namespace: namespace, since: since})
 	}
-	f(e.Value)
-	rs.all.Set(e, int64(1+len(e.Value.ops)), false)
+	r := e.Value
+	f(r)
+	if since.Before(r.since) {
+		r.since = since
+	}
+	size := 1 + len(r.ops)
+	for _, a := range r.doubts {
+		size += len(a.calls)
+	}
+	rs.all.Set(e, int64(size), false)
 }
 
 func (rs *reports) add(now time.Time, group store.Key, o rules.Op) {
@@ -237,6 +236,13 @@ func (rs *reports) putBack(register store.Key, r *report) {
 	})
 }
 
+// putDoubts puts steps in doubt into the report to a register, which has none.
+func (rs *reports) putDoubts(namespace string, register store.Key, doubts []attempt) {
+	if len(doubts) > 0 {
+		rs.change(doubts[0].since, namespace, register, func(r *report) { r.doubts = doubts })
+	}
+}
+
 // call is one change of a register that waits for a trip to Redis: a write to decide or what apply does, that of a
 // report too. One without either makes the trip for what waits for the register.
 type call struct {
@@ -248,7 +254,7 @@ type call struct {
 
 	done chan struct{} // closed when it is over
 	// Under the lock of the line:
-	decided  bool // an attempt carried the decision, so it may stand
+	attempts int  // that carried the decision; with one or more it may stand
 	answered bool // the caller has returned with that decision
 	lacking  bool // it needs tokens that were not asked for, and is not decided
 	err      error
@@ -256,39 +262,24 @@ type call struct {
 
 // step applies c to a copy of its register, and reports whether that changed it. A call whose caller has
 // returned with an answer is not decided again: what was answered is what is recorded.
-func (c *call) step(g *rules.Group, now time.Time, fresh store.Key) bool {
+func (c *call) step(g *rules.Group, now time.Time, fresh store.Key) (changed bool) {
 	switch {
 	case c.apply != nil:
 		c.apply(g, now, fresh)
+		return true
 	case c.Limits == nil:
 		return false
 	case c.answered:
 		g.Report(now, fresh, &c.Op)
-	default:
-		if c.lacking = c.short(g, now); c.lacking {
+		return true
+	}
+	if !c.taken.asked { // others may have changed the register since its copy was looked at
+		d, _ := g.Clone().Decide(now, fresh, c.Write, c.Limits, allOK(c.Limits))
+		if c.lacking = pays(d); c.lacking {
 			return false
 		}
-		var changed bool
-		c.At = now
-		c.Decision, changed = g.Decide(now, fresh, c.Write, c.Limits, c.taken.grants)
-		return changed
 	}
-	return true
-}
-
-// attempt is a step of which nobody knows whether it was carried out.
-type attempt struct {
-	version version
-	calls   []*call
-	since   time.Time
-}
-
-// finish ends calls. The caller holds the lock.
-func finish(calls []*call, err error) {
-	for _, c := range calls {
-		if err != nil {
-			c.err = err
-		}
-		close(c.done)
-	}
+	c.lacking, c.At = false, now
+	c.Decision, changed = g.Decide(now, fresh, c.Write, c.Limits, c.taken.grants)
+	return changed
 }

@@ -187,28 +187,6 @@ func TestWaitingBehindAStepThatIsNotAnsweredIsAFailure(t *testing.T) {
 	}
 }
 
-// Flush may come between two steps of a trip, of which the first has found that what was in doubt was carried out.
-func TestFlushWhileATripAsksAboutWhatIsInDoubt(t *testing.T) {
-	client := hooked{connect(t, redistest.Start(t, redistest.Options{}).Addr()), make(chan func(func() error) error, 3)}
-	s, l := newStore(t, client), limits(100)
-	decide(t, s, event("pod", "m", 0), l)
-	client.hooks <- func(call func() error) error { return errors.Join(call(), errors.New("the answer is lost")) }
-	if _, err := s.Decide(t.Context(), time.Now(), event("pod", "first", 1), l); !errors.Is(err, store.ErrUnconfirmed) {
-		t.Fatalf("Decide: %v, want it unconfirmed", err)
-	}
-	flushed := false
-	client.hooks <- func(call func() error) error { return call() }
-	client.hooks <- func(call func() error) error {
-		s.Flush(t.Context())
-		flushed = true
-		return call()
-	}
-	decide(t, s, event("pod", "second", 2), l)
-	if !flushed {
-		t.Error("the trip had no second step")
-	}
-}
-
 // An attempt of Flush that carried nothing itself is over once the register says what became of the others.
 func TestNothingWaitsOnceRedisHasSaidWhatBecameOfAnAttempt(t *testing.T) {
 	client := hooked{connect(t, redistest.Start(t, redistest.Options{}).Addr()), make(chan func(func() error) error, 2)}

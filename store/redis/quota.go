@@ -12,8 +12,7 @@ import (
 )
 
 const (
-	// emptyFor is how long a quota is taken for empty before it is asked again, as others may give tokens
-	// back.
+	// emptyFor is how long a quota is taken for empty before it is asked again, as others may give tokens back.
 	emptyFor = 200 * time.Millisecond
 	// maxQuotas is the number of quotas whose levels a replica remembers.
 	maxQuotas = 1 << 16
@@ -27,8 +26,7 @@ type quotas struct {
 	all *store.Table[*quota]
 }
 
-// quota is one of them. Calls that come while a trip is under way take their tokens together in the next
-// one.
+// quota is one of them. Calls that come while a trip is under way take their tokens together in the next one.
 type quota struct {
 	key     store.Key
 	level   rules.Level
@@ -100,16 +98,6 @@ func (t *taken) empty() bool {
 // pays reports whether a decision takes a token from each quota.
 func pays(d store.Decision) bool { return d.Verdict.Admits() && !d.Paid }
 
-// short reports whether a write needs tokens that were not asked for, because others have changed g since
-// its copy was looked at.
-func (c *call) short(g *rules.Group, now time.Time) bool {
-	if c.taken.asked {
-		return false
-	}
-	d, _ := g.Clone().Decide(now, store.Key{}, c.Write, c.Limits, allOK(c.Limits))
-	return pays(d)
-}
-
 // allOK are the grants of quotas that all have tokens.
 func allOK(l *store.Limits) []rules.Grant {
 	return slices.Repeat([]rules.Grant{{OK: true}}, len(l.Quotas))
@@ -133,28 +121,25 @@ func (t *taken) giveBack() {
 	}
 }
 
-func granted(g rules.Grant) *tokenCall {
-	c := &tokenCall{done: make(chan struct{}), grant: g}
-	close(c.done)
-	return c
-}
-
 // take asks a quota for a token. One that is known to be empty is not asked.
 func (qs *quotas) take(ctx context.Context, namespace string, b *store.Bucket) *tokenCall {
+	c := &tokenCall{limit: b.Limit, done: make(chan struct{})}
 	if b.Burst <= 0 || b.Every <= 0 {
-		_, g := rules.Level{}.Take(b.Limit, time.Time{})
-		return granted(g)
+		_, c.grant = rules.Level{}.Take(b.Limit, time.Time{})
+		close(c.done)
+		return c
 	}
 	here := qs.store.opts.Now()
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	q := qs.of(namespace, b.Key)
 	if here.Sub(q.asked) < emptyFor {
-		if _, g := q.level.Take(b.Limit, q.clock.now(here)); !g.OK {
-			return granted(g)
+		if _, c.grant = q.level.Take(b.Limit, q.clock.now(here)); !c.grant.OK {
+			close(c.done)
+			return c
 		}
 	}
-	c := &tokenCall{limit: b.Limit, trip: true, done: make(chan struct{})}
+	c.trip, c.grant = true, rules.Grant{}
 	q.waiting = append(q.waiting, c)
 	qs.wake(context.WithoutCancel(ctx), q)
 	return c

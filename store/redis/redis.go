@@ -123,9 +123,6 @@ func (s *Store) now(group store.Key) time.Time { return s.clocks[shard(group)].n
 // trip for the tokens of quotas and one for the group, and none for what it knows to be refused. A
 // decision that comes with store.ErrUnconfirmed stands.
 func (s *Store) Decide(ctx context.Context, _ time.Time, w store.Write, l store.Limits) (store.Decision, error) {
-	if d, refused := s.refused(&w, &l); refused {
-		return d, nil
-	}
 	t := &taken{
 		quotas: s.quotas, namespace: w.Namespace, limits: &l, at: s.opts.Now(),
 		grants: make([]rules.Grant, len(l.Quotas)), asked: len(l.Quotas) == 0,
@@ -142,64 +139,58 @@ func (s *Store) Decide(ctx context.Context, _ time.Time, w store.Write, l store.
 	return d, err
 }
 
-// decide makes the trips for a write.
+// decide makes the trips for a write that the copy of its group does not refuse.
 func (s *Store) decide(ctx context.Context, w *store.Write, l *store.Limits, t *taken) (store.Decision, error) {
-	if !t.asked {
-		if d, _ := s.guess(w, l, allOK(l)); pays(d) {
-			if err := t.ask(ctx); err != nil {
-				return store.Decision{}, err
-			}
+	g := s.guess(w, l, allOK(l))
+	if g.known && g.Verdict == store.Drop && !l.ChargeMerged {
+		// The group's own bucket is empty, and can only have become emptier since the copy was made. The
+		// decision becomes a report.
+		s.log.add(s.opts.Now(), w.Group, rules.Op{Write: *w, Limits: l, Decision: g.Decision, At: g.at})
+		g.Unasked = true
+		return g.Decision, nil
+	}
+	if !t.asked && pays(g.Decision) {
+		if err := t.ask(ctx); err != nil {
+			return store.Decision{}, err
 		}
 	}
-	if d, refused := s.refusedByQuota(w, l, t); refused {
-		return d, nil
+	if t.empty() {
+		g = s.guess(w, l, t.grants)
+		if g.Verdict == store.Drop && !g.changed { // there is nothing to tell the group
+			g.Unasked = !t.trips
+			return g.Decision, nil
+		}
 	}
 	c := &call{namespace: w.Namespace, Op: rules.Op{Write: *w, Limits: l}, taken: t}
-	d, err := s.linesOf(w.Group).do(ctx, s, w.Group, c)
+	d, err := s.do(ctx, w.Group, c)
 	if err != nil || !c.lacking {
 		return d, err
 	}
 	if err := t.ask(ctx); err != nil {
 		return store.Decision{}, err
 	}
-	return s.linesOf(w.Group).do(ctx, s, w.Group, c)
+	return s.do(ctx, w.Group, c)
 }
 
-// refused decides a CREATE without a trip if the group's own spam bucket is known to be empty: since the
-// copy was made it can only have become emptier. The decision becomes a report.
-func (s *Store) refused(w *store.Write, l *store.Limits) (store.Decision, bool) {
-	now := s.now(w.Group)
-	d, ok := store.Decision{}, false
-	s.linesOf(w.Group).look(w.Group, now, func(g *rules.Group) { d, ok = g.Refused(now, w, l) })
-	if ok {
-		s.log.add(s.opts.Now(), w.Group, rules.Op{Write: *w, Limits: l, Decision: d, At: now})
-	}
-	d.Unasked = true
-	return d, ok
+// guess is what would become of a write, and whether that would change its group.
+type guess struct {
+	store.Decision
+	changed bool
+	known   bool // by a copy of the group; as its first if there is none
+	at      time.Time
 }
 
-// refusedByQuota decides a CREATE that a quota refuses and that changes nothing in its group, by the copy
-// of the group, or as its first if there is none.
-func (s *Store) refusedByQuota(w *store.Write, l *store.Limits, t *taken) (store.Decision, bool) {
-	if w.Update != nil || w.Count > 1 || !t.empty() {
-		return store.Decision{}, false
+// guess decides a write by the copy of its group, which it does not change.
+func (s *Store) guess(w *store.Write, l *store.Limits, grants []rules.Grant) guess {
+	r := guess{at: s.now(w.Group)}
+	decide := func(g *rules.Group) {
+		r.Decision, r.changed = g.Clone().Decide(r.at, store.Key{}, *w, l, grants)
 	}
-	d, changed := s.guess(w, l, t.grants)
-	if changed || d.Verdict != store.Drop {
-		return store.Decision{}, false
-	}
-	d.Unasked = !t.trips
-	return d, true
-}
-
-// guess decides a write by the copy of its group, which it does not change, or as its first if there is none.
-func (s *Store) guess(w *store.Write, l *store.Limits, grants []rules.Grant) (d store.Decision, changed bool) {
-	now := s.now(w.Group)
-	decide := func(g *rules.Group) { d, changed = g.Clone().Decide(now, store.Key{}, *w, l, grants) }
-	if !s.linesOf(w.Group).look(w.Group, now, decide) {
+	r.known = s.linesOf(w.Group).look(w.Group, r.at, decide)
+	if !r.known {
 		decide(&rules.Group{})
 	}
-	return d, changed
+	return r
 }
 
 // reportQuotaDrop reports what a quota has refused to the notice of that quota.
@@ -220,7 +211,7 @@ func (s *Store) DecideLocally(w store.Write, l store.Limits) store.Decision {
 	var d store.Decision
 	var changed bool
 	v := s.steps.Next()
-	s.linesOf(w.Group).locally(w.Namespace, w.Group, now, v, func(g *rules.Group) { d, changed = g.Decide(now, v, w, &l, grants) })
+	s.linesOf(w.Group).locally(w.Namespace, w.Group, func(g *rules.Group) { d, changed = g.Decide(now, v, w, &l, grants) })
 	if pays(d) {
 		s.quotas.each(w.Namespace, &l, func(i int, q *quota, now time.Time) { q.level = q.level.Force(l.Quotas[i].Limit, now) })
 	}
@@ -231,10 +222,9 @@ func (s *Store) DecideLocally(w store.Write, l store.Limits) store.Decision {
 	return d
 }
 
-// clock is the clock of one shard of Redis: the TIME in its last answer and what has passed since by the
-// monotonic clock of this process. It lags by the time that the answer took to come. Before the first
-// answer it is the clock of this process, which a step that is too early or too late corrects. Times
-// of different shards are never compared.
+// clock is the clock of one shard of Redis: the TIME in its last answer and what has passed since by the monotonic
+// clock of this process. It lags by the time that the answer took to come. Before the first answer it is the clock of
+// this process, which a step that is too early or too late corrects. Times of different shards are never compared.
 type clock struct {
 	mu   sync.Mutex
 	at   int64     // microseconds of Unix time

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/redisclient"
 	"github.com/eventquota/eventquota/store/rules"
 )
 
@@ -24,30 +25,85 @@ const (
 	pendingFor = 24 * time.Hour
 )
 
-// trip takes all waiting calls to Redis in one step, which it repeats while others get ahead. It ends when
+// do makes a call and waits for it. A caller whose time is up gets the decision that the last attempt carried, and the
+// call goes on without it. If Redis has not answered any attempt, the error is store.ErrUnconfirmed. If no attempt has
+// carried it, the error is store.ErrCrowded, unless Redis was silent all the time.
+func (s *Store) do(ctx context.Context, key store.Key, c *call) (store.Decision, error) {
+	c.done = make(chan struct{})
+	if _, bounded := ctx.Deadline(); !bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.opts.TripTimeout)
+		defer cancel()
+	}
+	begun, ls := s.opts.Now(), s.linesOf(key)
+	ls.mu.Lock()
+	ln := ls.enter(c.namespace, key)
+	ln.waiting = append(ln.waiting, c)
+	if !ln.busy {
+		ln.busy = true
+		go s.serve(context.WithoutCancel(ctx), ln)
+	}
+	ls.mu.Unlock()
+	select {
+	case <-c.done:
+		return c.Decision, c.err
+	case <-ctx.Done():
+	}
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	select {
+	case <-c.done:
+		return c.Decision, c.err
+	default:
+	}
+	switch {
+	case c.attempts > 1 && c.Limits != nil:
+		c.answered = true
+		return c.Decision, nil // others got ahead
+	case c.attempts > 0:
+		c.answered = true
+		return c.Decision, fmt.Errorf("%w: %w", store.ErrUnconfirmed, ctx.Err())
+	}
+	ln.waiting = slices.DeleteFunc(ln.waiting, func(other *call) bool { return other == c })
+	if !ln.sent.IsZero() && !ln.sent.After(begun) {
+		return store.Decision{}, fmt.Errorf("no answer to the step before: %w", ctx.Err())
+	}
+	return store.Decision{}, fmt.Errorf("%w: %w", store.ErrCrowded, ctx.Err())
+}
+
+// serve takes the calls of a line to Redis until none wait. Whoever calls it has made the line busy.
+func (s *Store) serve(ctx context.Context, ln *line) {
+	ls := s.linesOf(ln.key)
+	for busy := true; busy; {
+		within, cancel := context.WithTimeout(ctx, s.opts.TripTimeout)
+		s.trip(within, ln)
+		cancel()
+		ls.mu.Lock()
+		busy = len(ln.waiting) > 0
+		ln.busy = busy
+		ls.measure(ln)
+		ls.mu.Unlock()
+	}
+}
+
+// trip takes all that waits for a register to Redis in one step, which it repeats while others get ahead. It ends when
 // the step is carried out or has failed, or when the context is done.
 func (s *Store) trip(ctx context.Context, ln *line) {
-	var calls []*call
-	reserve := time.Duration(0)
-	for tries := 1; ; tries++ {
-		t := s.prepare(ln, &calls)
-		if t == nil {
-			return
-		}
-		t.reserve = reserve.Microseconds()
+	t := &trip{line: ln}
+	for tries := 1; s.prepare(t); tries++ {
 		begun := s.opts.Now()
 		answer, err := t.send(ctx, s)
 		here := s.opts.Now()
 		if err != nil {
-			s.fail(ln, t, calls, err)
+			s.fail(t, err)
 			return
 		}
-		done, held := s.take(ln, t, calls, answer, here)
+		done, held := s.take(t, answer, here)
 		if done {
 			return
 		}
 		if tries >= losses {
-			reserve = min(max(2*here.Sub(begun), reserveMin), reserveMax)
+			t.reserve = min(max(2*here.Sub(begun), reserveMin), reserveMax).Microseconds()
 		}
 		if held {
 			select {
@@ -56,61 +112,65 @@ func (s *Store) trip(ctx context.Context, ln *line) {
 			}
 		}
 		if ctx.Err() != nil {
-			s.lost(ln, calls, ctx.Err())
+			s.lost(t, ctx.Err())
 			return
 		}
 	}
 }
 
-// step is what a register is to become.
-type step struct {
-	to  register
-	at  time.Time
-	due time.Time // in the index, once it is carried out
+// trip is what is taken to a register, and the step that this makes.
+type trip struct {
+	line   *line
+	doubts []attempt // of trips before, oldest first
+	calls  []*call
+	// What the register is to become, when, and its time in the index once the step is carried out.
+	to      register
+	at, due time.Time
 	// What the script gets.
 	keys                                            [2]string
 	expected, version, writer, value, member, score string
 	now, age, expiry, reserve                       int64
 }
 
-// prepare applies the calls of a line to a copy of its register, those of attempts in doubt first. It
-// returns nil when there is nothing to send; all calls are then finished.
-func (s *Store) prepare(ln *line, calls *[]*call) *step {
+// prepare applies what waits for a register to a copy of it. It returns false when there is nothing to send; all calls
+// are then finished.
+func (s *Store) prepare(t *trip) bool {
+	ln := t.line
 	ls := s.linesOf(ln.key)
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	if report := s.log.take(ln.key); report != nil {
-		*calls = append(*calls, &call{report: report, apply: report.apply, done: make(chan struct{})})
+	if r := s.log.take(ln.key); r != nil {
+		t.doubts, r.doubts = append(t.doubts, r.doubts...), nil
+		if r.decisions > 0 {
+			t.calls = append(t.calls, &call{report: r, apply: r.apply, done: make(chan struct{})})
+		}
 	}
-	*calls = append(*calls, ln.waiting...)
-	ln.waiting = nil
-	if len(*calls) == 0 && len(ln.doubts) == 0 {
-		return nil
-	}
-	t, v, group := &step{at: s.now(ln.key)}, s.steps.Next(), &rules.Group{}
+	t.calls, ln.waiting = append(t.calls, ln.waiting...), nil
+	t.at = s.now(ln.key)
+	v, group := s.steps.Next(), &rules.Group{}
 	if !ln.copy.group.Expired(t.at) {
 		group = ln.copy.group.Clone()
 	}
 	changed := false
-	for _, a := range ln.doubts {
+	for _, a := range t.doubts {
 		for _, c := range a.calls {
 			changed = c.step(group, t.at, v) || changed
 		}
 	}
-	for _, c := range *calls {
+	for _, c := range t.calls {
 		changed = c.step(group, t.at, v) || changed
-		c.decided = !c.lacking
+		c.attempts++
 	}
-	*calls = slices.DeleteFunc(*calls, func(c *call) bool {
+	t.calls = slices.DeleteFunc(t.calls, func(c *call) bool {
 		if c.lacking {
+			c.attempts = 0
 			close(c.done)
 		}
 		return c.lacking
 	})
-	if !changed { // nothing to write, nor to wait for: attempts in doubt carried nothing
-		ln.doubts = nil
-		finish(*calls, nil)
-		return nil
+	if !changed { // nothing to write, nor to wait for: steps in doubt carried nothing
+		finish(t.calls, nil)
+		return false
 	}
 	if s.opts.Unsettled {
 		group.Discard()
@@ -119,18 +179,20 @@ func (s *Store) prepare(ln *line, calls *[]*call) *step {
 	t.to, t.due = register{version: v, group: group}, group.Due()
 	value, err := group.Marshal()
 	if err != nil {
-		s.unsent(ln, *calls, err)
-		return nil
+		s.unsent(t, err)
+		return false
 	}
-	s.fill(t, ln, string(value))
+	s.fill(t, string(value))
 	ln.sent = s.opts.Now()
-	return t
+	return true
 }
 
 // fill sets what the script gets of a step.
-func (s *Store) fill(t *step, ln *line, value string) {
+func (s *Store) fill(t *trip, value string) {
+	ln := t.line
 	t.keys = [2]string{s.groupKey(ln.key), s.dues[shard(ln.key)]}
 	t.version, t.writer, t.value, t.now = string(t.to.version[:]), string(s.steps.Writer[:]), value, t.at.UnixMicro()
+	t.expected = ""
 	if !ln.copy.version.IsZero() {
 		t.expected = string(ln.copy.version[:])
 	}
@@ -139,7 +201,7 @@ func (s *Store) fill(t *step, ln *line, value string) {
 		expiry = max(expiry, pendingFor)
 	}
 	t.expiry = max(expiry.Milliseconds(), 1)
-	t.score = "-"
+	t.member, t.score = "", "-"
 	if !t.due.Equal(ln.due) {
 		t.member, t.score = member(ln.key, t.to.group.Namespace), ""
 		if !t.due.IsZero() {
@@ -148,9 +210,18 @@ func (s *Store) fill(t *step, ln *line, value string) {
 	}
 }
 
+// send sends a step, which is carried out if the register is still what it was and the step is not late.
+func (t *trip) send(ctx context.Context, s *Store) ([]any, error) {
+	deadline, _ := ctx.Deadline() // that of serve
+	t.age = max(time.Until(deadline).Microseconds(), 0)
+	return script.Run(ctx, s.client, t.keys[:], &t.expected, &t.version, &t.writer, &t.value,
+		&t.now, &t.age, &t.expiry, &t.member, &t.score, &t.reserve)
+}
+
 // take handles the answer to a step, which was carried out, or else the answer has what the register is now. The calls
 // are over if it was carried out, or if what the register is cannot be read.
-func (s *Store) take(ln *line, t *step, calls []*call, answer []any, here time.Time) (done, held bool) {
+func (s *Store) take(t *trip, answer []any, here time.Time) (done, held bool) {
+	ln := t.line
 	ls := s.linesOf(ln.key)
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -162,11 +233,11 @@ func (s *Store) take(ln *line, t *step, calls []*call, answer []any, here time.T
 		s.clocks[shard(ln.key)].set(now, here)
 	}
 	if err == nil && len(answer) == 1 {
-		for _, a := range append(ln.doubts, attempt{calls: calls}) {
+		for _, a := range append(t.doubts, attempt{calls: t.calls}) {
 			s.reported(a.calls)
 		}
-		ln.copy, ln.due, ln.doubts, ln.local = t.to, t.due, nil, nil
-		finish(calls, nil)
+		ln.copy, ln.due, ln.local = t.to, t.due, nil
+		finish(t.calls, nil)
 		return true, false
 	}
 	var current register
@@ -174,11 +245,11 @@ func (s *Store) take(ln *line, t *step, calls []*call, answer []any, here time.T
 		current, err = decode(value)
 	}
 	if err != nil {
-		s.unsent(ln, calls, err)
+		s.unsent(t, err)
 		return true, false
 	}
 	last := current.last(s.steps.Writer)
-	ln.doubts = slices.DeleteFunc(ln.doubts, func(a attempt) bool {
+	t.doubts = slices.DeleteFunc(t.doubts, func(a attempt) bool {
 		if number(a.version) > last {
 			return false
 		}
@@ -197,73 +268,70 @@ func (s *Store) reported(calls []*call) {
 	}
 }
 
-// do makes a call and waits for it. A caller whose time is up gets the decision that the last attempt
-// carried, with store.ErrUnconfirmed; the call goes on without it. If no attempt has carried it, the error
-// is store.ErrCrowded, unless Redis was silent all the time.
-func (ls *lines) do(ctx context.Context, s *Store, key store.Key, c *call) (store.Decision, error) {
-	c.done = make(chan struct{})
-	if _, bounded := ctx.Deadline(); !bounded {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, s.opts.TripTimeout)
-		defer cancel()
-	}
-	begun := s.opts.Now()
-	ls.mu.Lock()
-	ln := ls.enter(c.namespace, key)
-	ln.waiting = append(ln.waiting, c)
-	first := !ln.busy
-	ln.busy = true
-	ls.mu.Unlock()
-	if first {
-		s.round(ctx, ln)
-	}
-	select {
-	case <-c.done:
-		return c.Decision, c.err
-	case <-ctx.Done():
-	}
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	select {
-	case <-c.done:
-		return c.Decision, c.err
-	default:
-	}
-	if c.decided {
-		c.answered = true
-		return c.Decision, fmt.Errorf("%w: %w", store.ErrUnconfirmed, ctx.Err())
-	}
-	ln.waiting = slices.DeleteFunc(ln.waiting, func(other *call) bool { return other == c })
-	if !ln.sent.IsZero() && !ln.sent.After(begun) {
-		return store.Decision{}, fmt.Errorf("no answer to the step before: %w", ctx.Err())
-	}
-	return store.Decision{}, fmt.Errorf("%w: %w", store.ErrCrowded, ctx.Err())
-}
-
-// round takes the calls of a line to Redis and then, in the background, those that have come meanwhile.
-// The caller has made the line busy.
-func (s *Store) round(ctx context.Context, ln *line) {
-	s.trip(ctx, ln)
-	if !s.more(ln) {
-		return
-	}
-	go func() {
-		for more := true; more; more = s.more(ln) {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.TripTimeout)
-			s.trip(ctx, ln)
-			cancel()
-		}
-	}()
-}
-
-// more reports whether calls have come. If not, the line is no longer busy.
-func (s *Store) more(ln *line) bool {
+// fail ends calls whose step failed. Where nobody knows whether it was carried out, each caller gets
+// the decision that it carried, and the step stays in doubt until the register says.
+func (s *Store) fail(t *trip, err error) {
+	ln := t.line
 	ls := s.linesOf(ln.key)
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	ln.busy = len(ln.waiting) > 0
-	ls.measure(ln)
-	return ln.busy
+	ln.sent = time.Time{}
+	if redisclient.NotRun(err) {
+		s.unsent(t, err)
+		return
+	}
+	known := ln.local // has what is in reports
+	if known == nil {
+		ln.local = t.to.group
+	}
+	for _, c := range t.calls {
+		c.answered = true
+		if known != nil && c.report == nil {
+			c.step(known, t.at, t.to.version)
+		}
+	}
+	s.log.putDoubts(ln.namespace, ln.key, append(t.doubts, attempt{version: t.to.version, calls: t.calls, since: s.opts.Now()}))
+	finish(t.calls, errors.Join(store.ErrUnconfirmed, err))
+}
+
+// lost ends calls that other replicas got ahead of until time was up. Redis has answered, so what the last
+// attempt carried stands, and becomes a report.
+func (s *Store) lost(t *trip, err error) {
+	ls := s.linesOf(t.line.key)
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	for _, c := range t.calls {
+		c.answered = c.Limits != nil
+		if c.apply != nil {
+			c.err = err
+		}
+	}
+	s.unsent(t, nil)
+}
+
+// unsent ends calls whose step was not carried out. Decisions that were already answered become reports.
+func (s *Store) unsent(t *trip, err error) {
+	ln := t.line
+	for _, c := range t.calls {
+		switch {
+		case c.report != nil:
+			s.log.putBack(ln.key, c.report)
+		case c.answered && c.Limits != nil:
+			s.log.add(s.opts.Now(), ln.key, c.Op)
+		}
+	}
+	s.log.putDoubts(ln.namespace, ln.key, t.doubts)
+	finish(t.calls, err)
+}
+
+// finish ends calls. The caller holds the lock.
+func finish(calls []*call, err error) {
+	for _, c := range calls {
+		if err != nil {
+			c.err = err
+		}
+		close(c.done)
+	}
 }
 
 var errAnswer = errors.New("script of Redis answers what it never does")
@@ -286,14 +354,4 @@ func scan(answer []any, into ...any) error {
 		}
 	}
 	return nil
-}
-
-// send sends a step, which is carried out if the register is still what it was and the step is not late.
-func (t *step) send(ctx context.Context, s *Store) ([]any, error) {
-	t.age = s.opts.TripTimeout.Microseconds()
-	if deadline, ok := ctx.Deadline(); ok {
-		t.age = max(time.Until(deadline).Microseconds(), 0)
-	}
-	return script.Run(ctx, s.client, t.keys[:], &t.expected, &t.version, &t.writer, &t.value,
-		&t.now, &t.age, &t.expiry, &t.member, &t.score, &t.reserve)
 }

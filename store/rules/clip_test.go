@@ -3,8 +3,6 @@ package rules_test
 import (
 	"fmt"
 	"math"
-	"runtime"
-	"strings"
 	"testing"
 	"time"
 
@@ -43,71 +41,7 @@ func TestTimesAreThoseThatAClockMayShow(t *testing.T) {
 	}
 }
 
-// Whatever a client writes, what is kept of it has bounds, and keeps no more alive than itself.
-func TestTextsAreClippedBeforeTheyBecomeState(t *testing.T) {
-	const most = 256 << 10
-	text := func() string { return strings.Repeat("\u00e4", most/2) }
-	l := someLimits()
-	l.MaxEvents, l.Quotas = 1, []store.Bucket{quotaBucket()}
-	tests := []struct {
-		says string
-		do   func(g *rules.Group, i int)
-	}{
-		{"drops of a spam filter with long reasons", func(g *rules.Group, i int) {
-			none := l
-			none.Spam.Burst, none.Quotas = 0, nil
-			none.Spam.About = store.Object{APIVersion: text(), Kind: text(), Namespace: text(), Name: text(), UID: text()}
-			w := someWrite(fmt.Sprint(i, text()), epoch())
-			w.Reason = fmt.Sprint(i, text())
-			g.Decide(epoch(), store.Key{}, w, &none, nil)
-		}},
-		{"drops of a quota, which its notice reports", func(g *rules.Group, i int) {
-			w := someWrite(fmt.Sprint(i, text()), epoch())
-			w.Reason, w.Source = fmt.Sprint(i, text()), store.Source{Component: fmt.Sprint(i, text()), Host: text()}
-			w.About = store.Object{APIVersion: text(), Kind: text(), Namespace: text(), Name: fmt.Sprint(i, text()), UID: text()}
-			d := rules.Dropped(epoch(), w, &l, &store.Bucket{Name: text(), Policy: text(), About: w.About}, 1)
-			g.AddDrops(epoch(), store.Key{}, &d)
-		}},
-		{"Events that are stored, and merge", func(g *rules.Group, i int) {
-			w := someWrite(fmt.Sprint(i, text()), epoch())
-			w.Exact, w.Reason, w.Text, w.Combined = store.KeyOf(fmt.Sprint(i/2)), text(), fmt.Sprint(i, text()), true
-			w.Similar, w.Namespace = w.Exact, text()
-			w.About, w.Source.Host = store.Object{APIVersion: text(), Kind: text(), Namespace: text(), Name: text(), UID: text()}, text()
-			g.Decide(epoch(), store.Key{}, w, &l, []rules.Grant{{OK: true}})
-		}},
-		{"messages that are parts of long ones", func(g *rules.Group, i int) {
-			w := someWrite(fmt.Sprint(i), epoch())
-			w.Exact, w.Text, w.Combined = store.KeyOf(fmt.Sprint(i)), fmt.Sprint(i, text())[:100], true
-			g.Decide(epoch(), store.Key{}, w, &l, []rules.Grant{{OK: true}})
-		}},
-		{"UPDATEs", func(g *rules.Group, i int) {
-			w := someWrite(fmt.Sprint(i, text()), epoch())
-			w.Exact, w.Reason, w.Text, w.Combined = store.KeyOf(fmt.Sprint(i)), text(), fmt.Sprint(i, text()), true
-			w.Update = &store.Update{Recorder: true, Reverts: true, Stored: store.Stored{Count: 1}}
-			g.Decide(epoch(), store.Key{}, w, &l, []rules.Grant{{OK: true}})
-		}},
-		{"reports", func(g *rules.Group, i int) {
-			w := someWrite(fmt.Sprint(i, text()), epoch())
-			w.Reason, w.Text, w.About.Name = fmt.Sprint(i, text()), text(), text()
-			g.Report(epoch(), store.Key{}, &rules.Op{Write: w, Limits: &l, Decision: store.Decision{Verdict: store.Drop, Empty: &l.Spam, Occurrences: 1}, At: epoch()})
-		}},
-	}
-	for _, test := range tests {
-		t.Run(test.says, func(t *testing.T) {
-			g := &rules.Group{}
-			before := heapInUse()
-			for i := range 150 {
-				test.do(g, i)
-				clipped(t, g)
-			}
-			if used := heapInUse() - before; used > most {
-				t.Errorf("%d KiB are kept of 150 writes with texts of 256 KiB, %d KiB by the estimate", used>>10, g.Size()>>10)
-			}
-			runtime.KeepAlive(g)
-		})
-	}
-}
-
+// clipped holds that what is kept of a text has bounds, whatever a client writes.
 func clipped(t *testing.T, g *rules.Group) {
 	t.Helper()
 	within := func(most int, texts ...string) {
@@ -142,15 +76,6 @@ func clipped(t *testing.T, g *rules.Group) {
 			within(253, tally.What)
 		}
 	}
-}
-
-// heapInUse is the heap after a garbage collection.
-func heapInUse() int64 {
-	runtime.GC()
-	runtime.GC() // what finalizers freed
-	var s runtime.MemStats
-	runtime.ReadMemStats(&s)
-	return int64(s.HeapAlloc)
 }
 
 // Counts and settings may be as odd as they get.

@@ -94,21 +94,3 @@ func FuzzUnmarshal(f *testing.F) {
 		}
 	})
 }
-
-// FuzzSteps makes random steps; what came of them fits into a register and is read as it was written.
-func FuzzSteps(f *testing.F) {
-	for seed := range uint64(4) {
-		f.Add(seed, uint16(100), seed%2 == 0)
-	}
-	f.Fuzz(func(t *testing.T, seed uint64, steps uint16, long bool) {
-		c := newChaos(seed, long)
-		for range steps % 512 {
-			c.step()
-		}
-		b := c.encoded(t)
-		if len(b) > rules.MaxBytes {
-			t.Fatalf("%d bytes encoded, want %d at most", len(b), rules.MaxBytes)
-		}
-		c.same(t, b)
-	})
-}

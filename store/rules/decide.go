@@ -134,30 +134,6 @@ func (g *Group) drop(now time.Time, fresh store.Key, w *store.Write, l *store.Li
 	return d, true
 }
 
-// Refused decides a CREATE that the group's own spam filter is sure to refuse, and changes nothing. It
-// reports whether that is so: what is known of g is out of date only in that others have used it too,
-// which makes its bucket and reserves no fuller. The caller reports the drop.
-func (g *Group) Refused(now time.Time, write *store.Write, l *store.Limits) (store.Decision, bool) {
-	if l.Spam.Key.IsZero() || write.Update != nil {
-		return store.Decision{}, false
-	}
-	w := clipped(now, *write)
-	at := now.UnixMicro()
-	if l.Merge {
-		key, _ := g.correlate(at, &w, l)
-		if g.takes(at, key, &w, l) != nil {
-			return store.Decision{}, false
-		}
-	}
-	b := g.bucket(l.Spam.Key)
-	_, grant := b.Take(l.Spam.Limit, now)
-	if grant.OK || b.reserve(at, w.Reason, l) > 0 {
-		return store.Decision{}, false
-	}
-	n := w.Count - g.reported(at, &w, l, false)
-	return store.Decision{Verdict: store.Drop, Empty: &l.Spam, Next: grant.Next, Occurrences: n}, true
-}
-
 // Similar counts the distinct messages of Events that are alike but for their message, as
 // client-go's EventAggregator does.
 type Similar struct {
@@ -166,8 +142,7 @@ type Similar struct {
 	Messages []uint64 `cbor:"3,keyasint,omitempty"` // at most Limits.MaxEvents-1
 }
 
-// correlate finds which stored Event w belongs to and whether that is an aggregate. It changes
-// nothing; observe does.
+// correlate finds which stored Event w belongs to and whether that is an aggregate. It changes nothing; observe does.
 //
 // client-go keeps MaxEvents-1 messages once it aggregates and forgets an arbitrary one for each new
 // one. Here the newest is not taken in, which is one of the choices that client-go has, and the one
@@ -190,8 +165,7 @@ func (g *Group) messages(now int64, similar store.Key, l *store.Limits) []uint64
 	return g.Similar[i].Messages
 }
 
-// observe takes in the message of w. At the bound of kinds it takes the place of the one that came
-// longest ago.
+// observe takes in the message of w. At the bound of kinds it takes the place of the one that came longest ago.
 func (g *Group) observe(now int64, w *store.Write, l *store.Limits) {
 	known := g.messages(now, w.Similar, l)
 	i := slices.IndexFunc(g.Similar, func(s Similar) bool { return s.Key == short(w.Similar) })
@@ -300,8 +274,7 @@ const (
 // ahead is how far in the future an occurrence may be; one beyond that counts as now.
 const ahead = 10 * time.Minute
 
-// clipped is w as it may become state: every text within its bound, every time one that a clock
-// may show.
+// clipped is w as it may become state: every text within its bound, every time one that a clock may show.
 func clipped(now time.Time, w store.Write) store.Write {
 	w.Namespace, w.Name = store.Clip(w.Namespace, nameBytes), store.Clip(w.Name, nameBytes)
 	w.Reason, w.Text = store.Clip(w.Reason, reasonBytes), store.Clip(w.Text, messageBytes)

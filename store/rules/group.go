@@ -13,9 +13,8 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// Group is a register: all that is known of one user's Events from one source about one object, or
-// the notice of one quota. Its methods keep nothing of their arguments but strings. It is for one
-// goroutine at a time.
+// Group is a register: all that is known of one user's Events from one source about one object, or the notice of one
+// quota. Its methods keep nothing of their arguments but strings. It is for one goroutine at a time.
 type Group struct {
 	Namespace string       `cbor:"1,keyasint,omitempty"`
 	Object    store.Key    `cbor:"2,keyasint,omitzero"` // Write.Object
@@ -46,8 +45,7 @@ type Seen struct {
 type Record struct {
 	ID  uint64    `cbor:"1,keyasint"`
 	Key store.Key `cbor:"2,keyasint,omitzero"` // Write.Exact or Write.Similar; zero for one found by name only
-	// Name is empty while the API server has no such Event and none took its place. Was is the
-	// name before that.
+	// Name is empty while the API server has no such Event and none took its place. Was is the name before that.
 	Name string `cbor:"3,keyasint,omitempty"`
 	// UID and Version (the resourceVersion) are those last seen; empty before the Event was read.
 	UID     string `cbor:"4,keyasint,omitempty"`

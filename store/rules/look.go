@@ -12,27 +12,21 @@ func (g *Group) Spam(key store.Key) Level { return g.bucket(key).Level }
 // Reserve is how many more Events of a reason the reserve of g admits at now, and when it admits as
 // many as it can again; zero when it does.
 func (g *Group) Reserve(now time.Time, reason string, l *store.Limits) (left int, renewed time.Time) {
-	b := g.bucket(l.Spam.Key)
-	at, key, first := now.UnixMicro(), nameKey(store.Clip(reason, reasonBytes)), int64(0)
-	left = b.reserve(at, store.Clip(reason, reasonBytes), l)
+	at, reason, b := now.UnixMicro(), store.Clip(reason, reasonBytes), g.bucket(l.Spam.Key)
+	left = b.reserve(at, reason, l)
+	until := int64(0)
 	for _, r := range b.Reserves {
 		switch {
-		case at >= r.Until:
-			continue
-		case r.Reason == key:
+		case at < r.Until && r.Reason == nameKey(reason):
 			return left, moment(r.Until)
-		case first == 0 || r.Until < first:
-			first = r.Until
+		case at < r.Until && left == 0 && (until == 0 || r.Until < until):
+			until = r.Until // other reasons hold all the places until then
 		}
 	}
-	if left == 0 {
-		return 0, moment(first) // other reasons hold all the places until then
-	}
-	return left, time.Time{}
+	return left, moment(until)
 }
 
-// Next is when there is one token more than at now; zero when the bucket is full, and when it never
-// has any.
+// Next is when there is one token more than at now; zero when the bucket is full, and when it never has any.
 func (v Level) Next(l store.Limit, now time.Time) time.Time {
 	one, capacity := Cost(l)
 	v = v.at(now.UnixMicro())

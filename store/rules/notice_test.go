@@ -76,34 +76,6 @@ func sum(all []store.Tally) (n int64) {
 	return n
 }
 
-func TestANoticeSaysWhatWasRefused(t *testing.T) {
-	b, l := quotaBucket(), someLimits()
-	var g rules.Group
-	drop := func(at time.Duration, reason, pod string, n int64, warning bool) {
-		now := epoch().Add(at)
-		w := someWrite("a", epoch().Add(-time.Hour))
-		w.Reason, w.About.Name, w.Warning = reason, pod, warning
-		d := rules.Dropped(now, w, &l, &b, n)
-		g.AddDrops(now, store.KeyOf("fresh"), &d)
-	}
-	drop(time.Second, "BackOff", "one", 1, false)
-	drop(2*time.Second, "Killing", "two", 7, false)
-	drop(3*time.Second, "BackOff", "one", 1, true)
-	got := theNotice(t, &g)
-	want := store.Notice{
-		About: b.About, Bucket: "per namespace", Policy: "quota tenants", First: epoch().Add(time.Second), Warnings: true,
-		Reasons: []store.Tally{{What: "BackOff", Count: 2}, {What: "Killing", Count: 7}},
-		Sources: []store.Tally{{What: "kubelet", Count: 9}},
-		Objects: []string{"default/Pod/one", "default/Pod/two"},
-	}
-	if !reflect.DeepEqual(*got.Notice, want) {
-		t.Errorf("%+v\nwant %+v", *got.Notice, want)
-	}
-	if got.Total != 9 || got.Namespace != "default" || !got.Last.Equal(epoch().Add(3*time.Second)) || !got.Due.Equal(epoch().Add(11*time.Second)) {
-		t.Errorf("%+v, want 9 drops until 3s, due ten seconds after the first", got)
-	}
-}
-
 // Drops that are reported late are as old as they are, and a policy that has changed holds from then on.
 func TestANoticeGoesByTheNewestSettings(t *testing.T) {
 	b, l, now := quotaBucket(), someLimits(), epoch()
@@ -128,37 +100,6 @@ func TestANoticeGoesByTheNewestSettings(t *testing.T) {
 	}
 }
 
-// A bucket has one notice for each window, however many there are in a group and however often they are
-// written.
-func TestEachBucketHasANoticeForEachWindow(t *testing.T) {
-	l, now := someLimits(), epoch()
-	var g rules.Group
-	names := map[string]map[string]bool{}
-	for i := range 600 {
-		b := quotaBucket()
-		b.Name = fmt.Sprint("bucket ", i%5)
-		d := rules.Dropped(now, someWrite("a", now), &l, &b, 1)
-		fresh := store.KeyOf(fmt.Sprint(i))
-		g.AddDrops(now, fresh, &d)
-		for _, p := range g.Claim(store.Key{}, now) {
-			if names[p.Notice.Bucket] == nil {
-				names[p.Notice.Bucket] = map[string]bool{}
-			}
-			names[p.Notice.Bucket][p.Name] = true
-			g.Complete(now, fresh, &p, store.Outcome{UID: "uid", ResourceVersion: "1"})
-		}
-		now = now.Add(10 * time.Second)
-	}
-	for bucket, its := range names {
-		if windows := int(now.Sub(epoch()) / l.Window); len(its) > windows+1 || len(its) < windows-1 {
-			t.Errorf("%s has %d notices in %d windows", bucket, len(its), windows)
-		}
-	}
-	if len(g.Notices) > 8 || len(names) != 5 {
-		t.Errorf("%d notices are kept of %d buckets, want few", len(g.Notices), len(names))
-	}
-}
-
 // Where nobody settles for days, what is dropped is counted, and no register grows.
 func TestNoticesThatNobodyWritesAreFew(t *testing.T) {
 	l, b, now := someLimits(), quotaBucket(), epoch()
@@ -175,15 +116,5 @@ func TestNoticesThatNobodyWritesAreFew(t *testing.T) {
 	}
 	if total != 3000 || len(writes) > 8 {
 		t.Errorf("%d notices of %d drops, want a few of 3000", len(writes), total)
-	}
-}
-
-func TestANoticeListsObjectsByShortNames(t *testing.T) {
-	l, b := someLimits(), quotaBucket()
-	w := someWrite("a", epoch())
-	w.About.Namespace, w.About.Kind, w.About.Name = long(3000), long(3000), long(3000)
-	d := rules.Dropped(epoch(), w, &l, &b, 1)
-	if len(d.Objects) != 1 || len(d.Objects[0]) != 253 {
-		t.Errorf("%d objects, want one of 253 bytes", len(d.Objects))
 	}
 }

@@ -8,9 +8,8 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// Level is how much of a token bucket is used: the time in which what is used comes back, and when
-// that was true, both in microseconds. The zero value is a full bucket. What has come back since is
-// subtracted when it is read.
+// Level is how much of a token bucket is used: the time in which what is used comes back, and when that was true,
+// both in microseconds. The zero value is a full bucket. What has come back since is subtracted when it is read.
 type Level struct {
 	Used int64 `cbor:"1,keyasint,omitempty"`
 	At   int64 `cbor:"2,keyasint,omitempty"`

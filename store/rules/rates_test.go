@@ -43,19 +43,6 @@ func TestLevel(t *testing.T) {
 			{70 * time.Second, "token"},
 			{70 * time.Second, "none until 2m10s"},
 		}},
-		{"a bucket is full again after burst intervals and no fuller later", store.Limit{Burst: 2, Every: time.Minute}, []try{
-			{0, "token"},
-			{0, "token"},
-			{time.Hour, "token"},
-			{time.Hour, "token"},
-			{time.Hour, "none until 1h1m0s"},
-		}},
-		{"a refusal costs nothing", store.Limit{Burst: 1, Every: time.Minute}, []try{
-			{0, "token"},
-			{time.Second, "none until 1m0s"},
-			{2 * time.Second, "none until 1m0s"},
-			{time.Minute, "token"},
-		}},
 		{"a clock that goes back by ten seconds gives nothing and loses nothing", store.Limit{Burst: 2, Every: time.Minute}, []try{
 			{time.Hour, "token"},
 			{time.Hour, "token"},

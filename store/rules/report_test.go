@@ -11,61 +11,6 @@ import (
 	"github.com/eventquota/eventquota/store/rules"
 )
 
-// TestRefusedIsWhatDecideWouldSay: a CREATE that is refused without a step is one that the step would
-// have refused in the same way.
-func TestRefusedIsWhatDecideWouldSay(t *testing.T) {
-	refused, decided := 0, 0
-	for seed := range uint64(10) {
-		c := newChaos(seed, seed%4 == 3)
-		for range 200 {
-			c.step()
-			w, l := c.write(), c.limits()
-			w.Update, l.Quotas = nil, nil
-			before := c.encoded(t)
-			got, ok := c.Refused(c.now, &w, &l)
-			if !slices.Equal(c.encoded(t), before) {
-				t.Fatalf("seed %d: it changed the group", seed)
-			}
-			want, _ := c.Clone().Decide(c.now, store.KeyOf("fresh"), w, &l, nil)
-			if want.Verdict == store.Drop {
-				decided++
-			}
-			if !ok {
-				continue
-			}
-			if refused++; got != want {
-				t.Fatalf("seed %d: %+v, want %+v", seed, got, want)
-			}
-		}
-	}
-	if refused < 20 || refused < decided/2 {
-		t.Errorf("%d of %d drops were known without a step: too few to say anything", refused, decided)
-	}
-}
-
-func TestWhatMergesIsNotRefusedWithoutAStep(t *testing.T) {
-	l := someLimits()
-	l.Spam.Burst = 1
-	var g rules.Group
-	g.Decide(epoch(), store.Key{}, someWrite("a", epoch()), &l, nil)
-	repeat, other := someWrite("b", epoch()), someWrite("c", epoch())
-	other.Exact, other.Message = store.KeyOf("other"), store.KeyOf("other")
-	if refused(&g, &repeat, &l) {
-		t.Error("a repeat is refused, which merges")
-	}
-	if !refused(&g, &other, &l) {
-		t.Error("another Event is not refused, although there is no token")
-	}
-	if l.Merge = false; !refused(&g, &repeat, &l) {
-		t.Error("a repeat is not refused where nothing merges, although there is no token")
-	}
-}
-
-func refused(g *rules.Group, w *store.Write, l *store.Limits) bool {
-	_, refused := g.Refused(epoch(), w, l)
-	return refused
-}
-
 // pair is a group in which every write is decided, and one to which the decisions are reported.
 type pair struct {
 	*chaos
@@ -147,65 +92,45 @@ func inTallies(all []store.Tally) string {
 	return strings.Join(said, ", ")
 }
 
-// More occurrences of other names, each its first, come with the report of one.
-func TestMoreIsReportedWithOne(t *testing.T) {
+func TestWhatOneReportSays(t *testing.T) {
 	l := someLimits()
+	merge, drop := store.Decision{Verdict: store.Merge, Into: "a"}, store.Decision{Verdict: store.Drop, Empty: &l.Spam}
+	late := l.RepeatWindow + time.Minute
 	for _, test := range []struct {
-		d    store.Decision
-		want string
+		says        string
+		known       string // names of the Events that the group knows, of which those after the first have merged
+		d           store.Decision
+		count       int64
+		occurrences int64
+		more        int64
+		reported    time.Duration // a minute after it was decided, or at once
+		want        string
 	}{
-		{store.Decision{Verdict: store.Merge, Into: "a", Occurrences: 7}, "[a: 8, own 1, written 1, , due 10s\n]"},
-		{store.Decision{Verdict: store.Drop, Empty: &l.Spam, Occurrences: 7}, "[notice Failed 7: 7, own 7, written 0, , due 10s\n]"},
+		{"a merge counts others that were merged with it", "a", merge, 1, 7, 6, 0, "[a: 8, own 1, written 1, , due 10s\n]"},
+		{"so does a drop", "a", drop, 1, 7, 6, 0, "[notice Failed 7: 7, own 7, written 0, , due 10s\n]"},
+		{"a merge that is reported late knows the names of then", "ab", merge, 4, 3, 0, late, "[a: 5, own 1, written 1, , due 10s\n]"},
+		{
+			"so does a drop", "ab", drop, 4, 3, 0, late,
+			"[a: 2, own 1, written 1, , due 10s\n notice Failed 3: 3, own 3, written 0, , due 1h1m10s\n]",
+		},
+		{
+			"and an Event that is stored", "ab", store.Decision{}, 4, 0, 0, late,
+			"[a: 2, own 1, written 1, , due 10s\n b: 3, own 4, written 4, , due 1h0m10s\n]",
+		},
+		{"a register that knows no names any more counts no more than was decided", "", merge, 4, 3, 0, 0, "[a: 3, own 0, written 0, , due 10s\n]"},
+		{"nor does it of a drop", "", drop, 4, 3, 0, 0, "[notice Failed 3: 3, own 3, written 0, , due 10s\n]"},
 	} {
-		var g rules.Group
-		g.Decide(epoch(), store.KeyOf("1"), someWrite("a", epoch()), &l, nil)
-		g.Report(epoch(), store.KeyOf("2"), &rules.Op{Write: someWrite("b", epoch()), Limits: &l, Decision: test.d, At: epoch(), More: 6})
-		if got := inWrites(&g); got != test.want {
-			t.Errorf("%v: %q, want %q", test.d.Verdict, got, test.want)
-		}
-	}
-}
-
-// A report may come long after the decision. Names that counted then count, though they do not any more.
-func TestNamesCountAsWhenItWasDecided(t *testing.T) {
-	l := someLimits()
-	for _, test := range []struct {
-		d    store.Decision
-		want string
-	}{
-		{store.Decision{Verdict: store.Merge, Into: "a", Occurrences: 3}, "[a: 5, own 1, written 1, , due 10s\n]"},
-		{store.Decision{Verdict: store.Drop, Empty: &l.Spam, Occurrences: 3}, "[a: 2, own 1, written 1, , due 10s\n notice Failed 3: 3, own 3, written 0, , due 1h1m10s\n]"},
-		{store.Decision{Verdict: store.Admit}, "[a: 2, own 1, written 1, , due 10s\n b: 3, own 4, written 4, , due 1h0m10s\n]"},
-	} {
-		var g rules.Group
-		g.Decide(epoch(), store.KeyOf("1"), someWrite("a", epoch()), &l, nil)
-		again := someWrite("b", epoch())
-		g.Decide(epoch(), store.KeyOf("2"), again, &l, nil)
-		again.Count = 4
-		late := epoch().Add(l.RepeatWindow)
-		g.Report(late.Add(time.Minute), store.KeyOf("3"), &rules.Op{Write: again, Limits: &l, Decision: test.d, At: late})
-		if got := inWrites(&g); got != test.want {
-			t.Errorf("%v: %q, want %q", test.d.Verdict, got, test.want)
-		}
-	}
-}
-
-// A register that expired since knows no names any more, and cannot say what was reported before the decision.
-func TestAReportSaysNoMoreThanWasDecided(t *testing.T) {
-	l, again := someLimits(), someWrite("b", epoch())
-	again.Count = 4
-	for _, test := range []struct {
-		d    store.Decision
-		want string
-	}{
-		{store.Decision{Verdict: store.Merge, Into: "a", Occurrences: 3}, "[a: 3, own 0, written 0, , due 10s\n]"},
-		{store.Decision{Verdict: store.Drop, Empty: &l.Spam, Occurrences: 3}, "[notice Failed 3: 3, own 3, written 0, , due 10s\n]"},
-	} {
-		var g rules.Group
-		g.Report(epoch(), store.KeyOf("1"), &rules.Op{Write: again, Limits: &l, Decision: test.d, At: epoch()})
-		if got := inWrites(&g); got != test.want {
-			t.Errorf("%v: %q, want %q", test.d.Verdict, got, test.want)
-		}
+		t.Run(test.says, func(t *testing.T) {
+			var g rules.Group
+			for _, name := range test.known {
+				g.Decide(epoch(), store.KeyOf(string(name)), someWrite(string(name), epoch()), &l, nil)
+			}
+			o := rules.Op{Write: someWrite("b", epoch()), Limits: &l, Decision: test.d, At: epoch().Add(max(0, test.reported-time.Minute)), More: test.more}
+			o.Write.Count, o.Decision.Occurrences = test.count, test.occurrences
+			if g.Report(epoch().Add(test.reported), store.KeyOf("report"), &o); inWrites(&g) != test.want {
+				t.Errorf("%q, want %q", inWrites(&g), test.want)
+			}
+		})
 	}
 }
 

@@ -135,33 +135,3 @@ func TestNothingWaitsLongerThanTheLongestWait(t *testing.T) {
 		})
 	}
 }
-
-func TestWaitsDoubleAndHalve(t *testing.T) {
-	l := someLimits()
-	s := &settled{t: t}
-	now := epoch()
-	wait := func() time.Duration {
-		n := len(s.writes)
-		from := epoch()
-		if n > 0 {
-			from = s.writes[n-1]
-		}
-		s.Decide(now, store.Key{}, someWrite(fmt.Sprint("w", n), now), &l, nil)
-		due := s.Due()
-		s.until(due)
-		now = due.Add(us)
-		return due.Sub(from)
-	}
-	s.Decide(now, store.Key{}, someWrite("a", now), &l, nil)
-	var waits []time.Duration
-	for range 7 {
-		waits = append(waits, wait())
-	}
-	if got, want := fmt.Sprint(waits), "[10s 20s 40s 1m20s 2m40s 5m0s 5m0s]"; got != want {
-		t.Errorf("the settler waits %s, want %s", got, want)
-	}
-	now = now.Add(3 * l.MaxWriteInterval)
-	if got, want := fmt.Sprint(wait(), wait()), "15m0.000001s 1m20s"; got != want {
-		t.Errorf("after a quiet time it waits %s, want %s: half for each longest wait", got, want)
-	}
-}

@@ -46,8 +46,7 @@ func (g *Group) mergeUpdate(now int64, r *Record, w *store.Write, l *store.Limit
 	return store.Decision{Verdict: store.Merge, Into: r.Name, Total: r.Total, Occurrences: n}
 }
 
-// wroteByClient notes an UPDATE that goes through. One that leaves the count alone is no write of
-// the count.
+// wroteByClient notes an UPDATE that goes through. One that leaves the count alone is no write of the count.
 func (g *Group) wroteByClient(now int64, r *Record, w *store.Write) {
 	r.Same, r.Version = w.Update.Same, ""
 	if w.Update.Recorder || w.Count != w.Update.Stored.Count {
@@ -105,9 +104,8 @@ func (r *Record) repeated(w *store.Write) bool {
 	return !w.Update.Same.IsZero() && w.Update.Same == r.Same && (w.Count == r.Written || !w.Update.Recorder)
 }
 
-// settlerOnly reports whether an UPDATE must be left to the settler: the stored Event was written just
-// now and repeats are merged, something is pending for it anyway, or the writer would overwrite what
-// it does not know of.
+// settlerOnly reports whether an UPDATE must be left to the settler: the stored Event was written just now and
+// repeats are merged, something is pending for it anyway, or the writer would overwrite what it does not know of.
 func (r *Record) settlerOnly(now int64, w *store.Write, l *store.Limits) bool {
 	return w.Update.Reverts || r.Aggregate || r.Due != 0 || r.Total != r.Own ||
 		l.Merge && r.WrittenAt != 0 && now < r.WrittenAt+r.wait(now)

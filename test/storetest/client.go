@@ -10,10 +10,9 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// client is a source of Events. A recorder keeps the names that it used and counts for each, as
-// client-go's do: the count is absolute, it is kept before it is sent, a repeat is a PATCH, and one of
-// an Event that is not found is a CREATE of the same name. It sends one thing at a time. Other
-// clients use a new name each time.
+// client is a source of Events. A recorder keeps the names that it used and counts for each, as client-go's do: the
+// count is absolute, it is kept before it is sent, a repeat is a PATCH, and one of an Event that is not found is a
+// CREATE of the same name. It sends one thing at a time. Other clients use a new name each time.
 type client struct {
 	world            *world
 	id               int

@@ -225,8 +225,7 @@ type move struct {
 // forever is longer than any duration counts.
 const forever = time.Duration(math.MaxInt64)
 
-// chooseLimits are three settings of one run. Buckets of one name differ in their limits, and some in
-// their keys.
+// chooseLimits are three settings of one run. Buckets of one name differ in their limits, and some in their keys.
 func chooseLimits(rng *rand.Rand) []store.Limits {
 	all := make([]store.Limits, 3)
 	for i := range all {

@@ -16,9 +16,8 @@ type account struct {
 // book is what the checks need to know of one name.
 type book struct {
 	reached int64 // the highest count that reached the store
-	// elsewhere says that some of that was refused or has gone on with another Event. So one of that
-	// name may say too much until the settler has corrected it, and how much is lost with it then is
-	// not known.
+	// elsewhere says that some of that was refused or has gone on with another Event. So one of that name may say too
+	// much until the settler has corrected it, and how much is lost with it then is not known.
 	elsewhere bool
 }
 
@@ -95,8 +94,7 @@ func (w *world) losses() []int64 {
 	return sums
 }
 
-// checkBounded holds the writes of each Event to the bound. They are those of its recorder and of the
-// settler.
+// checkBounded holds the writes of each Event to the bound. They are those of its recorder and of the settler.
 func (w *world) checkBounded() {
 	w.t.Helper()
 	for name, e := range w.stored {

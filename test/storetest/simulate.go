@@ -13,9 +13,8 @@ import (
 
 // Faults are what goes wrong in a simulated cluster, besides settlers that crash and are replaced.
 type Faults struct {
-	// Refusals lets others refuse CREATEs that were admitted, and the API server what the settler
-	// writes. Collisions lets users choose names that other users' Events have. Deletions lets stored
-	// Events disappear, as by their TTL.
+	// Refusals lets others refuse CREATEs that were admitted, and the API server what the settler writes. Collisions
+	// lets users choose names that other users' Events have. Deletions lets stored Events disappear, as by their TTL.
 	Refusals, Collisions, Deletions bool
 	// Return makes a client report each deleted Event once more, so that nothing may be missing in the
 	// end. Nothing is ever dropped.
@@ -54,19 +53,16 @@ func FaultMixes() map[string]Faults {
 // Simulate runs a store between a model of the API server and models of its clients and of the
 // settler, and holds it to these promises:
 //
-// Exact (I1): once all is settled, the counts of stored Events and notices add up to the occurrences
-// that reached the store. Each name counts once: by the highest count that came under it. Of an Event
-// that disappears, and of a CREATE that others refuse after it was admitted, the count that it had,
-// or would have had, may be missing, but only the whole of it: what merged into it is not lost with
-// it. Nothing is ever reported twice.
+// Exact (I1): once all is settled, the counts of stored Events and notices add up to the occurrences that reached the
+// store. Each name counts once: by the highest count that came under it. Of an Event that disappears, and of a CREATE
+// that others refuse after it was admitted, the count that it had, or would have had, may be missing, but only the
+// whole of it: what merged into it is not lost with it. Nothing is ever reported twice.
 //
-// Bounded (I2): a stored Event or notice is written at most 2 + log2(most/least interval) + T/most
-// interval times in any time T, and once more for each settler that crashed between a write and its
-// completion.
+// Bounded (I2): a stored Event or notice is written at most 2 + log2(most/least interval) + T/most interval times in
+// any time T, and once more for each settler that crashed between a write and its completion.
 //
-// Protected (I9): of each bucket of a quota, at most its burst and what comes back is let through, and
-// each bucket that refuses has at most one notice in a window, whatever the number of objects and of
-// refused writes.
+// Protected (I9): of each bucket of a quota, at most its burst and what comes back is let through, and each bucket
+// that refuses has at most one notice in a window, whatever the number of objects and of refused writes.
 //
 // No settler lowers a count, except to take out what is reported elsewhere.
 func Simulate(t *testing.T, f Faults, seeds Seeds, fresh Fresh) {

@@ -15,8 +15,7 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// Subject is a store under test. It takes the time from its callers, and what it has decided can be
-// claimed at once.
+// Subject is a store under test. It takes the time from its callers, and what it has decided can be claimed at once.
 type Subject interface {
 	store.Store
 	store.Queue

@@ -19,8 +19,7 @@ type story struct {
 	steps  []step
 }
 
-// step does something at a time since the story began. Its outcome, in words, must be exactly the one
-// it wants.
+// step does something at a time since the story began. Its outcome, in words, must be exactly the one it wants.
 type step struct {
 	at   time.Duration
 	do   action
@@ -68,8 +67,7 @@ func create(name string, details ...detail) action {
 	return func(sc *script) string { return sc.decide(about(name, details)) }
 }
 
-// update sends an UPDATE. It is a recorder's, of an Event stored with count 1, unless details say
-// otherwise.
+// update sends an UPDATE. It is a recorder's, of an Event stored with count 1, unless details say otherwise.
 func update(name string, details ...detail) action {
 	return func(sc *script) string {
 		recorders := func(f *facts) { f.update = &store.Update{Recorder: true, Stored: store.Stored{Count: 1}} }

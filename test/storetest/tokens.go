@@ -124,6 +124,11 @@ func quotas() []story {
 			{0, create("c", message("3"), bound("one")), "drop by spam filter until 1h0m0s"},
 			{0, create("d", message("3"), pod("other"), bound("one")), "admit"},
 		}},
+		{says: "what merges takes no token of a quota", limits: tokens(9, 0), steps: []step{
+			{0, each(create("a", bound("two")), create("b", bound("two"))), "admit; merge into a 2"},
+			{0, create("c", message("2"), bound("two")), "admit"},
+			{0, create("d", message("3"), bound("two")), "drop by two until 1h0m0s"},
+		}},
 		{says: "a reserve does not get past a quota", limits: tokens(0, 1), steps: []step{
 			{0, create("a", message("1"), bound("one")), "admit"},
 			{0, create("b", reason("Killing"), bound("one")), "drop by one until 1h0m0s"},

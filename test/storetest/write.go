@@ -56,9 +56,8 @@ func under(change func(*store.Limits)) detail {
 	return func(f *facts) { f.limits = append(f.limits, change) }
 }
 
-// Details of an UPDATE: the count that is stored, how much of it is merged, that a recorder has
-// overwritten the count, that the write would revert the message, that it is no recorder's, and what
-// names its content.
+// Details of an UPDATE: the count that is stored, how much of it is merged, that a recorder has overwritten the
+// count, that the write would revert the message, that it is no recorder's, and what names its content.
 func stored(n int64) detail       { return func(f *facts) { f.update.Stored.Count = n } }
 func storedMerged(n int64) detail { return func(f *facts) { f.update.Stored.Merged = n } }
 func overwritten(f *facts)        { f.update.Stored.Overwritten = true }
