@@ -17,12 +17,15 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// clientName is what Redis' CLIENT LIST shows of the connections.
-const clientName = "eventquota"
-
-// reloadEvery is how old a client's view of a Cluster may get, in use. A dead master sends no
-// redirection, and nothing else names its successor.
-const reloadEvery = 500 * time.Millisecond
+const (
+	// clientName is what Redis' CLIENT LIST shows of the connections.
+	clientName = "eventquota"
+	// poolSize bounds the connections to each server.
+	poolSize = 32
+	// reloadEvery is how old a client's view of a Cluster may get, in use. A dead master sends no redirection, and
+	// nothing else names its successor.
+	reloadEvery = 500 * time.Millisecond
+)
 
 // New makes a client of the Redis that the options name. It does not connect yet, so it does not fail while Redis
 // is unavailable; it does fail on a wrong option and on a file that cannot be used. The caller closes it.
@@ -33,17 +36,13 @@ func New(o Options) (*Client, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	t, err := o.target()
-	if err != nil {
-		return nil, err
-	}
 	_, tlsErr := o.tlsConfig()
 	_, passwordErr := password("--redis-password-file", o.PasswordFile)
 	_, sentinelErr := password("--redis-sentinel-password-file", o.SentinelPasswordFile)
 	if err := errors.Join(tlsErr, passwordErr, sentinelErr); err != nil {
 		return nil, err
 	}
-	u := o.universal(t)
+	u := o.universal()
 	if !o.Cluster {
 		return newClient(redis.NewUniversalClient(u))
 	}
@@ -52,13 +51,13 @@ func New(o Options) (*Client, error) {
 	return newClient(redis.NewClusterClient(c))
 }
 
-func (o *Options) universal(t target) *redis.UniversalOptions {
+func (o *Options) universal() *redis.UniversalOptions {
 	u := &redis.UniversalOptions{
-		Addrs: t.addresses, MasterName: o.SentinelMaster, IsClusterMode: o.Cluster, DB: t.database,
-		Dialer: o.dialer(t),
+		Addrs: o.Addresses, MasterName: o.SentinelMaster, IsClusterMode: o.Cluster, DB: o.Database,
+		Dialer: o.dialer(),
 
-		PoolSize: o.PoolSize, PoolTimeout: o.Timeout,
-		DialTimeout: o.DialTimeout, DialerRetries: 1,
+		PoolSize: poolSize, PoolTimeout: o.Timeout,
+		DialTimeout: o.Timeout, DialerRetries: 1,
 		ReadTimeout: o.Timeout, WriteTimeout: o.Timeout, ContextTimeoutEnabled: true,
 		MaxRetries: -1, MinRetryBackoff: time.Millisecond, MaxRetryBackoff: 8 * time.Millisecond,
 
@@ -69,7 +68,7 @@ func (o *Options) universal(t target) *redis.UniversalOptions {
 	if o.PasswordFile != "" {
 		u.CredentialsProviderContext = func(context.Context) (string, string, error) {
 			secret, err := password("--redis-password-file", o.PasswordFile)
-			return t.username, secret, err
+			return o.Username, secret, err
 		}
 	}
 	if o.SentinelPasswordFile == "" {
@@ -103,21 +102,21 @@ func (o *Options) onConnect(ctx context.Context, cn *redis.Conn) error {
 }
 
 // dialer makes connections with the TLS files as they are at that moment.
-func (o *Options) dialer(t target) func(ctx context.Context, network, addr string) (net.Conn, error) {
+func (o *Options) dialer() func(ctx context.Context, network, addr string) (net.Conn, error) {
 	plain := &net.Dialer{
-		Timeout: o.DialTimeout,
+		Timeout: o.Timeout,
 		// A vanished host is noticed within half a minute.
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3},
 	}
-	return func(ctx context.Context, _, addr string) (net.Conn, error) {
-		if !t.tls {
-			return plain.DialContext(ctx, t.network, addr)
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if !o.TLS {
+			return plain.DialContext(ctx, network, addr)
 		}
 		config, err := o.tlsConfig()
 		if err != nil {
 			return nil, err
 		}
-		return (&tls.Dialer{NetDialer: plain, Config: config}).DialContext(ctx, t.network, addr)
+		return (&tls.Dialer{NetDialer: plain, Config: config}).DialContext(ctx, network, addr)
 	}
 }
 

@@ -1,12 +1,14 @@
 package redisclient_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
-	"sync"
 	"testing"
 
+	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	"github.com/redis/go-redis/v9"
 
@@ -16,23 +18,16 @@ import (
 
 func TestRedisShowsWhoIsConnected(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	socket := filepath.Join(dir, "s")
-	s := redistest.Start(t, redistest.Options{Lines: []string{"unixsocket " + socket}})
-	byURL := *redisclient.DefaultOptions()
-	byURL.URL = "unix://" + socket + "?db=2"
-	for name, o := range map[string]redisclient.Options{"by TCP": at(s.Addr()), "by a unix socket": byURL} {
-		t.Run(name, func(t *testing.T) {
-			for how, way := range waysOf(t, o) {
-				cmd := redis.NewStringCmd(t.Context(), "CLIENT", "INFO")
-				if err := way(t.Context(), cmd); err != nil {
-					t.Fatal(err)
-				}
-				if info := cmd.Val(); !strings.Contains(info, "name=eventquota ") || strings.Contains(info, "db=2") != (o.URL != "") {
-					t.Errorf("%s: the connection is %s", how, info)
-				}
-			}
-		})
+	o := at(redistest.Start(t, redistest.Options{}).Addr())
+	o.Database = 2
+	for how, way := range waysOf(t, o) {
+		cmd := redis.NewStringCmd(t.Context(), "CLIENT", "INFO")
+		if err := way(t.Context(), cmd); err != nil {
+			t.Fatal(err)
+		}
+		if info := cmd.Val(); !strings.Contains(info, "name=eventquota ") || !strings.Contains(info, "db=2 ") {
+			t.Errorf("%s: the connection is %s", how, info)
+		}
 	}
 }
 
@@ -68,26 +63,30 @@ func TestOneCallRunsManyCommands(t *testing.T) {
 	}
 }
 
-func TestTheLibraryLogsToOurLog(t *testing.T) {
-	var mu sync.Mutex
-	var lines []string
-	redisclient.LogTo(funcr.New(func(_, line string) {
-		mu.Lock()
-		defer mu.Unlock()
-		lines = append(lines, line)
-	}, funcr.Options{Verbosity: 1}))
-	s := redistest.Start(t, redistest.Options{})
-	s.Kill()
-	o := at(s.Addr())
-	if err := newClient(t, &o).Ping(t.Context()).Err(); err == nil {
-		t.Error("a server that does not run answers")
+// TestWatchLogsWhatMayBeLost holds it of a server that evicts, and of one that cannot be asked.
+func TestWatchLogsWhatMayBeLost(t *testing.T) {
+	t.Parallel()
+	evicts := redistest.Start(t, redistest.Options{Lines: []string{"maxmemory-policy allkeys-lru"}})
+	dead := redistest.Start(t, redistest.Options{})
+	dead.Kill()
+	for says, tt := range map[string]struct {
+		addr, want string
+		evicting   []float64
+	}{
+		"one that evicts":       {evicts.Addr(), "Redis may lose what is pending", []float64{1}},
+		"one that is not there": {dead.Addr(), "Redis does not say whether it evicts keys", nil},
+	} {
+		t.Run(says, func(t *testing.T) {
+			ctx, stop := context.WithCancel(t.Context())
+			var logged string
+			log := funcr.New(func(_, line string) { logged = line; stop() }, funcr.Options{})
+			var evicting []float64
+			redisclient.Watch(logr.NewContext(ctx, log), newClient(t, new(at(tt.addr))), func(n float64) { evicting = append(evicting, n) })
+			if !strings.Contains(logged, tt.want) || !slices.Equal(evicting, tt.evicting) {
+				t.Errorf("logged %s, told %v, want %q and %v", logged, evicting, tt.want, tt.evicting)
+			}
+		})
 	}
-	eventually(t, func() bool {
-		mu.Lock()
-		defer mu.Unlock()
-		return strings.Contains(strings.Join(lines, "\n"), `"msg"="Redis client reports"`) &&
-			strings.Contains(strings.Join(lines, "\n"), "connection refused")
-	})
 }
 
 func TestServersThatEvictAreNamed(t *testing.T) {

@@ -13,36 +13,31 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// watchEvery is how often Watch looks.
-const watchEvery = time.Minute
+// watchEvery is how often Watch looks, and lookTimeout bounds each look.
+const watchEvery, lookTimeout = time.Minute, 10 * time.Second
 
-// Watch logs to the logger of ctx if Redis cannot be reached within a time at first, and when servers may lose what
-// is pending. It calls evicting every minute with the number of those, until ctx ends.
-func Watch(ctx context.Context, c redis.UniversalClient, within time.Duration, evicting func(servers float64)) {
+// Watch logs to the logger of ctx when servers may lose what is pending, and when none can be asked: Redis cannot be
+// reached, or its user may not ask. It calls evicting every minute with the number of those that may, until ctx ends.
+func Watch(ctx context.Context, c redis.UniversalClient, evicting func(servers float64)) {
 	log := logr.FromContextOrDiscard(ctx)
-	first, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	if err := c.Ping(first).Err(); err != nil {
-		log.Error(err, "Redis cannot be reached, each policy's onStoreFailure decides until it can")
-	}
+	const unknown = "unknown"
 	last := ""
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+		look, cancel := context.WithTimeout(ctx, lookTimeout)
 		defer cancel()
-		servers, err := Evicting(ctx, c)
+		servers, err := Evicting(look, c)
 		now := strings.Join(servers, ", ")
-		switch {
-		case redis.HasErrorPrefix(err, "NOPERM"):
-			if now = "unknown"; now != last {
-				log.Info("Cannot see whether Redis evicts keys: its user needs +info", "error", err.Error())
-			}
-		case err != nil:
-			return
-		default:
+		if err != nil {
+			now = unknown
+		} else {
 			evicting(float64(len(servers)))
-			if now != "" && now != last {
-				log.Error(nil, "Redis may lose what is pending: set maxmemory-policy to noeviction", "servers", servers)
-			}
+		}
+		switch {
+		case now == last, ctx.Err() != nil:
+		case now == unknown:
+			log.Error(err, "Redis does not say whether it evicts keys: it cannot be reached, or its user lacks +info")
+		case now != "":
+			log.Error(nil, "Redis may lose what is pending: set maxmemory-policy to noeviction", "servers", servers)
 		}
 		last = now
 	}, watchEvery)
@@ -78,15 +73,4 @@ func Evicting(ctx context.Context, c redis.UniversalClient) ([]string, error) {
 	}
 	slices.Sort(found)
 	return found, err
-}
-
-// LogTo sends what the Redis library logs to log, at V(1): it is about single connections, and calls return the
-// errors that matter. The library has one logger for the process, so it is called once and before New.
-func LogTo(log logr.Logger) { redis.SetLogger(libraryLogger{log}) }
-
-type libraryLogger struct{ log logr.Logger }
-
-// Printf is called by the library.
-func (l libraryLogger) Printf(_ context.Context, format string, args ...any) {
-	l.log.V(1).Info("Redis client reports", "report", fmt.Sprintf(format, args...))
 }

@@ -30,8 +30,7 @@ func TestTheUserNeedsItsOwnKeysAndFewCommands(t *testing.T) {
 		certs *redistest.Certs
 		set   func(o *redisclient.Options)
 	}{
-		"by addresses": {server.Certs, func(o *redisclient.Options) { o.Addresses, o.Database, o.TLS = []string{server.Addr()}, 3, true }},
-		"by URL":       {server.Certs, func(o *redisclient.Options) { o.URL, o.Username = "rediss://eventquota@"+server.Addr()+"/3", "" }},
+		"one server":   {server.Certs, func(o *redisclient.Options) { o.Addresses, o.Database, o.TLS = []string{server.Addr()}, 3, true }},
 		"in a cluster": {cluster.Servers()[0].Certs, func(o *redisclient.Options) { o.Addresses, o.Cluster, o.TLS = cluster.Addrs()[:1], true, true }},
 		"by sentinel": {watched.Servers()[0].Certs, func(o *redisclient.Options) {
 			o.Addresses, o.SentinelMaster, o.SentinelPasswordFile, o.TLS = watched.Addrs(), redistest.MasterName, admin, true

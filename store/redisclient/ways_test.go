@@ -161,6 +161,20 @@ func eventually(t *testing.T, holds func() bool) {
 	}
 }
 
+func newClient(t *testing.T, o *redisclient.Options) *redisclient.Client {
+	t.Helper()
+	c, err := redisclient.New(*o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
 func at(addrs ...string) redisclient.Options {
 	o := *redisclient.DefaultOptions()
 	o.Addresses = addrs

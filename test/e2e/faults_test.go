@@ -190,7 +190,7 @@ func (e *faultEnv) pending() []store.PendingWrite {
 	e.Helper()
 	o := redisclient.DefaultOptions()
 	o.Addresses, o.SentinelMaster, o.Cluster = e.redis.options.Addresses, e.redis.options.SentinelMaster, e.redis.options.Cluster
-	o.DialTimeout, o.Timeout = time.Minute, time.Minute // on a machine that is busy
+	o.Timeout = time.Minute // on a machine that is busy
 	client, err := redisclient.New(*o)
 	e.must(err)
 	defer client.Close()

@@ -50,7 +50,6 @@ func TestBadFilesAndAddressesOfServeGetOneClearError(t *testing.T) {
 		"a deadline of nothing":             {[]string{"--store-deadline=0s"}, "--store-deadline 0s: must be from 1ms to 1s"},
 		"a deadline past all patience":      {[]string{"--store-deadline=1001ms"}, "--store-deadline 1.001s: must be from 1ms to 1s"},
 		"a prefix that moves keys":          {[]string{"--redis-prefix={a}"}, `--redis-prefix "{a}": must have no braces`},
-		"a Redis by another scheme":         {[]string{"--redis-url=http://a"}, "--redis-url: must be redis://host:port/database"},
 		"a Redis without a port":            {[]string{"--redis-addresses=a"}, `--redis-addresses "a": must be host:port`},
 		"a password that is a directory":    {redis("--redis-password-file=" + empty), "--redis-password-file: read " + empty + ": is a directory"},
 		"a password that is not there":      {redis("--redis-password-file=/nowhere"), "--redis-password-file: open /nowhere: no such file or directory"},
@@ -58,11 +57,9 @@ func TestBadFilesAndAddressesOfServeGetOneClearError(t *testing.T) {
 		"a CA that is none":                 {redis("--redis-tls", "--redis-ca-file="+file), "--redis-ca-file " + file + ": has no certificate"},
 		"a certificate without its key":     {redis("--redis-tls", "--redis-cert-file="+file), "--redis-cert-file"},
 		"a client certificate that is none": {redis("--redis-tls", "--redis-cert-file="+file, "--redis-key-file="+file), "--redis-cert-file"},
-		"fewer connections than one":        {redis("--redis-pool-size=0"), "--redis-pool-size 0: must be at least 1"},
 		"less than no database":             {redis("--redis-database=-1"), "--redis-database -1: must be 0 or more"},
 		"a database in a Cluster":           {redis("--redis-cluster", "--redis-database=1"), "--redis-database"},
 		"no time for an answer":             {redis("--redis-timeout=0s"), "--redis-timeout 0s: must be at least 1ms"},
-		"no time for a connection":          {redis("--redis-dial-timeout=0s"), "--redis-dial-timeout 0s: must be at least 1ms"},
 	} {
 		t.Run(says, func(t *testing.T) { cli.Refuses(t, command(), test.want, append([]string{"serve"}, test.args...)...) })
 	}

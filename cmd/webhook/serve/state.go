@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redis/go-redis/v9/logging"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -75,7 +76,7 @@ func (s *server) newState() (*state, error) {
 // inRedis keeps all in Redis. own takes what cannot be reported to it, and local settles that. One replica is
 // elected to settle for all, and to write the statuses of policies.
 func (s *server) inRedis(own *memory.Store, local elect.Runner) (*state, error) {
-	redisclient.LogTo(s.log)
+	logging.Disable() // calls return the errors that matter
 	client, err := redisclient.New(*s.opts.Redis)
 	if err != nil {
 		return nil, err
@@ -100,7 +101,7 @@ func (s *server) inRedis(own *memory.Store, local elect.Runner) (*state, error) 
 		return nil, err
 	}
 	watched := func(ctx context.Context) {
-		redisclient.Watch(ctx, client, s.opts.Redis.DialTimeout+s.opts.Redis.Timeout, s.metrics.Store.Evicting.Set)
+		redisclient.Watch(ctx, client, s.metrics.Store.Evicting.Set)
 	}
 	return &state{
 		store:            s.traces.Store("redis", false, decides),
