@@ -7,60 +7,28 @@ import (
 	"net"
 	"net/http"
 	"slices"
-	"sync/atomic"
 	"time"
 
-	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/eventquota/eventquota/store"
 )
 
-// Events is where Events are read and written: a client of core/v1, which may write Events of both APIs.
-type Events = typedcorev1.EventsGetter
-
 // requestTimeout bounds one request.
 const requestTimeout = 10 * time.Second
 
-// api is the API server. Each request takes a token of the limiter.
-type api struct {
-	events  Events
-	limiter *rate.Limiter
-	// answers counts the requests that were answered, with yes or no.
-	answers atomic.Int64
-}
-
-func (a *api) get(ctx context.Context, w *write) (*corev1.Event, error) {
-	return a.call(ctx, func(ctx context.Context) (*corev1.Event, error) {
-		return a.events.Events(w.Namespace).Get(ctx, w.Name, metav1.GetOptions{})
-	})
-}
-
-func (a *api) create(ctx context.Context, e *corev1.Event) (*corev1.Event, error) {
-	return a.call(ctx, func(ctx context.Context) (*corev1.Event, error) {
-		return a.events.Events(e.Namespace).Create(ctx, e, metav1.CreateOptions{})
-	})
-}
-
-func (a *api) patch(ctx context.Context, w *write, body []byte) (*corev1.Event, error) {
-	return a.call(ctx, func(ctx context.Context) (*corev1.Event, error) {
-		return a.events.Events(w.Namespace).Patch(ctx, w.Name, types.MergePatchType, body, metav1.PatchOptions{})
-	})
-}
-
-func (a *api) call(ctx context.Context, request func(context.Context) (*corev1.Event, error)) (*corev1.Event, error) {
-	if err := a.limiter.Wait(ctx); err != nil {
+// call makes one request to the API server, within the rate.
+func (s *Settler) call(ctx context.Context, request func(context.Context) (*corev1.Event, error)) (*corev1.Event, error) {
+	if err := s.limiter.Wait(ctx); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	e, err := request(ctx)
 	if !unavailable(err) {
-		a.answers.Add(1)
+		s.answers.Add(1)
 	}
 	return e, err
 }

@@ -2,6 +2,7 @@ package settler
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -9,12 +10,13 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// maxGroups bounds the groups that are claimed at the same time. More wait in the store. A namespace may
-// have no more of them than are left for all others.
-const maxGroups = 512
+// maxGroups bounds the groups that are claimed at the same time. More wait in the store, which gives namespaces their
+// turns. A namespace may have no more of them than are left for all others, so that none waits long for another's storm.
+const maxGroups = 128
 
-// held is what is claimed of one group, in the order in which it is written.
-type held struct {
+// group is what is claimed of one group of the store, in the order in which it is written. One worker at a time works on it.
+type group struct {
+	key       store.Key
 	namespace string
 	writes    []*write
 }
@@ -22,29 +24,29 @@ type held struct {
 // claiming bounds one claim: no group that is held, and of no namespace more than are left. A group that was held when
 // it began counts as held throughout, as the store may have looked at it before its last write was completed.
 type claiming struct {
-	held    map[store.Key]bool
+	held    map[store.Key]*group
 	offered map[store.Key]string // namespaces
 	shares  map[string]int
 }
 
 // passes reports whether the store must skip a group.
-func (c *claiming) passes(namespace string, group store.Key) bool {
-	if c.held[group] {
+func (c *claiming) passes(namespace string, key store.Key) bool {
+	if c.held[key] != nil {
 		return true
 	}
-	if _, again := c.offered[group]; again {
+	if _, again := c.offered[key]; again {
 		return false
 	}
 	if c.shares[namespace] >= maxGroups-len(c.held)-len(c.offered) {
 		return true
 	}
-	c.offered[group] = namespace
+	c.offered[key] = namespace
 	c.shares[namespace]++
 	return false
 }
 
-// claim claims what falls due within ahead, and returns how many writes are claimed then; at least
-// 1 when the store did not return all.
+// claim claims what falls due within ahead, and returns how many groups are claimed then; one more
+// when the store did not return all.
 func (s *Settler) claim(ctx context.Context, ahead time.Duration) int {
 	c := s.claiming()
 	if len(c.held) == maxGroups || !s.opts.Available() {
@@ -64,68 +66,55 @@ func (s *Settler) claim(ctx context.Context, ahead time.Duration) int {
 func (s *Settler) claiming() *claiming {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := claiming{held: map[store.Key]bool{}, offered: map[store.Key]string{}, shares: map[string]int{}}
-	for group, h := range s.held {
-		c.held[group] = true
-		c.shares[h.namespace]++
+	c := &claiming{held: maps.Clone(s.held), offered: map[store.Key]string{}, shares: map[string]int{}}
+	for _, g := range c.held {
+		c.shares[g.namespace]++
 	}
-	return &c
+	return c
 }
 
-// hold queues claimed writes.
+// hold queues claimed writes, the most overdue first.
 func (s *Settler) hold(c *claiming, writes []store.PendingWrite) {
+	var claimed []*group
+	answers := s.answers.Load()
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	answers := s.api.answers.Load()
 	for _, p := range writes {
-		group := p.Ref.Group
-		if c.held[group] {
+		key := p.Ref.Group
+		if c.held[key] != nil {
 			continue
 		}
-		h := s.held[group]
-		if h == nil {
-			namespace, asked := c.offered[group]
-			if !asked {
-				namespace = p.Namespace
-			}
-			h = &held{namespace: namespace}
-			s.held[group] = h
-			s.line.Add(item{namespace, group})
+		g := s.held[key]
+		if g == nil {
+			g = &group{key: key, namespace: c.offered[key]}
+			s.held[key] = g
+			claimed = append(claimed, g)
 		}
 		w := &write{PendingWrite: p, storeID: s.opts.StoreID, noted: p.Noted, answers: answers}
 		if p.Name == "" { // no Event took the place of one that was not found
 			w.outcome = &store.Outcome{Result: store.NotFound}
 		}
-		h.writes = append(h.writes, w)
+		g.writes = append(g.writes, w)
 	}
-}
-
-// next is the write of a group to work on.
-func (s *Settler) next(group store.Key) *write {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.held[group].writes[0]
+	s.mu.Unlock()
+	for _, g := range claimed { // from here on its worker has it
+		s.line.Add(g)
+	}
 }
 
 // release removes the write of a group that was worked on, and reports whether there are more.
-func (s *Settler) release(group store.Key) bool {
+func (s *Settler) release(g *group) bool {
+	if g.writes = g.writes[1:]; len(g.writes) > 0 {
+		return true
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h := s.held[group]
-	h.writes = h.writes[1:]
-	if len(h.writes) == 0 {
-		delete(s.held, group)
-	}
-	return len(h.writes) > 0
+	delete(s.held, g.key)
+	return false
 }
 
-// inHand is how many writes are claimed.
+// inHand is how many groups are claimed.
 func (s *Settler) inHand() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := 0
-	for _, h := range s.held {
-		n += len(h.writes)
-	}
-	return n
+	return len(s.held)
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/eventquota/eventquota/admission"
@@ -46,8 +45,8 @@ func DesiredOf(p *store.PendingWrite, storeID string) Desired {
 	return d
 }
 
-// patch is a merge patch for the stored Event.
-func (d Desired) patch() map[string]any {
+// Patch is a merge patch for the stored Event.
+func (d Desired) Patch() map[string]any {
 	fields := map[string]any{}
 	if d.Series {
 		fields["series"] = map[string]any{"count": d.Count, "lastObservedTime": metav1.NewMicroTime(d.Last)}
@@ -69,7 +68,7 @@ func (d Desired) patch() map[string]any {
 	return fields
 }
 
-// Apply does to e what the patch does.
+// Apply does to e what Patch does, to the precision of its times.
 func (d Desired) Apply(e *corev1.Event) {
 	if d.Series {
 		e.Series = &corev1.EventSeries{Count: d.Count, LastObservedTime: metav1.NewMicroTime(d.Last.Truncate(time.Microsecond))}
@@ -87,17 +86,6 @@ func (d Desired) Apply(e *corev1.Event) {
 		return
 	}
 	metav1.SetMetaDataAnnotation(&e.ObjectMeta, admission.AnnotationMerged, d.Merged)
-}
-
-// isIn reports whether e already says this, except for the time.
-func (d Desired) isIn(e *corev1.Event) bool {
-	applied := e.DeepCopy()
-	d.Apply(applied)
-	applied.LastTimestamp = e.LastTimestamp
-	if applied.Series != nil && e.Series != nil {
-		applied.Series.LastObservedTime = e.Series.LastObservedTime
-	}
-	return equality.Semantic.DeepEqual(e, applied)
 }
 
 func messages(tallies []store.Tally) string {

@@ -55,12 +55,6 @@ func notice(p *store.PendingWrite) *corev1.Event {
 	return e
 }
 
-// reports reports whether e already says what p is to write, or more, written by another settler.
-func reports(e *corev1.Event, p *store.PendingWrite) bool {
-	count := clamp(p.Total)
-	return e.Count > count || e.Count == count && e.Annotations[AnnotationDropped] == dropped(p)
-}
-
 // reference is what a notice about o refers to.
 func reference(o store.Object) corev1.ObjectReference {
 	return corev1.ObjectReference{

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
+	"go.uber.org/goleak"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +21,9 @@ import (
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
 )
+
+// TestMain holds that no goroutine is left when all tests have ended.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // rig is a Settler between a queue and an API server. It lives in a bubble of package synctest: its
 // clocks go on as soon as all there is to do is to wait.

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/eventquota/eventquota/admission"
@@ -46,53 +47,47 @@ type write struct {
 // that nothing is written into another one and no count is lowered. The error is set unless the
 // result is Written, NotFound or NameTaken.
 func (s *Settler) send(ctx context.Context, w *write) (store.Outcome, error) {
+	events := s.events.Events(w.Namespace)
 	if w.Notice != nil && w.UID == "" {
-		e, err := s.api.create(ctx, notice(&w.PendingWrite))
-		if !apierrors.IsAlreadyExists(err) {
-			return w.created(e, err)
+		e, err := s.call(ctx, func(ctx context.Context) (*corev1.Event, error) {
+			return events.Create(ctx, notice(&w.PendingWrite), metav1.CreateOptions{})
+		})
+		switch {
+		case apierrors.IsNotFound(err): // its namespace
+			return store.Outcome{Result: store.GivenUp}, err
+		case !apierrors.IsAlreadyExists(err):
+			return w.answered(e, err)
 		}
 	}
 	for range maxReads {
 		if w.UID == "" || w.ResourceVersion == "" {
-			if o, done, err := s.read(ctx, w); done {
-				return o, err
+			e, err := s.call(ctx, func(ctx context.Context) (*corev1.Event, error) {
+				return events.Get(ctx, w.Name, metav1.GetOptions{})
+			})
+			switch {
+			case err != nil:
+				return w.answered(nil, err)
+			case !w.is(e):
+				return store.Outcome{Result: store.NameTaken}, nil
+			}
+			w.adopt(e)
+			if w.Notice != nil && e.Count >= clamp(w.Total) {
+				return w.answered(e, nil) // another settler has written as much, or more
 			}
 		}
 		body, err := json.Marshal(w.patch())
 		if err != nil {
 			return store.Outcome{Result: store.Failed}, fmt.Errorf("encode patch: %w", err)
 		}
-		e, err := s.api.patch(ctx, w, body)
+		e, err := s.call(ctx, func(ctx context.Context) (*corev1.Event, error) {
+			return events.Patch(ctx, w.Name, types.MergePatchType, body, metav1.PatchOptions{})
+		})
 		if !changed(err) {
 			return w.answered(e, err)
 		}
 		w.ResourceVersion = ""
 	}
 	return store.Outcome{Result: store.Failed}, errChanging
-}
-
-// read reads the Event of w and adopts what it says. It is done when there is nothing to write, or
-// nothing into which w may be written.
-func (s *Settler) read(ctx context.Context, w *write) (o store.Outcome, done bool, err error) {
-	e, err := s.api.get(ctx, w)
-	switch {
-	case err != nil:
-		o, err = w.answered(nil, err)
-		return o, true, err
-	case !w.is(e):
-		return store.Outcome{Result: store.NameTaken}, true, nil
-	}
-	w.adopt(e)
-	o, err = w.answered(e, nil)
-	return o, w.writtenIn(e), err
-}
-
-// created is the outcome of the CREATE of a notice. Without its namespace it has no place.
-func (w *write) created(e *corev1.Event, err error) (store.Outcome, error) {
-	if apierrors.IsNotFound(err) {
-		return store.Outcome{Result: store.GivenUp}, err
-	}
-	return w.answered(e, err)
 }
 
 // answered is the outcome of a request about an Event, which is as the API server has it now.
@@ -148,14 +143,6 @@ func (w *write) adopt(e *corev1.Event) {
 	}
 }
 
-// writtenIn reports whether e already says what w is to write.
-func (w *write) writtenIn(e *corev1.Event) bool {
-	if w.Notice != nil {
-		return reports(e, &w.PendingWrite)
-	}
-	return DesiredOf(&w.PendingWrite, w.storeID).isIn(e)
-}
-
 // patch is a merge patch of one version of the Event: of a notice, all of it.
 func (w *write) patch() any {
 	if w.Notice != nil {
@@ -163,7 +150,7 @@ func (w *write) patch() any {
 		e.UID, e.ResourceVersion = types.UID(w.UID), w.ResourceVersion
 		return e
 	}
-	fields := DesiredOf(&w.PendingWrite, w.storeID).patch()
+	fields := DesiredOf(&w.PendingWrite, w.storeID).Patch()
 	metadata, _ := fields["metadata"].(map[string]any)
 	metadata["uid"], metadata["resourceVersion"] = w.UID, w.ResourceVersion
 	return fields
