@@ -2,7 +2,6 @@
 package connections
 
 import (
-	"context"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -11,83 +10,111 @@ import (
 	"sync/atomic"
 )
 
-// Connections are those of one server, over HTTP/1.1. Its exported fields are set before the first connection and not
-// changed after; it may be used concurrently.
-type Connections struct {
-	// Most is how many there may be at a time, at least 1.
-	Most int
-	// Calls is how many an average connection carries before it ends, so that its client makes a new one, perhaps to
-	// another replica; 0 for any number. The API server keeps its connections; without this, replicas that are added
-	// to a Service get almost no calls.
-	//
-	// A bound on calls, not on age, spreads a storm within a second, and costs a quiet cluster no connections.
-	Calls int
-	// Draining says that the server is to stop. Then a connection ends with its next answer: at the end of the shutdown
-	// delay it would be closed, perhaps under a call that has just been sent.
-	Draining *atomic.Bool
-	// Refused is called for each connection that is closed above the bound.
-	Refused func()
-
-	mu   sync.Mutex
-	open map[*conn]struct{}
-	last uint64 // number of the newest
-}
-
-// Spread is next, with the connections of its callers ended after some calls: each after its answer, so that no call
-// fails by it.
-func (c *Connections) Spread(next http.Handler) http.Handler {
+// Spread is next, with each connection ended by an answer after some calls, so that its client makes a new one, perhaps
+// to another replica, and no call fails by it. calls is how many an average connection carries; 0 for any number. The API
+// server keeps its connections; without this, replicas that are added to a Service get almost no calls. A bound on calls,
+// not on age, spreads a storm within a second, and costs a quiet cluster no connections.
+//
+// While the server drains, every answer ends its connection: at the end of the shutdown delay it would be closed, perhaps
+// under a call that has just been sent.
+func Spread(next http.Handler, calls int, draining *atomic.Bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if on, _ := r.Context().Value(carrier{}).(*conn); on != nil && on.ends() || c.Draining.Load() {
+		// By chance, so that connections that began together do not end together.
+		if draining.Load() || calls > 0 && rand.IntN(calls) == 0 { //nolint:gosec // need not be secret
 			w.Header().Set("Connection", "close")
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
+// Bound is l with at most so many connections at a time, at least 1. refused is called for each that is closed above
+// that.
+//
+// When there is no place, a newcomer takes that of a connection from the address that has most, if that has more than the
+// newcomer's would have; otherwise the newcomer is closed. So no client can keep others out, as it could if a listener
+// waited for a place.
+func Bound(l net.Listener, most int, refused func()) net.Listener {
+	return &listener{Listener: l, most: most, refused: refused, open: map[*conn]struct{}{}}
+}
+
+type listener struct {
+	net.Listener
+
+	most    int
+	refused func()
+	mu      sync.Mutex
+	open    map[*conn]struct{}
+}
+
 // conn is an accepted connection.
 type conn struct {
 	net.Conn
 
-	all    *Connections
-	from   netip.Addr
-	number uint64 // in the order of coming
-	left   int    // calls before the end; only its own calls, which come one after the other, touch it
-	idle   atomic.Bool
+	of   *listener
+	from netip.Addr
 }
 
-// ends counts a call, and reports whether it is the connection's last.
-func (c *conn) ends() bool {
-	c.left--
-	return c.all.Calls > 0 && c.left <= 0
-}
-
-// carrier is the key of a request's connection in its context.
-type carrier struct{}
-
-// Bound makes srv serve the connections that it accepts from the listener that is returned, l with a bound.
-func (c *Connections) Bound(srv *http.Server, l net.Listener) net.Listener {
-	srv.ConnContext = func(ctx context.Context, accepted net.Conn) context.Context {
-		return context.WithValue(ctx, carrier{}, connOf(accepted))
-	}
-	srv.ConnState = func(accepted net.Conn, state http.ConnState) {
-		if on := connOf(accepted); on != nil {
-			on.idle.Store(state == http.StateIdle)
+// Accept implements net.Listener.
+func (l *listener) Accept() (net.Conn, error) {
+	for {
+		accepted, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err //nolint:wrapcheck // http.Server looks at it
+		}
+		made := &conn{Conn: accepted, of: l, from: addressOf(accepted)}
+		closed := l.add(made)
+		if closed != nil {
+			closed.Conn.Close()
+			l.refused()
+		}
+		if closed != made {
+			return made, nil
 		}
 	}
-	return &listener{l, c}
 }
 
-// connOf is the connection that a listener has accepted, below TLS.
-func connOf(accepted net.Conn) *conn {
-	if secure, ok := accepted.(interface{ NetConn() net.Conn }); ok {
-		accepted = secure.NetConn()
+// addressOf is the address that a connection comes from, without its port.
+func addressOf(c net.Conn) netip.Addr {
+	tcp, ok := c.RemoteAddr().(*net.TCPAddr)
+	if !ok {
+		return netip.Addr{}
 	}
-	on, _ := accepted.(*conn)
-	return on
+	return tcp.AddrPort().Addr().Unmap()
 }
 
-// draw says how many calls a new connection carries: calls/2 to calls*3/2, so that those that began together do not end
-// together.
-func (c *Connections) draw() int {
-	return (c.Calls+1)/2 + rand.IntN(c.Calls+1) //nolint:gosec // need not be secret
+// add adds made, and returns the connection that is to be closed for it, which may be made itself, or nil.
+func (l *listener) add(made *conn) (closed *conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.open) >= l.most {
+		if closed = l.victim(made.from); closed == nil {
+			return made
+		}
+		delete(l.open, closed)
+	}
+	l.open[made] = struct{}{}
+	return closed
+}
+
+// victim is a connection of the address with most, if that has more than a newcomer's would have; nil otherwise.
+func (l *listener) victim(newcomer netip.Addr) (victim *conn) {
+	count := map[netip.Addr]int{}
+	for one := range l.open {
+		count[one.from]++
+	}
+	most := count[newcomer] + 1
+	for one := range l.open {
+		if n := count[one.from]; n > most {
+			most, victim = n, one
+		}
+	}
+	return victim
+}
+
+// Close implements net.Conn.
+func (c *conn) Close() error {
+	c.of.mu.Lock()
+	delete(c.of.open, c)
+	c.of.mu.Unlock()
+	return c.Conn.Close()
 }

@@ -39,7 +39,7 @@ func TestEndedConnectionsLoseNoCall(t *testing.T) {
 			t.Parallel()
 			const callers = 16
 			c := newCallee(t, tt.perConnection, 100)
-			c.connections.Draining.Store(tt.draining)
+			c.draining.Store(tt.draining)
 			var group errgroup.Group
 			for caller := range callers {
 				group.Go(func() error {
@@ -76,52 +76,40 @@ func TestEndedConnectionsLoseNoCall(t *testing.T) {
 func TestAPlaceIsTakenFromWhoHasMost(t *testing.T) {
 	t.Parallel()
 	for says, tt := range map[string]struct {
-		open     string // addresses in the order of coming, a capital for an idle one
+		open     string // an address for each connection
 		newcomer string
-		want     string // address and number of the one that is closed
+		want     string // address of the one that is closed
 	}{
-		"the oldest of the address with most":             {"abbbc", "d", "b1"},
-		"an idle one of it first":                         {"abbBc", "d", "b3"},
-		"the oldest idle one of it":                       {"abBBc", "d", "b2"},
-		"not of an address with fewer, though it is idle": {"AbbbC", "d", "b1"},
-		"of another with more than the newcomer":          {"abbbb", "a", "b1"},
-		"none of one that would have fewer then":          {"aabbb", "a", "newcomer"},
-		"none where all have one":                         {"abc", "d", "newcomer"},
-		"none of the newcomer's own that are used":        {"abbb", "b", "newcomer"},
-		"an idle one of the newcomer's own":               {"abbB", "b", "b3"},
+		"one of the address with most":           {"abbbc", "d", "b"},
+		"of another with more than the newcomer": {"abbbb", "a", "b"},
+		"none of one that would have fewer then": {"aabbb", "a", "newcomer"},
+		"none where all have one":                {"abc", "d", "newcomer"},
+		"none of the newcomer's own":             {"abbb", "b", "newcomer"},
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
-			c := &Connections{Most: len(tt.open), Draining: &atomic.Bool{}}
-			address := func(name string) netip.Addr {
-				return netip.AddrFrom4([4]byte{10, 0, 0, strings.ToLower(name)[0]})
+			l := Bound(nil, len(tt.open), nil).(*listener)
+			from := func(name string) *conn {
+				return &conn{of: l, from: netip.AddrFrom4([4]byte{10, 0, 0, name[0]})}
 			}
-			var open []*conn
 			for name := range strings.SplitSeq(tt.open, "") {
-				made := &conn{all: c, from: address(name)}
-				made.idle.Store(name < "a")
-				open = append(open, made)
-				if closed := c.add(made); closed != nil {
+				if closed := l.add(from(name)); closed != nil {
 					t.Fatal("one is closed though there are places")
 				}
 			}
-			made := &conn{all: c, from: address(tt.newcomer)}
-			got := "none"
-			switch closed := c.add(made); closed {
-			case made:
-				got = "newcomer"
-			default:
-				for i, one := range open {
-					if one == closed {
-						got = fmt.Sprint(strings.ToLower(tt.open[i:i+1]), i)
-					}
-				}
+			made := from(tt.newcomer)
+			closed, got := l.add(made), "newcomer"
+			if closed == nil {
+				t.Fatal("none is closed")
+			}
+			if closed != made {
+				got = string(rune(closed.from.As4()[3]))
 			}
 			if got != tt.want {
-				t.Errorf("%s is closed, want %s", got, tt.want)
+				t.Errorf("one of %s is closed, want %s", got, tt.want)
 			}
-			if len(c.open) != c.Most {
-				t.Errorf("%d are open, want %d", len(c.open), c.Most)
+			if _, open := l.open[closed]; open || len(l.open) != l.most {
+				t.Errorf("%d are open, want %d without the one that is closed", len(l.open), l.most)
 			}
 		})
 	}
@@ -164,10 +152,10 @@ func TestAnAddressWithManyConnectionsKeepsOutNobody(t *testing.T) {
 
 // callee is a server that echoes, and a client of it such as the API server's.
 type callee struct {
-	connections *Connections
-	address     string
-	client      *http.Client
-	refused     atomic.Int64
+	draining atomic.Bool
+	address  string
+	client   *http.Client
+	refused  atomic.Int64
 
 	mu       sync.Mutex
 	handled  map[string]int
@@ -178,11 +166,10 @@ type callee struct {
 func newCallee(t *testing.T, perConnection, most int) *callee {
 	t.Helper()
 	c := &callee{handled: map[string]int{}, used: map[net.Conn]bool{}}
-	c.connections = &Connections{Most: most, Calls: perConnection, Draining: &atomic.Bool{}, Refused: func() { c.refused.Add(1) }}
-	server := httptest.NewUnstartedServer(c.connections.Spread(http.HandlerFunc(c.handle)))
+	server := httptest.NewUnstartedServer(Spread(http.HandlerFunc(c.handle), perConnection, &c.draining))
 	// Connections that a client did not need after all.
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
-	server.Listener = c.connections.Bound(server.Config, server.Listener)
+	server.Listener = Bound(server.Listener, most, func() { c.refused.Add(1) })
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	c.address, c.client = server.Listener.Addr().String(), server.Client()

@@ -18,9 +18,9 @@ import (
 	"github.com/eventquota/eventquota/test/prom"
 )
 
-func decided(namespace, owner, kind string, v store.Verdict, bucket string) admission.Decided {
+func decided(namespace, owner, kind string, v store.Verdict) admission.Decided {
 	return admission.Decided{
-		Rule: &policy.Rule{Name: owner}, Verdict: v, Bucket: bucket,
+		Rule: &policy.Rule{Name: owner}, Verdict: v,
 		Request: &admission.Request{Request: policy.Request{Namespace: namespace}, Object: &corev1.Event{Type: kind}},
 	}
 }
@@ -29,31 +29,30 @@ func TestEventsAreCountedByWhereAndWhy(t *testing.T) {
 	t.Parallel()
 	m := New("devel")
 	count := m.Decided
-	audited := decided("shop", "new", "Warning", store.Drop, "spam filter")
+	audited := decided("shop", "new", "Warning", store.Drop)
 	audited.Audited = true
-	unreadable := decided("odd", "own", "", store.Drop, "ceiling")
+	unreadable := decided("odd", "own", "", store.Drop)
 	unreadable.Request.Unreadable = errors.New("no Event")
 	for _, d := range []admission.Decided{
-		decided("shop", "default", "Normal", store.Admit, ""),
-		decided("shop", "default", "Normal", store.Admit, ""),
-		decided("shop", "default", "Warning", store.Merge, ""),
-		decided("shop", "own", "Warning", store.Drop, "spam filter"),
-		decided("shop", "own", "Normal", store.Drop, "ceiling"),
-		decided("bank", "own", "Warning", store.Deny, ""),
-		decided("calm", "default", "Warning", store.Admit, ""),
+		decided("shop", "default", "Normal", store.Admit),
+		decided("shop", "default", "Normal", store.Admit),
+		decided("shop", "default", "Warning", store.Merge),
+		decided("shop", "own", "Warning", store.Drop),
+		decided("shop", "own", "Normal", store.Drop),
+		decided("bank", "own", "Warning", store.Deny),
+		decided("calm", "default", "Warning", store.Admit),
 		unreadable,
 		audited, // what it would have done is not what became of it
 	} {
 		count(d)
 	}
 	prom.Want(t, m.Gatherer, "eventquota_events_total",
-		`{bucket="",event_namespace="shop",outcome="admit",policy="default"} 2`,
-		`{bucket="",event_namespace="shop",outcome="merge",policy="default"} 1`,
-		`{bucket="spam filter",event_namespace="shop",outcome="drop",policy="own"} 1`,
-		`{bucket="ceiling",event_namespace="shop",outcome="drop",policy="own"} 1`,
-		`{bucket="",event_namespace="bank",outcome="deny",policy="own"} 1`,
-		`{bucket="",event_namespace="calm",outcome="admit",policy="default"} 1`,
-		`{bucket="ceiling",event_namespace="odd",outcome="drop",policy="own"} 1`)
+		`{event_namespace="shop",outcome="admit",policy="default"} 2`,
+		`{event_namespace="shop",outcome="merge",policy="default"} 1`,
+		`{event_namespace="shop",outcome="drop",policy="own"} 2`,
+		`{event_namespace="bank",outcome="deny",policy="own"} 1`,
+		`{event_namespace="calm",outcome="admit",policy="default"} 1`,
+		`{event_namespace="odd",outcome="drop",policy="own"} 1`)
 	prom.Want(t, m.Gatherer, "eventquota_warnings_dropped_total",
 		`{event_namespace="shop"} 1`, `{event_namespace="bank"} 1`, `{event_namespace="calm"} 0`, `{event_namespace="odd"} 0`)
 	prom.Want(t, m.Gatherer, "eventquota_unreadable_events_total", `{event_namespace="odd"} 1`)
@@ -64,7 +63,7 @@ func TestWhatIsBusiestHearsOfEachDecision(t *testing.T) {
 	t.Parallel()
 	m := New("devel")
 	m.Busiest = busiest.NewCounter("replica", time.Now(), busiest.Places)
-	m.Decided(decided("shop", "default", "Warning", store.Drop, "spam filter"))
+	m.Decided(decided("shop", "default", "Warning", store.Drop))
 	if total := m.Busiest.Snapshot(time.Now()).By[busiest.Namespace].Total; total != (busiest.Counts{Dropped: 1}) {
 		t.Errorf("counted %+v, want the one that was dropped", total)
 	}
@@ -77,10 +76,10 @@ func TestNobodyMakesSeriesWithoutBound(t *testing.T) {
 	m := New("devel")
 	count := m.Decided
 	for i := range 3 * labelledRules {
-		count(decided("greedy", fmt.Sprint("policy-", i), "Normal", store.Admit, ""))
+		count(decided("greedy", fmt.Sprint("policy-", i), "Normal", store.Admit))
 	}
 	for i := range 3 * labelledNamespaces {
-		count(decided(fmt.Sprint("namespace-", i), "default", "Normal", store.Admit, ""))
+		count(decided(fmt.Sprint("namespace-", i), "default", "Normal", store.Admit))
 	}
 	// The greedy one has its policies and the rest of them; the other namespaces
 	// one policy each, and so has the rest of them.
@@ -94,7 +93,7 @@ func TestNobodyMakesSeriesWithoutBound(t *testing.T) {
 		t.Errorf("a policy has no label of its own, as another namespace has many:\n%s", all)
 	}
 	for i := range 3 * labelledRules {
-		count(decided(fmt.Sprint("namespace-", 2*labelledNamespaces+i), fmt.Sprint("policy-", i), "Normal", store.Admit, ""))
+		count(decided(fmt.Sprint("namespace-", 2*labelledNamespaces+i), fmt.Sprint("policy-", i), "Normal", store.Admit))
 	}
 	if got, want := len(prom.Values(t, m.Gatherer, "eventquota_events_total")), 2*labelledRules+1+labelledNamespaces; got != want {
 		t.Errorf("%d series with many policies in the rest of the namespaces, want %d", got, want)
@@ -103,21 +102,21 @@ func TestNobodyMakesSeriesWithoutBound(t *testing.T) {
 
 func TestLabelsAreBoundedWhoeverAsksAtOnce(t *testing.T) {
 	t.Parallel()
-	b, now := newBounded(1000, nil), time.Now()
+	e := New("devel").events
 	var own atomic.Int32
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
-			for j := range 1000 {
-				if b.label(now, "", fmt.Sprint(i, "-", j)) != other {
+			for j := range labelledNamespaces {
+				if namespace, _ := e.labels(fmt.Sprint(i, "-", j), "default"); namespace != "other" {
 					own.Add(1)
 				}
 			}
 		})
 	}
 	all.Wait()
-	if n := own.Load(); n != 1000 || b.label(now, "", "none of them") != other {
-		t.Errorf("%d have a label of their own, want 1000 and no more", n)
+	if n := own.Load(); n != labelledNamespaces {
+		t.Errorf("%d have a label of their own, want %d and no more", n, labelledNamespaces)
 	}
 }
 
@@ -128,14 +127,14 @@ func TestConditionsThatFailAreCountedByWhereAndWhose(t *testing.T) {
 		return &policy.EvaluationError{Rule: &policy.Rule{Name: name}, Condition: "team", Err: errors.New("no such key: team")}
 	}
 	for range 2 {
-		d := decided("shop", "default", "Normal", store.Admit, "")
+		d := decided("shop", "default", "Normal", store.Admit)
 		d.Errors = []*policy.EvaluationError{failed("EventPolicy shop/own"), failed("ClusterEventQuota ceiling")}
 		m.Decided(d)
 	}
 	prom.Want(t, m.Gatherer, "eventquota_condition_errors_total",
 		`{event_namespace="shop",policy="EventPolicy shop/own"} 2`, `{event_namespace="shop",policy="ClusterEventQuota ceiling"} 2`)
 	for i := range 3 * labelledRules {
-		d := decided("greedy", "default", "Normal", store.Admit, "")
+		d := decided("greedy", "default", "Normal", store.Admit)
 		d.Errors = []*policy.EvaluationError{failed(fmt.Sprint("policy-", i))}
 		m.Decided(d)
 	}
@@ -153,21 +152,20 @@ func TestANamespaceThatIsIdleGivesUpItsLabels(t *testing.T) {
 	namespace := func(i int) string { return fmt.Sprint("namespace-", i) }
 	series := func(name string) string { return prom.Exposed(t, m.Gatherer, name) }
 	for i := range labelledNamespaces {
-		d := decided(namespace(i), "default", "Warning", store.Drop, "")
+		d := decided(namespace(i), "default", "Warning", store.Drop)
 		d.Errors = []*policy.EvaluationError{{Rule: &policy.Rule{Name: "own"}, Condition: "team", Err: errors.New("no such key: team")}}
 		m.Decided(d)
-		m.Store.filled(namespace(i))
 	}
 	for _, wait := range []time.Duration{labelledFor / 2, labelledFor/2 - time.Second} {
 		now = now.Add(wait)
-		m.Decided(decided("early", "default", "Normal", store.Admit, ""))
+		m.Decided(decided("early", "default", "Normal", store.Admit))
 		for i := range labelledNamespaces - 2 {
-			m.Decided(decided(namespace(i), "default", "Normal", store.Admit, ""))
+			m.Decided(decided(namespace(i), "default", "Normal", store.Admit))
 		}
 	}
 	now = now.Add(time.Minute)
 	for _, name := range []string{"new", "newer", "newest"} {
-		m.Decided(decided(name, "default", "Normal", store.Admit, ""))
+		m.Decided(decided(name, "default", "Normal", store.Admit))
 	}
 	for name, want := range map[string]bool{
 		"early": false, "new": true, "newer": true, "newest": false, "other": true,
@@ -177,20 +175,17 @@ func TestANamespaceThatIsIdleGivesUpItsLabels(t *testing.T) {
 			t.Errorf("namespace %s has a label of its own: %t, want %t", name, is, want)
 		}
 	}
-	for _, metric := range []string{"eventquota_warnings_dropped_total", "eventquota_condition_errors_total", "eventquota_store_full_total"} {
+	for _, metric := range []string{"eventquota_warnings_dropped_total", "eventquota_condition_errors_total"} {
 		if all := series(metric); strings.Contains(all, namespace(labelledNamespaces-1)) || !strings.Contains(all, namespace(0)) {
 			t.Errorf("of one that lost its label, or not of one that kept it:\n%s", all)
 		}
 	}
-	if all := len(m.events.rules.scopes); all != labelledNamespaces+1 {
-		t.Errorf("rules of %d namespaces have labels, want %d and those of the rest", all, labelledNamespaces)
-	}
-	m.Decided(decided(namespace(labelledNamespaces-1), "default", "Normal", store.Admit, "")) // it begins again, as one of the rest
+	m.Decided(decided(namespace(labelledNamespaces-1), "default", "Normal", store.Admit)) // it begins again, as one of the rest
 	for i := range labelledRules {
-		m.Decided(decided("new", fmt.Sprint("policy-", i), "Normal", store.Admit, ""))
+		m.Decided(decided("new", fmt.Sprint("policy-", i), "Normal", store.Admit))
 	}
 	now = now.Add(labelledFor)
-	m.Decided(decided("new", "another policy", "Normal", store.Admit, ""))
+	m.Decided(decided("new", "another policy", "Normal", store.Admit))
 	if all := series("eventquota_events_total"); !strings.Contains(all, `event_namespace="new",outcome="admit",policy="another policy"`) {
 		t.Errorf("a policy takes no place of one that is idle:\n%s", all)
 	}
@@ -200,11 +195,11 @@ func TestANamespaceThatIsIdleGivesUpItsLabels(t *testing.T) {
 func TestCountingAllocatesNothing(t *testing.T) {
 	m := New("devel")
 	for i := range 2 * labelledNamespaces {
-		d := decided(fmt.Sprint("namespace-", i), "default", "Normal", store.Merge, "")
+		d := decided(fmt.Sprint("namespace-", i), "default", "Normal", store.Merge)
 		m.events.decided(&d)
 	}
-	known := decided("namespace-1", "default", "Warning", store.Drop, "spam filter")
-	rest := decided("namespace-300", "default", "Warning", store.Drop, "ceiling")
+	known := decided("namespace-1", "default", "Warning", store.Drop)
+	rest := decided("namespace-300", "default", "Warning", store.Drop)
 	count := func() {
 		m.events.decided(&known)
 		m.events.decided(&rest)
@@ -219,7 +214,7 @@ func TestCountingAllocatesNothing(t *testing.T) {
 // BenchmarkCounting is all that is counted of one Event that is dropped.
 func BenchmarkCounting(b *testing.B) {
 	m := New("devel")
-	d := decided("shop", "default", "Warning", store.Drop, "spam filter")
+	d := decided("shop", "default", "Warning", store.Drop)
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {

@@ -4,38 +4,39 @@ package metrics
 import (
 	"crypto/tls"
 	"math"
-	"runtime/debug"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/busiest"
 	"github.com/eventquota/eventquota/policy/watch"
 )
 
 // Metrics count what the webhook does. They may be used concurrently.
 type Metrics struct {
-	// Gatherer has them all, and those of controller-runtime's webhook server.
+	// Gatherer has them all, those of client-go's leader election, of Go and of the process.
 	Gatherer prometheus.Gatherers
-	// Store, Settle and Callers are those of stores, of the settler and of who calls, and Spans counts spans of traces by
-	// result.
-	Store   Store
-	Settle  Settle
-	Callers Callers
-	Spans   *prometheus.CounterVec
 	// Busiest, if set, counts decisions too. It is set before the first decision.
 	Busiest *busiest.Counter
+	// ConnectionsRefused counts connections that are closed above the bound.
+	ConnectionsRefused prometheus.Counter
+	// CallersRefused counts by "certificate" or "path".
+	CallersRefused *prometheus.CounterVec
+	Store          Store
+	Settle         Settle
 
 	factory
 	decided   *prometheus.CounterVec
 	took      *prometheus.HistogramVec
-	refused   prometheus.Counter
-	saved     prometheus.Counter
 	truncated prometheus.Counter
 	audited   *prometheus.CounterVec
 	events    *eventMetrics
 }
+
+var _ admission.Recorder = (*Metrics)(nil)
 
 // New makes the metrics of a program of a version. Each has a registry of its own.
 func New(version string) *Metrics {
@@ -45,32 +46,36 @@ func New(version string) *Metrics {
 		factory:  made,
 		Gatherer: prometheus.Gatherers{registry, ctrlmetrics.Registry},
 		decided: made.counters("eventquota_decisions_total",
-			"Admission reviews, by phase (mutate or validate) and outcome (admit, aggregate, merge, drop, deny, ignore, undecided or overload).",
+			"Admission reviews, by phase (mutate or validate) and outcome (admit, aggregate, merge, drop, deny, ignore, undecided or overload). Each that is merged, dropped, denied or overload is a write that etcd is spared.",
 			"phase", "outcome"),
 		took: made.histograms("eventquota_review_duration_seconds",
 			"How long the webhook took to answer a review, from its headers to the end of the answer, by phase.",
 			fastBuckets(), "phase"),
-		refused: made.counter("eventquota_connections_refused_total",
-			"Connections to the webhook that were closed as there were too many: idle ones and those of the address with most of them first."),
-		saved: made.counter("eventquota_etcd_writes_saved_total",
-			"Event writes that were refused, each of which etcd would have made. What the settler writes instead is in eventquota_settle_writes_total."),
+		ConnectionsRefused: made.counter("eventquota_connections_refused_total",
+			"Connections to the webhook that were closed as there were too many, those of the address with most of them first."),
+		CallersRefused: made.counters("eventquota_callers_refused_total",
+			"Connections without a client certificate of the API server, and calls at another path than its, by what they lacked (certificate or path). None was read.",
+			"by"),
 		truncated: made.counter("eventquota_messages_truncated_total",
 			"Events that went through with a message cut to the limit of their policy."),
 		audited: made.counters("eventquota_audited_decisions_total",
 			"Event writes that a policy or quota in mode Audit looked at, by what it would have done (admit, merge or drop).",
 			"outcome"),
-		events:  newEventMetrics(made),
-		Store:   newStoreMetrics(made),
-		Settle:  newSettleMetrics(made),
-		Callers: newCallersMetrics(made),
-		Spans: made.counters("eventquota_trace_spans_total",
-			"Spans of traces, by result: sent, failed (the collector did not take all of a batch) or dropped (too many waited to be sent).", "result"),
+		events: newEventMetrics(made),
+		Store:  newStoreMetrics(made),
+		Settle: newSettleMetrics(made),
 	}
-	for _, handler := range []string{"mutate", "validate"} { // 0 at first, or Prometheus misses the first increase
-		m.took.WithLabelValues(handler)
+	// 0 at first, or Prometheus misses the first increase.
+	for _, phase := range []string{"mutate", "validate"} {
+		m.took.WithLabelValues(phase)
 	}
-	m.Store.filled = m.events.filled
-	buildInfo(made, version)
+	for _, by := range []string{"certificate", "path"} {
+		m.CallersRefused.WithLabelValues(by)
+	}
+	made.NewGauge(prometheus.GaugeOpts{
+		Name: "eventquota_build_info", Help: "1, with the version of the program.",
+		ConstLabels: prometheus.Labels{"version": version},
+	}).Set(1)
 	return m
 }
 
@@ -98,12 +103,31 @@ func (f factory) gauge(name, help string) prometheus.Gauge {
 	return f.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
 }
 
-func (f factory) gauges(name, help string, labels ...string) *prometheus.GaugeVec {
-	return f.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
-}
-
 func (f factory) histograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
 	return f.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+}
+
+// Reviewed implements admission.Recorder.
+func (m *Metrics) Reviewed(handler string, o admission.Outcome, cut bool, took time.Duration) {
+	m.took.WithLabelValues(handler).Observe(took.Seconds())
+	if o != "" {
+		m.decided.WithLabelValues(handler, string(o)).Inc()
+	}
+	if cut {
+		m.truncated.Inc()
+	}
+}
+
+// Decided implements admission.Recorder.
+func (m *Metrics) Decided(d admission.Decided) {
+	if m.Busiest != nil {
+		m.Busiest.Decided(&d)
+	}
+	if d.Audited {
+		m.audited.WithLabelValues(d.Verdict.String()).Inc()
+		return
+	}
+	m.events.decided(&d)
 }
 
 // Reports are what became of all policies and quotas: of a *watch.Cache.
@@ -146,18 +170,10 @@ func (m *Metrics) Certificate(get func(*tls.ClientHelloInfo) (*tls.Certificate, 
 	})
 }
 
-// buildInfo shows the version.
-func buildInfo(made factory, version string) {
-	revision, goversion := "unknown", "unknown"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		goversion = info.GoVersion
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				revision = s.Value
-			}
-		}
-	}
-	made.gauges("eventquota_build_info",
-		"1, with the version of the program, the commit it was built from and the version of Go as labels.",
-		"version", "revision", "goversion").WithLabelValues(version, revision, goversion).Set(1)
+// Repairs shows how often a path of a webhook configuration was repaired.
+func (m *Metrics) Repairs(count func() int64) {
+	m.NewCounterFunc(prometheus.CounterOpts{
+		Name: "eventquota_webhook_configuration_repairs_total",
+		Help: "Webhook configurations in which somebody else had changed or removed the path of the webhook, and that were repaired. With self-managed certificates only.",
+	}, func() float64 { return float64(count()) })
 }

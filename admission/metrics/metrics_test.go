@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +14,6 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/eventquota/eventquota/test/cli"
-	"github.com/eventquota/eventquota/test/prom"
 )
 
 const docs = "../../docs/metrics.md"
@@ -90,16 +88,13 @@ func labelsOf(f *dto.MetricFamily) (names []string) {
 func (m *Metrics) touchAll() {
 	m.decided.WithLabelValues("a", "b")
 	m.took.WithLabelValues("a")
-	m.Spans.WithLabelValues("a")
 	m.audited.WithLabelValues("a")
-	m.events.events.WithLabelValues("a", "b", "c", "d")
+	m.events.events.WithLabelValues("a", "b", "c")
 	m.events.warnings.WithLabelValues("a")
 	m.events.unreadable.WithLabelValues("a")
 	m.events.errors.WithLabelValues("a", "b")
-	m.events.full.WithLabelValues("a")
 	m.Store.took.WithLabelValues("a", "b")
 	m.Store.errors.WithLabelValues("a", "b", "c")
-	m.Store.breaker.WithLabelValues("a")
 	m.Store.WithoutStore.WithLabelValues("a")
 	m.Settle.writes.WithLabelValues("a")
 	m.Settle.lag.WithLabelValues("a")
@@ -115,18 +110,10 @@ func whole() *Metrics {
 	return m
 }
 
-// TestBuildInfoNamesTheProgram holds the labels of the version.
-func TestBuildInfoNamesTheProgram(t *testing.T) {
-	page := prom.Exposed(t, New("devel").Gatherer, "eventquota_build_info")
-	if want := `eventquota_build_info\{goversion="go1\..+",revision=".+",version="devel"\} 1`; !regexp.MustCompile(want).MatchString(page) {
-		t.Errorf("%q does not match %q", page, want)
-	}
-}
-
 const docsHead = `# Metrics
 
 Each replica serves these at ` + "`--metrics-address`" + ` under ` + "`/metrics`" + `, in the text format of Prometheus, beside
-those of controller-runtime's webhook server, client-go's leader election, Go and the process.
+those of client-go's leader election, Go and the process.
 This page is generated: a test writes it and holds it.
 
 What each replica counts is its own. Sum over replicas; of gauges by what the text says.

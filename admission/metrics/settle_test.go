@@ -39,8 +39,8 @@ func TestWhatIsPendingIsShownWhileItIsKnown(t *testing.T) {
 		queue := &pendingOnly{}
 		queue.set(3, nil)
 		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- m.Settle.Pending("redis", queue, time.Second).Run(ctx) }()
+		var shows sync.WaitGroup
+		shows.Go(func() { m.Settle.ShowPending(ctx, "redis", queue, time.Second) })
 		shown := func(want ...string) {
 			t.Helper()
 			synctest.Wait()
@@ -57,9 +57,7 @@ func TestWhatIsPendingIsShownWhileItIsKnown(t *testing.T) {
 		<-time.After(pendingEvery)
 		shown(`{store="redis"} 7`)
 		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		shows.Wait()
 		shown() // another replica settles now
 	})
 }

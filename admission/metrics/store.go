@@ -1,21 +1,27 @@
 package metrics
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/eventquota/eventquota/store"
+)
 
 // Store shows what stores do and how long they take. Where Redis is used,
 // what is decided without it is not among the calls.
 type Store struct {
-	took         *prometheus.HistogramVec
-	errors       *prometheus.CounterVec
 	Unavailable  prometheus.Gauge
-	breaker      *prometheus.GaugeVec
 	WithoutStore *prometheus.CounterVec
 	Waiting      prometheus.Gauge
 	Reported     prometheus.Counter
 	Lost         prometheus.Counter
 	Evicting     prometheus.Gauge
 
-	filled func(namespace string)
+	took   *prometheus.HistogramVec
+	errors *prometheus.CounterVec
 }
 
 func newStoreMetrics(made factory) Store {
@@ -28,9 +34,6 @@ func newStoreMetrics(made factory) Store {
 			"store", "step", "reason"),
 		Unavailable: made.gauge("eventquota_store_unavailable",
 			"1 while Redis is not asked, as it did not answer in time; 0 otherwise and without Redis."),
-		breaker: made.gauges("eventquota_store_breaker_state",
-			"1 for the state (closed, half-open or open) that the circuit breaker before Redis is in, 0 for the others; absent without Redis.",
-			"state"),
 		WithoutStore: made.counters("eventquota_decisions_without_store_total",
 			"Event writes that Redis did not decide in time, by what decided instead (local, admit or deny).",
 			"by"),
@@ -45,13 +48,74 @@ func newStoreMetrics(made factory) Store {
 	}
 }
 
-// Breaker shows the state of the circuit breaker: closed, half-open or open.
-func (m *Store) Breaker(state string) {
-	for _, s := range []string{"closed", "half-open", "open"} {
-		value := 0.0
-		if s == state {
-			value = 1
-		}
-		m.breaker.WithLabelValues(s).Set(value)
+// step observes the calls of one step of one store.
+func (m *Store) step(name, step string) *storeStep {
+	with := prometheus.Labels{"store": name, "step": step}
+	return &storeStep{took: m.took.With(with), errors: m.errors.MustCurryWith(with)}
+}
+
+type storeStep struct {
+	took   prometheus.Observer
+	errors *prometheus.CounterVec
+}
+
+func (s *storeStep) ended(began time.Time, err error) {
+	s.took.Observe(time.Since(began).Seconds())
+	switch {
+	case err == nil, errors.Is(err, context.Canceled): // the caller has left
+	case errors.Is(err, store.ErrUnconfirmed):
+		s.errors.WithLabelValues("unconfirmed").Inc()
+	case errors.Is(err, store.ErrFull):
+		s.errors.WithLabelValues("full").Inc()
+	case errors.Is(err, context.DeadlineExceeded):
+		s.errors.WithLabelValues("timeout").Inc()
+	default:
+		s.errors.WithLabelValues("other").Inc()
 	}
+}
+
+// Observe is a store whose calls are measured under a name.
+func (m *Store) Observe(name string, s store.Store) store.Store {
+	return &observedStore{s, m.step(name, "decide")}
+}
+
+type observedStore struct {
+	store.Store
+
+	decide *storeStep
+}
+
+// Decide implements store.Store.
+func (o *observedStore) Decide(ctx context.Context, now time.Time, w store.Write, l store.Limits) (store.Decision, error) {
+	began := time.Now()
+	d, err := o.Store.Decide(ctx, now, w, l)
+	o.decide.ended(began, err)
+	return d, err
+}
+
+// ObserveQueue is the side of a store that a settler works on, measured under a name.
+func (m *Store) ObserveQueue(name string, q store.Queue) store.Queue {
+	return &observedQueue{q, m.step(name, "claim"), m.step(name, "complete")}
+}
+
+type observedQueue struct {
+	store.Queue
+
+	claim, complete *storeStep
+}
+
+// Claim implements store.Queue.
+func (o *observedQueue) Claim(ctx context.Context, now time.Time, ahead time.Duration, n int, claimed func(string, store.Key) bool) ([]store.PendingWrite, error) {
+	began := time.Now()
+	writes, err := o.Queue.Claim(ctx, now, ahead, n, claimed)
+	o.claim.ended(began, err)
+	return writes, err
+}
+
+// Complete implements store.Queue.
+func (o *observedQueue) Complete(ctx context.Context, now time.Time, p store.PendingWrite, outcome store.Outcome) error {
+	began := time.Now()
+	err := o.Queue.Complete(ctx, now, p, outcome)
+	o.complete.ended(began, err)
+	return err
 }

@@ -21,7 +21,7 @@ func TestWhatStoresDoIsMeasured(t *testing.T) {
 		fmt.Errorf("%w: %w", store.ErrUnconfirmed, context.DeadlineExceeded),
 		errors.New("no connection"), fmt.Errorf("caller no longer waits: %w", context.Canceled),
 	} {
-		_, decided := calls.Decide(t.Context(), time.Now(), store.Write{Namespace: "shop"}, store.Limits{})
+		_, decided := calls.Decide(t.Context(), time.Now(), store.Write{}, store.Limits{})
 		_, claimed := queue.Claim(t.Context(), time.Now(), 0, 1, nil)
 		completed := queue.Complete(t.Context(), time.Now(), store.PendingWrite{}, store.Outcome{})
 		for _, err := range []error{decided, claimed, completed} {
@@ -39,7 +39,6 @@ func TestWhatStoresDoIsMeasured(t *testing.T) {
 	}
 	prom.Want(t, m.Gatherer, "eventquota_store_duration_seconds", took...)
 	prom.Want(t, m.Gatherer, "eventquota_store_errors_total", failed...)
-	prom.Want(t, m.Gatherer, "eventquota_store_full_total", `{event_namespace="shop"} 1`)
 }
 
 // failing is a store whose calls all end alike.

@@ -5,12 +5,11 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -19,48 +18,43 @@ import (
 // leaseName is the Lease of the replica that settles for all.
 const leaseName = "eventquota-settler"
 
-// Runner writes what is pending until its context ends, and then what is left.
-type Runner interface {
-	Run(ctx context.Context) error
-}
+// These are shorter than client-go's defaults: stored Events wait for their counts until a leader is followed, and a
+// Lease that is lost because the API server was slow for some seconds costs next to nothing here. A leader may begin to
+// miss its renewals a retryPeriod late, and must have stopped before another may lead, so leaseDuration is longer than
+// the other two together.
+const (
+	leaseDuration = 5 * time.Second
+	renewDeadline = 3 * time.Second
+	retryPeriod   = time.Second
+)
 
-// Candidate settles while this replica holds the lease, and stands for election
-// again when it has lost it. Make one with New and call Run once.
+// Settle settles until ctx ends, and then writes what is left. It must stop at once, without another write, when
+// abandon is closed, as another replica may lead then.
+type Settle func(ctx context.Context, abandon <-chan struct{}) error
+
+// Candidate settles while this replica holds the Lease, and stands for election again when it has lost it. Make one with
+// New and call Run once.
 type Candidate struct {
-	lock    resourcelock.Interface
-	opts    Options
-	settler func(abandon <-chan struct{}) Runner
+	lock   resourcelock.Interface
+	settle Settle
 }
 
-var _ Runner = (*Candidate)(nil)
-
-// New makes a candidate for the lease at an API server. settler makes the settler of one term,
-// which must stop at once, without another write, when abandon is closed, as another may lead then.
-func New(config *rest.Config, o Options, settler func(abandon <-chan struct{}) Runner) (*Candidate, error) {
+// New makes a candidate for the Lease in a namespace of an API server.
+func New(config *rest.Config, namespace string, settle Settle) (*Candidate, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, fmt.Errorf("name the candidate for leader election: %w", err)
 	}
-	config = rest.AddUserAgent(rest.CopyConfig(config), "leader-election")
-	// A request that hangs must leave time for another within the renew deadline.
-	config.Timeout = o.RenewDeadline / 2
-	client, err := kubernetes.NewForConfig(config)
+	// A restarted container in the same pod is another candidate.
+	identity := resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())}
+	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, namespace, leaseName, identity, config, renewDeadline)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for leader election: %w", err)
 	}
-	return &Candidate{
-		lock: &resourcelock.LeaseLock{
-			LeaseMeta: metav1.ObjectMeta{Namespace: o.PodNamespace(), Name: leaseName},
-			Client:    client.CoordinationV1(),
-			// A restarted container in the same pod is another candidate.
-			LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
-		},
-		opts:    o,
-		settler: settler,
-	}, nil
+	return &Candidate{lock, settle}, nil
 }
 
-// Run implements Runner. It fails when a settler fails that was not to stop.
+// Run stands for election until ctx ends. It fails when a settler fails that was not to stop.
 func (c *Candidate) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if err := c.term(ctx); err != nil {
@@ -70,56 +64,46 @@ func (c *Candidate) Run(ctx context.Context) error {
 	return nil
 }
 
-// term waits for the lease and settles until it is lost or ctx ends.
+// term waits for the Lease and settles until it is lost or ctx ends. It never releases the Lease, which runs out by
+// itself: client-go would also release one that is lost, before the settler can know.
 func (c *Candidate) term(ctx context.Context) error {
-	// The lease is renewed until the settler has stopped, which is after ctx ends.
-	candidacy, resign := context.WithCancel(context.WithoutCancel(ctx))
-	defer resign()
 	leading := make(chan context.Context, 1)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name:          leaseName,
 		Lock:          c.lock,
-		LeaseDuration: c.opts.LeaseDuration,
-		RenewDeadline: c.opts.RenewDeadline,
-		RetryPeriod:   c.opts.RetryPeriod,
+		LeaseDuration: leaseDuration,
+		RenewDeadline: renewDeadline,
+		RetryPeriod:   retryPeriod,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(held context.Context) { leading <- held },
 			OnStoppedLeading: func() {},
 		},
-		// It would also release a lease that is lost, before it reports that.
-		ReleaseOnCancel: false,
 	})
 	if err != nil {
 		return fmt.Errorf("leader election: %w", err)
 	}
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		elector.Run(candidacy)
-	}()
-	lost := false
+	// The Lease is renewed until the settler has stopped, which is after ctx ends.
+	candidacy, resign := context.WithCancel(context.WithoutCancel(ctx))
+	var election sync.WaitGroup
+	election.Go(func() { elector.Run(candidacy) })
+	defer election.Wait()
+	defer resign()
 	select {
 	case <-ctx.Done(): // it does not lead, or has not settled anything yet
+		return nil
 	case held := <-leading:
-		err = c.settle(ctx, held)
-		lost = held.Err() != nil
+		return c.lead(ctx, held)
 	}
-	resign()
-	<-over
-	if !lost {
-		c.release(ctx)
-	}
-	return err
 }
 
-// settle settles until ctx ends, with a drain, or until held does, without.
-func (c *Candidate) settle(ctx, held context.Context) error {
+// lead settles until ctx ends, with a drain, or until held does, without.
+func (c *Candidate) lead(ctx, held context.Context) error {
 	log := logr.FromContextOrDiscard(ctx).WithValues("lease", c.lock.Describe(), "identity", c.lock.Identity())
 	log.Info("Leads, settles for all replicas")
 	term, stop := context.WithCancel(ctx)
 	defer stop()
 	context.AfterFunc(held, stop)
-	err := c.settler(held.Done()).Run(term)
+	err := c.settle(term, held.Done())
 	switch {
 	case held.Err() != nil:
 		log.Info("Lost the lease, settles no more")
@@ -131,30 +115,4 @@ func (c *Candidate) settle(ctx, held context.Context) error {
 		log.Info("Leaves counts to the next leader", "reason", err.Error())
 	}
 	return nil
-}
-
-// release frees the lease for the next candidate, if this replica holds it. A lease
-// that cannot be released runs out by itself.
-func (c *Candidate) release(ctx context.Context) {
-	log := logr.FromContextOrDiscard(ctx).WithValues("lease", c.lock.Describe())
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.opts.RenewDeadline)
-	defer cancel()
-	// The last renewal may come in between, once.
-	for range 2 {
-		record, _, err := c.lock.Get(ctx)
-		if err != nil || record.HolderIdentity != c.lock.Identity() {
-			return
-		}
-		now := metav1.NewTime(time.Now())
-		err = c.lock.Update(ctx, resourcelock.LeaderElectionRecord{
-			LeaseDurationSeconds: 1, // the least that a Lease may have
-			AcquireTime:          now,
-			RenewTime:            now,
-			LeaderTransitions:    record.LeaderTransitions,
-		})
-		if err == nil {
-			log.Info("Released the lease")
-			return
-		}
-	}
 }

@@ -9,11 +9,15 @@ import (
 	"time"
 )
 
-// TestElection holds who settles, and when, as several replicas come and go. The longest that a free lease waits for
-// somebody is 2.2 retry periods, which are 2.2 s: client-go spreads its attempts by that.
+// TestElection holds who settles, and when, as several replicas come and go.
 func TestElection(t *testing.T) {
 	t.Parallel()
-	const drain = 10 * time.Second
+	const (
+		drain = 10 * time.Second
+		// A Lease that is no longer renewed is taken when it has run out, by an attempt that comes up to 2.2 retry
+		// periods later: client-go spreads them by that.
+		followed = leaseDuration + 2200*time.Millisecond
+	)
 	for name, tt := range map[string]struct {
 		story func(e *election)
 		want  []string
@@ -25,7 +29,7 @@ func TestElection(t *testing.T) {
 				e.start("b")
 				e.pass(time.Minute)
 				e.stop("a")
-				e.within(drain+2200*time.Millisecond, "b leads")
+				e.within(drain+followed, "b leads")
 				e.stop("b")
 				e.pass(drain)
 			},
@@ -56,7 +60,7 @@ func TestElection(t *testing.T) {
 				e.cut("a", false)
 				e.pass(time.Minute)
 				e.stop("b")
-				e.within(drain+2200*time.Millisecond, "a leads")
+				e.within(drain+followed, "a leads")
 				e.stop("a")
 				e.pass(drain)
 			},
@@ -85,20 +89,20 @@ func TestElection(t *testing.T) {
 				e.stop("a")
 				e.within(drain, "a ended")
 				e.start("b")
-				e.within(0, "b leads")
+				e.within(followed, "b leads")
 				e.stop("b")
 				e.pass(drain)
 			},
 			[]string{"a leads", "a drained", "a ended", "b leads", "b drained", "b ended"},
 		},
-		"a settler that fails by itself ends its replica, and frees the lease": {
+		"a settler that fails by itself ends its replica, and another follows": {
 			func(e *election) {
 				e.broken = true
 				e.start("a")
 				e.within(0, "a failed")
 				e.broken = false
 				e.start("b")
-				e.within(0, "b leads")
+				e.within(followed, "b leads")
 				e.stop("b")
 				e.pass(drain)
 			},
@@ -120,26 +124,19 @@ func TestElection(t *testing.T) {
 
 var errBroken = errors.New("broken")
 
-// settlerOf is a settler that records what it does and has much to drain.
-type settlerOf struct {
-	*election
-	replica string
-	abandon <-chan struct{}
-}
-
-// Run implements Runner.
-func (s *settlerOf) Run(ctx context.Context) error {
-	s.tell(s.replica + " leads")
-	if s.broken {
+// settle is a settler that records what it does and has much to drain.
+func (e *election) settle(ctx context.Context, replica string, abandon <-chan struct{}) error {
+	e.tell(replica + " leads")
+	if e.broken {
 		return errBroken
 	}
 	<-ctx.Done()
 	select {
-	case <-s.abandon:
-		s.tell(s.replica + " abandoned")
-	case <-time.After(s.drain):
-		s.tell(s.replica + " drained")
-		if s.undrained {
+	case <-abandon:
+		e.tell(replica + " abandoned")
+	case <-time.After(e.drain):
+		e.tell(replica + " drained")
+		if e.undrained {
 			return errBroken
 		}
 	}

@@ -39,9 +39,10 @@ func (e *election) start(replica string) {
 	ctx, stop := context.WithCancel(e.t.Context())
 	e.stops[replica] = stop
 	candidate := &Candidate{
-		lock:    &leaseOf{election: e, replica: replica},
-		opts:    DefaultOptions(),
-		settler: func(abandon <-chan struct{}) Runner { return &settlerOf{e, replica, abandon} },
+		lock: &leaseOf{election: e, replica: replica},
+		settle: func(ctx context.Context, abandon <-chan struct{}) error {
+			return e.settle(ctx, replica, abandon)
+		},
 	}
 	go func() {
 		switch err := candidate.Run(ctx); {
@@ -137,7 +138,7 @@ func (l *leaseOf) reach(ctx context.Context) error {
 	}
 	select {
 	case <-ctx.Done():
-	case <-time.After(DefaultOptions().RenewDeadline / 2):
+	case <-time.After(renewDeadline / 2):
 	}
 	return errors.New("no answer")
 }

@@ -1,0 +1,148 @@
+package metrics
+
+import (
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/store"
+)
+
+// The bounds of namespaces and, in each, of policies and quotas with label values of their own; and how long one must
+// be idle before another may replace it.
+const (
+	labelledNamespaces = 200
+	labelledRules      = 16
+	labelledFor        = time.Hour
+)
+
+// eventMetrics count Event writes by where they are and what decided.
+type eventMetrics struct {
+	now        func() time.Time
+	mu         sync.Mutex // of namespaces; held for tens of nanoseconds
+	namespaces *bounded
+
+	events     *prometheus.CounterVec
+	warnings   *prometheus.CounterVec
+	unreadable *prometheus.CounterVec
+	errors     *prometheus.CounterVec
+}
+
+func newEventMetrics(made factory) *eventMetrics {
+	return &eventMetrics{
+		now:        time.Now,
+		namespaces: newBounded(labelledNamespaces),
+		events: made.counters("eventquota_events_total",
+			"Event writes decided, by the namespace of the Event, the policy or quota that decided, and outcome (admit, merge, drop or deny).",
+			"event_namespace", "policy", "outcome"),
+		warnings: made.counters("eventquota_warnings_dropped_total",
+			"Event writes of type Warning that were dropped or denied, by the namespace of the Event.",
+			"event_namespace"),
+		unreadable: made.counters("eventquota_unreadable_events_total",
+			"Event writes decided without the Event's content, as the review was too long, found no place or could not be decoded, by the namespace of the Event.",
+			"event_namespace"),
+		errors: made.counters("eventquota_condition_errors_total",
+			"Conditions that could not be evaluated for an Event write, by the namespace of the Event and the policy or quota that has them, which does not match then.",
+			"event_namespace", "policy"),
+	}
+}
+
+// decided counts a write that was not merely audited.
+func (e *eventMetrics) decided(d *admission.Decided) {
+	namespace, rule := e.labels(d.Request.Namespace, d.Rule.Name)
+	e.events.WithLabelValues(namespace, rule, d.Verdict.String()).Inc()
+	warnings := e.warnings.WithLabelValues(namespace) // 0 at first, or Prometheus misses the first increase
+	if d.Request.Object.Type == corev1.EventTypeWarning && (d.Verdict == store.Drop || d.Verdict == store.Deny) {
+		warnings.Inc()
+	}
+	if d.Request.Unreadable != nil {
+		e.unreadable.WithLabelValues(namespace).Inc()
+	}
+	for _, err := range d.Errors {
+		e.errors.WithLabelValues(e.labels(d.Request.Namespace, err.Rule.Name)).Inc()
+	}
+}
+
+// labels are the label values of a rule in a namespace.
+func (e *eventMetrics) labels(namespace, rule string) (namespaceLabel, ruleLabel string) {
+	now := e.now()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	in := e.namespaces.label(now, namespace, func(label string) {
+		e.ended(prometheus.Labels{"event_namespace": label}, e.events, e.errors, e.warnings, e.unreadable)
+	})
+	if in.within == nil {
+		in.within = newBounded(labelledRules)
+	}
+	by := in.within.label(now, rule, func(label string) {
+		e.ended(prometheus.Labels{"event_namespace": in.value, "policy": label}, e.events, e.errors)
+	})
+	return in.value, by.value
+}
+
+// ended deletes series. One that comes back begins at 0, which Prometheus treats as a restart.
+func (*eventMetrics) ended(labels prometheus.Labels, all ...*prometheus.CounterVec) {
+	for _, one := range all {
+		one.DeletePartialMatch(labels)
+	}
+}
+
+// bounded gives label values: the first ones have their own, all others share one. A new one takes the place of one that
+// was not used for labelledFor. So no client can make more series than the bound, and no namespace takes the places of
+// another. It allocates only for a new value.
+type bounded struct {
+	most   int
+	own    map[string]*labelled
+	other  *labelled
+	looked time.Time // when none was found that could be replaced
+}
+
+// labelled is a label value, and those of the rules within that namespace.
+type labelled struct {
+	value  string
+	used   time.Time
+	within *bounded
+}
+
+func newBounded(most int) *bounded {
+	return &bounded{most: most, own: map[string]*labelled{}, other: &labelled{value: "other"}}
+}
+
+// label is the label of a value, which it does not keep. ended is called with the label that lost its place.
+func (b *bounded) label(now time.Time, value string, ended func(label string)) *labelled {
+	l := b.own[value]
+	if l == nil {
+		if len(b.own) >= b.most && !b.end(now, ended) {
+			return b.other
+		}
+		l = &labelled{value: strings.Clone(value)}
+		b.own[l.value] = l
+	}
+	l.used = now
+	return l
+}
+
+// end removes the label that was used longest ago, if it was idle for long enough, and reports whether it was. It looks
+// once a minute.
+func (b *bounded) end(now time.Time, ended func(label string)) bool {
+	if now.Sub(b.looked) < time.Minute {
+		return false
+	}
+	oldest := &labelled{used: now}
+	for _, l := range b.own {
+		if l.used.Before(oldest.used) {
+			oldest = l
+		}
+	}
+	if now.Sub(oldest.used) < labelledFor {
+		b.looked = now
+		return false
+	}
+	delete(b.own, oldest.value)
+	ended(oldest.value)
+	return true
+}
