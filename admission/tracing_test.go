@@ -43,16 +43,16 @@ func TestATraceSaysWhatBecameOfAReviewAndNothingOfTheEvent(t *testing.T) {
 			policy: func(p *applied) {
 				p.SpamFilter.Burst, p.SpamFilter.ReservePerReason = 0, 0
 			},
-			validate: true, body: event(), parts: "decode resolve encode",
+			validate: true, body: event(), parts: "decode resolve decide encode",
 			want: []string{"eventquota.bucket=spam filter", "eventquota.outcome=drop", "eventquota.policy=default"},
 		},
 		"an Event that cannot be decided": {
-			store: faulty(func() error { return errors.New("cannot take " + secret) }), body: event(), parts: "decode resolve encode",
+			store: faulty(func() error { return errors.New("cannot take " + secret) }), body: event(), parts: "decode resolve decide encode",
 			want: []string{"Error not decided", "eventquota.outcome=undecided", "eventquota.policy=default"},
 		},
 		"an Event that cannot be read": {
 			body:  []byte(strings.Replace(string(event()), `"count":1`, `"count":"`+secret+`"`, 1)),
-			parts: "decode resolve encode", want: []string{"eventquota.outcome=admit", "eventquota.policy=default"},
+			parts: "decode resolve decide encode", want: []string{"eventquota.outcome=admit", "eventquota.policy=default"},
 		},
 		"what is no review": {
 			body: []byte(`{"kind":"` + secret + `"}`), parts: "decode", want: []string{"http.response.status_code=400"},
@@ -62,7 +62,7 @@ func TestATraceSaysWhatBecameOfAReviewAndNothingOfTheEvent(t *testing.T) {
 		},
 		"a long review that finds no place": {
 			crowded: true, body: append(event(), strings.Repeat(" ", 100<<10)...), query: "?timeout=50ms",
-			parts: "decode resolve encode", want: []string{"eventquota.outcome=admit"},
+			parts: "decode resolve decide encode", want: []string{"eventquota.outcome=admit"},
 		},
 	} {
 		t.Run(says, func(t *testing.T) {

@@ -17,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 )
 
 // Bounds of what anyone who reaches the port can cost.
@@ -39,16 +38,14 @@ const (
 	keepRefused = 10 * time.Second
 )
 
-// reviewer says whether the user of a token may use a verb on a path: 200, 401 for an unknown token, or 403. An
-// error means that it is not known.
-type reviewer interface {
-	review(ctx context.Context, token, verb, path string) (status int, err error)
-}
+// review says whether the user of a token may use a verb on a path: 200, 401 for an unknown token, or 403. An error
+// means that it is not known.
+type review func(ctx context.Context, token, verb, path string) (status int, err error)
 
-// Guard lets users in by the answers of a reviewer. It may be used concurrently.
+// Guard lets users in by what the API server says of them. It may be used concurrently.
 type Guard struct {
-	reviewer reviewer
-	answers  *cache.LRUExpireCache // by key, statuses
+	review  review
+	answers *cache.LRUExpireCache // by key, statuses
 	// known has the keys of requests that were allowed, and of the addresses that sent them. A flood of unknown
 	// tokens fills the lane of strangers only. Tokens are replaced every hour: a new one is told by its address.
 	known                         *cache.LRUExpireCache
@@ -66,20 +63,16 @@ func newLane() lane {
 	return lane{make(chan struct{}, guardPlaces), rate.NewLimiter(guardReviews, 2*guardReviews)}
 }
 
-// New makes a Guard that asks an API server.
-func New(config *rest.Config) (*Guard, error) {
-	config = rest.AddUserAgent(rest.CopyConfig(config), "eventquota-metrics")
-	config.QPS = -1 // lanes have limits
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("--kubeconfig: %w", err)
-	}
-	return newGuard(apiReviewer{client}), nil
+// New makes a Guard that asks an API server. The client needs no rate: lanes have one.
+func New(client kubernetes.Interface) *Guard {
+	return newGuard(func(ctx context.Context, token, verb, path string) (int, error) {
+		return ask(ctx, client, token, verb, path)
+	})
 }
 
-func newGuard(r reviewer) *Guard {
+func newGuard(r review) *Guard {
 	return &Guard{
-		reviewer:   r,
+		review:     r,
 		answers:    cache.NewLRUExpireCache(guardAnswers),
 		known:      cache.NewLRUExpireCache(guardAnswers),
 		strangers:  newLane(),
@@ -130,7 +123,7 @@ func (g *Guard) status(r *http.Request) int {
 	var status int
 	err := in.reviews.Wait(ctx)
 	if err == nil {
-		status, err = g.reviewer.review(ctx, token, verb, r.URL.Path)
+		status, err = g.review(ctx, token, verb, r.URL.Path)
 	}
 	if err != nil {
 		g.complaints.Do(func() {
@@ -164,14 +157,10 @@ func answerKey(parts ...string) [sha256.Size]byte {
 	return sha256.Sum256(fmt.Appendf(nil, "%q", parts))
 }
 
-// apiReviewer asks the API server whose a token is, and what that user may do, with two calls for a known token.
-type apiReviewer struct{ client kubernetes.Interface }
-
-var _ reviewer = apiReviewer{}
-
-// review implements reviewer. Only tokens for the API server itself are known, such as those of service accounts.
-func (a apiReviewer) review(ctx context.Context, token, verb, path string) (int, error) {
-	who, err := a.client.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{
+// ask asks the API server whose a token is, and what that user may do, with two calls for a known token. Only tokens for
+// the API server itself are known, such as those of service accounts.
+func ask(ctx context.Context, client kubernetes.Interface, token, verb, path string) (int, error) {
+	who, err := client.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{
 		Spec: authenticationv1.TokenReviewSpec{Token: token},
 	}, metav1.CreateOptions{})
 	if err != nil {
@@ -185,7 +174,7 @@ func (a apiReviewer) review(ctx context.Context, token, verb, path string) (int,
 	for name, values := range user.Extra {
 		extra[name] = authorizationv1.ExtraValue(values)
 	}
-	may, err := a.client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
+	may, err := client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
 		Spec: authorizationv1.SubjectAccessReviewSpec{
 			User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra,
 			NonResourceAttributes: &authorizationv1.NonResourceAttributes{Verb: verb, Path: path},

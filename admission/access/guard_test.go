@@ -33,7 +33,7 @@ func TestMetricsAreForWhoHasATokenAndTheRight(t *testing.T) {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
 			r := &rights{}
-			answer := ask(t, newGuard(r), test.method, test.authorization)
+			answer := request(t, newGuard(r.review), test.method, test.authorization)
 			if answer.Code != test.status || r.asked != test.reviews {
 				t.Errorf("it is answered %d after %d reviews, want %d after %d", answer.Code, r.asked, test.status, test.reviews)
 			}
@@ -53,7 +53,7 @@ func TestAnswersAreKeptForTheirTimeAndNoLonger(t *testing.T) {
 		t.Run(token, func(t *testing.T) {
 			t.Parallel()
 			r, c := &rights{}, &clock{time.Unix(0, 0)}
-			g := newGuard(r)
+			g := newGuard(r.review)
 			g.answers = cache.NewLRUExpireCacheWithClock(guardAnswers, c)
 			want := 0
 			for _, step := range []struct {
@@ -61,7 +61,7 @@ func TestAnswersAreKeptForTheirTimeAndNoLonger(t *testing.T) {
 				review bool
 			}{{0, true}, {0, kept == 0}, {kept, kept == 0}, {1, true}} {
 				c.now = c.now.Add(step.after)
-				first := ask(t, g, http.MethodGet, "Bearer "+token).Code
+				first := request(t, g, http.MethodGet, "Bearer "+token).Code
 				if step.review {
 					want++
 				}
@@ -78,7 +78,7 @@ func TestAnswersOfOnePathAreNoneOfAnother(t *testing.T) {
 	if answerKey("a", "bc") == answerKey("ab", "c") {
 		t.Error("two requests have one key")
 	}
-	g := newGuard(&rights{})
+	g := newGuard((&rights{}).review)
 	handler := g.Before(http.NotFoundHandler())
 	for path, want := range map[string]int{"/metrics": http.StatusNotFound, "/other": http.StatusForbidden} {
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody)
@@ -97,7 +97,7 @@ func TestAFloodOfTokensIsBounded(t *testing.T) {
 	t.Parallel()
 	const flood = 500
 	r, c := &rights{began: make(chan struct{}), release: make(chan struct{})}, &clock{time.Unix(0, 0)}
-	g := newGuard(r)
+	g := newGuard(r.review)
 	g.answers, g.known = cache.NewLRUExpireCacheWithClock(guardAnswers, c), cache.NewLRUExpireCacheWithClock(guardAnswers, c)
 	from := func(address, token string) int {
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody)
@@ -147,8 +147,8 @@ func TestAFloodOfTokensIsBounded(t *testing.T) {
 	}
 }
 
-// ask asks for what is behind a guard.
-func ask(t *testing.T, g *Guard, method, authorization string) *httptest.ResponseRecorder {
+// request asks for what is behind a guard.
+func request(t *testing.T, g *Guard, method, authorization string) *httptest.ResponseRecorder {
 	t.Helper()
 	return send(g, httptest.NewRequestWithContext(t.Context(), method, "/metrics", http.NoBody), authorization)
 }

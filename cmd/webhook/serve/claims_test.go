@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
-
-	"github.com/eventquota/eventquota/test/cli"
 )
 
 // TestAStopClosesWhatDoesNotEnd has a call that would go on for ever. Slow headers and bodies end by themselves.
@@ -45,45 +43,10 @@ func TestAStopClosesWhatDoesNotEnd(t *testing.T) {
 	}
 }
 
-// TestMaxTimeoutBoundsACall begins a call that is never sent to its end on each of two webhooks. The one that began
-// later, and may take a second, is answered first.
-func TestMaxTimeoutBoundsACall(t *testing.T) {
-	t.Parallel()
-	answered := func(most time.Duration) <-chan struct{} {
-		s := serving(t, newAPIServer(t), func(o *options) { o.Deadline, o.MaxTimeout = time.Minute, most })
-		cli.Eventually(t, "ready", func() bool { return get(t, "http://"+s.opts.HealthAddress+"/readyz") == http.StatusOK })
-		dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}
-		conn, err := dialer.DialContext(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", s.opts.Port))
-		if err != nil {
-			t.Fatal(err)
-		}
-		over := make(chan struct{})
-		t.Cleanup(func() {
-			_ = conn.Close() // which the server may have done
-			<-over
-		})
-		if _, err := io.WriteString(conn, "POST /mutate?timeout=30s HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"); err != nil {
-			t.Fatal(err)
-		}
-		go func() {
-			defer close(over)
-			_, _ = conn.Read(make([]byte, 1)) // an answer, or the end
-		}()
-		return over
-	}
-	patient := answered(30 * time.Second)
-	<-answered(time.Second)
-	select {
-	case <-patient:
-		t.Error("a call that may take 30 s was answered before one that may take 1 s")
-	default:
-	}
-}
-
 // TestHTTP2IsNotSpoken holds that a client of HTTP/2 gets nothing for it, so that nothing of it needs bounds.
 func TestHTTP2IsNotSpoken(t *testing.T) {
 	s := serving(t, newAPIServer(t), func(*options) {})
-	cli.Eventually(t, "ready", func() bool { return get(t, "http://"+s.opts.HealthAddress+"/readyz") == http.StatusOK })
+	s.ready(t)
 	for says, test := range map[string]struct {
 		protocols  []string
 		negotiated string
@@ -123,8 +86,5 @@ func TestHTTP2IsNotSpoken(t *testing.T) {
 		}
 		_ = c.Close()
 	}
-	s.stop()
-	if err := <-s.ended; err != nil {
-		t.Error(err)
-	}
+	s.end(t)
 }

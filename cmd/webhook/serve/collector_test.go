@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"fmt"
 	"net"
-	"net/http"
 	"slices"
 	"sync"
 	"testing"
@@ -34,15 +32,14 @@ type collector struct {
 	raw      []byte // all that came
 }
 
-// startCollector serves a collector, by TLS if it has certificates, after change.
-func startCollector(t *testing.T, change func(*collector), certificates ...tls.Certificate) *collector {
+// startCollector serves a collector, by TLS if it has certificates. It takes nothing before hang is closed, unless that is nil.
+func startCollector(t *testing.T, hang <-chan struct{}, certificates ...tls.Certificate) *collector {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &collector{address: l.Addr().String(), came: make(chan struct{}, 1)}
-	change(c)
+	c := &collector{address: l.Addr().String(), came: make(chan struct{}, 1), hang: hang}
 	var options []grpc.ServerOption
 	if len(certificates) > 0 {
 		options = append(options, grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: certificates, MinVersion: tls.VersionTLS12})))
@@ -129,39 +126,6 @@ func attributesOf(all []*commonv1.KeyValue) map[string]string {
 		}
 	}
 	return says
-}
-
-// callAs sends a review of a CREATE of an Event under a name, as an API server that
-// traces does, and returns the answer's HTTP status. An empty traceparent is none.
-func callAs(t *testing.T, port int, phase, name, traceparent string) int {
-	t.Helper()
-	body, err := json.Marshal(map[string]any{
-		"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1",
-		"request": map[string]any{
-			"uid": "1", "operation": "CREATE", "namespace": "shop", "kind": map[string]string{"version": "v1", "kind": "Event"},
-			"object": backOff(name),
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
-	defer client.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
-		fmt.Sprintf("https://127.0.0.1:%d/%s?timeout=30s", port, phase), bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header.Set("Content-Type", "application/json")
-	if traceparent != "" {
-		request.Header.Set("traceparent", traceparent)
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	return response.StatusCode
 }
 
 // password is in the message of backOff.

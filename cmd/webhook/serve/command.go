@@ -16,8 +16,7 @@ import (
 
 // Command is eventquota serve, of a version.
 func Command(version string) *cobra.Command {
-	o := defaultOptions()
-	o.version = version
+	o := &options{version: version}
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the webhook and write what it merges",
@@ -36,6 +35,7 @@ It stops on SIGTERM or SIGINT: readiness fails at once, calls are served for
 			log := o.logger(cmd.ErrOrStderr())
 			ctrllog.SetLogger(log)
 			klog.SetLogger(log)
+			logTraces(log)
 			ctx, stop := signal.NotifyContext(logr.NewContext(cmd.Context(), log), os.Interrupt, syscall.SIGTERM)
 			context.AfterFunc(ctx, stop) // a second signal finds no handler
 			defer stop()

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -26,24 +28,20 @@ func TestMetricsOfAWebhookThatServes(t *testing.T) {
 	t.Parallel()
 	s := serving(t, newAPIServer(t), func(*options) {})
 	o := s.opts
-	cli.Eventually(t, "ready", func() bool { return get(t, "http://"+o.HealthAddress+"/readyz") == http.StatusOK })
+	s.ready(t)
 	call(t, o.Port, "mutate", "first", true)
 	call(t, o.Port, "mutate", "second", false)
 	call(t, o.Port, "mutate", "third", false)
 	cli.Eventually(t, "pending counts are shown", func() bool {
 		return strings.Contains(body(t, "http://"+o.MetricsAddress+"/metrics"), `eventquota_settle_pending{store="memory"} 1`)
 	})
-	s.stop()
-	if err := <-s.ended; err != nil {
-		t.Error(err)
-	}
+	s.end(t)
 	m := s.metrics
 	prom.Want(t, m.Gatherer, "eventquota_decisions_total",
 		`{outcome="admit",phase="mutate"} 1`, `{outcome="merge",phase="mutate"} 2`)
 	prom.Want(t, m.Gatherer, "eventquota_events_total",
-		`{bucket="",event_namespace="shop",outcome="admit",policy="default"} 1`, `{bucket="",event_namespace="shop",outcome="merge",policy="default"} 2`)
+		`{event_namespace="shop",outcome="admit",policy="default"} 1`, `{event_namespace="shop",outcome="merge",policy="default"} 2`)
 	prom.Want(t, m.Gatherer, "eventquota_review_duration_seconds", `{phase="mutate"} 3`, `{phase="validate"} 0`)
-	prom.Want(t, m.Gatherer, "eventquota_etcd_writes_saved_total", `{} 2`)
 	prom.Want(t, m.Gatherer, "eventquota_settle_writes_total", `{result="written"} 1`)
 	prom.Want(t, m.Gatherer, "eventquota_settle_lag_seconds", `{store="memory"} 1`)
 	if v := prom.Values(t, m.Gatherer, "eventquota_store_duration_seconds"); v[`eventquota_store_duration_seconds{step="decide",store="memory"} 3`] != 3 {
@@ -69,14 +67,11 @@ func TestWhatIsGivenUpIsCounted(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(terminating)
 	})
 	s := serving(t, a, func(*options) {})
-	cli.Eventually(t, "ready", func() bool { return get(t, "http://"+s.opts.HealthAddress+"/readyz") == http.StatusOK })
+	s.ready(t)
 	call(t, s.opts.Port, "mutate", "first", true)
 	call(t, s.opts.Port, "mutate", "second", false)
 	call(t, s.opts.Port, "mutate", "third", false)
-	s.stop()
-	if err := <-s.ended; err != nil {
-		t.Error(err)
-	}
+	s.end(t)
 	prom.Want(t, s.metrics.Gatherer, "eventquota_settle_writes_total", `{result="given_up"} 1`)
 	prom.Want(t, s.metrics.Gatherer, "eventquota_settle_given_up_total", "{} 2")
 }
@@ -84,15 +79,12 @@ func TestWhatIsGivenUpIsCounted(t *testing.T) {
 // TestAServerExplains holds that a replica that serves answers, and what it says of what it has merged.
 func TestAServerExplains(t *testing.T) {
 	s := serving(t, newAPIServer(t), func(*options) {})
-	cli.Eventually(t, "ready", func() bool { return get(t, "http://"+s.opts.HealthAddress+"/readyz") == http.StatusOK })
+	s.ready(t)
 	status, said := page(t, "http://"+s.opts.MetricsAddress+"/explain?key="+store.KeyOf("nobody").String())
 	if status != http.StatusOK || !strings.Contains(said, `"store":"memory"`) {
 		t.Errorf("%d %s, want what its store has", status, said)
 	}
-	s.stop()
-	if err := <-s.ended; err != nil {
-		t.Error(err)
-	}
+	s.end(t)
 }
 
 // TestMetricsOfARedisThatIsKilled holds what is shown of its calls, of reports and of the circuit breaker.
@@ -102,28 +94,30 @@ func TestMetricsOfARedisThatIsKilled(t *testing.T) {
 	o.Redis.Addresses = []string{killed.Addr()}
 	o.StoreDeadline, o.Deadline = time.Second, 2*time.Second // on a machine that is busy
 	m := metrics.New("test")
-	s, err := (&server{opts: o, config: &rest.Config{Host: "127.0.0.1:1"}, metrics: m, log: logr.Discard()}).newState()
+	c, err := newClients(&rest.Config{Host: "127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := (&server{opts: o, clients: c, metrics: m, log: logr.Discard()}).newState()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.close()
-	breaker := func(closed, half, open int) {
-		t.Helper()
-		prom.Want(t, m.Gatherer, "eventquota_store_breaker_state",
-			fmt.Sprintf(`{state="closed"} %d`, closed), fmt.Sprintf(`{state="half-open"} %d`, half), fmt.Sprintf(`{state="open"} %d`, open))
-	}
+	spans := tracetest.NewSpanRecorder()
+	tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("test")
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { s.keep(ctx); close(ended) }()
 	decide := func(object string, i int) store.Verdict {
 		t.Helper()
-		d, err := s.store.Decide(t.Context(), time.Now(), aWrite(object, fmt.Sprint(object, i)), limited(3))
+		ctx, span := tracer.Start(t.Context(), "decide")
+		defer span.End()
+		d, err := s.store.Decide(ctx, time.Now(), aWrite(object, fmt.Sprint(object, i)), limited(3))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return d.Verdict
 	}
-	breaker(1, 0, 0)
 	for i, want := range []store.Verdict{store.Admit, store.Admit, store.Admit, store.Drop, store.Drop} {
 		if v := decide("a", i); v != want {
 			t.Errorf("verdict %s about Event %d, want %s", v, i, want)
@@ -140,12 +134,16 @@ func TestMetricsOfARedisThatIsKilled(t *testing.T) {
 	for i := range 6 {
 		decide(fmt.Sprint("b", i), 0)
 	}
-	breaker(0, 0, 1)
 	if failed := prom.Sum(t, m.Gatherer, "eventquota_store_errors_total"); failed != 5 {
 		t.Errorf("%v calls failed, want the 5 that open the breaker", failed)
 	}
 	if by := prom.Exposed(t, m.Gatherer, "eventquota_decisions_without_store_total"); by != `eventquota_decisions_without_store_total{by="local"} 6` {
 		t.Errorf("decided without Redis: %s", by)
+	}
+	for i, span := range spans.Ended() { // five decisions before it was killed, and six after
+		if by := fmt.Sprint(span.Attributes()); strings.Contains(by, "eventquota.fallback") != (i >= 5) {
+			t.Errorf("span %d says %s", i, by)
+		}
 	}
 	if n := prom.Sum(t, m.Gatherer, "eventquota_store_unavailable"); n != 1 {
 		t.Errorf("unavailable is %v, want 1", n)

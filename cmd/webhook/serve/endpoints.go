@@ -9,15 +9,53 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
-	"net/netip"
+	"strconv"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
+	"github.com/eventquota/eventquota/admission/connections"
 	"github.com/eventquota/eventquota/cmd/webhook/explain"
 )
+
+const (
+	// maxConnections bounds those to the webhook. API servers have one for each call in flight; with the longest body
+	// that needs no place each of these may take about 100 KiB.
+	maxConnections = 1024
+	// answerGrace is how much longer than a review may take a stop waits for those that have begun.
+	answerGrace = 2 * time.Second
+)
+
+// serveWebhook serves the webhook until ctx ends.
+func (s *server) serveWebhook(ctx context.Context) error {
+	l, err := listen(ctx, "--port", net.JoinHostPort(s.opts.Host, strconv.Itoa(s.opts.Port)))
+	if err != nil {
+		return err
+	}
+	s.listening.Store(true)
+	secure := s.tls()
+	if s.clientCA != nil {
+		s.clientCA.Demand(secure)
+	}
+	bound := connections.Bound(l, maxConnections, s.metrics.ConnectionsRefused.Inc)
+	return serveUntil(ctx, newHTTPServer(ctx, s.webhook), tls.NewListener(bound, secure), s.opts.Deadline+answerGrace)
+}
+
+// serveMetrics serves metricsMux until ctx ends: by the guard with the webhook's serving certificate, or without a guard
+// as plain HTTP.
+func (s *server) serveMetrics(ctx context.Context) error {
+	l, err := listen(ctx, "--metrics-address", s.opts.MetricsAddress)
+	if err != nil {
+		return err
+	}
+	var h http.Handler = s.metricsMux()
+	if s.guard != nil {
+		l, h = tls.NewListener(l, s.tls()), s.guard.Before(h)
+	}
+	return serveUntil(ctx, newHTTPServer(ctx, h), l, 0)
+}
 
 // metricsMux is all that is served at --metrics-address. It is read-only, and one guard protects all of its paths.
 func (s *server) metricsMux() *http.ServeMux {
@@ -25,16 +63,39 @@ func (s *server) metricsMux() *http.ServeMux {
 	mux.Handle("/metrics", promhttp.HandlerFor(s.metrics.Gatherer, promhttp.HandlerOpts{}))
 	mux.Handle("GET /busiest", s.state.busiest)
 	mux.Handle("GET /explain", explain.Handler(s.state.peek, s.opts.Redis.Timeout))
+	if s.guard != nil { // profiles show memory and slow the webhook down
+		mux.HandleFunc("GET /debug/pprof/", pprof.Index) // heap, goroutine and other profiles by name, too
+		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	}
 	return mux
 }
 
-// serveMetrics serves metricsMux until ctx ends: by the guard with the webhook's serving
-// certificate, or without a guard as plain HTTP.
-func (s *server) serveMetrics(ctx context.Context) error {
-	if s.guard == nil {
-		return listen(ctx, "--metrics-address", s.opts.MetricsAddress, nil, s.metricsMux())
+// serveHealth serves /healthz, which answers while the process lives, and /readyz, which answers while the webhook
+// listens, with a certificate that the API server takes, the cluster's policies and quotas are known, and it is to be
+// sent calls.
+func (s *server) serveHealth(ctx context.Context) error {
+	l, err := listen(ctx, "--health-address", s.opts.HealthAddress)
+	if err != nil {
+		return err
 	}
-	return listen(ctx, "--metrics-address", s.opts.MetricsAddress, s.tls(), s.guard.Before(s.metricsMux()))
+	unless := func(ready func() bool, why string) healthz.Checker {
+		return func(*http.Request) error {
+			if !ready() {
+				return errors.New(why)
+			}
+			return nil
+		}
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/healthz", http.StripPrefix("/healthz", &healthz.Handler{}))
+	mux.Handle("/readyz", http.StripPrefix("/readyz", &healthz.Handler{Checks: map[string]healthz.Checker{
+		"webhook":     unless(s.listening.Load, "not started yet"),
+		"certificate": func(*http.Request) error { return s.certs.Ready() },
+		"policies":    unless(s.policies.HasSynced, "not read yet"),
+		"serving":     unless(func() bool { return !s.draining.Load() }, "stopping"),
+	}}))
+	return serveUntil(ctx, newHTTPServer(ctx, mux), l, 0)
 }
 
 // tls is how clients reach what has the serving certificate. Without HTTP/2 a connection asks one thing at a time: all
@@ -47,76 +108,13 @@ func (s *server) tls() *tls.Config {
 	}
 }
 
-// pprofOff reports whether no profiles are served at an address.
-func pprofOff(address string) bool { return address == "" || address == "0" }
-
-// checkPprofAddress accepts loopback addresses only: profiles show memory and slow the webhook
-// down. A name is refused, as it depends on how it is resolved.
-func checkPprofAddress(address string) error {
-	if pprofOff(address) {
-		return nil
-	}
-	if at, err := netip.ParseAddrPort(address); err != nil || !at.Addr().IsLoopback() {
-		return fmt.Errorf("--pprof-address %q: must be a loopback IP address and a port, such as 127.0.0.1:6060, or 0 for none", address)
-	}
-	return nil
-}
-
-// pprofMux is all that is served at --pprof-address.
-func pprofMux() *http.ServeMux {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /debug/pprof/", pprof.Index) // heap, goroutine and other profiles by name, too
-	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
-	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
-	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
-	mux.HandleFunc("POST /debug/pprof/symbol", pprof.Symbol)
-	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-	return mux
-}
-
-// health answers /healthz while the process lives, and /readyz while the webhook listens, with a certificate that the
-// API server takes, the cluster's policies and quotas are known, and it is to be sent calls.
-func (s *server) health() http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("/healthz", http.StripPrefix("/healthz", &healthz.Handler{}))
-	mux.Handle("/readyz", http.StripPrefix("/readyz", &healthz.Handler{Checks: map[string]healthz.Checker{
-		"webhook": func(*http.Request) error {
-			if !s.listening.Load() {
-				return errors.New("not started yet")
-			}
-			return nil
-		},
-		"certificate": func(*http.Request) error { return s.certs.Ready() },
-		"policies": func(*http.Request) error {
-			if !s.policies.HasSynced() {
-				return errors.New("not read yet")
-			}
-			return nil
-		},
-		"serving": func(*http.Request) error {
-			if s.draining.Load() {
-				return errors.New("stopping")
-			}
-			return nil
-		},
-	}}))
-	return mux
-}
-
-// listen serves HTTP at the address of a flag until ctx ends, by TLS if it is
-// configured. It does not wait for requests that are under way then.
-func listen(ctx context.Context, flag, address string, secure *tls.Config, h http.Handler) error {
+// listen listens at the address of a flag.
+func listen(ctx context.Context, flag, address string) (net.Listener, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
-		return fmt.Errorf("%s: %w", flag, err)
+		return nil, fmt.Errorf("%s: %w", flag, err)
 	}
-	if secure != nil {
-		l = tls.NewListener(l, secure)
-	}
-	if err := serveUntil(ctx, newHTTPServer(ctx, h), l, 0); err != nil {
-		return fmt.Errorf("%s: %w", flag, err)
-	}
-	return nil
+	return l, nil
 }
 
 // newHTTPServer bounds what slow clients can occupy.
@@ -144,7 +142,7 @@ func serveUntil(ctx context.Context, srv *http.Server, l net.Listener, grace tim
 		}
 	})
 	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return err //nolint:wrapcheck // the caller names the flag
+		return fmt.Errorf("serve at %s: %w", l.Addr(), err)
 	}
 	<-closed
 	return nil

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"crypto/tls"
 	"encoding/json"
-	"fmt"
 	"io"
+	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -16,13 +18,14 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/eventquota/eventquota/test/cli"
+	"github.com/eventquota/eventquota/test/prom"
 )
 
 // TestMetricsAreSecureUnlessTheyAreToldNotToBe holds it by the defaults of the flags.
 // test/manifests holds it on a real API server, with the rights that are shipped.
 func TestMetricsAreSecureUnlessTheyAreToldNotToBe(t *testing.T) {
 	s := serving(t, newReviewingAPIServer(t, nil), func(o *options) { o.MetricsSecure = defaultOptions().MetricsSecure })
-	cli.Eventually(t, "ready", func() bool { return get(t, "http://"+s.opts.HealthAddress+"/readyz") == http.StatusOK })
+	s.ready(t)
 	for token, want := range map[string]int{
 		"": http.StatusUnauthorized, "nobody": http.StatusUnauthorized, "somebody": http.StatusForbidden, "reader": http.StatusOK,
 	} {
@@ -47,10 +50,7 @@ func TestMetricsAreSecureUnlessTheyAreToldNotToBe(t *testing.T) {
 	if status, says := page(t, "http://"+s.opts.MetricsAddress+"/metrics"); status != http.StatusBadRequest {
 		t.Errorf("plain HTTP is answered %d, want 400:\n%s", status, says)
 	}
-	s.stop()
-	if err := <-s.ended; err != nil {
-		t.Error(err)
-	}
+	s.end(t)
 }
 
 // TestAnAPIServerThatHangsHoldsUpNoStop holds that a scrape which waits for it gets no
@@ -58,17 +58,14 @@ func TestMetricsAreSecureUnlessTheyAreToldNotToBe(t *testing.T) {
 func TestAnAPIServerThatHangsHoldsUpNoStop(t *testing.T) {
 	reviews := make(chan struct{})
 	s := serving(t, newReviewingAPIServer(t, reviews), func(o *options) { o.MetricsSecure = true })
-	cli.Eventually(t, "ready", func() bool { return get(t, "http://"+s.opts.HealthAddress+"/readyz") == http.StatusOK })
+	s.ready(t)
 	answered := make(chan error)
 	go func() {
 		_, err := scrape(t, s, "reader")
 		answered <- err
 	}()
 	<-reviews
-	s.stop()
-	if err := <-s.ended; err != nil {
-		t.Error(err)
-	}
+	s.end(t)
 	if err := <-answered; err == nil {
 		t.Error("the stop waited for a scrape to be answered")
 	}
@@ -84,9 +81,14 @@ type scraped struct {
 // scrape asks a server for its metrics by TLS.
 func scrape(t *testing.T, s *served, token string) (scraped, error) {
 	t.Helper()
+	return fetch(t, "https://"+s.opts.MetricsAddress+"/metrics", token)
+}
+
+func fetch(t *testing.T, url, token string) (scraped, error) {
+	t.Helper()
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}
 	defer transport.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+s.opts.MetricsAddress+"/metrics", http.NoBody)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return scraped{}, err
 	}
@@ -99,10 +101,14 @@ func scrape(t *testing.T, s *served, token string) (scraped, error) {
 	}
 	defer answer.Body.Close()
 	content, err := io.ReadAll(answer.Body)
-	return scraped{answer.StatusCode, answer.Proto, string(content), answer.TLS.PeerCertificates[0].Raw}, err
+	scraped := scraped{status: answer.StatusCode, proto: answer.Proto, says: string(content)}
+	if answer.TLS != nil {
+		scraped.certificate = answer.TLS.PeerCertificates[0].Raw
+	}
+	return scraped, err
 }
 
-// newReviewingAPIServer knows the tokens reader, which may get /metrics, and somebody. Unless hung
+// newReviewingAPIServer knows the tokens reader, which may get /metrics, profiler, which may get profiles, and somebody. Unless hung
 // is nil, it signals each token review and lets it hang.
 func newReviewingAPIServer(t *testing.T, hung chan<- struct{}) *apiServer {
 	t.Helper()
@@ -118,13 +124,14 @@ func newReviewingAPIServer(t *testing.T, hung chan<- struct{}) *apiServer {
 					<-r.Context().Done()
 				}
 				review.Status.User.Username = review.Spec.Token
-				review.Status.Authenticated = review.Spec.Token == "reader" || review.Spec.Token == "somebody"
+				review.Status.Authenticated = slices.Contains([]string{"reader", "profiler", "somebody"}, review.Spec.Token)
 			})
 		case "/apis/authorization.k8s.io/v1/subjectaccessreviews":
 			var review authorizationv1.SubjectAccessReview
 			exchange(w, r, &review, func() {
 				a := review.Spec.NonResourceAttributes
-				review.Status.Allowed = review.Spec.User == "reader" && a.Verb == "get" && a.Path == "/metrics"
+				review.Status.Allowed = a.Verb == "get" && (review.Spec.User == "reader" && a.Path == "/metrics" ||
+					review.Spec.User == "profiler" && strings.HasPrefix(a.Path, "/debug/pprof/"))
 			})
 		default:
 			others.ServeHTTP(w, r)
@@ -149,64 +156,70 @@ func exchange(w http.ResponseWriter, r *http.Request, review runtime.Object, fil
 	_ = json.NewEncoder(w).Encode(review)
 }
 
-func TestProfilesAreForThisMachineAlone(t *testing.T) {
-	t.Parallel()
-	for says, test := range map[string]struct {
-		address string
-		taken   bool
-	}{
-		"none is the default":             {defaultOptions().PprofAddress, true},
-		"none may be said by nothing too": {"", true},
-		"IPv4 loopback":                   {"127.0.0.1:6060", true},
-		"all of it":                       {"127.8.9.1:6060", true},
-		"IPv6 loopback":                   {"[::1]:6060", true},
-		"all addresses":                   {"0.0.0.0:6060", false},
-		"all addresses of IPv6":           {"[::]:6060", false},
-		"no host, which is all":           {":6060", false},
-		"an address of a network":         {"10.0.0.1:6060", false},
-		"one that only looks like it":     {"[::ffff:10.0.0.1]:6060", false},
-		"a name, even this one":           {"localhost:6060", false},
-		"no port":                         {"127.0.0.1", false},
-		"a port that is none":             {"127.0.0.1:65536", false},
-	} {
-		t.Run(says, func(t *testing.T) {
-			t.Parallel()
-			o := defaultOptions()
-			o.PprofAddress = test.address
-			err := o.validate()
-			if test.taken && err != nil {
-				t.Errorf("it is refused: %v", err)
+// TestNotReadyWithoutACertificate holds that a replica that can get no certificate lives and is not
+// ready, and one that has one is ready and reports when it expires.
+func TestNotReadyWithoutACertificate(t *testing.T) {
+	for name, selfManaged := range map[string]bool{"from files": false, "self-managed, but the API server refuses": true} {
+		t.Run(name, func(t *testing.T) {
+			s := serving(t, newAPIServer(t), func(o *options) { o.SelfManaged = selfManaged })
+			ready := "http://" + s.opts.HealthAddress + "/readyz"
+			cli.Eventually(t, "live", func() bool { return get(t, "http://"+s.opts.HealthAddress+"/healthz") == http.StatusOK })
+			if selfManaged {
+				cli.Eventually(t, "a check of the certificate", func() bool {
+					return strings.Contains(body(t, ready+"?verbose"), "[-]certificate failed")
+				})
+				if got := get(t, ready); got != http.StatusInternalServerError {
+					t.Errorf("/readyz answers %d without a certificate, want 500", got)
+				}
+			} else {
+				s.ready(t)
 			}
-			want := fmt.Sprintf("--pprof-address %q: must be a loopback IP address and a port, such as 127.0.0.1:6060, or 0 for none", test.address)
-			if !test.taken && (err == nil || err.Error() != want) {
-				t.Errorf("it is refused by\n%v\nwant\n%s", err, want)
+			if got := prom.Sum(t, s.metrics.Gatherer, "eventquota_certificate_expiry_timestamp_seconds"); math.IsNaN(got) != selfManaged || got < float64(time.Now().Unix()) {
+				t.Errorf("the certificate expires at %f", got)
 			}
+			s.end(t)
 		})
 	}
 }
 
-func TestAProfileCanBeFetchedWhereItIsToldToBe(t *testing.T) {
-	t.Parallel()
-	s := serving(t, newAPIServer(t), func(o *options) { o.PprofAddress = fmt.Sprintf("127.0.0.1:%d", freePort(t)) })
-	o := s.opts
-	cli.Eventually(t, "profiles", func() bool { return get(t, "http://"+o.PprofAddress+"/debug/pprof/") == http.StatusOK })
-	cli.Eventually(t, "ready", func() bool { return get(t, "http://"+o.HealthAddress+"/readyz") == http.StatusOK })
-	cli.Eventually(t, "metrics", func() bool { return get(t, "http://"+o.MetricsAddress+"/metrics") == http.StatusOK })
-	for _, profile := range []string{"heap", "allocs", "profile?seconds=1", "trace?seconds=1"} {
-		if status, content := page(t, "http://"+o.PprofAddress+"/debug/pprof/"+profile); status != http.StatusOK || content == "" {
-			t.Errorf("%s is answered %d with %d bytes", profile, status, len(content))
+// body is what a page says.
+func body(t *testing.T, url string) string {
+	t.Helper()
+	_, says := page(t, url)
+	return says
+}
+
+// TestProfilesAreForWhoMayGetThem holds that they are served by the guard, and nowhere without one.
+func TestProfilesAreForWhoMayGetThem(t *testing.T) {
+	for _, secure := range []bool{true, false} {
+		s := serving(t, newReviewingAPIServer(t, nil), func(o *options) { o.MetricsSecure = secure })
+		s.ready(t)
+		scheme := map[bool]string{true: "https", false: "http"}[secure]
+		for path, tokens := range map[string]map[string]int{
+			"/debug/pprof/goroutine?debug=2": {"": http.StatusUnauthorized, "somebody": http.StatusForbidden, "profiler": http.StatusOK},
+			"/debug/pprof/heap":              {"profiler": http.StatusOK},
+			"/debug/pprof/profile?seconds=1": {"profiler": http.StatusOK},
+			"/debug/pprof/trace?seconds=1":   {"profiler": http.StatusOK},
+			"/metrics":                       {"profiler": http.StatusForbidden},
+		} {
+			for token, want := range tokens {
+				if !secure && path != "/metrics" {
+					want = http.StatusNotFound
+				} else if !secure {
+					want = http.StatusOK
+				}
+				answer, err := fetch(t, scheme+"://"+s.opts.MetricsAddress+path, token)
+				if err != nil || answer.status != want {
+					t.Errorf("%s by %s for token %q is answered %d, want %d: %v", path, scheme, token, answer.status, want, err)
+				}
+				if stack := "(*server).run"; want == http.StatusOK && strings.Contains(path, "goroutine") && !strings.Contains(answer.says, stack) {
+					t.Errorf("the profile of goroutines has no %s", stack)
+				}
+			}
 		}
-	}
-	if _, content := page(t, "http://"+o.PprofAddress+"/debug/pprof/goroutine?debug=2"); !strings.Contains(content, "(*server).run") {
-		t.Error("the goroutines that serve are not in the profile of goroutines")
-	}
-	for _, elsewhere := range []string{o.MetricsAddress, o.HealthAddress} {
-		if got := get(t, "http://"+elsewhere+"/debug/pprof/"); got != http.StatusNotFound {
-			t.Errorf("at %s profiles are answered %d too", elsewhere, got)
+		if got := get(t, "http://"+s.opts.HealthAddress+"/debug/pprof/"); got != http.StatusNotFound {
+			t.Errorf("beside /healthz profiles are answered %d too", got)
 		}
-	}
-	s.stop()
-	if err := <-s.ended; err != nil {
-		t.Error(err)
+		s.end(t)
 	}
 }

@@ -10,10 +10,10 @@ import (
 )
 
 // run serves until ctx ends or a part fails, and then stops one part after the other: readiness; the webhook, after the
-// shutdown delay; what keeps the store, as no call is served any more; the settlers, once what is pending is settled
-// (one that was elected gives up its lease then); and the endpoints for health and metrics.
+// shutdown delay; what keeps the store, as no call is served any more; the settlers, once what is pending is settled;
+// and the endpoints for health and metrics.
 func (s *server) run(ctx context.Context) error {
-	defer s.traces.Flush() // the settler is traced too
+	defer s.flushTraces() // the settler is traced too
 	defer s.state.close()
 	background := logr.NewContext(context.WithoutCancel(ctx), s.log)
 	parts, failed := errgroup.WithContext(background)
@@ -48,7 +48,7 @@ func (s *server) run(ctx context.Context) error {
 	})
 	parts.Go(func() error {
 		defer stopWatched()
-		if err := together(s.state.settlers).Run(settling); err != nil {
+		if err := s.state.settle(settling); err != nil {
 			return fmt.Errorf("settler: %w", err)
 		}
 		s.log.Info("Settler has stopped")
@@ -56,15 +56,10 @@ func (s *server) run(ctx context.Context) error {
 	})
 	parts.Go(func() error { return s.policies.Run(keeping) })
 	parts.Go(func() error { return s.certs.Run(keeping) })
-	if s.callers.certificate != nil {
-		parts.Go(func() error { s.callers.certificate.Run(keeping); return nil })
+	if s.clientCA != nil {
+		parts.Go(func() error { s.clientCA.Run(keeping); return nil })
 	}
-	parts.Go(func() error { return listen(watched, "--health-address", s.opts.HealthAddress, nil, s.health()) })
-	if s.opts.MetricsAddress != "0" {
-		parts.Go(func() error { return s.serveMetrics(watched) })
-	}
-	if !pprofOff(s.opts.PprofAddress) {
-		parts.Go(func() error { return listen(watched, "--pprof-address", s.opts.PprofAddress, nil, pprofMux()) })
-	}
+	parts.Go(func() error { return s.serveHealth(watched) })
+	parts.Go(func() error { return s.serveMetrics(watched) })
 	return parts.Wait()
 }

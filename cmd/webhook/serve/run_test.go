@@ -25,7 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/eventquota/eventquota/test/cli"
-	"github.com/eventquota/eventquota/test/cluster" //nolint:depguard // makes certificates
+	"github.com/eventquota/eventquota/test/cluster"
 )
 
 // TestStopLosesNothing holds the order of a stop: readiness fails first, calls
@@ -36,7 +36,7 @@ func TestStopLosesNothing(t *testing.T) {
 	// Long enough for the calls below; the test ends when they have been made.
 	s := serving(t, api, func(o *options) { o.ShutdownDelay = 3 * time.Second })
 	o := s.opts
-	cli.Eventually(t, "ready", func() bool { return get(t, "http://"+o.HealthAddress+"/readyz") == http.StatusOK })
+	s.ready(t)
 	call(t, o.Port, "mutate", "first", true)
 	call(t, o.Port, "mutate", "second", false)
 
@@ -66,13 +66,12 @@ func TestRunFailsWithItsParts(t *testing.T) {
 		"webhook":           func(o *options) { o.Port = port },
 		"--health-address":  func(o *options) { o.HealthAddress = taken.Addr().String() },
 		"--metrics-address": func(o *options) { o.MetricsAddress = taken.Addr().String() },
-		"--pprof-address":   func(o *options) { o.PprofAddress = taken.Addr().String() },
 	} {
 		t.Run(flag, func(t *testing.T) {
 			o := defaultOptions()
 			o.Host, o.Port = "127.0.0.1", freePort(t)
 			o.CertDir = certificate(t)
-			o.HealthAddress, o.MetricsAddress = "127.0.0.1:0", "0"
+			o.HealthAddress, o.MetricsAddress = "127.0.0.1:0", "127.0.0.1:0"
 			o.Kubeconfig = newAPIServer(t).kubeconfig(t)
 			set(o)
 			s, err := newServer(o, logr.Discard())
@@ -180,11 +179,17 @@ func (a *apiServer) kubeconfig(t *testing.T) string {
 // call sends the same Event under a name to a phase and holds its answer.
 func call(t *testing.T, port int, phase, name string, allowed bool) {
 	t.Helper()
-	callWith(t, &tls.Config{}, port, phase, name, allowed)
+	callWith(t, &tls.Config{}, port, phase, name, "", allowed)
 }
 
-// callWith is call with a TLS configuration.
-func callWith(t *testing.T, config *tls.Config, port int, phase, name string, allowed bool) {
+// callAs sends a review of a CREATE of an Event, as an API server that traces does.
+func (s *served) callAs(t *testing.T, name, traceparent string) {
+	t.Helper()
+	callWith(t, &tls.Config{}, s.opts.Port, "mutate", name, traceparent, name == "first")
+}
+
+// callWith is call with a TLS configuration and a traceparent, which may be empty.
+func callWith(t *testing.T, config *tls.Config, port int, phase, name, traceparent string, allowed bool) {
 	t.Helper()
 	event, err := json.Marshal(backOff(name))
 	if err != nil {
@@ -204,12 +209,15 @@ func callWith(t *testing.T, config *tls.Config, port int, phase, name string, al
 	config.InsecureSkipVerify = true
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: config}}
 	defer client.CloseIdleConnections()
-	url := fmt.Sprintf("https://127.0.0.1:%d/%s", port, phase)
+	url := fmt.Sprintf("https://127.0.0.1:%d/%s?timeout=30s", port, phase)
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, bytes.NewReader(review))
 	if err != nil {
 		t.Fatal(err)
 	}
 	request.Header.Set("Content-Type", "application/json")
+	if traceparent != "" {
+		request.Header.Set("traceparent", traceparent)
+	}
 	response, err := client.Do(request)
 	if err != nil {
 		t.Fatal(err)

@@ -4,91 +4,199 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"net"
 	"net/http"
-	"strconv"
+	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/time/rate"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/access"
+	"github.com/eventquota/eventquota/admission/callers"
 	"github.com/eventquota/eventquota/admission/connections"
 	"github.com/eventquota/eventquota/admission/metrics"
-	"github.com/eventquota/eventquota/admission/tracing"
+	"github.com/eventquota/eventquota/certs"
 	"github.com/eventquota/eventquota/cmd/webhook/apiserver"
+	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/policy/watch"
+)
+
+const (
+	// serviceName is the Service by which the API server calls the webhook, and certificateSecret the Secret of the
+	// self-managed certificate for it. Both are in the namespace of the pod.
+	serviceName       = "eventquota"
+	certificateSecret = "eventquota-serving-cert" //nolint:gosec // the name of a Secret, not what is in it
+	// certificateTimeout bounds each request about certificates, so that one that hangs does not keep a certificate from
+	// being renewed.
+	certificateTimeout = 5 * time.Second
+	// maxRequestBytes is the longest review that is read. The longest that the API server sends is shorter in practice.
+	maxRequestBytes = 8 << 20
+	// namespaceFile is where a pod finds its namespace.
+	namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 )
 
 // server is all that serve runs.
 type server struct {
 	opts     *options
 	log      logr.Logger
-	config   *rest.Config
-	events   kubernetes.Interface // settled Events and notices are written by
-	objects  dynamic.Interface    // statuses are written by
+	clients  *clients
 	metrics  *metrics.Metrics
-	traces   *tracing.Traces
+	traces   *traces // nil for none
 	policies *watch.Cache
 	changed  chan struct{} // has an element when there is something to say about a policy
 	state    *state
 	certs    certificates
-	callers  *gatekeeper
-	guard    *access.Guard // of metrics; nil for none
+	guard    *access.Guard        // of metrics; nil for none
+	clientCA *callers.Certificate // nil if callers need no certificate
 	webhook  http.Handler
 
-	connections *connections.Connections // of the webhook
-	listening   atomic.Bool              // the webhook is
-	draining    atomic.Bool
+	listening atomic.Bool // the webhook is
+	draining  atomic.Bool
 }
 
 func newServer(o *options, log logr.Logger) (*server, error) {
 	s := &server{opts: o, log: log, metrics: metrics.New(o.version), changed: make(chan struct{}, 1)}
-	var err error
-	if s.config, err = apiserver.Config(o.Kubeconfig); err != nil {
+	config, err := apiserver.Config(o.Kubeconfig)
+	if err != nil {
 		return nil, fmt.Errorf("--kubeconfig: %w", err)
 	}
-	if s.traces, err = tracing.New(o.Traces, o.version, s.metrics.Spans, log); err != nil {
+	if s.clients, err = newClients(config); err != nil {
 		return nil, err
 	}
-	if s.policies, err = s.newPolicies(); err != nil {
+	if s.traces, err = newTraces(o.TraceEndpoint, o.version); err != nil {
+		return nil, err
+	}
+	if s.policies, err = watch.New(watch.NewSources(s.clients.dynamic, s.clients.metadata), policy.Default(), s.report); err != nil {
 		return nil, err
 	}
 	if s.state, err = s.newState(); err != nil {
 		return nil, err
 	}
-	if s.certs, err = newCertificates(o, s.as("certificates")); err != nil {
-		return nil, err
-	}
-	if s.callers, err = s.newGatekeeper(); err != nil {
-		return nil, err
-	}
-	if o.MetricsAddress != "0" && o.MetricsSecure {
-		if s.guard, err = access.New(s.config); err != nil {
-			return nil, err
+	if o.ClientCAFile != "" {
+		if s.clientCA, err = callers.NewCertificate(o.ClientCAFile, o.ClientNames, s.refused("certificate")); err != nil {
+			return nil, fmt.Errorf("--client-ca-file: must have PEM certificates: %w", err)
 		}
+	}
+	if s.certs, err = s.newCertificates(); err != nil {
+		return nil, err
+	}
+	if o.MetricsSecure {
+		s.guard = access.New(s.clients.typed)
 	}
 	s.metrics.Policies(s.policies)
 	s.metrics.Busiest = s.state.busiest.Counter
 	s.metrics.Certificate(s.certs.GetCertificate)
-	s.connections = &connections.Connections{
-		Most: maxConnections, Calls: o.CallsPerConnection, Draining: &s.draining, Refused: s.metrics.ConnectionRefused,
-	}
 	s.webhook = s.newWebhook()
 	return s, nil
 }
 
-// as is the client configuration of a part, with its own user agent.
-func (s *server) as(part string) *rest.Config {
-	return rest.AddUserAgent(rest.CopyConfig(s.config), "eventquota-"+part)
+// clients are those of the API server.
+type clients struct {
+	config   *rest.Config
+	typed    kubernetes.Interface
+	dynamic  dynamic.Interface
+	metadata metadata.Interface
 }
 
+// newClients sets no rate: what asks often has one of its own.
+func newClients(config *rest.Config) (c *clients, err error) {
+	c = &clients{config: config}
+	if c.typed, err = kubernetes.NewForConfig(config); err != nil {
+		return nil, fmt.Errorf("--kubeconfig: %w", err)
+	}
+	if c.dynamic, err = dynamic.NewForConfig(config); err != nil {
+		return nil, fmt.Errorf("--kubeconfig: %w", err)
+	}
+	if c.metadata, err = metadata.NewForConfig(config); err != nil {
+		return nil, fmt.Errorf("--kubeconfig: %w", err)
+	}
+	return c, nil
+}
+
+// podNamespace is the namespace of the pod, by the file that a pod has it in, or that of an installation by default.
+func podNamespace(file string) string {
+	content, err := os.ReadFile(file)
+	if name := strings.TrimSpace(string(content)); err == nil && name != "" {
+		return name
+	}
+	return "eventquota-system"
+}
+
+// report logs the state of a generation of a policy or quota, and wakes the writer of its status.
+func (s *server) report(r watch.Report) {
+	select {
+	case s.changed <- struct{}{}:
+	default: // the pending element covers this change
+	}
+	log := s.log.WithValues("rule", r.String(), "generation", r.Generation)
+	switch {
+	case r.Err != nil:
+		log.Error(r.Err, "Not valid", "governing", r.Governing)
+	case r.Pending:
+		log.V(1).Info("To be compiled when its namespace sends an Event")
+	default:
+		log.Info("In force", "mode", r.Mode)
+	}
+}
+
+// certificates is where the serving certificate comes from.
+type certificates interface {
+	GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error)
+	Ready() error
+	Run(ctx context.Context) error
+}
+
+// newCertificates makes the source of the serving certificate that the flags ask for.
+func (s *server) newCertificates() (certificates, error) {
+	config := rest.CopyConfig(s.clients.config)
+	config.Timeout = certificateTimeout
+	c, err := newClients(config)
+	if err != nil {
+		return nil, err
+	}
+	service := certs.Service{Namespace: podNamespace(namespaceFile), Name: serviceName}
+	if s.opts.SelfManaged {
+		return certs.NewManaged(c.typed.CoreV1(), c.dynamic, service, certificateSecret), nil
+	}
+	mounted, err := certs.NewMounted(s.opts.CertDir, c.dynamic, service)
+	if err != nil {
+		return nil, fmt.Errorf("--cert-dir: %w", err)
+	}
+	return mounted, nil
+}
+
+// newWebhook makes what answers reviews, at a path that only the API server knows where certificates are self-managed.
 func (s *server) newWebhook() http.Handler {
+	if managed, ok := s.certs.(*certs.Managed); ok {
+		s.metrics.Repairs(managed.Repairs)
+		path := callers.Path{Accepts: managed.Accepts, Refused: s.refused("path")}
+		return path.Before(s.reviews(managed.CallFailed))
+	}
+	if s.clientCA == nil {
+		s.log.Info("Anyone who reaches the port can send reviews. Set --client-ca-file where the API server has a client certificate for webhooks, or --self-managed-certificates", "port", s.opts.Port)
+	}
+	return s.reviews(nil)
+}
+
+// refused counts and logs callers that are refused as they lack something.
+func (s *server) refused(by string) func(error) {
+	count, sometimes := s.metrics.CallersRefused.WithLabelValues(by), &rate.Sometimes{Interval: 10 * time.Second}
+	return func(why error) {
+		count.Inc()
+		sometimes.Do(func() { s.log.Info("Refused a caller that is not the API server", "by", by, "reason", why.Error()) })
+	}
+}
+
+// reviews answers the reviews of both phases. failed is called after a call that the API server counts as failed; nil for
+// nothing.
+func (s *server) reviews(failed func()) http.Handler {
 	gate := &admission.Gate{
 		Policies:         s.policies.InForce(),
 		Store:            s.state.store,
@@ -102,51 +210,20 @@ func (s *server) newWebhook() http.Handler {
 		Complaints:       admission.NewAllowance(10, 10*time.Second),
 	}
 	inFlight := admission.NewPlaces(s.opts.MaxInFlight)
-	paths := webhook.NewServer(webhook.Options{}) // for its metrics of each path
+	mux := http.NewServeMux()
 	for name, phase := range map[string]admission.Phase{"mutate": gate.Mutate, "validate": gate.Validate} {
-		var h http.Handler = &admission.Handler{
-			Name:       name,
-			Gate:       gate,
-			Phase:      phase,
-			MaxBytes:   s.opts.MaxRequestBytes.Value(),
-			InFlight:   inFlight,
-			Deadline:   s.opts.Deadline,
-			MaxTimeout: s.opts.MaxTimeout,
-			Failed:     s.callers.callFailed,
-		}
-		h = s.connections.Spread(s.traces.Reviews(name, h))
-		paths.Register("/"+name, h)
+		h := connections.Spread(s.traced(name, &admission.Handler{
+			Name:     name,
+			Gate:     gate,
+			Phase:    phase,
+			MaxBytes: maxRequestBytes,
+			InFlight: inFlight,
+			Deadline: s.opts.Deadline,
+			Failed:   failed,
+		}), s.opts.CallsPerConnection, &s.draining)
+		mux.Handle("/"+name, h)
 		// What a configuration still has in which self-managed certificates left a segment.
-		paths.Register("/"+name+"/", h)
+		mux.Handle("/"+name+"/", h)
 	}
-	if s.callers.path == nil {
-		return paths.WebhookMux()
-	}
-	return s.callers.path.Before(paths.WebhookMux())
-}
-
-const (
-	// maxConnections bounds those to the webhook. API servers have one for each call in flight; with the longest body
-	// that needs no place each of these may take about 100 KiB.
-	maxConnections = 1024
-	// answerGrace is how much longer than a review may take a stop waits for those that have begun.
-	answerGrace = 2 * time.Second
-)
-
-// serveWebhook serves the webhook until ctx ends.
-func (s *server) serveWebhook(ctx context.Context) error {
-	const flag = "--port"
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(s.opts.Host, strconv.Itoa(s.opts.Port)))
-	if err != nil {
-		return fmt.Errorf("%s: %w", flag, err)
-	}
-	s.listening.Store(true)
-	srv, secure := newHTTPServer(ctx, s.webhook), s.tls()
-	if s.callers.certificate != nil {
-		s.callers.certificate.Demand(secure)
-	}
-	if err := serveUntil(ctx, srv, tls.NewListener(s.connections.Bound(srv, l), secure), s.opts.Deadline+answerGrace); err != nil {
-		return fmt.Errorf("%s: %w", flag, err)
-	}
-	return nil
+	return mux
 }

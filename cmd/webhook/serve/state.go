@@ -2,19 +2,17 @@ package serve
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9/logging"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/sync/errgroup"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/eventquota/eventquota/admission/busiest"
 	"github.com/eventquota/eventquota/admission/settler"
 	"github.com/eventquota/eventquota/admission/status"
-	"github.com/eventquota/eventquota/admission/tracing"
 	"github.com/eventquota/eventquota/cmd/webhook/explain"
 	"github.com/eventquota/eventquota/cmd/webhook/serve/elect"
 	"github.com/eventquota/eventquota/store"
@@ -36,9 +34,10 @@ type state struct {
 	busiest *busiest.Replicas
 	// keepers run as long as the store decides. What they leave pending is still settled.
 	keepers []func(context.Context)
+	// settle settles, and writes statuses, until its context ends and what is pending is written.
+	settle part
 	// close ends the connections to a shared store, once nobody uses it.
-	close    func()
-	settlers []elect.Runner
+	close func()
 	// peek is the store that can be looked into: the one that decides.
 	peek explain.Store
 }
@@ -46,36 +45,27 @@ type state struct {
 // newState keeps all in memory or, where Redis is given, in Redis, and then in memory only what this
 // replica could not report to that.
 func (s *server) newState() (*state, error) {
-	var err error
 	own := memory.New(memory.Options{Bytes: s.opts.StoreMemory.Value()})
-	// They set no rate of their own: the settler and the writer of statuses have one.
-	if s.events, err = kubernetes.NewForConfig(s.as("settler")); err != nil {
-		return nil, fmt.Errorf("--kubeconfig: %w", err)
-	}
-	if s.objects, err = dynamic.NewForConfig(s.as("status")); err != nil {
-		return nil, fmt.Errorf("--kubeconfig: %w", err)
-	}
 	local := s.settler("memory", own, settler.Options{StoreID: own.ID()})
 	if s.opts.usesRedis() {
 		return s.inRedis(own, local)
 	}
-	audit := memory.New(memory.Options{Bytes: memory.AuditBytes, Unsettled: true})
 	all := busiest.NewReplicas(nil, s.log)
 	return &state{
-		store:            s.traces.Store("memory", false, s.metrics.Store.Observe("memory", own)),
-		audit:            s.traces.Store("memory", true, audit),
+		store:            s.metrics.Store.Observe("memory", own),
+		audit:            memory.New(memory.Options{Bytes: memory.AuditBytes, Unsettled: true}),
 		id:               own.ID(),
 		close:            func() {},
 		maxWriteInterval: time.Minute,
 		busiest:          all,
-		settlers:         []elect.Runner{local, s.statuses(all)},
+		settle:           together(local, s.statuses(all)),
 		peek:             explain.Store{Name: "memory", Peeker: own, Now: time.Now},
 	}, nil
 }
 
 // inRedis keeps all in Redis. own takes what cannot be reported to it, and local settles that. One replica is
 // elected to settle for all, and to write the statuses of policies.
-func (s *server) inRedis(own *memory.Store, local elect.Runner) (*state, error) {
+func (s *server) inRedis(own *memory.Store, local part) (*state, error) {
 	logging.Disable() // calls return the errors that matter
 	client, err := redisclient.New(*s.opts.Redis)
 	if err != nil {
@@ -87,15 +77,15 @@ func (s *server) inRedis(own *memory.Store, local elect.Runner) (*state, error) 
 		Waiting:  func(n int) { s.metrics.Store.Waiting.Set(float64(n)) },
 		Lost:     func(n int64) { s.metrics.Store.Lost.Add(float64(n)) },
 	})
-	decides := fallback.New(s.traces.Shared(s.metrics.Store.Observe("redis", shared)), shared, s.fallbackOptions())
+	decides := fallback.New(s.metrics.Store.Observe("redis", shared), shared, s.fallbackOptions())
 	audit := redis.New(client, redis.Options{Prefix: s.opts.RedisPrefix + "audit:", Unsettled: true})
 	quiet := fallback.Defaults()
-	quiet.Deadline, quiet.Decided = s.opts.StoreDeadline, tracing.NoteFallback
+	quiet.Deadline = s.opts.StoreDeadline
 	audits := fallback.New(audit, audit, quiet)
 	all := busiest.NewReplicas(busiest.NewRedis(client, s.opts.RedisPrefix), s.log)
-	elected, err := elect.New(s.config, s.opts.Election, func(abandon <-chan struct{}) elect.Runner {
+	elected, err := elect.New(s.clients.config, podNamespace(namespaceFile), func(ctx context.Context, abandon <-chan struct{}) error {
 		settles := settler.Options{Shared: true, Available: decides.Available, Abandon: abandon}
-		return together{s.settler("redis", shared, settles), s.statuses(all)}
+		return together(s.settler("redis", shared, settles), s.statuses(all))(ctx)
 	})
 	if err != nil {
 		return nil, err
@@ -104,34 +94,31 @@ func (s *server) inRedis(own *memory.Store, local elect.Runner) (*state, error) 
 		redisclient.Watch(ctx, client, s.metrics.Store.Evicting.Set)
 	}
 	return &state{
-		store:            s.traces.Store("redis", false, decides),
-		audit:            s.traces.Store("redis", true, audits),
+		store:            decides,
+		audit:            audits,
 		maxWriteInterval: 5 * time.Minute, // Redis keeps what is pending when this replica stops
 		busiest:          all,
 		close:            func() { _ = client.Close() },
 		keepers:          []func(context.Context){watched, shared.Run, decides.Run, audit.Run, audits.Run, all.Run},
-		settlers:         []elect.Runner{local, elected},
+		settle:           together(local, elected.Run),
 		peek:             explain.Store{Name: "redis", Peeker: shared},
 	}, nil
 }
 
-// settler makes a settler of a store, with a name in metrics, for one term.
-func (s *server) settler(name string, q store.Queue, o settler.Options) elect.Runner {
+// settler settles a store, with a name in metrics, for one term.
+func (s *server) settler(name string, q store.Queue, o settler.Options) part {
 	m := &s.metrics.Settle
-	o.WritesPerSecond, o.DrainTimeout, o.Tracer = s.opts.SettleRate, s.opts.DrainTimeout, s.traces.Tracer()
-	o.Observe = m.Of(name)
-	return together{
-		settler.New(s.metrics.Store.ObserveQueue(name, q), s.events.CoreV1(), o),
-		m.Pending(name, q, s.opts.Redis.Timeout),
-	}
+	o.WritesPerSecond, o.DrainTimeout, o.Tracer, o.Observe = s.opts.SettleRate, s.opts.DrainTimeout, s.tracer(), m.Of(name)
+	return together(settler.New(s.metrics.Store.ObserveQueue(name, q), s.clients.typed.CoreV1(), o).Run,
+		func(ctx context.Context) error { m.ShowPending(ctx, name, q, s.opts.Redis.Timeout); return nil })
 }
 
-// statuses makes the writer of policies' statuses, for one term.
-func (s *server) statuses(counts status.Counts) elect.Runner {
-	return status.New(s.policies, counts, s.opts.StatusInterval, s.objects, s.changed)
+// statuses writes the statuses of policies and quotas, for one term.
+func (s *server) statuses(counts status.Counts) part {
+	return status.New(s.policies, counts, s.opts.StatusInterval, s.clients.dynamic, s.changed).Run
 }
 
-// fallbackOptions log and count whether Redis is available.
+// fallbackOptions log, count and trace whether Redis is available.
 func (s *server) fallbackOptions() fallback.Options {
 	m, f := &s.metrics.Store, fallback.Defaults()
 	f.Deadline = s.opts.StoreDeadline
@@ -144,11 +131,9 @@ func (s *server) fallbackOptions() fallback.Options {
 		m.Unavailable.Set(0)
 		s.log.Info("Redis answers again")
 	}
-	m.Breaker("closed")
-	f.Breaker = m.Breaker
 	f.Decided = func(ctx context.Context, how store.Failure) {
 		m.WithoutStore.WithLabelValues(how.String()).Inc()
-		tracing.NoteFallback(ctx, how)
+		trace.SpanFromContext(ctx).SetAttributes(attribute.String("eventquota.fallback", how.String()))
 	}
 	return f
 }
@@ -163,16 +148,16 @@ func (s *state) keep(ctx context.Context) {
 	<-ctx.Done()
 }
 
+// part runs until its context ends and it is done.
+type part func(ctx context.Context) error
+
 // together runs several at the same time. If one fails, the others end.
-type together []elect.Runner
-
-var _ elect.Runner = together(nil)
-
-// Run implements elect.Runner.
-func (t together) Run(ctx context.Context) error {
-	all, ctx := errgroup.WithContext(ctx)
-	for _, one := range t {
-		all.Go(func() error { return one.Run(ctx) })
+func together(parts ...part) part {
+	return func(ctx context.Context) error {
+		all, ctx := errgroup.WithContext(ctx)
+		for _, one := range parts {
+			all.Go(func() error { return one(ctx) })
+		}
+		return all.Wait()
 	}
-	return all.Wait()
 }

@@ -2,11 +2,9 @@ package serve
 
 import (
 	"encoding/json"
-	"net/http"
 	"os"
 	"testing"
 
-	"github.com/eventquota/eventquota/test/cli"
 	redistest "github.com/eventquota/eventquota/test/redis"
 	"github.com/eventquota/eventquota/test/walk/record"
 )
@@ -19,14 +17,11 @@ func TestACreateOnEachStore(t *testing.T) {
 		"Redis":  func(o *options) { o.Redis.Addresses = []string{redistest.Start(t, redistest.Options{}).Addr()} },
 	} {
 		s := serving(t, newAPIServer(t), change)
-		cli.Eventually(t, "ready", func() bool { return get(t, "http://"+s.opts.HealthAddress+"/readyz") == http.StatusOK })
-		record.Start("Connections).Spread") // below it is all that a request passes
+		s.ready(t)
+		record.Start("connections.Spread") // below it is all that a request passes
 		call(t, s.opts.Port, "mutate", "first", true)
 		steps[store] = record.Stop()
-		s.stop()
-		if err := <-s.ended; err != nil {
-			t.Error(err)
-		}
+		s.end(t)
 	}
 	if path := os.Getenv("EVENTQUOTA_WALK"); path != "" {
 		content, err := json.Marshal(steps)
