@@ -113,16 +113,16 @@ func TestEachDecisionIsALine(t *testing.T) {
 func TestProgressIsForTerminalsOnly(t *testing.T) {
 	var out bytes.Buffer
 	silent := newProgress(&out)
-	silent.deciding(1, 2)
+	silent.draw("%d MB read", 1)
 	silent.clear()
 	if out.Len() != 0 {
 		t.Errorf("drew %q, want nothing", &out)
 	}
 	shown := &progress{out: &out}
-	shown.deciding(15, 30)
-	shown.deciding(16, 30) // too soon
+	shown.draw("%d MB read", 15)
+	shown.draw("%d MB read", 16) // too soon
 	shown.clear()
-	if want := "\r\033[K15 of 30 writes decided\r\033[K"; out.String() != want {
+	if want := "\r\033[K15 MB read\r\033[K"; out.String() != want {
 		t.Errorf("drew %q, want %q", out.String(), want)
 	}
 }

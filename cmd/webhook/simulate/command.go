@@ -81,8 +81,8 @@ Without a recording, --sample makes one, the same for each --sample-seed:
            each starts and stops 6 pods an hour, and each 1,000 nodes or fewer roll out 50
            pods every five minutes
 
-It says which policies, quotas and limits applied to none of the Events, and why; which
-conditions failed; and what longer write intervals would have saved.
+It says which policies, quotas and limits applied to none of the Events, and why; and
+which conditions failed.
 
 Where an Event that a recorder updates would not have been stored, the recorder
 creates it with the count so far. Policies, quotas and labels are in force from the

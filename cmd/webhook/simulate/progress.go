@@ -61,8 +61,6 @@ func (r *shownReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-func (p *progress) deciding(done, of int64) { p.draw("%d of %d writes decided", done, of) }
-
 func (p *progress) draw(format string, args ...any) {
 	if p.out != nil && time.Since(p.drawn) >= drawEvery {
 		p.drawn = time.Now()

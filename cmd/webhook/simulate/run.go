@@ -58,7 +58,7 @@ func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []stri
 	if trace.Input.Fewest < trace.Input.Most {
 		bounds = map[simulate.Bound]string{simulate.Most: "most", simulate.Fewest: "fewest"}
 	}
-	opts := simulate.Options{StoreBytes: o.StoreMemory.Value(), EventTTL: o.EventTTL, Progress: shown.deciding}
+	opts := simulate.Options{StoreBytes: o.StoreMemory.Value(), EventTTL: o.EventTTL}
 	decisions := o.Decisions // of the first run
 	for _, set := range sets {
 		for bound := range simulate.Bound(len(bounds)) {
@@ -69,10 +69,6 @@ func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []stri
 			}
 			r.Runs, decisions = append(r.Runs, run), ""
 		}
-	}
-	opts.Rules, opts.Bound = sets[0].rules, simulate.Most
-	if r.Slower, err = slower(ctx, trace, opts, r.Runs[0].EtcdWrites); err != nil {
-		return fmt.Errorf("simulate: %w", err)
 	}
 	shown.clear()
 	if err := o.write(cmd.OutOrStdout(), &r); err != nil {

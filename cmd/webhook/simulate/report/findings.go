@@ -27,11 +27,7 @@ func (r *Report) Findings() []string {
 		all = append(all, fmt.Sprintf("%s%s writes to etcd instead of %s, %s. %s", under, Grouped(w.After), Grouped(w.Before), Fewer(w.Before, w.After), run.dropped()))
 	}
 	all = append(all, r.Runs[0].most()...)
-	all = append(all, r.Runs[0].notes()...)
-	if note := r.Slower.note(); note != "" {
-		all = append(all, note)
-	}
-	return all
+	return append(all, r.Runs[0].notes()...)
 }
 
 // dropped says what would have been dropped, and by which rule most of it.

@@ -1,9 +1,6 @@
 package report
 
-import (
-	"fmt"
-	"time"
-)
+import "fmt"
 
 // maxNotes is how many notes of a kind are shown.
 const maxNotes = 10
@@ -31,27 +28,4 @@ func first(notes []string, what string) []string {
 		return append(notes[:maxNotes], fmt.Sprintf("%s more %s.", Grouped(int64(more)), what))
 	}
 	return notes
-}
-
-// Slower is what longer write intervals would have saved.
-type Slower struct {
-	// Times is how many times as long they are.
-	Times int `json:"times"`
-	// Intervals are those of the rules, in nanoseconds.
-	Intervals []time.Duration `json:"intervals"`
-	// Before and After are the writes to etcd under the rules, and with the longer intervals.
-	Before int64 `json:"before"`
-	After  int64 `json:"after"`
-}
-
-// note is s in a sentence; empty if nothing would have been saved.
-func (s *Slower) note() string {
-	if s == nil || s.After >= s.Before {
-		return ""
-	}
-	change := fmt.Sprintf("write intervals %d times as long", s.Times)
-	if len(s.Intervals) == 1 {
-		change = fmt.Sprintf("writeInterval %s instead of %s", time.Duration(s.Times)*s.Intervals[0], s.Intervals[0])
-	}
-	return fmt.Sprintf("With %s: %s writes to etcd.", change, Fewer(s.Before, s.After))
 }

@@ -11,8 +11,6 @@ type Report struct {
 	Input simulate.Input `json:"input"`
 	// Runs are those of the policies and then, if there are any, those of --compare. The first is the one to judge.
 	Runs []Run `json:"runs"`
-	// Slower is what longer write intervals would have saved in the first run; nil where that is little.
-	Slower *Slower `json:"slower,omitempty"`
 }
 
 // Run is one set of policies and what became of the input under it.
