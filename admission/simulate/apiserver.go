@@ -1,138 +1,94 @@
 package simulate
 
 import (
-	"bytes"
-	"slices"
+	"maps"
 	"time"
 
 	"github.com/go-json-experiment/json"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
-	"k8s.io/utils/lru"
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/store"
 )
 
-const (
-	// maxRefused is how many refused Events are remembered, of those sent last. A recorder of client-go remembers 4,096.
-	maxRefused = 1 << 14
-	// minSweep is the least number of Events at which expired ones are removed.
-	minSweep = 4096
-)
+// minSweep is the least number of Events at which expired ones are removed.
+const minSweep = 4096
 
-// apiServer is what an API server would have stored. The Events are in the trace's temporary file; memory holds some 100
-// bytes of each that has not expired.
+// apiServer is what an API server would have stored, and what recorders have sent in vain: a recorder sends an Event
+// again when it finds that it is not stored. The Events are in the spool; memory holds some 100 bytes of each that has
+// not expired.
 type apiServer struct {
-	spool  *spool // has what was sent, too
+	spool  *spool
 	ttl    time.Duration
 	events map[store.Key]kept
 	sweep  int // how many Events there are when expired ones are removed next
-	// refused has offsets of Events by their names too: a recorder knows what it has sent, and sends it again when
-	// it finds that it is not stored.
-	refused *lru.Cache
-	hasher  store.Hasher
-	found   write // where get puts what it returns
+	hasher store.Hasher
 }
 
 // kept is where an Event is.
 type kept struct {
-	at     int64 // of the last write, in nanoseconds of Unix time
-	offset int64
+	place // of the last write
+
+	refused bool
 }
 
 func newAPIServer(s *spool, ttl time.Duration) *apiServer {
-	return &apiServer{spool: s, ttl: ttl, events: map[store.Key]kept{}, sweep: minSweep, refused: lru.New(maxRefused)}
+	return &apiServer{spool: s, ttl: ttl, events: map[store.Key]kept{}, sweep: minSweep}
 }
 
-func (a *apiServer) key(namespace, name string) store.Key { return a.hasher.Add(namespace, name).Sum() }
+// find returns where the Event of a name is, whether it is known, and whether it is stored.
+func (a *apiServer) find(now time.Time, namespace, name string) (k kept, known, isStored bool) {
+	k, known = a.events[a.hasher.Add(namespace, name).Sum()]
+	known = known && !a.expired(now, k)
+	return k, known, known && !k.refused
+}
 
-// get returns the Event of a name, and whether it was refused; nil if nothing is known of it. It is valid until the next
-// call.
-func (a *apiServer) get(now time.Time, namespace, name string) (e *corev1.Event, refused bool, err error) {
-	key := a.key(namespace, name)
-	offset := a.events[key].offset
-	if !a.has(now, key) {
-		var known any
-		if known, refused = a.refused.Get(key); !refused {
-			return nil, false, nil
-		}
-		offset, _ = known.(int64)
+func (a *apiServer) expired(now time.Time, k kept) bool { return now.UnixNano()-k.at >= int64(a.ttl) }
+
+// get returns the Event of a name, and whether it is stored; nil if nothing is known of it.
+func (a *apiServer) get(now time.Time, namespace, name string) (e *corev1.Event, isStored bool, err error) {
+	k, known, isStored := a.find(now, namespace, name)
+	if !known {
+		return nil, false, nil
 	}
-	record, err := a.spool.read(offset)
+	w, err := a.spool.read(k.offset)
 	if err != nil {
 		return nil, false, err
 	}
-	err = a.found.decode(record)
-	return a.found.event, refused, err
+	return w.event, isStored, nil
 }
 
-// has reports whether an Event is stored.
-func (a *apiServer) has(now time.Time, key store.Key) bool {
-	k, known := a.events[key]
-	return known && now.UnixNano()-k.at < int64(a.ttl)
-}
-
-// put stores e.
-func (a *apiServer) put(now time.Time, e *corev1.Event) error {
-	offset, err := a.keep(e)
+// put stores e, or remembers that it was refused.
+func (a *apiServer) put(now time.Time, e *corev1.Event, refused bool) error {
+	offset, err := a.spool.append(&write{event: e})
 	if err != nil {
 		return err
 	}
-	key := a.key(e.Namespace, e.Name)
-	a.refused.Remove(key)
-	a.events[key] = kept{now.UnixNano(), offset}
-	if len(a.events) < a.sweep {
-		return nil
+	a.events[a.hasher.Add(e.Namespace, e.Name).Sum()] = kept{place{now.UnixNano(), offset}, refused}
+	if len(a.events) >= a.sweep {
+		maps.DeleteFunc(a.events, func(_ store.Key, k kept) bool { return a.expired(now, k) })
+		a.sweep = max(minSweep, 2*len(a.events))
 	}
-	for key := range a.events {
-		if !a.has(now, key) {
-			delete(a.events, key)
-		}
-	}
-	a.sweep = max(minSweep, 2*len(a.events))
 	return nil
 }
 
-// refuse remembers that e was refused, which w wrote, unless an Event of its name is stored.
-func (a *apiServer) refuse(now time.Time, w *write, e *corev1.Event) (err error) {
-	key := a.key(e.Namespace, e.Name)
-	if a.has(now, key) {
-		return nil
-	}
-	// Of a stored Event the trace has the last count and time, which the recorder's next patch replaces anyway.
-	offset := w.offset
-	if w.Verb != create {
-		if offset, err = a.keep(e); err != nil {
-			return err
-		}
-	}
-	a.refused.Add(key, offset)
-	return nil
+func (a *apiServer) remove(namespace, name string) {
+	delete(a.events, a.hasher.Add(namespace, name).Sum())
 }
-
-func (a *apiServer) keep(e *corev1.Event) (offset int64, err error) {
-	record, err := (&write{event: e}).encode()
-	if err != nil {
-		return 0, err
-	}
-	return a.spool.append(record)
-}
-
-func (a *apiServer) remove(namespace, name string) { delete(a.events, a.key(namespace, name)) }
 
 // apply is what w, an update of some kind, makes of an Event.
 func (w *write) apply(old *corev1.Event) (*corev1.Event, error) {
-	if w.Verb == patch {
-		return patched(old, w.Patch, w.NewAPI)
-	}
-	if w.Verb == repeat {
+	switch {
+	case len(w.Patch) > 0:
+		return patched(old, w.Patch)
+	case w.Verb == patch:
 		e := old.DeepCopy()
 		if w.event.Series != nil && e.Series == nil {
 			e.Series = &corev1.EventSeries{}
 		}
-		recount(e, occurrences(w.event), lastTime(w.event, w.at))
+		recount(e, occurrences(w.event), w.At)
 		return e, nil
 	}
 	// What another settler noted was taken from it.
@@ -144,39 +100,26 @@ func (w *write) apply(old *corev1.Event) (*corev1.Event, error) {
 	return w.event, nil
 }
 
-// patched is what a patch makes of an Event: a strategic merge patch, which is what recorders send, or a merge
-// patch, which does the same to Events except for lists in their metadata.
-func patched(old *corev1.Event, patch []byte, newAPI bool) (*corev1.Event, error) {
-	e := old.DeepCopy()
-	special := slices.ContainsFunc([]string{"null", `"$`, `"finalizers"`, `"ownerReferences"`}, func(s string) bool {
-		return bytes.Contains(patch, []byte(s))
-	})
-	if !special && !newAPI {
-		return e, decode(patch, e)
-	}
-	if !special { // all that may change in the newer API, where both name it alike
-		return e, decode(patch, &struct {
-			Metadata *metav1.ObjectMeta   `json:"metadata"`
-			Series   **corev1.EventSeries `json:"series"`
-		}{&e.ObjectMeta, &e.Series})
-	}
-	before, err := json.Marshal(old)
+// patched is what a patch makes of an Event: a strategic merge patch, which is what recorders send, or a merge patch,
+// which does the same to Events except for lists in their metadata. What may change has the same name in both APIs.
+func patched(old *corev1.Event, patch []byte) (*corev1.Event, error) {
+	before, err := json.Marshal(old, lenient())
 	if err != nil {
 		return nil, err
 	}
-	after, err := strategicpatch.StrategicMergePatch(before, patch, corev1.Event{})
+	after, err := strategicpatch.StrategicMergePatch(before, patch, old)
 	if err != nil {
 		return nil, err
 	}
-	e = &corev1.Event{}
-	return e, decode(after, e)
+	return decodeEvent(after, false)
 }
 
 // before is an Event as it was before its last occurrence.
 func before(e *corev1.Event) *corev1.Event {
 	old := e.DeepCopy()
 	if n := occurrences(e); n > 1 {
-		recount(old, n-1, lastTime(e, e.FirstTimestamp.Time))
+		_, last := times(e)
+		recount(old, n-1, last)
 	}
 	return old
 }

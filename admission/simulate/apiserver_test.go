@@ -4,40 +4,28 @@ import (
 	"fmt"
 	"testing"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
-func TestAnAPIServerForgetsWhatExpiresAndWhatWasRefusedLongAgo(t *testing.T) {
+func TestAnAPIServerForgetsWhatExpires(t *testing.T) {
 	api := newAPIServer(readAll(t).spool, time.Hour)
-	named := func(kind string, i int) *corev1.Event { return event(fmt.Sprint(kind, i), "one", noon()) }
-	const n = 2 * maxRefused
+	const n = 3 * minSweep
 	for i := range n {
-		if err := api.put(sec(i), named("stored-", i)); err != nil {
-			t.Fatal(err)
-		}
-		e := named("refused-", i)
-		if err := api.refuse(sec(i), &write{facts: facts{Verb: patch}}, e); err != nil {
-			t.Fatal(err)
-		}
-		if _, refused, _ := api.get(sec(i), "shop", "refused-7"); refused != (i >= 7) { // its recorder goes on
-			t.Fatalf("after %d, that the 7. was refused is known: %t", i, refused)
+		for kind, refused := range map[string]bool{"stored-": false, "refused-": true} {
+			if err := api.put(sec(i), event(fmt.Sprint(kind, i), "one", noon()), refused); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-	if held := api.refused.Len(); len(api.events) > 2*3600+minSweep || held > maxRefused {
-		t.Errorf("%d stored and %d refused Events are held, want at most those of two hours, and %d", len(api.events), held, maxRefused)
+	if held := len(api.events); held > 2*2*3600+minSweep {
+		t.Errorf("%d Events are held, want at most those of two hours", held)
 	}
-	for name, want := range map[string]string{
-		fmt.Sprint("stored-", n-1): "stored", fmt.Sprint("stored-", n-3600): "stored", fmt.Sprint("stored-", n-3601): "",
-		fmt.Sprint("refused-", n-1): "refused", fmt.Sprint("refused-", n-maxRefused+1): "refused", "refused-7": "refused", fmt.Sprint("refused-", n-maxRefused-1): "",
-	} {
-		e, refused, err := api.get(sec(n-1), "shop", name)
-		got := map[bool]string{true: "refused", false: "stored"}[refused]
-		if e == nil {
-			got = ""
-		}
-		if err != nil || got != want || e != nil && e.Name != name {
-			t.Errorf("%s is %q (%v), want %q", name, got, err, want)
+	for i, known := range map[int]bool{n - 1: true, n - 3600: true, n - 3601: false} {
+		for kind, stored := range map[string]bool{"stored-": true, "refused-": false} {
+			name := fmt.Sprint(kind, i)
+			e, isStored, err := api.get(sec(n-1), "shop", name)
+			if err != nil || (e != nil) != known || isStored != (known && stored) || e != nil && e.Name != name {
+				t.Errorf("%s is known: %t, stored: %t (%v), want known: %t", name, e != nil, isStored, err, known)
+			}
 		}
 	}
 }

@@ -8,11 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
 	"slices"
-	"sync"
 
-	"golang.org/x/sync/errgroup"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 const (
@@ -21,15 +19,16 @@ const (
 	maxLine = 8 << 20
 	// peek is how much of an input decides whether it is a list or lines.
 	peek = 64 << 10
-	// batchBytes is how much one goroutine parses at a time, unless a line is longer.
-	batchBytes = 128 << 10
+	// shownBroken is how many broken lines are listed.
+	shownBroken = 10
 )
 
 // reader reads one source into a trace.
 type reader struct {
-	trace  *Trace
+	*Trace
+
 	exempt []string
-	file   int32
+	file   int
 }
 
 func (r *reader) read(ctx context.Context, s Source) error {
@@ -46,125 +45,131 @@ func (r *reader) read(ctx context.Context, s Source) error {
 		}
 		in = bufio.NewReaderSize(unzipped, peek)
 	}
-	head, err := in.Peek(peek)
-	if len(head) == 0 && err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	if isList(head) {
-		return r.readList(ctx, in)
+	head, _ := in.Peek(peek) // reading on tells the error
+	if toItems(jsontext.NewDecoder(bytes.NewReader(head), lenient())) {
+		return r.readList(ctx, jsontext.NewDecoder(in, lenient()))
 	}
 	return r.readLines(ctx, in)
 }
 
-// user returns the index of a user, given as JSON, whose requests come to the webhook.
-func (r *reader) user(text string) (int32, error) {
-	i, name, err := r.trace.users.find(text)
-	if err == nil && slices.Contains(r.exempt, name) {
-		err = errSkipExempt
-	}
-	return i, err
-}
-
-// readLines reads JSON lines. Empty ones do not count. They are parsed on all cores, and added in their order.
-func (r *reader) readLines(ctx context.Context, in io.Reader) error {
-	c := cutter{in: in, line: 1}
-	return ahead(ctx, 2*runtime.GOMAXPROCS(0), func(b *batch) (more bool, err error) {
-		more, err = c.cut(b)
-		b.reader, b.parsing = r, make(chan struct{})
-		go b.parseAll()
-		return more, err
-	}, func(b *batch) error {
-		<-b.parsing
-		for i := range b.parsed {
-			if err := r.trace.add(r.file, &b.parsed[i]); err != nil {
+// readLines reads JSON lines. Empty ones do not count.
+func (r *reader) readLines(ctx context.Context, in *bufio.Reader) error {
+	var line []byte
+	for number := int64(1); ctx.Err() == nil; number++ {
+		var end error
+		line, end = nextLine(in, line)
+		if end != nil && !errors.Is(end, io.EOF) {
+			return fmt.Errorf("line %d: %w", number, end)
+		}
+		if len(bytes.TrimSpace(line)) > 0 {
+			w, err := parseLine(line)
+			if err := r.add(number, w, err); err != nil {
 				return err
 			}
 		}
-		return nil
-	})
-}
-
-// batch is some lines that follow each other.
-type batch struct {
-	parser
-
-	first   int64 // the number of the first line
-	text    []byte
-	parsed  []parsed
-	parsing chan struct{} // is closed when parsed is complete
-}
-
-func (b *batch) parseAll() {
-	b.parsed = b.parsed[:0]
-	number := b.first
-	for text := range bytes.Lines(b.text) {
-		if len(bytes.TrimSpace(text)) > 0 {
-			b.parsed = append(b.parsed, b.parse(number, text))
+		if end != nil {
+			return nil
 		}
-		number++
 	}
-	close(b.parsing)
+	return ctx.Err()
 }
 
-// cutter cuts an input into batches.
-type cutter struct {
-	in   io.Reader
-	line int64  // the number of the next line
-	rest []byte // the beginning of that line
-}
-
-// cut cuts whole lines, of batchBytes or more. Of a line that is too long it takes a part that is too long too.
-func (c *cutter) cut(b *batch) (more bool, err error) {
-	b.text = append(b.text[:0], c.rest...)
-	b.text = slices.Grow(b.text, max(batchBytes-len(b.text), len(b.text)))
-	for err == nil && len(b.text) < cap(b.text) {
-		var n int
-		n, err = c.in.Read(b.text[len(b.text):cap(b.text)])
-		b.text = b.text[:len(b.text)+n]
-	}
-	end := len(b.text)
-	if err == nil {
-		end = bytes.LastIndexByte(b.text, '\n') + 1
-	}
-	c.rest = append(c.rest[:0], b.text[end:min(len(b.text), end+maxLine+1)]...)
-	b.first, b.text = c.line, b.text[:end]
-	c.line += int64(bytes.Count(b.text, []byte{'\n'}))
-	if err != nil && !errors.Is(err, io.EOF) {
-		return false, fmt.Errorf("line %d: %w", c.line, err)
-	}
-	return err == nil, nil
-}
-
-// ahead calls use with all that fill fills, in order. Meanwhile fill goes on, by up to n. What use was given is filled
-// again.
-func ahead[T any](ctx context.Context, n int, fill func(*T) (more bool, err error), use func(*T) error) error {
-	pool := &sync.Pool{New: func() any { return new(T) }}
-	full := make(chan *T, n)
-	parts, ctx := errgroup.WithContext(ctx)
-	parts.Go(func() error {
-		defer close(full)
-		for more := true; more; {
-			one, _ := pool.Get().(*T)
-			var err error
-			if more, err = fill(one); err != nil {
-				return err
-			}
-			select {
-			case full <- one:
-			case <-ctx.Done():
-				return ctx.Err()
-			}
+// nextLine reads a line into b. Of one that is too long it keeps a part that is too long as well.
+func nextLine(in *bufio.Reader, b []byte) ([]byte, error) {
+	b = b[:0]
+	for {
+		part, err := in.ReadSlice('\n')
+		if len(b) <= maxLine {
+			b = append(b, part...)
 		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return b, err
+		}
+	}
+}
+
+// readList reads the items of a list, one at a time. Where it is no JSON any more, nothing says where the next item
+// begins: the rest counts as one broken item.
+func (r *reader) readList(ctx context.Context, d *jsontext.Decoder) error {
+	toItems(d)
+	for number := int64(1); d.PeekKind() != ']' && ctx.Err() == nil; number++ {
+		item, err := d.ReadValue()
+		_, broken := errors.AsType[*jsontext.SyntacticError](err)
+		switch {
+		case broken:
+			return r.add(number, nil, fmt.Errorf("the rest of the list is not read: %w", err))
+		case err != nil:
+			return fmt.Errorf("item %d: %w", number, err)
+		}
+		w, err := parseEvent(stored, item)
+		if err := r.add(number, w, err); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// toItems goes into the array "items" of an object, and reports whether there is one.
+func toItems(d *jsontext.Decoder) bool {
+	if begin, err := d.ReadToken(); err != nil || begin.Kind() != '{' {
+		return false
+	}
+	for d.PeekKind() == '"' {
+		name, err := d.ReadToken()
+		if err != nil {
+			return false
+		}
+		if name.String() == "items" {
+			begin, err := d.ReadToken()
+			return err == nil && begin.Kind() == '['
+		}
+		if d.SkipValue() != nil {
+			return false
+		}
+	}
+	return false
+}
+
+// add adds an entry: a write, or why it is none. It fails only when the temporary file does.
+func (r *reader) add(number int64, w *write, err error) error {
+	in := &r.Input
+	in.Entries++
+	if err == nil && slices.Contains(r.exempt, w.User.Username) {
+		err = skipped("requests of users that the webhook is not asked about")
+	}
+	if why, ok := errors.AsType[skipped](err); ok {
+		in.Skipped[string(why)]++
 		return nil
-	})
-	parts.Go(func() error {
-		for one := range full {
-			if err := use(one); err != nil {
-				return err
-			}
-			pool.Put(one)
+	}
+	if err != nil {
+		in.Broken++
+		if len(in.BrokenLines) < shownBroken {
+			in.BrokenLines = append(in.BrokenLines, Broken{File: in.Files[r.file], Line: number, Error: clip(err.Error())})
 		}
 		return nil
-	})
-	return parts.Wait()
+	}
+	w.File, w.Line = r.file, number
+	offset, err := r.spool.append(w)
+	if err != nil {
+		return err
+	}
+	r.index = append(r.index, place{w.At.UnixNano(), offset})
+	in.Fewest += Fewest.steps(w)
+	in.Most += Most.steps(w)
+	if in.First.IsZero() || w.At.Before(in.First) {
+		in.First = w.At.UTC()
+	}
+	if w.Last.After(in.Last) {
+		in.Last = w.Last.UTC()
+	}
+	return nil
+}
+
+// clip bounds a message about a line, which may be of any length and hold anything.
+func clip(s string) string {
+	const most = 200
+	if len(s) > most {
+		s = s[:most] + "..."
+	}
+	return s
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -69,8 +68,8 @@ func TestWhatIsBrokenIsCountedWithItsLine(t *testing.T) {
 		"a line that is too long":          {strings.Repeat("x", maxLine+1) + "\n" + good, 1, []Broken{{"a", 1, "line is longer than 8388608 bytes"}}},
 		"a line that is far too long":      {strings.Repeat("x", 5*maxLine/2) + "\n" + good, 1, []Broken{{"a", 1, "line is longer than 8388608 bytes"}}},
 		"a last line that is too long":     {good + strings.Repeat("x", maxLine+1), 1, []Broken{{"a", 2, "line is longer than 8388608 bytes"}}},
-		"a watch of an unknown type":       {watched("GROWN", event("a", "one", sec(0))) + good, 1, []Broken{{"a", 1, `type "GROWN": must be ADDED`}}},
-		"a watch of something else":        {watched("ADDED", map[string]any{"kind": "Pod", "apiVersion": "v1"}) + good, 1, []Broken{{"a", 1, "object: is not an Event"}}},
+		"a watch of an unknown type":       {watched("GROWN", event("a", "one", sec(0))) + good, 1, []Broken{{"a", 1, "is no line of an audit log, of a watch or of Events"}}},
+		"a watch of something else":        {watched("ADDED", map[string]any{"kind": "Pod", "apiVersion": "v1"}) + good, 1, []Broken{{"a", 1, "is not an Event"}}},
 		"a request without an Event":       {body("[]") + good, 1, []Broken{{"a", 1, "requestObject: "}}},
 		"an item that is no Event":         {list, 2, []Broken{{"a", 2, "unmarshal JSON"}}},
 		"a list that is cut":               {cut, 1, []Broken{{"a", 2, "the rest of the list is not read: "}}},
@@ -108,30 +107,30 @@ func TestWhatAnAPIServerDidNotTakeToTheWebhookIsSkipped(t *testing.T) {
 	notice.Source.Component, notice.Reason = "eventquota", "EventsDropped"
 	for says, test := range map[string]struct {
 		line any
-		why  skipped
+		why  string
 	}{
-		"a request at its beginning":         {with("stage", "RequestReceived"), errSkipStage},
-		"a request about pods":               {with("objectRef", map[string]any{"resource": "pods", "namespace": "shop"}), errSkipOther},
-		"Events of another group":            {with("objectRef", map[string]any{"resource": "events", "apiGroup": "tekton.dev"}), errSkipOther},
-		"a read":                             {with("verb", "list"), errSkipOther},
-		"a deletion of many":                 {with("verb", "deletecollection"), errSkipCollection},
-		"a dry run":                          {with("requestURI", "/api/v1/namespaces/shop/events?dryRun=All"), errSkipDryRun},
-		"the settler":                        {with("user", map[string]any{"username": "settler"}), errSkipExempt},
-		"somebody as the settler":            {with("impersonatedUser", map[string]any{"username": "settler"}), errSkipExempt},
-		"an Event that is not there":         {request("patch", "a", 404, sec(0), counted(2, sec(1))), errSkipUnreached},
-		"a user without the right":           {request("create", "a", 403, sec(0), e), errSkipUnreached},
-		"a server error":                     {request("create", "a", 500, sec(0), e), errSkipUnreached},
-		"a log at level Metadata":            {request("create", "a", 201, sec(0), nil), errSkipBodiless},
-		"a notice":                           {request("create", "n", 201, sec(0), notice), errSkipNotice},
-		"a notice in a watch":                {map[string]any{"type": "ADDED", "object": notice}, errSkipNotice},
-		"a notice by itself":                 {notice, errSkipNotice},
-		"a bookmark":                         {map[string]any{"type": "BOOKMARK", "object": map[string]any{"kind": "Event"}}, errSkipWatch},
+		"a request at its beginning":         {with("stage", "RequestReceived"), "stages of a request before its end"},
+		"a request about pods":               {with("objectRef", map[string]any{"resource": "pods", "namespace": "shop"}), "requests that do not write one Event"},
+		"Events of another group":            {with("objectRef", map[string]any{"resource": "events", "apiGroup": "tekton.dev"}), "requests that do not write one Event"},
+		"a read":                             {with("verb", "list"), "requests that do not write one Event"},
+		"a deletion of many":                 {with("verb", "deletecollection"), "requests that do not write one Event"},
+		"a dry run":                          {with("requestURI", "/api/v1/namespaces/shop/events?dryRun=All"), "dry runs"},
+		"the settler":                        {with("user", map[string]any{"username": "settler"}), "requests of users that the webhook is not asked about"},
+		"somebody as the settler":            {with("impersonatedUser", map[string]any{"username": "settler"}), "requests of users that the webhook is not asked about"},
+		"an Event that is not there":         {request("patch", "a", 404, sec(0), counted(2, sec(1))), "requests that failed before or after admission"},
+		"a user without the right":           {request("create", "a", 403, sec(0), e), "requests that failed before or after admission"},
+		"a server error":                     {request("create", "a", 500, sec(0), e), "requests that failed before or after admission"},
+		"a log at level Metadata":            {request("create", "a", 201, sec(0), nil), "requests without a body: a lower audit level than Request, or refused at once"},
+		"a notice":                           {request("create", "n", 201, sec(0), notice), "notices of eventquota"},
+		"a notice in a watch":                {map[string]any{"type": "ADDED", "object": notice}, "notices of eventquota"},
+		"a notice by itself":                 {notice, "notices of eventquota"},
+		"a bookmark":                         {map[string]any{"type": "BOOKMARK", "object": map[string]any{"kind": "Event"}}, "bookmarks and errors of a watch"},
 		"what the webhook refused":           {request("create", "a", 409, sec(0), e), ""},
 		"what the EventRateLimit plugin did": {request("create", "a", 429, sec(0), e), ""},
 	} {
 		t.Run(says, func(t *testing.T) {
 			in := readAll(t, text(test.line)).Input
-			if got := slices.Collect(maps.Keys(in.Skipped)); in.Broken != 0 || test.why != "" && !slices.Equal(got, []string{string(test.why)}) ||
+			if got := slices.Collect(maps.Keys(in.Skipped)); in.Broken != 0 || test.why != "" && !slices.Equal(got, []string{test.why}) ||
 				test.why == "" && (len(got) != 0 || in.Most != 1) {
 				t.Errorf("skipped for %q (%v), want for %q", got, in.BrokenLines, test.why)
 			}
@@ -147,15 +146,15 @@ func TestEventsOfBothAPIsAreTheSame(t *testing.T) {
 		Regarding: event("", "", noon()).InvolvedObject,
 		Series:    &eventsv1.EventSeries{Count: 7, LastObservedTime: metav1.NewMicroTime(sec(9))},
 	}
-	got := &corev1.Event{}
-	if err := decodeEvent([]byte(text(e)), false, got); err != nil {
+	got, err := decodeEvent([]byte(text(e)), false)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if got.Message != "no node" || got.ReportingController != "scheduler" || got.ReportingInstance != "scheduler-1" || got.InvolvedObject.Name != "web-0" ||
 		got.Action != "Bind" || got.Reason != "Failed" || got.Type != "Warning" || occurrences(got) != 7 || !got.EventTime.Time.Equal(noon()) {
 		t.Errorf("decoded %+v", got)
 	}
-	if first, last := firstTime(got), lastTime(got, firstTime(got)); !first.Equal(noon()) || !last.Equal(sec(9)) {
+	if first, last := times(got); !first.Equal(noon()) || !last.Equal(sec(9)) {
 		t.Errorf("from %s to %s, want from %s to %s", first, last, noon(), sec(9))
 	}
 }
@@ -173,7 +172,7 @@ func TestAFileThatCannotBeReadIsNamed(t *testing.T) {
 		}},
 	} {
 		t.Run(says, func(t *testing.T) {
-			_, err := Read(t.Context(), []Source{s}, ReadOptions{Dir: t.TempDir()})
+			_, err := Read(t.Context(), []Source{s}, ReadOptions{})
 			if !errors.Is(err, failing) || !strings.HasPrefix(err.Error(), "the-file: ") {
 				t.Errorf("error %v, want that of the file with its name", err)
 			}

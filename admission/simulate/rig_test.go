@@ -115,7 +115,7 @@ func readAll(t *testing.T, contents ...string) *Trace {
 	for i, content := range contents {
 		sources = append(sources, source(string(rune('a'+i)), content))
 	}
-	trace, err := Read(t.Context(), sources, ReadOptions{Exempt: []string{"settler"}, Dir: t.TempDir()})
+	trace, err := Read(t.Context(), sources, ReadOptions{Exempt: []string{"settler"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,13 +123,13 @@ func readAll(t *testing.T, contents ...string) *Trace {
 	return trace
 }
 
-// defaults is the built-in policy, changed by change, and quotas of the cluster.
+// defaults is the built-in policy as one of the cluster, changed by change, and quotas of the cluster.
 func defaults(change func(*policy.Policy), quotas ...*policy.Quota) Options {
 	p := policy.Default()
 	if change != nil {
 		change(p)
 	}
-	return Options{Rules: Rules{Default: p, Cluster: policy.Rules{Quotas: quotas}}, StoreBytes: memory.DefaultBytes, EventTTL: time.Hour}
+	return Options{Rules: Rules{Cluster: policy.Rules{Policies: []*policy.Policy{p}, Quotas: quotas}}, StoreBytes: memory.DefaultBytes, EventTTL: time.Hour}
 }
 
 // simulated runs a trace and returns what became of each write, as "verb name:

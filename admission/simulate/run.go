@@ -6,6 +6,7 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/eventquota/eventquota/admission"
@@ -22,8 +23,11 @@ const (
 	maxWriteInterval = time.Minute
 )
 
-// progressEvery is how many writes there are between two calls of Options.Progress.
-const progressEvery = 4096
+// Rules are the policies and quotas that a Trace is run under, beside the built-in default.
+type Rules struct {
+	Cluster    policy.Rules
+	Namespaces map[string]policy.Namespace
+}
 
 // Options say what a Trace is run under.
 type Options struct {
@@ -37,8 +41,6 @@ type Options struct {
 	EventTTL time.Duration
 	// Decided is called with every decision, in order. May be nil.
 	Decided func(Decision)
-	// Progress is called now and then with how many of how many writes are done. May be nil.
-	Progress func(done, of int64)
 }
 
 // run is a Trace being run.
@@ -49,21 +51,19 @@ type run struct {
 	store  *memory.Store
 	api    *apiServer
 	result *Result
-	// asked is the request that the gate is asked about.
-	asked admission.Request
 	// now is the clock, and settled is when the settler looked last.
 	now, settled time.Time
 }
 
 // Run decides all writes. What it returns depends on nothing but the trace and o, except for the names of Events
-// that ask for a generated one. It fails when the temporary files do, or when ctx ends.
+// that ask for a generated one. It fails when the temporary file does, or when ctx ends.
 func (t *Trace) Run(ctx context.Context, o Options) (*Result, error) {
-	r := &run{opts: o, trace: t, result: newResult(&t.Input), store: memory.New(memory.Options{Bytes: o.StoreBytes})}
-	if err := t.spool.cut(t.end); err != nil { // what another run stored
-		return nil, err
-	}
-	r.api = newAPIServer(t.spool, o.EventTTL)
+	t.spool.end = t.end // over what another run stored
 	rules := newUsage(&o.Rules)
+	r := &run{
+		opts: o, trace: t, result: newResult(&t.Input),
+		store: memory.New(memory.Options{Bytes: o.StoreBytes}), api: newAPIServer(t.spool, o.EventTTL),
+	}
 	r.gate = &admission.Gate{
 		Policies:         rules,
 		Store:            r.store,
@@ -73,29 +73,17 @@ func (t *Trace) Run(ctx context.Context, o Options) (*Result, error) {
 		MaxWriteInterval: maxWriteInterval,
 		Local:            admission.NewAllowance(localRate, time.Second),
 	}
-	done, of := int64(0), t.Input.Most
-	if o.Bound == Fewest {
-		of = t.Input.Fewest
-	}
-	progress := func() {
-		if o.Progress != nil {
-			o.Progress(done, of)
+	for w, err := range t.writes(o.Bound) {
+		if err != nil {
+			return nil, err
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err := r.do(ctx, w); err != nil {
+			return nil, err
 		}
 	}
-	err := t.each(ctx, o.Bound, func(w *write) error {
-		if done%progressEvery == 0 {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			progress()
-		}
-		done++
-		return r.do(ctx, w)
-	})
-	if err != nil {
-		return nil, err
-	}
-	progress()
 	if err := r.drain(ctx); err != nil {
 		return nil, err
 	}
@@ -106,55 +94,53 @@ func (t *Trace) Run(ctx context.Context, o Options) (*Result, error) {
 
 // do carries out one write, when its time has come.
 func (r *run) do(ctx context.Context, w *write) error {
-	if err := r.advance(ctx, w.at, w.Late); err != nil {
+	if err := r.advance(ctx, w.At); err != nil {
 		return err
 	}
-	if w.Verb == remove {
+	r.now = w.Clock
+	switch w.Verb {
+	case remove:
 		r.api.remove(w.Namespace, w.Name)
 		return nil
-	}
-	if w.Verb == create {
+	case create:
 		return r.create(ctx, w, w.event)
 	}
-	old, refused, err := r.api.get(r.now, w.Namespace, w.Name)
+	old, isStored, err := r.api.get(r.now, w.Namespace, w.Name)
 	if err != nil {
 		return err
 	}
-	after := w.event
+	e := w.event
 	switch {
 	case old != nil:
-		if after, err = w.apply(old); err != nil {
+		if e, err = w.apply(old); err != nil {
 			r.decided(w, old, Unknown, "patch: "+err.Error())
 			return nil //nolint:nilerr // it is counted
 		}
-	case after == nil:
+	case e == nil:
 		r.decided(w, nil, Unknown, "")
 		return nil
 	default:
-		old = before(after) // it was created before the input begins
+		old, isStored = before(e), true // it was created before the input begins
 	}
-	if refused {
-		// A recorder whose Event is not found creates it, with the count so far.
-		return r.create(ctx, w, after)
+	if isStored {
+		return r.update(ctx, w, old, e)
 	}
-	return r.update(ctx, w, old, after)
+	return r.create(ctx, w, e) // as a recorder does whose Event is not found, with the count so far
 }
 
 // decide asks a phase what the API server would ask the webhook.
 func (r *run) decide(ctx context.Context, phase admission.Phase, w *write, e, old *corev1.Event) admission.Answer {
 	kind := metav1.GroupVersionKind{Version: "v1", Kind: "Event"}
 	resource := metav1.GroupVersionResource{Version: "v1", Resource: "events"}
-	a := &r.asked
-	a.Request = policy.Request{
+	a := &admission.Request{UID: "simulate", Object: e, OldObject: old, Request: policy.Request{
 		Kind: kind, Resource: resource, RequestKind: kind, RequestResource: resource,
-		Name: e.Name, Namespace: w.Namespace, Operation: admissionv1.Create, UserInfo: r.trace.users.all[w.User],
-	}
-	a.UID, a.Object, a.OldObject, a.Options = "simulate", e, old, admission.WriteOptions{}
+		Name: e.Name, Namespace: w.Namespace, Operation: admissionv1.Create, UserInfo: w.User,
+	}}
 	if old != nil {
 		a.Operation = admissionv1.Update
 	}
 	if w.NewAPI {
-		a.RequestKind.Group, a.RequestResource.Group = newGroup, newGroup
+		a.RequestKind.Group, a.RequestResource.Group = eventsv1.GroupName, eventsv1.GroupName
 	}
 	if w.Managed {
 		a.Options.FieldManager = "client"
@@ -166,27 +152,27 @@ func (r *run) decide(ctx context.Context, phase admission.Phase, w *write, e, ol
 func (r *run) create(ctx context.Context, w *write, e *corev1.Event) error {
 	e.Namespace = w.Namespace
 	a := r.decide(ctx, r.gate.Mutate, w, e, nil)
-	if !a.Response.Allowed {
-		r.decided(w, e, a.Outcome, a.Response.Result.Message)
-		if e.Name == "" {
-			return nil
-		}
-		return r.api.refuse(r.now, w, e)
-	}
 	if len(a.Response.Patch) > 0 {
 		e = e.DeepCopy()
 		if err := admission.Apply(a.Response.Patch, e); err != nil {
 			return err
 		}
 	}
-	if e.Name == "" || r.api.has(r.now, r.api.key(e.Namespace, e.Name)) {
+	_, _, taken := r.api.find(r.now, e.Namespace, e.Name)
+	nameless := e.Name == ""
+	switch {
+	case !a.Response.Allowed:
+		r.decided(w, e, a.Outcome, a.Response.Result.Message)
+		if taken || nameless {
+			return nil
+		}
+		return r.api.put(r.now, e, true)
+	case taken || nameless:
 		r.decided(w, e, Failed, "")
 		return nil
 	}
-	r.result.EtcdWrites.Events++
 	r.result.Stored++
-	r.decided(w, e, a.Outcome, "")
-	return r.api.put(r.now, e)
+	return r.write(w, e, a.Outcome)
 }
 
 // update decides an UPDATE and stores it, if it is admitted.
@@ -197,15 +183,20 @@ func (r *run) update(ctx context.Context, w *write, old, e *corev1.Event) error 
 		r.decided(w, e, a.Outcome, a.Response.Result.Message)
 		return nil
 	}
+	return r.write(w, e, a.Outcome)
+}
+
+// write stores what was admitted.
+func (r *run) write(w *write, e *corev1.Event, o admission.Outcome) error {
 	r.result.EtcdWrites.Events++
-	r.decided(w, e, a.Outcome, "")
-	return r.api.put(r.now, e)
+	r.decided(w, e, o, "")
+	return r.api.put(r.now, e, false)
 }
 
 // decided counts what became of a write and reports it.
 func (r *run) decided(w *write, e *corev1.Event, o admission.Outcome, message string) {
 	r.result.Outcomes[o]++
-	r.result.Timeline.count(w.at, o)
+	r.result.Timeline.count(w.At, o)
 	if !w.Free {
 		r.result.EtcdWrites.Before++
 	}
@@ -213,7 +204,7 @@ func (r *run) decided(w *write, e *corev1.Event, o admission.Outcome, message st
 		return
 	}
 	d := Decision{
-		Time: w.at, File: r.trace.Input.Files[w.File], Line: w.Line, AuditID: w.ID, Verb: w.Verb.String(),
+		Time: w.At, File: r.trace.Input.Files[w.File], Line: w.Line, AuditID: w.ID, Verb: string(w.Verb),
 		Namespace: w.Namespace, Name: w.Name, Outcome: o, Message: message,
 	}
 	if e != nil && d.Name == "" {

@@ -18,9 +18,8 @@ const (
 	settledWithin = 26 * time.Hour
 )
 
-// advance lets time pass until a moment, and the settler works meanwhile. For the gate it is so much earlier
-// then.
-func (r *run) advance(ctx context.Context, until time.Time, late time.Duration) error {
+// advance lets time pass until a moment, and the settler works meanwhile.
+func (r *run) advance(ctx context.Context, until time.Time) error {
 	if r.now.IsZero() {
 		r.now, r.settled = until, until
 	}
@@ -34,7 +33,6 @@ func (r *run) advance(ctx context.Context, until time.Time, late time.Duration) 
 			return err
 		}
 	}
-	r.now = until.Add(-late)
 	return nil
 }
 
@@ -58,7 +56,7 @@ func (r *run) settle(ctx context.Context, now time.Time, ahead time.Duration, n 
 	}
 	writes = writes[:min(len(writes), n)]
 	for i := range writes {
-		outcome, err := r.write(now, writes[i])
+		outcome, err := r.settleOne(now, writes[i])
 		if err != nil {
 			return 0, err
 		}
@@ -69,8 +67,8 @@ func (r *run) settle(ctx context.Context, now time.Time, ahead time.Duration, n 
 	return len(writes), nil
 }
 
-// write makes one write, as admission/settler does on an API server that always answers.
-func (r *run) write(now time.Time, p store.PendingWrite) (store.Outcome, error) {
+// settleOne makes one write, as admission/settler does on an API server that always answers.
+func (r *run) settleOne(now time.Time, p store.PendingWrite) (store.Outcome, error) {
 	written := store.Outcome{Result: store.Written, UID: "simulated", ResourceVersion: "1"}
 	if p.Notice != nil {
 		r.result.EtcdWrites.Notices++
@@ -79,11 +77,8 @@ func (r *run) write(now time.Time, p store.PendingWrite) (store.Outcome, error) 
 		}
 		return written, nil
 	}
-	if p.Name == "" {
-		return store.Outcome{Result: store.NotFound}, nil
-	}
-	e, refused, err := r.api.get(now, p.Namespace, p.Name)
-	if err != nil || e == nil || refused {
+	e, isStored, err := r.api.get(now, p.Namespace, p.Name)
+	if err != nil || !isStored {
 		return store.Outcome{Result: store.NotFound}, err
 	}
 	if !admission.Matches(&p, e) {
@@ -93,5 +88,5 @@ func (r *run) write(now time.Time, p store.PendingWrite) (store.Outcome, error) 
 	p.Adopt(written.Stored)
 	r.result.EtcdWrites.Counts++
 	settler.DesiredOf(&p, "").Apply(e)
-	return written, r.api.put(now, e)
+	return written, r.api.put(now, e, false)
 }

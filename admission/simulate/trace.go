@@ -8,14 +8,10 @@ package simulate
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
-	"sync"
 	"time"
-
-	"github.com/eventquota/eventquota/policy"
 )
 
 // Source is one input.
@@ -30,9 +26,6 @@ type Source struct {
 type ReadOptions struct {
 	// Exempt are users whose requests the webhook is not asked about.
 	Exempt []string
-	// Dir is where temporary files go; empty stands for the system's default. They hold each Event
-	// once, until the Trace is closed.
-	Dir string
 }
 
 // Input says what was read.
@@ -61,9 +54,6 @@ type Broken struct {
 	Error string `json:"error"`
 }
 
-// shownBroken is how many broken lines are listed.
-const shownBroken = 10
-
 // Trace is a recording: Event writes in the order of their times. Its methods are for one goroutine at a
 // time. The writes are in a temporary file; memory holds 16 bytes of each.
 type Trace struct {
@@ -73,111 +63,41 @@ type Trace struct {
 	// spool has the writes, and from end on what one run stores.
 	spool *spool
 	end   int64
-	index []indexed
-	users users
+	index []place
 }
 
-// indexed is where the spool has a write.
-type indexed struct {
+// place is where the spool has a write.
+type place struct {
 	at     int64 // in nanoseconds of Unix time
 	offset int64
+}
+
+// compare orders by time. Writes of one moment stay in the order in which they were read.
+func (p place) compare(other place) int {
+	return cmp.Or(cmp.Compare(p.at, other.at), cmp.Compare(p.offset, other.offset))
 }
 
 // Read reads sources, each an API server's audit log, a watch or Events as JSON lines, or a list of
 // Events; compressed by gzip or not. Lines that are broken are counted; an error means that a source
 // could not be read at all.
 func Read(ctx context.Context, sources []Source, o ReadOptions) (*Trace, error) {
-	s, err := newSpool(o.Dir)
+	spool, err := newSpool()
 	if err != nil {
 		return nil, err
 	}
-	t := &Trace{
-		Input: Input{Skipped: map[string]int64{}}, spool: s,
-		users: users{all: []policy.UserInfo{{}}, known: map[string]int32{"": 0}},
-	}
+	t := &Trace{Input: Input{Skipped: map[string]int64{}}, spool: spool}
 	for i, s := range sources {
 		t.Input.Files = append(t.Input.Files, s.Name)
-		r := &reader{trace: t, exempt: o.Exempt, file: int32(i)}
+		r := &reader{Trace: t, exempt: o.Exempt, file: i}
 		if err := r.read(ctx, s); err != nil {
 			t.Close()
 			return nil, fmt.Errorf("%s: %w", s.Name, err)
 		}
 	}
-	// Writes of one moment stay in the order in which they were read.
-	slices.SortFunc(t.index, func(a, b indexed) int {
-		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.offset, b.offset))
-	})
-	t.end = s.end
-	if err := s.flush(); err != nil {
-		t.Close()
-		return nil, err
-	}
+	slices.SortFunc(t.index, place.compare)
+	t.end = spool.end
 	return t, nil
 }
 
 // Close removes the temporary file.
 func (t *Trace) Close() { t.spool.close() }
-
-// add adds what was parsed of a line. It fails only when the temporary file does.
-func (t *Trace) add(file int32, p *parsed) error {
-	in := &t.Input
-	in.Entries++
-	if why, ok := errors.AsType[skipped](p.err); ok {
-		in.Skipped[string(why)]++
-		return nil
-	}
-	if p.err != nil {
-		in.Broken++
-		if len(in.BrokenLines) < shownBroken {
-			in.BrokenLines = append(in.BrokenLines, Broken{File: in.Files[file], Line: p.number, Error: clip(p.err.Error())})
-		}
-		return nil
-	}
-	offset, err := t.spool.append(p.record)
-	if err != nil {
-		return err
-	}
-	t.index = append(t.index, indexed{p.first.UnixNano(), offset})
-	in.Fewest += p.fewest
-	in.Most += p.most
-	if in.First.IsZero() || p.first.Before(in.First) {
-		in.First = p.first.UTC()
-	}
-	if p.last.After(in.Last) {
-		in.Last = p.last.UTC()
-	}
-	return nil
-}
-
-// clip bounds a message about a line, which may be of any length and hold anything.
-func clip(s string) string {
-	const most = 200
-	if len(s) > most {
-		s = s[:most] + "..."
-	}
-	return s
-}
-
-// users are those who wrote, of whom there are few. The first is for writes whose user is not known.
-type users struct {
-	mu    sync.Mutex
-	all   []policy.UserInfo
-	known map[string]int32 // their indexes, by their JSON
-}
-
-// find returns the index and the name of a user, given the user's JSON.
-func (u *users) find(text string) (i int32, name string, err error) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	i, known := u.known[text]
-	if !known {
-		var info policy.UserInfo
-		if err := decode([]byte(text), &info); err != nil {
-			return 0, "", fmt.Errorf("user: %w", err)
-		}
-		i = int32(len(u.all))
-		u.all = append(u.all, info)
-		u.known[text] = i
-	}
-	return i, u.all[i].Username, nil
-}

@@ -3,57 +3,37 @@ package simulate
 import (
 	"time"
 
-	"github.com/fxamacker/cbor/v2"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/eventquota/eventquota/policy"
 )
 
-// verb is what a write does.
-type verb byte
+// verb is what a write does, as requests have it.
+type verb string
 
 const (
-	create verb = iota
-	update
-	patch
-	remove
+	create verb = "create"
+	update verb = "update"
+	patch  verb = "patch"
+	remove verb = "delete"
 	// stored is an Event as it was found: a replay makes of it the writes that led to it.
-	stored
-	// repeat is a recorder's patch that a replay made: a new count and a new time.
-	repeat
+	stored verb = "stored"
 )
 
-// String is the verb as requests have it.
-func (v verb) String() string {
-	return [...]string{"create", "update", "patch", "delete", "create", "patch"}[v]
-}
-
-// write is one request about an Event.
+// write is one request about an Event. The trace has its exported fields as JSON.
 type write struct {
-	facts
-
-	// at is its place in the order of all writes: when it was decided, or received where that is not known.
-	at time.Time
-	// event is what a create or update wrote. For a patch it is what the patch made of the Event, or nil
-	// where this was not recorded.
-	event *corev1.Event
-	// user is the writer as JSON, until User is known.
-	user string
-	// scratch holds event when the write was parsed or decoded, so that reusing a write allocates no Event.
-	scratch corev1.Event
-	// offset is where the trace has it.
-	offset int64
-}
-
-// facts are what a spool has of a write.
-type facts struct {
-	_ struct{} `cbor:",toarray"`
-
-	// User and File are indexes into users.all and Input.Files.
-	User, File int32
-	Line       int64
-	// Late is how much earlier than at the time was that the store was given: a write with a later time
-	// may have been decided first.
-	Late time.Duration
+	// At is its place in the order of all writes: when it was decided, or received where that is not known.
+	At time.Time
+	// Last is when the last of the writes happened that it stands for, if it is stored, and else At.
+	Last time.Time
+	// Clock is the time that the store was given: a write with a later one may have been decided first.
+	Clock time.Time
+	// File is an index into Input.Files.
+	File int
+	Line int64
 	Verb verb
+	User policy.UserInfo
 	// NewAPI says that it came through events.k8s.io.
 	NewAPI bool
 	// Free says that without eventquota it was no write to etcd either.
@@ -62,30 +42,48 @@ type facts struct {
 	Managed         bool
 	Namespace, Name string
 	// ID is its auditID, if it has one.
-	ID    string
+	ID string
+	// Patch is the body of a patch; empty for that of a recorder which a replay made, whose count and time event has.
 	Patch []byte
-	// Event is the event as protobuf, if there is one.
+	// Event is event as protobuf, which keeps all of it, if there is one.
 	Event []byte
+
+	// event is what a create or update wrote. For a patch it is what the patch made of the Event, or nil
+	// where this was not recorded.
+	event *corev1.Event
 }
 
-// encode is w, without at and offset.
-func (w *write) encode() (record []byte, err error) {
-	w.Event = nil
-	if w.event != nil {
-		if w.Event, err = w.event.Marshal(); err != nil {
-			return nil, err
+// occurrences is how often e says that it happened.
+func occurrences(e *corev1.Event) int64 {
+	n := e.Count
+	if e.Series != nil {
+		n = max(n, e.Series.Count)
+	}
+	return int64(max(n, 1))
+}
+
+// recount makes e say that it happened n times, and last at a time.
+func recount(e *corev1.Event, n int64, at time.Time) {
+	if e.Series != nil {
+		e.Series = &corev1.EventSeries{Count: int32(n), LastObservedTime: metav1.NewMicroTime(at)}
+		return
+	}
+	e.Count, e.LastTimestamp.Time = int32(n), at
+}
+
+// times are when e happened first and last; zero if it does not say.
+func times(e *corev1.Event) (first, last time.Time) {
+	all := []time.Time{e.FirstTimestamp.Time, e.EventTime.Time, e.LastTimestamp.Time}
+	if e.Series != nil {
+		all = append(all, e.Series.LastObservedTime.Time)
+	}
+	for _, t := range append(all, e.CreationTimestamp.Time) {
+		if first.IsZero() {
+			first = t
+		}
+		if t.After(last) {
+			last = t
 		}
 	}
-	return cbor.Marshal(&w.facts)
-}
-
-// decode decodes what encode made. It keeps no part of b.
-func (w *write) decode(b []byte) error {
-	w.event = nil
-	if err := cbor.Unmarshal(b, &w.facts); err != nil || len(w.Event) == 0 { // an Event takes at least one byte
-		return err
-	}
-	w.scratch.Reset()
-	w.event = &w.scratch
-	return w.event.Unmarshal(w.Event)
+	return first, last
 }

@@ -22,7 +22,7 @@ func read(t *testing.T, o Options) *simulate.Trace {
 	if err != nil {
 		t.Fatal(err)
 	}
-	trace, err := simulate.Read(t.Context(), []simulate.Source{source}, simulate.ReadOptions{Dir: t.TempDir()})
+	trace, err := simulate.Read(t.Context(), []simulate.Source{source}, simulate.ReadOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
