@@ -65,8 +65,8 @@ func TestNoTextBecomesAnElement(t *testing.T) {
 			if got := outline(t, page); got != want {
 				t.Errorf("the page has elements\n%s, want\n%s", got, want)
 			}
-			if shown := html.UnescapeString(page); !strings.Contains(shown, `<bdi class="name">`+text.Visible(clipped(s))+"</bdi>") {
-				t.Errorf("%.40q is not shown as a name", s)
+			if shown := html.UnescapeString(page); !strings.Contains(shown, `<bdi class="name">`+text.Visible(clipped(s))+"</bdi> and 1 more") {
+				t.Errorf("%.40q is not shown as the name of a source", s)
 			}
 		})
 	}
