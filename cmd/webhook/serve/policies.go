@@ -24,12 +24,8 @@ func (s *server) newPolicies() (*watch.Cache, error) {
 	return watch.New(watch.NewSources(rules, namespaces), policy.Default(), s.report)
 }
 
-// report logs the state of a generation of a policy or quota, and wakes the writer of its status.
+// report logs the state of a generation of a policy or quota.
 func (s *server) report(r watch.Report) {
-	select {
-	case s.changed <- struct{}{}:
-	default: // the pending element covers this change
-	}
 	log := s.log.WithValues("rule", r.String(), "generation", r.Generation)
 	switch {
 	case r.Err != nil:

@@ -36,7 +36,6 @@ type server struct {
 	metrics  *metrics.Metrics
 	traces   *tracing.Traces
 	policies *watch.Cache
-	changed  chan struct{} // has an element when there is something to say about a policy
 	state    *state
 	certs    certificates
 	callers  *gatekeeper
@@ -54,7 +53,7 @@ func newServer(o *options, log logr.Logger) (*server, error) {
 			return nil, fmt.Errorf("--self-signed-for: %w", err)
 		}
 	}
-	s := &server{opts: o, log: log, metrics: metrics.New(o.version), changed: make(chan struct{}, 1)}
+	s := &server{opts: o, log: log, metrics: metrics.New(o.version)}
 	var err error
 	if s.config, err = apiserver.Config(o.Kubeconfig); err != nil {
 		return nil, fmt.Errorf("--kubeconfig: %w", err)

@@ -128,7 +128,7 @@ func (s *server) settler(name string, q store.Queue, o settler.Options) elect.Ru
 
 // statuses makes the writer of policies' statuses, for one term.
 func (s *server) statuses(counts status.Counts) elect.Runner {
-	return status.New(s.policies, counts, s.opts.StatusInterval, s.objects, s.changed)
+	return status.New(s.policies, counts, s.opts.StatusInterval, s.objects)
 }
 
 // fallbackOptions log and count whether Redis is available.
