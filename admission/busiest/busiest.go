@@ -1,13 +1,15 @@
-// Package busiest counts what replicas decide, and finds who and what makes the most Event writes. A replica
-// counts in bounded memory since it started, and shares Snapshots through Redis. A Sum adds up those of all
-// replicas; admission/status does so for the statuses of rules.
+// Package busiest counts what replicas decide, and finds who and what makes the most Event writes. A replica counts in
+// bounded memory since it started, and shares Snapshots through Redis. A Sum adds up those of all replicas;
+// admission/status does so for the statuses of rules.
 package busiest
 
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // By is what writes are counted by.
@@ -123,4 +125,38 @@ func (r *Ranking) sort() {
 	slices.SortFunc(r.Rows, func(a, b Row) int {
 		return cmp.Or(cmp.Compare(b.Matched(), a.Matched()), strings.Compare(a.Name, b.Name))
 	})
+}
+
+// key is what a row of a Ranking is found by: parts of its name, empty ones at the end.
+type key [3]string
+
+// name writes a key. No two keys of one By share a name.
+func (by By) name(k key) string {
+	switch by {
+	case Source:
+		if k[1] != "" {
+			return part(k[0]) + "/" + part(k[1])
+		}
+	case Object:
+		if k[1] != "" {
+			return part(k[0]) + " " + part(k[1]) + "/" + part(k[2])
+		}
+		return part(k[0]) + " " + part(k[2])
+	case Reason:
+		return part(k[0]) + " " + part(k[1])
+	case Policy:
+		return k[0] // a kind, a namespace and a name that the API server took
+	case Namespace:
+	}
+	return part(k[0])
+}
+
+// part is s, quoted where it is empty, contains a separator or looks quoted, or where a terminal could not just print
+// it.
+func part(s string) string {
+	odd := func(r rune) bool { return r == ' ' || r == '/' || !strconv.IsPrint(r) }
+	if s == "" || s[0] == '"' || strings.ContainsFunc(s, odd) || !utf8.ValidString(s) {
+		return strconv.Quote(s)
+	}
+	return s
 }

@@ -1,6 +1,7 @@
 package busiest
 
 import (
+	"fmt"
 	"hash/maphash"
 	"slices"
 	"strings"
@@ -12,80 +13,100 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// Places is how many rows of each By a replica follows. That many are counted exactly. Beyond, each namespace has at
-// least an equal part of them, if it needs that, or competes with all others for the rest; and of k places in which it
-// competes with itself, anything that made more than a k-th of its writes is always among them. What a row may miss,
-// it says.
-const Places = 256
+const (
+	// Places is how many rows of each By a replica follows. That many are counted exactly. Beyond, each namespace has at
+	// least an equal part of them, if it needs that, or competes with all others for the rest; and of k places in which
+	// it competes with itself, anything that made more than a k-th of its writes is always among them. What a row may
+	// miss, it says.
+	Places = 256
+	// rulePlaces is how many generations of rules a replica follows, and sourcePlaces how many sources and objects that
+	// rules refused, of all rules.
+	rulePlaces, sourcePlaces = 4096, 512
+	// maxPart is how many bytes of a text are kept: the longest name that an object can have. Clients may send more.
+	maxPart = 253
+)
 
-// maxPart is how many bytes of a text are kept: the longest name that an object can have. Clients may send more.
-const maxPart = 253
-
-// Counter counts what one replica decides: by each By (at most 1 MB, for Places rows), and by rules with the
-// sources and objects that they refused. It may be used concurrently.
+// Counter counts what one replica decides: by each By (at most 1 MB, for Places rows), and by rules with the sources
+// and objects that they refused (at most 4 MB). It may be used concurrently.
 type Counter struct {
 	replica string
 	since   time.Time
-	seed    maphash.Seed
 	by      map[By]*sketch[key]
 	rules   *sketch[RuleID]
+	refused *sketch[refusal]
 }
 
 // NewCounter makes a Counter that begins to count now, for a replica of a unique name. It follows up to places
 // rows of each By.
 func NewCounter(replica string, now time.Time, places int) *Counter {
 	c := &Counter{
-		replica: replica, since: now.UTC(), seed: maphash.MakeSeed(),
-		by: map[By]*sketch[key]{}, rules: newSketch(rulePlaces, RuleID.detached),
+		replica: replica, since: now.UTC(), by: map[By]*sketch[key]{},
+		rules: newSketch[RuleID](rulePlaces), refused: newSketch[refusal](sourcePlaces),
 	}
 	for _, by := range All() {
-		c.by[by] = newSketch(places, key.detached)
+		c.by[by] = newSketch[key](places)
 	}
 	return c
 }
 
-// Decided counts what became of one Event write. It takes at most six locks for a moment, one after the other,
-// allocates only for what is not followed yet, and keeps no part of d. Decisions of audited rules are in no ranking.
-// The status of a rule in force counts only what it did, not what it would do if others were audited too; the
-// built-in default has no status.
+// Decided counts what became of one Event write. It takes a lock for each By, and two for a rule, one after the other
+// and for a moment; allocates only for what is not followed yet, and keeps no part of d. Decisions of audited rules
+// are in no ranking. The status of a rule in force counts only what it did, not what it would do if others were
+// audited too; the built-in default has no status.
 func (c *Counter) Decided(d *admission.Decided) {
-	e, namespace := d.Request.Object, d.Request.Namespace
-	if one := countsOf(d.Verdict); !d.Audited {
-		c.countBy(Namespace, namespace, key{namespace}, one)
-		c.countBy(Source, namespace, key{d.Source.Component, d.Source.Host}, one)
-		c.countBy(Object, namespace, key{d.Object.Kind, d.Object.Namespace, d.Object.Name}, one)
-		c.countBy(Reason, namespace, key{e.Type, e.Reason}, one)
-		c.countBy(Policy, namespace, key{d.Rule.Name}, one)
+	e, namespace, one := d.Request.Object, store.Clip(d.Request.Namespace, maxPart), countsOf(d.Verdict)
+	if !d.Audited {
+		c.by[Namespace].count(namespace, key{namespace}, one)
+		c.by[Source].count(namespace, key{d.Source.Component, d.Source.Host}.clipped(), one)
+		c.by[Object].count(namespace, key{d.Object.Kind, d.Object.Namespace, d.Object.Name}.clipped(), one)
+		c.by[Reason].count(namespace, key{e.Type, e.Reason}.clipped(), one)
+		c.by[Policy].count(namespace, key{d.Rule.Name}.clipped(), one)
 	}
-	if i := d.Rule.Identity; i.UID != "" && (!d.Audited || d.Rule.Mode == policy.Audit) {
-		c.CountRule(i.Namespace, RuleID{UID: string(i.UID), Generation: i.Generation}, d.Verdict, Subject{Object: d.Object, Source: d.Source})
+	if i := &d.Rule.Identity; i.UID != "" && (!d.Audited || d.Rule.Mode == policy.Audit) {
+		c.rules.count(i.Namespace, ruleID(i), one)
+		if one.Admitted == 0 {
+			c.refused.count(namespace, refusal{ruleID(i), Subject{Object: d.Object, Source: d.Source}.clipped()}, one)
+		}
 	}
 	for _, err := range d.Errors {
-		c.countError(err)
+		c.failed(err)
 	}
 }
 
-// countBy counts one write of k, of which it keeps no part.
-func (c *Counter) countBy(by By, namespace string, k key, one Counts) {
-	for i := range k {
-		k[i] = store.Clip(k[i], maxPart)
+// failed counts a condition that could not be evaluated.
+func (c *Counter) failed(err *policy.EvaluationError) {
+	c.rules.mu.Lock()
+	defer c.rules.mu.Unlock()
+	r := c.rules.row(err.Rule.Identity.Namespace, ruleID(&err.Rule.Identity))
+	r.errors.Count++
+	if r.errors.Example == "" {
+		r.errors.Example = store.Clip(fmt.Sprintf("condition %q: %v", err.Condition, err.Err), maxPart)
 	}
-	s := c.by[by]
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.count(c.seed, store.Clip(namespace, maxPart), k, one)
 }
 
 // Snapshot is what was counted until now. Each ranking is of one moment; two may differ by the writes that are
 // being counted.
 func (c *Counter) Snapshot(now time.Time) Snapshot {
-	s := Snapshot{
-		Replica: Replica{Name: c.replica, Since: c.since, At: now.UTC()},
-		By:      map[By]Ranking{},
-		Rules:   c.ruleCounts(),
+	s := Snapshot{Replica: Replica{Name: c.replica, Since: c.since, At: now.UTC()}, By: map[By]Ranking{}}
+	for by, counted := range c.by {
+		var r Ranking
+		var rows []row[key]
+		rows, r.Total, r.Missing = counted.all()
+		r.Rows = make([]Row, len(rows))
+		for i, one := range rows {
+			r.Rows[i] = Row{Name: by.name(one.key), Counts: one.Counts, Missing: one.missing}
+		}
+		r.sort()
+		s.By[by] = r
 	}
-	for by, name := range names() {
-		s.By[by] = ranking(c.by[by], name)
+	sources := map[RuleID][]SourceCounts{}
+	refused, _, _ := c.refused.all()
+	for _, r := range refused {
+		sources[r.key.rule] = append(sources[r.key.rule], SourceCounts{r.key.Subject, r.Counts})
+	}
+	rules, _, _ := c.rules.all()
+	for _, r := range rules {
+		s.Rules = append(s.Rules, RuleCounts{ID: r.key, Counts: r.Counts, Errors: r.errors, Sources: sources[r.key]})
 	}
 	return s
 }
@@ -132,47 +153,59 @@ func (c Counts) Since(before Counts) Counts {
 // 2005), but shared out by namespace. When it is full, a new key takes the place and the weight of the lightest one:
 // of the namespaces that have more places than its own; if there are none, of its own namespace; and where neither
 // has more than a 32nd of the places, of all. So a namespace that invents keys displaces its own.
-type sketch[K comparable] struct {
-	mu       sync.Mutex // taken by its users, who may guard more with it
-	places   int
-	detached func(K) K // a key in memory of its own
-	total    Counts
-	index    map[uint64]int32 // the place, by the seeded hash of a key, so that no client can cause collisions
-	rows     []row[K]
+type sketch[K keyed[K]] struct {
+	mu     sync.Mutex
+	places int
+	seed   maphash.Seed
+	total  Counts
+	index  map[uint64]int32 // the place, by the seeded hash of a key, so that no client can cause collisions
+	rows   []row[K]
 	// weights are those of rows, those of earlier keys in the same place included. They are apart so that
 	// few cache lines are read to find the lightest.
-	weights  []int64
-	holders  map[string]*holder
-	followed int      // sources of rules
-	lost     int64    // no key without a place had more
-	_        [64]byte // the next lock is in another cache line
+	weights []int64
+	holders map[string]*holder
+	lost    int64    // no key without a place had more
+	_       [64]byte // the next lock is in another cache line
+}
+
+// keyed is what a sketch counts.
+type keyed[K any] interface {
+	comparable
+	// detached is the key in memory of its own: its parts may be those of a long request.
+	detached() K
 }
 
 // holder is a namespace that has places.
 type holder struct {
 	namespace string
 	places    int
-	followed  int // sources of its rules
 }
 
-type row[K comparable] struct {
+type row[K any] struct {
 	hash    uint64
 	key     K
 	holder  *holder
-	refused *sketch[Subject] // of a rule that refused any
-	errors  Errors           // of a rule
-	missing int64            // how many of its writes may have come before it had this place
+	errors  Errors // of a rule
+	missing int64  // how many of its writes may have come before it had this place
 	Counts
 }
 
-func newSketch[K comparable](places int, detached func(K) K) *sketch[K] {
-	return &sketch[K]{places: places, detached: detached, index: map[uint64]int32{}, holders: map[string]*holder{}}
+func newSketch[K keyed[K]](places int) *sketch[K] {
+	return &sketch[K]{places: places, seed: maphash.MakeSeed(), index: map[uint64]int32{}, holders: map[string]*holder{}}
 }
 
-// count counts one write of k in its row. The namespace is that which made the key, and matters for a new one.
-func (s *sketch[K]) count(seed maphash.Seed, namespace string, k K, one Counts) *row[K] {
-	hash := maphash.Comparable(seed, k)
+// count counts one write of k, which a namespace made.
+func (s *sketch[K]) count(namespace string, k K, one Counts) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.total = s.total.Add(one)
+	r := s.row(namespace, k)
+	r.Counts = r.Add(one)
+}
+
+// row is that of k, with more weight. s.mu is held.
+func (s *sketch[K]) row(namespace string, k K) *row[K] {
+	hash := maphash.Comparable(s.seed, k)
 	i, known := s.index[hash]
 	if !known {
 		h := s.holders[namespace]
@@ -183,9 +216,8 @@ func (s *sketch[K]) count(seed maphash.Seed, namespace string, k K, one Counts) 
 		h.places++
 		i = s.place(h)
 		s.index[hash] = i
-		s.rows[i] = row[K]{hash: hash, key: s.detached(k), holder: h, missing: s.lost}
+		s.rows[i] = row[K]{hash: hash, key: k.detached(), holder: h, missing: s.lost}
 	}
-	s.rows[i].Counts = s.rows[i].Add(one)
 	s.weights[i]++
 	return &s.rows[i]
 }
@@ -217,45 +249,32 @@ func (s *sketch[K]) place(h *holder) int32 {
 	case own >= 0 && h.places > few:
 		lightest = own
 	}
-	s.displace(lightest)
-	return int32(lightest)
-}
-
-// displace takes the place of a key.
-func (s *sketch[K]) displace(i int) {
-	r := &s.rows[i]
+	r := &s.rows[lightest]
 	s.lost = max(s.lost, r.Matched()+r.missing)
 	delete(s.index, r.hash)
-	if r.refused != nil {
-		r.holder.followed -= len(r.refused.rows)
-		s.followed -= len(r.refused.rows)
-	}
 	if r.holder.places--; r.holder.places == 0 {
 		delete(s.holders, r.holder.namespace)
 	}
+	return int32(lightest)
 }
 
-// key is what a row of a Ranking is found by: parts of its name, empty ones at the end.
-type key [3]string
+// all are the rows, the exact total, and the most that a key without a row can have.
+func (s *sketch[K]) all() (rows []row[K], total Counts, lost int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.rows), s.total, s.lost
+}
 
-// detached is k in memory of its own: its parts may be those of a long request.
+func (k key) clipped() key {
+	for i := range k {
+		k[i] = store.Clip(k[i], maxPart)
+	}
+	return k
+}
+
 func (k key) detached() key {
 	for i := range k {
 		k[i] = strings.Clone(k[i])
 	}
 	return k
-}
-
-// ranking is what s has counted. name writes a key.
-func ranking(s *sketch[key], name func(key) string) Ranking {
-	s.mu.Lock()
-	r := Ranking{Total: s.total, Missing: s.lost}
-	rows := slices.Clone(s.rows)
-	s.mu.Unlock()
-	r.Rows = make([]Row, len(rows))
-	for i, one := range rows {
-		r.Rows[i] = Row{Name: name(one.key), Counts: one.Counts, Missing: one.missing}
-	}
-	r.sort()
-	return r
 }

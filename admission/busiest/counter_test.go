@@ -1,6 +1,7 @@
 package busiest_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -193,8 +194,8 @@ func TestNoNamespaceDisplacesAnothers(t *testing.T) {
 		name := fmt.Sprint(namespace, n)
 		s := busiest.Subject{Object: store.Object{Kind: "Pod", Namespace: namespace, Name: name}, Source: store.Source{Component: name}}
 		c.Decided((&written{Namespace: namespace, Subject: s, Type: "Normal", Reason: name, Policy: name}).decided(store.Admit))
-		c.CountRule(namespace, busiest.RuleID{UID: name}, store.Drop, s)
-		c.CountRule("", busiest.RuleID{UID: "cluster"}, store.Drop, s)
+		c.Decided(byRule(namespace, busiest.RuleID{UID: name}, store.Drop, s))
+		c.Decided(byRule("", busiest.RuleID{UID: "cluster"}, store.Drop, s))
 	}
 	const early, late = 6, 12
 	const many = busiest.RulePlaces * 5 / 4
@@ -287,10 +288,11 @@ func TestACounterTakesAMegabyteAtTheMost(t *testing.T) {
 	runtime.KeepAlive(c)
 }
 
-func TestCountingWhoIsKnownAllocatesNothing(t *testing.T) {
-	c, w := busiest.NewCounter("a", epoch(), busiest.Places), write(1)
-	c.Decided(w.decided(store.Admit))
-	d := w.decided(store.Merge)
+func TestCountingWhatIsKnownAllocatesNothing(t *testing.T) {
+	c, d := busiest.NewCounter("a", epoch(), busiest.Places), write(1).decided(store.Merge)
+	d.Rule = &policy.Rule{Identity: policy.Identity{UID: "uid"}}
+	d.Errors = []*policy.EvaluationError{{Rule: d.Rule, Err: errors.New("no such key")}}
+	c.Decided(d)
 	if n := testing.AllocsPerRun(1000, func() { c.Decided(d) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}

@@ -7,7 +7,6 @@ const (
 
 	RulePlaces   = rulePlaces
 	SourcePlaces = sourcePlaces
-	MaxFollowed  = maxFollowed
 	MaxUnpacked  = maxUnpacked
 )
 

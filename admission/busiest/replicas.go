@@ -21,7 +21,7 @@ const (
 // Replicas count who and what is busiest on this replica, and know what is on all that share a Redis.
 type Replicas struct {
 	Counter *Counter
-	*Redis  // nil without
+	shared  *Redis // nil without
 	log     logr.Logger
 }
 
@@ -32,12 +32,12 @@ func NewReplicas(shared *Redis, log logr.Logger) *Replicas {
 	// A process that is started again on the same host is another replica.
 	host, _ := os.Hostname()
 	name := host + "-" + strings.ToLower(rand.Text()[:6])
-	return &Replicas{Counter: NewCounter(name, time.Now(), Places), Redis: shared, log: log}
+	return &Replicas{Counter: NewCounter(name, time.Now(), Places), shared: shared, log: log}
 }
 
 // Run shares what this replica has counted every two seconds until ctx ends, and then once more.
 func (r *Replicas) Run(ctx context.Context) {
-	if r.Redis == nil {
+	if r.shared == nil {
 		return
 	}
 	tick := time.NewTicker(putEvery)
@@ -46,7 +46,7 @@ func (r *Replicas) Run(ctx context.Context) {
 	put := func(ctx context.Context) {
 		within, cancel := context.WithTimeout(ctx, putWithin)
 		defer cancel()
-		err := r.Put(within, r.Counter.Snapshot(time.Now()))
+		err := r.shared.Put(within, r.Counter.Snapshot(time.Now()))
 		switch {
 		case ctx.Err() != nil: // the last time follows
 			return
@@ -89,10 +89,10 @@ func (r *Replicas) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 // All are the snapshots of all replicas. That of this replica is there even with an error.
 func (r *Replicas) All(ctx context.Context) ([]Snapshot, error) {
 	own := r.Counter.Snapshot(time.Now())
-	if r.Redis == nil {
+	if r.shared == nil {
 		return []Snapshot{own}, nil
 	}
-	all, err := r.Redis.All(ctx)
+	all, err := r.shared.All(ctx)
 	others := slices.DeleteFunc(all, func(s Snapshot) bool { return s.Replica.Name == own.Replica.Name })
 	return append(others, own), err
 }

@@ -29,7 +29,7 @@ func (s *spy) Call(ctx context.Context, cmds ...redis.Cmder) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if s.fail == nil && cmds[0].Name() == "set" {
+	if s.fail == nil && cmds[0].Name() == "hset" {
 		s.puts++
 	}
 	return s.fail

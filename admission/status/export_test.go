@@ -3,22 +3,21 @@ package status
 import (
 	"time"
 
+	"github.com/eventquota/eventquota/admission/busiest"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 	"github.com/eventquota/eventquota/policy/watch"
 )
 
-// What tests look into.
-var (
-	Same   = same
-	SlotAt = slotAt
-)
+// Render is the next status of a rule, where nothing is known of what it decided.
+func Render(r *watch.Report, before *v1alpha1.Status, now time.Time, shadowed ...string) *v1alpha1.Status {
+	one := record{report: *r, stored: *before, shadowed: shadowed}
+	one.render(now)
+	return one.next
+}
 
-type (
-	Sum  = sum
-	Slot = slot
-)
-
-// Render is the next status of a rule.
-func Render(r *watch.Report, s *Sum, before *v1alpha1.Status, now time.Time, shadowed ...string) *v1alpha1.Status {
-	return render(&record{report: *r, sum: s, stored: *before, shadowed: shadowed}, now)
+// RenderCounts is the next status of a rule that has admitted so many Events since then.
+func RenderCounts(r *watch.Report, since time.Time, admitted int64) *v1alpha1.Status {
+	one := record{report: *r, sum: &sum{since: since, total: busiest.Counts{Admitted: admitted}}}
+	one.render(since)
+	return one.next
 }

@@ -1,16 +1,14 @@
 package status
 
 import (
-	"context"
-	"fmt"
-	"maps"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/eventquota/eventquota/admission/busiest"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 	"github.com/eventquota/eventquota/policy/watch"
 )
@@ -20,21 +18,15 @@ type record struct {
 	report watch.Report
 	// shadowed is what stands before it, so that it can never decide.
 	shadowed []string
-	// stored is the status that the API server has, as of version.
-	stored  v1alpha1.Status
-	version string
+	// stored is the status that the API server has.
+	stored v1alpha1.Status
 	// sum is what was counted of the generation that governs; nil when that is not known.
 	sum *sum
 
-	wrote     time.Time // when the status was written last, by whichever replica
+	wrote     time.Time // when the status was written last; where another replica did, when this one saw it first
 	notBefore time.Time // when to try again after a failure
 	next      *v1alpha1.Status
 	urgent    bool // next says more than counts do
-}
-
-// id names what is counted, if anything governs.
-func (r *record) id() busiest.RuleID {
-	return busiest.RuleID{UID: string(r.report.UID), Generation: r.report.Governing}
 }
 
 // learn brings the records up to date with reports and stored statuses.
@@ -50,14 +42,20 @@ func (w *Writer) learn(now time.Time) {
 		}
 		before := r.report
 		r.report = report
-		if report.Governing != before.Governing {
-			r.sum = nil
+		if before.Object == nil || report.Object.GetResourceVersion() != before.Object.GetResourceVersion() {
+			r.read()
+		}
+		if before.Object == nil && r.stored.ObservedGeneration > 0 {
+			r.wrote = now
 		}
 		if report.Governing != before.Governing || report.Mode != before.Mode {
 			changed[report.Namespace] = true
 		}
-		if report.Object.GetResourceVersion() != r.version {
-			r.read(report.Object, now)
+		if report.Governing != before.Governing {
+			r.sum = nil
+		}
+		if r.sum == nil && report.Governing > 0 && !w.began.IsZero() {
+			r.sum = newSum(r, now)
 		}
 	}
 	for uid, r := range w.records {
@@ -90,101 +88,69 @@ func (w *Writer) learnShadows(changed map[string]bool) {
 }
 
 // read takes in the status that the API server has. One that cannot be decoded is none.
-func (r *record) read(u *unstructured.Unstructured, now time.Time) {
-	r.version = u.GetResourceVersion()
+func (r *record) read() {
 	var p struct {
 		Status v1alpha1.Status `json:"status"`
 	}
 	r.stored = v1alpha1.Status{}
-	if runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &p) == nil {
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(r.report.Object.Object, &p) == nil {
 		r.stored = p.Status
 	}
-	if at := written(u); at.After(r.wrote) {
-		r.wrote = at.Add(time.Second)
-		if r.wrote.After(now) {
-			r.wrote = now // the API server's clock may be ahead of ours
-		}
-	}
 }
 
-// written is when a replica wrote the status last, cut to a second, by the API server's clock.
-func written(u *unstructured.Unstructured) time.Time {
-	for _, f := range u.GetManagedFields() {
-		if f.Manager == manager && f.Subresource == "status" && f.Time != nil {
-			return f.Time.Time
-		}
+// render makes the next status. Without a sum, because none is known, it keeps what was counted before, if that is of
+// the generation in force.
+func (r *record) render(now time.Time) {
+	s := r.stored.DeepCopy()
+	r.next = s
+	s.ObservedGeneration = r.report.Generation
+	r.setConditions(s, now)
+	if !goesOn(&r.stored, &r.report) {
+		s.Total, s.TopSources = nil, nil
+		meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionErrors)
 	}
-	return time.Time{}
+	if r.sum != nil {
+		r.sum.render(s, r.report.Governing, now)
+	}
+	r.urgent = s.ObservedGeneration != r.stored.ObservedGeneration || !equality.Semantic.DeepEqual(lasting(s), lasting(&r.stored))
 }
 
-// countsTimeout bounds a look at what replicas have counted.
-const countsTimeout = 5 * time.Second
-
-// Counts are what replicas have counted.
-type Counts interface {
-	// All are the snapshots of all replicas.
-	All(ctx context.Context) ([]busiest.Snapshot, error)
-	// Save keeps sums, as JSON, for the next leader. Load reads into sums what was saved last, if anything.
-	Save(ctx context.Context, sums any) error
-	Load(ctx context.Context, sums any) error
+// render says in s what was counted. Sources stay until there are others.
+func (c *sum) render(s *v1alpha1.Status, governing int64, now time.Time) {
+	since, t := metav1.NewTime(c.since.Truncate(time.Second)), c.total
+	s.Total = &v1alpha1.Counts{Since: &since, Matched: t.Matched(), Admitted: t.Admitted, Merged: t.Merged, Dropped: t.Dropped}
+	if len(c.sources) > 0 {
+		s.TopSources = nil
+	}
+	for _, o := range c.sources[:min(maxSources, len(c.sources))] {
+		s.TopSources = append(s.TopSources, v1alpha1.SourceCounts{
+			Source: v1alpha1.Source(o.Source), InvolvedObject: v1alpha1.Object(o.Object), Merged: o.Merged, Dropped: o.Dropped,
+		})
+	}
+	if now.Sub(c.failed) >= failedFor {
+		c.failure = ""
+	}
+	setWhile(s, v1alpha1.ConditionErrors, reasonFailed, c.failure, governing, now)
 }
 
-// count adds up what replicas have counted since the last look.
-func (w *Writer) count(ctx context.Context, now time.Time) error {
-	ctx, cancel := context.WithTimeout(ctx, countsTimeout)
-	defer cancel()
-	if w.sums == nil {
-		if err := w.load(ctx); err != nil {
-			return err
-		}
+// goesOn reports whether the counts of a status are those of the generation that governs. A status that is about an
+// invalid one counts the one before it.
+func goesOn(before *v1alpha1.Status, r *watch.Report) bool {
+	if before.Total == nil || r.Governing == 0 {
+		return false
 	}
-	snapshots, err := w.counts.All(ctx)
-	if err != nil {
-		return fmt.Errorf("read what was decided: %w", err)
+	if meta.IsStatusConditionTrue(before.Conditions, v1alpha1.ConditionAccepted) {
+		return before.ObservedGeneration == r.Governing
 	}
-	w.sums.add(now, snapshots)
-	w.share(now) // what is saved has been restored
-	if err := w.counts.Save(ctx, w.sums); err != nil {
-		return fmt.Errorf("save what was decided: %w", err)
-	}
-	return nil
+	return before.ObservedGeneration > r.Governing
 }
 
-// load goes on from what the last leader has saved.
-func (w *Writer) load(ctx context.Context) error {
-	s := newSums()
-	if err := w.counts.Load(ctx, s); err != nil {
-		return fmt.Errorf("read what the last leader has saved: %w", err)
-	}
-	maps.DeleteFunc(s.Rules, func(_ busiest.RuleID, p *sum) bool { return p == nil })
-	if s.Seen == nil || s.Rules == nil { // no leader writes them so
-		s = newSums()
-	}
-	if s.At.IsZero() {
-		for _, r := range w.records {
-			if r.wrote.After(s.lost) {
-				s.lost = r.wrote
-			}
+// lasting are the conditions of a status that do not come and go with counts.
+func lasting(s *v1alpha1.Status) (all []metav1.Condition) {
+	for _, c := range s.Conditions {
+		if c.Type != v1alpha1.ConditionErrors {
+			all = append(all, c)
 		}
 	}
-	w.sums = s
-	return nil
-}
-
-// share hands the sums to the records.
-func (w *Writer) share(now time.Time) {
-	if w.sums == nil {
-		return
-	}
-	for _, r := range w.records {
-		if r.report.Governing == 0 {
-			continue
-		}
-		r.sum = w.sums.of(now, r.id())
-		r.sum.Wanted = now
-		if !r.sum.Restored && goesOn(&r.stored, &r.report) {
-			r.sum.restore(r.stored.Total)
-		}
-		r.sum.Restored = true
-	}
+	return all
 }

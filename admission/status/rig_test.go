@@ -17,7 +17,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,6 +25,7 @@ import (
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/busiest"
 	"github.com/eventquota/eventquota/admission/status"
 	"github.com/eventquota/eventquota/policy"
@@ -42,7 +43,6 @@ type rig struct {
 	reports []watch.Report
 	objects map[types.UID]*unstructured.Unstructured
 	counts  *counts
-	wake    chan struct{}
 	began   time.Time
 	writes  []write
 	refuse  error // of each write, if set
@@ -65,8 +65,7 @@ func bubble(t *testing.T, test func(r *rig)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := &rig{
-			T: t, objects: map[types.UID]*unstructured.Unstructured{},
-			wake: make(chan struct{}, 1), began: time.Now(),
+			T: t, objects: map[types.UID]*unstructured.Unstructured{}, began: time.Now(),
 		}
 		r.counts = &counts{mu: &r.mu, replicas: []*busiest.Counter{busiest.NewCounter("a", time.Now(), busiest.Places)}}
 		test(r)
@@ -78,7 +77,6 @@ type counts struct {
 	mu       *sync.Mutex // the rig's
 	replicas []*busiest.Counter
 	away     error
-	saved    []byte
 }
 
 // All implements status.Counts.
@@ -90,26 +88,6 @@ func (c *counts) All(context.Context) ([]busiest.Snapshot, error) {
 		all = append(all, one.Snapshot(time.Now()))
 	}
 	return all, c.away
-}
-
-// Save implements status.Counts.
-func (c *counts) Save(_ context.Context, sums any) (err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.away == nil {
-		c.saved, err = json.Marshal(sums)
-	}
-	return errors.Join(c.away, err)
-}
-
-// Load implements status.Counts.
-func (c *counts) Load(_ context.Context, sums any) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.away != nil || c.saved == nil {
-		return c.away
-	}
-	return json.Unmarshal(c.saved, sums)
 }
 
 // restart makes the replica another one, which has counted nothing.
@@ -155,7 +133,7 @@ func (r *rig) lead(during time.Duration) {
 	defer stop()
 	client := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme())
 	client.PrependReactor("patch", "*", r.patch)
-	if err := status.New(r, r.counts, status.CountsEvery, client, r.wake).Run(ctx); err != nil {
+	if err := status.New(r, r.counts, status.CountsEvery, client).Run(ctx); err != nil {
 		r.Fatal(err)
 	}
 }
@@ -188,10 +166,6 @@ func (r *rig) changed(report watch.Report) {
 			r.reports[i] = report
 		}
 	}
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
 }
 
 // valid is a report of a valid generation.
@@ -222,12 +196,19 @@ func (r *rig) decide(name string, generation int64, c busiest.Counts) {
 }
 
 func (r *rig) decideOn(replica int, name string, generation int64, c busiest.Counts) {
-	id := busiest.RuleID{UID: "uid of " + name, Generation: generation}
-	subject := busiest.Subject{Object: store.Object{Name: "web"}, Source: store.Source{Component: "kubelet"}}
 	for v, n := range map[store.Verdict]int64{store.Admit: c.Admitted, store.Merge: c.Merged, store.Drop: c.Dropped} {
 		for range n {
-			r.counts.replicas[replica].CountRule("", id, v, subject)
+			r.counts.replicas[replica].Decided(decided(name, generation, v, "web"))
 		}
+	}
+}
+
+// decided is a decision by a rule about an object.
+func decided(name string, generation int64, v store.Verdict, object string) *admission.Decided {
+	return &admission.Decided{
+		Rule: &policy.Rule{Identity: policy.Identity{UID: types.UID("uid of " + name), Generation: generation}}, Verdict: v,
+		Object: store.Object{Name: object}, Source: store.Source{Component: "kubelet"},
+		Request: &admission.Request{Object: &corev1.Event{}},
 	}
 }
 
@@ -271,6 +252,4 @@ func (r *rig) store(u *unstructured.Unstructured, s *v1alpha1.Status) {
 	u.Object["status"] = content
 	version, _ := strconv.Atoi(u.GetResourceVersion())
 	u.SetResourceVersion(strconv.Itoa(version + 1))
-	now := metav1.NewTime(time.Now().Truncate(time.Second))
-	u.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "eventquota-status", Subresource: "status", Time: &now}})
 }

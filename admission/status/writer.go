@@ -6,17 +6,19 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/util/workqueue"
 
+	"github.com/eventquota/eventquota/admission/busiest"
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 	"github.com/eventquota/eventquota/policy/watch"
@@ -27,12 +29,10 @@ const (
 	CountsEvery = 5 * time.Minute
 	// changesEvery is the least time between two writes of one rule's status.
 	changesEvery = 30 * time.Second
-	// lookEvery is the time between two looks at what has been counted.
-	lookEvery = 10 * time.Second
-	// leastRound is the least time between two looks at all reports, and between two checks of rules.
-	leastRound = time.Second
-	// writesPerSecond bounds the writes of all rules, retries included, and their bursts.
-	writesPerSecond = 1
+	// roundEvery is the time between two writes, of whatever rules, retries included, and between two checks of rules.
+	roundEvery = time.Second
+	// lookEvery is the time between two looks at what has been counted, and lookTimeout bounds each.
+	lookEvery, lookTimeout = 10 * time.Second, 5 * time.Second
 	// requestTimeout bounds one write.
 	requestTimeout     = 10 * time.Second
 	retryMin, retryMax = time.Second, 5 * time.Minute
@@ -55,36 +55,38 @@ type Rules interface {
 
 var _ Rules = (*watch.Cache)(nil)
 
+// Counts are what replicas have counted.
+type Counts interface {
+	// All are the snapshots of all replicas.
+	All(ctx context.Context) ([]busiest.Snapshot, error)
+}
+
 // Writer writes the status of each rule when it has changed. New generations go before counts, but not every time.
 //
-// One goroutine does it all, so that nothing needs a lock. Make one with New for
-// each term of a leader, and call Run once.
+// One goroutine does it all, so that nothing needs a lock. Make one with New for each term of a leader, and call Run
+// once.
 type Writer struct {
 	rules  Rules
 	counts Counts
 	client dynamic.Interface
-	wake   <-chan struct{}
 	// countsEvery is the least time between two writes of a status in which nothing but counts is new.
 	countsEvery time.Duration
 
 	records    map[types.UID]*record
-	sums       *sums // nil before those of the last leader are read
-	limiter    *rate.Limiter
-	retries    workqueue.TypedRateLimiter[types.UID]
+	replicas   map[string]replica
+	began      time.Time // when replicas were looked at first
 	lookAt     time.Time // when to look again at what was counted
-	checkAt    time.Time // when to check the next rule that is pending
-	changes    bool      // the last write was for more than counts
+	retries    workqueue.TypedRateLimiter[types.UID]
+	changes    bool // the last write was for more than counts
 	complaints rate.Sometimes
 	uncounted  rate.Sometimes
 }
 
-// New makes a Writer of what is known of rules and what replicas have counted, which it writes countsEvery. wake has
-// an element when there are new reports.
-func New(rules Rules, counts Counts, countsEvery time.Duration, client dynamic.Interface, wake <-chan struct{}) *Writer {
+// New makes a Writer of what is known of rules and what replicas have counted, which it writes countsEvery.
+func New(rules Rules, counts Counts, countsEvery time.Duration, client dynamic.Interface) *Writer {
 	return &Writer{
-		rules: rules, counts: counts, countsEvery: countsEvery, client: client, wake: wake,
-		records:    map[types.UID]*record{},
-		limiter:    rate.NewLimiter(writesPerSecond, writesPerSecond),
+		rules: rules, counts: counts, countsEvery: countsEvery, client: client,
+		records: map[types.UID]*record{}, replicas: map[string]replica{},
 		retries:    workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](retryMin, retryMax),
 		complaints: rate.Sometimes{Interval: complainEvery},
 		uncounted:  rate.Sometimes{Interval: complainEvery},
@@ -94,116 +96,66 @@ func New(rules Rules, counts Counts, countsEvery time.Duration, client dynamic.I
 // Run keeps statuses up to date until ctx ends, and then returns nil. Failures are tried again, and what is not
 // written is left to the next leader.
 func (w *Writer) Run(ctx context.Context) error {
-	for ctx.Err() == nil {
-		begun := time.Now()
-		next := w.round(ctx)
-		select {
-		case <-ctx.Done():
-		case <-time.After(time.Until(next)):
-		case <-w.wake:
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(time.Until(begun.Add(leastRound))):
-		}
-	}
+	wait.NonSlidingUntilWithContext(ctx, w.round, roundEvery)
 	return nil
 }
 
-// round writes what is due, and returns when there may be more to write.
-func (w *Writer) round(ctx context.Context) time.Time {
-	begun := time.Now()
-	w.learn(begun)
-	unchecked := w.check(begun)
-	if !begun.Before(w.lookAt) {
-		w.lookAt = begun.Add(lookEvery)
-		if err := w.count(ctx, begun); err != nil && ctx.Err() == nil {
+// round makes one write, if any is due.
+func (w *Writer) round(ctx context.Context) {
+	now := time.Now()
+	if !now.Before(w.lookAt) {
+		w.lookAt = now.Add(lookEvery)
+		if err := w.look(ctx, now); err != nil && ctx.Err() == nil {
 			w.uncounted.Do(func() {
 				logr.FromContextOrDiscard(ctx).Error(err, "Counts in the status of policies and quotas are left as they are")
 			})
 		}
 	}
-	w.share(begun)
-	due, next := w.plan(time.Now())
-	for _, r := range due {
-		// The rest waits for a new plan: something more urgent may have come up.
-		since := time.Since(begun)
-		if since >= lookEvery || since >= leastRound && (unchecked || len(w.wake) > 0) || w.limiter.Wait(ctx) != nil {
-			return time.Now()
-		}
+	w.learn(now)
+	w.check()
+	if r := w.first(now); r != nil && ctx.Err() == nil {
 		w.write(ctx, r)
-		if !r.notBefore.IsZero() {
-			next = earlier(next, r.notBefore)
-		}
 	}
-	if unchecked {
-		next = earlier(next, w.checkAt)
-	}
-	return earlier(next, w.lookAt)
 }
 
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}
-
-// check has one rule checked that nobody knows yet to be valid or not, and reports whether there are more. Those
-// of which the status says so are left.
-func (w *Writer) check(now time.Time) (more bool) {
+// check has one rule checked that nobody knows yet to be valid or not. Those of which the status says so are left.
+func (w *Writer) check() {
 	for _, r := range w.records {
-		if !r.report.Pending || r.stored.ObservedGeneration >= r.report.Generation {
-			continue
+		if r.report.Pending && r.stored.ObservedGeneration < r.report.Generation {
+			w.rules.Check(r.report.Identity)
+			return
 		}
-		if now.Before(w.checkAt) {
-			return true
-		}
-		w.checkAt = now.Add(leastRound)
-		w.rules.Check(r.report.Identity)
-		w.learn(now)
 	}
-	return false
 }
 
-// plan is what may be written now, in order, and when the first of what else there is to write may be.
-func (w *Writer) plan(now time.Time) (due []*record, next time.Time) {
-	next = now.Add(lookEvery)
-	var changes, counts []*record
+// first is the record whose status is to be written first of those that are due; nil for none. Of changes, as of
+// counts, that is the one that was written longest ago.
+func (w *Writer) first(now time.Time) *record {
+	var changed, counted *record
 	for _, r := range w.records {
+		every := w.countsEvery
 		// A replica that knows less than has been written has nothing to say.
-		if r.report.Pending || r.stored.ObservedGeneration > r.report.Generation {
+		if r.report.Pending || r.stored.ObservedGeneration > r.report.Generation || now.Before(r.notBefore) ||
+			now.Before(r.wrote.Add(min(changesEvery, every))) {
 			continue
 		}
-		if r.next = render(r, now); same(&r.stored, r.next) {
+		r.render(now)
+		best := &counted
+		if r.urgent {
+			best, every = &changed, 0
+		}
+		if now.Before(r.wrote.Add(every)) || equality.Semantic.DeepEqual(&r.stored, r.next) {
 			continue
 		}
-		at := r.wrote.Add(w.countsEvery)
-		if r.urgent = urgent(&r.stored, r.next); r.urgent {
-			at = r.wrote.Add(min(changesEvery, w.countsEvery))
+		if *best == nil || cmp.Or(r.wrote.Compare((*best).wrote), cmp.Compare(r.report.UID, (*best).report.UID)) < 0 {
+			*best = r
 		}
-		if r.notBefore.After(at) {
-			at = r.notBefore
-		}
-		switch {
-		case at.After(now):
-			next = earlier(next, at)
-		case r.urgent:
-			changes = append(changes, r)
-		default:
-			counts = append(counts, r)
-		}
-	}
-	for _, some := range [][]*record{changes, counts} {
-		slices.SortFunc(some, func(a, b *record) int {
-			return cmp.Or(a.wrote.Compare(b.wrote), cmp.Compare(a.report.UID, b.report.UID))
-		})
 	}
 	// Anyone who changes rules all the time must not keep others' counts from being written.
-	if w.changes && len(counts) > 0 {
-		return slices.Concat(counts[:1], changes, counts[1:]), next
+	if changed == nil || w.changes && counted != nil {
+		return counted
 	}
-	return append(changes, counts...), next
+	return changed
 }
 
 // write writes the status of a rule. A failure is tried again later, as long as the rule exists.
@@ -213,6 +165,9 @@ func (w *Writer) write(ctx context.Context, r *record) {
 	if err == nil {
 		w.retries.Forget(r.report.UID)
 		r.wrote, r.notBefore = time.Now(), time.Time{}
+		if r.sum != nil {
+			r.sum.sources = nil
+		}
 		return
 	}
 	r.notBefore = time.Now().Add(w.retries.When(r.report.UID))

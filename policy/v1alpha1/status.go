@@ -13,8 +13,8 @@ const (
 	// ConditionShadowed is True when a policy can never govern, or a limit of a quota can never apply, as others that
 	// match the same stand before it. It is absent otherwise.
 	ConditionShadowed = "Shadowed"
-	// ConditionErrors is True when an expression of the generation in force has
-	// failed on an Event in the last hour. It is absent otherwise.
+	// ConditionErrors is True when an expression of the generation in force has failed on an Event in the last hour.
+	// It is absent otherwise.
 	ConditionErrors = "ConditionErrors"
 )
 
@@ -27,21 +27,19 @@ type Status struct {
 	// conditions are Accepted (it is valid; if not, the message says which field is wrong and why, and of an expression
 	// at which line and column), Ready (the observed generation is what decides, as its mode says; if not, the message
 	// says which one does), Shadowed (it, or a limit of it, can never decide; the message names what stands before it)
-	// and ConditionErrors (an expression failed; the message says how often, and gives an example).
+	// and ConditionErrors (an expression failed in the last hour; the message has an example).
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=8
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// total counts the Events that it decided since its generation was observed first. While that is not valid, it goes
-	// on counting those of the generation that stays in force, and is absent where there is none.
+	// total counts the Events that it decided since its generation was observed first, written every five minutes at most.
+	// It may lack those of the minutes before another replica began to write statuses. While the generation is not valid, it
+	// goes on counting those of the generation that stays in force, and is absent where there is none.
 	Total *Counts `json:"total,omitempty"`
 
-	// lastHour counts the Events that it decided in the last 55 to 60 minutes.
-	LastHour *Counts `json:"lastHour,omitempty"`
-
-	// topSources are the sources and objects with most Events merged or dropped in
-	// the last hour, the first with the most.
+	// topSources are the sources and objects with most Events merged or dropped since the status was written before, the
+	// first with the most; if there were none, those of an earlier write.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=5
 	TopSources []SourceCounts `json:"topSources,omitempty"`

@@ -47,8 +47,7 @@ func (s *server) keepsStatus(t *testing.T, kind string) {
 		Conditions: []metav1.Condition{{
 			Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: "Valid", LastTransitionTime: now, ObservedGeneration: p.Generation,
 		}},
-		Total:    &v1alpha1.Counts{Since: &now, Matched: 6, Admitted: 1, Merged: 2, Dropped: 3},
-		LastHour: &v1alpha1.Counts{},
+		Total: &v1alpha1.Counts{Since: &now, Matched: 6, Admitted: 1, Merged: 2, Dropped: 3},
 		TopSources: []v1alpha1.SourceCounts{{
 			Source:         v1alpha1.Source{Component: "kubelet", Host: "node-1"},
 			InvolvedObject: v1alpha1.Object{APIVersion: "v1", Kind: "Pod", Namespace: "default", Name: "web", UID: "1"},

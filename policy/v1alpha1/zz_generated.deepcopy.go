@@ -693,11 +693,6 @@ func (in *Status) DeepCopyInto(out *Status) {
 		*out = new(Counts)
 		(*in).DeepCopyInto(*out)
 	}
-	if in.LastHour != nil {
-		in, out := &in.LastHour, &out.LastHour
-		*out = new(Counts)
-		(*in).DeepCopyInto(*out)
-	}
 	if in.TopSources != nil {
 		in, out := &in.TopSources, &out.TopSources
 		*out = make([]SourceCounts, len(*in))

@@ -78,18 +78,14 @@ func sizeOf(u *unstructured.Unstructured) int {
 }
 
 // strip removes what is never read of an object, to save memory: kubectl keeps a copy of all of it in an
-// annotation. Conditions read the annotations of a namespace, and admission/status when a status was written.
+// annotation. Conditions read the annotations of a namespace.
 func strip(o any) (any, error) {
 	switch o := o.(type) {
 	case *metav1.PartialObjectMetadata:
 		o.Annotations, o.ManagedFields = bounded(o.Annotations), nil
 	case *unstructured.Unstructured:
 		o.SetAnnotations(nil)
-		managed := slices.DeleteFunc(o.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool { return f.Subresource != "status" })
-		for i := range managed {
-			managed[i].FieldsV1 = nil
-		}
-		o.SetManagedFields(managed)
+		o.SetManagedFields(nil)
 	}
 	return o, nil
 }

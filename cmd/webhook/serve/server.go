@@ -50,7 +50,6 @@ type server struct {
 	metrics  *metrics.Metrics
 	traces   *traces // nil for none
 	policies *watch.Cache
-	changed  chan struct{} // has an element when there is something to say about a policy
 	state    *state
 	certs    certificates
 	guard    *access.Guard        // of metrics; nil for none
@@ -62,7 +61,7 @@ type server struct {
 }
 
 func newServer(o *options, log logr.Logger) (*server, error) {
-	s := &server{opts: o, log: log, metrics: metrics.New(o.version), changed: make(chan struct{}, 1)}
+	s := &server{opts: o, log: log, metrics: metrics.New(o.version)}
 	config, err := apiserver.Config(o.Kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("--kubeconfig: %w", err)
@@ -129,12 +128,8 @@ func podNamespace(file string) string {
 	return "eventquota-system"
 }
 
-// report logs the state of a generation of a policy or quota, and wakes the writer of its status.
+// report logs the state of a generation of a policy or quota.
 func (s *server) report(r watch.Report) {
-	select {
-	case s.changed <- struct{}{}:
-	default: // the pending element covers this change
-	}
 	log := s.log.WithValues("rule", r.String(), "generation", r.Generation)
 	switch {
 	case r.Err != nil:

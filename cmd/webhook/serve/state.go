@@ -115,7 +115,7 @@ func (s *server) settler(name string, q store.Queue, o settler.Options) part {
 
 // statuses writes the statuses of policies and quotas, for one term.
 func (s *server) statuses(counts status.Counts) part {
-	return status.New(s.policies, counts, s.opts.StatusInterval, s.clients.dynamic, s.changed).Run
+	return status.New(s.policies, counts, s.opts.StatusInterval, s.clients.dynamic).Run
 }
 
 // fallbackOptions log, count and trace whether Redis is available.

@@ -1,0 +1,121 @@
+package status
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/eventquota/eventquota/admission/busiest"
+	"github.com/eventquota/eventquota/policy/v1alpha1"
+)
+
+const (
+	// maxSources bounds the sources of a status, and keptSources those that are followed until it is written.
+	maxSources, keptSources = 5, 16
+	// failedFor is how long a condition that failed is said to.
+	failedFor = time.Hour
+	// maxMissed is for how many looks a replica without a snapshot is remembered: an hour of them.
+	maxMissed = 360
+)
+
+// sum is what all replicas have decided by one generation of a rule.
+type sum struct {
+	since time.Time
+	total busiest.Counts
+	// sources were refused since the status was written last.
+	sources []busiest.SourceCounts
+	// failed is when a condition could not be evaluated last, and failure an example.
+	failed  time.Time
+	failure string
+}
+
+// newSum goes on from the status of a rule, if that has counts of the generation that governs.
+func newSum(r *record, now time.Time) *sum {
+	s := &sum{since: now}
+	if !goesOn(&r.stored, &r.report) {
+		return s
+	}
+	c := r.stored.Total
+	s.total = busiest.Counts{Admitted: c.Admitted, Merged: c.Merged, Dropped: c.Dropped}
+	if c.Since != nil {
+		s.since = c.Since.Time
+	}
+	if failed := meta.FindStatusCondition(r.stored.Conditions, v1alpha1.ConditionErrors); failed != nil {
+		s.failed, s.failure = now, failed.Message
+	}
+	return s
+}
+
+// replica is what its last snapshot said.
+type replica struct {
+	missed int // looks since
+	rules  map[busiest.RuleID]busiest.RuleCounts
+}
+
+// look adds to the sums by how much the snapshots of replicas have grown. What a replica counted before the first look
+// of a term is taken to be in the statuses, or lost: so no leader counts anything twice.
+func (w *Writer) look(ctx context.Context, now time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	snapshots, err := w.counts.All(ctx)
+	if err != nil {
+		return err
+	}
+	first := w.began.IsZero()
+	if first {
+		w.began = now
+	}
+	for name, one := range w.replicas { // each misses a look until its next snapshot
+		one.missed++
+		w.replicas[name] = one
+	}
+	for _, snapshot := range snapshots {
+		before, known := w.replicas[snapshot.Replica.Name]
+		known = known || !first && snapshot.Replica.Since.After(w.began)
+		seen := replica{rules: map[busiest.RuleID]busiest.RuleCounts{}}
+		for _, counted := range snapshot.Rules {
+			id, old := counted.ID, before.rules[counted.ID]
+			r := w.records[types.UID(id.UID)]
+			switch {
+			case !known:
+			case r != nil && r.sum != nil && r.report.Governing == id.Generation:
+				r.sum.add(now, &counted, &old)
+			default:
+				counted = old // it is added once the generation governs here
+			}
+			seen.rules[id] = counted
+		}
+		w.replicas[snapshot.Replica.Name] = seen
+	}
+	maps.DeleteFunc(w.replicas, func(_ string, one replica) bool { return one.missed > maxMissed })
+	return nil
+}
+
+// add adds by how much a replica has counted more than before.
+func (s *sum) add(now time.Time, counted, before *busiest.RuleCounts) {
+	s.total = s.total.Add(counted.Since(before.Counts))
+	if counted.Errors.Count != before.Errors.Count {
+		s.failed, s.failure = now, "could not be evaluated for Events of the last hour, such as: "+counted.Errors.Example
+	}
+	for _, o := range counted.Sources {
+		if i := place(before.Sources, o.Subject); i >= 0 {
+			o.Counts = o.Since(before.Sources[i].Counts)
+		}
+		if i := place(s.sources, o.Subject); i >= 0 {
+			s.sources[i].Counts = s.sources[i].Add(o.Counts)
+		} else if o.Matched() > 0 {
+			s.sources = append(s.sources, o)
+		}
+	}
+	slices.SortStableFunc(s.sources, func(a, b busiest.SourceCounts) int { return cmp.Compare(b.Matched(), a.Matched()) })
+	s.sources = s.sources[:min(keptSources, len(s.sources))]
+}
+
+func place(all []busiest.SourceCounts, s busiest.Subject) int {
+	return slices.IndexFunc(all, func(o busiest.SourceCounts) bool { return o.Subject == s })
+}
