@@ -102,7 +102,7 @@ func (c *Compiler) complete(object runtime.Object) (runtime.Object, error) {
 	unknown, errs := definition.complete(content)
 	if c.Strict {
 		for _, path := range unknown {
-			errs = append(errs, field.Forbidden(field.NewPath(path), "unknown field"))
+			errs = append(errs, field.Forbidden(field.NewPath(path), fmt.Sprintf("unknown field %q", path)))
 		}
 	}
 	if len(errs) > 0 {

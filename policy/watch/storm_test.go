@@ -97,6 +97,7 @@ func TestTheSizeOfARuleIsWhatItNeeds(t *testing.T) {
 			t.Errorf("%s: %d bytes of memory for a size of %d, want about %d for each", name, took, size, bytesOfMemory)
 		}
 		runtime.KeepAlive(made)
+		runtime.KeepAlive(c) // its schemas
 	}
 }
 

@@ -217,7 +217,7 @@ func (e *absentEnv) server(dir string) *stranger {
 func (e *absentEnv) certificate() (dir string) {
 	e.Helper()
 	dir = e.TempDir()
-	_, err := cluster.ServingCertificate(dir, serviceName + "." + cluster.ServiceNamespace + ".svc")
+	_, err := cluster.ServingCertificate(dir, serviceName+"."+cluster.ServiceNamespace+".svc")
 	e.must(err)
 	return dir
 }

@@ -49,7 +49,7 @@ func StartSet(ctx context.Context, c *cluster.Cluster, path string, n int, flags
 		return nil, fmt.Errorf("make the replicas' directory: %w", err)
 	}
 	// One certificate for all, as from one Secret.
-	ca, err := cluster.ServingCertificate(dir, serviceName + "." + cluster.ServiceNamespace + ".svc")
+	ca, err := cluster.ServingCertificate(dir, serviceName+"."+cluster.ServiceNamespace+".svc")
 	if err != nil {
 		return nil, err
 	}

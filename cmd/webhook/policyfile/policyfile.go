@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
 	"github.com/eventquota/eventquota/admission/text"
@@ -83,25 +84,24 @@ func (r *Rules) add(u *unstructured.Unstructured) error {
 		return nil
 	}
 	if _, ok := v1alpha1.Resources()[kind.Kind]; !ok || kind.GroupVersion() != v1alpha1.GroupVersion() {
-		return fmt.Errorf("kind %s of %s: must be EventPolicy, ClusterEventPolicy, EventQuota or ClusterEventQuota of %s, Namespace, or List of them",
-			kind.Kind, kind.GroupVersion(), v1alpha1.GroupVersion())
+		return fmt.Errorf("kind %s: must be EventPolicy, ClusterEventPolicy, EventQuota, ClusterEventQuota, Namespace or List of them, "+
+			"of %s or v1 and not of %s", kind.Kind, v1alpha1.GroupVersion(), kind.GroupVersion())
 	}
 	compiled, err := r.compiler.Compile(u)
-	switch {
-	case err != nil:
+	switch at := field.NewPath("metadata"); {
 	case identity.Name == "":
-		err = errors.New("metadata.name: Required value")
+		err = field.Required(at.Child("name"), "")
 	case namespaced(kind.Kind) && identity.Namespace == "":
-		err = errors.New("metadata.namespace: Required value: " + kind.Kind + " is for one namespace")
+		err = field.Required(at.Child("namespace"), kind.Kind+" is for one namespace")
 	case !namespaced(kind.Kind) && identity.Namespace != "":
-		err = errors.New("metadata.namespace: Forbidden: " + kind.Kind + " has none")
+		err = field.Forbidden(at.Child("namespace"), kind.Kind+" has none")
 	case r.known[identity]:
-		err = fmt.Errorf("metadata.name: Duplicate value: %q", identity.Name)
+		err = field.Duplicate(at.Child("name"), identity.Name)
 	}
+	r.known[identity] = true
 	if err != nil {
 		return fmt.Errorf("%s: %w", identity, err)
 	}
-	r.known[identity] = true
 	if identity.Namespace == "" {
 		r.Cluster.Add(compiled)
 		return nil

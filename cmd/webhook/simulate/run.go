@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"github.com/eventquota/eventquota/admission/simulate"
 	"github.com/eventquota/eventquota/admission/text"
@@ -161,7 +162,7 @@ func ofCluster(ctx context.Context, kubeconfig string) (*policyfile.Rules, error
 // valid is what was read, of which all must be valid.
 func valid(r *policyfile.Rules, err error) (*policyfile.Rules, error) {
 	if err == nil {
-		err = errors.Join(r.Invalid...)
+		err = utilerrors.NewAggregate(r.Invalid)
 	}
 	return r, err
 }
