@@ -54,6 +54,7 @@ type Limits struct {
 // Failure is what a bucket does while the shared store is unavailable.
 type Failure int
 
+// The choices.
 const (
 	Local    Failure = iota // gives tokens by the state of this replica
 	AdmitAll                // gives every write a token, without counting it

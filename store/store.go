@@ -39,6 +39,7 @@ type Store interface {
 // Verdict is what becomes of an Event write.
 type Verdict int
 
+// The verdicts.
 const (
 	Admit     Verdict = iota // lets the write through as it is
 	Aggregate                // lets a CREATE through as the aggregate of similar Events

@@ -310,3 +310,25 @@ func decode(value string) (register, error) {
 	group, err := rules.Unmarshal([]byte(value[start:]))
 	return register{version: version([]byte(value[:mark])), group: group}, err
 }
+
+var errAnswer = errors.New("script of Redis answers what it never does")
+
+// scan reads the first values of an answer.
+func scan(answer []any, into ...any) error {
+	if len(answer) < len(into) {
+		return errAnswer
+	}
+	for i, to := range into {
+		ok := false
+		switch to := to.(type) {
+		case *int64:
+			*to, ok = answer[i].(int64)
+		case *string:
+			*to, ok = answer[i].(string)
+		}
+		if !ok {
+			return errAnswer
+		}
+	}
+	return nil
+}

@@ -333,25 +333,3 @@ func finish(calls []*call, err error) {
 		close(c.done)
 	}
 }
-
-var errAnswer = errors.New("script of Redis answers what it never does")
-
-// scan reads the first values of an answer.
-func scan(answer []any, into ...any) error {
-	if len(answer) < len(into) {
-		return errAnswer
-	}
-	for i, to := range into {
-		ok := false
-		switch to := to.(type) {
-		case *int64:
-			*to, ok = answer[i].(int64)
-		case *string:
-			*to, ok = answer[i].(string)
-		}
-		if !ok {
-			return errAnswer
-		}
-	}
-	return nil
-}
