@@ -116,7 +116,7 @@ something that happened.`,
 	}
 	o.addFlags(cmd.Flags())
 	output.OneOf(cmd, &o.Output, "output", "o", []string{output.Table, output.JSON, html, decisions},
-		"format of the report: table, json, html for a page that needs nothing else, or decisions for one JSON line about each write, not of --compare")
+		"format: table, json, html for a page that needs nothing else, or decisions for a line of JSON about each write")
 	output.Complete(cmd, "sample", sample.Kinds())
 	output.Complete(cmd, "fail-on", failureNames())
 	return cmd

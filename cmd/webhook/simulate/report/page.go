@@ -88,7 +88,7 @@ func (r *Report) page(styleHash string) *page {
 	return p
 }
 
-// etcd has a row without eventquota before each run to which as many writes came.
+// etcd has a row of each run, and one without eventquota before those that have as many writes to begin with.
 func (r *Report) etcd() (rows []etcdRow) {
 	most := int64(1)
 	for _, run := range r.Runs {
@@ -97,7 +97,8 @@ func (r *Report) etcd() (rows []etcdRow) {
 	for i, run := range r.Runs {
 		w := run.EtcdWrites
 		if i == 0 || w.Before != r.Runs[i-1].EtcdWrites.Before {
-			rows = append(rows, etcdRow{simulate.EtcdWrites{After: w.Before, Events: w.Before}, "", "", bar(most, part{"before", w.Before})})
+			without := simulate.EtcdWrites{After: w.Before, Events: w.Before}
+			rows = append(rows, etcdRow{EtcdWrites: without, Bar: bar(most, part{"before", w.Before})})
 		}
 		bar := bar(most, part{"admitted", w.Events}, part{"merged", w.Counts}, part{"dropped", w.Notices})
 		rows = append(rows, etcdRow{w, run.name(), fewer(w.Before, w.After), bar})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"maps"
 	"reflect"
 	"strconv"
 	"text/template/parse"
@@ -32,9 +33,7 @@ func parseTemplates() (templates, error) {
 		if err != nil {
 			return nil, err
 		}
-		for name, tree := range trees {
-			all[name] = tree
-		}
+		maps.Copy(all, trees)
 	}
 	return all, nil
 }

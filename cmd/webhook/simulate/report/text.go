@@ -34,7 +34,8 @@ func (r *Report) WriteText(w io.Writer) {
 		for _, t := range r.Runs[i].tables() {
 			rows := [][]string{{strings.ToUpper(t.Title), "ADMITTED", "MERGED", "DROPPED", ""}}
 			for _, row := range t.Rows {
-				rows = append(rows, []string{row.Name + row.Note, grouped(row.Admitted), grouped(row.Merged), grouped(row.Dropped), row.Buckets})
+				name := row.Name + row.Note
+				rows = append(rows, []string{name, grouped(row.Admitted), grouped(row.Merged), grouped(row.Dropped), row.Buckets})
 			}
 			align(w, rows)
 			if t.Foot != "" {
@@ -65,10 +66,11 @@ func align(w io.Writer, rows [][]string) {
 	}
 	fmt.Fprintln(w)
 	for _, row := range rows {
-		line := fmt.Sprintf("%-*s", widths[0], row[0])
+		var line strings.Builder
+		fmt.Fprintf(&line, "%-*s", widths[0], row[0])
 		for i, cell := range row[1:] {
-			line += fmt.Sprintf("   %*s", widths[i+1], cell)
+			fmt.Fprintf(&line, "   %*s", widths[i+1], cell)
 		}
-		fmt.Fprintln(w, strings.TrimRight(line, " "))
+		fmt.Fprintln(w, strings.TrimRight(line.String(), " "))
 	}
 }
