@@ -25,7 +25,7 @@ func holdsRun(t *testing.T, w written) {
 		"--version":    "eventquota version " + testVersion + "\n",
 		"serve --help": "--redis-addresses",
 		// It comes as far as to miss an API server.
-		"serve --cert-dir=/tmp --self-signed-for=localhost": "eventquota: --kubeconfig: ",
+		"serve --kubeconfig=/nowhere": "eventquota: --kubeconfig: ",
 	} {
 		cmd := exec.CommandContext(t.Context(), config.Entrypoint[0], append(config.Entrypoint[1:], strings.Fields(args)...)...)
 		cmd.Dir, cmd.Env = config.WorkingDir, []string{}
