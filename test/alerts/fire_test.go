@@ -12,8 +12,8 @@ const healthy = `
 	eventquota_build_info{pod="a",version="v1"} 1x60
 	eventquota_store_unavailable{pod="a"} 0x60
 	eventquota_certificate_expiry_timestamp_seconds{pod="a"} 2592000x60
-	eventquota_events_total{pod="a",event_namespace="shop",policy="default",outcome="admit",bucket=""} 0+60000x60
-	eventquota_events_total{pod="a",event_namespace="shop",policy="default",outcome="merge",bucket=""} 0+600x60
+	eventquota_events_total{pod="a",event_namespace="shop",policy="default",outcome="admit"} 0+60000x60
+	eventquota_events_total{pod="a",event_namespace="shop",policy="default",outcome="merge"} 0+600x60
 	eventquota_decisions_total{pod="a",phase="mutate",outcome="admit"} 0+60000x60
 	eventquota_decisions_total{pod="a",phase="mutate",outcome="undecided"} 0x60
 	eventquota_warnings_dropped_total{pod="a",event_namespace="shop"} 4x60
@@ -46,12 +46,12 @@ func TestAlertsFireWhenTheyAreTo(t *testing.T) {
 	}{
 		"nothing while all is well": {healthy, time.Hour, nil},
 		"a storm, of all replicas, policies and quotas together": {healthy + `
-			eventquota_events_total{pod="a",event_namespace="bank",policy="own",outcome="drop",bucket="spam filter"} 0+1200x60
-			eventquota_events_total{pod="b",event_namespace="bank",policy="default",outcome="merge",bucket=""} 0+1200x60
-			eventquota_events_total{pod="b",event_namespace="bank",policy="default",outcome="deny",bucket=""} 0+1200x60`,
+			eventquota_events_total{pod="a",event_namespace="bank",policy="own",outcome="drop"} 0+1200x60
+			eventquota_events_total{pod="b",event_namespace="bank",policy="default",outcome="merge"} 0+1200x60
+			eventquota_events_total{pod="b",event_namespace="bank",policy="default",outcome="deny"} 0+1200x60`,
 			15 * time.Minute, []string{storm}},
 		"no storm before it has lasted for minutes": {healthy + `
-			eventquota_events_total{pod="a",event_namespace="bank",policy="own",outcome="drop",bucket="spam filter"} 0+30000x2 60000x57`,
+			eventquota_events_total{pod="a",event_namespace="bank",policy="own",outcome="drop"} 0+30000x2 60000x57`,
 			5 * time.Minute, nil},
 		"Warning Events that are dropped": {healthy + `
 			eventquota_warnings_dropped_total{pod="a",event_namespace="bank"} 0x10 1x50`,

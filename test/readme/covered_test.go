@@ -71,8 +71,8 @@ func ways() map[string]way {
 		"kubectl eventquota explain pod/web-0 -n storm":                               elsewhere("test/kwok", "TestPodsThatComeAndGo"),
 		"kubectl get events -A -o json | eventquota simulate - -o html > report.html": runs(),
 		"curl -sk -H \"Authorization: Bearer $(kubectl -n monitoring create token prometheus-k8s)\" https://localhost:8443/metrics": elsewhere("cmd/webhook/serve", "TestMetricsAreSecureUnlessTheyAreToldNotToBe"),
-		"kubectl -n eventquota-system port-forward POD 6060 &":                                                                      untried(noKubelet),
-		"go tool pprof http://127.0.0.1:6060/debug/pprof/heap":                                                                      elsewhere("cmd/webhook/serve", "TestAProfileCanBeFetchedWhereItIsToldToBe"),
+		"curl -sk -H \"Authorization: Bearer $TOKEN\" -o heap https://localhost:8443/debug/pprof/heap":                              elsewhere("cmd/webhook/serve", "TestProfilesAreForWhoMayGetThem"),
+		"go tool pprof heap": elsewhere("cmd/webhook/serve", "TestProfilesAreForWhoMayGetThem"),
 
 		"kubectl delete clustereventpolicy emergency-brake":                           runs("deleted"),
 		"kubectl delete mutatingwebhookconfiguration mutate.events.eventquota.io":     runs("deleted"),

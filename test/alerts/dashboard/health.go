@@ -2,9 +2,7 @@ package main
 
 import (
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
-	"github.com/grafana/grafana-foundation-sdk/go/common"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
-	"github.com/grafana/grafana-foundation-sdk/go/statetimeline"
 	"github.com/grafana/grafana-foundation-sdk/go/units"
 )
 
@@ -45,29 +43,11 @@ func healthy() row {
 			query{`count(ALERTS{alertname=~"EventQuota.+", alertstate="firing"}) or vector(0)`, "alerts"}),
 		lines("Reviews of each replica", "Admission reviews that each replica answered. They spread within minutes of a start: the API server keeps its connections.", units.RequestsPerSecond, third,
 			query{`sum by (pod) (rate(eventquota_decisions_total{pod=~"$pod"}[$__rate_interval]))`, "{{pod}}"}),
-		breaker(),
+		lines("Without Redis by replica", "1 while a replica does not ask Redis, as it did not answer in time. Nothing of a replica that is not there.", units.Number, third,
+			query{`sum by (pod) (eventquota_store_unavailable{pod=~"$pod"})`, "{{pod}}"}),
 		lines("Decided without Redis", "Event writes that Redis did not decide in time, by what decided instead.", units.WritesPerSecond, third,
 			query{`sum by (by) (rate(eventquota_decisions_without_store_total{pod=~"$pod"}[$__rate_interval]))`, "{{by}}"}).
 			NoValue("none").
 			Links(help("When a part is down", "when-a-part-is-down")),
 	}}
-}
-
-// breaker shows a state as a number, as Grafana has no other way to draw one by replica.
-func breaker() *statetimeline.PanelBuilder {
-	states := map[string]dashboard.ValueMappingResult{}
-	for value, s := range map[string]struct{ text, colour string }{
-		"0": {"closed", "green"}, "1": {"half-open", "yellow"}, "2": {"open", "red"},
-	} {
-		states[value] = dashboard.ValueMappingResult{Text: new(s.text), Color: new(s.colour)}
-	}
-	q := query{`sum by (pod) (eventquota_store_breaker_state{pod=~"$pod", state="half-open"}) + 2 * sum by (pod) (eventquota_store_breaker_state{pod=~"$pod", state="open"})`, "{{pod}}"}
-	return statetimeline.NewPanelBuilder().
-		Title("Circuit breaker before Redis").
-		Description("While it is open a replica does not ask Redis; half-open, it tries. Nothing without Redis.").
-		Unit(units.Number).Datasource(source()).Span(third).Height(tall).NoValue("no Redis").
-		Thresholds(coloured(steps("green", step{1, "yellow"}, step{2, "red"}))).
-		Mappings([]dashboard.ValueMapping{{ValueMap: &dashboard.ValueMap{Type: dashboard.MappingTypeValueToText, Options: states}}}).
-		ShowValue(common.VisibilityModeAuto).RowHeight(0.8).MergeValues(true).
-		Targets(targets([]query{q}))
 }

@@ -10,10 +10,10 @@ func saved() row {
 	return row{"What does it save?", []cog.Builder[dashboard.Panel]{
 		number("Writes to etcd saved", "Event writes refused in the time shown, less what the settler wrote instead.", units.Short, 6,
 			steps("blue"),
-			query{`sum(increase(eventquota_etcd_writes_saved_total{pod=~"$pod"}[$__range])) - (sum(increase(eventquota_settle_writes_total{pod=~"$pod", result="written"}[$__range])) or vector(0))`, "writes"}).
+			query{`sum(increase(eventquota_decisions_total{pod=~"$pod", outcome=~"merge|drop|deny|overload"}[$__range])) - (sum(increase(eventquota_settle_writes_total{pod=~"$pod", result="written"}[$__range])) or vector(0))`, "writes"}).
 			Decimals(0).NoValue("no replica").Height(tall),
 		lines("Writes to etcd", "What etcd was spared, and what the settler wrote instead: counts and notices.", units.WritesPerSecond, 10,
-			query{`sum(rate(eventquota_etcd_writes_saved_total{pod=~"$pod"}[$__rate_interval]))`, "saved"},
+			query{`sum(rate(eventquota_decisions_total{pod=~"$pod", outcome=~"merge|drop|deny|overload"}[$__rate_interval]))`, "saved"},
 			query{`sum(rate(eventquota_settle_writes_total{pod=~"$pod", result="written"}[$__rate_interval]))`, "written by the settler"}),
 		lines("Messages cut", "Events that went through with a message cut to the limit of their policy.", units.WritesPerSecond, third,
 			query{`sum(rate(eventquota_messages_truncated_total{pod=~"$pod"}[$__rate_interval]))`, "messages"}),
@@ -65,6 +65,6 @@ func kept() row {
 			query{`sum by (event_namespace, policy) (rate(eventquota_condition_errors_total{pod=~"$pod", event_namespace=~"$namespace", policy=~"$policy"}[$__rate_interval]))`, "{{event_namespace}}: {{policy}}"}).
 			NoValue("none"),
 		cells("Versions", "What the replicas run. Two versions are normal in a rollout only.", quarter,
-			`count by (version, revision, goversion) (eventquota_build_info{pod=~"$pod"})`, "replicas"),
+			`count by (version) (eventquota_build_info{pod=~"$pod"})`, "replicas"),
 	}}
 }

@@ -16,8 +16,8 @@ func storming() row {
 			Links(help("A storm is under way", "a-storm-is-under-way")),
 		byOutcome(lines("Reviews by phase and outcome", "What the webhook answered, of all namespaces: a CREATE is decided in the mutating phase, an UPDATE in the validating one.", units.RequestsPerSecond, half,
 			query{`sum by (phase, outcome) (rate(eventquota_decisions_total{pod=~"$pod"}[$__rate_interval]))`, "{{phase}}: {{outcome}}"})),
-		lines("Refused by bucket", "Event writes dropped because a bucket was empty, by the bucket.", units.WritesPerSecond, third,
-			query{`sum by (bucket) (rate(eventquota_events_total{` + chosen + `, outcome=~"drop|deny", bucket!=""}[$__rate_interval]))`, "{{bucket}}"}).
+		lines("Refused by policy or quota", "Event writes dropped or denied, by the policy or quota that decided.", units.WritesPerSecond, third,
+			query{`sum by (policy) (rate(eventquota_events_total{` + chosen + `, outcome=~"drop|deny"}[$__rate_interval]))`, "{{policy}}"}).
 			NoValue("none"),
 		lines("Warnings dropped", "Event writes of type Warning that were dropped or denied, by namespace. A larger burst or reservePerReason of a spam filter, or warningReservePercent of a quota, keeps them.", units.WritesPerSecond, third,
 			query{`sum by (event_namespace) (rate(eventquota_warnings_dropped_total{pod=~"$pod", event_namespace=~"$namespace"}[$__rate_interval]))`, "{{event_namespace}}"}).
