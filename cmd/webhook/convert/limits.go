@@ -122,7 +122,7 @@ func (c *conversion) write(cmd *cobra.Command, o *options) error {
 		for _, note := range c.notes {
 			fmt.Fprintln(cmd.ErrOrStderr(), note)
 		}
-		_, err := output.Write(cmd.OutOrStdout(), output.JSON, quota, "  ")
+		_, err := output.Write(cmd.OutOrStdout(), output.JSON, quota)
 		return err
 	}
 	document, err := yaml.Marshal(quota)

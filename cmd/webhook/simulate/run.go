@@ -87,7 +87,7 @@ func (o *options) write(w io.Writer, r *report.Report) error {
 	case html:
 		return page.Write(w, r)
 	case output.JSON:
-		_, err := output.Write(w, output.JSON, r, "  ")
+		_, err := output.Write(w, output.JSON, r)
 		return err
 	}
 	r.WriteText(w)
