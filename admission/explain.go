@@ -61,6 +61,3 @@ func Plain(e *corev1.Event) string { return strings.TrimPrefix(e.Message, aggreg
 
 // Occurrences is how often an Event says that it happened, from 1.
 func Occurrences(e *corev1.Event) int64 { return occurrences(e) }
-
-// Newest is when the newest occurrence of an Event happened, by its writer's clock; zero where it does not say.
-func Newest(e *corev1.Event) time.Time { return newest(e) }

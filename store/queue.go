@@ -28,8 +28,8 @@ type Ref struct {
 
 // Tally counts occurrences of one thing.
 type Tally struct {
-	What  string `cbor:"1,keyasint"`
-	Count int64  `cbor:"2,keyasint"`
+	What  string `cbor:"1,keyasint" json:"what"`
+	Count int64  `cbor:"2,keyasint" json:"count"`
 }
 
 // PendingWrite is what the API server has not been sent yet about one stored Event or notice.

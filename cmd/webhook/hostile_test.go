@@ -88,7 +88,7 @@ func TestNoCommandPrintsWhatATerminalObeys(t *testing.T) {
 		{"convert", "limits.yaml"}, {"convert", "plugin.yaml"}, {"convert", "kind.yaml"}, {"convert", "raw.yaml"}, {"convert", hostile},
 		{"convert", "limits.yaml", "-o", hostile}, {"convert", "limits.yaml", "--name", hostile},
 		{"check", "--kubeconfig", "kubeconfig"}, {"check", "--kubeconfig", "raw.yaml"}, {"check", "--namespace", hostile},
-		{"top", "--once", "--kubeconfig", "kubeconfig"}, {"top", "--once", "--endpoint", hostile}, {"top", "--by", hostile},
+		{"top", "--kubeconfig", "kubeconfig"}, {"top", "--endpoint", hostile}, {"top", "--by", hostile},
 		{"explain", hostile}, {"explain", "pod/a", "--kubeconfig", "kubeconfig"}, {"explain", "pod/" + hostile, "--endpoint", hostile},
 		{"serve", "--kubeconfig", "kubeconfig"}, {"serve", "--log-level", hostile}, {"serve", "--redis-addresses", hostile},
 		{hostile}, {"--" + hostile}, {"help", hostile},

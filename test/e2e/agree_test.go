@@ -128,7 +128,7 @@ func (e *setEnv) decided(policy string) (sum calls) {
 func (e *faultEnv) top(by, name string) (row calls) {
 	e.Helper()
 	endpoint := strings.TrimSuffix(e.set.Replicas[0].MetricsURL, "/metrics")
-	out, err := exec.CommandContext(e.Context(), program(), "top", "--once", "--output=json", "--by="+by, "--endpoint="+endpoint).Output()
+	out, err := exec.CommandContext(e.Context(), program(), "top", "--interval=0", "--output=json", "--by="+by, "--endpoint="+endpoint).Output()
 	e.must(err)
 	var told struct {
 		Replicas []json.RawMessage

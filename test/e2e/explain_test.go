@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/eventquota/eventquota/test/cluster"
 )
@@ -22,21 +23,20 @@ type explained struct {
 		Dropped []struct {
 			Name           string
 			Count, Pending int64
-			Reasons        map[string]int64
 		}
-		Next []explainedNext
+		Buckets []explainedBucket
 	}
 }
 
-type explainedNext struct {
-	Reason string
-	Other  struct{ Outcome, Because string }
+type explainedBucket struct {
+	Policy string
+	Tokens int
+	Next   time.Time
 }
 
-// dropped reports whether it is dropped for want of a token, and it is said when
-// there is one.
-func (n explainedNext) dropped() bool {
-	return n.Other.Outcome == "drop" && strings.Contains(n.Other.Because, `of the default policy is empty: next token at `)
+// empty reports whether a bucket of the default policy has no token, and it is said when there is one.
+func (b explainedBucket) empty() bool {
+	return b.Policy == "default" && b.Tokens == 0 && !b.Next.IsZero()
 }
 
 // explains holds that explain tells of an object that was in a storm as many
@@ -65,7 +65,7 @@ func (e *env) explains(namespace, pod string) {
 		return said, pending
 	}
 	said, _ := explain()
-	var counted, dropped, forecasts int64
+	var counted, dropped, empty int64
 	for _, s := range said.Sources {
 		for _, event := range s.Events {
 			counted += event.Count
@@ -76,8 +76,8 @@ func (e *env) explains(namespace, pod string) {
 		for _, notice := range s.Dropped {
 			counted, dropped = counted+notice.Count, dropped+notice.Count
 		}
-		if slices.ContainsFunc(s.Next, explainedNext.dropped) {
-			forecasts++
+		if slices.ContainsFunc(s.Buckets, explainedBucket.empty) {
+			empty++
 		}
 	}
 	var sent int64
@@ -86,13 +86,13 @@ func (e *env) explains(namespace, pod string) {
 			sent += n
 		}
 	}
-	e.Logf("explain tells of %d occurrences about %s, %d of them dropped, and for %d of %d sources that the next is dropped",
-		counted, pod, dropped, forecasts, len(said.Sources))
+	e.Logf("explain tells of %d occurrences about %s, %d of them dropped, and of an empty bucket of %d of %d sources",
+		counted, pod, dropped, empty, len(said.Sources))
 	if counted != sent || sent == 0 {
 		e.Errorf("explain tells of %d occurrences about %s, want the %d that reached the API server", counted, pod, sent)
 	}
-	if dropped == 0 || forecasts == 0 {
-		e.Errorf("%d were dropped and %d sources have no tokens: that is no storm", dropped, forecasts)
+	if dropped == 0 || empty == 0 {
+		e.Errorf("%d were dropped and %d sources have no tokens: that is no storm", dropped, empty)
 	}
 
 	e.eventually("nothing is pending", func() bool {

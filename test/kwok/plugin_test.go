@@ -122,13 +122,13 @@ func asPlugin(t *testing.T, c *cluster.Cluster, client kubernetes.Interface, pro
 		}
 		return string(out), nil
 	}
-	if _, err := ask("top", "--once"); err == nil || !strings.Contains(err.Error(), `cannot list resource "validatingwebhookconfigurations"`) {
+	if _, err := ask("top", "--interval", "0"); err == nil || !strings.Contains(err.Error(), `cannot list resource "validatingwebhookconfigurations"`) {
 		t.Errorf("without any right: %v, want the first that is missing", err)
 	}
 	grant(t, client)
 	var out string
 	for began := time.Now(); ; { // the API server learns of rights a moment later
-		if out, err = ask("top", "--once", "--by", "namespace", "-o", "json"); err == nil {
+		if out, err = ask("top", "--interval", "0", "--by", "namespace", "-o", "json"); err == nil {
 			break
 		}
 		if !strings.Contains(err.Error(), "forbidden") || time.Since(began) > time.Minute {

@@ -30,23 +30,18 @@ func Config(kubeconfig string) (config *rest.Config, err error) {
 	return config, nil
 }
 
-// Flags are kubectl's flags that say which cluster to ask, as whom and in which namespace. Make them with NewFlags.
+// Flags are kubectl's flags that say which cluster to ask, as whom and in which namespace. Without any they stand for
+// the current context of the user's kubeconfig, or for the service account of the pod where there is none.
 type Flags struct {
 	loading   *clientcmd.ClientConfigLoadingRules
 	overrides clientcmd.ConfigOverrides
 	loaded    clientcmd.ClientConfig // reads the files once, when it is first asked
 }
 
-// NewFlags stand for the current context of the user's kubeconfig, or for the service account of the pod
-// where there is none.
-func NewFlags() *Flags {
+// AddFlags adds Flags to f, with --namespace if they are for a command that looks into one.
+func AddFlags(f *pflag.FlagSet, namespaced bool) *Flags {
 	o := &Flags{loading: clientcmd.NewDefaultClientConfigLoadingRules()}
 	o.loaded = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(o.loading, &o.overrides)
-	return o
-}
-
-// AddFlags adds them to f, with --namespace if they are for a command that looks into one.
-func (o *Flags) AddFlags(f *pflag.FlagSet, namespaced bool) {
 	f.StringVar(&o.loading.ExplicitPath, "kubeconfig", "", "kubeconfig file; empty for $KUBECONFIG, ~/.kube/config or the service account of the pod")
 	flags := clientcmd.RecommendedConfigOverrideFlags("")
 	// API servers do not take passwords any more.
@@ -56,21 +51,21 @@ func (o *Flags) AddFlags(f *pflag.FlagSet, namespaced bool) {
 		flags.ContextOverrideFlags.Namespace = clientcmd.FlagInfo{}
 	}
 	clientcmd.BindOverrideFlags(&o.overrides, f, flags)
+	return o
 }
 
 // Config says how to reach the API server, without a client-side rate limit, and in which namespace to look.
-func (o *Flags) Config(userAgent string) (*rest.Config, string, error) {
-	config, err := o.loaded.ClientConfig()
+func (o *Flags) Config() (config *rest.Config, namespace string, err error) {
+	config, err = o.loaded.ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
 		return nil, "", fmt.Errorf("--kubeconfig: there is none at %s", strings.Join(o.loading.GetLoadingPrecedence(), ", "))
 	}
 	if err != nil {
 		return nil, "", fmt.Errorf("--kubeconfig: %w", text.OneLine(err))
 	}
-	namespace, _, err := o.loaded.Namespace()
-	if err != nil {
+	if namespace, _, err = o.loaded.Namespace(); err != nil {
 		return nil, "", fmt.Errorf("--namespace: %w", text.OneLine(err))
 	}
 	config.QPS = -1
-	return rest.AddUserAgent(config, userAgent), namespace, nil
+	return config, namespace, nil
 }

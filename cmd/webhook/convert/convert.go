@@ -130,7 +130,7 @@ func (o *options) run(stdin io.Reader, out io.Writer, path string) error {
 	}{Metadata: map[string]string{"name": o.Name}, Spec: v1alpha1.Budget{Limits: limits}}
 	quota.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind(v1alpha1.KindClusterEventQuota))
 	if o.Output == output.JSON {
-		_, err := output.Write(out, output.JSON, quota, "  ")
+		_, err := output.Write(out, output.JSON, quota)
 		return err
 	}
 	document, err := yaml.Marshal(quota)

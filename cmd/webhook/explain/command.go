@@ -4,12 +4,8 @@ package explain
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes"
@@ -21,36 +17,34 @@ import (
 
 // options are the flags of explain.
 type options struct {
-	Replicas     replicas.Options
-	Writers      []string
-	WriterGroups []string
-	Output       string
+	Replicas *replicas.Options
+	Writers  []string
+	Output   string
 }
 
 // Command is eventquota explain.
 func Command() *cobra.Command {
-	o := &options{Replicas: replicas.NewOptions(), Output: output.Table}
+	o := &options{Output: output.Table}
 	cmd := &cobra.Command{
 		Use:   "explain KIND/NAME",
 		Short: "Show what is merged and dropped of an object's Events, and why",
 		Long: `Explain shows, for each source of Events about an object: what is counted, merged
-into other Events and not yet written; how many tokens its buckets have and when
-the next one comes; what was dropped; which policy governs and why; and what would
-become of one more Event now.
+into other Events and not yet written; what was dropped, by which policy or quota;
+which policy governs and why; how many tokens its buckets have, and when the next
+one comes.
 
 It reads the stored Events and the policies from the API server as the user of your
 kubeconfig, who needs the right to list events, eventpolicies, eventquotas,
-clustereventpolicies and clustereventquotas, and to get the namespace. It asks one replica what is merged
-and pending, with the same rights as top; a replica that keeps its state in memory
-only knows its own. It changes nothing.
+clustereventpolicies and clustereventquotas, and to get the namespace. It asks one
+replica what is merged and pending, with the same rights as top; a replica that keeps
+its state in memory only knows its own. It changes nothing.
 
-A source is only known by its stored Events and notices: one that has neither is not
-shown. What is merged and dropped is kept for each user that writes, and an Event
-does not say who wrote it. Explain tries the users of kubelets, schedulers and the
-controllers of Kubernetes; --writer names others.`,
+A source is only known by its stored Events: one that has none is not shown. What is
+merged and dropped is kept for each user that writes, and an Event does not say who
+wrote it. Explain tries the users of kubelets, schedulers and the controllers of
+Kubernetes; --writer names others.`,
 		Example: `  eventquota explain pod/web-0 -n storm
   kubectl eventquota explain node/node-1 -n default --context prod
-  eventquota explain pod/web-0 --endpoint https://10.0.3.7:8443 --endpoint-token-file token --endpoint-ca-file ca.crt
   eventquota explain pod/web-0 --endpoint http://127.0.0.1:8080 -o json | jq .sources`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -58,26 +52,13 @@ controllers of Kubernetes; --writer names others.`,
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-			defer stop()
-			return o.run(ctx, cmd.OutOrStdout(), args[0])
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), cmd.OutOrStdout(), args[0]) },
 	}
 	f := cmd.Flags()
-	o.Replicas.AddFlags(f, true)
+	o.Replicas = replicas.AddFlags(f, true)
 	f.StringArrayVar(&o.Writers, "writer", nil, "user whose Events to look at; may be given several times; none for the users that Kubernetes' own sources write as")
-	f.StringSliceVar(&o.WriterGroups, "writer-groups", nil, "groups of each --writer; empty for those that the API server puts such a user into")
 	output.OneOf(cmd, &o.Output, "output", "o", output.Formats(), "format of the report: table, wide for all Events rather than 30 of a source, json, yaml, or name for the names of Events")
 	return cmd
-}
-
-func (o *options) validate() error {
-	err := o.Replicas.Validate()
-	if len(o.WriterGroups) > 0 && len(o.Writers) == 0 {
-		return errors.Join(err, errors.New("--writer-groups: needs --writer"))
-	}
-	return err
 }
 
 // run reads all that is known of an object and prints it.
@@ -86,10 +67,7 @@ func (o *options) run(ctx context.Context, out io.Writer, arg string) error {
 	if err != nil {
 		return err
 	}
-	if err := o.validate(); err != nil {
-		return err
-	}
-	config, namespace, err := o.Replicas.Cluster.Config("eventquota-explain")
+	config, namespace, err := o.Replicas.Cluster.Config()
 	if err != nil {
 		return err
 	}
@@ -105,13 +83,14 @@ func (o *options) run(ctx context.Context, out io.Writer, arg string) error {
 	if err != nil {
 		return fmt.Errorf("--kubeconfig: %w", err)
 	}
-	x := explainer{options: o, policies: policies.Set(), report: report{
-		Namespace: namespace, Kind: events[0].InvolvedObject.Kind, Name: events[0].InvolvedObject.Name,
-	}}
-	if x.replica, err = o.Replicas.Open(ctx, "eventquota-explain"); err != nil {
+	replica, err := o.Replicas.Open(ctx)
+	if err != nil {
 		return err
 	}
-	defer x.replica.Close()
+	defer replica.Close()
+	x := explainer{writers: o.Writers, policies: policies.Set(), replica: replica, report: report{
+		Namespace: namespace, Kind: events[0].InvolvedObject.Kind, Name: events[0].InvolvedObject.Name,
+	}}
 	if err := x.explain(ctx, events); err != nil {
 		return err
 	}

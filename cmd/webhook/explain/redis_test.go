@@ -64,21 +64,14 @@ func factsOf(s *source) (all []string) {
 	}
 	all = append(all, droppedFacts(s.Component, s.Dropped)...)
 	for _, b := range s.Buckets {
-		all = append(all, fmt.Sprintf("%s %s %s of %s", s.Component, b.Bucket, b.For, b.Policy))
-	}
-	for _, n := range s.Next {
-		same := ""
-		if n.Same != nil {
-			same = string(n.Same.Outcome)
-		}
-		all = append(all, fmt.Sprintf("%s %s %s: %s, %s, reserve %d of %d", s.Component, n.Type, n.Reason, same, n.Other.Outcome, n.Reserve, n.PerReason))
+		all = append(all, fmt.Sprintf("%s %s %s of %s, empty %t", s.Component, b.Bucket, b.For, b.Policy, b.Tokens == 0))
 	}
 	return all
 }
 
 func droppedFacts(of string, notices []notice) (all []string) {
 	for _, d := range notices {
-		all = append(all, fmt.Sprintf("of %s dropped %d by %s %v %v, %d pending", of, d.Count, d.by(), d.Reasons, d.Sources, d.Pending))
+		all = append(all, fmt.Sprintf("of %s dropped %d by %s of %s %v %v, %d pending", of, d.Count, d.Bucket, d.Policy, d.Reasons, d.Sources, d.Pending))
 	}
 	return all
 }

@@ -140,14 +140,12 @@ func (r *explainRig) wrote(component, eventType, reason, message string) string 
 	if component == "kubelet" {
 		e.Source.Host = "node-1"
 	}
-	x := explainer{report: report{Namespace: "storm"}}
-	writers := new(options).byWriter(sourcesOf([]corev1.Event{e})[0])
+	writers := sourcesOf([]corev1.Event{e})[0].byWriter(nil)
 	by := writers[len(writers)-1]
 	if r.user != "" {
 		by.user = policy.UserInfo{Username: r.user}
 	}
-	request := x.request(by, &next{Type: eventType, Reason: reason, like: &e}, message, r.now)
-	request.Object = &e
+	request := by.create(&e)
 	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute) // on a machine that is busy
 	defer cancel()
 	a, err := r.gate.Mutate(ctx, request)
@@ -163,22 +161,8 @@ func (r *explainRig) wrote(component, eventType, reason, message string) string 
 	return string(a.Outcome)
 }
 
-// noticed stores the notice of n dropped Events of a source, and deletes its stored Events.
-func (r *explainRig) noticed(component string, n int) {
-	r.events = slices.DeleteFunc(r.events, func(e corev1.Event) bool { return e.Source.Component == component })
-	r.events = append(r.events, corev1.Event{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "storm", Name: "eventquota-" + component,
-			Annotations: map[string]string{settler.AnnotationDropped: fmt.Sprintf(`{"sources":[{"source":%q,"count":%d},{"source":"","count":1}]}`, component, n)},
-		},
-		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "storm", Name: "web-0", UID: "web-0-uid"},
-		Source:         corev1.EventSource{Component: "eventquota"}, Type: "Normal", Reason: settler.ReasonDropped,
-		Count: int32(n), FirstTimestamp: metav1.NewTime(r.now), LastTimestamp: metav1.NewTime(r.now),
-	})
-}
-
-// storm is a source that repeats, one with many messages, one that is silenced, one of which only a notice is
-// stored, and one of which the store knows nothing.
+// storm is a source that repeats, one with many messages, one that is silenced, one that is dropped, and one of which
+// the store knows nothing. There is a notice too.
 func (r *explainRig) storm() *explainRig {
 	r.t.Helper()
 	for range 4 {
@@ -199,7 +183,9 @@ func (r *explainRig) storm() *explainRig {
 	for range 3 {
 		r.wrote("flooder", "Normal", "Flood0", "another wave")
 	}
-	r.noticed("flooder", 3)
+	notice := r.events[0]
+	notice.Name, notice.Source, notice.Reason = "eventquota-flooder", corev1.EventSource{Component: "eventquota"}, settler.ReasonDropped
+	r.events = append(r.events, notice)
 	for component, reason := range map[string]string{"scheduler": "Scheduled", "silenced": "Noise"} {
 		r.events = append(r.events, corev1.Event{
 			ObjectMeta:     metav1.ObjectMeta{Namespace: "storm", Name: "web-0.old-" + component},

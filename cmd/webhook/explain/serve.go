@@ -114,17 +114,11 @@ func parseQuery(raw string) ([]store.Key, error) {
 	if err != nil {
 		return nil, errors.New("the query is malformed")
 	}
-	for name := range query {
-		if name != "key" {
-			return nil, fmt.Errorf("%.40q: must be key", name)
-		}
+	keys := make([]store.Key, len(query["key"]))
+	if len(keys) < 1 || len(keys) > mostKeys {
+		return nil, fmt.Errorf("key: must be given 1 to %d times, not %d times", mostKeys, len(keys))
 	}
-	values := query["key"]
-	if len(values) < 1 || len(values) > mostKeys {
-		return nil, fmt.Errorf("key: must be given 1 to %d times, not %d times", mostKeys, len(values))
-	}
-	keys := make([]store.Key, len(values))
-	for i, value := range values {
+	for i, value := range query["key"] {
 		if err := keys[i].UnmarshalText([]byte(value)); err != nil {
 			return nil, fmt.Errorf("key: %w", err)
 		}

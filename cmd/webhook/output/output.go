@@ -1,4 +1,4 @@
-// Package output is the formats that commands print in, and flags that take one of some values.
+// Package output prints in the formats of kubectl, and has flags that take one of some values.
 package output
 
 import (
@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -28,30 +29,43 @@ const (
 // Formats are all formats.
 func Formats() []string { return []string{Table, Wide, JSON, YAML, Name} }
 
-// Write writes v as JSON, in a line or indented, or as a YAML document. It reports whether the format is one of these.
-func Write(w io.Writer, format string, v any, indent string) (done bool, err error) {
-	encode := func(w io.Writer) error {
-		e := json.NewEncoder(text.JSON(w))
-		e.SetIndent("", indent)
-		e.SetEscapeHTML(false)
-		return e.Encode(v)
+// Write writes v as indented JSON or as YAML. It reports whether the format is one of these.
+func Write(w io.Writer, format string, v any) (done bool, err error) {
+	if format != JSON && format != YAML {
+		return false, nil
 	}
-	switch format {
-	case JSON:
-		return true, encode(w)
-	case YAML:
-		var b bytes.Buffer
-		if err := encode(&b); err != nil {
-			return true, err
-		}
-		document, err := yaml.JSONToYAML(b.Bytes()) // which takes no control characters that are not escaped
+	var document bytes.Buffer
+	e := json.NewEncoder(text.JSON(&document))
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return true, err
+	}
+	if format == YAML {
+		converted, err := yaml.JSONToYAML(document.Bytes()) // which takes no control characters that are not escaped
 		if err != nil {
 			return true, err
 		}
-		_, err = fmt.Fprintf(w, "---\n%s", text.Lines(string(document)))
-		return true, err
+		document = *bytes.NewBufferString(text.Lines(string(converted)))
 	}
-	return false, nil
+	_, err = document.WriteTo(w)
+	return true, err
+}
+
+// Rows prints rows of cells for people. Cells of rows that follow each other are aligned, until Flush at the latest,
+// and nothing in a cell changes what a terminal shows.
+type Rows struct{ *tabwriter.Writer }
+
+// NewRows prints to w.
+func NewRows(w io.Writer) Rows { return Rows{tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)} }
+
+// Add adds a row. Without cells it is an empty line.
+func (r Rows) Add(cells ...any) {
+	row := make([]string, len(cells))
+	for i, cell := range cells {
+		row[i] = text.Visible(fmt.Sprint(cell))
+	}
+	fmt.Fprintln(r, strings.Join(row, "\t")) // Flush reports what fails
 }
 
 // OneOf adds a flag to cmd that takes one of some values, which shells complete. The default is what value holds.

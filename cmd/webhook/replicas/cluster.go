@@ -2,17 +2,10 @@ package replicas
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"net/url"
 	"slices"
-	"strings"
-	"sync"
-	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -35,108 +28,77 @@ const (
 	tokenSeconds = 600
 )
 
-// cluster reaches a replica through the API server. It finds the service that the webhook configuration of
-// eventquota names, forwards a port to one of its pods, and asks for tokens of the service account that may
-// read metrics. The certificate must be of the CA that the API server trusts for the webhook.
-type cluster struct {
-	config  *rest.Config
-	client  kubernetes.Interface
-	service *admissionregistrationv1.ServiceReference
-	roots   *x509.CertPool // nil for the system's
-
-	token   string
-	renewAt time.Time
-
-	mu      sync.Mutex // a dial may outlive the request that it was for
-	forward *forward   // nil before the first one
-}
-
-// find finds eventquota in a cluster.
+// find reaches a replica through the API server. It finds the service that the webhook configuration of eventquota
+// names, forwards a port to one of its pods, and gets a token of the service account that may read metrics. The
+// certificate must be of the CA that the API server trusts for the webhook. Where there is no such account, metrics are
+// for anyone, without TLS.
 func find(ctx context.Context, config *rest.Config) (*Replica, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("--kubeconfig: %w", err)
 	}
-	c := &cluster{config: config, client: client}
-	if err := c.findService(ctx); err != nil {
-		return nil, err
+	called, err := findService(ctx, client)
+	if err != nil {
+		return nil, fmt.Errorf("find eventquota: %w", err)
 	}
-	host := c.service.Name + "." + c.service.Namespace + ".svc"
-	return &Replica{
-		name: "a replica in namespace " + c.service.Namespace, url: &url.URL{Scheme: "https", Host: host},
-		transport: &http.Transport{
-			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: c.roots},
-			DialContext:     c.dial,
-		},
-		token: c.readerToken, Close: c.close,
-	}, nil
+	namespace := called.Service.Namespace
+	pod, port, err := findPod(ctx, client, called.Service)
+	if err != nil {
+		return nil, fmt.Errorf("find a replica: %w", err)
+	}
+	to := &rest.Config{TLSClientConfig: rest.TLSClientConfig{ServerName: called.Service.Name + "." + namespace + ".svc", CAData: called.CABundle}}
+	scheme := "https"
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(tokenSeconds))}}
+	given, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, reader, request, metav1.CreateOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		scheme = "http"
+	case err != nil:
+		return nil, fmt.Errorf("get a token to read metrics: %w", err)
+	default:
+		to.BearerToken = given.Status.Token
+	}
+	u := client.CoreV1().RESTClient().Post().Resource("pods").Namespace(namespace).Name(pod).SubResource("portforward").URL()
+	address, end, err := forward(ctx, config, u, port)
+	if err != nil {
+		return nil, fmt.Errorf("forward a port to pod %s: %w", pod, err)
+	}
+	return newReplica("a replica in namespace "+namespace, &url.URL{Scheme: scheme, Host: address}, to, end)
 }
 
 // findService finds the service that webhook configurations name.
-func (c *cluster) findService(ctx context.Context) error {
-	all, err := c.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().List(ctx, metav1.ListOptions{LabelSelector: label})
+func findService(ctx context.Context, client kubernetes.Interface) (called *admissionregistrationv1.WebhookClientConfig, err error) {
+	all, err := client.AdmissionregistrationV1().ValidatingWebhookConfigurations().List(ctx, metav1.ListOptions{LabelSelector: label})
 	if err != nil {
-		return fmt.Errorf("find eventquota: %w; --endpoint needs no such right", err)
+		return nil, err
 	}
-	var names []string
 	for i := range all.Items {
 		for j := range all.Items[i].Webhooks {
-			called := &all.Items[i].Webhooks[j].ClientConfig
-			if called.Service == nil {
-				continue
-			}
-			if name := called.Service.Namespace + "/" + called.Service.Name; !slices.Contains(names, name) {
-				names = append(names, name)
-			}
-			c.service, c.roots = called.Service, nil
-			if len(called.CABundle) > 0 {
-				c.roots = x509.NewCertPool()
-				c.roots.AppendCertsFromPEM(called.CABundle)
+			c := &all.Items[i].Webhooks[j].ClientConfig
+			switch {
+			case c.Service == nil:
+			case called == nil:
+				called = c
+			case c.Service.Namespace != called.Service.Namespace, c.Service.Name != called.Service.Name:
+				return nil, fmt.Errorf("webhook configurations name several services, in namespaces %s and %s", called.Service.Namespace, c.Service.Namespace)
 			}
 		}
 	}
-	switch len(names) {
-	case 0:
-		return fmt.Errorf("find eventquota: no validating webhook configuration with label %s names a service: is it installed in this cluster?", label)
-	case 1:
-		return nil
+	if called == nil {
+		return nil, fmt.Errorf("no validating webhook configuration with label %s names a service: is it installed in this cluster?", label)
 	}
-	return fmt.Errorf("find eventquota: webhook configurations name several services, %s: give an --endpoint", strings.Join(names, " and "))
-}
-
-// dial connects by a port that is forwarded to a pod that is ready.
-func (c *cluster) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.forward == nil || !c.forward.open() {
-		pod, port, err := c.findPod(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if c.forward, err = newForward(ctx, c.config, c.client, pod, port); err != nil {
-			return nil, err
-		}
-	}
-	return new(net.Dialer).DialContext(ctx, "tcp", c.forward.address)
-}
-
-func (c *cluster) close() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.forward != nil {
-		c.forward.close()
-	}
+	return called, nil
 }
 
 // findPod finds a pod of the service that is ready, and its port for metrics.
-func (c *cluster) findPod(ctx context.Context) (*corev1.Pod, int32, error) {
-	service, err := c.client.CoreV1().Services(c.service.Namespace).Get(ctx, c.service.Name, metav1.GetOptions{})
+func findPod(ctx context.Context, client kubernetes.Interface, of *admissionregistrationv1.ServiceReference) (name string, port int32, err error) {
+	service, err := client.CoreV1().Services(of.Namespace).Get(ctx, of.Name, metav1.GetOptions{})
 	if err != nil {
-		return nil, 0, err
+		return "", 0, err
 	}
-	pods, err := c.client.CoreV1().Pods(c.service.Namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.SelectorFromSet(service.Spec.Selector).String()})
+	pods, err := client.CoreV1().Pods(of.Namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.SelectorFromSet(service.Spec.Selector).String()})
 	if err != nil {
-		return nil, 0, err
+		return "", 0, err
 	}
 	for i := range pods.Items {
 		pod := &pods.Items[i]
@@ -148,28 +110,10 @@ func (c *cluster) findPod(ctx context.Context) (*corev1.Pod, int32, error) {
 		for _, container := range pod.Spec.Containers {
 			for _, port := range container.Ports {
 				if port.Name == metricsPort {
-					return pod, port.ContainerPort, nil
+					return pod.Name, port.ContainerPort, nil
 				}
 			}
 		}
 	}
-	return nil, 0, errors.New("no pod that is ready has a port named " + metricsPort)
-}
-
-// readerToken is a token of the service account that may read metrics.
-func (c *cluster) readerToken(ctx context.Context) (string, error) {
-	if time.Now().Before(c.renewAt) {
-		return c.token, nil
-	}
-	asked := time.Now()
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(tokenSeconds))}}
-	given, err := c.client.CoreV1().ServiceAccounts(c.service.Namespace).CreateToken(ctx, reader, request, metav1.CreateOptions{})
-	if apierrors.IsNotFound(err) {
-		return "", nil // where everyone may read them
-	}
-	if err != nil {
-		return "", fmt.Errorf("get a token to read metrics: %w", err)
-	}
-	c.token, c.renewAt = given.Status.Token, asked.Add(tokenSeconds*time.Second/2)
-	return c.token, nil
+	return "", 0, errors.New("no pod that is ready has a port named " + metricsPort)
 }

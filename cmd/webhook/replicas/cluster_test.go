@@ -52,21 +52,21 @@ func TestAReplicaIsFoundInTheCluster(t *testing.T) {
 		want, err string
 	}{
 		"one that is ready":          {[]runtime.Object{configuration("system/eventquota", "system/eventquota"), unlabeled, service, leaving, pod(1, corev1.ConditionFalse, "metrics"), pod(2, corev1.ConditionTrue, "metrics"), other}, "eventquota-2 8443", ""},
-		"none is installed":          {[]runtime.Object{unlabeled, service}, "", "find eventquota: no validating webhook configuration with label app.kubernetes.io/name=eventquota names a service: is it installed in this cluster?"},
-		"two are":                    {[]runtime.Object{configuration("a/eventquota"), configuration("b/eventquota")}, "", "find eventquota: webhook configurations name several services, a/eventquota and b/eventquota: give an --endpoint"},
+		"none is installed":          {[]runtime.Object{unlabeled, service}, "", "no validating webhook configuration with label app.kubernetes.io/name=eventquota names a service: is it installed in this cluster?"},
+		"two are":                    {[]runtime.Object{configuration("a/eventquota"), configuration("b/eventquota")}, "", "webhook configurations name several services, in namespaces a and b"},
 		"its service is not there":   {[]runtime.Object{configuration("system/eventquota")}, "", `services "eventquota" not found`},
 		"none is ready":              {[]runtime.Object{configuration("system/eventquota"), service, pod(1, corev1.ConditionFalse, "metrics"), other}, "", "no pod that is ready has a port named metrics"},
 		"one that serves no metrics": {[]runtime.Object{configuration("system/eventquota"), service, pod(1, corev1.ConditionTrue, "webhook")}, "", "no pod that is ready has a port named metrics"},
 	} {
 		t.Run(says, func(t *testing.T) {
-			c := &cluster{client: fake.NewClientset(test.objects...)}
-			err := c.findService(t.Context())
+			client := fake.NewClientset(test.objects...)
+			called, err := findService(t.Context(), client)
 			got := ""
 			if err == nil {
-				var found *corev1.Pod
+				var found string
 				var port int32
-				if found, port, err = c.findPod(t.Context()); err == nil {
-					got = fmt.Sprint(found.Name, " ", port)
+				if found, port, err = findPod(t.Context(), client, called.Service); err == nil {
+					got = fmt.Sprint(found, " ", port)
 				}
 			}
 			if got != test.want || test.err == "" && err != nil || test.err != "" && (err == nil || err.Error() != test.err) {

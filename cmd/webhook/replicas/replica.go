@@ -3,7 +3,6 @@ package replicas
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +13,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
 
 	"github.com/eventquota/eventquota/admission/text"
 	"github.com/eventquota/eventquota/cmd/webhook/apiserver"
@@ -25,78 +26,81 @@ const (
 	maxBytes = 16 << 20
 )
 
-// Options are the flags that say where to ask: the cluster of a kubeconfig, or one replica. Make them with
-// NewOptions.
+// Options are the flags that say where to ask: the cluster of a kubeconfig, or one replica.
 type Options struct {
-	Endpoint Endpoint
+	Endpoint string
 	Cluster  *apiserver.Flags
 }
 
-// NewOptions stand for the user's own cluster.
-func NewOptions() Options { return Options{Cluster: apiserver.NewFlags()} }
-
-// AddFlags adds them to f, with --namespace if they are for a command that looks into one.
-func (o *Options) AddFlags(f *pflag.FlagSet, namespaced bool) {
-	o.Cluster.AddFlags(f, namespaced)
-	o.Endpoint.addFlags(f)
+// AddFlags adds Options to f, with --namespace if they are for a command that looks into one.
+func AddFlags(f *pflag.FlagSet, namespaced bool) *Options {
+	o := &Options{Cluster: apiserver.AddFlags(f, namespaced)}
+	f.StringVar(&o.Endpoint, "endpoint", "", "URL of a replica that serves metrics without a token, to ask instead of one that the cluster has, as http://host:port")
+	return o
 }
 
-// Validate reports every flag that is missing, wrong or contradicts another. It opens no file and connects nowhere.
-func (o *Options) Validate() error {
-	if o.Endpoint == (Endpoint{}) {
-		return nil
+// Open finds a replica to ask.
+func (o *Options) Open(ctx context.Context) (*Replica, error) {
+	if o.Endpoint != "" {
+		u, err := parseEndpoint(o.Endpoint)
+		if err != nil {
+			return nil, fmt.Errorf("--endpoint: %w", err)
+		}
+		return newReplica("--endpoint", u, &rest.Config{}, func() {})
 	}
-	return o.Endpoint.validate()
-}
-
-// Open finds a replica to ask. The flags are valid.
-func (o *Options) Open(ctx context.Context, userAgent string) (*Replica, error) {
-	if o.Endpoint != (Endpoint{}) {
-		return o.Endpoint.open()
-	}
-	config, _, err := o.Cluster.Config(userAgent)
+	config, _, err := o.Cluster.Config()
 	if err != nil {
 		return nil, err
 	}
 	return find(ctx, config)
 }
 
-// Replica is one that can be asked. It is for one goroutine at a time.
+// parseEndpoint reads the URL of a replica. No error prints it: it may hold a password that does not belong there.
+func parseEndpoint(endpoint string) (*url.URL, error) {
+	u, err := url.Parse(endpoint)
+	switch {
+	case err != nil:
+		return nil, errors.New("is not a URL")
+	case u.User != nil:
+		return nil, errors.New("must have no user")
+	case u.Scheme != "https" && u.Scheme != "http", u.Hostname() == "", u.RawQuery != "", u.Fragment != "":
+		return nil, errors.New("must be http://host:port or https://host:port, with a path at most")
+	}
+	return u, nil
+}
+
+// Replica is one that can be asked.
 type Replica struct {
-	name      string // in errors
-	url       *url.URL
-	transport http.RoundTripper
-	// token is asked for the bearer token of each request; nil where transport adds one, if there is one.
-	token func(context.Context) (string, error)
+	name   string // in errors
+	url    *url.URL
+	client *http.Client
 	// Close ends the way to it.
 	Close func()
 }
 
+// newReplica is asked at u, with the token and by the CA of a config. It follows no redirection, so that a token goes
+// nowhere else.
+func newReplica(name string, u *url.URL, config *rest.Config, end func()) (*Replica, error) {
+	config.Timeout = timeout
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		end()
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &Replica{name: name, url: u, client: client, Close: func() { utilnet.CloseIdleConnectionsFor(client.Transport); end() }}, nil
+}
+
 // Get asks for path, such as /busiest, with query, and decodes the JSON of the answer into what into points to. It
-// takes 10 s at most and follows no redirection, so that a token goes nowhere else.
+// takes 10 s at most.
 func (r *Replica) Get(ctx context.Context, path string, query url.Values, into any) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 	u := r.url.JoinPath(path)
 	u.RawQuery = query.Encode()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return fmt.Errorf("%s: %w", r.name, err)
 	}
-	if r.token != nil {
-		token, err := r.token(ctx)
-		if err != nil {
-			return err
-		}
-		if token != "" {
-			request.Header.Set("Authorization", "Bearer "+token)
-		}
-	}
-	client := http.Client{Transport: r.transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	response, err := client.Do(request)
-	if plain, ok := errors.AsType[tls.RecordHeaderError](err); ok && string(plain.RecordHeader[:4]) == "HTTP" {
-		return fmt.Errorf("%s: serves metrics without TLS: use an --endpoint with http", r.name)
-	}
+	response, err := r.client.Do(request)
 	if err != nil {
 		return fmt.Errorf("%s: %w", r.name, err)
 	}
@@ -118,11 +122,8 @@ func (r *Replica) refused(response *http.Response) error {
 	if more := strings.TrimSpace(text.Visible(string(body))); more != "" {
 		message += ": " + more
 	}
-	switch {
-	case response.StatusCode == http.StatusUnauthorized && response.Request.Header.Get("Authorization") == "":
-		message += "; it wants a token, see --endpoint-token-file"
-	case response.StatusCode == http.StatusNotFound:
-		message += "; is it the metrics address of a replica of this version?"
+	if response.StatusCode == http.StatusNotFound {
+		message += "; does a replica of this version serve its metrics there?"
 	}
 	return errors.New(message)
 }

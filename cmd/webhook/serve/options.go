@@ -127,7 +127,7 @@ func (o *options) validate() error {
 }
 
 // usesRedis reports whether there is a Redis to share the state in.
-func (o *options) usesRedis() bool { return o.Redis.URL != "" || len(o.Redis.Addresses) > 0 }
+func (o *options) usesRedis() bool { return len(o.Redis.Addresses) > 0 }
 
 // logger makes the logger that the flags ask for. They have been validated.
 func (o *options) logger(w io.Writer) logr.Logger {

@@ -98,7 +98,7 @@ func (o *options) write(w io.Writer, r *report.Report) error {
 	case html:
 		return r.WritePage(w)
 	case output.JSON:
-		_, err := output.Write(w, output.JSON, r, "  ")
+		_, err := output.Write(w, output.JSON, r)
 		return err
 	case output.Table:
 		r.WriteText(w)

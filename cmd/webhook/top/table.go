@@ -3,25 +3,22 @@ package top
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/eventquota/eventquota/admission/busiest"
-	"github.com/eventquota/eventquota/admission/text"
+	"github.com/eventquota/eventquota/cmd/webhook/output"
 )
 
-// table is one look as it is shown. Its JSON is a line of -o json.
+// table is what is busiest, as it is shown. Its JSON is that of -o json.
 type table struct {
-	// At is when a replica reported last; zero where there is none.
-	At       time.Time         `json:"at"`
 	Replicas []busiest.Replica `json:"replicas"`
 	Partial  bool              `json:"partial"`
 	By       busiest.By        `json:"by"`
-	Sort     string            `json:"sort"`
 	Total    busiest.Counts    `json:"total"`
-	// Rate is in writes a second, nil where there is no earlier look.
+	// Rate is in writes a second, nil where it is not known.
 	Rate    *float64 `json:"rate"`
 	Missing int64    `json:"missing"`
 	Rows    []row    `json:"rows"`
@@ -33,20 +30,19 @@ type row struct {
 	Rate *float64 `json:"rate"`
 }
 
-// show is the latest of looks, of which there is at least one, with up to limit rows.
-func (l looks) show(by busiest.By, sort string, limit int) table {
-	last := l[len(l)-1]
-	ranking := last.By[by]
-	t := table{
-		At: lastReport(last), Replicas: last.Replicas, Partial: last.Partial, By: by, Sort: sort,
-		Total: ranking.Total, Missing: ranking.Missing, Rows: []row{},
+// table is what is busiest now, with rates since a look before.
+func (o *options) table(before, now busiest.Sum) *table {
+	by := busiest.By(o.By)
+	ranking := now.By[by]
+	t := &table{
+		Replicas: now.Replicas, Partial: now.Partial, By: by, Total: ranking.Total, Missing: ranking.Missing, Rows: []row{},
 	}
 	for _, r := range ranking.Rows {
 		t.Rows = append(t.Rows, row{Row: r})
 	}
-	l.addRates(&t)
-	slices.SortStableFunc(t.Rows, func(a, b row) int { return cmp.Compare(b.figure(sort), a.figure(sort)) })
-	t.Rows = t.Rows[:min(limit, len(t.Rows))]
+	t.addRates(before.By[by], between(before, now))
+	slices.SortStableFunc(t.Rows, func(a, b row) int { return cmp.Compare(b.figure(o.Sort), a.figure(o.Sort)) })
+	t.Rows = t.Rows[:min(o.Limit, len(t.Rows))]
 	return t
 }
 
@@ -62,105 +58,53 @@ func (r *row) figure(sort string) float64 {
 	return float64(r.Matched())
 }
 
-// head is the line above the table.
-func (t *table) head() string {
-	replicas := "1 replica"
-	if n := len(t.Replicas); n != 1 {
-		replicas = fmt.Sprintf("%d replicas", n)
+// write writes the table in a format.
+func (t *table) write(w io.Writer, format string) error {
+	if done, err := output.Write(w, format, t); done {
+		return err
 	}
-	head := fmt.Sprintf("%s, %d writes", replicas, t.Total.Matched())
-	if len(t.Replicas) > 0 {
-		oldest := slices.MinFunc(t.Replicas, func(a, b busiest.Replica) int { return a.Since.Compare(b.Since) })
-		head += " since " + oldest.Since.Format(time.RFC3339)
+	rows := output.NewRows(w)
+	if format == output.Name {
+		for _, r := range t.Rows {
+			rows.Add(r.Name)
+		}
+		return rows.Flush()
 	}
-	if t.Partial {
-		head += ", other replicas are not known as Redis does not answer"
+	rows.Add(t.head())
+	names := []any{strings.ToUpper(string(t.By)), "ADMITTED", "MERGED", "DROPPED", "TOTAL", "RATE/s", "MISSING"}
+	if format != output.Wide {
+		names = names[:len(names)-1]
 	}
-	return head
-}
-
-// foot is the line below the table: what the rows do not have, if there is something.
-func (t *table) foot() string {
-	missing := int64(0)
-	for _, r := range t.Rows {
-		missing = max(missing, r.Missing)
-	}
-	switch {
-	case len(t.Replicas) == 0:
-		return "no replica has reported in the last five minutes; see --redis-prefix"
-	case missing > 0:
-		return fmt.Sprintf("there are too many to follow: each has up to %d writes more", missing)
-	}
-	return ""
-}
-
-// cells are the names of the columns, the total, and the rows. Wide ones say what counts may lack.
-func (t *table) cells(wide bool) [][]string {
-	names := []string{strings.ToUpper(string(t.By)), "ADMITTED", "MERGED", "DROPPED", "TOTAL", "RATE/s", "MISSING"}
-	names[slices.Index(sortNames(), t.Sort)+1] += "*"
-	cells := [][]string{names}
+	rows.Add(names...)
 	for _, r := range append([]row{{busiest.Row{Name: "(all)", Counts: t.Total}, t.Rate}}, t.Rows...) {
 		rate := "-"
 		if r.Rate != nil {
 			rate = fmt.Sprintf("%.1f", *r.Rate)
 		}
-		cells = append(cells, []string{r.Name, fmt.Sprint(r.Admitted), fmt.Sprint(r.Merged), fmt.Sprint(r.Dropped), fmt.Sprint(r.Matched()), rate, fmt.Sprint(r.Missing)})
+		cells := []any{r.Name, r.Admitted, r.Merged, r.Dropped, r.Matched(), rate, r.Missing}
+		rows.Add(cells[:len(names)]...)
 	}
-	for i := range cells {
-		if !wide {
-			cells[i] = cells[i][:len(names)-1]
-		}
-	}
-	return cells
+	return rows.Flush()
 }
 
-// linesBeside is how many lines of a page are no rows: the head, the names of columns, the total, the foot, and the one
-// that the cursor is on.
-const linesBeside = 5
-
-// page is the table with its head and foot. A height and a width above 0 are those of the terminal that it fits.
-func (t *table) page(wide bool, width, height int) string {
-	if height > 0 {
-		t.Rows = t.Rows[:min(len(t.Rows), max(height-linesBeside, 1))]
+// head is the line above the table.
+func (t *table) head() string {
+	head := fmt.Sprintf("%d writes, replicas: %d", t.Total.Matched(), len(t.Replicas))
+	if len(t.Replicas) > 0 {
+		oldest := slices.MinFunc(t.Replicas, func(a, b busiest.Replica) int { return a.Since.Compare(b.Since) })
+		head += ", since " + oldest.Since.Format(time.RFC3339)
+	} else {
+		head += ", as none has reported in the last five minutes; see --redis-prefix"
 	}
-	lines := append([]string{t.head()}, columns(t.cells(wide), width)...)
-	if foot := t.foot(); foot != "" {
-		lines = append(lines, foot)
+	if t.Partial {
+		head += ", others are not known as Redis does not answer"
 	}
-	if width > 0 {
-		for i := range lines {
-			lines[i] = fmt.Sprintf("%.*s", width, lines[i])
-		}
+	missing := int64(0)
+	for _, r := range t.Rows {
+		missing = max(missing, r.Missing)
 	}
-	return strings.Join(lines, "\n") + "\n"
-}
-
-// leastName is how many characters a name has at least.
-const leastName = 12
-
-// columns are rows of cells as lines, the first cell to the left and all others to the right. To make lines no longer
-// than a width that is more than 0, first cells are cut, but not below leastName characters.
-func columns(cells [][]string, width int) (lines []string) {
-	widths, others := make([]int, len(cells[0])), 0
-	for i := range widths {
-		for _, row := range cells {
-			row[i] = text.Visible(row[i])
-			widths[i] = max(widths[i], utf8.RuneCountInString(row[i]))
-		}
-		if i > 0 {
-			others += widths[i] + 2
-		}
+	if missing > 0 {
+		head += fmt.Sprintf("; there are too many to follow: each has up to %d more", missing)
 	}
-	if width > 0 {
-		widths[0] = min(widths[0], max(width-others, leastName))
-	}
-	for _, row := range cells {
-		var line strings.Builder
-		fmt.Fprintf(&line, "%-*.*s", widths[0], widths[0], row[0])
-		for i, cell := range row[1:] {
-			fmt.Fprintf(&line, "  %*s", widths[i+1], cell)
-		}
-		lines = append(lines, line.String())
-	}
-	return lines
+	return head
 }
