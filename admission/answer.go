@@ -1,7 +1,6 @@
 package admission
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -9,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,8 +26,6 @@ type Answer struct {
 	Outcome  Outcome
 	// Cut says that the Event goes through with a message cut to the limit of its policy. Dry runs are none.
 	Cut bool
-	// Decided is when the store decided, zero if none was asked. It is in the API server's audit log.
-	Decided Moment
 }
 
 // Outcome is what an answer is counted as.
@@ -133,23 +129,19 @@ func merged(q *question, d store.Decision) Answer {
 // dropped refuses a write because a bucket had no token, or its policy drops all.
 func dropped(d store.Decision, now time.Time) Answer {
 	b := emptyBucket(d)
-	message := make([]byte, 0, answerBytes)
+	bucket := "limit " + strconv.Quote(b.Name)
 	switch b.Name {
 	case "":
 		return tooMany(Dropped, ruleText(b.Policy)+" drops it")
 	case spamFilter:
-		message = append(message, spamFilter...)
-	default:
-		message = strconv.AppendQuote(append(message, "limit "...), b.Name)
+		bucket = spamFilter
 	}
-	message = append(append(message, " of "...), ruleText(b.Policy)...)
+	says := bucket + " of " + ruleText(b.Policy) + " is empty: "
 	if d.Next.IsZero() {
-		message = append(message, " is empty: it never has tokens"...)
-	} else {
-		message = d.Next.UTC().AppendFormat(append(message, " is empty: next token at "...), time.RFC3339)
-		message = append(append(message, ", in "...), d.Next.Sub(now).Round(time.Millisecond).String()...)
+		return tooMany(Dropped, says+"it never has tokens")
 	}
-	return tooMany(Dropped, string(message))
+	wait := d.Next.Sub(now).Round(time.Millisecond)
+	return tooMany(Dropped, says+"next token at "+d.Next.UTC().Format(time.RFC3339)+", in "+wait.String())
 }
 
 // ruleText is the name of a rule in a message.
@@ -183,62 +175,6 @@ func refuse(o Outcome, code int32, reason metav1.StatusReason, message string) A
 	}
 }
 
-// answerBytes fits most answers.
-const answerBytes = 512
-
-// appendReview appends the review that carries a. It writes only the fields that this package sets,
-// and allocates only if b is too short.
-func (a *Answer) appendReview(b []byte) []byte {
-	r := &a.Response
-	b = append(b, `{"kind":"AdmissionReview","apiVersion":"`+admissionv1.GroupName+`/v1","response":{"uid":`...)
-	b = appendText(b, string(r.UID))
-	b = append(b, `,"allowed":`...)
-	b = strconv.AppendBool(b, r.Allowed)
-	if r.Result != nil {
-		b = appendStatus(append(b, `,"status":`...), r.Result)
-	}
-	if r.PatchType != nil {
-		b = append(b, `,"patch":"`...)
-		b = base64.StdEncoding.AppendEncode(b, r.Patch)
-		b = append(b, `","patchType":`...)
-		b = appendText(b, string(*r.PatchType))
-	}
-	if !a.Decided.At.IsZero() {
-		b = append(b, `,"auditAnnotations":{"`+AnnotationDecided+`":"`...)
-		b = a.Decided.append(b)
-		b = append(b, `"}`...)
-	}
-	if len(r.Warnings) > 0 {
-		b = append(b, `,"warnings":[`...)
-		for i, w := range r.Warnings {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = appendText(b, w)
-		}
-		b = append(b, ']')
-	}
-	return append(b, `}}`...)
-}
-
-func appendStatus(b []byte, s *metav1.Status) []byte {
-	b = append(b, `{"metadata":{},"status":`...)
-	b = appendText(b, s.Status)
-	b = append(b, `,"message":`...)
-	b = appendText(b, s.Message)
-	b = append(b, `,"reason":`...)
-	b = appendText(b, string(s.Reason))
-	b = append(b, `,"code":`...)
-	b = strconv.AppendInt(b, int64(s.Code), 10)
-	return append(b, '}')
-}
-
-// appendText appends s as a JSON string. What is not UTF-8 becomes U+FFFD.
-func appendText(b []byte, s string) []byte {
-	b, _ = jsontext.AppendQuote(b, s) // its error only says that this happened
-	return b
-}
-
 // AnnotationDecided is the name of the audit annotation that has the Moment of a decision. The API server puts the name
 // of the webhook and a slash before it. It sets it once for each request and webhook: where it asks about a write
 // again, after a conflict, the first one stays. What no store has decided has none.
@@ -258,20 +194,17 @@ func momentOf(at time.Time, d store.Decision) Moment {
 	return Moment{At: at, After: max(0, d.Order-at.UnixMicro())}
 }
 
-// append appends m as the annotation has it: At in microseconds of Unix time and, where there is one, After.
-func (m Moment) append(b []byte) []byte {
-	b = strconv.AppendInt(b, m.At.UnixMicro(), 10)
-	if m.After > 0 {
-		b = strconv.AppendInt(append(b, '+'), m.After, 10)
+// String is m as the annotation has it: At in microseconds of Unix time and, where there is one, After.
+func (m Moment) String() string {
+	at := strconv.FormatInt(m.At.UnixMicro(), 10)
+	if m.After == 0 {
+		return at
 	}
-	return b
+	return at + "+" + strconv.FormatInt(m.After, 10)
 }
 
 // ParseMoment is the Moment of an annotation. It is zero for what is none, or no time from 1970 to 2112.
 func ParseMoment(annotation string) Moment {
-	if annotation == "" { // nearly always, where it was not asked
-		return Moment{}
-	}
 	at, after, has := strings.Cut(annotation, "+")
 	micros, err := strconv.ParseInt(at, 10, 64)
 	if err != nil || micros < 0 {

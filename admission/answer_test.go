@@ -10,8 +10,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/memory"
 )
 
 const (
@@ -141,5 +143,88 @@ func TestAnswersQuoteNothingThatAClientWrote(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// audit has a policy of a name audited that would drop all.
+func (r *rig) audit(name string) {
+	r.t.Helper()
+	r.gate.Audit = memory.New(memory.Options{Bytes: memory.AuditBytes, Unsettled: true})
+	p := defaults()
+	p.before = []*policy.Policy{named(name, func(p *applied) { p.AuditWarnings, p.Action = true, policy.Drop }).audited()}
+	r.gate.Policies = p.inForce()
+}
+
+// handler serves a phase of the rig's Gate.
+func (r *rig) handler(phase admission.Phase) *admission.Handler {
+	return &admission.Handler{
+		Gate: r.gate, Phase: phase, MaxBytes: maxBytes, InFlight: admission.NewPlaces(1), Deadline: time.Hour,
+	}
+}
+
+func TestAnAnnotationThatIsNoMomentIsNone(t *testing.T) {
+	t.Parallel()
+	at := time.UnixMicro(1793534400000001).UTC()
+	for annotation, want := range map[string]admission.Moment{
+		"1793534400000001":            {At: at},
+		"1793534400000001+3":          {At: at, After: 3},
+		"1793534400000001+3600000000": {At: at, After: 3600000000},
+		"":                            {},
+		"now":                         {},
+		"1793534400000001.5":          {},
+		"1793534400000001+":           {},
+		"1793534400000001+-3":         {},
+		"1793534400000001+3600000001": {},
+		"-1":                          {},
+		"9223372036854775807":         {},
+		"99999999999999999999":        {},
+		"1793534400000001+1+1":        {},
+	} {
+		if got := admission.ParseMoment(annotation); got != want {
+			t.Errorf("%q: %+v, want %+v", annotation, got, want)
+		}
+	}
+}
+
+// moment is when a CREATE was decided, as its answer says.
+func (r *rig) moment(request *admission.Request) admission.Moment {
+	a := r.gate.Decide(r.t.Context(), r.gate.Mutate, request)
+	return admission.ParseMoment(a.Response.AuditAnnotations[admission.AnnotationDecided])
+}
+
+// TestMomentsTellTheOrderOfDecisions has a clock that stands still and then goes
+// back, as that of a request does that others overtake.
+func TestMomentsTellTheOrderOfDecisions(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, defaults())
+	for i, want := range []admission.Moment{
+		{At: epoch()}, {At: epoch(), After: 1}, {At: epoch().Add(-time.Millisecond), After: 1002}, {At: epoch().Add(time.Second)},
+	} {
+		r.now = want.At
+		if got := r.moment(newRequest(r.now, "a", nil)); got != want {
+			t.Errorf("decision %d: %+v, want %+v", i, got, want)
+		}
+	}
+}
+
+// TestAMomentIsThatOfTheStoreThatDecides has a policy in mode Audit ask its own store about the same write.
+func TestAMomentIsThatOfTheStoreThatDecides(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, defaults())
+	r.audit("strict")
+	request := newRequest(r.now, "a", nil)
+	for range 3 {
+		if _, err := r.gate.Audit.Decide(t.Context(), r.now, store.Write{Group: store.KeyOf("a"), Name: "a"}, store.Limits{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := r.moment(request), (admission.Moment{At: epoch()}); got != want {
+		t.Errorf("decided %+v, want %+v", got, want)
+	}
+	r.gate.Policies = named("free", func(p *applied) {
+		p.Action, p.before = policy.Exempt, []*policy.Policy{named("new", func(*applied) {}).audited()}
+	}).inForce()
+	if got := r.moment(request); got != (admission.Moment{}) {
+		t.Errorf("decided %+v where only an audited policy asks a store, want no moment", got)
 	}
 }

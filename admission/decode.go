@@ -4,15 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"hash/maphash"
-	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -39,8 +35,6 @@ type Request struct {
 	Options   WriteOptions  `json:"options"`
 	// Unreadable is why Object or OldObject cannot be read, or nil.
 	Unreadable error `json:"-"`
-	// managersMoved is not 0 for an UPDATE that moves managedFields, which are not decoded then.
-	managersMoved uint64
 	// decided is when a store was asked last.
 	decided Moment
 	// hasher makes the keys of the write.
@@ -60,7 +54,7 @@ var errNoReview = errors.New(`body must be an AdmissionReview of admission.k8s.i
 func decode(body []byte, cut error) (*Request, error) {
 	r, unreadable := review{}, cut
 	if cut == nil {
-		r, unreadable = whole(body)
+		unreadable = json.Unmarshal(body, &r, events)
 	}
 	if unreadable != nil {
 		var ok bool
@@ -77,43 +71,27 @@ func decode(body []byte, cut error) (*Request, error) {
 	return r.Request, nil
 }
 
-// reading decodes one review at a time. Its options keep what they have found out about types.
-type reading struct {
-	review  review
-	options json.Options
-}
+// events decode a review with its Events, but for managedFields, which decide nothing. They keep what they have found
+// out about types.
+//
+//nolint:gochecknoglobals // never changed
+var events = lenient(json.JoinUnmarshalers(
+	json.UnmarshalFromFunc(func(d *jsontext.Decoder, t *metav1.Time) error { return readTime(d, &t.Time) }),
+	json.UnmarshalFromFunc(func(d *jsontext.Decoder, t *metav1.MicroTime) error { return readTime(d, &t.Time) }),
+	json.UnmarshalFromFunc(func(d *jsontext.Decoder, _ *[]metav1.ManagedFieldsEntry) error { return d.SkipValue() }),
+))
 
-var seed = maphash.MakeSeed() //nolint:gochecknoglobals // it never changes
-
-var reviews = sync.Pool{New: func() any { return newReading() }} //nolint:gochecknoglobals // it saves allocations, and holds nothing
-
-func newReading() *reading {
-	r := &reading{}
-	r.options = lenient(json.JoinUnmarshalers(times(),
-		json.UnmarshalFromFunc(func(d *jsontext.Decoder, _ *metav1.FieldsV1) error { return d.SkipValue() }),
-		json.UnmarshalFromFunc(r.readManagers)))
-	return r
-}
-
-// whole decodes a review with its Events.
-func whole(body []byte) (review, error) {
-	read := reviews.Get().(*reading) //nolint:errcheck // it holds nothing else
-	err := json.Unmarshal(body, &read.review, read.options)
-	r := read.review
-	read.review = review{}
-	reviews.Put(read)
-	return r, err
-}
-
-// readManagers reads managedFields. Of an UPDATE, which the API server has validated, it only
-// reports whether those of its two Events are the same.
-func (r *reading) readManagers(d *jsontext.Decoder, _ *[]metav1.ManagedFieldsEntry) error {
-	if r.review.Request == nil || r.review.Request.Operation != admissionv1.Update {
-		return errors.ErrUnsupported // the types' own decoder does it
+// readTime costs no allocation, where the types' own decoders cost some.
+func readTime(d *jsontext.Decoder, t *time.Time) error {
+	value, err := d.ReadValue()
+	if err != nil {
+		return err
 	}
-	text, err := d.ReadValue()
-	r.review.Request.managersMoved ^= maphash.Bytes(seed, text)
-	return err
+	if value.Kind() == 'n' {
+		*t = time.Time{}
+		return nil
+	}
+	return t.UnmarshalJSON(value)
 }
 
 // head decodes a review but for its Events, and reports whether it has come to them: the API server writes first where
@@ -162,64 +140,6 @@ func Truncate(s string, limit int) string {
 		note = ""
 	}
 	return store.Clip(s, limit-len(note)) + note
-}
-
-// times decode times of any year. A client that writes protobuf may send one, and the API server spells it out in JSON,
-// which the types' own decoders do not take then. They cost no allocation where those would cost some.
-func times() *json.Unmarshalers {
-	return json.JoinUnmarshalers(
-		json.UnmarshalFromFunc(func(d *jsontext.Decoder, t *metav1.Time) error { return readTime(d, &t.Time) }),
-		json.UnmarshalFromFunc(func(d *jsontext.Decoder, t *metav1.MicroTime) error { return readTime(d, &t.Time) }),
-	)
-}
-
-func readTime(d *jsontext.Decoder, t *time.Time) error {
-	value, err := d.ReadValue()
-	if err != nil {
-		return err
-	}
-	if value.Kind() == 'n' {
-		*t = time.Time{}
-		return nil
-	}
-	if t.UnmarshalJSON(value) == nil {
-		return nil
-	}
-	text, err := jsontext.AppendUnquote(nil, value)
-	if err != nil {
-		return err
-	}
-	*t, err = parseTime(string(text))
-	return err
-}
-
-// farYears are as many as a calendar takes to repeat itself.
-const farYears = 400
-
-// farthest bounds the years that are distinguished, so that no time overflows.
-const farthest = 1_000_000_000
-
-// parseTime parses a time of RFC 3339, with a year of any number of digits and a sign.
-func parseTime(text string) (time.Time, error) {
-	t, err := time.Parse(time.RFC3339, text)
-	if err == nil {
-		return t, nil
-	}
-	sign, digits := 1, text
-	if before, ok := strings.CutPrefix(text, "-"); ok {
-		sign, digits = -1, before
-	}
-	digits, rest, _ := strings.Cut(digits, "-")
-	spelled, notYear := strconv.ParseUint(digits, 10, 64)
-	if notYear != nil {
-		return time.Time{}, err
-	}
-	year := sign * int(min(spelled, farthest))
-	like := 2000 + (year%farYears+farYears)%farYears
-	if t, err = time.Parse(time.RFC3339, fmt.Sprint(like, "-", rest)); err != nil {
-		return time.Time{}, err
-	}
-	return t.AddDate(year-like, 0, 0), nil
 }
 
 // sourceOf is the source of e as notices call it: an empty name would be that of

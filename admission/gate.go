@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 
@@ -88,7 +90,6 @@ func (g *Gate) decide(ctx context.Context, r *Request, rewritable bool) (Answer,
 	if err != nil {
 		return Answer{}, fmt.Errorf("ask the store: %w", err)
 	}
-	noteBucket(ctx, d)
 	g.passOn(q, q.owner(gov.Policy, d), d, false)
 	a, err := q.answer(d)
 	return a.with(warning), err
@@ -96,10 +97,10 @@ func (g *Gate) decide(ctx context.Context, r *Request, rewritable bool) (Answer,
 
 // governing is what applies to a request. It fails when time runs out.
 func (g *Gate) governing(ctx context.Context, r *Request) (policy.Governing, error) {
-	partCtx, resolving := part(ctx, "resolve")
-	gov := g.Policies.For(partCtx, r.Namespace, r.Object, &r.Request)
-	resolving.End()
-	notePolicy(ctx, gov.Policy)
+	gov := g.Policies.For(ctx, r.Namespace, r.Object, &r.Request)
+	if span := trace.SpanFromContext(ctx); span.IsRecording() {
+		span.SetAttributes(attribute.String("eventquota.policy", gov.Policy.Name))
+	}
 	for _, e := range gov.Errors {
 		g.complain(r, e, "Condition of a policy cannot be evaluated, the policy does not match")
 	}
@@ -145,7 +146,9 @@ func (g *Gate) Decide(ctx context.Context, decide Phase, r *Request) (a Answer) 
 	if err != nil {
 		return g.undecided(r, err)
 	}
-	a.Decided = r.decided
+	if !r.decided.At.IsZero() {
+		a.Response.AuditAnnotations = map[string]string{AnnotationDecided: r.decided.String()}
+	}
 	return a
 }
 

@@ -7,20 +7,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
-	"go.opentelemetry.io/otel/trace/noop"
-
-	"github.com/eventquota/eventquota/policy"
-	"github.com/eventquota/eventquota/store"
+	admissionv1 "k8s.io/api/admission/v1"
 )
 
 const (
@@ -87,7 +84,7 @@ func (h *Handler) serve(w http.ResponseWriter, req *http.Request, began time.Tim
 	_ = http.NewResponseController(w).SetReadDeadline(began.Add(min(answered, max(deadline, bodyTimeout))))
 	_ = http.NewResponseController(w).SetWriteDeadline(began.Add(timeout))
 
-	r, status, err := h.decoded(ctx, w, req)
+	r, status, err := h.request(w, req)
 	if err != nil {
 		fail(ctx, w, err, status)
 		return "", false
@@ -100,9 +97,7 @@ func (h *Handler) serve(w http.ResponseWriter, req *http.Request, began time.Tim
 	}
 	answer := h.Gate.Decide(ctx, phase, r)
 	noteAnswer(ctx, r, answer.Outcome)
-	_, encoding := part(ctx, "encode")
 	respond(w, &answer)
-	encoding.End()
 	return answer.Outcome, answer.Cut
 }
 
@@ -114,55 +109,50 @@ var (
 // crowded is the phase of a review above the bound in flight.
 func crowded(context.Context, *Request) (Answer, error) { return Answer{}, errCrowded }
 
-// read returns the body, or the status that says why not. Of one that is too long, or for which there is no place, it
-// returns what it has read too.
-func (h *Handler) read(w http.ResponseWriter, req *http.Request) ([]byte, int, error) {
+// request is what a call asks, or the status of the answer that says why it cannot be read. Of a body that is too long,
+// or for which there is no place, it is what was read; the connection ends with the answer.
+func (h *Handler) request(w http.ResponseWriter, req *http.Request) (*Request, int, error) {
 	if req.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
 		return nil, http.StatusMethodNotAllowed, fmt.Errorf("method %s: must be POST", req.Method)
 	}
-	if given := req.Header.Get("Content-Type"); !isJSON(given) {
-		return nil, http.StatusUnsupportedMediaType, fmt.Errorf("Content-Type %q: must be application/json", given)
+	body, cut, err := h.body(req)
+	if err != nil {
+		return nil, http.StatusBadRequest, fmt.Errorf("read body: %w", err)
 	}
-	body := make([]byte, 0, min(max(req.ContentLength, 0)+bytes.MinRead, firstBytes))
+	if cut != nil {
+		w.Header().Set("Connection", "close")
+	}
+	r, err := decode(body, cut)
+	return r, http.StatusBadRequest, err
+}
+
+// body reads a body; cut says why not all of it.
+func (h *Handler) body(req *http.Request) (body []byte, cut, err error) {
+	body = make([]byte, 0, min(max(req.ContentLength, 0)+bytes.MinRead, firstBytes))
 	var places long
 	for {
 		n, err := req.Body.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]
 		switch {
 		case int64(len(body)) > h.MaxBytes:
-			return h.cut(w, body[:h.MaxBytes], fmt.Errorf("body: must have at most %d bytes", h.MaxBytes))
+			return body[:h.MaxBytes], fmt.Errorf("body: must have at most %d bytes", h.MaxBytes), nil
 		case !h.InFlight.reads(h.Gate.Now(), body, &places):
-			return h.cut(w, body, errLong)
+			return body, errLong, nil
 		case errors.Is(err, io.EOF):
-			return body, http.StatusOK, nil
+			return body, nil, nil
 		case err != nil:
-			return nil, http.StatusBadRequest, fmt.Errorf("read body: %w", err)
+			return nil, nil, err
 		case len(body) == cap(body):
 			body = slices.Grow(body, len(body))
 		}
 	}
 }
 
-// cut returns what there is of a body, and why there is no more. The connection ends with the answer.
-func (h *Handler) cut(w http.ResponseWriter, body []byte, why error) ([]byte, int, error) {
-	w.Header().Set("Connection", "close")
-	return body, http.StatusRequestEntityTooLarge, why
-}
-
-func isJSON(contentType string) bool {
-	const want = "application/json"
-	if contentType == want { // as the API server says it
-		return true
-	}
-	media, _, err := mime.ParseMediaType(contentType)
-	return err == nil && media == want
-}
-
 // timeout is the time that the API server gives the call, from its query, and MaxTimeout at most.
 func (h *Handler) timeout(req *http.Request) (time.Duration, error) {
 	most := cmp.Or(h.MaxTimeout, DefaultMaxTimeout)
-	given, only := strings.CutPrefix(req.URL.RawQuery, "timeout=") // as the API server says it
+	given, only := strings.CutPrefix(req.URL.RawQuery, "timeout=") // as the API server says it, at no cost
 	if !only || strings.ContainsAny(given, "&;%+") {
 		given = req.URL.Query().Get("timeout")
 	}
@@ -176,16 +166,18 @@ func (h *Handler) timeout(req *http.Request) (time.Duration, error) {
 	return min(timeout, most), nil
 }
 
-// contentType is that of an answer.
-//
-//nolint:gochecknoglobals // never changed, saves an allocation
-var contentType = []string{"application/json"}
+// answered is the part of an AdmissionReview that carries an answer.
+type answered struct {
+	Kind       string                         `json:"kind"`
+	APIVersion string                         `json:"apiVersion"`
+	Response   *admissionv1.AdmissionResponse `json:"response"`
+}
 
 // respond writes the review that carries an answer.
 func respond(w http.ResponseWriter, a *Answer) {
-	w.Header()["Content-Type"] = contentType
+	w.Header().Set("Content-Type", "application/json")
 	// An error means that the client has disconnected.
-	_, _ = w.Write(a.appendReview(make([]byte, 0, answerBytes))) //nolint:gosec // it is JSON
+	_ = json.MarshalWrite(w, &answered{"AdmissionReview", admissionv1.SchemeGroupVersion.String(), &a.Response})
 }
 
 const (
@@ -303,53 +295,18 @@ func (a *Allowance) admits(now time.Time, namespace string, n int) bool {
 	return a.left.take(namespace, n)
 }
 
-// A review is traced within the span of its context, which belongs to the server. If that is not recorded, tracing
-// allocates nothing.
-//
-// No attribute holds content of an Event, nor an error that may quote it, as Events may contain
-// secrets. The provider of spans bounds lengths.
-
-// tracerName is the instrumentation scope of the parts of a review.
-const tracerName = "github.com/eventquota/eventquota/admission"
-
-// part begins a span within that of ctx, if that is recorded.
-func part(ctx context.Context, name string) (context.Context, trace.Span) {
-	review := trace.SpanFromContext(ctx)
-	if !review.IsRecording() {
-		return ctx, noop.Span{}
-	}
-	return review.TracerProvider().Tracer(tracerName).Start(ctx, name)
-}
-
-// decoded is what a call asks, or the status of the answer that says why it cannot be read.
-func (h *Handler) decoded(ctx context.Context, w http.ResponseWriter, req *http.Request) (*Request, int, error) {
-	_, span := part(ctx, "decode")
-	defer span.End()
-	body, status, err := h.read(w, req)
-	if err != nil && status != http.StatusRequestEntityTooLarge {
-		return nil, status, err
-	}
-	r, err := decode(body, err)
-	if err != nil {
-		return nil, http.StatusBadRequest, err
-	}
-	return r, http.StatusOK, nil
-}
-
 // fail answers a call that gets no review. What has not come of its body is not waited for: the server ends its
 // connection, as it can find no further call there.
 func fail(ctx context.Context, w http.ResponseWriter, err error, status int) {
 	if span := trace.SpanFromContext(ctx); span.IsRecording() {
 		span.SetAttributes(attribute.Int("http.response.status_code", status))
-		if status >= http.StatusInternalServerError {
-			span.SetStatus(codes.Error, http.StatusText(status))
-		}
 	}
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now())
 	http.Error(w, err.Error(), status)
 }
 
-// noteAnswer notes in the span of ctx what was asked and answered.
+// noteAnswer notes in the span of ctx, if that is recorded, what was asked and answered. Nothing in a span is content of
+// an Event, nor an error that may quote it, as Events may contain secrets.
 func noteAnswer(ctx context.Context, r *Request, o Outcome) {
 	span := trace.SpanFromContext(ctx)
 	if !span.IsRecording() {
@@ -362,31 +319,7 @@ func noteAnswer(ctx context.Context, r *Request, o Outcome) {
 		attribute.Bool("eventquota.dry_run", r.DryRun),
 		attribute.String("eventquota.outcome", string(o)),
 	)
-	switch o {
-	case Undecided, Overloaded:
+	if o == Undecided || o == Overloaded {
 		span.SetStatus(codes.Error, "not decided")
-	case Admitted, Aggregated, Merged, Dropped, Denied, Ignored:
-	}
-}
-
-// notePolicy notes in the span of ctx which policy governs.
-func notePolicy(ctx context.Context, p *policy.Policy) {
-	if span := trace.SpanFromContext(ctx); span.IsRecording() {
-		span.SetAttributes(attribute.String("eventquota.policy", p.Name))
-	}
-}
-
-// noteBucket notes in the span of ctx which bucket had no token, and whose it is, which
-// need not be the policy that governs.
-func noteBucket(ctx context.Context, d store.Decision) {
-	b := emptyBucket(d)
-	if d.Verdict != store.Drop || b.Name == "" {
-		return
-	}
-	if span := trace.SpanFromContext(ctx); span.IsRecording() {
-		span.SetAttributes(
-			attribute.String("eventquota.policy", b.Policy),
-			attribute.String("eventquota.bucket", b.Name),
-		)
 	}
 }

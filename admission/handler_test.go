@@ -1,11 +1,18 @@
 package admission_test
 
 import (
+	"bufio"
 	"bytes"
+	"context"
+	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +23,7 @@ import (
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/test/cli"
 )
 
 const (
@@ -69,7 +77,6 @@ func post(t *testing.T, h http.Handler, body []byte, query string) *httptest.Res
 
 func postAs(t *testing.T, h http.Handler, req *http.Request) *httptest.ResponseRecorder {
 	t.Helper()
-	req.Header.Set("Content-Type", "application/json")
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, req)
 	return w
@@ -111,32 +118,27 @@ func TestRequestsThatAreNotReviews(t *testing.T) {
 	t.Parallel()
 	good := string(reviewOf(t, newRequest(epoch(), "a", nil)))
 	tests := map[string]struct {
-		method, query, contentType, body string
+		method, query, body string
 		want                             int
 		says                             string
 	}{
-		"a review":                       {"POST", "", "application/json", good, 200, ""},
-		"a review in UTF-8, spelled out": {"POST", "?timeout=1s", "application/json; charset=utf-8", good, 200, ""},
-		"another method":                 {"GET", "", "application/json", good, 405, "method GET: must be POST"},
-		"another content type":           {"POST", "", "application/yaml", good, 415, `Content-Type "application/yaml": must be application/json`},
-		"no content type":                {"POST", "", "", good, 415, `Content-Type "": must be application/json`},
-		"a bad content type":             {"POST", "", "application/json; =", good, 415, `Content-Type "application/json; =": must be application/json`},
-		"a timeout that is no time":      {"POST", "?timeout=soon", "application/json", good, 400, `query parameter timeout "soon": must be a duration of more than 0, such as 2s`},
-		"a timeout beside others":        {"POST", "?a=b&timeout=%73oon", "application/json", good, 400, `query parameter timeout "soon": must be a duration of more than 0, such as 2s`},
-		"a timeout with an escape":       {"POST", "?timeout=%73oon", "application/json", good, 400, `query parameter timeout "soon": must be a duration of more than 0, such as 2s`},
-		"a timeout of nothing":           {"POST", "?timeout=0s", "application/json", good, 400, `query parameter timeout "0s": must be a duration of more than 0, such as 2s`},
-		"a timeout that is over":         {"POST", "?timeout=-1s", "application/json", good, 400, `query parameter timeout "-1s": must be a duration of more than 0, such as 2s`},
-		"a timeout without a unit":       {"POST", "?timeout=5", "application/json", good, 400, `query parameter timeout "5": must be a duration of more than 0, such as 2s`},
-		"a body at the limit":            {"POST", "", "application/json", good + strings.Repeat(" ", maxBytes-len(good)), 200, ""},
-		"a body over the limit":          {"POST", "", "application/json", good + strings.Repeat(" ", maxBytes-len(good)+1), 200, ""},
-		"a body that is long before the Event": {"POST", "", "application/json", strings.Repeat(" ", maxBytes) + good, 400,
+		"a review":                       {"POST", "", good, 200, ""},
+		"another method":                 {"GET", "", good, 405, "method GET: must be POST"},
+		"a timeout that is no time":      {"POST", "?timeout=soon", good, 400, `query parameter timeout "soon": must be a duration of more than 0, such as 2s`},
+		"a timeout beside others":        {"POST", "?a=b&timeout=%73oon", good, 400, `query parameter timeout "soon": must be a duration of more than 0, such as 2s`},
+		"a timeout with an escape":       {"POST", "?timeout=%73oon", good, 400, `query parameter timeout "soon": must be a duration of more than 0, such as 2s`},
+		"a timeout of nothing":           {"POST", "?timeout=0s", good, 400, `query parameter timeout "0s": must be a duration of more than 0, such as 2s`},
+		"a timeout that is over":         {"POST", "?timeout=-1s", good, 400, `query parameter timeout "-1s": must be a duration of more than 0, such as 2s`},
+		"a timeout without a unit":       {"POST", "?timeout=5", good, 400, `query parameter timeout "5": must be a duration of more than 0, such as 2s`},
+		"a body at the limit":            {"POST", "", good + strings.Repeat(" ", maxBytes-len(good)), 200, ""},
+		"a body over the limit":          {"POST", "", good + strings.Repeat(" ", maxBytes-len(good)+1), 200, ""},
+		"a body that is long before the Event": {"POST", "", strings.Repeat(" ", maxBytes) + good, 400,
 			`body must be an AdmissionReview of admission.k8s.io/v1 with "request.uid" set: body: must have at most 8388608 bytes`},
 	}
 	for name, tt := range tests {
 		t.Run(fmt.Sprintf("%s is answered %d", name, tt.want), func(t *testing.T) {
 			t.Parallel()
 			req := httptest.NewRequestWithContext(t.Context(), tt.method, "/"+tt.query, strings.NewReader(tt.body))
-			req.Header.Set("Content-Type", tt.contentType)
 			w := httptest.NewRecorder()
 			serve(newMemory(t)).mutate.ServeHTTP(w, req)
 			if w.Code != tt.want {
@@ -147,4 +149,150 @@ func TestRequestsThatAreNotReviews(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestWhatTheAPIServerTakesForFailed holds that a call without a review, or that nobody waits for, is known.
+func TestWhatTheAPIServerTakesForFailed(t *testing.T) {
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	review := string(reviewOf(t, newRequest(time.Now(), "a", nil)))
+	for says, test := range map[string]struct {
+		ctx                 context.Context //nolint:containedctx // of one call
+		method, query, body string
+		failed              int
+	}{
+		"a review in time":   {t.Context(), http.MethodPost, unhurried, review, 0},
+		"no review":          {t.Context(), http.MethodPost, unhurried, "no review", 1},
+		"another method":     {t.Context(), http.MethodPut, unhurried, review, 1},
+		"no such timeout":    {t.Context(), http.MethodPost, "?timeout=x", review, 1},
+		"an answer too late": {t.Context(), http.MethodPost, "?timeout=1ns", review, 1},
+		"a caller who left":  {left, http.MethodPost, unhurried, review, 1},
+	} {
+		t.Run(says, func(t *testing.T) {
+			h := serve(newMemory(t)).mutate
+			failed := 0
+			h.Failed = func() { failed++ }
+			req := httptest.NewRequestWithContext(test.ctx, test.method, "/mutate"+test.query, strings.NewReader(test.body))
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, req)
+			if failed != test.failed {
+				t.Errorf("status %d: called failed %d times, want %d", w.Code, failed, test.failed)
+			}
+		})
+	}
+}
+
+// TestABodyThatNeverEnds sends half a review over a real connection and keeps the other half. The call ends with the
+// time for its body, and holds none of the places to be decided in meanwhile.
+func TestABodyThatNeverEnds(t *testing.T) {
+	t.Parallel()
+	for says, tt := range map[string]struct {
+		query    string
+		length   int
+		deadline time.Duration
+		want     time.Duration
+	}{
+		"of a short one":            {"?timeout=9000h", 0, 0, time.Second},
+		"of a long one":             {"?timeout=9000h", 300 << 10, 0, time.Second},
+		"as long as decisions have": {"?timeout=9000h", 0, 1500 * time.Millisecond, 1500 * time.Millisecond},
+	} {
+		t.Run(says, func(t *testing.T) {
+			t.Parallel()
+			h := serveIn(newMemory(t), 10)
+			h.mutate.Deadline = tt.deadline
+			web := httptest.NewTLSServer(h.mutate)
+			defer web.Close()
+			body, rest := io.Pipe()
+			end := func() { _ = rest.Close() } // never fails
+			defer end()
+			defer time.AfterFunc(patience, end).Stop()
+			review := reviewOf(t, newRequest(time.Now(), "a", nil))
+			go func() { _, _ = rest.Write(append(bytes.Repeat([]byte(" "), tt.length), review[:len(review)/2]...)) }()
+			began := time.Now()
+			status, err := send(t, web, tt.query, body)
+			if err != nil || status != http.StatusBadRequest {
+				t.Errorf("status %d, error %v, want %d", status, err, http.StatusBadRequest)
+			}
+			if took := time.Since(began); took < tt.want || took >= patience {
+				t.Errorf("answered after %v, want soon after %v", took, tt.want)
+			}
+			cli.Eventually(t, "its places are given back", h.mutate.InFlight.AllFree)
+		})
+	}
+}
+
+// TestWhatIsRefusedIsNotReadOn holds that a call which is answered before its body was read costs no more of it, and
+// no more of the time that it claims: its connection ends.
+func TestWhatIsRefusedIsNotReadOn(t *testing.T) {
+	t.Parallel()
+	for says, tt := range map[string]struct {
+		method, query string
+		length        int64
+		want          int
+	}{
+		"a bad timeout":        {http.MethodPost, "?timeout=soon", 1 << 10, http.StatusBadRequest},
+		"another method":       {http.MethodPut, "", 1 << 10, http.StatusMethodNotAllowed},
+	} {
+		t.Run(says, func(t *testing.T) {
+			t.Parallel()
+			h := serveIn(newMemory(t), 10)
+			h.mutate.InFlight.TakeAll()
+			web := httptest.NewTLSServer(h.mutate)
+			defer web.Close()
+			c := dialTLS(t, web)
+			fmt.Fprintf(c, "%s /%s HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n{", tt.method, tt.query, tt.length)
+			status, closed := answerOf(t, c)
+			if status != tt.want || !closed {
+				t.Errorf("status %d, connection closed: %t, want %d and true", status, closed, tt.want)
+			}
+		})
+	}
+}
+
+// patience is how long a busy machine may take for what should happen at once.
+const patience = 30 * time.Second
+
+// send posts a body to a server.
+func send(t *testing.T, web *httptest.Server, query string, body io.Reader) (status int, err error) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, web.URL+"/"+query, body)
+	if err != nil {
+		return 0, err
+	}
+	response, err := web.Client().Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	return response.StatusCode, nil
+}
+
+// dialTLS is a connection to a server, of which nothing was used yet.
+func dialTLS(t *testing.T, web *httptest.Server) net.Conn {
+	t.Helper()
+	c, err := (&tls.Dialer{Config: web.Client().Transport.(*http.Transport).TLSClientConfig}).DialContext(t.Context(), "tcp", web.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	if err := c.SetDeadline(time.Now().Add(6 * time.Second)); err != nil { // less than a body may take
+		t.Fatal(err)
+	}
+	return c
+}
+
+// answerOf is the status of the answer that comes, and whether the server has closed the connection after it.
+func answerOf(t *testing.T, c net.Conn) (status int, closed bool) {
+	t.Helper()
+	reader := bufio.NewReader(c)
+	response, err := http.ReadResponse(reader, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		t.Fatal(err)
+	}
+	_, err = reader.ReadByte()
+	return response.StatusCode, err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
 }

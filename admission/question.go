@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"iter"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -45,18 +44,12 @@ func (g *Gate) newQuestion(r *Request, gov policy.Governing, rewritable bool) *q
 		Request: r, gov: gov, rewritable: rewritable, storeID: g.StoreID, name: r.Object.Name, message: r.Object.Message,
 	}
 	if rewritable || r.Operation == admissionv1.Update {
-		q.message = within(gov.Policy, q.message)
+		if gov.Policy.Action != policy.Exempt {
+			q.message = Truncate(q.message, gov.Policy.MaxMessageBytes)
+		}
 		q.cut = len(q.message) < len(r.Object.Message)
 	}
 	return q
-}
-
-// within is a message within the limit of the policy that governs it.
-func within(p *policy.Policy, message string) string {
-	if p.Action == policy.Exempt {
-		return Truncate(message, math.MaxInt)
-	}
-	return Truncate(message, p.MaxMessageBytes)
 }
 
 // throughEventsAPI reports whether the client used events.k8s.io.

@@ -32,6 +32,7 @@ func unreadables() map[string]string {
 		"a count that is text":      `"object": {"metadata": {"name": "a"}, "count": "3"}, "oldObject": ` + named,
 		"a count over 32 bits":      `"object": {"count": 2147483648}, "oldObject": ` + named,
 		"a count over all bounds":   `"object": {"count": 1e400}, "oldObject": ` + named,
+		"a time after year 9999":    `"object": {"lastTimestamp": "10000-01-01T00:00:00Z"}, "oldObject": ` + named,
 		"a time that is none":       `"object": {"lastTimestamp": "soon"}, "oldObject": ` + named,
 		"a list":                    `"object": [], "oldObject": []`,
 		"an old object that is odd": `"object": ` + named + `, "oldObject": 7`,

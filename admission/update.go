@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,9 +37,8 @@ func (q *question) update(h *store.Hasher) store.Update {
 // count to just what this one has come to, within one second. kubectl has not.
 func isRecorders(r *Request, message string) bool {
 	before, after := r.OldObject, r.Object
-	if occurrences(before) == occurrences(after) && sameSeries(before.Series, after.Series) &&
-		before.FirstTimestamp.Equal(&after.FirstTimestamp) && before.LastTimestamp.Equal(&after.LastTimestamp) {
-		return r.Options.FieldManager == "" && r.managersMoved == 0 && same(before, after)
+	if same(repeat(before), repeat(after)) {
+		return r.Options.FieldManager == "" && same(before, after)
 	}
 	was, is := *before, *after
 	if isAggregate(before) || was.Message == message {
@@ -52,11 +49,9 @@ func isRecorders(r *Request, message string) bool {
 	return same(&was, &is)
 }
 
-func sameSeries(a, b *corev1.EventSeries) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return a.Count == b.Count && a.LastObservedTime.Equal(&b.LastObservedTime)
+// repeat is what a recorder moves when an Event repeats.
+func repeat(e *corev1.Event) *corev1.Event {
+	return &corev1.Event{Count: e.Count, Series: e.Series, FirstTimestamp: e.FirstTimestamp, LastTimestamp: e.LastTimestamp}
 }
 
 // same reports whether two Events are stored as the same. Their protobuf has every field, in
@@ -98,19 +93,7 @@ func reverts(before, after *corev1.Event, message string) bool {
 // sameRepeat names a recorder's UPDATE by all that a recorder moves. The API server
 // asks again about one that met a conflict, when the stored Event is another.
 func sameRepeat(h *store.Hasher, e *corev1.Event, message string) store.Key {
-	h.Add("update", e.Name, strconv.Itoa(int(e.Count)), message)
-	addTime(h, e.FirstTimestamp.Time)
-	addTime(h, e.LastTimestamp.Time)
-	if s := e.Series; s != nil {
-		h.Add(strconv.Itoa(int(s.Count)))
-		addTime(h, s.LastObservedTime.Time)
-	}
-	return h.Sum()
-}
-
-func addTime(h *store.Hasher, t time.Time) {
-	var text [len(time.RFC3339Nano)]byte
-	h.Add(string(t.UTC().AppendFormat(text[:0], time.RFC3339Nano)))
+	return contentKey(h.Add("update", e.Name, message), repeat(e))
 }
 
 // sameContent names any other UPDATE by the whole content and the version that it replaces:
@@ -118,11 +101,17 @@ func addTime(h *store.Hasher, t time.Time) {
 func sameContent(h *store.Hasher, r *Request) store.Key {
 	e := *r.Object
 	blankVersion(&e)
+	return contentKey(h.Add("content", r.OldObject.ResourceVersion), &e)
+}
+
+// contentKey is the key of what h has and of all that an Event says.
+func contentKey(h *store.Hasher, e *corev1.Event) store.Key {
 	content, err := e.Marshal()
-	if err != nil {
-		return store.Key{} // then it is no repeat of anything
+	if err != nil { // then it is no repeat of anything
+		h.Sum()
+		return store.Key{}
 	}
-	return h.Add("content", r.OldObject.ResourceVersion, string(content)).Sum()
+	return h.Add(string(content)).Sum()
 }
 
 // AnnotationMerged says how many of an Event's occurrences came under other names and were merged into it, as in "43 of

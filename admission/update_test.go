@@ -5,11 +5,11 @@ import (
 	"testing"
 	"time"
 
-	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/store"
 )
 
 func version(v string) detail        { return event(func(e *corev1.Event) { e.ResourceVersion = v }) }
@@ -46,32 +46,6 @@ func TestUpdatesThatAreNotARecordersAreNeverMerged(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// TestAnUpdateOfManagedFieldsIsReadAsOne has them in the body of a review, of which they are not decoded.
-func TestAnUpdateOfManagedFieldsIsReadAsOne(t *testing.T) {
-	t.Parallel()
-	other := func(e *corev1.Event) { e.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl"}} }
-	for says, tt := range map[string]struct {
-		before, after details
-		allowed       bool
-	}{
-		"the same":        {details{event(managed)}, details{event(managed)}, false},
-		"others":          {details{event(managed)}, details{event(other)}, true},
-		"some for none":   {details{}, details{event(managed)}, true},
-		"none for some":   {details{event(managed)}, details{}, true},
-		"none, as before": {details{}, details{}, false},
-	} {
-		h := serve(newMemory(t))
-		if !answered(t, post(t, h.mutate, reviewOf(t, newRequest(epoch(), "a", nil)), unhurried)).Allowed {
-			t.Fatal("the CREATE is refused")
-		}
-		r := newRequest(epoch(), "a", tt.after)
-		r.Operation, r.OldObject = admissionv1.Update, newRequest(epoch(), "a", tt.before).Object
-		if got := answered(t, post(t, h.validate, reviewOf(t, r), unhurried)).Allowed; got != tt.allowed {
-			t.Errorf("%s: allowed %t, want %t", says, got, tt.allowed)
-		}
 	}
 }
 
@@ -170,4 +144,166 @@ func TestUpdates(t *testing.T) {
 			{0, update("a", details{message(long)}, details{message(long), count(2)}), "admit"},
 		}},
 	})
+}
+
+// TestAStoredEventIsKnownAgain has one write pending after some steps, and holds which stored Events it is for.
+func TestAStoredEventIsKnownAgain(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 3000)
+	two := func(p *applied) { p.Merge.Threshold = 2 }
+	for says, tt := range map[string]struct {
+		policy        func(*applied)
+		steps         []action
+		is, otherwise []details
+	}{
+		"one that was admitted": {
+			steps: []action{create("a"), create("b")},
+			is:    []details{{}, {count(7)}, {labelled("x")}, {user("other")}, {event(managed), version("7")}},
+			otherwise: []details{
+				{message("2")}, {reason("Killing")}, {ofType("Normal")}, {component("other")}, {about("other")}, {in("other")},
+				{event(func(e *corev1.Event) { e.InvolvedObject.FieldPath = "spec" })}, {message(combined + "back-off")},
+			},
+		},
+		"one whose message was cut": {
+			steps: []action{create("a", message(long)), create("b", message(long))},
+			is:    []details{{message(admission.Truncate(long, 1024))}}, otherwise: []details{{message(long)}},
+		},
+		"one whose message was not cut in the validating phase": {
+			steps: []action{validate("a", message(long)), validate("b", message(long))},
+			is:    []details{{message(long)}}, otherwise: []details{{message(admission.Truncate(long, 1024))}},
+		},
+		"one of which only an UPDATE is known": {
+			steps:     []action{create("a"), update("a", details{}, details{count(2)})},
+			is:        []details{{}, {count(2)}},
+			otherwise: []details{{message("2")}},
+		},
+		"one that was stored long before, of which only an UPDATE is known": {
+			steps: []action{
+				update("a", details{message(long)}, details{message(long), count(2)}),
+				update("a", details{message(long), count(2)}, details{message(long), count(3)}),
+			},
+			is: []details{{message(long)}}, otherwise: []details{{message("2")}, {message(admission.Truncate(long, 1024))}},
+		},
+		"one that was stored long before, of which an UPDATE of a label is known first": {
+			steps: []action{
+				update("a", details{message(long)}, details{message(long), labelled("x")}),
+				update("a", details{message(long), labelled("x")}, details{message(long), labelled("x"), count(2)}),
+				update("a", details{message(long), labelled("x"), count(2)}, details{message(long), labelled("x"), count(3)}),
+			},
+			is: []details{{message(long)}}, otherwise: []details{{message(admission.Truncate(long, 1024))}},
+		},
+		"one whose recorder would undo the cut": {
+			steps: []action{update("a", details{message(admission.Truncate(long, 1024))}, details{message(long), count(2)})},
+			is:    []details{{message(admission.Truncate(long, 1024))}}, otherwise: []details{{message(long)}},
+		},
+		"an aggregate, whatever its message is now": {
+			policy: two,
+			steps:  []action{create("a", message("1")), create("b", message("2")), create("c", message("3"))},
+			is:     []details{{message(combined + "2")}, {message(combined + "3")}, {message("2")}}, otherwise: []details{{reason("Killing")}, {component("other")}},
+		},
+		"an aggregate of which only an UPDATE is known": {
+			steps: []action{update("a", details{message(combined + "1")}, details{message(combined + "2"), count(2)})},
+			is:    []details{{message(combined + "1")}, {message(combined + "3")}}, otherwise: []details{{message("1")}, {reason("Killing"), message(combined + "1")}},
+		},
+		"an aggregate that a client has made": {
+			steps: []action{
+				create("a", message(combined+"1")),
+				update("a", details{message(combined + "1")}, details{message(combined + "2"), count(2)}),
+			},
+			is: []details{{message(combined + "1")}, {message(combined + "2")}}, otherwise: []details{{message("2")}},
+		},
+	} {
+		t.Run(says, func(t *testing.T) {
+			t.Parallel()
+			p := defaults()
+			if tt.policy != nil {
+				tt.policy(p)
+			}
+			r := newRig(t, p)
+			for _, do := range tt.steps {
+				do(r)
+			}
+			all := r.claim()
+			if len(all) != 1 {
+				t.Fatalf("%d writes are pending, want one", len(all))
+			}
+			for want, events := range map[bool][]details{true: tt.is, false: tt.otherwise} {
+				for i, change := range events {
+					e := newRequest(r.now, "a", change).Object
+					if got := admission.Matches(&all[0], e); got != want {
+						t.Errorf("Event %d, with message %.40q: matches %t, want %t", i, e.Message, got, want)
+					}
+				}
+			}
+			e := newRequest(r.now, "a", details{reason("Killing")}).Object
+			if all[0].Key = (store.Key{}); !admission.Matches(&all[0], e) {
+				t.Error("without a key, one about the same source and object does not match")
+			}
+			e.InvolvedObject.UID = "other"
+			if admission.Matches(&all[0], e) {
+				t.Error("without a key, one about another object matches")
+			}
+		})
+	}
+}
+
+func TestWhatAStoredEventSaysOfItsCount(t *testing.T) {
+	t.Parallel()
+	for note, want := range map[string]store.Stored{
+		"":                             {Count: 40},
+		"30 of 40":                     {Count: 40, Merged: 30},
+		admission.MergedNote(1, 7, ""): {Count: 40, Merged: 1, Overwritten: true},
+		"30 of 40 by b":                {Count: 40, Merged: 30, Foreign: true},
+		"-2 of 40":                     {Count: 40, Merged: -2},
+		"0 of 40":                      {Count: 40},
+		"41 of 40":                     {Count: 40},
+		"1 of 2147483648":              {Count: 40},
+		"-2147483648 of 40":            {Count: 40},
+		"many":                         {Count: 40},
+		"1 of":                         {Count: 40},
+	} {
+		e := newRequest(epoch(), "a", details{count(40), annotated(admission.AnnotationMerged, note)}).Object
+		if got := admission.StoredOf(e, ""); got != want {
+			t.Errorf("%q: %+v, want %+v", note, got, want)
+		}
+	}
+	e := newRequest(epoch(), "a", details{count(7), annotated(admission.AnnotationMerged, admission.MergedNote(1, 7, "a"))}).Object
+	for id, foreign := range map[string]bool{"a": false, "b": true, "": true} {
+		if got := admission.StoredOf(e, id); got.Merged != 1 || got.Foreign != foreign {
+			t.Errorf("to store %q it says %+v, want foreign %t", id, got, foreign)
+		}
+	}
+	for says, tt := range map[string]struct {
+		changes details
+		want    int64
+	}{
+		"no count":               {details{count(0)}, 1},
+		"a count below 0":        {details{count(-3)}, 1},
+		"a series":               {details{series(7)}, 7},
+		"a series under a count": {details{series(2), count(5)}, 5},
+	} {
+		if got := admission.StoredOf(newRequest(epoch(), "a", tt.changes).Object, "").Count; got != tt.want {
+			t.Errorf("%s: %d, want %d", says, got, tt.want)
+		}
+	}
+}
+
+// TestAnUpdateStartsAGroupOfItsUsers: who writes an Event that another user's group knows
+// goes on from what it says, and changes nothing of that group.
+func TestAnUpdateStartsAGroupOfItsUsers(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, defaults())
+	before := details{count(2), annotated(admission.AnnotationMerged, "1 of 2")}
+	after := details{user("other"), count(3), annotated(admission.AnnotationMerged, "1 of 2")}
+	for i, step := range []step{
+		{0, create("a"), "admit"},
+		{time.Second, create("b"), "merge 409 " + into + "a, 2 occurrences so far"},
+		{2 * time.Second, update("a", before, after), "merge 409 " + into + "a, 4 occurrences so far"},
+		{3 * time.Second, create("c"), "merge 409 " + into + "a, 3 occurrences so far"},
+	} {
+		r.now = epoch().Add(step.at)
+		if got := step.do(r); got != step.want {
+			t.Errorf("step %d: %q, want %q", i+1, got, step.want)
+		}
+	}
 }
