@@ -119,19 +119,19 @@ func TestRequestsThatAreNotReviews(t *testing.T) {
 	good := string(reviewOf(t, newRequest(epoch(), "a", nil)))
 	tests := map[string]struct {
 		method, query, body string
-		want                             int
-		says                             string
+		want                int
+		says                string
 	}{
-		"a review":                       {"POST", "", good, 200, ""},
-		"another method":                 {"GET", "", good, 405, "method GET: must be POST"},
-		"a timeout that is no time":      {"POST", "?timeout=soon", good, 400, `query parameter timeout "soon": must be a duration of more than 0, such as 2s`},
-		"a timeout beside others":        {"POST", "?a=b&timeout=%73oon", good, 400, `query parameter timeout "soon": must be a duration of more than 0, such as 2s`},
-		"a timeout with an escape":       {"POST", "?timeout=%73oon", good, 400, `query parameter timeout "soon": must be a duration of more than 0, such as 2s`},
-		"a timeout of nothing":           {"POST", "?timeout=0s", good, 400, `query parameter timeout "0s": must be a duration of more than 0, such as 2s`},
-		"a timeout that is over":         {"POST", "?timeout=-1s", good, 400, `query parameter timeout "-1s": must be a duration of more than 0, such as 2s`},
-		"a timeout without a unit":       {"POST", "?timeout=5", good, 400, `query parameter timeout "5": must be a duration of more than 0, such as 2s`},
-		"a body at the limit":            {"POST", "", good + strings.Repeat(" ", maxBytes-len(good)), 200, ""},
-		"a body over the limit":          {"POST", "", good + strings.Repeat(" ", maxBytes-len(good)+1), 200, ""},
+		"a review":                  {"POST", "", good, 200, ""},
+		"another method":            {"GET", "", good, 405, "method GET: must be POST"},
+		"a timeout that is no time": {"POST", "?timeout=soon", good, 400, `query parameter timeout "soon": must be a duration of more than 0, such as 2s`},
+		"a timeout beside others":   {"POST", "?a=b&timeout=%73oon", good, 400, `query parameter timeout "soon": must be a duration of more than 0, such as 2s`},
+		"a timeout with an escape":  {"POST", "?timeout=%73oon", good, 400, `query parameter timeout "soon": must be a duration of more than 0, such as 2s`},
+		"a timeout of nothing":      {"POST", "?timeout=0s", good, 400, `query parameter timeout "0s": must be a duration of more than 0, such as 2s`},
+		"a timeout that is over":    {"POST", "?timeout=-1s", good, 400, `query parameter timeout "-1s": must be a duration of more than 0, such as 2s`},
+		"a timeout without a unit":  {"POST", "?timeout=5", good, 400, `query parameter timeout "5": must be a duration of more than 0, such as 2s`},
+		"a body at the limit":       {"POST", "", good + strings.Repeat(" ", maxBytes-len(good)), 200, ""},
+		"a body over the limit":     {"POST", "", good + strings.Repeat(" ", maxBytes-len(good)+1), 200, ""},
 		"a body that is long before the Event": {"POST", "", strings.Repeat(" ", maxBytes) + good, 400,
 			`body must be an AdmissionReview of admission.k8s.io/v1 with "request.uid" set: body: must have at most 8388608 bytes`},
 	}
@@ -230,8 +230,8 @@ func TestWhatIsRefusedIsNotReadOn(t *testing.T) {
 		length        int64
 		want          int
 	}{
-		"a bad timeout":        {http.MethodPost, "?timeout=soon", 1 << 10, http.StatusBadRequest},
-		"another method":       {http.MethodPut, "", 1 << 10, http.StatusMethodNotAllowed},
+		"a bad timeout":  {http.MethodPost, "?timeout=soon", 1 << 10, http.StatusBadRequest},
+		"another method": {http.MethodPut, "", 1 << 10, http.StatusMethodNotAllowed},
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()

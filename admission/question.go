@@ -104,8 +104,6 @@ func (g *Gate) ask(ctx context.Context, s store.Store, q *question, p *policy.Po
 		return store.Decision{Verdict: store.Admit}, nil
 	}
 	w := q.write()
-	ctx, span := part(ctx, "decide")
-	defer span.End()
 	// As late as possible, so that writes are nearly always decided in the order of their times.
 	now := g.Now()
 	d, err := s.Decide(ctx, now, *w, l)

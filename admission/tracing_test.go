@@ -50,7 +50,7 @@ func TestATraceSaysWhatBecameOfAReviewAndNothingOfTheEvent(t *testing.T) {
 			want: []string{"Error not decided", "eventquota.outcome=undecided", "eventquota.policy=default"},
 		},
 		"an Event that cannot be read": {
-			body:  []byte(strings.Replace(string(event()), `"count":1`, `"count":"`+secret+`"`, 1)),
+			body: []byte(strings.Replace(string(event()), `"count":1`, `"count":"`+secret+`"`, 1)),
 			want: []string{"eventquota.outcome=admit", "eventquota.policy=default"},
 		},
 		"what is no review": {
