@@ -90,8 +90,8 @@ func (g *Gate) decide(ctx context.Context, r *Request, rewritable bool) (Answer,
 	if err != nil {
 		return Answer{}, fmt.Errorf("ask the store: %w", err)
 	}
-	if d.Empty != nil {
-		trace.SpanFromContext(ctx).SetAttributes(attribute.String("eventquota.bucket", d.Empty.Name))
+	if span := trace.SpanFromContext(ctx); d.Empty != nil && span.IsRecording() {
+		span.SetAttributes(attribute.String("eventquota.bucket", d.Empty.Name))
 	}
 	g.passOn(q, q.owner(gov.Policy, d), d, false)
 	a, err := q.answer(d)
