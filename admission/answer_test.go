@@ -155,13 +155,6 @@ func (r *rig) audit(name string) {
 	r.gate.Policies = p.inForce()
 }
 
-// handler serves a phase of the rig's Gate.
-func (r *rig) handler(phase admission.Phase) *admission.Handler {
-	return &admission.Handler{
-		Gate: r.gate, Phase: phase, MaxBytes: maxBytes, InFlight: admission.NewPlaces(1), Deadline: time.Hour,
-	}
-}
-
 func TestAnAnnotationThatIsNoMomentIsNone(t *testing.T) {
 	t.Parallel()
 	at := time.UnixMicro(1793534400000001).UTC()

@@ -1,7 +1,6 @@
 package admission_test
 
 import (
-	"testing"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -116,22 +115,5 @@ func in(namespace string) detail {
 // elsewhere moves what the Event is about to another namespace. The API server takes that through events.k8s.io only.
 func elsewhere(r *admission.Request) { r.Object.InvolvedObject.Namespace = "other" }
 
-// apply makes the changes to a request's Event that an answer asks for.
-func apply(t *testing.T, r *admission.Request, a admission.Answer) {
-	t.Helper()
-	for _, e := range edits(t, a) {
-		switch e.Op + " " + e.Path {
-		case "add /message":
-			r.Object.Message = e.Value
-		case "add /metadata/name":
-			r.Object.Name = e.Value
-		default:
-			t.Fatalf("answer wants to %s %s", e.Op, e.Path)
-		}
-	}
-}
-
 // throughCore says that the client used core/v1 after all.
 func throughCore(r *admission.Request) { r.RequestKind = r.Kind }
-
-func again(e *corev1.Event) { e.Message += " again" }

@@ -166,10 +166,10 @@ func (l *line) request() (*write, error) {
 	if err != nil { // it was refused, or the level is lower
 		after = &corev1.Event{}
 	}
-	switch {
-	case w.Verb == remove:
+	switch w.Verb { //nolint:exhaustive // the others have an Event
+	case remove:
 		return w.of(nil)
-	case w.Verb == patch:
+	case patch:
 		w.Patch = raw(l.RequestObject)
 		if after.Name == "" {
 			return w.of(nil)

@@ -55,20 +55,17 @@ func (r *reader) read(ctx context.Context, s Source) error {
 // readLines reads JSON lines. Empty ones do not count.
 func (r *reader) readLines(ctx context.Context, in *bufio.Reader) error {
 	var line []byte
-	for number := int64(1); ctx.Err() == nil; number++ {
-		var end error
-		line, end = nextLine(in, line)
-		if end != nil && !errors.Is(end, io.EOF) {
-			return fmt.Errorf("line %d: %w", number, end)
+	for number, last := int64(1), false; !last && ctx.Err() == nil; number++ {
+		var err error
+		line, err = nextLine(in, line)
+		if last = errors.Is(err, io.EOF); err != nil && !last {
+			return fmt.Errorf("line %d: %w", number, err)
 		}
 		if len(bytes.TrimSpace(line)) > 0 {
 			w, err := parseLine(line)
 			if err := r.add(number, w, err); err != nil {
 				return err
 			}
-		}
-		if end != nil {
-			return nil
 		}
 	}
 	return ctx.Err()

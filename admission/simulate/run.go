@@ -98,7 +98,7 @@ func (r *run) do(ctx context.Context, w *write) error {
 		return err
 	}
 	r.now = w.Clock
-	switch w.Verb {
+	switch w.Verb { //nolint:exhaustive // the others are updates
 	case remove:
 		r.api.remove(w.Namespace, w.Name)
 		return nil

@@ -68,8 +68,9 @@ func TestSumsAreExact(t *testing.T) {
 				for range 3 {
 					r.counts.replicas = replicas
 					const steps, step = 20, time.Minute
-					for i := range time.Duration(steps) {
-						r.after(i*step+500*time.Millisecond, func() {
+					for i := range steps {
+						at := time.Duration(i) * step
+						r.after(at+500*time.Millisecond, func() {
 							c := busiest.Counts{Admitted: random.Int64N(9), Merged: random.Int64N(9), Dropped: random.Int64N(9)}
 							r.counts.replicas = replicas
 							r.decideOn(random.IntN(3), "p", 1, c)
@@ -79,7 +80,7 @@ func TestSumsAreExact(t *testing.T) {
 							}
 						})
 						if random.IntN(3) == 0 {
-							r.after(i*step+30*time.Second, func() { r.counts.restart(0) })
+							r.after(at+30*time.Second, func() { r.counts.restart(0) })
 						}
 					}
 					r.lead(steps*step + 6*time.Minute)

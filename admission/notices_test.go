@@ -1,0 +1,170 @@
+package admission_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/policy"
+	"github.com/eventquota/eventquota/store"
+)
+
+// identified is the identity of a rule of a kind. That of the cluster has no namespace.
+func identified(kind, namespace string) policy.Rule {
+	i := policy.Identity{Kind: kind, Namespace: namespace, Name: "p", UID: "p-uid"}
+	return policy.Rule{Identity: i, Name: i.String()}
+}
+
+// TestWhatANoticeIsAbout has each kind of bucket, in the order in which a store is asked.
+func TestWhatANoticeIsAbout(t *testing.T) {
+	t.Parallel()
+	const ownPolicy, clusterPolicy, own, cluster = "EventPolicy", "ClusterEventPolicy", "EventQuota", "ClusterEventQuota"
+	pod := store.Object{APIVersion: "v1", Kind: "Pod", Namespace: "default", Name: "web", UID: "web-uid"}
+	namespace := store.Object{APIVersion: "v1", Kind: "Namespace", Namespace: "default", Name: "default"}
+	named := func(kind, namespace string) store.Object {
+		return store.Object{APIVersion: "eventquota.io/v1alpha1", Kind: kind, Namespace: namespace, Name: "p", UID: "p-uid"}
+	}
+	governed := func(kind, namespace string, action policy.Action) *applied {
+		p := defaults()
+		p.Rule, p.Action = identified(kind, namespace), action
+		return p
+	}
+	limited := func(kind, namespace string) *applied {
+		p := defaults()
+		p.limits(
+			hourly(), hourly(policy.KeyNamespace), hourly(policy.KeyUser), hourly(policy.KeySource),
+			hourly(policy.KeyInvolvedObject), hourly(policy.KeyNamespace, policy.KeyInvolvedObject),
+		)
+		p.quotas[0].Rule = identified(kind, namespace)
+		return p
+	}
+	tenants, admins := named(own, "default"), named(cluster, "")
+	for says, tt := range map[string]struct {
+		applies *applied
+		spam    store.Object // of a source and object; the zero value for none
+		quotas  []store.Object
+	}{
+		"the spam filter of the default":         {defaults(), pod, nil},
+		"the spam filter of a namespace":         {governed(ownPolicy, "default", policy.Limit), pod, nil},
+		"the spam filter of the cluster":         {governed(clusterPolicy, "", policy.Limit), pod, nil},
+		"all limits of a namespace":              {limited(own, "default"), pod, []store.Object{tenants, tenants, tenants, tenants, pod, pod}},
+		"all limits of the cluster":              {limited(cluster, ""), pod, []store.Object{admins, namespace, admins, admins, pod, pod}},
+		"a policy of a namespace that drops all": {governed(ownPolicy, "default", policy.Drop), store.Object{}, []store.Object{named(ownPolicy, "default")}},
+		"a policy of the cluster that drops all": {governed(clusterPolicy, "", policy.Drop), store.Object{}, []store.Object{namespace}},
+	} {
+		t.Run(says, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, tt.applies)
+			var q admission.Asked
+			r.gate.Store = &q
+			if _, err := r.gate.Mutate(t.Context(), newRequest(r.now, "a", nil)); err != nil {
+				t.Fatal(err)
+			}
+			var quotas []store.Object
+			for _, b := range q.Limits.Quotas {
+				quotas = append(quotas, b.About)
+			}
+			if diff := cmp.Diff(tt.spam, q.Limits.Spam.About); diff != "" {
+				t.Errorf("spam filter (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tt.quotas, quotas); diff != "" {
+				t.Errorf("quotas (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestLimitsOfEachAction(t *testing.T) {
+	t.Parallel()
+	common := store.Limits{
+		MaxEvents: 10, Window: 10 * time.Minute, RepeatWindow: time.Hour,
+		WriteInterval: 10 * time.Second, MaxWriteInterval: 5 * time.Minute, KeepMessages: 5,
+	}
+	limits := func(change func(*store.Limits)) store.Limits {
+		l := common
+		change(&l)
+		return l
+	}
+	all := store.Bucket{Limit: store.Limit{Burst: 10, Every: time.Hour}, Name: "all", Policy: "quota"}
+	filter := store.Bucket{Limit: store.Limit{Burst: 25, Every: 5 * time.Minute}, Name: "spam filter", Policy: "p"}
+	with := func(changes ...func(*applied)) *applied {
+		return named("p", func(p *applied) {
+			for _, change := range changes {
+				change(p)
+			}
+		})
+	}
+	reserved := func(p *applied) {
+		l := limit(10, 1, time.Hour)
+		l.Reserve = 2
+		p.limits(l)
+	}
+	does := func(action policy.Action) func(*applied) { return func(p *applied) { p.Action = action } }
+	for says, tt := range map[string]struct {
+		policy  *applied
+		details details
+		want    store.Limits
+	}{
+		"Limit has the spam filter of a source and object": {with(), nil, limits(func(l *store.Limits) {
+			l.Merge, l.ReservePerReason, l.Spam = true, 1, filter
+		})},
+		"Limit has quotas too": {with(reserved), nil, limits(func(l *store.Limits) {
+			l.Merge, l.ReservePerReason, l.Spam, l.Quotas = true, 1, filter, []store.Bucket{all}
+		})},
+		"an Event that is no Warning leaves the reserve": {with(reserved), details{ofType("Normal")}, limits(func(l *store.Limits) {
+			normal := all
+			normal.Reserve = 2
+			l.Merge, l.ReservePerReason, l.Spam, l.Quotas = true, 1, filter, []store.Bucket{normal}
+		})},
+		"what the store is to do without Redis is each quota's own": {with(reserved, func(p *applied) {
+			p.limits(limit(10, 1, time.Hour, policy.KeyUser))
+			p.quotas[0].OnStoreFailure, p.quotas[1].OnStoreFailure = policy.FailureDeny, policy.FailureAdmit
+		}), nil, limits(func(l *store.Limits) {
+			deny, user := all, all
+			deny.OnFailure, user.OnFailure, user.Name = store.DenyAll, store.AdmitAll, "each User"
+			l.Merge, l.ReservePerReason, l.Spam, l.Quotas = true, 1, filter, []store.Bucket{deny, user}
+		})},
+		"without notices all buckets are silent": {with(reserved, func(p *applied) {
+			p.Silent, p.quotas[0].Silent = true, true
+		}), nil, limits(func(l *store.Limits) {
+			spam, quota := filter, all
+			spam.Silent, quota.Silent = true, true
+			l.Merge, l.ReservePerReason, l.Spam, l.Quotas = true, 1, spam, []store.Bucket{quota}
+		})},
+		"neither merging nor a spam filter": {with(reserved, func(p *applied) { p.Merge.Enabled, p.SpamFilter.Enabled = false, false }), nil, limits(func(l *store.Limits) {
+			l.Quotas = []store.Bucket{all}
+		})},
+		"Drop has one bucket that never has tokens": {with(reserved, does(policy.Drop)), nil, limits(func(l *store.Limits) {
+			l.Quotas = []store.Bucket{{Policy: "p"}}
+		})},
+		"Exempt is not asked about": {with(reserved, does(policy.Exempt)), nil, store.Limits{}},
+		"an interval that is longer than the longest is both": {with(func(p *applied) { p.Merge.WriteInterval = time.Hour }), nil, limits(func(l *store.Limits) {
+			l.Merge, l.ReservePerReason, l.Spam, l.WriteInterval, l.MaxWriteInterval = true, 1, filter, time.Hour, time.Hour
+		})},
+	} {
+		t.Run(says, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, tt.policy)
+			r.gate.MaxWriteInterval = 5 * time.Minute
+			var q admission.Asked
+			r.gate.Store = &q
+			if _, err := r.gate.Mutate(t.Context(), newRequest(r.now, "a", tt.details)); err != nil {
+				t.Fatal(err)
+			}
+			// Keys and what notices are about have tests of their own.
+			got := q.Limits
+			got.Spam.Key, got.Spam.About = store.Key{}, store.Object{}
+			for i := range got.Quotas {
+				if got.Quotas[i].Key.IsZero() {
+					t.Errorf("bucket %q has no key", got.Quotas[i].Name)
+				}
+				got.Quotas[i].Key, got.Quotas[i].About = store.Key{}, store.Object{}
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
