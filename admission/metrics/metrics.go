@@ -4,7 +4,6 @@ package metrics
 import (
 	"crypto/tls"
 	"math"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
@@ -105,29 +104,6 @@ func (f factory) gauge(name, help string) prometheus.Gauge {
 
 func (f factory) histograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
 	return f.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
-}
-
-// Reviewed implements admission.Recorder.
-func (m *Metrics) Reviewed(handler string, o admission.Outcome, cut bool, took time.Duration) {
-	m.took.WithLabelValues(handler).Observe(took.Seconds())
-	if o != "" {
-		m.decided.WithLabelValues(handler, string(o)).Inc()
-	}
-	if cut {
-		m.truncated.Inc()
-	}
-}
-
-// Decided implements admission.Recorder.
-func (m *Metrics) Decided(d admission.Decided) {
-	if m.Busiest != nil {
-		m.Busiest.Decided(&d)
-	}
-	if d.Audited {
-		m.audited.WithLabelValues(d.Verdict.String()).Inc()
-		return
-	}
-	m.events.decided(&d)
 }
 
 // Reports are what became of all policies and quotas: of a *watch.Cache.

@@ -1,13 +1,7 @@
 package metrics
 
 import (
-	"context"
-	"errors"
-	"time"
-
 	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/eventquota/eventquota/store"
 )
 
 // Store shows what stores do and how long they take. Where Redis is used,
@@ -46,76 +40,4 @@ func newStoreMetrics(made factory) Store {
 		Lost: made.counter("eventquota_reports_lost_total",
 			"Occurrences of Events that this replica could report neither to Redis nor in a notice of its own, as it had no memory for more."),
 	}
-}
-
-// step observes the calls of one step of one store.
-func (m *Store) step(name, step string) *storeStep {
-	with := prometheus.Labels{"store": name, "step": step}
-	return &storeStep{took: m.took.With(with), errors: m.errors.MustCurryWith(with)}
-}
-
-type storeStep struct {
-	took   prometheus.Observer
-	errors *prometheus.CounterVec
-}
-
-func (s *storeStep) ended(began time.Time, err error) {
-	s.took.Observe(time.Since(began).Seconds())
-	switch {
-	case err == nil, errors.Is(err, context.Canceled): // the caller has left
-	case errors.Is(err, store.ErrUnconfirmed):
-		s.errors.WithLabelValues("unconfirmed").Inc()
-	case errors.Is(err, store.ErrFull):
-		s.errors.WithLabelValues("full").Inc()
-	case errors.Is(err, context.DeadlineExceeded):
-		s.errors.WithLabelValues("timeout").Inc()
-	default:
-		s.errors.WithLabelValues("other").Inc()
-	}
-}
-
-// Observe is a store whose calls are measured under a name.
-func (m *Store) Observe(name string, s store.Store) store.Store {
-	return &observedStore{s, m.step(name, "decide")}
-}
-
-type observedStore struct {
-	store.Store
-
-	decide *storeStep
-}
-
-// Decide implements store.Store.
-func (o *observedStore) Decide(ctx context.Context, now time.Time, w store.Write, l store.Limits) (store.Decision, error) {
-	began := time.Now()
-	d, err := o.Store.Decide(ctx, now, w, l)
-	o.decide.ended(began, err)
-	return d, err
-}
-
-// ObserveQueue is the side of a store that a settler works on, measured under a name.
-func (m *Store) ObserveQueue(name string, q store.Queue) store.Queue {
-	return &observedQueue{q, m.step(name, "claim"), m.step(name, "complete")}
-}
-
-type observedQueue struct {
-	store.Queue
-
-	claim, complete *storeStep
-}
-
-// Claim implements store.Queue.
-func (o *observedQueue) Claim(ctx context.Context, now time.Time, ahead time.Duration, n int, claimed func(string, store.Key) bool) ([]store.PendingWrite, error) {
-	began := time.Now()
-	writes, err := o.Queue.Claim(ctx, now, ahead, n, claimed)
-	o.claim.ended(began, err)
-	return writes, err
-}
-
-// Complete implements store.Queue.
-func (o *observedQueue) Complete(ctx context.Context, now time.Time, p store.PendingWrite, outcome store.Outcome) error {
-	began := time.Now()
-	err := o.Queue.Complete(ctx, now, p, outcome)
-	o.complete.ended(began, err)
-	return err
 }

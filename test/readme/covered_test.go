@@ -58,12 +58,12 @@ func ways() map[string]way {
 		"kubectl get events -A -o json | eventquota simulate - --policies quota.yaml --compare default": runs("POLICY OR QUOTA UNDER default", "etcd writes after"),
 		"kubectl apply -f quota.yaml": runs("clustereventquota.eventquota.io/eventratelimit "),
 
-		"kubectl get eventquota -A": runs("ceiling", "fair", "READY", "REASON", "DROPPED"),
-		"kubectl get cevp,cevq,evp,evq,ns -A -o yaml > rules.yaml && eventquota lint rules.yaml": runs(),
-		"kubectl -n eventquota-system get pods":                                                  runs(),
-		"kubectl get events -A --field-selector reason=EventsDropped":                            runs("EventsDropped", "pod/web-0"),
-		"kubectl -n eventquota-system get lease eventquota-settler":                              runs("eventquota-settler"),
-		"kubectl apply -f " + published + "manifests/examples/emergency-brake.yaml":              runs("clustereventpolicy.eventquota.io/emergency-brake created"),
+		"kubectl get eventquota -A":                                                 runs("ceiling", "fair", "READY", "REASON", "DROPPED"),
+		"eventquota simulate --sample quiet --policies policies/":                   runs("etcd writes after"),
+		"kubectl -n eventquota-system get pods":                                     runs(),
+		"kubectl get events -A --field-selector reason=EventsDropped":               runs("EventsDropped", "pod/web-0"),
+		"kubectl -n eventquota-system get lease eventquota-settler":                 runs("eventquota-settler"),
+		"kubectl apply -f " + published + "manifests/examples/emergency-brake.yaml": runs("clustereventpolicy.eventquota.io/emergency-brake created"),
 		"kubectl create clusterrolebinding eventquota-metrics-prometheus --clusterrole=eventquota-metrics-reader" +
 			" --serviceaccount=monitoring:prometheus-k8s": runs("created"),
 		"kubectl -n eventquota-system port-forward deploy/eventquota 8443 &": untried(noKubelet),

@@ -55,7 +55,9 @@ func parse(path string, source []byte) (page, error) {
 		case *ast.AutoLink:
 			p.links = append(p.links, string(n.URL(source)))
 		case *ast.CodeSpan:
-			p.spans = append(p.spans, words(n, source))
+			if len(p.headings) == 0 || p.headings[len(p.headings)-1] != "Removed" { // what is named there is not there any more
+				p.spans = append(p.spans, words(n, source))
+			}
 		case *ast.Heading:
 			p.headings = append(p.headings, words(n, source))
 		case *ast.FencedCodeBlock:

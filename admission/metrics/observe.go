@@ -1,6 +1,8 @@
 package metrics
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"sync"
 	"time"
@@ -11,6 +13,29 @@ import (
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/store"
 )
+
+// Reviewed implements admission.Recorder.
+func (m *Metrics) Reviewed(handler string, o admission.Outcome, cut bool, took time.Duration) {
+	m.took.WithLabelValues(handler).Observe(took.Seconds())
+	if o != "" {
+		m.decided.WithLabelValues(handler, string(o)).Inc()
+	}
+	if cut {
+		m.truncated.Inc()
+	}
+}
+
+// Decided implements admission.Recorder.
+func (m *Metrics) Decided(d admission.Decided) {
+	if m.Busiest != nil {
+		m.Busiest.Decided(&d)
+	}
+	if d.Audited {
+		m.audited.WithLabelValues(d.Verdict.String()).Inc()
+		return
+	}
+	m.events.decided(&d)
+}
 
 // The bounds of namespaces and, in each, of policies and quotas with label values of their own; and how long one must
 // be idle before another may replace it.
@@ -145,4 +170,76 @@ func (b *bounded) end(now time.Time, ended func(label string)) bool {
 	delete(b.own, oldest.value)
 	ended(oldest.value)
 	return true
+}
+
+// step observes the calls of one step of one store.
+func (m *Store) step(name, step string) *storeStep {
+	with := prometheus.Labels{"store": name, "step": step}
+	return &storeStep{took: m.took.With(with), errors: m.errors.MustCurryWith(with)}
+}
+
+type storeStep struct {
+	took   prometheus.Observer
+	errors *prometheus.CounterVec
+}
+
+func (s *storeStep) ended(began time.Time, err error) {
+	s.took.Observe(time.Since(began).Seconds())
+	switch {
+	case err == nil, errors.Is(err, context.Canceled): // the caller has left
+	case errors.Is(err, store.ErrUnconfirmed):
+		s.errors.WithLabelValues("unconfirmed").Inc()
+	case errors.Is(err, store.ErrFull):
+		s.errors.WithLabelValues("full").Inc()
+	case errors.Is(err, context.DeadlineExceeded):
+		s.errors.WithLabelValues("timeout").Inc()
+	default:
+		s.errors.WithLabelValues("other").Inc()
+	}
+}
+
+// Observe is a store whose calls are measured under a name.
+func (m *Store) Observe(name string, s store.Store) store.Store {
+	return &observedStore{s, m.step(name, "decide")}
+}
+
+type observedStore struct {
+	store.Store
+
+	decide *storeStep
+}
+
+// Decide implements store.Store.
+func (o *observedStore) Decide(ctx context.Context, now time.Time, w store.Write, l store.Limits) (store.Decision, error) {
+	began := time.Now()
+	d, err := o.Store.Decide(ctx, now, w, l)
+	o.decide.ended(began, err)
+	return d, err
+}
+
+// ObserveQueue is the side of a store that a settler works on, measured under a name.
+func (m *Store) ObserveQueue(name string, q store.Queue) store.Queue {
+	return &observedQueue{q, m.step(name, "claim"), m.step(name, "complete")}
+}
+
+type observedQueue struct {
+	store.Queue
+
+	claim, complete *storeStep
+}
+
+// Claim implements store.Queue.
+func (o *observedQueue) Claim(ctx context.Context, now time.Time, ahead time.Duration, n int, claimed func(string, store.Key) bool) ([]store.PendingWrite, error) {
+	began := time.Now()
+	writes, err := o.Queue.Claim(ctx, now, ahead, n, claimed)
+	o.claim.ended(began, err)
+	return writes, err
+}
+
+// Complete implements store.Queue.
+func (o *observedQueue) Complete(ctx context.Context, now time.Time, p store.PendingWrite, outcome store.Outcome) error {
+	began := time.Now()
+	err := o.Queue.Complete(ctx, now, p, outcome)
+	o.complete.ended(began, err)
+	return err
 }
