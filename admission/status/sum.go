@@ -19,6 +19,9 @@ const (
 	maxSources, keptSources = 5, 16
 	// failedFor is how long a condition that failed is said to.
 	failedFor = time.Hour
+	// young is a replica that, where the first look of a term did not find it, had shared nothing before: a snapshot is
+	// kept for five minutes.
+	young = time.Minute
 	// maxMissed is for how many looks a replica without a snapshot is remembered: an hour of them.
 	maxMissed = 360
 )
@@ -76,7 +79,7 @@ func (w *Writer) look(ctx context.Context, now time.Time) error {
 	}
 	for _, snapshot := range snapshots {
 		before, known := w.replicas[snapshot.Replica.Name]
-		known = known || !first && snapshot.Replica.Since.After(w.began)
+		known = known || !first && snapshot.Replica.Since.After(w.began.Add(-young))
 		seen := replica{rules: map[busiest.RuleID]busiest.RuleCounts{}}
 		for _, counted := range snapshot.Rules {
 			id, old := counted.ID, before.rules[counted.ID]

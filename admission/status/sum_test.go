@@ -114,6 +114,22 @@ func TestSumsAreExactAfterALongOutage(t *testing.T) {
 	})
 }
 
+// A replica that has just started is in no snapshot yet when a leader looks first.
+func TestWhatAReplicaCountedBeforeItsFirstSnapshotCounts(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.changed(valid("p", 1))
+		both := append(r.counts.replicas, busiest.NewCounter("b", time.Now(), busiest.Places))
+		r.counts.replicas = both
+		r.decideOn(1, "p", 1, busiest.Counts{Dropped: 3})
+		r.counts.replicas = both[:1]
+		r.after(5*time.Second, func() { r.counts.replicas = both })
+		r.lead(8 * time.Minute)
+		if got := r.writes[len(r.writes)-1].status.Total; got.Dropped != 3 {
+			r.Errorf("%+v, want 3 dropped", *got)
+		}
+	})
+}
+
 // Another replica knows a new generation first.
 func TestWhatIsDecidedBeforeAGenerationIsKnownCountsOnceItIs(t *testing.T) {
 	bubble(t, func(r *rig) {

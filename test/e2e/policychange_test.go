@@ -67,7 +67,6 @@ func (e *env) keepsTheLastValidVersion() {
 		{"does not parse", "event.reason =="},
 		{"is not of type bool", "event.reason"},
 		{"reads what is not there", "object.reason == 'Own'"},
-		{"costs too much", "event.message.split('').all(x, event.message.split('').all(y, event.message.contains(x + y)))"},
 	} {
 		// Policies of a kind come in their order: when the last governs, the others
 		// are known. The last of the others would drop all, if it governed.

@@ -29,7 +29,6 @@ const (
 	firingAlerts = "Alerts (annotation)"
 	aloneWithout = "Decided without Redis"
 	storeErrors  = "Errors of the store"
-	ofTheBreaker = "Circuit breaker before Redis"
 )
 
 // failing is a policy of which a condition cannot be evaluated for Events without labels.
@@ -63,7 +62,7 @@ func TestEveryQueryHasAnAnswer(t *testing.T) {
 		e.must(alone.Install(t.Context()))
 		prometheus := scraping(t, e.cluster.Config, map[string]*replica.Replica{"eventquota-0": alone})
 		over := e.storm("one")
-		prometheus.answers(firingAlerts, aloneWithout, storeErrors, ofTheBreaker)
+		prometheus.answers(firingAlerts, aloneWithout, storeErrors)
 		prometheus.shows("Replicas", 1)
 		prometheus.shows("Without Redis", 0)
 		prometheus.shows("Failing open", 0)
