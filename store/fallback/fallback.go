@@ -42,9 +42,6 @@ type Options struct {
 	// OnChange is called once when calls stop reaching the shared store, open and why, and once when
 	// they reach it again.
 	OnChange func(open bool, err error)
-	// Breaker is called with each new state of the circuit breaker: "closed", "half-open" (probes may
-	// pass) or "open".
-	Breaker func(state string)
 	// Decided is called for every write that was decided without the shared store, and how. Nothing else
 	// reports what is denied.
 	Decided func(ctx context.Context, how store.Failure)
@@ -55,7 +52,6 @@ func Defaults() Options {
 	return Options{
 		Deadline: 50 * time.Millisecond,
 		OnChange: func(bool, error) {},
-		Breaker:  func(string) {},
 		Decided:  func(context.Context, store.Failure) {},
 	}
 }
@@ -164,7 +160,6 @@ func (s *Store) try(ctx context.Context, call func(context.Context) error) error
 
 // changed says what a change of the breaker means. A probe that fails is none.
 func (s *Store) changed(from, to gobreaker.State) {
-	s.options.Breaker(to.String())
 	switch {
 	case from == gobreaker.StateClosed:
 		s.options.OnChange(true, *s.reason.Load())
