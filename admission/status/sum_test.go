@@ -118,8 +118,8 @@ func TestSumsAreExactAfterALongOutage(t *testing.T) {
 func TestWhatAReplicaCountedBeforeItsFirstSnapshotCounts(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.changed(valid("p", 1))
-		both := append(r.counts.replicas, busiest.NewCounter("b", time.Now(), busiest.Places))
-		r.counts.replicas = both
+		r.counts.replicas = append(r.counts.replicas, busiest.NewCounter("b", time.Now(), busiest.Places))
+		both := r.counts.replicas
 		r.decideOn(1, "p", 1, busiest.Counts{Dropped: 3})
 		r.counts.replicas = both[:1]
 		r.after(5*time.Second, func() { r.counts.replicas = both })
