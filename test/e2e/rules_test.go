@@ -218,7 +218,7 @@ func newJudge(t *testing.T) *judge {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	if err := c.InstallWebhooks(t.Context(), cluster.Webhooks{URL: server.URL, CABundle: ca, Mutating: true}); err != nil {
+	if err := c.InstallWebhooks(t.Context(), cluster.Webhooks{URL: server.URL, CABundle: ca, Mutating: true, TimeoutSeconds: 30}); err != nil {
 		t.Fatal(err)
 	}
 	config, _, err := c.User(validUser, "system:masters")
