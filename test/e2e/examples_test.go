@@ -8,18 +8,10 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
-	"sigs.k8s.io/yaml"
 
 	"github.com/eventquota/eventquota/cmd/webhook/policyfile"
 	"github.com/eventquota/eventquota/policy"
-	"github.com/eventquota/eventquota/test/cluster"
 )
 
 const (
@@ -27,54 +19,34 @@ const (
 	crdDir     = "../../manifests/crds"
 )
 
-// TestTheExamplesAreAccepted applies every example to the API server, compiles
-// what that made of it, and asks which Events it matches.
-func TestTheExamplesAreAccepted(t *testing.T) {
-	if !isolated(t) {
-		return
-	}
+// examples applies every example, compiles what the API server made of it, and asks which Events it matches.
+func (e *env) examples() {
+	e.Helper()
 	want := examplesByFile()
 	files, err := os.ReadDir(exampleDir)
-	if err != nil {
-		t.Fatal(err)
+	e.must(err)
+	if len(files) != len(want) {
+		e.Errorf("%d examples, want those %d that are known here", len(files), len(want))
 	}
+	e.kubectl("", "create", "namespace", "shop")
 	for _, file := range files {
-		if _, ok := want[file.Name()]; !ok {
-			t.Errorf("%s is not known to this test", file.Name())
-		}
-	}
-	apply := newApplier(t)
-	for name, rules := range want {
-		t.Run(name, func(t *testing.T) {
-			content, err := os.ReadFile(filepath.Join(exampleDir, name))
-			if err != nil {
-				t.Fatal(err)
-			}
+		e.Run(file.Name(), func(t *testing.T) {
+			e := e.in(t)
+			path := filepath.Join(exampleDir, file.Name())
+			content, err := os.ReadFile(path)
+			e.must(err)
 			if !strings.HasPrefix(string(content), "# ") {
 				t.Error("it does not begin with a comment")
 			}
-			files, err := policyfile.New()
-			if err != nil {
-				t.Fatal(err)
+			rules, err := policyfile.New()
+			e.must(err)
+			e.must(rules.Decode([]byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: shop, labels: {eventquota.io/tenant: 'true'}}")))
+			e.must(rules.Decode([]byte(e.kubectl("", "apply", "--server-side", "-f", path, "-o", "json"))))
+			if len(want[file.Name()]) != strings.Count(string(content), "\nkind: ") {
+				t.Errorf("it has other objects than %d", len(want[file.Name()]))
 			}
-			documents := []string{"apiVersion: v1\nkind: Namespace\nmetadata: {name: shop, labels: {eventquota.io/tenant: 'true'}}"}
-			for document := range strings.SplitSeq(string(content), "---\n") {
-				applied, err := apply(t, []byte(document)).MarshalJSON()
-				if err != nil {
-					t.Fatal(err)
-				}
-				documents = append(documents, string(applied))
-			}
-			for _, document := range documents {
-				if err := files.Decode([]byte(document)); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if len(rules) != len(documents)-1 {
-				t.Errorf("it has %d objects, want %d", len(documents)-1, len(rules))
-			}
-			for rule, w := range rules {
-				w.check(t, files.Set(), rule)
+			for rule, w := range want[file.Name()] {
+				w.check(t, rules.Set(), rule)
 			}
 		})
 	}
@@ -109,42 +81,6 @@ func (w example) check(t *testing.T, set *policy.Set, rule string) {
 		if matches(e) {
 			t.Errorf("%s matches %s", rule, e.says)
 		}
-	}
-}
-
-// newApplier starts an API server that knows the policies' definitions. What it
-// gives applies a file as kubectl apply --server-side --validate=strict does.
-func newApplier(t *testing.T) func(*testing.T, []byte) *unstructured.Unstructured {
-	t.Helper()
-	c := cluster.ForTest(t, cluster.Options{NoAudit: true})
-	if _, err := envtest.InstallCRDs(c.Config, envtest.CRDInstallOptions{Paths: []string{crdDir}, ErrorIfPathMissing: true}); err != nil {
-		t.Fatal(err)
-	}
-	client, err := dynamic.NewForConfig(c.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	namespaces, err := kubernetes.NewForConfig(c.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
-	if _, err := namespaces.CoreV1().Namespaces().Create(t.Context(), shop, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	return func(t *testing.T, content []byte) *unstructured.Unstructured {
-		t.Helper()
-		var u unstructured.Unstructured
-		if err := yaml.UnmarshalStrict(content, &u.Object); err != nil {
-			t.Fatal(err)
-		}
-		resource, _ := meta.UnsafeGuessKindToResource(u.GroupVersionKind())
-		applied, err := client.Resource(resource).Namespace(u.GetNamespace()).Patch(t.Context(), u.GetName(), types.ApplyPatchType, content,
-			metav1.PatchOptions{FieldManager: "examples", FieldValidation: metav1.FieldValidationStrict})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return applied
 	}
 }
 

@@ -76,4 +76,5 @@ func TestKubectlAppliesTheDefinitionsAndNoBadPolicy(t *testing.T) {
 	if kept, want := e.kubectl("", "get", "cevp,cevq", "-o", columns), "ClusterEventPolicy good 1 Exempt\nClusterEventQuota good 1 5\n"; kept != want {
 		t.Errorf("the API server has %q, want the good ones as they were, %q", kept, want)
 	}
+	e.examples()
 }

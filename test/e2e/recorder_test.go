@@ -13,19 +13,15 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// TestRepeatsCost holds I4 for one recorder of each API at a time: what each
-// Event costs in requests while it is stored, merged and dropped.
-func TestRepeatsCost(t *testing.T) {
-	if !isolated(t) {
-		return
-	}
-	e := newEnv(t, logged())
+// repeatsCost holds I4 for one recorder of each API at a time: what each Event costs in requests while it is stored,
+// merged and dropped.
+func (e *env) repeatsCost() {
 	namespace := e.namespace("repeats")
 	for name, recorder := range map[string]func(*env, string) *recorder{
 		"core/v1":       legacyRecorder,
 		"events.k8s.io": seriesRecorder,
 	} {
-		t.Run(name, func(t *testing.T) {
+		e.Run(name, func(t *testing.T) {
 			e := e.in(t)
 			pod := &corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: "web", UID: types.UID(name)}
 

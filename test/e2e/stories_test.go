@@ -16,8 +16,8 @@ import (
 	"github.com/eventquota/eventquota/test/cluster"
 )
 
-// TestStories does with the examples what users want of them. That of the emergency brake is
-// TestTheEmergencyBrake.
+// TestStories does with the examples what users want of them, and at the end what they do not want. That of the
+// emergency brake is TestTheEmergencyBrake.
 func TestStories(t *testing.T) {
 	if !isolated(t) {
 		return
@@ -34,6 +34,7 @@ func TestStories(t *testing.T) {
 		{"a probe storm on 500 pods costs a handful of Events", (*env).probeStorm},
 		{"a team tightens what it may write, and cannot loosen it", (*env).team},
 		{"a storm of Normal Events leaves Warnings through", (*env).leaveWarningsThrough},
+		{"what cannot be read gets past no quota", (*env).unreadable},
 	} {
 		t.Run(story.says, func(t *testing.T) { story.tell(e.in(t)) })
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,17 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-
-	"github.com/eventquota/eventquota/test/cluster"
 )
 
-// TestWhatCannotBeReadGetsPastNoQuota writes, as protobuf, what the API server takes and sends on as JSON that is
-// longer, deeper or odder than what the webhook reads.
-func TestWhatCannotBeReadGetsPastNoQuota(t *testing.T) {
-	if !isolated(t) {
-		return
-	}
-	e := newEnv(t, cluster.Options{})
+// unreadable writes, as protobuf, what the API server takes and sends on as JSON that is longer, deeper or odder than
+// what the webhook reads: none of it gets past a quota. What it applies, stays.
+func (e *env) unreadable() {
 	config := rest.CopyConfig(e.config)
 	config.ContentType = runtime.ContentTypeProtobuf
 	var err error
@@ -31,7 +24,7 @@ func TestWhatCannotBeReadGetsPastNoQuota(t *testing.T) {
 	e.must(err)
 	e.apply("kind: ClusterEventQuota\nmetadata: {name: few}\nspec: {limits: [{name: few, per: [Namespace], burst: 3, tokens: 1, interval: 12h}]}")
 	e.apply("kind: ClusterEventPolicy\nmetadata: {name: brake}\nspec: {tier: Admin, action: Drop, match: {namespaceSelector: {matchLabels: {brake: pulled}}}}")
-	e.policiesGovern(e.namespace("elsewhere"))
+	e.kubectl("", "wait", "--for=condition=Ready", "--timeout=2m", "clustereventquota/few", "clustereventpolicy/brake")
 
 	// Each < is six bytes of JSON.
 	long := func(_ int, event *corev1.Event) { event.Message = strings.Repeat("<", 1_450_000) }
@@ -44,7 +37,7 @@ func TestWhatCannotBeReadGetsPastNoQuota(t *testing.T) {
 	one := e.stored(namespace)[0]
 	one.Annotations = map[string]string{"a": "b"}
 	if _, err := e.client.CoreV1().Events(namespace).Update(e.Context(), &one, metav1.UpdateOptions{}); !apierrors.IsTooManyRequests(err) {
-		t.Errorf("an UPDATE of one that is too long: %v, want it dropped", err)
+		e.Errorf("an UPDATE of one that is too long: %v, want it dropped", err)
 	}
 
 	braked := e.labelled("braked", "brake=pulled")
@@ -53,12 +46,12 @@ func TestWhatCannotBeReadGetsPastNoQuota(t *testing.T) {
 		change(event)
 		_, err := e.client.CoreV1().Events(braked).Create(e.Context(), event, metav1.CreateOptions{})
 		if !apierrors.IsTooManyRequests(err) && !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
-			t.Errorf("%s: %v, want it refused", what, err)
+			e.Errorf("%s: %v, want it refused", what, err)
 		}
 	}
 	for _, event := range e.stored(braked) {
 		if event.Name == "odd" {
-			t.Errorf("stored in spite of the brake: %.300s", event.Message)
+			e.Errorf("stored in spite of the brake: %.300s", event.Message)
 		}
 	}
 }

@@ -3,43 +3,43 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"slices"
+	"math"
+	"net/http"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
 )
 
-// A policy and a quota of which each version differs from the one before in all that
-// can be seen of it, so that no Event can be decided on half of one and half of the other:
-//
-//   - their condition: an odd version spares Events of reason Odd, an even one those of
-//     reason Even. The policy rest governs these, and lets them pass.
-//   - the policy's maxBytes: an odd version cuts messages, to a length that shows its
-//     number. An even one cuts nothing.
-//   - the quota's limits: an odd version gives one token to each user and any number to
-//     each object, an even one the other way round. How long it takes until a token comes
-//     back shows the version's number.
-//
-// They are two objects: an Event may be decided by two versions.
-const restPolicy = `
+const (
+	versions = 6
+	// streamRate is in Events a second.
+	streamRate = 500
+	// streamPlaces bounds the Events that are under way: a namespace alone may have half of --max-in-flight decided at the
+	// same time.
+	streamPlaces = 120
+	// messageBytes is longer than any version leaves a message.
+	messageBytes = 200
+)
+
+// changing is a version of a policy and of a quota: two objects, so an Event may be decided by two versions. Each spares
+// Events of one reason, and shows its number in all others: the policy by how long a message it leaves, the quota by the
+// name of its limit and by how long it takes until a token comes back. The policy rest leaves those whole that are spared.
+func changing(version int) string {
+	return strings.ReplaceAll(`
 apiVersion: eventquota.io/v1alpha1
 kind: ClusterEventPolicy
 metadata: {name: rest}
 spec: {tier: Baseline, merge: {enabled: false}, spamFilter: {enabled: false}}
----`
-
-func changingPolicy(version int) string {
-	spares, user, object := "Odd", version, 0
-	if version%2 == 0 {
-		spares, user, object = "Even", 0, version
-	}
-	limits := func(hours int) string {
-		if hours == 0 {
-			return "burst: 1000000, tokens: 1000000, interval: 1s"
-		}
-		return fmt.Sprintf("burst: 1, tokens: 1, interval: %dh", hours)
-	}
-	return fmt.Sprintf(`
+---
 apiVersion: eventquota.io/v1alpha1
 kind: ClusterEventPolicy
 metadata: {name: changing}
@@ -47,8 +47,8 @@ spec:
   tier: Admin
   match:
     namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: changing}}
-    conditions: [{name: spares, expression: event.reason != '%[1]s'}]
-  message: {maxBytes: %[2]d}
+    conditions: [{name: spares, expression: event.reason != 'SparedVERSION'}]
+  message: {maxBytes: 10VERSION}
   merge: {enabled: false}
   spamFilter: {enabled: false}
 ---
@@ -58,211 +58,142 @@ metadata: {name: changing}
 spec:
   match:
     namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: changing}}
-    conditions: [{name: spares, expression: event.reason != '%[1]s'}]
-  limits:
-  - {name: user, per: [User], %[3]s}
-  - {name: object, per: [InvolvedObject], %[4]s}
-`, spares, cutTo(version), limits(user), limits(object))
+    conditions: [{name: spares, expression: event.reason != 'SparedVERSION'}]
+  limits: [{name: vVERSION, per: [User], burst: 1, tokens: 1, interval: VERSIONh}]
+`, "VERSION", strconv.Itoa(version))
 }
 
-// cutTo is the maxBytes of a version.
-func cutTo(version int) int { return 100 + version + messageBytes*(1-version%2) }
-
-// told is an Event of the stream.
-type told struct {
-	reason    string // Odd, Even, or any other
-	oneUser   bool   // a user that all such Events share, or else one of its own
-	oneObject bool   // likewise
-}
-
-// toldInTurn are the Events of the stream: each is decided in another way by odd and
-// even versions, but for one of reason Odd, which only half a policy cuts or refuses.
-func toldInTurn() []told {
-	return []told{
-		{reason: "Any", oneUser: true}, {reason: "Any", oneObject: true}, {reason: "Any", oneUser: true, oneObject: true},
-		{reason: "Odd", oneUser: true}, {reason: "Even", oneObject: true},
-	}
-}
-
-// What becomes of an Event, in words.
-const storedWhole = "stored whole"
-
-func storedCut(bytes int) string { return fmt.Sprintf("stored, cut to %d bytes", bytes) }
-
-func refusedBy(limit string, hours int) string {
-	return fmt.Sprintf("refused by limit %s for %d h", limit, hours)
-}
-
-// spares reports whether a version lets an Event to the policy rest.
-func (e told) spares(version int) bool { return e.reason == []string{"Even", "Odd"}[version%2] }
-
-// whenGoverned is how an Event is stored that a version of the policy governs.
-func (e told) whenGoverned(version int) string {
-	if version%2 == 0 || e.spares(version) {
-		return storedWhole
-	}
-	return storedCut(cutTo(version))
-}
-
-// whenLimited is the refusal of a version of the quota that has no token left, empty
-// for none.
-func (e told) whenLimited(version int) string {
-	odd := version%2 == 1
-	switch {
-	case version == 0, e.spares(version):
-		return ""
-	case odd && e.oneUser:
-		return refusedBy("user", version)
-	case !odd && e.oneObject:
-		return refusedBy("object", version)
-	}
-	return ""
-}
-
-// lastVersion of the policy ends the test.
-const lastVersion = 7
-
-// change is a version that was applied: when kubectl began, and when it ended.
-type change struct{ begun, ended time.Time }
-
-// changesAsAWhole holds that versions of a policy and a quota come into force within a second
-// after kubectl has ended, in their order, and each as a whole.
+// changesAsAWhole holds that versions of a policy and a quota come into force soon after kubectl has ended, in their
+// order, and each as a whole.
 func (e *env) changesAsAWhole() {
 	e.Helper()
-	namespace := e.namespace("changing")
-	apply := func(policies string) (c change) {
-		c.begun = time.Now()
-		e.kubectl(policies, "apply", "-f", "-")
-		c.ended = time.Now()
-		return c
-	}
-	changes := []change{1: apply(restPolicy + changingPolicy(1))}
-	s := newStream(e, namespace)
+	s := newStream(e, e.namespace("changing"))
+	e.kubectl(changing(1), "apply", "-f", "-")
+	e.kubectl(changing(1), "wait", "--for=condition=Ready", "--timeout=2m", "-f", "-")
 	ctx, end := context.WithCancel(e.Context())
 	var running sync.WaitGroup
 	running.Go(func() { s.run(ctx) })
 	defer running.Wait()
 	defer end()
-	begun := time.Now()
-	for {
-		force := changes[len(changes)-1].ended.Add(inForce)
-		e.eventually("Events come when the version must be in force", func() bool { return s.after(force) > streamRate/5 })
-		if len(changes) > lastVersion {
-			break
-		}
-		changes = append(changes, apply(changingPolicy(len(changes))))
+	for n := 2; n <= versions; n++ {
+		e.kubectl(changing(n), "apply", "-f", "-")
+		e.soon(fmt.Sprint("version ", n), func() bool { return s.newest(100*time.Millisecond) == shown{n, n} })
 	}
 	end()
 	running.Wait()
-	e.Logf("%.0f Events a second passed", float64(len(s.all()))/time.Since(begun).Seconds())
+	e.Logf("%d Events were written", s.written)
 	if failed, err := e.cluster.WebhookFailures(e.Context()); err != nil || failed != 0 {
 		e.Fatalf("%d calls of the webhook failed (%v): what became of their Events says nothing", failed, err)
 	}
-	newVerdicts(e, changes).all(s.all())
+	for _, wrong := range s.wrong[:min(len(s.wrong), 20)] {
+		e.Error(wrong)
+	}
 }
 
-// verdicts finds out which versions have decided Events.
-type verdicts struct {
-	*env
+// shown are versions of the policy and of the quota, 0 for none.
+type shown struct{ policy, quota int }
 
-	changes []change
-	// policies and quotas are when the first Event was answered that shows this version,
-	// or a newer one.
-	policies, quotas []time.Time
-	spent            []bool // the token of a quota's version
+// stream writes Events at a steady rate, none of which is like another, and looks at which version decided each.
+type stream struct {
+	client    kubernetes.Interface
+	namespace string
+
+	mu      sync.Mutex
+	seen    shown // the newest
+	written int
+	wrong   []string
 }
 
-func newVerdicts(e *env, changes []change) *verdicts {
-	n := len(changes)
-	return &verdicts{env: e, changes: changes, policies: make([]time.Time, n), quotas: make([]time.Time, n), spent: make([]bool, n)}
+func newStream(e *env, namespace string) *stream {
+	e.Helper()
+	config := rest.CopyConfig(e.config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			user, _ := r.Context().Value(streamUser{}).(string)
+			as := transport.ImpersonationConfig{UserName: user, Groups: []string{"system:masters"}}
+			return transport.NewImpersonatingRoundTripper(as, next).RoundTrip(r)
+		})
+	})
+	client, err := kubernetes.NewForConfig(config)
+	e.must(err)
+	return &stream{client: client, namespace: namespace}
 }
 
-func (v *verdicts) all(answers []answered) {
-	v.Helper()
-	slices.SortFunc(answers, func(a, b answered) int { return a.begun.Compare(b.begun) })
-	wrong := 0
-	for _, a := range answers {
-		if v.governed(a) && v.limited(a) {
-			continue
+// streamUser is the key of the user, in the context of a request.
+type streamUser struct{}
+
+// run writes until ctx ends, and returns when all Events are answered.
+func (s *stream) run(ctx context.Context) {
+	var writers sync.WaitGroup
+	defer writers.Wait()
+	places := make(chan struct{}, streamPlaces)
+	begun := time.Now()
+	for n := 0; ; n++ {
+		due := begun.Add(time.Duration(n) * time.Second / streamRate)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Until(due)):
 		}
-		if wrong++; wrong <= 20 {
-			v.Errorf("%+v, of %s: %s, which is not what a whole version does", a.told, v.at(a.begun), a.became)
-		}
-	}
-	v.Logf("of %d Events %d were decided in no way that whole versions decide", len(answers), wrong)
-	for n := 2; n < len(v.changes); n++ {
-		for what, first := range map[string]time.Time{"policy": v.policies[n], "quota": v.quotas[n]} {
-			took := first.Sub(v.changes[n].ended)
-			v.Logf("version %d of the %s: kubectl took %s; the first Event was decided by it %s after that",
-				n, what, v.changes[n].ended.Sub(v.changes[n].begun).Round(time.Millisecond), took.Round(time.Millisecond))
-			if first.IsZero() || took > inForce {
-				v.Errorf("version %d of the %s was not in force %s after kubectl", n, what, inForce)
-			}
-		}
+		places <- struct{}{}
+		writers.Go(func() {
+			s.write(context.WithoutCancel(ctx), n)
+			<-places
+		})
 	}
 }
 
-// possible are the versions that may have decided an Event: none that is older than
-// one that decided an Event answered before, or than one that has long been in force, and
-// none that was not yet applied. Version 0 is none at all.
-func (v *verdicts) possible(a answered, first []time.Time) (all []int) {
-	for n := range v.changes {
-		seen := !first[n].IsZero() && first[n].Before(a.begun)
-		if seen || n > 0 && v.changes[n].ended.Add(inForce).Before(a.begun) {
-			all = nil
-		}
-		if n == 0 || v.changes[n].begun.Before(a.ended) {
-			all = append(all, n)
-		}
+// write writes the n-th Event, which one version spares. Every other one is by the same user.
+func (s *stream) write(ctx context.Context, n int) {
+	sparedBy, user, object := 1+n/2%versions, fmt.Sprint("user-", n), fmt.Sprint("web-", n)
+	if n%2 == 0 {
+		user = "one"
 	}
-	return all
+	event := coreEvent(s.namespace, fmt.Sprint("told-", n), object, fmt.Sprintf("%-*d", messageBytes, n))
+	event.Reason, event.InvolvedObject.UID = fmt.Sprint("Spared", sparedBy), types.UID(object)
+	before := s.newest(0)
+	stored, err := s.client.CoreV1().Events(s.namespace).Create(context.WithValue(ctx, streamUser{}, user), event, metav1.CreateOptions{})
+	by, said := decidedBy(sparedBy, stored, err)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.written++
+	older := by.policy > 0 && by.policy < before.policy || by.quota > 0 && by.quota < before.quota
+	if older || by == (shown{}) {
+		s.wrong = append(s.wrong, fmt.Sprintf("%s %s, which no whole version does that is as new as %+v", event.Reason, said, before))
+	}
+	s.seen = shown{max(s.seen.policy, by.policy), max(s.seen.quota, by.quota)}
 }
 
-// governed reports whether a version of the policy may have let an Event through as it
-// is stored.
-func (v *verdicts) governed(a answered) bool {
-	if strings.HasPrefix(a.became, "refused") {
-		return true
-	}
-	return v.shows(a, v.policies, func(n int) bool { return a.whenGoverned(n) == a.became })
+// newest are the newest versions that an Event has shown, after a while.
+func (s *stream) newest(after time.Duration) shown {
+	<-time.After(after)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.seen
 }
 
-// limited reports whether a version of the quota may have done with an Event what became
-// of it.
-func (v *verdicts) limited(a answered) bool {
-	if strings.HasPrefix(a.became, "refused") {
-		return v.shows(a, v.quotas, func(n int) bool { return a.whenLimited(n) == a.became })
-	}
-	possible := v.possible(a, v.quotas)
-	if slices.ContainsFunc(possible, func(n int) bool { return a.whenLimited(n) == "" }) {
-		return true
-	}
-	i := slices.IndexFunc(possible, func(n int) bool { return !v.spent[n] })
-	if i < 0 {
-		return false
-	}
-	v.spent[possible[i]] = true
-	return true
-}
+var refusal = regexp.MustCompile(`limit "v(\d)" of ClusterEventQuota changing is empty: next token at \S+, in (\S+)$`)
 
-// shows reports whether a possible version does what became of an Event, and notes it if
-// it is the only one.
-func (v *verdicts) shows(a answered, first []time.Time, does func(n int) bool) bool {
-	possible := slices.DeleteFunc(v.possible(a, first), func(n int) bool { return !does(n) })
-	if len(possible) == 1 {
-		for n := possible[0]; n > 0 && (first[n].IsZero() || a.ended.Before(first[n])); n-- {
-			first[n] = a.ended
+// decidedBy finds out which version decided an Event: neither, where no whole version does what became of it.
+func decidedBy(sparedBy int, stored *corev1.Event, err error) (by shown, said string) {
+	switch {
+	case err == nil && len(stored.Message) == messageBytes:
+		return shown{policy: sparedBy}, "stored whole"
+	case err == nil:
+		n := len(stored.Message) - 100
+		if n != sparedBy && n > 0 && n <= versions {
+			by.policy = n
 		}
+		return by, fmt.Sprintf("stored, cut to %d bytes", len(stored.Message))
 	}
-	return len(possible) > 0
-}
-
-// at is a time, in the words of what was applied before.
-func (v *verdicts) at(t time.Time) string {
-	for n := len(v.changes) - 1; n > 0; n-- {
-		if t.After(v.changes[n].begun) {
-			return fmt.Sprintf("%s after kubectl began to apply version %d", t.Sub(v.changes[n].begun).Round(time.Millisecond), n)
-		}
+	empty := refusal.FindStringSubmatch(err.Error())
+	if empty == nil {
+		return by, err.Error()
 	}
-	return "before all"
+	// The token was taken less than half an hour ago, or a moment later than this Event began to be decided.
+	in, invalid := time.ParseDuration(empty[2])
+	if n := int(math.Round(in.Hours())); invalid == nil && strconv.Itoa(n) == empty[1] && n != sparedBy {
+		by.quota = n
+	}
+	return by, err.Error()
 }

@@ -10,85 +10,95 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/eventquota/eventquota/test/replica"
 )
 
-// TestDryRun holds I6: dry runs are let through and change nothing.
-func TestDryRun(t *testing.T) {
+// TestWrites holds what becomes of single writes by the default policy. Each part has a namespace of its own.
+func TestWrites(t *testing.T) {
 	if !isolated(t) {
 		return
 	}
 	e := newEnv(t, logged())
-	namespace := e.namespace("dry")
-	dry := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
-	for i := range 40 {
-		event := coreEvent(namespace, fmt.Sprintf("dry-%d", i), "web", "back-off")
-		if _, err := e.client.CoreV1().Events(namespace).Create(t.Context(), event, dry); err != nil {
-			t.Fatalf("dry run %d: %v, want it let through", i, err)
-		}
+	for what, holds := range map[string]func(*env){
+		"dry runs are let through":                    (*env).dryRuns,
+		"what is valid is accepted":                   (*env).valid,
+		"an update that is no recorder's is stored":   (*env).otherUpdates,
+		"a count that is stored already counts":       (*env).storedAlready,
+		"each answer costs the requests of one write": (*env).repeatsCost,
+	} {
+		t.Run(what, func(t *testing.T) { holds(e.in(t)) })
 	}
-	first := coreEvent(namespace, "real", "web", "back-off")
-	if _, err := e.client.CoreV1().Events(namespace).Create(t.Context(), first, metav1.CreateOptions{}); err != nil {
-		t.Errorf("a first Event after dry runs: %v, want it stored", err)
-	}
-	patch := []byte(`{"count":2,"lastTimestamp":"2026-01-01T00:00:00Z"}`)
-	for i := range 3 {
-		_, err := e.client.CoreV1().Events(namespace).Patch(t.Context(), "real", types.MergePatchType, patch,
-			metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
-		if err != nil {
-			t.Errorf("dry-run patch %d: %v, want it let through", i, err)
-		}
-	}
-	e.settle()
-	stored := e.stored(namespace)
-	if len(stored) != 1 || occurrences(&stored[0]) != 1 {
+	e.webhookAway()
+	if stored := e.stored("dry"); len(stored) != 1 || occurrences(&stored[0]) != 1 {
 		t.Errorf("after one Event and many dry runs these are stored, want it with a count of 1: %+v", stored)
 	}
 }
 
-// TestValid holds I8: what the API server accepts without the webhook, it
-// accepts with it, or the webhook merges or drops it.
-func TestValid(t *testing.T) {
-	if !isolated(t) {
-		return
+// dryRuns holds I6 with what is stored in the end.
+func (e *env) dryRuns() {
+	namespace := e.namespace("dry")
+	dry := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
+	for i := range 40 {
+		event := coreEvent(namespace, fmt.Sprintf("dry-%d", i), "web", "back-off")
+		if _, err := e.client.CoreV1().Events(namespace).Create(e.Context(), event, dry); err != nil {
+			e.Fatalf("dry run %d: %v, want it let through", i, err)
+		}
 	}
-	e := newEnv(t, logged())
+	first := coreEvent(namespace, "real", "web", "back-off")
+	if _, err := e.client.CoreV1().Events(namespace).Create(e.Context(), first, metav1.CreateOptions{}); err != nil {
+		e.Errorf("a first Event after dry runs: %v, want it stored", err)
+	}
+	patch := []byte(`{"count":2,"lastTimestamp":"2026-01-01T00:00:00Z"}`)
+	for i := range 3 {
+		_, err := e.client.CoreV1().Events(namespace).Patch(e.Context(), "real", types.MergePatchType, patch,
+			metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+		if err != nil {
+			e.Errorf("dry-run patch %d: %v, want it let through", i, err)
+		}
+	}
+}
+
+// valid holds I8: what the API server accepts without the webhook, it accepts with it, or the webhook merges or
+// drops it.
+func (e *env) valid() {
 	namespace := e.namespace("valid")
 	longest := strings.Repeat("e", 1020) + "€" // 1,023 bytes, the last rune of three
 	messages := []string{"", "short", longest, "\x00\x1b[31mred", "(combined from similar events): again"}
 	for i, message := range messages {
-		t.Run(fmt.Sprintf("message %d in core/v1", i), func(t *testing.T) {
+		e.Run(fmt.Sprintf("message %d in core/v1", i), func(t *testing.T) {
 			e.in(t).accepts(namespace, func(n int) (string, error) {
 				event := coreEvent(namespace, fmt.Sprintf("core-%d-%d", i, n), fmt.Sprintf("core-%d", i), numbered(message, n))
-				_, err := e.client.CoreV1().Events(namespace).Create(t.Context(), event, metav1.CreateOptions{})
+				_, err := e.client.CoreV1().Events(namespace).Create(e.Context(), event, metav1.CreateOptions{})
 				return event.Name, err
 			})
 		})
 		if message == "" {
 			continue // no note, which is valid too, but the same as the short one
 		}
-		t.Run(fmt.Sprintf("message %d in events.k8s.io", i), func(t *testing.T) {
+		e.Run(fmt.Sprintf("message %d in events.k8s.io", i), func(t *testing.T) {
 			e.in(t).accepts(namespace, func(n int) (string, error) {
 				event := newEvent(namespace, fmt.Sprintf("new-%d-%d", i, n), fmt.Sprintf("new-%d", i), numbered(message, n))
-				_, err := e.client.EventsV1().Events(namespace).Create(t.Context(), event, metav1.CreateOptions{})
+				_, err := e.client.EventsV1().Events(namespace).Create(e.Context(), event, metav1.CreateOptions{})
 				return event.Name, err
 			})
 		})
 	}
-	t.Run("a huge message is cut and says so", func(t *testing.T) {
+	e.Run("a huge message is cut and says so", func(t *testing.T) {
 		e := e.in(t)
 		event := coreEvent(namespace, "huge", "huge", strings.Repeat("é", 500_000))
-		_, err := e.client.CoreV1().Events(namespace).Create(t.Context(), event, metav1.CreateOptions{})
+		_, err := e.client.CoreV1().Events(namespace).Create(e.Context(), event, metav1.CreateOptions{})
 		e.must(err)
 		got := e.event(namespace, "huge").Message
 		if len(got) > 1024 || !strings.HasSuffix(got, "(cut from 1000000 bytes)") {
 			t.Errorf("stored a message of %d bytes that ends with %q, want at most 1024 that say so", len(got), got[len(got)-40:])
 		}
 	})
-	t.Run("a generated name is given", func(t *testing.T) {
+	e.Run("a generated name is given", func(t *testing.T) {
 		e := e.in(t)
 		event := coreEvent(namespace, "", "generated", "hello")
 		event.GenerateName = "generated-"
-		got, err := e.client.CoreV1().Events(namespace).Create(t.Context(), event, metav1.CreateOptions{})
+		got, err := e.client.CoreV1().Events(namespace).Create(e.Context(), event, metav1.CreateOptions{})
 		e.must(err)
 		if !strings.HasPrefix(got.Name, "generated-") || e.event(namespace, got.Name) == nil {
 			t.Errorf("stored as %q, want a name made of generated-", got.Name)
@@ -119,64 +129,96 @@ func (e *env) accepts(namespace string, create func(n int) (string, error)) {
 	}
 }
 
-// TestOtherUpdates holds that what is not a recorder's UPDATE is never merged.
-func TestOtherUpdates(t *testing.T) {
-	if !isolated(t) {
-		return
-	}
-	e := newEnv(t, logged())
+// otherUpdates holds that what is not a recorder's UPDATE is never merged.
+func (e *env) otherUpdates() {
 	namespace := e.namespace("updates")
-	_, err := e.client.CoreV1().Events(namespace).Create(t.Context(), coreEvent(namespace, "a", "web", "back-off"), metav1.CreateOptions{})
+	_, err := e.client.CoreV1().Events(namespace).Create(e.Context(), coreEvent(namespace, "a", "web", "back-off"), metav1.CreateOptions{})
 	e.must(err)
 	for _, patch := range []string{
 		`{"metadata":{"labels":{"seen":"yes"}}}`,
 		`{"metadata":{"annotations":{"note":"mine"}},"count":2}`,
 		`{"message":"edited by hand","count":3}`,
 	} {
-		_, err := e.client.CoreV1().Events(namespace).Patch(t.Context(), "a", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		_, err := e.client.CoreV1().Events(namespace).Patch(e.Context(), "a", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 		if err != nil {
-			t.Errorf("patch %s: %v, want it stored", patch, err)
+			e.Errorf("patch %s: %v, want it stored", patch, err)
 		}
 	}
 	got := e.event(namespace, "a")
 	if got.Labels["seen"] != "yes" || got.Annotations["note"] != "mine" || got.Message != "edited by hand" || got.Count != 3 {
-		t.Errorf("stored %v %v %q %d, want all that was patched", got.Labels, got.Annotations, got.Message, got.Count)
+		e.Errorf("stored %v %v %q %d, want all that was patched", got.Labels, got.Annotations, got.Message, got.Count)
 	}
-	_, err = e.client.CoreV1().Events(namespace).Patch(t.Context(), "a", types.MergePatchType, []byte(`{"count":4}`), metav1.PatchOptions{})
+	_, err = e.client.CoreV1().Events(namespace).Patch(e.Context(), "a", types.MergePatchType, []byte(`{"count":4}`), metav1.PatchOptions{})
 	if !apierrors.IsAlreadyExists(err) {
-		t.Errorf("a recorder's patch right after: %v, want it merged", err)
+		e.Errorf("a recorder's patch right after: %v, want it merged", err)
 	}
-	_, err = e.client.CoreV1().Events(namespace).Patch(t.Context(), "a", types.MergePatchType,
+	_, err = e.client.CoreV1().Events(namespace).Patch(e.Context(), "a", types.MergePatchType,
 		[]byte(`{"metadata":{"labels":{"seen":"yes"}}}`), metav1.PatchOptions{FieldManager: "kubectl-label"})
 	e.must(err) // it changes nothing
-	e.settle()
-	if got := e.event(namespace, "a"); got.Count != 4 {
-		t.Errorf("settled a count of %d, want 4", got.Count)
-	}
+	e.eventually("it is settled", func() bool { return e.event(namespace, "a").Count == 4 })
 }
 
-// TestACountThatIsStoredAlready holds that a recorder's PATCH counts that changes
-// nothing, as what others told has brought the stored count to just that.
-func TestACountThatIsStoredAlready(t *testing.T) {
-	if !isolated(t) {
-		return
-	}
-	e := newEnv(t, logged())
+// storedAlready holds that a recorder's PATCH counts that changes nothing, as what others told has brought the stored
+// count to just that.
+func (e *env) storedAlready() {
 	namespace := e.namespace("same")
 	for _, name := range []string{"a", "b"} {
-		_, err := e.client.CoreV1().Events(namespace).Create(t.Context(), coreEvent(namespace, name, "web", "back-off"), metav1.CreateOptions{})
+		_, err := e.client.CoreV1().Events(namespace).Create(e.Context(), coreEvent(namespace, name, "web", "back-off"), metav1.CreateOptions{})
 		if name == "b" && !apierrors.IsAlreadyExists(err) || name == "a" && err != nil {
-			t.Fatalf("Event %s: %v", name, err)
+			e.Fatalf("Event %s: %v", name, err)
 		}
 	}
 	e.eventually("what was merged is stored", func() bool { return e.event(namespace, "a").Count == 2 })
-	_, err := e.client.CoreV1().Events(namespace).Patch(t.Context(), "a", types.MergePatchType, []byte(`{"count":2}`), metav1.PatchOptions{})
+	_, err := e.client.CoreV1().Events(namespace).Patch(e.Context(), "a", types.MergePatchType, []byte(`{"count":2}`), metav1.PatchOptions{})
 	if !apierrors.IsAlreadyExists(err) {
-		t.Errorf("a recorder's patch: %v, want it merged", err)
+		e.Errorf("a recorder's patch: %v, want it merged", err)
+	}
+	e.eventually("it is settled", func() bool { return e.event(namespace, "a").Count == 3 })
+}
+
+// webhookAway holds I5 for a webhook that is away: Events go on being written, and one that is started again goes on
+// where the stored Events are.
+func (e *env) webhookAway() {
+	namespace := e.namespace("away")
+	create := func(pod, name string) error {
+		_, err := e.client.CoreV1().Events(namespace).Create(e.Context(),
+			coreEvent(namespace, pod+"-"+name, pod, "back-off"), metav1.CreateOptions{})
+		return err
+	}
+	recorderSays := func(pod string, count int) error {
+		_, err := e.client.CoreV1().Events(namespace).Patch(e.Context(), pod+"-stored",
+			types.MergePatchType, fmt.Appendf(nil, `{"count":%d}`, count), metav1.PatchOptions{})
+		return err
+	}
+	for _, pod := range []string{"untouched", "overwritten"} {
+		e.must(create(pod, "stored"))
+		for i := range 4 {
+			if err := create(pod, fmt.Sprint("merged-", i)); !apierrors.IsAlreadyExists(err) {
+				e.Fatalf("the same Event again: %v, want it merged", err)
+			}
+		}
 	}
 	e.settle()
-	if got := e.event(namespace, "a"); got.Count != 3 {
-		t.Errorf("settled a count of %d, want 3", got.Count)
+
+	e.must(create("untouched", "while-away"))
+	e.must(recorderSays("overwritten", 2))
+	e.must(e.cluster.RemoveWebhooks(e.Context()))
+	var err error
+	e.replica, err = replica.Start(e.Context(), e.cluster, program())
+	e.must(err)
+	e.must(e.replica.Install(e.Context()))
+
+	// Their recorder does not know of what was merged into them.
+	for pod, count := range map[string]int{"untouched": 2, "overwritten": 3} {
+		if err := recorderSays(pod, count); !apierrors.IsAlreadyExists(err) {
+			e.Errorf("a count below the merged one: %v, want it merged", err)
+		}
+	}
+	e.settle()
+	for pod, want := range map[string]int32{"untouched": 2 + 4, "overwritten": 3 + 4} {
+		if got := e.event(namespace, pod+"-stored").Count; got != want {
+			e.Errorf("settled a count of %d for %s, want its recorder's and the 4 merged: %d", got, pod, want)
+		}
 	}
 }
 
