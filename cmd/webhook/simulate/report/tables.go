@@ -19,7 +19,7 @@ const maxRows = 10
 // name of a part of the figure above begins with spaces.
 type figure struct {
 	Name  string
-	Cells []string
+	Cells []any
 }
 
 // figures are all figures, but for those that are 0 and need not be shown.
@@ -125,30 +125,22 @@ func buckets(dropped map[string]int64) string {
 
 // ranked has the first of a ranking. Those with the same counts are one row.
 func ranked(title string, r busiest.Ranking) table {
-	t, more, missing := table{Title: title}, []int{}, int64(0) // how many others a row stands for
-	for _, one := range slices.SortedStableFunc(slices.Values(r.Rows), func(a, b busiest.Row) int {
+	t, least := table{Title: title}, ""
+	if r.Missing > 0 {
+		least, t.Foot = "at least ", fmt.Sprintf("There are too many to follow: each may have up to %s writes more.", grouped(r.Missing))
+	}
+	rows := slices.SortedStableFunc(slices.Values(r.Rows), func(a, b busiest.Row) int {
 		return cmp.Or(cmp.Compare(b.Matched(), a.Matched()), cmp.Compare(b.Dropped, a.Dropped), cmp.Compare(b.Merged, a.Merged))
-	}) {
-		if last := len(t.Rows) - 1; last >= 0 && t.Rows[last].Counts == one.Counts {
-			more[last]++
-		} else if len(t.Rows) < maxRows {
-			t.Rows, more = append(t.Rows, row{Name: clipped(one.Name), Counts: one.Counts}), append(more, 0)
-		} else {
-			break
+	})
+	for len(rows) > 0 && len(t.Rows) < maxRows {
+		one, same := row{Name: clipped(rows[0].Name), Counts: rows[0].Counts}, 1
+		for same < len(rows) && rows[same].Counts == one.Counts {
+			same++
 		}
-		missing = max(missing, one.Missing)
-	}
-	if missing > 0 {
-		t.Foot = fmt.Sprintf("There are too many to follow: each has up to %s writes more.", grouped(missing))
-	}
-	for i, n := range more {
-		least := ""
-		if r.Missing >= t.Rows[i].Matched() {
-			least = "at least " // others that the ranking does not have may have as many writes
+		if same > 1 {
+			one.Note = fmt.Sprintf(" and %s%s more, each", least, grouped(int64(same-1)))
 		}
-		if n > 0 {
-			t.Rows[i].Note = " and " + least + grouped(int64(n)) + " more, each"
-		}
+		t.Rows, rows = append(t.Rows, one), rows[same:]
 	}
 	return t
 }
