@@ -12,18 +12,9 @@ import (
 type page struct {
 	Input          *simulate.Input
 	Read, Findings []string
-	Etcd           []etcdRow
-	Runs           []pageRun
+	Etcd, Figures  table
 	Compared       bool
-	Figures        []figure
-}
-
-// etcdRow is what reaches etcd under a set of policies, or without eventquota.
-type etcdRow struct {
-	simulate.EtcdWrites
-
-	Under, Fewer string
-	Bar          []rect
+	Runs           []pageRun
 }
 
 // pageRun is what became of the writes under one set of policies.
@@ -44,7 +35,7 @@ func (r *Report) WritePage(w io.Writer) error {
 }
 
 func (r *Report) page() *page {
-	p := &page{Input: &r.Input, Read: r.read(), Findings: r.findings(), Etcd: r.etcd(), Compared: r.compared(), Figures: r.figures()}
+	p := &page{Input: &r.Input, Read: r.read(), Findings: r.findings(), Etcd: r.etcd(), Figures: r.figures(), Compared: r.compared()}
 	most := int64(1)
 	for _, run := range r.Runs {
 		for _, s := range run.Timeline.Slots {
@@ -56,22 +47,4 @@ func (r *Report) page() *page {
 		p.Runs = append(p.Runs, pageRun{run.name(), newChart(&run.Timeline, most), run.tables()})
 	}
 	return p
-}
-
-// etcd has a row of each run, and one without eventquota before those that have as many writes to begin with.
-func (r *Report) etcd() (rows []etcdRow) {
-	most := int64(1)
-	for _, run := range r.Runs {
-		most = max(most, run.EtcdWrites.Before, run.EtcdWrites.After)
-	}
-	for i, run := range r.Runs {
-		w := run.EtcdWrites
-		if i == 0 || w.Before != r.Runs[i-1].EtcdWrites.Before {
-			without := simulate.EtcdWrites{After: w.Before, Events: w.Before}
-			rows = append(rows, etcdRow{EtcdWrites: without, Bar: bar(most, part{"before", w.Before})})
-		}
-		bar := bar(most, part{"admitted", w.Events}, part{"merged", w.Counts}, part{"dropped", w.Notices})
-		rows = append(rows, etcdRow{w, run.name(), fewer(w.Before, w.After), bar})
-	}
-	return rows
 }

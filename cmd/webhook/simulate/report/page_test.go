@@ -47,11 +47,12 @@ func TestThePageHasEachTable(t *testing.T) {
 	page := written(t, reported("kubelet"))
 	const figures = "</svg></th><td>1</td><td>2</td><td>1,003</td>"
 	for _, want := range []string{
-		`silence</bdi><small>all 1,000, spam filter 3</small><svg`,
-		`trial</bdi> (audited: would have)<svg`,
+		`silence</bdi>: all 1,000, spam filter 3<svg`,
+		`trial</bdi> (audited: would have)</th><td>0</td>`,
 		`kubelet</bdi> and at least 1 more, each<svg`,
 		`There are too many to follow: each may have up to 7,000 writes more.`,
-		`Policies and quotas`, `Busiest sources`, `Busiest objects`, `Busiest reasons`,
+		`<caption>Policies and quotas</caption>`, `<caption>Busiest sources</caption>`, `<caption>Busiest objects</caption>`, `<caption>Busiest reasons</caption>`,
+		`under kubelet</bdi>: as many</th><td>0</td>`, `dropped</bdi></th><td>2,006</td><td>99.7 %</td>`,
 		`dy="4">1,006</text>`,
 		`<a href="#input">Not readable: 1.</a>`, `<bdi>broken: kubelet:7: kubelet</bdi>`,
 	} {

@@ -47,9 +47,6 @@ func (t templates) execute(w io.Writer, node parse.Node, dot reflect.Value) erro
 		if !value(n.Pipe, dot).IsZero() {
 			return t.execute(w, n.List, dot)
 		}
-		if n.ElseList != nil {
-			return t.execute(w, n.ElseList, dot)
-		}
 	default:
 		err = fmt.Errorf("template: %s is not supported", node)
 	}

@@ -15,39 +15,28 @@ func (r *Report) WriteText(w io.Writer) error {
 	for _, finding := range r.findings() {
 		out.Add(finding)
 	}
-	out.Add()
-	head := []any{"WRITES"}
-	for i := range r.Runs {
-		head = append(head, r.Runs[i].name(), "SHARE")
-	}
-	if r.compared() {
-		head = append(head, "DIFFERENCE")
-	}
-	out.Add(head...)
-	for _, f := range r.figures() {
-		out.Add(append([]any{f.Name}, f.Cells...)...)
-	}
+	writeTables(out, r.etcd(), r.figures())
 	for i := range r.Runs {
 		if len(r.Runs) > 1 {
 			out.Add()
 			out.Add("Under " + r.Runs[i].name() + ":")
 		}
-		for _, t := range r.Runs[i].tables() {
-			out.Add()
-			out.Add(strings.ToUpper(t.Title), "ADMITTED", "MERGED", "DROPPED")
-			for _, row := range t.Rows {
-				dropped := grouped(row.Dropped)
-				if row.Buckets != "" {
-					dropped += " (" + row.Buckets + ")"
-				}
-				out.Add(row.Name+row.Note, grouped(row.Admitted), grouped(row.Merged), dropped)
-			}
-			if t.Foot != "" {
-				out.Add(t.Foot)
-			}
-		}
+		writeTables(out, r.Runs[i].tables()...)
 	}
 	return out.Flush()
+}
+
+func writeTables(out output.Rows, all ...table) {
+	for _, t := range all {
+		out.Add()
+		out.Add(append([]any{strings.ToUpper(t.Title)}, t.Heads...)...)
+		for _, row := range t.Rows {
+			out.Add(append([]any{row.Name + row.Note}, row.Cells...)...)
+		}
+		if t.Foot != "" {
+			out.Add(t.Foot)
+		}
+	}
 }
 
 // WriteInput says what was read, and what of it could not be.
