@@ -37,26 +37,19 @@ func newAPIServer(s *spool) *apiServer {
 	return &apiServer{spool: s, events: map[store.Key]kept{}, sweep: minSweep}
 }
 
-// find returns where the Event of a name is, whether it is known, and whether it is stored.
-func (a *apiServer) find(now time.Time, namespace, name string) (k kept, known, isStored bool) {
-	k, known = a.events[a.hasher.Add(namespace, name).Sum()]
-	known = known && !expired(now, k)
-	return k, known, known && !k.refused
-}
-
 func expired(now time.Time, k kept) bool { return now.UnixNano()-k.at >= int64(eventTTL) }
 
 // get returns the Event of a name, and whether it is stored; nil if nothing is known of it.
 func (a *apiServer) get(now time.Time, namespace, name string) (e *corev1.Event, isStored bool, err error) {
-	k, known, isStored := a.find(now, namespace, name)
-	if !known {
+	k, known := a.events[a.hasher.Add(namespace, name).Sum()]
+	if !known || expired(now, k) {
 		return nil, false, nil
 	}
 	w, err := a.spool.read(k.offset)
 	if err != nil {
 		return nil, false, err
 	}
-	return w.event, isStored, nil
+	return w.event, !k.refused, nil
 }
 
 // put stores e, or remembers that it was refused.

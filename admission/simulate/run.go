@@ -155,9 +155,11 @@ func (r *run) create(ctx context.Context, w *write, e *corev1.Event) error {
 			return err
 		}
 	}
-	_, _, taken := r.api.find(r.now, e.Namespace, e.Name)
+	_, taken, err := r.api.get(r.now, e.Namespace, e.Name)
 	nameless := e.Name == ""
 	switch {
+	case err != nil:
+		return err
 	case !a.Response.Allowed:
 		r.decided(w, e, a.Outcome, a.Response.Result.Message)
 		if taken || nameless {

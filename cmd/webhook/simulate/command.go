@@ -47,10 +47,11 @@ func Command() *cobra.Command {
 		Short: "Say what policies and quotas would have done with recorded Events",
 		Long: `Simulate reads Events that were recorded and decides each as the webhook would
 have, on their time stamps. It says what would have been admitted, merged and
-dropped, by which policy or quota, and how many writes to etcd are left.
+dropped, by which policy or quota, how many writes to etcd are left, which rules
+and limits applied to none of the Events and why, and which conditions failed.
 
-FILE is one of these; - reads standard input, as from zcat or from cat of several logs.
-It is put in order by its time stamps.
+FILE is one of these; - reads standard input, as from zcat or from cat of several logs:
+they are put in order by their time stamps.
 
   an audit log of an API server   at level Request or RequestResponse for Events
   a watch as JSON lines           kubectl get events -A --watch --output-watch-events -o json,
@@ -74,9 +75,6 @@ Without a recording, --sample makes one, the same each time:
   quiet   ten minutes of a cluster without a storm, of 100 nodes unless --sample-nodes
           says otherwise: each starts and stops 6 pods an hour, and each 1,000 nodes or
           fewer roll out 50 pods every five minutes
-
-It says which policies, quotas and limits applied to none of the Events, and why; and
-which conditions failed.
 
 Where an Event that a recorder updates would not have been stored, the recorder
 creates it with the count so far. Policies, quotas and labels are in force from the
