@@ -79,30 +79,13 @@ const (
 
 // quiet has pods that come and go, and one in twenty whose probe fails once. What is after the end is not recorded.
 func quiet(random *rand.Rand, nodes int) iter.Seq[event] {
-	namespace := func() string { return fmt.Sprint("team-", random.IntN(max(nodes/quietShare, 1))) }
-	within := func(d time.Duration) time.Duration { return time.Duration(random.Int64N(int64(d))) }
-	var lives []event
-	live := func(namespace string, from time.Duration) {
-		lives = append(lives, event{pod: newPod(namespace, len(lives), nodes), at: from})
-	}
-	for range nodes {
-		live(namespace(), within(quietDuration))
-	}
-	for begin := time.Duration(0); begin < quietDuration; begin += rolloutEvery {
-		for range (nodes + 999) / 1000 {
-			in := namespace()
-			for range rolloutPods {
-				live(in, begin+within(rolloutWithin))
-			}
-		}
-	}
 	return func(yield func(event) bool) {
-		for _, e := range lives {
+		for _, e := range begins(random, nodes) {
 			begin, fails := e.at, random.IntN(20) == 0
 			for _, e.step = range steps() {
 				e.at = begin + e.after
 				if e.reason == killing {
-					e.at += within(10 * time.Minute)
+					e.at += within(random, 10*time.Minute)
 				}
 				if e.at < quietDuration && (fails || e.reason != unhealthy) && !yield(e) {
 					return
@@ -110,4 +93,28 @@ func quiet(random *rand.Rand, nodes int) iter.Seq[event] {
 			}
 		}
 	}
+}
+
+// begins are when pods of a quiet cluster begin, by themselves and in rollouts.
+func begins(random *rand.Rand, nodes int) (all []event) {
+	add := func(namespace string, at time.Duration) {
+		all = append(all, event{pod: newPod(namespace, len(all), nodes), at: at})
+	}
+	namespace := func() string { return fmt.Sprint("team-", random.IntN(max(nodes/quietShare, 1))) }
+	for range nodes {
+		add(namespace(), within(random, quietDuration))
+	}
+	for begin := time.Duration(0); begin < quietDuration; begin += rolloutEvery {
+		for range (nodes + 999) / 1000 {
+			in := namespace()
+			for range rolloutPods {
+				add(in, begin+within(random, rolloutWithin))
+			}
+		}
+	}
+	return all
+}
+
+func within(random *rand.Rand, d time.Duration) time.Duration {
+	return time.Duration(random.Int64N(int64(d)))
 }

@@ -58,12 +58,13 @@ func newChart(t *simulate.Timeline, most int64) chart {
 			c.Bars = append(c.Bars, rect{r.Class, slot * float64(i), 100 - r.X - r.Width, slot, r.Width})
 		}
 	}
-	all, layout := time.Duration(int64(len(t.Slots))*t.Seconds)*time.Second, time.TimeOnly
-	if all > 24*time.Hour {
+	seconds, layout := int64(len(t.Slots))*t.Seconds, time.TimeOnly
+	if seconds > 24*60*60 {
 		layout = "Jan 2 15:04"
 	}
-	for quarter := range time.Duration(5) {
-		c.Marks = append(c.Marks, mark{25 * float64(quarter), t.Slots[0].Start.Add(quarter * all / 4).Format(layout)})
+	for quarter := range int64(5) {
+		at := time.Unix(t.Slots[0].Start.Unix()+quarter*seconds/4, 0).UTC()
+		c.Marks = append(c.Marks, mark{25 * float64(quarter), at.Format(layout)})
 	}
 	return c
 }
