@@ -21,7 +21,6 @@ const minSweep = 4096
 // not expired.
 type apiServer struct {
 	spool  *spool
-	ttl    time.Duration
 	events map[store.Key]kept
 	sweep  int // how many Events there are when expired ones are removed next
 	hasher store.Hasher
@@ -34,30 +33,23 @@ type kept struct {
 	refused bool
 }
 
-func newAPIServer(s *spool, ttl time.Duration) *apiServer {
-	return &apiServer{spool: s, ttl: ttl, events: map[store.Key]kept{}, sweep: minSweep}
+func newAPIServer(s *spool) *apiServer {
+	return &apiServer{spool: s, events: map[store.Key]kept{}, sweep: minSweep}
 }
 
-// find returns where the Event of a name is, whether it is known, and whether it is stored.
-func (a *apiServer) find(now time.Time, namespace, name string) (k kept, known, isStored bool) {
-	k, known = a.events[a.hasher.Add(namespace, name).Sum()]
-	known = known && !a.expired(now, k)
-	return k, known, known && !k.refused
-}
-
-func (a *apiServer) expired(now time.Time, k kept) bool { return now.UnixNano()-k.at >= int64(a.ttl) }
+func expired(now time.Time, k kept) bool { return now.UnixNano()-k.at >= int64(eventTTL) }
 
 // get returns the Event of a name, and whether it is stored; nil if nothing is known of it.
 func (a *apiServer) get(now time.Time, namespace, name string) (e *corev1.Event, isStored bool, err error) {
-	k, known, isStored := a.find(now, namespace, name)
-	if !known {
+	k, known := a.events[a.hasher.Add(namespace, name).Sum()]
+	if !known || expired(now, k) {
 		return nil, false, nil
 	}
 	w, err := a.spool.read(k.offset)
 	if err != nil {
 		return nil, false, err
 	}
-	return w.event, isStored, nil
+	return w.event, !k.refused, nil
 }
 
 // put stores e, or remembers that it was refused.
@@ -68,7 +60,7 @@ func (a *apiServer) put(now time.Time, e *corev1.Event, refused bool) error {
 	}
 	a.events[a.hasher.Add(e.Namespace, e.Name).Sum()] = kept{place{now.UnixNano(), offset}, refused}
 	if len(a.events) >= a.sweep {
-		maps.DeleteFunc(a.events, func(_ store.Key, k kept) bool { return a.expired(now, k) })
+		maps.DeleteFunc(a.events, func(_ store.Key, k kept) bool { return expired(now, k) })
 		a.sweep = max(minSweep, 2*len(a.events))
 	}
 	return nil

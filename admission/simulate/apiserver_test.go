@@ -3,11 +3,10 @@ package simulate
 import (
 	"fmt"
 	"testing"
-	"time"
 )
 
 func TestAnAPIServerForgetsWhatExpires(t *testing.T) {
-	api := newAPIServer(readAll(t).spool, time.Hour)
+	api := newAPIServer(readAll(t, "").spool)
 	const n = 3 * minSweep
 	for i := range n {
 		for kind, refused := range map[string]bool{"stored-": false, "refused-": true} {

@@ -2,7 +2,6 @@ package simulate
 
 import (
 	"bytes"
-	"io"
 	"testing"
 )
 
@@ -18,8 +17,7 @@ func FuzzRead(f *testing.F) {
 		f.Add([]byte(content))
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {
-		open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }
-		trace, err := Read(t.Context(), []Source{{Name: "a", Open: open}}, ReadOptions{})
+		trace, err := Read(t.Context(), "a", bytes.NewReader(content), nil)
 		if err != nil {
 			return
 		}

@@ -3,7 +3,6 @@ package simulate
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -23,37 +22,16 @@ const (
 	shownBroken = 10
 )
 
-// reader reads one source into a trace.
-type reader struct {
-	*Trace
-
-	exempt []string
-	file   int
-}
-
-func (r *reader) read(ctx context.Context, s Source) error {
-	raw, err := s.Open()
-	if err != nil {
-		return err
-	}
-	defer raw.Close()
-	in := bufio.NewReaderSize(raw, peek)
-	if magic, _ := in.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) { // shorter ones are no gzip
-		unzipped, err := gzip.NewReader(in)
-		if err != nil {
-			return err
-		}
-		in = bufio.NewReaderSize(unzipped, peek)
-	}
+func (t *Trace) read(ctx context.Context, in *bufio.Reader) error {
 	head, _ := in.Peek(peek) // reading on tells the error
 	if toItems(jsontext.NewDecoder(bytes.NewReader(head), lenient())) {
-		return r.readList(ctx, jsontext.NewDecoder(in, lenient()))
+		return t.readList(ctx, jsontext.NewDecoder(in, lenient()))
 	}
-	return r.readLines(ctx, in)
+	return t.readLines(ctx, in)
 }
 
 // readLines reads JSON lines. Empty ones do not count.
-func (r *reader) readLines(ctx context.Context, in *bufio.Reader) error {
+func (t *Trace) readLines(ctx context.Context, in *bufio.Reader) error {
 	var line []byte
 	for number, last := int64(1), false; !last && ctx.Err() == nil; number++ {
 		var err error
@@ -63,7 +41,7 @@ func (r *reader) readLines(ctx context.Context, in *bufio.Reader) error {
 		}
 		if len(bytes.TrimSpace(line)) > 0 {
 			w, err := parseLine(line)
-			if err := r.add(number, w, err); err != nil {
+			if err := t.add(number, w, err); err != nil {
 				return err
 			}
 		}
@@ -87,19 +65,19 @@ func nextLine(in *bufio.Reader, b []byte) ([]byte, error) {
 
 // readList reads the items of a list, one at a time. Where it is no JSON any more, nothing says where the next item
 // begins: the rest counts as one broken item.
-func (r *reader) readList(ctx context.Context, d *jsontext.Decoder) error {
+func (t *Trace) readList(ctx context.Context, d *jsontext.Decoder) error {
 	toItems(d)
 	for number := int64(1); d.PeekKind() != ']' && ctx.Err() == nil; number++ {
 		item, err := d.ReadValue()
 		_, broken := errors.AsType[*jsontext.SyntacticError](err)
 		switch {
 		case broken:
-			return r.add(number, nil, fmt.Errorf("the rest of the list is not read: %w", err))
+			return t.add(number, nil, fmt.Errorf("the rest of the list is not read: %w", err))
 		case err != nil:
 			return fmt.Errorf("item %d: %w", number, err)
 		}
 		w, err := parseEvent(stored, item)
-		if err := r.add(number, w, err); err != nil {
+		if err := t.add(number, w, err); err != nil {
 			return err
 		}
 	}
@@ -128,10 +106,10 @@ func toItems(d *jsontext.Decoder) bool {
 }
 
 // add adds an entry: a write, or why it is none. It fails only when the temporary file does.
-func (r *reader) add(number int64, w *write, err error) error {
-	in := &r.Input
+func (t *Trace) add(number int64, w *write, err error) error {
+	in := &t.Input
 	in.Entries++
-	if err == nil && slices.Contains(r.exempt, w.User.Username) {
+	if err == nil && slices.Contains(t.exempt, w.User.Username) {
 		err = skipped("requests of users that the webhook is not asked about")
 	}
 	if why, ok := errors.AsType[skipped](err); ok {
@@ -141,16 +119,16 @@ func (r *reader) add(number int64, w *write, err error) error {
 	if err != nil {
 		in.Broken++
 		if len(in.BrokenLines) < shownBroken {
-			in.BrokenLines = append(in.BrokenLines, Broken{File: in.Files[r.file], Line: number, Error: clip(err.Error())})
+			in.BrokenLines = append(in.BrokenLines, Broken{Line: number, Error: clip(err.Error())})
 		}
 		return nil
 	}
-	w.File, w.Line = r.file, number
-	offset, err := r.spool.append(w)
+	w.Line = number
+	offset, err := t.spool.append(w)
 	if err != nil {
 		return err
 	}
-	r.index = append(r.index, place{w.At.UnixNano(), offset})
+	t.index = append(t.index, place{w.At.UnixNano(), offset})
 	in.Fewest += Fewest.steps(w)
 	in.Most += Most.steps(w)
 	if in.First.IsZero() || w.At.Before(in.First) {

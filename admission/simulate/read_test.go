@@ -28,19 +28,17 @@ func TestEachKindOfInputIsRead(t *testing.T) {
 		"lines": lines.String(), "watch": watch.String(), "audit log": audit.String(),
 		"list": listed(t, events...), "list in one line": text(map[string]any{"kind": "EventList", "metadata": map[string]any{}, "items": events}),
 	} {
-		for says, content := range map[string]string{says: content, says + ", compressed": zipped(t, content)} {
-			t.Run(says, func(t *testing.T) {
-				trace := readAll(t, content)
-				want := Input{Files: []string{"a"}, Entries: 3, Fewest: 3, Most: 3, First: sec(0), Last: sec(2), Skipped: map[string]int64{}}
-				if diff := cmp.Diff(want, trace.Input); diff != "" {
-					t.Fatalf("Input (-want +got):\n%s", diff)
-				}
-				_, got := simulated(t, trace, defaults(nil))
-				if want := []string{"create a: admit", "create b: admit", "create c: admit"}; !slices.Equal(got, want) {
-					t.Errorf("decisions %v, want %v", got, want)
-				}
-			})
-		}
+		t.Run(says, func(t *testing.T) {
+			trace := readAll(t, content)
+			want := Input{Name: "a", Entries: 3, Fewest: 3, Most: 3, First: sec(0), Last: sec(2), Skipped: map[string]int64{}}
+			if diff := cmp.Diff(want, trace.Input); diff != "" {
+				t.Fatalf("Input (-want +got):\n%s", diff)
+			}
+			_, got := simulated(t, trace, defaults(nil))
+			if want := []string{"create a: admit", "create b: admit", "create c: admit"}; !slices.Equal(got, want) {
+				t.Errorf("decisions %v, want %v", got, want)
+			}
+		})
 	}
 }
 
@@ -57,23 +55,23 @@ func TestWhatIsBrokenIsCountedWithItsLine(t *testing.T) {
 		writes  int64
 		broken  []Broken
 	}{
-		"no JSON":                          {good + "{\n\n" + good, 2, []Broken{{"a", 2, "unexpected EOF"}}},
-		"the last line is cut":             {good + good[:20], 1, []Broken{{"a", 2, "unexpected EOF"}}},
-		"a line that is something else":    {`{"kind":"Pod","apiVersion":"v1"}` + "\n" + good, 1, []Broken{{"a", 1, "is no line of an audit log, of a watch or of Events"}}},
-		"a number":                         {"17\n" + good, 1, []Broken{{"a", 1, "unmarshal JSON"}}},
-		"an Event of another group":        {`{"kind":"Event","apiVersion":"tekton.dev/v1"}` + "\n" + good, 1, []Broken{{"a", 1, "is not an Event of v1 or events.k8s.io"}}},
-		"an Event without a name":          {text(nameless) + good, 1, []Broken{{"a", 1, "the Event has no name or no namespace"}}},
-		"an Event without a time":          {text(timeless) + good, 1, []Broken{{"a", 1, "the Event has no time"}}},
-		"an Event of a time before all":    {text(ancient) + good, 1, []Broken{{"a", 1, "time is not from 1970 to 2112"}}},
-		"a line that is too long":          {strings.Repeat("x", maxLine+1) + "\n" + good, 1, []Broken{{"a", 1, "line is longer than 8388608 bytes"}}},
-		"a line that is far too long":      {strings.Repeat("x", 5*maxLine/2) + "\n" + good, 1, []Broken{{"a", 1, "line is longer than 8388608 bytes"}}},
-		"a last line that is too long":     {good + strings.Repeat("x", maxLine+1), 1, []Broken{{"a", 2, "line is longer than 8388608 bytes"}}},
-		"a watch of an unknown type":       {watched("GROWN", event("a", "one", sec(0))) + good, 1, []Broken{{"a", 1, "is no line of an audit log, of a watch or of Events"}}},
-		"a watch of something else":        {watched("ADDED", map[string]any{"kind": "Pod", "apiVersion": "v1"}) + good, 1, []Broken{{"a", 1, "is not an Event"}}},
-		"a request without an Event":       {body("[]") + good, 1, []Broken{{"a", 1, "requestObject: "}}},
-		"an item that is no Event":         {list, 2, []Broken{{"a", 2, "unmarshal JSON"}}},
-		"a list that is cut":               {cut, 1, []Broken{{"a", 2, "the rest of the list is not read: "}}},
-		"nothing but what is not readable": {"x\ny", 0, []Broken{{"a", 1, "invalid character"}, {"a", 2, "invalid character"}}},
+		"no JSON":                          {good + "{\n\n" + good, 2, []Broken{{2, "unexpected EOF"}}},
+		"the last line is cut":             {good + good[:20], 1, []Broken{{2, "unexpected EOF"}}},
+		"a line that is something else":    {`{"kind":"Pod","apiVersion":"v1"}` + "\n" + good, 1, []Broken{{1, "is no line of an audit log, of a watch or of Events"}}},
+		"a number":                         {"17\n" + good, 1, []Broken{{1, "unmarshal JSON"}}},
+		"an Event of another group":        {`{"kind":"Event","apiVersion":"tekton.dev/v1"}` + "\n" + good, 1, []Broken{{1, "is not an Event of v1 or events.k8s.io"}}},
+		"an Event without a name":          {text(nameless) + good, 1, []Broken{{1, "the Event has no name or no namespace"}}},
+		"an Event without a time":          {text(timeless) + good, 1, []Broken{{1, "the Event has no time"}}},
+		"an Event of a time before all":    {text(ancient) + good, 1, []Broken{{1, "time is not from 1970 to 2112"}}},
+		"a line that is too long":          {strings.Repeat("x", maxLine+1) + "\n" + good, 1, []Broken{{1, "line is longer than 8388608 bytes"}}},
+		"a line that is far too long":      {strings.Repeat("x", 5*maxLine/2) + "\n" + good, 1, []Broken{{1, "line is longer than 8388608 bytes"}}},
+		"a last line that is too long":     {good + strings.Repeat("x", maxLine+1), 1, []Broken{{2, "line is longer than 8388608 bytes"}}},
+		"a watch of an unknown type":       {watched("GROWN", event("a", "one", sec(0))) + good, 1, []Broken{{1, "is no line of an audit log, of a watch or of Events"}}},
+		"a watch of something else":        {watched("ADDED", map[string]any{"kind": "Pod", "apiVersion": "v1"}) + good, 1, []Broken{{1, "is not an Event"}}},
+		"a request without an Event":       {body("[]") + good, 1, []Broken{{1, "requestObject: "}}},
+		"an item that is no Event":         {list, 2, []Broken{{2, "unmarshal JSON"}}},
+		"a list that is cut":               {cut, 1, []Broken{{2, "the rest of the list is not read: "}}},
+		"nothing but what is not readable": {"x\ny", 0, []Broken{{1, "invalid character"}, {2, "invalid character"}}},
 	} {
 		t.Run(says, func(t *testing.T) {
 			in := readAll(t, test.content).Input
@@ -81,7 +79,7 @@ func TestWhatIsBrokenIsCountedWithItsLine(t *testing.T) {
 				t.Fatalf("read %d writes and %d broken lines %v, want %d and %v", in.Most, in.Broken, in.BrokenLines, test.writes, test.broken)
 			}
 			for i, want := range test.broken {
-				if got := in.BrokenLines[i]; got.File != want.File || got.Line != want.Line || !strings.Contains(got.Error, want.Error) {
+				if got := in.BrokenLines[i]; got.Line != want.Line || !strings.Contains(got.Error, want.Error) {
 					t.Errorf("broken line %+v, want %+v", got, want)
 				}
 			}
@@ -161,18 +159,13 @@ func TestEventsOfBothAPIsAreTheSame(t *testing.T) {
 
 func TestAFileThatCannotBeReadIsNamed(t *testing.T) {
 	failing := errors.New("disk is broken")
-	for says, s := range map[string]Source{
-		"it is not there":  {Name: "the-file", Open: func() (io.ReadCloser, error) { return nil, failing }},
-		"it fails at once": {Name: "the-file", Open: func() (io.ReadCloser, error) { return io.NopCloser(iotest.ErrReader(failing)), nil }},
-		"it fails in the middle": {Name: "the-file", Open: func() (io.ReadCloser, error) {
-			return io.NopCloser(io.MultiReader(strings.NewReader(text(event("a", "", sec(0)))), iotest.ErrReader(failing))), nil
-		}},
-		"a list of it fails": {Name: "the-file", Open: func() (io.ReadCloser, error) {
-			return io.NopCloser(io.MultiReader(strings.NewReader(`{"items":[`+strings.Repeat(" ", peek)), iotest.ErrReader(failing))), nil
-		}},
+	for says, in := range map[string]io.Reader{
+		"it fails at once":       iotest.ErrReader(failing),
+		"it fails in the middle": io.MultiReader(strings.NewReader(text(event("a", "", sec(0)))), iotest.ErrReader(failing)),
+		"a list of it fails":     io.MultiReader(strings.NewReader(`{"items":[`+strings.Repeat(" ", peek)), iotest.ErrReader(failing)),
 	} {
 		t.Run(says, func(t *testing.T) {
-			_, err := Read(t.Context(), []Source{s}, ReadOptions{})
+			_, err := Read(t.Context(), "the-file", in, nil)
 			if !errors.Is(err, failing) || !strings.HasPrefix(err.Error(), "the-file: ") {
 				t.Errorf("error %v, want that of the file with its name", err)
 			}

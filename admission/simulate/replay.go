@@ -8,15 +8,23 @@ import (
 
 // Bound is one end of how many writes made a stored Event what it is. Only an audit log or a watch says how
 // many there were: recorders of core/v1 count what their own spam filters keep back.
-type Bound int
+type Bound string
 
 const (
 	// Most is a write for each occurrence. Of events.k8s.io, recorders write the first two, one each half hour,
-	// and the last.
-	Most Bound = iota
+	// and the last. It is the default.
+	Most Bound = "most"
 	// Fewest is one write, and another where there are more occurrences.
-	Fewest
+	Fewest Bound = "fewest"
 )
+
+// Bounds are both ends, or just the default where they are the same.
+func (in *Input) Bounds() []Bound {
+	if in.Fewest == in.Most {
+		return []Bound{""}
+	}
+	return []Bound{Most, Fewest}
+}
 
 const (
 	// maxSteps bounds the writes that one stored Event stands for. One with a higher count is written as often,

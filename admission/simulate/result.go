@@ -25,7 +25,6 @@ const (
 // Decision is what became of one write.
 type Decision struct {
 	Time time.Time `json:"time"`
-	File string    `json:"file"`
 	// Line is the number of a line, or of an item of a list, from 1.
 	Line int64 `json:"line"`
 	// AuditID is empty except for a line of an audit log.

@@ -1,11 +1,8 @@
 package simulate
 
 import (
-	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"fmt"
-	"io"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/eventquota/eventquota/policy"
-	"github.com/eventquota/eventquota/store/memory"
 )
 
 // noon is when the first Event of each test happens.
@@ -89,33 +85,10 @@ func listed(t *testing.T, items ...any) string {
 	return string(b)
 }
 
-// zipped is content compressed.
-func zipped(t *testing.T, content string) string {
+// readAll reads a recording.
+func readAll(t *testing.T, content string) *Trace {
 	t.Helper()
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	if _, err := io.WriteString(z, content); err != nil {
-		t.Fatal(err)
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
-}
-
-// source is a file of a content.
-func source(name, content string) Source {
-	return Source{Name: name, Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(content)), nil }}
-}
-
-// readAll reads files of some contents, named a, b and so on.
-func readAll(t *testing.T, contents ...string) *Trace {
-	t.Helper()
-	var sources []Source
-	for i, content := range contents {
-		sources = append(sources, source(string(rune('a'+i)), content))
-	}
-	trace, err := Read(t.Context(), sources, ReadOptions{Exempt: []string{"settler"}})
+	trace, err := Read(t.Context(), "a", strings.NewReader(content), []string{"settler"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +102,7 @@ func defaults(change func(*policy.Policy), quotas ...*policy.Quota) Options {
 	if change != nil {
 		change(p)
 	}
-	return Options{Rules: Rules{Cluster: policy.Rules{Policies: []*policy.Policy{p}, Quotas: quotas}}, StoreBytes: memory.DefaultBytes, EventTTL: time.Hour}
+	return Options{Rules: Rules{Cluster: policy.Rules{Policies: []*policy.Policy{p}, Quotas: quotas}}}
 }
 
 // simulated runs a trace and returns what became of each write, as "verb name:

@@ -14,8 +14,10 @@ import (
 	"github.com/eventquota/eventquota/store/memory"
 )
 
-// What serve does by default, on a replica without Redis.
+// What serve does by default, on a replica without Redis, and the API server.
 const (
+	// eventTTL is how long an Event is kept after its last write.
+	eventTTL = time.Hour
 	// localRate is how many Events a second are admitted without a decision.
 	localRate = 100
 	// settleRate is how many writes a second settle.
@@ -35,10 +37,6 @@ type Options struct {
 	Rules Rules
 	// Bound says how many writes a stored Event stands for.
 	Bound Bound
-	// StoreBytes is the memory of the store, at least memory.MinBytes.
-	StoreBytes int64
-	// EventTTL is how long the API server keeps an Event after its last write. More than 0.
-	EventTTL time.Duration
 	// Decided is called with every decision, in order. May be nil.
 	Decided func(Decision)
 }
@@ -46,7 +44,6 @@ type Options struct {
 // run is a Trace being run.
 type run struct {
 	opts   Options
-	trace  *Trace
 	gate   *admission.Gate
 	store  *memory.Store
 	api    *apiServer
@@ -61,8 +58,8 @@ func (t *Trace) Run(ctx context.Context, o Options) (*Result, error) {
 	t.spool.end = t.end // over what another run stored
 	rules := newUsage(&o.Rules)
 	r := &run{
-		opts: o, trace: t, result: newResult(&t.Input),
-		store: memory.New(memory.Options{Bytes: o.StoreBytes}), api: newAPIServer(t.spool, o.EventTTL),
+		opts: o, result: newResult(&t.Input),
+		store: memory.New(memory.Options{Bytes: memory.DefaultBytes}), api: newAPIServer(t.spool),
 	}
 	r.gate = &admission.Gate{
 		Policies:         rules,
@@ -88,7 +85,7 @@ func (t *Trace) Run(ctx context.Context, o Options) (*Result, error) {
 		return nil, err
 	}
 	r.result.finish()
-	r.result.Unused, r.result.FailedConditions = rules.unused(), rules.failedConditions()
+	r.result.Unused, r.result.FailedConditions = rules.unused(), rules.failed
 	return r.result, nil
 }
 
@@ -158,9 +155,11 @@ func (r *run) create(ctx context.Context, w *write, e *corev1.Event) error {
 			return err
 		}
 	}
-	_, _, taken := r.api.find(r.now, e.Namespace, e.Name)
+	_, taken, err := r.api.get(r.now, e.Namespace, e.Name)
 	nameless := e.Name == ""
 	switch {
+	case err != nil:
+		return err
 	case !a.Response.Allowed:
 		r.decided(w, e, a.Outcome, a.Response.Result.Message)
 		if taken || nameless {
@@ -204,7 +203,7 @@ func (r *run) decided(w *write, e *corev1.Event, o admission.Outcome, message st
 		return
 	}
 	d := Decision{
-		Time: w.At, File: r.trace.Input.Files[w.File], Line: w.Line, AuditID: w.ID, Verb: string(w.Verb),
+		Time: w.At, Line: w.Line, AuditID: w.ID, Verb: string(w.Verb),
 		Namespace: w.Namespace, Name: w.Name, Outcome: o, Message: message,
 	}
 	if e != nil && d.Name == "" {

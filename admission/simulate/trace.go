@@ -6,6 +6,7 @@
 package simulate
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"fmt"
@@ -14,23 +15,10 @@ import (
 	"time"
 )
 
-// Source is one input.
-type Source struct {
-	// Name is what reports call it.
-	Name string
-	// Open opens it. It is called once.
-	Open func() (io.ReadCloser, error)
-}
-
-// ReadOptions say how to read.
-type ReadOptions struct {
-	// Exempt are users whose requests the webhook is not asked about.
-	Exempt []string
-}
-
 // Input says what was read.
 type Input struct {
-	Files []string `json:"files"`
+	// Name is what reports call it.
+	Name string `json:"name"`
 	// Entries are lines, or elements of a list.
 	Entries int64 `json:"entries"`
 	// Broken are those that could not be read, and BrokenLines the first 10 of them.
@@ -48,7 +36,6 @@ type Input struct {
 
 // Broken is a line, or an item of a list, that cannot be read.
 type Broken struct {
-	File string `json:"file"`
 	// Line is its number, from 1.
 	Line  int64  `json:"line"`
 	Error string `json:"error"`
@@ -60,6 +47,7 @@ type Trace struct {
 	// Input says what was read.
 	Input Input
 
+	exempt []string
 	// spool has the writes, and from end on what one run stores.
 	spool *spool
 	end   int64
@@ -77,22 +65,18 @@ func (p place) compare(other place) int {
 	return cmp.Or(cmp.Compare(p.at, other.at), cmp.Compare(p.offset, other.offset))
 }
 
-// Read reads sources, each an API server's audit log, a watch or Events as JSON lines, or a list of
-// Events; compressed by gzip or not. Lines that are broken are counted; an error means that a source
-// could not be read at all.
-func Read(ctx context.Context, sources []Source, o ReadOptions) (*Trace, error) {
+// Read reads an API server's audit log, a watch or Events as JSON lines, or a list of Events. The webhook is not asked
+// about requests of exempt users. Lines that are broken are counted; an error means that in, whose name reports have,
+// could not be read.
+func Read(ctx context.Context, name string, in io.Reader, exempt []string) (*Trace, error) {
 	spool, err := newSpool()
 	if err != nil {
 		return nil, err
 	}
-	t := &Trace{Input: Input{Skipped: map[string]int64{}}, spool: spool}
-	for i, s := range sources {
-		t.Input.Files = append(t.Input.Files, s.Name)
-		r := &reader{Trace: t, exempt: o.Exempt, file: i}
-		if err := r.read(ctx, s); err != nil {
-			t.Close()
-			return nil, fmt.Errorf("%s: %w", s.Name, err)
-		}
+	t := &Trace{Input: Input{Name: name, Skipped: map[string]int64{}}, exempt: exempt, spool: spool}
+	if err := t.read(ctx, bufio.NewReaderSize(in, peek)); err != nil {
+		t.Close()
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	slices.SortFunc(t.index, place.compare)
 	t.end = spool.end

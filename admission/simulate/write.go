@@ -29,11 +29,9 @@ type write struct {
 	Last time.Time
 	// Clock is the time that the store was given: a write with a later one may have been decided first.
 	Clock time.Time
-	// File is an index into Input.Files.
-	File int
-	Line int64
-	Verb verb
-	User policy.UserInfo
+	Line  int64
+	Verb  verb
+	User  policy.UserInfo
 	// NewAPI says that it came through events.k8s.io.
 	NewAPI bool
 	// Free says that without eventquota it was no write to etcd either.

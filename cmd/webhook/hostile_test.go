@@ -81,7 +81,7 @@ func TestNoCommandPrintsWhatATerminalObeys(t *testing.T) {
 		{"simulate", "list.json", "--policies", "failing.yaml", "-o", "json"},
 		{"simulate", "list.json", "--policies", "name.yaml"},
 		{"simulate", "list.json", "--policies", "cel.yaml"},
-		{"simulate", "kind.yaml"}, {"simulate", hostile}, {"simulate", "list.json", "--fail-on", hostile},
+		{"simulate", "kind.yaml"}, {"simulate", hostile}, {"simulate", "list.json", "--sample", hostile},
 		{"simulate", "list.json", "--policies", "name.yaml"}, {"simulate", "list.json", "--policies", "cel.yaml"},
 		{"simulate", "list.json", "--policies", "field.yaml"}, {"simulate", "list.json", "--policies", "kind.yaml"},
 		{"simulate", "list.json", "--policies", "raw.yaml"}, {"simulate", "list.json", "--policies", hostile},

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -34,21 +33,12 @@ func main() {
 	}
 	if err := cmd.Execute(); err != nil {
 		report(os.Stderr, err)
-		os.Exit(exitCode(err))
+		os.Exit(1)
 	}
 }
 
 // report says why a command ended. An error may quote what others wrote.
 func report(w io.Writer, err error) { fmt.Fprintln(w, "eventquota:", text.Lines(err.Error())) }
-
-// exitCode is that of a command which ended with err: 1, unless err says otherwise.
-func exitCode(err error) int {
-	var says interface{ ExitCode() int }
-	if errors.As(err, &says) {
-		return says.ExitCode()
-	}
-	return 1
-}
 
 // displayName is how help calls the program, which was started as path.
 func displayName(path string) string {

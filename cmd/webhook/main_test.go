@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -112,17 +111,3 @@ func TestShellsCompleteFormats(t *testing.T) {
 		}
 	}
 }
-
-func TestAFailureSaysHowTheProgramEnds(t *testing.T) {
-	for err, want := range map[error]int{errors.New("failed"): 1, fmt.Errorf("wrapped: %w", ended{}): 2} {
-		if got := exitCode(err); got != want {
-			t.Errorf("%v: exit code %d, want %d", err, got, want)
-		}
-	}
-}
-
-// ended is an error that says how the program ends.
-type ended struct{}
-
-func (ended) Error() string { return "found" }
-func (ended) ExitCode() int { return 2 }

@@ -49,17 +49,17 @@ func ways() map[string]way {
 		"kubectl wait --for=condition=Established --timeout=1m -f manifests/crds": runs("condition met"),
 		installs: runs("deployment.apps/eventquota ", "clustereventquota.eventquota.io/ceiling "),
 		"kubectl -n eventquota-system rollout status deployment/eventquota":          runs("successfully rolled out"),
-		"kubectl get events -A -o json | eventquota simulate - --policies fair.yaml": runs("Under fair.yaml, most writes", "etcd writes after"),
+		"kubectl get events -A -o json | eventquota simulate - --policies fair.yaml": runs("Under fair.yaml, most writes", "WRITES TO ETCD"),
 		"kubectl apply -f fair.yaml": runs("clustereventquota.eventquota.io/fair "),
 
 		"kubectl get events -A -o json | eventquota simulate - --policies policies/": runs("admitted"),
 
 		"eventquota convert eventratelimit.yaml | tee quota.yaml":                                       runs(),
-		"kubectl get events -A -o json | eventquota simulate - --policies quota.yaml --compare default": runs("Under default, most writes", "etcd writes after"),
+		"kubectl get events -A -o json | eventquota simulate - --policies quota.yaml --compare default": runs("Under default, most writes", "WRITES TO ETCD"),
 		"kubectl apply -f quota.yaml": runs("clustereventquota.eventquota.io/eventratelimit "),
 
 		"kubectl get eventquota -A":                                                 runs("ceiling", "fair", "READY", "REASON", "DROPPED"),
-		"eventquota simulate --sample quiet --policies policies/":                   runs("etcd writes after"),
+		"eventquota simulate --sample quiet --policies policies/":                   runs("WRITES TO ETCD"),
 		"kubectl -n eventquota-system get pods":                                     runs(),
 		"kubectl get events -A --field-selector reason=EventsDropped":               runs("EventsDropped", "pod/web-0"),
 		"kubectl -n eventquota-system get lease eventquota-settler":                 runs("eventquota-settler"),

@@ -80,7 +80,7 @@ func helpTexts(t *testing.T) map[string]bool {
 			known[m[1]] = true
 		}
 	}
-	if !known["--redis-addresses"] || !known["--fail-on"] || !known["--help"] {
+	if !known["--redis-addresses"] || !known["--compare"] || !known["--help"] {
 		t.Fatalf("%q do not have the flags of serve and simulate", texts)
 	}
 	return known

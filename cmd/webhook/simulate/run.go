@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"github.com/eventquota/eventquota/admission/simulate"
+	"github.com/eventquota/eventquota/admission/simulate/sample"
 	"github.com/eventquota/eventquota/admission/text"
 	"github.com/eventquota/eventquota/cmd/webhook/apiserver"
 	"github.com/eventquota/eventquota/cmd/webhook/output"
@@ -33,39 +35,31 @@ func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []stri
 	if err != nil {
 		return err
 	}
-	sources := sourcesOf(files, cmd.InOrStdin())
-	if o.Sample.Kind != "" {
-		made, err := o.Sample.Source()
-		if err != nil {
-			return fmt.Errorf("--sample: %w", err)
-		}
-		sources = []simulate.Source{made}
+	name, in, err := o.input(cmd.InOrStdin(), files)
+	if err != nil {
+		return fmt.Errorf("simulate: %w", err)
 	}
-	trace, err := simulate.Read(ctx, sources, simulate.ReadOptions{Exempt: o.ExemptUsers})
+	defer in.Close()
+	trace, err := simulate.Read(ctx, name, in, o.ExemptUsers)
 	if err != nil {
 		return fmt.Errorf("simulate: %w", err)
 	}
 	defer trace.Close()
 	r := report.Report{Input: trace.Input}
 	if trace.Input.Most == 0 {
-		r.WriteInput(cmd.ErrOrStderr())
-		return errors.New("simulate: there are no Event writes in the input")
-	}
-	bounds := map[simulate.Bound]string{simulate.Most: ""}
-	if trace.Input.Fewest < trace.Input.Most {
-		bounds = map[simulate.Bound]string{simulate.Most: "most", simulate.Fewest: "fewest"}
+		return errors.Join(r.WriteInput(cmd.ErrOrStderr()), errors.New("simulate: there are no Event writes in the input"))
 	}
 	out := bufio.NewWriter(cmd.OutOrStdout()) // which keeps its first error for Flush
-	opts := simulate.Options{StoreBytes: o.StoreMemory.Value(), EventTTL: o.EventTTL}
+	opts := simulate.Options{}
 	if o.Output == decisions {
 		lines := json.NewEncoder(text.JSON(out))
 		lines.SetEscapeHTML(false)
 		opts.Decided = func(d simulate.Decision) { _ = lines.Encode(d) }
 	}
 	for _, set := range sets {
-		for bound := range simulate.Bound(len(bounds)) {
-			opts.Rules, opts.Bound = set.rules, bound
-			run := report.Run{Under: set.name, Bound: bounds[bound]}
+		for _, bound := range trace.Input.Bounds() {
+			opts.Rules, opts.Bound = simulate.Rules{Cluster: set.Cluster, Namespaces: set.Namespaces}, bound
+			run := report.Run{Under: set.name, Bound: bound}
 			if run.Result, err = trace.Run(ctx, opts); err != nil {
 				return fmt.Errorf("simulate: %w", err)
 			}
@@ -76,20 +70,21 @@ func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []stri
 	if err := errors.Join(o.write(out, &r), out.Flush()); err != nil {
 		return fmt.Errorf("simulate: write the report: %w", err)
 	}
-	return o.failure(&r)
+	return nil
 }
 
-// sourcesOf are files, with - for standard input.
-func sourcesOf(paths []string, stdin io.Reader) []simulate.Source {
-	all := make([]simulate.Source, 0, len(paths))
-	for _, path := range paths {
-		source := simulate.Source{Name: path, Open: func() (io.ReadCloser, error) { return os.Open(path) }}
-		if path == "-" {
-			source = simulate.Source{Name: "standard input", Open: func() (io.ReadCloser, error) { return io.NopCloser(stdin), nil }}
-		}
-		all = append(all, source)
+// input is what to read, and its name.
+func (o *options) input(stdin io.Reader, files []string) (name string, in io.ReadCloser, err error) {
+	switch {
+	case o.Sample == churn:
+		return "sample churn", sample.Churn(), nil
+	case o.Sample == quiet:
+		return "sample quiet", sample.Quiet(o.SampleNodes), nil
+	case files[0] == "-":
+		return "standard input", io.NopCloser(stdin), nil
 	}
-	return all
+	in, err = os.Open(files[0])
+	return files[0], in, err
 }
 
 // write writes the report in the format that was asked for.
@@ -101,68 +96,62 @@ func (o *options) write(w io.Writer, r *report.Report) error {
 		_, err := output.Write(w, output.JSON, r)
 		return err
 	case output.Table:
-		r.WriteText(w)
+		return r.WriteText(w)
 	}
 	return nil
 }
 
-// policySet is one set of policies to run.
+// policySet is a set of policies to run.
 type policySet struct {
-	name  string
-	rules simulate.Rules
-}
+	*policyfile.Rules
 
-func newSet(name string, r *policyfile.Rules) policySet {
-	return policySet{name, simulate.Rules{Cluster: r.Cluster, Namespaces: r.Namespaces}}
+	name string
 }
-
-// defaultSet is how --compare names the built-in default.
-const defaultSet = "default"
 
 // sets are the sets of policies that the flags ask for, the one to judge first.
 func (o *options) sets(ctx context.Context) ([]policySet, error) {
-	first, err := valid(policyfile.Read(o.Policies))
-	name := strings.Join(o.Policies, ",")
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("--policies: %w", err)
-	case o.Kubeconfig != "":
-		if first, err = ofCluster(ctx, o.Kubeconfig); err != nil {
-			return nil, fmt.Errorf("--kubeconfig: %w", err)
-		}
-		name = "the cluster of " + o.Kubeconfig
-	case name == "":
-		name = defaultSet
+	first, err := ofFiles("policies", o.Policies)
+	if o.Kubeconfig != "" {
+		first, err = ofCluster(ctx, o.Kubeconfig)
 	}
-	sets := []policySet{newSet(name, first)}
-	if len(o.Compare) == 0 {
-		return sets, nil
+	if err != nil || len(o.Compare) == 0 {
+		return []policySet{first}, err
 	}
-	paths := slices.Clone(o.Compare)
-	if slices.Equal(paths, []string{defaultSet}) {
-		paths = nil
-	}
-	second, err := valid(policyfile.Read(paths))
-	if err != nil {
-		return nil, fmt.Errorf("--compare: %w", err)
-	}
-	second.TakeNamespaces(first) // they are not what is compared
-	return append(sets, newSet(strings.Join(o.Compare, ","), second)), nil
-}
-
-// ofCluster are the policies, quotas and namespaces of a cluster. All must be valid.
-func ofCluster(ctx context.Context, kubeconfig string) (*policyfile.Rules, error) {
-	config, err := apiserver.Config(kubeconfig)
+	second, err := ofFiles("compare", o.Compare)
 	if err != nil {
 		return nil, err
 	}
-	return valid(policyfile.OfCluster(ctx, config, ""))
+	second.TakeNamespaces(first.Rules) // they are not what is compared
+	return []policySet{first, second}, nil
 }
 
-// valid is what was read, of which all must be valid.
-func valid(r *policyfile.Rules, err error) (*policyfile.Rules, error) {
+// defaultSet names the built-in default.
+const defaultSet = "default"
+
+func ofFiles(flag string, paths []string) (policySet, error) {
+	if slices.Equal(paths, []string{defaultSet}) {
+		paths = nil
+	}
+	rules, err := policyfile.Read(paths)
+	return policySet{rules, cmp.Or(strings.Join(paths, ","), defaultSet)}, invalid(flag, rules, err)
+}
+
+func ofCluster(ctx context.Context, kubeconfig string) (policySet, error) {
+	config, err := apiserver.Config(kubeconfig)
+	if err != nil {
+		return policySet{}, fmt.Errorf("--kubeconfig: %w", err)
+	}
+	rules, err := policyfile.OfCluster(ctx, config, "")
+	return policySet{rules, "the cluster of " + kubeconfig}, invalid("kubeconfig", rules, err)
+}
+
+// invalid is an error about what a flag names, unless all of it was read and is valid.
+func invalid(flag string, r *policyfile.Rules, err error) error {
 	if err == nil {
 		err = utilerrors.NewAggregate(r.Invalid)
 	}
-	return r, err
+	if err != nil {
+		return fmt.Errorf("--%s: %w", flag, err)
+	}
+	return nil
 }

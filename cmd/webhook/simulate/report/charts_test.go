@@ -35,51 +35,26 @@ func TestATimelineShowsEachSlotAtItsTimeAndInItsSize(t *testing.T) {
 	}
 }
 
-func TestMarksOfATimelineAreRoundAndFew(t *testing.T) {
+func TestMarksOfATimelineAreItsQuarters(t *testing.T) {
 	for says, test := range map[string]struct {
-		start   string
 		seconds int64
 		slots   int
 		want    string
 	}{
-		"a minute and a half":     {"2026-11-01T12:00:00Z", 1, 91, "12:00:00 12:00:30 12:01:00 12:01:30"},
-		"one second":              {"2026-11-01T12:00:07Z", 1, 1, "12:00:07 12:00:08"},
-		"half an hour":            {"2026-11-01T12:01:04Z", 8, 200, "12:10:00 12:20:00"},
-		"a day and a half":        {"2026-11-01T00:00:00Z", 1024, 120, "Nov 1 00:00 Nov 1 12:00 Nov 2 00:00"},
-		"a month":                 {"2026-11-01T00:00:00Z", 16384, 158, "2026-11-01 2026-11-09 2026-11-17 2026-11-25"},
-		"all that can be written": {"1970-01-01T00:00:00Z", 1 << 25, 134, "1974-10-01 2019-08-10 2064-06-18 2109-04-28"},
+		"five minutes":     {2, 150, "12:00:00 12:01:15 12:02:30 12:03:45 12:05:00"},
+		"a day and a half": {1024, 126, "Nov 1 12:00 Nov 1 20:57 Nov 2 05:55 Nov 2 14:52 Nov 2 23:50"},
 	} {
-		t.Run(says, func(t *testing.T) {
-			start, err := time.Parse(time.RFC3339, test.start)
-			if err != nil {
-				t.Fatal(err)
-			}
-			slots := make([]simulate.Slot, test.slots)
-			slots[0].Start = start
-			var got []string
-			for _, mark := range newChart(&simulate.Timeline{Seconds: test.seconds, Slots: slots}, 1).Times {
-				got = append(got, mark.Label)
-				if mark.At < 0 || mark.At > 100 {
-					t.Errorf("%s is at %g %%", mark.Label, mark.At)
-				}
-			}
-			if strings.Join(got, " ") != test.want {
-				t.Errorf("marks %q, want %q", strings.Join(got, " "), test.want)
-			}
-		})
-	}
-}
-
-func TestMarksOfCountsAreWholeAndRound(t *testing.T) {
-	for most, want := range map[int64]string{
-		1: "0 1", 2: "0 1 2", 7: "0 2 4 6", 180: "0 50 100 150", 30000: "0 10,000 20,000 30,000", 2_500_000: "0 1,000,000 2,000,000",
-	} {
+		slots := make([]simulate.Slot, test.slots)
+		slots[0].Start = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 		var got []string
-		for _, mark := range newChart(&simulate.Timeline{Seconds: 1, Slots: make([]simulate.Slot, 1)}, most).Counts {
+		for i, mark := range newChart(&simulate.Timeline{Seconds: test.seconds, Slots: slots}, 1).Marks {
 			got = append(got, mark.Label)
+			if mark.At != 25*float64(i) {
+				t.Errorf("%s: %s is at %g %%", says, mark.Label, mark.At)
+			}
 		}
-		if strings.Join(got, " ") != want {
-			t.Errorf("up to %d: %q, want %q", most, got, want)
+		if strings.Join(got, " ") != test.want {
+			t.Errorf("%s: marks %q, want %q", says, strings.Join(got, " "), test.want)
 		}
 	}
 }

@@ -21,14 +21,14 @@ func reported(source string) *Report {
 			{Rule: "trial", Audited: true},
 		},
 		Busiest: map[busiest.By]busiest.Ranking{
-			busiest.Source: {Rows: []busiest.Row{{Name: source, Counts: counts, Missing: 7000}, {Name: "scheduler", Counts: counts}}},
+			busiest.Source: {Missing: 7000, Rows: []busiest.Row{{Name: source, Counts: counts}, {Name: "scheduler", Counts: counts}}},
 			busiest.Object: {Rows: []busiest.Row{{Name: "Pod shop/web-0", Counts: counts}}},
 			busiest.Reason: {Rows: []busiest.Row{{Name: "Warning BackOff", Counts: counts}}},
 		},
 		Timeline: simulate.Timeline{Seconds: 2, Slots: []simulate.Slot{{Start: time.Unix(2, 0), Counts: counts}, {Start: time.Unix(4, 0), Counts: counts}}},
 	}
 	return &Report{
-		Input: simulate.Input{Files: []string{source}, Broken: 1, BrokenLines: []simulate.Broken{{File: source, Line: 7, Error: source}}},
+		Input: simulate.Input{Name: source, Broken: 1, BrokenLines: []simulate.Broken{{Line: 7, Error: source}}},
 		Runs:  []Run{{Under: source, Result: result}},
 	}
 }
@@ -47,12 +47,13 @@ func TestThePageHasEachTable(t *testing.T) {
 	page := written(t, reported("kubelet"))
 	const figures = "</svg></th><td>1</td><td>2</td><td>1,003</td>"
 	for _, want := range []string{
-		`silence</bdi><small>all 1,000, spam filter 3</small><svg`,
-		`trial</bdi> (audited: would have)<svg`,
-		`kubelet</bdi> and 1 more, each<svg`,
-		`There are too many to follow: each has up to 7,000 writes more.`,
-		`Policies and quotas`, `Busiest sources`, `Busiest objects`, `Busiest reasons`,
-		`<th scope="row">1970-01-01 00:00:02</th><td>4s</td><td>1</td><td>2</td><td>1,003</td><td>0</td>`,
+		`silence</bdi>: all 1,000, spam filter 3<svg`,
+		`trial</bdi> (audited: would have)</th><td>0</td>`,
+		`kubelet</bdi> and at least 1 more, each<svg`,
+		`There are too many to follow: each may have up to 7,000 writes more.`,
+		`<caption>Policies and quotas</caption>`, `<caption>Busiest sources</caption>`, `<caption>Busiest objects</caption>`, `<caption>Busiest reasons</caption>`,
+		`under kubelet</bdi>: as many</th><td>0</td>`, `dropped</bdi></th><td>2,006</td><td>99.7 %</td>`,
+		`dy="4">1,006</text>`,
 		`<a href="#input">Not readable: 1.</a>`, `<bdi>broken: kubelet:7: kubelet</bdi>`,
 	} {
 		if !strings.Contains(page, want) {

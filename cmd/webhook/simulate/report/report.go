@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/eventquota/eventquota/admission/simulate"
@@ -22,8 +21,8 @@ type Report struct {
 type Run struct {
 	// Under is the name of the set.
 	Under string `json:"under"`
-	// Bound is "most" or "fewest" where the input does not say how many writes there were, and otherwise empty.
-	Bound string `json:"writes,omitempty"`
+	// Bound is empty where the input says how many writes there were.
+	Bound simulate.Bound `json:"writes,omitempty"`
 	*simulate.Result
 }
 
@@ -35,7 +34,7 @@ func (r *Run) name() string {
 	if r.Bound == "" {
 		return clipped(r.Under)
 	}
-	return clipped(r.Under) + ", " + r.Bound + " writes"
+	return clipped(r.Under) + ", " + string(r.Bound) + " writes"
 }
 
 // read says what was read, and what of it could not be.
@@ -48,12 +47,12 @@ func (r *Report) read() []string {
 	if in.Most > 0 {
 		writes += " from " + in.First.Format(time.RFC3339) + " to " + in.Last.Format(time.RFC3339)
 	}
-	all := []string{fmt.Sprintf("%s: %s entries, %s", strings.Join(in.Files, ", "), grouped(in.Entries), writes)}
+	all := []string{fmt.Sprintf("%s: %s entries, %s", in.Name, grouped(in.Entries), writes)}
 	for _, why := range slices.Sorted(maps.Keys(in.Skipped)) {
 		all = append(all, fmt.Sprintf("%s skipped: %s", grouped(in.Skipped[why]), why))
 	}
 	for _, b := range in.BrokenLines {
-		all = append(all, fmt.Sprintf("broken: %s:%d: %s", b.File, b.Line, b.Error))
+		all = append(all, fmt.Sprintf("broken: %s:%d: %s", in.Name, b.Line, b.Error))
 	}
 	if more := in.Broken - int64(len(in.BrokenLines)); more > 0 {
 		all = append(all, grouped(more)+" more broken")

@@ -12,41 +12,74 @@ import (
 	"github.com/eventquota/eventquota/admission/simulate"
 )
 
-// maxRows is how many rows of a ranking are shown.
-const maxRows = 10
-
-// figure is a figure of all runs side by side, each with its share of all writes, and then what --compare changes. The
-// name of a part of the figure above begins with spaces.
-type figure struct {
-	Name  string
-	Cells []string
+// table is a table of figures, in the text and on the page.
+type table struct {
+	Title string
+	Heads []any // of the cells
+	Rows  []row
+	// Foot follows the table, where there is something to say.
+	Foot string
 }
 
-// figures are all figures, but for those that are 0 and need not be shown.
-func (r *Report) figures() (all []figure) {
+// row is a row of a table. Note follows Name, which may be from outside.
+type row struct {
+	Name, Note string
+	Cells      []any
+	Bar        []rect
+}
+
+// etcd is what reaches etcd: a row of each run, and one without eventquota before those that have as many writes to
+// begin with.
+func (r *Report) etcd() table {
+	t, most := table{Title: "Writes to etcd", Heads: []any{"total", "by clients", "of counts", "of notices"}}, int64(1)
+	for _, run := range r.Runs {
+		most = max(most, run.EtcdWrites.Before, run.EtcdWrites.After)
+	}
+	for i, run := range r.Runs {
+		w := run.EtcdWrites
+		if i == 0 || w.Before != r.Runs[i-1].EtcdWrites.Before {
+			t.Rows = append(t.Rows, row{"without eventquota", "", cells(w.Before, w.Before, 0, 0), bar(most, part{"before", w.Before})})
+		}
+		bar := bar(most, part{"admitted", w.Events}, part{"merged", w.Counts}, part{"dropped", w.Notices})
+		t.Rows = append(t.Rows, row{"under " + run.name(), ": " + fewer(w.Before, w.After), cells(w.After, w.Events, w.Counts, w.Notices), bar})
+	}
+	return t
+}
+
+func cells(of ...int64) (all []any) {
+	for _, n := range of {
+		all = append(all, grouped(n))
+	}
+	return all
+}
+
+// figures are the figures of all runs side by side, each with its share of all writes, and then what --compare changes.
+// None is 0 in all.
+func (r *Report) figures() table {
+	t := table{Title: "All writes"}
+	for i := range r.Runs {
+		t.Heads = append(t.Heads, r.Runs[i].name(), "share")
+	}
+	if r.compared() {
+		t.Heads = append(t.Heads, "difference")
+	}
 	for _, f := range []struct {
-		name   string
-		of     func(*simulate.Result) int64
-		always bool // shown, even if it is 0
+		name string
+		of   func(*simulate.Result) int64
 	}{
-		{"admitted", outcomes(admission.Admitted, admission.Aggregated, admission.Ignored), true},
-		{"  as the first of similar ones", outcomes(admission.Aggregated), false},
-		{"merged", outcomes(admission.Merged), true},
-		{"dropped", outcomes(admission.Dropped), true},
-		{"  of them Warnings", func(r *simulate.Result) int64 { return r.WarningsDropped }, true},
-		{"admitted without a decision", outcomes(admission.Undecided), false},
-		{"refused without a decision", outcomes(admission.Overloaded), false},
-		{"admitted, and refused by the API server", func(r *simulate.Result) int64 { return r.Outcomes[simulate.Failed] }, false},
-		{"of unknown content", func(r *simulate.Result) int64 { return r.Outcomes[simulate.Unknown] }, false},
-		{"etcd writes before", func(r *simulate.Result) int64 { return r.EtcdWrites.Before }, true},
-		{"etcd writes after", func(r *simulate.Result) int64 { return r.EtcdWrites.After }, true},
-		{"  by clients", func(r *simulate.Result) int64 { return r.EtcdWrites.Events }, true},
-		{"  of counts", func(r *simulate.Result) int64 { return r.EtcdWrites.Counts }, true},
-		{"  of notices", func(r *simulate.Result) int64 { return r.EtcdWrites.Notices }, true},
-		{"Events stored", func(r *simulate.Result) int64 { return r.Stored }, true},
-		{"notices stored", func(r *simulate.Result) int64 { return r.Notices }, true},
+		{"admitted", outcomes(admission.Admitted, admission.Aggregated, admission.Ignored)},
+		{"of these, the first of similar ones", outcomes(admission.Aggregated)},
+		{"merged", outcomes(admission.Merged)},
+		{"dropped", outcomes(admission.Dropped)},
+		{"of these, Warnings", func(r *simulate.Result) int64 { return r.WarningsDropped }},
+		{"admitted without a decision", outcomes(admission.Undecided)},
+		{"refused without a decision", outcomes(admission.Overloaded)},
+		{"admitted, and refused by the API server", outcomes(simulate.Failed)},
+		{"of unknown content", outcomes(simulate.Unknown)},
+		{"Events stored", func(r *simulate.Result) int64 { return r.Stored }},
+		{"notices stored", func(r *simulate.Result) int64 { return r.Notices }},
 	} {
-		row, shown := figure{Name: f.name}, f.always
+		row, shown := row{Name: f.name}, false
 		for _, run := range r.Runs {
 			n := f.of(run.Result)
 			row.Cells, shown = append(row.Cells, grouped(n), share(n, run.Writes())), shown || n != 0
@@ -55,10 +88,10 @@ func (r *Report) figures() (all []figure) {
 			row.Cells = append(row.Cells, signed(f.of(r.Runs[0].Result)-f.of(r.Runs[1].Result)))
 		}
 		if shown {
-			all = append(all, row)
+			t.Rows = append(t.Rows, row)
 		}
 	}
-	return all
+	return t
 }
 
 func outcomes(of ...admission.Outcome) func(*simulate.Result) int64 {
@@ -70,46 +103,35 @@ func outcomes(of ...admission.Outcome) func(*simulate.Result) int64 {
 	}
 }
 
-// table says what was decided, by one thing.
-type table struct {
-	Title string
-	Rows  []row
-	// Foot follows the table, where there is something to say.
-	Foot string
-}
-
-type row struct {
-	Name string
-	// Note follows the name: whether a rule is audited, or how many others have the same counts.
-	Note string
-	busiest.Counts
-	// Buckets are those of a rule that dropped, the one with the most first.
-	Buckets string
-	Bar     []rect
-}
-
 // tables are what each policy and quota decided, and what had the most writes.
 func (r *Run) tables() []table {
-	rules := table{Title: "Policies and quotas"}
+	rules := decided("Policies and quotas")
 	for _, one := range r.Rules {
-		row := row{Name: clipped(one.Rule), Counts: one.Counts, Buckets: buckets(one.Buckets)}
+		note := ""
 		if one.Audited {
-			row.Note = " (audited: would have)"
+			note = " (audited: would have)"
 		}
-		rules.Rows = append(rules.Rows, row)
+		if len(one.Buckets) > 0 {
+			note += ": " + buckets(one.Buckets)
+		}
+		rules.add(one.Rule, note, one.Counts, r.Rules[0].Matched())
 	}
-	all := []table{
+	return []table{
 		rules,
 		ranked("Busiest sources", r.Busiest[busiest.Source]),
 		ranked("Busiest objects", r.Busiest[busiest.Object]),
 		ranked("Busiest reasons", r.Busiest[busiest.Reason]),
 	}
-	for _, t := range all {
-		for i, row := range t.Rows {
-			t.Rows[i].Bar = bar(t.Rows[0].Matched(), parts(row.Counts, 0)...) // the first row has the most
-		}
-	}
-	return all
+}
+
+// decided is an empty table of what was decided.
+func decided(title string) table {
+	return table{Title: title, Heads: []any{"admitted", "merged", "dropped"}}
+}
+
+// add adds a row to one of decided, with a bar as long as the table if it has most writes.
+func (t *table) add(name, note string, c busiest.Counts, most int64) {
+	t.Rows = append(t.Rows, row{clipped(name), note, cells(c.Admitted, c.Merged, c.Dropped), bar(most, parts(c, 0)...)})
 }
 
 // buckets says what was dropped by which bucket, the one with the most first.
@@ -123,32 +145,28 @@ func buckets(dropped map[string]int64) string {
 	return strings.Join(by, ", ")
 }
 
+// maxRows is how many rows of a ranking are shown.
+const maxRows = 10
+
 // ranked has the first of a ranking. Those with the same counts are one row.
 func ranked(title string, r busiest.Ranking) table {
-	t, more, missing := table{Title: title}, []int{}, int64(0) // how many others a row stands for
-	for _, one := range slices.SortedStableFunc(slices.Values(r.Rows), func(a, b busiest.Row) int {
+	t, least := decided(title), ""
+	if r.Missing > 0 {
+		least, t.Foot = "at least ", fmt.Sprintf("There are too many to follow: each may have up to %s writes more.", grouped(r.Missing))
+	}
+	rows := slices.SortedStableFunc(slices.Values(r.Rows), func(a, b busiest.Row) int {
 		return cmp.Or(cmp.Compare(b.Matched(), a.Matched()), cmp.Compare(b.Dropped, a.Dropped), cmp.Compare(b.Merged, a.Merged))
-	}) {
-		if last := len(t.Rows) - 1; last >= 0 && t.Rows[last].Counts == one.Counts {
-			more[last]++
-		} else if len(t.Rows) < maxRows {
-			t.Rows, more = append(t.Rows, row{Name: clipped(one.Name), Counts: one.Counts}), append(more, 0)
-		} else {
-			break
+	})
+	for i := 0; i < len(rows) && len(t.Rows) < maxRows; {
+		one, note, same := rows[i], "", 1
+		for i+same < len(rows) && rows[i+same].Counts == one.Counts {
+			same++
 		}
-		missing = max(missing, one.Missing)
-	}
-	if missing > 0 {
-		t.Foot = fmt.Sprintf("There are too many to follow: each has up to %s writes more.", grouped(missing))
-	}
-	for i, n := range more {
-		least := ""
-		if r.Missing >= t.Rows[i].Matched() {
-			least = "at least " // others that the ranking does not have may have as many writes
+		if same > 1 {
+			note = fmt.Sprintf(" and %s%s more, each", least, grouped(int64(same-1)))
 		}
-		if n > 0 {
-			t.Rows[i].Note = " and " + least + grouped(int64(n)) + " more, each"
-		}
+		t.add(one.Name, note, one.Counts, rows[0].Matched())
+		i += same
 	}
 	return t
 }

@@ -1,11 +1,10 @@
 package report
 
 import (
-	"embed"
+	_ "embed" // for the files
 	"fmt"
 	"html"
 	"io"
-	"maps"
 	"reflect"
 	"strconv"
 	"text/template/parse"
@@ -14,29 +13,16 @@ import (
 	"github.com/eventquota/eventquota/admission/text"
 )
 
-//go:embed page.gohtml style.css
-var files embed.FS
+//go:embed page.gohtml
+var pageSource string
+
+//go:embed style.css
+var styleSheet string
 
 // templates are those of the page, in the syntax of html/template and with as much of it as they need: fields, range, if
 // and template. html/template itself calls methods by name, for which the linker would keep every method of the program:
 // 26 MB. A test holds that it makes the same page.
 type templates map[string]*parse.Tree
-
-func parseTemplates() (templates, error) {
-	all := templates{}
-	for _, name := range []string{"page.gohtml", "style.css"} {
-		content, err := files.ReadFile(name)
-		if err != nil {
-			return nil, err
-		}
-		trees, err := parse.Parse(name, string(content), "", "")
-		if err != nil {
-			return nil, err
-		}
-		maps.Copy(all, trees)
-	}
-	return all, nil
-}
 
 // execute writes a node with the value that dot stands for. Each value is escaped, for text and for quoted attributes.
 func (t templates) execute(w io.Writer, node parse.Node, dot reflect.Value) error {
@@ -60,9 +46,6 @@ func (t templates) execute(w io.Writer, node parse.Node, dot reflect.Value) erro
 	case *parse.IfNode:
 		if !value(n.Pipe, dot).IsZero() {
 			return t.execute(w, n.List, dot)
-		}
-		if n.ElseList != nil {
-			return t.execute(w, n.ElseList, dot)
 		}
 	default:
 		err = fmt.Errorf("template: %s is not supported", node)
