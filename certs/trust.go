@@ -3,20 +3,20 @@ package certs
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/ptr"
 )
@@ -59,9 +59,6 @@ type configuration struct {
 type trust struct {
 	client  dynamic.Interface
 	service Service
-	// required says that a webhook without caBundle trusts nothing. The API server takes
-	// the system's CAs then, which are not known here.
-	required bool
 
 	mu     sync.Mutex
 	looked bool
@@ -160,8 +157,9 @@ func (t *trust) note(configuration string, hooks []hook) {
 }
 
 // check says why a call of the API server would fail, nil if none would: it refuses the certificate, or it calls a
-// path that is not accepted, where there are any. What it says names no path.
-func (t *trust) check(served *tls.Certificate, accepted paths, now time.Time) error {
+// path whose segment is not accepted, unless all are. What it says names no path. A webhook without caBundle is to get
+// one where there are segments; else the API server takes the system's CAs, which are not known here.
+func (t *trust) check(served *tls.Certificate, segments []string, now time.Time) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.looked {
@@ -169,13 +167,13 @@ func (t *trust) check(served *tls.Certificate, accepted paths, now time.Time) er
 	}
 	for _, configuration := range t.names() {
 		for _, h := range t.hooks[configuration] {
-			if len(h.bundle) == 0 && !t.required {
+			if len(h.bundle) == 0 && segments == nil {
 				continue
 			}
 			if err := verify(served, h.bundle, t.service.host(), now); err != nil {
 				return fmt.Errorf("webhook configuration %s: %s does not trust the serving certificate: %w", configuration, h.name, err)
 			}
-			if len(accepted) > 0 && !accepted.accepts(segmentOf(configuration, h.path)) {
+			if segments != nil && !accepts(segments, segmentOf(configuration, h.path)) {
 				return fmt.Errorf("webhook configuration %s: %s calls a path that is not accepted", configuration, h.name)
 			}
 		}
@@ -183,19 +181,33 @@ func (t *trust) check(served *tls.Certificate, accepted paths, now time.Time) er
 	return nil
 }
 
-// every calls do at once and then again and again, a period or up to a fifth more after it
-// has returned, until ctx ends. An error is logged once, until there is another or none.
-func every(ctx context.Context, period time.Duration, do func(context.Context) error) {
-	log, last := logr.FromContextOrDiscard(ctx), ""
-	wait.JitterUntilWithContext(ctx, func(ctx context.Context) {
-		switch err := do(ctx); {
-		case ctx.Err() != nil:
-		case err != nil && err.Error() != last:
-			log.Error(err, "Serving certificate is not in order")
-			last = err.Error()
-		case err == nil && last != "":
-			log.Info("Serving certificate is in order")
-			last = ""
+// verify says why a client that trusts a bundle of CAs refuses a certificate for a host, nil if it takes it.
+func verify(served *tls.Certificate, bundle []byte, host string, at time.Time) error {
+	roots, intermediates := x509.NewCertPool(), x509.NewCertPool()
+	roots.AppendCertsFromPEM(bundle)
+	for _, der := range served.Certificate[1:] {
+		if ca, err := x509.ParseCertificate(der); err == nil {
+			intermediates.AddCert(ca)
 		}
-	}, period, 0.2, true)
+	}
+	_, err := served.Leaf.Verify(x509.VerifyOptions{
+		DNSName: host, Roots: roots, Intermediates: intermediates, CurrentTime: at,
+	})
+	return err
+}
+
+// phaseOf is the path of the calls that a webhook configuration is for, without a segment.
+func phaseOf(configuration string) string {
+	if configuration == mutatingConfiguration {
+		return "/mutate"
+	}
+	return "/validate"
+}
+
+// segmentOf is the segment in a path of a webhook configuration; empty if that is of another form.
+func segmentOf(configuration, path string) string {
+	if segment, ok := strings.CutPrefix(path, phaseOf(configuration)+"/"); ok {
+		return segment
+	}
+	return ""
 }
