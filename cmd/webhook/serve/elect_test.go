@@ -20,9 +20,9 @@ const drain = 10 * time.Second
 // TestElection holds who settles, and when, as several replicas come and go.
 func TestElection(t *testing.T) {
 	t.Parallel()
-	// A Lease that is no longer renewed is taken when it has run out, by an attempt that comes up to 2.2 retry periods
-	// later: client-go spreads them by that.
-	const followed = leaseDuration + 2200*time.Millisecond
+	// A Lease that is no longer renewed is taken when it has run out since another replica saw it renewed. That sees it, and
+	// then takes it, up to 2.2 retry periods later: client-go spreads them by that.
+	const followed = leaseDuration + 2*2200*time.Millisecond
 	for name, tt := range map[string]struct {
 		story func(e *election)
 		want  []string
