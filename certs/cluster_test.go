@@ -2,7 +2,6 @@ package certs
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -152,20 +151,18 @@ func (w *world) hooks(service string) (all []hook) {
 	for _, name := range []string{validatingConfiguration, mutatingConfiguration} {
 		found, err := c.get(w.Context(), name)
 		w.must(client.IgnoreNotFound(err))
-		if err == nil {
-			all = append(all, found.hooks...)
-		}
+		all = append(all, found...)
 	}
 	return all
 }
 
-// paths are those of the webhooks that are ours, of the validating configuration first.
-func (w *world) paths() (paths []string) {
+// segments are those of the paths of the webhooks that are ours, of the validating configuration first.
+func (w *world) segments() (segments []string) {
 	w.Helper()
 	for _, h := range w.hooks(w.service.Name) {
-		paths = append(paths, h.path)
+		segments = append(segments, h.segment())
 	}
-	return paths
+	return segments
 }
 
 // drift changes the webhook of the validating configuration that is ours.
@@ -173,9 +170,9 @@ func (w *world) drift(change func(*hook)) {
 	w.Helper()
 	found, err := w.trust().get(w.Context(), validatingConfiguration)
 	w.must(err)
-	wanted := slices.Clone(found.hooks)
-	change(&wanted[0])
-	_, err = w.trust().inject(w.Context(), found, wanted)
+	wanted := found[0]
+	change(&wanted)
+	_, err = w.trust().inject(w.Context(), &found[0], wanted.bundle, wanted.path)
 	w.must(err)
 }
 

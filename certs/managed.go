@@ -76,30 +76,27 @@ func (m *Managed) keep(ctx context.Context) error {
 		return errors.Join(err, unread)
 	}
 	errs := []error{unread}
-	for _, c := range found {
-		wanted, repair := m.wanted(c, agreed)
-		injected, err := m.trust.inject(ctx, c, wanted)
+	written := false
+	for i := range found {
+		h := &found[i]
+		has := h.segment()
+		// One that was never written to has no caBundle either.
+		repair := !accepts(agreed.segments(), has) && (h.path != "" || len(h.bundle) > 0)
+		path := phaseOf(h.configuration) + "/" + agreed.wanted(has, time.Now(), m.timing)
+		injected, err := m.trust.inject(ctx, h, agreed.bundle, path)
 		errs = append(errs, err)
+		written = written || injected
 		if injected {
-			logr.FromContextOrDiscard(ctx).Info("Wrote caBundle and path", "configuration", c.name, "pathRepaired", repair)
+			logr.FromContextOrDiscard(ctx).Info("Wrote caBundle and path", "configuration", h.configuration, "pathRepaired", repair)
 			if repair {
 				m.repairs.Add(1)
 			}
 		}
 	}
-	return errors.Join(append(errs, m.Ready())...)
-}
-
-// wanted are the webhooks that a configuration is to have. repair says that somebody else has changed the path of one
-// or removed it. One that was never written to has no caBundle either.
-func (m *Managed) wanted(c *configuration, agreed *rotation) (wanted []hook, repair bool) {
-	for _, h := range c.hooks {
-		has := segmentOf(c.name, h.path)
-		repair = repair || !accepts(agreed.segments(), has) && (h.path != "" || len(h.bundle) > 0)
-		path := phaseOf(c.name) + "/" + agreed.wanted(has, time.Now(), m.timing)
-		wanted = append(wanted, hook{name: h.name, bundle: agreed.bundle, path: path})
+	if written {
+		_, err = m.trust.read(ctx)
 	}
-	return wanted, repair
+	return errors.Join(append(errs, err, m.Ready())...)
 }
 
 // hold serves what has been agreed on.
@@ -117,7 +114,7 @@ func (m *Managed) hold(ctx context.Context, r *rotation) error {
 
 // agree returns the rotation of the Secret after the step that is due. complete says whether all webhook configurations
 // are known. It fails with a conflict when another replica has taken a step meanwhile.
-func (m *Managed) agree(ctx context.Context, found []*configuration, complete bool) (*rotation, error) {
+func (m *Managed) agree(ctx context.Context, found []hook, complete bool) (*rotation, error) {
 	stored, err := m.secrets.Get(ctx, m.secret, metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("read Secret %s: %w", m.secret, err)
@@ -135,10 +132,8 @@ func (m *Managed) agree(ctx context.Context, found []*configuration, complete bo
 	}
 	if due == begin || lost {
 		// Replicas may serve what is trusted now until they read this.
-		for _, c := range found {
-			for i := range c.hooks {
-				r.bundle = newest(now, c.hooks[i].bundle, r.bundle)
-			}
+		for i := range found {
+			r.bundle = newest(now, found[i].bundle, r.bundle)
 		}
 	}
 	var fresh issued
@@ -161,14 +156,12 @@ func (m *Managed) agree(ctx context.Context, found []*configuration, complete bo
 
 // due is the step to take. The next certificate is ready if all webhook configurations are known, trust it and have its
 // path.
-func (m *Managed) due(r *rotation, now time.Time, found []*configuration, complete bool) step {
+func (m *Managed) due(r *rotation, now time.Time, found []hook, complete bool) step {
 	host := m.trust.service.host()
 	pair, err := r.next.pair()
 	ready := complete && err == nil
-	for _, c := range found {
-		for i := range c.hooks {
-			ready = ready && verify(&pair, c.hooks[i].bundle, host, now) == nil && segmentOf(c.name, c.hooks[i].path) == Segment(r.next.key)
-		}
+	for i := range found {
+		ready = ready && verify(&pair, found[i].bundle, host, now) == nil && found[i].segment() == Segment(r.next.key)
 	}
 	return r.due(host, now, m.timing, ptr.Deref(m.leaked.Load(), ""), ready)
 }

@@ -28,7 +28,7 @@ func TestNoCallFailsWhileCertificatesAndPathChange(t *testing.T) {
 		return
 	}
 	w, replicas, shown := called(t, 3)
-	first := w.paths()[0]
+	first := w.segments()[0]
 	ctx, stop := context.WithCancel(t.Context())
 	var writers sync.WaitGroup
 	for range 2 {
@@ -43,7 +43,7 @@ func TestNoCallFailsWhileCertificatesAndPathChange(t *testing.T) {
 	}
 	await(t, "three rotations, and the first path replaced and not accepted any more", func() bool {
 		for i, s := range shown { // each certificate is shown to the API server by each replica
-			if s.certificates() < 4 || replicas[i].Accepts(segmentOf(validatingConfiguration, first)) {
+			if s.certificates() < 4 || replicas[i].Accepts(first) {
 				return t.Failed()
 			}
 		}
@@ -55,8 +55,8 @@ func TestNoCallFailsWhileCertificatesAndPathChange(t *testing.T) {
 	if n := bytes.Count(w.secret().Data[CAFile], []byte("BEGIN")); n < 2 || n > mostTrusted {
 		t.Errorf("%d CAs are trusted in the end", n)
 	}
-	if got := w.paths()[0]; got == first || segmentOf(validatingConfiguration, got) == "" {
-		t.Errorf("the API server calls %s, before it called %s", got, first)
+	if got := w.segments()[0]; got == first || got == "" {
+		t.Errorf("the API server calls a path that ends in %q, before in %q", got, first)
 	}
 	for _, m := range replicas {
 		if n := m.Repairs(); n > 0 {
@@ -75,8 +75,8 @@ func called(t *testing.T, n int) (*world, []*Managed, []*shown) {
 	servers := make([]*shown, n)
 	var addresses []string
 	for i, m := range replicas {
-		// A certificate is issued after a second, and served after 5.
-		m.timing.lifetime, m.timing.renewAfter, m.timing.overlap = backdated+time.Minute, time.Second, 4*time.Second
+		// A certificate is issued after a second, by its whole seconds, and served 8 later.
+		m.timing.lifetime, m.timing.renewAfter, m.timing.overlap = backdated+time.Minute, time.Second, 8*time.Second
 		addresses = append(addresses, net.IPv4(10, 77, 0, byte(11+i)).String())
 		servers[i] = answer(t, m, addresses[i])
 	}

@@ -162,12 +162,10 @@ func TestWhichPathsAreAcceptedAndInUse(t *testing.T) {
 		})
 	}
 	for path, want := range map[string]string{"": "", "/": "", "/mutate": "", "/mutate/": "", "/mutate/" + one: one, "/validate/" + one: ""} {
-		if got := segmentOf(mutatingConfiguration, path); got != want {
+		h := hook{configuration: mutatingConfiguration, path: path}
+		if got := h.segment(); got != want {
 			t.Errorf("the segment of %q is %q", path, got)
 		}
-	}
-	if got := segmentOf(validatingConfiguration, "/validate/"+one); got != one {
-		t.Errorf("the segment of a path for validation is %q", got)
 	}
 }
 

@@ -52,8 +52,10 @@ func TestOnlyABundleThatRefusesTheCertificateStopsAReplica(t *testing.T) {
 			t.Parallel()
 			asked := trust{service: service()}
 			expect(t, asked.check(tt.served, nil, now), errNotLooked.Error())
-			asked.looked = true
-			asked.note(validatingConfiguration, tt.hooks)
+			for i := range tt.hooks {
+				tt.hooks[i].configuration = validatingConfiguration
+			}
+			asked.hooks = map[string][]hook{validatingConfiguration: tt.hooks}
 			var segments []string
 			if tt.managed {
 				segments = []string{"segment"}
@@ -62,8 +64,7 @@ func TestOnlyABundleThatRefusesTheCertificateStopsAReplica(t *testing.T) {
 		})
 	}
 
-	elsewhere := trust{service: Service{"eventquota-system", "other"}, looked: true}
-	elsewhere.note(mutatingConfiguration, []hook{{name: "a", bundle: ours.ca}})
+	elsewhere := trust{service: Service{"eventquota-system", "other"}, hooks: map[string][]hook{mutatingConfiguration: {{bundle: ours.ca}}}}
 	expect(t, elsewhere.check(&served, nil, now), "not other")
 }
 
