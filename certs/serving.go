@@ -15,8 +15,8 @@ import (
 )
 
 // lookTimeout bounds one look at the cluster, so that a request that hangs does not keep a certificate from being
-// renewed.
-const lookTimeout = 15 * time.Second
+// renewed. A replica that is short of CPU may need seconds of it to issue one.
+const lookTimeout = time.Minute
 
 // errNoCertificate is why nothing can be served yet.
 var errNoCertificate = errors.New("there is no serving certificate yet")
