@@ -107,9 +107,9 @@ func (w *world) emptied(t *testing.T) *world {
 	return &one
 }
 
-// install creates both webhook configurations with a caBundle, which may be nil, to call the Service for each ConfigMap.
-// Each has another webhook that somebody else answers.
-func (w *world) install(bundle []byte) {
+// install creates both webhook configurations, to call the Service for each ConfigMap. Each has another webhook that
+// somebody else answers.
+func (w *world) install() {
 	w.Helper()
 	to := func(name string) admissionregistrationv1.WebhookClientConfig {
 		return admissionregistrationv1.WebhookClientConfig{
@@ -123,7 +123,6 @@ func (w *world) install(bundle []byte) {
 		}},
 		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: w.service.Namespace}},
 	}, {Name: "theirs.eventquota.io", ClientConfig: to("other")}}}
-	either.Webhooks[0].ClientConfig.CABundle = bundle
 	for i := range either.Webhooks {
 		either.Webhooks[i].SideEffects = new(admissionregistrationv1.SideEffectClassNone)
 		either.Webhooks[i].AdmissionReviewVersions = []string{"v1"}

@@ -37,7 +37,7 @@ func replicasAgree(t *testing.T, w *world) {
 	ctx := t.Context()
 	by := w.user("updater", []string{"get", "update"}, []string{"get", "patch"})
 	secrets := w.admin.CoreV1().Secrets(w.service.Namespace)
-	w.install(nil)
+	w.install()
 	replicas := w.replicas(5, by)
 	if err := replicas[0].look(ctx); !apierrors.IsNotFound(err) {
 		t.Errorf("without a Secret: %v, want that it is not found", err)
@@ -100,7 +100,7 @@ func replicasAgree(t *testing.T, w *world) {
 // that one which others may know is to be replaced.
 func aPathThatSomebodyChangesIsRepaired(t *testing.T, w *world) {
 	t.Helper()
-	w.install(nil)
+	w.install()
 	w.shipEmpty()
 	replicas := w.replicas(2, w.user("repairer", []string{"get", "update"}, []string{"get", "patch"}))
 	blind := w.replicas(1, w.user("observer", []string{"get"}, []string{"get"}))[0]
@@ -169,7 +169,7 @@ func readinessNeverWaitsForRights(t *testing.T, w *world) {
 		want   string
 	}{
 		{"no configurations", func() {}, ""},
-		{"no caBundle yet", func() { w.install(nil) }, ""},
+		{"no caBundle yet", func() { w.install() }, ""},
 		{"another CA", func() { w.drift(trusting(other.ca)) }, "does not trust"},
 		{"its CA", func() { w.drift(trusting(served.ca)) }, ""},
 		{"its CA and the next", func() { w.drift(trusting(join(other, served))) }, ""},
@@ -210,7 +210,7 @@ func readinessNeverWaitsForRights(t *testing.T, w *world) {
 func theFirstOfTwoWritesCounts(t *testing.T, w *world) {
 	t.Helper()
 	ctx := t.Context()
-	w.install(nil)
+	w.install()
 	w.shipEmpty()
 	m := w.replicas(1, w.admin)[0]
 	first, second := fresh(t, 90*day), fresh(t, 90*day)

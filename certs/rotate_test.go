@@ -70,7 +70,7 @@ func called(t *testing.T, n int) (*world, []*Managed, []*shown) {
 	t.Helper()
 	w := newWorld(t, cluster.Options{Services: true})
 	w.shipEmpty()
-	w.install(nil)
+	w.install()
 	replicas := w.replicas(n, w.user("updater", []string{"get", "update"}, []string{"get", "patch"}))
 	servers := make([]*shown, n)
 	var addresses []string

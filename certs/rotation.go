@@ -166,9 +166,9 @@ func (r *rotation) segments() []string {
 // replica's clock may be ahead.
 func (r *rotation) wanted(has string, now time.Time, t timing) string {
 	all := r.segments()
-	newest := all[len(all)-1]
-	if has == newest || !now.Before(r.next.at().Add(t.overlap/2)) {
-		return newest
+	last := all[len(all)-1]
+	if has == last || !now.Before(r.next.at().Add(t.overlap/2)) {
+		return last
 	}
 	return all[0]
 }
