@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 
@@ -88,6 +90,9 @@ func (g *Gate) decide(ctx context.Context, r *Request, rewritable bool) (Answer,
 	if err != nil {
 		return Answer{}, fmt.Errorf("ask the store: %w", err)
 	}
+	if span := trace.SpanFromContext(ctx); d.Empty != nil && span.IsRecording() {
+		span.SetAttributes(attribute.String("eventquota.bucket", d.Empty.Name))
+	}
 	g.passOn(q, q.owner(gov.Policy, d), d, false)
 	a, err := q.answer(d)
 	return a.with(warning), err
@@ -96,6 +101,9 @@ func (g *Gate) decide(ctx context.Context, r *Request, rewritable bool) (Answer,
 // governing is what applies to a request. It fails when time runs out.
 func (g *Gate) governing(ctx context.Context, r *Request) (policy.Governing, error) {
 	gov := g.Policies.For(ctx, r.Namespace, r.Object, &r.Request)
+	if span := trace.SpanFromContext(ctx); span.IsRecording() {
+		span.SetAttributes(attribute.String("eventquota.policy", gov.Policy.Name))
+	}
 	for _, e := range gov.Errors {
 		g.complain(r, e, "Condition of a policy cannot be evaluated, the policy does not match")
 	}

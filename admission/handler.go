@@ -14,6 +14,9 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
 	admissionv1 "k8s.io/api/admission/v1"
 )
 
@@ -57,7 +60,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	var cut bool
 	timeout, err := h.timeout(req)
 	if err != nil {
-		fail(w, err, http.StatusBadRequest)
+		fail(req.Context(), w, err, http.StatusBadRequest)
 	} else {
 		outcome, cut = h.serve(w, req, began, timeout)
 	}
@@ -83,7 +86,7 @@ func (h *Handler) serve(w http.ResponseWriter, req *http.Request, began time.Tim
 
 	r, status, err := h.request(w, req)
 	if err != nil {
-		fail(w, err, status)
+		fail(ctx, w, err, status)
 		return "", false
 	}
 	phase := h.Phase
@@ -93,6 +96,7 @@ func (h *Handler) serve(w http.ResponseWriter, req *http.Request, began time.Tim
 		phase = crowded
 	}
 	answer := h.Gate.Decide(ctx, phase, r)
+	noteAnswer(ctx, r, answer.Outcome)
 	respond(w, &answer)
 	return answer.Outcome, answer.Cut
 }
@@ -293,7 +297,29 @@ func (a *Allowance) admits(now time.Time, namespace string, n int) bool {
 
 // fail answers a call that gets no review. What has not come of its body is not waited for: the server ends its
 // connection, as it can find no further call there.
-func fail(w http.ResponseWriter, err error, status int) {
+func fail(ctx context.Context, w http.ResponseWriter, err error, status int) {
+	if span := trace.SpanFromContext(ctx); span.IsRecording() {
+		span.SetAttributes(attribute.Int("http.response.status_code", status))
+	}
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now())
 	http.Error(w, err.Error(), status)
+}
+
+// noteAnswer notes in the span of ctx, if that is recorded, what was asked and answered. Nothing in a span is content of
+// an Event, nor an error that may quote it, as Events may contain secrets.
+func noteAnswer(ctx context.Context, r *Request, o Outcome) {
+	span := trace.SpanFromContext(ctx)
+	if !span.IsRecording() {
+		return
+	}
+	span.SetAttributes(
+		attribute.Int("http.response.status_code", http.StatusOK),
+		attribute.String("k8s.namespace.name", r.Namespace),
+		attribute.String("eventquota.operation", string(r.Operation)),
+		attribute.Bool("eventquota.dry_run", r.DryRun),
+		attribute.String("eventquota.outcome", string(o)),
+	)
+	if o == Undecided || o == Overloaded {
+		span.SetStatus(codes.Error, "not decided")
+	}
 }

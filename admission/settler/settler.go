@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 	"golang.org/x/time/rate"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/util/workqueue"
@@ -48,6 +50,8 @@ type Options struct {
 	Available func() bool
 	// Observe is called with each try. Default nothing.
 	Observe func(Try)
+	// Tracer makes a trace of each try. Default none.
+	Tracer trace.Tracer
 }
 
 func (o *Options) setDefaults() {
@@ -55,6 +59,7 @@ func (o *Options) setDefaults() {
 	o.Workers = cmp.Or(o.Workers, 8)
 	o.Poll = cmp.Or(o.Poll, 250*time.Millisecond)
 	o.DrainTimeout = cmp.Or(o.DrainTimeout, 15*time.Second)
+	o.Tracer = cmp.Or[trace.Tracer](o.Tracer, noop.Tracer{})
 	if o.Available == nil {
 		o.Available = func() bool { return true }
 	}

@@ -6,6 +6,10 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/eventquota/eventquota/store"
 )
@@ -82,7 +86,8 @@ func (s *Settler) proceed(ctx context.Context, g *group) {
 // try sends one write. Its outcome is set unless it is to be tried again soon.
 func (s *Settler) try(ctx context.Context, w *write) {
 	log := logr.FromContextOrDiscard(ctx)
-	o, err := s.send(ctx, w)
+	traced, span := s.opts.Tracer.Start(ctx, "settle", trace.WithSpanKind(trace.SpanKindClient))
+	o, err := s.send(traced, w)
 	final := o.Result != store.Failed || s.failed(ctx, w, &o, err)
 	t := Try{Result: Result(o.Result.String())}
 	switch {
@@ -93,6 +98,7 @@ func (s *Settler) try(ctx context.Context, w *write) {
 	case o.Result == store.GivenUp:
 		t.Lost = w.Unreported()
 	}
+	endSpan(span, w, t.Result, err)
 	s.opts.Observe(t)
 	if !final {
 		log.V(1).Info("Write failed, trying again", "reason", err.Error())
@@ -108,6 +114,19 @@ func (s *Settler) try(ctx context.Context, w *write) {
 		log.V(1).Info("Write failed, given back for later", "reason", err.Error())
 	case store.Written, store.NotFound, store.NameTaken:
 	}
+}
+
+// endSpan says what became of a try: of an error its reason only, as the API server may quote the Event in it.
+func endSpan(span trace.Span, w *write, r Result, err error) {
+	span.SetAttributes(
+		attribute.String("k8s.namespace.name", w.Namespace),
+		attribute.Bool("eventquota.notice", w.Notice != nil),
+		attribute.String("eventquota.result", string(r)),
+	)
+	if err != nil {
+		span.SetStatus(codes.Error, string(apierrors.ReasonForError(err)))
+	}
+	span.End()
 }
 
 // failed counts a failure, and reports whether it is final for now. What delays everybody counts only

@@ -70,10 +70,10 @@ func TestOnlyTheAPIServerIsDecidedFor(t *testing.T) {
 					return strings.Contains(page, fmt.Sprintf(`{by=%q} 1`, test.by))
 				})
 			}
-			callWith(t, test.with, s.opts.Port, "mutate"+api.segment(t), "first", true)
-			callWith(t, test.with, s.opts.Port, "mutate"+api.segment(t), "second", false)
+			callWith(t, test.with, s.opts.Port, "mutate"+api.segment(t), "first", "", true)
+			callWith(t, test.with, s.opts.Port, "mutate"+api.segment(t), "second", "", false)
 			if test.by != "path" { // as a configuration may still have it that was of self-managed certificates
-				callWith(t, test.with, s.opts.Port, "mutate/left", "third", false)
+				callWith(t, test.with, s.opts.Port, "mutate/left", "third", "", false)
 			}
 			s.end(t)
 		})

@@ -35,6 +35,7 @@ It stops on SIGTERM or SIGINT: readiness fails at once, calls are served for
 			log := o.logger(cmd.ErrOrStderr())
 			ctrllog.SetLogger(log)
 			klog.SetLogger(log)
+			logTraces(log)
 			ctx, stop := signal.NotifyContext(logr.NewContext(cmd.Context(), log), os.Interrupt, syscall.SIGTERM)
 			context.AfterFunc(ctx, stop) // a second signal finds no handler
 			defer stop()

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"k8s.io/client-go/rest"
 
 	"github.com/eventquota/eventquota/admission/metrics"
@@ -64,12 +66,16 @@ func TestMetricsOfARedisThatIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.close()
+	spans := tracetest.NewSpanRecorder()
+	tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("test")
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { s.keep(ctx); close(ended) }()
 	decide := func(object string, i int) store.Verdict {
 		t.Helper()
-		d, err := s.store.Decide(t.Context(), time.Now(), aWrite(object, fmt.Sprint(object, i)), limited(3))
+		ctx, span := tracer.Start(t.Context(), "decide")
+		defer span.End()
+		d, err := s.store.Decide(ctx, time.Now(), aWrite(object, fmt.Sprint(object, i)), limited(3))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,6 +102,11 @@ func TestMetricsOfARedisThatIsKilled(t *testing.T) {
 	}
 	if by := prom.Exposed(t, m.Gatherer, "eventquota_decisions_without_store_total"); by != `eventquota_decisions_without_store_total{by="local"} 6` {
 		t.Errorf("decided without Redis: %s", by)
+	}
+	for i, span := range spans.Ended() { // five decisions before it was killed, and six after
+		if by := fmt.Sprint(span.Attributes()); strings.Contains(by, "eventquota.fallback") != (i >= 5) {
+			t.Errorf("span %d says %s", i, by)
+		}
 	}
 	if n := prom.Sum(t, m.Gatherer, "eventquota_store_unavailable"); n != 1 {
 		t.Errorf("unavailable is %v, want 1", n)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/url"
 	"reflect"
 	"slices"
 	"strings"
@@ -51,6 +52,7 @@ type options struct {
 	Redis         *redisclient.Options
 	RedisPrefix   string
 	StoreDeadline time.Duration
+	TraceEndpoint string
 	LogLevel      string
 
 	version string
@@ -82,6 +84,7 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	o.Redis.AddFlags(f)
 	f.StringVar(&o.RedisPrefix, "redis-prefix", redis.DefaultPrefix, "beginning of the names of all keys in Redis; another one for each cluster that uses the same Redis")
 	f.DurationVar(&o.StoreDeadline, "store-deadline", fallback.Defaults().Deadline, "how long Redis may take to decide before the replica decides without it, from 1ms to 1s")
+	f.StringVar(&o.TraceEndpoint, "trace-endpoint", "", "collector to send traces to by OTLP over gRPC, as https://host:port, or http://host:port without TLS; empty for no traces. The environment variables of OpenTelemetry, such as OTEL_TRACES_SAMPLER and OTEL_EXPORTER_OTLP_CERTIFICATE, set the rest")
 	f.StringVar(&o.LogLevel, "log-level", "info", "least severe log lines that are written: debug, info, warn or error")
 }
 
@@ -114,6 +117,9 @@ func (o *options) validate() error {
 	check(o.StoreDeadline >= time.Millisecond && o.StoreDeadline <= time.Second, "--store-deadline %s: must be from 1ms to 1s", o.StoreDeadline)
 	check(o.StoreDeadline < o.Deadline || o.StoreDeadline > time.Second, "--store-deadline %s: must be shorter than --deadline, which is %s", o.StoreDeadline, o.Deadline)
 	check(!strings.ContainsAny(o.RedisPrefix, "{}"), "--redis-prefix %q: must have no braces", o.RedisPrefix)
+	collector, err := url.Parse(o.TraceEndpoint)
+	check(o.TraceEndpoint == "" || err == nil && (collector.Scheme == "https" || collector.Scheme == "http") && collector.Host != "" && collector.Path == "",
+		"--trace-endpoint %q: must be https://host:port, or http://host:port without TLS", o.TraceEndpoint)
 	if !reflect.DeepEqual(o.Redis, redisclient.DefaultOptions()) {
 		errs = append(errs, o.Redis.Validate())
 	}

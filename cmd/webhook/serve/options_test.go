@@ -44,6 +44,7 @@ func TestWhatServeCannotUseGetsOneClearError(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(broken, "tls.key"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	const collector = "must be https://host:port, or http://host:port without TLS"
 	for args, want := range map[string]string{
 		"--port=0":                               "--port 0: must be from 1 to 65535",
 		"--port=65536":                           "--port 65536: must be from 1 to 65535",
@@ -69,6 +70,10 @@ func TestWhatServeCannotUseGetsOneClearError(t *testing.T) {
 		"--store-deadline=200ms":                 "--store-deadline 200ms: must be shorter than --deadline, which is 200ms",
 		"--redis-prefix={a}":                     `--redis-prefix "{a}": must have no braces`,
 		"--log-level=loud":                       `--log-level "loud": must be debug, info, warn or error`,
+		"--trace-endpoint=collector:4317":        `--trace-endpoint "collector:4317": ` + collector,
+		"--trace-endpoint=http://":               `--trace-endpoint "http://": ` + collector,
+		"--trace-endpoint=https://a/path":        `--trace-endpoint "https://a/path": ` + collector,
+		"--trace-endpoint=https://a:b":           `--trace-endpoint "https://a:b": ` + collector,
 		"--unknown":                              "unknown flag: --unknown",
 		"an-argument":                            "unknown command",
 

@@ -13,6 +13,7 @@ import (
 // shutdown delay; what keeps the store, as no call is served any more; the settlers, once what is pending is settled;
 // and the endpoints for health and metrics.
 func (s *server) run(ctx context.Context) error {
+	defer s.flushTraces() // the settler is traced too
 	defer s.state.close()
 	background := logr.NewContext(context.WithoutCancel(ctx), s.log)
 	parts, failed := errgroup.WithContext(background)

@@ -139,7 +139,7 @@ func backOff(name string) corev1.Event {
 	return corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{Namespace: "shop", Name: name},
 		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "web-0"},
-		Reason:         "BackOff", Message: "back-off", Type: "Warning",
+		Reason:         "BackOff", Message: "the password is " + password, Type: "Warning",
 	}
 }
 
@@ -167,11 +167,17 @@ func (a *apiServer) kubeconfig(t *testing.T) string {
 // call sends the same Event under a name to a phase and holds its answer.
 func call(t *testing.T, port int, phase, name string, allowed bool) {
 	t.Helper()
-	callWith(t, &tls.Config{}, port, phase, name, allowed)
+	callWith(t, &tls.Config{}, port, phase, name, "", allowed)
 }
 
-// callWith is call with a TLS configuration.
-func callWith(t *testing.T, config *tls.Config, port int, phase, name string, allowed bool) {
+// callAs sends a review of a CREATE of an Event, as an API server that traces does.
+func (s *served) callAs(t *testing.T, name, traceparent string) {
+	t.Helper()
+	callWith(t, &tls.Config{}, s.opts.Port, "mutate", name, traceparent, name == "first")
+}
+
+// callWith is call with a TLS configuration and a traceparent, which may be empty.
+func callWith(t *testing.T, config *tls.Config, port int, phase, name, traceparent string, allowed bool) {
 	t.Helper()
 	event, err := json.Marshal(backOff(name))
 	if err != nil {
@@ -197,6 +203,9 @@ func callWith(t *testing.T, config *tls.Config, port int, phase, name string, al
 		t.Fatal(err)
 	}
 	request.Header.Set("Content-Type", "application/json")
+	if traceparent != "" {
+		request.Header.Set("traceparent", traceparent)
+	}
 	response, err := client.Do(request)
 	if err != nil {
 		t.Fatal(err)
@@ -266,7 +275,7 @@ func certificate(t *testing.T) (dir string) {
 	return dir
 }
 
-// end stops a server.
+// end stops a server, with all its traces sent.
 func (s *served) end(t *testing.T) {
 	t.Helper()
 	s.stop()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"golang.org/x/time/rate"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -43,6 +44,7 @@ type server struct {
 	log      logr.Logger
 	clients  *clients
 	metrics  *metrics.Metrics
+	traces   *sdktrace.TracerProvider // nil for none
 	policies *watch.Cache
 	state    *state
 	certs    *certs.Serving
@@ -62,6 +64,9 @@ func newServer(o *options, log logr.Logger) (*server, error) {
 		return nil, fmt.Errorf("--kubeconfig: %w", err)
 	}
 	if s.clients, err = newClients(config); err != nil {
+		return nil, err
+	}
+	if s.traces, err = newTraces(o.TraceEndpoint, o.version); err != nil {
 		return nil, err
 	}
 	if s.policies, err = watch.New(watch.NewSources(s.clients.dynamic, s.clients.metadata), policy.Default(), s.report); err != nil {
@@ -177,7 +182,7 @@ func (s *server) reviews(failed func()) http.Handler {
 	inFlight := admission.NewPlaces(s.opts.MaxInFlight)
 	mux := http.NewServeMux()
 	for name, phase := range map[string]admission.Phase{"mutate": gate.Mutate, "validate": gate.Validate} {
-		h := connections.Spread(&admission.Handler{
+		h := connections.Spread(s.traced(name, &admission.Handler{
 			Name:     name,
 			Gate:     gate,
 			Phase:    phase,
@@ -185,7 +190,7 @@ func (s *server) reviews(failed func()) http.Handler {
 			InFlight: inFlight,
 			Deadline: s.opts.Deadline,
 			Failed:   failed,
-		}, s.opts.CallsPerConnection, &s.draining)
+		}), s.opts.CallsPerConnection, &s.draining)
 		mux.Handle("/"+name, h)
 		// What a configuration still has in which self-managed certificates left a segment.
 		mux.Handle("/"+name+"/", h)

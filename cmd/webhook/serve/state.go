@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9/logging"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/eventquota/eventquota/admission/busiest"
@@ -106,7 +108,7 @@ func (s *server) inRedis(own *memory.Store, local part) (*state, error) {
 // settler settles a store, with a name in metrics, for one term.
 func (s *server) settler(name string, q store.Queue, o settler.Options) part {
 	m := &s.metrics.Settle
-	o.WritesPerSecond, o.DrainTimeout, o.Observe = s.opts.SettleRate, s.opts.DrainTimeout, m.Of(name)
+	o.WritesPerSecond, o.DrainTimeout, o.Tracer, o.Observe = s.opts.SettleRate, s.opts.DrainTimeout, s.tracer(), m.Of(name)
 	return together(settler.New(s.metrics.Store.ObserveQueue(name, q), s.clients.typed.CoreV1(), o).Run,
 		func(ctx context.Context) error { m.ShowPending(ctx, name, q, s.opts.Redis.Timeout); return nil })
 }
@@ -116,7 +118,7 @@ func (s *server) statuses(counts status.Counts) part {
 	return status.New(s.policies, counts, s.opts.StatusInterval, s.clients.dynamic).Run
 }
 
-// fallbackOptions log and count whether Redis is available.
+// fallbackOptions log, count and trace whether Redis is available.
 func (s *server) fallbackOptions() fallback.Options {
 	m, f := &s.metrics.Store, fallback.Defaults()
 	f.Deadline = s.opts.StoreDeadline
@@ -129,7 +131,10 @@ func (s *server) fallbackOptions() fallback.Options {
 		m.Unavailable.Set(0)
 		s.log.Info("Redis answers again")
 	}
-	f.Decided = func(_ context.Context, how store.Failure) { m.WithoutStore.WithLabelValues(how.String()).Inc() }
+	f.Decided = func(ctx context.Context, how store.Failure) {
+		m.WithoutStore.WithLabelValues(how.String()).Inc()
+		trace.SpanFromContext(ctx).SetAttributes(attribute.String("eventquota.fallback", how.String()))
+	}
 	return f
 }
 

@@ -1,0 +1,105 @@
+package admission_test
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/store"
+)
+
+// TestATraceSaysWhatBecameOfAReviewAndNothingOfTheEvent holds the spans of one review, by
+// its own, of which only what the sentence is about is looked at.
+func TestATraceSaysWhatBecameOfAReviewAndNothingOfTheEvent(t *testing.T) {
+	t.Parallel()
+	const secret = "swordfish"
+	event := func(changes ...detail) []byte {
+		return reviewOf(t, newRequest(epoch(), "a", append(changes, message(secret), reason(secret))))
+	}
+	for says, test := range map[string]struct {
+		store             store.Store
+		policy            func(*applied)
+		crowded, validate bool
+		query             string
+		body              []byte
+		want              []string
+	}{
+		"a dry run": {
+			body: event(func(r *admission.Request) { r.DryRun = true }),
+			want: []string{"eventquota.dry_run=true", "eventquota.outcome=admit", "eventquota.policy=default"},
+		},
+		"an Event that a bucket refuses": {
+			policy: func(p *applied) {
+				p.SpamFilter.Burst, p.SpamFilter.ReservePerReason = 0, 0
+			},
+			validate: true, body: event(),
+			want: []string{"eventquota.bucket=spam filter", "eventquota.outcome=drop", "eventquota.policy=default"},
+		},
+		"an Event that cannot be decided": {
+			store: faulty(func() error { return errors.New("cannot take " + secret) }), body: event(),
+			want: []string{"Error not decided", "eventquota.outcome=undecided", "eventquota.policy=default"},
+		},
+		"an Event that cannot be read": {
+			body: []byte(strings.Replace(string(event()), `"count":1`, `"count":"`+secret+`"`, 1)),
+			want: []string{"eventquota.outcome=admit", "eventquota.policy=default"},
+		},
+		"what is no review": {
+			body: []byte(`{"kind":"` + secret + `"}`), want: []string{"http.response.status_code=400"},
+		},
+		"a call without a timeout": {
+			query: "?timeout=" + secret, body: event(), want: []string{"http.response.status_code=400"},
+		},
+		"a long review that finds no place": {
+			crowded: true, body: append(event(), strings.Repeat(" ", 100<<10)...), query: "?timeout=50ms",
+			want: []string{"eventquota.outcome=admit"},
+		},
+	} {
+		t.Run(says, func(t *testing.T) {
+			t.Parallel()
+			p := defaults()
+			if test.policy != nil {
+				test.policy(p)
+			}
+			s := test.store
+			if s == nil {
+				s = newRig(t, p).memory
+			}
+			gate, places := newGate(s, p), admission.NewPlaces(2)
+			h := &admission.Handler{Gate: gate, Phase: gate.Mutate, MaxBytes: maxBytes, InFlight: places, Deadline: time.Hour}
+			if test.validate {
+				h.Phase = gate.Validate
+			}
+			if test.crowded {
+				places.TakeAll()
+			}
+			recorder := tracetest.NewSpanRecorder()
+			tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)).Tracer("test")
+			ctx, span := tracer.Start(t.Context(), "review")
+			postAs(t, h, httptest.NewRequestWithContext(ctx, http.MethodPost, "/"+cmp.Or(test.query, unhurried), strings.NewReader(string(test.body))))
+			span.End()
+			ended := recorder.Ended()
+			said := []string{strings.TrimSpace(fmt.Sprint(ended[len(ended)-1].Status().Code, " ", ended[len(ended)-1].Status().Description))}
+			for _, a := range ended[len(ended)-1].Attributes() {
+				said = append(said, fmt.Sprintf("%s=%s", a.Key, a.Value.String()))
+			}
+			for _, want := range test.want {
+				if !slices.Contains(said, want) {
+					t.Errorf("its span says %q, want it to say %q", said, want)
+				}
+			}
+			if all := fmt.Sprintf("%+v", tracetest.SpanStubsFromReadOnlySpans(ended)); strings.Contains(all, secret) {
+				t.Errorf("its spans quote the Event: %s", all)
+			}
+		})
+	}
+}
