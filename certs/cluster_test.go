@@ -2,8 +2,6 @@ package certs
 
 import (
 	"context"
-	"encoding/json"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -12,7 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -21,7 +20,11 @@ import (
 	"github.com/eventquota/eventquota/test/cluster" //nolint:depguard // replicas agree through a real API server
 )
 
-const secretName = "eventquota-serving-cert"
+const (
+	secretName = "eventquota-serving-cert"
+	// ours is the webhook of each configuration that the Service answers.
+	ours = "ours.eventquota.io"
+)
 
 // world is a real API server with the namespace of the webhook.
 type world struct {
@@ -67,29 +70,21 @@ func (w *world) must(err error) {
 // user is a client with these rights, and no other. All are by name.
 func (w *world) user(name string, secrets, configurations []string) user {
 	w.Helper()
-	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}}
 	meta := metav1.ObjectMeta{Name: name}
-	rbac := w.admin.RbacV1()
-	ctx, options := w.Context(), metav1.CreateOptions{}
-	rules := []rbacv1.PolicyRule{
+	_, err := w.admin.RbacV1().ClusterRoles().Create(w.Context(), &rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{secretName}, Verbs: secrets},
-	}
-	_, err := rbac.Roles(w.service.Namespace).Create(ctx, &rbacv1.Role{ObjectMeta: meta, Rules: rules}, options)
+		{
+			APIGroups:     []string{admissionregistrationv1.GroupName},
+			Resources:     []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"},
+			ResourceNames: []string{mutatingConfiguration, validatingConfiguration},
+			Verbs:         configurations,
+		},
+	}}, metav1.CreateOptions{})
 	w.must(err)
-	_, err = rbac.RoleBindings(w.service.Namespace).Create(ctx, &rbacv1.RoleBinding{
-		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}, Subjects: subjects,
-	}, options)
-	w.must(err)
-	_, err = rbac.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
-		APIGroups:     []string{admissionregistrationv1.GroupName},
-		Resources:     []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"},
-		ResourceNames: []string{mutatingConfiguration, validatingConfiguration},
-		Verbs:         configurations,
-	}}}, options)
-	w.must(err)
-	_, err = rbac.ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}, Subjects: subjects,
-	}, options)
+	_, err = w.admin.RbacV1().ClusterRoleBindings().Create(w.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}},
+	}, metav1.CreateOptions{})
 	w.must(err)
 	config, _, err := w.cluster.User(name)
 	w.must(err)
@@ -112,34 +107,36 @@ func (w *world) emptied(t *testing.T) *world {
 	return &one
 }
 
-// install creates both webhook configurations with a caBundle, which may be nil. Each has
-// another webhook that somebody else answers.
-func (w *world) install(bundle []byte) {
+// install creates both webhook configurations, to call the Service for each ConfigMap. Each has another webhook that
+// somebody else answers.
+func (w *world) install() {
 	w.Helper()
-	ctx, options, registration := w.Context(), metav1.CreateOptions{}, w.admin.AdmissionregistrationV1()
-	to := func(name string, bundle []byte) admissionregistrationv1.WebhookClientConfig {
+	to := func(name string) admissionregistrationv1.WebhookClientConfig {
 		return admissionregistrationv1.WebhookClientConfig{
-			Service:  &admissionregistrationv1.ServiceReference{Namespace: w.service.Namespace, Name: name},
-			CABundle: bundle,
+			Service: &admissionregistrationv1.ServiceReference{Namespace: w.service.Namespace, Name: name},
 		}
 	}
-	m := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: mutatingConfiguration}}
-	v := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: validatingConfiguration}}
-	for name, c := range map[string]admissionregistrationv1.WebhookClientConfig{
-		"ours.eventquota.io": to(w.service.Name, bundle), "theirs.eventquota.io": to("other", nil),
-	} {
-		none := new(admissionregistrationv1.SideEffectClassNone)
-		m.Webhooks = append(m.Webhooks, admissionregistrationv1.MutatingWebhook{
-			Name: name, ClientConfig: c, SideEffects: none, AdmissionReviewVersions: []string{"v1"},
-		})
-		v.Webhooks = append(v.Webhooks, admissionregistrationv1.ValidatingWebhook{
-			Name: name, ClientConfig: c, SideEffects: none, AdmissionReviewVersions: []string{"v1"},
-		})
+	either := admissionregistrationv1.ValidatingWebhookConfiguration{Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+		Name: ours, ClientConfig: to(w.service.Name), Rules: []admissionregistrationv1.RuleWithOperations{{
+			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+			Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+		}},
+		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: w.service.Namespace}},
+	}, {Name: "theirs.eventquota.io", ClientConfig: to("other")}}}
+	for i := range either.Webhooks {
+		either.Webhooks[i].SideEffects = new(admissionregistrationv1.SideEffectClassNone)
+		either.Webhooks[i].AdmissionReviewVersions = []string{"v1"}
 	}
-	_, err := registration.MutatingWebhookConfigurations().Create(ctx, m, options)
-	w.must(err)
-	_, err = registration.ValidatingWebhookConfigurations().Create(ctx, v, options)
-	w.must(err)
+	for name, kind := range map[string]string{
+		mutatingConfiguration: "MutatingWebhookConfiguration", validatingConfiguration: "ValidatingWebhookConfiguration",
+	} {
+		either.Name = name
+		either.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind(kind))
+		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&either)
+		w.must(err)
+		_, err = w.trust().kind(name).Create(w.Context(), &unstructured.Unstructured{Object: object}, metav1.CreateOptions{})
+		w.must(err)
+	}
 }
 
 // trust reads and writes the configurations as an admin.
@@ -153,47 +150,33 @@ func (w *world) hooks(service string) (all []hook) {
 	for _, name := range []string{validatingConfiguration, mutatingConfiguration} {
 		found, err := c.get(w.Context(), name)
 		w.must(client.IgnoreNotFound(err))
-		if err == nil {
-			all = append(all, found.hooks...)
-		}
+		all = append(all, found...)
 	}
 	return all
 }
 
-// paths are those of the webhooks that are ours, of the validating configuration first.
-func (w *world) paths() (paths []string) {
+// segments are those of the paths of the webhooks that are ours, of the validating configuration first.
+func (w *world) segments() (segments []string) {
 	w.Helper()
 	for _, h := range w.hooks(w.service.Name) {
-		paths = append(paths, h.path)
+		segments = append(segments, h.segment())
 	}
-	return paths
+	return segments
 }
 
-// move gives a path to the webhook of the validating configuration that is ours, or takes it away.
-func (w *world) move(path any) {
+// drift changes the webhook of the validating configuration that is ours.
+func (w *world) drift(change func(*hook)) {
 	w.Helper()
-	patch, err := json.Marshal(map[string]any{"webhooks": []any{map[string]any{
-		"name": "ours.eventquota.io", "clientConfig": map[string]any{"service": map[string]any{"path": path}},
-	}}})
+	found, err := w.trust().get(w.Context(), validatingConfiguration)
 	w.must(err)
-	_, err = w.admin.AdmissionregistrationV1().ValidatingWebhookConfigurations().Patch(w.Context(), validatingConfiguration,
-		types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+	wanted := found[0]
+	change(&wanted)
+	_, err = w.trust().inject(w.Context(), &found[0], wanted.bundle, wanted.path)
 	w.must(err)
 }
 
-// drift gives a caBundle to the webhook of the validating configuration that is ours.
-func (w *world) drift(bundle []byte) {
-	w.Helper()
-	c := w.trust()
-	found, err := c.get(w.Context(), validatingConfiguration)
-	w.must(err)
-	wanted := slices.Clone(found.hooks)
-	for i := range wanted {
-		wanted[i].bundle = bundle
-	}
-	_, err = c.inject(w.Context(), found, wanted)
-	w.must(err)
-}
+// trusting gives a caBundle to a webhook.
+func trusting(bundle []byte) func(*hook) { return func(h *hook) { h.bundle = bundle } }
 
 // secret is what is stored.
 func (w *world) secret() *corev1.Secret {

@@ -37,7 +37,7 @@ func replicasAgree(t *testing.T, w *world) {
 	ctx := t.Context()
 	by := w.user("updater", []string{"get", "update"}, []string{"get", "patch"})
 	secrets := w.admin.CoreV1().Secrets(w.service.Namespace)
-	w.install(nil)
+	w.install()
 	replicas := w.replicas(5, by)
 	if err := replicas[0].look(ctx); !apierrors.IsNotFound(err) {
 		t.Errorf("without a Secret: %v, want that it is not found", err)
@@ -61,7 +61,7 @@ func replicasAgree(t *testing.T, w *world) {
 
 	other := fresh(t, 90*day)
 	for what, bundle := range map[string][]byte{"another CA": other.ca, "no CA": nil} {
-		w.drift(bundle)
+		w.drift(trusting(bundle))
 		if got := w.agreed(replicas); !bytes.Equal(got, agreed) {
 			t.Errorf("%s in a caBundle: another certificate is served", what)
 		}
@@ -96,19 +96,20 @@ func replicasAgree(t *testing.T, w *world) {
 	}
 }
 
-// aPathThatSomebodyChangesIsRepaired holds that replicas write their own path over another one, and count that once.
+// aPathThatSomebodyChangesIsRepaired holds that replicas write their own path over another one, and count that once, and
+// that one which others may know is to be replaced.
 func aPathThatSomebodyChangesIsRepaired(t *testing.T, w *world) {
 	t.Helper()
-	w.install(nil)
+	w.install()
 	w.shipEmpty()
 	replicas := w.replicas(2, w.user("repairer", []string{"get", "update"}, []string{"get", "patch"}))
 	blind := w.replicas(1, w.user("observer", []string{"get"}, []string{"get"}))[0]
 	stop := w.start(replicas)
 	w.agreed(replicas)
-	written := w.paths()
-	segment := segmentOf(validatingConfiguration, written[0])
-	if segment == "" || segmentOf(mutatingConfiguration, written[1]) != segment {
-		t.Fatalf("the configurations have the paths %q, want one segment", written)
+	written := w.segments()
+	segment := written[0]
+	if segment == "" || written[1] != segment {
+		t.Fatalf("the paths of the configurations end in %q, want one segment", written)
 	}
 	repairs := func() (n int64) {
 		for _, m := range replicas {
@@ -119,19 +120,24 @@ func aPathThatSomebodyChangesIsRepaired(t *testing.T, w *world) {
 	if n := repairs(); n != 0 {
 		t.Errorf("%d repairs of configurations that had no path yet", n)
 	}
-	for i, path := range []any{"/validate", "/mutate/" + segment, "/validate/" + newSegment(), nil} {
+	for i, path := range []string{"/validate", "/mutate/" + segment, "/validate/" + Segment(nil), ""} {
 		stop()
-		w.move(path)
+		w.drift(func(h *hook) { h.path = path })
 		_ = blind.look(t.Context()) // it may write nothing
 		expect(t, blind.Ready(), "a path that is not accepted")
 		stop = w.start(replicas)
-		await(t, "the path is written again", func() bool { return slices.Equal(w.paths(), written) })
+		await(t, "the path is written again", func() bool { return slices.Equal(w.segments(), written) })
 		stop()
 		if n := repairs(); n != int64(i+1) {
 			t.Errorf("path %v: %d repairs in all, want %d", path, n, i+1)
 		}
-		stop = func() {}
 	}
+	t.Cleanup(w.start(replicas))
+	replicas[1].CallFailed()
+	await(t, "another certificate is prepared after a call that failed, and its path accepted", func() bool {
+		key := w.secret().Data[nextKeyFile]
+		return key != nil && replicas[0].Accepts(Segment(key)) && replicas[1].Accepts(Segment(key))
+	})
 }
 
 // readinessNeverWaitsForRights holds that a replica is not ready while it is not
@@ -142,7 +148,7 @@ func readinessNeverWaitsForRights(t *testing.T, w *world) {
 	dir := t.TempDir()
 	served, other := fresh(t, 90*day), fresh(t, 90*day)
 	put(t, dir, served)
-	mounted := func(verbs ...string) *Mounted {
+	mounted := func(verbs ...string) *Serving {
 		name := "mounted-" + verbs[0]
 		m, err := NewMounted(dir, w.user(name, []string{"get"}, verbs).configurations, w.service)
 		w.must(err)
@@ -163,13 +169,13 @@ func readinessNeverWaitsForRights(t *testing.T, w *world) {
 		want   string
 	}{
 		{"no configurations", func() {}, ""},
-		{"no caBundle yet", func() { w.install(nil) }, ""},
-		{"another CA", func() { w.drift(other.ca) }, "does not trust"},
-		{"its CA", func() { w.drift(served.ca) }, ""},
-		{"its CA and the next", func() { w.drift(join(other, served)) }, ""},
+		{"no caBundle yet", func() { w.install() }, ""},
+		{"another CA", func() { w.drift(trusting(other.ca)) }, "does not trust"},
+		{"its CA", func() { w.drift(trusting(served.ca)) }, ""},
+		{"its CA and the next", func() { w.drift(trusting(join(other, served))) }, ""},
 		{"the certificate replaced, not the CA", func() {
 			put(t, dir, fresh(t, 90*day))
-			w.must(reader.watcher.ReadCertificate())
+			_ = reader.look(ctx) // it says that it is not trusted
 		}, "does not trust"},
 	} {
 		tt.change()
@@ -184,8 +190,7 @@ func readinessNeverWaitsForRights(t *testing.T, w *world) {
 	// Rights that are taken away leave nothing behind that it knows.
 	w.must(w.admin.RbacV1().ClusterRoleBindings().Delete(ctx, "mounted-get", metav1.DeleteOptions{}))
 	await(t, "ready without the rights it had", func() bool {
-		_, err := reader.trust.read(ctx)
-		return apierrors.IsForbidden(err) && reader.Ready() == nil
+		return apierrors.IsForbidden(reader.look(ctx)) && reader.Ready() == nil
 	})
 
 	// One that may inject nothing and is not trusted is not ready either, and serves.
@@ -196,7 +201,7 @@ func readinessNeverWaitsForRights(t *testing.T, w *world) {
 		t.Errorf("look without the right to patch: %v", err)
 	}
 	expect(t, managed.Ready(), "does not trust")
-	w.drift(w.secret().Data[CAFile])
+	w.drift(trusting(w.secret().Data[CAFile]))
 	_ = managed.look(ctx) // the mutating configuration is still not written
 	expect(t, managed.Ready(), mutatingConfiguration)
 }
@@ -205,14 +210,14 @@ func readinessNeverWaitsForRights(t *testing.T, w *world) {
 func theFirstOfTwoWritesCounts(t *testing.T, w *world) {
 	t.Helper()
 	ctx := t.Context()
-	w.install(nil)
+	w.install()
 	w.shipEmpty()
 	m := w.replicas(1, w.admin)[0]
 	first, second := fresh(t, 90*day), fresh(t, 90*day)
 	found, err := m.trust.read(ctx)
 	w.must(err)
-	w.drift(first.ca)
-	if _, err := m.trust.inject(ctx, found[1], []hook{{name: "ours.eventquota.io", bundle: second.ca}}); !apierrors.IsConflict(err) {
+	w.drift(trusting(first.ca))
+	if _, err := m.trust.inject(ctx, &found[1], second.ca, ""); !apierrors.IsConflict(err) {
 		t.Errorf("the second write of a caBundle: %v, want a conflict", err)
 	}
 }
@@ -228,7 +233,7 @@ func (w *world) agreed(replicas []*Managed) (cert []byte) {
 		}
 		r := rotationOf(stored.Data)
 		for _, m := range replicas {
-			if m.Ready() != nil || !serves(m.GetCertificate, r.serving) {
+			if m.Ready() != nil || !serves(&m.Serving, r.serving) {
 				return false
 			}
 		}

@@ -2,64 +2,106 @@ package certs
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"crypto/tls"
 	"crypto/x509"
+	"encoding/base32"
 	"encoding/pem"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/client-go/util/cert"
 )
 
-// The files of a Secret that are not served yet, and the paths.
+// The files of a serving certificate, named as in a Secret of type kubernetes.io/tls.
 const (
+	// CertFile holds the serving certificate, followed by its CA, in PEM.
+	CertFile = "tls.crt"
+	// KeyFile holds the private key of the serving certificate, in PEM.
+	KeyFile = "tls.key"
+	// CAFile holds the CA alone, in PEM.
+	CAFile = "ca.crt"
+
+	// What is not served yet.
 	nextCertFile = "next.crt"
 	nextKeyFile  = "next.key"
-	pathsFile    = "paths"
 )
 
-// timing says when certificates and paths are replaced.
+const (
+	// backdated is the part of a lifetime that is past when a certificate is issued, so that a client whose clock is
+	// behind accepts it too.
+	backdated = time.Hour
+	// mostTrusted bounds the CAs in a bundle. A replica that is cut off serves its certificate on, so those of earlier
+	// ones are trusted too.
+	mostTrusted = 6
+	// segmentLength is that of 130 bits in base32.
+	segmentLength = 26
+)
+
+// timing says when certificates are replaced.
 type timing struct {
 	// lifetime is that of a certificate and its CA, the part that is backdated included.
 	lifetime time.Duration
-	// renewBefore is how long before the end of a certificate the next one is issued.
-	renewBefore time.Duration
-	// overlap is how long the next CA is trusted before what it has signed is served. Each
-	// API server must have seen the webhook configurations within it.
+	// renewAfter is how long after a certificate was issued the next one is.
+	renewAfter time.Duration
+	// overlap is how long the next CA is trusted before what it has signed is served. In the second half of it, the
+	// webhook configurations have the path of the next certificate. Each replica must have read the Secret within the
+	// first half, and each API server the configurations within the second.
 	overlap time.Duration
 	// period is the time between two looks at the cluster. A fifth may be added.
 	period time.Duration
-
-	// pathSettles is how long a new path is accepted before the webhook configurations get it, and pathStays how long
-	// the one before is accepted from then on. Each replica must have read the Secret within the first, each API
-	// server the configurations within the second.
-	pathSettles, pathStays time.Duration
-	// pathRests is the least time between two new paths, and pathLasts the most.
-	pathRests, pathLasts time.Duration
 }
 
-// defaultTiming leaves a month to notice that certificates are not renewed.
+// defaultTiming leaves three months to notice that certificates are not renewed.
 func defaultTiming() timing {
-	return timing{
-		lifetime:    90 * 24 * time.Hour,
-		renewBefore: 30 * 24 * time.Hour,
-		overlap:     time.Hour,
-		period:      10 * time.Second,
-		pathSettles: time.Minute,
-		pathStays:   10 * time.Minute,
-		pathRests:   10 * time.Minute,
-		pathLasts:   24 * time.Hour,
-	}
+	return timing{lifetime: 90 * 24 * time.Hour, renewAfter: 24 * time.Hour, overlap: 20 * time.Minute, period: 10 * time.Second}
 }
 
-// rotation is what all replicas agree on. Each certificate has a CA of its own, whose key
-// is thrown away, so a CA that is trusted longer than it is needed can sign nothing.
+// issued is a certificate with its private key, in PEM, and its CA where that is needed; nil for what is missing.
+type issued struct{ ca, cert, key []byte }
+
+// pair is what a server takes.
+func (c issued) pair() (tls.Certificate, error) { return tls.X509KeyPair(c.cert, c.key) }
+
+// at is when a certificate was issued; zero for one that cannot be served.
+func (c issued) at() time.Time {
+	pair, err := c.pair()
+	if err != nil {
+		return time.Time{}
+	}
+	return pair.Leaf.NotBefore.Add(backdated)
+}
+
+// issue makes a CA and a certificate for host signed by it. The lifetime of both begins backdated ago.
+func issue(host string, lifetime time.Duration) (issued, error) {
+	chain, key, err := cert.GenerateSelfSignedCertKeyWithOptions(cert.SelfSignedCertKeyOptions{Host: host, MaxAge: lifetime})
+	if err != nil {
+		return issued{}, fmt.Errorf("issue a serving certificate: %w", err)
+	}
+	parsed, err := cert.ParseCertsPEM(chain)
+	if err != nil {
+		return issued{}, fmt.Errorf("issue a serving certificate: %w", err)
+	}
+	ca, err := cert.EncodeCertificates(parsed[len(parsed)-1]) // the certificate is followed by its CA
+	return issued{ca: ca, cert: chain, key: key}, err
+}
+
+// Segment ends the path at which calls are accepted with a certificate that has this private key, in PEM. Only the key
+// tells it: it has 130 bits of a hash, in lower case, as the API server takes no other path.
+func Segment(key []byte) string {
+	sum := sha256.Sum256(append([]byte("path\n"), key...))
+	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:segmentLength])
+}
+
+// rotation is what all replicas agree on. Each certificate has a CA of its own, whose key is thrown away, so a CA that
+// is trusted longer than it is needed can sign nothing.
 type rotation struct {
-	// bundle is every CA that is to be trusted, in PEM: those of both certificates, and
-	// until they expire those of earlier ones, as a replica that is cut off serves them on.
+	// bundle is every CA that is to be trusted, in PEM: those of both certificates, and of some earlier ones.
 	bundle []byte
 	// serving is served by all replicas, and next will be. Their ca is not used.
-	serving, next files
-	paths         paths
+	serving, next issued
 }
 
 // step is what a rotation has to do next.
@@ -68,23 +110,22 @@ type step string
 const (
 	keep    step = "keep"    // nothing
 	begin   step = "begin"   // issue a certificate and serve it at once: there is none
-	prepare step = "prepare" // issue the next one, whose CA must be trusted before it is served
+	prepare step = "prepare" // issue the next one, which must be known before it is served
 	change  step = "change"  // serve the next one
 )
 
-// due is the step to take. trusted reports whether every webhook configuration trusts next.
-func (r *rotation) due(host string, now time.Time, t timing, trusted bool) step {
+// due is the step to take. leaked is a segment that others may know. ready reports whether every webhook configuration
+// trusts next and has its path.
+func (r *rotation) due(host string, now time.Time, t timing, leaked string, ready bool) step {
 	serving, next := r.valid(r.serving, host, now), r.valid(r.next, host, now)
-	_, expires := lifetimeOf(r.serving)
-	issued, _ := lifetimeOf(r.next)
 	switch {
 	case !serving && !next:
 		return begin
 	case !serving: // there is nothing to lose
 		return change
-	case next && trusted && !now.Before(issued.Add(t.overlap)):
+	case next && ready && !now.Before(r.next.at().Add(t.overlap)):
 		return change
-	case !next && !now.Before(expires.Add(-t.renewBefore)):
+	case !next && (leaked == Segment(r.serving.key) || !now.Before(r.serving.at().Add(t.renewAfter))):
 		return prepare
 	}
 	return keep
@@ -92,70 +133,77 @@ func (r *rotation) due(host string, now time.Time, t timing, trusted bool) step 
 
 // take is the rotation after a step, which no longer trusts CAs that have expired. fresh is a certificate just issued,
 // where the step needs one.
-func (r *rotation) take(s step, fresh files, now time.Time) rotation {
+func (r *rotation) take(s step, fresh issued, now time.Time) rotation {
 	after := *r
 	switch s {
 	case begin:
-		after.serving, after.next = fresh, files{}
+		after.serving, after.next = fresh, issued{}
 	case prepare:
 		after.next = fresh
 	case change:
-		after.serving, after.next = r.next, files{}
+		after.serving, after.next = r.next, issued{}
 	case keep:
 	}
-	after.bundle = unexpired(now, r.bundle, fresh.ca)
+	after.bundle = newest(now, r.bundle, fresh.ca)
 	return after
 }
 
 // valid reports whether a certificate of the rotation can be served at a time.
-func (r *rotation) valid(f files, host string, at time.Time) bool {
-	pair, err := f.pair()
+func (r *rotation) valid(c issued, host string, at time.Time) bool {
+	pair, err := c.pair()
 	return err == nil && verify(&pair, r.bundle, host, at) == nil
+}
+
+// segments are those of the paths that are accepted.
+func (r *rotation) segments() []string {
+	if r.next.at().IsZero() {
+		return []string{Segment(r.serving.key)}
+	}
+	return []string{Segment(r.serving.key), Segment(r.next.key)}
+}
+
+// wanted is the segment that a webhook configuration with this one is to have. It is never an older one: another
+// replica's clock may be ahead.
+func (r *rotation) wanted(has string, now time.Time, t timing) string {
+	all := r.segments()
+	last := all[len(all)-1]
+	if has == last || !now.Before(r.next.at().Add(t.overlap/2)) {
+		return last
+	}
+	return all[0]
 }
 
 // rotationOf reads a rotation from the data of a Secret. What is missing there is nil.
 func rotationOf(data map[string][]byte) rotation {
 	return rotation{
 		bundle:  data[CAFile],
-		serving: files{cert: data[CertFile], key: data[KeyFile]},
-		next:    files{cert: data[nextCertFile], key: data[nextKeyFile]},
-		paths:   pathsOf(data[pathsFile]),
+		serving: issued{cert: data[CertFile], key: data[KeyFile]},
+		next:    issued{cert: data[nextCertFile], key: data[nextKeyFile]},
 	}
 }
 
 // data is what a Secret holds of the rotation.
 func (r *rotation) data() map[string][]byte {
-	data := map[string][]byte{CAFile: r.bundle, CertFile: r.serving.cert, KeyFile: r.serving.key, pathsFile: r.paths.data()}
+	data := map[string][]byte{CAFile: r.bundle, CertFile: r.serving.cert, KeyFile: r.serving.key}
 	if r.next.cert != nil && r.next.key != nil {
 		data[nextCertFile], data[nextKeyFile] = r.next.cert, r.next.key
 	}
 	return data
 }
 
-// unexpired are the certificates of bundles that have not expired, each once. What is no certificate is left out.
-func unexpired(now time.Time, bundles ...[]byte) []byte {
+// newest are the last certificates of bundles that have not expired, each once. What is no certificate is left out.
+func newest(now time.Time, bundles ...[]byte) []byte {
 	var kept [][]byte
 	for rest := bytes.Join(bundles, []byte("\n")); ; {
 		var block *pem.Block
 		if block, rest = pem.Decode(rest); block == nil {
-			return bytes.Join(kept, nil)
+			return bytes.Join(kept[max(0, len(kept)-mostTrusted):], nil)
 		}
 		ca, err := x509.ParseCertificate(block.Bytes)
 		if err != nil || now.After(ca.NotAfter) {
 			continue
 		}
 		encoded := pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: block.Bytes})
-		if !slices.ContainsFunc(kept, func(k []byte) bool { return bytes.Equal(k, encoded) }) {
-			kept = append(kept, encoded)
-		}
+		kept = append(slices.DeleteFunc(kept, func(k []byte) bool { return bytes.Equal(k, encoded) }), encoded)
 	}
-}
-
-// lifetimeOf is when a certificate that can be served was issued, and when it expires.
-func lifetimeOf(f files) (issued, expires time.Time) {
-	pair, err := f.pair()
-	if err != nil {
-		return time.Time{}, time.Time{}
-	}
-	return pair.Leaf.NotBefore.Add(backdated), pair.Leaf.NotAfter
 }

@@ -2,10 +2,9 @@ package certs
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 	"time"
-
-	"k8s.io/client-go/util/cert"
 )
 
 const day = 24 * time.Hour
@@ -21,42 +20,51 @@ func TestTheStepThatIsDue(t *testing.T) {
 	end := 90*day - backdated
 	fit := rotation{bundle: first.ca, serving: first}
 	prepared := rotation{bundle: join(first, second), serving: first, next: second}
+	cut := rotation{bundle: join(first, second), serving: first, next: issued{cert: second.cert}}
 
 	tests := map[string]struct {
-		r       rotation
-		host    string
-		after   time.Duration
-		trusted bool
-		want    step
+		r     rotation
+		host  string
+		after time.Duration
+		ready bool
+		want  step
 	}{
-		"nothing stored":                        {rotation{}, host, 0, false, begin},
-		"just issued":                           {fit, host, 0, false, keep},
-		"31 days before its end":                {fit, host, end - 31*day, false, keep},
-		"29 days before its end":                {fit, host, end - 29*day, false, prepare},
-		"expired":                               {fit, host, end + time.Minute, false, begin},
-		"a clock 50 minutes behind":             {fit, host, -50 * time.Minute, false, keep},
-		"another Service":                       {fit, "quota.eventquota-system.svc", 0, false, begin},
-		"its CA is not in the bundle":           {rotation{bundle: second.ca, serving: first}, host, 0, false, begin},
-		"another's key":                         {rotation{bundle: first.ca, serving: files{cert: first.cert, key: second.key}}, host, 0, false, begin},
-		"no key":                                {rotation{bundle: first.ca, serving: files{cert: first.cert}}, host, 0, false, begin},
-		"a certificate cut short":               {rotation{bundle: first.ca, serving: files{cert: first.cert[:100], key: first.key}}, host, 0, false, begin},
-		"not valid yet":                         {fit, host, -2 * time.Hour, false, begin},
-		"the next one, trusted for 59 minutes":  {prepared, host, 59 * time.Minute, true, keep},
-		"the next one, trusted for 61 minutes":  {prepared, host, 61 * time.Minute, true, change},
-		"the next one, not trusted yet":         {prepared, host, 61 * time.Minute, false, keep},
-		"the next one, not trusted for a month": {prepared, host, 30 * day, false, keep},
-		"only the next one can be served":       {rotation{bundle: second.ca, serving: first, next: second}, host, 0, false, change},
-		"neither can be served":                 {prepared, host, end + time.Minute, true, begin},
-		"a next one that is cut short":          {rotation{bundle: join(first, second), serving: first, next: files{cert: second.cert}}, host, 2 * time.Hour, true, keep},
-		"that, near the end":                    {rotation{bundle: join(first, second), serving: first, next: files{cert: second.cert}}, host, end - day, true, prepare},
+		"nothing stored":                  {rotation{}, host, 0, false, begin},
+		"just issued":                     {fit, host, 0, false, keep},
+		"almost a day old":                {fit, host, day - time.Minute, false, keep},
+		"a day old":                       {fit, host, day + time.Minute, false, prepare},
+		"expired":                         {fit, host, end + time.Minute, false, begin},
+		"a clock 50 minutes behind":       {fit, host, -50 * time.Minute, false, keep},
+		"another Service":                 {fit, "quota.eventquota-system.svc", 0, false, begin},
+		"its CA is not in the bundle":     {rotation{bundle: second.ca, serving: first}, host, 0, false, begin},
+		"another's key":                   {rotation{bundle: first.ca, serving: issued{cert: first.cert, key: second.key}}, host, 0, false, begin},
+		"no key":                          {rotation{bundle: first.ca, serving: issued{cert: first.cert}}, host, 0, false, begin},
+		"a certificate cut short":         {rotation{bundle: first.ca, serving: issued{cert: first.cert[:100], key: first.key}}, host, 0, false, begin},
+		"not valid yet":                   {fit, host, -2 * time.Hour, false, begin},
+		"the next one, for 19 minutes":    {prepared, host, 19 * time.Minute, true, keep},
+		"the next one, for 21 minutes":    {prepared, host, 21 * time.Minute, true, change},
+		"the next one, not ready":         {prepared, host, 21 * time.Minute, false, keep},
+		"that, for a month":               {prepared, host, 30 * day, false, keep},
+		"only the next one can be served": {rotation{bundle: second.ca, serving: first, next: second}, host, 0, false, change},
+		"neither can be served":           {prepared, host, end + time.Minute, true, begin},
+		"a next one that is cut short":    {cut, host, 2 * time.Hour, true, keep},
+		"that, when one is due":           {cut, host, 2 * day, true, prepare},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := tt.r.due(tt.host, now.Add(tt.after), defaultTiming(), tt.trusted); got != tt.want {
+			if got := tt.r.due(tt.host, now.Add(tt.after), defaultTiming(), "", tt.ready); got != tt.want {
 				t.Errorf("due: %s, want %s", got, tt.want)
 			}
 		})
+	}
+	for leaked, want := range map[string]step{Segment(first.key): prepare, Segment(second.key): keep} {
+		if got := fit.due(host, now, defaultTiming(), leaked, false); got != want {
+			t.Errorf("due when the path with %s may be known: %s, want %s", leaked, got, want)
+		}
+	}
+	if got := prepared.due(host, now, defaultTiming(), Segment(first.key), false); got != keep {
+		t.Errorf("due when the path that is replaced may be known: %s, want %s", got, keep)
 	}
 }
 
@@ -77,12 +85,12 @@ func TestWhatEachStepServesAndTrusts(t *testing.T) {
 	for s, want := range tests {
 		t.Run(string(s), func(t *testing.T) {
 			t.Parallel()
-			var issued files
-			wantTrusted := []files{first, second} // each once; who is behind serves the earlier one
+			var made issued
+			wantTrusted := []issued{first, second} // each once; who is behind serves the earlier one
 			if s == begin || s == prepare {
-				issued, wantTrusted = third, append(wantTrusted, third)
+				made, wantTrusted = third, append(wantTrusted, third)
 			}
-			got := earlier.take(s, issued, now)
+			got := earlier.take(s, made, now)
 			if !bytes.Equal(got.serving.cert, want.serving) || !bytes.Equal(got.next.cert, want.next) {
 				t.Errorf("serves\n%s\nand next\n%s", got.serving.cert, got.next.cert)
 			}
@@ -93,30 +101,88 @@ func TestWhatEachStepServesAndTrusts(t *testing.T) {
 				!bytes.Equal(again.serving.key, got.serving.key) {
 				t.Error("the Secret does not give back what was put into it")
 			}
-			if step := got.due(host, now, defaultTiming(), false); step != keep {
+			if step := got.due(host, now, defaultTiming(), "", false); step != keep {
 				t.Errorf("%s is due right after it", step)
 			}
 		})
 	}
 }
 
+// TestTheNewestCAsAreTrusted holds that a bundle does not grow for ever, and that what is named again is as good as new.
+func TestTheNewestCAsAreTrusted(t *testing.T) {
+	t.Parallel()
+	var all []issued
+	for range mostTrusted + 1 {
+		all = append(all, fresh(t, 90*day))
+	}
+	if got := newest(time.Now(), join(all...)); !bytes.Equal(got, join(all[1:]...)) {
+		t.Errorf("of %d CAs are trusted\n%s", len(all), got)
+	}
+	if got := newest(time.Now(), join(all...), all[0].ca); !bytes.Equal(got, join(append(all[2:], all[0])...)) {
+		t.Errorf("with the first once more, are trusted\n%s", got)
+	}
+}
+
+func TestWhichPathsAreAcceptedAndInUse(t *testing.T) {
+	t.Parallel()
+	first, second := fresh(t, 90*day), fresh(t, 90*day)
+	one, other := Segment(first.key), Segment(second.key)
+	alone := rotation{serving: first}
+	prepared := rotation{serving: first, next: second}
+	half := defaultTiming().overlap / 2
+	for says, test := range map[string]struct {
+		r          rotation
+		has        string
+		after      time.Duration
+		want       string
+		acceptsToo string // beside one
+	}{
+		"none yet": {alone, "", 0, one, ""},
+		"another":  {alone, other, 0, one, ""},
+		"a next one that all had the time to read":    {prepared, one, half + time.Second, other, other},
+		"a next one that not all had":                 {prepared, one, half - time.Second, one, other},
+		"a next one, in use by a clock that is ahead": {prepared, other, 0, other, other},
+		"another, beside a next one":                  {prepared, "x", 0, one, other},
+		"a next one that cannot be served":            {rotation{serving: first, next: issued{key: second.key}}, "", day, one, ""},
+	} {
+		t.Run(says, func(t *testing.T) {
+			t.Parallel()
+			now := second.at().Add(test.after)
+			if got := test.r.wanted(test.has, now, defaultTiming()); got != test.want {
+				t.Errorf("%s, want %s", got, test.want)
+			}
+			for _, segment := range []string{"", one[1:], one + "a", strings.ToUpper(one), "/" + one, Segment(nil), other} {
+				if got, want := accepts(test.r.segments(), segment), segment == test.acceptsToo && segment != ""; got != want {
+					t.Errorf("accepts %q beside %q: %t, want %t", segment, one, got, want)
+				}
+			}
+			if !accepts(test.r.segments(), one) {
+				t.Errorf("does not accept %q", one)
+			}
+		})
+	}
+	for path, want := range map[string]string{"": "", "/": "", "/mutate": "", "/mutate/": "", "/mutate/" + one: one, "/validate/" + one: ""} {
+		h := hook{configuration: mutatingConfiguration, path: path}
+		if got := h.segment(); got != want {
+			t.Errorf("the segment of %q is %q", path, got)
+		}
+	}
+}
+
 // fresh issues a certificate with the lifetime, which may have ended.
-func fresh(t *testing.T, lifetime time.Duration) files {
+func fresh(t *testing.T, lifetime time.Duration) issued {
 	t.Helper()
-	f, err := issue(host, lifetime)
+	c, err := issue(host, lifetime)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return f
+	return c
 }
 
 // join is the bundle of the CAs of certificates.
-func join(of ...files) (bundle []byte) {
-	for _, f := range of {
-		if _, err := cert.ParseCertsPEM(f.ca); err != nil {
-			panic(err)
-		}
-		bundle = append(bundle, f.ca...)
+func join(of ...issued) (bundle []byte) {
+	for _, c := range of {
+		bundle = append(bundle, c.ca...)
 	}
 	return bundle
 }

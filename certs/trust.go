@@ -1,22 +1,23 @@
 package certs
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
+	"maps"
+	"strings"
 	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/ptr"
 )
@@ -39,18 +40,20 @@ type Service struct{ Namespace, Name string }
 // host is the name that the API server verifies a certificate for.
 func (s Service) host() string { return s.Name + "." + s.Namespace + ".svc" }
 
-// hook is a webhook that is called by the Service.
+// hook is a webhook that is called by the Service, as it was read. Others are left out: somebody else answers them.
 type hook struct {
-	name   string
-	bundle []byte // as in caBundle
-	path   string // empty for none
+	configuration, version string // of the webhook configuration that it is in
+	name                   string
+	bundle                 []byte // as in caBundle
+	path                   string // empty for none
 }
 
-// configuration is a webhook configuration as it was read. Webhooks that do not call the
-// Service are left out: somebody else answers them.
-type configuration struct {
-	name, version string
-	hooks         []hook
+// segment is that of its path; empty if that is of another form.
+func (h *hook) segment() string {
+	if segment, ok := strings.CutPrefix(h.path, phaseOf(h.configuration)+"/"); ok {
+		return segment
+	}
+	return ""
 }
 
 // trust reads and writes the webhook configurations. It remembers what they trust, so that no probe costs a call. What
@@ -59,13 +62,9 @@ type configuration struct {
 type trust struct {
 	client  dynamic.Interface
 	service Service
-	// required says that a webhook without caBundle trusts nothing. The API server takes
-	// the system's CAs then, which are not known here.
-	required bool
 
-	mu     sync.Mutex
-	looked bool
-	hooks  map[string][]hook // by the name of their configuration
+	mu    sync.Mutex
+	hooks map[string][]hook // by the name of their configuration; nil before the first look
 }
 
 // names are those of the configurations, in the order in which they are read.
@@ -80,8 +79,8 @@ func (t *trust) kind(name string) dynamic.ResourceInterface {
 	return t.client.Resource(admissionregistrationv1.SchemeGroupVersion.WithResource(resource))
 }
 
-// get reads one of the configurations.
-func (t *trust) get(ctx context.Context, name string) (*configuration, error) {
+// get reads the webhooks of one of the configurations.
+func (t *trust) get(ctx context.Context, name string) (hooks []hook, err error) {
 	got, err := t.kind(name).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("read webhook configuration %s: %w", name, err)
@@ -90,112 +89,101 @@ func (t *trust) get(ctx context.Context, name string) (*configuration, error) {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(got.Object, &either); err != nil {
 		return nil, fmt.Errorf("read webhook configuration %s: %w", name, err)
 	}
-	found := &configuration{name: name, version: got.GetResourceVersion()}
 	for i := range either.Webhooks {
 		called := &either.Webhooks[i].ClientConfig
 		if to := called.Service; to != nil && to.Namespace == t.service.Namespace && to.Name == t.service.Name {
-			found.hooks = append(found.hooks, hook{name: either.Webhooks[i].Name, bundle: called.CABundle, path: ptr.Deref(to.Path, "")})
+			hooks = append(hooks, hook{name, either.ResourceVersion, either.Webhooks[i].Name, called.CABundle, ptr.Deref(to.Path, "")})
 		}
 	}
-	return found, nil
+	return hooks, nil
 }
 
-// read returns the configurations that are there and can be read. The error says why not all could be.
-func (t *trust) read(ctx context.Context) (found []*configuration, err error) {
+// read returns the webhooks of the configurations that are there and can be read. The error says why not all could be.
+func (t *trust) read(ctx context.Context) (found []hook, err error) {
 	var errs []error
+	known := map[string][]hook{}
 	for _, name := range t.names() {
-		c, err := t.get(ctx, name)
-		if err == nil {
-			found = append(found, c)
-			t.note(name, c.hooks)
-			continue
-		}
-		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-			t.note(name, nil)
+		hooks, err := t.get(ctx, name)
+		if err == nil || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+			known[name] = hooks
 		}
 		if !apierrors.IsNotFound(err) {
 			errs = append(errs, err)
 		}
+		found = append(found, hooks...)
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.looked = true
-	return found, errors.Join(errs...)
-}
-
-// inject makes the webhooks of c those that are wanted, in the same order. It writes only what differs, and only if the
-// configuration is still as it was read: a conflict says that it is not.
-func (t *trust) inject(ctx context.Context, c *configuration, wanted []hook) (injected bool, err error) {
-	var webhooks []any
-	for i, want := range wanted {
-		if string(c.hooks[i].bundle) != string(want.bundle) || c.hooks[i].path != want.path {
-			webhooks = append(webhooks, map[string]any{"name": want.name, "clientConfig": map[string]any{
-				"caBundle": want.bundle, "service": map[string]any{"path": want.path},
-			}})
-		}
-	}
-	if len(webhooks) == 0 {
-		return false, nil
-	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": c.version}, "webhooks": webhooks})
-	if err != nil {
-		return false, err
-	}
-	options := metav1.PatchOptions{FieldManager: fieldManager}
-	if _, err := t.kind(c.name).Patch(ctx, c.name, types.StrategicMergePatchType, patch, options); err != nil {
-		return false, fmt.Errorf("write webhook configuration %s: %w", c.name, err)
-	}
-	t.note(c.name, wanted)
-	return true, nil
-}
-
-// note remembers the webhooks of a configuration.
-func (t *trust) note(configuration string, hooks []hook) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.hooks == nil {
 		t.hooks = map[string][]hook{}
 	}
-	t.hooks[configuration] = slices.Clone(hooks)
+	maps.Copy(t.hooks, known)
+	return found, errors.Join(errs...)
+}
+
+// inject gives a webhook a caBundle and a path, if it has not both, and if its configuration is still as it was read: a
+// conflict says that it is not.
+func (t *trust) inject(ctx context.Context, h *hook, bundle []byte, path string) (injected bool, err error) {
+	if bytes.Equal(h.bundle, bundle) && h.path == path {
+		return false, nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": h.version}, "webhooks": []any{
+		map[string]any{"name": h.name, "clientConfig": map[string]any{"caBundle": bundle, "service": map[string]any{"path": path}}},
+	}})
+	if err != nil {
+		return false, err
+	}
+	options := metav1.PatchOptions{FieldManager: fieldManager}
+	if _, err := t.kind(h.configuration).Patch(ctx, h.configuration, types.StrategicMergePatchType, patch, options); err != nil {
+		return false, fmt.Errorf("write webhook configuration %s: %w", h.configuration, err)
+	}
+	return true, nil
 }
 
 // check says why a call of the API server would fail, nil if none would: it refuses the certificate, or it calls a
-// path that is not accepted, where there are any. What it says names no path.
-func (t *trust) check(served *tls.Certificate, accepted paths, now time.Time) error {
+// path whose segment is not accepted, unless all are. What it says names no path. A webhook without caBundle is to get
+// one where there are segments; else the API server takes the system's CAs, which are not known here.
+func (t *trust) check(served *tls.Certificate, segments []string, now time.Time) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.looked {
+	if t.hooks == nil {
 		return errNotLooked
 	}
-	for _, configuration := range t.names() {
-		for _, h := range t.hooks[configuration] {
-			if len(h.bundle) == 0 && !t.required {
+	for _, name := range t.names() {
+		for _, h := range t.hooks[name] {
+			if len(h.bundle) == 0 && segments == nil {
 				continue
 			}
 			if err := verify(served, h.bundle, t.service.host(), now); err != nil {
-				return fmt.Errorf("webhook configuration %s: %s does not trust the serving certificate: %w", configuration, h.name, err)
+				return fmt.Errorf("webhook configuration %s: %s does not trust the serving certificate: %w", name, h.name, err)
 			}
-			if len(accepted) > 0 && !accepted.accepts(segmentOf(configuration, h.path)) {
-				return fmt.Errorf("webhook configuration %s: %s calls a path that is not accepted", configuration, h.name)
+			if segments != nil && !accepts(segments, h.segment()) {
+				return fmt.Errorf("webhook configuration %s: %s calls a path that is not accepted", name, h.name)
 			}
 		}
 	}
 	return nil
 }
 
-// every calls do at once and then again and again, a period or up to a fifth more after it
-// has returned, until ctx ends. An error is logged once, until there is another or none.
-func every(ctx context.Context, period time.Duration, do func(context.Context) error) {
-	log, last := logr.FromContextOrDiscard(ctx), ""
-	wait.JitterUntilWithContext(ctx, func(ctx context.Context) {
-		switch err := do(ctx); {
-		case ctx.Err() != nil:
-		case err != nil && err.Error() != last:
-			log.Error(err, "Serving certificate is not in order")
-			last = err.Error()
-		case err == nil && last != "":
-			log.Info("Serving certificate is in order")
-			last = ""
+// verify says why a client that trusts a bundle of CAs refuses a certificate for a host, nil if it takes it.
+func verify(served *tls.Certificate, bundle []byte, host string, at time.Time) error {
+	roots, intermediates := x509.NewCertPool(), x509.NewCertPool()
+	roots.AppendCertsFromPEM(bundle)
+	for _, der := range served.Certificate[1:] {
+		if ca, err := x509.ParseCertificate(der); err == nil {
+			intermediates.AddCert(ca)
 		}
-	}, period, 0.2, true)
+	}
+	_, err := served.Leaf.Verify(x509.VerifyOptions{
+		DNSName: host, Roots: roots, Intermediates: intermediates, CurrentTime: at,
+	})
+	return err
+}
+
+// phaseOf is the path of the calls that a webhook configuration is for, without a segment.
+func phaseOf(configuration string) string {
+	if configuration == mutatingConfiguration {
+		return "/mutate"
+	}
+	return "/validate"
 }

@@ -1,7 +1,14 @@
 package certs
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
 	"strings"
 	"testing"
 	"time"
@@ -15,50 +22,84 @@ func TestOnlyABundleThatRefusesTheCertificateStopsAReplica(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	root, chained := chain(t)
+	alone := &tls.Certificate{Certificate: chained.Certificate[:1], Leaf: chained.Leaf}
 	const refused = "does not trust the serving certificate"
 	tests := map[string]struct {
-		hooks    []hook
-		required bool
-		at       time.Time
-		want     string
+		served  *tls.Certificate
+		hooks   []hook
+		managed bool // with a path of its own
+		at      time.Time
+		want    string
 	}{
-		"no configuration":                   {nil, true, now, ""},
-		"the CA":                             {[]hook{{name: "a", bundle: ours.ca}}, true, now, ""},
-		"the CA among others":                {[]hook{{name: "a", bundle: join(theirs, ours)}}, true, now, ""},
-		"another CA":                         {[]hook{{name: "a", bundle: theirs.ca}}, false, now, refused},
-		"another CA in one of two":           {[]hook{{name: "a", bundle: ours.ca}, {name: "b", bundle: theirs.ca}}, false, now, "b " + refused},
-		"no bundle, somebody else's":         {[]hook{{name: "a", bundle: nil}}, false, now, ""},
-		"no bundle, one is to be injected":   {[]hook{{name: "a", bundle: nil}}, true, now, refused},
-		"a bundle with no certificate":       {[]hook{{name: "a", bundle: []byte("-")}}, false, now, refused},
-		"a certificate that has expired":     {[]hook{{name: "a", bundle: ours.ca}}, false, now.Add(91 * day), refused},
-		"a certificate that is valid for no": {[]hook{{name: "a", bundle: ours.ca}}, false, now.Add(-2 * time.Hour), refused},
+		"no configuration":                   {&served, nil, true, now, ""},
+		"the CA":                             {&served, []hook{{name: "a", bundle: ours.ca}}, false, now, ""},
+		"the CA, and the path":               {&served, []hook{{name: "a", bundle: ours.ca, path: "/validate/segment"}}, true, now, ""},
+		"the CA, and another path":           {&served, []hook{{name: "a", bundle: ours.ca, path: "/validate/other"}}, true, now, "not accepted"},
+		"the CA among others":                {&served, []hook{{name: "a", bundle: join(theirs, ours)}}, false, now, ""},
+		"another CA":                         {&served, []hook{{name: "a", bundle: theirs.ca}}, false, now, refused},
+		"another CA in one of two":           {&served, []hook{{name: "a", bundle: ours.ca}, {name: "b", bundle: theirs.ca}}, false, now, "b " + refused},
+		"no bundle, somebody else's":         {&served, []hook{{name: "a", bundle: nil}}, false, now, ""},
+		"no bundle, one is to be injected":   {&served, []hook{{name: "a", bundle: nil}}, true, now, refused},
+		"a bundle with no certificate":       {&served, []hook{{name: "a", bundle: []byte("-")}}, false, now, refused},
+		"a certificate that has expired":     {&served, []hook{{name: "a", bundle: ours.ca}}, false, now.Add(91 * day), refused},
+		"a certificate that is valid for no": {&served, []hook{{name: "a", bundle: ours.ca}}, false, now.Add(-2 * time.Hour), refused},
+		"an intermediate CA beside it":       {chained, []hook{{name: "a", bundle: root}}, false, now, ""},
+		"an intermediate CA left out":        {alone, []hook{{name: "a", bundle: root}}, false, now, "unknown authority"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			asked := trust{service: service(), required: tt.required}
-			if err := asked.check(&served, nil, now); err == nil {
-				t.Error("ready before the configurations were looked at")
+			asked := trust{service: service()}
+			expect(t, asked.check(tt.served, nil, now), errNotLooked.Error())
+			for i := range tt.hooks {
+				tt.hooks[i].configuration = validatingConfiguration
 			}
-			asked.looked = true
-			asked.note(validatingConfiguration, tt.hooks)
-			expect(t, asked.check(&served, nil, tt.at), tt.want)
+			asked.hooks = map[string][]hook{validatingConfiguration: tt.hooks}
+			var segments []string
+			if tt.managed {
+				segments = []string{"segment"}
+			}
+			expect(t, asked.check(tt.served, segments, tt.at), tt.want)
 		})
 	}
 
-	elsewhere := trust{service: Service{"eventquota-system", "other"}, looked: true}
-	elsewhere.note(mutatingConfiguration, []hook{{name: "a", bundle: ours.ca}})
+	elsewhere := trust{service: Service{"eventquota-system", "other"}, hooks: map[string][]hook{mutatingConfiguration: {{bundle: ours.ca}}}}
 	expect(t, elsewhere.check(&served, nil, now), "not other")
 }
 
-func TestACertificateMayComeWithIntermediates(t *testing.T) {
-	t.Parallel()
-	root, leaf := chain(t)
-	asked := trust{service: service(), looked: true}
-	asked.note(mutatingConfiguration, []hook{{name: "a", bundle: root}})
-	expect(t, asked.check(leaf, nil, time.Now()), "")
-	alone := &tls.Certificate{Certificate: leaf.Certificate[:1], Leaf: leaf.Leaf}
-	expect(t, asked.check(alone, nil, time.Now()), "unknown authority")
+// chain is a serving certificate that an intermediate CA has signed, with that CA, and the root CA of both in PEM.
+func chain(t *testing.T) (root []byte, served *tls.Certificate) {
+	t.Helper()
+	var parent *x509.Certificate
+	var by *ecdsa.PrivateKey
+	for _, name := range []string{"root", "middle", host} {
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		template := &x509.Certificate{
+			SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, IsCA: name != host, BasicConstraintsValid: true,
+			DNSNames: []string{name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		}
+		if parent == nil {
+			parent, by = template, key
+		}
+		der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), by)
+		if err != nil {
+			t.Fatal(err)
+		}
+		signer := parent.Raw
+		if parent, err = x509.ParseCertificate(der); err != nil {
+			t.Fatal(err)
+		}
+		by = key
+		if name == "root" {
+			root = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+		}
+		served = &tls.Certificate{Certificate: [][]byte{der, signer}, Leaf: parent}
+	}
+	return root, served
 }
 
 func service() Service { return Service{Namespace: "eventquota-system", Name: "eventquota"} }

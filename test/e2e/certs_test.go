@@ -2,13 +2,11 @@ package e2e
 
 import (
 	"crypto/tls"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
 
+	"github.com/eventquota/eventquota/certs"
 	"github.com/eventquota/eventquota/test/cluster"
 	"github.com/eventquota/eventquota/test/manifests/shipped"
 	"github.com/eventquota/eventquota/test/replica"
@@ -24,8 +23,8 @@ import (
 
 // TestSelfManagedCertificates holds that what manifests/ ships without a certificate works
 // once three replicas have started at once, with the rights that are shipped, and again
-// within a minute after somebody has taken the caBundles away or changed the paths. A call that fails makes the path
-// another one, and every Event is decided while it changes.
+// within a minute after somebody has taken the caBundles away or changed the paths. A call that fails makes another path;
+// certs has the test of how it comes into use.
 func TestSelfManagedCertificates(t *testing.T) {
 	if !isolated(t) {
 		return
@@ -77,93 +76,38 @@ func TestSelfManagedCertificates(t *testing.T) {
 	e.must(e.patch(`{"service":{"path":"/mutate"}}`))
 	e.eventually("the path is written again", func() bool { return slices.Equal(e.paths(), first) })
 	e.eventually("Events are merged at that path", func() bool { return merges("repaired") })
-	e.pathChanges(namespace, first)
+	e.anotherPath(first[0])
 }
 
-// pathChanges holds that a call that fails makes the path another one, and that every Event is decided meanwhile.
-func (e *setEnv) pathChanges(namespace string, first []string) {
+// anotherPath holds that a call that fails makes another path, and that every replica accepts it before it is used.
+func (e *setEnv) anotherPath(first string) {
 	e.Helper()
-	failed, err := e.cluster.WebhookFailures(e.Context())
-	e.must(err)
-	// There is a new path ten minutes after the last at the earliest, and it is in use a minute later.
-	e.age(time.Hour)
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	defer client.CloseIdleConnections()
-	e.eventually("a call that fails is followed by another path", func() bool {
-		request, err := http.NewRequestWithContext(e.Context(), http.MethodPost, e.set.Replicas[0].URL+first[0], strings.NewReader("no review"))
+	answers := func(method, url string) int {
+		request, err := http.NewRequestWithContext(e.Context(), method, url, strings.NewReader("no review"))
 		e.must(err)
 		request.Header.Set("Content-Type", "application/json")
 		response, err := client.Do(request)
 		e.must(err)
 		_ = response.Body.Close()
-		return response.StatusCode == http.StatusBadRequest && len(e.pathsStored()) == 2
+		return response.StatusCode
+	}
+	if status := answers(http.MethodPost, e.set.Replicas[0].URL+first); status != http.StatusBadRequest {
+		e.Fatalf("what is no review is answered %d, want 400", status)
+	}
+	var next []byte
+	e.eventually("another certificate is made", func() bool {
+		secret, err := e.client.CoreV1().Secrets(cluster.ServiceNamespace).Get(e.Context(), "eventquota-serving-cert", metav1.GetOptions{})
+		e.must(err)
+		next = secret.Data["next.key"]
+		return next != nil
 	})
-	next := e.pathsStored()[1].Segment
-	e.eventually("every replica accepts it, which takes less than the minute before it is used", func() bool {
-		for _, r := range e.set.Replicas {
-			request, err := http.NewRequestWithContext(e.Context(), http.MethodGet, r.URL+"/mutate/"+next, http.NoBody)
-			e.must(err)
-			response, err := client.Do(request)
-			e.must(err)
-			_ = response.Body.Close()
-			if response.StatusCode != http.StatusMethodNotAllowed {
-				return false
-			}
-		}
-		return true
+	e.eventually("every replica accepts its path", func() bool {
+		return !slices.ContainsFunc(e.set.Replicas, func(r *replica.Replica) bool {
+			return answers(http.MethodGet, r.URL+"/mutate/"+certs.Segment(next)) != http.StatusMethodNotAllowed
+		})
 	})
-	e.age(2 * time.Minute)
-	written := 0
-	e.eventually("the API server calls another path", func() bool {
-		written++
-		e.must(ignoreExists(e.create(namespace, "changes", fmt.Sprint(written))))
-		now := e.paths()
-		return now[0] != first[0] && now[1] != first[1]
-	})
-	for range 20 {
-		written++
-		e.must(ignoreExists(e.create(namespace, "changes", fmt.Sprint(written))))
-	}
-	after, err := e.cluster.WebhookFailures(e.Context())
-	e.must(err)
-	if after != failed {
-		e.Errorf("%d calls of %d failed while the path changed", after-failed, written)
-	}
-	events, err := e.client.CoreV1().Events(namespace).List(e.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=changes"})
-	e.must(err)
-	if most := len(e.set.Replicas); len(events.Items) > most {
-		e.Errorf("%d of %d equal Events are stored, want one for each of %d memories, in which others are merged", len(events.Items), written, most)
-	}
-}
-
-// storedPath is a path as the Secret has it.
-type storedPath struct {
-	Segment string    `json:"segment"`
-	Made    time.Time `json:"made"`
-}
-
-// pathsStored are the paths in the Secret.
-func (e *setEnv) pathsStored() (paths []storedPath) {
-	e.Helper()
-	secret, err := e.client.CoreV1().Secrets(cluster.ServiceNamespace).Get(e.Context(), "eventquota-serving-cert", metav1.GetOptions{})
-	e.must(err)
-	e.must(json.Unmarshal(secret.Data["paths"], &paths))
-	return paths
-}
-
-// age makes all paths in the Secret older.
-func (e *setEnv) age(by time.Duration) {
-	e.Helper()
-	paths := e.pathsStored()
-	for i := range paths {
-		paths[i].Made = paths[i].Made.Add(-by)
-	}
-	content, err := json.Marshal(paths)
-	e.must(err)
-	patch, err := json.Marshal(map[string]any{"data": map[string]any{"paths": content}})
-	e.must(err)
-	_, err = e.client.CoreV1().Secrets(cluster.ServiceNamespace).Patch(e.Context(), "eventquota-serving-cert", types.MergePatchType, patch, metav1.PatchOptions{})
-	e.must(err)
 }
 
 // create writes an Event of a pod under a name of its own.

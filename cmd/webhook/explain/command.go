@@ -6,14 +6,26 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/eventquota/eventquota/admission/settler"
+	"github.com/eventquota/eventquota/admission/text"
 	"github.com/eventquota/eventquota/cmd/webhook/output"
 	"github.com/eventquota/eventquota/cmd/webhook/policyfile"
 	"github.com/eventquota/eventquota/cmd/webhook/replicas"
 )
+
+// mostEvents bounds the Events that are read about objects of one name.
+const mostEvents = 5000
 
 // options are the flags of explain.
 type options struct {
@@ -57,15 +69,15 @@ Kubernetes; --writer names others.`,
 	f := cmd.Flags()
 	o.Replicas = replicas.AddFlags(f, true)
 	f.StringArrayVar(&o.Writers, "writer", nil, "user whose Events to look at; may be given several times; none for the users that Kubernetes' own sources write as")
-	output.OneOf(cmd, &o.Output, "output", "o", output.Formats(), "format of the report: table, wide for all Events rather than 30 of a source, json, yaml, or name for the names of Events")
+	output.OneOf(cmd, &o.Output, "output", "o", []string{output.Table, output.JSON, output.YAML}, "format of the report: table, with at most 30 Events of a source, json or yaml")
 	return cmd
 }
 
 // run reads all that is known of an object and prints it.
 func (o *options) run(ctx context.Context, out io.Writer, arg string) error {
-	object, err := parseObject(arg)
-	if err != nil {
-		return err
+	kind, name, ok := strings.Cut(arg, "/")
+	if !ok || kind == "" || name == "" || strings.Contains(name, "/") || strings.ContainsAny(arg, " \t\n") {
+		return fmt.Errorf("explain %q: must be KIND/NAME, as in pod/web-0", text.Visible(arg))
 	}
 	config, namespace, err := o.Replicas.Cluster.Config()
 	if err != nil {
@@ -75,7 +87,7 @@ func (o *options) run(ctx context.Context, out io.Writer, arg string) error {
 	if err != nil {
 		return fmt.Errorf("--kubeconfig: %w", err)
 	}
-	events, err := object.events(ctx, client, namespace)
+	events, err := eventsAbout(ctx, client, namespace, kind, name)
 	if err != nil {
 		return err
 	}
@@ -101,4 +113,26 @@ func (o *options) run(ctx context.Context, out io.Writer, arg string) error {
 		return fmt.Errorf("explain: write the report: %w", err)
 	}
 	return nil
+}
+
+// eventsAbout are the stored Events about an object in a namespace, without notices. There is at least one. The kind is
+// as for kubectl: in any case, in the singular or plural and perhaps with a group.
+func eventsAbout(ctx context.Context, client kubernetes.Interface, namespace, kind, name string) ([]corev1.Event, error) {
+	all, err := client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector("involvedObject.name", name).String(), Limit: mostEvents,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("--kubeconfig: list Events of namespace %s: %w", namespace, err)
+	}
+	want := schema.ParseGroupResource(strings.ToLower(kind))
+	found := slices.DeleteFunc(all.Items, func(e corev1.Event) bool {
+		plural, singular := meta.UnsafeGuessKindToResource(e.InvolvedObject.GroupVersionKind())
+		return want.Resource != singular.Resource && want.Resource != plural.Resource ||
+			want.Group != "" && want.Group != plural.Group || settler.IsNotice(&e)
+	})
+	if len(found) == 0 {
+		return nil, fmt.Errorf("explain: no Event in namespace %s is about %s/%s: either none came within the --event-ttl of the API server, or all were "+
+			"dropped; Events of reason EventsDropped, there and in default, name the latest objects", namespace, kind, name)
+	}
+	return found, nil
 }

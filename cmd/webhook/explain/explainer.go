@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -21,9 +22,6 @@ import (
 	"github.com/eventquota/eventquota/store/rules"
 )
 
-// mostSources bounds the sources that a report has.
-const mostSources = 256
-
 // explainer makes a report. Policies and the stored Events are the API server's; what is merged, pending and
 // dropped, and how many tokens are left, is the state of a replica's store.
 type explainer struct {
@@ -38,14 +36,9 @@ func (x *explainer) explain(ctx context.Context, events []corev1.Event) error {
 	if len(events) >= mostEvents {
 		x.note("there may be more Events than the %d that were read", len(events))
 	}
-	sources := sourcesOf(events)
-	if more := len(sources) - mostSources; more > 0 {
-		x.note("%d more sources are left out", more)
-		sources = sources[:mostSources]
-	}
 	var candidates [][]*source // each source, for each user that may have written its Events
 	var keys []store.Key
-	for _, s := range sources {
+	for _, s := range sourcesOf(events) {
 		writers := s.byWriter(x.writers)
 		for _, one := range writers {
 			if err := x.limit(ctx, one); err != nil {
@@ -110,13 +103,10 @@ func (s *source) create(stored *corev1.Event) *admission.Request {
 	kind := metav1.GroupVersionKind{Version: "v1", Kind: "Event"}
 	resource := metav1.GroupVersionResource{Version: "v1", Resource: "events"}
 	e := *stored
-	r := &admission.Request{
-		Request: policy.Request{
-			Kind: kind, Resource: resource, RequestKind: kind, RequestResource: resource,
-			Name: e.Name, Namespace: e.Namespace, Operation: admissionv1.Create, UserInfo: s.user,
-		},
-		Object: &e,
-	}
+	r := &admission.Request{Object: &e, Request: policy.Request{
+		Kind: kind, Resource: resource, RequestKind: kind, RequestResource: resource,
+		Name: e.Name, Namespace: e.Namespace, Operation: admissionv1.Create, UserInfo: s.user,
+	}}
 	e.Message, e.Series = admission.Plain(stored), nil
 	if e.EventTime.IsZero() {
 		e.Count = 1
@@ -138,10 +128,15 @@ func (x *explainer) ask(ctx context.Context, keys []store.Key) (rules.State, err
 		if err := x.replica.Get(ctx, "/explain", query, &a); err != nil {
 			return known, err
 		}
-		if err := a.addTo(&known); err != nil {
-			return known, fmt.Errorf("explain: the answer of the replica is malformed: %w", err)
+		for key, encoded := range a.Groups {
+			g, err := rules.Unmarshal(encoded)
+			if err != nil {
+				return known, fmt.Errorf("explain: the answer of the replica is malformed: %w", err)
+			}
+			known.Groups[key] = g
 		}
-		x.report.Store.Name, x.report.Store.At = a.Store, a.At
+		maps.Copy(known.Levels, a.Levels)
+		known.At, x.report.Store.Name, x.report.Store.At = a.At, a.Store, a.At
 	}
 	return known, nil
 }

@@ -20,24 +20,11 @@ func (r *report) write(w io.Writer, format string) error {
 		return err
 	}
 	p := printer{output.NewRows(w), r.Store.At}
-	if format == output.Name {
-		for _, s := range r.Sources {
-			for _, e := range s.Events {
-				if e.Name != "" {
-					p.Add("event/" + e.Name)
-				}
-			}
-		}
-		return p.Flush()
-	}
 	p.Add(fmt.Sprintf("%s %s/%s, by store %s at %s", r.Kind, r.Namespace, r.Name, r.Store.Name, r.Store.At.UTC().Format(time.RFC3339)))
 	for _, s := range r.Sources {
 		p.source(s)
-		more := len(s.Events) - mostRows
-		if format == output.Wide || more <= 0 {
-			p.events(s.Events)
-		} else {
-			p.events(s.Events[:mostRows])
+		p.events(s.Events[:min(len(s.Events), mostRows)])
+		if more := len(s.Events) - mostRows; more > 0 {
 			p.Add(fmt.Sprintf("  and %d more", more))
 		}
 		p.dropped(s.Dropped)

@@ -233,6 +233,26 @@ func (r *explainRig) kubeconfig() string {
 	return file
 }
 
+// explain runs eventquota explain in the cluster of the rig.
+func (r *explainRig) explain(args ...string) (string, error) {
+	r.t.Helper()
+	return explain(r.t, append(args, "--kubeconfig", r.kubeconfig(), "--endpoint", r.endpoint.URL)...)
+}
+
+// report is what eventquota explain says of pod web-0.
+func (r *explainRig) report(args ...string) *report {
+	r.t.Helper()
+	out, err := r.explain(append(args, "pod/web-0", "-o", "json")...)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	var said report
+	if err := json.Unmarshal([]byte(out), &said); err != nil {
+		r.t.Fatalf("%v: %s", err, out)
+	}
+	return &said
+}
+
 // explain runs eventquota explain.
 func explain(t *testing.T, args ...string) (string, error) {
 	t.Helper()

@@ -5,14 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
 	"time"
 
 	"github.com/eventquota/eventquota/store"
-	"github.com/eventquota/eventquota/store/memory"
-	"github.com/eventquota/eventquota/store/redis"
 	"github.com/eventquota/eventquota/store/rules"
 )
 
@@ -25,15 +22,11 @@ type Peeker interface {
 	Peek(ctx context.Context, groups, levels []store.Key) (rules.State, error)
 }
 
-var (
-	_ Peeker = (*memory.Store)(nil)
-	_ Peeker = (*redis.Store)(nil)
-)
-
 // Store is the store that a replica decides by, with its name in metrics.
 type Store struct {
-	Name string
 	Peeker
+
+	Name string
 	// Now is its clock; nil for one that has a clock of its own.
 	Now func() time.Time
 }
@@ -93,20 +86,6 @@ func (s Store) answer(ctx context.Context, keys []store.Key) (answer, error) {
 		}
 	}
 	return a, nil
-}
-
-// addTo adds what was answered to what is known.
-func (a *answer) addTo(known *rules.State) error {
-	known.At = a.At
-	maps.Copy(known.Levels, a.Levels)
-	for key, encoded := range a.Groups {
-		g, err := rules.Unmarshal(encoded)
-		if err != nil {
-			return err
-		}
-		known.Groups[key] = g
-	}
-	return nil
 }
 
 func parseQuery(raw string) ([]store.Key, error) {

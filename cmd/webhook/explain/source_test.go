@@ -1,7 +1,6 @@
 package explain
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -61,24 +60,12 @@ func TestExplainFindsWhatAnotherUserWrote(t *testing.T) {
 	for range 3 {
 		r.wrote("agent", "Normal", "Synced", "synced")
 	}
-	said := func(args ...string) *report {
-		t.Helper()
-		out, err := explain(t, append([]string{"pod/web-0", "--kubeconfig", r.kubeconfig(), "--endpoint", r.endpoint.URL, "-o", "json"}, args...)...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var e report
-		if err := json.Unmarshal([]byte(out), &e); err != nil || len(e.Sources) != 1 {
-			t.Fatalf("%v: %s", err, out)
-		}
-		return &e
-	}
-	e := said()
+	e := r.report()
 	const looked = "knows no Events of agent that system:kube-controller-manager or system:serviceaccount:kube-system:agent wrote"
-	if e.Sources[0].Known || !strings.Contains(e.Notes[0], looked) {
+	if len(e.Sources) != 1 || e.Sources[0].Known || !strings.Contains(e.Notes[0], looked) {
 		t.Errorf("%+v, notes %q, want one that is not known, and a note that says for whom was looked", e.Sources[0], e.Notes)
 	}
-	e = said("--writer", "jane", "--writer", r.user)
+	e = r.report("--writer", "jane", "--writer", r.user)
 	if s := e.Sources[0]; !s.Known || s.Writer != r.user || len(s.Events) != 1 || s.Events[0].Merged != 2 {
 		t.Errorf("%+v, want what %s wrote, 2 of it merged", s, r.user)
 	}

@@ -2,7 +2,6 @@ package serve
 
 import (
 	"crypto/tls"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -16,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/eventquota/eventquota/certs"
 	"github.com/eventquota/eventquota/test/cli"
 	"github.com/eventquota/eventquota/test/prom"
 	redistest "github.com/eventquota/eventquota/test/redis"
@@ -98,7 +98,6 @@ func (a *apiServer) segment(t *testing.T) string {
 	t.Helper()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	var paths []struct{ Segment string }
 	if a.secret == nil {
 		return ""
 	}
@@ -106,8 +105,5 @@ func (a *apiServer) segment(t *testing.T) string {
 	if err := runtime.DecodeInto(scheme.Codecs.UniversalDeserializer(), a.secret, &stored); err != nil {
 		t.Fatal(err)
 	}
-	if err := json.Unmarshal(stored.Data["paths"], &paths); err != nil || len(paths) != 1 {
-		t.Fatalf("the Secret has the paths %s: %v", stored.Data["paths"], err)
-	}
-	return "/" + paths[0].Segment
+	return "/" + certs.Segment(stored.Data[certs.KeyFile])
 }

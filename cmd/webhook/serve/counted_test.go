@@ -2,7 +2,6 @@ package serve
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -12,8 +11,6 @@ import (
 	"github.com/go-logr/logr"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/eventquota/eventquota/admission/metrics"
@@ -23,7 +20,7 @@ import (
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
-// TestMetricsOfAWebhookThatServes holds that what is asked and settled is counted.
+// TestMetricsOfAWebhookThatServes holds that what is asked and settled is counted, and explained.
 func TestMetricsOfAWebhookThatServes(t *testing.T) {
 	t.Parallel()
 	s := serving(t, newAPIServer(t), func(*options) {})
@@ -33,8 +30,12 @@ func TestMetricsOfAWebhookThatServes(t *testing.T) {
 	call(t, o.Port, "mutate", "second", false)
 	call(t, o.Port, "mutate", "third", false)
 	cli.Eventually(t, "pending counts are shown", func() bool {
-		return strings.Contains(body(t, "http://"+o.MetricsAddress+"/metrics"), `eventquota_settle_pending{store="memory"} 1`)
+		return strings.Contains(fetch(t, "http://"+o.MetricsAddress+"/metrics", "").says, `eventquota_settle_pending{store="memory"} 1`)
 	})
+	got := fetch(t, "http://"+o.MetricsAddress+"/explain?key="+store.KeyOf("nobody").String(), "")
+	if got.status != http.StatusOK || !strings.Contains(got.says, `"store":"memory"`) {
+		t.Errorf("explain is answered %d %s, want what its store has", got.status, got.says)
+	}
 	s.end(t)
 	m := s.metrics
 	prom.Want(t, m.Gatherer, "eventquota_decisions_total",
@@ -47,44 +48,6 @@ func TestMetricsOfAWebhookThatServes(t *testing.T) {
 	if v := prom.Values(t, m.Gatherer, "eventquota_store_duration_seconds"); v[`eventquota_store_duration_seconds{step="decide",store="memory"} 3`] != 3 {
 		t.Errorf("calls of the store: %v, want 3 that decide", v)
 	}
-}
-
-// TestWhatIsGivenUpIsCounted has an API server that deletes the namespace of what was merged.
-func TestWhatIsGivenUpIsCounted(t *testing.T) {
-	a := newAPIServer(t)
-	terminating := metav1.Status{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
-		Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
-		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}},
-	}
-	a.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodGet && !strings.Contains(r.URL.Path, "/events/") {
-			http.NotFound(w, r) // it knows no policies
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(int(terminating.Code))
-		_ = json.NewEncoder(w).Encode(terminating)
-	})
-	s := serving(t, a, func(*options) {})
-	s.ready(t)
-	call(t, s.opts.Port, "mutate", "first", true)
-	call(t, s.opts.Port, "mutate", "second", false)
-	call(t, s.opts.Port, "mutate", "third", false)
-	s.end(t)
-	prom.Want(t, s.metrics.Gatherer, "eventquota_settle_writes_total", `{result="given_up"} 1`)
-	prom.Want(t, s.metrics.Gatherer, "eventquota_settle_given_up_total", "{} 2")
-}
-
-// TestAServerExplains holds that a replica that serves answers, and what it says of what it has merged.
-func TestAServerExplains(t *testing.T) {
-	s := serving(t, newAPIServer(t), func(*options) {})
-	s.ready(t)
-	status, said := page(t, "http://"+s.opts.MetricsAddress+"/explain?key="+store.KeyOf("nobody").String())
-	if status != http.StatusOK || !strings.Contains(said, `"store":"memory"`) {
-		t.Errorf("%d %s, want what its store has", status, said)
-	}
-	s.end(t)
 }
 
 // TestMetricsOfARedisThatIsKilled holds what is shown of its calls, of reports and of the circuit breaker.

@@ -21,36 +21,48 @@ import (
 	"github.com/eventquota/eventquota/test/prom"
 )
 
-// TestMetricsAreSecureUnlessTheyAreToldNotToBe holds it by the defaults of the flags.
-// test/manifests holds it on a real API server, with the rights that are shipped.
+// TestMetricsAreSecureUnlessTheyAreToldNotToBe holds who gets what by the default of the flag, and without. Profiles are
+// served by the guard only. test/manifests holds it on a real API server, with the rights that are shipped.
 func TestMetricsAreSecureUnlessTheyAreToldNotToBe(t *testing.T) {
-	s := serving(t, newReviewingAPIServer(t, nil), func(o *options) { o.MetricsSecure = defaultOptions().MetricsSecure })
-	s.ready(t)
-	for token, want := range map[string]int{
-		"": http.StatusUnauthorized, "nobody": http.StatusUnauthorized, "somebody": http.StatusForbidden, "reader": http.StatusOK,
-	} {
-		answer, err := scrape(t, s, token)
-		if err != nil {
-			t.Fatal(err)
+	for scheme, secure := range map[string]bool{"https": defaultOptions().MetricsSecure, "http": false} {
+		s := serving(t, newReviewingAPIServer(t, nil), func(o *options) { o.MetricsSecure = secure })
+		s.ready(t)
+		for path, test := range map[string]struct {
+			says   string
+			tokens map[string]int
+		}{
+			"/metrics": {"eventquota_build_info", map[string]int{
+				"": http.StatusUnauthorized, "nobody": http.StatusUnauthorized, "somebody": http.StatusForbidden,
+				"profiler": http.StatusForbidden, "reader": http.StatusOK,
+			}},
+			"/debug/pprof/goroutine?debug=2": {"(*server).run", map[string]int{
+				"": http.StatusUnauthorized, "somebody": http.StatusForbidden, "profiler": http.StatusOK,
+			}},
+			"/debug/pprof/heap":              {"", map[string]int{"profiler": http.StatusOK}},
+			"/debug/pprof/profile?seconds=1": {"", map[string]int{"profiler": http.StatusOK}},
+			"/debug/pprof/trace?seconds=1":   {"", map[string]int{"profiler": http.StatusOK}},
+		} {
+			for token, want := range test.tokens {
+				if !secure {
+					want = map[bool]int{true: http.StatusOK, false: http.StatusNotFound}[path == "/metrics"]
+				}
+				got := fetch(t, scheme+"://"+s.opts.MetricsAddress+path, token)
+				if got.status != want || got.proto != "HTTP/1.1" || test.says != "" && strings.Contains(got.says, test.says) != (want == http.StatusOK) {
+					t.Errorf("%s by %s for token %q is answered %d by %s, want %d by HTTP/1.1:\n%s", path, scheme, token, got.status, got.proto, want, got.says)
+				}
+				if served, err := s.certs.GetCertificate(nil); err != nil || secure && !bytes.Equal(got.certificate, served.Certificate[0]) {
+					t.Errorf("%s is not served with the certificate of the webhook, %v", path, err)
+				}
+			}
 		}
-		if answer.status != want || strings.Contains(answer.says, "eventquota_build_info") != (want == http.StatusOK) {
-			t.Errorf("token %q is answered %d, want %d:\n%s", token, answer.status, want, answer.says)
+		if got := fetch(t, "http://"+s.opts.MetricsAddress+"/metrics", ""); secure && got.status != http.StatusBadRequest {
+			t.Errorf("plain HTTP is answered %d, want 400:\n%s", got.status, got.says)
 		}
-		if answer.proto != "HTTP/1.1" {
-			t.Errorf("it is answered by %s, want HTTP/1.1", answer.proto)
+		if got := get(t, "http://"+s.opts.HealthAddress+"/debug/pprof/"); got != http.StatusNotFound {
+			t.Errorf("beside /healthz profiles are answered %d too", got)
 		}
-		served, err := s.certs.GetCertificate(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !bytes.Equal(answer.certificate, served.Certificate[0]) {
-			t.Error("it is not the certificate of the webhook")
-		}
+		s.end(t)
 	}
-	if status, says := page(t, "http://"+s.opts.MetricsAddress+"/metrics"); status != http.StatusBadRequest {
-		t.Errorf("plain HTTP is answered %d, want 400:\n%s", status, says)
-	}
-	s.end(t)
 }
 
 // TestAnAPIServerThatHangsHoldsUpNoStop holds that a scrape which waits for it gets no
@@ -59,53 +71,55 @@ func TestAnAPIServerThatHangsHoldsUpNoStop(t *testing.T) {
 	reviews := make(chan struct{})
 	s := serving(t, newReviewingAPIServer(t, reviews), func(o *options) { o.MetricsSecure = true })
 	s.ready(t)
-	answered := make(chan error)
-	go func() {
-		_, err := scrape(t, s, "reader")
-		answered <- err
-	}()
+	answered := make(chan int)
+	go func() { answered <- fetch(t, "https://"+s.opts.MetricsAddress+"/metrics", "reader").status }()
 	<-reviews
 	s.end(t)
-	if err := <-answered; err == nil {
+	if status := <-answered; status != 0 {
 		t.Error("the stop waited for a scrape to be answered")
 	}
 }
 
-// scraped is what a server answers.
-type scraped struct {
+// page is what a server answers; its status is 0 when nobody does.
+type page struct {
 	status      int
 	proto, says string
 	certificate []byte // DER
 }
 
-// scrape asks a server for its metrics by TLS.
-func scrape(t *testing.T, s *served, token string) (scraped, error) {
-	t.Helper()
-	return fetch(t, "https://"+s.opts.MetricsAddress+"/metrics", token)
-}
-
-func fetch(t *testing.T, url, token string) (scraped, error) {
+// fetch gets a page, with a token unless that is empty.
+func fetch(t *testing.T, url, token string) page {
 	t.Helper()
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}
 	defer transport.CloseIdleConnections()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
 	if err != nil {
-		return scraped{}, err
+		t.Error(err)
+		return page{}
 	}
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
 	answer, err := (&http.Client{Transport: transport}).Do(request)
 	if err != nil {
-		return scraped{}, err
+		return page{}
 	}
 	defer answer.Body.Close()
 	content, err := io.ReadAll(answer.Body)
-	scraped := scraped{status: answer.StatusCode, proto: answer.Proto, says: string(content)}
-	if answer.TLS != nil {
-		scraped.certificate = answer.TLS.PeerCertificates[0].Raw
+	if err != nil {
+		return page{}
 	}
-	return scraped, err
+	got := page{status: answer.StatusCode, proto: answer.Proto, says: string(content)}
+	if answer.TLS != nil {
+		got.certificate = answer.TLS.PeerCertificates[0].Raw
+	}
+	return got
+}
+
+// get is the status of a page, 0 when nobody answers.
+func get(t *testing.T, url string) int {
+	t.Helper()
+	return fetch(t, url, "").status
 }
 
 // newReviewingAPIServer knows the tokens reader, which may get /metrics, profiler, which may get profiles, and somebody. Unless hung
@@ -166,7 +180,7 @@ func TestNotReadyWithoutACertificate(t *testing.T) {
 			cli.Eventually(t, "live", func() bool { return get(t, "http://"+s.opts.HealthAddress+"/healthz") == http.StatusOK })
 			if selfManaged {
 				cli.Eventually(t, "a check of the certificate", func() bool {
-					return strings.Contains(body(t, ready+"?verbose"), "[-]certificate failed")
+					return strings.Contains(fetch(t, ready+"?verbose", "").says, "[-]certificate failed")
 				})
 				if got := get(t, ready); got != http.StatusInternalServerError {
 					t.Errorf("/readyz answers %d without a certificate, want 500", got)
@@ -179,47 +193,5 @@ func TestNotReadyWithoutACertificate(t *testing.T) {
 			}
 			s.end(t)
 		})
-	}
-}
-
-// body is what a page says.
-func body(t *testing.T, url string) string {
-	t.Helper()
-	_, says := page(t, url)
-	return says
-}
-
-// TestProfilesAreForWhoMayGetThem holds that they are served by the guard, and nowhere without one.
-func TestProfilesAreForWhoMayGetThem(t *testing.T) {
-	for _, secure := range []bool{true, false} {
-		s := serving(t, newReviewingAPIServer(t, nil), func(o *options) { o.MetricsSecure = secure })
-		s.ready(t)
-		scheme := map[bool]string{true: "https", false: "http"}[secure]
-		for path, tokens := range map[string]map[string]int{
-			"/debug/pprof/goroutine?debug=2": {"": http.StatusUnauthorized, "somebody": http.StatusForbidden, "profiler": http.StatusOK},
-			"/debug/pprof/heap":              {"profiler": http.StatusOK},
-			"/debug/pprof/profile?seconds=1": {"profiler": http.StatusOK},
-			"/debug/pprof/trace?seconds=1":   {"profiler": http.StatusOK},
-			"/metrics":                       {"profiler": http.StatusForbidden},
-		} {
-			for token, want := range tokens {
-				if !secure && path != "/metrics" {
-					want = http.StatusNotFound
-				} else if !secure {
-					want = http.StatusOK
-				}
-				answer, err := fetch(t, scheme+"://"+s.opts.MetricsAddress+path, token)
-				if err != nil || answer.status != want {
-					t.Errorf("%s by %s for token %q is answered %d, want %d: %v", path, scheme, token, answer.status, want, err)
-				}
-				if stack := "(*server).run"; want == http.StatusOK && strings.Contains(path, "goroutine") && !strings.Contains(answer.says, stack) {
-					t.Errorf("the profile of goroutines has no %s", stack)
-				}
-			}
-		}
-		if got := get(t, "http://"+s.opts.HealthAddress+"/debug/pprof/"); got != http.StatusNotFound {
-			t.Errorf("beside /healthz profiles are answered %d too", got)
-		}
-		s.end(t)
 	}
 }

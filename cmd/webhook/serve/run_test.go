@@ -54,34 +54,22 @@ func TestStopLosesNothing(t *testing.T) {
 	}
 }
 
-// TestRunFailsWithItsParts holds that an address that is taken ends it all.
+// TestRunFailsWithItsParts holds that an address that is taken ends it all, with an error that names its flag.
 func TestRunFailsWithItsParts(t *testing.T) {
 	taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	port := taken.Addr().(*net.TCPAddr).Port
 	for flag, set := range map[string]func(*options){
-		"webhook":           func(o *options) { o.Port = port },
+		"--port":            func(o *options) { o.Port = taken.Addr().(*net.TCPAddr).Port },
 		"--health-address":  func(o *options) { o.HealthAddress = taken.Addr().String() },
 		"--metrics-address": func(o *options) { o.MetricsAddress = taken.Addr().String() },
 	} {
-		t.Run(flag, func(t *testing.T) {
-			o := defaultOptions()
-			o.Host, o.Port = "127.0.0.1", freePort(t)
-			o.CertDir = certificate(t)
-			o.HealthAddress, o.MetricsAddress = "127.0.0.1:0", "127.0.0.1:0"
-			o.Kubeconfig = newAPIServer(t).kubeconfig(t)
-			set(o)
-			s, err := newServer(o, logr.Discard())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := s.run(t.Context()); err == nil {
-				t.Errorf("run with a taken address for %s ended without an error", flag)
-			}
-		})
+		s := serving(t, newAPIServer(t), set)
+		if err := <-s.ended; err == nil || !strings.HasPrefix(err.Error(), flag+": listen tcp") {
+			t.Errorf("with a taken address for %s it ended with the error %v", flag, err)
+		}
 	}
 }
 
@@ -267,32 +255,6 @@ func servingWithLog(t *testing.T, api *apiServer, log logr.Logger, change func(o
 	return s
 }
 
-// get returns the status of a page, 0 when nobody answers.
-func get(t *testing.T, url string) int {
-	t.Helper()
-	status, _ := page(t, url)
-	return status
-}
-
-// page is the status of a page and what it says, 0 when nobody answers.
-func page(t *testing.T, url string) (status int, says string) {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return 0, ""
-	}
-	defer response.Body.Close()
-	content, err := io.ReadAll(response.Body)
-	if err != nil {
-		return 0, ""
-	}
-	return response.StatusCode, string(content)
-}
-
 func freePort(t *testing.T) int {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -311,4 +273,24 @@ func certificate(t *testing.T) (dir string) {
 		t.Fatal(err)
 	}
 	return dir
+}
+
+// end stops a server, with all its traces sent.
+func (s *served) end(t *testing.T) {
+	t.Helper()
+	s.stop()
+	select {
+	case err := <-s.ended:
+		if err != nil {
+			t.Errorf("run: %v, want a clean end", err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("it does not end")
+	}
+}
+
+// ready waits until a server is ready.
+func (s *served) ready(t *testing.T) {
+	t.Helper()
+	cli.Eventually(t, "ready", func() bool { return get(t, "http://"+s.opts.HealthAddress+"/readyz") == http.StatusOK })
 }

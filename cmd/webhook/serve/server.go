@@ -1,8 +1,6 @@
 package serve
 
 import (
-	"context"
-	"crypto/tls"
 	"fmt"
 	"net/http"
 	"os"
@@ -11,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"golang.org/x/time/rate"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -33,9 +32,6 @@ const (
 	// self-managed certificate for it. Both are in the namespace of the pod.
 	serviceName       = "eventquota"
 	certificateSecret = "eventquota-serving-cert" //nolint:gosec // the name of a Secret, not what is in it
-	// certificateTimeout bounds each request about certificates, so that one that hangs does not keep a certificate from
-	// being renewed.
-	certificateTimeout = 5 * time.Second
 	// maxRequestBytes is the longest review that is read. The longest that the API server sends is shorter in practice.
 	maxRequestBytes = 8 << 20
 	// namespaceFile is where a pod finds its namespace.
@@ -48,10 +44,11 @@ type server struct {
 	log      logr.Logger
 	clients  *clients
 	metrics  *metrics.Metrics
-	traces   *traces // nil for none
+	traces   *sdktrace.TracerProvider // nil for none
 	policies *watch.Cache
 	state    *state
-	certs    certificates
+	certs    *certs.Serving
+	managed  *certs.Managed       // those certs; nil if they are mounted
 	guard    *access.Guard        // of metrics; nil for none
 	clientCA *callers.Certificate // nil if callers need no certificate
 	webhook  http.Handler
@@ -83,8 +80,12 @@ func newServer(o *options, log logr.Logger) (*server, error) {
 			return nil, fmt.Errorf("--client-ca-file: must have PEM certificates: %w", err)
 		}
 	}
-	if s.certs, err = s.newCertificates(); err != nil {
-		return nil, err
+	service := certs.Service{Namespace: podNamespace(namespaceFile), Name: serviceName}
+	if o.SelfManaged {
+		s.managed = certs.NewManaged(s.clients.typed.CoreV1(), s.clients.dynamic, service, certificateSecret)
+		s.certs = &s.managed.Serving
+	} else if s.certs, err = certs.NewMounted(o.CertDir, s.clients.dynamic, service); err != nil {
+		return nil, fmt.Errorf("--cert-dir: %w", err)
 	}
 	if o.MetricsSecure {
 		s.guard = access.New(s.clients.typed)
@@ -141,38 +142,12 @@ func (s *server) report(r watch.Report) {
 	}
 }
 
-// certificates is where the serving certificate comes from.
-type certificates interface {
-	GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error)
-	Ready() error
-	Run(ctx context.Context) error
-}
-
-// newCertificates makes the source of the serving certificate that the flags ask for.
-func (s *server) newCertificates() (certificates, error) {
-	config := rest.CopyConfig(s.clients.config)
-	config.Timeout = certificateTimeout
-	c, err := newClients(config)
-	if err != nil {
-		return nil, err
-	}
-	service := certs.Service{Namespace: podNamespace(namespaceFile), Name: serviceName}
-	if s.opts.SelfManaged {
-		return certs.NewManaged(c.typed.CoreV1(), c.dynamic, service, certificateSecret), nil
-	}
-	mounted, err := certs.NewMounted(s.opts.CertDir, c.dynamic, service)
-	if err != nil {
-		return nil, fmt.Errorf("--cert-dir: %w", err)
-	}
-	return mounted, nil
-}
-
 // newWebhook makes what answers reviews, at a path that only the API server knows where certificates are self-managed.
 func (s *server) newWebhook() http.Handler {
-	if managed, ok := s.certs.(*certs.Managed); ok {
-		s.metrics.Repairs(managed.Repairs)
-		path := callers.Path{Accepts: managed.Accepts, Refused: s.refused("path")}
-		return path.Before(s.reviews(managed.CallFailed))
+	if s.managed != nil {
+		s.metrics.Repairs(s.managed.Repairs)
+		path := callers.Path{Accepts: s.managed.Accepts, Refused: s.refused("path")}
+		return path.Before(s.reviews(s.managed.CallFailed))
 	}
 	if s.clientCA == nil {
 		s.log.Info("Anyone who reaches the port can send reviews. Set --client-ca-file where the API server has a client certificate for webhooks, or --self-managed-certificates", "port", s.opts.Port)

@@ -14,7 +14,6 @@ import (
 	"github.com/eventquota/eventquota/admission/settler"
 	"github.com/eventquota/eventquota/admission/status"
 	"github.com/eventquota/eventquota/cmd/webhook/explain"
-	"github.com/eventquota/eventquota/cmd/webhook/serve/elect"
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/fallback"
 	"github.com/eventquota/eventquota/store/memory"
@@ -83,12 +82,13 @@ func (s *server) inRedis(own *memory.Store, local part) (*state, error) {
 	quiet.Deadline = s.opts.StoreDeadline
 	audits := fallback.New(audit, audit, quiet)
 	all := busiest.NewReplicas(busiest.NewRedis(client, s.opts.RedisPrefix), s.log)
-	elected, err := elect.New(s.clients.config, podNamespace(namespaceFile), func(ctx context.Context, abandon <-chan struct{}) error {
-		settles := settler.Options{Shared: true, Available: decides.Available, Abandon: abandon}
-		return together(s.settler("redis", shared, settles), s.statuses(all))(ctx)
-	})
+	lease, err := newLease(s.clients.config, podNamespace(namespaceFile))
 	if err != nil {
 		return nil, err
+	}
+	leads := func(ctx context.Context, abandon <-chan struct{}) error {
+		settles := settler.Options{Shared: true, Available: decides.Available, Abandon: abandon}
+		return together(s.settler("redis", shared, settles), s.statuses(all))(ctx)
 	}
 	watched := func(ctx context.Context) {
 		redisclient.Watch(ctx, client, s.metrics.Store.Evicting.Set)
@@ -100,7 +100,7 @@ func (s *server) inRedis(own *memory.Store, local part) (*state, error) {
 		busiest:          all,
 		close:            func() { _ = client.Close() },
 		keepers:          []func(context.Context){watched, shared.Run, decides.Run, audit.Run, audits.Run, all.Run},
-		settle:           together(local, elected.Run),
+		settle:           together(local, elected(lease, leads)),
 		peek:             explain.Store{Name: "redis", Peeker: shared},
 	}, nil
 }

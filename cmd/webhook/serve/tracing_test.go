@@ -3,18 +3,14 @@ package serve
 import (
 	"crypto/tls"
 	"encoding/hex"
-	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 	tracev1 "go.opentelemetry.io/proto/otlp/trace/v1"
-
-	"github.com/eventquota/eventquota/test/cli"
 )
 
 // What the API server says of a request that is traced, and of one that is not.
@@ -194,24 +190,4 @@ func TestATextInASpanIsCut(t *testing.T) {
 	if got := attributesOf(all[0].GetAttributes())["k8s.namespace.name"]; len(got) != attributeBytes {
 		t.Errorf("an attribute has %d bytes, want %d", len(got), attributeBytes)
 	}
-}
-
-// end stops a server, with all its traces sent.
-func (s *served) end(t *testing.T) {
-	t.Helper()
-	s.stop()
-	select {
-	case err := <-s.ended:
-		if err != nil {
-			t.Errorf("run: %v, want a clean end", err)
-		}
-	case <-time.After(time.Minute):
-		t.Fatal("it does not end")
-	}
-}
-
-// ready waits until a server is ready.
-func (s *served) ready(t *testing.T) {
-	t.Helper()
-	cli.Eventually(t, "ready", func() bool { return get(t, "http://"+s.opts.HealthAddress+"/readyz") == http.StatusOK })
 }

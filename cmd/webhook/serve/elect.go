@@ -1,5 +1,4 @@
-// Package elect elects one replica to settle for all, by a Lease.
-package elect
+package serve
 
 import (
 	"context"
@@ -28,49 +27,42 @@ const (
 	retryPeriod   = time.Second
 )
 
-// Settle settles until ctx ends, and then writes what is left. It must stop at once, without another write, when
-// abandon is closed, as another replica may lead then.
-type Settle func(ctx context.Context, abandon <-chan struct{}) error
+// term settles until ctx ends, and then writes what is left. It must stop at once, without another write, when abandon
+// is closed, as another replica may lead then.
+type term func(ctx context.Context, abandon <-chan struct{}) error
 
-// Candidate settles while this replica holds the Lease, and stands for election again when it has lost it. Make one with
-// New and call Run once.
-type Candidate struct {
-	lock   resourcelock.Interface
-	settle Settle
-}
-
-// New makes a candidate for the Lease in a namespace of an API server.
-func New(config *rest.Config, namespace string, settle Settle) (*Candidate, error) {
-	host, err := os.Hostname()
-	if err != nil {
-		return nil, fmt.Errorf("name the candidate for leader election: %w", err)
-	}
+// newLease is the Lease in a namespace of an API server, for one candidate.
+func newLease(config *rest.Config, namespace string) (resourcelock.Interface, error) {
+	host, _ := os.Hostname() // of a pod its name
 	// A restarted container in the same pod is another candidate.
 	identity := resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())}
-	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, namespace, leaseName, identity, config, renewDeadline)
+	lease, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, namespace, leaseName, identity, config, renewDeadline)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for leader election: %w", err)
 	}
-	return &Candidate{lock, settle}, nil
+	return lease, nil
 }
 
-// Run stands for election until ctx ends. It fails when a settler fails that was not to stop.
-func (c *Candidate) Run(ctx context.Context) error {
-	for ctx.Err() == nil {
-		if err := c.term(ctx); err != nil {
-			return err
+// elected settles for a term while this replica holds the Lease, and stands for election again when it has lost it. It
+// fails when a term does that was not to end.
+func elected(lease resourcelock.Interface, settle term) part {
+	return func(ctx context.Context) error {
+		for ctx.Err() == nil {
+			if err := stand(ctx, lease, settle); err != nil {
+				return err
+			}
 		}
+		return nil
 	}
-	return nil
 }
 
-// term waits for the Lease and settles until it is lost or ctx ends. It never releases the Lease, which runs out by
+// stand waits for the Lease and settles until it is lost or ctx ends. It never releases the Lease, which runs out by
 // itself: client-go would also release one that is lost, before the settler can know.
-func (c *Candidate) term(ctx context.Context) error {
+func stand(ctx context.Context, lease resourcelock.Interface, settle term) error {
 	leading := make(chan context.Context, 1)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name:          leaseName,
-		Lock:          c.lock,
+		Lock:          lease,
 		LeaseDuration: leaseDuration,
 		RenewDeadline: renewDeadline,
 		RetryPeriod:   retryPeriod,
@@ -92,18 +84,19 @@ func (c *Candidate) term(ctx context.Context) error {
 	case <-ctx.Done(): // it does not lead, or has not settled anything yet
 		return nil
 	case held := <-leading:
-		return c.lead(ctx, held)
+		log := logr.FromContextOrDiscard(ctx).WithValues("lease", lease.Describe(), "identity", lease.Identity())
+		return lead(logr.NewContext(ctx, log), held, settle)
 	}
 }
 
 // lead settles until ctx ends, with a drain, or until held does, without.
-func (c *Candidate) lead(ctx, held context.Context) error {
-	log := logr.FromContextOrDiscard(ctx).WithValues("lease", c.lock.Describe(), "identity", c.lock.Identity())
+func lead(ctx, held context.Context, settle term) error {
+	log := logr.FromContextOrDiscard(ctx)
 	log.Info("Leads, settles for all replicas")
-	term, stop := context.WithCancel(ctx)
+	settling, stop := context.WithCancel(ctx)
 	defer stop()
 	context.AfterFunc(held, stop)
-	err := c.settle(term, held.Done())
+	err := settle(settling, held.Done())
 	switch {
 	case held.Err() != nil:
 		log.Info("Lost the lease, settles no more")

@@ -1,4 +1,4 @@
-package elect
+package serve
 
 import (
 	"context"
@@ -14,10 +14,130 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
+// drain is how long each settler has to drain.
+const drain = 10 * time.Second
+
+// TestElection holds who settles, and when, as several replicas come and go.
+func TestElection(t *testing.T) {
+	t.Parallel()
+	// A Lease that is no longer renewed is taken when it has run out since another replica saw it renewed. That sees it, and
+	// then takes it, up to 2.2 retry periods later: client-go spreads them by that.
+	const followed = leaseDuration + 2*2200*time.Millisecond
+	for name, tt := range map[string]struct {
+		story func(e *election)
+		want  []string
+	}{
+		"one at a time, and another when it is stopped and has drained; a follower stops at once": {
+			func(e *election) {
+				e.start("a")
+				e.pass(time.Second)
+				e.start("b")
+				e.pass(time.Minute)
+				e.stop("a")
+				e.within(drain+followed, "b leads")
+				e.start("c")
+				e.pass(time.Second)
+				e.stop("c")
+				e.within(0, "c ended")
+				e.stop("b")
+				e.pass(drain)
+			},
+			[]string{"a leads", "a drained", "a ended", "b leads", "c ended", "b drained", "b ended"},
+		},
+		"one that is cut off stops before another leads, and follows that one later": {
+			func(e *election) {
+				e.start("a")
+				e.pass(time.Second)
+				e.start("b")
+				e.pass(time.Minute)
+				e.cut("a", true)
+				e.within(4*time.Second, "a abandoned")
+				e.within(5400*time.Millisecond, "b leads")
+				e.cut("a", false)
+				e.pass(time.Minute)
+				e.stop("b")
+				e.within(drain+followed, "a leads")
+				e.stop("a")
+				e.pass(drain)
+			},
+			[]string{"a leads", "a abandoned", "b leads", "b drained", "b ended", "a leads", "a drained", "a ended"},
+		},
+		"a drain is given up with the lease": {
+			func(e *election) {
+				e.start("a")
+				e.pass(time.Second)
+				e.start("b")
+				e.pass(time.Second)
+				e.stop("a")
+				e.cut("a", true)
+				e.within(4*time.Second, "a ended")
+				e.within(5400*time.Millisecond, "b leads")
+				e.stop("b")
+				e.pass(drain)
+			},
+			[]string{"a leads", "a abandoned", "a ended", "b leads", "b drained", "b ended"},
+		},
+		"what a drain leaves is left to the next": {
+			func(e *election) {
+				e.undrained = true
+				e.start("a")
+				e.pass(time.Second)
+				e.stop("a")
+				e.within(drain, "a ended")
+			},
+			[]string{"a leads", "a drained", "a ended"},
+		},
+		"a settler that fails by itself ends its replica, and another follows": {
+			func(e *election) {
+				e.broken = true
+				e.start("a")
+				e.within(0, "a failed")
+				e.broken = false
+				e.start("b")
+				e.within(followed, "b leads")
+				e.stop("b")
+				e.pass(drain)
+			},
+			[]string{"a leads", "a failed", "b leads", "b drained", "b ended"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				e := &election{t: t, stops: map[string]context.CancelFunc{}, away: map[string]bool{}}
+				tt.story(e)
+				if got := e.told(); !slices.Equal(got, tt.want) {
+					t.Errorf("got %q,\nwant %q", got, tt.want)
+				}
+			})
+		})
+	}
+}
+
+var errBroken = errors.New("broken")
+
+// settle is a settler that records what it does and has much to drain.
+func (e *election) settle(ctx context.Context, replica string, abandon <-chan struct{}) error {
+	e.tell(replica + " leads")
+	if e.broken {
+		return errBroken
+	}
+	<-ctx.Done()
+	select {
+	case <-abandon:
+		e.tell(replica + " abandoned")
+	case <-time.After(drain):
+		e.tell(replica + " drained")
+		if e.undrained {
+			return errBroken
+		}
+	}
+	return nil
+}
+
 // election is a lease, and replicas that stand for it, within a synctest bubble.
 type election struct {
-	t     *testing.T
-	drain time.Duration // how long each settler has to drain
+	t *testing.T
 	// What settlers do from now on: fail by themselves, or leave something.
 	broken, undrained bool
 
@@ -29,23 +149,15 @@ type election struct {
 	away    map[string]bool
 }
 
-func newElection(t *testing.T, drain time.Duration) *election {
-	t.Helper()
-	return &election{t: t, drain: drain, stops: map[string]context.CancelFunc{}, away: map[string]bool{}}
-}
-
 // start starts a replica.
 func (e *election) start(replica string) {
 	ctx, stop := context.WithCancel(e.t.Context())
 	e.stops[replica] = stop
-	candidate := &Candidate{
-		lock: &leaseOf{election: e, replica: replica},
-		settle: func(ctx context.Context, abandon <-chan struct{}) error {
-			return e.settle(ctx, replica, abandon)
-		},
-	}
+	stands := elected(&leaseOf{election: e, replica: replica}, func(ctx context.Context, abandon <-chan struct{}) error {
+		return e.settle(ctx, replica, abandon)
+	})
 	go func() {
-		switch err := candidate.Run(ctx); {
+		switch err := stands(ctx); {
 		case err == nil:
 			e.tell(replica + " ended")
 		case errors.Is(err, errBroken):
