@@ -153,10 +153,10 @@ func asPlugin(t *testing.T, c *cluster.Cluster, client kubernetes.Interface, pro
 		if about.Kind != "Pod" {
 			continue
 		}
-		out, err := ask("explain", "pod/"+about.Name, "-n", namespace, "--writer", "kwok", "-o", "json")
+		out, err := ask("explain", "pod/"+about.Name, "-n", namespace, "--writer", "kwok", "-o", "name")
 		must(err)
-		if !strings.Contains(out, fmt.Sprintf(`"name": %q`, events.Items[i].Name)) {
-			t.Errorf("explain says %s, want Event %s in it", out, events.Items[i].Name)
+		if !strings.Contains(out, "event/"+events.Items[i].Name+"\n") {
+			t.Errorf("explain names %q, want event/%s", out, events.Items[i].Name)
 		}
 		return
 	}

@@ -32,7 +32,7 @@ func TestBadInputOfExplainGetsOneClearError(t *testing.T) {
 		"an object of another group":           {with("pod.apps/web-0"), []string{"is about pod.apps/web-0"}},
 		"another namespace":                    {with("pod/web-0", "-n", "calm"), []string{"--kubeconfig: list Events of namespace calm: "}},
 		"an endpoint that is none":             {[]string{"pod/web-0", "--kubeconfig", r.kubeconfig(), "--endpoint", "replica"}, []string{"--endpoint: must be http://"}},
-		"an unknown format":                    {with("pod/web-0", "-o", "xml"), []string{`"-o, --output" flag: must be one of table, json, yaml`}},
+		"an unknown format":                    {with("pod/web-0", "-o", "xml"), []string{`"-o, --output" flag: must be one of table, wide, json, yaml, name`}},
 		"no kubeconfig":                        {[]string{"pod/web-0", "--endpoint", r.endpoint.URL}, []string{"--kubeconfig: there is none at ", missing}},
 		"a kubeconfig that is not there":       {[]string{"pod/web-0", "--endpoint", r.endpoint.URL, "--kubeconfig", missing}, []string{"--kubeconfig: ", missing}},
 		"an endpoint without a server":         {[]string{"pod/web-0", "--kubeconfig", r.kubeconfig(), "--endpoint", "http://127.0.0.1:1"}, []string{"--endpoint: ", "connection refused"}},

@@ -69,7 +69,7 @@ Kubernetes; --writer names others.`,
 	f := cmd.Flags()
 	o.Replicas = replicas.AddFlags(f, true)
 	f.StringArrayVar(&o.Writers, "writer", nil, "user whose Events to look at; may be given several times; none for the users that Kubernetes' own sources write as")
-	output.OneOf(cmd, &o.Output, "output", "o", []string{output.Table, output.JSON, output.YAML}, "format of the report: table, with at most 30 Events of a source, json or yaml")
+	output.OneOf(cmd, &o.Output, "output", "o", output.Formats(), "format of the report: table, wide for all Events rather than 30 of a source, json, yaml, or name for the names of Events")
 	return cmd
 }
 

@@ -61,7 +61,8 @@ func TestNoFormatHasEscapeCodesOfOthers(t *testing.T) {
 	r := newExplainRig(t, stormPolicies, "memory", memoryOf(t))
 	r.wrote("evil\x1b[2J\u009b2J", "Normal", "Evil\x1b]0;owned\a\tcell\n\u202e\x7f", "message")
 	for format, want := range map[string]string{
-		"table": "Evil\ufffd]0;owned\ufffd cell", "json": `Evil\u001b]0;owned\u0007\tcell`, "yaml": `Evil\e]0;owned\a\tcell`,
+		"table": "Evil\ufffd]0;owned\ufffd cell", "wide": "Evil\ufffd]0;owned\ufffd cell", "name": "event/",
+		"json": `Evil\u001b]0;owned\u0007\tcell`, "yaml": `Evil\e]0;owned\a\tcell`,
 	} {
 		out, err := r.explain("pod/web-0", "-o", format)
 		hidden := func(r rune) bool { return r != '\n' && !strconv.IsPrint(r) }

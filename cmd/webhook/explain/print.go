@@ -20,11 +20,25 @@ func (r *report) write(w io.Writer, format string) error {
 		return err
 	}
 	p := printer{output.NewRows(w), r.Store.At}
+	if format == output.Name {
+		for _, s := range r.Sources {
+			for _, e := range s.Events {
+				if e.Name != "" {
+					p.Add("event/" + e.Name)
+				}
+			}
+		}
+		return p.Flush()
+	}
 	p.Add(fmt.Sprintf("%s %s/%s, by store %s at %s", r.Kind, r.Namespace, r.Name, r.Store.Name, r.Store.At.UTC().Format(time.RFC3339)))
 	for _, s := range r.Sources {
 		p.source(s)
-		p.events(s.Events[:min(len(s.Events), mostRows)])
-		if more := len(s.Events) - mostRows; more > 0 {
+		shown := len(s.Events)
+		if format != output.Wide {
+			shown = min(shown, mostRows)
+		}
+		p.events(s.Events[:shown])
+		if more := len(s.Events) - shown; more > 0 {
 			p.Add(fmt.Sprintf("  and %d more", more))
 		}
 		p.dropped(s.Dropped)
