@@ -158,7 +158,7 @@ func (g *Gate) Decide(ctx context.Context, decide Phase, r *Request) (a Answer) 
 // undecided answers a write that could not be decided.
 func (g *Gate) undecided(r *Request, err error) Answer {
 	g.complain(r, err, "Event write not decided, admitting under the local limit")
-	if r.DryRun || g.Local.admits(g.Now(), r.Namespace, 1) {
+	if r.DryRun || g.Local.admits(g.Now(), r.Namespace) {
 		return admit(Undecided)
 	}
 	return overloaded()
@@ -166,7 +166,7 @@ func (g *Gate) undecided(r *Request, err error) Answer {
 
 // complain logs what failed for a request.
 func (g *Gate) complain(r *Request, err error, says string) {
-	if g.Complaints.admits(g.Now(), r.Namespace, 1) {
+	if g.Complaints.admits(g.Now(), r.Namespace) {
 		g.Log.Error(err, says, "namespace", r.Namespace, "operation", r.Operation, "user", r.UserInfo.Username)
 	}
 }

@@ -111,7 +111,7 @@ func play(t *testing.T, s shared, floor []*policy.Quota, beside int) []string {
 	a := &tenant{T: t, Rand: rand.New(rand.NewPCG(1, 2)), gate: gate, floor: floor}
 	a.editRules()
 	handler := func(phase admission.Phase) *admission.Handler {
-		return &admission.Handler{Gate: gate, Phase: phase, MaxBytes: 128 << 10, InFlight: admission.NewPlaces(64), Deadline: time.Hour}
+		return &admission.Handler{Gate: gate, Phase: phase, InFlight: admission.NewPlaces(64), Deadline: time.Hour}
 	}
 	mutate, validate := handler(gate.Mutate), handler(gate.Validate)
 	rng := rand.New(rand.NewPCG(3, 4)) // of shop

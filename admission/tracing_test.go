@@ -27,12 +27,12 @@ func TestATraceSaysWhatBecameOfAReviewAndNothingOfTheEvent(t *testing.T) {
 		return reviewOf(t, newRequest(epoch(), "a", append(changes, message(secret), reason(secret))))
 	}
 	for says, test := range map[string]struct {
-		store             store.Store
-		policy            func(*applied)
-		crowded, validate bool
-		query             string
-		body              []byte
-		want              []string
+		store    store.Store
+		policy   func(*applied)
+		validate bool
+		query    string
+		body     []byte
+		want     []string
 	}{
 		"a dry run": {
 			body: event(func(r *admission.Request) { r.DryRun = true }),
@@ -59,10 +59,6 @@ func TestATraceSaysWhatBecameOfAReviewAndNothingOfTheEvent(t *testing.T) {
 		"a call without a timeout": {
 			query: "?timeout=" + secret, body: event(), want: []string{"http.response.status_code=400"},
 		},
-		"a long review that finds no place": {
-			crowded: true, body: append(event(), strings.Repeat(" ", 100<<10)...), query: "?timeout=50ms",
-			want: []string{"eventquota.outcome=admit"},
-		},
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
@@ -75,12 +71,9 @@ func TestATraceSaysWhatBecameOfAReviewAndNothingOfTheEvent(t *testing.T) {
 				s = newRig(t, p).memory
 			}
 			gate, places := newGate(s, p), admission.NewPlaces(2)
-			h := &admission.Handler{Gate: gate, Phase: gate.Mutate, MaxBytes: maxBytes, InFlight: places, Deadline: time.Hour}
+			h := &admission.Handler{Gate: gate, Phase: gate.Mutate, InFlight: places, Deadline: time.Hour}
 			if test.validate {
 				h.Phase = gate.Validate
-			}
-			if test.crowded {
-				places.TakeAll()
 			}
 			recorder := tracetest.NewSpanRecorder()
 			tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)).Tracer("test")

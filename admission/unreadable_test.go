@@ -17,17 +17,14 @@ import (
 	"github.com/eventquota/eventquota/policy"
 )
 
-// smallMaxBytes is the longest review that is read in these tests.
-const smallMaxBytes = 64 << 10
-
 // unreadables are reviews whose Events cannot be read, each from what its object and oldObject
 // are, which stand where the API server writes them.
 func unreadables() map[string]string {
-	named, long := `{"metadata": {"name": "a"}}`, strings.Repeat("x", smallMaxBytes)
+	named, long := `{"metadata": {"name": "a"}}`, strings.Repeat("x", admission.MaxBytes)
 	return map[string]string{
 		"too long":                  `"object": {"metadata": {"name": "a"}, "message": "` + long + `"}, "oldObject": ` + named,
 		"too long an old object":    `"object": ` + named + `, "oldObject": {"message": "` + long + `"}`,
-		"too long in its end":       `"object": ` + named + `, "oldObject": ` + named + `, "options": {}` + strings.Repeat(" ", smallMaxBytes),
+		"too long in its end":       `"object": ` + named + `, "oldObject": ` + named + `, "options": {}` + strings.Repeat(" ", admission.MaxBytes),
 		"too deep":                  `"object": {"x": ` + nested(20_000) + `}, "oldObject": ` + named,
 		"a count that is text":      `"object": {"metadata": {"name": "a"}, "count": "3"}, "oldObject": ` + named,
 		"a count over 32 bits":      `"object": {"count": 2147483648}, "oldObject": ` + named,
@@ -59,7 +56,7 @@ func newUnreadableRig(t *testing.T, change func(*applied)) *unreadableRig {
 		admissionv1.Create: r.gate.Mutate, admissionv1.Update: r.gate.Validate,
 	} {
 		r.handlers[operation] = &admission.Handler{
-			Gate: r.gate, Phase: phase, MaxBytes: smallMaxBytes, InFlight: admission.NewPlaces(1), Deadline: time.Hour,
+			Gate: r.gate, Phase: phase, InFlight: admission.NewPlaces(1), Deadline: time.Hour,
 		}
 	}
 	return r

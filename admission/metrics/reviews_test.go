@@ -29,7 +29,7 @@ func TestMessagesThatAreCutAreCounted(t *testing.T) {
 	gate := &admission.Gate{
 		Policies: policy.InForce(policy.NewSet(p, policy.Rules{}, nil)), Store: own, Now: time.Now,
 	}
-	h := &admission.Handler{Name: "mutate", Gate: gate, Phase: gate.Mutate, MaxBytes: 1 << 20, InFlight: admission.NewPlaces(1), Deadline: time.Hour}
+	h := &admission.Handler{Name: "mutate", Gate: gate, Phase: gate.Mutate, InFlight: admission.NewPlaces(1), Deadline: time.Hour}
 	gate.Recorder = m
 	review := func(name, message string, dryRun bool) {
 		t.Helper()

@@ -36,8 +36,6 @@ const (
 	// certificateTimeout bounds each request about certificates, so that one that hangs does not keep a certificate from
 	// being renewed.
 	certificateTimeout = 5 * time.Second
-	// maxRequestBytes is the longest review that is read. The longest that the API server sends is shorter in practice.
-	maxRequestBytes = 8 << 20
 	// namespaceFile is where a pod finds its namespace.
 	namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 )
@@ -211,7 +209,6 @@ func (s *server) reviews(failed func()) http.Handler {
 			Name:     name,
 			Gate:     gate,
 			Phase:    phase,
-			MaxBytes: maxRequestBytes,
 			InFlight: inFlight,
 			Deadline: s.opts.Deadline,
 			Failed:   failed,
