@@ -72,7 +72,7 @@ func (q *question) invalid() bool {
 		rewritten.Message = q.message
 		e = &rewritten
 	}
-	return valid.Create(e, q.Namespace, q.throughEventsAPI()) != nil
+	return valid.Refused(e, q.Namespace, q.throughEventsAPI())
 }
 
 // nameIt gives an Event that asks for a generated name one, where it still can: what is merged into a stored Event must
