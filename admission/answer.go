@@ -24,8 +24,8 @@ import (
 type Answer struct {
 	Response admissionv1.AdmissionResponse
 	Outcome  Outcome
-	// Cut says that the Event goes through with a message cut to the limit of its policy. Dry runs are none.
-	Cut bool
+	// Rewritten is the Event as it is stored, where that is not as it was sent.
+	Rewritten *corev1.Event
 }
 
 // Outcome is what an answer is counted as.
@@ -60,7 +60,6 @@ func set(path, value string) edit { return edit{Op: "add", Path: path, Value: va
 
 // rewrite lets a CREATE of e through under a name and with a message.
 func rewrite(o Outcome, e *corev1.Event, name, message string) (Answer, error) {
-	a := admit(o)
 	var edits []edit
 	if message != e.Message {
 		edits = append(edits, set("/message", message))
@@ -69,14 +68,16 @@ func rewrite(o Outcome, e *corev1.Event, name, message string) (Answer, error) {
 		edits = append(edits, set("/metadata/name", name))
 	}
 	if len(edits) == 0 {
-		return a, nil
+		return admit(o), nil
 	}
 	patch, err := json.Marshal(edits)
 	if err != nil {
 		return Answer{}, fmt.Errorf("encode patch: %w", err)
 	}
-	jsonPatch := admissionv1.PatchTypeJSONPatch
-	a.Response.Patch, a.Response.PatchType = patch, &jsonPatch
+	stored := *e
+	stored.Name, stored.Message = name, message
+	a, jsonPatch := admit(o), admissionv1.PatchTypeJSONPatch
+	a.Rewritten, a.Response.Patch, a.Response.PatchType = &stored, patch, &jsonPatch
 	return a, nil
 }
 
@@ -110,9 +111,7 @@ func (q *question) admit(o Outcome) (Answer, error) {
 	if !q.rewritable {
 		return admit(o), nil
 	}
-	a, err := rewrite(o, q.Object, q.name, q.message)
-	a.Cut = !q.DryRun && q.cut
-	return a, err
+	return rewrite(o, q.Object, q.name, q.message)
 }
 
 // merged refuses a write whose occurrences went into another Event. A recorder of core/v1 accepts AlreadyExists

@@ -167,6 +167,6 @@ func kubeletReview(t *testing.T, mark string) []byte {
 // outcomes are a Recorder that counts them.
 type outcomes map[admission.Outcome]int
 
-func (o outcomes) Reviewed(_ string, one admission.Outcome, _ bool, _ time.Duration) { o[one]++ }
+func (o outcomes) Reviewed(_ string, one admission.Outcome, _ time.Duration) { o[one]++ }
 
 func (outcomes) Decided(admission.Decided) {}

@@ -19,7 +19,7 @@ import (
 // onDecision is a Recorder that hears of writes only.
 type onDecision func(admission.Decided)
 
-func (onDecision) Reviewed(string, admission.Outcome, bool, time.Duration) {}
+func (onDecision) Reviewed(string, admission.Outcome, time.Duration) {}
 
 func (f onDecision) Decided(d admission.Decided) { f(d) }
 

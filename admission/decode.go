@@ -145,13 +145,13 @@ func Truncate(s string, limit int) string {
 // sourceOf is the source of e as notices call it: an empty name would be that of
 // all for which a notice has no line of their own.
 func sourceOf(e *corev1.Event) store.Source {
-	component, host := source(e)
+	component, host := Source(e)
 	return store.Source{Component: cmp.Or(component, "unknown"), Host: host}
 }
 
-// occurrences is how often e says that it happened. Every count on the wire is
+// Occurrences is how often e says that it happened. Every count on the wire is
 // absolute; one that is absent stands for 1.
-func occurrences(e *corev1.Event) int64 {
+func Occurrences(e *corev1.Event) int64 {
 	n := e.Count
 	if e.Series != nil {
 		n = max(n, e.Series.Count)
@@ -184,9 +184,9 @@ func newest(e *corev1.Event) time.Time {
 	return at
 }
 
-// source is who reports an Event: its component and host. Events written through
+// Source is who reports an Event: its component and host. Events written through
 // events.k8s.io have none; there the reporting controller and instance do.
-func source(e *corev1.Event) (component, host string) {
+func Source(e *corev1.Event) (component, host string) {
 	if e.Source.Component == "" && e.Source.Host == "" {
 		return e.ReportingController, e.ReportingInstance
 	}

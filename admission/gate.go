@@ -209,8 +209,8 @@ func (g *Gate) audit(ctx context.Context, q *question) string {
 // concurrent use and must not block.
 type Recorder interface {
 	// Reviewed is called once for each call of a Handler, by its name. The outcome of a call that was no review is
-	// empty. Cut says that the message of an Event was cut that went through.
-	Reviewed(handler string, o Outcome, cut bool, took time.Duration)
+	// empty.
+	Reviewed(handler string, o Outcome, took time.Duration)
 	// Decided is called for each Event write that was decided.
 	Decided(d Decided)
 }

@@ -56,12 +56,11 @@ var _ http.Handler = (*Handler)(nil)
 func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	began := time.Now()
 	var outcome Outcome
-	var cut bool
 	timeout, err := timeoutOf(req)
 	if err != nil {
 		fail(req.Context(), w, err, http.StatusBadRequest)
 	} else {
-		outcome, cut = h.serve(w, req, began, timeout)
+		outcome = h.serve(w, req, began, timeout)
 	}
 	took := time.Since(began)
 	// The API server takes a call for failed that gets no review, or for which it does not wait.
@@ -69,12 +68,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		h.Failed()
 	}
 	if h.Gate.Recorder != nil {
-		h.Gate.Recorder.Reviewed(h.Name, outcome, cut, took)
+		h.Gate.Recorder.Reviewed(h.Name, outcome, took)
 	}
 }
 
 // serve answers a call that began at a time and may take another. The outcome of one that is no review is empty.
-func (h *Handler) serve(w http.ResponseWriter, req *http.Request, began time.Time, timeout time.Duration) (o Outcome, cut bool) {
+func (h *Handler) serve(w http.ResponseWriter, req *http.Request, began time.Time, timeout time.Duration) Outcome {
 	answered := timeout - timeout/10 // the rest is for the way back
 	ctx, cancel := context.WithDeadline(req.Context(), began.Add(min(answered, h.Deadline)))
 	defer cancel()
@@ -85,7 +84,7 @@ func (h *Handler) serve(w http.ResponseWriter, req *http.Request, began time.Tim
 	r, status, err := h.request(w, req)
 	if err != nil {
 		fail(ctx, w, err, status)
-		return "", false
+		return ""
 	}
 	phase := h.Phase
 	if h.InFlight.enter(r.Namespace) {
@@ -96,7 +95,7 @@ func (h *Handler) serve(w http.ResponseWriter, req *http.Request, began time.Tim
 	answer := h.Gate.Decide(ctx, phase, r)
 	noteAnswer(ctx, r, answer.Outcome)
 	respond(w, &answer)
-	return answer.Outcome, answer.Cut
+	return answer.Outcome
 }
 
 var errCrowded = errors.New("too many reviews in flight")

@@ -54,7 +54,7 @@ func serveIn(s store.Store, places int) *served {
 }
 
 // Reviewed implements admission.Recorder.
-func (s *served) Reviewed(_ string, o admission.Outcome, _ bool, _ time.Duration) {
+func (s *served) Reviewed(_ string, o admission.Outcome, _ time.Duration) {
 	if o == "" {
 		return
 	}

@@ -30,8 +30,6 @@ type question struct {
 	// name is what the Event is called once it is stored, and message the newest
 	// message within the limit of its policy.
 	name, message string
-	// cut says that message is not all of the Event's.
-	cut bool
 	// written is the write for the store, and updates what an UPDATE adds to it. They are made when
 	// a store is first asked.
 	made    bool
@@ -43,11 +41,8 @@ func (g *Gate) newQuestion(r *Request, gov policy.Governing, rewritable bool) *q
 	q := &question{
 		Request: r, gov: gov, rewritable: rewritable, storeID: g.StoreID, name: r.Object.Name, message: r.Object.Message,
 	}
-	if rewritable || r.Operation == admissionv1.Update {
-		if gov.Policy.Action != policy.Exempt {
-			q.message = Truncate(q.message, gov.Policy.MaxMessageBytes)
-		}
-		q.cut = len(q.message) < len(r.Object.Message)
+	if gov.Policy.Action != policy.Exempt && (rewritable || r.Operation == admissionv1.Update) {
+		q.message = Truncate(q.message, gov.Policy.MaxMessageBytes)
 	}
 	return q
 }
@@ -127,7 +122,7 @@ func (q *question) write() *store.Write {
 		Message:   h.Add(q.message).Sum(),
 		Namespace: q.Namespace,
 		Name:      q.name,
-		Count:     occurrences(e),
+		Count:     Occurrences(e),
 		Series:    keepsSeries(e),
 		First:     oldest(e),
 		At:        newest(e),
@@ -156,7 +151,7 @@ func (q *question) write() *store.Write {
 // objectKey names a source and object. The namespace of the Event is part of it
 // because an Event about a cluster-scoped object can live in more than one.
 func objectKey(h *store.Hasher, namespace string, e *corev1.Event) store.Key {
-	component, host := source(e)
+	component, host := Source(e)
 	h.Add("object", namespace, component, host)
 	return addObject(h, e).Sum()
 }
@@ -197,10 +192,10 @@ func bucketKey(h *store.Hasher, id string, parts []policy.KeyPart, r *Request) s
 		h.Add(string(part))
 		switch part {
 		case policy.KeySource:
-			component, host := source(e)
+			component, host := Source(e)
 			h.Add(component, host)
 		case policy.KeyController:
-			component, _ := source(e)
+			component, _ := Source(e)
 			h.Add(component)
 		case policy.KeyKind:
 			h.Add(e.InvolvedObject.APIVersion, e.InvolvedObject.Kind)

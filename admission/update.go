@@ -141,7 +141,7 @@ func MergedNote(merged, total int64, storeID string) string {
 
 // StoredOf reads the count of a stored Event for the store of an ID. An invalid note is ignored.
 func StoredOf(e *corev1.Event, storeID string) store.Stored {
-	s := store.Stored{Count: occurrences(e)}
+	s := store.Stored{Count: Occurrences(e)}
 	note, ok := e.Annotations[AnnotationMerged]
 	if !ok {
 		return s

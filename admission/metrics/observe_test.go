@@ -203,7 +203,7 @@ func TestCountingAllocatesNothing(t *testing.T) {
 	count := func() {
 		m.events.decided(&known)
 		m.events.decided(&rest)
-		m.Reviewed("mutate", admission.Merged, false, time.Millisecond)
+		m.Reviewed("mutate", admission.Merged, time.Millisecond)
 	}
 	count()
 	if n := testing.AllocsPerRun(1000, count); n != 0 {
@@ -219,7 +219,7 @@ func BenchmarkCounting(b *testing.B) {
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
 			m.events.decided(&d)
-			m.Reviewed("validate", admission.Dropped, false, time.Millisecond)
+			m.Reviewed("validate", admission.Dropped, time.Millisecond)
 		}
 	})
 }

@@ -87,7 +87,7 @@ func newServer(o *options, log logr.Logger) (*server, error) {
 	if o.MetricsSecure {
 		s.guard = access.New(s.clients.typed)
 	}
-	s.metrics.Policies(s.policies)
+	s.metrics.Policies(s.policies.Reports)
 	s.metrics.Busiest = s.state.busiest.Counter
 	s.metrics.Certificate(s.certs.GetCertificate)
 	s.webhook = s.newWebhook()
