@@ -23,11 +23,8 @@ func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
 func TestAnotherPathIsRefusedBeforeTheBody(t *testing.T) {
 	const segment = "abcdefghijklmnopqrstuvwxyz"
 	var called, refused atomic.Int64
-	p := &Path{
-		Accepts: func(given string) bool { return given == segment },
-		Refused: func(error) { refused.Add(1) },
-	}
-	s := httptest.NewServer(p.Before(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	accepts := func(given string) bool { return given == segment }
+	s := httptest.NewServer(Path(accepts, func(error) { refused.Add(1) }, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		called.Add(1)
 		if r.URL.Path != "/mutate" || strings.Contains(r.RequestURI, segment) {
 			t.Errorf("next is called at %s, and knows %q", r.URL.Path, r.RequestURI)

@@ -169,8 +169,7 @@ func (s *server) newCertificates() (certificates, error) {
 func (s *server) newWebhook() http.Handler {
 	if managed, ok := s.certs.(*certs.Managed); ok {
 		s.metrics.Repairs(managed.Repairs)
-		path := callers.Path{Accepts: managed.Accepts, Refused: s.refused("path")}
-		return path.Before(s.reviews(managed.CallFailed))
+		return callers.Path(managed.Accepts, s.refused("path"), s.reviews(managed.CallFailed))
 	}
 	if s.clientCA == nil {
 		s.log.Info("Anyone who reaches the port can send reviews. Set --client-ca-file where the API server has a client certificate for webhooks, or --self-managed-certificates", "port", s.opts.Port)
