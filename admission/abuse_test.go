@@ -32,13 +32,6 @@ func TestPhantomsHideNothing(t *testing.T) {
 	}
 }
 
-// perMinute is a quota of n tokens, and nothing else that limits.
-func perMinute(n int) func(*applied) {
-	return func(p *applied) {
-		only(limit(n, n, time.Minute, policy.KeyNamespace))(p)
-	}
-}
-
 // TestAnnotationsAreNoWayAroundAQuota has users write to stored Events what no recorder does.
 func TestAnnotationsAreNoWayAroundAQuota(t *testing.T) {
 	t.Parallel()
@@ -46,9 +39,6 @@ func TestAnnotationsAreNoWayAroundAQuota(t *testing.T) {
 	for says, patch := range map[string]func(i int) action{
 		"a new annotation each time": func(i int) action {
 			return update("a", details{version(fmt.Sprint(i))}, details{version(fmt.Sprint(i)), annotated("x", fmt.Sprint(i))})
-		},
-		"each on an Event of its own": func(i int) action {
-			return update(fmt.Sprint("e", i), details{about(fmt.Sprint(i))}, details{about(fmt.Sprint(i)), annotated("x", "y")})
 		},
 		"two contents in turn": func(i int) action {
 			return update("a", details{version(fmt.Sprint(i))}, details{version(fmt.Sprint(i)), annotated("x", fmt.Sprint(i%2))})
@@ -58,19 +48,10 @@ func TestAnnotationsAreNoWayAroundAQuota(t *testing.T) {
 			return update("a", details{version(fmt.Sprint(i)), annotated("x", fmt.Sprint((i+1)%2))},
 				details{who, version(fmt.Sprint(i)), annotated("x", fmt.Sprint(i%2))})
 		},
-		"a message": func(i int) action {
-			return update("a", details{version(fmt.Sprint(i))}, details{version(fmt.Sprint(i)), message(fmt.Sprint(i))})
-		},
-		"a count with a label": func(i int) action {
-			return update("a", details{version(fmt.Sprint(i)), count(int32(i) + 1)},
-				details{version(fmt.Sprint(i)), labelled("x"), count(int32(i) + 2)})
-		},
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
-			p := defaults()
-			perMinute(tokens)(p)
-			r := newRig(t, p)
+			r := newRig(t, named("own", only(limit(tokens, tokens, time.Minute, policy.KeyNamespace))))
 			admitted := 0
 			for i := range writes {
 				switch said := patch(i)(r); {
@@ -85,19 +66,6 @@ func TestAnnotationsAreNoWayAroundAQuota(t *testing.T) {
 			}
 		})
 	}
-	runStories(t, []story{
-		{says: "a write that is asked about twice pays once", policy: perMinute(2), steps: []step{
-			{0, update("a", details{version("1")}, details{version("1"), annotated("x", "y")}), "admit"},
-			{0, update("a", details{version("1")}, details{version("1"), annotated("x", "y")}), "admit"},
-			{0, update("a", details{version("2"), annotated("x", "y")}, details{version("2"), annotated("x", "z")}), "admit"},
-			{0, create("b"), `drop 429 TooManyRequests: limit "each Namespace" of quota is empty: next token at 2030-03-01T12:00:30Z, in 30s`},
-		}},
-		{says: "a spam filter is not asked", policy: func(p *applied) {
-			p.SpamFilter.Burst, p.SpamFilter.ReservePerReason = 0, 0
-		}, steps: []step{
-			{0, update("a", details{}, details{annotated("x", "y")}), "admit"},
-		}},
-	})
 }
 
 // TestNoNamespaceReportsToAnother: through events.k8s.io an Event in one namespace may be
@@ -105,15 +73,13 @@ func TestAnnotationsAreNoWayAroundAQuota(t *testing.T) {
 func TestNoNamespaceReportsToAnother(t *testing.T) {
 	t.Parallel()
 	for says, change := range map[string]func(*applied){
-		"by a spam filter":                  func(p *applied) { p.SpamFilter.Burst, p.SpamFilter.ReservePerReason = 1, 0 },
+		"by a spam filter":                  allows(1),
 		"by a limit of each object":         only(hourly(policy.KeyInvolvedObject)),
 		"by a quota of a source and object": only(hourly(policy.KeySource, policy.KeyInvolvedObject)),
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
-			p := defaults()
-			change(p)
-			r := newRig(t, p)
+			r := newRig(t, named("own", change))
 			theirs := event(func(e *corev1.Event) { e.InvolvedObject.Namespace = "victim" })
 			for i := range 10 {
 				create(fmt.Sprint("a", i), modern, theirs, in("tenant"), theirs, message(fmt.Sprint(i)), user("tenant"))(r)
