@@ -3,7 +3,6 @@ package admission_test
 import (
 	"context"
 	"fmt"
-	"net/http/httptest"
 	"slices"
 	"sync"
 	"testing"
@@ -69,35 +68,31 @@ func TestTheBoundOfReviewsInFlight(t *testing.T) {
 		s := &stuck{}
 		h := serve(s)
 		h.mutate.Deadline = 200 * time.Millisecond
-		calls := []string{
+		want := []string{
 			"allowed false after 200ms", // has the place
 			"allowed true after 0s",     // the local limit has two tokens
 			"allowed true after 0s",
 			"allowed false after 0s",
 		}
 		began := time.Now()
-		answers := make([]*httptest.ResponseRecorder, len(calls))
-		times := make([]time.Duration, len(calls))
+		got := make([]string, len(want))
 		var posts sync.WaitGroup
-		for i := range calls {
+		for i := range want {
 			posts.Go(func() {
-				answers[i] = post(t, h.mutate, reviewOf(t, newRequest(began, "a", nil)), "?timeout=1s")
-				times[i] = time.Since(began)
+				answer := answered(t, post(t, h.mutate, reviewOf(t, newRequest(began, "a", nil)), "?timeout=1s"))
+				got[i] = fmt.Sprintf("allowed %t after %v", answer.Allowed, time.Since(began))
 			})
 			synctest.Wait()
 		}
 		posts.Wait()
-		for i, want := range calls {
-			if got := fmt.Sprintf("allowed %t after %v", answered(t, answers[i]).Allowed, times[i]); got != want {
-				t.Errorf("call %d: %s, want %s", i, got, want)
-			}
+		if !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
 		}
 		if len(s.patience) != 1 {
 			t.Errorf("%d reviews reached the store, want 1", len(s.patience))
 		}
-		undecided, overloaded := admission.Undecided, admission.Overloaded
-		if got, want := fmt.Sprint(h.counted), fmt.Sprint([]admission.Outcome{undecided, undecided, overloaded, overloaded}); got != want {
-			t.Errorf("counted %s, want %s", got, want)
+		if want := []admission.Outcome{admission.Undecided, admission.Undecided, admission.Overloaded, admission.Overloaded}; !slices.Equal(h.counted, want) {
+			t.Errorf("counted %s, want %s", h.counted, want)
 		}
 	})
 }
