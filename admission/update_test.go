@@ -1,6 +1,7 @@
 package admission_test
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 	"time"
@@ -101,9 +102,8 @@ func TestWhoseAnUpdateIs(t *testing.T) {
 func TestAStoredEventIsKnownAgain(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 3000)
-	two := func(p *applied) { p.Merge.Threshold = 2 }
 	for says, tt := range map[string]struct {
-		policy        func(*applied)
+		threshold     int // 0 for the default
 		steps         []action
 		is, otherwise []details
 	}{
@@ -123,11 +123,6 @@ func TestAStoredEventIsKnownAgain(t *testing.T) {
 			steps: []action{validate("a", message(long)), validate("b", message(long))},
 			is:    []details{{message(long)}}, otherwise: []details{{message(admission.Truncate(long, 1024))}},
 		},
-		"one of which only an UPDATE is known": {
-			steps:     []action{create("a"), update("a", details{}, details{count(2)})},
-			is:        []details{{}, {count(2)}},
-			otherwise: []details{{message("2")}},
-		},
 		"one that was stored long before, of which only an UPDATE is known": {
 			steps: []action{
 				update("a", details{message(long)}, details{message(long), count(2)}),
@@ -140,9 +135,9 @@ func TestAStoredEventIsKnownAgain(t *testing.T) {
 			is:    []details{{message(admission.Truncate(long, 1024))}}, otherwise: []details{{message(long)}},
 		},
 		"an aggregate, whatever its message is now": {
-			policy: two,
-			steps:  []action{create("a", message("1")), create("b", message("2")), create("c", message("3"))},
-			is:     []details{{message(combined + "2")}, {message(combined + "3")}, {message("2")}}, otherwise: []details{{reason("Killing")}, {component("other")}},
+			threshold: 2,
+			steps:     []action{create("a", message("1")), create("b", message("2")), create("c", message("3"))},
+			is:        []details{{message(combined + "2")}, {message(combined + "3")}, {message("2")}}, otherwise: []details{{reason("Killing")}, {component("other")}},
 		},
 		"an aggregate of which only an UPDATE is known": {
 			steps: []action{update("a", details{message(combined + "1")}, details{message(combined + "2"), count(2)})},
@@ -158,11 +153,7 @@ func TestAStoredEventIsKnownAgain(t *testing.T) {
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
-			p := defaults()
-			if tt.policy != nil {
-				tt.policy(p)
-			}
-			r := newRig(t, p)
+			r := newRig(t, named("own", func(p *applied) { p.Merge.Threshold = cmp.Or(tt.threshold, p.Merge.Threshold) }))
 			for _, do := range tt.steps {
 				do(r)
 			}

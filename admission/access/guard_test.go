@@ -10,8 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/util/cache"
 )
+
+// TestMain holds that no goroutine is left when all tests have ended.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestMetricsAreForWhoHasATokenAndTheRight(t *testing.T) {
 	t.Parallel()

@@ -13,7 +13,12 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"go.uber.org/goleak"
 )
+
+// TestMain holds that no goroutine is left when all tests have ended.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // quiet is the log of a server whose clients fail on purpose.
 func quiet() *log.Logger { return log.New(io.Discard, "", 0) }

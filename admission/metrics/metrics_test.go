@@ -16,7 +16,11 @@ import (
 	"github.com/eventquota/eventquota/policy/watch"
 	"github.com/eventquota/eventquota/test/cli"
 	"github.com/eventquota/eventquota/test/prom"
+	"go.uber.org/goleak"
 )
+
+// TestMain holds that no goroutine is left when all tests have ended.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const docs = "../../docs/metrics.md"
 

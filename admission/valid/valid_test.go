@@ -1,7 +1,6 @@
 package valid_test
 
 import (
-	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -97,26 +96,5 @@ func TestOrdinaryEventsCostNoAllocation(t *testing.T) {
 		if least != 0 {
 			t.Errorf("%s: %v allocations", name, least)
 		}
-	}
-}
-
-// BenchmarkCreate shows what the bounds are for, in "the most that is looked at".
-func BenchmarkCreate(b *testing.B) {
-	most := legacy()
-	most.Labels = map[string]string{}
-	for i := range 240 {
-		most.Labels[fmt.Sprint(i, "-----")] = ""
-	}
-	annotated := current()
-	annotated.Annotations = map[string]string{"example.com/trace": "1"}
-	for name, event := range map[string]*corev1.Event{
-		"older recorder": legacy(), "newer recorder": current(), "with an annotation": annotated, "the most that is looked at": most,
-	} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				_ = valid.Refused(event, "shop", event.Count == 0)
-			}
-		})
 	}
 }
