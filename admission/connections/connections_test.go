@@ -16,10 +16,10 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/eventquota/eventquota/test/cli"
-	"go.uber.org/goleak"
 )
 
 // TestMain holds that no goroutine is left when all tests have ended.

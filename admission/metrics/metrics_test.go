@@ -12,11 +12,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	dto "github.com/prometheus/client_model/go"
+	"go.uber.org/goleak"
 
 	"github.com/eventquota/eventquota/policy/watch"
 	"github.com/eventquota/eventquota/test/cli"
 	"github.com/eventquota/eventquota/test/prom"
-	"go.uber.org/goleak"
 )
 
 // TestMain holds that no goroutine is left when all tests have ended.
