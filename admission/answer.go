@@ -24,8 +24,8 @@ import (
 type Answer struct {
 	Response admissionv1.AdmissionResponse
 	Outcome  Outcome
-	// Cut says that the Event goes through with a message cut to the limit of its policy. Dry runs are none.
-	Cut bool
+	// Rewritten is the Event as it is stored, where that is not as it was sent.
+	Rewritten *corev1.Event
 }
 
 // Outcome is what an answer is counted as.
@@ -48,44 +48,34 @@ func admit(o Outcome) Answer {
 	return Answer{Response: admissionv1.AdmissionResponse{Allowed: true}, Outcome: o}
 }
 
-// edit is one operation of a JSON patch.
+// edit is one operation of a JSON patch; "add" replaces too.
 type edit struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value string `json:"value"`
 }
 
-// set replaces or adds one field.
-func set(path, value string) edit { return edit{Op: "add", Path: path, Value: value} }
-
 // rewrite lets a CREATE of e through under a name and with a message.
 func rewrite(o Outcome, e *corev1.Event, name, message string) (Answer, error) {
-	a := admit(o)
 	var edits []edit
 	if message != e.Message {
-		edits = append(edits, set("/message", message))
+		edits = append(edits, edit{"add", "/message", message})
 	}
 	if name != e.Name {
-		edits = append(edits, set("/metadata/name", name))
+		edits = append(edits, edit{"add", "/metadata/name", name})
 	}
 	if len(edits) == 0 {
-		return a, nil
+		return admit(o), nil
 	}
 	patch, err := json.Marshal(edits)
 	if err != nil {
 		return Answer{}, fmt.Errorf("encode patch: %w", err)
 	}
-	jsonPatch := admissionv1.PatchTypeJSONPatch
-	a.Response.Patch, a.Response.PatchType = patch, &jsonPatch
+	stored := *e
+	stored.Name, stored.Message = name, message
+	a, jsonPatch := admit(o), admissionv1.PatchTypeJSONPatch
+	a.Rewritten, a.Response.Patch, a.Response.PatchType = &stored, patch, &jsonPatch
 	return a, nil
-}
-
-// with is a with a warning for the writer, if there is one.
-func (a Answer) with(warning string) Answer {
-	if warning != "" {
-		a.Response.Warnings = append(a.Response.Warnings, "eventquota: "+warning)
-	}
-	return a
 }
 
 // answer is the answer to a write that a store decided.
@@ -110,9 +100,7 @@ func (q *question) admit(o Outcome) (Answer, error) {
 	if !q.rewritable {
 		return admit(o), nil
 	}
-	a, err := rewrite(o, q.Object, q.name, q.message)
-	a.Cut = !q.DryRun && q.cut
-	return a, err
+	return rewrite(o, q.Object, q.name, q.message)
 }
 
 // merged refuses a write whose occurrences went into another Event. A recorder of core/v1 accepts AlreadyExists
@@ -189,11 +177,6 @@ type Moment struct {
 	After int64
 }
 
-// momentOf is when a store that was asked at a time decided.
-func momentOf(at time.Time, d store.Decision) Moment {
-	return Moment{At: at, After: max(0, d.Order-at.UnixMicro())}
-}
-
 // String is m as the annotation has it: At in microseconds of Unix time and, where there is one, After.
 func (m Moment) String() string {
 	at := strconv.FormatInt(m.At.UnixMicro(), 10)
@@ -206,16 +189,14 @@ func (m Moment) String() string {
 // ParseMoment is the Moment of an annotation. It is zero for what is none, or no time from 1970 to 2112.
 func ParseMoment(annotation string) Moment {
 	at, after, has := strings.Cut(annotation, "+")
-	micros, err := strconv.ParseInt(at, 10, 64)
-	if err != nil || micros < 0 {
-		return Moment{}
+	if !has {
+		after = "0"
 	}
-	m := Moment{At: time.UnixMicro(micros).UTC()}
-	if has {
-		m.After, err = strconv.ParseInt(after, 10, 64)
-	}
+	micros, noTime := strconv.ParseInt(at, 10, 64)
+	n, noOrder := strconv.ParseInt(after, 10, 64)
+	m := Moment{At: time.UnixMicro(micros).UTC(), After: n}
 	const most = int64(time.Hour / time.Microsecond) // more is no order of decisions
-	if err != nil || m.After < 0 || m.After > most || m.At.Year() >= 2112 {
+	if noTime != nil || noOrder != nil || micros < 0 || n < 0 || n > most || m.At.Year() >= 2112 {
 		return Moment{}
 	}
 	return m

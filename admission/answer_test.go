@@ -13,7 +13,6 @@ import (
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
-	"github.com/eventquota/eventquota/store/memory"
 )
 
 const (
@@ -60,34 +59,30 @@ func TestAnswersToMerges(t *testing.T) {
 
 func TestAnswersToDrops(t *testing.T) {
 	t.Parallel()
-	const dropped = "drop 429 TooManyRequests: "
-	two := func(p *applied) { p.Name, p.SpamFilter.Burst, p.SpamFilter.ReservePerReason = "night", 2, 0 }
+	const dropped, brake = "drop 429 TooManyRequests: ", "drop 429 TooManyRequests: brake drops it"
 	runStories(t, []story{
-		{says: "a drop names the bucket, the policy and the next token", policy: two, steps: []step{
+		{says: "a drop names the bucket, the policy and the next token", policy: func(p *applied) {
+			allows(2)(p)
+			p.Name = "night"
+		}, steps: []step{
 			{0, create("a", message("1")), "admit"},
 			{time.Minute, create("b", message("2")), "admit"},
 			{2 * time.Minute, create("c", message("3")), dropped + `spam filter of night is empty: next token at 2030-03-01T12:05:00Z, in 3m0s`},
-			{5*time.Minute - 1500*time.Millisecond, create("d", message("4")), dropped + `spam filter of night is empty: next token at 2030-03-01T12:05:00Z, in 1.5s`},
+			{5*time.Minute - 1500*time.Millisecond, create("d", series(7), message("4")), dropped + `spam filter of night is empty: next token at 2030-03-01T12:05:00Z, in 1.5s`},
 			{5 * time.Minute, create("d", message("4")), "admit"},
 		}},
-		{says: "a drop through events.k8s.io says the same", policy: two, steps: []step{
-			{0, create("a", modern, message("1")), "admit"},
-			{0, create("b", modern, message("2")), "admit"},
-			{0, create("c", modern, message("3")), dropped + `spam filter of night is empty: next token at 2030-03-01T12:05:00Z, in 5m0s`},
-			{0, create("d", series(7), message("4")), dropped + `spam filter of night is empty: next token at 2030-03-01T12:05:00Z, in 5m0s`},
-		}},
-		{says: "a merge is dropped where merges are charged", policy: func(p *applied) {
-			two(p)
-			p.SpamFilter.ChargeMerged = true
-		}, steps: []step{
+		{says: "or the limit and its quota", policy: only(hourly()), steps: []step{
 			{0, create("a"), "admit"},
-			{0, create("b"), "merge 409 " + into + "a, 2 occurrences so far"},
-			{0, create("c"), dropped + `spam filter of night is empty: next token at 2030-03-01T12:05:00Z, in 5m0s`},
+			{0, create("b", message("2")), dropped + `limit "all" of quota is empty: next token at 2030-03-01T13:00:00Z, in 1h0m0s`},
 		}},
-		{says: "a bucket without tokens never has one", policy: func(p *applied) {
-			p.SpamFilter.Burst, p.SpamFilter.ReservePerReason = 0, 0
-		}, steps: []step{
+		{says: "a bucket without tokens never has one", policy: allows(0), steps: []step{
 			{0, create("a"), dropped + `spam filter of the default policy is empty: it never has tokens`},
+		}},
+		{says: "a policy that drops all names itself, and a recorder counts on", policy: func(p *applied) { p.Name, p.Action = "brake", policy.Drop }, steps: []step{
+			{0, create("a"), brake},
+			{time.Hour, create("b", message("2")), brake},
+			{0, update("a", details{}, details{count(2)}), "merge 409 " + into + "a, 2 occurrences so far"},
+			{0, update("a", details{}, details{labelled("x")}), brake},
 		}},
 	})
 }
@@ -100,7 +95,7 @@ func TestAnswersQuoteNothingThatAClientWrote(t *testing.T) {
 		message(secret), reason(secret), component(secret), about(secret), user(secret), labelled(secret), in(secret),
 		event(func(e *corev1.Event) { e.InvolvedObject.FieldPath, e.Source.Host = secret, secret }),
 	}
-	limited := named("night", func(p *applied) { p.SpamFilter.Burst, p.SpamFilter.ReservePerReason = 1, 0 })
+	limited := named("night", allows(1))
 	deny := named("strict", func(p *applied) { p.limits(hourly()) })
 	for says, tt := range map[string]struct {
 		policy *applied
@@ -114,45 +109,27 @@ func TestAnswersQuoteNothingThatAClientWrote(t *testing.T) {
 		"no store":     {policy: deny, store: denies{}, writes: []details{nil}, want: `the shared store is unavailable, and quota denies Events then`},
 		"no time":      {policy: limited, store: faulty(func() error { return errors.New(secret) }), writes: []details{nil, nil, nil}, want: "no decision in time, and the local limit for undecided Events is reached"},
 	} {
-		for _, phase := range []string{"mutate", "validate"} {
-			t.Run(says+" in phase "+phase, func(t *testing.T) {
-				t.Parallel()
-				r := newRig(t, tt.policy)
-				if tt.store != nil {
-					r.gate.Store = tt.store
+		t.Run(says, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, tt.policy)
+			if tt.store != nil {
+				r.gate.Store = tt.store
+			}
+			for i, change := range tt.writes {
+				request := newRequest(r.now, fmt.Sprint(secret, i), slices.Concat(all, change))
+				response := r.gate.Decide(t.Context(), r.gate.Mutate, request).Response
+				if last := i == len(tt.writes)-1; response.Allowed == last {
+					t.Fatalf("write %d: allowed %t", i, response.Allowed)
 				}
-				decide := r.gate.Mutate
-				if phase == "validate" {
-					decide = r.gate.Validate
+				if response.Allowed {
+					continue
 				}
-				for i, change := range tt.writes {
-					request := newRequest(r.now, fmt.Sprint(secret, i), slices.Concat(all, change))
-					response := r.gate.Decide(t.Context(), decide, request).Response
-					if last := i == len(tt.writes)-1; response.Allowed == last {
-						t.Fatalf("write %d: allowed %t", i, response.Allowed)
-					}
-					if response.Allowed {
-						continue
-					}
-					if response.Result.Message != tt.want {
-						t.Errorf("says %q, want %q", response.Result.Message, tt.want)
-					}
-					if said := fmt.Sprintf("%+v", response); strings.Contains(said, secret) {
-						t.Errorf("quotes the client: %s", said)
-					}
+				if said := fmt.Sprintf("%+v", response); response.Result.Message != tt.want || strings.Contains(said, secret) {
+					t.Errorf("says %q, want %q: %s", response.Result.Message, tt.want, said)
 				}
-			})
-		}
+			}
+		})
 	}
-}
-
-// audit has a policy of a name audited that would drop all.
-func (r *rig) audit(name string) {
-	r.t.Helper()
-	r.gate.Audit = memory.New(memory.Options{Bytes: memory.AuditBytes, Unsettled: true})
-	p := defaults()
-	p.before = []*policy.Policy{named(name, func(p *applied) { p.AuditWarnings, p.Action = true, policy.Drop }).audited()}
-	r.gate.Policies = p.inForce()
 }
 
 func TestAnAnnotationThatIsNoMomentIsNone(t *testing.T) {
@@ -185,11 +162,15 @@ func (r *rig) moment(request *admission.Request) admission.Moment {
 	return admission.ParseMoment(a.Response.AuditAnnotations[admission.AnnotationDecided])
 }
 
-// TestMomentsTellTheOrderOfDecisions has a clock that stands still and then goes
-// back, as that of a request does that others overtake.
+// TestMomentsTellTheOrderOfDecisions has a clock that stands still and then goes back, as that of a request does that
+// others overtake, and an audited policy that asks its own store. What only that one decides has no moment.
 func TestMomentsTellTheOrderOfDecisions(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, defaults())
+	audited := func(p *applied) { p.before = []*policy.Policy{named("new", func(*applied) {}).audited()} }
+	r := newRig(t, named("own", audited))
+	if _, err := r.gate.Audit.Decide(t.Context(), r.now, store.Write{Group: store.KeyOf("a"), Name: "a"}, store.Limits{}); err != nil {
+		t.Fatal(err)
+	}
 	for i, want := range []admission.Moment{
 		{At: epoch()}, {At: epoch(), After: 1}, {At: epoch().Add(-time.Millisecond), After: 1002}, {At: epoch().Add(time.Second)},
 	} {
@@ -198,26 +179,11 @@ func TestMomentsTellTheOrderOfDecisions(t *testing.T) {
 			t.Errorf("decision %d: %+v, want %+v", i, got, want)
 		}
 	}
-}
-
-// TestAMomentIsThatOfTheStoreThatDecides has a policy in mode Audit ask its own store about the same write.
-func TestAMomentIsThatOfTheStoreThatDecides(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, defaults())
-	r.audit("strict")
-	request := newRequest(r.now, "a", nil)
-	for range 3 {
-		if _, err := r.gate.Audit.Decide(t.Context(), r.now, store.Write{Group: store.KeyOf("a"), Name: "a"}, store.Limits{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got, want := r.moment(request), (admission.Moment{At: epoch()}); got != want {
-		t.Errorf("decided %+v, want %+v", got, want)
-	}
 	r.gate.Policies = named("free", func(p *applied) {
-		p.Action, p.before = policy.Exempt, []*policy.Policy{named("new", func(*applied) {}).audited()}
+		audited(p)
+		p.Action = policy.Exempt
 	}).inForce()
-	if got := r.moment(request); got != (admission.Moment{}) {
+	if got := r.moment(newRequest(r.now, "a", nil)); got != (admission.Moment{}) {
 		t.Errorf("decided %+v where only an audited policy asks a store, want no moment", got)
 	}
 }

@@ -3,7 +3,6 @@ package admission_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -21,7 +20,7 @@ import (
 
 // maxAllocs is how many allocations a review may cost, from its HTTP request to its
 // answer, beside those of the store and of the server.
-const maxAllocs = 36
+const maxAllocs = 37
 
 // answers is a store that always answers the same.
 type answers store.Decision
@@ -65,20 +64,16 @@ func TestAReviewAllocatesLittle(t *testing.T) {
 			gate := newGate(answers{Verdict: tt.decision, Into: "a", Total: 2}, p)
 			outcomes := outcomes{}
 			gate.Recorder = outcomes
-			h := &admission.Handler{
-				Gate: gate, Phase: gate.Mutate,
-				MaxBytes: maxBytes, InFlight: admission.NewPlaces(1), Deadline: time.Hour,
-			}
-			const mark = "0000000000"
-			body := kubeletReview(t, mark)
+			h, change := handlerOf(gate, gate.Mutate, 1), details{}
 			if tt.update {
-				h.Phase, body = gate.Validate, asUpdate(t, body)
+				h.Phase, change = gate.Validate, details{counted}
 			}
 			const runs = 200
-			bodies := make([][]byte, runs+1) // each about an object of its own
+			bodies := make([][]byte, runs+1)
 			for i := range bodies {
-				bodies[i] = bytes.ReplaceAll(body, []byte(mark), fmt.Appendf(nil, "%0*d", len(mark), i))
+				bodies[i] = reviewOf(t, kubelets(fmt.Sprintf("web-%03d", i), change))
 			}
+			body := bodies[0]
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "/?timeout=1h", http.NoBody)
 			if err != nil {
 				t.Fatal(err)
@@ -106,23 +101,6 @@ func TestAReviewAllocatesLittle(t *testing.T) {
 	}
 }
 
-// asUpdate makes the review of a CREATE that of a recorder's UPDATE.
-func asUpdate(t *testing.T, body []byte) []byte {
-	t.Helper()
-	var review admissionv1.AdmissionReview
-	if err := json.Unmarshal(body, &review); err != nil {
-		t.Fatal(err)
-	}
-	r := review.Request
-	r.Operation, r.OldObject.Raw = admissionv1.Update, r.Object.Raw
-	r.Object.Raw = bytes.Replace(r.Object.Raw, []byte(`"count":1`), []byte(`"count":2`), 1)
-	body, err := json.Marshal(review)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return body
-}
-
 // plainWriter is a ResponseWriter that keeps nothing.
 type plainWriter struct{ header http.Header }
 
@@ -132,41 +110,31 @@ func (w *plainWriter) Write(b []byte) (int, error)      { return len(b), nil }
 func (w *plainWriter) SetReadDeadline(time.Time) error  { return nil }
 func (w *plainWriter) SetWriteDeadline(time.Time) error { return nil }
 
-// kubeletReview is a review of the Event of a mark, as an API server sends it.
-func kubeletReview(t *testing.T, mark string) []byte {
-	t.Helper()
-	e := newRequest(epoch(), "web-"+mark+".18a2b3c4d5e6f708", details{about("web-" + mark), message(
-		"Back-off restarting failed container web in pod web-" + mark + "_default(3f2b6a50-7a0b-4a5e-9d60-8a7ff2d1c0de)")}).Object
-	e.CreationTimestamp = metav1.NewTime(epoch())
-	e.ManagedFields = []metav1.ManagedFieldsEntry{{
-		Manager: "kubelet", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", Time: &e.CreationTimestamp, FieldsType: "FieldsV1",
-		FieldsV1: metav1.NewFieldsV1(`{"f:count":{},"f:firstTimestamp":{},"f:involvedObject":{},"f:lastTimestamp":{},"f:message":{},"f:reason":{},"f:reportingComponent":{},"f:reportingInstance":{},"f:source":{"f:component":{},"f:host":{}},"f:type":{}}`),
+// kubelets is a request about the Event of a pod, as an API server sends it.
+func kubelets(pod string, change details) *admission.Request {
+	r := newRequest(epoch(), pod+".18a2b3c4d5e6f708", details{about(pod), message(
+		"Back-off restarting failed container web in pod " + pod + "_default(3f2b6a50-7a0b-4a5e-9d60-8a7ff2d1c0de)")})
+	r.UserInfo.Groups = []string{"system:nodes", "system:authenticated"}
+	r.Object.CreationTimestamp = metav1.NewTime(epoch())
+	r.Object.ManagedFields = []metav1.ManagedFieldsEntry{{
+		Manager: "kubelet", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", Time: &r.Object.CreationTimestamp, FieldsType: "FieldsV1",
+		FieldsV1: metav1.NewFieldsV1(`{"f:count":{},"f:firstTimestamp":{},"f:involvedObject":{},"f:lastTimestamp":{},"f:message":{},"f:reason":{},"f:source":{"f:component":{},"f:host":{}},"f:type":{}}`),
 	}}
-	raw, err := json.Marshal(e)
-	if err != nil {
-		t.Fatal(err)
+	for _, one := range change {
+		one(r)
 	}
-	var review admissionv1.AdmissionReview
-	review.Kind, review.APIVersion = "AdmissionReview", "admission.k8s.io/v1"
-	review.Request = &admissionv1.AdmissionRequest{
-		UID:  requestUID,
-		Kind: metav1.GroupVersionKind{Version: "v1", Kind: "Event"}, Resource: metav1.GroupVersionResource{Version: "v1", Resource: "events"},
-		RequestKind: &metav1.GroupVersionKind{Version: "v1", Kind: "Event"}, RequestResource: &metav1.GroupVersionResource{Version: "v1", Resource: "events"},
-		Name: e.Name, Namespace: "default", Operation: admissionv1.Create, DryRun: new(bool),
-	}
-	review.Request.UserInfo.Username = "system:node:node-1"
-	review.Request.UserInfo.Groups = []string{"system:nodes", "system:authenticated"}
-	review.Request.Object.Raw = raw
-	body, err := json.Marshal(review)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return body
+	return r
+}
+
+// counted makes a request a recorder's UPDATE.
+func counted(r *admission.Request) {
+	r.Operation, r.OldObject = admissionv1.Update, r.Object.DeepCopy()
+	r.Object.Count++
 }
 
 // outcomes are a Recorder that counts them.
 type outcomes map[admission.Outcome]int
 
-func (o outcomes) Reviewed(_ string, one admission.Outcome, _ bool, _ time.Duration) { o[one]++ }
+func (o outcomes) Reviewed(_ string, one admission.Outcome, _ time.Duration) { o[one]++ }
 
 func (outcomes) Decided(admission.Decided) {}

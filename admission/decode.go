@@ -17,8 +17,7 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// review is the part of an AdmissionReview that decisions read. It is decoded
-// in one pass over the body, Events and all.
+// review is the part of an AdmissionReview that decisions read, decoded in one pass over the body.
 type review struct {
 	Kind    string   `json:"kind"`
 	Request *Request `json:"request"`
@@ -116,8 +115,7 @@ const aggregatePrefix = "(combined from similar events): "
 // seriesMessageBytes is the longest message, in bytes, that the API server takes in an Event with eventTime set.
 const seriesMessageBytes = 1024
 
-// AggregateMessage is the message of an aggregate whose newest message is text. series says that
-// the Event keeps its count in a series, which makes the API server limit its message.
+// AggregateMessage is the message of an aggregate whose newest is text. Of a series, the API server limits it.
 func AggregateMessage(text string, series bool) string {
 	message := text
 	if !strings.HasPrefix(text, aggregatePrefix) {
@@ -142,16 +140,14 @@ func Truncate(s string, limit int) string {
 	return store.Clip(s, limit-len(note)) + note
 }
 
-// sourceOf is the source of e as notices call it: an empty name would be that of
-// all for which a notice has no line of their own.
+// sourceOf is the source of e as notices call it, where an empty name is that of all which have no line of their own.
 func sourceOf(e *corev1.Event) store.Source {
-	component, host := source(e)
+	component, host := Source(e)
 	return store.Source{Component: cmp.Or(component, "unknown"), Host: host}
 }
 
-// occurrences is how often e says that it happened. Every count on the wire is
-// absolute; one that is absent stands for 1.
-func occurrences(e *corev1.Event) int64 {
+// Occurrences is how often e says that it happened. A count that is absent stands for 1.
+func Occurrences(e *corev1.Event) int64 {
 	n := e.Count
 	if e.Series != nil {
 		n = max(n, e.Series.Count)
@@ -184,9 +180,9 @@ func newest(e *corev1.Event) time.Time {
 	return at
 }
 
-// source is who reports an Event: its component and host. Events written through
+// Source is who reports an Event: its component and host. Events written through
 // events.k8s.io have none; there the reporting controller and instance do.
-func source(e *corev1.Event) (component, host string) {
+func Source(e *corev1.Event) (component, host string) {
 	if e.Source.Component == "" && e.Source.Host == "" {
 		return e.ReportingController, e.ReportingInstance
 	}

@@ -18,20 +18,17 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// Gate decides Event writes. Its fields are set before the first call and not
-// changed after; its methods are safe for concurrent use.
+// Gate decides Event writes. Its fields are set before the first call; its methods are safe for concurrent use.
 type Gate struct {
 	Policies Policies
 	Store    store.Store
 	// StoreID names Store in what stored Events say of their counts; empty for one that all replicas share.
 	StoreID string
-	// Audit decides, beside Store, what policies in mode Audit would do. What it
-	// counts is never written to the API server. Nil where nothing is audited.
+	// Audit decides, beside Store, what policies in mode Audit would do. Nil where nothing is audited.
 	Audit store.Store
 	// Recorder is called with the results of calls and writes. Nil for none.
 	Recorder Recorder
-	// MaxWriteInterval is the longest wait between two writes of a stored Event or
-	// notice, unless its policy has a longer one as the shortest.
+	// MaxWriteInterval is the longest wait between two writes, unless a policy has a longer one as the shortest.
 	MaxWriteInterval time.Duration
 	// Now is the clock.
 	Now func() time.Time
@@ -46,8 +43,7 @@ type Gate struct {
 // Phase decides one request in one phase of admission. An error means that it could not be decided.
 type Phase func(ctx context.Context, r *Request) (Answer, error)
 
-// Mutate decides a CREATE: it is stored, as it is or as an aggregate, merged into
-// a stored Event, or dropped. What is stored may be rewritten.
+// Mutate decides a CREATE. What is stored may be rewritten.
 func (g *Gate) Mutate(ctx context.Context, r *Request) (Answer, error) {
 	if r.Operation != admissionv1.Create {
 		return admit(Ignored), nil
@@ -55,8 +51,7 @@ func (g *Gate) Mutate(ctx context.Context, r *Request) (Answer, error) {
 	return g.decide(ctx, r, true)
 }
 
-// Validate decides an UPDATE. It decides a CREATE too, as Mutate does, for where
-// there is no mutating webhook; then nothing is rewritten.
+// Validate decides an UPDATE, and a CREATE where there is no mutating webhook; nothing is rewritten.
 func (g *Gate) Validate(ctx context.Context, r *Request) (Answer, error) {
 	switch {
 	case r.Operation != admissionv1.Create && r.Operation != admissionv1.Update:
@@ -69,7 +64,7 @@ func (g *Gate) Validate(ctx context.Context, r *Request) (Answer, error) {
 
 // decide decides every Event write. rewritable reports whether the answer may change the Event.
 func (g *Gate) decide(ctx context.Context, r *Request, rewritable bool) (Answer, error) {
-	if !isEvent(r) {
+	if r.Kind.Kind != "Event" || r.Kind.Group != "" {
 		return admit(Ignored), nil
 	}
 	g.replaceUnreadable(r)
@@ -95,7 +90,10 @@ func (g *Gate) decide(ctx context.Context, r *Request, rewritable bool) (Answer,
 	}
 	g.passOn(q, q.owner(gov.Policy, d), d, false)
 	a, err := q.answer(d)
-	return a.with(warning), err
+	if warning != "" {
+		a.Response.Warnings = []string{"eventquota: " + warning}
+	}
+	return a, err
 }
 
 // governing is what applies to a request. It fails when time runs out.
@@ -129,10 +127,7 @@ func (g *Gate) replaceUnreadable(r *Request) {
 	g.complain(r, r.Unreadable, "Event cannot be read, deciding without its content")
 }
 
-func isEvent(r *Request) bool { return r.Kind.Kind == "Event" && r.Kind.Group == "" }
-
-// Decide runs a phase. Until it returns, r is for this call alone. If the store fails or the code
-// panics, the write is admitted under the local limit.
+// Decide runs a phase. If the store fails or the code panics, the write is admitted under the local limit.
 func (g *Gate) Decide(ctx context.Context, decide Phase, r *Request) (a Answer) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -158,7 +153,7 @@ func (g *Gate) Decide(ctx context.Context, decide Phase, r *Request) (a Answer) 
 // undecided answers a write that could not be decided.
 func (g *Gate) undecided(r *Request, err error) Answer {
 	g.complain(r, err, "Event write not decided, admitting under the local limit")
-	if r.DryRun || g.Local.admits(g.Now(), r.Namespace, 1) {
+	if r.DryRun || g.Local.admits(g.Now(), r.Namespace) {
 		return admit(Undecided)
 	}
 	return overloaded()
@@ -166,7 +161,7 @@ func (g *Gate) undecided(r *Request, err error) Answer {
 
 // complain logs what failed for a request.
 func (g *Gate) complain(r *Request, err error, says string) {
-	if g.Complaints.admits(g.Now(), r.Namespace, 1) {
+	if g.Complaints.admits(g.Now(), r.Namespace) {
 		g.Log.Error(err, says, "namespace", r.Namespace, "operation", r.Operation, "user", r.UserInfo.Username)
 	}
 }
@@ -209,8 +204,8 @@ func (g *Gate) audit(ctx context.Context, q *question) string {
 // concurrent use and must not block.
 type Recorder interface {
 	// Reviewed is called once for each call of a Handler, by its name. The outcome of a call that was no review is
-	// empty. Cut says that the message of an Event was cut that went through.
-	Reviewed(handler string, o Outcome, cut bool, took time.Duration)
+	// empty.
+	Reviewed(handler string, o Outcome, took time.Duration)
 	// Decided is called for each Event write that was decided.
 	Decided(d Decided)
 }
@@ -252,8 +247,7 @@ func (g *Gate) passOn(q *question, owner *policy.Rule, d store.Decision, audited
 	g.Recorder.Decided(decided)
 }
 
-// owner is the rule that decided: the one whose bucket had no token, otherwise the policy under which the store
-// was asked.
+// owner is the rule that decided: the one whose bucket had no token, else the policy under which the store was asked.
 func (q *question) owner(p *policy.Policy, d store.Decision) *policy.Rule {
 	if d.Empty != nil {
 		if r := q.gov.Rule(d.Empty.Policy); r != nil {

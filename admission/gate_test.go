@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/funcr"
-	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 
@@ -35,7 +34,7 @@ func undecided(details ...detail) action {
 func TestOnlyEventWritesAreDecided(t *testing.T) {
 	t.Parallel()
 	// A bucket without tokens drops whatever is decided.
-	drops := func(p *applied) { p.SpamFilter.Burst, p.SpamFilter.ReservePerReason = 0, 0 }
+	drops := allows(0)
 	const never = `drop 429 TooManyRequests: spam filter of the default policy is empty: it never has tokens`
 	runStories(t, []story{
 		{says: "a CREATE is decided in the mutating phase", policy: drops, steps: []step{{0, create("a"), never}}},
@@ -57,10 +56,12 @@ func TestOnlyEventWritesAreDecided(t *testing.T) {
 			{0, create("a", operation("")), "ignore"},
 			{0, create("a", operation(admissionv1.Update)), "ignore"},
 		}},
-		{says: "what cannot be decided is admitted under the local limit", steps: []step{
+		{says: "what cannot be decided is admitted under the local limit, and one namespace leaves some to others", steps: []step{
 			{0, undecided(), "undecided"},
 			{0, undecided(), "undecided"},
 			{0, undecided(), "overload 429 TooManyRequests: no decision in time, and the local limit for undecided Events is reached"},
+			{0, undecided(in("bank")), "undecided"},
+			{0, undecided(in("shop")), "overload 429 TooManyRequests: no decision in time, and the local limit for undecided Events is reached"},
 			{time.Hour, undecided(), "undecided"},
 		}},
 		{says: "a dry run is always admitted and takes none of the local limit", steps: []step{
@@ -70,24 +71,6 @@ func TestOnlyEventWritesAreDecided(t *testing.T) {
 			{0, undecided(), "undecided"},
 		}},
 	})
-}
-
-// TestUndecidedEventsOfANamespaceLeaveRoomForOthers: the local limit is for all of them.
-func TestUndecidedEventsOfANamespaceLeaveRoomForOthers(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, defaults())
-	r.gate.Local = admission.NewAllowance(5, time.Hour)
-	said := map[string]int{}
-	for range 10 {
-		outcome, _, _ := strings.Cut(undecided()(r), " ")
-		said[outcome]++
-	}
-	if diff := cmp.Diff(map[string]int{"undecided": 3, "overload": 7}, said); diff != "" {
-		t.Errorf("ten of one namespace (-want +got):\n%s", diff)
-	}
-	if said := undecided(in("bank"))(r); said != "undecided" {
-		t.Errorf("one of another namespace: %q, want undecided", said)
-	}
 }
 
 // TestWhatTheAPIServerRefusesLeavesNoState: the mutating phase comes before the API server's own validation.
@@ -124,11 +107,9 @@ func TestWhatTheAPIServerRefusesLeavesNoState(t *testing.T) {
 func TestNames(t *testing.T) {
 	t.Parallel()
 	runStories(t, []story{
-		{says: "a name that is given wins over generateName", steps: []step{
-			{0, create("a", generated("web.")), "admit"},
-		}},
-		{says: "an Event whose name the API server has generated is known by it", steps: []step{
+		{says: "a name that is given, or the API server has generated, wins over generateName", steps: []step{
 			{0, validate("web.x7k2p", generated("web.")), "admit"},
+			{0, create("a", message("2"), generated("web.")), "admit"},
 			{0, create("b"), "merge 409 " + into + "web.x7k2p, 2 occurrences so far"},
 		}},
 	})
@@ -162,31 +143,19 @@ func (f faulty) Decide(context.Context, time.Time, store.Write, store.Limits) (s
 
 func TestStoreFaults(t *testing.T) {
 	t.Parallel()
-	full := func() error { return store.ErrFull }
-	bug := func() error { panic("bug") }
-	for says, fault := range map[string]faulty{"fails": full, "panics": bug} {
+	for says, fault := range map[string]faulty{"fails": func() error { return store.ErrFull }, "panics": func() error { panic("bug") }} {
 		t.Run("when the store "+says+" Events are admitted under the local limit, and a namespace leaves complaints to others", func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, defaults())
 			r.gate.Store = fault
 			complaints := 0
 			r.gate.Log = funcr.New(func(string, string) { complaints++ }, funcr.Options{})
-			decide := func(phase admission.Phase) string {
-				return r.words(r.gate.Decide(t.Context(), phase, newRequest(r.now, "a", nil)))
-			}
-			got := []string{decide(r.gate.Mutate), decide(r.gate.Validate), decide(r.gate.Mutate)}
-			want := []string{"undecided", "undecided", "overload 429 TooManyRequests: no decision in time, and the local limit for undecided Events is reached"}
-			for i := range want {
-				if got[i] != want[i] {
-					t.Errorf("Event %d: %q, want %q", i+1, got[i], want[i])
-				}
-			}
+			const refused = "overload 429 TooManyRequests: no decision in time, and the local limit for undecided Events is reached"
+			r.run([]step{{0, create("a"), "undecided"}, {0, validate("a"), "undecided"}, {0, create("a"), refused}})
 			if complaints != 2 {
 				t.Errorf("%d lines logged, want 2", complaints)
 			}
-			other := newRequest(r.now, "b", nil)
-			other.Namespace, other.Object.Namespace, other.Object.InvolvedObject.Namespace = "other", "other", "other"
-			r.gate.Decide(t.Context(), r.gate.Mutate, other)
+			create("b", in("other"))(r)
 			if complaints != 3 {
 				t.Errorf("%d lines logged, want another one for another namespace", complaints)
 			}

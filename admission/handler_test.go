@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -23,14 +22,10 @@ import (
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/store"
-	"github.com/eventquota/eventquota/test/cli"
 )
 
-const (
-	maxBytes = 8 << 20
-	// unhurried is the query of a call that a busy machine answers in time.
-	unhurried = "?timeout=1h"
-)
+// unhurried is the query of a call that a busy machine answers in time.
+const unhurried = "?timeout=1h"
 
 // served is a Handler of both phases and what it counted.
 type served struct {
@@ -48,16 +43,17 @@ func serve(s store.Store) *served { return serveIn(s, 1) }
 func serveIn(s store.Store, places int) *served {
 	h := &served{gate: newGate(s, defaults())}
 	h.gate.Recorder = h
-	inFlight := admission.NewPlaces(places)
-	phase := func(p admission.Phase) *admission.Handler {
-		return &admission.Handler{Gate: h.gate, Phase: p, MaxBytes: maxBytes, InFlight: inFlight, Deadline: time.Hour}
-	}
-	h.mutate, h.validate = phase(h.gate.Mutate), phase(h.gate.Validate)
+	h.mutate, h.validate = handlerOf(h.gate, h.gate.Mutate, places), handlerOf(h.gate, h.gate.Validate, places)
 	return h
 }
 
+// handlerOf makes a Handler of a phase.
+func handlerOf(g *admission.Gate, phase admission.Phase, places int) *admission.Handler {
+	return &admission.Handler{Gate: g, Phase: phase, InFlight: admission.NewPlaces(places), Deadline: time.Hour}
+}
+
 // Reviewed implements admission.Recorder.
-func (s *served) Reviewed(_ string, o admission.Outcome, _ bool, _ time.Duration) {
+func (s *served) Reviewed(_ string, o admission.Outcome, _ time.Duration) {
 	if o == "" {
 		return
 	}
@@ -114,35 +110,46 @@ func answered(t *testing.T, w *httptest.ResponseRecorder) *admissionv1.Admission
 	return r
 }
 
+// TestRequestsThatAreNotReviews holds too that a call is known which the API server takes for failed: one without a
+// review, or that nobody waits for.
 func TestRequestsThatAreNotReviews(t *testing.T) {
 	t.Parallel()
+	const timeout = `query parameter timeout %q: must be a duration of more than 0, such as 2s`
 	good := string(reviewOf(t, newRequest(epoch(), "a", nil)))
-	tests := map[string]struct {
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	for name, tt := range map[string]struct {
 		method, query, body string
 		want                int
 		says                string
+		unheard             bool // it is answered, but nobody waits
 	}{
-		"a review":                  {"POST", "", good, 200, ""},
-		"another method":            {"GET", "", good, 405, "method GET: must be POST"},
-		"a timeout that is no time": {"POST", "?timeout=soon", good, 400, `query parameter timeout "soon": must be a duration of more than 0, such as 2s`},
-		"a timeout beside others":   {"POST", "?a=b&timeout=%73oon", good, 400, `query parameter timeout "soon": must be a duration of more than 0, such as 2s`},
-		"a timeout with an escape":  {"POST", "?timeout=%73oon", good, 400, `query parameter timeout "soon": must be a duration of more than 0, such as 2s`},
-		"a timeout of nothing":      {"POST", "?timeout=0s", good, 400, `query parameter timeout "0s": must be a duration of more than 0, such as 2s`},
-		"a timeout that is over":    {"POST", "?timeout=-1s", good, 400, `query parameter timeout "-1s": must be a duration of more than 0, such as 2s`},
-		"a timeout without a unit":  {"POST", "?timeout=5", good, 400, `query parameter timeout "5": must be a duration of more than 0, such as 2s`},
-		"a body at the limit":       {"POST", "", good + strings.Repeat(" ", maxBytes-len(good)), 200, ""},
-		"a body over the limit":     {"POST", "", good + strings.Repeat(" ", maxBytes-len(good)+1), 200, ""},
-		"a body that is long before the Event": {"POST", "", strings.Repeat(" ", maxBytes) + good, 400,
-			`body must be an AdmissionReview of admission.k8s.io/v1 with "request.uid" set: body: must have at most 8388608 bytes`},
-	}
-	for name, tt := range tests {
+		"a review":                  {"POST", "", good, 200, "", false},
+		"another method":            {"GET", "", good, 405, "method GET: must be POST", false},
+		"a timeout that is no time": {"POST", "?timeout=soon", good, 400, fmt.Sprintf(timeout, "soon"), false},
+		"a timeout beside others":   {"POST", "?a=b&timeout=%73oon", good, 400, fmt.Sprintf(timeout, "soon"), false},
+		"a timeout with an escape":  {"POST", "?timeout=%73oon", good, 400, fmt.Sprintf(timeout, "soon"), false},
+		"a timeout of nothing":      {"POST", "?timeout=0s", good, 400, fmt.Sprintf(timeout, "0s"), false},
+		"a timeout that is over":    {"POST", "?timeout=-1s", good, 400, fmt.Sprintf(timeout, "-1s"), false},
+		"a timeout without a unit":  {"POST", "?timeout=5", good, 400, fmt.Sprintf(timeout, "5"), false},
+		"an answer too late":        {"POST", "?timeout=1ns", good, 200, "", true},
+		"a caller who left":         {"POST", "", good, 200, "", true},
+		"a body at the limit":       {"POST", "", good + strings.Repeat(" ", admission.MaxBytes-len(good)), 200, "", false},
+		"a body over the limit":     {"POST", "", good + strings.Repeat(" ", admission.MaxBytes-len(good)+1), 200, "", false},
+		"a body that is long before the Event": {"POST", "", strings.Repeat(" ", admission.MaxBytes) + good, 400,
+			`body must be an AdmissionReview of admission.k8s.io/v1 with "request.uid" set: body: must have at most 131072 bytes`, false},
+	} {
 		t.Run(fmt.Sprintf("%s is answered %d", name, tt.want), func(t *testing.T) {
 			t.Parallel()
-			req := httptest.NewRequestWithContext(t.Context(), tt.method, "/"+tt.query, strings.NewReader(tt.body))
-			w := httptest.NewRecorder()
-			serve(newMemory(t)).mutate.ServeHTTP(w, req)
-			if w.Code != tt.want {
-				t.Errorf("status %d, body %q", w.Code, w.Body)
+			ctx := t.Context()
+			if name == "a caller who left" {
+				ctx = left
+			}
+			h, failed := serve(newMemory(t)).mutate, false
+			h.Failed = func() { failed = true }
+			w := postAs(t, h, httptest.NewRequestWithContext(ctx, tt.method, "/"+tt.query, strings.NewReader(tt.body)))
+			if w.Code != tt.want || failed != (tt.unheard || tt.want != http.StatusOK) {
+				t.Errorf("status %d, failed %t, body %q", w.Code, failed, w.Body)
 			}
 			if tt.want != http.StatusOK && strings.TrimSpace(w.Body.String()) != tt.says {
 				t.Errorf("says %q, want %q", w.Body, tt.says)
@@ -151,148 +158,56 @@ func TestRequestsThatAreNotReviews(t *testing.T) {
 	}
 }
 
-// TestWhatTheAPIServerTakesForFailed holds that a call without a review, or that nobody waits for, is known.
-func TestWhatTheAPIServerTakesForFailed(t *testing.T) {
-	left, leave := context.WithCancel(t.Context())
-	leave()
-	review := string(reviewOf(t, newRequest(time.Now(), "a", nil)))
-	for says, test := range map[string]struct {
-		ctx                 context.Context //nolint:containedctx // of one call
-		method, query, body string
-		failed              int
-	}{
-		"a review in time":   {t.Context(), http.MethodPost, unhurried, review, 0},
-		"no review":          {t.Context(), http.MethodPost, unhurried, "no review", 1},
-		"another method":     {t.Context(), http.MethodPut, unhurried, review, 1},
-		"no such timeout":    {t.Context(), http.MethodPost, "?timeout=x", review, 1},
-		"an answer too late": {t.Context(), http.MethodPost, "?timeout=1ns", review, 1},
-		"a caller who left":  {left, http.MethodPost, unhurried, review, 1},
-	} {
-		t.Run(says, func(t *testing.T) {
-			h := serve(newMemory(t)).mutate
-			failed := 0
-			h.Failed = func() { failed++ }
-			req := httptest.NewRequestWithContext(test.ctx, test.method, "/mutate"+test.query, strings.NewReader(test.body))
-			w := httptest.NewRecorder()
-			h.ServeHTTP(w, req)
-			if failed != test.failed {
-				t.Errorf("status %d: called failed %d times, want %d", w.Code, failed, test.failed)
-			}
-		})
-	}
-}
-
-// TestABodyThatNeverEnds sends half a review over a real connection and keeps the other half. The call ends with the
-// time for its body, and holds none of the places to be decided in meanwhile.
-func TestABodyThatNeverEnds(t *testing.T) {
+// TestABodyThatNeverComes sends headers over a real connection, and one byte. A call that can be answered before its body
+// was read is, at once; another one ends with the time for its body, and holds no place meanwhile. The connection ends.
+func TestABodyThatNeverComes(t *testing.T) {
 	t.Parallel()
 	for says, tt := range map[string]struct {
-		query    string
-		length   int
+		call     string
 		deadline time.Duration
-		want     time.Duration
+		want     int
+		after    time.Duration
 	}{
-		"of a short one":            {"?timeout=9000h", 0, 0, time.Second},
-		"of a long one":             {"?timeout=9000h", 300 << 10, 0, time.Second},
-		"as long as decisions have": {"?timeout=9000h", 0, 1500 * time.Millisecond, 1500 * time.Millisecond},
+		"of a bad timeout":          {"POST /?timeout=soon", time.Hour, http.StatusBadRequest, 0},
+		"of another method":         {"PUT /", time.Hour, http.StatusMethodNotAllowed, 0},
+		"a second":                  {"POST /?timeout=9000h", 200 * time.Millisecond, http.StatusBadRequest, time.Second},
+		"as long as decisions have": {"POST /?timeout=9000h", 1500 * time.Millisecond, http.StatusBadRequest, 1500 * time.Millisecond},
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
-			h := serveIn(newMemory(t), 10)
+			h := serve(newMemory(t))
 			h.mutate.Deadline = tt.deadline
 			web := httptest.NewTLSServer(h.mutate)
 			defer web.Close()
-			body, rest := io.Pipe()
-			end := func() { _ = rest.Close() } // never fails
-			defer end()
-			defer time.AfterFunc(patience, end).Stop()
-			review := reviewOf(t, newRequest(time.Now(), "a", nil))
-			go func() { _, _ = rest.Write(append(bytes.Repeat([]byte(" "), tt.length), review[:len(review)/2]...)) }()
+			trusts := web.Client().Transport.(*http.Transport).TLSClientConfig
+			c, err := (&tls.Dialer{Config: trusts}).DialContext(t.Context(), "tcp", web.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			if err := c.SetDeadline(time.Now().Add(30 * time.Second)); err != nil { // of a busy machine
+				t.Fatal(err)
+			}
 			began := time.Now()
-			status, err := send(t, web, tt.query, body)
-			if err != nil || status != http.StatusBadRequest {
-				t.Errorf("status %d, error %v, want %d", status, err, http.StatusBadRequest)
+			fmt.Fprintf(c, "%s HTTP/1.1\r\nHost: a\r\nContent-Length: 1024\r\n\r\n{", tt.call)
+			reader := bufio.NewReader(c)
+			response, err := http.ReadResponse(reader, nil)
+			if err != nil {
+				t.Fatal(err)
 			}
-			if took := time.Since(began); took < tt.want || took >= patience {
-				t.Errorf("answered after %v, want soon after %v", took, tt.want)
+			defer response.Body.Close()
+			if took := time.Since(began); response.StatusCode != tt.want || took < tt.after {
+				t.Errorf("status %d after %v, want %d after %v", response.StatusCode, took, tt.want, tt.after)
 			}
-			cli.Eventually(t, "its places are given back", h.mutate.InFlight.AllFree)
-		})
-	}
-}
-
-// TestWhatIsRefusedIsNotReadOn holds that a call which is answered before its body was read costs no more of it, and
-// no more of the time that it claims: its connection ends.
-func TestWhatIsRefusedIsNotReadOn(t *testing.T) {
-	t.Parallel()
-	for says, tt := range map[string]struct {
-		method, query string
-		length        int64
-		want          int
-	}{
-		"a bad timeout":  {http.MethodPost, "?timeout=soon", 1 << 10, http.StatusBadRequest},
-		"another method": {http.MethodPut, "", 1 << 10, http.StatusMethodNotAllowed},
-	} {
-		t.Run(says, func(t *testing.T) {
-			t.Parallel()
-			h := serveIn(newMemory(t), 10)
-			h.mutate.InFlight.TakeAll()
-			web := httptest.NewTLSServer(h.mutate)
-			defer web.Close()
-			c := dialTLS(t, web)
-			fmt.Fprintf(c, "%s /%s HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n{", tt.method, tt.query, tt.length)
-			status, closed := answerOf(t, c)
-			if status != tt.want || !closed {
-				t.Errorf("status %d, connection closed: %t, want %d and true", status, closed, tt.want)
+			if _, err := io.Copy(io.Discard, response.Body); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := reader.ReadByte(); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("the connection goes on: %v", err)
+			}
+			if !h.mutate.InFlight.AllFree() {
+				t.Error("a place is not given back")
 			}
 		})
 	}
-}
-
-// patience is how long a busy machine may take for what should happen at once.
-const patience = 30 * time.Second
-
-// send posts a body to a server.
-func send(t *testing.T, web *httptest.Server, query string, body io.Reader) (status int, err error) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, web.URL+"/"+query, body)
-	if err != nil {
-		return 0, err
-	}
-	response, err := web.Client().Do(req)
-	if err != nil {
-		return 0, err
-	}
-	defer response.Body.Close()
-	return response.StatusCode, nil
-}
-
-// dialTLS is a connection to a server, of which nothing was used yet.
-func dialTLS(t *testing.T, web *httptest.Server) net.Conn {
-	t.Helper()
-	c, err := (&tls.Dialer{Config: web.Client().Transport.(*http.Transport).TLSClientConfig}).DialContext(t.Context(), "tcp", web.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.Close() })
-	if err := c.SetDeadline(time.Now().Add(6 * time.Second)); err != nil { // less than a body may take
-		t.Fatal(err)
-	}
-	return c
-}
-
-// answerOf is the status of the answer that comes, and whether the server has closed the connection after it.
-func answerOf(t *testing.T, c net.Conn) (status int, closed bool) {
-	t.Helper()
-	reader := bufio.NewReader(c)
-	response, err := http.ReadResponse(reader, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	if _, err := io.Copy(io.Discard, response.Body); err != nil {
-		t.Fatal(err)
-	}
-	_, err = reader.ReadByte()
-	return response.StatusCode, err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
 }

@@ -25,7 +25,7 @@ func nested(levels int) string {
 	return strings.Repeat(`{"a":[`, levels/2) + strings.Repeat("]}", levels/2)
 }
 
-// TestHostileReviews sends reviews that no API server sends. Each is answered with a review that counts as an outcome
+// TestHostileReviews sends reviews that no API server sends, and unreadable_test.go others. Each is answered with a review that counts as an outcome
 // of the mutating and the validating phase, or with a 4xx.
 func TestHostileReviews(t *testing.T) {
 	t.Parallel()
@@ -55,7 +55,6 @@ func TestHostileReviews(t *testing.T) {
 		"no uid":                       {`{"kind": "AdmissionReview", "request": {}}`, no, no},
 		"a uid of another type":        {`{"kind": "AdmissionReview", "request": {"uid": 1}}`, no, no},
 		"a dryRun of another type":     {asks(`, "dryRun": "yes"`), no, no},
-		"JSON too deep to skip":        {object(`{"metadata": {"name": "a"}, "x": ` + nested(20_000) + `}`), admitted, admitted},
 		"many opening brackets":        {strings.Repeat("[", 4<<20), no, no},
 		"JSON that is deep":            {object(`{"metadata": {"name": "a"}, "x": ` + nested(5_000) + `}`), admitted, admitted},
 		"another kind of object":       {strings.Replace(object(`{"spec": {"containers": []}, "message": 7}`), `"kind": "Event"`, `"kind": "Pod"`, 1), ignored, ignored},
@@ -63,24 +62,16 @@ func TestHostileReviews(t *testing.T) {
 		"an operation of another type": {strings.Replace(object(`{}`), `"CREATE"`, "{}", 1), no, no},
 		"an UPDATE from nothing":       {strings.Replace(object(`{"metadata": {"name": "a"}}`), "CREATE", "UPDATE", 1), ignored, admitted},
 
-		"no object":                      {asks(""), admitted, admitted},
-		"an object that is null":         {object("null"), admitted, admitted},
-		"an object that is a list":       {object("[]"), admitted, admitted},
 		"an object that is text":         {object(`"Event"`), admitted, admitted},
 		"metadata of another type":       {object(`{"metadata": []}`), admitted, admitted},
-		"a count that is text":           {object(`{"metadata": {"name": "a"}, "count": "3"}`), admitted, admitted},
 		"a count that is no integer":     {object(`{"metadata": {"name": "a"}, "count": 1.5}`), admitted, admitted},
-		"a count over 32 bits":           {object(`{"metadata": {"name": "a"}, "count": 2147483648}`), admitted, admitted},
-		"a time that is none":            {object(`{"metadata": {"name": "a"}, "lastTimestamp": "soon"}`), admitted, admitted},
 		"a message of another type":      {object(`{"metadata": {"name": "a"}, "message": {}}`), admitted, admitted},
-		"an old object of another type":  {asks(`, "object": {"metadata": {"name": "a"}}, "oldObject": 7`), admitted, admitted},
 		"an empty object":                {object("{}"), ignored, ignored},
 		"every field empty":              {object(empty), ignored, ignored},
 		"every field null":               {object(strings.NewReplacer(`""`, "null", "0", "null").Replace(empty)), ignored, ignored},
 		"every field empty but the name": {object(strings.Replace(empty, `"name": ""`, `"name": "a"`, 1)), admitted, admitted},
 		"a count below 0":                {object(`{"metadata": {"name": "a"}, "count": -2147483648, "series": {"count": -1}}`), admitted, admitted},
 		"a distant time":                 {object(`{"metadata": {"name": "a"}, "lastTimestamp": "9999-12-31T23:59:59Z", "firstTimestamp": "0001-01-01T00:00:01Z"}`), admitted, admitted},
-		"a more distant time":            {object(`{"metadata": {"name": "a"}, "lastTimestamp": "292277026596-12-04T15:30:07Z", "firstTimestamp": "-0001-01-01T00:00:01Z"}`), admitted, admitted},
 		"an invalid Event with a time":   {object(`{"metadata": {"name": "a"}, "eventTime": "9999-01-01T00:00:00.000000Z"}`), ignored, ignored},
 		"a name with a slash":            {object(`{"metadata": {"name": "a/b"}}`), ignored, ignored},
 		"keys that are there twice":      {object(`{"metadata": {"name": "a", "name": "b"}, "message": "1", "message": "2", "metadata": {}}`), admitted, admitted},
@@ -88,7 +79,6 @@ func TestHostileReviews(t *testing.T) {
 		"a message of 3 MB":              {object(`{"metadata": {"name": "a"}, "message": "` + strings.Repeat("€", 1<<20) + `"}`), admitted, admitted},
 		"a message of control bytes":     {object(`{"metadata": {"name": "a"}, "message": "\u0000\u001b[2J\r\n\u2028\ud800"}`), admitted, admitted},
 		"a message that is no UTF-8":     {object(`{"metadata": {"name": "a"}, "message": "` + strings.Repeat("\xff\xc0\x80", 1000) + `"}`), admitted, admitted},
-		"a bare control byte":            {object("{\"metadata\": {\"name\": \"a\"}, \"message\": \"\x00\"}"), admitted, admitted},
 		"a name of 3 MB":                 {object(`{"metadata": {"name": "` + strings.Repeat("a", 3<<20) + `"}}`), admitted, admitted},
 	}
 	for name, tt := range tests {
@@ -96,10 +86,7 @@ func TestHostileReviews(t *testing.T) {
 			t.Run(fmt.Sprintf("%s to %s: %s", name, phase, want), func(t *testing.T) {
 				t.Parallel()
 				s := serve(newMemory(t))
-				h := s.mutate
-				if phase == "validate" {
-					h = s.validate
-				}
+				h := map[string]*admission.Handler{"mutate": s.mutate, "validate": s.validate}[phase]
 				w := post(t, h, []byte(tt.body), unhurried)
 				got, wanted := fmt.Sprint(w.Code, s.counted), fmt.Sprintf("200 [%s]", want)
 				if want == no {

@@ -92,22 +92,16 @@ func TestKeysTellEventsApartByEachField(t *testing.T) {
 	t.Parallel()
 	base := fieldsOf("a,b,c,d,e,f,g,h,i,j,k,l,m,n,o")
 	for i := range base {
-		other := base
+		other, moved := base, base
 		other[i] += "x"
-		checkKeys(t, base, other)
-		moved := base
 		moved[(i+1)%len(moved)] = moved[i] + moved[(i+1)%len(moved)]
 		moved[i] = ""
+		checkKeys(t, base, other)
 		checkKeys(t, base, moved)
 		checkKeys(t, moved, other)
 	}
-}
-
-func TestKindsOfKeysDiffer(t *testing.T) {
-	t.Parallel()
 	var h store.Hasher
-	f := fieldsOf("")
-	made := map[store.Key]string{}
+	f, made := fieldsOf(""), map[store.Key]string{}
 	for _, k := range keys() {
 		key := k.key(&h, &f)
 		if other, taken := made[key]; taken {

@@ -2,14 +2,10 @@ package admission_test
 
 import (
 	"bytes"
-	"context"
-	"flag"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,59 +17,30 @@ import (
 	"github.com/eventquota/eventquota/admission/busiest"
 	"github.com/eventquota/eventquota/admission/metrics"
 	"github.com/eventquota/eventquota/policy"
-	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/memory"
-	"github.com/eventquota/eventquota/store/redis"
-	"github.com/eventquota/eventquota/store/redisclient"
-	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
-// beside is how many requests the tenant sends beside each of shop's 200: on Memory enough to fill it, and on Redis, where
-// each takes longer, as many as a flag says.
+// beside is how many requests the tenant sends beside each of shop's 200: enough to fill the store.
 const beside = 30
-
-var besideOnRedis = flag.Int("neighbours.redis", 10, "requests of a tenant beside each of another's, on Redis")
 
 // TestATenantChangesNothingForAnother has a namespace, shop, write the same Events twice: alone, and among thousands of
 // random requests of a tenant with all rights in another namespace. Both times it gets the same answers, counts,
-// notices, metrics and places in the top lists.
+// notices, metrics and places in the top lists. The store is in memory; those of Redis have a test of their own.
 func TestATenantChangesNothingForAnother(t *testing.T) {
 	t.Parallel()
-	client := redistest.Client(t, redisclient.Options{Addresses: []string{redistest.Start(t, redistest.Options{}).Addr()}})
-	var runs atomic.Int64
-	for name, fresh := range map[string]func(*testing.T) shared{
-		"Memory": func(t *testing.T) shared {
-			t.Helper()
-			return memory.New(memory.Options{Bytes: memory.MinBytes})
-		},
-		"Redis": func(t *testing.T) shared {
-			t.Helper()
-			s := redis.New(client, redis.Options{Prefix: fmt.Sprint(runs.Add(1), ":"), TripTimeout: time.Minute})
-			ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-			ended := make(chan struct{})
-			go func() { defer close(ended); s.Run(ctx) }()
-			t.Cleanup(func() { stop(); <-ended })
-			return flushed{s}
-		},
-	} {
-		for under, floor := range map[string][]*policy.Quota{"a quota of the cluster": {newFloor()}, "none of the cluster": nil} {
-			t.Run(name+" under "+under, func(t *testing.T) {
-				t.Parallel()
-				alone := play(t, fresh(t), floor, 0)
-				for _, what := range []string{"merge", "drop", "b-", "notice", "eventquota_events_total", "top object Pod shop/"} {
-					if !strings.Contains(strings.Join(alone, "\n"), what) {
-						t.Fatalf("nothing is said of %q:\n%s", what, strings.Join(alone, "\n"))
-					}
+	for under, floor := range map[string][]*policy.Quota{"a quota of the cluster": {newFloor()}, "none of the cluster": nil} {
+		t.Run("under "+under, func(t *testing.T) {
+			t.Parallel()
+			alone := play(t, floor, 0)
+			for _, what := range []string{"merge", "drop", "b-", "notice", "eventquota_events_total", "top object Pod shop/"} {
+				if !strings.Contains(strings.Join(alone, "\n"), what) {
+					t.Fatalf("nothing is said of %q:\n%s", what, strings.Join(alone, "\n"))
 				}
-				crowd := beside
-				if name == "Redis" {
-					crowd = *besideOnRedis
-				}
-				if diff := cmp.Diff(alone, play(t, fresh(t), floor, crowd)); diff != "" {
-					t.Errorf("alone (-) and beside a tenant (+):\n%s", diff)
-				}
-			})
-		}
+			}
+			if diff := cmp.Diff(alone, play(t, floor, beside)); diff != "" {
+				t.Errorf("alone (-) and beside a tenant (+):\n%s", diff)
+			}
+		})
 	}
 }
 
@@ -84,88 +51,49 @@ func newFloor() *policy.Quota {
 	return floor
 }
 
-// shared is a store with what is pending in it.
-type shared interface {
-	store.Store
-	store.Queue
-}
-
-// flushed is a store in Redis that has reported all before anything is claimed.
-type flushed struct{ *redis.Store }
-
-func (s flushed) Claim(ctx context.Context, now time.Time, ahead time.Duration, n int, claimed func(string, store.Key) bool) ([]store.PendingWrite, error) {
-	s.Flush(ctx)
-	return s.Store.Claim(ctx, now, ahead, n, claimed)
-}
-
 // play has shop write its Events, with so many requests of the tenant beside each, and returns all that shop sees.
-func play(t *testing.T, s shared, floor []*policy.Quota, beside int) []string {
+func play(t *testing.T, floor []*policy.Quota, beside int) []string {
 	t.Helper()
 	const steps = 200
 	m := metrics.New("test")
 	m.Busiest = busiest.NewCounter("replica", epoch(), busiest.Places)
-	now := epoch()
-	gate := newGate(s, defaults())
-	gate.Now = func() time.Time { return now }
-	gate.Recorder = m
-	a := &tenant{T: t, Rand: rand.New(rand.NewPCG(1, 2)), gate: gate, floor: floor}
+	r := newRig(t, defaults())
+	r.memory = memory.New(memory.Options{Bytes: memory.MinBytes})
+	r.gate.Store, r.gate.Recorder = r.memory, m
+	a := &tenant{T: t, Rand: rand.New(rand.NewPCG(1, 2)), gate: r.gate, floor: floor}
 	a.editRules()
-	handler := func(phase admission.Phase) *admission.Handler {
-		return &admission.Handler{Gate: gate, Phase: phase, MaxBytes: 128 << 10, InFlight: admission.NewPlaces(64), Deadline: time.Hour}
+	mutate, validate := handlerOf(r.gate, r.gate.Mutate, 64), handlerOf(r.gate, r.gate.Validate, 64)
+	send := func(q *admission.Request, body []byte) *admissionv1.AdmissionResponse {
+		h := mutate
+		if q.Operation != admissionv1.Create {
+			h = validate
+		}
+		return answered(t, post(t, h, body, unhurried))
 	}
-	mutate, validate := handler(gate.Mutate), handler(gate.Validate)
 	rng := rand.New(rand.NewPCG(3, 4)) // of shop
 	var seen []string
 	for i := range steps {
 		for range beside {
-			h := mutate
-			r := a.request(now)
-			if r.Operation != admissionv1.Create {
-				h = validate
-			}
-			post(t, h, a.body(r), unhurried)
+			q := a.request(r.now)
+			send(q, a.body(q))
 			if a.IntN(500) == 0 {
 				a.editRules()
 			}
 		}
-		now = now.Add(100 * time.Millisecond)
-		r := shopRequest(rng, now, i)
-		h := mutate
-		if r.Operation == admissionv1.Update {
-			h = validate
-		}
-		answer := answered(t, post(t, h, reviewOf(t, r), unhurried))
-		says := "admitted"
+		r.now = r.now.Add(100 * time.Millisecond)
+		q := shopRequest(rng, r.now, i)
+		answer, says := send(q, reviewOf(t, q)), "admitted"
 		if !answer.Allowed {
-			says, _, _ = strings.Cut(answer.Result.Message, " at 20") // the time of the next token
+			says = answer.Result.Message
 		}
-		seen = append(seen, fmt.Sprintf("%s %s: %s", r.Operation, r.Object.Name, says))
+		seen = append(seen, fmt.Sprintf("%s %s: %s", q.Operation, q.Object.Name, says))
 	}
-	return slices.Concat(seen, pendingOf(t, s, now), metricsOf(t, m), topOf(m.Busiest))
-}
-
-// pendingOf is what is to be written into shop.
-func pendingOf(t *testing.T, s shared, now time.Time) (all []string) {
-	t.Helper()
-	claims, err := s.Claim(t.Context(), now, 24*time.Hour, math.MaxInt32, func(string, store.Key) bool { return false })
-	if err != nil {
-		t.Fatal(err)
+	for _, p := range r.claim() {
+		if p.Namespace == "shop" {
+			seen = append(seen, pending(p)+fmt.Sprintf(" %+v", p.Messages))
+		}
 	}
-	for _, p := range claims {
-		if p.Namespace != "shop" {
-			continue
-		}
-		name := "notice"
-		if p.Notice == nil {
-			name = p.Name
-		}
-		if p.Notice != nil {
-			p.Notice.First = time.Time{} // by the clock of Redis
-		}
-		all = append(all, fmt.Sprintf("pending %s: %d, %q %+v %+v", name, p.Total, p.Text, p.Messages, p.Notice))
-	}
-	slices.Sort(all)
-	return all
+	return slices.Concat(seen, metricsOf(t, m), topOf(m.Busiest))
 }
 
 // metricsOf are those of shop.

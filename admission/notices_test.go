@@ -17,6 +17,21 @@ func identified(kind, namespace string) policy.Rule {
 	return policy.Rule{Identity: i, Name: i.String()}
 }
 
+// asks is what a store is asked by a CREATE.
+func (r *rig) asks(changes details) admission.Asked {
+	r.t.Helper()
+	var q admission.Asked
+	r.gate.Store, r.gate.MaxWriteInterval = &q, 5*time.Minute
+	request := newRequest(r.now, "a", changes)
+	if _, err := r.gate.Mutate(r.t.Context(), request); err != nil {
+		r.t.Fatal(err)
+	}
+	if want := admission.Group(request.Object, request.UserInfo.Username); !q.Write.Group.IsZero() && q.Write.Group != want {
+		r.t.Errorf("asked about group %s, want the one that is looked up, %s", q.Write.Group, want)
+	}
+	return q
+}
+
 // TestWhatANoticeIsAbout has each kind of bucket, in the order in which a store is asked.
 func TestWhatANoticeIsAbout(t *testing.T) {
 	t.Parallel()
@@ -56,12 +71,7 @@ func TestWhatANoticeIsAbout(t *testing.T) {
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, tt.applies)
-			var q admission.Asked
-			r.gate.Store = &q
-			if _, err := r.gate.Mutate(t.Context(), newRequest(r.now, "a", nil)); err != nil {
-				t.Fatal(err)
-			}
+			q := newRig(t, tt.applies).asks(nil)
 			var quotas []store.Object
 			for _, b := range q.Limits.Quotas {
 				quotas = append(quotas, b.About)
@@ -76,19 +86,40 @@ func TestWhatANoticeIsAbout(t *testing.T) {
 	}
 }
 
+// buckets are all of some limits.
+func buckets(l *store.Limits) []*store.Bucket {
+	all := []*store.Bucket{&l.Spam}
+	for i := range l.Quotas {
+		all = append(all, &l.Quotas[i])
+	}
+	return all
+}
+
 func TestLimitsOfEachAction(t *testing.T) {
 	t.Parallel()
 	common := store.Limits{
 		MaxEvents: 10, Window: 10 * time.Minute, RepeatWindow: time.Hour,
 		WriteInterval: 10 * time.Second, MaxWriteInterval: 5 * time.Minute, KeepMessages: 5,
 	}
-	limits := func(change func(*store.Limits)) store.Limits {
+	filter := store.Bucket{Limit: store.Limit{Burst: 25, Every: 5 * time.Minute}, Name: "spam filter", Policy: "p"}
+	quotas := func(all ...store.Bucket) store.Limits {
 		l := common
+		l.Quotas = all
+		return l
+	}
+	limits := func(all ...store.Bucket) store.Limits { // of a policy that limits
+		l := quotas(all...)
+		l.Merge, l.ReservePerReason, l.Spam = true, 1, filter
+		return l
+	}
+	changed := func(l store.Limits, change func(*store.Limits)) store.Limits {
 		change(&l)
 		return l
 	}
 	all := store.Bucket{Limit: store.Limit{Burst: 10, Every: time.Hour}, Name: "all", Policy: "quota"}
-	filter := store.Bucket{Limit: store.Limit{Burst: 25, Every: 5 * time.Minute}, Name: "spam filter", Policy: "p"}
+	normal, deny, other, silent := all, all, all, all
+	normal.Reserve, deny.OnFailure, silent.Silent = 2, store.DenyAll, true
+	other.OnFailure, other.Policy, other.Name = store.AdmitAll, "wide", "like it"
 	with := func(changes ...func(*applied)) *applied {
 		return named("p", func(p *applied) {
 			for _, change := range changes {
@@ -107,60 +138,37 @@ func TestLimitsOfEachAction(t *testing.T) {
 		details details
 		want    store.Limits
 	}{
-		"Limit has the spam filter of a source and object": {with(), nil, limits(func(l *store.Limits) {
-			l.Merge, l.ReservePerReason, l.Spam = true, 1, filter
-		})},
-		"Limit has quotas too": {with(reserved), nil, limits(func(l *store.Limits) {
-			l.Merge, l.ReservePerReason, l.Spam, l.Quotas = true, 1, filter, []store.Bucket{all}
-		})},
-		"an Event that is no Warning leaves the reserve": {with(reserved), details{ofType("Normal")}, limits(func(l *store.Limits) {
-			normal := all
-			normal.Reserve = 2
-			l.Merge, l.ReservePerReason, l.Spam, l.Quotas = true, 1, filter, []store.Bucket{normal}
-		})},
+		"Limit has the spam filter of a source and object": {with(), nil, limits()},
+		"Limit has quotas too":                             {with(reserved), nil, limits(all)},
+		"an Event that is no Warning leaves the reserve":   {with(reserved), details{ofType("Normal")}, limits(normal)},
 		"what the store is to do without Redis is each quota's own": {with(reserved, func(p *applied) {
-			p.limits(limit(10, 1, time.Hour, policy.KeyUser))
+			like := limit(10, 1, time.Hour)
+			like.Name = "like it"
+			p.quotas = append(p.quotas, quota("wide", like))
 			p.quotas[0].OnStoreFailure, p.quotas[1].OnStoreFailure = policy.FailureDeny, policy.FailureAdmit
-		}), nil, limits(func(l *store.Limits) {
-			deny, user := all, all
-			deny.OnFailure, user.OnFailure, user.Name = store.DenyAll, store.AdmitAll, "each User"
-			l.Merge, l.ReservePerReason, l.Spam, l.Quotas = true, 1, filter, []store.Bucket{deny, user}
-		})},
+		}), nil, limits(deny, other)},
 		"without notices all buckets are silent": {with(reserved, func(p *applied) {
 			p.Silent, p.quotas[0].Silent = true, true
-		}), nil, limits(func(l *store.Limits) {
-			spam, quota := filter, all
-			spam.Silent, quota.Silent = true, true
-			l.Merge, l.ReservePerReason, l.Spam, l.Quotas = true, 1, spam, []store.Bucket{quota}
-		})},
-		"neither merging nor a spam filter": {with(reserved, func(p *applied) { p.Merge.Enabled, p.SpamFilter.Enabled = false, false }), nil, limits(func(l *store.Limits) {
-			l.Quotas = []store.Bucket{all}
-		})},
-		"Drop has one bucket that never has tokens": {with(reserved, does(policy.Drop)), nil, limits(func(l *store.Limits) {
-			l.Quotas = []store.Bucket{{Policy: "p"}}
-		})},
-		"Exempt is not asked about": {with(reserved, does(policy.Exempt)), nil, store.Limits{}},
-		"an interval that is longer than the longest is both": {with(func(p *applied) { p.Merge.WriteInterval = time.Hour }), nil, limits(func(l *store.Limits) {
-			l.Merge, l.ReservePerReason, l.Spam, l.WriteInterval, l.MaxWriteInterval = true, 1, filter, time.Hour, time.Hour
-		})},
+		}), nil, changed(limits(silent), func(l *store.Limits) { l.Spam.Silent = true })},
+		"a filter that charges for merges, without a reserve": {with(func(p *applied) {
+			p.SpamFilter.ChargeMerged, p.SpamFilter.ReservePerReason = true, 0
+		}), nil, changed(limits(), func(l *store.Limits) { l.ChargeMerged, l.ReservePerReason = true, 0 })},
+		"neither merging nor a spam filter":         {with(reserved, func(p *applied) { p.Merge.Enabled, p.SpamFilter.Enabled = false, false }), nil, quotas(all)},
+		"Drop has one bucket that never has tokens": {with(reserved, does(policy.Drop)), nil, quotas(store.Bucket{Policy: "p"})},
+		"Exempt is not asked about":                 {with(reserved, does(policy.Exempt)), nil, store.Limits{}},
+		"an interval that is longer than the longest is both": {with(func(p *applied) { p.Merge.WriteInterval = time.Hour }), nil,
+			changed(limits(), func(l *store.Limits) { l.WriteInterval, l.MaxWriteInterval = time.Hour, time.Hour })},
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, tt.policy)
-			r.gate.MaxWriteInterval = 5 * time.Minute
-			var q admission.Asked
-			r.gate.Store = &q
-			if _, err := r.gate.Mutate(t.Context(), newRequest(r.now, "a", tt.details)); err != nil {
-				t.Fatal(err)
-			}
-			// Keys and what notices are about have tests of their own.
-			got := q.Limits
-			got.Spam.Key, got.Spam.About = store.Key{}, store.Object{}
-			for i := range got.Quotas {
-				if got.Quotas[i].Key.IsZero() {
-					t.Errorf("bucket %q has no key", got.Quotas[i].Name)
+			got, keys := newRig(t, tt.policy).asks(tt.details).Limits, map[store.Key]bool{}
+			// What notices are about, and of what keys are made, have tests of their own.
+			for _, b := range buckets(&got) {
+				if keys[b.Key] || b.Key.IsZero() != (b.Policy == "") {
+					t.Errorf("the key of bucket %q is another's, or none", b.Name)
 				}
-				got.Quotas[i].Key, got.Quotas[i].About = store.Key{}, store.Object{}
+				keys[b.Key] = true
+				b.Key, b.About = store.Key{}, store.Object{}
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

@@ -4,7 +4,6 @@ import (
 	"flag"
 	"fmt"
 	"maps"
-	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -115,12 +114,8 @@ func (p *parity) compare(e *corev1.Event, now time.Time, name string) {
 // written to them, and what notices report with what it has dropped.
 func (p *parity) settle() {
 	p.t.Helper()
-	pending, err := p.rig.memory.Claim(p.t.Context(), p.rig.now, math.MaxInt64, math.MaxInt, func(string, store.Key) bool { return false })
-	if err != nil {
-		p.t.Fatal(err)
-	}
 	written := p.reference.byName()
-	for _, d := range pending {
+	for _, d := range p.rig.claim() {
 		if d.Notice != nil {
 			p.notices[d.Name] = d.Total
 			continue

@@ -27,13 +27,9 @@ type question struct {
 	rewritable bool
 	// storeID is that of the Gate.
 	storeID string
-	// name is what the Event is called once it is stored, and message the newest
-	// message within the limit of its policy.
+	// name is what the Event is called once it is stored, and message the newest within the limit of its policy.
 	name, message string
-	// cut says that message is not all of the Event's.
-	cut bool
-	// written is the write for the store, and updates what an UPDATE adds to it. They are made when
-	// a store is first asked.
+	// written is the write for the store, made when one is first asked, and updates what an UPDATE adds to it.
 	made    bool
 	written store.Write
 	updates store.Update
@@ -43,11 +39,8 @@ func (g *Gate) newQuestion(r *Request, gov policy.Governing, rewritable bool) *q
 	q := &question{
 		Request: r, gov: gov, rewritable: rewritable, storeID: g.StoreID, name: r.Object.Name, message: r.Object.Message,
 	}
-	if rewritable || r.Operation == admissionv1.Update {
-		if gov.Policy.Action != policy.Exempt {
-			q.message = Truncate(q.message, gov.Policy.MaxMessageBytes)
-		}
-		q.cut = len(q.message) < len(r.Object.Message)
+	if gov.Policy.Action != policy.Exempt && (rewritable || r.Operation == admissionv1.Update) {
+		q.message = Truncate(q.message, gov.Policy.MaxMessageBytes)
 	}
 	return q
 }
@@ -55,8 +48,7 @@ func (g *Gate) newQuestion(r *Request, gov policy.Governing, rewritable bool) *q
 // throughEventsAPI reports whether the client used events.k8s.io.
 func (q *question) throughEventsAPI() bool { return q.RequestKind.Group == "events.k8s.io" }
 
-// invalid reports whether the API server will refuse the write as it would be stored: the mutating
-// phase comes before its validation.
+// invalid reports whether the API server will refuse the write as it would be stored.
 func (q *question) invalid() bool {
 	e := q.Object
 	switch {
@@ -72,7 +64,7 @@ func (q *question) invalid() bool {
 		rewritten.Message = q.message
 		e = &rewritten
 	}
-	return valid.Create(e, q.Namespace, q.throughEventsAPI()) != nil
+	return valid.Refused(e, q.Namespace, q.throughEventsAPI())
 }
 
 // nameIt gives an Event that asks for a generated name one, where it still can: what is merged into a stored Event must
@@ -86,8 +78,7 @@ func (q *question) nameIt() {
 // generatedBytes is how much of a generateName the API server keeps.
 const generatedBytes = 58
 
-// generate makes a name as the API server would, with a longer random part: it does
-// not try another one when the name is taken.
+// generate makes a name as the API server would, with a longer random part, as no other is tried when it is taken.
 func generate(prefix string) string {
 	return store.Clip(prefix, generatedBytes) + rand.String(10)
 }
@@ -95,8 +86,7 @@ func generate(prefix string) string {
 // limits are limits, each with the quota it is of.
 type limits = iter.Seq2[*policy.Quota, *policy.QuotaLimit]
 
-// ask asks a store what becomes of a write under a policy and limits. Where nothing
-// merges or limits it, there is nothing to ask.
+// ask asks a store what becomes of a write under a policy and limits, where anything merges or limits it.
 func (g *Gate) ask(ctx context.Context, s store.Store, q *question, p *policy.Policy, all limits) (store.Decision, error) {
 	l := g.limitsOf(q, p, all)
 	q.decided = Moment{}
@@ -107,7 +97,7 @@ func (g *Gate) ask(ctx context.Context, s store.Store, q *question, p *policy.Po
 	// As late as possible, so that writes are nearly always decided in the order of their times.
 	now := g.Now()
 	d, err := s.Decide(ctx, now, *w, l)
-	q.decided = momentOf(now, d)
+	q.decided = Moment{At: now, After: max(0, d.Order-now.UnixMicro())}
 	return d, err
 }
 
@@ -127,7 +117,7 @@ func (q *question) write() *store.Write {
 		Message:   h.Add(q.message).Sum(),
 		Namespace: q.Namespace,
 		Name:      q.name,
-		Count:     occurrences(e),
+		Count:     Occurrences(e),
 		Series:    keepsSeries(e),
 		First:     oldest(e),
 		At:        newest(e),
@@ -153,10 +143,9 @@ func (q *question) write() *store.Write {
 	return w
 }
 
-// objectKey names a source and object. The namespace of the Event is part of it
-// because an Event about a cluster-scoped object can live in more than one.
+// objectKey names a source and object, and the namespace: Events about a cluster-scoped object are in more than one.
 func objectKey(h *store.Hasher, namespace string, e *corev1.Event) store.Key {
-	component, host := source(e)
+	component, host := Source(e)
 	h.Add("object", namespace, component, host)
 	return addObject(h, e).Sum()
 }
@@ -182,8 +171,7 @@ func exactKey(h *store.Hasher, object store.Key, e *corev1.Event, message string
 		Add(e.InvolvedObject.FieldPath, e.Type, e.Reason, message).Sum()
 }
 
-// similarKey names the Events of a source and object that are like e but for their
-// message: the fields of client-go's EventAggregatorByReasonFunc.
+// similarKey names those like e but for their message: the fields of client-go's EventAggregatorByReasonFunc.
 func similarKey(h *store.Hasher, object store.Key, e *corev1.Event) store.Key {
 	return h.Add("similar").AddKey(object).
 		Add(e.Type, e.Reason, e.ReportingController, e.ReportingInstance).Sum()
@@ -197,10 +185,10 @@ func bucketKey(h *store.Hasher, id string, parts []policy.KeyPart, r *Request) s
 		h.Add(string(part))
 		switch part {
 		case policy.KeySource:
-			component, host := source(e)
+			component, host := Source(e)
 			h.Add(component, host)
 		case policy.KeyController:
-			component, _ := source(e)
+			component, _ := Source(e)
 			h.Add(component)
 		case policy.KeyKind:
 			h.Add(e.InvolvedObject.APIVersion, e.InvolvedObject.Kind)
@@ -285,8 +273,7 @@ func (q *question) noTokens(r *policy.Rule) store.Bucket {
 	return b
 }
 
-// reportedOn is what a notice about the drops of a rule's bucket is about: the
-// narrowest object that all its drops have in common.
+// reportedOn is what a notice of a bucket is about: the narrowest object that all its drops have in common.
 func reportedOn(rule *policy.Rule, parts []policy.KeyPart, r *Request) store.Object {
 	i := &rule.Identity
 	switch {
@@ -304,8 +291,8 @@ func reportedOn(rule *policy.Rule, parts []policy.KeyPart, r *Request) store.Obj
 // reportable is what an Event is about, if a notice can be about that. The API server takes an Event about an object of
 // another namespace; a notice about that would be stored there, where the Event's writer need not have a say.
 func reportable(namespace string, e *corev1.Event) store.Object {
-	if o := object(e); o.Name != "" && (o.Namespace == namespace || o.Namespace == "") {
-		return o
+	if o := &e.InvolvedObject; o.Name != "" && (o.Namespace == namespace || o.Namespace == "") {
+		return store.Object{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: string(o.UID)}
 	}
 	return namespaceObject(namespace)
 }
@@ -313,12 +300,6 @@ func reportable(namespace string, e *corev1.Event) store.Object {
 // namespaceObject is a namespace as notices are about it: they are valid in itself only.
 func namespaceObject(name string) store.Object {
 	return store.Object{APIVersion: "v1", Kind: "Namespace", Namespace: name, Name: name}
-}
-
-// object is what an Event is about, as its writer says.
-func object(e *corev1.Event) store.Object {
-	o := &e.InvolvedObject
-	return store.Object{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: string(o.UID)}
 }
 
 // onFailure defaults to Local.

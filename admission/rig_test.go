@@ -91,6 +91,22 @@ func limit(burst, tokens int, interval time.Duration, per ...policy.KeyPart) pol
 	}}
 }
 
+// hourly is one Event an hour.
+func hourly(per ...policy.KeyPart) policy.QuotaLimit { return limit(1, 1, time.Hour, per...) }
+
+// only has limits, and nothing else that merges or limits.
+func only(limits ...policy.QuotaLimit) func(*applied) {
+	return func(p *applied) {
+		p.Merge.Enabled, p.SpamFilter.Enabled = false, false
+		p.limits(limits...)
+	}
+}
+
+// allows has the spam filter let so many Events pass.
+func allows(n int) func(*applied) {
+	return func(p *applied) { p.SpamFilter.Burst, p.SpamFilter.ReservePerReason = n, 0 }
+}
+
 func (p *applied) inForce() *policy.Current {
 	cluster, own := policy.Rules{Policies: p.before}, policy.Rules{}
 	for _, q := range p.quotas {
@@ -113,13 +129,7 @@ func runStories(t *testing.T, stories []story) {
 			if s.policy != nil {
 				s.policy(p)
 			}
-			r := newRig(t, p)
-			for i, step := range s.steps {
-				r.now = epoch().Add(step.at)
-				if got := step.do(r); got != step.want {
-					t.Fatalf("step %d, at %v:\n got %q\nwant %q", i+1, step.at, got, step.want)
-				}
-			}
+			newRig(t, p).run(s.steps)
 		})
 	}
 }
@@ -153,8 +163,20 @@ func newRig(t *testing.T, p *applied) *rig {
 	r := &rig{t: t, now: epoch(), memory: newMemory(t)}
 	r.store = &watched{Store: r.memory}
 	r.gate = newGate(r.store, p)
+	r.gate.Audit = memory.New(memory.Options{Bytes: memory.AuditBytes, Unsettled: true})
 	r.gate.Now = func() time.Time { return r.now }
 	return r
+}
+
+// run takes steps, and fails at the first that has another answer.
+func (r *rig) run(steps []step) {
+	r.t.Helper()
+	for i, step := range steps {
+		r.now = epoch().Add(step.at)
+		if got := step.do(r); got != step.want {
+			r.t.Fatalf("step %d, at %v:\n got %q\nwant %q", i+1, step.at, got, step.want)
+		}
+	}
 }
 
 func newMemory(t testing.TB) *memory.Store {
@@ -162,13 +184,13 @@ func newMemory(t testing.TB) *memory.Store {
 	return memory.New(memory.Options{Bytes: memory.DefaultBytes})
 }
 
-// newGate makes a Gate with the real clock that admits two undecided Events and logs three complaints, two of one namespace.
+// newGate makes a Gate with the real clock that admits three undecided Events and logs three complaints, two of one namespace.
 func newGate(s store.Store, p *applied) *admission.Gate {
 	return &admission.Gate{
 		Policies:   p.inForce(),
 		Store:      s,
 		Now:        time.Now,
-		Local:      admission.NewAllowance(2, time.Hour),
+		Local:      admission.NewAllowance(3, time.Hour),
 		Complaints: admission.NewAllowance(3, time.Hour),
 	}
 }
@@ -207,6 +229,9 @@ func (r *rig) words(a admission.Answer) string {
 		words := []string{string(a.Outcome)}
 		for _, e := range edits(r.t, a) {
 			words = append(words, e.Path+" = "+e.Value)
+		}
+		for _, warning := range a.Response.Warnings {
+			words = append(words, "warning: "+warning)
 		}
 		return strings.Join(words, ", ")
 	}

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
@@ -27,31 +26,28 @@ func TestATraceSaysWhatBecameOfAReviewAndNothingOfTheEvent(t *testing.T) {
 		return reviewOf(t, newRequest(epoch(), "a", append(changes, message(secret), reason(secret))))
 	}
 	for says, test := range map[string]struct {
-		store             store.Store
-		policy            func(*applied)
-		crowded, validate bool
-		query             string
-		body              []byte
-		want              []string
+		store    store.Store
+		policy   func(*applied)
+		validate bool
+		query    string
+		body     []byte
+		want     []string
 	}{
 		"a dry run": {
 			body: event(func(r *admission.Request) { r.DryRun = true }),
-			want: []string{"eventquota.dry_run=true", "eventquota.outcome=admit", "eventquota.policy=default"},
+			want: []string{"eventquota.dry_run=true", "eventquota.outcome=admit", "eventquota.policy=own"},
 		},
 		"an Event that a bucket refuses": {
-			policy: func(p *applied) {
-				p.SpamFilter.Burst, p.SpamFilter.ReservePerReason = 0, 0
-			},
-			validate: true, body: event(),
-			want: []string{"eventquota.bucket=spam filter", "eventquota.outcome=drop", "eventquota.policy=default"},
+			policy: allows(0), validate: true, body: event(),
+			want: []string{"eventquota.bucket=spam filter", "eventquota.outcome=drop", "eventquota.policy=own"},
 		},
 		"an Event that cannot be decided": {
 			store: faulty(func() error { return errors.New("cannot take " + secret) }), body: event(),
-			want: []string{"Error not decided", "eventquota.outcome=undecided", "eventquota.policy=default"},
+			want: []string{"Error not decided", "eventquota.outcome=undecided", "eventquota.policy=own"},
 		},
 		"an Event that cannot be read": {
 			body: []byte(strings.Replace(string(event()), `"count":1`, `"count":"`+secret+`"`, 1)),
-			want: []string{"eventquota.outcome=admit", "eventquota.policy=default"},
+			want: []string{"eventquota.outcome=admit", "eventquota.policy=own"},
 		},
 		"what is no review": {
 			body: []byte(`{"kind":"` + secret + `"}`), want: []string{"http.response.status_code=400"},
@@ -59,37 +55,31 @@ func TestATraceSaysWhatBecameOfAReviewAndNothingOfTheEvent(t *testing.T) {
 		"a call without a timeout": {
 			query: "?timeout=" + secret, body: event(), want: []string{"http.response.status_code=400"},
 		},
-		"a long review that finds no place": {
-			crowded: true, body: append(event(), strings.Repeat(" ", 100<<10)...), query: "?timeout=50ms",
-			want: []string{"eventquota.outcome=admit"},
-		},
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
-			p := defaults()
-			if test.policy != nil {
-				test.policy(p)
+			r := newRig(t, named("own", func(p *applied) {
+				if test.policy != nil {
+					test.policy(p)
+				}
+			}))
+			if test.store != nil {
+				r.gate.Store = test.store
 			}
-			s := test.store
-			if s == nil {
-				s = newRig(t, p).memory
-			}
-			gate, places := newGate(s, p), admission.NewPlaces(2)
-			h := &admission.Handler{Gate: gate, Phase: gate.Mutate, MaxBytes: maxBytes, InFlight: places, Deadline: time.Hour}
+			phase := r.gate.Mutate
 			if test.validate {
-				h.Phase = gate.Validate
+				phase = r.gate.Validate
 			}
-			if test.crowded {
-				places.TakeAll()
-			}
+			h := handlerOf(r.gate, phase, 2)
 			recorder := tracetest.NewSpanRecorder()
 			tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)).Tracer("test")
 			ctx, span := tracer.Start(t.Context(), "review")
 			postAs(t, h, httptest.NewRequestWithContext(ctx, http.MethodPost, "/"+cmp.Or(test.query, unhurried), strings.NewReader(string(test.body))))
 			span.End()
-			ended := recorder.Ended()
-			said := []string{strings.TrimSpace(fmt.Sprint(ended[len(ended)-1].Status().Code, " ", ended[len(ended)-1].Status().Description))}
-			for _, a := range ended[len(ended)-1].Attributes() {
+			all := recorder.Ended()
+			ended := all[len(all)-1]
+			said := []string{strings.TrimSpace(fmt.Sprint(ended.Status().Code, " ", ended.Status().Description))}
+			for _, a := range ended.Attributes() {
 				said = append(said, fmt.Sprintf("%s=%s", a.Key, a.Value.String()))
 			}
 			for _, want := range test.want {
@@ -97,8 +87,8 @@ func TestATraceSaysWhatBecameOfAReviewAndNothingOfTheEvent(t *testing.T) {
 					t.Errorf("its span says %q, want it to say %q", said, want)
 				}
 			}
-			if all := fmt.Sprintf("%+v", tracetest.SpanStubsFromReadOnlySpans(ended)); strings.Contains(all, secret) {
-				t.Errorf("its spans quote the Event: %s", all)
+			if quoted := fmt.Sprintf("%+v", tracetest.SpanStubsFromReadOnlySpans(all)); strings.Contains(quoted, secret) {
+				t.Errorf("its spans quote the Event: %s", quoted)
 			}
 		})
 	}

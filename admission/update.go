@@ -54,8 +54,7 @@ func repeat(e *corev1.Event) *corev1.Event {
 	return &corev1.Event{Count: e.Count, Series: e.Series, FirstTimestamp: e.FirstTimestamp, LastTimestamp: e.LastTimestamp}
 }
 
-// same reports whether two Events are stored as the same. Their protobuf has every field, in
-// a fixed order, and an empty list or map as none.
+// same compares Events as they are stored: their protobuf has an empty list or map as none.
 func same(a, b *corev1.Event) bool {
 	n := a.Size()
 	if n != b.Size() {
@@ -81,8 +80,7 @@ func blankVersion(e *corev1.Event) {
 	e.ManagedFields, e.ResourceVersion, e.Generation = nil, "", 0
 }
 
-// reverts reports whether a recorder's UPDATE would put back a message that was
-// cut or combined when the Event was stored. Only its count is wanted.
+// reverts reports whether a recorder's UPDATE would put back a message that was cut or combined at the CREATE.
 func reverts(before, after *corev1.Event, message string) bool {
 	if before.Message == after.Message {
 		return false
@@ -90,8 +88,7 @@ func reverts(before, after *corev1.Event, message string) bool {
 	return message != after.Message || isAggregate(before) && !isAggregate(after)
 }
 
-// sameRepeat names a recorder's UPDATE by all that a recorder moves. The API server
-// asks again about one that met a conflict, when the stored Event is another.
+// sameRepeat names a recorder's UPDATE by all that it moves, as the API server asks again after a conflict.
 func sameRepeat(h *store.Hasher, e *corev1.Event, message string) store.Key {
 	return contentKey(h.Add("update", e.Name, message), repeat(e))
 }
@@ -141,7 +138,7 @@ func MergedNote(merged, total int64, storeID string) string {
 
 // StoredOf reads the count of a stored Event for the store of an ID. An invalid note is ignored.
 func StoredOf(e *corev1.Event, storeID string) store.Stored {
-	s := store.Stored{Count: occurrences(e)}
+	s := store.Stored{Count: Occurrences(e)}
 	note, ok := e.Annotations[AnnotationMerged]
 	if !ok {
 		return s

@@ -1,6 +1,7 @@
 package admission_test
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 	"time"
@@ -15,130 +16,81 @@ import (
 func version(v string) detail        { return event(func(e *corev1.Event) { e.ResourceVersion = v }) }
 func managed(e *corev1.Event)        { e.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}} }
 func byKubectl(r *admission.Request) { r.Options.FieldManager = "kubectl-label" }
-func finalized(e *corev1.Event) {
-	e.Finalizers = []string{"example.com/keep"}
-}
 
-func TestUpdatesThatAreNotARecordersAreNeverMerged(t *testing.T) {
+// TestWhoseAnUpdateIs has an Event written just now, so that a recorder's UPDATE is merged and any other is admitted.
+func TestWhoseAnUpdateIs(t *testing.T) {
 	t.Parallel()
-	// The Event was written just now, so a recorder's UPDATE would be merged.
-	for says, change := range map[string]details{
-		"a label":                              {labelled("a")},
-		"a label and a count":                  {labelled("a"), count(2)},
-		"an annotation":                        {annotated("a", "b")},
-		"a finalizer":                          {event(finalized)},
-		"a message":                            {message("edited")},
-		"a message and a count":                {message("edited"), count(2)},
-		"a message that now says it is merged": {message(combined + "back-off"), count(2)},
-		"a reason":                             {reason("Killing"), count(2)},
-		"a type":                               {ofType("Normal"), count(2)},
-		"a source":                             {component("edited"), count(2)},
-		"an involved object":                   {about("other"), count(2)},
-		"nothing, by kubectl":                  {byKubectl},
-		"nothing but its own bookkeeping":      {event(managed), version("2")},
+	long := strings.Repeat("x", 3000)
+	cut := admission.Truncate(long, 1024)
+	for says, tt := range map[string]struct {
+		before, after details
+		recorders     bool
+	}{
+		"a count":                        {nil, details{count(2)}, true},
+		"nothing":                        {nil, nil, true},
+		"a time":                         {nil, details{seen(time.Hour)}, true},
+		"a first time":                   {nil, details{event(func(e *corev1.Event) { e.FirstTimestamp = metav1.NewTime(epoch().Add(-time.Hour)) })}, true},
+		"a series":                       {details{modern}, details{series(2)}, true},
+		"the time of a series":           {details{series(2)}, details{series(2), event(func(e *corev1.Event) { e.Series.LastObservedTime = metav1.NowMicro() })}, true},
+		"a series under a higher count":  {details{series(2), count(9), throughCore}, details{series(2), count(9), throughCore, event(func(e *corev1.Event) { e.Series.Count = 3 })}, true},
+		"an aggregate's message":         {details{message(combined + "1")}, details{message(combined + "2"), count(2)}, true},
+		"a count, and its bookkeeping":   {details{version("1")}, details{version("2"), event(managed), count(2)}, true},
+		"a count lower than that stored": {details{count(9)}, details{count(2)}, true},
+
+		"a label":                              {nil, details{labelled("a")}, false},
+		"a label and a count":                  {nil, details{labelled("a"), count(2)}, false},
+		"an annotation":                        {nil, details{annotated("a", "b")}, false},
+		"a finalizer":                          {nil, details{event(func(e *corev1.Event) { e.Finalizers = []string{"example.com/keep"} })}, false},
+		"a message":                            {nil, details{message("edited")}, false},
+		"a message and a count":                {nil, details{message("edited"), count(2)}, false},
+		"a message that now says it is merged": {nil, details{message(combined + "back-off"), count(2)}, false},
+		"an aggregate's message and no count":  {details{message(combined + "1")}, details{message(combined + "2")}, false},
+		"an aggregate's prefix":                {details{message(combined + "1")}, details{message("1")}, false},
+		"a reason":                             {nil, details{reason("Killing"), count(2)}, false},
+		"a type":                               {nil, details{ofType("Normal"), count(2)}, false},
+		"a source":                             {nil, details{component("edited"), count(2)}, false},
+		"an involved object":                   {nil, details{about("other"), count(2)}, false},
+		"nothing, by kubectl":                  {nil, details{byKubectl}, false},
+		"nothing but its own bookkeeping":      {nil, details{event(managed), version("2")}, false},
 	} {
-		t.Run("an UPDATE that changes "+says+" is admitted", func(t *testing.T) {
+		t.Run("one that changes "+says, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, defaults())
-			for i, step := range []action{create("a"), update("a", details{}, change), update("a", details{}, change)} {
-				if said := step(r); said != "admit" {
-					t.Errorf("step %d: %q, want admit", i+1, said)
+			create("a", tt.before...)(r)
+			for range 2 { // the same content is free the second time
+				said := update("a", tt.before, tt.after)(r)
+				if strings.HasPrefix(said, "merge ") != tt.recorders || !tt.recorders && said != "admit" {
+					t.Errorf("%q, a recorder's: %t", said, tt.recorders)
 				}
 			}
 		})
 	}
-}
-
-func TestARecordersUpdatesAreMerged(t *testing.T) {
-	t.Parallel()
-	for says, tt := range map[string]struct{ before, after details }{
-		"a count":                        {details{}, details{count(2)}},
-		"nothing":                        {details{}, details{}},
-		"a time":                         {details{}, details{seen(time.Hour)}},
-		"a first time":                   {details{}, details{event(func(e *corev1.Event) { e.FirstTimestamp = metav1.NewTime(epoch().Add(-time.Hour)) })}},
-		"a series":                       {details{modern}, details{series(2)}},
-		"the time of a series":           {details{series(2)}, details{series(2), event(func(e *corev1.Event) { e.Series.LastObservedTime = metav1.NowMicro() })}},
-		"a series under a higher count":  {details{series(2), count(9), throughCore}, details{series(2), count(9), throughCore, event(func(e *corev1.Event) { e.Series.Count = 3 })}},
-		"an aggregate's message":         {details{message(combined + "1")}, details{message(combined + "2"), count(2)}},
-		"a count, and its bookkeeping":   {details{version("1")}, details{version("2"), event(managed), count(2)}},
-		"a count lower than that stored": {details{count(9)}, details{count(2)}},
-	} {
-		t.Run("an UPDATE that changes "+says+" is merged", func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, defaults())
-			if said := create("a", tt.before...)(r); said != "admit" {
-				t.Errorf("the Event itself: %q, want admit", said)
-			}
-			if said := update("a", tt.before, tt.after)(r); !strings.HasPrefix(said, "merge ") {
-				t.Errorf("%q, want merge", said)
-			}
-		})
-	}
-}
-
-func TestUpdates(t *testing.T) {
-	t.Parallel()
-	one := func(p *applied) { p.SpamFilter.Burst = 1 }
-	long := strings.Repeat("x", 3000)
-	cut := admission.Truncate(long, 1024)
+	const merged = "merge 409 " + into + "a, 2 occurrences so far"
+	note := annotated(admission.AnnotationMerged, "30 of 40")
 	runStories(t, []story{
-		{says: "one write in a flush interval goes through", steps: []step{
-			{0, create("a"), "admit"},
-			{9 * time.Second, update("a", details{}, details{count(2)}), "merge 409 " + into + "a, 2 occurrences so far"},
-		}},
-		{says: "a write after a flush interval goes through", steps: []step{
-			{0, create("a"), "admit"},
-			{10 * time.Second, update("a", details{}, details{count(2)}), "admit"},
-			{19 * time.Second, update("a", details{count(2)}, details{count(3)}), "merge 409 " + into + "a, 3 occurrences so far"},
-		}},
-		{says: "a write that the API server tries again is not charged again", policy: func(p *applied) { p.SpamFilter.Burst = 2 }, steps: []step{
+		{says: "a repeat after a write interval is counted by its recorder, and again after a write conflict", steps: []step{
 			{0, create("a"), "admit"},
 			{10 * time.Second, update("a", details{version("1")}, details{version("1"), count(2)}), "admit"},
-			{10 * time.Second, update("a", details{version("7")}, details{version("7"), count(2)}), "admit"},
-			{10 * time.Second, update("a", details{version("8"), labelled("x")}, details{version("8"), labelled("x"), count(2)}), "admit"},
-			{5 * time.Minute, create("b", message("2")), "admit"},
-			{5 * time.Minute, create("c", message("3")), `drop 429 TooManyRequests: spam filter of the default policy is empty: next token at 2030-03-01T12:10:00Z, in 5m0s`},
+			{10 * time.Second, update("a", details{version("7"), labelled("x")}, details{version("7"), labelled("x"), count(2)}), "admit"},
+			{19 * time.Second, update("a", details{count(2)}, details{count(3)}), "merge 409 " + into + "a, 3 occurrences so far"},
 		}},
-		{says: "an UPDATE for which there is no token is merged, not dropped", policy: one, steps: []step{
-			{0, create("a"), "admit"},
-			{time.Minute, update("a", details{}, details{count(2)}), "merge 409 " + into + "a, 2 occurrences so far"},
+		{says: "another write is asked about twice and pays once, by its content and what it replaces", policy: only(limit(2, 1, time.Minute)), steps: []step{
+			{0, update("a", details{version("1")}, details{version("1"), labelled("x")}), "admit"},
+			{0, update("a", details{version("1")}, details{version("1"), labelled("x")}), "admit"},
+			{0, update("a", details{version("2")}, details{version("2"), labelled("x")}), "admit"},
+			{0, update("a", details{version("3")}, details{version("3"), labelled("x")}), `drop 429 TooManyRequests: limit "all" of quota is empty: next token at 2030-03-01T12:01:00Z, in 1m0s`},
 		}},
-		{says: "an UPDATE that would lower the count is left to the settler", steps: []step{
-			{0, update("a", details{count(40), annotated(admission.AnnotationMerged, "30 of 40")},
-				details{count(11), annotated(admission.AnnotationMerged, "30 of 40")}), "merge 409 " + into + "a, 41 occurrences so far"},
-		}},
-		{says: "an UPDATE that brings its own count to just what is stored is counted", steps: []step{
-			{0, create("a"), "admit"},
-			{time.Second, create("b"), "merge 409 " + into + "a, 2 occurrences so far"},
-			{11 * time.Second, update("a", details{count(2), annotated(admission.AnnotationMerged, "1 of 2")},
-				details{count(2), annotated(admission.AnnotationMerged, "1 of 2")}), "merge 409 " + into + "a, 3 occurrences so far"},
-		}},
-		{says: "an UPDATE after a recorder has overwritten the count gives it back what was merged", steps: []step{
-			{0, update("a", details{count(11), annotated(admission.AnnotationMerged, "30 of 40")},
-				details{count(12), annotated(admission.AnnotationMerged, "30 of 40")}), "merge 409 " + into + "a, 42 occurrences so far"},
-		}},
-		{says: "an annotation that cannot be true is not believed", steps: []step{
-			{0, update("a", details{count(40), annotated(admission.AnnotationMerged, "41 of 40")},
-				details{count(41), annotated(admission.AnnotationMerged, "41 of 40")}), "admit"},
-			{0, update("b", details{count(40), annotated(admission.AnnotationMerged, "many")},
-				details{count(41), annotated(admission.AnnotationMerged, "many")}), "admit"},
+		{says: "one that would lower the count is left to the settler, as the annotation says what was merged", steps: []step{
+			{0, update("a", details{count(40), note}, details{count(11), note}), "merge 409 " + into + "a, 41 occurrences so far"},
 		}},
 		{says: "a recorder does not undo the cut of its message", steps: []step{
-			{0, create("a", message(long)), "admit, /message = " + cut},
-			{time.Minute, update("a", details{message(cut)}, details{message(long), count(2)}), "merge 409 " + into + "a, 2 occurrences so far"},
+			{time.Minute, update("a", details{message(cut)}, details{message(long), count(2)}), merged},
 		}},
 		{says: "a recorder does not undo the cut of its aggregate", steps: []step{
-			{0, update("a", details{message(admission.Truncate(combined+long, 1024))}, details{message(combined + long), count(2)}), "merge 409 " + into + "a, 2 occurrences so far"},
+			{0, update("a", details{message(admission.Truncate(combined+long, 1024))}, details{message(combined + long), count(2)}), merged},
 		}},
-		{says: "a recorder whose Event became the aggregate does not undo it", policy: func(p *applied) { p.Merge.Threshold = 2 }, steps: []step{
-			{0, create("a", message("1")), "admit"},
-			{0, create("b", message("2")), "aggregate, /message = " + combined + "2"},
-			{time.Minute, update("b", details{message(combined + "2")}, details{message("2"), count(2)}), "merge 409 " + into + "b, 2 occurrences so far"},
-		}},
-		{says: "an aggregate's message that is edited is not a recorder's", steps: []step{
-			{0, create("a", message(combined+"1")), "admit"},
-			{0, update("a", details{message(combined + "1")}, details{message(combined + "edited")}), "admit"},
-			{0, update("a", details{message(combined + "1")}, details{message("edited")}), "admit"},
+		{says: "a recorder whose Event became the aggregate does not undo it", steps: []step{
+			{time.Minute, update("a", details{message(combined + "2")}, details{message("2"), count(2)}), merged},
 		}},
 		{says: "an Event that was stored long goes on as it is", steps: []step{
 			{0, update("a", details{message(long)}, details{message(long), count(2)}), "admit"},
@@ -150,9 +102,8 @@ func TestUpdates(t *testing.T) {
 func TestAStoredEventIsKnownAgain(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 3000)
-	two := func(p *applied) { p.Merge.Threshold = 2 }
 	for says, tt := range map[string]struct {
-		policy        func(*applied)
+		threshold     int // 0 for the default
 		steps         []action
 		is, otherwise []details
 	}{
@@ -172,11 +123,6 @@ func TestAStoredEventIsKnownAgain(t *testing.T) {
 			steps: []action{validate("a", message(long)), validate("b", message(long))},
 			is:    []details{{message(long)}}, otherwise: []details{{message(admission.Truncate(long, 1024))}},
 		},
-		"one of which only an UPDATE is known": {
-			steps:     []action{create("a"), update("a", details{}, details{count(2)})},
-			is:        []details{{}, {count(2)}},
-			otherwise: []details{{message("2")}},
-		},
 		"one that was stored long before, of which only an UPDATE is known": {
 			steps: []action{
 				update("a", details{message(long)}, details{message(long), count(2)}),
@@ -184,22 +130,14 @@ func TestAStoredEventIsKnownAgain(t *testing.T) {
 			},
 			is: []details{{message(long)}}, otherwise: []details{{message("2")}, {message(admission.Truncate(long, 1024))}},
 		},
-		"one that was stored long before, of which an UPDATE of a label is known first": {
-			steps: []action{
-				update("a", details{message(long)}, details{message(long), labelled("x")}),
-				update("a", details{message(long), labelled("x")}, details{message(long), labelled("x"), count(2)}),
-				update("a", details{message(long), labelled("x"), count(2)}, details{message(long), labelled("x"), count(3)}),
-			},
-			is: []details{{message(long)}}, otherwise: []details{{message(admission.Truncate(long, 1024))}},
-		},
 		"one whose recorder would undo the cut": {
 			steps: []action{update("a", details{message(admission.Truncate(long, 1024))}, details{message(long), count(2)})},
 			is:    []details{{message(admission.Truncate(long, 1024))}}, otherwise: []details{{message(long)}},
 		},
 		"an aggregate, whatever its message is now": {
-			policy: two,
-			steps:  []action{create("a", message("1")), create("b", message("2")), create("c", message("3"))},
-			is:     []details{{message(combined + "2")}, {message(combined + "3")}, {message("2")}}, otherwise: []details{{reason("Killing")}, {component("other")}},
+			threshold: 2,
+			steps:     []action{create("a", message("1")), create("b", message("2")), create("c", message("3"))},
+			is:        []details{{message(combined + "2")}, {message(combined + "3")}, {message("2")}}, otherwise: []details{{reason("Killing")}, {component("other")}},
 		},
 		"an aggregate of which only an UPDATE is known": {
 			steps: []action{update("a", details{message(combined + "1")}, details{message(combined + "2"), count(2)})},
@@ -215,11 +153,7 @@ func TestAStoredEventIsKnownAgain(t *testing.T) {
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
-			p := defaults()
-			if tt.policy != nil {
-				tt.policy(p)
-			}
-			r := newRig(t, p)
+			r := newRig(t, named("own", func(p *applied) { p.Merge.Threshold = cmp.Or(tt.threshold, p.Merge.Threshold) }))
 			for _, do := range tt.steps {
 				do(r)
 			}
@@ -284,26 +218,6 @@ func TestWhatAStoredEventSaysOfItsCount(t *testing.T) {
 	} {
 		if got := admission.StoredOf(newRequest(epoch(), "a", tt.changes).Object, "").Count; got != tt.want {
 			t.Errorf("%s: %d, want %d", says, got, tt.want)
-		}
-	}
-}
-
-// TestAnUpdateStartsAGroupOfItsUsers: who writes an Event that another user's group knows
-// goes on from what it says, and changes nothing of that group.
-func TestAnUpdateStartsAGroupOfItsUsers(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, defaults())
-	before := details{count(2), annotated(admission.AnnotationMerged, "1 of 2")}
-	after := details{user("other"), count(3), annotated(admission.AnnotationMerged, "1 of 2")}
-	for i, step := range []step{
-		{0, create("a"), "admit"},
-		{time.Second, create("b"), "merge 409 " + into + "a, 2 occurrences so far"},
-		{2 * time.Second, update("a", before, after), "merge 409 " + into + "a, 4 occurrences so far"},
-		{3 * time.Second, create("c"), "merge 409 " + into + "a, 3 occurrences so far"},
-	} {
-		r.now = epoch().Add(step.at)
-		if got := step.do(r); got != step.want {
-			t.Errorf("step %d: %q, want %q", i+1, got, step.want)
 		}
 	}
 }

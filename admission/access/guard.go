@@ -29,8 +29,8 @@ const (
 	// none is pushed out early.
 	guardAnswers = 1024
 	guardReviews = 10
-	// keepKnown is how long a token, and the address that it came from, have a lane of their own after they
-	// were allowed.
+	// keepKnown is how long a token, and the address that it came from, have the lane of known ones after they were
+	// allowed.
 	keepKnown = time.Hour
 	// keepAllowed is how long a revoked token or right still works, and keepRefused how long a new one
 	// does not work yet.
@@ -48,9 +48,9 @@ type Guard struct {
 	answers *cache.LRUExpireCache // by key, statuses
 	// known has the keys of requests that were allowed, and of the addresses that sent them. A flood of unknown
 	// tokens fills the lane of strangers only. Tokens are replaced every hour: a new one is told by its address.
-	known                         *cache.LRUExpireCache
-	strangers, addresses, allowed lane
-	complaints                    rate.Sometimes
+	known              *cache.LRUExpireCache
+	strangers, allowed lane
+	complaints         rate.Sometimes
 }
 
 // lane bounds the reviews of some requests, whatever others send.
@@ -76,7 +76,6 @@ func newGuard(r review) *Guard {
 		answers:    cache.NewLRUExpireCache(guardAnswers),
 		known:      cache.NewLRUExpireCache(guardAnswers),
 		strangers:  newLane(),
-		addresses:  newLane(),
 		allowed:    newLane(),
 		complaints: rate.Sometimes{Interval: 10 * time.Second},
 	}
@@ -143,11 +142,9 @@ func (g *Guard) status(r *http.Request) int {
 
 // lane is where a request waits for its review.
 func (g *Guard) lane(key, address [sha256.Size]byte) lane {
-	if _, ok := g.known.Get(key); ok {
+	_, token := g.known.Get(key)
+	if _, ok := g.known.Get(address); ok || token {
 		return g.allowed
-	}
-	if _, ok := g.known.Get(address); ok {
-		return g.addresses
 	}
 	return g.strangers
 }

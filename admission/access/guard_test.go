@@ -10,8 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/util/cache"
 )
+
+// TestMain holds that no goroutine is left when all tests have ended.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestMetricsAreForWhoHasATokenAndTheRight(t *testing.T) {
 	t.Parallel()
@@ -73,29 +77,14 @@ func TestAnswersAreKeptForTheirTimeAndNoLonger(t *testing.T) {
 	}
 }
 
-func TestAnswersOfOnePathAreNoneOfAnother(t *testing.T) {
-	t.Parallel()
-	if answerKey("a", "bc") == answerKey("ab", "c") {
-		t.Error("two requests have one key")
-	}
-	g := newGuard((&rights{}).review)
-	handler := g.Before(http.NotFoundHandler())
-	for path, want := range map[string]int{"/metrics": http.StatusNotFound, "/other": http.StatusForbidden} {
-		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody)
-		request.Header.Set("Authorization", "Bearer reader")
-		answer := httptest.NewRecorder()
-		handler.ServeHTTP(answer, request)
-		if answer.Code != want {
-			t.Errorf("%s is answered %d, want %d", path, answer.Code, want)
-		}
-	}
-}
-
 // TestAFloodOfTokensIsBounded holds that the reviews at a time are, and that strangers are not in the way of
 // anyone who was allowed before.
 func TestAFloodOfTokensIsBounded(t *testing.T) {
 	t.Parallel()
 	const flood = 500
+	if answerKey("a", "bc") == answerKey("ab", "c") {
+		t.Error("two requests have one key")
+	}
 	r, c := &rights{began: make(chan struct{}), release: make(chan struct{})}, &clock{time.Unix(0, 0)}
 	g := newGuard(r.review)
 	g.answers, g.known = cache.NewLRUExpireCacheWithClock(guardAnswers, c), cache.NewLRUExpireCacheWithClock(guardAnswers, c)
@@ -107,6 +96,10 @@ func TestAFloodOfTokensIsBounded(t *testing.T) {
 	const prometheus, moved, stranger = "10.0.0.1:1111", "10.0.0.2:1111", "10.0.0.3:1111"
 	if got := from(prometheus, "reader"); got != http.StatusOK {
 		t.Fatalf("it is answered %d, want 200", got)
+	}
+	other := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/other", http.NoBody)
+	if got := send(g, other, "Bearer reader").Code; got != http.StatusForbidden {
+		t.Errorf("another path is answered %d, want 403", got)
 	}
 	c.now = c.now.Add(keepKnown) // its answer is kept no longer
 
@@ -172,22 +165,20 @@ type rights struct {
 }
 
 func (r *rights) review(_ context.Context, token, verb, path string) (int, error) {
-	switch {
-	case token == "failing":
-		r.asked++
-		return 0, errors.New("away")
-	case len(token) > 5 && token[:5] == "slow-":
+	if strings.HasPrefix(token, "slow-") {
 		r.began <- struct{}{}
 		<-r.release
 		return http.StatusUnauthorized, nil
-	case (token == "reader" || strings.HasPrefix(token, "reader-")) && verb == "get" && path == "/metrics":
-		r.asked++
-		return http.StatusOK, nil
-	case token == "reader" || token == "somebody":
-		r.asked++
-		return http.StatusForbidden, nil
 	}
 	r.asked++
+	switch reader := token == "reader" || strings.HasPrefix(token, "reader-"); {
+	case token == "failing":
+		return 0, errors.New("away")
+	case reader && verb == "get" && path == "/metrics":
+		return http.StatusOK, nil
+	case reader, token == "somebody":
+		return http.StatusForbidden, nil
+	}
 	return http.StatusUnauthorized, nil
 }
 

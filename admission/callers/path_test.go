@@ -13,7 +13,12 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"go.uber.org/goleak"
 )
+
+// TestMain holds that no goroutine is left when all tests have ended.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // quiet is the log of a server whose clients fail on purpose.
 func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
@@ -23,11 +28,8 @@ func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
 func TestAnotherPathIsRefusedBeforeTheBody(t *testing.T) {
 	const segment = "abcdefghijklmnopqrstuvwxyz"
 	var called, refused atomic.Int64
-	p := &Path{
-		Accepts: func(given string) bool { return given == segment },
-		Refused: func(error) { refused.Add(1) },
-	}
-	s := httptest.NewServer(p.Before(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	accepts := func(given string) bool { return given == segment }
+	s := httptest.NewServer(Path(accepts, func(error) { refused.Add(1) }, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		called.Add(1)
 		if r.URL.Path != "/mutate" || strings.Contains(r.RequestURI, segment) {
 			t.Errorf("next is called at %s, and knows %q", r.URL.Path, r.RequestURI)

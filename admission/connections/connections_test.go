@@ -16,10 +16,14 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/eventquota/eventquota/test/cli"
 )
+
+// TestMain holds that no goroutine is left when all tests have ended.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // TestEndedConnectionsLoseNoCall holds that no call fails and none is handled
 // twice, however often connections are ended.

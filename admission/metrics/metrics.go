@@ -28,11 +28,10 @@ type Metrics struct {
 	Settle         Settle
 
 	factory
-	decided   *prometheus.CounterVec
-	took      *prometheus.HistogramVec
-	truncated prometheus.Counter
-	audited   *prometheus.CounterVec
-	events    *eventMetrics
+	decided *prometheus.CounterVec
+	took    *prometheus.HistogramVec
+	audited *prometheus.CounterVec
+	events  *eventMetrics
 }
 
 var _ admission.Recorder = (*Metrics)(nil)
@@ -55,8 +54,6 @@ func New(version string) *Metrics {
 		CallersRefused: made.counters("eventquota_callers_refused_total",
 			"Connections without a client certificate of the API server, and calls at another path than its, by what they lacked (certificate or path). None was read.",
 			"by"),
-		truncated: made.counter("eventquota_messages_truncated_total",
-			"Events that went through with a message cut to the limit of their policy."),
 		audited: made.counters("eventquota_audited_decisions_total",
 			"Event writes that a policy or quota in mode Audit looked at, by what it would have done (admit, merge or drop).",
 			"outcome"),
@@ -106,11 +103,8 @@ func (f factory) histograms(name, help string, buckets []float64, labels ...stri
 	return f.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
 }
 
-// Reports are what became of all policies and quotas: of a *watch.Cache.
-type Reports interface{ Reports() []watch.Report }
-
-// Policies shows how many policies and quotas there are, counted whenever it is read.
-func (m *Metrics) Policies(r Reports) {
+// Policies shows how many policies and quotas there are, counted in their reports whenever it is read.
+func (m *Metrics) Policies(reports func() []watch.Report) {
 	results := map[string]func(watch.Report) bool{
 		"accepted": func(r watch.Report) bool { return !r.Pending && r.Err == nil },
 		"rejected": func(r watch.Report) bool { return !r.Pending && r.Err != nil },
@@ -122,7 +116,7 @@ func (m *Metrics) Policies(r Reports) {
 			Help:        "Policies and quotas there are, by whether their newest generation was accepted, rejected or is pending until its namespace sends an Event. One that is rejected stays in force as it was before, if it was.",
 			ConstLabels: prometheus.Labels{"result": result},
 		}, func() (n float64) {
-			for _, one := range r.Reports() {
+			for _, one := range reports() {
 				if is(one) {
 					n++
 				}

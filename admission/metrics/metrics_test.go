@@ -12,9 +12,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	dto "github.com/prometheus/client_model/go"
+	"go.uber.org/goleak"
 
+	"github.com/eventquota/eventquota/policy/watch"
 	"github.com/eventquota/eventquota/test/cli"
+	"github.com/eventquota/eventquota/test/prom"
 )
+
+// TestMain holds that no goroutine is left when all tests have ended.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const docs = "../../docs/metrics.md"
 
@@ -84,6 +90,14 @@ func labelsOf(f *dto.MetricFamily) (names []string) {
 	return names
 }
 
+func TestPoliciesAreCountedAsTheyAre(t *testing.T) {
+	t.Parallel()
+	m := New("devel")
+	rejected := watch.Report{Err: errors.New("no")}
+	m.Policies(func() []watch.Report { return []watch.Report{{}, rejected, rejected, {}, {}, {Pending: true}} })
+	prom.Want(t, m.Gatherer, "eventquota_policies", `{result="accepted"} 3`, `{result="pending"} 1`, `{result="rejected"} 2`)
+}
+
 // touchAll gives each metric that has labels a value.
 func (m *Metrics) touchAll() {
 	m.decided.WithLabelValues("a", "b")
@@ -104,7 +118,7 @@ func (m *Metrics) touchAll() {
 // whole are all metrics there are.
 func whole() *Metrics {
 	m := New("devel")
-	m.Policies(reported{})
+	m.Policies(func() []watch.Report { return nil })
 	m.Certificate(func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, errors.New("none") })
 	m.Repairs(func() int64 { return 0 })
 	return m

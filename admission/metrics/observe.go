@@ -15,13 +15,10 @@ import (
 )
 
 // Reviewed implements admission.Recorder.
-func (m *Metrics) Reviewed(handler string, o admission.Outcome, cut bool, took time.Duration) {
+func (m *Metrics) Reviewed(handler string, o admission.Outcome, took time.Duration) {
 	m.took.WithLabelValues(handler).Observe(took.Seconds())
 	if o != "" {
 		m.decided.WithLabelValues(handler, string(o)).Inc()
-	}
-	if cut {
-		m.truncated.Inc()
 	}
 }
 

@@ -25,10 +25,8 @@ func TestTheLagOfTheSettlerIsInSeconds(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range families {
-		if f.GetName() == "eventquota_settle_lag_seconds" {
-			if sum := f.GetMetric()[0].GetHistogram().GetSampleSum(); sum != 1.5 {
-				t.Errorf("%v s, want 1.5", sum)
-			}
+		if sum := f.GetMetric()[0].GetHistogram().GetSampleSum(); f.GetName() == "eventquota_settle_lag_seconds" && sum != 1.5 {
+			t.Errorf("%v s, want 1.5", sum)
 		}
 	}
 }
@@ -37,8 +35,7 @@ func TestWhatIsPendingIsShownWhileItIsKnown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := New("devel")
-		queue := &pendingOnly{}
-		queue.set(3, nil)
+		queue := &pendingOnly{answers: []int64{3, 7, -1, 7, 7}}
 		ctx, stop := context.WithCancel(t.Context())
 		var shows sync.WaitGroup
 		shows.Go(func() { m.Settle.ShowPending(ctx, "redis", queue, time.Second) })
@@ -47,39 +44,28 @@ func TestWhatIsPendingIsShownWhileItIsKnown(t *testing.T) {
 			synctest.Wait()
 			prom.Want(t, m.Gatherer, "eventquota_settle_pending", want...)
 		}
-		shown(`{store="redis"} 3`)
-		queue.set(7, nil)
-		<-time.After(pendingEvery)
-		shown(`{store="redis"} 7`)
-		queue.set(0, errors.New("unavailable"))
-		<-time.After(pendingEvery)
-		shown()
-		queue.set(7, nil)
-		<-time.After(pendingEvery)
-		shown(`{store="redis"} 7`)
+		for _, want := range [][]string{{`{store="redis"} 3`}, {`{store="redis"} 7`}, nil, {`{store="redis"} 7`}} {
+			shown(want...)
+			<-time.After(pendingEvery)
+		}
 		stop()
 		shows.Wait()
 		shown() // another replica settles now
 	})
 }
 
-// pendingOnly is a store that says what the test says of what is pending.
+// pendingOnly is a store that says the next of what the test says of what is pending, or fails.
 type pendingOnly struct {
 	store.Queue
 
-	mu     sync.Mutex
-	answer int64
-	err    error
-}
-
-func (q *pendingOnly) set(answer int64, err error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.answer, q.err = answer, err
+	answers []int64 // -1 for an error
 }
 
 func (q *pendingOnly) Pending(context.Context) (int64, error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.answer, q.err
+	n := q.answers[0]
+	q.answers = q.answers[1:]
+	if n < 0 {
+		return 0, errors.New("unavailable")
+	}
+	return n, nil
 }

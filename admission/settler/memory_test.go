@@ -229,8 +229,8 @@ func TestANoticeAboutANodeOfKubeSystemIsValid(t *testing.T) {
 				e.ReportingController, e.ReportingInstance, e.Action = "example.com/node", "x", "Check"
 				e.Reason = fmt.Sprint("R", i)
 			})
-			if err := valid.Create(e, "kube-system", false); err != nil {
-				r.Fatal(err)
+			if valid.Refused(e, "kube-system", false) {
+				r.Fatal("the Event is invalid")
 			}
 			if r.decide(m, e) == store.Drop {
 				dropped++

@@ -169,7 +169,7 @@ func (s *server) carryOut(r *request, at string) (*corev1.Event, error) {
 		if ok {
 			return nil, apierrors.NewAlreadyExists(resource(), at)
 		}
-		if err := valid.Create(r.event, r.event.Namespace, false); err != nil {
+		if valid.Refused(r.event, r.event.Namespace, false) {
 			return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "Event"}, at, nil)
 		}
 		return s.store(r.event), nil

@@ -103,7 +103,7 @@ func newResult(in *Input) *Result {
 }
 
 // Reviewed implements admission.Recorder.
-func (*Result) Reviewed(string, admission.Outcome, bool, time.Duration) {}
+func (*Result) Reviewed(string, admission.Outcome, time.Duration) {}
 
 // Decided implements admission.Recorder.
 func (r *Result) Decided(d admission.Decided) {

@@ -149,11 +149,8 @@ func (r *run) decide(ctx context.Context, phase admission.Phase, w *write, e, ol
 func (r *run) create(ctx context.Context, w *write, e *corev1.Event) error {
 	e.Namespace = w.Namespace
 	a := r.decide(ctx, r.gate.Mutate, w, e, nil)
-	if len(a.Response.Patch) > 0 {
-		e = e.DeepCopy()
-		if err := admission.Apply(a.Response.Patch, e); err != nil {
-			return err
-		}
+	if a.Rewritten != nil {
+		e = a.Rewritten
 	}
 	_, taken, err := r.api.get(r.now, e.Namespace, e.Name)
 	nameless := e.Name == ""

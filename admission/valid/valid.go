@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/storage/names"
 )
 
@@ -22,39 +21,29 @@ const (
 // maxQualifiedName is the length of a DNS subdomain, a slash and a name of 63 bytes.
 const maxQualifiedName = content.DNS1123SubdomainMaxLength + 1 + 63
 
-// Create returns nil if the API server's validation may accept a CREATE of e, or an error that names a field and
-// quotes nothing of e. The Event is as in a review of the mutating phase; namespace is that of the request, and
+// Refused reports whether the API server's validation is sure to refuse a CREATE of e, so that no Event is stored that was
+// taken for an invalid one. The Event is as in a review of the mutating phase; namespace is that of the request, and
 // throughEventsAPI says that the client used events.k8s.io/v1. The rules are those of Kubernetes 1.34 to 1.36.
 //
-// An error is certain, so that no Event is stored that was taken for an invalid one. Nil is not certain, because a
-// review does not show everything:
+// What is not refused here may still be, because a review does not show everything:
 //   - a time in the first second of the year 1 is set for the API server, and null in the review;
 //   - a byte of a protobuf request that is not UTF-8 is U+FFFD in the review, which has three;
 //   - a resourceVersion is refused in a POST and ignored in a PUT;
 //   - managedFields are not looked at, nor other metadata of more than 4 KiB;
 //   - events.k8s.io/v1 takes no finalizer without a prefix, but those of Kubernetes;
 //   - etcd has a limit of its own for the size of an Event.
-func Create(e *corev1.Event, namespace string, throughEventsAPI bool) error {
-	if err := fields(e, namespace, throughEventsAPI); err != nil {
-		return err
-	}
-	return metadata(&e.ObjectMeta, namespace, throughEventsAPI)
+func Refused(e *corev1.Event, namespace string, throughEventsAPI bool) bool {
+	return !fieldsFit(e, namespace, throughEventsAPI) || !metadataFits(&e.ObjectMeta, namespace, throughEventsAPI)
 }
 
-func fields(e *corev1.Event, namespace string, throughEventsAPI bool) error {
-	if throughEventsAPI {
-		if err := strict(e); err != nil {
-			return err
-		}
-		return withEventTime(e, namespace)
+func fieldsFit(e *corev1.Event, namespace string, throughEventsAPI bool) bool {
+	switch {
+	case throughEventsAPI:
+		return fitsEventsAPI(e) && fitsWithEventTime(e, namespace)
+	case e.EventTime.IsZero() && sameNamespace(e.InvolvedObject.Namespace, namespace):
+		return true
 	}
-	if !e.EventTime.IsZero() {
-		return withEventTime(e, namespace)
-	}
-	if sameNamespace(e.InvolvedObject.Namespace, namespace) || withEventTime(e, namespace) == nil {
-		return nil
-	}
-	return invalid("involvedObject.namespace", "must be the Event's namespace")
+	return fitsWithEventTime(e, namespace) // one in year 1 may be there
 }
 
 // sameNamespace is what an Event without eventTime must hold. One about an object of the
@@ -63,42 +52,19 @@ func sameNamespace(involved, namespace string) bool {
 	return involved == namespace || involved == "" && namespace == metav1.NamespaceDefault
 }
 
-// withEventTime has the rules for an Event with eventTime, of either API.
-func withEventTime(e *corev1.Event, namespace string) error {
-	switch {
-	case e.InvolvedObject.Namespace == "" && namespace != metav1.NamespaceDefault && namespace != metav1.NamespaceSystem:
-		return invalid("involvedObject.namespace", "must be set in this namespace")
-	case !qualified(e.ReportingController):
-		return invalid("reportingComponent", "must be a qualified name")
-	case e.ReportingInstance == "" || !atMost(maxName, e.ReportingInstance):
-		return invalid("reportingInstance", "must have 1 to 128 bytes")
-	case e.Action == "" || !atMost(maxName, e.Action):
-		return invalid("action", "must have 1 to 128 bytes")
-	case e.Reason == "" || !atMost(maxName, e.Reason):
-		return invalid("reason", "must have 1 to 128 bytes")
-	case !atMost(maxMessage, e.Message):
-		return invalid("message", "must have at most 1024 bytes")
-	}
-	return nil
+// fitsWithEventTime has the rules for an Event with eventTime, of either API.
+func fitsWithEventTime(e *corev1.Event, namespace string) bool {
+	named := func(text string) bool { return text != "" && atMost(maxName, text) }
+	return (e.InvolvedObject.Namespace != "" || namespace == metav1.NamespaceDefault || namespace == metav1.NamespaceSystem) &&
+		qualified(e.ReportingController) && named(e.ReportingInstance) && named(e.Action) && named(e.Reason) &&
+		atMost(maxMessage, e.Message)
 }
 
-// strict has the rules that only events.k8s.io/v1 adds.
-func strict(e *corev1.Event) error {
-	switch {
-	case e.Type != corev1.EventTypeNormal && e.Type != corev1.EventTypeWarning:
-		return invalid("type", "must be Normal or Warning")
-	case e.Series != nil && e.Series.Count < 2:
-		return invalid("series.count", "must be at least 2")
-	case !e.FirstTimestamp.IsZero():
-		return invalid("firstTimestamp", "must be unset")
-	case !e.LastTimestamp.IsZero():
-		return invalid("lastTimestamp", "must be unset")
-	case e.Count != 0:
-		return invalid("count", "must be unset")
-	case e.Source != corev1.EventSource{}:
-		return invalid("source", "must be unset")
-	}
-	return nil
+// fitsEventsAPI has the rules that only events.k8s.io/v1 adds.
+func fitsEventsAPI(e *corev1.Event) bool {
+	return (e.Type == corev1.EventTypeNormal || e.Type == corev1.EventTypeWarning) &&
+		(e.Series == nil || e.Series.Count >= 2) &&
+		e.FirstTimestamp.IsZero() && e.LastTimestamp.IsZero() && e.Count == 0 && e.Source == corev1.EventSource{}
 }
 
 func qualified(name string) bool {
@@ -118,40 +84,33 @@ func atMost(limit int, text string) bool {
 	return len(text) <= limit || len(text)-(len(replacement)-1)*strings.Count(text, replacement) <= limit
 }
 
-func invalid(path, detail string) error {
-	return field.Invalid(field.NewPath(path), field.OmitValueType{}, detail)
-}
-
 // maxMetadata bounds the metadata that are looked at, in bytes: the library needs about a microsecond for a name of a
 // label, and a request has room for 300,000 of them.
 const maxMetadata = 4 << 10
 
-// metadata has the rules for what is the same in all objects. Nearly all Events have a name and managedFields, and
+// metadataFits has the rules for what is the same in all objects. Nearly all Events have a name and managedFields, and
 // nothing else, and need no library.
-func metadata(m *metav1.ObjectMeta, namespace string, throughEventsAPI bool) error {
+func metadataFits(m *metav1.ObjectMeta, namespace string, throughEventsAPI bool) bool {
 	name := pathSegment
 	if throughEventsAPI {
 		name = subdomain
 	}
 	switch {
 	case m.Name == "" && m.GenerateName == "", m.Name != "" && len(name(m.Name, false)) > 0:
-		return invalid("metadata.name", "is invalid")
+		return false
 	case m.GenerateName == "" && m.Generation == 0 &&
 		len(m.Labels)+len(m.Annotations)+len(m.OwnerReferences)+len(m.Finalizers) == 0:
-		return nil
+		return true
 	}
 	stored := *m
 	stored.Namespace, stored.ManagedFields = namespace, nil
 	if stored.Size() > maxMetadata {
-		return nil
+		return true
 	}
 	if stored.Name == "" {
 		stored.Name = stored.GenerateName[:min(len(stored.GenerateName), names.MaxGeneratedNameLength)] + "xxxxx"
 	}
-	if errs := validation.ValidateObjectMeta(&stored, true, name, field.NewPath("metadata")); len(errs) > 0 {
-		return invalid(errs[0].Field, "is invalid")
-	}
-	return nil
+	return len(validation.ValidateObjectMeta(&stored, true, name, nil)) == 0
 }
 
 // pathSegment is the rule for names of Events in core/v1.

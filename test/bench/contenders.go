@@ -47,7 +47,7 @@ func newHandler(phase func(*admission.Gate, context.Context, *admission.Request)
 	gate := newGate(governing, kept)
 	gate.Recorder = metrics.New("bench")
 	return &admission.Handler{
-		Gate: gate, MaxBytes: 8 << 20, InFlight: admission.NewPlaces(256), Deadline: patience,
+		Gate: gate, InFlight: admission.NewPlaces(256), Deadline: patience,
 		Phase: func(ctx context.Context, r *admission.Request) (admission.Answer, error) { return phase(gate, ctx, r) },
 	}
 }

@@ -29,7 +29,7 @@ import (
 	"github.com/eventquota/eventquota/test/cluster"
 )
 
-// TestValidRules holds admission/valid to the API server: what valid.Create says about the
+// TestValidRules holds admission/valid to the API server: what valid.Refused says about the
 // Event in a review of the mutating phase, and what the API server then does with it.
 func TestValidRules(t *testing.T) {
 	if !isolated(t) {
@@ -99,10 +99,10 @@ func (j *judge) randomEvents(t *testing.T) {
 		if got.refusal == nil {
 			stored++
 		}
-		if got.verdict == nil && e.ObjectMeta.Size() > 4<<10 {
+		if !got.verdict && e.ObjectMeta.Size() > 4<<10 {
 			continue // so large, metadata are not looked at
 		}
-		got.mustAgree(t, w.name, got.verdict == nil && w.events && (e.EventTime.IsZero() || e.Series != nil && e.Series.LastObservedTime.IsZero()))
+		got.mustAgree(t, w.name, !got.verdict && w.events && (e.EventTime.IsZero() || e.Series != nil && e.Series.LastObservedTime.IsZero()))
 	}
 	if stored < n/10 || stored > n*9/10 {
 		t.Errorf("%d of %d random Events were stored, so that little was compared", stored, n)
@@ -172,19 +172,19 @@ func (j *judge) protobuf(t *testing.T) {
 }
 
 // judge is a control plane and a webhook in its mutating phase, which admits every Event and
-// keeps what valid.Create says.
+// keeps what valid.Refused says.
 type judge struct {
 	client kubernetes.Interface
 	events int // made so far
 
 	mu       sync.Mutex
-	verdicts []error // of the write under way
+	verdicts []bool // of the write under way
 }
 
 // outcome is what was said about an Event, and what became of it.
 type outcome struct {
 	asked   bool  // the webhook was asked
-	verdict error // of valid.Create
+	verdict bool  // of valid.Refused
 	refusal error // of the API server
 }
 
@@ -195,11 +195,11 @@ func (o outcome) mustAgree(t *testing.T, what string, hidden bool) {
 	switch {
 	case !o.asked:
 		t.Errorf("%s: refused before any webhook: %.300v", what, o.refusal)
-	case hidden && (o.verdict != nil || o.refusal == nil):
-		t.Errorf("%s: a review shows what is wrong, or nothing is: valid.Create says %v; the API server %.300v", what, o.verdict, o.refusal)
-	case o.verdict == nil && notCopied(o.refusal):
-	case !hidden && (o.verdict == nil) != (o.refusal == nil):
-		t.Errorf("%s: valid.Create says %v; the API server %.300v", what, o.verdict, o.refusal)
+	case hidden && (o.verdict || o.refusal == nil):
+		t.Errorf("%s: a review shows what is wrong, or nothing is: valid.Refused says %t; the API server %.300v", what, o.verdict, o.refusal)
+	case !o.verdict && notCopied(o.refusal):
+	case !hidden && o.verdict != (o.refusal != nil):
+		t.Errorf("%s: valid.Refused says %t; the API server %.300v", what, o.verdict, o.refusal)
 	}
 }
 
@@ -248,7 +248,7 @@ func (j *judge) review(w http.ResponseWriter, request *http.Request) {
 		return
 	}
 	if review.Request.UserInfo.Username == validUser {
-		verdict := valid.Create(&event, review.Request.Namespace, review.Request.RequestKind.Group == eventsv1.GroupName)
+		verdict := valid.Refused(&event, review.Request.Namespace, review.Request.RequestKind.Group == eventsv1.GroupName)
 		j.mu.Lock()
 		j.verdicts = append(j.verdicts, verdict)
 		j.mu.Unlock()

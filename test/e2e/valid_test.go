@@ -220,7 +220,7 @@ func validSpecialCases() []validCase {
 	}
 }
 
-// notCopied reports whether a refusal is by a rule that valid.Create does not have, as hardly an Event breaks it.
+// notCopied reports whether a refusal is by a rule that valid.Refused does not have, as hardly an Event breaks it.
 func notCopied(refusal error) bool {
 	rules := []string{"metadata.managedFields", "metadata.finalizers", "metadata.annotations: Too long"}
 	return slices.ContainsFunc(rules, func(rule string) bool { return strings.Contains(fmt.Sprint(refusal), rule) })

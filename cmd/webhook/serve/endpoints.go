@@ -22,7 +22,7 @@ import (
 
 const (
 	// maxConnections bounds those to the webhook. API servers have one for each call in flight; with the longest body
-	// that needs no place each of these may take about 100 KiB.
+	// each of these may take about 200 KiB.
 	maxConnections = 1024
 	// answerGrace is how much longer than a review may take a stop waits for those that have begun.
 	answerGrace = 2 * time.Second

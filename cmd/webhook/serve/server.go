@@ -32,8 +32,6 @@ const (
 	// self-managed certificate for it. Both are in the namespace of the pod.
 	serviceName       = "eventquota"
 	certificateSecret = "eventquota-serving-cert" //nolint:gosec // the name of a Secret, not what is in it
-	// maxRequestBytes is the longest review that is read. The longest that the API server sends is shorter in practice.
-	maxRequestBytes = 8 << 20
 	// namespaceFile is where a pod finds its namespace.
 	namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 )
@@ -90,7 +88,7 @@ func newServer(o *options, log logr.Logger) (*server, error) {
 	if o.MetricsSecure {
 		s.guard = access.New(s.clients.typed)
 	}
-	s.metrics.Policies(s.policies)
+	s.metrics.Policies(s.policies.Reports)
 	s.metrics.Busiest = s.state.busiest.Counter
 	s.metrics.Certificate(s.certs.GetCertificate)
 	s.webhook = s.newWebhook()
@@ -146,8 +144,7 @@ func (s *server) report(r watch.Report) {
 func (s *server) newWebhook() http.Handler {
 	if s.managed != nil {
 		s.metrics.Repairs(s.managed.Repairs)
-		path := callers.Path{Accepts: s.managed.Accepts, Refused: s.refused("path")}
-		return path.Before(s.reviews(s.managed.CallFailed))
+		return callers.Path(s.managed.Accepts, s.refused("path"), s.reviews(s.managed.CallFailed))
 	}
 	if s.clientCA == nil {
 		s.log.Info("Anyone who reaches the port can send reviews. Set --client-ca-file where the API server has a client certificate for webhooks, or --self-managed-certificates", "port", s.opts.Port)
@@ -186,7 +183,6 @@ func (s *server) reviews(failed func()) http.Handler {
 			Name:     name,
 			Gate:     gate,
 			Phase:    phase,
-			MaxBytes: maxRequestBytes,
 			InFlight: inFlight,
 			Deadline: s.opts.Deadline,
 			Failed:   failed,

@@ -12,11 +12,9 @@ func saved() row {
 			steps("blue"),
 			query{`sum(increase(eventquota_decisions_total{pod=~"$pod", outcome=~"merge|drop|deny|overload"}[$__range])) - (sum(increase(eventquota_settle_writes_total{pod=~"$pod", result="written"}[$__range])) or vector(0))`, "writes"}).
 			Decimals(0).NoValue("no replica").Height(tall),
-		lines("Writes to etcd", "What etcd was spared, and what the settler wrote instead: counts and notices.", units.WritesPerSecond, 10,
+		lines("Writes to etcd", "What etcd was spared, and what the settler wrote instead: counts and notices.", units.WritesPerSecond, 18,
 			query{`sum(rate(eventquota_decisions_total{pod=~"$pod", outcome=~"merge|drop|deny|overload"}[$__rate_interval]))`, "saved"},
 			query{`sum(rate(eventquota_settle_writes_total{pod=~"$pod", result="written"}[$__rate_interval]))`, "written by the settler"}),
-		lines("Messages cut", "Events that went through with a message cut to the limit of their policy.", units.WritesPerSecond, third,
-			query{`sum(rate(eventquota_messages_truncated_total{pod=~"$pod"}[$__rate_interval]))`, "messages"}),
 	}}
 }
 
