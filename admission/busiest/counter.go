@@ -16,8 +16,7 @@ import (
 const (
 	// Places is how many rows of each By a replica follows. That many are counted exactly. Beyond, each namespace has at
 	// least an equal part of them, if it needs that, or competes with all others for the rest; and of k places in which
-	// it competes with itself, anything that made more than a k-th of its writes is always among them. What a row may
-	// miss, it says.
+	// it competes with itself, anything that made more than a k-th of its writes is always among them.
 	Places = 256
 	// rulePlaces is how many generations of rules a replica follows, and sourcePlaces how many sources and objects that
 	// rules refused, of all rules.
@@ -91,20 +90,20 @@ func (c *Counter) Snapshot(now time.Time) Snapshot {
 	for by, counted := range c.by {
 		var r Ranking
 		var rows []row[key]
-		rows, r.Total, r.Missing = counted.all()
+		rows, r.Total = counted.all()
 		r.Rows = make([]Row, len(rows))
 		for i, one := range rows {
-			r.Rows[i] = Row{Name: by.name(one.key), Counts: one.Counts, Missing: one.missing}
+			r.Rows[i] = Row{by.name(one.key), one.Counts}
 		}
 		r.sort()
 		s.By[by] = r
 	}
 	sources := map[RuleID][]SourceCounts{}
-	refused, _, _ := c.refused.all()
+	refused, _ := c.refused.all()
 	for _, r := range refused {
 		sources[r.key.rule] = append(sources[r.key.rule], SourceCounts{r.key.Subject, r.Counts})
 	}
-	rules, _, _ := c.rules.all()
+	rules, _ := c.rules.all()
 	for _, r := range rules {
 		s.Rules = append(s.Rules, RuleCounts{ID: r.key, Counts: r.Counts, Errors: r.errors, Sources: sources[r.key]})
 	}
@@ -164,7 +163,6 @@ type sketch[K keyed[K]] struct {
 	// few cache lines are read to find the lightest.
 	weights []int64
 	holders map[string]*holder
-	lost    int64    // no key without a place had more
 	_       [64]byte // the next lock is in another cache line
 }
 
@@ -182,11 +180,10 @@ type holder struct {
 }
 
 type row[K any] struct {
-	hash    uint64
-	key     K
-	holder  *holder
-	errors  Errors // of a rule
-	missing int64  // how many of its writes may have come before it had this place
+	hash   uint64
+	key    K
+	holder *holder
+	errors Errors // of a rule
 	Counts
 }
 
@@ -216,7 +213,7 @@ func (s *sketch[K]) row(namespace string, k K) *row[K] {
 		h.places++
 		i = s.place(h)
 		s.index[hash] = i
-		s.rows[i] = row[K]{hash: hash, key: k.detached(), holder: h, missing: s.lost}
+		s.rows[i] = row[K]{hash: hash, key: k.detached(), holder: h}
 	}
 	s.weights[i]++
 	return &s.rows[i]
@@ -250,7 +247,6 @@ func (s *sketch[K]) place(h *holder) int32 {
 		lightest = own
 	}
 	r := &s.rows[lightest]
-	s.lost = max(s.lost, r.Matched()+r.missing)
 	delete(s.index, r.hash)
 	if r.holder.places--; r.holder.places == 0 {
 		delete(s.holders, r.holder.namespace)
@@ -258,11 +254,11 @@ func (s *sketch[K]) place(h *holder) int32 {
 	return int32(lightest)
 }
 
-// all are the rows, the exact total, and the most that a key without a row can have.
-func (s *sketch[K]) all() (rows []row[K], total Counts, lost int64) {
+// all are the rows and the exact total.
+func (s *sketch[K]) all() ([]row[K], Counts) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.rows), s.total, s.lost
+	return slices.Clone(s.rows), s.total
 }
 
 func (k key) clipped() key {

@@ -1,5 +1,7 @@
 package busiest
 
+import "context"
+
 // Bounds that tests are about.
 const (
 	MaxPart = maxPart
@@ -12,3 +14,6 @@ const (
 
 // Pack is what Redis keeps of a Snapshot.
 func Pack(s Snapshot) ([]byte, error) { return pack(s) }
+
+// Put shares a Snapshot of any replica.
+func (r *Replicas) Put(ctx context.Context, s Snapshot) error { return r.put(ctx, s) }

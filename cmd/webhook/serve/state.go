@@ -50,7 +50,7 @@ func (s *server) newState() (*state, error) {
 	if s.opts.usesRedis() {
 		return s.inRedis(own, local)
 	}
-	all := busiest.NewReplicas(nil, s.log)
+	all := busiest.NewReplicas(nil, "", s.log)
 	return &state{
 		store:            s.metrics.Store.Observe("memory", own),
 		audit:            memory.New(memory.Options{Bytes: memory.AuditBytes, Unsettled: true}),
@@ -82,7 +82,7 @@ func (s *server) inRedis(own *memory.Store, local part) (*state, error) {
 	quiet := fallback.Defaults()
 	quiet.Deadline = s.opts.StoreDeadline
 	audits := fallback.New(audit, audit, quiet)
-	all := busiest.NewReplicas(busiest.NewRedis(client, s.opts.RedisPrefix), s.log)
+	all := busiest.NewReplicas(client, s.opts.RedisPrefix, s.log)
 	elected, err := elect.New(s.clients.config, podNamespace(namespaceFile), func(ctx context.Context, abandon <-chan struct{}) error {
 		settles := settler.Options{Shared: true, Available: decides.Available, Abandon: abandon}
 		return together(s.settler("redis", shared, settles), s.statuses(all))(ctx)

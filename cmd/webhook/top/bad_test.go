@@ -35,7 +35,7 @@ func TestBadFlagsOfTopGetOneClearError(t *testing.T) {
 		"a long interval":               {at("--interval", "61m"), "--interval 1h1m0s: must be 0, or from 2s to 1h"},
 		"no rows":                       {at("--limit", "0"), "--limit 0: must be from 1 to 1000"},
 		"too many rows":                 {at("--limit", "1001"), "--limit 1001: must be from 1 to 1000"},
-		"an unknown format":             {at("-o", "xml"), `invalid argument "xml" for "-o, --output" flag: must be one of table, wide, json, yaml, name`},
+		"an unknown format":             {at("-o", "xml"), `invalid argument "xml" for "-o, --output" flag: must be one of table, json, yaml, name`},
 	} {
 		t.Run(says, func(t *testing.T) {
 			out, _, err := topIn(t, test.args...)

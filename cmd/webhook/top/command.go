@@ -57,13 +57,13 @@ services, list pods, get and create pods/portforward, and create serviceaccounts
 
 A replica counts while it runs, and is shown for five minutes after its end. Totals
 are exact. It follows 256 of each kind, shared out by namespace: the busiest are among
-them, and where there are more, a line below says how much counts may lack. Audited
-policies are not counted.
+them, and where there are more, the first line says how many writes are in no row.
+Audited policies are not counted.
 
 It asks twice to know the rates. Where replicas have come or gone in between, there are
 none. To look again and again, use watch.`,
 		Example: `  eventquota top --by object --sort dropped
-  kubectl eventquota top --context prod --interval 10s -o wide
+  kubectl eventquota top --context prod --interval 10s
   watch kubectl eventquota top --by namespace
   eventquota top --endpoint http://127.0.0.1:8080 --interval 0 -o json | jq .rows`,
 		Args: cobra.NoArgs,
@@ -87,7 +87,8 @@ none. To look again and again, use watch.`,
 	output.OneOf(cmd, &o.Sort, "sort", "", sortNames(), "column to sort by, the highest first: "+strings.Join(sortNames(), ", "))
 	f.DurationVar(&o.Interval, "interval", 4*time.Second, "time that rates are measured over, from 2s to 1h, as replicas report their counts every 2s; 0 for no rates, at once")
 	f.IntVar(&o.Limit, "limit", 20, "rows to show, from 1 to 1000")
-	output.OneOf(cmd, &o.Output, "output", "o", output.Formats(), "format: table, wide for what counts may lack too, json, yaml, or name")
+	formats := []string{output.Table, output.JSON, output.YAML, output.Name}
+	output.OneOf(cmd, &o.Output, "output", "o", formats, "format: "+strings.Join(formats, ", "))
 	return cmd
 }
 

@@ -34,9 +34,9 @@ func (t *table) addRates(before busiest.Ranking, since time.Duration) {
 	for _, r := range before.Rows {
 		counts[r.Name] = r.Matched()
 	}
-	unseen := int64(0) // what had no row began with nothing, unless there were too many rows
-	if len(before.Rows) == busiest.MaxRows {
-		unseen = before.Missing
+	unseen := int64(0) // what had no row began with nothing, unless there were more rows than are shown
+	if n := len(before.Rows); n == busiest.MaxRows {
+		unseen = before.Rows[n-1].Matched()
 	}
 	for i := range t.Rows {
 		r := &t.Rows[i]

@@ -1,6 +1,7 @@
 package top
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -81,9 +82,8 @@ func TestOneThatWasNotSeenBeforeBeganWithNothingUnlessThereWereTooMany(t *testin
 		t.Errorf("%v a second, want 15", got)
 	}
 	full := before.By[busiest.Source]
-	full.Missing = 20
 	for i := range busiest.MaxRows - 1 {
-		full.Rows = append(full.Rows, busiest.Row{Name: string(rune('a' + i))})
+		full.Rows = append(full.Rows, busiest.Row{Name: fmt.Sprint("old-", i), Counts: busiest.Counts{Merged: 20}})
 	}
 	before.By[busiest.Source] = full
 	if got := rate(); got != 5 {

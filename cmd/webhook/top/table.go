@@ -19,9 +19,10 @@ type table struct {
 	By       busiest.By        `json:"by"`
 	Total    busiest.Counts    `json:"total"`
 	// Rate is in writes a second, nil where it is not known.
-	Rate    *float64 `json:"rate"`
-	Missing int64    `json:"missing"`
-	Rows    []row    `json:"rows"`
+	Rate *float64 `json:"rate"`
+	// Others are writes that are in no row, whatever the limit: there are too many to follow.
+	Others int64 `json:"others"`
+	Rows   []row `json:"rows"`
 }
 
 type row struct {
@@ -35,7 +36,7 @@ func (o *options) table(before, now busiest.Sum) *table {
 	by := busiest.By(o.By)
 	ranking := now.By[by]
 	t := &table{
-		Replicas: now.Replicas, Partial: now.Partial, By: by, Total: ranking.Total, Missing: ranking.Missing, Rows: []row{},
+		Replicas: now.Replicas, Partial: now.Partial, By: by, Total: ranking.Total, Others: ranking.Others(), Rows: []row{},
 	}
 	for _, r := range ranking.Rows {
 		t.Rows = append(t.Rows, row{Row: r})
@@ -71,18 +72,13 @@ func (t *table) write(w io.Writer, format string) error {
 		return rows.Flush()
 	}
 	rows.Add(t.head())
-	names := []any{strings.ToUpper(string(t.By)), "ADMITTED", "MERGED", "DROPPED", "TOTAL", "RATE/s", "MISSING"}
-	if format != output.Wide {
-		names = names[:len(names)-1]
-	}
-	rows.Add(names...)
+	rows.Add(strings.ToUpper(string(t.By)), "ADMITTED", "MERGED", "DROPPED", "TOTAL", "RATE/s")
 	for _, r := range append([]row{{busiest.Row{Name: "(all)", Counts: t.Total}, t.Rate}}, t.Rows...) {
 		rate := "-"
 		if r.Rate != nil {
 			rate = fmt.Sprintf("%.1f", *r.Rate)
 		}
-		cells := []any{r.Name, r.Admitted, r.Merged, r.Dropped, r.Matched(), rate, r.Missing}
-		rows.Add(cells[:len(names)]...)
+		rows.Add(r.Name, r.Admitted, r.Merged, r.Dropped, r.Matched(), rate)
 	}
 	return rows.Flush()
 }
@@ -99,12 +95,8 @@ func (t *table) head() string {
 	if t.Partial {
 		head += ", others are not known as Redis does not answer"
 	}
-	missing := int64(0)
-	for _, r := range t.Rows {
-		missing = max(missing, r.Missing)
-	}
-	if missing > 0 {
-		head += fmt.Sprintf("; there are too many to follow: each has up to %d more", missing)
+	if t.Others > 0 {
+		head += fmt.Sprintf("; there are too many to follow: %d writes are in no row", t.Others)
 	}
 	return head
 }

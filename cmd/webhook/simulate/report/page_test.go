@@ -21,7 +21,7 @@ func reported(source string) *Report {
 			{Rule: "trial", Audited: true},
 		},
 		Busiest: map[busiest.By]busiest.Ranking{
-			busiest.Source: {Rows: []busiest.Row{{Name: source, Counts: counts, Missing: 7000}, {Name: "scheduler", Counts: counts}}},
+			busiest.Source: {Total: busiest.Counts{Dropped: 3017}, Rows: []busiest.Row{{Name: source, Counts: counts}, {Name: "scheduler", Counts: counts}}},
 			busiest.Object: {Rows: []busiest.Row{{Name: "Pod shop/web-0", Counts: counts}}},
 			busiest.Reason: {Rows: []busiest.Row{{Name: "Warning BackOff", Counts: counts}}},
 		},
@@ -50,7 +50,7 @@ func TestThePageHasEachTable(t *testing.T) {
 		`silence</bdi><small>all 1,000, spam filter 3</small><svg`,
 		`trial</bdi> (audited: would have)<svg`,
 		`kubelet</bdi> and 1 more, each<svg`,
-		`There are too many to follow: each has up to 7,000 writes more.`,
+		`There are too many to follow: 1,005 writes are in no row.`,
 		`Policies and quotas`, `Busiest sources`, `Busiest objects`, `Busiest reasons`,
 		`<th scope="row">1970-01-01 00:00:02</th><td>4s</td><td>1</td><td>2</td><td>1,003</td><td>0</td>`,
 		`<a href="#input">Not readable: 1.</a>`, `<bdi>broken: kubelet:7: kubelet</bdi>`,

@@ -125,7 +125,7 @@ func buckets(dropped map[string]int64) string {
 
 // ranked has the first of a ranking. Those with the same counts are one row.
 func ranked(title string, r busiest.Ranking) table {
-	t, more, missing := table{Title: title}, []int{}, int64(0) // how many others a row stands for
+	t, more, others := table{Title: title}, []int{}, r.Others() // more is how many others a row stands for
 	for _, one := range slices.SortedStableFunc(slices.Values(r.Rows), func(a, b busiest.Row) int {
 		return cmp.Or(cmp.Compare(b.Matched(), a.Matched()), cmp.Compare(b.Dropped, a.Dropped), cmp.Compare(b.Merged, a.Merged))
 	}) {
@@ -136,14 +136,13 @@ func ranked(title string, r busiest.Ranking) table {
 		} else {
 			break
 		}
-		missing = max(missing, one.Missing)
 	}
-	if missing > 0 {
-		t.Foot = fmt.Sprintf("There are too many to follow: each has up to %s writes more.", grouped(missing))
+	if others > 0 {
+		t.Foot = fmt.Sprintf("There are too many to follow: %s writes are in no row.", grouped(others))
 	}
 	for i, n := range more {
 		least := ""
-		if r.Missing >= t.Rows[i].Matched() {
+		if others >= t.Rows[i].Matched() {
 			least = "at least " // others that the ranking does not have may have as many writes
 		}
 		if n > 0 {
