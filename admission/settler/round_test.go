@@ -86,7 +86,8 @@ func (r *rig) waits() []time.Duration {
 	return waits
 }
 
-const ms = time.Millisecond
+// poll is the time between two rounds.
+const poll = 250 * time.Millisecond
 
 func TestAWriteThatFailsForAReasonOfItsOwnIsGivenBack(t *testing.T) {
 	bubble(t, func(r *rig) {
@@ -102,8 +103,8 @@ func TestAWriteThatFailsForAReasonOfItsOwnIsGivenBack(t *testing.T) {
 		if got := fmt.Sprint(r.queue.came, r.results); got != want {
 			r.Errorf("%s, want %s", got, want)
 		}
-		if waits := r.waits(); !slices.Equal(waits[:3], []time.Duration{5 * ms, 10 * ms, 20 * ms}) || waits[3] < 9*time.Minute {
-			r.Errorf("waits %v, want short ones that double and then a long one", waits)
+		if waits := r.waits(); !slices.Equal(waits[:3], []time.Duration{poll, poll, poll}) || waits[3] < 9*time.Minute {
+			r.Errorf("waits %v, want short ones and then a long one", waits)
 		}
 	})
 }
@@ -149,11 +150,11 @@ func TestWhileTheAPIServerIsUnavailableWritesWaitAndAreNotGivenBack(t *testing.T
 					}
 					return nil
 				}
-				r.run(3*time.Hour, settler.Options{Poll: 10 * time.Second})
+				r.run(3*time.Hour, settler.Options{})
 				if got := fmt.Sprint(r.queue.came, r.lost); got != "[a written] []" {
 					r.Errorf("%s, want a written and nothing lost", got)
 				}
-				want := []time.Duration{5 * ms, 10 * ms, 20 * ms, 40 * ms, 80 * ms, 160 * ms, 320 * ms, 640 * ms, 1280 * ms, 2560 * ms, 5120 * ms}
+				want := []time.Duration{2 * poll, 4 * poll, 8 * poll, 16 * poll, 32 * poll}
 				for len(want) < len(r.requests)-1 {
 					want = append(want, 10*time.Second)
 				}

@@ -3,15 +3,29 @@ package settler
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/eventquota/eventquota/store"
+)
+
+const (
+	// maxGroups bounds the groups that are held. More wait in the store, which gives namespaces their turns. A namespace
+	// may have no more of them than are left for all others, so that none waits long for another's storm.
+	maxGroups = 128
+	// maxFailures is how often a write may fail for a reason of its own until it is given back.
+	maxFailures = 4
+	// giveUpAfter is how long a write may fail for reasons of its own until it is given up.
+	giveUpAfter = time.Hour
+	// storeTimeout bounds one call of the store.
+	storeTimeout = 10 * time.Second
 )
 
 // Try is a try to write something.
@@ -33,54 +47,91 @@ const (
 	retried Result = "retried"
 )
 
-const (
-	// maxFailures is how often a write may fail for a reason of its own until it is given back.
-	maxFailures = 4
-	// giveUpAfter is how long a write may fail for reasons of its own until it is given up.
-	giveUpAfter = time.Hour
-	// storeTimeout bounds one call of the store.
-	storeTimeout = 10 * time.Second
-)
-
-// work works on what comes out of the line until that is shut down.
-func (s *Settler) work(ctx context.Context) {
-	for {
-		g, shutdown := s.line.Get()
-		if shutdown {
-			return
-		}
-		if ctx.Err() == nil {
-			s.proceed(ctx, g)
-		}
-		s.line.Done(g)
-	}
+// group is what is claimed of one group of the store, in the order in which it is written.
+type group struct {
+	key       store.Key
+	namespace string
+	writes    []*write
 }
 
-// proceed works on one write of a group, which then goes to the end of the line: a group with many
-// writes keeps no other waiting.
-func (s *Settler) proceed(ctx context.Context, g *group) {
-	if !s.opts.Available() {
-		s.line.AddAfter(g, s.opts.Poll)
-		return
+// claim claims what falls due within ahead, and returns how many groups are held then; one more when the store did not
+// return all.
+func (s *Settler) claim(ctx context.Context, ahead time.Duration) int {
+	free := maxGroups - len(s.held)
+	if free == 0 || !s.opts.Available() {
+		return len(s.held) + 1
 	}
-	w := g.writes[0]
+	held, shares := map[store.Key]*group{}, map[string]int{} // by namespace
+	for _, g := range s.held {
+		held[g.key] = g
+		shares[g.namespace]++
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	writes, err := s.pending.Claim(ctx, time.Now(), ahead, free, func(namespace string, key store.Key) bool {
+		if held[key] != nil || shares[namespace] >= maxGroups-len(held) {
+			return true
+		}
+		held[key] = &group{key: key, namespace: namespace}
+		shares[namespace]++
+		return false
+	})
+	answers := s.answers.Load()
+	for _, p := range writes {
+		g := held[p.Ref.Group]
+		if len(g.writes) == 0 {
+			s.held = append(s.held, g)
+		}
+		w := &write{PendingWrite: p, storeID: s.opts.StoreID, noted: p.Noted, answers: answers}
+		if p.Name == "" { // no Event took the place of one that was not found
+			w.outcome = &store.Outcome{Result: store.NotFound}
+		}
+		g.writes = append(g.writes, w)
+	}
+	if err != nil {
+		s.complain.Do(func() { logr.FromContextOrDiscard(ctx).Error(err, "Store did not return all pending writes") })
+		return len(s.held) + 1
+	}
+	return len(s.held)
+}
+
+// write writes what is held, and reports whether all of it is written or the API server has answered anything.
+func (s *Settler) write(ctx context.Context) bool {
+	answers := s.answers.Load()
+	var workers errgroup.Group
+	workers.SetLimit(s.opts.Workers)
+	for _, g := range s.held {
+		workers.Go(func() error {
+			for len(g.writes) > 0 && s.proceed(ctx, g.writes[0]) {
+				g.writes = g.writes[1:]
+			}
+			return nil
+		})
+	}
+	_ = workers.Wait() // no worker fails
+	s.held = slices.DeleteFunc(s.held, func(g *group) bool { return len(g.writes) == 0 })
+	return len(s.held) == 0 || s.answers.Load() != answers
+}
+
+// proceed makes one write, and reports whether the store knows what became of it.
+func (s *Settler) proceed(ctx context.Context, w *write) bool {
+	if ctx.Err() != nil || !s.opts.Available() {
+		return false
+	}
 	log := logr.FromContextOrDiscard(ctx).WithValues("namespace", w.Namespace, "event", w.Name)
 	if w.outcome == nil {
 		s.try(logr.NewContext(ctx, log), w)
 	}
 	if w.outcome == nil {
-		s.line.AddRateLimited(g)
-		return
+		return false
 	}
-	if err := s.complete(ctx, w); err != nil {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	if err := s.pending.Complete(ctx, time.Now(), w.PendingWrite, *w.outcome); err != nil {
 		log.Error(err, "Store did not take the outcome of a write, trying again")
-		s.line.AddRateLimited(g)
-		return
+		return false
 	}
-	s.line.Forget(g)
-	if s.release(g) {
-		s.line.Add(g)
-	}
+	return true
 }
 
 // try sends one write. Its outcome is set unless it is to be tried again soon.
@@ -147,11 +198,4 @@ func (s *Settler) failed(ctx context.Context, w *write, o *store.Outcome, err er
 		o.Result = store.GivenUp
 	}
 	return true
-}
-
-// complete says to the store what became of a write.
-func (s *Settler) complete(ctx context.Context, w *write) error {
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
-	return s.pending.Complete(ctx, time.Now(), w.PendingWrite, *w.outcome)
 }
