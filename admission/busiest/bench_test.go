@@ -39,8 +39,8 @@ func BenchmarkPack(b *testing.B) {
 	c := busiest.NewCounter("eventquota-6d4b75cb6d-x2x7k-abcdef", epoch(), busiest.Places)
 	for n := range 1 << 14 {
 		w := write(n)
-		w.Subject.Name = fmt.Sprintf("web-%x-%x", uint64(n)*0x9e3779b97f4a7c15, n)
-		w.Subject.Host = fmt.Sprintf("ip-10-0-%d-%d.eu-central-1.compute.internal", n%300/250, n%250)
+		w.Object.Name = fmt.Sprintf("web-%x-%x", uint64(n)*0x9e3779b97f4a7c15, n)
+		w.Source.Host = fmt.Sprintf("ip-10-0-%d-%d.eu-central-1.compute.internal", n%300/250, n%250)
 		c.Decided(w.decided(store.Merge))
 	}
 	b.ReportAllocs()

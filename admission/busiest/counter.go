@@ -54,17 +54,18 @@ func NewCounter(replica string, now time.Time, places int) *Counter {
 // audited too; the built-in default has no status.
 func (c *Counter) Decided(d *admission.Decided) {
 	e, namespace, one := d.Request.Object, store.Clip(d.Request.Namespace, maxPart), countsOf(d.Verdict)
+	source, object := key{d.Source.Component, d.Source.Host}.clipped(), key{d.Object.Kind, d.Object.Namespace, d.Object.Name}.clipped()
 	if !d.Audited {
 		c.by[Namespace].count(namespace, key{namespace}, one)
-		c.by[Source].count(namespace, key{d.Source.Component, d.Source.Host}.clipped(), one)
-		c.by[Object].count(namespace, key{d.Object.Kind, d.Object.Namespace, d.Object.Name}.clipped(), one)
+		c.by[Source].count(namespace, source, one)
+		c.by[Object].count(namespace, object, one)
 		c.by[Reason].count(namespace, key{e.Type, e.Reason}.clipped(), one)
 		c.by[Policy].count(namespace, key{d.Rule.Name}.clipped(), one)
 	}
 	if i := &d.Rule.Identity; i.UID != "" && (!d.Audited || d.Rule.Mode == policy.Audit) {
 		c.rules.count(i.Namespace, ruleID(i), one)
 		if one.Admitted == 0 {
-			c.refused.count(namespace, refusal{ruleID(i), Subject{Object: d.Object, Source: d.Source}.clipped()}, one)
+			c.refused.count(namespace, refusal{ruleID(i), source, object}, one)
 		}
 	}
 	for _, err := range d.Errors {
@@ -72,14 +73,13 @@ func (c *Counter) Decided(d *admission.Decided) {
 	}
 }
 
-// failed counts a condition that could not be evaluated.
+// failed keeps the first error of a condition that could not be evaluated.
 func (c *Counter) failed(err *policy.EvaluationError) {
 	c.rules.mu.Lock()
 	defer c.rules.mu.Unlock()
 	r := c.rules.row(err.Rule.Identity.Namespace, ruleID(&err.Rule.Identity))
-	r.errors.Count++
-	if r.errors.Example == "" {
-		r.errors.Example = store.Clip(fmt.Sprintf("condition %q: %v", err.Condition, err.Err), maxPart)
+	if r.err == "" {
+		r.err = store.Clip(fmt.Sprintf("condition %q: %v", err.Condition, err.Err), maxPart)
 	}
 }
 
@@ -101,11 +101,11 @@ func (c *Counter) Snapshot(now time.Time) Snapshot {
 	sources := map[RuleID][]SourceCounts{}
 	refused, _ := c.refused.all()
 	for _, r := range refused {
-		sources[r.key.rule] = append(sources[r.key.rule], SourceCounts{r.key.Subject, r.Counts})
+		sources[r.key.rule] = append(sources[r.key.rule], SourceCounts{Source.name(r.key.source), Object.name(r.key.object), r.Counts})
 	}
 	rules, _ := c.rules.all()
 	for _, r := range rules {
-		s.Rules = append(s.Rules, RuleCounts{ID: r.key, Counts: r.Counts, Errors: r.errors, Sources: sources[r.key]})
+		s.Rules = append(s.Rules, RuleCounts{ID: r.key, Counts: r.Counts, Error: r.err, Sources: sources[r.key]})
 	}
 	return s
 }
@@ -183,7 +183,7 @@ type row[K any] struct {
 	hash   uint64
 	key    K
 	holder *holder
-	errors Errors // of a rule
+	err    string // of a rule
 	Counts
 }
 

@@ -136,10 +136,10 @@ func TestALargeSnapshotIsReadAsItWasWrittenAndExpires(t *testing.T) {
 	c := busiest.NewCounter("a", time.Now(), busiest.Places)
 	for n := range busiest.Places {
 		text := string(rune('a'+n%26)) + strings.Repeat("\x00", busiest.MaxPart-4) + string(rune('a'+n/26))
-		c.Decided((&written{Namespace: text, Policy: text, Subject: busiest.Subject{
-			Object: store.Object{Kind: text, Namespace: text, Name: text},
-			Source: store.Source{Component: text, Host: text},
-		}}).decided(store.Drop))
+		c.Decided((&written{
+			Namespace: text, Policy: text,
+			Object: store.Object{Kind: text, Namespace: text, Name: text}, Source: store.Source{Component: text, Host: text},
+		}).decided(store.Drop))
 	}
 	r, client, _ := standalone(t)
 	s := c.Snapshot(time.Now().UTC().Truncate(time.Millisecond))

@@ -3,7 +3,6 @@ package busiest_test
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"runtime"
 	"slices"
 	"strings"
@@ -24,14 +23,13 @@ func generation(n int) busiest.RuleID {
 }
 
 // byRule is a decision by a rule of a namespace, or of the cluster, that is in audit mode, so that it is in no ranking.
-func byRule(namespace string, id busiest.RuleID, v store.Verdict, s busiest.Subject) *admission.Decided {
-	return &admission.Decided{
-		Rule: &policy.Rule{Mode: policy.Audit, Identity: policy.Identity{
-			Namespace: namespace, UID: types.UID(id.UID), Generation: id.Generation,
-		}},
-		Audited: true, Verdict: v, Object: s.Object, Source: s.Source,
-		Request: &admission.Request{Request: policy.Request{Namespace: s.Namespace}, Object: &corev1.Event{}},
-	}
+func (w *written) byRule(namespace string, id busiest.RuleID, v store.Verdict) *admission.Decided {
+	d := w.decided(v)
+	d.Audited = true
+	d.Rule = &policy.Rule{Mode: policy.Audit, Identity: policy.Identity{
+		Namespace: namespace, UID: types.UID(id.UID), Generation: id.Generation,
+	}}
+	return d
 }
 
 func rules(s busiest.Snapshot) map[busiest.RuleID]busiest.RuleCounts {
@@ -87,10 +85,11 @@ func TestACounterTakesFiveMegabytesAtTheMost(t *testing.T) {
 	c := busiest.NewCounter("a", epoch(), busiest.Places)
 	for n := range busiest.RulePlaces * 5 / 4 {
 		text := fmt.Sprint(n) + strings.Repeat("x", 1<<14)
-		d := (&written{Namespace: text, Policy: text, Type: text, Reason: text, Subject: busiest.Subject{
+		d := (&written{
+			Namespace: text, Policy: text, Type: text, Reason: text,
 			Object: store.Object{APIVersion: text, Kind: text, Namespace: text, Name: text, UID: text},
 			Source: store.Source{Component: text, Host: text},
-		}}).decided(store.Drop)
+		}).decided(store.Drop)
 		d.Rule.Identity.UID = types.UID(text[:36])
 		d.Errors = []*policy.EvaluationError{{Rule: d.Rule, Err: errors.New(text)}}
 		c.Decided(d)
@@ -111,31 +110,28 @@ func TestACounterTakesFiveMegabytesAtTheMost(t *testing.T) {
 
 func TestSourcesAreThoseWhoAreRefused(t *testing.T) {
 	c, long := busiest.NewCounter("a", epoch(), busiest.Places), strings.Repeat("x", busiest.MaxPart+1)
-	web := busiest.Subject{Object: store.Object{Name: "web"}}
-	c.Decided(byRule("", generation(1), store.Admit, busiest.Subject{Object: store.Object{Name: "calm"}}))
-	c.Decided(byRule("", generation(1), store.Merge, web))
-	c.Decided(byRule("", generation(1), store.Drop, web))
-	c.Decided(byRule("", generation(2), store.Drop, web))
-	c.Decided(byRule("", generation(1), store.Deny, busiest.Subject{Source: store.Source{Component: long}}))
-	got := map[busiest.Subject]busiest.Counts{}
-	for _, o := range rules(c.Snapshot(epoch()))[generation(1)].Sources {
-		got[o.Subject] = o.Counts
+	web := &written{Object: store.Object{Kind: "Pod", Namespace: "shop", Name: "web"}, Source: store.Source{Component: "kubelet", Host: "node-1"}}
+	c.Decided(write(1).byRule("", generation(1), store.Admit))
+	c.Decided(web.byRule("", generation(1), store.Merge))
+	c.Decided(web.byRule("", generation(1), store.Drop))
+	c.Decided(web.byRule("", generation(2), store.Drop))
+	c.Decided((&written{Source: store.Source{Component: long}}).byRule("", generation(1), store.Deny))
+	got := rules(c.Snapshot(epoch()))[generation(1)].Sources
+	want := []busiest.SourceCounts{
+		{Source: "kubelet/node-1", Object: "Pod shop/web", Counts: busiest.Counts{Merged: 1, Dropped: 1}},
+		{Source: long[:busiest.MaxPart], Object: `"" ""`, Counts: busiest.Counts{Dropped: 1}},
 	}
-	want := map[busiest.Subject]busiest.Counts{
-		web: {Merged: 1, Dropped: 1},
-		{Source: store.Source{Component: long[:busiest.MaxPart]}}: {Dropped: 1},
-	}
-	if !maps.Equal(got, want) {
+	if !slices.Equal(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }
 
-// TestConditionsThatFailAreCounted holds the count and the example of each rule, also of one that decides nothing.
-func TestConditionsThatFailAreCounted(t *testing.T) {
+// TestConditionsThatFailHaveAnExample also of a rule that decides nothing.
+func TestConditionsThatFailHaveAnExample(t *testing.T) {
 	c := busiest.NewCounter("a", epoch(), busiest.Places)
 	failed := func(n int, why string) *policy.EvaluationError {
 		return &policy.EvaluationError{
-			Rule: byRule("", generation(n), store.Admit, busiest.Subject{}).Rule, Condition: "team", Err: errors.New(why),
+			Rule: write(n).byRule("", generation(n), store.Admit).Rule, Condition: "team", Err: errors.New(why),
 		}
 	}
 	long := strings.Repeat("é", busiest.MaxPart)
@@ -147,11 +143,11 @@ func TestConditionsThatFailAreCounted(t *testing.T) {
 		c.Decided(d)
 	}
 	got := rules(c.Snapshot(epoch()))
-	if is, want := got[generation(1)].Errors, (busiest.Errors{Count: 2, Example: `condition "team": no such key: team`}); is != want {
-		t.Errorf("%+v, want %+v", is, want)
+	if is, want := got[generation(1)].Error, `condition "team": no such key: team`; is != want {
+		t.Errorf("%q, want %q", is, want)
 	}
-	if is := got[generation(2)].Errors; is.Count != 1 || len(is.Example) > busiest.MaxPart || !strings.HasSuffix(is.Example, "é") {
-		t.Errorf("a long one: %+v", is)
+	if is := got[generation(2)].Error; len(is) > busiest.MaxPart || !strings.HasSuffix(is, "é") {
+		t.Errorf("a long one: %q", is)
 	}
 	if n := got[generation(1)].Matched(); n != 0 {
 		t.Errorf("%d writes are counted for a rule that decided none", n)
