@@ -2,7 +2,6 @@ package busiest
 
 import (
 	"fmt"
-	"hash/maphash"
 	"slices"
 	"strings"
 	"sync"
@@ -155,9 +154,8 @@ func (c Counts) Since(before Counts) Counts {
 type sketch[K keyed[K]] struct {
 	mu     sync.Mutex
 	places int
-	seed   maphash.Seed
 	total  Counts
-	index  map[uint64]int32 // the place, by the seeded hash of a key, so that no client can cause collisions
+	index  map[K]int32 // the place of a key
 	rows   []row[K]
 	// weights are those of rows, those of earlier keys in the same place included. They are apart so that
 	// few cache lines are read to find the lightest.
@@ -180,7 +178,6 @@ type holder struct {
 }
 
 type row[K any] struct {
-	hash   uint64
 	key    K
 	holder *holder
 	err    string // of a rule
@@ -188,7 +185,7 @@ type row[K any] struct {
 }
 
 func newSketch[K keyed[K]](places int) *sketch[K] {
-	return &sketch[K]{places: places, seed: maphash.MakeSeed(), index: map[uint64]int32{}, holders: map[string]*holder{}}
+	return &sketch[K]{places: places, index: map[K]int32{}, holders: map[string]*holder{}}
 }
 
 // count counts one write of k, which a namespace made.
@@ -202,8 +199,7 @@ func (s *sketch[K]) count(namespace string, k K, one Counts) {
 
 // row is that of k, with more weight. s.mu is held.
 func (s *sketch[K]) row(namespace string, k K) *row[K] {
-	hash := maphash.Comparable(s.seed, k)
-	i, known := s.index[hash]
+	i, known := s.index[k]
 	if !known {
 		h := s.holders[namespace]
 		if h == nil {
@@ -211,9 +207,9 @@ func (s *sketch[K]) row(namespace string, k K) *row[K] {
 			s.holders[h.namespace] = h
 		}
 		h.places++
-		i = s.place(h)
-		s.index[hash] = i
-		s.rows[i] = row[K]{hash: hash, key: k.detached(), holder: h}
+		i, k = s.place(h), k.detached()
+		s.index[k] = i
+		s.rows[i] = row[K]{key: k, holder: h}
 	}
 	s.weights[i]++
 	return &s.rows[i]
@@ -247,7 +243,7 @@ func (s *sketch[K]) place(h *holder) int32 {
 		lightest = own
 	}
 	r := &s.rows[lightest]
-	delete(s.index, r.hash)
+	delete(s.index, r.key)
 	if r.holder.places--; r.holder.places == 0 {
 		delete(s.holders, r.holder.namespace)
 	}

@@ -17,7 +17,7 @@ func TestTheLagOfTheSettlerIsInSeconds(t *testing.T) {
 	t.Parallel()
 	m := New("devel")
 	observe := m.Settle.Of("redis")
-	observe(settler.Try{Result: settler.Written, Late: 1500 * time.Millisecond})
+	observe(settler.Try{Result: "written", Late: 1500 * time.Millisecond})
 	observe(settler.Try{Result: "failed"})
 	families, err := m.registry.Gather()
 	if err != nil {

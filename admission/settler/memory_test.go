@@ -148,7 +148,7 @@ func TestWritesThatNeverSucceedDoNotStopOthers(t *testing.T) {
 			e.Name += "again"
 			r.decide(m, e)
 		}
-		wait := r.start(m, 3*time.Hour, settler.Options{Poll: time.Second})
+		wait := r.start(m, 3*time.Hour, settler.Options{})
 		r.repeat(m, 30, "good")
 		if count := r.get("default", "good0").Count; count < 10 {
 			r.Errorf("after 30 s good says %d, want at least 10", count)

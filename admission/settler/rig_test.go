@@ -35,7 +35,7 @@ type rig struct {
 	queue  *queue // of tests that use no store
 
 	mu      sync.Mutex
-	results []settler.Result
+	results []string
 	lost    []int64
 	late    []time.Duration
 	logged  []string // errors

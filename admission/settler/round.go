@@ -30,22 +30,14 @@ const (
 
 // Try is a try to write something.
 type Try struct {
-	Result Result
+	// Result is that of the outcome, or retried: it is tried again soon, while it stays claimed.
+	Result string
 	// Late is the time since the write fell due, of one that the API server took, by the clocks of the store and of
 	// this process; 0 before it was due.
 	Late time.Duration
 	// Lost is the number of occurrences that nothing reports, of a write that is given up.
 	Lost int64
 }
-
-// Result is what became of one try: that of the outcome, or retried.
-type Result string
-
-// Written says that the API server took the write, and retried that it is tried again soon, while it stays claimed.
-const (
-	Written Result = "written"
-	retried Result = "retried"
-)
 
 // group is what is claimed of one group of the store, in the order in which it is written.
 type group struct {
@@ -98,17 +90,17 @@ func (s *Settler) claim(ctx context.Context, ahead time.Duration) int {
 // write writes what is held, and reports whether all of it is written or the API server has answered anything.
 func (s *Settler) write(ctx context.Context) bool {
 	answers := s.answers.Load()
-	var workers errgroup.Group
-	workers.SetLimit(s.opts.Workers)
+	var all errgroup.Group
+	all.SetLimit(workers)
 	for _, g := range s.held {
-		workers.Go(func() error {
+		all.Go(func() error {
 			for len(g.writes) > 0 && s.proceed(ctx, g.writes[0]) {
 				g.writes = g.writes[1:]
 			}
 			return nil
 		})
 	}
-	_ = workers.Wait() // no worker fails
+	_ = all.Wait() // nothing fails
 	s.held = slices.DeleteFunc(s.held, func(g *group) bool { return len(g.writes) == 0 })
 	return len(s.held) == 0 || s.answers.Load() != answers
 }
@@ -140,10 +132,10 @@ func (s *Settler) try(ctx context.Context, w *write) {
 	traced, span := s.opts.Tracer.Start(ctx, "settle", trace.WithSpanKind(trace.SpanKindClient))
 	o, err := s.send(traced, w)
 	final := o.Result != store.Failed || s.failed(ctx, w, &o, err)
-	t := Try{Result: Result(o.Result.String())}
+	t := Try{Result: o.Result.String()}
 	switch {
 	case !final:
-		t.Result = retried
+		t.Result = "retried"
 	case o.Result == store.Written:
 		t.Late = max(0, time.Since(w.Due))
 	case o.Result == store.GivenUp:
@@ -168,11 +160,11 @@ func (s *Settler) try(ctx context.Context, w *write) {
 }
 
 // endSpan says what became of a try: of an error its reason only, as the API server may quote the Event in it.
-func endSpan(span trace.Span, w *write, r Result, err error) {
+func endSpan(span trace.Span, w *write, result string, err error) {
 	span.SetAttributes(
 		attribute.String("k8s.namespace.name", w.Namespace),
 		attribute.Bool("eventquota.notice", w.Notice != nil),
-		attribute.String("eventquota.result", string(r)),
+		attribute.String("eventquota.result", result),
 	)
 	if err != nil {
 		span.SetStatus(codes.Error, string(apierrors.ReasonForError(err)))

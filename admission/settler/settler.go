@@ -19,18 +19,18 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// maxPause is the longest time between two rounds; it doubles while the API server answers nothing.
-const maxPause = 10 * time.Second
+const (
+	// workers send requests at the same time.
+	workers = 8
+	// minPause and maxPause bound the time between two rounds, which doubles while the API server answers nothing.
+	minPause, maxPause = 250 * time.Millisecond, 10 * time.Second
+)
 
 // Options are a Settler's settings. Zero values stand for the defaults.
 type Options struct {
 	// WritesPerSecond bounds the requests to the API server, reads and retries included. Default
 	// 100, with as many in a burst.
 	WritesPerSecond int
-	// Workers send requests at the same time. Default 8.
-	Workers int
-	// Poll is the time between two rounds. Default 250ms.
-	Poll time.Duration
 	// DrainTimeout is how long Run goes on, once its context has ended, to write all that is pending. Default 15s.
 	DrainTimeout time.Duration
 	// Shared says that other replicas settle the queue too. Then Run ends with what it has
@@ -52,8 +52,6 @@ type Options struct {
 
 func (o *Options) setDefaults() {
 	o.WritesPerSecond = cmp.Or(o.WritesPerSecond, 100)
-	o.Workers = cmp.Or(o.Workers, 8)
-	o.Poll = cmp.Or(o.Poll, 250*time.Millisecond)
 	o.DrainTimeout = cmp.Or(o.DrainTimeout, 15*time.Second)
 	o.Tracer = cmp.Or[trace.Tracer](o.Tracer, noop.Tracer{})
 	if o.Available == nil {
@@ -101,7 +99,7 @@ func (s *Settler) Run(ctx context.Context) error {
 	work, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
 	go s.watch(ctx, work, stop)
-	ended, pause := ctx.Done(), s.opts.Poll
+	ended, pause := ctx.Done(), minPause
 	for {
 		left := 0
 		if ended != nil {
@@ -111,11 +109,11 @@ func (s *Settler) Run(ctx context.Context) error {
 		}
 		pause = min(2*pause, maxPause)
 		if s.write(work) {
-			pause = s.opts.Poll
+			pause = minPause
 		}
 		select {
 		case <-ended:
-			ended, pause = nil, s.opts.Poll
+			ended, pause = nil, minPause
 		case <-time.After(pause):
 		case <-work.Done():
 			if errors.Is(context.Cause(work), errDrained) {

@@ -75,7 +75,7 @@ func TestWhatAPartialClaimBringsIsWritten(t *testing.T) {
 		a, b := r.pending("a"), r.pending("b")
 		r.queue.writes = []store.PendingWrite{a, b}
 		r.queue.claims, r.queue.brings = 8, []store.PendingWrite{a}
-		wait := r.start(r.queue, 10*time.Second, settler.Options{Poll: time.Second})
+		wait := r.start(r.queue, 10*time.Second, settler.Options{})
 		<-time.After(1500 * time.Millisecond)
 		if got := fmt.Sprint(r.did()); got != "[patch default/a]" {
 			r.Errorf("did %s while the store did not return all, want a patch of a", got)
@@ -241,7 +241,7 @@ func TestASettlerThatAbandonsWritesNoMore(t *testing.T) {
 			}
 			return errRefused // so that all are tried again
 		}
-		r.run(time.Hour, settler.Options{Abandon: abandon, Workers: 1})
+		r.run(time.Hour, settler.Options{Abandon: abandon})
 		if took := time.Since(r.began); took > time.Second {
 			r.Errorf("ended after %v, want at once", took)
 		}
@@ -270,7 +270,7 @@ func TestTheLagIsTheTimeSinceAWriteFellDue(t *testing.T) {
 			}
 			return nil
 		}
-		r.run(6*time.Second, settler.Options{Workers: 1})
+		r.run(6*time.Second, settler.Options{})
 		var lags []time.Duration
 		for _, late := range r.late {
 			lags = append(lags, late.Truncate(time.Second))
