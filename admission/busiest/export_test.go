@@ -12,8 +12,5 @@ const (
 	MaxUnpacked  = maxUnpacked
 )
 
-// Pack is what Redis keeps of a Snapshot.
-func Pack(s Snapshot) ([]byte, error) { return pack(s) }
-
 // Put shares a Snapshot of any replica.
 func (r *Replicas) Put(ctx context.Context, s Snapshot) error { return r.put(ctx, s) }

@@ -89,29 +89,10 @@ func (r *rig) waits() []time.Duration {
 // poll is the time between two rounds.
 const poll = 250 * time.Millisecond
 
-func TestAWriteThatFailsForAReasonOfItsOwnIsGivenBack(t *testing.T) {
+// TestAWriteThatFailsForAReasonOfItsOwnIsGivenBackAndInTheEndGivenUp has the store wait for ten minutes each time.
+func TestAWriteThatFailsForAReasonOfItsOwnIsGivenBackAndInTheEndGivenUp(t *testing.T) {
 	bubble(t, func(r *rig) {
-		r.queue.writes = []store.PendingWrite{r.pending("a")}
-		r.answer = func(q *request) error {
-			if q.n <= 4 {
-				return apierrors.NewInternalError(io.EOF)
-			}
-			return nil
-		}
-		r.run(11*time.Minute, settler.Options{})
-		want := "[a failed a written] [retried retried retried failed written]"
-		if got := fmt.Sprint(r.queue.came, r.results); got != want {
-			r.Errorf("%s, want %s", got, want)
-		}
-		if waits := r.waits(); !slices.Equal(waits[:3], []time.Duration{poll, poll, poll}) || waits[3] < 9*time.Minute {
-			r.Errorf("waits %v, want short ones and then a long one", waits)
-		}
-	})
-}
-
-func TestAWriteThatFailsForAnHourIsGivenUp(t *testing.T) {
-	bubble(t, func(r *rig) {
-		r.queue.writes = []store.PendingWrite{r.pending("a", total(9)), r.pending("b")}
+		r.queue.writes = []store.PendingWrite{r.pending("a", total(9))}
 		r.answer = func(q *request) error {
 			if q.says == "patch default/a" {
 				return apierrors.NewForbidden(resource(), "a", io.EOF)
@@ -119,10 +100,18 @@ func TestAWriteThatFailsForAnHourIsGivenUp(t *testing.T) {
 			return nil
 		}
 		r.run(2*time.Hour, settler.Options{})
+		var tries []string
+		for i, q := range r.requests {
+			if q.says == "patch default/a" && len(tries) < 5 {
+				tries = append(tries, q.after.Round(time.Second/4).String()+" "+r.results[i])
+			}
+		}
+		if want := []string{"0s retried", "250ms retried", "500ms retried", "750ms failed", "10m0.75s retried"}; !slices.Equal(tries, want) {
+			r.Errorf("tries %v, want %v", tries, want)
+		}
 		want := "[a failed a failed a failed a failed a failed a failed a given_up]"
-		came := slices.DeleteFunc(slices.Clone(r.queue.came), func(s string) bool { return s == "b written" })
-		if got := fmt.Sprint(came); got != want || len(came) == len(r.queue.came) {
-			r.Errorf("%v, want b written and %s", r.queue.came, want)
+		if got := fmt.Sprint(r.queue.came); got != want {
+			r.Errorf("%s, want %s", got, want)
 		}
 		if got := fmt.Sprint(r.lost); got != "[7]" {
 			r.Errorf("lost %s, want [7]", got)

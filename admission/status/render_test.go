@@ -53,23 +53,6 @@ func TestConditionsSayWhatBecameOfAGeneration(t *testing.T) {
 	}
 }
 
-func TestTheTimeOfATransitionIsKept(t *testing.T) {
-	t.Parallel()
-	first, fixed := invalid("p", 1, 0), valid("p", 3)
-	again := invalid("p", 2, 0)
-	s := status.Render(&first, &v1alpha1.Status{}, epoch())
-	at := func() time.Time {
-		return meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionAccepted).LastTransitionTime.Time
-	}
-	began := at()
-	if s = status.Render(&again, s, epoch().Add(time.Minute)); !at().Equal(began) {
-		t.Errorf("still invalid, with a transition at %v", at())
-	}
-	if s = status.Render(&fixed, s, epoch().Add(time.Minute)); !at().Equal(began.Add(time.Minute)) {
-		t.Errorf("valid since %v", at())
-	}
-}
-
 func TestWhatUsersWriteFitsIntoAStatus(t *testing.T) {
 	t.Parallel()
 	r := valid("p", 1)

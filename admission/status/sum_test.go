@@ -130,17 +130,6 @@ func TestWhatAReplicaCountedBeforeItsFirstSnapshotCounts(t *testing.T) {
 	})
 }
 
-// Another replica knows a new generation first.
-func TestWhatIsDecidedBeforeAGenerationIsKnownCountsOnceItIs(t *testing.T) {
-	bubble(t, func(r *rig) {
-		r.changed(valid("p", 1))
-		r.after(5*time.Second, func() { r.decide("p", 2, busiest.Counts{Merged: 3}) })
-		r.after(44*time.Second+500*time.Millisecond, func() { r.changed(valid("p", 2)) })
-		r.lead(10 * time.Minute)
-		r.wantWritten("0s: p@1 0/0/0", "45s: p@2 0/0/0", "5m45s: p@2 0/3/0")
-	})
-}
-
 func TestTopSourcesAreThoseOfAllReplicasSinceTheLastWrite(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.changed(valid("p", 1))

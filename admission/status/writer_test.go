@@ -127,16 +127,18 @@ func TestWhileReplicasCannotBeAskedOnlyCountsStayAsTheyWere(t *testing.T) {
 	})
 }
 
+// TestCountsBeginAnewWithAGeneration has another replica know the new one first.
 func TestCountsBeginAnewWithAGeneration(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.changed(valid("p", 1))
 		r.after(5*time.Second, func() { r.decide("p", 1, busiest.Counts{Admitted: 5}) })
-		r.after(43500*time.Millisecond, func() { r.changed(valid("p", 2)) })
+		r.after(35*time.Second, func() { r.decide("p", 2, busiest.Counts{Merged: 3}) })
+		r.after(44500*time.Millisecond, func() { r.changed(valid("p", 2)) })
 		r.after(46*time.Second, func() { r.decide("p", 2, busiest.Counts{Merged: 1}) })
 		r.lead(10 * time.Minute)
-		r.wantWritten("0s: p@1 0/0/0", "44s: p@2 0/0/0", "5m44s: p@2 0/1/0")
-		if since := r.writes[2].status.Total.Since.Sub(r.began); since != 44*time.Second {
-			r.Errorf("counted since %v, want the 44s at which the generation was new", since)
+		r.wantWritten("0s: p@1 0/0/0", "45s: p@2 0/0/0", "5m45s: p@2 0/4/0")
+		if since := r.writes[2].status.Total.Since.Sub(r.began); since != 45*time.Second {
+			r.Errorf("counted since %v, want the 45s at which the generation was new", since)
 		}
 	})
 }
