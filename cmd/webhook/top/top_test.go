@@ -103,13 +103,13 @@ func TestNoReplicaHasReported(t *testing.T) {
 	cli.Golden(t, filepath.Join("testdata", "nobody.txt"), out)
 }
 
-// TestItLooksTwiceForRates has an interval that no flag can give.
-func TestItLooksTwiceForRates(t *testing.T) {
+// TestItLooksTwice has an interval that no flag can give.
+func TestItLooksTwice(t *testing.T) {
 	for says, test := range map[string]struct {
 		answers   []http.HandlerFunc
 		want, err string
 	}{
-		"two looks":                 {[]http.HandlerFunc{answer(storm(10)), answer(storm(12))}, "noisy-operator       30         3600     0         3630    300.0\n", ""},
+		"two looks":                 {[]http.HandlerFunc{answer(storm(10)), answer(storm(12))}, "624 writes in 2.0s (312.0/s), replicas: 2\n", ""},
 		"the first one has failed":  {[]http.HandlerFunc{failing}, "", failed},
 		"the second one has failed": {[]http.HandlerFunc{answer(storm(10)), failing}, "", failed},
 	} {
