@@ -38,7 +38,7 @@ type Row struct {
 type Ranking struct {
 	// Total is exact.
 	Total Counts `json:"total"`
-	// Rows have different names, and are sorted by their totals, most first.
+	// Rows have different names. Those of a Sum are sorted by their totals, most first.
 	Rows []Row `json:"rows"`
 }
 
@@ -105,16 +105,11 @@ func addRankings(snapshots []Snapshot, by By) Ranking {
 	for name, counts := range rows {
 		all.Rows = append(all.Rows, Row{name, counts})
 	}
-	all.sort()
-	all.Rows = all.Rows[:min(MaxRows, len(all.Rows))]
-	return all
-}
-
-// sort sorts rows by their totals, most first, and by their names.
-func (r *Ranking) sort() {
-	slices.SortFunc(r.Rows, func(a, b Row) int {
+	slices.SortFunc(all.Rows, func(a, b Row) int {
 		return cmp.Or(cmp.Compare(b.Matched(), a.Matched()), strings.Compare(a.Name, b.Name))
 	})
+	all.Rows = all.Rows[:min(MaxRows, len(all.Rows))]
+	return all
 }
 
 // key is what a row of a Ranking is found by: parts of its name, empty ones at the end.

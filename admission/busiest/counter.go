@@ -94,7 +94,6 @@ func (c *Counter) Snapshot(now time.Time) Snapshot {
 		for i, one := range rows {
 			r.Rows[i] = Row{by.name(one.key), one.Counts}
 		}
-		r.sort()
 		s.By[by] = r
 	}
 	sources := map[RuleID][]SourceCounts{}

@@ -154,7 +154,7 @@ func TestCountsAreExactUpToTheBoundAndBoundedBeyond(t *testing.T) {
 				c.Decided(w.decided(v))
 				model.count(w, v)
 			}
-			ranking := c.Snapshot(epoch()).By[busiest.Object]
+			ranking := busiest.Add([]busiest.Snapshot{c.Snapshot(epoch())}).By[busiest.Object]
 			if ranking.Total.Matched() != writes {
 				t.Errorf("a total of %+v, want %d", ranking.Total, writes)
 			}

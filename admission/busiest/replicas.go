@@ -118,10 +118,10 @@ func (r *Replicas) All(ctx context.Context) ([]Snapshot, error) {
 	if r.client == nil {
 		return all, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	read, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	values := redis.NewMapStringStringCmd(ctx, "hgetall", r.key)
-	if err := r.client.Call(ctx, values); err != nil {
+	values := redis.NewMapStringStringCmd(read, "hgetall", r.key)
+	if err := r.client.Call(read, values); err != nil {
 		return all, fmt.Errorf("read from Redis what was counted: %w", err)
 	}
 	var errs []error

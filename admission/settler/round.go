@@ -133,30 +133,25 @@ func (s *Settler) try(ctx context.Context, w *write) {
 	o, err := s.send(traced, w)
 	final := o.Result != store.Failed || s.failed(ctx, w, &o, err)
 	t := Try{Result: o.Result.String()}
-	switch {
-	case !final:
+	if final {
+		w.outcome = &o
+	} else {
 		t.Result = "retried"
-	case o.Result == store.Written:
-		t.Late = max(0, time.Since(w.Due))
-	case o.Result == store.GivenUp:
-		t.Lost = w.Unreported()
 	}
-	endSpan(span, w, t.Result, err)
-	s.opts.Observe(t)
-	if !final {
-		log.V(1).Info("Write failed, trying again", "reason", err.Error())
-		return
-	}
-	w.outcome = &o
 	switch o.Result {
+	case store.Written:
+		t.Late = max(0, time.Since(w.Due))
 	case store.Rejected:
 		log.Error(err, "API server rejects a count, a notice reports it", "count", w.Total)
 	case store.GivenUp:
+		t.Lost = w.Unreported()
 		log.Error(err, "A write is given up, what it was to report is lost", "unreported", t.Lost)
 	case store.Failed:
-		log.V(1).Info("Write failed, given back for later", "reason", err.Error())
-	case store.Written, store.NotFound, store.NameTaken:
+		log.V(1).Info("Write failed, trying again", "later", final, "reason", err.Error())
+	case store.NotFound, store.NameTaken:
 	}
+	endSpan(span, w, t.Result, err)
+	s.opts.Observe(t)
 }
 
 // endSpan says what became of a try: of an error its reason only, as the API server may quote the Event in it.

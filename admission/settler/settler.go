@@ -44,7 +44,7 @@ type Options struct {
 	StoreID string
 	// Available reports whether the queue can be used. While it cannot, nothing is claimed or written. Default always.
 	Available func() bool
-	// Observe is called with each try. Default nothing.
+	// Observe is called with each try.
 	Observe func(Try)
 	// Tracer makes a trace of each try. Default none.
 	Tracer trace.Tracer
@@ -56,9 +56,6 @@ func (o *Options) setDefaults() {
 	o.Tracer = cmp.Or[trace.Tracer](o.Tracer, noop.Tracer{})
 	if o.Available == nil {
 		o.Available = func() bool { return true }
-	}
-	if o.Observe == nil {
-		o.Observe = func(Try) {}
 	}
 }
 

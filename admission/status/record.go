@@ -111,7 +111,7 @@ func (r *record) render(now time.Time) {
 	}
 	if r.sum != nil {
 		r.sum.render(s)
-		setWhile(s, v1alpha1.ConditionErrors, reasonFailed, r.sum.failure, r.report.Governing, now)
+		setWhile(s, v1alpha1.ConditionErrors, "EvaluationFailed", r.sum.failure, r.report.Governing, now)
 	}
 	r.urgent = s.ObservedGeneration != r.stored.ObservedGeneration || !equality.Semantic.DeepEqual(s.Conditions, r.stored.Conditions)
 }
