@@ -34,8 +34,7 @@ type Counter struct {
 	refused *sketch[refusal]
 }
 
-// NewCounter makes a Counter that begins to count now, for a replica of a unique name. It follows up to places
-// rows of each By.
+// NewCounter makes a Counter for a replica of a unique name. It follows up to places rows of each By.
 func NewCounter(replica string, now time.Time, places int) *Counter {
 	c := &Counter{
 		replica: replica, since: now.UTC(), by: map[By]*sketch[key]{},
@@ -82,8 +81,7 @@ func (c *Counter) failed(err *policy.EvaluationError) {
 	}
 }
 
-// Snapshot is what was counted until now. Each ranking is of one moment; two may differ by the writes that are
-// being counted.
+// Snapshot is what was counted until now. Two rankings may differ by the writes that are being counted.
 func (c *Counter) Snapshot(now time.Time) Snapshot {
 	s := Snapshot{Replica: Replica{Name: c.replica, Since: c.since, At: now.UTC()}, By: map[By]Ranking{}}
 	for by, counted := range c.by {

@@ -44,8 +44,7 @@ type Replicas struct {
 
 var _ http.Handler = (*Replicas)(nil)
 
-// NewReplicas makes one for a replica that shares what it counts through client, with a key that begins with prefix, or
-// not at all if client is nil.
+// NewReplicas makes one that shares by a key that begins with prefix, or not at all if client is nil.
 func NewReplicas(client redisclient.Caller, prefix string, log logr.Logger) *Replicas {
 	// A process that is started again on the same host is another replica.
 	host, _ := os.Hostname()
@@ -92,8 +91,7 @@ func (r *Replicas) put(ctx context.Context, s Snapshot) error {
 	return nil
 }
 
-// ServeHTTP answers with a Sum as JSON, of all replicas that share a Redis, or else of this one. It is partial
-// while Redis does not answer.
+// ServeHTTP answers with a Sum of all replicas as JSON. It is partial while Redis does not answer.
 func (r *Replicas) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	if request.URL.RawQuery != "" {
 		http.Error(w, "busiest: takes no query", http.StatusBadRequest)

@@ -1,7 +1,6 @@
 package busiest_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -54,14 +53,5 @@ func TestASumIsNeverTooHighAndHasAThousandRowsAtTheMost(t *testing.T) {
 	model.check(t, ranking, replicas*writes)
 	if ranking.Total.Dropped != replicas*writes || len(ranking.Rows) != busiest.MaxRows {
 		t.Errorf("a total of %+v in %d rows", ranking.Total, len(ranking.Rows))
-	}
-}
-
-func TestTheSumOfNothingIsNothing(t *testing.T) {
-	got, err := json.Marshal(busiest.Add(nil))
-	none := `{"total":{"admitted":0,"merged":0,"dropped":0},"rows":[]}`
-	want := `{"replicas":[],"partial":false,"by":{"namespace":` + none + `,"object":` + none + `,"policy":` + none + `,"reason":` + none + `,"source":` + none + `}}`
-	if err != nil || string(got) != want {
-		t.Errorf("%s, %v; want %s", got, err, want)
 	}
 }

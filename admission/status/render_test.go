@@ -93,20 +93,3 @@ func TestCountsAreThoseOfTheGenerationThatGoverns(t *testing.T) {
 		})
 	}
 }
-
-func TestWhatStandsBeforeARuleIsNamed(t *testing.T) {
-	t.Parallel()
-	r := valid("p", 1)
-	s := status.Render(&r, &v1alpha1.Status{}, epoch(), "governed by ClusterEventPolicy brake before", "and more")
-	c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionShadowed)
-	if c == nil || c.Status != metav1.ConditionTrue || c.Message != "governed by ClusterEventPolicy brake before; and more" {
-		t.Errorf("condition %+v", c)
-	}
-	if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady); c.Status != metav1.ConditionTrue || c.Reason != "Shadowed" {
-		t.Errorf("condition %+v, want a reason that kubectl get shows", c)
-	}
-	s = status.Render(&r, s, epoch())
-	if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionShadowed); c != nil {
-		t.Errorf("condition %+v, though nothing stands before it", c)
-	}
-}

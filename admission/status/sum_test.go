@@ -175,7 +175,7 @@ func TestAConditionThatFailsIsSaid(t *testing.T) {
 		r.after(65*time.Second, func() { r.counts.replicas[0].Decided(d) })
 		r.lead(10 * time.Minute)
 		r.after(time.Minute, func() { r.decide("p", 1, busiest.Counts{Admitted: 1}) })
-		r.after(20*time.Minute, func() { r.changed(valid("p", 2)) })
+		r.after(20*time.Minute-500*time.Millisecond, func() { r.changed(valid("p", 2)) })
 		r.lead(30 * time.Minute)
 		r.wantWritten("0s: p@1 0/0/0", "1m10s: p@1 0/0/0", "15m0s: p@1 1/0/0", "30m0s: p@2 0/0/0")
 		said := "could not be evaluated for some Events, such as: condition \"team\": no such key: te\ufffdam\ufffd[2J"
