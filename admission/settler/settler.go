@@ -98,7 +98,7 @@ func (s *Settler) Run(ctx context.Context) error {
 	go s.watch(ctx, work, stop)
 	ended, pause := ctx.Done(), minPause
 	for {
-		left := 0
+		var left int
 		if ended != nil {
 			left = s.claim(work, 0)
 		} else if left = s.claimLast(work); left == 0 {
