@@ -27,23 +27,28 @@ const (
 // All are all values of By.
 func All() []By { return []By{Namespace, Source, Object, Reason, Policy} }
 
-// Row is one namespace, source, object, reason or rule. Its counts are never too high; their total may be too
-// low by up to Missing.
+// Row is one namespace, source, object, reason or rule. Its counts are never too high; their total may be too low by up
+// to the Others of its ranking.
 type Row struct {
 	Name string `json:"name"`
 	Counts
-
-	Missing int64 `json:"missing"`
 }
 
 // Ranking is what was counted by one By.
 type Ranking struct {
 	// Total is exact.
 	Total Counts `json:"total"`
-	// Missing is the most writes that anything not in Rows can have made: 0 where Rows are complete.
-	Missing int64 `json:"missing"`
-	// Rows have different names, and are sorted by their totals, most first.
+	// Rows have different names. Those of a Sum are sorted by their totals, most first.
 	Rows []Row `json:"rows"`
+}
+
+// Others are the writes that are in no row: of what is not followed, or was not before.
+func (r *Ranking) Others() int64 {
+	others := r.Total.Matched()
+	for _, row := range r.Rows {
+		others -= row.Matched()
+	}
+	return others
 }
 
 // Replica is one that has counted, from Since to At by its own clock.
@@ -86,45 +91,25 @@ func Add(snapshots []Snapshot) Sum {
 	return sum
 }
 
-// addRankings adds up rows of the same name. A replica without such a row may have counted up to its Missing of
-// them before they lost their place.
+// addRankings adds up rows of the same name.
 func addRankings(snapshots []Snapshot, by By) Ranking {
 	var all Ranking
-	rows := map[string]*Row{}
+	rows := map[string]Counts{}
 	for _, s := range snapshots {
-		r := s.By[by]
-		all.Total = all.Total.Add(r.Total)
-		all.Missing += r.Missing
-		for _, one := range r.Rows {
-			sum := rows[one.Name]
-			if sum == nil {
-				sum = &Row{Name: one.Name}
-				rows[one.Name] = sum
-			}
-			sum.Counts = sum.Add(one.Counts)
-			sum.Missing += one.Missing - r.Missing // all.Missing, added below, has r.Missing
+		all.Total = all.Total.Add(s.By[by].Total)
+		for _, row := range s.By[by].Rows {
+			rows[row.Name] = rows[row.Name].Add(row.Counts)
 		}
 	}
 	all.Rows = make([]Row, 0, len(rows))
-	for _, row := range rows {
-		row.Missing += all.Missing
-		all.Rows = append(all.Rows, *row)
+	for name, counts := range rows {
+		all.Rows = append(all.Rows, Row{name, counts})
 	}
-	all.sort()
-	if len(all.Rows) > MaxRows {
-		for _, row := range all.Rows[MaxRows:] {
-			all.Missing = max(all.Missing, row.Matched()+row.Missing)
-		}
-		all.Rows = all.Rows[:MaxRows]
-	}
-	return all
-}
-
-// sort sorts rows by their totals, most first, and by their names.
-func (r *Ranking) sort() {
-	slices.SortFunc(r.Rows, func(a, b Row) int {
+	slices.SortFunc(all.Rows, func(a, b Row) int {
 		return cmp.Or(cmp.Compare(b.Matched(), a.Matched()), strings.Compare(a.Name, b.Name))
 	})
+	all.Rows = all.Rows[:min(MaxRows, len(all.Rows))]
+	return all
 }
 
 // key is what a row of a Ranking is found by: parts of its name, empty ones at the end.

@@ -2,7 +2,6 @@ package busiest
 
 import (
 	"fmt"
-	"hash/maphash"
 	"slices"
 	"strings"
 	"sync"
@@ -16,8 +15,7 @@ import (
 const (
 	// Places is how many rows of each By a replica follows. That many are counted exactly. Beyond, each namespace has at
 	// least an equal part of them, if it needs that, or competes with all others for the rest; and of k places in which
-	// it competes with itself, anything that made more than a k-th of its writes is always among them. What a row may
-	// miss, it says.
+	// it competes with itself, anything that made more than a k-th of its writes is always among them.
 	Places = 256
 	// rulePlaces is how many generations of rules a replica follows, and sourcePlaces how many sources and objects that
 	// rules refused, of all rules.
@@ -36,8 +34,7 @@ type Counter struct {
 	refused *sketch[refusal]
 }
 
-// NewCounter makes a Counter that begins to count now, for a replica of a unique name. It follows up to places
-// rows of each By.
+// NewCounter makes a Counter for a replica of a unique name. It follows up to places rows of each By.
 func NewCounter(replica string, now time.Time, places int) *Counter {
 	c := &Counter{
 		replica: replica, since: now.UTC(), by: map[By]*sketch[key]{},
@@ -55,17 +52,18 @@ func NewCounter(replica string, now time.Time, places int) *Counter {
 // audited too; the built-in default has no status.
 func (c *Counter) Decided(d *admission.Decided) {
 	e, namespace, one := d.Request.Object, store.Clip(d.Request.Namespace, maxPart), countsOf(d.Verdict)
+	source, object := key{d.Source.Component, d.Source.Host}.clipped(), key{d.Object.Kind, d.Object.Namespace, d.Object.Name}.clipped()
 	if !d.Audited {
 		c.by[Namespace].count(namespace, key{namespace}, one)
-		c.by[Source].count(namespace, key{d.Source.Component, d.Source.Host}.clipped(), one)
-		c.by[Object].count(namespace, key{d.Object.Kind, d.Object.Namespace, d.Object.Name}.clipped(), one)
+		c.by[Source].count(namespace, source, one)
+		c.by[Object].count(namespace, object, one)
 		c.by[Reason].count(namespace, key{e.Type, e.Reason}.clipped(), one)
 		c.by[Policy].count(namespace, key{d.Rule.Name}.clipped(), one)
 	}
 	if i := &d.Rule.Identity; i.UID != "" && (!d.Audited || d.Rule.Mode == policy.Audit) {
 		c.rules.count(i.Namespace, ruleID(i), one)
 		if one.Admitted == 0 {
-			c.refused.count(namespace, refusal{ruleID(i), Subject{Object: d.Object, Source: d.Source}.clipped()}, one)
+			c.refused.count(namespace, refusal{ruleID(i), source, object}, one)
 		}
 	}
 	for _, err := range d.Errors {
@@ -73,40 +71,37 @@ func (c *Counter) Decided(d *admission.Decided) {
 	}
 }
 
-// failed counts a condition that could not be evaluated.
+// failed keeps the first error of a condition that could not be evaluated.
 func (c *Counter) failed(err *policy.EvaluationError) {
 	c.rules.mu.Lock()
 	defer c.rules.mu.Unlock()
 	r := c.rules.row(err.Rule.Identity.Namespace, ruleID(&err.Rule.Identity))
-	r.errors.Count++
-	if r.errors.Example == "" {
-		r.errors.Example = store.Clip(fmt.Sprintf("condition %q: %v", err.Condition, err.Err), maxPart)
+	if r.err == "" {
+		r.err = store.Clip(fmt.Sprintf("condition %q: %v", err.Condition, err.Err), maxPart)
 	}
 }
 
-// Snapshot is what was counted until now. Each ranking is of one moment; two may differ by the writes that are
-// being counted.
+// Snapshot is what was counted until now. Two rankings may differ by the writes that are being counted.
 func (c *Counter) Snapshot(now time.Time) Snapshot {
 	s := Snapshot{Replica: Replica{Name: c.replica, Since: c.since, At: now.UTC()}, By: map[By]Ranking{}}
 	for by, counted := range c.by {
 		var r Ranking
 		var rows []row[key]
-		rows, r.Total, r.Missing = counted.all()
+		rows, r.Total = counted.all()
 		r.Rows = make([]Row, len(rows))
 		for i, one := range rows {
-			r.Rows[i] = Row{Name: by.name(one.key), Counts: one.Counts, Missing: one.missing}
+			r.Rows[i] = Row{by.name(one.key), one.Counts}
 		}
-		r.sort()
 		s.By[by] = r
 	}
 	sources := map[RuleID][]SourceCounts{}
-	refused, _, _ := c.refused.all()
+	refused, _ := c.refused.all()
 	for _, r := range refused {
-		sources[r.key.rule] = append(sources[r.key.rule], SourceCounts{r.key.Subject, r.Counts})
+		sources[r.key.rule] = append(sources[r.key.rule], SourceCounts{Source.name(r.key.source), Object.name(r.key.object), r.Counts})
 	}
-	rules, _, _ := c.rules.all()
+	rules, _ := c.rules.all()
 	for _, r := range rules {
-		s.Rules = append(s.Rules, RuleCounts{ID: r.key, Counts: r.Counts, Errors: r.errors, Sources: sources[r.key]})
+		s.Rules = append(s.Rules, RuleCounts{ID: r.key, Counts: r.Counts, Error: r.err, Sources: sources[r.key]})
 	}
 	return s
 }
@@ -156,15 +151,13 @@ func (c Counts) Since(before Counts) Counts {
 type sketch[K keyed[K]] struct {
 	mu     sync.Mutex
 	places int
-	seed   maphash.Seed
 	total  Counts
-	index  map[uint64]int32 // the place, by the seeded hash of a key, so that no client can cause collisions
+	index  map[K]int32 // the place of a key
 	rows   []row[K]
 	// weights are those of rows, those of earlier keys in the same place included. They are apart so that
 	// few cache lines are read to find the lightest.
 	weights []int64
 	holders map[string]*holder
-	lost    int64    // no key without a place had more
 	_       [64]byte // the next lock is in another cache line
 }
 
@@ -182,16 +175,14 @@ type holder struct {
 }
 
 type row[K any] struct {
-	hash    uint64
-	key     K
-	holder  *holder
-	errors  Errors // of a rule
-	missing int64  // how many of its writes may have come before it had this place
+	key    K
+	holder *holder
+	err    string // of a rule
 	Counts
 }
 
 func newSketch[K keyed[K]](places int) *sketch[K] {
-	return &sketch[K]{places: places, seed: maphash.MakeSeed(), index: map[uint64]int32{}, holders: map[string]*holder{}}
+	return &sketch[K]{places: places, index: map[K]int32{}, holders: map[string]*holder{}}
 }
 
 // count counts one write of k, which a namespace made.
@@ -205,8 +196,7 @@ func (s *sketch[K]) count(namespace string, k K, one Counts) {
 
 // row is that of k, with more weight. s.mu is held.
 func (s *sketch[K]) row(namespace string, k K) *row[K] {
-	hash := maphash.Comparable(s.seed, k)
-	i, known := s.index[hash]
+	i, known := s.index[k]
 	if !known {
 		h := s.holders[namespace]
 		if h == nil {
@@ -214,9 +204,9 @@ func (s *sketch[K]) row(namespace string, k K) *row[K] {
 			s.holders[h.namespace] = h
 		}
 		h.places++
-		i = s.place(h)
-		s.index[hash] = i
-		s.rows[i] = row[K]{hash: hash, key: k.detached(), holder: h, missing: s.lost}
+		i, k = s.place(h), k.detached()
+		s.index[k] = i
+		s.rows[i] = row[K]{key: k, holder: h}
 	}
 	s.weights[i]++
 	return &s.rows[i]
@@ -250,19 +240,18 @@ func (s *sketch[K]) place(h *holder) int32 {
 		lightest = own
 	}
 	r := &s.rows[lightest]
-	s.lost = max(s.lost, r.Matched()+r.missing)
-	delete(s.index, r.hash)
+	delete(s.index, r.key)
 	if r.holder.places--; r.holder.places == 0 {
 		delete(s.holders, r.holder.namespace)
 	}
 	return int32(lightest)
 }
 
-// all are the rows, the exact total, and the most that a key without a row can have.
-func (s *sketch[K]) all() (rows []row[K], total Counts, lost int64) {
+// all are the rows and the exact total.
+func (s *sketch[K]) all() ([]row[K], Counts) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.rows), s.total, s.lost
+	return slices.Clone(s.rows), s.total
 }
 
 func (k key) clipped() key {

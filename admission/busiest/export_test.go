@@ -1,5 +1,7 @@
 package busiest
 
+import "context"
+
 // Bounds that tests are about.
 const (
 	MaxPart = maxPart
@@ -10,5 +12,5 @@ const (
 	MaxUnpacked  = maxUnpacked
 )
 
-// Pack is what Redis keeps of a Snapshot.
-func Pack(s Snapshot) ([]byte, error) { return pack(s) }
+// Put shares a Snapshot of any replica.
+func (r *Replicas) Put(ctx context.Context, s Snapshot) error { return r.put(ctx, s) }

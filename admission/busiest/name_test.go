@@ -11,10 +11,10 @@ import (
 
 func TestNamesAreReadAndNotMistaken(t *testing.T) {
 	object := func(kind, namespace, name string) written {
-		return written{Subject: busiest.Subject{Object: store.Object{Kind: kind, Namespace: namespace, Name: name}}}
+		return written{Object: store.Object{Kind: kind, Namespace: namespace, Name: name}}
 	}
 	source := func(component, host string) written {
-		return written{Subject: busiest.Subject{Source: store.Source{Component: component, Host: host}}}
+		return written{Source: store.Source{Component: component, Host: host}}
 	}
 	for says, test := range map[string]struct {
 		by    busiest.By
@@ -60,7 +60,7 @@ func FuzzTwoObjectsHaveTwoNames(f *testing.F) {
 		}
 		c, objects := busiest.NewCounter("a", epoch(), busiest.Places), map[[3]string]bool{}
 		for _, s := range []store.Object{{Kind: kind, Namespace: namespace, Name: name}, {Kind: kind2, Namespace: namespace2, Name: name2}} {
-			c.Decided((&written{Subject: busiest.Subject{Object: s}}).decided(store.Admit))
+			c.Decided((&written{Object: s}).decided(store.Admit))
 			objects[[3]string{s.Kind, s.Namespace, s.Name}] = true
 		}
 		names := map[string]bool{}

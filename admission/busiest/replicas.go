@@ -1,52 +1,65 @@
 package busiest
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/redis/go-redis/v9"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/eventquota/eventquota/store/redisclient"
 )
 
 const (
-	putEvery  = 2 * time.Second
-	putWithin = 5 * time.Second
+	putEvery = 2 * time.Second
+	// timeout bounds writing a snapshot, and reading all.
+	timeout = 5 * time.Second
+	// life is for how long a replica that has stopped is in sums.
+	life = 5 * time.Minute
+	// maxUnpacked bounds a snapshot when it is unpacked, in bytes. It can take half of that: its names have up to three
+	// parts, of which each byte may be written as \x00.
+	maxUnpacked = 32 << 20
 )
 
-// Replicas count who and what is busiest on this replica, and know what is on all that share a Redis.
+// Replicas count who and what is busiest on this replica, and know what is on all that share a Redis. They share
+// snapshots in one hash, with a field for each replica. Each overwrites its own: writing twice does no harm, and no step
+// needs a script.
 type Replicas struct {
 	Counter *Counter
-	shared  *Redis // nil without
+	client  redisclient.Caller // nil without Redis
+	key     string             // of the hash
 	log     logr.Logger
 }
 
 var _ http.Handler = (*Replicas)(nil)
 
-// NewReplicas makes one for a replica that shares what it counts through shared, or not at all if that is nil.
-func NewReplicas(shared *Redis, log logr.Logger) *Replicas {
+// NewReplicas makes one that shares by a key that begins with prefix, or not at all if client is nil.
+func NewReplicas(client redisclient.Caller, prefix string, log logr.Logger) *Replicas {
 	// A process that is started again on the same host is another replica.
 	host, _ := os.Hostname()
 	name := host + "-" + strings.ToLower(rand.Text()[:6])
-	return &Replicas{Counter: NewCounter(name, time.Now(), Places), shared: shared, log: log}
+	return &Replicas{Counter: NewCounter(name, time.Now(), Places), client: client, key: prefix + "counts", log: log}
 }
 
 // Run shares what this replica has counted every two seconds until ctx ends, and then once more.
 func (r *Replicas) Run(ctx context.Context) {
-	if r.shared == nil {
+	if r.client == nil {
 		return
 	}
-	tick := time.NewTicker(putEvery)
-	defer tick.Stop()
 	failing := false
-	put := func(ctx context.Context) {
-		within, cancel := context.WithTimeout(ctx, putWithin)
-		defer cancel()
-		err := r.shared.Put(within, r.Counter.Snapshot(time.Now()))
+	share := func(ctx context.Context) {
+		err := r.put(ctx, r.Counter.Snapshot(time.Now()))
 		switch {
 		case ctx.Err() != nil: // the last time follows
 			return
@@ -57,19 +70,28 @@ func (r *Replicas) Run(ctx context.Context) {
 		}
 		failing = err != nil
 	}
-	for {
-		select {
-		case <-tick.C:
-			put(ctx)
-		case <-ctx.Done():
-			put(context.WithoutCancel(ctx))
-			return
-		}
-	}
+	wait.UntilWithContext(ctx, share, putEvery)
+	share(context.WithoutCancel(ctx))
 }
 
-// ServeHTTP answers with a Sum as JSON, of all replicas that share a Redis, or else of this one. It is partial
-// while Redis does not answer.
+// put replaces the earlier snapshot of the same replica.
+func (r *Replicas) put(ctx context.Context, s Snapshot) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	packed, err := pack(s)
+	if err == nil {
+		err = r.client.Call(ctx,
+			redis.NewIntCmd(ctx, "hset", r.key, s.Replica.Name, packed),
+			redis.NewBoolCmd(ctx, "pexpire", r.key, life.Milliseconds()),
+		)
+	}
+	if err != nil {
+		return fmt.Errorf("write to Redis what was counted: %w", err)
+	}
+	return nil
+}
+
+// ServeHTTP answers with a Sum of all replicas as JSON. It is partial while Redis does not answer.
 func (r *Replicas) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	if request.URL.RawQuery != "" {
 		http.Error(w, "busiest: takes no query", http.StatusBadRequest)
@@ -86,13 +108,61 @@ func (r *Replicas) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	_ = json.NewEncoder(w).Encode(sum) // it fails if the caller has left
 }
 
-// All are the snapshots of all replicas. That of this replica is there even with an error.
+// All are the snapshots of this replica, also with an error, and of the others in the last five minutes. Older ones, and
+// any that cannot be read, are removed: a replica that runs after all is there again with its next snapshot.
 func (r *Replicas) All(ctx context.Context) ([]Snapshot, error) {
 	own := r.Counter.Snapshot(time.Now())
-	if r.shared == nil {
-		return []Snapshot{own}, nil
+	all := []Snapshot{own}
+	if r.client == nil {
+		return all, nil
 	}
-	all, err := r.shared.All(ctx)
-	others := slices.DeleteFunc(all, func(s Snapshot) bool { return s.Replica.Name == own.Replica.Name })
-	return append(others, own), err
+	read, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	values := redis.NewMapStringStringCmd(read, "hgetall", r.key)
+	if err := r.client.Call(read, values); err != nil {
+		return all, fmt.Errorf("read from Redis what was counted: %w", err)
+	}
+	var errs []error
+	remove := []any{"hdel", r.key}
+	for name, packed := range values.Val() {
+		if name == own.Replica.Name {
+			continue
+		}
+		s, err := unpack(packed)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("read from Redis what replica %q counted: %w", name, err))
+		}
+		if err != nil || time.Since(s.Replica.At) > life {
+			remove = append(remove, name)
+			continue
+		}
+		all = append(all, s)
+	}
+	if len(remove) > 2 {
+		errs = append(errs, r.client.Call(ctx, redis.NewIntCmd(ctx, remove...)))
+	}
+	return all, errors.Join(errs...)
+}
+
+// pack is a snapshot as Redis keeps it: JSON, compressed to a fifth, as it is written every two seconds and Redis may
+// log each write.
+func pack(s Snapshot) ([]byte, error) {
+	var b bytes.Buffer
+	w, _ := gzip.NewWriterLevel(&b, gzip.BestSpeed) // which is a level
+	if err := errors.Join(json.NewEncoder(w).Encode(s), w.Close()); err != nil {
+		return nil, fmt.Errorf("pack: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+// unpack reads what pack wrote.
+func unpack(packed string) (s Snapshot, err error) {
+	r, err := gzip.NewReader(strings.NewReader(packed))
+	if err == nil {
+		err = json.NewDecoder(io.LimitReader(r, maxUnpacked)).Decode(&s)
+	}
+	if err != nil {
+		return s, fmt.Errorf("unpack: %w", err)
+	}
+	return s, nil
 }

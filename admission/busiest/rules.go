@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"github.com/eventquota/eventquota/policy"
-	"github.com/eventquota/eventquota/store"
 )
 
 // RuleID names one generation of a rule, a policy or a quota. One that is edited is counted anew.
@@ -25,49 +24,23 @@ type RuleCounts struct {
 
 	// Sources are those refused most often, in no order, as far as the replica follows them.
 	Sources []SourceCounts `json:"sources,omitempty"`
-	Errors  Errors         `json:"errors,omitzero"`
+	// Error is the first of a condition that could not be evaluated, at most maxPart bytes; empty for none.
+	Error string `json:"error,omitempty"`
 }
 
-// Errors are about conditions of a rule that could not be evaluated.
-type Errors struct {
-	Count int64 `json:"count"`
-	// Example is the first of them, at most maxPart bytes.
-	Example string `json:"example"`
-}
-
-// SourceCounts is a source and object with counts of its refused writes. They are never too high.
+// SourceCounts is a source and object, by name, with counts of its refused writes. They are never too high.
 type SourceCounts struct {
-	Subject
+	Source string `json:"source"`
+	Object string `json:"object"`
 	Counts
-}
-
-// Subject is who reports an Event and what it is about.
-type Subject struct {
-	store.Object
-	store.Source
-}
-
-func (s *Subject) fields() [7]*string {
-	return [...]*string{&s.APIVersion, &s.Kind, &s.Namespace, &s.Name, &s.UID, &s.Component, &s.Host}
-}
-
-func (s Subject) clipped() Subject {
-	for _, f := range s.fields() {
-		*f = store.Clip(*f, maxPart)
-	}
-	return s
 }
 
 // refusal is what a rule refused, and whose.
 type refusal struct {
-	rule RuleID
-	Subject
+	rule           RuleID
+	source, object key
 }
 
 func (r refusal) detached() refusal {
-	r.rule = r.rule.detached()
-	for _, f := range r.fields() {
-		*f = strings.Clone(*f)
-	}
-	return r
+	return refusal{r.rule.detached(), r.source.detached(), r.object.detached()}
 }

@@ -41,9 +41,9 @@ func newSettleMetrics(made factory) Settle {
 func (m *Settle) Of(name string) func(settler.Try) {
 	lag := m.lag.WithLabelValues(name)
 	return func(t settler.Try) {
-		m.writes.WithLabelValues(string(t.Result)).Inc()
+		m.writes.WithLabelValues(t.Result).Inc()
 		m.givenUp.Add(float64(t.Lost))
-		if t.Result == settler.Written {
+		if t.Result == store.Written.String() {
 			lag.Observe(t.Late.Seconds())
 		}
 	}

@@ -17,7 +17,7 @@ func TestTheLagOfTheSettlerIsInSeconds(t *testing.T) {
 	t.Parallel()
 	m := New("devel")
 	observe := m.Settle.Of("redis")
-	observe(settler.Try{Result: settler.Written, Late: 1500 * time.Millisecond})
+	observe(settler.Try{Result: "written", Late: 1500 * time.Millisecond})
 	observe(settler.Try{Result: "given_up", Lost: 2})
 	prom.Want(t, m.Gatherer, "eventquota_settle_given_up_total", "{} 2")
 	families, err := m.registry.Gather()

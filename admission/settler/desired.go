@@ -15,77 +15,46 @@ import (
 // messageBytes is the longest message kept in AnnotationMessages.
 const messageBytes = 1024
 
-// Desired is what a stored Event is to say of its occurrences.
-type Desired struct {
-	// Count is how many there are, in series.count if Series is set.
-	Count  int32
-	Series bool
-	// Last is when it happened last.
-	Last time.Time
-	// Message replaces that of the Event, unless it is empty.
-	Message string
-	// Merged is its AnnotationMerged; empty for none.
-	Merged string
-	// Messages are its AnnotationMessages; empty to leave them alone.
-	Messages string
-}
-
-// DesiredOf is what the stored Event of a pending write of a store, which is no notice, is to say.
-func DesiredOf(p *store.PendingWrite, storeID string) Desired {
-	d := Desired{Count: clamp(p.Total), Series: p.Series, Last: p.Last.UTC()}
-	if merged := p.Merged(); merged != 0 {
-		d.Merged = admission.MergedNote(merged, int64(d.Count), storeID)
+// Apply makes e say what a pending write of a store is to say, which is no notice.
+func Apply(p *store.PendingWrite, storeID string, e *corev1.Event) {
+	count, last := clamp(p.Total), p.Last.UTC()
+	if p.Series {
+		e.Series = &corev1.EventSeries{Count: count, LastObservedTime: metav1.NewMicroTime(last.Truncate(time.Microsecond))}
+	} else {
+		e.Count, e.LastTimestamp = count, metav1.NewTime(last.Truncate(time.Second))
 	}
 	if p.Text != "" {
-		d.Message = admission.AggregateMessage(p.Text, p.Series)
+		e.Message = admission.AggregateMessage(p.Text, p.Series)
 	}
 	if len(p.Messages) > 0 {
-		d.Messages = messages(p.Messages)
+		metav1.SetMetaDataAnnotation(&e.ObjectMeta, admission.AnnotationMessages, messages(p.Messages))
 	}
-	return d
+	delete(e.Annotations, admission.AnnotationMerged)
+	if merged := p.Merged(); merged != 0 {
+		metav1.SetMetaDataAnnotation(&e.ObjectMeta, admission.AnnotationMerged, admission.MergedNote(merged, int64(count), storeID))
+	}
 }
 
-// Patch is a merge patch for the stored Event.
-func (d Desired) Patch() map[string]any {
-	fields := map[string]any{}
-	if d.Series {
-		fields["series"] = map[string]any{"count": d.Count, "lastObservedTime": metav1.NewMicroTime(d.Last)}
-	} else {
-		fields["count"] = d.Count
-		fields["lastTimestamp"] = metav1.NewTime(d.Last)
-	}
+// patch is a merge patch that does to one version of a stored Event what Apply does.
+func patch(p *store.PendingWrite, storeID string) map[string]any {
+	var e corev1.Event
+	Apply(p, storeID, &e)
 	annotations := map[string]any{admission.AnnotationMerged: nil}
-	if d.Merged != "" {
-		annotations[admission.AnnotationMerged] = d.Merged
+	for name, value := range e.Annotations {
+		annotations[name] = value
 	}
-	if d.Message != "" {
-		fields["message"] = d.Message
-	}
-	if d.Messages != "" {
-		annotations[admission.AnnotationMessages] = d.Messages
-	}
-	fields["metadata"] = map[string]any{"annotations": annotations}
-	return fields
-}
-
-// Apply does to e what Patch does, to the precision of its times.
-func (d Desired) Apply(e *corev1.Event) {
-	if d.Series {
-		e.Series = &corev1.EventSeries{Count: d.Count, LastObservedTime: metav1.NewMicroTime(d.Last.Truncate(time.Microsecond))}
+	fields := map[string]any{"metadata": map[string]any{
+		"annotations": annotations, "uid": p.UID, "resourceVersion": p.ResourceVersion,
+	}}
+	if e.Series != nil {
+		fields["series"] = e.Series
 	} else {
-		e.Count, e.LastTimestamp = d.Count, metav1.NewTime(d.Last.Truncate(time.Second))
+		fields["count"], fields["lastTimestamp"] = e.Count, e.LastTimestamp
 	}
-	if d.Message != "" {
-		e.Message = d.Message
+	if e.Message != "" {
+		fields["message"] = e.Message
 	}
-	if d.Messages != "" {
-		metav1.SetMetaDataAnnotation(&e.ObjectMeta, admission.AnnotationMessages, d.Messages)
-	}
-	if d.Merged == "" {
-		delete(e.Annotations, admission.AnnotationMerged)
-		return
-	}
-	metav1.SetMetaDataAnnotation(&e.ObjectMeta, admission.AnnotationMerged, d.Merged)
+	return fields
 }
 
 func messages(tallies []store.Tally) string {

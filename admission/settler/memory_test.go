@@ -91,23 +91,6 @@ func TestAnEventIsWrittenOnceInAWriteInterval(t *testing.T) {
 	})
 }
 
-func TestADrainWritesWhatIsNotDueYet(t *testing.T) {
-	bubble(t, func(r *rig) {
-		m := newMemory(r.T)
-		wait := r.start(m, 4*time.Second, settler.Options{})
-		r.repeat(m, 4, "a", "b", "c")
-		wait()
-		for _, name := range []string{"a0", "b0", "c0"} {
-			if count := r.get("default", name).Count; count != 4 {
-				r.Errorf("%s says %d, want 4", name, count)
-			}
-		}
-		if took := time.Since(r.began); took > 5*time.Second {
-			r.Errorf("ended after %v, want about a second after its context", took)
-		}
-	})
-}
-
 // notices are what is stored and is a notice.
 func (r *rig) notices() []*corev1.Event {
 	r.server.mu.Lock()
@@ -148,7 +131,7 @@ func TestWritesThatNeverSucceedDoNotStopOthers(t *testing.T) {
 			e.Name += "again"
 			r.decide(m, e)
 		}
-		wait := r.start(m, 3*time.Hour, settler.Options{Poll: 4 * time.Second})
+		wait := r.start(m, 3*time.Hour, settler.Options{})
 		r.repeat(m, 30, "good")
 		if count := r.get("default", "good0").Count; count < 10 {
 			r.Errorf("after 30 s good says %d, want at least 10", count)

@@ -20,7 +20,7 @@ const (
 	// ReasonDropped is the reason of notices.
 	ReasonDropped = "EventsDropped"
 	// AnnotationDropped has in full, as JSON, what the message of a notice says: "total", "since",
-	// "reasons" and "sources" with their counts, and the latest "objects".
+	// the counts of "reasons" and "sources" by name (an empty one for all others), and the latest "objects".
 	AnnotationDropped = "eventquota.io/dropped"
 	// component is the source of notices.
 	component = "eventquota"
@@ -63,31 +63,25 @@ func reference(o store.Object) corev1.ObjectReference {
 }
 
 func dropped(p *store.PendingWrite) string {
-	type reason struct {
-		Reason string `json:"reason"`
-		Count  int64  `json:"count"`
-	}
-	type source struct {
-		Source string `json:"source"`
-		Count  int64  `json:"count"`
-	}
 	all := struct {
-		Total   int64     `json:"total"`
-		Since   time.Time `json:"since"`
-		Reasons []reason  `json:"reasons"`
-		Sources []source  `json:"sources"`
-		Objects []string  `json:"objects"`
-	}{p.Total, p.Notice.First.UTC(), []reason{}, []source{}, []string{}}
-	for _, t := range mostFirst(p.Notice.Reasons) {
-		all.Reasons = append(all.Reasons, reason{text.Visible(t.What), t.Count})
-	}
-	for _, t := range mostFirst(p.Notice.Sources) {
-		all.Sources = append(all.Sources, source{text.Visible(t.What), t.Count})
-	}
+		Total   int64            `json:"total"`
+		Since   time.Time        `json:"since"`
+		Reasons map[string]int64 `json:"reasons"`
+		Sources map[string]int64 `json:"sources"`
+		Objects []string         `json:"objects"`
+	}{p.Total, p.Notice.First.UTC(), byName(p.Notice.Reasons), byName(p.Notice.Sources), []string{}}
 	for _, o := range p.Notice.Objects {
 		all.Objects = append(all.Objects, text.Visible(o))
 	}
 	return encoded(all)
+}
+
+func byName(all []store.Tally) map[string]int64 {
+	counts := map[string]int64{}
+	for _, t := range all {
+		counts[text.Visible(t.What)] += t.Count
+	}
+	return counts
 }
 
 const (

@@ -42,8 +42,7 @@ func notice(changes ...func(*store.PendingWrite)) store.PendingWrite {
 const noticeText = `12 Events dropped by spam filter of policy "team-a" since 2000-01-01T00:00:00Z: 8 BackOff, 3 Pulled, 1 other reasons; from kubelet`
 
 const noticeNote = `{"total":12,"since":"2000-01-01T00:00:00Z",` +
-	`"reasons":[{"reason":"BackOff","count":8},{"reason":"Pulled","count":3},{"reason":"","count":1}],` +
-	`"sources":[{"source":"kubelet","count":12}],"objects":["default/Pod/web"]}`
+	`"reasons":{"":1,"BackOff":8,"Pulled":3},"sources":{"kubelet":12},"objects":["default/Pod/web"]}`
 
 func TestANoticeIsAnEventAboutWhatTheBucketIsFor(t *testing.T) {
 	t.Parallel()
@@ -248,21 +247,14 @@ func TestANoticeIsNeverLongAndItsAnnotationHasAll(t *testing.T) {
 			t.Errorf("%d bytes: %q", len(e.Message), e.Message)
 		}
 		var all struct {
-			Reasons []struct {
-				Reason string
-				Count  int64
-			}
-			Sources []struct {
-				Source string
-				Count  int64
-			}
-			Objects []string
+			Reasons, Sources map[string]int64
+			Objects          []string
 		}
 		if err := json.Unmarshal([]byte(e.Annotations[settler.AnnotationDropped]), &all); err != nil {
 			t.Fatal(err)
 		}
 		if len(all.Reasons) != 16 || len(all.Sources) != 16 || len(all.Objects) != 10 || len(all.Objects[9]) != 760 ||
-			all.Sources[15].Source != "15"+strings.Repeat("\ufffd", 80) || all.Reasons[15].Count != 100 {
+			all.Sources["15"+strings.Repeat("\ufffd", 80)] != 100 || all.Reasons["15"+strings.Repeat("€", 42)] != 100 {
 			t.Errorf("annotation has %+v", all)
 		}
 	})

@@ -35,7 +35,7 @@ type rig struct {
 	queue  *queue // of tests that use no store
 
 	mu      sync.Mutex
-	results []settler.Result
+	results []string
 	lost    []int64
 	late    []time.Duration
 	logged  []string // errors
@@ -187,8 +187,6 @@ type queue struct {
 	// claims and completes are how many calls fail at first, of which the first Claim brings something.
 	claims, completes int
 	brings            []store.PendingWrite
-	// more is how often there is more to write once a write is completed.
-	more int
 	// claimed and most are how many groups were claimed, last and at most.
 	claimed map[store.Key]bool
 	most    int
@@ -204,6 +202,9 @@ func (q *queue) Claim(_ context.Context, now time.Time, ahead time.Duration, n i
 		q.claims--
 		brought := q.brings
 		q.brings = nil
+		for _, p := range brought {
+			claimed(p.Namespace, p.Ref.Group)
+		}
 		return brought, errStore
 	}
 	if q.claimed == nil {
@@ -243,10 +244,6 @@ func (q *queue) Complete(_ context.Context, now time.Time, p store.PendingWrite,
 				w.Failing = now
 			}
 			w.Due = now.Add(10 * time.Minute)
-		case q.more > 0:
-			q.more--
-			w.Total++
-			w.UID, w.ResourceVersion, w.Written = o.UID, o.ResourceVersion, p.Total
 		default:
 			q.writes = append(q.writes[:i], q.writes[i+1:]...)
 		}

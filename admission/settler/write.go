@@ -150,8 +150,5 @@ func (w *write) patch() any {
 		e.UID, e.ResourceVersion = types.UID(w.UID), w.ResourceVersion
 		return e
 	}
-	fields := DesiredOf(&w.PendingWrite, w.storeID).Patch()
-	metadata, _ := fields["metadata"].(map[string]any)
-	metadata["uid"], metadata["resourceVersion"] = w.UID, w.ResourceVersion
-	return fields
+	return patch(&w.PendingWrite, w.storeID)
 }

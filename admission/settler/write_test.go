@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -88,25 +89,19 @@ func TestAnEventIsReadBeforeItsFirstWrite(t *testing.T) {
 	}
 }
 
-func TestAnEventThatIsMissingIsNotFound(t *testing.T) {
-	bubble(t, func(r *rig) {
-		r.queue.writes = []store.PendingWrite{r.pending("a", unread)}
-		r.remove("default", "a")
-		r.run(time.Second, settler.Options{})
-		if got := fmt.Sprint(r.did(), r.queue.came); got != "[get default/a] [a not_found]" {
-			r.Errorf("did %s", got)
-		}
-	})
-}
-
-func TestOccurrencesWithoutAnEventAreHandedOverWithoutARequest(t *testing.T) {
-	bubble(t, func(r *rig) {
-		r.queue.writes = []store.PendingWrite{r.pending("a", unread, func(p *store.PendingWrite) { p.Name = "" })}
-		r.run(time.Second, settler.Options{})
-		if got := fmt.Sprint(r.did(), r.queue.came, r.results); got != "[] [ not_found] []" {
-			r.Errorf("did %s", got)
-		}
-	})
+func TestWhatHasNoEventIsNotFound(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{"a": "[get default/a] [a not_found]", "": "[] [ not_found]"} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t)
+			r.queue.writes = []store.PendingWrite{r.pending("a", unread, func(p *store.PendingWrite) { p.Name = name })}
+			r.remove("default", "a")
+			r.run(time.Second, settler.Options{})
+			if got := fmt.Sprint(r.did(), r.queue.came); got != want {
+				r.Errorf("did %s, want %s", got, want)
+			}
+		})
+	}
 }
 
 // TestAnEventThatHasChangedIsReadAgain has others write an Event that was read before.

@@ -87,6 +87,6 @@ func (r *run) settleOne(now time.Time, p store.PendingWrite) (store.Outcome, err
 	written.Stored = admission.StoredOf(e, "")
 	p.Adopt(written.Stored)
 	r.result.EtcdWrites.Counts++
-	settler.DesiredOf(&p, "").Apply(e)
+	settler.Apply(&p, "", e)
 	return written, r.api.put(now, e, false)
 }

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// The reasons of conditions that have more than one use; users see them.
-	reasonShadowed, reasonFailed = "Shadowed", "EvaluationFailed"
+	// reasonShadowed is the reason of two conditions; users see it.
+	reasonShadowed = "Shadowed"
 	// messageBytes is the longest message that a condition may have.
 	messageBytes = 32768
 )

@@ -9,8 +9,8 @@ import (
 )
 
 // Render is the next status of a rule, where nothing is known of what it decided.
-func Render(r *watch.Report, before *v1alpha1.Status, now time.Time, shadowed ...string) *v1alpha1.Status {
-	one := record{report: *r, stored: *before, shadowed: shadowed}
+func Render(r *watch.Report, before *v1alpha1.Status, now time.Time) *v1alpha1.Status {
+	one := record{report: *r, stored: *before}
 	one.render(now)
 	return one.next
 }

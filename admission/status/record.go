@@ -110,13 +110,14 @@ func (r *record) render(now time.Time) {
 		meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionErrors)
 	}
 	if r.sum != nil {
-		r.sum.render(s, r.report.Governing, now)
+		r.sum.render(s)
+		setWhile(s, v1alpha1.ConditionErrors, "EvaluationFailed", r.sum.failure, r.report.Governing, now)
 	}
-	r.urgent = s.ObservedGeneration != r.stored.ObservedGeneration || !equality.Semantic.DeepEqual(lasting(s), lasting(&r.stored))
+	r.urgent = s.ObservedGeneration != r.stored.ObservedGeneration || !equality.Semantic.DeepEqual(s.Conditions, r.stored.Conditions)
 }
 
 // render says in s what was counted. Sources stay until there are others.
-func (c *sum) render(s *v1alpha1.Status, governing int64, now time.Time) {
+func (c *sum) render(s *v1alpha1.Status) {
 	since, t := metav1.NewTime(c.since.Truncate(time.Second)), c.total
 	s.Total = &v1alpha1.Counts{Since: &since, Matched: t.Matched(), Admitted: t.Admitted, Merged: t.Merged, Dropped: t.Dropped}
 	if len(c.sources) > 0 {
@@ -124,13 +125,9 @@ func (c *sum) render(s *v1alpha1.Status, governing int64, now time.Time) {
 	}
 	for _, o := range c.sources[:min(maxSources, len(c.sources))] {
 		s.TopSources = append(s.TopSources, v1alpha1.SourceCounts{
-			Source: v1alpha1.Source(o.Source), InvolvedObject: v1alpha1.Object(o.Object), Merged: o.Merged, Dropped: o.Dropped,
+			Source: o.Source, InvolvedObject: o.Object, Merged: o.Merged, Dropped: o.Dropped,
 		})
 	}
-	if now.Sub(c.failed) >= failedFor {
-		c.failure = ""
-	}
-	setWhile(s, v1alpha1.ConditionErrors, reasonFailed, c.failure, governing, now)
 }
 
 // goesOn reports whether the counts of a status are those of the generation that governs. A status that is about an
@@ -143,14 +140,4 @@ func goesOn(before *v1alpha1.Status, r *watch.Report) bool {
 		return before.ObservedGeneration == r.Governing
 	}
 	return before.ObservedGeneration > r.Governing
-}
-
-// lasting are the conditions of a status that do not come and go with counts.
-func lasting(s *v1alpha1.Status) (all []metav1.Condition) {
-	for _, c := range s.Conditions {
-		if c.Type != v1alpha1.ConditionErrors {
-			all = append(all, c)
-		}
-	}
-	return all
 }

@@ -53,23 +53,6 @@ func TestConditionsSayWhatBecameOfAGeneration(t *testing.T) {
 	}
 }
 
-func TestTheTimeOfATransitionIsKept(t *testing.T) {
-	t.Parallel()
-	first, fixed := invalid("p", 1, 0), valid("p", 3)
-	again := invalid("p", 2, 0)
-	s := status.Render(&first, &v1alpha1.Status{}, epoch())
-	at := func() time.Time {
-		return meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionAccepted).LastTransitionTime.Time
-	}
-	began := at()
-	if s = status.Render(&again, s, epoch().Add(time.Minute)); !at().Equal(began) {
-		t.Errorf("still invalid, with a transition at %v", at())
-	}
-	if s = status.Render(&fixed, s, epoch().Add(time.Minute)); !at().Equal(began.Add(time.Minute)) {
-		t.Errorf("valid since %v", at())
-	}
-}
-
 func TestWhatUsersWriteFitsIntoAStatus(t *testing.T) {
 	t.Parallel()
 	r := valid("p", 1)
@@ -108,22 +91,5 @@ func TestCountsAreThoseOfTheGenerationThatGoverns(t *testing.T) {
 				t.Errorf("counts %+v of %+v, failed %v", s.Total, s.TopSources, failed)
 			}
 		})
-	}
-}
-
-func TestWhatStandsBeforeARuleIsNamed(t *testing.T) {
-	t.Parallel()
-	r := valid("p", 1)
-	s := status.Render(&r, &v1alpha1.Status{}, epoch(), "governed by ClusterEventPolicy brake before", "and more")
-	c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionShadowed)
-	if c == nil || c.Status != metav1.ConditionTrue || c.Message != "governed by ClusterEventPolicy brake before; and more" {
-		t.Errorf("condition %+v", c)
-	}
-	if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady); c.Status != metav1.ConditionTrue || c.Reason != "Shadowed" {
-		t.Errorf("condition %+v, want a reason that kubectl get shows", c)
-	}
-	s = status.Render(&r, s, epoch())
-	if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionShadowed); c != nil {
-		t.Errorf("condition %+v, though nothing stands before it", c)
 	}
 }

@@ -207,7 +207,7 @@ func (r *rig) decideOn(replica int, name string, generation int64, c busiest.Cou
 func decided(name string, generation int64, v store.Verdict, object string) *admission.Decided {
 	return &admission.Decided{
 		Rule: &policy.Rule{Identity: policy.Identity{UID: types.UID("uid of " + name), Generation: generation}}, Verdict: v,
-		Object: store.Object{Name: object}, Source: store.Source{Component: "kubelet"},
+		Object: store.Object{Kind: "Pod", Namespace: "shop", Name: object}, Source: store.Source{Component: "kubelet"},
 		Request: &admission.Request{Object: &corev1.Event{}},
 	}
 }

@@ -17,8 +17,6 @@ import (
 const (
 	// maxSources bounds the sources of a status, and keptSources those that are followed until it is written.
 	maxSources, keptSources = 5, 16
-	// failedFor is how long a condition that failed is said to.
-	failedFor = time.Hour
 	// young is a replica that, where the first look of a term did not find it, had shared nothing before: a snapshot is
 	// kept for five minutes.
 	young = time.Minute
@@ -32,8 +30,7 @@ type sum struct {
 	total busiest.Counts
 	// sources were refused since the status was written last.
 	sources []busiest.SourceCounts
-	// failed is when a condition could not be evaluated last, and failure an example.
-	failed  time.Time
+	// failure says that a condition could not be evaluated, with an example.
 	failure string
 }
 
@@ -49,7 +46,7 @@ func newSum(r *record, now time.Time) *sum {
 		s.since = c.Since.Time
 	}
 	if failed := meta.FindStatusCondition(r.stored.Conditions, v1alpha1.ConditionErrors); failed != nil {
-		s.failed, s.failure = now, failed.Message
+		s.failure = failed.Message
 	}
 	return s
 }
@@ -63,8 +60,6 @@ type replica struct {
 // look adds to the sums by how much the snapshots of replicas have grown. What a replica counted before the first look
 // of a term is taken to be in the statuses, or lost: so no leader counts anything twice.
 func (w *Writer) look(ctx context.Context, now time.Time) error {
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
-	defer cancel()
 	snapshots, err := w.counts.All(ctx)
 	if err != nil {
 		return err
@@ -87,7 +82,7 @@ func (w *Writer) look(ctx context.Context, now time.Time) error {
 			switch {
 			case !known:
 			case r != nil && r.sum != nil && r.report.Governing == id.Generation:
-				r.sum.add(now, &counted, &old)
+				r.sum.add(&counted, &old)
 			default:
 				counted = old // it is added once the generation governs here
 			}
@@ -100,16 +95,16 @@ func (w *Writer) look(ctx context.Context, now time.Time) error {
 }
 
 // add adds by how much a replica has counted more than before.
-func (s *sum) add(now time.Time, counted, before *busiest.RuleCounts) {
+func (s *sum) add(counted, before *busiest.RuleCounts) {
 	s.total = s.total.Add(counted.Since(before.Counts))
-	if counted.Errors.Count != before.Errors.Count {
-		s.failed, s.failure = now, "could not be evaluated for Events of the last hour, such as: "+counted.Errors.Example
+	if s.failure == "" && counted.Error != "" {
+		s.failure = "could not be evaluated for some Events, such as: " + counted.Error
 	}
 	for _, o := range counted.Sources {
-		if i := place(before.Sources, o.Subject); i >= 0 {
+		if i := place(before.Sources, &o); i >= 0 {
 			o.Counts = o.Since(before.Sources[i].Counts)
 		}
-		if i := place(s.sources, o.Subject); i >= 0 {
+		if i := place(s.sources, &o); i >= 0 {
 			s.sources[i].Counts = s.sources[i].Add(o.Counts)
 		} else if o.Matched() > 0 {
 			s.sources = append(s.sources, o)
@@ -119,6 +114,6 @@ func (s *sum) add(now time.Time, counted, before *busiest.RuleCounts) {
 	s.sources = s.sources[:min(keptSources, len(s.sources))]
 }
 
-func place(all []busiest.SourceCounts, s busiest.Subject) int {
-	return slices.IndexFunc(all, func(o busiest.SourceCounts) bool { return o.Subject == s })
+func place(all []busiest.SourceCounts, s *busiest.SourceCounts) int {
+	return slices.IndexFunc(all, func(o busiest.SourceCounts) bool { return o.Source == s.Source && o.Object == s.Object })
 }

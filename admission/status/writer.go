@@ -31,8 +31,8 @@ const (
 	changesEvery = 30 * time.Second
 	// roundEvery is the time between two writes, of whatever rules, retries included, and between two checks of rules.
 	roundEvery = time.Second
-	// lookEvery is the time between two looks at what has been counted, and lookTimeout bounds each.
-	lookEvery, lookTimeout = 10 * time.Second, 5 * time.Second
+	// lookEvery is the time between two looks at what has been counted.
+	lookEvery = 10 * time.Second
 	// requestTimeout bounds one write.
 	requestTimeout     = 10 * time.Second
 	retryMin, retryMax = time.Second, 5 * time.Minute
@@ -57,7 +57,7 @@ var _ Rules = (*watch.Cache)(nil)
 
 // Counts are what replicas have counted.
 type Counts interface {
-	// All are the snapshots of all replicas.
+	// All are the snapshots of all replicas, within seconds.
 	All(ctx context.Context) ([]busiest.Snapshot, error)
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/eventquota/eventquota/admission/busiest"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
@@ -83,13 +84,25 @@ func TestWhatStandsBeforeARuleIsWrittenAtOnce(t *testing.T) {
 		r.shadows = map[string][]string{}
 		r.changed(valid("p", 1))
 		r.after(64500*time.Millisecond, func() {
-			r.shadows["EventPolicy shop/p"] = []string{"governed by EventPolicy shop/first before"}
+			r.shadows["EventPolicy shop/p"] = []string{"governed by EventPolicy shop/first before", "and more"}
 			r.changed(valid("first", 1))
 		})
-		r.lead(10 * time.Minute)
-		r.wantWritten("0s: p@1 0/0/0", "1m5s: first@1 0/0/0", "1m6s: p@1 0/0/0")
-		if !meta.IsStatusConditionTrue(r.writes[2].status.Conditions, v1alpha1.ConditionShadowed) {
-			t.Errorf("conditions %+v", r.writes[2].status.Conditions)
+		r.after(119500*time.Millisecond, func() {
+			r.shadows = nil
+			r.changed(valid("first", 2))
+		})
+		r.lead(4 * time.Minute)
+		r.wantWritten("0s: p@1 0/0/0", "1m5s: first@1 0/0/0", "1m6s: p@1 0/0/0", "2m0s: first@2 0/0/0", "2m1s: p@1 0/0/0")
+		c, ready := meta.FindStatusCondition, v1alpha1.ConditionReady
+		said := r.writes[2].status.Conditions
+		if s := c(said, v1alpha1.ConditionShadowed); s == nil || s.Status != metav1.ConditionTrue || s.Message != "governed by EventPolicy shop/first before; and more" {
+			t.Errorf("condition %+v", s)
+		}
+		if s := c(said, ready); s.Status != metav1.ConditionTrue || s.Reason != "Shadowed" {
+			t.Errorf("condition %+v, want a reason that kubectl get shows", s)
+		}
+		if s := c(r.writes[4].status.Conditions, v1alpha1.ConditionShadowed); s != nil {
+			t.Errorf("condition %+v, though nothing stands before it", s)
 		}
 	})
 }
@@ -127,16 +140,18 @@ func TestWhileReplicasCannotBeAskedOnlyCountsStayAsTheyWere(t *testing.T) {
 	})
 }
 
+// TestCountsBeginAnewWithAGeneration has another replica know the new one first.
 func TestCountsBeginAnewWithAGeneration(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.changed(valid("p", 1))
 		r.after(5*time.Second, func() { r.decide("p", 1, busiest.Counts{Admitted: 5}) })
-		r.after(43500*time.Millisecond, func() { r.changed(valid("p", 2)) })
+		r.after(35*time.Second, func() { r.decide("p", 2, busiest.Counts{Merged: 3}) })
+		r.after(44500*time.Millisecond, func() { r.changed(valid("p", 2)) })
 		r.after(46*time.Second, func() { r.decide("p", 2, busiest.Counts{Merged: 1}) })
 		r.lead(10 * time.Minute)
-		r.wantWritten("0s: p@1 0/0/0", "44s: p@2 0/0/0", "5m44s: p@2 0/1/0")
-		if since := r.writes[2].status.Total.Since.Sub(r.began); since != 44*time.Second {
-			r.Errorf("counted since %v, want the 44s at which the generation was new", since)
+		r.wantWritten("0s: p@1 0/0/0", "45s: p@2 0/0/0", "5m45s: p@2 0/4/0")
+		if since := r.writes[2].status.Total.Since.Sub(r.began); since != 45*time.Second {
+			r.Errorf("counted since %v, want the 45s at which the generation was new", since)
 		}
 	})
 }

@@ -105,7 +105,7 @@ func TestTheHelpOfTheProgram(t *testing.T) {
 }
 
 func TestShellsCompleteFormats(t *testing.T) {
-	for cmd, want := range map[string]string{"explain": "yaml", "top": "wide", "convert": "yaml", "simulate": "html"} {
+	for cmd, want := range map[string]string{"explain": "wide", "top": "name", "convert": "yaml", "simulate": "html"} {
 		if got, _, err := execute(t, cobra.ShellCompRequestCmd, cmd, "--output", ""); err != nil || !slices.Contains(strings.Fields(got), want) {
 			t.Errorf("%s: %q, %v, want %s in it", cmd, got, err, want)
 		}

@@ -13,8 +13,8 @@ const (
 	// ConditionShadowed is True when a policy can never govern, or a limit of a quota can never apply, as others that
 	// match the same stand before it. It is absent otherwise.
 	ConditionShadowed = "Shadowed"
-	// ConditionErrors is True when an expression of the generation in force has failed on an Event in the last hour.
-	// It is absent otherwise.
+	// ConditionErrors is True when an expression of the generation in force has failed on an Event. It is absent
+	// otherwise.
 	ConditionErrors = "ConditionErrors"
 )
 
@@ -27,7 +27,7 @@ type Status struct {
 	// conditions are Accepted (it is valid; if not, the message says which field is wrong and why, and of an expression
 	// at which line and column), Ready (the observed generation is what decides, as its mode says; if not, the message
 	// says which one does), Shadowed (it, or a limit of it, can never decide; the message names what stands before it)
-	// and ConditionErrors (an expression failed in the last hour; the message has an example).
+	// and ConditionErrors (an expression failed on an Event; the message has an example).
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=8
@@ -70,12 +70,14 @@ type Counts struct {
 
 // SourceCounts is a source and object with many Events.
 type SourceCounts struct {
-	// source is who reports the Events.
+	// source is who reports the Events: the source's component, or the reporting controller, and its host.
 	// +required
-	Source Source `json:"source"`
-	// involvedObject is what the Events are about.
+	// +kubebuilder:validation:MaxLength=4096
+	Source string `json:"source"`
+	// involvedObject is what the Events are about: kind, namespace and name.
 	// +required
-	InvolvedObject Object `json:"involvedObject"`
+	// +kubebuilder:validation:MaxLength=4096
+	InvolvedObject string `json:"involvedObject"`
 	// merged is how many of the Events were merged.
 	// +required
 	// +kubebuilder:validation:Minimum=0
@@ -84,33 +86,4 @@ type SourceCounts struct {
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Dropped int64 `json:"dropped"`
-}
-
-// Source is who reports Events.
-type Source struct {
-	// component is the source's component, or the reporting controller.
-	// +kubebuilder:validation:MaxLength=1024
-	Component string `json:"component,omitempty"`
-	// host is the source's host, or the reporting instance.
-	// +kubebuilder:validation:MaxLength=1024
-	Host string `json:"host,omitempty"`
-}
-
-// Object is what Events are about.
-type Object struct {
-	// apiVersion is the group and version of the object.
-	// +kubebuilder:validation:MaxLength=1024
-	APIVersion string `json:"apiVersion,omitempty"`
-	// kind is the kind of the object.
-	// +kubebuilder:validation:MaxLength=1024
-	Kind string `json:"kind,omitempty"`
-	// namespace is where the object is; empty for one of the cluster.
-	// +kubebuilder:validation:MaxLength=1024
-	Namespace string `json:"namespace,omitempty"`
-	// name is the name of the object.
-	// +kubebuilder:validation:MaxLength=1024
-	Name string `json:"name,omitempty"`
-	// uid distinguishes the object from others that had its name.
-	// +kubebuilder:validation:MaxLength=1024
-	UID string `json:"uid,omitempty"`
 }

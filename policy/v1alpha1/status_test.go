@@ -49,9 +49,7 @@ func (s *server) keepsStatus(t *testing.T, kind string) {
 		}},
 		Total: &v1alpha1.Counts{Since: &now, Matched: 6, Admitted: 1, Merged: 2, Dropped: 3},
 		TopSources: []v1alpha1.SourceCounts{{
-			Source:         v1alpha1.Source{Component: "kubelet", Host: "node-1"},
-			InvolvedObject: v1alpha1.Object{APIVersion: "v1", Kind: "Pod", Namespace: "default", Name: "web", UID: "1"},
-			Merged:         2, Dropped: 3,
+			Source: "kubelet/node-1", InvolvedObject: "Pod default/web", Merged: 2, Dropped: 3,
 		}},
 	}
 	want := p.Status

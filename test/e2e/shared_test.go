@@ -164,14 +164,16 @@ func (f *flood) told() map[string]int64 {
 		if event.Reason == settler.ReasonDropped {
 			var dropped struct {
 				Total   int64
-				Sources []struct{ Source string }
+				Sources map[string]int64
 			}
 			if err := json.Unmarshal([]byte(event.Annotations[settler.AnnotationDropped]), &dropped); err != nil ||
 				dropped.Total != int64(event.Count) || len(dropped.Sources) != 1 {
 				f.Errorf("a notice with a count of %d says %s (%v)", event.Count, event.Annotations[settler.AnnotationDropped], err)
 				continue
 			}
-			key = noticeOf(dropped.Sources[0].Source, event.InvolvedObject.Name)
+			for source := range dropped.Sources {
+				key = noticeOf(source, event.InvolvedObject.Name)
+			}
 		}
 		counts[key] += occurrences(&event)
 	}

@@ -90,9 +90,9 @@ func TestStatus(t *testing.T) {
 	e.eventually("the last is told", func() bool { return e.total("brake").Dropped == dropped })
 	var top []string
 	for _, o := range e.status("brake").TopSources {
-		top = append(top, fmt.Sprintf("%s %s/%s %d", o.Source.Component, o.InvolvedObject.Kind, o.InvolvedObject.Name, o.Dropped))
+		top = append(top, fmt.Sprintf("%s %s %d", o.Source, o.InvolvedObject, o.Dropped))
 	}
-	want := []string{"kubelet Pod/web-6 1"} // since the write before
+	want := []string{"kubelet/node-1 Pod " + statusNamespace + "/web-6 1"} // since the write before
 	if diff := cmp.Diff(want, top); diff != "" {
 		t.Errorf("top sources (-want +got):\n%s", diff)
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"golang.org/x/time/rate"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -42,7 +41,7 @@ type server struct {
 	log      logr.Logger
 	clients  *clients
 	metrics  *metrics.Metrics
-	traces   *sdktrace.TracerProvider // nil for none
+	traces   *traces // nil for none
 	policies *watch.Cache
 	state    *state
 	certs    *certs.Serving

@@ -49,7 +49,7 @@ func (s *server) newState() (*state, error) {
 	if s.opts.usesRedis() {
 		return s.inRedis(own, local)
 	}
-	all := busiest.NewReplicas(nil, s.log)
+	all := busiest.NewReplicas(nil, "", s.log)
 	return &state{
 		store:            s.metrics.Store.Observe("memory", own),
 		audit:            memory.New(memory.Options{Bytes: memory.AuditBytes, Unsettled: true}),
@@ -81,7 +81,7 @@ func (s *server) inRedis(own *memory.Store, local part) (*state, error) {
 	quiet := fallback.Defaults()
 	quiet.Deadline = s.opts.StoreDeadline
 	audits := fallback.New(audit, audit, quiet)
-	all := busiest.NewReplicas(busiest.NewRedis(client, s.opts.RedisPrefix), s.log)
+	all := busiest.NewReplicas(client, s.opts.RedisPrefix, s.log)
 	lease, err := newLease(s.clients.config, podNamespace(namespaceFile))
 	if err != nil {
 		return nil, err

@@ -30,9 +30,16 @@ const (
 	attributeBytes = 256
 )
 
+// traces make spans and send them.
+type traces struct {
+	*sdktrace.TracerProvider
+
+	exporter sdktrace.SpanExporter
+}
+
 // newTraces makes spans for a collector, nil where no endpoint is given. It need not run yet, and nothing waits for it:
 // the SDK drops spans above its bound. All other settings are environment variables that the SDK and its exporter read.
-func newTraces(endpoint, version string) (*sdktrace.TracerProvider, error) {
+func newTraces(endpoint, version string) (*traces, error) {
 	if endpoint == "" {
 		return nil, nil //nolint:nilnil // no traces are none
 	}
@@ -61,7 +68,7 @@ func newTraces(endpoint, version string) (*sdktrace.TracerProvider, error) {
 	if os.Getenv("OTEL_TRACES_SAMPLER") == "" {
 		options = append(options, sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(sampledByDefault))))
 	}
-	return sdktrace.NewTracerProvider(options...), nil
+	return &traces{sdktrace.NewTracerProvider(options...), exporter}, nil
 }
 
 // logTraces logs what the SDK says of its settings and of spans that could not be sent, for the whole process.
@@ -105,5 +112,6 @@ func (s *server) flushTraces() {
 	defer cancel()
 	if err := s.traces.Shutdown(ctx); err != nil {
 		s.log.Error(err, "Traces not sent before the end")
+		_ = s.traces.exporter.Shutdown(ctx)
 	}
 }

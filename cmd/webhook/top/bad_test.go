@@ -30,7 +30,7 @@ func TestBadFlagsOfTopGetOneClearError(t *testing.T) {
 		"an endpoint with a password":   {[]string{"--endpoint", "https://me:secret@a"}, "--endpoint: must have no user"},
 		"an endpoint without a server":  {at(), "top: --endpoint: "},
 		"an unknown kind":               {at("--by", "cluster"), `invalid argument "cluster" for "--by" flag: must be one of namespace, source, object, reason, policy`},
-		"an unknown order":              {at("--sort", "name"), `invalid argument "name" for "--sort" flag: must be one of admitted, merged, dropped, total, rate`},
+		"an unknown order":              {at("--sort", "name"), `invalid argument "name" for "--sort" flag: must be one of admitted, merged, dropped, total`},
 		"a short interval":              {at("--interval", "1s"), "--interval 1s: must be 0, or from 2s to 1h"},
 		"a long interval":               {at("--interval", "61m"), "--interval 1h1m0s: must be 0, or from 2s to 1h"},
 		"no rows":                       {at("--limit", "0"), "--limit 0: must be from 1 to 1000"},

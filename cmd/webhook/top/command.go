@@ -38,7 +38,7 @@ func (o *options) validate() error {
 }
 
 // sortNames are what --sort takes, in the order of the columns.
-func sortNames() []string { return []string{"admitted", "merged", "dropped", "total", "rate"} }
+func sortNames() []string { return []string{"admitted", "merged", "dropped", "total"} }
 
 // Command is eventquota top.
 func Command() *cobra.Command {
@@ -47,7 +47,8 @@ func Command() *cobra.Command {
 		Use:   "top",
 		Short: "Show who and what makes the most Event writes",
 		Long: `Top shows which namespaces, sources, objects, reasons and policies have the most Event
-writes, over all replicas, and what became of them.
+writes, over all replicas, and what became of them: those within --interval or, with
+--interval 0, all since the replicas began to count.
 
 It asks one replica, which answers for all that share its Redis, or for itself
 without one. It finds one in the cluster of your kubeconfig, forwards a port to it
@@ -57,13 +58,13 @@ services, list pods, get and create pods/portforward, and create serviceaccounts
 
 A replica counts while it runs, and is shown for five minutes after its end. Totals
 are exact. It follows 256 of each kind, shared out by namespace: the busiest are among
-them, and where there are more, a line below says how much counts may lack. Audited
-policies are not counted.
+them, and where there are more, the first line says how many writes are in no row.
+Audited policies are not counted.
 
-It asks twice to know the rates. Where replicas have come or gone in between, there are
-none. To look again and again, use watch.`,
+It fails where replicas have come or gone within the interval. To look again and again,
+use watch.`,
 		Example: `  eventquota top --by object --sort dropped
-  kubectl eventquota top --context prod --interval 10s -o wide
+  kubectl eventquota top --context prod --interval 10s
   watch kubectl eventquota top --by namespace
   eventquota top --endpoint http://127.0.0.1:8080 --interval 0 -o json | jq .rows`,
 		Args: cobra.NoArgs,
@@ -85,20 +86,20 @@ none. To look again and again, use watch.`,
 	o.Replicas = replicas.AddFlags(f, false)
 	output.OneOf(cmd, &o.By, "by", "", byNames, "what is shown: "+strings.Join(byNames, ", "))
 	output.OneOf(cmd, &o.Sort, "sort", "", sortNames(), "column to sort by, the highest first: "+strings.Join(sortNames(), ", "))
-	f.DurationVar(&o.Interval, "interval", 4*time.Second, "time that rates are measured over, from 2s to 1h, as replicas report their counts every 2s; 0 for no rates, at once")
+	f.DurationVar(&o.Interval, "interval", 4*time.Second, "time within which writes are shown, from 2s to 1h, as replicas report their counts every 2s; 0 for all until now, at once")
 	f.IntVar(&o.Limit, "limit", 20, "rows to show, from 1 to 1000")
-	output.OneOf(cmd, &o.Output, "output", "o", output.Formats(), "format: table, wide for what counts may lack too, json, yaml, or name")
+	output.OneOf(cmd, &o.Output, "output", "o", output.Formats(), "format: "+strings.Join(output.Formats(), ", "))
 	return cmd
 }
 
-// run asks a replica, once more for the rates after the interval, and prints what is busiest.
+// run asks a replica, once more after the interval, and prints what is busiest.
 func (o *options) run(ctx context.Context, w io.Writer) error {
 	replica, err := o.Replicas.Open(ctx)
 	if err != nil {
 		return err
 	}
 	defer replica.Close()
-	var before, now busiest.Sum
+	var before, now *busiest.Sum
 	if o.Interval > 0 {
 		if err := replica.Get(ctx, "/busiest", nil, &before); err != nil {
 			return err
@@ -112,7 +113,10 @@ func (o *options) run(ctx context.Context, w io.Writer) error {
 	if err := replica.Get(ctx, "/busiest", nil, &now); err != nil {
 		return err
 	}
-	t := o.table(before, now)
+	t, err := o.table(before, now)
+	if err != nil {
+		return err
+	}
 	if err := t.write(w, o.Output); err != nil {
 		return fmt.Errorf("write the table: %w", err)
 	}

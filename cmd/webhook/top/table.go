@@ -2,6 +2,7 @@ package top
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -17,45 +18,68 @@ type table struct {
 	Replicas []busiest.Replica `json:"replicas"`
 	Partial  bool              `json:"partial"`
 	By       busiest.By        `json:"by"`
-	Total    busiest.Counts    `json:"total"`
-	// Rate is in writes a second, nil where it is not known.
-	Rate    *float64 `json:"rate"`
-	Missing int64    `json:"missing"`
-	Rows    []row    `json:"rows"`
+	// Seconds is the time in which the writes were made; 0 for all since the replicas began to count.
+	Seconds float64        `json:"seconds"`
+	Total   busiest.Counts `json:"total"`
+	// Others are writes that are in no row, whatever the limit: there are too many to follow.
+	Others int64         `json:"others"`
+	Rows   []busiest.Row `json:"rows"`
 }
 
-type row struct {
-	busiest.Row
-
-	Rate *float64 `json:"rate"`
-}
-
-// table is what is busiest now, with rates since a look before.
-func (o *options) table(before, now busiest.Sum) *table {
-	by := busiest.By(o.By)
-	ranking := now.By[by]
-	t := &table{
-		Replicas: now.Replicas, Partial: now.Partial, By: by, Total: ranking.Total, Missing: ranking.Missing, Rows: []row{},
+// table is what was written between two looks or, without a first one, since the replicas began to count.
+func (o *options) table(before, now *busiest.Sum) (*table, error) {
+	t := &table{Replicas: now.Replicas, Partial: now.Partial, By: busiest.By(o.By)}
+	ranking := now.By[t.By]
+	if before != nil {
+		interval, err := between(before, now)
+		if err != nil {
+			return nil, err
+		}
+		t.Seconds, ranking = interval.Seconds(), written(before.By[t.By], ranking)
 	}
-	for _, r := range ranking.Rows {
-		t.Rows = append(t.Rows, row{Row: r})
-	}
-	t.addRates(before.By[by], between(before, now))
-	slices.SortStableFunc(t.Rows, func(a, b row) int { return cmp.Compare(b.figure(o.Sort), a.figure(o.Sort)) })
+	t.Total, t.Others, t.Rows = ranking.Total, ranking.Others(), ranking.Rows
+	slices.SortFunc(t.Rows, func(a, b busiest.Row) int {
+		return cmp.Or(cmp.Compare(figure(&b, o.Sort), figure(&a, o.Sort)), cmp.Compare(b.Matched(), a.Matched()), cmp.Compare(a.Name, b.Name))
+	})
 	t.Rows = t.Rows[:min(o.Limit, len(t.Rows))]
-	return t
+	return t, nil
+}
+
+// between is the time between two looks: the mean over the replicas, as each reports at its own moments. It fails where
+// they are not the same replicas, so that the difference of their counts is not what was written in between.
+func between(before, now *busiest.Sum) (time.Duration, error) {
+	same := slices.EqualFunc(before.Replicas, now.Replicas, func(a, b busiest.Replica) bool { return a.Name == b.Name })
+	if !same || before.Partial != now.Partial {
+		return 0, errors.New("replicas have come or gone meanwhile: try again, or with --interval 0")
+	}
+	var sum time.Duration
+	for i, r := range now.Replicas {
+		sum += r.At.Sub(before.Replicas[i].At)
+	}
+	return sum / time.Duration(max(1, len(now.Replicas))), nil
+}
+
+// written is what was written between two looks, never too high: what had no row before began with nothing, but is left
+// out if there were more rows than are shown.
+func written(before, now busiest.Ranking) busiest.Ranking {
+	counts := map[string]busiest.Counts{}
+	for _, r := range before.Rows {
+		counts[r.Name] = r.Counts
+	}
+	between := busiest.Ranking{Total: now.Total.Since(before.Total), Rows: []busiest.Row{}}
+	for _, r := range now.Rows {
+		was, known := counts[r.Name]
+		r.Counts = r.Since(was)
+		if r.Matched() > 0 && (known || len(before.Rows) < busiest.MaxRows) {
+			between.Rows = append(between.Rows, r)
+		}
+	}
+	return between
 }
 
 // figure is the figure of a row in the column that is sorted by.
-func (r *row) figure(sort string) float64 {
-	counts := map[string]int64{"admitted": r.Admitted, "merged": r.Merged, "dropped": r.Dropped}
-	if count, is := counts[sort]; is {
-		return float64(count)
-	}
-	if sort == "rate" && r.Rate != nil {
-		return *r.Rate
-	}
-	return float64(r.Matched())
+func figure(r *busiest.Row, sort string) int64 {
+	return map[string]int64{"admitted": r.Admitted, "merged": r.Merged, "dropped": r.Dropped, "total": r.Matched()}[sort]
 }
 
 // write writes the table in a format.
@@ -71,40 +95,31 @@ func (t *table) write(w io.Writer, format string) error {
 		return rows.Flush()
 	}
 	rows.Add(t.head())
-	names := []any{strings.ToUpper(string(t.By)), "ADMITTED", "MERGED", "DROPPED", "TOTAL", "RATE/s", "MISSING"}
-	if format != output.Wide {
-		names = names[:len(names)-1]
-	}
-	rows.Add(names...)
-	for _, r := range append([]row{{busiest.Row{Name: "(all)", Counts: t.Total}, t.Rate}}, t.Rows...) {
-		rate := "-"
-		if r.Rate != nil {
-			rate = fmt.Sprintf("%.1f", *r.Rate)
-		}
-		cells := []any{r.Name, r.Admitted, r.Merged, r.Dropped, r.Matched(), rate, r.Missing}
-		rows.Add(cells[:len(names)]...)
+	rows.Add(strings.ToUpper(string(t.By)), "ADMITTED", "MERGED", "DROPPED", "TOTAL")
+	for _, r := range append([]busiest.Row{{Name: "(all)", Counts: t.Total}}, t.Rows...) {
+		rows.Add(r.Name, r.Admitted, r.Merged, r.Dropped, r.Matched())
 	}
 	return rows.Flush()
 }
 
 // head is the line above the table.
 func (t *table) head() string {
-	head := fmt.Sprintf("%d writes, replicas: %d", t.Total.Matched(), len(t.Replicas))
-	if len(t.Replicas) > 0 {
+	head := fmt.Sprintf("%d writes", t.Total.Matched())
+	if t.Seconds > 0 {
+		head += fmt.Sprintf(" in %.1fs (%.1f/s)", t.Seconds, float64(t.Total.Matched())/t.Seconds)
+	}
+	head += fmt.Sprintf(", replicas: %d", len(t.Replicas))
+	if len(t.Replicas) == 0 {
+		head += ", as none has reported in the last five minutes; see --redis-prefix"
+	} else if t.Seconds == 0 {
 		oldest := slices.MinFunc(t.Replicas, func(a, b busiest.Replica) int { return a.Since.Compare(b.Since) })
 		head += ", since " + oldest.Since.Format(time.RFC3339)
-	} else {
-		head += ", as none has reported in the last five minutes; see --redis-prefix"
 	}
 	if t.Partial {
 		head += ", others are not known as Redis does not answer"
 	}
-	missing := int64(0)
-	for _, r := range t.Rows {
-		missing = max(missing, r.Missing)
-	}
-	if missing > 0 {
-		head += fmt.Sprintf("; there are too many to follow: each has up to %d more", missing)
+	if t.Others > 0 {
+		head += fmt.Sprintf("; there are too many to follow: %d writes are in no row", t.Others)
 	}
 	return head
 }

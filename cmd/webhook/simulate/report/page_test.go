@@ -21,7 +21,7 @@ func reported(source string) *Report {
 			{Rule: "trial", Audited: true},
 		},
 		Busiest: map[busiest.By]busiest.Ranking{
-			busiest.Source: {Missing: 7000, Rows: []busiest.Row{{Name: source, Counts: counts}, {Name: "scheduler", Counts: counts}}},
+			busiest.Source: {Total: busiest.Counts{Dropped: 3017}, Rows: []busiest.Row{{Name: source, Counts: counts}, {Name: "scheduler", Counts: counts}}},
 			busiest.Object: {Rows: []busiest.Row{{Name: "Pod shop/web-0", Counts: counts}}},
 			busiest.Reason: {Rows: []busiest.Row{{Name: "Warning BackOff", Counts: counts}}},
 		},
@@ -49,8 +49,8 @@ func TestThePageHasEachTable(t *testing.T) {
 	for _, want := range []string{
 		`silence</bdi>: all 1,000, spam filter 3<svg`,
 		`trial</bdi> (audited: would have)</th><td>0</td>`,
-		`kubelet</bdi> and at least 1 more, each<svg`,
-		`There are too many to follow: each may have up to 7,000 writes more.`,
+		`kubelet</bdi> and 1 more, each<svg`,
+		`There are too many to follow: 1,005 writes are in no row.`,
 		`<caption>Policies and quotas</caption>`, `<caption>Busiest sources</caption>`, `<caption>Busiest objects</caption>`, `<caption>Busiest reasons</caption>`,
 		`under kubelet</bdi>: as many</th><td>0</td>`, `dropped</bdi></th><td>2,006</td><td>99.7 %</td>`,
 		`dy="4">1,006</text>`,

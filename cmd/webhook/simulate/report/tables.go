@@ -150,9 +150,9 @@ const maxRows = 10
 
 // ranked has the first of a ranking. Those with the same counts are one row.
 func ranked(title string, r busiest.Ranking) table {
-	t, least := decided(title), ""
-	if r.Missing > 0 {
-		least, t.Foot = "at least ", fmt.Sprintf("There are too many to follow: each may have up to %s writes more.", grouped(r.Missing))
+	t, others := decided(title), r.Others()
+	if others > 0 {
+		t.Foot = fmt.Sprintf("There are too many to follow: %s writes are in no row.", grouped(others))
 	}
 	rows := slices.SortedStableFunc(slices.Values(r.Rows), func(a, b busiest.Row) int {
 		return cmp.Or(cmp.Compare(b.Matched(), a.Matched()), cmp.Compare(b.Dropped, a.Dropped), cmp.Compare(b.Merged, a.Merged))
@@ -163,6 +163,10 @@ func ranked(title string, r busiest.Ranking) table {
 			same++
 		}
 		if same > 1 {
+			least := ""
+			if others >= one.Matched() {
+				least = "at least " // others that the ranking does not have may have as many writes
+			}
 			note = fmt.Sprintf(" and %s%s more, each", least, grouped(int64(same-1)))
 		}
 		t.add(one.Name, note, one.Counts, rows[0].Matched())

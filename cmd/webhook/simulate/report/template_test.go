@@ -60,7 +60,7 @@ func TestTheTemplateIsOneOfHTMLTemplate(t *testing.T) {
 			if same.String() != want.String() {
 				t.Errorf("the page is\n%s, of html/template\n%s", &same, &want)
 			}
-			if shown := html.UnescapeString(written(t, r)); !strings.Contains(shown, `<bdi class="name">`+text.Visible(clipped(s))+"</bdi> and at least 1 more") {
+			if shown := html.UnescapeString(written(t, r)); !strings.Contains(shown, `<bdi class="name">`+text.Visible(clipped(s))+"</bdi> and 1 more") {
 				t.Errorf("%.40q is not shown as the name of a source", s)
 			}
 		})

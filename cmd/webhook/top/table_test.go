@@ -1,0 +1,93 @@
+package top
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eventquota/eventquota/admission/busiest"
+)
+
+func epoch() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
+
+// reported is what a replica reported at a second, of writes by one source.
+type reported struct {
+	replica string
+	second  int
+	writes  int64
+}
+
+func (l reported) snapshot() busiest.Snapshot {
+	c := busiest.Counts{Merged: l.writes}
+	at := epoch().Add(time.Duration(l.second) * time.Second)
+	return busiest.Snapshot{
+		Replica: busiest.Replica{Name: l.replica, Since: epoch(), At: at},
+		By:      map[busiest.By]busiest.Ranking{busiest.Source: {Total: c, Rows: []busiest.Row{{Name: "kubelet", Counts: c}}}},
+	}
+}
+
+func sumOf(all ...reported) *busiest.Sum {
+	var snapshots []busiest.Snapshot
+	for _, one := range all {
+		snapshots = append(snapshots, one.snapshot())
+	}
+	return new(busiest.Add(snapshots))
+}
+
+func TestWhatWasWrittenBetweenTwoLooks(t *testing.T) {
+	const failed = -1
+	partial := sumOf(reported{"a", 12, 200})
+	partial.Partial = true
+	for says, test := range map[string]struct {
+		before, now     *busiest.Sum
+		writes, seconds float64
+	}{
+		"only one":                               {nil, sumOf(reported{"a", 10, 100}), 100, 0},
+		"two":                                    {sumOf(reported{"a", 10, 100}), sumOf(reported{"a", 12, 200}), 100, 2},
+		"several replicas, at different moments": {sumOf(reported{"a", 10, 100}, reported{"b", 11, 0}), sumOf(reported{"a", 12, 120}, reported{"b", 15, 40}), 60, 3},
+		"nothing happens":                        {sumOf(reported{"a", 10, 100}), sumOf(reported{"a", 12, 100}), 0, 2},
+		"a replica has come":                     {sumOf(reported{"a", 10, 100}), sumOf(reported{"a", 12, 100}, reported{"b", 12, 900}), failed, 0},
+		"a replica has left":                     {sumOf(reported{"a", 10, 100}, reported{"b", 10, 900}), sumOf(reported{"a", 12, 100}), failed, 0},
+		"one has taken the place of another":     {sumOf(reported{"a", 10, 100}), sumOf(reported{"b", 12, 200}), failed, 0},
+		"others that are not known any more":     {sumOf(reported{"a", 10, 100}), partial, failed, 0},
+		"a row that lost its place meanwhile":    {sumOf(reported{"a", 10, 100}), sumOf(reported{"a", 12, 5}), 5, 2},
+	} {
+		t.Run(says, func(t *testing.T) {
+			s, err := bySource().table(test.before, test.now)
+			if err != nil {
+				if test.writes != failed || !strings.Contains(err.Error(), "replicas have come or gone meanwhile") {
+					t.Error(err)
+				}
+				return
+			}
+			rows := int64(0)
+			for _, r := range s.Rows {
+				rows += r.Merged
+			}
+			if s.Seconds != test.seconds || s.Total.Merged != int64(test.writes) || rows != int64(test.writes) {
+				t.Errorf("%d in %v s, %d in rows; want %v in %v s", s.Total.Merged, s.Seconds, rows, test.writes, test.seconds)
+			}
+		})
+	}
+}
+
+func bySource() *options { return &options{By: string(busiest.Source), Sort: "total", Limit: 10} }
+
+func TestOneThatWasNotSeenBeforeBeganWithNothingUnlessThereWereTooMany(t *testing.T) {
+	before, now := sumOf(reported{"a", 10, 100}), sumOf(reported{"a", 12, 100})
+	source := now.By[busiest.Source]
+	source.Rows = []busiest.Row{{Name: "new", Counts: busiest.Counts{Dropped: 30}}}
+	now.By[busiest.Source] = source
+	if s, err := bySource().table(before, now); err != nil || len(s.Rows) != 1 || s.Rows[0].Dropped != 30 {
+		t.Errorf("%+v, %v; want 30 dropped", s, err)
+	}
+	full := before.By[busiest.Source]
+	for i := range busiest.MaxRows - 1 {
+		full.Rows = append(full.Rows, busiest.Row{Name: fmt.Sprint("old-", i)})
+	}
+	before.By[busiest.Source] = full
+	if s, err := bySource().table(before, now); err != nil || len(s.Rows) != 0 {
+		t.Errorf("%+v, %v; want no row", s, err)
+	}
+}
