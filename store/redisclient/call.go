@@ -5,50 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 )
 
-const (
-	// pooledUpTo is how many calls at a time have a connection each. A lone call is quicker there; for a few
-	// more, sharing saves more round trips than the queue costs.
-	pooledUpTo = 2
-	// maxQueued bounds the calls that wait for a server.
-	maxQueued = 4096
-	// batch is how many calls make a batch that is sent at once, and batches how many may be under way to a
-	// server. With one large batch after the other, this process and Redis would wait for each other.
-	batch, batches = 16, 8
-)
+// Client is a client of Redis for calls with short deadlines. It may be used concurrently.
+type Client struct{ redis.UniversalClient }
 
-// Client is a client of Redis for calls with short deadlines. The embedded client serves all else, by pooled
-// connections. It may be used concurrently.
-type Client struct {
-	redis.UniversalClient
-
-	pipe    *redis.AutoPipeliner
-	calling atomic.Int64
-}
-
-func newClient(c redis.UniversalClient) (*Client, error) {
-	// Not full-duplex: that holds on to a connection that answers READONLY.
-	o := redis.DefaultAutoPipelineOptions()
-	o.MaxQueuedCommands, o.MaxBatchSize, o.MaxConcurrentBatches, o.Unordered = maxQueued, batch, batches, true
-	pipe, err := c.AsyncAutoPipelineWithOptions(o)
-	if err != nil {
-		return nil, err
-	}
-	return &Client{UniversalClient: c, pipe: pipe}, nil
-}
-
-// Call runs commands at once, in one round trip to each server concerned, in no order, and waits for all until the
-// context is done. It returns the first error. If that is the context's, the commands may still run, and must not
-// be touched again; otherwise they have their results. A command is only run again if it surely did not run before.
+// Call runs commands in one round trip to each server concerned, until the deadline of the context. It returns the first
+// error. A command is only run again if it surely did not run before.
 func (c *Client) Call(ctx context.Context, cmds ...redis.Cmder) error {
-	defer c.calling.Add(-1)
-	if c.calling.Add(1) > pooledUpTo {
-		return c.share(ctx, cmds)
-	}
 	if len(cmds) == 1 {
 		return c.Process(ctx, once{cmds[0]})
 	}
@@ -60,20 +26,6 @@ func (c *Client) Call(ctx context.Context, cmds ...redis.Cmder) error {
 	}
 	_, err := p.Exec(ctx)
 	return err
-}
-
-func (c *Client) share(ctx context.Context, cmds []redis.Cmder) error {
-	futures := make([]redis.AutoFuture, len(cmds))
-	for i, cmd := range cmds {
-		futures[i] = c.pipe.Submit(ctx, once{cmd})
-	}
-	var first error
-	for _, f := range futures {
-		if err := f.WaitContext(ctx); err != nil && first == nil {
-			first = err
-		}
-	}
-	return first
 }
 
 // once is a command that is not retried when its answer was lost, as it may have run. It still follows a

@@ -21,7 +21,7 @@ const (
 	// clientName is what Redis' CLIENT LIST shows of the connections.
 	clientName = "eventquota"
 	// poolSize bounds the connections to each server.
-	poolSize = 32
+	poolSize = 64
 	// reloadEvery is how old a client's view of a Cluster may get, in use. A dead master sends no redirection, and
 	// nothing else names its successor.
 	reloadEvery = 500 * time.Millisecond
@@ -44,11 +44,11 @@ func New(o Options) (*Client, error) {
 	}
 	u := o.universal()
 	if !o.Cluster {
-		return newClient(redis.NewUniversalClient(u))
+		return &Client{redis.NewUniversalClient(u)}, nil
 	}
 	c := u.Cluster()
 	c.ClusterStateReloadInterval = reloadEvery
-	return newClient(redis.NewClusterClient(c))
+	return &Client{redis.NewClusterClient(c)}, nil
 }
 
 func (o *Options) universal() *redis.UniversalOptions {
