@@ -15,6 +15,7 @@ import (
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/redis"
 	"github.com/eventquota/eventquota/store/redisclient"
+	"github.com/eventquota/eventquota/store/rules"
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
@@ -36,7 +37,8 @@ func TestCountsOfThreeReplicasAgree(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = client.Close() })
-		s := redis.New(client, redis.Options{Prefix: "test:", TripTimeout: patient, Lost: func(n int64) { t.Errorf("%d occurrences were lost", n) }})
+		lost := func(_ time.Time, _ string, _ store.Key, d *rules.Drops) { t.Errorf("%d occurrences were not reported", d.Total) }
+		s := redis.New(client, redis.Options{Prefix: "test:", TripTimeout: patient, Unreported: lost})
 		replicas = append(replicas, s)
 		running.Go(func() { s.Run(ctx) })
 		for w := range writers {

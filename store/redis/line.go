@@ -23,29 +23,16 @@ type line struct {
 	waiting   []*call
 }
 
-// lines are those lines of a replica that share a lock. A line with a step under way is pinned.
+// lines are those of a replica. A line with a step under way is pinned.
 type lines struct {
 	mu  sync.Mutex
 	all *store.Table[*line]
 }
 
-const (
-	// linesBytes bounds the copies of a replica, by the estimate of store/rules, and locks is the number of
-	// locks that they are spread over.
-	linesBytes = 64 << 20
-	locks      = 64
-)
+// linesBytes bounds the copies of a replica, by the estimate of store/rules.
+const linesBytes = 64 << 20
 
-func newLines(bytes int64) []*lines {
-	all := make([]*lines, locks)
-	for i := range all {
-		all[i] = &lines{all: store.NewTable[*line](bytes / locks)}
-	}
-	return all
-}
-
-// linesOf returns the lines that a register belongs to.
-func (s *Store) linesOf(key store.Key) *lines { return s.lines[key[1]%locks] }
+func newLines(bytes int64) *lines { return &lines{all: store.NewTable[*line](bytes)} }
 
 // enter finds or makes a line, and pins it until it is measured. The caller holds the lock.
 func (ls *lines) enter(namespace string, key store.Key) *line {
