@@ -153,14 +153,14 @@ func TestAnyGroupFitsIntoARegister(t *testing.T) {
 				clipped(t, c.Group)
 				b := c.encoded(t)
 				longest = max(longest, len(b))
-				if most := c.EncodedBound(); len(b) > most || most > rules.MaxBytes {
+				if most := int(c.Size()); len(b) > most || most > rules.MaxBytes {
 					t.Fatalf("step %d: %d bytes encoded, %d at most by the estimate, want %d at most", c.n, len(b), most, rules.MaxBytes)
 				}
 				if c.n%10 == 0 {
 					c.same(t, b)
 				}
 			}
-			if c.long && longest < rules.MaxBytes*3/4 {
+			if c.long && longest < rules.MaxBytes/2 {
 				t.Errorf("%d bytes at most: the register was never filled", longest)
 			}
 		})

@@ -193,9 +193,7 @@ func (g *Group) expect(now int64, key store.Key, aggregate bool, w *store.Write,
 		r = g.heir(key)
 	}
 	if r == nil {
-		if r = g.add(key); r == nil {
-			return // at its bound: it is stored, and not known
-		}
+		r = g.add(key)
 	}
 	before := r.Own
 	if r.Name != w.Name {

@@ -216,12 +216,10 @@ type Schedule struct {
 	Max       int64  `cbor:"5,keyasint,omitempty"`
 	Changes   uint64 `cbor:"6,keyasint,omitempty"` // counts what changed and what was written
 	Failing   int64  `cbor:"7,keyasint,omitempty"` // since when writes fail; 0 when they do not
-	Failures  int    `cbor:"8,keyasint,omitempty"`
 }
 
 const (
-	// retryMin and retryMax bound the time after which a write that was given back is tried again;
-	// it doubles with each time.
+	// retryMin and retryMax bound the time after which a write that was given back is tried again.
 	retryMin = int64(30 * time.Second / time.Microsecond)
 	retryMax = int64(10 * time.Minute / time.Microsecond)
 )
@@ -270,7 +268,7 @@ func (s *Schedule) created(now int64) {
 	s.Doublings = s.doublings(now)
 	s.WrittenAt = now
 	s.Changes++
-	s.Failing, s.Failures = 0, 0
+	s.Failing = 0
 }
 
 // wrote notes a write by anyone.
@@ -281,34 +279,25 @@ func (s *Schedule) wrote(now int64) {
 	}
 }
 
-// settled notes a completed write: nothing is pending unless there were changes since it was claimed.
-func (s *Schedule) settled(now int64, changes uint64) {
+// settled notes that a claimed write is over, written or not: nothing is pending but changes since it was claimed.
+func (s *Schedule) settled(now int64, changes uint64, written bool) {
 	unchanged := s.Changes == changes
-	s.wrote(now)
-	s.Due = 0
+	if written {
+		s.wrote(now)
+	}
+	s.Changes++
+	s.Due, s.Failing = 0, 0
 	if !unchanged {
 		s.Due = s.ready(now)
 	}
 }
 
-// failed postpones a write that failed.
+// failed postpones a write that failed, for twice as long each time.
 func (s *Schedule) failed(now int64) {
 	if s.Failing == 0 {
 		s.Failing = now
 	}
-	s.Due = now + min(retryMin<<min(uint(s.Failures), 10), retryMax)
-	s.Failures++
-}
-
-// givenUp notes that a write is not retried. Changes since it was claimed are another write.
-func (s *Schedule) givenUp(now int64, changes uint64) {
-	unchanged := s.Changes == changes
-	s.Due = 0
-	s.Failing, s.Failures = 0, 0
-	if !unchanged {
-		s.Due = s.ready(now)
-	}
-	s.Changes++
+	s.Due = now + min(max(0, now-s.Failing)+retryMin, retryMax)
 }
 
 // Due is when the first pending write of g falls due; zero when nothing is pending.
