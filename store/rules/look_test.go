@@ -1,6 +1,7 @@
 package rules_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -24,6 +25,9 @@ func TestWhenABucketHasOneTokenMore(t *testing.T) {
 		"a moment before the next":                         {five, 4*time.Minute + time.Microsecond, 0, time.Microsecond},
 		"one without tokens never has any":                 {store.Limit{Every: time.Minute}, time.Minute, 0, 0},
 		"one that never runs out has its burst":            {store.Limit{Burst: 5}, time.Hour, 5, 0},
+		"one of negative burst has none":                   {store.Limit{Burst: -7}, 0, 0, 0},
+		"one that holds more than time can say":            {store.Limit{Burst: math.MaxInt, Every: time.Hour}, 0, int(1 << 52 * us / time.Hour), 0},
+		"one whose tokens take as long as time can say":    {store.Limit{Burst: 2, Every: 1 << 52 * us}, 0, 1, 0},
 	} {
 		t.Run(says, func(t *testing.T) {
 			v := rules.Level{Used: test.used.Microseconds(), At: epoch().UnixMicro()}

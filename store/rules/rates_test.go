@@ -215,33 +215,3 @@ func TestForceTakesWhatIsNotThere(t *testing.T) {
 		}
 	}
 }
-
-func TestLevelSaysWhatThereIs(t *testing.T) {
-	tests := []struct {
-		store.Limit
-		tokens int
-		refill time.Duration
-	}{
-		{store.Limit{Burst: 25, Every: 5 * time.Minute}, 25, 125 * time.Minute},
-		{store.Limit{Burst: 0, Every: time.Minute}, 0, 0},
-		{store.Limit{Burst: -7}, 0, 0},
-		{store.Limit{Burst: 7}, 7, 0},
-		{store.Limit{Burst: math.MaxInt, Every: time.Hour}, int(1 << 52 * us / time.Hour), 1 << 52 * us},
-		{store.Limit{Burst: 1, Every: 1 << 52 * us}, 1, 1 << 52 * us},
-		{store.Limit{Burst: 2, Every: 1 << 52 * us}, 1, 1 << 52 * us},
-	}
-	for _, test := range tests {
-		var v rules.Level
-		if got := v.Tokens(test.Limit, epoch()); got != test.tokens {
-			t.Errorf("%+v: %d tokens, want %d", test.Limit, got, test.tokens)
-		}
-		taken, g := v.Take(test.Limit, epoch())
-		if want := epoch().Add(min(test.refill, max(0, test.Every))); g.OK && test.Every > 0 && taken.At+taken.Used != want.UnixMicro() {
-			t.Errorf("%+v: %+v once a token is taken, want it full at %v", test.Limit, taken, want)
-		}
-		_, capacity := rules.Cost(test.Limit)
-		if got := time.Duration(capacity) * us; got != test.refill {
-			t.Errorf("%+v: full after %v, want %v", test.Limit, got, test.refill)
-		}
-	}
-}
