@@ -100,7 +100,11 @@ func TestAFailoverOfAClusterIsFollowed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := replicaOf(t, c, old).Client().ClusterFailover(t.Context()).Err(); err != nil {
+		replica, err := c.ReplicaOf(t.Context(), old)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := replica.Client().ClusterFailover(t.Context()).Err(); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, func() bool {
@@ -122,21 +126,4 @@ func TestAFailoverOfAClusterIsFollowed(t *testing.T) {
 		}
 		awaitHealed(t, w, keys...)
 	})
-}
-
-// replicaOf finds the replica of a master.
-func replicaOf(t *testing.T, c *redistest.Cluster, master *redistest.Server) *redistest.Server {
-	t.Helper()
-	_, port, _ := strings.Cut(master.Addr(), ":")
-	for _, s := range c.Servers() {
-		info, err := s.Client().Info(t.Context(), "replication").Result()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(info, "master_port:"+port+"\r") {
-			return s
-		}
-	}
-	t.Fatalf("%s has no replica", master.Addr())
-	return nil
 }
