@@ -2,6 +2,7 @@ package redis
 
 import (
 	"cmp"
+	"strconv"
 	"sync"
 	"time"
 
@@ -92,7 +93,7 @@ type report struct {
 	doubts    []attempt // oldest first
 	decisions int       // before they were joined
 	ops       []rules.Op
-	index     map[alike]int
+	index     map[store.Key]int // of ops, by what those have in common that are joined
 	drops     rules.Drops
 }
 
@@ -103,16 +104,6 @@ type attempt struct {
 	since   time.Time
 }
 
-// alike is what decisions have in common that are reported as one: the name of the Event or, for first
-// occurrences, the Event that they were merged into or their reason.
-type alike struct {
-	verdict      store.Verdict
-	update       bool
-	into, reason string
-	name         string
-	bucket       store.Key
-}
-
 // apply adds its decisions and drops to its register.
 func (r *report) apply(g *rules.Group, now time.Time, fresh store.Key) {
 	for i := range r.ops {
@@ -121,7 +112,8 @@ func (r *report) apply(g *rules.Group, now time.Time, fresh store.Key) {
 	g.AddDrops(now, fresh, &r.drops)
 }
 
-// add adds a decision.
+// add adds a decision. First occurrences are joined that were merged into one Event, or refused by one bucket for one
+// reason; others by the name of their Event.
 func (r *report) add(o rules.Op) {
 	r.decisions++
 	d := &o.Decision
@@ -129,17 +121,19 @@ func (r *report) add(o rules.Op) {
 		r.ops = append(r.ops, o)
 		return
 	}
-	key := alike{verdict: d.Verdict, update: o.Write.Update != nil, into: d.Into, reason: o.Write.Reason}
+	first := o.Write.Count <= 1 && o.Write.Update == nil
+	alike := new(store.Hasher).Add(d.Verdict.String(), d.Into, o.Write.Reason)
 	if d.Empty != nil {
-		key.bucket = d.Empty.Key
+		alike.AddKey(d.Empty.Key)
 	}
-	if o.Write.Count > 1 || key.update {
-		key.name = o.Write.Name
+	if !first {
+		alike.Add(o.Write.Name, strconv.FormatBool(o.Write.Update != nil))
 	}
+	key := alike.Sum()
 	i, known := r.index[key]
 	if !known {
 		if r.index == nil {
-			r.index = map[alike]int{}
+			r.index = map[store.Key]int{}
 		}
 		r.index[key] = len(r.ops)
 		r.ops = append(r.ops, o)
@@ -148,7 +142,7 @@ func (r *report) add(o rules.Op) {
 	was := &r.ops[i]
 	occurrences := was.Decision.Occurrences + d.Occurrences
 	switch {
-	case key.name == "":
+	case first:
 		was.Join(&o)
 	case o.Write.Count >= was.Write.Count:
 		more, at := was.More, was.At

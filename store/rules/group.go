@@ -81,6 +81,13 @@ type Name struct {
 	Taken bool `cbor:"4,keyasint,omitempty"`
 }
 
+// State is a copy of a part of what a store holds.
+type State struct {
+	At     time.Time // by the clock of the store
+	Groups map[store.Key]*Group
+	Levels map[store.Key]Level // of quotas
+}
+
 // Bounds of what one group may hold beside its stored Events.
 const (
 	maxSimilar  = 64  // kinds of similar Events

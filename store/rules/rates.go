@@ -103,6 +103,17 @@ func (v Level) Tokens(l store.Limit, now time.Time) int {
 	return int(max(0, capacity-v.at(now.UnixMicro()).Used) / one)
 }
 
+// Next is when there is one token more than at now; zero when the bucket is full, and when it never has any.
+func (v Level) Next(l store.Limit, now time.Time) time.Time {
+	one, capacity := Cost(l)
+	v = v.at(now.UnixMicro())
+	if capacity == 0 || v.Used == 0 {
+		return time.Time{}
+	}
+	tokens := max(0, capacity-v.Used) / one
+	return moment(v.At + v.Used - capacity + (tokens+1)*one)
+}
+
 // SpamBucket is a token bucket of a source and object, with the reserves that let a rare reason
 // through when it is empty.
 type SpamBucket struct {
@@ -173,6 +184,26 @@ func (b *SpamBucket) useReserve(now int64, reason string, l *store.Limits) {
 		b.Reserves = append(b.Reserves, Reserve{Reason: key, Until: now + micros(l.Window)})
 	}
 	b.Reserves[i].Used++
+}
+
+// Spam is the level of a spam bucket of g. One that is not known is full.
+func (g *Group) Spam(key store.Key) Level { return g.bucket(key).Level }
+
+// Reserve is how many more Events of a reason the reserve of g admits at now, and when it admits as
+// many as it can again; zero when it does.
+func (g *Group) Reserve(now time.Time, reason string, l *store.Limits) (left int, renewed time.Time) {
+	at, reason, b := now.UnixMicro(), store.Clip(reason, reasonBytes), g.bucket(l.Spam.Key)
+	left = b.reserve(at, reason, l)
+	until := int64(0)
+	for _, r := range b.Reserves {
+		switch {
+		case at < r.Until && r.Reason == nameKey(reason):
+			return left, moment(r.Until)
+		case at < r.Until && left == 0 && (until == 0 || r.Until < until):
+			until = r.Until // other reasons hold all the places until then
+		}
+	}
+	return left, moment(until)
 }
 
 // payment is the answer of the buckets of a write. The group keeps after, if they all agree.
