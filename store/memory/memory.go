@@ -148,8 +148,8 @@ const stepBytes = 16 << 10
 // enter finds or makes a group, of which nothing is forgotten until it is measured. It makes sure of the bytes
 // that the step may add for a namespace.
 func (s *Store) enter(now time.Time, namespace string, key store.Key) (e *entry, known bool, err error) {
-	e, known = s.known(now, key)
-	if known {
+	e = s.known(now, key)
+	if known = e != nil; known {
 		s.groups.Pin(e.place)
 	}
 	if !s.groups.Fits(namespace, stepBytes) {
@@ -172,16 +172,16 @@ func (s *Store) make(namespace string, key store.Key) *entry {
 }
 
 // known finds a group. One whose time has passed is forgotten; one that nobody asks for stays until its bytes are needed.
-func (s *Store) known(now time.Time, key store.Key) (*entry, bool) {
+func (s *Store) known(now time.Time, key store.Key) *entry {
 	place := s.groups.Get(key)
 	if place == nil {
-		return nil, false
+		return nil
 	}
 	if place.Value.Expired(now) {
 		s.groups.Remove(place)
-		return nil, false
+		return nil
 	}
-	return place.Value, true
+	return place.Value
 }
 
 // measure brings the count of bytes and what is pending up to date with e.
@@ -207,12 +207,10 @@ func (s *Store) ReportDrops(now time.Time, namespace string, register store.Key,
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now = s.at(now)
-	e, _, err := s.enter(now, namespace, register)
-	if err != nil {
+	if _, _, err := s.enter(now, namespace, register); err != nil {
 		return err
 	}
-	e.AddDrops(now, s.steps.Next(), d)
-	s.measure(e)
+	s.addDrops(now, namespace, register, d)
 	return nil
 }
 
@@ -221,8 +219,8 @@ func (s *Store) addDrops(now time.Time, namespace string, register store.Key, d 
 	if d.Total <= 0 {
 		return
 	}
-	e, known := s.known(now, register)
-	if !known {
+	e := s.known(now, register)
+	if e == nil {
 		e = s.make(namespace, register)
 	}
 	e.AddDrops(now, s.steps.Next(), d)
@@ -262,8 +260,8 @@ func (s *Store) Complete(_ context.Context, now time.Time, p store.PendingWrite,
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now = s.at(now)
-	e, ok := s.known(now, p.Ref.Group)
-	if !ok {
+	e := s.known(now, p.Ref.Group)
+	if e == nil {
 		return nil
 	}
 	e.Complete(now, s.steps.Next(), &p, o)

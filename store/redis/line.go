@@ -91,7 +91,6 @@ type report struct {
 	namespace string
 	since     time.Time
 	doubts    []attempt // oldest first
-	decisions int       // before they were joined
 	ops       []rules.Op
 	index     map[store.Key]int // of ops, by what those have in common that are joined
 	drops     rules.Drops
@@ -115,7 +114,6 @@ func (r *report) apply(g *rules.Group, now time.Time, fresh store.Key) {
 // add adds a decision. First occurrences are joined that were merged into one Event, or refused by one bucket for one
 // reason; others by the name of their Event.
 func (r *report) add(o rules.Op) {
-	r.decisions++
 	d := &o.Decision
 	if d.Verdict.Admits() {
 		r.ops = append(r.ops, o)
@@ -186,10 +184,7 @@ func (rs *reports) add(now time.Time, group store.Key, o rules.Op) {
 }
 
 func (rs *reports) addDrops(now time.Time, namespace string, register store.Key, d *rules.Drops) {
-	rs.change(now, namespace, register, func(r *report) {
-		r.decisions++
-		r.drops.Merge(d)
-	})
+	rs.change(now, namespace, register, func(r *report) { r.drops.Merge(d) })
 }
 
 // take removes and returns what waits for a register; nil for nothing.
@@ -207,11 +202,9 @@ func (rs *reports) take(register store.Key) *report {
 // putBack puts back what take returned, before what has come since.
 func (rs *reports) putBack(register store.Key, r *report) {
 	rs.change(r.since, r.namespace, register, func(newer *report) {
-		decisions := r.decisions + newer.decisions
 		for _, o := range newer.ops {
 			r.add(o)
 		}
-		r.decisions = decisions
 		r.drops.Merge(&newer.drops)
 		*newer = *r
 	})

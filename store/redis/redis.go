@@ -47,9 +47,10 @@ type Options struct {
 	// Unreported takes what this replica could not report to Redis before it stopped, within the longest
 	// wait, or because the namespace has too many reports. Nil drops it.
 	Unreported func(now time.Time, namespace string, register store.Key, d *rules.Drops)
-	// Reported is told how many decisions were in a report that Redis took, and Waiting of how many
-	// registers something was decided of which Redis does not surely know. They must not block; nil tells nobody.
-	Reported, Waiting func(n int)
+	// Reported is called for each decision that is made without Redis or without asking it, and Waiting with the number
+	// of registers of which something was decided that Redis does not surely know. They must not block; nil tells nobody.
+	Reported func()
+	Waiting  func(n int)
 	// TripTimeout bounds a trip whose callers have deadlines of their own. 0 is 200 ms.
 	TripTimeout time.Duration
 	// Now is the clock of this process. Nil for the real one.
@@ -83,7 +84,7 @@ func New(client redisclient.Caller, o Options) *Store {
 		o.Now = time.Now
 	}
 	if o.Reported == nil {
-		o.Reported = func(int) {}
+		o.Reported = func() {}
 	}
 	if o.Waiting == nil {
 		o.Waiting = func(int) {}
@@ -142,7 +143,7 @@ func (s *Store) decide(ctx context.Context, w *store.Write, l *store.Limits, t *
 	if g.known && g.Verdict == store.Drop && !l.ChargeMerged {
 		// The group's own bucket is empty, and can only have become emptier since the copy was made. The
 		// decision becomes a report.
-		s.log.add(s.opts.Now(), w.Group, rules.Op{Write: *w, Limits: l, Decision: g.Decision, At: g.at})
+		s.report(w, l, g.Decision, g.at)
 		g.Unasked = true
 		return g.Decision, nil
 	}
@@ -197,6 +198,7 @@ func (s *Store) reportQuotaDrop(w *store.Write, l *store.Limits, d store.Decisio
 	}
 	drops := rules.Dropped(s.opts.Now(), *w, l, d.Empty, d.Occurrences)
 	s.log.addDrops(s.opts.Now(), w.Namespace, rules.NoticeKey(d.Empty), &drops)
+	s.opts.Reported()
 }
 
 // DecideLocally decides a write while Redis is unavailable, by what this replica knows of its group and
@@ -214,9 +216,15 @@ func (s *Store) DecideLocally(w store.Write, l store.Limits) store.Decision {
 	}
 	s.reportQuotaDrop(&w, &l, d)
 	if changed {
-		s.log.add(s.opts.Now(), w.Group, rules.Op{Write: w, Limits: &l, Decision: d, At: now})
+		s.report(&w, &l, d, now)
 	}
 	return d
+}
+
+// report makes a decision a report to its group.
+func (s *Store) report(w *store.Write, l *store.Limits, d store.Decision, at time.Time) {
+	s.log.add(s.opts.Now(), w.Group, rules.Op{Write: *w, Limits: l, Decision: d, At: at})
+	s.opts.Reported()
 }
 
 // clock is the clock of one shard of Redis: the TIME in its last answer and what has passed since by the monotonic

@@ -139,7 +139,7 @@ func (s *Store) prepare(t *trip) bool {
 	defer ls.mu.Unlock()
 	if r := s.log.take(ln.key); r != nil {
 		t.doubts, r.doubts = append(t.doubts, r.doubts...), nil
-		if r.decisions > 0 {
+		if len(r.ops) > 0 || r.drops.Total > 0 {
 			t.calls = append(t.calls, &call{report: r, apply: r.apply, done: make(chan struct{})})
 		}
 	}
@@ -222,9 +222,6 @@ func (s *Store) take(t *trip, answer []any, here time.Time) (done, held bool) {
 		s.clocks[shard(ln.key)].set(now, here)
 	}
 	if err == nil && len(answer) == 1 {
-		for _, a := range append(t.doubts, attempt{calls: t.calls}) {
-			s.reported(a.calls)
-		}
 		ln.copy, ln.due, ln.local = t.to, t.due, nil
 		finish(t.calls, nil)
 		return true, false
@@ -238,23 +235,9 @@ func (s *Store) take(t *trip, answer []any, here time.Time) (done, held bool) {
 		return true, false
 	}
 	last := current.last(s.steps.Writer)
-	t.doubts = slices.DeleteFunc(t.doubts, func(a attempt) bool {
-		if number(a.version) > last {
-			return false
-		}
-		s.reported(a.calls)
-		return true
-	})
+	t.doubts = slices.DeleteFunc(t.doubts, func(a attempt) bool { return number(a.version) <= last })
 	ln.copy, ln.due = current, current.group.Due()
 	return false, reserved == 1
-}
-
-func (s *Store) reported(calls []*call) {
-	for _, c := range calls {
-		if c.report != nil {
-			s.opts.Reported(c.report.decisions)
-		}
-	}
 }
 
 // fail ends calls whose step failed. Where nobody knows whether it was carried out, each caller gets

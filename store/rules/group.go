@@ -39,9 +39,7 @@ type Seen struct {
 	At   int64     `cbor:"2,keyasint"`
 }
 
-// Record is what is known of one stored Event.
-//
-// Written is the count in the API server's copy; the rest of Total is pending.
+// Record is what is known of one stored Event. Written is the count in the API server's copy; the rest of Total is pending.
 type Record struct {
 	ID  uint64    `cbor:"1,keyasint"`
 	Key store.Key `cbor:"2,keyasint,omitzero"` // Write.Exact or Write.Similar; zero for one found by name only
@@ -284,12 +282,8 @@ func (g *Group) shed(now time.Time, fresh store.Key) bool {
 		g.Records[i].Messages = nil
 		return true
 	}
-	if i := oldest(g.Records, func(r *Record) (int64, bool) { return r.Seen, r.Due == 0 }); i >= 0 {
-		g.Records = slices.Delete(g.Records, i, i+1)
-		return true
-	}
-	if i := oldest(g.Similar, func(s *Similar) (int64, bool) { return s.Last, true }); i >= 0 {
-		g.Similar = slices.Delete(g.Similar, i, i+1)
+	if forgetOldest(&g.Records, func(r *Record) (int64, bool) { return r.Seen, r.Due == 0 }) ||
+		forgetOldest(&g.Similar, func(s *Similar) (int64, bool) { return s.Last, true }) {
 		return true
 	}
 	if i := oldest(g.Records, func(r *Record) (int64, bool) { return r.Seen, true }); i >= 0 {
@@ -315,6 +309,15 @@ func oldest[T any](all []T, of func(*T) (at int64, counts bool)) int {
 		}
 	}
 	return found
+}
+
+// forgetOldest removes the one with the earliest time of those that count, and reports whether there was any.
+func forgetOldest[T any](all *[]T, of func(*T) (at int64, counts bool)) bool {
+	i := oldest(*all, of)
+	if i >= 0 {
+		*all = slices.Delete(*all, i, i+1)
+	}
+	return i >= 0
 }
 
 // together counts all under the empty name.

@@ -143,15 +143,11 @@ func (g *Group) keep(b SpamBucket) bool {
 	if b.Key == 0 || b.Used == 0 && len(b.Reserves) == 0 {
 		return false
 	}
-	i := slices.IndexFunc(g.Buckets, func(o SpamBucket) bool { return o.Key == b.Key })
-	if i < 0 && len(g.Buckets) >= maxBuckets {
-		i = oldest(g.Buckets, func(o *SpamBucket) (int64, bool) { return o.At + o.Used, true })
+	g.Buckets = slices.DeleteFunc(g.Buckets, func(o SpamBucket) bool { return o.Key == b.Key })
+	if len(g.Buckets) >= maxBuckets {
+		forgetOldest(&g.Buckets, func(o *SpamBucket) (int64, bool) { return o.At + o.Used, true })
 	}
-	if i < 0 {
-		i = len(g.Buckets)
-		g.Buckets = append(g.Buckets, b)
-	}
-	g.Buckets[i] = b
+	g.Buckets = append(g.Buckets, b)
 	return true
 }
 

@@ -79,7 +79,7 @@ func (s *server) inRedis(own *memory.Store, local part) (*state, error) {
 				s.metrics.Store.Lost.Add(float64(d.Total))
 			}
 		},
-		Reported: func(n int) { s.metrics.Store.Reported.Add(float64(n)) },
+		Reported: s.metrics.Store.Reported.Inc,
 		Waiting:  func(n int) { s.metrics.Store.Waiting.Set(float64(n)) },
 	})
 	decides := fallback.New(s.metrics.Store.Observe("redis", shared), shared, s.fallbackOptions())
