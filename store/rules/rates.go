@@ -185,23 +185,6 @@ func (b *SpamBucket) useReserve(now int64, reason string, l *store.Limits) {
 // Spam is the level of a spam bucket of g. One that is not known is full.
 func (g *Group) Spam(key store.Key) Level { return g.bucket(key).Level }
 
-// Reserve is how many more Events of a reason the reserve of g admits at now, and when it admits as
-// many as it can again; zero when it does.
-func (g *Group) Reserve(now time.Time, reason string, l *store.Limits) (left int, renewed time.Time) {
-	at, reason, b := now.UnixMicro(), store.Clip(reason, reasonBytes), g.bucket(l.Spam.Key)
-	left = b.reserve(at, reason, l)
-	until := int64(0)
-	for _, r := range b.Reserves {
-		switch {
-		case at < r.Until && r.Reason == nameKey(reason):
-			return left, moment(r.Until)
-		case at < r.Until && left == 0 && (until == 0 || r.Until < until):
-			until = r.Until // other reasons hold all the places until then
-		}
-	}
-	return left, moment(until)
-}
-
 // payment is the answer of the buckets of a write. The group keeps after, if they all agree.
 type payment struct {
 	empty *store.Bucket // the first that has no token; nil when all agree
