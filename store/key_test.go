@@ -4,7 +4,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"go.uber.org/goleak"
 )
+
+// TestMain holds that no goroutine is left when all tests have ended.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // However one text is cut into parts, no two lists of parts share a key.
 func FuzzKeyOf(f *testing.F) {

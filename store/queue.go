@@ -101,8 +101,8 @@ const (
 	// NameTaken says that the API server has another Event under the name. It is not found, and
 	// CREATEs under that name leave no state from then on.
 	NameTaken
-	// Rejected says that the API server will never store it. What an Event was to report goes to
-	// a notice; a notice is left as it is until there is more to report.
+	// Rejected says that the API server will never store it. What an Event was to report goes to a notice; a notice
+	// is given up.
 	Rejected
 	// Failed gives the write back, to be tried again later.
 	Failed

@@ -154,11 +154,7 @@ func (h *Hasher) Add(parts ...string) *Hasher {
 }
 
 // AddKey appends another Key as a part.
-func (h *Hasher) AddKey(k Key) *Hasher {
-	h.buf = binary.AppendUvarint(h.buf, uint64(len(k)))
-	h.buf = append(h.buf, k[:]...)
-	return h
-}
+func (h *Hasher) AddKey(k Key) *Hasher { return h.Add(string(k[:])) }
 
 // Sum is the Key of the parts added since the last Sum.
 func (h *Hasher) Sum() Key {

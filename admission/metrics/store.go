@@ -36,7 +36,7 @@ func newStoreMetrics(made factory) Store {
 		Waiting: made.gauge("eventquota_reports_waiting",
 			"Sources and objects, and quotas, about which this replica has decided something without Redis, or without asking it, that Redis does not know of yet."),
 		Reported: made.counter("eventquota_reports_total",
-			"Decisions that this replica made without Redis, or without asking it, and that Redis knows of now."),
+			"Decisions that this replica made without Redis, or without asking it, and reports to it."),
 		Lost: made.counter("eventquota_reports_lost_total",
 			"Occurrences of Events that this replica could report neither to Redis nor in a notice of its own, as it had no memory for more."),
 	}

@@ -8,9 +8,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/fallback"
 )
+
+// TestMain holds that no goroutine is left when all tests have ended.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // shared is a shared store that answers as a test says.
 type shared struct {
@@ -83,42 +88,35 @@ func TestWhatDecidesWithoutTheSharedStore(t *testing.T) {
 	}
 }
 
-func TestADecisionThatIsNotConfirmedStandsAndCountsAsAFailure(t *testing.T) {
-	t.Parallel()
-	s := &shared{decide: func(context.Context) (store.Decision, error) {
-		return store.Decision{Verdict: store.Merge}, errors.Join(store.ErrUnconfirmed, context.DeadlineExceeded)
-	}}
-	opened := false
-	f := newStore(s, func(o *fallback.Options) { o.OnChange = func(open bool, _ error) { opened = open } })
-	for range failures {
-		if d, err := f.Decide(t.Context(), time.Now(), store.Write{}, store.Limits{}); err != nil || d.Verdict != store.Merge {
-			t.Errorf("decided %v (%v), want the merge that was carried", d.Verdict, err)
-		}
-	}
-	if !opened || s.local != 0 || f.Available() {
-		t.Errorf("open %t, available %t, decided %d times locally; want it open and nothing decided locally", opened, f.Available(), s.local)
-	}
-}
-
-func TestALostRaceAndACallerThatHasGoneAreNoFailures(t *testing.T) {
+// What is not confirmed stands, and counts as a failure. A lost race and a caller that has gone are none.
+func TestWhatCountsAsAFailure(t *testing.T) {
 	t.Parallel()
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	for name, tt := range map[string]struct {
-		context func() context.Context
-		err     error
+		ctx   context.Context //nolint:containedctx // the case
+		err   error
+		local int
+		opens bool
 	}{
-		"no turn in time":     {t.Context, store.ErrCrowded},
-		"the caller has left": {func() context.Context { return gone }, context.Canceled},
+		"not confirmed":       {t.Context(), errors.Join(store.ErrUnconfirmed, context.DeadlineExceeded), 0, true},
+		"no answer":           {t.Context(), errAway, failures, true},
+		"no turn in time":     {t.Context(), store.ErrCrowded, failures, false},
+		"the caller has left": {gone, context.Canceled, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := &shared{decide: func(context.Context) (store.Decision, error) { return store.Decision{}, tt.err }}
-			f := newStore(s, func(o *fallback.Options) {
-				o.OnChange = func(bool, error) { t.Error("the breaker has opened") }
-			})
-			for range 10 * failures {
-				_, _ = f.Decide(tt.context(), time.Now(), store.Write{}, store.Limits{})
+			s := &shared{decide: func(context.Context) (store.Decision, error) { return store.Decision{Verdict: store.Merge}, tt.err }}
+			opened := false
+			f := newStore(s, func(o *fallback.Options) { o.OnChange = func(open bool, _ error) { opened = open } })
+			for range failures {
+				d, err := f.Decide(tt.ctx, time.Now(), store.Write{}, store.Limits{})
+				if stands := d.Verdict == store.Merge; stands != errors.Is(tt.err, store.ErrUnconfirmed) || (err != nil) != (tt.ctx == gone) {
+					t.Errorf("decided %v (%v)", d.Verdict, err)
+				}
+			}
+			if opened != tt.opens || f.Available() == tt.opens || s.local != tt.local {
+				t.Errorf("open %t, available %t, decided %d times locally; want open %t and %d", opened, f.Available(), s.local, tt.opens, tt.local)
 			}
 		})
 	}

@@ -45,7 +45,7 @@ type Store struct {
 	pending map[*entry]struct{}
 	turns   rules.Turns
 	levels  *store.Table[rules.Level]
-	order   int64     // of the last decision
+	order   int64     // of the last decision, as callers read their clocks before they take the lock
 	last    time.Time // the latest time of a step
 }
 
@@ -100,7 +100,9 @@ func (s *Store) Decide(_ context.Context, now time.Time, w store.Write, l store.
 		drops := rules.Dropped(now, w, &l, d.Empty, d.Occurrences)
 		s.addDrops(now, w.Namespace, rules.NoticeKey(d.Empty), &drops)
 	}
-	return s.ordered(now, d), nil
+	s.order = max(s.order+1, now.UnixMicro())
+	d.Order = s.order
+	return d, nil
 }
 
 // at is the time of a step.
@@ -140,22 +142,14 @@ func (s *Store) setLevel(namespace string, quota store.Key, v rules.Level) {
 	s.levels.Shrink(0)
 }
 
-// ordered gives a decision its place among all of them. Callers read their clocks before they take
-// the lock, so times alone do not give the order.
-func (s *Store) ordered(now time.Time, d store.Decision) store.Decision {
-	s.order = max(s.order+1, now.UnixMicro())
-	d.Order = s.order
-	return d
-}
-
 // stepBytes is more than one decision adds: to its group, and to the notice of a quota.
 const stepBytes = 16 << 10
 
 // enter finds or makes a group, of which nothing is forgotten until it is measured. It makes sure of the bytes
 // that the step may add for a namespace.
 func (s *Store) enter(now time.Time, namespace string, key store.Key) (e *entry, known bool, err error) {
-	e, known = s.known(now, key)
-	if known {
+	e = s.known(now, key)
+	if known = e != nil; known {
 		s.groups.Pin(e.place)
 	}
 	if !s.groups.Fits(namespace, stepBytes) {
@@ -178,16 +172,16 @@ func (s *Store) make(namespace string, key store.Key) *entry {
 }
 
 // known finds a group. One whose time has passed is forgotten; one that nobody asks for stays until its bytes are needed.
-func (s *Store) known(now time.Time, key store.Key) (*entry, bool) {
+func (s *Store) known(now time.Time, key store.Key) *entry {
 	place := s.groups.Get(key)
 	if place == nil {
-		return nil, false
+		return nil
 	}
 	if place.Value.Expired(now) {
 		s.groups.Remove(place)
-		return nil, false
+		return nil
 	}
-	return place.Value, true
+	return place.Value
 }
 
 // measure brings the count of bytes and what is pending up to date with e.
@@ -213,12 +207,10 @@ func (s *Store) ReportDrops(now time.Time, namespace string, register store.Key,
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now = s.at(now)
-	e, _, err := s.enter(now, namespace, register)
-	if err != nil {
+	if _, _, err := s.enter(now, namespace, register); err != nil {
 		return err
 	}
-	e.AddDrops(now, s.steps.Next(), d)
-	s.measure(e)
+	s.addDrops(now, namespace, register, d)
 	return nil
 }
 
@@ -227,10 +219,103 @@ func (s *Store) addDrops(now time.Time, namespace string, register store.Key, d 
 	if d.Total <= 0 {
 		return
 	}
-	e, known := s.known(now, register)
-	if !known {
+	e := s.known(now, register)
+	if e == nil {
 		e = s.make(namespace, register)
 	}
 	e.AddDrops(now, s.steps.Next(), d)
 	s.measure(e)
+}
+
+// Claim implements store.Queue.
+func (s *Store) Claim(_ context.Context, now time.Time, ahead time.Duration, n int, claimed func(namespace string, group store.Key) bool) ([]store.PendingWrite, error) {
+	by := rules.By(now, ahead)
+	picked := s.turns.Pick(s.due(by), n, claimed)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var writes []store.PendingWrite
+	for _, d := range picked {
+		if place := s.groups.Get(d.Group); place != nil {
+			writes = append(writes, place.Value.Claim(d.Group, by)...)
+		}
+	}
+	return writes, nil
+}
+
+// due are the groups of which something falls due by a moment, in any order.
+func (s *Store) due(by time.Time) []rules.DueGroup {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var due []rules.DueGroup
+	for e := range s.pending {
+		if !e.due.After(by) {
+			due = append(due, rules.DueGroup{Group: e.place.Key, Namespace: e.Namespace, Due: e.due.UnixMicro()})
+		}
+	}
+	return due
+}
+
+// Complete implements store.Queue. A write of a group that is not known any more is ignored.
+func (s *Store) Complete(_ context.Context, now time.Time, p store.PendingWrite, o store.Outcome) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now = s.at(now)
+	e := s.known(now, p.Ref.Group)
+	if e == nil {
+		return nil
+	}
+	e.Complete(now, s.steps.Next(), &p, o)
+	s.measure(e)
+	s.groups.Shrink(0)
+	return nil
+}
+
+// Pending implements store.Queue.
+func (s *Store) Pending(context.Context) (int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return int64(len(s.pending)), nil
+}
+
+// Peek copies what is known of groups and of the levels of quotas. It changes nothing but which levels
+// were used last. Each group is as it is at one moment; the lock is held for one at a time. The Store
+// has no clock: State.At is the time of the latest step.
+func (s *Store) Peek(_ context.Context, groups, levels []store.Key) (rules.State, error) {
+	st := rules.State{Groups: map[store.Key]*rules.Group{}, Levels: map[store.Key]rules.Level{}}
+	for _, key := range groups {
+		s.peekGroup(key, &st)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, key := range levels {
+		if v := s.level(key); v != (rules.Level{}) {
+			st.Levels[key] = v
+		}
+	}
+	st.At = s.last
+	return st, nil
+}
+
+func (s *Store) peekGroup(key store.Key, st *rules.State) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if place := s.groups.Get(key); place != nil && !place.Value.Expired(s.last) {
+		st.Groups[key] = place.Value.Clone()
+	}
+}
+
+// From makes a Store that goes on from a copy of what another holds: at st.At it decides as the other
+// would, as far as that was copied.
+func From(st rules.State) *Store {
+	s := New(Options{Bytes: DefaultBytes})
+	for key, v := range st.Levels {
+		s.setLevel("", key, v)
+	}
+	for key, g := range st.Groups {
+		e := s.make(g.Namespace, key)
+		e.Group = *g.Clone()
+		s.measure(e)
+	}
+	s.last = st.At
+	return s
 }

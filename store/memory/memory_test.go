@@ -47,20 +47,6 @@ func TestOrderIsThatOfTheSteps(t *testing.T) {
 	}
 }
 
-func TestStepsHaveNamesOfTheirOwn(t *testing.T) {
-	seen := map[store.Key]bool{}
-	for range 10 {
-		h := newHostile(t, MinBytes)
-		for range 1000 {
-			key := h.steps.Next()
-			if seen[key] || key.IsZero() {
-				t.Fatal("a name of a step is used twice")
-			}
-			seen[key] = true
-		}
-	}
-}
-
 // What is decided on a copy is what the store itself decides, and the store does not notice.
 func TestAForecastIsWhatHappens(t *testing.T) {
 	for seed := range uint64(20) {

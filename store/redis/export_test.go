@@ -19,18 +19,6 @@ const Indexed = indexed
 // QuotaKey is the key of a quota.
 func (s *Store) QuotaKey(quota store.Key) string { return s.quotaKey(quota) }
 
-// Quiet reports whether no trip to a quota of l is under way, so that what was given back is back.
-func (s *Store) Quiet(l *store.Limits) bool {
-	s.quotas.mu.Lock()
-	defer s.quotas.mu.Unlock()
-	for i := range l.Quotas {
-		if e := s.quotas.all.Get(l.Quotas[i].Key); e != nil && e.Value.busy {
-			return false
-		}
-	}
-	return true
-}
-
 // Small bounds the copies, in bytes, and the reports of a replica.
 func (s *Store) Small(bytes, reports int64) *Store {
 	s.lines, s.log = newLines(bytes), newReports(reports)

@@ -18,8 +18,8 @@ const (
 	// to Options.Unreported.
 	unreportedFor = 10 * time.Minute
 	maxReports    = 1 << 17
-	// flushAtOnce is the number of registers that are flushed at the same time.
-	flushAtOnce = 32
+	// tripsAtOnce is the number of trips that a flush or a claim makes at the same time.
+	tripsAtOnce = 32
 )
 
 // Run reports until ctx ends, and then what is left. What Redis does not take soon after goes to Options.Unreported.
@@ -45,7 +45,7 @@ func (s *Store) Run(ctx context.Context) {
 func (s *Store) Flush(ctx context.Context) {
 	var failed atomic.Bool
 	var trips errgroup.Group
-	trips.SetLimit(flushAtOnce)
+	trips.SetLimit(tripsAtOnce)
 	for register, namespace := range s.log.waiting(s.opts.Now()) {
 		trips.Go(func() error {
 			ctx, cancel := context.WithTimeout(ctx, s.opts.TripTimeout)
@@ -108,11 +108,8 @@ func (s *Store) spill(register store.Key, r *report) {
 }
 
 func (s *Store) unreported(now time.Time, namespace string, register store.Key, d *rules.Drops) {
-	if d.Total <= 0 {
-		return
-	}
-	if s.opts.Unreported == nil || s.opts.Unreported(now, namespace, register, d) != nil {
-		s.opts.Lost(d.Total)
+	if d.Total > 0 {
+		s.opts.Unreported(now, namespace, register, d)
 	}
 }
 

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"cmp"
+	"strconv"
 	"sync"
 	"time"
 
@@ -23,29 +24,16 @@ type line struct {
 	waiting   []*call
 }
 
-// lines are those lines of a replica that share a lock. A line with a step under way is pinned.
+// lines are those of a replica. A line with a step under way is pinned.
 type lines struct {
 	mu  sync.Mutex
 	all *store.Table[*line]
 }
 
-const (
-	// linesBytes bounds the copies of a replica, by the estimate of store/rules, and locks is the number of
-	// locks that they are spread over.
-	linesBytes = 64 << 20
-	locks      = 64
-)
+// linesBytes bounds the copies of a replica, by the estimate of store/rules.
+const linesBytes = 64 << 20
 
-func newLines(bytes int64) []*lines {
-	all := make([]*lines, locks)
-	for i := range all {
-		all[i] = &lines{all: store.NewTable[*line](bytes / locks)}
-	}
-	return all
-}
-
-// linesOf returns the lines that a register belongs to.
-func (s *Store) linesOf(key store.Key) *lines { return s.lines[key[1]%locks] }
+func newLines(bytes int64) *lines { return &lines{all: store.NewTable[*line](bytes)} }
 
 // enter finds or makes a line, and pins it until it is measured. The caller holds the lock.
 func (ls *lines) enter(namespace string, key store.Key) *line {
@@ -103,9 +91,8 @@ type report struct {
 	namespace string
 	since     time.Time
 	doubts    []attempt // oldest first
-	decisions int       // before they were joined
 	ops       []rules.Op
-	index     map[alike]int
+	index     map[store.Key]int // of ops, by what those have in common that are joined
 	drops     rules.Drops
 }
 
@@ -116,16 +103,6 @@ type attempt struct {
 	since   time.Time
 }
 
-// alike is what decisions have in common that are reported as one: the name of the Event or, for first
-// occurrences, the Event that they were merged into or their reason.
-type alike struct {
-	verdict      store.Verdict
-	update       bool
-	into, reason string
-	name         string
-	bucket       store.Key
-}
-
 // apply adds its decisions and drops to its register.
 func (r *report) apply(g *rules.Group, now time.Time, fresh store.Key) {
 	for i := range r.ops {
@@ -134,25 +111,27 @@ func (r *report) apply(g *rules.Group, now time.Time, fresh store.Key) {
 	g.AddDrops(now, fresh, &r.drops)
 }
 
-// add adds a decision.
+// add adds a decision. First occurrences are joined that were merged into one Event, or refused by one bucket for one
+// reason; others by the name of their Event.
 func (r *report) add(o rules.Op) {
-	r.decisions++
 	d := &o.Decision
 	if d.Verdict.Admits() {
 		r.ops = append(r.ops, o)
 		return
 	}
-	key := alike{verdict: d.Verdict, update: o.Write.Update != nil, into: d.Into, reason: o.Write.Reason}
+	first := o.Write.Count <= 1 && o.Write.Update == nil
+	alike := new(store.Hasher).Add(d.Verdict.String(), d.Into, o.Write.Reason)
 	if d.Empty != nil {
-		key.bucket = d.Empty.Key
+		alike.AddKey(d.Empty.Key)
 	}
-	if o.Write.Count > 1 || key.update {
-		key.name = o.Write.Name
+	if !first {
+		alike.Add(o.Write.Name, strconv.FormatBool(o.Write.Update != nil))
 	}
+	key := alike.Sum()
 	i, known := r.index[key]
 	if !known {
 		if r.index == nil {
-			r.index = map[alike]int{}
+			r.index = map[store.Key]int{}
 		}
 		r.index[key] = len(r.ops)
 		r.ops = append(r.ops, o)
@@ -161,7 +140,7 @@ func (r *report) add(o rules.Op) {
 	was := &r.ops[i]
 	occurrences := was.Decision.Occurrences + d.Occurrences
 	switch {
-	case key.name == "":
+	case first:
 		was.Join(&o)
 	case o.Write.Count >= was.Write.Count:
 		more, at := was.More, was.At
@@ -205,10 +184,7 @@ func (rs *reports) add(now time.Time, group store.Key, o rules.Op) {
 }
 
 func (rs *reports) addDrops(now time.Time, namespace string, register store.Key, d *rules.Drops) {
-	rs.change(now, namespace, register, func(r *report) {
-		r.decisions++
-		r.drops.Merge(d)
-	})
+	rs.change(now, namespace, register, func(r *report) { r.drops.Merge(d) })
 }
 
 // take removes and returns what waits for a register; nil for nothing.
@@ -226,11 +202,9 @@ func (rs *reports) take(register store.Key) *report {
 // putBack puts back what take returned, before what has come since.
 func (rs *reports) putBack(register store.Key, r *report) {
 	rs.change(r.since, r.namespace, register, func(newer *report) {
-		decisions := r.decisions + newer.decisions
 		for _, o := range newer.ops {
 			r.add(o)
 		}
-		r.decisions = decisions
 		r.drops.Merge(&newer.drops)
 		*newer = *r
 	})

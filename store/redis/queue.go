@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -20,46 +22,64 @@ const indexed = 1024
 // member is how the index names a register, and the namespace in which it is written.
 func member(group store.Key, namespace string) string { return string(group[:]) + namespace }
 
-// Claim implements store.Queue. It makes two trips to each server concerned. If one does not answer, what
-// it holds is missing and the error says so.
+// Claim implements store.Queue. If a server does not answer, what it holds is missing and the error says so.
 func (s *Store) Claim(
 	ctx context.Context, _ time.Time, ahead time.Duration, n int, claimed func(string, store.Key) bool,
 ) ([]store.PendingWrite, error) {
 	if n <= 0 {
 		return nil, nil
 	}
-	err := s.clocksKnown(ctx)
-	limits := make([]time.Time, shards)
-	for i := range limits {
-		limits[i] = rules.By(s.clocks[i].now(s.opts.Now()), ahead)
+	var found [shards][]rules.DueGroup
+	var limits [shards]time.Time
+	var asked errgroup.Group
+	asked.SetLimit(tripsAtOnce)
+	for i := range shards {
+		asked.Go(func() (err error) {
+			found[i], limits[i], err = s.due(ctx, i, ahead)
+			return err
+		})
 	}
-	commands, callErr := ask(ctx, s, shards, func(i int) *redis.ZSliceCmd {
-		return redis.NewZSliceCmd(ctx, "zrangebyscore", s.dues[i], "-inf", limits[i].UnixMicro(), "withscores", "limit", s.looked[i].Load(), indexed)
-	})
-	var due []rules.DueGroup
-	for i, c := range commands {
-		if len(c.Val()) < indexed {
-			s.looked[i].Store(0)
-		} else {
-			s.looked[i].Add(indexed)
-		}
-		for _, z := range c.Val() {
-			name, _ := z.Member.(string)
-			if len(name) < len(store.Key{}) {
-				continue
-			}
-			due = append(due, rules.DueGroup{Group: store.Key([]byte(name[:16])), Namespace: name[16:], Due: int64(z.Score)})
-		}
-	}
-	writes, readErr := s.read(ctx, s.turns.Pick(due, n, claimed), limits)
-	if err = errors.Join(err, callErr, readErr); err != nil {
+	err := asked.Wait()
+	writes, readErr := s.read(ctx, s.turns.Pick(slices.Concat(found[:]...), n, claimed), &limits)
+	if err = errors.Join(err, readErr); err != nil {
 		err = fmt.Errorf("read what is due: %w", err)
 	}
 	return writes, err
 }
 
+// due are registers of a shard of which something is due, and by when it is, by the clock of the shard.
+func (s *Store) due(ctx context.Context, shard int, ahead time.Duration) ([]rules.DueGroup, time.Time, error) {
+	answer, err := script.Run(ctx, s.client, []string{s.dues[shard]},
+		"due", rules.By(time.UnixMicro(0), ahead).UnixMicro(), s.looked[shard].Load(), indexed)
+	var now int64
+	var members []any
+	if err == nil {
+		err = scan(answer, &now, &members)
+	}
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	s.clocks[shard].set(now, s.opts.Now())
+	if len(members) < 2*indexed {
+		s.looked[shard].Store(0)
+	} else {
+		s.looked[shard].Add(indexed)
+	}
+	var due []rules.DueGroup
+	for ; len(members) >= 2; members = members[2:] {
+		var name, score string
+		if err := scan(members, &name, &score); err != nil {
+			return nil, time.Time{}, err
+		}
+		if at, err := strconv.ParseFloat(score, 64); err == nil && len(name) >= len(store.Key{}) {
+			due = append(due, rules.DueGroup{Group: store.Key([]byte(name[:16])), Namespace: name[16:], Due: int64(at)})
+		}
+	}
+	return due, rules.By(time.UnixMicro(now), ahead), nil
+}
+
 // read reads what is due of registers.
-func (s *Store) read(ctx context.Context, due []rules.DueGroup, limits []time.Time) ([]store.PendingWrite, error) {
+func (s *Store) read(ctx context.Context, due []rules.DueGroup, limits *[shards]time.Time) ([]store.PendingWrite, error) {
 	commands, err := s.get(ctx, len(due), func(i int) string { return s.groupKey(due[i].Group) })
 	var writes []store.PendingWrite
 	for i, c := range commands {
@@ -90,8 +110,7 @@ func (s *Store) get(ctx context.Context, n int, key func(i int) string) ([]*redi
 	return ask(ctx, s, n, func(i int) *redis.StringCmd { return redis.NewStringCmd(ctx, "get", key(i)) })
 }
 
-// ask runs n commands and returns them; none if time was up, as they may still be running. That a key does not exist
-// is no error.
+// ask runs n commands and returns them. That a key does not exist is no error.
 func ask[C redis.Cmder](ctx context.Context, s *Store, n int, command func(i int) C) ([]C, error) {
 	if n == 0 {
 		return nil, nil
@@ -101,11 +120,8 @@ func ask[C redis.Cmder](ctx context.Context, s *Store, n int, command func(i int
 		commands[i] = command(i)
 		all[i] = commands[i]
 	}
-	err := s.client.Call(ctx, all...)
-	if ctx.Err() != nil {
-		return nil, errors.Join(err, ctx.Err())
-	}
-	err = nil
+	_ = s.client.Call(ctx, all...) // each command has its error
+	var err error
 	for _, c := range all {
 		if e := c.Err(); e != nil && !errors.Is(e, redis.Nil) {
 			err = e
@@ -114,35 +130,11 @@ func ask[C redis.Cmder](ctx context.Context, s *Store, n int, command func(i int
 	return commands, err
 }
 
-// clocksKnown asks the shards whose clock is not known for their time.
-func (s *Store) clocksKnown(ctx context.Context) error {
-	var asked errgroup.Group
-	here := s.opts.Now()
-	for i := range s.clocks {
-		if !s.clocks[i].known(here) {
-			asked.Go(func() error { return s.askTime(ctx, i) })
-		}
-	}
-	return asked.Wait()
-}
-
-// askTime asks a shard for its time, by a step that never fits.
-func (s *Store) askTime(ctx context.Context, shard int) error {
-	answer, err := script.Run(ctx, s.client, []string{s.names[shard] + "clock", s.dues[shard]},
-		"none", "", "", "", 0, 0, 1, "", "-", 0)
-	if err != nil {
-		return err
-	}
-	var now int64
-	if err := scan(answer, &now); err != nil {
-		return err
-	}
-	s.clocks[shard].set(now, s.opts.Now())
-	return nil
-}
-
 // Reach reports whether Redis answers.
-func (s *Store) Reach(ctx context.Context) error { return s.askTime(ctx, 0) }
+func (s *Store) Reach(ctx context.Context) error {
+	_, err := s.get(ctx, 1, func(int) string { return s.names[0] })
+	return err
+}
 
 // Complete implements store.Queue.
 func (s *Store) Complete(ctx context.Context, _ time.Time, p store.PendingWrite, o store.Outcome) error {

@@ -45,14 +45,12 @@ type Options struct {
 	// Unsettled says that nobody settles what is stored, so that nothing is kept pending.
 	Unsettled bool
 	// Unreported takes what this replica could not report to Redis before it stopped, within the longest
-	// wait, or because the namespace has too many reports: ReportDrops of a memory.Store. Nil drops it.
-	Unreported func(now time.Time, namespace string, register store.Key, d *rules.Drops) error
-	// Reported is told how many decisions were in a report that Redis took, and Waiting of how many
-	// registers something was decided of which Redis does not surely know. They must not block; nil tells nobody.
-	Reported, Waiting func(n int)
-	// Lost is told how many occurrences were in reports that there was no place for. It must not block; nil
-	// tells nobody.
-	Lost func(occurrences int64)
+	// wait, or because the namespace has too many reports. Nil drops it.
+	Unreported func(now time.Time, namespace string, register store.Key, d *rules.Drops)
+	// Reported is called for each decision that is made without Redis or without asking it, and Waiting with the number
+	// of registers of which something was decided that Redis does not surely know. They must not block; nil tells nobody.
+	Reported func()
+	Waiting  func(n int)
 	// TripTimeout bounds a trip whose callers have deadlines of their own. 0 is 200 ms.
 	TripTimeout time.Duration
 	// Now is the clock of this process. Nil for the real one.
@@ -70,7 +68,7 @@ type Store struct {
 	clocks [shards]clock
 	looked [shards]atomic.Int64 // where in each index the next claim begins
 	turns  rules.Turns
-	lines  []*lines
+	lines  *lines
 	quotas *quotas
 	log    *reports
 }
@@ -86,13 +84,13 @@ func New(client redisclient.Caller, o Options) *Store {
 		o.Now = time.Now
 	}
 	if o.Reported == nil {
-		o.Reported = func(int) {}
+		o.Reported = func() {}
 	}
 	if o.Waiting == nil {
 		o.Waiting = func(int) {}
 	}
-	if o.Lost == nil {
-		o.Lost = func(int64) {}
+	if o.Unreported == nil {
+		o.Unreported = func(time.Time, string, store.Key, *rules.Drops) {}
 	}
 	o.TripTimeout = cmp.Or(o.TripTimeout, 200*time.Millisecond)
 	s := &Store{client: client, opts: o, steps: store.NewSteps()}
@@ -129,11 +127,11 @@ func (s *Store) Decide(ctx context.Context, _ time.Time, w store.Write, l store.
 	}
 	d, err := s.decide(ctx, &w, &l, t)
 	failed := err != nil && !errors.Is(err, store.ErrUnconfirmed)
-	if failed || !pays(d) {
-		t.giveBack()
-	}
 	if failed {
 		return store.Decision{}, fmt.Errorf("step of a group: %w", err)
+	}
+	if !pays(d) {
+		t.giveBack(ctx)
 	}
 	s.reportQuotaDrop(&w, &l, d)
 	return d, err
@@ -145,7 +143,7 @@ func (s *Store) decide(ctx context.Context, w *store.Write, l *store.Limits, t *
 	if g.known && g.Verdict == store.Drop && !l.ChargeMerged {
 		// The group's own bucket is empty, and can only have become emptier since the copy was made. The
 		// decision becomes a report.
-		s.log.add(s.opts.Now(), w.Group, rules.Op{Write: *w, Limits: l, Decision: g.Decision, At: g.at})
+		s.report(w, l, g.Decision, g.at)
 		g.Unasked = true
 		return g.Decision, nil
 	}
@@ -186,7 +184,7 @@ func (s *Store) guess(w *store.Write, l *store.Limits, grants []rules.Grant) gue
 	decide := func(g *rules.Group) {
 		r.Decision, r.changed = g.Clone().Decide(r.at, store.Key{}, *w, l, grants)
 	}
-	r.known = s.linesOf(w.Group).look(w.Group, r.at, decide)
+	r.known = s.lines.look(w.Group, r.at, decide)
 	if !r.known {
 		decide(&rules.Group{})
 	}
@@ -200,6 +198,7 @@ func (s *Store) reportQuotaDrop(w *store.Write, l *store.Limits, d store.Decisio
 	}
 	drops := rules.Dropped(s.opts.Now(), *w, l, d.Empty, d.Occurrences)
 	s.log.addDrops(s.opts.Now(), w.Namespace, rules.NoticeKey(d.Empty), &drops)
+	s.opts.Reported()
 }
 
 // DecideLocally decides a write while Redis is unavailable, by what this replica knows of its group and
@@ -211,15 +210,21 @@ func (s *Store) DecideLocally(w store.Write, l store.Limits) store.Decision {
 	var d store.Decision
 	var changed bool
 	v := s.steps.Next()
-	s.linesOf(w.Group).locally(w.Namespace, w.Group, func(g *rules.Group) { d, changed = g.Decide(now, v, w, &l, grants) })
+	s.lines.locally(w.Namespace, w.Group, func(g *rules.Group) { d, changed = g.Decide(now, v, w, &l, grants) })
 	if pays(d) {
 		s.quotas.each(w.Namespace, &l, func(i int, q *quota, now time.Time) { q.level = q.level.Force(l.Quotas[i].Limit, now) })
 	}
 	s.reportQuotaDrop(&w, &l, d)
 	if changed {
-		s.log.add(s.opts.Now(), w.Group, rules.Op{Write: w, Limits: &l, Decision: d, At: now})
+		s.report(&w, &l, d, now)
 	}
 	return d
+}
+
+// report makes a decision a report to its group.
+func (s *Store) report(w *store.Write, l *store.Limits, d store.Decision, at time.Time) {
+	s.log.add(s.opts.Now(), w.Group, rules.Op{Write: *w, Limits: l, Decision: d, At: at})
+	s.opts.Reported()
 }
 
 // clock is the clock of one shard of Redis: the TIME in its last answer and what has passed since by the monotonic
@@ -246,13 +251,6 @@ func (c *clock) set(at int64, here time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.at, c.seen = at, here
-}
-
-// known reports whether the shard has answered within the last minute.
-func (c *clock) known(here time.Time) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return !c.seen.IsZero() && here.Sub(c.seen) < time.Minute
 }
 
 // version names one step of one process, see store.Steps: it is never used twice, so an old copy never matches, not
@@ -325,6 +323,8 @@ func scan(answer []any, into ...any) error {
 			*to, ok = answer[i].(int64)
 		case *string:
 			*to, ok = answer[i].(string)
+		case *[]any:
+			*to, ok = answer[i].([]any)
 		}
 		if !ok {
 			return errAnswer

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -12,13 +11,18 @@ import (
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
 
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/redis"
 	"github.com/eventquota/eventquota/store/redisclient"
+	"github.com/eventquota/eventquota/store/rules"
 	redistest "github.com/eventquota/eventquota/test/redis"
 	"github.com/eventquota/eventquota/test/storetest"
 )
+
+// TestMain holds that no goroutine is left when all tests have ended.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var seeds = storetest.SeedFlags(10, 400)
 
@@ -84,9 +88,6 @@ func (c clocked) Call(ctx context.Context, cmds ...goredis.Cmder) error {
 		}
 	}
 	err := c.Caller.Call(ctx, sent...)
-	if ctx.Err() != nil {
-		return err // they may still be running
-	}
 	for i, cmd := range cmds {
 		if cmd, ok := cmd.(*goredis.Cmd); ok && sent[i] != goredis.Cmder(cmd) {
 			cmd.SetVal(sent[i].(*goredis.Cmd).Val())
@@ -101,8 +102,7 @@ func (c clocked) scripted(ctx context.Context, name, script string, args []any) 
 	return goredis.NewCmd(ctx, append(all, c.at.Load())...)
 }
 
-// punctual is a replica on a clock that its callers move. What it has decided it reports at once, and
-// what it gives back is back when it answers.
+// punctual is a replica on a clock that its callers move. What it has decided it reports at once.
 type punctual struct {
 	*redis.Store
 	*clock
@@ -114,9 +114,6 @@ func (p punctual) Decide(ctx context.Context, now time.Time, w store.Write, l st
 	defer cancel()
 	p.set(now)
 	d, err := p.Store.Decide(ctx, now, w, l)
-	for !p.Quiet(&l) {
-		runtime.Gosched()
-	}
 	p.Flush(ctx)
 	return d, err
 }
@@ -175,8 +172,10 @@ type replica struct {
 
 func newReplica(t *testing.T, address string) *replica {
 	t.Helper()
-	lost := func(n int64) { t.Errorf("%d occurrences were lost", n) }
-	s := redis.New(connect(t, address), redis.Options{Prefix: "test:", Lost: lost})
+	lost := func(_ time.Time, _ string, _ store.Key, d *rules.Drops) {
+		t.Errorf("%d occurrences were not reported", d.Total)
+	}
+	s := redis.New(connect(t, address), redis.Options{Prefix: "test:", Unreported: lost})
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { s.Run(ctx) })
@@ -186,13 +185,4 @@ func newReplica(t *testing.T, address string) *replica {
 	}}
 	t.Cleanup(r.stop)
 	return r
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }

@@ -85,11 +85,12 @@ func TestRedisStoppedInAStorm(t *testing.T) {
 	s := []*replica{newReplica(t, server.Addr()), newReplica(t, server.Addr())}
 	l, count := limits(5), newTallies()
 	l.Quotas = []store.Bucket{quota(60)}
-	stopped, resumed := make(chan struct{}), make(chan struct{})
+	stopped := make(chan struct{})
+	away, resumed := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	for c := range callers {
 		all.Go(func() {
-			for n := 0; n < 300 || !isClosed(resumed); n++ {
+			for n := 0; n < 300 || away.Err() == nil; n++ {
 				i := c + callers*n
 				object := fmt.Sprint("pod-", i%objects)
 				w := event(object, fmt.Sprint(i%7), i)
@@ -114,7 +115,7 @@ func TestRedisStoppedInAStorm(t *testing.T) {
 	if err := server.Resume(); err != nil {
 		t.Fatal(err)
 	}
-	close(resumed)
+	resumed()
 	all.Wait()
 	for _, one := range s {
 		one.stop()

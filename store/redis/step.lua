@@ -2,10 +2,10 @@
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
 
--- A quota: give back some time, take up to n tokens but for a reserve, then up to m of all; see rules.Level.
+-- A quota: give back some time, and take n tokens, one at most, but for a reserve; see rules.Level.
 if ARGV[1] == 'quota' then
   local one, capacity, reserve = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-  local n, m, back = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
+  local n, back = tonumber(ARGV[5]), tonumber(ARGV[6])
   local used, at = string.match(redis.call('GET', KEYS[1]) or '0 0', '(%d+) (%d+)')
   used, at = tonumber(used), tonumber(at)
   if at < now or at - now > 10000000 then
@@ -14,10 +14,14 @@ if ARGV[1] == 'quota' then
   used = math.max(0, used - back)
   local given = math.max(0, math.min(n, math.floor((capacity - reserve - used) / one)))
   used = used + given * one
-  local more = math.max(0, math.min(m, math.floor((capacity - used) / one)))
-  used = used + more * one
   redis.call('SET', KEYS[1], string.format('%.0f %.0f', used, at), 'PX', math.ceil((at - now + used) / 1000) + 1)
-  return {now, given, more, used, at}
+  return {now, given, used, at}
+end
+
+-- The registers of an index that are due by now plus some time, from one on, some at most, each before its time.
+if ARGV[1] == 'due' then
+  local by = string.format('%.0f', now + ARGV[2])
+  return {now, redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', by, 'WITHSCORES', 'LIMIT', ARGV[3], ARGV[4])}
 end
 
 -- A register: KEYS are it and its slot's index, ARGV the expected and the new version, writer, value,

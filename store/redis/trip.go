@@ -35,7 +35,7 @@ func (s *Store) do(ctx context.Context, key store.Key, c *call) (store.Decision,
 		ctx, cancel = context.WithTimeout(ctx, s.opts.TripTimeout)
 		defer cancel()
 	}
-	begun, ls := s.opts.Now(), s.linesOf(key)
+	begun, ls := s.opts.Now(), s.lines
 	ls.mu.Lock()
 	ln := ls.enter(c.namespace, key)
 	ln.waiting = append(ln.waiting, c)
@@ -73,7 +73,7 @@ func (s *Store) do(ctx context.Context, key store.Key, c *call) (store.Decision,
 
 // serve takes the calls of a line to Redis until none wait. Whoever calls it has made the line busy.
 func (s *Store) serve(ctx context.Context, ln *line) {
-	ls := s.linesOf(ln.key)
+	ls := s.lines
 	for busy := true; busy; {
 		within, cancel := context.WithTimeout(ctx, s.opts.TripTimeout)
 		s.trip(within, ln)
@@ -92,7 +92,7 @@ func (s *Store) trip(ctx context.Context, ln *line) {
 	t := &trip{line: ln}
 	for tries := 1; s.prepare(t); tries++ {
 		begun := s.opts.Now()
-		answer, err := t.send(ctx, s)
+		answer, err := s.send(ctx, t)
 		here := s.opts.Now()
 		if err != nil {
 			s.fail(t, err)
@@ -123,25 +123,23 @@ type trip struct {
 	line   *line
 	doubts []attempt // of trips before, oldest first
 	calls  []*call
-	// What the register is to become, when, and its time in the index once the step is carried out.
+	// What the register is to become, encoded too, when, and its time in the index once the step is carried out.
 	to      register
+	value   []byte
 	at, due time.Time
-	// What the script gets.
-	keys                                            [2]string
-	expected, version, writer, value, member, score string
-	now, age, expiry, reserve                       int64
+	reserve int64 // for how long the register is reserved if it is not carried out, in microseconds
 }
 
 // prepare applies what waits for a register to a copy of it. It returns false when there is nothing to send; all calls
 // are then finished.
 func (s *Store) prepare(t *trip) bool {
 	ln := t.line
-	ls := s.linesOf(ln.key)
+	ls := s.lines
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	if r := s.log.take(ln.key); r != nil {
 		t.doubts, r.doubts = append(t.doubts, r.doubts...), nil
-		if r.decisions > 0 {
+		if len(r.ops) > 0 || r.drops.Total > 0 {
 			t.calls = append(t.calls, &call{report: r, apply: r.apply, done: make(chan struct{})})
 		}
 	}
@@ -177,52 +175,43 @@ func (s *Store) prepare(t *trip) bool {
 	}
 	group.Seen = ln.copy.seen(v, t.at.Unix())
 	t.to, t.due = register{version: v, group: group}, group.Due()
-	value, err := group.Marshal()
-	if err != nil {
+	var err error
+	if t.value, err = group.Marshal(); err != nil {
 		s.unsent(t, err)
 		return false
 	}
-	s.fill(t, string(value))
 	ln.sent = s.opts.Now()
 	return true
 }
 
-// fill sets what the script gets of a step.
-func (s *Store) fill(t *trip, value string) {
-	ln := t.line
-	t.keys = [2]string{s.groupKey(ln.key), s.dues[shard(ln.key)]}
-	t.version, t.writer, t.value, t.now = string(t.to.version[:]), string(s.steps.Writer[:]), value, t.at.UnixMicro()
-	t.expected = ""
+// send sends a step, which is carried out if the register is still what it was and the step is not late.
+func (s *Store) send(ctx context.Context, t *trip) ([]any, error) {
+	ln, expected := t.line, ""
 	if !ln.copy.version.IsZero() {
-		t.expected = string(ln.copy.version[:])
+		expected = string(ln.copy.version[:])
 	}
 	expiry := time.UnixMicro(t.to.group.Until).Sub(t.at)
 	if !t.due.IsZero() {
 		expiry = max(expiry, pendingFor)
 	}
-	t.expiry = max(expiry.Milliseconds(), 1)
-	t.member, t.score = "", "-"
+	name, score := "", "-" // the index is as it is to be
 	if !t.due.Equal(ln.due) {
-		t.member, t.score = member(ln.key, t.to.group.Namespace), ""
+		name, score = member(ln.key, t.to.group.Namespace), ""
 		if !t.due.IsZero() {
-			t.score = strconv.FormatInt(t.due.UnixMicro(), 10)
+			score = strconv.FormatInt(t.due.UnixMicro(), 10)
 		}
 	}
-}
-
-// send sends a step, which is carried out if the register is still what it was and the step is not late.
-func (t *trip) send(ctx context.Context, s *Store) ([]any, error) {
 	deadline, _ := ctx.Deadline() // that of serve
-	t.age = max(time.Until(deadline).Microseconds(), 0)
-	return script.Run(ctx, s.client, t.keys[:], &t.expected, &t.version, &t.writer, &t.value,
-		&t.now, &t.age, &t.expiry, &t.member, &t.score, &t.reserve)
+	age := max(time.Until(deadline).Microseconds(), 0)
+	return script.Run(ctx, s.client, []string{s.groupKey(ln.key), s.dues[shard(ln.key)]}, expected, t.to.version[:], s.steps.Writer[:],
+		t.value, t.at.UnixMicro(), age, max(expiry.Milliseconds(), 1), name, score, t.reserve)
 }
 
 // take handles the answer to a step, which was carried out, or else the answer has what the register is now. The calls
 // are over if it was carried out, or if what the register is cannot be read.
 func (s *Store) take(t *trip, answer []any, here time.Time) (done, held bool) {
 	ln := t.line
-	ls := s.linesOf(ln.key)
+	ls := s.lines
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	ln.sent = time.Time{}
@@ -233,9 +222,6 @@ func (s *Store) take(t *trip, answer []any, here time.Time) (done, held bool) {
 		s.clocks[shard(ln.key)].set(now, here)
 	}
 	if err == nil && len(answer) == 1 {
-		for _, a := range append(t.doubts, attempt{calls: t.calls}) {
-			s.reported(a.calls)
-		}
 		ln.copy, ln.due, ln.local = t.to, t.due, nil
 		finish(t.calls, nil)
 		return true, false
@@ -249,30 +235,16 @@ func (s *Store) take(t *trip, answer []any, here time.Time) (done, held bool) {
 		return true, false
 	}
 	last := current.last(s.steps.Writer)
-	t.doubts = slices.DeleteFunc(t.doubts, func(a attempt) bool {
-		if number(a.version) > last {
-			return false
-		}
-		s.reported(a.calls)
-		return true
-	})
+	t.doubts = slices.DeleteFunc(t.doubts, func(a attempt) bool { return number(a.version) <= last })
 	ln.copy, ln.due = current, current.group.Due()
 	return false, reserved == 1
-}
-
-func (s *Store) reported(calls []*call) {
-	for _, c := range calls {
-		if c.report != nil {
-			s.opts.Reported(c.report.decisions)
-		}
-	}
 }
 
 // fail ends calls whose step failed. Where nobody knows whether it was carried out, each caller gets
 // the decision that it carried, and the step stays in doubt until the register says.
 func (s *Store) fail(t *trip, err error) {
 	ln := t.line
-	ls := s.linesOf(ln.key)
+	ls := s.lines
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	ln.sent = time.Time{}
@@ -297,7 +269,7 @@ func (s *Store) fail(t *trip, err error) {
 // lost ends calls that other replicas got ahead of until time was up. Redis has answered, so what the last
 // attempt carried stands, and becomes a report.
 func (s *Store) lost(t *trip, err error) {
-	ls := s.linesOf(t.line.key)
+	ls := s.lines
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	for _, c := range t.calls {

@@ -155,33 +155,6 @@ func TestKeysExpireAndAreSmall(t *testing.T) {
 	}
 }
 
-// What others do does not refill a bucket.
-func TestRefusalsElsewhereRefillNoBucket(t *testing.T) {
-	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
-	s, other := newStore(t, client), newStore(t, client)
-	l := withQuota(limits(2), quota(1000))
-	for n := range 2 {
-		decide(t, s, event("drained", fmt.Sprint(n), n), l)
-	}
-	none := limits(0)
-	none.Spam.Key = store.KeyOf("none")
-	for n := range 130 {
-		decide(t, other, event(fmt.Sprint("pod-", n), "m", n), none)
-		w := event("drained", "m", 1000+n)
-		w.Group = store.KeyOf("another user")
-		decide(t, other, w, none)
-		w = event("drained", fmt.Sprint("more ", n), 2000+n)
-		w.Reason = fmt.Sprint(n)
-		decide(t, other, w, none)
-	}
-	other.Flush(t.Context())
-	for _, one := range []*redis.Store{s, other, newStore(t, client)} {
-		if d := decide(t, one, event("drained", "last", 3000), l); d.Verdict != store.Drop || d.Empty.Key != l.Spam.Key {
-			t.Errorf("%v, want a drop by the spam filter", d.Verdict)
-		}
-	}
-}
-
 // partial is a client of a Redis of which a part does not answer.
 type partial struct {
 	redisclient.Caller

@@ -21,7 +21,7 @@ const (
 	// clientName is what Redis' CLIENT LIST shows of the connections.
 	clientName = "eventquota"
 	// poolSize bounds the connections to each server.
-	poolSize = 32
+	poolSize = 64
 	// reloadEvery is how old a client's view of a Cluster may get, in use. A dead master sends no redirection, and
 	// nothing else names its successor.
 	reloadEvery = 500 * time.Millisecond
@@ -44,11 +44,11 @@ func New(o Options) (*Client, error) {
 	}
 	u := o.universal()
 	if !o.Cluster {
-		return newClient(redis.NewUniversalClient(u))
+		return &Client{redis.NewUniversalClient(u)}, nil
 	}
 	c := u.Cluster()
 	c.ClusterStateReloadInterval = reloadEvery
-	return newClient(redis.NewClusterClient(c))
+	return &Client{redis.NewClusterClient(c)}, nil
 }
 
 func (o *Options) universal() *redis.UniversalOptions {
@@ -157,4 +157,80 @@ func password(flag, path string) (string, error) {
 		return "", fmt.Errorf("%s %s: is empty", flag, path)
 	}
 	return secret, nil
+}
+
+// Client is a client of Redis for calls with short deadlines. It may be used concurrently.
+type Client struct{ redis.UniversalClient }
+
+// Call runs commands in one round trip to each server concerned, until the deadline of the context. It returns the first
+// error. A command is only run again if it surely did not run before.
+func (c *Client) Call(ctx context.Context, cmds ...redis.Cmder) error {
+	if len(cmds) == 1 {
+		return c.Process(ctx, once{cmds[0]})
+	}
+	p := c.Pipeline()
+	for _, cmd := range cmds {
+		if err := p.Process(ctx, once{cmd}); err != nil {
+			return err
+		}
+	}
+	_, err := p.Exec(ctx)
+	return err
+}
+
+// once is a command that is not retried when its answer was lost, as it may have run. It still follows a
+// Cluster's redirections.
+type once struct{ redis.Cmder }
+
+// NoRetry is asked by the library.
+func (once) NoRetry() bool { return true }
+
+// Caller carries commands to Redis. It may be used concurrently.
+type Caller interface {
+	// Call runs commands as Client.Call does.
+	Call(ctx context.Context, cmds ...redis.Cmder) error
+}
+
+var _ Caller = (*Client)(nil)
+
+// Script is a Lua script.
+type Script struct{ source, sha string }
+
+// NewScript makes a Script from its source.
+func NewScript(source string) *Script {
+	return &Script{source: source, sha: redis.NewScript(source).Hash()}
+}
+
+// Run runs a script and returns its answer. A server that does not know it, because it is new or was flushed, gets
+// it in full.
+func (s *Script) Run(ctx context.Context, c Caller, keys []string, args ...any) ([]any, error) {
+	cmd := command(ctx, "evalsha", s.sha, keys, args)
+	err := c.Call(ctx, cmd)
+	if redis.HasErrorPrefix(err, "NOSCRIPT") {
+		cmd = command(ctx, "eval", s.source, keys, args)
+		err = c.Call(ctx, cmd)
+	}
+	if err != nil {
+		return nil, err
+	}
+	answer, err := cmd.Slice()
+	if err != nil {
+		return nil, fmt.Errorf("answer of the script: %w", err)
+	}
+	return answer, nil
+}
+
+func command(ctx context.Context, name, script string, keys []string, args []any) *redis.Cmd {
+	all := []any{name, script, len(keys)}
+	for _, key := range keys {
+		all = append(all, key)
+	}
+	return redis.NewCmd(ctx, append(all, args...)...)
+}
+
+// NotRun reports whether a command that failed surely did not run: Redis said so, or there was no connection.
+func NotRun(err error) bool {
+	var said redis.Error
+	var network *net.OpError
+	return errors.As(err, &said) || errors.As(err, &network) && network.Op == "dial" || errors.Is(err, redis.ErrPoolTimeout)
 }

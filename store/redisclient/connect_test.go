@@ -2,8 +2,6 @@ package redisclient_test
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -20,14 +18,12 @@ func TestRedisShowsWhoIsConnected(t *testing.T) {
 	t.Parallel()
 	o := at(redistest.Start(t, redistest.Options{}).Addr())
 	o.Database = 2
-	for how, way := range waysOf(t, o) {
-		cmd := redis.NewStringCmd(t.Context(), "CLIENT", "INFO")
-		if err := way(t.Context(), cmd); err != nil {
-			t.Fatal(err)
-		}
-		if info := cmd.Val(); !strings.Contains(info, "name=eventquota ") || !strings.Contains(info, "db=2 ") {
-			t.Errorf("%s: the connection is %s", how, info)
-		}
+	cmd := redis.NewStringCmd(t.Context(), "CLIENT", "INFO")
+	if err := newClient(t, &o).Call(t.Context(), cmd); err != nil {
+		t.Fatal(err)
+	}
+	if info := cmd.Val(); !strings.Contains(info, "name=eventquota ") || !strings.Contains(info, "db=2 ") {
+		t.Errorf("the connection is %s", info)
 	}
 }
 
@@ -39,89 +35,63 @@ func TestOneCallRunsManyCommands(t *testing.T) {
 	clustered.Cluster = true
 	for name, o := range map[string]redisclient.Options{"on one server": at(single.Addr()), "on all masters of a cluster": clustered} {
 		t.Run(name, func(t *testing.T) {
-			for _, crowded := range []bool{false, true} {
-				c := newClient(t, &o)
-				if crowded {
-					redisclient.Crowd(c)
-				}
-				good := []*redis.IntCmd{
-					redis.NewIntCmd(t.Context(), "INCRBY", "a", 1), redis.NewIntCmd(t.Context(), "INCRBY", "b", 2),
-					redis.NewIntCmd(t.Context(), "INCRBY", "c", 3), redis.NewIntCmd(t.Context(), "INCRBY", "d", 4),
-				}
-				bad := redis.NewIntCmd(t.Context(), "INCRBY", "e", "x")
-				err := c.Call(t.Context(), good[0], good[1], bad, good[2], good[3])
-				if err == nil || !strings.Contains(err.Error(), "not an integer") || bad.Err() == nil {
-					t.Errorf("crowded %v: error %v, of the bad command %v", crowded, err, bad.Err())
-				}
-				for i, cmd := range good {
-					if cmd.Err() != nil || cmd.Val() == 0 || cmd.Val()%int64(i+1) != 0 {
-						t.Errorf("crowded %v: command %d gives %v", crowded, i, cmd)
-					}
+			var good []redis.Cmder
+			for i, key := range []string{"a", "b", "c", "d"} {
+				good = append(good, redis.NewIntCmd(t.Context(), "INCRBY", key, i+1))
+			}
+			bad := redis.NewIntCmd(t.Context(), "INCRBY", "e", "x")
+			err := newClient(t, &o).Call(t.Context(), append(slices.Clone(good), bad)...)
+			if err == nil || !strings.Contains(err.Error(), "not an integer") || bad.Err() == nil {
+				t.Errorf("error %v, of the bad command %v", err, bad.Err())
+			}
+			for i, cmd := range good {
+				if n := cmd.(*redis.IntCmd).Val(); cmd.Err() != nil || n != int64(i+1) {
+					t.Errorf("command %d gives %v", i, cmd)
 				}
 			}
 		})
 	}
 }
 
-// TestWatchLogsWhatMayBeLost holds it of a server that evicts, and of one that cannot be asked.
+// TestWatchLogsWhatMayBeLost holds it of servers that evict, and of those that cannot be asked.
 func TestWatchLogsWhatMayBeLost(t *testing.T) {
 	t.Parallel()
-	evicts := redistest.Start(t, redistest.Options{Lines: []string{"maxmemory-policy allkeys-lru"}})
+	evicts := redistest.Options{Lines: []string{"maxmemory-policy allkeys-lru"}}
 	dead := redistest.Start(t, redistest.Options{})
 	dead.Kill()
+	clustered := at(redistest.StartCluster(t, evicts, 3, 0).Addrs()...)
+	clustered.Cluster = true
+	user := redistest.User{Name: "few", Password: "secret", Rules: "+hello +auth +client|setname"}
+	few := at(redistest.Start(t, redistest.Options{Users: []redistest.User{user}}).Addr())
+	few.Username, few.PasswordFile = user.Name, file(t, user.Password)
+	const loses, unknown = "Redis may lose what is pending", "Redis does not say whether it evicts keys"
 	for says, tt := range map[string]struct {
-		addr, want string
-		evicting   []float64
+		redisclient.Options
+		want     string
+		evicting []float64
 	}{
-		"one that evicts":       {evicts.Addr(), "Redis may lose what is pending", []float64{1}},
-		"one that is not there": {dead.Addr(), "Redis does not say whether it evicts keys", nil},
+		"one that does not evict":          {at(redistest.Start(t, redistest.Options{}).Addr()), "", []float64{0}},
+		"one that evicts":                  {at(redistest.Start(t, evicts).Addr()), loses, []float64{1}},
+		"a cluster":                        {clustered, loses, []float64{3}},
+		"one that is not there":            {at(dead.Addr()), unknown, nil},
+		"one that may not be asked for it": {few, unknown, nil},
 	} {
 		t.Run(says, func(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			var logged string
 			log := funcr.New(func(_, line string) { logged = line; stop() }, funcr.Options{})
 			var evicting []float64
-			redisclient.Watch(logr.NewContext(ctx, log), newClient(t, new(at(tt.addr))), func(n float64) { evicting = append(evicting, n) })
-			if !strings.Contains(logged, tt.want) || !slices.Equal(evicting, tt.evicting) {
+			redisclient.Watch(logr.NewContext(ctx, log), newClient(t, &tt.Options), func(n float64) {
+				if evicting = append(evicting, n); n == 0 {
+					stop()
+				}
+			})
+			if !strings.Contains(logged, tt.want) || tt.want == "" && logged != "" || !slices.Equal(evicting, tt.evicting) {
 				t.Errorf("logged %s, told %v, want %q and %v", logged, evicting, tt.want, tt.evicting)
 			}
-		})
-	}
-}
-
-func TestServersThatEvictAreNamed(t *testing.T) {
-	t.Parallel()
-	evicts := redistest.Options{Lines: []string{"maxmemory-policy allkeys-lru"}}
-	cluster := redistest.StartCluster(t, evicts, 3, 0)
-	clustered := at(cluster.Addrs()...)
-	clustered.Cluster = true
-	for name, tt := range map[string]struct {
-		o    redisclient.Options
-		want int
-	}{
-		"one that does not": {at(redistest.Start(t, redistest.Options{}).Addr()), 0},
-		"one that does":     {at(redistest.Start(t, evicts).Addr()), 1},
-		"a cluster":         {clustered, 3},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got, err := redisclient.Evicting(t.Context(), newClient(t, &tt.o))
-			if err != nil || len(got) != tt.want {
-				t.Fatalf("%q, %v, want %d", got, err, tt.want)
-			}
-			for _, server := range got {
-				if !strings.HasSuffix(server, ": allkeys-lru") {
-					t.Errorf("%q does not name the policy", server)
-				}
+			if named := strings.Count(logged, ": allkeys-lru"); tt.want == loses && named != int(tt.evicting[0]) {
+				t.Errorf("logged %s, which names %d", logged, named)
 			}
 		})
-	}
-	user := redistest.User{Name: "few", Password: "secret", Rules: "+hello +auth +client|setname"}
-	o := at(redistest.Start(t, redistest.Options{Users: []redistest.User{user}}).Addr())
-	o.Username, o.PasswordFile = user.Name, filepath.Join(t.TempDir(), "password")
-	if err := os.WriteFile(o.PasswordFile, []byte(user.Password), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := redisclient.Evicting(t.Context(), newClient(t, &o)); !redis.HasErrorPrefix(err, "NOPERM") {
-		t.Errorf("a user without the right to INFO: %v, want NOPERM", err)
 	}
 }

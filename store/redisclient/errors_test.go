@@ -93,8 +93,7 @@ func TestAFileThatCannotBeUsedIsNamed(t *testing.T) {
 	}
 }
 
-// A server is paused, and one listens that never accepts: neither may hold a
-// call up.
+// A server is paused, and one listens that never accepts: neither may hold a call up.
 func TestNoCallOutlivesItsDeadline(t *testing.T) {
 	s := redistest.Start(t, redistest.Options{})
 	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -102,53 +101,45 @@ func TestNoCallOutlivesItsDeadline(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = silent.Close() })
-	connected := waysOf(t, at(s.Addr()))
-	connected.awaitHealed(t, "a")
+	connected := newClient(t, new(at(s.Addr())))
+	awaitHealed(t, connected, "a")
 	if err := s.Pause(); err != nil {
 		t.Fatal(err)
 	}
-	for name, w := range map[string]ways{
+	for name, c := range map[string]*redisclient.Client{
 		"an open connection":         connected,
-		"a new connection":           waysOf(t, at(s.Addr())),
-		"a server that never speaks": waysOf(t, at(silent.Addr().String())),
+		"a new connection":           newClient(t, new(at(s.Addr()))),
+		"a server that never speaks": newClient(t, new(at(silent.Addr().String()))),
 	} {
-		for how, way := range w {
-			const deadline = 50 * time.Millisecond
-			for range 3 {
-				ctx, cancel := context.WithTimeout(t.Context(), deadline)
-				start := time.Now()
-				err := way(ctx, redis.NewCmd(ctx, "PING"))
-				took := time.Since(start)
-				cancel()
-				if err == nil || took > 3*deadline {
-					t.Errorf("%s, %s: a call with %s took %s, error %v", name, how, deadline, took, err)
-				}
+		const deadline = 50 * time.Millisecond
+		for range 3 {
+			ctx, cancel := context.WithTimeout(t.Context(), deadline)
+			start := time.Now()
+			err := c.Call(ctx, redis.NewCmd(ctx, "PING"))
+			took := time.Since(start)
+			cancel()
+			if err == nil || took > 3*deadline {
+				t.Errorf("%s: a call with %s took %s, error %v", name, deadline, took, err)
 			}
 		}
 	}
 	if err := s.Resume(); err != nil {
 		t.Fatal(err)
 	}
-	connected.awaitHealed(t, "a")
+	awaitHealed(t, connected, "a")
 }
 
 func TestAClosedClientFailsEveryCall(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Options{})
-	o := at(s.Addr())
-	for _, crowded := range []bool{false, true} {
-		c, err := redisclient.New(o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if crowded {
-			redisclient.Crowd(c)
-		}
-		if err := errors.Join(c.Call(t.Context(), redis.NewCmd(t.Context(), "PING")), c.Close()); err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Call(t.Context(), redis.NewCmd(t.Context(), "PING")); !errors.Is(err, redis.ErrClosed) {
-			t.Errorf("after Close (crowded: %v), error %v", crowded, err)
-		}
+	c, err := redisclient.New(at(s.Addr()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(c.Call(t.Context(), redis.NewCmd(t.Context(), "PING")), c.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Call(t.Context(), redis.NewCmd(t.Context(), "PING")); !errors.Is(err, redis.ErrClosed) {
+		t.Errorf("after Close, error %v", err)
 	}
 }

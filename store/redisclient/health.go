@@ -17,20 +17,20 @@ import (
 const watchEvery, lookTimeout = time.Minute, 10 * time.Second
 
 // Watch logs to the logger of ctx when servers may lose what is pending, and when none can be asked: Redis cannot be
-// reached, or its user may not ask. It calls evicting every minute with the number of those that may, until ctx ends.
-func Watch(ctx context.Context, c redis.UniversalClient, evicting func(servers float64)) {
+// reached, or its user may not ask. It calls found every minute with the number of those that may, until ctx ends.
+func Watch(ctx context.Context, c *Client, found func(servers float64)) {
 	log := logr.FromContextOrDiscard(ctx)
 	const unknown = "unknown"
 	last := ""
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		look, cancel := context.WithTimeout(ctx, lookTimeout)
 		defer cancel()
-		servers, err := Evicting(look, c)
+		servers, err := evicting(look, c)
 		now := strings.Join(servers, ", ")
 		if err != nil {
 			now = unknown
 		} else {
-			evicting(float64(len(servers)))
+			found(float64(len(servers)))
 		}
 		switch {
 		case now == last, ctx.Err() != nil:
@@ -43,13 +43,9 @@ func Watch(ctx context.Context, c redis.UniversalClient, evicting func(servers f
 	}, watchEvery)
 }
 
-// Evicting names the servers that evict keys when their memory is full, and the maxmemory-policy of
-// each: what is pending there may be lost. It needs the right to INFO.
-func Evicting(ctx context.Context, c redis.UniversalClient) ([]string, error) {
-	var (
-		mu    sync.Mutex
-		found []string
-	)
+// evicting names the servers that evict keys when their memory is full, and the maxmemory-policy of each.
+func evicting(ctx context.Context, c *Client) (found []string, err error) {
+	var mu sync.Mutex
 	look := func(ctx context.Context, server *redis.Client) error {
 		info := server.InfoMap(ctx, "memory")
 		if err := info.Err(); err != nil {
@@ -62,10 +58,7 @@ func Evicting(ctx context.Context, c redis.UniversalClient) ([]string, error) {
 		}
 		return nil
 	}
-	var err error
-	switch c := c.(type) {
-	case *Client:
-		return Evicting(ctx, c.UniversalClient)
+	switch c := c.UniversalClient.(type) {
 	case *redis.ClusterClient:
 		err = c.ForEachMaster(ctx, look)
 	case *redis.Client:

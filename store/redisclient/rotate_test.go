@@ -17,8 +17,8 @@ func TestAChangedPasswordIsUsed(t *testing.T) {
 	s := redistest.Start(t, redistest.Options{Users: []redistest.User{user}})
 	o := at(s.Addr())
 	o.Username, o.PasswordFile = user.Name, file(t, "first\n")
-	open := waysOf(t, o)
-	open.awaitHealed(t, "a")
+	open := newClient(t, &o)
+	awaitHealed(t, open, "a")
 	admin := func(args ...any) {
 		t.Helper()
 		if err := s.Client().Do(t.Context(), args...).Err(); err != nil {
@@ -27,27 +27,23 @@ func TestAChangedPasswordIsUsed(t *testing.T) {
 	}
 
 	admin("ACL", "SETUSER", user.Name, "resetpass", ">second")
-	for name, way := range open {
-		if err := write(t.Context(), "a", way); err != nil {
-			t.Errorf("%s: an open connection gets error %v", name, err)
-		}
+	if err := write(t.Context(), "a", open); err != nil {
+		t.Errorf("an open connection gets error %v", err)
 	}
 	// A connection that is cut before the file has the new password fails ...
 	admin("CLIENT", "KILL", "USER", user.Name)
-	for name, way := range open {
-		var err error
-		for range 3 { // the first call may find only that it was cut
-			err = write(t.Context(), "a", way)
-		}
-		if err == nil || !strings.Contains(err.Error(), "WRONGPASS") {
-			t.Errorf("%s: with the old password in the file, error %v", name, err)
-		}
+	var err error
+	for range 3 { // the first call may find only that it was cut
+		err = write(t.Context(), "a", open)
+	}
+	if err == nil || !strings.Contains(err.Error(), "WRONGPASS") {
+		t.Errorf("with the old password in the file, error %v", err)
 	}
 	// ... until it has.
 	if err := os.WriteFile(o.PasswordFile, []byte("second"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	open.awaitHealed(t, "a")
+	awaitHealed(t, open, "a")
 }
 
 func TestChangedCertificatesAreUsed(t *testing.T) {
@@ -71,21 +67,19 @@ func TestChangedCertificatesAreUsed(t *testing.T) {
 	install(first.Certs)
 	o := at(p.Addr().String())
 	o.TLS, o.CAFile, o.CertFile, o.KeyFile = true, filepath.Join(dir, "ca"), filepath.Join(dir, "cert"), filepath.Join(dir, "key")
-	w := waysOf(t, o)
-	w.awaitHealed(t, "a")
+	c := newClient(t, &o)
+	awaitHealed(t, c, "a")
 	p.LeadTo(second.Addr())
 	first.Kill()
-	for name, way := range w {
-		var err error
-		for range 3 {
-			err = write(t.Context(), "a", way)
-		}
-		if _, unknown := errors.AsType[x509.UnknownAuthorityError](err); !unknown {
-			t.Errorf("%s: a server of an unknown CA gets error %v", name, err)
-		}
+	var err error
+	for range 3 {
+		err = write(t.Context(), "a", c)
+	}
+	if _, unknown := errors.AsType[x509.UnknownAuthorityError](err); !unknown {
+		t.Errorf("a server of an unknown CA gets error %v", err)
 	}
 	install(second.Certs)
-	w.awaitHealed(t, "a")
+	awaitHealed(t, c, "a")
 }
 
 func TestAChangedPasswordOfTheSentinelsIsUsed(t *testing.T) {
@@ -93,8 +87,8 @@ func TestAChangedPasswordOfTheSentinelsIsUsed(t *testing.T) {
 	s := redistest.StartSentinel(t, redistest.Options{Password: "first"})
 	o := at(s.Addrs()...)
 	o.SentinelMaster, o.PasswordFile, o.SentinelPasswordFile = redistest.MasterName, file(t, "first"), file(t, "first\n")
-	w := waysOf(t, o)
-	w.awaitHealed(t, "a")
+	c := newClient(t, &o)
+	awaitHealed(t, c, "a")
 	for _, sentinel := range s.Sentinels() {
 		if err := sentinel.Client().Do(t.Context(), "SENTINEL", "CONFIG", "SET", "sentinel-pass", "second").Err(); err != nil {
 			t.Fatal(err)
@@ -106,7 +100,7 @@ func TestAChangedPasswordOfTheSentinelsIsUsed(t *testing.T) {
 	if err := os.WriteFile(o.SentinelPasswordFile, []byte("second"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	waysOf(t, o).awaitHealed(t, "a")
+	awaitHealed(t, newClient(t, &o), "a")
 	for _, sentinel := range s.Sentinels() {
 		if err := sentinel.Client().Do(t.Context(), "CLIENT", "KILL", "SKIPME", "yes", "TYPE", "pubsub").Err(); err != nil {
 			t.Fatal(err)
@@ -118,5 +112,5 @@ func TestAChangedPasswordOfTheSentinelsIsUsed(t *testing.T) {
 	if err := s.WaitReady(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w.awaitHealed(t, "a")
+	awaitHealed(t, c, "a")
 }

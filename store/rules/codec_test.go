@@ -42,22 +42,6 @@ func TestARegisterOfAnotherFormatIsNotRead(t *testing.T) {
 	}
 }
 
-// A text of a client may be no UTF-8. A register that could not be decoded any more would be lost.
-func TestTextsThatAreNoUTF8AreKept(t *testing.T) {
-	var g rules.Group
-	l, w := someLimits(), someWrite("a\xff", epoch())
-	w.Reason, w.Text, w.About.Name = "\x80", "\xc3\x28", "\xed\xa0\x80"
-	l.Spam.Burst = 0
-	g.Decide(epoch(), store.Key{}, w, &l, nil)
-	b, err := g.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := rules.Unmarshal(b); err != nil {
-		t.Error(err)
-	}
-}
-
 // FuzzUnmarshal reads anything as a register, and goes on with what could be read.
 func FuzzUnmarshal(f *testing.F) {
 	for seed := range uint64(8) {

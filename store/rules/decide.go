@@ -168,18 +168,14 @@ func (g *Group) messages(now int64, similar store.Key, l *store.Limits) []uint64
 // observe takes in the message of w. At the bound of kinds it takes the place of the one that came longest ago.
 func (g *Group) observe(now int64, w *store.Write, l *store.Limits) {
 	known := g.messages(now, w.Similar, l)
-	i := slices.IndexFunc(g.Similar, func(s Similar) bool { return s.Key == short(w.Similar) })
-	if i < 0 && len(g.Similar) >= maxSimilar {
-		i = oldest(g.Similar, func(s *Similar) (int64, bool) { return s.Last, true })
-	}
-	if i < 0 {
-		i = len(g.Similar)
-		g.Similar = append(g.Similar, Similar{})
-	}
 	if !slices.Contains(known, short(w.Message)) && len(known)+1 < l.MaxEvents {
 		known = append(known, short(w.Message))
 	}
-	g.Similar[i] = Similar{Key: short(w.Similar), Last: now, Messages: known}
+	g.Similar = slices.DeleteFunc(g.Similar, func(s Similar) bool { return s.Key == short(w.Similar) })
+	g.Similar = append(g.Similar, Similar{Key: short(w.Similar), Last: now, Messages: known})
+	if len(g.Similar) > maxSimilar {
+		forgetOldest(&g.Similar, func(s *Similar) (int64, bool) { return s.Last, true })
+	}
 }
 
 // expect notes that w is about to be stored, as far as admission can know. What is pending for an
@@ -193,9 +189,7 @@ func (g *Group) expect(now int64, key store.Key, aggregate bool, w *store.Write,
 		r = g.heir(key)
 	}
 	if r == nil {
-		if r = g.add(key); r == nil {
-			return // at its bound: it is stored, and not known
-		}
+		r = g.add(key)
 	}
 	before := r.Own
 	if r.Name != w.Name {

@@ -39,9 +39,7 @@ type Seen struct {
 	At   int64     `cbor:"2,keyasint"`
 }
 
-// Record is what is known of one stored Event.
-//
-// Written is the count in the API server's copy; the rest of Total is pending.
+// Record is what is known of one stored Event. Written is the count in the API server's copy; the rest of Total is pending.
 type Record struct {
 	ID  uint64    `cbor:"1,keyasint"`
 	Key store.Key `cbor:"2,keyasint,omitzero"` // Write.Exact or Write.Similar; zero for one found by name only
@@ -81,9 +79,15 @@ type Name struct {
 	Taken bool `cbor:"4,keyasint,omitempty"`
 }
 
-// Bounds of what one group may hold. They bound the work of one step.
+// State is a copy of a part of what a store holds.
+type State struct {
+	At     time.Time // by the clock of the store
+	Groups map[store.Key]*Group
+	Levels map[store.Key]Level // of quotas
+}
+
+// Bounds of what one group may hold beside its stored Events.
 const (
-	maxRecords  = 128 // stored Events
 	maxSimilar  = 64  // kinds of similar Events
 	maxBuckets  = 16  // spam buckets
 	maxReserves = 16  // reasons with a reserve, of a spam bucket
@@ -146,24 +150,10 @@ func (g *Group) id() uint64 {
 	return g.NextID
 }
 
-// add makes a record without a name. It returns nil when the group is at its bound and all its
-// records are pending. Pointers to other records are void after it.
+// add makes a record without a name. Pointers to other records are void after it.
 func (g *Group) add(key store.Key) *Record {
-	if len(g.Records) >= maxRecords && !g.forgetOldest() {
-		return nil
-	}
 	g.Records = append(g.Records, Record{ID: g.id(), Key: key})
 	return &g.Records[len(g.Records)-1]
-}
-
-// forgetOldest forgets the record that was used longest ago and is not pending.
-func (g *Group) forgetOldest() bool {
-	i := oldest(g.Records, func(r *Record) (int64, bool) { return r.Seen, r.Due == 0 })
-	if i < 0 {
-		return false
-	}
-	g.Records = slices.Delete(g.Records, i, i+1)
-	return true
 }
 
 func (g *Group) remove(id uint64) {
@@ -232,59 +222,54 @@ func (g *Group) forget(key uint64) Name {
 	return n
 }
 
-// sizes are those of the parts of a Group without their texts, in bytes.
-type sizes struct{ group, record, tally, similar, bucket, reserve, name, notice, text, key int }
+// Bytes of the parts of a Group without their texts: in memory with the runtime's overhead, which is more than encoded.
+const (
+	groupBytes, recordBytes, noticeBytes = 480, 488, 480
+	similarBytes, bucketBytes            = 88, 64
+	reserveBytes, nameKept               = 32, 36
+	tallyBytes, textBytes, keyBytes      = 32, 16, 9
+)
 
-// inMemory includes the runtime's overhead; asEncoded is an upper bound in a register.
-func inMemory() sizes {
-	return sizes{group: 480, record: 488, tally: 32, similar: 88, bucket: 64, reserve: 24, name: 36, notice: 480, text: 16, key: 8}
-}
-
-func asEncoded() sizes {
-	return sizes{group: 160, record: 235, tally: 15, similar: 25, bucket: 37, reserve: 31, name: 33, notice: 310, text: 3, key: 9}
-}
-
-// Size estimates the memory of g, in bytes.
-func (g *Group) Size() int64 { return int64(g.sum(inMemory())) }
-
-func (g *Group) sum(s sizes) int {
-	n := s.group + len(g.Namespace) + objectBytes(&g.About) + len(g.Source.Component) + len(g.Source.Host) + (len(g.Names)+len(g.Seen))*s.name
+// Size estimates the memory of g, in bytes. No encoded g is larger.
+func (g *Group) Size() int64 {
+	n := groupBytes + len(g.Namespace) + objectBytes(&g.About) + len(g.Source.Component) + len(g.Source.Host)
+	n += (len(g.Names) + len(g.Seen)) * nameKept
 	for i := range g.Similar {
-		n += s.similar + len(g.Similar[i].Messages)*s.key
+		n += similarBytes + len(g.Similar[i].Messages)*keyBytes
 	}
 	for i := range g.Buckets {
-		n += s.bucket + len(g.Buckets[i].Reserves)*s.reserve
+		n += bucketBytes + len(g.Buckets[i].Reserves)*reserveBytes
 	}
 	for i := range g.Records {
 		r := &g.Records[i]
-		n += s.record + len(r.Name) + len(r.UID) + len(r.Version) + len(r.Reason) + len(r.Text) + s.tallies(r.Messages)
+		n += recordBytes + len(r.Name) + len(r.UID) + len(r.Version) + len(r.Reason) + len(r.Text) + tallies(r.Messages)
 	}
 	for i := range g.Notices {
 		o := &g.Notices[i]
-		n += s.notice + len(o.Name) + objectBytes(&o.About) + len(o.Bucket) + len(o.Policy) + len(o.UID) + len(o.Version) +
-			s.tallies(o.Reasons) + s.tallies(o.Sources)
+		n += noticeBytes + len(o.Name) + objectBytes(&o.About) + len(o.Bucket) + len(o.Policy) + len(o.UID) + len(o.Version) +
+			tallies(o.Reasons) + tallies(o.Sources)
 		for _, object := range o.Objects {
-			n += s.text + len(object)
+			n += textBytes + len(object)
 		}
 	}
-	return n
+	return int64(n)
 }
 
 func objectBytes(o *store.Object) int {
 	return len(o.APIVersion) + len(o.Kind) + len(o.Namespace) + len(o.Name) + len(o.UID)
 }
 
-func (s *sizes) tallies(all []store.Tally) int {
-	n := len(all) * s.tally
+func tallies(all []store.Tally) int {
+	n := len(all) * tallyBytes
 	for _, t := range all {
 		n += len(t.What)
 	}
 	return n
 }
 
-// fit keeps g within MaxBytes once it is encoded.
+// fit keeps g within MaxBytes.
 func (g *Group) fit(now time.Time, fresh store.Key) {
-	for more := true; more && g.sum(asEncoded()) > MaxBytes; {
+	for more := true; more && g.Size() > MaxBytes; {
 		more = g.shed(now, fresh)
 	}
 }
@@ -297,11 +282,8 @@ func (g *Group) shed(now time.Time, fresh store.Key) bool {
 		g.Records[i].Messages = nil
 		return true
 	}
-	if g.forgetOldest() {
-		return true
-	}
-	if i := oldest(g.Similar, func(s *Similar) (int64, bool) { return s.Last, true }); i >= 0 {
-		g.Similar = slices.Delete(g.Similar, i, i+1)
+	if forgetOldest(&g.Records, func(r *Record) (int64, bool) { return r.Seen, r.Due == 0 }) ||
+		forgetOldest(&g.Similar, func(s *Similar) (int64, bool) { return s.Last, true }) {
 		return true
 	}
 	if i := oldest(g.Records, func(r *Record) (int64, bool) { return r.Seen, true }); i >= 0 {
@@ -329,6 +311,15 @@ func oldest[T any](all []T, of func(*T) (at int64, counts bool)) int {
 	return found
 }
 
+// forgetOldest removes the one with the earliest time of those that count, and reports whether there was any.
+func forgetOldest[T any](all *[]T, of func(*T) (at int64, counts bool)) bool {
+	i := oldest(*all, of)
+	if i >= 0 {
+		*all = slices.Delete(*all, i, i+1)
+	}
+	return i >= 0
+}
+
 // together counts all under the empty name.
 func together(all []store.Tally) []store.Tally {
 	n := int64(0)
@@ -345,8 +336,8 @@ const format = 1
 // ErrFormat says that a value was not written by this format.
 var ErrFormat = errors.New("register of a format that this version does not know")
 
-// MaxBytes is the longest encoded Group.
-const MaxBytes = 32 << 10
+// MaxBytes is the largest Size of a Group, which bounds the work of a step.
+const MaxBytes = 64 << 10
 
 //nolint:gochecknoglobals // never changes, and takes long to make
 var decoder, _ = cbor.DecOptions{

@@ -103,6 +103,17 @@ func (v Level) Tokens(l store.Limit, now time.Time) int {
 	return int(max(0, capacity-v.at(now.UnixMicro()).Used) / one)
 }
 
+// Next is when there is one token more than at now; zero when the bucket is full, and when it never has any.
+func (v Level) Next(l store.Limit, now time.Time) time.Time {
+	one, capacity := Cost(l)
+	v = v.at(now.UnixMicro())
+	if capacity == 0 || v.Used == 0 {
+		return time.Time{}
+	}
+	tokens := max(0, capacity-v.Used) / one
+	return moment(v.At + v.Used - capacity + (tokens+1)*one)
+}
+
 // SpamBucket is a token bucket of a source and object, with the reserves that let a rare reason
 // through when it is empty.
 type SpamBucket struct {
@@ -132,15 +143,11 @@ func (g *Group) keep(b SpamBucket) bool {
 	if b.Key == 0 || b.Used == 0 && len(b.Reserves) == 0 {
 		return false
 	}
-	i := slices.IndexFunc(g.Buckets, func(o SpamBucket) bool { return o.Key == b.Key })
-	if i < 0 && len(g.Buckets) >= maxBuckets {
-		i = oldest(g.Buckets, func(o *SpamBucket) (int64, bool) { return o.At + o.Used, true })
+	g.Buckets = slices.DeleteFunc(g.Buckets, func(o SpamBucket) bool { return o.Key == b.Key })
+	if len(g.Buckets) >= maxBuckets {
+		forgetOldest(&g.Buckets, func(o *SpamBucket) (int64, bool) { return o.At + o.Used, true })
 	}
-	if i < 0 {
-		i = len(g.Buckets)
-		g.Buckets = append(g.Buckets, b)
-	}
-	g.Buckets[i] = b
+	g.Buckets = append(g.Buckets, b)
 	return true
 }
 
@@ -174,6 +181,9 @@ func (b *SpamBucket) useReserve(now int64, reason string, l *store.Limits) {
 	}
 	b.Reserves[i].Used++
 }
+
+// Spam is the level of a spam bucket of g. One that is not known is full.
+func (g *Group) Spam(key store.Key) Level { return g.bucket(key).Level }
 
 // payment is the answer of the buckets of a write. The group keeps after, if they all agree.
 type payment struct {
@@ -216,12 +226,10 @@ type Schedule struct {
 	Max       int64  `cbor:"5,keyasint,omitempty"`
 	Changes   uint64 `cbor:"6,keyasint,omitempty"` // counts what changed and what was written
 	Failing   int64  `cbor:"7,keyasint,omitempty"` // since when writes fail; 0 when they do not
-	Failures  int    `cbor:"8,keyasint,omitempty"`
 }
 
 const (
-	// retryMin and retryMax bound the time after which a write that was given back is tried again;
-	// it doubles with each time.
+	// retryMin and retryMax bound the time after which a write that was given back is tried again.
 	retryMin = int64(30 * time.Second / time.Microsecond)
 	retryMax = int64(10 * time.Minute / time.Microsecond)
 )
@@ -270,7 +278,7 @@ func (s *Schedule) created(now int64) {
 	s.Doublings = s.doublings(now)
 	s.WrittenAt = now
 	s.Changes++
-	s.Failing, s.Failures = 0, 0
+	s.Failing = 0
 }
 
 // wrote notes a write by anyone.
@@ -281,34 +289,25 @@ func (s *Schedule) wrote(now int64) {
 	}
 }
 
-// settled notes a completed write: nothing is pending unless there were changes since it was claimed.
-func (s *Schedule) settled(now int64, changes uint64) {
+// settled notes that a claimed write is over, written or not: nothing is pending but changes since it was claimed.
+func (s *Schedule) settled(now int64, changes uint64, written bool) {
 	unchanged := s.Changes == changes
-	s.wrote(now)
-	s.Due = 0
+	if written {
+		s.wrote(now)
+	}
+	s.Changes++
+	s.Due, s.Failing = 0, 0
 	if !unchanged {
 		s.Due = s.ready(now)
 	}
 }
 
-// failed postpones a write that failed.
+// failed postpones a write that failed, for twice as long each time.
 func (s *Schedule) failed(now int64) {
 	if s.Failing == 0 {
 		s.Failing = now
 	}
-	s.Due = now + min(retryMin<<min(uint(s.Failures), 10), retryMax)
-	s.Failures++
-}
-
-// givenUp notes that a write is not retried. Changes since it was claimed are another write.
-func (s *Schedule) givenUp(now int64, changes uint64) {
-	unchanged := s.Changes == changes
-	s.Due = 0
-	s.Failing, s.Failures = 0, 0
-	if !unchanged {
-		s.Due = s.ready(now)
-	}
-	s.Changes++
+	s.Due = now + min(max(0, now-s.Failing)+retryMin, retryMax)
 }
 
 // Due is when the first pending write of g falls due; zero when nothing is pending.

@@ -43,26 +43,6 @@ func TestLevel(t *testing.T) {
 			{70 * time.Second, "token"},
 			{70 * time.Second, "none until 2m10s"},
 		}},
-		{"a clock that goes back by ten seconds gives nothing and loses nothing", store.Limit{Burst: 2, Every: time.Minute}, []try{
-			{time.Hour, "token"},
-			{time.Hour, "token"},
-			{time.Hour - 10*time.Second, "none until 1h1m0s"},
-			{time.Hour, "none until 1h1m0s"},
-			{time.Hour + time.Minute, "token"},
-		}},
-		{"a clock that is ahead by more than ten seconds empties no bucket for longer", store.Limit{Burst: 2, Every: time.Minute}, []try{
-			{2 * time.Hour, "token"},
-			{2 * time.Hour, "token"},
-			{0, "none until 1m0s"},
-			{time.Minute, "token"},
-			{time.Minute, "none until 2m0s"},
-			{2 * time.Minute, "token"},
-		}},
-		{"a clock two hours ahead for one Event takes one token", store.Limit{Burst: 2, Every: 24 * time.Hour}, []try{
-			{2 * time.Hour, "token"},
-			{0, "token"},
-			{0, "none until 24h0m0s"},
-		}},
 		{"a bucket of no burst never gives", store.Limit{Burst: 0, Every: time.Minute}, []try{{0, "none ever"}, {time.Hour, "none ever"}}},
 		{"a bucket of negative burst never gives", store.Limit{Burst: -1, Every: time.Minute}, []try{{0, "none ever"}}},
 		{"a bucket of no burst never gives though it needs no time", store.Limit{}, []try{{0, "none ever"}}},
@@ -216,32 +196,35 @@ func TestForceTakesWhatIsNotThere(t *testing.T) {
 	}
 }
 
-func TestLevelSaysWhatThereIs(t *testing.T) {
-	tests := []struct {
-		store.Limit
-		tokens int
-		refill time.Duration
+func TestWhenABucketHasOneTokenMore(t *testing.T) {
+	five := store.Limit{Burst: 5, Every: time.Minute}
+	for says, test := range map[string]struct {
+		limit store.Limit
+		used  time.Duration
+		want  int
+		next  time.Duration // 0 for none
 	}{
-		{store.Limit{Burst: 25, Every: 5 * time.Minute}, 25, 125 * time.Minute},
-		{store.Limit{Burst: 0, Every: time.Minute}, 0, 0},
-		{store.Limit{Burst: -7}, 0, 0},
-		{store.Limit{Burst: 7}, 7, 0},
-		{store.Limit{Burst: math.MaxInt, Every: time.Hour}, int(1 << 52 * us / time.Hour), 1 << 52 * us},
-		{store.Limit{Burst: 1, Every: 1 << 52 * us}, 1, 1 << 52 * us},
-		{store.Limit{Burst: 2, Every: 1 << 52 * us}, 1, 1 << 52 * us},
-	}
-	for _, test := range tests {
-		var v rules.Level
-		if got := v.Tokens(test.Limit, epoch()); got != test.tokens {
-			t.Errorf("%+v: %d tokens, want %d", test.Limit, got, test.tokens)
-		}
-		taken, g := v.Take(test.Limit, epoch())
-		if want := epoch().Add(min(test.refill, max(0, test.Every))); g.OK && test.Every > 0 && taken.At+taken.Used != want.UnixMicro() {
-			t.Errorf("%+v: %+v once a token is taken, want it full at %v", test.Limit, taken, want)
-		}
-		_, capacity := rules.Cost(test.Limit)
-		if got := time.Duration(capacity) * us; got != test.refill {
-			t.Errorf("%+v: full after %v, want %v", test.Limit, got, test.refill)
-		}
+		"never where it is full":                           {five, 0, 5, 0},
+		"one that has given a token has it back in a time": {five, time.Minute, 4, time.Minute},
+		"and sooner as time passes":                        {five, time.Second, 4, time.Second},
+		"an empty one has its next in the time of one":     {five, 5 * time.Minute, 0, time.Minute},
+		"one that has given more than it has":              {five, 10 * time.Minute, 0, 6 * time.Minute},
+		"a moment before the next":                         {five, 4*time.Minute + time.Microsecond, 0, time.Microsecond},
+		"one without tokens never has any":                 {store.Limit{Every: time.Minute}, time.Minute, 0, 0},
+		"one that never runs out has its burst":            {store.Limit{Burst: 5}, time.Hour, 5, 0},
+		"one of negative burst has none":                   {store.Limit{Burst: -7}, 0, 0, 0},
+		"one that holds more than time can say":            {store.Limit{Burst: math.MaxInt, Every: time.Hour}, 0, int(1 << 52 * us / time.Hour), 0},
+		"one whose tokens take as long as time can say":    {store.Limit{Burst: 2, Every: 1 << 52 * us}, 0, 1, 0},
+	} {
+		t.Run(says, func(t *testing.T) {
+			v := rules.Level{Used: test.used.Microseconds(), At: epoch().UnixMicro()}
+			want := time.Time{}
+			if test.next != 0 {
+				want = epoch().Add(test.next)
+			}
+			if n, next := v.Tokens(test.limit, epoch()), v.Next(test.limit, epoch()); n != test.want || !next.Equal(want) {
+				t.Errorf("%d tokens, one more at %v, want %d, at %v", n, next, test.want, want)
+			}
+		})
 	}
 }

@@ -50,7 +50,7 @@ func (g *Group) reportAdmitted(now time.Time, w *store.Write, l *store.Limits, o
 	at := now.UnixMicro()
 	if w.Update != nil {
 		r := g.stored(at, w, l)
-		if r == nil || r.repeated(w) {
+		if r.repeated(w) {
 			return
 		}
 		if w.Update.Recorder {
@@ -91,9 +91,7 @@ func (g *Group) force(now time.Time, w *store.Write, l *store.Limits) {
 func (g *Group) reportMerged(now time.Time, w *store.Write, l *store.Limits, o *Op) {
 	at := now.UnixMicro()
 	if w.Update != nil {
-		if r := g.stored(at, w, l); r != nil {
-			g.mergeUpdate(at, r, w, l)
-		}
+		g.mergeUpdate(at, g.stored(at, w, l), w, l)
 		return
 	}
 	g.observe(at, w, l)
@@ -104,9 +102,7 @@ func (g *Group) reportMerged(now time.Time, w *store.Write, l *store.Limits, o *
 	}
 	r := g.byName(o.Decision.Into)
 	if r == nil { // the register was lost since
-		if r = g.add(store.Key{}); r == nil {
-			return
-		}
+		r = g.add(store.Key{})
 		if g.byKey(w.Exact) == nil {
 			r.Key = w.Exact
 		}
@@ -118,9 +114,8 @@ func (g *Group) reportMerged(now time.Time, w *store.Write, l *store.Limits, o *
 func (g *Group) reportDropped(now time.Time, fresh store.Key, w *store.Write, l *store.Limits, o *Op) {
 	at := now.UnixMicro()
 	if w.Update != nil {
-		if r := g.stored(at, w, l); r != nil {
-			r.Own = max(r.Own, own(w))
-		}
+		r := g.stored(at, w, l)
+		r.Own = max(r.Own, own(w))
 		return
 	}
 	if o.Decision.Empty.Key != l.Spam.Key {

@@ -97,7 +97,7 @@ func (g *Group) Complete(now time.Time, fresh store.Key, p *store.PendingWrite, 
 		r.Adopt(o.Stored)
 		r.Adopt(store.Stored{Count: p.Total, Merged: p.Merged()}) // a register that was lost does not know it
 		r.Noted, r.Written, r.UID, r.Version = p.Merged(), p.Total, o.UID, o.ResourceVersion
-		r.settled(at, p.Changes)
+		r.settled(at, p.Changes, true)
 	case store.NotFound, store.NameTaken:
 		g.orphan(now, fresh, r, o.Result == store.NameTaken)
 	case store.Rejected:
@@ -113,7 +113,7 @@ func (g *Group) Complete(now time.Time, fresh store.Key, p *store.PendingWrite, 
 		r.failed(at)
 	case store.GivenUp:
 		r.Total -= min(p.Unreported(), max(0, r.Total-r.Written)) // another settler may have written it
-		r.givenUp(at, p.Changes)
+		r.settled(at, p.Changes, false)
 	}
 }
 
@@ -129,7 +129,7 @@ func (g *Group) orphan(now time.Time, fresh store.Key, r *Record, taken bool) {
 	g.Names[len(g.Names)-1].Taken = taken
 	r.Name, r.UID, r.Version, r.Own = "", "", "", 0
 	r.Changes++
-	r.Failing, r.Failures = 0, 0
+	r.Failing = 0
 	r.Due = at + r.Window
 }
 
@@ -156,7 +156,7 @@ func (n *Notice) complete(now int64, fresh store.Key, p *store.PendingWrite, o s
 	case store.Written:
 		n.Total = max(n.Total, p.Total, o.Stored.Count) // a register that was lost may have less
 		n.Written, n.UID, n.Version = p.Total, o.UID, o.ResourceVersion
-		n.settled(now, p.Changes)
+		n.settled(now, p.Changes, true)
 	case store.NotFound:
 		n.UID, n.Version, n.Written = "", "", 0
 		n.Due = n.ready(now)
@@ -165,12 +165,9 @@ func (n *Notice) complete(now int64, fresh store.Key, p *store.PendingWrite, o s
 		n.Due = n.ready(now)
 	case store.Failed:
 		n.failed(now)
-	case store.Rejected:
-		n.Due = 0
-		n.Changes++
-	case store.GivenUp:
+	case store.Rejected, store.GivenUp:
 		n.Written = max(n.Written, p.Total)
-		n.givenUp(now, p.Changes)
+		n.settled(now, p.Changes, false)
 	}
 }
 

@@ -68,22 +68,3 @@ func next(due []DueGroup, n int, served string, taken map[store.Key]bool) []DueG
 	}
 	return picked
 }
-
-// Four namespaces that have much pending, and have had it for longer, do not delay a fifth.
-func TestMuchOfOthersDelaysNobody(t *testing.T) {
-	var due []DueGroup
-	for i := range 1000 {
-		due = append(due, DueGroup{store.KeyOf(fmt.Sprint(i)), fmt.Sprint("noisy", i%4), int64(i)})
-	}
-	due = append(due, DueGroup{store.KeyOf("quiet"), "quiet", 1 << 40})
-	var turns Turns
-	held := map[store.Key]bool{}
-	for range 5 { // one place becomes free at a time
-		for _, d := range turns.Pick(slices.Clone(due), 1, func(_ string, group store.Key) bool { return held[group] }) {
-			held[d.Group] = true
-		}
-	}
-	if !held[store.KeyOf("quiet")] {
-		t.Error("five namespaces have had five turns, and the quiet one none")
-	}
-}

@@ -12,15 +12,11 @@ import (
 func (g *Group) update(now time.Time, w *store.Write, l *store.Limits, grants []Grant) store.Decision {
 	at := now.UnixMicro()
 	r := g.stored(at, w, l)
-	if r != nil && r.repeated(w) {
+	if r.repeated(w) {
 		return store.Decision{Verdict: store.Admit, Paid: true}
 	}
 	p := g.pay(now, w, l, grants)
 	switch {
-	case r == nil && (w.Update.Recorder || p.empty == nil): // at its bound: not known
-		return store.Decision{Verdict: store.Admit}
-	case r == nil:
-		return store.Decision{Verdict: store.Drop, Empty: p.empty, Next: p.next}
 	case w.Update.Recorder && (p.empty != nil || r.settlerOnly(at, w, l)):
 		return g.mergeUpdate(at, r, w, l)
 	case p.empty != nil:
@@ -70,15 +66,12 @@ func own(w *store.Write) int64 {
 	return n + w.Count - w.Update.Stored.Count
 }
 
-// stored finds the record of an Event that takes an UPDATE, or makes one from what the UPDATE says
-// of it. It returns nil when there is no place for it.
+// stored finds the record of an Event that takes an UPDATE, or makes one from what the UPDATE says of it.
 func (g *Group) stored(now int64, w *store.Write, l *store.Limits) *Record {
 	r := g.byName(w.Name)
 	if r == nil {
 		refused := g.forget(nameKey(w.Name))
-		if r = g.add(store.Key{}); r == nil {
-			return nil
-		}
+		r = g.add(store.Key{})
 		if !refused.Taken {
 			r.Own = refused.Count // which is reported elsewhere: the Event was stored by a replica that did not know
 		}

@@ -2,10 +2,16 @@ package rules_test
 
 import (
 	"strings"
+	"testing"
 	"time"
+
+	"go.uber.org/goleak"
 
 	"github.com/eventquota/eventquota/store"
 )
+
+// TestMain holds that no goroutine is left when all tests have ended.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func someLimits() store.Limits {
 	return store.Limits{

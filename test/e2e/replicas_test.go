@@ -272,8 +272,8 @@ const (
 	storeErrors = "eventquota_store_errors_total"
 	// withoutStore is what a replica has decided without Redis.
 	withoutStore = "eventquota_decisions_without_store_total"
-	// reports is how many decisions a replica has reported to Redis afterwards, and reportsWaiting for
-	// how many registers some wait.
+	// reports is how many decisions a replica reports to Redis afterwards, and reportsWaiting for how many registers
+	// some wait.
 	reports        = "eventquota_reports_total"
 	reportsWaiting = "eventquota_reports_waiting"
 )

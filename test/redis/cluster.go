@@ -129,3 +129,18 @@ func (c *Cluster) KillMasterOf(ctx context.Context, key string) (*Server, error)
 
 // Close kills all servers and removes their directories.
 func (c *Cluster) Close() error { return closeAll(c.servers) }
+
+// ReplicaOf finds the replica of a master.
+func (c *Cluster) ReplicaOf(ctx context.Context, master *Server) (*Server, error) {
+	_, port, _ := strings.Cut(master.Addr(), ":")
+	for _, s := range c.Servers() {
+		info, err := s.Client().Info(ctx, "replication").Result()
+		if err != nil {
+			return nil, err
+		}
+		if strings.Contains(info, "master_port:"+port+"\r") {
+			return s, nil
+		}
+	}
+	return nil, fmt.Errorf("%s has no replica", master.Addr())
+}

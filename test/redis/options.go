@@ -23,9 +23,6 @@ type Options struct {
 	// TLS serves by TLS alone, with a CA made for this server or topology,
 	// and demands a client certificate of that CA: see Server.Certs.
 	TLS bool
-	// MaxMemory is Redis' maxmemory in bytes; 0 for no bound. Past it, what
-	// would take more is refused with OOM.
-	MaxMemory int64
 	// Lines are put at the end of redis.conf as they are.
 	Lines []string
 
@@ -75,9 +72,6 @@ func data(o *Options, port int) []string {
 			fsync = "always"
 		}
 		lines = append(lines, "appendonly yes", "appendfsync "+fsync)
-	}
-	if o.MaxMemory > 0 {
-		lines = append(lines, fmt.Sprintf("maxmemory %d", o.MaxMemory))
 	}
 	return append(lines, o.Lines...)
 }

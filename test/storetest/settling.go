@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"math"
 	"time"
 
 	"github.com/eventquota/eventquota/store"
@@ -26,6 +27,12 @@ func claims() []story {
 			{0, create("a"), "admit"},
 			{time.Hour, drain, ""},
 			{time.Hour, pending, "0"},
+		}},
+		{says: "a claim looks ahead, in whole microseconds rounded up", after: merged, steps: []step{
+			{10*time.Second - us, each(soon(0), soon(-time.Hour)), ""},
+			{10*time.Second - us, each(soon(us), soon(1), soon(time.Hour), soon(1<<52*us), soon(math.MaxInt64)), "a 2 (1 merged)"},
+			{10*time.Second - 2*us, soon(us), ""},
+			{10*time.Second - 2*us, soon(us + 1), "a 2 (1 merged)"},
 		}},
 		{says: "a claim changes nothing, and what is claimed is passed over", steps: []step{
 			{0, pairs("default", "a"), ""},

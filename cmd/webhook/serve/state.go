@@ -19,6 +19,7 @@ import (
 	"github.com/eventquota/eventquota/store/memory"
 	"github.com/eventquota/eventquota/store/redis"
 	"github.com/eventquota/eventquota/store/redisclient"
+	"github.com/eventquota/eventquota/store/rules"
 )
 
 // state is the stores of a replica and the parts that work on them.
@@ -71,10 +72,14 @@ func (s *server) inRedis(own *memory.Store, local part) (*state, error) {
 		return nil, err
 	}
 	shared := redis.New(client, redis.Options{
-		Prefix: s.opts.RedisPrefix, Unreported: own.ReportDrops,
-		Reported: func(n int) { s.metrics.Store.Reported.Add(float64(n)) },
+		Prefix: s.opts.RedisPrefix,
+		Unreported: func(now time.Time, namespace string, register store.Key, d *rules.Drops) {
+			if own.ReportDrops(now, namespace, register, d) != nil {
+				s.metrics.Store.Lost.Add(float64(d.Total))
+			}
+		},
+		Reported: s.metrics.Store.Reported.Inc,
 		Waiting:  func(n int) { s.metrics.Store.Waiting.Set(float64(n)) },
-		Lost:     func(n int64) { s.metrics.Store.Lost.Add(float64(n)) },
 	})
 	decides := fallback.New(s.metrics.Store.Observe("redis", shared), shared, s.fallbackOptions())
 	audit := redis.New(client, redis.Options{Prefix: s.opts.RedisPrefix + "audit:", Unsettled: true})
