@@ -10,23 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Pending is a namespace that has rules, which are compiled when it first sends an Event.
-type Pending interface {
-	// Ask notes that there is an Event, and reports whether the rules are in force. It takes no lock.
-	Ask() bool
-	// Await waits until the rules are in force, for a bounded time.
-	Await(ctx context.Context)
-}
-
-// For is what the Set in force says. The first Event of a namespace waits for the namespace's rules; without them
-// the cluster's apply alone.
+// For is what the Set in force says.
 func (c *Current) For(ctx context.Context, namespace string, e *corev1.Event, r *Request) Governing {
-	s := c.Load()
-	if p := s.views[namespace].pending; p != nil && !p.Ask() {
-		p.Await(ctx)
-		s = c.Load()
-	}
-	return s.For(ctx, namespace, e, r)
+	return c.Load().For(ctx, namespace, e, r)
 }
 
 // For says what applies to an Event that is written to a namespace. The first policy that matches governs, in

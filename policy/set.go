@@ -40,26 +40,6 @@ func (r Rules) All() iter.Seq[*Rule] {
 	}
 }
 
-// Outline are copies of the rules for comparing them: their conditions are not compiled.
-func (r Rules) Outline() Rules {
-	outline := Rules{Policies: make([]*Policy, 0, len(r.Policies)), Quotas: make([]*Quota, 0, len(r.Quotas))}
-	for _, p := range r.Policies {
-		one := *p
-		outline.Policies = append(outline.Policies, &one)
-	}
-	for _, q := range r.Quotas {
-		one := *q
-		outline.Quotas = append(outline.Quotas, &one)
-	}
-	for rule := range outline.All() {
-		rule.Match.Conditions = slices.Clone(rule.Match.Conditions)
-		for i := range rule.Match.Conditions {
-			rule.Match.Conditions[i].program = nil
-		}
-	}
-	return outline
-}
-
 // inOrder is r without rules that are Disabled, in the order in which they are asked.
 func (r Rules) inOrder() Rules {
 	ordered := Rules{Policies: inOrder(r.Policies), Quotas: inOrder(r.Quotas)}
@@ -110,16 +90,13 @@ type Namespace struct {
 	Labels      labels.Set
 	Annotations map[string]string
 	Rules
-	// Pending is nil where Rules are all that there are.
-	Pending Pending
 }
 
 // view is the rules that may apply to Events of one namespace, in order.
 type view struct {
 	Rules
 
-	object  *NamespaceObject // nil if nothing is known of the namespace
-	pending Pending
+	object *NamespaceObject // nil if nothing is known of the namespace
 }
 
 // NewSet arranges rules. What no policy governs is governed by fallback. The rules must not be changed afterwards.
@@ -167,7 +144,7 @@ func (s *Set) newView(name string, n Namespace) view {
 		shared = s.selected(ls)
 		s.selections[string(key)] = shared
 	}
-	v := view{Rules: shared, pending: n.Pending, object: &NamespaceObject{NamespaceMetadata{name, n.Labels, n.Annotations}}}
+	v := view{Rules: shared, object: &NamespaceObject{NamespaceMetadata{name, n.Labels, n.Annotations}}}
 	if own := n.inOrder(); len(own.Policies)+len(own.Quotas) > 0 {
 		baseline, _ := slices.BinarySearchFunc(shared.Policies, TierBaseline, func(p *Policy, t Tier) int { return cmp.Compare(p.Tier, t) })
 		v.Policies = slices.Concat(shared.Policies[:baseline], own.Policies, shared.Policies[baseline:])
