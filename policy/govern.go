@@ -53,14 +53,10 @@ func (s *Set) Matches(ctx context.Context, rule *Rule, namespace string, e *core
 
 // view does not change s, even if the namespace is unknown: calls are concurrent.
 func (s *Set) view(namespace string) view {
-	v, known := s.views[namespace]
-	switch {
-	case known:
+	if v, known := s.views[namespace]; known {
 		return v
-	case s.selective:
-		return view{Rules: s.selected(labelsOf(namespace, nil))}
 	}
-	return view{Rules: s.cluster}
+	return view{Rules: s.selected(labelsOf(namespace, nil))}
 }
 
 // question is one Event and what the rules say of it so far.

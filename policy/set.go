@@ -67,9 +67,7 @@ func (r *Rule) selects(ls labels.Set) bool {
 type Set struct {
 	fallback *Policy
 	cluster  Rules // in order
-	// selective says that some of cluster do not select every namespace.
-	selective bool
-	views     map[string]view
+	views    map[string]view
 	// selections are those of views: most namespaces share one.
 	selections map[string]Rules
 }
@@ -109,9 +107,6 @@ func NewSet(fallback *Policy, cluster Rules, namespaces map[string]Namespace) *S
 		cluster:    cluster.inOrder(),
 		views:      make(map[string]view, len(namespaces)),
 		selections: map[string]Rules{},
-	}
-	for r := range s.cluster.All() {
-		s.selective = s.selective || r.Match.Namespaces != nil
 	}
 	for name, n := range namespaces {
 		s.views[name] = s.newView(name, n)
