@@ -97,6 +97,7 @@ func (r *rig) wantBeyond(t *testing.T, beyond map[string]string) {
 func TestResolutionTakesNoLockAndAllocatesNothing(t *testing.T) {
 	r := newRig(t)
 	r.own.Add(object(t, "a", "p", 1, ""))
+	r.namespaces.Add(namespace("b", nil))
 	r.start(t)
 	r.wantGoverns(t, "a", "EventPolicy a/p@1")
 	e, ctx := &corev1.Event{}, t.Context()
