@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 // For is what the Set in force says.
@@ -57,6 +58,26 @@ func (s *Set) view(namespace string) view {
 		return v
 	}
 	return view{Rules: s.selected(labelsOf(namespace, nil))}
+}
+
+// labelsOf are the labels of a namespace. Each has its name as a label, so unknown ones can be selected by it.
+func labelsOf(namespace string, known labels.Set) labels.Set {
+	if known == nil {
+		return labels.Set{corev1.LabelMetadataName: namespace}
+	}
+	return known
+}
+
+// selected is the rules of the cluster that select a namespace with these labels.
+func (s *Set) selected(ls labels.Set) Rules {
+	return Rules{
+		Policies: slices.DeleteFunc(slices.Clone(s.cluster.Policies), func(p *Policy) bool { return !p.selects(ls) }),
+		Quotas:   slices.DeleteFunc(slices.Clone(s.cluster.Quotas), func(q *Quota) bool { return !q.selects(ls) }),
+	}
+}
+
+func (r *Rule) selects(ls labels.Set) bool {
+	return r.Match.Namespaces == nil || r.Match.Namespaces.Matches(ls)
 }
 
 // question is one Event and what the rules say of it so far.

@@ -11,12 +11,16 @@ import (
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// Words of the API.
 type (
-	Mode           = v1alpha1.Mode
-	Tier           = v1alpha1.Tier
-	Action         = v1alpha1.Action
-	KeyPart        = v1alpha1.KeyPart
+	// Mode is that of the API.
+	Mode = v1alpha1.Mode
+	// Tier is that of the API.
+	Tier = v1alpha1.Tier
+	// Action is that of the API.
+	Action = v1alpha1.Action
+	// KeyPart is that of the API.
+	KeyPart = v1alpha1.KeyPart
+	// OnStoreFailure is that of the API.
 	OnStoreFailure = v1alpha1.OnStoreFailure
 )
 

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"sync/atomic"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
@@ -58,10 +57,6 @@ func inOrder[T interface{ common() *Rule }](all []T) []T {
 
 // common is what a policy or quota has in common with others.
 func (r *Rule) common() *Rule { return r }
-
-func (r *Rule) selects(ls labels.Set) bool {
-	return r.Match.Namespaces == nil || r.Match.Namespaces.Matches(ls)
-}
 
 // Set is all rules at one moment, arranged by the namespaces they select. It is immutable.
 type Set struct {
@@ -146,20 +141,4 @@ func (s *Set) newView(name string, n Namespace) view {
 		v.Quotas = slices.Concat(shared.Quotas, own.Quotas)
 	}
 	return v
-}
-
-// labelsOf are the labels of a namespace. Each has its name as a label, so unknown ones can be selected by it.
-func labelsOf(namespace string, known labels.Set) labels.Set {
-	if known == nil {
-		return labels.Set{corev1.LabelMetadataName: namespace}
-	}
-	return known
-}
-
-// selected is the rules of the cluster that select a namespace with these labels.
-func (s *Set) selected(ls labels.Set) Rules {
-	return Rules{
-		Policies: slices.DeleteFunc(slices.Clone(s.cluster.Policies), func(p *Policy) bool { return !p.selects(ls) }),
-		Quotas:   slices.DeleteFunc(slices.Clone(s.cluster.Quotas), func(q *Quota) bool { return !q.selects(ls) }),
-	}
 }

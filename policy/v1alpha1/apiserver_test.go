@@ -1,7 +1,6 @@
 package v1alpha1_test
 
 import (
-	"context"
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
@@ -95,12 +94,12 @@ func (s *server) applies(t *testing.T) map[string]func(*unstructured.Unstructure
 	patch := func(u *unstructured.Unstructured, as types.PatchType, content map[string]any, opts metav1.PatchOptions) error {
 		body, err := json.Marshal(content)
 		if err == nil {
-			_, err = s.of(u.GetKind()).Patch(context.Background(), u.GetName(), as, body, opts)
+			_, err = s.of(u.GetKind()).Patch(t.Context(), u.GetName(), as, body, opts)
 		}
 		return err
 	}
 	create := func(u *unstructured.Unstructured) error {
-		_, err := s.of(u.GetKind()).Create(context.Background(), u, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
+		_, err := s.of(u.GetKind()).Create(t.Context(), u, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
 		return err
 	}
 	return map[string]func(*unstructured.Unstructured) error{
