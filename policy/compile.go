@@ -66,7 +66,7 @@ func (c *Compiler) Compile(object runtime.Object) (Rules, error) {
 		made.Policies = []*Policy{in.policy(o, &o.Spec.Match, &o.Spec.Treatment)}
 	case *v1alpha1.ClusterEventPolicy:
 		p := in.policy(o, &o.Spec.Match.Match, &o.Spec.Treatment)
-		p.Tier, p.Match.Namespaces = Tier(o.Spec.Tier), in.selector(o.Spec.Match.NamespaceSelector)
+		p.Tier, p.Match.Namespaces = o.Spec.Tier, in.selector(o.Spec.Match.NamespaceSelector)
 		made.Policies = []*Policy{p}
 	case *v1alpha1.EventQuota:
 		made.Quotas = []*Quota{in.quota(o, &o.Spec.Match, &o.Spec.Budget)}
@@ -122,10 +122,11 @@ func (in *compilation) wrong(value any, err error, path ...string) {
 	in.errs = append(in.errs, field.Invalid(field.NewPath("spec", path...), value, err.Error()))
 }
 
-func (in *compilation) rule(o object, m *v1alpha1.Match) Rule {
+func (in *compilation) rule(o object, m *v1alpha1.Match, e *v1alpha1.Enforcement) Rule {
 	r := Rule{
 		Identity: Identity{Kind: o.GetObjectKind().GroupVersionKind().Kind, Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), Generation: o.GetGeneration()},
-		Match:    Match{Reasons: m.Reasons, Controllers: m.Controllers, Kinds: m.Kinds},
+		Mode:     e.Mode, AuditWarnings: e.AuditWarnings, Silent: e.Notices == v1alpha1.NoNotices,
+		Match: Match{Reasons: m.Reasons, Controllers: m.Controllers, Kinds: m.Kinds},
 	}
 	r.Name = r.Identity.String()
 	for _, t := range m.Types {
@@ -149,9 +150,8 @@ type object interface {
 
 func (in *compilation) policy(o object, m *v1alpha1.Match, t *v1alpha1.Treatment) *Policy {
 	p := Default()
-	p.Rule = in.rule(o, m)
-	p.Precedence, p.Action = t.Precedence, Action(t.Action)
-	p.Mode, p.AuditWarnings, p.Silent = Mode(t.Mode), t.AuditWarnings, t.Notices == v1alpha1.NoNotices
+	p.Rule = in.rule(o, m, &t.Enforcement)
+	p.Precedence, p.Action = t.Precedence, t.Action
 	if from := t.Merge; from != nil {
 		p.Merge.Enabled, p.Merge.KeepMessages = *from.Enabled, int(*from.KeepMessages)
 		p.Merge.WriteInterval = from.WriteInterval.Duration.Duration
@@ -179,8 +179,7 @@ func (in *compilation) policy(o object, m *v1alpha1.Match, t *v1alpha1.Treatment
 }
 
 func (in *compilation) quota(o object, m *v1alpha1.Match, b *v1alpha1.Budget) *Quota {
-	q := &Quota{Rule: in.rule(o, m), OnStoreFailure: OnStoreFailure(b.OnStoreFailure)}
-	q.Mode, q.AuditWarnings, q.Silent = Mode(b.Mode), b.AuditWarnings, b.Notices == v1alpha1.NoNotices
+	q := &Quota{Rule: in.rule(o, m, &b.Enforcement), OnStoreFailure: b.OnStoreFailure}
 	for i := range b.Limits {
 		from := &b.Limits[i]
 		l := QuotaLimit{Name: from.Name, Bucket: newBucket(from.Per, from.Burst, from.Tokens, from.Interval)}
@@ -194,11 +193,7 @@ func (in *compilation) quota(o object, m *v1alpha1.Match, b *v1alpha1.Budget) *Q
 }
 
 func newBucket(per []v1alpha1.KeyPart, burst, tokens int32, interval *v1alpha1.Duration) Bucket {
-	b := Bucket{Burst: int(burst), Tokens: int(tokens), Interval: interval.Duration.Duration}
-	for _, part := range per {
-		b.Per = append(b.Per, KeyPart(part))
-	}
-	return b
+	return Bucket{Per: per, Burst: int(burst), Tokens: int(tokens), Interval: interval.Duration.Duration}
 }
 
 func (in *compilation) selector(s *metav1.LabelSelector) labels.Selector {

@@ -10,6 +10,32 @@ import (
 	"github.com/eventquota/eventquota/policy"
 )
 
+func TestTheDefaultPolicyHasTheLimitsOfClientGo(t *testing.T) {
+	t.Parallel()
+	want := &policy.Policy{
+		Rule: policy.Rule{Name: "default", Mode: policy.Enforce}, Action: policy.Limit,
+		// defaultAggregateMaxEvents and defaultAggregateIntervalInSeconds of
+		// client-go's record package; an Event lives an hour by default.
+		Merge: policy.Merge{
+			Enabled: true, Threshold: 10, SimilarWindow: 600 * time.Second, IdenticalWindow: time.Hour,
+			WriteInterval: 10 * time.Second, KeepMessages: 5,
+		},
+		// defaultSpamBurst, defaultSpamQPS and getSpamKey.
+		SpamFilter: policy.SpamFilter{
+			Enabled: true, ReservePerReason: 1,
+			Bucket: policy.Bucket{
+				ID:    "///spam filter/25/1/5m0s/[InvolvedObject Source Type]",
+				Burst: 25, Tokens: 1, Interval: 300 * time.Second,
+				Per: []policy.KeyPart{policy.KeySource, policy.KeyInvolvedObject, policy.KeyType},
+			},
+		},
+		MaxMessageBytes: 1024,
+	}
+	if diff := cmp.Diff(want, policy.Default()); diff != "" {
+		t.Errorf("default policy (-want +got):\n%s", diff)
+	}
+}
+
 func TestWhatAPolicyLeavesOutIsAsByDefault(t *testing.T) {
 	t.Parallel()
 	w := newWriter(t)
@@ -105,9 +131,6 @@ func TestErrorsNameTheFieldAndWhatIsAllowed(t *testing.T) {
 	}
 	const expression = "spec.match.conditions[0].expression"
 	for _, test := range []struct{ says, spec, names, why string }{
-		{"a bound of the definition", "spamFilter: {burst: -1}", "spec.spamFilter.burst", "greater than or equal to 1"},
-		{"a rule of the definition", "action: Drop\nmerge: {}", "spec.merge", "only with action Limit"},
-		{"two of one name", "match: {conditions: [{name: a, expression: 'true'}, {name: a, expression: 'true'}]}", "spec.match.conditions[1]", "Duplicate value"},
 		{"an empty expression", condition("' '"), expression, "Syntax error"},
 		{"an expression that does not parse", condition("event.reason =="), expression, "<input>:1:16: Syntax error"},
 		{"an unknown variable", condition("object.reason == 'a'"), expression, "<input>:1:1: undeclared reference to 'object'"},

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/eventquota/eventquota/policy"
 )
@@ -52,23 +53,32 @@ func TestConditionsReadTheEventAndTheRequest(t *testing.T) {
 		{says: "a label that is there", expression: "event.metadata.labels['a'] == 'b'", change: func(e *corev1.Event, _ *policy.Request) {
 			e.Labels = map[string]string{"a": "b"}
 		}, holds: true},
+		{says: "a label of the namespace", expression: "namespaceObject.metadata.labels['team'] == 'b'", holds: true},
+		{says: "a label that the namespace has not", expression: "'other' in namespaceObject.metadata.labels"},
+		{says: "an annotation of the namespace", expression: "namespaceObject.metadata.annotations['owner'] == 'c'", holds: true},
+		{says: "an annotation that the namespace has not", expression: "'team' in namespaceObject.metadata.annotations"},
+		{says: "the name of the namespace", expression: "namespaceObject.metadata.name == 'a'", holds: true},
+		{says: "what is known of a namespace that is not", expression: "namespaceObject.metadata.name == 'new' && namespaceObject.metadata.labels.size() == 0 && namespaceObject.metadata.annotations.size() == 0", change: func(_ *corev1.Event, r *policy.Request) {
+			r.Namespace = "new"
+		}, holds: true},
 		{says: "a large Event costs too much", expression: "event.message.matches('(a|b|c|d|e|f|g|h)*z')", change: large, fails: policy.ErrBudget.Error()},
 	} {
 		t.Run(test.says, func(t *testing.T) {
 			t.Parallel()
-			p := w.own(t, "p", fmt.Sprintf("match: {conditions: [{name: c, expression: %q}]}", test.expression))
+			p := w.admins(t, "p", fmt.Sprintf("match: {conditions: [{name: c, expression: %q}]}", test.expression))
 			e, r := backOff(), create()
 			if test.change != nil {
 				test.change(e, r)
 			}
-			g := policy.NewSet(policy.Default(), policy.Rules{}, a([]*policy.Policy{p})).For(t.Context(), "a", e, r)
+			namespaces := map[string]policy.Namespace{"a": {Labels: labels.Set{"team": "b"}, Annotations: map[string]string{"owner": "c"}}}
+			g := policy.NewSet(policy.Default(), policy.Rules{Policies: []*policy.Policy{p}}, namespaces).For(t.Context(), r.Namespace, e, r)
 			if holds := g.Policy == p; holds != test.holds {
 				t.Errorf("holds: %v", holds)
 			}
 			if fails := len(g.Errors) > 0; fails != (test.fails != "") {
 				t.Fatalf("errors: %v", g.Errors)
 			}
-			if test.fails != "" && (!strings.Contains(g.Errors[0].Error(), test.fails) || !strings.HasPrefix(g.Errors[0].Error(), `EventPolicy a/p: condition "c": `)) {
+			if test.fails != "" && (!strings.Contains(g.Errors[0].Error(), test.fails) || !strings.HasPrefix(g.Errors[0].Error(), `ClusterEventPolicy p: condition "c": `)) {
 				t.Errorf("error %q, want it to say %q", g.Errors[0], test.fails)
 			}
 		})

@@ -8,25 +8,12 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Pending is a namespace that has rules, which are compiled when it first sends an Event.
-type Pending interface {
-	// Ask notes that there is an Event, and reports whether the rules are in force. It takes no lock.
-	Ask() bool
-	// Await waits until the rules are in force, for a bounded time.
-	Await(ctx context.Context)
-}
-
-// For is what the Set in force says. The first Event of a namespace waits for the namespace's rules; without them
-// the cluster's apply alone.
+// For is what the Set in force says.
 func (c *Current) For(ctx context.Context, namespace string, e *corev1.Event, r *Request) Governing {
-	s := c.Load()
-	if p := s.views[namespace].pending; p != nil && !p.Ask() {
-		p.Await(ctx)
-		s = c.Load()
-	}
-	return s.For(ctx, namespace, e, r)
+	return c.Load().For(ctx, namespace, e, r)
 }
 
 // For says what applies to an Event that is written to a namespace. The first policy that matches governs, in
@@ -67,14 +54,30 @@ func (s *Set) Matches(ctx context.Context, rule *Rule, namespace string, e *core
 
 // view does not change s, even if the namespace is unknown: calls are concurrent.
 func (s *Set) view(namespace string) view {
-	v, known := s.views[namespace]
-	switch {
-	case known:
+	if v, known := s.views[namespace]; known {
 		return v
-	case s.selective:
-		return view{Rules: s.selected(labelsOf(namespace, nil))}
 	}
-	return view{Rules: s.cluster}
+	return view{Rules: s.selected(labelsOf(namespace, nil))}
+}
+
+// labelsOf are the labels of a namespace. Each has its name as a label, so unknown ones can be selected by it.
+func labelsOf(namespace string, known labels.Set) labels.Set {
+	if known == nil {
+		return labels.Set{corev1.LabelMetadataName: namespace}
+	}
+	return known
+}
+
+// selected is the rules of the cluster that select a namespace with these labels.
+func (s *Set) selected(ls labels.Set) Rules {
+	return Rules{
+		Policies: slices.DeleteFunc(slices.Clone(s.cluster.Policies), func(p *Policy) bool { return !p.selects(ls) }),
+		Quotas:   slices.DeleteFunc(slices.Clone(s.cluster.Quotas), func(q *Quota) bool { return !q.selects(ls) }),
+	}
+}
+
+func (r *Rule) selects(ls labels.Set) bool {
+	return r.Match.Namespaces == nil || r.Match.Namespaces.Matches(ls)
 }
 
 // question is one Event and what the rules say of it so far.

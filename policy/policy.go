@@ -7,6 +7,21 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/eventquota/eventquota/policy/v1alpha1"
+)
+
+type (
+	// Mode is that of the API.
+	Mode = v1alpha1.Mode
+	// Tier is that of the API.
+	Tier = v1alpha1.Tier
+	// Action is that of the API.
+	Action = v1alpha1.Action
+	// KeyPart is that of the API.
+	KeyPart = v1alpha1.KeyPart
+	// OnStoreFailure is that of the API.
+	OnStoreFailure = v1alpha1.OnStoreFailure
 )
 
 // Rule is what policies and quotas have in common. A rule in force is not changed.
@@ -33,9 +48,6 @@ type Match struct {
 	Conditions []Condition
 }
 
-// Mode is whether a rule is in force.
-type Mode string
-
 // The modes. A policy in mode Audit decides and counts, but does not govern: the next one that enforces does.
 // A quota in mode Audit counts, and refuses nothing. A Disabled rule is ignored.
 const (
@@ -58,19 +70,13 @@ type Policy struct {
 	MaxMessageBytes int
 }
 
-// Tier is when a cluster policy is asked.
-type Tier string
-
-// The tiers: before and after the policies of the namespace.
+// When a policy of the cluster is asked: before and after the policies of the namespace.
 const (
 	TierAdmin    Tier = "Admin"
 	TierBaseline Tier = "Baseline"
 )
 
-// Action is what becomes of the Events that a policy governs.
-type Action string
-
-// The actions. Under Limit repeated and similar Events are merged, and the rest must get a token from the spam
+// What becomes of the Events that a policy governs. Under Limit repeated and similar Events are merged, and the rest must get a token from the spam
 // filter and from every quota; Drop refuses them; under Exempt a cluster's policy lets them through, and a
 // namespace's own asks the quotas of the cluster only.
 const (
@@ -122,10 +128,7 @@ type Bucket struct {
 	Interval time.Duration
 }
 
-// KeyPart is a part of an Event that token buckets can be keyed by.
-type KeyPart string
-
-// The parts. Controller is the component of a Source.
+// The parts of an Event by which token buckets can be keyed. Controller is the component of a Source.
 const (
 	KeyNamespace      KeyPart = "Namespace"
 	KeyUser           KeyPart = "User"
@@ -155,10 +158,7 @@ type QuotaLimit struct {
 	Reserve int
 }
 
-// OnStoreFailure says what a quota does while the shared store is unavailable.
-type OnStoreFailure string
-
-// The choices: each replica limits by what it knows; the quota does not apply; the quota refuses all.
+// What a quota does while the shared store is unavailable: each replica limits by what it knows; the quota does not apply; the quota refuses all.
 const (
 	FailureLocal OnStoreFailure = "Local"
 	FailureAdmit OnStoreFailure = "Admit"

@@ -3,6 +3,7 @@ package policy_test
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -14,8 +15,18 @@ import (
 	"github.com/eventquota/eventquota/policy"
 )
 
-// The conditions and selectors that random policies draw from, each with what it says in Go.
+// The lists, conditions and selectors that random policies draw from, each with what it says in Go.
 var (
+	lists = []struct {
+		spec string
+		fits func(*corev1.Event) bool
+	}{
+		{"types: [Warning]", func(e *corev1.Event) bool { return e.Type == "Warning" }},
+		{"types: [Normal]", func(e *corev1.Event) bool { return e.Type != "Warning" }},
+		{"reasons: [BackOff, Killing]", func(e *corev1.Event) bool { return e.Reason == "BackOff" }},
+		{"kinds: [Pod]", func(e *corev1.Event) bool { return e.InvolvedObject.Kind == "Pod" }},
+		{"controllers: [kubelet]", func(e *corev1.Event) bool { return e.Source.Component == "kubelet" }},
+	}
 	conditions = []struct {
 		expression string
 		holds      func(*corev1.Event, *policy.Request) bool
@@ -32,6 +43,7 @@ var (
 		{"matchLabels: {team: b}", func(l labels.Set) bool { return l["team"] == "b" }},
 		{"matchExpressions: [{key: team, operator: Exists}]", func(l labels.Set) bool { return l.Has("team") }},
 		{"matchExpressions: [{key: team, operator: NotIn, values: [b]}]", func(l labels.Set) bool { return l["team"] != "b" }},
+		{"matchLabels: {kubernetes.io/metadata.name: a}", func(l labels.Set) bool { return l["kubernetes.io/metadata.name"] == "a" }},
 	}
 )
 
@@ -41,13 +53,14 @@ type known struct {
 
 	policy     *policy.Policy // or
 	quota      *policy.Quota
+	list       int // -1 for none
 	conditions []int
 	selector   int // -1 for none
 }
 
 func randomRule(tb testing.TB, w writer, rnd *rand.Rand, own, quota bool, name string) known {
 	tb.Helper()
-	k := known{selector: -1}
+	k := known{selector: -1, list: -1}
 	spec := fmt.Sprintf("mode: %s\n", []string{"Enforce", "Enforce", "Audit", "Disabled"}[rnd.IntN(4)])
 	if !own || !quota {
 		spec += fmt.Sprintf("precedence: %d\n", 1+rnd.IntN(3))
@@ -56,6 +69,10 @@ func randomRule(tb testing.TB, w writer, rnd *rand.Rand, own, quota bool, name s
 	if !own && rnd.IntN(2) == 0 {
 		k.selector = rnd.IntN(len(selectors))
 		match += "namespaceSelector: {" + selectors[k.selector].spec + "}, "
+	}
+	if rnd.IntN(4) == 0 {
+		k.list = rnd.IntN(len(lists))
+		match += lists[k.list].spec + ", "
 	}
 	var listed []string
 	for i, c := range conditions {
@@ -75,10 +92,10 @@ func randomRule(tb testing.TB, w writer, rnd *rand.Rand, own, quota bool, name s
 		}
 		k.Rule = &k.quota.Rule
 	case own:
-		k.policy = w.own(tb, name, spec+fmt.Sprintf("action: %s\n", []string{"Limit", "Exempt"}[rnd.IntN(2)]))
+		k.policy = w.own(tb, name, spec+fmt.Sprintf("action: %s\n", []string{"Limit", "Exempt", "Drop"}[rnd.IntN(3)]))
 		k.Rule = &k.policy.Rule
 	default:
-		k.policy = w.admins(tb, name, spec+fmt.Sprintf("action: %s\ntier: %s\n", []string{"Limit", "Exempt"}[rnd.IntN(2)], []string{"Admin", "Baseline"}[rnd.IntN(2)]))
+		k.policy = w.admins(tb, name, spec+fmt.Sprintf("action: %s\ntier: %s\n", []string{"Limit", "Exempt", "Drop"}[rnd.IntN(3)], []string{"Admin", "Baseline"}[rnd.IntN(2)]))
 		k.Rule = &k.policy.Rule
 	}
 	return k
@@ -87,7 +104,7 @@ func randomRule(tb testing.TB, w writer, rnd *rand.Rand, own, quota bool, name s
 func (k known) own() bool { return k.Identity.Namespace != "" }
 
 func (k known) matches(l labels.Set, e *corev1.Event, r *policy.Request) bool {
-	if k.Mode == policy.Disabled || k.selector >= 0 && !selectors[k.selector].selects(l) {
+	if k.Mode == policy.Disabled || k.selector >= 0 && !selectors[k.selector].selects(l) || k.list >= 0 && !lists[k.list].fits(e) {
 		return false
 	}
 	return !slices.ContainsFunc(k.conditions, func(c int) bool { return !conditions[c].holds(e, r) })
@@ -152,15 +169,25 @@ func reference(fallback *policy.Policy, all []known, l labels.Set, e *corev1.Eve
 		}
 		return strings.Join(names, " ")
 	}
-	return summary(governs, audits, limited(governs, policy.Enforce), limited(cmp.Or(audits, governs), policy.Enforce, policy.Audit))
+	audited := slices.ContainsFunc(all, func(k known) bool { return k.quota != nil && k.Mode == policy.Audit && k.matches(l, e, r) })
+	return summary(governs, audits, audited, limited(governs, policy.Enforce), limited(cmp.Or(audits, governs), policy.Enforce, policy.Audit))
 }
 
-func summary(governs, audits *policy.Policy, limited, audited string) string {
+// limits are limits as text: quota/limit, in their order.
+func limits(all iter.Seq2[*policy.Quota, *policy.QuotaLimit]) string {
+	var names []string
+	for q, l := range all {
+		names = append(names, q.Identity.Name+"/"+l.Name)
+	}
+	return strings.Join(names, " ")
+}
+
+func summary(governs, audits *policy.Policy, audited bool, limited, all string) string {
 	audit := "none"
 	if audits != nil {
 		audit = audits.Name
 	}
-	return fmt.Sprintf("governs %s, audits %s, limits %s, with those audited %s", governs.Name, audit, limited, audited)
+	return fmt.Sprintf("governs %s, audits %s, limits %s, with those audited (%t) %s", governs.Name, audit, limited, audited, all)
 }
 
 func TestResolutionIsThatOfTheRules(t *testing.T) {
@@ -184,18 +211,51 @@ func TestResolutionIsThatOfTheRules(t *testing.T) {
 				rules.Policies = append(rules.Policies, k.policy)
 			}
 		}
-		l := []labels.Set{{}, {"team": "b"}, {"team": "c"}}[rnd.IntN(3)]
-		s := policy.NewSet(fallback, cluster, map[string]policy.Namespace{"a": {Labels: l, Rules: own}})
+		l := []labels.Set{nil, {}, {"team": "b"}, {"team": "c"}}[rnd.IntN(4)]
+		namespaces := map[string]policy.Namespace{"a": {Labels: l, Rules: own}}
+		if len(own.Policies)+len(own.Quotas) == 0 && l == nil {
+			clear(namespaces)
+		}
+		s := policy.NewSet(fallback, cluster, namespaces)
+		if l == nil { // not known, but for its name
+			l = labels.Set{"kubernetes.io/metadata.name": "a"}
+		}
 		for range 4 {
 			e, r := backOff(), create()
 			e.Reason = []string{"BackOff", "Pulled"}[rnd.IntN(2)]
 			e.Labels = []map[string]string{nil, {"a": "b"}}[rnd.IntN(2)]
 			e.Count = rnd.Int32N(3)
+			e.Type = []string{"Warning", "Normal", ""}[rnd.IntN(3)]
+			e.InvolvedObject.Kind = []string{"Pod", "Node"}[rnd.IntN(2)]
+			e.Source.Component = []string{"kubelet", "scheduler"}[rnd.IntN(2)]
 			r.UserInfo.Username = []string{"u", "v"}[rnd.IntN(2)]
 			g := s.For(t.Context(), "a", e, r)
-			if got, want := summary(g.Policy, g.Audit, limits(g.Limits()), limits(g.AuditLimits())), reference(fallback, all, l, e, r); got != want {
+			if got, want := summary(g.Policy, g.Audit, g.Audited(), limits(g.Limits()), limits(g.AuditLimits())), reference(fallback, all, l, e, r); got != want {
 				t.Fatalf("seed %d:\n got %s\nwant %s", seed, got, want)
 			}
 		}
+	}
+}
+
+func TestAChangeOfANamespaceChangesThatAlone(t *testing.T) {
+	t.Parallel()
+	w := newWriter(t)
+	cluster := policy.Rules{Policies: []*policy.Policy{w.admins(t, "b", "tier: Admin\nmatch: {namespaceSelector: {matchLabels: {team: b}}}")}}
+	first := policy.NewSet(policy.Default(), cluster, map[string]policy.Namespace{
+		"a":       {Labels: labels.Set{"team": "a"}, Rules: policy.Rules{Policies: []*policy.Policy{w.own(t, "one", "")}}},
+		"removed": {Labels: labels.Set{"team": "b"}}, "kept": {Labels: labels.Set{"team": "b"}},
+	})
+	second := first.With(map[string]*policy.Namespace{
+		"a": {Labels: labels.Set{"team": "b"}}, "removed": nil, "new": {Labels: labels.Set{"team": "a"}},
+	})
+	var got []string
+	for _, s := range []*policy.Set{first, second} {
+		for _, n := range []string{"a", "removed", "kept", "new"} {
+			g := s.For(t.Context(), n, backOff(), create())
+			got = append(got, g.Policy.Identity.Name)
+		}
+	}
+	if want := []string{"one", "b", "b", "", "b", "", "b", ""}; !slices.Equal(got, want) {
+		t.Errorf("before and after: %q, want %q", got, want)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"sync/atomic"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
@@ -40,26 +39,6 @@ func (r Rules) All() iter.Seq[*Rule] {
 	}
 }
 
-// Outline are copies of the rules for comparing them: their conditions are not compiled.
-func (r Rules) Outline() Rules {
-	outline := Rules{Policies: make([]*Policy, 0, len(r.Policies)), Quotas: make([]*Quota, 0, len(r.Quotas))}
-	for _, p := range r.Policies {
-		one := *p
-		outline.Policies = append(outline.Policies, &one)
-	}
-	for _, q := range r.Quotas {
-		one := *q
-		outline.Quotas = append(outline.Quotas, &one)
-	}
-	for rule := range outline.All() {
-		rule.Match.Conditions = slices.Clone(rule.Match.Conditions)
-		for i := range rule.Match.Conditions {
-			rule.Match.Conditions[i].program = nil
-		}
-	}
-	return outline
-}
-
 // inOrder is r without rules that are Disabled, in the order in which they are asked.
 func (r Rules) inOrder() Rules {
 	ordered := Rules{Policies: inOrder(r.Policies), Quotas: inOrder(r.Quotas)}
@@ -79,17 +58,11 @@ func inOrder[T interface{ common() *Rule }](all []T) []T {
 // common is what a policy or quota has in common with others.
 func (r *Rule) common() *Rule { return r }
 
-func (r *Rule) selects(ls labels.Set) bool {
-	return r.Match.Namespaces == nil || r.Match.Namespaces.Matches(ls)
-}
-
 // Set is all rules at one moment, arranged by the namespaces they select. It is immutable.
 type Set struct {
 	fallback *Policy
 	cluster  Rules // in order
-	// selective says that some of cluster do not select every namespace.
-	selective bool
-	views     map[string]view
+	views    map[string]view
 	// selections are those of views: most namespaces share one.
 	selections map[string]Rules
 }
@@ -110,16 +83,13 @@ type Namespace struct {
 	Labels      labels.Set
 	Annotations map[string]string
 	Rules
-	// Pending is nil where Rules are all that there are.
-	Pending Pending
 }
 
 // view is the rules that may apply to Events of one namespace, in order.
 type view struct {
 	Rules
 
-	object  *NamespaceObject // nil if nothing is known of the namespace
-	pending Pending
+	object *NamespaceObject // nil if nothing is known of the namespace
 }
 
 // NewSet arranges rules. What no policy governs is governed by fallback. The rules must not be changed afterwards.
@@ -132,9 +102,6 @@ func NewSet(fallback *Policy, cluster Rules, namespaces map[string]Namespace) *S
 		cluster:    cluster.inOrder(),
 		views:      make(map[string]view, len(namespaces)),
 		selections: map[string]Rules{},
-	}
-	for r := range s.cluster.All() {
-		s.selective = s.selective || r.Match.Namespaces != nil
 	}
 	for name, n := range namespaces {
 		s.views[name] = s.newView(name, n)
@@ -167,27 +134,11 @@ func (s *Set) newView(name string, n Namespace) view {
 		shared = s.selected(ls)
 		s.selections[string(key)] = shared
 	}
-	v := view{Rules: shared, pending: n.Pending, object: &NamespaceObject{NamespaceMetadata{name, n.Labels, n.Annotations}}}
+	v := view{Rules: shared, object: &NamespaceObject{NamespaceMetadata{name, n.Labels, n.Annotations}}}
 	if own := n.inOrder(); len(own.Policies)+len(own.Quotas) > 0 {
 		baseline, _ := slices.BinarySearchFunc(shared.Policies, TierBaseline, func(p *Policy, t Tier) int { return cmp.Compare(p.Tier, t) })
 		v.Policies = slices.Concat(shared.Policies[:baseline], own.Policies, shared.Policies[baseline:])
 		v.Quotas = slices.Concat(shared.Quotas, own.Quotas)
 	}
 	return v
-}
-
-// labelsOf are the labels of a namespace. Each has its name as a label, so unknown ones can be selected by it.
-func labelsOf(namespace string, known labels.Set) labels.Set {
-	if known == nil {
-		return labels.Set{corev1.LabelMetadataName: namespace}
-	}
-	return known
-}
-
-// selected is the rules of the cluster that select a namespace with these labels.
-func (s *Set) selected(ls labels.Set) Rules {
-	return Rules{
-		Policies: slices.DeleteFunc(slices.Clone(s.cluster.Policies), func(p *Policy) bool { return !p.selects(ls) }),
-		Quotas:   slices.DeleteFunc(slices.Clone(s.cluster.Quotas), func(q *Quota) bool { return !q.selects(ls) }),
-	}
 }

@@ -7,7 +7,7 @@ import (
 
 // Shadowed says what always stands before the rules of a namespace, or of the cluster for "", by their Names: before
 // a policy another one that governs all that it matches, and before each limit of a cluster's quota the one that
-// replaces it, a line for each. Rules that are Disabled, or of a namespace that is not compiled, are left out.
+// replaces it, a line for each. Rules that are Disabled are left out.
 //
 // A match is at least as wide as another one if each of its lists is empty or has all that the other one's has, and
 // its conditions are among the other one's.

@@ -113,7 +113,7 @@ func (m *Metrics) Policies(reports func() []watch.Report) {
 	for result, is := range results {
 		m.NewGaugeFunc(prometheus.GaugeOpts{
 			Name:        "eventquota_policies",
-			Help:        "Policies and quotas there are, by whether their newest generation was accepted, rejected or is pending until its namespace sends an Event. One that is rejected stays in force as it was before, if it was.",
+			Help:        "Policies and quotas there are, by whether their newest generation was accepted, rejected or is pending until it is compiled. One that is rejected stays in force as it was before, if it was.",
 			ConstLabels: prometheus.Labels{"result": result},
 		}, func() (n float64) {
 			for _, one := range reports() {

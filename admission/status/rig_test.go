@@ -47,7 +47,6 @@ type rig struct {
 	writes  []write
 	refuse  error // of each write, if set
 	shadows map[string][]string
-	checked []time.Duration // since the rig began
 	logged  []string
 }
 
@@ -104,18 +103,6 @@ func (r *rig) Reports() []watch.Report {
 		reports[i].Object = r.objects[reports[i].UID]
 	}
 	return reports
-}
-
-// Check implements status.Rules. It finds every rule to be valid.
-func (r *rig) Check(i policy.Identity) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.checked = append(r.checked, time.Since(r.began))
-	for n := range r.reports {
-		if r.reports[n].UID == i.UID {
-			r.reports[n].Pending, r.reports[n].Governing = false, i.Generation
-		}
-	}
 }
 
 // Shadowed implements status.Rules.
@@ -183,11 +170,6 @@ func invalid(name string, generation, governing int64) watch.Report {
 	report := valid(name, generation)
 	report.Governing, report.Err = governing, errBad
 	return report
-}
-
-// pending is a report of a generation that is not compiled yet.
-func pending(name string, generation int64) watch.Report {
-	return watch.Report{Identity: policy.Identity{Name: name, Generation: generation}, Pending: true}
 }
 
 // decide counts decisions of the first replica by a rule.

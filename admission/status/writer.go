@@ -19,7 +19,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/eventquota/eventquota/admission/busiest"
-	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 	"github.com/eventquota/eventquota/policy/watch"
 )
@@ -29,7 +28,7 @@ const (
 	CountsEvery = 5 * time.Minute
 	// changesEvery is the least time between two writes of one rule's status.
 	changesEvery = 30 * time.Second
-	// roundEvery is the time between two writes, of whatever rules, retries included, and between two checks of rules.
+	// roundEvery is the time between two writes, of whatever rules, retries included.
 	roundEvery = time.Second
 	// lookEvery is the time between two looks at what has been counted.
 	lookEvery = 10 * time.Second
@@ -46,8 +45,6 @@ const (
 type Rules interface {
 	// Reports are those of all rules.
 	Reports() []watch.Report
-	// Check finds out for Reports whether a rule that is Pending is valid.
-	Check(i policy.Identity)
 	// Shadowed says by name what stands before rules of a namespace, or of the cluster for "", so that they, or
 	// limits of them, can never decide; nothing for most.
 	Shadowed(namespace string) map[string][]string
@@ -112,19 +109,8 @@ func (w *Writer) round(ctx context.Context) {
 		}
 	}
 	w.learn(now)
-	w.check()
 	if r := w.first(now); r != nil && ctx.Err() == nil {
 		w.write(ctx, r)
-	}
-}
-
-// check has one rule checked that nobody knows yet to be valid or not. Those of which the status says so are left.
-func (w *Writer) check() {
-	for _, r := range w.records {
-		if r.report.Pending && r.stored.ObservedGeneration < r.report.Generation {
-			w.rules.Check(r.report.Identity)
-			return
-		}
 	}
 }
 

@@ -107,23 +107,6 @@ func TestWhatStandsBeforeARuleIsWrittenAtOnce(t *testing.T) {
 	})
 }
 
-func TestRulesThatArePendingAreCheckedOneASecond(t *testing.T) {
-	bubble(t, func(r *rig) {
-		for i := range 5 {
-			r.changed(pending(fmt.Sprint("p", i), 1))
-		}
-		r.changed(pending("known", 7))
-		r.store(r.objects["uid of known"], &v1alpha1.Status{ObservedGeneration: 7})
-		r.lead(time.Minute)
-		if want := []time.Duration{0, time.Second, 2 * time.Second, 3 * time.Second, 4 * time.Second}; !slices.Equal(r.checked, want) {
-			t.Errorf("checked at %v, want %v", r.checked, want)
-		}
-		if len(r.writes) != 5 {
-			t.Errorf("written %q, want one for each that was checked", r.written())
-		}
-	})
-}
-
 func TestWhileReplicasCannotBeAskedOnlyCountsStayAsTheyWere(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.changed(valid("p", 1))

@@ -1,16 +1,12 @@
 package v1alpha1_test
 
 import (
-	"context"
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,11 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
 
+	"github.com/eventquota/eventquota/manifests"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 	"github.com/eventquota/eventquota/test/cluster" //nolint:depguard // only a real API server says what a schema accepts
 )
-
-const crds = "../../manifests/crds"
 
 // server is an API server that knows the definitions.
 type server struct {
@@ -34,7 +29,11 @@ type server struct {
 func newServer(t *testing.T) *server {
 	t.Helper()
 	c := cluster.ForTest(t, cluster.Options{NoAudit: true})
-	if _, err := envtest.InstallCRDs(c.Config, envtest.CRDInstallOptions{Paths: []string{crds}, ErrorIfPathMissing: true}); err != nil {
+	crds, err := manifests.CRDs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := envtest.InstallCRDs(c.Config, envtest.CRDInstallOptions{CRDs: crds}); err != nil {
 		t.Fatal(err)
 	}
 	client, err := dynamic.NewForConfig(c.Config)
@@ -80,60 +79,41 @@ func (s *server) create(t *testing.T, kind, spec string) (*unstructured.Unstruct
 
 func unique() string { return "rule-" + strings.ToLower(rand.Text()) }
 
-// write is one of the ways in which kubectl apply writes an object.
-type write func(ctx context.Context, u *unstructured.Unstructured) error
-
-// applies are all of them.
-func (s *server) applies(t *testing.T) map[string]write {
-	t.Helper()
-	return map[string]write{
-		"apply --server-side": func(ctx context.Context, u *unstructured.Unstructured) error {
-			body, err := json.Marshal(u.Object)
-			if err != nil {
-				return err
-			}
-			_, err = s.of(u.GetKind()).Patch(ctx, u.GetName(), types.ApplyPatchType, body,
-				metav1.PatchOptions{FieldManager: "kubectl", FieldValidation: metav1.FieldValidationStrict})
-			return err
-		},
-		"apply of a new one": func(ctx context.Context, u *unstructured.Unstructured) error {
-			_, err := s.of(u.GetKind()).Create(ctx, u, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
-			return err
-		},
-		"apply of a change": func(ctx context.Context, u *unstructured.Unstructured) error {
-			before := object(t, u.GetKind(), u.GetName(), valid(u.GetKind()))
-			if _, err := s.of(u.GetKind()).Create(ctx, before, metav1.CreateOptions{}); err != nil {
-				t.Error(err)
-			}
-			body, err := json.Marshal(map[string]any{"spec": u.Object["spec"]})
-			if err != nil {
-				return err
-			}
-			_, err = s.of(u.GetKind()).Patch(ctx, u.GetName(), types.MergePatchType, body,
-				metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict})
-			return err
-		},
+// valid is a spec of a kind.
+func valid(kind string) string {
+	if strings.HasSuffix(kind, "Quota") {
+		return " limits: [{name: a, burst: 1, tokens: 1}]"
 	}
+	return ""
 }
 
-// definitions are the generated definitions, by kind.
-func definitions(t *testing.T) map[string]*apiextensionsv1.CustomResourceDefinition {
+// applies are the ways in which kubectl apply writes an object.
+func (s *server) applies(t *testing.T) map[string]func(*unstructured.Unstructured) error {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(crds, "*.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := map[string]*apiextensionsv1.CustomResourceDefinition{}
-	for _, file := range files {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
+	strict := metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict}
+	patch := func(u *unstructured.Unstructured, as types.PatchType, content map[string]any, opts metav1.PatchOptions) error {
+		body, err := json.Marshal(content)
+		if err == nil {
+			_, err = s.of(u.GetKind()).Patch(t.Context(), u.GetName(), as, body, opts)
 		}
-		var crd apiextensionsv1.CustomResourceDefinition
-		if err := yaml.UnmarshalStrict(content, &crd); err != nil {
-			t.Fatalf("%s: %v", file, err)
-		}
-		all[crd.Spec.Names.Kind] = &crd
+		return err
 	}
-	return all
+	create := func(u *unstructured.Unstructured) error {
+		_, err := s.of(u.GetKind()).Create(t.Context(), u, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
+		return err
+	}
+	return map[string]func(*unstructured.Unstructured) error{
+		"apply --server-side": func(u *unstructured.Unstructured) error {
+			opts := strict
+			opts.FieldManager = "kubectl"
+			return patch(u, types.ApplyPatchType, u.Object, opts)
+		},
+		"apply of a new one": create,
+		"apply of a change": func(u *unstructured.Unstructured) error {
+			if err := create(object(t, u.GetKind(), u.GetName(), valid(u.GetKind()))); err != nil {
+				t.Error(err)
+			}
+			return patch(u, types.MergePatchType, map[string]any{"spec": u.Object["spec"]}, strict)
+		},
+	}
 }

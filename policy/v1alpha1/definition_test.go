@@ -2,36 +2,48 @@ package v1alpha1_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-	"github.com/eventquota/eventquota/policy/v1alpha1"
+	"github.com/eventquota/eventquota/manifests"
 )
 
 // appliedBytes is what all annotations of an object may hold, in bytes: TotalAnnotationSizeLimitB of the API server.
 // kubectl apply keeps the whole object in one of them.
 const appliedBytes = 256 << 10
 
-func TestTheDefinitionsAreSmallEnoughToApply(t *testing.T) {
+// TestDefinitions holds that those that are generated are small enough to apply, describe each field, and have the names
+// by which users find the kinds.
+func TestDefinitions(t *testing.T) {
 	t.Parallel()
-	for kind := range v1alpha1.Resources() {
-		applied, err := json.Marshal(definitions(t)[kind])
+	crds, err := manifests.CRDs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]string{}
+	for _, crd := range crds {
+		applied, err := json.Marshal(crd)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(applied) < 1000 || len(applied) > appliedBytes/2 {
-			t.Errorf("the definition of %s has %d bytes, want it to fit twice into %d", kind, len(applied), appliedBytes)
+		if len(applied) > appliedBytes/2 {
+			t.Errorf("%s has %d bytes, want it to fit twice into %d", crd.Name, len(applied), appliedBytes)
 		}
+		kind := crd.Spec.Names.Kind
+		for _, part := range []string{"spec", "status"} {
+			undescribed(t, kind+"."+part, crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties[part])
+		}
+		names[kind] = fmt.Sprintln(crd.Spec.Names.ShortNames, crd.Spec.Names.Categories, crd.Spec.Scope)
 	}
-}
-
-func TestEachFieldIsDescribed(t *testing.T) {
-	t.Parallel()
-	for kind := range v1alpha1.Resources() {
-		schema := definitions(t)[kind].Spec.Versions[0].Schema.OpenAPIV3Schema
-		undescribed(t, kind+".spec", schema.Properties["spec"])
-		undescribed(t, kind+".status", schema.Properties["status"])
+	want := map[string]string{
+		own: "[evp] [eventquota] Namespaced\n", admins: "[cevp] [eventquota] Cluster\n",
+		ownQuota: "[evq] [eventquota] Namespaced\n", adminsQuota: "[cevq] [eventquota] Cluster\n",
+	}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
 	}
 }
 
@@ -41,13 +53,10 @@ func undescribed(t *testing.T, path string, s apiextensionsv1.JSONSchemaProps) {
 	if s.Description == "" {
 		t.Errorf("%s has no description", path)
 	}
+	if s.Items != nil && s.Items.Schema != nil {
+		s.Properties = s.Items.Schema.Properties
+	}
 	for name, p := range s.Properties {
 		undescribed(t, path+"."+name, p)
-	}
-	if s.Items == nil || s.Items.Schema == nil {
-		return
-	}
-	for name, p := range s.Items.Schema.Properties {
-		undescribed(t, path+"[]."+name, p)
 	}
 }

@@ -76,6 +76,22 @@ type MatchCondition struct {
 	Expression string `json:"expression"`
 }
 
+// Enforcement is whether a policy or quota is in force, and who is told.
+type Enforcement struct {
+	// mode is Enforce, Audit (decide and count, but refuse nothing; of policies the next one that enforces governs) or
+	// Disabled (as if it were not there).
+	// +kubebuilder:default=Enforce
+	Mode Mode `json:"mode,omitempty"`
+
+	// auditWarnings makes a policy or quota in mode Audit answer writers with a warning that says what it would have done.
+	// +kubebuilder:default=false
+	AuditWarnings bool `json:"auditWarnings,omitempty"`
+
+	// notices is Enabled, or None where drops are to be seen in metrics and in the status only.
+	// +kubebuilder:default=Enabled
+	Notices Notices `json:"notices,omitempty"`
+}
+
 // Mode is whether a policy or quota is in force.
 //
 // +kubebuilder:validation:Enum=Enforce;Audit;Disabled

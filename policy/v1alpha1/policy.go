@@ -103,14 +103,7 @@ type Treatment struct {
 	// +kubebuilder:default=Limit
 	Action Action `json:"action,omitempty"`
 
-	// mode is Enforce, Audit (decide and count, but let pass what it would refuse: the next policy that enforces
-	// governs) or Disabled (as if the policy were not there).
-	// +kubebuilder:default=Enforce
-	Mode Mode `json:"mode,omitempty"`
-
-	// auditWarnings makes a policy in mode Audit answer writers with a warning that says what it would have done.
-	// +kubebuilder:default=false
-	AuditWarnings bool `json:"auditWarnings,omitempty"`
+	Enforcement `json:",inline"`
 
 	// merge is how repeated and similar Events are merged. An absent field has its default.
 	Merge *Merge `json:"merge,omitempty"`
@@ -120,10 +113,6 @@ type Treatment struct {
 
 	// message bounds the size of messages. An absent field has its default.
 	Message *Message `json:"message,omitempty"`
-
-	// notices is Enabled, or None where what the policy drops is to be seen in metrics and in its status only.
-	// +kubebuilder:default=Enabled
-	Notices Notices `json:"notices,omitempty"`
 }
 
 // Action is what becomes of the Events that a policy governs.
@@ -239,26 +228,4 @@ type Message struct {
 	// +kubebuilder:validation:Minimum=64
 	// +kubebuilder:validation:Maximum=1048576
 	MaxBytes *int32 `json:"maxBytes,omitempty"`
-}
-
-// EventPolicyList is a list of EventPolicies.
-//
-// +kubebuilder:object:root=true
-type EventPolicyList struct {
-	metav1.TypeMeta `json:",inline"`
-	// metadata is standard list metadata.
-	metav1.ListMeta `json:"metadata,omitempty"`
-	// items are the EventPolicies.
-	Items []EventPolicy `json:"items"`
-}
-
-// ClusterEventPolicyList is a list of ClusterEventPolicies.
-//
-// +kubebuilder:object:root=true
-type ClusterEventPolicyList struct {
-	metav1.TypeMeta `json:",inline"`
-	// metadata is standard list metadata.
-	metav1.ListMeta `json:"metadata,omitempty"`
-	// items are the ClusterEventPolicies.
-	Items []ClusterEventPolicy `json:"items"`
 }

@@ -83,23 +83,12 @@ type Budget struct {
 	// +kubebuilder:validation:MaxItems=8
 	Limits []Limit `json:"limits"`
 
-	// mode is Enforce, Audit (count what it would refuse, and let it pass) or
-	// Disabled (as if the quota were not there).
-	// +kubebuilder:default=Enforce
-	Mode Mode `json:"mode,omitempty"`
-
-	// auditWarnings makes a quota in mode Audit answer writers with a warning that says what it would have refused.
-	// +kubebuilder:default=false
-	AuditWarnings bool `json:"auditWarnings,omitempty"`
+	Enforcement `json:",inline"`
 
 	// onStoreFailure is what becomes of an Event while the store that replicas share does not answer: Local (each
 	// replica limits by what it knows), Admit (the quota does not apply) or Deny (the quota refuses all).
 	// +kubebuilder:default=Local
 	OnStoreFailure OnStoreFailure `json:"onStoreFailure,omitempty"`
-
-	// notices is Enabled, or None where what the quota drops is to be seen in metrics and in its status only.
-	// +kubebuilder:default=Enabled
-	Notices Notices `json:"notices,omitempty"`
 }
 
 // OnStoreFailure says what a quota does while the shared store is unavailable.
@@ -152,25 +141,3 @@ type Limit struct {
 
 // KeyPart is a part of an Event that token buckets can be keyed by.
 type KeyPart string
-
-// EventQuotaList is a list of EventQuotas.
-//
-// +kubebuilder:object:root=true
-type EventQuotaList struct {
-	metav1.TypeMeta `json:",inline"`
-	// metadata is standard list metadata.
-	metav1.ListMeta `json:"metadata,omitempty"`
-	// items are the EventQuotas.
-	Items []EventQuota `json:"items"`
-}
-
-// ClusterEventQuotaList is a list of ClusterEventQuotas.
-//
-// +kubebuilder:object:root=true
-type ClusterEventQuotaList struct {
-	metav1.TypeMeta `json:",inline"`
-	// metadata is standard list metadata.
-	metav1.ListMeta `json:"metadata,omitempty"`
-	// items are the ClusterEventQuotas.
-	Items []ClusterEventQuota `json:"items"`
-}

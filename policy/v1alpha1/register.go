@@ -39,9 +39,7 @@ func Resources() map[string]schema.GroupVersionResource {
 // AddToScheme makes the types of this package known to s. It returns nil: its
 // result is there to fit runtime.SchemeBuilder.
 func AddToScheme(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion(),
-		&EventPolicy{}, &EventPolicyList{}, &ClusterEventPolicy{}, &ClusterEventPolicyList{},
-		&EventQuota{}, &EventQuotaList{}, &ClusterEventQuota{}, &ClusterEventQuotaList{})
+	s.AddKnownTypes(GroupVersion(), &EventPolicy{}, &ClusterEventPolicy{}, &EventQuota{}, &ClusterEventQuota{})
 	metav1.AddToGroupVersion(s, GroupVersion())
 	return nil
 }

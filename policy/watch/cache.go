@@ -7,9 +7,10 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 
@@ -18,33 +19,26 @@ import (
 
 // Cache keeps a policy.Set up to date. Its methods are safe for concurrent use.
 //
-// A change is in force milliseconds after the informer has seen it, always as a whole, as Sets are only ever
-// swapped. A rule that is no longer valid keeps its last valid generation, if this Cache has seen one.
+// A change is in force milliseconds after it has been compiled, always as a whole, as Sets are only ever swapped. A
+// rule that is no longer valid keeps its last valid generation, if this Cache has seen one.
 //
-// The cluster's rules are compiled as they come. Those of a namespace are compiled when it first sends an Event,
-// by one goroutine for all namespaces, and discarded when others need the memory.
+// The cluster's rules are compiled as they come; those of namespaces by one goroutine, in turn and within bounds, so
+// that no tenant delays the admin or another tenant for long, or uses up the memory.
 type Cache struct {
 	sources  Sources
 	compiler *policy.Compiler
 	fallback *policy.Policy
 	report   func(Report)
-	// patience and totalSize are the constants, or less in tests.
-	patience  time.Duration
-	totalSize int
-	inForce   policy.Current
-	synced    atomic.Bool
-	changed   chan struct{}                    // has one element while there is something to arrange
-	waiting   workqueue.TypedInterface[string] // namespaces with rules to compile
-	// clock orders the times at which namespaces were asked about; it advances when one is activated.
-	clock atomic.Uint64
+	inForce  policy.Current
+	synced   atomic.Bool
+	changed  chan struct{}                    // has one element while there is something to arrange
+	waiting  workqueue.TypedInterface[string] // namespaces with rules to compile
 
 	mu      sync.Mutex               // guards what follows; resolution does not take it
 	entries map[string]map[id]*entry // by namespace, "" for the cluster
-	tenants map[string]*tenant       // the namespaces that have rules
 	dirty   map[string]bool          // namespaces to arrange anew, "" for all
 	reports []Report                 // to be reported once they are in force
-	// The sizes of the namespaces that are active, and of those of them that are not compiled yet.
-	activeSize, waitingSize int
+	share   int                      // the size that the rules of each namespace may have
 }
 
 // Report is the state of a rule's generation.
@@ -56,7 +50,7 @@ type Report struct {
 	Mode      policy.Mode
 	// Err is why Generation is not in force, or nil. It names the fields that are wrong.
 	Err error
-	// Pending says that Generation is not compiled yet, so that nobody knows whether it is valid.
+	// Pending says that Generation is not compiled yet, so that nobody knows whether it is valid. New reports none of these.
 	Pending bool
 	// Object is the rule as last received from the API server, its status included. It must not be changed.
 	Object *unstructured.Unstructured
@@ -71,19 +65,17 @@ func New(s Sources, fallback *policy.Policy, report func(Report)) (*Cache, error
 	}
 	c := &Cache{
 		sources: s, compiler: compiler, fallback: fallback, report: report,
-		patience: patience, totalSize: totalSize,
 		changed: make(chan struct{}, 1),
 		waiting: workqueue.NewTyped[string](),
 		entries: map[string]map[id]*entry{},
-		tenants: map[string]*tenant{},
 		dirty:   map[string]bool{"": true},
+		share:   namespaceSize,
 	}
 	c.inForce.Store(policy.NewSet(fallback, policy.Rules{}, nil))
 	return c, nil
 }
 
-// InForce holds the Set of all rules, except for those of namespaces that are not compiled. The first Event of
-// such a namespace waits until they are, for at most patience.
+// InForce holds the Set of all rules that are valid and within bounds.
 func (c *Cache) InForce() *policy.Current { return &c.inForce }
 
 // HasSynced reports whether the Set has been made from all that the API server had of the cluster's rules and of
@@ -98,6 +90,7 @@ func (c *Cache) Run(ctx context.Context) error {
 	defer running.Wait()
 	defer c.waiting.ShutDown()
 	defer cancel()
+	running.Go(func() { c.compileWaiting(ctx) })
 	synced, err := c.start(ctx, &running)
 	if err != nil {
 		return fmt.Errorf("watch policies: %w", err)
@@ -108,7 +101,6 @@ func (c *Cache) Run(ctx context.Context) error {
 	}
 	c.arrange()
 	c.synced.Store(true)
-	running.Go(func() { c.compileWaiting(ctx) })
 	for {
 		select {
 		case <-ctx.Done():
@@ -151,29 +143,19 @@ func (c *Cache) start(ctx context.Context, running *sync.WaitGroup) (synced []ca
 // arrange makes a Set of what has changed and puts it in force.
 func (c *Cache) arrange() {
 	c.mu.Lock()
-	next := c.inForce.Load()
 	all := c.dirty[""]
 	delete(c.dirty, "")
-	var compiled []*tenant
-	for namespace := range c.dirty {
-		if t := c.arrangeTenant(namespace); t != nil && t.compiled {
-			compiled = append(compiled, t)
-		}
-	}
+	c.bound()
 	changed := make(map[string]*policy.Namespace, len(c.dirty))
-	for namespace := range c.dirty { // now also those that made space for others
+	for namespace := range c.dirty {
 		changed[namespace] = c.namespace(namespace)
 	}
+	clear(c.dirty)
 	switch {
 	case all:
-		next = c.arrangeAll()
+		c.inForce.Store(c.arrangeAll())
 	case len(changed) > 0:
-		next = next.With(changed)
-	}
-	clear(c.dirty)
-	c.inForce.Store(next)
-	for _, t := range compiled {
-		t.open()
+		c.inForce.Store(c.inForce.Load().With(changed))
 	}
 	reports := c.reports
 	c.reports = nil
@@ -188,7 +170,7 @@ func (c *Cache) arrange() {
 
 func (c *Cache) arrangeAll() *policy.Set {
 	all := map[string]policy.Namespace{}
-	for _, namespace := range slices.AppendSeq(c.sources.Namespaces.GetStore().ListKeys(), maps.Keys(c.tenants)) {
+	for _, namespace := range slices.AppendSeq(c.sources.Namespaces.GetStore().ListKeys(), maps.Keys(c.entries)) {
 		if n := c.namespace(namespace); n != nil {
 			all[namespace] = *n
 		}
@@ -197,17 +179,18 @@ func (c *Cache) arrangeAll() *policy.Set {
 }
 
 // namespace is what is known of a namespace, or nil.
-func (c *Cache) namespace(namespace string) *policy.Namespace {
-	n, known := c.known(namespace)
-	t := c.tenants[namespace]
-	switch {
-	case t != nil:
-		n.Pending = t
-		if t.compiled {
-			n.Rules = c.valid(namespace)
-		}
-	case !known:
+func (c *Cache) namespace(name string) *policy.Namespace {
+	object, _, _ := c.sources.Namespaces.GetStore().GetByKey(name)
+	o, known := object.(*metav1.PartialObjectMetadata)
+	if name == "" || !known && len(c.entries[name]) == 0 {
 		return nil
+	}
+	n := policy.Namespace{Rules: c.valid(name)}
+	if known {
+		n.Labels, n.Annotations = o.Labels, o.Annotations
+		if n.Labels == nil {
+			n.Labels = labels.Set{} // it has none
+		}
 	}
 	return &n
 }
@@ -227,4 +210,16 @@ func (c *Cache) mark(namespace string) {
 	case c.changed <- struct{}{}:
 	default: // the pending signal covers this change
 	}
+}
+
+// Shadowed says what always stands before the valid rules of a namespace, or of the cluster for "", as
+// policy.Set.Shadowed does.
+func (c *Cache) Shadowed(namespace string) map[string][]string {
+	c.mu.Lock()
+	cluster, namespaces := c.valid(""), map[string]policy.Namespace{}
+	if n := c.namespace(namespace); n != nil {
+		namespaces[namespace] = *n
+	}
+	c.mu.Unlock()
+	return policy.NewSet(c.fallback, cluster, namespaces).Shadowed(namespace)
 }

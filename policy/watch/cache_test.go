@@ -1,12 +1,14 @@
 package watch_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/eventquota/eventquota/policy/watch"
@@ -14,19 +16,14 @@ import (
 
 const invalid = "match: {conditions: [{name: c, expression: 'event.reason =='}]}"
 
-func TestThereIsASetBeforeAnythingIsKnown(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	if r.HasSynced() || governs(r.Cache, "a") != "default@0" {
-		t.Errorf("synced %v, %s governs", r.HasSynced(), governs(r.Cache, "a"))
-	}
-}
-
 func TestAChangeOfAPolicyTakesEffect(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.own.Add(object(t, "a", "first", 1, ""))
 	r.namespaces.Add(namespace("b", map[string]string{"team": "b"}))
+	if r.HasSynced() || governs(r.Cache, "a") != "default@0" {
+		t.Errorf("before anything is known: synced %v, %s governs", r.HasSynced(), governs(r.Cache, "a"))
+	}
 	r.start(t)
 	r.wantGoverns(t, "a", "EventPolicy a/first@1")
 
@@ -121,23 +118,6 @@ func TestAPolicyWithTheNameOfADeletedOneInheritsNothing(t *testing.T) {
 	r.wantGoverns(t, "a", "default@0")
 }
 
-func TestOnlyAChangeOfTheSpecIsAChange(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	r.start(t)
-	r.own.Add(object(t, "a", "p", 1, ""))
-	r.wantGoverns(t, "a", "EventPolicy a/p@1")
-	counted := object(t, "a", "p", 1, "")
-	counted.Object["status"] = map[string]any{"observedGeneration": int64(1)}
-	r.own.Modify(counted)
-	r.own.Add(object(t, "b", "next", 1, ""))
-	r.wantGoverns(t, "b", "EventPolicy b/next@1")
-	eventually(t, "reported", func() bool { return len(r.reports()) >= 2 })
-	if reported, all := len(r.reports()), len(r.Reports()); reported != 2 || all != 2 {
-		t.Errorf("%d reports of %d policies, want one for each of two", reported, all)
-	}
-}
-
 func TestANamespaceThatIsKnownHasNoLabelsButItsOwn(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -187,20 +167,22 @@ func TestACacheHasSyncedOnceItsSetIsMadeOfAllThatThereWas(t *testing.T) {
 	}
 }
 
-func TestAPolicyIsGivenAsItWasLastReceived(t *testing.T) {
+func TestARuleIsGivenAsItWasLastReceived(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	own, admins := object(t, "a", "p", 1, "mode: Audit"), object(t, "", "p", 1, "mode: Disabled")
-	r.own.Add(own)
-	r.cluster.Add(admins)
+	u := object(t, "a", "p", 1, "mode: Audit")
+	u.SetAnnotations(map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}"})
+	u.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl"}})
+	r.own.Add(u)
+	r.cluster.Add(object(t, "", "p", 1, "mode: Disabled"))
 	r.start(t)
-	governs(r.Cache, "a")
 	eventually(t, "compiled", func() bool { return len(r.reports()) == 2 })
 	modes := map[string]string{}
 	for _, report := range r.Reports() {
 		modes[report.String()] = string(report.Mode)
-		if u := report.Object; u.GetKind() != report.Kind || u.Object["status"] != nil {
-			t.Errorf("%s is given as %v", report, u)
+		u := report.Object
+		if u.GetKind() != report.Kind || u.Object["status"] != nil || u.GetManagedFields() != nil || u.GetAnnotations() != nil {
+			t.Errorf("%s is given as %v, want it without what nobody reads", report, u)
 		}
 	}
 	if want := map[string]string{"EventPolicy a/p": "Audit", "ClusterEventPolicy p": "Disabled"}; !cmp.Equal(modes, want) {
@@ -212,17 +194,40 @@ func TestAPolicyIsGivenAsItWasLastReceived(t *testing.T) {
 	eventually(t, "given with its status", func() bool {
 		return slices.ContainsFunc(r.Reports(), func(report watch.Report) bool { return report.Object.Object["status"] != nil })
 	})
+	r.own.Add(object(t, "b", "next", 1, ""))
+	r.wantGoverns(t, "b", "EventPolicy b/next@1")
+	eventually(t, "reported", func() bool { return len(r.reports()) >= 3 })
+	if reported, all := len(r.reports()), len(r.Reports()); reported != 3 || all != 3 {
+		t.Errorf("%d reports of %d rules, want one for each of three: a status is no change", reported, all)
+	}
 }
 
-func TestWhatNobodyReadsIsNotKept(t *testing.T) {
+const limit = "limits: [{name: all, burst: 1, tokens: 1}]"
+
+// limits are the quotas that limit the Events of a namespace.
+func limits(c *watch.Cache, namespace string) (all []string) {
+	g := c.InForce().For(context.Background(), namespace, &corev1.Event{}, nil)
+	for q := range g.Limits() {
+		all = append(all, q.Name)
+	}
+	return all
+}
+
+func TestQuotasComeAndGo(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	u := object(t, "", "p", 1, "")
-	u.SetAnnotations(map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}"})
-	u.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl"}})
-	r.cluster.Add(u)
+	r.ownQuotas.Add(quota(t, "a", "same", 1, limit))
+	r.clusterQuotas.Add(quota(t, "", "same", 1, limit))
+	r.own.Add(object(t, "a", "same", 1, ""))
 	r.start(t)
-	if got := r.Reports()[0].Object; got.GetManagedFields() != nil || got.GetAnnotations() != nil {
-		t.Errorf("kept %+v and annotations %v", got.GetManagedFields(), got.GetAnnotations())
+	want := func(names ...string) {
+		t.Helper()
+		eventually(t, "as wanted", func() bool { return slices.Equal(limits(r.Cache, "a"), names) })
 	}
+	want("ClusterEventQuota same", "EventQuota a/same")
+	r.wantGoverns(t, "a", "EventPolicy a/same@1")
+	r.ownQuotas.Modify(quota(t, "a", "same", 2, "mode: Disabled, "+limit))
+	want("ClusterEventQuota same")
+	r.clusterQuotas.Delete(quota(t, "", "same", 1, limit))
+	want()
 }

@@ -5,7 +5,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/eventquota/eventquota/policy"
@@ -20,31 +19,18 @@ type entry struct {
 
 	created time.Time
 	size    int
-	// last is the latest generation before Object that may be valid. It is nil once Object is known to be.
-	last *unstructured.Unstructured
-	// inForce is what is made of Object or last, nothing if neither is valid. compiled says that it is up to date.
-	inForce  policy.Rules
-	compiled bool
-	outline  policy.Rules // of what was last found to be valid, also while it is not kept in memory
-	beyond   error        // why the bounds of its namespace do not allow it, or nil
+	inForce policy.Rules // what is made of Object, or of the last generation that was valid
+	beyond  bool         // the bounds of its namespace do not allow it
 }
 
-func (e *entry) report() Report {
-	r := e.Report
-	if e.beyond != nil {
-		r.Governing, r.Mode, r.Err, r.Pending = 0, "", e.beyond, false
-	}
-	return r
-}
-
-// settle notes the result of compiling Object.
+// settle notes the result of compiling Object. What is in force stays if it is not valid.
 func (e *entry) settle(made policy.Rules, err error) {
-	e.Governing, e.Mode, e.Err, e.Pending = 0, "", err, false
-	if err == nil {
-		e.last, e.size = nil, sizeOf(e.Object)
+	e.Pending, e.Err = false, err
+	if err != nil {
+		return
 	}
-	if r := ruleOf(made); r != nil {
-		e.outline = made.Outline()
+	e.inForce, e.size = made, sizeOf(e.Object)
+	for r := range made.All() {
 		e.Governing, e.Mode = r.Identity.Generation, r.Mode
 	}
 }
@@ -56,7 +42,7 @@ func (c *Cache) Reports() []Report {
 	var all []Report
 	for _, entries := range c.entries {
 		for _, e := range entries {
-			all = append(all, e.report())
+			all = append(all, e.Report)
 		}
 	}
 	return all
@@ -80,44 +66,29 @@ func (c *Cache) keep(u *unstructured.Unstructured) {
 		created: u.GetCreationTimestamp().Time, size: sizeOf(u),
 	}
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	before := c.entry(e.Identity) // not another rule that had the name
-	if before != nil && before.Generation == e.Generation {
+	switch {
+	case before == nil:
+	case before.Generation == e.Generation:
 		before.Object = u
-		c.mu.Unlock()
 		return
-	}
-	if before != nil {
-		e.follow(before)
+	case before.Governing > 0:
+		e.inForce, e.Governing, e.Mode, e.size = before.inForce, before.Governing, before.Mode, max(e.size, before.size)
 	}
 	if e.Namespace == "" {
 		// One goroutine handles all rules of a kind, so none overtakes another.
 		c.mu.Unlock()
-		var err error
-		e.inForce, err = c.compile(e)
-		e.settle(e.inForce, err)
-		e.last = nil
+		made, err := c.compiler.Compile(u)
 		c.mu.Lock()
+		e.settle(made, err)
+		c.reports = append(c.reports, e.Report)
 	}
-	defer c.mu.Unlock()
 	if c.entries[e.Namespace] == nil {
 		c.entries[e.Namespace] = map[id]*entry{}
 	}
 	c.entries[e.Namespace][id{e.Kind, e.Name}] = e
-	if t := c.tenants[e.Namespace]; t == nil || !t.active {
-		c.reports = append(c.reports, e.report()) // nothing else reports it soon
-	}
 	c.mark(e.Namespace)
-}
-
-// follow makes e the generation after before.
-func (e *entry) follow(before *entry) {
-	e.last, e.inForce, e.outline, e.Governing, e.Mode = before.Object, before.inForce, before.outline, before.Governing, before.Mode
-	if before.Err != nil {
-		e.last = before.last
-	}
-	if e.last != nil {
-		e.size = max(e.size, sizeOf(e.last))
-	}
 }
 
 func (c *Cache) drop(u *unstructured.Unstructured) {
@@ -128,20 +99,6 @@ func (c *Cache) drop(u *unstructured.Unstructured) {
 		delete(c.entries, namespace)
 	}
 	c.mark(namespace)
-}
-
-// known is a namespace as it was last received, without its rules, and whether there is one.
-func (c *Cache) known(namespace string) (policy.Namespace, bool) {
-	object, _, _ := c.sources.Namespaces.GetStore().GetByKey(namespace)
-	o, ok := object.(*metav1.PartialObjectMetadata)
-	if !ok {
-		return policy.Namespace{}, false
-	}
-	n := policy.Namespace{Labels: o.Labels, Annotations: o.Annotations}
-	if n.Labels == nil {
-		n.Labels = labels.Set{} // it has none
-	}
-	return n, true
 }
 
 func (c *Cache) markNamespace(o *metav1.PartialObjectMetadata) {

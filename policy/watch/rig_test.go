@@ -29,8 +29,8 @@ type rig struct {
 	own, cluster, ownQuotas, clusterQuotas, namespaces *fcache.FakeControllerSource
 
 	mu       sync.Mutex
-	reported []watch.Report // but for those that are Pending
-	synced   []bool         // HasSynced at the time of each
+	reported []watch.Report
+	synced   []bool // HasSynced at the time of each
 }
 
 func newRig(t *testing.T) *rig {
@@ -52,10 +52,8 @@ func newRig(t *testing.T) *rig {
 	c, err := watch.New(watch.Sources{Rules: rules, Namespaces: namespaces}, policy.Default(), func(report watch.Report) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if !report.Pending {
-			r.reported = append(r.reported, report)
-			r.synced = append(r.synced, r.HasSynced())
-		}
+		r.reported = append(r.reported, report)
+		r.synced = append(r.synced, r.HasSynced())
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -93,6 +91,16 @@ func (r *rig) reports() []string {
 		all = append(all, fmt.Sprintf("%s: %d of %d governs, valid %v", t.Identity, t.Governing, t.Generation, t.Err == nil))
 	}
 	return all
+}
+
+// pending is how many rules are not compiled yet.
+func (r *rig) pending() (n int) {
+	for _, report := range r.Reports() {
+		if report.Pending {
+			n++
+		}
+	}
+	return n
 }
 
 // governs says which generation of which policy governs a namespace.

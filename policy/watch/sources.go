@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/metadata"
@@ -66,4 +69,35 @@ func complain(resource string, unknown *atomic.Bool) cache.WatchErrorHandlerWith
 		log.V(1).Info("Watch failed", "reason", err.Error())
 		seldom.Do(func() { log.Error(err, "Cannot be watched, trying again; what is known of it stays in force") })
 	}
+}
+
+// strip removes what is never read of an object, to save memory: kubectl keeps a copy of all of it in an
+// annotation. Conditions read the annotations of a namespace.
+func strip(o any) (any, error) {
+	switch o := o.(type) {
+	case *metav1.PartialObjectMetadata:
+		o.Annotations, o.ManagedFields = bounded(o.Annotations), nil
+	case *unstructured.Unstructured:
+		o.SetAnnotations(nil)
+		o.SetManagedFields(nil)
+	}
+	return o, nil
+}
+
+const (
+	// annotationBytes is the longest annotation of a namespace that is kept, its name included, and
+	// annotationsBytes how much of all of them, which go by their names.
+	annotationBytes  = 512
+	annotationsBytes = 4 << 10
+)
+
+func bounded(all map[string]string) map[string]string {
+	kept, size := map[string]string{}, 0
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if n := len(name) + len(all[name]); n <= annotationBytes && size+n <= annotationsBytes {
+			kept[name] = all[name]
+			size += n
+		}
+	}
+	return kept
 }

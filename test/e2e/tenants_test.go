@@ -64,8 +64,7 @@ func TestTenantsPolicies(t *testing.T) {
 	e.bounded()
 }
 
-// changesAsAdmin has every tenant send an Event, so that its policies are compiled, and drops a
-// reason in all namespaces meanwhile.
+// changesAsAdmin has every tenant send an Event, and drops a reason in all namespaces while their policies are compiled.
 func (e *env) changesAsAdmin(namespace, reason string) {
 	e.Helper()
 	for i := range tenants {

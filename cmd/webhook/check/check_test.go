@@ -1,103 +1,114 @@
 package check
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/eventquota/eventquota/test/cli"
 )
 
-// check runs eventquota check against an API server that answers every write of an Event
-// after the first n with a status.
-func check(t *testing.T, admits int64, answer metav1.Status, args ...string) (written int64, stdout string, err error) {
+// file writes a file.
+func file(t *testing.T, content string) string {
 	t.Helper()
-	var writes atomic.Int64
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodPost || r.URL.Path != "/api/v1/namespaces/default/events" {
-			t.Errorf("%s %s was called", r.Method, r.URL.Path)
-		}
-		w.Header().Set("Content-Type", "application/json")
-		if writes.Add(1) <= admits {
-			w.WriteHeader(http.StatusCreated)
-			_ = json.NewEncoder(w).Encode(map[string]any{"apiVersion": "v1", "kind": "Event"})
-			return
-		}
-		answer.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
-		answer.Status = metav1.StatusFailure
-		w.WriteHeader(int(answer.Code))
-		_ = json.NewEncoder(w).Encode(answer)
-	}))
-	t.Cleanup(server.Close)
-	kubeconfig := file(t, `{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a}}],
-clusters: [{name: a, cluster: {server: "`+server.URL+`"}}]}`)
-	var out bytes.Buffer
-	cmd := Command()
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	cmd.SetOut(&out)
-	cmd.SetArgs(append([]string{"--kubeconfig=" + kubeconfig}, args...))
-	err = cmd.ExecuteContext(t.Context())
-	return writes.Load(), out.String(), err
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
-func TestCheckSucceedsOnceTheWebhookRefusesAnEvent(t *testing.T) {
+// kubeconfig is one of an API server.
+func kubeconfig(t *testing.T, server string) string {
+	t.Helper()
+	return file(t, `{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a}}],
+clusters: [{name: a, cluster: {server: "`+server+`"}}]}`)
+}
+
+func TestBadInputOfCheckGetsOneClearError(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	empty, none, down := t.TempDir(), file(t, "nonsense\n"), kubeconfig(t, "https://127.0.0.1:1")
 	for says, test := range map[string]struct {
-		admits int64
-		answer metav1.Status
+		args []string
+		want string
 	}{
-		"the second, merged": {1, metav1.Status{
-			Code: http.StatusConflict, Reason: metav1.StatusReasonAlreadyExists,
-			Message: `admission webhook "mutate.events.eventquota.io" denied the request: merged into a stored Event, 2 occurrences so far`,
-		}},
-		"one past the tokens": {25, metav1.Status{
-			Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests,
-			Message: `admission webhook "validate.events.eventquota.io" denied the request: bucket SpamFilter is empty`,
-		}},
+		"an argument":                      {[]string{"pods"}, `unknown command "pods" for "eventquota check"`},
+		"no kubeconfig outside of a pod":   {nil, "--kubeconfig: must be set outside of a pod: unable to load in-cluster configuration"},
+		"a kubeconfig that is not there":   {[]string{"--kubeconfig=/nowhere"}, "--kubeconfig: stat /nowhere: no such file or directory"},
+		"a kubeconfig that is a directory": {[]string{"--kubeconfig=" + empty}, `--kubeconfig: error loading config file "` + empty + `": read ` + empty + ": is a directory"},
+		"a kubeconfig that is none":        {[]string{"--kubeconfig=" + none}, `--kubeconfig: error loading config file "` + none + `": couldn't get version/kind`},
+		"an API server that is down":       {[]string{"--kubeconfig=" + down}, "check: write an Event in namespace default: Post "},
+		"no namespace":                     {[]string{"--namespace="}, `--namespace "": a lowercase RFC 1123 label`},
+		"a namespace that cannot be":       {[]string{"--namespace=a/b"}, `--namespace "a/b": a lowercase RFC 1123 label`},
+		"one Event":                        {[]string{"--events=1"}, "--events 1: must be at least 2"},
+		"no time":                          {[]string{"--timeout=999ms"}, "--timeout 999ms: must be at least 1s"},
 	} {
 		t.Run(says, func(t *testing.T) {
-			written, stdout, err := check(t, test.admits, test.answer)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if written != test.admits+1 {
-				t.Errorf("%d Events were written, want no more after the refusal of number %d", written, test.admits+1)
-			}
-			if !strings.Contains(stdout, test.answer.Message) {
-				t.Errorf("it said %q, want the webhook's own words", stdout)
-			}
+			cli.Refuses(t, cli.Under(Command()), test.want, append([]string{"check"}, test.args...)...)
 		})
 	}
 }
 
-func TestCheckFailsWhereNoRefusalIsTheWebhooks(t *testing.T) {
-	forbidden := metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: "events is forbidden"}
-	another := metav1.Status{
-		Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
-		Message: `admission webhook "policy.example.org" denied the request: no "validate.events.eventquota.io" here`,
+// TestCheckSucceedsOnceTheWebhookRefusesAnEvent, and fails where no refusal is the webhook's.
+func TestCheckSucceedsOnceTheWebhookRefusesAnEvent(t *testing.T) {
+	refusal := func(code int32, reason metav1.StatusReason, message string) metav1.Status {
+		return metav1.Status{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message,
+		}
 	}
+	forbidden := refusal(http.StatusForbidden, metav1.StatusReasonForbidden, "events is forbidden")
 	for says, test := range map[string]struct {
-		admits, written int64
+		admits, written int64 // how many Events are admitted before the answer, and written in all
 		answer          metav1.Status
 		args            []string
-		says            string
+		stdout, err     string
 	}{
-		"all are admitted":         {100, 60, forbidden, nil, "60 equal Events were admitted in namespace default"},
-		"all of a few":             {100, 5, forbidden, []string{"--events=5"}, "5 equal Events were admitted"},
-		"no right to write Events": {0, 1, forbidden, nil, "write an Event in namespace default: events is forbidden"},
-		"another webhook refuses":  {0, 1, another, nil, `admission webhook "policy.example.org" denied`},
+		"the second, merged": {
+			1, 2, refusal(http.StatusConflict, metav1.StatusReasonAlreadyExists, `admission webhook "mutate.events.eventquota.io" denied the request: merged`),
+			nil, `"mutate.events.eventquota.io" denied the request: merged`, "",
+		},
+		"one past the tokens": {
+			25, 26, refusal(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, `admission webhook "validate.events.eventquota.io" denied the request: empty`),
+			nil, `"validate.events.eventquota.io" denied the request: empty`, "",
+		},
+		"all are admitted":         {100, 60, forbidden, nil, "", "60 equal Events were admitted in namespace default"},
+		"all of a few":             {100, 5, forbidden, []string{"--events=5"}, "", "5 equal Events were admitted"},
+		"no right to write Events": {0, 1, forbidden, nil, "", "write an Event in namespace default: events is forbidden"},
+		"another webhook refuses": {
+			0, 1, refusal(http.StatusForbidden, metav1.StatusReasonForbidden, `admission webhook "policy.example.org" denied the request: no "validate.events.eventquota.io" here`),
+			nil, "", `admission webhook "policy.example.org" denied`,
+		},
 	} {
 		t.Run(says, func(t *testing.T) {
-			written, stdout, err := check(t, test.admits, test.answer, test.args...)
-			if err == nil || !strings.Contains(err.Error(), test.says) {
-				t.Errorf("error is %v, want %q", err, test.says)
+			var written atomic.Int64
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Method != http.MethodPost || r.URL.Path != "/api/v1/namespaces/default/events" {
+					t.Errorf("%s %s was called", r.Method, r.URL.Path)
+				}
+				w.Header().Set("Content-Type", "application/json")
+				if written.Add(1) <= test.admits {
+					w.WriteHeader(http.StatusCreated)
+					_ = json.NewEncoder(w).Encode(map[string]any{"apiVersion": "v1", "kind": "Event"})
+					return
+				}
+				w.WriteHeader(int(test.answer.Code))
+				_ = json.NewEncoder(w).Encode(test.answer)
+			}))
+			t.Cleanup(server.Close)
+			stdout, _, err := cli.Run(t, cli.Under(Command()), nil, append([]string{"check", "--kubeconfig=" + kubeconfig(t, server.URL)}, test.args...)...)
+			if (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
+				t.Errorf("error is %v, want %q", err, test.err)
 			}
-			if written != test.written || stdout != "" {
-				t.Errorf("%d Events were written and %q said, want %d and nothing", written, stdout, test.written)
+			if written.Load() != test.written || (stdout == "") != (test.stdout == "") || !strings.Contains(stdout, test.stdout) {
+				t.Errorf("%d Events were written and %q said, want %d and the webhook's own words, %q", written.Load(), stdout, test.written, test.stdout)
 			}
 		})
 	}

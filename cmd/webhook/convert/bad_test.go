@@ -2,7 +2,7 @@ package convert
 
 import (
 	"fmt"
-	"os"
+	"io"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -87,20 +87,14 @@ func TestBadConfigurationsGetOneClearError(t *testing.T) {
 // TestConvertFailsWhereItCannotWrite holds that a full disk is not a success.
 func TestConvertFailsWhereItCannotWrite(t *testing.T) {
 	for _, format := range []string{"yaml", "json"} {
-		path := filepath.Join(t.TempDir(), "closed")
-		closed, err := os.Create(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := closed.Close(); err != nil {
-			t.Fatal(err)
-		}
+		closed, out := io.Pipe()
+		_ = closed.Close()
 		cmd := cli.Under(Command())
 		cmd.SetIn(strings.NewReader(limits("{type: Server, qps: 1, burst: 1}")))
-		cmd.SetOut(closed)
+		cmd.SetOut(out)
 		cmd.SetArgs([]string{"convert", "-", "-o", format})
 		if err := cmd.Execute(); err == nil {
-			t.Errorf("-o %s to a closed file ended without an error", format)
+			t.Errorf("-o %s to a closed pipe ended without an error", format)
 		}
 	}
 }

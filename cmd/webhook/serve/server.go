@@ -129,14 +129,11 @@ func podNamespace(file string) string {
 // report logs the state of a generation of a policy or quota.
 func (s *server) report(r watch.Report) {
 	log := s.log.WithValues("rule", r.String(), "generation", r.Generation)
-	switch {
-	case r.Err != nil:
+	if r.Err != nil {
 		log.Error(r.Err, "Not valid", "governing", r.Governing)
-	case r.Pending:
-		log.V(1).Info("To be compiled when its namespace sends an Event")
-	default:
-		log.Info("In force", "mode", r.Mode)
+		return
 	}
+	log.Info("In force", "mode", r.Mode)
 }
 
 // newWebhook makes what answers reviews, at a path that only the API server knows where certificates are self-managed.
