@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -63,19 +64,10 @@ func (r *rig) logged(t *testing.T, parts ...string) int {
 			t.Fatal(err)
 		}
 		for line := range bytes.Lines(content) {
-			if containsAll(line, parts) {
+			if !slices.ContainsFunc(parts, func(part string) bool { return !bytes.Contains(line, []byte(part)) }) {
 				count++
 			}
 		}
 	}
 	return count
-}
-
-func containsAll(line []byte, parts []string) bool {
-	for _, part := range parts {
-		if !bytes.Contains(line, []byte(part)) {
-			return false
-		}
-	}
-	return true
 }
