@@ -178,6 +178,9 @@ func TestReadOnFinishesALineThatWasUnfinished(t *testing.T) {
 			t.Errorf("got %d occurrences (%v), want %d", got, err, step.want)
 		}
 	}
+	if got := audit.Requests[Request{Verb: "create", Code: 201, UserAgent: "agent"}]; got != 1 {
+		t.Errorf("the first line was counted %d times", got)
+	}
 }
 
 func writeLog(t *testing.T, requests ...request) string {

@@ -61,6 +61,7 @@ func flags(t *testing.T, objects []*unstructured.Unstructured, container *corev1
 // TestTheProgramTakesTheFlagsOfEveryDeployment starts it far enough to check them. It ends
 // at the next thing that it does, to read its kubeconfig.
 func TestTheProgramTakesTheFlagsOfEveryDeployment(t *testing.T) {
+	t.Parallel()
 	program, err := replica.Build(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
