@@ -62,7 +62,7 @@ func flags(t *testing.T, objects []*unstructured.Unstructured, container *corev1
 // at the next thing that it does, to read its kubeconfig.
 func TestTheProgramTakesTheFlagsOfEveryDeployment(t *testing.T) {
 	t.Parallel()
-	program, err := replica.Build(t.Context(), t.TempDir())
+	program, err := replica.Build(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ func live(t *testing.T, c *cluster.Cluster) {
 			t.Fatal(err)
 		}
 	}
-	program, err := replica.Build(t.Context(), t.TempDir())
+	program, err := replica.Build(t.Context())
 	must(err)
 	redis := redistest.Start(t, redistest.Options{})
 	set, err := replica.StartSet(t.Context(), c, program, 1,

@@ -25,8 +25,7 @@ const within = time.Minute
 // refuses a request that was made.
 func TestEveryRightIsNeededAndNoOther(t *testing.T) {
 	t.Parallel() // it mostly waits for elections
-	prepared := func(ctx context.Context) error { _, err := replica.Build(ctx, t.TempDir()); return err }
-	if !cluster.Isolated(t, prepared) {
+	if !cluster.Isolated(t, func(ctx context.Context) error { _, err := replica.Build(ctx); return err }) {
 		return
 	}
 	c := cluster.ForTest(t, cluster.Options{Services: true, APIServerFlags: map[string]string{
