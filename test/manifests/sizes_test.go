@@ -137,19 +137,18 @@ func (s *sizes) creates(t *testing.T) {
 			refusal: tooLarge("message", 3_000_000, messageBytes)},
 		{name: "bytes are counted, not characters", change: func(e *corev1.Event) { e.Reason = strings.Repeat("€", 342) },
 			refusal: tooLarge("reason", 1026, textBytes)},
-		{name: "many labels", change: func(e *corev1.Event) { e.Labels = numbered(entries) }},
 		{name: "one label too many", change: func(e *corev1.Event) { e.Labels = numbered(entries + 1) },
 			refusal: tooLarge("metadata.labels", entries+1, entries)},
-		{name: "many annotations", change: func(e *corev1.Event) { e.Annotations = numbered(entries) }},
 		{name: "one annotation too many", change: func(e *corev1.Event) { e.Annotations = numbered(entries + 1) },
 			refusal: tooLarge("metadata.annotations", entries+1, entries)},
+		{name: "as many as may be of each", change: func(e *corev1.Event) {
+			e.Labels, e.Annotations, e.Finalizers, e.OwnerReferences = numbered(entries), numbered(entries), finalizers(entries), owners(entries)
+		}},
 		{name: "an annotation of 200 KiB", change: func(e *corev1.Event) {
 			e.Annotations = map[string]string{"example.org/notice": strings.Repeat("n", 200<<10)}
 		}},
-		{name: "many finalizers", change: func(e *corev1.Event) { e.Finalizers = finalizers(entries) }},
 		{name: "one finalizer too many", change: func(e *corev1.Event) { e.Finalizers = finalizers(entries + 1) },
 			refusal: tooLarge("metadata.finalizers", entries+1, entries)},
-		{name: "many owners", change: func(e *corev1.Event) { e.OwnerReferences = owners(entries) }},
 		{name: "one owner too many", change: func(e *corev1.Event) { e.OwnerReferences = owners(entries + 1) },
 			refusal: tooLarge("metadata.ownerReferences", entries+1, entries)},
 	} {

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/prometheus/model/labels"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -20,9 +18,6 @@ import (
 	"github.com/eventquota/eventquota/test/replica"
 	"github.com/eventquota/eventquota/test/storm"
 )
-
-func registry() prometheus.Registerer { return prometheus.NewRegistry() }
-func emptyLabels() labels.Labels      { return labels.EmptyLabels() }
 
 // Queries that have an answer only when something is wrong, or where Redis is.
 const (
