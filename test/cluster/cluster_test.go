@@ -18,6 +18,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/eventquota/eventquota/test/eventtest"
 )
 
 // TestACluster holds what would fail in silence: what is measured, and that nothing is left behind.
@@ -68,7 +70,7 @@ limits: [{type: SourceAndObject, qps: 1, burst: 50}]
 
 func (c *Cluster) limitsEvents(t *testing.T) {
 	for range 100 { // far faster than one a second
-		event := coreEvent("")
+		event := eventtest.Core(metav1.NamespaceDefault, "")
 		event.GenerateName = "limited-"
 		_, err := c.client.CoreV1().Events("default").Create(t.Context(), event, metav1.CreateOptions{})
 		if apierrors.IsTooManyRequests(err) {

@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/eventquota/eventquota/test/eventtest"
 )
 
 // What the cluster measures is what clients did, in both APIs.
@@ -34,26 +36,26 @@ func (c *Cluster) measures(t *testing.T) {
 		is     string // reason of the refusal
 	}{
 		{does: "create in core/v1", writes: 1, do: func() error {
-			_, err := core.Create(t.Context(), coreEvent("legacy"), metav1.CreateOptions{})
+			_, err := core.Create(t.Context(), eventtest.Core(metav1.NamespaceDefault, "legacy"), metav1.CreateOptions{})
 			return err
 		}},
 		{does: "create on an existing name", writes: 1, is: "AlreadyExists", do: func() error {
-			_, err := core.Create(t.Context(), coreEvent("legacy"), metav1.CreateOptions{})
+			_, err := core.Create(t.Context(), eventtest.Core(metav1.NamespaceDefault, "legacy"), metav1.CreateOptions{})
 			return err
 		}},
 		{does: "create as a dry-run", writes: 0, do: func() error {
-			_, err := core.Create(t.Context(), coreEvent("dry"), dryRun)
+			_, err := core.Create(t.Context(), eventtest.Core(metav1.NamespaceDefault, "dry"), dryRun)
 			return err
 		}},
 		{does: "patch", writes: 1, do: func() error { return patch("legacy", `{"count": 7}`) }},
 		{does: "patch without a change", writes: 0, do: func() error { return patch("legacy", `{"count": 7}`) }},
 		{does: "patch what is not there", writes: 0, is: "NotFound", do: func() error { return patch("gone", `{"count": 3}`) }},
 		{does: "create in events.k8s.io/v1", writes: 1, do: func() error {
-			_, err := events.Create(t.Context(), newEvent("modern"), metav1.CreateOptions{})
+			_, err := events.Create(t.Context(), eventtest.New(metav1.NamespaceDefault, "modern"), metav1.CreateOptions{})
 			return err
 		}},
 		{does: "create an invalid Event", writes: 0, is: "Invalid", do: func() error {
-			invalid := newEvent("invalid")
+			invalid := eventtest.New(metav1.NamespaceDefault, "invalid")
 			invalid.Action = ""
 			_, err := events.Create(t.Context(), invalid, metav1.CreateOptions{})
 			return err
@@ -161,7 +163,7 @@ func (c *Cluster) causes(t *testing.T, name string, client kubernetes.Interface,
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.CoreV1().Events("default").Create(t.Context(), coreEvent(name), metav1.CreateOptions{}); err != nil {
+	if _, err := client.CoreV1().Events("default").Create(t.Context(), eventtest.Core(metav1.NamespaceDefault, name), metav1.CreateOptions{}); err != nil {
 		t.Error(err)
 	}
 	if _, err := client.CoreV1().Events("default").Patch(t.Context(), name, types.MergePatchType, []byte(`{"count":2}`), metav1.PatchOptions{}); err != nil {

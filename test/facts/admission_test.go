@@ -7,6 +7,8 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/eventquota/eventquota/test/eventtest"
 )
 
 // What a client writes in events.k8s.io/v1 arrives converted to core/v1, and says so. The uid and
@@ -35,14 +37,14 @@ func (r *rig) createIsAskedAboutOnce(t *testing.T) {
 		}
 	}
 
-	event := coreEvent("create", "a")
+	event := eventtest.Core("create", "a")
 	event.UID, event.CreationTimestamp = "sent", metav1.Unix(1, 0)
 	byCore, err := r.client.CoreV1().Events("create").Create(t.Context(), event, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	check(core, byCore)
-	byEvents, err := r.client.EventsV1().Events("create").Create(t.Context(), newEvent("create", "b"), metav1.CreateOptions{})
+	byEvents, err := r.client.EventsV1().Events("create").Create(t.Context(), eventtest.New("create", "b"), metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +64,7 @@ func (r *rig) generatedName(t *testing.T) {
 	}
 	r.namespace(t, "names", named)
 	for _, prefix := range []string{"unnamed-", "named-"} {
-		event := coreEvent("names", "")
+		event := eventtest.Core("names", "")
 		event.GenerateName = prefix
 		created, err := r.client.CoreV1().Events("names").Create(t.Context(), event, metav1.CreateOptions{})
 		if err != nil {

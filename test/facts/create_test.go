@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/eventquota/eventquota/test/eventtest"
 )
 
 // The mutating phase is asked about what the API server refuses as invalid afterwards; the
@@ -19,12 +21,12 @@ func (r *rig) mutatingSeesInvalidEvents(t *testing.T) {
 	r.namespace(t, "invalid", nil)
 	long := strings.Repeat("l", 1<<20)
 	byCore := func(change func(e *corev1.Event)) error {
-		event := coreEvent("invalid", "a")
+		event := eventtest.Core("invalid", "a")
 		change(event)
 		_, err := r.client.CoreV1().Events("invalid").Create(t.Context(), event, metav1.CreateOptions{})
 		return err
 	}
-	byEvents := newEvent("invalid", "a")
+	byEvents := eventtest.New("invalid", "a")
 	byEvents.Reason, byEvents.Note = long, long
 	_, tooLong := r.client.EventsV1().Events("invalid").Create(t.Context(), byEvents, metav1.CreateOptions{})
 	tests := []struct { // in the order of the calls
@@ -75,7 +77,7 @@ func invalid(t *testing.T, err error) string {
 // validating phase is asked twice, each time about another uid, and the Event is not stored.
 func (r *rig) tooLargeIsTriedTwice(t *testing.T) {
 	r.namespace(t, "large", nil)
-	event := coreEvent("large", "a")
+	event := eventtest.Core("large", "a")
 	event.Message = strings.Repeat("m", 7<<18)
 	_, err := r.client.CoreV1().Events("large").Create(t.Context(), event, metav1.CreateOptions{})
 	if err == nil || !strings.Contains(err.Error(), "etcdserver: request is too large") {
@@ -98,7 +100,7 @@ func (r *rig) admittedIsNotStored(t *testing.T) {
 	})
 	r.installOther(t, "fails")
 	for i, name := range []string{"taken", "taken", "denied"} {
-		_, err := r.client.CoreV1().Events("fails").Create(t.Context(), coreEvent("fails", name), metav1.CreateOptions{})
+		_, err := r.client.CoreV1().Events("fails").Create(t.Context(), eventtest.Core("fails", name), metav1.CreateOptions{})
 		if (err == nil) != (i == 0) || apierrors.IsAlreadyExists(err) != (i == 1) {
 			t.Errorf("%s: got %v", name, err)
 		}
@@ -116,11 +118,11 @@ func (r *rig) terminatingAsksNobody(t *testing.T) {
 	if err := r.client.CoreV1().Namespaces().Delete(t.Context(), "terminating", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	_, err := r.client.CoreV1().Events("terminating").Create(t.Context(), coreEvent("terminating", "a"), metav1.CreateOptions{})
+	_, err := r.client.CoreV1().Events("terminating").Create(t.Context(), eventtest.Core("terminating", "a"), metav1.CreateOptions{})
 	if !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		t.Errorf("got %v, want that the namespace is terminating", err)
 	}
-	_, err = r.client.CoreV1().Events("missing").Create(t.Context(), coreEvent("missing", "a"), metav1.CreateOptions{})
+	_, err = r.client.CoreV1().Events("missing").Create(t.Context(), eventtest.Core("missing", "a"), metav1.CreateOptions{})
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("got %v, want that there is no such namespace", err)
 	}

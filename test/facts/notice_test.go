@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/eventquota/eventquota/policy/v1alpha1"
+	"github.com/eventquota/eventquota/test/eventtest"
 )
 
 // What makes a notice valid, and whether `kubectl describe` of its object shows it.
@@ -58,7 +59,7 @@ func (r *rig) notices(t *testing.T) {
 			invalid: "involvedObject.namespace"},
 	}
 	for i, test := range tests {
-		notice := coreEvent(test.in, fmt.Sprintf("notice-%d", i))
+		notice := eventtest.Core(test.in, fmt.Sprintf("notice-%d", i))
 		notice.InvolvedObject, notice.Message = test.about, test.name+"."
 		notice.Source = corev1.EventSource{Component: "eventquota"}
 		if test.change != nil {

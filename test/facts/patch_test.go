@@ -9,6 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/eventquota/eventquota/test/eventtest"
 )
 
 // A patch says which Event it is meant for by uid and resourceVersion. One that does not
@@ -39,7 +41,7 @@ func (r *rig) patchSaysWhichEvent(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			name := fmt.Sprintf("event-%d", i)
-			created, err := core.Create(t.Context(), coreEvent("f30", name), metav1.CreateOptions{})
+			created, err := core.Create(t.Context(), eventtest.Core("f30", name), metav1.CreateOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -88,7 +90,7 @@ func (r *rig) kubectlShows(t *testing.T) {
 		"none": {change: func(e *corev1.Event) { e.FirstTimestamp, e.LastTimestamp = metav1.Time{}, metav1.Time{} },
 			count: "3", get: true, events: true},
 	} {
-		event := coreEvent("shown", name)
+		event := eventtest.Core("shown", name)
 		event.InvolvedObject.Name, event.Count = name, 3
 		test.change(event)
 		if _, err := r.client.CoreV1().Events("shown").Create(t.Context(), event, metav1.CreateOptions{}); err != nil {

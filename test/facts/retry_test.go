@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/rest"
+
+	"github.com/eventquota/eventquota/test/eventtest"
 )
 
 // The API server takes AlreadyExists in the validating phase for a clash of the name that it
@@ -53,7 +55,7 @@ func (r *rig) refusedGeneratedName(t *testing.T) {
 				}
 				return response
 			})
-			event := coreEvent("f36", "")
+			event := eventtest.Core("f36", "")
 			event.GenerateName = "generated-"
 			if test.named {
 				event.Name = "named"
@@ -86,7 +88,7 @@ func (r *rig) retryAfterReachesTheClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	body, err := json.Marshal(coreEvent("retry", "a"))
+	body, err := json.Marshal(eventtest.Core("retry", "a"))
 	if err != nil {
 		t.Fatal(err)
 	}

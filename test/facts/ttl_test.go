@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/eventquota/eventquota/test/cluster"
+	"github.com/eventquota/eventquota/test/eventtest"
 )
 
 // An Event that is written again outlives one that is not. A patch that changes
@@ -26,7 +27,7 @@ func TestWritesRenewTheTTL(t *testing.T) {
 	}
 	events := client.CoreV1().Events("default")
 	for _, name := range []string{"written", "patched-in-vain", "left-alone"} {
-		if _, err := events.Create(t.Context(), coreEvent("default", name), metav1.CreateOptions{}); err != nil {
+		if _, err := events.Create(t.Context(), eventtest.Core("default", name), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}

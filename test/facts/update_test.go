@@ -10,6 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/eventquota/eventquota/test/eventtest"
 )
 
 // A patch or a put of an Event arrives as UPDATE, with the whole new and old object,
@@ -17,7 +19,7 @@ import (
 func (r *rig) patchIsAnUpdate(t *testing.T) {
 	r.namespace(t, "f3", nil)
 	events := r.client.CoreV1().Events("f3")
-	created, err := events.Create(t.Context(), coreEvent("f3", "a"), metav1.CreateOptions{})
+	created, err := events.Create(t.Context(), eventtest.Core("f3", "a"), metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +72,7 @@ func (r *rig) conflictIsAdmittedAgain(t *testing.T) {
 		return response
 	})
 	events := r.client.CoreV1().Events("f3-conflict")
-	if _, err := events.Create(t.Context(), coreEvent("f3-conflict", "a"), metav1.CreateOptions{}); err != nil {
+	if _, err := events.Create(t.Context(), eventtest.Core("f3-conflict", "a"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	r.seen(t, "f3-conflict", "/validate", 1)
@@ -119,10 +121,10 @@ func (r *rig) putOfNothing(t *testing.T) {
 			}
 		}
 	}
-	_, err := events.Update(t.Context(), coreEvent("f3-put", "put"), metav1.UpdateOptions{})
+	_, err := events.Update(t.Context(), eventtest.Core("f3-put", "put"), metav1.UpdateOptions{})
 	check("put", err)
 
-	applied := coreEvent("f3-put", "applied")
+	applied := eventtest.Core("f3-put", "applied")
 	applied.APIVersion, applied.Kind = "v1", "Event"
 	body, err := json.Marshal(applied)
 	if err != nil {

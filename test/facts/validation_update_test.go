@@ -7,6 +7,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/eventquota/eventquota/test/eventtest"
 )
 
 // observed is a time of a series in a patch.
@@ -68,9 +70,9 @@ func (r *rig) updateValidation(t *testing.T) {
 			name := fmt.Sprintf("event-%d", i)
 			var err error
 			if test.madeBy == "core" {
-				_, err = core.Create(t.Context(), coreEvent("f7-update", name), metav1.CreateOptions{})
+				_, err = core.Create(t.Context(), eventtest.Core("f7-update", name), metav1.CreateOptions{})
 			} else {
-				_, err = events.Create(t.Context(), newEvent("f7-update", name), metav1.CreateOptions{})
+				_, err = events.Create(t.Context(), eventtest.New("f7-update", name), metav1.CreateOptions{})
 			}
 			if err == nil && test.settled != "" {
 				err = patch("core", name, test.settled)

@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/eventquota/eventquota/test/eventtest"
 )
 
 // installBoth makes the API server call /mutate and /validate for what all facts are about.
@@ -85,7 +87,7 @@ func (r *rig) webhook(path, namespace string, operations ...admissionregistratio
 func (r *rig) untilCalled(t *testing.T, namespace string, paths ...string) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		_, err := r.client.CoreV1().Events(namespace).Create(ctx, coreEvent(namespace, "probe"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err := r.client.CoreV1().Events(namespace).Create(ctx, eventtest.Core(namespace, "probe"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		called := r.called(namespace)
 		missing := slices.ContainsFunc(paths, func(path string) bool { return !slices.Contains(called, path) })
 		return !missing, err

@@ -19,6 +19,7 @@ import (
 
 	"github.com/eventquota/eventquota/manifests"
 	"github.com/eventquota/eventquota/test/cluster"
+	"github.com/eventquota/eventquota/test/eventtest"
 	"github.com/eventquota/eventquota/test/manifests/shipped"
 )
 
@@ -60,7 +61,7 @@ func (s *sizes) install(t *testing.T, c *cluster.Cluster) {
 	if err := shipped.Apply(t.Context(), c.Config, objects); err != nil {
 		t.Fatal(err)
 	}
-	large := sized("large")
+	large := eventtest.Core(metav1.NamespaceDefault, "large")
 	large.Reason = strings.Repeat("r", textBytes+1)
 	eventually(t, "the policy is in force", func(ctx context.Context) (bool, error) {
 		_, err := s.CoreV1().Events(large.Namespace).Create(ctx, large, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
@@ -83,7 +84,7 @@ func (s *sizes) everyText(t *testing.T) {
 				most = messageBytes
 			}
 			for bytes, want := range map[int]string{most: "", most + 1: tooLarge(path, most+1, most)} {
-				e := sized(fmt.Sprintf("text-%s-%d", strings.ToLower(path), bytes))
+				e := eventtest.Core(metav1.NamespaceDefault, fmt.Sprintf("text-%s-%d", strings.ToLower(path), bytes))
 				e.Related = &corev1.ObjectReference{}
 				if path == "involvedObject.namespace" { // only then it may be another than the Event's
 					e.EventTime, e.Action, e.ReportingController, e.ReportingInstance = metav1.NowMicro(), "a", "b", "c"
@@ -153,16 +154,16 @@ func (s *sizes) creates(t *testing.T) {
 			refusal: tooLarge("metadata.ownerReferences", entries+1, entries)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			e := sized(fmt.Sprint("create-", i))
+			e := eventtest.Core(metav1.NamespaceDefault, fmt.Sprint("create-", i))
 			test.change(e)
 			s.create(t, e, test.refusal)
 		})
 	}
 	t.Run("through events.k8s.io/v1", func(t *testing.T) {
-		e := ofSeries("create-series")
+		e := eventtest.New(metav1.NamespaceDefault, "create-series")
 		_, err := s.EventsV1().Events(e.Namespace).Create(t.Context(), e, metav1.CreateOptions{})
 		says(t, err, "")
-		e = ofSeries("create-series-large")
+		e = eventtest.New(metav1.NamespaceDefault, "create-series-large")
 		e.Regarding.Name = strings.Repeat("n", textBytes+1)
 		_, err = s.EventsV1().Events(e.Namespace).Create(t.Context(), e, metav1.CreateOptions{})
 		says(t, err, tooLarge("involvedObject.name", textBytes+1, textBytes))

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,6 +15,8 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/tools/record"
+
+	"github.com/eventquota/eventquota/test/eventtest"
 )
 
 // updates stores Events that are too large, and returns the test that patches them once the
@@ -58,7 +59,7 @@ func (s *sizes) updates(t *testing.T) func(t *testing.T) {
 			change: func(e *corev1.Event) { e.Labels = numbered(entries + 2) }},
 	}
 	for i, test := range tests {
-		e := sized(fmt.Sprint("update-", i))
+		e := eventtest.Core(metav1.NamespaceDefault, fmt.Sprint("update-", i))
 		if test.change != nil {
 			test.change(e)
 		}
@@ -157,27 +158,6 @@ func ignoreInvalid(err error) error {
 		return nil
 	}
 	return err
-}
-
-// sized is a valid Event of core/v1.
-func sized(name string) *corev1.Event {
-	return &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name},
-		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: metav1.NamespaceDefault, Name: "web-0"},
-		Reason:         "BackOff", Message: "back-off", Type: corev1.EventTypeWarning, Source: corev1.EventSource{Component: "kubelet"},
-		Count: 1,
-	}
-}
-
-// ofSeries is a valid Event of events.k8s.io/v1.
-func ofSeries(name string) *eventsv1.Event {
-	return &eventsv1.Event{
-		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name},
-		EventTime:  metav1.NowMicro(),
-		Regarding:  corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: metav1.NamespaceDefault, Name: "web-0"},
-		Reason:     "FailedScheduling", Note: "0/3 nodes are available", Type: corev1.EventTypeWarning, Action: "Scheduling",
-		ReportingController: "default-scheduler", ReportingInstance: "default-scheduler-1",
-	}
 }
 
 // numbered are n labels.
