@@ -3,7 +3,7 @@ package facts
 import "testing"
 
 // TestFacts shares one control plane: each fact has a namespace of its own.
-func TestFacts(t *testing.T) {
+func TestFacts(t *testing.T) { //nolint:tparallel // they count what the API server does
 	t.Parallel() // TestWritesRenewTheTTL mostly waits
 	r := newRig(t)
 	t.Run("a CREATE by either API is asked about once in each phase", r.createIsAskedAboutOnce)

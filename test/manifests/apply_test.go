@@ -17,7 +17,7 @@ import (
 )
 
 // TestEveryOverlayIsTaken asks one API server, which has none of eventquota's kinds at first.
-func TestEveryOverlayIsTaken(t *testing.T) {
+func TestEveryOverlayIsTaken(t *testing.T) { //nolint:tparallel // its parts follow one another
 	t.Parallel()
 	c := cluster.ForTest(t, cluster.Options{NoAudit: true})
 	admin, err := kubernetes.NewForConfig(c.Config)

@@ -23,7 +23,7 @@ const within = time.Minute
 // through all that it ever asks the API server for, as the audit log tells. Each request
 // must have been allowed, and each right must have been needed: without it the API server
 // refuses a request that was made.
-func TestEveryRightIsNeededAndNoOther(t *testing.T) {
+func TestEveryRightIsNeededAndNoOther(t *testing.T) { //nolint:tparallel // rights are taken away one after the other
 	t.Parallel() // it mostly waits for elections
 	if !cluster.Isolated(t, func(ctx context.Context) error { _, err := replica.Build(ctx); return err }) {
 		return
