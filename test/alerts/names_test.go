@@ -9,7 +9,7 @@ import (
 	"github.com/eventquota/eventquota/test/alerts/documented"
 )
 
-// TestRulesAskForWhatIsServed holds each metric and label of a rule to docs/metrics.md.
+// TestRulesAskForWhatIsServed holds each metric and label of a rule to docs/metrics.md, and that an alert says what to do.
 func TestRulesAskForWhatIsServed(t *testing.T) {
 	metrics, err := documented.Read("../../docs/metrics.md")
 	if err != nil {
@@ -24,14 +24,6 @@ func TestRulesAskForWhatIsServed(t *testing.T) {
 			for _, complaint := range metrics.Complaints(expr) {
 				t.Errorf("%s %s", r.Alert, complaint)
 			}
-		}
-	}
-}
-
-// TestAlertsSayWhatToDo holds that each has a severity, a summary and a description.
-func TestAlertsSayWhatToDo(t *testing.T) {
-	for _, g := range shippedGroups(t).Groups {
-		for _, r := range g.Rules {
 			if !slices.Contains([]string{"info", "warning", "critical"}, r.Labels["severity"]) || r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
 				t.Errorf("%s: labels %v, annotations %v", r.Alert, r.Labels, r.Annotations)
 			}

@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 // machine does hits both.
 func TestOthersNoticeLittle(t *testing.T) {
 	c := cluster.ForTest(t, cluster.Options{NoAudit: true})
-	program, err := replica.Build(t.Context(), t.TempDir())
+	program, err := replica.Build(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,7 +49,7 @@ func newBed(ctx context.Context) (_ *bed, err error) {
 	if err := b.definePolicies(); err != nil {
 		return nil, err
 	}
-	webhook, err := replica.Build(ctx, b.cluster.Dir)
+	webhook, err := replica.Build(ctx)
 	if err != nil {
 		return nil, err
 	}

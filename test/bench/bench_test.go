@@ -1,158 +1,96 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	admissionv1 "k8s.io/api/admission/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/eventquota/eventquota/store"
 )
 
-// The names are what others look for in the file.
-var (
-	apiNames = []string{
-		"api_admit_etcd_proposals_per_1000", "api_admit_over_noop", "api_admit_p50_ms", "api_admit_p99_ms", "api_admit_per_s",
-		"api_deny_etcd_proposals_per_1000", "api_deny_p50_ms", "api_deny_p99_ms", "api_deny_per_s",
-		"api_drop_etcd_proposals_per_1000", "api_drop_over_deny", "api_drop_p50_ms", "api_drop_p99_ms", "api_drop_per_s", "api_drop_tokens_per_1000",
-		"api_eventratelimit_etcd_proposals_per_1000", "api_eventratelimit_p50_ms", "api_eventratelimit_p99_ms", "api_eventratelimit_per_s",
-		"api_merge_etcd_proposals_per_1000", "api_merge_over_deny", "api_merge_p50_ms", "api_merge_p99_ms", "api_merge_per_s",
-		"api_none_etcd_proposals_per_1000", "api_none_p50_ms", "api_none_p99_ms", "api_none_per_s",
-		"api_noop_etcd_proposals_per_1000", "api_noop_p50_ms", "api_noop_p99_ms", "api_noop_per_s",
-		"api_wide_etcd_proposals_per_1000", "api_wide_p50_ms", "api_wide_p99_ms", "api_wide_per_s", "api_wide_tokens_per_1000",
+// TestEveryAimHasItsFigure measures what takes no control plane, and makes up the rest: an aim without a figure would
+// be left out of the table in silence.
+func TestEveryAimHasItsFigure(t *testing.T) {
+	got, err := attackFigures("p99 of others: 1ms without and 2.5ms with 1,000 that send 7.8 MB\np99 of others: 4ms without and 2ms with streams of HTTP/2\n")
+	if err != nil || got[worstAttack] != 2.5 {
+		t.Errorf("figures of attacks %v (%v), want the worst ratio to be 2.5", got, err)
 	}
-	handlerNames = []string{
-		"handler_default_allocs", "handler_default_ns", "handler_default_tls_ns",
-		"handler_mutate_allocs", "handler_mutate_ns", "handler_mutate_over_default", "handler_mutate_tls_ns", "handler_mutate_tls_over_default",
-		"handler_plain_allocs", "handler_plain_ns", "handler_plain_tls_ns",
-		"handler_validate_allocs", "handler_validate_ns", "handler_validate_over_default", "handler_validate_tls_ns", "handler_validate_tls_over_default",
-	}
-	policyNames = []string{
-		"policy_resolve_allocs", "policy_resolve_conditional_allocs", "policy_resolve_conditional_ns", "policy_resolve_growth",
-		"policy_resolve_ns", "policy_resolve_one_allocs", "policy_resolve_one_ns",
-	}
-)
-
-func TestHandlersAreMeasured(t *testing.T) {
-	table := measured(t, onlyHandlers, handlerNames)
-	for _, part := range []string{"handler_mutate", "handler_default", "at most 0.7", "at most 40"} {
-		if !strings.Contains(table, part) {
-			t.Errorf("the table has no %q:\n%s", part, table)
-		}
-	}
-}
-
-func TestSimulateIsMeasured(t *testing.T) {
-	table := measured(t, onlySimulate, []string{"simulate_decode_per_s", "simulate_over_decode", "simulate_per_s", "simulate_rss_bytes"})
-	for _, part := range []string{"plain decode", "2000 requests", "at least 0.5", "at most 2e+08"} {
-		if !strings.Contains(table, part) {
-			t.Errorf("the table has no %q:\n%s", part, table)
-		}
-	}
-}
-
-func TestPoliciesAreMeasured(t *testing.T) {
-	table := measured(t, onlyPolicies, policyNames)
-	for _, part := range []string{"policy_resolve_conditional", "1000", "at most 1.2"} {
-		if !strings.Contains(table, part) {
-			t.Errorf("the table has no %q:\n%s", part, table)
-		}
-	}
-}
-
-func TestAttacksHaveTheirFigures(t *testing.T) {
-	got, err := attackFigures(`=== RUN TestA
-    a_test.go:1: p99 of others: 1ms without and 2.5ms with 1,000 that send 7.8 MB
-    a_test.go:1: p99 of others: 4ms without and 2ms with streams of HTTP/2
-ok`)
-	want := figures{
-		"attack_1000_that_send_7.8_mb_p99_ms": 2.5, "attack_1000_that_send_7.8_mb_quiet_p99_ms": 1, "attack_1000_that_send_7.8_mb_p99_ratio": 2.5,
-		"attack_streams_of_http_2_p99_ms": 2, "attack_streams_of_http_2_quiet_p99_ms": 4, "attack_streams_of_http_2_p99_ratio": 0.5,
-		"attack_worst_p99_ratio": 2.5,
-	}
-	if diff := cmp.Diff(want, got); diff != "" || err != nil {
-		t.Errorf("figures (-want +got):\n%s%v", diff, err)
-	}
-	if got, err := attackFigures("ok"); err == nil {
-		t.Errorf("of nothing: %v, want an error", got)
-	}
-}
-
-// measured holds that one part writes those names, with times of more than 0, and
-// returns what it prints.
-func measured(t *testing.T, part string, names []string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "bin", "bench.json")
-	var table strings.Builder
-	o := options{only: part, rounds: 1, seconds: 0.1, objects: 1000, simulated: 2000, output: path}
-	if err := bench(t.Context(), o, &table); err != nil {
-		t.Fatal(err)
-	}
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got map[string]float64
-	if err := json.Unmarshal(content, &got); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(names, slices.Sorted(maps.Keys(got))); diff != "" {
-		t.Errorf("names in the file (-want +got):\n%s", diff)
-	}
-	for name, value := range got {
-		if value <= 0 && !strings.HasSuffix(name, "_allocs") {
-			t.Errorf("%s: got %g, want more than 0", name, value)
-		}
-	}
-	return table.String()
-}
-
-func TestEveryScenarioHasItsFigures(t *testing.T) {
-	round := figures{}
 	for _, s := range scenarios() {
 		seen, after := sample{requests: 1, elapsed: time.Second, latencies: []time.Duration{time.Second}}, counts{}
 		if s.webhook != nil {
 			after.calls = 1
 		}
-		if err := s.figures(seen, after, time.Second, round); err != nil {
+		if err := s.figures(seen, after, time.Second, got); err != nil {
 			t.Errorf("%s: %v", s.name, err)
 		}
 	}
-	apiRatios(round)
-	got := slices.Sorted(maps.Keys(round))
-	got = slices.DeleteFunc(got, func(name string) bool { return strings.HasSuffix(name, "_webhook_failures") })
-	if diff := cmp.Diff(apiNames, got); diff != "" {
-		t.Errorf("names (-want +got):\n%s", diff)
+	apiRatios(got)
+	var tables strings.Builder
+	for _, part := range []string{onlyHandlers, onlyPolicies, onlyRedis, onlySimulate} {
+		o := options{only: part, rounds: 1, seconds: 0.1, objects: 1000, namespaces: 10, simulated: 2000, output: filepath.Join(t.TempDir(), "bin", "bench.json")}
+		if err := bench(t.Context(), o, &tables); err != nil {
+			t.Fatal(err)
+		}
+		content, err := os.ReadFile(o.output)
+		if err != nil {
+			t.Fatal(err)
+		}
+		measured := figures{}
+		if err := json.Unmarshal(content, &measured); err != nil {
+			t.Fatal(err)
+		}
+		for name, value := range measured {
+			if value <= 0 && !strings.HasSuffix(name, "_allocs") {
+				t.Errorf("%s: got %g, want more than 0", name, value)
+			}
+		}
+		maps.Copy(got, measured)
+	}
+	for _, part := range []string{"handler_mutate", "policy_resolve_conditional", "redis_decide3", "plain decode", "at least 0.6", "at most 500"} {
+		if !strings.Contains(tables.String(), part) {
+			t.Errorf("the tables have no %q:\n%s", part, &tables)
+		}
+	}
+	for _, a := range aims() {
+		for _, name := range []string{a.figure, a.over} {
+			if _, ok := got[name]; !ok && name != "" {
+				t.Errorf("nothing measures %s", name)
+			}
+		}
 	}
 }
 
-func TestARunWithFailedCallsIsLeftOut(t *testing.T) {
-	s := scenario{name: "api_x"}
-	round := figures{}
-	if err := s.figures(sample{requests: 1, elapsed: time.Second}, counts{failures: 1}, time.Second, round); err != nil {
-		t.Error(err)
-	}
-	if diff := cmp.Diff(figures{"api_x_webhook_failures": 1}, round); diff != "" {
-		t.Errorf("figures (-want +got):\n%s", diff)
-	}
-}
-
-func TestTokensAreThoseOfTheTimeOfARun(t *testing.T) {
+func TestFiguresOfARun(t *testing.T) {
 	s := scenario{name: "api_x", limit: limit(100, 50, time.Second)}
-	round := figures{}
-	if err := s.figures(sample{requests: 4000, elapsed: time.Second}, counts{}, 2*time.Second, round); err != nil {
-		t.Error(err)
+	for says, test := range map[string]struct {
+		requests, failures int
+		figure             string
+		want               float64
+	}{
+		"tokens are those of its time":     {4000, 0, "api_x_tokens_per_1000", 25},
+		"one with failed calls is no more": {1, 1, "api_x_webhook_failures", 1},
+	} {
+		round := figures{}
+		if err := s.figures(sample{requests: test.requests, elapsed: time.Second}, counts{failures: int64(test.failures)}, 2*time.Second, round); err != nil {
+			t.Error(err)
+		}
+		if round[test.figure] != test.want || test.failures > 0 && len(round) > 1 {
+			t.Errorf("%s: %v, want %s to be %g", says, round, test.figure, test.want)
+		}
 	}
-	if got := round["api_x_tokens_per_1000"]; got != 25 {
-		t.Errorf("%g tokens for 1000 writes, want 25", got)
+	got := medians([]figures{{"a": 3, "b": 1}, {"a": 1}, {"a": 2, "b": 2}})
+	if diff := cmp.Diff(figures{"a": 2, "b": 1.5}, got); diff != "" {
+		t.Errorf("medians (-want +got):\n%s", diff)
 	}
 }
 
@@ -164,7 +102,6 @@ func TestOtherAnswersThanWantedAreNoticed(t *testing.T) {
 		statuses map[int]int
 		ok       bool
 	}{
-		"all stored":                       {[]int{created}, 100, map[int]int{created: 100}, true},
 		"one refused that is to be stored": {[]int{created}, 100, map[int]int{created: 99, merged: 1}, false},
 		"stored and dropped":               {[]int{created, dropped}, 100, map[int]int{created: 90, dropped: 10}, true},
 		"one merged that is to be dropped": {[]int{dropped}, 100, map[int]int{dropped: 99, merged: 1}, false},
@@ -181,95 +118,66 @@ func TestOtherAnswersThanWantedAreNoticed(t *testing.T) {
 	}
 }
 
-func TestAWideStormHasTheProportionsOfARealOne(t *testing.T) {
-	const pods = 1100
-	reasons, aboutPods, messages := map[string]int{}, map[string]int{}, map[string]bool{}
-	scheduled := 0
-	for serial := range int64(3 * pods) {
-		e := corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault}}
-		wide(&e, serial)
-		reasons[e.Reason]++
-		aboutPods[e.InvolvedObject.Name]++
-		messages[e.InvolvedObject.Name+e.Source.String()+e.Message] = true
-		if e.Source.Component == "default-scheduler" {
-			scheduled++
-		}
-	}
-	if len(aboutPods) != pods || len(messages) != 3*pods {
-		t.Errorf("%d pods and %d Events that do not repeat each other, want %d and %d", len(aboutPods), len(messages), pods, 3*pods)
-	}
-	if diff := cmp.Diff(map[string]int{"Killing": 1100, "Created": 600, "Started": 600, "Pulled": 700, "Scheduled": 300}, reasons); diff != "" {
-		t.Errorf("Events by reason (-want +got):\n%s", diff)
-	}
-	if scheduled != reasons["Scheduled"] {
-		t.Errorf("%d Events by the scheduler, want %d", scheduled, reasons["Scheduled"])
-	}
-}
-
-func TestReviewTellsOfOneEventAfterTheOther(t *testing.T) {
-	for _, update := range []bool{false, true} {
-		r, err := newReview(update)
-		if err != nil {
-			t.Fatal(err)
-		}
-		names := map[string]bool{}
-		for serial := range 3 {
-			var got admissionv1.AdmissionReview
-			if err := json.Unmarshal(r.number(serial), &got); err != nil {
-				t.Fatal(err)
-			}
-			e := event(t, got.Request.Object.Raw)
-			if e.Name != got.Request.Name || !strings.Contains(e.Message, e.InvolvedObject.Name) {
-				t.Errorf("the review contradicts itself: %s", r.body)
-			}
-			if stored := e.UID != ""; stored != update || stored != (got.Request.Operation == admissionv1.Update) {
-				t.Errorf("the Event of %s has a uid: %t, want %t", got.Request.Operation, stored, update)
-			}
-			if update {
-				before := event(t, got.Request.OldObject.Raw)
-				before.Count, before.LastTimestamp = before.Count+1, e.LastTimestamp
-				if diff := cmp.Diff(before, e); diff != "" {
-					t.Errorf("the UPDATE is no repeat (-stored +written):\n%s", diff)
-				}
-			}
-			names[e.Name+string(e.InvolvedObject.UID)+string(got.Request.UID)] = true
-		}
-		if len(names) != 3 {
-			t.Errorf("got %d Events, want 3: %v", len(names), names)
+func TestACallThatGoesWrongFailsTheMeasurement(t *testing.T) {
+	wrong := errors.New("wrong")
+	for says, test := range map[string]struct {
+		err, want error
+		answered  bool
+	}{
+		"answered":    {nil, nil, true},
+		"goes wrong":  {wrong, wrong, false},
+		"unconfirmed": {fmt.Errorf("%w: %w", store.ErrUnconfirmed, wrong), nil, false},
+		"out of time": {context.DeadlineExceeded, nil, false},
+	} {
+		perSecond, err := timed(t.Context(), 32, 0, func(context.Context, int) error { return test.err })
+		if !errors.Is(err, test.want) || (perSecond > 0) != test.answered {
+			t.Errorf("a call that %s: %g answered in a second, %v", says, perSecond, err)
 		}
 	}
 }
 
-func event(t *testing.T, raw []byte) (e corev1.Event) {
-	t.Helper()
-	if err := json.Unmarshal(raw, &e); err != nil {
+func TestWhatRedisIsLeftWithIsNoticed(t *testing.T) {
+	b, err := newRedisBed(t.Context())
+	if err != nil {
 		t.Fatal(err)
 	}
-	return e
+	t.Cleanup(func() {
+		if err := b.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	pod, err := questions(t.Context(), defaults(), starting(0, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for verdict, ok := range map[store.Verdict]bool{store.Admit: false, store.Merge: true, store.Drop: false} {
+		c := redisContender{"x", b.decided(redisReplicas, ofRepeats(pod[0]), verdict)}
+		if _, err := b.measure(t.Context(), c, 3, 0); (err == nil) != ok {
+			t.Errorf("want %v of an Event that repeats: got %v", verdict, err)
+		}
+	}
+	stores, stop := b.stores(t.Context(), 1)
+	defer stop()
+	if err := b.leavesNoKey(t.Context(), stores[0], func(context.Context) error { return nil }); err != nil {
+		t.Error(err)
+	}
+	err = b.leavesNoKey(t.Context(), stores[0], func(ctx context.Context) error { return b.plain.Set(ctx, "left", "", 0).Err() })
+	if err == nil || !strings.Contains(err.Error(), "1 keys") {
+		t.Errorf("got %v, want one about 1 key", err)
+	}
 }
 
 func TestFlagsOutOfRangeAreNamed(t *testing.T) {
 	for args, want := range map[string]string{
 		"-only both":    `-only "both"`,
-		"-rounds 0":     "-rounds 0",
 		"-seconds NaN":  "-seconds NaN",
-		"-seconds 61":   "-seconds 61",
 		"-objects 999":  "-objects 999",
-		"-simulated 9":  "-simulated 9: must be at least 1000",
 		"-output=":      "-output",
 		"-no-such-flag": "no-such-flag",
-		"surplus":       `"surplus"`,
 	} {
 		_, err := parseOptions(strings.Fields(args))
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: got %v, want one line with %s", args, err, want)
 		}
-	}
-}
-
-func TestMediansOfRounds(t *testing.T) {
-	got := medians([]figures{{"a": 3, "b": 1}, {"a": 1}, {"a": 2, "b": 2}})
-	if diff := cmp.Diff(figures{"a": 2, "b": 1.5}, got); diff != "" {
-		t.Errorf("medians (-want +got):\n%s", diff)
 	}
 }

@@ -32,13 +32,15 @@ type options struct {
 	seconds   float64
 	objects   int
 	simulated int
-	output    string
+	// namespaces are those that have policies. No flag sets it: what is measured would be another thing.
+	namespaces int
+	output     string
 }
 
 // parseOptions reads and checks the flags. For -help it prints them and
 // returns flag.ErrHelp.
 func parseOptions(args []string) (options, error) {
-	o := options{}
+	o := options{namespaces: 1000}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.StringVar(&o.only, "only", "", "measure the `part` named only: handlers, api, policies, redis, simulate or attacks; empty for all")
 	flags.IntVar(&o.rounds, "rounds", 5, "how often everything is measured, at least 1")

@@ -33,11 +33,11 @@ type town struct {
 
 // towns are what is measured: a cluster, the same with one namespace, and again with
 // conditions.
-func towns() []town {
+func towns(namespaces int) []town {
 	return []town{
-		{"policy_resolve", 1000, false},
+		{"policy_resolve", namespaces, false},
 		{"policy_resolve_one", 1, false},
-		{"policy_resolve_conditional", 1000, true},
+		{"policy_resolve_conditional", namespaces, true},
 	}
 }
 
@@ -47,7 +47,7 @@ func benchPolicies(ctx context.Context, o options) (rounds []figures, err error)
 	if err := benchTime(o.handlerTime()); err != nil {
 		return nil, err
 	}
-	all := towns()
+	all := towns(o.namespaces)
 	sets := make([]*policy.Set, len(all))
 	for i, each := range all {
 		if sets[i], err = each.set(); err != nil {

@@ -31,7 +31,7 @@ func benchSimulate(ctx context.Context, o options) (rounds []figures, err error)
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	program, err := replica.Build(ctx, dir)
+	program, err := replica.Build(ctx)
 	if err != nil {
 		return nil, err
 	}

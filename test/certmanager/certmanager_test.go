@@ -29,10 +29,7 @@ const (
 // for cert-manager is enough: its controllers issue the certificate, its cainjector tells
 // the API server, and no call fails when it is renewed, nor when its CA is too.
 func TestCertManagersCertificateServesAndIsRenewedUnderAStorm(t *testing.T) {
-	if !cluster.Isolated(t, func(ctx context.Context) error {
-		_, err := replica.Build(ctx, t.TempDir())
-		return err
-	}) {
+	if !cluster.Isolated(t, func(ctx context.Context) error { _, err := replica.Build(ctx); return err }) {
 		return
 	}
 	redis := redistest.Start(t, redistest.Options{})
@@ -48,7 +45,7 @@ func TestCertManagersCertificateServesAndIsRenewedUnderAStorm(t *testing.T) {
 		e.must(v.write(issued.Data))
 	}
 	e.eventually("the API server is told the CA", func() bool { return e.trusted(issued.Data["ca.crt"]) })
-	path, err := replica.Build(t.Context(), t.TempDir())
+	path, err := replica.Build(t.Context())
 	e.must(err)
 	e.set, err = replica.StartSet(t.Context(), e.cluster, path, replicas,
 		"--cert-dir="+e.volumes[0].dir, "--redis-addresses="+redis.Addr(),

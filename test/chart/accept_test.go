@@ -18,11 +18,11 @@ import (
 	"github.com/eventquota/eventquota/test/cluster"
 )
 
-// Nothing is stored, but everything is admitted: unknown fields are refused, and so are
+// acceptsAll stores nothing, but everything is admitted: unknown fields are refused, and so are
 // pods in a namespace that enforces the restricted standard; of a Deployment's pods the
 // API server warns.
-func TestTheAPIServerAcceptsAllThatIsRendered(t *testing.T) {
-	c := cluster.ForTest(t, cluster.Options{NoAudit: true})
+func acceptsAll(t *testing.T, c *cluster.Cluster) {
+	t.Helper()
 	installOthers(t, c)
 	warnings := &warnings{}
 	config := rest.CopyConfig(c.Config)

@@ -2,14 +2,18 @@ package chart
 
 import (
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/eventquota/eventquota/test/replica"
 )
 
 // One flag is wrong on purpose, so that the webhook ends once it has looked at all.
 func TestTheWebhookTakesItsArguments(t *testing.T) {
-	webhook := build(t)
+	webhook, err := replica.Build(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	for says, values := range sets() {
 		t.Run(says, func(t *testing.T) {
 			deployment := find(t, mustRender(t, values).Objects, "Deployment", "eventquota")
@@ -26,15 +30,4 @@ func TestTheWebhookTakesItsArguments(t *testing.T) {
 			}
 		})
 	}
-}
-
-// build builds the webhook of this checkout.
-func build(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "eventquota")
-	output, err := exec.CommandContext(t.Context(), "go", "build", "-C", "../..", "-o", path, "./cmd/webhook").CombinedOutput()
-	if err != nil {
-		t.Fatalf("build the webhook: %v\n%s", err, output)
-	}
-	return path
 }

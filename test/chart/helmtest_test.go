@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/eventquota/eventquota/test/cluster"
+	"github.com/eventquota/eventquota/test/replica"
 )
 
 const (
@@ -27,10 +28,13 @@ const (
 // The chart is installed without any value. The webhook runs with the arguments and rights
 // that it gets there, and so does the test's pod: this test is their kubelet.
 func TestHelmTestSaysWhetherTheWebhookIsAsked(t *testing.T) {
-	if !cluster.Isolated(t, func(context.Context) error { build(t); return nil }) {
+	if !cluster.Isolated(t, func(ctx context.Context) error { _, err := replica.Build(ctx); return err }) {
 		return
 	}
-	webhook := build(t)
+	webhook, err := replica.Build(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	c := cluster.ForTest(t, cluster.Options{NoAudit: true, Services: true})
 	api, err := client.New(c.Config, client.Options{})
 	if err != nil {

@@ -150,6 +150,9 @@ func TestARelease(t *testing.T) {
 			t.Errorf("a second release ended in %v, want a refusal", err)
 		}
 	})
+
+	newHelm(t, c, namespace).uninstall()
+	t.Run("the API server accepts all that can be rendered", func(t *testing.T) { acceptsAll(t, c) })
 }
 
 // newer is the chart of a later version, whose definitions have one more category.

@@ -2,7 +2,6 @@ package chart
 
 import (
 	"maps"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -13,8 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
-
-	"github.com/eventquota/eventquota/test/manifests/shipped"
 )
 
 // The annotations of what Helm applies apart from the rest.
@@ -53,46 +50,12 @@ func TestEachOverlayIsASetOfValues(t *testing.T) {
 	}
 }
 
-// TestClientCertificatesAreThoseOfTheComponent holds the Deployment to the component, on top of the overlay self-signed.
-func TestClientCertificatesAreThoseOfTheComponent(t *testing.T) {
-	objects, err := shipped.Objects("overlays/self-signed", "components/client-certificates")
-	if err != nil {
-		t.Fatal(err)
-	}
-	deployment := "Deployment " + namespace + "/" + name
-	want, got := normal(t, objects)[deployment], normal(t, mustRender(t, sets()["client certificates"]).Objects)[deployment]
-	if diff := cmp.Diff(want, got); diff != "" || got == nil {
-		t.Errorf("component (-) and chart (+) differ:\n%s", diff)
-	}
-}
-
 func TestTheCeilingHasTheValuesGiven(t *testing.T) {
-	if hooks := mustRender(t, "ceiling: {enabled: false}").Hooks; slices.ContainsFunc(hooks, isCeiling) {
-		t.Error("one that is not enabled is there")
-	}
 	ceiling := find(t, mustRender(t, "ceiling: {burst: 1000000, tokens: 250}").Hooks, "ClusterEventQuota", "ceiling")
 	limits, _, _ := unstructured.NestedSlice(plain(ceiling.Object).(map[string]any), "spec", "limits")
 	want := []any{map[string]any{"name": "cluster", "burst": 1e6, "tokens": 250.0, "warningReservePercent": 0.0}}
 	if diff := cmp.Diff(want, limits); diff != "" {
 		t.Errorf("want (-), got (+):\n%s", diff)
-	}
-}
-
-func isCeiling(o *unstructured.Unstructured) bool { return o.GetKind() == "ClusterEventQuota" }
-
-// No overlay has it: the API server refuses it where the Prometheus operator is not.
-func TestTheServiceMonitorIsThatOfTheComponent(t *testing.T) {
-	content, err := os.ReadFile("../../manifests/components/service-monitor/servicemonitor.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := decode(string(content))
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := find(t, mustRender(t, "serviceMonitor: {enabled: true}").Objects, "ServiceMonitor", name)
-	if diff := cmp.Diff(normal(t, want), normal(t, []*unstructured.Unstructured{got})); diff != "" {
-		t.Errorf("component (-) and chart (+) differ:\n%s", diff)
 	}
 }
 

@@ -9,39 +9,78 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/eventquota/eventquota/test/eventtest"
 )
 
-func TestStartSaysWhyItFailed(t *testing.T) {
-	_, err := Start(t.Context(), Options{EventRateLimit: "kind: Nonsense"})
-	if err == nil || !strings.Contains(err.Error(), "couldn't init admission plugin") {
-		t.Errorf("got error %v, want the reason that the API server logged", err)
-	}
-}
-
-func TestClusterEndsWithItsContext(t *testing.T) {
+// TestACluster holds what would fail in silence: what is measured, and that nothing is left behind.
+func TestACluster(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "of-another-cluster"))
 	ctx, cancel := context.WithCancel(t.Context())
-	c, err := Start(ctx, Options{NoAudit: true})
+	defer cancel()
+	c, err := Start(ctx, Options{Log: os.Stderr, EventRateLimit: `
+apiVersion: eventratelimit.admission.k8s.io/v1alpha1
+kind: Configuration
+limits: [{type: SourceAndObject, qps: 1, burst: 50}]
+`})
 	if err != nil {
 		t.Fatal(err)
 	}
-	// An open watch must not hold up the end.
+	t.Run("it measures", c.measures)
+	t.Run("webhooks that do not answer are seen", c.seesWebhooks)
+	t.Run("Events are limited", c.limitsEvents)
+	t.Run("kubectl is of its version, and knows no other cluster", func(t *testing.T) {
+		stdout, _, err := c.Kubectl(t.Context(), "", "version")
+		for _, wanted := range []string{"Client Version: v" + c.Version + "\nKustomize Version: ", "\nServer Version: v" + c.Version + "\n"} {
+			if err != nil || !strings.Contains(stdout, wanted) {
+				t.Errorf("kubectl version wrote %q (%v), want %q", stdout, err, wanted)
+			}
+		}
+		_, _, err = c.Kubectl(t.Context(), "", "get", "configmap", "missing")
+		if err == nil || !strings.Contains(err.Error(), `configmaps "missing" not found`) {
+			t.Errorf("kubectl get of what is not there: %v", err)
+		}
+	})
+
+	// It ends with its context, and an open watch must not hold up the end.
 	watch, err := c.client.CoreV1().Events("default").Watch(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer watch.Stop()
 	cancel()
-	c.waitUntilGone(t)
-	if err := c.Stop(); err != nil {
-		t.Error(err)
+	err = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, stopTimeout, true,
+		func(context.Context) (bool, error) {
+			_, err := os.Stat(c.Dir)
+			return errors.Is(err, fs.ErrNotExist), nil
+		})
+	if err := errors.Join(err, c.Stop()); err != nil {
+		t.Errorf("it does not end, or leaves %s: %v", c.Dir, err)
 	}
+}
+
+func (c *Cluster) limitsEvents(t *testing.T) {
+	for range 100 { // far faster than one a second
+		event := eventtest.Core(metav1.NamespaceDefault, "")
+		event.GenerateName = "limited-"
+		_, err := c.client.CoreV1().Events("default").Create(t.Context(), event, metav1.CreateOptions{})
+		if apierrors.IsTooManyRequests(err) {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Error("no Event was refused")
 }
 
 // killedVariable makes TestProgramsEndWithAKilledParent the parent that is killed.
@@ -99,17 +138,5 @@ func waitUntilRefused(t *testing.T, address string) {
 		})
 	if err != nil {
 		t.Errorf("%s still answers: %v", address, err)
-	}
-}
-
-func (c *Cluster) waitUntilGone(t *testing.T) {
-	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, stopTimeout, true,
-		func(context.Context) (bool, error) {
-			_, err := os.Stat(c.Dir)
-			return errors.Is(err, fs.ErrNotExist), nil
-		})
-	if err != nil {
-		t.Errorf("%s is still there: %v", c.Dir, err)
 	}
 }

@@ -8,18 +8,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/eventquota/eventquota/test/eventtest"
 )
 
 // What the cluster measures is what clients did, in both APIs.
-func TestClusterMeasures(t *testing.T) {
-	c := ForTest(t, Options{})
-	version, err := c.client.Discovery().ServerVersion()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if version.GitVersion != "v"+c.Version {
-		t.Errorf("/version says %s, want v%s", version.GitVersion, c.Version)
-	}
+func (c *Cluster) measures(t *testing.T) {
 	config, _, err := c.User("reporter", "system:masters")
 	if err != nil {
 		t.Fatal(err)
@@ -42,26 +36,26 @@ func TestClusterMeasures(t *testing.T) {
 		is     string // reason of the refusal
 	}{
 		{does: "create in core/v1", writes: 1, do: func() error {
-			_, err := core.Create(t.Context(), coreEvent("legacy"), metav1.CreateOptions{})
+			_, err := core.Create(t.Context(), eventtest.Core(metav1.NamespaceDefault, "legacy"), metav1.CreateOptions{})
 			return err
 		}},
 		{does: "create on an existing name", writes: 1, is: "AlreadyExists", do: func() error {
-			_, err := core.Create(t.Context(), coreEvent("legacy"), metav1.CreateOptions{})
+			_, err := core.Create(t.Context(), eventtest.Core(metav1.NamespaceDefault, "legacy"), metav1.CreateOptions{})
 			return err
 		}},
 		{does: "create as a dry-run", writes: 0, do: func() error {
-			_, err := core.Create(t.Context(), coreEvent("dry"), dryRun)
+			_, err := core.Create(t.Context(), eventtest.Core(metav1.NamespaceDefault, "dry"), dryRun)
 			return err
 		}},
 		{does: "patch", writes: 1, do: func() error { return patch("legacy", `{"count": 7}`) }},
 		{does: "patch without a change", writes: 0, do: func() error { return patch("legacy", `{"count": 7}`) }},
 		{does: "patch what is not there", writes: 0, is: "NotFound", do: func() error { return patch("gone", `{"count": 3}`) }},
 		{does: "create in events.k8s.io/v1", writes: 1, do: func() error {
-			_, err := events.Create(t.Context(), newEvent("modern"), metav1.CreateOptions{})
+			_, err := events.Create(t.Context(), eventtest.New(metav1.NamespaceDefault, "modern"), metav1.CreateOptions{})
 			return err
 		}},
 		{does: "create an invalid Event", writes: 0, is: "Invalid", do: func() error {
-			invalid := newEvent("invalid")
+			invalid := eventtest.New(metav1.NamespaceDefault, "invalid")
 			invalid.Action = ""
 			_, err := events.Create(t.Context(), invalid, metav1.CreateOptions{})
 			return err
@@ -128,4 +122,65 @@ func (c *Cluster) counts(t *testing.T) (writes, proposals int64) {
 		t.Fatal(err)
 	}
 	return writes, proposals
+}
+
+// seesWebhooks installs webhooks where nothing listens: the calls are seen nevertheless, they fail, and the writes pass.
+func (c *Cluster) seesWebhooks(t *testing.T) {
+	port, err := freePort(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, _, err := c.User("settler", "system:masters")
+	if err != nil {
+		t.Fatal(err)
+	}
+	settler, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = c.InstallWebhooks(t.Context(), Webhooks{URL: "https://127.0.0.1:" + port, ExemptUser: "settler", Mutating: true, Validating: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed, excluded := WebhookCalls{Total: 1, FailedOpen: 1}, WebhookCalls{Excluded: 1}
+	c.causes(t, "anybody", c.client, failed)
+	c.causes(t, "exempt", settler, excluded)
+	if failures, err := c.WebhookFailures(t.Context()); err != nil || failures < 2 {
+		t.Errorf("got %d failures (%v), want 2 or more", failures, err)
+	}
+	for range 2 { // the second finds nothing to remove
+		if err := c.RemoveWebhooks(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.causes(t, "removed", c.client, WebhookCalls{})
+}
+
+// causes holds that making an Event and changing it causes those calls of each webhook.
+func (c *Cluster) causes(t *testing.T, name string, client kubernetes.Interface, want WebhookCalls) {
+	t.Helper()
+	before, err := c.WebhookCalls(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.CoreV1().Events("default").Create(t.Context(), eventtest.Core(metav1.NamespaceDefault, name), metav1.CreateOptions{}); err != nil {
+		t.Error(err)
+	}
+	if _, err := client.CoreV1().Events("default").Patch(t.Context(), name, types.MergePatchType, []byte(`{"count":2}`), metav1.PatchOptions{}); err != nil {
+		t.Error(err)
+	}
+	after, err := c.WebhookCalls(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, webhook := range []string{MutatingWebhook, ValidatingWebhook} {
+		b, a := before[webhook], after[webhook]
+		got := WebhookCalls{
+			Total: a.Total - b.Total, Denied: a.Denied - b.Denied, Excluded: a.Excluded - b.Excluded,
+			FailedOpen: a.FailedOpen - b.FailedOpen, FailedClosed: a.FailedClosed - b.FailedClosed,
+		}
+		if got != want {
+			t.Errorf("a CREATE and a PATCH of %s: %+v of %s, want %+v", name, got, webhook, want)
+		}
+	}
 }

@@ -103,7 +103,7 @@ func start(ctx context.Context) (c *cluster.Cluster, program string, err error) 
 	if err != nil {
 		return nil, "", err
 	}
-	if program, err = replica.Build(ctx, c.Dir); err != nil {
+	if program, err = replica.Build(ctx); err != nil {
 		return nil, "", firstError(err, c.Stop())
 	}
 	return c, program, nil

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"testing"
@@ -32,30 +31,23 @@ const programVariable = "EVENTQUOTA_TEST_PROGRAM"
 func TestMain(m *testing.M) {
 	// Recorders log every Event that is refused, which would hide why a test failed.
 	klog.SetLogger(logr.Discard())
-	remove, err := buildProgram()
-	if err != nil {
+	if err := buildProgram(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	code := m.Run()
-	remove()
-	os.Exit(code)
+	os.Exit(m.Run())
 }
 
 // buildProgram builds the webhook once for all tests, unless a process before this one has.
-func buildProgram() (remove func(), err error) {
+func buildProgram() error {
 	if program() != "" {
-		return func() {}, nil
+		return nil
 	}
-	dir, err := os.MkdirTemp("", "eventquota-e2e-")
+	path, err := replica.Build(context.Background())
 	if err != nil {
-		return nil, err
+		return err
 	}
-	path, err := replica.Build(context.Background(), dir)
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
-	}
-	return func() { _ = os.RemoveAll(dir) }, os.Setenv(programVariable, path)
+	return os.Setenv(programVariable, path)
 }
 
 // program is the path of the webhook's program.

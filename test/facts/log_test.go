@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -13,6 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/eventquota/eventquota/test/eventtest"
 )
 
 // A refusal in the validating phase is a line in the API server's log. One in the mutating
@@ -27,7 +30,7 @@ func (r *rig) refusalsInTheLog(t *testing.T) {
 				Result:  &metav1.Status{Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests, Message: refusal.message},
 			}
 		})
-		_, err := r.client.CoreV1().Events("f37").Create(t.Context(), coreEvent("f37", "a"), metav1.CreateOptions{})
+		_, err := r.client.CoreV1().Events("f37").Create(t.Context(), eventtest.Core("f37", "a"), metav1.CreateOptions{})
 		if !apierrors.IsTooManyRequests(err) {
 			t.Fatalf("got %v, want TooManyRequests", err)
 		}
@@ -63,19 +66,10 @@ func (r *rig) logged(t *testing.T, parts ...string) int {
 			t.Fatal(err)
 		}
 		for line := range bytes.Lines(content) {
-			if containsAll(line, parts) {
+			if !slices.ContainsFunc(parts, func(part string) bool { return !bytes.Contains(line, []byte(part)) }) {
 				count++
 			}
 		}
 	}
 	return count
-}
-
-func containsAll(line []byte, parts []string) bool {
-	for _, part := range parts {
-		if !bytes.Contains(line, []byte(part)) {
-			return false
-		}
-	}
-	return true
 }

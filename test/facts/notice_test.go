@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/eventquota/eventquota/policy/v1alpha1"
+	"github.com/eventquota/eventquota/test/eventtest"
 )
 
 // What makes a notice valid, and whether `kubectl describe` of its object shows it.
@@ -44,15 +45,12 @@ func (r *rig) notices(t *testing.T) {
 	}{
 		{name: "about a namespace, in it, with its name", in: "f38", about: in("f38", ofNamespace)},
 		{name: "about a namespace, in it, without", in: "f38", about: ofNamespace, invalid: "involvedObject.namespace"},
-		{name: "about a namespace, in default", in: "default", about: ofNamespace},
 
 		{name: "about an object of a namespace", in: "f38", about: in("f38", inNamespace), described: true},
 
 		{name: "about an object of the cluster, in default", in: "default", about: ofCluster, described: true},
-		{name: "about an object of the cluster, in default, with that namespace", in: "default", about: in("default", ofCluster)},
 		{name: "about an object of the cluster, in default, without uid", in: "default", about: noUID},
 		{name: "about an object of the cluster, in a namespace", in: "f38", about: ofCluster, invalid: "involvedObject.namespace"},
-		{name: "about an object of the cluster, in kube-system", in: "kube-system", about: ofCluster, invalid: "involvedObject.namespace"},
 
 		{name: "with eventTime only", in: "kube-system", about: ofCluster, change: eventTime,
 			invalid: "reportingComponent reportingInstance action"},
@@ -61,7 +59,7 @@ func (r *rig) notices(t *testing.T) {
 			invalid: "involvedObject.namespace"},
 	}
 	for i, test := range tests {
-		notice := coreEvent(test.in, fmt.Sprintf("notice-%d", i))
+		notice := eventtest.Core(test.in, fmt.Sprintf("notice-%d", i))
 		notice.InvolvedObject, notice.Message = test.about, test.name+"."
 		notice.Source = corev1.EventSource{Component: "eventquota"}
 		if test.change != nil {
@@ -87,36 +85,6 @@ func (r *rig) notices(t *testing.T) {
 	} {
 		if got := r.kubectl(t, args...); !strings.Contains(got, tests[0].name+".") {
 			t.Errorf("kubectl %s does not show what is about a namespace:\n%s", strings.Join(args, " "), got)
-		}
-	}
-}
-
-// Without lastTimestamp and eventTime `kubectl events` does not know when an Event that has
-// been counted was last seen. `kubectl get events` shows firstTimestamp then, if there is one.
-func (r *rig) lastSeen(t *testing.T) {
-	r.namespace(t, "f38-seen", nil)
-	for name, test := range map[string]struct {
-		change      func(e *corev1.Event)
-		get, events bool // the time is unknown to these
-	}{
-		"both":  {change: func(*corev1.Event) {}},
-		"first": {change: func(e *corev1.Event) { e.LastTimestamp = metav1.Time{} }, events: true},
-		"none": {change: func(e *corev1.Event) { e.FirstTimestamp, e.LastTimestamp = metav1.Time{}, metav1.Time{} },
-			get: true, events: true},
-	} {
-		event := coreEvent("f38-seen", name)
-		event.InvolvedObject.Name, event.Count = name, 2
-		test.change(event)
-		if _, err := r.client.CoreV1().Events("f38-seen").Create(t.Context(), event, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		get := r.kubectl(t, "get", "events", "--namespace=f38-seen", "--field-selector=metadata.name="+name, "--no-headers")
-		if got := strings.HasPrefix(get, "<unknown>"); got != test.get {
-			t.Errorf("%s: unknown to get is %t, want %t: %s", name, got, test.get, get)
-		}
-		events := r.kubectl(t, "events", "--namespace=f38-seen", "--for=pod/"+name, "--no-headers")
-		if got := strings.HasPrefix(events, "<unknown> (x2"); got != test.events {
-			t.Errorf("%s: unknown to events is %t, want %t: %s", name, got, test.events, events)
 		}
 	}
 }

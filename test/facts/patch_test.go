@@ -9,6 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/eventquota/eventquota/test/eventtest"
 )
 
 // A patch says which Event it is meant for by uid and resourceVersion. One that does not
@@ -25,12 +27,9 @@ func (r *rig) patchSaysWhichEvent(t *testing.T) {
 		reason metav1.StatusReason // empty if it is carried out
 		field  string              // of the cause
 	}{
-		{name: "with its uid", kind: types.MergePatchType, patch: `{"metadata": {"uid": "UID", "labels": {"a": "b"}}}`},
 		{name: "with its uid and resourceVersion", kind: types.MergePatchType,
 			patch: `{"metadata": {"uid": "UID", "resourceVersion": "VERSION", "labels": {"a": "b"}}}`},
 		{name: "with the uid of another", kind: types.MergePatchType,
-			patch: `{"metadata": {"uid": "` + another + `", "labels": {"a": "b"}}}`, reason: metav1.StatusReasonInvalid, field: "metadata.uid"},
-		{name: "with the uid of another, strategic", kind: types.StrategicMergePatchType,
 			patch: `{"metadata": {"uid": "` + another + `", "labels": {"a": "b"}}}`, reason: metav1.StatusReasonInvalid, field: "metadata.uid"},
 		{name: "with the uid of another, by events.k8s.io", events: true, kind: types.MergePatchType,
 			patch: `{"metadata": {"uid": "` + another + `", "labels": {"a": "b"}}}`, reason: metav1.StatusReasonInvalid, field: "metadata.uid"},
@@ -39,15 +38,10 @@ func (r *rig) patchSaysWhichEvent(t *testing.T) {
 		{name: "with the uid of another and a resourceVersion of before", kind: types.MergePatchType,
 			patch:  `{"metadata": {"uid": "` + another + `", "resourceVersion": "OLD", "labels": {"a": "b"}}}`,
 			reason: metav1.StatusReasonConflict},
-		{name: "that tests its uid", kind: types.JSONPatchType,
-			patch: `[{"op": "test", "path": "/metadata/uid", "value": "UID"}, {"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}]`},
-		{name: "that tests the uid of another", kind: types.JSONPatchType,
-			patch:  `[{"op": "test", "path": "/metadata/uid", "value": "` + another + `"}, {"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}]`,
-			reason: metav1.StatusReasonInvalid},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			name := fmt.Sprintf("event-%d", i)
-			created, err := core.Create(t.Context(), coreEvent("f30", name), metav1.CreateOptions{})
+			created, err := core.Create(t.Context(), eventtest.Core("f30", name), metav1.CreateOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -80,22 +74,36 @@ func (r *rig) patchSaysWhichEvent(t *testing.T) {
 	}
 }
 
-// kubectl shows the count of an Event's series where it has both.
-func (r *rig) kubectlShowsTheSeries(t *testing.T) {
-	r.namespace(t, "f30-kubectl", nil)
-	for name, want := range map[string]string{"count": "3", "both": "7"} {
-		event := coreEvent("f30-kubectl", name)
-		event.Count = 3
-		if name == "both" {
-			event.Series = &corev1.EventSeries{Count: 7, LastObservedTime: metav1.NowMicro()}
-		}
-		if _, err := r.client.CoreV1().Events("f30-kubectl").Create(t.Context(), event, metav1.CreateOptions{}); err != nil {
+// kubectl shows the count of an Event's series where it has both. Without lastTimestamp and eventTime `kubectl events`
+// does not know when an Event that has been counted was last seen; `kubectl get events` shows firstTimestamp then, if
+// there is one.
+func (r *rig) kubectlShows(t *testing.T) {
+	r.namespace(t, "shown", nil)
+	for name, test := range map[string]struct {
+		change      func(e *corev1.Event)
+		count       string
+		get, events bool // the time is unknown to these
+	}{
+		"series": {change: func(e *corev1.Event) { e.Series = &corev1.EventSeries{Count: 7, LastObservedTime: metav1.NowMicro()} }, count: "7"},
+		"both":   {change: func(*corev1.Event) {}, count: "3"},
+		"first":  {change: func(e *corev1.Event) { e.LastTimestamp = metav1.Time{} }, count: "3", events: true},
+		"none": {change: func(e *corev1.Event) { e.FirstTimestamp, e.LastTimestamp = metav1.Time{}, metav1.Time{} },
+			count: "3", get: true, events: true},
+	} {
+		event := eventtest.Core("shown", name)
+		event.InvolvedObject.Name, event.Count = name, 3
+		test.change(event)
+		if _, err := r.client.CoreV1().Events("shown").Create(t.Context(), event, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		line := r.kubectl(t, "get", "events", "--namespace=f30-kubectl", "--field-selector=metadata.name="+name, "--no-headers", "--output=wide")
+		get := r.kubectl(t, "get", "events", "--namespace=shown", "--field-selector=metadata.name="+name, "--no-headers", "--output=wide")
 		// The last columns are FIRST SEEN, COUNT and NAME.
-		if fields := strings.Fields(line); len(fields) < 3 || fields[len(fields)-2] != want {
-			t.Errorf("%s: want count %s: %s", name, want, line)
+		if fields := strings.Fields(get); len(fields) < 3 || fields[len(fields)-2] != test.count || strings.HasPrefix(get, "<unknown>") != test.get {
+			t.Errorf("%s: want count %s, and an unknown time is %t: %s", name, test.count, test.get, get)
+		}
+		events := r.kubectl(t, "events", "--namespace=shown", "--for=pod/"+name, "--no-headers")
+		if got := strings.HasPrefix(events, "<unknown> (x3"); got != test.events {
+			t.Errorf("%s: unknown to events is %t, want %t: %s", name, got, test.events, events)
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package facts
 
 import (
+	"bytes"
+	"encoding/json"
 	"net/http"
 	"testing"
 
@@ -9,6 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/rest"
+
+	"github.com/eventquota/eventquota/test/eventtest"
 )
 
 // The API server takes AlreadyExists in the validating phase for a clash of the name that it
@@ -33,7 +38,6 @@ func (r *rig) refusedGeneratedName(t *testing.T) {
 		{name: "TooManyRequests while validating", path: "/validate",
 			code: http.StatusTooManyRequests, reason: metav1.StatusReasonTooManyRequests, validating: 1},
 		{name: "Conflict while validating", path: "/validate", code: http.StatusConflict, reason: metav1.StatusReasonConflict, validating: 1},
-		{name: "409 for a reason of our own while validating", path: "/validate", code: http.StatusConflict, reason: "Merged", validating: 1},
 		{name: "AlreadyExists while validating, named while mutating", path: "/validate",
 			code: http.StatusConflict, reason: metav1.StatusReasonAlreadyExists, names: true, validating: 1},
 		{name: "AlreadyExists while validating, named by the client", path: "/validate",
@@ -51,7 +55,7 @@ func (r *rig) refusedGeneratedName(t *testing.T) {
 				}
 				return response
 			})
-			event := coreEvent("f36", "")
+			event := eventtest.Core("f36", "")
 			event.GenerateName = "generated-"
 			if test.named {
 				event.Name = "named"
@@ -64,11 +68,41 @@ func (r *rig) refusedGeneratedName(t *testing.T) {
 			names, uids := sets.New[string](), sets.New[types.UID]()
 			for _, c := range r.seen(t, "f36", "/validate", test.validating) {
 				names.Insert(c.request.Name)
-				uids.Insert(metadataOf(c).UID)
+				uids.Insert(eventOf(t, c.request.Object.Raw).UID)
 			}
 			if names.Len() != test.validating || uids.Len() != test.validating {
 				t.Errorf("%d calls saw names %v and uids %v", test.validating, sets.List(names), sets.List(uids))
 			}
 		})
+	}
+}
+
+// A Retry-After header comes of that detail of the refusal. client-go would try again, so this is seen without it.
+func (r *rig) retryAfterReachesTheClient(t *testing.T) {
+	r.namespace(t, "retry", func(call) *admissionv1.AdmissionResponse {
+		return &admissionv1.AdmissionResponse{Result: &metav1.Status{
+			Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests, Details: &metav1.StatusDetails{RetryAfterSeconds: 7},
+		}}
+	})
+	client, err := rest.HTTPClientFor(r.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := json.Marshal(eventtest.Core("retry", "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.Config.Host+"api/v1/namespaces/retry/events", bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if got := response.Header.Get("Retry-After"); response.StatusCode != http.StatusTooManyRequests || got != "7" {
+		t.Errorf("got code %d and Retry-After %q, want 429 and 7", response.StatusCode, got)
 	}
 }

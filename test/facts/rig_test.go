@@ -5,7 +5,11 @@ package facts
 
 import (
 	"encoding/json"
+	"encoding/pem"
+	"io"
+	"log"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"sync"
 	"testing"
@@ -45,12 +49,10 @@ type rig struct {
 
 // call is one call of the webhook.
 type call struct {
-	path    string // /mutate, /validate or that of a hook
+	path    string // /mutate, /validate or /other
 	proto   string // HTTP version, such as HTTP/2.0
 	timeout string // what the API server said in the URL
 	request *admissionv1.AdmissionRequest
-
-	canceled <-chan struct{} // closed when the API server does not wait any longer
 }
 
 // answer decides about a call. It runs without the rig's lock and may write Events.
@@ -73,7 +75,12 @@ func newRig(t *testing.T) *rig {
 	if r.exempt, err = kubernetes.NewForConfig(config); err != nil {
 		t.Fatal(err)
 	}
-	r.url, r.ca = serveTLS(t, http.HandlerFunc(r.serve))
+	server := httptest.NewUnstartedServer(http.HandlerFunc(r.serve))
+	server.EnableHTTP2 = true
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // the API server ends with its connections open
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	r.url, r.ca = server.URL, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	r.installBoth(t)
 	return r
 }
@@ -137,10 +144,7 @@ func (r *rig) serve(w http.ResponseWriter, request *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	one := call{
-		path: request.URL.Path, proto: request.Proto, timeout: request.URL.Query().Get("timeout"), request: review.Request,
-		canceled: request.Context().Done(),
-	}
+	one := call{path: request.URL.Path, proto: request.Proto, timeout: request.URL.Query().Get("timeout"), request: review.Request}
 	r.mu.Lock()
 	r.calls[one.request.Namespace] = append(r.calls[one.request.Namespace], one)
 	respond := r.answers[one.request.Namespace]

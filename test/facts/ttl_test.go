@@ -13,11 +13,13 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/eventquota/eventquota/test/cluster"
+	"github.com/eventquota/eventquota/test/eventtest"
 )
 
 // An Event that is written again outlives one that is not. A patch that changes
 // nothing is no write: the API server answers it without telling etcd.
 func TestWritesRenewTheTTL(t *testing.T) {
+	t.Parallel()
 	c := cluster.ForTest(t, cluster.Options{NoAudit: true, EventTTL: 3 * time.Second})
 	client, err := kubernetes.NewForConfig(c.Config)
 	if err != nil {
@@ -25,7 +27,7 @@ func TestWritesRenewTheTTL(t *testing.T) {
 	}
 	events := client.CoreV1().Events("default")
 	for _, name := range []string{"written", "patched-in-vain", "left-alone"} {
-		if _, err := events.Create(t.Context(), coreEvent("default", name), metav1.CreateOptions{}); err != nil {
+		if _, err := events.Create(t.Context(), eventtest.Core("default", name), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}

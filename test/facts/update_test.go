@@ -2,17 +2,16 @@ package facts
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"sync"
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/eventquota/eventquota/test/eventtest"
 )
 
 // A patch or a put of an Event arrives as UPDATE, with the whole new and old object,
@@ -20,7 +19,7 @@ import (
 func (r *rig) patchIsAnUpdate(t *testing.T) {
 	r.namespace(t, "f3", nil)
 	events := r.client.CoreV1().Events("f3")
-	created, err := events.Create(t.Context(), coreEvent("f3", "a"), metav1.CreateOptions{})
+	created, err := events.Create(t.Context(), eventtest.Core("f3", "a"), metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,10 +29,7 @@ func (r *rig) patchIsAnUpdate(t *testing.T) {
 	check := func(oldCount, newCount int32) {
 		t.Helper()
 		request := r.seen(t, "f3", "/validate", 1)[0].request
-		var before, after corev1.Event
-		if err := errors.Join(json.Unmarshal(request.OldObject.Raw, &before), json.Unmarshal(request.Object.Raw, &after)); err != nil {
-			t.Fatal(err)
-		}
+		before, after := eventOf(t, request.OldObject.Raw), eventOf(t, request.Object.Raw)
 		if request.Operation != admissionv1.Update || before.Count != oldCount || after.Count != newCount ||
 			after.Message != created.Message || after.UID != created.UID {
 			t.Errorf("saw %s from %s to %s", request.Operation, request.OldObject.Raw, request.Object.Raw)
@@ -76,7 +72,7 @@ func (r *rig) conflictIsAdmittedAgain(t *testing.T) {
 		return response
 	})
 	events := r.client.CoreV1().Events("f3-conflict")
-	if _, err := events.Create(t.Context(), coreEvent("f3-conflict", "a"), metav1.CreateOptions{}); err != nil {
+	if _, err := events.Create(t.Context(), eventtest.Core("f3-conflict", "a"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	r.seen(t, "f3-conflict", "/validate", 1)
@@ -86,11 +82,7 @@ func (r *rig) conflictIsAdmittedAgain(t *testing.T) {
 	var counts []int32
 	calls := r.seen(t, "f3-conflict", "/validate", 2)
 	for _, c := range calls {
-		var before corev1.Event
-		if err := json.Unmarshal(c.request.OldObject.Raw, &before); err != nil {
-			t.Fatal(err)
-		}
-		counts = append(counts, before.Count)
+		counts = append(counts, eventOf(t, c.request.OldObject.Raw).Count)
 	}
 	if fmt.Sprint(counts) != "[1 50]" || calls[0].request.UID == calls[1].request.UID {
 		t.Errorf("saw old counts %v in calls %s and %s, want [1 50] in two different calls",
@@ -101,12 +93,8 @@ func (r *rig) conflictIsAdmittedAgain(t *testing.T) {
 // A patch of an Event that does not exist is refused before admission.
 func (r *rig) patchOfNothing(t *testing.T) {
 	r.namespace(t, "f3-nothing", nil)
-	for kind, patch := range map[types.PatchType]string{
-		types.StrategicMergePatchType: `{"count": 2}`,
-		types.MergePatchType:          `{"count": 2}`,
-		types.JSONPatchType:           `[{"op": "replace", "path": "/count", "value": 2}]`,
-	} {
-		_, err := r.client.CoreV1().Events("f3-nothing").Patch(t.Context(), "a", kind, []byte(patch), metav1.PatchOptions{})
+	for _, kind := range []types.PatchType{types.StrategicMergePatchType, types.MergePatchType} {
+		_, err := r.client.CoreV1().Events("f3-nothing").Patch(t.Context(), "a", kind, []byte(`{"count": 2}`), metav1.PatchOptions{})
 		if !apierrors.IsNotFound(err) {
 			t.Errorf("%s: got %v, want not found", kind, err)
 		}
@@ -133,10 +121,10 @@ func (r *rig) putOfNothing(t *testing.T) {
 			}
 		}
 	}
-	_, err := events.Update(t.Context(), coreEvent("f3-put", "put"), metav1.UpdateOptions{})
+	_, err := events.Update(t.Context(), eventtest.Core("f3-put", "put"), metav1.UpdateOptions{})
 	check("put", err)
 
-	applied := coreEvent("f3-put", "applied")
+	applied := eventtest.Core("f3-put", "applied")
 	applied.APIVersion, applied.Kind = "v1", "Event"
 	body, err := json.Marshal(applied)
 	if err != nil {
@@ -144,39 +132,4 @@ func (r *rig) putOfNothing(t *testing.T) {
 	}
 	_, err = events.Patch(t.Context(), "applied", types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: "test"})
 	check("applied", err)
-}
-
-// A deletion of many Events at once is a DELETE of each to admission, whose name is in
-// oldObject only. A patch of a deleted Event asks nobody.
-func (r *rig) deleteCollectionIsADelete(t *testing.T) {
-	r.namespace(t, "f39", nil)
-	events := r.client.CoreV1().Events("f39")
-	for _, name := range []string{"a", "b"} {
-		if _, err := events.Create(t.Context(), coreEvent("f39", name), metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	r.called("f39")
-	if err := events.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	deleted := sets.New[string]()
-	for _, c := range r.seen(t, "f39", "/validate", 2) {
-		var before corev1.Event
-		if err := json.Unmarshal(c.request.OldObject.Raw, &before); err != nil {
-			t.Fatal(err)
-		}
-		if c.request.Operation != admissionv1.Delete || c.request.Name != "" {
-			t.Errorf("saw %s of %q, want DELETE without a name", c.request.Operation, c.request.Name)
-		}
-		deleted.Insert(before.Name)
-	}
-	if !deleted.Equal(sets.New("a", "b")) {
-		t.Errorf("saw the deletion of %v", sets.List(deleted))
-	}
-	_, err := events.Patch(t.Context(), "a", types.MergePatchType, []byte(`{"count": 2}`), metav1.PatchOptions{})
-	if !apierrors.IsNotFound(err) {
-		t.Errorf("got %v, want not found", err)
-	}
-	r.seen(t, "f39", "/validate", 0)
 }

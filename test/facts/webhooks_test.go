@@ -2,31 +2,24 @@ package facts
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-)
 
-// hook is a webhook for Events that the rig serves. Its name is that of its path.
-type hook struct {
-	path      string
-	namespace string // the only one that it is called for; empty is all
-	condition string // CEL; empty is none
-	fail      bool   // failurePolicy Fail instead of Ignore
-}
+	"github.com/eventquota/eventquota/test/eventtest"
+)
 
 // installBoth makes the API server call /mutate and /validate for what all facts are about.
 // The facts do not depend on which calls are shipped.
 func (r *rig) installBoth(t *testing.T) {
 	t.Helper()
-	mutate := r.webhook(hook{path: "/mutate"}, admissionregistrationv1.Create)
+	mutate := r.webhook("/mutate", "", admissionregistrationv1.Create)
 	_, err := r.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(t.Context(),
 		&admissionregistrationv1.MutatingWebhookConfiguration{
 			ObjectMeta: metav1.ObjectMeta{Name: mutate.Name},
@@ -39,73 +32,54 @@ func (r *rig) installBoth(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	validate := r.webhook(hook{path: "/validate"},
-		admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete)
-	r.validate(t, "validate", validate)
+	r.validate(t, r.webhook("/validate", "", admissionregistrationv1.Create, admissionregistrationv1.Update))
 	r.untilCalled(t, metav1.NamespaceDefault, "/mutate", "/validate")
 }
 
-// installMore makes the API server call hooks for CREATE in the validating phase. The first
-// has to be called for a coreEvent in its namespace.
-func (r *rig) installMore(t *testing.T, hooks ...hook) {
+// installOther makes the API server call /other too, for a CREATE in namespace in the validating phase.
+func (r *rig) installOther(t *testing.T, namespace string) {
 	t.Helper()
-	var webhooks []admissionregistrationv1.ValidatingWebhook
-	for _, h := range hooks {
-		webhooks = append(webhooks, r.webhook(h, admissionregistrationv1.Create))
-	}
-	r.validate(t, "more-"+hooks[0].namespace, webhooks...)
-	r.untilCalled(t, hooks[0].namespace, hooks[0].path)
+	r.validate(t, r.webhook("/other", namespace, admissionregistrationv1.Create))
+	r.untilCalled(t, namespace, "/other")
 }
 
-func (r *rig) validate(t *testing.T, name string, webhooks ...admissionregistrationv1.ValidatingWebhook) {
+func (r *rig) validate(t *testing.T, webhook admissionregistrationv1.ValidatingWebhook) {
 	t.Helper()
 	_, err := r.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(t.Context(),
-		&admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}, Webhooks: webhooks},
-		metav1.CreateOptions{})
+		&admissionregistrationv1.ValidatingWebhookConfiguration{
+			ObjectMeta: metav1.ObjectMeta{Name: webhook.Name}, Webhooks: []admissionregistrationv1.ValidatingWebhook{webhook},
+		}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (r *rig) webhook(h hook, operations ...admissionregistrationv1.OperationType) admissionregistrationv1.ValidatingWebhook {
-	conditions := []admissionregistrationv1.MatchCondition{
-		{Name: "not-exempt", Expression: `request.userInfo.username != "` + exemptUser + `"`},
-	}
-	if h.condition != "" {
-		conditions = append(conditions, admissionregistrationv1.MatchCondition{Name: "condition", Expression: h.condition})
-	}
-	policy := admissionregistrationv1.Ignore
-	if h.fail {
-		policy = admissionregistrationv1.Fail
+// webhook is one that the rig serves at a path, for Events of namespace, or of all if that is empty.
+func (r *rig) webhook(path, namespace string, operations ...admissionregistrationv1.OperationType) admissionregistrationv1.ValidatingWebhook {
+	selector := &metav1.LabelSelector{}
+	if namespace != "" {
+		selector.MatchLabels = map[string]string{corev1.LabelMetadataName: namespace}
 	}
 	return admissionregistrationv1.ValidatingWebhook{
-		Name:                    strings.TrimPrefix(h.path, "/") + ".events.eventquota.io",
+		Name:                    strings.TrimPrefix(path, "/") + ".events.eventquota.io",
 		AdmissionReviewVersions: []string{"v1"},
-		ClientConfig:            admissionregistrationv1.WebhookClientConfig{URL: new(r.url + h.path), CABundle: r.ca},
-		Rules:                   []admissionregistrationv1.RuleWithOperations{{Operations: operations, Rule: coreEvents()}},
-		MatchPolicy:             new(admissionregistrationv1.Equivalent),
-		NamespaceSelector:       only(h.namespace),
-		MatchConditions:         conditions,
-		FailurePolicy:           &policy,
-		TimeoutSeconds:          new(webhookTimeout),
-		SideEffects:             new(admissionregistrationv1.SideEffectClassNoneOnDryRun),
+		ClientConfig:            admissionregistrationv1.WebhookClientConfig{URL: new(r.url + path), CABundle: r.ca},
+		Rules: []admissionregistrationv1.RuleWithOperations{{
+			Operations: operations,
+			Rule: admissionregistrationv1.Rule{ // for Events of one API; matchPolicy Equivalent adds the other
+				APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"events"},
+				Scope: new(admissionregistrationv1.NamespacedScope),
+			},
+		}},
+		MatchPolicy:       new(admissionregistrationv1.Equivalent),
+		NamespaceSelector: selector,
+		MatchConditions: []admissionregistrationv1.MatchCondition{
+			{Name: "not-exempt", Expression: `request.userInfo.username != "` + exemptUser + `"`},
+		},
+		FailurePolicy:  new(admissionregistrationv1.Ignore),
+		TimeoutSeconds: new(webhookTimeout),
+		SideEffects:    new(admissionregistrationv1.SideEffectClassNoneOnDryRun),
 	}
-}
-
-// coreEvents is the rule for Events of one API; matchPolicy Equivalent adds the other.
-func coreEvents() admissionregistrationv1.Rule {
-	return admissionregistrationv1.Rule{
-		APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"events"},
-		Scope: new(admissionregistrationv1.NamespacedScope),
-	}
-}
-
-// only selects the namespace of that name, or all if it is empty.
-func only(namespace string) *metav1.LabelSelector {
-	if namespace == "" {
-		return &metav1.LabelSelector{}
-	}
-	return &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": namespace}}
 }
 
 // untilCalled waits until the API server calls all paths for one dry-run in namespace, and
@@ -113,7 +87,7 @@ func only(namespace string) *metav1.LabelSelector {
 func (r *rig) untilCalled(t *testing.T, namespace string, paths ...string) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		err := r.pretend(ctx, namespace, "")
+		_, err := r.client.CoreV1().Events(namespace).Create(ctx, eventtest.Core(namespace, "probe"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		called := r.called(namespace)
 		missing := slices.ContainsFunc(paths, func(path string) bool { return !slices.Contains(called, path) })
 		return !missing, err
@@ -121,18 +95,4 @@ func (r *rig) untilCalled(t *testing.T, namespace string, paths ...string) {
 	if err != nil {
 		t.Fatalf("wait until %q are called in %s: %v", paths, namespace, err)
 	}
-}
-
-// pretend creates an Event as a dry-run, with a message of its own unless that is empty. An
-// answer of the API server is an error only if it refuses the Event as invalid.
-func (r *rig) pretend(ctx context.Context, namespace, message string) error {
-	event := coreEvent(namespace, "probe")
-	if message != "" {
-		event.Message = message
-	}
-	_, err := r.client.CoreV1().Events(namespace).Create(ctx, event, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-	if _, answered := errors.AsType[*apierrors.StatusError](err); answered && !apierrors.IsInvalid(err) {
-		return nil
-	}
-	return err
 }

@@ -54,7 +54,7 @@ func TestPodsThatComeAndGo(t *testing.T) {
 	_, err = client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
 	must(err)
 
-	program, err := replica.Build(t.Context(), t.TempDir())
+	program, err := replica.Build(t.Context())
 	must(err)
 	webhook, err := replica.Start(t.Context(), c, program, "--metrics-secure=true")
 	must(err)

@@ -1,11 +1,7 @@
 package main
 
 import (
-	"context"
-	"encoding/json"
-	"os"
-	"os/exec"
-	"path/filepath"
+	"slices"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -15,27 +11,59 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/eventquota/eventquota/test/cluster"
 	"github.com/eventquota/eventquota/test/manifests/shipped"
 )
 
-// TestEveryOverlayIsTaken applies them to a real API server, each over the one before, as
-// who changes from one to the other does. No field may be unknown to it, and the pods of
-// every Deployment must be admitted.
-func TestEveryOverlayIsTaken(t *testing.T) {
+// TestEveryOverlayIsTaken asks one API server, which has none of eventquota's kinds at first.
+func TestEveryOverlayIsTaken(t *testing.T) { //nolint:tparallel // its parts follow one another
+	t.Parallel()
 	c := cluster.ForTest(t, cluster.Options{NoAudit: true})
-	if err := shipped.Apply(t.Context(), c.Config, certManagerDefinitions(t)); err != nil {
-		t.Fatal(err)
-	}
 	admin, err := kubernetes.NewForConfig(c.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Run("no Event is stored that is too large", (&sizes{admin}).bounded(c)) // before webhooks are installed that nobody serves
+	t.Run("kubectl installs in three commands", func(t *testing.T) { installs(t, c, "single-replica") })
+	t.Run("each is taken over the one before", func(t *testing.T) { eachIsTaken(t, c, admin) })
+	t.Run("a field that is unknown is refused", func(t *testing.T) { unknownIsRefused(t, c) })
+	t.Run("the quotas of each and of each size are accepted", func(t *testing.T) { quotasAreAccepted(t, c) })
+}
+
+// installs runs the commands of the documentation, with more flags, on an API server that has none of eventquota's kinds.
+// The definitions go first: kubectl looks up the kinds of all objects before it applies any.
+func installs(t *testing.T, c *cluster.Cluster, overlay string, flags ...string) {
+	t.Helper()
+	const definitions = "../../manifests/crds"
+	overlay = "../../manifests/overlays/" + overlay
+	for _, args := range [][]string{
+		append([]string{"apply", "-f", definitions}, flags...),
+		{"wait", "--for=condition=Established", "-f", definitions},
+		append([]string{"apply", "-k", overlay}, flags...),
+		append([]string{"apply", "-k", overlay}, flags...), // again, as an upgrade does
+	} {
+		if _, _, err := c.Kubectl(t.Context(), "", args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tokens, _, err := c.Kubectl(t.Context(), "", "get", "cevq", "ceiling", "-o", "jsonpath={.spec.limits[0].tokens}")
+	if err != nil || tokens != "100" {
+		t.Errorf("the ceiling has %q tokens a second, want 100: %v", tokens, err)
+	}
+}
+
+// eachIsTaken applies overlays one over the other, as anyone who changes from one to the other does. No field may be
+// unknown, and the pods of every Deployment must be admitted. The kinds of cert-manager are for test/certmanager, which
+// installs them.
+func eachIsTaken(t *testing.T, c *cluster.Cluster, admin kubernetes.Interface) {
+	t.Helper()
 	for path, objects := range overlays(t) {
 		t.Run(path, func(t *testing.T) {
-			if err := shipped.Apply(t.Context(), c.Config, objects, client.ForceOwnership); err != nil {
+			ours := slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool {
+				return o.GroupVersionKind().Group == "cert-manager.io"
+			})
+			if err := shipped.Apply(t.Context(), c.Config, ours, client.ForceOwnership); err != nil {
 				t.Fatal(err)
 			}
 			for _, o := range objects {
@@ -47,21 +75,19 @@ func TestEveryOverlayIsTaken(t *testing.T) {
 	}
 }
 
-// TestAFieldThatIsUnknownIsRefused shows that TestEveryOverlayIsTaken would see one.
-func TestAFieldThatIsUnknownIsRefused(t *testing.T) {
-	c := cluster.ForTest(t, cluster.Options{NoAudit: true})
+// unknownIsRefused shows that eachIsTaken would see a field that is unknown.
+func unknownIsRefused(t *testing.T, c *cluster.Cluster) {
+	t.Helper()
 	objects, err := shipped.Objects(shipped.Base)
 	if err != nil {
-		t.Fatal(err)
-	}
-	if err := shipped.Apply(t.Context(), c.Config, objects); err != nil {
 		t.Fatal(err)
 	}
 	for _, o := range objects {
 		if err := unstructured.SetNestedField(o.Object, "x", "spec", "notThere"); err != nil {
 			t.Fatal(err)
 		}
-		if err := shipped.Apply(t.Context(), c.Config, []*unstructured.Unstructured{o}); err == nil {
+		err := shipped.Apply(t.Context(), c.Config, []*unstructured.Unstructured{o}, client.ForceOwnership)
+		if err == nil {
 			t.Errorf("%s %s with a field spec.notThere was taken", o.GetKind(), o.GetName())
 		}
 	}
@@ -86,42 +112,4 @@ func admits(t *testing.T, admin kubernetes.Interface, d *appsv1.Deployment) {
 	if err := create(asRoot); !apierrors.IsForbidden(err) {
 		t.Errorf("a pod of Deployment %s as root: %v, want it forbidden", d.Name, err)
 	}
-}
-
-// certManagerDefinitions are cert-manager's own, of the version in test/certmanager.
-func certManagerDefinitions(t *testing.T) []*unstructured.Unstructured {
-	t.Helper()
-	const module = "github.com/cert-manager/cert-manager"
-	output, err := goCommand(t.Context(), "../certmanager", "mod", "download", "-json", module)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var downloaded struct{ Dir string }
-	if err := json.Unmarshal(output, &downloaded); err != nil {
-		t.Fatal(err)
-	}
-	paths, err := filepath.Glob(filepath.Join(downloaded.Dir, "deploy/crds/cert-manager.io_*.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	definitions := make([]*unstructured.Unstructured, 0, len(paths))
-	for _, path := range paths {
-		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		definition := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(content, &definition.Object); err != nil {
-			t.Fatal(err)
-		}
-		definitions = append(definitions, definition)
-	}
-	return definitions
-}
-
-// goCommand is what go prints in a directory.
-func goCommand(ctx context.Context, dir string, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = dir
-	return cmd.Output()
 }

@@ -61,7 +61,8 @@ func flags(t *testing.T, objects []*unstructured.Unstructured, container *corev1
 // TestTheProgramTakesTheFlagsOfEveryDeployment starts it far enough to check them. It ends
 // at the next thing that it does, to read its kubeconfig.
 func TestTheProgramTakesTheFlagsOfEveryDeployment(t *testing.T) {
-	program, err := replica.Build(t.Context(), t.TempDir())
+	t.Parallel()
+	program, err := replica.Build(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,34 +33,23 @@ func overlays(t *testing.T) map[string][]*unstructured.Unstructured {
 	return all
 }
 
-func TestEveryObjectSaysWhatItBelongsTo(t *testing.T) {
+// A caBundle that is committed would be put back by anyone who applies again. Of CRDs, the field may stand in a schema.
+func TestEveryObjectSaysWhatItBelongsToAndNoCABundle(t *testing.T) {
 	for path, objects := range overlays(t) {
 		for _, o := range objects {
 			labels := o.GetLabels()
 			for _, label := range []string{"name", "instance", "component", "part-of"} {
-				if labels["app.kubernetes.io/"+label] == "" {
-					t.Errorf("%s: %s %s has no label app.kubernetes.io/%s", path, o.GetKind(), o.GetName(), label)
+				if got := labels["app.kubernetes.io/"+label]; got == "" || label == "part-of" && got != "eventquota" {
+					t.Errorf("%s: %s %s has the label app.kubernetes.io/%s %q", path, o.GetKind(), o.GetName(), label, got)
 				}
-			}
-			if got := labels["app.kubernetes.io/part-of"]; got != "eventquota" {
-				t.Errorf("%s: %s %s is part of %q", path, o.GetKind(), o.GetName(), got)
 			}
 			if space := o.GetNamespace(); space != "" && space != cluster.ServiceNamespace {
 				t.Errorf("%s: %s %s is in namespace %s", path, o.GetKind(), o.GetName(), space)
 			}
-		}
-	}
-}
-
-// A caBundle that is committed would be put back by whoever applies again.
-func TestNoCABundleIsCommitted(t *testing.T) {
-	for path, objects := range overlays(t) {
-		for _, o := range objects {
 			content, err := json.Marshal(o.Object)
 			if err != nil {
 				t.Fatal(err)
 			}
-			// Of CRDs, the field may stand in a schema.
 			if o.GetKind() != "CustomResourceDefinition" && strings.Contains(string(content), `"caBundle"`) {
 				t.Errorf("%s: %s %s has a caBundle", path, o.GetKind(), o.GetName())
 			}

@@ -13,16 +13,16 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/eventquota/eventquota/policy/v1alpha1"
 	"github.com/eventquota/eventquota/test/cluster"
 	"github.com/eventquota/eventquota/test/manifests/shipped"
 	redistest "github.com/eventquota/eventquota/test/redis"
 	"github.com/eventquota/eventquota/test/replica"
 )
 
-// live installs objects and lets a replica do all that it ever does at the API server, from
-// its start to its end: it leads, issues its certificate, knows and reports on policies and quotas,
-// merges and drops.
-func live(t *testing.T, c *cluster.Cluster, objects []*unstructured.Unstructured) {
+// live lets a replica do all that it ever does at the API server, from its start to its end: it leads, issues its
+// certificate, knows and reports on policies and quotas, merges and drops.
+func live(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	must := func(err error) {
 		t.Helper()
@@ -30,8 +30,7 @@ func live(t *testing.T, c *cluster.Cluster, objects []*unstructured.Unstructured
 			t.Fatal(err)
 		}
 	}
-	must(shipped.Apply(t.Context(), c.Config, slices.DeleteFunc(slices.Clone(objects), isConfiguration)))
-	program, err := replica.Build(t.Context(), t.TempDir())
+	program, err := replica.Build(t.Context())
 	must(err)
 	redis := redistest.Start(t, redistest.Options{})
 	set, err := replica.StartSet(t.Context(), c, program, 1,
@@ -43,17 +42,17 @@ func live(t *testing.T, c *cluster.Cluster, objects []*unstructured.Unstructured
 		}
 		set.Close()
 	})
-	must(shipped.Apply(t.Context(), c.Config, slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool {
-		return !isConfiguration(o)
-	})))
+	match := map[string]any{"conditions": []any{map[string]any{"name": "dropped", "expression": "event.reason == 'Dropped'"}}}
+	never := []any{map[string]any{"name": "all", "burst": int64(1000), "tokens": int64(1000)}}
 	rules := []*unstructured.Unstructured{
-		testPolicy("ClusterEventPolicy", "", "Drop"),
-		testPolicy("EventPolicy", metav1.NamespaceDefault, "Limit"),
-		testQuota(metav1.NamespaceDefault),
+		rule(v1alpha1.KindClusterEventPolicy, "", map[string]any{"tier": "Admin", "action": "Drop", "match": match}),
+		rule(v1alpha1.KindEventPolicy, metav1.NamespaceDefault, map[string]any{"action": "Limit", "match": match}),
+		rule(v1alpha1.KindEventQuota, metav1.NamespaceDefault, map[string]any{"limits": never}),
 	}
 	must(shipped.Apply(t.Context(), c.Config, rules))
 	ceiling := &unstructured.Unstructured{}
-	must(shipped.Find(objects, "ClusterEventQuota", "ceiling", &ceiling.Object))
+	ceiling.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind(v1alpha1.KindClusterEventQuota))
+	ceiling.SetName("ceiling")
 	rules = append(rules, ceiling)
 
 	admin, err := kubernetes.NewForConfig(c.Config)
@@ -107,32 +106,13 @@ func live(t *testing.T, c *cluster.Cluster, objects []*unstructured.Unstructured
 	must(set.Stop(t.Context(), 0))
 }
 
-// testPolicy is a policy about Events whose reason is Dropped.
-func testPolicy(kind, namespace, action string) *unstructured.Unstructured {
-	p := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "eventquota.io/v1alpha1", "kind": kind,
-		"spec": map[string]any{
-			"action": action,
-			"match":  map[string]any{"conditions": []any{map[string]any{"name": "dropped", "expression": "event.reason == 'Dropped'"}}},
-		},
-	}}
-	p.SetName("test")
-	p.SetNamespace(namespace)
-	if kind == "ClusterEventPolicy" {
-		p.Object["spec"].(map[string]any)["tier"] = "Admin"
-	}
-	return p
-}
-
-// testQuota is a quota that is never exhausted.
-func testQuota(namespace string) *unstructured.Unstructured {
-	q := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "eventquota.io/v1alpha1", "kind": "EventQuota",
-		"spec": map[string]any{"limits": []any{map[string]any{"name": "all", "burst": int64(1000), "tokens": int64(1000)}}},
-	}}
-	q.SetName("test")
-	q.SetNamespace(namespace)
-	return q
+// rule is a policy or quota of that kind.
+func rule(kind, namespace string, spec map[string]any) *unstructured.Unstructured {
+	r := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	r.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind(kind))
+	r.SetName("test")
+	r.SetNamespace(namespace)
+	return r
 }
 
 func isReady(o *unstructured.Unstructured) bool {
@@ -141,10 +121,6 @@ func isReady(o *unstructured.Unstructured) bool {
 		condition, _ := c.(map[string]any)
 		return condition["type"] == "Ready" && condition["status"] == "True"
 	})
-}
-
-func isConfiguration(o *unstructured.Unstructured) bool {
-	return o.GroupVersionKind().Group == "admissionregistration.k8s.io"
 }
 
 // ignoreRefused is nil for what the webhook answers to an Event that it merges or drops.

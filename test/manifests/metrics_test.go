@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"io"
 	"net/http"
 	"strings"
@@ -14,6 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/eventquota/eventquota/test/cluster"
 	"github.com/eventquota/eventquota/test/replica"
@@ -32,23 +31,17 @@ func readMetrics(t *testing.T, admin kubernetes.Interface, r *replica.Replica) {
 	}
 	secret, err := admin.CoreV1().Secrets(cluster.ServiceNamespace).Get(t.Context(), "eventquota-serving-cert", metav1.GetOptions{})
 	must(err)
-	trusted := x509.NewCertPool()
-	if !trusted.AppendCertsFromPEM(secret.Data["ca.crt"]) {
-		t.Fatalf("no CA in Secret %s", secret.Name)
-	}
-	transport := &http.Transport{TLSClientConfig: &tls.Config{
-		RootCAs: trusted, ServerName: "eventquota." + cluster.ServiceNamespace + ".svc",
-	}}
-	defer transport.CloseIdleConnections()
+	url := "https" + strings.TrimPrefix(r.MetricsURL, "http")
 	get := func(ctx context.Context, token string) (int, string) {
 		t.Helper()
-		url := "https" + strings.TrimPrefix(r.MetricsURL, "http")
+		client, err := rest.HTTPClientFor(&rest.Config{BearerToken: token, TLSClientConfig: rest.TLSClientConfig{
+			CAData: secret.Data["ca.crt"], ServerName: "eventquota." + cluster.ServiceNamespace + ".svc",
+		}})
+		must(err)
+		defer client.CloseIdleConnections()
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 		must(err)
-		if token != "" {
-			request.Header.Set("Authorization", "Bearer "+token)
-		}
-		response, err := (&http.Client{Transport: transport}).Do(request)
+		response, err := client.Do(request)
 		must(err)
 		defer response.Body.Close()
 		content, err := io.ReadAll(response.Body)

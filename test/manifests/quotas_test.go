@@ -18,14 +18,14 @@ import (
 	"github.com/eventquota/eventquota/test/manifests/shipped"
 )
 
-// TestTheQuotasOfEveryOverlayAndSizeAreAccepted applies the ceiling of each overlay and the recommended quotas on top of
-// it, and compiles what the API server stored. Nothing but quotas may change by these components.
-func TestTheQuotasOfEveryOverlayAndSizeAreAccepted(t *testing.T) {
+// quotasAreAccepted applies the ceiling of each overlay and the recommended quotas on top of it, and compiles what the API
+// server stored. Nothing but quotas may change by these components.
+func quotasAreAccepted(t *testing.T, c *cluster.Cluster) {
+	t.Helper()
 	components, err := fs.Glob(manifests.Files(), "components/recommended-*-nodes")
 	if err != nil || len(components) != 3 {
 		t.Fatalf("components %v, want one for each of three sizes: %v", components, err)
 	}
-	c := cluster.ForTest(t, cluster.Options{NoAudit: true})
 	api, err := client.New(c.Config, client.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +48,7 @@ func TestTheQuotasOfEveryOverlayAndSizeAreAccepted(t *testing.T) {
 					t.Errorf("more than quotas changed, alone (-) and with the component (+):\n%s", diff)
 				}
 				wanted := slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool {
-					return o.GetKind() != "CustomResourceDefinition" && !isQuota(o)
+					return !isQuota(o)
 				})
 				if err := shipped.Apply(t.Context(), c.Config, wanted, client.ForceOwnership); err != nil {
 					t.Fatal(err)

@@ -19,13 +19,13 @@ import (
 // within bounds what the webhook or the API server does by itself in some seconds.
 const within = time.Minute
 
-// TestEveryRightIsNeededAndNoOther runs the webhook as the overlay self-signed installs it,
+// TestEveryRightIsNeededAndNoOther installs by server-side apply and runs the webhook as the overlay self-signed installs it,
 // through all that it ever asks the API server for, as the audit log tells. Each request
 // must have been allowed, and each right must have been needed: without it the API server
 // refuses a request that was made.
-func TestEveryRightIsNeededAndNoOther(t *testing.T) {
-	prepared := func(ctx context.Context) error { _, err := replica.Build(ctx, t.TempDir()); return err }
-	if !cluster.Isolated(t, prepared) {
+func TestEveryRightIsNeededAndNoOther(t *testing.T) { //nolint:tparallel // rights are taken away one after the other
+	t.Parallel() // it mostly waits for elections
+	if !cluster.Isolated(t, func(ctx context.Context) error { _, err := replica.Build(ctx); return err }) {
 		return
 	}
 	c := cluster.ForTest(t, cluster.Options{Services: true, APIServerFlags: map[string]string{
@@ -34,7 +34,8 @@ func TestEveryRightIsNeededAndNoOther(t *testing.T) {
 		"feature-gates": "WatchList=false",
 	}})
 	objects := overlays(t)["overlays/self-signed"]
-	live(t, c, objects)
+	installs(t, c, "self-signed", "--server-side")
+	live(t, c)
 
 	rights, made := rightsOf(t, objects), requests(t, c.AuditLog)
 	for _, q := range made {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"testing"
 
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+
 	"github.com/eventquota/eventquota/test/cluster"
 )
 
@@ -46,35 +48,20 @@ func requests(t *testing.T, auditLog string) (made []request) {
 	defer file.Close()
 	lines := bufio.NewScanner(file)
 	for lines.Scan() {
-		var entry struct {
-			Verb       string `json:"verb"`
-			RequestURI string `json:"requestURI"`
-			ObjectRef  *struct {
-				APIGroup    string `json:"apiGroup"`
-				Resource    string `json:"resource"`
-				Subresource string `json:"subresource"`
-				Namespace   string `json:"namespace"`
-				Name        string `json:"name"`
-			} `json:"objectRef"`
-			ResponseStatus struct {
-				Code int `json:"code"`
-			} `json:"responseStatus"`
-		}
+		var entry auditv1.Event
 		if err := json.Unmarshal(lines.Bytes(), &entry); err != nil {
 			t.Fatal(err)
 		}
-		if entry.ResponseStatus.Code == http.StatusForbidden {
+		if entry.ResponseStatus != nil && entry.ResponseStatus.Code == http.StatusForbidden {
 			t.Errorf("%s %s was forbidden", entry.Verb, entry.RequestURI)
 		}
-		if entry.ObjectRef == nil { // discovery, which everybody may
+		of := entry.ObjectRef
+		if of == nil { // discovery, which everybody may
 			continue
 		}
-		q := request{
-			verb: entry.Verb, group: entry.ObjectRef.APIGroup, resource: entry.ObjectRef.Resource,
-			namespace: entry.ObjectRef.Namespace, name: entry.ObjectRef.Name,
-		}
-		if entry.ObjectRef.Subresource != "" {
-			q.resource += "/" + entry.ObjectRef.Subresource
+		q := request{verb: entry.Verb, group: of.APIGroup, resource: of.Resource, namespace: of.Namespace, name: of.Name}
+		if of.Subresource != "" {
+			q.resource += "/" + of.Subresource
 		}
 		if !slices.Contains(made, q) {
 			made = append(made, q)

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -129,4 +130,26 @@ func pages(t *testing.T) []page {
 		t.Fatal(err)
 	}
 	return all
+}
+
+// commands are those of a block of sh, each in one line, without comments. Of other blocks
+// there are none.
+func commands(b block) []string {
+	if len(b.info) == 0 || b.info[0] != "sh" {
+		return nil
+	}
+	comment := regexp.MustCompile(`(^|\s)#.*`)
+	var all []string
+	for line := range strings.Lines(strings.ReplaceAll(b.code, "\\\n", " ")) {
+		line = strings.Join(strings.Fields(comment.ReplaceAllString(line, "")), " ")
+		if line != "" {
+			all = append(all, line)
+		}
+	}
+	return all
+}
+
+// isProgram reports whether a command runs eventquota.
+func isProgram(command string) bool {
+	return strings.HasPrefix(command, "eventquota ") || strings.HasPrefix(command, "kubectl eventquota ") || strings.Contains(command, "| eventquota ")
 }

@@ -2,6 +2,7 @@ package replica
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"os/exec"
@@ -9,16 +10,21 @@ import (
 	"strings"
 )
 
-// Build builds the program of this checkout into dir and returns its
-// path. It needs no C compiler.
-func Build(ctx context.Context, dir string) (string, error) {
-	path := filepath.Join(dir, "eventquota")
+// Build builds the program of this checkout and returns its path, in the user's cache directory, where the next call
+// finds it and links nothing unless something has changed. It needs no C compiler.
+func Build(ctx context.Context) (string, error) {
 	module, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/eventquota/eventquota").Output()
 	if err != nil {
 		return "", fmt.Errorf("find the webhook's module: %w", err)
 	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("find the cache directory: %w", err)
+	}
+	dir := strings.TrimSpace(string(module))
+	path := filepath.Join(cache, "eventquota", "webhook", fmt.Sprintf("%.6x", sha256.Sum256([]byte(dir))), "eventquota")
 	build := exec.CommandContext(ctx, "go", "build", "-tags", "grpcnotrace", "-ldflags", "-s -w", "-o", path, "github.com/eventquota/eventquota/cmd/webhook")
-	build.Dir = strings.TrimSpace(string(module)) // the caller may be in a module of its own
+	build.Dir = dir // the caller may be in a module of its own
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if output, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the webhook: %w\n%s", err, output)

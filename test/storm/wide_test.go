@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"github.com/eventquota/eventquota/test/cluster"
 	"github.com/eventquota/eventquota/test/storm"
@@ -69,26 +68,8 @@ func TestAWideStormHasTheProportionsOfARealOne(t *testing.T) {
 	if len(about) != pods || !reporters["kubeletnode-1"] || len(reporters) != kubelets+1 {
 		t.Errorf("Events about %d pods from %v, want %d from the scheduler and %d kubelets", len(about), reporters, pods, kubelets)
 	}
-	for list, left := range map[string]func() (int, error){
-		"nodes": func() (int, error) {
-			nodes, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
-			return len(nodes.Items), err
-		},
-		"pods": func() (int, error) {
-			pods, err := client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
-			return len(pods.Items), err
-		},
-	} {
-		if n, err := left(); n != 0 || err != nil {
-			t.Errorf("%d %s are left (%v)", n, list, err)
-		}
-	}
-}
-
-func TestAWideStormMustFitItsNodes(t *testing.T) {
-	w := storm.Wide{Pods: 2*storm.MaxPodsPerNode + 1, Kubelets: []*rest.Config{{}, {}}}
-	const want = "storm of 181 pods on 2 nodes: must have at most 180"
-	if err := w.Run(t.Context(), &rest.Config{}); err == nil || err.Error() != want {
-		t.Errorf("got error %v, want %q", err, want)
+	nodes, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	if len(nodes.Items) > 0 || err != nil {
+		t.Errorf("%d nodes are left (%v)", len(nodes.Items), err)
 	}
 }

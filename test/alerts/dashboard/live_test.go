@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/prometheus/model/labels"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -20,9 +18,6 @@ import (
 	"github.com/eventquota/eventquota/test/replica"
 	"github.com/eventquota/eventquota/test/storm"
 )
-
-func registry() prometheus.Registerer { return prometheus.NewRegistry() }
-func emptyLabels() labels.Labels      { return labels.EmptyLabels() }
 
 // Queries that have an answer only when something is wrong, or where Redis is.
 const (
@@ -43,10 +38,7 @@ spec: {tier: Admin, precedence: 1, action: Drop, match: {conditions: [{name: lab
 // that scrapes real replicas in a storm: one without Redis, and several with it.
 func TestEveryQueryHasAnAnswer(t *testing.T) {
 	// Modules that are missing can be loaded outside only. The rest is cached.
-	if !cluster.Isolated(t, func(ctx context.Context) error {
-		_, err := replica.Build(ctx, t.TempDir())
-		return err
-	}) {
+	if !cluster.Isolated(t, func(ctx context.Context) error { _, err := replica.Build(ctx); return err }) {
 		return
 	}
 	e := newEnv(t)
@@ -191,7 +183,7 @@ func newEnv(t *testing.T) *env {
 	t.Helper()
 	e := &env{T: t, cluster: cluster.ForTest(t, cluster.Options{Services: true, NoAudit: true})}
 	var err error
-	e.program, err = replica.Build(t.Context(), t.TempDir())
+	e.program, err = replica.Build(t.Context())
 	e.must(err)
 	e.config, _, err = e.cluster.User("writer", "system:masters")
 	e.must(err)

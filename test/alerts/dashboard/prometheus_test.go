@@ -10,9 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/discovery/targetgroup"
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/rules"
@@ -42,7 +44,7 @@ func scraping(t *testing.T, api *rest.Config, replicas map[string]*replica.Repli
 	s.engine = promql.NewEngine(promql.EngineOpts{
 		MaxSamples: 10_000_000, Timeout: time.Minute, LookbackDelta: 5 * time.Minute, Parser: parser.NewParser(parser.Options{}),
 	})
-	manager, err := scrape.NewManager(&scrape.Options{DiscoveryReloadInterval: model.Duration(10 * time.Millisecond)}, nil, nil, s.db, nil, registry())
+	manager, err := scrape.NewManager(&scrape.Options{DiscoveryReloadInterval: model.Duration(10 * time.Millisecond)}, nil, nil, s.db, nil, prometheus.NewRegistry())
 	s.must(err)
 	loaded, err := config.Load(configuration(t, api), slog.New(slog.DiscardHandler))
 	s.must(err)
@@ -155,10 +157,10 @@ func (s *server) alert(ctx context.Context) time.Time {
 	manager := rules.NewManager(&rules.ManagerOptions{
 		ExternalURL: &url.URL{}, QueryFunc: rules.EngineQueryFunc(s.engine, s.db), Context: ctx,
 		NotifyFunc: func(context.Context, string, ...*rules.Alert) {},
-		Appendable: s.db, Queryable: s.db, Logger: slog.New(slog.NewTextHandler(s.Output(), nil)), Registerer: registry(),
+		Appendable: s.db, Queryable: s.db, Logger: slog.New(slog.NewTextHandler(s.Output(), nil)), Registerer: prometheus.NewRegistry(),
 		Parser: parser.NewParser(parser.Options{}),
 	})
-	groups, errs := manager.LoadGroups(time.Minute, emptyLabels(), "", nil, false, path)
+	groups, errs := manager.LoadGroups(time.Minute, labels.EmptyLabels(), "", nil, false, path)
 	for _, err := range errs {
 		s.Error(err)
 	}

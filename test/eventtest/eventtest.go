@@ -1,4 +1,5 @@
-package cluster
+// Package eventtest has valid Events, as recorders of client-go send them.
+package eventtest
 
 import (
 	"time"
@@ -8,12 +9,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// coreEvent is a valid Event as the core/v1 recorder sends one.
-func coreEvent(name string) *corev1.Event {
+// Core is a valid Event as the core/v1 recorder sends one.
+func Core(namespace, name string) *corev1.Event {
 	now := metav1.Now()
 	return &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Name: name},
-		InvolvedObject: webPod(),
+		ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: name},
+		InvolvedObject: pod(namespace),
 		Reason:         "BackOff",
 		Message:        "Back-off restarting failed container",
 		Type:           corev1.EventTypeWarning,
@@ -24,12 +25,12 @@ func coreEvent(name string) *corev1.Event {
 	}
 }
 
-// newEvent is a valid Event as the events.k8s.io/v1 recorder sends one.
-func newEvent(name string) *eventsv1.Event {
+// New is a valid Event as the events.k8s.io/v1 recorder sends one.
+func New(namespace, name string) *eventsv1.Event {
 	return &eventsv1.Event{
-		ObjectMeta:          metav1.ObjectMeta{Name: name},
+		ObjectMeta:          metav1.ObjectMeta{Namespace: namespace, Name: name},
 		EventTime:           metav1.MicroTime{Time: time.Now()},
-		Regarding:           webPod(),
+		Regarding:           pod(namespace),
 		Reason:              "FailedScheduling",
 		Note:                "0/3 nodes are available",
 		Type:                corev1.EventTypeWarning,
@@ -39,6 +40,6 @@ func newEvent(name string) *eventsv1.Event {
 	}
 }
 
-func webPod() corev1.ObjectReference {
-	return corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "default", Name: "web-0", UID: "1"}
+func pod(namespace string) corev1.ObjectReference {
+	return corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: "web-0", UID: "1"}
 }

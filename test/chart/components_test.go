@@ -1,0 +1,82 @@
+package chart
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/eventquota/eventquota/test/manifests/shipped"
+)
+
+// No overlay has them: the API server refuses what is of the Prometheus operator where that is not, nobody reads the
+// dashboard where Grafana is not, and client certificates need one's own API server.
+func TestEachComponentIsAValue(t *testing.T) {
+	with := func(kustomization, component string) []*unstructured.Unstructured {
+		objects, err := shipped.Objects(kustomization, "components/"+component)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return objects
+	}
+	for says, tt := range map[string]struct {
+		component          []*unstructured.Unstructured
+		values, kind, name string
+	}{
+		"a ServiceMonitor":    {with("base", "service-monitor"), "serviceMonitor: {enabled: true}", "ServiceMonitor", name},
+		"alerts":              {kustomized(t, "../../manifests/alerts"), "prometheusRule: {enabled: true}", "PrometheusRule", name},
+		"a dashboard":         {kustomized(t, "../../manifests/dashboards"), "dashboard: {enabled: true}", "ConfigMap", "eventquota-dashboard"},
+		"client certificates": {with("overlays/self-signed", "client-certificates"), sets()["client certificates"], "Deployment", name},
+	} {
+		t.Run(says, func(t *testing.T) {
+			want := normal(t, tt.component)
+			got := find(t, mustRender(t, tt.values).Objects, tt.kind, tt.name)
+			if diff := cmp.Diff(want[identity(got)], normal(t, []*unstructured.Unstructured{got})[identity(got)]); diff != "" {
+				t.Errorf("component (-) and chart (+) differ:\n%s", diff)
+			}
+			for _, o := range mustRender(t, "").Objects {
+				if tt.kind != "Deployment" && o.GetKind() == tt.kind && o.GetName() == tt.name {
+					t.Errorf("%s is there unasked", identity(o))
+				}
+			}
+		})
+	}
+}
+
+func TestWhatIsNotEnabledIsLeftOut(t *testing.T) {
+	r := mustRender(t, sets()["as little as possible"])
+	for _, o := range slices.Concat(r.Objects, r.Hooks) {
+		for _, kind := range []string{"ValidatingAdmissionPolicy", "ClusterEventQuota", "CustomResourceDefinition", "NetworkPolicy", "PodDisruptionBudget"} {
+			if strings.HasPrefix(o.GetKind(), kind) {
+				t.Errorf("%s is there", identity(o))
+			}
+		}
+	}
+	// What is there is kept by an uninstallation: with the definitions, all policies would go.
+	for _, o := range mustRender(t, "").Objects {
+		if keep := o.GetAnnotations()["helm.sh/resource-policy"]; o.GetKind() == "CustomResourceDefinition" && keep != "keep" {
+			t.Errorf("%s: helm.sh/resource-policy is %q, want keep", identity(o), keep)
+		}
+	}
+}
+
+// A sidecar of Grafana takes each key of the ConfigMap for a file.
+func TestADashboardIsWhereGrafanaLooks(t *testing.T) {
+	made := find(t, mustRender(t, "dashboard: {enabled: true, annotations: {grafana_folder: Kubernetes}}").Objects, "ConfigMap", "eventquota-dashboard")
+	if made.GetLabels()["grafana_dashboard"] != "1" || made.GetAnnotations()["grafana_folder"] != "Kubernetes" {
+		t.Errorf("labels %v, annotations %v", made.GetLabels(), made.GetAnnotations())
+	}
+	data, _, _ := unstructured.NestedStringMap(made.Object, "data")
+	for file, content := range data {
+		var dashboard struct{ UID, Title string }
+		if err := json.Unmarshal([]byte(content), &dashboard); err != nil || dashboard.UID != "eventquota" {
+			t.Errorf("%s is of dashboard %q (%v)", file, dashboard.UID, err)
+		}
+	}
+	if len(data) != 1 {
+		t.Errorf("it has %d files, want 1", len(data))
+	}
+}
