@@ -99,25 +99,9 @@ func (v view) question(ctx context.Context, namespace string, e *corev1.Event, r
 	return question{ctx: ctx, event: e, request: r, name: namespace, namespace: v.object, clusterLeft: clusterBudget, ownLeft: ownBudget}
 }
 
-// Unmet is the first list of m that e does not meet: types, reasons, controllers or kinds. It is empty if e meets all;
-// then conditions are left.
-func (m *Match) Unmet(e *corev1.Event) string {
-	switch {
-	case !fits(m.Types, Type(e)):
-		return "types"
-	case !fits(m.Reasons, e.Reason):
-		return "reasons"
-	case !fits(m.Controllers, controller(e)):
-		return "controllers"
-	case !fits(m.Kinds, e.InvolvedObject.Kind):
-		return "kinds"
-	}
-	return ""
-}
-
 func (q *question) matches(r *Rule) (bool, error) {
-	m := &r.Match
-	if m.Unmet(q.event) != "" {
+	m, e := &r.Match, q.event
+	if !fits(m.Types, Type(e)) || !fits(m.Reasons, e.Reason) || !fits(m.Controllers, controller(e)) || !fits(m.Kinds, e.InvolvedObject.Kind) {
 		return false, nil
 	}
 	if len(m.Conditions) == 0 {

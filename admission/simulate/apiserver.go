@@ -80,7 +80,7 @@ func (w *write) apply(old *corev1.Event) (*corev1.Event, error) {
 		if w.event.Series != nil && e.Series == nil {
 			e.Series = &corev1.EventSeries{}
 		}
-		recount(e, occurrences(w.event), w.At)
+		recount(e, admission.Occurrences(w.event), w.At)
 		return e, nil
 	}
 	// What another settler noted was taken from it.
@@ -109,7 +109,7 @@ func patched(old *corev1.Event, patch []byte) (*corev1.Event, error) {
 // before is an Event as it was before its last occurrence.
 func before(e *corev1.Event) *corev1.Event {
 	old := e.DeepCopy()
-	if n := occurrences(e); n > 1 {
+	if n := admission.Occurrences(e); n > 1 {
 		_, last := times(e)
 		recount(old, n-1, last)
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/eventquota/eventquota/admission"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -20,6 +21,8 @@ const (
 	peek = 64 << 10
 	// shownBroken is how many broken lines are listed.
 	shownBroken = 10
+	// errorBytes bounds what is said of a line or a condition, which may hold anything.
+	errorBytes = 200
 )
 
 func (t *Trace) read(ctx context.Context, in *bufio.Reader) error {
@@ -119,7 +122,7 @@ func (t *Trace) add(number int64, w *write, err error) error {
 	if err != nil {
 		in.Broken++
 		if len(in.BrokenLines) < shownBroken {
-			in.BrokenLines = append(in.BrokenLines, Broken{Line: number, Error: clip(err.Error())})
+			in.BrokenLines = append(in.BrokenLines, Broken{Line: number, Error: admission.Truncate(err.Error(), errorBytes)})
 		}
 		return nil
 	}
@@ -138,13 +141,4 @@ func (t *Trace) add(number int64, w *write, err error) error {
 		in.Last = w.Last.UTC()
 	}
 	return nil
-}
-
-// clip bounds a message about a line, which may be of any length and hold anything.
-func clip(s string) string {
-	const most = 200
-	if len(s) > most {
-		s = s[:most] + "..."
-	}
-	return s
 }

@@ -10,6 +10,7 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/eventquota/eventquota/admission"
 	"github.com/google/go-cmp/cmp"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -149,7 +150,7 @@ func TestEventsOfBothAPIsAreTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got.Message != "no node" || got.ReportingController != "scheduler" || got.ReportingInstance != "scheduler-1" || got.InvolvedObject.Name != "web-0" ||
-		got.Action != "Bind" || got.Reason != "Failed" || got.Type != "Warning" || occurrences(got) != 7 || !got.EventTime.Time.Equal(noon()) {
+		got.Action != "Bind" || got.Reason != "Failed" || got.Type != "Warning" || admission.Occurrences(got) != 7 || !got.EventTime.Time.Equal(noon()) {
 		t.Errorf("decoded %+v", got)
 	}
 	if first, last := times(got); !first.Equal(noon()) || !last.Equal(sec(9)) {

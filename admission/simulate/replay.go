@@ -4,6 +4,8 @@ import (
 	"container/heap"
 	"iter"
 	"time"
+
+	"github.com/eventquota/eventquota/admission"
 )
 
 // Bound is one end of how many writes made a stored Event what it is. Only an audit log or a watch says how
@@ -39,7 +41,7 @@ func (b Bound) steps(w *write) int64 {
 	if w.Verb != stored {
 		return 1
 	}
-	n, e := occurrences(w.event), w.event
+	n, e := admission.Occurrences(w.event), w.event
 	switch {
 	case b == Fewest:
 		return min(n, 2)
@@ -94,7 +96,7 @@ func stepAt(first, last time.Time, i, of int64) time.Time {
 // count so far.
 func (w *write) expand(s step, of int64) {
 	e := w.event
-	count := (s.i + 1) * occurrences(e) / of
+	count := (s.i + 1) * admission.Occurrences(e) / of
 	w.At = time.Unix(0, s.at)
 	w.Clock = w.At
 	if s.i > 0 {

@@ -59,7 +59,7 @@ func (u *usage) For(ctx context.Context, namespace string, e *corev1.Event, r *p
 		i := slices.IndexFunc(u.failed, func(is FailedCondition) bool { return is.Rule == f.Rule.Name && is.Condition == f.Condition })
 		if i < 0 {
 			i = len(u.failed)
-			u.failed = append(u.failed, FailedCondition{Rule: f.Rule.Name, Condition: f.Condition, Example: clip(f.Err.Error())})
+			u.failed = append(u.failed, FailedCondition{Rule: f.Rule.Name, Condition: f.Condition, Example: admission.Truncate(f.Err.Error(), errorBytes)})
 		}
 		u.failed[i].Count++
 	}

@@ -51,15 +51,6 @@ type write struct {
 	event *corev1.Event
 }
 
-// occurrences is how often e says that it happened.
-func occurrences(e *corev1.Event) int64 {
-	n := e.Count
-	if e.Series != nil {
-		n = max(n, e.Series.Count)
-	}
-	return int64(max(n, 1))
-}
-
 // recount makes e say that it happened n times, and last at a time.
 func recount(e *corev1.Event, n int64, at time.Time) {
 	if e.Series != nil {

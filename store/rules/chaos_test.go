@@ -212,6 +212,7 @@ func longestText(v reflect.Value) (n int) {
 		for _, f := range v.Fields() {
 			n = max(n, longestText(f))
 		}
+	default:
 	}
 	return n
 }

@@ -129,15 +129,10 @@ func (o *options) run(stdin io.Reader, out io.Writer, path string) error {
 		Spec            v1alpha1.Budget   `json:"spec"`
 	}{Metadata: map[string]string{"name": o.Name}, Spec: v1alpha1.Budget{Limits: limits}}
 	quota.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind(v1alpha1.KindClusterEventQuota))
-	if o.Output == output.JSON {
-		_, err := output.Write(out, output.JSON, quota)
-		return err
+	if o.Output == output.YAML {
+		fmt.Fprint(out, comment)
 	}
-	document, err := yaml.Marshal(quota)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprint(out, comment, string(document))
+	_, err = output.Write(out, o.Output, quota)
 	return err
 }
 

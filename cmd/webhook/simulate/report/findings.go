@@ -104,13 +104,5 @@ func fewer(before, after int64) string {
 	return share(before-after, before) + " fewer"
 }
 
-// maxShown is how much of a name from outside is shown, in characters.
-const maxShown = 200
-
 // clipped is a name from outside, cut.
-func clipped(s string) string {
-	if runes := []rune(s); len(runes) > maxShown {
-		return string(runes[:maxShown]) + "…"
-	}
-	return s
-}
+func clipped(s string) string { return admission.Truncate(s, 300) }

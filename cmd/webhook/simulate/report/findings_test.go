@@ -1,23 +1,10 @@
 package report
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/eventquota/eventquota/admission/simulate"
 )
-
-func TestALongNameIsCut(t *testing.T) {
-	for s, want := range map[string]string{
-		"Pod shop/web-0":                 "Pod shop/web-0",
-		strings.Repeat("\u05d0", 200):    strings.Repeat("\u05d0", 200),
-		strings.Repeat("\u05d0", 10_000): strings.Repeat("\u05d0", 200) + "\u2026",
-	} {
-		if got := clipped(s); got != want {
-			t.Errorf("%.40q is shown as %.40q (%d bytes), want %.40q (%d)", s, got, len(got), want, len(want))
-		}
-	}
-}
 
 func TestNumbersAregrouped(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", -999: "-999", -1000: "-1,000", 1234567: "1,234,567", -123456: "-123,456"} {
