@@ -9,8 +9,9 @@ import (
 	"io"
 	"slices"
 
-	"github.com/eventquota/eventquota/admission"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/eventquota/eventquota/admission"
 )
 
 const (

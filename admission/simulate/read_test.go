@@ -10,10 +10,11 @@ import (
 	"testing/iotest"
 	"time"
 
-	"github.com/eventquota/eventquota/admission"
 	"github.com/google/go-cmp/cmp"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/eventquota/eventquota/admission"
 )
 
 // TestEachKindOfInputIsRead reads the same three Events in every form.
