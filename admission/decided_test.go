@@ -54,14 +54,14 @@ func TestEachDecisionIsPassedOnOnce(t *testing.T) {
 		return p
 	}
 	auditedFloor := floor("new")
-	auditedFloor.Mode, auditedFloor.AuditWarnings = policy.Audit, true
+	auditedFloor.Mode = policy.Audit
 	oneFor := func(name string) *applied { return named(name, allows(1)) }
 	other := func(n int) detail { return message(fmt.Sprint("other ", n)) }
 	three := []action{create("a"), create("b", other(1)), create("c", other(2))}
 	for says, tt := range map[string]struct {
 		applies *applied
 		do      []action
-		want    []string // and the warnings to its writer
+		want    []string
 	}{
 		"a CREATE that is merged, in either phase": {
 			own(), []action{create("a"), create("b"), validate("c")}, []string{"own: admit a", "own: merge b", "own: merge c"},
@@ -89,21 +89,14 @@ func TestEachDecisionIsPassedOnOnce(t *testing.T) {
 			[]action{create("a", dryRun), create("a", kind("", "Pod")), create(""), create("a/b"), undecided()}, nil,
 		},
 		"what an audited policy would do, once more": {
-			beside(free(), named("new", func(p *applied) {
-				allows(1)(p)
-				p.AuditWarnings = true
-			})),
+			beside(free(), oneFor("new")),
 			[]action{create("a"), create("b"), create("c", other(1)), update("a", nil, details{labelled("x")})},
 			[]string{
 				"new: admit a, audited", "free: admit a",
-				"new: merge b, audited", "free: admit b", "eventquota: new, which is audited, would merge this Event",
-				"new: drop c, audited, spam filter", "free: admit c", "eventquota: new, which is audited, would drop this Event",
+				"new: merge b, audited", "free: admit b",
+				"new: drop c, audited, spam filter", "free: admit c",
 				"new: admit a, audited", "free: admit a",
 			},
-		},
-		"what an audited policy would do that is not to be heard of": {
-			beside(free(), oneFor("new")),
-			[]action{create("a"), create("b")}, []string{"new: admit a, audited", "free: admit a", "new: merge b, audited", "free: admit b"},
 		},
 		"what a quota in force refuses an audited policy too, as the quota's": {
 			beside(own(floor("floor")), named("new", func(*applied) {})), three,
@@ -116,7 +109,7 @@ func TestEachDecisionIsPassedOnOnce(t *testing.T) {
 			own(auditedFloor), three,
 			[]string{
 				"own: admit a, audited", "own: admit a", "own: admit b, audited", "own: admit b",
-				"new: drop c, audited, all", "own: admit c", "eventquota: new, which is audited, would drop this Event",
+				"new: drop c, audited, all", "own: admit c",
 			},
 		},
 	} {

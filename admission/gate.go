@@ -80,7 +80,7 @@ func (g *Gate) decide(ctx context.Context, r *Request, rewritable bool) (Answer,
 		return admit(Ignored), nil // the API server refuses it
 	}
 	q.nameIt()
-	warning := g.audit(ctx, q)
+	g.audit(ctx, q)
 	d, err := g.ask(ctx, g.Store, q, gov.Policy, q.gov.Limits())
 	if err != nil {
 		return Answer{}, fmt.Errorf("ask the store: %w", err)
@@ -89,11 +89,7 @@ func (g *Gate) decide(ctx context.Context, r *Request, rewritable bool) (Answer,
 		span.SetAttributes(attribute.String("eventquota.bucket", d.Empty.Name))
 	}
 	g.passOn(q, q.owner(gov.Policy, d), d, false)
-	a, err := q.answer(d)
-	if warning != "" {
-		a.Response.Warnings = []string{"eventquota: " + warning}
-	}
-	return a, err
+	return q.answer(d)
 }
 
 // governing is what applies to a request. It fails when time runs out.
@@ -171,33 +167,21 @@ type Policies interface {
 	For(ctx context.Context, namespace string, e *corev1.Event, r *policy.Request) policy.Governing
 }
 
-// audit decides a write as if nothing were in mode Audit, and returns a warning for its writer, if any.
-func (g *Gate) audit(ctx context.Context, q *question) string {
+// audit decides a write as if nothing were in mode Audit.
+func (g *Gate) audit(ctx context.Context, q *question) {
 	p := q.gov.Audit
 	if p == nil && q.gov.Audited() {
 		p = q.gov.Policy
 	}
 	if p == nil || g.Audit == nil {
-		return ""
+		return
 	}
 	d, err := g.ask(ctx, g.Audit, q, p, q.gov.AuditLimits())
 	if err != nil {
 		g.Log.V(1).Info("Event write not audited", "policy", p.Name, "reason", err.Error())
-		return ""
+		return
 	}
-	owner := q.owner(p, d)
-	g.passOn(q, owner, d, true)
-	if owner.Mode != policy.Audit || !owner.AuditWarnings {
-		return ""
-	}
-	switch d.Verdict {
-	case store.Merge:
-		return owner.Name + ", which is audited, would merge this Event"
-	case store.Drop:
-		return owner.Name + ", which is audited, would drop this Event"
-	case store.Admit, store.Aggregate, store.Deny:
-	}
-	return ""
+	g.passOn(q, q.owner(p, d), d, true)
 }
 
 // Recorder is called with the results of calls and of Event writes. Its methods must be safe for

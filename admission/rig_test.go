@@ -230,9 +230,6 @@ func (r *rig) words(a admission.Answer) string {
 		for _, e := range edits(r.t, a) {
 			words = append(words, e.Path+" = "+e.Value)
 		}
-		for _, warning := range a.Response.Warnings {
-			words = append(words, "warning: "+warning)
-		}
 		return strings.Join(words, ", ")
 	}
 	result := a.Response.Result

@@ -56,7 +56,6 @@ func TestEverySettingOfAPolicyIsKept(t *testing.T) {
 	got := newWriter(t).admins(t, "p", `
 precedence: 7
 mode: Audit
-auditWarnings: true
 notices: None
 tier: Admin
 match: {types: [Warning], reasons: [a, b], controllers: [c], kinds: [Pod]}
@@ -66,7 +65,7 @@ message: {maxBytes: 64}`)
 	want := &policy.Policy{
 		Rule: policy.Rule{
 			Name: "ClusterEventPolicy p", Identity: policy.Identity{Kind: "ClusterEventPolicy", Name: "p"},
-			Precedence: 7, Mode: policy.Audit, AuditWarnings: true, Silent: true,
+			Precedence: 7, Mode: policy.Audit, Silent: true,
 			Match: policy.Match{Types: []string{"Warning"}, Reasons: []string{"a", "b"}, Controllers: []string{"c"}, Kinds: []string{"Pod"}},
 		},
 		Tier: policy.TierAdmin, Action: policy.Limit,
@@ -92,7 +91,6 @@ func TestEverySettingOfAQuotaIsKept(t *testing.T) {
 	t.Parallel()
 	got := newWriter(t).ownQuota(t, "q", `
 mode: Audit
-auditWarnings: true
 notices: None
 onStoreFailure: Deny
 match: {reasons: [a]}
@@ -103,7 +101,7 @@ limits:
 	want := &policy.Quota{
 		Rule: policy.Rule{
 			Name: "EventQuota a/q", Identity: policy.Identity{Kind: "EventQuota", Namespace: "a", Name: "q"},
-			Mode: policy.Audit, AuditWarnings: true, Silent: true, Match: policy.Match{Reasons: []string{"a"}},
+			Mode: policy.Audit, Silent: true, Match: policy.Match{Reasons: []string{"a"}},
 		},
 		OnStoreFailure: policy.FailureDeny,
 		Limits: []policy.QuotaLimit{

@@ -34,8 +34,6 @@ type Rule struct {
 	Match      Match
 	// Mode is whether it is in force; the zero value is Enforce.
 	Mode Mode
-	// AuditWarnings makes a rule in mode Audit answer writers with a warning.
-	AuditWarnings bool
 	// Silent says that no notice reports what it drops.
 	Silent bool
 }

@@ -83,10 +83,6 @@ type Enforcement struct {
 	// +kubebuilder:default=Enforce
 	Mode Mode `json:"mode,omitempty"`
 
-	// auditWarnings makes a policy or quota in mode Audit answer writers with a warning that says what it would have done.
-	// +kubebuilder:default=false
-	AuditWarnings bool `json:"auditWarnings,omitempty"`
-
 	// notices is Enabled, or None where drops are to be seen in metrics and in the status only.
 	// +kubebuilder:default=Enabled
 	Notices Notices `json:"notices,omitempty"`

@@ -136,7 +136,7 @@ func TestRulesOnTheAPIServer(t *testing.T) {
 	}
 	t.Run("defaults are filled in", func(t *testing.T) {
 		t.Parallel()
-		const always = "action: Limit\nmode: Enforce\nprecedence: 1000\nauditWarnings: false\nnotices: Enabled\n"
+		const always = "action: Limit\nmode: Enforce\nprecedence: 1000\nnotices: Enabled\n"
 		s.fillsIn(t, own, "", always)
 		s.fillsIn(t, admins, "", always+"tier: Baseline")
 		s.fillsIn(t, own, " spamFilter: {reservePerReason: 0}\n merge: {identical: {}, similar: {}, keepMessages: 0}\n message: {}", always+`
@@ -146,7 +146,6 @@ message: {maxBytes: 1024}`)
 		const quota = `
 limits: [{name: a, burst: 2, tokens: 1, interval: 1s, warningReservePercent: 20}]
 mode: Enforce
-auditWarnings: false
 onStoreFailure: Local
 notices: Enabled
 `

@@ -48,15 +48,9 @@ func newTraces(endpoint, version string) (*traces, error) {
 		return nil, fmt.Errorf("--trace-endpoint: %w", err)
 	}
 	host, _ := os.Hostname() // of a pod its name
-	replica, err := resource.New(context.Background(),
-		resource.WithAttributes(
-			attribute.String("service.name", "eventquota"),
-			attribute.String("service.version", version),
-			attribute.String("service.instance.id", host),
-		),
-		resource.WithTelemetrySDK(),
-		resource.WithFromEnv(),
-	)
+	replica, err := resource.New(context.Background(), resource.WithTelemetrySDK(), resource.WithAttributes(
+		attribute.String("service.name", "eventquota"), attribute.String("service.version", version), attribute.String("service.instance.id", host),
+	), resource.WithFromEnv())
 	if err != nil {
 		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
