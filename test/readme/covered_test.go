@@ -71,8 +71,8 @@ func ways() map[string]way {
 		"kubectl eventquota explain pod/web-0 -n storm":                               elsewhere("test/kwok", "TestPodsThatComeAndGo"),
 		"kubectl get events -A -o json | eventquota simulate - -o html > report.html": runs(),
 		"curl -sk -H \"Authorization: Bearer $(kubectl -n monitoring create token prometheus-k8s)\" https://localhost:8443/metrics": elsewhere("cmd/webhook/serve", "TestMetricsAreSecureUnlessTheyAreToldNotToBe"),
-		"curl -sk -H \"Authorization: Bearer $TOKEN\" -o heap https://localhost:8443/debug/pprof/heap":                              elsewhere("cmd/webhook/serve", "TestProfilesAreForWhoMayGetThem"),
-		"go tool pprof heap": elsewhere("cmd/webhook/serve", "TestProfilesAreForWhoMayGetThem"),
+		"curl -sk -H \"Authorization: Bearer $TOKEN\" -o heap https://localhost:8443/debug/pprof/heap":                              elsewhere("cmd/webhook/serve", "TestMetricsAreSecureUnlessTheyAreToldNotToBe"),
+		"go tool pprof heap": elsewhere("cmd/webhook/serve", "TestMetricsAreSecureUnlessTheyAreToldNotToBe"),
 
 		"kubectl delete clustereventpolicy emergency-brake":                           runs("deleted"),
 		"kubectl delete mutatingwebhookconfiguration mutate.events.eventquota.io":     runs("deleted"),
