@@ -17,8 +17,6 @@ type Asked struct {
 	Limits store.Limits
 }
 
-var _ store.Store = (*Asked)(nil)
-
 // Decide implements store.Store.
 func (a *Asked) Decide(_ context.Context, _ time.Time, w store.Write, l store.Limits) (store.Decision, error) {
 	a.Write, a.Limits = w, l

@@ -49,8 +49,6 @@ type Handler struct {
 	Failed func()
 }
 
-var _ http.Handler = (*Handler)(nil)
-
 // ServeHTTP answers one review. A body that is no review gets a 4xx, which the API
 // server treats by its failurePolicy; all else gets a review.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {

@@ -42,8 +42,6 @@ type Replicas struct {
 	log     logr.Logger
 }
 
-var _ http.Handler = (*Replicas)(nil)
-
 // NewReplicas makes one that shares by a key that begins with prefix, or not at all if client is nil.
 func NewReplicas(client redisclient.Caller, prefix string, log logr.Logger) *Replicas {
 	// A process that is started again on the same host is another replica.

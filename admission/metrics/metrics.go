@@ -9,7 +9,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/busiest"
 	"github.com/eventquota/eventquota/policy/watch"
 )
@@ -33,8 +32,6 @@ type Metrics struct {
 	audited *prometheus.CounterVec
 	events  *eventMetrics
 }
-
-var _ admission.Recorder = (*Metrics)(nil)
 
 // New makes the metrics of a program of a version. Each has a registry of its own.
 func New(version string) *Metrics {

@@ -117,8 +117,6 @@ func (w *write) expand(s step, of int64) {
 // steps is a heap of what comes first.
 type steps []step
 
-var _ heap.Interface = (*steps)(nil)
-
 func (s steps) Len() int           { return len(s) }
 func (s steps) Less(i, j int) bool { return s[i].compare(s[j].place) < 0 }
 func (s steps) Swap(i, j int)      { s[i], s[j] = s[j], s[i] }

@@ -92,8 +92,6 @@ type ruleKey struct {
 // followed is how many of each kind are followed: some 10 MB at the most.
 const followed = 8192
 
-var _ admission.Recorder = (*Result)(nil)
-
 func newResult(in *Input) *Result {
 	return &Result{
 		Outcomes: map[admission.Outcome]int64{}, rules: map[ruleKey]*RuleCounts{},

@@ -39,8 +39,6 @@ type usage struct {
 	failed []FailedCondition
 }
 
-var _ admission.Policies = (*usage)(nil)
-
 func newUsage(r *Rules) *usage {
 	u := &usage{
 		set: policy.NewSet(policy.Default(), r.Cluster, r.Namespaces), used: map[*policy.Rule]bool{}, limits: map[*policy.QuotaLimit]bool{},

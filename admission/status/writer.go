@@ -50,8 +50,6 @@ type Rules interface {
 	Shadowed(namespace string) map[string][]string
 }
 
-var _ Rules = (*watch.Cache)(nil)
-
 // Counts are what replicas have counted.
 type Counts interface {
 	// All are the snapshots of all replicas, within seconds.

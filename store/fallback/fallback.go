@@ -33,8 +33,6 @@ type Store struct {
 	reason  atomic.Pointer[error] // why the last call that failed did
 }
 
-var _ store.Store = (*Store)(nil)
-
 // Options are the settings of a Store. See Defaults. What they call must neither block nor call the Store.
 type Options struct {
 	// Deadline is how long one call to the shared store may take. More than 0.

@@ -191,8 +191,6 @@ type Caller interface {
 	Call(ctx context.Context, cmds ...redis.Cmder) error
 }
 
-var _ Caller = (*Client)(nil)
-
 // Script is a Lua script.
 type Script struct{ source, sha string }
 

@@ -7,7 +7,6 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -61,38 +60,29 @@ func (e *event) line(i int) *auditv1.Event {
 	source := corev1.EventSource{Component: "kubelet", Host: e.node}
 	about := corev1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: e.namespace, Name: e.name, UID: types.UID("Pod-" + e.name)}
 	meta := metav1.ObjectMeta{Namespace: e.namespace, Name: fmt.Sprintf("%s.%x", e.name, i)}
-	message, group := e.message, corev1.GroupName
-	var body any
+	message := e.message
 	switch e.reason {
 	case created:
 		user, source = "system:serviceaccount:kube-system:replicaset-controller", corev1.EventSource{Component: "replicaset-controller"}
 		about = corev1.ObjectReference{Kind: "ReplicaSet", APIVersion: "apps/v1", Namespace: e.namespace, Name: "app", UID: "ReplicaSet-app"}
 		meta.Name, message = fmt.Sprintf("app.%x", i), message+e.name
 	case scheduled:
-		user, group = "system:kube-scheduler", eventsv1.GroupName
-		body = &eventsv1.Event{
-			TypeMeta:   metav1.TypeMeta{APIVersion: eventsv1.SchemeGroupVersion.String(), Kind: "Event"},
-			ObjectMeta: meta, Regarding: about, Type: kind, Reason: e.reason, Action: "Binding",
-			Note:      fmt.Sprintf("%s%s/%s to %s", message, e.namespace, e.name, e.node),
-			EventTime: metav1.NewMicroTime(now), ReportingController: "default-scheduler", ReportingInstance: "default-scheduler-0",
-		}
+		user, source = "system:kube-scheduler", corev1.EventSource{Component: "default-scheduler", Host: "default-scheduler-0"}
+		message = fmt.Sprintf("%s%s/%s to %s", message, e.namespace, e.name, e.node)
 	case unhealthy:
 		kind = corev1.EventTypeWarning
 	}
-	if body == nil {
-		body = &corev1.Event{
-			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Event"},
-			ObjectMeta: meta, InvolvedObject: about, Type: kind, Reason: e.reason, Message: message,
-			Source: source, ReportingController: source.Component, ReportingInstance: source.Host,
-			FirstTimestamp: metav1.NewTime(now), LastTimestamp: metav1.NewTime(now), Count: 1,
-		}
-	}
-	content, _ := json.Marshal(body) // neither has anything that JSON lacks
+	content, _ := json.Marshal(&corev1.Event{ // it has nothing that JSON lacks
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Event"},
+		ObjectMeta: meta, InvolvedObject: about, Type: kind, Reason: e.reason, Message: message,
+		Source: source, ReportingController: source.Component, ReportingInstance: source.Host,
+		FirstTimestamp: metav1.NewTime(now), LastTimestamp: metav1.NewTime(now), Count: 1,
+	})
 	return &auditv1.Event{
 		TypeMeta: metav1.TypeMeta{APIVersion: auditv1.SchemeGroupVersion.String(), Kind: "Event"},
 		Level:    auditv1.LevelRequest, Stage: auditv1.StageResponseComplete, Verb: "create",
 		User:                     authenticationv1.UserInfo{Username: user},
-		ObjectRef:                &auditv1.ObjectReference{APIGroup: group, Resource: "events", Namespace: e.namespace, Name: meta.Name},
+		ObjectRef:                &auditv1.ObjectReference{Resource: "events", Namespace: e.namespace, Name: meta.Name},
 		ResponseStatus:           &metav1.Status{Code: 201},
 		RequestObject:            &runtime.Unknown{Raw: content},
 		RequestReceivedTimestamp: metav1.NewMicroTime(now),

@@ -11,7 +11,6 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"sigs.k8s.io/yaml"
 
 	"github.com/eventquota/eventquota/admission/text"
@@ -84,8 +83,6 @@ type choice struct {
 	value  *string
 	values []string
 }
-
-var _ pflag.Value = (*choice)(nil)
 
 // String implements pflag.Value.
 func (c *choice) String() string { return *c.value }
