@@ -16,6 +16,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/redis/go-redis/v9"
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/eventquota/eventquota/store/redisclient"
@@ -55,18 +56,11 @@ func (r *Replicas) Run(ctx context.Context) {
 	if r.client == nil {
 		return
 	}
-	failing := false
+	complaints := rate.Sometimes{Interval: time.Minute}
 	share := func(ctx context.Context) {
-		err := r.put(ctx, r.Counter.Snapshot(time.Now()))
-		switch {
-		case ctx.Err() != nil: // the last time follows
-			return
-		case err != nil && !failing:
-			r.log.Error(err, "What is busiest on this replica is not known to others")
-		case err == nil && failing:
-			r.log.Info("What is busiest on this replica is known to others again")
+		if err := r.put(ctx, r.Counter.Snapshot(time.Now())); err != nil && ctx.Err() == nil { // else the last time follows
+			complaints.Do(func() { r.log.Error(err, "What is busiest on this replica is not known to others") })
 		}
-		failing = err != nil
 	}
 	wait.UntilWithContext(ctx, share, putEvery)
 	share(context.WithoutCancel(ctx))
