@@ -20,11 +20,11 @@ type explained struct {
 			Count, Merged, Pending int64
 			Known                  bool
 		}
-		Dropped []struct {
-			Name           string
-			Count, Pending int64
-		}
 		Buckets []explainedBucket
+	}
+	Dropped []struct {
+		Name           string
+		Count, Pending int64
 	}
 }
 
@@ -58,9 +58,9 @@ func (e *env) explains(namespace, pod string) {
 			for _, event := range s.Events {
 				pending += event.Pending
 			}
-			for _, notice := range s.Dropped {
-				pending += notice.Pending
-			}
+		}
+		for _, notice := range said.Dropped {
+			pending += notice.Pending
 		}
 		return said, pending
 	}
@@ -73,12 +73,12 @@ func (e *env) explains(namespace, pod string) {
 				e.Errorf("%s is not known to the webhook", event.Name)
 			}
 		}
-		for _, notice := range s.Dropped {
-			counted, dropped = counted+notice.Count, dropped+notice.Count
-		}
 		if slices.ContainsFunc(s.Buckets, explainedBucket.empty) {
 			empty++
 		}
+	}
+	for _, notice := range said.Dropped {
+		counted, dropped = counted+notice.Count, dropped+notice.Count
 	}
 	var sent int64
 	for object, n := range e.audit().PerObject() {
@@ -106,10 +106,10 @@ func (e *env) explains(namespace, pod string) {
 				e.Errorf("%s is stored as %+v, explain says %d", event.Name, stored, event.Count)
 			}
 		}
-		for _, notice := range s.Dropped {
-			if stored := e.event(namespace, notice.Name); stored == nil || occurrences(stored) != notice.Count {
-				e.Errorf("the notice is stored as %+v, explain says %d", stored, notice.Count)
-			}
+	}
+	for _, notice := range said.Dropped {
+		if stored := e.event(namespace, notice.Name); stored == nil || occurrences(stored) != notice.Count {
+			e.Errorf("the notice is stored as %+v, explain says %d", stored, notice.Count)
 		}
 	}
 }

@@ -59,12 +59,15 @@ func (x *explainer) explain(ctx context.Context, events []corev1.Event) error {
 	for _, writers := range candidates {
 		for _, s := range x.choose(writers, &known) {
 			s.add(&known)
+			notices.Insert(s.group)
 			notices.Insert(s.notices...)
 			x.report.Sources = append(x.report.Sources, s)
 		}
 	}
 	for key := range notices {
-		x.report.Dropped = append(x.report.Dropped, noticesOf(known.Groups[key])...)
+		if g := known.Groups[key]; g != nil {
+			x.report.Dropped = append(x.report.Dropped, noticesOf(g)...)
+		}
 	}
 	slices.SortFunc(x.report.Dropped, func(a, b notice) int {
 		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name))

@@ -41,12 +41,9 @@ func (r *report) write(w io.Writer, format string) error {
 		if more := len(s.Events) - shown; more > 0 {
 			p.Add(fmt.Sprintf("  and %d more", more))
 		}
-		p.dropped(s.Dropped)
 		p.buckets(s.Buckets)
 	}
 	if len(r.Dropped) > 0 {
-		p.Add()
-		p.Add("QUOTAS AND POLICIES THAT DROP")
 		p.dropped(r.Dropped)
 	}
 	for _, n := range r.Notes {
@@ -102,13 +99,10 @@ func (p *printer) until(at time.Time) string {
 }
 
 func (p *printer) dropped(all []notice) {
-	if len(all) == 0 {
-		return
-	}
 	p.Add()
-	p.Add("  DROPPED", "BY", "OF", "ABOUT", "SINCE", "PENDING", "WRITTEN IN", "REASONS", "SOURCES")
+	p.Add("DROPPED", "BY", "OF", "ABOUT", "SINCE", "PENDING", "WRITTEN IN", "REASONS", "SOURCES")
 	for _, n := range all {
-		p.Add(fmt.Sprint("  ", n.Count), cmp.Or(n.Bucket, "-"), cmp.Or(n.Policy, "a replica"), n.About, n.Since.Format(time.RFC3339),
+		p.Add(n.Count, cmp.Or(n.Bucket, "-"), cmp.Or(n.Policy, "a replica"), n.About, n.Since.Format(time.RFC3339),
 			n.Pending, p.until(n.Due), listed(n.Reasons), listed(n.Sources))
 	}
 }

@@ -26,7 +26,7 @@ type report struct {
 		At   time.Time `json:"at"`
 	} `json:"store"`
 	Sources []*source `json:"sources"`
-	// Dropped is what the quotas of all sources have dropped, of any object.
+	// Dropped is what the spam filters of all sources have dropped, and what quotas have, of any object; the oldest first.
 	Dropped []notice `json:"dropped,omitempty"`
 	// Notes say what is not known, and what is uncertain because of it.
 	Notes []string `json:"notes,omitempty"`
@@ -43,7 +43,6 @@ type source struct {
 	Policies []governs `json:"policies"`
 	Events   []event   `json:"events,omitempty"`
 	Buckets  []bucket  `json:"buckets,omitempty"`
-	Dropped  []notice  `json:"dropped,omitempty"`
 
 	stored  []*corev1.Event
 	user    policy.UserInfo
@@ -172,8 +171,7 @@ func (s *source) wordsFor(key []policy.KeyPart, e *corev1.Event) string {
 	return strings.Join(words, " ")
 }
 
-// add adds to s what a store knows of it: its Events, those with the most occurrences first, how many tokens are left,
-// and what was dropped.
+// add adds to s what a store knows of it: its Events, those with the most occurrences first, and how many tokens are left.
 func (s *source) add(known *rules.State) {
 	g := known.Groups[s.group]
 	if s.Known = g != nil; !s.Known {
@@ -206,14 +204,10 @@ func (s *source) add(known *rules.State) {
 		level := cmp.Or(known.Levels[b.key], g.Spam(b.key))
 		b.Tokens, b.Next = level.Tokens(b.limit, known.At), level.Next(b.limit, known.At)
 	}
-	s.Dropped = noticesOf(g)
 }
 
-// noticesOf are the notices of a group or quota, the oldest first; none of one that is not known.
+// noticesOf are the notices of a group or quota.
 func noticesOf(g *rules.Group) (all []notice) {
-	if g == nil {
-		return nil
-	}
 	for i := range g.Notices {
 		n := &g.Notices[i]
 		one := notice{
@@ -225,7 +219,6 @@ func noticesOf(g *rules.Group) (all []notice) {
 		}
 		all = append(all, one)
 	}
-	slices.SortStableFunc(all, func(a, b notice) int { return a.Since.Compare(b.Since) })
 	return all
 }
 
