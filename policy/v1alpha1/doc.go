@@ -1,8 +1,5 @@
-// Package v1alpha1 is the API of policies: EventPolicy, which a namespace has
-// for itself, and ClusterEventPolicy, which an admin has for all of them.
-//
-// The custom resource definitions in manifests/crds are generated from it. What their schema and rules can say is
-// checked when a policy is written; the rest, above all whether its expressions compile, is reported in its status.
+// Package v1alpha1 is the API of policies and quotas, those of the cluster and those of a namespace. The definitions in
+// manifests/crds are generated from it. What their rules cannot say, as whether an expression compiles, is in the status.
 //
 // +groupName=eventquota.io
 // +kubebuilder:object:generate=true

@@ -36,8 +36,7 @@ func Resources() map[string]schema.GroupVersionResource {
 	}
 }
 
-// AddToScheme makes the types of this package known to s. It returns nil: its
-// result is there to fit runtime.SchemeBuilder.
+// AddToScheme makes the types of this package known to s. It never fails.
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion(), &EventPolicy{}, &ClusterEventPolicy{}, &EventQuota{}, &ClusterEventQuota{})
 	metav1.AddToGroupVersion(s, GroupVersion())

@@ -70,12 +70,7 @@ func (r Rows) Add(cells ...any) {
 // OneOf adds a flag to cmd that takes one of some values, which shells complete. The default is what value holds.
 func OneOf(cmd *cobra.Command, value *string, name, short string, values []string, usage string) {
 	cmd.Flags().VarP(&choice{value, values}, name, short, usage)
-	Complete(cmd, name, values)
-}
-
-// Complete makes shells complete a flag of cmd by values. Without such a flag there is nothing to complete.
-func Complete(cmd *cobra.Command, flag string, values []string) {
-	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) // there is such a flag
 }
 
 // choice is the value of a flag that takes one of some values.
