@@ -30,3 +30,6 @@ func (s *Store) SpillExcess() { s.spillExcess() }
 
 // Waiting is what Run tells Options.Waiting.
 func (s *Store) Waiting() int { return len(s.log.waiting(s.opts.Now())) }
+
+// Idle reports whether no step is under way.
+func (s *Store) Idle() bool { return len(s.lines.busy()) == 0 }

@@ -29,7 +29,7 @@ func TestFarReplicaHasItsTurn(t *testing.T) {
 		o.Deadline = deadline
 		o.OnChange = func(_ bool, err error) { t.Errorf("replica %d: the breaker opens: %v", i, err) }
 		o.Decided = func(context.Context, store.Failure) { t.Errorf("replica %d decides by itself", i) }
-		shared := redis.New(connect(t, address), redis.Options{Prefix: "test:", TripTimeout: deadline})
+		shared := redis.New(connect(t, address), redis.Options{Prefix: "test:", StepTimeout: deadline})
 		replicas = append(replicas, fallback.New(shared, shared, o))
 	}
 	l := limits(1 << 20)
@@ -59,6 +59,45 @@ func TestFarReplicaHasItsTurn(t *testing.T) {
 	}
 }
 
+// While others get ahead, a call waits as long as its caller does. An answer by what the register was before would
+// give the last tokens twice.
+func TestACallWaitsForItsTurnAsLongAsItsCaller(t *testing.T) {
+	const burst, timeout, ahead = 3, time.Second, 1500 * time.Millisecond
+	server := redistest.Start(t, redistest.Options{})
+	near, l := newStore(t, connect(t, server.Addr())), limits(burst)
+	admitted, n := 0, 0
+	write := func(s *redis.Store, message string) {
+		n++
+		if decide(t, s, event("pod", message, n), l).Verdict == store.Admit {
+			admitted++
+		}
+	}
+	takeAll := func() {
+		for i := range burst {
+			write(near, fmt.Sprint("other ", i))
+		}
+	}
+	write(near, "same")
+	far := hooked{connect(t, server.Addr()), make(chan func(func() error) error, 1)}
+	begun := time.Now()
+	var behind func(call func() error) error
+	behind = func(call func() error) error {
+		if time.Since(begun) > ahead {
+			takeAll()
+			return call()
+		}
+		write(near, "same") // which takes no token, but is ahead
+		far.hooks <- behind
+		return call()
+	}
+	far.hooks <- behind
+	write(redis.New(far, redis.Options{Prefix: "test:", StepTimeout: timeout}), "far")
+	takeAll()
+	if admitted != burst {
+		t.Errorf("%d Events were admitted, want %d", admitted, burst)
+	}
+}
+
 // skewed is a clock of a process that is wrong, and jumps.
 type skewed struct{ by atomic.Int64 }
 
@@ -72,7 +111,7 @@ func TestReplicasWhoseClocksAreWrong(t *testing.T) {
 	var replicas []*redis.Store
 	for i, c := range clocks {
 		c.by.Store(int64(time.Duration(7*(i-1)) * time.Hour))
-		replicas = append(replicas, redis.New(connect(t, server.Addr()), redis.Options{Prefix: "test:", Now: c.now, TripTimeout: patient}))
+		replicas = append(replicas, redis.New(connect(t, server.Addr()), redis.Options{Prefix: "test:", Now: c.now, StepTimeout: patient}))
 	}
 	tests := map[string]struct {
 		limits store.Limits

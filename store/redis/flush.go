@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"maps"
 	"sync/atomic"
 	"time"
 
@@ -35,20 +36,25 @@ func (s *Store) Run(ctx context.Context) {
 			s.spillExcess()
 		}
 	}
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*s.opts.TripTimeout)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*s.opts.StepTimeout)
 	defer cancel()
-	s.Flush(last)
+	left := s.log.waiting(s.opts.Now())
+	maps.Copy(left, s.lines.busy()) // steps under way may leave something
+	s.flush(last, left)
 	s.spillSince(s.opts.Now())
 }
 
 // Flush reports what waits, as long as Redis answers.
-func (s *Store) Flush(ctx context.Context) {
+func (s *Store) Flush(ctx context.Context) { s.flush(ctx, s.log.waiting(s.opts.Now())) }
+
+// flush makes trips to registers, which it has with their namespaces.
+func (s *Store) flush(ctx context.Context, registers map[store.Key]string) {
 	var failed atomic.Bool
 	var trips errgroup.Group
 	trips.SetLimit(tripsAtOnce)
-	for register, namespace := range s.log.waiting(s.opts.Now()) {
+	for register, namespace := range registers {
 		trips.Go(func() error {
-			ctx, cancel := context.WithTimeout(ctx, s.opts.TripTimeout)
+			ctx, cancel := context.WithTimeout(ctx, s.opts.StepTimeout)
 			defer cancel()
 			if !failed.Load() && s.change(ctx, namespace, register, nil) != nil {
 				failed.Store(true)

@@ -18,9 +18,9 @@ type line struct {
 	place     *store.Entry[*line]
 	copy      register     // as if it did not exist, where nothing is known of it
 	due       time.Time    // in the index, as far as known
-	local     *rules.Group // the copy, changed by what Redis does not surely know; nil if that is nothing
+	local     *rules.Group // the copy, changed by what Redis does not surely know; nil if it was not asked for since the last step
 	busy      bool
-	sent      time.Time // when the step was sent that Redis has not answered; zero for none
+	trip      *trip // that Redis has not answered; nil for none
 	waiting   []*call
 }
 
@@ -73,17 +73,43 @@ func (ls *lines) look(key store.Key, now time.Time, f func(*rules.Group)) bool {
 	return true
 }
 
-// locally changes the copy of a register, or an empty one, while Redis is unavailable.
-func (ls *lines) locally(namespace string, key store.Key, f func(*rules.Group)) {
+// locally calls f with what this replica knows of a register, to change it while Redis is unavailable: the copy, the step
+// under way and the report.
+func (s *Store) locally(namespace string, key store.Key, now time.Time, fresh store.Key, f func(*rules.Group)) {
+	ls := s.lines
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	ln := ls.enter(namespace, key)
 	if ln.local == nil {
-		ln.local = ln.copy.group.Clone()
+		known := ln.copy.group
+		if ln.trip != nil {
+			known = ln.trip.to.group
+		}
+		ln.local = &rules.Group{}
+		if !known.Expired(now) {
+			ln.local = known.Clone()
+		}
+		s.log.apply(key, ln.local, now, fresh)
 	}
 	f(ln.local)
 	ls.measure(ln)
 }
+
+// busy are the registers of steps under way, with their namespaces.
+func (ls *lines) busy() map[store.Key]string {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	found := map[store.Key]string{}
+	for key, place := range ls.all.All() {
+		if place.Value.busy {
+			found[key] = place.Value.namespace
+		}
+	}
+	return found
+}
+
+// ask says which step is under way, nil for none.
+func (ln *line) ask(t *trip) { ln.trip, ln.local = t, nil }
 
 // report is what Redis does not surely know of one register: steps of which nobody knows whether they were carried
 // out, decisions made without it, and drops for its notice. Decisions that are alike are joined.
@@ -101,6 +127,22 @@ type attempt struct {
 	version version
 	calls   []*call
 	since   time.Time
+}
+
+// apply adds what waits for a register to a copy of it.
+func (rs *reports) apply(register store.Key, g *rules.Group, now time.Time, fresh store.Key) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	e := rs.all.Get(register)
+	if e == nil {
+		return
+	}
+	for _, a := range e.Value.doubts {
+		for _, c := range a.calls {
+			c.step(g, now, fresh)
+		}
+	}
+	e.Value.apply(g, now, fresh)
 }
 
 // apply adds its decisions and drops to its register.

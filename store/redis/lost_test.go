@@ -88,8 +88,8 @@ func TestLostAnswersAreDecidedOnce(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{})
 	way := redistest.StartProxy(t, server.Addr(), 0)
 	replicas := []*redis.Store{
-		redis.New(connect(t, way.Addr().String()), redis.Options{Prefix: "test:", TripTimeout: patient}),
-		redis.New(connect(t, way.Addr().String()), redis.Options{Prefix: "test:", TripTimeout: patient}),
+		redis.New(connect(t, way.Addr().String()), redis.Options{Prefix: "test:", StepTimeout: patient}),
+		redis.New(connect(t, way.Addr().String()), redis.Options{Prefix: "test:", StepTimeout: patient}),
 	}
 	l, count := limits(burst), newTallies()
 	made := 0
@@ -200,5 +200,94 @@ func TestNothingWaitsOnceRedisHasSaidWhatBecameOfAnAttempt(t *testing.T) {
 	s.Flush(t.Context())
 	if n := s.Waiting(); n != 0 {
 		t.Errorf("something waits for %d registers, want none", n)
+	}
+}
+
+// What is decided without Redis knows of what is under way to it, of what it has answered since, and of what this replica
+// could not tell it.
+func TestLocalDecisionsKnowWhatRedisMayNotKnow(t *testing.T) {
+	const burst = 4
+	for says, test := range map[string]struct{ ahead, meanwhile, admitted int }{
+		"nobody is ahead":        {0, burst, burst},
+		"others take the tokens": {burst - 1, 1, burst + 2}, // two by decisions before Redis has said so
+	} {
+		t.Run(says, func(t *testing.T) {
+			address := redistest.Start(t, redistest.Options{}).Addr()
+			client := hooked{connect(t, address), make(chan func(func() error) error, 1)}
+			s, other, l := newStore(t, client), newStore(t, connect(t, address)), limits(burst)
+			l.Merge = false
+			admitted, n := 0, 0
+			count := func(d store.Decision) {
+				n++
+				if d.Verdict.Admits() {
+					admitted++
+				}
+			}
+			count(decide(t, s, event("pod", "m", n), l))
+			sent, answer := make(chan struct{}), make(chan struct{})
+			client.hooks <- func(call func() error) error {
+				close(sent)
+				<-answer
+				return call()
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() {
+				<-sent
+				cancel()
+			}()
+			d, err := s.Decide(ctx, time.Now(), event("pod", "under way", n), l)
+			if !errors.Is(err, store.ErrUnconfirmed) {
+				t.Fatalf("Decide: %v, want that it is not confirmed", err)
+			}
+			count(d)
+			for range test.ahead {
+				count(decide(t, other, event("pod", "other", n), l))
+			}
+			locally := func() { count(s.DecideLocally(event("pod", "local", n), l)) }
+			for range test.meanwhile {
+				locally()
+			}
+			close(answer)
+			for !s.Idle() {
+				time.Sleep(time.Millisecond)
+			}
+			for range burst {
+				locally()
+			}
+			if admitted != test.admitted {
+				t.Errorf("%d Events were admitted, want %d", admitted, test.admitted)
+			}
+		})
+	}
+}
+
+// A settled write that others got ahead of, and whose caller has gone, is carried out by the next report.
+func TestACompletedWriteIsNotForgotten(t *testing.T) {
+	address := redistest.Start(t, redistest.Options{}).Addr()
+	client := hooked{connect(t, address), make(chan func(func() error) error, 1)}
+	s, other, l := newStore(t, client), newStore(t, connect(t, address)), limits(4)
+	decide(t, s, event("pod", "m", 0), l)
+	decide(t, s, event("pod", "m", 1), l)
+	writes := claimAll(t, s)
+	if len(writes) != 1 {
+		t.Fatalf("%d writes are pending, want 1", len(writes))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	client.hooks <- func(call func() error) error {
+		cancel()
+		decide(t, other, event("pod", "other", 2), l)
+		return call()
+	}
+	if err := s.Complete(ctx, time.Now(), writes[0], store.Outcome{Result: store.Written}); err != nil {
+		t.Fatalf("Complete: %v", err)
+	}
+	for !s.Idle() {
+		time.Sleep(time.Millisecond)
+	}
+	s.Flush(t.Context())
+	for _, p := range claimAll(t, s) {
+		if p.Total > p.Written && p.Name == writes[0].Name {
+			t.Errorf("%d occurrences of %s are still to be written", p.Total-p.Written, p.Name)
+		}
 	}
 }

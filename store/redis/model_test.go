@@ -92,7 +92,7 @@ func (s *stores) replicas(t *testing.T, n int, seed uint64, outages bool) *repli
 		client := &shaky{Caller: newClocked(t, s.client, c), seed: fmt.Sprint(seed, i), prefix: prefix, calls: map[string]int{}}
 		client.sound.Store(!outages)
 		r.clients = append(r.clients, client)
-		r.stores = append(r.stores, punctual{redis.New(client, redis.Options{Prefix: prefix, Now: c.now, TripTimeout: patient}), c})
+		r.stores = append(r.stores, punctual{redis.New(client, redis.Options{Prefix: prefix, Now: c.now, StepTimeout: patient}), c})
 	}
 	return r
 }

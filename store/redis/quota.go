@@ -59,7 +59,7 @@ func (qs *quotas) each(namespace string, l *store.Limits, f func(i int, q *quota
 
 // trip takes n tokens of a quota, one at most, and gives some time back.
 func (qs *quotas) trip(ctx context.Context, namespace string, b *store.Bucket, n int64, back time.Duration) (rules.Grant, error) {
-	ctx, cancel := context.WithTimeout(ctx, qs.store.opts.TripTimeout)
+	ctx, cancel := context.WithTimeout(ctx, qs.store.opts.StepTimeout)
 	defer cancel()
 	one, capacity := rules.Cost(b.Limit)
 	answer, err := script.Run(ctx, qs.store.client, []string{qs.store.quotaKey(b.Key)},

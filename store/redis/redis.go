@@ -9,7 +9,6 @@
 package redis
 
 import (
-	"cmp"
 	"context"
 	_ "embed"
 	"encoding/base64"
@@ -51,8 +50,8 @@ type Options struct {
 	// of registers of which something was decided that Redis does not surely know. They must not block; nil tells nobody.
 	Reported func()
 	Waiting  func(n int)
-	// TripTimeout bounds a trip whose callers have deadlines of their own. 0 is 200 ms.
-	TripTimeout time.Duration
+	// StepTimeout is how long Redis may take to answer, and a call whose caller sets no deadline. Less is 200 ms.
+	StepTimeout time.Duration
 	// Now is the clock of this process. Nil for the real one.
 	Now func() time.Time
 }
@@ -92,7 +91,7 @@ func New(client redisclient.Caller, o Options) *Store {
 	if o.Unreported == nil {
 		o.Unreported = func(time.Time, string, store.Key, *rules.Drops) {}
 	}
-	o.TripTimeout = cmp.Or(o.TripTimeout, 200*time.Millisecond)
+	o.StepTimeout = max(o.StepTimeout, 200*time.Millisecond)
 	s := &Store{client: client, opts: o, steps: store.NewSteps()}
 	for i := range shards {
 		s.names[i] = o.Prefix + "{" + hex.EncodeToString([]byte{byte(i)}) + "}:"
@@ -208,16 +207,17 @@ func (s *Store) DecideLocally(w store.Write, l store.Limits) store.Decision {
 	s.quotas.each(w.Namespace, &l, func(i int, q *quota, now time.Time) { _, grants[i] = q.level.Take(l.Quotas[i].Limit, now) })
 	now := s.now(w.Group)
 	var d store.Decision
-	var changed bool
-	v := s.steps.Next()
-	s.lines.locally(w.Namespace, w.Group, func(g *rules.Group) { d, changed = g.Decide(now, v, w, &l, grants) })
+	fresh := s.steps.Next()
+	s.locally(w.Namespace, w.Group, now, fresh, func(g *rules.Group) {
+		var changed bool
+		if d, changed = g.Decide(now, fresh, w, &l, grants); changed {
+			s.report(&w, &l, d, now)
+		}
+	})
 	if pays(d) {
 		s.quotas.each(w.Namespace, &l, func(i int, q *quota, now time.Time) { q.level = q.level.Force(l.Quotas[i].Limit, now) })
 	}
 	s.reportQuotaDrop(&w, &l, d)
-	if changed {
-		s.report(&w, &l, d, now)
-	}
 	return d
 }
 

@@ -143,7 +143,7 @@ func (s *stores) prefix() string { return fmt.Sprint("test-", s.serial.Add(1), "
 func (s *stores) fresh(t *testing.T) storetest.Subject {
 	t.Helper()
 	c := &clock{}
-	return punctual{redis.New(newClocked(t, s.client, c), redis.Options{Prefix: s.prefix(), Now: c.now, TripTimeout: patient}), c}
+	return punctual{redis.New(newClocked(t, s.client, c), redis.Options{Prefix: s.prefix(), Now: c.now, StepTimeout: patient}), c}
 }
 
 // standalone starts one Redis server.

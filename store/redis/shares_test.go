@@ -44,7 +44,7 @@ func TestNoNamespaceChangesWhatAnotherGets(t *testing.T) {
 		return func(t *testing.T) storetest.Subject {
 			t.Helper()
 			c := &clock{}
-			o := redis.Options{Prefix: s.prefix(), Now: c.now, TripTimeout: patient}
+			o := redis.Options{Prefix: s.prefix(), Now: c.now, StepTimeout: patient}
 			return wrap(punctual{redis.New(newClocked(t, s.client, c), o).Small(bytes, reports), c})
 		}
 	}

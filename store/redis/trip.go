@@ -32,7 +32,7 @@ func (s *Store) do(ctx context.Context, key store.Key, c *call) (store.Decision,
 	c.done = make(chan struct{})
 	if _, bounded := ctx.Deadline(); !bounded {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, s.opts.TripTimeout)
+		ctx, cancel = context.WithTimeout(ctx, s.opts.StepTimeout)
 		defer cancel()
 	}
 	begun, ls := s.opts.Now(), s.lines
@@ -60,65 +60,57 @@ func (s *Store) do(ctx context.Context, key store.Key, c *call) (store.Decision,
 	case c.attempts > 1 && c.Limits != nil:
 		c.answered = true
 		return c.Decision, nil // others got ahead
-	case c.attempts > 0:
+	case c.attempts > 0 && (c.Limits != nil || !slices.Contains(ln.waiting, c)):
 		c.answered = true
 		return c.Decision, fmt.Errorf("%w: %w", store.ErrUnconfirmed, ctx.Err())
 	}
 	ln.waiting = slices.DeleteFunc(ln.waiting, func(other *call) bool { return other == c })
-	if !ln.sent.IsZero() && !ln.sent.After(begun) {
+	if ln.trip != nil && !ln.trip.sent.After(begun) {
 		return store.Decision{}, fmt.Errorf("no answer to the step before: %w", ctx.Err())
 	}
 	return store.Decision{}, fmt.Errorf("%w: %w", store.ErrCrowded, ctx.Err())
 }
 
-// serve takes the calls of a line to Redis until none wait. Whoever calls it has made the line busy.
+// serve takes the calls of a line to Redis, step by step, until none wait. Whoever calls it has made the line busy.
 func (s *Store) serve(ctx context.Context, ln *line) {
-	ls := s.lines
-	for busy := true; busy; {
-		within, cancel := context.WithTimeout(ctx, s.opts.TripTimeout)
-		s.trip(within, ln)
+	behind, took := 0, time.Duration(0) // steps in a row that others got ahead of, and how long the last one took
+	for s.waits(ln) {
+		t := s.prepare(ln)
+		if t == nil {
+			continue
+		}
+		if behind >= losses {
+			t.reserve = min(max(2*took, reserveMin), reserveMax).Microseconds()
+		}
+		within, cancel := context.WithTimeout(ctx, s.opts.StepTimeout)
+		answer, err := s.send(within, t)
 		cancel()
-		ls.mu.Lock()
-		busy = len(ln.waiting) > 0
-		ln.busy = busy
-		ls.measure(ln)
-		ls.mu.Unlock()
-	}
-}
-
-// trip takes all that waits for a register to Redis in one step, which it repeats while others get ahead. It ends when
-// the step is carried out or has failed, or when the context is done.
-func (s *Store) trip(ctx context.Context, ln *line) {
-	t := &trip{line: ln}
-	for tries := 1; s.prepare(t); tries++ {
-		begun := s.opts.Now()
-		answer, err := s.send(ctx, t)
 		here := s.opts.Now()
 		if err != nil {
 			s.fail(t, err)
-			return
+			continue
 		}
-		done, held := s.take(t, answer, here)
-		if done {
-			return
-		}
-		if tries >= losses {
-			t.reserve = min(max(2*here.Sub(begun), reserveMin), reserveMax).Microseconds()
+		late, held := s.take(t, answer, here)
+		if behind, took = behind+1, here.Sub(t.sent); !late {
+			behind = 0
 		}
 		if held {
-			select {
-			case <-time.After(heldPause):
-			case <-ctx.Done():
-			}
-		}
-		if ctx.Err() != nil {
-			s.lost(t, ctx.Err())
-			return
+			time.Sleep(heldPause)
 		}
 	}
 }
 
-// trip is what is taken to a register, and the step that this makes.
+// waits reports whether calls wait in a line, which is no longer busy if none do.
+func (s *Store) waits(ln *line) bool {
+	ls := s.lines
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	ln.busy = len(ln.waiting) > 0
+	ls.measure(ln)
+	return ln.busy
+}
+
+// trip is what one step takes to a register.
 type trip struct {
 	line   *line
 	doubts []attempt // of trips before, oldest first
@@ -127,24 +119,24 @@ type trip struct {
 	to      register
 	value   []byte
 	at, due time.Time
+	sent    time.Time
 	reserve int64 // for how long the register is reserved if it is not carried out, in microseconds
 }
 
-// prepare applies what waits for a register to a copy of it. It returns false when there is nothing to send; all calls
+// prepare applies what waits for a register to a copy of it. It returns nil when there is nothing to send; all calls
 // are then finished.
-func (s *Store) prepare(t *trip) bool {
-	ln := t.line
+func (s *Store) prepare(ln *line) *trip {
 	ls := s.lines
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
+	t := &trip{line: ln, at: s.now(ln.key)}
 	if r := s.log.take(ln.key); r != nil {
-		t.doubts, r.doubts = append(t.doubts, r.doubts...), nil
+		t.doubts, r.doubts = r.doubts, nil
 		if len(r.ops) > 0 || r.drops.Total > 0 {
 			t.calls = append(t.calls, &call{report: r, apply: r.apply, done: make(chan struct{})})
 		}
 	}
 	t.calls, ln.waiting = append(t.calls, ln.waiting...), nil
-	t.at = s.now(ln.key)
 	v, group := s.steps.Next(), &rules.Group{}
 	if !ln.copy.group.Expired(t.at) {
 		group = ln.copy.group.Clone()
@@ -168,7 +160,7 @@ func (s *Store) prepare(t *trip) bool {
 	})
 	if !changed { // nothing to write, nor to wait for: steps in doubt carried nothing
 		finish(t.calls, nil)
-		return false
+		return nil
 	}
 	if s.opts.Unsettled {
 		group.Discard()
@@ -178,10 +170,11 @@ func (s *Store) prepare(t *trip) bool {
 	var err error
 	if t.value, err = group.Marshal(); err != nil {
 		s.unsent(t, err)
-		return false
+		return nil
 	}
-	ln.sent = s.opts.Now()
-	return true
+	t.sent = s.opts.Now()
+	ln.ask(t)
+	return t
 }
 
 // send sends a step, which is carried out if the register is still what it was and the step is not late.
@@ -207,14 +200,14 @@ func (s *Store) send(ctx context.Context, t *trip) ([]any, error) {
 		t.value, t.at.UnixMicro(), age, max(expiry.Milliseconds(), 1), name, score, t.reserve)
 }
 
-// take handles the answer to a step, which was carried out, or else the answer has what the register is now. The calls
-// are over if it was carried out, or if what the register is cannot be read.
-func (s *Store) take(t *trip, answer []any, here time.Time) (done, held bool) {
+// take handles the answer to a step, which was carried out, or else the answer has what the register is now: others
+// are ahead, or hold it. The calls are over if it was carried out, or if what the register is cannot be read.
+func (s *Store) take(t *trip, answer []any, here time.Time) (behind, held bool) {
 	ln := t.line
 	ls := s.lines
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	ln.sent = time.Time{}
+	ln.ask(nil)
 	var now, reserved int64
 	var value string
 	err := scan(answer, &now)
@@ -222,9 +215,9 @@ func (s *Store) take(t *trip, answer []any, here time.Time) (done, held bool) {
 		s.clocks[shard(ln.key)].set(now, here)
 	}
 	if err == nil && len(answer) == 1 {
-		ln.copy, ln.due, ln.local = t.to, t.due, nil
+		ln.copy, ln.due = t.to, t.due
 		finish(t.calls, nil)
-		return true, false
+		return false, false
 	}
 	var current register
 	if err = scan(answer, &now, &value, &reserved); err == nil {
@@ -232,12 +225,13 @@ func (s *Store) take(t *trip, answer []any, here time.Time) (done, held bool) {
 	}
 	if err != nil {
 		s.unsent(t, err)
-		return true, false
+		return false, false
 	}
 	last := current.last(s.steps.Writer)
 	t.doubts = slices.DeleteFunc(t.doubts, func(a attempt) bool { return number(a.version) <= last })
 	ln.copy, ln.due = current, current.group.Due()
-	return false, reserved == 1
+	ln.waiting = append(s.putBack(t), ln.waiting...)
+	return true, reserved == 1
 }
 
 // fail ends calls whose step failed. Where nobody knows whether it was carried out, each caller gets
@@ -247,53 +241,38 @@ func (s *Store) fail(t *trip, err error) {
 	ls := s.lines
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	ln.sent = time.Time{}
+	ln.ask(nil)
 	if redisclient.NotRun(err) {
 		s.unsent(t, err)
 		return
 	}
-	known := ln.local // has what is in reports
-	if known == nil {
-		ln.local = t.to.group
-	}
 	for _, c := range t.calls {
 		c.answered = true
-		if known != nil && c.report == nil {
-			c.step(known, t.at, t.to.version)
-		}
 	}
 	s.log.putDoubts(ln.namespace, ln.key, append(t.doubts, attempt{version: t.to.version, calls: t.calls, since: s.opts.Now()}))
 	finish(t.calls, errors.Join(store.ErrUnconfirmed, err))
 }
 
-// lost ends calls that other replicas got ahead of until time was up. Redis has answered, so what the last
-// attempt carried stands, and becomes a report.
-func (s *Store) lost(t *trip, err error) {
-	ls := s.lines
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	for _, c := range t.calls {
-		c.answered = c.Limits != nil
-		if c.apply != nil {
-			c.err = err
-		}
-	}
-	s.unsent(t, nil)
-}
+// unsent ends calls whose step was not carried out.
+func (s *Store) unsent(t *trip, err error) { finish(s.putBack(t), err) }
 
-// unsent ends calls whose step was not carried out. Decisions that were already answered become reports.
-func (s *Store) unsent(t *trip, err error) {
-	ln := t.line
+// putBack puts what a step did not carry where the next one finds it, and returns the calls whose callers wait.
+func (s *Store) putBack(t *trip) (waiting []*call) {
+	ln, now := t.line, s.opts.Now()
 	for _, c := range t.calls {
 		switch {
 		case c.report != nil:
 			s.log.putBack(ln.key, c.report)
-		case c.answered && c.Limits != nil:
-			s.log.add(s.opts.Now(), ln.key, c.Op)
+		case !c.answered:
+			waiting = append(waiting, c)
+		case c.Limits != nil:
+			s.log.add(now, ln.key, c.Op)
+		case c.apply != nil:
+			t.doubts = append(t.doubts, attempt{version: t.to.version, calls: []*call{c}, since: now})
 		}
 	}
 	s.log.putDoubts(ln.namespace, ln.key, t.doubts)
-	finish(t.calls, err)
+	return waiting
 }
 
 // finish ends calls. The caller holds the lock.

@@ -24,7 +24,7 @@ import (
 // newStore is a replica on the clock of Redis, in the keys that begin with "test:".
 func newStore(t *testing.T, client redisclient.Caller) *redis.Store {
 	t.Helper()
-	return redis.New(client, redis.Options{Prefix: "test:", TripTimeout: patient})
+	return redis.New(client, redis.Options{Prefix: "test:", StepTimeout: patient})
 }
 
 // decide decides a write that must not fail.

@@ -26,7 +26,8 @@ func TestSpread(t *testing.T) {
 	if !isolated(t) {
 		return
 	}
-	e := newSetEnv(t, 3, "--calls-per-connection=10")
+	// As shipped: a busy API server may need more than half a second to learn that a replica stops.
+	e := newSetEnv(t, 3, "--calls-per-connection=10", "--shutdown-delay=5s")
 	namespace := e.namespace("spread")
 
 	e.spread("a writer that makes one call at a time", []string{"mutate"}, func() {

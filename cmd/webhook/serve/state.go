@@ -78,11 +78,12 @@ func (s *server) inRedis(own *memory.Store, local part) (*state, error) {
 				s.metrics.Store.Lost.Add(float64(d.Total))
 			}
 		},
-		Reported: s.metrics.Store.Reported.Inc,
-		Waiting:  func(n int) { s.metrics.Store.Waiting.Set(float64(n)) },
+		Reported:    s.metrics.Store.Reported.Inc,
+		Waiting:     func(n int) { s.metrics.Store.Waiting.Set(float64(n)) },
+		StepTimeout: s.opts.StoreDeadline,
 	})
 	decides := fallback.New(s.metrics.Store.Observe("redis", shared), shared, s.fallbackOptions())
-	audit := redis.New(client, redis.Options{Prefix: s.opts.RedisPrefix + "audit:", Unsettled: true})
+	audit := redis.New(client, redis.Options{Prefix: s.opts.RedisPrefix + "audit:", Unsettled: true, StepTimeout: s.opts.StoreDeadline})
 	quiet := fallback.Defaults()
 	quiet.Deadline = s.opts.StoreDeadline
 	audits := fallback.New(audit, audit, quiet)
