@@ -82,7 +82,7 @@ test: redis-server chromium ## Run all tests
 	part units $(GO_TEST) $(filter-out $(RACED),$(UNITS)); \
 	part stores $(RACE_TEST) $(RACED); \
 	part attacks $(GO_TEST) $(ALONE); \
-	part ./test/... $(GO_TEST) -p 2 -parallel 2 $(filter-out $(ALONE),$(CLUSTERS)); \
+	part ./test/... $(GO_TEST) -p 2 -parallel 3 $(filter-out $(ALONE),$(CLUSTERS)); \
 	modules() { printf '%s\n' $(TESTED) | xargs -P 2 -I {} sh -xc 'cd {} && $(GO_TEST) -count=1 ./...'; }; \
 	part modules modules; \
 	if [ -n "$$failed" ]; then echo "These parts failed:$$failed" >&2; exit 1; fi

@@ -303,19 +303,3 @@ func (s *Store) peekGroup(key store.Key, st *rules.State) {
 		st.Groups[key] = place.Value.Clone()
 	}
 }
-
-// From makes a Store that goes on from a copy of what another holds: at st.At it decides as the other
-// would, as far as that was copied.
-func From(st rules.State) *Store {
-	s := New(Options{Bytes: DefaultBytes})
-	for key, v := range st.Levels {
-		s.setLevel("", key, v)
-	}
-	for key, g := range st.Groups {
-		e := s.make(g.Namespace, key)
-		e.Group = *g.Clone()
-		s.measure(e)
-	}
-	s.last = st.At
-	return s
-}

@@ -70,7 +70,7 @@ func TestAForecastIsWhatHappens(t *testing.T) {
 		if err != nil || !st.At.Equal(h.now.Truncate(time.Microsecond)) || len(st.Levels) != 1 {
 			t.Fatalf("%d levels at %v, %v; want one at the time of the last step", len(st.Levels), st.At, err)
 		}
-		forecast, another := From(st), From(st)
+		forecast, another := from(st), from(st)
 		copied := map[store.Key]string{}
 		for key, g := range st.Groups {
 			copied[key] = encoded(t, g)
@@ -93,6 +93,21 @@ func TestAForecastIsWhatHappens(t *testing.T) {
 			}
 		}
 	}
+}
+
+// from makes a store that goes on from a copy of what another holds.
+func from(st rules.State) *Store {
+	s := New(Options{Bytes: DefaultBytes})
+	for key, v := range st.Levels {
+		s.setLevel("", key, v)
+	}
+	for key, g := range st.Groups {
+		e := s.make(g.Namespace, key)
+		e.Group = *g.Clone()
+		s.measure(e)
+	}
+	s.last = st.At
+	return s
 }
 
 func encoded(t *testing.T, g *rules.Group) string {

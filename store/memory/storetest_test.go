@@ -12,7 +12,7 @@ func newMemory(t *testing.T) storetest.Subject {
 	return memory.New(memory.Options{Bytes: memory.DefaultBytes})
 }
 
-var seeds = storetest.SeedFlags(20, 500)
+var seeds = storetest.SeedFlags(10, 500)
 
 func TestMemoryKeepsTheRules(t *testing.T) {
 	storetest.Run(t, newMemory)

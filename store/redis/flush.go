@@ -93,14 +93,12 @@ func (s *Store) spillSince(since time.Time) {
 // what was admitted there is nothing to report.
 func (s *Store) spill(register store.Key, r *report) {
 	now, ops := s.opts.Now(), r.ops
-	for _, a := range r.doubts {
-		for _, c := range a.calls {
-			switch {
-			case c.report != nil:
-				s.spill(register, c.report)
-			case c.Limits != nil:
-				ops = append(ops, c.Op)
-			}
+	for _, c := range r.doubts {
+		switch {
+		case c.report != nil:
+			s.spill(register, c.report)
+		case c.Limits != nil:
+			ops = append(ops, c.Op)
 		}
 	}
 	for i := range ops {

@@ -111,22 +111,15 @@ func (ls *lines) busy() map[store.Key]string {
 // ask says which step is under way, nil for none.
 func (ln *line) ask(t *trip) { ln.trip, ln.local = t, nil }
 
-// report is what Redis does not surely know of one register: steps of which nobody knows whether they were carried
-// out, decisions made without it, and drops for its notice. Decisions that are alike are joined.
+// report is what Redis does not surely know of one register: calls in doubt, decisions made without it, and drops for
+// its notice. Decisions that are alike are joined.
 type report struct {
 	namespace string
 	since     time.Time
-	doubts    []attempt // oldest first
+	doubts    []*call // in steps of which nobody knows whether they were carried out, oldest first
 	ops       []rules.Op
 	index     map[store.Key]int // of ops, by what those have in common that are joined
 	drops     rules.Drops
-}
-
-// attempt is a step of which nobody knows whether it was carried out.
-type attempt struct {
-	version version
-	calls   []*call
-	since   time.Time
 }
 
 // apply adds what waits for a register to a copy of it.
@@ -137,10 +130,8 @@ func (rs *reports) apply(register store.Key, g *rules.Group, now time.Time, fres
 	if e == nil {
 		return
 	}
-	for _, a := range e.Value.doubts {
-		for _, c := range a.calls {
-			c.step(g, now, fresh)
-		}
+	for _, c := range e.Value.doubts {
+		c.step(g, now, fresh)
 	}
 	e.Value.apply(g, now, fresh)
 }
@@ -214,11 +205,7 @@ func (rs *reports) change(since time.Time, namespace string, register store.Key,
 	if since.Before(r.since) {
 		r.since = since
 	}
-	size := 1 + len(r.ops)
-	for _, a := range r.doubts {
-		size += len(a.calls)
-	}
-	rs.all.Set(e, int64(size), false)
+	rs.all.Set(e, int64(1+len(r.ops)+len(r.doubts)), false)
 }
 
 func (rs *reports) add(now time.Time, group store.Key, o rules.Op) {
@@ -252,8 +239,8 @@ func (rs *reports) putBack(register store.Key, r *report) {
 	})
 }
 
-// putDoubts puts steps in doubt into the report to a register, which has none.
-func (rs *reports) putDoubts(namespace string, register store.Key, doubts []attempt) {
+// putDoubts puts calls in doubt into the report to a register, which has none.
+func (rs *reports) putDoubts(namespace string, register store.Key, doubts []*call) {
 	if len(doubts) > 0 {
 		rs.change(doubts[0].since, namespace, register, func(r *report) { r.doubts = doubts })
 	}
@@ -268,11 +255,13 @@ type call struct {
 	report    *report
 	apply     func(g *rules.Group, now time.Time, fresh store.Key)
 
-	done chan struct{} // closed when it is over
+	since time.Time
+	done  chan struct{} // closed when it is over
 	// Under the lock of the line:
-	attempts int  // that carried the decision; with one or more it may stand
-	answered bool // the caller has returned with that decision
-	lacking  bool // it needs tokens that were not asked for, and is not decided
+	attempts int     // that carried the decision; with one or more it may stand
+	version  version // of the last of them
+	answered bool    // the caller has returned with that decision
+	lacking  bool    // it needs tokens that were not asked for, and is not decided
 	err      error
 }
 

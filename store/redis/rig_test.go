@@ -24,7 +24,7 @@ import (
 // TestMain holds that no goroutine is left when all tests have ended.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var seeds = storetest.SeedFlags(10, 400)
+var seeds = storetest.SeedFlags(5, 400)
 
 // patient is how long a call may take where time is not what a test is about.
 const patient = time.Minute

@@ -35,7 +35,8 @@ func (s *Store) do(ctx context.Context, key store.Key, c *call) (store.Decision,
 		ctx, cancel = context.WithTimeout(ctx, s.opts.StepTimeout)
 		defer cancel()
 	}
-	begun, ls := s.opts.Now(), s.lines
+	c.since = s.opts.Now()
+	ls := s.lines
 	ls.mu.Lock()
 	ln := ls.enter(c.namespace, key)
 	ln.waiting = append(ln.waiting, c)
@@ -65,7 +66,7 @@ func (s *Store) do(ctx context.Context, key store.Key, c *call) (store.Decision,
 		return c.Decision, fmt.Errorf("%w: %w", store.ErrUnconfirmed, ctx.Err())
 	}
 	ln.waiting = slices.DeleteFunc(ln.waiting, func(other *call) bool { return other == c })
-	if ln.trip != nil && !ln.trip.sent.After(begun) {
+	if ln.trip != nil && !ln.trip.sent.After(c.since) {
 		return store.Decision{}, fmt.Errorf("no answer to the step before: %w", ctx.Err())
 	}
 	return store.Decision{}, fmt.Errorf("%w: %w", store.ErrCrowded, ctx.Err())
@@ -113,7 +114,7 @@ func (s *Store) waits(ln *line) bool {
 // trip is what one step takes to a register.
 type trip struct {
 	line   *line
-	doubts []attempt // of trips before, oldest first
+	doubts []*call // of trips before, oldest first
 	calls  []*call
 	// What the register is to become, encoded too, when, and its time in the index once the step is carried out.
 	to      register
@@ -133,7 +134,7 @@ func (s *Store) prepare(ln *line) *trip {
 	if r := s.log.take(ln.key); r != nil {
 		t.doubts, r.doubts = r.doubts, nil
 		if len(r.ops) > 0 || r.drops.Total > 0 {
-			t.calls = append(t.calls, &call{report: r, apply: r.apply, done: make(chan struct{})})
+			t.calls = append(t.calls, &call{report: r, apply: r.apply, since: r.since, done: make(chan struct{})})
 		}
 	}
 	t.calls, ln.waiting = append(t.calls, ln.waiting...), nil
@@ -142,14 +143,12 @@ func (s *Store) prepare(ln *line) *trip {
 		group = ln.copy.group.Clone()
 	}
 	changed := false
-	for _, a := range t.doubts {
-		for _, c := range a.calls {
-			changed = c.step(group, t.at, v) || changed
-		}
+	for _, c := range t.doubts {
+		changed = c.step(group, t.at, v) || changed
 	}
 	for _, c := range t.calls {
 		changed = c.step(group, t.at, v) || changed
-		c.attempts++
+		c.attempts, c.version = c.attempts+1, v
 	}
 	t.calls = slices.DeleteFunc(t.calls, func(c *call) bool {
 		if c.lacking {
@@ -228,7 +227,7 @@ func (s *Store) take(t *trip, answer []any, here time.Time) (behind, held bool) 
 		return false, false
 	}
 	last := current.last(s.steps.Writer)
-	t.doubts = slices.DeleteFunc(t.doubts, func(a attempt) bool { return number(a.version) <= last })
+	t.doubts = slices.DeleteFunc(t.doubts, func(c *call) bool { return number(c.version) <= last })
 	ln.copy, ln.due = current, current.group.Due()
 	ln.waiting = append(s.putBack(t), ln.waiting...)
 	return true, reserved == 1
@@ -249,7 +248,7 @@ func (s *Store) fail(t *trip, err error) {
 	for _, c := range t.calls {
 		c.answered = true
 	}
-	s.log.putDoubts(ln.namespace, ln.key, append(t.doubts, attempt{version: t.to.version, calls: t.calls, since: s.opts.Now()}))
+	s.log.putDoubts(ln.namespace, ln.key, append(t.doubts, t.calls...))
 	finish(t.calls, errors.Join(store.ErrUnconfirmed, err))
 }
 
@@ -258,7 +257,7 @@ func (s *Store) unsent(t *trip, err error) { finish(s.putBack(t), err) }
 
 // putBack puts what a step did not carry where the next one finds it, and returns the calls whose callers wait.
 func (s *Store) putBack(t *trip) (waiting []*call) {
-	ln, now := t.line, s.opts.Now()
+	ln := t.line
 	for _, c := range t.calls {
 		switch {
 		case c.report != nil:
@@ -266,9 +265,9 @@ func (s *Store) putBack(t *trip) (waiting []*call) {
 		case !c.answered:
 			waiting = append(waiting, c)
 		case c.Limits != nil:
-			s.log.add(now, ln.key, c.Op)
+			s.log.add(s.opts.Now(), ln.key, c.Op)
 		case c.apply != nil:
-			t.doubts = append(t.doubts, attempt{version: t.to.version, calls: []*call{c}, since: now})
+			t.doubts = append(t.doubts, c)
 		}
 	}
 	s.log.putDoubts(ln.namespace, ln.key, t.doubts)

@@ -95,7 +95,7 @@ func theLeaderIsKilled(e *faultEnv) {
 // theLeaderHangs: another settles meanwhile, and it goes on where it was. Its calls of that time are
 // admitted by the API server, and told twice where they had been carried out. No count goes down.
 func theLeaderHangs(e *faultEnv) {
-	s := e.begin(30, long)
+	s := e.begin(30, twice)
 	leader := e.leader()
 	holder := e.holder()
 	e.eventually("it writes what it has written before, and does not read it again", func() bool {
@@ -111,7 +111,10 @@ func theLeaderHangs(e *faultEnv) {
 	e.must(e.set.Pause(e.Context(), leader))
 	s.broken = time.Now()
 	e.eventually("another replica leads", func() bool { return e.holder() != holder })
-	<-time.After(time.Until(s.broken.Add(time.Minute)))
+	led := time.Now()
+	e.eventually("it settles", func() bool {
+		return slices.ContainsFunc(e.settlerCalls(s.namespace), func(c auditCall) bool { return c.begun.After(led) })
+	})
 	e.must(e.set.Resume(e.Context(), leader))
 	s.holds(0, passed(s.end()))
 	written := map[string]int64{}
