@@ -249,7 +249,7 @@ func TestLocalDecisionsKnowWhatRedisMayNotKnow(t *testing.T) {
 			}
 			close(answer)
 			for !s.Idle() {
-				time.Sleep(time.Millisecond)
+				<-time.After(time.Millisecond)
 			}
 			for range burst {
 				locally()
@@ -282,7 +282,7 @@ func TestACompletedWriteIsNotForgotten(t *testing.T) {
 		t.Fatalf("Complete: %v", err)
 	}
 	for !s.Idle() {
-		time.Sleep(time.Millisecond)
+		<-time.After(time.Millisecond)
 	}
 	s.Flush(t.Context())
 	for _, p := range claimAll(t, s) {

@@ -96,7 +96,7 @@ func (s *Store) serve(ctx context.Context, ln *line) {
 			behind = 0
 		}
 		if held {
-			time.Sleep(heldPause)
+			<-time.After(heldPause)
 		}
 	}
 }
