@@ -291,3 +291,41 @@ func TestACompletedWriteIsNotForgotten(t *testing.T) {
 		}
 	}
 }
+
+// A replica that stops waits for a step under way, which leaves a decision that others were ahead of.
+func TestTheLastReportHasWhatWasUnderWay(t *testing.T) {
+	const burst = 4
+	address := redistest.Start(t, redistest.Options{}).Addr()
+	client := hooked{connect(t, address), make(chan func(func() error) error, 1)}
+	s, other, l := newStore(t, client), newStore(t, connect(t, address)), limits(burst)
+	decide(t, s, event("pod", "m", 0), l)
+	ctx, cancel := context.WithCancel(t.Context())
+	answer, ended := make(chan struct{}), make(chan struct{})
+	client.hooks <- func(call func() error) error {
+		cancel()
+		<-answer
+		return call()
+	}
+	go func() {
+		defer close(ended)
+		s.Run(ctx)
+	}()
+	if _, err := s.Decide(ctx, time.Now(), event("pod", "under way", 1), l); !errors.Is(err, store.ErrUnconfirmed) {
+		t.Fatalf("Decide: %v, want that it is not confirmed", err)
+	}
+	decide(t, other, event("pod", "other", 2), l)
+	select {
+	case <-ended: // too early
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(answer)
+	<-ended
+	key := event("pod", "", 0).Group
+	state, err := other.Peek(t.Context(), []store.Key{key}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left := state.Groups[key].Spam(l.Spam.Key).Tokens(l.Spam.Limit, state.At); left != burst-3 {
+		t.Errorf("%d tokens are left of %d, want %d", left, burst, burst-3)
+	}
+}

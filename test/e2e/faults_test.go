@@ -95,7 +95,7 @@ func theLeaderIsKilled(e *faultEnv) {
 // theLeaderHangs: another settles meanwhile, and it goes on where it was. Its calls of that time are
 // admitted by the API server, and told twice where they had been carried out. No count goes down.
 func theLeaderHangs(e *faultEnv) {
-	s := e.begin(30, twice)
+	s := e.begin(30, longer)
 	leader := e.leader()
 	holder := e.holder()
 	e.eventually("it writes what it has written before, and does not read it again", func() bool {

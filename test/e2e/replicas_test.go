@@ -31,8 +31,8 @@ const (
 	// beginAfter is how many reviews are answered when a storm is in its midst.
 	beginAfter = 700
 	// pace is how many calls a storm makes in a second, so that it goes on after a fault without being large, and
-	// briefly and twice are the Events of a recorder in one of 25 and of 50 seconds.
-	pace, briefly, twice = 100, 150, 300
+	// briefly and longer are the Events of a recorder in one of 25 and of 50 seconds.
+	pace, briefly, longer = 100, 150, 300
 	// leastAfter is how many calls of a storm come after a fault, at least.
 	leastAfter = 500
 )
