@@ -2,6 +2,7 @@ package redis_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -158,4 +159,27 @@ func TestReplicasWhoseClocksAreWrong(t *testing.T) {
 func withQuota(l store.Limits, b store.Bucket) store.Limits {
 	l.Quotas = append(l.Quotas, b)
 	return l
+}
+
+// A read that is given up may be answered later, when nobody looks at its command any more: the race detector says so.
+func TestWhatIsGivenUpIsNotLookedAt(t *testing.T) {
+	server := redistest.Start(t, redistest.Options{})
+	s := redis.New(connect(t, server.Addr()), redis.Options{Prefix: "test:"})
+	if err := errors.Join(s.Reach(t.Context()), server.Pause()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	var all sync.WaitGroup
+	for range 8 { // so that they share connections
+		all.Go(func() {
+			if err := s.Reach(ctx); err == nil {
+				t.Error("a server that is paused is reached")
+			}
+		})
+	}
+	all.Wait()
+	if err := errors.Join(server.Resume(), s.Reach(t.Context())); err != nil {
+		t.Fatal(err)
+	}
 }

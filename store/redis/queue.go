@@ -121,7 +121,10 @@ func ask[C redis.Cmder](ctx context.Context, s *Store, n int, command func(i int
 		all[i] = commands[i]
 	}
 	_ = s.client.Call(ctx, all...) // each command has its error
-	var err error
+	err := ctx.Err()
+	if err != nil {
+		return nil, err
+	}
 	for _, c := range all {
 		if e := c.Err(); e != nil && !errors.Is(e, redis.Nil) {
 			err = e

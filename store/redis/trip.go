@@ -75,11 +75,7 @@ func (s *Store) do(ctx context.Context, key store.Key, c *call) (store.Decision,
 // serve takes the calls of a line to Redis, step by step, until none wait. Whoever calls it has made the line busy.
 func (s *Store) serve(ctx context.Context, ln *line) {
 	behind, took := 0, time.Duration(0) // steps in a row that others got ahead of, and how long the last one took
-	for s.waits(ln) {
-		t := s.prepare(ln)
-		if t == nil {
-			continue
-		}
+	for t := s.prepare(ln); t != nil; t = s.prepare(ln) {
 		if behind >= losses {
 			t.reserve = min(max(2*took, reserveMin), reserveMax).Microseconds()
 		}
@@ -101,16 +97,6 @@ func (s *Store) serve(ctx context.Context, ln *line) {
 	}
 }
 
-// waits reports whether calls wait in a line, which is no longer busy if none do.
-func (s *Store) waits(ln *line) bool {
-	ls := s.lines
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	ln.busy = len(ln.waiting) > 0
-	ls.measure(ln)
-	return ln.busy
-}
-
 // trip is what one step takes to a register.
 type trip struct {
 	line   *line
@@ -125,12 +111,19 @@ type trip struct {
 }
 
 // prepare applies what waits for a register to a copy of it. It returns nil when there is nothing to send; all calls
-// are then finished.
-func (s *Store) prepare(ln *line) *trip {
+// are then finished, and the line is no longer busy.
+func (s *Store) prepare(ln *line) (t *trip) {
 	ls := s.lines
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	t := &trip{line: ln, at: s.now(ln.key)}
+	defer func() {
+		ln.busy = t != nil
+		ls.measure(ln)
+	}()
+	if len(ln.waiting) == 0 {
+		return nil
+	}
+	t = &trip{line: ln, at: s.now(ln.key)}
 	if r := s.log.take(ln.key); r != nil {
 		t.doubts, r.doubts = r.doubts, nil
 		if len(r.ops) > 0 || r.drops.Total > 0 {

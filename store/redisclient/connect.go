@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -21,7 +22,12 @@ const (
 	// clientName is what Redis' CLIENT LIST shows of the connections.
 	clientName = "eventquota"
 	// poolSize bounds the connections to each server.
-	poolSize = 64
+	poolSize = 32
+	// pooledUpTo is how many calls at a time have a connection each, as a lone call is quicker there. More go in batches.
+	pooledUpTo = 2
+	// batchSize is how many calls are sent at once, maxBatches how many batches may be under way to a server, and
+	// maxQueued how many calls may wait for that.
+	batchSize, maxBatches, maxQueued = 16, 8, 4096
 	// reloadEvery is how old a client's view of a Cluster may get, in use. A dead master sends no redirection, and
 	// nothing else names its successor.
 	reloadEvery = 500 * time.Millisecond
@@ -44,11 +50,11 @@ func New(o Options) (*Client, error) {
 	}
 	u := o.universal()
 	if !o.Cluster {
-		return &Client{redis.NewUniversalClient(u)}, nil
+		return newClient(redis.NewUniversalClient(u))
 	}
 	c := u.Cluster()
 	c.ClusterStateReloadInterval = reloadEvery
-	return &Client{redis.NewClusterClient(c)}, nil
+	return newClient(redis.NewClusterClient(c))
 }
 
 func (o *Options) universal() *redis.UniversalOptions {
@@ -160,11 +166,29 @@ func password(flag, path string) (string, error) {
 }
 
 // Client is a client of Redis for calls with short deadlines. It may be used concurrently.
-type Client struct{ redis.UniversalClient }
+type Client struct {
+	redis.UniversalClient
 
-// Call runs commands in one round trip to each server concerned, until the deadline of the context. It returns the first
-// error. A command is only run again if it surely did not run before.
+	batches *redis.AutoPipeliner
+	calling atomic.Int64 // calls under way
+}
+
+func newClient(c redis.UniversalClient) (*Client, error) {
+	// Not full-duplex: that holds on to a connection that answers READONLY.
+	o := redis.DefaultAutoPipelineOptions()
+	o.MaxQueuedCommands, o.MaxBatchSize, o.MaxConcurrentBatches, o.Unordered = maxQueued, batchSize, maxBatches, true
+	batches, err := c.AsyncAutoPipelineWithOptions(o)
+	return &Client{UniversalClient: c, batches: batches}, err
+}
+
+// Call runs commands in one round trip to each server concerned, until the context is done: they may run on then, and must
+// not be looked at. It returns the first error. A command is only run again if it surely did not run before.
 func (c *Client) Call(ctx context.Context, cmds ...redis.Cmder) error {
+	defer c.calling.Add(-1)
+	many := c.calling.Add(1) > pooledUpTo
+	if len(cmds) == 1 && many {
+		return c.batches.Submit(ctx, once{cmds[0]}).WaitContext(ctx)
+	}
 	if len(cmds) == 1 {
 		return c.Process(ctx, once{cmds[0]})
 	}
@@ -178,8 +202,7 @@ func (c *Client) Call(ctx context.Context, cmds ...redis.Cmder) error {
 	return err
 }
 
-// once is a command that is not retried when its answer was lost, as it may have run. It still follows a
-// Cluster's redirections.
+// once is a command that is not retried when its answer was lost, as it may have run. It does follow redirections.
 type once struct{ redis.Cmder }
 
 // NoRetry is asked by the library.

@@ -102,12 +102,16 @@ func TestNoCallOutlivesItsDeadline(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = silent.Close() })
 	connected := newClient(t, new(at(s.Addr())))
+	crowded := newClient(t, new(at(s.Addr())))
+	redisclient.Crowd(crowded)
 	awaitHealed(t, connected, "a")
+	awaitHealed(t, crowded, "a")
 	if err := s.Pause(); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]*redisclient.Client{
 		"an open connection":         connected,
+		"a batch":                    crowded,
 		"a new connection":           newClient(t, new(at(s.Addr()))),
 		"a server that never speaks": newClient(t, new(at(silent.Addr().String()))),
 	} {
@@ -127,6 +131,7 @@ func TestNoCallOutlivesItsDeadline(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitHealed(t, connected, "a")
+	awaitHealed(t, crowded, "a")
 }
 
 func TestAClosedClientFailsEveryCall(t *testing.T) {

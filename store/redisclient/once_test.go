@@ -30,8 +30,10 @@ func TestNoCallRunsTwice(t *testing.T) {
 		proxy  *redistest.Proxy
 		server *redistest.Server
 	}{
-		"on one server": {at(lossy.Addr().String()), lossy, single},
-		"in a cluster":  {clustered, lossyNode, node},
+		"on one server":               {at(lossy.Addr().String()), lossy, single},
+		"on one server, among others": {at(lossy.Addr().String()), lossy, single},
+		"in a cluster":                {clustered, lossyNode, node},
+		"in a cluster, among others":  {clustered, lossyNode, node},
 	} {
 		t.Run(name, func(t *testing.T) {
 			const calls = 5
@@ -39,17 +41,20 @@ func TestNoCallRunsTwice(t *testing.T) {
 			if err := c.Call(t.Context(), redis.NewCmd(t.Context(), "PING")); err != nil { // only answers to calls are to be lost
 				t.Fatal(err)
 			}
+			if strings.HasSuffix(name, "among others") {
+				redisclient.Crowd(c)
+			}
 			for range calls {
 				ctx, cancel := context.WithTimeout(t.Context(), healWithin)
 				tc.proxy.LoseAnswers("EVAL")
-				err := c.Call(ctx, redis.NewCmd(ctx, "EVAL", "return redis.call('INCR', KEYS[1])", 1, "key"))
+				err := c.Call(ctx, redis.NewCmd(ctx, "EVAL", "return redis.call('INCR', KEYS[1])", 1, name))
 				tc.proxy.LoseAnswers("")
 				cancel()
 				if err == nil {
 					t.Error("a call without an answer succeeds")
 				}
 			}
-			if n, err := tc.server.Client().Get(t.Context(), "key").Int(); n != calls || err != nil {
+			if n, err := tc.server.Client().Get(t.Context(), name).Int(); n != calls || err != nil {
 				t.Errorf("%d calls ran %d times, %v", calls, n, err)
 			}
 		})
