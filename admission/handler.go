@@ -33,8 +33,7 @@ const (
 	firstBytes = 8 << 10
 )
 
-// Handler serves one phase over HTTP. Its fields are set before the first call and not changed after; it is safe for
-// concurrent use.
+// Handler serves one phase over HTTP. Its fields are set before the first call; after that it is safe for concurrent use.
 type Handler struct {
 	// Name is that of the phase, for the Gate's Recorder.
 	Name  string

@@ -154,8 +154,7 @@ func (m *Managed) agree(ctx context.Context, found []hook, complete bool) (*rota
 	return &r, nil
 }
 
-// due is the step to take. The next certificate is ready if all webhook configurations are known, trust it and have its
-// path.
+// due is the step to take. The next certificate is ready if every webhook configuration is known, trusts it and has its path.
 func (m *Managed) due(r *rotation, now time.Time, found []hook, complete bool) step {
 	host := m.trust.service.host()
 	pair, err := r.next.pair()

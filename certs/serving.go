@@ -21,8 +21,7 @@ const lookTimeout = time.Minute
 // errNoCertificate is why nothing can be served yet.
 var errNoCertificate = errors.New("there is no serving certificate yet")
 
-// Serving is the serving certificate. Make one with NewMounted or NewManaged. Its methods may be called concurrently,
-// Run once.
+// Serving is the serving certificate, made by NewMounted or NewManaged. Its methods may be called concurrently, Run once.
 type Serving struct {
 	trust  trust
 	timing timing

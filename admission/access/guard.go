@@ -29,8 +29,7 @@ const (
 	// none is pushed out early.
 	guardAnswers = 1024
 	guardReviews = 10
-	// keepKnown is how long a token, and the address that it came from, have the lane of known ones after they were
-	// allowed.
+	// keepKnown is how long a token and its address have the lane of known ones after they were allowed.
 	keepKnown = time.Hour
 	// keepAllowed is how long a revoked token or right still works, and keepRefused how long a new one
 	// does not work yet.

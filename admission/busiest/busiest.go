@@ -136,8 +136,7 @@ func (by By) name(k key) string {
 	return part(k[0])
 }
 
-// part is s, quoted where it is empty, contains a separator or looks quoted, or where a terminal could not just print
-// it.
+// part is s, quoted where it is empty, contains a separator or looks quoted, or where a terminal could not print it.
 func part(s string) string {
 	odd := func(r rune) bool { return r == ' ' || r == '/' || !strconv.IsPrint(r) }
 	if s == "" || s[0] == '"' || strings.ContainsFunc(s, odd) || !utf8.ValidString(s) {

@@ -27,8 +27,7 @@ func Spread(next http.Handler, calls int, draining *atomic.Bool) http.Handler {
 	})
 }
 
-// Bound is l with at most so many connections at a time, at least 1. refused is called for each that is closed above
-// that.
+// Bound is l with at most so many connections at a time, at least 1. refused is called for each that is closed above it.
 //
 // When there is no place, a newcomer takes that of a connection from the address that has most, if that has more than the
 // newcomer's would have; otherwise the newcomer is closed. So no client can keep others out, as it could if a listener

@@ -46,8 +46,7 @@ type group struct {
 	writes    []*write
 }
 
-// claim claims what falls due within ahead, and returns how many groups are held then; one more when the store did not
-// return all.
+// claim claims what falls due within ahead, and returns how many groups are held then; one more if that was not all.
 func (s *Settler) claim(ctx context.Context, ahead time.Duration) int {
 	free := maxGroups - len(s.held)
 	if free == 0 || !s.opts.Available() {

@@ -17,8 +17,7 @@ import (
 const minSweep = 4096
 
 // apiServer is what an API server would have stored, and what recorders have sent in vain: a recorder sends an Event
-// again when it finds that it is not stored. The Events are in the spool; memory holds some 100 bytes of each that has
-// not expired.
+// again when it finds that it is not stored. The Events are in the spool; memory holds some 100 bytes of each live one.
 type apiServer struct {
 	spool  *spool
 	events map[store.Key]kept

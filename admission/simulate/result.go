@@ -15,8 +15,7 @@ import (
 
 // What may become of a write, beside the outcomes of admission.
 const (
-	// Failed is a write that admission let pass and the API server did not take: its name was taken, or it had
-	// none.
+	// Failed is a write that admission let pass and the API server did not take: it had no name, or a taken one.
 	Failed admission.Outcome = "failed"
 	// Unknown is a write to an Event of which the input does not say enough.
 	Unknown admission.Outcome = "unknown"
@@ -150,8 +149,7 @@ func (r *Result) finish() {
 // maxSlots bounds a Timeline.
 const maxSlots = 240
 
-// Timeline says when what was decided, from the first write to the last: the same time in every Result of one
-// Trace.
+// Timeline says when what was decided, from the first write to the last: the same time in every Result of a Trace.
 type Timeline struct {
 	// Seconds is how long a slot is: a power of two, at least 1.
 	Seconds int64 `json:"seconds"`

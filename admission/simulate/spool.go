@@ -16,8 +16,7 @@ type spool struct {
 	end  int64 // where the next write goes
 }
 
-// newSpool makes a spool. Where the system allows it, the file has no name, so that nothing is left of a process that
-// is killed.
+// newSpool makes a spool. Where the system allows it, the file has no name, so a process that is killed leaves nothing.
 func newSpool() (*spool, error) {
 	file, err := os.CreateTemp("", "eventquota-simulate-")
 	if err != nil {

@@ -22,8 +22,7 @@ const (
 	messageBytes = 32768
 )
 
-// setConditions says in s what became of a generation. Conditions that have not changed keep the time of their last
-// transition.
+// setConditions says in s what became of a generation. A condition that is as before keeps the time of its transition.
 func (r *record) setConditions(s *v1alpha1.Status, now time.Time) {
 	set(s, accepted(&r.report), r.report.Generation, now)
 	set(s, ready(&r.report, len(r.shadowed) > 0), r.report.Generation, now)

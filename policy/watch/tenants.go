@@ -24,8 +24,7 @@ const (
 	totalSize = 1 << 20
 )
 
-// share is how much each namespace may have of totalSize, by what they want: where not all fit, those that want most
-// give way.
+// share is how much each namespace may have of totalSize, by what they want: if not all fits, those that want most give way.
 func share(wanted []int) int {
 	slices.Sort(wanted)
 	left := totalSize

@@ -78,8 +78,7 @@ type Replica struct {
 	Close func()
 }
 
-// newReplica is asked at u, with the token and by the CA of a config. It follows no redirection, so that a token goes
-// nowhere else.
+// newReplica is asked at u, with a config's token and CA. It follows no redirection, so that the token goes nowhere else.
 func newReplica(name string, u *url.URL, config *rest.Config, end func()) (*Replica, error) {
 	config.Timeout = timeout
 	client, err := rest.HTTPClientFor(config)

@@ -157,8 +157,7 @@ func (s *server) refused(by string) func(error) {
 	}
 }
 
-// reviews answers the reviews of both phases. failed is called after a call that the API server counts as failed; nil for
-// nothing.
+// reviews answers the reviews of both phases. failed, unless nil, is called after one that the API server counts as failed.
 func (s *server) reviews(failed func()) http.Handler {
 	gate := &admission.Gate{
 		Policies:         s.policies.InForce(),

@@ -28,8 +28,7 @@ type row struct {
 	Bar        []rect
 }
 
-// etcd is what reaches etcd: a row of each run, and one without eventquota before those that have as many writes to
-// begin with.
+// etcd is what reaches etcd: a row of each run, and one without eventquota before those that begin with as many writes.
 func (r *Report) etcd() table {
 	t, most := table{Title: "Writes to etcd", Heads: []any{"total", "by clients", "of counts", "of notices"}}, int64(1)
 	for _, run := range r.Runs {
