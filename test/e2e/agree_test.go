@@ -30,7 +30,7 @@ func TestAllCountsAgree(t *testing.T) {
 	e.eventually("every replica knows both policies", func() bool { return slices.Min(e.each("eventquota_policies")) == 3 })
 	begun := time.Now()
 	_, err := storm.Storm{
-		Namespace: statusNamespace, Pods: 10, Events: 500, Repeating: 2, Similar: 2, Series: 2, Reasons: 3,
+		Namespace: statusNamespace, Pods: 4, Events: 200, Repeating: 2, Similar: 2, Series: 2, Reasons: 3,
 	}.Run(t.Context(), e.config)
 	e.must(err)
 	e.allTookPart("mutate")

@@ -88,7 +88,7 @@ func (a away) test(e *faultEnv) {
 		e.Errorf("%d Events of one source and object were stored, want %d by each of the replicas it went to, %d at most",
 			alone.stored, healthy.stored, most)
 	}
-	e.must(e.storm(namespace, 200))
+	e.must(e.storm(namespace, 60))
 	e.noneFailed()
 
 	e.must(a.back())

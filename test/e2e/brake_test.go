@@ -18,6 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/eventquota/eventquota/admission/settler"
 	"github.com/eventquota/eventquota/test/cluster"
@@ -88,13 +90,15 @@ func (e *setEnv) everyReplicaKnows(a *asker) {
 // stormOn makes storms, one after the other, until end is called.
 func (e *setEnv) stormOn(namespace string) (end func()) {
 	ctx, cancel := context.WithCancel(e.Context())
+	config := rest.CopyConfig(e.config)
+	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(2*pace, pace)
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
 		for ctx.Err() == nil {
 			_, err := storm.Storm{
 				Namespace: namespace, Pods: 30, Events: storm.MaxEvents, Repeating: 2, Similar: 2, Series: 1, Reasons: 2,
-			}.Run(ctx, e.config)
+			}.Run(ctx, config)
 			if err != nil && ctx.Err() == nil {
 				e.Errorf("storm: %v", err)
 				return

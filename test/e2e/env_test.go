@@ -142,7 +142,7 @@ func (e *env) event(namespace, name string) *corev1.Event {
 // eventually waits until check holds.
 func (e *env) eventually(what string, check func() bool) {
 	e.Helper()
-	err := wait.PollUntilContextTimeout(e.Context(), 100*time.Millisecond, 5*time.Minute, true,
+	err := wait.PollUntilContextTimeout(e.Context(), 200*time.Millisecond, 5*time.Minute, true,
 		func(context.Context) (bool, error) { return check(), nil })
 	if err != nil {
 		e.Fatalf("%s: not within five minutes", what)

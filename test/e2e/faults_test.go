@@ -170,7 +170,7 @@ const (
 func (e *faultEnv) quiet() {
 	e.Helper()
 	state, since := "", time.Now()
-	err := wait.PollUntilContextTimeout(e.Context(), 200*time.Millisecond, quietWithin, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(e.Context(), 500*time.Millisecond, quietWithin, true, func(context.Context) (bool, error) {
 		pending, waiting := int64(0), append(e.each(storeUnavailable), e.each(reportsWaiting)...)
 		for _, p := range e.pending() {
 			if p.Name != "" {
@@ -221,7 +221,7 @@ func (e *faultEnv) refuses(i int) {
 	e.eventually("the replica has refused Events", func() (refuses bool) {
 		for _, m := range e.metrics(e.set.Replicas[i])["eventquota_decisions_total"].GetMetric() {
 			for _, label := range m.GetLabel() {
-				refuses = refuses || label.GetValue() == "drop" && m.GetCounter().GetValue() > 50
+				refuses = refuses || label.GetValue() == "drop" && m.GetCounter().GetValue() > 20
 			}
 		}
 		return refuses

@@ -124,8 +124,8 @@ func (f *flood) note(k spamKey, e *corev1.Event, err error) error {
 }
 
 const (
-	floodSources = 3
-	floodObjects = 4
+	floodSources = 2
+	floodObjects = 3
 	// repeats is an annotation with the name of the Event that another repeats.
 	repeats = "example.com/repeats"
 )

@@ -19,7 +19,7 @@ func TestChangesOfPolicies(t *testing.T) {
 	e := newEnv(t, cluster.Options{NoAudit: true})
 	e.policiesGovern(e.namespace("known"))
 	t.Run("the last valid version goes on governing", func(t *testing.T) { e.in(t).keepsTheLastValidVersion() })
-	t.Run("a change is in force within a second and as a whole, at 500 Events a second", func(t *testing.T) {
+	t.Run("a change is in force within a second and as a whole, at 250 Events a second", func(t *testing.T) {
 		e.in(t).changesAsAWhole()
 	})
 }

@@ -29,12 +29,12 @@ const (
 	// replicatedWithin is how long Redis may take to tell its replicas.
 	replicatedWithin = time.Second
 	// beginAfter is how many reviews are answered when a storm is in its midst.
-	beginAfter = 700
+	beginAfter = 350
 	// pace is how many calls a storm makes in a second, so that it goes on after a fault without being large, and
 	// briefly and longer are the Events of a recorder in one of 25 and of 50 seconds.
-	pace, briefly, longer = 100, 150, 300
+	pace, briefly, longer = 50, 75, 150
 	// leastAfter is how many calls of a storm come after a fault, at least.
-	leastAfter = 500
+	leastAfter = 250
 )
 
 // faultEnv is three replicas that share a Redis.

@@ -23,8 +23,8 @@ import (
 
 const (
 	// rolloutRate is how many requests a second recorders make during a rollout, for about
-	// 300 Events.
-	rolloutRate = 340
+	// 150 Events.
+	rolloutRate = 170
 	// endpointLate is how long after its signal to stop a replica may stay an endpoint. The
 	// shipped shutdown delay is more than twice that, for a machine that is busy.
 	endpointLate = 2 * time.Second
@@ -93,7 +93,7 @@ func TestARolloutOfOneReplicaLosesNoCount(t *testing.T) {
 	}
 	e := newSetEnv(t, 2, append(shippedFlags(shippedDeployment(t)), "--calls-per-connection=20")...)
 	e.must(e.set.Stop(t.Context(), 1))
-	end := e.repeats(e.namespace("rollout"), 8)
+	end := e.repeats(e.namespace("rollout"), 4)
 	e.eventually("the old replica is called", func() bool { return e.allCalledBut(1) })
 	e.must(e.set.Restart(t.Context(), 1))
 	for range 20 { // while both decide

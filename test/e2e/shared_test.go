@@ -27,7 +27,7 @@ const (
 	// A connection carries 3 to 8 calls of one phase. Of the 400 connections or more
 	// of a test, one replica then gets less than 10 % with a chance below
 	// exp(-400 D) = 4e-7, where D = 0.0367 is the relative entropy of 0.1 to 0.2,
-	// were all connections of one length. A flood makes twice as many.
+	// were all connections of one length.
 	sharedShare = 0.1
 )
 

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/eventquota/eventquota/test/storm"
@@ -13,12 +12,15 @@ import (
 
 // fairShare is the least part of the calls that each of 3 replicas must get.
 //
-// A connection carries 5 to 15 calls of one phase, and goes to each replica with
+// A connection carries 2 to 6 calls of one phase, and goes to each replica with
 // a chance of 1/3. Of the 300 connections or more of a test, one replica then
 // gets less than 15 % with a chance below exp(-300 D) = 6e-12, where D = 0.0867
 // is the relative entropy of 0.15 to 1/3, were all connections of one length.
 // Lengths that differ add a twelfth to the variance: about 1e-10.
 const fairShare = 0.15
+
+// spreadCalls make 300 connections.
+const spreadCalls = 1200
 
 // TestSpread holds that calls to a Service are spread over its replicas, by
 // connections that end, and that no call fails by that.
@@ -27,23 +29,22 @@ func TestSpread(t *testing.T) {
 		return
 	}
 	// As shipped: a busy API server may need more than half a second to learn that a replica stops.
-	e := newSetEnv(t, 3, "--calls-per-connection=10", "--shutdown-delay=5s")
+	e := newSetEnv(t, 3, "--calls-per-connection=4", "--shutdown-delay=5s")
 	namespace := e.namespace("spread")
 
 	e.spread("a writer that makes one call at a time", []string{"mutate"}, func() {
-		e.write(namespace, 3000)
+		e.write(namespace, spreadCalls)
 	})
-	e.spread("a storm", []string{"mutate"}, func() { e.must(e.storm(namespace, 800)) })
+	e.spread("a storm", []string{"mutate"}, func() { e.must(e.storm(namespace, 260)) })
 	e.noneFailed()
 
 	// A rolling update in a storm, to replicas that never end a connection.
-	var group errgroup.Group
-	group.Go(func() error { return e.storm(namespace, 800) })
+	end := e.pacedStorm(rolloutRate)
 	for i := range e.set.Replicas {
 		e.must(e.set.Stop(t.Context(), i))
 		e.must(e.set.Restart(t.Context(), i, "--calls-per-connection=0"))
 	}
-	e.must(group.Wait())
+	e.must(end())
 	e.noneFailed()
 
 	const calls = 300
@@ -72,8 +73,8 @@ func (e *setEnv) spread(what string, phases []string, do func()) {
 			all += n
 		}
 		e.Logf("%s: /%s was called %v times", what, phase, each)
-		if all < 3000 {
-			e.Errorf("%s: /%s was called %d times, want 3000 or more", what, phase, all)
+		if all < spreadCalls {
+			e.Errorf("%s: /%s was called %d times, want %d or more", what, phase, all, spreadCalls)
 		}
 		if least := slices.Min(each); float64(least) < fairShare*float64(all) {
 			e.Errorf("%s: /%s was called %v times, want each replica at %.0f %% or more", what, phase, each, 100*fairShare)

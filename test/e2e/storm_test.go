@@ -70,7 +70,7 @@ func (e *env) writtenOnceAFlush(begun time.Time) {
 
 const (
 	pendingPods = 20
-	eventsEach  = 200
+	eventsEach  = 120
 	stormer     = "stormer"
 )
 

@@ -18,7 +18,7 @@ import (
 
 // The policies of TestTenantsPolicies: each is as large as the API server allows.
 const (
-	tenants, policiesEach     = 40, 50
+	tenants, policiesEach     = 20, 50
 	conditions, expressionMax = 16, 2048
 	// memoryLimit is that of the Deployment that is shipped.
 	memoryLimit = 512 << 20

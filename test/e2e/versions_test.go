@@ -22,7 +22,7 @@ import (
 const (
 	versions = 6
 	// streamRate is in Events a second.
-	streamRate = 500
+	streamRate = 250
 	// streamPlaces bounds the Events that are under way: a namespace alone may have half of --max-in-flight decided at the
 	// same time.
 	streamPlaces = 120
