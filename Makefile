@@ -79,10 +79,10 @@ build: ## Build bin/eventquota
 test: export GOGC := 400
 test: redis-server chromium ## Run all tests
 	@failed=; part() { name=$$1; shift; (set -x; "$$@") || failed="$$failed $$name"; }; \
-	part units $(GO_TEST) $(filter-out $(RACED),$(UNITS)); \
-	part stores $(RACE_TEST) $(RACED); \
+	units() { $(GO_TEST) $(filter-out $(RACED),$(UNITS)) & $(RACE_TEST) $(RACED); raced=$$?; wait $$! && return $$raced; }; \
+	part units units; \
 	part attacks $(GO_TEST) $(ALONE); \
-	part ./test/... $(GO_TEST) -p 2 -parallel 3 $(filter-out $(ALONE),$(CLUSTERS)); \
+	part ./test/... $(GO_TEST) -p 2 -parallel 4 $(filter-out $(ALONE),$(CLUSTERS)); \
 	modules() { printf '%s\n' $(TESTED) | xargs -P 2 -I {} sh -xc 'cd {} && $(GO_TEST) -count=1 ./...'; }; \
 	part modules modules; \
 	if [ -n "$$failed" ]; then echo "These parts failed:$$failed" >&2; exit 1; fi
