@@ -44,9 +44,7 @@ func TestTheOldestRulesOfANamespaceAreInForce(t *testing.T) {
 		"EventPolicy many/p100": "64 of the kind EventPolicy", "EventPolicy many/p099": "64 of the kind EventPolicy",
 		"EventPolicy large/p100": "131072 bytes", "EventPolicy large/p099": "131072 bytes",
 	})
-	if got := limits(r.Cache, "many"); len(got) != 1 {
-		t.Errorf("limits %v", got)
-	}
+	eventually(t, "the quota, which comes by a watch of its own, is in force", func() bool { return len(limits(r.Cache, "many")) == 1 })
 	r.own.Delete(aged(t, "many", 65, ""))
 	r.wantGoverns(t, "many", "EventPolicy many/p099@1")
 	small := aged(t, "large", 4, "")
