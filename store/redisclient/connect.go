@@ -22,11 +22,11 @@ const (
 	// clientName is what Redis' CLIENT LIST shows of the connections.
 	clientName = "eventquota"
 	// poolSize bounds the connections to each server.
-	poolSize = 32
+	poolSize = 64
 	// pooledUpTo is how many calls at a time have a connection each, as a lone call is quicker there. More go in batches.
 	pooledUpTo = 2
-	// batchSize is how many calls are sent at once, maxBatches how many batches may be under way to a server, and
-	// maxQueued how many calls may wait for that.
+	// batchSize is how many calls are sent at once, maxBatches how many batches may be under way, and maxQueued how many
+	// calls may wait for that.
 	batchSize, maxBatches, maxQueued = 16, 8, 4096
 	// reloadEvery is how old a client's view of a Cluster may get, in use. A dead master sends no redirection, and
 	// nothing else names its successor.
@@ -49,12 +49,18 @@ func New(o Options) (*Client, error) {
 		return nil, err
 	}
 	u := o.universal()
-	if !o.Cluster {
-		return newClient(redis.NewUniversalClient(u))
+	if o.Cluster {
+		// Without batches: one would wait for the slowest master, and may tell of a command that ran that it was redirected.
+		c := u.Cluster()
+		c.ClusterStateReloadInterval = reloadEvery
+		return &Client{UniversalClient: redis.NewClusterClient(c)}, nil
 	}
-	c := u.Cluster()
-	c.ClusterStateReloadInterval = reloadEvery
-	return newClient(redis.NewClusterClient(c))
+	// Not full-duplex: that holds on to a connection that answers READONLY.
+	b := redis.DefaultAutoPipelineOptions()
+	b.MaxQueuedCommands, b.MaxBatchSize, b.MaxConcurrentBatches, b.Unordered = maxQueued, batchSize, maxBatches, true
+	c := redis.NewUniversalClient(u)
+	batches, err := c.AsyncAutoPipelineWithOptions(b)
+	return &Client{UniversalClient: c, batches: batches}, err
 }
 
 func (o *Options) universal() *redis.UniversalOptions {
@@ -169,16 +175,8 @@ func password(flag, path string) (string, error) {
 type Client struct {
 	redis.UniversalClient
 
-	batches *redis.AutoPipeliner
-	calling atomic.Int64 // calls under way
-}
-
-func newClient(c redis.UniversalClient) (*Client, error) {
-	// Not full-duplex: that holds on to a connection that answers READONLY.
-	o := redis.DefaultAutoPipelineOptions()
-	o.MaxQueuedCommands, o.MaxBatchSize, o.MaxConcurrentBatches, o.Unordered = maxQueued, batchSize, maxBatches, true
-	batches, err := c.AsyncAutoPipelineWithOptions(o)
-	return &Client{UniversalClient: c, batches: batches}, err
+	batches *redis.AutoPipeliner // nil for none
+	calling atomic.Int64         // calls under way
 }
 
 // Call runs commands in one round trip to each server concerned, until the context is done: they may run on then, and must
@@ -186,7 +184,7 @@ func newClient(c redis.UniversalClient) (*Client, error) {
 func (c *Client) Call(ctx context.Context, cmds ...redis.Cmder) error {
 	defer c.calling.Add(-1)
 	many := c.calling.Add(1) > pooledUpTo
-	if len(cmds) == 1 && many {
+	if len(cmds) == 1 && many && c.batches != nil {
 		return c.batches.Submit(ctx, once{cmds[0]}).WaitContext(ctx)
 	}
 	if len(cmds) == 1 {
