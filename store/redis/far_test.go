@@ -161,7 +161,7 @@ func withQuota(l store.Limits, b store.Bucket) store.Limits {
 	return l
 }
 
-// A read that is given up may be answered later, when nobody looks at its command any more: the race detector says so.
+// A read that is given up may be answered much later. Whoever looks at its command waits for that, so nobody does.
 func TestWhatIsGivenUpIsNotLookedAt(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{})
 	s := redis.New(connect(t, server.Addr()), redis.Options{Prefix: "test:"})

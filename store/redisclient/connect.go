@@ -179,12 +179,11 @@ type Client struct {
 	calling atomic.Int64         // calls under way
 }
 
-// Call runs commands in one round trip to each server concerned, until the context is done: they may run on then, and must
-// not be looked at. It returns the first error. A command is only run again if it surely did not run before.
+// Call runs commands in one round trip to each server concerned, until the context is done: they may run on then, and who
+// looked at one would wait for it. It returns the first error. A command is only run again if it surely did not run before.
 func (c *Client) Call(ctx context.Context, cmds ...redis.Cmder) error {
 	defer c.calling.Add(-1)
-	many := c.calling.Add(1) > pooledUpTo
-	if len(cmds) == 1 && many && c.batches != nil {
+	if c.calling.Add(1) > pooledUpTo && len(cmds) == 1 && c.batches != nil {
 		return c.batches.Submit(ctx, once{cmds[0]}).WaitContext(ctx)
 	}
 	if len(cmds) == 1 {

@@ -109,7 +109,7 @@ func followed(t *testing.T) map[string][]record.Step {
 	if err := os.WriteFile(overlayFile, overlay, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// Dependencies are compiled as the Makefile has it. In this module no function is inlined, whose file could not be told.
+	// Dependencies are compiled as the Makefile has it. No function of this module is inlined: its file could not be told.
 	run := exec.CommandContext(t.Context(), "go", "test", "-overlay="+overlayFile, "-count=1", "-gcflags=all=-dwarf=false", "-gcflags=github.com/eventquota/eventquota/...=-dwarf=false -l", "-run=^TestACreateOnEachStore$", "./cmd/webhook/serve")
 	run.Dir, run.Env = "../..", append(os.Environ(), "EVENTQUOTA_WALK="+said, "CGO_ENABLED=0")
 	if output, err := run.CombinedOutput(); err != nil {
