@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/eventquota/eventquota/test/eventtest"
+	"github.com/eventquota/eventquota/test/ports"
 )
 
 // What the cluster measures is what clients did, in both APIs.
@@ -126,7 +127,7 @@ func (c *Cluster) counts(t *testing.T) (writes, proposals int64) {
 
 // seesWebhooks installs webhooks where nothing listens: the calls are seen nevertheless, they fail, and the writes pass.
 func (c *Cluster) seesWebhooks(t *testing.T) {
-	port, err := freePort(t.Context())
+	port, err := ports.Take()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +139,7 @@ func (c *Cluster) seesWebhooks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = c.InstallWebhooks(t.Context(), Webhooks{URL: "https://127.0.0.1:" + port, ExemptUser: "settler", Mutating: true, Validating: true})
+	err = c.InstallWebhooks(t.Context(), Webhooks{URL: "https://" + ports.Address(port), ExemptUser: "settler", Mutating: true, Validating: true})
 	if err != nil {
 		t.Fatal(err)
 	}

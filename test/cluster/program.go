@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -86,14 +85,4 @@ func healthy(ctx context.Context, client *http.Client, url string) bool {
 func (p *program) stop() {
 	p.end()
 	<-p.exited
-}
-
-// freePort returns a TCP port of 127.0.0.1 that nobody listens on at the moment.
-func freePort(ctx context.Context) (string, error) {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
-	}
-	_, port, err := net.SplitHostPort(listener.Addr().String())
-	return port, errors.Join(err, listener.Close())
 }

@@ -1,6 +1,11 @@
 package cluster
 
-import "context"
+import (
+	"context"
+	"strconv"
+
+	"github.com/eventquota/eventquota/test/ports"
+)
 
 // startScheduler starts kube-scheduler with the rights that Kubernetes gives to it by
 // its user name, and without leader election: there is only one.
@@ -9,11 +14,11 @@ func (c *Cluster) startScheduler(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	port, err := freePort(ctx)
+	port, err := ports.Take()
 	if err != nil {
 		return err
 	}
-	scheduler, err := startProgram(ctx, c.Dir, path, "https://127.0.0.1:"+port+"/healthz",
+	scheduler, err := startProgram(ctx, c.Dir, path, "https://"+ports.Address(port)+"/healthz",
 		"--kubeconfig="+kubeconfig,
 		"--authentication-kubeconfig="+kubeconfig,
 		"--authorization-kubeconfig="+kubeconfig,
@@ -21,7 +26,7 @@ func (c *Cluster) startScheduler(ctx context.Context, path string) error {
 		"--kube-api-qps=500", // ten times the default, so that a storm of pods does not wait for it
 		"--kube-api-burst=1000",
 		"--bind-address=127.0.0.1",
-		"--secure-port="+port,
+		"--secure-port="+strconv.Itoa(port),
 	)
 	if err != nil {
 		return err

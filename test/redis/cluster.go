@@ -75,7 +75,7 @@ func (c *Cluster) shareInSync(ctx context.Context, addr string, replicas int) er
 		if err != nil {
 			return err
 		}
-		if strings.Contains(info, fmt.Sprintf("master_port:%d\r", master.port.number)) {
+		if strings.Contains(info, fmt.Sprintf("master_port:%d\r", master.port)) {
 			nodes = append(nodes, s)
 		}
 	}

@@ -44,7 +44,7 @@ func (c *Cluster) start(ctx context.Context, o Options, masters, replicas int) e
 // join gives the slots to the first servers, in equal shares, and waits until
 // every server knows every other.
 func (c *Cluster) join(ctx context.Context, masters int) error {
-	first := c.servers[0].port.number
+	first := c.servers[0].port
 	for i, s := range c.servers {
 		if i < masters {
 			from, to := i*clusterSlots/masters, (i+1)*clusterSlots/masters-1

@@ -44,7 +44,7 @@ func (s *Sentinel) start(ctx context.Context, o Options) error {
 	s.servers = append(s.servers, master)
 	o.certs = master.Certs
 	replica := o
-	replica.Lines = append(slices.Clone(o.Lines), fmt.Sprintf("replicaof 127.0.0.1 %d", master.port.number))
+	replica.Lines = append(slices.Clone(o.Lines), fmt.Sprintf("replicaof 127.0.0.1 %d", master.port))
 	for range sentinelReplicas {
 		server, err := newServer(ctx, replica, data)
 		if err != nil {
@@ -53,7 +53,7 @@ func (s *Sentinel) start(ctx context.Context, o Options) error {
 		s.servers = append(s.servers, server)
 	}
 	for range sentinels {
-		server, err := newServer(ctx, o, watching(master.port.number), "--sentinel")
+		server, err := newServer(ctx, o, watching(master.port), "--sentinel")
 		if err != nil {
 			return err
 		}

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/eventquota/eventquota/test/ports"
 )
 
 // startsTried is how many ports are tried when something that is not of this
@@ -30,7 +32,7 @@ type Server struct {
 	Certs *Certs
 
 	args   []string // of redis-server, after the configuration file
-	port   *port
+	port   int
 	client *redis.Client
 
 	mu      sync.Mutex // held while the process starts or ends
@@ -69,22 +71,22 @@ func newServer(ctx context.Context, o Options, lines func(o *Options, port int) 
 
 // start starts the server on a new port.
 func (s *Server) start(ctx context.Context, o *Options, lines func(o *Options, port int) []string) error {
-	if s.port != nil {
-		s.port.release()
+	if s.client != nil {
+		ports.GiveBack(s.port)
 		_ = s.client.Close()
 	}
 	config, err := s.Certs.client()
 	if err != nil {
 		return err
 	}
-	if s.port, err = newPort(); err != nil {
+	if s.port, err = ports.Take(); err != nil {
 		return err
 	}
 	s.client = redis.NewClient(&redis.Options{
 		Addr: s.Addr(), Password: o.Password, TLSConfig: config, MaxRetries: -1, DialerRetries: 1,
 		DialTimeout: time.Second, ReadTimeout: 2 * time.Second, ContextTimeoutEnabled: true,
 	})
-	content := strings.Join(append(lines(o, s.port.number), "dir "+quote(s.Dir)), "\n") + "\n"
+	content := strings.Join(append(lines(o, s.port), "dir "+quote(s.Dir)), "\n") + "\n"
 	if err := os.WriteFile(s.config(), []byte(content), 0o600); err != nil {
 		return err
 	}
@@ -95,7 +97,7 @@ func (s *Server) config() string  { return filepath.Join(s.Dir, "redis.conf") }
 func (s *Server) logFile() string { return filepath.Join(s.Dir, "log") }
 
 // Addr is its host and port.
-func (s *Server) Addr() string { return address(s.port.number) }
+func (s *Server) Addr() string { return ports.Address(s.port) }
 
 // Client is a client of the default user, which may do everything. It belongs
 // to the server and tries nothing twice.
@@ -107,8 +109,8 @@ func (s *Server) Log() string { return tail(s.logFile()) }
 // Close kills the process and removes its directory.
 func (s *Server) Close() error {
 	s.Kill()
-	if s.port != nil {
-		s.port.release()
+	if s.client != nil {
+		ports.GiveBack(s.port)
 		_ = s.client.Close()
 	}
 	return os.RemoveAll(s.Dir)

@@ -40,7 +40,7 @@ func inSync(ctx context.Context, servers []*Server, master *Server, replicas int
 			}
 			continue
 		}
-		if !strings.Contains(info, fmt.Sprintf("master_port:%d\r", master.port.number)) || !strings.Contains(info, "master_link_status:up") {
+		if !strings.Contains(info, fmt.Sprintf("master_port:%d\r", master.port)) || !strings.Contains(info, "master_link_status:up") {
 			return fmt.Errorf("the replica at %s is not in sync:\n%s", s.Addr(), info)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/eventquota/eventquota/test/cluster"
+	"github.com/eventquota/eventquota/test/ports"
 )
 
 // Start starts the webhook program at path with the flags of serve given, and
@@ -28,9 +29,11 @@ func Start(ctx context.Context, c *cluster.Cluster, path string, flags ...string
 	if err != nil {
 		return nil, fmt.Errorf("make the replica's directory: %w", err)
 	}
-	ports, err := freePorts(3)
-	if err != nil {
-		return nil, err
+	var taken [3]int
+	for i := range taken {
+		if taken[i], err = ports.Take(); err != nil {
+			return nil, err
+		}
 	}
 	ca, err := cluster.ServingCertificate(dir, "127.0.0.1", serviceName+"."+cluster.ServiceNamespace+".svc")
 	if err != nil {
@@ -41,7 +44,7 @@ func Start(ctx context.Context, c *cluster.Cluster, path string, flags ...string
 		return nil, err
 	}
 	return startAt(ctx, c, place{
-		host: "127.0.0.1", port: ports[0], health: ports[1], metrics: ports[2],
+		host: "127.0.0.1", port: taken[0], health: taken[1], metrics: taken[2],
 		kubeconfig: kubeconfig, certDir: dir, ca: ca,
 	}, path, flags)
 }
@@ -130,18 +133,4 @@ func (r *Replica) waitUntilReady(ctx context.Context, url string) error {
 		return fmt.Errorf("wait for the webhook to be ready: %w\n%s", err, r.Log())
 	}
 	return nil
-}
-
-// freePorts finds TCP ports on loopback that nobody listens on.
-func freePorts(n int) ([]int, error) {
-	ports := make([]int, n)
-	for i := range ports {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, fmt.Errorf("find a free port: %w", err)
-		}
-		defer l.Close()
-		ports[i] = l.Addr().(*net.TCPAddr).Port
-	}
-	return ports, nil
 }

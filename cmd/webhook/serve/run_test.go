@@ -26,6 +26,7 @@ import (
 
 	"github.com/eventquota/eventquota/test/cli"
 	"github.com/eventquota/eventquota/test/cluster"
+	"github.com/eventquota/eventquota/test/ports"
 )
 
 // TestStopLosesNothing holds the order of a stop: readiness fails first, calls
@@ -239,8 +240,8 @@ func servingWithLog(t *testing.T, api *apiServer, log logr.Logger, change func(o
 	o := defaultOptions()
 	o.Host, o.Port = "127.0.0.1", freePort(t)
 	o.CertDir = certificate(t)
-	o.HealthAddress = fmt.Sprintf("127.0.0.1:%d", freePort(t))
-	o.MetricsAddress, o.MetricsSecure = fmt.Sprintf("127.0.0.1:%d", freePort(t)), false
+	o.HealthAddress = ports.Address(freePort(t))
+	o.MetricsAddress, o.MetricsSecure = ports.Address(freePort(t)), false
 	o.Kubeconfig = api.kubeconfig(t)
 	o.ShutdownDelay, o.Deadline = 0, 10*time.Second // on a machine that is busy
 	change(o)
@@ -257,12 +258,11 @@ func servingWithLog(t *testing.T, api *apiServer, log logr.Logger, change func(o
 
 func freePort(t *testing.T) int {
 	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	port, err := ports.Take()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	return port
 }
 
 // certificate is a directory with a serving certificate.
@@ -292,5 +292,12 @@ func (s *served) end(t *testing.T) {
 // ready waits until a server is ready.
 func (s *served) ready(t *testing.T) {
 	t.Helper()
-	cli.Eventually(t, "ready", func() bool { return get(t, "http://"+s.opts.HealthAddress+"/readyz") == http.StatusOK })
+	cli.Eventually(t, "ready", func() bool {
+		select {
+		case err := <-s.ended:
+			t.Fatalf("it has ended: %v", err)
+		default:
+		}
+		return get(t, "http://"+s.opts.HealthAddress+"/readyz") == http.StatusOK
+	})
 }
