@@ -23,7 +23,8 @@ const deadline = 10 * time.Second
 func TestFarReplicaHasItsTurn(t *testing.T) {
 	const callers, wanted = 4, 15
 	server := redistest.Start(t, redistest.Options{})
-	far := redistest.StartProxy(t, server.Addr(), 2*time.Millisecond)
+	far := redistest.StartProxy(t, server.Addr())
+	far.Delay(2 * time.Millisecond)
 	var replicas []*fallback.Store
 	for i, address := range []string{server.Addr(), server.Addr(), far.Addr().String()} {
 		o := fallback.Defaults()

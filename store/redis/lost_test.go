@@ -86,7 +86,7 @@ func (c *tallies) check(t *testing.T, s store.Queue) {
 func TestLostAnswersAreDecidedOnce(t *testing.T) {
 	const wanted, most, objects, messages, burst = 2500, 50_000, 100, 6, 4
 	server := redistest.Start(t, redistest.Options{})
-	way := redistest.StartProxy(t, server.Addr(), 0)
+	way := redistest.StartProxy(t, server.Addr())
 	replicas := []*redis.Store{
 		redis.New(connect(t, way.Addr().String()), redis.Options{Prefix: "test:", StepTimeout: patient}),
 		redis.New(connect(t, way.Addr().String()), redis.Options{Prefix: "test:", StepTimeout: patient}),

@@ -14,7 +14,7 @@ import (
 func TestAnAddressThatMovedToAnotherServerIsFollowed(t *testing.T) {
 	t.Parallel()
 	old, next := redistest.Start(t, redistest.Options{}), redistest.Start(t, redistest.Options{})
-	p := redistest.StartProxy(t, old.Addr(), 0)
+	p := redistest.StartProxy(t, old.Addr())
 	w := underLoad(t, at(p.Addr().String()), "a")
 	host, port, _ := strings.Cut(next.Addr(), ":")
 	if err := old.Client().ReplicaOf(t.Context(), host, port).Err(); err != nil {

@@ -15,10 +15,10 @@ import (
 func TestNoCallRunsTwice(t *testing.T) {
 	t.Parallel()
 	single := redistest.Start(t, redistest.Options{})
-	lossy := redistest.StartProxy(t, single.Addr(), 0)
+	lossy := redistest.StartProxy(t, single.Addr())
 	cluster := redistest.StartCluster(t, redistest.Options{}, 1, 0)
 	node := cluster.Servers()[0]
-	lossyNode := redistest.StartProxy(t, node.Addr(), 0)
+	lossyNode := redistest.StartProxy(t, node.Addr())
 	_, port, _ := strings.Cut(lossyNode.Addr().String(), ":")
 	if err := node.Client().ConfigSet(t.Context(), "cluster-announce-port", port).Err(); err != nil {
 		t.Fatal(err)

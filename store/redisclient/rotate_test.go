@@ -50,7 +50,7 @@ func TestChangedCertificatesAreUsed(t *testing.T) {
 	t.Parallel()
 	first := redistest.Start(t, redistest.Options{TLS: true})
 	second := redistest.Start(t, redistest.Options{TLS: true})
-	p := redistest.StartProxy(t, first.Addr(), 0)
+	p := redistest.StartProxy(t, first.Addr())
 	dir := t.TempDir()
 	install := func(c *redistest.Certs) {
 		t.Helper()

@@ -45,7 +45,7 @@ func (e *env) settlerCalls(namespace string) []auditCall {
 	return slices.DeleteFunc(calls, func(c auditCall) bool { return c.code/100 != 2 })
 }
 
-// callsOf are those of some users.
+// callsOf are those of some users, in a namespace or, for an empty one, in all.
 func (e *env) callsOf(namespace string, wanted func(user string) bool) (calls []auditCall) {
 	e.Helper()
 	file, err := os.Open(e.cluster.AuditLog)
@@ -80,7 +80,7 @@ func (e *env) callsOf(namespace string, wanted func(user string) bool) (calls []
 			}
 		}
 		e.must(json.Unmarshal(line, &entry))
-		if entry.ObjectRef.Namespace != namespace || !wanted(entry.User.Username) || entry.Verb == "deletecollection" {
+		if namespace != "" && entry.ObjectRef.Namespace != namespace || !wanted(entry.User.Username) || entry.Verb == "deletecollection" {
 			continue
 		}
 		body := entry.RequestObject

@@ -2,11 +2,7 @@ package e2e
 
 import (
 	"fmt"
-	"io"
-	"net"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,52 +21,36 @@ const (
 )
 
 // TestStoreAway holds I5 and the limits for two replicas whose Redis does not
-// answer, and I1 for when it is back.
+// answer, in one way after the other, and I1 for when it is back.
 func TestStoreAway(t *testing.T) {
 	if !isolated(t) {
 		return
 	}
-	for _, tt := range []struct {
-		name string
-		away func(t *testing.T, server *redistest.Server) away
-	}{
-		{"Redis is stopped", func(t *testing.T, server *redistest.Server) away {
-			t.Helper()
-			return away{server.Addr(), server.Stop, func() error { return server.Restart(t.Context()) }}
-		}},
-		{"Redis is paused", func(_ *testing.T, server *redistest.Server) away {
-			return away{server.Addr(), server.Pause, server.Resume}
-		}},
-		{"Redis answers after 5 s", func(t *testing.T, server *redistest.Server) away {
-			t.Helper()
-			p := newSlowProxy(t, server.Addr())
-			slow := func(d time.Duration) func() error {
-				return func() error { p.delay.Store(int64(d)); return nil }
-			}
-			return away{p.listener.Addr().String(), slow(5 * time.Second), slow(0)}
-		}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			r := standalone(t)
-			server, err := r.master(t.Context(), "")
-			if err != nil {
-				t.Fatal(err)
-			}
-			a := tt.away(t, server)
-			e := newSetEnv(t, 2, "--redis-addresses="+a.address, "--calls-per-connection=10")
-			a.test(&faultEnv{setEnv: e, redis: r})
-		})
+	r := standalone(t)
+	server, err := r.master(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
 	}
+	way := redistest.StartProxy(t, server.Addr())
+	slow := func(d time.Duration) func() error {
+		return func() error { way.Delay(d); return nil }
+	}
+	e := &faultEnv{setEnv: newSetEnv(t, 2, "--redis-addresses="+way.Addr().String(), "--calls-per-connection=10"), redis: r}
+	e.away("stopped", server.Stop, func() error { return server.Restart(t.Context()) })
+	e.away("paused", server.Pause, server.Resume)
+	// What a client gave up waiting for is carried out nevertheless.
+	e.away("slow", slow(2500*time.Millisecond), slow(0))
+	(&faultyStorm{faultEnv: e}).holds(0, 0)
 }
 
-// away is a Redis that goes away and comes back.
-type away struct {
-	address    string
-	goes, back func() error
+// away is a subtest in a namespace of its name, in which Redis goes away and comes back.
+func (e *faultEnv) away(name string, goes, back func() error) {
+	e.Run(name, func(t *testing.T) { (&faultEnv{setEnv: &setEnv{env: e.in(t), set: e.set}, redis: e.redis}).goesAndComes(name, goes, back) })
 }
 
-func (a away) test(e *faultEnv) {
-	namespace := e.namespace("away")
+func (e *faultEnv) goesAndComes(name string, goes, back func() error) {
+	namespace := e.namespace(name)
+	decided, reported := e.alone()
 	e.leader()
 	nothing := func() {}
 	healthy := e.writeAll(namespace, "healthy", 100, nothing)
@@ -79,7 +59,7 @@ func (a away) test(e *faultEnv) {
 		e.Errorf("all %d Events of one source and object were stored: that is no limit", healthy.stored)
 	}
 
-	e.must(a.goes())
+	e.must(goes())
 	e.opens(namespace)
 	alone := e.writeAll(namespace, "alone", 200, nothing)
 	e.Logf("without: %s", alone)
@@ -91,14 +71,13 @@ func (a away) test(e *faultEnv) {
 	e.must(e.storm(namespace, 60))
 	e.noneFailed()
 
-	e.must(a.back())
-	back := time.Now()
+	e.must(back())
+	since := time.Now()
 	e.eventually("all replicas ask Redis again", func() bool { return slices.Max(e.each(storeUnavailable)) == 0 })
-	e.Logf("all replicas ask Redis again %s after it is back", time.Since(back).Round(time.Millisecond))
+	e.Logf("all replicas ask Redis again %s after it is back", time.Since(since).Round(time.Millisecond))
 	e.quiet()
-	e.decidedAlone()
+	e.decidedAlone(decided, reported)
 	e.noneFailed()
-	(&faultyStorm{faultEnv: e, namespace: namespace}).holds(0, 0)
 }
 
 // opens holds that each replica soon asks Redis no more.
@@ -125,92 +104,6 @@ func (e *faultEnv) opens(namespace string) {
 		if n > openWithin {
 			e.Errorf("replica %d stopped to ask Redis after %d calls that failed, want %d at most", i, n, openWithin)
 		}
-	}
-}
-
-// slowProxy passes on what a client says to a server at once, and the answers
-// after a delay: what the client gave up waiting for has been carried out.
-type slowProxy struct {
-	listener net.Listener
-	server   string
-	delay    atomic.Int64 // nanoseconds
-
-	mu    sync.Mutex
-	conns []net.Conn
-}
-
-// newSlowProxy starts a proxy without delay, which ends with the test.
-func newSlowProxy(t *testing.T, server string) *slowProxy {
-	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &slowProxy{listener: listener, server: server}
-	t.Cleanup(p.close)
-	go p.serve()
-	return p
-}
-
-func (p *slowProxy) serve() {
-	for {
-		client, err := p.listener.Accept()
-		if err != nil {
-			return
-		}
-		server, err := new(net.Dialer).Dial("tcp", p.server)
-		if err != nil {
-			_ = client.Close()
-			continue
-		}
-		p.mu.Lock()
-		p.conns = append(p.conns, client, server)
-		p.mu.Unlock()
-		go func() {
-			_, _ = io.Copy(server, client)
-			_ = server.(*net.TCPConn).CloseWrite()
-		}()
-		go p.answer(client, server)
-	}
-}
-
-// answer passes on what the server says, in order.
-func (p *slowProxy) answer(client, server net.Conn) {
-	type part struct {
-		content []byte
-		due     time.Time
-	}
-	parts := make(chan part, 1<<16)
-	go func() {
-		defer client.Close()
-		for next := range parts {
-			<-time.After(time.Until(next.due))
-			if _, err := client.Write(next.content); err != nil {
-				break // the client has gone
-			}
-		}
-		for range parts { // so that the server is read from to its end
-		}
-	}()
-	defer close(parts)
-	for {
-		content := make([]byte, 32<<10)
-		n, err := server.Read(content)
-		if n > 0 {
-			parts <- part{content[:n], time.Now().Add(time.Duration(p.delay.Load()))}
-		}
-		if err != nil {
-			return
-		}
-	}
-}
-
-func (p *slowProxy) close() {
-	_ = p.listener.Close()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, conn := range p.conns {
-		_ = conn.Close()
 	}
 }
 

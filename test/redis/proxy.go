@@ -15,19 +15,18 @@ type Proxy struct {
 	// Lost counts the connections that were cut with an answer on them.
 	Lost atomic.Int64
 
-	delay      time.Duration
+	delay      atomic.Int64 // nanoseconds
 	to, losing atomic.Pointer[string]
 }
 
-// StartProxy makes a Proxy that delays all that it carries. It ends with the test, once its clients have closed
-// their connections.
-func StartProxy(t testing.TB, to string, delay time.Duration) *Proxy {
+// StartProxy makes a Proxy. It ends with the test, once its clients have closed their connections.
+func StartProxy(t testing.TB, to string) *Proxy {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Proxy{Listener: l, delay: delay}
+	p := &Proxy{Listener: l}
 	p.LeadTo(to)
 	p.LoseAnswers("")
 	var all sync.WaitGroup
@@ -49,6 +48,9 @@ func StartProxy(t testing.TB, to string, delay time.Duration) *Proxy {
 
 // LeadTo changes the server. Connections that are open stay with the one that they are at.
 func (p *Proxy) LeadTo(address string) { p.to.Store(&address) }
+
+// Delay delays all that comes from now on, each way.
+func (p *Proxy) Delay(d time.Duration) { p.delay.Store(int64(d)) }
 
 // LoseAnswers cuts each connection on which a command with the word in it was sent, in capitals, once it is
 // answered. The answer gets lost, with those of all that was sent together with it. Empty stops that.
@@ -93,7 +95,7 @@ func (p *Proxy) carry(to, from net.Conn, may func([]byte) bool) {
 			buffer := make([]byte, 16<<10)
 			n, err := from.Read(buffer)
 			if n > 0 {
-				pieces <- piece{buffer[:n], time.Now().Add(p.delay)}
+				pieces <- piece{buffer[:n], time.Now().Add(time.Duration(p.delay.Load()))}
 			}
 			if err != nil {
 				return
