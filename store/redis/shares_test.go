@@ -53,7 +53,7 @@ func TestNoNamespaceChangesWhatAnotherGets(t *testing.T) {
 		"without Redis": func(p punctual) storetest.Subject { return cutOff{p} },
 	} {
 		t.Run(says, func(t *testing.T) {
-			storetest.Compare(t, storetest.Seeds{First: seeds.First, Runs: max(1, seeds.Runs/10), Steps: 200},
+			storetest.Compare(t, storetest.Seeds{First: seeds.First, Runs: max(1, seeds.Runs/10), Steps: 100},
 				fresh(64<<20, 1<<17, wrap), storetest.Besieged(fresh(4<<20, 2000, wrap)))
 		})
 	}

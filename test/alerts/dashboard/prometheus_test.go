@@ -81,7 +81,7 @@ func configuration(t *testing.T, api *rest.Config) string {
 		return path
 	}
 	content, err := yaml.Marshal(map[string]any{
-		"global": map[string]any{"scrape_interval": "1s", "scrape_timeout": "1s"},
+		"global": map[string]any{"scrape_interval": "2s", "scrape_timeout": "2s"},
 		"scrape_configs": []any{
 			map[string]any{"job_name": "eventquota"},
 			map[string]any{"job_name": "apiserver", "scheme": "https", "tls_config": map[string]any{

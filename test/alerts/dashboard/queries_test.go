@@ -103,8 +103,8 @@ type choice map[string]string
 // everything is what is chosen at first.
 func everything() choice { return choice{"pod": ".*", "namespace": ".*", "policy": ".*"} }
 
-// filled is a query as Grafana sends it to Prometheus. An interval is of a scrape every
-// second and of the last minutes.
+// filled is a query as Grafana sends it to Prometheus. An interval is of a scrape every two
+// seconds and of the last minutes.
 func (q asked) filled(chosen choice) string {
 	expr := strings.NewReplacer("$__rate_interval", "20s", "$__range", "5m").Replace(q.expr)
 	return regexp.MustCompile(`\$(\w+)`).ReplaceAllStringFunc(expr, func(name string) string {
