@@ -33,6 +33,7 @@ type Cluster struct {
 	client   kubernetes.Interface // as Config
 	kubectl  kubectl              // as Config
 	plane    *envtest.ControlPlane
+	log      string     // path of that of the API server
 	programs []*program // what runs beside the plane, in the order of their start
 	stop     func() error
 

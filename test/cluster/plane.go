@@ -84,7 +84,7 @@ func (c *Cluster) tryPlane(built binaries.Set, opts Options, attempt int) (logs 
 		}
 		return logs, err
 	}
-	c.plane = plane
+	c.plane, c.log = plane, apiServerLog.Name()
 	return nil, nil
 }
 

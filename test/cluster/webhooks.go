@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -228,4 +229,15 @@ func (c *Cluster) WebhookFailures(ctx context.Context) (int64, error) {
 		failures += one.FailedOpen + one.FailedClosed
 	}
 	return failures, nil
+}
+
+// WebhookErrors is what the API server has logged of calls that failed, one a line.
+func (c *Cluster) WebhookErrors() string {
+	var errs []byte
+	for line := range bytes.Lines(readLog(c.log)) {
+		if bytes.Contains(line, []byte("ailed calling webhook")) {
+			errs = append(errs, line...)
+		}
+	}
+	return string(errs)
 }

@@ -45,7 +45,9 @@ func TestStoreAway(t *testing.T) {
 
 // away is a subtest in a namespace of its name, in which Redis goes away and comes back.
 func (e *faultEnv) away(name string, goes, back func() error) {
-	e.Run(name, func(t *testing.T) { (&faultEnv{setEnv: &setEnv{env: e.in(t), set: e.set}, redis: e.redis}).goesAndComes(name, goes, back) })
+	e.Run(name, func(t *testing.T) {
+		(&faultEnv{setEnv: &setEnv{env: e.in(t), set: e.set}, redis: e.redis}).goesAndComes(name, goes, back)
+	})
 }
 
 func (e *faultEnv) goesAndComes(name string, goes, back func() error) {

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"bytes"
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -18,8 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/eventquota/eventquota/admission/settler"
 	"github.com/eventquota/eventquota/test/cluster"
@@ -38,8 +35,11 @@ func TestTheEmergencyBrake(t *testing.T) {
 	e := &faultEnv{setEnv: newSetEnv(t, 3, sharedFlags("--redis-addresses="+redis.Addr())...)}
 	a := newAsker(e.setEnv, e.namespace("asked"))
 	e.everyReplicaKnows(a)
-	end := e.stormOn(e.namespace("storm"))
-	defer end()
+	namespace := e.namespace("storm")
+	end := storm.Paced(t.Context(), e.config, 2*pace, 2, func(int, int) (storm.Storm, error) {
+		return storm.Storm{Namespace: namespace, Pods: 30, Events: 30, Repeating: 2, Similar: 2, Series: 1, Reasons: 2}, nil
+	})
+	defer func() { e.must(end()) }()
 	e.eventually("the storm is in its midst", func() bool { return e.answered() > beginAfter })
 
 	e.kubectl("", "apply", "-f", brake)
@@ -63,11 +63,11 @@ func TestTheEmergencyBrake(t *testing.T) {
 		e.eventually("the storm goes on", func() bool { return e.answered() > calls+beginAfter })
 	}
 	goesOn() // what was admitted before is stored by then
-	before := e.normals("storm")
+	before := e.normals(namespace)
 	goesOn()
 	failed, err := e.cluster.WebhookFailures(t.Context()) // what the API server lets through, on a busy machine
 	e.must(err)
-	if after := e.normals("storm"); before == 0 || after > before+int(failed) {
+	if after := e.normals(namespace); before == 0 || after > before+int(failed) {
 		t.Errorf("%d Normal Events are stored, %d were when the brake was in force; %d calls failed", after, before, failed)
 	}
 
@@ -85,30 +85,6 @@ func (e *setEnv) everyReplicaKnows(a *asker) {
 	}
 	e.apply("kind: ClusterEventPolicy\nmetadata: {name: mark}\nspec: {mode: Disabled}")
 	a.becomes("mark", false)
-}
-
-// stormOn makes storms, one after the other, until end is called.
-func (e *setEnv) stormOn(namespace string) (end func()) {
-	ctx, cancel := context.WithCancel(e.Context())
-	config := rest.CopyConfig(e.config)
-	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(2*pace, pace)
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		for ctx.Err() == nil {
-			_, err := storm.Storm{
-				Namespace: namespace, Pods: 30, Events: storm.MaxEvents, Repeating: 2, Similar: 2, Series: 1, Reasons: 2,
-			}.Run(ctx, config)
-			if err != nil && ctx.Err() == nil {
-				e.Errorf("storm: %v", err)
-				return
-			}
-		}
-	}()
-	return func() {
-		cancel()
-		<-over
-	}
 }
 
 // normals is how many Normal Events are stored, but for notices, which may come at any time.

@@ -102,10 +102,10 @@ func (e *setEnv) write(namespace string, n int) {
 }
 
 // noneFailed holds that every call of the API server was answered so far.
-func (e *setEnv) noneFailed() {
+func (e *env) noneFailed() {
 	e.Helper()
 	if failed, err := e.cluster.WebhookFailures(e.Context()); err != nil || failed != 0 {
-		e.Errorf("%d calls of the webhook failed (%v), want none", failed, err)
+		e.Errorf("%d calls of the webhook failed (%v), want none:\n%s", failed, err, e.cluster.WebhookErrors())
 	}
 }
 

@@ -20,7 +20,7 @@ const (
 
 // held has a UDP socket of the same number for each port taken. What is started at such a port uses none, so it is free
 // to tell others that the number is taken, even while no server listens.
-var held sync.Map // of net.PacketConn by number
+var held sync.Map //nolint:gochecknoglobals // net.PacketConn by number, for the whole process
 
 // Take returns a port that no other user of this package gets, in this process or another, until it is given back or
 // this process ends. Nobody listens at it, nor at the port of a bus. It is safe for concurrent use.
