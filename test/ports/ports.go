@@ -51,7 +51,7 @@ func GiveBack(number int) {
 func Address(number int) string { return fmt.Sprintf("127.0.0.1:%d", number) }
 
 func isFree(number int) bool {
-	l, err := net.Listen("tcp4", Address(number)) //nolint:noctx // on loopback, at once
+	l, err := net.Listen("tcp4", Address(number))
 	if err != nil {
 		return false
 	}
