@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -148,6 +149,9 @@ func (c *Cluster) seesWebhooks(t *testing.T) {
 	c.causes(t, "exempt", settler, excluded)
 	if failures, err := c.WebhookFailures(t.Context()); err != nil || failures < 2 {
 		t.Errorf("got %d failures (%v), want 2 or more", failures, err)
+	}
+	if said := c.WebhookErrors(); !strings.Contains(said, "connection refused") {
+		t.Errorf("the API server says %q of calls that failed, want why", said)
 	}
 	for range 2 { // the second finds nothing to remove
 		if err := c.RemoveWebhooks(t.Context()); err != nil {

@@ -139,6 +139,14 @@ func (e *env) event(namespace, name string) *corev1.Event {
 	return got
 }
 
+// noneFailed holds that every call of the API server was answered so far.
+func (e *env) noneFailed() {
+	e.Helper()
+	if failed, err := e.cluster.WebhookFailures(e.Context()); err != nil || failed != 0 {
+		e.Errorf("%d calls of the webhook failed (%v), want none:\n%s", failed, err, e.cluster.WebhookErrors())
+	}
+}
+
 // eventually waits until check holds.
 func (e *env) eventually(what string, check func() bool) {
 	e.Helper()

@@ -101,14 +101,6 @@ func (e *setEnv) write(namespace string, n int) {
 	}
 }
 
-// noneFailed holds that every call of the API server was answered so far.
-func (e *env) noneFailed() {
-	e.Helper()
-	if failed, err := e.cluster.WebhookFailures(e.Context()); err != nil || failed != 0 {
-		e.Errorf("%d calls of the webhook failed (%v), want none:\n%s", failed, err, e.cluster.WebhookErrors())
-	}
-}
-
 func difference(after, before []int64) []int64 {
 	each := slices.Clone(after)
 	for i := range each {

@@ -19,8 +19,8 @@ import (
 	"github.com/eventquota/eventquota/test/ports"
 )
 
-// startsTried is how many ports are tried when something that is not of this
-// package takes the chosen one first.
+// startsTried is how many ports are tried when something that does not use package
+// ports takes the chosen one first.
 const startsTried = 5
 
 // Server is a redis-server on 127.0.0.1. Its address and directory stay the
