@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"os"
@@ -12,8 +13,9 @@ import (
 
 // spool is a temporary file of writes, so that memory need not hold Events. It is for one goroutine at a time.
 type spool struct {
-	file *os.File
-	end  int64 // where the next write goes
+	file   *os.File
+	end    int64         // where the next write goes
+	reader *bufio.Reader // mostly reads a whole write at once
 }
 
 // newSpool makes a spool. Where the system allows it, the file has no name, so a process that is killed leaves nothing.
@@ -23,7 +25,7 @@ func newSpool() (*spool, error) {
 		return nil, fmt.Errorf("make a temporary file: %w", err)
 	}
 	_ = os.Remove(file.Name()) // close tries again
-	return &spool{file: file}, nil
+	return &spool{file: file, reader: bufio.NewReader(nil)}, nil
 }
 
 func (s *spool) close() {
@@ -52,8 +54,9 @@ func (s *spool) append(w *write) (offset int64, err error) {
 
 // read returns the write at an offset.
 func (s *spool) read(offset int64) (*write, error) {
+	s.reader.Reset(io.NewSectionReader(s.file, offset, s.end-offset))
 	w := &write{}
-	err := json.UnmarshalDecode(jsontext.NewDecoder(io.NewSectionReader(s.file, offset, s.end-offset), lenient()), w)
+	err := json.UnmarshalDecode(jsontext.NewDecoder(s.reader, lenient()), w)
 	if err == nil && len(w.Event) > 0 { // an Event takes at least one byte
 		w.event = &corev1.Event{}
 		err = w.event.Unmarshal(w.Event)
