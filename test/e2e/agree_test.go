@@ -5,25 +5,19 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/eventquota/eventquota/admission/settler"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
-	"github.com/eventquota/eventquota/test/replica"
 	"github.com/eventquota/eventquota/test/storm"
 )
 
-// TestAllCountsAgree holds I1 and I2 for a storm over three replicas, and that whoever tells of it says the same:
+// allCountsAgree holds I1 and I2 for a storm over three replicas, and that whoever tells of it says the same:
 // metrics, the status of the policy, eventquota top, notices and stored Events.
-func TestAllCountsAgree(t *testing.T) {
-	if !isolated(t) {
-		return
-	}
-	e := newFaultEnv(t, standalone(t))
-	e.namespace(statusNamespace)
+func allCountsAgree(e *faultEnv) *faultyStorm {
+	s := e.newStorm()
 	e.policiesGovern(e.namespace("elsewhere"))
 	e.apply("kind: EventPolicy\nmetadata: {name: agreed, namespace: " + statusNamespace + "}\nspec: {mode: Enforce}")
 	// With the ceiling, which is installed.
@@ -31,20 +25,20 @@ func TestAllCountsAgree(t *testing.T) {
 	begun := time.Now()
 	_, err := storm.Storm{
 		Namespace: statusNamespace, Pods: 4, Events: 200, Repeating: 2, Similar: 2, Series: 2, Reasons: 3,
-	}.Run(t.Context(), e.config)
+	}.Run(e.Context(), e.config)
 	e.must(err)
 	e.allTookPart("mutate")
 	e.noneFailed()
 	sent, again := e.sentSince(begun)
-	t.Logf("the API server was sent %+v, of which up to %d admitted or merged ones were decided twice", sent, again)
+	e.Logf("the API server was sent %+v, of which up to %d admitted or merged ones were decided twice", sent, again)
 	if sent.Admitted == 0 || sent.Merged == 0 || sent.Dropped == 0 {
-		t.Errorf("the API server was sent %+v, want some of each", sent)
+		e.Errorf("the API server was sent %+v, want some of each", sent)
 	}
 	e.quiet()
 
 	metrics := e.decided("agreed")
 	if twice := metrics.Admitted - sent.Admitted + metrics.Merged - sent.Merged; metrics.Dropped != sent.Dropped || twice < 0 || twice > again {
-		t.Errorf("metrics tell of %+v, want the %+v that were sent, and up to %d admitted or merged ones more", metrics, sent, again)
+		e.Errorf("metrics tell of %+v, want the %+v that were sent, and up to %d admitted or merged ones more", metrics, sent, again)
 	}
 	var status v1alpha1.Counts
 	e.eventually("the status has told all", func() bool {
@@ -52,16 +46,16 @@ func TestAllCountsAgree(t *testing.T) {
 		return status.Matched == metrics.Admitted+metrics.Merged+metrics.Dropped
 	})
 	if diff := cmp.Diff(metrics, calls{status.Admitted, status.Merged, status.Dropped}); diff != "" {
-		t.Errorf("status of the policy (-metrics +status):\n%s", diff)
+		e.Errorf("status of the policy (-metrics +status):\n%s", diff)
 	}
 	if diff := cmp.Diff(metrics, e.top("policy", "agreed")); diff != "" {
-		t.Errorf("eventquota top (-metrics +top):\n%s", diff)
+		e.Errorf("eventquota top (-metrics +top):\n%s", diff)
 	}
 	if notices := e.noticed(); notices != sent.Dropped {
-		t.Errorf("notices report %d dropped Events, want %d", notices, sent.Dropped)
+		e.Errorf("notices report %d dropped Events, want %d", notices, sent.Dropped)
 	}
-	(&faultyStorm{faultEnv: e, namespace: statusNamespace}).holds(0, 0)
 	e.writtenOnceAFlush(begun)
+	return s
 }
 
 // calls are Event writes by what became of them.
@@ -70,10 +64,10 @@ type calls struct{ Admitted, Merged, Dropped int64 }
 // sentSince is what became of calls since a time, by the API server's answers. It may
 // have had some decided twice: PATCHes that met one of the settler's, as it asks again
 // after a conflict.
-func (e *env) sentSince(begun time.Time) (sent calls, again int64) {
+func (e *faultEnv) sentSince(begun time.Time) (sent calls, again int64) {
 	e.Helper()
 	written := map[string][]auditCall{}
-	for _, c := range e.callsOf(statusNamespace, func(user string) bool { return user == replica.User }) {
+	for _, c := range e.callsOf(statusNamespace, func(c auditCall) bool { return c.bySettler }) {
 		written[c.name] = append(written[c.name], c)
 	}
 	for _, c := range e.auditCalls(statusNamespace) {

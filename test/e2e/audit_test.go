@@ -17,91 +17,115 @@ import (
 	"github.com/eventquota/eventquota/test/replica"
 )
 
-// auditCall is one write of an Event by others than the settler, as the API
-// server has logged it.
+// auditCall is one write of an Event, as the API server has logged it.
 type auditCall struct {
-	name         string
-	origin       string // object and source, empty for a patch
-	message      string // empty for a patch
-	count        int64  // absolute, of all that was seen under the name
-	code         int    // HTTP status of the answer
-	begun, ended time.Time
-	failedOpen   bool // one of its webhook calls failed
-	dropped      bool // refused by a quota or the spam filter
-	merged       bool // into a stored Event
+	namespace, name string
+	origin          string // object and source, empty for a patch
+	message         string // empty for a patch
+	count           int64  // absolute, of all that was seen under the name
+	code            int    // HTTP status of the answer
+	begun, ended    time.Time
+	bySettler       bool
+	failedOpen      bool // one of its webhook calls failed
+	dropped         bool // refused by a quota or the spam filter
+	merged          bool // into a stored Event
 }
 
-// auditCalls are the writes of Events of a namespace so far but for the settler's,
-// in the order in which they ended.
-func (e *env) auditCalls(namespace string) []auditCall {
+// auditLog is what was read of the API server's log so far.
+type auditLog struct {
+	offset int64
+	calls  []auditCall
+}
+
+// auditCalls are the writes of Events so far but for the settler's, in the order in which they ended: of a namespace
+// or, for an empty one, of all.
+func (e *faultEnv) auditCalls(namespace string) []auditCall {
 	e.Helper()
-	return e.callsOf(namespace, func(user string) bool { return user != replica.User })
+	return e.callsOf(namespace, func(c auditCall) bool { return !c.bySettler })
 }
 
-// settlerCalls are the settler's writes of Events of a namespace that the API server took.
-func (e *env) settlerCalls(namespace string) []auditCall {
+// settlerCalls are the settler's that the API server took.
+func (e *faultEnv) settlerCalls(namespace string) []auditCall {
 	e.Helper()
-	calls := e.callsOf(namespace, func(user string) bool { return user == replica.User })
-	return slices.DeleteFunc(calls, func(c auditCall) bool { return c.code/100 != 2 })
+	return e.callsOf(namespace, func(c auditCall) bool { return c.bySettler && c.code/100 == 2 })
 }
 
-// callsOf are those of some users, in a namespace or, for an empty one, in all.
-func (e *env) callsOf(namespace string, wanted func(user string) bool) (calls []auditCall) {
+// callsOf are those of a namespace for which something holds.
+func (e *faultEnv) callsOf(namespace string, holds func(auditCall) bool) (calls []auditCall) {
+	e.Helper()
+	e.readOn()
+	for _, c := range e.log.calls {
+		if (namespace == "" || c.namespace == namespace) && holds(c) {
+			calls = append(calls, c)
+		}
+	}
+	return calls
+}
+
+// readOn reads what was written to the log since the last time.
+func (e *faultEnv) readOn() {
 	e.Helper()
 	file, err := os.Open(e.cluster.AuditLog)
 	e.must(err)
 	defer file.Close()
+	_, err = file.Seek(e.log.offset, io.SeekStart)
+	e.must(err)
 	lines := bufio.NewReader(file)
 	for {
 		line, err := lines.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			return calls // what is left is half a line, of a call that is being logged
+			return // what is left is half a line, of a call that is being logged
 		}
 		e.must(err)
-		var entry struct {
-			Verb           string
-			Annotations    map[string]string
-			User           struct{ Username string }
-			ObjectRef      struct{ Namespace, Name string }
-			ResponseStatus struct {
-				Code    int
-				Message string
-			}
-			RequestReceivedTimestamp time.Time
-			StageTimestamp           time.Time
-			RequestObject            struct {
-				Metadata                  struct{ Name string }
-				Message, Note             string
-				Count, DeprecatedCount    int64
-				Series                    struct{ Count int64 }
-				InvolvedObject, Regarding struct{ Name string }
-				Source                    struct{ Component string }
-				ReportingController       string
-			}
-		}
-		e.must(json.Unmarshal(line, &entry))
-		if namespace != "" && entry.ObjectRef.Namespace != namespace || !wanted(entry.User.Username) || entry.Verb == "deletecollection" {
-			continue
-		}
-		body := entry.RequestObject
-		c := auditCall{
-			name: body.Metadata.Name, count: max(1, body.Count, body.DeprecatedCount, body.Series.Count),
-			code: entry.ResponseStatus.Code, begun: entry.RequestReceivedTimestamp, ended: entry.StageTimestamp,
-		}
-		if entry.Verb == "create" {
-			c.message = body.Message + body.Note
-			c.origin = body.InvolvedObject.Name + body.Regarding.Name + " of " + cmp.Or(body.Source.Component, body.ReportingController)
-		}
-		c.merged = strings.Contains(entry.ResponseStatus.Message, "merged into a stored Event")
-		c.dropped = strings.Contains(entry.ResponseStatus.Message, " is empty: ")
-		if c.name == "" {
-			c.name = entry.ObjectRef.Name
-		}
-		for key := range entry.Annotations {
-			c.failedOpen = c.failedOpen || strings.HasPrefix(key, "failed-open.")
-		}
-		calls = append(calls, c)
+		e.log.offset += int64(len(line))
+		e.logged(line)
 	}
+}
+
+// logged takes a line of the log.
+func (e *faultEnv) logged(line []byte) {
+	e.Helper()
+	var entry struct {
+		Verb           string
+		Annotations    map[string]string
+		User           struct{ Username string }
+		ObjectRef      struct{ Namespace, Name string }
+		ResponseStatus struct {
+			Code    int
+			Message string
+		}
+		RequestReceivedTimestamp time.Time
+		StageTimestamp           time.Time
+		RequestObject            struct {
+			Metadata                  struct{ Name string }
+			Message, Note             string
+			Count, DeprecatedCount    int64
+			Series                    struct{ Count int64 }
+			InvolvedObject, Regarding struct{ Name string }
+			Source                    struct{ Component string }
+			ReportingController       string
+		}
+	}
+	e.must(json.Unmarshal(line, &entry))
+	if entry.Verb == "deletecollection" {
+		return
+	}
+	body := entry.RequestObject
+	c := auditCall{
+		namespace: entry.ObjectRef.Namespace, name: cmp.Or(body.Metadata.Name, entry.ObjectRef.Name),
+		count: max(1, body.Count, body.DeprecatedCount, body.Series.Count), code: entry.ResponseStatus.Code,
+		begun: entry.RequestReceivedTimestamp, ended: entry.StageTimestamp, bySettler: entry.User.Username == replica.User,
+	}
+	if entry.Verb == "create" {
+		c.message = body.Message + body.Note
+		c.origin = body.InvolvedObject.Name + body.Regarding.Name + " of " + cmp.Or(body.Source.Component, body.ReportingController)
+	}
+	c.merged = strings.Contains(entry.ResponseStatus.Message, "merged into a stored Event")
+	c.dropped = strings.Contains(entry.ResponseStatus.Message, " is empty: ")
+	for key := range entry.Annotations {
+		c.failedOpen = c.failedOpen || strings.HasPrefix(key, "failed-open.")
+	}
+	e.log.calls = append(e.log.calls, c)
 }
 
 // first is how many occurrences calls were the first to tell of, of the calls
@@ -150,7 +174,7 @@ func collided(calls []auditCall) (n int64) {
 
 // differences lists the objects and sources of which not as much is told as was
 // said in calls, with both numbers, and what was called and is stored of them.
-func (e *env) differences(namespace string, calls []auditCall) (list []string) {
+func (e *faultEnv) differences(namespace string, calls []auditCall) (list []string) {
 	e.Helper()
 	type numbers struct {
 		said, told int64

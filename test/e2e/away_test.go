@@ -35,23 +35,22 @@ func TestStoreAway(t *testing.T) {
 	slow := func(d time.Duration) func() error {
 		return func() error { way.Delay(d); return nil }
 	}
+	away := func(goes, back func() error) func(*faultEnv) *faultyStorm {
+		return func(e *faultEnv) *faultyStorm { return e.away(goes, back) }
+	}
 	e := &faultEnv{setEnv: newSetEnv(t, 2, "--redis-addresses="+way.Addr().String(), "--calls-per-connection=10"), redis: r}
-	e.away("stopped", server.Stop, func() error { return server.Restart(t.Context()) })
-	e.away("paused", server.Pause, server.Resume)
-	// What a client gave up waiting for is carried out nevertheless.
-	e.away("slow", slow(2500*time.Millisecond), slow(0))
-	(&faultyStorm{faultEnv: e}).holds(0, 0)
+	e.endures(
+		fault{"stopped", away(server.Stop, func() error { return server.Restart(t.Context()) })},
+		fault{"paused", away(server.Pause, server.Resume)},
+		// What a client gave up waiting for is carried out nevertheless.
+		fault{"slow", away(slow(2500*time.Millisecond), slow(0))},
+	)
 }
 
-// away is a subtest in a namespace of its name, in which Redis goes away and comes back.
-func (e *faultEnv) away(name string, goes, back func() error) {
-	e.Run(name, func(t *testing.T) {
-		(&faultEnv{setEnv: &setEnv{env: e.in(t), set: e.set}, redis: e.redis}).goesAndComes(name, goes, back)
-	})
-}
-
-func (e *faultEnv) goesAndComes(name string, goes, back func() error) {
-	namespace := e.namespace(name)
+// away has Redis go away and come back.
+func (e *faultEnv) away(goes, back func() error) *faultyStorm {
+	s := e.newStorm()
+	namespace := s.namespace
 	decided, reported := e.alone()
 	e.leader()
 	nothing := func() {}
@@ -80,6 +79,7 @@ func (e *faultEnv) goesAndComes(name string, goes, back func() error) {
 	e.quiet()
 	e.decidedAlone(decided, reported)
 	e.noneFailed()
+	return s
 }
 
 // opens holds that each replica soon asks Redis no more.

@@ -116,14 +116,12 @@ func (e *env) audit() *cluster.Audit {
 	return a
 }
 
-// told is how many occurrences the stored Events of all namespaces tell of,
-// notices among them.
-func (e *env) told() (n int64) {
+// told is how many occurrences the stored Events of a namespace or, for an empty one, of all tell of, notices among
+// them.
+func (e *env) told(namespace string) (n int64) {
 	e.Helper()
-	events, err := e.client.CoreV1().Events("").List(e.Context(), metav1.ListOptions{})
-	e.must(err)
-	for i := range events.Items {
-		n += occurrences(&events.Items[i])
+	for _, event := range e.stored(namespace) {
+		n += occurrences(&event)
 	}
 	return n
 }

@@ -17,49 +17,37 @@ import (
 	"github.com/eventquota/eventquota/test/cluster"
 )
 
-// Three replicas share a Redis, and one part is lost in a storm: what is told in the
-// end is what reached the API server, or differs by no more than the fault explains.
-
-func TestFaultReplicaKilled(t *testing.T) {
+// TestFaults holds I1 for three replicas that share a Redis while one part after the other is lost in a storm: what is
+// told in the end is what reached the API server, or differs by no more than the fault explains. In the first storm
+// nothing is lost.
+func TestFaults(t *testing.T) {
 	if isolated(t) {
-		aReplicaIsKilled(newFaultEnv(t, standalone(t)))
-	}
-}
-
-func TestFaultLeaderKilled(t *testing.T) {
-	if isolated(t) {
-		theLeaderIsKilled(newFaultEnv(t, standalone(t)))
-	}
-}
-
-func TestFaultLeaderHangs(t *testing.T) {
-	if isolated(t) {
-		theLeaderHangs(newFaultEnv(t, standalone(t)))
-	}
-}
-
-func TestFaultRedisRestarts(t *testing.T) {
-	if isolated(t) {
-		redisRestarts(newFaultEnv(t, standalone(t)))
+		newFaultEnv(t, standalone(t)).endures(
+			fault{statusNamespace, allCountsAgree},
+			fault{"redis-restarts", redisRestarts},
+			fault{"leader-hangs", theLeaderHangs},
+			fault{"replica-killed", aReplicaIsKilled},
+			fault{"leader-killed", theLeaderIsKilled},
+		)
 	}
 }
 
 func TestFaultSentinelsMasterKilled(t *testing.T) {
 	if isolated(t) {
-		aMasterIsKilled(newFaultEnv(t, withSentinels(t)))
+		newFaultEnv(t, withSentinels(t)).endures(fault{"master-killed", aMasterIsKilled})
 	}
 }
 
 func TestFaultClusterMasterKilled(t *testing.T) {
 	if isolated(t) {
-		aMasterIsKilled(newFaultEnv(t, inACluster(t)))
+		newFaultEnv(t, inACluster(t)).endures(fault{"master-killed", aMasterIsKilled})
 	}
 }
 
 // aReplicaIsKilled: missing is what it refused by itself from memory and had not
 // told Redis, a flush interval of refusals at most. Calls that it did not answer
 // are admitted by the API server, and told twice where it had carried them out.
-func aReplicaIsKilled(e *faultEnv) {
+func aReplicaIsKilled(e *faultEnv) *faultyStorm {
 	s := e.begin(1, briefly) // about one Pod, so that it soon refuses
 	victim := (e.leader() + 1) % len(e.set.Replicas)
 	e.refuses(victim)
@@ -69,13 +57,13 @@ func aReplicaIsKilled(e *faultEnv) {
 	calls := s.end()
 	refused := func(c auditCall) bool { return c.dropped }
 	e.Logf("%d occurrences were refused in the last 200 ms before", first(calls, s.broken.Add(-200*time.Millisecond), s.broken, refused))
-	s.holds(first(calls, s.broken.Add(-refusalsHeld), s.broken, refused), passed(calls))
+	return s.explained(first(calls, s.broken.Add(-refusalsHeld), s.broken, refused), passed(calls))
 }
 
 // theLeaderIsKilled: of a leader that answers no reviews nothing is missing, as
 // what it had claimed to write is written by its successor. A call that comes by
 // an old connection just then is admitted by the API server, and may be told twice.
-func theLeaderIsKilled(e *faultEnv) {
+func theLeaderIsKilled(e *faultEnv) *faultyStorm {
 	s := e.begin(30, briefly)
 	leader := e.leader()
 	e.must(e.set.SetReady(e.Context(), leader, false))
@@ -89,12 +77,12 @@ func theLeaderIsKilled(e *faultEnv) {
 		return err == nil && now >= 0 && now != leader
 	})
 	e.must(e.set.Restart(e.Context(), leader))
-	s.holds(0, passed(s.end()))
+	return s.explained(0, passed(s.end()))
 }
 
 // theLeaderHangs: another settles meanwhile, and it goes on where it was. Its calls of that time are
 // admitted by the API server, and told twice where they had been carried out. No count goes down.
-func theLeaderHangs(e *faultEnv) {
+func theLeaderHangs(e *faultEnv) *faultyStorm {
 	s := e.begin(30, longer)
 	leader := e.leader()
 	holder := e.holder()
@@ -116,7 +104,7 @@ func theLeaderHangs(e *faultEnv) {
 		return slices.ContainsFunc(e.settlerCalls(s.namespace), func(c auditCall) bool { return c.begun.After(led) })
 	})
 	e.must(e.set.Resume(e.Context(), leader))
-	s.holds(0, passed(s.end()))
+	s.explained(0, passed(s.end()))
 	written := map[string]int64{}
 	for _, c := range e.settlerCalls(s.namespace) {
 		if c.count < written[c.name] {
@@ -127,11 +115,12 @@ func theLeaderHangs(e *faultEnv) {
 	if len(written) == 0 {
 		e.Error("nothing was settled")
 	}
+	return s
 }
 
 // redisRestarts: nothing that it had answered is lost. Of a call that it has not
 // answered, the replica finds out whether it was carried out.
-func redisRestarts(e *faultEnv) {
+func redisRestarts(e *faultEnv) *faultyStorm {
 	s := e.begin(30, briefly)
 	s.broken = time.Now()
 	failed := e.each(storeErrors)
@@ -141,12 +130,12 @@ func redisRestarts(e *faultEnv) {
 		e.Errorf("%v calls of Redis have failed at each replica, as many as before it restarted", after)
 	}
 	e.noneFailed()
-	s.holds(0, 0)
+	return s
 }
 
 // aMasterIsKilled: what it had answered in its last moment and not yet told its
 // replicas may be missing, or told twice where another Event was stored instead.
-func aMasterIsKilled(e *faultEnv) {
+func aMasterIsKilled(e *faultEnv) *faultyStorm {
 	s := e.begin(30, briefly)
 	e.Logf("to all replicas of masters it took %s", e.replicated())
 	decided, reported := e.alone()
@@ -156,7 +145,7 @@ func aMasterIsKilled(e *faultEnv) {
 	e.decidedAlone(decided, reported)
 	e.noneFailed()
 	last := first(calls, s.broken.Add(-replicatedWithin), time.Now(), func(c auditCall) bool { return c.begun.Before(s.broken) })
-	s.holds(last, last)
+	return s.explained(last, last)
 }
 
 const (
@@ -204,13 +193,15 @@ func (e *faultEnv) pending() []store.PendingWrite {
 	return writes
 }
 
-// late is how many occurrences will be reported when a window has passed in which no Event comes in the
+// late is how many occurrences in a namespace will be reported when a window has passed in which no Event comes in the
 // place of one that was not found: that is ten minutes. The replicas have stopped, and nobody settles
 // any more.
-func (e *faultEnv) late() (n int64) {
+func (e *faultEnv) late(namespace string) (n int64) {
 	e.Helper()
 	for _, p := range e.pending() {
-		n += p.Unreported()
+		if p.Namespace == namespace {
+			n += p.Unreported()
+		}
 	}
 	return n
 }
@@ -219,14 +210,8 @@ func (e *faultEnv) late() (n int64) {
 // Redis about.
 func (e *faultEnv) refuses(i int) {
 	e.Helper()
-	e.eventually("the replica has refused Events", func() (refuses bool) {
-		for _, m := range e.metrics(e.set.Replicas[i])["eventquota_decisions_total"].GetMetric() {
-			for _, label := range m.GetLabel() {
-				refuses = refuses || label.GetValue() == "drop" && m.GetCounter().GetValue() > 20
-			}
-		}
-		return refuses
-	})
+	before := e.outcomes()[i]["drop"]
+	e.eventually("the replica has refused Events", func() bool { return e.outcomes()[i]["drop"]-before > 20 })
 }
 
 // holder is who holds the Lease of the settler.

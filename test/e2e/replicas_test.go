@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"path"
 	"strconv"
 	"strings"
 	"testing"
@@ -32,17 +33,19 @@ const (
 	beginAfter = 350
 	// pace is how many calls a storm makes in a second, so that it goes on after a fault without being large, and
 	// briefly and longer are the Events of a recorder in one of 25 and of 50 seconds.
-	pace, briefly, longer = 50, 75, 150
+	pace, briefly, longer = 35, 52, 105
 	// leastAfter is how many calls of a storm come after a fault, at least.
 	leastAfter = 250
 )
 
-// faultEnv is three replicas that share a Redis.
+// faultEnv is replicas that share a Redis.
 type faultEnv struct {
 	*setEnv
 	redis faultyRedis
+	log   auditLog
 }
 
+// newFaultEnv starts three.
 func newFaultEnv(t *testing.T, r faultyRedis) *faultEnv {
 	t.Helper()
 	flags := append([]string{
@@ -57,6 +60,12 @@ func newFaultEnv(t *testing.T, r faultyRedis) *faultEnv {
 	return &faultEnv{setEnv: newSetEnv(t, 3, flags...), redis: r}
 }
 
+// fault is something that fails in a storm, which is in a namespace of that name.
+type fault struct {
+	name    string
+	happens func(*faultEnv) *faultyStorm
+}
+
 // faultyStorm is a storm in which something fails.
 type faultyStorm struct {
 	*faultEnv
@@ -64,12 +73,40 @@ type faultyStorm struct {
 	over      chan error
 	begun     time.Time
 	broken    time.Time // when something failed
+	// missing and told twice may be as many occurrences.
+	missing, twice int64
+}
+
+// endures has one thing fail after the other. In the end no more occurrences are missing, or told twice, than what
+// failed explains.
+func (e *faultEnv) endures(faults ...fault) {
+	e.Helper()
+	var storms []*faultyStorm
+	for _, f := range faults {
+		e.Run(f.name, func(t *testing.T) {
+			storms = append(storms, f.happens(&faultEnv{setEnv: &setEnv{env: e.in(t), set: e.set}, redis: e.redis}))
+		})
+	}
+	for i := range e.set.Replicas {
+		e.must(e.set.Stop(e.Context(), i)) // it settles what it holds itself
+	}
+	sent := e.audit().PerNamespace()
+	for _, s := range storms {
+		e.holds(s, sent[s.namespace])
+	}
+}
+
+// newStorm is one in a new namespace, which has the name of the subtest.
+func (e *faultEnv) newStorm() *faultyStorm {
+	e.Helper()
+	return &faultyStorm{faultEnv: e, namespace: e.namespace(path.Base(e.Name()))}
 }
 
 // begin begins a storm about so many pods, of so many Events a recorder, and returns when it is in its midst.
 func (e *faultEnv) begin(pods, events int) *faultyStorm {
 	e.Helper()
-	s := &faultyStorm{faultEnv: e, namespace: e.namespace("storm"), over: make(chan error, 1), begun: time.Now()}
+	s, before := e.newStorm(), e.answered()
+	s.over, s.begun = make(chan error, 1), time.Now()
 	config := rest.CopyConfig(e.config)
 	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(pace, pace)
 	go func() {
@@ -79,7 +116,7 @@ func (e *faultEnv) begin(pods, events int) *faultyStorm {
 		}.Run(e.Context(), config)
 		s.over <- err
 	}()
-	e.eventually("the storm is in its midst", func() bool { return e.answered() > beginAfter })
+	e.eventually("the storm is in its midst", func() bool { return e.answered()-before > beginAfter })
 	return s
 }
 
@@ -106,22 +143,27 @@ func (s *faultyStorm) end() (calls []auditCall) {
 	return calls
 }
 
-// holds holds that no more occurrences than those are missing, or told twice.
-func (s *faultyStorm) holds(missing, twice int64) {
-	s.Helper()
-	for i := range s.set.Replicas {
-		s.must(s.set.Stop(s.Context(), i)) // it settles what it holds itself
-	}
-	twice += collided(s.auditCalls(s.namespace)) // which are counted as one
-	sent, told, late := s.audit().Occurrences(), s.told(), s.late()
-	s.Logf("%d occurrences reached the API server, %d are told and %d will be; up to %d may be missing, %d told twice",
-		sent, told, late, missing, twice)
+// explained is s with what its fault explains.
+func (s *faultyStorm) explained(missing, twice int64) *faultyStorm {
+	s.missing, s.twice = missing, twice
+	return s
+}
+
+// holds holds that of the occurrences that were sent in a storm no more are missing, or told twice. All replicas have
+// stopped.
+func (e *faultEnv) holds(s *faultyStorm, sent int64) {
+	e.Helper()
+	calls := e.auditCalls(s.namespace)
+	missing, twice := s.missing, s.twice+collided(calls) // which are counted as one
+	told, late := e.told(s.namespace), e.late(s.namespace)
+	e.Logf("%s: %d occurrences reached the API server, %d are told and %d will be; up to %d may be missing, %d told twice",
+		s.namespace, sent, told, late, missing, twice)
 	if told += late; told < sent-missing || told > sent+twice {
-		s.Errorf("stored Events and notices tell of %d occurrences, want the %d that reached the API server, or up to %d less or %d more",
-			told, sent, missing, twice)
+		e.Errorf("%s: stored Events and notices tell of %d occurrences, want the %d that reached the API server, or up to %d less or %d more",
+			s.namespace, told, sent, missing, twice)
 	}
 	if told != sent {
-		s.Logf("where told and sent differ:\n%s", strings.Join(s.differences(s.namespace, s.auditCalls(s.namespace)), "\n"))
+		e.Logf("where told and sent differ:\n%s", strings.Join(e.differences(s.namespace, calls), "\n"))
 	}
 }
 

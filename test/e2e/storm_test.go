@@ -41,7 +41,7 @@ func TestStorm(t *testing.T) {
 		metav1.DeleteOptions{GracePeriodSeconds: new(int64)}, metav1.ListOptions{}))
 	e.settle()
 	audit := e.audit()
-	sent, told := audit.Occurrences(), e.told()
+	sent, told := audit.Occurrences(), e.told("")
 	t.Logf("%d occurrences reached the API server, %d are told; the most writes of one Event: %d", sent, told, audit.MostWrites())
 	if told != sent {
 		t.Errorf("stored Events and notices tell of %d occurrences, want the %d that reached the API server", told, sent)
