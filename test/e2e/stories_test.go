@@ -13,17 +13,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/eventquota/eventquota/admission/settler"
-	"github.com/eventquota/eventquota/test/cluster"
 )
 
-// TestStories does with the examples what users want of them, and at the end what they do not want. That of the
-// emergency brake is TestTheEmergencyBrake.
-func TestStories(t *testing.T) {
-	if !isolated(t) {
-		return
-	}
-	e := newEnv(t, cluster.Options{})
-	e.policiesGovern(e.namespace("elsewhere"))
+// stories are what users want of the examples, and at the end what they do not want. That of the emergency brake is
+// TestTheEmergencyBrake.
+func (e *env) stories() {
 	for _, story := range []struct {
 		says string
 		tell func(*env)
@@ -36,7 +30,7 @@ func TestStories(t *testing.T) {
 		{"a storm of Normal Events leaves Warnings through", (*env).leaveWarningsThrough},
 		{"what cannot be read gets past no quota", (*env).unreadable},
 	} {
-		t.Run(story.says, func(t *testing.T) { story.tell(e.in(t)) })
+		e.Run(story.says, func(t *testing.T) { story.tell(e.in(t)) })
 	}
 }
 

@@ -88,6 +88,8 @@ func (e *env) changesAsAWhole() {
 	for _, wrong := range s.wrong[:min(len(s.wrong), 20)] {
 		e.Error(wrong)
 	}
+	e.kubectl(changing(versions), "delete", "-f", "-")
+	e.policiesGovern(e.namespace("changed"))
 }
 
 // shown are versions of the policy and of the quota, 0 for none.

@@ -1,0 +1,24 @@
+package e2e
+
+import "testing"
+
+// TestOneReplica holds what a replica without Redis does: when policies change, with single writes, when it goes away
+// and comes back, and with the examples.
+func TestOneReplica(t *testing.T) {
+	if !isolated(t) {
+		return
+	}
+	e := newEnv(t, logged())
+	e.policiesGovern(e.namespace("known"))
+	t.Run("the last valid version of a policy goes on governing", func(t *testing.T) { e.in(t).keepsTheLastValidVersion() })
+	t.Run("a change is in force within a second and as a whole, at 250 Events a second", func(t *testing.T) {
+		e.in(t).changesAsAWhole()
+	})
+	t.Run("writes", func(t *testing.T) { e.in(t).writes() })
+	e.webhookAway()
+	if stored := e.stored("dry"); len(stored) != 1 || occurrences(&stored[0]) != 1 {
+		t.Errorf("after one Event and many dry runs these are stored, want it with a count of 1: %+v", stored)
+	}
+	e.policiesGovern(e.namespace("elsewhere"))
+	t.Run("stories", func(t *testing.T) { e.in(t).stories() })
+}
