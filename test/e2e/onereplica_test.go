@@ -2,8 +2,8 @@ package e2e
 
 import "testing"
 
-// TestOneReplica holds what a replica without Redis does: when policies change, with single writes, when it goes away
-// and comes back, and with the examples.
+// TestOneReplica holds what a replica without Redis does: when policies change, with single writes, and when it goes
+// away and comes back. What it does with the examples is TestStories.
 func TestOneReplica(t *testing.T) {
 	if !isolated(t) {
 		return
@@ -19,6 +19,4 @@ func TestOneReplica(t *testing.T) {
 	if stored := e.stored("dry"); len(stored) != 1 || occurrences(&stored[0]) != 1 {
 		t.Errorf("after one Event and many dry runs these are stored, want it with a count of 1: %+v", stored)
 	}
-	e.policiesGovern(e.namespace("elsewhere"))
-	t.Run("stories", func(t *testing.T) { e.in(t).stories() })
 }

@@ -32,8 +32,8 @@ const (
 	// beginAfter is how many reviews are answered when a storm is in its midst.
 	beginAfter = 350
 	// pace is how many calls a storm makes in a second, so that it goes on after a fault without being large, and
-	// briefly and longer are the Events of a recorder in one of 25 and of 50 seconds.
-	pace, briefly, longer = 35, 52, 105
+	// briefly, spamming and longer are the Events of a recorder in one of 25, of 35 and of 50 seconds.
+	pace, briefly, spamming, longer = 35, 52, 75, 105
 	// leastAfter is how many calls of a storm come after a fault, at least.
 	leastAfter = 250
 )

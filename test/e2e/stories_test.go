@@ -13,11 +13,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/eventquota/eventquota/admission/settler"
+	"github.com/eventquota/eventquota/test/cluster"
 )
 
-// stories are what users want of the examples, and at the end what they do not want. That of the emergency brake is
-// TestTheEmergencyBrake.
-func (e *env) stories() {
+// TestStories does with the examples what users want of them, and at the end what they do not want. That of the
+// emergency brake is TestTheEmergencyBrake.
+func TestStories(t *testing.T) {
+	if !isolated(t) {
+		return
+	}
+	e := newEnv(t, cluster.Options{NoAudit: true})
+	e.policiesGovern(e.namespace("elsewhere"))
 	for _, story := range []struct {
 		says string
 		tell func(*env)
@@ -30,7 +36,7 @@ func (e *env) stories() {
 		{"a storm of Normal Events leaves Warnings through", (*env).leaveWarningsThrough},
 		{"what cannot be read gets past no quota", (*env).unreadable},
 	} {
-		e.Run(story.says, func(t *testing.T) { story.tell(e.in(t)) })
+		t.Run(story.says, func(t *testing.T) { story.tell(e.in(t)) })
 	}
 }
 

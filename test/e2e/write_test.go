@@ -209,9 +209,11 @@ func (e *env) webhookAway() {
 			e.Errorf("a count below the merged one: %v, want it merged", err)
 		}
 	}
+	e.settle()
 	for pod, want := range map[string]int32{"untouched": 2 + 4, "overwritten": 3 + 4} {
-		e.eventually(fmt.Sprintf("its recorder's count of %s and the 4 merged are settled: %d", pod, want),
-			func() bool { return e.event(namespace, pod+"-stored").Count == want })
+		if got := e.event(namespace, pod+"-stored").Count; got != want {
+			e.Errorf("settled a count of %d for %s, want its recorder's and the 4 merged: %d", got, pod, want)
+		}
 	}
 }
 
