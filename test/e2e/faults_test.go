@@ -31,7 +31,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// The others would wait for it.
+// TestFaultLeaderHangs mostly waits, so that it has a control plane of its own beside the others.
 func TestFaultLeaderHangs(t *testing.T) {
 	if isolated(t) {
 		newFaultEnv(t, standalone(t)).endures(fault{"leader-hangs", theLeaderHangs})

@@ -45,7 +45,7 @@ type faultEnv struct {
 	log   auditLog
 }
 
-// newFaultEnv starts three.
+// newFaultEnv starts three of them.
 func newFaultEnv(t *testing.T, r faultyRedis) *faultEnv {
 	t.Helper()
 	flags := append([]string{
