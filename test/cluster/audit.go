@@ -26,10 +26,8 @@ type Audit struct {
 	// Requests counts the requests of each kind.
 	Requests map[Request]int64
 
-	path   string
+	log    *AuditLog
 	opts   AuditOptions
-	offset int64 // bytes read so far
-	lines  int
 	events map[eventName][]*reported
 	writes map[eventName]int64
 }
@@ -75,20 +73,33 @@ type subject struct {
 func ReadAudit(path string, opts AuditOptions) (*Audit, error) {
 	a := &Audit{
 		Requests: map[Request]int64{},
-		path:     path, opts: opts,
+		log:      &AuditLog{Path: path}, opts: opts,
 		events: map[eventName][]*reported{}, writes: map[eventName]int64{},
 	}
 	return a, a.ReadOn()
 }
 
 // ReadOn reads what has been written to the log since the last time.
-func (a *Audit) ReadOn() error {
-	file, err := os.Open(a.path)
+func (a *Audit) ReadOn() error { return a.log.ReadOn(a.add) }
+
+// AuditLog is an audit log that is read line by line, while the API server writes to it. It is for one goroutine at a
+// time.
+type AuditLog struct {
+	Path string
+
+	offset int64 // bytes read so far
+	lines  int
+}
+
+// ReadOn calls take with each line that has been written since the last time, until it fails. A line is a request. The
+// error names the file, and the line that take has failed at.
+func (l *AuditLog) ReadOn(take func(line []byte) error) error {
+	file, err := os.Open(l.Path)
 	if err != nil {
 		return fmt.Errorf("open the audit log: %w", err)
 	}
 	defer file.Close()
-	if _, err := file.Seek(a.offset, io.SeekStart); err != nil {
+	if _, err := file.Seek(l.offset, io.SeekStart); err != nil {
 		return fmt.Errorf("read the audit log: %w", err)
 	}
 	lines := bufio.NewReaderSize(file, 1<<20)
@@ -100,10 +111,10 @@ func (a *Audit) ReadOn() error {
 		if err != nil {
 			return fmt.Errorf("read the audit log: %w", err)
 		}
-		a.offset += int64(len(line))
-		a.lines++
-		if err := a.add(line); err != nil {
-			return fmt.Errorf("audit log %s, line %d: %w", a.path, a.lines, err)
+		l.offset += int64(len(line))
+		l.lines++
+		if err := take(line); err != nil {
+			return fmt.Errorf("audit log %s, line %d: %w", l.Path, l.lines, err)
 		}
 	}
 }

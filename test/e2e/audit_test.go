@@ -1,13 +1,9 @@
 package e2e
 
 import (
-	"bufio"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -31,14 +27,7 @@ type auditCall struct {
 	merged          bool // into a stored Event
 }
 
-// auditLog is what was read of the API server's log so far.
-type auditLog struct {
-	offset int64
-	calls  []auditCall
-}
-
-// auditCalls are the writes of Events so far but for the settler's, in the order in which they ended: of a namespace
-// or, for an empty one, of all.
+// auditCalls are the writes of Events of a namespace so far but for the settler's, in the order in which they ended.
 func (e *faultEnv) auditCalls(namespace string) []auditCall {
 	e.Helper()
 	return e.callsOf(namespace, func(c auditCall) bool { return !c.bySettler })
@@ -53,38 +42,17 @@ func (e *faultEnv) settlerCalls(namespace string) []auditCall {
 // callsOf are those of a namespace for which something holds.
 func (e *faultEnv) callsOf(namespace string, holds func(auditCall) bool) (calls []auditCall) {
 	e.Helper()
-	e.readOn()
-	for _, c := range e.log.calls {
-		if (namespace == "" || c.namespace == namespace) && holds(c) {
+	e.must(e.log.ReadOn(e.logs))
+	for _, c := range e.calls {
+		if c.namespace == namespace && holds(c) {
 			calls = append(calls, c)
 		}
 	}
 	return calls
 }
 
-// readOn reads what was written to the log since the last time.
-func (e *faultEnv) readOn() {
-	e.Helper()
-	file, err := os.Open(e.cluster.AuditLog)
-	e.must(err)
-	defer file.Close()
-	_, err = file.Seek(e.log.offset, io.SeekStart)
-	e.must(err)
-	lines := bufio.NewReader(file)
-	for {
-		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return // what is left is half a line, of a call that is being logged
-		}
-		e.must(err)
-		e.log.offset += int64(len(line))
-		e.logged(line)
-	}
-}
-
-// logged takes a line of the log.
-func (e *faultEnv) logged(line []byte) {
-	e.Helper()
+// logs takes a line of the API server's log.
+func (e *faultEnv) logs(line []byte) error {
 	var entry struct {
 		Verb           string
 		Annotations    map[string]string
@@ -106,9 +74,8 @@ func (e *faultEnv) logged(line []byte) {
 			ReportingController       string
 		}
 	}
-	e.must(json.Unmarshal(line, &entry))
-	if entry.Verb == "deletecollection" {
-		return
+	if err := json.Unmarshal(line, &entry); err != nil || entry.Verb == "deletecollection" {
+		return err
 	}
 	body := entry.RequestObject
 	c := auditCall{
@@ -125,7 +92,8 @@ func (e *faultEnv) logged(line []byte) {
 	for key := range entry.Annotations {
 		c.failedOpen = c.failedOpen || strings.HasPrefix(key, "failed-open.")
 	}
-	e.log.calls = append(e.log.calls, c)
+	e.calls = append(e.calls, c)
+	return nil
 }
 
 // first is how many occurrences calls were the first to tell of, of the calls

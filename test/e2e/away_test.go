@@ -38,7 +38,7 @@ func TestStoreAway(t *testing.T) {
 	away := func(goes, back func() error) func(*faultEnv) *faultyStorm {
 		return func(e *faultEnv) *faultyStorm { return e.away(goes, back) }
 	}
-	e := &faultEnv{setEnv: newSetEnv(t, 2, "--redis-addresses="+way.Addr().String(), "--calls-per-connection=10"), redis: r}
+	e := newSetEnv(t, 2, "--redis-addresses="+way.Addr().String(), "--calls-per-connection=10").with(r)
 	e.endures(
 		fault{"stopped", away(server.Stop, func() error { return server.Restart(t.Context()) })},
 		fault{"paused", away(server.Pause, server.Resume)},

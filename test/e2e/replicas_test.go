@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/eventquota/eventquota/store/redisclient"
+	"github.com/eventquota/eventquota/test/cluster"
 	redistest "github.com/eventquota/eventquota/test/redis"
 	"github.com/eventquota/eventquota/test/replica"
 	"github.com/eventquota/eventquota/test/storm"
@@ -42,7 +43,8 @@ const (
 type faultEnv struct {
 	*setEnv
 	redis faultyRedis
-	log   auditLog
+	log   *cluster.AuditLog
+	calls []auditCall // that were read of it
 }
 
 // newFaultEnv starts three of them.
@@ -57,7 +59,12 @@ func newFaultEnv(t *testing.T, r faultyRedis) *faultEnv {
 		"--settle-rate=40",
 		statusFlag,
 	}, r.flags()...)
-	return &faultEnv{setEnv: newSetEnv(t, 3, flags...), redis: r}
+	return newSetEnv(t, 3, flags...).with(r)
+}
+
+// with is e with a Redis.
+func (e *setEnv) with(r faultyRedis) *faultEnv {
+	return &faultEnv{setEnv: e, redis: r, log: &cluster.AuditLog{Path: e.cluster.AuditLog}}
 }
 
 // fault is something that fails in a storm, which is in a namespace of that name.
@@ -84,7 +91,7 @@ func (e *faultEnv) endures(faults ...fault) {
 	var storms []*faultyStorm
 	for _, f := range faults {
 		e.Run(f.name, func(t *testing.T) {
-			storms = append(storms, f.happens(&faultEnv{setEnv: &setEnv{env: e.in(t), set: e.set}, redis: e.redis}))
+			storms = append(storms, f.happens((&setEnv{env: e.in(t), set: e.set}).with(e.redis)))
 		})
 	}
 	for i := range e.set.Replicas {
