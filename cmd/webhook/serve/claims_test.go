@@ -9,9 +9,11 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/net/http2"
+	"google.golang.org/grpc/test/bufconn"
 )
 
 // TestAStopClosesWhatDoesNotEnd has a call that would go on for ever. Slow headers and bodies end by themselves.
@@ -87,4 +89,30 @@ func TestHTTP2IsNotSpoken(t *testing.T) {
 		_ = c.Close()
 	}
 	s.end(t)
+}
+
+// TestAConnectionIsKeptUntilItsFirstCall holds that one which an API server made ahead, as another was free first, still
+// takes a call as late as one would come: API servers close what was idle for 90 seconds.
+func TestAConnectionIsKeptUntilItsFirstCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := bufconn.Listen(1 << 10)
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- serveUntil(ctx, newHTTPServer(ctx, http.NotFoundHandler()), l, 0) }()
+		client, err := l.DialContext(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(100 * time.Second)
+		if _, err := io.WriteString(client, "GET / HTTP/1.1\r\nHost: webhook\r\nConnection: close\r\n\r\n"); err != nil {
+			t.Error(err)
+		}
+		if says, err := io.ReadAll(client); err != nil || !strings.HasPrefix(string(says), "HTTP/1.1 404 ") {
+			t.Errorf("a connection's first call after 100 seconds is answered %q, %v, want 404", says, err)
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 }

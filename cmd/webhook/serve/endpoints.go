@@ -120,11 +120,13 @@ func listen(ctx context.Context, flag, address string) (net.Listener, error) {
 // newHTTPServer bounds what slow clients can occupy.
 func newHTTPServer(ctx context.Context, h http.Handler) *http.Server {
 	return &http.Server{
-		Handler:           h,
-		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
-		ReadHeaderTimeout: 5 * time.Second,
-		IdleTimeout:       2 * time.Minute, // more than API servers have: a connection that they use must not be closed
-		MaxHeaderBytes:    16 << 10,        // a token has some KiB
+		Handler:     h,
+		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
+		// Longer than API servers keep an idle connection, or a call may be sent on one that is being closed, and fails. The time
+		// for headers is also that of a connection that was made ahead and waits for its first call.
+		ReadHeaderTimeout: 2 * time.Minute,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    16 << 10, // a token has some KiB
 		ErrorLog:          slog.NewLogLogger(logr.ToSlogHandler(logr.FromContextOrDiscard(ctx)), slog.LevelDebug),
 	}
 }
