@@ -2,6 +2,7 @@ package busiest
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -149,14 +150,12 @@ func (c Counts) Since(before Counts) Counts {
 // of the namespaces that have more places than its own; if there are none, of its own namespace; and where neither
 // has more than a 32nd of the places, of all. So a namespace that invents keys displaces its own.
 type sketch[K keyed[K]] struct {
-	mu     sync.Mutex
-	places int
-	total  Counts
-	index  map[K]int32 // the place of a key
-	rows   []row[K]
-	// weights are those of rows, those of earlier keys in the same place included. They are apart so that
-	// few cache lines are read to find the lightest.
-	weights []int64
+	mu      sync.Mutex
+	places  int
+	total   Counts
+	index   map[K]int32 // the place of a key
+	rows    []row[K]
+	next    int // where the next search for the lightest begins: those before it have mostly become heavier
 	holders map[string]*holder
 	_       [64]byte // the next lock is in another cache line
 }
@@ -172,11 +171,13 @@ type keyed[K any] interface {
 type holder struct {
 	namespace string
 	places    int
+	least     int64 // none of its rows is lighter
 }
 
 type row[K any] struct {
 	key    K
 	holder *holder
+	weight int64  // with that of earlier keys in the same place
 	err    string // of a rule
 	Counts
 }
@@ -200,51 +201,68 @@ func (s *sketch[K]) row(namespace string, k K) *row[K] {
 	if !known {
 		h := s.holders[namespace]
 		if h == nil {
-			h = &holder{namespace: strings.Clone(namespace)}
+			h = &holder{namespace: strings.Clone(namespace), least: math.MaxInt64}
 			s.holders[h.namespace] = h
 		}
 		h.places++
 		i, k = s.place(h), k.detached()
 		s.index[k] = i
-		s.rows[i] = row[K]{key: k, holder: h}
+		s.rows[i] = row[K]{key: k, holder: h, weight: s.rows[i].weight}
+		h.least = min(h.least, s.rows[i].weight)
 	}
-	s.weights[i]++
+	s.rows[i].weight++
 	return &s.rows[i]
 }
 
-// place is a new place for a namespace, or one that another key loses.
+// place is a new place for a namespace, or one that another key loses. Where each key comes once, as in a wide storm, it
+// looks at few places.
 func (s *sketch[K]) place(h *holder) int32 {
-	n := len(s.rows)
-	if n < s.places {
-		s.rows, s.weights = append(s.rows, row[K]{}), append(s.weights, 0)
-		return int32(n)
+	if len(s.rows) < s.places {
+		s.rows = append(s.rows, row[K]{})
+		return int32(len(s.rows) - 1)
 	}
-	few := s.places / 32
-	lightest, larger, own := -1, -1, -1
-	for i, w := range s.weights {
-		if lightest < 0 || w < s.weights[lightest] {
-			lightest = i
-		}
-		of := s.rows[i].holder
-		if of.places > max(h.places, few) && (larger < 0 || w < s.weights[larger]) {
-			larger = i
-		}
-		if of == h && (own < 0 || w < s.weights[own]) {
-			own = i
+	loses := s.losers(h)
+	least := int64(math.MaxInt64)
+	for _, of := range s.holders {
+		if loses(of) {
+			least = min(least, of.least)
 		}
 	}
-	switch {
-	case larger >= 0:
-		lightest = larger
-	case own >= 0 && h.places > few:
-		lightest = own
+	lightest := -1
+	for range s.rows {
+		s.next = (s.next + 1) % len(s.rows)
+		if r := &s.rows[s.next]; loses(r.holder) && (lightest < 0 || r.weight < s.rows[lightest].weight) {
+			if lightest = s.next; r.weight == least {
+				break
+			}
+		}
 	}
 	r := &s.rows[lightest]
+	for _, of := range s.holders {
+		if loses(of) {
+			of.least = max(of.least, r.weight)
+		}
+	}
 	delete(s.index, r.key)
 	if r.holder.places--; r.holder.places == 0 {
 		delete(s.holders, r.holder.namespace)
 	}
 	return int32(lightest)
+}
+
+// losers are the namespaces of which one loses a place to another.
+func (s *sketch[K]) losers(to *holder) func(*holder) bool {
+	most, few := 0, s.places/32
+	for _, of := range s.holders {
+		most = max(most, of.places)
+	}
+	switch {
+	case most > max(to.places, few):
+		return func(of *holder) bool { return of.places > max(to.places, few) }
+	case to.places > max(few, 1):
+		return func(of *holder) bool { return of == to }
+	}
+	return func(*holder) bool { return true }
 }
 
 // all are the rows and the exact total.
