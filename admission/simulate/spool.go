@@ -6,8 +6,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
+	"github.com/fxamacker/cbor/v2"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -16,6 +15,7 @@ type spool struct {
 	file   *os.File
 	end    int64         // where the next write goes
 	reader *bufio.Reader // mostly reads a whole write at once
+	mode   cbor.EncMode
 }
 
 // newSpool makes a spool. Where the system allows it, the file has no name, so a process that is killed leaves nothing.
@@ -25,7 +25,8 @@ func newSpool() (*spool, error) {
 		return nil, fmt.Errorf("make a temporary file: %w", err)
 	}
 	_ = os.Remove(file.Name()) // close tries again
-	return &spool{file: file, reader: bufio.NewReader(nil)}, nil
+	mode, err := cbor.EncOptions{Time: cbor.TimeRFC3339Nano}.EncMode()
+	return &spool{file: file, reader: bufio.NewReader(nil), mode: mode}, err
 }
 
 func (s *spool) close() {
@@ -40,7 +41,7 @@ func (s *spool) append(w *write) (offset int64, err error) {
 			return 0, err
 		}
 	}
-	record, err := json.Marshal(w, lenient())
+	record, err := s.mode.Marshal(w)
 	if err != nil {
 		return 0, err
 	}
@@ -56,7 +57,7 @@ func (s *spool) append(w *write) (offset int64, err error) {
 func (s *spool) read(offset int64) (*write, error) {
 	s.reader.Reset(io.NewSectionReader(s.file, offset, s.end-offset))
 	w := &write{}
-	err := json.UnmarshalDecode(jsontext.NewDecoder(s.reader, lenient()), w)
+	err := cbor.NewDecoder(s.reader).Decode(w)
 	if err == nil && len(w.Event) > 0 { // an Event takes at least one byte
 		w.event = &corev1.Event{}
 		err = w.event.Unmarshal(w.Event)

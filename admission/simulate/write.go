@@ -21,7 +21,7 @@ const (
 	stored verb = "stored"
 )
 
-// write is one request about an Event. The trace has its exported fields as JSON.
+// write is one request about an Event. The trace has its exported fields as CBOR.
 type write struct {
 	// At is its place in the order of all writes: when it was decided, or received where that is not known.
 	At time.Time
