@@ -86,7 +86,7 @@ func (q *question) answer(d store.Decision) (Answer, error) {
 	case store.Drop:
 		return dropped(d, q.decided.At), nil
 	case store.Deny:
-		return denied(d), nil
+		return tooMany(Denied, "the shared store is unavailable, and "+ruleText(emptyBucket(d).Policy)+" denies Events then"), nil
 	case store.Aggregate:
 		q.message = AggregateMessage(q.message, keepsSeries(q.Object))
 		return q.admit(Aggregated)
@@ -138,16 +138,6 @@ func ruleText(name string) string {
 		return "the default policy"
 	}
 	return name
-}
-
-// denied refuses a write because a quota says so while the store that replicas share is unavailable.
-func denied(d store.Decision) Answer {
-	return tooMany(Denied, fmt.Sprintf("the shared store is unavailable, and %s denies Events then", ruleText(emptyBucket(d).Policy)))
-}
-
-// overloaded refuses a write that could be neither decided nor admitted under the local limit.
-func overloaded() Answer {
-	return tooMany(Overloaded, "no decision in time, and the local limit for undecided Events is reached")
 }
 
 func tooMany(o Outcome, message string) Answer {

@@ -146,13 +146,13 @@ func (g *Gate) Decide(ctx context.Context, decide Phase, r *Request) (a Answer) 
 	return a
 }
 
-// undecided answers a write that could not be decided.
+// undecided answers a write that could not be decided: it is admitted, up to the local limit.
 func (g *Gate) undecided(r *Request, err error) Answer {
 	g.complain(r, err, "Event write not decided, admitting under the local limit")
 	if r.DryRun || g.Local.admits(g.Now(), r.Namespace) {
 		return admit(Undecided)
 	}
-	return overloaded()
+	return tooMany(Overloaded, "no decision in time, and the local limit for undecided Events is reached")
 }
 
 // complain logs what failed for a request.

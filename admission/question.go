@@ -68,20 +68,16 @@ func (q *question) invalid() bool {
 }
 
 // nameIt gives an Event that asks for a generated name one, where it still can: what is merged into a stored Event must
-// know it by its name. One that cannot be read is an occurrence of its own, whatever it is called.
+// know it by its name. One that cannot be read is an occurrence of its own, whatever it is called. The random part is
+// longer than that of the API server, as no other name is tried when it is taken.
 func (q *question) nameIt() {
 	if q.name == "" && q.rewritable || q.Unreadable != nil {
-		q.name = generate(q.Object.GenerateName)
+		q.name = store.Clip(q.Object.GenerateName, generatedBytes) + rand.String(10)
 	}
 }
 
 // generatedBytes is how much of a generateName the API server keeps.
 const generatedBytes = 58
-
-// generate makes a name as the API server would, with a longer random part, as no other is tried when it is taken.
-func generate(prefix string) string {
-	return store.Clip(prefix, generatedBytes) + rand.String(10)
-}
 
 // limits are limits, each with the quota it is of.
 type limits = iter.Seq2[*policy.Quota, *policy.QuotaLimit]

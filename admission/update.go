@@ -21,7 +21,8 @@ func (q *question) update(h *store.Hasher) store.Update {
 		Stored:   StoredOf(q.OldObject, q.storeID),
 	}
 	if u.Recorder {
-		u.Same = sameRepeat(h, q.Object, q.message)
+		// By all that a recorder moves, as the API server asks again after a conflict.
+		u.Same = contentKey(h.Add("update", q.Object.Name, q.message), repeat(q.Object))
 	} else {
 		u.Same = sameContent(h, q.Request)
 	}
@@ -88,12 +89,7 @@ func reverts(before, after *corev1.Event, message string) bool {
 	return message != after.Message || isAggregate(before) && !isAggregate(after)
 }
 
-// sameRepeat names a recorder's UPDATE by all that it moves, as the API server asks again after a conflict.
-func sameRepeat(h *store.Hasher, e *corev1.Event, message string) store.Key {
-	return contentKey(h.Add("update", e.Name, message), repeat(e))
-}
-
-// sameContent names any other UPDATE by the whole content and the version that it replaces:
+// sameContent names an UPDATE that is no recorder's by the whole content and the version that it replaces:
 // otherwise two users who alternately write one thing each would pay only once.
 func sameContent(h *store.Hasher, r *Request) store.Key {
 	e := *r.Object

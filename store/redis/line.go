@@ -212,10 +212,6 @@ func (rs *reports) add(now time.Time, group store.Key, o rules.Op) {
 	rs.change(now, o.Write.Namespace, group, func(r *report) { r.add(o) })
 }
 
-func (rs *reports) addDrops(now time.Time, namespace string, register store.Key, d *rules.Drops) {
-	rs.change(now, namespace, register, func(r *report) { r.drops.Merge(d) })
-}
-
 // take removes and returns what waits for a register; nil for nothing.
 func (rs *reports) take(register store.Key) *report {
 	rs.mu.Lock()

@@ -196,7 +196,7 @@ func (s *Store) reportQuotaDrop(w *store.Write, l *store.Limits, d store.Decisio
 		return
 	}
 	drops := rules.Dropped(s.opts.Now(), *w, l, d.Empty, d.Occurrences)
-	s.log.addDrops(s.opts.Now(), w.Namespace, rules.NoticeKey(d.Empty), &drops)
+	s.log.change(s.opts.Now(), w.Namespace, rules.NoticeKey(d.Empty), func(r *report) { r.drops.Merge(&drops) })
 	s.opts.Reported()
 }
 
