@@ -40,7 +40,7 @@ func attacks() map[string]attack {
 		"100 that send headers byte by byte":          {100, 20, trickled(slow + "X-Long: ")},
 		"1,100 that are connected and say nothing":    {1100, 20, held("")},
 		"40 that send 7.8 MB":                         {40, 10, long},
-		"headers without an end":                      {8, 20, flooded(slow, "X-Header: "+strings.Repeat("x", 1000)+"\r\n")},
+		"1,000 that send 20 KB of short headers":      {1000, 20, held(slow + shortHeaders(20_000))},
 		"bodies without an end":                       {8, 2, flooded(slow+"Transfer-Encoding: chunked\r\n\r\n", "400\r\n"+strings.Repeat(" ", 1024)+"\r\n")},
 		"streams of HTTP/2 that are opened and reset": {8, 20, reset},
 	}
@@ -143,6 +143,15 @@ func held(text string) func(context.Context, *tls.Conn) {
 		_, _ = io.WriteString(c, text)
 		_, _ = io.Copy(io.Discard, c)
 	}
+}
+
+// shortHeaders are headers of that many bytes, each of another name, which take many times that in memory.
+func shortHeaders(size int) string {
+	var b strings.Builder
+	for i := 0; b.Len() < size; i++ {
+		fmt.Fprintf(&b, "%x:\n", i)
+	}
+	return b.String()
 }
 
 // trickled sends a text, and then byte after byte.

@@ -35,6 +35,8 @@ const (
 	// fewest and most are numbers of slices with the attack. A machine that is busy needs more of them until
 	// their median tells what the attack costs from what else goes on.
 	fewest, most = 3, 9
+	// memoryLimit is that of the Deployment that is shipped, in bytes.
+	memoryLimit = 512 << 20
 )
 
 // TestMain is the process of attackers too. It holds that no goroutine is left when all tests have ended.
@@ -46,8 +48,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// TestOthersNoticeLittle holds that reviews of others are decided, and about as fast as before, whatever a caller
-// announces, holds open or sends too much of. Slices with and without the attack take turns, so that what else the
+// TestOthersNoticeLittle holds that reviews of others are decided, and about as fast as before, and that a replica lives,
+// whatever a caller announces, holds open or sends too much of. Slices with and without the attack take turns, so that what else the
 // machine does hits both.
 func TestOthersNoticeLittle(t *testing.T) {
 	c := cluster.ForTest(t, cluster.Options{NoAudit: true})
@@ -79,6 +81,11 @@ func TestOthersNoticeLittle(t *testing.T) {
 			}
 			if err := webhook.Stop(); err != nil {
 				t.Error(err)
+			}
+			if peak := webhook.PeakMemory(); peak > memoryLimit {
+				t.Errorf("the replica has used %d MiB of memory, want at most %d", peak>>20, memoryLimit>>20)
+			} else {
+				t.Logf("the replica has used at most %d MiB of memory", peak>>20)
 			}
 		})
 	}

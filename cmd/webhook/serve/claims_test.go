@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,6 +15,8 @@ import (
 
 	"golang.org/x/net/http2"
 	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/eventquota/eventquota/admission/connections"
 )
 
 // TestAStopClosesWhatDoesNotEnd has a call that would go on for ever. Slow headers and bodies end by themselves.
@@ -91,28 +94,56 @@ func TestHTTP2IsNotSpoken(t *testing.T) {
 	s.end(t)
 }
 
-// TestAConnectionIsKeptUntilItsFirstCall holds that one which an API server made ahead, as another was free first, still
-// takes a call as late as one would come: API servers close what was idle for 90 seconds.
-func TestAConnectionIsKeptUntilItsFirstCall(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := bufconn.Listen(1 << 10)
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() { ended <- serveUntil(ctx, newHTTPServer(ctx, http.NotFoundHandler()), l, 0) }()
-		client, err := l.DialContext(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		<-time.After(100 * time.Second)
-		if _, err := io.WriteString(client, "GET / HTTP/1.1\r\nHost: webhook\r\nConnection: close\r\n\r\n"); err != nil {
-			t.Error(err)
-		}
-		if says, err := io.ReadAll(client); err != nil || !strings.HasPrefix(string(says), "HTTP/1.1 404 ") {
-			t.Errorf("a connection's first call after 100 seconds is answered %q, %v, want 404", says, err)
-		}
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
+// TestAConnectionMayWaitButNotDawdle holds that one which an API server made ahead, as another was free first, still takes
+// a call as late as one would come: API servers close what was idle for 90 seconds. Who does not go on with what it has
+// begun loses its connection within seconds.
+func TestAConnectionMayWaitButNotDawdle(t *testing.T) {
+	certified := httptest.NewTLSServer(nil)
+	certified.Close()
+	for name, test := range map[string]struct {
+		secure bool // it makes a handshake, and waits for 100 seconds
+		says   string
+		status string        // of the answer
+		ends   time.Duration // after the dial
+	}{
+		"a call":           {true, "GET / HTTP/1.1\r\nHost: webhook\r\nConnection: close\r\n\r\n", "HTTP/1.1 404 Not Found", 100 * time.Second},
+		"half a call":      {true, "GET / HTTP/1.1\r\nHost: webhook\r\n", "", 105 * time.Second},
+		"no handshake":     {false, "", "", 5 * time.Second},
+		"half a handshake": {false, "\x16\x03\x01\x02\x00", "", 5 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := bufconn.Listen(4 << 10)
+				bound := tls.NewListener(connections.Bound(l, 1, func() {}), certified.TLS)
+				ctx, stop := context.WithCancel(t.Context())
+				ended := make(chan error)
+				go func() { ended <- serveUntil(ctx, newWebhookServer(ctx, http.NotFoundHandler()), bound, 0) }()
+				began := time.Now()
+				client, err := l.DialContext(ctx)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if test.secure {
+					secure := tls.Client(client, &tls.Config{InsecureSkipVerify: true})
+					if err := secure.HandshakeContext(ctx); err != nil {
+						t.Error(err)
+					}
+					client = secure
+					<-time.After(100 * time.Second)
+				}
+				if _, err := io.WriteString(client, test.says); err != nil {
+					t.Error(err)
+				}
+				answer, err := io.ReadAll(client)
+				status, _, _ := strings.Cut(string(answer), "\r\n")
+				if took := time.Since(began); err != nil || status != test.status || took != test.ends {
+					t.Errorf("answered %q, %v, and ended after %v, want %q after %v", status, err, took, test.status, test.ends)
+				}
+				stop()
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
 }

@@ -40,7 +40,17 @@ func (s *server) serveWebhook(ctx context.Context) error {
 		s.clientCA.Demand(secure)
 	}
 	bound := connections.Bound(l, maxConnections, s.metrics.ConnectionsRefused.Inc)
-	return serveUntil(ctx, newHTTPServer(ctx, s.webhook), tls.NewListener(bound, secure), s.opts.Deadline+answerGrace)
+	return serveUntil(ctx, newWebhookServer(ctx, s.webhook), tls.NewListener(bound, secure), s.opts.Deadline+answerGrace)
+}
+
+// newWebhookServer serves API servers, behind connections.Bound. A connection that one has made ahead may wait for its
+// first call for as long as an idle one: a call that is sent while its connection is closed fails. A handshake has the
+// least of all timeouts, that for writing; reviews set their own.
+func newWebhookServer(ctx context.Context, h http.Handler) *http.Server {
+	srv := newHTTPServer(ctx, h)
+	srv.ReadHeaderTimeout, srv.WriteTimeout = srv.IdleTimeout, srv.ReadHeaderTimeout
+	srv.MaxHeaderBytes = 2 << 10 // net/http takes 4 KiB more; short headers take many times that in memory
+	return srv
 }
 
 // serveMetrics serves metricsMux until ctx ends: by the guard with the webhook's serving certificate, or without a guard
@@ -120,13 +130,11 @@ func listen(ctx context.Context, flag, address string) (net.Listener, error) {
 // newHTTPServer bounds what slow clients can occupy.
 func newHTTPServer(ctx context.Context, h http.Handler) *http.Server {
 	return &http.Server{
-		Handler:     h,
-		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
-		// Longer than API servers keep an idle connection, or a call may be sent on one that is being closed, and fails. The time
-		// for headers is also that of a connection that was made ahead and waits for its first call.
-		ReadHeaderTimeout: 2 * time.Minute,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    16 << 10, // a token has some KiB
+		Handler:           h,
+		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
+		ReadHeaderTimeout: 5 * time.Second,
+		IdleTimeout:       2 * time.Minute, // more than API servers have: a connection that they use must not be closed
+		MaxHeaderBytes:    16 << 10,        // a token has some KiB
 		ErrorLog:          slog.NewLogLogger(logr.ToSlogHandler(logr.FromContextOrDiscard(ctx)), slog.LevelDebug),
 	}
 }
