@@ -72,17 +72,18 @@ build: ## Build bin/eventquota
 	ln -sf eventquota bin/kubectl-eventquota
 	ln -sf eventquota bin/kubectl_complete-eventquota
 
-# Packages in ./test/ start whole control planes, so two of them at a time, as of the modules, which read and run what is
-# outside of them, what the test cache does not know. A part that fails does not keep the others from running. Garbage is
-# collected less often, as memory is there; the webhook's own process does as ever.
+# Packages in ./test/ start whole control planes, so two of them at a time, as of the modules. All these build and run the
+# webhook, and read what is outside of them: the test cache does not know of that, so they always run. A part that fails
+# does not keep the others from running. Garbage is collected less often, as memory is there; the webhook's own process
+# does as ever.
 .PHONY: test
 test: export GOGC := 400
 test: redis-server chromium ## Run all tests
 	@failed=; part() { name=$$1; shift; (set -x; "$$@") || failed="$$failed $$name"; }; \
 	units() { $(GO_TEST) $(filter-out $(RACED),$(UNITS)) & $(RACE_TEST) $(RACED); raced=$$?; wait $$! && return $$raced; }; \
 	part units units; \
-	part attacks $(GO_TEST) $(ALONE); \
-	part ./test/... $(GO_TEST) -p 2 -parallel 4 $(filter-out $(ALONE),$(CLUSTERS)); \
+	part attacks $(GO_TEST) -count=1 $(ALONE); \
+	part ./test/... $(GO_TEST) -count=1 -p 2 -parallel 4 $(filter-out $(ALONE),$(CLUSTERS)); \
 	modules() { printf '%s\n' $(TESTED) | xargs -P 2 -I {} sh -xc 'cd {} && $(GO_TEST) -count=1 ./...'; }; \
 	part modules modules; \
 	if [ -n "$$failed" ]; then echo "These parts failed:$$failed" >&2; exit 1; fi
