@@ -215,18 +215,25 @@ func (s *sketch[K]) row(namespace string, k K) *row[K] {
 }
 
 // place is a new place for a namespace, or one that another key loses. Where each key comes once, as in a wide storm, it
-// looks at few places.
+// looks at few places, and once at each namespace.
 func (s *sketch[K]) place(h *holder) int32 {
 	if len(s.rows) < s.places {
 		s.rows = append(s.rows, row[K]{})
 		return int32(len(s.rows) - 1)
 	}
-	loses := s.losers(h)
-	least := int64(math.MaxInt64)
+	few := s.places / 32
+	loses, least, larger := func(*holder) bool { return true }, int64(math.MaxInt64), int64(math.MaxInt64)
 	for _, of := range s.holders {
-		if loses(of) {
-			least = min(least, of.least)
+		least = min(least, of.least)
+		if of.places > max(h.places, few) {
+			larger = min(larger, of.least)
 		}
+	}
+	switch {
+	case larger < math.MaxInt64:
+		loses, least = func(of *holder) bool { return of.places > max(h.places, few) }, larger
+	case h.places > max(few, 1):
+		loses, least = func(of *holder) bool { return of == h }, h.least
 	}
 	lightest := -1
 	for range s.rows {
@@ -238,9 +245,11 @@ func (s *sketch[K]) place(h *holder) int32 {
 		}
 	}
 	r := &s.rows[lightest]
-	for _, of := range s.holders {
-		if loses(of) {
-			of.least = max(of.least, r.weight)
+	if r.weight > least {
+		for _, of := range s.holders {
+			if loses(of) {
+				of.least = max(of.least, r.weight)
+			}
 		}
 	}
 	delete(s.index, r.key)
@@ -248,21 +257,6 @@ func (s *sketch[K]) place(h *holder) int32 {
 		delete(s.holders, r.holder.namespace)
 	}
 	return int32(lightest)
-}
-
-// losers are the namespaces of which one loses a place to another.
-func (s *sketch[K]) losers(to *holder) func(*holder) bool {
-	most, few := 0, s.places/32
-	for _, of := range s.holders {
-		most = max(most, of.places)
-	}
-	switch {
-	case most > max(to.places, few):
-		return func(of *holder) bool { return of.places > max(to.places, few) }
-	case to.places > max(few, 1):
-		return func(of *holder) bool { return of == to }
-	}
-	return func(*holder) bool { return true }
 }
 
 // all are the rows and the exact total.
