@@ -219,6 +219,28 @@ func storm(n int) string {
 	return b.String()
 }
 
+// TestAUserHasTheGroupsOfTheLine has one with more than a decoder takes by default, and one with none.
+func TestAUserHasTheGroupsOfTheLine(t *testing.T) {
+	compiler, err := policy.NewCompiler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p v1alpha1.ClusterEventPolicy
+	p.Name, p.Spec.Tier, p.Spec.Action = "grouped", "Admin", "Drop"
+	p.Spec.Match.Conditions = []v1alpha1.MatchCondition{{Name: "grouped", Expression: "has(request.userInfo.groups)"}}
+	rules, err := compiler.Compile(&p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	grouped := request("create", "a", 201, sec(0), event("a", "one", sec(0)))
+	grouped["user"] = map[string]any{"username": "kubelet", "groups": make([]string, 200_000)}
+	alone := request("create", "b", 201, sec(1), event("b", "two", sec(1)))
+	_, got := simulated(t, readAll(t, text(grouped)+text(alone)), Options{Rules: Rules{Cluster: rules}})
+	if want := []string{"create a: drop", "create b: admit"}; !slices.Equal(got, want) {
+		t.Errorf("decided %q, want %q", got, want)
+	}
+}
+
 func TestALongSilenceTakesNoTime(t *testing.T) {
 	late := noon().AddDate(80, 0, 0)
 	began := time.Now()

@@ -2,8 +2,10 @@ package simulate
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 
 	"github.com/fxamacker/cbor/v2"
@@ -15,7 +17,8 @@ type spool struct {
 	file   *os.File
 	end    int64         // where the next write goes
 	reader *bufio.Reader // mostly reads a whole write at once
-	mode   cbor.EncMode
+	enc    cbor.EncMode
+	dec    cbor.DecMode
 }
 
 // newSpool makes a spool. Where the system allows it, the file has no name, so a process that is killed leaves nothing.
@@ -25,8 +28,9 @@ func newSpool() (*spool, error) {
 		return nil, fmt.Errorf("make a temporary file: %w", err)
 	}
 	_ = os.Remove(file.Name()) // close tries again
-	mode, err := cbor.EncOptions{Time: cbor.TimeRFC3339Nano}.EncMode()
-	return &spool{file: file, reader: bufio.NewReader(nil), mode: mode}, err
+	enc, err := cbor.EncOptions{Time: cbor.TimeRFC3339Nano}.EncMode()
+	dec, other := cbor.DecOptions{MaxArrayElements: math.MaxInt32, MaxMapPairs: math.MaxInt32}.DecMode() // what a line holds
+	return &spool{file: file, reader: bufio.NewReader(nil), enc: enc, dec: dec}, errors.Join(err, other)
 }
 
 func (s *spool) close() {
@@ -41,7 +45,7 @@ func (s *spool) append(w *write) (offset int64, err error) {
 			return 0, err
 		}
 	}
-	record, err := s.mode.Marshal(w)
+	record, err := s.enc.Marshal(w)
 	if err != nil {
 		return 0, err
 	}
@@ -57,7 +61,7 @@ func (s *spool) append(w *write) (offset int64, err error) {
 func (s *spool) read(offset int64) (*write, error) {
 	s.reader.Reset(io.NewSectionReader(s.file, offset, s.end-offset))
 	w := &write{}
-	err := cbor.NewDecoder(s.reader).Decode(w)
+	err := s.dec.NewDecoder(s.reader).Decode(w)
 	if err == nil && len(w.Event) > 0 { // an Event takes at least one byte
 		w.event = &corev1.Event{}
 		err = w.event.Unmarshal(w.Event)
