@@ -83,10 +83,7 @@ func blankVersion(e *corev1.Event) {
 
 // reverts reports whether a recorder's UPDATE would put back a message that was cut or combined at the CREATE.
 func reverts(before, after *corev1.Event, message string) bool {
-	if before.Message == after.Message {
-		return false
-	}
-	return message != after.Message || isAggregate(before) && !isAggregate(after)
+	return before.Message != after.Message && (message != after.Message || isAggregate(before) && !isAggregate(after))
 }
 
 // sameContent names an UPDATE that is no recorder's by the whole content and the version that it replaces:

@@ -40,16 +40,11 @@ func fieldsFit(e *corev1.Event, namespace string, throughEventsAPI bool) bool {
 	switch {
 	case throughEventsAPI:
 		return fitsEventsAPI(e) && fitsWithEventTime(e, namespace)
-	case e.EventTime.IsZero() && sameNamespace(e.InvolvedObject.Namespace, namespace):
+	case e.EventTime.IsZero() && (e.InvolvedObject.Namespace == namespace ||
+		e.InvolvedObject.Namespace == "" && namespace == metav1.NamespaceDefault): // about an object of the cluster
 		return true
 	}
 	return fitsWithEventTime(e, namespace) // one in year 1 may be there
-}
-
-// sameNamespace is what an Event without eventTime must hold. One about an object of the
-// cluster is in namespace default.
-func sameNamespace(involved, namespace string) bool {
-	return involved == namespace || involved == "" && namespace == metav1.NamespaceDefault
 }
 
 // fitsWithEventTime has the rules for an Event with eventTime, of either API.

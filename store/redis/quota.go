@@ -33,8 +33,6 @@ type quota struct {
 	asked time.Time // when Redis last answered
 }
 
-func newQuotas(s *Store) *quotas { return &quotas{store: s, all: store.NewTable[*quota](maxQuotas)} }
-
 // of finds or makes a quota for a namespace. The caller holds the lock.
 func (qs *quotas) of(namespace string, key store.Key) *quota {
 	e := qs.all.Get(key)
@@ -115,11 +113,6 @@ func (t *taken) ask(ctx context.Context) error {
 		})
 	})
 	return trips.Wait()
-}
-
-// empty reports whether a quota that was asked had no token.
-func (t *taken) empty() bool {
-	return t.asked && slices.ContainsFunc(t.grants, func(g rules.Grant) bool { return !g.OK })
 }
 
 // giveBack gives back the tokens that were taken, each for less by the time that it was out. One that is lost on the

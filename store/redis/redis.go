@@ -98,7 +98,7 @@ func New(client redisclient.Caller, o Options) *Store {
 		s.dues[i] = s.names[i] + "due"
 	}
 	s.lines = newLines(linesBytes)
-	s.quotas = newQuotas(s)
+	s.quotas = &quotas{store: s, all: store.NewTable[*quota](maxQuotas)}
 	s.log = newReports(maxReports)
 	return s
 }
@@ -151,7 +151,7 @@ func (s *Store) decide(ctx context.Context, w *store.Write, l *store.Limits, t *
 			return store.Decision{}, err
 		}
 	}
-	if t.empty() {
+	if t.asked && slices.ContainsFunc(t.grants, func(g rules.Grant) bool { return !g.OK }) {
 		g = s.guess(w, l, t.grants)
 		if g.Verdict == store.Drop && !g.changed { // there is nothing to tell the group
 			g.Unasked = !t.trips

@@ -156,10 +156,6 @@ func (g *Group) add(key store.Key) *Record {
 	return &g.Records[len(g.Records)-1]
 }
 
-func (g *Group) remove(id uint64) {
-	g.Records = slices.DeleteFunc(g.Records, func(r Record) bool { return r.ID == id })
-}
-
 // reported is how many of a write's occurrences were reported before under its name.
 //
 // A name that is not known may be one whose first occurrence a quota refused. It is not, where the
@@ -194,19 +190,14 @@ func nameKey(name string) uint64 {
 // short is half a key: enough to distinguish what one group holds.
 func short(key store.Key) uint64 { return binary.BigEndian.Uint64(key[:8]) }
 
-// name finds what is known of a name that was refused.
+// name finds what is known of a name that was refused, and still counts.
 func (g *Group) name(now int64, key uint64, l *store.Limits) *Name {
 	for i := range g.Names {
-		if n := &g.Names[i]; n.Key == key && n.lasts(now, l) {
+		if n := &g.Names[i]; n.Key == key && now/second-n.At <= micros(l.RepeatWindow)/second {
 			return n
 		}
 	}
 	return nil
-}
-
-// lasts reports whether a refused name still counts at now.
-func (n *Name) lasts(now int64, l *store.Limits) bool {
-	return now/second-n.At <= micros(l.RepeatWindow)/second
 }
 
 const second = int64(time.Second / time.Microsecond)

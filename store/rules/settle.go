@@ -136,7 +136,7 @@ func (g *Group) orphan(now time.Time, fresh store.Key, r *Record, taken bool) {
 // giveUp forgets an Event; the notice of g reports its pending occurrences.
 func (g *Group) giveUp(now time.Time, fresh store.Key, id uint64) {
 	r := *g.byID(id)
-	g.remove(id)
+	g.Records = slices.DeleteFunc(g.Records, func(r Record) bool { return r.ID == id })
 	g.handOver(now, fresh, &r, r.Total-r.Written)
 }
 
