@@ -17,6 +17,8 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/eventquota/eventquota/admission/connections"
+	"github.com/eventquota/eventquota/test/cli"
+	"github.com/eventquota/eventquota/test/prom"
 )
 
 // TestAStopClosesWhatDoesNotEnd has a call that would go on for ever. Slow headers and bodies end by themselves.
@@ -46,6 +48,29 @@ func TestAStopClosesWhatDoesNotEnd(t *testing.T) {
 		t.Error("it waits")
 		_ = srv.Close()
 	}
+}
+
+// TestEachPortTakesSoManyConnections has one address open more of them than there are places.
+func TestEachPortTakesSoManyConnections(t *testing.T) {
+	s := serving(t, newAPIServer(t), func(*options) {})
+	s.ready(t)
+	refused := func() float64 { return prom.Sum(t, s.metrics.Gatherer, "eventquota_connections_refused_total") }
+	for address, most := range map[string]int{
+		fmt.Sprintf("127.0.0.1:%d", s.opts.Port): maxConnections, s.opts.MetricsAddress: maxOthers, s.opts.HealthAddress: maxOthers,
+	} {
+		before := refused()
+		cli.Eventually(t, "some are refused at "+address, func() bool {
+			for range most + 1 {
+				c, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer c.Close()
+			}
+			return refused() > before
+		})
+	}
+	s.end(t)
 }
 
 // TestHTTP2IsNotSpoken holds that a client of HTTP/2 gets nothing for it, so that nothing of it needs bounds.

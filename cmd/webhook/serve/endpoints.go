@@ -21,16 +21,19 @@ import (
 )
 
 const (
-	// maxConnections bounds those to the webhook. API servers have one for each call in flight; with the longest body
-	// each of these may take about 200 KiB.
+	// maxConnections bounds those to the webhook. API servers have one for each call in flight; with the longest body or
+	// headers each of these may take about 200 KiB.
 	maxConnections = 1024
+	// maxOthers bounds those to each other port, of probes, scrapers and people. With the longest headers, in which a
+	// token has some KiB, each may take 500 KiB.
+	maxOthers = 128
 	// answerGrace is how much longer than a review may take a stop waits for those that have begun.
 	answerGrace = 2 * time.Second
 )
 
 // serveWebhook serves the webhook until ctx ends.
 func (s *server) serveWebhook(ctx context.Context) error {
-	l, err := listen(ctx, "--port", net.JoinHostPort(s.opts.Host, strconv.Itoa(s.opts.Port)))
+	l, err := s.listen(ctx, "--port", net.JoinHostPort(s.opts.Host, strconv.Itoa(s.opts.Port)), maxConnections)
 	if err != nil {
 		return err
 	}
@@ -39,11 +42,10 @@ func (s *server) serveWebhook(ctx context.Context) error {
 	if s.clientCA != nil {
 		s.clientCA.Demand(secure)
 	}
-	bound := connections.Bound(l, maxConnections, s.metrics.ConnectionsRefused.Inc)
-	return serveUntil(ctx, newWebhookServer(ctx, s.webhook), tls.NewListener(bound, secure), s.opts.Deadline+answerGrace)
+	return serveUntil(ctx, newWebhookServer(ctx, s.webhook), tls.NewListener(l, secure), s.opts.Deadline+answerGrace)
 }
 
-// newWebhookServer serves API servers, behind connections.Bound. A connection that one has made ahead may wait for its
+// newWebhookServer serves API servers. A connection that one has made ahead may wait for its
 // first call for as long as an idle one: a call that is sent while its connection is closed fails. A handshake has the
 // least of all timeouts, that for writing; reviews set their own.
 func newWebhookServer(ctx context.Context, h http.Handler) *http.Server {
@@ -56,7 +58,7 @@ func newWebhookServer(ctx context.Context, h http.Handler) *http.Server {
 // serveMetrics serves metricsMux until ctx ends: by the guard with the webhook's serving certificate, or without a guard
 // as plain HTTP.
 func (s *server) serveMetrics(ctx context.Context) error {
-	l, err := listen(ctx, "--metrics-address", s.opts.MetricsAddress)
+	l, err := s.listen(ctx, "--metrics-address", s.opts.MetricsAddress, maxOthers)
 	if err != nil {
 		return err
 	}
@@ -85,7 +87,7 @@ func (s *server) metricsMux() *http.ServeMux {
 // listens, with a certificate that the API server takes, the cluster's policies and quotas are known, and it is to be
 // sent calls.
 func (s *server) serveHealth(ctx context.Context) error {
-	l, err := listen(ctx, "--health-address", s.opts.HealthAddress)
+	l, err := s.listen(ctx, "--health-address", s.opts.HealthAddress, maxOthers)
 	if err != nil {
 		return err
 	}
@@ -118,13 +120,13 @@ func (s *server) tls() *tls.Config {
 	}
 }
 
-// listen listens at the address of a flag.
-func listen(ctx context.Context, flag, address string) (net.Listener, error) {
+// listen listens at the address of a flag, for so many connections at most.
+func (s *server) listen(ctx context.Context, flag, address string, most int) (net.Listener, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", flag, err)
 	}
-	return l, nil
+	return connections.Bound(l, most, s.metrics.ConnectionsRefused.Inc), nil
 }
 
 // newHTTPServer bounds what slow clients can occupy.
@@ -134,7 +136,7 @@ func newHTTPServer(ctx context.Context, h http.Handler) *http.Server {
 		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 		ReadHeaderTimeout: 5 * time.Second,
 		IdleTimeout:       2 * time.Minute, // more than API servers have: a connection that they use must not be closed
-		MaxHeaderBytes:    16 << 10,        // a token has some KiB
+		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          slog.NewLogLogger(logr.ToSlogHandler(logr.FromContextOrDiscard(ctx)), slog.LevelDebug),
 	}
 }
