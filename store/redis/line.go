@@ -108,8 +108,8 @@ func (ls *lines) busy() map[store.Key]string {
 	return found
 }
 
-// ask says which step is under way, nil for none.
-func (ln *line) ask(t *trip) { ln.trip, ln.local = t, nil }
+// setTrip says which step is under way, nil for none.
+func (ln *line) setTrip(t *trip) { ln.trip, ln.local = t, nil }
 
 // report is what Redis does not surely know of one register: calls in doubt, decisions made without it, and drops for
 // its notice. Decisions that are alike are joined.

@@ -135,7 +135,7 @@ func ask[C redis.Cmder](ctx context.Context, s *Store, n int, command func(i int
 
 // Reach reports whether Redis answers.
 func (s *Store) Reach(ctx context.Context) error {
-	_, err := s.get(ctx, 1, func(int) string { return s.names[0] })
+	_, err := s.get(ctx, 1, func(int) string { return s.prefixes[0] })
 	return err
 }
 

@@ -88,22 +88,26 @@ type taken struct {
 	namespace string
 	limits    *store.Limits
 	grants    []rules.Grant // as if all were empty, before they are asked
-	asked     bool          // every quota was asked
+	asked     bool          // ask was called, or there is no quota
 	trips     bool          // Redis was asked for any of them
 	at        time.Time
 }
 
-// ask takes a token from each quota, all at the same time, but for those that are known to be empty. With an error,
-// those that were taken stay so: they count for what is decided without Redis.
+// ask takes a token from each quota, all at the same time, up to one that is known to be empty: that refuses, unless one
+// before it does. With an error, those that were taken stay so: they count for what is decided without Redis.
 func (t *taken) ask(ctx context.Context) error {
 	t.asked = true
 	here := t.quotas.store.opts.Now()
 	var trips errgroup.Group
+	refused := false
 	t.quotas.each(t.namespace, t.limits, func(i int, q *quota, now time.Time) {
+		if refused {
+			return
+		}
 		b := &t.limits.Quotas[i]
 		_, known := q.level.Take(b.Limit, now)
 		if b.Burst <= 0 || b.Every <= 0 || !known.OK && here.Sub(q.asked) < emptyFor {
-			t.grants[i] = known
+			t.grants[i], refused = known, !known.OK
 			return
 		}
 		t.trips = true

@@ -1,4 +1,4 @@
-// Package redis is the store that many replicas share. Redis keeps the state and decides nothing:
+// Package redis is the store that many replicas share. Redis keeps the state and decides only whether a quota has a token:
 // store/rules applies a step to a copy, and a script sets the result unless somebody else has changed
 // the register meanwhile. The store is as durable as Redis: what Redis acknowledged but had not written
 // to disk or to a replica when its server died is lost.
@@ -46,8 +46,8 @@ type Options struct {
 	// Unreported takes what this replica could not report to Redis before it stopped, within the longest
 	// wait, or because the namespace has too many reports. Nil drops it.
 	Unreported func(now time.Time, namespace string, register store.Key, d *rules.Drops)
-	// Reported is called for each decision that is made without Redis or without asking it, and Waiting with the number
-	// of registers of which something was decided that Redis does not surely know. They must not block; nil tells nobody.
+	// Reported is called for each decision that becomes a report, and Waiting with the number
+	// of registers of which something was decided that Redis does not surely know. They must not block, and may be nil.
 	Reported func()
 	Waiting  func(n int)
 	// StepTimeout is how long Redis may take to answer, and a call whose caller sets no deadline. Less is 200 ms.
@@ -61,8 +61,8 @@ type Store struct {
 	client redisclient.Caller
 	opts   Options
 	steps  *store.Steps
-	// names are the prefixes of the keys of each shard, and dues the keys of its index.
-	names, dues [shards]string
+	// prefixes are those of the keys of each shard, and dues the keys of its index.
+	prefixes, dues [shards]string
 
 	clocks [shards]clock
 	looked [shards]atomic.Int64 // where in each index the next claim begins
@@ -94,8 +94,8 @@ func New(client redisclient.Caller, o Options) *Store {
 	o.StepTimeout = max(o.StepTimeout, 200*time.Millisecond)
 	s := &Store{client: client, opts: o, steps: store.NewSteps()}
 	for i := range shards {
-		s.names[i] = o.Prefix + "{" + hex.EncodeToString([]byte{byte(i)}) + "}:"
-		s.dues[i] = s.names[i] + "due"
+		s.prefixes[i] = o.Prefix + "{" + hex.EncodeToString([]byte{byte(i)}) + "}:"
+		s.dues[i] = s.prefixes[i] + "due"
 	}
 	s.lines = newLines(linesBytes)
 	s.quotas = &quotas{store: s, all: store.NewTable[*quota](maxQuotas)}
@@ -106,7 +106,7 @@ func New(client redisclient.Caller, o Options) *Store {
 func shard(group store.Key) int { return int(group[0] % shards) }
 
 func (s *Store) groupKey(group store.Key) string {
-	return s.names[shard(group)] + base64.RawURLEncoding.EncodeToString(group[:])
+	return s.prefixes[shard(group)] + base64.RawURLEncoding.EncodeToString(group[:])
 }
 
 func (s *Store) quotaKey(quota store.Key) string {
@@ -116,8 +116,8 @@ func (s *Store) quotaKey(quota store.Key) string {
 // now is the time at a group's shard.
 func (s *Store) now(group store.Key) time.Time { return s.clocks[shard(group)].now(s.opts.Now()) }
 
-// Decide implements store.Store. It ignores the caller's time, as the clock is that of Redis. It makes one
-// trip for the tokens of quotas and one for the group, and none for what it knows to be refused. A
+// Decide implements store.Store. It ignores the caller's time, as the clock is that of Redis. It makes a trip for
+// each quota, all at the same time, and one for the group, and none for what it knows to be refused. A
 // decision that comes with store.ErrUnconfirmed stands.
 func (s *Store) Decide(ctx context.Context, _ time.Time, w store.Write, l store.Limits) (store.Decision, error) {
 	t := &taken{

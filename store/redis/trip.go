@@ -165,7 +165,7 @@ func (s *Store) prepare(ln *line) (t *trip) {
 		return nil
 	}
 	t.sent = s.opts.Now()
-	ln.ask(t)
+	ln.setTrip(t)
 	return t
 }
 
@@ -199,7 +199,7 @@ func (s *Store) take(t *trip, answer []any, here time.Time) (behind, held bool) 
 	ls := s.lines
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	ln.ask(nil)
+	ln.setTrip(nil)
 	var now, reserved int64
 	var value string
 	err := scan(answer, &now)
@@ -233,7 +233,7 @@ func (s *Store) fail(t *trip, err error) {
 	ls := s.lines
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	ln.ask(nil)
+	ln.setTrip(nil)
 	if redisclient.NotRun(err) {
 		s.unsent(t, err)
 		return

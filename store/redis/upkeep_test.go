@@ -261,6 +261,27 @@ func TestRefusalsThatAreReportedTogether(t *testing.T) {
 	}
 }
 
+// A quota that is known to be empty refuses without a trip, whatever others come after it.
+func TestAQuotaThatIsKnownToBeEmptyTakesNoTrip(t *testing.T) {
+	now, hooks := &clock{}, make(chan func(func() error) error, 1)
+	now.set(time.Now())
+	client := hooked{newClocked(t, connect(t, redistest.Start(t, redistest.Options{}).Addr()), now), hooks}
+	s := redis.New(client, redis.Options{Prefix: "test:", StepTimeout: patient, Now: now.now})
+	other := quota(10)
+	other.Name, other.Key = "other", store.KeyOf("other")
+	l := withQuota(withQuota(limits(10), quota(1)), other)
+	if d := decide(t, s, event("one", "m", 0), l); d.Verdict != store.Admit {
+		t.Errorf("%v, want the first admitted", d.Verdict)
+	}
+	hooks <- func(call func() error) error {
+		t.Error("Redis was asked")
+		return call()
+	}
+	if d := decide(t, s, event("two", "m", 0), l); d.Verdict != store.Drop || !d.Unasked || d.Empty.Name != "quota" {
+		t.Errorf("%v by %+v, want the second dropped by the quota", d.Verdict, d.Empty)
+	}
+}
+
 // A replica that does not know yet that an Event was not found asks the quotas all the same.
 func TestStaleCopiesRefuseNothing(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
