@@ -2,6 +2,7 @@ package admission
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -43,7 +44,7 @@ func keys() []keyed {
 		policy.KeyInvolvedObject: append([]int{foreign}, object...),
 		policy.KeyController:     {component},
 		policy.KeyKind:           {apiVersion, kind},
-		policy.KeyType:           {eventType},
+		policy.KeyType:           {warning},
 		policy.KeyReason:         {reason},
 		policy.KeyNamespace:      {namespace},
 		policy.KeyUser:           {user},
@@ -52,8 +53,8 @@ func keys() []keyed {
 	}
 	return append(kinds,
 		bucketKind("bucket by nothing", nil, nil),
-		bucketKind("bucket by two neighbours", []policy.KeyPart{policy.KeyType, policy.KeyReason}, []int{eventType, reason}),
-		bucketKind("default bucket", policy.Default().SpamFilter.Per, append([]int{component, host, eventType, foreign}, object...)))
+		bucketKind("bucket by two neighbours", []policy.KeyPart{policy.KeyType, policy.KeyReason}, []int{warning, reason}),
+		bucketKind("default bucket", policy.Default().SpamFilter.Per, append([]int{component, host, warning, foreign}, object...)))
 }
 
 func bucketKind(name string, by []policy.KeyPart, wanted []int) keyed {
@@ -100,6 +101,9 @@ func TestKeysTellEventsApartByEachField(t *testing.T) {
 		checkKeys(t, base, moved)
 		checkKeys(t, moved, other)
 	}
+	warned := base
+	warned[eventType] = corev1.EventTypeWarning
+	checkKeys(t, base, warned)
 	var h store.Hasher
 	f, made := fieldsOf(""), map[store.Key]string{}
 	for _, k := range keys() {
@@ -131,8 +135,12 @@ const (
 	fieldCount
 )
 
-// foreign is the namespace where that is another than the object's.
-const foreign = -1
+const (
+	// foreign is the namespace where that is another than the object's.
+	foreign = -1
+	// warning is the type as rules see it: an Event may have any, each of which would have a bucket of its own.
+	warning = -2
+)
 
 type fields [fieldCount]string
 
@@ -167,8 +175,12 @@ func (f *fields) foreign() string {
 func (f *fields) pick(wanted ...int) []string {
 	var picked []string
 	for _, i := range wanted {
-		if i == foreign {
+		switch i {
+		case foreign:
 			picked = append(picked, f.foreign())
+			continue
+		case warning:
+			picked = append(picked, strconv.FormatBool(f[eventType] == corev1.EventTypeWarning))
 			continue
 		}
 		value := f[i]

@@ -11,6 +11,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apiserver/pkg/storage/names"
 
 	"github.com/eventquota/eventquota/admission/valid"
 	"github.com/eventquota/eventquota/policy"
@@ -72,12 +73,9 @@ func (q *question) invalid() bool {
 // longer than that of the API server, as no other name is tried when it is taken.
 func (q *question) nameIt() {
 	if q.name == "" && q.rewritable || q.Unreadable != nil {
-		q.name = store.Clip(q.Object.GenerateName, generatedBytes) + rand.String(10)
+		q.name = store.Clip(q.Object.GenerateName, names.MaxGeneratedNameLength) + rand.String(10)
 	}
 }
-
-// generatedBytes is how much of a generateName the API server keeps.
-const generatedBytes = 58
 
 // limits are limits, each with the quota it is of.
 type limits = iter.Seq2[*policy.Quota, *policy.QuotaLimit]
@@ -194,7 +192,7 @@ func bucketKey(h *store.Hasher, id string, parts []policy.KeyPart, r *Request) s
 				h.Add(r.Namespace) // Events from other namespaces about an object have a bucket of their own
 			}
 		case policy.KeyType:
-			h.Add(e.Type)
+			h.Add(policy.Type(e))
 		case policy.KeyReason:
 			h.Add(e.Reason)
 		case policy.KeyNamespace:
@@ -206,7 +204,7 @@ func bucketKey(h *store.Hasher, id string, parts []policy.KeyPart, r *Request) s
 	return h.Sum()
 }
 
-// limits are the settings of a policy for an Event, and the limits that apply to it, for the store.
+// limitsOf is the settings of a policy for an Event, and the limits that apply to it, for the store.
 func (g *Gate) limitsOf(q *question, p *policy.Policy, all limits) store.Limits {
 	m := &p.Merge
 	l := store.Limits{
