@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
-	"time"
 )
 
 // Spread is next, with each connection ended by an answer after some calls, so that its client makes a new one, perhaps
@@ -28,16 +27,11 @@ func Spread(next http.Handler, calls int, draining *atomic.Bool) http.Handler {
 	})
 }
 
-// timeout is how long a client may take for a handshake, headers or a body, from the first byte on.
-const timeout = 5 * time.Second
-
 // Bound is l with at most so many connections at a time, at least 1. refused is called for each that is closed above it.
 //
 // When there is no place, a newcomer takes that of a connection from the address that has most, if that has more than the
 // newcomer's would have; otherwise the newcomer is closed. So no client can keep others out, as it could if a listener
 // waited for a place.
-//
-// A client may be silent for as long as the server lets it. What it has begun to send, it must have sent within 5 seconds.
 func Bound(l net.Listener, most int, refused func()) net.Listener {
 	return &listener{Listener: l, most: most, refused: refused, open: map[*conn]struct{}{}}
 }
@@ -55,9 +49,8 @@ type listener struct {
 type conn struct {
 	net.Conn
 
-	of     *listener
-	from   netip.Addr
-	silent atomic.Bool // and may be so for longer than timeout
+	of   *listener
+	from netip.Addr
 }
 
 // Accept implements net.Listener.
@@ -123,19 +116,4 @@ func (c *conn) Close() error {
 	delete(c.of.open, c)
 	c.of.mu.Unlock()
 	return c.Conn.Close()
-}
-
-// Read implements net.Conn.
-func (c *conn) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	if n > 0 && c.silent.CompareAndSwap(true, false) {
-		_ = c.Conn.SetReadDeadline(time.Now().Add(timeout))
-	}
-	return n, err //nolint:wrapcheck // http.Server looks at it
-}
-
-// SetReadDeadline implements net.Conn.
-func (c *conn) SetReadDeadline(t time.Time) error {
-	c.silent.Store(time.Until(t) > timeout)
-	return c.Conn.SetReadDeadline(t) //nolint:wrapcheck // http.Server looks at it
 }

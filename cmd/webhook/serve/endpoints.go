@@ -27,7 +27,7 @@ const (
 	// maxOthers bounds those to each other port, of probes, scrapers and people. With the longest headers, in which a
 	// token has some KiB, each may take 500 KiB.
 	maxOthers = 128
-	// answerGrace is how much longer than a review may take a stop waits for those that have begun.
+	// answerGrace is how long a stop waits for reviews that have begun, beyond the time that one may take.
 	answerGrace = 2 * time.Second
 )
 
