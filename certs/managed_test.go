@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/eventquota/eventquota/test/cli"     //nolint:depguard // of tests alone
 	"github.com/eventquota/eventquota/test/cluster" //nolint:depguard // replicas agree through a real API server
 )
 
@@ -126,7 +127,7 @@ func aPathThatSomebodyChangesIsRepaired(t *testing.T, w *world) {
 		_ = blind.look(t.Context()) // it may write nothing
 		expect(t, blind.Ready(), "a path that is not accepted")
 		stop = w.start(replicas)
-		await(t, "the path is written again", func() bool { return slices.Equal(w.segments(), written) && repairs() > int64(i) })
+		cli.Eventually(t, "the path is written again", func() bool { return slices.Equal(w.segments(), written) && repairs() > int64(i) })
 		stop()
 		if n := repairs(); n != int64(i+1) {
 			t.Errorf("path %v: %d repairs in all, want %d", path, n, i+1)
@@ -134,7 +135,7 @@ func aPathThatSomebodyChangesIsRepaired(t *testing.T, w *world) {
 	}
 	t.Cleanup(w.start(replicas))
 	replicas[1].CallFailed()
-	await(t, "another certificate is prepared after a call that failed, and its path accepted", func() bool {
+	cli.Eventually(t, "another certificate is prepared after a call that failed, and its path accepted", func() bool {
 		key := w.secret().Data[nextKeyFile]
 		return key != nil && replicas[0].Accepts(Segment(key)) && replicas[1].Accepts(Segment(key))
 	})
@@ -189,7 +190,7 @@ func readinessNeverWaitsForRights(t *testing.T, w *world) {
 
 	// Rights that are taken away leave nothing behind that it knows.
 	w.must(w.admin.RbacV1().ClusterRoleBindings().Delete(ctx, "mounted-get", metav1.DeleteOptions{}))
-	await(t, "ready without the rights it had", func() bool {
+	cli.Eventually(t, "ready without the rights it had", func() bool {
 		return apierrors.IsForbidden(reader.look(ctx)) && reader.Ready() == nil
 	})
 
@@ -226,7 +227,7 @@ func theFirstOfTwoWritesCounts(t *testing.T, w *world) {
 // trusted by both configurations, and returns it.
 func (w *world) agreed(replicas []*Managed) (cert []byte) {
 	w.Helper()
-	await(w.T, "replicas agree", func() bool {
+	cli.Eventually(w.T, "replicas agree", func() bool {
 		stored, err := w.admin.CoreV1().Secrets(w.service.Namespace).Get(w.Context(), secretName, metav1.GetOptions{})
 		if err != nil {
 			return false

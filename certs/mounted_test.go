@@ -2,13 +2,10 @@ package certs
 
 import (
 	"bytes"
-	"context"
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 )
@@ -67,14 +64,4 @@ func serves(s *Serving, c issued) bool {
 	}
 	want, err := c.pair()
 	return err == nil && bytes.Equal(served.Certificate[0], want.Certificate[0])
-}
-
-// await waits until something holds.
-func await(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true,
-		func(context.Context) (bool, error) { return holds(), nil })
-	if err != nil {
-		t.Fatalf("%s: not within a minute", what)
-	}
 }

@@ -17,6 +17,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/eventquota/eventquota/test/cli"     //nolint:depguard // of tests alone
 	"github.com/eventquota/eventquota/test/cluster" //nolint:depguard // a real API server verifies the certificates
 )
 
@@ -41,7 +42,7 @@ func TestNoCallFailsWhileCertificatesAndPathChange(t *testing.T) {
 			}
 		})
 	}
-	await(t, "three rotations, and the first path replaced and not accepted any more", func() bool {
+	cli.Eventually(t, "three rotations, and the first path replaced and not accepted any more", func() bool {
 		for i, s := range shown { // each certificate is shown to the API server by each replica
 			if s.certificates() < 4 || replicas[i].Accepts(first) {
 				return t.Failed()
@@ -83,7 +84,7 @@ func called(t *testing.T, n int) (*world, []*Managed, []*shown) {
 	w.route(addresses)
 	t.Cleanup(w.start(replicas))
 	w.agreed(replicas)
-	await(t, "a call", func() bool { return w.write() == nil })
+	cli.Eventually(t, "a call", func() bool { return w.write() == nil })
 	return w, replicas, servers
 }
 

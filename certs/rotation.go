@@ -88,8 +88,8 @@ func issue(host string, lifetime time.Duration) (issued, error) {
 	return issued{ca: ca, cert: chain, key: key}, err
 }
 
-// Segment ends the path at which calls are accepted with a certificate that has this private key, in PEM. Only the key
-// tells it: it has 130 bits of a hash, in lower case, as the API server takes no other path.
+// Segment ends the path at which calls are accepted with a certificate that has this private key, in PEM. Only whoever has the key
+// can compute it: it has 130 bits of a hash, in lower case, as the API server takes no other path.
 func Segment(key []byte) string {
 	sum := sha256.Sum256(append([]byte("path\n"), key...))
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:segmentLength])

@@ -2,12 +2,10 @@ package certmanager
 
 import (
 	"bytes"
-	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
 	cmutil "github.com/cert-manager/cert-manager/pkg/api/util"
 	certmanagerv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
@@ -17,11 +15,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/yaml"
 
+	"github.com/eventquota/eventquota/test/cli"
 	"github.com/eventquota/eventquota/test/cluster"
 	"github.com/eventquota/eventquota/test/replica"
 )
@@ -67,11 +65,7 @@ func (e *env) must(err error) {
 // eventually waits until check holds.
 func (e *env) eventually(what string, check func() bool) {
 	e.Helper()
-	err := wait.PollUntilContextTimeout(e.Context(), 100*time.Millisecond, time.Minute, true,
-		func(context.Context) (bool, error) { return check(), nil })
-	if err != nil {
-		e.Fatalf("%s: not within a minute", what)
-	}
+	cli.Eventually(e.T, what, check)
 }
 
 // definitions are cert-manager's own, of the version in go.mod.

@@ -1,7 +1,7 @@
 package e2e
 
 import (
-	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/eventquota/eventquota/test/cluster"
 	"github.com/eventquota/eventquota/test/replica"
 	"github.com/eventquota/eventquota/test/storm"
 )
@@ -124,7 +125,8 @@ const letPass = "admitted"
 func (e *env) answers() map[string]string {
 	e.Helper()
 	all := map[string]string{}
-	e.lines(e.cluster.AuditLog, func(line []byte) error {
+	log := cluster.AuditLog{Path: e.cluster.AuditLog}
+	e.must(log.ReadOn(func(line []byte) error {
 		var l struct {
 			AuditID   string
 			ObjectRef struct{ Namespace string }
@@ -147,7 +149,7 @@ func (e *env) answers() map[string]string {
 		}
 		all[l.AuditID], _, _ = strings.Cut(said, untilNext)
 		return nil
-	})
+	}))
 	return all
 }
 
@@ -159,30 +161,14 @@ func (e *env) simulated(flags ...string) map[string]string {
 	if err != nil {
 		e.Fatalf("simulate: %v", err)
 	}
-	decisions := filepath.Join(e.TempDir(), "decisions")
-	e.must(os.WriteFile(decisions, output, 0o600))
 	all := map[string]string{}
-	e.lines(decisions, func(line []byte) error {
+	for lines := json.NewDecoder(bytes.NewReader(output)); lines.More(); {
 		var d struct{ AuditID, Outcome, Message string }
-		err := json.Unmarshal(line, &d)
+		e.must(lines.Decode(&d))
 		if d.Outcome == "admit" || d.Outcome == "aggregate" {
 			d.Message = letPass
 		}
 		all[d.AuditID], _, _ = strings.Cut(d.Message, untilNext)
-		return err
-	})
-	return all
-}
-
-func (e *env) lines(path string, take func([]byte) error) {
-	e.Helper()
-	file, err := os.Open(path)
-	e.must(err)
-	defer file.Close()
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 8<<20)
-	for lines.Scan() {
-		e.must(take(lines.Bytes()))
 	}
-	e.must(lines.Err())
+	return all
 }

@@ -2,19 +2,17 @@ package facts
 
 import (
 	"bytes"
-	"context"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
-	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/eventquota/eventquota/test/cli"
 	"github.com/eventquota/eventquota/test/eventtest"
 )
 
@@ -37,13 +35,10 @@ func (r *rig) refusalsInTheLog(t *testing.T) {
 	}
 	// What the first refusal logs stands before what the second does.
 	var refusals int
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+	cli.Eventually(t, "a line about the refusal in the validating phase", func() bool {
 		refusals = r.logged(t, "rejected by webhook", validating)
-		return refusals > 0, nil
+		return refusals > 0
 	})
-	if err != nil {
-		t.Fatalf("wait for a line about the refusal in the validating phase: %v", err)
-	}
 	if refusals != 1 || r.logged(t, validating) != 1 {
 		t.Errorf("the refusal in the validating phase is in %d lines, want 1", r.logged(t, validating))
 	}
