@@ -86,7 +86,7 @@ func (q *question) answer(d store.Decision) (Answer, error) {
 	case store.Drop:
 		return dropped(d, q.decided.At), nil
 	case store.Deny:
-		return tooMany(Denied, "the shared store is unavailable, and "+ruleText(emptyBucket(d).Policy)+" denies Events then"), nil
+		return tooMany(Denied, "the shared store is unavailable, and "+Refuser("", emptyBucket(d).Policy)+" denies Events then"), nil
 	case store.Aggregate:
 		q.message = AggregateMessage(q.message, keepsSeries(q.Object))
 		return q.admit(Aggregated)
@@ -117,27 +117,29 @@ func merged(q *question, d store.Decision) Answer {
 // dropped refuses a write because a bucket had no token, or its policy drops all.
 func dropped(d store.Decision, now time.Time) Answer {
 	b := emptyBucket(d)
-	bucket := "limit " + strconv.Quote(b.Name)
-	switch b.Name {
-	case "":
-		return tooMany(Dropped, ruleText(b.Policy)+" drops it")
-	case spamFilter:
-		bucket = spamFilter
-	}
-	says := bucket + " of " + ruleText(b.Policy) + " is empty: "
-	if d.Next.IsZero() {
-		return tooMany(Dropped, says+"it never has tokens")
+	says := Refuser(b.Name, b.Policy)
+	switch {
+	case b.Name == "":
+		return tooMany(Dropped, says+" drops it")
+	case d.Next.IsZero():
+		return tooMany(Dropped, says+" is empty: it never has tokens")
 	}
 	wait := d.Next.Sub(now).Round(time.Millisecond)
-	return tooMany(Dropped, says+"next token at "+d.Next.UTC().Format(time.RFC3339)+", in "+wait.String())
+	return tooMany(Dropped, says+" is empty: next token at "+d.Next.UTC().Format(time.RFC3339)+", in "+wait.String())
 }
 
-// ruleText is the name of a rule in a message.
-func ruleText(name string) string {
-	if name == policy.DefaultName {
-		return "the default policy"
+// Refuser names in a message what refuses Events: a bucket of a rule, or one that drops all, where the bucket has no name.
+func Refuser(bucket, rule string) string {
+	if rule == policy.DefaultName {
+		rule = "the default policy"
 	}
-	return name
+	switch bucket {
+	case "":
+		return rule
+	case spamFilter:
+		return spamFilter + " of " + rule
+	}
+	return "limit " + strconv.Quote(bucket) + " of " + rule
 }
 
 func tooMany(o Outcome, message string) Answer {

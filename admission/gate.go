@@ -99,7 +99,7 @@ func (g *Gate) governing(ctx context.Context, r *Request) (policy.Governing, err
 		span.SetAttributes(attribute.String("eventquota.policy", gov.Policy.Name))
 	}
 	for _, e := range gov.Errors {
-		g.complain(r, e, "Condition of a policy cannot be evaluated, the policy does not match")
+		g.complain(r, e, "Condition could not be evaluated")
 	}
 	if err := ctx.Err(); err != nil {
 		return gov, fmt.Errorf("find the policy that governs: %w", err)
@@ -148,7 +148,7 @@ func (g *Gate) Decide(ctx context.Context, decide Phase, r *Request) (a Answer) 
 
 // undecided answers a write that could not be decided: it is admitted, up to the local limit.
 func (g *Gate) undecided(r *Request, err error) Answer {
-	g.complain(r, err, "Event write not decided, admitting under the local limit")
+	g.complain(r, err, "Event write not decided, the local limit applies")
 	if r.DryRun || g.Local.admits(g.Now(), r.Namespace) {
 		return admit(Undecided)
 	}
@@ -167,7 +167,7 @@ type Policies interface {
 	For(ctx context.Context, namespace string, e *corev1.Event, r *policy.Request) policy.Governing
 }
 
-// audit decides a write as if nothing were in mode Audit.
+// audit decides a write as if all that is in mode Audit were in mode Enforce.
 func (g *Gate) audit(ctx context.Context, q *question) {
 	p := q.gov.Audit
 	if p == nil && q.gov.Audited() {
@@ -199,7 +199,7 @@ type Recorder interface {
 type Decided struct {
 	// Rule decided: the one whose bucket was empty, otherwise the policy that governs. It is never nil.
 	Rule *policy.Rule
-	// Audited says that this would be the decision if nothing were in mode Audit. Rule is then in
+	// Audited says that this would be the decision if all in mode Audit were in mode Enforce. Rule is then in
 	// that mode, unless it would have decided the same anyway.
 	Audited bool
 	Verdict store.Verdict

@@ -192,7 +192,7 @@ type Allowance struct {
 	left  *Places
 }
 
-// NewAllowance admits so many, 0 or more, in each time of a length.
+// NewAllowance admits so many at most, 0 or more, in each period.
 func NewAllowance(most int, each time.Duration) *Allowance { return &Allowance{most: most, each: each} }
 
 func (a *Allowance) admits(now time.Time, namespace string) bool {

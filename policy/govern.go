@@ -148,7 +148,7 @@ type Governing struct {
 // Limits are the limits that apply under Policy, each with the quota it is of: those of the cluster first.
 func (g *Governing) Limits() iter.Seq2[*Quota, *QuotaLimit] { return g.limits(g.Policy, false) }
 
-// AuditLimits are those that would apply if no rule were in mode Audit.
+// AuditLimits are those that would apply if every rule in mode Audit were in mode Enforce.
 func (g *Governing) AuditLimits() iter.Seq2[*Quota, *QuotaLimit] {
 	return g.limits(cmp.Or(g.Audit, g.Policy), true)
 }

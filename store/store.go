@@ -1,7 +1,7 @@
 // Package store is the contract of what Event writes share: which Events are stored, what was merged into them, how
 // full each token bucket is, and what is still to be written to the API server. It knows neither policies nor
-// admission reviews; its callers translate. The rules of a step are in store/rules, and each other package below is
-// one place to keep their state in. Every method takes the time as an argument and none sleeps.
+// admission reviews; its callers translate. The rules of a step are in store/rules, and store/memory and store/redis
+// keep their state. No method sleeps.
 package store
 
 import (
@@ -244,7 +244,7 @@ func (t *Table[V]) Add(key Key, namespace string, value V) *Entry[V] {
 	return e
 }
 
-// Set uses an entry, whose size this is from now on, and pins it or not.
+// Set marks an entry as just used, and sets its size and whether it is pinned.
 func (t *Table[V]) Set(e *Entry[V], size int64, pinned bool) {
 	h := e.holder
 	e.ring.Prev().Unlink(1)

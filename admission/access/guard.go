@@ -1,4 +1,4 @@
-// Package access lets only users read metrics whom the API server allows to.
+// Package access serves metrics only to users whom the API server allows to read them.
 package access
 
 import (
@@ -25,9 +25,9 @@ const (
 	// guardWithin each of them: as long as Prometheus waits by default.
 	guardPlaces = 16
 	guardWithin = 10 * time.Second
-	// guardAnswers bounds the answers that are kept. Those of a minute at guardReviews a second fit in, so
-	// none is pushed out early.
-	guardAnswers = 1024
+	// guardAnswers bounds the answers that are kept. Those of a minute at guardReviews a second in each lane fit in,
+	// so none is pushed out early.
+	guardAnswers = 2048
 	guardReviews = 10
 	// keepKnown is how long a token and its address have the lane of known ones after they were allowed.
 	keepKnown = time.Hour
@@ -46,7 +46,7 @@ type Guard struct {
 	review  review
 	answers *cache.LRUExpireCache // by key, statuses
 	// known has the keys of requests that were allowed, and of the addresses that sent them. A flood of unknown
-	// tokens fills the lane of strangers only. Tokens are replaced every hour: a new one is told by its address.
+	// tokens fills the lane of strangers only. Tokens are replaced every hour: a new one is known by its address.
 	known              *cache.LRUExpireCache
 	strangers, allowed lane
 	complaints         rate.Sometimes
@@ -125,7 +125,7 @@ func (g *Guard) status(r *http.Request) int {
 	}
 	if err != nil {
 		g.complaints.Do(func() {
-			logr.FromContextOrDiscard(ctx).Error(err, "Not known who may read metrics, so nobody new may")
+			logr.FromContextOrDiscard(ctx).Error(err, "Cannot check who may read metrics, only those who were just allowed may")
 		})
 		return http.StatusServiceUnavailable
 	}

@@ -83,7 +83,7 @@ func (r *Replicas) put(ctx context.Context, s Snapshot) error {
 	return nil
 }
 
-// ServeHTTP answers with a Sum of all replicas as JSON. It is partial while Redis does not answer.
+// ServeHTTP answers with a Sum of all replicas as JSON. It is partial while Redis does not answer, or has what cannot be read.
 func (r *Replicas) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	if request.URL.RawQuery != "" {
 		http.Error(w, "busiest: takes no query", http.StatusBadRequest)
@@ -91,7 +91,7 @@ func (r *Replicas) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	}
 	all, err := r.All(request.Context())
 	if err != nil {
-		r.log.V(1).Info("Only what is busiest on this replica is shown", "reason", err.Error())
+		r.log.V(1).Info("Counts of other replicas may be missing", "reason", err.Error())
 	}
 	sum := Add(all)
 	sum.Partial = err != nil

@@ -52,7 +52,7 @@ func New(version string) *Metrics {
 			"Connections without a client certificate of the API server, and calls at another path than its, by what they lacked (certificate or path). None was read.",
 			"by"),
 		audited: made.counters("eventquota_audited_decisions_total",
-			"Event writes that a policy or quota in mode Audit looked at, by what it would have done (admit, merge or drop).",
+			"Event writes that a policy or quota in mode Audit looked at, by what it would have done (admit, aggregate, merge, drop or deny).",
 			"outcome"),
 		events: newEventMetrics(made),
 		Store:  newStoreMetrics(made),
@@ -110,7 +110,7 @@ func (m *Metrics) Policies(reports func() []watch.Report) {
 	for result, is := range results {
 		m.NewGaugeFunc(prometheus.GaugeOpts{
 			Name:        "eventquota_policies",
-			Help:        "Policies and quotas there are, by whether their newest generation was accepted, rejected or is pending until it is compiled. One that is rejected stays in force as it was before, if it was.",
+			Help:        "Policies and quotas there are, by whether their newest generation was accepted, rejected or is pending until it is compiled. Where the newest is not valid, the last valid one stays in force.",
 			ConstLabels: prometheus.Labels{"result": result},
 		}, func() (n float64) {
 			for _, one := range reports() {

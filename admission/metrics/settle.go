@@ -33,7 +33,7 @@ func newSettleMetrics(made factory) Settle {
 			Help: "Sources and objects, and quotas, of which counts or notices are still to be written to the API server, due or not, by store (memory or redis). That of Redis is shown by the replica that settles for all, and not while Redis does not answer.",
 		}, []string{"store"}),
 		givenUp: made.counter("eventquota_settle_given_up_total",
-			"Occurrences of Events that nothing reports, as what was to report them could not be written for an hour, or its namespace is deleted. A log line names each."),
+			"Occurrences of Events that nothing reports, as what was to report them could not be written for an hour or was rejected, or its namespace is deleted. A log line names each."),
 	}
 }
 

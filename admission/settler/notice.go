@@ -32,7 +32,7 @@ func IsNotice(e *corev1.Event) bool {
 }
 
 // notice is the Event that reports what one bucket refused in one window: of core/v1 without
-// eventTime, as only such a one is valid in namespace default for an object of the cluster.
+// eventTime, which would bound its message to 1,024 bytes.
 func notice(p *store.PendingWrite) *corev1.Event {
 	e := &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{
@@ -112,11 +112,8 @@ func count(n int64) string {
 // why says what refused the Events. Where neither bucket nor policy refused them, they were merged
 // into Events that the API server does not have, or into what Redis did not take.
 func why(n *store.Notice) string {
-	switch {
-	case n.Bucket != "":
-		return fmt.Sprintf("dropped by %s of policy %q", short(n.Bucket), short(n.Policy))
-	case n.Policy != "":
-		return fmt.Sprintf("dropped by policy %q", short(n.Policy))
+	if n.Policy != "" {
+		return "dropped by " + admission.Refuser(short(n.Bucket), short(n.Policy))
 	}
 	return "could not be merged"
 }

@@ -39,7 +39,7 @@ func notice(changes ...func(*store.PendingWrite)) store.PendingWrite {
 	return p
 }
 
-const noticeText = `12 Events dropped by spam filter of policy "team-a" since 2000-01-01T00:00:00Z: 8 BackOff, 3 Pulled, 1 other reasons; from kubelet`
+const noticeText = `12 Events dropped by spam filter of team-a since 2000-01-01T00:00:00Z: 8 BackOff, 3 Pulled, 1 other reasons; from kubelet`
 
 const noticeNote = `{"total":12,"since":"2000-01-01T00:00:00Z",` +
 	`"reasons":{"":1,"BackOff":8,"Pulled":3},"sources":{"kubelet":12},"objects":["default/Pod/web"]}`
@@ -189,7 +189,7 @@ func TestANoticeSaysWhatRefusedWhichEvents(t *testing.T) {
 		"a spam filter": {func(*store.PendingWrite) {}, noticeText},
 		"a policy that drops all": {
 			func(p *store.PendingWrite) { p.Notice.Bucket = "" },
-			`12 Events dropped by policy "team-a" since 2000-01-01T00:00:00Z: 8 BackOff, 3 Pulled, 1 other reasons; from kubelet`,
+			`12 Events dropped by team-a since 2000-01-01T00:00:00Z: 8 BackOff, 3 Pulled, 1 other reasons; from kubelet`,
 		},
 		"nothing: their Events were never stored": {
 			func(p *store.PendingWrite) { p.Notice.Bucket, p.Notice.Policy = "", "" },
@@ -202,12 +202,12 @@ func TestANoticeSaysWhatRefusedWhichEvents(t *testing.T) {
 				p.Notice.Sources = []store.Tally{{What: "default-scheduler", Count: 2}, {What: "kubelet", Count: 10}}
 				p.Notice.Objects = []string{"default/Pod/b", "default/Pod/a"}
 			},
-			`12 Events dropped by Namespace quota of policy "team-a" since 2000-01-01T00:00:00Z: 8 BackOff, 3 Pulled, 1 other reasons; ` +
+			`12 Events dropped by limit "Namespace quota" of team-a since 2000-01-01T00:00:00Z: 8 BackOff, 3 Pulled, 1 other reasons; ` +
 				`from 10 kubelet, 2 default-scheduler; latest about default/Pod/b, default/Pod/a`,
 		},
 		"one Event of one reason": {
 			func(p *store.PendingWrite) { p.Total, p.Notice.Reasons = 1, []store.Tally{{What: "Killing", Count: 1}} },
-			`1 Event dropped by spam filter of policy "team-a" since 2000-01-01T00:00:00Z: Killing; from kubelet`,
+			`1 Event dropped by spam filter of team-a since 2000-01-01T00:00:00Z: Killing; from kubelet`,
 		},
 		"names that would change how the line reads": {
 			func(p *store.PendingWrite) {
@@ -215,7 +215,7 @@ func TestANoticeSaysWhatRefusedWhichEvents(t *testing.T) {
 				p.Notice.Sources = []store.Tally{{What: "x\u202ey\u2066\u2028z\xff", Count: 12}}
 				p.Notice.Objects = []string{"default/Pod/\ta"}
 			},
-			"12 Events dropped by spam filter of policy \"team-a\" since 2000-01-01T00:00:00Z: a b\ufffd[31m; from x\ufffdy\ufffd z\ufffd; latest about default/Pod/ a",
+			"12 Events dropped by spam filter of team-a since 2000-01-01T00:00:00Z: a b\ufffd[31m; from x\ufffdy\ufffd z\ufffd; latest about default/Pod/ a",
 		},
 	}
 	for name, tt := range tests {

@@ -169,7 +169,7 @@ func TestATimeoutOfOneWriteAloneIsItsOwn(t *testing.T) {
 			}
 			return nil
 		}
-		r.run(time.Hour, settler.Options{WritesPerSecond: 10})
+		r.run(time.Hour, settler.Options{RequestsPerSecond: 10})
 		if n := slices.Index(r.queue.came, "a failed"); n < 0 || !slices.Contains(r.queue.came, "a written") {
 			r.Errorf("%v, want a given back and written later", r.queue.came)
 		}
@@ -182,7 +182,7 @@ func TestRequestsAreWithinTheRate(t *testing.T) {
 		for i := range writes {
 			r.queue.writes = append(r.queue.writes, r.pending(fmt.Sprint(i), unread))
 		}
-		r.run(time.Minute, settler.Options{WritesPerSecond: perSecond})
+		r.run(time.Minute, settler.Options{RequestsPerSecond: perSecond})
 		if len(r.queue.came) != writes || len(r.requests) != 2*writes {
 			r.Fatalf("%d writes by %d requests, want %d by %d", len(r.queue.came), len(r.requests), writes, 2*writes)
 		}

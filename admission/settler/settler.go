@@ -28,9 +28,9 @@ const (
 
 // Options are a Settler's settings. Zero values stand for the defaults.
 type Options struct {
-	// WritesPerSecond bounds the requests to the API server, reads and retries included. Default
+	// RequestsPerSecond bounds the requests to the API server, reads and retries included. Default
 	// 100, with as many in a burst.
-	WritesPerSecond int
+	RequestsPerSecond int
 	// DrainTimeout is how long Run goes on, once its context has ended, to write all that is pending. Default 15s.
 	DrainTimeout time.Duration
 	// Shared says that other replicas settle the queue too. Then Run ends with what it has
@@ -51,7 +51,7 @@ type Options struct {
 }
 
 func (o *Options) setDefaults() {
-	o.WritesPerSecond = cmp.Or(o.WritesPerSecond, 100)
+	o.RequestsPerSecond = cmp.Or(o.RequestsPerSecond, 100)
 	o.DrainTimeout = cmp.Or(o.DrainTimeout, 15*time.Second)
 	o.Tracer = cmp.Or[trace.Tracer](o.Tracer, noop.Tracer{})
 	if o.Available == nil {
@@ -83,7 +83,7 @@ func New(pending store.Queue, events Events, o Options) *Settler {
 		pending:  pending,
 		events:   events,
 		opts:     o,
-		limiter:  rate.NewLimiter(rate.Limit(o.WritesPerSecond), o.WritesPerSecond),
+		limiter:  rate.NewLimiter(rate.Limit(o.RequestsPerSecond), o.RequestsPerSecond),
 		complain: rate.Sometimes{Interval: 10 * time.Second},
 	}
 }

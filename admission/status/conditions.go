@@ -58,7 +58,7 @@ func ready(r *watch.Report, shadowed bool) metav1.Condition {
 	switch {
 	case r.Governing == 0:
 		c.Status, c.Reason = metav1.ConditionFalse, "NeverValid"
-		c.Message = "no valid generation is known, it applies to no Event"
+		c.Message = "no generation is in force, it applies to no Event: see the condition Accepted"
 	case r.Governing != r.Generation:
 		c.Status, c.Reason = metav1.ConditionFalse, "PreviousGenerationInForce"
 		c.Message = fmt.Sprintf("generation %d, the last that is known to be valid, stays in force", r.Governing)

@@ -76,7 +76,7 @@ type MatchCondition struct {
 	Expression string `json:"expression"`
 }
 
-// Enforcement is whether a policy or quota is in force, and who is told.
+// Enforcement is whether a policy or quota is in force, and whether what is dropped is reported.
 type Enforcement struct {
 	// mode is Enforce, Audit (decide and count, but refuse nothing; of policies the next one that enforces governs) or
 	// Disabled (as if it were not there).

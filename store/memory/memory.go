@@ -12,14 +12,14 @@ import (
 	"github.com/eventquota/eventquota/store/rules"
 )
 
-// DefaultBytes and MinBytes bound the memory that a Store may be given. AuditBytes is enough for audited rules.
+// Memory that a Store may be given: by default, for audited rules, and at least.
 const (
 	DefaultBytes = 128 << 20
 	AuditBytes   = 16 << 20
 	MinBytes     = 1 << 20
 )
 
-// maxLevels is how many quotas have a level; past it, the one used longest ago is full again.
+// maxLevels is how many quotas have a level; past it, that of the namespace with most that was used longest ago is full again.
 const maxLevels = 1 << 16
 
 // Options are the settings of a Store.

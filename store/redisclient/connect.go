@@ -50,7 +50,7 @@ func New(o Options) (*Client, error) {
 	}
 	u := o.universal()
 	if o.Cluster {
-		// Without batches: one would wait for the slowest master, and may tell of a command that ran that it was redirected.
+		// Without batches: one would wait for the slowest master, and may report a command as redirected that ran.
 		c := u.Cluster()
 		c.ClusterStateReloadInterval = reloadEvery
 		return &Client{UniversalClient: redis.NewClusterClient(c)}, nil
@@ -179,8 +179,8 @@ type Client struct {
 	calling atomic.Int64         // calls under way
 }
 
-// Call runs commands in one round trip to each server concerned, until the context is done: they may run on then, and who
-// looked at one would wait for it. It returns the first error. A command is only run again if it surely did not run before.
+// Call runs commands in one round trip to each server concerned, until the context is done: they may be running still, and
+// whoever reads a result would wait for it. It returns the first error. A command is only run again if it surely did not run before.
 func (c *Client) Call(ctx context.Context, cmds ...redis.Cmder) error {
 	defer c.calling.Add(-1)
 	if c.calling.Add(1) > pooledUpTo && len(cmds) == 1 && c.batches != nil {

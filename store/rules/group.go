@@ -43,7 +43,7 @@ type Seen struct {
 type Record struct {
 	ID  uint64    `cbor:"1,keyasint"`
 	Key store.Key `cbor:"2,keyasint,omitzero"` // Write.Exact or Write.Similar; zero for one found by name only
-	// Name is empty while the API server has no such Event and none took its place. Was is the name before that.
+	// Name is empty while the API server has no such Event and none took its place.
 	Name string `cbor:"3,keyasint,omitempty"`
 	// UID and Version (the resourceVersion) are those last seen; empty before the Event was read.
 	UID     string `cbor:"4,keyasint,omitempty"`

@@ -44,7 +44,7 @@ func printEvents(ctx context.Context, c *cluster.Cluster, w io.Writer, namespace
 	}
 	count := slices.IndexFunc(table.ColumnDefinitions, func(c metav1.TableColumnDefinition) bool { return c.Name == "Count" })
 	slices.SortStableFunc(table.Rows, func(a, b metav1.TableRow) int { return number(b.Cells[count]) - number(a.Cells[count]) })
-	fmt.Fprintf(w, "\n$ kubectl get events -n %s --field-selector %s -o wide   # most frequent first\n", namespace, selector)
+	fmt.Fprintf(w, "\n$ kubectl get events -n %s --field-selector %s   # most frequent first, with their counts\n", namespace, selector)
 	out := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	row(out, table.ColumnDefinitions, func(i int) any { return strings.ToUpper(table.ColumnDefinitions[i].Name) })
 	for _, r := range table.Rows[:min(shown, len(table.Rows))] {

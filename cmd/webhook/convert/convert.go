@@ -42,7 +42,7 @@ const comment = `# The limits of an EventRateLimit configuration, made by eventq
 # They are for the whole cluster; EventRateLimit has them for each API server.
 # They are for Events of events.k8s.io too, which EventRateLimit lets pass.
 # Policies merge Events before, the built-in default too: what is merged takes no token.
-# A cacheSize has no counterpart: the number of buckets is not bounded.
+# A cacheSize has no counterpart, and is left out.
 `
 
 // configuration is that of the plugin, whose own type is in k8s.io/kubernetes, which is no library.

@@ -88,7 +88,7 @@ func (x *explainer) limit(ctx context.Context, s *source) error {
 		r := s.create(e)
 		governing := x.policies.For(ctx, r.Namespace, r.Object, &r.Request)
 		for _, err := range governing.Errors {
-			x.note("%v: it does not match", err)
+			x.note("%v", err)
 		}
 		var decides admission.Asked
 		gate := admission.Gate{Policies: policy.InForce(x.policies), Store: &decides, Now: time.Now}

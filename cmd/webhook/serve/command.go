@@ -20,9 +20,9 @@ func Command(version string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the webhook and write what it merges",
-		Long: `Serve answers admission reviews of Events at /mutate and /validate, with
-self-managed certificates below a random segment, and writes the counts of
-merged Events to the API server.
+		Long: `Serve answers admission reviews of Events at /mutate and /validate, and writes
+the counts of merged Events to the API server. With self-managed certificates a
+segment that nobody can guess follows these paths.
 
 It stops on SIGTERM or SIGINT: readiness fails at once, calls are served for
 --shutdown-delay more, and what is still pending is written within

@@ -44,7 +44,7 @@ func newLease(config *rest.Config, namespace string) (resourcelock.Interface, er
 }
 
 // elected settles for a term while this replica holds the Lease, and stands for election again when it has lost it. It
-// fails when a term does that was not to end.
+// fails when a term fails before it was to end.
 func elected(lease resourcelock.Interface, settle term) part {
 	return func(ctx context.Context) error {
 		for ctx.Err() == nil {
@@ -92,14 +92,14 @@ func stand(ctx context.Context, lease resourcelock.Interface, settle term) error
 // lead settles until ctx ends, with a drain, or until held does, without.
 func lead(ctx, held context.Context, settle term) error {
 	log := logr.FromContextOrDiscard(ctx)
-	log.Info("Leads, settles for all replicas")
+	log.Info("Became the leader, settles for all replicas")
 	settling, stop := context.WithCancel(ctx)
 	defer stop()
 	context.AfterFunc(held, stop)
 	err := settle(settling, held.Done())
 	switch {
 	case held.Err() != nil:
-		log.Info("Lost the lease, settles no more")
+		log.Info("Lost the lease, has stopped settling")
 		return nil
 	case ctx.Err() == nil:
 		return err

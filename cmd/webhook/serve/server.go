@@ -130,10 +130,10 @@ func podNamespace(file string) string {
 func (s *server) report(r watch.Report) {
 	log := s.log.WithValues("rule", r.String(), "generation", r.Generation)
 	if r.Err != nil {
-		log.Error(r.Err, "Not valid", "governing", r.Governing)
+		log.Error(r.Err, "Not accepted", "governing", r.Governing)
 		return
 	}
-	log.Info("In force", "mode", r.Mode)
+	log.Info("Accepted", "mode", r.Mode)
 }
 
 // newWebhook makes what answers reviews, at a path that only the API server knows where certificates are self-managed.
@@ -183,7 +183,7 @@ func (s *server) reviews(failed func()) http.Handler {
 			Failed:   failed,
 		}), s.opts.CallsPerConnection, &s.draining)
 		mux.Handle("/"+name, h)
-		// What a configuration still has in which self-managed certificates left a segment.
+		// A configuration may still have the segment that self-managed certificates once added.
 		mux.Handle("/"+name+"/", h)
 	}
 	return mux

@@ -114,7 +114,7 @@ func (s *server) inRedis(own *memory.Store, local part) (*state, error) {
 // settler settles a store, with a name in metrics, for one term.
 func (s *server) settler(name string, q store.Queue, o settler.Options) part {
 	m := &s.metrics.Settle
-	o.WritesPerSecond, o.DrainTimeout, o.Tracer, o.Observe = s.opts.SettleRate, s.opts.DrainTimeout, s.tracer(), m.Of(name)
+	o.RequestsPerSecond, o.DrainTimeout, o.Tracer, o.Observe = s.opts.SettleRate, s.opts.DrainTimeout, s.tracer(), m.Of(name)
 	return together(settler.New(s.metrics.Store.ObserveQueue(name, q), s.clients.typed.CoreV1(), o).Run,
 		func(ctx context.Context) error { m.ShowPending(ctx, name, q, s.opts.Redis.Timeout); return nil })
 }
@@ -131,7 +131,7 @@ func (s *server) fallbackOptions() fallback.Options {
 	f.OnChange = func(open bool, err error) {
 		if open {
 			m.Unavailable.Set(1)
-			s.log.Error(err, "Redis does not answer, each policy's onStoreFailure decides")
+			s.log.Error(err, "Redis does not answer, each quota's onStoreFailure decides")
 			return
 		}
 		m.Unavailable.Set(0)

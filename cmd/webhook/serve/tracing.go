@@ -70,7 +70,7 @@ func logTraces(log logr.Logger) {
 	otel.SetLogger(log)
 	sometimes := &rate.Sometimes{Interval: 10 * time.Second}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
-		sometimes.Do(func() { log.Error(err, "Collector does not take traces, they are lost until it does") })
+		sometimes.Do(func() { log.Error(err, "OpenTelemetry fails, traces may be lost") })
 	}))
 }
 

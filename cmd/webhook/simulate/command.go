@@ -81,7 +81,7 @@ creates it with the count so far. Policies, quotas and labels are in force from 
 beginning to the end. One replica with its state in memory is simulated, and an API
 server that keeps an Event for an hour after its last write.
 
-Meanwhile the Events are in a temporary file in $TMPDIR; memory holds 16 bytes of each.
+Meanwhile the Events are in a temporary file in $TMPDIR; memory holds little more than an index.
 Lines that cannot be read are counted, and do not stop it.`,
 		Example: `  eventquota simulate --sample churn --policies policies/
   kubectl get events -A -o json | eventquota simulate - --policies policies/

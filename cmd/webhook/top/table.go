@@ -109,14 +109,12 @@ func (t *table) head() string {
 		head += fmt.Sprintf(" in %.1fs (%.1f/s)", t.Seconds, float64(t.Total.Matched())/t.Seconds)
 	}
 	head += fmt.Sprintf(", replicas: %d", len(t.Replicas))
-	if len(t.Replicas) == 0 {
-		head += ", as none has reported in the last five minutes; see --redis-prefix"
-	} else if t.Seconds == 0 {
+	if t.Seconds == 0 && len(t.Replicas) > 0 {
 		oldest := slices.MinFunc(t.Replicas, func(a, b busiest.Replica) int { return a.Since.Compare(b.Since) })
 		head += ", since " + oldest.Since.Format(time.RFC3339)
 	}
 	if t.Partial {
-		head += ", others are not known as Redis does not answer"
+		head += ", counts of others may be missing"
 	}
 	if t.Others > 0 {
 		head += fmt.Sprintf("; there are too many to follow: %d writes are in no row", t.Others)

@@ -67,7 +67,7 @@ func (r *Report) figures() table {
 		of   func(*simulate.Result) int64
 	}{
 		{"admitted", outcomes(admission.Admitted, admission.Aggregated, admission.Ignored)},
-		{"of these, the first of similar ones", outcomes(admission.Aggregated)},
+		{"of these, combined from similar ones", outcomes(admission.Aggregated)},
 		{"merged", outcomes(admission.Merged)},
 		{"dropped", outcomes(admission.Dropped)},
 		{"of these, Warnings", func(r *simulate.Result) int64 { return r.WarningsDropped }},
