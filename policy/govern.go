@@ -208,3 +208,11 @@ func (g *Governing) replaced(q *Quota, l *QuotaLimit, audited bool) bool {
 	}
 	return false
 }
+
+// Type is that of an Event as rules see it. Events may have any or none: whatever is not Warning is Normal.
+func Type(e *corev1.Event) string {
+	if e.Type == corev1.EventTypeWarning {
+		return e.Type
+	}
+	return corev1.EventTypeNormal
+}

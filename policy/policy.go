@@ -186,14 +186,6 @@ func Default() *Policy {
 	return p
 }
 
-// Type is that of an Event as rules see it. Events may have any or none: whatever is not Warning is Normal.
-func Type(e *corev1.Event) string {
-	if e.Type == corev1.EventTypeWarning {
-		return e.Type
-	}
-	return corev1.EventTypeNormal
-}
-
 // controller is the component that reports an Event: its source's or, where it has none, the reporting controller.
 func controller(e *corev1.Event) string {
 	if e.Source.Component == "" {
