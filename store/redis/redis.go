@@ -1,5 +1,5 @@
-// Package redis is the store that many replicas share. Redis keeps the state and decides only whether a quota has a token:
-// store/rules applies a step to a copy, and a script sets the result unless somebody else has changed
+// Package redis is the store that many replicas share. Redis keeps the state and decides only whether a quota has a
+// token: store/rules applies a step to a copy, and a script sets the result unless somebody else has changed
 // the register meanwhile. The store is as durable as Redis: what Redis acknowledged but had not written
 // to disk or to a replica when its server died is lost.
 //

@@ -45,9 +45,9 @@ func (s *server) serveWebhook(ctx context.Context) error {
 	return serveUntil(ctx, newWebhookServer(ctx, s.webhook), tls.NewListener(l, secure), s.opts.Deadline+answerGrace)
 }
 
-// newWebhookServer serves API servers. A connection that one has made ahead may wait for its
-// first call for as long as an idle one: a call that is sent while its connection is closed fails. A handshake has the
-// least of all timeouts, that for writing; reviews set their own.
+// newWebhookServer serves API servers. A connection that one has made ahead may wait for its first call for as long as an
+// idle one: a call that is sent while its connection is closed fails. A handshake has the least of all timeouts, that for
+// writing; reviews set their own.
 func newWebhookServer(ctx context.Context, h http.Handler) *http.Server {
 	srv := newHTTPServer(ctx, h)
 	srv.ReadHeaderTimeout, srv.WriteTimeout = srv.IdleTimeout, srv.ReadHeaderTimeout
