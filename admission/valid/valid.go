@@ -23,7 +23,7 @@ const maxQualifiedName = content.DNS1123SubdomainMaxLength + 1 + 63
 
 // Refused reports whether the API server's validation is sure to refuse a CREATE of e, so that no Event is stored that was
 // taken for an invalid one. The Event is as in a review of the mutating phase; namespace is that of the request, and
-// throughEventsAPI says that the client used events.k8s.io/v1. The rules are those of Kubernetes 1.34 to 1.36.
+// throughEventsAPI says that the client used events.k8s.io/v1. The rules are those of Kubernetes 1.34 to 1.37.
 //
 // What is not refused here may still be, because a review does not show everything:
 //   - a time in the first second of the year 1 is set for the API server, and null in the review;

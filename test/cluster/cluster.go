@@ -25,7 +25,7 @@ type Cluster struct {
 	Config *rest.Config
 	// AuditLog is the path of the audit log, for ReadAudit. Empty with NoAudit.
 	AuditLog string
-	// Version is the Kubernetes version without the v, such as 1.36.3.
+	// Version is the Kubernetes version without the v, such as 1.37.2.
 	Version string
 	// Dir holds all that the control plane writes, its logs among it. Stop removes it.
 	Dir string

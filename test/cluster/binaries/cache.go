@@ -17,7 +17,7 @@ import (
 
 // Set is the programs that were built of one version.
 type Set struct {
-	Version string // Kubernetes version without the v, such as 1.36.3
+	Version string // Kubernetes version without the v, such as 1.37.2
 	dir     string
 }
 

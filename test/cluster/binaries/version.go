@@ -9,17 +9,17 @@ import (
 )
 
 // VersionVariable is the environment variable that chooses the Kubernetes version: a
-// minor version such as 1.36, or the full number such as 1.36.3. Unset or empty takes
+// minor version such as 1.36, or the full number such as 1.37.2. Unset or empty takes
 // the version that the control plane module's go.mod requires.
 const VersionVariable = "EVENTQUOTA_KUBERNETES"
 
 // release is one Kubernetes version that can be built.
 type release struct {
-	version string // without the v, such as 1.36.3
+	version string // without the v, such as 1.37.2
 	modFile string // in the module's directory
 }
 
-// minor is the version without its patch number, such as 1.36.
+// minor is the version without its patch number, such as 1.37.
 func (r release) minor() string {
 	return r.version[:strings.LastIndexByte(r.version, '.')]
 }
