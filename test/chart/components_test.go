@@ -49,7 +49,7 @@ func TestEachComponentIsAValue(t *testing.T) {
 func TestWhatIsNotEnabledIsLeftOut(t *testing.T) {
 	r := mustRender(t, sets()["as little as possible"])
 	for _, o := range slices.Concat(r.Objects, r.Hooks) {
-		for _, kind := range []string{"ValidatingAdmissionPolicy", "ClusterEventQuota", "CustomResourceDefinition", "NetworkPolicy", "PodDisruptionBudget"} {
+		for _, kind := range []string{"ValidatingAdmissionPolicy", "ClusterEventQuota", "FlowSchema", "PriorityLevelConfiguration", "CustomResourceDefinition", "NetworkPolicy", "PodDisruptionBudget"} {
 			if strings.HasPrefix(o.GetKind(), kind) {
 				t.Errorf("%s is there", identity(o))
 			}

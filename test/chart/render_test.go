@@ -79,6 +79,8 @@ podDisruptionBudget: {maxUnavailable: 50%}`,
 		"as little as possible": `
 crds: {install: false}
 ceiling: {enabled: false}
+flowSchemas: {enabled: false}
+priorityLevels: {events: {enabled: false}, eventsSystem: {enabled: false}}
 networkPolicy: {enabled: false}
 podDisruptionBudget: {enabled: false}
 validatingAdmissionPolicy: {enabled: false}

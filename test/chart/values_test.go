@@ -29,6 +29,13 @@ func TestValuesThatCannotBeAreRefusedByName(t *testing.T) {
 		"a ceiling with too high a burst":      {"ceiling: {burst: 1000001}", "at '/ceiling/burst': maximum: got"},
 		"a budget of nothing":                  {"podDisruptionBudget: {maxUnavailable: 0}", "at '/podDisruptionBudget/maxUnavailable'"},
 
+		"a priority level without a seat":    {"priorityLevels: {events: {seats: 0}}", "at '/priorityLevels/events/seats': minimum: got 0, want 1"},
+		"a priority level that is not known": {"priorityLevels: {system: {seats: 1}}", "at '/priorityLevels': additional properties 'system' not allowed"},
+
+		"more seats for Event writes than for everyone else": {
+			"priorityLevels: {serverSeats: 40}",
+			"priorityLevels has 24 seats for Event writes: must be at most half of serverSeats, which is 40",
+		},
 		"replicas that share nothing": {
 			"replicaCount: 3",
 			"replicaCount is 3, but replicas share their state in Redis: set redis.addresses or redis.tryOut.enabled, or replicaCount to 1",

@@ -87,3 +87,18 @@ annotations:
   helm.sh/hook-weight: {{ .weight | quote }}
   helm.sh/hook-delete-policy: before-hook-creation,{{ .delete }}
 {{- end }}
+
+{{/* The seats of the priority levels that are enabled. */}}
+{{- define "eventquota.seats" -}}
+{{- $seats := 0 -}}
+{{- range list .Values.priorityLevels.eventsSystem .Values.priorityLevels.events }}{{ if .enabled }}{{ $seats = add $seats (int .seats) }}{{ end }}{{ end -}}
+{{ $seats }}
+{{- end }}
+
+{{/* The most shares with which a priority level has no more than its seats: an API server divides its seats by the shares
+of all levels, and rounds up. */}}
+{{- define "eventquota.shares" -}}
+{{- $levels := .root.Values.priorityLevels -}}
+{{- $rest := sub (int $levels.serverSeats) (include "eventquota.seats" .root | int) -}}
+{{- div (mul (int .seats) (int $levels.otherShares)) $rest | max 1 -}}
+{{- end }}

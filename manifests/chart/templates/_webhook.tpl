@@ -41,7 +41,7 @@ webhooks:
   matchConditions:
   - name: not-the-settler
     expression: request.userInfo.username != "system:serviceaccount:{{ $namespace }}:eventquota"
-  failurePolicy: Ignore  # an Event never waits for a webhook that is unavailable
+  failurePolicy: Ignore  # an Event waits for a webhook that hangs until the timeout, and is then stored
   timeoutSeconds: 1  # the API server holds a seat of its priority level while it waits
   sideEffects: NoneOnDryRun
 {{- end }}

@@ -1,0 +1,93 @@
+package chart
+
+import (
+	"fmt"
+	"testing"
+
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/eventquota/eventquota/test/manifests/shipped"
+)
+
+// flowControl are the objects of API priority and fairness among objects, by kind and name.
+func flowControl(objects []*unstructured.Unstructured) map[string]*unstructured.Unstructured {
+	found := map[string]*unstructured.Unstructured{}
+	for _, o := range objects {
+		if o.GroupVersionKind().Group == flowcontrolv1.GroupName {
+			found[o.GetKind()+"/"+o.GetName()] = o
+		}
+	}
+	return found
+}
+
+// shares are those of a rendered priority level.
+func shares(t *testing.T, objects []*unstructured.Unstructured, name string) int {
+	t.Helper()
+	var level flowcontrolv1.PriorityLevelConfiguration
+	o := find(t, objects, "PriorityLevelConfiguration", name)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &level); err != nil {
+		t.Fatal(err)
+	}
+	return int(*level.Spec.Limited.NominalConcurrencyShares)
+}
+
+// TestAPriorityLevelHasAtMostItsSeats computes seats as the API server does, from the shares that the chart has made of them:
+// never more than the value, and at most one less where shares are finer than seats.
+func TestAPriorityLevelHasAtMostItsSeats(t *testing.T) {
+	for _, server := range []struct{ seats, otherShares int }{{600, 245}, {600, 400}, {1200, 245}, {3000, 245}, {200, 245}} {
+		for _, seats := range [][2]int{{12, 12}, {1, 1}, {5, 25}, {25, 25}, {50, 12}} {
+			r := mustRender(t, fmt.Sprintf("priorityLevels: {serverSeats: %d, otherShares: %d, eventsSystem: {seats: %d}, events: {seats: %d}}",
+				server.seats, server.otherShares, seats[0], seats[1]))
+			system, events := shares(t, r.Objects, "events-system"), shares(t, r.Objects, "events")
+			sum := server.otherShares + system + events
+			for name, level := range map[string]struct{ shares, seats int }{"events-system": {system, seats[0]}, "events": {events, seats[1]}} {
+				got := (server.seats*level.shares + sum - 1) / sum
+				coarse := (server.seats + sum - 1) / sum // seats of one share
+				if least := level.seats - coarse; level.shares > 1 && got > level.seats || got < least {
+					t.Errorf("%s: %d shares are %d of %d seats beside %d other shares, want %d, or at most %d less",
+						name, level.shares, got, server.seats, server.otherShares, level.seats, coarse)
+				}
+			}
+		}
+	}
+}
+
+// TestEachPriorityLevelCanBeLeftOut by a value, and with kustomize by a component: both leave the same.
+func TestEachPriorityLevelCanBeLeftOut(t *testing.T) {
+	all := flowControl(mustRender(t, "").Objects)
+	for says, tt := range map[string]struct {
+		values    string
+		component string
+		gone      []string
+	}{
+		"of everyone else": {
+			"priorityLevels: {events: {enabled: false}}", "components/without-priority-level-events",
+			[]string{"FlowSchema/events", "PriorityLevelConfiguration/events"},
+		},
+		"of nodes and the control plane": {
+			"priorityLevels: {eventsSystem: {enabled: false}}", "components/without-priority-level-events-system",
+			[]string{"FlowSchema/events-nodes", "FlowSchema/events-control-plane", "PriorityLevelConfiguration/events-system"},
+		},
+	} {
+		t.Run(says, func(t *testing.T) {
+			overlay, err := shipped.Objects("overlays/single-replica", tt.component)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for where, left := range map[string]map[string]*unstructured.Unstructured{
+				"chart": flowControl(mustRender(t, tt.values).Objects), "overlay": flowControl(overlay),
+			} {
+				if len(left) != len(all)-len(tt.gone) {
+					t.Errorf("%s: %d of %d objects are left, want %d", where, len(left), len(all), len(all)-len(tt.gone))
+				}
+				for _, object := range tt.gone {
+					if left[object] != nil || all[object] == nil {
+						t.Errorf("%s: %s is left, or was never there", where, object)
+					}
+				}
+			}
+		})
+	}
+}
