@@ -1,21 +1,21 @@
-// Package check is the command that checks that the API server asks the webhook.
+// Package check is the command that checks that the API server asks the webhook, and says which priority levels it has for
+// Event writes.
 package check
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/url"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/eventquota/eventquota/admission/text"
 	"github.com/eventquota/eventquota/cmd/webhook/apiserver"
@@ -54,7 +54,23 @@ refuses one: the second, which it merges into the first, or where it does not
 merge, the one for which there is no token left. It fails when all are admitted.
 
 It needs the right to create Events in --namespace. What it wrote expires there
-as all Events do.`,
+as all Events do.
+
+It also says which FlowSchema and priority level of API priority and fairness apply
+to Event writes of a node, a kube-system controller, a service account and
+eventquota itself, and how many seats each level has. To find out, it tries to write
+an Event as each of them: a dry run, which may be refused. It asks one API server;
+others may have other limits, or may not have read all FlowSchemas yet. A line that
+begins with "warning:" says that a FlowSchema of eventquota is missing or has no
+effect, or that another one takes Event writes before it. A line that begins with
+"not checked:" says what could not be read, and which right to grant. Check does not
+fail for either.
+
+For this it needs the right to list flowschemas and prioritylevelconfigurations, to
+get /metrics, and to impersonate user eventquota-check, group system:nodes, service
+account eventquota-check in kube-system and in --namespace, and eventquota's own
+service account. Without the right to impersonate, it shows the priority level of the
+account that runs it.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.validate(); err != nil {
@@ -64,18 +80,9 @@ as all Events do.`,
 			if err != nil {
 				return fmt.Errorf("--kubeconfig: %w", err)
 			}
-			client, err := kubernetes.NewForConfig(config)
-			if err != nil {
-				return fmt.Errorf("--kubeconfig: %w", err)
-			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), o.Timeout)
 			defer cancel()
-			refusal, err := o.check(ctx, client.CoreV1().Events(o.Namespace))
-			if err != nil {
-				return fmt.Errorf("check: %w", err)
-			}
-			fmt.Fprintln(cmd.OutOrStdout(), "The API server asks the webhook, which refused an Event:", text.Visible(refusal))
-			return nil
+			return o.run(ctx, cmd.OutOrStdout(), config)
 		},
 	}
 	f := cmd.Flags()
@@ -86,52 +93,24 @@ as all Events do.`,
 	return cmd
 }
 
-// check returns what the webhook said when it refused an Event.
-func (o *options) check(ctx context.Context, events typedcorev1.EventInterface) (string, error) {
-	event := newEvent(o.Namespace)
-	for range o.Events {
-		_, err := events.Create(ctx, event, metav1.CreateOptions{})
-		if refusal, ok := refusalOf(err); ok {
-			return refusal, nil
-		}
-		if err != nil {
-			return "", fmt.Errorf("write an Event in namespace %s: %w", o.Namespace, err)
-		}
+// run fails if the API server does not ask the webhook. What it says of priority levels does not depend on that, as they
+// work without the webhook, nor does the error on them.
+func (o *options) run(ctx context.Context, out io.Writer, config *rest.Config) error {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("--kubeconfig: %w", err)
 	}
-	return "", fmt.Errorf("%d equal Events were admitted in namespace %s: the API server does not ask the webhook about them, "+
-		"did not get an answer from it, or a policy admits them all; see its own log and its metrics apiserver_admission_webhook_*",
-		o.Events, o.Namespace)
-}
-
-// refusalOf is what the webhook says in err, if err is a refusal of it, in either phase.
-func refusalOf(err error) (string, bool) {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return "", false
+	refusal, err := o.askWebhook(ctx, client.CoreV1().Events(o.Namespace))
+	if err == nil {
+		fmt.Fprintln(out, "The API server asks the webhook, which refused an Event:", text.Visible(refusal))
 	}
-	message := status.Status().Message
-	for _, phase := range []string{"mutate", "validate"} {
-		if strings.HasPrefix(message, `admission webhook "`+phase+`.events.eventquota.io" denied the request`) {
-			return message, true
+	if unanswered := (*url.Error)(nil); !errors.As(err, &unanswered) {
+		for _, line := range checkLane(ctx, config, client, o.Namespace) {
+			fmt.Fprintln(out, text.Visible(line))
 		}
 	}
-	return "", false
-}
-
-// newEvent is about a new object each time, so that no earlier check counts.
-func newEvent(namespace string) *corev1.Event {
-	now := metav1.Now()
-	return &corev1.Event{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "eventquota-check-", Namespace: namespace},
-		InvolvedObject: corev1.ObjectReference{
-			APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: "eventquota-check", UID: uuid.NewUUID(),
-		},
-		Source:         corev1.EventSource{Component: "eventquota-check"},
-		Type:           corev1.EventTypeNormal,
-		Reason:         "Check",
-		Message:        "The webhook is asked about Events.",
-		FirstTimestamp: now,
-		LastTimestamp:  now,
-		Count:          1,
+	if err != nil {
+		return fmt.Errorf("check: %w", err)
 	}
+	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/eventquota/eventquota/test/cli"
@@ -90,28 +91,41 @@ func TestCheckSucceedsOnceTheWebhookRefusesAnEvent(t *testing.T) {
 		t.Run(says, func(t *testing.T) {
 			var written atomic.Int64
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if r.Method != http.MethodPost || r.URL.Path != "/api/v1/namespaces/default/events" {
-					t.Errorf("%s %s was called", r.Method, r.URL.Path)
+				switch {
+				case r.Method == http.MethodGet:
+					answer(w, &forbidden)
+				case r.Method != http.MethodPost || r.URL.Path != "/api/v1/namespaces/default/events" || r.URL.RawQuery != "":
+					t.Errorf("%s %s was called", r.Method, r.URL)
+				case written.Add(1) <= test.admits:
+					answer(w, &corev1.Event{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}})
+				default:
+					answer(w, &test.answer)
 				}
-				w.Header().Set("Content-Type", "application/json")
-				if written.Add(1) <= test.admits {
-					w.WriteHeader(http.StatusCreated)
-					_ = json.NewEncoder(w).Encode(map[string]any{"apiVersion": "v1", "kind": "Event"})
-					return
-				}
-				w.WriteHeader(int(test.answer.Code))
-				_ = json.NewEncoder(w).Encode(test.answer)
 			}))
 			t.Cleanup(server.Close)
 			stdout, _, err := cli.Run(t, cli.Under(Command()), nil, append([]string{"check", "--kubeconfig=" + kubeconfig(t, server.URL)}, test.args...)...)
 			if (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
 				t.Errorf("error is %v, want %q", err, test.err)
 			}
-			if written.Load() != test.written || (stdout == "") != (test.stdout == "") || !strings.Contains(stdout, test.stdout) {
+			const asked = "The API server asks the webhook"
+			if written.Load() != test.written || strings.Contains(stdout, asked) != (test.stdout != "") || !strings.Contains(stdout, test.stdout) {
 				t.Errorf("%d Events were written and %q said, want %d and the webhook's own words, %q", written.Load(), stdout, test.written, test.stdout)
+			}
+			if !strings.HasSuffix(stdout, "not checked: the priority levels of Event writes: grant list on flowschemas and "+
+				"prioritylevelconfigurations in flowcontrol.apiserver.k8s.io\n") {
+				t.Errorf("%q was said, want that the priority levels could not be read, whatever the webhook does", stdout)
 			}
 		})
 	}
+}
+
+// answer writes a Kubernetes object, with its own code if it is a Status.
+func answer(w http.ResponseWriter, object any) {
+	w.Header().Set("Content-Type", "application/json")
+	if status, ok := object.(*metav1.Status); ok {
+		w.WriteHeader(int(status.Code))
+	}
+	_ = json.NewEncoder(w).Encode(object)
 }
 
 func TestNoEarlierCheckCounts(t *testing.T) {

@@ -1,0 +1,121 @@
+package check
+
+import (
+	"slices"
+	"testing"
+
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func username(name string) flowcontrolv1.Subject {
+	return flowcontrolv1.Subject{Kind: flowcontrolv1.SubjectKindUser, User: &flowcontrolv1.UserSubject{Name: name}}
+}
+
+func group(name string) flowcontrolv1.Subject {
+	return flowcontrolv1.Subject{Kind: flowcontrolv1.SubjectKindGroup, Group: &flowcontrolv1.GroupSubject{Name: name}}
+}
+
+func serviceAccount(namespace, name string) flowcontrolv1.Subject {
+	return flowcontrolv1.Subject{
+		Kind: flowcontrolv1.SubjectKindServiceAccount, ServiceAccount: &flowcontrolv1.ServiceAccountSubject{Namespace: namespace, Name: name},
+	}
+}
+
+// rule is of one namespace or all of them, which is "*".
+func rule(group, resource, verb, namespace string) flowcontrolv1.ResourcePolicyRule {
+	return flowcontrolv1.ResourcePolicyRule{
+		APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{verb}, Namespaces: []string{namespace}, ClusterScope: true,
+	}
+}
+
+func eventWrites() flowcontrolv1.ResourcePolicyRule { return rule("", "events", "create", "*") }
+
+func everything() flowcontrolv1.ResourcePolicyRule { return rule("*", "*", "*", "*") }
+
+func flowSchema(name string, precedence int32, level string, rule flowcontrolv1.ResourcePolicyRule, subjects ...flowcontrolv1.Subject) flowcontrolv1.FlowSchema {
+	return flowcontrolv1.FlowSchema{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: flowcontrolv1.FlowSchemaSpec{
+			PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: level},
+			MatchingPrecedence:         precedence,
+			Rules:                      []flowcontrolv1.PolicyRulesWithSubjects{{Subjects: subjects, ResourceRules: []flowcontrolv1.ResourcePolicyRule{rule}}},
+		},
+	}
+}
+
+func TestAFlowSchemaTakesEventWritesOfWhomItsSubjectsMatch(t *testing.T) {
+	all := []class{node, controlPlane, other, settler}
+	for says, test := range map[string]struct {
+		subject flowcontrolv1.Subject
+		want    []class
+	}{
+		"all users":                         {username("*"), all},
+		"all groups":                        {group("*"), all},
+		"all that are authenticated":        {group("system:authenticated"), all},
+		"nodes":                             {group("system:nodes"), []class{node}},
+		"a node":                            {username("system:node:a"), []class{node}},
+		"the controller manager":            {username("system:kube-controller-manager"), []class{controlPlane}},
+		"the scheduler":                     {username("system:kube-scheduler"), []class{controlPlane}},
+		"a controller by its user":          {username("system:serviceaccount:kube-system:a"), []class{controlPlane}},
+		"a controller":                      {serviceAccount("kube-system", "a"), []class{controlPlane}},
+		"all controllers":                   {serviceAccount("kube-system", "*"), []class{controlPlane}},
+		"the group of controllers":          {group("system:serviceaccounts:kube-system"), []class{controlPlane}},
+		"all service accounts":              {group("system:serviceaccounts"), []class{controlPlane, other, settler}},
+		"a service account":                 {serviceAccount("a", "a"), []class{other}},
+		"those of a namespace":              {serviceAccount("a", "*"), []class{other}},
+		"their group":                       {group("system:serviceaccounts:a"), []class{other}},
+		"eventquota":                        {serviceAccount("quota", "eq"), []class{settler}},
+		"its user":                          {username("system:serviceaccount:quota:eq"), []class{settler}},
+		"those of its namespace":            {serviceAccount("quota", "*"), []class{other, settler}},
+		"their group, of which it is":       {group("system:serviceaccounts:quota"), []class{other, settler}},
+		"a user":                            {username("jane"), []class{other}},
+		"a group":                           {group("developers"), []class{other}},
+		"those that are exempt":             {group("system:masters"), nil},
+		"those that are not authenticated":  {group("system:unauthenticated"), nil},
+		"the user that is not":              {username("system:anonymous"), nil},
+		"a subject of a kind that is newer": {flowcontrolv1.Subject{Kind: "New"}, nil},
+	} {
+		t.Run(says, func(t *testing.T) {
+			schema := flowSchema("a", 1, "a", everything(), test.subject)
+			if got := (accounts{namespace: "quota", name: "eq"}).takes(&schema); !slices.Equal(got, test.want) {
+				t.Errorf("it takes Event writes of %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestAFlowSchemaTakesEventWritesIfARuleCoversSome(t *testing.T) {
+	for says, test := range map[string]struct {
+		rule flowcontrolv1.ResourcePolicyRule
+		want bool
+	}{
+		"everything":              {everything(), true},
+		"creates":                 {rule("", "events", "create", "*"), true},
+		"updates":                 {rule("*", "events", "update", "*"), true},
+		"patches in a namespace":  {rule("events.k8s.io", "*", "patch", "a"), true},
+		"reads":                   {rule("", "events", "list", "*"), false},
+		"pods":                    {rule("", "pods", "create", "*"), false},
+		"another group":           {rule("apps", "events", "create", "*"), false},
+		"what has no namespace":   {flowcontrolv1.ResourcePolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}, ClusterScope: true}, false},
+		"no resource, URLs maybe": {flowcontrolv1.ResourcePolicyRule{}, false},
+	} {
+		t.Run(says, func(t *testing.T) {
+			schema := flowSchema("a", 1, "a", test.rule, username("jane"))
+			if got := len((accounts{}).takes(&schema)) > 0; got != test.want {
+				t.Errorf("it takes Event writes: %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+// TestAnOrdinaryAccountIsAskedAsOutsideOfKubeSystem, where all accounts are the control plane's.
+func TestAnOrdinaryAccountIsAskedAsOutsideOfKubeSystem(t *testing.T) {
+	for namespace, want := range map[string]string{
+		"shop": "system:serviceaccount:shop:eventquota-check", "kube-system": "system:serviceaccount:default:eventquota-check",
+	} {
+		if got := newAccounts(nil, namespace).impersonation(other).UserName; got != want {
+			t.Errorf("with --namespace=%s check asks as %s, want %s", namespace, got, want)
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+)
+
+// askWebhook returns what the webhook said when it refused an Event.
+func (o *options) askWebhook(ctx context.Context, events typedcorev1.EventInterface) (string, error) {
+	event := newEvent(o.Namespace)
+	for range o.Events {
+		_, err := events.Create(ctx, event, metav1.CreateOptions{})
+		if refusal, ok := refusalOf(err); ok {
+			return refusal, nil
+		}
+		if err != nil {
+			return "", fmt.Errorf("write an Event in namespace %s: %w", o.Namespace, err)
+		}
+	}
+	return "", fmt.Errorf("%d equal Events were admitted in namespace %s: the API server does not ask the webhook about them, "+
+		"did not get an answer from it, or a policy admits them all; see its own log and its metrics apiserver_admission_webhook_*",
+		o.Events, o.Namespace)
+}
+
+// refusalOf is what the webhook says in err, if err is a refusal of it, in either phase.
+func refusalOf(err error) (string, bool) {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return "", false
+	}
+	message := status.Status().Message
+	for _, phase := range []string{"mutate", "validate"} {
+		if strings.HasPrefix(message, `admission webhook "`+phase+`.events.eventquota.io" denied the request`) {
+			return message, true
+		}
+	}
+	return "", false
+}
+
+// newEvent is about a new object each time, so that no earlier check counts.
+func newEvent(namespace string) *corev1.Event {
+	now := metav1.Now()
+	return &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "eventquota-check-", Namespace: namespace},
+		InvolvedObject: corev1.ObjectReference{
+			APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: "eventquota-check", UID: uuid.NewUUID(),
+		},
+		Source:         corev1.EventSource{Component: "eventquota-check"},
+		Type:           corev1.EventTypeNormal,
+		Reason:         "Check",
+		Message:        "The webhook is asked about Events.",
+		FirstTimestamp: now,
+		LastTimestamp:  now,
+		Count:          1,
+	}
+}
