@@ -49,7 +49,7 @@ The fields of both kinds:
 {{ template "fields" (dict "path" "status" "type" (index $types "Status")) }}
 ## Columns of kubectl
 
-What `kubectl get` shows; with `-o wide` those marked so too. `kubectl get eventquota -A` shows all four kinds; one by its name goes by its short name (evp, cevp, evq or cevq).
+What `kubectl get` shows; with `-o wide` those marked so too. `kubectl get event-rules -A` shows all four kinds. To get one object by its name, use the short name of its kind (evp, cevp, evq or cevq).
 {{ range list "ClusterEventPolicy" "ClusterEventQuota" }}
 | {{ . }} | what it is |
 |---|---|

@@ -3,10 +3,13 @@ package v1alpha1_test
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/eventquota/eventquota/manifests"
 )
@@ -39,11 +42,39 @@ func TestDefinitions(t *testing.T) {
 		names[kind] = fmt.Sprintln(crd.Spec.Names.ShortNames, crd.Spec.Names.Categories, crd.Spec.Scope)
 	}
 	want := map[string]string{
-		own: "[evp] [eventquota] Namespaced\n", admins: "[cevp] [eventquota] Cluster\n",
-		ownQuota: "[evq] [eventquota] Namespaced\n", adminsQuota: "[cevq] [eventquota] Cluster\n",
+		own: "[evp] [event-rules] Namespaced\n", admins: "[cevp] [event-rules] Cluster\n",
+		ownQuota: "[evq] [event-rules] Namespaced\n", adminsQuota: "[cevq] [event-rules] Cluster\n",
 	}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
+	}
+}
+
+// TestNoCategoryIsTheNameOfAKind holds that no name means one kind to a reader and several to kubectl, which takes a
+// name for a category first. Kubernetes' own kinds count too.
+func TestNoCategoryIsTheNameOfAKind(t *testing.T) {
+	t.Parallel()
+	crds, err := manifests.CRDs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[string]string{}
+	for _, crd := range crds {
+		n := crd.Spec.Names
+		for _, name := range append([]string{n.Singular, n.Plural, n.Kind, n.ListKind}, n.ShortNames...) {
+			kinds[strings.ToLower(name)] = n.Kind
+		}
+	}
+	for gvk := range scheme.Scheme.AllKnownTypes() {
+		plural, singular := meta.UnsafeGuessKindToResource(gvk)
+		kinds[plural.Resource], kinds[singular.Resource] = gvk.Kind, gvk.Kind
+	}
+	for _, crd := range crds {
+		for _, category := range crd.Spec.Names.Categories {
+			if kind, taken := kinds[category]; taken {
+				t.Errorf("the category %q of %s is a name of the kind %s", category, crd.Spec.Names.Kind, kind)
+			}
+		}
 	}
 }
 

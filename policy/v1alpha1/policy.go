@@ -8,7 +8,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // ClusterEventQuota.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:path=eventpolicies,scope=Namespaced,shortName=evp,categories=eventquota
+// +kubebuilder:resource:path=eventpolicies,scope=Namespaced,shortName=evp,categories=event-rules
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name=Action,type=string,JSONPath=`.spec.action`,description="Limit, Drop or Exempt"
 // +kubebuilder:printcolumn:name=Mode,type=string,JSONPath=`.spec.mode`,description="Enforce, Audit or Disabled"
@@ -43,7 +43,7 @@ type EventPolicySpec struct {
 // namespaces' own policies, of tier Baseline where none of these matches.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:path=clustereventpolicies,scope=Cluster,shortName=cevp,categories=eventquota
+// +kubebuilder:resource:path=clustereventpolicies,scope=Cluster,shortName=cevp,categories=event-rules
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name=Tier,type=string,JSONPath=`.spec.tier`,description="Admin or Baseline"
 // +kubebuilder:printcolumn:name=Action,type=string,JSONPath=`.spec.action`,description="Limit, Drop or Exempt"

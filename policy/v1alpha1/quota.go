@@ -7,7 +7,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // and not loosen them. Merged Events need no token.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:path=eventquotas,scope=Namespaced,shortName=evq,categories=eventquota
+// +kubebuilder:resource:path=eventquotas,scope=Namespaced,shortName=evq,categories=event-rules
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name=Mode,type=string,JSONPath=`.spec.mode`,description="Enforce, Audit or Disabled"
 // +kubebuilder:printcolumn:name=Ready,type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether it is in force as it says"
@@ -38,7 +38,7 @@ type EventQuotaSpec struct {
 // Every quota that matches an Event applies, but for limits that another one replaces.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:path=clustereventquotas,scope=Cluster,shortName=cevq,categories=eventquota
+// +kubebuilder:resource:path=clustereventquotas,scope=Cluster,shortName=cevq,categories=event-rules
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name=Mode,type=string,JSONPath=`.spec.mode`,description="Enforce, Audit or Disabled"
 // +kubebuilder:printcolumn:name=Ready,type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether it is in force as it says"

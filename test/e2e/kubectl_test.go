@@ -63,7 +63,7 @@ func TestKubectlAppliesTheDefinitionsAndNoBadPolicy(t *testing.T) {
 			})
 		}
 	}
-	for _, get := range []string{"eventquota", "cevp,evp,cevq,evq"} { // the category, and the short names
+	for _, get := range []string{category, "cevp,evp,cevq,evq"} { // and the short names
 		out := e.kubectl("", "get", get, "-o", "name")
 		if want := "clustereventpolicy.eventquota.io/good\nclustereventquota.eventquota.io/good\n"; out != want {
 			t.Errorf("kubectl get %s: %q, want %q", get, out, want)
@@ -77,4 +77,5 @@ func TestKubectlAppliesTheDefinitionsAndNoBadPolicy(t *testing.T) {
 		t.Errorf("the API server has %q, want the good ones as they were, %q", kept, want)
 	}
 	e.examples()
+	e.namesDeleteOneKind()
 }

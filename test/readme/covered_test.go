@@ -58,7 +58,7 @@ func ways() map[string]way {
 		"kubectl get events -A -o json | eventquota simulate - --policies quota.yaml --compare default": runs("Under default, most writes", "WRITES TO ETCD"),
 		"kubectl apply -f quota.yaml": runs("clustereventquota.eventquota.io/eventratelimit "),
 
-		"kubectl get eventquota -A":                                                 runs("ceiling", "fair", "READY", "REASON", "DROPPED"),
+		"kubectl get event-rules -A":                                                runs("ceiling", "fair", "READY", "REASON", "DROPPED"),
 		"eventquota simulate --sample quiet --policies policies/":                   runs("WRITES TO ETCD"),
 		"kubectl -n eventquota-system get pods":                                     runs(),
 		"kubectl get events -A --field-selector reason=EventsDropped":               runs("EventsDropped", "pod/web-0"),

@@ -1,0 +1,71 @@
+package e2e
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/eventquota/eventquota/manifests"
+)
+
+// category is the name by which kubectl finds all four kinds at once.
+const category = "event-rules"
+
+// inTwoNamespaces is an object of each kind, and for a kind of a namespace one in another namespace too.
+const inTwoNamespaces = `
+{apiVersion: v1, kind: List, items: [
+{apiVersion: eventquota.io/v1alpha1, kind: ClusterEventPolicy, metadata: {name: named}, spec: {}},
+{apiVersion: eventquota.io/v1alpha1, kind: ClusterEventQuota, metadata: {name: named}, spec: {limits: [{name: all, burst: 5, tokens: 1}]}},
+{apiVersion: eventquota.io/v1alpha1, kind: EventPolicy, metadata: {name: named, namespace: shop}, spec: {}},
+{apiVersion: eventquota.io/v1alpha1, kind: EventPolicy, metadata: {name: named, namespace: default}, spec: {}},
+{apiVersion: eventquota.io/v1alpha1, kind: EventQuota, metadata: {name: named, namespace: shop}, spec: {limits: [{name: all, burst: 5, tokens: 1}]}},
+{apiVersion: eventquota.io/v1alpha1, kind: EventQuota, metadata: {name: named, namespace: default}, spec: {limits: [{name: all, burst: 5, tokens: 1}]}},
+]}`
+
+// namesDeleteOneKind deletes all objects of namespace shop by each name of each kind. A name that is the category too
+// would delete the objects of all four kinds, the cluster's among them.
+func (e *env) namesDeleteOneKind() {
+	e.Helper()
+	e.kubectl("", "delete", category, "--all", "--all-namespaces")
+	if left := e.named(); len(left) > 0 {
+		e.Errorf("kubectl delete %s left %v", category, left)
+	}
+	crds, err := manifests.CRDs()
+	e.must(err)
+	for _, crd := range crds {
+		names := crd.Spec.Names
+		for _, name := range append([]string{names.Singular, names.Plural, names.Kind}, names.ShortNames...) {
+			e.Run("kubectl delete "+name, func(t *testing.T) {
+				e := e.in(t)
+				e.kubectl(inTwoNamespaces, "apply", "-f", "-")
+				want := e.named()
+				if len(want) != 6 {
+					t.Fatalf("kubectl get %s lists %v, want the 6 objects of all kinds", category, want)
+				}
+				e.kubectl("", "delete", name, "--all", "-n", "shop")
+				namespace := "shop"
+				if crd.Spec.Scope == apiextensionsv1.ClusterScoped {
+					namespace = "<none>"
+				}
+				want = slices.DeleteFunc(want, func(line string) bool { return line == names.Kind+" "+namespace })
+				if diff := cmp.Diff(want, e.named()); diff != "" {
+					t.Errorf("what is left, with want (-) and got (+):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+// named is the kind and the namespace of each object that kubectl finds by the category.
+func (e *env) named() []string {
+	e.Helper()
+	const columns = "custom-columns=KIND:.kind,NAMESPACE:.metadata.namespace"
+	var lines []string
+	for line := range strings.Lines(e.kubectl("", "get", category, "--all-namespaces", "--no-headers", "-o", columns)) {
+		lines = append(lines, strings.Join(strings.Fields(line), " "))
+	}
+	return lines
+}
