@@ -29,6 +29,9 @@ func TestEveryOverlayIsTaken(t *testing.T) { //nolint:tparallel // its parts fol
 	t.Run("each is taken over the one before", func(t *testing.T) { eachIsTaken(t, c, admin) })
 	t.Run("a field that is unknown is refused", func(t *testing.T) { unknownIsRefused(t, c) })
 	t.Run("the quotas of each and of each size are accepted", func(t *testing.T) { quotasAreAccepted(t, c) })
+	t.Run("an overlay of a user's keeps its changes", func(t *testing.T) { anOverlayKeepsItsChanges(t, c, admin) })
+	t.Run("two who apply do not fight", func(t *testing.T) { appliersDoNotFight(t, c, admin) })
+	t.Run("an uninstall leaves no priority level", func(t *testing.T) { anUninstallLeavesNoPriorityLevel(t, c, admin) })
 }
 
 // installs runs the commands of the documentation, with more flags, on an API server that has none of eventquota's kinds.

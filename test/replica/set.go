@@ -85,6 +85,14 @@ func (s *Set) Install(ctx context.Context) error {
 	})
 }
 
+// InstallShipped is Install with the timeout that is shipped: a call that takes longer fails, and its Event is stored undecided.
+func (s *Set) InstallShipped(ctx context.Context) error {
+	return s.cluster.InstallWebhooks(ctx, cluster.Webhooks{CABundle: s.ca, ExemptUser: User, Mutating: true, Validating: true})
+}
+
+// Hang stops replica i in its tracks, and leaves it a ready endpoint of the Service: calls that reach it are never answered.
+func (s *Set) Hang(i int) error { return s.Replicas[i].process.Process.Signal(syscall.SIGSTOP) }
+
 // Kill ends replica i by SIGKILL and takes it out of the Service after that, as
 // Kubernetes does. Calls that reach it before the API server learns of it fail.
 func (s *Set) Kill(ctx context.Context, i int) error {

@@ -1,0 +1,177 @@
+// Package bystander is a client of the API server that has nothing to do with Events, and notes how the API server serves it: it
+// renews Leases, as leader election does, and lists pods, as controllers do.
+package bystander
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/eventquota/eventquota/test/cluster"
+)
+
+const (
+	// namespace is the bystander's own.
+	namespace = "bystander"
+	// every is the time between two requests, whether the ones before have been answered or not: a client that waited would
+	// send fewer requests while the API server is slow, and count too few slow ones.
+	every = 40 * time.Millisecond
+	// listEvery of these requests lists pods, the others renew a Lease.
+	listEvery = 5
+	// patience is how long leader election tries to renew a Lease (client-go's RenewDeadline) before it gives up.
+	patience = 10 * time.Second
+	// leases are more than are renewed within patience, so that no renewal conflicts with another.
+	leases = 300
+)
+
+// Bystander is the client. Its methods may be called concurrently.
+type Bystander struct {
+	client kubernetes.Interface
+}
+
+// Served is how the API server served the requests of one time.
+type Served struct {
+	Requests int
+	Failed   int   // not answered within ten seconds, or not with success
+	Err      error // of one that failed
+
+	latencies []time.Duration // in order; of one that failed, at least patience
+}
+
+// Quantile is the time within which a share q of the requests was answered, 0 without requests.
+func (s Served) Quantile(q float64) time.Duration {
+	if len(s.latencies) == 0 {
+		return 0
+	}
+	return s.latencies[min(int(q*float64(len(s.latencies))), len(s.latencies)-1)]
+}
+
+// Milliseconds is Quantile in milliseconds, to a tenth.
+func (s Served) Milliseconds(q float64) float64 {
+	return math.Round(float64(s.Quantile(q).Microseconds())/100) / 10
+}
+
+// Join is what was served in both times.
+func (s Served) Join(o Served) Served {
+	all := Served{
+		Requests: s.Requests + o.Requests, Failed: s.Failed + o.Failed, Err: errors.Join(s.Err, o.Err),
+		latencies: slices.Concat(s.latencies, o.latencies),
+	}
+	slices.Sort(all.latencies)
+	return all
+}
+
+// New makes the client: a service account outside kube-system, which the API server serves at the priority level of all
+// service accounts, with the rights that it needs.
+func New(ctx context.Context, c *cluster.Cluster) (*Bystander, error) {
+	admin, err := kubernetes.NewForConfig(c.Config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client: %w", err)
+	}
+	_, err = admin.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return nil, fmt.Errorf("create a namespace: %w", err)
+	}
+	const group = "system:serviceaccounts:" + namespace
+	err = c.Grant(ctx, namespace, group,
+		rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create", "patch"}},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}})
+	if err != nil {
+		return nil, err
+	}
+	config, _, err := c.User("system:serviceaccount:"+namespace+":controller", "system:serviceaccounts", group)
+	if err != nil {
+		return nil, err
+	}
+	config = rest.CopyConfig(config)
+	config.Timeout = patience
+	b := &Bystander{}
+	if b.client, err = kubernetes.NewForConfig(config); err != nil {
+		return nil, fmt.Errorf("make a client: %w", err)
+	}
+	var creating errgroup.Group
+	creating.SetLimit(8)
+	for i := range leases {
+		creating.Go(func() error {
+			_, err := b.client.CoordinationV1().Leases(namespace).Create(ctx,
+				&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: lease(i)}}, metav1.CreateOptions{})
+			if err != nil && !apierrors.IsAlreadyExists(err) {
+				return fmt.Errorf("create a Lease: %w", err)
+			}
+			return nil
+		})
+	}
+	return b, creating.Wait()
+}
+
+// Watch makes requests until done is closed or ctx ends, and returns once each has been answered or has failed.
+func (b *Bystander) Watch(ctx context.Context, done <-chan struct{}) Served {
+	var mu sync.Mutex
+	var served Served
+	var requests sync.WaitGroup
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for i, over := 0, false; !over; i++ {
+		requests.Go(func() {
+			began := time.Now()
+			err := b.request(ctx, i)
+			took := time.Since(began)
+			mu.Lock()
+			defer mu.Unlock()
+			served.Requests++
+			if err != nil {
+				served.Failed++
+				served.Err = err
+				took = max(took, patience)
+			}
+			served.latencies = append(served.latencies, took)
+		})
+		select {
+		case <-ctx.Done():
+			over = true
+		case <-done:
+			over = true
+		case <-tick.C:
+		}
+	}
+	requests.Wait()
+	slices.Sort(served.latencies)
+	return served
+}
+
+// For is Watch for a time.
+func (b *Bystander) For(ctx context.Context, d time.Duration) Served {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan struct{})
+	timer := time.AfterFunc(d, func() { close(done) })
+	defer timer.Stop()
+	return b.Watch(ctx, done)
+}
+
+// request makes the i-th request.
+func (b *Bystander) request(ctx context.Context, i int) error {
+	if i%listEvery == 0 {
+		_, err := b.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+		return err
+	}
+	renewal := fmt.Sprintf(`{"spec":{"renewTime":%q}}`, time.Now().UTC().Format(metav1.RFC3339Micro))
+	_, err := b.client.CoordinationV1().Leases(namespace).Patch(ctx, lease(i%leases), types.MergePatchType, []byte(renewal), metav1.PatchOptions{})
+	return err
+}
+
+func lease(i int) string { return fmt.Sprint("lease-", i) }

@@ -1,0 +1,152 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/eventquota/eventquota/test/manifests/shipped"
+)
+
+// PriorityLevel is what the API server has counted of one of its priority levels.
+type PriorityLevel struct {
+	Seats      int64            // there are, nominally
+	SeatsInUse int64            // now
+	Queued     int64            // requests that wait now
+	Dispatched int64            // requests since its start
+	Rejected   map[string]int64 // requests since its start, by reason, such as queue-full or time-out
+}
+
+// PriorityLevels returns the priority levels by name.
+func (c *Cluster) PriorityLevels(ctx context.Context) (map[string]PriorityLevel, error) {
+	families, err := c.apiServerMetrics(ctx)
+	if err != nil {
+		return nil, err
+	}
+	levels := map[string]PriorityLevel{}
+	add := func(metric string, to func(level *PriorityLevel, labels map[string]string, value int64)) {
+		for _, m := range families["apiserver_flowcontrol_"+metric].GetMetric() {
+			labels := labelsOf(m)
+			one := levels[labels["priority_level"]]
+			to(&one, labels, int64(m.GetCounter().GetValue()+m.GetGauge().GetValue()))
+			levels[labels["priority_level"]] = one
+		}
+	}
+	add("nominal_limit_seats", func(l *PriorityLevel, _ map[string]string, value int64) { l.Seats = value })
+	add("current_executing_seats", func(l *PriorityLevel, _ map[string]string, value int64) { l.SeatsInUse += value })
+	add("current_inqueue_requests", func(l *PriorityLevel, _ map[string]string, value int64) { l.Queued += value })
+	add("dispatched_requests_total", func(l *PriorityLevel, _ map[string]string, value int64) { l.Dispatched += value })
+	add("rejected_requests_total", func(l *PriorityLevel, labels map[string]string, value int64) {
+		if l.Rejected == nil {
+			l.Rejected = map[string]int64{}
+		}
+		l.Rejected[labels["reason"]] += value
+	})
+	return levels, nil
+}
+
+// InstallPriorityLevels applies the priority levels for Event writes that are shipped, with their FlowSchemas and those of the
+// webhook, and returns once the API server uses them.
+func (c *Cluster) InstallPriorityLevels(ctx context.Context) error {
+	objects, err := shippedPriorityLevels()
+	if err != nil {
+		return err
+	}
+	if err := shipped.Apply(ctx, c.Config, objects); err != nil {
+		return fmt.Errorf("install the priority levels: %w", err)
+	}
+	return c.waitForFlowSchema(ctx, "events")
+}
+
+// RemovePriorityLevels deletes what InstallPriorityLevels applies, if it is there, and returns once the API server does not use it
+// any more.
+func (c *Cluster) RemovePriorityLevels(ctx context.Context) error {
+	objects, err := shippedPriorityLevels()
+	if err != nil {
+		return err
+	}
+	flowcontrol := c.client.FlowcontrolV1()
+	for _, o := range objects {
+		if o.GetKind() == "FlowSchema" {
+			err = flowcontrol.FlowSchemas().Delete(ctx, o.GetName(), metav1.DeleteOptions{})
+		} else {
+			err = flowcontrol.PriorityLevelConfigurations().Delete(ctx, o.GetName(), metav1.DeleteOptions{})
+		}
+		if err := ignoreNotFound(err); err != nil {
+			return fmt.Errorf("remove the priority levels: %w", err)
+		}
+	}
+	return c.waitForFlowSchema(ctx, "service-accounts")
+}
+
+func shippedPriorityLevels() ([]*unstructured.Unstructured, error) {
+	objects, err := shipped.Objects(shipped.Base)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
+		return o.GroupVersionKind().Group != flowcontrolv1.GroupName
+	}), nil
+}
+
+// waitForFlowSchema waits until an Event write of an ordinary service account matches the FlowSchema.
+func (c *Cluster) waitForFlowSchema(ctx context.Context, name string) error {
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		schema, err := c.FlowSchemaOf(ctx, "system:serviceaccount:default:probe", "system:serviceaccounts", "system:authenticated")
+		return schema == name, err
+	})
+	if err != nil {
+		return fmt.Errorf("wait until Event writes match FlowSchema %s: %w", name, err)
+	}
+	return nil
+}
+
+// FlowSchemaOf returns the name of the FlowSchema that an Event write of a user matches, empty while the API server has one that was
+// deleted. The write is a dry-run; the user needs no rights, as they are looked at later.
+func (c *Cluster) FlowSchemaOf(ctx context.Context, user string, groups ...string) (string, error) {
+	config := rest.CopyConfig(c.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
+	var uid string
+	config.Wrap(func(to http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			response, err := to.RoundTrip(r)
+			if err == nil {
+				uid = response.Header.Get(flowcontrolv1.ResponseHeaderMatchedFlowSchemaUID)
+			}
+			return response, err
+		})
+	})
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return "", fmt.Errorf("make a client: %w", err)
+	}
+	_, err = client.CoreV1().Events(metav1.NamespaceDefault).Create(ctx, probeEvent(metav1.NamespaceDefault, probeName+"-new"),
+		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if err := answered(err); err != nil {
+		return "", err
+	}
+	schemas, err := c.client.FlowcontrolV1().FlowSchemas().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return "", fmt.Errorf("list FlowSchemas: %w", err)
+	}
+	for i := range schemas.Items {
+		if string(schemas.Items[i].UID) == uid {
+			return schemas.Items[i].Name, nil
+		}
+	}
+	return "", nil
+}
+
+// roundTripper is a function that is an http.RoundTripper.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

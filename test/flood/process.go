@@ -1,0 +1,175 @@
+package flood
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/time/rate"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	// variable tells a process that it is that of the writers.
+	variable = "EVENTQUOTA_TEST_FLOOD"
+	// connected is what the process says once all writers are.
+	connected = "connected"
+	// tries are how often client-go sends a request that is answered with Retry-After.
+	tries = 11
+	// sharing is how many writers share a connection.
+	sharing = 8
+)
+
+// order is what the process is told.
+type order struct {
+	Plan Plan
+	Host string
+	TLS  rest.TLSClientConfig
+}
+
+// Main reports whether this is the process of the writers, and has then done its work: main, or TestMain, calls it first and returns
+// if it was. An error is on standard error, and whoever started the process has no result.
+func Main() bool {
+	if os.Getenv(variable) == "" {
+		return false
+	}
+	if err := run(os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "writers:", err)
+	}
+	return true
+}
+
+// run writes until in ends or all is written, and then says what became of it.
+func run(in io.Reader, out io.Writer) error {
+	told := bufio.NewReader(in)
+	line, err := told.ReadBytes('\n')
+	if err != nil {
+		return err
+	}
+	var o order
+	if err := json.Unmarshal(line, &o); err != nil {
+		return err
+	}
+	stopped, stop := context.WithCancel(context.Background())
+	defer stop()
+	writers, err := o.connect(stopped)
+	if err != nil {
+		return err
+	}
+	go func() {
+		_, _ = io.Copy(io.Discard, told)
+		stop()
+	}()
+	fmt.Fprintln(out, connected)
+	return json.NewEncoder(out).Encode(o.Plan.write(stopped, writers))
+}
+
+// connect makes the writers, each with a connection that is up.
+func (o order) connect(ctx context.Context) (writers []*Writer, err error) {
+	var client *http.Client
+	config := &rest.Config{Host: o.Host, TLSClientConfig: o.TLS}
+	for i := range o.Plan.Writers {
+		if i%sharing == 0 {
+			if client, err = connectNow(ctx, config); err != nil {
+				return nil, err
+			}
+		}
+		writers = append(writers, NewWriter(client, o.Host, o.Plan.Namespace, o.Plan.Users[i%len(o.Plan.Users)], Distinct))
+	}
+	return writers, nil
+}
+
+// connectNow makes a client whose connection is up.
+func connectNow(ctx context.Context, config *rest.Config) (*http.Client, error) {
+	client, err := Connect(config)
+	if err != nil {
+		return nil, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Host+"/version", http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	_, err = io.Copy(io.Discard, response.Body)
+	return client, err
+}
+
+// write lets all writers write until stopped ends, and what they have begun is answered.
+func (p Plan) write(stopped context.Context, writers []*Writer) Result {
+	result := Result{Answers: map[int]int{}}
+	var latencies []time.Duration
+	var mu sync.Mutex
+	var writing sync.WaitGroup
+	var serials atomic.Int64
+	pace := rate.NewLimiter(rate.Inf, 1)
+	if p.EventsPerSecond > 0 {
+		pace = rate.NewLimiter(rate.Limit(p.EventsPerSecond), 1)
+	}
+	began := time.Now()
+	run := strconv.FormatInt(began.UnixNano(), 36)
+	serials.Store(began.UnixMilli()) // so that no Event repeats one of an earlier run
+	for _, w := range writers {
+		writing.Go(func() {
+			for n := 0; p.Events == 0 || n < p.Events; n++ {
+				if pace.Wait(stopped) != nil {
+					return
+				}
+				first := time.Now()
+				answer, rejected, err := w.insist(stopped, run, serials.Add(1)-1)
+				took := time.Since(first)
+				mu.Lock()
+				result.Rejected += rejected
+				switch {
+				case err != nil:
+					result.Lost++
+					result.Err = err.Error()
+				case answer.RetryAfter > 0 && stopped.Err() == nil:
+					result.Lost++
+				case answer.RetryAfter == 0:
+					result.Answers[answer.Status]++
+					latencies = append(latencies, took)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	writing.Wait()
+	result.Elapsed = time.Since(began)
+	slices.Sort(latencies)
+	if last := len(latencies) - 1; last >= 0 {
+		result.P50, result.P99, result.Max = latencies[last/2], latencies[last*99/100], latencies[last]
+	}
+	return result
+}
+
+// insist writes an Event, again for as long as its tries are rejected, and returns how many were.
+func (w *Writer) insist(stopped context.Context, run string, serial int64) (answer Answer, rejected int, err error) {
+	for {
+		// What has begun is to be answered.
+		if answer, err = w.Write(context.WithoutCancel(stopped), run, serial); err != nil || answer.RetryAfter == 0 {
+			return answer, rejected, err
+		}
+		rejected++
+		if rejected == tries {
+			return answer, rejected, nil
+		}
+		select {
+		case <-stopped.Done():
+			return answer, rejected, nil
+		case <-time.After(answer.RetryAfter):
+		}
+	}
+}

@@ -1,0 +1,123 @@
+// Package flood writes Events to the API server of a test cluster as fast as it answers: by many writers, as any users, and from a
+// process of its own that runs only when all others leave a processor free.
+package flood
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	protobufMedia = "application/vnd.kubernetes.protobuf"
+	// answeredWithin is more than the API server gives a request.
+	answeredWithin = 70 * time.Second
+)
+
+// Writer creates Events, one after the other. It speaks HTTP/2 and protobuf, as
+// the components of Kubernetes do, but leaves out what client-go does around
+// that: it shares the machine with what is measured.
+type Writer struct {
+	client *http.Client
+	url    string
+	as     User
+	codec  *protobuf.Serializer
+	event  corev1.Event
+	fill   Generator
+	body   bytes.Buffer
+}
+
+// User is whom a writer impersonates; the zero value is nobody: the writer is who its client is, an administrator, whose requests
+// the API server does not queue.
+type User struct {
+	Name   string
+	Groups []string
+}
+
+// ServiceAccount is the user of a service account.
+func ServiceAccount(namespace, name string) User {
+	return User{"system:serviceaccount:" + namespace + ":" + name, []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"}}
+}
+
+// Node is the user of the kubelet of the i-th node.
+func Node(i int) User {
+	return User{"system:node:node-" + strconv.Itoa(i), []string{"system:nodes", "system:authenticated"}}
+}
+
+// NewWriter makes a writer on a connection, which it may share.
+func NewWriter(client *http.Client, host, namespace string, as User, fill Generator) *Writer {
+	return &Writer{
+		client: client,
+		url:    strings.TrimSuffix(host, "/") + "/api/v1/namespaces/" + namespace + "/events",
+		as:     as,
+		codec:  protobuf.NewSerializer(scheme.Scheme, scheme.Scheme),
+		event: corev1.Event{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Event"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace},
+			Count:      1,
+		},
+		fill: fill,
+	}
+}
+
+// Answer is what the API server says of a write.
+type Answer struct {
+	Status int
+	// RetryAfter is how long the API server asks to wait, 0 if it does not: the write has reached no webhook then.
+	RetryAfter time.Duration
+}
+
+// Write creates the Event of a serial number within a run.
+func (w *Writer) Write(ctx context.Context, run string, serial int64) (Answer, error) {
+	w.event.Name = "flood." + run + "." + strconv.FormatInt(serial, 10)
+	w.event.FirstTimestamp = metav1.Now()
+	w.event.LastTimestamp = w.event.FirstTimestamp
+	w.fill(&w.event, serial)
+	w.body.Reset()
+	if err := w.codec.Encode(&w.event, &w.body); err != nil {
+		return Answer{}, fmt.Errorf("encode an Event: %w", err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, bytes.NewReader(w.body.Bytes()))
+	if err != nil {
+		return Answer{}, err
+	}
+	request.Header.Set("Content-Type", protobufMedia)
+	request.Header.Set("Accept", protobufMedia)
+	if w.as.Name != "" {
+		request.Header.Set("Impersonate-User", w.as.Name)
+		request.Header["Impersonate-Group"] = w.as.Groups
+	}
+	response, err := w.client.Do(request)
+	if err != nil {
+		return Answer{}, fmt.Errorf("create an Event: %w", err)
+	}
+	defer response.Body.Close()
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		return Answer{}, fmt.Errorf("create an Event: %w", err)
+	}
+	seconds, _ := strconv.Atoi(response.Header.Get("Retry-After")) // without one, 0
+	return Answer{response.StatusCode, time.Duration(seconds) * time.Second}, nil
+}
+
+// Connect makes a client with one HTTP/2 connection of its own.
+func Connect(config *rest.Config) (*http.Client, error) {
+	tls, err := rest.TLSConfigFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client: %w", err)
+	}
+	return &http.Client{
+		Transport: &http.Transport{TLSClientConfig: tls, ForceAttemptHTTP2: true},
+		Timeout:   answeredWithin,
+	}, nil
+}
