@@ -5,19 +5,28 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/eventquota/eventquota/test/bystander"
 	"github.com/eventquota/eventquota/test/cluster"
 	"github.com/eventquota/eventquota/test/replica"
 )
 
-// result is what a storm left behind.
+// result is what a storm left behind, and how the API server served a bystander meanwhile.
 type result struct {
 	sent, reported, stored, writes int64
+	bystander                      bystander.Served
 }
+
+// quietFor is how long the bystander is watched before a storm.
+const quietFor = 5 * time.Second
+
+// webhookFlags are those of the webhook: it decides within the time that is shipped.
+func webhookFlags() []string { return []string{"--deadline=200ms"} }
 
 // demo runs each storm with and without the webhook and compares.
 func demo(ctx context.Context) (err error) {
@@ -30,29 +39,38 @@ func demo(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("make a client: %w", err)
 	}
-	storms, err := scenarios(c, client)
+	if err := grantWriters(ctx, c); err != nil {
+		return err
+	}
+	other, err := bystander.New(ctx, c)
 	if err != nil {
 		return err
 	}
 	var figures strings.Builder
 	var miscounted int64
-	for _, s := range storms {
-		with, without, err := compare(ctx, c, client, program, s)
+	for _, s := range scenarios() {
+		quiet := other.For(ctx, quietFor)
+		with, without, err := compare(ctx, c, client, other, program, s)
 		if err != nil {
 			return err
 		}
-		fmt.Printf("\nEvents stored:  %d with the webhook, %d without: 1/%d\n", with.stored, without.stored, without.stored/max(with.stored, 1))
-		fmt.Printf("etcd writes:    %d with the webhook, %d without: 1/%d\n", with.writes, without.writes, without.writes/max(with.writes, 1))
+		fmt.Printf("\nEvents stored:  %d with eventquota, %d without: 1/%d\n", with.stored, without.stored, without.stored/max(with.stored, 1))
+		fmt.Printf("etcd writes:    %d with eventquota, %d without: 1/%d\n", with.writes, without.writes, without.writes/max(with.writes, 1))
 		fmt.Printf("occurrences:    %d reached the API server, stored Events and notices report %d\n", with.sent, with.reported)
+		fmt.Printf("other requests: 99 of 100 of another account's were answered within %.0f ms before the storm, %.0f ms with eventquota, %.0f ms without; %d and %d failed\n",
+			quiet.Milliseconds(0.99), with.bystander.Milliseconds(0.99), without.bystander.Milliseconds(0.99), with.bystander.Failed, without.bystander.Failed)
 		for _, figure := range []struct {
 			name  string
-			value int64
+			value any
 		}{
 			{"sent", with.sent},
 			{"stored_with", with.stored}, {"stored_without", without.stored},
 			{"etcd_writes_with", with.writes}, {"etcd_writes_without", without.writes},
+			{"bystander_quiet_p99_ms", quiet.Milliseconds(0.99)},
+			{"bystander_with_p99_ms", with.bystander.Milliseconds(0.99)}, {"bystander_without_p99_ms", without.bystander.Milliseconds(0.99)},
+			{"bystander_failed_with", with.bystander.Failed}, {"bystander_failed_without", without.bystander.Failed},
 		} {
-			fmt.Fprintf(&figures, "%s%s: %d\n", s.prefix, figure.name, figure.value)
+			fmt.Fprintf(&figures, "%s%s: %v\n", s.prefix, figure.name, figure.value)
 		}
 		// One storm's error does not make up for another's.
 		miscounted += max(with.reported-with.sent, with.sent-with.reported)
@@ -61,10 +79,12 @@ func demo(ctx context.Context) (err error) {
 	return nil
 }
 
-// compare runs a storm with the webhook, and then without it.
-func compare(ctx context.Context, c *cluster.Cluster, client kubernetes.Interface, program string, s scenario) (with, without result, err error) {
+// compare runs a storm with eventquota, and then without it.
+func compare(
+	ctx context.Context, c *cluster.Cluster, client kubernetes.Interface, other *bystander.Bystander, program string, s scenario,
+) (with, without result, err error) {
 	fmt.Printf("\n%s\n", s.says)
-	r, err := replica.Start(ctx, c, program)
+	r, err := replica.Start(ctx, c, program, webhookFlags()...)
 	if err != nil {
 		return with, without, err
 	}
@@ -76,12 +96,15 @@ func compare(ctx context.Context, c *cluster.Cluster, client kubernetes.Interfac
 			return with, without, err
 		}
 	}
-	if err := r.Install(ctx); err != nil {
+	if err := c.InstallPriorityLevels(ctx); err != nil {
 		return with, without, err
 	}
-	fmt.Println("\nWith the webhook:")
+	if err := r.InstallShipped(ctx); err != nil {
+		return with, without, err
+	}
+	fmt.Println("\nWith eventquota:")
 	namespace := s.name + "-with"
-	if with, err = measure(ctx, c, client, r, namespace, s); err != nil {
+	if with, err = measure(ctx, c, client, other, r, namespace, s); err != nil {
 		return with, without, err
 	}
 	for _, selector := range s.shows {
@@ -92,8 +115,11 @@ func compare(ctx context.Context, c *cluster.Cluster, client kubernetes.Interfac
 	if err := c.RemoveWebhooks(ctx); err != nil {
 		return with, without, err
 	}
-	fmt.Println("\nThe same storm, with the webhook removed:")
-	without, err = measure(ctx, c, client, nil, s.name+"-without", s)
+	if err := c.RemovePriorityLevels(ctx); err != nil {
+		return with, without, err
+	}
+	fmt.Println("\nThe same storm, with the webhook and its priority levels removed:")
+	without, err = measure(ctx, c, client, other, nil, s.name+"-without", s)
 	return with, without, err
 }
 
@@ -111,7 +137,9 @@ func start(ctx context.Context) (c *cluster.Cluster, program string, err error) 
 
 // measure runs the storm in a namespace and shows it while it runs. With a
 // replica it stops it then, so that it settles all that it has merged.
-func measure(ctx context.Context, c *cluster.Cluster, client kubernetes.Interface, r *replica.Replica, namespace string, s scenario) (result, error) {
+func measure(
+	ctx context.Context, c *cluster.Cluster, client kubernetes.Interface, other *bystander.Bystander, r *replica.Replica, namespace string, s scenario,
+) (result, error) {
 	_, err := client.CoreV1().Namespaces().Create(ctx,
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
 	if err != nil {
@@ -122,17 +150,19 @@ func measure(ctx context.Context, c *cluster.Cluster, client kubernetes.Interfac
 		return result{}, err
 	}
 	done := make(chan struct{})
-	stormed := make(chan error, 1)
+	stormed, watched := make(chan error, 1), make(chan bystander.Served, 1)
 	go func() {
 		defer close(done)
-		stormed <- s.run(ctx, namespace)
+		stormed <- s.start(ctx, c, namespace)
 	}()
+	go func() { watched <- other.Watch(ctx, done) }()
 	if err := g.watch(ctx, os.Stdout, done); err != nil {
 		return result{}, err
 	}
 	if err := <-stormed; err != nil {
 		return result{}, err
 	}
+	served := <-watched
 	if err := g.awaitQuiet(ctx); err != nil {
 		return result{}, err
 	}
@@ -148,7 +178,7 @@ func measure(ctx context.Context, c *cluster.Cluster, client kubernetes.Interfac
 		return result{}, err
 	}
 	all, err := reported(ctx, client, namespace)
-	return result{sent: now.sent, reported: all, stored: now.stored, writes: now.writes}, err
+	return result{sent: now.sent, reported: all, stored: now.stored, writes: now.writes, bystander: served}, err
 }
 
 func firstError(errs ...error) error {

@@ -24,12 +24,12 @@ func keepUp(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	r, err := replica.Start(running, c, program)
+	r, err := replica.Start(running, c, program, webhookFlags()...)
 	if err != nil {
 		return err
 	}
 	defer r.Kill()
-	if err := r.Install(running); err != nil {
+	if err := r.InstallShipped(running); err != nil {
 		return err
 	}
 	fmt.Printf(`

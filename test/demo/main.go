@@ -36,10 +36,16 @@ func main() {
 func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("demo", flag.ExitOnError)
 	keep := flags.Bool("keep", false, "start the cluster and the webhook and keep them up until interrupted")
+	// A storm is another process of this program.
+	storm := flags.String("storm", "", "used by the demo itself")
+	namespace := flags.String("namespace", "", "used by the demo itself")
+	kubeconfigs := flags.String("kubeconfigs", "", "used by the demo itself")
 	_ = flags.Parse(args) // exits on an error
 	switch {
 	case flags.NArg() > 0:
 		return fmt.Errorf("unknown argument %q: there are none", flags.Arg(0))
+	case *storm != "":
+		return stormIn(ctx, *storm, *namespace, *kubeconfigs)
 	case *keep:
 		return keepUp(ctx)
 	}
