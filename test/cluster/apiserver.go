@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/version"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
@@ -31,9 +32,15 @@ plugins:
   path: %q
 `
 
+// balancesRequests reports whether an API server of a version that routes to endpoints itself does so for each request, not for each
+// connection. Where kube-proxy routes, as in most clusters, no version does.
+func balancesRequests(of string) bool {
+	return version.MustParseSemantic(of).AtLeast(version.MajorMinor(1, 37))
+}
+
 // configureAPIServer sets the flags that opts ask for and writes the files that they
 // name into dir. auditLog is where the audit log goes, empty for none.
-func configureAPIServer(flags *envtest.Arguments, opts Options, dir, auditLog string) error {
+func configureAPIServer(flags *envtest.Arguments, version string, opts Options, dir, auditLog string) error {
 	// Neither needs a route to the outside, which a sandbox may not have.
 	flags.Set("advertise-address", "127.0.0.1")
 	flags.Set("endpoint-reconciler-type", "none")
@@ -53,6 +60,9 @@ func configureAPIServer(flags *envtest.Arguments, opts Options, dir, auditLog st
 	}
 	if opts.Services {
 		flags.Set("enable-aggregator-routing", "true")
+		if balancesRequests(version) {
+			flags.Set("feature-gates", "WebhookRoundTripLoadBalancing=false")
+		}
 	}
 	if opts.EventTTL != 0 {
 		flags.Set("event-ttl", opts.EventTTL.Truncate(time.Second).String())

@@ -74,7 +74,7 @@ func (c *Cluster) tryPlane(built binaries.Set, opts Options, attempt int) (logs 
 		},
 	}
 	plane.Etcd.Configure().Set("log-level", "warn")
-	if err := configureAPIServer(plane.APIServer.Configure(), opts, dir, c.AuditLog); err != nil {
+	if err := configureAPIServer(plane.APIServer.Configure(), c.Version, opts, dir, c.AuditLog); err != nil {
 		return nil, err
 	}
 	if err := plane.Start(); err != nil {
