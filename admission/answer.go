@@ -24,6 +24,8 @@ import (
 type Answer struct {
 	Response admissionv1.AdmissionResponse
 	Outcome  Outcome
+	// Decided is when a store decided; zero where none did. It is the audit annotation of the response.
+	Decided Moment
 	// Rewritten is the Event as it is stored, where that is not as it was sent.
 	Rewritten *corev1.Event
 }
@@ -171,11 +173,17 @@ type Moment struct {
 
 // String is m as the annotation has it: At in microseconds of Unix time and, where there is one, After.
 func (m Moment) String() string {
-	at := strconv.FormatInt(m.At.UnixMicro(), 10)
-	if m.After == 0 {
-		return at
+	text, _ := m.AppendText(nil)
+	return string(text)
+}
+
+// AppendText implements encoding.TextAppender as String does.
+func (m Moment) AppendText(b []byte) ([]byte, error) {
+	b = strconv.AppendInt(b, m.At.UnixMicro(), 10)
+	if m.After != 0 {
+		b = strconv.AppendInt(append(b, '+'), m.After, 10)
 	}
-	return at + "+" + strconv.FormatInt(m.After, 10)
+	return b, nil
 }
 
 // ParseMoment is the Moment of an annotation. It is zero for what is none, or no time from 1970 to 2112.

@@ -3,7 +3,9 @@ package admission_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -156,10 +158,25 @@ func TestAnAnnotationThatIsNoMomentIsNone(t *testing.T) {
 	}
 }
 
+// TestTheAuditLogHasWhenAStoreDecided reads answers as the API server does.
+func TestTheAuditLogHasWhenAStoreDecided(t *testing.T) {
+	t.Parallel()
+	h := serve(newMemory(t))
+	h.gate.Now = func() time.Time { return epoch().Add(1500 * time.Nanosecond) }
+	decided := answered(t, post(t, h.mutate, reviewOf(t, newRequest(epoch(), "a", nil)), unhurried)).AuditAnnotations
+	at := strconv.FormatInt(epoch().UnixMicro()+1, 10)
+	if want := map[string]string{admission.AnnotationDecided: at}; !maps.Equal(decided, want) {
+		t.Errorf("a decision: audit annotations %v, want %v", decided, want)
+	}
+	ignored := answered(t, post(t, h.mutate, reviewOf(t, newRequest(epoch(), "a", details{dryRun})), unhurried)).AuditAnnotations
+	if ignored != nil {
+		t.Errorf("a dry run: audit annotations %v, want none", ignored)
+	}
+}
+
 // moment is when a CREATE was decided, as its answer says.
 func (r *rig) moment(request *admission.Request) admission.Moment {
-	a := r.gate.Decide(r.t.Context(), r.gate.Mutate, request)
-	return admission.ParseMoment(a.Response.AuditAnnotations[admission.AnnotationDecided])
+	return r.gate.Decide(r.t.Context(), r.gate.Mutate, request).Decided
 }
 
 // TestMomentsTellTheOrderOfDecisions has a clock that stands still and then goes back, as that of a request does that

@@ -19,8 +19,8 @@ import (
 
 // review is the part of an AdmissionReview that decisions read, decoded in one pass over the body.
 type review struct {
-	Kind    string   `json:"kind"`
-	Request *Request `json:"request"`
+	Kind    string  `json:"kind"`
+	Request Request `json:"request"`
 }
 
 // Request is the part of an AdmissionRequest that decisions read. The API server converts Events of every API to
@@ -38,6 +38,10 @@ type Request struct {
 	decided Moment
 	// hasher makes the keys of the write.
 	hasher store.Hasher
+	// encoded is the memory of scratch.
+	encoded []byte
+	// question is what stores are asked about the write. It is here to be part of one allocation.
+	question question
 }
 
 // WriteOptions are those of a create, update or patch that decisions read.
@@ -51,9 +55,9 @@ var errNoReview = errors.New(`body must be an AdmissionReview of admission.k8s.i
 // decode reads the body of a review, or what there is of it where cut says why that is not all. It
 // fails if no answer can be made; if only the Event cannot be read, Unreadable is set.
 func decode(body []byte, cut error) (*Request, error) {
-	r, unreadable := review{}, cut
+	r, unreadable := &review{}, cut
 	if cut == nil {
-		unreadable = json.Unmarshal(body, &r, events)
+		unreadable = json.Unmarshal(body, r, events)
 	}
 	if unreadable != nil {
 		var ok bool
@@ -61,13 +65,13 @@ func decode(body []byte, cut error) (*Request, error) {
 			return nil, fmt.Errorf("%w: %w", errNoReview, unreadable)
 		}
 	}
-	if r.Kind != "AdmissionReview" || r.Request == nil || r.Request.UID == "" {
+	if r.Kind != "AdmissionReview" || r.Request.UID == "" {
 		return nil, errNoReview
 	}
 	if unreadable != nil {
 		r.Request.Object, r.Request.OldObject, r.Request.Unreadable = nil, nil, unreadable
 	}
-	return r.Request, nil
+	return &r.Request, nil
 }
 
 // events decode a review with its Events, but for managedFields, which decide nothing. They keep what they have found
@@ -78,7 +82,17 @@ var events = lenient(json.JoinUnmarshalers(
 	json.UnmarshalFromFunc(func(d *jsontext.Decoder, t *metav1.Time) error { return readTime(d, &t.Time) }),
 	json.UnmarshalFromFunc(func(d *jsontext.Decoder, t *metav1.MicroTime) error { return readTime(d, &t.Time) }),
 	json.UnmarshalFromFunc(func(d *jsontext.Decoder, _ *[]metav1.ManagedFieldsEntry) error { return d.SkipValue() }),
+	json.UnmarshalFromFunc(makeList),
 ))
+
+// makeList gives a list of texts, such as the groups of a user, memory for as many as most have. Otherwise it grows, one
+// after the other. The default decoder reads it.
+func makeList(d *jsontext.Decoder, list *[]string) error {
+	if d.PeekKind() == '[' {
+		*list = make([]string, 0, 4)
+	}
+	return errors.ErrUnsupported
+}
 
 // readTime costs no allocation, where the types' own decoders cost some.
 func readTime(d *jsontext.Decoder, t *time.Time) error {
@@ -95,12 +109,13 @@ func readTime(d *jsontext.Decoder, t *time.Time) error {
 
 // head decodes a review but for its Events, and reports whether it has come to them: the API server writes first where
 // they are and who sends them. What comes after them, such as dryRun, is missing where they cannot even be skipped.
-func head(body []byte) (r review, ok bool) {
+func head(body []byte) (r *review, ok bool) {
+	r = &review{}
 	skip := json.UnmarshalFromFunc(func(d *jsontext.Decoder, _ *corev1.Event) error {
 		ok = true
 		return d.SkipValue()
 	})
-	err := json.Unmarshal(body, &r, lenient(skip))
+	err := json.Unmarshal(body, r, lenient(skip))
 	return r, ok || err == nil
 }
 

@@ -13,3 +13,12 @@ func (a *Allowance) Untouched() bool {
 	defer a.mu.Unlock()
 	return a.left == nil
 }
+
+// KeptBytes is the memory of a body that h keeps for the next call.
+func (h *Handler) KeptBytes() int {
+	b, kept := h.bodies.Get().(*body)
+	if !kept {
+		return 0
+	}
+	return b.text.Cap()
+}

@@ -140,9 +140,7 @@ func (g *Gate) Decide(ctx context.Context, decide Phase, r *Request) (a Answer) 
 	if err != nil {
 		return g.undecided(r, err)
 	}
-	if !r.decided.At.IsZero() {
-		a.Response.AuditAnnotations = map[string]string{AnnotationDecided: r.decided.String()}
-	}
+	a.Decided = r.decided
 	return a
 }
 

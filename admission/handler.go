@@ -46,6 +46,8 @@ type Handler struct {
 	Deadline time.Duration
 	// Failed, if set, is called after a call that the API server counts as failed: it got no review, or did not wait for it.
 	Failed func()
+
+	bodies sync.Pool // of *body, which no call uses
 }
 
 // ServeHTTP answers one review. A body that is no review gets a 4xx, which the API
@@ -78,7 +80,12 @@ func (h *Handler) serve(w http.ResponseWriter, req *http.Request, began time.Tim
 	_ = http.NewResponseController(w).SetReadDeadline(began.Add(min(answered, max(h.Deadline, bodyTimeout))))
 	_ = http.NewResponseController(w).SetWriteDeadline(began.Add(timeout))
 
-	r, status, err := h.request(w, req)
+	b, kept := h.bodies.Get().(*body)
+	if !kept {
+		b = &body{}
+	}
+	defer b.giveBack(&h.bodies)
+	r, status, err := b.request(w, req)
 	if err != nil {
 		fail(ctx, w, err, status)
 		return ""
@@ -91,7 +98,7 @@ func (h *Handler) serve(w http.ResponseWriter, req *http.Request, began time.Tim
 	}
 	answer := h.Gate.Decide(ctx, phase, r)
 	noteAnswer(ctx, r, answer.Outcome)
-	respond(w, &answer)
+	respond(w, answer)
 	return answer.Outcome
 }
 
@@ -100,24 +107,39 @@ var errCrowded = errors.New("too many reviews in flight")
 // crowded is the phase of a review above the bound in flight.
 func crowded(context.Context, *Request) (Answer, error) { return Answer{}, errCrowded }
 
+// body is the memory for the body of a call. Calls use it one after the other.
+type body struct {
+	text  bytes.Buffer
+	bound io.LimitedReader
+}
+
+// giveBack keeps b for another call, unless it has grown: that call may be one whose body never comes.
+func (b *body) giveBack(to *sync.Pool) {
+	b.bound.R = nil
+	if b.text.Cap() <= 2*firstBytes {
+		to.Put(b)
+	}
+}
+
 // request is what a call asks, or the status of the answer that says why it cannot be read. Of a body that is too long
 // it is what was read; the connection ends with the answer.
-func (h *Handler) request(w http.ResponseWriter, req *http.Request) (*Request, int, error) {
+func (b *body) request(w http.ResponseWriter, req *http.Request) (*Request, int, error) {
 	if req.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
 		return nil, http.StatusMethodNotAllowed, fmt.Errorf("method %s: must be POST", req.Method)
 	}
-	var body bytes.Buffer
-	body.Grow(int(min(max(req.ContentLength, 0), firstBytes)) + bytes.MinRead)
-	if _, err := body.ReadFrom(io.LimitReader(req.Body, MaxBytes+1)); err != nil {
+	b.text.Reset()
+	b.text.Grow(int(min(max(req.ContentLength, 0), firstBytes)) + bytes.MinRead)
+	b.bound = io.LimitedReader{R: req.Body, N: MaxBytes + 1}
+	if _, err := b.text.ReadFrom(&b.bound); err != nil {
 		return nil, http.StatusBadRequest, fmt.Errorf("read body: %w", err)
 	}
 	var cut error
-	if body.Len() > MaxBytes {
+	if b.text.Len() > MaxBytes {
 		cut = fmt.Errorf("body: must have at most %d bytes", MaxBytes)
 		w.Header().Set("Connection", "close")
 	}
-	r, err := decode(body.Bytes(), cut)
+	r, err := decode(b.text.Bytes(), cut)
 	return r, http.StatusBadRequest, err
 }
 
@@ -139,16 +161,27 @@ func timeoutOf(req *http.Request) (time.Duration, error) {
 
 // answered is the part of an AdmissionReview that carries an answer.
 type answered struct {
-	Kind       string                         `json:"kind"`
-	APIVersion string                         `json:"apiVersion"`
-	Response   *admissionv1.AdmissionResponse `json:"response"`
+	Kind       string   `json:"kind"`
+	APIVersion string   `json:"apiVersion"`
+	Response   response `json:"response"`
+}
+
+// response is an AdmissionResponse. Its map of audit annotations would cost five allocations for one of them.
+type response struct {
+	admissionv1.AdmissionResponse
+
+	AuditAnnotations struct {
+		Decided Moment `json:"decided"` // AnnotationDecided
+	} `json:"auditAnnotations,omitzero"`
 }
 
 // respond writes the review that carries an answer.
-func respond(w http.ResponseWriter, a *Answer) {
+func respond(w http.ResponseWriter, a Answer) {
 	w.Header().Set("Content-Type", "application/json")
+	review := answered{"AdmissionReview", admissionv1.GroupName + "/v1", response{AdmissionResponse: a.Response}}
+	review.Response.AuditAnnotations.Decided = a.Decided
 	// An error means that the client has disconnected.
-	_ = json.MarshalWrite(w, &answered{"AdmissionReview", admissionv1.SchemeGroupVersion.String(), &a.Response})
+	_ = json.MarshalWrite(w, &review)
 }
 
 // Places bound the reviews that are decided at the same time. Namespaces share them: each may take one more while it has

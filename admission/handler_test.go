@@ -158,6 +158,19 @@ func TestRequestsThatAreNotReviews(t *testing.T) {
 	}
 }
 
+// TestTheMemoryOfALargeBodyIsNotKept holds that a call whose body never comes does not take what another one has needed.
+func TestTheMemoryOfALargeBodyIsNotKept(t *testing.T) {
+	t.Parallel()
+	h := serve(newMemory(t)).mutate
+	body := reviewOf(t, newRequest(epoch(), "a", nil))
+	for _, size := range []int{admission.MaxBytes, 64 << 10, 32 << 10} {
+		answered(t, post(t, h, append(body, bytes.Repeat([]byte(" "), size-len(body))...), unhurried))
+		if n := h.KeptBytes(); n > 16<<10 {
+			t.Errorf("%d bytes are kept after a body of %d, want 16384 at most", n, size)
+		}
+	}
+}
+
 // TestABodyThatNeverComes sends headers over a real connection, and one byte. A call that can be answered before its body
 // was read is, at once; another one ends with the time for its body, and holds no place meanwhile. The connection ends.
 func TestABodyThatNeverComes(t *testing.T) {

@@ -37,7 +37,8 @@ type question struct {
 }
 
 func (g *Gate) newQuestion(r *Request, gov policy.Governing, rewritable bool) *question {
-	q := &question{
+	q := &r.question
+	*q = question{
 		Request: r, gov: gov, rewritable: rewritable, storeID: g.StoreID, name: r.Object.Name, message: r.Object.Message,
 	}
 	if gov.Policy.Action != policy.Exempt && (rewritable || r.Operation == admissionv1.Update) {

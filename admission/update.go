@@ -22,9 +22,9 @@ func (q *question) update(h *store.Hasher) store.Update {
 	}
 	if u.Recorder {
 		// By all that a recorder moves, as the API server asks again after a conflict.
-		u.Same = contentKey(h.Add("update", q.Object.Name, q.message), repeat(q.Object))
+		u.Same = q.contentKey(h.Add("update", q.Object.Name, q.message), repeat(q.Object))
 	} else {
-		u.Same = sameContent(h, q.Request)
+		u.Same = q.sameContent(h)
 	}
 	return u
 }
@@ -38,8 +38,8 @@ func (q *question) update(h *store.Hasher) store.Update {
 // count to just what this one has come to, within one second. kubectl has not.
 func isRecorders(r *Request, message string) bool {
 	before, after := r.OldObject, r.Object
-	if same(repeat(before), repeat(after)) {
-		return r.Options.FieldManager == "" && same(before, after)
+	if r.same(repeat(before), repeat(after)) {
+		return r.Options.FieldManager == "" && r.same(before, after)
 	}
 	was, is := *before, *after
 	if isAggregate(before) || was.Message == message {
@@ -47,7 +47,7 @@ func isRecorders(r *Request, message string) bool {
 	}
 	blankRepeat(&was)
 	blankRepeat(&is)
-	return same(&was, &is)
+	return r.same(&was, &is)
 }
 
 // repeat is what a recorder moves when an Event repeats.
@@ -56,12 +56,12 @@ func repeat(e *corev1.Event) *corev1.Event {
 }
 
 // same compares Events as they are stored: their protobuf has an empty list or map as none.
-func same(a, b *corev1.Event) bool {
+func (r *Request) same(a, b *corev1.Event) bool {
 	n := a.Size()
 	if n != b.Size() {
 		return false
 	}
-	both := make([]byte, 2*n)
+	both := r.scratch(2 * n)
 	if _, err := a.MarshalToSizedBuffer(both[:n]); err != nil {
 		return false
 	}
@@ -88,20 +88,31 @@ func reverts(before, after *corev1.Event, message string) bool {
 
 // sameContent names an UPDATE that is no recorder's by the whole content and the version that it replaces:
 // otherwise two users who alternately write one thing each would pay only once.
-func sameContent(h *store.Hasher, r *Request) store.Key {
+func (r *Request) sameContent(h *store.Hasher) store.Key {
 	e := *r.Object
 	blankVersion(&e)
-	return contentKey(h.Add("content", r.OldObject.ResourceVersion), &e)
+	return r.contentKey(h.Add("content", r.OldObject.ResourceVersion), &e)
 }
 
 // contentKey is the key of what h has and of all that an Event says.
-func contentKey(h *store.Hasher, e *corev1.Event) store.Key {
-	content, err := e.Marshal()
-	if err != nil { // then it is no repeat of anything
+func (r *Request) contentKey(h *store.Hasher, e *corev1.Event) store.Key {
+	content := r.scratch(e.Size())
+	if _, err := e.MarshalToSizedBuffer(content); err != nil { // then it is no repeat of anything
 		h.Sum()
 		return store.Key{}
 	}
 	return h.Add(string(content)).Sum()
+}
+
+// scratchBytes fits both Events of most UPDATEs, as they are stored.
+const scratchBytes = 1024
+
+// scratch is memory of n bytes that the next call uses again.
+func (r *Request) scratch(n int) []byte {
+	if len(r.encoded) < n {
+		r.encoded = make([]byte, max(n, scratchBytes))
+	}
+	return r.encoded[:n]
 }
 
 // AnnotationMerged says how many of an Event's occurrences came under other names and were merged into it, as in "43 of

@@ -2,14 +2,15 @@ package policy_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/eventquota/eventquota/policy"
 )
 
-// TestResolutionAllocatesAListOfQuotasAlone has a namespace with 5 policies and quotas, and 200 policies and quotas of the
-// cluster, of which 10 select it.
-func TestResolutionAllocatesAListOfQuotasAlone(t *testing.T) {
+// TestResolutionAllocatesNothing has a namespace with 5 policies and quotas, and 200 policies and quotas of the cluster, of
+// which 10 select it and 9 of the quotas match.
+func TestResolutionAllocatesNothing(t *testing.T) {
 	w := newWriter(t)
 	limit := func(i int) string {
 		return fmt.Sprintf("limits: [{name: n%d, per: [Namespace], burst: 100, tokens: 10}]\n", i)
@@ -19,6 +20,9 @@ func TestResolutionAllocatesAListOfQuotasAlone(t *testing.T) {
 		match := ""
 		if i >= 10 {
 			match = fmt.Sprintf("match: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: n%d}}}\n", i)
+		}
+		if i == 3 {
+			match = "match: {types: [Normal]}\n"
 		}
 		cluster.Policies = append(cluster.Policies, w.admins(t, fmt.Sprint("p", i), match))
 		cluster.Quotas = append(cluster.Quotas, w.adminsQuota(t, fmt.Sprint("q", i), match+limit(i)))
@@ -35,22 +39,56 @@ func TestResolutionAllocatesAListOfQuotasAlone(t *testing.T) {
 			n++
 		}
 	})
-	if allocs > 1 {
-		t.Errorf("%v allocations, want one", allocs)
+	if allocs != 0 {
+		t.Errorf("%v allocations, want none", allocs)
 	}
-	if want := 101 * (10 + 5); n != want {
+	if want := 101 * (9 + 5); n != want {
 		t.Errorf("%d limits, want %d", n, want)
 	}
 }
 
-func TestConditionsAllocateLittle(t *testing.T) {
-	w, ctx, e, r := newWriter(t), t.Context(), backOff(), create()
-	var all []*policy.Policy
-	for i := range 10 { // from one template
-		all = append(all, w.own(t, fmt.Sprint("o", i), "match: {conditions: [{name: c, expression: \"event.reason == 'None' && request.namespace != ''\"}]}"))
+func TestResolutionInAnUnknownNamespaceAllocatesNothing(t *testing.T) {
+	w := newWriter(t)
+	s := policy.NewSet(policy.Default(), policy.Rules{
+		Policies: []*policy.Policy{w.admins(t, "p", "")}, Quotas: []*policy.Quota{w.adminsQuota(t, "q", one)},
+	}, nil)
+	e, r, ctx := backOff(), create(), t.Context()
+	if n := testing.AllocsPerRun(100, func() { s.For(ctx, "a", e, r) }); n != 0 {
+		t.Errorf("%v allocations, want none", n)
 	}
-	s := policy.NewSet(policy.Default(), policy.Rules{}, a(all))
-	if n := testing.AllocsPerRun(100, func() { s.For(ctx, "a", e, r) }); n > 150 {
-		t.Errorf("%v allocations, want at most 15 for each condition", n)
+}
+
+func TestEachOfManyQuotasApplies(t *testing.T) {
+	t.Parallel()
+	w := newWriter(t)
+	var quotas []*policy.Quota
+	var want []string
+	for i := range 40 {
+		name := fmt.Sprintf("q%02d", i)
+		quotas = append(quotas, w.adminsQuota(t, name, fmt.Sprintf("limits: [{name: n%d, burst: 1, tokens: 1}]", i)))
+		want = append(want, fmt.Sprintf("%s/n%d", name, i))
+	}
+	g := policy.NewSet(policy.Default(), policy.Rules{Quotas: quotas}, nil).For(t.Context(), "a", backOff(), create())
+	if got := limits(g.Limits()); got != strings.Join(want, " ") {
+		t.Errorf("limits %s, want %s", got, want)
+	}
+	if last := quotas[len(quotas)-1]; g.Rule(last.Name) != &last.Rule {
+		t.Errorf("%s is not among the rules that apply", last.Name)
+	}
+}
+
+// TestConditionsOfOneTemplateAllocateLittle has ten rules with the same condition.
+func TestConditionsOfOneTemplateAllocateLittle(t *testing.T) {
+	const most = 16
+	w, ctx, e, r := newWriter(t), t.Context(), backOff(), create()
+	var policies []*policy.Policy
+	var quotas []*policy.Quota
+	for i := range 5 {
+		policies = append(policies, w.own(t, fmt.Sprint("p", i), cheap))
+		quotas = append(quotas, w.ownQuota(t, fmt.Sprint("q", i), cheap+one))
+	}
+	s := policy.NewSet(policy.Default(), policy.Rules{}, a(policies, quotas...))
+	if n := testing.AllocsPerRun(100, func() { s.For(ctx, "a", e, r) }); n > most {
+		t.Errorf("%v allocations, want at most %d", n, most)
 	}
 }

@@ -20,9 +20,10 @@ func TestATenantsPoliciesShareABudget(t *testing.T) {
 	w := newWriter(t)
 	var own []*policy.Policy
 	for i := range 500 {
-		own = append(own, w.own(t, fmt.Sprintf("p%03d", i), fmt.Sprintf("match: {conditions: [{name: c, expression: 'event.message.split(\"\").all(x, x == \"a\") && event.reason == \"%d\"'}]}", i)))
+		own = append(own, w.own(t, fmt.Sprintf("p%03d", i), each(i)))
 	}
 	const matches = "match: {conditions: [{name: c, expression: 'event.message.matches(\"a{1,9}\")'}]}\n"
+	own = append(own, w.own(t, "same", matches)) // finds no budget, unlike the cluster's
 	floor := policy.Rules{
 		Policies: []*policy.Policy{w.admins(t, "floor", matches)},
 		Quotas:   []*policy.Quota{w.adminsQuota(t, "floor", matches+one)},
@@ -34,7 +35,41 @@ func TestATenantsPoliciesShareABudget(t *testing.T) {
 		t.Errorf("%s governs under %q", g.Policy.Name, limits(g.Limits()))
 	}
 	if n := len(g.Errors); n < 400 || n > 500 {
-		t.Errorf("%d of 500 policies of the tenant found no budget, want most, but not all", n)
+		t.Errorf("%d of 501 policies of the tenant found no budget, want most, but not all", n)
+	}
+}
+
+// each is one of many conditions that cost a few hundredths of a tenant's budget on an Event of 2,000 bytes. None holds.
+func each(n int) string {
+	return fmt.Sprintf("match: {conditions: [{name: c, expression: 'event.message.split(\"\").all(x, x == \"a\") && event.reason == \"%d\"'}]}\n", n)
+}
+
+func TestRulesPayOnceForTheConditionThatTheyShare(t *testing.T) {
+	t.Parallel()
+	w := newWriter(t)
+	e := backOff()
+	e.Message = strings.Repeat("a", 2000)
+	failed := func(cluster, own []*policy.Policy) int {
+		g := policy.NewSet(policy.Default(), policy.Rules{Policies: cluster}, a(own)).For(t.Context(), "a", e, create())
+		return len(g.Errors)
+	}
+	var same, different, clusters []*policy.Policy
+	for i := range 60 {
+		same = append(same, w.own(t, fmt.Sprintf("p%03d", i), each(0)))
+		different = append(different, w.own(t, fmt.Sprintf("p%03d", i), each(i)))
+	}
+	for i := range 10 {
+		clusters = append(clusters, w.admins(t, fmt.Sprint("p", i), "tier: Admin\n"+each(i)))
+	}
+	if n := failed(nil, same); n != 0 {
+		t.Errorf("%d of 60 policies with the same condition found no budget, want none", n)
+	}
+	alone := failed(nil, different)
+	if alone < 20 || alone > 50 {
+		t.Errorf("%d of 60 policies with conditions of their own found no budget, want some, but not all", alone)
+	}
+	if n := failed(clusters, different); n != alone {
+		t.Errorf("%d policies of the tenant found no budget, want %d as without those of the cluster, which have ten of their conditions", n, alone)
 	}
 }
 

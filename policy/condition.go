@@ -18,8 +18,8 @@ type Condition struct {
 	program          cel.Program
 }
 
-// The cost budgets of all conditions for one Event, in CEL's units; the API server counts ten for a
-// microsecond at worst. If each policy had its own, a tenant could make the webhook too slow to
+// The costs that all conditions of the cluster, and all of a namespace, may have for one Event, in CEL's units; the API
+// server counts ten for a microsecond at worst. If each policy had its own, a tenant could make the webhook too slow to
 // answer, with many policies or large Events, and so get past the admin's quotas.
 const (
 	// clusterBudget is what the API server has for each webhook.
@@ -46,13 +46,30 @@ func (e *EvaluationError) Error() string {
 // Unwrap gives the reason.
 func (e *EvaluationError) Unwrap() error { return e.Err }
 
+// budget is what is left for the conditions of the cluster, or of a namespace, and the results that it has paid for. Each
+// has its own results, so that none pays for the other, and the rules of one do not change what the other can afford.
+type budget struct {
+	left    int64
+	results []result // maxResults at most
+}
+
+// maxResults bounds the search for a result, so that it takes no longer than an evaluation, whatever rules a tenant has.
+const maxResults = 64
+
+// result is what the evaluation of an expression has returned.
+type result struct {
+	expression string
+	holds      bool
+	err        error
+}
+
 // holds reports whether all conditions of r hold for what a has. As in the API server under failurePolicy Ignore, one
 // that is false settles it; otherwise one that could not be evaluated counts as false, and is reported.
-func (r *Rule) holds(ctx context.Context, a *activation, budget *int64) (bool, *EvaluationError) {
+func (r *Rule) holds(ctx context.Context, a *activation, b *budget) (bool, *EvaluationError) {
 	var failed *EvaluationError
 	for i := range r.Match.Conditions {
 		c := &r.Match.Conditions[i]
-		ok, err := c.evaluate(ctx, a, budget)
+		ok, err := b.evaluate(ctx, c, a)
 		switch {
 		case err != nil && failed == nil:
 			failed = &EvaluationError{Rule: r, Condition: c.Name, Err: err}
@@ -66,21 +83,35 @@ func (r *Rule) holds(ctx context.Context, a *activation, budget *int64) (bool, *
 	return failed == nil, failed
 }
 
-// evaluate takes the cost from budget.
-func (c *Condition) evaluate(ctx context.Context, a *activation, budget *int64) (bool, error) {
-	if *budget <= 0 {
+// evaluate evaluates an expression once, however many rules have it, if it is among the first maxResults of the Event.
+func (b *budget) evaluate(ctx context.Context, c *Condition, a *activation) (bool, error) {
+	for i := range b.results {
+		if known := &b.results[i]; known.expression == c.expression {
+			return known.holds, known.err
+		}
+	}
+	if b.left <= 0 {
 		return false, ErrBudget
 	}
+	holds, err := b.pay(ctx, c, a)
+	if len(b.results) < maxResults {
+		b.results = append(b.results, result{c.expression, holds, err})
+	}
+	return holds, err
+}
+
+// pay evaluates a condition and takes its cost from b.
+func (b *budget) pay(ctx context.Context, c *Condition, a *activation) (bool, error) {
 	v, details, err := c.program.ContextEval(ctx, a)
 	cost := int64(math.MaxInt64)
 	if details != nil && details.ActualCost() != nil {
 		cost = int64(min(*details.ActualCost(), math.MaxInt64))
 	}
 	var cancelled interpreter.EvalCancelledError
-	if cost > *budget || errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded {
-		*budget = 0
+	if cost > b.left || errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded {
+		b.left = 0
 		return false, ErrBudget
 	}
-	*budget -= cost
+	b.left -= cost
 	return err == nil && v == types.True, err
 }

@@ -108,3 +108,17 @@ func TestAnEndedContextEndsEvaluation(t *testing.T) {
 		t.Errorf("%s governs, errors %v", g.Policy.Name, g.Errors)
 	}
 }
+
+func TestAConditionAfterManyOthersIsEvaluated(t *testing.T) {
+	t.Parallel()
+	w := newWriter(t)
+	var own []*policy.Policy
+	for i := range 70 {
+		own = append(own, w.own(t, fmt.Sprintf("p%02d", i), fmt.Sprintf("match: {conditions: [{name: c, expression: \"event.reason == '%d'\"}]}", i)))
+	}
+	own = append(own, w.own(t, "q", "match: {conditions: [{name: c, expression: \"event.reason == 'BackOff'\"}]}"))
+	g := policy.NewSet(policy.Default(), policy.Rules{}, a(own)).For(t.Context(), "a", backOff(), create())
+	if last := own[len(own)-1]; g.Policy != last || len(g.Errors) != 0 {
+		t.Errorf("%s governs, errors %v, want %s", g.Policy.Name, g.Errors, last.Name)
+	}
+}

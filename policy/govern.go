@@ -37,10 +37,9 @@ func (s *Set) For(ctx context.Context, namespace string, e *corev1.Event, r *Req
 		q.answer.Audit = cmp.Or(q.answer.Audit, p)
 	}
 	q.answer.Policy = cmp.Or(q.answer.Policy, s.fallback)
-	q.answer.quotas = make([]*Quota, 0, len(v.Quotas))
 	for _, quota := range v.Quotas {
 		if matches, err := q.matches(&quota.Rule); matches || errors.Is(err, ErrBudget) {
-			q.answer.quotas = append(q.answer.quotas, quota)
+			q.answer.quotas.add(quota)
 		}
 	}
 	return q.answer
@@ -54,8 +53,12 @@ func (s *Set) Matches(ctx context.Context, rule *Rule, namespace string, e *core
 
 // view does not change s, even if the namespace is unknown: calls are concurrent.
 func (s *Set) view(namespace string) view {
-	if v, known := s.views[namespace]; known {
+	v, known := s.views[namespace]
+	switch {
+	case known:
 		return v
+	case !s.selective:
+		return view{Rules: s.cluster}
 	}
 	return view{Rules: s.selected(labelsOf(namespace, nil))}
 }
@@ -91,12 +94,15 @@ type question struct {
 
 	answer Governing
 	values *activation
-	// What is left of clusterBudget and ownBudget.
-	clusterLeft, ownLeft int64
+
+	cluster, own budget
 }
 
 func (v view) question(ctx context.Context, namespace string, e *corev1.Event, r *Request) question {
-	return question{ctx: ctx, event: e, request: r, name: namespace, namespace: v.object, clusterLeft: clusterBudget, ownLeft: ownBudget}
+	return question{
+		ctx: ctx, event: e, request: r, name: namespace, namespace: v.object,
+		cluster: budget{left: clusterBudget}, own: budget{left: ownBudget},
+	}
 }
 
 func (q *question) matches(r *Rule) (bool, error) {
@@ -113,11 +119,11 @@ func (q *question) matches(r *Rule) (bool, error) {
 		}
 		q.values = &activation{event: q.event, request: q.request, namespace: q.namespace}
 	}
-	left := &q.clusterLeft
+	pays := &q.cluster
 	if r.own() {
-		left = &q.ownLeft
+		pays = &q.own
 	}
-	ok, err := r.holds(q.ctx, q.values, left)
+	ok, err := r.holds(q.ctx, q.values, pays)
 	if err == nil {
 		return ok, nil
 	}
@@ -142,7 +148,30 @@ type Governing struct {
 	// Errors are about conditions that could not be evaluated.
 	Errors []*EvaluationError
 
-	quotas []*Quota // that match
+	quotas matching
+}
+
+// matching are the quotas that match. It holds a few without an allocation.
+type matching struct {
+	n    int
+	few  [16]*Quota
+	more []*Quota // those after few
+}
+
+func (m *matching) add(q *Quota) {
+	if m.n < len(m.few) {
+		m.few[m.n] = q
+	} else {
+		m.more = append(m.more, q)
+	}
+	m.n++
+}
+
+func (m *matching) at(i int) *Quota {
+	if i < len(m.few) {
+		return m.few[i]
+	}
+	return m.more[i-len(m.few)]
 }
 
 // Limits are the limits that apply under Policy, each with the quota it is of: those of the cluster first.
@@ -154,7 +183,7 @@ func (g *Governing) AuditLimits() iter.Seq2[*Quota, *QuotaLimit] {
 }
 
 // Limited reports whether any quota matches.
-func (g *Governing) Limited() bool { return len(g.quotas) > 0 }
+func (g *Governing) Limited() bool { return g.quotas.n > 0 }
 
 // Rule is the policy that governs or is audited, or the quota that matches, of a name; nil for none.
 func (g *Governing) Rule(name string) *Rule {
@@ -163,8 +192,8 @@ func (g *Governing) Rule(name string) *Rule {
 			return &p.Rule
 		}
 	}
-	for _, q := range g.quotas {
-		if q.Name == name {
+	for i := range g.quotas.n {
+		if q := g.quotas.at(i); q.Name == name {
 			return &q.Rule
 		}
 	}
@@ -173,8 +202,8 @@ func (g *Governing) Rule(name string) *Rule {
 
 // Audited reports whether a quota in mode Audit matches.
 func (g *Governing) Audited() bool {
-	for _, q := range g.quotas {
-		if q.Mode == Audit {
+	for i := range g.quotas.n {
+		if g.quotas.at(i).Mode == Audit {
 			return true
 		}
 	}
@@ -183,12 +212,13 @@ func (g *Governing) Audited() bool {
 
 func (g *Governing) limits(p *Policy, audited bool) iter.Seq2[*Quota, *QuotaLimit] {
 	return func(yield func(*Quota, *QuotaLimit) bool) {
-		for _, q := range g.quotas {
+		for n := range g.quotas.n {
+			q := g.quotas.at(n)
 			if q.Mode == Audit && !audited || p.Action == Exempt && (q.own() || !p.own()) {
 				continue
 			}
 			for i := range q.Limits {
-				if l := &q.Limits[i]; (q.own() || !g.replaced(q, l, audited)) && !yield(q, l) {
+				if l := &q.Limits[i]; (q.own() || !g.replaced(n, l, audited)) && !yield(q, l) {
 					return
 				}
 			}
@@ -196,12 +226,10 @@ func (g *Governing) limits(p *Policy, audited bool) iter.Seq2[*Quota, *QuotaLimi
 	}
 }
 
-// replaced reports whether a cluster quota of higher precedence than q has a limit of the same name.
-func (g *Governing) replaced(q *Quota, l *QuotaLimit, audited bool) bool {
-	for _, before := range g.quotas {
-		if before == q {
-			break
-		}
+// replaced reports whether one of the first n quotas, which are the cluster's, has a limit of the same name.
+func (g *Governing) replaced(n int, l *QuotaLimit, audited bool) bool {
+	for i := range n {
+		before := g.quotas.at(i)
 		if (before.Mode != Audit || audited) && before.limits(l.Name) {
 			return true
 		}

@@ -62,7 +62,9 @@ func (r *Rule) common() *Rule { return r }
 type Set struct {
 	fallback *Policy
 	cluster  Rules // in order
-	views    map[string]view
+	// selective reports whether a rule of the cluster does not select every namespace.
+	selective bool
+	views     map[string]view
 	// selections are those of views: most namespaces share one.
 	selections map[string]Rules
 }
@@ -102,6 +104,9 @@ func NewSet(fallback *Policy, cluster Rules, namespaces map[string]Namespace) *S
 		cluster:    cluster.inOrder(),
 		views:      make(map[string]view, len(namespaces)),
 		selections: map[string]Rules{},
+	}
+	for r := range s.cluster.All() {
+		s.selective = s.selective || r.Match.Namespaces != nil
 	}
 	for name, n := range namespaces {
 		s.views[name] = s.newView(name, n)

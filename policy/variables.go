@@ -85,7 +85,8 @@ type activation struct {
 	request   *Request
 	namespace *NamespaceObject
 
-	made *Event
+	made bool
+	read Event // once made
 }
 
 var _ interpreter.Activation = (*activation)(nil)
@@ -94,10 +95,10 @@ var _ interpreter.Activation = (*activation)(nil)
 func (a *activation) ResolveName(name string) (any, bool) {
 	switch name {
 	case eventVariable:
-		if a.made == nil {
-			a.made = newEvent(a.event)
+		if !a.made {
+			a.read, a.made = newEvent(a.event), true
 		}
-		return a.made, true
+		return &a.read, true
 	case requestVariable:
 		return a.request, true
 	case namespaceVariable:
@@ -109,8 +110,8 @@ func (a *activation) ResolveName(name string) (any, bool) {
 // Parent implements interpreter.Activation.
 func (a *activation) Parent() interpreter.Activation { return nil }
 
-func newEvent(e *corev1.Event) *Event {
-	v := &Event{
+func newEvent(e *corev1.Event) Event {
+	v := Event{
 		Metadata: Metadata{
 			Name: e.Name, GenerateName: e.GenerateName, Namespace: e.Namespace, UID: string(e.UID),
 			CreationTimestamp: e.CreationTimestamp.Time, Labels: e.Labels, Annotations: e.Annotations,
