@@ -21,7 +21,7 @@ const (
 
 // benchAPI measures in each round all scenarios in slices that alternate, in an order that rotates.
 func benchAPI(ctx context.Context, o options) (rounds []figures, err error) {
-	b, err := newBed(ctx)
+	b, err := newBed(ctx, eventRateLimit)
 	if err != nil {
 		return nil, err
 	}

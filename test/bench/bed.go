@@ -31,8 +31,8 @@ type bed struct {
 	started          []func() error     // what ends what was started for entrants
 }
 
-// newBed starts the control planes and builds the webhook.
-func newBed(ctx context.Context) (_ *bed, err error) {
+// newBed starts the control planes, one with a configuration of the EventRateLimit plugin, and builds the webhook.
+func newBed(ctx context.Context, limits string) (_ *bed, err error) {
 	b := &bed{}
 	defer func() {
 		if err != nil {
@@ -42,7 +42,7 @@ func newBed(ctx context.Context) (_ *bed, err error) {
 	if b.cluster, err = cluster.Start(ctx, cluster.Options{Log: os.Stderr, NoAudit: true}); err != nil {
 		return nil, err
 	}
-	b.limited, err = cluster.Start(ctx, cluster.Options{Log: os.Stderr, NoAudit: true, EventRateLimit: eventRateLimit})
+	b.limited, err = cluster.Start(ctx, cluster.Options{Log: os.Stderr, NoAudit: true, EventRateLimit: limits})
 	if err != nil {
 		return nil, err
 	}
@@ -92,15 +92,10 @@ func (b *bed) enter(ctx context.Context, s scenario, name string) (_ *entrant, e
 		e.cluster = b.limited
 	}
 	namespace := strings.ReplaceAll(name, "_", "-")
-	clients, err := kubernetes.NewForConfig(e.cluster.Config)
-	if err != nil {
-		return nil, fmt.Errorf("make a client: %w", err)
+	if err := createNamespace(ctx, e.cluster, namespace); err != nil {
+		return nil, err
 	}
-	object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
-	if _, err := clients.CoreV1().Namespaces().Create(ctx, object, metav1.CreateOptions{}); err != nil {
-		return nil, fmt.Errorf("create a namespace: %w", err)
-	}
-	if err := b.apply(ctx, namespace, s.limit); err != nil {
+	if err := createQuota(ctx, b.policies, namespace, s.limit); err != nil {
 		return nil, err
 	}
 	if s.webhook != nil {
@@ -119,7 +114,7 @@ func (b *bed) enter(ctx context.Context, s scenario, name string) (_ *entrant, e
 		return nil, err
 	}
 	b.started = append(b.started, func() error { e.load.close(); return nil })
-	if err := e.load.warm(ctx); err != nil {
+	if err := e.load.until(ctx, warmup); err != nil {
 		return nil, fmt.Errorf("warm up: %w", err)
 	}
 	return e, nil
@@ -134,24 +129,44 @@ func (b *bed) definePolicies() error {
 	if _, err := envtest.InstallCRDs(b.cluster.Config, envtest.CRDInstallOptions{CRDs: crds}); err != nil {
 		return fmt.Errorf("install the CRDs: %w", err)
 	}
+	b.policies, err = newPolicies(b.cluster)
+	return err
+}
+
+// newPolicies makes a client of policies.
+func newPolicies(c *cluster.Cluster) (client.Client, error) {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		return err
+		return nil, err
 	}
-	if b.policies, err = client.New(b.cluster.Config, client.Options{Scheme: scheme}); err != nil {
-		return fmt.Errorf("make a client of policies: %w", err)
+	policies, err := client.New(c.Config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("make a client of policies: %w", err)
+	}
+	return policies, nil
+}
+
+// createNamespace makes a namespace.
+func createNamespace(ctx context.Context, c *cluster.Cluster, name string) error {
+	clients, err := kubernetes.NewForConfig(c.Config)
+	if err != nil {
+		return fmt.Errorf("make a client: %w", err)
+	}
+	object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if _, err := clients.CoreV1().Namespaces().Create(ctx, object, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("create a namespace: %w", err)
 	}
 	return nil
 }
 
-// apply makes a quota of a limit in a namespace, if there is one.
-func (b *bed) apply(ctx context.Context, namespace string, limit *v1alpha1.Limit) error {
+// createQuota makes a quota of a limit in a namespace, if there is one.
+func createQuota(ctx context.Context, policies client.Client, namespace string, limit *v1alpha1.Limit) error {
 	if limit == nil {
 		return nil
 	}
 	q := &v1alpha1.EventQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "bench"}}
 	q.Spec.Limits = []v1alpha1.Limit{*limit}
-	if err := b.policies.Create(ctx, q); err != nil {
+	if err := policies.Create(ctx, q); err != nil {
 		return fmt.Errorf("create a quota: %w", err)
 	}
 	return nil

@@ -5,17 +5,24 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/eventquota/eventquota/test/bench/publish"
+	"github.com/eventquota/eventquota/test/cluster/binaries"
 )
 
 // bench measures all that o asks for, writes the figures and prints them.
 func bench(ctx context.Context, o options, out io.Writer) error {
+	from := publish.Observe(ctx, root, os.Getenv(binaries.VersionVariable))
+	if err := from.OfACommit(); err != nil {
+		progress("These figures cannot be recorded: %v", err)
+	}
 	var rounds []figures
 	// Simulate comes first: the system counts what a program's parent held as its own.
 	for _, part := range []struct {
 		name    string
 		measure func(context.Context, options) ([]figures, error)
 	}{
-		{onlySimulate, benchSimulate}, {onlyAPI, benchAPI}, {onlyHandlers, benchHandlers}, {onlyPolicies, benchPolicies}, {onlyRedis, benchRedis}, {onlyAttacks, benchAttacks},
+		{onlySimulate, benchSimulate}, {onlyAPI, benchAPI}, {onlyLane, benchLane}, {onlyHandlers, benchHandlers}, {onlyPolicies, benchPolicies}, {onlyRedis, benchRedis}, {onlyAttacks, benchAttacks},
 	} {
 		if !o.measures(part.name) {
 			continue
@@ -27,12 +34,19 @@ func bench(ctx context.Context, o options, out io.Writer) error {
 		rounds = append(rounds, measured...)
 	}
 	all := medians(rounds)
-	if err := all.write(o.output); err != nil {
-		return err
+	if err := publish.WriteJSON(o.output, all); err != nil {
+		return fmt.Errorf("-output: %w", err)
+	}
+	from.Again(ctx, root)
+	if err := publish.WriteJSON(publish.OriginFile(o.output), from); err != nil {
+		return fmt.Errorf("-output: %w", err)
 	}
 	r := report{out: out, medians: all}
 	if o.measures(onlyAPI) {
 		r.api(rounds, o)
+	}
+	if o.measures(onlyLane) {
+		r.lane(o)
 	}
 	if o.measures(onlyHandlers) {
 		r.handlers(o)

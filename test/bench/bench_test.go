@@ -35,6 +35,10 @@ func TestEveryAimHasItsFigure(t *testing.T) {
 		}
 	}
 	apiRatios(got)
+	for _, s := range storms() {
+		s.figures(madeUp(s), got, got)
+	}
+	got.stormRatios()
 	var tables strings.Builder
 	for _, part := range []string{onlyHandlers, onlyPolicies, onlyRedis, onlySimulate} {
 		o := options{only: part, rounds: 1, seconds: 0.1, objects: 1000, namespaces: 10, simulated: 2000, output: filepath.Join(t.TempDir(), "bin", "bench.json")}

@@ -1,11 +1,7 @@
 package main
 
 import (
-	"encoding/json"
-	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -20,6 +16,16 @@ func (f figures) ratio(name, over, under string) {
 	if okA && okB && b != 0 {
 		f[name] = a / b
 	}
+}
+
+// stormRatios adds the ratios of what a storm does to others, and of how fast it is answered itself.
+func (f figures) stormRatios() {
+	f.ratio("bystander_both_over_quiet", "bystander_both_p99_ms", "bystander_quiet_p99_ms")
+	f.ratio("bystander_none_over_both", "bystander_none_p99_ms", "bystander_both_p99_ms")
+	f.ratio("bystander_nodes_both_over_quiet", "bystander_nodes_both_p99_ms", "bystander_nodes_quiet_p99_ms")
+	f.ratio("bystander_nodes_none_over_both", "bystander_nodes_none_p99_ms", "bystander_nodes_both_p99_ms")
+	f.ratio("api200_lane_drop_over_lane_deny", "api200_lane_drop_per_s", "api200_lane_deny_per_s")
+	f.ratio("api200_lane_drop_over_drop", "api200_lane_drop_per_s", "api200_drop_per_s")
 }
 
 // medians are the medians of all that was measured in some round, to three
@@ -66,19 +72,4 @@ func (f figures) names(prefix, suffix string) (all []string) {
 	}
 	slices.Sort(all)
 	return all
-}
-
-// write puts f into a file as one flat JSON object, names in order.
-func (f figures) write(path string) error {
-	content, err := json.MarshalIndent(f, "", "  ")
-	if err != nil {
-		return fmt.Errorf("encode the figures: %w", err)
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return fmt.Errorf("-output: %w", err)
-	}
-	if err := os.WriteFile(path, append(content, '\n'), 0o644); err != nil {
-		return fmt.Errorf("-output: %w", err)
-	}
-	return nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"strconv"
 	"sync"
@@ -10,17 +11,22 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
+
+	"github.com/eventquota/eventquota/test/flood"
 )
 
 const (
 	writers     = 32
 	connections = 4
+	// warmup is how many Events precede what is measured. They use up every burst and store all that others repeat.
+	warmup = 1536
 )
 
 // load is the writers of one run. Each waits for its answer before it writes
 // again.
 type load struct {
-	writers []*writer
+	clients []*http.Client
+	writers []*flood.Writer
 	run     string // is in the names of this run and of no other
 	serial  atomic.Int64
 }
@@ -33,15 +39,16 @@ type sample struct {
 	statuses  map[int]int     // answers by status code
 }
 
-func newLoad(config *rest.Config, namespace string, event generator) (*load, error) {
+func newLoad(config *rest.Config, namespace string, event flood.Generator) (*load, error) {
 	l := &load{run: strconv.FormatInt(time.Now().UnixNano(), 36)}
 	for range connections {
-		client, err := connect(config)
+		client, err := flood.Connect(config)
 		if err != nil {
 			return nil, err
 		}
+		l.clients = append(l.clients, client)
 		for range writers / connections {
-			l.writers = append(l.writers, newWriter(client, config.Host, namespace, event))
+			l.writers = append(l.writers, flood.NewWriter(client, config.Host, namespace, flood.User{}, event))
 		}
 	}
 	return l, nil
@@ -49,18 +56,18 @@ func newLoad(config *rest.Config, namespace string, event generator) (*load, err
 
 // close ends the connections.
 func (l *load) close() {
-	for _, w := range l.writers {
-		w.client.CloseIdleConnections()
+	for _, client := range l.clients {
+		client.CloseIdleConnections()
 	}
 }
 
-// warm writes the first Events and returns when all are answered.
-func (l *load) warm(ctx context.Context) error {
+// until writes the Events before a serial number, and returns when all are answered.
+func (l *load) until(ctx context.Context, serial int64) error {
 	_, err := l.write(ctx, func() (int64, bool) {
 		n := l.serial.Add(1)
-		return n - 1, n <= warmup
+		return n - 1, n <= serial
 	})
-	l.serial.Store(warmup)
+	l.serial.Store(serial)
 	return err
 }
 
@@ -82,12 +89,12 @@ func (l *load) write(ctx context.Context, next func() (serial int64, more bool))
 			statuses := map[int]int{}
 			for serial, more := next(); more; serial, more = next() {
 				sent := time.Now()
-				status, err := w.write(ctx, l.run, serial)
+				answer, err := w.Write(ctx, l.run, serial)
 				if err != nil {
 					return err
 				}
 				latencies = append(latencies, time.Since(sent))
-				statuses[status]++
+				statuses[answer.Status]++
 			}
 			mu.Lock()
 			defer mu.Unlock()

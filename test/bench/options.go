@@ -15,6 +15,7 @@ import (
 const (
 	onlyHandlers = "handlers"
 	onlyAPI      = "api"
+	onlyLane     = "lane"
 	onlyPolicies = "policies"
 	onlyRedis    = "redis"
 	onlySimulate = "simulate"
@@ -22,7 +23,7 @@ const (
 )
 
 func parts() []string {
-	return []string{onlyHandlers, onlyAPI, onlyPolicies, onlyRedis, onlySimulate, onlyAttacks}
+	return []string{onlyHandlers, onlyAPI, onlyLane, onlyPolicies, onlyRedis, onlySimulate, onlyAttacks}
 }
 
 // options are the flags.
@@ -42,9 +43,9 @@ type options struct {
 func parseOptions(args []string) (options, error) {
 	o := options{namespaces: 1000}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.StringVar(&o.only, "only", "", "measure the `part` named only: handlers, api, policies, redis, simulate or attacks; empty for all")
+	flags.StringVar(&o.only, "only", "", "measure the `part` named only: handlers, api, lane, policies, redis, simulate or attacks; empty for all")
 	flags.IntVar(&o.rounds, "rounds", 5, "how often everything is measured, at least 1")
-	flags.Float64Var(&o.seconds, "seconds", 5, "how long one measurement on the API server takes, in seconds, from 0.1 to 60; one of a handler, of policies or on Redis takes a tenth of it, a slice of time of an attack about a half")
+	flags.Float64Var(&o.seconds, "seconds", 5, "how long one measurement on the API server takes, in seconds, from 0.1 to 60; one of a handler, of policies or on Redis takes a tenth of it, a slice of time of an attack about a half, one of a storm two fifths or longer")
 	flags.IntVar(&o.objects, "objects", 1_000_000, "how many sources and objects Redis is filled with, from 1000")
 	flags.IntVar(&o.simulated, "simulated", 1_000_000, "how many Events simulate reads, from 1000")
 	flags.StringVar(&o.output, "output", "bin/bench.json", "`file` that the figures are written to")

@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 	"net/http"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -19,6 +20,7 @@ const (
 // plainHandler answers every review alike, but allows dry-runs, and reads no
 // more of it than the answer needs: the least that a webhook can do.
 type plainHandler struct {
+	delay   time.Duration // before each answer
 	allowed bool
 	result  *metav1.Status
 }
@@ -63,6 +65,12 @@ func (h plainHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
+	}
+	if h.delay > 0 {
+		select {
+		case <-r.Context().Done():
+		case <-time.After(h.delay):
+		}
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(answer)

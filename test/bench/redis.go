@@ -19,6 +19,7 @@ import (
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/redisclient"
+	"github.com/eventquota/eventquota/test/flood"
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
@@ -226,7 +227,7 @@ func podEvent(serial, n int, reason, message string) *corev1.Event {
 		Source:     corev1.EventSource{Component: "kubelet", Host: "node-" + strconv.Itoa(serial%500)},
 		Reason:     reason, Message: message, Type: corev1.EventTypeNormal, Count: 1,
 	}
-	about(e, "web-6d4b75cb6d-"+strconv.Itoa(serial))
+	flood.About(e, "web-6d4b75cb6d-"+strconv.Itoa(serial))
 	e.Name = fmt.Sprintf("%s.%016x", e.InvolvedObject.Name, 0x17c8f0a1b2c3d000+n)
 	e.FirstTimestamp = metav1.Now()
 	e.LastTimestamp = e.FirstTimestamp

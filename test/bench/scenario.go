@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/eventquota/eventquota/policy/v1alpha1"
+	"github.com/eventquota/eventquota/test/flood"
 )
 
 // scenario is one way to treat Events on the API server, under one load. To
@@ -24,7 +25,7 @@ type scenario struct {
 	// scenario has a webhook of its own in each round.
 	settled bool
 	// event makes the Events.
-	event generator
+	event flood.Generator
 	// want are the status codes that writes are answered with. A few are stored besides, as
 	// buckets refill and as what could not be decided in time is admitted.
 	want []int
@@ -49,19 +50,19 @@ const (
 func scenarios() []scenario {
 	const created, merged, dropped = http.StatusCreated, http.StatusConflict, http.StatusTooManyRequests
 	return []scenario{
-		{name: "api_none", event: distinct, want: []int{created}},
-		{name: "api_noop", event: distinct, want: []int{created}, webhook: &webhook{plain, []string{"--answer=" + answerAllow}}},
-		{name: "api_admit", event: distinct, want: []int{created}, webhook: &webhook{ours, nil}},
-		{name: "api_eventratelimit", event: repeats, want: []int{dropped}, limited: true},
-		{name: "api_deny", event: repeats, want: []int{merged}, webhook: &webhook{plain, []string{"--answer=" + answerDeny}}},
-		{name: "api_merge", event: repeats, want: []int{merged}, webhook: &webhook{ours, nil}},
+		{name: "api_none", event: flood.Distinct, want: []int{created}},
+		{name: "api_noop", event: flood.Distinct, want: []int{created}, webhook: &webhook{plain, []string{"--answer=" + answerAllow}}},
+		{name: "api_admit", event: flood.Distinct, want: []int{created}, webhook: &webhook{ours, nil}},
+		{name: "api_eventratelimit", event: flood.Repeats, want: []int{dropped}, limited: true},
+		{name: "api_deny", event: flood.Repeats, want: []int{merged}, webhook: &webhook{plain, []string{"--answer=" + answerDeny}}},
+		{name: "api_merge", event: flood.Repeats, want: []int{merged}, webhook: &webhook{ours, nil}},
 		{
-			name: "api_drop", event: distinct, want: []int{dropped}, webhook: &webhook{ours, nil},
-			limit: limit(1, 1, 24*time.Hour),
+			name: "api_drop", event: flood.Distinct, want: []int{dropped}, webhook: &webhook{ours, nil},
+			limit: noTokens(),
 		},
 		{
-			name: "api_wide", settled: true, event: wide, want: []int{created, dropped}, webhook: &webhook{ours, nil},
-			limit: limit(100, 50, time.Second),
+			name: "api_wide", settled: true, event: flood.Wide, want: []int{created, dropped}, webhook: &webhook{ours, nil},
+			limit: wideLimit(),
 		},
 	}
 }
@@ -73,6 +74,12 @@ func limit(burst, tokens int32, interval time.Duration) *v1alpha1.Limit {
 		Interval: &v1alpha1.Duration{Duration: metav1.Duration{Duration: interval}},
 	}
 }
+
+// noTokens leaves nothing after the first Event, so that all are dropped.
+func noTokens() *v1alpha1.Limit { return limit(1, 1, 24*time.Hour) }
+
+// wideLimit is that of a wide storm.
+func wideLimit() *v1alpha1.Limit { return limit(100, 50, time.Second) }
 
 // eventRateLimit configures the API server's own plugin as client-go limits
 // its recorders, a burst of 25 for each source and object, but for the rate:

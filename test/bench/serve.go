@@ -26,6 +26,7 @@ func servePlain(ctx context.Context, args []string) error {
 	certDir := flags.String("cert-dir", "", "directory with tls.crt and tls.key")
 	health := flags.String("health-address", "", "address to serve /readyz on")
 	answer := flags.String("answer", answerAllow, "answer to every review: allow or deny")
+	delay := flags.Duration("delay", 0, "time to wait before each answer")
 	for _, ignored := range []string{"metrics-address", "metrics-secure", "kubeconfig", "shutdown-delay", "deadline"} {
 		flags.String(ignored, "", "ignored")
 	}
@@ -33,6 +34,7 @@ func servePlain(ctx context.Context, args []string) error {
 		return err
 	}
 	mutating, validating := newPlainHandler(*answer), newPlainHandler(answerAllow)
+	mutating.delay, validating.delay = *delay, *delay
 	server := ctrlwebhook.NewServer(ctrlwebhook.Options{Host: *host, Port: *port, CertDir: *certDir, TLSOpts: []func(*tls.Config){
 		func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }, // as to a Service
 	}})

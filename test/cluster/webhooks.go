@@ -78,6 +78,24 @@ func (c *Cluster) InstallWebhooks(ctx context.Context, w Webhooks) (err error) {
 	return c.waitForCalls(ctx, namespace, installed, true)
 }
 
+// InstallValidating creates the configuration of webhooks that are not eventquota's, and returns when the API server calls
+// all of them for the Events of a namespace.
+func (c *Cluster) InstallValidating(ctx context.Context, configuration *admissionregistrationv1.ValidatingWebhookConfiguration, namespace string) (err error) {
+	if err := c.createProbe(ctx, namespace); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.deleteProbe(ctx, namespace)) }()
+	_, err = c.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(ctx, configuration, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("install webhook %s: %w", configuration.Name, err)
+	}
+	var installed []string
+	for _, hook := range configuration.Webhooks {
+		installed = append(installed, hook.Name)
+	}
+	return c.waitForCalls(ctx, namespace, installed, true)
+}
+
 // RemoveWebhooks deletes the webhook configurations of all namespaces, if they are there, and returns
 // when the API server calls neither webhook any more. Other Event traffic must have
 // ended, or this cannot be seen.

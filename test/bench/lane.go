@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// benchLane measures in each round what the API server's other clients notice of each storm, and how many of its Events are answered,
+// in slices that alternate; and a LIST of what a churn of pods leaves.
+func benchLane(ctx context.Context, o options) (rounds []figures, err error) {
+	p, err := newPlanes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, p.stop()) }()
+	churns, err := p.churns(ctx, o.churned())
+	if err != nil {
+		return nil, err
+	}
+	all := storms()
+	if err := p.enter(ctx, all); err != nil {
+		return nil, err
+	}
+	totals := figures{}
+	for round := range o.rounds {
+		f := figures{}
+		err := takeTurns(all, round, f, totals, func(s storm) (stormSlice, error) { return p.slice(ctx, s, o.stormTime()) })
+		if err != nil {
+			return nil, fmt.Errorf("round %d: %w", round+1, err)
+		}
+		for i := range churns {
+			if err := p.list(ctx, churns[(round+i)%len(churns)], f); err != nil {
+				return nil, fmt.Errorf("round %d: %w", round+1, err)
+			}
+		}
+		progress("round %d of %d: LIST in %.0f ms with eventquota, %.0f ms without", round+1, o.rounds, f["list_ms_with"], f["list_ms_without"])
+		f.stormRatios()
+		rounds = append(rounds, f)
+	}
+	return append(rounds, totals), nil
+}
+
+// takeTurns measures a slice of each storm, in an order that rotates with the rounds, and adds the figures.
+func takeTurns(all []storm, round int, to, totals figures, measure func(storm) (stormSlice, error)) error {
+	for i := range all {
+		s := all[(round+i)%len(all)]
+		seen, err := measure(s)
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.says(), err)
+		}
+		if err := s.check(seen); err != nil {
+			return err
+		}
+		s.figures(seen, to, totals)
+		progress("round %d: %-25s %4d of %4d requests of others failed, p99 %6.1f ms; %5.0f Events/s, %d webhook calls failed",
+			round+1, s.says(), seen.failed, seen.requests, seen.p99, to[s.answered("per_s")], seen.failures)
+		if seen.why != nil {
+			progress("one of the requests that failed: %v", seen.why)
+		}
+	}
+	return nil
+}
+
+// slice measures a storm.
+func (p *planes) slice(ctx context.Context, s storm, d time.Duration) (seen stormSlice, err error) {
+	c := p.clusters[s.plane]
+	before, err := c.WebhookFailures(ctx)
+	if err != nil {
+		return seen, err
+	}
+	if s.watchers > 0 {
+		stop, err := watchEvents(ctx, c, s.watchers)
+		if err != nil {
+			return seen, err
+		}
+		defer stop()
+	}
+	if s.treats == "" {
+		return ofOthers(p.others[s.plane].For(ctx, d)), nil
+	}
+	writers, err := s.plan().Start(ctx, c.Config)
+	if err != nil {
+		return seen, err
+	}
+	seen = ofOthers(p.others[s.plane].For(ctx, d))
+	if seen.events, err = writers.Stop(); err != nil {
+		return seen, err
+	}
+	after, err := c.WebhookFailures(ctx)
+	seen.failures = after - before
+	return seen, err
+}
+
+// stormTime is how long a slice of a storm is, at least: it ends when all requests of the other account are answered.
+func (o options) stormTime() time.Duration { return o.window() * 2 / 5 }
+
+// churned is how many Events the churn of pods makes.
+func (o options) churned() int64 { return max(warmup, int64(churnPerSecond*o.seconds)) }
+
+// lane prints what was measured of storms.
+func (r report) lane(o options) {
+	fmt.Fprintf(r.out, "\nStorms of %d writers on a real API server, medians of %d rounds of %s or longer; what failed, in all rounds:\n\n",
+		stormWriters, o.rounds, o.stormTime())
+	r.table(func(row func(string, ...any)) {
+		row("\tothers p50 ms\tothers p99 ms\tothers failed\tEvents/s\trejected\tlost\tfailed calls")
+		for _, s := range storms() {
+			v := func(figure string) float64 { return r.medians[figure] }
+			row("%s\t%.1f\t%.1f\t%.0f of %.0f\t%.0f\t%.0f\t%.0f\t%.0f", s.says(), v(s.others("p50_ms")), v(s.others("p99_ms")),
+				v(s.others("failed")), v(s.others("requests")), v(s.answered("per_s")), v(s.answered("rejected")), v(s.answered("lost")),
+				v(s.others("webhook_failures")))
+		}
+	})
+	fmt.Fprintf(r.out, "\nA LIST of what %d Events of a churn of pods leave:\n\n", o.churned())
+	r.table(func(row func(string, ...any)) {
+		row("\tEvents\tms\tbytes")
+		for _, name := range []string{"without", "with"} {
+			row("%s eventquota\t%.0f\t%.0f\t%.0f", name, r.medians["list_events_"+name], r.medians["list_ms_"+name], r.medians["list_bytes_"+name])
+		}
+	})
+}

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/eventquota/eventquota/test/bystander"
+	"github.com/eventquota/eventquota/test/cluster"
+	"github.com/eventquota/eventquota/test/replica"
+)
+
+const (
+	// slowWebhook is the name of another webhook that is called for Events.
+	slowWebhook = "slow.bench.example.com"
+	// slowAnswer is how long that takes.
+	slowAnswer = 100 * time.Millisecond
+)
+
+// refuseAll makes the EventRateLimit plugin refuse all but a few Events, as a quota without tokens does.
+const refuseAll = `apiVersion: eventratelimit.admission.k8s.io/v1alpha1
+kind: Configuration
+limits:
+- {type: Namespace, qps: 1, burst: 1, cacheSize: 4096}
+`
+
+// planes are the control planes that storms hit, and the webhooks that they call.
+type planes struct {
+	*bed
+
+	clusters map[plane]*cluster.Cluster
+	others   map[plane]*bystander.Bystander
+	policies map[plane]client.Client
+	webhooks map[string]*replica.Replica // by control plane and program
+}
+
+// newPlanes starts the control planes.
+func newPlanes(ctx context.Context) (_ *planes, err error) {
+	p := &planes{
+		clusters: map[plane]*cluster.Cluster{}, others: map[plane]*bystander.Bystander{},
+		policies: map[plane]client.Client{}, webhooks: map[string]*replica.Replica{},
+	}
+	if p.bed, err = newBed(ctx, refuseAll); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.stop())
+		}
+	}()
+	lane, err := cluster.Start(ctx, cluster.Options{Log: os.Stderr, NoAudit: true})
+	if err != nil {
+		return nil, err
+	}
+	p.started = append(p.started, lane.Stop)
+	p.clusters = map[plane]*cluster.Cluster{plainPlane: p.cluster, limitedPlane: p.limited, lanePlane: lane}
+	for which, c := range p.clusters {
+		if p.others[which], err = bystander.New(ctx, c); err != nil {
+			return nil, err
+		}
+		if p.policies[which], err = newPolicies(c); err != nil {
+			return nil, err
+		}
+		err := c.Grant(ctx, "write-events", "system:authenticated",
+			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// enter makes ready all that storms need. Each has a namespace of its own, and what it meets concerns no other namespace.
+func (p *planes) enter(ctx context.Context, all []storm) error {
+	for _, s := range all {
+		if s.treats == "" {
+			continue
+		}
+		if err := createNamespace(ctx, p.clusters[s.plane], s.namespace()); err != nil {
+			return fmt.Errorf("%s: %w", s.says(), err)
+		}
+		if err := p.install(ctx, s); err != nil {
+			return fmt.Errorf("%s: %w", s.says(), err)
+		}
+	}
+	// Last, as the base of manifests/, which comes with each webhook, has them.
+	for which, c := range p.clusters {
+		if which == lanePlane {
+			if err := c.InstallPriorityLevels(ctx); err != nil {
+				return err
+			}
+		} else if err := c.RemovePriorityLevels(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// install makes the API server call the webhooks of a storm, and the quota.
+func (p *planes) install(ctx context.Context, s storm) error {
+	if s.webhook != nil {
+		r, err := p.serving(ctx, s.plane, s.webhook)
+		if err != nil {
+			return err
+		}
+		if err := createQuota(ctx, p.policies[s.plane], s.namespace(), s.limit); err != nil {
+			return err
+		}
+		err = p.clusters[s.plane].InstallWebhooks(ctx, cluster.Webhooks{
+			URL: r.URL, CABundle: r.CA(), ExemptUser: replica.User, Mutating: true, Validating: true, Namespace: s.namespace(),
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if !s.slow {
+		return nil
+	}
+	r, err := p.serving(ctx, s.plane, &webhook{plain, []string{"--delay=" + slowAnswer.String()}})
+	if err != nil {
+		return err
+	}
+	return p.clusters[s.plane].InstallValidating(ctx, slowConfiguration(r, s.namespace()), s.namespace())
+}
+
+// serving is a webhook of a control plane, which is started if it does not run yet.
+func (p *planes) serving(ctx context.Context, which plane, w *webhook) (*replica.Replica, error) {
+	key := fmt.Sprint(which, w.program, w.flags)
+	if r := p.webhooks[key]; r != nil {
+		return r, nil
+	}
+	r, err := replica.Start(ctx, p.clusters[which], p.programs[w.program], append([]string{"--shutdown-delay=0s"}, w.flags...)...)
+	if err != nil {
+		return nil, err
+	}
+	p.webhooks[key] = r
+	p.started = append(p.started, r.Stop)
+	return r, nil
+}
+
+// slowConfiguration is that of the slow webhook for the Events of a namespace.
+func slowConfiguration(r *replica.Replica, namespace string) *admissionregistrationv1.ValidatingWebhookConfiguration {
+	return &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: namespace + "." + slowWebhook},
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+			Name:         namespace + "." + slowWebhook,
+			ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: new(r.URL + "/validate"), CABundle: r.CA()},
+			Rules: []admissionregistrationv1.RuleWithOperations{{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+				Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"events"}},
+			}},
+			NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
+			FailurePolicy:           new(admissionregistrationv1.Ignore),
+			SideEffects:             new(admissionregistrationv1.SideEffectClassNone),
+			AdmissionReviewVersions: []string{"v1"},
+		}},
+	}
+}

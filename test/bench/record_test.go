@@ -1,0 +1,219 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/eventquota/eventquota/test/bench/publish"
+)
+
+// repository is what the figures are of, seen from here.
+const repository = "../.."
+
+// complete makes up all figures that templates may name, but for those that are recorded.
+func complete(t *testing.T) publish.Record {
+	t.Helper()
+	r, err := publish.ReadRecord(repository)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := figures{}
+	for _, storm := range []string{"bystander_", "bystander_nodes_"} {
+		for i, way := range []string{"quiet", "none", "eventratelimit", "webhook", "lane", "both"} {
+			made[storm+way+"_p50_ms"], made[storm+way+"_p99_ms"], made[storm+way+"_failed"] = float64(i)+1.23, 1000*float64(i)+5, float64(i)
+		}
+	}
+	for _, way := range []string{"none", "deny", "drop", "lane_drop"} {
+		for _, variant := range []string{"", "_watchers20", "_watchers100", "_slow_webhook"} {
+			made["api200_"+way+"_per_s"+variant] = 1234.6
+		}
+	}
+	made["api200_lane_deny_per_s"] = 1300
+	made.stormRatios()
+	for _, with := range []string{"_with", "_without"} {
+		made["list_ms"+with], made["list_bytes"+with] = 1500, 2.34e6
+	}
+	for _, storm := range []string{"demo_", "demo_wide_"} {
+		made[storm+"bystander_quiet_p99_ms"] = 5
+		made[storm+"bystander_with_p99_ms"], made[storm+"bystander_failed_with"] = 8.04, 0
+		made[storm+"bystander_without_p99_ms"], made[storm+"bystander_failed_without"] = 2500.6, 12
+	}
+	maps.Copy(r.Figures, made)
+	return r
+}
+
+func renderAll(t *testing.T, r publish.Record) map[string]string {
+	t.Helper()
+	pages, err := publish.Render(repository, r, outcomes(r.Figures))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pages
+}
+
+func TestSectionsAppearOnceTheirFiguresAreMeasured(t *testing.T) {
+	pages := renderAll(t, complete(t))
+	for page, parts := range map[string][]string{
+		"README.md": {"| p99 of another account's requests meanwhile | 8.0 ms | 2,501 ms, 12 failed | 8.0 ms | 2,501 ms, 12 failed |\n"},
+		"docs/operations.md": {
+			"| no storm | 1.2 ms | 5.0 ms | 0 | 1.2 ms | 5.0 ms | 0 |\n",
+			"| lane and webhook | 6.2 ms | 5,005 ms | 5 | 6.2 ms | 5,005 ms | 5 |\n",
+			"takes the API server 1,500 ms and sends 2.3 MB.",
+		},
+		"docs/benchmarks.md": {
+			"](#a-storm-of-200-writers)", "\n## A storm of 200 writers\n",
+			"at most 10 times that without a storm | 1,001.0 | missed |\n",
+			"| eventquota and its lane, all dropped | 1,235 | 1,235 | 1,235 | 1,235 |\n",
+		},
+	} {
+		for _, part := range parts {
+			if !strings.Contains(pages[page], part) {
+				t.Errorf("%s has no %q", page, part)
+			}
+		}
+	}
+	r := complete(t)
+	maps.DeleteFunc(r.Figures, func(name string, _ float64) bool {
+		return strings.Contains(name, "bystander_") || strings.HasPrefix(name, "api200_") || strings.HasPrefix(name, "list_")
+	})
+	for page, content := range renderAll(t, r) {
+		for _, part := range []string{"another account", "200 writers", "To list the Events"} {
+			if _, block, _ := strings.Cut(content, "<!-- figures: "); strings.Contains(block, part) {
+				t.Errorf("%s has %q without its figures", page, part)
+			}
+		}
+	}
+}
+
+func TestAFigureThatIsMissingIsNamed(t *testing.T) {
+	for _, missing := range []string{"api_none_per_s", "demo_sent", "bystander_nodes_lane_failed", "api200_deny_per_s_slow_webhook"} {
+		r := complete(t)
+		delete(r.Figures, missing)
+		if _, err := publish.Render(repository, r, outcomes(r.Figures)); err == nil || !strings.Contains(err.Error(), missing) {
+			t.Errorf("got %v, want an error about %s", err, missing)
+		}
+	}
+}
+
+func TestAnAimThatNoPageSaysIsNamed(t *testing.T) {
+	r := complete(t)
+	all := append(outcomes(r.Figures), publish.Aim{Figure: "api_unsaid"})
+	if _, err := publish.Render(repository, r, all); err == nil || !strings.Contains(err.Error(), "api_unsaid") {
+		t.Errorf("got %v, want an error about api_unsaid", err)
+	}
+}
+
+// TestOneNumberChangesOneTable finds what verify finds: a table that the record does not say.
+func TestOneNumberChangesOneTable(t *testing.T) {
+	r := complete(t)
+	before := renderAll(t, r)
+	if diff := cmp.Diff(before, renderAll(t, r)); diff != "" {
+		t.Errorf("the second time (-first +second):\n%s", diff)
+	}
+	r.Figures["api_none_per_s"]++
+	for page, after := range renderAll(t, r) {
+		if changed := differing(before[page], after); changed != map[string]int{"docs/operations.md": 1}[page] {
+			t.Errorf("%d lines of %s changed", changed, page)
+		}
+	}
+}
+
+// differing counts lines that differ.
+func differing(a, b string) (n int) {
+	before, after := strings.Split(a, "\n"), strings.Split(b, "\n")
+	if len(before) != len(after) {
+		return len(before) + len(after)
+	}
+	for i := range before {
+		if before[i] != after[i] {
+			n++
+		}
+	}
+	return n
+}
+
+// TestRecordAndRender does what make figures and make verify do, in a repository of its own.
+func TestRecordAndRender(t *testing.T) {
+	all, dir := complete(t), t.TempDir()
+	files := map[string]string{"policy/a.go": "package policy\n"}
+	for page := range renderAll(t, all) {
+		content, err := os.ReadFile(filepath.Join(repository, page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[page] = string(content)
+	}
+	for name, content := range files {
+		write(t, filepath.Join(dir, name), content)
+	}
+	t.Chdir(dir)
+	for _, args := range []string{"init -q", "add .", "-c user.name=test -c user.email=test@example.org commit -q -m all"} {
+		if out, err := exec.CommandContext(t.Context(), "git", strings.Fields(args)...).CombinedOutput(); err != nil {
+			t.Fatalf("git %s: %v\n%s", args, err, out)
+		}
+	}
+	var demo strings.Builder
+	measured := figures{}
+	for name, value := range all.Figures {
+		if of, ok := strings.CutPrefix(name, "demo_"); ok {
+			fmt.Fprintf(&demo, "%s: %g\n", of, value)
+		} else {
+			measured[name] = value
+		}
+	}
+	write(t, "bin/demo.txt", demo.String())
+	must(t, publish.WriteJSON("bin/bench.json", measured))
+	must(t, publish.WriteJSON("bin/bench.origin.json", publish.Observe(t.Context(), ".", "")))
+
+	if err := record(t.Context(), []string{"-figures", "bin/bench.json"}); err == nil || !strings.Contains(err.Error(), "demo_") {
+		t.Errorf("without those of the demo: got %v, want an error about one", err)
+	}
+	must(t, record(t.Context(), []string{"-figures", "bin/bench.json", "-demo", "bin/demo.txt"}))
+	got, err := publish.ReadRecord(".")
+	must(t, err)
+	if diff := cmp.Diff(all.Figures, got.Figures); diff != "" {
+		t.Errorf("recorded figures (-want +got):\n%s", diff)
+	}
+	must(t, renderDocs(t.Context(), []string{"-strict", "-out", "out"}))
+	rendered, err := os.ReadFile("out/docs/operations.md")
+	must(t, err)
+	kept, err := os.ReadFile("docs/operations.md")
+	must(t, err)
+	if diff := cmp.Diff(string(kept), string(rendered)); diff != "" {
+		t.Errorf("record has not rendered what render renders:\n%s", diff)
+	}
+
+	write(t, "policy/a.go", "package other\n")
+	must(t, renderDocs(t.Context(), []string{"-out", "out"}))
+	if err := renderDocs(t.Context(), []string{"-strict", "-out", "out"}); err == nil {
+		t.Error("strict: what was measured has changed, and nothing failed")
+	}
+	if err := record(t.Context(), []string{"-demo", "bin/demo.txt"}); err == nil || !strings.Contains(err.Error(), "policy/a.go") {
+		t.Errorf("a demo of a changed tree: got %v, want an error about policy/a.go", err)
+	}
+	must(t, os.RemoveAll(".git"))
+	must(t, renderDocs(t.Context(), []string{"-out", "out"}))
+	if err := renderDocs(t.Context(), []string{"-strict", "-out", "out"}); err == nil {
+		t.Error("strict: without git nobody knows what has changed, and nothing failed")
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must(t, os.WriteFile(path, []byte(content), 0o600))
+}
