@@ -28,7 +28,14 @@ const healthy = `
 	eventquota_settle_lag_seconds_bucket{pod="a",store="redis",le="+Inf"} 0+60x60
 	apiserver_admission_webhook_fail_open_count{name="mutate.events.eventquota.io",type="admit"} 3x60
 	apiserver_admission_webhook_fail_open_count{name="another.example.com",type="admit"} 0+60x60
-`
+` + quietLevels
+
+// alertCase is what is scraped, and the alerts that fire at a time after its beginning.
+type alertCase struct {
+	series string
+	at     time.Duration
+	want   []string
+}
 
 func TestAlertsFireWhenTheyAreTo(t *testing.T) {
 	t.Parallel()
@@ -39,11 +46,7 @@ func TestAlertsFireWhenTheyAreTo(t *testing.T) {
 		lost     = "warning: Occurrences of Events are lost."
 		failOpen = "critical: Events pass without a decision of eventquota."
 	)
-	for says, tt := range map[string]struct {
-		series string
-		at     time.Duration
-		want   []string
-	}{
+	hold(t, map[string]alertCase{
 		"nothing while all is well": {healthy, time.Hour, nil},
 		"a storm, of all replicas, policies and quotas together": {healthy + `
 			eventquota_events_total{pod="a",event_namespace="bank",policy="own",outcome="drop"} 0+1200x60
@@ -114,7 +117,13 @@ func TestAlertsFireWhenTheyAreTo(t *testing.T) {
 		"no replica that can be seen": {`
 			eventquota_build_info{pod="a"} 1x5 _x55`,
 			20 * time.Minute, []string{failOpen}},
-	} {
+	})
+}
+
+// hold runs each case, by what it says.
+func hold(t *testing.T, cases map[string]alertCase) {
+	t.Helper()
+	for says, tt := range cases {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
 			if got := firing(t, tt.series, tt.at); !slices.Equal(got, tt.want) {

@@ -20,7 +20,7 @@ type row struct {
 func eventquota() (*file, error) {
 	d := dashboard.NewDashboardBuilder("eventquota").
 		Uid("eventquota").
-		Description("Event quotas at the Kubernetes API server: is the webhook healthy, is there an Event storm, who makes it, and what is saved.").
+		Description("Event quotas at the Kubernetes API server: is the webhook healthy, is there an Event storm, who makes it, does it slow anyone else down, and what is saved.").
 		Tags([]string{"eventquota", "kubernetes"}).
 		Readonly().
 		Time("now-3h", "now").
@@ -34,7 +34,7 @@ func eventquota() (*file, error) {
 		WithVariable(oneOf("pod", "Replica", `label_values(eventquota_build_info, pod)`)).
 		WithVariable(oneOf("namespace", "Namespace", `label_values(eventquota_events_total{pod=~"$pod"}, event_namespace)`)).
 		WithVariable(oneOf("policy", "Policy or quota", `label_values(eventquota_events_total{pod=~"$pod", event_namespace=~"$namespace"}, policy)`))
-	for _, r := range []row{healthy(), storming(), who(), saved(), waiting(), fast(), kept()} {
+	for _, r := range []row{healthy(), storming(), who(), slowed(), saved(), waiting(), fast(), kept()} {
 		d.WithRow(dashboard.NewRowBuilder(r.question))
 		for _, p := range r.panels {
 			d.WithPanel(p)

@@ -42,7 +42,7 @@ func finished(d dashboard.Dashboard) *file {
 	for _, a := range d.Annotations.List {
 		a.Placement = nil
 		f.Annotations.List = append(f.Annotations.List, annotation{
-			AnnotationQuery: a, TitleFormat: "{{alertname}}", TagKeys: "event_namespace,severity",
+			AnnotationQuery: a, TitleFormat: "{{alertname}}", TagKeys: "event_namespace,priority_level,flow_schema,severity",
 		})
 	}
 	return f

@@ -43,7 +43,7 @@ func TestEveryPanelSaysWhatItShows(t *testing.T) {
 	const columns = 24
 	b, content := read(t)
 	const most = 256 << 10 // of all annotations of an object, among which kubectl keeps what was applied
-	if info, err := os.Stat(shipped); err != nil || info.Size() > most/2 {
+	if info, err := os.Stat(dashboardFile); err != nil || info.Size() > most/2 {
 		t.Errorf("the file has %d bytes (%v), too many for a ConfigMap that kubectl applies", len(content), err)
 	}
 	ids, taken := map[int]string{}, map[[2]int]string{}

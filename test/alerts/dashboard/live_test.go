@@ -51,6 +51,7 @@ func TestEveryQueryHasAnAnswer(t *testing.T) {
 		e.must(err)
 		_, _, err = e.cluster.Kubectl(t.Context(), failing, "apply", "-f", "-")
 		e.must(err)
+		e.crowds()
 		e.must(alone.Install(t.Context()))
 		prometheus := scraping(t, e.cluster.Config, map[string]*replica.Replica{"eventquota-0": alone})
 		over := e.storm("one")
@@ -88,6 +89,7 @@ func TestEveryQueryHasAnAnswer(t *testing.T) {
 			return slices.Max(append(prometheus.of(ctx, "Failing open"), 0)) > 0
 		})
 		e.must(over())
+		prometheus.servesTheAPIServers()
 	})
 }
 
@@ -185,7 +187,9 @@ func newEnv(t *testing.T) *env {
 	var err error
 	e.program, err = replica.Build(t.Context())
 	e.must(err)
-	e.config, _, err = e.cluster.User("writer", "system:masters")
+	_, _, err = e.cluster.Kubectl(t.Context(), crowded, "apply", "-f", "-")
+	e.must(err)
+	e.config, _, err = e.cluster.User("writer") // priority and fairness exempts system:masters
 	e.must(err)
 	e.config.WarningHandler = rest.NoWarnings{} // of the audited policy
 	return e

@@ -147,7 +147,7 @@ func (s *server) hasLabel(ctx context.Context, expr, label string) bool {
 func (s *server) alert(ctx context.Context) time.Time {
 	s.Helper()
 	var manifest struct{ Spec map[string]any }
-	content, err := os.ReadFile("../../../manifests/alerts/prometheusrule.yaml")
+	content, err := os.ReadFile(rulesFile)
 	s.must(err)
 	s.must(yaml.Unmarshal(content, &manifest))
 	content, err = yaml.Marshal(manifest.Spec)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// shipped is the file that is tested.
-const shipped = "../../../manifests/dashboards/eventquota.json"
+// dashboardFile is the file that is tested.
+const dashboardFile = "../../../manifests/dashboards/eventquota.json"
 
 // board is what the tests read of the file.
 type board struct {
@@ -46,7 +46,7 @@ type link struct{ URL string }
 
 func read(t *testing.T) (b board, content string) {
 	t.Helper()
-	file, err := os.ReadFile(shipped)
+	file, err := os.ReadFile(dashboardFile)
 	if err != nil {
 		t.Fatal(err)
 	}
