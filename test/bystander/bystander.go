@@ -4,7 +4,6 @@ package bystander
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -29,13 +28,13 @@ const (
 	namespace = "bystander"
 	// every is the time between two requests, whether the ones before have been answered or not: a client that waited would
 	// send fewer requests while the API server is slow, and count too few slow ones.
-	every = 40 * time.Millisecond
+	every = 20 * time.Millisecond
 	// listEvery of these requests lists pods, the others renew a Lease.
 	listEvery = 5
 	// patience is how long leader election tries to renew a Lease (client-go's RenewDeadline) before it gives up.
 	patience = 10 * time.Second
 	// leases are more than are renewed within patience, so that no renewal conflicts with another.
-	leases = 300
+	leases = 600
 )
 
 // Bystander is the client. Its methods may be called concurrently.
@@ -63,16 +62,6 @@ func (s Served) Quantile(q float64) time.Duration {
 // Milliseconds is Quantile in milliseconds, to a tenth.
 func (s Served) Milliseconds(q float64) float64 {
 	return math.Round(float64(s.Quantile(q).Microseconds())/100) / 10
-}
-
-// Join is what was served in both times.
-func (s Served) Join(o Served) Served {
-	all := Served{
-		Requests: s.Requests + o.Requests, Failed: s.Failed + o.Failed, Err: errors.Join(s.Err, o.Err),
-		latencies: slices.Concat(s.latencies, o.latencies),
-	}
-	slices.Sort(all.latencies)
-	return all
 }
 
 // New makes the client: a service account outside kube-system, which the API server serves at the priority level of all

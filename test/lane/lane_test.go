@@ -3,6 +3,7 @@ package lane
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -106,7 +107,7 @@ func during(t *testing.T, c *cluster.Cluster, b *bystander.Bystander, plan flood
 // TestAStormSlowsNobodyElse is I14. Slices without a storm, with one, and with one that meets nothing of eventquota alternate, as
 // what else the machine does hits all of them; a machine that is busy needs more slices until their figures tell.
 func TestAStormSlowsNobodyElse(t *testing.T) {
-	const slice, fewest, most = 4 * time.Second, 2, 6
+	const slice, fewest, most = 4 * time.Second, 3, 9
 	c := newCluster(t, cluster.Options{NoAudit: true})
 	b, err := bystander.New(t.Context(), c)
 	if err != nil {
@@ -124,17 +125,17 @@ func TestAStormSlowsNobodyElse(t *testing.T) {
 	apply(t, c, dropsAll)
 	for says, plan := range storms() {
 		t.Run(says, func(t *testing.T) {
-			var calm, with, without bystander.Served
-			for n := 0; n < fewest || n < most && with.Quantile(0.99) > bound(calm, without); n++ {
+			var calm, with, without samples
+			for n := 0; n < fewest || n < most && with.p99() > bound(calm, without); n++ {
 				if err := c.RemoveWebhooks(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				if err := c.RemovePriorityLevels(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				calm = calm.Join(b.For(t.Context(), slice))
+				calm = append(calm, b.For(t.Context(), slice))
 				served, stored := during(t, c, b, plan, slice)
-				without = without.Join(served)
+				without = append(without, served)
 				if stored.Answers[201] == 0 {
 					t.Fatalf("without eventquota no Event was stored: %+v", stored)
 				}
@@ -145,30 +146,40 @@ func TestAStormSlowsNobodyElse(t *testing.T) {
 					t.Fatal(err)
 				}
 				served, dropped := during(t, c, b, plan, slice)
-				with = with.Join(served)
+				with = append(with, served)
 				if dropped.Answers[429] < dropped.Answered()*9/10 || dropped.Lost > 0 {
 					t.Errorf("of %d Events %v were answered and %d lost (%s), want all dropped", dropped.Answered(), dropped.Answers, dropped.Lost, dropped.Err)
 				}
 			}
-			for _, served := range []struct {
-				when string
-				bystander.Served
-			}{{"quiet", calm}, {"storm without eventquota", without}, {"storm with it", with}} {
-				t.Logf("%-25s p50 %.1f ms, p99 %.1f ms, %d of %d failed", served.when, served.Milliseconds(0.5), served.Milliseconds(0.99), served.Failed, served.Requests)
+			t.Logf("p99 of others: %s quiet, %s in a storm without eventquota, %s with it", calm.p99(), without.p99(), with.p99())
+			for _, served := range with {
+				if served.Failed > 0 {
+					t.Errorf("%d of %d requests of others failed: %v", served.Failed, served.Requests, served.Err)
+				}
 			}
-			if with.Failed > 0 {
-				t.Errorf("%d of %d requests of others failed: %v", with.Failed, with.Requests, with.Err)
-			}
-			if got, most := with.Quantile(0.99), bound(calm, without); got > most {
+			if got, most := with.p99(), bound(calm, without); got > most {
 				t.Errorf("the p99 of others is %s, want at most %s", got, most)
 			}
 		})
 	}
 }
 
+// samples are how the API server served others in each slice of time, one or more.
+type samples []bystander.Served
+
+// p99 is the median of the p99 of each.
+func (s samples) p99() time.Duration {
+	all := make([]time.Duration, len(s))
+	for i, served := range s {
+		all[i] = served.Quantile(0.99)
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
+}
+
 // bound is the p99 that a storm may give others: ten times that of quiet times and 100 ms, and never more than without eventquota.
-func bound(calm, without bystander.Served) time.Duration {
-	return min(10*calm.Quantile(0.99)+100*time.Millisecond, without.Quantile(0.99))
+func bound(calm, without samples) time.Duration {
+	return min(10*calm.p99()+100*time.Millisecond, without.p99())
 }
 
 // TestQuietWritersAreServedInAStorm holds that Events of a quiet controller and of quiet kubelets are answered, each within the time

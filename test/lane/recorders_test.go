@@ -1,0 +1,153 @@
+package lane
+
+import (
+	"maps"
+	"net/http"
+	"runtime"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+const (
+	// tries are how often client-go sends a request that is answered with Retry-After.
+	tries = 11
+	// waiting are the Events that a recorder of core/v1 keeps beside the one that it sends.
+	waiting = 1000
+	// recorded are the Warnings of a burst.
+	recorded = 10000
+)
+
+// TestRecordersOfAFullLevel holds what docs/priority-levels.md says of client-go's recorders whose Events the priority level rejects,
+// and prints the figures of its table.
+func TestRecordersOfAFullLevel(t *testing.T) {
+	n := newNarrow(t)
+	err := n.Grant(t.Context(), "write-events-of-events.k8s.io", "system:authenticated",
+		rbacv1.PolicyRule{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("Kubernetes %s", n.Version)
+	t.Run("one Event", n.oneEvent)
+	t.Run("a burst of core/v1", n.legacyBurst)
+	t.Run("a burst of events.k8s.io", n.seriesBurst)
+}
+
+// oneEvent holds that either recorder sends an Event 11 times and then loses it, that each try is a request and a line of the audit
+// log, and that a line of the recorder's log is all that is left of it.
+func (n *narrow) oneEvent(t *testing.T) {
+	recorders := []*recorder{startLegacy(t, n, "once-core"), startSeries(t, n, "once-series")}
+	n.whileFull(t, func() {
+		for _, r := range recorders {
+			r.warn(0)
+		}
+		for _, r := range recorders {
+			eventually(t, "the recorder gives up", func() bool { return r.sofar().givenUp == 1 })
+		}
+	})
+	for _, r := range recorders {
+		a := r.sofar()
+		if want := map[int]int{http.StatusTooManyRequests: tries}; !maps.Equal(a.answers, want) || a.lines != 1 {
+			t.Errorf("%s: answers %v and %d lines of log, want %v and one", r.user, a.answers, a.lines, want)
+		}
+		if lines := n.auditLines(t, r.user); !maps.Equal(lines, a.answers) {
+			t.Errorf("%s: lines of the audit log %v, want one for each of the answers %v", r.user, lines, a.answers)
+		}
+		if stored := n.stored(t, r); len(stored) > 0 {
+			t.Errorf("%s: the Event is stored", r.user)
+		}
+		t.Logf("%s: %d requests and lines of the audit log, none stored", r.user, a.answers[http.StatusTooManyRequests])
+	}
+}
+
+// legacyBurst holds that the recorder of core/v1 makes one request at a time, keeps 1,000 Events beside it, and drops all newer ones
+// without a trace.
+func (n *narrow) legacyBurst(t *testing.T) {
+	r := startLegacy(t, n, "core")
+	before := process()
+	var full usage
+	n.whileFull(t, func() {
+		r.warn(0)
+		eventually(t, "the first Event is rejected", func() bool { return r.sofar().answers[http.StatusTooManyRequests] > 0 })
+		for serial := 1; serial < recorded; serial++ {
+			r.warn(serial)
+			runtime.Gosched() // what it cannot even distribute it would log
+		}
+		full = process().less(before)
+	})
+	eventually(t, "what was kept is stored", func() bool { return r.sofar().answers[http.StatusCreated] >= 1+waiting })
+	stored, a := n.stored(t, r), r.sofar()
+	n.log(t, r, len(stored), full)
+	for serial := range 1 + waiting {
+		if !stored[serial] {
+			t.Fatalf("Event %d is lost, want the oldest %d stored", serial, 1+waiting)
+		}
+	}
+	if len(stored) != 1+waiting || a.lines > 0 || a.most != 1 {
+		t.Errorf("%d Events stored, %d lines of log, %d requests at a time, want %d, none and one", len(stored), a.lines, a.most, 1+waiting)
+	}
+	if full.goroutines >= waiting {
+		t.Errorf("%d goroutines more than before, want none for an Event that waits", full.goroutines)
+	}
+}
+
+// seriesBurst holds that the recorder of events.k8s.io keeps a goroutine for each Event that waits, sends them at the same time, and
+// loses none while tries are left.
+func (n *narrow) seriesBurst(t *testing.T) {
+	r := startSeries(t, n, "series")
+	before := process()
+	var full usage
+	n.whileFull(t, func() {
+		for serial := range recorded {
+			r.warn(serial)
+			if serial%100 == 0 { // all at once would take as many connections
+				eventually(t, "most are rejected", func() bool { return r.sofar().answers[http.StatusTooManyRequests] > serial })
+			}
+		}
+		eventually(t, "as many are rejected as were recorded", func() bool { return r.sofar().answers[http.StatusTooManyRequests] >= recorded })
+		full = process().less(before)
+	})
+	eventually(t, "each Event is stored or given up", func() bool {
+		a := r.sofar()
+		// A connection may fail after the API server has stored its Event, which exists for the next try then.
+		return a.answers[http.StatusCreated]+a.answers[http.StatusConflict]+a.givenUp >= recorded
+	})
+	stored, a := n.stored(t, r), r.sofar()
+	n.log(t, r, len(stored), full)
+	if len(stored) != recorded || a.givenUp > 0 {
+		t.Errorf("%d Events stored, %d given up, want %d and none", len(stored), a.givenUp, recorded)
+	}
+	if full.goroutines < recorded || a.most < 2 {
+		t.Errorf("%d goroutines more than before, %d requests at a time, want at least %d and several", full.goroutines, a.most, recorded)
+	}
+}
+
+// log prints the figures of a burst.
+func (n *narrow) log(t *testing.T, r *recorder, stored int, full usage) {
+	t.Helper()
+	a := r.sofar()
+	t.Logf("%d Warnings recorded, %d stored, %d lost, %d lines of the recorder's log", recorded, stored, recorded-stored, a.lines)
+	t.Logf("requests by answer %v, lines of the audit log %v; at most %d in flight, %d connections, longest Retry-After %d s",
+		a.answers, n.auditLines(t, r.user), a.most, a.connections, a.retryAfter)
+	t.Logf("while all are rejected: %d goroutines, %.1f MiB of heap, %.1f MiB of stacks", full.goroutines, mebibytes(full.heap), mebibytes(full.stacks))
+}
+
+// usage is what the process of a recorder has.
+type usage struct {
+	heap, stacks int64 // in bytes
+	goroutines   int
+}
+
+// process is what this process has, without what can be collected.
+func process() usage {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return usage{heap: int64(m.HeapAlloc), stacks: int64(m.StackInuse), goroutines: runtime.NumGoroutine()}
+}
+
+func (u usage) less(o usage) usage {
+	return usage{u.heap - o.heap, u.stacks - o.stacks, u.goroutines - o.goroutines}
+}
+
+func mebibytes(n int64) float64 { return float64(n) / (1 << 20) }
