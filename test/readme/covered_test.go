@@ -60,6 +60,7 @@ func ways() map[string]way {
 
 		"kubectl get event-rules -A":                                                runs("ceiling", "fair", "READY", "REASON", "DROPPED"),
 		"eventquota simulate --sample quiet --policies policies/":                   runs("WRITES TO ETCD"),
+		"eventquota check":                                                          elsewhere("cmd/webhook/check", "TestARealAPIServerSaysWhichPriorityLevelsEventWritesHave"),
 		"kubectl -n eventquota-system get pods":                                     runs(),
 		"kubectl get events -A --field-selector reason=EventsDropped":               runs("EventsDropped", "pod/web-0"),
 		"kubectl -n eventquota-system get lease eventquota-settler":                 runs("eventquota-settler"),

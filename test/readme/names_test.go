@@ -15,10 +15,12 @@ import (
 // from commands of the webhook. Those of other programs are listed here.
 func TestEveryFlagIsThere(t *testing.T) {
 	others := map[string]string{
-		"--enable-admission-plugins": "kube-apiserver",
-		"--field-selector":           "kubectl",
-		"--force-conflicts":          "helm",
-		"--ignore-not-found":         "kubectl",
+		"--all":                       "kubectl",
+		"--enable-admission-plugins":  "kube-apiserver",
+		"--enable-aggregator-routing": "kube-apiserver",
+		"--field-selector":            "kubectl",
+		"--force-conflicts":           "helm",
+		"--ignore-not-found":          "kubectl",
 	}
 	known := helpTexts(t)
 	flag := regexp.MustCompile(`--[a-z][a-z0-9]*(-[a-z0-9]+)*(-\*)?`)

@@ -180,8 +180,8 @@ func (a accounts) takes(schema *flowcontrolv1.FlowSchema) []class {
 // coversEventWrites reports whether a rule matches a write of Events in some namespace. The API server looks at nothing
 // else of a request.
 func coversEventWrites(rule flowcontrolv1.ResourcePolicyRule) bool {
-	matches := func(patterns []string, all string, any ...string) bool {
-		return slices.ContainsFunc(patterns, func(p string) bool { return p == all || slices.Contains(any, p) })
+	matches := func(patterns []string, all string, wanted ...string) bool {
+		return slices.ContainsFunc(patterns, func(p string) bool { return p == all || slices.Contains(wanted, p) })
 	}
 	return matches(rule.Verbs, flowcontrolv1.VerbAll, "create", "update", "patch") &&
 		matches(rule.APIGroups, flowcontrolv1.APIGroupAll, "", "events.k8s.io") &&

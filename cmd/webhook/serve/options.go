@@ -74,7 +74,7 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	f.Var(&o.StoreMemory, "store-memory", "memory that the store of this replica may use, in bytes, at least 1Mi; all is kept there, or with Redis what this replica could not report to it")
 	f.IntVar(&o.MaxInFlight, "max-in-flight", 256, "reviews that are decided at the same time, at least 1; one namespace may take half of them. Others are admitted undecided, within --local-rate")
 	f.DurationVar(&o.Deadline, "deadline", admission.DefaultDeadline, "how long a review may take until its Event is admitted within --local-rate, from 10ms to 10s and never longer than the API server waits")
-	f.IntVar(&o.LocalRate, "local-rate", 100, "Events a second that this replica admits without a decision, when there is none in time; at least 1, and of one namespace no more than are left to others")
+	f.IntVar(&o.LocalRate, "local-rate", 100, "Events a second that this replica admits without a decision, when there is none in time; more are refused. At least 1, and of one namespace no more than are left to others")
 	f.IntVar(&o.CallsPerConnection, "calls-per-connection", 1000, "calls after which a connection is ended, on average, so that the API server makes a new one, perhaps to another replica; 0 for never")
 	f.IntVar(&o.SettleRate, "settle-rate", 100, "requests a second, and in a burst, that write the counts and notices of one store to the API server, reads and retries included; at least 1")
 	f.DurationVar(&o.StatusInterval, "status-interval", status.CountsEvery, "least time between two writes of the counts in the status of one policy or quota, at least 1s")

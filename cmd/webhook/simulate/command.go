@@ -59,8 +59,8 @@ they are put in order by their time stamps.
   a list                          kubectl get events -A -o json
   Events as JSON lines
 
-An audit log is exact: it has every request, its user and its time and, for those
-that the webhook has decided, the order in which it did. In a watch, what was added
+An audit log says most: it has every request that was logged with a body, its user
+and its time and, for those that the webhook has decided, the order in which it did. In a watch, what was added
 is taken for a CREATE, and what was modified for an UPDATE at the time of its last
 occurrence. An Event of a list, or in a line of its own, says how often something
 happened, not how often it was written: recorders count what their own spam filters

@@ -57,9 +57,9 @@ to list validatingwebhookconfigurations and, in the namespace of eventquota, to 
 services, list pods, get and create pods/portforward, and create serviceaccounts/token.
 
 A replica counts while it runs, and is shown for five minutes after its end. Totals
-are exact. It follows 256 of each kind, shared out by namespace: the busiest are among
-them, and where there are more, the first line says how many writes are in no row.
-Audited policies are not counted.
+have all writes that were decided. It follows 256 of each kind, shared out by
+namespace: the busiest are among them, and where there are more, the first line says
+how many writes are in no row. Audited policies are not counted.
 
 It fails where replicas have come or gone within the interval. To look again and again,
 use watch.`,
