@@ -60,8 +60,8 @@ func (n *narrow) oneEvent(t *testing.T) {
 	}
 }
 
-// legacyBurst holds that the recorder of core/v1 makes one request at a time, keeps 1,000 Events beside it, and drops all newer ones
-// without a trace.
+// legacyBurst holds that the recorder of core/v1 makes one request at a time, keeps 1,000 Events beside it, and drops all newer ones,
+// most of them without a trace.
 func (n *narrow) legacyBurst(t *testing.T) {
 	r := startLegacy(t, n, "core")
 	before := process()
@@ -71,7 +71,7 @@ func (n *narrow) legacyBurst(t *testing.T) {
 		eventually(t, "the first Event is rejected", func() bool { return r.sofar().answers[http.StatusTooManyRequests] > 0 })
 		for serial := 1; serial < recorded; serial++ {
 			r.warn(serial)
-			runtime.Gosched() // what it cannot even distribute it would log
+			runtime.Gosched() // the recorder logs the few that it has no time to distribute
 		}
 		full = process().less(before)
 	})
@@ -83,8 +83,9 @@ func (n *narrow) legacyBurst(t *testing.T) {
 			t.Fatalf("Event %d is lost, want the oldest %d stored", serial, 1+waiting)
 		}
 	}
-	if len(stored) != 1+waiting || a.lines > 0 || a.most != 1 {
-		t.Errorf("%d Events stored, %d lines of log, %d requests at a time, want %d, none and one", len(stored), a.lines, a.most, 1+waiting)
+	lost := recorded - len(stored)
+	if len(stored) != 1+waiting || a.lines > lost/2 || a.most != 1 {
+		t.Errorf("%d Events stored, %d lines of log, %d requests at a time, want %d, few and one", len(stored), a.lines, a.most, 1+waiting)
 	}
 	if full.goroutines >= waiting {
 		t.Errorf("%d goroutines more than before, want none for an Event that waits", full.goroutines)
