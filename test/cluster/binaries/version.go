@@ -9,7 +9,7 @@ import (
 )
 
 // VersionVariable is the environment variable that chooses the Kubernetes version: a
-// minor version such as 1.36, or the full number such as 1.37.2. Unset or empty takes
+// minor version such as 1.37, or the full number such as 1.37.2. Unset or empty takes
 // the version that the control plane module's go.mod requires.
 const VersionVariable = "EVENTQUOTA_KUBERNETES"
 
