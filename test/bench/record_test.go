@@ -64,13 +64,13 @@ func TestSectionsAppearOnceTheirFiguresAreMeasured(t *testing.T) {
 		"README.md": {"| p99 of another account's requests meanwhile | 8.0 ms | 2,501 ms, 12 failed | 8.0 ms | 2,501 ms, 12 failed |\n"},
 		"docs/operations.md": {
 			"| no storm | 1.2 ms | 5.0 ms | 0 | 1.2 ms | 5.0 ms | 0 |\n",
-			"| lane and webhook | 6.2 ms | 5,005 ms | 5 | 6.2 ms | 5,005 ms | 5 |\n",
+			"| priority levels and webhook | 6.2 ms | 5,005 ms | 5 | 6.2 ms | 5,005 ms | 5 |\n",
 			"takes the API server 1,500 ms and sends 2.3 MB.",
 		},
 		"docs/benchmarks.md": {
 			"](#a-storm-of-200-writers)", "\n## A storm of 200 writers\n",
 			"at most 10 times that without a storm | 1,001.0 | missed |\n",
-			"| eventquota and its lane, all dropped | 1,235 | 1,235 | 1,235 | 1,235 |\n",
+			"| eventquota and its priority levels, all dropped | 1,235 | 1,235 | 1,235 | 1,235 |\n",
 		},
 	} {
 		for _, part := range parts {

@@ -14,6 +14,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -39,6 +40,7 @@ type asked struct {
 	answers     map[int]int // requests that were answered, by status
 	most        int         // requests in flight at a time
 	connections int
+	begun       int // Events that a recorder of events.k8s.io has begun to send, each by a goroutine of its own
 	retryAfter  int // seconds, the longest
 	lines       int // that client-go has logged unasked
 	givenUp     int // Events of which it logged that it does not try again
@@ -59,7 +61,7 @@ func startLegacy(t *testing.T, n *narrow, name string) *recorder {
 func startSeries(t *testing.T, n *narrow, name string) *recorder {
 	t.Helper()
 	r, client, logger := newRecorder(t, n, name)
-	b := events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})
+	b := events.NewBroadcaster(&sink{events.EventSinkImpl{Interface: client.EventsV1()}, r})
 	if err := b.StartRecordingToSinkWithContext(klog.NewContext(t.Context(), logger)); err != nil {
 		t.Fatal(err)
 	}
@@ -122,6 +124,18 @@ func (r *recorder) count(what func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	what()
+}
+
+// sink counts the Events that a recorder sends, where counted counts the tries.
+type sink struct {
+	events.EventSinkImpl
+	r *recorder
+}
+
+// Create implements events.EventSink.
+func (s *sink) Create(ctx context.Context, event *eventsv1.Event) (*eventsv1.Event, error) {
+	s.r.count(func() { s.r.asked.begun++ })
+	return s.EventSinkImpl.Create(ctx, event)
 }
 
 // counted counts the requests of a recorder.
