@@ -30,7 +30,7 @@ func webhookFlags() []string { return []string{"--deadline=200ms"} }
 
 // demo runs each storm with and without the webhook and compares.
 func demo(ctx context.Context) (err error) {
-	c, program, err := start(ctx)
+	c, program, err := start(ctx, cluster.Options{Log: os.Stdout})
 	if err != nil {
 		return err
 	}
@@ -124,8 +124,8 @@ func compare(
 }
 
 // start starts the control plane and builds the webhook.
-func start(ctx context.Context) (c *cluster.Cluster, program string, err error) {
-	c, err = cluster.Start(ctx, cluster.Options{Log: os.Stdout, Scheduler: true})
+func start(ctx context.Context, opts cluster.Options) (c *cluster.Cluster, program string, err error) {
+	c, err = cluster.Start(ctx, opts)
 	if err != nil {
 		return nil, "", err
 	}

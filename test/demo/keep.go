@@ -3,15 +3,17 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 
+	"github.com/eventquota/eventquota/test/cluster"
 	"github.com/eventquota/eventquota/test/replica"
 )
 
 // keepUp keeps the cluster and the webhook up until ctx ends.
 func keepUp(ctx context.Context) (err error) {
 	running := context.WithoutCancel(ctx)
-	c, program, err := start(running)
+	c, program, err := start(running, cluster.Options{Log: os.Stdout, Scheduler: true})
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,8 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/eventquota/eventquota/test/replica"
 )
 
 func main() {
@@ -36,16 +38,20 @@ func main() {
 func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("demo", flag.ExitOnError)
 	keep := flags.Bool("keep", false, "start the cluster and the webhook and keep them up until interrupted")
+	build := flags.Bool("build", false, "build the webhook and start nothing")
 	// A storm is another process of this program.
 	storm := flags.String("storm", "", "used by the demo itself")
 	namespace := flags.String("namespace", "", "used by the demo itself")
-	kubeconfigs := flags.String("kubeconfigs", "", "used by the demo itself")
+	kubeconfig := flags.String("kubeconfig", "", "used by the demo itself")
 	_ = flags.Parse(args) // exits on an error
 	switch {
 	case flags.NArg() > 0:
 		return fmt.Errorf("unknown argument %q: there are none", flags.Arg(0))
 	case *storm != "":
-		return stormIn(ctx, *storm, *namespace, *kubeconfigs)
+		return stormIn(ctx, *storm, *namespace, *kubeconfig)
+	case *build:
+		_, err := replica.Build(ctx)
+		return err
 	case *keep:
 		return keepUp(ctx)
 	}

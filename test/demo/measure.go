@@ -29,7 +29,8 @@ type gauge struct {
 	replica   *replica.Replica // nil without webhook
 	audit     *cluster.Audit
 	namespace string
-	writes    int64 // etcd writes of Events before the storm
+	before    reading // the storm
+	writes    int64   // etcd writes of Events before the storm
 }
 
 // reading is what a gauge shows at one moment.
@@ -43,20 +44,47 @@ func newGauge(ctx context.Context, c *cluster.Cluster, client kubernetes.Interfa
 	if err != nil {
 		return nil, err
 	}
-	g := &gauge{cluster: c, client: client, replica: r, audit: audit, namespace: namespace}
-	now, err := g.read(ctx)
-	g.writes = now.writes
+	g := &gauge{cluster: c, client: client, replica: r, audit: audit, namespace: namespace, before: written(audit)}
+	g.writes, err = c.EventWrites(ctx)
 	return g, err
 }
 
-// read takes a reading; writes count from the gauge's beginning.
+// glance takes a reading from the audit log and from the webhook, and asks the API server nothing: it is busy with the storm, and
+// its metrics alone would keep others waiting.
+func (g *gauge) glance(ctx context.Context) (now reading, err error) {
+	if err := g.audit.ReadOn(); err != nil {
+		return now, err
+	}
+	now = written(g.audit)
+	now.stored -= g.before.stored
+	now.writes -= g.before.writes
+	now.sent = g.audit.PerNamespace()[g.namespace]
+	if g.replica != nil {
+		now.decided, err = decisions(ctx, g.replica.MetricsURL)
+	}
+	return now, err
+}
+
+// written is what the API server has answered with success: the Events that it has created, and all writes.
+func written(audit *cluster.Audit) (r reading) {
+	for request, n := range audit.Requests {
+		if request.Code/100 != 2 {
+			continue
+		}
+		r.writes += n
+		if request.Verb == "create" {
+			r.stored += n
+		}
+	}
+	return r
+}
+
+// read takes a reading by the API server's own account, when the storm is over.
 func (g *gauge) read(ctx context.Context) (reading, error) {
-	var now reading
-	err := g.audit.ReadOn()
+	now, err := g.glance(ctx)
 	if err != nil {
 		return now, err
 	}
-	now.sent = g.audit.PerNamespace()[g.namespace]
 	if now.writes, err = g.cluster.EventWrites(ctx); err != nil {
 		return now, err
 	}
@@ -69,10 +97,7 @@ func (g *gauge) read(ctx context.Context) (reading, error) {
 	if events.RemainingItemCount != nil {
 		now.stored += *events.RemainingItemCount
 	}
-	if g.replica != nil {
-		now.decided, err = decisions(ctx, g.replica.MetricsURL)
-	}
-	return now, err
+	return now, nil
 }
 
 // decisions reads the webhook's own count of its decisions, by outcome.
@@ -116,7 +141,7 @@ func (g *gauge) watch(ctx context.Context, w io.Writer, done <-chan struct{}) er
 			over = true
 		case <-tick.C:
 		}
-		now, err := g.read(ctx)
+		now, err := g.glance(ctx)
 		if err != nil {
 			return err
 		}

@@ -8,22 +8,19 @@ import (
 	"os"
 	"os/exec"
 	"slices"
-	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/eventquota/eventquota/test/cluster"
 )
 
-// grantWriters lets the writers of all storms write Events, and kubelets do what they do with pods.
+// grantWriters lets the writers of all storms write Events.
 func grantWriters(ctx context.Context, c *cluster.Cluster) error {
 	writesEvents := rbacv1.PolicyRule{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch", "update"}}
-	endsPods := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list", "watch", "delete"}}
 	return errors.Join(
 		c.Grant(ctx, "demo-operators", "system:serviceaccounts:operators", writesEvents),
-		c.Grant(ctx, "demo-kubelets", "system:nodes", writesEvents, endsPods))
+		c.Grant(ctx, "demo-kubelets", "system:nodes", writesEvents))
 }
 
 // start makes the storm in a namespace, in a process of its own that gives way to others: elsewhere the clients of an API server are
@@ -33,19 +30,11 @@ func (s scenario) start(ctx context.Context, c *cluster.Cluster, namespace strin
 	if err != nil {
 		return err
 	}
-	kubeconfigs := []string{admin}
-	for _, w := range s.writers {
-		_, path, err := c.User(w.user, w.groups...)
-		if err != nil {
-			return err
-		}
-		kubeconfigs = append(kubeconfigs, path)
-	}
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
-	process := exec.CommandContext(ctx, "nice", "-n", "19", self, "-storm", s.name, "-namespace", namespace, "-kubeconfigs", strings.Join(kubeconfigs, ","))
+	process := exec.CommandContext(ctx, "nice", "-n", "19", self, "-storm", s.name, "-namespace", namespace, "-kubeconfig", admin)
 	process.Stderr = os.Stderr
 	in, err := process.StdinPipe() // ends with this process, and so does the storm
 	if err != nil {
@@ -59,7 +48,7 @@ func (s scenario) start(ctx context.Context, c *cluster.Cluster, namespace strin
 }
 
 // stormIn is that process.
-func stormIn(ctx context.Context, name, namespace, kubeconfigs string) error {
+func stormIn(ctx context.Context, name, namespace, kubeconfig string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
@@ -71,14 +60,10 @@ func stormIn(ctx context.Context, name, namespace, kubeconfigs string) error {
 	if at < 0 {
 		return fmt.Errorf("-storm %q: there is no such storm", name)
 	}
-	var configs []*rest.Config
-	for path := range strings.SplitSeq(kubeconfigs, ",") {
-		config, err := clientcmd.BuildConfigFromFlags("", path)
-		if err != nil {
-			return fmt.Errorf("-kubeconfigs: %w", err)
-		}
-		config.QPS = -1
-		configs = append(configs, config)
+	admin, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return fmt.Errorf("-kubeconfig: %w", err)
 	}
-	return all[at].run(ctx, namespace, configs[0], configs[1:])
+	admin.QPS = -1
+	return all[at].run(ctx, admin, namespace)
 }

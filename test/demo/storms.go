@@ -4,21 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/eventquota/eventquota/test/flood"
 	"github.com/eventquota/eventquota/test/storm"
-)
-
-const (
-	// pending pods cannot be scheduled, so that the scheduler writes about them.
-	pending = 200
-
-	widePods  = 1000
-	wideNodes = 20
 )
 
 // scenario is a storm that is measured with and without eventquota.
@@ -31,91 +20,50 @@ type scenario struct {
 	policy string
 	// shows are field selectors of the Events that are printed.
 	shows []string
-	// writers are who write its Events. None is an administrator, whose requests the API server would not queue.
-	writers []writer
-	// run makes the storm in a namespace, with the client configurations of an administrator and of the writers, and returns
-	// when it has done all that it does.
-	run func(ctx context.Context, namespace string, admin *rest.Config, writers []*rest.Config) error
+	// run makes the storm in a namespace, and returns when it has done all that it does. The administrator does not write Events
+	// itself, as the API server would not queue them: it impersonates those who do.
+	run func(ctx context.Context, admin *rest.Config, namespace string) error
 }
 
-// writer is a user who writes Events.
-type writer struct {
-	user   string
-	groups []string
-}
-
-// scenarios are the storms, on a cluster with a scheduler.
+// scenarios are the storms.
 func scenarios() []scenario {
-	kubelets := make([]writer, wideNodes)
-	for i := range kubelets {
-		kubelets[i] = writer{"system:node:" + storm.NodeName(i), []string{"system:nodes"}}
-	}
 	return []scenario{
 		{
 			name: "storm",
-			says: fmt.Sprintf(`A storm about few objects: 39 recorders write about the same five pods again and again,
-and the scheduler about %d pods that no node can take. No policy is applied.`, pending),
-			shows:   []string{"involvedObject.name=web-0", "involvedObject.name=pending-0"},
-			writers: []writer{{"system:serviceaccount:operators:noisy", []string{"system:serviceaccounts", "system:serviceaccounts:operators"}}},
-			run:     narrow,
+			says: `A storm about few objects: 39 recorders write about the same five pods again and again.
+No policy is applied.`,
+			shows: []string{"involvedObject.name=web-0"},
+			run:   narrow,
 		},
 		{
 			name: "wide", prefix: "wide_",
-			says: fmt.Sprintf(`A storm about many objects: %d pods are scheduled to %d nodes, started, deleted and killed.
-The scheduler and the kubelets write about eleven Events for each, so limits for each object
-do nothing. This policy gives each namespace a quota:`, widePods, wideNodes),
-			policy:  quota,
-			shows:   []string{"reason=EventsDropped"},
-			writers: kubelets,
-			run: func(ctx context.Context, namespace string, admin *rest.Config, kubelets []*rest.Config) error {
-				return storm.Wide{Namespace: namespace, Pods: widePods, Kubelets: kubelets}.Run(ctx, admin)
-			},
+			says: fmt.Sprintf(`A storm about many objects: the kubelets of %d nodes start and kill %d pods, all at once.
+They write eight Events about each, so limits for each object do nothing. This policy gives
+each namespace a quota:`, wideNodes, wideNodes*podsPerNode),
+			policy: quota,
+			shows:  []string{"reason=EventsDropped"},
+			run:    wide,
 		},
 	}
 }
 
-// narrow is the storm about few objects.
-func narrow(ctx context.Context, namespace string, admin *rest.Config, writers []*rest.Config) error {
-	client, err := kubernetes.NewForConfig(admin)
-	if err != nil {
-		return fmt.Errorf("make a client: %w", err)
-	}
-	stormers, both := errgroup.WithContext(ctx)
-	stormers.Go(func() error {
-		_, err := storm.Storm{
-			Namespace: namespace,
-			Pods:      5,
-			Events:    700,
-			Repeating: 12,
-			Similar:   12,
-			Series:    12,
-			Reasons:   3,
-		}.Run(both, writers[0])
-		return err
-	})
-	stormers.Go(func() error { return unschedulable(both, client, namespace) })
-	if err := stormers.Wait(); err != nil {
-		return err
-	}
-	// So that the scheduler has nothing more to write.
-	err = client.CoreV1().Pods(namespace).DeleteCollection(ctx,
-		metav1.DeleteOptions{GracePeriodSeconds: new(int64)}, metav1.ListOptions{})
-	if err != nil {
-		return fmt.Errorf("delete the pods: %w", err)
-	}
-	return nil
+// as is the administrator who impersonates a user.
+func as(admin *rest.Config, user flood.User) *rest.Config {
+	config := rest.CopyConfig(admin)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user.Name, Groups: user.Groups}
+	return config
 }
 
-// unschedulable creates pods that no node can take.
-func unschedulable(ctx context.Context, client kubernetes.Interface, namespace string) error {
-	for i := range pending {
-		_, err := client.CoreV1().Pods(namespace).Create(ctx, &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("pending-%d", i)},
-			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "pause", Image: "pause"}}},
-		}, metav1.CreateOptions{})
-		if err != nil {
-			return fmt.Errorf("create pod: %w", err)
-		}
-	}
-	return nil
+// narrow is the storm about few objects.
+func narrow(ctx context.Context, admin *rest.Config, namespace string) error {
+	_, err := storm.Storm{
+		Namespace: namespace,
+		Pods:      5,
+		Events:    200,
+		Repeating: 12,
+		Similar:   12,
+		Series:    12,
+		Reasons:   3,
+	}.Run(ctx, as(admin, flood.ServiceAccount("operators", "noisy")))
+	return err
 }
