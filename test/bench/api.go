@@ -62,12 +62,19 @@ func alternate(ctx context.Context, entrants []*entrant, window time.Duration, r
 	turns := max(1, int(window/sliceTime))
 	seen, spent := make([]sample, len(entrants)), make([]counts, len(entrants))
 	before := map[*cluster.Cluster]counts{}
-	for _, e := range entrants {
+	for at, e := range entrants {
 		now, err := count(ctx, e.cluster)
 		if err != nil {
 			return err
 		}
 		before[e.cluster] = now
+		if e.served != nil {
+			used, err := e.served.ProcessorTime()
+			if err != nil {
+				return err
+			}
+			spent[at].webhook -= used
+		}
 	}
 	for turn := range turns {
 		for i := range entrants {
@@ -87,6 +94,13 @@ func alternate(ctx context.Context, entrants []*entrant, window time.Duration, r
 		}
 	}
 	for i, e := range entrants {
+		if e.served != nil {
+			used, err := e.served.ProcessorTime()
+			if err != nil {
+				return err
+			}
+			spent[i].webhook += used
+		}
 		if err := e.figures(seen[i], spent[i], seen[i].elapsed, to); err != nil {
 			return fmt.Errorf("%s: %w", e.name, err)
 		}
@@ -147,9 +161,11 @@ func (s scenario) check(seen sample, spent counts) error {
 	return nil
 }
 
-// counts are what a control plane has counted, by a moment or within a time.
+// counts are what a control plane has counted, by a moment or within a time, and what processor time it took. That of a webhook is of
+// a whole round, in which it does nothing but for its scenario.
 type counts struct {
 	proposals, calls, failures int64
+	apiServer, webhook         time.Duration
 }
 
 func count(ctx context.Context, c *cluster.Cluster) (now counts, err error) {
@@ -161,16 +177,25 @@ func count(ctx context.Context, c *cluster.Cluster) (now counts, err error) {
 		now.calls += w.Total
 		now.failures += w.FailedOpen + w.FailedClosed
 	}
-	now.proposals, err = c.Proposals(ctx)
+	if now.proposals, err = c.Proposals(ctx); err != nil {
+		return now, err
+	}
+	now.apiServer, err = c.ProcessorTime(ctx)
 	return now, err
 }
 
 func (c counts) since(before counts) counts {
-	return counts{c.proposals - before.proposals, c.calls - before.calls, c.failures - before.failures}
+	return counts{
+		c.proposals - before.proposals, c.calls - before.calls, c.failures - before.failures,
+		c.apiServer - before.apiServer, c.webhook - before.webhook,
+	}
 }
 
 func (c *counts) add(more counts) {
-	*c = counts{c.proposals + more.proposals, c.calls + more.calls, c.failures + more.failures}
+	*c = counts{
+		c.proposals + more.proposals, c.calls + more.calls, c.failures + more.failures,
+		c.apiServer + more.apiServer, c.webhook + more.webhook,
+	}
 }
 
 // figures adds what one round says, if that is what was to be measured. A round in which webhook calls
@@ -188,6 +213,11 @@ func (s scenario) figures(seen sample, spent counts, during time.Duration, to fi
 	to[s.name+"_p50_ms"] = seen.quantile(0.50)
 	to[s.name+"_p99_ms"] = seen.quantile(0.99)
 	to[s.name+"_etcd_proposals_per_1000"] = per1000(float64(spent.proposals))
+	micros := func(d time.Duration) float64 { return float64(d.Microseconds()) / float64(seen.requests) }
+	to[s.name+"_apiserver_us"] = micros(spent.apiServer)
+	if s.webhook != nil && !s.settled {
+		to[s.name+"_webhook_us"] = micros(spent.webhook)
+	}
 	if q := s.limit; q != nil { // whose burst is used up
 		to[s.name+"_tokens_per_1000"] = per1000(float64(q.Tokens) * float64(during) / float64(q.Interval.Duration.Duration))
 	}

@@ -81,6 +81,7 @@ type entrant struct {
 	scenario
 
 	cluster *cluster.Cluster
+	served  *replica.Replica // nil without a webhook
 	load    *load
 	stop    func() error // of the webhook, which first settles what is pending
 }
@@ -104,7 +105,7 @@ func (b *bed) enter(ctx context.Context, s scenario, name string) (_ *entrant, e
 		if err != nil {
 			return nil, err
 		}
-		e.stop = sync.OnceValue(r.Stop)
+		e.served, e.stop = r, sync.OnceValue(r.Stop)
 		b.started = append(b.started, e.stop)
 		if err := r.InstallFor(ctx, namespace); err != nil {
 			return nil, err

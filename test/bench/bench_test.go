@@ -39,6 +39,7 @@ func TestEveryAimHasItsFigure(t *testing.T) {
 		s.figures(madeUp(s), got, got)
 	}
 	got.stormRatios()
+	must(t, comparePair(0, got, func(s storm) (stormSlice, error) { return madeUp(s), nil }))
 	var tables strings.Builder
 	for _, part := range []string{onlyHandlers, onlyPolicies, onlyRedis, onlySimulate} {
 		o := options{only: part, rounds: 1, seconds: 0.1, objects: 1000, namespaces: 10, simulated: 2000, output: filepath.Join(t.TempDir(), "bin", "bench.json")}
@@ -75,7 +76,7 @@ func TestEveryAimHasItsFigure(t *testing.T) {
 }
 
 func TestFiguresOfARun(t *testing.T) {
-	s := scenario{name: "api_x", limit: limit(100, 50, time.Second)}
+	s := scenario{name: "api_x", limit: limit(100, 50, time.Second), webhook: &webhook{ours, nil}}
 	for says, test := range map[string]struct {
 		requests, failures int
 		figure             string
@@ -83,9 +84,12 @@ func TestFiguresOfARun(t *testing.T) {
 	}{
 		"tokens are those of its time":     {4000, 0, "api_x_tokens_per_1000", 25},
 		"one with failed calls is no more": {1, 1, "api_x_webhook_failures", 1},
+		"of the API server for each":       {4000, 0, "api_x_apiserver_us", 1000},
+		"of the webhook for each":          {4000, 0, "api_x_webhook_us", 250},
 	} {
 		round := figures{}
-		if err := s.figures(sample{requests: test.requests, elapsed: time.Second}, counts{failures: int64(test.failures)}, 2*time.Second, round); err != nil {
+		spent := counts{calls: int64(test.requests), failures: int64(test.failures), apiServer: 4 * time.Second, webhook: time.Second}
+		if err := s.figures(sample{requests: test.requests, elapsed: time.Second}, spent, 2*time.Second, round); err != nil {
 			t.Error(err)
 		}
 		if round[test.figure] != test.want || test.failures > 0 && len(round) > 1 {

@@ -24,7 +24,6 @@ func (f figures) stormRatios() {
 	f.ratio("bystander_none_over_both", "bystander_none_p99_ms", "bystander_both_p99_ms")
 	f.ratio("bystander_nodes_both_over_quiet", "bystander_nodes_both_p99_ms", "bystander_nodes_quiet_p99_ms")
 	f.ratio("bystander_nodes_none_over_both", "bystander_nodes_none_p99_ms", "bystander_nodes_both_p99_ms")
-	f.ratio("api200_lane_drop_over_lane_deny", "api200_lane_drop_per_s", "api200_lane_deny_per_s")
 	f.ratio("api200_lane_drop_over_drop", "api200_lane_drop_per_s", "api200_drop_per_s")
 }
 

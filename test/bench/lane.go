@@ -7,6 +7,10 @@ import (
 	"time"
 )
 
+// pairTurns are how many slices of each of two storms of which only the answers are compared take turns in a round. From one slice
+// to the next the rate of answers changes by more than the two differ.
+const pairTurns = 6
+
 // benchLane measures in each round what the API server's other clients notice of each storm, and how many of its Events are answered,
 // in slices that alternate; and a LIST of what a churn of pods leaves.
 func benchLane(ctx context.Context, o options) (rounds []figures, err error) {
@@ -37,6 +41,10 @@ func benchLane(ctx context.Context, o options) (rounds []figures, err error) {
 		}
 		progress("round %d of %d: LIST in %.0f ms with eventquota, %.0f ms without", round+1, o.rounds, f["list_ms_with"], f["list_ms_without"])
 		f.stormRatios()
+		err = comparePair(round, f, func(s storm) (stormSlice, error) { return p.slice(ctx, s, o.stormTime()) })
+		if err != nil {
+			return nil, fmt.Errorf("round %d: %w", round+1, err)
+		}
 		rounds = append(rounds, f)
 	}
 	return append(rounds, totals), nil
@@ -60,6 +68,33 @@ func takeTurns(all []storm, round int, to, totals figures, measure func(storm) (
 			progress("one of the requests that failed: %v", seen.why)
 		}
 	}
+	return nil
+}
+
+// comparePair measures by how much eventquota that drops all answers fewer Events in the levels than a webhook that denies all.
+func comparePair(round int, to figures, measure func(storm) (stormSlice, error)) error {
+	var pair []storm
+	for _, s := range storms() {
+		if says := s.says(); says == "lane_deny" || says == "both" {
+			pair = append(pair, s)
+		}
+	}
+	answered, seconds := figures{}, figures{}
+	for turn := range pairTurns {
+		for i := range pair {
+			s := pair[(round+turn+i)%len(pair)]
+			seen, err := measure(s)
+			if err != nil {
+				return fmt.Errorf("%s: %w", s.says(), err)
+			}
+			if err := s.check(seen); err != nil {
+				return err
+			}
+			answered[s.treats] += float64(seen.events.Answered())
+			seconds[s.treats] += seen.events.Elapsed.Seconds()
+		}
+	}
+	to["api200_lane_drop_over_lane_deny"] = answered["lane_drop"] / seconds["lane_drop"] * seconds["lane_deny"] / answered["lane_deny"]
 	return nil
 }
 

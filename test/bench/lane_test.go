@@ -103,6 +103,28 @@ func TestStormsHaveAllTheirFigures(t *testing.T) {
 	}
 }
 
+func TestStormsOfWhichTheAnswersAreComparedTakeTurns(t *testing.T) {
+	var order []string
+	got := figures{}
+	must(t, comparePair(0, got, func(s storm) (stormSlice, error) {
+		order = append(order, s.treats)
+		seen := madeUp(s)
+		seen.events = flood.Result{Answers: map[int]int{s.want: 100 * len(order)}, Elapsed: time.Second}
+		if s.treats == "lane_drop" {
+			seen.events.Elapsed = 2 * time.Second
+		}
+		return seen, nil
+	}))
+	const turns = "lane_deny lane_drop lane_drop lane_deny"
+	if all := strings.Join(order, " "); all != strings.Join([]string{turns, turns, turns}, " ") {
+		t.Errorf("order %s, want %s and so on", all, turns)
+	}
+	// Each of a pair has the same Events in the end, and the second one takes twice as long.
+	if ratio := got["api200_lane_drop_over_lane_deny"]; ratio != 0.5 {
+		t.Errorf("ratio %g, want 0.5", ratio)
+	}
+}
+
 func TestStormsShareNoNamespace(t *testing.T) {
 	seen := map[string]string{}
 	for _, s := range storms() {

@@ -14,7 +14,8 @@ import (
 // The answers that a plain handler can give.
 const (
 	answerAllow = "allow"
-	answerDeny  = "deny"
+	answerDeny  = "deny" // as ours refuses what it merges
+	answerDrop  = "drop" // as ours refuses what a quota has no token for
 )
 
 // plainHandler answers every review alike, but allows dry-runs, and reads no
@@ -25,11 +26,16 @@ type plainHandler struct {
 	result  *metav1.Status
 }
 
-// newPlainHandler makes a handler that allows, or refuses as ours refuses what
-// it merges.
+// newPlainHandler makes a handler that allows, or refuses as ours refuses what it merges or drops.
 func newPlainHandler(answer string) plainHandler {
-	if answer == answerAllow {
+	switch answer {
+	case answerAllow:
 		return plainHandler{allowed: true}
+	case answerDrop:
+		return plainHandler{result: &metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests,
+			Message: `limit "all" of EventQuota bench is empty: next token at 2026-11-20T13:05:01Z, in 23h59m59.123s`,
+		}}
 	}
 	return plainHandler{result: &metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusConflict, Reason: metav1.StatusReasonAlreadyExists,

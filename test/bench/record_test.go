@@ -35,7 +35,10 @@ func complete(t *testing.T) publish.Record {
 			made["api200_"+way+"_per_s"+variant] = 1234.6
 		}
 	}
-	made["api200_lane_deny_per_s"] = 1300
+	made["api200_lane_deny_per_s"], made["api200_lane_drop_over_lane_deny"] = 1300, 0.95
+	for _, s := range scenarios() {
+		made[s.name+"_apiserver_us"], made[s.name+"_webhook_us"] = 1234.5, 321.4
+	}
 	made.stormRatios()
 	for _, with := range []string{"_with", "_without"} {
 		made["list_ms"+with], made["list_bytes"+with] = 1500, 2.34e6

@@ -55,6 +55,7 @@ func scenarios() []scenario {
 		{name: "api_admit", event: flood.Distinct, want: []int{created}, webhook: &webhook{ours, nil}},
 		{name: "api_eventratelimit", event: flood.Repeats, want: []int{dropped}, limited: true},
 		{name: "api_deny", event: flood.Repeats, want: []int{merged}, webhook: &webhook{plain, []string{"--answer=" + answerDeny}}},
+		{name: "api_refuse", event: flood.Distinct, want: []int{dropped}, webhook: &webhook{plain, []string{"--answer=" + answerDrop}}},
 		{name: "api_merge", event: flood.Repeats, want: []int{merged}, webhook: &webhook{ours, nil}},
 		{
 			name: "api_drop", event: flood.Distinct, want: []int{dropped}, webhook: &webhook{ours, nil},
@@ -94,5 +95,5 @@ limits:
 func apiRatios(f figures) {
 	f.ratio("api_admit_over_noop", "api_admit_per_s", "api_noop_per_s")
 	f.ratio("api_merge_over_deny", "api_merge_per_s", "api_deny_per_s")
-	f.ratio("api_drop_over_deny", "api_drop_per_s", "api_deny_per_s")
+	f.ratio("api_drop_over_deny", "api_drop_per_s", "api_refuse_per_s") // with the same Events and status code
 }

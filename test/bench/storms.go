@@ -50,8 +50,8 @@ const (
 
 // storms are all, in the order of the table.
 func storms() []storm {
-	const created, merged, dropped = http.StatusCreated, http.StatusConflict, http.StatusTooManyRequests
-	drops, denies := &webhook{ours, []string{"--deadline=200ms"}}, &webhook{plain, []string{"--answer=" + answerDeny}}
+	const created, dropped = http.StatusCreated, http.StatusTooManyRequests
+	drops, denies := &webhook{ours, []string{"--deadline=200ms"}}, &webhook{plain, []string{"--answer=" + answerDrop}}
 	lane := storm{name: "lane", treats: "lane", plane: lanePlane, want: created}
 	both := storm{name: "both", treats: "lane_drop", plane: lanePlane, webhook: drops, limit: noTokens(), want: dropped}
 	// Those that are compared are neighbors.
@@ -59,10 +59,10 @@ func storms() []storm {
 		{name: "quiet"},
 		{name: "none", treats: "none", want: created},
 		{name: "eventratelimit", treats: "eventratelimit", plane: limitedPlane, want: dropped},
-		{name: "deny", treats: "deny", webhook: denies, want: merged},
+		{name: "deny", treats: "deny", webhook: denies, want: dropped},
 		{name: "webhook", treats: "drop", webhook: drops, limit: noTokens(), want: dropped},
 		lane,
-		{name: "lane_deny", treats: "lane_deny", plane: lanePlane, webhook: denies, want: merged},
+		{name: "lane_deny", treats: "lane_deny", plane: lanePlane, webhook: denies, want: dropped},
 		both,
 	}
 	nodes := slices.DeleteFunc(slices.Clone(all), func(s storm) bool { return s.webhook == denies })

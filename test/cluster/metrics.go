@@ -2,9 +2,11 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"time"
 
 	dto "github.com/prometheus/client_model/go"
 )
@@ -34,6 +36,19 @@ func (c *Cluster) Proposals(ctx context.Context) (int64, error) {
 		return 0, fmt.Errorf("etcd has no metric %s", committed)
 	}
 	return total(families[committed], nil), nil
+}
+
+// ProcessorTime is what the API server has used since its start, in steps of 10 ms.
+func (c *Cluster) ProcessorTime(ctx context.Context) (time.Duration, error) {
+	families, err := c.apiServerMetrics(ctx)
+	if err != nil {
+		return 0, err
+	}
+	used := families["process_cpu_seconds_total"].GetMetric()
+	if len(used) != 1 {
+		return 0, errors.New("kube-apiserver has no metric process_cpu_seconds_total")
+	}
+	return time.Duration(used[0].GetCounter().GetValue() * float64(time.Second)), nil
 }
 
 // EventWrites returns how many requests to write an Event the API server has sent to

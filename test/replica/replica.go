@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/prometheus/procfs"
+
 	"github.com/eventquota/eventquota/test/cluster"
 )
 
@@ -85,6 +87,19 @@ func (r *Replica) Stop() error {
 func (r *Replica) PeakMemory() int64 {
 	used, _ := r.process.ProcessState.SysUsage().(*syscall.Rusage)
 	return used.Maxrss << 10 // it is in KiB
+}
+
+// ProcessorTime is what the process has used so far, in steps of 10 ms.
+func (r *Replica) ProcessorTime() (time.Duration, error) {
+	process, err := procfs.NewProc(r.process.Process.Pid)
+	if err != nil {
+		return 0, fmt.Errorf("read the processor time of the webhook: %w", err)
+	}
+	stat, err := process.Stat()
+	if err != nil {
+		return 0, fmt.Errorf("read the processor time of the webhook: %w", err)
+	}
+	return time.Duration(stat.CPUTime() * float64(time.Second)), nil
 }
 
 // Kill ends the process at once, so that it loses what it owes, if it has not
