@@ -68,12 +68,8 @@ func alternate(ctx context.Context, entrants []*entrant, window time.Duration, r
 			return err
 		}
 		before[e.cluster] = now
-		if e.served != nil {
-			used, err := e.served.ProcessorTime()
-			if err != nil {
-				return err
-			}
-			spent[at].webhook -= used
+		if spent[at].webhook, err = e.webhookTime(); err != nil {
+			return err
 		}
 	}
 	for turn := range turns {
@@ -94,13 +90,11 @@ func alternate(ctx context.Context, entrants []*entrant, window time.Duration, r
 		}
 	}
 	for i, e := range entrants {
-		if e.served != nil {
-			used, err := e.served.ProcessorTime()
-			if err != nil {
-				return err
-			}
-			spent[i].webhook += used
+		used, err := e.webhookTime()
+		if err != nil {
+			return err
 		}
+		spent[i].webhook = used - spent[i].webhook
 		if err := e.figures(seen[i], spent[i], seen[i].elapsed, to); err != nil {
 			return fmt.Errorf("%s: %w", e.name, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -84,6 +85,14 @@ type entrant struct {
 	served  *replica.Replica // nil without a webhook
 	load    *load
 	stop    func() error // of the webhook, which first settles what is pending
+}
+
+// webhookTime is the processor time that its webhook has used; 0 without one.
+func (e *entrant) webhookTime() (time.Duration, error) {
+	if e.served == nil {
+		return 0, nil
+	}
+	return e.served.ProcessorTime()
 }
 
 // enter makes an entrant of a scenario, in a namespace of its own, which is named after name.
