@@ -215,12 +215,12 @@ func TestNoNamespaceHidesAnother(t *testing.T) {
 	quiet := event("pod", "m", 0)
 	decide(t, s, quiet, l)
 	decide(t, s, event("pod", "m", 1), l)
-	noisy := make([]goredis.Z, 3*redis.Indexed)
+	noisy := make([]goredis.Z, 20*redis.IndexPage)
 	for i := range noisy {
 		group := store.KeyOf(fmt.Sprint(i))
 		noisy[i] = goredis.Z{Score: 1, Member: string(group[:]) + "noisy"}
 	}
-	if err := client.ZAdd(t.Context(), s.IndexKey(quiet.Group), noisy...).Err(); err != nil {
+	if err := client.ZAdd(t.Context(), s.IndexKey(), noisy...).Err(); err != nil {
 		t.Fatal(err)
 	}
 	share := func(namespace string, _ store.Key) bool { return namespace == "noisy" }

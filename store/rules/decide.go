@@ -270,15 +270,20 @@ const ahead = 10 * time.Minute
 
 // clipped is w as it may become state: every text within its bound, every time one that a clock may show.
 func clipped(now time.Time, w store.Write) store.Write {
-	w.Namespace, w.Name = store.Clip(w.Namespace, nameBytes), store.Clip(w.Name, nameBytes)
-	w.Reason, w.Text = store.Clip(w.Reason, reasonBytes), store.Clip(w.Text, messageBytes)
-	w.About = clippedObject(w.About)
-	w.Source.Component, w.Source.Host = store.Clip(w.Source.Component, nameBytes), store.Clip(w.Source.Host, nameBytes)
+	w = clippedTexts(w)
 	w.At, w.First = plausible(now, w.At), plausible(now, w.First)
 	if w.At.IsZero() {
 		w.At = now
 	}
 	w.Count = max(w.Count, 1)
+	return w
+}
+
+func clippedTexts(w store.Write) store.Write {
+	w.Namespace, w.Name = store.Clip(w.Namespace, nameBytes), store.Clip(w.Name, nameBytes)
+	w.Reason, w.Text = store.Clip(w.Reason, reasonBytes), store.Clip(w.Text, messageBytes)
+	w.About = clippedObject(w.About)
+	w.Source.Component, w.Source.Host = store.Clip(w.Source.Component, nameBytes), store.Clip(w.Source.Host, nameBytes)
 	return w
 }
 

@@ -79,6 +79,18 @@ func (d *Drops) Merge(o *Drops) {
 	}
 }
 
+// Size estimates the memory of d, in bytes; 0 for none.
+func (d *Drops) Size() int64 {
+	if d.Total == 0 {
+		return 0
+	}
+	n := noticeBytes + objectBytes(&d.About) + len(d.Bucket) + len(d.Policy) + tallies(d.Reasons) + tallies(d.Sources)
+	for _, object := range d.Objects {
+		n += textBytes + len(object)
+	}
+	return int64(n)
+}
+
 // tally adds to a count. Past the bound, the last entry counts the rest.
 func tally(all []store.Tally, more store.Tally) []store.Tally {
 	for i := range all {

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/eventquota/eventquota/store"
@@ -20,6 +21,46 @@ type Op struct {
 	More  int64
 	Names []uint64
 }
+
+// Compact is o for a backlog: every text is clipped and a copy of its own, and of Limits there are only the numbers and
+// whether there are quotas.
+func (o *Op) Compact() *Op {
+	c := *o
+	w := clippedTexts(o.Write)
+	for _, text := range []*string{
+		&w.Namespace, &w.Name, &w.Reason, &w.Text, &w.Source.Component, &w.Source.Host,
+		&w.About.APIVersion, &w.About.Kind, &w.About.Namespace, &w.About.Name, &w.About.UID, &c.Decision.Into,
+	} {
+		*text = strings.Clone(*text)
+	}
+	c.Decision.Into = store.Clip(c.Decision.Into, nameBytes)
+	if w.Update != nil {
+		u := *w.Update
+		u.UID = strings.Clone(store.Clip(u.UID, nameBytes))
+		w.Update = &u
+	}
+	c.Write = w
+	l := *o.Limits
+	l.Spam = store.Bucket{Limit: l.Spam.Limit, Key: l.Spam.Key, Silent: l.Spam.Silent,
+		Name: store.Clip(l.Spam.Name, nameBytes), Policy: store.Clip(l.Spam.Policy, nameBytes), About: clippedObject(l.Spam.About)}
+	l.Quotas = make([]store.Bucket, min(len(l.Quotas), 1))
+	c.Limits = &l
+	if empty := c.Decision.Empty; empty != nil {
+		c.Decision.Empty = &store.Bucket{Key: empty.Key}
+	}
+	return &c
+}
+
+// Size estimates the memory of o after Compact, in bytes.
+func (o *Op) Size() int64 {
+	w := &o.Write
+	n := opBytes + len(w.Namespace) + len(w.Name) + len(w.Reason) + len(w.Text) + len(w.Source.Component) + len(w.Source.Host) +
+		objectBytes(&w.About) + len(o.Decision.Into) + len(o.Names)*keyBytes + objectBytes(&o.Limits.Spam.About)
+	return int64(n)
+}
+
+// opBytes are those of an Op without its texts: of it, its Write with an Update, its Limits with a quota, and its Decision.
+const opBytes = 1536
 
 // Join adds another write that was refused like that of o, and was the first under its name too.
 func (o *Op) Join(other *Op) {
