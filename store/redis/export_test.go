@@ -13,8 +13,8 @@ func (s *Store) GroupKey(group store.Key) string { return s.groupKey(group) }
 // IndexKey is the key of the index.
 func (s *Store) IndexKey() string { return s.index }
 
-// IndexPage is how much of the index one script reads, and ReadAtOnce how many registers.
-const IndexPage, ReadAtOnce = indexPage, readAtOnce
+// Indexed is how much of the index a claim looks at, and ReadAtOnce how many registers one script reads.
+const Indexed, ReadAtOnce = indexPage * indexPages, readAtOnce
 
 // QuotaKey is the key of a quota.
 func (s *Store) QuotaKey(quota store.Key) string { return s.quotaKey(quota) }

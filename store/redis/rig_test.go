@@ -62,8 +62,8 @@ func newClocked(t testing.TB, client redisclient.Caller, c *clock) clocked {
 	t.Helper()
 	source := redis.Source()
 	for old, changed := range map[string]string{
-		"redis.call('TIME')":                               "{0, table.remove(ARGV)}",
-		", 'PX', expiry)":                                  ")",
+		"redis.call('TIME')": "{0, table.remove(ARGV)}",
+		", 'PX', expiry)":    ")",
 		", 'PX', math.ceil((at - now + used) / 1000) + 1)": ")",
 	} {
 		if strings.Count(source, old) != 1 {
