@@ -191,12 +191,16 @@ func (g *Group) expect(now int64, key store.Key, aggregate bool, w *store.Write,
 	if r == nil {
 		r = g.add(key)
 	}
-	before := r.Own
-	if r.Name != w.Name {
-		before = g.reported(now, w, l, true)
+	before, guessed := g.reported(now, w, l, true)
+	if r.Name == w.Name && !r.Partial {
+		before = r.Own
+	} else {
 		g.forget(nameKey(w.Name))
+	}
+	if r.Name != w.Name {
 		r.Own, r.Admitted = 0, now
 	}
+	r.Guessed = guessed
 	r.ID = g.id() // what becomes of a write that was claimed before says nothing about this Event
 	if g.byKey(key) == nil {
 		r.Key = key
@@ -209,7 +213,7 @@ func (g *Group) expect(now int64, key store.Key, aggregate bool, w *store.Write,
 	if r.Aggregate {
 		r.hear(w.Text, max(w.Count-before, 1), l.KeepMessages)
 	}
-	r.Written = w.Count
+	r.Written, r.Decided = w.Count, now
 	r.created(now)
 	r.Due = 0
 	if r.Total != r.Written {
