@@ -327,7 +327,7 @@ func TestARegisterOutlivesADoubt(t *testing.T) {
 
 // What is decided without Redis stays within the bound, however long the texts are, and none of it is lost.
 func TestDecisionsWithoutRedisAreBoundedInBytes(t *testing.T) {
-	const objects, each, long, most = 64, 2048, 128 << 10, 160 << 20
+	const objects, each, long, most = 64, 256, 128 << 10, 160 << 20
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	var away atomic.Bool
 	var unreported int64
@@ -340,6 +340,7 @@ func TestDecisionsWithoutRedisAreBoundedInBytes(t *testing.T) {
 		Prefix: "test:", StepTimeout: patient,
 		Unreported: func(_ time.Time, _ string, _ store.Key, d *rules.Drops) { unreported += d.Total },
 	})
+	text := strings.Repeat("x", long)
 	l, wanted := limits(1<<20), int64(0)
 	l.MaxEvents = 1 << 20
 	away.Store(true)
@@ -347,12 +348,10 @@ func TestDecisionsWithoutRedisAreBoundedInBytes(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	for n := range objects * each {
-		w := event(fmt.Sprint("pod-", n%objects), fmt.Sprint(n/objects/4), n)
-		text := strings.Repeat(fmt.Sprint(n%10), long)
+		w := event(fmt.Sprint("pod-", n%objects), fmt.Sprint(n/objects/64), n)
 		w.Text, w.Reason, w.About.UID = text, text, text
-		w.Update = nil
-		if n%2 == 1 {
-			w.Name, w.Count = fmt.Sprint(w.Name, text), 2
+		if n%2 == 1 { // which no other joins
+			w.Name, w.Count = w.Name+text[:200], 2
 		}
 		if d := s.DecideLocally(w, l); !d.Verdict.Admits() {
 			wanted += d.Occurrences
@@ -426,15 +425,67 @@ func TestAnAttemptThatIsSentTwiceIsCarriedOutOnce(t *testing.T) {
 			t.Errorf("%v, want it admitted", d.Verdict)
 		}
 	}
-	group := event("pod", "", 0).Group
-	state, err := s.Peek(t.Context(), []store.Key{group}, []store.Key{store.KeyOf("quota")})
+	checkTokens(t, s, l, 7, 7)
+}
+
+// An attempt that is sent again after others have changed what it wrote was carried out, too.
+func TestAnAttemptThatIsSentAgainLateIsCarriedOutOnce(t *testing.T) {
+	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
+	other, l := newStore(t, client), withQuota(limits(10), quota(10))
+	var twice atomic.Bool
+	s := newStore(t, caller(func(ctx context.Context, cmds ...goredis.Cmder) error {
+		if twice.CompareAndSwap(true, false) {
+			_ = client.Call(ctx, goredis.NewCmd(ctx, cmds[0].Args()...))
+			decide(t, other, event("pod", "other", 7), l)
+		}
+		return client.Call(ctx, cmds...)
+	}))
+	decide(t, s, event("pod", "first", 0), l)
+	twice.Store(true)
+	if d := decide(t, s, event("pod", "second", 1), l); d.Verdict != store.Admit {
+		t.Errorf("%v, want it admitted", d.Verdict)
+	}
+	checkTokens(t, s, l, 7, 7)
+}
+
+// checkTokens holds the spam filter and the quota of the pod to the tokens that they must have.
+func checkTokens(t *testing.T, s *redis.Store, l store.Limits, spam, quotas int) {
+	t.Helper()
+	group, key := event("pod", "", 0).Group, l.Quotas[0].Key
+	state, err := s.Peek(t.Context(), []store.Key{group}, []store.Key{key})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if left := state.Levels[store.KeyOf("quota")].Tokens(quota(10).Limit, state.At); left != 7 {
-		t.Errorf("%d tokens are left of the quota, want 7", left)
+	if left := state.Levels[key].Tokens(l.Quotas[0].Limit, state.At); left != quotas {
+		t.Errorf("%d tokens are left of the quota, want %d", left, quotas)
 	}
-	if left := state.Groups[group].Spam(l.Spam.Key).Tokens(l.Spam.Limit, state.At); left != 7 {
-		t.Errorf("%d tokens are left of the spam filter, want 7", left)
+	if left := state.Groups[group].Spam(l.Spam.Key).Tokens(l.Spam.Limit, state.At); left != spam {
+		t.Errorf("%d tokens are left of the spam filter, want %d", left, spam)
+	}
+}
+
+// What was answered takes its tokens once, whether the attempt that carried it was carried out or not, or was never sent.
+func TestWhatWasAnsweredTakesItsTokensOnce(t *testing.T) {
+	for says, hook := range map[string]func(call func() error) error{
+		"carried out, and the answer lost":     lose,
+		"not carried out, which nobody knows":  func(func() error) error { return io.ErrUnexpectedEOF },
+		"decided locally, as Redis is refused": func(func() error) error { return errRefused },
+	} {
+		t.Run(says, func(t *testing.T) {
+			client := hooked{connect(t, redistest.Start(t, redistest.Options{}).Addr()), make(chan func(func() error) error, 1)}
+			s, l := newStore(t, client), withQuota(limits(10), quota(10))
+			decide(t, s, event("pod", "first", 0), l)
+			client.hooks <- hook
+			w := event("pod", "second", 1)
+			_, err := s.Decide(t.Context(), time.Now(), w, l)
+			switch {
+			case errors.Is(err, errRefused):
+				s.DecideLocally(w, l)
+			case !errors.Is(err, store.ErrUnconfirmed):
+				t.Fatalf("Decide: %v", err)
+			}
+			s.Flush(t.Context())
+			checkTokens(t, s, l, 8, 8)
+		})
 	}
 }

@@ -15,7 +15,7 @@ import (
 type line struct {
 	key       store.Key
 	namespace string
-	// shown is what is known of the group, by the copy and by what Redis does not surely know; nil for nothing.
+	// shown is the group of the copy; nil where nothing is known of it, or local says more.
 	shown atomic.Pointer[rules.Group]
 
 	mu         sync.Mutex
@@ -69,27 +69,38 @@ func (ls *lines) leave(ln *line, size int64) {
 	ls.all.Shrink(0)
 }
 
-// look is what is known of a group, nil for nothing. It is not to be changed.
+// look is a copy of what is known of a group, nil for nothing.
 func (ls *lines) look(key store.Key) *rules.Group {
 	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	if place := ls.all.Get(key); place != nil {
-		return place.Value.shown.Load()
+	place := ls.all.Get(key)
+	ls.mu.Unlock()
+	if place == nil {
+		return nil
+	}
+	ln := place.Value
+	if g := ln.shown.Load(); g != nil {
+		return g.Clone()
+	}
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	switch {
+	case ln.local != nil:
+		return ln.local.Clone()
+	case !ln.copy.version.IsZero():
+		return ln.copy.group.Clone()
 	}
 	return nil
 }
 
-// show lets others see what is known, and returns the size of the line. The caller holds the lock of the line.
+// show lets others see the copy, and returns the size of the line. The caller holds the lock of the line.
 func (ln *line) show() int64 {
 	size := lineBytes + ln.copy.group.Size()
 	switch {
 	case ln.local != nil:
 		size += ln.local.Size()
-		ln.shown.Store(ln.local)
+		ln.shown.Store(nil)
 	case !ln.copy.version.IsZero():
 		ln.shown.Store(ln.copy.group)
-	default:
-		ln.shown.Store(nil)
 	}
 	return size
 }
@@ -110,10 +121,7 @@ func (s *Store) use(namespace string, key store.Key, f func(ln *line)) {
 func (s *Store) locally(namespace string, key store.Key, now time.Time, fresh store.Key, f func(*rules.Group)) {
 	s.use(namespace, key, func(ln *line) {
 		g := ln.local
-		switch {
-		case g != nil:
-			g = g.Clone()
-		default:
+		if g == nil {
 			if g = ln.copy.group; ln.attempt != nil && ln.attempt.to.group != nil {
 				g = ln.attempt.to.group
 			}

@@ -208,9 +208,7 @@ func (s *Store) guess(w *store.Write, l *store.Limits) guess {
 	with := s.wallet(w.Namespace)
 	r := guess{at: with.now}
 	g := s.lines.look(w.Group)
-	if r.known = g != nil && !g.Expired(r.at); r.known {
-		g = g.Clone()
-	} else {
+	if r.known = g != nil && !g.Expired(r.at); !r.known {
 		g = &rules.Group{}
 	}
 	r.Decision, r.changed = g.Decide(r.at, store.Key{}, *w, l, with.ask(l.Quotas))
