@@ -489,3 +489,29 @@ func TestWhatWasAnsweredTakesItsTokensOnce(t *testing.T) {
 		})
 	}
 }
+
+// A write that changes no register takes its tokens only. Where the answer is lost it stands, and they are spent.
+func TestATokenWithoutARegister(t *testing.T) {
+	client := hooked{connect(t, redistest.Start(t, redistest.Options{}).Addr()), make(chan func(func() error) error, 1)}
+	s, other := newStore(t, client), newStore(t, client)
+	l := store.Limits{Window: time.Minute, RepeatWindow: time.Minute, Quotas: []store.Bucket{quota(3)}}
+	if d := decide(t, s, event("first", "m", 0), l); d.Verdict != store.Admit {
+		t.Errorf("%v, want the first admitted", d.Verdict)
+	}
+	client.hooks <- lose
+	if d, err := s.Decide(t.Context(), time.Now(), event("second", "m", 0), l); d.Verdict != store.Admit || !errors.Is(err, store.ErrUnconfirmed) {
+		t.Errorf("%v, %v, want the second admitted, unconfirmed", d.Verdict, err)
+	}
+	client.hooks <- func(func() error) error { return errRefused }
+	if _, err := s.Decide(t.Context(), time.Now(), event("third", "m", 0), l); !errors.Is(err, errRefused) || errors.Is(err, store.ErrUnconfirmed) {
+		t.Errorf("%v, want that Redis was not asked", err)
+	}
+	decide(t, other, event("third", "m", 0), l)
+	if d := decide(t, s, event("fourth", "m", 0), l); d.Verdict != store.Drop || d.Unasked {
+		t.Errorf("%v, want the fourth dropped by what Redis says", d.Verdict)
+	}
+	keys, err := client.Caller.(*redisclient.Client).Keys(t.Context(), "*g:*").Result()
+	if len(keys) != 0 || err != nil {
+		t.Errorf("registers %v (%v), want none", keys, err)
+	}
+}

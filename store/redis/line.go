@@ -162,7 +162,7 @@ func (s *Store) stop() {
 	s.serving.Wait()
 }
 
-// idle reports whether no line is served.
+// busy is how many lines somebody uses.
 func (ls *lines) busy() int {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()

@@ -141,8 +141,8 @@ func (s *Store) count(ctx context.Context, others []string) (n int64, err error)
 	return n, err
 }
 
-// reachWith is how many registers that wait for Redis are asked about with the index.
-const reachWith = 16
+// reachWith is how many registers that wait for Redis are named with the index, which reads none of them.
+const reachWith = 1024
 
 // Reach reports whether Redis answers, also for some registers for which something waits: in a Cluster whose slot is on
 // its way to another server, it answers for keys that are at one place only.

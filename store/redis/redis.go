@@ -167,7 +167,7 @@ func (s *Store) Decide(ctx context.Context, _ time.Time, w store.Write, l store.
 
 // decide decides a write by what is known here if that is certain, and by an attempt if not.
 func (s *Store) decide(ctx context.Context, w *store.Write, l *store.Limits) (store.Decision, error) {
-	for {
+	for asked := false; ; asked = true {
 		g := s.guess(w, l)
 		switch {
 		case g.Verdict == store.Drop && g.known && g.Empty == &l.Spam && !l.ChargeMerged:
@@ -176,7 +176,7 @@ func (s *Store) decide(ctx context.Context, w *store.Write, l *store.Limits) (st
 			g.Unasked = true
 			return g.Decision, nil
 		case g.Verdict == store.Drop && !g.changed: // by a quota, and there is nothing to write down of it
-			g.Unasked = true
+			g.Unasked = !asked
 			return g.Decision, nil
 		case !g.Verdict.Admits() || g.changed:
 			return s.do(ctx, w.Group, &call{namespace: w.Namespace, Op: rules.Op{Write: *w, Limits: l}})

@@ -16,7 +16,7 @@ var ErrOpen = errors.New("circuit breaker is open: Redis does not answer")
 
 // Breaker is a Caller that keeps calls from a Redis that does not answer: they fail at once. It is open when so many calls
 // in a row failed because of Redis, see Unavailable, or half of those that ended in the last ten seconds, if these
-// are enough to tell. Then it lets probes through from time to time, and closes if all of them succeed.
+// are enough to tell. Then it lets nothing through but probes of Run, from time to time, and closes if all of them succeed.
 type Breaker struct {
 	caller  Caller
 	options BreakerOptions
@@ -70,10 +70,16 @@ func NewBreaker(c Caller, o BreakerOptions) *Breaker {
 // Closed reports whether calls reach Redis.
 func (b *Breaker) Closed() bool { return b.circuit.State() == gobreaker.StateClosed }
 
+// probing marks the context of a probe.
+type probing struct{}
+
 // Call implements Caller.
 func (b *Breaker) Call(ctx context.Context, cmds ...redis.Cmder) (err error) {
-	done, err := b.circuit.Allow()
-	if err != nil {
+	var done func(error)
+	if b.Closed() || ctx.Value(probing{}) != nil {
+		done, _ = b.circuit.Allow()
+	}
+	if done == nil {
 		for _, cmd := range cmds {
 			cmd.SetErr(ErrOpen)
 		}
@@ -110,8 +116,8 @@ func (b *Breaker) hurried(ctx context.Context, begun time.Time) bool {
 	return bounded && time.Until(deadline) < time.Millisecond && time.Since(begun) < b.options.Deadline-time.Millisecond
 }
 
-// Run asks Redis with probe while the breaker is about to close, until ctx ends, so that the return of Redis is noticed
-// even when nothing else calls it.
+// Run asks Redis with probe while the breaker is about to close, until ctx ends. Without it an open breaker stays open. What
+// probe calls is to be like what failed.
 func (b *Breaker) Run(ctx context.Context, probe func(context.Context) error) {
 	tick := time.NewTicker(openFor / 2)
 	defer tick.Stop()
@@ -122,7 +128,7 @@ func (b *Breaker) Run(ctx context.Context, probe func(context.Context) error) {
 		case <-tick.C:
 		}
 		if b.circuit.State() == gobreaker.StateHalfOpen {
-			within, cancel := context.WithTimeout(ctx, b.options.Deadline)
+			within, cancel := context.WithTimeout(context.WithValue(ctx, probing{}, true), b.options.Deadline)
 			_ = probe(within) // the breaker counts its error
 			cancel()
 		}
