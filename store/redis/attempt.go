@@ -147,7 +147,7 @@ func (s *Store) serve(ctx context.Context, ln *line) {
 			s.fail(t, err)
 			continue
 		}
-		late, held := s.finish(t, answer)
+		late, held := s.conclude(t, answer)
 		if behind, took = behind+1, s.opts.Now().Sub(t.sent); !late {
 			behind = 0
 		}
@@ -160,6 +160,13 @@ func (s *Store) serve(ctx context.Context, ln *line) {
 // panicked says of the first panic where it was.
 func (s *Store) panicked(v any) {
 	s.once.Do(func() { s.opts.Problem(fmt.Errorf("%w in the Redis store: %v\n%s", errPanic, v, debug.Stack())) })
+}
+
+// survive is deferred where a panic ends nothing but the function.
+func (s *Store) survive() {
+	if v := recover(); v != nil {
+		s.panicked(v)
+	}
 }
 
 // crashed ends what a line was at. The caller holds its lock.
@@ -272,8 +279,8 @@ const (
 	overtaken  = 2
 )
 
-// finish handles the answer to an attempt. The calls are over if it was carried out, or if the register cannot be read.
-func (s *Store) finish(t *attempt, answer []any) (behind, held bool) {
+// conclude handles the answer to an attempt. The calls are over if it was carried out, or if the register cannot be read.
+func (s *Store) conclude(t *attempt, answer []any) (behind, held bool) {
 	ln := t.line
 	ln.mu.Lock()
 	defer ln.mu.Unlock()

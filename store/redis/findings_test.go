@@ -515,3 +515,21 @@ func TestATokenWithoutARegister(t *testing.T) {
 		t.Errorf("registers %v (%v), want none", keys, err)
 	}
 }
+
+// The first attempt of a process whose clock is wrong is made again by the clock of Redis: nothing is due hours late, or early.
+func TestTheFirstAttemptGoesByTheClockOfRedis(t *testing.T) {
+	for _, by := range []time.Duration{-7 * time.Hour, 7 * time.Hour, time.Minute} {
+		client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
+		s := redis.New(client, redis.Options{
+			Prefix: "test:", StepTimeout: patient, Now: func() time.Time { return time.Now().Add(by) },
+		})
+		if d := decide(t, s, event("pod", "m", 0), limits(0)); d.Verdict != store.Drop {
+			t.Fatalf("%v, want a drop", d.Verdict)
+		}
+		for _, p := range claimAll(t, s) {
+			if off := time.Until(p.Due) - limits(0).WriteInterval; off.Abs() > 5*time.Second {
+				t.Errorf("by a clock that is %v wrong it is due %v off", by, off)
+			}
+		}
+	}
+}

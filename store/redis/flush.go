@@ -60,6 +60,7 @@ func (s *Store) Flush(ctx context.Context) {
 	attempts.SetLimit(attemptsAtOnce)
 	for register, namespace := range s.backlog.registers(s.opts.Now()) {
 		attempts.Go(func() error {
+			defer s.survive()
 			if failed.Load() {
 				return nil
 			}
@@ -96,11 +97,7 @@ func (s *Store) spillSince(since time.Time) {
 // spill hands what waits for a register to Options.Unreported, as drops: the notices of replicas add up, and conflict
 // with nothing. Of what was admitted there is nothing to report.
 func (s *Store) spill(register store.Key, wt *waiting) {
-	defer func() {
-		if v := recover(); v != nil {
-			s.panicked(v)
-		}
-	}()
+	defer s.survive()
 	now := s.opts.Now()
 	for _, it := range wt.all() {
 		d := it.drops

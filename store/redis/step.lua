@@ -41,9 +41,9 @@ end
 --
 -- Where the register has the expected version, '' for none, every bucket has its tokens, the time of the step is not after now nor
 -- older than age, and the register is not reserved for another, it becomes value, the index follows it, and the tokens are taken:
--- {now, 1, 0, '', levels}. The same where the register has that value already. Otherwise nothing changes, but that the register
--- is reserved for the writer if reserve is above 0 and the version another: {now, 2, held, current, levels} where the version is
--- another, or {now, 0, held, '', levels}.
+-- {now, 1, 0, '', levels}. Otherwise nothing changes, but that the register is reserved for the writer if reserve is above 0 and
+-- the version another: {now, 2, held, current, levels} where the version is another, or {now, 0, held, '', levels}. An attempt
+-- that is sent again finds its own version, or that others have seen it.
 if ARGV[1] == 'step' then
   local expected, writer, value, step, age = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6])
   local expiry, member, reserve = ARGV[7], ARGV[8], tonumber(ARGV[9])
@@ -51,10 +51,6 @@ if ARGV[1] == 'step' then
   local version = string.sub(current, 1, 16)
   local answer = {now, 0, 0, ''}
   local ok, levels = tokens(3, 10, answer)
-  if version == string.sub(value, 1, 16) then
-    answer[2] = 1
-    return answer
-  end
   local reserved = string.sub(current, 33, 33) == 'R'
   local held = reserved and string.sub(current, 34, 41) ~= writer and now < (tonumber(string.sub(current, 42, 57)) or 0)
   if version == expected and ok and not held and step <= now and now - step <= age then
