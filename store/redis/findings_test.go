@@ -92,12 +92,55 @@ func TestTheIndexFollowsTheRegisters(t *testing.T) {
 		t.Errorf("%d pending (%v), want none", n, err)
 	}
 	decide(t, s, event("settled", "m", 1), l)
+	for _, p := range claimAll(t, s) {
+		if err := s.Complete(t.Context(), time.Now(), p, store.Outcome{UID: "u", ResourceVersion: "1"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := s.Pending(t.Context()); n != 0 || err != nil {
+		t.Errorf("%d pending (%v) once all is settled, want none", n, err)
+	}
+	decide(t, s, event("settled", "m", 2), l)
 	if err := client.Del(t.Context(), s.IndexKey()).Err(); err != nil {
 		t.Fatal(err)
 	}
-	decide(t, s, event("settled", "m", 2), l)
+	decide(t, s, event("settled", "m", 3), l)
 	if n := pendingTotal(t, s); n != 2 {
 		t.Errorf("%d occurrences are pending, want 2", n)
+	}
+}
+
+// A register that is reserved is changed by the writer that it is reserved for only, until that time, and its value is kept.
+func TestAReservationKeepsTheValue(t *testing.T) {
+	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
+	s, l := newStore(t, client), limits(10)
+	decide(t, s, event("pod", "m", 0), l)
+	key := s.GroupKey(event("pod", "m", 0).Group)
+	before := client.Get(t.Context(), key).Val()
+	// attempt sends an attempt of a writer, with how long to reserve the register, and returns the outcome and whether it is held.
+	attempt := func(writer, expected string, reserve time.Duration) (outcome, held any) {
+		now := client.Time(t.Context()).Val().UnixMicro()
+		answer, err := client.Eval(t.Context(), redis.Source(), []string{s.IndexKey(), key}, "step", expected, writer,
+			writer+"00000001"+before[16:], now, time.Minute.Microseconds(), 60000, "member", reserve.Microseconds()).Slice()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer[1], answer[2]
+	}
+	const first, second = "writer-1", "writer-2"
+	for range 2 { // a reservation that is over is replaced
+		attempt(first, "", time.Microsecond)
+	}
+	if value := client.Get(t.Context(), key).Val(); len(value) != len(before)+24 || value[:32]+"-"+value[57:] != before {
+		t.Errorf("the value is %q, want %q with a reservation", value, before)
+	}
+	attempt(first, "", time.Minute)
+	if outcome, held := attempt(second, before[:16], 0); outcome != int64(0) || held != int64(1) {
+		t.Errorf("another is answered %v, %v, want that it is held", outcome, held)
+	}
+	attempt(second, "", time.Minute) // which takes no reservation over
+	if outcome, _ := attempt(first, before[:16], 0); outcome != int64(1) {
+		t.Errorf("it is answered %v, want that its attempt is carried out", outcome)
 	}
 }
 

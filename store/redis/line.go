@@ -69,27 +69,30 @@ func (ls *lines) leave(ln *line, size int64) {
 	ls.all.Shrink(0)
 }
 
-// look is a copy of what is known of a group, nil for nothing.
-func (ls *lines) look(key store.Key) *rules.Group {
+// look calls f with what is known of a group, nil for nothing. f must not change or keep it.
+func (ls *lines) look(key store.Key, f func(*rules.Group)) {
 	ls.mu.Lock()
 	place := ls.all.Get(key)
 	ls.mu.Unlock()
 	if place == nil {
-		return nil
+		f(nil)
+		return
 	}
 	ln := place.Value
 	if g := ln.shown.Load(); g != nil {
-		return g.Clone()
+		f(g)
+		return
 	}
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
 	switch {
 	case ln.local != nil:
-		return ln.local.Clone()
+		f(ln.local)
 	case !ln.copy.version.IsZero():
-		return ln.copy.group.Clone()
+		f(ln.copy.group)
+	default:
+		f(nil)
 	}
-	return nil
 }
 
 // show lets others see the copy, and returns the size of the line. The caller holds the lock of the line.

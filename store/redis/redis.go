@@ -29,6 +29,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -203,16 +204,30 @@ type guess struct {
 	at      time.Time
 }
 
-// guess decides a write by the copies of its group and of its quotas, which it does not change.
+// guess decides a write by the copies of its group and of its quotas, which it does not change. Where every bucket has a token
+// as far as is known, Redis has to say what becomes of it: then the guess is only that it changes the group.
 func (s *Store) guess(w *store.Write, l *store.Limits) guess {
 	with := s.wallet(w.Namespace)
-	r := guess{at: with.now}
-	g := s.lines.look(w.Group)
-	if r.known = g != nil && !g.Expired(r.at); !r.known {
-		g = &rules.Group{}
-	}
-	r.Decision, r.changed = g.Decide(r.at, store.Key{}, *w, l, with.ask(l.Quotas))
+	r, grants := guess{at: with.now}, with.ask(l.Quotas)
+	tokens := !slices.ContainsFunc(grants, func(g rules.Grant) bool { return !g.OK })
+	s.lines.look(w.Group, func(g *rules.Group) {
+		if r.known = g != nil && !g.Expired(r.at); !r.known {
+			g = &rules.Group{}
+		}
+		if r.changed = tokens && (l.Merge || w.Update != nil) && hasToken(g, l, r.at); !r.changed {
+			r.Decision, r.changed = g.Clone().Decide(r.at, store.Key{}, *w, l, grants)
+		}
+	})
 	return r
+}
+
+// hasToken reports whether the spam filter of a group has a token.
+func hasToken(g *rules.Group, l *store.Limits, now time.Time) bool {
+	if l.Spam.Key.IsZero() {
+		return true
+	}
+	_, grant := g.Spam(l.Spam.Key).Take(l.Spam.Limit, now)
+	return grant.OK
 }
 
 // reportQuotaDrop reports what a quota has refused to the notice of that quota.

@@ -74,11 +74,14 @@ func (r *register) encode() ([]byte, error) {
 	}
 	due := int64(0)
 	if at := r.group.Due(); !at.IsZero() {
-		due = at.UnixMicro()
+		due = min(max(at.UnixMicro(), 1), 1e16-1)
 	}
-	value := make([]byte, 0, headerBytes+len(group))
-	value = append(value, r.version[:]...)
-	value = append(value, fmt.Sprintf("%016d-", min(max(due, 0), 1e16-1))...)
+	value := make([]byte, headerBytes, headerBytes+len(group))
+	copy(value, r.version[:])
+	for i, rest := headerBytes-2, due; i >= versionBytes; i, rest = i-1, rest/10 {
+		value[i] = '0' + byte(rest%10)
+	}
+	value[headerBytes-1] = '-'
 	return append(value, group...), nil
 }
 
