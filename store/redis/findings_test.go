@@ -316,7 +316,6 @@ func TestDecisionsAreRecordedInTheirOrder(t *testing.T) {
 			address := redistest.Start(t, redistest.Options{}).Addr()
 			client := hooked{connect(t, address), make(chan func(func() error) error, 1)}
 			s, other, l := newStore(t, client), newStore(t, connect(t, address)), limits(10)
-			l.Quotas = []store.Bucket{quota(1000)}
 			decide(t, s, event("pod", "m", 0), l)
 			write := func(count int64) store.Write {
 				w := event("pod", "m", 1)
