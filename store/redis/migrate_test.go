@@ -3,15 +3,21 @@ package redis_test
 import (
 	"context"
 	"fmt"
+	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/fallback"
 	"github.com/eventquota/eventquota/store/redis"
 	"github.com/eventquota/eventquota/store/redisclient"
+	"github.com/eventquota/eventquota/store/rules"
+	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
 // migrating is a Redis Cluster whose slot is on its way to another server, key by key. A script that names keys at both
@@ -116,4 +122,125 @@ func TestTheBreakerDoesNotFlapWhileASlotIsOnItsWay(t *testing.T) {
 			t.Errorf("something waits for %d registers, want none", left)
 		}
 	})
+}
+
+// moveSlot moves the slot of a key from the server of a Cluster that has it to another, key by key, and calls meanwhile after each.
+func moveSlot(t *testing.T, addresses []string, key string, meanwhile func()) {
+	t.Helper()
+	ctx := t.Context()
+	servers := map[string]*goredis.Client{}
+	ids := map[string]string{}
+	for _, address := range addresses {
+		servers[address] = goredis.NewClient(&goredis.Options{Addr: address, DisableIdentity: true})
+		defer servers[address].Close()
+		ids[address] = servers[address].Do(ctx, "cluster", "myid").Val().(string)
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	slot, err := servers[addresses[0]].ClusterKeySlot(ctx, key).Result()
+	must(err)
+	from, to := "", ""
+	for address, c := range servers {
+		if n, err := c.ClusterCountKeysInSlot(ctx, int(slot)).Result(); err == nil && n > 0 {
+			from = address
+		} else {
+			to = address
+		}
+	}
+	host, port, err := net.SplitHostPort(to)
+	must(err)
+	must(servers[to].Do(ctx, "cluster", "setslot", slot, "importing", ids[from]).Err())
+	must(servers[from].Do(ctx, "cluster", "setslot", slot, "migrating", ids[to]).Err())
+	for {
+		keys, err := servers[from].ClusterGetKeysInSlot(ctx, int(slot), 4).Result()
+		must(err)
+		if len(keys) == 0 {
+			break
+		}
+		for _, key := range keys {
+			must(servers[from].Migrate(ctx, host, port, key, 0, 10*time.Second).Err())
+		}
+		meanwhile()
+	}
+	for _, address := range []string{to, from} {
+		must(servers[address].Do(ctx, "cluster", "setslot", slot, "node", ids[to]).Err())
+	}
+	for address, c := range servers {
+		if address != from && address != to {
+			must(c.Do(ctx, "cluster", "setslot", slot, "node", ids[to]).Err())
+		}
+	}
+}
+
+// The slot of all keys is moved in a storm. That is an outage, after which every occurrence is reported once.
+func TestASlotIsMovedInAStorm(t *testing.T) {
+	const callers, objects = 8, 60
+	cluster := redistest.StartCluster(t, redistest.Options{}, 3, 0)
+	count, l := newTallies(), withQuota(limits(5), quota(150))
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var running, writing sync.WaitGroup
+	var replicas []*redis.Store
+	var decides []*fallback.Store
+	var opened [2]atomic.Int64
+	for i := range 2 {
+		breaker := redisclient.NewBreaker(connect(t, cluster.Addrs()...), redisclient.BreakerOptions{
+			Deadline: 500 * time.Millisecond, OnChange: func(open bool, err error) {
+				if open {
+					opened[i].Add(1)
+					t.Logf("replica %d: %v", i, err)
+				}
+			},
+		})
+		s := redis.New(breaker, redis.Options{Prefix: "test:", Unreported: func(_ time.Time, _ string, _ store.Key, d *rules.Drops) {
+			t.Errorf("%d occurrences were not reported", d.Total)
+		}})
+		running.Go(func() { s.Run(ctx) })
+		running.Go(func() { breaker.Run(ctx, s.Reach) })
+		o := fallback.Defaults()
+		o.Available = breaker.Closed
+		replicas, decides = append(replicas, s), append(decides, fallback.New(s, s, o))
+	}
+	var moved atomic.Bool
+	var n atomic.Int64
+	for c := range callers {
+		writing.Go(func() {
+			for after := 0; after < 100; {
+				i := int(n.Add(1))
+				object := fmt.Sprint("pod-", i%objects)
+				d, err := decides[c%2].Decide(ctx, time.Now(), event(object, fmt.Sprint(i%7), i), l)
+				if err != nil {
+					t.Errorf("Decide: %v", err)
+				}
+				count.add(object, d, err)
+				if moved.Load() {
+					after++
+				}
+				<-time.After(time.Millisecond)
+			}
+		})
+	}
+	for n.Load() < 5*objects {
+		<-time.After(time.Millisecond)
+	}
+	moveSlot(t, cluster.Addrs(), replicas[0].IndexKey(), func() { <-time.After(100 * time.Millisecond) })
+	moved.Store(true)
+	writing.Wait()
+	for _, s := range replicas {
+		for began := time.Now(); s.Waiting() > 0 && time.Since(began) < patient; {
+			<-time.After(10 * time.Millisecond)
+		}
+	}
+	stop()
+	running.Wait()
+	for i := range opened {
+		if opened[i].Load() > 1 {
+			t.Errorf("replica %d: the breaker opened %d times, want once at most", i, opened[i].Load())
+		}
+	}
+	count.check(t, redis.New(connect(t, cluster.Addrs()...), redis.Options{Prefix: "test:", StepTimeout: patient}))
 }
