@@ -121,7 +121,7 @@ func (s *Store) change(ctx context.Context, namespace string, register store.Key
 
 // Pending implements store.Queue.
 func (s *Store) Pending(ctx context.Context) (int64, error) {
-	n, err := s.count(ctx, nil)
+	n, err := s.count(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("count what is pending: %w", err)
 	}
@@ -129,7 +129,7 @@ func (s *Store) Pending(ctx context.Context) (int64, error) {
 }
 
 // count is how many registers are in the index. It fails where Redis does not have the other keys at hand too.
-func (s *Store) count(ctx context.Context, others []string) (n int64, err error) {
+func (s *Store) count(ctx context.Context, others ...string) (n int64, err error) {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	answer, err := s.run(ctx, append([]string{s.index}, others...), "pending")
@@ -141,19 +141,10 @@ func (s *Store) count(ctx context.Context, others []string) (n int64, err error)
 	return n, err
 }
 
-// reachWith is how many registers that wait for Redis are named with the index, which reads none of them.
-const reachWith = 1024
-
-// Reach reports whether Redis answers, also for some registers for which something waits: in a Cluster whose slot is on
-// its way to another server, it answers for keys that are at one place only.
+// Reach reports whether Redis answers, also for registers that do not exist yet: in a Cluster whose slot is on its way to
+// another server, it answers TRYAGAIN where some keys of a script are missing, until all is moved.
 func (s *Store) Reach(ctx context.Context) error {
-	var keys []string
-	for register := range s.backlog.registers(s.opts.Now()) {
-		if keys = append(keys, s.groupKey(register)); len(keys) == reachWith {
-			break
-		}
-	}
-	_, err := s.count(ctx, keys)
+	_, err := s.count(ctx, s.prefix+"missing")
 	return err
 }
 
