@@ -235,7 +235,7 @@ func TestARegisterThatCannotBeReadIsItsOwnProblem(t *testing.T) {
 				}
 				s.DecideLocally(event("pod", "m", n), l)
 			}
-			for n := range 40 {
+			for n := range 500 {
 				s.DecideLocally(event(fmt.Sprint("other", n), "m", 0), l)
 			}
 			s.Flush(t.Context())
@@ -416,8 +416,30 @@ func TestDecisionsWithoutRedisAreBoundedInBytes(t *testing.T) {
 		got += p.Unreported()
 	}
 	t.Logf("%d MiB used, %d occurrences, of which %d were handed over", (after.HeapAlloc-before.HeapAlloc)>>20, wanted, unreported)
-	if got < wanted {
-		t.Errorf("%d occurrences are reported of %d", got, wanted)
+	if got < wanted || unreported > 0 {
+		t.Errorf("%d occurrences are reported of %d, of which %d were handed over as they did not fit", got, wanted, unreported)
+	}
+}
+
+// What does not fit into the backlog is handed over, of the namespace that has most.
+func TestABacklogThatIsFullIsHandedOver(t *testing.T) {
+	const bytes, decisions = 256 << 10, 2000
+	handed := map[string]int64{}
+	s := redis.New(caller(func(context.Context, ...goredis.Cmder) error { return errRefused }), redis.Options{
+		Prefix:     "test:",
+		Unreported: func(_ time.Time, namespace string, _ store.Key, d *rules.Drops) { handed[namespace] += d.Total },
+	}).Small(64<<20, bytes)
+	l := limits(0)
+	for n := range decisions {
+		w := event(fmt.Sprint("pod-", n), "m", n)
+		if w.Namespace = "busy"; n%100 == 0 {
+			w.Namespace = "quiet"
+		}
+		s.DecideLocally(w, l)
+	}
+	s.SpillExcess()
+	if waiting := s.Waiting(); handed["busy"]+int64(waiting) != decisions || handed["quiet"] > 0 || waiting == 0 || waiting > bytes/1024 {
+		t.Errorf("%v were handed over and %d wait of %d", handed, waiting, decisions)
 	}
 }
 
@@ -574,4 +596,24 @@ func TestTheFirstAttemptGoesByTheClockOfRedis(t *testing.T) {
 			}
 		}
 	}
+}
+
+// An attempt that was given up is carried out late, after another one that carried the same was given up too.
+func TestAnAttemptThatIsCarriedOutLateCountsOnce(t *testing.T) {
+	client := hooked{connect(t, redistest.Start(t, redistest.Options{}).Addr()), make(chan func(func() error) error, 2)}
+	s, l := newStore(t, client), withQuota(limits(10), quota(10))
+	decide(t, s, event("pod", "first", 0), l)
+	var late func() error
+	client.hooks <- func(call func() error) error {
+		late = call
+		return io.ErrUnexpectedEOF
+	}
+	client.hooks <- func(func() error) error { return errors.Join(late(), io.ErrUnexpectedEOF) }
+	for n := 1; n <= 2; n++ {
+		if _, err := s.Decide(t.Context(), time.Now(), event("pod", fmt.Sprint("m", n), n), l); !errors.Is(err, store.ErrUnconfirmed) {
+			t.Fatalf("Decide: %v, want it unconfirmed", err)
+		}
+	}
+	s.Flush(t.Context())
+	checkTokens(t, s, l, 7, 7)
 }
