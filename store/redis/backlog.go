@@ -1,7 +1,9 @@
 package redis
 
 import (
+	"bytes"
 	"cmp"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -221,18 +223,25 @@ func (b *backlog) copyOf(register store.Key) []item {
 	return items
 }
 
-// registers are those for which something has waited since then or longer, with their namespaces. What an attempt takes
+// registers are those for which something has waited since then or longer, in the order of their keys. What an attempt takes
 // to Redis waits no more.
-func (b *backlog) registers(since time.Time) map[store.Key]string {
+func (b *backlog) registers(since time.Time) []waitingRegister {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	found := map[store.Key]string{}
+	var found []waitingRegister
 	for key, e := range b.all.All() {
 		if !e.Value.since.After(since) {
-			found[key] = e.Value.namespace
+			found = append(found, waitingRegister{key, e.Value.namespace})
 		}
 	}
+	slices.SortFunc(found, func(a, b waitingRegister) int { return bytes.Compare(a.key[:], b.key[:]) })
 	return found
+}
+
+// waitingRegister is a register for which something waits.
+type waitingRegister struct {
+	key       store.Key
+	namespace string
 }
 
 // evict removes and returns what waits for a register if it is too much; nil if not.

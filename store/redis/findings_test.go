@@ -617,3 +617,23 @@ func TestAnAttemptThatIsCarriedOutLateCountsOnce(t *testing.T) {
 	s.Flush(t.Context())
 	checkTokens(t, s, l, 7, 7)
 }
+
+// A level that Redis has not confirmed for long is asked about again, and counts for what is decided without Redis.
+func TestAnOldLevelIsAskedAboutAndCountsLocally(t *testing.T) {
+	now := &clock{}
+	now.set(time.Now())
+	client := newClocked(t, connect(t, redistest.Start(t, redistest.Options{}).Addr()), now)
+	s := redis.New(client, redis.Options{Prefix: "test:", StepTimeout: patient, Now: now.now})
+	l := withQuota(limits(10), quota(1))
+	decide(t, s, event("one", "m", 0), l)
+	now.set(now.now().Add(time.Minute))
+	if d := s.DecideLocally(event("two", "m", 0), l); d.Verdict != store.Drop {
+		t.Errorf("%v locally, want a drop", d.Verdict)
+	}
+	if d := decide(t, s, event("three", "m", 0), l); d.Verdict != store.Drop || d.Unasked {
+		t.Errorf("%v, unasked %t, want a drop by what Redis says", d.Verdict, d.Unasked)
+	}
+	if d := decide(t, s, event("four", "m", 0), l); d.Verdict != store.Drop || !d.Unasked {
+		t.Errorf("%v, unasked %t, want a drop without a trip", d.Verdict, d.Unasked)
+	}
+}

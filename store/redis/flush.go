@@ -58,7 +58,7 @@ func (s *Store) Flush(ctx context.Context) {
 	var failed atomic.Bool
 	var attempts errgroup.Group
 	attempts.SetLimit(attemptsAtOnce)
-	for register, namespace := range s.backlog.registers(s.opts.Now()) {
+	for _, r := range s.backlog.registers(s.opts.Now()) {
 		attempts.Go(func() error {
 			defer s.survive()
 			if failed.Load() {
@@ -66,7 +66,7 @@ func (s *Store) Flush(ctx context.Context) {
 			}
 			ctx, cancel := context.WithTimeout(ctx, s.opts.StepTimeout)
 			defer cancel()
-			err := s.change(ctx, namespace, register, nil)
+			err := s.change(ctx, r.namespace, r.key, nil)
 			if redisclient.Unavailable(err) && !errors.Is(err, errUnreadable) && !errors.Is(err, errPanic) {
 				failed.Store(true)
 			}
@@ -87,9 +87,9 @@ func (s *Store) spillExcess() {
 
 // spillSince spills what has waited since then or longer.
 func (s *Store) spillSince(since time.Time) {
-	for register := range s.backlog.registers(since) {
-		if wt := s.backlog.take(register); wt != nil {
-			s.spill(register, wt)
+	for _, r := range s.backlog.registers(since) {
+		if wt := s.backlog.take(r.key); wt != nil {
+			s.spill(r.key, wt)
 		}
 	}
 }
