@@ -215,6 +215,7 @@ func (s *Store) conclude(t *attempt, answer []any) (behind, held bool) {
 		return true, reserved == 1
 	}
 	ln.copy = current
+	ln.show() // before a caller goes on
 	last := current.last(s.steps.Writer)
 	if last >= number(t.to.version) { // it was, when it was sent for the first time
 		finish(t.calls, nil)
@@ -240,6 +241,7 @@ func (s *Store) fail(t *attempt, err error) {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
 	ln.attempt, ln.local = nil, nil
+	ln.show()
 	if redisclient.NotRun(err) {
 		finish(s.putBack(t), err)
 		return

@@ -637,3 +637,16 @@ func TestAnOldLevelIsAskedAboutAndCountsLocally(t *testing.T) {
 		t.Errorf("%v, unasked %t, want a drop without a trip", d.Verdict, d.Unasked)
 	}
 }
+
+// What an attempt has written is what the next decision goes by: the first one without a token makes no trip.
+func TestAnEmptySpamFilterIsKnownAtOnce(t *testing.T) {
+	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
+	for n := range 100 {
+		s, l := newStore(t, client), limits(1)
+		object := fmt.Sprint("pod-", n)
+		decide(t, s, event(object, "first", 0), l)
+		if d := decide(t, s, event(object, "second", 1), l); d.Verdict != store.Drop || !d.Unasked {
+			t.Fatalf("%v, unasked %t, want a drop without a trip", d.Verdict, d.Unasked)
+		}
+	}
+}
