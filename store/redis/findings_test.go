@@ -600,20 +600,28 @@ func TestTheFirstAttemptGoesByTheClockOfRedis(t *testing.T) {
 
 // An attempt that was given up is carried out late, after another one that carried the same was given up too.
 func TestAnAttemptThatIsCarriedOutLateCountsOnce(t *testing.T) {
-	client := hooked{connect(t, redistest.Start(t, redistest.Options{}).Addr()), make(chan func(func() error) error, 2)}
-	s, l := newStore(t, client), withQuota(limits(10), quota(10))
+	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
+	var lost atomic.Bool
+	var late *goredis.Cmd
+	s := newStore(t, caller(func(ctx context.Context, cmds ...goredis.Cmder) error {
+		switch {
+		case !lost.Load():
+			return client.Call(ctx, cmds...)
+		case late == nil:
+			late = goredis.NewCmd(t.Context(), cmds[0].Args()...)
+			return io.ErrUnexpectedEOF
+		}
+		return errors.Join(client.Call(t.Context(), late), io.ErrUnexpectedEOF)
+	}))
+	l := withQuota(limits(10), quota(10))
 	decide(t, s, event("pod", "first", 0), l)
-	var late func() error
-	client.hooks <- func(call func() error) error {
-		late = call
-		return io.ErrUnexpectedEOF
-	}
-	client.hooks <- func(func() error) error { return errors.Join(late(), io.ErrUnexpectedEOF) }
+	lost.Store(true)
 	for n := 1; n <= 2; n++ {
 		if _, err := s.Decide(t.Context(), time.Now(), event("pod", fmt.Sprint("m", n), n), l); !errors.Is(err, store.ErrUnconfirmed) {
 			t.Fatalf("Decide: %v, want it unconfirmed", err)
 		}
 	}
+	lost.Store(false)
 	s.Flush(t.Context())
 	checkTokens(t, s, l, 7, 7)
 }
