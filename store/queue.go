@@ -83,8 +83,8 @@ type Notice struct {
 // Outcome is what became of a pending write.
 type Outcome struct {
 	Result Result
-	// UID and ResourceVersion are those of the Event after the write; set for Written. Stored is what
-	// it said before, if it was read; set for Written and Rejected.
+	// UID and ResourceVersion are those of the Event after the write; set for Written and Read. Stored is what
+	// it said before, if it was read; set for Written, Rejected and Read.
 	UID, ResourceVersion string
 	Stored               Stored
 }
@@ -108,11 +108,14 @@ const (
 	Failed
 	// GivenUp says that nothing more is tried: what the write was to report is lost.
 	GivenUp
+	// Read says that the Event of a Partial write was read, and nothing written. What Stored says comes to the store once,
+	// whoever else has read or written the Event, and the write is due with it.
+	Read
 )
 
 // String is the result as metrics and logs show it.
 func (r Result) String() string {
 	return [...]string{
-		Written: "written", NotFound: "not_found", NameTaken: "name_taken", Rejected: "rejected", Failed: "failed", GivenUp: "given_up",
+		Written: "written", NotFound: "not_found", NameTaken: "name_taken", Rejected: "rejected", Failed: "failed", GivenUp: "given_up", Read: "read",
 	}[r]
 }

@@ -103,13 +103,14 @@ func TestNoticesAreWrittenWhereTheyAre(t *testing.T) {
 		want   string
 		lost   string
 		count  int32
+		read   int64 // what the store learns of the count before
 	}{
 		"one that is there is updated":                {write: notice(known), before: made(5), want: "[patch default/n] [n written]", count: 12},
-		"one that has changed is read again":          {write: notice(stale), before: made(5), want: "[patch default/n get default/n patch default/n] [n written]", count: 12},
-		"one that turns out to be there is updated":   {write: notice(), before: made(5), want: "[create default/n get default/n patch default/n] [n written]", count: 12},
-		"one that says it already is left alone":      {write: notice(), before: made(12, note(noticeNote), func(e *corev1.Event) { e.Message = noticeText }), want: "[create default/n get default/n] [n written]", count: 12},
-		"one that says more is left alone":            {write: notice(), before: made(13), want: "[create default/n get default/n] [n written]", count: 13},
-		"one whose answer was lost is not made twice": {write: notice(), answer: errLost, want: "[create default/n create default/n get default/n] [n written]", count: 12},
+		"one that has changed is read again":          {write: notice(stale), before: made(5), want: "[patch default/n get default/n patch default/n] [n written]", read: 5, count: 12},
+		"one that turns out to be there is updated":   {write: notice(), before: made(5), want: "[create default/n get default/n patch default/n] [n written]", read: 5, count: 12},
+		"one that says it already is left alone":      {write: notice(), before: made(12, note(noticeNote), func(e *corev1.Event) { e.Message = noticeText }), want: "[create default/n get default/n] [n written]", read: 12, count: 12},
+		"one that says more is left alone":            {write: notice(), before: made(13), want: "[create default/n get default/n] [n written]", read: 13, count: 13},
+		"one whose answer was lost is not made twice": {write: notice(), answer: errLost, want: "[create default/n create default/n get default/n] [n written]", read: 12, count: 12},
 		"another's Event of its name is left alone": {
 			write: notice(), before: made(5, func(e *corev1.Event) { e.Source.Component = "x" }), want: "[create default/n get default/n] [n name_taken]", count: 5,
 		},
@@ -145,6 +146,9 @@ func TestNoticesAreWrittenWhereTheyAre(t *testing.T) {
 				}
 				if got := strings.Trim(fmt.Sprint(r.lost), "[]"); got != tt.lost || len(r.logged) != len(r.lost) {
 					r.Errorf("lost %q, want %q; logged %q", got, tt.lost, r.logged)
+				}
+				if r.queue.stored.Count != tt.read {
+					r.Errorf("the store learns of a count of %d, want %d", r.queue.stored.Count, tt.read)
 				}
 				if e := r.get("default", "n"); e != nil && e.Count != tt.count || (e == nil) != (tt.count == 0) {
 					r.Errorf("notice %v, want a count of %d", e, tt.count)

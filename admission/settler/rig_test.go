@@ -183,7 +183,8 @@ func epoch() time.Time { return time.Date(2000, time.January, 1, 0, 0, 0, 0, tim
 type queue struct {
 	mu     sync.Mutex
 	writes []store.PendingWrite
-	came   []string // names and outcomes
+	came   []string     // names and outcomes
+	stored store.Stored // of the last outcome
 	// claims and completes are how many calls fail at first, of which the first Claim brings something.
 	claims, completes int
 	brings            []store.PendingWrite
@@ -232,7 +233,7 @@ func (q *queue) Complete(_ context.Context, now time.Time, p store.PendingWrite,
 		q.completes--
 		return errStore
 	}
-	q.came = append(q.came, p.Name+" "+o.Result.String())
+	q.came, q.stored = append(q.came, p.Name+" "+o.Result.String()), o.Stored
 	delete(q.claimed, p.Ref.Group)
 	for i := range q.writes {
 		w := &q.writes[i]

@@ -147,10 +147,12 @@ func (s *Settler) try(ctx context.Context, w *write) {
 		log.Error(err, "A write is given up, what it was to report is lost", "unreported", t.Lost)
 	case store.Failed:
 		log.V(1).Info("Write failed, trying again", "later", final, "reason", err.Error())
-	case store.NotFound, store.NameTaken:
+	case store.NotFound, store.NameTaken, store.Read:
 	}
 	endSpan(span, w, t.Result, err)
-	s.opts.Observe(t)
+	if o.Result != store.Read { // which is no write
+		s.opts.Observe(t)
+	}
 }
 
 // endSpan says what became of a try: of an error its reason only, as the API server may quote the Event in it.

@@ -45,7 +45,7 @@ type write struct {
 
 // send writes w. An Event is read before its first write, and again when it has changed since, so
 // that nothing is written into another one and no count is lowered. The error is set unless the
-// result is Written, NotFound or NameTaken.
+// result is Written, Read, NotFound or NameTaken.
 func (s *Settler) send(ctx context.Context, w *write) (store.Outcome, error) {
 	events := s.events.Events(w.Namespace)
 	if w.Notice != nil && w.UID == "" {
@@ -69,6 +69,9 @@ func (s *Settler) send(ctx context.Context, w *write) (store.Outcome, error) {
 				return w.answered(nil, err)
 			case !w.is(e):
 				return store.Outcome{Result: store.NameTaken}, nil
+			case w.Partial: // the store adds what it says, once
+				stored := admission.StoredOf(e, w.storeID)
+				return store.Outcome{Result: store.Read, UID: string(e.UID), ResourceVersion: e.ResourceVersion, Stored: stored}, nil
 			}
 			w.adopt(e)
 			if w.Notice != nil && e.Count >= clamp(w.Total) {
@@ -127,13 +130,14 @@ func inTime(e *corev1.Event, since time.Time) bool {
 func (w *write) adopt(e *corev1.Event) {
 	w.UID, w.ResourceVersion = string(e.UID), e.ResourceVersion
 	if w.Notice != nil {
+		w.stored = store.Stored{Count: int64(e.Count)}
 		return
 	}
 	before := w.Occurrences
 	w.stored = admission.StoredOf(e, w.storeID)
 	w.Written = w.stored.Count
 	w.Adopt(w.stored)
-	if before.Partial || w.stored.Foreign {
+	if w.stored.Foreign {
 		w.others += w.Merged() - before.Merged()
 	}
 	if w.others != 0 {

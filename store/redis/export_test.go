@@ -10,18 +10,18 @@ func Source() string { return source }
 // GroupKey is the key of a register, QuotaKey that of a quota.
 func (s *Store) GroupKey(group store.Key) string { return s.groupKey(group) }
 
-// IndexKey is the key of the index that a register is in.
-func (s *Store) IndexKey(group store.Key) string { return s.dues[shard(group)] }
+// IndexKey is the key of the index.
+func (s *Store) IndexKey() string { return s.index }
 
-// Indexed is how much of an index one claim looks at.
-const Indexed = indexed
+// Indexed is how much of the index a claim looks at, and ReadAtOnce how many registers one script reads.
+const Indexed, ReadAtOnce = indexPage * indexPages, readAtOnce
 
 // QuotaKey is the key of a quota.
 func (s *Store) QuotaKey(quota store.Key) string { return s.quotaKey(quota) }
 
-// Small bounds the copies, in bytes, and the reports of a replica.
-func (s *Store) Small(bytes, reports int64) *Store {
-	s.lines, s.log = newLines(bytes), newReports(reports)
+// Small bounds the copies and the backlog of a replica, in bytes.
+func (s *Store) Small(copies, backlog int64) *Store {
+	s.lines, s.backlog = newLines(copies), newBacklog(backlog)
 	return s
 }
 
@@ -29,7 +29,7 @@ func (s *Store) Small(bytes, reports int64) *Store {
 func (s *Store) SpillExcess() { s.spillExcess() }
 
 // Waiting is what Run tells Options.Waiting.
-func (s *Store) Waiting() int { return len(s.log.waiting(s.opts.Now())) }
+func (s *Store) Waiting() int { return len(s.backlog.registers(s.opts.Now())) }
 
-// Idle reports whether no step is under way.
-func (s *Store) Idle() bool { return len(s.lines.busy()) == 0 }
+// Idle reports whether no attempt is under way.
+func (s *Store) Idle() bool { return s.lines.busy() == 0 }

@@ -12,6 +12,7 @@ import (
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/fallback"
 	"github.com/eventquota/eventquota/store/redis"
+	"github.com/eventquota/eventquota/store/redisclient"
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
@@ -29,9 +30,12 @@ func TestFarReplicaHasItsTurn(t *testing.T) {
 	for i, address := range []string{server.Addr(), server.Addr(), far.Addr().String()} {
 		o := fallback.Defaults()
 		o.Deadline = deadline
-		o.OnChange = func(_ bool, err error) { t.Errorf("replica %d: the breaker opens: %v", i, err) }
 		o.Decided = func(context.Context, store.Failure) { t.Errorf("replica %d decides by itself", i) }
-		shared := redis.New(connect(t, address), redis.Options{Prefix: "test:", StepTimeout: deadline})
+		breaker := redisclient.NewBreaker(connect(t, address), redisclient.BreakerOptions{
+			Deadline: deadline, OnChange: func(_ bool, err error) { t.Errorf("replica %d: the breaker opens: %v", i, err) },
+		})
+		o.Available = breaker.Closed
+		shared := redis.New(breaker, redis.Options{Prefix: "test:", StepTimeout: deadline})
 		replicas = append(replicas, fallback.New(shared, shared, o))
 	}
 	l := limits(1 << 20)

@@ -1,9 +1,9 @@
 package redis
 
 import (
-	"cmp"
-	"strconv"
+	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/eventquota/eventquota/store"
@@ -11,276 +11,167 @@ import (
 )
 
 // line is what this replica has of one register: a copy, and the calls that wait for it. Calls that come
-// while a trip is under way go together in the next one.
+// while an attempt is under way go together in the next one.
 type line struct {
 	key       store.Key
 	namespace string
-	place     *store.Entry[*line]
-	copy      register     // as if it did not exist, where nothing is known of it
-	due       time.Time    // in the index, as far as known
-	local     *rules.Group // the copy, changed by what Redis does not surely know; nil if it was not asked for since the last step
-	busy      bool
-	trip      *trip // that Redis has not answered; nil for none
-	waiting   []*call
+	// shown is the group of the copy; nil where nothing is known of it, or local says more.
+	shown atomic.Pointer[rules.Group]
+
+	mu         sync.Mutex
+	copy       register     // as if it did not exist, where nothing is known of it
+	local      *rules.Group // the copy and what Redis does not surely know; nil if it was not asked for since the last attempt
+	busy       bool         // a goroutine serves it
+	attempt    *attempt     // that is made or under way; nil for none
+	waiting    []*call
+	unreadable bool // when Redis was last asked
+
+	// Under the lock of lines:
+	place *store.Entry[*line]
+	users int
 }
 
-// lines are those of a replica. A line with a step under way is pinned.
+// lines are those of a replica. A line that somebody uses is pinned. Its lock is never taken before that of a line.
 type lines struct {
 	mu  sync.Mutex
 	all *store.Table[*line]
 }
 
-// linesBytes bounds the copies of a replica, by the estimate of store/rules.
-const linesBytes = 64 << 20
+const (
+	// linesBytes bounds the copies of a replica, by the estimate of store/rules.
+	linesBytes = 64 << 20
+	lineBytes  = 400
+)
 
 func newLines(bytes int64) *lines { return &lines{all: store.NewTable[*line](bytes)} }
 
-// enter finds or makes a line, and pins it until it is measured. The caller holds the lock.
+// enter finds or makes a line, which the caller leaves.
 func (ls *lines) enter(namespace string, key store.Key) *line {
-	if place := ls.all.Get(key); place != nil {
-		ls.all.Pin(place)
-		return place.Value
-	}
-	ln := &line{key: key, namespace: namespace, copy: register{group: &rules.Group{}}}
-	ln.place = ls.all.Add(key, namespace, ln)
-	return ln
-}
-
-// measure updates the size of a line, and forgets other lines above the bound. The caller holds the lock.
-func (ls *lines) measure(ln *line) {
-	const lineBytes = 400
-	size := lineBytes + ln.copy.group.Size()
-	if ln.local != nil {
-		size += ln.local.Size()
-	}
-	ls.all.Set(ln.place, size, ln.busy)
-	ls.all.Shrink(0)
-}
-
-// look calls f with the copy of a register, if there is one that still matters. f must not change or keep it.
-func (ls *lines) look(key store.Key, now time.Time, f func(*rules.Group)) bool {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	place := ls.all.Get(key)
 	if place == nil {
-		return false
+		ln := &line{key: key, namespace: namespace, copy: register{group: &rules.Group{}}}
+		place = ls.all.Add(key, namespace, ln)
+		ln.place = place
 	}
-	g := cmp.Or(place.Value.local, place.Value.copy.group)
-	if g.Expired(now) {
-		return false
-	}
-	f(g)
-	return true
+	place.Value.users++
+	ls.all.Pin(place)
+	return place.Value
 }
 
-// locally calls f with what this replica knows of a register, to change it while Redis is unavailable: the copy, the step
-// under way and the report.
-func (s *Store) locally(namespace string, key store.Key, now time.Time, fresh store.Key, f func(*rules.Group)) {
-	ls := s.lines
+// leave ends the use of a line that has a size by now, and forgets others above the bound.
+func (ls *lines) leave(ln *line, size int64) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	ln := ls.enter(namespace, key)
-	if ln.local == nil {
-		known := ln.copy.group
-		if ln.trip != nil {
-			known = ln.trip.to.group
-		}
-		ln.local = &rules.Group{}
-		if !known.Expired(now) {
-			ln.local = known.Clone()
-		}
-		s.log.apply(key, ln.local, now, fresh)
-	}
-	f(ln.local)
-	ls.measure(ln)
+	ln.users--
+	ls.all.Set(ln.place, size, ln.users > 0)
+	ls.all.Shrink(0)
 }
 
-// busy are the registers of steps under way, with their namespaces.
-func (ls *lines) busy() map[store.Key]string {
+// look calls f with what is known of a group, nil for nothing. f must not change or keep it.
+func (ls *lines) look(key store.Key, f func(*rules.Group)) {
 	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	found := map[store.Key]string{}
-	for key, place := range ls.all.All() {
-		if place.Value.busy {
-			found[key] = place.Value.namespace
-		}
-	}
-	return found
-}
-
-// setTrip says which step is under way, nil for none.
-func (ln *line) setTrip(t *trip) { ln.trip, ln.local = t, nil }
-
-// report is what Redis does not surely know of one register: calls in doubt, decisions made without it, and drops for
-// its notice. Decisions that are alike are joined.
-type report struct {
-	namespace string
-	since     time.Time
-	doubts    []*call // in steps of which nobody knows whether they were carried out, oldest first
-	ops       []rules.Op
-	index     map[store.Key]int // of ops, by what those have in common that are joined
-	drops     rules.Drops
-}
-
-// apply adds what waits for a register to a copy of it.
-func (rs *reports) apply(register store.Key, g *rules.Group, now time.Time, fresh store.Key) {
-	rs.mu.Lock()
-	defer rs.mu.Unlock()
-	e := rs.all.Get(register)
-	if e == nil {
+	place := ls.all.Get(key)
+	ls.mu.Unlock()
+	if place == nil {
+		f(nil)
 		return
 	}
-	for _, c := range e.Value.doubts {
-		c.step(g, now, fresh)
-	}
-	e.Value.apply(g, now, fresh)
-}
-
-// apply adds its decisions and drops to its register.
-func (r *report) apply(g *rules.Group, now time.Time, fresh store.Key) {
-	for i := range r.ops {
-		g.Report(now, fresh, &r.ops[i])
-	}
-	g.AddDrops(now, fresh, &r.drops)
-}
-
-// add adds a decision. First occurrences are joined that were merged into one Event, or refused by one bucket for one
-// reason; others by the name of their Event.
-func (r *report) add(o rules.Op) {
-	d := &o.Decision
-	if d.Verdict.Admits() {
-		r.ops = append(r.ops, o)
+	ln := place.Value
+	if g := ln.shown.Load(); g != nil {
+		f(g)
 		return
 	}
-	first := o.Write.Count <= 1 && o.Write.Update == nil
-	alike := new(store.Hasher).Add(d.Verdict.String(), d.Into, o.Write.Reason)
-	if d.Empty != nil {
-		alike.AddKey(d.Empty.Key)
-	}
-	if !first {
-		alike.Add(o.Write.Name, strconv.FormatBool(o.Write.Update != nil))
-	}
-	key := alike.Sum()
-	i, known := r.index[key]
-	if !known {
-		if r.index == nil {
-			r.index = map[store.Key]int{}
-		}
-		r.index[key] = len(r.ops)
-		r.ops = append(r.ops, o)
-		return
-	}
-	was := &r.ops[i]
-	occurrences := was.Decision.Occurrences + d.Occurrences
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
 	switch {
-	case first:
-		was.Join(&o)
-	case o.Write.Count >= was.Write.Count:
-		more, at := was.More, was.At
-		*was = o
-		was.More, was.At = was.More+more, at
+	case ln.local != nil:
+		f(ln.local)
+	case !ln.copy.version.IsZero():
+		f(ln.copy.group)
+	default:
+		f(nil)
 	}
-	was.Decision.Occurrences = occurrences
 }
 
-// reports are those that wait in a replica. The size of a report is one more than the decisions in it.
-type reports struct {
-	mu  sync.Mutex
-	all *store.Table[*report]
-}
-
-func newReports(most int64) *reports { return &reports{all: store.NewTable[*report](most)} }
-
-// change finds or makes the report to a register about Events of a namespace, of which something waits since then,
-// and calls f to change it.
-func (rs *reports) change(since time.Time, namespace string, register store.Key, f func(*report)) {
-	rs.mu.Lock()
-	defer rs.mu.Unlock()
-	e := rs.all.Get(register)
-	if e == nil {
-		e = rs.all.Add(register, namespace, &report{namespace: namespace, since: since})
+// show lets others see the copy, and returns the size of the line. The caller holds the lock of the line.
+func (ln *line) show() int64 {
+	size := lineBytes + ln.copy.group.Size()
+	switch {
+	case ln.local != nil:
+		size += ln.local.Size()
+		ln.shown.Store(nil)
+	case !ln.copy.version.IsZero():
+		ln.shown.Store(ln.copy.group)
 	}
-	r := e.Value
-	f(r)
-	if since.Before(r.since) {
-		r.since = since
-	}
-	rs.all.Set(e, int64(1+len(r.ops)+len(r.doubts)), false)
+	return size
 }
 
-func (rs *reports) add(now time.Time, group store.Key, o rules.Op) {
-	rs.change(now, o.Write.Namespace, group, func(r *report) { r.add(o) })
+// use calls f with a line and its lock.
+func (s *Store) use(namespace string, key store.Key, f func(ln *line)) {
+	ln := s.lines.enter(namespace, key)
+	ln.mu.Lock()
+	size := int64(lineBytes)
+	defer func() { s.lines.leave(ln, size) }()
+	defer ln.mu.Unlock()
+	defer func() { size = ln.show() }()
+	f(ln)
 }
 
-// take removes and returns what waits for a register; nil for nothing.
-func (rs *reports) take(register store.Key) *report {
-	rs.mu.Lock()
-	defer rs.mu.Unlock()
-	e := rs.all.Get(register)
-	if e == nil {
-		return nil
-	}
-	rs.all.Remove(e)
-	return e.Value
-}
-
-// putBack puts back what take returned, before what has come since.
-func (rs *reports) putBack(register store.Key, r *report) {
-	rs.change(r.since, r.namespace, register, func(newer *report) {
-		for _, o := range newer.ops {
-			r.add(o)
+// locally calls f with what this replica knows of a register, to change it while Redis is unavailable: the copy, the attempt
+// under way and the backlog.
+func (s *Store) locally(namespace string, key store.Key, now time.Time, fresh store.Key, f func(*rules.Group)) {
+	s.use(namespace, key, func(ln *line) {
+		g := ln.local
+		if g == nil {
+			if g = ln.copy.group; ln.attempt != nil && ln.attempt.to.group != nil {
+				g = ln.attempt.to.group
+			}
+			if g = g.Clone(); g.Expired(now) {
+				g = &rules.Group{}
+			}
+			for _, it := range s.backlog.copyOf(key) {
+				it.apply(g, now, fresh)
+			}
 		}
-		r.drops.Merge(&newer.drops)
-		*newer = *r
+		f(g)
+		ln.local = g
 	})
 }
 
-// putDoubts puts calls in doubt into the report to a register, which has none.
-func (rs *reports) putDoubts(namespace string, register store.Key, doubts []*call) {
-	if len(doubts) > 0 {
-		rs.change(doubts[0].since, namespace, register, func(r *report) { r.doubts = doubts })
+// begin lets a goroutine serve a line, unless one does or the store has stopped. The caller holds the lock of the line.
+func (s *Store) begin(ctx context.Context, ln *line) {
+	if ln.busy {
+		return
 	}
+	s.lines.mu.Lock()
+	defer s.lines.mu.Unlock()
+	if s.stopped.Load() {
+		finish(ln.waiting, errStopped)
+		ln.waiting = nil
+		return
+	}
+	ln.busy = true
+	ln.users++
+	s.serving.Go(func() { s.serve(context.WithoutCancel(ctx), ln) })
 }
 
-// call is one change of a register that waits for a trip to Redis: a write to decide or what apply does, that of a
-// report too. One without either makes the trip for what waits for the register.
-type call struct {
-	namespace string
-	rules.Op  // a write to decide, with what was decided
-	taken     *taken
-	report    *report
-	apply     func(g *rules.Group, now time.Time, fresh store.Key)
-
-	since time.Time
-	done  chan struct{} // closed when it is over
-	// Under the lock of the line:
-	attempts int     // that carried the decision; with one or more it may stand
-	version  version // of the last of them
-	answered bool    // the caller has returned with that decision
-	lacking  bool    // it needs tokens that were not asked for, and is not decided
-	err      error
+// stop lets no line be served any more, and waits for those that are.
+func (s *Store) stop() {
+	s.lines.mu.Lock()
+	s.stopped.Store(true)
+	s.lines.mu.Unlock()
+	s.serving.Wait()
 }
 
-// step applies c to a copy of its register, and reports whether that changed it. A call whose caller has
-// returned with an answer is not decided again: what was answered is what is recorded.
-func (c *call) step(g *rules.Group, now time.Time, fresh store.Key) (changed bool) {
-	switch {
-	case c.apply != nil:
-		c.apply(g, now, fresh)
-		return true
-	case c.Limits == nil:
-		return false
-	case c.answered:
-		g.Report(now, fresh, &c.Op)
-		return true
+// busy is how many lines somebody uses.
+func (ls *lines) busy() int {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	n := 0
+	for _, place := range ls.all.All() {
+		n += min(place.Value.users, 1)
 	}
-	if !c.taken.asked { // others may have changed the register since its copy was looked at
-		d, _ := g.Clone().Decide(now, fresh, c.Write, c.Limits, allOK(c.Limits))
-		if c.lacking = pays(d); c.lacking {
-			return false
-		}
-	}
-	c.lacking, c.At = false, now
-	c.Decision, changed = g.Decide(now, fresh, c.Write, c.Limits, c.taken.grants)
-	return changed
+	return n
 }

@@ -8,135 +8,98 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-	"golang.org/x/sync/errgroup"
-
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/rules"
 )
 
-// indexed bounds how much of one shard's index a claim looks at, so that it stays short however much is
-// due. The next claim goes on where it ended, so no namespace hides another.
-const indexed = 1024
+const (
+	// indexPage is how much of the index one script reads, and indexPages how many of these a claim looks at, so that both
+	// stay short however much is due. The next claim goes on where it ended, so no namespace hides another.
+	indexPage, indexPages = 1024, 16
+	// readAtOnce is how many registers one script reads.
+	readAtOnce = 64
+	// completeTimeout bounds a Complete: unlike a decision it may wait.
+	completeTimeout = 2 * time.Second
+)
 
-// member is how the index names a register, and the namespace in which it is written.
-func member(group store.Key, namespace string) string { return string(group[:]) + namespace }
-
-// Claim implements store.Queue. If a server does not answer, what it holds is missing and the error says so.
+// Claim implements store.Queue. If Redis does not answer, what it has not answered is missing and the error says so.
 func (s *Store) Claim(
 	ctx context.Context, _ time.Time, ahead time.Duration, n int, claimed func(string, store.Key) bool,
 ) ([]store.PendingWrite, error) {
 	if n <= 0 {
 		return nil, nil
 	}
-	var found [shards][]rules.DueGroup
-	var limits [shards]time.Time
-	var asked errgroup.Group
-	asked.SetLimit(tripsAtOnce)
-	for i := range shards {
-		asked.Go(func() (err error) {
-			found[i], limits[i], err = s.due(ctx, i, ahead)
-			return err
-		})
+	due, err := s.due(ctx, ahead)
+	var writes []store.PendingWrite
+	for picked := range slices.Chunk(s.turns.Pick(due, n, claimed), readAtOnce) {
+		some, readErr := s.claim(ctx, picked, ahead)
+		writes, err = append(writes, some...), errors.Join(err, readErr)
 	}
-	err := asked.Wait()
-	writes, readErr := s.read(ctx, s.turns.Pick(slices.Concat(found[:]...), n, claimed), &limits)
-	if err = errors.Join(err, readErr); err != nil {
+	if err != nil {
 		err = fmt.Errorf("read what is due: %w", err)
 	}
 	return writes, err
 }
 
-// due are registers of a shard of which something is due, and by when it is, by the clock of the shard.
-func (s *Store) due(ctx context.Context, shard int, ahead time.Duration) ([]rules.DueGroup, time.Time, error) {
-	answer, err := script.Run(ctx, s.client, []string{s.dues[shard]},
-		"due", rules.By(time.UnixMicro(0), ahead).UnixMicro(), s.looked[shard].Load(), indexed)
-	var now int64
-	var members []any
-	if err == nil {
-		err = scan(answer, &now, &members)
-	}
-	if err != nil {
-		return nil, time.Time{}, err
-	}
-	s.clocks[shard].set(now, s.opts.Now())
-	if len(members) < 2*indexed {
-		s.looked[shard].Store(0)
-	} else {
-		s.looked[shard].Add(indexed)
-	}
-	var due []rules.DueGroup
-	for ; len(members) >= 2; members = members[2:] {
-		var name, score string
-		if err := scan(members, &name, &score); err != nil {
-			return nil, time.Time{}, err
+// due are registers of which something is due by ahead.
+func (s *Store) due(ctx context.Context, ahead time.Duration) (due []rules.DueGroup, err error) {
+	for range indexPages {
+		from := s.looked.Load()
+		answer, err := s.run(ctx, []string{s.index}, "due", rules.By(time.UnixMicro(0), ahead).UnixMicro(), from, indexPage)
+		if err != nil {
+			return due, err
 		}
-		if at, err := strconv.ParseFloat(score, 64); err == nil && len(name) >= len(store.Key{}) {
-			due = append(due, rules.DueGroup{Group: store.Key([]byte(name[:16])), Namespace: name[16:], Due: int64(at)})
+		var now int64
+		var members []any
+		if err := scan(answer, &now, &members); err != nil {
+			return due, err
+		}
+		s.looked.Store(from + indexPage)
+		if len(members) < 2*indexPage {
+			s.looked.Store(0)
+		}
+		for ; len(members) >= 2; members = members[2:] {
+			var name, score string
+			if err := scan(members, &name, &score); err != nil {
+				return due, err
+			}
+			if at, err := strconv.ParseFloat(score, 64); err == nil && len(name) >= len(store.Key{}) {
+				due = append(due, rules.DueGroup{Group: store.Key([]byte(name[:16])), Namespace: name[16:], Due: int64(at)})
+			}
+		}
+		if s.looked.Load() == 0 {
+			return due, nil
 		}
 	}
-	return due, rules.By(time.UnixMicro(now), ahead), nil
+	return due, nil
 }
 
-// read reads what is due of registers.
-func (s *Store) read(ctx context.Context, due []rules.DueGroup, limits *[shards]time.Time) ([]store.PendingWrite, error) {
-	commands, err := s.get(ctx, len(due), func(i int) string { return s.groupKey(due[i].Group) })
+// claim reads what is due of registers. The script has the index follow them.
+func (s *Store) claim(ctx context.Context, due []rules.DueGroup, ahead time.Duration) ([]store.PendingWrite, error) {
+	keys, args := []string{s.index}, []any{"claim"}
+	for _, d := range due {
+		keys, args = append(keys, s.groupKey(d.Group)), append(args, member(d.Group, d.Namespace))
+	}
+	answer, err := s.run(ctx, keys, args...)
+	if err != nil {
+		return nil, err
+	}
+	if len(answer) != len(keys) {
+		return nil, errAnswer
+	}
+	now, _ := answer[0].(int64)
+	by := rules.By(time.UnixMicro(now), ahead)
 	var writes []store.PendingWrite
-	for i, c := range commands {
-		if c.Err() != nil && !errors.Is(c.Err(), redis.Nil) {
-			continue // err says so
-		}
-		d := due[i]
-		r, decodeErr := decode(c.Val())
+	for i, d := range due {
+		value, _ := answer[1+i].(string)
+		r, decodeErr := decode(value)
 		if decodeErr != nil {
 			err = errors.Join(err, decodeErr)
 			continue
 		}
-		found := r.group.Claim(d.Group, limits[shard(d.Group)])
-		if len(found) == 0 && r.group.Due().IsZero() {
-			// The register has expired, or Redis has lost it and kept the index.
-			_, lost := ask(ctx, s, 1, func(int) *redis.IntCmd {
-				return redis.NewIntCmd(ctx, "zrem", s.dues[shard(d.Group)], member(d.Group, d.Namespace))
-			})
-			err = errors.Join(err, lost)
-		}
-		writes = append(writes, found...)
+		writes = append(writes, r.group.Claim(d.Group, by)...)
 	}
 	return writes, err
-}
-
-// get reads n values: empty for a key that does not exist.
-func (s *Store) get(ctx context.Context, n int, key func(i int) string) ([]*redis.StringCmd, error) {
-	return ask(ctx, s, n, func(i int) *redis.StringCmd { return redis.NewStringCmd(ctx, "get", key(i)) })
-}
-
-// ask runs n commands and returns them. That a key does not exist is no error.
-func ask[C redis.Cmder](ctx context.Context, s *Store, n int, command func(i int) C) ([]C, error) {
-	if n == 0 {
-		return nil, nil
-	}
-	commands, all := make([]C, n), make([]redis.Cmder, n)
-	for i := range n {
-		commands[i] = command(i)
-		all[i] = commands[i]
-	}
-	_ = s.client.Call(ctx, all...) // each command has its error
-	err := ctx.Err()
-	if err != nil {
-		return nil, err
-	}
-	for _, c := range all {
-		if e := c.Err(); e != nil && !errors.Is(e, redis.Nil) {
-			err = e
-		}
-	}
-	return commands, err
-}
-
-// Reach reports whether Redis answers.
-func (s *Store) Reach(ctx context.Context) error {
-	_, err := s.get(ctx, 1, func(int) string { return s.prefixes[0] })
-	return err
 }
 
 // Complete implements store.Queue.
@@ -145,50 +108,85 @@ func (s *Store) Complete(ctx context.Context, _ time.Time, p store.PendingWrite,
 	defer cancel()
 	err := s.change(ctx, p.Namespace, p.Ref.Group, func(g *rules.Group, now time.Time, fresh store.Key) { g.Complete(now, fresh, &p, o) })
 	if errors.Is(err, store.ErrUnconfirmed) {
-		return nil // it stays in the line, and is carried out once
+		return nil // it waits in the backlog, and is carried out once
 	}
 	return err
 }
 
-// completeTimeout bounds a Complete: unlike a decision it may wait.
-const completeTimeout = 2 * time.Second
+// change makes an attempt for a register that applies f too, if it is not nil.
+func (s *Store) change(ctx context.Context, namespace string, register store.Key, f func(*rules.Group, time.Time, store.Key)) error {
+	_, err := s.do(ctx, register, &call{namespace: namespace, change: f})
+	return err
+}
 
-// Pending implements store.Queue. The shards are not counted at one moment.
+// Pending implements store.Queue.
 func (s *Store) Pending(ctx context.Context) (int64, error) {
-	counts, err := ask(ctx, s, shards, func(i int) *redis.IntCmd { return redis.NewIntCmd(ctx, "zcard", s.dues[i]) })
+	n, err := s.count(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("count what is pending: %w", err)
 	}
-	var n int64
-	for _, c := range counts {
-		n += c.Val()
-	}
 	return n, nil
+}
+
+// count is how many registers are in the index. It fails where Redis does not have the other keys at hand too.
+func (s *Store) count(ctx context.Context, others ...string) (n int64, err error) {
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	answer, err := s.run(ctx, append([]string{s.index}, others...), "pending")
+	if err != nil {
+		return 0, err
+	}
+	var now int64
+	err = scan(answer, &now, &n)
+	return n, err
+}
+
+// Reach reports whether Redis answers, also for registers that do not exist yet: in a Cluster whose slot is on its way to
+// another server, it answers TRYAGAIN where some keys of a script are missing, until all is moved.
+func (s *Store) Reach(ctx context.Context) error {
+	_, err := s.count(ctx, s.prefix+"missing")
+	return err
 }
 
 // Peek copies what Redis holds of groups and of the levels of quotas. What does not exist is missing.
 func (s *Store) Peek(ctx context.Context, groups, levels []store.Key) (rules.State, error) {
 	state := rules.State{At: s.opts.Now(), Groups: map[store.Key]*rules.Group{}, Levels: map[store.Key]rules.Level{}}
-	registers, err := s.get(ctx, len(groups), func(i int) string { return s.groupKey(groups[i]) })
-	quotas, quotasErr := s.get(ctx, len(levels), func(i int) string { return s.quotaKey(levels[i]) })
-	if err := errors.Join(err, quotasErr); err != nil {
-		return state, fmt.Errorf("look into redis: %w", err)
+	keys := make([]string, 0, len(groups)+len(levels))
+	for _, group := range groups {
+		keys = append(keys, s.groupKey(group))
 	}
-	for i, c := range registers {
-		if c.Val() == "" {
+	for _, quota := range levels {
+		keys = append(keys, s.quotaKey(quota))
+	}
+	var values []string
+	for some := range slices.Chunk(keys, readAtOnce) {
+		answer, err := s.run(ctx, some, "peek")
+		if err == nil && len(answer) != 1+len(some) {
+			err = errAnswer
+		}
+		if err != nil {
+			return state, fmt.Errorf("look into redis: %w", err)
+		}
+		now, _ := answer[0].(int64)
+		state.At = time.UnixMicro(now).UTC()
+		for _, value := range answer[1:] {
+			text, _ := value.(string)
+			values = append(values, text)
+		}
+	}
+	for i, group := range groups {
+		if values[i] == "" {
 			continue
 		}
-		r, err := decode(c.Val())
+		r, err := decode(values[i])
 		if err != nil {
 			return state, err
 		}
-		state.Groups[groups[i]] = r.group
-		state.At = s.now(groups[i])
+		state.Groups[group] = r.group
 	}
-	for i, c := range quotas {
-		var v rules.Level
-		if _, err := fmt.Sscanf(c.Val(), "%d %d", &v.Used, &v.At); err == nil {
-			state.Levels[levels[i]] = v
+	for i, quota := range levels {
+		if v, known := parseLevel(values[len(groups)+i]); known {
+			state.Levels[quota] = v
 		}
 	}
 	return state, nil

@@ -1,18 +1,31 @@
-// Package redis is the store that many replicas share. Redis keeps the state and decides only whether a quota has a
-// token: store/rules applies a step to a copy, and a script sets the result unless somebody else has changed
-// the register meanwhile. The store is as durable as Redis: what Redis acknowledged but had not written
-// to disk or to a replica when its server died is lost.
+// Package redis is the store that many replicas share. Redis keeps the state; store/rules decides, on copies.
 //
-// Everything about one user's Events from one source about one object is one register under one key,
-// which expires when nothing in it matters any more. What is pending is kept for at least a day.
-// Registers are spread over 128 hash tags, each with an index of what is due.
+// Everything about one user's Events from one source about one object is one register under one key: a version and a
+// group of store/rules. The level of a quota's token bucket is two numbers under another key, and one sorted set, the index,
+// has the registers in which something is due. All keys of a store share a hash tag, so one script can change them together.
+//
+// A replica decides a write on its copies of the register and of the levels, and sends one attempt: the register as it is
+// to be, the version that it was made from, and the tokens that it takes. Redis carries it out if the version still
+// matches and every bucket has its tokens; then it writes register, index and levels. Otherwise it writes nothing and
+// answers with the current register and levels, on which the replica decides again. So an Event that is refused costs no
+// bucket anything, and one that a bucket refuses which is known to be empty makes no attempt: others only take tokens.
+//
+// Calls that come for a register while an attempt is under way go together in the next one. What Redis does not surely
+// know waits in the backlog of its register, in the order in which it was decided: decisions made while Redis was away, and
+// those of an attempt whose answer was lost. They go first in the next attempt. A register remembers the number of the
+// last attempt of each process, so the answer to that says whether the lost one was carried out; it is then struck.
+// A register lives longer than such an attempt is repeated.
+//
+// A settler reads the index page by page, picks registers, and reads them in a script that corrects the index.
+//
+// The store is as durable as Redis: what Redis acknowledged but had not written to disk or to a replica when its
+// server died is lost.
 package redis
 
 import (
 	"context"
 	_ "embed"
 	"encoding/base64"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -34,9 +47,6 @@ var script = redisclient.NewScript(source) //nolint:gochecknoglobals // as good 
 // DefaultPrefix is a Prefix for a Redis that is shared with nobody.
 const DefaultPrefix = "eventquota:"
 
-// shards is the number of hash tags. It must not change, or what is stored would not be found.
-const shards = 128
-
 // Options are the settings of a Store.
 type Options struct {
 	// Prefix begins the name of each key.
@@ -50,6 +60,9 @@ type Options struct {
 	// of registers of which something was decided that Redis does not surely know. They must not block, and may be nil.
 	Reported func()
 	Waiting  func(n int)
+	// Problem is called with each error that is not of Redis: once for a register that cannot be read, which is decided
+	// without Redis, and for a panic with its stack. It must not block, and may be nil.
+	Problem func(err error)
 	// StepTimeout is how long Redis may take to answer, and a call whose caller sets no deadline. Less is 200 ms.
 	StepTimeout time.Duration
 	// Now is the clock of this process. Nil for the real one.
@@ -61,15 +74,18 @@ type Store struct {
 	client redisclient.Caller
 	opts   Options
 	steps  *store.Steps
-	// prefixes are those of the keys of each shard, and dues the keys of its index.
-	prefixes, dues [shards]string
+	prefix string // of all keys, with their hash tag
+	index  string
 
-	clocks [shards]clock
-	looked [shards]atomic.Int64 // where in each index the next claim begins
-	turns  rules.Turns
-	lines  *lines
-	quotas *quotas
-	log    *reports
+	clock   clock
+	looked  atomic.Int64 // where in the index the next claim begins
+	turns   rules.Turns
+	lines   *lines
+	buckets *buckets
+	backlog *backlog
+	serving sync.WaitGroup // of goroutines that serve a line
+	stopped atomic.Bool    // no attempt is begun any more
+	once    sync.Once      // of a panic
 }
 
 var (
@@ -88,85 +104,96 @@ func New(client redisclient.Caller, o Options) *Store {
 	if o.Waiting == nil {
 		o.Waiting = func(int) {}
 	}
+	if o.Problem == nil {
+		o.Problem = func(error) {}
+	}
 	if o.Unreported == nil {
 		o.Unreported = func(time.Time, string, store.Key, *rules.Drops) {}
 	}
 	o.StepTimeout = max(o.StepTimeout, 200*time.Millisecond)
 	s := &Store{client: client, opts: o, steps: store.NewSteps()}
-	for i := range shards {
-		s.prefixes[i] = o.Prefix + "{" + hex.EncodeToString([]byte{byte(i)}) + "}:"
-		s.dues[i] = s.prefixes[i] + "due"
-	}
+	tag := store.KeyOf("hash tag", o.Prefix)
+	s.prefix = o.Prefix + "{" + hex.EncodeToString(tag[:3]) + "}:"
+	s.index = s.prefix + "due"
 	s.lines = newLines(linesBytes)
-	s.quotas = &quotas{store: s, all: store.NewTable[*quota](maxQuotas)}
-	s.log = newReports(maxReports)
+	s.buckets = &buckets{all: store.NewTable[bucket](maxBuckets)}
+	s.backlog = newBacklog(backlogBytes)
 	return s
 }
 
-func shard(group store.Key) int { return int(group[0] % shards) }
-
 func (s *Store) groupKey(group store.Key) string {
-	return s.prefixes[shard(group)] + base64.RawURLEncoding.EncodeToString(group[:])
+	return s.prefix + "g:" + base64.RawURLEncoding.EncodeToString(group[:])
 }
 
 func (s *Store) quotaKey(quota store.Key) string {
-	return s.opts.Prefix + "quota:" + base64.RawURLEncoding.EncodeToString(quota[:])
+	return s.prefix + "q:" + base64.RawURLEncoding.EncodeToString(quota[:])
 }
 
-// now is the time at a group's shard.
-func (s *Store) now(group store.Key) time.Time { return s.clocks[shard(group)].now(s.opts.Now()) }
+// now is the time at Redis.
+func (s *Store) now() time.Time { return s.clock.now(s.opts.Now()) }
 
-// Decide implements store.Store. It ignores the caller's time, as the clock is that of Redis. It makes a trip for
-// each quota, all at the same time, and one for the group, and none for what it knows to be refused. A
-// decision that comes with store.ErrUnconfirmed stands.
+// run runs the script, and takes the time of its answer.
+func (s *Store) run(ctx context.Context, keys []string, args ...any) ([]any, error) {
+	answer, err := script.Run(ctx, s.client, keys, args...)
+	if err != nil {
+		return nil, err
+	}
+	var now int64
+	if err := scan(answer, &now); err != nil {
+		return nil, err
+	}
+	s.clock.set(now, s.opts.Now())
+	return answer, nil
+}
+
+// bounded is ctx, with StepTimeout as its deadline if it has none.
+func (s *Store) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, bounded := ctx.Deadline(); bounded {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, s.opts.StepTimeout)
+}
+
+// Decide implements store.Store. It ignores the caller's time, as the clock is that of Redis. It makes one attempt
+// unless others get ahead of it, and none for what it knows to be refused. A decision that comes with
+// store.ErrUnconfirmed stands.
 func (s *Store) Decide(ctx context.Context, _ time.Time, w store.Write, l store.Limits) (store.Decision, error) {
-	t := &taken{
-		quotas: s.quotas, namespace: w.Namespace, limits: &l, at: s.opts.Now(),
-		grants: make([]rules.Grant, len(l.Quotas)), asked: len(l.Quotas) == 0,
-	}
-	d, err := s.decide(ctx, &w, &l, t)
-	failed := err != nil && !errors.Is(err, store.ErrUnconfirmed)
-	if failed {
+	d, err := s.decide(ctx, &w, &l)
+	if err != nil && !errors.Is(err, store.ErrUnconfirmed) {
 		return store.Decision{}, fmt.Errorf("step of a group: %w", err)
-	}
-	if !pays(d) {
-		t.giveBack(ctx)
 	}
 	s.reportQuotaDrop(&w, &l, d)
 	return d, err
 }
 
-// decide makes the trips for a write that the copy of its group does not refuse.
-func (s *Store) decide(ctx context.Context, w *store.Write, l *store.Limits, t *taken) (store.Decision, error) {
-	g := s.guess(w, l, allOK(l))
-	if g.known && g.Verdict == store.Drop && !l.ChargeMerged {
-		// The group's own bucket is empty, and can only have become emptier since the copy was made. The
-		// decision becomes a report.
-		s.report(w, l, g.Decision, g.at)
-		g.Unasked = true
-		return g.Decision, nil
-	}
-	if !t.asked && pays(g.Decision) {
-		if err := t.ask(ctx); err != nil {
-			return store.Decision{}, err
-		}
-	}
-	if t.asked && slices.ContainsFunc(t.grants, func(g rules.Grant) bool { return !g.OK }) {
-		g = s.guess(w, l, t.grants)
-		if g.Verdict == store.Drop && !g.changed { // there is nothing to tell the group
-			g.Unasked = !t.trips
+// decide decides a write by what is known here if that is certain, and by an attempt if not.
+func (s *Store) decide(ctx context.Context, w *store.Write, l *store.Limits) (store.Decision, error) {
+	for asked := false; ; asked = true {
+		g := s.guess(w, l)
+		switch {
+		case g.Verdict == store.Drop && g.known && g.Empty == &l.Spam && !l.ChargeMerged:
+			// The group's own bucket can only have become emptier since the copy was made. The decision becomes a report.
+			s.report(w, l, g.Decision, g.at)
+			g.Unasked = true
 			return g.Decision, nil
+		case g.Verdict == store.Drop && !g.changed: // by a quota, and there is nothing to write down of it
+			g.Unasked = !asked
+			return g.Decision, nil
+		case !g.Verdict.Admits() || g.changed:
+			return s.do(ctx, w.Group, &call{namespace: w.Namespace, Op: rules.Op{Write: *w, Limits: l}})
+		}
+		taken, err := s.take(ctx, w.Namespace, l.Quotas)
+		switch {
+		case err != nil && redisclient.NotRun(err):
+			return store.Decision{}, err
+		case err != nil:
+			return g.Decision, errors.Join(store.ErrUnconfirmed, err) // the tokens are spent
+		case taken:
+			return g.Decision, nil
+		case ctx.Err() != nil:
+			return store.Decision{}, fmt.Errorf("%w: %w", store.ErrCrowded, ctx.Err())
 		}
 	}
-	c := &call{namespace: w.Namespace, Op: rules.Op{Write: *w, Limits: l}, taken: t}
-	d, err := s.do(ctx, w.Group, c)
-	if err != nil || !c.lacking {
-		return d, err
-	}
-	if err := t.ask(ctx); err != nil {
-		return store.Decision{}, err
-	}
-	return s.do(ctx, w.Group, c)
 }
 
 // guess is what would become of a write, and whether that would change its group.
@@ -177,17 +204,30 @@ type guess struct {
 	at      time.Time
 }
 
-// guess decides a write by the copy of its group, which it does not change.
-func (s *Store) guess(w *store.Write, l *store.Limits, grants []rules.Grant) guess {
-	r := guess{at: s.now(w.Group)}
-	decide := func(g *rules.Group) {
-		r.Decision, r.changed = g.Clone().Decide(r.at, store.Key{}, *w, l, grants)
-	}
-	r.known = s.lines.look(w.Group, r.at, decide)
-	if !r.known {
-		decide(&rules.Group{})
-	}
+// guess decides a write by the copies of its group and of its quotas, which it does not change. Where every bucket has a token
+// as far as is known, Redis has to say what becomes of it: then the guess is only that it changes the group.
+func (s *Store) guess(w *store.Write, l *store.Limits) guess {
+	with := s.wallet(w.Namespace)
+	r, grants := guess{at: with.now}, with.ask(l.Quotas)
+	tokens := !slices.ContainsFunc(grants, func(g rules.Grant) bool { return !g.OK })
+	s.lines.look(w.Group, func(g *rules.Group) {
+		if r.known = g != nil && !g.Expired(r.at); !r.known {
+			g = &rules.Group{}
+		}
+		if r.changed = tokens && (l.Merge || w.Update != nil) && hasToken(g, l, r.at); !r.changed {
+			r.Decision, r.changed = g.Clone().Decide(r.at, store.Key{}, *w, l, grants)
+		}
+	})
 	return r
+}
+
+// hasToken reports whether the spam filter of a group has a token.
+func hasToken(g *rules.Group, l *store.Limits, now time.Time) bool {
+	if l.Spam.Key.IsZero() {
+		return true
+	}
+	_, grant := g.Spam(l.Spam.Key).Take(l.Spam.Limit, now)
+	return grant.OK
 }
 
 // reportQuotaDrop reports what a quota has refused to the notice of that quota.
@@ -195,27 +235,29 @@ func (s *Store) reportQuotaDrop(w *store.Write, l *store.Limits, d store.Decisio
 	if d.Verdict != store.Drop || d.Empty == &l.Spam || d.Occurrences <= 0 || d.Empty.Silent {
 		return
 	}
-	drops := rules.Dropped(s.opts.Now(), *w, l, d.Empty, d.Occurrences)
-	s.log.change(s.opts.Now(), w.Namespace, rules.NoticeKey(d.Empty), func(r *report) { r.drops.Merge(&drops) })
+	now := s.opts.Now()
+	drops := rules.Dropped(now, *w, l, d.Empty, d.Occurrences)
+	s.backlog.drop(now, w.Namespace, rules.NoticeKey(d.Empty), &drops)
 	s.opts.Reported()
 }
 
 // DecideLocally decides a write while Redis is unavailable, by what this replica knows of its group and
 // quotas. The decision becomes a report.
 func (s *Store) DecideLocally(w store.Write, l store.Limits) store.Decision {
-	grants := make([]rules.Grant, len(l.Quotas))
-	s.quotas.each(w.Namespace, &l, func(i int, q *quota, now time.Time) { _, grants[i] = q.level.Take(l.Quotas[i].Limit, now) })
-	now := s.now(w.Group)
+	with := s.wallet(w.Namespace)
+	with.local = true
+	grants, fresh := with.ask(l.Quotas), s.steps.Next()
 	var d store.Decision
-	fresh := s.steps.Next()
-	s.locally(w.Namespace, w.Group, now, fresh, func(g *rules.Group) {
+	s.locally(w.Namespace, w.Group, with.now, fresh, func(g *rules.Group) {
 		var changed bool
-		if d, changed = g.Decide(now, fresh, w, &l, grants); changed {
-			s.report(&w, &l, d, now)
+		if d, changed = g.Decide(with.now, fresh, w, &l, grants); changed {
+			s.report(&w, &l, d, with.now)
 		}
 	})
 	if pays(d) {
-		s.quotas.each(w.Namespace, &l, func(i int, q *quota, now time.Time) { q.level = q.level.Force(l.Quotas[i].Limit, now) })
+		for i := range l.Quotas {
+			s.buckets.force(w.Namespace, &l.Quotas[i], with.now)
+		}
 	}
 	s.reportQuotaDrop(&w, &l, d)
 	return d
@@ -223,20 +265,20 @@ func (s *Store) DecideLocally(w store.Write, l store.Limits) store.Decision {
 
 // report makes a decision a report to its group.
 func (s *Store) report(w *store.Write, l *store.Limits, d store.Decision, at time.Time) {
-	s.log.add(s.opts.Now(), w.Group, rules.Op{Write: *w, Limits: l, Decision: d, At: at})
+	s.backlog.add(s.opts.Now(), w.Namespace, w.Group, decided(&rules.Op{Write: *w, Limits: l, Decision: d, At: at}))
 	s.opts.Reported()
 }
 
-// clock is the clock of one shard of Redis: the TIME in its last answer and what has passed since by the monotonic
-// clock of this process. It lags by the time that the answer took to come. Before the first answer it is the clock of
-// this process, which a step that is too early or too late corrects. Times of different shards are never compared.
+// clock is that of Redis: the TIME in its last answer and what has passed since by the monotonic clock of this process.
+// It lags by the time that the answer took to come. Before the first answer it is the clock of this process,
+// which a step that is too early or too late corrects.
 type clock struct {
 	mu   sync.Mutex
 	at   int64     // microseconds of Unix time
 	seen time.Time // when that answer came; zero for none yet
 }
 
-// now is the time of the shard, given the time of this process.
+// now is the time at Redis, given the time of this process.
 func (c *clock) now(here time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -251,84 +293,4 @@ func (c *clock) set(at int64, here time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.at, c.seen = at, here
-}
-
-// version names one step of one process, see store.Steps: it is never used twice, so an old copy never matches, not
-// even after a failover. A register that does not exist has the zero value.
-type version = store.Key
-
-// writer is the process of a step, and number its number.
-func writer(v version) [8]byte { return [8]byte(v[:8]) }
-
-func number(v version) uint64 { return binary.BigEndian.Uint64(v[8:]) }
-
-const (
-	writersFor = int64(time.Hour / time.Second) // how long a process is remembered
-	maxWriters = 32
-)
-
-// register is one value of Redis.
-type register struct {
-	version version
-	group   *rules.Group
-}
-
-// last is the number of the last step of a process that the register has taken; 0 for none.
-func (r *register) last(of [8]byte) uint64 {
-	for _, seen := range append([]rules.Seen{{Step: r.version}}, r.group.Seen...) {
-		if writer(seen.Step) == of {
-			return number(seen.Step)
-		}
-	}
-	return 0
-}
-
-// seen are the steps that the register still remembers once v is its version.
-func (r *register) seen(v version, now int64) []rules.Seen {
-	all := append([]rules.Seen{{Step: r.version, At: now}}, r.group.Seen...)
-	all = slices.DeleteFunc(all, func(one rules.Seen) bool {
-		return one.Step.IsZero() || writer(one.Step) == writer(v) || now-one.At >= writersFor
-	})
-	return all[:min(len(all), maxWriters)]
-}
-
-// decode reads a value; an empty one is a register that does not exist.
-func decode(value string) (register, error) {
-	const mark, reservation = 16, 8 + 16
-	if value == "" {
-		return register{group: &rules.Group{}}, nil
-	}
-	start := mark + 1
-	if len(value) > mark && value[mark] == 'R' {
-		start += reservation
-	}
-	if len(value) <= start {
-		return register{}, fmt.Errorf("register of %d bytes: %w", len(value), rules.ErrFormat)
-	}
-	group, err := rules.Unmarshal([]byte(value[start:]))
-	return register{version: version([]byte(value[:mark])), group: group}, err
-}
-
-var errAnswer = errors.New("script of Redis answers what it never does")
-
-// scan reads the first values of an answer.
-func scan(answer []any, into ...any) error {
-	if len(answer) < len(into) {
-		return errAnswer
-	}
-	for i, to := range into {
-		ok := false
-		switch to := to.(type) {
-		case *int64:
-			*to, ok = answer[i].(int64)
-		case *string:
-			*to, ok = answer[i].(string)
-		case *[]any:
-			*to, ok = answer[i].([]any)
-		}
-		if !ok {
-			return errAnswer
-		}
-	}
-	return nil
 }

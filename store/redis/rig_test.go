@@ -62,7 +62,7 @@ func newClocked(t testing.TB, client redisclient.Caller, c *clock) clocked {
 	t.Helper()
 	source := redis.Source()
 	for old, changed := range map[string]string{
-		"redis.call('TIME')": "{0, ARGV[#ARGV]}",
+		"redis.call('TIME')": "{0, table.remove(ARGV)}",
 		", 'PX', expiry)":    ")",
 		", 'PX', math.ceil((at - now + used) / 1000) + 1)": ")",
 	} {

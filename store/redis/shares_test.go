@@ -40,12 +40,12 @@ func (c cutOff) Complete(ctx context.Context, now time.Time, p store.PendingWrit
 // few copies and reports.
 func TestNoNamespaceChangesWhatAnotherGets(t *testing.T) {
 	s := standalone(t)
-	fresh := func(bytes, reports int64, wrap func(punctual) storetest.Subject) storetest.Fresh {
+	fresh := func(copies, backlog int64, wrap func(punctual) storetest.Subject) storetest.Fresh {
 		return func(t *testing.T) storetest.Subject {
 			t.Helper()
 			c := &clock{}
 			o := redis.Options{Prefix: s.prefix(), Now: c.now, StepTimeout: patient}
-			return wrap(punctual{redis.New(newClocked(t, s.client, c), o).Small(bytes, reports), c})
+			return wrap(punctual{redis.New(newClocked(t, s.client, c), o).Small(copies, backlog), c})
 		}
 	}
 	for says, wrap := range map[string]func(punctual) storetest.Subject{
@@ -54,7 +54,7 @@ func TestNoNamespaceChangesWhatAnotherGets(t *testing.T) {
 	} {
 		t.Run(says, func(t *testing.T) {
 			storetest.Compare(t, storetest.Seeds{First: seeds.First, Runs: max(1, seeds.Runs/10), Steps: 100},
-				fresh(64<<20, 1<<17, wrap), storetest.Besieged(fresh(4<<20, 2000, wrap)))
+				fresh(64<<20, 64<<20, wrap), storetest.Besieged(fresh(4<<20, 4<<20, wrap)))
 		})
 	}
 }

@@ -1,48 +1,125 @@
--- Everything that eventquota runs in Redis. It answers TIME first, in microseconds.
+-- Everything that eventquota runs in Redis. ARGV[1] names the operation; each answers the TIME first, in microseconds.
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
 
--- A quota: give back some time, and take n tokens, one at most, but for a reserve; see rules.Level.
-if ARGV[1] == 'quota' then
-  local one, capacity, reserve = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-  local n, back = tonumber(ARGV[5]), tonumber(ARGV[6])
-  local used, at = string.match(redis.call('GET', KEYS[1]) or '0 0', '(%d+) (%d+)')
-  used, at = tonumber(used), tonumber(at)
-  if at < now or at - now > 10000000 then
-    used, at = math.max(0, used - math.max(0, now - at)), now
+-- tokens checks the token buckets under KEYS from the k-th on. From ARGV[a] on there are four numbers for each: the time in which
+-- one token comes back, the most that may be used, the tokens to take, all or none, and the tokens to take in any case. It returns
+-- whether all can be taken, and appends to an answer what is used of each and when. See rules.Level. Times are in microseconds.
+local function tokens(k, a, answer)
+  local levels, ok = {}, true
+  for i = k, #KEYS do
+    local used, at = string.match(redis.call('GET', KEYS[i]) or '', '^(%d+) (%d+)$')
+    used, at = tonumber(used) or 0, tonumber(at) or 0
+    if at < now or at - now > 10000000 then
+      used, at = math.max(0, used - math.max(0, now - at)), now
+    end
+    local one, most, need, force = tonumber(ARGV[a]), tonumber(ARGV[a + 1]), tonumber(ARGV[a + 2]), tonumber(ARGV[a + 3])
+    ok = ok and (need == 0 or used + (force + need) * one <= most)
+    levels[i] = {math.max(used + need * one, math.min(used + (force + need) * one, most)), at}
+    answer[#answer + 1] = used
+    answer[#answer + 1] = at
+    a = a + 4
   end
-  used = math.max(0, used - back)
-  local given = math.max(0, math.min(n, math.floor((capacity - reserve - used) / one)))
-  used = used + given * one
-  redis.call('SET', KEYS[1], string.format('%.0f %.0f', used, at), 'PX', math.ceil((at - now + used) / 1000) + 1)
-  return {now, given, used, at}
+  return ok, levels
 end
 
--- The registers of an index that are due by now plus some time, from one on, some at most, each before its time.
+-- take writes the levels that tokens has returned, and puts them into an answer of which they are the last numbers.
+local function take(k, levels, answer)
+  local n = #answer - 2 * (#KEYS - k + 1)
+  for i = k, #KEYS do
+    local used, at = levels[i][1], levels[i][2]
+    redis.call('SET', KEYS[i], string.format('%.0f %.0f', used, at), 'PX', math.ceil((at - now + used) / 1000) + 1)
+    answer[n + 1], answer[n + 2] = used, at
+    n = n + 2
+  end
+end
+
+-- step KEYS index register bucket... ARGV expected-version writer value time age expiry(ms) member reserve bucket-numbers...
+--
+-- A value is a version of 16 bytes, when something in it is due in 16 digits, 0 for never, '-', and the rest. A reserved
+-- one has 'R' for '-', and the writer for which it is reserved in 8 bytes and until when in 16 digits before the rest.
+--
+-- Where the register has the expected version, '' for none, every bucket has its tokens, the time of the step is not after now nor
+-- older than age, and the register is not reserved for another, it becomes value, the index follows it, and the tokens are taken:
+-- {now, 1, 0, '', levels}. Otherwise nothing changes, but that the register is reserved for the writer if reserve is above 0 and
+-- the version another: {now, 2, held, current, levels} where the version is another, or {now, 0, held, '', levels}. An attempt
+-- that is sent again finds its own version, or that others have seen it.
+if ARGV[1] == 'step' then
+  local expected, writer, value, step, age = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6])
+  local expiry, member, reserve = ARGV[7], ARGV[8], tonumber(ARGV[9])
+  local current = redis.call('GET', KEYS[2]) or ''
+  local version = string.sub(current, 1, 16)
+  local answer = {now, 0, 0, ''}
+  local ok, levels = tokens(3, 10, answer)
+  local reserved = string.sub(current, 33, 33) == 'R'
+  local held = reserved and string.sub(current, 34, 41) ~= writer and now < (tonumber(string.sub(current, 42, 57)) or 0)
+  if version == expected and ok and not held and step <= now and now - step <= age then
+    redis.call('SET', KEYS[2], value, 'PX', expiry)
+    local due = tonumber(string.sub(value, 17, 32))
+    if due > 0 then
+      redis.call('ZADD', KEYS[1], string.format('%.0f', due), member)
+    else
+      redis.call('ZREM', KEYS[1], member)
+    end
+    take(3, levels, answer)
+    answer[2] = 1
+    return answer
+  end
+  if held then
+    answer[3] = 1
+  end
+  if version ~= expected then
+    answer[2], answer[4] = 2, current
+    local readable = reserved or string.sub(current, 33, 33) == '-'
+    if reserve > 0 and readable and not held then
+      local rest = string.sub(current, reserved and 58 or 34)
+      redis.call('SET', KEYS[2], string.sub(current, 1, 32) .. 'R' .. writer .. string.format('%016.0f', now + reserve) .. rest, 'KEEPTTL')
+    end
+  end
+  return answer
+end
+
+-- take KEYS bucket... ARGV bucket-numbers... takes the tokens, all or none: {now, whether, levels}.
+if ARGV[1] == 'take' then
+  local answer = {now, 0}
+  local ok, levels = tokens(1, 2, answer)
+  if ok then
+    take(1, levels, answer)
+    answer[2] = 1
+  end
+  return answer
+end
+
+-- due KEYS index ARGV ahead from n: {now, {member, time, ...}}, a page of the registers that are due by now plus ahead.
 if ARGV[1] == 'due' then
   local by = string.format('%.0f', now + ARGV[2])
   return {now, redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', by, 'WITHSCORES', 'LIMIT', ARGV[3], ARGV[4])}
 end
 
--- A register: KEYS are it and its slot's index, ARGV the expected and the new version, writer, value,
--- time of the step, its greatest age, expiry (ms), index member and its score ('' for none, '-' for
--- unchanged), and for how long to reserve the register if the step is not carried out (us).
-local expected, version, writer, value = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local step, age, expiry, member, due, reserve = ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], tonumber(ARGV[10])
-local v = redis.call('GET', KEYS[1]) or ''
-local reserved = string.sub(v, 17, 17) == 'R'
-local held = reserved and string.sub(v, 18, 25) ~= writer and now < tonumber(string.sub(v, 26, 41))
-if string.sub(v, 1, 16) == expected and not held and tonumber(step) <= now and now - step <= tonumber(age) then
-  redis.call('SET', KEYS[1], version .. '-' .. value, 'PX', expiry)
-  if due == '' then
-    redis.call('ZREM', KEYS[2], member)
-  elseif due ~= '-' then
-    redis.call('ZADD', KEYS[2], due, member)
+-- claim KEYS index register... ARGV member...: {now, value, ...}. The index follows what each register says.
+if ARGV[1] == 'claim' then
+  local answer = {now}
+  for i = 2, #KEYS do
+    local value = redis.call('GET', KEYS[i]) or ''
+    local due = value == '' and 0 or tonumber(string.match(string.sub(value, 17, 33), '^(%d+)[-R]$'))
+    if due == 0 then
+      redis.call('ZREM', KEYS[1], ARGV[i])
+    elseif due then
+      redis.call('ZADD', KEYS[1], string.format('%.0f', due), ARGV[i])
+    end
+    answer[i] = value
   end
-  return {now}
+  return answer
 end
-if reserve > 0 and v ~= '' and not held then
-  local rest = string.sub(v, reserved and 42 or 18)
-  redis.call('SET', KEYS[1], string.sub(v, 1, 16) .. 'R' .. writer .. string.format('%016.0f', now + reserve) .. rest, 'KEEPTTL')
+
+-- peek KEYS key...: {now, value, ...}.
+if ARGV[1] == 'peek' then
+  local answer = {now}
+  for i = 1, #KEYS do
+    answer[i + 1] = redis.call('GET', KEYS[i]) or ''
+  end
+  return answer
 end
-return {now, v, held and 1 or 0}
+
+-- pending KEYS index any...: {now, how many registers are in the index}.
+return {now, redis.call('ZCARD', KEYS[1])}

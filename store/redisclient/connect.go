@@ -246,9 +246,11 @@ func command(ctx context.Context, name, script string, keys []string, args []any
 	return redis.NewCmd(ctx, append(all, args...)...)
 }
 
-// NotRun reports whether a command that failed surely did not run: Redis said so, or there was no connection.
+// NotRun reports whether a command that failed surely did not run: Redis said so, or there was no connection, or a
+// Breaker is open.
 func NotRun(err error) bool {
 	var said redis.Error
 	var network *net.OpError
-	return errors.As(err, &said) || errors.As(err, &network) && network.Op == "dial" || errors.Is(err, redis.ErrPoolTimeout)
+	return errors.As(err, &said) || errors.As(err, &network) && network.Op == "dial" || errors.Is(err, redis.ErrPoolTimeout) ||
+		errors.Is(err, ErrOpen)
 }

@@ -191,12 +191,16 @@ func (g *Group) expect(now int64, key store.Key, aggregate bool, w *store.Write,
 	if r == nil {
 		r = g.add(key)
 	}
-	before := r.Own
-	if r.Name != w.Name {
-		before = g.reported(now, w, l, true)
+	before, guessed := g.reported(now, w, l, true)
+	if r.Name == w.Name && !r.Partial {
+		before = r.Own
+	} else {
 		g.forget(nameKey(w.Name))
+	}
+	if r.Name != w.Name {
 		r.Own, r.Admitted = 0, now
 	}
+	r.Guessed = guessed
 	r.ID = g.id() // what becomes of a write that was claimed before says nothing about this Event
 	if g.byKey(key) == nil {
 		r.Key = key
@@ -209,7 +213,7 @@ func (g *Group) expect(now int64, key store.Key, aggregate bool, w *store.Write,
 	if r.Aggregate {
 		r.hear(w.Text, max(w.Count-before, 1), l.KeepMessages)
 	}
-	r.Written = w.Count
+	r.Written, r.Decided = w.Count, now
 	r.created(now)
 	r.Due = 0
 	if r.Total != r.Written {
@@ -270,15 +274,20 @@ const ahead = 10 * time.Minute
 
 // clipped is w as it may become state: every text within its bound, every time one that a clock may show.
 func clipped(now time.Time, w store.Write) store.Write {
-	w.Namespace, w.Name = store.Clip(w.Namespace, nameBytes), store.Clip(w.Name, nameBytes)
-	w.Reason, w.Text = store.Clip(w.Reason, reasonBytes), store.Clip(w.Text, messageBytes)
-	w.About = clippedObject(w.About)
-	w.Source.Component, w.Source.Host = store.Clip(w.Source.Component, nameBytes), store.Clip(w.Source.Host, nameBytes)
+	w = clippedTexts(w)
 	w.At, w.First = plausible(now, w.At), plausible(now, w.First)
 	if w.At.IsZero() {
 		w.At = now
 	}
 	w.Count = max(w.Count, 1)
+	return w
+}
+
+func clippedTexts(w store.Write) store.Write {
+	w.Namespace, w.Name = store.Clip(w.Namespace, nameBytes), store.Clip(w.Name, nameBytes)
+	w.Reason, w.Text = store.Clip(w.Reason, reasonBytes), store.Clip(w.Text, messageBytes)
+	w.About = clippedObject(w.About)
+	w.Source.Component, w.Source.Host = store.Clip(w.Source.Component, nameBytes), store.Clip(w.Source.Host, nameBytes)
 	return w
 }
 

@@ -63,6 +63,11 @@ type Record struct {
 	Last     int64     `cbor:"17,keyasint,omitempty"` // when the newest occurrence happened, by the writer's clock
 	Same     store.Key `cbor:"18,keyasint,omitzero"`  // content of the last UPDATE that was admitted
 
+	// Decided is when the last write of a client that was admitted was, which says what Written is.
+	Decided int64 `cbor:"24,keyasint,omitempty"`
+	// Guessed is how many of Own were taken for reported by a quota, see Name.
+	Guessed int64 `cbor:"23,keyasint,omitempty"`
+
 	Text     string        `cbor:"19,keyasint,omitempty"` // newest message, of an aggregate only
 	Messages []store.Tally `cbor:"20,keyasint,omitempty"` // newest distinct messages, of an aggregate only
 
@@ -77,6 +82,9 @@ type Name struct {
 	At    int64  `cbor:"3,keyasint"` // in seconds
 	// Taken says that the API server has another Event of that name.
 	Taken bool `cbor:"4,keyasint,omitempty"`
+	// Guessed is how many of Count were taken for reported by a quota, which leaves no trace. A replica that reports
+	// these later has refused them itself.
+	Guessed int64 `cbor:"5,keyasint,omitempty"`
 }
 
 // State is a copy of a part of what a store holds.
@@ -156,28 +164,30 @@ func (g *Group) add(key store.Key) *Record {
 	return &g.Records[len(g.Records)-1]
 }
 
-// reported is how many of a write's occurrences were reported before under its name.
+// reported is how many of a write's occurrences were reported before under its name, and how many of these that is a
+// guess of.
 //
 // A name that is not known may be one whose first occurrence a quota refused. It is not, where the
 // first occurrence was longer ago than names are kept. Then all but the newest were reported, if
 // refused writes count on under that name; an Event that is stored goes on as its recorder counts.
-func (g *Group) reported(now int64, w *store.Write, l *store.Limits, stored bool) int64 {
-	if r := g.byName(w.Name); r != nil {
-		return min(r.Own, w.Count)
+func (g *Group) reported(now int64, w *store.Write, l *store.Limits, stored bool) (n, guessed int64) {
+	if r := g.byName(w.Name); r != nil && !(r.Partial && r.Own == 0) { // else its own count is not known
+		return min(r.Own, w.Count), r.Guessed
 	}
 	if n := g.name(now, nameKey(w.Name), l); n != nil {
-		return min(n.Count, w.Count)
+		return min(n.Count, w.Count), n.Guessed
 	}
 	recent := !w.First.IsZero() && now-w.First.UnixMicro() <= micros(l.RepeatWindow)
 	switch {
 	case w.Count == 1:
-		return 0
+		return 0, 0
 	case recent:
-		return int64(min(len(l.Quotas), 1))
+		guessed = int64(min(len(l.Quotas), 1))
+		return guessed, guessed
 	case stored:
-		return 0
+		return 0, 0
 	}
-	return w.Count - 1
+	return w.Count - 1, 0
 }
 
 // nameKey is a short key of a name, which is clipped.
@@ -217,7 +227,7 @@ func (g *Group) forget(key uint64) Name {
 const (
 	groupBytes, recordBytes, noticeBytes = 480, 488, 480
 	similarBytes, bucketBytes            = 88, 64
-	reserveBytes, nameKept               = 32, 36
+	reserveBytes, nameKept               = 32, 48
 	tallyBytes, textBytes, keyBytes      = 32, 16, 9
 )
 

@@ -3,6 +3,7 @@ package rules
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/eventquota/eventquota/store"
@@ -79,6 +80,18 @@ func (d *Drops) Merge(o *Drops) {
 	}
 }
 
+// Size estimates the memory of d, in bytes; 0 for none.
+func (d *Drops) Size() int64 {
+	if d.Total == 0 {
+		return 0
+	}
+	n := noticeBytes + objectBytes(&d.About) + len(d.Bucket) + len(d.Policy) + tallies(d.Reasons) + tallies(d.Sources)
+	for _, object := range d.Objects {
+		n += textBytes + len(object)
+	}
+	return int64(n)
+}
+
 // tally adds to a count. Past the bound, the last entry counts the rest.
 func tally(all []store.Tally, more store.Tally) []store.Tally {
 	for i := range all {
@@ -145,7 +158,7 @@ func (g *Group) notice(now int64, fresh store.Key, d *Drops) *Notice {
 
 // noticeName is unique, and the same for every settler.
 func noticeName(fresh store.Key, id uint64) string {
-	return "eventquota-" + new(store.Hasher).AddKey(fresh).Add(string(rune(id))).Sum().String()
+	return "eventquota-" + new(store.Hasher).AddKey(fresh).Add(strconv.FormatUint(id, 10)).Sum().String()
 }
 
 // NoticeKey names the register that has the notice of a quota.

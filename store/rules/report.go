@@ -2,6 +2,7 @@ package rules
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/eventquota/eventquota/store"
@@ -20,6 +21,46 @@ type Op struct {
 	More  int64
 	Names []uint64
 }
+
+// Compact is o for a backlog: every text is clipped and a copy of its own, and of Limits there are only the numbers and
+// whether there are quotas.
+func (o *Op) Compact() *Op {
+	c := *o
+	w := clippedTexts(o.Write)
+	for _, text := range []*string{
+		&w.Namespace, &w.Name, &w.Reason, &w.Text, &w.Source.Component, &w.Source.Host,
+		&w.About.APIVersion, &w.About.Kind, &w.About.Namespace, &w.About.Name, &w.About.UID, &c.Decision.Into,
+	} {
+		*text = strings.Clone(*text)
+	}
+	c.Decision.Into = store.Clip(c.Decision.Into, nameBytes)
+	if w.Update != nil {
+		u := *w.Update
+		u.UID = strings.Clone(store.Clip(u.UID, nameBytes))
+		w.Update = &u
+	}
+	c.Write = w
+	l := *o.Limits
+	l.Spam = store.Bucket{Limit: l.Spam.Limit, Key: l.Spam.Key, Silent: l.Spam.Silent,
+		Name: store.Clip(l.Spam.Name, nameBytes), Policy: store.Clip(l.Spam.Policy, nameBytes), About: clippedObject(l.Spam.About)}
+	l.Quotas = make([]store.Bucket, min(len(l.Quotas), 1))
+	c.Limits = &l
+	if empty := c.Decision.Empty; empty != nil {
+		c.Decision.Empty = &store.Bucket{Key: empty.Key}
+	}
+	return &c
+}
+
+// Size estimates the memory of o after Compact, in bytes.
+func (o *Op) Size() int64 {
+	w := &o.Write
+	n := opBytes + len(w.Namespace) + len(w.Name) + len(w.Reason) + len(w.Text) + len(w.Source.Component) + len(w.Source.Host) +
+		objectBytes(&w.About) + len(o.Decision.Into) + len(o.Names)*keyBytes + objectBytes(&o.Limits.Spam.About)
+	return int64(n)
+}
+
+// opBytes are those of an Op without its texts: of it, its Write with an Update, its Limits with a quota, and its Decision.
+const opBytes = 1536
 
 // Join adds another write that was refused like that of o, and was the first under its name too.
 func (o *Op) Join(other *Op) {
@@ -56,7 +97,7 @@ func (g *Group) reportAdmitted(now time.Time, w *store.Write, l *store.Limits, o
 		if w.Update.Recorder {
 			g.force(now, w, l)
 		}
-		g.wroteByClient(at, r, w)
+		g.wroteByClient(at, o.At.UnixMicro(), r, w)
 		return
 	}
 	g.force(now, w, l)
@@ -67,6 +108,10 @@ func (g *Group) reportAdmitted(now time.Time, w *store.Write, l *store.Limits, o
 	key, aggregate := w.Exact, o.Decision.Verdict == store.Aggregate
 	if aggregate {
 		key = w.Similar
+	}
+	if r := g.byName(w.Name); r != nil && r.Decided > o.At.UnixMicro() { // an UPDATE of it was reported before
+		r.saw(at, w, l)
+		return
 	}
 	g.expect(o.At.UnixMicro(), key, aggregate, w, l)
 	if r := g.byName(w.Name); r != nil {
@@ -130,9 +175,10 @@ func (g *Group) reportDropped(now time.Time, fresh store.Key, w *store.Write, l 
 // refuse notes that a write was refused, and returns how many occurrences it reports that were not
 // reported before it was decided.
 func (g *Group) refuse(now, decided int64, w *store.Write, l *store.Limits) int64 {
-	n := w.Count - g.reported(decided, w, l, false)
+	before, guessed := g.reported(decided, w, l, false)
+	n := w.Count - before
 	if r := g.byName(w.Name); r != nil { // an Event of that name was stored, or was to be
-		r.Own += n
+		r.Own, r.Guessed = max(r.Own, before)+n, guessed
 		return n
 	}
 	key := nameKey(w.Name)
@@ -140,12 +186,30 @@ func (g *Group) refuse(now, decided int64, w *store.Write, l *store.Limits) int6
 		g.forget(key)
 	}
 	g.remember(now, key, w.Count)
+	g.Names[len(g.Names)-1].Guessed = guessed
+	return n
+}
+
+// disprove takes back the guess that a quota has reported the first occurrence under a name, which a replica has refused
+// itself, and returns how many occurrences that are.
+func (g *Group) disprove(key uint64, stored *Record) (n int64) {
+	if stored != nil {
+		n, stored.Guessed = stored.Guessed, 0
+		return n
+	}
+	if i := slices.IndexFunc(g.Names, func(n Name) bool { return n.Key == key }); i >= 0 {
+		n, g.Names[i].Guessed = g.Names[i].Guessed, 0
+	}
 	return n
 }
 
 // refuseAll is refuse for all writes of o. It is no more than was decided: what was reported before may be forgotten.
 func (g *Group) refuseAll(now int64, w *store.Write, l *store.Limits, o *Op) int64 {
-	return min(g.refuse(now, o.At.UnixMicro(), w, l)+g.refuseMore(now, o), o.Decision.Occurrences)
+	n := int64(0)
+	if w.Count == 1 {
+		n = g.disprove(nameKey(w.Name), g.byName(w.Name))
+	}
+	return min(n+g.refuse(now, o.At.UnixMicro(), w, l)+g.refuseMore(now, o), o.Decision.Occurrences)
 }
 
 // refuseMore is refuse for the other writes of o, each of count 1.
@@ -162,12 +226,12 @@ func (g *Group) refuseMore(now int64, o *Op) int64 {
 	}
 	for _, key := range o.Names {
 		if r := stored[key]; r != nil { // by another replica, which did not know of the refusal
-			n -= min(r.Own, 1)
+			n -= min(r.Own, 1) - g.disprove(key, r)
 			r.Own = max(r.Own, 1)
 			continue
 		}
 		if kept := g.name(o.At.UnixMicro(), key, o.Limits); kept != nil {
-			n -= min(kept.Count, 1)
+			n -= min(kept.Count, 1) - g.disprove(key, nil)
 		} else {
 			g.forget(key)
 		}

@@ -111,6 +111,11 @@ func (g *Group) Complete(now time.Time, fresh store.Key, p *store.PendingWrite, 
 		g.handOver(now, fresh, r, n)
 	case store.Failed:
 		r.failed(at)
+	case store.Read:
+		r.Adopt(o.Stored)
+		r.UID, r.Version, r.Written = o.UID, o.ResourceVersion, o.Stored.Count
+		r.Changes++
+		r.Due = at
 	case store.GivenUp:
 		r.Total -= min(p.Unreported(), max(0, r.Total-r.Written)) // another settler may have written it
 		r.settled(at, p.Changes, false)
@@ -155,7 +160,7 @@ func (n *Notice) complete(now int64, fresh store.Key, p *store.PendingWrite, o s
 	switch o.Result {
 	case store.Written:
 		n.Total = max(n.Total, p.Total, o.Stored.Count) // a register that was lost may have less
-		n.Written, n.UID, n.Version = p.Total, o.UID, o.ResourceVersion
+		n.Written, n.UID, n.Version = max(p.Total, o.Stored.Count), o.UID, o.ResourceVersion
 		n.settled(now, p.Changes, true)
 	case store.NotFound:
 		n.UID, n.Version, n.Written = "", "", 0
@@ -165,6 +170,7 @@ func (n *Notice) complete(now int64, fresh store.Key, p *store.PendingWrite, o s
 		n.Due = n.ready(now)
 	case store.Failed:
 		n.failed(now)
+	case store.Read:
 	case store.Rejected, store.GivenUp:
 		n.Written = max(n.Written, p.Total)
 		n.settled(now, p.Changes, false)

@@ -26,7 +26,7 @@ func (g *Group) update(now time.Time, w *store.Write, l *store.Limits, grants []
 	case w.Update.Recorder:
 		g.keep(p.after)
 	}
-	g.wroteByClient(at, r, w)
+	g.wroteByClient(at, at, r, w)
 	return store.Decision{Verdict: store.Admit}
 }
 
@@ -42,9 +42,18 @@ func (g *Group) mergeUpdate(now int64, r *Record, w *store.Write, l *store.Limit
 	return store.Decision{Verdict: store.Merge, Into: r.Name, Total: r.Total, Occurrences: n}
 }
 
-// wroteByClient notes an UPDATE that goes through. One that leaves the count alone is no write of the count.
-func (g *Group) wroteByClient(now int64, r *Record, w *store.Write) {
-	r.Same, r.Version = w.Update.Same, ""
+// wroteByClient notes an UPDATE that goes through, and when that was decided. One that leaves the count alone is no write of
+// the count. One that is reported after a later one only counts.
+func (g *Group) wroteByClient(now, decided int64, r *Record, w *store.Write) {
+	if r.Decided > decided {
+		r.count(own(w))
+		if r.Total != r.Written {
+			g.meet(w)
+			r.change(now)
+		}
+		return
+	}
+	r.Same, r.Version, r.Decided = w.Update.Same, "", decided
 	if w.Update.Recorder || w.Count != w.Update.Stored.Count {
 		r.count(own(w))
 		r.Written = w.Count
@@ -73,7 +82,7 @@ func (g *Group) stored(now int64, w *store.Write, l *store.Limits) *Record {
 		refused := g.forget(nameKey(w.Name))
 		r = g.add(store.Key{})
 		if !refused.Taken {
-			r.Own = refused.Count // which is reported elsewhere: the Event was stored by a replica that did not know
+			r.Own, r.Guessed = refused.Count, refused.Guessed // which is reported elsewhere: the Event was stored by a replica that did not know
 		}
 		if g.byKey(w.Exact) == nil {
 			r.Key = w.Exact

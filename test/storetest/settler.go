@@ -85,12 +85,12 @@ func (s *settlement) send() stage {
 	e := w.stored[p.Name]
 	o := s.outcome(e)
 	w.say("settle %+v: %v", *p, o)
-	if o.Result == store.Written {
+	if o.Result == store.Written || o.Result == store.Read {
 		o.UID, o.ResourceVersion = e.uid, e.version
-		if s.crashes() {
-			e.crashes++
-			return nil
-		}
+	}
+	if o.Result == store.Written && s.crashes() {
+		e.crashes++
+		return nil
 	}
 	return func() stage {
 		s.settler.claimed[p.Ref.Group]--
@@ -98,7 +98,7 @@ func (s *settlement) send() stage {
 			e.known = p.Total
 		}
 		for a, b := range w.accounts {
-			b.elsewhere = b.elsewhere || a.name == p.Name && o.Result != store.Written && o.Result != store.Failed
+			b.elsewhere = b.elsewhere || a.name == p.Name && o.Result != store.Written && o.Result != store.Failed && o.Result != store.Read
 		}
 		if err := s.settler.subject.Complete(w.t.Context(), w.now, *p, o); err != nil {
 			w.t.Fatalf("Complete: %v", err)
@@ -119,6 +119,9 @@ func (s *settlement) outcome(e *event) store.Outcome {
 		return store.Outcome{Result: store.NameTaken}
 	}
 	var said store.Stored
+	if p.Notice == nil && p.Partial {
+		return store.Outcome{Result: store.Read, Stored: e.says(s.settler)}
+	}
 	if !s.sees(e) {
 		said = s.read(e)
 	}
@@ -155,7 +158,7 @@ func (s *settlement) read(e *event) store.Stored {
 	}
 	before := p.Occurrences
 	p.Adopt(said)
-	if before.Partial || said.Foreign { // the store adds this to what it has merged
+	if said.Foreign { // the store adds this to what it has merged
 		said.Foreign, said.Merged = true, before.Noted+p.Merged()-before.Merged()
 		said.Count, said.Overwritten = p.Own+said.Merged, false
 	}

@@ -97,8 +97,8 @@ func TestMetricsOfARedisThatIsKilled(t *testing.T) {
 	for i := range 6 {
 		decide(fmt.Sprint("b", i), 0)
 	}
-	if failed := prom.Sum(t, m.Gatherer, "eventquota_store_errors_total"); failed != 5 {
-		t.Errorf("%v calls failed, want the 5 that open the breaker", failed)
+	if failed := prom.Sum(t, m.Gatherer, "eventquota_store_errors_total"); failed < 1 || failed > 5 {
+		t.Errorf("%v calls failed, want at most the 5 that open the breaker", failed)
 	}
 	if by := prom.Exposed(t, m.Gatherer, "eventquota_decisions_without_store_total"); by != `eventquota_decisions_without_store_total{by="local"} 6` {
 		t.Errorf("decided without Redis: %s", by)

@@ -71,7 +71,8 @@ func (s *server) inRedis(own *memory.Store, local part) (*state, error) {
 	if err != nil {
 		return nil, err
 	}
-	shared := redis.New(client, redis.Options{
+	breaker := redisclient.NewBreaker(client, s.breakerOptions())
+	shared := redis.New(breaker, redis.Options{
 		Prefix: s.opts.RedisPrefix,
 		Unreported: func(now time.Time, namespace string, register store.Key, d *rules.Drops) {
 			if own.ReportDrops(now, namespace, register, d) != nil {
@@ -80,12 +81,16 @@ func (s *server) inRedis(own *memory.Store, local part) (*state, error) {
 		},
 		Reported:    s.metrics.Store.Reported.Inc,
 		Waiting:     func(n int) { s.metrics.Store.Waiting.Set(float64(n)) },
+		Problem:     s.problem,
 		StepTimeout: s.opts.StoreDeadline,
 	})
-	decides := fallback.New(s.metrics.Store.Observe("redis", shared), shared, s.fallbackOptions())
-	audit := redis.New(client, redis.Options{Prefix: s.opts.RedisPrefix + "audit:", Unsettled: true, StepTimeout: s.opts.StoreDeadline})
+	decides := fallback.New(s.metrics.Store.Observe("redis", shared), shared, s.fallbackOptions(breaker))
+	auditBreaker := redisclient.NewBreaker(client, redisclient.BreakerOptions{Deadline: s.opts.StoreDeadline})
+	audit := redis.New(auditBreaker, redis.Options{
+		Prefix: s.opts.RedisPrefix + "audit:", Unsettled: true, StepTimeout: s.opts.StoreDeadline, Problem: s.problem,
+	})
 	quiet := fallback.Defaults()
-	quiet.Deadline = s.opts.StoreDeadline
+	quiet.Deadline, quiet.Available = s.opts.StoreDeadline, auditBreaker.Closed
 	audits := fallback.New(audit, audit, quiet)
 	all := busiest.NewReplicas(client, s.opts.RedisPrefix, s.log)
 	lease, err := newLease(s.clients.config, podNamespace(namespaceFile))
@@ -93,19 +98,21 @@ func (s *server) inRedis(own *memory.Store, local part) (*state, error) {
 		return nil, err
 	}
 	leads := func(ctx context.Context, abandon <-chan struct{}) error {
-		settles := settler.Options{Shared: true, Available: decides.Available, Abandon: abandon}
+		settles := settler.Options{Shared: true, Available: breaker.Closed, Abandon: abandon}
 		return together(s.settler("redis", shared, settles), s.statuses(all))(ctx)
 	}
 	watched := func(ctx context.Context) {
 		redisclient.Watch(ctx, client, s.metrics.Store.Evicting.Set)
 	}
+	probe := func(ctx context.Context) { breaker.Run(ctx, shared.Reach) }
+	probeAudit := func(ctx context.Context) { auditBreaker.Run(ctx, audit.Reach) }
 	return &state{
 		store:            decides,
 		audit:            audits,
 		maxWriteInterval: 5 * time.Minute, // Redis keeps what is pending when this replica stops
 		busiest:          all,
 		close:            func() { _ = client.Close() },
-		keepers:          []func(context.Context){watched, shared.Run, decides.Run, audit.Run, audits.Run, all.Run},
+		keepers:          []func(context.Context){watched, shared.Run, probe, audit.Run, probeAudit, all.Run},
 		settle:           together(local, elected(lease, leads)),
 		peek:             explain.Store{Name: "redis", Peeker: shared},
 	}, nil
@@ -124,21 +131,28 @@ func (s *server) statuses(counts status.Counts) part {
 	return status.New(s.policies, counts, s.opts.StatusInterval, s.clients.dynamic).Run
 }
 
-// fallbackOptions log, count and trace whether Redis is available.
-func (s *server) fallbackOptions() fallback.Options {
-	m, f := &s.metrics.Store, fallback.Defaults()
-	f.Deadline = s.opts.StoreDeadline
-	f.OnChange = func(open bool, err error) {
+// breakerOptions log and count whether Redis is available.
+func (s *server) breakerOptions() redisclient.BreakerOptions {
+	return redisclient.BreakerOptions{Deadline: s.opts.StoreDeadline, OnChange: func(open bool, err error) {
 		if open {
-			m.Unavailable.Set(1)
+			s.metrics.Store.Unavailable.Set(1)
 			s.log.Error(err, "Redis does not answer, each quota's onStoreFailure decides")
 			return
 		}
-		m.Unavailable.Set(0)
+		s.metrics.Store.Unavailable.Set(0)
 		s.log.Info("Redis answers again")
-	}
+	}}
+}
+
+// problem logs what is wrong in Redis, but not with it.
+func (s *server) problem(err error) { s.log.Error(err, "A part of the state in Redis cannot be used") }
+
+// fallbackOptions count and trace what is decided without Redis.
+func (s *server) fallbackOptions(breaker *redisclient.Breaker) fallback.Options {
+	f := fallback.Defaults()
+	f.Deadline, f.Available = s.opts.StoreDeadline, breaker.Closed
 	f.Decided = func(ctx context.Context, how store.Failure) {
-		m.WithoutStore.WithLabelValues(how.String()).Inc()
+		s.metrics.Store.WithoutStore.WithLabelValues(how.String()).Inc()
 		trace.SpanFromContext(ctx).SetAttributes(attribute.String("eventquota.fallback", how.String()))
 	}
 	return f

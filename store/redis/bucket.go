@@ -1,0 +1,205 @@
+package redis
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/rules"
+)
+
+const (
+	// knownFor is how long a bucket is taken for empty by what Redis last said of it. Others only make it emptier, but a
+	// Redis that has lost it is noticed.
+	knownFor = 5 * time.Second
+	// maxBuckets is the number of buckets whose levels a replica remembers.
+	maxBuckets = 1 << 16
+)
+
+// buckets are the token buckets of quotas, as Redis last said. Others only take tokens, so no bucket has more.
+type buckets struct {
+	mu  sync.Mutex
+	all *store.Table[bucket]
+}
+
+type bucket struct {
+	level rules.Level
+	asked time.Time // when Redis last answered
+}
+
+// level is what is known of a bucket; one that is not known is full. What Redis said too long ago counts only without it.
+func (bs *buckets) level(namespace string, key store.Key, here time.Time, local bool) rules.Level {
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	b := bs.of(namespace, key).Value
+	if !local && here.Sub(b.asked) >= knownFor {
+		return rules.Level{}
+	}
+	return b.level
+}
+
+// of finds or makes a bucket for a namespace. The caller holds the lock.
+func (bs *buckets) of(namespace string, key store.Key) *store.Entry[bucket] {
+	e := bs.all.Get(key)
+	if e == nil {
+		e = bs.all.Add(key, namespace, bucket{})
+	}
+	bs.all.Set(e, 1, false)
+	bs.all.Shrink(0)
+	return e
+}
+
+// set takes over what Redis says.
+func (bs *buckets) set(namespace string, key store.Key, v rules.Level, here time.Time) {
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	bs.of(namespace, key).Value = bucket{v, here}
+}
+
+// force takes a token here, of a decision that is made without Redis.
+func (bs *buckets) force(namespace string, b *store.Bucket, now time.Time) {
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	e := bs.of(namespace, b.Key)
+	e.Value.level = e.Value.level.Force(b.Limit, now)
+}
+
+// counted reports whether Redis counts the tokens of a bucket: not where there are none, or where they never run out.
+func counted(b *store.Bucket) bool { return b.Burst > 0 && b.Every > 0 }
+
+// pays reports whether a decision takes a token of each quota.
+func pays(d store.Decision) bool { return d.Verdict.Admits() && !d.Paid }
+
+// use is one bucket of which tokens are taken.
+type use struct {
+	key         store.Key
+	one, most   int64 // see step.lua
+	need, force int64
+}
+
+// uses are the tokens of one attempt.
+type uses []use
+
+// of finds or makes the use of a bucket, by its newest limit.
+func (us *uses) of(key store.Key, one, most int64) *use {
+	for i := range *us {
+		if u := &(*us)[i]; u.key == key {
+			u.one, u.most = one, most
+			return u
+		}
+	}
+	*us = append(*us, use{key: key, one: one, most: most})
+	return &(*us)[len(*us)-1]
+}
+
+// pay adds a token of each quota.
+func (us *uses) pay(quotas []store.Bucket) {
+	for i := range quotas {
+		if b := &quotas[i]; counted(b) {
+			one, capacity := rules.Cost(b.Limit)
+			us.of(b.Key, one, capacity-min(int64(b.Reserve)*one, capacity)).need++
+		}
+	}
+}
+
+// force adds tokens that were given already.
+func (us *uses) force(given uses) {
+	for _, u := range given {
+		us.of(u.key, u.one, u.most).force += u.need + u.force
+	}
+}
+
+// args are the numbers for the script.
+func (us uses) args(args []any) []any {
+	for _, u := range us {
+		args = append(args, u.one, u.most, u.need, u.force)
+	}
+	return args
+}
+
+// wallet decides which quotas have a token, by what is known of them and what is taken in the same attempt.
+type wallet struct {
+	store     *Store
+	namespace string
+	now, here time.Time // by the clocks of Redis and of this process
+	local     bool      // the decision is made without Redis
+	levels    map[store.Key]rules.Level
+}
+
+func (s *Store) wallet(namespace string) *wallet {
+	here := s.opts.Now()
+	return &wallet{store: s, namespace: namespace, now: s.clock.now(here), here: here}
+}
+
+// level is that of a bucket after what is taken in the same attempt.
+func (w *wallet) level(key store.Key) rules.Level {
+	if v, taken := w.levels[key]; taken {
+		return v
+	}
+	return w.store.buckets.level(w.namespace, key, w.here, w.local)
+}
+
+// ask says which quotas have a token.
+func (w *wallet) ask(quotas []store.Bucket) []rules.Grant {
+	if len(quotas) == 0 {
+		return nil
+	}
+	grants := make([]rules.Grant, len(quotas))
+	for i := range quotas {
+		_, grants[i] = w.level(quotas[i].Key).Take(quotas[i].Limit, w.now)
+	}
+	return grants
+}
+
+// pay takes a token of each quota.
+func (w *wallet) pay(quotas []store.Bucket) {
+	for i := range quotas {
+		if w.levels == nil {
+			w.levels = map[store.Key]rules.Level{}
+		}
+		b := &quotas[i]
+		w.levels[b.Key], _ = w.level(b.Key).Take(b.Limit, w.now)
+	}
+}
+
+// learn takes over what the script says of buckets.
+func (s *Store) learn(namespace string, of uses, levels []any) error {
+	all, err := scanLevels(levels, len(of))
+	if err != nil {
+		return err
+	}
+	here := s.opts.Now()
+	for i, u := range of {
+		s.buckets.set(namespace, u.key, all[i], here)
+	}
+	return nil
+}
+
+// take takes a token of each quota, or none, for a write that changes no register. Where the answer is lost they are spent.
+func (s *Store) take(ctx context.Context, namespace string, quotas []store.Bucket) (taken bool, err error) {
+	var of uses
+	of.pay(quotas)
+	if len(of) == 0 {
+		return true, nil
+	}
+	keys := make([]string, len(of))
+	for i, u := range of {
+		keys[i] = s.quotaKey(u.key)
+	}
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	answer, err := s.run(ctx, keys, of.args([]any{"take"})...)
+	if err != nil {
+		return false, err
+	}
+	var now, done int64
+	if err := scan(answer, &now, &done); err != nil {
+		return false, err
+	}
+	if err := s.learn(namespace, of, answer[2:]); err != nil {
+		return false, fmt.Errorf("levels of quotas: %w", err)
+	}
+	return done == 1, nil
+}

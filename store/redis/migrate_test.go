@@ -1,0 +1,252 @@
+package redis_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/fallback"
+	"github.com/eventquota/eventquota/store/redis"
+	"github.com/eventquota/eventquota/store/redisclient"
+	"github.com/eventquota/eventquota/store/rules"
+	redistest "github.com/eventquota/eventquota/test/redis"
+)
+
+// migrating is a Redis Cluster whose slot is on its way to another server, key by key. A script that names keys at both
+// places, or one that is missing, is answered TRYAGAIN. It carries out nothing.
+type migrating struct {
+	mu           sync.Mutex
+	known, moved map[string]bool
+	moving       bool
+}
+
+type tryAgain struct{}
+
+func (tryAgain) Error() string { return "TRYAGAIN Multiple keys request during rehashing of slot" }
+
+// RedisError marks it as an answer of Redis.
+func (tryAgain) RedisError() {}
+
+// Call implements redisclient.Caller.
+func (m *migrating) Call(_ context.Context, cmds ...goredis.Cmder) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	cmd, args := cmds[0].(*goredis.Cmd), cmds[0].Args()
+	n := args[2].(int)
+	moved, missing := 0, 0
+	for _, key := range args[3 : 3+n] {
+		if m.moved[key.(string)] {
+			moved++
+		}
+		if !m.known[key.(string)] {
+			missing++
+		}
+	}
+	if m.moving && n > 1 && (moved > 0 && moved < n || missing > 0) {
+		cmd.SetErr(tryAgain{})
+		return tryAgain{}
+	}
+	now := time.Now().UnixMicro()
+	switch args[3+n] {
+	case "step":
+		for _, key := range args[3 : 3+n] {
+			m.known[key.(string)] = true
+		}
+		cmd.SetVal([]any{now, int64(1), int64(0), ""})
+	default:
+		cmd.SetVal([]any{now, int64(0)})
+	}
+	return nil
+}
+
+// While a slot of a Cluster is on its way to another server the breaker stays open, although scripts that name its keys at
+// one place are answered, and it closes once all are there.
+func TestTheBreakerDoesNotFlapWhileASlotIsOnItsWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const objects = 40
+		m := &migrating{known: map[string]bool{}, moved: map[string]bool{}}
+		var changes []bool
+		var mu sync.Mutex
+		breaker := redisclient.NewBreaker(m, redisclient.BreakerOptions{Deadline: time.Second, OnChange: func(open bool, _ error) {
+			mu.Lock()
+			defer mu.Unlock()
+			changes = append(changes, open)
+		}})
+		s := redis.New(breaker, redis.Options{Prefix: "test:"})
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { s.Run(ctx) })
+		running.Go(func() { breaker.Run(ctx, s.Reach) })
+		l := limits(1 << 20)
+		write := func(n int) {
+			w := event(fmt.Sprint("pod-", n%objects), fmt.Sprint(n), n)
+			if breaker.Closed() {
+				if _, err := s.Decide(ctx, time.Now(), w, l); err == nil {
+					return
+				}
+			}
+			s.DecideLocally(w, l)
+		}
+		n := 0
+		for range objects {
+			write(n)
+			n++
+		}
+		m.mu.Lock()
+		m.moved[s.IndexKey()], m.moving = true, true
+		m.mu.Unlock()
+		for i := range objects { // a second each
+			for range 10 {
+				write(n)
+				n++
+				<-time.After(100 * time.Millisecond)
+			}
+			m.mu.Lock()
+			m.moved[s.GroupKey(event(fmt.Sprint("pod-", i), "", 0).Group)] = true
+			m.mu.Unlock()
+		}
+		m.mu.Lock()
+		m.moving = false
+		m.mu.Unlock()
+		<-time.After(5 * time.Second)
+		mu.Lock()
+		defer mu.Unlock()
+		if fmt.Sprint(changes) != "[true false]" {
+			t.Errorf("the breaker changed %v, want it to open once and to close once", changes)
+		}
+		stop()
+		running.Wait()
+		if left := s.Waiting(); left != 0 {
+			t.Errorf("something waits for %d registers, want none", left)
+		}
+	})
+}
+
+// moveSlot moves the slot of a key from the server of a Cluster that has it to another, key by key, and calls meanwhile after each.
+func moveSlot(t *testing.T, addresses []string, key string, meanwhile func()) {
+	t.Helper()
+	ctx := t.Context()
+	servers := map[string]*goredis.Client{}
+	ids := map[string]string{}
+	for _, address := range addresses {
+		servers[address] = goredis.NewClient(&goredis.Options{Addr: address, DisableIdentity: true})
+		defer servers[address].Close()
+		ids[address] = servers[address].Do(ctx, "cluster", "myid").Val().(string)
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	slot, err := servers[addresses[0]].ClusterKeySlot(ctx, key).Result()
+	must(err)
+	from, to := "", ""
+	for address, c := range servers {
+		if n, err := c.ClusterCountKeysInSlot(ctx, int(slot)).Result(); err == nil && n > 0 {
+			from = address
+		} else {
+			to = address
+		}
+	}
+	host, port, err := net.SplitHostPort(to)
+	must(err)
+	must(servers[to].Do(ctx, "cluster", "setslot", slot, "importing", ids[from]).Err())
+	must(servers[from].Do(ctx, "cluster", "setslot", slot, "migrating", ids[to]).Err())
+	for {
+		keys, err := servers[from].ClusterGetKeysInSlot(ctx, int(slot), 4).Result()
+		must(err)
+		if len(keys) == 0 {
+			break
+		}
+		for _, key := range keys {
+			must(servers[from].Migrate(ctx, host, port, key, 0, 10*time.Second).Err())
+		}
+		meanwhile()
+	}
+	for _, address := range []string{to, from} {
+		must(servers[address].Do(ctx, "cluster", "setslot", slot, "node", ids[to]).Err())
+	}
+	for address, c := range servers {
+		if address != from && address != to {
+			must(c.Do(ctx, "cluster", "setslot", slot, "node", ids[to]).Err())
+		}
+	}
+}
+
+// The slot of all keys is moved in a storm. That is an outage, after which every occurrence is reported once.
+func TestASlotIsMovedInAStorm(t *testing.T) {
+	const callers, objects = 8, 60
+	cluster := redistest.StartCluster(t, redistest.Options{}, 3, 0)
+	count, l := newTallies(), withQuota(limits(5), quota(150))
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var running, writing sync.WaitGroup
+	var replicas []*redis.Store
+	var decides []*fallback.Store
+	var opened [2]atomic.Int64
+	for i := range 2 {
+		breaker := redisclient.NewBreaker(connect(t, cluster.Addrs()...), redisclient.BreakerOptions{
+			Deadline: 5 * time.Second, OnChange: func(open bool, err error) {
+				if open {
+					opened[i].Add(1)
+					t.Logf("replica %d: %v", i, err)
+				}
+			},
+		})
+		s := redis.New(breaker, redis.Options{Prefix: "test:", Unreported: func(_ time.Time, _ string, _ store.Key, d *rules.Drops) {
+			t.Errorf("%d occurrences were not reported", d.Total)
+		}})
+		running.Go(func() { s.Run(ctx) })
+		running.Go(func() { breaker.Run(ctx, s.Reach) })
+		o := fallback.Defaults()
+		o.Available = breaker.Closed
+		replicas, decides = append(replicas, s), append(decides, fallback.New(s, s, o))
+	}
+	var moved atomic.Bool
+	var n atomic.Int64
+	for c := range callers {
+		writing.Go(func() {
+			for after := 0; after < 100; {
+				i := int(n.Add(1))
+				object := fmt.Sprint("pod-", i%objects)
+				d, err := decides[c%2].Decide(ctx, time.Now(), event(object, fmt.Sprint(i%7), i), l)
+				if err != nil {
+					t.Errorf("Decide: %v", err)
+				}
+				count.add(object, d, err)
+				if moved.Load() {
+					after++
+				}
+				<-time.After(time.Millisecond)
+			}
+		})
+	}
+	for n.Load() < 5*objects {
+		<-time.After(time.Millisecond)
+	}
+	moveSlot(t, cluster.Addrs(), replicas[0].IndexKey(), func() { <-time.After(100 * time.Millisecond) })
+	moved.Store(true)
+	writing.Wait()
+	for _, s := range replicas {
+		for began := time.Now(); s.Waiting() > 0 && time.Since(began) < patient; {
+			<-time.After(10 * time.Millisecond)
+		}
+	}
+	stop()
+	running.Wait()
+	for i := range opened {
+		if opened[i].Load() > 1 {
+			t.Errorf("replica %d: the breaker opened %d times, want once at most", i, opened[i].Load())
+		}
+	}
+	count.check(t, redis.New(connect(t, cluster.Addrs()...), redis.Options{Prefix: "test:", StepTimeout: patient}))
+}

@@ -1,0 +1,158 @@
+package redisclient_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/eventquota/eventquota/store/redisclient"
+)
+
+// failures in a row open the breaker.
+const failures = 5
+
+// answers is a Caller that does what a test says.
+type answers func(ctx context.Context) error
+
+// Call implements redisclient.Caller.
+func (a answers) Call(ctx context.Context, _ ...redis.Cmder) error { return a(ctx) }
+
+// said is an error that Redis answers.
+type said string
+
+func (s said) Error() string { return string(s) }
+
+// RedisError marks it as one.
+func (s said) RedisError() {}
+
+func TestWhatOpensTheBreaker(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		err   error
+		opens bool
+	}{
+		"no error":                                {nil, false},
+		"no such key":                             {redis.Nil, false},
+		"connection refused":                      {&net.OpError{Op: "dial", Err: errors.New("connection refused")}, true},
+		"connection closed":                       {io.EOF, true},
+		"no answer":                               {context.DeadlineExceeded, true},
+		"the caller has left":                     {fmt.Errorf("call: %w", context.Canceled), false},
+		"a script that is not known":              {said("NOSCRIPT No matching script."), false},
+		"a key that holds another kind of value":  {said("WRONGTYPE Operation against a key holding the wrong kind of value script: f, on @user_script:2."), false},
+		"a script that stumbles over a value":     {said("ERR user_script:20: attempt to compare nil with number script: f, on @user_script:20."), false},
+		"a slot that is on its way":               {said("TRYAGAIN Multiple keys request during rehashing of slot"), true},
+		"a slot that is elsewhere":                {said("MOVED 1 127.0.0.1:7000"), true},
+		"a slot that nobody has":                  {said("CLUSTERDOWN Hash slot not served"), true},
+		"a replica":                               {said("READONLY You can't write against a read only replica. script: f, on @user_script:7."), true},
+		"no memory":                               {said("OOM command not allowed when used memory > 'maxmemory'. script: f, on @user_script:7."), true},
+		"a server that loads its data":            {said("LOADING Redis is loading the dataset in memory"), true},
+		"a user without rights":                   {said("NOPERM this user has no permissions to run the 'evalsha' command"), true},
+		"too many clients":                        {said("ERR max number of clients reached"), true},
+		"a breaker around this one that was open": {redisclient.ErrOpen, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var opened []error
+			b := redisclient.NewBreaker(answers(func(context.Context) error { return tt.err }), redisclient.BreakerOptions{
+				Deadline: time.Minute, OnChange: func(open bool, err error) { opened = append(opened, err) },
+			})
+			for range failures {
+				if err := b.Call(t.Context()); !errors.Is(err, tt.err) {
+					t.Errorf("Call: %v, want %v", err, tt.err)
+				}
+			}
+			if b.Closed() == tt.opens || len(opened) == 1 != tt.opens || tt.opens && !errors.Is(opened[0], tt.err) {
+				t.Errorf("closed %t, opened with %v, want open %t", b.Closed(), opened, tt.opens)
+			}
+			if err := b.Call(t.Context()); errors.Is(err, redisclient.ErrOpen) != tt.opens || tt.opens && !redisclient.NotRun(err) {
+				t.Errorf("the next call: %v", err)
+			}
+		})
+	}
+}
+
+// A call that takes longer than the deadline counts as failed at once, and as what it is for its caller. One whose caller
+// has less time than Redis may take does not count, and one that panics does.
+func TestWhenACallCounts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var reason error
+		hang := answers(func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+		o := redisclient.BreakerOptions{Deadline: 50 * time.Millisecond, OnChange: func(_ bool, err error) { reason = err }}
+		call := func(b *redisclient.Breaker, within time.Duration) {
+			ctx, cancel := context.WithTimeout(t.Context(), within)
+			defer cancel()
+			_ = b.Call(ctx)
+		}
+		b := redisclient.NewBreaker(hang, o)
+		for range 2 * failures {
+			call(b, 10*time.Millisecond)
+		}
+		if !b.Closed() {
+			t.Errorf("callers in a hurry open the breaker: %v", reason)
+		}
+		for range failures {
+			go call(b, time.Second)
+		}
+		<-time.After(o.Deadline)
+		synctest.Wait()
+		if b.Closed() || reason == nil {
+			t.Errorf("closed %t, reason %v, want it open at the deadline", b.Closed(), reason)
+		}
+		<-time.After(time.Second)
+		reason = nil
+		b = redisclient.NewBreaker(answers(func(context.Context) error { panic("broken") }), o)
+		for range failures {
+			func() {
+				defer func() { _ = recover() }()
+				call(b, time.Second)
+			}()
+		}
+		if b.Closed() || reason == nil {
+			t.Errorf("closed %t, reason %v, want it open by panics", b.Closed(), reason)
+		}
+	})
+}
+
+func TestItIsKnownThatRedisIsBackAlthoughNothingCallsIt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var away atomic.Bool
+		away.Store(true)
+		var changes []bool
+		b := redisclient.NewBreaker(answers(func(context.Context) error {
+			if away.Load() {
+				return io.EOF
+			}
+			return nil
+		}), redisclient.BreakerOptions{Deadline: time.Second, OnChange: func(open bool, _ error) { changes = append(changes, open) }})
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			b.Run(ctx, func(ctx context.Context) error { return b.Call(ctx) })
+		}()
+		for range failures {
+			_ = b.Call(t.Context())
+		}
+		<-time.After(time.Minute)
+		if b.Closed() || len(changes) != 1 {
+			t.Errorf("closed %t after changes %v while Redis is away", b.Closed(), changes)
+		}
+		away.Store(false)
+		<-time.After(10 * time.Second)
+		if !b.Closed() || len(changes) != 2 {
+			t.Errorf("closed %t after changes %v, want it closed once", b.Closed(), changes)
+		}
+		stop()
+		<-done
+	})
+}

@@ -1,0 +1,191 @@
+package rules_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/rules"
+)
+
+// counted is a write of a count under the name n, whose recorder began just now.
+func counted(count int64) store.Write {
+	w := someWrite("n", epoch())
+	w.Count, w.First = count, epoch()
+	return w
+}
+
+// inOrder reports what is decided in each order of two reports, and says what is pending then.
+func inOrder(t *testing.T, a, b rules.Op, check func(t *testing.T, g *rules.Group)) {
+	t.Helper()
+	for i, order := range [][]rules.Op{{a, b}, {b, a}} {
+		t.Run(fmt.Sprint("order ", i), func(t *testing.T) {
+			var g rules.Group
+			for j := range order {
+				g.Report(epoch(), store.KeyOf(fmt.Sprint(j)), &order[j])
+			}
+			check(t, &g)
+		})
+	}
+}
+
+// One replica drops the first occurrence, and another the fourth, for which it takes the first to be reported by a quota.
+func TestWhatWasTakenForReportedElsewhereCountsOnce(t *testing.T) {
+	l := someLimits()
+	l.Quotas = []store.Bucket{{Key: store.KeyOf("quota")}}
+	drop := func(count, occurrences int64) rules.Op {
+		d := store.Decision{Verdict: store.Drop, Empty: &l.Spam, Occurrences: occurrences}
+		return rules.Op{Write: counted(count), Limits: &l, Decision: d, At: epoch()}
+	}
+	stored := rules.Op{Write: counted(4), Limits: &l, At: epoch()}
+	joined := drop(1, 1)
+	joined.Write.Name = "other"
+	first := drop(1, 1)
+	joined.Join(&first)
+	joined.Decision.Occurrences++
+	for says, test := range map[string]struct {
+		a, b rules.Op
+		want string
+	}{
+		"dropped both":         {drop(1, 1), drop(4, 3), "0 of Events, 4 of notices"},
+		"dropped with another": {joined, drop(4, 3), "0 of Events, 5 of notices"},
+		"stored in the end":    {drop(1, 1), stored, "3 of Events, 1 of notices"},
+	} {
+		t.Run(says, func(t *testing.T) {
+			inOrder(t, test.a, test.b, func(t *testing.T, g *rules.Group) {
+				t.Helper()
+				if got := inTotals(g); got != test.want {
+					t.Errorf("%s, want %s", got, test.want)
+				}
+			})
+		})
+	}
+	t.Run("once only", func(t *testing.T) {
+		var g rules.Group
+		for i, o := range []rules.Op{drop(4, 3), drop(1, 1), drop(1, 1)} {
+			g.Report(epoch(), store.KeyOf(fmt.Sprint(i)), &o)
+		}
+		if got, want := inTotals(&g), "0 of Events, 4 of notices"; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	})
+}
+
+// In an outage one replica admits a CREATE, and another its UPDATE. Whichever is reported first, the higher count is what the
+// API server has.
+func TestACreateThatIsReportedAfterItsUpdate(t *testing.T) {
+	l := someLimits()
+	l.Quotas = []store.Bucket{{Key: store.KeyOf("quota")}}
+	create := rules.Op{Write: counted(4), Limits: &l, At: epoch()}
+	update := rules.Op{Write: counted(5), Limits: &l, At: epoch().Add(time.Second)}
+	update.Write.Update = &store.Update{Recorder: true, UID: "uid", Stored: store.Stored{Count: 4}, Same: store.KeyOf("same")}
+	drop := rules.Op{
+		Write: counted(3), Limits: &l, At: epoch(), Decision: store.Decision{Verdict: store.Drop, Empty: &l.Spam, Occurrences: 3},
+	}
+	inOrder(t, create, update, func(t *testing.T, g *rules.Group) {
+		t.Helper()
+		g.Report(epoch(), store.KeyOf("drop"), &drop)
+		for _, p := range g.Claim(store.Key{}, epoch().Add(time.Hour)) {
+			if p.Notice == nil && p.Written != 5 {
+				t.Errorf("%+v, want it to know that the API server has 5", p)
+			}
+		}
+		said := store.Stored{Count: 5}
+		for _, p := range g.Claim(store.Key{}, epoch().Add(time.Hour)) {
+			if p.Notice == nil {
+				p.Adopt(said)
+				g.Complete(epoch(), store.KeyOf("written"), &p, store.Outcome{UID: "uid", ResourceVersion: "2", Stored: said})
+				said.Count = p.Total
+			}
+		}
+		d, _ := g.Decide(epoch(), store.KeyOf("next"), someWrite("next", epoch()), &l, []rules.Grant{{OK: true}})
+		if d.Verdict != store.Merge || d.Total != said.Count+1 {
+			t.Errorf("%v into %d, want one more than the API server's %d", d.Verdict, d.Total, said.Count)
+		}
+	})
+}
+
+// A merge into an Event whose CREATE is under way is reported before that CREATE.
+func TestAMergeThatIsReportedBeforeTheCreate(t *testing.T) {
+	l := someLimits()
+	l.Quotas = []store.Bucket{{Key: store.KeyOf("quota")}} // which may have refused the first
+	create := rules.Op{Write: counted(4), Limits: &l, At: epoch()}
+	merge := rules.Op{
+		Write: someWrite("m", epoch()), Limits: &l, At: epoch(), Decision: store.Decision{Verdict: store.Merge, Into: "n", Occurrences: 1},
+	}
+	inOrder(t, create, merge, func(t *testing.T, g *rules.Group) {
+		t.Helper()
+		d, _ := g.Decide(epoch(), store.KeyOf("next"), someWrite("next", epoch()), &l, []rules.Grant{{OK: true}})
+		if d.Verdict != store.Merge || d.Total != 5 {
+			t.Errorf("%v into %d, want one more than the three of the CREATE and the one that was merged", d.Verdict, d.Total)
+		}
+	})
+}
+
+// Two settlers read an Event for a register that was lost. What it said comes to the register once, whoever has written since.
+func TestWhatAnEventSaysComesOnce(t *testing.T) {
+	l, d := someLimits(), store.Decision{Verdict: store.Merge, Into: "lost", Occurrences: 1}
+	for says, said := range map[string]store.Stored{"not noted": {Count: 5}, "noted": {Count: 5, Merged: 2}} {
+		t.Run(says, func(t *testing.T) {
+			var g rules.Group
+			for i := range 2 {
+				g.Report(epoch(), store.Key{}, &rules.Op{Write: someWrite(fmt.Sprint(i), epoch()), Limits: &l, Decision: d, At: epoch()})
+			}
+			due := epoch().Add(time.Hour)
+			writes := g.Claim(store.Key{}, due)
+			one, other := writes[0], writes[0]
+			read := store.Outcome{Result: store.Read, UID: "uid", ResourceVersion: "1", Stored: said}
+			g.Complete(epoch(), store.Key{}, &one, read)
+			writes = g.Claim(store.Key{}, due)
+			if len(writes) != 1 || writes[0].Partial || writes[0].Total != 7 || writes[0].UID != "uid" || writes[0].ResourceVersion != "1" {
+				t.Fatalf("%+v, want 7 to be written into the version that was read", writes)
+			}
+			one = writes[0]
+			g.Complete(epoch(), store.Key{}, &one, store.Outcome{UID: "uid", ResourceVersion: "2"})
+			read.ResourceVersion, read.Stored = "2", store.Stored{Count: one.Total, Merged: one.Merged()}
+			g.Complete(epoch(), store.Key{}, &other, read)
+			for _, p := range g.Claim(store.Key{}, due) {
+				if p.Total != 7 {
+					t.Errorf("%+v, want no more than 7", p)
+				}
+			}
+			again, _ := g.Decide(epoch(), store.Key{}, someWrite("again", epoch()), &l, nil)
+			if again.Verdict != store.Merge || again.Total != 8 {
+				t.Errorf("%+v, want the 8th", again)
+			}
+		})
+	}
+}
+
+// A failover puts the register of a notice back. What the settler has read of the notice is not lowered by the next drop.
+func TestANoticeThatWasReadGoesOnFromThere(t *testing.T) {
+	l := someLimits()
+	drop := rules.Op{Write: counted(1), Limits: &l, At: epoch(), Decision: store.Decision{Verdict: store.Drop, Empty: &l.Spam, Occurrences: 1}}
+	var g rules.Group
+	g.Report(epoch(), store.KeyOf("a"), &drop)
+	p := g.Claim(store.Key{}, epoch().Add(time.Hour))[0]
+	g.Complete(epoch(), store.Key{}, &p, store.Outcome{UID: "uid", ResourceVersion: "1", Stored: store.Stored{Count: 8}})
+	drop.Write.Name = "other"
+	g.Report(epoch(), store.KeyOf("b"), &drop)
+	p = g.Claim(store.Key{}, epoch().Add(time.Hour))[0]
+	if p.Total != 9 || p.Written != 8 {
+		t.Errorf("%d of which %d written, want 9 and 8", p.Total, p.Written)
+	}
+}
+
+// Notices have names of their own, however many a register has had.
+func TestNoticesHaveNamesOfTheirOwn(t *testing.T) {
+	l, names := someLimits(), map[string]bool{}
+	g := rules.Group{NextID: 1 << 40}
+	for i := range 4 {
+		d := rules.Dropped(epoch(), counted(1), &l, &store.Bucket{Name: fmt.Sprint(i)}, 1)
+		g.AddDrops(epoch(), store.KeyOf("fresh"), &d)
+	}
+	for _, p := range g.Claim(store.Key{}, epoch().Add(time.Hour)) {
+		names[p.Name] = true
+	}
+	if len(names) != 4 {
+		t.Errorf("%d names of 4 notices", len(names))
+	}
+}
