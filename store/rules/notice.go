@@ -3,6 +3,7 @@ package rules
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/eventquota/eventquota/store"
@@ -145,7 +146,7 @@ func (g *Group) notice(now int64, fresh store.Key, d *Drops) *Notice {
 
 // noticeName is unique, and the same for every settler.
 func noticeName(fresh store.Key, id uint64) string {
-	return "eventquota-" + new(store.Hasher).AddKey(fresh).Add(string(rune(id))).Sum().String()
+	return "eventquota-" + new(store.Hasher).AddKey(fresh).Add(strconv.FormatUint(id, 10)).Sum().String()
 }
 
 // NoticeKey names the register that has the notice of a quota.
