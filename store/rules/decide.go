@@ -26,7 +26,7 @@ func (g *Group) Decide(now time.Time, fresh store.Key, w store.Write, l *store.L
 	until := g.Until
 	g.arrive(now, &w, l)
 	if w.Update != nil {
-		d, changed = g.update(now, &w, l, grants), true
+		d, changed = g.update(now, fresh, &w, l, grants), true
 	} else {
 		d, changed = g.create(now, fresh, &w, l, grants)
 	}
@@ -184,6 +184,9 @@ func (g *Group) expect(now int64, key store.Key, aggregate bool, w *store.Write,
 	if n := g.name(now, nameKey(w.Name), l); n != nil && n.Taken {
 		return // the API server has another Event of that name
 	}
+	if !recordable(w.Name) {
+		return
+	}
 	r := g.byName(w.Name)
 	if r == nil {
 		r = g.heir(key)
@@ -201,7 +204,7 @@ func (g *Group) expect(now int64, key store.Key, aggregate bool, w *store.Write,
 	if g.byKey(key) == nil {
 		r.Key = key
 	}
-	r.Name, r.UID, r.Version, r.Series, r.Reason, r.Warning = w.Name, "", "", w.Series, w.Reason, w.Warning
+	r.Name, r.UID, r.Version, r.Series, r.Reason, r.Warning = w.Name, "", "", w.Series, shownReason(w.Reason), w.Warning
 	r.Aggregate = aggregate || w.Combined
 	r.Own, r.Noted = max(before, w.Count), 0
 	r.Total = max(1, r.Total+max(0, w.Count-before)) // no Event says that it never happened
@@ -257,21 +260,38 @@ func (r *Record) hear(text string, n int64, keep int) {
 	r.Messages = slices.Delete(r.Messages, min(max(keep, 0), len(r.Messages)), len(r.Messages))
 }
 
-// Bounds of texts that become state, in bytes. The API server bounds names, but /mutate sees what
-// it has not checked yet, and reasons and messages have no bounds of their own.
+// Bounds of texts that become state, in bytes: /mutate sees what the API server has not checked yet, and core/v1 bounds
+// neither reasons nor messages, nor the names of Events. What is only shown is cut to them; what is compared is not.
 const (
-	nameBytes    = 253
+	nameBytes    = 253 // of objects and sources
+	ruleBytes    = 512 // of buckets and rules: more than a kind, a namespace and a name have
 	reasonBytes  = 128
 	messageBytes = 1024
+	// eventNameBytes is the longest name of an Event that is kept. Old recorders make names of up to 270 bytes, and the
+	// policy of sizes that is installed with eventquota takes 1,024.
+	eventNameBytes = 1024
 )
+
+// nameOf is the name of an Event as state has it: whole. A name above the bound is a slash and its hash. No Event can be
+// stored under that, so none becomes a record into which others are merged; all else is decided and counted as usual.
+func nameOf(name string) string {
+	if len(name) <= eventNameBytes {
+		return name
+	}
+	return "/" + store.KeyOf(name).String()
+}
+
+// recordable reports whether the settler could write an Event of a name that nameOf has made.
+func recordable(name string) bool { return !strings.HasPrefix(name, "/") }
 
 // ahead is how far in the future an occurrence may be; one beyond that counts as now.
 const ahead = 10 * time.Minute
 
-// clipped is w as it may become state: every text within its bound, every time one that a clock may show.
+// clipped is w as it may become state: every text within its bound, every time one that a clock may show. The reason is
+// whole, as reserves compare it; shownReason is what is kept of it.
 func clipped(now time.Time, w store.Write) store.Write {
-	w.Namespace, w.Name = store.Clip(w.Namespace, nameBytes), store.Clip(w.Name, nameBytes)
-	w.Reason, w.Text = store.Clip(w.Reason, reasonBytes), store.Clip(w.Text, messageBytes)
+	w.Namespace, w.Name = store.Clip(w.Namespace, nameBytes), nameOf(w.Name)
+	w.Text = store.Clip(w.Text, messageBytes)
 	w.About = clippedObject(w.About)
 	w.Source.Component, w.Source.Host = store.Clip(w.Source.Component, nameBytes), store.Clip(w.Source.Host, nameBytes)
 	w.At, w.First = plausible(now, w.At), plausible(now, w.First)
@@ -282,9 +302,11 @@ func clipped(now time.Time, w store.Write) store.Write {
 	return w
 }
 
+func shownReason(reason string) string { return store.Clip(reason, reasonBytes) }
+
 func clippedObject(o store.Object) store.Object {
 	o.APIVersion, o.Kind, o.UID = store.Clip(o.APIVersion, nameBytes), store.Clip(o.Kind, nameBytes), store.Clip(o.UID, nameBytes)
-	o.Namespace, o.Name = store.Clip(o.Namespace, nameBytes), store.Clip(o.Name, nameBytes)
+	o.Namespace, o.Name = store.Clip(o.Namespace, nameBytes), store.Clip(o.Name, eventNameBytes)
 	return o
 }
 

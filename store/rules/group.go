@@ -180,10 +180,10 @@ func (g *Group) reported(now int64, w *store.Write, l *store.Limits, stored bool
 	return w.Count - 1
 }
 
-// nameKey is a short key of a name, which is clipped.
+// nameKey is a short key of a name or reason, by all of it.
 func nameKey(name string) uint64 {
-	var text [nameBytes]byte // costs no allocation
-	sum := sha256.Sum256(text[:copy(text[:], name)])
+	var text [eventNameBytes]byte // nearly all fit, which costs no allocation
+	sum := sha256.Sum256(append(text[:0], name...))
 	return binary.BigEndian.Uint64(sum[:8])
 }
 

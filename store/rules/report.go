@@ -24,7 +24,7 @@ type Op struct {
 // Join adds another write that was refused like that of o, and was the first under its name too.
 func (o *Op) Join(other *Op) {
 	o.More += 1 + other.More
-	o.Names = append(append(o.Names, nameKey(store.Clip(other.Write.Name, nameBytes))), other.Names...)
+	o.Names = append(append(o.Names, nameKey(nameOf(other.Write.Name))), other.Names...)
 	o.Names = o.Names[max(0, len(o.Names)-maxNames):]
 	o.Write.At, o.Write.Text = other.Write.At, other.Write.Text
 }
@@ -49,14 +49,19 @@ func (g *Group) Report(now time.Time, fresh store.Key, o *Op) {
 func (g *Group) reportAdmitted(now time.Time, w *store.Write, l *store.Limits, o *Op) {
 	at := now.UnixMicro()
 	if w.Update != nil {
-		r := g.stored(at, w, l)
-		if r.repeated(w) {
+		var r *Record
+		if recordable(w.Name) {
+			r = g.stored(at, w, l)
+		}
+		if r != nil && r.repeated(w) {
 			return
 		}
 		if w.Update.Recorder {
 			g.force(now, w, l)
 		}
-		g.wroteByClient(at, r, w)
+		if r != nil {
+			g.wroteByClient(at, r, w)
+		}
 		return
 	}
 	g.force(now, w, l)
@@ -106,17 +111,21 @@ func (g *Group) reportMerged(now time.Time, w *store.Write, l *store.Limits, o *
 		if g.byKey(w.Exact) == nil {
 			r.Key = w.Exact
 		}
-		r.Name, r.Reason, r.Warning, r.Series, r.Partial = o.Decision.Into, w.Reason, w.Warning, w.Series, true
+		r.Name, r.Reason, r.Warning, r.Series, r.Partial = o.Decision.Into, shownReason(w.Reason), w.Warning, w.Series, true
 	}
 	g.into(now, w, l, r, g.refuseAll(at, w, l, o))
 }
 
 func (g *Group) reportDropped(now time.Time, fresh store.Key, w *store.Write, l *store.Limits, o *Op) {
 	at := now.UnixMicro()
-	if w.Update != nil {
+	switch {
+	case w.Update == nil:
+	case recordable(w.Name):
 		r := g.stored(at, w, l)
 		r.Own = max(r.Own, own(w))
 		return
+	default:
+		g.remember(o.At.UnixMicro(), nameKey(w.Name), w.Update.Stored.Count)
 	}
 	if o.Decision.Empty.Key != l.Spam.Key {
 		g.refuse(at, o.At.UnixMicro(), w, l)
