@@ -73,7 +73,8 @@ type Decision struct {
 	Paid        bool  // an UPDATE that was admitted is asked about again: it takes no tokens
 	Unasked     bool  // the shared store was not asked
 	// Order is higher for each step of a store than for those before: the time now in microseconds of Unix
-	// time, or as little more as that takes. 0 where a store does not know.
+	// time, or as little more as that takes. It begins anew when a clock that was ahead is put right. 0 where a store
+	// does not know.
 	Order int64
 }
 

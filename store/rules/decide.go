@@ -23,6 +23,7 @@ import (
 // notice of a quota is another register, to which the caller reports the drop.
 func (g *Group) Decide(now time.Time, fresh store.Key, w store.Write, l *store.Limits, grants []Grant) (d store.Decision, changed bool) {
 	w = clipped(now, w)
+	g.Correct(now)
 	until := g.Until
 	g.arrive(now, &w, l)
 	if w.Update != nil {

@@ -105,6 +105,7 @@ func latest(all []string, object string) []string {
 
 // AddDrops adds drops to the notice whose window holds now, or to a new one. fresh is unique to this step.
 func (g *Group) AddDrops(now time.Time, fresh store.Key, d *Drops) {
+	g.Correct(now)
 	g.addDrops(now, fresh, d)
 	g.fit(now, fresh)
 }

@@ -33,6 +33,7 @@ func (o *Op) Join(other *Op) {
 // which the caller reports its drops.
 func (g *Group) Report(now time.Time, fresh store.Key, o *Op) {
 	w, l := clipped(now, o.Write), o.Limits
+	g.Correct(now)
 	g.arrive(now, &w, l)
 	switch o.Decision.Verdict {
 	case store.Admit, store.Aggregate:

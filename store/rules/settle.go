@@ -75,6 +75,7 @@ func (n *Notice) pending(group store.Key) store.PendingWrite {
 // Complete notes the outcome of a write. A write that is not known any more is ignored.
 func (g *Group) Complete(now time.Time, fresh store.Key, p *store.PendingWrite, o store.Outcome) {
 	defer g.fit(now, fresh)
+	g.Correct(now)
 	at := now.UnixMicro()
 	if p.Notice != nil {
 		if i := slices.IndexFunc(g.Notices, func(n Notice) bool { return n.ID == p.Ref.ID && n.Name == p.Name }); i >= 0 {
