@@ -19,7 +19,8 @@ import (
 // Decide decides a write and notes what comes of it. grants are the answers of l.Quotas, one each, whose
 // tokens the caller takes where the write is admitted and has not Paid. fresh is unique to this step.
 //
-// A CREATE that a quota refuses may change nothing; then changed is false and g need not be kept. The
+// A CREATE that a quota refuses may change nothing, and does not if nothing is known of its object; then changed is
+// false and g need not be kept. The
 // notice of a quota is another register, to which the caller reports the drop.
 func (g *Group) Decide(now time.Time, fresh store.Key, w store.Write, l *store.Limits, grants []Grant) (d store.Decision, changed bool) {
 	w = clipped(now, w)
@@ -31,7 +32,9 @@ func (g *Group) Decide(now time.Time, fresh store.Key, w store.Write, l *store.L
 	} else {
 		d, changed = g.create(now, fresh, &w, l, grants)
 	}
-	if !changed {
+	if changed {
+		g.since(&w)
+	} else {
 		g.Until = until
 	}
 	g.fit(now, fresh)
@@ -43,6 +46,13 @@ func (g *Group) arrive(now time.Time, w *store.Write, l *store.Limits) {
 	_, capacity := Cost(l.Spam.Limit)
 	g.Namespace, g.Object = w.Namespace, w.Object
 	g.Until = max(g.Until, now.UnixMicro()+max(micros(l.Window), micros(l.RepeatWindow), capacity))
+}
+
+// since notes that g keeps something of w.
+func (g *Group) since(w *store.Write) {
+	if g.Since == 0 {
+		g.Since = w.At.UnixMicro()
+	}
 }
 
 // meet keeps what a notice about g needs to know. Only a group with refused or pending writes needs it.
@@ -127,8 +137,8 @@ func (g *Group) drop(now time.Time, fresh store.Key, w *store.Write, l *store.Li
 		g.addDrops(now, fresh, &drops)
 		return d, true
 	}
-	if w.Update == nil && w.Count == 1 && g.name(at, nameKey(w.Name), l) == nil && g.byName(w.Name) == nil {
-		d.Occurrences = 1
+	if w.Update == nil && (w.Count == 1 || g.Since == 0) && g.name(at, nameKey(w.Name), l) == nil && g.byName(w.Name) == nil {
+		d.Occurrences = w.Count - g.reported(at, w, l, false)
 		return d, false
 	}
 	d.Occurrences = g.refuse(at, at, w, l)

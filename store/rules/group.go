@@ -31,6 +31,9 @@ type Group struct {
 	Source store.Source `cbor:"11,keyasint,omitzero"`
 	// Seen are the last steps of processes that share the register, but for the one that took the last step of all.
 	Seen []Seen `cbor:"12,keyasint,omitempty"`
+	// Since is when the first write happened of which anything is kept here, by its writer's clock; 0 before that. What
+	// quotas refuse before leaves nothing here.
+	Since int64 `cbor:"13,keyasint,omitempty"`
 }
 
 // Seen is the last step of a process, and when another process took the next one, in seconds of Unix time.
@@ -69,8 +72,8 @@ type Record struct {
 	Schedule `cbor:"21,keyasint,omitempty"`
 }
 
-// Name is the highest count that came under a name which was refused. A name whose first occurrence
-// a quota refused is not kept: that costs the store nothing.
+// Name is the highest count that came under a name which was refused. A name is not kept that a quota refused at its
+// first occurrence, or whatever its count in a register that has nothing else: that costs the store nothing.
 type Name struct {
 	Key   uint64 `cbor:"1,keyasint"`
 	Count int64  `cbor:"2,keyasint,omitempty"`
@@ -158,9 +161,11 @@ func (g *Group) add(key store.Key) *Record {
 
 // reported is how many of a write's occurrences were reported before under its name.
 //
-// A name that is not known may be one whose first occurrence a quota refused. It is not, where the
-// first occurrence was longer ago than names are kept. Then all but the newest were reported, if
-// refused writes count on under that name; an Event that is stored goes on as its recorder counts.
+// A name that is not known may be one that a quota refused: at its first occurrence only if the register had been there
+// by then, and each time if it had not. So a recorder that counts by one is counted exactly; of one that skips counts
+// while nothing is known of its object, what it skips is lost. Where the first occurrence was longer ago than names are
+// kept, all but the newest were reported, if refused writes count on under that name; an Event that is stored goes on as
+// its recorder counts.
 func (g *Group) reported(now int64, w *store.Write, l *store.Limits, stored bool) int64 {
 	if r := g.byName(w.Name); r != nil {
 		return min(r.Own, w.Count)
@@ -172,8 +177,11 @@ func (g *Group) reported(now int64, w *store.Write, l *store.Limits, stored bool
 	switch {
 	case w.Count == 1:
 		return 0
+	case recent && len(l.Quotas) == 0:
+		return 0
+	case recent && g.Since != 0 && w.First.UnixMicro() >= g.Since: // both by the writer's clock
+		return 1
 	case recent:
-		return int64(min(len(l.Quotas), 1))
 	case stored:
 		return 0
 	}

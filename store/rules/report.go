@@ -44,6 +44,7 @@ func (g *Group) Report(now time.Time, fresh store.Key, o *Op) {
 		g.reportDropped(now, fresh, &w, l, o)
 	case store.Deny:
 	}
+	g.since(&w)
 	g.fit(now, fresh)
 }
 

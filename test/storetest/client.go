@@ -20,6 +20,9 @@ type client struct {
 	busy             bool
 	serial           int
 	sent             map[kind]facts
+	// byOne are the names that a quota has refused. Of an object of which it knows nothing, a store keeps none of that: it
+	// takes the recorder to count by one, and to have been refused each time.
+	byOne map[string]bool
 }
 
 // speak reports something, unless the client is busy.
@@ -43,7 +46,7 @@ func (c *client) report(k kind) {
 	// A name that began longer ago than names are kept is one of a recorder that was restarted.
 	repeat := c.recorder && f.name != "" && w.now.Sub(f.first) < w.limits.RepeatWindow*9/10
 	if repeat {
-		f.count += c.some()
+		f.count += c.some(f.name)
 	} else {
 		c.serial++
 		f = facts{kind: k, name: fmt.Sprintf("e%d.%d", c.id, c.serial), count: 1, series: c.series, first: w.now}
@@ -75,7 +78,10 @@ func (c *client) steal(name string, f *facts) {
 
 // some is how many more occurrences the client reports: large and odd ones where the test must
 // recognize sums of them.
-func (c *client) some() int64 {
+func (c *client) some(name string) int64 {
+	if c.byOne[name] {
+		return 1
+	}
 	if c.world.faults.Deletions || c.world.faults.Refusals {
 		return 1 + c.world.rng.Int64N(1e9)
 	}
@@ -95,6 +101,9 @@ func (c *client) create(f facts) stage {
 		a := w.reach(f)
 		d := w.decide(f)
 		f.combined = d.Verdict == store.Aggregate
+		if d.Verdict == store.Drop && d.Empty.Key != w.limits.Spam.Key {
+			c.byOne[f.name] = true
+		}
 		if !d.Verdict.Admits() {
 			a.elsewhere = true
 			if w.faults.Rollouts {
