@@ -65,6 +65,8 @@ type Decision struct {
 	// write, and Total how many it has then, from 1. Set for Merge.
 	Into  string
 	Total int64
+	// IntoID is the identity of that Event, as far as it is known.
+	IntoID Identity
 	// Empty is the bucket that had no token: the spam filter's, else the first such of Limits.Quotas, or any that is
 	// known to be empty. Next is when it will have one; zero for never. Set for Drop and, without Next, for Deny.
 	Empty       *Bucket

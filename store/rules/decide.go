@@ -122,7 +122,7 @@ func (g *Group) into(now time.Time, w *store.Write, l *store.Limits, r *Record, 
 		r.hear(w.Text, max(n, 1), l.KeepMessages)
 	}
 	r.change(now.UnixMicro())
-	return store.Decision{Verdict: store.Merge, Into: r.Name, Total: r.Total, Occurrences: n}
+	return store.Decision{Verdict: store.Merge, Into: r.Name, IntoID: r.identity(), Total: r.Total, Occurrences: n}
 }
 
 // drop refuses a write for which a bucket has no token. What the group's own spam filter refuses, its
@@ -209,13 +209,14 @@ func (g *Group) expect(now int64, key store.Key, aggregate bool, w *store.Write,
 	if r.Name != w.Name {
 		before = g.reported(now, w, l, true)
 		g.forget(nameKey(w.Name))
-		r.Own, r.Admitted = 0, now
+		r.Own = 0
 	}
 	r.ID = g.id() // what becomes of a write that was claimed before says nothing about this Event
 	if g.byKey(key) == nil {
 		r.Key = key
 	}
-	r.Name, r.UID, r.Version, r.Series, r.Reason, r.Warning = w.Name, "", "", w.Series, shownReason(w.Reason), w.Warning
+	r.UID, r.CreateID = w.UID, w.CreateID
+	r.Name, r.Version, r.Series, r.Reason, r.Warning = w.Name, "", w.Series, shownReason(w.Reason), w.Warning
 	r.Aggregate = aggregate || w.Combined
 	r.Own, r.Noted = max(before, w.Count), 0
 	r.Total = max(1, r.Total+max(0, w.Count-before)) // no Event says that it never happened

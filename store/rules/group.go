@@ -48,10 +48,12 @@ type Record struct {
 	Key store.Key `cbor:"2,keyasint,omitzero"` // Write.Exact or Write.Similar; zero for one found by name only
 	// Name is empty while the API server has no such Event and none took its place.
 	Name string `cbor:"3,keyasint,omitempty"`
-	// UID and Version (the resourceVersion) are those last seen; empty before the Event was read.
-	UID     string `cbor:"4,keyasint,omitempty"`
-	Version string `cbor:"5,keyasint,omitempty"`
-	Reason  string `cbor:"6,keyasint,omitempty"`
+	// UID and Version (the resourceVersion) are those last seen; Version is empty before the Event was read. Without a UID,
+	// CreateID tells the Event from others of its name; 0 if its content does.
+	UID      string `cbor:"4,keyasint,omitempty"`
+	Version  string `cbor:"5,keyasint,omitempty"`
+	CreateID uint64 `cbor:"14,keyasint,omitempty"`
+	Reason   string `cbor:"6,keyasint,omitempty"`
 
 	Warning   bool `cbor:"7,keyasint,omitempty"`
 	Series    bool `cbor:"8,keyasint,omitempty"`
@@ -60,11 +62,10 @@ type Record struct {
 	store.Occurrences
 	Written int64 `cbor:"13,keyasint,omitempty"`
 
-	Admitted int64     `cbor:"14,keyasint,omitempty"` // when its CREATE was; 0 once the API server has said that it exists
-	Seen     int64     `cbor:"15,keyasint,omitempty"` // when the last occurrence came
-	Window   int64     `cbor:"16,keyasint,omitempty"` // Limits.Window of that
-	Last     int64     `cbor:"17,keyasint,omitempty"` // when the newest occurrence happened, by the writer's clock
-	Same     store.Key `cbor:"18,keyasint,omitzero"`  // content of the last UPDATE that was admitted
+	Seen   int64     `cbor:"15,keyasint,omitempty"` // when the last occurrence came
+	Window int64     `cbor:"16,keyasint,omitempty"` // Limits.Window of that
+	Last   int64     `cbor:"17,keyasint,omitempty"` // when the newest occurrence happened, by the writer's clock
+	Same   store.Key `cbor:"18,keyasint,omitzero"`  // content of the last UPDATE that was admitted
 
 	Text     string        `cbor:"19,keyasint,omitempty"` // newest message, of an aggregate only
 	Messages []store.Tally `cbor:"20,keyasint,omitempty"` // newest distinct messages, of an aggregate only
@@ -134,6 +135,8 @@ func (g *Group) byKey(key store.Key) *Record {
 func (g *Group) byName(name string) *Record {
 	return g.find(func(r *Record) bool { return r.Name == name && name != "" })
 }
+
+func (r *Record) identity() store.Identity { return store.Identity{UID: r.UID, CreateID: r.CreateID} }
 
 func (g *Group) byID(id uint64) *Record {
 	return g.find(func(r *Record) bool { return r.ID == id })

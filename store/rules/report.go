@@ -76,9 +76,6 @@ func (g *Group) reportAdmitted(now time.Time, w *store.Write, l *store.Limits, o
 		key = w.Similar
 	}
 	g.expect(o.At.UnixMicro(), key, aggregate, w, l)
-	if r := g.byName(w.Name); r != nil {
-		r.Admitted = 0 // before now, at an unknown time
-	}
 }
 
 // force takes the token that was given elsewhere, if not out of a reserve.
@@ -113,6 +110,7 @@ func (g *Group) reportMerged(now time.Time, w *store.Write, l *store.Limits, o *
 		if g.byKey(w.Exact) == nil {
 			r.Key = w.Exact
 		}
+		r.UID, r.CreateID = o.Decision.IntoID.UID, o.Decision.IntoID.CreateID
 		r.Name, r.Reason, r.Warning, r.Series, r.Partial = o.Decision.Into, shownReason(w.Reason), w.Warning, w.Series, true
 	}
 	g.into(now, w, l, r, g.refuseAll(at, w, l, o))

@@ -56,7 +56,7 @@ func (g *Group) mergeUpdate(now int64, r *Record, w *store.Write, l *store.Limit
 		r.hear(w.Text, max(n, 1), l.KeepMessages)
 	}
 	r.change(now)
-	return store.Decision{Verdict: store.Merge, Into: r.Name, Total: r.Total, Occurrences: n}
+	return store.Decision{Verdict: store.Merge, Into: r.Name, IntoID: r.identity(), Total: r.Total, Occurrences: n}
 }
 
 // wroteByClient notes an UPDATE that goes through. One that leaves the count alone is no write of the count.
@@ -102,7 +102,6 @@ func (g *Group) stored(now int64, w *store.Write, l *store.Limits) *Record {
 	if w.Update.UID != "" {
 		r.UID = w.Update.UID
 	}
-	r.Admitted = 0
 	r.Adopt(w.Update.Stored)
 	r.saw(now, w, l)
 	return r

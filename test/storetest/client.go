@@ -98,6 +98,8 @@ func (c *client) create(f facts) stage {
 	w := c.world
 	f.update = nil
 	return func() stage {
+		w.creates++
+		f.id = w.creates
 		a := w.reach(f)
 		d := w.decide(f)
 		f.combined = d.Verdict == store.Aggregate
@@ -112,7 +114,7 @@ func (c *client) create(f facts) stage {
 			return c.done()
 		}
 		write := f.write(w.now)
-		e := &event{kind: f.kind, recorder: c.recorder, series: f.series, count: f.count, known: f.count, combined: f.combined}
+		e := &event{kind: f.kind, recorder: c.recorder, series: f.series, count: f.count, known: f.count, combined: f.combined, createID: f.id}
 		e.object, e.keys = write.Object, [2]store.Key{write.Exact, write.Similar}
 		decided := w.now
 		return func() stage {
@@ -123,7 +125,6 @@ func (c *client) create(f facts) stage {
 				return c.done()
 			}
 			e.stubborn = w.faults.Refusals && w.rng.IntN(10) == 0
-			e.created = w.now
 			w.store(f.name, e, f.count, decided)
 			return c.done()
 		}
@@ -140,7 +141,7 @@ func (c *client) patch(f facts) stage {
 			return c.create(f)
 		}
 		version, a := e.version, w.reach(f)
-		f.update = &store.Update{Recorder: true, Reverts: e.combined}
+		f.update = &store.Update{Recorder: true, Reverts: e.combined, UID: e.uid}
 		if d := w.decide(f); !d.Verdict.Admits() {
 			a.elsewhere = a.elsewhere || d.Verdict == store.Drop
 			return c.done()
@@ -165,7 +166,7 @@ func (w *world) label() {
 		return
 	}
 	f := facts{kind: e.kind, name: name, count: e.count, combined: e.combined, series: e.series}
-	f.update = &store.Update{Same: store.KeyOf("label", fmt.Sprint(w.versions))}
+	f.update = &store.Update{Same: store.KeyOf("label", fmt.Sprint(w.versions)), UID: e.uid}
 	if w.decide(f).Verdict.Admits() {
 		e.version = w.version()
 	}
@@ -210,7 +211,7 @@ type event struct {
 	known    int64 // the count that the store knows to be written
 	uid      string
 	version  string
-	created  time.Time
+	createID uint64
 	writes   []time.Time // of the count
 	crashes  int         // of settlers after a write
 	stubborn bool        // rejects what the settler writes

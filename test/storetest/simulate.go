@@ -117,6 +117,7 @@ type world struct {
 	replaced []time.Time // when settlers were
 	settled  time.Time   // when the settler of a storm was at work
 	versions int
+	creates  uint64
 	draining bool
 	verbose  bool
 	lines    []string
