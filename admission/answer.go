@@ -1,8 +1,11 @@
 package admission
 
 import (
+	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -54,17 +57,20 @@ func admit(o Outcome) Answer {
 type edit struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
-	Value string `json:"value"`
+	Value any    `json:"value"` // a string, or encoded already
 }
 
-// rewrite lets a CREATE of e through under a name and with a message.
-func rewrite(o Outcome, e *corev1.Event, name, message string) (Answer, error) {
+// rewrite lets a CREATE of e through under a name and with a message, and notes its id if that is not 0.
+func rewrite(o Outcome, e *corev1.Event, name, message string, createID uint64) (Answer, error) {
 	var edits []edit
 	if message != e.Message {
 		edits = append(edits, edit{"add", "/message", message})
 	}
 	if name != e.Name {
 		edits = append(edits, edit{"add", "/metadata/name", name})
+	}
+	if createID != 0 {
+		edits = append(edits, noteCreate(e, createID))
 	}
 	if len(edits) == 0 {
 		return admit(o), nil
@@ -75,9 +81,24 @@ func rewrite(o Outcome, e *corev1.Event, name, message string) (Answer, error) {
 	}
 	stored := *e
 	stored.Name, stored.Message = name, message
+	if createID != 0 {
+		stored.Annotations = maps.Clone(e.Annotations)
+		metav1.SetMetaDataAnnotation(&stored.ObjectMeta, AnnotationCreateID, createNote(createID))
+	}
 	a, jsonPatch := admit(o), admissionv1.PatchTypeJSONPatch
 	a.Rewritten, a.Response.Patch, a.Response.PatchType = &stored, patch, &jsonPatch
 	return a, nil
+}
+
+// createNote is the value of AnnotationCreateID.
+func createNote(id uint64) string { return hex.EncodeToString(binary.BigEndian.AppendUint64(nil, id)) }
+
+// noteCreate is the edit that notes the id of a CREATE, whatever its client has noted.
+func noteCreate(e *corev1.Event, id uint64) edit {
+	if len(e.Annotations) == 0 {
+		return edit{"add", "/metadata/annotations", json.RawMessage(`{"` + AnnotationCreateID + `":"` + createNote(id) + `"}`)}
+	}
+	return edit{"add", "/metadata/annotations/eventquota.io~1create-id", createNote(id)}
 }
 
 // answer is the answer to a write that a store decided.
@@ -91,18 +112,18 @@ func (q *question) answer(d store.Decision) (Answer, error) {
 		return tooMany(Denied, "the shared store is unavailable, and "+Refuser("", emptyBucket(d).Policy)+" denies Events then"), nil
 	case store.Aggregate:
 		q.message = AggregateMessage(q.message, keepsSeries(q.Object))
-		return q.admit(Aggregated)
+		return q.admit(Aggregated, q.identity.CreateID)
 	case store.Admit:
 	}
-	return q.admit(Admitted)
+	return q.admit(Admitted, q.identity.CreateID)
 }
 
 // admit lets a write through, rewritten where that can be.
-func (q *question) admit(o Outcome) (Answer, error) {
+func (q *question) admit(o Outcome, createID uint64) (Answer, error) {
 	if !q.rewritable {
 		return admit(o), nil
 	}
-	return rewrite(o, q.Object, q.name, q.message)
+	return rewrite(o, q.Object, q.name, q.message, createID)
 }
 
 // merged refuses a write whose occurrences went into another Event. A recorder of core/v1 accepts AlreadyExists

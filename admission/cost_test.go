@@ -125,9 +125,12 @@ func TestAReviewAllocatesLittle(t *testing.T) {
 		policy   func(*applied) // nil for the default
 		decision store.Verdict
 		update   bool
+		user     string // "" for a node
 		want     admission.Outcome
 	}{
 		"one that is admitted":                 {decision: store.Admit, want: admission.Admitted},
+		"one of a tenant that is admitted":     {decision: store.Admit, user: "system:serviceaccount:web:web", want: admission.Admitted},
+		"one of a tenant that is merged":       {decision: store.Merge, user: "system:serviceaccount:web:web", want: admission.Merged},
 		"one that is admitted under a quota":   {policy: quota, decision: store.Admit, want: admission.Admitted},
 		"one that is merged":                   {decision: store.Merge, want: admission.Merged},
 		"one that a spam filter drops":         {decision: store.Drop, want: admission.Dropped},
@@ -146,6 +149,9 @@ func TestAReviewAllocatesLittle(t *testing.T) {
 			h, change := handlerOf(gate, gate.Mutate, 1), details{}
 			if tt.update {
 				h.Phase, change = gate.Validate, details{counted}
+			}
+			if tt.user != "" {
+				change = details{user(tt.user)}
 			}
 			const runs = 200
 			bodies := make([][]byte, runs+1)

@@ -75,11 +75,12 @@ func (g *Gate) decide(ctx context.Context, r *Request, rewritable bool) (Answer,
 	q := g.newQuestion(r, gov, rewritable && r.Unreadable == nil)
 	switch {
 	case r.DryRun:
-		return q.admit(Admitted)
+		return q.admit(Admitted, 0)
 	case q.invalid():
 		return admit(Ignored), nil // the API server refuses it
 	}
 	q.nameIt()
+	q.identify()
 	g.audit(ctx, q)
 	d, err := g.ask(ctx, g.Store, q, gov.Policy, q.gov.Limits())
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"iter"
+	mathrand "math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -28,6 +29,9 @@ type question struct {
 	rewritable bool
 	// storeID is that of the Gate.
 	storeID string
+	// identity is what tells the Event from others once it is stored; without it, as unknown says, nothing is merged.
+	identity store.Identity
+	unknown  bool
 	// name is what the Event is called once it is stored, and message the newest within the limit of its policy.
 	name, message string
 	// written is the write for the store, made when one is first asked, and updates what an UPDATE adds to it.
@@ -78,6 +82,46 @@ func (q *question) nameIt() {
 	}
 }
 
+// maxAnnotations is how many annotations an Event may have to get another one: the settler adds two more, and the policy
+// of sizes that is installed with eventquota takes 128.
+const maxAnnotations = 125
+
+// identify chooses what tells the Event of a CREATE from others of its name, which may say the same and be created in the
+// same second. Where the validating phase decides, that is the uid, which the API server has given it. The mutating phase
+// comes before that, and one call more for each CREATE costs the API server a quarter of what it can do, so a note on the
+// Event is it: to decide and to settle takes no trip more. It costs the CREATE one operation of a JSON patch, 110 bytes of
+// the answer, 10 allocations, and about 45 bytes in etcd.
+//
+// Nodes and the control plane do not pay that. They may change every Event of the cluster, so they need not pretend that
+// one is theirs; and as all others' Events are told by a note, nobody else's write goes into one without.
+//
+// An Event with too many annotations to get one more is not merged, nor are others into it.
+func (q *question) identify() {
+	if q.Operation != admissionv1.Create || q.gov.Policy.Action != policy.Limit || !q.gov.Policy.Merge.Enabled || q.Unreadable != nil {
+		return
+	}
+	switch {
+	case !q.rewritable:
+		q.identity.UID = string(q.Object.UID)
+	case mayChangeAnyEvent(q.UserInfo.Username):
+	case len(q.Object.Annotations) > maxAnnotations:
+		q.unknown = true
+	default:
+		q.identity.CreateID = mathrand.Uint64() | 1 // 0 is none
+	}
+}
+
+// mayChangeAnyEvent reports whether a user is a node or of the control plane: by names that only the API server's own
+// authentication gives, and to which Kubernetes grants patch of Events in all namespaces.
+func mayChangeAnyEvent(user string) bool {
+	for _, prefix := range []string{"system:node:", "system:kube-", "system:serviceaccount:kube-system:"} {
+		if strings.HasPrefix(user, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
 // limits are limits, each with the quota it is of.
 type limits = iter.Seq2[*policy.Quota, *policy.QuotaLimit]
 
@@ -112,6 +156,7 @@ func (q *question) write() *store.Write {
 		Message:   h.Add(q.message).Sum(),
 		Namespace: q.Namespace,
 		Name:      q.name,
+		Identity:  q.identity,
 		Count:     Occurrences(e),
 		Series:    keepsSeries(e),
 		First:     oldest(e),
@@ -221,7 +266,7 @@ func (g *Gate) limitsOf(q *question, p *policy.Policy, all limits) store.Limits 
 		l.Quotas = []store.Bucket{q.noTokens(&p.Rule)}
 		return l
 	case policy.Limit:
-		l.Merge = m.Enabled && q.Unreadable == nil
+		l.Merge = m.Enabled && q.Unreadable == nil && !q.unknown
 		if s := &p.SpamFilter; s.Enabled {
 			l.Spam, l.ReservePerReason, l.ChargeMerged = q.bucket(&p.Rule, spamFilter, &s.Bucket), s.ReservePerReason, s.ChargeMerged
 		}

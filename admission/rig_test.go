@@ -147,14 +147,15 @@ type rig struct {
 type watched struct {
 	store.Store
 
-	writes int    // how many it was asked about
-	into   string // of the last one
+	writes int         // how many it was asked about
+	into   string      // of the last one
+	asked  store.Write // the last one
 }
 
 func (s *watched) Decide(ctx context.Context, now time.Time, w store.Write, l store.Limits) (store.Decision, error) {
 	d, err := s.Store.Decide(ctx, now, w, l)
 	s.writes++
-	s.into = d.Into
+	s.into, s.asked = d.Into, w
 	return d, err
 }
 
@@ -249,17 +250,45 @@ func (r *rig) words(a admission.Answer) string {
 
 type edit struct{ Op, Path, Value string }
 
-// edits are the operations of an answer's patch.
+// edits are the operations of an answer's patch, but for that which notes the id of the CREATE.
 func edits(t *testing.T, a admission.Answer) []edit {
 	t.Helper()
-	if a.Response.Patch == nil {
-		return nil
-	}
-	var list []edit
-	if err := json.Unmarshal(a.Response.Patch, &list); err != nil {
-		t.Fatalf("patch %s: %v", a.Response.Patch, err)
-	}
+	list, _ := editsOf(t, a.Response.Patch)
 	return list
+}
+
+// editsOf are the operations of a patch and, apart from them, the id of the CREATE that one of them notes.
+func editsOf(t *testing.T, patch []byte) (list []edit, id string) {
+	t.Helper()
+	if patch == nil {
+		return nil, ""
+	}
+	var all []struct {
+		Op, Path string
+		Value    any
+	}
+	if err := json.Unmarshal(patch, &all); err != nil {
+		t.Fatalf("patch %s: %v", patch, err)
+	}
+	for _, e := range all {
+		switch value := e.Value.(type) {
+		case map[string]any:
+			noted, isText := value[admission.AnnotationCreateID].(string)
+			if e.Op != "add" || e.Path != "/metadata/annotations" || len(value) != 1 || !isText || id != "" {
+				t.Fatalf("patch %s", patch)
+			}
+			id = noted
+		case string:
+			if e.Path == "/metadata/annotations/eventquota.io~1create-id" {
+				id = value
+				continue
+			}
+			list = append(list, edit{e.Op, e.Path, value})
+		default:
+			t.Fatalf("patch %s", patch)
+		}
+	}
+	return list, id
 }
 
 // pending says in words what is to be written to one Event.

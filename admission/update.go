@@ -126,6 +126,10 @@ const AnnotationMerged = "eventquota.io/merged"
 // how often each came, as a JSON array of {"message", "count"}.
 const AnnotationMessages = "eventquota.io/messages"
 
+// AnnotationCreateID is noted on an Event by its CREATE, so that the settler knows what became of that: "1c7f03d2a6be9458"
+// is a random number. It is on Events that others may be merged into, but for those of nodes and of the control plane.
+const AnnotationCreateID = "eventquota.io/create-id"
+
 const (
 	mergedNote = "%d of %d"
 	mergedBy   = " by "
@@ -157,9 +161,13 @@ func StoredOf(e *corev1.Event, storeID string) store.Stored {
 	return s
 }
 
-// Matches reports whether a stored Event is the one that a pending write is for. An
-// aggregate goes by what is similar, whatever its message says by now.
+// Matches reports whether a stored Event is the one that a pending write is for, whose uid is not known: by what its
+// CREATE noted on it and, if that noted nothing, by its content. An aggregate goes by what is similar, whatever its
+// message says by now.
 func Matches(p *store.PendingWrite, e *corev1.Event) bool {
+	if noted := e.Annotations[AnnotationCreateID]; p.CreateID != 0 || noted != "" {
+		return p.CreateID != 0 && noted == createNote(p.CreateID)
+	}
 	var h store.Hasher
 	object := objectKey(&h, e.Namespace, e)
 	return object == p.Object &&

@@ -39,14 +39,13 @@ type PendingWrite struct {
 	// Namespace and Name are those of the Event to write. Without a name there is none, as no other has
 	// followed one that was not found: Complete with NotFound then hands the occurrences over to a notice.
 	Namespace, Name string
-	// UID and ResourceVersion are those that the Event had when it was last seen; empty before
-	// it was read, which it must be before its first write.
+	// UID and ResourceVersion are those that the Event had when it was last seen, and UID may be known before; empty
+	// before it was read, which it must be before its first write.
 	UID, ResourceVersion string
-	// Object and Key are what an Event of that name must be about to be the one that was admitted:
-	// Write.Object, and Write.Exact or Write.Similar; a zero Key is any. Admitted is when it was,
-	// by the clock of the store; zero where the API server has said that it exists.
+	// Without a UID, CreateID is Identity.CreateID of the Event that was admitted. If that is 0, Object and Key are what an
+	// Event of that name must be about: Write.Object, and Write.Exact or Write.Similar; a zero Key is any.
+	CreateID    uint64
 	Object, Key Key
-	Admitted    time.Time
 	// Occurrences are what the Event is to say, and Written is the count that it has, as far as the store knows.
 	Occurrences
 	Written int64

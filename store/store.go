@@ -65,6 +65,8 @@ type Decision struct {
 	// write, and Total how many it has then, from 1. Set for Merge.
 	Into  string
 	Total int64
+	// IntoID is the identity of that Event, as far as it is known.
+	IntoID Identity
 	// Empty is the bucket that had no token: the spam filter's, else the first such of Limits.Quotas, or any that is
 	// known to be empty. Next is when it will have one; zero for never. Set for Drop and, without Next, for Deny.
 	Empty       *Bucket
@@ -73,7 +75,8 @@ type Decision struct {
 	Paid        bool  // an UPDATE that was admitted is asked about again: it takes no tokens
 	Unasked     bool  // the shared store was not asked
 	// Order is higher for each step of a store than for those before: the time now in microseconds of Unix
-	// time, or as little more as that takes. 0 where a store does not know.
+	// time, or as little more as that takes. It begins anew when a clock that was ahead is put right. 0 where a store
+	// does not know.
 	Order int64
 }
 

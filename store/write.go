@@ -11,6 +11,8 @@ type Write struct {
 	// and Message the message. Exact and Similar do not depend on the user.
 	Exact, Similar, Message Key
 	Namespace, Name         string
+	// Identity is what a stored Event has that no other CREATE's has; the zero value if only its content can tell.
+	Identity
 	// Count is the number of occurrences that the write reports, from 1, of all that the writer has
 	// seen under this name. Series says that the Event keeps it in series.count.
 	Count  int64
@@ -29,6 +31,15 @@ type Write struct {
 	Source  Source
 
 	Update *Update // nil for a CREATE
+}
+
+// Identity says which CREATE a stored Event comes from. A name and a content are no identity: anyone may create an Event
+// that says what another's says, under its name. The API server then refuses one of the two, and tells nobody which.
+type Identity struct {
+	// UID is the uid of the Event, once it is known.
+	UID string
+	// CreateID is noted on the Event by its CREATE; 0 for one that notes none.
+	CreateID uint64
 }
 
 // Object is what an Event is about.

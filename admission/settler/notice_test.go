@@ -115,9 +115,12 @@ func TestNoticesAreWrittenWhereTheyAre(t *testing.T) {
 			write: notice(), before: made(5, func(e *corev1.Event) { e.Source.Component = "x" }), want: "[create default/n get default/n] [n name_taken]", count: 5,
 		},
 		"a notice about another object is left alone": {write: notice(), before: made(5, about("b")), want: "[create default/n get default/n] [n name_taken]", count: 5},
-		"one from before the first drop is left alone": {
-			write: notice(), before: made(5, func(e *corev1.Event) { e.CreationTimestamp = metav1.NewTime(epoch().Add(-3 * time.Second)) }),
-			want: "[create default/n get default/n] [n name_taken]", count: 5,
+		"one of a server whose clock is behind is updated": {
+			write: notice(), before: made(5, func(e *corev1.Event) { e.CreationTimestamp = metav1.NewTime(epoch().Add(-time.Hour)) }),
+			want: "[create default/n get default/n patch default/n] [n written]", count: 12,
+		},
+		"another one of its name is left alone": {
+			write: notice(stale), before: made(5, uid("uid-9")), want: "[patch default/n get default/n] [n name_taken]", count: 5,
 		},
 		"one that is not there any more is not found": {write: notice(known), want: "[patch default/n] [n not_found]"},
 		"one without a namespace is given up":         {write: notice(), answer: missing, want: "[create default/n] [n given_up]", lost: "12"},

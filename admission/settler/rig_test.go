@@ -161,7 +161,7 @@ func (r *rig) pendingIn(namespace, name string, changes ...func(*store.PendingWr
 	p := store.PendingWrite{
 		Ref:       store.Ref{Group: w.Group, ID: 1},
 		Namespace: namespace, Name: name, UID: string(stored.UID), ResourceVersion: stored.ResourceVersion,
-		Object: w.Object, Key: w.Exact, Admitted: time.Now(),
+		Object: w.Object, Key: w.Exact,
 		Occurrences: store.Occurrences{Own: 2, Total: 3}, Written: 2,
 		Last: epoch().Add(90 * time.Second), Due: time.Now(),
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,10 +20,6 @@ const maxReads = 4
 
 // errChanging says that an Event changed after each read.
 var errChanging = errors.New("changes all the time")
-
-// earlier is how long before its admission an Event may have been created: the API server truncates
-// times to seconds, and its clock may be a little behind that of the store.
-const earlier = 2 * time.Second
 
 // write is a pending write in hand. One worker at a time works on it.
 type write struct {
@@ -111,19 +106,16 @@ func (w *write) answered(e *corev1.Event, err error) (store.Outcome, error) {
 	return o, err
 }
 
-// is reports whether e is the Event that was admitted, or the notice that was created before.
+// is reports whether e is the Event that was admitted, or the notice that was created before. The name of a notice cannot
+// be guessed.
 func (w *write) is(e *corev1.Event) bool {
-	if w.UID != "" && types.UID(w.UID) == e.UID {
-		return true
+	switch {
+	case w.UID != "":
+		return types.UID(w.UID) == e.UID
+	case w.Notice != nil:
+		return IsNotice(e) && e.InvolvedObject == reference(w.Notice.About)
 	}
-	if w.Notice != nil {
-		return IsNotice(e) && e.InvolvedObject == reference(w.Notice.About) && inTime(e, w.Notice.First)
-	}
-	return admission.Matches(&w.PendingWrite, e) && (w.Admitted.IsZero() || inTime(e, w.Admitted))
-}
-
-func inTime(e *corev1.Event, since time.Time) bool {
-	return !e.CreationTimestamp.Time.Before(since.Add(-earlier))
+	return admission.Matches(&w.PendingWrite, e)
 }
 
 // adopt takes over the counts of the Event that was read.

@@ -32,8 +32,15 @@ func merged(note string) func(*corev1.Event) {
 	}
 }
 
-func existing(p *store.PendingWrite) { p.Admitted = time.Time{} }
-func partial(p *store.PendingWrite)  { p.Partial, p.Own, p.Total = true, 0, 4 }
+func partial(p *store.PendingWrite) { p.Partial, p.Own, p.Total = true, 0, 4 }
+
+func noted(id string) func(*corev1.Event) {
+	return func(e *corev1.Event) { metav1.SetMetaDataAnnotation(&e.ObjectMeta, admission.AnnotationCreateID, id) }
+}
+
+func noting(id uint64) func(*store.PendingWrite) {
+	return func(p *store.PendingWrite) { p.CreateID = id }
+}
 
 // TestAnEventIsReadBeforeItsFirstWrite holds which Event is taken for the one that was admitted two
 // occurrences ago, and into which one was merged since, and what is adopted from it.
@@ -52,11 +59,13 @@ func TestAnEventIsReadBeforeItsFirstWrite(t *testing.T) {
 		"one about another object":                   {[]func(*corev1.Event){about("b")}, nil, taken, "2 "},
 		"one of another source":                      {[]func(*corev1.Event){func(e *corev1.Event) { e.Source.Host = "node-2" }}, nil, taken, "2 "},
 		"one with another message":                   {[]func(*corev1.Event){func(e *corev1.Event) { e.Message = "x" }}, nil, taken, "2 "},
-		"one that came 2 s before":                   {[]func(*corev1.Event){created(2 * time.Second)}, nil, written, "3 1 of 3"},
-		"one that came 3 s before":                   {[]func(*corev1.Event){created(3 * time.Second)}, nil, taken, "2 "},
-		"one that was known to exist":                {[]func(*corev1.Event){created(time.Hour)}, []func(*store.PendingWrite){existing}, written, "3 1 of 3"},
-		"another one than was known to exist":        {[]func(*corev1.Event){about("b")}, []func(*store.PendingWrite){existing}, taken, "2 "},
-		"one of a uid that is known":                 {[]func(*corev1.Event){created(time.Hour)}, []func(*store.PendingWrite){func(p *store.PendingWrite) { p.UID = "uid-1" }}, written, "3 1 of 3"},
+		"one that was created by an earlier clock":   {[]func(*corev1.Event){created(time.Hour)}, nil, written, "3 1 of 3"},
+		"one of a uid that is known":                 {nil, []func(*store.PendingWrite){func(p *store.PendingWrite) { p.UID = "uid-1" }}, written, "3 1 of 3"},
+		"one of another uid than is known":           {nil, []func(*store.PendingWrite){func(p *store.PendingWrite) { p.UID = "uid-2" }}, taken, "2 "},
+		"the one of its CREATE":                      {[]func(*corev1.Event){noted("00000000000000ff")}, []func(*store.PendingWrite){noting(0xff)}, written, "3 1 of 3"},
+		"one of another CREATE":                      {[]func(*corev1.Event){noted("00000000000000fe")}, []func(*store.PendingWrite){noting(0xff)}, taken, "2 "},
+		"one whose CREATE noted nothing":             {nil, []func(*store.PendingWrite){noting(0xff)}, taken, "2 "},
+		"one of a CREATE where that noted nothing":   {[]func(*corev1.Event){noted("0000000000000000")}, nil, taken, "2 "},
 		"one that says it already":                   {[]func(*corev1.Event){counts(3), merged("1 of 3")}, nil, written, "3 1 of 3"},
 		"one that says it without how":               {[]func(*corev1.Event){counts(3)}, []func(*store.PendingWrite){own(1)}, written, "5 2 of 5"},
 		"one that counted on":                        {[]func(*corev1.Event){counts(5)}, nil, written, "6 1 of 6"},
@@ -117,9 +126,9 @@ func TestAnEventThatHasChangedIsReadAgain(t *testing.T) {
 			func(s *server) { s.put(event("default", "a", counts(7), uid("uid-1"))) },
 			"[patch default/a get default/a patch default/a] [a written]", 8,
 		},
-		"it was deleted and created again": {
+		"it was deleted and created again": { // by anyone: a CREATE that was decided has changed the record
 			func(s *server) { s.put(event("default", "a", counts(1), uid("uid-2"))) },
-			"[patch default/a get default/a patch default/a] [a written]", 3,
+			"[patch default/a get default/a] [a name_taken]", 1,
 		},
 		"it was deleted, and another has its name": {
 			func(s *server) { s.put(event("default", "a", counts(1), uid("uid-2"), about("b"))) },

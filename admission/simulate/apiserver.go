@@ -82,8 +82,8 @@ func (w *write) apply(old *corev1.Event) (*corev1.Event, error) {
 		recount(e, admission.Occurrences(w.event), w.At)
 		return e, nil
 	}
-	// What another settler noted was taken from it.
-	for _, name := range []string{admission.AnnotationMerged, admission.AnnotationMessages} {
+	// What another webhook and settler noted was taken from it.
+	for _, name := range []string{admission.AnnotationMerged, admission.AnnotationMessages, admission.AnnotationCreateID} {
 		if note, ok := old.Annotations[name]; ok {
 			metav1.SetMetaDataAnnotation(&w.event.ObjectMeta, name, note)
 		}

@@ -112,6 +112,7 @@ func (w *write) of(e *corev1.Event) (*write, error) {
 	e.CreationTimestamp.Time = time.Time{}
 	delete(e.Annotations, admission.AnnotationMerged)
 	delete(e.Annotations, admission.AnnotationMessages)
+	delete(e.Annotations, admission.AnnotationCreateID)
 	w.event = e
 	return w, nil
 }

@@ -3,7 +3,9 @@ package memory
 import (
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -217,5 +219,79 @@ func TestNothingIsPendingWhereNobodySettles(t *testing.T) {
 	}
 	if n, err := h.Pending(t.Context()); n != 0 || err != nil || len(h.claim(1000, 1000*time.Hour)) > 0 {
 		t.Errorf("%d groups are pending, %v, want none", n, err)
+	}
+}
+
+// TestWhatAQuotaRefusesMakesNoStateWhateverItsCount has each refused Event be about another object.
+func TestWhatAQuotaRefusesMakesNoStateWhateverItsCount(t *testing.T) {
+	for _, count := range []int64{1, 2, 3, math.MaxInt32} {
+		for _, first := range []time.Duration{0, -time.Hour, -24 * time.Hour} {
+			t.Run(fmt.Sprint("count ", count, ", began ", first), func(t *testing.T) {
+				h := newHostile(t, DefaultBytes)
+				for range 2000 {
+					w, l := h.write(attack{group: true, name: true})
+					l.Quotas[0].Limit = store.Limit{Every: time.Hour}
+					w.Count, w.First = count, h.now.Add(first)
+					h.send(w, l)
+				}
+				if n := h.groups.Len(); n != 1 { // the notice
+					t.Errorf("%d registers after 2,000 refused Events, want one", n)
+				}
+				if all := h.claim(10, time.Hour); len(all) != 1 || all[0].Total != 2000 {
+					t.Errorf("%+v, want a notice of 2,000", all)
+				}
+			})
+		}
+	}
+}
+
+// TestNamesThatAQuotaRefusedCountOnce has a recorder count by one, under a name that a quota refuses at first. In the end
+// notices and the stored Event report what it has counted, whenever the register of its object came to be.
+func TestNamesThatAQuotaRefusedCountOnce(t *testing.T) {
+	const last = 9
+	for known := range int64(last + 1) { // before which count another Event of the object is stored
+		for passes := int64(1); passes <= last+1; passes++ { // the first count that is not refused
+			h := newHostile(t, DefaultBytes)
+			w, l := h.write(attack{})
+			w.Name, w.First = "a", h.now
+			empty := l
+			empty.Quotas = slices.Clone(l.Quotas)
+			empty.Quotas[0].Limit, empty.Quotas[0].Key = store.Limit{Every: time.Hour}, store.KeyOf("empty")
+			stored := map[string]int64{}
+			send := func(w store.Write, l store.Limits) {
+				h.now = h.now.Add(time.Second)
+				w.At = h.now
+				d, err := h.Decide(t.Context(), h.now, w, l)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if d.Verdict.Admits() {
+					stored[w.Name] = w.Count
+				}
+			}
+			for w.Count = 1; w.Count <= last; w.Count++ {
+				if w.Count == known+1 {
+					other := w
+					other.Name, other.Exact, other.Count, other.First = "other", store.KeyOf("other"), 1, h.now
+					send(other, l)
+				}
+				limits := empty
+				if w.Count >= passes {
+					limits = l
+				}
+				again := w
+				if stored["a"] > 0 {
+					again.Update = &store.Update{Recorder: true, Stored: store.Stored{Count: stored["a"]}}
+				}
+				send(again, limits)
+			}
+			total := stored["a"] + stored["other"]
+			for _, p := range h.claim(10, 24*time.Hour) {
+				total += p.Total - p.Written
+			}
+			if want := int64(last) + stored["other"]; total != want {
+				t.Errorf("register from %d on, refused up to %d: %d are reported, want %d", known, passes-1, total, want)
+			}
+		}
 	}
 }

@@ -46,7 +46,7 @@ type Store struct {
 	turns   rules.Turns
 	levels  *store.Table[rules.Level]
 	order   int64     // of the last decision, as callers read their clocks before they take the lock
-	last    time.Time // the latest time of a step
+	last    time.Time // the latest time of a step, by the clock as it is now
 }
 
 // entry is a group with its place in a Store.
@@ -105,10 +105,19 @@ func (s *Store) Decide(_ context.Context, now time.Time, w store.Write, l store.
 	return d, nil
 }
 
-// at is the time of a step.
+// at is the time of a step. If the clock has gone back, what is pending is corrected, as it may be due much later; all
+// else is corrected when it is used.
 func (s *Store) at(now time.Time) time.Time {
 	now = now.Truncate(time.Microsecond)
-	if now.After(s.last) {
+	ahead := s.last.Sub(now)
+	if ahead > rules.Skew {
+		s.order = now.UnixMicro()
+		for e := range s.pending {
+			e.Correct(now)
+			s.measure(e)
+		}
+	}
+	if ahead < 0 || ahead > rules.Skew {
 		s.last = now
 	}
 	return now
@@ -230,7 +239,7 @@ func (s *Store) addDrops(now time.Time, namespace string, register store.Key, d 
 // Claim implements store.Queue.
 func (s *Store) Claim(_ context.Context, now time.Time, ahead time.Duration, n int, claimed func(namespace string, group store.Key) bool) ([]store.PendingWrite, error) {
 	by := rules.By(now, ahead)
-	picked := s.turns.Pick(s.due(by), n, claimed)
+	picked := s.turns.Pick(s.due(now, by), n, claimed)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var writes []store.PendingWrite
@@ -243,9 +252,10 @@ func (s *Store) Claim(_ context.Context, now time.Time, ahead time.Duration, n i
 }
 
 // due are the groups of which something falls due by a moment, in any order.
-func (s *Store) due(by time.Time) []rules.DueGroup {
+func (s *Store) due(now, by time.Time) []rules.DueGroup {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.at(now)
 	var due []rules.DueGroup
 	for e := range s.pending {
 		if !e.due.After(by) {

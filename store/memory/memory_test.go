@@ -173,3 +173,52 @@ func TestReports(t *testing.T) {
 	}
 	h.check()
 }
+
+// TestAClockThatWasAheadDelaysNoWrite has the clock be a day ahead, and then be put right. What is pending is due when it
+// would be if it had happened then, whether anything more comes or not.
+func TestAClockThatWasAheadDelaysNoWrite(t *testing.T) {
+	for says, tt := range map[string]struct {
+		then  func(*testing.T, *Store, store.Write, store.Limits, time.Time)
+		drops bool
+	}{
+		"nothing more comes": {then: func(*testing.T, *Store, store.Write, store.Limits, time.Time) {}},
+		"one more comes":     {then: repeat},
+		"a quota drops, and nothing more comes": {
+			then: func(*testing.T, *Store, store.Write, store.Limits, time.Time) {}, drops: true,
+		},
+	} {
+		t.Run(says, func(t *testing.T) {
+			h := newHostile(t, DefaultBytes)
+			h.now = epoch().Add(24 * time.Hour)
+			w, l := h.write(attack{})
+			if tt.drops {
+				l.Quotas[0].Limit, l.Quotas[0].Name = store.Limit{Every: time.Hour}, "quota"
+			}
+			h.send(w, l)
+			repeat(t, h.Store, w, l, h.now)
+			h.now = epoch()
+			tt.then(t, h.Store, w, l, h.now)
+			if n := len(h.claim(10, 0)); n != 0 {
+				t.Errorf("%d writes are due at once, want none before the write interval", n)
+			}
+			h.now = epoch().Add(l.WriteInterval)
+			if n := len(h.claim(10, 0)); n != 1 {
+				t.Errorf("%d writes are due a write interval after the clock was put right, want 1", n)
+			}
+			h.check()
+		})
+	}
+}
+
+// repeat sends a write again, under another name.
+func repeat(t *testing.T, s *Store, w store.Write, l store.Limits, now time.Time) {
+	t.Helper()
+	w.Name += now.String()
+	d, err := s.Decide(t.Context(), now, w, l)
+	if err != nil || d.Verdict.Admits() {
+		t.Fatalf("%v %v, want it refused", d.Verdict, err)
+	}
+	if after := d.Order - now.UnixMicro(); after > 10 {
+		t.Errorf("it is %v after its time in the order of decisions", time.Duration(after)*time.Microsecond)
+	}
+}

@@ -19,18 +19,22 @@ import (
 // Decide decides a write and notes what comes of it. grants are the answers of l.Quotas, one each, whose
 // tokens the caller takes where the write is admitted and has not Paid. fresh is unique to this step.
 //
-// A CREATE that a quota refuses may change nothing; then changed is false and g need not be kept. The
+// A CREATE that a quota refuses may change nothing, and does not if nothing is known of its object; then changed is
+// false and g need not be kept. The
 // notice of a quota is another register, to which the caller reports the drop.
 func (g *Group) Decide(now time.Time, fresh store.Key, w store.Write, l *store.Limits, grants []Grant) (d store.Decision, changed bool) {
 	w = clipped(now, w)
+	g.Correct(now)
 	until := g.Until
 	g.arrive(now, &w, l)
 	if w.Update != nil {
-		d, changed = g.update(now, &w, l, grants), true
+		d, changed = g.update(now, fresh, &w, l, grants), true
 	} else {
 		d, changed = g.create(now, fresh, &w, l, grants)
 	}
-	if !changed {
+	if changed {
+		g.since(&w)
+	} else {
 		g.Until = until
 	}
 	g.fit(now, fresh)
@@ -42,6 +46,13 @@ func (g *Group) arrive(now time.Time, w *store.Write, l *store.Limits) {
 	_, capacity := Cost(l.Spam.Limit)
 	g.Namespace, g.Object = w.Namespace, w.Object
 	g.Until = max(g.Until, now.UnixMicro()+max(micros(l.Window), micros(l.RepeatWindow), capacity))
+}
+
+// since notes that g keeps something of w.
+func (g *Group) since(w *store.Write) {
+	if g.Since == 0 {
+		g.Since = w.At.UnixMicro()
+	}
 }
 
 // meet keeps what a notice about g needs to know. Only a group with refused or pending writes needs it.
@@ -111,7 +122,7 @@ func (g *Group) into(now time.Time, w *store.Write, l *store.Limits, r *Record, 
 		r.hear(w.Text, max(n, 1), l.KeepMessages)
 	}
 	r.change(now.UnixMicro())
-	return store.Decision{Verdict: store.Merge, Into: r.Name, Total: r.Total, Occurrences: n}
+	return store.Decision{Verdict: store.Merge, Into: r.Name, IntoID: r.identity(), Total: r.Total, Occurrences: n}
 }
 
 // drop refuses a write for which a bucket has no token. What the group's own spam filter refuses, its
@@ -126,8 +137,9 @@ func (g *Group) drop(now time.Time, fresh store.Key, w *store.Write, l *store.Li
 		g.addDrops(now, fresh, &drops)
 		return d, true
 	}
-	if w.Update == nil && w.Count == 1 && g.name(at, nameKey(w.Name), l) == nil && g.byName(w.Name) == nil {
-		d.Occurrences = 1
+	if w.Update == nil && (w.Count == 1 || g.Since == 0) && g.name(at, nameKey(w.Name), l) == nil && g.byName(w.Name) == nil {
+		before, _ := g.reported(at, w, l, false)
+		d.Occurrences = w.Count - before
 		return d, false
 	}
 	d.Occurrences = g.refuse(at, at, w, l)
@@ -184,6 +196,9 @@ func (g *Group) expect(now int64, key store.Key, aggregate bool, w *store.Write,
 	if n := g.name(now, nameKey(w.Name), l); n != nil && n.Taken {
 		return // the API server has another Event of that name
 	}
+	if !recordable(w.Name) {
+		return
+	}
 	r := g.byName(w.Name)
 	if r == nil {
 		r = g.heir(key)
@@ -197,15 +212,13 @@ func (g *Group) expect(now int64, key store.Key, aggregate bool, w *store.Write,
 	} else {
 		g.forget(nameKey(w.Name))
 	}
-	if r.Name != w.Name {
-		r.Own, r.Admitted = 0, now
-	}
 	r.Guessed = guessed
 	r.ID = g.id() // what becomes of a write that was claimed before says nothing about this Event
 	if g.byKey(key) == nil {
 		r.Key = key
 	}
-	r.Name, r.UID, r.Version, r.Series, r.Reason, r.Warning = w.Name, "", "", w.Series, w.Reason, w.Warning
+	r.UID, r.CreateID = w.UID, w.CreateID
+	r.Name, r.Version, r.Series, r.Reason, r.Warning = w.Name, "", w.Series, shownReason(w.Reason), w.Warning
 	r.Aggregate = aggregate || w.Combined
 	r.Own, r.Noted = max(before, w.Count), 0
 	r.Total = max(1, r.Total+max(0, w.Count-before)) // no Event says that it never happened
@@ -261,18 +274,35 @@ func (r *Record) hear(text string, n int64, keep int) {
 	r.Messages = slices.Delete(r.Messages, min(max(keep, 0), len(r.Messages)), len(r.Messages))
 }
 
-// Bounds of texts that become state, in bytes. The API server bounds names, but /mutate sees what
-// it has not checked yet, and reasons and messages have no bounds of their own.
+// Bounds of texts that become state, in bytes: /mutate sees what the API server has not checked yet, and core/v1 bounds
+// neither reasons nor messages, nor the names of Events. What is only shown is cut to them; what is compared is not.
 const (
-	nameBytes    = 253
+	nameBytes    = 253 // of objects and sources
+	ruleBytes    = 512 // of buckets and rules: more than a kind, a namespace and a name have
 	reasonBytes  = 128
 	messageBytes = 1024
+	// eventNameBytes is the longest name of an Event that is kept. Old recorders make names of up to 270 bytes, and the
+	// policy of sizes that is installed with eventquota takes 1,024.
+	eventNameBytes = 1024
 )
+
+// nameOf is the name of an Event as state has it: whole. A name above the bound is a slash and its hash. No Event can be
+// stored under that, so none becomes a record into which others are merged; all else is decided and counted as usual.
+func nameOf(name string) string {
+	if len(name) <= eventNameBytes {
+		return name
+	}
+	return "/" + store.KeyOf(name).String()
+}
+
+// recordable reports whether the settler could write an Event of a name that nameOf has made.
+func recordable(name string) bool { return !strings.HasPrefix(name, "/") }
 
 // ahead is how far in the future an occurrence may be; one beyond that counts as now.
 const ahead = 10 * time.Minute
 
-// clipped is w as it may become state: every text within its bound, every time one that a clock may show.
+// clipped is w as it may become state: every text within its bound, every time one that a clock may show. The reason is
+// whole, as reserves compare it; shownReason is what is kept of it.
 func clipped(now time.Time, w store.Write) store.Write {
 	w = clippedTexts(w)
 	w.At, w.First = plausible(now, w.At), plausible(now, w.First)
@@ -283,17 +313,20 @@ func clipped(now time.Time, w store.Write) store.Write {
 	return w
 }
 
+// clippedTexts is w with every text within its bound.
 func clippedTexts(w store.Write) store.Write {
-	w.Namespace, w.Name = store.Clip(w.Namespace, nameBytes), store.Clip(w.Name, nameBytes)
-	w.Reason, w.Text = store.Clip(w.Reason, reasonBytes), store.Clip(w.Text, messageBytes)
+	w.Namespace, w.Name = store.Clip(w.Namespace, nameBytes), nameOf(w.Name)
+	w.Text = store.Clip(w.Text, messageBytes)
 	w.About = clippedObject(w.About)
 	w.Source.Component, w.Source.Host = store.Clip(w.Source.Component, nameBytes), store.Clip(w.Source.Host, nameBytes)
 	return w
 }
 
+func shownReason(reason string) string { return store.Clip(reason, reasonBytes) }
+
 func clippedObject(o store.Object) store.Object {
 	o.APIVersion, o.Kind, o.UID = store.Clip(o.APIVersion, nameBytes), store.Clip(o.Kind, nameBytes), store.Clip(o.UID, nameBytes)
-	o.Namespace, o.Name = store.Clip(o.Namespace, nameBytes), store.Clip(o.Name, nameBytes)
+	o.Namespace, o.Name = store.Clip(o.Namespace, nameBytes), store.Clip(o.Name, eventNameBytes)
 	return o
 }
 

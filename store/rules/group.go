@@ -31,6 +31,9 @@ type Group struct {
 	Source store.Source `cbor:"11,keyasint,omitzero"`
 	// Seen are the last steps of processes that share the register, but for the one that took the last step of all.
 	Seen []Seen `cbor:"12,keyasint,omitempty"`
+	// Since is when the first write happened of which anything is kept here, by its writer's clock; 0 before that. What
+	// quotas refuse before leaves nothing here.
+	Since int64 `cbor:"13,keyasint,omitempty"`
 }
 
 // Seen is the last step of a process, and when another process took the next one, in seconds of Unix time.
@@ -45,10 +48,12 @@ type Record struct {
 	Key store.Key `cbor:"2,keyasint,omitzero"` // Write.Exact or Write.Similar; zero for one found by name only
 	// Name is empty while the API server has no such Event and none took its place.
 	Name string `cbor:"3,keyasint,omitempty"`
-	// UID and Version (the resourceVersion) are those last seen; empty before the Event was read.
-	UID     string `cbor:"4,keyasint,omitempty"`
-	Version string `cbor:"5,keyasint,omitempty"`
-	Reason  string `cbor:"6,keyasint,omitempty"`
+	// UID and Version (the resourceVersion) are those last seen; Version is empty before the Event was read. Without a UID,
+	// CreateID tells the Event from others of its name; 0 if its content does.
+	UID      string `cbor:"4,keyasint,omitempty"`
+	Version  string `cbor:"5,keyasint,omitempty"`
+	CreateID uint64 `cbor:"14,keyasint,omitempty"`
+	Reason   string `cbor:"6,keyasint,omitempty"`
 
 	Warning   bool `cbor:"7,keyasint,omitempty"`
 	Series    bool `cbor:"8,keyasint,omitempty"`
@@ -57,11 +62,10 @@ type Record struct {
 	store.Occurrences
 	Written int64 `cbor:"13,keyasint,omitempty"`
 
-	Admitted int64     `cbor:"14,keyasint,omitempty"` // when its CREATE was; 0 once the API server has said that it exists
-	Seen     int64     `cbor:"15,keyasint,omitempty"` // when the last occurrence came
-	Window   int64     `cbor:"16,keyasint,omitempty"` // Limits.Window of that
-	Last     int64     `cbor:"17,keyasint,omitempty"` // when the newest occurrence happened, by the writer's clock
-	Same     store.Key `cbor:"18,keyasint,omitzero"`  // content of the last UPDATE that was admitted
+	Seen   int64     `cbor:"15,keyasint,omitempty"` // when the last occurrence came
+	Window int64     `cbor:"16,keyasint,omitempty"` // Limits.Window of that
+	Last   int64     `cbor:"17,keyasint,omitempty"` // when the newest occurrence happened, by the writer's clock
+	Same   store.Key `cbor:"18,keyasint,omitzero"`  // content of the last UPDATE that was admitted
 
 	// Decided is when the last write of a client that was admitted was, which says what Written is.
 	Decided int64 `cbor:"24,keyasint,omitempty"`
@@ -74,8 +78,8 @@ type Record struct {
 	Schedule `cbor:"21,keyasint,omitempty"`
 }
 
-// Name is the highest count that came under a name which was refused. A name whose first occurrence
-// a quota refused is not kept: that costs the store nothing.
+// Name is the highest count that came under a name which was refused. A name is not kept that a quota refused at its
+// first occurrence, or whatever its count in a register that has nothing else: that costs the store nothing.
 type Name struct {
 	Key   uint64 `cbor:"1,keyasint"`
 	Count int64  `cbor:"2,keyasint,omitempty"`
@@ -140,6 +144,8 @@ func (g *Group) byName(name string) *Record {
 	return g.find(func(r *Record) bool { return r.Name == name && name != "" })
 }
 
+func (r *Record) identity() store.Identity { return store.Identity{UID: r.UID, CreateID: r.CreateID} }
+
 func (g *Group) byID(id uint64) *Record {
 	return g.find(func(r *Record) bool { return r.ID == id })
 }
@@ -167,9 +173,11 @@ func (g *Group) add(key store.Key) *Record {
 // reported is how many of a write's occurrences were reported before under its name, and how many of these that is a
 // guess of.
 //
-// A name that is not known may be one whose first occurrence a quota refused. It is not, where the
-// first occurrence was longer ago than names are kept. Then all but the newest were reported, if
-// refused writes count on under that name; an Event that is stored goes on as its recorder counts.
+// A name that is not known may be one that a quota refused: at its first occurrence only if the register had been there
+// by then, and each time if it had not. So a recorder that counts by one is counted exactly; of one that skips counts
+// while nothing is known of its object, what it skips is lost. Where the first occurrence was longer ago than names are
+// kept, all but the newest were reported, if refused writes count on under that name; an Event that is stored goes on as
+// its recorder counts.
 func (g *Group) reported(now int64, w *store.Write, l *store.Limits, stored bool) (n, guessed int64) {
 	if r := g.byName(w.Name); r != nil && !(r.Partial && r.Own == 0) { // else its own count is not known
 		return min(r.Own, w.Count), r.Guessed
@@ -181,19 +189,22 @@ func (g *Group) reported(now int64, w *store.Write, l *store.Limits, stored bool
 	switch {
 	case w.Count == 1:
 		return 0, 0
+	case recent && len(l.Quotas) == 0:
+		return 0, 0
+	case recent && g.Since != 0 && w.First.UnixMicro() >= g.Since: // both by the writer's clock
+		return 1, 1
 	case recent:
-		guessed = int64(min(len(l.Quotas), 1))
-		return guessed, guessed
+		return w.Count - 1, w.Count - 1
 	case stored:
 		return 0, 0
 	}
 	return w.Count - 1, 0
 }
 
-// nameKey is a short key of a name, which is clipped.
+// nameKey is a short key of a name or reason, by all of it.
 func nameKey(name string) uint64 {
-	var text [nameBytes]byte // costs no allocation
-	sum := sha256.Sum256(text[:copy(text[:], name)])
+	var text [eventNameBytes]byte // nearly all fit, which costs no allocation
+	sum := sha256.Sum256(append(text[:0], name...))
 	return binary.BigEndian.Uint64(sum[:8])
 }
 

@@ -47,10 +47,10 @@ func Dropped(now time.Time, w store.Write, l *store.Limits, b *store.Bucket, n i
 	}
 	w = clipped(now, w)
 	return Drops{
-		About: clippedObject(b.About), Bucket: store.Clip(b.Name, nameBytes), Policy: store.Clip(b.Policy, nameBytes),
+		About: clippedObject(b.About), Bucket: store.Clip(b.Name, ruleBytes), Policy: store.Clip(b.Policy, ruleBytes),
 		Window: micros(l.Window), interval: l.WriteInterval, most: l.MaxWriteInterval,
 		First: now.UnixMicro(), Last: now.UnixMicro(), Total: n, Warnings: w.Warning,
-		Reasons: []store.Tally{{What: w.Reason, Count: n}}, Sources: []store.Tally{{What: w.Source.Component, Count: n}},
+		Reasons: []store.Tally{{What: shownReason(w.Reason), Count: n}}, Sources: []store.Tally{{What: w.Source.Component, Count: n}},
 		Objects: []string{store.Clip(w.About.String(), nameBytes)},
 	}
 }
@@ -117,6 +117,7 @@ func latest(all []string, object string) []string {
 
 // AddDrops adds drops to the notice whose window holds now, or to a new one. fresh is unique to this step.
 func (g *Group) AddDrops(now time.Time, fresh store.Key, d *Drops) {
+	g.Correct(now)
 	g.addDrops(now, fresh, d)
 	g.fit(now, fresh)
 }

@@ -2,10 +2,12 @@ package rules_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"reflect"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/rules"
@@ -116,5 +118,25 @@ func TestNoticesThatNobodyWritesAreFew(t *testing.T) {
 	}
 	if total != 3000 || len(writes) > 8 {
 		t.Errorf("%d notices of %d drops, want a few of 3000", len(writes), total)
+	}
+}
+
+// TestNoTwoNoticesOfAStepShareAName has the ids of one step be such that are no runes, or the largest there are.
+func TestNoTwoNoticesOfAStepShareAName(t *testing.T) {
+	for _, before := range []uint64{0, 0xD7FE, utf8.MaxRune - 1, 1<<32 - 2, math.MaxUint64 - 8} {
+		g := rules.Group{NextID: before}
+		for i := range 8 {
+			l, b := someLimits(), quotaBucket()
+			b.Name = fmt.Sprint("limit ", i)
+			d := rules.Dropped(epoch(), someWrite("a", epoch()), &l, &b, 1)
+			g.AddDrops(epoch(), store.KeyOf("fresh"), &d)
+		}
+		names := map[string]bool{}
+		for i := range g.Notices {
+			names[g.Notices[i].Name] = true
+		}
+		if len(names) != 8 {
+			t.Errorf("8 notices from id %d on have %d names", before+1, len(names))
+		}
 	}
 }

@@ -20,9 +20,6 @@ const (
 	// before 2^52 microseconds of Unix time, the year 2112, and what is longest after them stay
 	// whole numbers below 2^53, which a script of Redis can keep without rounding.
 	longest = 1 << 52 * time.Microsecond
-	// skew is how far ahead of now a Level may be. Clocks that differ by more than that
-	// have jumped: then nothing comes back for that time, and nothing is lost either.
-	skew = int64(10 * time.Second / time.Microsecond)
 )
 
 // micros is d in whole microseconds, rounded up.
@@ -51,7 +48,7 @@ func Cost(l store.Limit) (one, capacity int64) {
 	return one, int64(l.Burst) * one
 }
 
-// at is the level at a time.
+// at is the level at a time. Of one that is more than Skew ahead, nothing comes back for that time, and nothing is lost.
 func (v Level) at(now int64) Level {
 	if v.At >= now && v.At-now <= skew {
 		return v
@@ -156,10 +153,11 @@ func (b *SpamBucket) reserve(now int64, reason string, l *store.Limits) int {
 	key := nameKey(reason)
 	free := len(b.Reserves) < maxReserves
 	for _, r := range b.Reserves {
-		if r.Reason == key && now < r.Until {
+		over := r.over(now, micros(l.Window))
+		if r.Reason == key && !over {
 			return max(0, l.ReservePerReason-r.Used)
 		}
-		free = free || now >= r.Until
+		free = free || over
 	}
 	if !free {
 		return 0 // other reasons hold all the places
@@ -173,7 +171,7 @@ func (b *SpamBucket) useReserve(now int64, reason string, l *store.Limits) {
 		return
 	}
 	key := nameKey(reason)
-	b.Reserves = slices.DeleteFunc(b.Reserves, func(r Reserve) bool { return now >= r.Until })
+	b.Reserves = slices.DeleteFunc(b.Reserves, func(r Reserve) bool { return r.over(now, micros(l.Window)) })
 	i := slices.IndexFunc(b.Reserves, func(r Reserve) bool { return r.Reason == key })
 	if i < 0 {
 		i = len(b.Reserves)

@@ -33,7 +33,8 @@ func (o *Op) Compact() *Op {
 	} {
 		*text = strings.Clone(*text)
 	}
-	c.Decision.Into = store.Clip(c.Decision.Into, nameBytes)
+	c.Decision.Into = nameOf(c.Decision.Into)
+	c.Decision.IntoID.UID = strings.Clone(store.Clip(c.Decision.IntoID.UID, nameBytes))
 	if w.Update != nil {
 		u := *w.Update
 		u.UID = strings.Clone(store.Clip(u.UID, nameBytes))
@@ -42,7 +43,7 @@ func (o *Op) Compact() *Op {
 	c.Write = w
 	l := *o.Limits
 	l.Spam = store.Bucket{Limit: l.Spam.Limit, Key: l.Spam.Key, Silent: l.Spam.Silent,
-		Name: store.Clip(l.Spam.Name, nameBytes), Policy: store.Clip(l.Spam.Policy, nameBytes), About: clippedObject(l.Spam.About)}
+		Name: store.Clip(l.Spam.Name, ruleBytes), Policy: store.Clip(l.Spam.Policy, ruleBytes), About: clippedObject(l.Spam.About)}
 	l.Quotas = make([]store.Bucket, min(len(l.Quotas), 1))
 	c.Limits = &l
 	if empty := c.Decision.Empty; empty != nil {
@@ -65,7 +66,7 @@ const opBytes = 1536
 // Join adds another write that was refused like that of o, and was the first under its name too.
 func (o *Op) Join(other *Op) {
 	o.More += 1 + other.More
-	o.Names = append(append(o.Names, nameKey(store.Clip(other.Write.Name, nameBytes))), other.Names...)
+	o.Names = append(append(o.Names, nameKey(nameOf(other.Write.Name))), other.Names...)
 	o.Names = o.Names[max(0, len(o.Names)-maxNames):]
 	o.Write.At, o.Write.Text = other.Write.At, other.Write.Text
 }
@@ -74,6 +75,7 @@ func (o *Op) Join(other *Op) {
 // which the caller reports its drops.
 func (g *Group) Report(now time.Time, fresh store.Key, o *Op) {
 	w, l := clipped(now, o.Write), o.Limits
+	g.Correct(now)
 	g.arrive(now, &w, l)
 	switch o.Decision.Verdict {
 	case store.Admit, store.Aggregate:
@@ -84,20 +86,26 @@ func (g *Group) Report(now time.Time, fresh store.Key, o *Op) {
 		g.reportDropped(now, fresh, &w, l, o)
 	case store.Deny:
 	}
+	g.since(&w)
 	g.fit(now, fresh)
 }
 
 func (g *Group) reportAdmitted(now time.Time, w *store.Write, l *store.Limits, o *Op) {
 	at := now.UnixMicro()
 	if w.Update != nil {
-		r := g.stored(at, w, l)
-		if r.repeated(w) {
+		var r *Record
+		if recordable(w.Name) {
+			r = g.stored(at, w, l)
+		}
+		if r != nil && r.repeated(w) {
 			return
 		}
 		if w.Update.Recorder {
 			g.force(now, w, l)
 		}
-		g.wroteByClient(at, o.At.UnixMicro(), r, w)
+		if r != nil {
+			g.wroteByClient(at, o.At.UnixMicro(), r, w)
+		}
 		return
 	}
 	g.force(now, w, l)
@@ -114,9 +122,6 @@ func (g *Group) reportAdmitted(now time.Time, w *store.Write, l *store.Limits, o
 		return
 	}
 	g.expect(o.At.UnixMicro(), key, aggregate, w, l)
-	if r := g.byName(w.Name); r != nil {
-		r.Admitted = 0 // before now, at an unknown time
-	}
 }
 
 // force takes the token that was given elsewhere, if not out of a reserve.
@@ -151,17 +156,22 @@ func (g *Group) reportMerged(now time.Time, w *store.Write, l *store.Limits, o *
 		if g.byKey(w.Exact) == nil {
 			r.Key = w.Exact
 		}
-		r.Name, r.Reason, r.Warning, r.Series, r.Partial = o.Decision.Into, w.Reason, w.Warning, w.Series, true
+		r.UID, r.CreateID = o.Decision.IntoID.UID, o.Decision.IntoID.CreateID
+		r.Name, r.Reason, r.Warning, r.Series, r.Partial = o.Decision.Into, shownReason(w.Reason), w.Warning, w.Series, true
 	}
 	g.into(now, w, l, r, g.refuseAll(at, w, l, o))
 }
 
 func (g *Group) reportDropped(now time.Time, fresh store.Key, w *store.Write, l *store.Limits, o *Op) {
 	at := now.UnixMicro()
-	if w.Update != nil {
+	switch {
+	case w.Update == nil:
+	case recordable(w.Name):
 		r := g.stored(at, w, l)
 		r.Own = max(r.Own, own(w))
 		return
+	default:
+		g.remember(o.At.UnixMicro(), nameKey(w.Name), w.Update.Stored.Count)
 	}
 	if o.Decision.Empty.Key != l.Spam.Key {
 		g.refuse(at, o.At.UnixMicro(), w, l)
@@ -194,11 +204,13 @@ func (g *Group) refuse(now, decided int64, w *store.Write, l *store.Limits) int6
 // itself, and returns how many occurrences that are.
 func (g *Group) disprove(key uint64, stored *Record) (n int64) {
 	if stored != nil {
-		n, stored.Guessed = stored.Guessed, 0
+		n = min(stored.Guessed, 1)
+		stored.Guessed -= n
 		return n
 	}
 	if i := slices.IndexFunc(g.Names, func(n Name) bool { return n.Key == key }); i >= 0 {
-		n, g.Names[i].Guessed = g.Names[i].Guessed, 0
+		n = min(g.Names[i].Guessed, 1)
+		g.Names[i].Guessed -= n
 	}
 	return n
 }

@@ -213,3 +213,32 @@ func inTotals(g *rules.Group) string {
 	}
 	return fmt.Sprint(events, " of Events, ", notices, " of notices")
 }
+
+// TestReportsKeepWhichEventIsMeant holds it for an admission, and for a merge whose register was lost since.
+func TestReportsKeepWhichEventIsMeant(t *testing.T) {
+	l := someLimits()
+	created := store.Identity{CreateID: 7}
+	first := someWrite("a", epoch())
+	first.Identity = created
+	var decided, admitted, merged rules.Group
+	decided.Decide(epoch(), store.KeyOf("1"), first, &l, nil)
+	d, _ := decided.Decide(epoch(), store.KeyOf("2"), someWrite("b", epoch()), &l, nil)
+	if d.IntoID != created {
+		t.Errorf("the merge is into %+v, want %+v", d.IntoID, created)
+	}
+	second := rules.Op{Write: someWrite("b", epoch()), Limits: &l, Decision: d, At: epoch()}
+	admitted.Report(epoch(), store.KeyOf("1"), &rules.Op{Write: first, Limits: &l, At: epoch()})
+	admitted.Report(epoch(), store.KeyOf("2"), &second)
+	merged.Report(epoch(), store.KeyOf("2"), &second)
+	for says, g := range map[string]*rules.Group{"decided": &decided, "reported": &admitted, "lost": &merged} {
+		if writes := g.Claim(store.Key{}, epoch().Add(time.Hour)); len(writes) != 1 || writes[0].CreateID != 7 || writes[0].UID != "" {
+			t.Errorf("%s: %+v, want a write to the Event of CREATE 7", says, writes)
+		}
+	}
+	again := first
+	again.Identity = store.Identity{UID: "uid"}
+	decided.Decide(epoch(), store.KeyOf("3"), again, &l, nil)
+	if p := decided.Claim(store.Key{}, epoch().Add(time.Hour))[0]; p.CreateID != 0 || p.UID != "uid" {
+		t.Errorf("%+v, want a write to the Event of the last CREATE", p)
+	}
+}

@@ -51,8 +51,8 @@ func (g *Group) Discard() {
 func (g *Group) pending(group store.Key, r *Record) store.PendingWrite {
 	return store.PendingWrite{
 		Ref:       store.Ref{Group: group, ID: r.ID},
-		Namespace: g.Namespace, Name: r.Name, UID: r.UID, ResourceVersion: r.Version,
-		Object: g.Object, Key: r.Key, Admitted: moment(r.Admitted),
+		Namespace: g.Namespace, Name: r.Name, UID: r.UID, ResourceVersion: r.Version, CreateID: r.CreateID,
+		Object: g.Object, Key: r.Key,
 		Occurrences: r.Occurrences, Written: r.Written, Series: r.Series,
 		Last: moment(r.Last), Due: moment(r.Due), Text: r.Text, Messages: slices.Clone(r.Messages),
 		Failing: moment(r.Failing), Changes: r.Changes,
@@ -75,6 +75,7 @@ func (n *Notice) pending(group store.Key) store.PendingWrite {
 // Complete notes the outcome of a write. A write that is not known any more is ignored.
 func (g *Group) Complete(now time.Time, fresh store.Key, p *store.PendingWrite, o store.Outcome) {
 	defer g.fit(now, fresh)
+	g.Correct(now)
 	at := now.UnixMicro()
 	if p.Notice != nil {
 		if i := slices.IndexFunc(g.Notices, func(n Notice) bool { return n.ID == p.Ref.ID && n.Name == p.Name }); i >= 0 {
@@ -132,7 +133,7 @@ func (g *Group) orphan(now time.Time, fresh store.Key, r *Record, taken bool) {
 	}
 	g.remember(at, nameKey(r.Name), r.Own)
 	g.Names[len(g.Names)-1].Taken = taken
-	r.Name, r.UID, r.Version, r.Own = "", "", "", 0
+	r.Name, r.UID, r.CreateID, r.Version, r.Own = "", "", 0, "", 0
 	r.Changes++
 	r.Failing = 0
 	r.Due = at + r.Window

@@ -9,8 +9,11 @@ import (
 // update decides an UPDATE. One that only moves what a recorder moves is admitted if every bucket
 // agrees and the stored Event was not written just now; otherwise its count is merged. Any other is
 // never merged, but pays the quotas.
-func (g *Group) update(now time.Time, w *store.Write, l *store.Limits, grants []Grant) store.Decision {
+func (g *Group) update(now time.Time, fresh store.Key, w *store.Write, l *store.Limits, grants []Grant) store.Decision {
 	at := now.UnixMicro()
+	if !recordable(w.Name) {
+		return g.updateUnrecorded(now, fresh, w, l, grants)
+	}
 	r := g.stored(at, w, l)
 	if r.repeated(w) {
 		return store.Decision{Verdict: store.Admit, Paid: true}
@@ -30,6 +33,20 @@ func (g *Group) update(now time.Time, w *store.Write, l *store.Limits, grants []
 	return store.Decision{Verdict: store.Admit}
 }
 
+// updateUnrecorded decides an UPDATE of an Event whose name is too long for a record: it is admitted or dropped.
+func (g *Group) updateUnrecorded(now time.Time, fresh store.Key, w *store.Write, l *store.Limits, grants []Grant) store.Decision {
+	p := g.pay(now, w, l, grants)
+	if p.empty != nil {
+		g.remember(now.UnixMicro(), nameKey(w.Name), w.Update.Stored.Count)
+		d, _ := g.drop(now, fresh, w, l, p.empty, p.next)
+		return d
+	}
+	if w.Update.Recorder {
+		g.keep(p.after)
+	}
+	return store.Decision{Verdict: store.Admit}
+}
+
 // mergeUpdate refuses a recorder's UPDATE; the settler writes its count.
 func (g *Group) mergeUpdate(now int64, r *Record, w *store.Write, l *store.Limits) store.Decision {
 	g.meet(w)
@@ -39,7 +56,7 @@ func (g *Group) mergeUpdate(now int64, r *Record, w *store.Write, l *store.Limit
 		r.hear(w.Text, max(n, 1), l.KeepMessages)
 	}
 	r.change(now)
-	return store.Decision{Verdict: store.Merge, Into: r.Name, Total: r.Total, Occurrences: n}
+	return store.Decision{Verdict: store.Merge, Into: r.Name, IntoID: r.identity(), Total: r.Total, Occurrences: n}
 }
 
 // wroteByClient notes an UPDATE that goes through, and when that was decided. One that leaves the count alone is no write of
@@ -87,14 +104,13 @@ func (g *Group) stored(now int64, w *store.Write, l *store.Limits) *Record {
 		if g.byKey(w.Exact) == nil {
 			r.Key = w.Exact
 		}
-		r.Name, r.Reason, r.Warning, r.Series = w.Name, w.Reason, w.Warning, w.Series
+		r.Name, r.Reason, r.Warning, r.Series = w.Name, shownReason(w.Reason), w.Warning, w.Series
 		r.Aggregate = w.Combined
 		r.Written = w.Update.Stored.Count
 	}
 	if w.Update.UID != "" {
 		r.UID = w.Update.UID
 	}
-	r.Admitted = 0
 	r.Adopt(w.Update.Stored)
 	r.saw(now, w, l)
 	return r

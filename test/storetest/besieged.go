@@ -24,7 +24,7 @@ const (
 func Besieged(fresh Fresh) Fresh {
 	return func(t *testing.T) Subject {
 		t.Helper()
-		return &besieged{Subject: fresh(t), t: t, rng: rand.New(rand.NewPCG(1, 1))}
+		return &besieged{Subject: fresh(t), t: t, rng: rand.New(rand.NewPCG(1, 1)), now: epoch()}
 	}
 }
 
@@ -34,11 +34,13 @@ type besieged struct {
 	rng   *rand.Rand
 	calls int // of Decide
 	n     int // writes of the other namespace
+	now   time.Time
 }
 
 // Decide implements store.Store.
 func (b *besieged) Decide(ctx context.Context, now time.Time, w store.Write, l store.Limits) (store.Decision, error) {
 	const every = 25
+	b.now = now
 	for range filling * (b.calls % every / (every - 1)) {
 		noise, under := b.noise(now)
 		if _, err := b.Subject.Decide(ctx, now, noise, under); err != nil && !errors.Is(err, store.ErrFull) {
@@ -84,6 +86,7 @@ func (b *besieged) noise(now time.Time) (store.Write, store.Limits) {
 func (b *besieged) Claim(
 	ctx context.Context, now time.Time, ahead time.Duration, n int, claimed func(string, store.Key) bool,
 ) ([]store.PendingWrite, error) {
+	b.now = now
 	return b.Subject.Claim(ctx, now, ahead, n, func(namespace string, group store.Key) bool {
 		return namespace == noisy || claimed(namespace, group)
 	})
@@ -91,7 +94,7 @@ func (b *besieged) Claim(
 
 // Pending implements store.Queue.
 func (b *besieged) Pending(ctx context.Context) (int64, error) {
-	writes, err := b.Claim(ctx, epoch(), math.MaxInt64, math.MaxInt, nobody)
+	writes, err := b.Claim(ctx, b.now, math.MaxInt64, math.MaxInt, nobody)
 	groups := map[store.Key]bool{}
 	for _, p := range writes {
 		groups[p.Ref.Group] = true

@@ -20,6 +20,9 @@ type client struct {
 	busy             bool
 	serial           int
 	sent             map[kind]facts
+	// byOne are the names that a quota has refused. Of an object of which it knows nothing, a store keeps none of that: it
+	// takes the recorder to count by one, and to have been refused each time.
+	byOne map[string]bool
 }
 
 // speak reports something, unless the client is busy.
@@ -43,7 +46,7 @@ func (c *client) report(k kind) {
 	// A name that began longer ago than names are kept is one of a recorder that was restarted.
 	repeat := c.recorder && f.name != "" && w.now.Sub(f.first) < w.limits.RepeatWindow*9/10
 	if repeat {
-		f.count += c.some()
+		f.count += c.some(f.name)
 	} else {
 		c.serial++
 		f = facts{kind: k, name: fmt.Sprintf("e%d.%d", c.id, c.serial), count: 1, series: c.series, first: w.now}
@@ -75,7 +78,10 @@ func (c *client) steal(name string, f *facts) {
 
 // some is how many more occurrences the client reports: large and odd ones where the test must
 // recognize sums of them.
-func (c *client) some() int64 {
+func (c *client) some(name string) int64 {
+	if c.byOne[name] {
+		return 1
+	}
 	if c.world.faults.Deletions || c.world.faults.Refusals {
 		return 1 + c.world.rng.Int64N(1e9)
 	}
@@ -92,9 +98,14 @@ func (c *client) create(f facts) stage {
 	w := c.world
 	f.update = nil
 	return func() stage {
+		w.creates++
+		f.id = w.creates
 		a := w.reach(f)
 		d := w.decide(f)
 		f.combined = d.Verdict == store.Aggregate
+		if d.Verdict == store.Drop && d.Empty.Key != w.limits.Spam.Key {
+			c.byOne[f.name] = true
+		}
 		if !d.Verdict.Admits() {
 			a.elsewhere = true
 			if w.faults.Rollouts {
@@ -103,7 +114,7 @@ func (c *client) create(f facts) stage {
 			return c.done()
 		}
 		write := f.write(w.now)
-		e := &event{kind: f.kind, recorder: c.recorder, series: f.series, count: f.count, known: f.count, combined: f.combined}
+		e := &event{kind: f.kind, recorder: c.recorder, series: f.series, count: f.count, known: f.count, combined: f.combined, createID: f.id}
 		e.object, e.keys = write.Object, [2]store.Key{write.Exact, write.Similar}
 		decided := w.now
 		return func() stage {
@@ -114,7 +125,6 @@ func (c *client) create(f facts) stage {
 				return c.done()
 			}
 			e.stubborn = w.faults.Refusals && w.rng.IntN(10) == 0
-			e.created = w.now
 			w.store(f.name, e, f.count, decided)
 			return c.done()
 		}
@@ -131,7 +141,7 @@ func (c *client) patch(f facts) stage {
 			return c.create(f)
 		}
 		version, a := e.version, w.reach(f)
-		f.update = &store.Update{Recorder: true, Reverts: e.combined}
+		f.update = &store.Update{Recorder: true, Reverts: e.combined, UID: e.uid}
 		if d := w.decide(f); !d.Verdict.Admits() {
 			a.elsewhere = a.elsewhere || d.Verdict == store.Drop
 			return c.done()
@@ -156,7 +166,7 @@ func (w *world) label() {
 		return
 	}
 	f := facts{kind: e.kind, name: name, count: e.count, combined: e.combined, series: e.series}
-	f.update = &store.Update{Same: store.KeyOf("label", fmt.Sprint(w.versions))}
+	f.update = &store.Update{Same: store.KeyOf("label", fmt.Sprint(w.versions)), UID: e.uid}
 	if w.decide(f).Verdict.Admits() {
 		e.version = w.version()
 	}
@@ -201,7 +211,7 @@ type event struct {
 	known    int64 // the count that the store knows to be written
 	uid      string
 	version  string
-	created  time.Time
+	createID uint64
 	writes   []time.Time // of the count
 	crashes  int         // of settlers after a write
 	stubborn bool        // rejects what the settler writes

@@ -155,8 +155,8 @@ func (a answer) String() string {
 
 func (c *contest) claim(ahead time.Duration) {
 	ask := func(x Subject) ([]store.PendingWrite, answer) {
-		pending, pendingErr := x.Pending(c.t.Context())
 		writes, err := x.Claim(c.t.Context(), c.now, ahead, math.MaxInt, nobody)
+		pending, pendingErr := x.Pending(c.t.Context()) // after Claim, which may report what waits
 		slices.SortFunc(writes, func(p, q store.PendingWrite) int {
 			return cmp.Or(slices.Compare(p.Ref.Group[:], q.Ref.Group[:]), cmp.Compare(p.Ref.ID, q.Ref.ID))
 		})

@@ -115,7 +115,7 @@ func (s *settlement) outcome(e *event) store.Outcome {
 		return store.Outcome{Result: store.NotFound}
 	case s.world.rng.IntN(20) == 0 && !s.certain:
 		return store.Outcome{Result: store.Failed}
-	case p.UID != e.uid && !s.is(e):
+	case !s.is(e):
 		return store.Outcome{Result: store.NameTaken}
 	}
 	var said store.Stored
@@ -144,10 +144,15 @@ func (s *settlement) sees(e *event) bool {
 func (s *settlement) is(e *event) bool {
 	p := &s.write
 	if p.Notice != nil || e.notice() {
-		return p.Notice != nil && e.notice()
+		return p.Notice != nil && e.notice() && (p.UID == "" || p.UID == e.uid)
 	}
-	return e.object == p.Object && (p.Key == store.Key{} || p.Key == e.keys[0] || p.Key == e.keys[1]) &&
-		(p.Admitted.IsZero() || !e.created.Before(p.Admitted.Add(-2*time.Second)))
+	switch {
+	case p.UID != "":
+		return p.UID == e.uid
+	case p.CreateID != 0 || e.createID != 0:
+		return p.CreateID == e.createID
+	}
+	return e.object == p.Object && (p.Key == store.Key{} || p.Key == e.keys[0] || p.Key == e.keys[1])
 }
 
 // read takes in what an Event says, and returns what the store is to know of it.

@@ -75,19 +75,19 @@ func claims() []story {
 			{15 * time.Second, pending, "1"},
 		}},
 		{says: "it says by what the Event is recognized, which one that is created again is not", steps: []step{
-			{time.Second, create("a"), "admit"},
-			{2 * time.Second, create("b"), "merge into a 2"},
-			{2 * time.Second, asking, `a uid "" version "" written 1 exact admitted 1s`},
+			{time.Second, create("a", noting(7)), "admit"},
+			{2 * time.Second, create("b", noting(8)), "merge into a 2"},
+			{2 * time.Second, asking, `a uid "" version "" written 1 exact noting 7`},
 			{2 * time.Second, written("a"), ""},
 			{2 * time.Second, create("c"), "merge into a 3"},
-			{2 * time.Second, asking, `a uid "a-uid" version "1" written 2 exact admitted 1s`},
-			{3 * time.Second, create("a", count(2)), "admit"},
-			{3 * time.Second, asking, `a uid "" version "" written 2 exact admitted 1s`},
+			{2 * time.Second, asking, `a uid "a-uid" version "1" written 2 exact noting 7`},
+			{3 * time.Second, create("a", count(2), noting(9)), "admit"},
+			{3 * time.Second, asking, `a uid "" version "" written 2 exact noting 9`},
 			{3 * time.Second, drain, "a 4 (2 merged)"},
 		}},
 		{says: "an aggregate is recognized by what is similar", after: three, steps: []step{
 			{us, create("d", message("4")), "merge into c 2"},
-			{us, asking, `c uid "" version "" written 1 similar admitted 0s`},
+			{us, asking, `c uid "" version "" written 1 similar`},
 		}},
 	}
 }

@@ -117,6 +117,7 @@ type world struct {
 	replaced []time.Time // when settlers were
 	settled  time.Time   // when the settler of a storm was at work
 	versions int
+	creates  uint64
 	draining bool
 	verbose  bool
 	lines    []string
@@ -177,7 +178,7 @@ func newWorld(t *testing.T, f Faults, rng *rand.Rand, fresh Fresh) *world {
 		w.limits.Quotas = append(w.limits.Quotas, bucket("quota", 1+rng.IntN(60), time.Duration(1+rng.IntN(60))*time.Second))
 	}
 	for i := range 5 {
-		w.clients = append(w.clients, &client{world: w, id: i, recorder: i > 1 && !f.Rollback, series: i == 4, sent: map[kind]facts{}})
+		w.clients = append(w.clients, &client{world: w, id: i, recorder: i > 1 && !f.Rollback, series: i == 4, sent: map[kind]facts{}, byOne: map[string]bool{}})
 	}
 	return w
 }

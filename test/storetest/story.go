@@ -309,8 +309,8 @@ func conditions(sc *script, p *store.PendingWrite) string {
 	if p.Object != w.Object {
 		said += " about another object"
 	}
-	if !p.Admitted.IsZero() {
-		said += fmt.Sprintf(" admitted %v", p.Admitted.Sub(epoch()))
+	if p.CreateID != 0 {
+		said += fmt.Sprint(" noting ", p.CreateID)
 	}
 	return said
 }

@@ -159,11 +159,14 @@ func quotas() []story {
 	}
 }
 
-// quotaNames are the names of Events that a quota refused. The first refusal of a name leaves no state.
+// quotaNames are the names of Events that a quota refused. The first refusal of a name leaves no state, nor does any while
+// nothing is known of the object.
 func quotaNames() []story {
 	const none = "drop by none for ever"
+	known := step{0, create("z", message("z")), "admit"}
 	return []story{
 		{says: "an occurrence that comes back with a higher count reports what is new", limits: tokens(9, 0), steps: []step{
+			known,
 			{us, each(create("a", bound("none")), create("a", bound("none"))), none},
 			{2 * us, create("a", count(2), firstAt(0), bound("none")), none},
 			{3 * us, create("a", count(5), firstAt(0), bound("none")), none + " (+3)"},
@@ -171,19 +174,36 @@ func quotaNames() []story {
 			{5 * us, drain, "none notice: 6 (Failed 6)"},
 		}},
 		{says: "one that began before names were kept reports its newest occurrence", limits: tokens(9, 0), steps: []step{
+			known,
 			{time.Hour, create("a", count(40), firstAt(-us), bound("none")), none},
 			{time.Hour, create("a", count(42), firstAt(-us), bound("none")), none + " (+2)"},
 			{time.Hour, create("b", count(9), firstAt(0), bound("none")), none + " (+8)"}, // this one did not
 			{time.Hour, create("c", count(9), bound("none")), none},
 		}},
 		{says: "one that is stored in the end reports only what is new", limits: tokens(9, 0), steps: []step{
+			known,
 			{us, create("a", bound("none")), none},
 			{2 * us, create("a", count(3), firstAt(0), bound("none")), none + " (+2)"},
 			{3 * us, create("a", count(4), firstAt(0), bound("two")), "admit"},
 			{4 * us, create("b"), "merge into a 2"},
 			{5 * us, drain, "a 2 (-2 merged); none notice: 3 (Failed 3)"},
 		}},
+		{says: "while nothing is known of the object, each refusal reports one", limits: tokens(9, 0), steps: []step{
+			{us, each(create("a", bound("none")), create("a", count(2), firstAt(us), bound("none"))), none},
+			{2 * us, create("a", count(3), firstAt(us), bound("none")), none},
+			{3 * us, create("b", count(1<<31-1), firstAt(us), bound("none")), none},
+			{4 * us, create("z", message("z")), "admit"},
+			{5 * us, create("a", count(4), firstAt(us), bound("none")), none},
+			{6 * us, create("a", count(7), firstAt(us), bound("none")), none + " (+3)"},
+			{7 * us, drain, "none notice: 8 (Failed 8)"},
+		}},
+		{says: "and one that is stored in the end counts as one that counts by one", limits: tokens(9, 0), steps: []step{
+			{us, each(create("a", bound("none")), create("a", count(2), firstAt(us), bound("none"))), none},
+			{2 * us, create("a", count(3), firstAt(us), bound("two")), "admit"},
+			{3 * us, drain, "a 1 (-2 merged); none notice: 2 (Failed 2)"},
+		}},
 		{says: "it is forgotten when names are kept no longer, and so is its count", limits: tokens(9, 0), steps: []step{
+			known,
 			{0, create("a", count(5), firstAt(0), bound("none")), none + " (+4)"},
 			{time.Hour, create("a", count(6), firstAt(0), bound("none")), none},
 			{2*time.Hour + time.Second, create("a", count(3), firstAt(0), bound("none")), none},

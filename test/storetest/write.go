@@ -23,6 +23,7 @@ type facts struct {
 	count                     int64
 	series, combined, warning bool
 	first, at                 time.Time
+	id                        uint64 // noted on the Event by its CREATE
 	update                    *store.Update
 	limits                    []func(*store.Limits)
 }
@@ -46,6 +47,7 @@ func pod(name string) detail          { return func(f *facts) { f.pod = name } }
 func by(user string) detail           { return func(f *facts) { f.user = user } }
 func from(component string) detail    { return func(f *facts) { f.component = component } }
 func in(namespace string) detail      { return func(f *facts) { f.namespace = namespace } }
+func noting(id uint64) detail         { return func(f *facts) { f.id = id } }
 func series(f *facts)                 { f.series = true }
 func warning(f *facts)                { f.warning = true }
 func seen(at time.Duration) detail    { return func(f *facts) { f.at = epoch().Add(at) } }
@@ -91,6 +93,7 @@ func (f facts) write(now time.Time) store.Write {
 		About:     store.Object{APIVersion: "v1", Kind: "Pod", Namespace: f.namespace, Name: f.pod, UID: f.pod + "-uid"},
 		Source:    store.Source{Component: f.component, Host: "node"},
 	}
+	w.CreateID = f.id
 	if f.update != nil {
 		u := *f.update
 		if u.Same.IsZero() {

@@ -183,7 +183,7 @@ func otherUpdates() []story {
 		}},
 		{says: "the Event is read again after it", after: settled, steps: []step{
 			{11 * time.Second, create("c"), "merge into a 3"},
-			{11 * time.Second, asking, `a uid "a-uid" version "1" written 2 exact admitted 0s`},
+			{11 * time.Second, asking, `a uid "a-uid" version "1" written 2 exact`},
 			{12 * time.Second, update("a", labelling, count(2), stored(2), storedMerged(1)), "admit"},
 			{12 * time.Second, asking, `a uid "a-uid" version "" written 2 exact`},
 		}},
