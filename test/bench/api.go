@@ -15,8 +15,9 @@ const (
 	// sliceTime is how long one scenario is measured before it is another's turn: the machine is now
 	// quicker, now slower, and what is compared is to have its share of both.
 	sliceTime = 500 * time.Millisecond
-	// strayShare is how many of the writes may be stored, where all should be refused.
-	strayShare = 0.05
+	// strayShare is how many of the writes may be stored, where all should be refused: the buckets of the API server's plugin give a
+	// token a second also while others are measured.
+	strayShare = 0.08
 )
 
 // benchAPI measures in each round all scenarios in slices that alternate, in an order that rotates.
