@@ -156,8 +156,8 @@ func (s scenario) check(seen sample, spent counts) error {
 	return nil
 }
 
-// counts are what a control plane has counted, by a moment or within a time, and what processor time it took. That of a webhook is of
-// a whole round, in which it does nothing but for its scenario.
+// counts are what a control plane has counted, by a moment or within a time, and the processor time that the API server and
+// the webhook used. A webhook works only while its scenario is measured, so its time is read once at each end of a round.
 type counts struct {
 	proposals, calls, failures int64
 	apiServer, webhook         time.Duration
