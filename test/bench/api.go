@@ -15,8 +15,9 @@ const (
 	// sliceTime is how long one scenario is measured before it is another's turn: the machine is now
 	// quicker, now slower, and what is compared is to have its share of both.
 	sliceTime = 500 * time.Millisecond
-	// strayShare is how many of the writes may be stored, where all should be refused.
-	strayShare = 0.05
+	// strayShare is how many of the writes may be stored, where all should be refused: the buckets of the API server's plugin give a
+	// token a second also while others are measured.
+	strayShare = 0.08
 )
 
 // benchAPI measures in each round all scenarios in slices that alternate, in an order that rotates.
@@ -155,8 +156,8 @@ func (s scenario) check(seen sample, spent counts) error {
 	return nil
 }
 
-// counts are what a control plane has counted, by a moment or within a time, and what processor time it took. That of a webhook is of
-// a whole round, in which it does nothing but for its scenario.
+// counts are what a control plane has counted, by a moment or within a time, and the processor time that the API server and
+// the webhook used. A webhook works only while its scenario is measured, so its time is read once at each end of a round.
 type counts struct {
 	proposals, calls, failures int64
 	apiServer, webhook         time.Duration

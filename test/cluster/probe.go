@@ -69,10 +69,10 @@ func answered(err error) error {
 	return err
 }
 
-// createProbe stores the Event that probe changes, and deleteProbe deletes it.
+// createProbe stores the Event that probe changes, and deleteProbe deletes it. A webhook that is called already may refuse it.
 func (c *Cluster) createProbe(ctx context.Context, namespace string) error {
 	_, err := c.client.CoreV1().Events(namespace).Create(ctx, probeEvent(namespace, probeName), metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
+	if err != nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsTooManyRequests(err) {
 		return fmt.Errorf("create the Event %s: %w", probeName, err)
 	}
 	return nil

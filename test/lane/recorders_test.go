@@ -120,7 +120,7 @@ func (n *narrow) seriesBurst(t *testing.T) {
 	}
 }
 
-// settled waits until each Event is stored or given up, for as long as one more is every now and then.
+// settled waits until each Event is stored or given up. It fails the test once a tenth of them takes longer than patience.
 func (r *recorder) settled(t *testing.T) asked {
 	t.Helper()
 	// A connection may fail after the API server has stored its Event, which exists for the next try then.

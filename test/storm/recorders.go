@@ -15,13 +15,7 @@ import (
 // legacy starts a recorder of core/v1, of a controller that does not restrain
 // itself. It stops with ctx.
 func legacy(ctx context.Context, client kubernetes.Interface, calls *callCount, source corev1.EventSource) record.EventRecorder {
-	return newRecorder(ctx, client, calls, source, record.CorrelatorOptions{BurstSize: math.MaxInt32, MaxEvents: math.MaxInt32})
-}
-
-// newRecorder starts a recorder of core/v1. It stops with ctx.
-func newRecorder(
-	ctx context.Context, client kubernetes.Interface, calls *callCount, source corev1.EventSource, options record.CorrelatorOptions,
-) record.EventRecorder {
+	options := record.CorrelatorOptions{BurstSize: math.MaxInt32, MaxEvents: math.MaxInt32}
 	b := record.NewBroadcaster(record.WithContext(ctx), record.WithCorrelatorOptions(options))
 	b.StartRecordingToSink(&legacySink{client.CoreV1(), calls})
 	return b.NewRecorder(scheme.Scheme, source)
