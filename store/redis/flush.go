@@ -1,8 +1,10 @@
 package redis
 
 import (
+	"bytes"
 	"context"
 	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -52,7 +54,9 @@ func (s *Store) flush(ctx context.Context, registers map[store.Key]string) {
 	var failed atomic.Bool
 	var trips errgroup.Group
 	trips.SetLimit(tripsAtOnce)
-	for register, namespace := range registers {
+	// In a fixed order, as those after one that fails are not made.
+	for _, register := range slices.SortedFunc(maps.Keys(registers), func(a, b store.Key) int { return bytes.Compare(a[:], b[:]) }) {
+		namespace := registers[register]
 		trips.Go(func() error {
 			ctx, cancel := context.WithTimeout(ctx, s.opts.StepTimeout)
 			defer cancel()

@@ -1,0 +1,294 @@
+package interleave
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/eventquota/eventquota/test/interleave/luaredis"
+)
+
+// action is something that may happen next.
+type action struct {
+	id     string
+	weight int
+	do     func()
+}
+
+// actions collects what may happen next.
+type actions []action
+
+func (as *actions) add(weight int, do func(), id string) { *as = append(*as, action{id, weight, do}) }
+
+// enabled is all that may happen next, always in the same order.
+func (w *world) enabled() []action {
+	var as actions
+	live := w.ops.live()
+	w.opActions(&as, live)
+	w.timeActions(&as, live)
+	for _, s := range w.speakers {
+		for _, r := range w.replicas {
+			if !s.busy && !r.stopped {
+				as.add(8, func() { s.speak(r) }, s.name+" writes, through "+r.name)
+			}
+		}
+	}
+	w.leaderActions(&as)
+	w.replicaActions(&as)
+	w.redisActions(&as)
+	return as
+}
+
+// few is how many commands about what does not exist may be together until all are carried out in one step.
+const few = 4
+
+func (w *world) opActions(as *actions, live []*op) {
+	vain := map[string][]*op{}
+	for _, o := range live {
+		if o.redis != nil && !o.ran && o.redis.vain() {
+			vain[o.by] = append(vain[o.by], o)
+		}
+	}
+	for _, o := range live {
+		if all := vain[o.by]; len(all) > few && o.redis != nil && !o.ran && o.redis.vain() {
+			if o == all[0] {
+				as.add(12, func() { w.forwardAll(all) }, fmt.Sprintf("carry out and answer %d commands of %s about what does not exist", len(all), o.by))
+			}
+			continue
+		}
+		w.forwardActions(as, o)
+		w.faultActions(as, o)
+	}
+}
+
+func (w *world) forwardAll(all []*op) {
+	for _, o := range all {
+		for !o.ran {
+			w.ops.forward(o)
+		}
+		if !o.once && !o.gone {
+			w.ops.forward(o)
+		}
+	}
+}
+
+func (w *world) forwardActions(as *actions, o *op) {
+	forward := func() { w.ops.forward(o) }
+	switch {
+	case o.gone:
+		as.add(3, forward, "carry out late "+o.id)
+		as.add(2, func() { w.ops.lose(o) }, "lose the late "+o.id)
+	case o.ran:
+		as.add(12, forward, "answer "+o.id)
+	default:
+		as.add(12, forward, "carry out "+o.id)
+	}
+}
+
+func (w *world) faultActions(as *actions, o *op) {
+	m := w.mix
+	if o.refuse != nil && m.Refuses {
+		as.add(2, func() {
+			o.refuse()
+			w.ops.answer(o, nil)
+		}, "others refuse "+o.id)
+	}
+	if o.gone || o.once {
+		return
+	}
+	cut := func() { w.ops.answer(o, errCut) }
+	switch {
+	case o.ran && m.LoseAnswers:
+		as.add(2, cut, "cut the connection before the answer to "+o.id)
+		as.add(1, func() { w.ops.lose(o) }, "lose the answer to "+o.id)
+	case !o.ran && m.LoseCommands:
+		as.add(1, cut, "cut the connection before "+o.id)
+		as.add(1, func() { w.ops.lose(o) }, "lose "+o.id)
+	}
+}
+
+// timeActions let time pass. Where calls are in time, only as long as that leaves time enough for those under way.
+func (w *world) timeActions(as *actions, live []*op) {
+	steps := []time.Duration{5 * time.Millisecond, 110 * time.Millisecond, 260 * time.Millisecond, 1100 * time.Millisecond, 3 * time.Second}
+	weight := 3
+	switch {
+	case w.mix.Slow:
+		steps = append(steps, 55*time.Millisecond, 210*time.Millisecond, 30*time.Second)
+		if len(live) > 0 {
+			weight = 1
+		}
+	case len(live) > 0 || len(w.calls) > 0:
+		steps = steps[:0]
+		if w.patient(live) {
+			steps = []time.Duration{time.Millisecond}
+		}
+	}
+	for _, d := range steps {
+		as.add(weight, func() { w.pass(d) }, fmt.Sprintf("at most %v pass", d))
+	}
+}
+
+// patient reports whether all calls under way have time left.
+func (w *world) patient(live []*op) bool {
+	const most = 20 * time.Millisecond
+	for _, o := range live {
+		if time.Since(o.at) > most {
+			return false
+		}
+	}
+	for c := range w.calls {
+		if time.Since(c.began) > most {
+			return false
+		}
+	}
+	return true
+}
+
+// pass lets time pass until something is asked.
+func (w *world) pass(d time.Duration) {
+	select {
+	case <-w.ops.news:
+	default:
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-w.ops.news:
+	}
+}
+
+func (w *world) leaderActions(as *actions) {
+	active := 0
+	for _, l := range w.leaders {
+		if l.over() {
+			continue
+		}
+		active++
+		if l.left {
+			continue
+		}
+		ways := []string{"ends", "loses its lease"}
+		if w.mix.Crashes {
+			ways = append(ways, "dies")
+		}
+		for _, how := range ways {
+			as.add(1, func() { l.end(how) }, l.name+" "+how)
+		}
+	}
+	if active >= w.mix.Settlers {
+		return
+	}
+	for _, r := range w.replicas {
+		if !r.stopped {
+			as.add(2, func() { w.lead(r) }, r.name+" becomes the leader")
+		}
+	}
+}
+
+func (w *world) replicaActions(as *actions) {
+	running := 0
+	for _, r := range w.replicas {
+		if !r.stopped {
+			running++
+		}
+	}
+	for _, r := range w.replicas {
+		if w.mix.Outages && !r.over() {
+			if r.reach == answers {
+				as.add(1, func() { r.reach = refuses }, r.name+" gets no connection to Redis")
+				as.add(1, func() { r.reach = silent }, "Redis is silent to "+r.name)
+			} else {
+				as.add(2, func() { r.reach = answers }, "Redis answers "+r.name+" again")
+			}
+		}
+		if w.mix.Stops && running > 1 && !r.stopped && r.calls == 0 && !r.leads() {
+			as.add(2, func() {
+				r.stopped = true
+				r.stop()
+			}, r.name+" stops")
+		}
+		if w.mix.ClockJumps && w.spend("") {
+			for _, d := range []time.Duration{3 * time.Second, -3 * time.Second} {
+				as.add(1, func() { w.spend("jump"); r.jumped += d }, fmt.Sprintf("the clock of %s jumps by %v", r.name, d))
+			}
+		}
+	}
+	if w.mix.Stops && running < w.mix.Replicas && len(w.replicas) < 2*w.mix.Replicas {
+		name := fmt.Sprint("replica ", len(w.replicas)+1)
+		as.add(2, func() { w.replicas = append(w.replicas, w.newReplica(name, true)) }, name+" starts")
+	}
+}
+
+// leads reports whether a settler runs on r.
+func (r *replica) leads() bool {
+	for _, l := range r.world.leaders {
+		if l.replica == r && !l.over() {
+			return true
+		}
+	}
+	return false
+}
+
+// spend counts faults of which a schedule has few, and reports whether there may be another.
+func (w *world) spend(what string) bool {
+	const most = 4
+	if what != "" {
+		w.spent++
+	}
+	return w.spent < most
+}
+
+func (w *world) redisActions(as *actions) {
+	m := w.mix
+	if m.ClockJumps && w.spend("") {
+		for _, d := range []time.Duration{3 * time.Second, -3 * time.Second, time.Minute} {
+			as.add(1, func() { w.spend("jump"); w.jumped += d }, fmt.Sprintf("the clock of Redis jumps by %v", d))
+		}
+	}
+	if m.Failover {
+		as.add(1, func() {
+			c := w.redis.Copy()
+			w.copied = &c
+		}, "a replica of Redis has all that Redis has")
+		if w.copied != nil && w.spend("") {
+			as.add(2, func() { w.spend("failover"); w.redis.Restore(*w.copied) }, "Redis fails over to the replica")
+		}
+	}
+	if m.PartialLoss && w.spend("") {
+		for _, key := range append(w.redis.Keys(false), w.redis.Keys(true)...) {
+			as.add(1, func() { w.spend("loss"); w.redis.Lose(key) }, "Redis loses "+w.keyName(key))
+		}
+	}
+	if m.Junk && w.spend("") {
+		for _, key := range w.redis.Keys(false) {
+			if name := w.keyName(key); name != key && !strings.HasPrefix(name, "the notice") && w.spent == 0 {
+				as.add(1, func() { w.spend("junk"); w.redis.Overwrite(key, "0123456789abcdef-junk") }, "another program overwrites "+name)
+			}
+		}
+	}
+	if m.SlotMoves {
+		w.slotActions(as)
+	}
+}
+
+func (w *world) slotActions(as *actions) {
+	seen := map[int]bool{}
+	for _, key := range append(w.redis.Keys(false), w.redis.Keys(true)...) {
+		slot := luaredis.Slot(key)
+		if seen[slot] {
+			continue
+		}
+		seen[slot] = true
+		if w.redis.Moving[slot] != "" {
+			as.add(3, func() { delete(w.redis.Moving, slot) }, "the slot of "+w.keyName(key)+" has moved")
+			continue
+		}
+		for _, said := range []string{"TRYAGAIN Multiple keys request during rehashing of slot", "CLUSTERDOWN Hash slot not served", fmt.Sprintf("MOVED %d 10.0.0.1:6379", slot)} {
+			word, _, _ := strings.Cut(said, " ")
+			if w.spend("") {
+				as.add(1, func() { w.spend("move"); w.redis.Moving[slot] = said }, "the slot of "+w.keyName(key)+" moves: "+word)
+			}
+		}
+	}
+}
