@@ -123,6 +123,10 @@ func (w *world) timeActions(as *actions, live []*op) {
 			steps = []time.Duration{time.Millisecond}
 		}
 	}
+	if w.mix.Windows > 0 && w.mix.Slow {
+		long := w.mix.Windows * 5 / 4
+		as.add(2, func() { w.drive(long, func() bool { return false }) }, fmt.Sprintf("%v pass, and whoever reaches Redis goes on", long))
+	}
 	for _, d := range steps {
 		as.add(weight, func() { w.pass(d) }, fmt.Sprintf("at most %v pass", d))
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +27,7 @@ var (
 // woken would be another each time.
 func TestMain(m *testing.M) {
 	runtime.GOMAXPROCS(1)
+	debug.SetGCPercent(800)
 	os.Exit(m.Run())
 }
 
@@ -87,7 +89,7 @@ func TestTheSameSeedIsTheSameSchedule(t *testing.T) {
 func difference(a, b []string) string {
 	for i := range min(len(a), len(b)) {
 		if a[i] != b[i] {
-			from := max(0, i-30)
+			from := max(0, i-3)
 			return fmt.Sprintf("\n%s\n---\n%s", strings.Join(a[from:i+1], "\n"), strings.Join(b[from:i+1], "\n"))
 		}
 	}

@@ -39,7 +39,7 @@ type Mix struct {
 func (m *Mix) limits(rng *rand.Rand) store.Limits {
 	l := store.Limits{
 		Merge: true, MaxEvents: 2 + rng.IntN(3), KeepMessages: 2, Window: 5 * time.Minute, RepeatWindow: 10 * time.Minute,
-		WriteInterval: 2 * time.Second, MaxWriteInterval: 4 * time.Second,
+		WriteInterval: 300 * time.Millisecond, MaxWriteInterval: 600 * time.Millisecond,
 	}
 	if m.Windows != 0 {
 		l.Window, l.RepeatWindow = m.Windows, m.Windows
@@ -126,11 +126,15 @@ func Mixes() []Mix {
 			m.Slow, m.LoseAnswers, m.Stops, m.Pods, m.Recorders = true, true, true, 1, 0
 		}),
 		mix("settlers", "two settlers overlap, and some die", func(m *Mix) { m.Settlers, m.Crashes = 2, true }),
+		mix("claims", "two settlers claim what merges go into", func(m *Mix) {
+			m.Replicas, m.Clients, m.Recorders, m.Pods, m.Messages, m.Spam, m.Settlers = 2, 2, 0, 1, 1, 0, 2
+		}),
 		mix("failover", "Redis fails over to an older copy", func(m *Mix) {
 			m.Failover, m.Recorders, m.Spam, m.Pods, m.Settlers = true, 0, 1, 1, 2
 		}),
 		mix("partial", "Redis loses a register or an index", func(m *Mix) {
-			m.PartialLoss, m.Recorders, m.Pods, m.Settlers, m.Crashes = true, 0, 1, 2, true
+			m.PartialLoss, m.Slow, m.LoseAnswers, m.Crashes = true, true, true, true
+			m.Recorders, m.Pods, m.Messages, m.Spam, m.Settlers = 0, 1, 1, 0, 2
 		}),
 		mix("slots", "slots move", func(m *Mix) { m.Slow, m.SlotMoves, m.Pods = true, true, 1 }),
 		mix("clocks", "clocks jump", func(m *Mix) { m.ClockJumps = true }),

@@ -100,6 +100,9 @@ func (os *ops) add(o *op) {
 		o.id = fmt.Sprintf("%s: %s (%d)", o.by, o.says, n)
 	}
 	os.all = append(os.all, o)
+	if o.lost {
+		return
+	}
 	select {
 	case os.news <- struct{}{}:
 	default:

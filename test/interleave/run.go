@@ -71,12 +71,12 @@ func (w *world) play(r *Result, plan []string) {
 		choose = planned(plan)
 	}
 	for plan != nil || len(r.Steps) < w.mix.Steps {
+		time.Sleep(tick + time.Duration(len(r.Steps)))
 		synctest.Wait()
 		a := choose(w.enabled())
 		if a == nil {
 			break
 		}
-		time.Sleep(tick + time.Duration(len(r.Steps)))
 		a.do()
 		r.Steps = append(r.Steps, a.id)
 		note(a.id)

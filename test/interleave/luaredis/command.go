@@ -13,7 +13,7 @@ const wrongType = Error("WRONGTYPE Operation against a key holding the wrong kin
 // command runs a command on data.
 func (s *Server) command(args []string) (any, error) {
 	name := strings.ToLower(args[0])
-	if want := arity()[name]; len(args) < want {
+	if len(args) < words(name) {
 		return nil, Error("ERR wrong number of arguments for '" + name + "' command")
 	}
 	switch name {
@@ -34,12 +34,17 @@ func (s *Server) command(args []string) (any, error) {
 	return nil, Error("ERR luaredis does not know the command '" + name + "'")
 }
 
-// arity is how many words commands have at least.
-func arity() map[string]int {
-	return map[string]int{
-		"del": 2, "unlink": 2, "exists": 2, "pexpire": 3, "pttl": 2, "get": 2, "set": 3, "mget": 2, "strlen": 2, "getrange": 4,
-		"zadd": 4, "zrem": 3, "zscore": 3, "zcard": 2, "zcount": 4, "zrangebyscore": 4,
+// words is how many words a command has at least.
+func words(name string) int {
+	switch name {
+	case "pexpire", "set", "zrem", "zscore":
+		return 3
+	case "getrange", "zadd", "zcount", "zrangebyscore":
+		return 4
+	case "del", "unlink", "exists", "pttl", "get", "mget", "strlen", "zcard":
+		return 2
 	}
+	return 1
 }
 
 func (s *Server) count(name string, keys []string) int64 {
@@ -143,11 +148,11 @@ func (s *Server) set(old *value, args []string) (any, error) {
 
 func (s *Server) sets(name string, args []string) (any, error) {
 	v := s.get(args[1])
-	if v != nil && v.scores == nil {
-		return nil, wrongType
-	}
 	if name == "zadd" {
 		return s.zadd(v, args)
+	}
+	if v != nil && v.scores == nil {
+		return nil, wrongType
 	}
 	if v == nil {
 		v = &value{}
@@ -195,6 +200,9 @@ func (s *Server) zadd(v *value, args []string) (any, error) {
 			return nil, Error("ERR value is not a valid float")
 		}
 		scores[args[i+1]] = score
+	}
+	if v != nil && v.scores == nil {
+		return nil, wrongType
 	}
 	if v == nil {
 		v = &value{scores: map[string]float64{}}

@@ -129,10 +129,20 @@ func (s *Server) Do(args ...any) (any, error) {
 		return nil, err
 	}
 	answer, err := s.run(texts)
-	if said, ok := answer.(status); ok {
-		return string(said), err
+	return plain(answer), err
+}
+
+// plain is an answer as clients see it: a simple string is a string.
+func plain(answer any) any {
+	switch answer := answer.(type) {
+	case status:
+		return string(answer)
+	case []any:
+		for i := range answer {
+			answer[i] = plain(answer[i])
+		}
 	}
-	return answer, err
+	return answer
 }
 
 // refuses is the error that a Cluster answers about keys.
@@ -152,14 +162,16 @@ func (s *Server) refuses(keys []string) error {
 func Keys(args []string) []string {
 	switch strings.ToLower(args[0]) {
 	case "eval", "evalsha":
-		n := integer(args[2])
-		return args[3 : 3+n]
+		if len(args) < 3 || integer(args[2]) > len(args)-3 {
+			return nil
+		}
+		return args[3 : 3+integer(args[2])]
 	case "time", "script", "ping":
 		return nil
 	case "mget", "del", "unlink", "exists":
 		return args[1:]
 	}
-	return args[1:2]
+	return args[min(1, len(args)):min(2, len(args))]
 }
 
 // run runs a command by itself or out of a script.
