@@ -2,6 +2,7 @@ package interleave
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,23 +40,30 @@ func (w *world) enabled() []action {
 	return as
 }
 
-// few is how many commands about what does not exist may be together until all are carried out in one step.
+// few is how many commands about what does not exist a replica may have under way until they are no steps of their own.
 const few = 4
 
-func (w *world) opActions(as *actions, live []*op) {
+// skipVain carries out and answers what a replica asks about many things that do not exist, such as shards without an index:
+// that changes nothing, and would be most of each schedule. It reports whether there was any.
+func (w *world) skipVain() bool {
 	vain := map[string][]*op{}
-	for _, o := range live {
-		if o.redis != nil && !o.ran && o.redis.vain() {
+	for _, o := range w.ops.live() {
+		if o.redis != nil && !o.ran && !o.gone && o.redis.vain() {
 			vain[o.by] = append(vain[o.by], o)
 		}
 	}
-	for _, o := range live {
-		if all := vain[o.by]; len(all) > few && o.redis != nil && !o.ran && o.redis.vain() {
-			if o == all[0] {
-				as.add(12, func() { w.forwardAll(all) }, fmt.Sprintf("carry out and answer %d commands of %s about what does not exist", len(all), o.by))
-			}
-			continue
+	skipped := false
+	for _, r := range w.replicas {
+		if all := vain[r.name]; len(all) > few {
+			w.forwardAll(all)
+			skipped = true
 		}
+	}
+	return skipped
+}
+
+func (w *world) opActions(as *actions, live []*op) {
+	for _, o := range live {
 		w.forwardActions(as, o)
 		w.faultActions(as, o)
 	}
@@ -117,13 +125,15 @@ func (w *world) timeActions(as *actions, live []*op) {
 		if len(live) > 0 {
 			weight = 1
 		}
-	case len(live) > 0 || len(w.calls) > 0:
+	case slices.ContainsFunc(live, func(o *op) bool { return o.redis != nil }) || len(w.calls) > 0:
 		steps = steps[:0]
 		if w.patient(live) {
 			steps = []time.Duration{time.Millisecond}
 		}
+	case len(live) > 0: // settlers wait for longer
+		steps = steps[1:4]
 	}
-	if w.mix.Windows > 0 && w.mix.Slow {
+	if w.mix.Windows > 0 && w.mix.Slow && !slices.ContainsFunc(w.leaders, func(l *leader) bool { return !l.over() }) {
 		long := w.mix.Windows * 5 / 4
 		as.add(2, func() { w.drive(long, func() bool { return false }) }, fmt.Sprintf("%v pass, and whoever reaches Redis goes on", long))
 	}
@@ -136,7 +146,7 @@ func (w *world) timeActions(as *actions, live []*op) {
 func (w *world) patient(live []*op) bool {
 	const most = 20 * time.Millisecond
 	for _, o := range live {
-		if time.Since(o.at) > most {
+		if o.redis != nil && time.Since(o.at) > most {
 			return false
 		}
 	}

@@ -130,7 +130,7 @@ func Mixes() []Mix {
 			m.Replicas, m.Clients, m.Recorders, m.Pods, m.Messages, m.Spam, m.Settlers = 2, 2, 0, 1, 1, 0, 2
 		}),
 		mix("failover", "Redis fails over to an older copy", func(m *Mix) {
-			m.Failover, m.Recorders, m.Spam, m.Pods, m.Settlers = true, 0, 1, 1, 2
+			m.Failover, m.Replicas, m.Clients, m.Recorders, m.Spam, m.Pods, m.Messages, m.Steps = true, 2, 2, 0, 1, 1, 30, 180
 		}),
 		mix("partial", "Redis loses a register or an index", func(m *Mix) {
 			m.PartialLoss, m.Slow, m.LoseAnswers, m.Crashes = true, true, true, true
@@ -148,7 +148,8 @@ func Mixes() []Mix {
 			m.Rejects, m.Refuses, m.LoseAnswers, m.Recorders = true, true, false, 1
 		}),
 		mix("expiry", "outages last longer than registers", func(m *Mix) {
-			m.Slow, m.LoseAnswers, m.Outages, m.Spam, m.Windows, m.Pods, m.Recorders = true, true, true, 0, 20*time.Second, 1, 0
+			m.Slow, m.LoseAnswers, m.Outages, m.Windows = true, true, true, 20*time.Second
+			m.Replicas, m.Clients, m.Recorders, m.Spam, m.Pods, m.Messages, m.Steps = 2, 2, 0, 0, 1, 1, 100
 		}),
 		mix("bounds", "notices and reasons are more than a register keeps", func(m *Mix) {
 			m.Windows, m.Spam, m.Reasons, m.Messages, m.Pods, m.Recorders = 3*time.Second, 1, 20, 20, 1, 0
