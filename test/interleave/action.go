@@ -134,9 +134,32 @@ func (w *world) timeActions(as *actions, live []*op) {
 		long := w.mix.Windows * 5 / 4
 		as.add(2, func() { w.drive(long, func() bool { return false }) }, fmt.Sprintf("%v pass, and whoever reaches Redis goes on", long))
 	}
+	if i := slices.IndexFunc(live, func(o *op) bool { return o.prompt }); i >= 0 {
+		// The API server stores what was admitted within a tenth of a second, or settlers would not find it.
+		const most = 100 * time.Millisecond
+		if w.old(live) > most {
+			return
+		}
+		steps = slices.DeleteFunc(steps, func(d time.Duration) bool { return d > most })
+	}
 	for _, d := range steps {
 		as.add(weight, func() { w.pass(d) }, fmt.Sprintf("at most %v pass", d))
 	}
+}
+
+// old is how long the oldest of what the API server is to store has waited.
+func (w *world) old(live []*op) (oldest time.Duration) {
+	for _, o := range live {
+		if o.prompt {
+			oldest = max(oldest, time.Since(o.at))
+		}
+	}
+	return oldest
+}
+
+// quietly reports whether nothing is between its decision and the API server.
+func (w *world) quietly() bool {
+	return len(w.calls) == 0 && !slices.ContainsFunc(w.ops.live(), func(o *op) bool { return o.prompt })
 }
 
 // patient reports whether all calls under way have time left.
@@ -219,7 +242,7 @@ func (w *world) replicaActions(as *actions) {
 				r.stop()
 			}, r.name+" stops")
 		}
-		if w.mix.ClockJumps && w.spend("") {
+		if w.mix.ClockJumps && w.spend("") && w.quietly() {
 			for _, d := range []time.Duration{3 * time.Second, -3 * time.Second} {
 				as.add(1, func() { w.spend("jump"); r.jumped += d }, fmt.Sprintf("the clock of %s jumps by %v", r.name, d))
 			}

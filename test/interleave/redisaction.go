@@ -11,7 +11,7 @@ import (
 // redisActions are faults of Redis itself.
 func (w *world) redisActions(as *actions) {
 	m := w.mix
-	if m.ClockJumps && w.spend("") {
+	if m.ClockJumps && w.spend("") && w.quietly() {
 		for _, d := range []time.Duration{3 * time.Second, -3 * time.Second, time.Minute} {
 			as.add(1, func() { w.spend("jump"); w.jumped += d }, fmt.Sprintf("the clock of Redis jumps by %v", d))
 		}

@@ -115,7 +115,7 @@ func (s *speaker) create(k kind, f sent, via *replica) {
 	if d.Verdict == store.Aggregate {
 		e.Message = admission.AggregateMessage(e.Message, false)
 	}
-	o := &op{by: s.name, says: "the API server stores " + f.name, once: true}
+	o := &op{by: s.name, says: "the API server stores " + f.name, once: true, prompt: true}
 	o.run = func() {
 		if w.api.events[at(e.Namespace, e.Name)] != nil {
 			w.lostEvents += f.count
@@ -142,7 +142,7 @@ func (s *speaker) patch(k kind, f sent, via *replica) (done, missing bool) {
 		return true, false
 	}
 	conflict := false
-	o := &op{by: s.name, says: fmt.Sprintf("the API server sets %s to %d", f.name, f.count), once: true}
+	o := &op{by: s.name, says: fmt.Sprintf("the API server sets %s to %d", f.name, f.count), once: true, prompt: true}
 	o.run = func() {
 		if now := w.api.events[at(k.namespace, f.name)]; now != was || now.ResourceVersion != version {
 			conflict = true
