@@ -28,12 +28,13 @@
 //	E11       counting    occurrences are lost                              1           25
 //	E12       slow        occurrences are lost                              224         38
 //	E13       stops-lost  occurrences are counted twice                     1           23
-//	E15, E17  partial     occurrences are counted twice                     166         15
-//	E14, E15  expiry      occurrences are counted twice                     1315        30
-//	E16       outages     occurrences are counted twice                     209         13
+//	E17       partial     occurrences are counted twice                     166         15
+//	E17       expiry      occurrences are counted twice                     1315        30
+//	like E16  outages     occurrences are counted twice                     209         13
 //	E18       failover    a count goes down                                 654         58
 //	new       memory      a recorder's UPDATE whose count the settler had   1877        60
 //	                      just written, refused by a quota, is lost
 //
-// Findings in one line break in the same way, and a schedule may show either.
+// E14, E15 and E16 were not seen as they were first described. Their mixes fail earlier, by E17 and by a name that one replica
+// merges and another admits in an outage, so they have to be looked for again once these are gone.
 package interleave
