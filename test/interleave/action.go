@@ -1,0 +1,274 @@
+package interleave
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// action is something that may happen next.
+type action struct {
+	id     string
+	weight int
+	do     func()
+}
+
+// actions collects what may happen next.
+type actions []action
+
+func (as *actions) add(weight int, do func(), id string) { *as = append(*as, action{id, weight, do}) }
+
+// enabled is all that may happen next, always in the same order.
+func (w *world) enabled() []action {
+	var as actions
+	live := w.ops.live()
+	w.opActions(&as, live)
+	w.timeActions(&as, live)
+	for _, s := range w.speakers {
+		for _, r := range w.replicas {
+			if !s.busy && !r.stopped {
+				as.add(8, func() { s.speak(r) }, s.name+" writes, through "+r.name)
+			}
+		}
+	}
+	w.leaderActions(&as)
+	w.replicaActions(&as)
+	w.redisActions(&as)
+	return as
+}
+
+// few is how many commands about what does not exist a replica may have under way until they are no steps of their own.
+const few = 4
+
+// skipVain carries out and answers what a replica asks about many things that do not exist, such as shards without an index:
+// that changes nothing, and would be most of each schedule. It reports whether there was any.
+func (w *world) skipVain() bool {
+	vain := map[string][]*op{}
+	for _, o := range w.ops.live() {
+		if o.redis != nil && !o.ran && !o.gone && o.redis.vain() {
+			vain[o.by] = append(vain[o.by], o)
+		}
+	}
+	skipped := false
+	for _, r := range w.replicas {
+		if all := vain[r.name]; len(all) > few {
+			w.forwardAll(all)
+			skipped = true
+		}
+	}
+	return skipped
+}
+
+func (w *world) opActions(as *actions, live []*op) {
+	for _, o := range live {
+		w.forwardActions(as, o)
+		w.faultActions(as, o)
+	}
+}
+
+func (w *world) forwardAll(all []*op) {
+	for _, o := range all {
+		for !o.ran {
+			w.ops.forward(o)
+		}
+		if !o.once && !o.gone {
+			w.ops.forward(o)
+		}
+	}
+}
+
+func (w *world) forwardActions(as *actions, o *op) {
+	forward := func() { w.ops.forward(o) }
+	switch {
+	case o.gone:
+		as.add(3, forward, "carry out late "+o.id)
+		as.add(2, func() { w.ops.lose(o) }, "lose the late "+o.id)
+	case o.ran:
+		as.add(12, forward, "answer "+o.id)
+	default:
+		as.add(12, forward, "carry out "+o.id)
+	}
+}
+
+func (w *world) faultActions(as *actions, o *op) {
+	m := w.mix
+	if o.refuse != nil && m.Refuses {
+		as.add(2, func() {
+			o.refuse()
+			w.ops.answer(o, nil)
+		}, "others refuse "+o.id)
+	}
+	if o.gone || o.once {
+		return
+	}
+	cut := func() { w.ops.answer(o, errCut) }
+	switch {
+	case o.ran && m.LoseAnswers:
+		as.add(2, cut, "cut the connection before the answer to "+o.id)
+		as.add(1, func() { w.ops.lose(o) }, "lose the answer to "+o.id)
+	case !o.ran && m.LoseCommands:
+		as.add(1, cut, "cut the connection before "+o.id)
+		as.add(1, func() { w.ops.lose(o) }, "lose "+o.id)
+	}
+}
+
+// timeActions let time pass. Where calls are in time, only as long as that leaves time enough for those under way.
+func (w *world) timeActions(as *actions, live []*op) {
+	steps := []time.Duration{5 * time.Millisecond, 110 * time.Millisecond, 260 * time.Millisecond, 1100 * time.Millisecond, 3 * time.Second}
+	weight := 3
+	switch {
+	case w.mix.Slow:
+		steps = append(steps, 55*time.Millisecond, 210*time.Millisecond, 30*time.Second)
+		if len(live) > 0 {
+			weight = 1
+		}
+	case slices.ContainsFunc(live, func(o *op) bool { return o.redis != nil }) || len(w.calls) > 0:
+		steps = steps[:0]
+		if w.patient(live) {
+			steps = []time.Duration{time.Millisecond}
+		}
+	case len(live) > 0: // settlers wait for longer
+		steps = steps[1:4]
+	}
+	if w.mix.Windows > 0 && w.mix.Slow && !slices.ContainsFunc(w.leaders, func(l *leader) bool { return !l.over() }) {
+		long := w.mix.Windows * 5 / 4
+		as.add(2, func() { w.drive(long, func() bool { return false }) }, fmt.Sprintf("%v pass, and whoever reaches Redis goes on", long))
+	}
+	if i := slices.IndexFunc(live, func(o *op) bool { return o.prompt }); i >= 0 {
+		// The API server stores what was admitted within a tenth of a second, or settlers would not find it.
+		const most = 100 * time.Millisecond
+		if w.old(live) > most {
+			return
+		}
+		steps = slices.DeleteFunc(steps, func(d time.Duration) bool { return d > most })
+	}
+	for _, d := range steps {
+		as.add(weight, func() { w.pass(d) }, fmt.Sprintf("at most %v pass", d))
+	}
+}
+
+// old is how long the oldest of what the API server is to store has waited.
+func (w *world) old(live []*op) (oldest time.Duration) {
+	for _, o := range live {
+		if o.prompt {
+			oldest = max(oldest, time.Since(o.at))
+		}
+	}
+	return oldest
+}
+
+// quietly reports whether nothing is between its decision and the API server.
+func (w *world) quietly() bool {
+	return len(w.calls) == 0 && !slices.ContainsFunc(w.ops.live(), func(o *op) bool { return o.prompt })
+}
+
+// patient reports whether all calls under way have time left.
+func (w *world) patient(live []*op) bool {
+	const most = 20 * time.Millisecond
+	for _, o := range live {
+		if o.redis != nil && time.Since(o.at) > most {
+			return false
+		}
+	}
+	for c := range w.calls {
+		if time.Since(c.began) > most {
+			return false
+		}
+	}
+	return true
+}
+
+// pass lets time pass until something is asked.
+func (w *world) pass(d time.Duration) {
+	select {
+	case <-w.ops.news:
+	default:
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-w.ops.news:
+	}
+}
+
+func (w *world) leaderActions(as *actions) {
+	active := 0
+	for _, l := range w.leaders {
+		if l.over() {
+			continue
+		}
+		active++
+		if l.left {
+			continue
+		}
+		ways := []string{"ends", "loses its lease"}
+		if w.mix.Crashes {
+			ways = append(ways, "dies")
+		}
+		for _, how := range ways {
+			as.add(1, func() { l.end(how) }, l.name+" "+how)
+		}
+	}
+	if active >= w.mix.Settlers {
+		return
+	}
+	for _, r := range w.replicas {
+		if !r.stopped {
+			as.add(2, func() { w.lead(r) }, r.name+" becomes the leader")
+		}
+	}
+}
+
+func (w *world) replicaActions(as *actions) {
+	running := 0
+	for _, r := range w.replicas {
+		if !r.stopped {
+			running++
+		}
+	}
+	for _, r := range w.replicas {
+		if w.mix.Outages && !r.over() {
+			if r.reach == answers {
+				as.add(1, func() { r.reach = refuses }, r.name+" gets no connection to Redis")
+				as.add(1, func() { r.reach = silent }, "Redis is silent to "+r.name)
+			} else {
+				as.add(2, func() { r.reach = answers }, "Redis answers "+r.name+" again")
+			}
+		}
+		if w.mix.Stops && running > 1 && !r.stopped && r.calls == 0 && !r.leads() {
+			as.add(2, func() {
+				r.stopped = true
+				r.stop()
+			}, r.name+" stops")
+		}
+		if w.mix.ClockJumps && w.spend("") && w.quietly() {
+			for _, d := range []time.Duration{3 * time.Second, -3 * time.Second} {
+				as.add(1, func() { w.spend("jump"); r.jumped += d }, fmt.Sprintf("the clock of %s jumps by %v", r.name, d))
+			}
+		}
+	}
+	if w.mix.Stops && running < w.mix.Replicas && len(w.replicas) < 2*w.mix.Replicas {
+		name := fmt.Sprint("replica ", len(w.replicas)+1)
+		as.add(2, func() { w.replicas = append(w.replicas, w.newReplica(name, true)) }, name+" starts")
+	}
+}
+
+// leads reports whether a settler runs on r.
+func (r *replica) leads() bool {
+	for _, l := range r.world.leaders {
+		if l.replica == r && !l.over() {
+			return true
+		}
+	}
+	return false
+}
+
+// spend counts faults of which a schedule has few, and reports whether there may be another.
+func (w *world) spend(what string) bool {
+	const most = 4
+	if what != "" {
+		w.spent++
+	}
+	return w.spent < most
+}

@@ -1,0 +1,195 @@
+package interleave
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/admission/settler"
+)
+
+// stored is an Event or notice at the API server.
+type stored struct {
+	*corev1.Event
+
+	kind     kind // none of a notice
+	bucket   string
+	stubborn bool // the API server takes no patch of it from a settler
+	recorder bool
+}
+
+// api is an API server: what it stores, with versions and uids.
+type api struct {
+	world   *world
+	events  map[string]*stored // by namespace/name
+	version int
+}
+
+func resource() schema.GroupResource { return corev1.Resource("events") }
+
+func at(namespace, name string) string { return namespace + "/" + name }
+
+// put stores an Event.
+func (a *api) put(s *stored) {
+	a.version++
+	s.Event = s.DeepCopy()
+	s.ResourceVersion = fmt.Sprint(a.version)
+	if s.UID == "" {
+		s.UID = types.UID(fmt.Sprint("uid-", a.version))
+		s.CreationTimestamp = metav1.NewTime(time.Now().Truncate(time.Second))
+	}
+	a.events[at(s.Namespace, s.Name)] = s
+}
+
+// create stores an Event of a settler.
+func (a *api) create(e *corev1.Event) (*corev1.Event, error) {
+	if a.events[at(e.Namespace, e.Name)] != nil {
+		return nil, apierrors.NewAlreadyExists(resource(), e.Name)
+	}
+	s := &stored{Event: e, bucket: e.Message}
+	a.put(s)
+	a.world.say("the API server stores notice %s, count %d", a.world.alias(e.Name), e.Count)
+	return s.Event, nil
+}
+
+func (a *api) get(namespace, name string) (*corev1.Event, error) {
+	if s := a.events[at(namespace, name)]; s != nil {
+		return s.Event, nil
+	}
+	return nil, apierrors.NewNotFound(resource(), name)
+}
+
+// patch applies a merge patch of a settler, whose version and uid must be right.
+func (a *api) patch(namespace, name string, body []byte) (*corev1.Event, error) {
+	s := a.events[at(namespace, name)]
+	if s == nil {
+		return nil, apierrors.NewNotFound(resource(), name)
+	}
+	is := s.DeepCopy()
+	if err := merge(body, is); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	switch {
+	case is.UID != s.UID:
+		immutable := field.Invalid(field.NewPath("metadata", "uid"), is.UID, "field is immutable")
+		return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "Event"}, name, field.ErrorList{immutable})
+	case is.ResourceVersion != s.ResourceVersion:
+		return nil, apierrors.NewConflict(resource(), name, errors.New("the object has been modified"))
+	case s.stubborn:
+		return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "Event"}, name, nil)
+	}
+	before, after := admission.Occurrences(s.Event), admission.Occurrences(is)
+	merged := admission.StoredOf(is, "").Merged
+	if after < before && merged >= 0 || after < 1 {
+		a.world.violated(lowered, "a settler sets %s from %d to %d (%d merged)", a.world.alias(name), before, after, merged)
+	}
+	s.Event = is
+	a.put(s)
+	a.world.say("the API server sets %s from %d to %d", a.world.alias(name), before, after)
+	return s.Event, nil
+}
+
+// merge applies the fields that settlers write. A nil annotation is deleted, and so are those of none.
+func merge(body []byte, e *corev1.Event) error {
+	var annotations struct {
+		Metadata struct{ Annotations map[string]*string }
+	}
+	if err := json.Unmarshal(body, &annotations); err != nil {
+		return err
+	}
+	kept := e.Annotations
+	e.Annotations = nil
+	var patched struct {
+		*corev1.Event
+		Metadata *struct {
+			UID             types.UID
+			ResourceVersion string
+		} `json:"metadata"`
+	}
+	patched.Event = e
+	if err := json.Unmarshal(body, &patched); err != nil {
+		return err
+	}
+	if patched.Metadata != nil {
+		e.UID, e.ResourceVersion = patched.Metadata.UID, patched.Metadata.ResourceVersion
+	}
+	e.Annotations = map[string]string{}
+	for name, value := range kept {
+		e.Annotations[name] = value
+	}
+	for name, value := range annotations.Metadata.Annotations {
+		if value == nil {
+			delete(e.Annotations, name)
+			continue
+		}
+		e.Annotations[name] = *value
+	}
+	return nil
+}
+
+// client is what a settler writes through: the part of a client of core/v1 that it uses.
+type client struct {
+	typedcorev1.EventInterface
+
+	world     *world
+	settler   *leader
+	namespace string
+}
+
+var _ settler.Events = (*clients)(nil)
+
+// clients are those of one settler.
+type clients struct {
+	world   *world
+	settler *leader
+}
+
+// Events implements settler.Events.
+func (c *clients) Events(namespace string) typedcorev1.EventInterface {
+	return &client{world: c.world, settler: c.settler, namespace: namespace}
+}
+
+// request asks the API server, and gets what it answers once the schedule lets it.
+func (c *client) request(ctx context.Context, says string, run func(*api) (*corev1.Event, error)) (*corev1.Event, error) {
+	if c.settler.dead.Load() {
+		return nil, errDead
+	}
+	var e *corev1.Event
+	var answered error
+	o := &op{by: c.settler.name, says: says, run: func() { e, answered = run(c.world.api) }}
+	if err := c.world.ops.ask(ctx, o); err != nil {
+		return nil, err
+	}
+	if answered != nil {
+		return nil, answered
+	}
+	return e.DeepCopy(), nil
+}
+
+// Create stores an Event.
+func (c *client) Create(ctx context.Context, e *corev1.Event, _ metav1.CreateOptions) (*corev1.Event, error) {
+	return c.request(ctx, "CREATE of "+c.world.alias(e.Name), func(a *api) (*corev1.Event, error) { return a.create(e) })
+}
+
+// Get reads an Event.
+func (c *client) Get(ctx context.Context, name string, _ metav1.GetOptions) (*corev1.Event, error) {
+	return c.request(ctx, "GET of "+c.world.alias(name), func(a *api) (*corev1.Event, error) { return a.get(c.namespace, name) })
+}
+
+// Patch changes an Event.
+func (c *client) Patch(
+	ctx context.Context, name string, _ types.PatchType, body []byte, _ metav1.PatchOptions, _ ...string,
+) (*corev1.Event, error) {
+	return c.request(ctx, "PATCH of "+c.world.alias(name), func(a *api) (*corev1.Event, error) { return a.patch(c.namespace, name, body) })
+}

@@ -1,0 +1,129 @@
+package interleave
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/store"
+)
+
+// Kind is what does not hold.
+type Kind string
+
+// The kinds.
+const (
+	lost      Kind = "occurrences are lost"
+	twice     Kind = "occurrences are counted twice"
+	lowered   Kind = "a count goes down"
+	unindexed Kind = "something pending is not in the index"
+	vain      Kind = "the index has something that is not pending"
+	spent     Kind = "tokens are gone that nothing was admitted for"
+	overdrawn Kind = "more is admitted than there are tokens"
+	unfair    Kind = "a quota refuses though it has tokens"
+	overdue   Kind = "a call outlives its context"
+	stuck     Kind = "something never ends"
+	failed    Kind = "something fails"
+	hidden    Kind = "one register takes Redis from others"
+)
+
+// Violation is one thing that does not hold.
+type Violation struct {
+	Kind Kind
+	Says string
+}
+
+// checkCounts holds the counts of what is stored to what was asked.
+func (w *world) checkCounts() {
+	asked, reached, told := int64(0), int64(0), w.unreported
+	for _, b := range w.books {
+		asked, reached = asked+b.asked, reached+b.reached
+	}
+	var all []string
+	for name, s := range w.api.events {
+		told += admission.Occurrences(s.Event)
+		_, short, _ := strings.Cut(name, "/")
+		all = append(all, fmt.Sprintf("%s %d", w.alias(short), admission.Occurrences(s.Event)))
+	}
+	slices.Sort(all)
+	says := fmt.Sprintf("%d occurrences were asked about, and %d are told: %s", asked, told, strings.Join(all, ", "))
+	if w.unreported > 0 {
+		says += fmt.Sprintf(", %d not reported", w.unreported)
+	}
+	if w.lostEvents+w.givenUp > 0 {
+		says += fmt.Sprintf("; at most %d may be missing", w.lostEvents+w.givenUp)
+	}
+	w.say("%s", says)
+	switch {
+	case told > asked:
+		w.violated(twice, "%d too many", told-asked)
+	case told < reached-w.lostEvents-w.givenUp && !w.mix.countsMayBeLost():
+		w.violated(lost, "%d are missing", reached-told)
+	}
+}
+
+// checkIndex holds the index of what is due to the registers, by another process.
+func (w *world) checkIndex(by *replica) {
+	ctx := labelled(context.Background(), "the check")
+	w.mu.Lock()
+	keys := make([]store.Key, 0, len(w.names))
+	for key := range w.names {
+		keys = append(keys, key)
+	}
+	w.mu.Unlock()
+	slices.SortFunc(keys, func(a, b store.Key) int { return slices.Compare(a[:], b[:]) })
+	writes, claimErr := by.store.Claim(ctx, w.now(), math.MaxInt64, math.MaxInt, func(string, store.Key) bool { return false })
+	pending, pendingErr := by.store.Pending(ctx)
+	state, peekErr := by.store.Peek(ctx, keys, nil)
+	for _, err := range []error{claimErr, pendingErr, peekErr} {
+		if err != nil {
+			w.violated(failed, "%v", err)
+			return
+		}
+	}
+	claimed := map[store.Key]bool{}
+	for i := range writes {
+		claimed[writes[i].Ref.Group] = true
+	}
+	due := int64(0)
+	for _, key := range keys {
+		g := state.Groups[key]
+		if g == nil || g.Due().IsZero() {
+			continue
+		}
+		due++
+		if !claimed[key] {
+			w.violated(unindexed, "something is pending of %s, and no claim finds it", w.nameOf(key))
+		}
+	}
+	if pending > due {
+		w.violated(vain, "%d are in the index, and something is pending of %d", pending, due)
+	}
+}
+
+// checkTokens holds the levels of quotas to what was admitted.
+func (w *world) checkTokens(by *replica) {
+	var keys []store.Key
+	for key := range w.buckets {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, func(a, b store.Key) int { return slices.Compare(a[:], b[:]) })
+	state, err := by.store.Peek(labelled(context.Background(), "the check"), nil, keys)
+	if err != nil {
+		w.violated(failed, "%v", err)
+		return
+	}
+	for _, key := range keys {
+		b, paid := w.buckets[key], w.paid[key]
+		left := int64(state.Levels[key].Tokens(b.Limit, state.At))
+		switch {
+		case left < int64(b.Burst)-paid:
+			w.violated(spent, "%s has %d tokens of %d, after %d were admitted", b.Name, left, b.Burst, paid)
+		case paid > int64(b.Burst):
+			w.violated(overdrawn, "%s has let %d through, of %d", b.Name, paid, b.Burst)
+		}
+	}
+}

@@ -1,0 +1,161 @@
+package luaredis
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// sets runs a command on a sorted set.
+func (s *Server) sets(name string, args []string) (any, error) {
+	v := s.get(args[1])
+	if name == "zadd" {
+		return s.zadd(v, args)
+	}
+	if v != nil && v.scores == nil {
+		return nil, wrongType
+	}
+	if v == nil {
+		v = &value{}
+	}
+	switch name {
+	case "zrem":
+		n := int64(0)
+		for _, member := range args[2:] {
+			if _, ok := v.scores[member]; ok {
+				n++
+				delete(v.scores, member)
+			}
+		}
+		if len(v.scores) == 0 {
+			delete(s.data, args[1])
+		}
+		return n, nil
+	case "zscore":
+		score, ok := v.scores[args[2]]
+		if !ok {
+			return nil, nil //nolint:nilnil // the answer is nil
+		}
+		return scoreText(score), nil
+	case "zcard":
+		return int64(len(v.scores)), nil
+	}
+	found, err := v.between(args[2], args[3])
+	if name == "zcount" {
+		return int64(len(found)), err
+	}
+	if err != nil {
+		return nil, err
+	}
+	return listed(found, args[4:])
+}
+
+func (s *Server) zadd(v *value, args []string) (any, error) {
+	if len(args)%2 != 0 {
+		return nil, Error("ERR syntax error")
+	}
+	added, scores := int64(0), map[string]float64{}
+	for i := 2; i < len(args); i += 2 {
+		score, err := strconv.ParseFloat(args[i], 64)
+		if err != nil {
+			return nil, Error("ERR value is not a valid float")
+		}
+		scores[args[i+1]] = score
+	}
+	if v != nil && v.scores == nil {
+		return nil, wrongType
+	}
+	if v == nil {
+		v = &value{scores: map[string]float64{}}
+		s.data[args[1]] = v
+	}
+	for member, score := range scores {
+		if _, ok := v.scores[member]; !ok {
+			added++
+		}
+		v.scores[member] = score
+	}
+	return added, nil
+}
+
+type scored struct {
+	member string
+	score  float64
+}
+
+// between are the members with scores from a bound to another, in order.
+func (v *value) between(least, most string) ([]scored, error) {
+	from, fromErr := bound(least)
+	to, toErr := bound(most)
+	if fromErr != nil || toErr != nil {
+		return nil, Error("ERR min or max is not a float")
+	}
+	var found []scored
+	for member, score := range v.scores {
+		if from.below(score, true) && to.below(score, false) {
+			found = append(found, scored{member, score})
+		}
+	}
+	slices.SortFunc(found, func(a, b scored) int {
+		return cmp.Or(cmp.Compare(a.score, b.score), cmp.Compare(a.member, b.member))
+	})
+	return found, nil
+}
+
+type limit struct {
+	at   float64
+	open bool
+}
+
+func bound(text string) (limit, error) {
+	at, open := strings.CutPrefix(text, "(")
+	score, err := strconv.ParseFloat(at, 64)
+	return limit{score, open}, err
+}
+
+// below reports whether a score is within the lower bound l, or else the upper one.
+func (l limit) below(score float64, lower bool) bool {
+	switch {
+	case score == l.at:
+		return !l.open
+	case lower:
+		return score > l.at
+	}
+	return score < l.at
+}
+
+// listed applies WITHSCORES and LIMIT.
+func listed(found []scored, options []string) (any, error) {
+	with := false
+	for i := 0; i < len(options); i++ {
+		switch option := strings.ToLower(options[i]); {
+		case option == "withscores":
+			with = true
+		case option == "limit" && i+2 < len(options):
+			skip, n := integer(options[i+1]), integer(options[i+2])
+			found = found[min(skip, len(found)):]
+			if n >= 0 {
+				found = found[:min(n, len(found))]
+			}
+			i += 2
+		default:
+			return nil, Error("ERR syntax error")
+		}
+	}
+	list := []any{}
+	for _, one := range found {
+		list = append(list, one.member)
+		if with {
+			list = append(list, scoreText(one.score))
+		}
+	}
+	return list, nil
+}
+
+func scoreText(score float64) string {
+	if score == float64(int64(score)) && score < 1<<52 && score > -1<<52 {
+		return strconv.FormatInt(int64(score), 10)
+	}
+	return strconv.FormatFloat(score, 'g', 17, 64)
+}

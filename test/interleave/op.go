@@ -1,0 +1,173 @@
+package interleave
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"sync"
+	"time"
+)
+
+// op is something that one part of the cluster asks of another. Its caller waits until the schedule has carried it out and,
+// as a second step, has let the answer through; or until the caller's context ends, and then the op may be carried out
+// late.
+type op struct {
+	by, says string
+	id       string // both, and a number where that would not be one op
+	n        int    // in the order of arrival
+	redis    *call  // nil for what is no call of Redis
+	replica  *replica
+	run      func()
+	refuse   func() // others refuse it; nil where they cannot
+	prompt   bool   // it takes less time than settlers wait before they write
+	once     bool   // it is answered in the step that carries it out
+	ran      bool
+	gone     bool // the caller waits no more
+	lost     bool // nothing happens to it any more
+	reply    chan error
+	at       time.Time // of its arrival
+}
+
+// ops are those under way.
+type ops struct {
+	mu      sync.Mutex
+	all     []*op
+	arrived int
+	seed    uint64
+	news    chan struct{}
+}
+
+func newOps(seed uint64) *ops { return &ops{seed: seed, news: make(chan struct{}, 1)} }
+
+// ask waits for o. The error is that of the context or of the way there.
+func (os *ops) ask(ctx context.Context, o *op) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	o.reply = make(chan error, 1)
+	os.add(o)
+	ended, timeout, stop := os.patience(ctx, o)
+	defer stop()
+	select {
+	case err := <-o.reply:
+		return err
+	case <-ended:
+	case <-timeout:
+	}
+	os.mu.Lock()
+	defer os.mu.Unlock()
+	o.gone = true
+	if o.ran || o.once || o.lost {
+		os.drop(o)
+	}
+	return cmp.Or(ctx.Err(), context.DeadlineExceeded)
+}
+
+// patience is when a caller ceases to wait. A client of Redis has a timeout of its own, and notices a deadline late: either
+// comes by chance up to 2 ms before the deadline or after it, so that it never coincides with those of others.
+func (os *ops) patience(ctx context.Context, o *op) (ended <-chan struct{}, timeout <-chan time.Time, stop func()) {
+	by, bounded := ctx.Deadline()
+	if o.redis == nil || !bounded {
+		return ctx.Done(), nil, func() {}
+	}
+	h := fnv.New32a()
+	_, _ = fmt.Fprint(h, os.seed, o.id) // never fails
+	timer := time.NewTimer(time.Until(by) + time.Duration(h.Sum32()%uint32(2*early)) - early)
+	canceled := make(chan struct{})
+	detach := context.AfterFunc(ctx, func() {
+		if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			close(canceled)
+		}
+	})
+	return canceled, timer.C, func() {
+		timer.Stop()
+		detach()
+	}
+}
+
+// early is how much sooner or later than its deadline a call of Redis ends at most.
+const early = 2 * time.Millisecond
+
+func (os *ops) add(o *op) {
+	os.mu.Lock()
+	defer os.mu.Unlock()
+	os.arrived++
+	o.at = time.Now()
+	o.n, o.id = os.arrived, o.by+": "+o.says
+	for n := 2; slices.ContainsFunc(os.all, func(other *op) bool { return other.id == o.id }); n++ {
+		o.id = fmt.Sprintf("%s: %s (%d)", o.by, o.says, n)
+	}
+	os.all = append(os.all, o)
+	if o.lost {
+		return
+	}
+	select {
+	case os.news <- struct{}{}:
+	default:
+	}
+}
+
+// drop forgets o. The caller holds the lock.
+func (os *ops) drop(o *op) {
+	os.all = slices.DeleteFunc(os.all, func(other *op) bool { return other == o })
+}
+
+// live are the ops to which something may happen, in an order that does not depend on that of goroutines.
+func (os *ops) live() []*op {
+	os.mu.Lock()
+	defer os.mu.Unlock()
+	live := make([]*op, 0, len(os.all))
+	for _, o := range os.all {
+		if !o.lost {
+			live = append(live, o)
+		}
+	}
+	slices.SortFunc(live, func(a, b *op) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.n, b.n)) })
+	return live
+}
+
+// oldest is the op that came first of those to which something may happen; nil for none.
+func (os *ops) oldest() *op {
+	os.mu.Lock()
+	defer os.mu.Unlock()
+	i := slices.IndexFunc(os.all, func(o *op) bool { return !o.lost })
+	if i < 0 {
+		return nil
+	}
+	return os.all[i]
+}
+
+// forward carries o out or, after that, answers it.
+func (os *ops) forward(o *op) {
+	if !o.ran {
+		o.run()
+		o.ran = o.redis == nil || o.redis.over()
+		if !o.ran || !o.once && !o.gone {
+			return
+		}
+	}
+	os.answer(o, nil)
+}
+
+// answer ends o with an error of the way, or with what it has brought.
+func (os *ops) answer(o *op, err error) {
+	os.mu.Lock()
+	defer os.mu.Unlock()
+	if !o.gone {
+		o.reply <- err
+	}
+	os.drop(o)
+}
+
+// lose makes o one to which nothing happens any more: its caller waits until its context ends.
+func (os *ops) lose(o *op) {
+	os.mu.Lock()
+	defer os.mu.Unlock()
+	o.lost = true
+	if o.gone {
+		os.drop(o)
+	}
+}

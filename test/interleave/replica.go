@@ -1,0 +1,203 @@
+package interleave
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/fallback"
+	"github.com/eventquota/eventquota/store/memory"
+	"github.com/eventquota/eventquota/store/redis"
+	"github.com/eventquota/eventquota/store/rules"
+)
+
+// subject is a store as far as the simulation sees it.
+type subject interface {
+	store.Store
+	store.Queue
+	Peek(ctx context.Context, groups, levels []store.Key) (rules.State, error)
+}
+
+// deadline is how long a decision may take.
+const deadline = 50 * time.Millisecond
+
+// replica is one process of the webhook.
+type replica struct {
+	name    string
+	world   *world
+	store   subject
+	decides store.Store
+	// available reports whether calls reach the store.
+	available func() bool
+	reach     reach
+	jumped    time.Duration // its clock
+	stop      context.CancelFunc
+	stopped   bool
+	ended     chan struct{}
+	calls     int // under way
+	opened    int // how often its breaker has opened
+
+	mu      sync.Mutex
+	waiting int
+}
+
+// newReplica makes a process on the store in Redis. It runs until it is stopped.
+func (w *world) newReplica(name string, runs bool) *replica {
+	r := &replica{name: name, world: w, ended: make(chan struct{}), available: func() bool { return true }}
+	ctx, stop := context.WithCancel(context.Background())
+	r.stop = stop
+	if w.mix.Memory {
+		close(r.ended)
+		if len(w.replicas) > 0 {
+			r.store = w.replicas[0].store
+		} else {
+			r.store = memory.New(memory.Options{Bytes: 1 << 26})
+		}
+		r.decides = r.store
+		return r
+	}
+	s := redis.New(&caller{world: w, replica: r}, redis.Options{
+		Prefix:      prefix,
+		StepTimeout: 237 * time.Millisecond, // which no ticker of the store is in step with
+		Now:         func() time.Time { return time.Now().Add(r.jumped) },
+		Unreported: func(_ time.Time, _ string, register store.Key, d *rules.Drops) {
+			w.spilled(r, register, d)
+		},
+		Waiting: func(n int) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.waiting = n
+		},
+	})
+	o := fallback.Defaults()
+	o.Deadline = deadline
+	o.OnChange = func(open bool, _ error) {
+		if open {
+			r.opened++
+			w.say("%s decides without Redis", name)
+		} else {
+			w.say("%s decides with Redis again", name)
+		}
+	}
+	o.Decided = func(context.Context, store.Failure) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.local++
+	}
+	f := fallback.New(s, s, o)
+	r.store, r.decides, r.available = s, f, f.Available
+	if !runs {
+		close(r.ended)
+		return r
+	}
+	var running sync.WaitGroup
+	running.Go(func() { s.Run(labelled(ctx, "its reports")) })
+	running.Go(func() {
+		time.Sleep(3 * time.Millisecond) // they are not in step
+		f.Run(labelled(ctx, "a probe"))
+	})
+	go func() {
+		running.Wait()
+		close(r.ended)
+	}()
+	return r
+}
+
+func (r *replica) waits() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.waiting
+}
+
+func (r *replica) over() bool {
+	select {
+	case <-r.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// decision is a call of Decide under way.
+type decision struct {
+	quotas   []store.Bucket
+	began    time.Time
+	overlaps int64 // other calls that were under way at the same time
+}
+
+// decide asks the store of a replica about a write, and keeps account of the answer.
+func (r *replica) decide(label string, write *store.Write, l *store.Limits) store.Decision {
+	w := r.world
+	c := w.enter(l)
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(labelled(context.Background(), label), time.Second)
+	defer cancel()
+	d, err := r.decides.Decide(ctx, time.Now(), *write, *l)
+	if took := time.Since(began); took > deadline+early {
+		w.violated(overdue, "a decision takes %v", took)
+	}
+	if err != nil {
+		w.violated(failed, "%s decides nothing about %s: %v", r.name, write.Name, err)
+	}
+	w.reach(write, d.Verdict == store.Deny)
+	w.leave(c, l, d)
+	return d
+}
+
+// enter notes that a decision is under way.
+func (w *world) enter(l *store.Limits) *decision {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := &decision{quotas: l.Quotas, began: time.Now(), overlaps: int64(len(w.calls))}
+	for other := range w.calls {
+		other.overlaps++
+	}
+	w.calls[c] = struct{}{}
+	for _, b := range l.Quotas {
+		w.buckets[b.Key] = b
+	}
+	return c
+}
+
+// leave notes which tokens a decision has taken, and whether it was refused one that was there.
+func (w *world) leave(c *decision, l *store.Limits, d store.Decision) {
+	w.mu.Lock()
+	delete(w.calls, c)
+	unfairly := ""
+	switch {
+	case d.Verdict.Admits() && !d.Paid:
+		for _, b := range l.Quotas {
+			w.paid[b.Key]++
+		}
+	case d.Verdict == store.Deny:
+		w.denied++
+	case d.Verdict == store.Drop:
+		b, known := w.buckets[d.Empty.Key]
+		if taken := w.paid[d.Empty.Key] + c.overlaps; known && taken < int64(b.Burst) {
+			unfairly = fmt.Sprintf("%s refuses, though at most %d of its %d tokens are taken", b.Name, taken, b.Burst)
+		}
+	}
+	w.mu.Unlock()
+	if unfairly != "" && !w.mix.tokensMayBeLost() {
+		w.violated(unfair, "%s", unfairly)
+	}
+}
+
+// inWords says what becomes of a write.
+func inWordsOf(d store.Decision) string {
+	switch d.Verdict {
+	case store.Merge:
+		return fmt.Sprintf("merge into %s, %d then", d.Into, d.Total)
+	case store.Drop:
+		return fmt.Sprintf("drop by %s (+%d)", d.Empty.Name, d.Occurrences)
+	case store.Deny:
+		return "deny by " + d.Empty.Name
+	case store.Admit, store.Aggregate:
+	}
+	if d.Paid {
+		return d.Verdict.String() + " again"
+	}
+	return d.Verdict.String()
+}

@@ -1,0 +1,84 @@
+package interleave
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/policy"
+	"github.com/eventquota/eventquota/store"
+)
+
+// kind is what an Event says of what: repeats have the same.
+type kind struct {
+	namespace, pod, reason, message string
+	series                          bool
+}
+
+// event is an Event as a client sends it.
+func (k kind) event(name string, count int64, first time.Time) *corev1.Event {
+	now := metav1.NewTime(time.Now())
+	return &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: name},
+		InvolvedObject: corev1.ObjectReference{
+			APIVersion: "v1", Kind: "Pod", Namespace: k.namespace, Name: k.pod, UID: types.UID(k.pod + "-uid"),
+		},
+		Source: corev1.EventSource{Component: "kubelet", Host: "node"},
+		Type:   corev1.EventTypeNormal, Reason: k.reason, Message: k.message,
+		Count: int32(count), FirstTimestamp: metav1.NewTime(first), LastTimestamp: now,
+	}
+}
+
+// asked is what the store is asked about a write, by the code of admission. was is nil for a CREATE.
+func (w *world) asked(e, was *corev1.Event, user string) store.Write {
+	var q admission.Asked
+	gate := &admission.Gate{Store: &q, Policies: w.policies, Now: time.Now}
+	kind := metav1.GroupVersionKind{Version: "v1", Kind: "Event"}
+	r := &admission.Request{
+		Request: policy.Request{Kind: kind, RequestKind: kind, Namespace: e.Namespace, Operation: admissionv1.Create},
+		Object:  e.DeepCopy(),
+	}
+	r.UserInfo.Username = user
+	var err error
+	if was == nil {
+		_, err = gate.Mutate(context.Background(), r)
+	} else {
+		r.Operation, r.OldObject = admissionv1.Update, was.DeepCopy()
+		_, err = gate.Validate(context.Background(), r)
+	}
+	if err != nil || q.Write.Name == "" {
+		panic(fmt.Sprintf("admission asks nothing about %+v: %v", e, err))
+	}
+	w.name(q.Write.Group, e.InvolvedObject.Name+" of "+user)
+	return q.Write
+}
+
+// name gives what has a key a name in schedules.
+func (w *world) name(key store.Key, name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.names[key] == "" {
+		w.names[key] = name
+		w.encoded[base64.RawURLEncoding.EncodeToString(key[:])] = name
+	}
+}
+
+// keyName is the name of a key of Redis, as far as it has one.
+func (w *world) keyName(key string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if i := strings.LastIndexByte(key, ':'); i >= 0 {
+		if name := w.encoded[key[i+1:]]; name != "" {
+			return name
+		}
+	}
+	return key
+}
