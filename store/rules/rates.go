@@ -148,9 +148,8 @@ func (g *Group) keep(b SpamBucket) bool {
 	return true
 }
 
-// reserve is how much of a reason's reserve is left.
-func (b *SpamBucket) reserve(now int64, reason string, l *store.Limits) int {
-	key := nameKey(reason)
+// reserve is how much of the reserve of a reason is left, by its nameKey.
+func (b *SpamBucket) reserve(now int64, key uint64, l *store.Limits) int {
 	free := len(b.Reserves) < maxReserves
 	for _, r := range b.Reserves {
 		over := r.over(now, micros(l.Window))
@@ -166,11 +165,10 @@ func (b *SpamBucket) reserve(now int64, reason string, l *store.Limits) int {
 }
 
 // useReserve counts an Event of a reason against its reserve.
-func (b *SpamBucket) useReserve(now int64, reason string, l *store.Limits) {
-	if b.reserve(now, reason, l) == 0 {
+func (b *SpamBucket) useReserve(now int64, key uint64, l *store.Limits) {
+	if b.reserve(now, key, l) == 0 {
 		return
 	}
-	key := nameKey(reason)
 	b.Reserves = slices.DeleteFunc(b.Reserves, func(r Reserve) bool { return r.over(now, micros(l.Window)) })
 	i := slices.IndexFunc(b.Reserves, func(r Reserve) bool { return r.Reason == key })
 	if i < 0 {
@@ -195,7 +193,8 @@ type payment struct {
 func (g *Group) pay(now time.Time, w *store.Write, l *store.Limits, grants []Grant) payment {
 	at := now.UnixMicro()
 	p := payment{after: g.bucket(l.Spam.Key)}
-	spare := w.Update == nil && p.after.reserve(at, w.Reason, l) > 0
+	reason := nameKey(w.Reason)
+	spare := w.Update == nil && p.after.reserve(at, reason, l) > 0
 	if !l.Spam.Key.IsZero() && (w.Update == nil || w.Update.Recorder) {
 		var grant Grant
 		if p.after.Level, grant = p.after.Take(l.Spam.Limit, now); !grant.OK && !spare {
@@ -208,7 +207,7 @@ func (g *Group) pay(now time.Time, w *store.Write, l *store.Limits, grants []Gra
 		}
 	}
 	if spare {
-		p.after.useReserve(at, w.Reason, l)
+		p.after.useReserve(at, reason, l)
 	}
 	return p
 }

@@ -20,6 +20,8 @@ type Op struct {
 	// Names are the latest of these names.
 	More  int64
 	Names []uint64
+	// Reason is the nameKey of the reason where Compact has cut it; 0 where Write has all of it.
+	Reason uint64
 }
 
 // Compact is o for a backlog: every text is clipped and a copy of its own, and of Limits there are only the numbers and
@@ -27,6 +29,9 @@ type Op struct {
 func (o *Op) Compact() *Op {
 	c := *o
 	w := clippedTexts(o.Write)
+	if len(w.Reason) > reasonBytes {
+		c.Reason, w.Reason = o.reason(), shownReason(w.Reason)
+	}
 	for _, text := range []*string{
 		&w.Namespace, &w.Name, &w.Reason, &w.Text, &w.Source.Component, &w.Source.Host,
 		&w.About.APIVersion, &w.About.Kind, &w.About.Namespace, &w.About.Name, &w.About.UID, &c.Decision.Into,
@@ -50,6 +55,14 @@ func (o *Op) Compact() *Op {
 		c.Decision.Empty = &store.Bucket{Key: empty.Key}
 	}
 	return &c
+}
+
+// reason is the nameKey of the whole reason.
+func (o *Op) reason() uint64 {
+	if o.Reason != 0 {
+		return o.Reason
+	}
+	return nameKey(o.Write.Reason)
 }
 
 // Size estimates the memory of o after Compact, in bytes.
@@ -101,14 +114,14 @@ func (g *Group) reportAdmitted(now time.Time, w *store.Write, l *store.Limits, o
 			return
 		}
 		if w.Update.Recorder {
-			g.force(now, w, l)
+			g.force(now, w, l, o.reason())
 		}
 		if r != nil {
 			g.wroteByClient(at, o.At.UnixMicro(), r, w)
 		}
 		return
 	}
-	g.force(now, w, l)
+	g.force(now, w, l, o.reason())
 	if !l.Merge {
 		return
 	}
@@ -124,16 +137,16 @@ func (g *Group) reportAdmitted(now time.Time, w *store.Write, l *store.Limits, o
 	g.expect(o.At.UnixMicro(), key, aggregate, w, l)
 }
 
-// force takes the token that was given elsewhere, if not out of a reserve.
-func (g *Group) force(now time.Time, w *store.Write, l *store.Limits) {
+// force takes the token that was given elsewhere, if not out of the reserve of its reason.
+func (g *Group) force(now time.Time, w *store.Write, l *store.Limits, reason uint64) {
 	at, b := now.UnixMicro(), g.bucket(l.Spam.Key)
 	level, grant := b.Take(l.Spam.Limit, now)
-	if !grant.OK && (w.Update != nil || b.reserve(at, w.Reason, l) == 0) {
+	if !grant.OK && (w.Update != nil || b.reserve(at, reason, l) == 0) {
 		level = b.Force(l.Spam.Limit, now)
 	}
 	b.Level = level
 	if w.Update == nil {
-		b.useReserve(at, w.Reason, l)
+		b.useReserve(at, reason, l)
 	}
 	g.keep(b)
 }
