@@ -112,11 +112,7 @@ func from(st rules.State) *Store {
 
 func encoded(t *testing.T, g *rules.Group) string {
 	t.Helper()
-	b, err := g.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
+	return string(g.Append(nil))
 }
 
 func alike(d store.Decision) string {

@@ -68,10 +68,7 @@ const (
 
 // encode is the value of a register.
 func (r *register) encode() ([]byte, error) {
-	group, err := r.group.Marshal()
-	if err != nil {
-		return nil, err
-	}
+	group := r.group.Append(nil)
 	due := int64(0)
 	if at := r.group.Due(); !at.IsZero() {
 		due = min(max(at.UnixMicro(), 1), 1e16-1)

@@ -8,36 +8,6 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// Notice is the Event that reports what one bucket refused in one window.
-type Notice struct {
-	ID      uint64 `cbor:"1,keyasint"`
-	Name    string `cbor:"2,keyasint"`
-	UID     string `cbor:"7,keyasint,omitempty"`
-	Version string `cbor:"8,keyasint,omitempty"`
-	Opened  int64  `cbor:"9,keyasint"`
-	Written int64  `cbor:"14,keyasint,omitempty"`
-	Drops
-	Schedule `cbor:"19,keyasint,omitempty"`
-}
-
-// Drops are refused occurrences that one notice is to report. The zero value is none. Any number of
-// drops of one bucket take no more space than the notice.
-type Drops struct {
-	About    store.Object  `cbor:"4,keyasint,omitzero"`
-	Bucket   string        `cbor:"5,keyasint,omitempty"`
-	Policy   string        `cbor:"6,keyasint,omitempty"`
-	Window   int64         `cbor:"10,keyasint"`
-	First    int64         `cbor:"11,keyasint"`
-	Last     int64         `cbor:"12,keyasint"`
-	Total    int64         `cbor:"13,keyasint"`
-	Warnings bool          `cbor:"15,keyasint,omitempty"`
-	Reasons  []store.Tally `cbor:"16,keyasint,omitempty"`
-	Sources  []store.Tally `cbor:"17,keyasint,omitempty"`
-	Objects  []string      `cbor:"18,keyasint,omitempty"` // newest first
-
-	interval, most time.Duration // for the Schedule of the notice
-}
-
 // Dropped are n occurrences of one write that a bucket refused; none for less than 1, and where no notice reports
 // them.
 func Dropped(now time.Time, w store.Write, l *store.Limits, b *store.Bucket, n int64) Drops {

@@ -8,10 +8,6 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// Notices are those of one register, oldest first: of the spam filters of a group's Events, or of one quota. A group of which
-// only notices are kept is the register of a quota.
-type Notices []Notice
-
 // AddDrops adds drops to the notice whose window holds now, or to a new one. fresh is unique to this step.
 func (g *Group) AddDrops(now time.Time, fresh store.Key, d *Drops) {
 	g.Correct(now)
