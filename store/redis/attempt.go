@@ -123,24 +123,19 @@ func (s *Store) prepare(ln *line) (t *attempt) {
 	if wt := s.backlog.take(ln.key); wt != nil {
 		t.items, t.since = wt.all(), wt.since
 	}
-	changed, err := s.build(t, with)
-	if err == nil && changed {
+	if s.build(t, with) {
 		t.sent = s.opts.Now()
 		ln.local = nil
 		ln.show()
 		return t
 	}
 	ln.attempt, ln.busy = nil, false
-	if err != nil {
-		finish(s.putBack(t), err)
-		return nil
-	}
 	finish(t.calls, nil) // nothing to write, nor to wait for
 	return nil
 }
 
 // build makes what the register is to become, and reports whether that changes anything.
-func (s *Store) build(t *attempt, with *wallet) (changed bool, err error) {
+func (s *Store) build(t *attempt, with *wallet) (changed bool) {
 	ln, group := t.line, &rules.Group{}
 	if !ln.copy.group.Expired(t.at) {
 		group = ln.copy.group.Clone()
@@ -156,15 +151,18 @@ func (s *Store) build(t *attempt, with *wallet) (changed bool, err error) {
 		c.attempts++
 	}
 	if !changed && len(t.uses) == 0 {
-		return false, nil
+		return false
 	}
 	if s.opts.Unsettled {
 		group.Discard()
 	}
 	group.Seen = ln.copy.seen(t.to.version, t.at.Unix())
 	t.to.group = group
-	t.value, err = t.to.encode()
-	return true, err
+	buffer, _ := s.buffers.Get().(*[]byte)
+	*buffer = t.to.encode((*buffer)[:0])
+	t.value = slices.Clone(*buffer) // Redis may be sent it when nobody waits for that any more
+	s.buffers.Put(buffer)
+	return true
 }
 
 // send sends an attempt. Sending it again is safe: it is carried out once.

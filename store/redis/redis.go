@@ -88,6 +88,7 @@ type Store struct {
 	serving   sync.WaitGroup // of goroutines that serve a line
 	stopped   atomic.Bool    // no attempt is begun any more
 	once      sync.Once      // of a panic
+	buffers   sync.Pool      // of *[]byte, in which registers are encoded
 }
 
 var (
@@ -115,6 +116,7 @@ func New(client redisclient.Caller, o Options) *Store {
 	o.StepTimeout = max(o.StepTimeout, 200*time.Millisecond)
 	s := &Store{client: client, opts: o, steps: store.NewSteps()}
 	tag := store.KeyOf("hash tag", o.Prefix)
+	s.buffers.New = func() any { return new([]byte) }
 	s.prefix = o.Prefix + "{" + hex.EncodeToString(tag[:3]) + "}:"
 	s.index = s.prefix + "due"
 	s.lines = newLines(linesBytes)

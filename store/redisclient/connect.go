@@ -224,7 +224,7 @@ func NewScript(source string) *Script {
 func (s *Script) Run(ctx context.Context, c Caller, keys []string, args ...any) ([]any, error) {
 	cmd := command(ctx, "evalsha", s.sha, keys, args)
 	err := c.Call(ctx, cmd)
-	if redis.HasErrorPrefix(err, "NOSCRIPT") {
+	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
 		cmd = command(ctx, "eval", s.source, keys, args)
 		err = c.Call(ctx, cmd)
 	}
@@ -239,7 +239,7 @@ func (s *Script) Run(ctx context.Context, c Caller, keys []string, args ...any) 
 }
 
 func command(ctx context.Context, name, script string, keys []string, args []any) *redis.Cmd {
-	all := []any{name, script, len(keys)}
+	all := append(make([]any, 0, 3+len(keys)+len(args)), name, script, len(keys))
 	for _, key := range keys {
 		all = append(all, key)
 	}
