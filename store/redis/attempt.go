@@ -30,8 +30,9 @@ var (
 	errPanic   = errors.New("panic")
 )
 
-// serve makes attempts for the calls of a line until none wait. It ends them with an error if it panics.
-func (s *Store) serve(ctx context.Context, ln *line) {
+// serve makes attempts for the calls of a line, of which t is the first, until none wait. It ends them with an error if it panics.
+func (s *Store) serve(ln *line, t *attempt) {
+	defer s.serving.Done()
 	defer func() {
 		v := recover()
 		if v != nil {
@@ -46,11 +47,11 @@ func (s *Store) serve(ctx context.Context, ln *line) {
 		s.lines.leave(ln, size)
 	}()
 	behind, took := 0, time.Duration(0) // attempts in a row that others got ahead of, and how long the last one took
-	for t := s.prepare(ln); t != nil; t = s.prepare(ln) {
+	for ; t != nil; t = s.next(ln) {
 		if behind >= losses {
 			t.reserve = min(max(2*took, reserveMin), reserveMax).Microseconds()
 		}
-		within, cancel := context.WithTimeout(ctx, s.opts.StepTimeout)
+		within, cancel := context.WithTimeout(context.Background(), s.opts.StepTimeout)
 		answer, err := s.send(within, t)
 		cancel()
 		if err != nil {
@@ -104,11 +105,16 @@ type attempt struct {
 	reserve int64 // for how long the register is reserved if others are ahead, in microseconds
 }
 
-// prepare applies what waits for a register to a copy of it. It returns nil when there is nothing to send; all calls
-// are then finished, and the line is no longer busy.
-func (s *Store) prepare(ln *line) (t *attempt) {
+// next is prepare with the lock of the line.
+func (s *Store) next(ln *line) *attempt {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
+	return s.prepare(ln)
+}
+
+// prepare applies what waits for a register to a copy of it. It returns nil when there is nothing to send; all calls
+// are then finished, and the line is no longer busy. The caller holds the lock of the line.
+func (s *Store) prepare(ln *line) (t *attempt) {
 	if s.stopped.Load() {
 		finish(ln.waiting, errStopped)
 		ln.waiting = nil
@@ -123,7 +129,7 @@ func (s *Store) prepare(ln *line) (t *attempt) {
 	if wt := s.backlog.take(ln.key); wt != nil {
 		t.items, t.since = wt.all(), wt.since
 	}
-	if s.build(t, with) {
+	if s.build(t, &with) {
 		t.sent = s.opts.Now()
 		ln.local = nil
 		ln.show()

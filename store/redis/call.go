@@ -61,7 +61,7 @@ func (s *Store) do(ctx context.Context, key store.Key, c *call) (store.Decision,
 	c.since = s.opts.Now()
 	s.use(c.namespace, key, func(ln *line) {
 		ln.waiting = append(ln.waiting, c)
-		s.begin(ctx, ln)
+		s.begin(ln)
 	})
 	select {
 	case <-c.done:

@@ -125,12 +125,14 @@ func New(client redisclient.Caller, o Options) *Store {
 	return s
 }
 
-func (s *Store) groupKey(group store.Key) string {
-	return s.prefix + "g:" + base64.RawURLEncoding.EncodeToString(group[:])
-}
+func (s *Store) groupKey(group store.Key) string { return s.key("g:", &group) }
 
-func (s *Store) quotaKey(quota store.Key) string {
-	return s.prefix + "q:" + base64.RawURLEncoding.EncodeToString(quota[:])
+func (s *Store) quotaKey(quota store.Key) string { return s.key("q:", &quota) }
+
+func (s *Store) key(kind string, of *store.Key) string {
+	var text [128]byte // prefixes are short, and then the key is all that is allocated
+	b := append(append(text[:0], s.prefix...), kind...)
+	return string(base64.RawURLEncoding.AppendEncode(b, of[:]))
 }
 
 // now is the time at Redis.
