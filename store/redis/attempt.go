@@ -30,8 +30,9 @@ var (
 	errPanic   = errors.New("panic")
 )
 
-// serve makes attempts for the calls of a line until none wait. It ends them with an error if it panics.
-func (s *Store) serve(ctx context.Context, ln *line) {
+// serve makes attempts for the calls of a line, of which t is the first, until none wait. It ends them with an error if it panics.
+func (s *Store) serve(ln *line, t *attempt) {
+	defer s.serving.Done()
 	defer func() {
 		v := recover()
 		if v != nil {
@@ -46,11 +47,11 @@ func (s *Store) serve(ctx context.Context, ln *line) {
 		s.lines.leave(ln, size)
 	}()
 	behind, took := 0, time.Duration(0) // attempts in a row that others got ahead of, and how long the last one took
-	for t := s.prepare(ln); t != nil; t = s.prepare(ln) {
+	for ; t != nil; t = s.next(ln) {
 		if behind >= losses {
 			t.reserve = min(max(2*took, reserveMin), reserveMax).Microseconds()
 		}
-		within, cancel := context.WithTimeout(ctx, s.opts.StepTimeout)
+		within, cancel := context.WithTimeout(context.Background(), s.opts.StepTimeout)
 		answer, err := s.send(within, t)
 		cancel()
 		if err != nil {
@@ -104,11 +105,16 @@ type attempt struct {
 	reserve int64 // for how long the register is reserved if others are ahead, in microseconds
 }
 
-// prepare applies what waits for a register to a copy of it. It returns nil when there is nothing to send; all calls
-// are then finished, and the line is no longer busy.
-func (s *Store) prepare(ln *line) (t *attempt) {
+// next is prepare with the lock of the line.
+func (s *Store) next(ln *line) *attempt {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
+	return s.prepare(ln)
+}
+
+// prepare applies what waits for a register to a copy of it. It returns nil when there is nothing to send; all calls
+// are then finished, and the line is no longer busy. The caller holds the lock of the line.
+func (s *Store) prepare(ln *line) (t *attempt) {
 	if s.stopped.Load() {
 		finish(ln.waiting, errStopped)
 		ln.waiting = nil
@@ -123,24 +129,19 @@ func (s *Store) prepare(ln *line) (t *attempt) {
 	if wt := s.backlog.take(ln.key); wt != nil {
 		t.items, t.since = wt.all(), wt.since
 	}
-	changed, err := s.build(t, with)
-	if err == nil && changed {
+	if s.build(t, &with) {
 		t.sent = s.opts.Now()
 		ln.local = nil
 		ln.show()
 		return t
 	}
 	ln.attempt, ln.busy = nil, false
-	if err != nil {
-		finish(s.putBack(t), err)
-		return nil
-	}
 	finish(t.calls, nil) // nothing to write, nor to wait for
 	return nil
 }
 
 // build makes what the register is to become, and reports whether that changes anything.
-func (s *Store) build(t *attempt, with *wallet) (changed bool, err error) {
+func (s *Store) build(t *attempt, with *wallet) (changed bool) {
 	ln, group := t.line, &rules.Group{}
 	if !ln.copy.group.Expired(t.at) {
 		group = ln.copy.group.Clone()
@@ -156,15 +157,18 @@ func (s *Store) build(t *attempt, with *wallet) (changed bool, err error) {
 		c.attempts++
 	}
 	if !changed && len(t.uses) == 0 {
-		return false, nil
+		return false
 	}
 	if s.opts.Unsettled {
 		group.Discard()
 	}
 	group.Seen = ln.copy.seen(t.to.version, t.at.Unix())
 	t.to.group = group
-	t.value, err = t.to.encode()
-	return true, err
+	buffer, _ := s.buffers.Get().(*[]byte)
+	*buffer = t.to.encode((*buffer)[:0])
+	t.value = slices.Clone(*buffer) // Redis may be sent it when nobody waits for that any more
+	s.buffers.Put(buffer)
+	return true
 }
 
 // send sends an attempt. Sending it again is safe: it is carried out once.

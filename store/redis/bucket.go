@@ -3,6 +3,7 @@ package redis
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -96,6 +97,9 @@ func (us *uses) of(key store.Key, one, most int64) *use {
 
 // pay adds a token of each quota.
 func (us *uses) pay(quotas []store.Bucket) {
+	if len(*us) == 0 {
+		*us = slices.Grow(*us, len(quotas))
+	}
 	for i := range quotas {
 		if b := &quotas[i]; counted(b) {
 			one, capacity := rules.Cost(b.Limit)
@@ -125,42 +129,51 @@ type wallet struct {
 	namespace string
 	now, here time.Time // by the clocks of Redis and of this process
 	local     bool      // the decision is made without Redis
-	levels    map[store.Key]rules.Level
+	taken     []takenLevel
+	grants    []rules.Grant // of the last that ask was asked about
 }
 
-func (s *Store) wallet(namespace string) *wallet {
+// takenLevel is the level of a bucket after what is taken in the same attempt.
+type takenLevel struct {
+	key   store.Key
+	level rules.Level
+}
+
+func (s *Store) wallet(namespace string) wallet {
 	here := s.opts.Now()
-	return &wallet{store: s, namespace: namespace, now: s.clock.now(here), here: here}
+	return wallet{store: s, namespace: namespace, now: s.clock.now(here), here: here}
 }
 
 // level is that of a bucket after what is taken in the same attempt.
 func (w *wallet) level(key store.Key) rules.Level {
-	if v, taken := w.levels[key]; taken {
-		return v
+	for i := range w.taken {
+		if w.taken[i].key == key {
+			return w.taken[i].level
+		}
 	}
 	return w.store.buckets.level(w.namespace, key, w.here, w.local)
 }
 
-// ask says which quotas have a token.
+// ask says which quotas have a token, until it is asked again.
 func (w *wallet) ask(quotas []store.Bucket) []rules.Grant {
-	if len(quotas) == 0 {
-		return nil
-	}
-	grants := make([]rules.Grant, len(quotas))
+	w.grants = slices.Grow(w.grants[:0], len(quotas))
 	for i := range quotas {
-		_, grants[i] = w.level(quotas[i].Key).Take(quotas[i].Limit, w.now)
+		_, grant := w.level(quotas[i].Key).Take(quotas[i].Limit, w.now)
+		w.grants = append(w.grants, grant)
 	}
-	return grants
+	return w.grants
 }
 
 // pay takes a token of each quota.
 func (w *wallet) pay(quotas []store.Bucket) {
 	for i := range quotas {
-		if w.levels == nil {
-			w.levels = map[store.Key]rules.Level{}
-		}
 		b := &quotas[i]
-		w.levels[b.Key], _ = w.level(b.Key).Take(b.Limit, w.now)
+		level, _ := w.level(b.Key).Take(b.Limit, w.now)
+		at := slices.IndexFunc(w.taken, func(t takenLevel) bool { return t.key == b.Key })
+		if at < 0 {
+			at, w.taken = len(w.taken), append(w.taken, takenLevel{key: b.Key})
+		}
+		w.taken[at].level = level
 	}
 }
 

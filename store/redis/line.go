@@ -1,7 +1,7 @@
 package redis
 
 import (
-	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,8 +33,9 @@ type line struct {
 
 // lines are those of a replica. A line that somebody uses is pinned. Its lock is never taken before that of a line.
 type lines struct {
-	mu  sync.Mutex
-	all *store.Table[*line]
+	mu    sync.Mutex
+	all   *store.Table[*line]
+	empty rules.Group // of registers of which nothing is known
 }
 
 const (
@@ -51,7 +52,7 @@ func (ls *lines) enter(namespace string, key store.Key) *line {
 	defer ls.mu.Unlock()
 	place := ls.all.Get(key)
 	if place == nil {
-		ln := &line{key: key, namespace: namespace, copy: register{group: &rules.Group{}}}
+		ln := &line{key: key, namespace: namespace, copy: register{group: &ls.empty}}
 		place = ls.all.Add(key, namespace, ln)
 		ln.place = place
 	}
@@ -140,21 +141,48 @@ func (s *Store) locally(namespace string, key store.Key, now time.Time, fresh st
 	})
 }
 
-// begin lets a goroutine serve a line, unless one does or the store has stopped. The caller holds the lock of the line.
-func (s *Store) begin(ctx context.Context, ln *line) {
-	if ln.busy {
+// begin lets a goroutine serve a line, unless one does or the store has stopped. The first attempt is prepared here: a new
+// goroutine would have to grow its stack for that. The caller holds the lock of the line.
+func (s *Store) begin(ln *line) {
+	if ln.busy || !s.serves(ln) {
 		return
 	}
+	var t *attempt
+	defer func() {
+		if v := recover(); v != nil {
+			s.panicked(v)
+			s.crashed(ln, fmt.Errorf("%w: %v", errPanic, v))
+		}
+		if t == nil {
+			s.lines.unpin(ln)
+			s.serving.Done()
+			return
+		}
+		go s.serve(ln, t)
+	}()
+	t = s.prepare(ln)
+}
+
+// serves counts one more who serves a line, unless the store has stopped.
+func (s *Store) serves(ln *line) bool {
 	s.lines.mu.Lock()
 	defer s.lines.mu.Unlock()
 	if s.stopped.Load() {
 		finish(ln.waiting, errStopped)
 		ln.waiting = nil
-		return
+		return false
 	}
 	ln.busy = true
 	ln.users++
-	s.serving.Go(func() { s.serve(context.WithoutCancel(ctx), ln) })
+	s.serving.Add(1)
+	return true
+}
+
+// unpin ends a use of a line that its caller uses still.
+func (ls *lines) unpin(ln *line) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	ln.users--
 }
 
 // stop lets no line be served any more, and waits for those that are.

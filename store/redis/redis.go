@@ -88,6 +88,7 @@ type Store struct {
 	serving   sync.WaitGroup // of goroutines that serve a line
 	stopped   atomic.Bool    // no attempt is begun any more
 	once      sync.Once      // of a panic
+	buffers   sync.Pool      // of *[]byte, in which registers are encoded
 }
 
 var (
@@ -115,6 +116,7 @@ func New(client redisclient.Caller, o Options) *Store {
 	o.StepTimeout = max(o.StepTimeout, 200*time.Millisecond)
 	s := &Store{client: client, opts: o, steps: store.NewSteps()}
 	tag := store.KeyOf("hash tag", o.Prefix)
+	s.buffers.New = func() any { return new([]byte) }
 	s.prefix = o.Prefix + "{" + hex.EncodeToString(tag[:3]) + "}:"
 	s.index = s.prefix + "due"
 	s.lines = newLines(linesBytes)
@@ -123,12 +125,14 @@ func New(client redisclient.Caller, o Options) *Store {
 	return s
 }
 
-func (s *Store) groupKey(group store.Key) string {
-	return s.prefix + "g:" + base64.RawURLEncoding.EncodeToString(group[:])
-}
+func (s *Store) groupKey(group store.Key) string { return s.key("g:", &group) }
 
-func (s *Store) quotaKey(quota store.Key) string {
-	return s.prefix + "q:" + base64.RawURLEncoding.EncodeToString(quota[:])
+func (s *Store) quotaKey(quota store.Key) string { return s.key("q:", &quota) }
+
+func (s *Store) key(kind string, of *store.Key) string {
+	var text [128]byte // prefixes are short, and then the key is all that is allocated
+	b := append(append(text[:0], s.prefix...), kind...)
+	return string(base64.RawURLEncoding.AppendEncode(b, of[:]))
 }
 
 // now is the time at Redis.

@@ -124,7 +124,7 @@ func (g *Group) reported(now int64, w *store.Write, l *store.Limits, stored bool
 
 // nameKey is a short key of a name or reason, by all of it.
 func nameKey(name string) uint64 {
-	var text [eventNameBytes]byte // nearly all fit, which costs no allocation
+	var text [320]byte // nearly all fit, which costs no allocation; a larger one lets the stack of each goroutine grow
 	sum := sha256.Sum256(append(text[:0], name...))
 	return binary.BigEndian.Uint64(sum[:8])
 }
