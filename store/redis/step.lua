@@ -2,6 +2,18 @@
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
 
+-- get is the value of a register, '' for none. One that is no string, as another program wrote it, is '?', which nobody can read.
+local function get(key)
+  local value = redis.pcall('GET', key) or ''
+  if type(value) == 'string' then
+    return value
+  end
+  if string.find(value.err, 'WRONGTYPE', 1, true) then
+    return '?'
+  end
+  return redis.call('GET', key)
+end
+
 -- tokens checks the token buckets under KEYS from the k-th on. From ARGV[a] on there are four numbers for each: the time in which
 -- one token comes back, the most that may be used, the tokens to take, all or none, and the tokens to take in any case. It returns
 -- whether all can be taken, and appends to an answer what is used of each and when. See rules.Level. Times are in microseconds.
@@ -47,7 +59,7 @@ end
 if ARGV[1] == 'step' then
   local expected, writer, value, step, age = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6])
   local expiry, member, reserve = ARGV[7], ARGV[8], tonumber(ARGV[9])
-  local current = redis.call('GET', KEYS[2]) or ''
+  local current = get(KEYS[2])
   local version = string.sub(current, 1, 16)
   local answer = {now, 0, 0, ''}
   local ok, levels = tokens(3, 10, answer)
@@ -101,7 +113,7 @@ end
 if ARGV[1] == 'claim' then
   local answer = {now}
   for i = 2, #KEYS do
-    local value = redis.call('GET', KEYS[i]) or ''
+    local value = get(KEYS[i])
     local due = value == '' and 0 or tonumber(string.match(string.sub(value, 17, 33), '^(%d+)[-R]$'))
     if due == 0 then
       redis.call('ZREM', KEYS[1], ARGV[i])
@@ -117,7 +129,7 @@ end
 if ARGV[1] == 'peek' then
   local answer = {now}
   for i = 1, #KEYS do
-    answer[i + 1] = redis.call('GET', KEYS[i]) or ''
+    answer[i + 1] = get(KEYS[i])
   end
   return answer
 end
