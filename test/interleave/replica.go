@@ -10,6 +10,7 @@ import (
 	"github.com/eventquota/eventquota/store/fallback"
 	"github.com/eventquota/eventquota/store/memory"
 	"github.com/eventquota/eventquota/store/redis"
+	"github.com/eventquota/eventquota/store/redisclient"
 	"github.com/eventquota/eventquota/store/rules"
 )
 
@@ -58,7 +59,11 @@ func (w *world) newReplica(name string, runs bool) *replica {
 		r.decides = r.store
 		return r
 	}
-	s := redis.New(&caller{world: w, replica: r}, redis.Options{
+	breaker := redisclient.NewBreaker(&caller{world: w, replica: r}, redisclient.BreakerOptions{
+		Deadline: deadline + 700*time.Microsecond, // not with the deadline of a decision
+		OnChange: r.changed,
+	})
+	s := redis.New(breaker, redis.Options{
 		Prefix:      prefix,
 		StepTimeout: 237 * time.Millisecond, // which no ticker of the store is in step with
 		Now:         func() time.Time { return time.Now().Add(r.jumped) },
@@ -72,22 +77,14 @@ func (w *world) newReplica(name string, runs bool) *replica {
 		},
 	})
 	o := fallback.Defaults()
-	o.Deadline = deadline
-	o.OnChange = func(open bool, _ error) {
-		if open {
-			r.opened++
-			w.say("%s decides without Redis", name)
-		} else {
-			w.say("%s decides with Redis again", name)
-		}
-	}
+	o.Deadline, o.Available = deadline, breaker.Closed
 	o.Decided = func(context.Context, store.Failure) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.local++
 	}
 	f := fallback.New(s, s, o)
-	r.store, r.decides, r.available = s, f, f.Available
+	r.store, r.decides, r.available = s, f, breaker.Closed
 	if !runs {
 		close(r.ended)
 		return r
@@ -96,13 +93,23 @@ func (w *world) newReplica(name string, runs bool) *replica {
 	running.Go(func() { s.Run(labelled(ctx, "its reports")) })
 	running.Go(func() {
 		time.Sleep(3 * time.Millisecond) // they are not in step
-		f.Run(labelled(ctx, "a probe"))
+		breaker.Run(labelled(ctx, "a probe"), s.Reach)
 	})
 	go func() {
 		running.Wait()
 		close(r.ended)
 	}()
 	return r
+}
+
+// changed notes that the breaker has opened or closed.
+func (r *replica) changed(open bool, _ error) {
+	if open {
+		r.opened++
+		r.world.say("%s decides without Redis", r.name)
+		return
+	}
+	r.world.say("%s decides with Redis again", r.name)
 }
 
 func (r *replica) waits() int {
