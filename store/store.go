@@ -71,7 +71,7 @@ type Decision struct {
 	// known to be empty. Next is when it will have one; zero for never. Set for Drop and, without Next, for Deny.
 	Empty       *Bucket
 	Next        time.Time
-	Occurrences int64 // new ones that a refused write reports
+	Occurrences int64 // new ones that the write reports, where it was refused or is to be stored
 	Paid        bool  // an UPDATE that was admitted is asked about again: it takes no tokens
 	Unasked     bool  // the shared store was not asked
 	// Order is higher for each step of a store than for those before: the time now in microseconds of Unix

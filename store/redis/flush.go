@@ -103,7 +103,7 @@ func (s *Store) spill(register store.Key, wt *waiting) {
 		d := it.drops
 		if it.op != nil {
 			d = rules.Drops{}
-			if o := it.op; o.Decision.Occurrences > 0 && (o.Decision.Verdict == store.Merge || o.Decision.Empty.Key == o.Limits.Spam.Key) {
+			if o := it.op; o.Refused() {
 				d = rules.Dropped(now, o.Write, o.Limits, &store.Bucket{About: o.Write.About}, o.Decision.Occurrences)
 			}
 		}

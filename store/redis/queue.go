@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -18,6 +19,8 @@ const (
 	indexPage, indexPages = 1024, 16
 	// readAtOnce is how many registers one script reads.
 	readAtOnce = 64
+	// longAgo is before anything is due.
+	longAgo = -math.MaxInt64
 	// completeTimeout bounds a Complete: unlike a decision it may wait.
 	completeTimeout = 2 * time.Second
 )
@@ -35,6 +38,9 @@ func (s *Store) Claim(
 		some, readErr := s.claim(ctx, picked, ahead)
 		writes, err = append(writes, some...), errors.Join(err, readErr)
 	}
+	if err == nil {
+		err = s.correct(ctx)
+	}
 	if err != nil {
 		err = fmt.Errorf("read what is due: %w", err)
 	}
@@ -45,33 +51,48 @@ func (s *Store) Claim(
 func (s *Store) due(ctx context.Context, ahead time.Duration) (due []rules.DueGroup, err error) {
 	for range indexPages {
 		from := s.looked.Load()
-		answer, err := s.run(ctx, []string{s.index}, "due", rules.By(time.UnixMicro(0), ahead).UnixMicro(), from, indexPage)
+		page, err := s.page(ctx, longAgo, ahead, from, indexPage)
 		if err != nil {
 			return due, err
 		}
-		var now int64
-		var members []any
-		if err := scan(answer, &now, &members); err != nil {
-			return due, err
-		}
-		s.looked.Store(from + indexPage)
-		if len(members) < 2*indexPage {
+		due = append(due, page.due...)
+		if !page.full {
 			s.looked.Store(0)
-		}
-		for ; len(members) >= 2; members = members[2:] {
-			var name, score string
-			if err := scan(members, &name, &score); err != nil {
-				return due, err
-			}
-			if at, err := strconv.ParseFloat(score, 64); err == nil && len(name) >= len(store.Key{}) {
-				due = append(due, rules.DueGroup{Group: store.Key([]byte(name[:16])), Namespace: name[16:], Due: int64(at)})
-			}
-		}
-		if s.looked.Load() == 0 {
 			return due, nil
 		}
+		s.looked.Store(from + indexPage)
 	}
 	return due, nil
+}
+
+// page is a part of the index, and whether there may be more of it.
+type page struct {
+	due  []rules.DueGroup
+	full bool
+}
+
+// page reads n entries of the index, of what is due from after to by, both from now.
+func (s *Store) page(ctx context.Context, after, by time.Duration, from, n int64) (p page, err error) {
+	answer, err := s.run(ctx, []string{s.index}, "due", after.Microseconds(), rules.By(time.UnixMicro(0), by).UnixMicro(), from, n)
+	if err != nil {
+		return p, err
+	}
+	var now int64
+	var entries []any
+	if err := scan(answer, &now, &entries); err != nil {
+		return p, err
+	}
+	p.full = int64(len(entries)) >= 2*n
+	for ; len(entries) >= 2; entries = entries[2:] {
+		var name, score string
+		if err := scan(entries, &name, &score); err != nil {
+			return p, err
+		}
+		if at, err := strconv.ParseFloat(score, 64); err == nil && len(name) >= len(store.Key{}) {
+			p.due = append(p.due, rules.DueGroup{Group: store.Key([]byte(name[:16])), Namespace: name[16:], Due: int64(at)})
+		}
+	}
+	return p, nil
 }
 
 // claim reads what is due of registers. The script has the index follow them.
@@ -160,19 +181,11 @@ func (s *Store) Peek(ctx context.Context, groups, levels []store.Key) (rules.Sta
 	}
 	var values []string
 	for some := range slices.Chunk(keys, readAtOnce) {
-		answer, err := s.run(ctx, some, "peek")
-		if err == nil && len(answer) != 1+len(some) {
-			err = errAnswer
-		}
+		at, texts, err := s.peek(ctx, some)
 		if err != nil {
 			return state, fmt.Errorf("look into redis: %w", err)
 		}
-		now, _ := answer[0].(int64)
-		state.At = time.UnixMicro(now).UTC()
-		for _, value := range answer[1:] {
-			text, _ := value.(string)
-			values = append(values, text)
-		}
+		state.At, values = at, append(values, texts...)
 	}
 	for i, group := range groups {
 		if values[i] == "" {
@@ -190,4 +203,21 @@ func (s *Store) Peek(ctx context.Context, groups, levels []store.Key) (rules.Sta
 		}
 	}
 	return state, nil
+}
+
+// peek reads the values of keys, and when that was by the clock of Redis.
+func (s *Store) peek(ctx context.Context, keys []string) (at time.Time, values []string, err error) {
+	answer, err := s.run(ctx, keys, "peek")
+	if err != nil {
+		return at, nil, err
+	}
+	if len(answer) != 1+len(keys) {
+		return at, nil, errAnswer
+	}
+	now, _ := answer[0].(int64)
+	for _, value := range answer[1:] {
+		text, _ := value.(string)
+		values = append(values, text)
+	}
+	return time.UnixMicro(now).UTC(), values, nil
 }

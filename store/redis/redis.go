@@ -77,15 +77,17 @@ type Store struct {
 	prefix string // of all keys, with their hash tag
 	index  string
 
-	clock   clock
-	looked  atomic.Int64 // where in the index the next claim begins
-	turns   rules.Turns
-	lines   *lines
-	buckets *buckets
-	backlog *backlog
-	serving sync.WaitGroup // of goroutines that serve a line
-	stopped atomic.Bool    // no attempt is begun any more
-	once    sync.Once      // of a panic
+	clock  clock
+	looked atomic.Int64 // where in the index the next claim begins
+	// corrected is where in the part of the index that is due later the next correction begins.
+	corrected atomic.Int64
+	turns     rules.Turns
+	lines     *lines
+	buckets   *buckets
+	backlog   *backlog
+	serving   sync.WaitGroup // of goroutines that serve a line
+	stopped   atomic.Bool    // no attempt is begun any more
+	once      sync.Once      // of a panic
 }
 
 var (

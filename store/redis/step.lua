@@ -90,10 +90,11 @@ if ARGV[1] == 'take' then
   return answer
 end
 
--- due KEYS index ARGV ahead from n: {now, {member, time, ...}}, a page of the registers that are due by now plus ahead.
+-- due KEYS index ARGV after by from n: {now, {member, time, ...}}, a page of the registers that are due from after to by, both
+-- added to now.
 if ARGV[1] == 'due' then
-  local by = string.format('%.0f', now + ARGV[2])
-  return {now, redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', by, 'WITHSCORES', 'LIMIT', ARGV[3], ARGV[4])}
+  local after, by = string.format('%.0f', now + ARGV[2]), string.format('%.0f', now + ARGV[3])
+  return {now, redis.call('ZRANGEBYSCORE', KEYS[1], after, by, 'WITHSCORES', 'LIMIT', ARGV[4], ARGV[5])}
 end
 
 -- claim KEYS index register... ARGV member...: {now, value, ...}. The index follows what each register says.

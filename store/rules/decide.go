@@ -77,11 +77,11 @@ func (g *Group) create(now time.Time, fresh store.Key, w *store.Write, l *store.
 		return store.Decision{Verdict: store.Admit}, paid
 	}
 	g.observe(at, w, l)
-	g.expect(at, key, aggregate, w, l)
+	d := store.Decision{Verdict: store.Admit, Occurrences: g.expect(at, key, aggregate, w, l, nil)}
 	if aggregate {
-		return store.Decision{Verdict: store.Aggregate}, true
+		d.Verdict = store.Aggregate
 	}
-	return store.Decision{Verdict: store.Admit}, true
+	return d, true
 }
 
 // takes is the stored Event that takes the occurrences of w, or nil when w is to be stored itself.
@@ -109,7 +109,7 @@ func (g *Group) merge(now time.Time, fresh store.Key, w *store.Write, l *store.L
 	}
 	at := now.UnixMicro()
 	g.observe(at, w, l)
-	n := g.refuse(at, at, w, l)
+	n := g.refuse(at, at, w, l, nil)
 	return g.into(now, w, l, r, n)
 }
 
@@ -132,17 +132,17 @@ func (g *Group) drop(now time.Time, fresh store.Key, w *store.Write, l *store.Li
 	d := store.Decision{Verdict: store.Drop, Empty: empty, Next: next}
 	if empty == &l.Spam {
 		g.observe(at, w, l)
-		d.Occurrences = g.refuse(at, at, w, l)
+		d.Occurrences = g.refuse(at, at, w, l, nil)
 		drops := Dropped(now, *w, l, empty, d.Occurrences)
 		g.addDrops(now, fresh, &drops)
 		return d, true
 	}
 	if w.Update == nil && (w.Count == 1 || g.Since == 0) && g.name(at, nameKey(w.Name), l) == nil && g.byName(w.Name) == nil {
-		before, _ := g.reported(at, w, l, false)
+		before, _ := g.reported(at, w, l, false, nil)
 		d.Occurrences = w.Count - before
 		return d, false
 	}
-	d.Occurrences = g.refuse(at, at, w, l)
+	d.Occurrences = g.refuse(at, at, w, l, nil)
 	return d, true
 }
 
@@ -191,13 +191,14 @@ func (g *Group) observe(now int64, w *store.Write, l *store.Limits) {
 }
 
 // expect notes that w is about to be stored, as far as admission can know. What is pending for an
-// Event that was not found is carried over to it.
-func (g *Group) expect(now int64, key store.Key, aggregate bool, w *store.Write, l *store.Limits) {
+// Event that was not found is carried over to it. It returns how many occurrences w reports that were not reported before;
+// o is where it was decided if not here.
+func (g *Group) expect(now int64, key store.Key, aggregate bool, w *store.Write, l *store.Limits, o *Op) int64 {
 	if n := g.name(now, nameKey(w.Name), l); n != nil && n.Taken {
-		return // the API server has another Event of that name
+		return 0 // the API server has another Event of that name
 	}
 	if !recordable(w.Name) {
-		return
+		return 0
 	}
 	r := g.byName(w.Name)
 	if r == nil {
@@ -206,7 +207,7 @@ func (g *Group) expect(now int64, key store.Key, aggregate bool, w *store.Write,
 	if r == nil {
 		r = g.add(key)
 	}
-	before, guessed := g.reported(now, w, l, true)
+	before, guessed := g.reported(now, w, l, true, o)
 	if r.Name == w.Name && !r.Partial {
 		before = r.Own
 	} else {
@@ -233,6 +234,7 @@ func (g *Group) expect(now int64, key store.Key, aggregate bool, w *store.Write,
 		g.meet(w)
 		r.change(now)
 	}
+	return max(0, w.Count-before)
 }
 
 // heir is the record that an Event of a key takes over: of one that was not found. A stored Event
@@ -277,10 +279,11 @@ func (r *Record) hear(text string, n int64, keep int) {
 // Bounds of texts that become state, in bytes: /mutate sees what the API server has not checked yet, and core/v1 bounds
 // neither reasons nor messages, nor the names of Events. What is only shown is cut to them; what is compared is not.
 const (
-	nameBytes    = 253 // of objects and sources
-	ruleBytes    = 512 // of buckets and rules: more than a kind, a namespace and a name have
-	reasonBytes  = 128
-	messageBytes = 1024
+	nameBytes           = 253 // of objects and sources
+	ruleBytes           = 512 // of buckets and rules: more than a kind, a namespace and a name have
+	reasonBytes         = 128
+	comparedReasonBytes = 256
+	messageBytes        = 1024
 	// eventNameBytes is the longest name of an Event that is kept. Old recorders make names of up to 270 bytes, and the
 	// policy of sizes that is installed with eventquota takes 1,024.
 	eventNameBytes = 1024
@@ -301,8 +304,8 @@ func recordable(name string) bool { return !strings.HasPrefix(name, "/") }
 // ahead is how far in the future an occurrence may be; one beyond that counts as now.
 const ahead = 10 * time.Minute
 
-// clipped is w as it may become state: every text within its bound, every time one that a clock may show. The reason is
-// whole, as reserves compare it; shownReason is what is kept of it.
+// clipped is w as it may become state: every text within its bound, every time one that a clock may show. Of a reason,
+// which reserves compare, shownReason is what is kept.
 func clipped(now time.Time, w store.Write) store.Write {
 	w = clippedTexts(w)
 	w.At, w.First = plausible(now, w.At), plausible(now, w.First)
@@ -316,10 +319,18 @@ func clipped(now time.Time, w store.Write) store.Write {
 // clippedTexts is w with every text within its bound.
 func clippedTexts(w store.Write) store.Write {
 	w.Namespace, w.Name = store.Clip(w.Namespace, nameBytes), nameOf(w.Name)
-	w.Text = store.Clip(w.Text, messageBytes)
+	w.Reason, w.Text = reasonOf(w.Reason), store.Clip(w.Text, messageBytes)
 	w.About = clippedObject(w.About)
 	w.Source.Component, w.Source.Host = store.Clip(w.Source.Component, nameBytes), store.Clip(w.Source.Host, nameBytes)
 	return w
+}
+
+// reasonOf is a reason as state has it: whole, or its beginning and a hash of all of it.
+func reasonOf(reason string) string {
+	if len(reason) <= comparedReasonBytes {
+		return reason
+	}
+	return store.Clip(reason, reasonBytes) + "/" + store.KeyOf(reason).String()
 }
 
 func shownReason(reason string) string { return store.Clip(reason, reasonBytes) }

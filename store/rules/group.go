@@ -178,7 +178,10 @@ func (g *Group) add(key store.Key) *Record {
 // while nothing is known of its object, what it skips is lost. Where the first occurrence was longer ago than names are
 // kept, all but the newest were reported, if refused writes count on under that name; an Event that is stored goes on as
 // its recorder counts.
-func (g *Group) reported(now int64, w *store.Write, l *store.Limits, stored bool) (n, guessed int64) {
+//
+// Where o was decided elsewhere, its decision is the guess, whatever the register has become by now: so the order in which
+// decisions are reported changes no count.
+func (g *Group) reported(now int64, w *store.Write, l *store.Limits, stored bool, o *Op) (n, guessed int64) {
 	if r := g.byName(w.Name); r != nil && !(r.Partial && r.Own == 0) { // else its own count is not known
 		return min(r.Own, w.Count), r.Guessed
 	}
@@ -191,6 +194,9 @@ func (g *Group) reported(now int64, w *store.Write, l *store.Limits, stored bool
 		return 0, 0
 	case recent && len(l.Quotas) == 0:
 		return 0, 0
+	case recent && o != nil:
+		n = max(0, w.Count-o.Decision.Occurrences)
+		return n, n
 	case recent && g.Since != 0 && w.First.UnixMicro() >= g.Since: // both by the writer's clock
 		return 1, 1
 	case recent:

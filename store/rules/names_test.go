@@ -142,15 +142,21 @@ func TestWhatIsRefusedWithoutTheRegisterIsCountedByWholeNames(t *testing.T) {
 
 // TestReasonsThatDifferAtTheirEndHaveReservesOfTheirOwn has reasons whose first bytes are alike.
 func TestReasonsThatDifferAtTheirEndHaveReservesOfTheirOwn(t *testing.T) {
-	for _, bytes := range []int{128, 129, 253, 254, 1025} {
+	for _, bytes := range []int{128, 129, 253, 254, 256, 257, 1025} {
 		var g rules.Group
 		l := someLimits()
 		l.Spam.Burst, l.ReservePerReason, l.Merge = 0, 1, false
 		for i := range 10 {
 			w := someWrite(fmt.Sprint(i), epoch())
 			w.Reason = longName(bytes, i)
-			if d, _ := g.Decide(epoch(), store.KeyOf(fmt.Sprint(i)), w, &l, nil); d.Verdict != store.Admit {
+			if i%2 == 1 {
+				o := rules.Op{Write: w, Limits: &l, At: epoch()}
+				g.Report(epoch(), store.KeyOf(fmt.Sprint(i)), o.Compact())
+			} else if d, _ := g.Decide(epoch(), store.KeyOf(fmt.Sprint(i)), w, &l, nil); d.Verdict != store.Admit {
 				t.Errorf("reason %d of %d bytes: %v, want it admitted by its reserve", i, bytes, d.Verdict)
+			}
+			if d, _ := g.Decide(epoch(), store.KeyOf(fmt.Sprint(i)), w, &l, nil); d.Verdict != store.Drop {
+				t.Errorf("reason %d of %d bytes again: %v, want its reserve to be used", i, bytes, d.Verdict)
 			}
 		}
 	}

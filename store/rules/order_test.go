@@ -20,13 +20,15 @@ func counted(count int64) store.Write {
 func inOrder(t *testing.T, a, b rules.Op, check func(t *testing.T, g *rules.Group)) {
 	t.Helper()
 	for i, order := range [][]rules.Op{{a, b}, {b, a}} {
-		t.Run(fmt.Sprint("order ", i), func(t *testing.T) {
-			g := rules.Group{Since: epoch().UnixMicro()} // else all but the newest count as refused by a quota
-			for j := range order {
-				g.Report(epoch(), store.KeyOf(fmt.Sprint(j)), &order[j])
-			}
-			check(t, &g)
-		})
+		for says, since := range map[string]int64{"known": epoch().UnixMicro(), "new": 0} {
+			t.Run(fmt.Sprint(says, " register, order ", i), func(t *testing.T) {
+				g := rules.Group{Since: since}
+				for j := range order {
+					g.Report(epoch(), store.KeyOf(fmt.Sprint(j)), &order[j])
+				}
+				check(t, &g)
+			})
+		}
 	}
 }
 
@@ -38,7 +40,7 @@ func TestWhatWasTakenForReportedElsewhereCountsOnce(t *testing.T) {
 		d := store.Decision{Verdict: store.Drop, Empty: &l.Spam, Occurrences: occurrences}
 		return rules.Op{Write: counted(count), Limits: &l, Decision: d, At: epoch()}
 	}
-	stored := rules.Op{Write: counted(4), Limits: &l, At: epoch()}
+	stored := rules.Op{Write: counted(4), Limits: &l, At: epoch(), Decision: store.Decision{Occurrences: 3}}
 	joined := drop(1, 1)
 	joined.Write.Name = "other"
 	first := drop(1, 1)
@@ -50,6 +52,7 @@ func TestWhatWasTakenForReportedElsewhereCountsOnce(t *testing.T) {
 	}{
 		"dropped both":         {drop(1, 1), drop(4, 3), "0 of Events, 4 of notices"},
 		"dropped with another": {joined, drop(4, 3), "0 of Events, 5 of notices"},
+		"dropped thrice":       {drop(3, 3), drop(4, 1), "0 of Events, 4 of notices"},
 		"stored in the end":    {drop(1, 1), stored, "3 of Events, 1 of notices"},
 	} {
 		t.Run(says, func(t *testing.T) {
@@ -62,7 +65,7 @@ func TestWhatWasTakenForReportedElsewhereCountsOnce(t *testing.T) {
 		})
 	}
 	t.Run("once only", func(t *testing.T) {
-		g := rules.Group{Since: epoch().UnixMicro()} // else all but the newest count as refused by a quota
+		var g rules.Group
 		for i, o := range []rules.Op{drop(4, 3), drop(1, 1), drop(1, 1)} {
 			g.Report(epoch(), store.KeyOf(fmt.Sprint(i)), &o)
 		}
@@ -77,7 +80,7 @@ func TestWhatWasTakenForReportedElsewhereCountsOnce(t *testing.T) {
 func TestACreateThatIsReportedAfterItsUpdate(t *testing.T) {
 	l := someLimits()
 	l.Quotas = []store.Bucket{{Key: store.KeyOf("quota")}}
-	create := rules.Op{Write: counted(4), Limits: &l, At: epoch()}
+	create := rules.Op{Write: counted(4), Limits: &l, At: epoch(), Decision: store.Decision{Occurrences: 3}}
 	update := rules.Op{Write: counted(5), Limits: &l, At: epoch().Add(time.Second)}
 	update.Write.Update = &store.Update{Recorder: true, UID: "uid", Stored: store.Stored{Count: 4}, Same: store.KeyOf("same")}
 	drop := rules.Op{
@@ -110,7 +113,7 @@ func TestACreateThatIsReportedAfterItsUpdate(t *testing.T) {
 func TestAMergeThatIsReportedBeforeTheCreate(t *testing.T) {
 	l := someLimits()
 	l.Quotas = []store.Bucket{{Key: store.KeyOf("quota")}} // which may have refused the first
-	create := rules.Op{Write: counted(4), Limits: &l, At: epoch()}
+	create := rules.Op{Write: counted(4), Limits: &l, At: epoch(), Decision: store.Decision{Occurrences: 3}}
 	merge := rules.Op{
 		Write: someWrite("m", epoch()), Limits: &l, At: epoch(), Decision: store.Decision{Verdict: store.Merge, Into: "n", Occurrences: 1},
 	}
@@ -128,7 +131,7 @@ func TestWhatAnEventSaysComesOnce(t *testing.T) {
 	l, d := someLimits(), store.Decision{Verdict: store.Merge, Into: "lost", Occurrences: 1}
 	for says, said := range map[string]store.Stored{"not noted": {Count: 5}, "noted": {Count: 5, Merged: 2}} {
 		t.Run(says, func(t *testing.T) {
-			g := rules.Group{Since: epoch().UnixMicro()} // else all but the newest count as refused by a quota
+			var g rules.Group
 			for i := range 2 {
 				g.Report(epoch(), store.Key{}, &rules.Op{Write: someWrite(fmt.Sprint(i), epoch()), Limits: &l, Decision: d, At: epoch()})
 			}
@@ -162,7 +165,7 @@ func TestWhatAnEventSaysComesOnce(t *testing.T) {
 func TestANoticeThatWasReadGoesOnFromThere(t *testing.T) {
 	l := someLimits()
 	drop := rules.Op{Write: counted(1), Limits: &l, At: epoch(), Decision: store.Decision{Verdict: store.Drop, Empty: &l.Spam, Occurrences: 1}}
-	g := rules.Group{Since: epoch().UnixMicro()} // else all but the newest count as refused by a quota
+	var g rules.Group
 	g.Report(epoch(), store.KeyOf("a"), &drop)
 	p := g.Claim(store.Key{}, epoch().Add(time.Hour))[0]
 	g.Complete(epoch(), store.Key{}, &p, store.Outcome{UID: "uid", ResourceVersion: "1", Stored: store.Stored{Count: 8}})

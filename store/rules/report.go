@@ -52,6 +52,12 @@ func (o *Op) Compact() *Op {
 	return &c
 }
 
+// Refused reports whether the register of o is to report its occurrences, as it was merged or refused by the spam filter.
+func (o *Op) Refused() bool {
+	d := &o.Decision
+	return d.Verdict == store.Merge || d.Verdict == store.Drop && d.Empty.Key == o.Limits.Spam.Key
+}
+
 // Size estimates the memory of o after Compact, in bytes.
 func (o *Op) Size() int64 {
 	w := &o.Write
@@ -121,7 +127,7 @@ func (g *Group) reportAdmitted(now time.Time, w *store.Write, l *store.Limits, o
 		r.saw(at, w, l)
 		return
 	}
-	g.expect(o.At.UnixMicro(), key, aggregate, w, l)
+	g.expect(o.At.UnixMicro(), key, aggregate, w, l, o)
 }
 
 // force takes the token that was given elsewhere, if not out of a reserve.
@@ -174,7 +180,7 @@ func (g *Group) reportDropped(now time.Time, fresh store.Key, w *store.Write, l 
 		g.remember(o.At.UnixMicro(), nameKey(w.Name), w.Update.Stored.Count)
 	}
 	if o.Decision.Empty.Key != l.Spam.Key {
-		g.refuse(at, o.At.UnixMicro(), w, l)
+		g.refuse(at, o.At.UnixMicro(), w, l, o)
 		return
 	}
 	g.observe(at, w, l)
@@ -183,9 +189,9 @@ func (g *Group) reportDropped(now time.Time, fresh store.Key, w *store.Write, l 
 }
 
 // refuse notes that a write was refused, and returns how many occurrences it reports that were not
-// reported before it was decided.
-func (g *Group) refuse(now, decided int64, w *store.Write, l *store.Limits) int64 {
-	before, guessed := g.reported(decided, w, l, false)
+// reported before it was decided; o is where that was if not here.
+func (g *Group) refuse(now, decided int64, w *store.Write, l *store.Limits, o *Op) int64 {
+	before, guessed := g.reported(decided, w, l, false, o)
 	n := w.Count - before
 	if r := g.byName(w.Name); r != nil { // an Event of that name was stored, or was to be
 		r.Own, r.Guessed = max(r.Own, before)+n, guessed
@@ -200,16 +206,16 @@ func (g *Group) refuse(now, decided int64, w *store.Write, l *store.Limits) int6
 	return n
 }
 
-// disprove takes back the guess that a quota has reported the first occurrence under a name, which a replica has refused
-// itself, and returns how many occurrences that are.
-func (g *Group) disprove(key uint64, stored *Record) (n int64) {
+// disprove takes back the guess that a quota has reported occurrences under a name, as far as a replica has refused
+// them itself, and returns how many occurrences that are.
+func (g *Group) disprove(key uint64, stored *Record, refused int64) (n int64) {
 	if stored != nil {
-		n = min(stored.Guessed, 1)
+		n = min(stored.Guessed, refused)
 		stored.Guessed -= n
 		return n
 	}
 	if i := slices.IndexFunc(g.Names, func(n Name) bool { return n.Key == key }); i >= 0 {
-		n = min(g.Names[i].Guessed, 1)
+		n = min(g.Names[i].Guessed, refused)
 		g.Names[i].Guessed -= n
 	}
 	return n
@@ -217,11 +223,8 @@ func (g *Group) disprove(key uint64, stored *Record) (n int64) {
 
 // refuseAll is refuse for all writes of o. It is no more than was decided: what was reported before may be forgotten.
 func (g *Group) refuseAll(now int64, w *store.Write, l *store.Limits, o *Op) int64 {
-	n := int64(0)
-	if w.Count == 1 {
-		n = g.disprove(nameKey(w.Name), g.byName(w.Name))
-	}
-	return min(n+g.refuse(now, o.At.UnixMicro(), w, l)+g.refuseMore(now, o), o.Decision.Occurrences)
+	n := g.disprove(nameKey(w.Name), g.byName(w.Name), min(w.Count, o.Decision.Occurrences))
+	return min(n+g.refuse(now, o.At.UnixMicro(), w, l, o)+g.refuseMore(now, o), o.Decision.Occurrences)
 }
 
 // refuseMore is refuse for the other writes of o, each of count 1.
@@ -238,12 +241,12 @@ func (g *Group) refuseMore(now int64, o *Op) int64 {
 	}
 	for _, key := range o.Names {
 		if r := stored[key]; r != nil { // by another replica, which did not know of the refusal
-			n -= min(r.Own, 1) - g.disprove(key, r)
+			n -= min(r.Own, 1) - g.disprove(key, r, 1)
 			r.Own = max(r.Own, 1)
 			continue
 		}
 		if kept := g.name(o.At.UnixMicro(), key, o.Limits); kept != nil {
-			n -= min(kept.Count, 1) - g.disprove(key, nil)
+			n -= min(kept.Count, 1) - g.disprove(key, nil, 1)
 		} else {
 			g.forget(key)
 		}

@@ -232,7 +232,7 @@ func inWords(d store.Decision) string {
 	if !d.Next.IsZero() {
 		words = append(words, "until "+d.Next.Sub(epoch()).String())
 	}
-	if refused := d.Verdict == store.Merge || d.Verdict == store.Drop; refused && d.Occurrences != 1 || !refused && d.Occurrences != 0 {
+	if refused := d.Verdict == store.Merge || d.Verdict == store.Drop; refused && d.Occurrences != 1 {
 		words = append(words, fmt.Sprintf("(%+d)", d.Occurrences))
 	}
 	return strings.Join(words, " ")
