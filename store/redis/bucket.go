@@ -25,8 +25,9 @@ type buckets struct {
 }
 
 type bucket struct {
-	level rules.Level
-	asked time.Time // when Redis last answered
+	level rules.Level // as Redis last said
+	local rules.Level // after what was taken here without Redis since
+	asked time.Time   // when Redis last answered
 }
 
 // level is what is known of a bucket; one that is not known is full. What Redis said too long ago counts only without it.
@@ -34,7 +35,10 @@ func (bs *buckets) level(namespace string, key store.Key, here time.Time, local 
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	b := bs.of(namespace, key).Value
-	if !local && here.Sub(b.asked) >= knownFor {
+	switch {
+	case local:
+		return b.local
+	case here.Sub(b.asked) >= knownFor:
 		return rules.Level{}
 	}
 	return b.level
@@ -55,7 +59,7 @@ func (bs *buckets) of(namespace string, key store.Key) *store.Entry[bucket] {
 func (bs *buckets) set(namespace string, key store.Key, v rules.Level, here time.Time) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
-	bs.of(namespace, key).Value = bucket{v, here}
+	bs.of(namespace, key).Value = bucket{v, v, here}
 }
 
 // force takes a token here, of a decision that is made without Redis.
@@ -63,7 +67,7 @@ func (bs *buckets) force(namespace string, b *store.Bucket, now time.Time) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	e := bs.of(namespace, b.Key)
-	e.Value.level = e.Value.level.Force(b.Limit, now)
+	e.Value.local = e.Value.local.Force(b.Limit, now)
 }
 
 // counted reports whether Redis counts the tokens of a bucket: not where there are none, or where they never run out.
@@ -153,14 +157,32 @@ func (w *wallet) ask(quotas []store.Bucket) []rules.Grant {
 	return grants
 }
 
+// set notes the level of a bucket after what is taken in the same attempt.
+func (w *wallet) set(key store.Key, v rules.Level) {
+	if w.levels == nil {
+		w.levels = map[store.Key]rules.Level{}
+	}
+	w.levels[key] = v
+}
+
+// force takes tokens that were given already, as the script does: otherwise it would refuse those of the same attempt for ever.
+func (w *wallet) force(given uses) {
+	for _, u := range given {
+		limit := store.Limit{Burst: int(u.most / u.one), Every: time.Duration(u.one) * time.Microsecond}
+		v := w.level(u.key)
+		for range min(u.need+u.force, int64(limit.Burst)) {
+			v = v.Force(limit, w.now)
+		}
+		w.set(u.key, v)
+	}
+}
+
 // pay takes a token of each quota.
 func (w *wallet) pay(quotas []store.Bucket) {
 	for i := range quotas {
-		if w.levels == nil {
-			w.levels = map[store.Key]rules.Level{}
-		}
 		b := &quotas[i]
-		w.levels[b.Key], _ = w.level(b.Key).Take(b.Limit, w.now)
+		v, _ := w.level(b.Key).Take(b.Limit, w.now)
+		w.set(b.Key, v)
 	}
 }
 

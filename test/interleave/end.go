@@ -14,9 +14,17 @@ func (w *world) now() time.Time { return time.Now() }
 // drive lets all go on, each op in its turn, until something holds. It reports whether that comes about within a time.
 func (w *world) drive(within time.Duration, until func() bool) bool {
 	by := w.now().Add(within)
-	for {
+	for busy, at := 0, w.now(); ; busy++ {
 		synctest.Wait()
 		live := w.ops.live()
+		if !w.now().Equal(at) {
+			busy, at = 0, w.now()
+		}
+		if busy > endless {
+			w.violated(stuck, "%d rounds without an end and without time that passes: %s", busy, live[0].id)
+			w.giveUp()
+			return false
+		}
 		if len(live) == 0 {
 			if until() {
 				return true
@@ -29,6 +37,19 @@ func (w *world) drive(within time.Duration, until func() bool) bool {
 		for _, o := range live {
 			w.ops.forward(o)
 		}
+	}
+}
+
+// endless is how many rounds nobody needs who comes to an end.
+const endless = 2000
+
+// giveUp lets nobody reach Redis any more.
+func (w *world) giveUp() {
+	for _, r := range w.replicas {
+		r.reach = refuses
+	}
+	for _, o := range w.ops.live() {
+		w.ops.answer(o, errCut)
 	}
 }
 
