@@ -53,14 +53,15 @@ func (w *world) checkCounts() {
 	if w.unreported > 0 {
 		says += fmt.Sprintf(", %d not reported", w.unreported)
 	}
-	if w.lostEvents+w.givenUp > 0 {
-		says += fmt.Sprintf("; at most %d may be missing", w.lostEvents+w.givenUp)
+	missing := w.lostEvents + w.givenUp + w.skipped
+	if missing > 0 {
+		says += fmt.Sprintf("; at most %d may be missing", missing)
 	}
 	w.say("%s", says)
 	switch {
 	case told > asked:
 		w.violated(twice, "%d too many", told-asked)
-	case told < reached-w.lostEvents-w.givenUp && !w.mix.countsMayBeLost():
+	case told < reached-missing && !w.mix.countsMayBeLost():
 		w.violated(lost, "%d are missing", reached-told)
 	}
 }

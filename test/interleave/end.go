@@ -35,6 +35,7 @@ func (w *world) drive(within time.Duration, until func() bool) bool {
 			w.pass(50 * time.Millisecond)
 		}
 		for _, o := range live {
+			w.forwarded(o)
 			w.ops.forward(o)
 		}
 	}

@@ -20,20 +20,21 @@ const prefix = "eventquota:"
 // world is a simulated cluster: recorders, an API server, replicas of the webhook, Redis, and settlers, each the real code as
 // far as there is such. One goroutine drives all others.
 type world struct {
-	mix      *Mix
-	rng      *rand.Rand // of what belongs to the world and not to the schedule
-	began    time.Time
-	ops      *ops
-	redis    *luaredis.Server
-	jumped   time.Duration // the clock of Redis
-	copied   *luaredis.Copy
-	api      *api
-	policies *policy.Current
-	limits   store.Limits
-	replicas []*replica
-	speakers []*speaker
-	leaders  []*leader
-	terms    int
+	mix       *Mix
+	rng       *rand.Rand // of what belongs to the world and not to the schedule
+	began     time.Time
+	ops       *ops
+	redis     *luaredis.Server
+	jumped    time.Duration // the clock of Redis
+	copied    *luaredis.Copy
+	api       *api
+	policies  *policy.Current
+	limits    store.Limits
+	forwarded func(*op) // is told of what goes on at the end
+	replicas  []*replica
+	speakers  []*speaker
+	leaders   []*leader
+	terms     int
 
 	mu         sync.Mutex
 	names      map[store.Key]string // of what has a key
@@ -45,8 +46,11 @@ type world struct {
 	buckets    map[store.Key]store.Bucket // the quotas
 	paid       map[store.Key]int64        // tokens of quotas that were taken
 	calls      map[*decision]struct{}     // decisions under way
+	creates    uint64
 	unreported int64
 	givenUp    int64
+	skips      bool  // recorders skip counts
+	skipped    int64 // counts that may have been refused by a quota, for all that is known
 	lostEvents int64 // counts of Events that were admitted and then refused by others, or deleted
 	lost       bool  // something happened that may lose counts
 	taken      bool  // something happened that may take tokens for nothing
@@ -65,7 +69,7 @@ func newWorld(mix *Mix, seed uint64, engine *luaredis.Engine) *world {
 	w.redis.Cluster = true
 	w.api = &api{world: w, events: map[string]*stored{}}
 	w.policies = policy.InForce(policy.NewSet(policy.Default(), policy.Rules{}, nil))
-	w.limits = mix.limits(w.rng)
+	w.limits, w.skips = mix.limits(w.rng), w.rng.IntN(2) == 0
 	for i := range mix.Clients {
 		w.speakers = append(w.speakers, newSpeaker(w, i+1, seed))
 	}
