@@ -3,18 +3,14 @@ package rules
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"errors"
-	"fmt"
 	"slices"
 	"time"
-
-	"github.com/fxamacker/cbor/v2"
 
 	"github.com/eventquota/eventquota/store"
 )
 
-// Group is a register: all that is known of one user's Events from one source about one object, or the notice of one
-// quota. Its methods keep nothing of their arguments but strings. It is for one goroutine at a time.
+// Group is a register: all that is known of one user's Events from one source about one object, with the notices of what was
+// refused of them. The register of a quota has its Notices only. Its methods keep nothing of their arguments but strings. It is for one goroutine at a time.
 type Group struct {
 	Namespace string       `cbor:"1,keyasint,omitempty"`
 	Object    store.Key    `cbor:"2,keyasint,omitzero"` // Write.Object
@@ -23,7 +19,7 @@ type Group struct {
 	Similar   []Similar    `cbor:"5,keyasint,omitempty"`
 	Buckets   []SpamBucket `cbor:"6,keyasint,omitempty"`
 	Names     []Name       `cbor:"7,keyasint,omitempty"` // oldest first
-	Notices   []Notice     `cbor:"8,keyasint,omitempty"`
+	Notices   Notices      `cbor:"8,keyasint,omitempty"`
 	// Until is when nothing here matters any more, unless something is pending.
 	Until int64 `cbor:"9,keyasint,omitempty"`
 	// About and Source are what a notice needs to know of a group of which something was refused.
@@ -118,10 +114,7 @@ func (g *Group) Clone() *Group {
 	c.Records = cloned(g.Records, func(r *Record) { r.Messages = slices.Clone(r.Messages) })
 	c.Similar = cloned(g.Similar, func(s *Similar) { s.Messages = slices.Clone(s.Messages) })
 	c.Buckets = cloned(g.Buckets, func(b *SpamBucket) { b.Reserves = slices.Clone(b.Reserves) })
-	c.Names, c.Seen = slices.Clone(g.Names), slices.Clone(g.Seen)
-	c.Notices = cloned(g.Notices, func(n *Notice) {
-		n.Reasons, n.Sources, n.Objects = slices.Clone(n.Reasons), slices.Clone(n.Sources), slices.Clone(n.Objects)
-	})
+	c.Names, c.Seen, c.Notices = slices.Clone(g.Names), slices.Clone(g.Seen), g.Notices.clone()
 	return &c
 }
 
@@ -238,152 +231,4 @@ func (g *Group) forget(key uint64) Name {
 	n := g.Names[i]
 	g.Names = slices.Delete(g.Names, i, i+1)
 	return n
-}
-
-// Bytes of the parts of a Group without their texts: in memory with the runtime's overhead, which is more than encoded.
-const (
-	groupBytes, recordBytes, noticeBytes = 480, 488, 480
-	similarBytes, bucketBytes            = 88, 64
-	reserveBytes, nameKept               = 32, 48
-	tallyBytes, textBytes, keyBytes      = 32, 16, 9
-)
-
-// Size estimates the memory of g, in bytes. No encoded g is larger.
-func (g *Group) Size() int64 {
-	n := groupBytes + len(g.Namespace) + objectBytes(&g.About) + len(g.Source.Component) + len(g.Source.Host)
-	n += (len(g.Names) + len(g.Seen)) * nameKept
-	for i := range g.Similar {
-		n += similarBytes + len(g.Similar[i].Messages)*keyBytes
-	}
-	for i := range g.Buckets {
-		n += bucketBytes + len(g.Buckets[i].Reserves)*reserveBytes
-	}
-	for i := range g.Records {
-		r := &g.Records[i]
-		n += recordBytes + len(r.Name) + len(r.UID) + len(r.Version) + len(r.Reason) + len(r.Text) + tallies(r.Messages)
-	}
-	for i := range g.Notices {
-		o := &g.Notices[i]
-		n += noticeBytes + len(o.Name) + objectBytes(&o.About) + len(o.Bucket) + len(o.Policy) + len(o.UID) + len(o.Version) +
-			tallies(o.Reasons) + tallies(o.Sources)
-		for _, object := range o.Objects {
-			n += textBytes + len(object)
-		}
-	}
-	return int64(n)
-}
-
-func objectBytes(o *store.Object) int {
-	return len(o.APIVersion) + len(o.Kind) + len(o.Namespace) + len(o.Name) + len(o.UID)
-}
-
-func tallies(all []store.Tally) int {
-	n := len(all) * tallyBytes
-	for _, t := range all {
-		n += len(t.What)
-	}
-	return n
-}
-
-// fit keeps g within MaxBytes.
-func (g *Group) fit(now time.Time, fresh store.Key) {
-	for more := true; more && g.Size() > MaxBytes; {
-		more = g.shed(now, fresh)
-	}
-}
-
-// shed makes g smaller by what is missed least: kept messages, settled Events, kinds of similar Events,
-// each of what was used longest ago; then Events, whose counts the notice reports from then on; then
-// what notices say beside their count, and refused names. It reports whether there was anything.
-func (g *Group) shed(now time.Time, fresh store.Key) bool {
-	if i := oldest(g.Records, func(r *Record) (int64, bool) { return r.Seen, len(r.Messages) > 0 }); i >= 0 {
-		g.Records[i].Messages = nil
-		return true
-	}
-	if forgetOldest(&g.Records, func(r *Record) (int64, bool) { return r.Seen, r.Due == 0 }) ||
-		forgetOldest(&g.Similar, func(s *Similar) (int64, bool) { return s.Last, true }) {
-		return true
-	}
-	if i := oldest(g.Records, func(r *Record) (int64, bool) { return r.Seen, true }); i >= 0 {
-		g.giveUp(now, fresh, g.Records[i].ID)
-		return true
-	}
-	for i := range g.Notices {
-		if n := &g.Notices[i]; len(n.Objects)+len(n.Reasons)+len(n.Sources) > 2 {
-			n.Objects, n.Reasons, n.Sources = nil, together(n.Reasons), together(n.Sources)
-			return true
-		}
-	}
-	g.Names = g.Names[(len(g.Names)+1)/2:]
-	return len(g.Names) > 0
-}
-
-// oldest is the place of the one with the earliest time of those that count; -1 for none.
-func oldest[T any](all []T, of func(*T) (at int64, counts bool)) int {
-	found, first := -1, int64(0)
-	for i := range all {
-		if at, counts := of(&all[i]); counts && (found < 0 || at < first) {
-			found, first = i, at
-		}
-	}
-	return found
-}
-
-// forgetOldest removes the one with the earliest time of those that count, and reports whether there was any.
-func forgetOldest[T any](all *[]T, of func(*T) (at int64, counts bool)) bool {
-	i := oldest(*all, of)
-	if i >= 0 {
-		*all = slices.Delete(*all, i, i+1)
-	}
-	return i >= 0
-}
-
-// together counts all under the empty name.
-func together(all []store.Tally) []store.Tally {
-	n := int64(0)
-	for _, t := range all {
-		n += t.Count
-	}
-	return []store.Tally{{Count: n}}
-}
-
-// format is the first byte of an encoded Group. A value of another format is a newer replica's and
-// must not be overwritten.
-const format = 1
-
-// ErrFormat says that a value was not written by this format.
-var ErrFormat = errors.New("register of a format that this version does not know")
-
-// MaxBytes is the largest Size of a Group, which bounds the work of a step.
-const MaxBytes = 64 << 10
-
-//nolint:gochecknoglobals // never changes, and takes long to make
-var decoder, _ = cbor.DecOptions{
-	MaxArrayElements: 1024, MaxMapPairs: 64, MaxNestedLevels: 8,
-	IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden,
-	UTF8: cbor.UTF8DecodeInvalid, // texts come from clients and must not make a register unreadable
-}.DecMode() // it fails for other options only
-
-// Marshal encodes g.
-func (g *Group) Marshal() ([]byte, error) {
-	encoded, err := cbor.Marshal(g)
-	if err != nil {
-		return nil, fmt.Errorf("encode register: %w", err)
-	}
-	return append([]byte{format}, encoded...), nil
-}
-
-// Unmarshal decodes what Marshal has encoded. The error is ErrFormat for what a newer version may have written.
-func Unmarshal(b []byte) (*Group, error) {
-	switch {
-	case len(b) == 0 || b[0] != format:
-		return nil, ErrFormat
-	case len(b) > 2*MaxBytes:
-		return nil, fmt.Errorf("register of %d bytes: must have at most %d", len(b), MaxBytes)
-	}
-	var g Group
-	if err := decoder.Unmarshal(b[1:], &g); err != nil {
-		return nil, fmt.Errorf("decode register: %w", err)
-	}
-	return &g, nil
 }

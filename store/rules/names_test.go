@@ -149,14 +149,33 @@ func TestReasonsThatDifferAtTheirEndHaveReservesOfTheirOwn(t *testing.T) {
 		for i := range 10 {
 			w := someWrite(fmt.Sprint(i), epoch())
 			w.Reason = longName(bytes, i)
-			if i%2 == 1 {
-				o := rules.Op{Write: w, Limits: &l, At: epoch()}
-				g.Report(epoch(), store.KeyOf(fmt.Sprint(i)), o.Compact())
-			} else if d, _ := g.Decide(epoch(), store.KeyOf(fmt.Sprint(i)), w, &l, nil); d.Verdict != store.Admit {
+			if d, _ := g.Decide(epoch(), store.KeyOf(fmt.Sprint(i)), w, &l, nil); d.Verdict != store.Admit {
 				t.Errorf("reason %d of %d bytes: %v, want it admitted by its reserve", i, bytes, d.Verdict)
 			}
-			if d, _ := g.Decide(epoch(), store.KeyOf(fmt.Sprint(i)), w, &l, nil); d.Verdict != store.Drop {
-				t.Errorf("reason %d of %d bytes again: %v, want its reserve to be used", i, bytes, d.Verdict)
+		}
+	}
+}
+
+// TestAReasonThatABacklogCutsUsesItsOwnReserve reports an Event that a reserve has admitted without the register.
+func TestAReasonThatABacklogCutsUsesItsOwnReserve(t *testing.T) {
+	for _, bytes := range []int{128, 129, 256, 257, 1025, 128 << 10} {
+		var g rules.Group
+		l := someLimits()
+		l.Spam.Burst, l.ReservePerReason, l.Merge = 0, 1, false
+		write := func(i int) store.Write {
+			w := someWrite(fmt.Sprint(i), epoch())
+			w.Reason = longName(bytes, i%2)
+			return w
+		}
+		op := rules.Op{Write: write(0), Limits: &l, Decision: store.Decision{Verdict: store.Admit}, At: epoch()}
+		kept := op.Compact().Compact()
+		if n := kept.Size(); n > 4<<10 {
+			t.Errorf("a backlog takes %d bytes for a reason of %d", n, bytes)
+		}
+		g.Report(epoch(), store.KeyOf("reported"), kept)
+		for i, want := range []store.Verdict{store.Drop, store.Admit, store.Drop} {
+			if d, _ := g.Decide(epoch(), store.KeyOf(fmt.Sprint(i)), write(2-i), &l, nil); d.Verdict != want {
+				t.Errorf("Event %d with a reason of %d bytes: %v, want %v", i, bytes, d.Verdict, want)
 			}
 		}
 	}

@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
 	"time"
@@ -113,48 +112,6 @@ func latest(all []string, object string) []string {
 	}
 	all = slices.DeleteFunc(all, func(o string) bool { return o == object })
 	return slices.Insert(all[:min(len(all), maxObjects-1)], 0, object)
-}
-
-// AddDrops adds drops to the notice whose window holds now, or to a new one. fresh is unique to this step.
-func (g *Group) AddDrops(now time.Time, fresh store.Key, d *Drops) {
-	g.Correct(now)
-	g.addDrops(now, fresh, d)
-	g.fit(now, fresh)
-}
-
-func (g *Group) addDrops(now time.Time, fresh store.Key, d *Drops) {
-	if d.Total <= 0 {
-		return
-	}
-	at := now.UnixMicro()
-	g.Namespace = cmp.Or(g.Namespace, d.About.NoticeNamespace())
-	g.Until = max(g.Until, at+d.Window)
-	n := g.notice(at, fresh, d)
-	n.Merge(d)
-	n.set(d.interval, d.most)
-	n.change(at)
-}
-
-// notice finds the notice that reports drops, or opens one and forgets those that are over and settled.
-// Where nobody settles and there are too many, the newest goes on.
-func (g *Group) notice(now int64, fresh store.Key, d *Drops) *Notice {
-	same := func(n Notice) bool { return n.Bucket == d.Bucket && n.Policy == d.Policy }
-	open := func(n Notice) bool { return now-n.Opened < n.Window }
-	if i := slices.IndexFunc(g.Notices, func(n Notice) bool { return open(n) && same(n) }); i >= 0 {
-		return &g.Notices[i]
-	}
-	g.Notices = slices.DeleteFunc(g.Notices, func(n Notice) bool { return n.Due == 0 && !open(n) })
-	if len(g.Notices) >= maxNotices {
-		for i := range slices.Backward(g.Notices) {
-			if same(g.Notices[i]) {
-				return &g.Notices[i]
-			}
-		}
-		return &g.Notices[maxNotices-1]
-	}
-	id := g.id()
-	g.Notices = append(g.Notices, Notice{ID: id, Name: noticeName(fresh, id), Opened: now})
-	return &g.Notices[len(g.Notices)-1]
 }
 
 // noticeName is unique, and the same for every settler.

@@ -29,12 +29,7 @@ func (g *Group) Claim(group store.Key, by time.Time) []store.PendingWrite {
 			writes = append(writes, g.pending(group, r))
 		}
 	}
-	for i := range g.Notices {
-		if n := &g.Notices[i]; n.Due != 0 && n.Due <= at {
-			writes = append(writes, n.pending(group))
-		}
-	}
-	return writes
+	return g.Notices.claim(group, at, writes)
 }
 
 // Discard notes that nothing is pending, as nobody settles.
@@ -43,9 +38,7 @@ func (g *Group) Discard() {
 		r := &g.Records[i]
 		r.Written, r.Due = r.Total, 0
 	}
-	for i := range g.Notices {
-		g.Notices[i].Due = 0
-	}
+	g.Notices.discard()
 }
 
 func (g *Group) pending(group store.Key, r *Record) store.PendingWrite {
@@ -78,9 +71,7 @@ func (g *Group) Complete(now time.Time, fresh store.Key, p *store.PendingWrite, 
 	g.Correct(now)
 	at := now.UnixMicro()
 	if p.Notice != nil {
-		if i := slices.IndexFunc(g.Notices, func(n Notice) bool { return n.ID == p.Ref.ID && n.Name == p.Name }); i >= 0 {
-			g.Notices[i].complete(at, fresh, p, o)
-		}
+		g.Notices.complete(at, fresh, p, o)
 		return
 	}
 	r := g.byID(p.Ref.ID)

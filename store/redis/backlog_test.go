@@ -1,0 +1,121 @@
+package redis_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/redis"
+	"github.com/eventquota/eventquota/store/rules"
+	redistest "github.com/eventquota/eventquota/test/redis"
+)
+
+// A replica that stops while Redis is silent waits for what is under way, which it then hands over: nothing vanishes.
+func TestWhatIsUnderWayWhenAReplicaStopsIsHandedOver(t *testing.T) {
+	const merged = 5
+	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
+	var silent atomic.Bool
+	var unreported int64
+	s := redis.New(caller(func(ctx context.Context, cmds ...goredis.Cmder) error {
+		if silent.Load() {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		return client.Call(ctx, cmds...)
+	}), redis.Options{Prefix: "test:", Unreported: func(_ time.Time, _ string, _ store.Key, d *rules.Drops) { unreported += d.Total }})
+	l := limits(10)
+	decide(t, s, event("pod", "m", 0), l)
+	silent.Store(true)
+	for n := range merged {
+		s.DecideLocally(event("pod", "m", 1+n), l)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s.Run(ctx)
+	if unreported != merged || !s.Idle() || s.Waiting() != 0 {
+		t.Errorf("%d occurrences are handed over, idle %t, %d wait; want %d", unreported, s.Idle(), s.Waiting(), merged)
+	}
+}
+
+// What is decided without Redis stays within the bound, however long the texts are, and none of it is lost.
+func TestDecisionsWithoutRedisAreBoundedInBytes(t *testing.T) {
+	const objects, each, long, most = 64, 256, 128 << 10, 160 << 20
+	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
+	var away atomic.Bool
+	var unreported int64
+	s := redis.New(caller(func(ctx context.Context, cmds ...goredis.Cmder) error {
+		if away.Load() {
+			return errRefused
+		}
+		return client.Call(ctx, cmds...)
+	}), redis.Options{
+		Prefix: "test:", StepTimeout: patient,
+		Unreported: func(_ time.Time, _ string, _ store.Key, d *rules.Drops) { unreported += d.Total },
+	})
+	text := strings.Repeat("x", long)
+	l, wanted := limits(1<<20), int64(0)
+	l.MaxEvents = 1 << 20
+	away.Store(true)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for n := range objects * each {
+		w := event(fmt.Sprint("pod-", n%objects), fmt.Sprint(n/objects/64), n)
+		w.Text, w.Reason, w.About.UID = text, text, text
+		if n%2 == 1 { // which no other joins
+			w.Name, w.Count = w.Name+text[:200], 2
+		}
+		if d := s.DecideLocally(w, l); !d.Verdict.Admits() {
+			wanted += d.Occurrences
+		}
+		if n%1000 == 0 {
+			s.SpillExcess()
+		}
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if used := int64(after.HeapAlloc) - int64(before.HeapAlloc); used > most {
+		t.Errorf("%d MiB are used, want %d at most", used>>20, most>>20)
+	}
+	away.Store(false)
+	for s.Waiting() > 0 {
+		s.Flush(t.Context())
+	}
+	got := unreported
+	for _, p := range claimAll(t, s) {
+		got += p.Unreported()
+	}
+	t.Logf("%d MiB used, %d occurrences, of which %d were handed over", (after.HeapAlloc-before.HeapAlloc)>>20, wanted, unreported)
+	if got < wanted || unreported > 0 {
+		t.Errorf("%d occurrences are reported of %d, of which %d were handed over as they did not fit", got, wanted, unreported)
+	}
+}
+
+// What does not fit into the backlog is handed over, of the namespace that has most.
+func TestABacklogThatIsFullIsHandedOver(t *testing.T) {
+	const bytes, decisions = 256 << 10, 2000
+	handed := map[string]int64{}
+	s := redis.New(caller(func(context.Context, ...goredis.Cmder) error { return errRefused }), redis.Options{
+		Prefix:     "test:",
+		Unreported: func(_ time.Time, namespace string, _ store.Key, d *rules.Drops) { handed[namespace] += d.Total },
+	}).Small(64<<20, bytes)
+	l := limits(0)
+	for n := range decisions {
+		w := event(fmt.Sprint("pod-", n), "m", n)
+		if w.Namespace = "busy"; n%100 == 0 {
+			w.Namespace = "quiet"
+		}
+		s.DecideLocally(w, l)
+	}
+	s.SpillExcess()
+	if waiting := s.Waiting(); handed["busy"]+int64(waiting) != decisions || handed["quiet"] > 0 || waiting == 0 || waiting > bytes/1024 {
+		t.Errorf("%v were handed over and %d wait of %d", handed, waiting, decisions)
+	}
+}

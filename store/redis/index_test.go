@@ -1,0 +1,161 @@
+package redis_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/redis"
+	redistest "github.com/eventquota/eventquota/test/redis"
+)
+
+// What becomes pending while a claim is under way is in the index, although the claim has found the register without
+// anything due.
+func TestAClaimHidesNothingThatBecomesPending(t *testing.T) {
+	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
+	other, l, n := newStore(t, client), limits(10), 0
+	merge := func() {
+		n++
+		decide(t, other, event("pod", "m", n), l)
+	}
+	merge()
+	settling := newStore(t, caller(func(ctx context.Context, cmds ...goredis.Cmder) error {
+		merge()
+		err := client.Call(ctx, cmds...)
+		merge()
+		return err
+	}))
+	for range 3 {
+		for _, p := range claimAll(t, other) { // so that nothing is pending, but that the index has it
+			if err := other.Complete(t.Context(), time.Now(), p, store.Outcome{UID: "u", ResourceVersion: "1"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		group := event("pod", "m", 0).Group
+		stale := goredis.Z{Score: 1, Member: string(group[:]) + "default"}
+		if err := client.ZAdd(t.Context(), other.IndexKey(), stale).Err(); err != nil {
+			t.Fatal(err)
+		}
+		claimAll(t, settling)
+		if pending, err := other.Pending(t.Context()); pending != 1 || err != nil {
+			t.Fatalf("%d registers are in the index (%v), want the one that has something pending", pending, err)
+		}
+	}
+}
+
+// An index entry without a register, or of one without anything due, goes with the next claim. One that was lost comes back
+// with the next step.
+func TestTheIndexFollowsTheRegisters(t *testing.T) {
+	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
+	s, l := newStore(t, client), limits(10)
+	decide(t, s, event("settled", "m", 0), l)
+	for _, object := range []string{"settled", "missing"} {
+		group := event(object, "m", 0).Group
+		if err := client.ZAdd(t.Context(), s.IndexKey(), goredis.Z{Score: 1, Member: string(group[:]) + "default"}).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	claimAll(t, s)
+	if n, err := s.Pending(t.Context()); n != 0 || err != nil {
+		t.Errorf("%d pending (%v), want none", n, err)
+	}
+	decide(t, s, event("settled", "m", 1), l)
+	for _, p := range claimAll(t, s) {
+		if err := s.Complete(t.Context(), time.Now(), p, store.Outcome{UID: "u", ResourceVersion: "1"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := s.Pending(t.Context()); n != 0 || err != nil {
+		t.Errorf("%d pending (%v) once all is settled, want none", n, err)
+	}
+	decide(t, s, event("settled", "m", 2), l)
+	if err := client.Del(t.Context(), s.IndexKey()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	decide(t, s, event("settled", "m", 3), l)
+	if n := pendingTotal(t, s); n != 2 {
+		t.Errorf("%d occurrences are pending, want 2", n)
+	}
+}
+
+// A register that is reserved is changed by the writer that it is reserved for only, until that time, and its value is kept.
+func TestAReservationKeepsTheValue(t *testing.T) {
+	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
+	s, l := newStore(t, client), limits(10)
+	decide(t, s, event("pod", "m", 0), l)
+	key := s.GroupKey(event("pod", "m", 0).Group)
+	before := client.Get(t.Context(), key).Val()
+	// attempt sends an attempt of a writer, with how long to reserve the register, and returns the outcome and whether it is held.
+	attempt := func(writer, expected string, reserve time.Duration) (outcome, held any) {
+		now := client.Time(t.Context()).Val().UnixMicro()
+		answer, err := client.Eval(t.Context(), redis.Source(), []string{s.IndexKey(), key}, "step", expected, writer,
+			writer+"00000001"+before[16:], now, time.Minute.Microseconds(), 60000, "member", reserve.Microseconds()).Slice()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer[1], answer[2]
+	}
+	const first, second = "writer-1", "writer-2"
+	for range 2 { // a reservation that is over is replaced
+		attempt(first, "", time.Microsecond)
+	}
+	if value := client.Get(t.Context(), key).Val(); len(value) != len(before)+24 || value[:32]+"-"+value[57:] != before {
+		t.Errorf("the value is %q, want %q with a reservation", value, before)
+	}
+	attempt(first, "", time.Minute)
+	if outcome, held := attempt(second, before[:16], 0); outcome != int64(0) || held != int64(1) {
+		t.Errorf("another is answered %v, %v, want that it is held", outcome, held)
+	}
+	attempt(second, "", time.Minute) // which takes no reservation over
+	if outcome, _ := attempt(first, before[:16], 0); outcome != int64(1) {
+		t.Errorf("it is answered %v, want that its attempt is carried out", outcome)
+	}
+}
+
+// A register lives longer than an attempt is repeated that has written it, also once all is settled.
+func TestARegisterOutlivesADoubt(t *testing.T) {
+	const doubt = 10 * time.Minute
+	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
+	s, l := newStore(t, client), limits(10)
+	l.Window, l.RepeatWindow, l.Spam.Limit = time.Second, time.Second, store.Limit{Burst: 10, Every: time.Second}
+	decide(t, s, event("pod", "m", 0), l)
+	decide(t, s, event("pod", "m", 1), l)
+	for _, p := range claimAll(t, s) {
+		if err := s.Complete(t.Context(), time.Now(), p, store.Outcome{UID: "u", ResourceVersion: "1"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left := client.PTTL(t.Context(), s.GroupKey(event("pod", "m", 0).Group)).Val(); left <= doubt {
+		t.Errorf("the register expires after %v, want more than %v", left, doubt)
+	}
+}
+
+// The first attempt of a process whose clock is wrong is made again by the clock of Redis: nothing is due hours late, or early.
+func TestTheFirstAttemptGoesByTheClockOfRedis(t *testing.T) {
+	for _, by := range []time.Duration{-7 * time.Hour, 7 * time.Hour, time.Minute} {
+		client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
+		s := redis.New(client, redis.Options{
+			Prefix: "test:", StepTimeout: patient, Now: func() time.Time { return time.Now().Add(by) },
+		})
+		if d := decide(t, s, event("pod", "m", 0), limits(0)); d.Verdict != store.Drop {
+			t.Fatalf("%v, want a drop", d.Verdict)
+		}
+		for _, p := range claimAll(t, s) {
+			if off := time.Until(p.Due) - limits(0).WriteInterval; off.Abs() > 5*time.Second {
+				t.Errorf("by a clock that is %v wrong it is due %v off", by, off)
+			}
+		}
+	}
+}
+
+// pendingTotal is how many occurrences are pending.
+func pendingTotal(t *testing.T, s *redis.Store) (n int64) {
+	t.Helper()
+	for _, p := range claimAll(t, s) {
+		n += p.Unreported()
+	}
+	return n
+}

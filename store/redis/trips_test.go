@@ -1,0 +1,125 @@
+package redis_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/redis"
+	"github.com/eventquota/eventquota/store/redisclient"
+	redistest "github.com/eventquota/eventquota/test/redis"
+)
+
+// What a quota refuses takes no token of another, and no trip once it is known.
+func TestARefusedEventCostsNothing(t *testing.T) {
+	const refused, shared = 500, 10
+	server := redistest.Start(t, redistest.Options{})
+	var calls atomic.Int64
+	client := connect(t, server.Addr())
+	s := newStore(t, caller(func(ctx context.Context, cmds ...goredis.Cmder) error {
+		calls.Add(1)
+		return client.Call(ctx, cmds...)
+	}))
+	other := newStore(t, client)
+	own := quota(1)
+	own.Name, own.Key = "own", store.KeyOf("own")
+	l := withQuota(withQuota(limits(100), quota(shared)), own)
+	decide(t, other, event("first", "m", 0), l)
+	for n := range refused {
+		if d := decide(t, s, event(fmt.Sprint("pod", n), "m", 0), l); d.Verdict != store.Drop || d.Empty.Name != "own" {
+			t.Fatalf("%v, want a drop by the tenant's own quota", d.Verdict)
+		}
+	}
+	if n := calls.Load(); n > 3 { // one that Redis refuses, in which it may learn the script
+		t.Errorf("%d trips for %d Events, want 1", n, refused)
+	}
+	state, err := s.Peek(t.Context(), nil, []store.Key{store.KeyOf("quota")})
+	if left := state.Levels[store.KeyOf("quota")].Tokens(quota(shared).Limit, state.At); left != shared-1 || err != nil {
+		t.Errorf("%d tokens are left of the shared quota (%v), want %d", left, err, shared-1)
+	}
+}
+
+// An admitted Event under two quotas makes one trip.
+func TestAnAdmittedEventMakesOneTrip(t *testing.T) {
+	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
+	var calls atomic.Int64
+	s := newStore(t, caller(func(ctx context.Context, cmds ...goredis.Cmder) error {
+		calls.Add(1)
+		return client.Call(ctx, cmds...)
+	}))
+	other := quota(100)
+	other.Key = store.KeyOf("other")
+	l := withQuota(withQuota(limits(100), quota(100)), other)
+	decide(t, s, event("first", "m", 0), l) // Redis may learn the script
+	for n := range 10 {
+		calls.Store(0)
+		if d := decide(t, s, event(fmt.Sprint("pod", n), "m", 0), l); d.Verdict != store.Admit || calls.Load() != 1 {
+			t.Errorf("%v after %d trips, want it admitted after 1", d.Verdict, calls.Load())
+		}
+	}
+}
+
+// A write that changes no register takes its tokens only. Where the answer is lost it stands, and they are spent.
+func TestATokenWithoutARegister(t *testing.T) {
+	client := hooked{connect(t, redistest.Start(t, redistest.Options{}).Addr()), make(chan func(func() error) error, 1)}
+	s, other := newStore(t, client), newStore(t, client)
+	l := store.Limits{Window: time.Minute, RepeatWindow: time.Minute, Quotas: []store.Bucket{quota(3)}}
+	if d := decide(t, s, event("first", "m", 0), l); d.Verdict != store.Admit {
+		t.Errorf("%v, want the first admitted", d.Verdict)
+	}
+	client.hooks <- lose
+	if d, err := s.Decide(t.Context(), time.Now(), event("second", "m", 0), l); d.Verdict != store.Admit || !errors.Is(err, store.ErrUnconfirmed) {
+		t.Errorf("%v, %v, want the second admitted, unconfirmed", d.Verdict, err)
+	}
+	client.hooks <- func(func() error) error { return errRefused }
+	if _, err := s.Decide(t.Context(), time.Now(), event("third", "m", 0), l); !errors.Is(err, errRefused) || errors.Is(err, store.ErrUnconfirmed) {
+		t.Errorf("%v, want that Redis was not asked", err)
+	}
+	decide(t, other, event("third", "m", 0), l)
+	if d := decide(t, s, event("fourth", "m", 0), l); d.Verdict != store.Drop || d.Unasked {
+		t.Errorf("%v, want the fourth dropped by what Redis says", d.Verdict)
+	}
+	keys, err := client.Caller.(*redisclient.Client).Keys(t.Context(), "*g:*").Result()
+	if len(keys) != 0 || err != nil {
+		t.Errorf("registers %v (%v), want none", keys, err)
+	}
+}
+
+// A level that Redis has not confirmed for long is asked about again, and counts for what is decided without Redis.
+func TestAnOldLevelIsAskedAboutAndCountsLocally(t *testing.T) {
+	now := &clock{}
+	now.set(time.Now())
+	client := newClocked(t, connect(t, redistest.Start(t, redistest.Options{}).Addr()), now)
+	s := redis.New(client, redis.Options{Prefix: "test:", StepTimeout: patient, Now: now.now})
+	l := withQuota(limits(10), quota(1))
+	decide(t, s, event("one", "m", 0), l)
+	now.set(now.now().Add(time.Minute))
+	if d := s.DecideLocally(event("two", "m", 0), l); d.Verdict != store.Drop {
+		t.Errorf("%v locally, want a drop", d.Verdict)
+	}
+	if d := decide(t, s, event("three", "m", 0), l); d.Verdict != store.Drop || d.Unasked {
+		t.Errorf("%v, unasked %t, want a drop by what Redis says", d.Verdict, d.Unasked)
+	}
+	if d := decide(t, s, event("four", "m", 0), l); d.Verdict != store.Drop || !d.Unasked {
+		t.Errorf("%v, unasked %t, want a drop without a trip", d.Verdict, d.Unasked)
+	}
+}
+
+// What an attempt has written is what the next decision goes by: the first one without a token makes no trip.
+func TestAnEmptySpamFilterIsKnownAtOnce(t *testing.T) {
+	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
+	for n := range 100 {
+		s, l := newStore(t, client), limits(1)
+		object := fmt.Sprint("pod-", n)
+		decide(t, s, event(object, "first", 0), l)
+		if d := decide(t, s, event(object, "second", 1), l); d.Verdict != store.Drop || !d.Unasked {
+			t.Fatalf("%v, unasked %t, want a drop without a trip", d.Verdict, d.Unasked)
+		}
+	}
+}
