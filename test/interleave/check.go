@@ -59,7 +59,7 @@ func (w *world) checkCounts() {
 	}
 	w.say("%s", says)
 	switch {
-	case told > asked:
+	case told > asked+w.doubtful:
 		w.violated(twice, "%d too many", told-asked)
 	case told < reached-missing && !w.mix.countsMayBeLost():
 		w.violated(lost, "%d are missing", reached-told)
@@ -102,6 +102,20 @@ func (w *world) checkIndex(by *replica) {
 	}
 	if pending > due {
 		w.violated(vain, "%d are in the index, and something is pending of %d", pending, due)
+	}
+}
+
+// checkHidden holds that a register which cannot be read takes Redis from no other: nothing else is decided without it.
+func (w *world) checkHidden() {
+	for _, r := range w.replicas {
+		if r.opened > 0 {
+			w.violated(hidden, "the breaker of %s has opened %d times, and Redis answered all the time", r.name, r.opened)
+		}
+	}
+	for group, n := range w.local {
+		if name := w.nameOf(group); name != w.junked {
+			w.violated(hidden, "%d decisions about %s without Redis, which answered all the time", n, name)
+		}
 	}
 }
 

@@ -39,6 +39,8 @@ type replica struct {
 	ended     chan struct{}
 	calls     int // under way
 	opened    int // how often its breaker has opened
+	missed    int // calls of Redis without an answer, since it was stopped
+
 
 	mu      sync.Mutex
 	waiting int
@@ -78,10 +80,11 @@ func (w *world) newReplica(name string, runs bool) *replica {
 	})
 	o := fallback.Defaults()
 	o.Deadline, o.Available = deadline, breaker.Closed
-	o.Decided = func(context.Context, store.Failure) {
+	o.Decided = func(ctx context.Context, _ store.Failure) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.local++
+		group, _ := ctx.Value(groupKey{}).(store.Key)
+		w.local[group]++
 	}
 	f := fallback.New(s, s, o)
 	r.store, r.decides, r.available = s, f, breaker.Closed
@@ -118,6 +121,12 @@ func (r *replica) waits() int {
 	return r.waiting
 }
 
+// away reports whether Redis did not answer when r was stopped, as often as it asked.
+func (r *replica) away() bool {
+	const often = 3
+	return r.stopped && (r.reach != answers || r.missed >= often)
+}
+
 func (r *replica) over() bool {
 	select {
 	case <-r.ended:
@@ -134,12 +143,16 @@ type decision struct {
 	overlaps int64 // other calls that were under way at the same time
 }
 
+// groupKey is where a context says about which group something is decided.
+type groupKey struct{}
+
 // decide asks the store of a replica about a write, and keeps account of the answer.
 func (r *replica) decide(label string, write *store.Write, l *store.Limits) store.Decision {
 	w := r.world
 	c := w.enter(l)
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(labelled(context.Background(), label), time.Second)
+	ctx := context.WithValue(labelled(context.Background(), label), groupKey{}, write.Group)
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	d, err := r.decides.Decide(ctx, time.Now(), *write, *l)
 	if took := time.Since(began); took > deadline+early {

@@ -48,13 +48,15 @@ type world struct {
 	calls      map[*decision]struct{}     // decisions under way
 	creates    uint64
 	unreported int64
+	doubtful   int64 // of unreported: Redis may have it all the same
 	givenUp    int64
-	skips      bool  // recorders skip counts
-	skipped    int64 // counts that may have been refused by a quota, for all that is known
-	lostEvents int64 // counts of Events that were admitted and then refused by others, or deleted
-	lost       bool  // something happened that may lose counts
-	taken      bool  // something happened that may take tokens for nothing
-	local      int   // decisions without the store
+	skips      bool              // recorders skip counts
+	skipped    int64             // counts that may have been refused by a quota, for all that is known
+	lostEvents int64             // counts of Events that were admitted and then refused by others, or deleted
+	lost       bool              // something happened that may lose counts
+	taken      bool              // something happened that may take tokens for nothing
+	local      map[store.Key]int // decisions without the store, by group
+	junked     string            // the register that was overwritten
 	denied     int
 	spent      int // faults of which there are few
 }
@@ -63,7 +65,7 @@ func newWorld(mix *Mix, seed uint64, engine *luaredis.Engine) *world {
 	w := &world{
 		mix: mix, rng: rand.New(rand.NewPCG(seed, 1)), began: time.Now(), ops: newOps(seed),
 		names: map[store.Key]string{}, encoded: map[string]string{}, aliases: map[string]string{}, books: map[account]*book{},
-		buckets: map[store.Key]store.Bucket{}, paid: map[store.Key]int64{}, calls: map[*decision]struct{}{},
+		buckets: map[store.Key]store.Bucket{}, paid: map[store.Key]int64{}, calls: map[*decision]struct{}{}, local: map[store.Key]int{},
 	}
 	w.redis = luaredis.NewServer(engine, func() time.Time { return time.Now().Add(w.jumped) })
 	w.redis.Cluster = true
@@ -173,6 +175,9 @@ func (w *world) spilled(r *replica, register store.Key, d *rules.Drops) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.unreported += d.Total
+	if r.away() {
+		w.doubtful += d.Total
+	}
 }
 
 func (w *world) nameOf(key store.Key) string {
