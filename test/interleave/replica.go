@@ -2,6 +2,7 @@ package interleave
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -40,7 +41,6 @@ type replica struct {
 	calls     int // under way
 	opened    int // how often its breaker has opened
 	missed    int // calls of Redis without an answer, since it was stopped
-
 
 	mu      sync.Mutex
 	waiting int
@@ -86,7 +86,7 @@ func (w *world) newReplica(name string, runs bool) *replica {
 		group, _ := ctx.Value(groupKey{}).(store.Key)
 		w.local[group]++
 	}
-	f := fallback.New(s, s, o)
+	f := fallback.New(unconfirmed{s, w}, s, o)
 	r.store, r.decides, r.available = s, f, breaker.Closed
 	if !runs {
 		close(r.ended)
@@ -103,6 +103,24 @@ func (w *world) newReplica(name string, runs bool) *replica {
 		close(r.ended)
 	}()
 	return r
+}
+
+// unconfirmed counts the occurrences of decisions of which Redis may or may not know.
+type unconfirmed struct {
+	store.Store
+
+	world *world
+}
+
+// Decide implements store.Store.
+func (u unconfirmed) Decide(ctx context.Context, now time.Time, w store.Write, l store.Limits) (store.Decision, error) {
+	d, err := u.Store.Decide(ctx, now, w, l)
+	if errors.Is(err, store.ErrUnconfirmed) {
+		u.world.mu.Lock()
+		defer u.world.mu.Unlock()
+		u.world.unconfirmed += max(d.Occurrences, 0)
+	}
+	return d, err
 }
 
 // changed notes that the breaker has opened or closed.

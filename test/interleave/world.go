@@ -36,29 +36,30 @@ type world struct {
 	leaders   []*leader
 	terms     int
 
-	mu         sync.Mutex
-	names      map[store.Key]string // of what has a key
-	encoded    map[string]string    // by the key's text in Redis
-	aliases    map[string]string    // of notices, whose names are random
-	notes      []string             // of the step under way
-	violations []Violation
-	books      map[account]*book
-	buckets    map[store.Key]store.Bucket // the quotas
-	paid       map[store.Key]int64        // tokens of quotas that were taken
-	calls      map[*decision]struct{}     // decisions under way
-	creates    uint64
-	unreported int64
-	doubtful   int64 // of unreported: Redis may have it all the same
-	givenUp    int64
-	skips      bool              // recorders skip counts
-	skipped    int64             // counts that may have been refused by a quota, for all that is known
-	lostEvents int64             // counts of Events that were admitted and then refused by others, or deleted
-	lost       bool              // something happened that may lose counts
-	taken      bool              // something happened that may take tokens for nothing
-	local      map[store.Key]int // decisions without the store, by group
-	junked     string            // the register that was overwritten
-	denied     int
-	spent      int // faults of which there are few
+	mu          sync.Mutex
+	names       map[store.Key]string // of what has a key
+	encoded     map[string]string    // by the key's text in Redis
+	aliases     map[string]string    // of notices, whose names are random
+	notes       []string             // of the step under way
+	violations  []Violation
+	books       map[account]*book
+	buckets     map[store.Key]store.Bucket // the quotas
+	paid        map[store.Key]int64        // tokens of quotas that were taken
+	calls       map[*decision]struct{}     // decisions under way
+	creates     uint64
+	unreported  int64
+	unconfirmed int64 // occurrences that a replica may report again, where Redis has lost what it said
+	doubtful    int64 // of unreported: Redis may have it all the same
+	givenUp     int64
+	skips       bool              // recorders skip counts
+	skipped     int64             // counts that may have been refused by a quota, for all that is known
+	lostEvents  int64             // counts of Events that were admitted and then refused by others, or deleted
+	lost        bool              // something happened that may lose counts
+	taken       bool              // something happened that may take tokens for nothing
+	local       map[store.Key]int // decisions without the store, by group
+	junked      string            // the register that was overwritten
+	denied      int
+	spent       int // faults of which there are few
 }
 
 func newWorld(mix *Mix, seed uint64, engine *luaredis.Engine) *world {
