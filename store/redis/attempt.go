@@ -150,6 +150,7 @@ func (s *Store) build(t *attempt, with *wallet) (changed bool) {
 		it := &t.items[i]
 		it.apply(group, t.at, t.to.version)
 		t.uses.force(it.given)
+		with.force(it.given)
 		changed = true
 	}
 	for _, c := range t.calls {

@@ -26,8 +26,9 @@ type buckets struct {
 }
 
 type bucket struct {
-	level rules.Level
-	asked time.Time // when Redis last answered
+	level rules.Level // as Redis last said
+	local rules.Level // after what was taken here without Redis since
+	asked time.Time   // when Redis last answered
 }
 
 // level is what is known of a bucket; one that is not known is full. What Redis said too long ago counts only without it.
@@ -35,7 +36,10 @@ func (bs *buckets) level(namespace string, key store.Key, here time.Time, local 
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	b := bs.of(namespace, key).Value
-	if !local && here.Sub(b.asked) >= knownFor {
+	switch {
+	case local:
+		return b.local
+	case here.Sub(b.asked) >= knownFor:
 		return rules.Level{}
 	}
 	return b.level
@@ -56,7 +60,7 @@ func (bs *buckets) of(namespace string, key store.Key) *store.Entry[bucket] {
 func (bs *buckets) set(namespace string, key store.Key, v rules.Level, here time.Time) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
-	bs.of(namespace, key).Value = bucket{v, here}
+	bs.of(namespace, key).Value = bucket{v, v, here}
 }
 
 // force takes a token here, of a decision that is made without Redis.
@@ -64,7 +68,7 @@ func (bs *buckets) force(namespace string, b *store.Bucket, now time.Time) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	e := bs.of(namespace, b.Key)
-	e.Value.level = e.Value.level.Force(b.Limit, now)
+	e.Value.local = e.Value.local.Force(b.Limit, now)
 }
 
 // counted reports whether Redis counts the tokens of a bucket: not where there are none, or where they never run out.
@@ -164,16 +168,35 @@ func (w *wallet) ask(quotas []store.Bucket) []rules.Grant {
 	return w.grants
 }
 
+// set notes the level of a bucket after what is taken in the same attempt.
+func (w *wallet) set(key store.Key, v rules.Level) {
+	for i := range w.taken {
+		if w.taken[i].key == key {
+			w.taken[i].level = v
+			return
+		}
+	}
+	w.taken = append(w.taken, takenLevel{key, v})
+}
+
+// force takes tokens that were given already, as the script does: otherwise it would refuse those of the same attempt for ever.
+func (w *wallet) force(given uses) {
+	for _, u := range given {
+		limit := store.Limit{Burst: int(u.most / u.one), Every: time.Duration(u.one) * time.Microsecond}
+		v := w.level(u.key)
+		for range min(u.need+u.force, int64(limit.Burst)) {
+			v = v.Force(limit, w.now)
+		}
+		w.set(u.key, v)
+	}
+}
+
 // pay takes a token of each quota.
 func (w *wallet) pay(quotas []store.Bucket) {
 	for i := range quotas {
 		b := &quotas[i]
-		level, _ := w.level(b.Key).Take(b.Limit, w.now)
-		at := slices.IndexFunc(w.taken, func(t takenLevel) bool { return t.key == b.Key })
-		if at < 0 {
-			at, w.taken = len(w.taken), append(w.taken, takenLevel{key: b.Key})
-		}
-		w.taken[at].level = level
+		v, _ := w.level(b.Key).Take(b.Limit, w.now)
+		w.set(b.Key, v)
 	}
 }
 

@@ -33,7 +33,7 @@ func (w *world) redisActions(as *actions) {
 	if m.Junk && w.spend("") {
 		for _, key := range w.redis.Keys(false) {
 			if name := w.keyName(key); name != key && !strings.HasPrefix(name, "the notice") && w.spent == 0 {
-				as.add(1, func() { w.spend("junk"); w.redis.Overwrite(key, "0123456789abcdef-junk") }, "another program overwrites "+name)
+				as.add(1, func() { w.spend("junk"); w.junked = name; w.redis.Overwrite(key, "0123456789abcdef-junk") }, "another program overwrites "+name)
 			}
 		}
 	}

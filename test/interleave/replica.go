@@ -2,6 +2,7 @@ package interleave
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/eventquota/eventquota/store/fallback"
 	"github.com/eventquota/eventquota/store/memory"
 	"github.com/eventquota/eventquota/store/redis"
+	"github.com/eventquota/eventquota/store/redisclient"
 	"github.com/eventquota/eventquota/store/rules"
 )
 
@@ -38,6 +40,7 @@ type replica struct {
 	ended     chan struct{}
 	calls     int // under way
 	opened    int // how often its breaker has opened
+	missed    int // calls of Redis without an answer, since it was stopped
 
 	mu      sync.Mutex
 	waiting int
@@ -58,7 +61,11 @@ func (w *world) newReplica(name string, runs bool) *replica {
 		r.decides = r.store
 		return r
 	}
-	s := redis.New(&caller{world: w, replica: r}, redis.Options{
+	breaker := redisclient.NewBreaker(&caller{world: w, replica: r}, redisclient.BreakerOptions{
+		Deadline: deadline + 700*time.Microsecond, // not with the deadline of a decision
+		OnChange: r.changed,
+	})
+	s := redis.New(breaker, redis.Options{
 		Prefix:      prefix,
 		StepTimeout: 237 * time.Millisecond, // which no ticker of the store is in step with
 		Now:         func() time.Time { return time.Now().Add(r.jumped) },
@@ -72,22 +79,15 @@ func (w *world) newReplica(name string, runs bool) *replica {
 		},
 	})
 	o := fallback.Defaults()
-	o.Deadline = deadline
-	o.OnChange = func(open bool, _ error) {
-		if open {
-			r.opened++
-			w.say("%s decides without Redis", name)
-		} else {
-			w.say("%s decides with Redis again", name)
-		}
-	}
-	o.Decided = func(context.Context, store.Failure) {
+	o.Deadline, o.Available = deadline, breaker.Closed
+	o.Decided = func(ctx context.Context, _ store.Failure) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.local++
+		group, _ := ctx.Value(groupKey{}).(store.Key)
+		w.local[group]++
 	}
-	f := fallback.New(s, s, o)
-	r.store, r.decides, r.available = s, f, f.Available
+	f := fallback.New(unconfirmed{s, w}, s, o)
+	r.store, r.decides, r.available = s, f, breaker.Closed
 	if !runs {
 		close(r.ended)
 		return r
@@ -96,7 +96,7 @@ func (w *world) newReplica(name string, runs bool) *replica {
 	running.Go(func() { s.Run(labelled(ctx, "its reports")) })
 	running.Go(func() {
 		time.Sleep(3 * time.Millisecond) // they are not in step
-		f.Run(labelled(ctx, "a probe"))
+		breaker.Run(labelled(ctx, "a probe"), s.Reach)
 	})
 	go func() {
 		running.Wait()
@@ -105,10 +105,44 @@ func (w *world) newReplica(name string, runs bool) *replica {
 	return r
 }
 
+// unconfirmed counts the occurrences of decisions of which Redis may or may not know.
+type unconfirmed struct {
+	store.Store
+
+	world *world
+}
+
+// Decide implements store.Store.
+func (u unconfirmed) Decide(ctx context.Context, now time.Time, w store.Write, l store.Limits) (store.Decision, error) {
+	d, err := u.Store.Decide(ctx, now, w, l)
+	if errors.Is(err, store.ErrUnconfirmed) {
+		u.world.mu.Lock()
+		defer u.world.mu.Unlock()
+		u.world.unconfirmed += max(d.Occurrences, 0)
+	}
+	return d, err
+}
+
+// changed notes that the breaker has opened or closed.
+func (r *replica) changed(open bool, _ error) {
+	if open {
+		r.opened++
+		r.world.say("%s decides without Redis", r.name)
+		return
+	}
+	r.world.say("%s decides with Redis again", r.name)
+}
+
 func (r *replica) waits() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.waiting
+}
+
+// away reports whether Redis did not answer when r was stopped, as often as it asked.
+func (r *replica) away() bool {
+	const often = 3
+	return r.stopped && (r.reach != answers || r.missed >= often)
 }
 
 func (r *replica) over() bool {
@@ -127,12 +161,16 @@ type decision struct {
 	overlaps int64 // other calls that were under way at the same time
 }
 
+// groupKey is where a context says about which group something is decided.
+type groupKey struct{}
+
 // decide asks the store of a replica about a write, and keeps account of the answer.
 func (r *replica) decide(label string, write *store.Write, l *store.Limits) store.Decision {
 	w := r.world
 	c := w.enter(l)
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(labelled(context.Background(), label), time.Second)
+	ctx := context.WithValue(labelled(context.Background(), label), groupKey{}, write.Group)
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	d, err := r.decides.Decide(ctx, time.Now(), *write, *l)
 	if took := time.Since(began); took > deadline+early {
