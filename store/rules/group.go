@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -34,7 +35,12 @@ type Group struct {
 	// Since is when the first write happened of which anything is kept here, by its writer's clock; 0 before that. What
 	// quotas refuse before leaves nothing here.
 	Since int64 `cbor:"13,keyasint,omitempty"`
+	// From is the namespace of the Events that have made a notice's register, if that is not Namespace.
+	From string `cbor:"14,keyasint,omitempty"`
 }
+
+// CountedFor is the namespace among whose registers g is: that of the Events that have made it.
+func (g *Group) CountedFor() string { return cmp.Or(g.From, g.Namespace) }
 
 // Seen is the last step of a process, and when another process took the next one, in seconds of Unix time.
 type Seen struct {
@@ -111,6 +117,14 @@ const (
 
 // Expired reports whether g can be deleted at now.
 func (g *Group) Expired(now time.Time) bool { return now.UnixMicro() > g.Until && g.Due().IsZero() }
+
+// Ends is when g can be deleted; in the year 2255 while something is pending.
+func (g *Group) Ends() time.Time {
+	if !g.Due().IsZero() {
+		return By(time.Time{}, longest)
+	}
+	return time.UnixMicro(g.Until + 1)
+}
 
 // Clone is an independent copy.
 func (g *Group) Clone() *Group {
@@ -244,7 +258,7 @@ const (
 
 // Size estimates the memory of g, in bytes. No encoded g is larger.
 func (g *Group) Size() int64 {
-	n := groupBytes + len(g.Namespace) + objectBytes(&g.About) + len(g.Source.Component) + len(g.Source.Host)
+	n := groupBytes + len(g.Namespace) + len(g.From) + objectBytes(&g.About) + len(g.Source.Component) + len(g.Source.Host)
 	n += (len(g.Names) + len(g.Seen)) * nameKept
 	for i := range g.Similar {
 		n += similarBytes + len(g.Similar[i].Messages)*keyBytes
