@@ -224,6 +224,14 @@ func NewTable[V any](most int64) *Table[V] {
 // Len is the number of entries.
 func (t *Table[V]) Len() int { return len(t.entries) }
 
+// Held is the number of entries of a namespace.
+func (t *Table[V]) Held(namespace string) int {
+	if h := t.holders[namespace]; h != nil {
+		return h.entries
+	}
+	return 0
+}
+
 // Size is the sum of their sizes.
 func (t *Table[V]) Size() int64 { return t.size }
 
