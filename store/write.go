@@ -145,6 +145,9 @@ type Bucket struct {
 	// of its rule in answers and notices.
 	Key          Key
 	Name, Policy string
+	// Of names the limit that the bucket is of, where clients choose how many it has; then they are counted by
+	// namespace, see MaxBuckets. It is empty where the rules bound their number, but for spam filters, which always have it.
+	Of string
 	// About is what a notice about this bucket's drops is about. Silent says that there is none.
 	About  Object
 	Silent bool

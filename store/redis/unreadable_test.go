@@ -50,7 +50,7 @@ func largeGroup(t *testing.T, bytes int) string {
 		if size == bytes {
 			return string(encoded)
 		}
-		g.Source.Host += strings.Repeat("x", max(1, bytes-size-8))
+		g.Source.Host += strings.Repeat("x", max(1, bytes-size-16))
 	}
 }
 

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"slices"
@@ -8,6 +9,9 @@ import (
 
 	"github.com/eventquota/eventquota/store"
 )
+
+// CountedFor is the namespace among whose registers g is: that of the Events that have made it.
+func (g *Group) CountedFor() string { return cmp.Or(g.From, g.Namespace) }
 
 // State is a copy of a part of what a store holds.
 type State struct {
@@ -29,6 +33,14 @@ const (
 
 // Expired reports whether g can be deleted at now.
 func (g *Group) Expired(now time.Time) bool { return now.UnixMicro() > g.Until && g.Due().IsZero() }
+
+// Ends is when g can be deleted; in the year 2255 while something is pending.
+func (g *Group) Ends() time.Time {
+	if !g.Due().IsZero() {
+		return By(time.Time{}, longest)
+	}
+	return time.UnixMicro(g.Until + 1)
+}
 
 // Clone is an independent copy.
 func (g *Group) Clone() *Group {

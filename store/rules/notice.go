@@ -17,7 +17,7 @@ func Dropped(now time.Time, w store.Write, l *store.Limits, b *store.Bucket, n i
 	w = clipped(now, w)
 	return Drops{
 		About: clippedObject(b.About), Bucket: store.Clip(b.Name, ruleBytes), Policy: store.Clip(b.Policy, ruleBytes),
-		Window: micros(l.Window), interval: l.WriteInterval, most: l.MaxWriteInterval,
+		Window: micros(l.Window), interval: l.WriteInterval, most: l.MaxWriteInterval, from: w.Namespace, of: b.Of,
 		First: now.UnixMicro(), Last: now.UnixMicro(), Total: n, Warnings: w.Warning,
 		Reasons: []store.Tally{{What: shownReason(w.Reason), Count: n}}, Sources: []store.Tally{{What: w.Source.Component, Count: n}},
 		Objects: []string{store.Clip(w.About.String(), nameBytes)},
@@ -88,6 +88,20 @@ func latest(all []string, object string) []string {
 func noticeName(fresh store.Key, id uint64) string {
 	return "eventquota-" + new(store.Hasher).AddKey(fresh).Add(strconv.FormatUint(id, 10)).Sum().String()
 }
+
+// Overflow makes d those of the overflow bucket of the limit, and names the register of its notice. It reports whether
+// there is one: not where the rules bound the number of notices.
+func (d *Drops) Overflow() (register store.Key, ok bool) {
+	if d.of == "" {
+		return register, false
+	}
+	b := (&store.Bucket{Name: d.Bucket, Of: d.of}).Overflow(d.from)
+	d.About, d.Bucket, d.of = b.About, b.Name, ""
+	return NoticeKey(&b), true
+}
+
+// Counted reports whether the register of a notice with d is refused where its namespace has as many as it may.
+func (d *Drops) Counted() bool { return d.of != "" }
 
 // NoticeKey names the register that has the notice of a quota.
 func NoticeKey(b *store.Bucket) store.Key { return new(store.Hasher).Add("notice").AddKey(b.Key).Sum() }

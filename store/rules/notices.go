@@ -21,6 +21,9 @@ func (g *Group) addDrops(now time.Time, fresh store.Key, d *Drops) {
 	}
 	at := now.UnixMicro()
 	g.Namespace = cmp.Or(g.Namespace, d.About.NoticeNamespace())
+	if d.from != g.Namespace {
+		g.From = cmp.Or(g.From, d.from)
+	}
 	g.Until = max(g.Until, at+d.Window)
 	g.Notices.add(at, fresh, g.id, d)
 }

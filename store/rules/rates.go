@@ -84,6 +84,9 @@ func (v Level) Force(l store.Limit, now time.Time) Level {
 	return v
 }
 
+// Full is when a bucket is full, if nothing is taken any more.
+func (v Level) Full() time.Time { return time.UnixMicro(v.At + v.Used) }
+
 // Tokens is how many tokens there are.
 func (v Level) Tokens(l store.Limit, now time.Time) int {
 	one, capacity := Cost(l)

@@ -34,6 +34,8 @@ type Group struct {
 	// Since is when the first write happened of which anything is kept here, by its writer's clock; 0 before that. What
 	// quotas refuse before leaves nothing here.
 	Since int64 `msg:"13,omitempty"`
+	// From is the namespace of the Events that have made a notice's register, if that is not Namespace.
+	From string `msg:"14,omitempty"`
 }
 
 // Seen is the last step of a process, and when another process took the next one, in seconds of Unix time.
@@ -166,4 +168,6 @@ type Drops struct {
 	Objects  []string      `msg:"18,omitempty"` // newest first
 
 	interval, most time.Duration // for the Schedule of the notice
+	// from is the namespace of the Events, and of is Bucket.Of.
+	from, of string
 }

@@ -330,8 +330,8 @@ func (z *Drops) Msgsize() (s int) {
 func (z *Group) MarshalMsg(b []byte) (o []byte, err error) {
 	o = msgp.Require(b, z.Msgsize())
 	// check for omitted fields
-	zb0001Len := uint32(13)
-	var zb0001Mask uint16 /* 13 bits */
+	zb0001Len := uint32(14)
+	var zb0001Mask uint16 /* 14 bits */
 	_ = zb0001Mask
 	if z.Namespace == "" {
 		zb0001Len--
@@ -384,6 +384,10 @@ func (z *Group) MarshalMsg(b []byte) (o []byte, err error) {
 	if z.Since == 0 {
 		zb0001Len--
 		zb0001Mask |= 0x1000
+	}
+	if z.From == "" {
+		zb0001Len--
+		zb0001Mask |= 0x2000
 	}
 	// variable map header, size zb0001Len
 	o = append(o, 0x80|uint8(zb0001Len))
@@ -507,6 +511,11 @@ func (z *Group) MarshalMsg(b []byte) (o []byte, err error) {
 			o = append(o, 0xa2, 0x31, 0x33)
 			o = msgp.AppendInt64(o, z.Since)
 		}
+		if (zb0001Mask & 0x2000) == 0 { // if not omitted
+			// string "14"
+			o = append(o, 0xa2, 0x31, 0x34)
+			o = msgp.AppendString(o, z.From)
+		}
 	}
 	return
 }
@@ -525,7 +534,7 @@ func (z *Group) UnmarshalMsg(bts []byte) (o []byte, err error) {
 		err = msgp.ErrLimitExceeded
 		return
 	}
-	var zb0001Mask uint16 /* 13 bits */
+	var zb0001Mask uint16 /* 14 bits */
 	_ = zb0001Mask
 	for zb0001 > 0 {
 		zb0001--
@@ -761,6 +770,13 @@ func (z *Group) UnmarshalMsg(bts []byte) (o []byte, err error) {
 				return
 			}
 			zb0001Mask |= 0x1000
+		case "14":
+			z.From, bts, err = msgp.ReadStringBytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "From")
+				return
+			}
+			zb0001Mask |= 0x2000
 		default:
 			bts, err = msgp.Skip(bts)
 			if err != nil {
@@ -770,7 +786,7 @@ func (z *Group) UnmarshalMsg(bts []byte) (o []byte, err error) {
 		}
 	}
 	// Clear omitted fields.
-	if zb0001Mask != 0x1fff {
+	if zb0001Mask != 0x3fff {
 		if (zb0001Mask & 0x1) == 0 {
 			z.Namespace = ""
 		}
@@ -810,6 +826,9 @@ func (z *Group) UnmarshalMsg(bts []byte) (o []byte, err error) {
 		if (zb0001Mask & 0x1000) == 0 {
 			z.Since = 0
 		}
+		if (zb0001Mask & 0x2000) == 0 {
+			z.From = ""
+		}
 	}
 	o = bts
 	return
@@ -837,7 +856,7 @@ func (z *Group) Msgsize() (s int) {
 	for za0006 := range z.Notices {
 		s += z.Notices[za0006].Msgsize()
 	}
-	s += 2 + msgp.Int64Size + 3 + z.About.Msgsize() + 3 + z.Source.Msgsize() + 3 + msgp.ArrayHeaderSize + (len(z.Seen) * (5 + (16 * (msgp.ByteSize)) + msgp.Int64Size)) + 3 + msgp.Int64Size
+	s += 2 + msgp.Int64Size + 3 + z.About.Msgsize() + 3 + z.Source.Msgsize() + 3 + msgp.ArrayHeaderSize + (len(z.Seen) * (5 + (16 * (msgp.ByteSize)) + msgp.Int64Size)) + 3 + msgp.Int64Size + 3 + msgp.StringPrefixSize + len(z.From)
 	return
 }
 
