@@ -27,6 +27,8 @@ const (
 	overdue   Kind = "a call outlives its context"
 	stuck     Kind = "something never ends"
 	failed    Kind = "something fails"
+	flaps     Kind = "a breaker flaps"
+	free      Kind = "tokens are not taken"
 	hidden    Kind = "one register takes Redis from others"
 )
 
@@ -128,26 +130,44 @@ func (w *world) checkHidden() {
 	}
 }
 
-// checkTokens holds the levels of quotas to what was admitted.
+// checkTokens holds the levels of quotas and spam filters to what was admitted.
 func (w *world) checkTokens(by *replica) {
-	var keys []store.Key
+	var keys, groups []store.Key
 	for key := range w.buckets {
 		keys = append(keys, key)
+		if group, spam := w.spams[key]; spam {
+			groups = append(groups, group)
+		}
 	}
-	slices.SortFunc(keys, func(a, b store.Key) int { return slices.Compare(a[:], b[:]) })
-	state, err := by.store.Peek(labelled(context.Background(), "the check"), nil, keys)
+	compare := func(a, b store.Key) int { return slices.Compare(a[:], b[:]) }
+	slices.SortFunc(keys, compare)
+	slices.SortFunc(groups, compare)
+	state, err := by.store.Peek(labelled(context.Background(), "the check"), groups, keys)
 	if err != nil {
 		w.violated(failed, "%v", err)
 		return
 	}
 	for _, key := range keys {
-		b, paid := w.buckets[key], w.paid[key]
-		left := int64(state.Levels[key].Tokens(b.Limit, state.At))
-		switch {
-		case left < int64(b.Burst)-paid:
-			w.violated(spent, "%s has %d tokens of %d, after %d were admitted", b.Name, left, b.Burst, paid)
-		case paid > int64(b.Burst):
-			w.violated(overdrawn, "%s has let %d through, of %d", b.Name, paid, b.Burst)
+		level, what := state.Levels[key], w.buckets[key].Name
+		if group, spam := w.spams[key]; spam {
+			what += " of " + w.nameOf(group)
+			if g := state.Groups[group]; g != nil {
+				level = g.Spam(w.limits.Spam.Key)
+			}
 		}
+		w.checkBucket(key, what, int64(level.Tokens(w.buckets[key].Limit, state.At)))
+	}
+}
+
+// checkBucket holds the tokens that are left in a bucket to those that were paid.
+func (w *world) checkBucket(key store.Key, what string, left int64) {
+	burst, paid, exact := int64(w.buckets[key].Burst), w.paid[key], !w.mix.tokensMayBeLost()
+	switch {
+	case left < burst-paid:
+		w.violated(spent, "%s has %d tokens of %d, after %d were admitted", what, left, burst, paid)
+	case paid > burst && exact:
+		w.violated(overdrawn, "%s has let %d through, of %d", what, paid, burst)
+	case left > burst-paid && exact:
+		w.violated(free, "%s has %d tokens of %d, after %d were admitted", what, left, burst, paid)
 	}
 }

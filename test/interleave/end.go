@@ -33,7 +33,7 @@ func (w *world) drive(within time.Duration, until func() bool) bool {
 			if w.now().After(by) {
 				return false
 			}
-			w.pass(50 * time.Millisecond)
+			w.pass(min(max(50*time.Millisecond, within/100), time.Second))
 		}
 		for _, o := range live {
 			w.forwarded(o)
@@ -74,7 +74,7 @@ func (w *world) do(within time.Duration, something func()) bool {
 
 // end lets all faults cease, everybody finish, and a settler write all there is, and checks what must hold then.
 func (w *world) end() {
-	clear(w.redis.Moving)
+	w.moved()
 	for _, r := range w.replicas {
 		if r.away() {
 			r.missed = math.MaxInt / 2
@@ -125,7 +125,7 @@ func (w *world) end() {
 		w.do(time.Minute, func() { w.checkIndex(last) })
 	}
 	w.drain(last, drains)
-	if !w.mix.tokensMayBeLost() && !w.mix.Junk {
+	if !w.mix.Failover && !w.mix.PartialLoss && !w.mix.ClockJumps && !w.mix.Junk {
 		w.do(time.Minute, func() { w.checkTokens(last) })
 	}
 	w.checkCounts()

@@ -22,6 +22,7 @@ type op struct {
 	replica  *replica
 	run      func()
 	refuse   func() // others refuse it; nil where they cannot
+	fail     func() // the API server answers an error; nil where it cannot
 	prompt   bool   // it takes less time than settlers wait before they write
 	once     bool   // it is answered in the step that carries it out
 	ran      bool

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -32,15 +33,16 @@ type replica struct {
 	store   subject
 	decides store.Store
 	// available reports whether calls reach the store.
-	available func() bool
-	reach     reach
-	jumped    time.Duration // its clock
-	stop      context.CancelFunc
-	stopped   bool
-	ended     chan struct{}
-	calls     int // under way
-	opened    int // how often its breaker has opened
-	missed    int // calls of Redis without an answer, since it was stopped
+	available    func() bool
+	reach        reach
+	jumped       time.Duration // its clock
+	stop         context.CancelFunc
+	stopped      bool
+	ended        chan struct{}
+	calls        int // under way
+	opened       int // how often its breaker has opened, and had before the slot began to move
+	openedBefore int
+	missed       int // calls of Redis without an answer, since it was stopped
 
 	mu      sync.Mutex
 	waiting int
@@ -156,7 +158,8 @@ func (r *replica) over() bool {
 
 // decision is a call of Decide under way.
 type decision struct {
-	quotas   []store.Bucket
+	buckets  []store.Bucket
+	spam     store.Bucket
 	began    time.Time
 	overlaps int64 // other calls that were under way at the same time
 }
@@ -167,7 +170,7 @@ type groupKey struct{}
 // decide asks the store of a replica about a write, and keeps account of the answer.
 func (r *replica) decide(label string, write *store.Write, l *store.Limits) store.Decision {
 	w := r.world
-	c := w.enter(l)
+	c := w.enter(write, l)
 	began := time.Now()
 	ctx := context.WithValue(labelled(context.Background(), label), groupKey{}, write.Group)
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
@@ -180,40 +183,49 @@ func (r *replica) decide(label string, write *store.Write, l *store.Limits) stor
 		w.violated(failed, "%s decides nothing about %s: %v", r.name, write.Name, err)
 	}
 	w.reach(write, d.Verdict == store.Deny)
-	w.leave(c, l, d)
+	w.leave(c, d)
 	return d
 }
 
-// enter notes that a decision is under way.
-func (w *world) enter(l *store.Limits) *decision {
+// enter notes that a decision is under way. The spam filter of each group is a bucket too.
+func (w *world) enter(write *store.Write, l *store.Limits) *decision {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	c := &decision{quotas: l.Quotas, began: time.Now(), overlaps: int64(len(w.calls))}
+	c := &decision{buckets: slices.Clone(l.Quotas), spam: store.Bucket{}, began: time.Now(), overlaps: int64(len(w.calls))}
+	if !l.Spam.Key.IsZero() && (write.Update == nil || write.Update.Recorder) {
+		c.spam = l.Spam
+		c.spam.Key = store.KeyOf("spam filter of", string(write.Group[:]))
+		w.spams[c.spam.Key] = write.Group
+		c.buckets = append(c.buckets, c.spam)
+	}
 	for other := range w.calls {
 		other.overlaps++
 	}
 	w.calls[c] = struct{}{}
-	for _, b := range l.Quotas {
+	for _, b := range c.buckets {
 		w.buckets[b.Key] = b
 	}
 	return c
 }
 
 // leave notes which tokens a decision has taken, and whether it was refused one that was there.
-func (w *world) leave(c *decision, l *store.Limits, d store.Decision) {
+func (w *world) leave(c *decision, d store.Decision) {
 	w.mu.Lock()
 	delete(w.calls, c)
 	unfairly := ""
 	switch {
 	case d.Verdict.Admits() && !d.Paid:
-		for _, b := range l.Quotas {
+		for _, b := range c.buckets {
 			w.paid[b.Key]++
 		}
 	case d.Verdict == store.Deny:
 		w.denied++
 	case d.Verdict == store.Drop:
 		b, known := w.buckets[d.Empty.Key]
-		if taken := w.paid[d.Empty.Key] + c.overlaps; known && taken < int64(b.Burst) {
+		if !known {
+			b, known = c.spam, !c.spam.Key.IsZero()
+		}
+		if taken := w.paid[b.Key] + c.overlaps; known && taken < int64(b.Burst) {
 			unfairly = fmt.Sprintf("%s refuses, though at most %d of its %d tokens are taken", b.Name, taken, b.Burst)
 		}
 	}

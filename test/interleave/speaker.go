@@ -1,6 +1,7 @@
 package interleave
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -39,7 +40,7 @@ type sent struct {
 
 func newSpeaker(w *world, id int, seed uint64) *speaker {
 	s := &speaker{
-		world: w, id: id, name: fmt.Sprint("client ", id), user: "kubelet", sent: map[kind]sent{},
+		world: w, id: id, name: fmt.Sprint("client ", id), user: cmp.Or(w.mix.User, "kubelet"), sent: map[kind]sent{},
 		rng: rand.New(rand.NewPCG(seed, uint64(id)+100)), recorder: id <= w.mix.Recorders,
 	}
 	s.quotas = w.mix.quotas(id)

@@ -44,6 +44,7 @@ type world struct {
 	violations  []Violation
 	books       map[account]*book
 	buckets     map[store.Key]store.Bucket // the quotas
+	spams       map[store.Key]store.Key    // the groups of spam filters
 	paid        map[store.Key]int64        // tokens of quotas that were taken
 	calls       map[*decision]struct{}     // decisions under way
 	creates     uint64
@@ -67,6 +68,7 @@ func newWorld(mix *Mix, seed uint64, engine *luaredis.Engine) *world {
 		mix: mix, rng: rand.New(rand.NewPCG(seed, 1)), began: time.Now(), ops: newOps(seed),
 		names: map[store.Key]string{}, encoded: map[string]string{}, aliases: map[string]string{}, books: map[account]*book{},
 		buckets: map[store.Key]store.Bucket{}, paid: map[store.Key]int64{}, calls: map[*decision]struct{}{}, local: map[store.Key]int{},
+		spams: map[store.Key]store.Key{},
 	}
 	w.redis = luaredis.NewServer(engine, func() time.Time { return time.Now().Add(w.jumped) })
 	w.redis.Cluster = true
