@@ -126,6 +126,9 @@ func (s *Store) prepare(ln *line) (t *attempt) {
 	with := s.wallet(ln.namespace)
 	t = &attempt{line: ln, at: with.now, calls: ln.waiting, to: register{version: s.steps.Next()}}
 	ln.attempt, ln.waiting = t, nil
+	if ln.name == "" {
+		ln.name = s.groupKey(ln.key)
+	}
 	if wt := s.backlog.take(ln.key); wt != nil {
 		t.items, t.since = wt.all(), wt.since
 	}
@@ -177,7 +180,7 @@ func (s *Store) send(ctx context.Context, t *attempt) ([]any, error) {
 	if !ln.copy.version.IsZero() {
 		expected = string(ln.copy.version[:])
 	}
-	keys := append(make([]string, 0, 2+len(t.uses)), s.index, s.groupKey(ln.key))
+	keys := append(make([]string, 0, 2+len(t.uses)), s.index, ln.name)
 	for _, u := range t.uses {
 		keys = append(keys, s.quotaKey(u.key))
 	}
