@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/fxamacker/cbor/v2"
 
@@ -24,7 +25,7 @@ const MaxBytes = 64 << 10
 // as long, and remains to read what was encoded otherwise.
 func (g *Group) Append(b []byte) []byte {
 	c := coder{b: append(b, format)}
-	c.object(g.fields)
+	g.code(&c)
 	return c.b
 }
 
@@ -48,7 +49,7 @@ func Unmarshal(b []byte) (*Group, error) {
 	}
 	var g Group
 	c := coder{b: b[1:], decodes: true}
-	if c.object(g.fields); !c.failed && len(c.b) == 0 {
+	if g.code(&c); !c.failed && len(c.b) == 0 {
 		return &g, nil
 	}
 	g = Group{}
@@ -128,31 +129,31 @@ func (c *coder) readHead(major byte) uint64 {
 	return n
 }
 
-// object encodes or decodes a struct.
-func (c *coder) object(of func(*coder)) {
-	if c.failed {
-		return
-	}
-	outer := c.fields
-	if c.decodes {
-		c.fields = c.readHead(mapOf)
-		of(c)
+// object is a struct whose fields are encoded or decoded.
+type object struct {
+	at    int    // where it begins
+	outer uint64 // the fields of the one around it
+}
+
+// open begins a struct.
+func (c *coder) open() object {
+	o := object{len(c.b), c.fields}
+	c.fields = c.head(mapOf, 0)
+	return o
+}
+
+// close ends the struct that was opened last.
+func (c *coder) close(o object) {
+	switch {
+	case c.decodes:
 		c.failed = c.failed || c.fields != 0
-		c.fields = outer
-		return
+	case c.fields < inFirst:
+		c.b[o.at] |= byte(c.fields)
+	default: // there are less than 256
+		c.b = slices.Insert(c.b, o.at+1, byte(c.fields))
+		c.b[o.at] |= inFirst
 	}
-	at := len(c.b)
-	c.b = append(c.b, mapOf)
-	c.fields = 0
-	of(c)
-	if c.fields < inFirst {
-		c.b[at] |= byte(c.fields)
-	} else { // there are less than 256
-		c.b = append(c.b, 0)
-		copy(c.b[at+2:], c.b[at+1:])
-		c.b[at], c.b[at+1] = mapOf|inFirst, byte(c.fields)
-	}
-	c.fields = outer
+	c.fields = o.outer
 }
 
 // field begins a field, and reports whether its value follows: unless it is omitted when it is encoded, and if it is the
@@ -281,34 +282,23 @@ func (c *coder) bytes(v *store.Key) {
 	}
 }
 
-// nested encodes or decodes a struct in a field.
-func (c *coder) nested(key uint64, empty bool, of func(*coder)) {
-	if c.field(key, empty) {
-		c.object(of)
+// list begins a field with a list of n elements. It returns how many follow.
+func (c *coder) list(key uint64, n int) int {
+	if !c.field(key, n == 0) {
+		return 0
 	}
+	follow := c.head(arrayOf, uint64(n))
+	if c.failed || c.decodes && (follow == 0 || follow > maxElements || follow > uint64(len(c.b))) {
+		c.failed = true
+		return 0
+	}
+	return int(follow)
 }
 
-// list encodes or decodes a slice, whose elements are each encoded or decoded by one.
-func list[T any](c *coder, key uint64, v *[]T, one func(*T, *coder)) {
-	if !c.field(key, len(*v) == 0) {
-		return
+// elements begins a field with a list: when it is decoded, the elements are made.
+func elements[T any](c *coder, key uint64, all *[]T) []T {
+	if n := c.list(key, len(*all)); c.decodes && n > 0 {
+		*all = make([]T, n)
 	}
-	n := c.head(arrayOf, uint64(len(*v)))
-	if c.decodes {
-		if c.failed || n == 0 || n > uint64(len(c.b)) || n > maxElements {
-			c.failed = true
-			return
-		}
-		*v = make([]T, n)
-	}
-	for i := range *v {
-		one(&(*v)[i], c)
-	}
-}
-
-func objects[T any, P interface {
-	*T
-	fields(c *coder)
-}](c *coder, key uint64, v *[]T) {
-	list(c, key, v, func(one *T, c *coder) { c.object(P(one).fields) })
+	return *all
 }

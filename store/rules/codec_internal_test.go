@@ -2,6 +2,7 @@ package rules
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/fxamacker/cbor/v2"
@@ -78,11 +79,41 @@ func TestFieldsAreThoseOfTheTags(t *testing.T) {
 		}
 		c := coder{b: encoded[1:], decodes: true}
 		var own Group
-		if c.object(own.fields); c.failed || len(c.b) != 0 {
+		if own.code(&c); c.failed || len(c.b) != 0 {
 			t.Errorf("group %d is not read: failed %t, %d bytes left", i, c.failed, len(c.b))
 		}
 		if diff := cmp.Diff(read, own, unexported); diff != "" {
 			t.Errorf("group %d (-library +own):\n%s", i, diff)
 		}
+	}
+}
+
+// TestWhatIsReadIsWhatTheLibraryReads changes each byte of a register. What is read without the library, it reads too, and as
+// the same.
+func TestWhatIsReadIsWhatTheLibraryReads(t *testing.T) {
+	full, n := Group{}, int64(0)
+	fill(reflect.ValueOf(&full).Elem(), &n)
+	encoded := full.Append(nil)[1:]
+	read := 0
+	for i := range encoded {
+		for _, flip := range []byte{1, 2, 4, 8, 0x10, 0x20, 0x40, 0x80, 0xff} {
+			changed := slices.Clone(encoded)
+			changed[i] ^= flip
+			c := coder{b: changed, decodes: true}
+			var own, library Group
+			if own.code(&c); c.failed || len(c.b) != 0 {
+				continue
+			}
+			read++
+			if err := decoder.Unmarshal(changed, &library); err != nil {
+				t.Fatalf("byte %d ^ %#x: the library does not read it: %v", i, flip, err)
+			}
+			if !reflect.DeepEqual(library, own) {
+				t.Fatalf("byte %d ^ %#x (-library +own):\n%s", i, flip, cmp.Diff(library, own, cmpopts.IgnoreUnexported(Drops{})))
+			}
+		}
+	}
+	if read < len(encoded) {
+		t.Errorf("only %d changes of %d bytes were read without the library", read, len(encoded))
 	}
 }
