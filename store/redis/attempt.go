@@ -127,6 +127,9 @@ func (s *Store) prepare(ln *line) (t *attempt) {
 	with := s.wallet(ln.namespace)
 	t = &attempt{line: ln, at: with.now, calls: ln.waiting, to: register{version: s.steps.Next()}}
 	ln.attempt, ln.waiting = t, nil
+	if ln.name == "" {
+		ln.name = s.groupKey(ln.key)
+	}
 	if wt := s.backlog.take(ln.key); wt != nil {
 		t.items, t.since = wt.all(), wt.since
 	}
@@ -186,7 +189,7 @@ func (s *Store) send(ctx context.Context, t *attempt) ([]any, error) {
 	if t.bounded {
 		most = s.opts.Bounds.RegistersOf(counted)
 	}
-	keys := append(make([]string, 0, 4+len(t.uses)), s.index, s.groupKey(ln.key), s.registersKey(counted), s.bucketsKey(ln.namespace))
+	keys := append(make([]string, 0, 4+len(t.uses)), s.index, ln.name, s.registersKey(counted), s.bucketsKey(ln.namespace))
 	for _, u := range t.uses {
 		keys = append(keys, s.quotaKey(u.key))
 	}

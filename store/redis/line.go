@@ -14,6 +14,7 @@ import (
 // while an attempt is under way go together in the next one.
 type line struct {
 	key       store.Key
+	name      string // of its key in Redis; empty before the first attempt
 	namespace string
 	// shown is the group of the copy; nil where nothing is known of it, or local says more.
 	shown atomic.Pointer[rules.Group]
@@ -41,7 +42,7 @@ type lines struct {
 const (
 	// linesBytes bounds the copies of a replica, by the estimate of store/rules.
 	linesBytes = 64 << 20
-	lineBytes  = 400
+	lineBytes  = 480
 )
 
 func newLines(bytes int64) *lines { return &lines{all: store.NewTable[*line](bytes)} }
