@@ -51,7 +51,11 @@ func (s *Store) serve(ln *line, t *attempt) {
 		if behind >= losses {
 			t.reserve = min(max(2*took, reserveMin), reserveMax).Microseconds()
 		}
-		within, cancel := context.WithTimeout(context.Background(), s.opts.StepTimeout)
+		ctx := context.Background()
+		if s.stopping.Load() {
+			ctx = redisclient.Insist(ctx)
+		}
+		within, cancel := context.WithTimeout(ctx, s.opts.StepTimeout)
 		answer, err := s.send(within, t)
 		cancel()
 		if err != nil {

@@ -89,6 +89,7 @@ type Store struct {
 	over      *over
 	backlog   *backlog
 	serving   sync.WaitGroup // of goroutines that serve a line
+	stopping  atomic.Bool    // attempts are made whatever a circuit breaker says
 	stopped   atomic.Bool    // no attempt is begun any more
 	once      sync.Once      // of a panic
 	buffers   sync.Pool      // of *[]byte, in which registers are encoded
