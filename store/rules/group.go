@@ -37,6 +37,8 @@ type Group struct {
 	Since int64 `cbor:"13,keyasint,omitempty"`
 	// From is the namespace of the Events that have made a notice's register, if that is not Namespace.
 	From string `cbor:"14,keyasint,omitempty"`
+	// Place is until when a store keeps the place of the register among those of the namespace, in seconds; see store/redis.
+	Place int64 `cbor:"15,keyasint,omitempty"`
 }
 
 // CountedFor is the namespace among whose registers g is: that of the Events that have made it.
