@@ -36,6 +36,8 @@ type Group struct {
 	Since int64 `msg:"13,omitempty"`
 	// From is the namespace of the Events that have made a notice's register, if that is not Namespace.
 	From string `msg:"14,omitempty"`
+	// Place is until when a store keeps the place of the register among those of the namespace, in seconds; see store/redis.
+	Place int64 `msg:"15,omitempty"`
 }
 
 // Seen is the last step of a process, and when another process took the next one, in seconds of Unix time.

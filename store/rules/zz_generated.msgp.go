@@ -330,8 +330,8 @@ func (z *Drops) Msgsize() (s int) {
 func (z *Group) MarshalMsg(b []byte) (o []byte, err error) {
 	o = msgp.Require(b, z.Msgsize())
 	// check for omitted fields
-	zb0001Len := uint32(14)
-	var zb0001Mask uint16 /* 14 bits */
+	zb0001Len := uint32(15)
+	var zb0001Mask uint16 /* 15 bits */
 	_ = zb0001Mask
 	if z.Namespace == "" {
 		zb0001Len--
@@ -388,6 +388,10 @@ func (z *Group) MarshalMsg(b []byte) (o []byte, err error) {
 	if z.From == "" {
 		zb0001Len--
 		zb0001Mask |= 0x2000
+	}
+	if z.Place == 0 {
+		zb0001Len--
+		zb0001Mask |= 0x4000
 	}
 	// variable map header, size zb0001Len
 	o = append(o, 0x80|uint8(zb0001Len))
@@ -516,6 +520,11 @@ func (z *Group) MarshalMsg(b []byte) (o []byte, err error) {
 			o = append(o, 0xa2, 0x31, 0x34)
 			o = msgp.AppendString(o, z.From)
 		}
+		if (zb0001Mask & 0x4000) == 0 { // if not omitted
+			// string "15"
+			o = append(o, 0xa2, 0x31, 0x35)
+			o = msgp.AppendInt64(o, z.Place)
+		}
 	}
 	return
 }
@@ -534,7 +543,7 @@ func (z *Group) UnmarshalMsg(bts []byte) (o []byte, err error) {
 		err = msgp.ErrLimitExceeded
 		return
 	}
-	var zb0001Mask uint16 /* 14 bits */
+	var zb0001Mask uint16 /* 15 bits */
 	_ = zb0001Mask
 	for zb0001 > 0 {
 		zb0001--
@@ -777,6 +786,13 @@ func (z *Group) UnmarshalMsg(bts []byte) (o []byte, err error) {
 				return
 			}
 			zb0001Mask |= 0x2000
+		case "15":
+			z.Place, bts, err = msgp.ReadInt64Bytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Place")
+				return
+			}
+			zb0001Mask |= 0x4000
 		default:
 			bts, err = msgp.Skip(bts)
 			if err != nil {
@@ -786,7 +802,7 @@ func (z *Group) UnmarshalMsg(bts []byte) (o []byte, err error) {
 		}
 	}
 	// Clear omitted fields.
-	if zb0001Mask != 0x3fff {
+	if zb0001Mask != 0x7fff {
 		if (zb0001Mask & 0x1) == 0 {
 			z.Namespace = ""
 		}
@@ -829,6 +845,9 @@ func (z *Group) UnmarshalMsg(bts []byte) (o []byte, err error) {
 		if (zb0001Mask & 0x2000) == 0 {
 			z.From = ""
 		}
+		if (zb0001Mask & 0x4000) == 0 {
+			z.Place = 0
+		}
 	}
 	o = bts
 	return
@@ -856,7 +875,7 @@ func (z *Group) Msgsize() (s int) {
 	for za0006 := range z.Notices {
 		s += z.Notices[za0006].Msgsize()
 	}
-	s += 2 + msgp.Int64Size + 3 + z.About.Msgsize() + 3 + z.Source.Msgsize() + 3 + msgp.ArrayHeaderSize + (len(z.Seen) * (5 + (16 * (msgp.ByteSize)) + msgp.Int64Size)) + 3 + msgp.Int64Size + 3 + msgp.StringPrefixSize + len(z.From)
+	s += 2 + msgp.Int64Size + 3 + z.About.Msgsize() + 3 + z.Source.Msgsize() + 3 + msgp.ArrayHeaderSize + (len(z.Seen) * (5 + (16 * (msgp.ByteSize)) + msgp.Int64Size)) + 3 + msgp.Int64Size + 3 + msgp.StringPrefixSize + len(z.From) + 3 + msgp.Int64Size
 	return
 }
 
