@@ -51,7 +51,11 @@ func (s *Store) serve(ln *line, t *attempt) {
 		if behind >= losses {
 			t.reserve = min(max(2*took, reserveMin), reserveMax).Microseconds()
 		}
-		within, cancel := context.WithTimeout(context.Background(), s.opts.StepTimeout)
+		ctx := context.Background()
+		if s.stopping.Load() {
+			ctx = redisclient.Insist(ctx)
+		}
+		within, cancel := context.WithTimeout(ctx, s.opts.StepTimeout)
 		answer, err := s.send(within, t)
 		cancel()
 		if err != nil {
@@ -102,6 +106,7 @@ type attempt struct {
 	at      time.Time
 	sent    time.Time
 	lost    bool  // nobody knows whether it was carried out
+	bounded bool  // the register is not made where the namespace has as many as it may
 	reserve int64 // for how long the register is reserved if others are ahead, in microseconds
 }
 
@@ -152,11 +157,15 @@ func (s *Store) build(t *attempt, with *wallet) (changed bool) {
 	for i := range t.items {
 		it := &t.items[i]
 		it.apply(group, t.at, t.to.version)
-		t.uses.force(it.given)
+		given := it.given.placed(ln.namespace, s.over, with.here)
+		t.uses.force(given)
+		t.bounded = t.bounded || it.op != nil || it.drops.Counted()
+		with.force(given)
 		changed = true
 	}
 	for _, c := range t.calls {
 		changed = c.step(group, t, with) || changed
+		t.bounded = t.bounded || c.Limits != nil
 		c.attempts++
 	}
 	if !changed && len(t.uses) == 0 {
@@ -180,13 +189,17 @@ func (s *Store) send(ctx context.Context, t *attempt) ([]any, error) {
 	if !ln.copy.version.IsZero() {
 		expected = string(ln.copy.version[:])
 	}
-	keys := append(make([]string, 0, 2+len(t.uses)), s.index, ln.name)
+	counted, most := t.to.group.CountedFor(), 0
+	if t.bounded {
+		most = s.opts.Bounds.RegistersOf(counted)
+	}
+	keys := append(make([]string, 0, 4+len(t.uses)), s.index, ln.name, s.registersKey(counted), s.bucketsKey(ln.namespace))
 	for _, u := range t.uses {
 		keys = append(keys, s.quotaKey(u.key))
 	}
-	args := append(make([]any, 0, 9+4*len(t.uses)), "step", expected, s.steps.Writer[:], t.value, t.at.UnixMicro(), maxAge.Microseconds(),
-		t.to.expiry(t.at), member(ln.key, t.to.group.Namespace), t.reserve)
-	return s.run(ctx, keys, t.uses.args(args)...)
+	args := append(make([]any, 0, 11+5*len(t.uses)), "step", expected, s.steps.Writer[:], t.value, t.at.UnixMicro(), maxAge.Microseconds(),
+		t.to.expiry(t.at), member(ln.key, t.to.group.Namespace), t.reserve, most)
+	return s.run(ctx, keys, t.uses.args(args, s.opts.Bounds.BucketsOf(ln.namespace))...)
 }
 
 // Outcomes of an attempt, see step.lua.
@@ -196,14 +209,20 @@ const (
 	overtaken  = 2
 )
 
+// What keeps an attempt from a register, see step.lua.
+const (
+	isReserved = 1
+	hasNoPlace = 2
+)
+
 // conclude handles the answer to an attempt. The calls are over if it was carried out, or if the register cannot be read.
-func (s *Store) conclude(t *attempt, answer []any) (behind, held bool) {
+func (s *Store) conclude(t *attempt, answer []any) (behind, reserved bool) {
 	ln := t.line
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
-	var now, outcome, reserved int64
+	var now, outcome, held int64
 	var value string
-	err := scan(answer, &now, &outcome, &reserved, &value)
+	err := scan(answer, &now, &outcome, &held, &value)
 	if err == nil {
 		err = s.learn(ln.namespace, t.uses, answer[4:])
 	}
@@ -217,9 +236,13 @@ func (s *Store) conclude(t *attempt, answer []any) (behind, held bool) {
 		finish(s.putBack(t), err)
 		return false, false
 	}
+	if outcome == unchanged && held == hasNoPlace {
+		s.noPlace(t)
+		return false, false
+	}
 	if outcome == unchanged {
 		ln.waiting = append(s.putBack(t), ln.waiting...)
-		return true, reserved == 1
+		return true, held == isReserved
 	}
 	ln.copy = current
 	ln.show() // before a caller goes on
@@ -230,7 +253,7 @@ func (s *Store) conclude(t *attempt, answer []any) (behind, held bool) {
 	}
 	t.items = slices.DeleteFunc(t.items, func(it item) bool { return it.number != 0 && it.number <= last })
 	ln.waiting = append(s.putBack(t), ln.waiting...)
-	return true, reserved == 1
+	return true, held == isReserved
 }
 
 // unreadable says once that a register cannot be read.

@@ -37,6 +37,7 @@ func (c *call) step(g *rules.Group, t *attempt, with *wallet) (changed bool) {
 		return false
 	}
 	c.At = t.at
+	with.store.overflow(c.namespace, c.Limits, with.here)
 	c.Decision, changed = g.Decide(t.at, t.to.version, c.Write, c.Limits, with.ask(c.Limits.Quotas))
 	if pays(c.Decision) {
 		with.pay(c.Limits.Quotas)

@@ -73,8 +73,17 @@ func (b *Breaker) Closed() bool { return b.circuit.State() == gobreaker.StateClo
 // probing marks the context of a probe.
 type probing struct{}
 
+// insisting marks the context of calls that reach Redis also while a Breaker is open.
+type insisting struct{}
+
+// Insist is ctx for calls that reach Redis also while a Breaker is open, and which it does not count: the last ones of a process.
+func Insist(ctx context.Context) context.Context { return context.WithValue(ctx, insisting{}, true) }
+
 // Call implements Caller.
 func (b *Breaker) Call(ctx context.Context, cmds ...redis.Cmder) (err error) {
+	if ctx.Value(insisting{}) != nil {
+		return b.caller.Call(ctx, cmds...)
+	}
 	var done func(error)
 	if b.Closed() || ctx.Value(probing{}) != nil {
 		done, _ = b.circuit.Allow()
