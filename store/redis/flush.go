@@ -67,7 +67,7 @@ func (s *Store) Flush(ctx context.Context) {
 			ctx, cancel := context.WithTimeout(ctx, s.opts.StepTimeout)
 			defer cancel()
 			err := s.change(ctx, r.namespace, r.key, nil)
-			if redisclient.Unavailable(err) && !errors.Is(err, errUnreadable) && !errors.Is(err, errPanic) {
+			if redisclient.Unavailable(err) && !errors.Is(err, errUnreadable) && !errors.Is(err, errPanic) && !errors.Is(err, errNoPlace) {
 				failed.Store(true)
 			}
 			return nil

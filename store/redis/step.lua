@@ -2,11 +2,41 @@
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
 
--- tokens checks the token buckets under KEYS from the k-th on. From ARGV[a] on there are four numbers for each: the time in which
--- one token comes back, the most that may be used, the tokens to take, all or none, and the tokens to take in any case. It returns
--- whether all can be taken, and appends to an answer what is used of each and when. See rules.Level. Times are in microseconds.
+-- get is the value of a register, '' for none. One that is no string, as another program wrote it, is '?', which nobody can read.
+local function get(key)
+  local value = redis.pcall('GET', key) or ''
+  if type(value) == 'string' then
+    return value
+  end
+  if string.find(value.err, 'WRONGTYPE', 1, true) then
+    return '?'
+  end
+  return redis.call('GET', key)
+end
+
+-- Of each namespace, one sorted set has its registers, and one its buckets that are counted, by when each expires. These expire with
+-- the last of them, or later. places is how many more a set may have than what has not expired of it.
+local function places(set, most)
+  redis.call('ZREMRANGEBYSCORE', set, '-inf', string.format('%.0f', now))
+  return most - redis.call('ZCARD', set)
+end
+
+-- keep notes in a set what exists for how long, in milliseconds: pairs of when it expires and a member.
+local function keep(set, life, pairs)
+  redis.call('ZADD', set, unpack(pairs))
+  if redis.call('PTTL', set) < life then
+    redis.call('PEXPIRE', set, 2 * life)
+  end
+end
+
+-- tokens checks the token buckets under KEYS from the k-th on, of which the set of the namespace is the one before. From ARGV[a] on
+-- there are the number of buckets that it may have, and five numbers for each bucket: the time in which one token comes back, the
+-- most that may be used, the tokens to take, all or none, the tokens to take in any case, and 1 where it is counted. It returns
+-- whether all can be taken, and appends to an answer what is used of each and when: -1 and 0 where there is no place for
+-- it. See rules.Level. Times are in microseconds.
 local function tokens(k, a, answer)
-  local levels, ok = {}, true
+  local levels, ok, bound, left = {}, true, tonumber(ARGV[a])
+  a = a + 1
   for i = k, #KEYS do
     local used, at = string.match(redis.call('GET', KEYS[i]) or '', '^(%d+) (%d+)$')
     used, at = tonumber(used) or 0, tonumber(at) or 0
@@ -16,44 +46,66 @@ local function tokens(k, a, answer)
     local one, most, need, force = tonumber(ARGV[a]), tonumber(ARGV[a + 1]), tonumber(ARGV[a + 2]), tonumber(ARGV[a + 3])
     ok = ok and (need == 0 or used + (force + need) * one <= most)
     levels[i] = {math.max(used + need * one, math.min(used + (force + need) * one, most)), at}
+    if ARGV[a + 4] == '1' and (tonumber(redis.call('ZSCORE', KEYS[k - 1], string.sub(KEYS[i], -22)) or 0)) <= now then
+      left = (left or places(KEYS[k - 1], bound)) - 1
+      if left < 0 then
+        ok, used, at = false, -1, 0
+      end
+    end
     answer[#answer + 1] = used
     answer[#answer + 1] = at
-    a = a + 4
+    a = a + 5
   end
   return ok, levels
 end
 
 -- take writes the levels that tokens has returned, and puts them into an answer of which they are the last numbers.
-local function take(k, levels, answer)
+local function take(k, a, levels, answer)
   local n = #answer - 2 * (#KEYS - k + 1)
+  local counted, longest = {}, 0
   for i = k, #KEYS do
     local used, at = levels[i][1], levels[i][2]
-    redis.call('SET', KEYS[i], string.format('%.0f %.0f', used, at), 'PX', math.ceil((at - now + used) / 1000) + 1)
+    local life = math.ceil((at - now + used) / 1000) + 1
+    redis.call('SET', KEYS[i], string.format('%.0f %.0f', used, at), 'PX', life)
+    if ARGV[a + 5] == '1' then
+      counted[#counted + 1] = string.format('%.0f', now + life * 1000)
+      counted[#counted + 1] = string.sub(KEYS[i], -22)
+      longest = math.max(longest, life)
+    end
     answer[n + 1], answer[n + 2] = used, at
     n = n + 2
+    a = a + 5
+  end
+  if longest > 0 then
+    keep(KEYS[k - 1], longest, counted)
   end
 end
 
--- step KEYS index register bucket... ARGV expected-version writer value time age expiry(ms) member reserve bucket-numbers...
+-- step KEYS index register set-of-registers set-of-buckets bucket...
+-- ARGV expected-version writer value time age expiry(ms) member reserve most-registers most-buckets bucket-numbers...
 --
 -- A value is a version of 16 bytes, when something in it is due in 16 digits, 0 for never, '-', and the rest. A reserved
 -- one has 'R' for '-', and the writer for which it is reserved in 8 bytes and until when in 16 digits before the rest.
 --
 -- Where the register has the expected version, '' for none, every bucket has its tokens, the time of the step is not after now nor
--- older than age, and the register is not reserved for another, it becomes value, the index follows it, and the tokens are taken:
--- {now, 1, 0, '', levels}. Otherwise nothing changes, but that the register is reserved for the writer if reserve is above 0 and
--- the version another: {now, 2, held, current, levels} where the version is another, or {now, 0, held, '', levels}. An attempt
--- that is sent again finds its own version, or that others have seen it.
+-- older than age, the register is not reserved for another, and one that is new has a place (as it always has with most-registers
+-- 0), it becomes value, the index follows it, and the tokens are taken: {now, 1, 0, '', levels}. Otherwise nothing changes, but that
+-- the register is reserved for the writer if reserve is above 0 and the version another: {now, 2, held, current, levels} where the
+-- version is another, or {now, 0, held, '', levels}. held is 1 where the register is reserved, and 2 where it has no place. An
+-- attempt that is sent again finds its own version, or that others have seen it.
 if ARGV[1] == 'step' then
   local expected, writer, value, step, age = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6])
   local expiry, member, reserve = ARGV[7], ARGV[8], tonumber(ARGV[9])
-  local current = redis.call('GET', KEYS[2]) or ''
+  local current = get(KEYS[2])
   local version = string.sub(current, 1, 16)
   local answer = {now, 0, 0, ''}
-  local ok, levels = tokens(3, 10, answer)
+  local ok, levels = tokens(5, 11, answer)
   local reserved = string.sub(current, 33, 33) == 'R'
   local held = reserved and string.sub(current, 34, 41) ~= writer and now < (tonumber(string.sub(current, 42, 57)) or 0)
-  if version == expected and ok and not held and step <= now and now - step <= age then
+  local most = tonumber(ARGV[10])
+  if version == '' and expected == '' and most > 0 and places(KEYS[3], most) <= 0 then
+    answer[3] = 2
+  elseif version == expected and ok and not held and step <= now and now - step <= age then
     redis.call('SET', KEYS[2], value, 'PX', expiry)
     local due = tonumber(string.sub(value, 17, 32))
     if due > 0 then
@@ -61,7 +113,8 @@ if ARGV[1] == 'step' then
     else
       redis.call('ZREM', KEYS[1], member)
     end
-    take(3, levels, answer)
+    keep(KEYS[3], tonumber(expiry), {string.format('%.0f', now + expiry * 1000), string.sub(KEYS[2], -22)})
+    take(5, 11, levels, answer)
     answer[2] = 1
     return answer
   end
@@ -79,12 +132,12 @@ if ARGV[1] == 'step' then
   return answer
 end
 
--- take KEYS bucket... ARGV bucket-numbers... takes the tokens, all or none: {now, whether, levels}.
+-- take KEYS set-of-buckets bucket... ARGV most-buckets bucket-numbers... takes the tokens, all or none: {now, whether, levels}.
 if ARGV[1] == 'take' then
   local answer = {now, 0}
-  local ok, levels = tokens(1, 2, answer)
+  local ok, levels = tokens(2, 2, answer)
   if ok then
-    take(1, levels, answer)
+    take(2, 2, levels, answer)
     answer[2] = 1
   end
   return answer
@@ -101,7 +154,7 @@ end
 if ARGV[1] == 'claim' then
   local answer = {now}
   for i = 2, #KEYS do
-    local value = redis.call('GET', KEYS[i]) or ''
+    local value = get(KEYS[i])
     local due = value == '' and 0 or tonumber(string.match(string.sub(value, 17, 33), '^(%d+)[-R]$'))
     if due == 0 then
       redis.call('ZREM', KEYS[1], ARGV[i])
@@ -117,7 +170,7 @@ end
 if ARGV[1] == 'peek' then
   local answer = {now}
   for i = 1, #KEYS do
-    answer[i + 1] = redis.call('GET', KEYS[i]) or ''
+    answer[i + 1] = get(KEYS[i])
   end
   return answer
 end

@@ -16,32 +16,40 @@ import (
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
-// What a quota refuses takes no token of another, and no trip once it is known.
+// What a quota refuses takes no token of another. It makes one trip while the quota is not known to be empty, and none then.
 func TestARefusedEventCostsNothing(t *testing.T) {
 	const refused, shared = 500, 10
-	server := redistest.Start(t, redistest.Options{})
-	var calls atomic.Int64
-	client := connect(t, server.Addr())
-	s := newStore(t, caller(func(ctx context.Context, cmds ...goredis.Cmder) error {
-		calls.Add(1)
-		return client.Call(ctx, cmds...)
-	}))
-	other := newStore(t, client)
 	own := quota(1)
 	own.Name, own.Key = "own", store.KeyOf("own")
-	l := withQuota(withQuota(limits(100), quota(shared)), own)
-	decide(t, other, event("first", "m", 0), l)
-	for n := range refused {
-		if d := decide(t, s, event(fmt.Sprint("pod", n), "m", 0), l); d.Verdict != store.Drop || d.Empty.Name != "own" {
-			t.Fatalf("%v, want a drop by the tenant's own quota", d.Verdict)
-		}
-	}
-	if n := calls.Load(); n > 3 { // one that Redis refuses, in which it may learn the script
-		t.Errorf("%d trips for %d Events, want 1", n, refused)
-	}
-	state, err := s.Peek(t.Context(), nil, []store.Key{store.KeyOf("quota")})
-	if left := state.Levels[store.KeyOf("quota")].Tokens(quota(shared).Limit, state.At); left != shared-1 || err != nil {
-		t.Errorf("%d tokens are left of the shared quota (%v), want %d", left, err, shared-1)
+	for says, l := range map[string]store.Limits{
+		"before the shared quota": withQuota(withQuota(limits(100), own), quota(shared)),
+		"after the shared quota":  withQuota(withQuota(limits(100), quota(shared)), own),
+	} {
+		t.Run(says, func(t *testing.T) {
+			client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
+			var calls atomic.Int64
+			now := time.Now() // for all the test: what is known of a quota does not get old
+			s := redis.New(caller(func(ctx context.Context, cmds ...goredis.Cmder) error {
+				calls.Add(1)
+				return client.Call(ctx, cmds...)
+			}), redis.Options{Prefix: "test:", StepTimeout: patient, Now: func() time.Time { return now }})
+			decide(t, s, event("first", "m", 0), withQuota(limits(100), quota(shared))) // Redis may learn the script
+			decide(t, newStore(t, client), event("second", "m", 0), l)
+			for n := range refused {
+				calls.Store(0)
+				d := decide(t, s, event(fmt.Sprint("pod", n), "m", 0), l)
+				if d.Verdict != store.Drop || d.Empty.Name != "own" {
+					t.Fatalf("%v, want a drop by the tenant's own quota", d.Verdict)
+				}
+				if want := int64(1 - min(n, 1)); calls.Load() != want || d.Unasked != (n > 0) {
+					t.Fatalf("%d trips for refused Event %d, unasked %t; want %d", calls.Load(), n, d.Unasked, want)
+				}
+			}
+			state, err := s.Peek(t.Context(), nil, []store.Key{store.KeyOf("quota")})
+			if left := state.Levels[store.KeyOf("quota")].Tokens(quota(shared).Limit, state.At); left != shared-2 || err != nil {
+				t.Errorf("%d tokens are left of the shared quota (%v), want %d", left, err, shared-2)
+			}
+		})
 	}
 }
 

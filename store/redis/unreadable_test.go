@@ -14,36 +14,69 @@ import (
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/redis"
 	"github.com/eventquota/eventquota/store/redisclient"
+	"github.com/eventquota/eventquota/store/rules"
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
-// A register that cannot be read is decided without Redis, which is said once. All others are decided by Redis: the breaker
-// stays closed, and what waits for others is reported.
-func TestARegisterThatCannotBeReadIsItsOwnProblem(t *testing.T) {
-	valid := func(t *testing.T, client *redisclient.Client) string {
-		t.Helper()
-		s := newStore(t, client)
-		decide(t, s, event("pod", "m", 0), limits(10))
-		return client.Get(t.Context(), s.GroupKey(event("pod", "m", 0).Group)).Val()
+// spoilt are values that no replica can read in place of a register, by what they are. They are set under a key.
+func spoilt(t *testing.T) map[string]func(client *redisclient.Client, key, valid string) error {
+	t.Helper()
+	set := func(spoil func(valid string) string) func(*redisclient.Client, string, string) error {
+		return func(client *redisclient.Client, key, valid string) error {
+			return client.Set(t.Context(), key, spoil(valid), 0).Err()
+		}
 	}
-	for says, spoil := range map[string]func(value string) any{
-		"of a newer format": func(value string) any { return value[:33] + "\x7f" + value[34:] },
-		"of 32 KiB":         func(value string) any { return value[:34] + strings.Repeat("x", 32<<10) },
-		"that is junk":      func(string) any { return "junk" },
-		"that is long junk": func(string) any { return strings.Repeat("junk", 100) },
-		"that is a list":    nil,
-	} {
+	return map[string]func(*redisclient.Client, string, string) error{
+		"of a newer format": set(func(valid string) string { return valid[:33] + "\x7f" + valid[34:] }),
+		"that is too large": set(func(valid string) string { return valid[:33] + largeGroup(t, 2*rules.MaxBytes+1) }),
+		"of 32 KiB of junk": set(func(valid string) string { return valid[:34] + strings.Repeat("x", 32<<10) }),
+		"that is junk":      set(func(string) string { return "junk" }),
+		"that is long junk": set(func(string) string { return strings.Repeat("junk", 100) }),
+		"that is a list": func(client *redisclient.Client, key, _ string) error {
+			return errors.Join(client.Del(t.Context(), key).Err(), client.RPush(t.Context(), key, "a").Err())
+		},
+	}
+}
+
+// largeGroup is a group that takes so many bytes.
+func largeGroup(t *testing.T, bytes int) string {
+	t.Helper()
+	g := rules.Group{Namespace: "default", Until: time.Now().Add(time.Hour).UnixMicro()}
+	for size := 0; ; {
+		encoded := g.Append(nil)
+		if size = len(encoded); size > bytes {
+			t.Fatalf("a group of %d bytes, want %d", size, bytes)
+		}
+		if size == bytes {
+			return string(encoded)
+		}
+		g.Source.Host += strings.Repeat("x", max(1, bytes-size-16))
+	}
+}
+
+// A register that cannot be read is decided without Redis, which is said once. All others are decided by Redis: the breaker
+// stays closed, what waits for others is reported, and what is pending in others is claimed.
+func TestARegisterThatCannotBeReadIsItsOwnProblem(t *testing.T) {
+	address, l, pod := redistest.Start(t, redistest.Options{}).Addr(), limits(10), "pod"
+	for n := range 1000 { // it is reported before all others
+		first, other := event(pod, "m", 0).Group, event(fmt.Sprint("pod", n), "m", 0).Group
+		if string(other[:]) < string(first[:]) {
+			pod = fmt.Sprint("pod", n)
+		}
+	}
+	for says, spoil := range spoilt(t) {
 		t.Run(says, func(t *testing.T) {
-			client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
-			key := newStore(t, client).GroupKey(event("pod", "m", 0).Group)
-			value := valid(t, client)
-			var err error
-			if spoil == nil {
-				err = errors.Join(client.Del(t.Context(), key).Err(), client.RPush(t.Context(), key, "a").Err())
-			} else {
-				err = client.Set(t.Context(), key, spoil(value), 0).Err()
+			client := connect(t, address)
+			if err := client.FlushAll(t.Context()).Err(); err != nil {
+				t.Fatal(err)
 			}
-			if err != nil {
+			earlier := newStore(t, client)
+			for n := range 2 {
+				decide(t, earlier, event(pod, "m", n), l)
+				decide(t, earlier, event("pending", "m", n), l)
+			}
+			key := earlier.GroupKey(event(pod, "m", 0).Group)
+			if err := spoil(client, key, client.Get(t.Context(), key).Val()); err != nil {
 				t.Fatal(err)
 			}
 			before := client.Dump(t.Context(), key).Val()
@@ -52,12 +85,11 @@ func TestARegisterThatCannotBeReadIsItsOwnProblem(t *testing.T) {
 			s := redis.New(breaker, redis.Options{
 				Prefix: "test:", StepTimeout: patient, Problem: func(err error) { problems = append(problems, err) },
 			})
-			l := limits(10)
 			for n := range 10 {
-				if _, err := s.Decide(t.Context(), time.Now(), event("pod", "m", n), l); err == nil || errors.Is(err, store.ErrUnconfirmed) {
+				if _, err := s.Decide(t.Context(), time.Now(), event(pod, "m", n), l); err == nil || errors.Is(err, store.ErrUnconfirmed) {
 					t.Fatalf("Decide: %v, want that it is not decided", err)
 				}
-				s.DecideLocally(event("pod", "m", n), l)
+				s.DecideLocally(event(pod, "m", n), l)
 			}
 			for n := range 500 {
 				s.DecideLocally(event(fmt.Sprint("other", n), "m", 0), l)
@@ -69,16 +101,32 @@ func TestARegisterThatCannotBeReadIsItsOwnProblem(t *testing.T) {
 			if n := s.Waiting(); n != 1 {
 				t.Errorf("something waits for %d registers, want the one that cannot be read", n)
 			}
-			if spoil != nil && len(problems) != 1 {
-				t.Errorf("said %v, want it said once", problems)
+			if len(problems) != 1 || !strings.Contains(problems[0].Error(), key) {
+				t.Errorf("said %v, want the key of the register once", problems)
 			}
-			if writes, _ := s.Claim(t.Context(), time.Now(), time.Hour, 10, nobody); len(writes) != 0 {
-				t.Errorf("claimed %v", writes)
+			writes, _ := s.Claim(t.Context(), time.Now(), time.Hour, 10, nobody)
+			if len(writes) != 1 || writes[0].Ref.Group != event("pending", "m", 0).Group {
+				t.Errorf("claimed %v, want what is pending in the other register", writes)
 			}
 			if after := client.Dump(t.Context(), key).Val(); after != before {
 				t.Error("the value was overwritten")
 			}
 		})
+	}
+}
+
+// A register of the largest size is decided by Redis.
+func TestARegisterOfTheLargestSizeIsRead(t *testing.T) {
+	client, l := connect(t, redistest.Start(t, redistest.Options{}).Addr()), limits(10)
+	s := newStore(t, client)
+	decide(t, s, event("pod", "m", 0), l)
+	key := s.GroupKey(event("pod", "m", 0).Group)
+	valid := client.Get(t.Context(), key).Val()
+	if err := client.Set(t.Context(), key, valid[:33]+largeGroup(t, 2*rules.MaxBytes), 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if d := decide(t, newStore(t, client), event("pod", "m", 0), l); d.Verdict != store.Admit {
+		t.Errorf("%v, want it admitted", d.Verdict)
 	}
 }
 

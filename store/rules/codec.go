@@ -3,8 +3,6 @@ package rules
 import (
 	"errors"
 	"fmt"
-
-	"github.com/fxamacker/cbor/v2"
 )
 
 // format is the first byte of an encoded Group. A value of another format is a newer replica's and
@@ -17,23 +15,16 @@ var ErrFormat = errors.New("register of a format that this version does not know
 // MaxBytes is the largest Size of a Group, which bounds the work of a step.
 const MaxBytes = 64 << 10
 
-//nolint:gochecknoglobals // never changes, and takes long to make
-var decoder, _ = cbor.DecOptions{
-	MaxArrayElements: 1024, MaxMapPairs: 64, MaxNestedLevels: 8,
-	IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden,
-	UTF8: cbor.UTF8DecodeInvalid, // texts come from clients and must not make a register unreadable
-}.DecMode() // it fails for other options only
-
-// Marshal encodes g.
-func (g *Group) Marshal() ([]byte, error) {
-	encoded, err := cbor.Marshal(g)
+// Append encodes g, and appends that to b.
+func (g *Group) Append(b []byte) []byte {
+	b, err := g.MarshalMsg(append(b, format))
 	if err != nil {
-		return nil, fmt.Errorf("encode register: %w", err)
+		panic(err) // of types that no Group has
 	}
-	return append([]byte{format}, encoded...), nil
+	return b
 }
 
-// Unmarshal decodes what Marshal has encoded. The error is ErrFormat for what a newer version may have written.
+// Unmarshal decodes what Append has encoded. The error is ErrFormat for what a newer version may have written.
 func Unmarshal(b []byte) (*Group, error) {
 	switch {
 	case len(b) == 0 || b[0] != format:
@@ -42,8 +33,12 @@ func Unmarshal(b []byte) (*Group, error) {
 		return nil, fmt.Errorf("register of %d bytes: must have at most %d", len(b), MaxBytes)
 	}
 	var g Group
-	if err := decoder.Unmarshal(b[1:], &g); err != nil {
+	rest, err := g.UnmarshalMsg(b[1:])
+	if err != nil {
 		return nil, fmt.Errorf("decode register: %w", err)
+	}
+	if len(rest) > 0 {
+		return nil, fmt.Errorf("decode register: %d bytes after its end", len(rest))
 	}
 	return &g, nil
 }

@@ -17,7 +17,7 @@ const (
 
 // Size estimates the memory of g, in bytes. No encoded g is larger.
 func (g *Group) Size() int64 {
-	n := groupBytes + len(g.Namespace) + objectBytes(&g.About) + len(g.Source.Component) + len(g.Source.Host)
+	n := groupBytes + len(g.Namespace) + len(g.From) + objectBytes(&g.About) + len(g.Source.Component) + len(g.Source.Host)
 	n += (len(g.Names) + len(g.Seen)) * nameKept
 	for i := range g.Similar {
 		n += similarBytes + len(g.Similar[i].Messages)*keyBytes

@@ -1,0 +1,81 @@
+package redis_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/redis"
+	redistest "github.com/eventquota/eventquota/test/redis"
+	"github.com/eventquota/eventquota/test/storetest"
+)
+
+// Events of one namespace that are refused, two thousand of them from three replicas that are 2 ms from Redis, cost a bucket
+// that others share nothing, to the token. Once the bucket that refuses is empty, nothing is written to the shared one.
+func TestRefusedEventsCostASharedBucketNothing(t *testing.T) {
+	const events, replicas, burst, shared = 2000, 3, 20, 1000
+	own := quota(burst)
+	own.Name, own.Key = "own", store.KeyOf("own")
+	bare := store.Limits{Window: time.Minute, RepeatWindow: time.Minute}
+	each, one := func(i int) string { return fmt.Sprint("pod-", i) }, func(int) string { return "pod" }
+	for says, test := range map[string]struct {
+		limits store.Limits
+		object func(i int) string
+	}{
+		"by a quota after the shared one":  {withQuota(withQuota(limits(events), quota(shared)), own), each},
+		"by a quota before the shared one": {withQuota(withQuota(limits(events), own), quota(shared)), each},
+		"by a quota, about one object":     {withQuota(withQuota(limits(events), quota(shared)), own), one},
+		"by a quota, without a register":   {withQuota(withQuota(bare, quota(shared)), own), each},
+		"by a spam filter":                 {withQuota(limits(burst), quota(shared)), one},
+	} {
+		t.Run(says, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t, redistest.Options{})
+			way := redistest.StartProxy(t, server.Addr())
+			way.Delay(time.Millisecond)
+			client, key := connect(t, server.Addr()), quota(shared).Key
+			test.limits.MaxEvents = events
+			send := func() (admitted int64) {
+				var n atomic.Int64
+				var all [replicas]*redis.Store
+				for i := range all {
+					all[i] = newStore(t, connect(t, way.Addr().String()))
+				}
+				storetest.AtOnce(events, func(i int) {
+					w := event(test.object(i), fmt.Sprint("message ", i), i)
+					if i%10 == 0 {
+						w.Count = 2 // which the register of a known object keeps
+					}
+					ctx, cancel := context.WithTimeout(t.Context(), patient)
+					defer cancel()
+					d, err := all[i%replicas].Decide(ctx, time.Now(), w, test.limits)
+					if err != nil {
+						t.Errorf("Decide: %v", err)
+					}
+					if d.Verdict.Admits() {
+						n.Add(1)
+					}
+				})
+				return n.Load()
+			}
+			tokens := func() int {
+				state, err := newStore(t, client).Peek(t.Context(), nil, []store.Key{key})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return state.Levels[key].Tokens(quota(shared).Limit, state.At)
+			}
+			if admitted, left := send(), tokens(); admitted != burst || left != shared-burst {
+				t.Errorf("%d were admitted and %d tokens are left of %d, want %d and %d", admitted, left, shared, burst, shared-burst)
+			}
+			level := func() string { return client.Get(t.Context(), newStore(t, client).QuotaKey(key)).Val() }
+			before := level()
+			if admitted, after := send(), level(); admitted != 0 || before == "" || after != before {
+				t.Errorf("%d more were admitted; the level was %q and is %q, want none, and that nothing is written", admitted, before, after)
+			}
+		})
+	}
+}
