@@ -51,7 +51,7 @@ func (s *Store) serve(ln *line, t *attempt) {
 		if behind >= losses {
 			t.reserve = min(max(2*took, reserveMin), reserveMax).Microseconds()
 		}
-		within, cancel := context.WithTimeout(context.Background(), s.opts.StepTimeout)
+		within, cancel := context.WithTimeout(s.base(), s.opts.StepTimeout)
 		answer, err := s.send(within, t)
 		cancel()
 		if err != nil {
@@ -66,6 +66,14 @@ func (s *Store) serve(ln *line, t *attempt) {
 			<-time.After(heldPause)
 		}
 	}
+}
+
+// base is the context of an attempt, which has none of its callers'. The last ones pass a Breaker that is open.
+func (s *Store) base() context.Context {
+	if s.stopping.Load() {
+		return redisclient.Insist(context.Background())
+	}
+	return context.Background()
 }
 
 // panicked says of the first panic where it was.

@@ -37,7 +37,8 @@ func (s *Store) Run(ctx context.Context) {
 			s.spillExcess()
 		}
 	}
-	last, cancel := context.WithTimeout(redisclient.Insist(context.WithoutCancel(ctx)), 5*s.opts.StepTimeout)
+	s.stopping.Store(true)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*s.opts.StepTimeout)
 	defer cancel()
 	// An attempt under way may leave something, and one whose answer is lost is repeated.
 	for s.lines.busy() > 0 || len(s.backlog.registers(s.opts.Now())) > 0 {

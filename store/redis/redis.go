@@ -90,6 +90,7 @@ type Store struct {
 	backlog   *backlog
 	serving   sync.WaitGroup // of goroutines that serve a line
 	stopped   atomic.Bool    // no attempt is begun any more
+	stopping  atomic.Bool    // the last reports are made
 	once      sync.Once      // of a panic
 	buffers   sync.Pool      // of *[]byte, in which registers are encoded
 }
