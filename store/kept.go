@@ -35,9 +35,3 @@ type Tally struct {
 	What  string `msg:"1" json:"what"`
 	Count int64  `msg:"2" json:"count"`
 }
-
-// IsZero reports whether o names nothing.
-func (o *Object) IsZero() bool { return *o == Object{} }
-
-// IsZero reports whether s names nothing.
-func (s *Source) IsZero() bool { return *s == Source{} }

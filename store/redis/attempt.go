@@ -51,7 +51,11 @@ func (s *Store) serve(ln *line, t *attempt) {
 		if behind >= losses {
 			t.reserve = min(max(2*took, reserveMin), reserveMax).Microseconds()
 		}
-		within, cancel := context.WithTimeout(s.base(), s.opts.StepTimeout)
+		ctx := context.Background()
+		if s.stopping.Load() {
+			ctx = redisclient.Insist(ctx)
+		}
+		within, cancel := context.WithTimeout(ctx, s.opts.StepTimeout)
 		answer, err := s.send(within, t)
 		cancel()
 		if err != nil {
@@ -66,14 +70,6 @@ func (s *Store) serve(ln *line, t *attempt) {
 			<-time.After(heldPause)
 		}
 	}
-}
-
-// base is the context of an attempt, which has none of its callers'. The last ones pass a Breaker that is open.
-func (s *Store) base() context.Context {
-	if s.stopping.Load() {
-		return redisclient.Insist(context.Background())
-	}
-	return context.Background()
 }
 
 // panicked says of the first panic where it was.
@@ -110,6 +106,7 @@ type attempt struct {
 	at      time.Time
 	sent    time.Time
 	lost    bool  // nobody knows whether it was carried out
+	place   int64 // until when the place of the register is kept, in seconds; 0 for as long as before
 	bounded bool  // the register is not made where the namespace has as many as it may
 	reserve int64 // for how long the register is reserved if others are ahead, in microseconds
 }
@@ -180,6 +177,7 @@ func (s *Store) build(t *attempt, with *wallet) (changed bool) {
 	}
 	group.Seen = ln.copy.seen(t.to.version, t.at.Unix())
 	t.to.group = group
+	t.place = t.to.hold(t.at)
 	buffer, _ := s.buffers.Get().(*[]byte)
 	*buffer = t.to.encode((*buffer)[:0])
 	t.value = slices.Clone(*buffer) // Redis may be sent it when nobody waits for that any more
@@ -201,8 +199,8 @@ func (s *Store) send(ctx context.Context, t *attempt) ([]any, error) {
 	for _, u := range t.uses {
 		keys = append(keys, s.quotaKey(u.key))
 	}
-	args := append(make([]any, 0, 11+5*len(t.uses)), "step", expected, s.steps.Writer[:], t.value, t.at.UnixMicro(), maxAge.Microseconds(),
-		t.to.expiry(t.at), member(ln.key, t.to.group.Namespace), t.reserve, most)
+	args := append(make([]any, 0, 12+5*len(t.uses)), "step", expected, s.steps.Writer[:], t.value, t.at.UnixMicro(), maxAge.Microseconds(),
+		t.to.expiry(t.at), member(ln.key, t.to.group.Namespace), t.reserve, most, t.place)
 	return s.run(ctx, keys, t.uses.args(args, s.opts.Bounds.BucketsOf(ln.namespace))...)
 }
 

@@ -92,7 +92,7 @@ func TestAReservationKeepsTheValue(t *testing.T) {
 	attempt := func(writer, expected string, reserve time.Duration) (outcome, held any) {
 		now := client.Time(t.Context()).Val().UnixMicro()
 		answer, err := client.Eval(t.Context(), redis.Source(), []string{s.IndexKey(), key, "registers", "buckets"}, "step", expected, writer,
-			writer+"00000001"+before[16:], now, time.Minute.Microseconds(), 60000, "member", reserve.Microseconds(), 0, 0).Slice()
+			writer+"00000001"+before[16:], now, time.Minute.Microseconds(), 60000, "member", reserve.Microseconds(), 0, 0, 0).Slice()
 		if err != nil {
 			t.Fatal(err)
 		}

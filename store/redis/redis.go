@@ -89,8 +89,8 @@ type Store struct {
 	over      *over
 	backlog   *backlog
 	serving   sync.WaitGroup // of goroutines that serve a line
+	stopping  atomic.Bool    // attempts are made whatever a circuit breaker says
 	stopped   atomic.Bool    // no attempt is begun any more
-	stopping  atomic.Bool    // the last reports are made
 	once      sync.Once      // of a panic
 	buffers   sync.Pool      // of *[]byte, in which registers are encoded
 }

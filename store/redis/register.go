@@ -93,6 +93,20 @@ func (r *register) expiry(at time.Time) int64 {
 	return kept.Milliseconds()
 }
 
+// placeSpare is for how much longer than a register its place is kept, so that few writes have to say so.
+const placeSpare = 5 * time.Minute
+
+// hold notes until when the place of a register is kept, in seconds. It returns that where it is to be said, or else 0.
+func (r *register) hold(at time.Time) int64 {
+	ends := at.Unix() + r.expiry(at)/1000 + 1
+	const spare = int64(placeSpare / time.Second)
+	if kept := r.group.Place; ends <= kept && kept <= ends+2*spare {
+		return 0
+	}
+	r.group.Place = ends + spare
+	return r.group.Place
+}
+
 // errUnreadable says that a register cannot be read. It is not overwritten.
 var errUnreadable = errors.New("register cannot be read")
 

@@ -104,9 +104,14 @@ func (b *Breaker) Call(ctx context.Context, cmds ...redis.Cmder) (err error) {
 		}
 	}
 	begun := time.Now()
-	slow := time.AfterFunc(b.options.Deadline, func() { end(errSlow) })
+	var slow *time.Timer // a call whose own deadline is earlier needs none
+	if deadline, bounded := ctx.Deadline(); !bounded || deadline.Sub(begun) > b.options.Deadline {
+		slow = time.AfterFunc(b.options.Deadline, func() { end(errSlow) })
+	}
 	defer func() {
-		slow.Stop()
+		if slow != nil {
+			slow.Stop()
+		}
 		if v := recover(); v != nil {
 			end(fmt.Errorf("panic in a call of Redis: %v", v))
 			panic(v)

@@ -1,6 +1,8 @@
 package rules
 
 import (
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/eventquota/eventquota/store"
@@ -27,8 +29,8 @@ type Group struct {
 	// Until is when nothing here matters any more, unless something is pending.
 	Until int64 `msg:"9,omitempty"`
 	// About and Source are what a notice needs to know of a group of which something was refused.
-	About  store.Object `msg:"10,omitzero"`
-	Source store.Source `msg:"11,omitzero"`
+	About  store.Object `msg:"10"`
+	Source store.Source `msg:"11"`
 	// Seen are the last steps of processes that share the register, but for the one that took the last step of all.
 	Seen []Seen `msg:"12,omitempty"`
 	// Since is when the first write happened of which anything is kept here, by its writer's clock; 0 before that. What
@@ -36,6 +38,8 @@ type Group struct {
 	Since int64 `msg:"13,omitempty"`
 	// From is the namespace of the Events that have made a notice's register, if that is not Namespace.
 	From string `msg:"14,omitempty"`
+	// Place is until when a store keeps the place of the register among those of the namespace, in seconds; see store/redis.
+	Place int64 `msg:"15,omitempty"`
 }
 
 // Seen is the last step of a process, and when another process took the next one, in seconds of Unix time.
@@ -155,7 +159,7 @@ type Notice struct {
 // Drops are refused occurrences that one notice is to report. The zero value is none. Any number of
 // drops of one bucket take no more space than the notice.
 type Drops struct {
-	About    store.Object  `msg:"4,omitzero"`
+	About    store.Object  `msg:"4"`
 	Bucket   string        `msg:"5,omitempty"`
 	Policy   string        `msg:"6,omitempty"`
 	Window   int64         `msg:"10"`
@@ -170,4 +174,42 @@ type Drops struct {
 	interval, most time.Duration // for the Schedule of the notice
 	// from is the namespace of the Events, and of is Bucket.Of.
 	from, of string
+}
+
+// format is the first byte of an encoded Group. A value of another format is a newer replica's and
+// must not be overwritten.
+const format = 1
+
+// ErrFormat says that a value was not written by this format.
+var ErrFormat = errors.New("register of a format that this version does not know")
+
+// MaxBytes is the largest Size of a Group, which bounds the work of a step.
+const MaxBytes = 64 << 10
+
+// Append encodes g, and appends that to b.
+func (g *Group) Append(b []byte) []byte {
+	b, err := g.MarshalMsg(append(b, format))
+	if err != nil {
+		panic(err) // of types that no Group has
+	}
+	return b
+}
+
+// Unmarshal decodes what Append has encoded. The error is ErrFormat for what a newer version may have written.
+func Unmarshal(b []byte) (*Group, error) {
+	switch {
+	case len(b) == 0 || b[0] != format:
+		return nil, ErrFormat
+	case len(b) > 2*MaxBytes:
+		return nil, fmt.Errorf("register of %d bytes: must have at most %d", len(b), MaxBytes)
+	}
+	var g Group
+	rest, err := g.UnmarshalMsg(b[1:])
+	if err != nil {
+		return nil, fmt.Errorf("decode register: %w", err)
+	}
+	if len(rest) > 0 {
+		return nil, fmt.Errorf("decode register: %d bytes after its end", len(rest))
+	}
+	return &g, nil
 }

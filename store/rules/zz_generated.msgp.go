@@ -20,10 +20,6 @@ func (z *Drops) MarshalMsg(b []byte) (o []byte, err error) {
 	zb0001Len := uint32(11)
 	var zb0001Mask uint16 /* 11 bits */
 	_ = zb0001Mask
-	if z.About.IsZero() {
-		zb0001Len--
-		zb0001Mask |= 0x1
-	}
 	if z.Bucket == "" {
 		zb0001Len--
 		zb0001Mask |= 0x2
@@ -53,14 +49,12 @@ func (z *Drops) MarshalMsg(b []byte) (o []byte, err error) {
 
 	// skip if no fields are to be emitted
 	if zb0001Len != 0 {
-		if (zb0001Mask & 0x1) == 0 { // if not omitted
-			// string "4"
-			o = append(o, 0xa1, 0x34)
-			o, err = z.About.MarshalMsg(o)
-			if err != nil {
-				err = msgp.WrapError(err, "About")
-				return
-			}
+		// string "4"
+		o = append(o, 0xa1, 0x34)
+		o, err = z.About.MarshalMsg(o)
+		if err != nil {
+			err = msgp.WrapError(err, "About")
+			return
 		}
 		if (zb0001Mask & 0x2) == 0 { // if not omitted
 			// string "5"
@@ -139,7 +133,7 @@ func (z *Drops) UnmarshalMsg(bts []byte) (o []byte, err error) {
 		err = msgp.ErrLimitExceeded
 		return
 	}
-	var zb0001Mask uint8 /* 7 bits */
+	var zb0001Mask uint8 /* 6 bits */
 	_ = zb0001Mask
 	for zb0001 > 0 {
 		zb0001--
@@ -155,21 +149,20 @@ func (z *Drops) UnmarshalMsg(bts []byte) (o []byte, err error) {
 				err = msgp.WrapError(err, "About")
 				return
 			}
-			zb0001Mask |= 0x1
 		case "5":
 			z.Bucket, bts, err = msgp.ReadStringBytes(bts)
 			if err != nil {
 				err = msgp.WrapError(err, "Bucket")
 				return
 			}
-			zb0001Mask |= 0x2
+			zb0001Mask |= 0x1
 		case "6":
 			z.Policy, bts, err = msgp.ReadStringBytes(bts)
 			if err != nil {
 				err = msgp.WrapError(err, "Policy")
 				return
 			}
-			zb0001Mask |= 0x4
+			zb0001Mask |= 0x2
 		case "10":
 			z.Window, bts, err = msgp.ReadInt64Bytes(bts)
 			if err != nil {
@@ -200,7 +193,7 @@ func (z *Drops) UnmarshalMsg(bts []byte) (o []byte, err error) {
 				err = msgp.WrapError(err, "Warnings")
 				return
 			}
-			zb0001Mask |= 0x8
+			zb0001Mask |= 0x4
 		case "16":
 			var zb0002 uint32
 			zb0002, bts, err = msgp.ReadArrayHeaderBytes(bts)
@@ -224,7 +217,7 @@ func (z *Drops) UnmarshalMsg(bts []byte) (o []byte, err error) {
 					return
 				}
 			}
-			zb0001Mask |= 0x10
+			zb0001Mask |= 0x8
 		case "17":
 			var zb0003 uint32
 			zb0003, bts, err = msgp.ReadArrayHeaderBytes(bts)
@@ -248,7 +241,7 @@ func (z *Drops) UnmarshalMsg(bts []byte) (o []byte, err error) {
 					return
 				}
 			}
-			zb0001Mask |= 0x20
+			zb0001Mask |= 0x10
 		case "18":
 			var zb0004 uint32
 			zb0004, bts, err = msgp.ReadArrayHeaderBytes(bts)
@@ -272,7 +265,7 @@ func (z *Drops) UnmarshalMsg(bts []byte) (o []byte, err error) {
 					return
 				}
 			}
-			zb0001Mask |= 0x40
+			zb0001Mask |= 0x20
 		default:
 			bts, err = msgp.Skip(bts)
 			if err != nil {
@@ -282,26 +275,23 @@ func (z *Drops) UnmarshalMsg(bts []byte) (o []byte, err error) {
 		}
 	}
 	// Clear omitted fields.
-	if zb0001Mask != 0x7f {
+	if zb0001Mask != 0x3f {
 		if (zb0001Mask & 0x1) == 0 {
-			z.About = store.Object{}
-		}
-		if (zb0001Mask & 0x2) == 0 {
 			z.Bucket = ""
 		}
-		if (zb0001Mask & 0x4) == 0 {
+		if (zb0001Mask & 0x2) == 0 {
 			z.Policy = ""
 		}
-		if (zb0001Mask & 0x8) == 0 {
+		if (zb0001Mask & 0x4) == 0 {
 			z.Warnings = false
 		}
-		if (zb0001Mask & 0x10) == 0 {
+		if (zb0001Mask & 0x8) == 0 {
 			z.Reasons = nil
 		}
-		if (zb0001Mask & 0x20) == 0 {
+		if (zb0001Mask & 0x10) == 0 {
 			z.Sources = nil
 		}
-		if (zb0001Mask & 0x40) == 0 {
+		if (zb0001Mask & 0x20) == 0 {
 			z.Objects = nil
 		}
 	}
@@ -330,8 +320,8 @@ func (z *Drops) Msgsize() (s int) {
 func (z *Group) MarshalMsg(b []byte) (o []byte, err error) {
 	o = msgp.Require(b, z.Msgsize())
 	// check for omitted fields
-	zb0001Len := uint32(14)
-	var zb0001Mask uint16 /* 14 bits */
+	zb0001Len := uint32(15)
+	var zb0001Mask uint16 /* 15 bits */
 	_ = zb0001Mask
 	if z.Namespace == "" {
 		zb0001Len--
@@ -369,14 +359,6 @@ func (z *Group) MarshalMsg(b []byte) (o []byte, err error) {
 		zb0001Len--
 		zb0001Mask |= 0x100
 	}
-	if z.About.IsZero() {
-		zb0001Len--
-		zb0001Mask |= 0x200
-	}
-	if z.Source.IsZero() {
-		zb0001Len--
-		zb0001Mask |= 0x400
-	}
 	if z.Seen == nil {
 		zb0001Len--
 		zb0001Mask |= 0x800
@@ -388,6 +370,10 @@ func (z *Group) MarshalMsg(b []byte) (o []byte, err error) {
 	if z.From == "" {
 		zb0001Len--
 		zb0001Mask |= 0x2000
+	}
+	if z.Place == 0 {
+		zb0001Len--
+		zb0001Mask |= 0x4000
 	}
 	// variable map header, size zb0001Len
 	o = append(o, 0x80|uint8(zb0001Len))
@@ -474,23 +460,19 @@ func (z *Group) MarshalMsg(b []byte) (o []byte, err error) {
 			o = append(o, 0xa1, 0x39)
 			o = msgp.AppendInt64(o, z.Until)
 		}
-		if (zb0001Mask & 0x200) == 0 { // if not omitted
-			// string "10"
-			o = append(o, 0xa2, 0x31, 0x30)
-			o, err = z.About.MarshalMsg(o)
-			if err != nil {
-				err = msgp.WrapError(err, "About")
-				return
-			}
+		// string "10"
+		o = append(o, 0xa2, 0x31, 0x30)
+		o, err = z.About.MarshalMsg(o)
+		if err != nil {
+			err = msgp.WrapError(err, "About")
+			return
 		}
-		if (zb0001Mask & 0x400) == 0 { // if not omitted
-			// string "11"
-			o = append(o, 0xa2, 0x31, 0x31)
-			o, err = z.Source.MarshalMsg(o)
-			if err != nil {
-				err = msgp.WrapError(err, "Source")
-				return
-			}
+		// string "11"
+		o = append(o, 0xa2, 0x31, 0x31)
+		o, err = z.Source.MarshalMsg(o)
+		if err != nil {
+			err = msgp.WrapError(err, "Source")
+			return
 		}
 		if (zb0001Mask & 0x800) == 0 { // if not omitted
 			// string "12"
@@ -516,6 +498,11 @@ func (z *Group) MarshalMsg(b []byte) (o []byte, err error) {
 			o = append(o, 0xa2, 0x31, 0x34)
 			o = msgp.AppendString(o, z.From)
 		}
+		if (zb0001Mask & 0x4000) == 0 { // if not omitted
+			// string "15"
+			o = append(o, 0xa2, 0x31, 0x35)
+			o = msgp.AppendInt64(o, z.Place)
+		}
 	}
 	return
 }
@@ -534,7 +521,7 @@ func (z *Group) UnmarshalMsg(bts []byte) (o []byte, err error) {
 		err = msgp.ErrLimitExceeded
 		return
 	}
-	var zb0001Mask uint16 /* 14 bits */
+	var zb0001Mask uint16 /* 13 bits */
 	_ = zb0001Mask
 	for zb0001 > 0 {
 		zb0001--
@@ -698,14 +685,12 @@ func (z *Group) UnmarshalMsg(bts []byte) (o []byte, err error) {
 				err = msgp.WrapError(err, "About")
 				return
 			}
-			zb0001Mask |= 0x200
 		case "11":
 			bts, err = z.Source.UnmarshalMsg(bts)
 			if err != nil {
 				err = msgp.WrapError(err, "Source")
 				return
 			}
-			zb0001Mask |= 0x400
 		case "12":
 			var zb0007 uint32
 			zb0007, bts, err = msgp.ReadArrayHeaderBytes(bts)
@@ -762,21 +747,28 @@ func (z *Group) UnmarshalMsg(bts []byte) (o []byte, err error) {
 					}
 				}
 			}
-			zb0001Mask |= 0x800
+			zb0001Mask |= 0x200
 		case "13":
 			z.Since, bts, err = msgp.ReadInt64Bytes(bts)
 			if err != nil {
 				err = msgp.WrapError(err, "Since")
 				return
 			}
-			zb0001Mask |= 0x1000
+			zb0001Mask |= 0x400
 		case "14":
 			z.From, bts, err = msgp.ReadStringBytes(bts)
 			if err != nil {
 				err = msgp.WrapError(err, "From")
 				return
 			}
-			zb0001Mask |= 0x2000
+			zb0001Mask |= 0x800
+		case "15":
+			z.Place, bts, err = msgp.ReadInt64Bytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Place")
+				return
+			}
+			zb0001Mask |= 0x1000
 		default:
 			bts, err = msgp.Skip(bts)
 			if err != nil {
@@ -786,7 +778,7 @@ func (z *Group) UnmarshalMsg(bts []byte) (o []byte, err error) {
 		}
 	}
 	// Clear omitted fields.
-	if zb0001Mask != 0x3fff {
+	if zb0001Mask != 0x1fff {
 		if (zb0001Mask & 0x1) == 0 {
 			z.Namespace = ""
 		}
@@ -815,19 +807,16 @@ func (z *Group) UnmarshalMsg(bts []byte) (o []byte, err error) {
 			z.Until = 0
 		}
 		if (zb0001Mask & 0x200) == 0 {
-			z.About = store.Object{}
-		}
-		if (zb0001Mask & 0x400) == 0 {
-			z.Source = store.Source{}
-		}
-		if (zb0001Mask & 0x800) == 0 {
 			z.Seen = nil
 		}
-		if (zb0001Mask & 0x1000) == 0 {
+		if (zb0001Mask & 0x400) == 0 {
 			z.Since = 0
 		}
-		if (zb0001Mask & 0x2000) == 0 {
+		if (zb0001Mask & 0x800) == 0 {
 			z.From = ""
+		}
+		if (zb0001Mask & 0x1000) == 0 {
+			z.Place = 0
 		}
 	}
 	o = bts
@@ -856,7 +845,7 @@ func (z *Group) Msgsize() (s int) {
 	for za0006 := range z.Notices {
 		s += z.Notices[za0006].Msgsize()
 	}
-	s += 2 + msgp.Int64Size + 3 + z.About.Msgsize() + 3 + z.Source.Msgsize() + 3 + msgp.ArrayHeaderSize + (len(z.Seen) * (5 + (16 * (msgp.ByteSize)) + msgp.Int64Size)) + 3 + msgp.Int64Size + 3 + msgp.StringPrefixSize + len(z.From)
+	s += 2 + msgp.Int64Size + 3 + z.About.Msgsize() + 3 + z.Source.Msgsize() + 3 + msgp.ArrayHeaderSize + (len(z.Seen) * (5 + (16 * (msgp.ByteSize)) + msgp.Int64Size)) + 3 + msgp.Int64Size + 3 + msgp.StringPrefixSize + len(z.From) + 3 + msgp.Int64Size
 	return
 }
 

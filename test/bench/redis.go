@@ -32,6 +32,11 @@ const (
 // redisCallers are how many callers call at a time.
 func redisCallers() []int { return []int{1, 32, 128} }
 
+// redisContenders are the names of what is measured, in the order of the table.
+func redisContenders() []string {
+	return []string{"rate", "decide", "decide3", "hot", "hot3", "quota3"}
+}
+
 // redisBed is one Redis without persistence and its clients.
 type redisBed struct {
 	server   *redistest.Server

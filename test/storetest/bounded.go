@@ -72,8 +72,8 @@ func buckets() []story {
 			fill,
 			{30 * time.Minute, each(perPod("3", "shop"), perPod("4", "shop")), "admit, each has no place; " +
 				"drop by each (overflow) until 1h30m0s, each has no place"},
-			{time.Hour + time.Second, each(perPod("4", "shop"), perPod("5", "shop")), "admit"},
-			{time.Hour + time.Second, perPod("6", "shop"), "drop by each (overflow) until 1h30m0s, each has no place"},
+			{80 * time.Minute, each(perPod("4", "shop"), perPod("5", "shop")), "admit"},
+			{80 * time.Minute, perPod("6", "shop"), "drop by each (overflow) until 1h30m0s, each has no place"},
 		}},
 		{says: "one that is in use keeps it", steps: []step{
 			fill,
@@ -85,10 +85,10 @@ func buckets() []story {
 			{0, create("2", in("shop"), pod("2"), per("cluster", "2")), "admit"},
 			{0, create("3", in("other"), pod("3"), per("cluster", "1")), "drop by cluster until 1h0m0s"},
 			{time.Hour, create("4", in("other"), pod("4"), per("cluster", "1")), "admit"},
-			{time.Hour + time.Second, create("5", in("shop"), pod("5"), per("cluster", "5")), "admit"},
-			{time.Hour + time.Second, create("6", in("shop"), pod("6"), per("cluster", "6")), "admit"},
-			{time.Hour + time.Second, create("7", in("other"), pod("7"), per("cluster", "7")), "admit"},
-			{time.Hour + time.Second, create("8", in("other"), pod("8"), per("cluster", "8")), "admit, cluster has no place"},
+			{80 * time.Minute, create("5", in("shop"), pod("5"), per("cluster", "5")), "admit"},
+			{80 * time.Minute, create("6", in("shop"), pod("6"), per("cluster", "6")), "admit"},
+			{80 * time.Minute, create("7", in("other"), pod("7"), per("cluster", "7")), "admit"},
+			{80 * time.Minute, create("8", in("other"), pod("8"), per("cluster", "8")), "admit, cluster has no place"},
 		}},
 		{says: "what is refused makes none", steps: []step{
 			{0, each(
@@ -153,13 +153,13 @@ func registers() []story {
 			fill,
 			{0, pods("4"), "admit, unrecorded"},
 			{time.Hour, pods("5"), "admit, unrecorded"},
-			{2*time.Hour + time.Second, pods("4"), "admit"}, // two tokens of an hour each make a register last two hours
-			{2*time.Hour + time.Second, create("4-again", in("shop"), pod("4")), "merge into 4 2"},
+			{2*time.Hour + 10*time.Minute, pods("4"), "admit"}, // two tokens of an hour each make a register last two hours
+			{2*time.Hour + 10*time.Minute, create("4-again", in("shop"), pod("4")), "merge into 4 2"},
 		}},
 		{says: "one of which something is pending keeps it", limits: two, steps: []step{
 			{0, each(pods("1", "2", "3"), create("1-again", in("shop"), pod("1"))), "admit; merge into 1 2"},
-			{2*time.Hour + time.Second, pods("4", "5"), "admit"},
-			{2*time.Hour + time.Second, pods("6"), "admit, unrecorded"},
+			{2*time.Hour + 10*time.Minute, pods("4", "5"), "admit"},
+			{2*time.Hour + 10*time.Minute, pods("6"), "admit, unrecorded"},
 		}},
 		{says: "the notice of a bucket that has none is that of the overflow bucket", limits: named, steps: []step{
 			{0, each(perPod("1", "shop"), perPod("2", "shop"), perPod("3", "shop")), "admit"},

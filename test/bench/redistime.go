@@ -26,12 +26,17 @@ func redisFigure(name string, callers int) string {
 	return fmt.Sprintf("redis_%s_%d_per_s", name, callers)
 }
 
+// redisTimeFigure is the name of the processor time of a call, in microseconds, of the server or the caller.
+func redisTimeFigure(name string, callers int, of string) string {
+	return fmt.Sprintf("redis_%s_%d_%s_us", name, callers, of)
+}
+
 // figures adds what was measured of a contender: calls a second, and the processor time of a call in microseconds.
 func (s redisSpent) figures(name string, callers int, into figures) {
 	calls := float64(max(s.calls, 1))
 	into[redisFigure(name, callers)] = float64(s.calls) / s.elapsed.Seconds()
-	into[fmt.Sprintf("redis_%s_%d_server_us", name, callers)] = s.server.Seconds() * 1e6 / calls
-	into[fmt.Sprintf("redis_%s_%d_caller_us", name, callers)] = s.caller.Seconds() * 1e6 / calls
+	into[redisTimeFigure(name, callers, "server")] = s.server.Seconds() * 1e6 / calls
+	into[redisTimeFigure(name, callers, "caller")] = s.caller.Seconds() * 1e6 / calls
 }
 
 // overRate adds the ratios of a contender to redis_rate.
@@ -39,7 +44,7 @@ func overRate(f figures, name string, callers int) {
 	f.ratio(fmt.Sprintf("redis_%s_over_rate_%d", name, callers), redisFigure(name, callers), redisFigure("rate", callers))
 	for _, of := range []string{"server", "caller"} {
 		f.ratio(fmt.Sprintf("redis_%s_%s_over_rate_%d", name, of, callers),
-			fmt.Sprintf("redis_%s_%d_%s_us", name, callers, of), fmt.Sprintf("redis_rate_%d_%s_us", callers, of))
+			redisTimeFigure(name, callers, of), redisTimeFigure("rate", callers, of))
 	}
 }
 
