@@ -76,7 +76,7 @@ func (w *world) do(within time.Duration, something func()) bool {
 func (w *world) end() {
 	w.moved()
 	for _, r := range w.replicas {
-		if r.away() {
+		if r.stopped && r.away() {
 			r.missed = math.MaxInt / 2
 		}
 		r.reach = answers

@@ -155,7 +155,7 @@ func Mixes() []Mix {
 			m.Replicas, m.Clients, m.Recorders, m.Spam, m.Pods, m.Messages, m.Steps = 2, 2, 0, 0, 1, 1, 100
 		}),
 		mix("doubt", "answers are lost in outages of many minutes, and what they are about is settled and expires", func(m *Mix) {
-			m.Slow, m.LoseAnswers, m.Outages, m.Windows, m.Long = true, true, true, 20*time.Second, 7*time.Minute
+			m.Slow, m.LoseAnswers, m.Outages, m.Windows, m.Long = true, true, true, 20*time.Second, 4*time.Minute
 			m.Replicas, m.Clients, m.Recorders, m.Spam, m.Pods, m.Messages, m.Steps = 2, 2, 0, 0, 1, 1, 60
 		}),
 		mix("leaders", "two settlers overlap, some die, and a register is lost", func(m *Mix) {

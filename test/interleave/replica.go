@@ -141,10 +141,10 @@ func (r *replica) waits() int {
 	return r.waiting
 }
 
-// away reports whether Redis did not answer when r was stopped, as often as it asked.
+// away reports whether Redis does not answer r, or did not when r was stopped, as often as it asked.
 func (r *replica) away() bool {
 	const often = 3
-	return r.stopped && (r.reach != answers || r.missed >= often)
+	return r.reach != answers || r.stopped && r.missed >= often
 }
 
 func (r *replica) over() bool {

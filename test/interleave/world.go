@@ -60,6 +60,7 @@ type world struct {
 	local       map[store.Key]int // decisions without the store, by group
 	junked      string            // the register that was overwritten
 	denied      int
+	longs       int // long outages
 	spent       int // faults of which there are few
 }
 

@@ -149,13 +149,17 @@ func integer(text string) int {
 	return n
 }
 
-// text is an argument as go-redis sends it.
-func text(arg any) string {
+// Text is an argument as go-redis sends it.
+func Text(arg any) string {
 	switch arg := arg.(type) {
 	case string:
 		return arg
 	case []byte:
 		return string(arg)
+	case int:
+		return strconv.Itoa(arg)
+	case int64:
+		return strconv.FormatInt(arg, 10)
 	}
 	return fmt.Sprint(arg)
 }

@@ -125,7 +125,7 @@ func (s *Server) get(key string) *value {
 func (s *Server) Do(args ...any) (any, error) {
 	texts := make([]string, len(args))
 	for i, arg := range args {
-		texts[i] = text(arg)
+		texts[i] = Text(arg)
 	}
 	if err := s.refuses(Keys(texts)); err != nil {
 		return nil, err
