@@ -190,8 +190,8 @@ func callWith(t *testing.T, config *tls.Config, port int, phase, name, tracepare
 		Request: &admissionv1.AdmissionRequest{
 			UID: "1", Operation: admissionv1.Create, Namespace: "shop",
 			UserInfo: authenticationv1.UserInfo{Username: "system:node:a"}, // whose Events need no note that tells them from others
-			Kind:   metav1.GroupVersionKind{Version: "v1", Kind: "Event"},
-			Object: runtime.RawExtension{Raw: event},
+			Kind:     metav1.GroupVersionKind{Version: "v1", Kind: "Event"},
+			Object:   runtime.RawExtension{Raw: event},
 		},
 	})
 	if err != nil {
