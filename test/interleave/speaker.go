@@ -45,6 +45,9 @@ func newSpeaker(w *world, id int, seed uint64) *speaker {
 	}
 	s.quotas = w.mix.quotas(id)
 	for i := range s.quotas {
+		if w.ample {
+			s.quotas[i].Burst *= plenty
+		}
 		w.name(s.quotas[i].Key, s.quotas[i].Name)
 		w.name(noticeKey(&s.quotas[i]), "the notice of "+s.quotas[i].Name)
 	}
