@@ -75,6 +75,7 @@ func (w *world) do(within time.Duration, something func()) bool {
 // end lets all faults cease, everybody finish, and a settler write all there is, and checks what must hold then.
 func (w *world) end() {
 	w.moved()
+	w.ceased = true
 	for _, r := range w.replicas {
 		if r.stopped && r.away() {
 			r.missed = math.MaxInt / 2

@@ -64,8 +64,9 @@ type world struct {
 	local       map[store.Key]int // decisions without the store, by group
 	junked      string            // the register that was overwritten
 	denied      int
-	longs       int // long outages
-	spent       int // faults of which there are few
+	longs       int  // long outages
+	ceased      bool // there are no faults any more
+	spent       int  // faults of which there are few
 }
 
 func newWorld(mix *Mix, seed uint64, engine *luaredis.Engine) *world {
