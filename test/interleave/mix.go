@@ -142,7 +142,7 @@ func Mixes() []Mix {
 			m.PartialLoss, m.Slow, m.LoseAnswers, m.Crashes = true, true, true, true
 			m.Recorders, m.Pods, m.Messages, m.Spam, m.Settlers = 0, 1, 1, 0, 2
 		}),
-		mix("slots", "slots move", func(m *Mix) { m.Slow, m.SlotMoves, m.Pods = true, true, 1 }),
+		mix("slots", "slots move", func(m *Mix) { m.Slow, m.SlotMoves, m.Pods, m.Long = true, true, 1, 8*time.Second }),
 		mix("clocks", "clocks jump", func(m *Mix) { m.ClockJumps = true }),
 		mix("deny", "Redis cannot be reached, and quotas deny", func(m *Mix) {
 			m.Slow, m.Outages, m.Quotas, m.OnFailure, m.Recorders = true, true, onFailure(store.DenyAll), store.DenyAll, 0
