@@ -26,6 +26,7 @@ type stored struct {
 	kind     kind // none of a notice
 	bucket   string
 	stubborn bool // the API server takes no patch of it from a settler
+	refused  bool // nor does it until all faults cease
 	recorder bool
 }
 
@@ -89,6 +90,8 @@ func (a *api) patch(namespace, name string, body []byte) (*corev1.Event, error) 
 		return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "Event"}, name, field.ErrorList{immutable})
 	case is.ResourceVersion != s.ResourceVersion:
 		return nil, apierrors.NewConflict(resource(), name, errors.New("the object has been modified"))
+	case s.refused && !a.world.ceased:
+		return nil, apierrors.NewForbidden(resource(), name, errors.New("a policy is in the way"))
 	case s.stubborn:
 		return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "Event"}, name, nil)
 	}

@@ -87,8 +87,8 @@ func (w *world) checkIndex(by *replica) {
 	}
 	w.mu.Unlock()
 	slices.SortFunc(keys, func(a, b store.Key) int { return slices.Compare(a[:], b[:]) })
+	pending, pendingErr := by.store.Pending(ctx) // before a claim corrects the index
 	writes, claimErr := by.store.Claim(ctx, w.now(), math.MaxInt64, math.MaxInt, func(string, store.Key) bool { return false })
-	pending, pendingErr := by.store.Pending(ctx)
 	state, peekErr := by.store.Peek(ctx, keys, nil)
 	for _, err := range []error{claimErr, pendingErr, peekErr} {
 		if err != nil {

@@ -75,6 +75,7 @@ func (w *world) do(within time.Duration, something func()) bool {
 // end lets all faults cease, everybody finish, and a settler write all there is, and checks what must hold then.
 func (w *world) end() {
 	w.moved()
+	w.ceased = true
 	for _, r := range w.replicas {
 		if r.stopped && r.away() {
 			r.missed = math.MaxInt / 2
@@ -86,9 +87,9 @@ func (w *world) end() {
 			l.end("ends")
 		}
 	}
-	long, drains := 2*time.Minute, 10*time.Minute
+	long, drains := 2*time.Minute, 10*time.Minute+13*time.Millisecond // with which no pause of a settler is in step
 	if w.mix.Junk { // the register that cannot be read stays pending
-		long, drains = 5*time.Second, time.Second
+		long, drains = 5*time.Second, time.Second+13*time.Millisecond
 	}
 	ok := w.drive(long, func() bool {
 		for _, s := range w.speakers {

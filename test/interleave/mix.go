@@ -33,6 +33,8 @@ type Mix struct {
 	Slow, Outages, LoseCommands, LoseAnswers, Stops, Crashes       bool
 	Failover, PartialLoss, SlotMoves, ClockJumps, Rejects, Refuses bool
 	Deletions, Junk, APIFails                                      bool
+	// Unmerged merges nothing, so that only quotas have state.
+	Unmerged bool
 	// Long is how long an outage may last. User is who reports; default kubelet.
 	Long time.Duration
 	User string
@@ -44,6 +46,7 @@ func (m *Mix) limits(rng *rand.Rand) store.Limits {
 		Merge: true, MaxEvents: 2 + rng.IntN(3), KeepMessages: 2, Window: 5 * time.Minute, RepeatWindow: 10 * time.Minute,
 		WriteInterval: 300 * time.Millisecond, MaxWriteInterval: 600 * time.Millisecond,
 	}
+	l.Merge = !m.Unmerged
 	if m.Windows != 0 {
 		l.Window, l.RepeatWindow = m.Windows, m.Windows
 	}
@@ -139,13 +142,16 @@ func Mixes() []Mix {
 			m.PartialLoss, m.Slow, m.LoseAnswers, m.Crashes = true, true, true, true
 			m.Recorders, m.Pods, m.Messages, m.Spam, m.Settlers = 0, 1, 1, 0, 2
 		}),
-		mix("slots", "slots move", func(m *Mix) { m.Slow, m.SlotMoves, m.Pods = true, true, 1 }),
+		mix("slots", "slots move", func(m *Mix) { m.Slow, m.SlotMoves, m.Pods, m.Long = true, true, 1, 8*time.Second }),
 		mix("clocks", "clocks jump", func(m *Mix) { m.ClockJumps = true }),
 		mix("deny", "Redis cannot be reached, and quotas deny", func(m *Mix) {
 			m.Slow, m.Outages, m.Quotas, m.OnFailure, m.Recorders = true, true, onFailure(store.DenyAll), store.DenyAll, 0
 		}),
 		mix("admit", "Redis cannot be reached, and quotas admit", func(m *Mix) {
 			m.Slow, m.Outages, m.Quotas, m.OnFailure, m.Recorders = true, true, onFailure(store.AdmitAll), store.AdmitAll, 0
+		}),
+		mix("local", "Redis cannot be reached, and replicas decide by what they know of quotas", func(m *Mix) {
+			m.Slow, m.Outages, m.LoseAnswers, m.Quotas, m.Recorders = true, true, true, shared, 0
 		}),
 		mix("rejects", "the API server rejects what settlers write, and others refuse Events", func(m *Mix) {
 			m.Rejects, m.Refuses, m.APIFails, m.Recorders = true, true, true, 1
@@ -167,6 +173,15 @@ func Mixes() []Mix {
 		}),
 		mix("nodes", "those whose Events are told by their content only", func(m *Mix) {
 			m.User, m.Settlers, m.APIFails, m.Pods = "system:node:a", 2, true, 1
+		}),
+		mix("contended", "many replicas want one register at the same time", func(m *Mix) {
+			m.Replicas, m.Clients, m.Recorders, m.Spam, m.Pods, m.Messages, m.Steps = 4, 6, 0, 0, 1, 1, 200
+		}),
+		mix("unmerged", "nothing is merged, and quotas limit", func(m *Mix) {
+			m.Unmerged, m.Recorders, m.Spam, m.Quotas = true, 0, 0, shared
+		}),
+		mix("unmerged-lost", "nothing is merged, quotas limit, and answers are lost", func(m *Mix) {
+			m.Unmerged, m.Recorders, m.Spam, m.Quotas, m.Slow, m.LoseAnswers, m.LoseCommands = true, 0, 0, shared, true, true, true
 		}),
 		mix("bounds", "notices and reasons are more than a register keeps", func(m *Mix) {
 			m.Windows, m.Spam, m.Reasons, m.Messages, m.Pods, m.Recorders = 3*time.Second, 1, 20, 20, 1, 0

@@ -46,7 +46,7 @@ func (w *world) redisActions(as *actions) {
 func (w *world) slotActions(as *actions) {
 	keys := append(w.redis.Keys(false), w.redis.Keys(true)...)
 	for _, said := range w.redis.Moving {
-		as.add(3, w.moved, "the slot has moved")
+		as.add(1, w.moved, "the slot has moved")
 		if strings.HasPrefix(said, "TRYAGAIN") {
 			for _, key := range keys {
 				if !w.redis.Moved[key] {

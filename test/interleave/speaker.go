@@ -45,6 +45,9 @@ func newSpeaker(w *world, id int, seed uint64) *speaker {
 	}
 	s.quotas = w.mix.quotas(id)
 	for i := range s.quotas {
+		if w.ample {
+			s.quotas[i].Burst *= plenty
+		}
 		w.name(s.quotas[i].Key, s.quotas[i].Name)
 		w.name(noticeKey(&s.quotas[i]), "the notice of "+s.quotas[i].Name)
 	}
@@ -137,7 +140,10 @@ func (s *speaker) create(k kind, f sent, via *replica) {
 			w.lostEvents += f.count
 			return
 		}
-		w.api.put(&stored{Event: e, kind: k, recorder: s.recorder, stubborn: w.mix.Rejects && w.rng.IntN(4) == 0})
+		w.api.put(&stored{
+			Event: e, kind: k, recorder: s.recorder,
+			stubborn: w.mix.Rejects && w.rng.IntN(4) == 0, refused: w.mix.APIFails && w.rng.IntN(3) == 0,
+		})
 	}
 	o.refuse = func() { w.lostEvents += f.count }
 	_ = w.ops.ask(context.Background(), o) // without a deadline it does not fail

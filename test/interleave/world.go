@@ -17,6 +17,9 @@ import (
 // prefix begins the keys of Redis.
 const prefix = "eventquota:"
 
+// plenty is how many times as much it is that buckets have where they have plenty.
+const plenty = 20
+
 // world is a simulated cluster: recorders, an API server, replicas of the webhook, Redis, and settlers, each the real code as
 // far as there is such. One goroutine drives all others.
 type world struct {
@@ -53,6 +56,7 @@ type world struct {
 	doubtful    int64 // of unreported: Redis may have it all the same
 	givenUp     int64
 	skips       bool              // recorders skip counts
+	ample       bool              // buckets have more tokens than are needed, so that it shows if too many are taken
 	skipped     int64             // counts that may have been refused by a quota, for all that is known
 	lostEvents  int64             // counts of Events that were admitted and then refused by others, or deleted
 	lost        bool              // something happened that may lose counts
@@ -60,8 +64,9 @@ type world struct {
 	local       map[store.Key]int // decisions without the store, by group
 	junked      string            // the register that was overwritten
 	denied      int
-	longs       int // long outages
-	spent       int // faults of which there are few
+	longs       int  // long outages
+	ceased      bool // there are no faults any more
+	spent       int  // faults of which there are few
 }
 
 func newWorld(mix *Mix, seed uint64, engine *luaredis.Engine) *world {
@@ -76,6 +81,9 @@ func newWorld(mix *Mix, seed uint64, engine *luaredis.Engine) *world {
 	w.api = &api{world: w, events: map[string]*stored{}}
 	w.policies = policy.InForce(policy.NewSet(policy.Default(), policy.Rules{}, nil))
 	w.limits, w.skips = mix.limits(w.rng), w.rng.IntN(2) == 0
+	if w.ample = w.rng.IntN(2) == 0; w.ample {
+		w.limits.Spam.Burst *= plenty
+	}
 	for i := range mix.Clients {
 		w.speakers = append(w.speakers, newSpeaker(w, i+1, seed))
 	}
