@@ -37,6 +37,15 @@ func perPod(name, namespace string, details ...detail) action {
 	return create(name, append([]detail{in(namespace), pod(name), per("each", namespace+" "+name)}, details...)...)
 }
 
+// perTwo puts a write under a limit of the cluster of two tokens an hour each.
+func perTwo(key string) detail {
+	return under(func(l *store.Limits) {
+		b := bucket("cluster", 2, time.Hour)
+		b.Key, b.Of = store.KeyOf("quota", "cluster", key), "cluster"
+		l.Quotas = append(l.Quotas, b)
+	})
+}
+
 // more makes an Event another one about its pod.
 func more(f *facts) { f.name, f.message = f.name+"-more", "more" }
 
@@ -89,6 +98,12 @@ func buckets() []story {
 			{80 * time.Minute, create("6", in("shop"), pod("6"), per("cluster", "6")), "admit"},
 			{80 * time.Minute, create("7", in("other"), pod("7"), per("cluster", "7")), "admit"},
 			{80 * time.Minute, create("8", in("other"), pod("8"), per("cluster", "8")), "admit, cluster has no place"},
+		}},
+		{says: "one that another namespace has made needs a place in each that uses it", steps: []step{
+			{0, each(create("1", in("shop"), perTwo("1")), create("2", in("shop"), pod("2"), perTwo("2"))), "admit"},
+			{0, each(create("3", in("other"), pod("3"), perTwo("1")), create("4", in("other"), pod("4"), perTwo("2"))), "admit"},
+			{0, create("5", in("other"), pod("5"), perTwo("5")), "admit, cluster has no place"},
+			{0, create("6", in("other"), pod("6"), perTwo("1")), "drop by cluster until 1h0m0s"},
 		}},
 		{says: "what is refused makes none", steps: []step{
 			{0, each(
