@@ -201,6 +201,7 @@ func TestAnOverflowIsSaidWhileItLasts(t *testing.T) {
 		r.after(65*time.Second, func() { r.counts.replicas[0].Decided(d) })
 		r.lead(3 * time.Minute)
 		r.lead(20 * time.Minute)
+		r.wantWritten("0s: p@1 0/0/0", "1m10s: p@1 0/0/0", "13m0s: p@1 0/0/0")
 		var said []string
 		for _, w := range r.writes {
 			message := ""

@@ -273,3 +273,29 @@ func TestAReplicaAloneKeepsToTheBounds(t *testing.T) {
 		t.Errorf("an Event of another namespace: %+v", d)
 	}
 }
+
+// Tokens that a replica has given without Redis, of a bucket for which Redis has no place then, are the overflow bucket's.
+func TestTokensGivenWithoutRedisAreTheOverflowBuckets(t *testing.T) {
+	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
+	bounds := store.Bounds{Buckets: 1, Registers: 10}
+	w := within("shop", event("known", "m", 0))
+	decide(t, newBounded(t, client, bounds, none(t)), w, eachObject(limits(10), &w, 5))
+	s := newBounded(t, client, bounds, none(t))
+	var l store.Limits
+	for n := range 2 {
+		w := within("shop", event("new", fmt.Sprint(n), n))
+		l = eachObject(limits(10), &w, 3)
+		if d := s.DecideLocally(w, l); d.Verdict != store.Admit {
+			t.Fatalf("%+v, want it admitted", d)
+		}
+	}
+	s.Flush(t.Context())
+	overflow := l.Quotas[0].Overflow("shop")
+	state, err := s.Peek(t.Context(), nil, []store.Key{l.Quotas[0].Key, overflow.Key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := state.Levels[overflow.Key].Tokens(overflow.Limit, state.At); got != 1 || len(state.Levels) != 1 {
+		t.Errorf("the overflow bucket has %d tokens, of %d buckets; want 1 of 3, and no other", got, len(state.Levels))
+	}
+}

@@ -50,7 +50,7 @@ local function tokens(k, a, answer)
     levels[i] = {math.max(used + need * one, math.min(used + (force + need) * one, most)), at}
     if ARGV[a + 4] == '1' then
       till = by == set and tonumber(till) or tonumber(redis.call('ZSCORE', set, string.sub(KEYS[i], -22)) or 0)
-      levels[i][3] = by == set and till or 0
+      levels[i][3] = till
       if till <= now then
         left = (left or places(set, bound)) - 1
         if left < 0 then

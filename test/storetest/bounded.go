@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -35,6 +36,15 @@ func per(limit, key string) detail {
 // perPod creates an Event about a pod, under a limit for each pod.
 func perPod(name, namespace string, details ...detail) action {
 	return create(name, append([]detail{in(namespace), pod(name), per("each", namespace+" "+name)}, details...)...)
+}
+
+// perNine puts a write under a limit of the cluster of nine tokens an hour each.
+func perNine(key string) detail {
+	return under(func(l *store.Limits) {
+		b := bucket("cluster", 9, time.Hour)
+		b.Key, b.Of = store.KeyOf("quota", "cluster", key), "cluster"
+		l.Quotas = append(l.Quotas, b)
+	})
 }
 
 // more makes an Event another one about its pod.
@@ -89,6 +99,13 @@ func buckets() []story {
 			{80 * time.Minute, create("6", in("shop"), pod("6"), per("cluster", "6")), "admit"},
 			{80 * time.Minute, create("7", in("other"), pod("7"), per("cluster", "7")), "admit"},
 			{80 * time.Minute, create("8", in("other"), pod("8"), per("cluster", "8")), "admit, cluster has no place"},
+		}},
+		{says: "one that another namespace has made needs a place in each that uses it", steps: []step{
+			{0, many(10, func(i int) action {
+				return create(fmt.Sprint("a", i), in("shop"), pod(fmt.Sprint(i)), perNine(fmt.Sprint(i%2+1)))
+			}), "admit"},
+			{0, each(create("3", in("other"), pod("3"), perNine("1")), create("4", in("other"), pod("4"), perNine("2"))), "admit"},
+			{0, create("5", in("other"), pod("5"), perNine("5")), "admit, cluster has no place"},
 		}},
 		{says: "what is refused makes none", steps: []step{
 			{0, each(
