@@ -14,8 +14,8 @@ import (
 // How many allocations the first Event about an object may cost until Redis has written it down: those of the store, of the
 // client and of its library, when nobody else asks.
 const (
-	decisionAllocs = 40
-	quotaAllocs    = 9.5 // for each quota
+	decisionAllocs = 46
+	quotaAllocs    = 9 // for each quota
 )
 
 func TestADecisionAllocatesLittle(t *testing.T) {

@@ -1,0 +1,40 @@
+package redis_test
+
+import (
+	"bytes"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/redis"
+	redistest "github.com/eventquota/eventquota/test/redis"
+)
+
+// An attempt is prepared by its caller, whose panic ends the call as it does in a goroutine of the store.
+func TestAPanicOfAnAttemptThatIsPreparedEndsACallOnly(t *testing.T) {
+	var broken atomic.Bool
+	s := redis.New(connect(t, redistest.Start(t, redistest.Options{}).Addr()), redis.Options{Prefix: "test:", StepTimeout: patient, Now: func() time.Time {
+		if broken.Load() && bytes.Contains(debug.Stack(), []byte(".prepare(")) {
+			panic("broken clock")
+		}
+		return time.Now()
+	}})
+	l := limits(10)
+	broken.Store(true)
+	for n := range 3 {
+		if _, err := s.Decide(t.Context(), time.Now(), event("pod", fmt.Sprint(n), n), l); err == nil || !strings.Contains(err.Error(), "broken clock") {
+			t.Errorf("Decide: %v, want the panic", err)
+		}
+	}
+	if !s.Idle() {
+		t.Error("the line is used still")
+	}
+	broken.Store(false)
+	if d := decide(t, s, event("pod", "m", 3), l); d.Verdict != store.Admit {
+		t.Errorf("%v after panics, want it admitted", d.Verdict)
+	}
+}
