@@ -15,6 +15,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 # Go builds them on first use and keeps them in its build cache.
 GOLANGCI_LINT := go tool -modfile=.ci/tools/go.mod golangci-lint
 CONTROLLER_GEN := go tool -modfile=.ci/tools/go.mod controller-gen
+MSGP := go tool -modfile=.ci/tools/go.mod msgp -io=false -tests=false
 CRD_REF_DOCS := go tool -modfile=.ci/tools/go.mod crd-ref-docs --log-level ERROR
 
 # Modules whose dependencies stay out of ours and that have tests, those that take longest first, and every
@@ -165,7 +166,9 @@ POLICIES := $(CRD_REF_DOCS) --renderer markdown --config .ci/policies/config.yam
 DASHBOARD := go -C test/alerts run ./dashboard
 
 .PHONY: generate
-generate: ## Generate what is made of the API types and of docs/bench.json, and the dashboard
+generate: ## Generate what is made of the API types, of what stores keep and of docs/bench.json, and the dashboard
+	$(MSGP) -file store/kept.go -o store/zz_generated.msgp.go
+	$(MSGP) -file store/rules/state.go -o store/rules/zz_generated.msgp.go
 	$(GENERATE) output:crd:dir=manifests/crds output:object:dir=policy/v1alpha1
 	cp manifests/crds/*.yaml manifests/chart/files/crds/
 	$(POLICIES) --output-path docs/policies.md
@@ -177,6 +180,9 @@ generate: ## Generate what is made of the API types and of docs/bench.json, and 
 .PHONY: verify-generate
 verify-generate:
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && set -x && \
+	$(MSGP) -file store/kept.go -o "$$dir/zz_generated.msgp.go" && diff store/zz_generated.msgp.go "$$dir" && \
+	$(MSGP) -file store/rules/state.go -o "$$dir/zz_generated.msgp.go" && diff store/rules/zz_generated.msgp.go "$$dir" && \
+	rm "$$dir/zz_generated.msgp.go" && \
 	$(GENERATE) output:crd:dir="$$dir/crds" output:object:dir="$$dir" && \
 	diff -r -x Kustomization manifests/crds "$$dir/crds" && \
 	diff -r manifests/chart/files/crds "$$dir/crds" && \

@@ -156,6 +156,9 @@ func Refuser(bucket, rule string) string {
 	if rule == policy.DefaultName {
 		rule = "the default policy"
 	}
+	if of, overflow := strings.CutSuffix(bucket, store.OverflowSuffix); overflow {
+		return "overflow bucket of " + Refuser(of, rule)
+	}
 	switch bucket {
 	case "":
 		return rule

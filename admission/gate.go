@@ -89,7 +89,7 @@ func (g *Gate) decide(ctx context.Context, r *Request, rewritable bool) (Answer,
 	if span := trace.SpanFromContext(ctx); d.Empty != nil && span.IsRecording() {
 		span.SetAttributes(attribute.String("eventquota.bucket", d.Empty.Name))
 	}
-	g.passOn(q, q.owner(gov.Policy, d), d, false)
+	g.passOn(q, gov.Policy, d, false)
 	return q.answer(d)
 }
 
@@ -180,7 +180,7 @@ func (g *Gate) audit(ctx context.Context, q *question) {
 		g.Log.V(1).Info("Event write not audited", "policy", p.Name, "reason", err.Error())
 		return
 	}
-	g.passOn(q, q.owner(p, d), d, true)
+	g.passOn(q, p, d, true)
 }
 
 // Recorder is called with the results of calls and of Event writes. Its methods must be safe for
@@ -211,21 +211,30 @@ type Decided struct {
 	// it ("unknown" for nobody), as its writer says.
 	Object store.Object
 	Source store.Source
+	// NoBucket is the quota of which the namespace has as many buckets as it may, and NoRegister the policy where that is so
+	// of registers: an overflow bucket has decided. Nil where there was a place, as nearly always.
+	NoBucket, NoRegister *policy.Rule
 	// Errors are about conditions that could not be evaluated. An Audited write has none: they are of the other one.
 	Errors []*policy.EvaluationError
 }
 
-// passOn passes a decision on to the Recorder.
-func (g *Gate) passOn(q *question, owner *policy.Rule, d store.Decision, audited bool) {
+// passOn passes a decision under a policy on to the Recorder.
+func (g *Gate) passOn(q *question, p *policy.Policy, d store.Decision, audited bool) {
 	if g.Recorder == nil {
 		return
 	}
 	decided := Decided{
-		Rule: owner, Audited: audited, Verdict: d.Verdict, Bucket: emptyBucket(d).Name,
+		Rule: q.owner(p, d), Audited: audited, Verdict: d.Verdict, Bucket: emptyBucket(d).Name,
 		Request: q.Request, Object: reportable(q.Namespace, q.Object), Source: sourceOf(q.Object),
 	}
 	if !audited {
 		decided.Errors = q.gov.Errors
+	}
+	if d.NoPlace != nil {
+		decided.NoBucket = q.gov.Rule(d.NoPlace.Policy)
+	}
+	if d.Unrecorded {
+		decided.NoRegister = &p.Rule
 	}
 	g.Recorder.Decided(decided)
 }

@@ -101,7 +101,7 @@ func TestLimitsOfEachAction(t *testing.T) {
 		MaxEvents: 10, Window: 10 * time.Minute, RepeatWindow: time.Hour,
 		WriteInterval: 10 * time.Second, MaxWriteInterval: 5 * time.Minute, KeepMessages: 5,
 	}
-	filter := store.Bucket{Limit: store.Limit{Burst: 25, Every: 5 * time.Minute}, Name: "spam filter", Policy: "p"}
+	filter := store.Bucket{Limit: store.Limit{Burst: 25, Every: 5 * time.Minute}, Name: "spam filter", Policy: "p", Of: "p"}
 	quotas := func(all ...store.Bucket) store.Limits {
 		l := common
 		l.Quotas = all

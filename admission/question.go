@@ -269,6 +269,7 @@ func (g *Gate) limitsOf(q *question, p *policy.Policy, all limits) store.Limits 
 		l.Merge = m.Enabled && q.Unreadable == nil && !q.unknown
 		if s := &p.SpamFilter; s.Enabled {
 			l.Spam, l.ReservePerReason, l.ChargeMerged = q.bucket(&p.Rule, spamFilter, &s.Bucket), s.ReservePerReason, s.ChargeMerged
+			l.Spam.Of = s.ID
 		}
 	case policy.Exempt:
 	}
@@ -296,7 +297,7 @@ const spamFilter = "spam filter"
 
 // bucket is a bucket of a rule.
 func (q *question) bucket(r *policy.Rule, name string, b *policy.Bucket) store.Bucket {
-	return store.Bucket{
+	made := store.Bucket{
 		Limit:  store.Limit{Burst: b.Burst, Every: b.Interval / time.Duration(max(b.Tokens, 1))},
 		Key:    bucketKey(&q.hasher, b.ID, b.Per, q.Request),
 		Name:   name,
@@ -304,6 +305,10 @@ func (q *question) bucket(r *policy.Rule, name string, b *policy.Bucket) store.B
 		About:  reportedOn(r, b.Per, q.Request),
 		Silent: r.Silent,
 	}
+	if !b.Bounded() {
+		made.Of = b.ID
+	}
+	return made
 }
 
 // noTokens is the bucket of a policy that drops all. It has no name, as nobody can give it tokens.

@@ -34,16 +34,16 @@ func (q *question) update(h *store.Hasher) store.Update {
 // be lost if the write were merged. message is the Event's within its limit: recorders of core/v1 send the message with
 // each PATCH, as they know it, whatever became of it when the Event was stored.
 //
-// One that moves nothing is a recorder's too: others may have brought the stored
-// count to just what this one has come to, within one second. kubectl has not.
+// One that moves nothing, or puts the message of an aggregate back, is a recorder's too: others may have brought the
+// stored count to just what this one has come to, within one second. kubectl has not.
 func isRecorders(r *Request, message string) bool {
 	before, after := r.OldObject, r.Object
-	if r.same(repeat(before), repeat(after)) {
-		return r.Options.FieldManager == "" && r.same(before, after)
-	}
 	was, is := *before, *after
 	if isAggregate(before) || was.Message == message {
 		was.Message = is.Message
+	}
+	if r.same(repeat(before), repeat(after)) {
+		return r.Options.FieldManager == "" && r.same(&was, &is)
 	}
 	blankRepeat(&was)
 	blankRepeat(&is)

@@ -34,6 +34,8 @@ func TestWhoseAnUpdateIs(t *testing.T) {
 		"the time of a series":           {details{series(2)}, details{series(2), event(func(e *corev1.Event) { e.Series.LastObservedTime = metav1.NowMicro() })}, true},
 		"a series under a higher count":  {details{series(2), count(9), throughCore}, details{series(2), count(9), throughCore, event(func(e *corev1.Event) { e.Series.Count = 3 })}, true},
 		"an aggregate's message":         {details{message(combined + "1")}, details{message(combined + "2"), count(2)}, true},
+		"that and no count":              {details{message(combined + "1")}, details{message(combined + "2")}, true},
+		"an aggregate's prefix":          {details{message(combined + "1")}, details{message("1")}, true},
 		"a count, and its bookkeeping":   {details{version("1")}, details{version("2"), event(managed), count(2)}, true},
 		"a count lower than that stored": {details{count(9)}, details{count(2)}, true},
 
@@ -44,8 +46,7 @@ func TestWhoseAnUpdateIs(t *testing.T) {
 		"a message":                            {nil, details{message("edited")}, false},
 		"a message and a count":                {nil, details{message("edited"), count(2)}, false},
 		"a message that now says it is merged": {nil, details{message(combined + "back-off"), count(2)}, false},
-		"an aggregate's message and no count":  {details{message(combined + "1")}, details{message(combined + "2")}, false},
-		"an aggregate's prefix":                {details{message(combined + "1")}, details{message("1")}, false},
+		"an aggregate's prefix, by kubectl":    {details{message(combined + "1")}, details{message("1"), byKubectl}, false},
 		"a reason":                             {nil, details{reason("Killing"), count(2)}, false},
 		"a type":                               {nil, details{ofType("Normal"), count(2)}, false},
 		"a source":                             {nil, details{component("edited"), count(2)}, false},

@@ -3,6 +3,7 @@
 package policy
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -137,6 +138,12 @@ const (
 	KeyType           KeyPart = "Type"
 	KeyReason         KeyPart = "Reason"
 )
+
+// Bounded reports whether rules and namespaces bound how many buckets there are: Events have two types at most, and any
+// number of all else.
+func (b *Bucket) Bounded() bool {
+	return !slices.ContainsFunc(b.Per, func(part KeyPart) bool { return part != KeyNamespace && part != KeyType })
+}
 
 // Quota limits how many Events are stored.
 type Quota struct {

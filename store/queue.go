@@ -26,12 +26,6 @@ type Ref struct {
 	ID    uint64
 }
 
-// Tally counts occurrences of one thing.
-type Tally struct {
-	What  string `cbor:"1,keyasint" json:"what"`
-	Count int64  `cbor:"2,keyasint" json:"count"`
-}
-
 // PendingWrite is what the API server has not been sent yet about one stored Event or notice.
 // Values are absolute, so writing them twice does no harm.
 type PendingWrite struct {

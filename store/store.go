@@ -74,6 +74,10 @@ type Decision struct {
 	Occurrences int64 // new ones that the write reports, where it was refused or is to be stored
 	Paid        bool  // an UPDATE that was admitted is asked about again: it takes no tokens
 	Unasked     bool  // the shared store was not asked
+	// NoPlace is the first of Limits.Quotas that would be one bucket more than its namespace may have: its overflow bucket
+	// has decided instead. Unrecorded says that there is no place for the write's register.
+	NoPlace    *Bucket
+	Unrecorded bool
 	// Order is higher for each step of a store than for those before: the time now in microseconds of Unix
 	// time, or as little more as that takes. It begins anew when a clock that was ahead is put right. 0 where a store
 	// does not know.
@@ -180,6 +184,8 @@ type Table[V any] struct {
 	entries            map[Key]*Entry[V]
 	holders            map[string]*holder[V]
 	order              byHeld[V]
+	// Removed, if set, is called for each entry that is removed or evicted, and must not use the Table.
+	Removed func(namespace string, key Key)
 }
 
 // Entry is a value in a Table.
@@ -191,6 +197,7 @@ type Entry[V any] struct {
 	size   int64
 	pinned bool
 	ring   ring.Ring // of the entries of its namespace that are not pinned
+	place  place     // among ends of its holder, where Ends was called
 }
 
 // holder is a namespace that has entries.
@@ -200,6 +207,7 @@ type holder[V any] struct {
 	entries      int
 	size, pinned int64
 	ring         ring.Ring // its value is nil; the entry used longest ago comes next
+	ends         ends
 }
 
 // oldest is the entry used longest ago of those that are not pinned, or nil.
@@ -215,6 +223,14 @@ func NewTable[V any](most int64) *Table[V] {
 
 // Len is the number of entries.
 func (t *Table[V]) Len() int { return len(t.entries) }
+
+// Held is the number of entries of a namespace.
+func (t *Table[V]) Held(namespace string) int {
+	if h := t.holders[namespace]; h != nil {
+		return h.entries
+	}
+	return 0
+}
 
 // Size is the sum of their sizes.
 func (t *Table[V]) Size() int64 { return t.size }
@@ -264,13 +280,30 @@ func (t *Table[V]) Set(e *Entry[V], size int64, pinned bool) {
 	heap.Fix(&t.order, h.at)
 }
 
+// Ends says until when an entry counts as one that exists.
+func (t *Table[V]) Ends(e *Entry[V], until time.Time) { e.holder.ends.set(&e.place, until) }
+
+// Live is how many entries of a namespace exist at now, of those of which Ends says until when.
+func (t *Table[V]) Live(now time.Time, namespace string) int {
+	h := t.holders[namespace]
+	if h == nil {
+		return 0
+	}
+	h.ends.pass(now, func(*place) {})
+	return len(h.ends)
+}
+
 // Pin pins an entry.
 func (t *Table[V]) Pin(e *Entry[V]) { t.Set(e, e.size, true) }
 
 // Remove removes an entry.
 func (t *Table[V]) Remove(e *Entry[V]) {
 	t.Set(e, 0, true)
+	e.holder.ends.remove(&e.place)
 	delete(t.entries, e.Key)
+	if t.Removed != nil {
+		t.Removed(e.holder.namespace, e.Key)
+	}
 	if e.holder.entries--; e.holder.entries == 0 {
 		heap.Remove(&t.order, e.holder.at)
 		delete(t.holders, e.holder.namespace)

@@ -42,21 +42,6 @@ type Identity struct {
 	CreateID uint64
 }
 
-// Object is what an Event is about.
-type Object struct {
-	APIVersion string `cbor:"1,keyasint,omitempty"`
-	Kind       string `cbor:"2,keyasint,omitempty"`
-	Namespace  string `cbor:"3,keyasint,omitempty"`
-	Name       string `cbor:"4,keyasint,omitempty"`
-	UID        string `cbor:"5,keyasint,omitempty"`
-}
-
-// Source is who reports an Event.
-type Source struct {
-	Component string `cbor:"1,keyasint,omitempty"`
-	Host      string `cbor:"2,keyasint,omitempty"`
-}
-
 // Update is what an UPDATE adds to a Write.
 type Update struct {
 	// Recorder says that the write moves nothing but what a recorder moves when an Event
@@ -93,17 +78,6 @@ func (s Stored) Parts() (own, merged int64) {
 		return s.Count, merged
 	}
 	return s.Count - merged, merged
-}
-
-// Occurrences are those of one stored Event. Each is reported in one place: by this Event, or elsewhere.
-type Occurrences struct {
-	// Own is the highest count seen under the Event's own name, and Total counts those that this Event reports.
-	Own   int64 `cbor:"11,keyasint,omitempty"`
-	Total int64 `cbor:"12,keyasint,omitempty"`
-	// Noted is how many were merged by the Event's annotation, as it was last read or written.
-	Noted int64 `cbor:"22,keyasint,omitempty"`
-	// Partial says that the Event has occurrences beside those of Total, which are known once it is read.
-	Partial bool `cbor:"10,keyasint,omitempty"`
 }
 
 // Merged is how many of Total came under other names; negative when some that came under the
@@ -171,6 +145,9 @@ type Bucket struct {
 	// of its rule in answers and notices.
 	Key          Key
 	Name, Policy string
+	// Of names the limit that the bucket is of, where clients choose how many it has; then they are counted by
+	// namespace, see MaxBuckets. It is empty where the rules bound their number, but for spam filters, which always have it.
+	Of string
 	// About is what a notice about this bucket's drops is about. Silent says that there is none.
 	About  Object
 	Silent bool

@@ -70,6 +70,21 @@ func (c *Counter) Decided(d *admission.Decided) {
 	for _, err := range d.Errors {
 		c.failed(err)
 	}
+	for _, r := range []*policy.Rule{d.NoBucket, d.NoRegister} {
+		if r != nil && r.Identity.UID != "" && (!d.Audited || r.Mode == policy.Audit) {
+			c.overflowed(&r.Identity, namespace)
+		}
+	}
+}
+
+// overflowed counts a write that an overflow bucket of a rule has decided.
+func (c *Counter) overflowed(rule *policy.Identity, namespace string) {
+	c.rules.mu.Lock()
+	defer c.rules.mu.Unlock()
+	r := c.rules.row(rule.Namespace, ruleID(rule))
+	if r.overflow++; r.overflowIn != namespace {
+		r.overflowIn = strings.Clone(namespace)
+	}
 }
 
 // failed keeps the first error of a condition that could not be evaluated.
@@ -102,7 +117,7 @@ func (c *Counter) Snapshot(now time.Time) Snapshot {
 	}
 	rules, _ := c.rules.all()
 	for _, r := range rules {
-		s.Rules = append(s.Rules, RuleCounts{ID: r.key, Counts: r.Counts, Error: r.err, Sources: sources[r.key]})
+		s.Rules = append(s.Rules, RuleCounts{ID: r.key, Counts: r.Counts, Error: r.err, Sources: sources[r.key], Overflow: r.overflow, OverflowIn: r.overflowIn})
 	}
 	return s
 }
@@ -179,6 +194,9 @@ type row[K any] struct {
 	holder *holder
 	weight int64  // with that of earlier keys in the same place
 	err    string // of a rule
+	// overflow and overflowIn are RuleCounts' of a rule.
+	overflow   int64
+	overflowIn string
 	Counts
 }
 

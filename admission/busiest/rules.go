@@ -26,6 +26,9 @@ type RuleCounts struct {
 	Sources []SourceCounts `json:"sources,omitempty"`
 	// Error is the first of a condition that could not be evaluated, at most maxPart bytes; empty for none.
 	Error string `json:"error,omitempty"`
+	// Overflow is how many writes one of its overflow buckets has decided, and OverflowIn the namespace of the last of them.
+	Overflow   int64  `json:"overflow,omitempty"`
+	OverflowIn string `json:"overflowIn,omitempty"`
 }
 
 // SourceCounts is a source and object, by name, with counts of its refused writes. They are never too high.

@@ -183,3 +183,24 @@ func TestWhatRulesDecideIsCounted(t *testing.T) {
 		t.Errorf("counted %q, want %q", got, want)
 	}
 }
+
+// A rule with an overflow bucket that decides need not be the one that has decided.
+func TestWhatOverflowBucketsDecideIsCounted(t *testing.T) {
+	c := busiest.NewCounter("a", epoch(), busiest.Places)
+	d := write(1).byRule("", generation(1), store.Drop)
+	d.Request.Namespace = "shop"
+	d.NoBucket, d.NoRegister = write(1).byRule("", generation(2), store.Drop).Rule, &policy.Rule{} // the built-in default has no status
+	d.Audited, d.NoBucket.Mode = false, policy.Enforce
+	c.Decided(d)
+	d.Request.Namespace = "bank"
+	c.Decided(d)
+	d.Audited = true // by a rule in force
+	c.Decided(d)
+	got := rules(c.Snapshot(epoch()))
+	if over := got[generation(2)]; over.Overflow != 2 || over.OverflowIn != "bank" || over.Matched() != 0 {
+		t.Errorf("%+v, want 2 in bank, and nothing else", over)
+	}
+	if got[generation(1)].Overflow != 0 || len(got) != 2 {
+		t.Errorf("%+v", got)
+	}
+}

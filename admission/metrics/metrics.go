@@ -62,6 +62,9 @@ func New(version string) *Metrics {
 	for _, phase := range []string{"mutate", "validate"} {
 		m.took.WithLabelValues(phase)
 	}
+	for _, kind := range []string{"bucket", "register"} {
+		m.Store.Overflow.WithLabelValues(kind)
+	}
 	for _, by := range []string{"certificate", "path"} {
 		m.CallersRefused.WithLabelValues(by)
 	}

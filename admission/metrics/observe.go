@@ -32,6 +32,12 @@ func (m *Metrics) Decided(d admission.Decided) {
 		return
 	}
 	m.events.decided(&d)
+	if d.NoBucket != nil {
+		m.Store.Overflow.WithLabelValues("bucket").Inc()
+	}
+	if d.NoRegister != nil {
+		m.Store.Overflow.WithLabelValues("register").Inc()
+	}
 }
 
 // The bounds of namespaces and, in each, of policies and quotas with label values of their own; and how long one must

@@ -13,6 +13,8 @@ type Store struct {
 	Reported     prometheus.Counter
 	Lost         prometheus.Counter
 	Evicting     prometheus.Gauge
+	// Overflow counts by "bucket" or "register".
+	Overflow *prometheus.CounterVec
 
 	took   *prometheus.HistogramVec
 	errors *prometheus.CounterVec
@@ -31,6 +33,9 @@ func newStoreMetrics(made factory) Store {
 		WithoutStore: made.counters("eventquota_decisions_without_store_total",
 			"Event writes that Redis did not decide in time, by what decided instead (local or deny).",
 			"by"),
+		Overflow: made.counters("eventquota_store_overflow_decisions_total",
+			"Event writes for which the store had no place, as their namespace has as many as it may: of a token bucket (bucket), or of what is known of a source and object (register). All such writes share one overflow bucket of the limit and namespace.",
+			"kind"),
 		Evicting: made.gauge("eventquota_redis_servers_evicting",
 			"Servers of Redis whose maxmemory-policy is not noeviction, so that they may lose what is pending; 0 where the Redis user may not run INFO."),
 		Waiting: made.gauge("eventquota_reports_waiting",

@@ -57,3 +57,18 @@ func (f *failing) Complete(context.Context, time.Time, store.PendingWrite, store
 }
 
 func (f *failing) Pending(context.Context) (int64, error) { return 0, f.err }
+
+func TestWhatAnOverflowBucketDecidesIsCounted(t *testing.T) {
+	t.Parallel()
+	m := New("devel")
+	d := decided("shop", "own", "Normal", store.Drop)
+	m.Decided(d)
+	prom.Want(t, m.Gatherer, "eventquota_store_overflow_decisions_total", `{kind="bucket"} 0`, `{kind="register"} 0`)
+	d.NoBucket = d.Rule
+	m.Decided(d)
+	d.NoRegister = d.Rule
+	m.Decided(d)
+	d.Audited = true // nothing has become of it
+	m.Decided(d)
+	prom.Want(t, m.Gatherer, "eventquota_store_overflow_decisions_total", `{kind="bucket"} 2`, `{kind="register"} 1`)
+}

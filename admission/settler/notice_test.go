@@ -117,7 +117,7 @@ func TestNoticesAreWrittenWhereTheyAre(t *testing.T) {
 		"a notice about another object is left alone": {write: notice(), before: made(5, about("b")), want: "[create default/n get default/n] [n name_taken]", count: 5},
 		"one of a server whose clock is behind is updated": {
 			write: notice(), before: made(5, func(e *corev1.Event) { e.CreationTimestamp = metav1.NewTime(epoch().Add(-time.Hour)) }),
-			want: "[create default/n get default/n patch default/n] [n written]", count: 12,
+			want: "[create default/n get default/n patch default/n] [n written]", count: 12, read: 5,
 		},
 		"another one of its name is left alone": {
 			write: notice(stale), before: made(5, uid("uid-9")), want: "[patch default/n get default/n] [n name_taken]", count: 5,

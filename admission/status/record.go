@@ -108,10 +108,15 @@ func (r *record) render(now time.Time) {
 	if !goesOn(&r.stored, &r.report) {
 		s.Total, s.TopSources = nil, nil
 		meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionErrors)
+		meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionOverflow)
 	}
 	if r.sum != nil {
 		r.sum.render(s)
 		setWhile(s, v1alpha1.ConditionErrors, "EvaluationFailed", r.sum.failure, r.report.Governing, now)
+		if now.Sub(r.sum.overflown) >= overflowFor {
+			r.sum.overflow = ""
+		}
+		setWhile(s, v1alpha1.ConditionOverflow, "NoPlace", r.sum.overflow, r.report.Governing, now)
 	}
 	r.urgent = s.ObservedGeneration != r.stored.ObservedGeneration || !equality.Semantic.DeepEqual(s.Conditions, r.stored.Conditions)
 }

@@ -3,6 +3,7 @@ package status
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -22,6 +23,10 @@ const (
 	young = time.Minute
 	// maxMissed is for how many looks a replica without a snapshot is remembered: an hour of them.
 	maxMissed = 360
+	// overflowFor is how long after its last decision by an overflow bucket a rule is said to have one.
+	overflowFor = 10 * time.Minute
+	// overflowing is the message of that, with a namespace.
+	overflowing = "namespace %s has as many token buckets, or sources and objects with a state, as it may: further ones share one overflow bucket"
 )
 
 // sum is what all replicas have decided by one generation of a rule.
@@ -32,6 +37,9 @@ type sum struct {
 	sources []busiest.SourceCounts
 	// failure says that a condition could not be evaluated, with an example.
 	failure string
+	// overflow says that overflow buckets decide, with an example, and overflown when they last did.
+	overflow  string
+	overflown time.Time
 }
 
 // newSum goes on from the status of a rule, if that has counts of the generation that governs.
@@ -47,6 +55,9 @@ func newSum(r *record, now time.Time) *sum {
 	}
 	if failed := meta.FindStatusCondition(r.stored.Conditions, v1alpha1.ConditionErrors); failed != nil {
 		s.failure = failed.Message
+	}
+	if over := meta.FindStatusCondition(r.stored.Conditions, v1alpha1.ConditionOverflow); over != nil {
+		s.overflow, s.overflown = over.Message, now
 	}
 	return s
 }
@@ -82,7 +93,7 @@ func (w *Writer) look(ctx context.Context, now time.Time) error {
 			switch {
 			case !known:
 			case r != nil && r.sum != nil && r.report.Governing == id.Generation:
-				r.sum.add(&counted, &old)
+				r.sum.add(now, &counted, &old)
 			default:
 				counted = old // it is added once the generation governs here
 			}
@@ -95,10 +106,13 @@ func (w *Writer) look(ctx context.Context, now time.Time) error {
 }
 
 // add adds by how much a replica has counted more than before.
-func (s *sum) add(counted, before *busiest.RuleCounts) {
+func (s *sum) add(now time.Time, counted, before *busiest.RuleCounts) {
 	s.total = s.total.Add(counted.Since(before.Counts))
 	if s.failure == "" && counted.Error != "" {
 		s.failure = "could not be evaluated for some Events, such as: " + counted.Error
+	}
+	if counted.Overflow != before.Overflow {
+		s.overflow, s.overflown = fmt.Sprintf(overflowing, counted.OverflowIn), now
 	}
 	for _, o := range counted.Sources {
 		if i := place(before.Sources, &o); i >= 0 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	mathrand "math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -187,6 +188,29 @@ func TestAConditionThatFailsIsSaid(t *testing.T) {
 			if got != want {
 				r.Errorf("write %d: %q, want %q", i, got, want)
 			}
+		}
+	})
+}
+
+// TestAnOverflowIsSaidWhileItLasts holds the condition to the last ten minutes, over a change of leader too.
+func TestAnOverflowIsSaidWhileItLasts(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.changed(valid("p", 1))
+		d := decided("other", 1, store.Drop, "web")
+		d.Request.Namespace, d.NoBucket = "shop", decided("p", 1, store.Admit, "").Rule
+		r.after(65*time.Second, func() { r.counts.replicas[0].Decided(d) })
+		r.lead(3 * time.Minute)
+		r.lead(20 * time.Minute)
+		var said []string
+		for _, w := range r.writes {
+			message := ""
+			if c := meta.FindStatusCondition(w.status.Conditions, v1alpha1.ConditionOverflow); c != nil {
+				message = c.Message
+			}
+			said = append(said, message)
+		}
+		if len(said) != 3 || said[0] != "" || !strings.Contains(said[1], "namespace shop has as many") || said[2] != "" {
+			r.Errorf("the condition says %q, want an overflow of shop in between", said)
 		}
 	})
 }

@@ -16,6 +16,9 @@ const (
 	// ConditionErrors is True when an expression of the generation in force has failed on an Event. It is absent
 	// otherwise.
 	ConditionErrors = "ConditionErrors"
+	// ConditionOverflow is True while an overflow bucket of the generation in force decides, as a namespace has as many
+	// buckets or registers in the store as it may. It is absent otherwise.
+	ConditionOverflow = "Overflow"
 )
 
 // Status says whether a policy or quota is in force and what it did.
@@ -26,8 +29,9 @@ type Status struct {
 
 	// conditions are Accepted (it is valid; if not, the message says which field is wrong and why, and of an expression
 	// at which line and column), Ready (the observed generation is what decides, as its mode says; if not, the message
-	// says which one does), Shadowed (it, or a limit of it, can never decide; the message names what stands before it)
-	// and ConditionErrors (an expression failed on an Event; the message has an example).
+	// says which one does), Shadowed (it, or a limit of it, can never decide; the message names what stands before it),
+	// ConditionErrors (an expression failed on an Event; the message has an example) and Overflow (a namespace has as many
+	// token buckets, or sources and objects with a state, as it may; the message names it).
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=8

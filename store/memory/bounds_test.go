@@ -295,3 +295,30 @@ func TestNamesThatAQuotaRefusedCountOnce(t *testing.T) {
 		}
 	}
 }
+
+// The names of refused Events are part of a register, 256 at most, so the bound of registers is one of names.
+func TestRefusedNamesAreBoundedInANamespace(t *testing.T) {
+	const registers, objects, names = 3, 10, 400
+	s := New(Options{Bytes: DefaultBytes, Bounds: store.Bounds{Buckets: 1, Registers: registers}})
+	now, refused := time.Unix(1_900_000_000, 0), int64(0)
+	for i := range objects * names {
+		object := fmt.Sprint(i % objects)
+		w := store.Write{Group: store.KeyOf(object), Namespace: "shop", Name: fmt.Sprint("e", i), Count: 1, About: store.Object{Name: object}}
+		l := store.Limits{Window: time.Hour, RepeatWindow: time.Hour, Spam: store.Bucket{
+			Key: store.KeyOf("spam", object), Of: "spam", Name: "spam filter", Limit: store.Limit{Burst: 1, Every: 1000 * time.Hour},
+		}}
+		d, err := s.Decide(t.Context(), now, w, l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		refused += d.Occurrences
+	}
+	known := 0
+	for _, e := range s.groups.All() {
+		known += len(e.Value.Names)
+	}
+	// One notice more, of the overflow bucket.
+	if known != registers*256 || s.groups.Len() != registers+1 || refused != objects*names-registers-1 {
+		t.Errorf("%d names in %d registers, %d refused", known, s.groups.Len(), refused)
+	}
+}

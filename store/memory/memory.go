@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,6 +29,8 @@ type Options struct {
 	Bytes int64
 	// Unsettled says that nobody settles what is stored: nothing is pending.
 	Unsettled bool
+	// Bounds are those of each namespace.
+	Bounds store.Bounds
 }
 
 // Store is a store.Store and store.Queue in the memory of one process. It is safe for concurrent use:
@@ -45,8 +48,9 @@ type Store struct {
 	pending map[*entry]struct{}
 	turns   rules.Turns
 	levels  *store.Table[rules.Level]
-	order   int64     // of the last decision, as callers read their clocks before they take the lock
-	last    time.Time // the latest time of a step, by the clock as it is now
+	buckets *store.Places // the levels that are counted
+	order   int64         // of the last decision, as callers read their clocks before they take the lock
+	last    time.Time     // the latest time of a step, by the clock as it is now
 }
 
 // entry is a group with its place in a Store.
@@ -63,13 +67,16 @@ var (
 
 // New makes an empty Store.
 func New(o Options) *Store {
-	return &Store{
+	s := &Store{
 		opts:    o,
 		steps:   store.NewSteps(),
 		groups:  store.NewTable[*entry](o.Bytes),
 		pending: map[*entry]struct{}{},
 		levels:  store.NewTable[rules.Level](maxLevels),
+		buckets: store.NewPlaces(o.Bounds.BucketsOf),
 	}
+	s.levels.Removed = s.buckets.Leave
+	return s
 }
 
 // ID distinguishes the Store from those of other processes.
@@ -80,21 +87,9 @@ func (s *Store) Decide(_ context.Context, now time.Time, w store.Write, l store.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now = s.at(now)
-	e, known, err := s.enter(now, w.Namespace, w.Group)
+	d, err := s.decide(now, &w, &l)
 	if err != nil {
 		return store.Decision{}, err
-	}
-	levels, grants := s.ask(now, l.Quotas)
-	d, changed := e.Decide(now, s.steps.Next(), w, &l, grants)
-	if known || changed {
-		s.measure(e)
-	} else {
-		s.groups.Remove(e.place)
-	}
-	for i := range l.Quotas {
-		if grants[i].OK && !d.Paid && d.Verdict.Admits() {
-			s.setLevel(w.Namespace, l.Quotas[i].Key, levels[i])
-		}
 	}
 	if d.Verdict == store.Drop && d.Empty != &l.Spam {
 		drops := rules.Dropped(now, w, &l, d.Empty, d.Occurrences)
@@ -103,6 +98,67 @@ func (s *Store) Decide(_ context.Context, now time.Time, w store.Write, l store.
 	s.order = max(s.order+1, now.UnixMicro())
 	d.Order = s.order
 	return d, nil
+}
+
+// decide decides a write, and takes the tokens if it is admitted. l becomes the limits by which it is decided.
+func (s *Store) decide(now time.Time, w *store.Write, l *store.Limits) (d store.Decision, err error) {
+	unrecorded := s.known(now, w.Group) == nil && s.full(now, w.Namespace)
+	if unrecorded {
+		l.Unrecorded(w)
+	}
+	noPlace := s.overflow(now, w.Namespace, l)
+	levels, grants := s.ask(now, l.Quotas)
+	if unrecorded {
+		d, err = rules.DecideUnrecorded(w, l, grants), s.ensure(w.Namespace) // for a notice
+	} else {
+		d, err = s.step(now, w, l, grants)
+	}
+	if err != nil {
+		return store.Decision{}, err
+	}
+	d.NoPlace = noPlace
+	for i := range l.Quotas {
+		if grants[i].OK && !d.Paid && d.Verdict.Admits() {
+			s.setLevel(w.Namespace, &l.Quotas[i], levels[i])
+		}
+	}
+	return d, nil
+}
+
+// full reports whether a namespace has as many groups as it may.
+func (s *Store) full(now time.Time, namespace string) bool {
+	return s.groups.Live(now, namespace) >= s.opts.Bounds.RegistersOf(namespace)
+}
+
+// step decides a write by its group.
+func (s *Store) step(now time.Time, w *store.Write, l *store.Limits, grants []rules.Grant) (store.Decision, error) {
+	e, known, err := s.enter(now, w.Namespace, w.Group)
+	if err != nil {
+		return store.Decision{}, err
+	}
+	d, changed := e.Decide(now, s.steps.Next(), *w, l, grants)
+	if known || changed {
+		s.measure(e)
+	} else {
+		s.groups.Remove(e.place)
+	}
+	return d, nil
+}
+
+// overflow puts overflow buckets in the place of those that would be too many, and returns the first of these.
+func (s *Store) overflow(now time.Time, namespace string, l *store.Limits) (first *store.Bucket) {
+	for i := range l.Quotas {
+		b := &l.Quotas[i]
+		if b.Of == "" || s.buckets.Free(now, namespace, b.Key) {
+			continue
+		}
+		if first == nil {
+			first = b
+			l.Quotas = slices.Clone(l.Quotas)
+		}
+		l.Quotas[i] = b.Overflow(namespace)
+	}
+	return first
 }
 
 // at is the time of a step. If the clock has gone back, what is pending is corrected, as it may be due much later; all
@@ -141,13 +197,16 @@ func (s *Store) level(quota store.Key) rules.Level {
 }
 
 // setLevel keeps the level of a quota, and forgets one that was used longest ago when there are too many.
-func (s *Store) setLevel(namespace string, quota store.Key, v rules.Level) {
-	e := s.levels.Get(quota)
+func (s *Store) setLevel(namespace string, quota *store.Bucket, v rules.Level) {
+	e := s.levels.Get(quota.Key)
 	if e == nil {
-		e = s.levels.Add(quota, namespace, v)
+		e = s.levels.Add(quota.Key, namespace, v)
 	}
 	e.Value = v
 	s.levels.Set(e, 1, false)
+	if quota.Of != "" {
+		s.buckets.Keep(namespace, quota.Key, v.Full())
+	}
 	s.levels.Shrink(0)
 }
 
@@ -161,17 +220,25 @@ func (s *Store) enter(now time.Time, namespace string, key store.Key) (e *entry,
 	if known = e != nil; known {
 		s.groups.Pin(e.place)
 	}
-	if !s.groups.Fits(namespace, stepBytes) {
+	if err := s.ensure(namespace); err != nil {
 		if known {
 			s.measure(e)
 		}
-		return nil, known, fmt.Errorf("%w of namespace %q", store.ErrFull, namespace)
+		return nil, known, err
 	}
-	s.groups.Shrink(stepBytes)
 	if !known {
 		e = s.make(namespace, key)
 	}
 	return e, known, nil
+}
+
+// ensure makes sure of the bytes of a step for a namespace.
+func (s *Store) ensure(namespace string) error {
+	if !s.groups.Fits(namespace, stepBytes) {
+		return fmt.Errorf("%w of namespace %q", store.ErrFull, namespace)
+	}
+	s.groups.Shrink(stepBytes)
+	return nil
 }
 
 func (s *Store) make(namespace string, key store.Key) *entry {
@@ -205,6 +272,7 @@ func (s *Store) measure(e *entry) {
 		s.pending[e] = struct{}{}
 	}
 	s.groups.Set(e.place, e.Size(), !e.due.IsZero())
+	s.groups.Ends(e.place, e.Ends())
 }
 
 // ReportDrops lets the notice of a register report drops of Events of a namespace. It returns store.ErrFull
@@ -229,6 +297,10 @@ func (s *Store) addDrops(now time.Time, namespace string, register store.Key, d 
 		return
 	}
 	e := s.known(now, register)
+	if e == nil && d.Counted() && s.full(now, namespace) {
+		register, _ = d.Overflow()
+		e = s.known(now, register)
+	}
 	if e == nil {
 		e = s.make(namespace, register)
 	}

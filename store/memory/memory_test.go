@@ -99,7 +99,7 @@ func TestAForecastIsWhatHappens(t *testing.T) {
 func from(st rules.State) *Store {
 	s := New(Options{Bytes: DefaultBytes})
 	for key, v := range st.Levels {
-		s.setLevel("", key, v)
+		s.setLevel("", &store.Bucket{Key: key}, v)
 	}
 	for key, g := range st.Groups {
 		e := s.make(g.Namespace, key)
@@ -112,11 +112,7 @@ func from(st rules.State) *Store {
 
 func encoded(t *testing.T, g *rules.Group) string {
 	t.Helper()
-	b, err := g.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
+	return string(g.Append(nil))
 }
 
 func alike(d store.Decision) string {

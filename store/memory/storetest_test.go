@@ -3,6 +3,7 @@ package memory_test
 import (
 	"testing"
 
+	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/memory"
 	"github.com/eventquota/eventquota/test/storetest"
 )
@@ -16,6 +17,13 @@ var seeds = storetest.SeedFlags(10, 500)
 
 func TestMemoryKeepsTheRules(t *testing.T) {
 	storetest.Run(t, newMemory)
+}
+
+func TestMemoryKeepsItsBounds(t *testing.T) {
+	storetest.RunBounded(t, func(t *testing.T, b store.Bounds) storetest.Subject {
+		t.Helper()
+		return memory.New(memory.Options{Bytes: memory.DefaultBytes, Bounds: b})
+	})
 }
 
 // What a comparison finds must not come from chance in one of the stores.

@@ -30,8 +30,9 @@ var (
 	errPanic   = errors.New("panic")
 )
 
-// serve makes attempts for the calls of a line until none wait. It ends them with an error if it panics.
-func (s *Store) serve(ctx context.Context, ln *line) {
+// serve makes attempts for the calls of a line, of which t is the first, until none wait. It ends them with an error if it panics.
+func (s *Store) serve(ln *line, t *attempt) {
+	defer s.serving.Done()
 	defer func() {
 		v := recover()
 		if v != nil {
@@ -46,9 +47,13 @@ func (s *Store) serve(ctx context.Context, ln *line) {
 		s.lines.leave(ln, size)
 	}()
 	behind, took := 0, time.Duration(0) // attempts in a row that others got ahead of, and how long the last one took
-	for t := s.prepare(ln); t != nil; t = s.prepare(ln) {
+	for ; t != nil; t = s.next(ln) {
 		if behind >= losses {
 			t.reserve = min(max(2*took, reserveMin), reserveMax).Microseconds()
+		}
+		ctx := context.Background()
+		if s.stopping.Load() {
+			ctx = redisclient.Insist(ctx)
 		}
 		within, cancel := context.WithTimeout(ctx, s.opts.StepTimeout)
 		answer, err := s.send(within, t)
@@ -101,14 +106,21 @@ type attempt struct {
 	at      time.Time
 	sent    time.Time
 	lost    bool  // nobody knows whether it was carried out
+	place   int64 // until when the place of the register is kept, in seconds; 0 for as long as before
+	bounded bool  // the register is not made where the namespace has as many as it may
 	reserve int64 // for how long the register is reserved if others are ahead, in microseconds
 }
 
-// prepare applies what waits for a register to a copy of it. It returns nil when there is nothing to send; all calls
-// are then finished, and the line is no longer busy.
-func (s *Store) prepare(ln *line) (t *attempt) {
+// next is prepare with the lock of the line.
+func (s *Store) next(ln *line) *attempt {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
+	return s.prepare(ln)
+}
+
+// prepare applies what waits for a register to a copy of it. It returns nil when there is nothing to send; all calls
+// are then finished, and the line is no longer busy. The caller holds the lock of the line.
+func (s *Store) prepare(ln *line) (t *attempt) {
 	if s.stopped.Load() {
 		finish(ln.waiting, errStopped)
 		ln.waiting = nil
@@ -120,27 +132,25 @@ func (s *Store) prepare(ln *line) (t *attempt) {
 	with := s.wallet(ln.namespace)
 	t = &attempt{line: ln, at: with.now, calls: ln.waiting, to: register{version: s.steps.Next()}}
 	ln.attempt, ln.waiting = t, nil
+	if ln.name == "" {
+		ln.name = s.groupKey(ln.key)
+	}
 	if wt := s.backlog.take(ln.key); wt != nil {
 		t.items, t.since = wt.all(), wt.since
 	}
-	changed, err := s.build(t, with)
-	if err == nil && changed {
+	if s.build(t, &with) {
 		t.sent = s.opts.Now()
 		ln.local = nil
 		ln.show()
 		return t
 	}
 	ln.attempt, ln.busy = nil, false
-	if err != nil {
-		finish(s.putBack(t), err)
-		return nil
-	}
 	finish(t.calls, nil) // nothing to write, nor to wait for
 	return nil
 }
 
 // build makes what the register is to become, and reports whether that changes anything.
-func (s *Store) build(t *attempt, with *wallet) (changed bool, err error) {
+func (s *Store) build(t *attempt, with *wallet) (changed bool) {
 	ln, group := t.line, &rules.Group{}
 	if !ln.copy.group.Expired(t.at) {
 		group = ln.copy.group.Clone()
@@ -148,23 +158,31 @@ func (s *Store) build(t *attempt, with *wallet) (changed bool, err error) {
 	for i := range t.items {
 		it := &t.items[i]
 		it.apply(group, t.at, t.to.version)
-		t.uses.force(it.given)
+		given := it.given.placed(ln.namespace, s.over, with.here)
+		t.uses.force(given)
+		t.bounded = t.bounded || it.op != nil || it.drops.Counted()
+		with.force(given)
 		changed = true
 	}
 	for _, c := range t.calls {
 		changed = c.step(group, t, with) || changed
+		t.bounded = t.bounded || c.Limits != nil
 		c.attempts++
 	}
 	if !changed && len(t.uses) == 0 {
-		return false, nil
+		return false
 	}
 	if s.opts.Unsettled {
 		group.Discard()
 	}
 	group.Seen = ln.copy.seen(t.to.version, t.at.Unix())
 	t.to.group = group
-	t.value, err = t.to.encode()
-	return true, err
+	t.place = t.to.hold(t.at)
+	buffer, _ := s.buffers.Get().(*[]byte)
+	*buffer = t.to.encode((*buffer)[:0])
+	t.value = slices.Clone(*buffer) // Redis may be sent it when nobody waits for that any more
+	s.buffers.Put(buffer)
+	return true
 }
 
 // send sends an attempt. Sending it again is safe: it is carried out once.
@@ -173,13 +191,17 @@ func (s *Store) send(ctx context.Context, t *attempt) ([]any, error) {
 	if !ln.copy.version.IsZero() {
 		expected = string(ln.copy.version[:])
 	}
-	keys := append(make([]string, 0, 2+len(t.uses)), s.index, s.groupKey(ln.key))
+	counted, most := t.to.group.CountedFor(), 0
+	if t.bounded {
+		most = s.opts.Bounds.RegistersOf(counted)
+	}
+	keys := append(make([]string, 0, 4+len(t.uses)), s.index, ln.name, s.registersKey(counted), s.bucketsKey(ln.namespace))
 	for _, u := range t.uses {
 		keys = append(keys, s.quotaKey(u.key))
 	}
-	args := append(make([]any, 0, 9+4*len(t.uses)), "step", expected, s.steps.Writer[:], t.value, t.at.UnixMicro(), maxAge.Microseconds(),
-		t.to.expiry(t.at), member(ln.key, t.to.group.Namespace), t.reserve)
-	return s.run(ctx, keys, t.uses.args(args)...)
+	args := append(make([]any, 0, 12+5*len(t.uses)), "step", expected, s.steps.Writer[:], t.value, t.at.UnixMicro(), maxAge.Microseconds(),
+		t.to.expiry(t.at), member(ln.key, t.to.group.Namespace), t.reserve, most, t.place)
+	return s.run(ctx, keys, t.uses.args(args, s.opts.Bounds.BucketsOf(ln.namespace))...)
 }
 
 // Outcomes of an attempt, see step.lua.
@@ -189,14 +211,20 @@ const (
 	overtaken  = 2
 )
 
+// What keeps an attempt from a register, see step.lua.
+const (
+	isReserved = 1
+	hasNoPlace = 2
+)
+
 // conclude handles the answer to an attempt. The calls are over if it was carried out, or if the register cannot be read.
-func (s *Store) conclude(t *attempt, answer []any) (behind, held bool) {
+func (s *Store) conclude(t *attempt, answer []any) (behind, reserved bool) {
 	ln := t.line
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
-	var now, outcome, reserved int64
+	var now, outcome, held int64
 	var value string
-	err := scan(answer, &now, &outcome, &reserved, &value)
+	err := scan(answer, &now, &outcome, &held, &value)
 	if err == nil {
 		err = s.learn(ln.namespace, t.uses, answer[4:])
 	}
@@ -210,9 +238,13 @@ func (s *Store) conclude(t *attempt, answer []any) (behind, held bool) {
 		finish(s.putBack(t), err)
 		return false, false
 	}
+	if outcome == unchanged && held == hasNoPlace {
+		s.noPlace(t)
+		return false, false
+	}
 	if outcome == unchanged {
 		ln.waiting = append(s.putBack(t), ln.waiting...)
-		return true, reserved == 1
+		return true, held == isReserved
 	}
 	ln.copy = current
 	ln.show() // before a caller goes on
@@ -223,7 +255,7 @@ func (s *Store) conclude(t *attempt, answer []any) (behind, held bool) {
 	}
 	t.items = slices.DeleteFunc(t.items, func(it item) bool { return it.number != 0 && it.number <= last })
 	ln.waiting = append(s.putBack(t), ln.waiting...)
-	return true, reserved == 1
+	return true, held == isReserved
 }
 
 // unreadable says once that a register cannot be read.

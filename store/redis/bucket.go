@@ -3,6 +3,7 @@ package redis
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,11 +23,20 @@ const (
 type buckets struct {
 	mu  sync.Mutex
 	all *store.Table[bucket]
+	// made are those that are counted of which tokens were taken without Redis.
+	made *store.Places
+}
+
+func newBuckets(bounds store.Bounds) *buckets {
+	bs := &buckets{all: store.NewTable[bucket](maxBuckets), made: store.NewPlaces(bounds.BucketsOf)}
+	bs.all.Removed = bs.made.Leave
+	return bs
 }
 
 type bucket struct {
-	level rules.Level
-	asked time.Time // when Redis last answered
+	level rules.Level // as Redis last said
+	local rules.Level // after what was taken here without Redis since
+	asked time.Time   // when Redis last answered
 }
 
 // level is what is known of a bucket; one that is not known is full. What Redis said too long ago counts only without it.
@@ -34,7 +44,10 @@ func (bs *buckets) level(namespace string, key store.Key, here time.Time, local 
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	b := bs.of(namespace, key).Value
-	if !local && here.Sub(b.asked) >= knownFor {
+	switch {
+	case local:
+		return b.local
+	case here.Sub(b.asked) >= knownFor:
 		return rules.Level{}
 	}
 	return b.level
@@ -55,7 +68,7 @@ func (bs *buckets) of(namespace string, key store.Key) *store.Entry[bucket] {
 func (bs *buckets) set(namespace string, key store.Key, v rules.Level, here time.Time) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
-	bs.of(namespace, key).Value = bucket{v, here}
+	bs.of(namespace, key).Value = bucket{v, v, here}
 }
 
 // force takes a token here, of a decision that is made without Redis.
@@ -63,7 +76,18 @@ func (bs *buckets) force(namespace string, b *store.Bucket, now time.Time) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	e := bs.of(namespace, b.Key)
-	e.Value.level = e.Value.level.Force(b.Limit, now)
+	e.Value.local = e.Value.local.Force(b.Limit, now)
+	if b.Of != "" {
+		bs.made.Keep(namespace, b.Key, e.Value.local.Full())
+	}
+}
+
+// fits reports whether a bucket is used here, or one more can be made without Redis.
+func (bs *buckets) fits(namespace string, key store.Key, now time.Time) bool {
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	e := bs.all.Get(key)
+	return e != nil && e.Value.local.Full().After(now) || bs.made.Free(now, namespace, key)
 }
 
 // counted reports whether Redis counts the tokens of a bucket: not where there are none, or where they never run out.
@@ -75,7 +99,8 @@ func pays(d store.Decision) bool { return d.Verdict.Admits() && !d.Paid }
 // use is one bucket of which tokens are taken.
 type use struct {
 	key         store.Key
-	one, most   int64 // see step.lua
+	limit       string // Bucket.Of
+	one, most   int64  // see step.lua
 	need, force int64
 }
 
@@ -83,23 +108,26 @@ type use struct {
 type uses []use
 
 // of finds or makes the use of a bucket, by its newest limit.
-func (us *uses) of(key store.Key, one, most int64) *use {
+func (us *uses) of(key store.Key, limit string, one, most int64) *use {
 	for i := range *us {
 		if u := &(*us)[i]; u.key == key {
 			u.one, u.most = one, most
 			return u
 		}
 	}
-	*us = append(*us, use{key: key, one: one, most: most})
+	*us = append(*us, use{key: key, limit: limit, one: one, most: most})
 	return &(*us)[len(*us)-1]
 }
 
 // pay adds a token of each quota.
 func (us *uses) pay(quotas []store.Bucket) {
+	if len(*us) == 0 {
+		*us = slices.Grow(*us, len(quotas))
+	}
 	for i := range quotas {
 		if b := &quotas[i]; counted(b) {
 			one, capacity := rules.Cost(b.Limit)
-			us.of(b.Key, one, capacity-min(int64(b.Reserve)*one, capacity)).need++
+			us.of(b.Key, b.Of, one, capacity-min(int64(b.Reserve)*one, capacity)).need++
 		}
 	}
 }
@@ -107,14 +135,30 @@ func (us *uses) pay(quotas []store.Bucket) {
 // force adds tokens that were given already.
 func (us *uses) force(given uses) {
 	for _, u := range given {
-		us.of(u.key, u.one, u.most).force += u.need + u.force
+		us.of(u.key, u.limit, u.one, u.most).force += u.need + u.force
 	}
 }
 
-// args are the numbers for the script.
-func (us uses) args(args []any) []any {
+// placed is what was given already, of the overflow bucket where a bucket has no place.
+func (us uses) placed(namespace string, over *over, here time.Time) uses {
+	if len(us) == 0 {
+		return nil
+	}
+	us = slices.Clone(us)
+	for i := range us {
+		if u := &us[i]; u.limit != "" && over.has(u.key, here) {
+			b := (&store.Bucket{Of: u.limit}).Overflow(namespace)
+			u.key, u.limit = b.Key, ""
+		}
+	}
+	return us
+}
+
+// args are the number of buckets that a namespace may have, and the numbers of each, for the script.
+func (us uses) args(args []any, most int) []any {
+	args = append(args, most)
 	for _, u := range us {
-		args = append(args, u.one, u.most, u.need, u.force)
+		args = append(args, u.one, u.most, u.need, u.force, min(len(u.limit), 1))
 	}
 	return args
 }
@@ -125,42 +169,70 @@ type wallet struct {
 	namespace string
 	now, here time.Time // by the clocks of Redis and of this process
 	local     bool      // the decision is made without Redis
-	levels    map[store.Key]rules.Level
+	taken     []takenLevel
+	grants    []rules.Grant // of the last that ask was asked about
 }
 
-func (s *Store) wallet(namespace string) *wallet {
+// takenLevel is the level of a bucket after what is taken in the same attempt.
+type takenLevel struct {
+	key   store.Key
+	level rules.Level
+}
+
+func (s *Store) wallet(namespace string) wallet {
 	here := s.opts.Now()
-	return &wallet{store: s, namespace: namespace, now: s.clock.now(here), here: here}
+	return wallet{store: s, namespace: namespace, now: s.clock.now(here), here: here}
 }
 
 // level is that of a bucket after what is taken in the same attempt.
 func (w *wallet) level(key store.Key) rules.Level {
-	if v, taken := w.levels[key]; taken {
-		return v
+	for i := range w.taken {
+		if w.taken[i].key == key {
+			return w.taken[i].level
+		}
 	}
 	return w.store.buckets.level(w.namespace, key, w.here, w.local)
 }
 
-// ask says which quotas have a token.
+// ask says which quotas have a token, until it is asked again.
 func (w *wallet) ask(quotas []store.Bucket) []rules.Grant {
-	if len(quotas) == 0 {
-		return nil
-	}
-	grants := make([]rules.Grant, len(quotas))
+	w.grants = slices.Grow(w.grants[:0], len(quotas))
 	for i := range quotas {
-		_, grants[i] = w.level(quotas[i].Key).Take(quotas[i].Limit, w.now)
+		_, grant := w.level(quotas[i].Key).Take(quotas[i].Limit, w.now)
+		w.grants = append(w.grants, grant)
 	}
-	return grants
+	return w.grants
+}
+
+// set notes the level of a bucket after what is taken in the same attempt.
+func (w *wallet) set(key store.Key, v rules.Level) {
+	for i := range w.taken {
+		if w.taken[i].key == key {
+			w.taken[i].level = v
+			return
+		}
+	}
+	w.taken = append(w.taken, takenLevel{key, v})
+}
+
+// force takes tokens that were given already, as the script does: otherwise it would refuse those of the same attempt for ever.
+func (w *wallet) force(given uses) {
+	for _, u := range given {
+		limit := store.Limit{Burst: int(u.most / u.one), Every: time.Duration(u.one) * time.Microsecond}
+		v := w.level(u.key)
+		for range min(u.need+u.force, int64(limit.Burst)) {
+			v = v.Force(limit, w.now)
+		}
+		w.set(u.key, v)
+	}
 }
 
 // pay takes a token of each quota.
 func (w *wallet) pay(quotas []store.Bucket) {
 	for i := range quotas {
-		if w.levels == nil {
-			w.levels = map[store.Key]rules.Level{}
-		}
 		b := &quotas[i]
-		w.levels[b.Key], _ = w.level(b.Key).Take(b.Limit, w.now)
+		v, _ := w.level(b.Key).Take(b.Limit, w.now)
+		w.set(b.Key, v)
 	}
 }
 
@@ -172,6 +244,10 @@ func (s *Store) learn(namespace string, of uses, levels []any) error {
 	}
 	here := s.opts.Now()
 	for i, u := range of {
+		if all[i].Used < 0 {
+			s.over.add(namespace, u.key, here)
+			continue
+		}
 		s.buckets.set(namespace, u.key, all[i], here)
 	}
 	return nil
@@ -184,13 +260,13 @@ func (s *Store) take(ctx context.Context, namespace string, quotas []store.Bucke
 	if len(of) == 0 {
 		return true, nil
 	}
-	keys := make([]string, len(of))
-	for i, u := range of {
-		keys[i] = s.quotaKey(u.key)
+	keys := append(make([]string, 0, 1+len(of)), s.bucketsKey(namespace))
+	for _, u := range of {
+		keys = append(keys, s.quotaKey(u.key))
 	}
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
-	answer, err := s.run(ctx, keys, of.args([]any{"take"})...)
+	answer, err := s.run(ctx, keys, of.args([]any{"take"}, s.opts.Bounds.BucketsOf(namespace))...)
 	if err != nil {
 		return false, err
 	}

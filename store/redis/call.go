@@ -23,6 +23,8 @@ type call struct {
 	attempts int  // that carried the decision; with one or more it may stand
 	answered bool // the caller has returned with that decision
 	err      error
+
+	alone [1]*call // what waits for a line, where it is only this
 }
 
 // step applies c to a copy of its register, and reports whether that changed anything.
@@ -35,6 +37,7 @@ func (c *call) step(g *rules.Group, t *attempt, with *wallet) (changed bool) {
 		return false
 	}
 	c.At = t.at
+	with.store.overflow(c.namespace, c.Limits, with.here)
 	c.Decision, changed = g.Decide(t.at, t.to.version, c.Write, c.Limits, with.ask(c.Limits.Quotas))
 	if pays(c.Decision) {
 		with.pay(c.Limits.Quotas)
@@ -60,8 +63,11 @@ func (s *Store) do(ctx context.Context, key store.Key, c *call) (store.Decision,
 	defer cancel()
 	c.since = s.opts.Now()
 	s.use(c.namespace, key, func(ln *line) {
+		if ln.waiting == nil {
+			ln.waiting = c.alone[:0]
+		}
 		ln.waiting = append(ln.waiting, c)
-		s.begin(ctx, ln)
+		s.begin(ln)
 	})
 	select {
 	case <-c.done:

@@ -13,6 +13,12 @@ func (s *Store) GroupKey(group store.Key) string { return s.groupKey(group) }
 // IndexKey is the key of the index.
 func (s *Store) IndexKey() string { return s.index }
 
+// RegistersKey and BucketsKey are the keys of what is counted for a namespace.
+func (s *Store) RegistersKey(namespace string) string { return s.registersKey(namespace) }
+
+// BucketsKey is that of the buckets.
+func (s *Store) BucketsKey(namespace string) string { return s.bucketsKey(namespace) }
+
 // Indexed is how much of the index a claim looks at, and ReadAtOnce how many registers one script reads.
 const Indexed, ReadAtOnce = indexPage * indexPages, readAtOnce
 

@@ -37,6 +37,7 @@ func (s *Store) Run(ctx context.Context) {
 			s.spillExcess()
 		}
 	}
+	s.stopping.Store(true)
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*s.opts.StepTimeout)
 	defer cancel()
 	// An attempt under way may leave something, and one whose answer is lost is repeated.
@@ -67,7 +68,7 @@ func (s *Store) Flush(ctx context.Context) {
 			ctx, cancel := context.WithTimeout(ctx, s.opts.StepTimeout)
 			defer cancel()
 			err := s.change(ctx, r.namespace, r.key, nil)
-			if redisclient.Unavailable(err) && !errors.Is(err, errUnreadable) && !errors.Is(err, errPanic) {
+			if redisclient.Unavailable(err) && !errors.Is(err, errUnreadable) && !errors.Is(err, errPanic) && !errors.Is(err, errNoPlace) {
 				failed.Store(true)
 			}
 			return nil

@@ -91,8 +91,8 @@ func TestAReservationKeepsTheValue(t *testing.T) {
 	// attempt sends an attempt of a writer, with how long to reserve the register, and returns the outcome and whether it is held.
 	attempt := func(writer, expected string, reserve time.Duration) (outcome, held any) {
 		now := client.Time(t.Context()).Val().UnixMicro()
-		answer, err := client.Eval(t.Context(), redis.Source(), []string{s.IndexKey(), key}, "step", expected, writer,
-			writer+"00000001"+before[16:], now, time.Minute.Microseconds(), 60000, "member", reserve.Microseconds()).Slice()
+		answer, err := client.Eval(t.Context(), redis.Source(), []string{s.IndexKey(), key, "registers", "buckets"}, "step", expected, writer,
+			writer+"00000001"+before[16:], now, time.Minute.Microseconds(), 60000, "member", reserve.Microseconds(), 0, 0, 0).Slice()
 		if err != nil {
 			t.Fatal(err)
 		}

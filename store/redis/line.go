@@ -1,7 +1,7 @@
 package redis
 
 import (
-	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,6 +14,7 @@ import (
 // while an attempt is under way go together in the next one.
 type line struct {
 	key       store.Key
+	name      string // of its key in Redis; empty before the first attempt
 	namespace string
 	// shown is the group of the copy; nil where nothing is known of it, or local says more.
 	shown atomic.Pointer[rules.Group]
@@ -33,14 +34,15 @@ type line struct {
 
 // lines are those of a replica. A line that somebody uses is pinned. Its lock is never taken before that of a line.
 type lines struct {
-	mu  sync.Mutex
-	all *store.Table[*line]
+	mu    sync.Mutex
+	all   *store.Table[*line]
+	empty rules.Group // of registers of which nothing is known
 }
 
 const (
 	// linesBytes bounds the copies of a replica, by the estimate of store/rules.
 	linesBytes = 64 << 20
-	lineBytes  = 400
+	lineBytes  = 480
 )
 
 func newLines(bytes int64) *lines { return &lines{all: store.NewTable[*line](bytes)} }
@@ -51,7 +53,7 @@ func (ls *lines) enter(namespace string, key store.Key) *line {
 	defer ls.mu.Unlock()
 	place := ls.all.Get(key)
 	if place == nil {
-		ln := &line{key: key, namespace: namespace, copy: register{group: &rules.Group{}}}
+		ln := &line{key: key, namespace: namespace, copy: register{group: &ls.empty}}
 		place = ls.all.Add(key, namespace, ln)
 		ln.place = place
 	}
@@ -140,21 +142,48 @@ func (s *Store) locally(namespace string, key store.Key, now time.Time, fresh st
 	})
 }
 
-// begin lets a goroutine serve a line, unless one does or the store has stopped. The caller holds the lock of the line.
-func (s *Store) begin(ctx context.Context, ln *line) {
-	if ln.busy {
+// begin lets a goroutine serve a line, unless one does or the store has stopped. The first attempt is prepared here: a new
+// goroutine would have to grow its stack for that. The caller holds the lock of the line.
+func (s *Store) begin(ln *line) {
+	if ln.busy || !s.serves(ln) {
 		return
 	}
+	var t *attempt
+	defer func() {
+		if v := recover(); v != nil {
+			s.panicked(v)
+			s.crashed(ln, fmt.Errorf("%w: %v", errPanic, v))
+		}
+		if t == nil {
+			s.lines.unpin(ln)
+			s.serving.Done()
+			return
+		}
+		go s.serve(ln, t)
+	}()
+	t = s.prepare(ln)
+}
+
+// serves counts one more who serves a line, unless the store has stopped.
+func (s *Store) serves(ln *line) bool {
 	s.lines.mu.Lock()
 	defer s.lines.mu.Unlock()
 	if s.stopped.Load() {
 		finish(ln.waiting, errStopped)
 		ln.waiting = nil
-		return
+		return false
 	}
 	ln.busy = true
 	ln.users++
-	s.serving.Go(func() { s.serve(context.WithoutCancel(ctx), ln) })
+	s.serving.Add(1)
+	return true
+}
+
+// unpin ends a use of a line that its caller uses still.
+func (ls *lines) unpin(ln *line) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	ln.users--
 }
 
 // stop lets no line be served any more, and waits for those that are.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/redis"
+	"github.com/eventquota/eventquota/store/redisclient"
 	"github.com/eventquota/eventquota/store/rules"
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
@@ -46,6 +47,55 @@ func TestALostAnswerOfTheLastFlushIsCountedOnce(t *testing.T) {
 	s.Run(ctx)
 	if pending := pendingTotal(t, newStore(t, client)); pending != 1 || unreported != 0 {
 		t.Errorf("%d occurrences are pending and %d handed over, want 1 and 0", pending, unreported)
+	}
+}
+
+// The last flush of a replica reaches Redis also while its breaker is open, as nobody closes that any more.
+func TestTheLastFlushPassesTheBreaker(t *testing.T) {
+	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
+	breaker := redisclient.NewBreaker(caller(func(ctx context.Context, cmds ...goredis.Cmder) error {
+		if len(cmds) == 0 {
+			return errRefused
+		}
+		return client.Call(ctx, cmds...)
+	}), redisclient.BreakerOptions{Deadline: patient})
+	for breaker.Closed() {
+		_ = breaker.Call(t.Context())
+	}
+	var unreported int64
+	s := redis.New(breaker, redis.Options{
+		Prefix: "test:", StepTimeout: time.Second,
+		Unreported: func(_ time.Time, _ string, _ store.Key, d *rules.Drops) { unreported += d.Total },
+	})
+	for n := range 2 {
+		s.DecideLocally(event("pod", "m", n), limits(10))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s.Run(ctx)
+	if pending := pendingTotal(t, newStore(t, client)); pending != 1 || unreported != 0 {
+		t.Errorf("%d occurrences are pending and %d handed over, want 1 and 0", pending, unreported)
+	}
+}
+
+// A token that was given without Redis is counted before those that the same attempt asks for: where it was the last one, the
+// attempt drops its Event, and is not made again until its caller leaves.
+func TestATokenThatIsReportedIsNotTakenAgain(t *testing.T) {
+	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
+	calls := 0
+	s := redis.New(caller(func(ctx context.Context, cmds ...goredis.Cmder) error {
+		calls++
+		return client.Call(ctx, cmds...)
+	}), redis.Options{Prefix: "test:", StepTimeout: patient})
+	l := withQuota(limits(10), quota(1))
+	if d := s.DecideLocally(event("pod", "a", 0), l); d.Verdict != store.Admit {
+		t.Fatalf("%v without Redis, want the only token", d.Verdict)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	d, err := s.Decide(ctx, time.Now(), event("pod", "b", 0), l)
+	if err != nil || d.Verdict != store.Drop || calls > 3 {
+		t.Errorf("%v (%v) in %d calls, want a drop in 3 at most", d.Verdict, err, calls)
 	}
 }
 

@@ -65,6 +65,8 @@ type Options struct {
 	Problem func(err error)
 	// StepTimeout is how long Redis may take to answer, and a call whose caller sets no deadline. Less is 200 ms.
 	StepTimeout time.Duration
+	// Bounds are those of each namespace.
+	Bounds store.Bounds
 	// Now is the clock of this process. Nil for the real one.
 	Now func() time.Time
 }
@@ -84,10 +86,13 @@ type Store struct {
 	turns     rules.Turns
 	lines     *lines
 	buckets   *buckets
+	over      *over
 	backlog   *backlog
 	serving   sync.WaitGroup // of goroutines that serve a line
+	stopping  atomic.Bool    // attempts are made whatever a circuit breaker says
 	stopped   atomic.Bool    // no attempt is begun any more
 	once      sync.Once      // of a panic
+	buffers   sync.Pool      // of *[]byte, in which registers are encoded
 }
 
 var (
@@ -115,20 +120,23 @@ func New(client redisclient.Caller, o Options) *Store {
 	o.StepTimeout = max(o.StepTimeout, 200*time.Millisecond)
 	s := &Store{client: client, opts: o, steps: store.NewSteps()}
 	tag := store.KeyOf("hash tag", o.Prefix)
+	s.buffers.New = func() any { return new([]byte) }
 	s.prefix = o.Prefix + "{" + hex.EncodeToString(tag[:3]) + "}:"
 	s.index = s.prefix + "due"
 	s.lines = newLines(linesBytes)
-	s.buckets = &buckets{all: store.NewTable[bucket](maxBuckets)}
+	s.buckets, s.over = newBuckets(o.Bounds), newOver()
 	s.backlog = newBacklog(backlogBytes)
 	return s
 }
 
-func (s *Store) groupKey(group store.Key) string {
-	return s.prefix + "g:" + base64.RawURLEncoding.EncodeToString(group[:])
-}
+func (s *Store) groupKey(group store.Key) string { return s.key("g:", &group) }
 
-func (s *Store) quotaKey(quota store.Key) string {
-	return s.prefix + "q:" + base64.RawURLEncoding.EncodeToString(quota[:])
+func (s *Store) quotaKey(quota store.Key) string { return s.key("q:", &quota) }
+
+func (s *Store) key(kind string, of *store.Key) string {
+	var text [128]byte // prefixes are short, and then the key is all that is allocated
+	b := append(append(text[:0], s.prefix...), kind...)
+	return string(base64.RawURLEncoding.AppendEncode(b, of[:]))
 }
 
 // now is the time at Redis.
@@ -160,7 +168,9 @@ func (s *Store) bounded(ctx context.Context) (context.Context, context.CancelFun
 // unless others get ahead of it, and none for what it knows to be refused. A decision that comes with
 // store.ErrUnconfirmed stands.
 func (s *Store) Decide(ctx context.Context, _ time.Time, w store.Write, l store.Limits) (store.Decision, error) {
+	quotas := l.Quotas
 	d, err := s.decide(ctx, &w, &l)
+	d.NoPlace = overflown(quotas, l.Quotas)
 	if err != nil && !errors.Is(err, store.ErrUnconfirmed) {
 		return store.Decision{}, fmt.Errorf("step of a group: %w", err)
 	}
@@ -182,7 +192,11 @@ func (s *Store) decide(ctx context.Context, w *store.Write, l *store.Limits) (st
 			g.Unasked = !asked
 			return g.Decision, nil
 		case !g.Verdict.Admits() || g.changed:
-			return s.do(ctx, w.Group, &call{namespace: w.Namespace, Op: rules.Op{Write: *w, Limits: l}})
+			d, err := s.do(ctx, w.Group, &call{namespace: w.Namespace, Op: rules.Op{Write: *w, Limits: l}})
+			if ctx.Err() == nil && errors.Is(err, errNoPlace) {
+				continue
+			}
+			return d, err
 		}
 		taken, err := s.take(ctx, w.Namespace, l.Quotas)
 		switch {
@@ -206,11 +220,21 @@ type guess struct {
 	at      time.Time
 }
 
-// guess decides a write by the copies of its group and of its quotas, which it does not change. Where every bucket has a token
+// guess decides a write by the copies of its group and of its quotas, which it does not change, under limits that become those
+// for which there are places. Where every bucket has a token
 // as far as is known, Redis has to say what becomes of it: then the guess is only that it changes the group.
 func (s *Store) guess(w *store.Write, l *store.Limits) guess {
 	with := s.wallet(w.Namespace)
-	r, grants := guess{at: with.now}, with.ask(l.Quotas)
+	r, unrecorded := guess{at: with.now}, s.over.has(w.Group, with.here)
+	if unrecorded {
+		l.Unrecorded(w)
+	}
+	s.overflow(w.Namespace, l, with.here)
+	grants := with.ask(l.Quotas)
+	if unrecorded {
+		r.Decision = rules.DecideUnrecorded(w, l, grants)
+		return r
+	}
 	tokens := !slices.ContainsFunc(grants, func(g rules.Grant) bool { return !g.OK })
 	s.lines.look(w.Group, func(g *rules.Group) {
 		if r.known = g != nil && !g.Expired(r.at); !r.known {
@@ -248,14 +272,25 @@ func (s *Store) reportQuotaDrop(w *store.Write, l *store.Limits, d store.Decisio
 func (s *Store) DecideLocally(w store.Write, l store.Limits) store.Decision {
 	with := s.wallet(w.Namespace)
 	with.local = true
-	grants, fresh := with.ask(l.Quotas), s.steps.Next()
+	fresh, quotas := s.steps.Next(), l.Quotas
 	var d store.Decision
 	s.locally(w.Namespace, w.Group, with.now, fresh, func(g *rules.Group) {
+		unrecorded := g.Namespace == "" && s.backlog.full(w.Namespace, w.Group, s.opts.Bounds.RegistersOf(w.Namespace))
+		if unrecorded {
+			l.Unrecorded(&w)
+		}
+		overflow(w.Namespace, &l, func(b *store.Bucket) bool { return s.buckets.fits(w.Namespace, b.Key, with.now) })
+		grants := with.ask(l.Quotas)
+		if unrecorded {
+			d = rules.DecideUnrecorded(&w, &l, grants)
+			return
+		}
 		var changed bool
 		if d, changed = g.Decide(with.now, fresh, w, &l, grants); changed {
 			s.report(&w, &l, d, with.now)
 		}
 	})
+	d.NoPlace = overflown(quotas, l.Quotas)
 	if pays(d) {
 		for i := range l.Quotas {
 			s.buckets.force(w.Namespace, &l.Quotas[i], with.now)

@@ -52,6 +52,9 @@ func (r *register) last(of [8]byte) uint64 {
 
 // seen are the attempts that the register still remembers once v is its version.
 func (r *register) seen(v version, now int64) []rules.Seen {
+	if len(r.group.Seen) == 0 && (r.version.IsZero() || writer(r.version) == writer(v)) {
+		return nil
+	}
 	all := append([]rules.Seen{{Step: r.version, At: now}}, r.group.Seen...)
 	all = slices.DeleteFunc(all, func(one rules.Seen) bool {
 		return one.Step.IsZero() || writer(one.Step) == writer(v) || now-one.At >= writersFor
@@ -66,23 +69,19 @@ const (
 	reservationBytes = 8 + 16
 )
 
-// encode is the value of a register.
-func (r *register) encode() ([]byte, error) {
-	group, err := r.group.Marshal()
-	if err != nil {
-		return nil, err
-	}
+// encode appends the value of a register to b.
+func (r *register) encode(b []byte) []byte {
 	due := int64(0)
 	if at := r.group.Due(); !at.IsZero() {
 		due = min(max(at.UnixMicro(), 1), 1e16-1)
 	}
-	value := make([]byte, headerBytes, headerBytes+len(group))
-	copy(value, r.version[:])
-	for i, rest := headerBytes-2, due; i >= versionBytes; i, rest = i-1, rest/10 {
-		value[i] = '0' + byte(rest%10)
+	b = append(b, r.version[:]...)
+	from := len(b)
+	b = append(b, "0000000000000000-"...)
+	for i, rest := len(b)-2, due; i >= from; i, rest = i-1, rest/10 {
+		b[i] = '0' + byte(rest%10)
 	}
-	value[headerBytes-1] = '-'
-	return append(value, group...), nil
+	return r.group.Append(b)
 }
 
 // expiry is how long the register is kept, as of its time, in milliseconds.
@@ -92,6 +91,20 @@ func (r *register) expiry(at time.Time) int64 {
 		kept = max(kept, pendingFor)
 	}
 	return kept.Milliseconds()
+}
+
+// placeSpare is for how much longer than a register its place is kept, so that few writes have to say so.
+const placeSpare = 5 * time.Minute
+
+// hold notes until when the place of a register is kept, in seconds. It returns that where it is to be said, or else 0.
+func (r *register) hold(at time.Time) int64 {
+	ends := at.Unix() + r.expiry(at)/1000 + 1
+	const spare = int64(placeSpare / time.Second)
+	if kept := r.group.Place; ends <= kept && kept <= ends+2*spare {
+		return 0
+	}
+	r.group.Place = ends + spare
+	return r.group.Place
 }
 
 // errUnreadable says that a register cannot be read. It is not overwritten.

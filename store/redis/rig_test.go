@@ -64,7 +64,7 @@ func newClocked(t testing.TB, client redisclient.Caller, c *clock) clocked {
 	for old, changed := range map[string]string{
 		"redis.call('TIME')": "{0, table.remove(ARGV)}",
 		", 'PX', expiry)":    ")",
-		", 'PX', math.ceil((at - now + used) / 1000) + 1)": ")",
+		", 'PX', life)":      ")",
 	} {
 		if strings.Count(source, old) != 1 {
 			t.Fatalf("the script does not have %q once", old)
@@ -142,8 +142,14 @@ func (s *stores) prefix() string { return fmt.Sprint("test-", s.serial.Add(1), "
 
 func (s *stores) fresh(t *testing.T) storetest.Subject {
 	t.Helper()
+	return s.bounded(t, store.Bounds{})
+}
+
+func (s *stores) bounded(t *testing.T, b store.Bounds) storetest.Subject {
+	t.Helper()
 	c := &clock{}
-	return punctual{redis.New(newClocked(t, s.client, c), redis.Options{Prefix: s.prefix(), Now: c.now, StepTimeout: patient}), c}
+	o := redis.Options{Prefix: s.prefix(), Now: c.now, StepTimeout: patient, Bounds: b}
+	return punctual{redis.New(newClocked(t, s.client, c), o), c}
 }
 
 // standalone starts one Redis server.

@@ -12,6 +12,10 @@ func TestRedisKeepsTheRules(t *testing.T) {
 	storetest.Run(t, standalone(t).fresh)
 }
 
+func TestRedisKeepsItsBounds(t *testing.T) {
+	storetest.RunBounded(t, standalone(t).bounded)
+}
+
 func TestRedisClusterKeepsTheRules(t *testing.T) {
 	cluster := redistest.StartCluster(t, redistest.Options{}, 3, 0)
 	storetest.Run(t, (&stores{client: connect(t, cluster.Addrs()...)}).fresh)

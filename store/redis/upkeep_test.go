@@ -101,7 +101,7 @@ func TestRedisMayForget(t *testing.T) {
 // The rights are those in docs/operations.md.
 func TestRedisNeedsFewRights(t *testing.T) {
 	user := redistest.User{Name: "eventquota", Password: "secret", Rules: "resetchannels ~test-* " +
-		"+hello +auth +ping +select +client|setname +info +eval +evalsha +time +get +set +zadd +zrem +zrangebyscore +zcard"}
+		"+hello +auth +ping +select +client|setname +info +eval +evalsha +time +get +set +pexpire +pttl +zadd +zrem +zrangebyscore +zcard +zscore +zremrangebyscore"}
 	server := redistest.Start(t, redistest.Options{Users: []redistest.User{user}})
 	o := redisclient.DefaultOptions()
 	o.Addresses, o.Timeout, o.Username, o.PasswordFile = []string{server.Addr()}, patient, user.Name, filepath.Join(t.TempDir(), "password")
@@ -150,8 +150,8 @@ func TestKeysExpireAndAreSmall(t *testing.T) {
 			t.Errorf("%s has %d bytes, want about %d at most", key, size, rules.MaxBytes)
 		}
 	}
-	if keys != 3 {
-		t.Errorf("%d keys, want a group, a quota and its notice", keys)
+	if keys != 4 {
+		t.Errorf("%d keys, want a group, a quota and its notice, and what is counted of the namespace", keys)
 	}
 }
 

@@ -73,8 +73,17 @@ func (b *Breaker) Closed() bool { return b.circuit.State() == gobreaker.StateClo
 // probing marks the context of a probe.
 type probing struct{}
 
+// insisting marks the context of calls that reach Redis also while a Breaker is open.
+type insisting struct{}
+
+// Insist is ctx for calls that reach Redis also while a Breaker is open, and which it does not count: the last ones of a process.
+func Insist(ctx context.Context) context.Context { return context.WithValue(ctx, insisting{}, true) }
+
 // Call implements Caller.
 func (b *Breaker) Call(ctx context.Context, cmds ...redis.Cmder) (err error) {
+	if ctx.Value(insisting{}) != nil {
+		return b.caller.Call(ctx, cmds...)
+	}
 	var done func(error)
 	if b.Closed() || ctx.Value(probing{}) != nil {
 		done, _ = b.circuit.Allow()
@@ -95,9 +104,14 @@ func (b *Breaker) Call(ctx context.Context, cmds ...redis.Cmder) (err error) {
 		}
 	}
 	begun := time.Now()
-	slow := time.AfterFunc(b.options.Deadline, func() { end(errSlow) })
+	var slow *time.Timer // a call whose own deadline is earlier needs none
+	if deadline, bounded := ctx.Deadline(); !bounded || deadline.Sub(begun) > b.options.Deadline {
+		slow = time.AfterFunc(b.options.Deadline, func() { end(errSlow) })
+	}
 	defer func() {
-		slow.Stop()
+		if slow != nil {
+			slow.Stop()
+		}
 		if v := recover(); v != nil {
 			end(fmt.Errorf("panic in a call of Redis: %v", v))
 			panic(v)

@@ -72,6 +72,9 @@ func TestWhatOpensTheBreaker(t *testing.T) {
 			if b.Closed() == tt.opens || len(opened) == 1 != tt.opens || tt.opens && !errors.Is(opened[0], tt.err) {
 				t.Errorf("closed %t, opened with %v, want open %t", b.Closed(), opened, tt.opens)
 			}
+			if err := b.Call(redisclient.Insist(t.Context())); !errors.Is(err, tt.err) || b.Closed() == tt.opens {
+				t.Errorf("a call that insists: %v, closed %t after it", err, b.Closed())
+			}
 			if err := b.Call(t.Context()); errors.Is(err, redisclient.ErrOpen) != tt.opens || tt.opens && !redisclient.NotRun(err) {
 				t.Errorf("the next call: %v", err)
 			}

@@ -184,14 +184,14 @@ type Client struct {
 func (c *Client) Call(ctx context.Context, cmds ...redis.Cmder) error {
 	defer c.calling.Add(-1)
 	if c.calling.Add(1) > pooledUpTo && len(cmds) == 1 && c.batches != nil {
-		return c.batches.Submit(ctx, once{cmds[0]}).WaitContext(ctx)
+		return c.batches.Submit(ctx, onlyOnce(cmds[0])).WaitContext(ctx)
 	}
 	if len(cmds) == 1 {
-		return c.Process(ctx, once{cmds[0]})
+		return c.Process(ctx, onlyOnce(cmds[0]))
 	}
 	p := c.Pipeline()
 	for _, cmd := range cmds {
-		if err := p.Process(ctx, once{cmd}); err != nil {
+		if err := p.Process(ctx, onlyOnce(cmd)); err != nil {
 			return err
 		}
 	}
@@ -199,11 +199,24 @@ func (c *Client) Call(ctx context.Context, cmds ...redis.Cmder) error {
 	return err
 }
 
-// once is a command that is not retried when its answer was lost, as it may have run. It does follow redirections.
-type once struct{ redis.Cmder }
+// onlyOnce is a command that is not retried when its answer was lost, as it may have run. It does follow redirections.
+func onlyOnce(cmd redis.Cmder) redis.Cmder {
+	if script, ok := cmd.(*redis.Cmd); ok {
+		return onceCmd{script} // which costs no allocation
+	}
+	return once{cmd}
+}
+
+type (
+	once    struct{ redis.Cmder }
+	onceCmd struct{ *redis.Cmd }
+)
 
 // NoRetry is asked by the library.
 func (once) NoRetry() bool { return true }
+
+// NoRetry is asked by the library.
+func (onceCmd) NoRetry() bool { return true }
 
 // Caller carries commands to Redis. It may be used concurrently.
 type Caller interface {
@@ -212,7 +225,7 @@ type Caller interface {
 }
 
 // Script is a Lua script.
-type Script struct{ source, sha string }
+type Script struct{ source, sha any }
 
 // NewScript makes a Script from its source.
 func NewScript(source string) *Script {
@@ -224,7 +237,7 @@ func NewScript(source string) *Script {
 func (s *Script) Run(ctx context.Context, c Caller, keys []string, args ...any) ([]any, error) {
 	cmd := command(ctx, "evalsha", s.sha, keys, args)
 	err := c.Call(ctx, cmd)
-	if redis.HasErrorPrefix(err, "NOSCRIPT") {
+	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
 		cmd = command(ctx, "eval", s.source, keys, args)
 		err = c.Call(ctx, cmd)
 	}
@@ -238,8 +251,8 @@ func (s *Script) Run(ctx context.Context, c Caller, keys []string, args ...any) 
 	return answer, nil
 }
 
-func command(ctx context.Context, name, script string, keys []string, args []any) *redis.Cmd {
-	all := []any{name, script, len(keys)}
+func command(ctx context.Context, name string, script any, keys []string, args []any) *redis.Cmd {
+	all := append(make([]any, 0, 3+len(keys)+len(args)), name, script, len(keys))
 	for _, key := range keys {
 		all = append(all, key)
 	}

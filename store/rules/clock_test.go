@@ -135,13 +135,10 @@ func TestAClockThatIsRightCorrectsNothing(t *testing.T) {
 		for _, back := range []time.Duration{0, 10 * time.Second} {
 			var g rules.Group
 			first(&g, epoch())
-			before, err := g.Marshal()
-			if err != nil {
-				t.Fatal(err)
-			}
+			before := g.Append(nil)
 			g.Correct(epoch().Add(-back))
-			if after, err := g.Marshal(); err != nil || string(after) != string(before) {
-				t.Errorf("%s, %v back: the register has changed, error %v", says, back, err)
+			if after := g.Append(nil); string(after) != string(before) {
+				t.Errorf("%s, %v back: the register has changed", says, back)
 			}
 		}
 	}

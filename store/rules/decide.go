@@ -146,14 +146,6 @@ func (g *Group) drop(now time.Time, fresh store.Key, w *store.Write, l *store.Li
 	return d, true
 }
 
-// Similar counts the distinct messages of Events that are alike but for their message, as
-// client-go's EventAggregator does.
-type Similar struct {
-	Key      uint64   `cbor:"1,keyasint"`
-	Last     int64    `cbor:"2,keyasint"`
-	Messages []uint64 `cbor:"3,keyasint,omitempty"` // at most Limits.MaxEvents-1
-}
-
 // correlate finds which stored Event w belongs to and whether that is an aggregate. It changes nothing; observe does.
 //
 // client-go keeps MaxEvents-1 messages once it aggregates and forgets an arbitrary one for each new

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"slices"
@@ -9,83 +10,8 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// Group is a register: all that is known of one user's Events from one source about one object, with the notices of what was
-// refused of them. The register of a quota has its Notices only. Its methods keep nothing of their arguments but strings. It is for one goroutine at a time.
-type Group struct {
-	Namespace string       `cbor:"1,keyasint,omitempty"`
-	Object    store.Key    `cbor:"2,keyasint,omitzero"` // Write.Object
-	NextID    uint64       `cbor:"3,keyasint,omitempty"`
-	Records   []Record     `cbor:"4,keyasint,omitempty"`
-	Similar   []Similar    `cbor:"5,keyasint,omitempty"`
-	Buckets   []SpamBucket `cbor:"6,keyasint,omitempty"`
-	Names     []Name       `cbor:"7,keyasint,omitempty"` // oldest first
-	Notices   Notices      `cbor:"8,keyasint,omitempty"`
-	// Until is when nothing here matters any more, unless something is pending.
-	Until int64 `cbor:"9,keyasint,omitempty"`
-	// About and Source are what a notice needs to know of a group of which something was refused.
-	About  store.Object `cbor:"10,keyasint,omitzero"`
-	Source store.Source `cbor:"11,keyasint,omitzero"`
-	// Seen are the last steps of processes that share the register, but for the one that took the last step of all.
-	Seen []Seen `cbor:"12,keyasint,omitempty"`
-	// Since is when the first write happened of which anything is kept here, by its writer's clock; 0 before that. What
-	// quotas refuse before leaves nothing here.
-	Since int64 `cbor:"13,keyasint,omitempty"`
-}
-
-// Seen is the last step of a process, and when another process took the next one, in seconds of Unix time.
-type Seen struct {
-	Step store.Key `cbor:"1,keyasint"`
-	At   int64     `cbor:"2,keyasint"`
-}
-
-// Record is what is known of one stored Event. Written is the count in the API server's copy; the rest of Total is pending.
-type Record struct {
-	ID  uint64    `cbor:"1,keyasint"`
-	Key store.Key `cbor:"2,keyasint,omitzero"` // Write.Exact or Write.Similar; zero for one found by name only
-	// Name is empty while the API server has no such Event and none took its place.
-	Name string `cbor:"3,keyasint,omitempty"`
-	// UID and Version (the resourceVersion) are those last seen; Version is empty before the Event was read. Without a UID,
-	// CreateID tells the Event from others of its name; 0 if its content does.
-	UID      string `cbor:"4,keyasint,omitempty"`
-	Version  string `cbor:"5,keyasint,omitempty"`
-	CreateID uint64 `cbor:"14,keyasint,omitempty"`
-	Reason   string `cbor:"6,keyasint,omitempty"`
-
-	Warning   bool `cbor:"7,keyasint,omitempty"`
-	Series    bool `cbor:"8,keyasint,omitempty"`
-	Aggregate bool `cbor:"9,keyasint,omitempty"`
-
-	store.Occurrences
-	Written int64 `cbor:"13,keyasint,omitempty"`
-
-	Seen   int64     `cbor:"15,keyasint,omitempty"` // when the last occurrence came
-	Window int64     `cbor:"16,keyasint,omitempty"` // Limits.Window of that
-	Last   int64     `cbor:"17,keyasint,omitempty"` // when the newest occurrence happened, by the writer's clock
-	Same   store.Key `cbor:"18,keyasint,omitzero"`  // content of the last UPDATE that was admitted
-
-	// Decided is when the last write of a client that was admitted was, which says what Written is.
-	Decided int64 `cbor:"24,keyasint,omitempty"`
-	// Guessed is how many of Own were taken for reported by a quota, see Name.
-	Guessed int64 `cbor:"23,keyasint,omitempty"`
-
-	Text     string        `cbor:"19,keyasint,omitempty"` // newest message, of an aggregate only
-	Messages []store.Tally `cbor:"20,keyasint,omitempty"` // newest distinct messages, of an aggregate only
-
-	Schedule `cbor:"21,keyasint,omitempty"`
-}
-
-// Name is the highest count that came under a name which was refused. A name is not kept that a quota refused at its
-// first occurrence, or whatever its count in a register that has nothing else: that costs the store nothing.
-type Name struct {
-	Key   uint64 `cbor:"1,keyasint"`
-	Count int64  `cbor:"2,keyasint,omitempty"`
-	At    int64  `cbor:"3,keyasint"` // in seconds
-	// Taken says that the API server has another Event of that name.
-	Taken bool `cbor:"4,keyasint,omitempty"`
-	// Guessed is how many of Count were taken for reported by a quota, which leaves no trace. A replica that reports
-	// these later has refused them itself.
-	Guessed int64 `cbor:"5,keyasint,omitempty"`
-}
+// CountedFor is the namespace among whose registers g is: that of the Events that have made it.
+func (g *Group) CountedFor() string { return cmp.Or(g.From, g.Namespace) }
 
 // State is a copy of a part of what a store holds.
 type State struct {
@@ -107,6 +33,14 @@ const (
 
 // Expired reports whether g can be deleted at now.
 func (g *Group) Expired(now time.Time) bool { return now.UnixMicro() > g.Until && g.Due().IsZero() }
+
+// Ends is when g can be deleted; in the year 2255 while something is pending.
+func (g *Group) Ends() time.Time {
+	if !g.Due().IsZero() {
+		return By(time.Time{}, longest)
+	}
+	return time.UnixMicro(g.Until + 1)
+}
 
 // Clone is an independent copy.
 func (g *Group) Clone() *Group {
@@ -202,7 +136,7 @@ func (g *Group) reported(now int64, w *store.Write, l *store.Limits, stored bool
 
 // nameKey is a short key of a name or reason, by all of it.
 func nameKey(name string) uint64 {
-	var text [eventNameBytes]byte // nearly all fit, which costs no allocation
+	var text [320]byte // nearly all fit, which costs no allocation; a larger one lets the stack of each goroutine grow
 	sum := sha256.Sum256(append(text[:0], name...))
 	return binary.BigEndian.Uint64(sum[:8])
 }
@@ -231,4 +165,91 @@ func (g *Group) forget(key uint64) Name {
 	n := g.Names[i]
 	g.Names = slices.Delete(g.Names, i, i+1)
 	return n
+}
+
+// Bytes of the parts of a Group without their texts: in memory with the runtime's overhead, which is more than encoded.
+const (
+	groupBytes, recordBytes, noticeBytes = 480, 488, 480
+	similarBytes, bucketBytes            = 88, 64
+	reserveBytes, nameKept               = 32, 48
+	tallyBytes, textBytes, keyBytes      = 32, 16, 9
+)
+
+// Size estimates the memory of g, in bytes. No encoded g is larger.
+func (g *Group) Size() int64 {
+	n := groupBytes + len(g.Namespace) + len(g.From) + objectBytes(&g.About) + len(g.Source.Component) + len(g.Source.Host)
+	n += (len(g.Names) + len(g.Seen)) * nameKept
+	for i := range g.Similar {
+		n += similarBytes + len(g.Similar[i].Messages)*keyBytes
+	}
+	for i := range g.Buckets {
+		n += bucketBytes + len(g.Buckets[i].Reserves)*reserveBytes
+	}
+	for i := range g.Records {
+		r := &g.Records[i]
+		n += recordBytes + len(r.Name) + len(r.UID) + len(r.Version) + len(r.Reason) + len(r.Text) + tallies(r.Messages)
+	}
+	return int64(n + g.Notices.size())
+}
+
+func objectBytes(o *store.Object) int {
+	return len(o.APIVersion) + len(o.Kind) + len(o.Namespace) + len(o.Name) + len(o.UID)
+}
+
+func tallies(all []store.Tally) int {
+	n := len(all) * tallyBytes
+	for _, t := range all {
+		n += len(t.What)
+	}
+	return n
+}
+
+// fit keeps g within MaxBytes.
+func (g *Group) fit(now time.Time, fresh store.Key) {
+	for more := true; more && g.Size() > MaxBytes; {
+		more = g.shed(now, fresh)
+	}
+}
+
+// shed makes g smaller by what is missed least: kept messages, settled Events, kinds of similar Events,
+// each of what was used longest ago; then Events, whose counts the notice reports from then on; then
+// what notices say beside their count, and refused names. It reports whether there was anything.
+func (g *Group) shed(now time.Time, fresh store.Key) bool {
+	if i := oldest(g.Records, func(r *Record) (int64, bool) { return r.Seen, len(r.Messages) > 0 }); i >= 0 {
+		g.Records[i].Messages = nil
+		return true
+	}
+	if forgetOldest(&g.Records, func(r *Record) (int64, bool) { return r.Seen, r.Due == 0 }) ||
+		forgetOldest(&g.Similar, func(s *Similar) (int64, bool) { return s.Last, true }) {
+		return true
+	}
+	if i := oldest(g.Records, func(r *Record) (int64, bool) { return r.Seen, true }); i >= 0 {
+		g.giveUp(now, fresh, g.Records[i].ID)
+		return true
+	}
+	if g.Notices.shorten() {
+		return true
+	}
+	g.Names = g.Names[(len(g.Names)+1)/2:]
+	return len(g.Names) > 0
+}
+
+// oldest is the place of the one with the earliest time of those that count; -1 for none.
+func oldest[T any](all []T, of func(*T) (at int64, counts bool)) int {
+	found, first := -1, int64(0)
+	for i := range all {
+		if at, counts := of(&all[i]); counts && (found < 0 || at < first) {
+			found, first = i, at
+		}
+	}
+	return found
+}
+
+// forgetOldest removes the one with the earliest time of those that count, and reports whether there was any.
+func forgetOldest[T any](all *[]T, of func(*T) (at int64, counts bool)) bool {
+	i := oldest(*all, of)
+	if i >= 0 {
+		*all = slices.Delete(*all, i, i+1)
+	}
+	return i >= 0
 }

@@ -8,36 +8,6 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// Notice is the Event that reports what one bucket refused in one window.
-type Notice struct {
-	ID      uint64 `cbor:"1,keyasint"`
-	Name    string `cbor:"2,keyasint"`
-	UID     string `cbor:"7,keyasint,omitempty"`
-	Version string `cbor:"8,keyasint,omitempty"`
-	Opened  int64  `cbor:"9,keyasint"`
-	Written int64  `cbor:"14,keyasint,omitempty"`
-	Drops
-	Schedule `cbor:"19,keyasint,omitempty"`
-}
-
-// Drops are refused occurrences that one notice is to report. The zero value is none. Any number of
-// drops of one bucket take no more space than the notice.
-type Drops struct {
-	About    store.Object  `cbor:"4,keyasint,omitzero"`
-	Bucket   string        `cbor:"5,keyasint,omitempty"`
-	Policy   string        `cbor:"6,keyasint,omitempty"`
-	Window   int64         `cbor:"10,keyasint"`
-	First    int64         `cbor:"11,keyasint"`
-	Last     int64         `cbor:"12,keyasint"`
-	Total    int64         `cbor:"13,keyasint"`
-	Warnings bool          `cbor:"15,keyasint,omitempty"`
-	Reasons  []store.Tally `cbor:"16,keyasint,omitempty"`
-	Sources  []store.Tally `cbor:"17,keyasint,omitempty"`
-	Objects  []string      `cbor:"18,keyasint,omitempty"` // newest first
-
-	interval, most time.Duration // for the Schedule of the notice
-}
-
 // Dropped are n occurrences of one write that a bucket refused; none for less than 1, and where no notice reports
 // them.
 func Dropped(now time.Time, w store.Write, l *store.Limits, b *store.Bucket, n int64) Drops {
@@ -47,7 +17,7 @@ func Dropped(now time.Time, w store.Write, l *store.Limits, b *store.Bucket, n i
 	w = clipped(now, w)
 	return Drops{
 		About: clippedObject(b.About), Bucket: store.Clip(b.Name, ruleBytes), Policy: store.Clip(b.Policy, ruleBytes),
-		Window: micros(l.Window), interval: l.WriteInterval, most: l.MaxWriteInterval,
+		Window: micros(l.Window), interval: l.WriteInterval, most: l.MaxWriteInterval, from: w.Namespace, of: b.Of,
 		First: now.UnixMicro(), Last: now.UnixMicro(), Total: n, Warnings: w.Warning,
 		Reasons: []store.Tally{{What: shownReason(w.Reason), Count: n}}, Sources: []store.Tally{{What: w.Source.Component, Count: n}},
 		Objects: []string{store.Clip(w.About.String(), nameBytes)},
@@ -118,6 +88,20 @@ func latest(all []string, object string) []string {
 func noticeName(fresh store.Key, id uint64) string {
 	return "eventquota-" + new(store.Hasher).AddKey(fresh).Add(strconv.FormatUint(id, 10)).Sum().String()
 }
+
+// Overflow makes d those of the overflow bucket of the limit, and names the register of its notice. It reports whether
+// there is one: not where the rules bound the number of notices.
+func (d *Drops) Overflow() (register store.Key, ok bool) {
+	if d.of == "" {
+		return register, false
+	}
+	b := (&store.Bucket{Name: d.Bucket, Of: d.of}).Overflow(d.from)
+	d.About, d.Bucket, d.of = b.About, b.Name, ""
+	return NoticeKey(&b), true
+}
+
+// Counted reports whether the register of a notice with d is refused where its namespace has as many as it may.
+func (d *Drops) Counted() bool { return d.of != "" }
 
 // NoticeKey names the register that has the notice of a quota.
 func NoticeKey(b *store.Bucket) store.Key { return new(store.Hasher).Add("notice").AddKey(b.Key).Sum() }

@@ -8,10 +8,6 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// Notices are those of one register, oldest first: of the spam filters of a group's Events, or of one quota. A group of which
-// only notices are kept is the register of a quota.
-type Notices []Notice
-
 // AddDrops adds drops to the notice whose window holds now, or to a new one. fresh is unique to this step.
 func (g *Group) AddDrops(now time.Time, fresh store.Key, d *Drops) {
 	g.Correct(now)
@@ -25,6 +21,9 @@ func (g *Group) addDrops(now time.Time, fresh store.Key, d *Drops) {
 	}
 	at := now.UnixMicro()
 	g.Namespace = cmp.Or(g.Namespace, d.About.NoticeNamespace())
+	if d.from != g.Namespace {
+		g.From = cmp.Or(g.From, d.from)
+	}
 	g.Until = max(g.Until, at+d.Window)
 	g.Notices.add(at, fresh, g.id, d)
 }

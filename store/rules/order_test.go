@@ -64,6 +64,25 @@ func TestWhatWasTakenForReportedElsewhereCountsOnce(t *testing.T) {
 			})
 		})
 	}
+	t.Run("in the middle", func(t *testing.T) {
+		g := rules.Group{Since: epoch().UnixMicro()}
+		for i, o := range []rules.Op{drop(1, 1), drop(3, 1), drop(2, 1), drop(2, 1)} {
+			g.Report(epoch(), store.KeyOf(fmt.Sprint(i)), &o)
+		}
+		if got, want := inTotals(&g), "0 of Events, 3 of notices"; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	})
+	t.Run("in the middle of a stored Event", func(t *testing.T) {
+		g := rules.Group{Since: epoch().UnixMicro()}
+		first := rules.Op{Write: counted(1), Limits: &l, At: epoch(), Decision: store.Decision{Occurrences: 1}}
+		for i, o := range []rules.Op{first, drop(3, 1), drop(2, 1), drop(2, 1)} {
+			g.Report(epoch(), store.KeyOf(fmt.Sprint(i)), &o)
+		}
+		if got, want := inTotals(&g), "0 of Events, 2 of notices"; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	})
 	t.Run("once only", func(t *testing.T) {
 		var g rules.Group
 		for i, o := range []rules.Op{drop(4, 3), drop(1, 1), drop(1, 1)} {

@@ -8,13 +8,6 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// Level is how much of a token bucket is used: the time in which what is used comes back, and when that was true,
-// both in microseconds. The zero value is a full bucket. What has come back since is subtracted when it is read.
-type Level struct {
-	Used int64 `cbor:"1,keyasint,omitempty"`
-	At   int64 `cbor:"2,keyasint,omitempty"`
-}
-
 const (
 	// longest is the most that a duration or the refill of a bucket counts: 142 years. Moments
 	// before 2^52 microseconds of Unix time, the year 2112, and what is longest after them stay
@@ -91,6 +84,9 @@ func (v Level) Force(l store.Limit, now time.Time) Level {
 	return v
 }
 
+// Full is when a bucket is full, if nothing is taken any more.
+func (v Level) Full() time.Time { return time.UnixMicro(v.At + v.Used) }
+
 // Tokens is how many tokens there are.
 func (v Level) Tokens(l store.Limit, now time.Time) int {
 	one, capacity := Cost(l)
@@ -109,21 +105,6 @@ func (v Level) Next(l store.Limit, now time.Time) time.Time {
 	}
 	tokens := max(0, capacity-v.Used) / one
 	return moment(v.At + v.Used - capacity + (tokens+1)*one)
-}
-
-// SpamBucket is a token bucket of a source and object, with the reserves that let a rare reason
-// through when it is empty.
-type SpamBucket struct {
-	Key      uint64 `cbor:"1,keyasint"`
-	Level    `cbor:"2,keyasint,omitempty"`
-	Reserves []Reserve `cbor:"3,keyasint,omitempty"`
-}
-
-// Reserve counts the Events of one reason that were admitted in a window.
-type Reserve struct {
-	Reason uint64 `cbor:"1,keyasint"`
-	Used   int    `cbor:"2,keyasint"`
-	Until  int64  `cbor:"3,keyasint"`
 }
 
 // bucket finds the spam bucket of a key; one that is not known is full.
@@ -211,19 +192,6 @@ func (g *Group) pay(now time.Time, w *store.Write, l *store.Limits, grants []Gra
 		p.after.useReserve(at, w.Reason, l)
 	}
 	return p
-}
-
-// Schedule is when a stored Event or a notice is next written. The wait between two writes doubles
-// with each, from Interval up to Max, and halves for each Max that passes without one. So in a time
-// T there are at most 2 + log2(Max/Interval) + T/Max writes, the CREATE included.
-type Schedule struct {
-	Due       int64  `cbor:"1,keyasint,omitempty"` // 0 when nothing is pending
-	WrittenAt int64  `cbor:"2,keyasint,omitempty"` // when it was last written; 0 for never
-	Doublings int    `cbor:"3,keyasint,omitempty"`
-	Interval  int64  `cbor:"4,keyasint,omitempty"`
-	Max       int64  `cbor:"5,keyasint,omitempty"`
-	Changes   uint64 `cbor:"6,keyasint,omitempty"` // counts what changed and what was written
-	Failing   int64  `cbor:"7,keyasint,omitempty"` // since when writes fail; 0 when they do not
 }
 
 const (

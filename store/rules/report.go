@@ -221,10 +221,27 @@ func (g *Group) disprove(key uint64, stored *Record, refused int64) (n int64) {
 	return n
 }
 
-// refuseAll is refuse for all writes of o. It is no more than was decided: what was reported before may be forgotten.
+// refuseAll is refuse for all writes of o. It is no more than was decided: what was reported before may be forgotten, and
+// another replica may still have to report the rest.
 func (g *Group) refuseAll(now int64, w *store.Write, l *store.Limits, o *Op) int64 {
-	n := g.disprove(nameKey(w.Name), g.byName(w.Name), min(w.Count, o.Decision.Occurrences))
-	return min(n+g.refuse(now, o.At.UnixMicro(), w, l, o)+g.refuseMore(now, o), o.Decision.Occurrences)
+	key := nameKey(w.Name)
+	n := g.disprove(key, g.byName(w.Name), min(w.Count, o.Decision.Occurrences))
+	n += g.refuse(now, o.At.UnixMicro(), w, l, o) + g.refuseMore(now, o)
+	if rest := n - o.Decision.Occurrences; rest > 0 && o.More == 0 {
+		g.guess(key, g.byName(w.Name), rest)
+	}
+	return min(n, o.Decision.Occurrences)
+}
+
+// guess notes that occurrences under a name were taken for reported, see disprove.
+func (g *Group) guess(key uint64, stored *Record, n int64) {
+	if stored != nil {
+		stored.Guessed += n
+		return
+	}
+	if i := slices.IndexFunc(g.Names, func(n Name) bool { return n.Key == key }); i >= 0 {
+		g.Names[i].Guessed += n
+	}
 }
 
 // refuseMore is refuse for the other writes of o, each of count 1.

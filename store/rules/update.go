@@ -128,3 +128,20 @@ func (r *Record) settlerOnly(now int64, w *store.Write, l *store.Limits) bool {
 	return w.Update.Reverts || r.Aggregate || r.Due != 0 || r.Total != r.Own ||
 		l.Merge && r.WrittenAt != 0 && now < r.WrittenAt+r.wait(now)
 }
+
+// DecideUnrecorded decides a write whose register has no place, under what Limits.Unrecorded has made: it is admitted if
+// every bucket has a token. Each refusal reports one occurrence, as that of any Event of whose object nothing is known.
+func DecideUnrecorded(w *store.Write, l *store.Limits, grants []Grant) store.Decision {
+	d := store.Decision{Verdict: store.Admit, Unrecorded: true}
+	for i := range l.Quotas {
+		if grants[i].OK {
+			continue
+		}
+		d.Verdict, d.Empty, d.Next, d.Occurrences = store.Drop, &l.Quotas[i], grants[i].Next, 1
+		if w.Update != nil {
+			d.Occurrences = min(max(0, w.Count-w.Update.Stored.Count), 1)
+		}
+		break
+	}
+	return d
+}

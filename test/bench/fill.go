@@ -72,7 +72,7 @@ func (b *redisBed) used(ctx context.Context) (int64, error) {
 // each calls f with each number.
 func each(ctx context.Context, from, to int, f func(ctx context.Context, serial int) error) error {
 	var next atomic.Int64
-	_, err := atOnce(ctx, fillers, func(ctx context.Context, _ int) (answered int, err error) {
+	_, _, err := atOnce(ctx, fillers, func(ctx context.Context, _ int) (answered int, err error) {
 		for serial := from + int(next.Add(1)) - 1; serial < to; serial = from + int(next.Add(1)) - 1 {
 			if err := f(ctx, serial); err != nil && !late(ctx, err) {
 				return 0, fmt.Errorf("fill redis: %w", err)

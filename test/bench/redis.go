@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-redis/redis_rate/v10"
 	"github.com/redis/go-redis/v9"
-	"golang.org/x/sync/errgroup"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,6 +31,11 @@ const (
 
 // redisCallers are how many callers call at a time.
 func redisCallers() []int { return []int{1, 32, 128} }
+
+// redisContenders are the names of what is measured, in the order of the table.
+func redisContenders() []string {
+	return []string{"rate", "decide", "decide3", "hot", "hot3", "quota3"}
+}
 
 // redisBed is one Redis without persistence and its clients.
 type redisBed struct {
@@ -75,12 +78,14 @@ func benchRedis(ctx context.Context, o options) (rounds []figures, err error) {
 		for _, callers := range redisCallers() {
 			for i := range all {
 				c := all[(round+i)%len(all)]
-				if f[redisFigure(c.name, callers)], err = b.measure(ctx, c, callers, o.redisTime()); err != nil {
+				spent, err := b.measure(ctx, c, callers, o.redisTime())
+				if err != nil {
 					return nil, err
 				}
+				spent.figures(c.name, callers, f)
 			}
 			for _, c := range all[1:] {
-				f.ratio(fmt.Sprintf("redis_%s_over_rate_%d", c.name, callers), redisFigure(c.name, callers), redisFigure(all[0].name, callers))
+				overRate(f, c.name, callers)
 			}
 			progress("round %d of %d: redis, %3d callers: %.0f decisions/s", round+1, o.rounds, callers, f[redisFigure("decide", callers)])
 		}
@@ -90,22 +95,28 @@ func benchRedis(ctx context.Context, o options) (rounds []figures, err error) {
 	return append(rounds, f), err
 }
 
-// measure is how many calls of a contender a second were answered. It starts with an empty Redis.
-func (b *redisBed) measure(ctx context.Context, c redisContender, callers int, window time.Duration) (perSecond float64, err error) {
+// measure lets callers make calls of a contender. It starts with an empty Redis.
+func (b *redisBed) measure(ctx context.Context, c redisContender, callers int, window time.Duration) (spent redisSpent, err error) {
 	if err := b.plain.FlushDB(ctx).Err(); err != nil {
-		return 0, fmt.Errorf("empty redis: %w", err)
+		return spent, fmt.Errorf("empty redis: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, window+redisPatience)
 	defer cancel()
 	call, stop, err := c.start(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("redis_%s: %w", c.name, err)
+		return spent, fmt.Errorf("redis_%s: %w", c.name, err)
 	}
 	defer stop()
-	if perSecond, err = timed(ctx, callers, window, call); err != nil {
-		return 0, fmt.Errorf("redis_%s, %d callers: %w", c.name, callers, err)
+	before, err := b.processorTimes(ctx)
+	if err != nil {
+		return spent, err
 	}
-	return perSecond, nil
+	calls, elapsed, err := timed(ctx, callers, window, call)
+	if err != nil {
+		return spent, fmt.Errorf("redis_%s, %d callers: %w", c.name, callers, err)
+	}
+	after, err := b.processorTimes(ctx)
+	return redisSpent{calls, elapsed, after.server - before.server, after.caller - before.caller}, err
 }
 
 // newRedisBed starts Redis.
@@ -158,52 +169,6 @@ func (b *redisBed) rate(context.Context) (redisCall, func(), error) {
 		}
 		return err
 	}, func() {}, nil
-}
-
-// redisFigure is the name of how many calls a second were answered.
-func redisFigure(name string, callers int) string {
-	return fmt.Sprintf("redis_%s_%d_per_s", name, callers)
-}
-
-// atOnce lets callers call at the same time, each in a loop of its own. A loop gets its number,
-// from 0, and says how many calls were answered.
-func atOnce(ctx context.Context, callers int, loop func(ctx context.Context, caller int) (answered int, err error)) (perSecond float64, err error) {
-	var all atomic.Int64
-	group, ctx := errgroup.WithContext(ctx)
-	begun := time.Now()
-	for caller := range callers {
-		group.Go(func() error {
-			n, err := loop(ctx, caller)
-			all.Add(int64(n))
-			return err
-		})
-	}
-	err = group.Wait()
-	return float64(all.Load()) / time.Since(begun).Seconds(), err
-}
-
-// timed makes a call again and again, at least once by each caller, and returns how many a second
-// were answered. What was answered too late does not count.
-func timed(ctx context.Context, callers int, window time.Duration, call redisCall) (perSecond float64, err error) {
-	end := time.Now().Add(window)
-	return atOnce(ctx, callers, func(ctx context.Context, caller int) (answered int, err error) {
-		for i := caller; i < callers || time.Now().Before(end); i += callers {
-			err := call(ctx, i)
-			switch {
-			case err == nil:
-				answered++
-			case !late(ctx, err):
-				return answered, err
-			}
-		}
-		return answered, nil
-	})
-}
-
-// late says whether Redis took so long that a store has decided without its answer, or not at all.
-// The caller's own time is not up.
-func late(ctx context.Context, err error) bool {
-	return ctx.Err() == nil && (errors.Is(err, store.ErrUnconfirmed) || errors.Is(err, context.DeadlineExceeded))
 }
 
 // starting is the n-th Event, from 0, of four that a kubelet writes while it starts a pod.

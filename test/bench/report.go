@@ -66,9 +66,19 @@ func (r report) redis(o options) {
 	fmt.Fprintf(r.out, "\nOn one Redis, calls/s by callers at a time, medians of %d rounds of %s:\n\n", o.rounds, o.redisTime())
 	r.table(func(row func(string, ...any)) {
 		row("\t%d\t%d\t%d", redisCallers()[0], redisCallers()[1], redisCallers()[2])
-		for _, name := range []string{"rate", "decide", "decide3", "hot", "hot3", "quota3"} {
+		for _, name := range redisContenders() {
 			v := func(callers int) float64 { return r.medians[redisFigure(name, callers)] }
 			row("redis_%s\t%.0f\t%.0f\t%.0f", name, v(redisCallers()[0]), v(redisCallers()[1]), v(redisCallers()[2]))
+		}
+	})
+	fmt.Fprint(r.out, "\nProcessor time of a call in microseconds, of Redis and of this process, by callers at a time:\n\n")
+	r.table(func(row func(string, ...any)) {
+		row("\t%d\t%d\t%d", redisCallers()[0], redisCallers()[1], redisCallers()[2])
+		for _, name := range redisContenders() {
+			v := func(callers int) string {
+				return fmt.Sprintf("%.0f + %.0f", r.medians[redisTimeFigure(name, callers, "server")], r.medians[redisTimeFigure(name, callers, "caller")])
+			}
+			row("redis_%s\t%s\t%s\t%s", name, v(redisCallers()[0]), v(redisCallers()[1]), v(redisCallers()[2]))
 		}
 	})
 	fmt.Fprintf(r.out, "\n%d sources and objects: %.0f bytes of Redis each.\n", o.objects, r.medians["redis_bytes_per_object"])

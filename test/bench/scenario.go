@@ -95,5 +95,5 @@ limits:
 func apiRatios(f figures) {
 	f.ratio("api_admit_over_noop", "api_admit_per_s", "api_noop_per_s")
 	f.ratio("api_merge_over_deny", "api_merge_per_s", "api_deny_per_s")
-	f.ratio("api_drop_over_deny", "api_drop_per_s", "api_refuse_per_s") // with the same Events and status code
+	f.ratio("api_drop_over_refuse", "api_drop_per_s", "api_refuse_per_s") // with the same Events and status code
 }

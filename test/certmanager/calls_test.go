@@ -58,7 +58,7 @@ func (e *env) serves(i int, secret *corev1.Secret) {
 func (e *env) decisions() (each []int64) {
 	e.Helper()
 	for _, r := range e.set.Replicas {
-		answered, err := r.Decisions(e.Context())
+		answered, err := r.Decisions(e.Context(), "phase")
 		e.must(err)
 		each = append(each, answered["mutate"]+answered["validate"])
 	}

@@ -4,12 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/http"
 	"text/tabwriter"
 	"time"
 
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -60,7 +57,7 @@ func (g *gauge) glance(ctx context.Context) (now reading, err error) {
 	now.writes -= g.before.writes
 	now.sent = g.audit.PerNamespace()[g.namespace]
 	if g.replica != nil {
-		now.decided, err = decisions(ctx, g.replica.MetricsURL)
+		now.decided, err = g.replica.Decisions(ctx, "outcome")
 	}
 	return now, err
 }
@@ -98,33 +95,6 @@ func (g *gauge) read(ctx context.Context) (reading, error) {
 		now.stored += *events.RemainingItemCount
 	}
 	return now, nil
-}
-
-// decisions reads the webhook's own count of its decisions, by outcome.
-func decisions(ctx context.Context, url string) (map[string]int64, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return nil, err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil, fmt.Errorf("read the webhook's metrics: %w", err)
-	}
-	defer response.Body.Close()
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(response.Body)
-	if err != nil {
-		return nil, fmt.Errorf("read the webhook's metrics: %w", err)
-	}
-	counts := map[string]int64{}
-	for _, m := range families["eventquota_decisions_total"].GetMetric() {
-		for _, label := range m.GetLabel() {
-			if label.GetName() == "outcome" {
-				counts[label.GetValue()] += int64(m.GetCounter().GetValue())
-			}
-		}
-	}
-	return counts, nil
 }
 
 // watch prints a reading a second until done is closed.

@@ -85,7 +85,7 @@ func TestOnlyTheAPIServersCertificateIsServed(t *testing.T) {
 		t.Errorf("%d calls failed", failed)
 	}
 
-	before, err := e.set.Replicas[0].Decisions(t.Context())
+	before, err := e.set.Replicas[0].Decisions(t.Context(), "phase")
 	e.must(err)
 	for says, files := range map[string][]string{
 		"no certificate":                   nil,
@@ -108,7 +108,7 @@ func TestOnlyTheAPIServersCertificateIsServed(t *testing.T) {
 		}
 		connection.Close()
 	}
-	after, err := e.set.Replicas[0].Decisions(t.Context())
+	after, err := e.set.Replicas[0].Decisions(t.Context(), "phase")
 	e.must(err)
 	if fmt.Sprint(before) != fmt.Sprint(after) {
 		t.Errorf("decisions were %v before strangers came, and %v after", before, after)

@@ -205,7 +205,7 @@ func (e *setEnv) allCalledBut(ended int) bool {
 		if i == ended {
 			continue
 		}
-		answered, err := r.Decisions(e.Context())
+		answered, err := r.Decisions(e.Context(), "phase")
 		e.must(err)
 		if answered["mutate"] == 0 {
 			return false

@@ -53,7 +53,7 @@ func newSetEnv(t *testing.T, n int, flags ...string) *setEnv {
 func (e *setEnv) decisions(phase string) (each []int64) {
 	e.Helper()
 	for _, r := range e.set.Replicas {
-		answered, err := r.Decisions(e.Context())
+		answered, err := r.Decisions(e.Context(), "phase")
 		e.must(err)
 		each = append(each, answered[phase])
 	}

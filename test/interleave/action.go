@@ -101,6 +101,17 @@ func (w *world) faultActions(as *actions, o *op) {
 	if o.gone || o.once {
 		return
 	}
+	if o.fail != nil && m.APIFails && w.spend("") {
+		says := "the API server fails before "
+		if o.ran {
+			says = "the API server fails after "
+		}
+		as.add(2, func() {
+			w.spend("failure")
+			o.fail()
+			w.ops.answer(o, nil)
+		}, says+o.id)
+	}
 	cut := func() { w.ops.answer(o, errCut) }
 	switch {
 	case o.ran && m.LoseAnswers:
@@ -133,6 +144,9 @@ func (w *world) timeActions(as *actions, live []*op) {
 	if w.mix.Windows > 0 && w.mix.Slow && !slices.ContainsFunc(w.leaders, func(l *leader) bool { return !l.over() }) {
 		long := w.mix.Windows * 5 / 4
 		as.add(2, func() { w.drive(long, func() bool { return false }) }, fmt.Sprintf("%v pass, and whoever reaches Redis goes on", long))
+	}
+	if w.mix.Long > 0 && w.longs < 3 && w.quietly() {
+		as.add(1, func() { w.longs++; w.drive(w.mix.Long, func() bool { return false }) }, fmt.Sprintf("%v pass, and whoever reaches Redis goes on", w.mix.Long))
 	}
 	if i := slices.IndexFunc(live, func(o *op) bool { return o.prompt }); i >= 0 {
 		// The API server stores what was admitted within a tenth of a second, or settlers would not find it.

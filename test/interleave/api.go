@@ -57,6 +57,9 @@ func (a *api) create(e *corev1.Event) (*corev1.Event, error) {
 	if a.events[at(e.Namespace, e.Name)] != nil {
 		return nil, apierrors.NewAlreadyExists(resource(), e.Name)
 	}
+	if a.world.mix.Rejects && a.world.rng.IntN(3) == 0 {
+		return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "Event"}, e.Name, nil)
+	}
 	s := &stored{Event: e, bucket: e.Message}
 	a.put(s)
 	a.world.say("the API server stores notice %s, count %d", a.world.alias(e.Name), e.Count)
@@ -168,6 +171,7 @@ func (c *client) request(ctx context.Context, says string, run func(*api) (*core
 	var e *corev1.Event
 	var answered error
 	o := &op{by: c.settler.name, says: says, run: func() { e, answered = run(c.world.api) }}
+	o.fail = func() { answered = apierrors.NewTimeoutError("the server could not finish in time", 0) }
 	if err := c.world.ops.ask(ctx, o); err != nil {
 		return nil, err
 	}

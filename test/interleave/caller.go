@@ -76,10 +76,7 @@ func (c *caller) Call(ctx context.Context, cmds ...redis.Cmder) error {
 		made.args = append(made.args, args)
 		texts := make([]string, len(args))
 		for i, arg := range args {
-			texts[i] = fmt.Sprint(arg)
-			if b, ok := arg.([]byte); ok {
-				texts[i] = string(b)
-			}
+			texts[i] = luaredis.Text(arg)
 		}
 		made.keys = append(made.keys, luaredis.Keys(texts)...)
 	}

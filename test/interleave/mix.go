@@ -32,7 +32,10 @@ type Mix struct {
 	// Slow lets time pass while calls are under way. All others are faults.
 	Slow, Outages, LoseCommands, LoseAnswers, Stops, Crashes       bool
 	Failover, PartialLoss, SlotMoves, ClockJumps, Rejects, Refuses bool
-	Deletions, Junk                                                bool
+	Deletions, Junk, APIFails                                      bool
+	// Long is how long an outage may last. User is who reports; default kubelet.
+	Long time.Duration
+	User string
 }
 
 // limits are what governs writes.
@@ -145,11 +148,25 @@ func Mixes() []Mix {
 			m.Slow, m.Outages, m.Quotas, m.OnFailure, m.Recorders = true, true, onFailure(store.AdmitAll), store.AdmitAll, 0
 		}),
 		mix("rejects", "the API server rejects what settlers write, and others refuse Events", func(m *Mix) {
-			m.Rejects, m.Refuses, m.LoseAnswers, m.Recorders = true, true, false, 1
+			m.Rejects, m.Refuses, m.APIFails, m.Recorders = true, true, true, 1
 		}),
 		mix("expiry", "outages last longer than registers", func(m *Mix) {
 			m.Slow, m.LoseAnswers, m.Outages, m.Windows = true, true, true, 20*time.Second
 			m.Replicas, m.Clients, m.Recorders, m.Spam, m.Pods, m.Messages, m.Steps = 2, 2, 0, 0, 1, 1, 100
+		}),
+		mix("doubt", "answers are lost in outages of many minutes, and what they are about is settled and expires", func(m *Mix) {
+			m.Slow, m.LoseAnswers, m.Outages, m.Windows, m.Long = true, true, true, 20*time.Second, 4*time.Minute
+			m.Replicas, m.Clients, m.Recorders, m.Spam, m.Pods, m.Messages, m.Steps = 2, 2, 0, 0, 1, 1, 60
+		}),
+		mix("leaders", "two settlers overlap, some die, and a register is lost", func(m *Mix) {
+			m.PartialLoss, m.Crashes, m.Settlers, m.APIFails = true, true, 2, true
+			m.Replicas, m.Clients, m.Recorders, m.Spam, m.Pods, m.Messages = 2, 2, 0, 0, 1, 1
+		}),
+		mix("created", "one replica admits a CREATE and another its UPDATE, both in an outage", func(m *Mix) {
+			m.Slow, m.Outages, m.Bursts, m.Clients, m.Spam, m.Pods, m.Messages, m.Steps = true, true, true, 2, 0, 1, 1, 80
+		}),
+		mix("nodes", "those whose Events are told by their content only", func(m *Mix) {
+			m.User, m.Settlers, m.APIFails, m.Pods = "system:node:a", 2, true, 1
 		}),
 		mix("bounds", "notices and reasons are more than a register keeps", func(m *Mix) {
 			m.Windows, m.Spam, m.Reasons, m.Messages, m.Pods, m.Recorders = 3*time.Second, 1, 20, 20, 1, 0

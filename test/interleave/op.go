@@ -22,6 +22,7 @@ type op struct {
 	replica  *replica
 	run      func()
 	refuse   func() // others refuse it; nil where they cannot
+	fail     func() // the API server answers an error; nil where it cannot
 	prompt   bool   // it takes less time than settlers wait before they write
 	once     bool   // it is answered in the step that carries it out
 	ran      bool
@@ -59,11 +60,19 @@ func (os *ops) ask(ctx context.Context, o *op) error {
 	}
 	os.mu.Lock()
 	defer os.mu.Unlock()
+	o.missed()
 	o.gone = true
 	if o.ran || o.once || o.lost {
 		os.drop(o)
 	}
 	return cmp.Or(ctx.Err(), context.DeadlineExceeded)
+}
+
+// missed notes that there is no answer.
+func (o *op) missed() {
+	if o.redis != nil && o.replica.stopped {
+		o.replica.missed++
+	}
 }
 
 // patience is when a caller ceases to wait. A client of Redis has a timeout of its own, and notices a deadline late: either
@@ -156,6 +165,9 @@ func (os *ops) forward(o *op) {
 func (os *ops) answer(o *op, err error) {
 	os.mu.Lock()
 	defer os.mu.Unlock()
+	if err != nil {
+		o.missed()
+	}
 	if !o.gone {
 		o.reply <- err
 	}

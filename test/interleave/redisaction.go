@@ -33,7 +33,7 @@ func (w *world) redisActions(as *actions) {
 	if m.Junk && w.spend("") {
 		for _, key := range w.redis.Keys(false) {
 			if name := w.keyName(key); name != key && !strings.HasPrefix(name, "the notice") && w.spent == 0 {
-				as.add(1, func() { w.spend("junk"); w.redis.Overwrite(key, "0123456789abcdef-junk") }, "another program overwrites "+name)
+				as.add(1, func() { w.spend("junk"); w.junked = name; w.redis.Overwrite(key, "0123456789abcdef-junk") }, "another program overwrites "+name)
 			}
 		}
 	}
@@ -42,23 +42,47 @@ func (w *world) redisActions(as *actions) {
 	}
 }
 
+// slotActions let the one slot in which everything is move to another server, key by key, or be served by none.
 func (w *world) slotActions(as *actions) {
-	seen := map[int]bool{}
-	for _, key := range append(w.redis.Keys(false), w.redis.Keys(true)...) {
-		slot := luaredis.Slot(key)
-		if seen[slot] {
-			continue
-		}
-		seen[slot] = true
-		if w.redis.Moving[slot] != "" {
-			as.add(3, func() { delete(w.redis.Moving, slot) }, "the slot of "+w.keyName(key)+" has moved")
-			continue
-		}
-		for _, said := range []string{"TRYAGAIN Multiple keys request during rehashing of slot", "CLUSTERDOWN Hash slot not served", fmt.Sprintf("MOVED %d 10.0.0.1:6379", slot)} {
-			word, _, _ := strings.Cut(said, " ")
-			if w.spend("") {
-				as.add(1, func() { w.spend("move"); w.redis.Moving[slot] = said }, "the slot of "+w.keyName(key)+" moves: "+word)
+	keys := append(w.redis.Keys(false), w.redis.Keys(true)...)
+	for _, said := range w.redis.Moving {
+		as.add(3, w.moved, "the slot has moved")
+		if strings.HasPrefix(said, "TRYAGAIN") {
+			for _, key := range keys {
+				if !w.redis.Moved[key] {
+					as.add(2, func() { w.redis.Moved[key] = true }, w.keyName(key)+" moves")
+				}
 			}
+		}
+		return
+	}
+	if len(keys) == 0 || !w.spend("") {
+		return
+	}
+	slot := luaredis.Slot(keys[0])
+	for _, said := range []string{"TRYAGAIN Multiple keys request during rehashing of slot", "CLUSTERDOWN Hash slot not served", fmt.Sprintf("MOVED %d 10.0.0.1:6379", slot)} {
+		word, _, _ := strings.Cut(said, " ")
+		as.add(2, func() {
+			w.spend("move")
+			w.redis.Moving[slot] = said
+			for _, r := range w.replicas {
+				r.openedBefore = r.opened
+			}
+		}, "the slot moves: "+word)
+	}
+}
+
+// moved ends all moves of slots. While one moves, a breaker opens once and stays open: what probes succeed is to be like what
+// the store sends.
+func (w *world) moved() {
+	if len(w.redis.Moving) == 0 {
+		return
+	}
+	clear(w.redis.Moving)
+	clear(w.redis.Moved)
+	for _, r := range w.replicas {
+		if n := r.opened - r.openedBefore; n > 1 {
+			w.violated(flaps, "the breaker of %s opens %d times while one slot moves", r.name, n)
 		}
 	}
 }

@@ -2,7 +2,9 @@ package interleave
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 	"github.com/eventquota/eventquota/store/fallback"
 	"github.com/eventquota/eventquota/store/memory"
 	"github.com/eventquota/eventquota/store/redis"
+	"github.com/eventquota/eventquota/store/redisclient"
 	"github.com/eventquota/eventquota/store/rules"
 )
 
@@ -30,14 +33,16 @@ type replica struct {
 	store   subject
 	decides store.Store
 	// available reports whether calls reach the store.
-	available func() bool
-	reach     reach
-	jumped    time.Duration // its clock
-	stop      context.CancelFunc
-	stopped   bool
-	ended     chan struct{}
-	calls     int // under way
-	opened    int // how often its breaker has opened
+	available    func() bool
+	reach        reach
+	jumped       time.Duration // its clock
+	stop         context.CancelFunc
+	stopped      bool
+	ended        chan struct{}
+	calls        int // under way
+	opened       int // how often its breaker has opened, and had before the slot began to move
+	openedBefore int
+	missed       int // calls of Redis without an answer, since it was stopped
 
 	mu      sync.Mutex
 	waiting int
@@ -58,7 +63,11 @@ func (w *world) newReplica(name string, runs bool) *replica {
 		r.decides = r.store
 		return r
 	}
-	s := redis.New(&caller{world: w, replica: r}, redis.Options{
+	breaker := redisclient.NewBreaker(&caller{world: w, replica: r}, redisclient.BreakerOptions{
+		Deadline: deadline + 700*time.Microsecond, // not with the deadline of a decision
+		OnChange: r.changed,
+	})
+	s := redis.New(breaker, redis.Options{
 		Prefix:      prefix,
 		StepTimeout: 237 * time.Millisecond, // which no ticker of the store is in step with
 		Now:         func() time.Time { return time.Now().Add(r.jumped) },
@@ -72,22 +81,15 @@ func (w *world) newReplica(name string, runs bool) *replica {
 		},
 	})
 	o := fallback.Defaults()
-	o.Deadline = deadline
-	o.OnChange = func(open bool, _ error) {
-		if open {
-			r.opened++
-			w.say("%s decides without Redis", name)
-		} else {
-			w.say("%s decides with Redis again", name)
-		}
-	}
-	o.Decided = func(context.Context, store.Failure) {
+	o.Deadline, o.Available = deadline, breaker.Closed
+	o.Decided = func(ctx context.Context, _ store.Failure) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.local++
+		group, _ := ctx.Value(groupKey{}).(store.Key)
+		w.local[group]++
 	}
-	f := fallback.New(s, s, o)
-	r.store, r.decides, r.available = s, f, f.Available
+	f := fallback.New(unconfirmed{s, w}, s, o)
+	r.store, r.decides, r.available = s, f, breaker.Closed
 	if !runs {
 		close(r.ended)
 		return r
@@ -96,7 +98,7 @@ func (w *world) newReplica(name string, runs bool) *replica {
 	running.Go(func() { s.Run(labelled(ctx, "its reports")) })
 	running.Go(func() {
 		time.Sleep(3 * time.Millisecond) // they are not in step
-		f.Run(labelled(ctx, "a probe"))
+		breaker.Run(labelled(ctx, "a probe"), s.Reach)
 	})
 	go func() {
 		running.Wait()
@@ -105,10 +107,44 @@ func (w *world) newReplica(name string, runs bool) *replica {
 	return r
 }
 
+// unconfirmed counts the occurrences of decisions of which Redis may or may not know.
+type unconfirmed struct {
+	store.Store
+
+	world *world
+}
+
+// Decide implements store.Store.
+func (u unconfirmed) Decide(ctx context.Context, now time.Time, w store.Write, l store.Limits) (store.Decision, error) {
+	d, err := u.Store.Decide(ctx, now, w, l)
+	if errors.Is(err, store.ErrUnconfirmed) {
+		u.world.mu.Lock()
+		defer u.world.mu.Unlock()
+		u.world.unconfirmed += max(d.Occurrences, 0)
+	}
+	return d, err
+}
+
+// changed notes that the breaker has opened or closed.
+func (r *replica) changed(open bool, _ error) {
+	if open {
+		r.opened++
+		r.world.say("%s decides without Redis", r.name)
+		return
+	}
+	r.world.say("%s decides with Redis again", r.name)
+}
+
 func (r *replica) waits() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.waiting
+}
+
+// away reports whether Redis does not answer r, or did not when r was stopped, as often as it asked.
+func (r *replica) away() bool {
+	const often = 3
+	return r.reach != answers || r.stopped && r.missed >= often
 }
 
 func (r *replica) over() bool {
@@ -122,17 +158,22 @@ func (r *replica) over() bool {
 
 // decision is a call of Decide under way.
 type decision struct {
-	quotas   []store.Bucket
+	buckets  []store.Bucket
+	spam     store.Bucket
 	began    time.Time
 	overlaps int64 // other calls that were under way at the same time
 }
 
+// groupKey is where a context says about which group something is decided.
+type groupKey struct{}
+
 // decide asks the store of a replica about a write, and keeps account of the answer.
 func (r *replica) decide(label string, write *store.Write, l *store.Limits) store.Decision {
 	w := r.world
-	c := w.enter(l)
+	c := w.enter(write, l)
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(labelled(context.Background(), label), time.Second)
+	ctx := context.WithValue(labelled(context.Background(), label), groupKey{}, write.Group)
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	d, err := r.decides.Decide(ctx, time.Now(), *write, *l)
 	if took := time.Since(began); took > deadline+early {
@@ -142,40 +183,49 @@ func (r *replica) decide(label string, write *store.Write, l *store.Limits) stor
 		w.violated(failed, "%s decides nothing about %s: %v", r.name, write.Name, err)
 	}
 	w.reach(write, d.Verdict == store.Deny)
-	w.leave(c, l, d)
+	w.leave(c, d)
 	return d
 }
 
-// enter notes that a decision is under way.
-func (w *world) enter(l *store.Limits) *decision {
+// enter notes that a decision is under way. The spam filter of each group is a bucket too.
+func (w *world) enter(write *store.Write, l *store.Limits) *decision {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	c := &decision{quotas: l.Quotas, began: time.Now(), overlaps: int64(len(w.calls))}
+	c := &decision{buckets: slices.Clone(l.Quotas), spam: store.Bucket{}, began: time.Now(), overlaps: int64(len(w.calls))}
+	if !l.Spam.Key.IsZero() && (write.Update == nil || write.Update.Recorder) {
+		c.spam = l.Spam
+		c.spam.Key = store.KeyOf("spam filter of", string(write.Group[:]))
+		w.spams[c.spam.Key] = write.Group
+		c.buckets = append(c.buckets, c.spam)
+	}
 	for other := range w.calls {
 		other.overlaps++
 	}
 	w.calls[c] = struct{}{}
-	for _, b := range l.Quotas {
+	for _, b := range c.buckets {
 		w.buckets[b.Key] = b
 	}
 	return c
 }
 
 // leave notes which tokens a decision has taken, and whether it was refused one that was there.
-func (w *world) leave(c *decision, l *store.Limits, d store.Decision) {
+func (w *world) leave(c *decision, d store.Decision) {
 	w.mu.Lock()
 	delete(w.calls, c)
 	unfairly := ""
 	switch {
 	case d.Verdict.Admits() && !d.Paid:
-		for _, b := range l.Quotas {
+		for _, b := range c.buckets {
 			w.paid[b.Key]++
 		}
 	case d.Verdict == store.Deny:
 		w.denied++
 	case d.Verdict == store.Drop:
 		b, known := w.buckets[d.Empty.Key]
-		if taken := w.paid[d.Empty.Key] + c.overlaps; known && taken < int64(b.Burst) {
+		if !known {
+			b, known = c.spam, !c.spam.Key.IsZero()
+		}
+		if taken := w.paid[b.Key] + c.overlaps; known && taken < int64(b.Burst) {
 			unfairly = fmt.Sprintf("%s refuses, though at most %d of its %d tokens are taken", b.Name, taken, b.Burst)
 		}
 	}

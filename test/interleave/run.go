@@ -67,7 +67,15 @@ func (w *world) play(r *Result, plan []string) {
 		}
 	}
 	choose := w.random(r.Seed)
+	w.forwarded = func(*op) {}
 	if plan != nil {
+		w.forwarded = func(o *op) {
+			what := "carried out"
+			if o.ran {
+				what = "answered"
+			}
+			note(what + ": " + o.id)
+		}
 		choose = planned(plan)
 	}
 	for plan != nil || len(r.Steps) < w.mix.Steps {

@@ -1,6 +1,7 @@
 package interleave
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -39,7 +40,7 @@ type sent struct {
 
 func newSpeaker(w *world, id int, seed uint64) *speaker {
 	s := &speaker{
-		world: w, id: id, name: fmt.Sprint("client ", id), user: "kubelet", sent: map[kind]sent{},
+		world: w, id: id, name: fmt.Sprint("client ", id), user: cmp.Or(w.mix.User, "kubelet"), sent: map[kind]sent{},
 		rng: rand.New(rand.NewPCG(seed, uint64(id)+100)), recorder: id <= w.mix.Recorders,
 	}
 	s.quotas = w.mix.quotas(id)
@@ -58,12 +59,15 @@ func (s *speaker) speak(via *replica) {
 	f := s.sent[k]
 	repeat := s.recorder && f.name != "" && time.Since(f.first) < w.limits.RepeatWindow*9/10
 	if repeat {
-		f.count += 1 + s.rng.Int64N(3)
+		f.count++
+		if w.skips {
+			s.skip(&f, s.rng.Int64N(3))
+		}
 	} else {
 		s.serial++
 		f = sent{name: fmt.Sprintf("e%d.%d", s.id, s.serial), count: 1, first: time.Now()}
 		if s.recorder && m.Bursts && s.rng.IntN(2) == 0 {
-			f.count = 4 // the first three did not get through
+			s.skip(&f, 3) // which did not get through
 		}
 	}
 	s.sent[k], s.busy = f, true
@@ -80,6 +84,15 @@ func (s *speaker) speak(via *replica) {
 	}()
 }
 
+// skip lets a recorder count occurrences that it does not report one by one. Where quotas may have refused some of them, which
+// leaves no trace, a store takes those that it knows nothing of for reported.
+func (s *speaker) skip(f *sent, n int64) {
+	f.count += n
+	if s.quotas != nil {
+		s.world.skipped += n
+	}
+}
+
 func (s *speaker) done(via *replica) {
 	s.world.mu.Lock()
 	defer s.world.mu.Unlock()
@@ -88,7 +101,7 @@ func (s *speaker) done(via *replica) {
 }
 
 // decide asks a replica about an Event.
-func (s *speaker) decide(e, was *corev1.Event, via *replica) store.Decision {
+func (s *speaker) decide(e, was *corev1.Event, via *replica) (store.Decision, *store.Write) {
 	w := s.world
 	write, l := w.asked(e, was, s.user), w.limits
 	l.Quotas = slices.Clone(s.quotas)
@@ -101,16 +114,19 @@ func (s *speaker) decide(e, was *corev1.Event, via *replica) store.Decision {
 		verb = "UPDATE"
 	}
 	w.say("%s: %s of %s count %d, through %s: %s", s.name, verb, write.Name, write.Count, via.name, inWordsOf(d))
-	return d
+	return d, &write
 }
 
 // create sends a CREATE, which the API server stores if it is admitted.
 func (s *speaker) create(k kind, f sent, via *replica) {
 	w, e := s.world, k.event(f.name, f.count, f.first)
 	defer s.done(via)
-	d := s.decide(e, nil, via)
+	d, write := s.decide(e, nil, via)
 	if !d.Verdict.Admits() {
 		return
+	}
+	if write.CreateID != 0 {
+		metav1.SetMetaDataAnnotation(&e.ObjectMeta, admission.AnnotationCreateID, fmt.Sprintf("%016x", write.CreateID))
 	}
 	if d.Verdict == store.Aggregate {
 		e.Message = admission.AggregateMessage(e.Message, false)
@@ -137,7 +153,7 @@ func (s *speaker) patch(k kind, f sent, via *replica) (done, missing bool) {
 	}
 	version, e := was.ResourceVersion, was.DeepCopy()
 	e.Count, e.Message, e.LastTimestamp = int32(f.count), k.message, metav1.NewTime(time.Now())
-	if d := s.decide(e, was.Event, via); !d.Verdict.Admits() {
+	if d, _ := s.decide(e, was.Event, via); !d.Verdict.Admits() {
 		s.done(via)
 		return true, false
 	}

@@ -20,52 +20,62 @@ const prefix = "eventquota:"
 // world is a simulated cluster: recorders, an API server, replicas of the webhook, Redis, and settlers, each the real code as
 // far as there is such. One goroutine drives all others.
 type world struct {
-	mix      *Mix
-	rng      *rand.Rand // of what belongs to the world and not to the schedule
-	began    time.Time
-	ops      *ops
-	redis    *luaredis.Server
-	jumped   time.Duration // the clock of Redis
-	copied   *luaredis.Copy
-	api      *api
-	policies *policy.Current
-	limits   store.Limits
-	replicas []*replica
-	speakers []*speaker
-	leaders  []*leader
-	terms    int
+	mix       *Mix
+	rng       *rand.Rand // of what belongs to the world and not to the schedule
+	began     time.Time
+	ops       *ops
+	redis     *luaredis.Server
+	jumped    time.Duration // the clock of Redis
+	copied    *luaredis.Copy
+	api       *api
+	policies  *policy.Current
+	limits    store.Limits
+	forwarded func(*op) // is told of what goes on at the end
+	replicas  []*replica
+	speakers  []*speaker
+	leaders   []*leader
+	terms     int
 
-	mu         sync.Mutex
-	names      map[store.Key]string // of what has a key
-	encoded    map[string]string    // by the key's text in Redis
-	aliases    map[string]string    // of notices, whose names are random
-	notes      []string             // of the step under way
-	violations []Violation
-	books      map[account]*book
-	buckets    map[store.Key]store.Bucket // the quotas
-	paid       map[store.Key]int64        // tokens of quotas that were taken
-	calls      map[*decision]struct{}     // decisions under way
-	unreported int64
-	givenUp    int64
-	lostEvents int64 // counts of Events that were admitted and then refused by others, or deleted
-	lost       bool  // something happened that may lose counts
-	taken      bool  // something happened that may take tokens for nothing
-	local      int   // decisions without the store
-	denied     int
-	spent      int // faults of which there are few
+	mu          sync.Mutex
+	names       map[store.Key]string // of what has a key
+	encoded     map[string]string    // by the key's text in Redis
+	aliases     map[string]string    // of notices, whose names are random
+	notes       []string             // of the step under way
+	violations  []Violation
+	books       map[account]*book
+	buckets     map[store.Key]store.Bucket // the quotas
+	spams       map[store.Key]store.Key    // the groups of spam filters
+	paid        map[store.Key]int64        // tokens of quotas that were taken
+	calls       map[*decision]struct{}     // decisions under way
+	creates     uint64
+	unreported  int64
+	unconfirmed int64 // occurrences that a replica may report again, where Redis has lost what it said
+	doubtful    int64 // of unreported: Redis may have it all the same
+	givenUp     int64
+	skips       bool              // recorders skip counts
+	skipped     int64             // counts that may have been refused by a quota, for all that is known
+	lostEvents  int64             // counts of Events that were admitted and then refused by others, or deleted
+	lost        bool              // something happened that may lose counts
+	taken       bool              // something happened that may take tokens for nothing
+	local       map[store.Key]int // decisions without the store, by group
+	junked      string            // the register that was overwritten
+	denied      int
+	longs       int // long outages
+	spent       int // faults of which there are few
 }
 
 func newWorld(mix *Mix, seed uint64, engine *luaredis.Engine) *world {
 	w := &world{
 		mix: mix, rng: rand.New(rand.NewPCG(seed, 1)), began: time.Now(), ops: newOps(seed),
 		names: map[store.Key]string{}, encoded: map[string]string{}, aliases: map[string]string{}, books: map[account]*book{},
-		buckets: map[store.Key]store.Bucket{}, paid: map[store.Key]int64{}, calls: map[*decision]struct{}{},
+		buckets: map[store.Key]store.Bucket{}, paid: map[store.Key]int64{}, calls: map[*decision]struct{}{}, local: map[store.Key]int{},
+		spams: map[store.Key]store.Key{},
 	}
 	w.redis = luaredis.NewServer(engine, func() time.Time { return time.Now().Add(w.jumped) })
 	w.redis.Cluster = true
 	w.api = &api{world: w, events: map[string]*stored{}}
 	w.policies = policy.InForce(policy.NewSet(policy.Default(), policy.Rules{}, nil))
-	w.limits = mix.limits(w.rng)
+	w.limits, w.skips = mix.limits(w.rng), w.rng.IntN(2) == 0
 	for i := range mix.Clients {
 		w.speakers = append(w.speakers, newSpeaker(w, i+1, seed))
 	}
@@ -169,6 +179,9 @@ func (w *world) spilled(r *replica, register store.Key, d *rules.Drops) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.unreported += d.Total
+	if r.away() {
+		w.doubtful += d.Total
+	}
 }
 
 func (w *world) nameOf(key store.Key) string {

@@ -58,6 +58,12 @@ func (w *world) asked(e, was *corev1.Event, user string) store.Write {
 		panic(fmt.Sprintf("admission asks nothing about %+v: %v", e, err))
 	}
 	w.name(q.Write.Group, e.InvolvedObject.Name+" of "+user)
+	if q.Write.CreateID != 0 { // which is random
+		w.mu.Lock()
+		w.creates++
+		q.Write.CreateID = w.creates
+		w.mu.Unlock()
+	}
 	return q.Write
 }
 

@@ -10,14 +10,14 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// Decisions is how many reviews of each phase, mutate and validate, the replica
-// has answered since its start.
-func (r *Replica) Decisions(ctx context.Context) (map[string]int64, error) {
+// Decisions is how many reviews the replica has answered since its start, by a label of the metric: phase (mutate and
+// validate) or outcome.
+func (r *Replica) Decisions(ctx context.Context, by string) (map[string]int64, error) {
 	family, err := r.metric(ctx, "eventquota_decisions_total")
 	answered := map[string]int64{}
 	for _, m := range family.GetMetric() {
 		for _, label := range m.GetLabel() {
-			if label.GetName() == "phase" {
+			if label.GetName() == by {
 				answered[label.GetValue()] += int64(m.GetCounter().GetValue())
 			}
 		}

@@ -235,7 +235,14 @@ func inWords(d store.Decision) string {
 	if refused := d.Verdict == store.Merge || d.Verdict == store.Drop; refused && d.Occurrences != 1 {
 		words = append(words, fmt.Sprintf("(%+d)", d.Occurrences))
 	}
-	return strings.Join(words, " ")
+	said := strings.Join(words, " ")
+	if d.NoPlace != nil {
+		said += ", " + d.NoPlace.Name + " has no place"
+	}
+	if d.Unrecorded && (d.Empty == nil || strings.HasSuffix(d.Empty.Name, store.OverflowSuffix)) { // a store need not know it where a quota refuses
+		said += ", unrecorded"
+	}
+	return said
 }
 
 // nickname is how a story calls an Event. A notice, whose name it cannot know, goes by its bucket and

@@ -35,7 +35,7 @@ func TestACreateGoesOneWay(t *testing.T) {
 	for _, r := range rows {
 		order = append(order, path.Dir(r.file))
 	}
-	for store, most := range map[string]int{"Memory": 16, "Redis": 20} {
+	for store, most := range map[string]int{"Memory": 19, "Redis": 28} {
 		var files, listed []string
 		for _, r := range rows {
 			if r.store == "" || r.store == store {
@@ -92,6 +92,9 @@ func followed(t *testing.T) map[string][]record.Step {
 	}
 	replaced := map[string]string{}
 	for i, file := range strings.Fields(string(files)) {
+		if strings.HasPrefix(filepath.Base(file), "zz_generated") {
+			continue // which nobody reads
+		}
 		source, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

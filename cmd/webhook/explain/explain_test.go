@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/memory"
 	"github.com/eventquota/eventquota/test/cli"
 )
 
@@ -69,5 +71,24 @@ func TestNoFormatHasEscapeCodesOfOthers(t *testing.T) {
 		if err != nil || strings.ContainsFunc(out, hidden) || !strings.Contains(out, want) {
 			t.Errorf("%s: %v, %q", format, err, out)
 		}
+	}
+}
+
+// A namespace that is beyond a bound of the store has a row for the overflow bucket that decides, and no other has.
+func TestExplainShowsOverflowBucketsThatDecide(t *testing.T) {
+	for says, test := range map[string]struct {
+		bounds store.Bounds
+		want   bool
+	}{
+		"within the bounds": {store.Bounds{}, false},
+		"beyond them":       {store.Bounds{Buckets: 1, Registers: 1}, true},
+	} {
+		t.Run(says, func(t *testing.T) {
+			r := newExplainRig(t, stormPolicies, "memory", memory.New(memory.Options{Bytes: memory.DefaultBytes, Bounds: test.bounds})).storm()
+			out, err := r.explain("pod/web-0")
+			if err != nil || strings.Contains(out, "spam filter (overflow)") != test.want || strings.Contains(out, "all beyond the bound") != test.want {
+				t.Errorf("%v, an overflow bucket is wanted: %t\n%s", err, test.want, out)
+			}
+		})
 	}
 }

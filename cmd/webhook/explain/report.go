@@ -136,16 +136,27 @@ func why(p *policy.Policy) string {
 func (s *source) addBuckets(governing *policy.Governing, l *store.Limits, e *corev1.Event) {
 	if !l.Spam.Key.IsZero() {
 		s.addBucket(&l.Spam, s.wordsFor(governing.Policy.SpamFilter.Per, e))
+		s.addOverflow(&l.Spam, e.Namespace)
 	}
 	for i := range l.Quotas {
 		b := &l.Quotas[i]
 		s.notices = append(s.notices, rules.NoticeKey(b))
+		if b.Of != "" {
+			s.addOverflow(b, e.Namespace)
+		}
 		for q, limit := range governing.Limits() {
 			if q.Name == b.Policy && limit.Name == b.Name {
 				s.addBucket(b, s.wordsFor(limit.Per, e))
 			}
 		}
 	}
+}
+
+// addOverflow adds the overflow bucket of the limit that a bucket is of. It is shown where tokens of it are used.
+func (s *source) addOverflow(b *store.Bucket, namespace string) {
+	o := b.Overflow(namespace)
+	s.notices = append(s.notices, rules.NoticeKey(&o))
+	s.addBucket(&o, "all beyond the bound")
 }
 
 func (s *source) addBucket(b *store.Bucket, about string) {
@@ -204,6 +215,9 @@ func (s *source) add(known *rules.State) {
 		level := cmp.Or(known.Levels[b.key], g.Spam(b.key))
 		b.Tokens, b.Next = level.Tokens(b.limit, known.At), level.Next(b.limit, known.At)
 	}
+	s.Buckets = slices.DeleteFunc(s.Buckets, func(b bucket) bool {
+		return strings.HasSuffix(b.Bucket, store.OverflowSuffix) && b.Next.IsZero() // it is full: nothing is beyond the bound
+	})
 }
 
 // noticesOf are the notices of a group or quota.

@@ -81,9 +81,7 @@ func (s Store) answer(ctx context.Context, keys []store.Key) (answer, error) {
 		for i := range g.Records {
 			g.Records[i].Text, g.Records[i].Messages = "", nil
 		}
-		if a.Groups[key], err = g.Marshal(); err != nil {
-			return answer{}, err
-		}
+		a.Groups[key] = g.Append(nil)
 	}
 	return a, nil
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -188,8 +189,9 @@ func callWith(t *testing.T, config *tls.Config, port int, phase, name, tracepare
 		TypeMeta: metav1.TypeMeta{Kind: "AdmissionReview", APIVersion: "admission.k8s.io/v1"},
 		Request: &admissionv1.AdmissionRequest{
 			UID: "1", Operation: admissionv1.Create, Namespace: "shop",
-			Kind:   metav1.GroupVersionKind{Version: "v1", Kind: "Event"},
-			Object: runtime.RawExtension{Raw: event},
+			UserInfo: authenticationv1.UserInfo{Username: "system:node:a"}, // whose Events need no note that tells them from others
+			Kind:     metav1.GroupVersionKind{Version: "v1", Kind: "Event"},
+			Object:   runtime.RawExtension{Raw: event},
 		},
 	})
 	if err != nil {

@@ -26,7 +26,7 @@ func (s *Server) command(args []string) (any, error) {
 		return s.expiry(name, args)
 	case "get", "set", "mget", "strlen", "getrange":
 		return s.strings(name, args)
-	case "zadd", "zrem", "zscore", "zcard", "zcount", "zrangebyscore":
+	case "zadd", "zrem", "zscore", "zcard", "zcount", "zrangebyscore", "zremrangebyscore":
 		return s.sets(name, args)
 	}
 	return nil, Error("ERR luaredis does not know the command '" + name + "'")
@@ -37,7 +37,7 @@ func words(name string) int {
 	switch name {
 	case "pexpire", "set", "zrem", "zscore":
 		return 3
-	case "getrange", "zadd", "zcount", "zrangebyscore":
+	case "getrange", "zadd", "zcount", "zrangebyscore", "zremrangebyscore":
 		return 4
 	case "del", "unlink", "exists", "pttl", "get", "mget", "strlen", "zcard":
 		return 2
@@ -149,13 +149,17 @@ func integer(text string) int {
 	return n
 }
 
-// text is an argument as go-redis sends it.
-func text(arg any) string {
+// Text is an argument as go-redis sends it.
+func Text(arg any) string {
 	switch arg := arg.(type) {
 	case string:
 		return arg
 	case []byte:
 		return string(arg)
+	case int:
+		return strconv.Itoa(arg)
+	case int64:
+		return strconv.FormatInt(arg, 10)
 	}
 	return fmt.Sprint(arg)
 }

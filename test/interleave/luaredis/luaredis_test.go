@@ -168,7 +168,7 @@ func TestTheCommandsOfTheStoreAreAnsweredAsByARealServer(t *testing.T) {
 		}}
 		return subject{redis.New(b, o), b}
 	}
-	storetest.Simulate(t, storetest.Faults{Deletions: true}, storetest.Seeds{First: 1, Runs: 5, Steps: 150}, fresh)
+	storetest.Simulate(t, storetest.Faults{Deletions: true}, storetest.Seeds{First: 1, Runs: 13, Steps: 150}, fresh)
 	if b.sent < 1000 {
 		t.Errorf("%d commands were compared, want 1000 at least", b.sent)
 	}

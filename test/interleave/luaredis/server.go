@@ -31,9 +31,11 @@ type Server struct {
 	// Now is the clock.
 	Now func() time.Time
 	// Cluster refuses commands with keys of different slots, as a Cluster does. Moving has error replies by slot, for those
-	// that move.
+	// that move. While one says TRYAGAIN, keys of it that have Moved are on another server, as are those that do not exist:
+	// commands with several keys are refused unless all of them are on one server and exist.
 	Cluster bool
 	Moving  map[int]string
+	Moved   map[string]bool
 
 	engine *Engine
 	known  map[string]bool // the scripts that it has, by their hashes
@@ -53,7 +55,7 @@ type Copy struct{ data map[string]*value }
 
 // NewServer makes an empty Server.
 func NewServer(e *Engine, now func() time.Time) *Server {
-	return &Server{Now: now, Moving: map[int]string{}, engine: e, known: map[string]bool{}, data: map[string]*value{}}
+	return &Server{Now: now, Moving: map[int]string{}, Moved: map[string]bool{}, engine: e, known: map[string]bool{}, data: map[string]*value{}}
 }
 
 // Copy copies all that there is.
@@ -123,7 +125,7 @@ func (s *Server) get(key string) *value {
 func (s *Server) Do(args ...any) (any, error) {
 	texts := make([]string, len(args))
 	for i, arg := range args {
-		texts[i] = text(arg)
+		texts[i] = Text(arg)
 	}
 	if err := s.refuses(Keys(texts)); err != nil {
 		return nil, err
@@ -151,7 +153,25 @@ func (s *Server) refuses(keys []string) error {
 		if s.Cluster && Slot(key) != Slot(keys[0]) {
 			return Error("CROSSSLOT Keys in request don't hash to the same slot")
 		}
-		if said := s.Moving[Slot(key)]; i == 0 && said != "" {
+		said := s.Moving[Slot(key)]
+		if i == 0 && strings.HasPrefix(said, "TRYAGAIN") {
+			return s.scattered(keys, said)
+		}
+		if i == 0 && said != "" {
+			return Error(said)
+		}
+	}
+	return nil
+}
+
+// scattered is the error of a Cluster about keys of a slot that moves, one by one.
+func (s *Server) scattered(keys []string, said string) error {
+	if len(keys) == 1 {
+		s.Moved[keys[0]] = s.Moved[keys[0]] || s.get(keys[0]) == nil
+		return nil
+	}
+	for _, key := range keys {
+		if s.get(key) == nil || s.Moved[key] != s.Moved[keys[0]] {
 			return Error(said)
 		}
 	}

@@ -48,6 +48,15 @@ func (s *Server) sets(name string, args []string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if name == "zremrangebyscore" {
+		for _, one := range found {
+			delete(v.scores, one.member)
+		}
+		if len(v.scores) == 0 {
+			delete(s.data, args[1])
+		}
+		return int64(len(found)), nil
+	}
 	return listed(found, args[4:])
 }
 

@@ -1,0 +1,72 @@
+package store_test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/eventquota/eventquota/store"
+)
+
+func TestBoundsOfANamespace(t *testing.T) {
+	for _, test := range []struct {
+		bounds             store.Bounds
+		namespace          string
+		buckets, registers int
+	}{
+		{store.Bounds{}, "shop", 4096, 16384},
+		{store.Bounds{}, "", 4096, 16384},
+		{store.Bounds{}, "default", 24096, 36384},
+		{store.Bounds{Buckets: 1, Registers: 2}, "shop", 1, 2},
+		{store.Bounds{Buckets: 1, Registers: 2, Cluster: 3}, "default", 4, 5},
+	} {
+		if b, r := test.bounds.BucketsOf(test.namespace), test.bounds.RegistersOf(test.namespace); b != test.buckets || r != test.registers {
+			t.Errorf("%+v of %q: %d and %d, want %d and %d", test.bounds, test.namespace, b, r, test.buckets, test.registers)
+		}
+	}
+}
+
+// TestPlacesFollowAModel holds Places, and the live entries of a Table, to a map from keys to when they end.
+func TestPlacesFollowAModel(t *testing.T) {
+	const bound = 8
+	namespaces := []string{"a", "b"}
+	for seed := range uint64(50) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		places := store.NewPlaces(func(string) int { return bound })
+		table := store.NewTable[int](1 << 40)
+		now, model := time.UnixMicro(1), map[string]map[store.Key]time.Time{"a": {}, "b": {}}
+		for range 500 {
+			now = now.Add(time.Duration(rng.IntN(3)) * time.Microsecond)
+			namespace := namespaces[rng.IntN(2)]
+			key, live := store.KeyOf(namespace, fmt.Sprint(rng.IntN(20))), model[namespace]
+			maps.DeleteFunc(live, func(_ store.Key, until time.Time) bool { return !until.After(now) })
+			if got := table.Live(now, namespace); got != len(live) {
+				t.Fatalf("seed %d: %d live, want %d", seed, got, len(live))
+			}
+			_, has := live[key]
+			free := places.Free(now, namespace, key)
+			if want := has || len(live) < bound; free != want {
+				t.Fatalf("seed %d: free: %t, want %t", seed, free, want)
+			}
+			e := table.Get(key)
+			if rng.IntN(5) == 0 {
+				places.Leave(namespace, key)
+				if delete(live, key); e != nil {
+					table.Remove(e)
+				}
+				continue
+			}
+			if !free {
+				continue
+			}
+			until := now.Add(time.Duration(rng.IntN(20)) * time.Microsecond)
+			if live[key] = until; e == nil {
+				e = table.Add(key, namespace, 0)
+			}
+			places.Keep(namespace, key, until)
+			table.Ends(e, until)
+		}
+	}
+}
