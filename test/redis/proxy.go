@@ -17,6 +17,14 @@ type Proxy struct {
 
 	delay      atomic.Int64 // nanoseconds
 	to, losing atomic.Pointer[string]
+	loss       atomic.Pointer[loss]
+}
+
+// loss is how many pieces come for each one that is lost, and waits until that is sent again.
+type loss struct {
+	pieces atomic.Int64
+	every  int64
+	again  func()
 }
 
 // StartProxy makes a Proxy. It ends with the test, once its clients have closed their connections.
@@ -29,6 +37,7 @@ func StartProxy(t testing.TB, to string) *Proxy {
 	p := &Proxy{Listener: l}
 	p.LeadTo(to)
 	p.LoseAnswers("")
+	p.LoseEvery(0, nil)
 	var all sync.WaitGroup
 	t.Cleanup(func() {
 		_ = l.Close()
@@ -55,6 +64,10 @@ func (p *Proxy) Delay(d time.Duration) { p.delay.Store(int64(d)) }
 // LoseAnswers cuts each connection on which a command with the word in it was sent, in capitals, once it is
 // answered. The answer gets lost, with those of all that was sent together with it. Empty stops that.
 func (p *Proxy) LoseAnswers(word string) { p.losing.Store(&word) }
+
+// LoseEvery loses every n-th piece of all that comes from now on, each way, and calls again for it, which returns when it is
+// sent again. As in TCP, what comes after it on its connection waits. 0 stops that.
+func (p *Proxy) LoseEvery(n int64, again func()) { p.loss.Store(&loss{every: n, again: again}) }
 
 func (p *Proxy) serve(conn net.Conn) {
 	defer conn.Close()
@@ -109,6 +122,9 @@ func (p *Proxy) carry(to, from net.Conn, may func([]byte) bool) {
 		}
 		if wait := time.Until(one.due); wait > 0 {
 			<-time.After(wait)
+		}
+		if l := p.loss.Load(); l.every > 0 && l.pieces.Add(1)%l.every == 0 {
+			l.again()
 		}
 		if !may(one.data) {
 			_ = from.Close()
