@@ -1,0 +1,70 @@
+package memory
+
+import (
+	"slices"
+	"time"
+
+	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/rules"
+)
+
+// decide decides a write, and takes the tokens if it is admitted. l becomes the limits by which it is decided.
+func (s *Store) decide(now time.Time, w *store.Write, l *store.Limits) (d store.Decision, err error) {
+	unrecorded := s.known(now, w.Group) == nil && s.full(now, w.Namespace)
+	if unrecorded {
+		l.Unrecorded(w)
+	}
+	noPlace := s.overflow(now, w.Namespace, l)
+	levels, grants := s.ask(now, l.Quotas)
+	if unrecorded {
+		d, err = rules.DecideUnrecorded(w, l, grants), s.ensure(w.Namespace) // for a notice
+	} else {
+		d, err = s.step(now, w, l, grants)
+	}
+	if err != nil {
+		return store.Decision{}, err
+	}
+	d.NoPlace = noPlace
+	for i := range l.Quotas {
+		if grants[i].OK && !d.Paid && d.Verdict.Admits() {
+			s.setLevel(w.Namespace, &l.Quotas[i], levels[i])
+		}
+	}
+	return d, nil
+}
+
+// full reports whether a namespace has as many groups as it may.
+func (s *Store) full(now time.Time, namespace string) bool {
+	return s.groups.Live(now, namespace) >= s.opts.Bounds.RegistersOf(namespace)
+}
+
+// step decides a write by its group.
+func (s *Store) step(now time.Time, w *store.Write, l *store.Limits, grants []rules.Grant) (store.Decision, error) {
+	e, known, err := s.enter(now, w.Namespace, w.Group)
+	if err != nil {
+		return store.Decision{}, err
+	}
+	d, changed := e.Decide(now, s.steps.Next(), *w, l, grants)
+	if known || changed {
+		s.measure(e)
+	} else {
+		s.groups.Remove(e.place)
+	}
+	return d, nil
+}
+
+// overflow puts overflow buckets in the place of those that would be too many, and returns the first of these.
+func (s *Store) overflow(now time.Time, namespace string, l *store.Limits) (first *store.Bucket) {
+	for i := range l.Quotas {
+		b := &l.Quotas[i]
+		if b.Of == "" || s.buckets.Free(now, namespace, b.Key) {
+			continue
+		}
+		if first == nil {
+			first = b
+			l.Quotas = slices.Clone(l.Quotas)
+		}
+		l.Quotas[i] = b.Overflow(namespace)
+	}
+	return first
+}
