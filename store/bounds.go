@@ -13,15 +13,17 @@ const (
 	MaxBuckets = 4096
 	// MaxRegisters bounds its registers, each of which is of one source, object and user, or has a notice.
 	MaxRegisters = 16384
-	// ClusterNamespace is where Events about nodes and other objects of the cluster are. It may have NodePlaces more
-	// buckets, and registers, for each of MaxNodes nodes: the largest cluster that Kubernetes supports.
-	ClusterNamespace     = "default"
-	MaxNodes, NodePlaces = 5000, 4
+	// MaxNodes is the largest cluster that Kubernetes supports. In ClusterNamespace, where Events about nodes and other objects of
+	// the cluster are, and in SystemNamespace, which has pods on each node, there may be NodePlaces more buckets, and registers, for
+	// each of so many.
+	ClusterNamespace, SystemNamespace = "default", "kube-system"
+	MaxNodes, NodePlaces              = 5000, 4
 )
 
 // Bounds are the bounds of a store. The zero value is those by default.
 type Bounds struct {
-	// Buckets and Registers are for each namespace, and Cluster is how many more of each ClusterNamespace may have.
+	// Buckets and Registers are for each namespace, and Cluster is how many more of each ClusterNamespace and SystemNamespace may
+	// have.
 	Buckets, Registers, Cluster int
 }
 
@@ -39,7 +41,7 @@ func (b Bounds) or() Bounds {
 }
 
 func (b Bounds) more(namespace string) int {
-	if namespace != ClusterNamespace {
+	if namespace != ClusterNamespace && namespace != SystemNamespace {
 		return 0
 	}
 	return b.or().Cluster

@@ -19,6 +19,7 @@ func TestBoundsOfANamespace(t *testing.T) {
 		{store.Bounds{}, "shop", 4096, 16384},
 		{store.Bounds{}, "", 4096, 16384},
 		{store.Bounds{}, "default", 24096, 36384},
+		{store.Bounds{}, "kube-system", 24096, 36384},
 		{store.Bounds{Buckets: 1, Registers: 2}, "shop", 1, 2},
 		{store.Bounds{Buckets: 1, Registers: 2, Cluster: 3}, "default", 4, 5},
 	} {
