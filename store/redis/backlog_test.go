@@ -46,7 +46,7 @@ func TestWhatIsUnderWayWhenAReplicaStopsIsHandedOver(t *testing.T) {
 
 // What is decided without Redis stays within the bound, however long the texts are, and none of it is lost.
 func TestDecisionsWithoutRedisAreBoundedInBytes(t *testing.T) {
-	const objects, each, long, most = 64, 256, 128 << 10, 160 << 20
+	const objects, each, long, most = 64, 64, 128 << 10, 160 << 20
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	var away atomic.Bool
 	var unreported int64
@@ -67,7 +67,7 @@ func TestDecisionsWithoutRedisAreBoundedInBytes(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	for n := range objects * each {
-		w := event(fmt.Sprint("pod-", n%objects), fmt.Sprint(n/objects/64), n)
+		w := event(fmt.Sprint("pod-", n%objects), fmt.Sprint(n/objects/16), n)
 		w.Text, w.Reason, w.About.UID = text, text, text
 		if n%2 == 1 { // which no other joins
 			w.Name, w.Count = w.Name+text[:200], 2

@@ -75,7 +75,9 @@ func TestNobodyWaitsForALostSegment(t *testing.T) {
 		all.Wait()
 	}
 	for range rounds {
-		round()
+		if round(); t.Failed() {
+			return
+		}
 		for !s.Idle() {
 			<-time.After(time.Millisecond)
 		}

@@ -184,22 +184,24 @@ func moveSlot(t *testing.T, addresses []string, key string, meanwhile func()) {
 
 // The slot of all keys is moved in a storm. That is an outage, after which every occurrence is reported once.
 func TestASlotIsMovedInAStorm(t *testing.T) {
-	const callers, objects = 8, 60
+	const callers, objects, burst = 8, 60, 150
 	cluster := redistest.StartCluster(t, redistest.Options{}, 3, 0)
-	count, l := newTallies(), withQuota(limits(5), quota(150))
+	count, l := newTallies(), withQuota(limits(5), quota(burst))
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var running, writing sync.WaitGroup
 	var replicas []*redis.Store
 	var decides []*fallback.Store
-	var opened [2]atomic.Int64
+	var opened, closed, alone [2]atomic.Int64
 	for i := range 2 {
 		breaker := redisclient.NewBreaker(connect(t, cluster.Addrs()...), redisclient.BreakerOptions{
 			Deadline: 5 * time.Second, OnChange: func(open bool, err error) {
-				if open {
-					opened[i].Add(1)
-					t.Logf("replica %d: %v", i, err)
+				if !open {
+					closed[i].Add(1)
+					return
 				}
+				opened[i].Add(1)
+				t.Logf("replica %d: %v", i, err)
 			},
 		})
 		s := redis.New(breaker, redis.Options{Prefix: "test:", Unreported: func(_ time.Time, _ string, _ store.Key, d *rules.Drops) {
@@ -209,6 +211,7 @@ func TestASlotIsMovedInAStorm(t *testing.T) {
 		running.Go(func() { breaker.Run(ctx, s.Reach) })
 		o := fallback.Defaults()
 		o.Available = breaker.Closed
+		o.Decided = func(context.Context, store.Failure) { alone[i].Add(1) }
 		replicas, decides = append(replicas, s), append(decides, fallback.New(s, s, o))
 	}
 	var moved atomic.Bool
@@ -244,9 +247,22 @@ func TestASlotIsMovedInAStorm(t *testing.T) {
 	stop()
 	running.Wait()
 	for i := range opened {
-		if opened[i].Load() > 1 {
-			t.Errorf("replica %d: the breaker opened %d times, want once at most", i, opened[i].Load())
+		if opened[i].Load() > 1 || closed[i].Load() != opened[i].Load() {
+			t.Errorf("replica %d: the breaker opened %d times and closed %d times, want once at most", i, opened[i].Load(), closed[i].Load())
 		}
+		if alone[i].Load() == 0 {
+			t.Errorf("replica %d decided nothing without Redis, want that it did while the slot was moved", i)
+		}
+		if n := replicas[i].Waiting(); n != 0 {
+			t.Errorf("replica %d: something waits for %d registers, want none", i, n)
+		}
+	}
+	admitted := int64(0)
+	for _, n := range count.admitted {
+		admitted += n
+	}
+	if most := int64(len(replicas) * burst); admitted > most {
+		t.Errorf("%d Events were admitted, want %d at most: what replicas give that know nothing of each other", admitted, most)
 	}
 	count.check(t, redis.New(connect(t, cluster.Addrs()...), redis.Options{Prefix: "test:", StepTimeout: patient}))
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/eventquota/eventquota/store/memory"
+	"github.com/eventquota/eventquota/store/redisclient"
 	redistest "github.com/eventquota/eventquota/test/redis"
 	"github.com/eventquota/eventquota/test/storetest"
 )
@@ -19,6 +20,18 @@ func TestRedisKeepsItsBounds(t *testing.T) {
 func TestRedisClusterKeepsTheRules(t *testing.T) {
 	cluster := redistest.StartCluster(t, redistest.Options{}, 3, 0)
 	storetest.Run(t, (&stores{client: connect(t, cluster.Addrs()...)}).fresh)
+}
+
+func TestRedisWithSentinelsKeepsTheRules(t *testing.T) {
+	sentinel := redistest.StartSentinel(t, redistest.Options{})
+	o := redisclient.DefaultOptions()
+	o.Addresses, o.SentinelMaster, o.Timeout = sentinel.Addrs(), redistest.MasterName, patient
+	c, err := redisclient.New(*o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	storetest.Run(t, (&stores{client: c}).fresh)
 }
 
 func newMemory(t *testing.T) storetest.Subject {
