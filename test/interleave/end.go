@@ -72,8 +72,8 @@ func (w *world) do(within time.Duration, something func()) bool {
 	})
 }
 
-// end lets all faults cease, everybody finish, and a settler write all there is, and checks what must hold then.
-func (w *world) end() {
+// cease ends all faults, and tells settlers to end.
+func (w *world) cease() {
 	w.moved()
 	w.ceased = true
 	for _, r := range w.replicas {
@@ -87,7 +87,13 @@ func (w *world) end() {
 			l.end("ends")
 		}
 	}
-	long, drains := 2*time.Minute, 10*time.Minute+13*time.Millisecond // with which no pause of a settler is in step
+}
+
+// end lets all faults cease, everybody finish, and a settler write all there is, and checks what must hold then.
+func (w *world) end() {
+	w.cease()
+	// With which no pause of a settler is in step.
+	long, drains := 2*time.Minute, 10*time.Minute+13*time.Millisecond
 	if w.mix.Junk { // the register that cannot be read stays pending
 		long, drains = 5*time.Second, time.Second+13*time.Millisecond
 	}

@@ -80,9 +80,7 @@ func (w *world) play(r *Result, plan []string) {
 	}
 	for plan != nil || len(r.Steps) < w.mix.Steps {
 		time.Sleep(tick + time.Duration(len(r.Steps)))
-		for again := true; again; again = w.skipVain() {
-			synctest.Wait()
-		}
+		synctest.Wait()
 		a := choose(w.enabled())
 		if a == nil {
 			break
