@@ -224,14 +224,19 @@ func (w *world) replicaActions(as *actions) {
 			}, r.name+" stops")
 		}
 		if w.mix.ClockJumps && w.spend("") && w.quietly() {
-			for _, d := range []time.Duration{3 * time.Second, -3 * time.Second} {
-				as.add(1, func() { w.spend("jump"); r.jumped += d }, fmt.Sprintf("the clock of %s jumps by %v", r.name, d))
-			}
+			r.clockActions(as)
 		}
 	}
 	if w.mix.Stops && running < w.mix.Replicas && len(w.replicas) < 2*w.mix.Replicas {
 		name := fmt.Sprint("replica ", len(w.replicas)+1)
 		as.add(2, func() { w.replicas = append(w.replicas, w.newReplica(name, true)) }, name+" starts")
+	}
+}
+
+// clockActions let the clock of r jump.
+func (r *replica) clockActions(as *actions) {
+	for _, d := range []time.Duration{3 * time.Second, -3 * time.Second} {
+		as.add(1, func() { r.world.spend("jump"); r.jumped += d }, fmt.Sprintf("the clock of %s jumps by %v", r.name, d))
 	}
 }
 
