@@ -37,43 +37,10 @@ func (w *world) enabled() []action {
 	return as
 }
 
-// few is how many commands about what does not exist a replica may have under way until they are no steps of their own.
-const few = 4
-
-// skipVain carries out and answers what a replica asks about many things that do not exist, such as shards without an index:
-// that changes nothing, and would be most of each schedule. It reports whether there was any.
-func (w *world) skipVain() bool {
-	vain := map[string][]*op{}
-	for _, o := range w.ops.live() {
-		if o.redis != nil && !o.ran && !o.gone && o.redis.vain() {
-			vain[o.by] = append(vain[o.by], o)
-		}
-	}
-	skipped := false
-	for _, r := range w.replicas {
-		if all := vain[r.name]; len(all) > few {
-			w.forwardAll(all)
-			skipped = true
-		}
-	}
-	return skipped
-}
-
 func (w *world) opActions(as *actions, live []*op) {
 	for _, o := range live {
 		w.forwardActions(as, o)
 		w.faultActions(as, o)
-	}
-}
-
-func (w *world) forwardAll(all []*op) {
-	for _, o := range all {
-		for !o.ran {
-			w.ops.forward(o)
-		}
-		if !o.once && !o.gone {
-			w.ops.forward(o)
-		}
 	}
 }
 
@@ -257,14 +224,19 @@ func (w *world) replicaActions(as *actions) {
 			}, r.name+" stops")
 		}
 		if w.mix.ClockJumps && w.spend("") && w.quietly() {
-			for _, d := range []time.Duration{3 * time.Second, -3 * time.Second} {
-				as.add(1, func() { w.spend("jump"); r.jumped += d }, fmt.Sprintf("the clock of %s jumps by %v", r.name, d))
-			}
+			r.clockActions(as)
 		}
 	}
 	if w.mix.Stops && running < w.mix.Replicas && len(w.replicas) < 2*w.mix.Replicas {
 		name := fmt.Sprint("replica ", len(w.replicas)+1)
 		as.add(2, func() { w.replicas = append(w.replicas, w.newReplica(name, true)) }, name+" starts")
+	}
+}
+
+// clockActions let the clock of r jump.
+func (r *replica) clockActions(as *actions) {
+	for _, d := range []time.Duration{3 * time.Second, -3 * time.Second} {
+		as.add(1, func() { r.world.spend("jump"); r.jumped += d }, fmt.Sprintf("the clock of %s jumps by %v", r.name, d))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -131,9 +132,7 @@ func merge(body []byte, e *corev1.Event) error {
 		e.UID, e.ResourceVersion = patched.Metadata.UID, patched.Metadata.ResourceVersion
 	}
 	e.Annotations = map[string]string{}
-	for name, value := range kept {
-		e.Annotations[name] = value
-	}
+	maps.Copy(e.Annotations, kept)
 	for name, value := range annotations.Metadata.Annotations {
 		if value == nil {
 			delete(e.Annotations, name)

@@ -56,9 +56,6 @@ func (c *call) next() {
 	c.answers, c.errs = append(c.answers, answer), append(c.errs, err)
 }
 
-// vain reports whether nothing exists of what it is about.
-func (c *call) vain() bool { return len(c.keys) > 0 && !c.server.Has(c.keys) }
-
 // Call implements redisclient.Caller.
 func (c *caller) Call(ctx context.Context, cmds ...redis.Cmder) error {
 	fail := func(err error) error {

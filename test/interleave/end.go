@@ -3,6 +3,7 @@ package interleave
 import (
 	"context"
 	"math"
+	"slices"
 	"testing/synctest"
 	"time"
 
@@ -72,8 +73,8 @@ func (w *world) do(within time.Duration, something func()) bool {
 	})
 }
 
-// end lets all faults cease, everybody finish, and a settler write all there is, and checks what must hold then.
-func (w *world) end() {
+// cease ends all faults, and tells settlers to end.
+func (w *world) cease() {
 	w.moved()
 	w.ceased = true
 	for _, r := range w.replicas {
@@ -87,28 +88,27 @@ func (w *world) end() {
 			l.end("ends")
 		}
 	}
-	long, drains := 2*time.Minute, 10*time.Minute+13*time.Millisecond // with which no pause of a settler is in step
+}
+
+// idle reports whether no client and no settler is at work.
+func (w *world) idle() bool {
+	return !slices.ContainsFunc(w.speakers, func(s *speaker) bool { return s.busy }) &&
+		!slices.ContainsFunc(w.leaders, func(l *leader) bool { return !l.over() })
+}
+
+// end lets all faults cease, everybody finish, and a settler write all there is, and checks what must hold then.
+func (w *world) end() {
+	w.cease()
+	// With which no pause of a settler is in step.
+	long, drains := 2*time.Minute, 10*time.Minute+13*time.Millisecond
 	if w.mix.Junk { // the register that cannot be read stays pending
 		long, drains = 5*time.Second, time.Second+13*time.Millisecond
 	}
-	ok := w.drive(long, func() bool {
-		for _, s := range w.speakers {
-			if s.busy {
-				return false
-			}
-		}
-		for _, l := range w.leaders {
-			if !l.over() {
-				return false
-			}
-		}
-		return true
-	})
-	if !ok {
+	if !w.drive(long, w.idle) {
 		w.violated(stuck, "a client or a settler is at work after all faults have ceased")
 	}
 	settled := w.now().Add(3 * time.Second)
-	ok = w.drive(long, func() bool {
+	ok := w.drive(long, func() bool {
 		waits := 0
 		for _, r := range w.replicas {
 			if !r.stopped {

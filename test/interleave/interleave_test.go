@@ -14,13 +14,12 @@ import (
 	"github.com/eventquota/eventquota/test/interleave/luaredis"
 )
 
-//nolint:gochecknoglobals // flags of tests
 var (
 	seeds = flag.Int("seeds", 1000, "schedules of each mix")
 	tries = flag.Int("tries", 300, "runs in which a schedule that fails is shrunk; with 0 a mix ends at the first one that fails")
 	only  = flag.String("mix", "", "run this mix only")
 	first = flag.Uint64("seed", 1, "the first seed")
-	print = flag.Bool("print", false, "print what happens in a schedule that fails, as it is before it is shrunk")
+	loud  = flag.Bool("print", false, "print what happens in a schedule that fails, as it is before it is shrunk")
 )
 
 // TestMain lets goroutines take turns on one processor: with more the order in which those go on that one step has
@@ -61,7 +60,7 @@ func TestWhateverInterleaves(t *testing.T) {
 // report shows the shortest schedule that fails like one.
 func report(t *testing.T, m *interleave.Mix, engine *luaredis.Engine, r *interleave.Result, kind interleave.Kind) {
 	t.Helper()
-	if *print {
+	if *loud {
 		t.Log("\n" + strings.Join(r.Trace, "\n"))
 	}
 	shrunk := interleave.Shrink(r, kind, *tries, func(plan []string) *interleave.Result {

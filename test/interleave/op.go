@@ -138,17 +138,6 @@ func (os *ops) live() []*op {
 	return live
 }
 
-// oldest is the op that came first of those to which something may happen; nil for none.
-func (os *ops) oldest() *op {
-	os.mu.Lock()
-	defer os.mu.Unlock()
-	i := slices.IndexFunc(os.all, func(o *op) bool { return !o.lost })
-	if i < 0 {
-		return nil
-	}
-	return os.all[i]
-}
-
 // forward carries o out or, after that, answers it.
 func (os *ops) forward(o *op) {
 	if !o.ran {

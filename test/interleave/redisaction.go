@@ -25,6 +25,15 @@ func (w *world) redisActions(as *actions) {
 			as.add(2, func() { w.spend("failover"); w.redis.Restore(*w.copied) }, "Redis fails over to the replica")
 		}
 	}
+	w.keyActions(as)
+	if m.SlotMoves {
+		w.slotActions(as)
+	}
+}
+
+// keyActions are faults of one key.
+func (w *world) keyActions(as *actions) {
+	m := w.mix
 	if m.PartialLoss && w.spend("") {
 		for _, key := range append(w.redis.Keys(false), w.redis.Keys(true)...) {
 			as.add(1, func() { w.spend("loss"); w.redis.Lose(key) }, "Redis loses "+w.keyName(key))
@@ -36,9 +45,6 @@ func (w *world) redisActions(as *actions) {
 				as.add(1, func() { w.spend("junk"); w.junked = name; w.redis.Overwrite(key, "0123456789abcdef-junk") }, "another program overwrites "+name)
 			}
 		}
-	}
-	if m.SlotMoves {
-		w.slotActions(as)
 	}
 }
 

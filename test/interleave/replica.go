@@ -97,7 +97,7 @@ func (w *world) newReplica(name string, runs bool) *replica {
 	var running sync.WaitGroup
 	running.Go(func() { s.Run(labelled(ctx, "its reports")) })
 	running.Go(func() {
-		time.Sleep(3 * time.Millisecond) // they are not in step
+		<-time.After(3 * time.Millisecond) // they are not in step
 		breaker.Run(labelled(ctx, "a probe"), s.Reach)
 	})
 	go func() {

@@ -57,7 +57,7 @@ const tick = 13 * time.Microsecond
 func (w *world) play(r *Result, plan []string) {
 	for i := range w.mix.Replicas {
 		w.replicas = append(w.replicas, w.newReplica(fmt.Sprint("replica ", i+1), true))
-		time.Sleep(7 * time.Millisecond) // no two are in step
+		<-time.After(7 * time.Millisecond) // no two are in step
 	}
 	note := func(what string) {
 		synctest.Wait()
@@ -79,10 +79,8 @@ func (w *world) play(r *Result, plan []string) {
 		choose = planned(plan)
 	}
 	for plan != nil || len(r.Steps) < w.mix.Steps {
-		time.Sleep(tick + time.Duration(len(r.Steps)))
-		for again := true; again; again = w.skipVain() {
-			synctest.Wait()
-		}
+		<-time.After(tick + time.Duration(len(r.Steps)))
+		synctest.Wait()
 		a := choose(w.enabled())
 		if a == nil {
 			break

@@ -59,8 +59,6 @@ type world struct {
 	ample       bool              // buckets have more tokens than are needed, so that it shows if too many are taken
 	skipped     int64             // counts that may have been refused by a quota, for all that is known
 	lostEvents  int64             // counts of Events that were admitted and then refused by others, or deleted
-	lost        bool              // something happened that may lose counts
-	taken       bool              // something happened that may take tokens for nothing
 	local       map[store.Key]int // decisions without the store, by group
 	junked      string            // the register that was overwritten
 	denied      int

@@ -20,7 +20,6 @@ import (
 // kind is what an Event says of what: repeats have the same.
 type kind struct {
 	namespace, pod, reason, message string
-	series                          bool
 }
 
 // event is an Event as a client sends it.

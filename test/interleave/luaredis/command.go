@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-const wrongType = Error("WRONGTYPE Operation against a key holding the wrong kind of value")
+const errWrongType = Error("WRONGTYPE Operation against a key holding the wrong kind of value")
 
 // command runs a command on data.
 func (s *Server) command(args []string) (any, error) {
@@ -91,7 +91,7 @@ func (s *Server) strings(name string, args []string) (any, error) {
 		return s.set(v, args)
 	}
 	if v != nil && v.scores != nil {
-		return nil, wrongType
+		return nil, errWrongType
 	}
 	switch {
 	case name == "get" && v == nil:

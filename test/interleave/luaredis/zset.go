@@ -14,7 +14,7 @@ func (s *Server) sets(name string, args []string) (any, error) {
 		return s.zadd(v, args)
 	}
 	if v != nil && v.scores == nil {
-		return nil, wrongType
+		return nil, errWrongType
 	}
 	if v == nil {
 		v = &value{}
@@ -73,7 +73,7 @@ func (s *Server) zadd(v *value, args []string) (any, error) {
 		scores[args[i+1]] = score
 	}
 	if v != nil && v.scores == nil {
-		return nil, wrongType
+		return nil, errWrongType
 	}
 	if v == nil {
 		v = &value{scores: map[string]float64{}}
