@@ -107,7 +107,7 @@ func (q *question) identify() {
 	case len(q.Object.Annotations) > maxAnnotations:
 		q.unknown = true
 	default:
-		q.identity.CreateID = mathrand.Uint64() | 1 // 0 is none
+		q.identity.CreateID = mathrand.Uint64() | 1 //nolint:gosec // it is no secret; 0 is none
 	}
 }
 

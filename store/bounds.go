@@ -13,11 +13,13 @@ const (
 	MaxBuckets = 4096
 	// MaxRegisters bounds its registers, each of which is of one source, object and user, or has a notice.
 	MaxRegisters = 16384
-	// MaxNodes is the largest cluster that Kubernetes supports. In ClusterNamespace, where Events about nodes and other objects of
-	// the cluster are, and in SystemNamespace, which has pods on each node, there may be NodePlaces more buckets, and registers, for
-	// each of so many.
-	ClusterNamespace, SystemNamespace = "default", "kube-system"
-	MaxNodes, NodePlaces              = 5000, 4
+	// MaxNodes is the largest cluster that Kubernetes supports. In ClusterNamespace and SystemNamespace there may be NodePlaces more
+	// buckets, and registers, for each of so many nodes.
+	MaxNodes   = 5000
+	NodePlaces = 4
+	// ClusterNamespace has Events about nodes, and SystemNamespace those about pods on each node.
+	ClusterNamespace = "default"
+	SystemNamespace  = "kube-system"
 )
 
 // Bounds are the bounds of a store. The zero value is those by default.
@@ -156,7 +158,9 @@ func (e *ends) remove(one *place) {
 // pass removes what has ended at now, and calls ended for each.
 func (e *ends) pass(now time.Time, ended func(*place)) {
 	for len(*e) > 0 && (*e)[0].until <= now.UnixMicro() {
-		ended(heap.Pop(e).(*place))
+		first := (*e)[0]
+		heap.Pop(e)
+		ended(first)
 	}
 }
 
@@ -168,9 +172,10 @@ func (e ends) Swap(i, j int) {
 }
 
 func (e *ends) Push(x any) {
-	one := x.(*place)
-	*e = append(*e, one)
-	one.at = len(*e)
+	if one, is := x.(*place); is {
+		*e = append(*e, one)
+		one.at = len(*e)
+	}
 }
 
 func (e *ends) Pop() any {

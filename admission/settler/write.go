@@ -101,7 +101,7 @@ func (w *write) answered(e *corev1.Event, err error) (store.Outcome, error) {
 		if w.Notice != nil {
 			o.Result = store.GivenUp // no other notice reports it
 		}
-	case store.NameTaken, store.Failed, store.GivenUp:
+	case store.NameTaken, store.Failed, store.GivenUp, store.Read:
 	}
 	return o, err
 }

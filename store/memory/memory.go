@@ -117,40 +117,6 @@ func (s *Store) at(now time.Time) time.Time {
 	return now
 }
 
-// ask asks quotas for a token each: what they answer, and what their levels are without it.
-func (s *Store) ask(now time.Time, quotas []store.Bucket) ([]rules.Level, []rules.Grant) {
-	levels, grants := make([]rules.Level, len(quotas)), make([]rules.Grant, len(quotas))
-	for i := range quotas {
-		levels[i], grants[i] = s.level(quotas[i].Key).Take(quotas[i].Limit, now)
-	}
-	return levels, grants
-}
-
-func (s *Store) level(quota store.Key) rules.Level {
-	if e := s.levels.Get(quota); e != nil {
-		s.levels.Set(e, 1, false)
-		return e.Value
-	}
-	return rules.Level{}
-}
-
-// setLevel keeps the level of a quota, and forgets one that was used longest ago when there are too many.
-func (s *Store) setLevel(namespace string, quota *store.Bucket, v rules.Level) {
-	e := s.levels.Get(quota.Key)
-	if e == nil {
-		e = s.levels.Add(quota.Key, namespace, v)
-	}
-	e.Value = v
-	s.levels.Set(e, 1, false)
-	if quota.Of != "" {
-		s.buckets.Keep(namespace, quota.Key, v.Full())
-	}
-	s.levels.Shrink(0)
-}
-
-// stepBytes is more than one decision adds: to its group, and to the notice of a quota.
-const stepBytes = 16 << 10
-
 // enter finds or makes a group, of which nothing is forgotten until it is measured. It makes sure of the bytes
 // that the step may add for a namespace.
 func (s *Store) enter(now time.Time, namespace string, key store.Key) (e *entry, known bool, err error) {

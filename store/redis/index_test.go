@@ -2,6 +2,7 @@ package redis_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -158,4 +159,29 @@ func pendingTotal(t *testing.T, s *redis.Store) (n int64) {
 		n += p.Unreported()
 	}
 	return n
+}
+
+// Another program has put another kind of value under a key that a decision writes beside the register. Then nothing of the decision is
+// carried out, and once the key is gone it is made as usual.
+func TestAKeyOfAnotherKindLeavesTheRegisterAlone(t *testing.T) {
+	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
+	s, l := newStore(t, client), withQuota(limits(10), quota(10))
+	for _, key := range []string{s.IndexKey(), s.RegistersKey("default"), s.QuotaKey(quota(10).Key)} {
+		w := event("pod of "+key, "m", 0)
+		if err := errors.Join(client.Del(t.Context(), key).Err(), client.RPush(t.Context(), key, "a").Err()); err != nil {
+			t.Fatal(err)
+		}
+		_, err := s.Decide(t.Context(), time.Now(), w, l)
+		quotas := key == s.QuotaKey(quota(10).Key)
+		if exists := client.Exists(t.Context(), s.GroupKey(w.Group)).Val() == 1; exists != quotas || (err == nil) != quotas {
+			t.Errorf("%s: the register exists: %t, error %v", key, exists, err)
+		}
+		if err := client.Del(t.Context(), key).Err(); err != nil {
+			t.Fatal(err)
+		}
+		d := decide(t, s, event("pod of "+key, "m", 1), l)
+		if want := map[bool]store.Verdict{false: store.Admit, true: store.Merge}[quotas]; d.Verdict != want {
+			t.Errorf("%s: %v once it is gone, want %v", key, d.Verdict, want)
+		}
+	}
 }

@@ -28,12 +28,12 @@ type migrating struct {
 	moving       bool
 }
 
-type tryAgain struct{}
+type tryAgainError struct{}
 
-func (tryAgain) Error() string { return "TRYAGAIN Multiple keys request during rehashing of slot" }
+func (tryAgainError) Error() string { return "TRYAGAIN Multiple keys request during rehashing of slot" }
 
 // RedisError marks it as an answer of Redis.
-func (tryAgain) RedisError() {}
+func (tryAgainError) RedisError() {}
 
 // Call implements redisclient.Caller.
 func (m *migrating) Call(_ context.Context, cmds ...goredis.Cmder) error {
@@ -51,8 +51,8 @@ func (m *migrating) Call(_ context.Context, cmds ...goredis.Cmder) error {
 		}
 	}
 	if m.moving && n > 1 && (moved > 0 && moved < n || missing > 0) {
-		cmd.SetErr(tryAgain{})
-		return tryAgain{}
+		cmd.SetErr(tryAgainError{})
+		return tryAgainError{}
 	}
 	now := time.Now().UnixMicro()
 	switch args[3+n] {
@@ -138,7 +138,7 @@ func moveSlot(t *testing.T, addresses []string, key string, meanwhile func()) {
 	ids := map[string]string{}
 	for _, address := range addresses {
 		servers[address] = goredis.NewClient(&goredis.Options{Addr: address, DisableIdentity: true})
-		defer servers[address].Close()
+		defer func() { _ = servers[address].Close() }()
 		ids[address] = servers[address].Do(ctx, "cluster", "myid").Val().(string)
 	}
 	must := func(err error) {

@@ -139,9 +139,6 @@ func (s *Store) key(kind string, of *store.Key) string {
 	return string(base64.RawURLEncoding.AppendEncode(b, of[:]))
 }
 
-// now is the time at Redis.
-func (s *Store) now() time.Time { return s.clock.now(s.opts.Now()) }
-
 // run runs the script, and takes the time of its answer.
 func (s *Store) run(ctx context.Context, keys []string, args ...any) ([]any, error) {
 	answer, err := script.Run(ctx, s.client, keys, args...)

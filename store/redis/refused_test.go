@@ -16,6 +16,7 @@ import (
 // Events of one namespace that are refused, two thousand of them from three replicas that are 2 ms from Redis, cost a bucket
 // that others share nothing, to the token. Once the bucket that refuses is empty, nothing is written to the shared one.
 func TestRefusedEventsCostASharedBucketNothing(t *testing.T) {
+	t.Parallel()
 	const events, replicas, burst, shared = 2000, 3, 20, 1000
 	own := quota(burst)
 	own.Name, own.Key = "own", store.KeyOf("own")

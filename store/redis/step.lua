@@ -40,7 +40,7 @@ local function tokens(k, a, answer)
   local levels, ok, set, bound, left = {}, true, KEYS[k - 1], tonumber(ARGV[a])
   a = a + 1
   for i = k, #KEYS do
-    local used, at, till, by = string.match(redis.call('GET', KEYS[i]) or '', '^(%d+) (%d+) ?(%d*) ?(.*)$')
+    local used, at, till, by = string.match(get(KEYS[i]), '^(%d+) (%d+) ?(%d*) ?(.*)$')
     used, at = tonumber(used) or 0, tonumber(at) or 0
     if at < now or at - now > 10000000 then
       used, at = math.max(0, used - math.max(0, now - at)), now
@@ -112,7 +112,6 @@ if ARGV[1] == 'step' then
   if version == '' and expected == '' and most > 0 and places(KEYS[3], most) <= 0 then
     answer[3] = 2
   elseif version == expected and ok and not held and step <= now and now - step <= age then
-    redis.call('SET', KEYS[2], value, 'PX', expiry)
     local due = tonumber(string.sub(value, 17, 32))
     if due > 0 then
       redis.call('ZADD', KEYS[1], string.format('%.0f', due), member)
@@ -123,6 +122,7 @@ if ARGV[1] == 'step' then
       keep(KEYS[3], place, string.sub(KEYS[2], -22))
     end
     take(5, levels, answer)
+    redis.call('SET', KEYS[2], value, 'PX', expiry) -- last: what fails before has changed no count
     answer[2] = 1
     return answer
   end

@@ -42,9 +42,10 @@ func spoilt(t *testing.T) map[string]func(client *redisclient.Client, key, valid
 func largeGroup(t *testing.T, bytes int) string {
 	t.Helper()
 	g := rules.Group{Namespace: "default", Until: time.Now().Add(time.Hour).UnixMicro()}
-	for size := 0; ; {
+	for {
 		encoded := g.Append(nil)
-		if size = len(encoded); size > bytes {
+		size := len(encoded)
+		if size > bytes {
 			t.Fatalf("a group of %d bytes, want %d", size, bytes)
 		}
 		if size == bytes {

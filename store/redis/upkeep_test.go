@@ -167,7 +167,7 @@ var errPart = errors.New("a part of Redis does not answer")
 // Call implements redisclient.Caller.
 func (p *partial) Call(ctx context.Context, cmds ...goredis.Cmder) error {
 	args := cmds[0].Args()
-	if n := int(args[2].(int)); args[3+n] != p.failing.Load() || p.asked.Add(1)%2 == 0 {
+	if n := args[2].(int); args[3+n] != p.failing.Load() || p.asked.Add(1)%2 == 0 {
 		return p.Caller.Call(ctx, cmds...)
 	}
 	cmds[0].SetErr(errPart)

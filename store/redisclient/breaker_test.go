@@ -62,7 +62,7 @@ func TestWhatOpensTheBreaker(t *testing.T) {
 			t.Parallel()
 			var opened []error
 			b := redisclient.NewBreaker(answers(func(context.Context) error { return tt.err }), redisclient.BreakerOptions{
-				Deadline: time.Minute, OnChange: func(open bool, err error) { opened = append(opened, err) },
+				Deadline: time.Minute, OnChange: func(_ bool, err error) { opened = append(opened, err) },
 			})
 			for range failures {
 				if err := b.Call(t.Context()); !errors.Is(err, tt.err) {

@@ -109,7 +109,7 @@ func (g *Group) add(key store.Key) *Record {
 // Where o was decided elsewhere, its decision is the guess, whatever the register has become by now: so the order in which
 // decisions are reported changes no count.
 func (g *Group) reported(now int64, w *store.Write, l *store.Limits, stored bool, o *Op) (n, guessed int64) {
-	if r := g.byName(w.Name); r != nil && !(r.Partial && r.Own == 0) { // else its own count is not known
+	if r := g.byName(w.Name); r != nil && (!r.Partial || r.Own != 0) { // else its own count is not known
 		return min(r.Own, w.Count), r.Guessed
 	}
 	if n := g.name(now, nameKey(w.Name), l); n != nil {
