@@ -21,17 +21,7 @@ func (s *Server) sets(name string, args []string) (any, error) {
 	}
 	switch name {
 	case "zrem":
-		n := int64(0)
-		for _, member := range args[2:] {
-			if _, ok := v.scores[member]; ok {
-				n++
-				delete(v.scores, member)
-			}
-		}
-		if len(v.scores) == 0 {
-			delete(s.data, args[1])
-		}
-		return n, nil
+		return s.remove(v, args[1], args[2:]), nil
 	case "zscore":
 		score, ok := v.scores[args[2]]
 		if !ok {
@@ -49,15 +39,27 @@ func (s *Server) sets(name string, args []string) (any, error) {
 		return nil, err
 	}
 	if name == "zremrangebyscore" {
-		for _, one := range found {
-			delete(v.scores, one.member)
+		members := make([]string, len(found))
+		for i, one := range found {
+			members[i] = one.member
 		}
-		if len(v.scores) == 0 {
-			delete(s.data, args[1])
-		}
-		return int64(len(found)), nil
+		return s.remove(v, args[1], members), nil
 	}
 	return listed(found, args[4:])
+}
+
+// remove removes members from the set under a key, and says how many it had.
+func (s *Server) remove(v *value, key string, members []string) (n int64) {
+	for _, member := range members {
+		if _, ok := v.scores[member]; ok {
+			n++
+			delete(v.scores, member)
+		}
+	}
+	if len(v.scores) == 0 {
+		delete(s.data, key)
+	}
+	return n
 }
 
 func (s *Server) zadd(v *value, args []string) (any, error) {
