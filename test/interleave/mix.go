@@ -33,6 +33,8 @@ type Mix struct {
 	Slow, Outages, LoseCommands, LoseAnswers, Stops, Crashes       bool
 	Failover, PartialLoss, SlotMoves, ClockJumps, Rejects, Refuses bool
 	Deletions, Junk, APIFails                                      bool
+	// Bounds are those of a namespace; default so large that nobody meets them.
+	Bounds store.Bounds
 	// Unmerged merges nothing, so that only quotas have state.
 	Unmerged bool
 	// Long is how long an outage may last. User is who reports; default kubelet.
@@ -52,7 +54,7 @@ func (m *Mix) limits(rng *rand.Rand) store.Limits {
 	}
 	if m.Spam > 0 {
 		l.Spam = store.Bucket{
-			Limit: store.Limit{Burst: m.Spam, Every: never}, Key: store.KeyOf("spam filter"), Name: "the spam filter", Policy: "policy",
+			Limit: store.Limit{Burst: m.Spam, Every: never}, Key: store.KeyOf("spam filter"), Name: "the spam filter", Policy: "policy", Of: "the spam filter",
 		}
 	}
 	return l
@@ -67,7 +69,8 @@ func (m *Mix) quotas(client int) []store.Bucket {
 
 // tokensMayBeLost reports whether a token may be taken for nothing, or twice.
 func (m *Mix) tokensMayBeLost() bool {
-	return m.Slow || m.Outages || m.LoseAnswers || m.LoseCommands || m.Failover || m.PartialLoss || m.SlotMoves || m.ClockJumps || m.Stops
+	return m.Slow || m.Outages || m.LoseAnswers || m.LoseCommands || m.Failover || m.PartialLoss || m.SlotMoves || m.ClockJumps || m.Stops ||
+		m.Bounds != store.Bounds{}
 }
 
 // countsMayBeLost reports whether occurrences may be missing in the end.
@@ -90,6 +93,16 @@ func shared(client int) []store.Bucket {
 		all = append(all, quota(fmt.Sprint("the empty quota of client ", client), 1))
 	}
 	return all
+}
+
+// few bounds what a namespace has.
+func few() store.Bounds { return store.Bounds{Buckets: 2, Registers: 3} }
+
+// each lets a client pay a quota of its own, of which there are more than few.
+func each(client int) []store.Bucket {
+	b := quota(fmt.Sprint("the quota of client ", client), 4)
+	b.Of = "each"
+	return []store.Bucket{b}
 }
 
 func onFailure(f store.Failure) func(int) []store.Bucket {
@@ -182,6 +195,16 @@ func Mixes() []Mix {
 		}),
 		mix("unmerged-lost", "nothing is merged, quotas limit, and answers are lost", func(m *Mix) {
 			m.Unmerged, m.Recorders, m.Spam, m.Quotas, m.Slow, m.LoseAnswers, m.LoseCommands = true, 0, 0, shared, true, true, true
+		}),
+		mix("places", "a namespace has more registers and buckets than it may", func(m *Mix) {
+			m.Pods, m.Recorders, m.Quotas, m.Bounds = 6, 1, each, few()
+		}),
+		mix("places-memory", "a namespace has more than it may, in memory", func(m *Mix) {
+			m.Memory, m.Replicas, m.Pods, m.Recorders, m.Quotas, m.Bounds = true, 1, 6, 1, each, few()
+		}),
+		mix("places-lost", "a namespace has more than it may, answers are lost, and Redis cannot be reached", func(m *Mix) {
+			m.Slow, m.LoseAnswers, m.LoseCommands, m.Outages = true, true, true, true
+			m.Pods, m.Recorders, m.Quotas, m.Bounds = 6, 0, each, few()
 		}),
 		mix("bounds", "notices and reasons are more than a register keeps", func(m *Mix) {
 			m.Windows, m.Spam, m.Reasons, m.Messages, m.Pods, m.Recorders = 3*time.Second, 1, 20, 20, 1, 0

@@ -58,7 +58,7 @@ func (w *world) newReplica(name string, runs bool) *replica {
 		if len(w.replicas) > 0 {
 			r.store = w.replicas[0].store
 		} else {
-			r.store = memory.New(memory.Options{Bytes: 1 << 26})
+			r.store = memory.New(memory.Options{Bytes: 1 << 26, Bounds: w.mix.Bounds})
 		}
 		r.decides = r.store
 		return r
@@ -69,6 +69,7 @@ func (w *world) newReplica(name string, runs bool) *replica {
 	})
 	s := redis.New(breaker, redis.Options{
 		Prefix:      prefix,
+		Bounds:      w.mix.Bounds,
 		StepTimeout: 237 * time.Millisecond, // which no ticker of the store is in step with
 		Now:         func() time.Time { return time.Now().Add(r.jumped) },
 		Unreported: func(_ time.Time, _ string, register store.Key, d *rules.Drops) {

@@ -51,6 +51,12 @@ func newSpeaker(w *world, id int, seed uint64) *speaker {
 		w.name(s.quotas[i].Key, s.quotas[i].Name)
 		w.name(noticeKey(&s.quotas[i]), "the notice of "+s.quotas[i].Name)
 	}
+	if w.mix.Bounds != (store.Bounds{}) {
+		for _, of := range []string{"each", "the spam filter"} {
+			overflow := (&store.Bucket{Of: of}).Overflow("default")
+			w.name(noticeKey(&overflow), "the notice of the overflow bucket of "+of)
+		}
+	}
 	return s
 }
 
