@@ -65,6 +65,9 @@ func (c *caller) Call(ctx context.Context, cmds ...redis.Cmder) error {
 		return err
 	}
 	if c.replica.reach == refuses {
+		if c.replica.stopped {
+			c.replica.missed++
+		}
 		return fail(&net.OpError{Op: "dial", Err: errors.New("connection refused")})
 	}
 	made := &call{server: c.world.redis}
