@@ -61,5 +61,6 @@
 //
 // The same mixes guard all of it now. Those for what was not seen before are doubt (E14: an answer is lost, and what it was about
 // is settled and expires in the outage), leaders (E15: two settlers and a lost register), created (E16: one replica admits a
-// CREATE and another its UPDATE), slots with its moves key by key (flapping), local, unmerged, contended and nodes.
+// CREATE and another its UPDATE), slots with its moves key by key (flapping), local, unmerged, contended and nodes; and places,
+// where a namespace has more registers and buckets than it may.
 package interleave
