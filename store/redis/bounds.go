@@ -104,7 +104,8 @@ func overflown(before, after []store.Bucket) *store.Bucket {
 func (s *Store) noPlace(t *attempt) {
 	ln := t.line
 	s.over.add(ln.namespace, ln.key, s.opts.Now())
-	finish(s.putBack(t), errNoPlace)
+	waiting := s.putBack(t)
+	defer finish(waiting, errNoPlace)
 	wt := s.backlog.take(ln.key)
 	if wt == nil {
 		return

@@ -36,6 +36,8 @@ type api struct {
 	world   *world
 	events  map[string]*stored // by namespace/name
 	version int
+	missed  map[string]bool // what settlers have asked for that was not there
+	early   int64           // occurrences of Events that were stored after that
 }
 
 func resource() schema.GroupResource { return corev1.Resource("events") }
@@ -50,6 +52,9 @@ func (a *api) put(s *stored) {
 	if s.UID == "" {
 		s.UID = types.UID(fmt.Sprint("uid-", a.version))
 		s.CreationTimestamp = metav1.NewTime(time.Now().Truncate(time.Second))
+		if a.missed[at(s.Namespace, s.Name)] {
+			a.early += admission.Occurrences(s.Event)
+		}
 	}
 	a.events[at(s.Namespace, s.Name)] = s
 }
@@ -72,6 +77,7 @@ func (a *api) get(namespace, name string) (*corev1.Event, error) {
 	if s := a.events[at(namespace, name)]; s != nil {
 		return s.Event, nil
 	}
+	a.missed[at(namespace, name)] = true
 	return nil, apierrors.NewNotFound(resource(), name)
 }
 

@@ -104,7 +104,7 @@ func (w *world) end() {
 	if w.mix.Junk { // the register that cannot be read stays pending
 		long, drains = 5*time.Second, time.Second+13*time.Millisecond
 	}
-	if !w.drive(long, w.idle) {
+	if !w.drive(2*time.Minute, w.idle) {
 		w.violated(stuck, "a client or a settler is at work after all faults have ceased")
 	}
 	settled := w.now().Add(3 * time.Second)

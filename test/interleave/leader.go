@@ -33,7 +33,7 @@ func (w *world) lead(on *replica) *leader {
 	s := l.settler(settler.Options{Shared: true, Available: on.available, Abandon: l.abandon})
 	go func() {
 		defer close(l.ended)
-		if err := s.Run(ctx); err != nil && !w.mix.Slow { // or else it had no time
+		if err := s.Run(ctx); err != nil && !w.mix.Slow && !w.mix.Junk { // or else it had no time, or could not read one
 			w.violated(failed, "%s: %v", l.name, err)
 		}
 	}()

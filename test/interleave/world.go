@@ -76,7 +76,7 @@ func newWorld(mix *Mix, seed uint64, engine *luaredis.Engine) *world {
 	}
 	w.redis = luaredis.NewServer(engine, func() time.Time { return time.Now().Add(w.jumped) })
 	w.redis.Cluster = true
-	w.api = &api{world: w, events: map[string]*stored{}}
+	w.api = &api{world: w, events: map[string]*stored{}, missed: map[string]bool{}}
 	w.policies = policy.InForce(policy.NewSet(policy.Default(), policy.Rules{}, nil))
 	w.limits, w.skips = mix.limits(w.rng), w.rng.IntN(2) == 0
 	if w.ample = w.rng.IntN(2) == 0; w.ample {
