@@ -185,10 +185,13 @@ func starting(serial, n int) *corev1.Event {
 	return podEvent(serial, n, reason, message)
 }
 
+// podsOfANamespace have fewer registers than a namespace may.
+const podsOfANamespace = 1000
+
 // podEvent is an Event about a pod. Its name differs from those of others about the pod by n.
 func podEvent(serial, n int, reason, message string) *corev1.Event {
 	e := &corev1.Event{
-		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop-" + strconv.Itoa(serial/podsOfANamespace)},
 		Source:     corev1.EventSource{Component: "kubelet", Host: "node-" + strconv.Itoa(serial%500)},
 		Reason:     reason, Message: message, Type: corev1.EventTypeNormal, Count: 1,
 	}

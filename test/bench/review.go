@@ -15,10 +15,10 @@ import (
 var reviewText string
 
 const (
-	// serialMark stands in reviewText where a review carries its serial number, and has as
-	// many bytes.
-	serialMark = "########"
-	serials    = 100_000_000
+	// serialMark stands in reviewText where a review carries its serial number, and has as many bytes. placeMark stands
+	// where it has the number of its namespace.
+	serialMark, placeMark = "########", "@@@@@@@@"
+	serials               = 100_000_000
 )
 
 // review is the body of an AdmissionReview that can be made to be about one
@@ -26,6 +26,8 @@ const (
 type review struct {
 	body  []byte
 	marks []int // where the serial number is
+	// places are where the number of the namespace is: each has podsOfANamespace.
+	places []int
 }
 
 // newReview makes the review of a CREATE, or of the UPDATE by which a recorder counts a repeat.
@@ -42,25 +44,39 @@ func newReview(update bool) (*review, error) {
 		return nil, fmt.Errorf("make the review: %w", err)
 	}
 	r := &review{body: compact.Bytes()}
+	r.marks, r.places = found(r.body, serialMark), found(r.body, placeMark)
+	return r, nil
+}
+
+// found is where a mark is in a text.
+func found(text []byte, mark string) (all []int) {
 	for from := 0; ; {
-		at := bytes.Index(r.body[from:], []byte(serialMark))
+		at := bytes.Index(text[from:], []byte(mark))
 		if at < 0 {
-			return r, nil
+			return all
 		}
-		r.marks = append(r.marks, from+at)
-		from += at + len(serialMark)
+		all = append(all, from+at)
+		from += at + len(mark)
 	}
 }
 
 // clone is a review for another goroutine.
-func (r *review) clone() *review { return &review{body: bytes.Clone(r.body), marks: r.marks} }
+func (r *review) clone() *review {
+	return &review{body: bytes.Clone(r.body), marks: r.marks, places: r.places}
+}
 
 // number makes the review that of another Event and returns its body, which
 // the next call changes.
 func (r *review) number(serial int) []byte {
-	digits := strconv.AppendInt(make([]byte, 0, 16), int64(serials+serial%serials), 10)[1:]
-	for _, at := range r.marks {
-		copy(r.body[at:], digits)
-	}
+	r.write(r.marks, serial)
+	r.write(r.places, serial/podsOfANamespace)
 	return r.body
+}
+
+// write writes a number at each of some places.
+func (r *review) write(at []int, n int) {
+	digits := strconv.AppendInt(make([]byte, 0, 16), int64(serials+n%serials), 10)[1:]
+	for _, from := range at {
+		copy(r.body[from:], digits)
+	}
 }
