@@ -2,6 +2,7 @@ package store
 
 import (
 	"container/heap"
+	"slices"
 	"strings"
 	"time"
 )
@@ -60,6 +61,23 @@ func (b *Bucket) Overflow(namespace string) Bucket {
 	o.Name += OverflowSuffix
 	o.About = Object{APIVersion: "v1", Kind: "Namespace", Namespace: namespace, Name: namespace}
 	return o
+}
+
+// Overflow puts overflow buckets in the place of quotas of which fits says that there is no place for them, into a copy. It returns
+// the first of these quotas; nil for none.
+func (l *Limits) Overflow(namespace string, fits func(*Bucket) bool) (first *Bucket) {
+	for i := range l.Quotas {
+		b := &l.Quotas[i]
+		if b.Of == "" || fits(b) {
+			continue
+		}
+		if first == nil {
+			first = b
+			l.Quotas = slices.Clone(l.Quotas)
+		}
+		l.Quotas[i] = b.Overflow(namespace)
+	}
+	return first
 }
 
 // Unrecorded makes l the limits of a write whose register has no place: nothing is merged, and the spam filter is the bucket

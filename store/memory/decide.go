@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"slices"
 	"time"
 
 	"github.com/eventquota/eventquota/store"
@@ -14,7 +13,7 @@ func (s *Store) decide(now time.Time, w *store.Write, l *store.Limits) (d store.
 	if unrecorded {
 		l.Unrecorded(w)
 	}
-	noPlace := s.overflow(now, w.Namespace, l)
+	noPlace := l.Overflow(w.Namespace, func(b *store.Bucket) bool { return s.buckets.Free(now, w.Namespace, b.Key) })
 	levels, grants := s.ask(now, l.Quotas)
 	if unrecorded {
 		d, err = rules.DecideUnrecorded(w, l, grants), s.ensure(w.Namespace) // for a notice
@@ -51,22 +50,6 @@ func (s *Store) step(now time.Time, w *store.Write, l *store.Limits, grants []ru
 		s.groups.Remove(e.place)
 	}
 	return d, nil
-}
-
-// overflow puts overflow buckets in the place of those that would be too many, and returns the first of these.
-func (s *Store) overflow(now time.Time, namespace string, l *store.Limits) (first *store.Bucket) {
-	for i := range l.Quotas {
-		b := &l.Quotas[i]
-		if b.Of == "" || s.buckets.Free(now, namespace, b.Key) {
-			continue
-		}
-		if first == nil {
-			first = b
-			l.Quotas = slices.Clone(l.Quotas)
-		}
-		l.Quotas[i] = b.Overflow(namespace)
-	}
-	return first
 }
 
 // ask asks quotas for a token each: what they answer, and what their levels are without it.

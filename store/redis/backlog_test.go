@@ -44,21 +44,27 @@ func TestWhatIsUnderWayWhenAReplicaStopsIsHandedOver(t *testing.T) {
 	}
 }
 
-// What is decided without Redis stays within the bound, however long the texts are, and none of it is lost.
-func TestDecisionsWithoutRedisAreBoundedInBytes(t *testing.T) {
-	const objects, each, long, most = 64, 64, 128 << 10, 160 << 20
+// newInterrupted makes a replica that Redis refuses while it is away, and which adds up what it cannot report.
+func newInterrupted(t *testing.T, away *atomic.Bool, unreported *int64) *redis.Store {
+	t.Helper()
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
-	var away atomic.Bool
-	var unreported int64
-	s := redis.New(caller(func(ctx context.Context, cmds ...goredis.Cmder) error {
+	return redis.New(caller(func(ctx context.Context, cmds ...goredis.Cmder) error {
 		if away.Load() {
 			return errRefused
 		}
 		return client.Call(ctx, cmds...)
 	}), redis.Options{
 		Prefix: "test:", StepTimeout: patient,
-		Unreported: func(_ time.Time, _ string, _ store.Key, d *rules.Drops) { unreported += d.Total },
+		Unreported: func(_ time.Time, _ string, _ store.Key, d *rules.Drops) { *unreported += d.Total },
 	})
+}
+
+// What is decided without Redis stays within the bound, however long the texts are, and none of it is lost.
+func TestDecisionsWithoutRedisAreBoundedInBytes(t *testing.T) {
+	const objects, each, long, most = 64, 64, 128 << 10, 160 << 20
+	var away atomic.Bool
+	var unreported int64
+	s := newInterrupted(t, &away, &unreported)
 	text := strings.Repeat("x", long)
 	l, wanted := limits(1<<20), int64(0)
 	l.MaxEvents = 1 << 20

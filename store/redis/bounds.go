@@ -65,24 +65,9 @@ func (s *Store) registersKey(namespace string) string { return s.prefix + "ng:" 
 
 func (s *Store) bucketsKey(namespace string) string { return s.prefix + "nq:" + namespace }
 
-// overflow puts overflow buckets in the place of those of which fits says that there is no place for them.
-func overflow(namespace string, l *store.Limits, fits func(b *store.Bucket) bool) {
-	cloned := false
-	for i := range l.Quotas {
-		b := &l.Quotas[i]
-		if b.Of == "" || fits(b) {
-			continue
-		}
-		if !cloned {
-			l.Quotas, cloned = slices.Clone(l.Quotas), true
-		}
-		l.Quotas[i] = b.Overflow(namespace)
-	}
-}
-
 // overflow puts overflow buckets in the place of those for which Redis had no place.
 func (s *Store) overflow(namespace string, l *store.Limits, here time.Time) {
-	overflow(namespace, l, func(b *store.Bucket) bool { return !s.over.has(b.Key, here) })
+	l.Overflow(namespace, func(b *store.Bucket) bool { return !s.over.has(b.Key, here) })
 }
 
 // overflown is the first of quotas in whose place an overflow bucket has come.

@@ -1,7 +1,6 @@
 package redis_test
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"regexp"
@@ -11,14 +10,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
-
-	goredis "github.com/redis/go-redis/v9"
-
-	"github.com/eventquota/eventquota/store"
-	"github.com/eventquota/eventquota/store/redis"
-	"github.com/eventquota/eventquota/store/rules"
-	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
 // shippedLimit reads a limit in MiB from the manifest of the webhook.
@@ -53,18 +44,9 @@ func TestAStormWithoutRedisStaysWithinTheShippedMemory(t *testing.T) {
 	soft, hard := shippedLimit(t, `GOMEMLIMIT\n +value: (\d+)MiB`), shippedLimit(t, `limits:\n +memory: (\d+)Mi`)
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(soft))
 	debug.FreeOSMemory()
-	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	var away atomic.Bool
 	var unreported int64
-	s := redis.New(caller(func(ctx context.Context, cmds ...goredis.Cmder) error {
-		if away.Load() {
-			return errRefused
-		}
-		return client.Call(ctx, cmds...)
-	}), redis.Options{
-		Prefix: "test:", StepTimeout: patient,
-		Unreported: func(_ time.Time, _ string, _ store.Key, d *rules.Drops) { unreported += d.Total },
-	})
+	s := newInterrupted(t, &away, &unreported)
 	text := strings.Repeat("x", long)
 	l, wanted, most := limits(2), int64(0), int64(0)
 	away.Store(true)

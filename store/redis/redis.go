@@ -276,7 +276,7 @@ func (s *Store) DecideLocally(w store.Write, l store.Limits) store.Decision {
 		if unrecorded {
 			l.Unrecorded(&w)
 		}
-		overflow(w.Namespace, &l, func(b *store.Bucket) bool { return s.buckets.fits(w.Namespace, b.Key, with.now) })
+		l.Overflow(w.Namespace, func(b *store.Bucket) bool { return s.buckets.fits(w.Namespace, b.Key, with.now) })
 		grants := with.ask(l.Quotas)
 		if unrecorded {
 			d = rules.DecideUnrecorded(&w, &l, grants)
