@@ -200,11 +200,10 @@ func (g *Group) expect(now int64, key store.Key, aggregate bool, w *store.Write,
 		r = g.add(key)
 	}
 	before, guessed := g.reported(now, w, l, true, o)
-	if r.Name == w.Name && !r.Partial {
+	if r.Name == w.Name && r.counts() {
 		before = r.Own
-	} else {
-		g.forget(nameKey(w.Name))
 	}
+	g.forget(nameKey(w.Name))
 	r.Guessed = guessed
 	r.ID = g.id() // what becomes of a write that was claimed before says nothing about this Event
 	if g.byKey(key) == nil {

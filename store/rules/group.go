@@ -73,6 +73,9 @@ func (g *Group) byName(name string) *Record {
 
 func (r *Record) identity() store.Identity { return store.Identity{UID: r.UID, CreateID: r.CreateID} }
 
+// counts reports whether it is known how many occurrences were reported under r's own name.
+func (r *Record) counts() bool { return !r.Partial || r.Own != 0 }
+
 func (g *Group) byID(id uint64) *Record {
 	return g.find(func(r *Record) bool { return r.ID == id })
 }
@@ -109,7 +112,7 @@ func (g *Group) add(key store.Key) *Record {
 // Where o was decided elsewhere, its decision is the guess, whatever the register has become by now: so the order in which
 // decisions are reported changes no count.
 func (g *Group) reported(now int64, w *store.Write, l *store.Limits, stored bool, o *Op) (n, guessed int64) {
-	if r := g.byName(w.Name); r != nil && (!r.Partial || r.Own != 0) { // else its own count is not known
+	if r := g.byName(w.Name); r != nil && r.counts() {
 		return min(r.Own, w.Count), r.Guessed
 	}
 	if n := g.name(now, nameKey(w.Name), l); n != nil {

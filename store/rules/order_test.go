@@ -2,6 +2,7 @@ package rules_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -143,6 +144,38 @@ func TestAMergeThatIsReportedBeforeTheCreate(t *testing.T) {
 			t.Errorf("%v into %d, want one more than the three of the CREATE and the one that was merged", d.Verdict, d.Total)
 		}
 	})
+}
+
+// One replica merges into an Event whose CREATE then fails and is refused, and refuses more under its name. Another refuses the
+// latest, for all that it knows of.
+func TestAMergeIntoAnEventThatWasRefused(t *testing.T) {
+	l := someLimits()
+	merge := rules.Op{
+		Write: someWrite("m", epoch()), Limits: &l, At: epoch(), Decision: store.Decision{Verdict: store.Merge, Into: "n", Occurrences: 1},
+	}
+	drop := func(count, occurrences int64) rules.Op {
+		d := store.Decision{Verdict: store.Drop, Empty: &l.Spam, Occurrences: occurrences}
+		return rules.Op{Write: counted(count), Limits: &l, Decision: d, At: epoch()}
+	}
+	one, other := []rules.Op{merge, drop(1, 1), drop(3, 2)}, drop(4, 4)
+	for at := range len(one) + 1 {
+		g := rules.Group{Since: epoch().UnixMicro()}
+		for i, o := range slices.Insert(slices.Clone(one), at, other) {
+			g.Report(epoch(), store.KeyOf(fmt.Sprint(i)), &o)
+		}
+		if got, want := inTotals(&g), "1 of Events, 4 of notices"; got != want {
+			t.Errorf("%s where the other reports after %d, want %s", got, at, want)
+		}
+	}
+	// The first of them was stored after all, and says what was merged. A third replica knows of nothing either.
+	var g rules.Group
+	create := rules.Op{Write: counted(1), Limits: &l, At: epoch(), Decision: store.Decision{Occurrences: 1}}
+	for i, o := range []rules.Op{merge, drop(3, 3), create, drop(3, 3)} {
+		g.Report(epoch(), store.KeyOf(fmt.Sprint(i)), &o)
+	}
+	if got, want := inTotals(&g), "0 of Events, 3 of notices"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
 }
 
 // Two settlers read an Event for a register that was lost. What it said comes to the register once, whoever has written since.

@@ -157,13 +157,9 @@ func (g *Group) reportMerged(now time.Time, w *store.Write, l *store.Limits, o *
 		g.keep(b)
 	}
 	r := g.byName(o.Decision.Into)
-	if r == nil { // the register was lost since
-		r = g.add(store.Key{})
-		if g.byKey(w.Exact) == nil {
-			r.Key = w.Exact
-		}
-		r.UID, r.CreateID = o.Decision.IntoID.UID, o.Decision.IntoID.CreateID
-		r.Name, r.Reason, r.Warning, r.Series, r.Partial = o.Decision.Into, shownReason(w.Reason), w.Warning, w.Series, true
+	if r == nil { // the register was lost since, or the Event was never stored
+		r = g.unknown(o.Decision.Into, w)
+		r.UID, r.CreateID, r.Partial = o.Decision.IntoID.UID, o.Decision.IntoID.CreateID, true
 	}
 	g.into(now, w, l, r, g.refuseAll(at, w, l, o))
 }
@@ -194,7 +190,7 @@ func (g *Group) refuse(now, decided int64, w *store.Write, l *store.Limits, o *O
 	before, guessed := g.reported(decided, w, l, false, o)
 	n := w.Count - before
 	if r := g.byName(w.Name); r != nil { // an Event of that name was stored, or was to be
-		r.Own, r.Guessed = max(r.Own, before)+n, guessed
+		r.Own, r.Guessed = max(r.Own, w.Count), guessed
 		return n
 	}
 	key := nameKey(w.Name)

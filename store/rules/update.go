@@ -96,23 +96,29 @@ func own(w *store.Write) int64 {
 func (g *Group) stored(now int64, w *store.Write, l *store.Limits) *Record {
 	r := g.byName(w.Name)
 	if r == nil {
-		refused := g.forget(nameKey(w.Name))
-		r = g.add(store.Key{})
-		if !refused.Taken {
-			r.Own, r.Guessed = refused.Count, refused.Guessed // which is reported elsewhere: the Event was stored by a replica that did not know
-		}
-		if g.byKey(w.Exact) == nil {
-			r.Key = w.Exact
-		}
-		r.Name, r.Reason, r.Warning, r.Series = w.Name, shownReason(w.Reason), w.Warning, w.Series
-		r.Aggregate = w.Combined
-		r.Written = w.Update.Stored.Count
+		r = g.unknown(w.Name, w)
+		r.Aggregate, r.Written = w.Combined, w.Update.Stored.Count
 	}
 	if w.Update.UID != "" {
 		r.UID = w.Update.UID
 	}
 	r.Adopt(w.Update.Stored)
 	r.saw(now, w, l)
+	return r
+}
+
+// unknown makes a record of an Event of which a write says that it is stored. No name is both of a record and of what was
+// refused: what is reported elsewhere under this one goes on in the record, unless an UPDATE is of another Event.
+func (g *Group) unknown(name string, w *store.Write) *Record {
+	refused := g.forget(nameKey(name))
+	r := g.add(store.Key{})
+	if !refused.Taken || w.Update == nil {
+		r.Own, r.Guessed = refused.Count, refused.Guessed
+	}
+	if g.byKey(w.Exact) == nil {
+		r.Key = w.Exact
+	}
+	r.Name, r.Reason, r.Warning, r.Series = name, shownReason(w.Reason), w.Warning, w.Series
 	return r
 }
 
