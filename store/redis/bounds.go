@@ -61,6 +61,15 @@ func (o *over) has(key store.Key, here time.Time) bool {
 	return false
 }
 
+// forget forgets that there was no place for a key.
+func (o *over) forget(key store.Key) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if e := o.all.Get(key); e != nil {
+		o.all.Remove(e)
+	}
+}
+
 func (s *Store) registersKey(namespace string) string { return s.prefix + "ng:" + namespace }
 
 func (s *Store) bucketsKey(namespace string) string { return s.prefix + "nq:" + namespace }

@@ -179,6 +179,17 @@ func (s *Store) Decide(ctx context.Context, _ time.Time, w store.Write, l store.
 func (s *Store) decide(ctx context.Context, w *store.Write, l *store.Limits) (store.Decision, error) {
 	for asked := false; ; asked = true {
 		g := s.guess(w, l)
+		if g.Verdict == store.Drop && !g.changed && !g.known && w.Count > 1 && !asked {
+			// Another replica may have counted what came before, and know an Event into which this is merged.
+			under, err := s.look(ctx, w)
+			if err != nil {
+				return store.Decision{}, err
+			}
+			if !under {
+				continue
+			}
+			g.changed = true // what the attempt under way finds decides
+		}
 		switch {
 		case g.Verdict == store.Drop && g.known && g.Empty == &l.Spam && !l.ChargeMerged:
 			// The group's own bucket can only have become emptier since the copy was made. The decision becomes a report.
@@ -207,6 +218,28 @@ func (s *Store) decide(ctx context.Context, w *store.Write, l *store.Limits) (st
 			return store.Decision{}, fmt.Errorf("%w: %w", store.ErrCrowded, ctx.Err())
 		}
 	}
+}
+
+// look takes over what Redis has of a register of which nothing is known here. Where an attempt is under way, that does so.
+func (s *Store) look(ctx context.Context, w *store.Write) (underWay bool, err error) {
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	_, values, err := s.peek(ctx, []string{s.groupKey(w.Group)})
+	if err != nil {
+		return false, err
+	}
+	r, err := decode(values[0])
+	if !r.version.IsZero() {
+		s.over.forget(w.Group)
+	}
+	s.use(w.Namespace, w.Group, func(ln *line) {
+		s.unreadable(ln, err)
+		underWay = ln.busy
+		if err == nil && ln.copy.version.IsZero() && !underWay {
+			ln.copy = r
+		}
+	})
+	return underWay, err
 }
 
 // guess is what would become of a write, and whether that would change its group.

@@ -80,3 +80,30 @@ func TestRefusedEventsCostASharedBucketNothing(t *testing.T) {
 		})
 	}
 }
+
+// A quota that a replica knows to be empty refuses without a trip only what cannot have been counted elsewhere. A repeat of what
+// another replica has merged is merged too, and each occurrence is told once.
+func TestARepeatThatAnotherReplicaKnowsIsCountedOnce(t *testing.T) {
+	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
+	one, other := newStore(t, client), newStore(t, client)
+	l := withQuota(limits(10), quota(1))
+	decide(t, one, event("pod", "same", 0), l)
+	if d := decide(t, other, event("elsewhere", "m", 0), l); d.Verdict != store.Drop {
+		t.Fatalf("%v, want the quota empty, as the other replica knows then", d.Verdict)
+	}
+	repeat := event("pod", "same", 1)
+	for i, s := range []*redis.Store{one, other, one, other} {
+		repeat.Count = int64(i + 1)
+		if d := decide(t, s, repeat, l); d.Verdict != store.Merge || d.Occurrences != 1 {
+			t.Errorf("occurrence %d is a %v of %d, want each merged as one", i+1, d.Verdict, d.Occurrences)
+		}
+	}
+	fresh := event("new", "m", 0)
+	fresh.Count = 2
+	if d := decide(t, other, fresh, l); d.Verdict != store.Drop || d.Unasked {
+		t.Errorf("%v, unasked %t, want a repeat that nobody knows dropped once Redis has said so", d.Verdict, d.Unasked)
+	}
+	if keys, err := client.Keys(t.Context(), "*}:g:*").Result(); len(keys) != 1 || err != nil {
+		t.Errorf("registers %v (%v), want the one of the pod", keys, err)
+	}
+}
