@@ -8,7 +8,8 @@
 // to be, the version that it was made from, and the tokens that it takes. Redis carries it out if the version still
 // matches and every bucket has its tokens; then it writes register, index and levels. Otherwise it writes nothing and
 // answers with the current register and levels, on which the replica decides again. So an Event that is refused costs no
-// bucket anything, and one that a bucket refuses which is known to be empty makes no attempt: others only take tokens.
+// bucket anything, and one that a bucket refuses which is known to be empty makes no attempt: others only take tokens. Where it
+// repeats what another replica may have counted, and nothing is known of its register here, the register is read first.
 //
 // Calls that come for a register while an attempt is under way go together in the next one. What Redis does not surely
 // know waits in the backlog of its register, in the order in which it was decided: decisions made while Redis was away, and
