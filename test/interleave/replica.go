@@ -108,7 +108,8 @@ func (w *world) newReplica(name string, runs bool) *replica {
 	return r
 }
 
-// unconfirmed counts the occurrences of decisions of which Redis may or may not know.
+// unconfirmed counts the occurrences of decisions of which Redis may or may not know: also of one that others got ahead of, when
+// its caller's time is up.
 type unconfirmed struct {
 	store.Store
 
@@ -118,7 +119,7 @@ type unconfirmed struct {
 // Decide implements store.Store.
 func (u unconfirmed) Decide(ctx context.Context, now time.Time, w store.Write, l store.Limits) (store.Decision, error) {
 	d, err := u.Store.Decide(ctx, now, w, l)
-	if errors.Is(err, store.ErrUnconfirmed) {
+	if errors.Is(err, store.ErrUnconfirmed) || err == nil && ctx.Err() != nil {
 		u.world.mu.Lock()
 		defer u.world.mu.Unlock()
 		u.world.unconfirmed += max(d.Occurrences, 0)
