@@ -54,10 +54,16 @@ func TestARelease(t *testing.T) {
 	t.Run("an installation applies the ceiling of the manifests", func(t *testing.T) {
 		want := find(t, kustomized(t, "../../manifests/base"), quota.Kind, "ceiling").Object["spec"].(map[string]any)
 		got := get(t, api, quota, "", "ceiling").Object["spec"].(map[string]any)
-		limit, wanted := got["limits"].([]any)[0].(map[string]any), want["limits"].([]any)[0].(map[string]any)
-		for _, field := range []string{"burst", "tokens", "warningReservePercent"} {
-			if fmt.Sprint(limit[field]) != fmt.Sprint(wanted[field]) {
-				t.Errorf("its %s is %v, want %v", field, limit[field], wanted[field])
+		limits, wanted := got["limits"].([]any), want["limits"].([]any)
+		if len(limits) != len(wanted) {
+			t.Fatalf("%d limits, want %d", len(limits), len(wanted))
+		}
+		for i, limit := range limits {
+			for _, field := range []string{"name", "per", "burst", "tokens", "warningReservePercent"} {
+				is, should := limit.(map[string]any)[field], wanted[i].(map[string]any)[field]
+				if fmt.Sprint(is) != fmt.Sprint(should) {
+					t.Errorf("%s of limit %d is %v, want %v", field, i, is, should)
+				}
 			}
 		}
 	})

@@ -51,9 +51,12 @@ func TestEachOverlayIsASetOfValues(t *testing.T) {
 }
 
 func TestTheCeilingHasTheValuesGiven(t *testing.T) {
-	ceiling := find(t, mustRender(t, "ceiling: {burst: 1000000, tokens: 250}").Hooks, "ClusterEventQuota", "ceiling")
+	ceiling := find(t, mustRender(t, "ceiling: {burst: 1000000, tokens: 250, namespace: {burst: 500000, tokens: 125}}").Hooks, "ClusterEventQuota", "ceiling")
 	limits, _, _ := unstructured.NestedSlice(plain(ceiling.Object).(map[string]any), "spec", "limits")
-	want := []any{map[string]any{"name": "cluster", "burst": 1e6, "tokens": 250.0, "warningReservePercent": 0.0}}
+	want := []any{
+		map[string]any{"name": "namespace", "per": []any{"Namespace"}, "burst": 5e5, "tokens": 125.0, "warningReservePercent": 0.0},
+		map[string]any{"name": "cluster", "burst": 1e6, "tokens": 250.0, "warningReservePercent": 0.0},
+	}
 	if diff := cmp.Diff(want, limits); diff != "" {
 		t.Errorf("want (-), got (+):\n%s", diff)
 	}

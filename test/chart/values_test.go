@@ -27,6 +27,7 @@ func TestValuesThatCannotBeAreRefusedByName(t *testing.T) {
 		"no ports, which would be all of them": {"networkPolicy: {redis: {ports: []}}", "at '/networkPolicy/redis/ports': minItems: got 0, want 1"},
 		"a ceiling without tokens":             {"ceiling: {tokens: 0}", "at '/ceiling/tokens': minimum: got 0, want 1"},
 		"a ceiling with too high a burst":      {"ceiling: {burst: 1000001}", "at '/ceiling/burst': maximum: got"},
+		"a namespace without tokens":           {"ceiling: {namespace: {tokens: 0}}", "at '/ceiling/namespace/tokens': minimum: got 0, want 1"},
 		"a budget of nothing":                  {"podDisruptionBudget: {maxUnavailable: 0}", "at '/podDisruptionBudget/maxUnavailable'"},
 
 		"a priority level without a seat":    {"priorityLevels: {events: {seats: 0}}", "at '/priorityLevels/events/seats': minimum: got 0, want 1"},

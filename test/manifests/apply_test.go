@@ -50,7 +50,7 @@ func installs(t *testing.T, c *cluster.Cluster, overlay string, flags ...string)
 			t.Fatal(err)
 		}
 	}
-	tokens, _, err := c.Kubectl(t.Context(), "", "get", "cevq", "ceiling", "-o", "jsonpath={.spec.limits[0].tokens}")
+	tokens, _, err := c.Kubectl(t.Context(), "", "get", "cevq", "ceiling", "-o", "jsonpath={.spec.limits[1].tokens}")
 	if err != nil || tokens != "100" {
 		t.Errorf("the ceiling has %q tokens a second, want 100: %v", tokens, err)
 	}
