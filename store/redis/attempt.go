@@ -22,7 +22,8 @@ const (
 	// heldPause is how long a replica waits when the register is reserved for another.
 	heldPause = time.Millisecond
 	// maxAge is how old an attempt may be when Redis carries it out, by the clock of Redis.
-	maxAge = 10 * time.Second
+	maxAge       = 10 * time.Second
+	maxAgeMicros = int64(maxAge / time.Microsecond)
 )
 
 var (
@@ -100,14 +101,14 @@ type attempt struct {
 	items []item
 	calls []*call
 	uses  uses
-	// What the register is to become, encoded too, and when.
+	// What the register is to become, and when.
 	to      register
-	value   []byte
 	at      time.Time
 	sent    time.Time
 	lost    bool  // nobody knows whether it was carried out
 	place   int64 // until when the place of the register is kept, in seconds; 0 for as long as before
 	bounded bool  // the register is not made where the namespace has as many as it may
+	message
 	reserve int64 // for how long the register is reserved if others are ahead, in microseconds
 }
 
@@ -132,9 +133,6 @@ func (s *Store) prepare(ln *line) (t *attempt) {
 	with := s.wallet(ln.namespace)
 	t = &attempt{line: ln, at: with.now, calls: ln.waiting, to: register{version: s.steps.Next()}}
 	ln.attempt, ln.waiting = t, nil
-	if ln.name == "" {
-		ln.name = s.groupKey(ln.key)
-	}
 	if wt := s.backlog.take(ln.key); wt != nil {
 		t.items, t.since = wt.all(), wt.since
 	}
@@ -178,30 +176,8 @@ func (s *Store) build(t *attempt, with *wallet) (changed bool) {
 	group.Seen = ln.copy.seen(t.to.version, t.at.Unix())
 	t.to.group = group
 	t.place = t.to.hold(t.at)
-	buffer, _ := s.buffers.Get().(*[]byte)
-	*buffer = t.to.encode((*buffer)[:0])
-	t.value = slices.Clone(*buffer) // Redis may be sent it when nobody waits for that any more
-	s.buffers.Put(buffer)
+	s.write(t)
 	return true
-}
-
-// send sends an attempt. Sending it again is safe: it is carried out once.
-func (s *Store) send(ctx context.Context, t *attempt) ([]any, error) {
-	ln, expected := t.line, ""
-	if !ln.copy.version.IsZero() {
-		expected = string(ln.copy.version[:])
-	}
-	counted, most := t.to.group.CountedFor(), 0
-	if t.bounded {
-		most = s.opts.Bounds.RegistersOf(counted)
-	}
-	keys := append(make([]string, 0, 4+len(t.uses)), s.index, ln.name, s.registersKey(counted), s.bucketsKey(ln.namespace))
-	for _, u := range t.uses {
-		keys = append(keys, s.quotaKey(u.key))
-	}
-	args := append(make([]any, 0, 12+5*len(t.uses)), "step", expected, s.steps.Writer[:], t.value, t.at.UnixMicro(), maxAge.Microseconds(),
-		t.to.expiry(t.at), member(ln.key, t.to.group.Namespace), t.reserve, most, t.place)
-	return s.run(ctx, keys, t.uses.args(args, s.opts.Bounds.BucketsOf(ln.namespace))...)
 }
 
 // Outcomes of an attempt, see step.lua.

@@ -70,9 +70,20 @@ func (o *over) forget(key store.Key) {
 	}
 }
 
-func (s *Store) registersKey(namespace string) string { return s.prefix + "ng:" + namespace }
+// Kinds of the keys of what is counted for a namespace.
+const registersOf, bucketsOf = "ng:", "nq:"
 
-func (s *Store) bucketsKey(namespace string) string { return s.prefix + "nq:" + namespace }
+func (s *Store) registersKey(namespace string) string {
+	return string(s.appendName(nil, registersOf, namespace))
+}
+
+func (s *Store) bucketsKey(namespace string) string {
+	return string(s.appendName(nil, bucketsOf, namespace))
+}
+
+func (s *Store) appendName(b []byte, kind, namespace string) []byte {
+	return append(append(append(b, s.prefix...), kind...), namespace...)
+}
 
 // overflow puts overflow buckets in the place of those for which Redis had no place.
 func (s *Store) overflow(namespace string, l *store.Limits, here time.Time) {

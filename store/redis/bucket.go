@@ -154,11 +154,12 @@ func (us uses) placed(namespace string, over *over, here time.Time) uses {
 	return us
 }
 
-// args are the number of buckets that a namespace may have, and the numbers of each, for the script.
-func (us uses) args(args []any, most int) []any {
+// args are the number of buckets that a namespace may have, and the numbers of each, for the script. They point to the uses.
+func (us uses) args(args []any, most *int64) []any {
 	args = append(args, most)
-	for _, u := range us {
-		args = append(args, u.one, u.most, u.need, u.force, min(len(u.limit), 1))
+	for i := range us {
+		u := &us[i]
+		args = append(args, &u.one, &u.most, &u.need, &u.force, min(len(u.limit), 1))
 	}
 	return args
 }
@@ -266,7 +267,8 @@ func (s *Store) take(ctx context.Context, namespace string, quotas []store.Bucke
 	}
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
-	answer, err := s.run(ctx, keys, of.args([]any{"take"}, s.opts.Bounds.BucketsOf(namespace))...)
+	most := int64(s.opts.Bounds.BucketsOf(namespace))
+	answer, err := s.run(ctx, keys, of.args(append(make([]any, 0, 2+5*len(of)), "take"), &most)...)
 	if err != nil {
 		return false, err
 	}

@@ -14,8 +14,8 @@ import (
 // How many allocations the first Event about an object may cost until Redis has written it down: those of the store, of the
 // client and of its library, when nobody else asks. The race detector costs one of them, and two for each quota.
 const (
-	decisionAllocs = 47
-	quotaAllocs    = 11 // for each quota
+	decisionAllocs = 30
+	quotaAllocs    = 7 // for each quota
 )
 
 func TestADecisionAllocatesLittle(t *testing.T) {

@@ -14,7 +14,6 @@ import (
 // while an attempt is under way go together in the next one.
 type line struct {
 	key       store.Key
-	name      string // of its key in Redis; empty before the first attempt
 	namespace string
 	// shown is the group of the copy; nil where nothing is known of it, or local says more.
 	shown atomic.Pointer[rules.Group]

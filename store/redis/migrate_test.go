@@ -43,10 +43,10 @@ func (m *migrating) Call(_ context.Context, cmds ...goredis.Cmder) error {
 	n := args[2].(int)
 	moved, missing := 0, 0
 	for _, key := range args[3 : 3+n] {
-		if m.moved[key.(string)] {
+		if m.moved[*key.(*string)] {
 			moved++
 		}
-		if !m.known[key.(string)] {
+		if !m.known[*key.(*string)] {
 			missing++
 		}
 	}
@@ -58,7 +58,7 @@ func (m *migrating) Call(_ context.Context, cmds ...goredis.Cmder) error {
 	switch args[3+n] {
 	case "step":
 		for _, key := range args[3 : 3+n] {
-			m.known[key.(string)] = true
+			m.known[*key.(*string)] = true
 		}
 		cmd.SetVal([]any{now, int64(1), int64(0), ""})
 	default:

@@ -44,6 +44,9 @@ func (s *shaky) dice(cmd goredis.Cmder) int {
 	if args[0] == "evalsha" || args[0] == "eval" {
 		key = args[3]
 	}
+	if of, ok := key.(*string); ok {
+		key = *of
+	}
 	name := strings.TrimPrefix(fmt.Sprint(key), s.prefix)
 	s.mu.Lock()
 	defer s.mu.Unlock()

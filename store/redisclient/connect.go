@@ -233,7 +233,7 @@ func NewScript(source string) *Script {
 }
 
 // Run runs a script and returns its answer. A server that does not know it, because it is new or was flushed, gets
-// it in full.
+// it in full. The command keeps keys and args, and may be sent after Run has returned, if ctx ends.
 func (s *Script) Run(ctx context.Context, c Caller, keys []string, args ...any) ([]any, error) {
 	cmd := command(ctx, "evalsha", s.sha, keys, args)
 	err := c.Call(ctx, cmd)
@@ -253,8 +253,8 @@ func (s *Script) Run(ctx context.Context, c Caller, keys []string, args ...any) 
 
 func command(ctx context.Context, name string, script any, keys []string, args []any) *redis.Cmd {
 	all := append(make([]any, 0, 3+len(keys)+len(args)), name, script, len(keys))
-	for _, key := range keys {
-		all = append(all, key)
+	for i := range keys {
+		all = append(all, &keys[i]) // a pointer costs no allocation
 	}
 	return redis.NewCmd(ctx, append(all, args...)...)
 }

@@ -156,8 +156,12 @@ func Text(arg any) string {
 		return arg
 	case []byte:
 		return string(arg)
+	case *string:
+		return *arg
 	case int:
 		return strconv.Itoa(arg)
+	case *int64:
+		return strconv.FormatInt(*arg, 10)
 	case int64:
 		return strconv.FormatInt(arg, 10)
 	}
