@@ -20,11 +20,15 @@ import (
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// tenant does at random what its rights allow. The API server may refuse any of it.
+// tenant does at random what its rights allow. The API server may refuse any of it. What one seed does much, another leaves
+// out: what costs most would else hide all others.
 type tenant struct {
 	users  []kubernetes.Interface // each may write in the namespace
 	rules  dynamic.Interface
 	seed   uint64
+	likes  [kinds]int   // how often it does what
+	worst  []string     // of the expressions, those that it writes
+	junk   int          // of four rules, those with as much beside their spec as the API server takes
 	next   atomic.Int64 // of what it does
 	events atomic.Int64 // writes of Events
 	stored atomic.Int64 // of these
@@ -46,7 +50,15 @@ const writers = 4
 
 func newTenant(a *arena, seed uint64) *tenant {
 	a.Helper()
-	t := &tenant{seed: seed}
+	random := rand.New(rand.NewPCG(seed, writers)) //nolint:gosec // it repeats
+	t := &tenant{seed: seed, junk: random.IntN(5)}
+	for kind, most := range []int{policies: 30, quotas: 30, creates: 60, patches: 60, deletions: 10} {
+		t.likes[kind] = 1 + random.IntN(2)*random.IntN(most)
+	}
+	worst := expressions()
+	for range random.IntN(3) {
+		t.worst = append(t.worst, worst[random.IntN(len(worst))])
+	}
 	for _, name := range []string{"one", "two"} {
 		config, _, err := a.cluster.User("tenant-"+name, tenantsGroup)
 		a.must(err)
@@ -66,7 +78,7 @@ func (t *tenant) String() string {
 	for kind, name := range []string{"policies", "quotas", "Events", "PATCHes", "deletions"} {
 		says[kind] = fmt.Sprint(t.done[kind].Load(), " ", name)
 	}
-	return strings.Join(says, ", ")
+	return fmt.Sprintf("%s, with %d of 4 rules large, and expressions %q", strings.Join(says, ", "), t.junk, t.worst)
 }
 
 // run does n things, and goes on with Events and PATCHes until ctx ends.
@@ -76,9 +88,9 @@ func (t *tenant) run(ctx context.Context, n int) error {
 		all.Go(func() error {
 			random := rand.New(rand.NewPCG(t.seed, uint64(writer))) //nolint:gosec // it repeats
 			for ctx.Err() == nil {
-				kind := pick(random, []int{policies: 20, quotas: 15, creates: 30, patches: 30, deletions: 5})
+				kind := pick(random, t.likes[:])
 				if t.next.Add(1) > int64(n) {
-					kind = pick(random, []int{creates: 1, patches: 1})
+					kind = pick(random, []int{creates: 1, patches: 1, kinds - 1: 0})
 				}
 				t.act(ctx, random, kind)
 			}
@@ -105,7 +117,7 @@ func (t *tenant) act(ctx context.Context, random *rand.Rand, kind int) {
 	t.done[kind].Add(1)
 	switch kind {
 	case policies:
-		t.apply(ctx, random, v1alpha1.KindEventPolicy, fmt.Sprint("p-", random.IntN(400)), policy(random))
+		t.apply(ctx, random, v1alpha1.KindEventPolicy, fmt.Sprint("p-", random.IntN(400)), t.policy(random))
 	case quotas:
 		t.apply(ctx, random, v1alpha1.KindEventQuota, fmt.Sprint("q-", random.IntN(100)), quota(random))
 	case creates:
@@ -123,7 +135,15 @@ func (t *tenant) apply(ctx context.Context, random *rand.Rand, kind, name string
 	u.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind(kind))
 	u.SetNamespace(tenantsNamespace)
 	u.SetName(name)
-	switch random.IntN(4) {
+	if random.IntN(4) < t.junk {
+		enlarge(random, u)
+	}
+	_, _ = t.rules.Resource(v1alpha1.Resources()[kind]).Namespace(tenantsNamespace).Apply(ctx, name, u, metav1.ApplyOptions{FieldManager: "tenant", Force: true})
+}
+
+// enlarge adds to the metadata of a rule what nobody reads.
+func enlarge(random *rand.Rand, u *unstructured.Unstructured) {
+	switch random.IntN(3) {
 	case 0: // 1 MiB
 		labels := map[string]string{}
 		for i := range 3000 {
@@ -137,14 +157,13 @@ func (t *tenant) apply(ctx context.Context, random *rand.Rand, kind, name string
 		for i := range finalizers {
 			finalizers[i] = fmt.Sprintf("example.com/%s%d", strings.Repeat("f", 50), i)
 		}
-		u.SetFinalizers(finalizers[:random.IntN(2)*len(finalizers)])
+		u.SetFinalizers(finalizers)
 	}
-	_, _ = t.rules.Resource(v1alpha1.Resources()[kind]).Namespace(tenantsNamespace).Apply(ctx, name, u, metav1.ApplyOptions{FieldManager: "tenant", Force: true})
 }
 
-// policy is the spec of one that governs Events, with whatever costs most to match.
-func policy(random *rand.Rand) map[string]any {
-	worst := []string{
+// expressions are conditions that cost much, in time or bytes, where nothing bounds them.
+func expressions() []string {
+	return []string{
 		"event.message.replace('', event.message).size() == 0",
 		"event.message.split(' ').exists(w, w.startsWith('ci-'))",
 		"event.message.split('').map(c, c + event.message).size() == 1",
@@ -152,10 +171,16 @@ func policy(random *rand.Rand) map[string]any {
 		"[1,2,3,4,5,6,7,8].all(a, [1,2,3,4,5,6,7,8].all(b, event.message.contains(string(a) + string(b))))",
 		"'%s%s'.format([event.message, event.message]).size() == 1",
 	}
+}
+
+// policy is the spec of one that governs Events, with whatever costs most to match.
+func (t *tenant) policy(random *rand.Rand) map[string]any {
 	match := map[string]any{}
 	switch random.IntN(3) {
 	case 0:
-		match["conditions"] = []any{map[string]any{"name": "worst", "expression": worst[random.IntN(len(worst))]}}
+		if len(t.worst) > 0 {
+			match["conditions"] = []any{map[string]any{"name": "worst", "expression": t.worst[random.IntN(len(t.worst))]}}
+		}
 	case 1:
 		globs := make([]any, 16)
 		for i := range globs {
