@@ -75,7 +75,7 @@ func newArena(t *testing.T, shared bool) *arena {
 	if shared {
 		server := redistest.Start(t, redistest.Options{})
 		a.redis = redistest.Client(t, redisclient.Options{Addresses: []string{server.Addr()}})
-		flags = append(flags, "--redis-addresses="+server.Addr(), "--store-deadline=2s")
+		flags = append(flags, "--redis-addresses="+server.Addr(), "--store-deadline=1s")
 	}
 	program, err := replica.Build(t.Context())
 	a.must(err)
