@@ -20,10 +20,12 @@ type Unused struct {
 	Why   string `json:"why"`
 }
 
-// FailedCondition is a condition that could not be evaluated.
+// FailedCondition is a condition of which it is unknown whether it holds. The policy does not match then, and the quota
+// applies.
 type FailedCondition struct {
-	Rule      string `json:"rule"`
-	Condition string `json:"condition"`
+	Rule string `json:"rule"`
+	// Condition is empty where it is match.messages that is unknown.
+	Condition string `json:"condition,omitempty"`
 	// Count is for how many writes.
 	Count int64 `json:"count"`
 	// Example is the first error.
