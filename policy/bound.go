@@ -8,9 +8,9 @@ import (
 	"github.com/eventquota/eventquota/policy/expression"
 )
 
-// MaxTotal is what the conditions of all rules of the cluster may cost together for one Event. An expression that several
-// rules have counts once.
-func MaxTotal() expression.Cost { return expression.Cost{Steps: 20_000_000, Bytes: 16 << 20} }
+// MaxSteps and MaxBytes are what the conditions of all rules of the cluster may cost together for one Event. An expression
+// that several rules have counts once, and so does the memory that evaluations share.
+const MaxSteps, MaxBytes = 20_000_000, 16 << 20
 
 // bounded is r without the rules whose conditions are too many, and why each of these is left out. Those that go first
 // have their conditions: policies of tier Admin, then quotas, then policies of tier Baseline, each in their order. So all
@@ -36,27 +36,28 @@ func (r Rules) bounded() (kept Rules, leftOut map[*Rule]error, slots map[*Condit
 // bounding is the rules that were taken so far.
 type bounding struct {
 	total   expression.Cost
+	shared  int64
 	numbers map[string]int // of expressions
 	slots   map[*Condition]int
 	leftOut map[*Rule]error
 }
 
 func (b *bounding) take(r *Rule) {
-	conditions, most, total := r.Match.Conditions, MaxTotal(), b.total
+	conditions, total, shared := r.Match.Conditions, b.total, b.shared
 	seen := map[string]bool{}
 	for i := range conditions {
 		e := conditions[i].expression
 		if _, known := b.numbers[e.Text]; !known && !seen[e.Text] {
 			seen[e.Text] = true
-			total.Steps, total.Bytes = total.Steps+e.Cost.Steps, total.Bytes+e.Cost.Bytes
+			total.Steps, total.Bytes, shared = total.Steps+e.Cost.Steps, total.Bytes+e.Cost.Bytes, max(shared, e.Shared)
 		}
 	}
-	if total.Steps > most.Steps || total.Bytes > most.Bytes {
+	if total.Steps > MaxSteps || total.Bytes+shared > MaxBytes {
 		b.leftOut[r] = fmt.Errorf("with its conditions, those of the cluster's rules may take %d steps and %d bytes of memory for an Event, "+
-			"and %d and %d are allowed: rules that go before it have the rest", total.Steps, total.Bytes, most.Steps, most.Bytes)
+			"and %d and %d are allowed: rules that go before it take the rest", total.Steps, total.Bytes+shared, MaxSteps, MaxBytes)
 		return
 	}
-	b.total = total
+	b.total, b.shared = total, shared
 	for i := range conditions {
 		text := conditions[i].expression.Text
 		if _, known := b.numbers[text]; !known {

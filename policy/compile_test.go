@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -159,5 +160,23 @@ func TestFieldsOfANewerVersionAreIgnored(t *testing.T) {
 	t.Parallel()
 	if p := newWriter(t).own(t, "p", "{precedence: 3, newer: 1}"); p.Precedence != 3 {
 		t.Errorf("precedence %d", p.Precedence)
+	}
+}
+
+// TestTheLargestRuleOfANamespaceIsCompiledInLittleMemory has lists and globs as many, and as long, as they may be. It has no
+// expression that is compiled.
+func TestTheLargestRuleOfANamespaceIsCompiledInLittleMemory(t *testing.T) {
+	w := newWriter(t)
+	texts := func(n, bytes int) string {
+		var all []string
+		for i := range n {
+			all = append(all, fmt.Sprintf("%0*d", bytes, i))
+		}
+		return "[" + quoted(all) + "]"
+	}
+	spec := fmt.Sprintf("match: {reasons: %s, controllers: %s, kinds: %s, messages: %s}", texts(64, 128), texts(64, 253), texts(64, 128), texts(16, 256))
+	const most = 1 << 20
+	if n := allocated(func() { w.own(t, "p", spec) }); n > most {
+		t.Errorf("%d bytes, want at most %d", n, most)
 	}
 }

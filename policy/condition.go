@@ -66,20 +66,11 @@ type question struct {
 // matches says whether a rule matches. As all that it says must hold, what does not settles it, whatever is unknown. What
 // costs most comes last.
 func (q *question) matches(r *Rule) truth {
-	m, e := &r.Match, q.event
-	is := yes
+	m := &r.Match
+	is := m.lists(q.event)
 	var failed EvaluationError
-	if e == nil {
-		if len(m.Types)+len(m.Reasons)+len(m.Controllers)+len(m.Kinds)+len(m.Messages) > 0 {
-			is = unknown
-		}
-	} else {
-		if !fits(m.Types, Type(e)) || !fits(m.Reasons, e.Reason) || !fits(m.Controllers, controller(e)) || !fits(m.Kinds, e.InvolvedObject.Kind) {
-			return no
-		}
-		if is = m.message(e.Message); is == unknown {
-			failed.Err = errMessage
-		}
+	if is == unknown {
+		failed.Err = errMessage // of an Event that can be read, nothing else is
 	}
 	for i := 0; i < len(m.Conditions) && is != no; i++ {
 		c := &m.Conditions[i]
@@ -88,11 +79,24 @@ func (q *question) matches(r *Rule) truth {
 			failed.Condition, failed.Err = c.Name, err
 		}
 	}
-	// That an Event cannot be read is no fault of the rule.
-	if is == unknown && failed.Err != nil && e != nil {
+	if is == unknown && q.event != nil { // that an Event cannot be read is no fault of the rule
 		q.answer.Errors = append(q.answer.Errors, &EvaluationError{r, failed.Condition, failed.Err})
 	}
 	return is
+}
+
+// lists says whether an Event fits all lists that are not empty. It is nil where it cannot be read.
+func (m *Match) lists(e *corev1.Event) truth {
+	switch {
+	case e == nil:
+		if len(m.Types)+len(m.Reasons)+len(m.Controllers)+len(m.Kinds)+len(m.Messages) > 0 {
+			return unknown
+		}
+		return yes
+	case !fits(m.Types, Type(e)) || !fits(m.Reasons, e.Reason) || !fits(m.Controllers, controller(e)) || !fits(m.Kinds, e.InvolvedObject.Kind):
+		return no
+	}
+	return m.message(e.Message)
 }
 
 // message says whether a message matches one of the globs, if there are any.

@@ -30,6 +30,7 @@ func TestConditionsReadTheEventAndTheRequest(t *testing.T) {
 			}
 		}
 	}
+	partial := func(_ *corev1.Event, r *policy.Request) { r.Namespace = "partial" }
 	first := func(year int) func(*corev1.Event, *policy.Request) {
 		return func(e *corev1.Event, _ *policy.Request) {
 			e.FirstTimestamp = metav1.Date(year, 12, 31, 23, 59, 59, 0, time.UTC)
@@ -74,6 +75,9 @@ func TestConditionsReadTheEventAndTheRequest(t *testing.T) {
 		{says: "a label that the namespace has not", expression: "'other' in namespaceObject.metadata.labels"},
 		{says: "an annotation of the namespace", expression: "namespaceObject.metadata.annotations['owner'] == 'c'", holds: true},
 		{says: "an annotation that the namespace has not", expression: "'team' in namespaceObject.metadata.annotations"},
+		{says: "an annotation of a namespace that has more than are known", expression: "namespaceObject.metadata.annotations['owner'] == 'c'", change: partial, holds: true},
+		{says: "an annotation that may be there", expression: "'team' in namespaceObject.metadata.annotations", change: partial, fails: "the namespace has more annotations than are known"},
+		{says: "a label that may be there", expression: "'other' in namespaceObject.metadata.labels", change: partial, fails: "the namespace has more labels than are known"},
 		{says: "the name of the namespace", expression: "namespaceObject.metadata.name == 'a'", holds: true},
 		{says: "what is known of a namespace that is not", expression: "namespaceObject.metadata.name == 'new' && namespaceObject.metadata.labels.size() == 0 && namespaceObject.metadata.annotations.size() == 0", change: func(_ *corev1.Event, r *policy.Request) {
 			r.Namespace = "new"
@@ -89,6 +93,12 @@ func TestConditionsReadTheEventAndTheRequest(t *testing.T) {
 		{says: "65 labels", expression: "'a' in event.metadata.labels", change: labeled(65, ""), fails: "a map has 65 entries, and conditions read at most 64"},
 		{says: "a label beside one that is longer", expression: "event.metadata.labels['a'] == 'b' && 'long' in event.metadata.labels", change: labeled(2, strings.Repeat("a", 4097)), holds: true},
 		{says: "a label that is longer", expression: "event.metadata.labels['long'] != ''", change: labeled(2, strings.Repeat("a", 4097)), fails: "a text has 4097 bytes"},
+		{says: "a label with a name of 512 bytes", expression: "event.metadata.labels.exists(k, k.size() == 512)", change: func(e *corev1.Event, _ *policy.Request) {
+			e.Labels = map[string]string{strings.Repeat("a", 512): ""}
+		}, holds: true},
+		{says: "a label with a longer name", expression: "'a' in event.metadata.labels", change: func(e *corev1.Event, _ *policy.Request) {
+			e.Labels = map[string]string{strings.Repeat("a", 513): "", "a": ""}
+		}, fails: "a name in a map has 513 bytes, and conditions read at most 512"},
 		{says: "65 groups", expression: "'a' in request.userInfo.groups", change: func(_ *corev1.Event, r *policy.Request) {
 			r.UserInfo.Groups = make([]string, 65)
 		}, fails: "a list has 65 entries"},
@@ -106,7 +116,10 @@ func TestConditionsReadTheEventAndTheRequest(t *testing.T) {
 			if test.change != nil {
 				test.change(e, r)
 			}
-			namespaces := map[string]policy.Namespace{"a": {Labels: labels.Set{"team": "b"}, Annotations: map[string]string{"owner": "c"}}}
+			n := policy.Namespace{Labels: labels.Set{"team": "b"}, Annotations: map[string]string{"owner": "c"}}
+			namespaces := map[string]policy.Namespace{"a": n}
+			n.PartialLabels, n.PartialAnnotations = true, true
+			namespaces["partial"] = n
 			g := policy.NewSet(policy.Default(), policy.Rules{Policies: []*policy.Policy{p}}, namespaces).For(t.Context(), r.Namespace, e, r)
 			if holds := g.Policy == p; holds != test.holds {
 				t.Errorf("holds: %v", holds)

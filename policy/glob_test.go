@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/eventquota/eventquota/policy"
 )
@@ -134,4 +135,39 @@ func TestALongGlobAllocatesNothing(t *testing.T) {
 	if n := testing.AllocsPerRun(10, func() { s.For(t.Context(), "a", e, r) }); n != 0 {
 		t.Errorf("%v allocations, want none", n)
 	}
+}
+
+// TestTheWorstGlobs searches for globs and a message that take long. How long is only logged: they are looked at in time
+// linear in their sizes.
+func TestTheWorstGlobs(t *testing.T) {
+	t.Parallel()
+	w, rnd := newWriter(t), rand.New(rand.NewPCG(30, 0))
+	var worst time.Duration
+	var says string
+	for range 300 {
+		piece := func(n int) string { return strings.Repeat("a", rnd.IntN(n)) + []string{"", "b", "a"}[rnd.IntN(3)] }
+		var globs []string
+		for i := range 16 {
+			glob := ""
+			for n := 1 + rnd.IntN(64); len(glob) < 180; {
+				glob += "*" + piece(n)
+			}
+			globs = append(globs, glob+"*"+strings.Repeat("a", i)+"x")
+		}
+		p := w.own(t, "p", fmt.Sprintf("match: {messages: [%s]}", quoted(globs)))
+		s, e, r := policy.NewSet(policy.Default(), policy.Rules{}, nil), backOff(), create()
+		e.Message = strings.Repeat(strings.Repeat("a", rnd.IntN(200))+"b", 4096)[:4079] + strings.Repeat("a", 16) + "x"
+		took := time.Hour
+		for range 5 {
+			began := time.Now()
+			if _, err := s.Matches(t.Context(), &p.Rule, "a", e, r); err != nil {
+				t.Fatal(err)
+			}
+			took = min(took, time.Since(began))
+		}
+		if took > worst {
+			worst, says = took, globs[0]
+		}
+	}
+	t.Logf("%v for 16 globs such as %s", worst, says)
 }

@@ -87,8 +87,9 @@ type Namespace struct {
 	// Labels are nil for a namespace of which only rules are known yet.
 	Labels      labels.Set
 	Annotations map[string]string
-	// Partial says that the namespace has annotations which Annotations lack.
-	Partial bool
+	// PartialLabels and PartialAnnotations say that the namespace has others, which are not known: to conditions, whether
+	// one is there that is not known is unknown.
+	PartialLabels, PartialAnnotations bool
 	Rules
 }
 
@@ -144,7 +145,7 @@ func (s *Set) newView(name string, n Namespace) view {
 		shared = s.selected(ls)
 		s.selections[string(key)] = shared
 	}
-	v := view{Rules: shared, object: &NamespaceObject{name, n.Labels, n.Annotations, n.Partial}}
+	v := view{Rules: shared, object: &NamespaceObject{name, n.Labels, n.Annotations, n.PartialLabels, n.PartialAnnotations}}
 	if own := n.inOrder(); len(own.Policies)+len(own.Quotas) > 0 {
 		baseline, _ := slices.BinarySearchFunc(shared.Policies, TierBaseline, func(p *Policy, t Tier) int { return cmp.Compare(p.Tier, t) })
 		v.Policies = slices.Concat(shared.Policies[:baseline], own.Policies, shared.Policies[baseline:])

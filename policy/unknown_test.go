@@ -129,7 +129,7 @@ func TestRulesWhoseConditionsCostTooMuchTogetherAreLeftOut(t *testing.T) {
 	t.Parallel()
 	w := newWriter(t)
 	costly := func(n int) string {
-		return fmt.Sprintf("match: {conditions: [{name: c, expression: \"event.message.matches('[a-c]{70}%d')\"}]}\n", n)
+		return fmt.Sprintf("match: {conditions: [{name: c, expression: \"event.message.matches('[a-c]{55}%d')\"}]}\n", n)
 	}
 	var rules policy.Rules
 	for i := range 3 {

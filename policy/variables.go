@@ -23,8 +23,8 @@ const (
 type NamespaceObject struct {
 	Name                string
 	Labels, Annotations map[string]string
-	// Partial says that there are annotations which Annotations lack.
-	Partial bool
+	// PartialLabels and PartialAnnotations say that there are others.
+	PartialLabels, PartialAnnotations bool
 }
 
 // The types of what conditions read.
@@ -127,18 +127,22 @@ func objects() map[string]expression.Object {
 		},
 		"policy.NamespaceMetadata": {
 			"name":        expression.Text(func(n *NamespaceObject) string { return n.Name }),
-			"labels":      expression.TextMap(func(n *NamespaceObject) map[string]string { return n.Labels }, nil),
+			"labels":      expression.TextMap(func(n *NamespaceObject) map[string]string { return n.Labels }, missingLabel),
 			"annotations": expression.TextMap(func(n *NamespaceObject) map[string]string { return n.Annotations }, missingAnnotation),
 		},
 	}
 }
 
-// missingAnnotation is why an annotation that is not known may be there all the same.
-func missingAnnotation(n *NamespaceObject) error {
-	if n.Partial {
-		return fmt.Errorf("%w: the namespace has annotations that are too large to be known", expression.ErrUnknown)
+func missingLabel(n *NamespaceObject) error { return missing("labels", n.PartialLabels) }
+
+func missingAnnotation(n *NamespaceObject) error { return missing("annotations", n.PartialAnnotations) }
+
+// missing is why a label or annotation that is not known may be there all the same.
+func missing(what string, partial bool) error {
+	if !partial {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("%w: the namespace has more %s than are known", expression.ErrUnknown, what)
 }
 
 // activation gives conditions their variables. It is not safe for concurrent use.

@@ -96,6 +96,9 @@ func (u *usage) why(r *policy.Rule) string {
 	if r.Mode == policy.Disabled {
 		return "its mode is Disabled"
 	}
+	if why := u.set.LeftOut()[r.Name]; why != nil {
+		return why.Error()
+	}
 	if shadowed := u.set.Shadowed(r.Identity.Namespace)[r.Name]; len(shadowed) > 0 {
 		return strings.Join(shadowed, "; ")
 	}

@@ -19,11 +19,12 @@ import (
 	"k8s.io/apiserver/pkg/cel/library"
 )
 
-// MaxResult is how many bytes the result of each part of an expression may have.
-const MaxResult = 64 << 10
-
-// MaxCost is what one expression may cost.
-var MaxCost = Cost{Steps: 4_000_000, Bytes: 4 << 20} //nolint:gochecknoglobals // never changed
+const (
+	// MaxSteps and MaxBytes are what one expression may cost.
+	MaxSteps, MaxBytes = 5_000_000, 4 << 20
+	// MaxResult is how many bytes the result of each part of an expression may have: a text, or the headers of a list.
+	MaxResult = 64 << 10
+)
 
 // Compiler compiles expressions. It is safe for concurrent use.
 type Compiler struct {
@@ -63,8 +64,9 @@ func NewCompiler(variables map[string]string, objects map[string]Object) (*Compi
 // Expression is a compiled expression. It is safe for concurrent use.
 type Expression struct {
 	Text string
-	// Cost bounds that of an evaluation.
+	// Cost bounds that of an evaluation, and Shared the memory that evaluations use one after the other.
 	Cost    Cost
+	Shared  int64
 	program cel.Program
 }
 
@@ -79,31 +81,36 @@ func (c *Compiler) Compile(text string) (*Expression, error) {
 	}
 	w := walk{
 		AST: checked.NativeRep(), variables: c.variables, objects: c.objects, functions: c.functions,
-		local: map[string]size{}, known: map[int64]value{},
+		local: map[string]size{}, known: map[int64]value{}, shared: sharedBytes,
 	}
 	v, err := w.node(w.Expr())
 	var refused *refusal
 	if errors.As(err, &refused) {
-		at := w.SourceInfo().GetStartLocation(refused.at)
-		return nil, fmt.Errorf("%s: %w", place(at), err)
+		return nil, fmt.Errorf("%s%w", place(w.SourceInfo().GetStartLocation(refused.at)), err)
 	}
 	program, err := c.env.Program(checked, cel.EvalOptions(cel.OptOptimize))
 	if err != nil {
 		return nil, err
 	}
-	return &Expression{Text: text, Cost: v.plus(Cost{Bytes: w.scratch + evaluationBytes}), program: program}, nil
+	return &Expression{Text: text, Cost: v.Cost, Shared: w.shared, program: program}, nil
 }
 
 // said is what the library says is wrong, without its picture of the expression.
 func said(all []*cel.Error) error {
 	var lines []string
 	for _, one := range all {
-		lines = append(lines, place(one.Location)+": "+one.Message)
+		lines = append(lines, place(one.Location)+one.Message)
 	}
 	return errors.New(strings.Join(lines, "; "))
 }
 
-func place(at common.Location) string { return fmt.Sprintf("%d:%d", at.Line(), at.Column()+1) }
+// place is where something is in an expression: its line and column, if it is anywhere.
+func place(at common.Location) string {
+	if at.Line() < 1 {
+		return ""
+	}
+	return fmt.Sprintf("%d:%d: ", at.Line(), at.Column()+1)
+}
 
 // Evaluate reports whether an expression holds. An error means that nobody knows: a value is unknown, or is not one that the
 // expression can be about.

@@ -19,9 +19,6 @@ const (
 // What it refuses it refuses with a reason.
 type function func(w *walk, call ast.Expr, args []value) (size, Cost, error)
 
-// plain is the cost of a call that reads no text: how the scalars that it takes look does not matter.
-var plain = Cost{}
-
 // allowed are the functions that conditions may call. What is not here has no bound that is known.
 func allowed() map[string]function {
 	all := map[string]function{
@@ -74,8 +71,8 @@ func allowed() map[string]function {
 	return all
 }
 
-// names are the allowed functions, but for operators.
-func names() string {
+// Functions are the functions that conditions may call, but for operators.
+func Functions() string {
 	return strings.Join(slices.DeleteFunc(slices.Sorted(maps.Keys(allowed())), func(name string) bool {
 		return strings.ContainsAny(name, "_@!")
 	}), ", ")
@@ -85,7 +82,7 @@ func (w *walk) call(e ast.Expr, v value) (value, error) {
 	c := e.AsCall()
 	known, ok := w.functions[c.FunctionName()]
 	if !ok {
-		return v, refuse(e, "the function %s is not allowed, as its worst cost is not known: allowed are operators, macros and %s", c.FunctionName(), names())
+		return v, refuse(e, "the function %s is not allowed, as its worst cost is not known: allowed are operators, macros and %s", c.FunctionName(), Functions())
 	}
 	if len(w.GetOverloadIDs(e.ID())) != 1 {
 		return v, refuse(e, "the types of what %s is called with must be known", c.FunctionName())
@@ -109,7 +106,7 @@ func (w *walk) call(e ast.Expr, v value) (value, error) {
 
 // scalars is the cost of a call whose time does not depend on what it is called with, but for texts: these it reads.
 func scalars(_ *walk, call ast.Expr, args []value) (size, Cost, error) {
-	cost := plain
+	cost := Cost{}
 	for _, a := range args {
 		switch a.kind() {
 		case types.ListKind, types.MapKind:
@@ -126,14 +123,14 @@ func scalars(_ *walk, call ast.Expr, args []value) (size, Cost, error) {
 }
 
 func choose(_ *walk, _ ast.Expr, args []value) (size, Cost, error) {
-	return larger(args[1].size, args[2].size), plain, nil
+	return larger(args[1].size, args[2].size), Cost{}, nil
 }
 
 // equal compares scalars, texts, and lists of these.
 func equal(_ *walk, call ast.Expr, args []value) (size, Cost, error) {
 	for _, a := range args {
 		if a.kind() == types.MapKind || a.kind() == types.ListKind && a.of != nil && a.of.of != nil {
-			return size{}, plain, refuse(call, "only scalars, texts and lists of these can be compared")
+			return size{}, Cost{}, refuse(call, "only scalars, texts and lists of these can be compared")
 		}
 	}
 	return size{}, comparing(&args[0].size, &args[1].size), nil
@@ -159,7 +156,7 @@ func contained(_ *walk, call ast.Expr, args []value) (size, Cost, error) {
 		return size{}, named(what), nil
 	}
 	if what.of != nil || in.of == nil || in.of.of != nil {
-		return size{}, plain, refuse(call, "only scalars and texts can be looked for in a list")
+		return size{}, Cost{}, refuse(call, "only scalars and texts can be looked for in a list")
 	}
 	return size{}, comparing(&what.size, in.of).plus(Cost{elementSteps, elementBytes}).times(in.entries), nil
 }
@@ -170,10 +167,10 @@ func named(name *value) Cost { return Cost{Steps: name.most, Bytes: 2*name.most 
 func index(_ *walk, _ ast.Expr, args []value) (size, Cost, error) {
 	of, at := &args[0], &args[1]
 	if of.of == nil {
-		return size{}, plain, nil
+		return size{}, Cost{}, nil
 	}
 	if of.kind() == types.MapKind {
-		return *of.of, named(at).plus(reading(of.of)), nil
+		return *of.of, named(at).plus(reading(of.of, of.typ.Parameters()[1].Kind())), nil
 	}
 	return *of.of, Cost{elementSteps, elementBytes}, nil
 }
@@ -197,9 +194,9 @@ const numberText = 400
 func text(_ *walk, call ast.Expr, args []value) (size, Cost, error) {
 	switch a := &args[0]; a.kind() {
 	case types.StringKind:
-		return a.size, plain, nil
+		return a.size, Cost{}, nil
 	case types.ListKind, types.MapKind:
-		return size{}, plain, refuse(call, "string is not allowed for lists and maps")
+		return size{}, Cost{}, refuse(call, "string is not allowed for lists and maps")
 	}
 	return size{most: numberText}, Cost{numberText, 3 * numberText}, nil
 }
@@ -207,7 +204,7 @@ func text(_ *walk, call ast.Expr, args []value) (size, Cost, error) {
 // literal reads a text that is written down, and so is known to be right.
 func literal(w *walk, call ast.Expr, args []value) (size, Cost, error) {
 	if _, written := args[0].literal.(string); !written && args[0].kind() == types.StringKind {
-		return size{}, plain, refuse(call, "%s is allowed for a literal only", call.AsCall().FunctionName())
+		return size{}, Cost{}, refuse(call, "%s is allowed for a literal only", call.AsCall().FunctionName())
 	}
 	return scalars(w, call, args)
 }

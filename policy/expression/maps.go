@@ -27,8 +27,11 @@ func (m *boundedMap[V]) check() (any, error) {
 		return nil, unknown("a map has %d entries, and conditions read at most %d", len(m.all), MaxEntries)
 	}
 	for name := range m.all {
-		if _, err := readText(name); err != nil {
+		switch _, err := readText(name); {
+		case err != nil:
 			return nil, err
+		case len(name) > MaxName:
+			return nil, unknown("a name in a map has %d bytes, and conditions read at most %d", len(name), MaxName)
 		}
 	}
 	return m, nil

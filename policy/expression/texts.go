@@ -1,7 +1,6 @@
 package expression
 
 import (
-	"regexp"
 	"regexp/syntax"
 
 	"github.com/google/cel-go/common/ast"
@@ -18,7 +17,7 @@ func searching(in, what *size) Cost { return Cost{Steps: 2*in.most + in.most*min
 // runes is the cost of what first makes runes of a text, and then a text of no more bytes.
 func runes(_ *walk, _ ast.Expr, args []value) (size, Cost, error) {
 	n := args[0].most
-	return size{most: n}, Cost{10 * n, 7*n + nodeBytes}, nil
+	return size{most: n}, Cost{16 * n, 7*n + nodeBytes}, nil
 }
 
 // indexOf compares runes at each place. lastIndexOf makes those of the first text twice.
@@ -59,7 +58,7 @@ func split(_ *walk, call ast.Expr, args []value) (size, Cost, error) {
 		}
 	}
 	if n*headerBytes > MaxResult {
-		return size{}, plain, refuse(call, "split may make %d texts, more than the %d that are allowed: it takes a number as its last argument, as in split(' ', 64)", n, MaxResult/headerBytes)
+		return size{}, Cost{}, refuse(call, "split may make %d texts, more than the %d that are allowed: it takes a number as its last argument, as in split(' ', 64)", n, MaxResult/headerBytes)
 	}
 	return size{entries: n, of: &size{most: in.most}}, searching(in, at).times(2).plus(Cost{Steps: n * elementSteps, Bytes: 2*made*headerBytes + nodeBytes}), nil
 }
@@ -84,8 +83,9 @@ func (s *size) deepText() int64 {
 const (
 	// maxInstructions are those that it is compiled into.
 	maxInstructions = 1000
-	// instructionSteps are for each instruction and byte of a text.
-	instructionSteps = 12
+	// instructionSteps are for each instruction and byte of a text, and threadSteps where these are so many that the library
+	// does not go back, but has a thread for each way.
+	instructionSteps, threadSteps = 16, 40
 	// instructionBytes are for each instruction: of the threads that go through it.
 	instructionBytes = 512
 	// maxVisited is how many places of a text and instruction together the library's backtracker goes to, and so how many
@@ -97,26 +97,27 @@ const (
 func matches(w *walk, call ast.Expr, args []value) (size, Cost, error) {
 	pattern, written := args[1].literal.(string)
 	if !written {
-		return size{}, plain, refuse(call, "a regular expression must be a literal: only then its cost is known")
-	}
-	if _, err := regexp.Compile(pattern); err != nil {
-		return size{}, plain, refuse(call, "the regular expression %q: %v", pattern, err)
+		return size{}, Cost{}, refuse(call, "a regular expression must be a literal: only then its cost is known")
 	}
 	p, err := compiled(pattern)
 	if err != nil {
-		return size{}, plain, refuse(call, "the regular expression %q: %v", pattern, err)
+		return size{}, Cost{}, refuse(call, "the regular expression %q: %v", pattern, err)
 	}
 	n, places := int64(len(p.Inst)), args[0].most+1
 	if n > maxInstructions {
-		return size{}, plain, refuse(call, "the regular expression has %d instructions, more than the %d that are allowed", n, maxInstructions)
+		return size{}, Cost{}, refuse(call, "the regular expression has %d instructions, more than the %d that are allowed", n, maxInstructions)
 	}
 	// The memory of one call is used by the next.
-	w.scratch = max(w.scratch, 2*(n*instructionBytes+maxVisited/8+placeBytes*min(maxVisited, repeated(p)*places+n)))
+	w.shared = max(w.shared, sharedBytes+2*(n*instructionBytes+maxVisited/8+placeBytes*min(maxVisited, repeated(p)*places+n)))
 	result := size{}
 	if call.AsCall().FunctionName() == "find" {
 		result.most = args[0].most
 	}
-	return result, Cost{Steps: instructionSteps * n * places, Bytes: nodeBytes}, nil
+	steps := int64(instructionSteps)
+	if n*places > maxVisited {
+		steps = threadSteps
+	}
+	return result, Cost{Steps: steps * n * places, Bytes: nodeBytes}, nil
 }
 
 func compiled(pattern string) (*syntax.Prog, error) {

@@ -12,7 +12,7 @@ import (
 type Cost struct {
 	// Steps are of time: about a nanosecond each.
 	Steps int64
-	// Bytes are of memory, all in all: garbage counts.
+	// Bytes are of memory that it allocates, most of it garbage at once.
 	Bytes int64
 }
 
@@ -33,7 +33,7 @@ const (
 	elementSteps, elementBytes = 50, 96    // an element of a list that is made
 	depthSteps                 = 30        // a variable, for each macro around it
 	headerBytes                = 16        // an element of a list, beside its text
-	evaluationBytes            = 16 << 10  // an evaluation, beside what is in it
+	sharedBytes                = 16 << 10  // what evaluations use one after the other
 )
 
 // size is a bound of a value.
@@ -56,14 +56,6 @@ type value struct {
 
 func (v *value) kind() types.Kind { return v.typ.Kind() }
 
-// deep is how many bytes of text v has at most, with all entries.
-func (s *size) deep() int64 {
-	if s.of == nil {
-		return s.most
-	}
-	return min(s.entries*(s.of.deep()+elementBytes), 1<<40) // far above every bound
-}
-
 // refusal is why an expression is refused, and where.
 type refusal struct {
 	at  int64 // the id of the part
@@ -80,9 +72,10 @@ type walk struct {
 	variables map[string]*types.Type
 	objects   map[string]Object
 	local     map[string]size // of the variables of the macros around
+	depth     int64           // how many there are, also of one name
 	known     map[int64]value // of the parts that have been walked, by their ids
 	functions map[string]function
-	scratch   int64 // what is used again by each evaluation of a regular expression
+	shared    int64 // the memory that regular expressions use one after the other
 }
 
 func refuse(e ast.Expr, why string, args ...any) error {
@@ -109,10 +102,10 @@ func (w *walk) node(e ast.Expr) (value, error) {
 	switch {
 	case made > MaxResult:
 		return v, refuse(e, "its result may have %d bytes, more than the %d that are allowed", made, MaxResult)
-	case v.Steps > MaxCost.Steps:
-		return v, refuse(e, "it may take %d steps on an Event, more than the %d that are allowed", v.Steps, MaxCost.Steps)
-	case v.Bytes+w.scratch > MaxCost.Bytes:
-		return v, refuse(e, "it may take %d bytes of memory on an Event, more than the %d that are allowed", v.Bytes+w.scratch, MaxCost.Bytes)
+	case v.Steps > MaxSteps:
+		return v, refuse(e, "it may take %d steps on an Event, more than the %d that are allowed", v.Steps, MaxSteps)
+	case v.Bytes+w.shared > MaxBytes:
+		return v, refuse(e, "it may take %d bytes of memory on an Event, more than the %d that are allowed", v.Bytes+w.shared, MaxBytes)
 	}
 	return v, nil
 }
@@ -161,7 +154,7 @@ func (v *value) setLiteral(e ast.Expr) {
 }
 
 func (w *walk) ident(e ast.Expr, v value) (value, error) {
-	v.Steps += depthSteps * int64(len(w.local))
+	v.Steps += depthSteps * w.depth
 	if s, ok := w.local[e.AsIdent()]; ok {
 		v.size = s
 		return v, nil
@@ -191,20 +184,23 @@ func (w *walk) selected(e ast.Expr, v value) (value, error) {
 	default:
 		return v, refuse(e, "%q is not a field", s.FieldName())
 	}
-	v.Cost = v.plus(reading(&v.size))
+	v.Cost = v.plus(reading(&v.size, v.typ.Kind()))
 	if s.IsTestOnly() {
 		v.size = size{}
 	}
 	return v, nil
 }
 
-// reading is what it costs to check that a value can be read.
-func reading(s *size) Cost {
-	c := Cost{Steps: s.most / 4}
-	if s.of != nil {
-		c = Cost{Steps: s.entries * (elementSteps + MaxText/4), Bytes: elementBytes}
+// reading is what it costs to check that a value can be read: a text, the texts of a list, or the names of a map.
+func reading(s *size, kind types.Kind) Cost {
+	c := Cost{Steps: s.most, Bytes: nodeBytes} // of an error
+	switch kind {
+	case types.ListKind:
+		c = c.plus(Cost{elementSteps + s.of.most, 0}.times(s.entries), Cost{Bytes: elementBytes})
+	case types.MapKind:
+		c = c.plus(Cost{elementSteps + MaxName, 0}.times(s.entries), Cost{Bytes: elementBytes})
 	}
-	return c.plus(Cost{Bytes: nodeBytes}) // an error
+	return c
 }
 
 // sizeOf is that of the largest value of a type that can be read.
@@ -273,7 +269,7 @@ func (w *walk) macro(e ast.Expr, v value) (value, error) {
 	if err != nil {
 		return v, err
 	}
-	element, sorted := size{most: MaxText}, int64(0)
+	element, sorted := size{most: MaxName}, int64(0)
 	switch {
 	case over.kind() == types.ListKind && over.of != nil:
 		element = *over.of
@@ -367,5 +363,6 @@ func (w *walk) bind(name string, s size) (restore func()) {
 	before := w.local
 	w.local = maps.Clone(before)
 	w.local[name] = s
-	return func() { w.local = before }
+	w.depth++
+	return func() { w.local, w.depth = before, w.depth-1 }
 }
