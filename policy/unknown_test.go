@@ -49,6 +49,7 @@ func TestWhatIsUnknownIsStrict(t *testing.T) {
 		{says: "a long message", match: condition("event.message.endsWith('a')"), change: long},
 		{says: "a glob and a long message", match: "match: {messages: ['*b*']}\n", change: long},
 		{says: "an Event that cannot be read", match: condition("event.reason == 'BackOff'"), change: unreadable, unreported: true},
+		{says: "a dry run and an Event that cannot be read", match: condition("request.dryRun"), change: unreadable, unreported: true},
 		{says: "a list and an Event that cannot be read", match: "match: {reasons: [BackOff]}\n", change: unreadable, unreported: true},
 		{says: "a glob and an Event that cannot be read", match: "match: {messages: ['*']}\n", change: unreadable, unreported: true},
 	} {

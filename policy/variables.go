@@ -94,17 +94,17 @@ func objects() map[string]expression.Object {
 			"lastObservedTime": expression.Time(func(s *corev1.EventSeries) time.Time { return s.LastObservedTime.Time }),
 		},
 		requestType: {
-			"kind":               expression.Part("policy.Kind", func(r *Request) *metav1.GroupVersionKind { return &r.Kind }),
-			"requestKind":        expression.Part("policy.Kind", func(r *Request) *metav1.GroupVersionKind { return &r.RequestKind }),
-			"resource":           expression.Part("policy.Resource", func(r *Request) *metav1.GroupVersionResource { return &r.Resource }),
-			"requestResource":    expression.Part("policy.Resource", func(r *Request) *metav1.GroupVersionResource { return &r.RequestResource }),
-			"userInfo":           expression.Part("policy.UserInfo", func(r *Request) *UserInfo { return &r.UserInfo }),
-			"subResource":        expression.Text(func(r *Request) string { return r.SubResource }),
-			"requestSubResource": expression.Text(func(r *Request) string { return r.RequestSubResource }),
-			"name":               expression.Text(func(r *Request) string { return r.Name }),
-			"namespace":          expression.Text(func(r *Request) string { return r.Namespace }),
-			"operation":          expression.Text(func(r *Request) string { return string(r.Operation) }),
-			"dryRun":             expression.Bool(func(r *Request) bool { return r.DryRun }),
+			"kind":               expression.Part("policy.Kind", func(a *activation) *metav1.GroupVersionKind { return &a.request.Kind }),
+			"requestKind":        expression.Part("policy.Kind", func(a *activation) *metav1.GroupVersionKind { return &a.request.RequestKind }),
+			"resource":           expression.Part("policy.Resource", func(a *activation) *metav1.GroupVersionResource { return &a.request.Resource }),
+			"requestResource":    expression.Part("policy.Resource", func(a *activation) *metav1.GroupVersionResource { return &a.request.RequestResource }),
+			"userInfo":           expression.Part("policy.UserInfo", func(a *activation) *UserInfo { return &a.request.UserInfo }),
+			"subResource":        expression.Text(func(a *activation) string { return a.request.SubResource }),
+			"requestSubResource": expression.Text(func(a *activation) string { return a.request.RequestSubResource }),
+			"name":               expression.Text(func(a *activation) string { return a.request.Name }),
+			"namespace":          expression.Text(func(a *activation) string { return a.request.Namespace }),
+			"operation":          expression.Text(func(a *activation) string { return string(a.request.Operation) }),
+			"dryRun":             expression.Bool((*activation).dryRun),
 		},
 		"policy.UserInfo": {
 			"username": expression.Text(func(u *UserInfo) string { return u.Username }),
@@ -163,11 +163,19 @@ func (a *activation) ResolveName(name string) (any, bool) {
 		}
 		return a.event, true
 	case requestVariable:
-		return a.request, true
+		return a, true
 	case namespaceVariable:
 		return a.namespace, true
 	}
 	return nil, false
+}
+
+// dryRun comes after the Event in a review, which may not be there to its end.
+func (a *activation) dryRun() (bool, error) {
+	if a.event == nil {
+		return false, fmt.Errorf("%w: the request cannot be read to its end", expression.ErrUnknown)
+	}
+	return a.request.DryRun, nil
 }
 
 // Parent implements interpreter.Activation.

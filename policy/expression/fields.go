@@ -45,9 +45,16 @@ func Int[T any](get func(*T) int64) Field {
 	return field(types.IntType, get, func(n int64) (any, error) { return types.Int(n), nil }, func(n int64) bool { return n != 0 })
 }
 
-// Bool is a field that is true or false.
-func Bool[T any](get func(*T) bool) Field {
-	return field(types.BoolType, get, func(b bool) (any, error) { return types.Bool(b), nil }, func(b bool) bool { return b })
+// Bool is a field that is true or false; get may say why that is unknown.
+func Bool[T any](get func(*T) (bool, error)) Field {
+	of := func(object *T) func() (bool, error) { return func() (bool, error) { return get(object) } }
+	return field(types.BoolType, of, func(read func() (bool, error)) (any, error) {
+		b, err := read()
+		return types.Bool(b), err
+	}, func(read func() (bool, error)) bool {
+		b, err := read()
+		return b && err == nil
+	})
 }
 
 // Time is a field that has a time. The zero value is that of an object without it.
