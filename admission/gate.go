@@ -95,12 +95,16 @@ func (g *Gate) decide(ctx context.Context, r *Request, rewritable bool) (Answer,
 
 // governing is what applies to a request. It fails when time runs out.
 func (g *Gate) governing(ctx context.Context, r *Request) (policy.Governing, error) {
-	gov := g.Policies.For(ctx, r.Namespace, r.Object, &r.Request)
+	e := r.Object
+	if r.Unreadable != nil {
+		e = nil
+	}
+	gov := g.Policies.For(ctx, r.Namespace, e, &r.Request)
 	if span := trace.SpanFromContext(ctx); span.IsRecording() {
 		span.SetAttributes(attribute.String("eventquota.policy", gov.Policy.Name))
 	}
 	for _, e := range gov.Errors {
-		g.complain(r, e, "Condition could not be evaluated")
+		g.complain(r, e, "Unknown whether a rule matches")
 	}
 	if err := ctx.Err(); err != nil {
 		return gov, fmt.Errorf("find the policy that governs: %w", err)
@@ -161,7 +165,8 @@ func (g *Gate) complain(r *Request, err error, says string) {
 	}
 }
 
-// Policies says what applies to an Event write: policy.Current does. It is safe for concurrent use and does not block.
+// Policies says what applies to an Event write: policy.Current does. It is safe for concurrent use, and waits for other calls
+// at most. The Event is nil where it cannot be read.
 type Policies interface {
 	For(ctx context.Context, namespace string, e *corev1.Event, r *policy.Request) policy.Governing
 }
@@ -214,7 +219,7 @@ type Decided struct {
 	// NoBucket is the quota of which the namespace has as many buckets as it may, and NoRegister the policy where that is so
 	// of registers: an overflow bucket has decided. Nil where there was a place, as nearly always.
 	NoBucket, NoRegister *policy.Rule
-	// Errors are about conditions that could not be evaluated. An Audited write has none: they are of the other one.
+	// Errors say of which rules it is unknown whether they match. An Audited write has none: they are of the other one.
 	Errors []*policy.EvaluationError
 }
 

@@ -106,6 +106,21 @@ func TestWhatCannotBeReadIsLimitedLikeTheRest(t *testing.T) {
 			per(policy.KeyInvolvedObject), map[string]int{"admit": 3, fmt.Sprintf(empty, "InvolvedObject"): 7},
 			[]string{fmt.Sprintf(reported, `each InvolvedObject`, 7)}, true,
 		},
+		"by a quota of what the content is": {
+			func(p *applied) {
+				per(policy.KeyNamespace)(p)
+				p.quotas[0].Match = policy.Match{Types: []string{"Warning"}, Reasons: []string{"BackOff"}, Messages: []policy.Glob{policy.NewGlob("a")}}
+			}, map[string]int{"admit": 3, fmt.Sprintf(empty, "Namespace"): 7},
+			[]string{fmt.Sprintf(reported, `each Namespace`, 7)}, true,
+		},
+		"by no policy of what the content is": {
+			func(p *applied) {
+				only()(p)
+				drops := policy.Default()
+				drops.Rule, drops.Action, drops.Match.Kinds = identified("ClusterEventPolicy", ""), policy.Drop, []string{""}
+				p.before = append(p.before, drops)
+			}, map[string]int{"admit": 10}, nil, true,
+		},
 		"by a spam filter": {
 			allows(3),
 			map[string]int{"admit": 3, "spam filter of the default policy is empty: next token at 2030-03-01T12:05:00Z, in 5m0s": 7},

@@ -81,14 +81,24 @@ func TestEachOfManyQuotasApplies(t *testing.T) {
 func TestConditionsOfOneTemplateAllocateLittle(t *testing.T) {
 	const most = 16
 	w, ctx, e, r := newWriter(t), t.Context(), backOff(), create()
-	var policies []*policy.Policy
-	var quotas []*policy.Quota
+	var cluster policy.Rules
 	for i := range 5 {
-		policies = append(policies, w.own(t, fmt.Sprint("p", i), cheap))
-		quotas = append(quotas, w.ownQuota(t, fmt.Sprint("q", i), cheap+one))
+		cluster.Policies = append(cluster.Policies, w.admins(t, fmt.Sprint("p", i), none))
+		cluster.Quotas = append(cluster.Quotas, w.adminsQuota(t, fmt.Sprint("q", i), none+one))
 	}
-	s := policy.NewSet(policy.Default(), policy.Rules{}, a(policies, quotas...))
+	s := policy.NewSet(policy.Default(), cluster, nil)
 	if n := testing.AllocsPerRun(100, func() { s.For(ctx, "a", e, r) }); n > most {
 		t.Errorf("%v allocations, want at most %d", n, most)
+	}
+}
+
+// TestMessagesAllocateNothing has globs that match, and that do not.
+func TestMessagesAllocateNothing(t *testing.T) {
+	w, ctx, e, r := newWriter(t), t.Context(), backOff(), create()
+	p := w.own(t, "p", "match: {messages: ['*x*y*', 'Back-off*pulling*']}")
+	q := w.ownQuota(t, "q", "match: {messages: ['*restarting*container']}\n"+one)
+	s := policy.NewSet(policy.Default(), policy.Rules{}, a([]*policy.Policy{p}, q))
+	if n := testing.AllocsPerRun(100, func() { s.For(ctx, "a", e, r) }); n != 0 {
+		t.Errorf("%v allocations, want none", n)
 	}
 }

@@ -2,17 +2,15 @@ package policy
 
 import (
 	"fmt"
+	goruntime "runtime"
 	"slices"
 
-	"github.com/google/cel-go/cel"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/apimachinery/pkg/util/version"
-	celconfig "k8s.io/apiserver/pkg/apis/cel"
-	"k8s.io/apiserver/pkg/cel/environment"
 
+	"github.com/eventquota/eventquota/policy/expression"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
@@ -22,21 +20,16 @@ type Compiler struct {
 	// Strict refuses unknown fields. Otherwise they are ignored: the API server may know a newer version.
 	Strict bool
 
-	env     *cel.Env
-	scheme  *runtime.Scheme
-	schemas map[string]schema // by kind
+	expressions *expression.Compiler
+	turns       turns
+	scheme      *runtime.Scheme
+	schemas     map[string]schema // by kind
 }
 
-// NewCompiler makes a Compiler. It fails only if the program is built from incompatible libraries.
-//
-// It compiles in the environment in which the API server compiles matchConditions: its libraries, its types and its
-// cost limits. Its own matcher cannot be used: it reads `object` and builds its variables anew for each request and
-// webhook, while here many policies may look at one Event.
+// NewCompiler makes a Compiler. It fails only if the program is built from incompatible libraries. The conditions that it
+// compiles are evaluated as many at a time as there are processors.
 func NewCompiler() (*Compiler, error) {
-	set, err := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).Extend(
-		environment.VersionedOptions{IntroducedVersion: version.MajorMinor(1, 0), EnvOptions: variables()},
-		environment.StrictCostOpt,
-	)
+	expressions, err := newExpressions()
 	if err != nil {
 		return nil, fmt.Errorf("CEL environment: %w", err)
 	}
@@ -48,9 +41,7 @@ func NewCompiler() (*Compiler, error) {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
-	// New expressions keep to what the release before understands too, so that
-	// replicas of both agree during an upgrade.
-	return &Compiler{env: set.NewExpressionsEnv(), scheme: scheme, schemas: schemas}, nil
+	return &Compiler{expressions: expressions, turns: make(turns, goruntime.GOMAXPROCS(0)), scheme: scheme, schemas: schemas}, nil
 }
 
 // Compile makes Rules of one policy or quota, typed or unstructured. Its error names each field that is wrong.
@@ -66,13 +57,15 @@ func (c *Compiler) Compile(object runtime.Object) (Rules, error) {
 		made.Policies = []*Policy{in.policy(o, &o.Spec.Match, &o.Spec.Treatment)}
 	case *v1alpha1.ClusterEventPolicy:
 		p := in.policy(o, &o.Spec.Match.Match, &o.Spec.Treatment)
-		p.Tier, p.Match.Namespaces = o.Spec.Tier, in.selector(o.Spec.Match.NamespaceSelector)
+		p.Tier = o.Spec.Tier
+		in.add(&p.Match, &o.Spec.Match)
 		made.Policies = []*Policy{p}
 	case *v1alpha1.EventQuota:
 		made.Quotas = []*Quota{in.quota(o, &o.Spec.Match, &o.Spec.Budget)}
 	case *v1alpha1.ClusterEventQuota:
 		q := in.quota(o, &o.Spec.Match.Match, &o.Spec.Budget)
-		q.Precedence, q.Match.Namespaces = o.Spec.Precedence, in.selector(o.Spec.Match.NamespaceSelector)
+		q.Precedence = o.Spec.Precedence
+		in.add(&q.Match, &o.Spec.Match)
 		made.Quotas = []*Quota{q}
 	}
 	if len(in.errs) > 0 {
@@ -132,14 +125,22 @@ func (in *compilation) rule(o object, m *v1alpha1.Match, e *v1alpha1.Enforcement
 	for _, t := range m.Types {
 		r.Match.Types = append(r.Match.Types, string(t))
 	}
+	for _, text := range m.Messages {
+		r.Match.Messages = append(r.Match.Messages, NewGlob(text))
+	}
+	return r
+}
+
+// add adds what only rules of the cluster have.
+func (in *compilation) add(to *Match, m *v1alpha1.ClusterMatch) {
+	to.Namespaces = in.selector(m.NamespaceSelector)
 	for i, c := range m.Conditions {
-		program, err := in.program(c.Expression)
+		compiled, err := in.expressions.Compile(c.Expression)
 		if err != nil {
 			in.wrong(c.Expression, err, "match", fmt.Sprintf("conditions[%d]", i), "expression")
 		}
-		r.Match.Conditions = append(r.Match.Conditions, Condition{Name: c.Name, expression: c.Expression, program: program})
+		to.Conditions = append(to.Conditions, Condition{c.Name, compiled, in.turns})
 	}
-	return r
 }
 
 // object is a policy or quota.
@@ -205,16 +206,4 @@ func (in *compilation) selector(s *metav1.LabelSelector) labels.Selector {
 		in.wrong(metav1.FormatLabelSelector(s), err, "match", "namespaceSelector")
 	}
 	return selector
-}
-
-// program compiles an expression as the API server compiles a matchCondition.
-func (c *Compiler) program(expression string) (cel.Program, error) {
-	ast, issues := c.env.Compile(expression)
-	if issues.Err() != nil {
-		return nil, fmt.Errorf("compilation failed: %s", issues)
-	}
-	if !ast.OutputType().IsExactType(cel.BoolType) {
-		return nil, fmt.Errorf("must evaluate to bool, not to %v", ast.OutputType())
-	}
-	return c.env.Program(ast, cel.InterruptCheckFrequency(celconfig.CheckFrequency))
 }

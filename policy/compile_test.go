@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -58,7 +59,7 @@ precedence: 7
 mode: Audit
 notices: None
 tier: Admin
-match: {types: [Warning], reasons: [a, b], controllers: [c], kinds: [Pod]}
+match: {types: [Warning], reasons: [a, b], controllers: [c], kinds: [Pod], messages: ['a*b']}
 merge: {enabled: false, identical: {window: 2m}, similar: {threshold: 3, window: 1m}, writeInterval: 3s, maxWriteInterval: 30s, keepMessages: 0}
 spamFilter: {enabled: false, burst: 4, tokens: 5, interval: 6s, per: [Source, InvolvedObject, Reason], reservePerReason: 0, chargeMerged: true}
 message: {maxBytes: 64}`)
@@ -66,7 +67,7 @@ message: {maxBytes: 64}`)
 		Rule: policy.Rule{
 			Name: "ClusterEventPolicy p", Identity: policy.Identity{Kind: "ClusterEventPolicy", Name: "p"},
 			Precedence: 7, Mode: policy.Audit, Silent: true,
-			Match: policy.Match{Types: []string{"Warning"}, Reasons: []string{"a", "b"}, Controllers: []string{"c"}, Kinds: []string{"Pod"}},
+			Match: policy.Match{Types: []string{"Warning"}, Reasons: []string{"a", "b"}, Controllers: []string{"c"}, Kinds: []string{"Pod"}, Messages: []policy.Glob{policy.NewGlob("a*b")}},
 		},
 		Tier: policy.TierAdmin, Action: policy.Limit,
 		Merge: policy.Merge{
@@ -82,7 +83,7 @@ message: {maxBytes: 64}`)
 		},
 		MaxMessageBytes: 64,
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(policy.Glob{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -130,12 +131,12 @@ func TestErrorsNameTheFieldAndWhatIsAllowed(t *testing.T) {
 	const expression = "spec.match.conditions[0].expression"
 	for _, test := range []struct{ says, spec, names, why string }{
 		{"an empty expression", condition("' '"), expression, "Syntax error"},
-		{"an expression that does not parse", condition("event.reason =="), expression, "<input>:1:16: Syntax error"},
-		{"an unknown variable", condition("object.reason == 'a'"), expression, "<input>:1:1: undeclared reference to 'object'"},
-		{"an unknown field of the request", condition("request.user == 'a'"), expression, "<input>:1:8: undefined field 'user'"},
-		{"an unknown field of the Event", condition("event.reasn == 'a'"), expression, "<input>:1:6: undefined field 'reasn'"},
-		{"an unknown field of a part of the Event", condition("event.source.name == 'a'"), expression, "<input>:1:13: undefined field 'name'"},
-		{"an unknown field of the namespace", condition("namespaceObject.status.phase == 'Active'"), expression, "<input>:1:16: undefined field 'status'"},
+		{"an expression that does not parse", condition("event.reason =="), expression, "1:16: Syntax error"},
+		{"an unknown variable", condition("object.reason == 'a'"), expression, "1:1: undeclared reference to 'object'"},
+		{"an unknown field of the request", condition("request.user == 'a'"), expression, "1:8: undefined field 'user'"},
+		{"an unknown field of the Event", condition("event.reasn == 'a'"), expression, "1:6: undefined field 'reasn'"},
+		{"an unknown field of a part of the Event", condition("event.source.name == 'a'"), expression, "1:13: undefined field 'name'"},
+		{"an unknown field of the namespace", condition("namespaceObject.status.phase == 'Active'"), expression, "1:16: undefined field 'status'"},
 		{"a text that is compared with a number", condition("\"event.count == '1'\""), expression, "found no matching overload"},
 		{"an expression of a wrong type", condition("event.reason"), expression, "must evaluate to bool, not to string"},
 		{"a regular expression that is none", condition("\"event.reason.matches('(')\""), expression, "invalid matches argument"},
@@ -159,5 +160,23 @@ func TestFieldsOfANewerVersionAreIgnored(t *testing.T) {
 	t.Parallel()
 	if p := newWriter(t).own(t, "p", "{precedence: 3, newer: 1}"); p.Precedence != 3 {
 		t.Errorf("precedence %d", p.Precedence)
+	}
+}
+
+// TestTheLargestRuleOfANamespaceIsCompiledInLittleMemory has lists and globs as many, and as long, as they may be. It has no
+// expression that is compiled.
+func TestTheLargestRuleOfANamespaceIsCompiledInLittleMemory(t *testing.T) {
+	w := newWriter(t)
+	texts := func(n, bytes int) string {
+		var all []string
+		for i := range n {
+			all = append(all, fmt.Sprintf("%0*d", bytes, i))
+		}
+		return "[" + quoted(all) + "]"
+	}
+	spec := fmt.Sprintf("match: {reasons: %s, controllers: %s, kinds: %s, messages: %s}", texts(64, 128), texts(64, 253), texts(64, 128), texts(16, 256))
+	const most = 1 << 20
+	if n := allocated(func() { w.own(t, "p", spec) }); n > most {
+		t.Errorf("%d bytes, want at most %d", n, most)
 	}
 }

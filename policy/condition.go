@@ -2,116 +2,173 @@ package policy
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math"
 
-	"github.com/google/cel-go/cel"
-	"github.com/google/cel-go/common/types"
-	"github.com/google/cel-go/interpreter"
-	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/eventquota/eventquota/policy/expression"
 )
 
-// Condition is a compiled condition. Its program is safe for concurrent use.
+// Condition is a compiled condition. It is safe for concurrent use.
 type Condition struct {
-	Name, expression string
-	program          cel.Program
+	Name       string
+	expression *expression.Expression
+	turns      turns
 }
 
-// The costs that all conditions of the cluster, and all of a namespace, may have for one Event, in CEL's units; the API
-// server counts ten for a microsecond at worst. If each policy had its own, a tenant could make the webhook too slow to
-// answer, with many policies or large Events, and so get past the admin's quotas.
-const (
-	// clusterBudget is what the API server has for each webhook.
-	clusterBudget = celconfig.RuntimeCELCostBudgetMatchConditions
-	// ownBudget is for the namespace's own policies.
-	ownBudget = clusterBudget / 10
-)
+// turns are the evaluations that there may be at the same time: each takes a processor, and memory.
+type turns chan struct{}
 
-// ErrBudget means that the conditions of a policy cost too much on an Event.
-var ErrBudget = errors.New("the conditions cost more than the budget for them")
-
-// EvaluationError says why a condition could not be evaluated.
+// EvaluationError says why a condition, or what a rule says of messages, is unknown for an Event.
 type EvaluationError struct {
-	Rule      *Rule
+	Rule *Rule
+	// Condition is the name of the condition; empty where it is match.messages that is unknown.
 	Condition string
 	Err       error
 }
 
 // Error implements error.
-func (e *EvaluationError) Error() string {
-	return fmt.Sprintf("%s: condition %q: %v", e.Rule.Name, e.Condition, e.Err)
+func (e *EvaluationError) Error() string { return e.Rule.Name + ": " + e.Reason() }
+
+// Reason is Error without the rule.
+func (e *EvaluationError) Reason() string {
+	if e.Condition == "" {
+		return fmt.Sprintf("messages: %v", e.Err)
+	}
+	return fmt.Sprintf("condition %q: %v", e.Condition, e.Err)
 }
 
 // Unwrap gives the reason.
 func (e *EvaluationError) Unwrap() error { return e.Err }
 
-// budget is what is left for the conditions of the cluster, or of a namespace, and the results that it has paid for. Each
-// has its own results, so that none pays for the other, and the rules of one do not change what the other can afford.
-type budget struct {
-	left    int64
-	results []result // maxResults at most
+// errMessage is why globs are unknown.
+var errMessage = fmt.Errorf("%w: the message has more than %d bytes, and no glob matches what is read of it: the beginning and the end", expression.ErrUnknown, expression.MaxText)
+
+// question is one Event and what the rules say of it so far.
+type question struct {
+	ctx     context.Context //nolint:containedctx // it lives for one call
+	event   *corev1.Event   // nil where it cannot be read
+	request *Request
+	// namespace is what the Set knows of the one with that name, or nil.
+	name      string
+	namespace *NamespaceObject
+	slots     map[*Condition]int
+
+	answer Governing
+	values *activation
+	// results are those of the expressions of the Set that were evaluated, by slots, and errs why one is unknown.
+	results []truth
+	errs    map[int]error
+	// turn is held from the first evaluation to the end of the question.
+	turn turns
 }
 
-// maxResults bounds the search for a result, so that it takes no longer than an evaluation, whatever rules a tenant has.
-const maxResults = 64
-
-// result is what the evaluation of an expression has returned.
-type result struct {
-	expression string
-	holds      bool
-	err        error
-}
-
-// holds reports whether all conditions of r hold for what a has. As in the API server under failurePolicy Ignore, one
-// that is false settles it; otherwise one that could not be evaluated counts as false, and is reported.
-func (r *Rule) holds(ctx context.Context, a *activation, b *budget) (bool, *EvaluationError) {
-	var failed *EvaluationError
-	for i := range r.Match.Conditions {
-		c := &r.Match.Conditions[i]
-		ok, err := b.evaluate(ctx, c, a)
-		switch {
-		case err != nil && failed == nil:
-			failed = &EvaluationError{Rule: r, Condition: c.Name, Err: err}
-		case err == nil && !ok:
-			return false, nil
-		}
-		if errors.Is(err, ErrBudget) {
-			break
-		}
+// matches says whether a rule matches. As all that it says must hold, what does not settles it, whatever is unknown. What
+// costs most comes last.
+func (q *question) matches(r *Rule) truth {
+	m := &r.Match
+	is := m.lists(q.event)
+	var failed EvaluationError
+	if is == unknown {
+		failed.Err = errMessage // of an Event that can be read, nothing else is
 	}
-	return failed == nil, failed
-}
-
-// evaluate evaluates an expression once, however many rules have it, if it is among the first maxResults of the Event.
-func (b *budget) evaluate(ctx context.Context, c *Condition, a *activation) (bool, error) {
-	for i := range b.results {
-		if known := &b.results[i]; known.expression == c.expression {
-			return known.holds, known.err
+	for i := 0; i < len(m.Conditions) && is != no; i++ {
+		c := &m.Conditions[i]
+		holds, err := q.evaluate(c)
+		if is = min(is, holds); err != nil && failed.Err == nil {
+			failed.Condition, failed.Err = c.Name, err
 		}
 	}
-	if b.left <= 0 {
-		return false, ErrBudget
+	if is == unknown && q.event != nil { // that an Event cannot be read is no fault of the rule
+		q.answer.Errors = append(q.answer.Errors, &EvaluationError{r, failed.Condition, failed.Err})
 	}
-	holds, err := b.pay(ctx, c, a)
-	if len(b.results) < maxResults {
-		b.results = append(b.results, result{c.expression, holds, err})
-	}
-	return holds, err
+	return is
 }
 
-// pay evaluates a condition and takes its cost from b.
-func (b *budget) pay(ctx context.Context, c *Condition, a *activation) (bool, error) {
-	v, details, err := c.program.ContextEval(ctx, a)
-	cost := int64(math.MaxInt64)
-	if details != nil && details.ActualCost() != nil {
-		cost = int64(min(*details.ActualCost(), math.MaxInt64))
+// lists says whether an Event fits all lists that are not empty. It is nil where it cannot be read.
+func (m *Match) lists(e *corev1.Event) truth {
+	switch {
+	case e == nil:
+		if len(m.Types)+len(m.Reasons)+len(m.Controllers)+len(m.Kinds)+len(m.Messages) > 0 {
+			return unknown
+		}
+		return yes
+	case !fits(m.Types, Type(e)) || !fits(m.Reasons, e.Reason) || !fits(m.Controllers, controller(e)) || !fits(m.Kinds, e.InvolvedObject.Kind):
+		return no
 	}
-	var cancelled interpreter.EvalCancelledError
-	if cost > b.left || errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded {
-		b.left = 0
-		return false, ErrBudget
+	return m.message(e.Message)
+}
+
+// message says whether a message matches one of the globs, if there are any.
+func (m *Match) message(text string) truth {
+	if len(m.Messages) == 0 {
+		return yes
 	}
-	b.left -= cost
-	return err == nil && v == types.True, err
+	is := no
+	for i := 0; i < len(m.Messages) && is != yes; i++ {
+		is = max(is, m.Messages[i].matches(text))
+	}
+	return is
+}
+
+// evaluate says whether a condition holds and, if that is unknown, why. It evaluates an expression of the Set once, however
+// many rules have it.
+func (q *question) evaluate(c *Condition) (truth, error) {
+	slot, ok := q.slots[c]
+	if !ok {
+		return q.run(c)
+	}
+	if q.results == nil {
+		q.results = make([]truth, len(q.slots))
+	}
+	if is := q.results[slot]; is != 0 {
+		return is, q.errs[slot]
+	}
+	is, err := q.run(c)
+	q.results[slot] = is
+	if err != nil {
+		if q.errs == nil {
+			q.errs = map[int]error{}
+		}
+		q.errs[slot] = err
+	}
+	return is, err
+}
+
+func (q *question) run(c *Condition) (truth, error) {
+	if err := q.takeTurn(c.turns); err != nil {
+		return unknown, err
+	}
+	if q.values == nil {
+		if q.namespace == nil {
+			q.namespace = &NamespaceObject{Name: q.name}
+		}
+		q.values = &activation{event: q.event, request: q.request, namespace: q.namespace}
+	}
+	holds, err := c.expression.Evaluate(q.values)
+	if err != nil {
+		return unknown, err
+	}
+	return known(holds), nil
+}
+
+// takeTurn waits until no more evaluate than may at a time.
+func (q *question) takeTurn(of turns) error {
+	if err := q.ctx.Err(); err != nil || q.turn != nil {
+		return err
+	}
+	select {
+	case of <- struct{}{}:
+		q.turn = of
+		return nil
+	case <-q.ctx.Done():
+		return q.ctx.Err()
+	}
+}
+
+// end gives the turn back.
+func (q *question) end() {
+	if q.turn != nil {
+		<-q.turn
+	}
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +19,23 @@ import (
 func TestConditionsReadTheEventAndTheRequest(t *testing.T) {
 	t.Parallel()
 	w := newWriter(t)
-	large := func(e *corev1.Event, _ *policy.Request) { e.Message = strings.Repeat("a", 3<<20) }
+	message := func(bytes int) func(*corev1.Event, *policy.Request) {
+		return func(e *corev1.Event, _ *policy.Request) { e.Message = strings.Repeat("a", bytes) }
+	}
+	labeled := func(labels int, value string) func(*corev1.Event, *policy.Request) {
+		return func(e *corev1.Event, _ *policy.Request) {
+			e.Labels = map[string]string{"a": "b", "long": value}
+			for i := len(e.Labels); i < labels; i++ {
+				e.Labels[fmt.Sprint(i)] = ""
+			}
+		}
+	}
+	partial := func(_ *corev1.Event, r *policy.Request) { r.Namespace = "partial" }
+	first := func(year int) func(*corev1.Event, *policy.Request) {
+		return func(e *corev1.Event, _ *policy.Request) {
+			e.FirstTimestamp = metav1.Date(year, 12, 31, 23, 59, 59, 0, time.UTC)
+		}
+	}
 	bare := func(e *corev1.Event, r *policy.Request) { *e, *r = corev1.Event{}, policy.Request{} }
 	for _, test := range []struct {
 		says, expression string
@@ -34,7 +52,7 @@ func TestConditionsReadTheEventAndTheRequest(t *testing.T) {
 		{says: "what else is known of a user", expression: "request.userInfo.extra['k'] == ['v']", holds: true},
 		{says: "the rest of a request", expression: "request.name == 'web.1' && request.namespace == 'a' && request.operation == 'CREATE' && !request.dryRun && request.kind.kind == 'Event' && request.resource.resource == 'events'", holds: true},
 		{says: "a dry run", expression: "request.dryRun", change: func(_ *corev1.Event, r *policy.Request) { r.DryRun = true }, holds: true},
-		{says: "the API server's libraries", expression: "event.message.find('[a-z]+') == 'ack'", holds: true},
+		{says: "a part of a text", expression: "event.message.find('[a-z]+') == 'ack'", holds: true},
 		{says: "a type that the Event does not have is empty", expression: "event.type != 'Warning' && event.reason == '' && event.count == 0 && event.source.host == '' && event.involvedObject.name == '' && event.metadata.name == '' && request.userInfo.username == ''", change: bare, holds: true},
 		{says: "a series that is not there", expression: "has(event.series)"},
 		{says: "a series that is there", expression: "has(event.series) && event.series.count > 1", change: func(e *corev1.Event, _ *policy.Request) {
@@ -57,11 +75,39 @@ func TestConditionsReadTheEventAndTheRequest(t *testing.T) {
 		{says: "a label that the namespace has not", expression: "'other' in namespaceObject.metadata.labels"},
 		{says: "an annotation of the namespace", expression: "namespaceObject.metadata.annotations['owner'] == 'c'", holds: true},
 		{says: "an annotation that the namespace has not", expression: "'team' in namespaceObject.metadata.annotations"},
+		{says: "an annotation of a namespace that has more than are known", expression: "namespaceObject.metadata.annotations['owner'] == 'c'", change: partial, holds: true},
+		{says: "an annotation that may be there", expression: "'team' in namespaceObject.metadata.annotations", change: partial, fails: "the namespace has more annotations than are known"},
+		{says: "a label that may be there", expression: "'other' in namespaceObject.metadata.labels", change: partial, fails: "the namespace has more labels than are known"},
 		{says: "the name of the namespace", expression: "namespaceObject.metadata.name == 'a'", holds: true},
 		{says: "what is known of a namespace that is not", expression: "namespaceObject.metadata.name == 'new' && namespaceObject.metadata.labels.size() == 0 && namespaceObject.metadata.annotations.size() == 0", change: func(_ *corev1.Event, r *policy.Request) {
 			r.Namespace = "new"
 		}, holds: true},
-		{says: "a large Event costs too much", expression: "event.message.matches('(a|b|c|d|e|f|g|h)*z')", change: large, fails: policy.ErrBudget.Error()},
+		{says: "a text of 4 KiB", expression: "event.message.size() == 4096", change: message(4096), holds: true},
+		{says: "a text that is longer", expression: "event.message.startsWith('a')", change: message(4097), fails: "a text has 4097 bytes, and conditions read at most 4096"},
+		{says: "a text that is longer but not asked for", expression: "event.reason == 'BackOff' || event.message.startsWith('b')", change: message(4097), holds: true},
+		{says: "a text that is longer where the rest settles it", expression: "event.message.startsWith('a') && event.reason == 'Pulled'", change: message(4097)},
+		{says: "the length of a message", expression: "event.messageBytes == 100000", change: message(100_000), holds: true},
+		{says: "the length of a message is in bytes", expression: "event.messageBytes == 3 && size(event.message) == 1", change: func(e *corev1.Event, _ *policy.Request) { e.Message = "€" }, holds: true},
+		{says: "a text that is none", expression: "event.message != ''", change: func(e *corev1.Event, _ *policy.Request) { e.Message = "\xff" }, fails: "not valid UTF-8"},
+		{says: "64 labels", expression: "event.metadata.labels.size() == 64 && event.metadata.labels.exists(k, k == '63')", change: labeled(64, ""), holds: true},
+		{says: "65 labels", expression: "'a' in event.metadata.labels", change: labeled(65, ""), fails: "a map has 65 entries, and conditions read at most 64"},
+		{says: "a label beside one that is longer", expression: "event.metadata.labels['a'] == 'b' && 'long' in event.metadata.labels", change: labeled(2, strings.Repeat("a", 4097)), holds: true},
+		{says: "a label that is longer", expression: "event.metadata.labels['long'] != ''", change: labeled(2, strings.Repeat("a", 4097)), fails: "a text has 4097 bytes"},
+		{says: "a label with a name of 512 bytes", expression: "event.metadata.labels.exists(k, k.size() == 512)", change: func(e *corev1.Event, _ *policy.Request) {
+			e.Labels = map[string]string{strings.Repeat("a", 512): ""}
+		}, holds: true},
+		{says: "a label with a longer name", expression: "'a' in event.metadata.labels", change: func(e *corev1.Event, _ *policy.Request) {
+			e.Labels = map[string]string{strings.Repeat("a", 513): "", "a": ""}
+		}, fails: "a name in a map has 513 bytes, and conditions read at most 512"},
+		{says: "65 groups", expression: "'a' in request.userInfo.groups", change: func(_ *corev1.Event, r *policy.Request) {
+			r.UserInfo.Groups = make([]string, 65)
+		}, fails: "a list has 65 entries"},
+		{says: "a time that is not set", expression: "event.firstTimestamp < timestamp('2030-01-01T00:00:00Z')", fails: "a time is not set"},
+		{says: "whether a time is set", expression: "has(event.firstTimestamp)"},
+		{says: "the first year", expression: "event.firstTimestamp.getFullYear() == 1970", change: first(1970), holds: true},
+		{says: "a year before", expression: "event.firstTimestamp.getFullYear() == 1969", change: first(1969), fails: "a time is in the year 1969, and conditions read times from 1970 to 9999"},
+		{says: "the last year", expression: "event.firstTimestamp.getFullYear() == 9999", change: first(9999), holds: true},
+		{says: "a year after", expression: "event.firstTimestamp.getFullYear() == 10000", change: first(10000), fails: "a time is in the year 10000"},
 	} {
 		t.Run(test.says, func(t *testing.T) {
 			t.Parallel()
@@ -70,7 +116,10 @@ func TestConditionsReadTheEventAndTheRequest(t *testing.T) {
 			if test.change != nil {
 				test.change(e, r)
 			}
-			namespaces := map[string]policy.Namespace{"a": {Labels: labels.Set{"team": "b"}, Annotations: map[string]string{"owner": "c"}}}
+			n := policy.Namespace{Labels: labels.Set{"team": "b"}, Annotations: map[string]string{"owner": "c"}}
+			namespaces := map[string]policy.Namespace{"a": n}
+			n.PartialLabels, n.PartialAnnotations = true, true
+			namespaces["partial"] = n
 			g := policy.NewSet(policy.Default(), policy.Rules{Policies: []*policy.Policy{p}}, namespaces).For(t.Context(), r.Namespace, e, r)
 			if holds := g.Policy == p; holds != test.holds {
 				t.Errorf("holds: %v", holds)
@@ -85,11 +134,11 @@ func TestConditionsReadTheEventAndTheRequest(t *testing.T) {
 	}
 }
 
-func TestAConditionThatIsFalseSettlesItAsInTheAPIServer(t *testing.T) {
+func TestAConditionThatIsFalseSettlesIt(t *testing.T) {
 	t.Parallel()
 	w := newWriter(t)
-	p := w.own(t, "p", "match: {conditions: [{name: fails, expression: \"event.metadata.labels['a'] == 'b'\"}, {name: never, expression: 'false'}]}")
-	g := policy.NewSet(policy.Default(), policy.Rules{}, a([]*policy.Policy{p})).For(t.Context(), "a", backOff(), create())
+	p := w.admins(t, "p", "match: {conditions: [{name: fails, expression: \"event.metadata.labels['a'] == 'b'\"}, {name: never, expression: 'false'}]}")
+	g := policy.NewSet(policy.Default(), policy.Rules{Policies: []*policy.Policy{p}}, nil).For(t.Context(), "a", backOff(), create())
 	if g.Policy == p || len(g.Errors) != 0 {
 		t.Errorf("%s governs, errors %v", g.Policy.Name, g.Errors)
 	}
@@ -98,27 +147,69 @@ func TestAConditionThatIsFalseSettlesItAsInTheAPIServer(t *testing.T) {
 func TestAnEndedContextEndsEvaluation(t *testing.T) {
 	t.Parallel()
 	w := newWriter(t)
-	p := w.own(t, "p", "match: {conditions: [{name: c, expression: 'event.message.split(\"\").all(x, x != \"z\")'}]}")
+	p := w.admins(t, "p", "match: {conditions: [{name: c, expression: 'true'}]}")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	e := backOff()
-	e.Message = strings.Repeat("a", 10_000)
-	g := policy.NewSet(policy.Default(), policy.Rules{}, a([]*policy.Policy{p})).For(ctx, "a", e, create())
+	g := policy.NewSet(policy.Default(), policy.Rules{Policies: []*policy.Policy{p}}, nil).For(ctx, "a", backOff(), create())
 	if g.Policy == p || len(g.Errors) != 1 || !errors.Is(g.Errors[0], context.Canceled) {
 		t.Errorf("%s governs, errors %v", g.Policy.Name, g.Errors)
 	}
 }
 
-func TestAConditionAfterManyOthersIsEvaluated(t *testing.T) {
+// TestConditionsTakeTurns holds that no more are evaluated at a time than there are processors, and that one that waits for
+// its turn waits no longer than its call.
+func TestConditionsTakeTurns(t *testing.T) {
+	t.Parallel()
+	c, err := policy.NewCompiler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := writer{c}
+	p := w.admins(t, "p", "match: {conditions: [{name: c, expression: 'true'}]}")
+	s := policy.NewSet(policy.Default(), policy.Rules{Policies: []*policy.Policy{p}}, nil)
+	giveBack := policy.TakeTurns(p)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan policy.Governing)
+	go func() { done <- s.For(ctx, "a", backOff(), create()) }()
+	cancel()
+	if g := <-done; g.Policy == p || len(g.Errors) != 1 || !errors.Is(g.Errors[0], context.Canceled) {
+		t.Errorf("without a turn %s governs, errors %v", g.Policy.Name, g.Errors)
+	}
+	giveBack()
+	for range 2 * runtime.GOMAXPROCS(0) {
+		if g := s.For(t.Context(), "a", backOff(), create()); g.Policy != p {
+			t.Errorf("%s governs, errors %v", g.Policy.Name, g.Errors)
+		}
+	}
+}
+
+func TestRulesShareTheResultOfAnExpression(t *testing.T) {
 	t.Parallel()
 	w := newWriter(t)
-	var own []*policy.Policy
+	var rules policy.Rules
 	for i := range 70 {
-		own = append(own, w.own(t, fmt.Sprintf("p%02d", i), fmt.Sprintf("match: {conditions: [{name: c, expression: \"event.reason == '%d'\"}]}", i)))
+		rules.Policies = append(rules.Policies, w.admins(t, fmt.Sprintf("p%02d", i), fmt.Sprintf("match: {conditions: [{name: c, expression: \"event.reason == '%d'\"}]}", i%35)))
 	}
-	own = append(own, w.own(t, "q", "match: {conditions: [{name: c, expression: \"event.reason == 'BackOff'\"}]}"))
-	g := policy.NewSet(policy.Default(), policy.Rules{}, a(own)).For(t.Context(), "a", backOff(), create())
-	if last := own[len(own)-1]; g.Policy != last || len(g.Errors) != 0 {
-		t.Errorf("%s governs, errors %v, want %s", g.Policy.Name, g.Errors, last.Name)
+	rules.Policies = append(rules.Policies, w.admins(t, "q", "match: {conditions: [{name: c, expression: \"event.reason == 'BackOff'\"}]}"))
+	s := policy.NewSet(policy.Default(), rules, nil)
+	if g := s.For(t.Context(), "a", backOff(), create()); g.Policy != rules.Policies[70] || len(g.Errors) != 0 {
+		t.Errorf("%s governs, errors %v", g.Policy.Name, g.Errors)
+	}
+	if n := policy.Evaluations(t.Context(), s, "a", backOff(), create()); n != 36 {
+		t.Errorf("%d evaluations, want one for each of 36 expressions", n)
+	}
+}
+
+// TestListsAndMessagesAreLookedAtFirst has a rule that its lists or messages settle.
+func TestListsAndMessagesAreLookedAtFirst(t *testing.T) {
+	t.Parallel()
+	w := newWriter(t)
+	for _, match := range []string{"types: [Normal]", "reasons: [a]", "controllers: [a]", "kinds: [a]", "messages: [a]"} {
+		s := policy.NewSet(policy.Default(), policy.Rules{Policies: []*policy.Policy{
+			w.admins(t, "p", "match: {"+match+", conditions: [{name: c, expression: 'true'}]}"),
+		}}, nil)
+		if n := policy.Evaluations(t.Context(), s, "a", backOff(), create()); n != 0 {
+			t.Errorf("%s: %d evaluations", match, n)
+		}
 	}
 }

@@ -3,7 +3,6 @@ package policy
 import (
 	"cmp"
 	"context"
-	"errors"
 	"iter"
 	"slices"
 
@@ -16,18 +15,22 @@ func (c *Current) For(ctx context.Context, namespace string, e *corev1.Event, r 
 	return c.Load().For(ctx, namespace, e, r)
 }
 
-// For says what applies to an Event that is written to a namespace. The first policy that matches governs, in
-// this order: the cluster's of tier Admin, the namespace's own, the cluster's of tier Baseline, the fallback.
-// A policy in mode Audit that matches is noted, and the next one asked, so that auditing a policy never takes
-// another one out of force. All quotas that match limit, whichever policy governs.
+// For says what applies to an Event that is written to a namespace; e is nil where nothing is known of its content. The
+// first policy that matches governs, in this order: the cluster's of tier Admin, the namespace's own, the cluster's of tier
+// Baseline, the fallback. A policy in mode Audit that matches is noted, and the next one asked, so that auditing a policy
+// never takes another one out of force. All quotas that match limit, whichever policy governs.
 //
-// A rule whose conditions cost too much on the Event does not govern, but it limits: a large Event gets past
-// no quota. When ctx ends, the remaining conditions fail.
+// What is unknown is strict. A policy of which it is unknown whether it matches does not govern. A quota of which that is
+// unknown limits, and replaces no limit of another: no Event gets past a quota by what cannot be read of it. When ctx ends,
+// the remaining conditions are unknown.
+//
+// It waits for other calls where conditions are evaluated, as no more of them are at a time than there are processors.
 func (s *Set) For(ctx context.Context, namespace string, e *corev1.Event, r *Request) Governing {
 	v := s.view(namespace)
-	q := v.question(ctx, namespace, e, r)
+	q := s.question(ctx, v, namespace, e, r)
+	defer q.end()
 	for _, p := range v.Policies {
-		if matches, _ := q.matches(&p.Rule); !matches {
+		if q.matches(&p.Rule) != yes {
 			continue
 		}
 		if p.Mode != Audit {
@@ -38,17 +41,22 @@ func (s *Set) For(ctx context.Context, namespace string, e *corev1.Event, r *Req
 	}
 	q.answer.Policy = cmp.Or(q.answer.Policy, s.fallback)
 	for _, quota := range v.Quotas {
-		if matches, err := q.matches(&quota.Rule); matches || errors.Is(err, ErrBudget) {
-			q.answer.quotas.add(quota)
+		if is := q.matches(&quota.Rule); is != no {
+			q.answer.quotas.add(quota, is == yes)
 		}
 	}
 	return q.answer
 }
 
-// Matches reports whether an Event matches a rule, whatever its namespaces and mode. The error is of a condition.
+// Matches reports whether an Event matches a rule, whatever its namespaces and mode. The error says why that is unknown.
 func (s *Set) Matches(ctx context.Context, rule *Rule, namespace string, e *corev1.Event, r *Request) (bool, error) {
-	q := s.view(namespace).question(ctx, namespace, e, r)
-	return q.matches(rule)
+	q := s.question(ctx, s.view(namespace), namespace, e, r)
+	defer q.end()
+	is := q.matches(rule)
+	if len(q.answer.Errors) > 0 {
+		return false, q.answer.Errors[0]
+	}
+	return is == yes, nil
 }
 
 // view does not change s, even if the namespace is unknown: calls are concurrent.
@@ -83,52 +91,8 @@ func (r *Rule) selects(ls labels.Set) bool {
 	return r.Match.Namespaces == nil || r.Match.Namespaces.Matches(ls)
 }
 
-// question is one Event and what the rules say of it so far.
-type question struct {
-	ctx     context.Context //nolint:containedctx // it lives for one call
-	event   *corev1.Event
-	request *Request
-	// namespace is what the Set knows of the one with that name, or nil.
-	name      string
-	namespace *NamespaceObject
-
-	answer Governing
-	values *activation
-
-	cluster, own budget
-}
-
-func (v view) question(ctx context.Context, namespace string, e *corev1.Event, r *Request) question {
-	return question{
-		ctx: ctx, event: e, request: r, name: namespace, namespace: v.object,
-		cluster: budget{left: clusterBudget}, own: budget{left: ownBudget},
-	}
-}
-
-func (q *question) matches(r *Rule) (bool, error) {
-	m, e := &r.Match, q.event
-	if !fits(m.Types, Type(e)) || !fits(m.Reasons, e.Reason) || !fits(m.Controllers, controller(e)) || !fits(m.Kinds, e.InvolvedObject.Kind) {
-		return false, nil
-	}
-	if len(m.Conditions) == 0 {
-		return true, nil
-	}
-	if q.values == nil {
-		if q.namespace == nil {
-			q.namespace = &NamespaceObject{NamespaceMetadata{Name: q.name}}
-		}
-		q.values = &activation{event: q.event, request: q.request, namespace: q.namespace}
-	}
-	pays := &q.cluster
-	if r.own() {
-		pays = &q.own
-	}
-	ok, err := r.holds(q.ctx, q.values, pays)
-	if err == nil {
-		return ok, nil
-	}
-	q.answer.Errors = append(q.answer.Errors, err)
-	return false, err
+func (s *Set) question(ctx context.Context, v view, namespace string, e *corev1.Event, r *Request) question {
+	return question{ctx: ctx, event: e, request: r, name: namespace, namespace: v.object, slots: s.slots}
 }
 
 // own reports whether r is of a namespace.
@@ -145,29 +109,36 @@ type Governing struct {
 	// Audit would govern the Event if its mode were Enforce, or is nil: the first policy in mode Audit that
 	// matches before Policy does.
 	Audit *Policy
-	// Errors are about conditions that could not be evaluated.
+	// Errors say of which rules it is unknown whether they match, and why.
 	Errors []*EvaluationError
 
 	quotas matching
 }
 
-// matching are the quotas that match. It holds a few without an allocation.
+// matching are the quotas that match, or may. It holds a few without an allocation.
 type matching struct {
 	n    int
-	few  [16]*Quota
-	more []*Quota // those after few
+	few  [16]match
+	more []match // those after few
 }
 
-func (m *matching) add(q *Quota) {
+// match is a quota that matches, surely or perhaps.
+type match struct {
+	*Quota
+
+	surely bool
+}
+
+func (m *matching) add(q *Quota, surely bool) {
 	if m.n < len(m.few) {
-		m.few[m.n] = q
+		m.few[m.n] = match{q, surely}
 	} else {
-		m.more = append(m.more, q)
+		m.more = append(m.more, match{q, surely})
 	}
 	m.n++
 }
 
-func (m *matching) at(i int) *Quota {
+func (m *matching) at(i int) match {
 	if i < len(m.few) {
 		return m.few[i]
 	}
@@ -182,7 +153,7 @@ func (g *Governing) AuditLimits() iter.Seq2[*Quota, *QuotaLimit] {
 	return g.limits(cmp.Or(g.Audit, g.Policy), true)
 }
 
-// Limited reports whether any quota matches.
+// Limited reports whether any quota matches, or may.
 func (g *Governing) Limited() bool { return g.quotas.n > 0 }
 
 // Rule is the policy that governs or is audited, or the quota that matches, of a name; nil for none.
@@ -218,7 +189,7 @@ func (g *Governing) limits(p *Policy, audited bool) iter.Seq2[*Quota, *QuotaLimi
 				continue
 			}
 			for i := range q.Limits {
-				if l := &q.Limits[i]; (q.own() || !g.replaced(n, l, audited)) && !yield(q, l) {
+				if l := &q.Limits[i]; (q.own() || !g.replaced(n, l, audited)) && !yield(q.Quota, l) {
 					return
 				}
 			}
@@ -226,11 +197,12 @@ func (g *Governing) limits(p *Policy, audited bool) iter.Seq2[*Quota, *QuotaLimi
 	}
 }
 
-// replaced reports whether one of the first n quotas, which are the cluster's, has a limit of the same name.
+// replaced reports whether one of the first n quotas, which are the cluster's, surely matches and has a limit of the same
+// name.
 func (g *Governing) replaced(n int, l *QuotaLimit, audited bool) bool {
 	for i := range n {
 		before := g.quotas.at(i)
-		if (before.Mode != Audit || audited) && before.limits(l.Name) {
+		if before.surely && (before.Mode != Audit || audited) && before.limits(l.Name) {
 			return true
 		}
 	}

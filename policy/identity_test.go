@@ -11,9 +11,9 @@ func TestBucketsGoOnThroughEveryChangeButOneOfTheirLimits(t *testing.T) {
 	w := newWriter(t)
 	spam := w.own(t, "p", "").SpamFilter.ID
 	for spec, same := range map[string]bool{
-		"action: Limit\nmode: Audit\nprecedence: 3\nmatch: {conditions: [{name: a, expression: 'true'}]}": true,
-		"merge: {similar: {window: 1m}}\nspamFilter: {reservePerReason: 0, chargeMerged: true}":           true,
-		"spamFilter: {per: [Type, InvolvedObject, Source]}":                                               true,
+		"action: Limit\nmode: Audit\nprecedence: 3\nmatch: {messages: ['*']}":                   true,
+		"merge: {similar: {window: 1m}}\nspamFilter: {reservePerReason: 0, chargeMerged: true}": true,
+		"spamFilter: {per: [Type, InvolvedObject, Source]}":                                     true,
 		"spamFilter: {burst: 26}":                     false,
 		"spamFilter: {interval: 6m}":                  false,
 		"spamFilter: {per: [Source, InvolvedObject]}": false,

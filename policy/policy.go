@@ -42,8 +42,11 @@ type Rule struct {
 // Match selects the Events that fit each non-empty list and meet all conditions.
 type Match struct {
 	Types, Reasons, Controllers, Kinds []string
+	// Messages are globs, of which one must match the message.
+	Messages []Glob
 	// Namespaces selects the namespaces of a cluster's rule by their labels. Nil selects all.
 	Namespaces labels.Selector
+	// Conditions are of a cluster's rule.
 	Conditions []Condition
 }
 

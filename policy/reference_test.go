@@ -8,14 +8,32 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/eventquota/eventquota/policy"
 )
 
-// The lists, conditions and selectors that random policies draw from, each with what it says in Go.
+// truth is what is known of whether something holds.
+type truth int
+
+const (
+	no truth = iota
+	unknown
+	yes
+)
+
+func known(holds bool) truth {
+	if holds {
+		return yes
+	}
+	return no
+}
+
+// The lists, globs, conditions and selectors that random policies draw from, each with what it says in Go.
 var (
 	lists = []struct {
 		spec string
@@ -29,12 +47,47 @@ var (
 	}
 	conditions = []struct {
 		expression string
-		holds      func(*corev1.Event, *policy.Request) bool
+		holds      func(*corev1.Event, *policy.Request) truth
 	}{
-		{"event.reason == 'BackOff'", func(e *corev1.Event, _ *policy.Request) bool { return e.Reason == "BackOff" }},
-		{"request.userInfo.username == 'u'", func(_ *corev1.Event, r *policy.Request) bool { return r.UserInfo.Username == "u" }},
-		{"event.metadata.labels['a'] != ''", func(e *corev1.Event, _ *policy.Request) bool { return e.Labels["a"] != "" }},
-		{"event.count > 1", func(e *corev1.Event, _ *policy.Request) bool { return e.Count > 1 }},
+		{"event.reason == 'BackOff'", func(e *corev1.Event, _ *policy.Request) truth { return known(e.Reason == "BackOff") }},
+		{"request.userInfo.username == 'u'", func(_ *corev1.Event, r *policy.Request) truth { return known(r.UserInfo.Username == "u") }},
+		{"event.metadata.labels['a'] != ''", func(e *corev1.Event, _ *policy.Request) truth {
+			if e.Labels == nil {
+				return unknown
+			}
+			return yes
+		}},
+		{"event.count > 1", func(e *corev1.Event, _ *policy.Request) truth { return known(e.Count > 1) }},
+		{"event.message.contains('b') || event.count > 1", func(e *corev1.Event, _ *policy.Request) truth {
+			if len(e.Message) > 4096 {
+				return max(unknown, known(e.Count > 1))
+			}
+			return known(strings.Contains(e.Message, "b") || e.Count > 1)
+		}},
+		{"event.firstTimestamp.getFullYear() == 2030 && event.messageBytes < 10", func(e *corev1.Event, _ *policy.Request) truth {
+			is := known(e.FirstTimestamp.Year() == 2030)
+			if y := e.FirstTimestamp.Year(); y < 1970 || y > 9999 {
+				is = unknown
+			}
+			return min(is, known(len(e.Message) < 10))
+		}},
+	}
+	// A long message is of 'a' but for a 'b' at 4,000 and a 'c' at 4,100.
+	globs = []struct {
+		glob    string
+		matches func(message string, long bool) truth
+	}{
+		{"a*c", func(m string, long bool) truth { return known(m == "abc") }},
+		{"a*a", func(m string, long bool) truth { return known(long || m == "aba") }},
+		{"*b*", func(m string, long bool) truth { return known(long || strings.Contains(m, "b")) }},
+		{"*c*", func(m string, long bool) truth {
+			if long {
+				return unknown
+			}
+			return known(strings.Contains(m, "c"))
+		}},
+		{"*d*c", func(m string, long bool) truth { return no }},
+		{"aba", func(m string, long bool) truth { return known(m == "aba") }},
 	}
 	selectors = []struct {
 		spec    string
@@ -47,20 +100,21 @@ var (
 	}
 )
 
-// known is a random rule with what the reference has to know of it.
-type known struct {
+// someRule is a random rule, with what the reference has to know of it.
+type someRule struct {
 	*policy.Rule
 
 	policy     *policy.Policy // or
 	quota      *policy.Quota
 	list       int // -1 for none
+	globs      []int
 	conditions []int
 	selector   int // -1 for none
 }
 
-func randomRule(tb testing.TB, w writer, rnd *rand.Rand, own, quota bool, name string) known {
+func randomRule(tb testing.TB, w writer, rnd *rand.Rand, own, quota bool, name string) someRule {
 	tb.Helper()
-	k := known{selector: -1, list: -1}
+	k := someRule{selector: -1, list: -1}
 	spec := fmt.Sprintf("mode: %s\n", []string{"Enforce", "Enforce", "Audit", "Disabled"}[rnd.IntN(4)])
 	if !own || !quota {
 		spec += fmt.Sprintf("precedence: %d\n", 1+rnd.IntN(3))
@@ -75,13 +129,23 @@ func randomRule(tb testing.TB, w writer, rnd *rand.Rand, own, quota bool, name s
 		match += lists[k.list].spec + ", "
 	}
 	var listed []string
-	for i, c := range conditions {
-		if rnd.IntN(5) == 0 {
-			k.conditions = append(k.conditions, i)
-			listed = append(listed, fmt.Sprintf("{name: c%d, expression: %q}", i, c.expression))
+	for i, g := range globs {
+		if rnd.IntN(12) == 0 {
+			k.globs = append(k.globs, i)
+			listed = append(listed, fmt.Sprintf("%q", g.glob))
 		}
 	}
-	spec += match + "conditions: [" + strings.Join(listed, ",") + "]}\n"
+	match += "messages: [" + strings.Join(listed, ",") + "], "
+	if listed = nil; !own {
+		for i, c := range conditions {
+			if rnd.IntN(6) == 0 {
+				k.conditions = append(k.conditions, i)
+				listed = append(listed, fmt.Sprintf("{name: c%d, expression: %q}", i, c.expression))
+			}
+		}
+		match += "conditions: [" + strings.Join(listed, ",") + "]"
+	}
+	spec += match + "}\n"
 	switch {
 	case quota:
 		spec += fmt.Sprintf("limits: [{name: %c, burst: 1, tokens: 1}, {name: x, burst: 1, tokens: 1}]\n", 'a'+rune(rnd.IntN(3)))
@@ -101,18 +165,40 @@ func randomRule(tb testing.TB, w writer, rnd *rand.Rand, own, quota bool, name s
 	return k
 }
 
-func (k known) own() bool { return k.Identity.Namespace != "" }
+func (k someRule) own() bool { return k.Identity.Namespace != "" }
 
-func (k known) matches(l labels.Set, e *corev1.Event, r *policy.Request) bool {
-	if k.Mode == policy.Disabled || k.selector >= 0 && !selectors[k.selector].selects(l) || k.list >= 0 && !lists[k.list].fits(e) {
-		return false
+func (k someRule) matches(l labels.Set, e *corev1.Event, r *policy.Request) truth {
+	if k.Mode == policy.Disabled || k.selector >= 0 && !selectors[k.selector].selects(l) {
+		return no
 	}
-	return !slices.ContainsFunc(k.conditions, func(c int) bool { return !conditions[c].holds(e, r) })
+	is := yes
+	if k.list >= 0 && e != nil {
+		is = known(lists[k.list].fits(e))
+	}
+	if len(k.globs) > 0 && e != nil {
+		one := no
+		for _, g := range k.globs {
+			one = max(one, globs[g].matches(e.Message, len(e.Message) > 4096))
+		}
+		is = min(is, one)
+	}
+	if e == nil && (k.list >= 0 || len(k.globs) > 0) {
+		is = unknown
+	}
+	for _, c := range k.conditions {
+		switch {
+		case e != nil, strings.HasPrefix(conditions[c].expression, "request."):
+			is = min(is, conditions[c].holds(e, r))
+		default:
+			is = min(is, unknown)
+		}
+	}
+	return is
 }
 
 // before reports whether k is asked before o.
-func (k known) before(o known) bool {
-	place := func(k known) int {
+func (k someRule) before(o someRule) bool {
+	place := func(k someRule) int {
 		switch {
 		case k.policy == nil && !k.own(), k.policy != nil && k.policy.Tier == policy.TierAdmin:
 			return 0
@@ -125,11 +211,11 @@ func (k known) before(o known) bool {
 }
 
 // reference says what applies as the rules are written down: with no order kept, no index and no shortcut.
-func reference(fallback *policy.Policy, all []known, l labels.Set, e *corev1.Event, r *policy.Request) string {
-	first := func(fits func(known) bool) *policy.Policy {
-		var found *known
+func reference(fallback *policy.Policy, all []someRule, l labels.Set, e *corev1.Event, r *policy.Request) string {
+	first := func(fits func(someRule) bool) *policy.Policy {
+		var found *someRule
 		for i, k := range all {
-			if k.policy != nil && k.matches(l, e, r) && fits(k) && (found == nil || k.before(*found)) {
+			if k.policy != nil && k.matches(l, e, r) == yes && fits(k) && (found == nil || k.before(*found)) {
 				found = &all[i]
 			}
 		}
@@ -138,19 +224,19 @@ func reference(fallback *policy.Policy, all []known, l labels.Set, e *corev1.Eve
 		}
 		return found.policy
 	}
-	governs := cmp.Or(first(func(k known) bool { return k.Mode == policy.Enforce }), fallback)
-	audits := first(func(known) bool { return true })
+	governs := cmp.Or(first(func(k someRule) bool { return k.Mode == policy.Enforce }), fallback)
+	audits := first(func(someRule) bool { return true })
 	if audits != nil && audits.Mode != policy.Audit {
 		audits = nil
 	}
 	limited := func(p *policy.Policy, modes ...policy.Mode) string {
-		var found []known
+		var found []someRule
 		for _, k := range all {
-			if k.quota != nil && k.matches(l, e, r) && slices.Contains(modes, k.Mode) {
+			if k.quota != nil && k.matches(l, e, r) != no && slices.Contains(modes, k.Mode) {
 				found = append(found, k)
 			}
 		}
-		slices.SortFunc(found, func(a, b known) int {
+		slices.SortFunc(found, func(a, b someRule) int {
 			if a.before(b) {
 				return -1
 			}
@@ -163,13 +249,13 @@ func reference(fallback *policy.Policy, all []known, l labels.Set, e *corev1.Eve
 				if p.Action == policy.Exempt && (k.own() || p.Identity.Namespace == "") || !k.own() && seen[limit.Name] {
 					continue
 				}
-				seen[limit.Name] = seen[limit.Name] || !k.own()
+				seen[limit.Name] = seen[limit.Name] || !k.own() && k.matches(l, e, r) == yes
 				names = append(names, k.Identity.Name+"/"+limit.Name)
 			}
 		}
 		return strings.Join(names, " ")
 	}
-	audited := slices.ContainsFunc(all, func(k known) bool { return k.quota != nil && k.Mode == policy.Audit && k.matches(l, e, r) })
+	audited := slices.ContainsFunc(all, func(k someRule) bool { return k.quota != nil && k.Mode == policy.Audit && k.matches(l, e, r) != no })
 	return summary(governs, audits, audited, limited(governs, policy.Enforce), limited(cmp.Or(audits, governs), policy.Enforce, policy.Audit))
 }
 
@@ -196,7 +282,7 @@ func TestResolutionIsThatOfTheRules(t *testing.T) {
 	fallback := policy.Default()
 	for seed := range uint64(400) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
-		var all []known
+		var all []someRule
 		var cluster, own policy.Rules
 		for i := range rnd.IntN(16) {
 			k := randomRule(t, w, rnd, rnd.IntN(2) == 0, rnd.IntN(2) == 0, fmt.Sprint("r", i))
@@ -222,6 +308,8 @@ func TestResolutionIsThatOfTheRules(t *testing.T) {
 		}
 		for range 4 {
 			e, r := backOff(), create()
+			e.Message = []string{"aba", "abc", "", strings.Repeat("a", 4000) + "b" + strings.Repeat("a", 99) + "ca"}[rnd.IntN(4)]
+			e.FirstTimestamp = metav1.Date([]int{1, 1969, 2030, 9999, 10000}[rnd.IntN(5)], 6, 1, 0, 0, 0, 0, time.UTC)
 			e.Reason = []string{"BackOff", "Pulled"}[rnd.IntN(2)]
 			e.Labels = []map[string]string{nil, {"a": "b"}}[rnd.IntN(2)]
 			e.Count = rnd.Int32N(3)
@@ -229,6 +317,9 @@ func TestResolutionIsThatOfTheRules(t *testing.T) {
 			e.InvolvedObject.Kind = []string{"Pod", "Node"}[rnd.IntN(2)]
 			e.Source.Component = []string{"kubelet", "scheduler"}[rnd.IntN(2)]
 			r.UserInfo.Username = []string{"u", "v"}[rnd.IntN(2)]
+			if rnd.IntN(8) == 0 {
+				e = nil // it cannot be read
+			}
 			g := s.For(t.Context(), "a", e, r)
 			if got, want := summary(g.Policy, g.Audit, g.Audited(), limits(g.Limits()), limits(g.AuditLimits())), reference(fallback, all, l, e, r); got != want {
 				t.Fatalf("seed %d:\n got %s\nwant %s", seed, got, want)

@@ -61,7 +61,10 @@ func (r *Rule) common() *Rule { return r }
 // Set is all rules at one moment, arranged by the namespaces they select. It is immutable.
 type Set struct {
 	fallback *Policy
-	cluster  Rules // in order
+	cluster  Rules // in order, without those that are left out
+	leftOut  map[*Rule]error
+	// slots number the expressions of cluster's conditions: equal ones have one slot.
+	slots map[*Condition]int
 	// selective reports whether a rule of the cluster does not select every namespace.
 	selective bool
 	views     map[string]view
@@ -84,6 +87,9 @@ type Namespace struct {
 	// Labels are nil for a namespace of which only rules are known yet.
 	Labels      labels.Set
 	Annotations map[string]string
+	// PartialLabels and PartialAnnotations say that the namespace has others, which are not known: to conditions, whether
+	// one is there that is not known is unknown.
+	PartialLabels, PartialAnnotations bool
 	Rules
 }
 
@@ -101,10 +107,10 @@ type view struct {
 func NewSet(fallback *Policy, cluster Rules, namespaces map[string]Namespace) *Set {
 	s := &Set{
 		fallback:   fallback,
-		cluster:    cluster.inOrder(),
 		views:      make(map[string]view, len(namespaces)),
 		selections: map[string]Rules{},
 	}
+	s.cluster, s.leftOut, s.slots = cluster.inOrder().bounded()
 	for r := range s.cluster.All() {
 		s.selective = s.selective || r.Match.Namespaces != nil
 	}
@@ -139,7 +145,7 @@ func (s *Set) newView(name string, n Namespace) view {
 		shared = s.selected(ls)
 		s.selections[string(key)] = shared
 	}
-	v := view{Rules: shared, object: &NamespaceObject{NamespaceMetadata{name, n.Labels, n.Annotations}}}
+	v := view{Rules: shared, object: &NamespaceObject{name, n.Labels, n.Annotations, n.PartialLabels, n.PartialAnnotations}}
 	if own := n.inOrder(); len(own.Policies)+len(own.Quotas) > 0 {
 		baseline, _ := slices.BinarySearchFunc(shared.Policies, TierBaseline, func(p *Policy, t Tier) int { return cmp.Compare(p.Tier, t) })
 		v.Policies = slices.Concat(shared.Policies[:baseline], own.Policies, shared.Policies[baseline:])

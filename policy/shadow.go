@@ -50,16 +50,25 @@ func (r *Rule) hides(other *Rule) bool {
 	}
 	m, o := &r.Match, &other.Match
 	return covers(m.Types, o.Types) && covers(m.Reasons, o.Reasons) && covers(m.Controllers, o.Controllers) && covers(m.Kinds, o.Kinds) &&
-		!slices.ContainsFunc(m.Conditions, func(c Condition) bool { return !o.has(c.expression) }) &&
+		covers(texts(m.Messages), texts(o.Messages)) &&
+		!slices.ContainsFunc(m.Conditions, func(c Condition) bool { return !o.has(c.expression.Text) }) &&
 		// A namespace's own rule is asked after those of the cluster that select the namespace.
 		(m.Namespaces == nil || other.own() || o.Namespaces != nil && m.Namespaces.String() == o.Namespaces.String())
 }
 
 func (m *Match) has(expression string) bool {
-	return slices.ContainsFunc(m.Conditions, func(c Condition) bool { return c.expression == expression })
+	return slices.ContainsFunc(m.Conditions, func(c Condition) bool { return c.expression.Text == expression })
 }
 
 // covers reports whether a list allows all that other allows.
 func covers(list, other []string) bool {
 	return len(list) == 0 || len(other) > 0 && !slices.ContainsFunc(other, func(v string) bool { return !slices.Contains(list, v) })
+}
+
+// texts are globs as they are written.
+func texts(globs []Glob) (all []string) {
+	for i := range globs {
+		all = append(all, globs[i].Text)
+	}
+	return all
 }

@@ -23,6 +23,8 @@ func TestWhatCanNeverDecideIsShadowed(t *testing.T) {
 		ab     = "match: {reasons: [a, b], kinds: [Pod]}\n"
 		bc     = "match: {reasons: [b, c]}\n"
 		b      = "match: {reasons: [b], kinds: [Pod], controllers: [kubelet]}\n"
+		glob   = "match: {messages: ['*a*']}\n"
+		globs  = "match: {messages: ['b', '*a*']}\n"
 		byA    = "match: {conditions: [{name: x, expression: 'event.count > 1'}]}\n"
 		byAB   = "match: {conditions: [{name: v, expression: 'event.type == \"b\"'}, {name: z, expression: 'event.count > 1'}]}\n"
 		teamB  = "match: {namespaceSelector: {matchLabels: {team: b}}}\n"
@@ -45,8 +47,11 @@ func TestWhatCanNeverDecideIsShadowed(t *testing.T) {
 		{says: "a wider match", own: all{own("a", ab), own("p", b)}, by: "EventPolicy a/a"},
 		{says: "a match that overlaps", own: all{own("a", ab), own("p", bc)}},
 		{says: "a narrower match", own: all{own("a", normal), own("p", "")}},
-		{says: "some of the conditions", own: all{own("a", byA), own("p", byAB)}, by: "EventPolicy a/a"},
-		{says: "more conditions", own: all{own("a", byAB), own("p", byA)}},
+		{says: "some of the conditions", cluster: all{cluster("a", byA), cluster("p", byAB)}, by: "ClusterEventPolicy a"},
+		{says: "more conditions", cluster: all{cluster("a", byAB), cluster("p", byA)}},
+		{says: "more messages", own: all{own("a", globs), own("p", glob)}, by: "EventPolicy a/a"},
+		{says: "some of the messages", own: all{own("a", glob), own("p", globs)}},
+		{says: "messages of one that has none", own: all{own("a", globs), own("p", "")}},
 		{says: "tier Admin before the namespace's own", cluster: all{cluster("c", admin)}, own: all{own("p", normal)}, by: "ClusterEventPolicy c"},
 		{says: "tier Admin that selects the namespace", cluster: all{cluster("c", admin+teamB)}, own: all{own("p", "")}, by: "ClusterEventPolicy c"},
 		{says: "tier Admin that selects others", cluster: all{cluster("c", admin+teamC)}, own: all{own("p", "")}},

@@ -1,13 +1,15 @@
 package policy
 
 import (
-	"reflect"
+	"fmt"
 	"time"
 
-	"github.com/google/cel-go/cel"
-	"github.com/google/cel-go/ext"
+	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/interpreter"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/eventquota/eventquota/policy/expression"
 )
 
 // The variables that conditions read.
@@ -17,76 +19,137 @@ const (
 	namespaceVariable = "namespaceObject"
 )
 
-// Event is what conditions read as event: the Event as core/v1 has it, under the same names, and its
-// controller. Texts, numbers and times that the Event does not have are empty, so that no Event gets
-// around a condition by leaving one out.
-type Event struct {
-	Metadata           Metadata                `json:"metadata"`
-	InvolvedObject     corev1.ObjectReference  `json:"involvedObject"`
-	Reason             string                  `json:"reason"`
-	Message            string                  `json:"message"`
-	Type               string                  `json:"type"`
-	Action             string                  `json:"action"`
-	Count              int32                   `json:"count"`
-	Series             *Series                 `json:"series"`
-	Source             corev1.EventSource      `json:"source"`
-	ReportingComponent string                  `json:"reportingComponent"`
-	ReportingInstance  string                  `json:"reportingInstance"`
-	Controller         string                  `json:"controller"` // the source's component, or else the reporting component
-	FirstTimestamp     time.Time               `json:"firstTimestamp"`
-	LastTimestamp      time.Time               `json:"lastTimestamp"`
-	EventTime          time.Time               `json:"eventTime"`
-	Related            *corev1.ObjectReference `json:"related"`
-}
-
-// Metadata is what conditions read of an Event's metadata.
-type Metadata struct {
-	Name              string            `json:"name"`
-	GenerateName      string            `json:"generateName"`
-	Namespace         string            `json:"namespace"`
-	UID               string            `json:"uid"`
-	CreationTimestamp time.Time         `json:"creationTimestamp"`
-	Labels            map[string]string `json:"labels"`
-	Annotations       map[string]string `json:"annotations"`
-}
-
-// Series is what conditions read of an Event's series.
-type Series struct {
-	Count            int32     `json:"count"`
-	LastObservedTime time.Time `json:"lastObservedTime"`
-}
-
 // NamespaceObject is what conditions read as namespaceObject.
 type NamespaceObject struct {
-	Metadata NamespaceMetadata `json:"metadata"`
+	Name                string
+	Labels, Annotations map[string]string
+	// PartialLabels and PartialAnnotations say that there are others.
+	PartialLabels, PartialAnnotations bool
 }
 
-// NamespaceMetadata is what conditions read of a namespace's metadata.
-type NamespaceMetadata struct {
-	Name        string            `json:"name"`
-	Labels      map[string]string `json:"labels"`
-	Annotations map[string]string `json:"annotations"`
+// The types of what conditions read.
+const (
+	eventType     = "policy.Event"
+	requestType   = "policy.Request"
+	namespaceType = "policy.Namespace"
+)
+
+// newExpressions makes the Compiler of conditions. It declares every field and its type, so that a condition with an unknown
+// field does not compile.
+func newExpressions() (*expression.Compiler, error) {
+	return expression.NewCompiler(
+		map[string]string{eventVariable: eventType, requestVariable: requestType, namespaceVariable: namespaceType},
+		objects(),
+	)
 }
 
-// variables declares every field and its type, so that a condition with an unknown field does not compile.
-func variables() []cel.EnvOption {
-	return []cel.EnvOption{
-		ext.NativeTypes(reflect.TypeFor[Event](), reflect.TypeFor[Request](), reflect.TypeFor[NamespaceObject](), ext.ParseStructTag("json")),
-		cel.Variable(eventVariable, cel.ObjectType("policy.Event")),
-		cel.Variable(requestVariable, cel.ObjectType("policy.Request")),
-		cel.Variable(namespaceVariable, cel.ObjectType("policy.NamespaceObject")),
+// objects are the Event as core/v1 has it, under the same names, with its controller and the length of its message; the
+// request; and the namespace. Texts and numbers that an Event does not have are empty, so that no Event gets around a
+// condition by leaving one out.
+func objects() map[string]expression.Object {
+	return map[string]expression.Object{
+		eventType: {
+			"metadata":           expression.Part("policy.Metadata", func(e *corev1.Event) *metav1.ObjectMeta { return &e.ObjectMeta }),
+			"involvedObject":     expression.Part("policy.ObjectReference", func(e *corev1.Event) *corev1.ObjectReference { return &e.InvolvedObject }),
+			"related":            expression.Part("policy.ObjectReference", func(e *corev1.Event) *corev1.ObjectReference { return e.Related }),
+			"source":             expression.Part("policy.Source", func(e *corev1.Event) *corev1.EventSource { return &e.Source }),
+			"series":             expression.Part("policy.Series", func(e *corev1.Event) *corev1.EventSeries { return e.Series }),
+			"reason":             expression.Text(func(e *corev1.Event) string { return e.Reason }),
+			"message":            expression.Text(func(e *corev1.Event) string { return e.Message }),
+			"messageBytes":       expression.Int(func(e *corev1.Event) int64 { return int64(len(e.Message)) }),
+			"type":               expression.Text(func(e *corev1.Event) string { return e.Type }),
+			"action":             expression.Text(func(e *corev1.Event) string { return e.Action }),
+			"count":              expression.Int(func(e *corev1.Event) int64 { return int64(e.Count) }),
+			"reportingComponent": expression.Text(func(e *corev1.Event) string { return e.ReportingController }),
+			"reportingInstance":  expression.Text(func(e *corev1.Event) string { return e.ReportingInstance }),
+			"controller":         expression.Text(controller),
+			"firstTimestamp":     expression.Time(func(e *corev1.Event) time.Time { return e.FirstTimestamp.Time }),
+			"lastTimestamp":      expression.Time(func(e *corev1.Event) time.Time { return e.LastTimestamp.Time }),
+			"eventTime":          expression.Time(func(e *corev1.Event) time.Time { return e.EventTime.Time }),
+		},
+		"policy.Metadata": {
+			"name":              expression.Text(func(m *metav1.ObjectMeta) string { return m.Name }),
+			"generateName":      expression.Text(func(m *metav1.ObjectMeta) string { return m.GenerateName }),
+			"namespace":         expression.Text(func(m *metav1.ObjectMeta) string { return m.Namespace }),
+			"uid":               expression.Text(func(m *metav1.ObjectMeta) string { return string(m.UID) }),
+			"creationTimestamp": expression.Time(func(m *metav1.ObjectMeta) time.Time { return m.CreationTimestamp.Time }),
+			"labels":            expression.TextMap(func(m *metav1.ObjectMeta) map[string]string { return m.Labels }, nil),
+			"annotations":       expression.TextMap(func(m *metav1.ObjectMeta) map[string]string { return m.Annotations }, nil),
+		},
+		"policy.ObjectReference": {
+			"kind":            expression.Text(func(o *corev1.ObjectReference) string { return o.Kind }),
+			"namespace":       expression.Text(func(o *corev1.ObjectReference) string { return o.Namespace }),
+			"name":            expression.Text(func(o *corev1.ObjectReference) string { return o.Name }),
+			"uid":             expression.Text(func(o *corev1.ObjectReference) string { return string(o.UID) }),
+			"apiVersion":      expression.Text(func(o *corev1.ObjectReference) string { return o.APIVersion }),
+			"resourceVersion": expression.Text(func(o *corev1.ObjectReference) string { return o.ResourceVersion }),
+			"fieldPath":       expression.Text(func(o *corev1.ObjectReference) string { return o.FieldPath }),
+		},
+		"policy.Source": {
+			"component": expression.Text(func(s *corev1.EventSource) string { return s.Component }),
+			"host":      expression.Text(func(s *corev1.EventSource) string { return s.Host }),
+		},
+		"policy.Series": {
+			"count":            expression.Int(func(s *corev1.EventSeries) int64 { return int64(s.Count) }),
+			"lastObservedTime": expression.Time(func(s *corev1.EventSeries) time.Time { return s.LastObservedTime.Time }),
+		},
+		requestType: {
+			"kind":               expression.Part("policy.Kind", func(a *activation) *metav1.GroupVersionKind { return &a.request.Kind }),
+			"requestKind":        expression.Part("policy.Kind", func(a *activation) *metav1.GroupVersionKind { return &a.request.RequestKind }),
+			"resource":           expression.Part("policy.Resource", func(a *activation) *metav1.GroupVersionResource { return &a.request.Resource }),
+			"requestResource":    expression.Part("policy.Resource", func(a *activation) *metav1.GroupVersionResource { return &a.request.RequestResource }),
+			"userInfo":           expression.Part("policy.UserInfo", func(a *activation) *UserInfo { return &a.request.UserInfo }),
+			"subResource":        expression.Text(func(a *activation) string { return a.request.SubResource }),
+			"requestSubResource": expression.Text(func(a *activation) string { return a.request.RequestSubResource }),
+			"name":               expression.Text(func(a *activation) string { return a.request.Name }),
+			"namespace":          expression.Text(func(a *activation) string { return a.request.Namespace }),
+			"operation":          expression.Text(func(a *activation) string { return string(a.request.Operation) }),
+			"dryRun":             expression.Bool((*activation).dryRun),
+		},
+		"policy.UserInfo": {
+			"username": expression.Text(func(u *UserInfo) string { return u.Username }),
+			"uid":      expression.Text(func(u *UserInfo) string { return u.UID }),
+			"groups":   expression.Texts(func(u *UserInfo) []string { return u.Groups }),
+			"extra":    expression.TextsMap(func(u *UserInfo) map[string][]string { return u.Extra }),
+		},
+		"policy.Kind": {
+			"group":   expression.Text(func(k *metav1.GroupVersionKind) string { return k.Group }),
+			"version": expression.Text(func(k *metav1.GroupVersionKind) string { return k.Version }),
+			"kind":    expression.Text(func(k *metav1.GroupVersionKind) string { return k.Kind }),
+		},
+		"policy.Resource": {
+			"group":    expression.Text(func(r *metav1.GroupVersionResource) string { return r.Group }),
+			"version":  expression.Text(func(r *metav1.GroupVersionResource) string { return r.Version }),
+			"resource": expression.Text(func(r *metav1.GroupVersionResource) string { return r.Resource }),
+		},
+		namespaceType: {
+			"metadata": expression.Part("policy.NamespaceMetadata", func(n *NamespaceObject) *NamespaceObject { return n }),
+		},
+		"policy.NamespaceMetadata": {
+			"name":        expression.Text(func(n *NamespaceObject) string { return n.Name }),
+			"labels":      expression.TextMap(func(n *NamespaceObject) map[string]string { return n.Labels }, missingLabel),
+			"annotations": expression.TextMap(func(n *NamespaceObject) map[string]string { return n.Annotations }, missingAnnotation),
+		},
 	}
 }
 
-// activation gives conditions their variables. What they read is made when the first condition asks for it,
-// and once for all rules that an Event passes. It is not safe for concurrent use.
+func missingLabel(n *NamespaceObject) error { return missing("labels", n.PartialLabels) }
+
+func missingAnnotation(n *NamespaceObject) error { return missing("annotations", n.PartialAnnotations) }
+
+// missing is why a label or annotation that is not known may be there all the same.
+func missing(what string, partial bool) error {
+	if !partial {
+		return nil
+	}
+	return fmt.Errorf("%w: the namespace has more %s than are known", expression.ErrUnknown, what)
+}
+
+// activation gives conditions their variables. It is not safe for concurrent use.
 type activation struct {
-	event     *corev1.Event
+	event     *corev1.Event // nil where it cannot be read
 	request   *Request
 	namespace *NamespaceObject
-
-	made bool
-	read Event // once made
 }
 
 var _ interpreter.Activation = (*activation)(nil)
@@ -95,34 +158,25 @@ var _ interpreter.Activation = (*activation)(nil)
 func (a *activation) ResolveName(name string) (any, bool) {
 	switch name {
 	case eventVariable:
-		if !a.made {
-			a.read, a.made = newEvent(a.event), true
+		if a.event == nil {
+			return types.WrapErr(fmt.Errorf("%w: the Event cannot be read", expression.ErrUnknown)), true
 		}
-		return &a.read, true
+		return a.event, true
 	case requestVariable:
-		return a.request, true
+		return a, true
 	case namespaceVariable:
 		return a.namespace, true
 	}
 	return nil, false
 }
 
+// dryRun comes after the Event in a review, which may not be there to its end.
+func (a *activation) dryRun() (bool, error) {
+	if a.event == nil {
+		return false, fmt.Errorf("%w: the request cannot be read to its end", expression.ErrUnknown)
+	}
+	return a.request.DryRun, nil
+}
+
 // Parent implements interpreter.Activation.
 func (a *activation) Parent() interpreter.Activation { return nil }
-
-func newEvent(e *corev1.Event) Event {
-	v := Event{
-		Metadata: Metadata{
-			Name: e.Name, GenerateName: e.GenerateName, Namespace: e.Namespace, UID: string(e.UID),
-			CreationTimestamp: e.CreationTimestamp.Time, Labels: e.Labels, Annotations: e.Annotations,
-		},
-		InvolvedObject: e.InvolvedObject, Reason: e.Reason, Message: e.Message, Type: e.Type, Action: e.Action,
-		Count: e.Count, Source: e.Source, ReportingComponent: e.ReportingController, ReportingInstance: e.ReportingInstance,
-		Controller:     controller(e),
-		FirstTimestamp: e.FirstTimestamp.Time, LastTimestamp: e.LastTimestamp.Time, EventTime: e.EventTime.Time, Related: e.Related,
-	}
-	if e.Series != nil {
-		v.Series = &Series{e.Series.Count, e.Series.LastObservedTime.Time}
-	}
-	return v
-}

@@ -21,7 +21,7 @@ where the object that holds it is absent. A bucket must fill within 720 hours: `
 {{ (index $types "Match").Doc }}
 
 {{ template "fields" (dict "path" "spec.match" "type" (index $types "ClusterMatch")) }}
-`namespaceSelector` is for ClusterEventPolicy and ClusterEventQuota only.
+`namespaceSelector` and `conditions` are for ClusterEventPolicy and ClusterEventQuota only.
 
 {{ range list (list "Policies" "Treatment" "ClusterEventPolicy" "EventPolicy") (list "Quotas" "Budget" "ClusterEventQuota" "EventQuota") -}}
 {{ $common := list "match" }}{{ range (index $types (index . 1)).Members }}{{ $common = append $common .Name }}{{ end -}}

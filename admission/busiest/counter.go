@@ -1,7 +1,6 @@
 package busiest
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -87,13 +86,13 @@ func (c *Counter) overflowed(rule *policy.Identity, namespace string) {
 	}
 }
 
-// failed keeps the first error of a condition that could not be evaluated.
+// failed keeps the first reason why it is unknown whether a rule matches.
 func (c *Counter) failed(err *policy.EvaluationError) {
 	c.rules.mu.Lock()
 	defer c.rules.mu.Unlock()
 	r := c.rules.row(err.Rule.Identity.Namespace, ruleID(&err.Rule.Identity))
 	if r.err == "" {
-		r.err = store.Clip(fmt.Sprintf("condition %q: %v", err.Condition, err.Err), maxPart)
+		r.err = store.Clip(err.Reason(), maxPart)
 	}
 }
 

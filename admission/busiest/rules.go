@@ -24,7 +24,7 @@ type RuleCounts struct {
 
 	// Sources are those refused most often, in no order, as far as the replica follows them.
 	Sources []SourceCounts `json:"sources,omitempty"`
-	// Error is the first of a condition that could not be evaluated, at most maxPart bytes; empty for none.
+	// Error is the first reason why it is unknown for an Event whether the rule matches, at most maxPart bytes; empty for none.
 	Error string `json:"error,omitempty"`
 	// Overflow is how many writes one of its overflow buckets has decided, and OverflowIn the namespace of the last of them.
 	Overflow   int64  `json:"overflow,omitempty"`

@@ -74,7 +74,7 @@ func newEventMetrics(made factory) *eventMetrics {
 			"Event writes decided without the Event's content, as the review was too long or could not be decoded, by the namespace of the Event.",
 			"event_namespace"),
 		errors: made.counters("eventquota_condition_errors_total",
-			"Conditions that could not be evaluated for an Event write, by the namespace of the Event and the policy or quota that has them. A policy does not match then; a quota applies where its conditions cost too much.",
+			"Conditions and globs of which it is unknown whether they hold for an Event write, by the namespace of the Event and the policy or quota that has them. The policy does not match then, and the quota applies.",
 			"event_namespace", "policy"),
 	}
 }

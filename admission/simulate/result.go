@@ -51,7 +51,7 @@ type Result struct {
 	Rules []RuleCounts `json:"rules"`
 	// Unused are rules and limits that applied to no write, and why.
 	Unused []Unused `json:"unused,omitempty"`
-	// FailedConditions are those that could not be evaluated.
+	// FailedConditions are those that are unknown for some writes.
 	FailedConditions []FailedCondition `json:"failedConditions,omitempty"`
 	// Busiest ranks what had the most writes, whatever rule decided.
 	Busiest map[busiest.By]busiest.Ranking `json:"busiest"`

@@ -20,10 +20,12 @@ type Unused struct {
 	Why   string `json:"why"`
 }
 
-// FailedCondition is a condition that could not be evaluated.
+// FailedCondition is a condition of which it is unknown whether it holds. The policy does not match then, and the quota
+// applies.
 type FailedCondition struct {
-	Rule      string `json:"rule"`
-	Condition string `json:"condition"`
+	Rule string `json:"rule"`
+	// Condition is empty where it is match.messages that is unknown.
+	Condition string `json:"condition,omitempty"`
 	// Count is for how many writes.
 	Count int64 `json:"count"`
 	// Example is the first error.
@@ -93,6 +95,9 @@ func (u *usage) unused() (all []Unused) {
 func (u *usage) why(r *policy.Rule) string {
 	if r.Mode == policy.Disabled {
 		return "its mode is Disabled"
+	}
+	if why := u.set.LeftOut()[r.Name]; why != nil {
+		return why.Error()
 	}
 	if shadowed := u.set.Shadowed(r.Identity.Namespace)[r.Name]; len(shadowed) > 0 {
 		return strings.Join(shadowed, "; ")

@@ -35,7 +35,7 @@ type sum struct {
 	total busiest.Counts
 	// sources were refused since the status was written last.
 	sources []busiest.SourceCounts
-	// failure says that a condition could not be evaluated, with an example.
+	// failure says that it is unknown for some Events whether the rule matches, with an example.
 	failure string
 	// overflow says that overflow buckets decide, with an example, and overflown when they last did.
 	overflow  string
@@ -109,7 +109,7 @@ func (w *Writer) look(ctx context.Context, now time.Time) error {
 func (s *sum) add(now time.Time, counted, before *busiest.RuleCounts) {
 	s.total = s.total.Add(counted.Since(before.Counts))
 	if s.failure == "" && counted.Error != "" {
-		s.failure = "could not be evaluated for some Events, such as: " + counted.Error
+		s.failure = "it is unknown for some Events whether it matches, such as: " + counted.Error
 	}
 	if counted.Overflow != before.Overflow {
 		s.overflow, s.overflown = fmt.Sprintf(overflowing, counted.OverflowIn), now

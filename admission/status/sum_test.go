@@ -179,7 +179,7 @@ func TestAConditionThatFailsIsSaid(t *testing.T) {
 		r.after(20*time.Minute-500*time.Millisecond, func() { r.changed(valid("p", 2)) })
 		r.lead(30 * time.Minute)
 		r.wantWritten("0s: p@1 0/0/0", "1m10s: p@1 0/0/0", "15m0s: p@1 1/0/0", "30m0s: p@2 0/0/0")
-		said := "could not be evaluated for some Events, such as: condition \"team\": no such key: te\ufffdam\ufffd[2J"
+		said := "it is unknown for some Events whether it matches, such as: condition \"team\": no such key: te\ufffdam\ufffd[2J"
 		for i, want := range []string{"", said, said, ""} {
 			got := ""
 			if c := meta.FindStatusCondition(r.writes[i].status.Conditions, v1alpha1.ConditionErrors); c != nil {

@@ -32,20 +32,30 @@ type Match struct {
 	// +kubebuilder:validation:items:MaxLength=128
 	Kinds []string `json:"kinds,omitempty"`
 
-	// conditions must all hold. One that cannot be evaluated, say because it
-	// reads a label that the Event does not have, does not hold.
-	// +listType=map
-	// +listMapKey=name
+	// messages are globs, of which one must match the whole message: `*` matches any text, and none. All else is literal,
+	// and case counts. Empty means all. Of a message, the first 4 KiB and the end are read. A glob that needs more is
+	// unknown for that message: the policy does not match then, and the quota applies.
+	// +listType=set
 	// +kubebuilder:validation:MaxItems=16
-	Conditions []MatchCondition `json:"conditions,omitempty"`
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=256
+	Messages []string `json:"messages,omitempty"`
 }
 
-// ClusterMatch is a Match over namespaces.
+// ClusterMatch is a Match over namespaces, with conditions.
 type ClusterMatch struct {
 	// namespaceSelector selects namespaces by their labels. Empty means all.
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 
 	Match `json:",inline"`
+
+	// conditions must all hold. They are evaluated after all other fields of match. A condition that cannot be evaluated
+	// for an Event is unknown, say because it reads a label that the Event does not have: the policy does not match then,
+	// and the quota applies. has() tells whether a label is there.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []MatchCondition `json:"conditions,omitempty"`
 }
 
 // EventType is the type of an Event.
@@ -53,8 +63,7 @@ type ClusterMatch struct {
 // +kubebuilder:validation:Enum=Normal;Warning
 type EventType string
 
-// MatchCondition is a condition that an Event must meet, with the semantics
-// that matchConditions of admission webhooks have.
+// MatchCondition is a condition that an Event must meet.
 type MatchCondition struct {
 	// name identifies the condition in the status. It must be a qualified name and unique among the conditions.
 	// +required
@@ -64,12 +73,14 @@ type MatchCondition struct {
 	Name string `json:"name"`
 
 	// expression is a CEL expression that must evaluate to bool. It reads `event`, the Event as core/v1 has it, with
-	// `event.controller`; `request`, the admission request: name, namespace, operation, userInfo.username,
-	// userInfo.groups, dryRun, kind, resource and more; and `namespaceObject`, the namespace: its metadata.name,
-	// metadata.labels and metadata.annotations, without those of more than 512 bytes and, in the order of their names,
-	// beyond 4 KiB. A field that does not exist is an error, which the status shows. Texts, numbers and times that the
-	// Event does not have are empty, so that no Event gets around a condition by leaving one out. Functions, libraries
-	// and cost limits are those of the API server.
+	// `event.controller`, and `event.messageBytes`, the length of the message in bytes; `request`, the admission request:
+	// name, namespace, operation, userInfo.username, userInfo.groups, dryRun, kind, resource and more; and
+	// `namespaceObject`, the namespace: its metadata.name, metadata.labels and metadata.annotations. A field that does not
+	// exist is an error, which the status shows. Texts and numbers that the Event does not have are empty, so that no Event
+	// gets around a condition by leaving one out. Unknown are: a text of more than 4 KiB, a list or map of more than 64
+	// entries, a map with a name of more than 512 bytes, an annotation of the namespace of more than 512 bytes or beyond the
+	// first 4 KiB, and a time that the Event does not have or that is not from 1970 to 9999. Only functions whose worst cost is known are allowed, and that cost
+	// is bounded for each expression and for all of the cluster together.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048

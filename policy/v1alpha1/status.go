@@ -13,7 +13,7 @@ const (
 	// ConditionShadowed is True when a policy can never govern, or a limit of a quota can never apply, as others that
 	// match the same stand before it. It is absent otherwise.
 	ConditionShadowed = "Shadowed"
-	// ConditionErrors is True when an expression of the generation in force has failed on an Event. It is absent
+	// ConditionErrors is True when, for an Event, it was unknown whether the generation in force matches. It is absent
 	// otherwise.
 	ConditionErrors = "ConditionErrors"
 	// ConditionOverflow is True while an overflow bucket of the generation in force decides, as a namespace has as many

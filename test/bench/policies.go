@@ -28,7 +28,7 @@ const (
 type town struct {
 	name        string // of its figures
 	namespaces  int
-	conditional bool // each policy of a namespace has a condition, which does not hold
+	conditional bool // each rule of the cluster has a condition: that of quotas holds, that of policies does not
 }
 
 // towns are what is measured: a cluster, the same with one namespace, and again with
@@ -119,9 +119,13 @@ func (t town) set() (*policy.Set, error) {
 			match.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: t.namespace(i)}}
 		}
 		name := metav1.ObjectMeta{Name: fmt.Sprint("cluster-", i)}
-		match.Types = []v1alpha1.EventType{"Normal"} // not those that are asked about
+		if match.Types = []v1alpha1.EventType{"Normal"}; t.conditional { // not those that are asked about
+			match.Types, match.Conditions = nil, []v1alpha1.MatchCondition{{Name: "other", Expression: "event.reason == 'None'"}}
+		}
 		add(&cluster, &v1alpha1.ClusterEventPolicy{ObjectMeta: name, Spec: v1alpha1.ClusterEventPolicySpec{Match: match}})
-		match.Types = nil
+		if match.Types = nil; t.conditional {
+			match.Conditions = []v1alpha1.MatchCondition{{Name: "some", Expression: "event.reason != 'None'"}}
+		}
 		limits := v1alpha1.Budget{Limits: []v1alpha1.Limit{*limit(100, 10, time.Second)}}
 		limits.Limits[0].Name = name.Name // so that it replaces no other
 		add(&cluster, &v1alpha1.ClusterEventQuota{ObjectMeta: name, Spec: v1alpha1.ClusterEventQuotaSpec{Match: match, Budget: limits}})
@@ -132,9 +136,6 @@ func (t town) set() (*policy.Set, error) {
 		for j := range ownRules {
 			name := metav1.ObjectMeta{Namespace: t.namespace(i), Name: fmt.Sprint("own-", j)}
 			var match v1alpha1.Match
-			if t.conditional {
-				match.Conditions = []v1alpha1.MatchCondition{{Name: "other", Expression: "event.reason == 'None'"}}
-			}
 			add(&own, &v1alpha1.EventPolicy{ObjectMeta: name, Spec: v1alpha1.EventPolicySpec{Match: match}})
 			limits := v1alpha1.Budget{Limits: []v1alpha1.Limit{*limit(100, 10, time.Second)}}
 			add(&own, &v1alpha1.EventQuota{ObjectMeta: name, Spec: v1alpha1.EventQuotaSpec{Match: match, Budget: limits}})

@@ -133,6 +133,7 @@ func (w exampleEvent) by(group string) exampleEvent {
 func examplesByFile() map[string]map[string]example {
 	normal, untyped := eventFrom("kubelet", "Normal", "Pulled"), eventFrom("kubelet", "", "Pulled")
 	warning := eventFrom("kubelet", "Warning", "BackOff")
+	unhealthy := eventFrom("kubelet", "Warning", "Unhealthy")
 	all := example{matches: []exampleEvent{normal, untyped, warning, normal.in("kube-system")}}
 	audited := all
 	audited.audited = true
@@ -163,6 +164,17 @@ func examplesByFile() map[string]map[string]example {
 			drops:   true,
 			matches: []exampleEvent{eventFrom("karpenter", "Normal", "Nominated"), reportedBy("karpenter", "Normal", "DisruptionBlocked"), eventFrom("karpenter", "", "Nominated")},
 			spares:  []exampleEvent{eventFrom("karpenter", "Warning", "Nominated"), eventFrom("karpenter", "Normal", "Launched"), eventFrom("kubelet", "Normal", "Nominated")},
+		}},
+		"silence-message.yaml": {"EventPolicy shop/silence-starting-pods": {
+			drops: true,
+			matches: []exampleEvent{
+				unhealthy.saying(`Readiness probe failed: Get "http://10.0.0.7:8080/": dial tcp 10.0.0.7:8080: connect: connection refused`),
+				unhealthy.saying("Startup probe failed: "),
+			},
+			spares: []exampleEvent{
+				unhealthy.saying("Liveness probe failed: connection refused"), unhealthy.saying("Readiness probe failed: HTTP probe failed with statuscode: 503"),
+				warning.saying("Startup probe failed: "), unhealthy.saying("Startup probe failed: ").in("kube-system"),
+			},
 		}},
 		"size-limit.yaml": {"ClusterEventPolicy size-limit": {
 			matches: []exampleEvent{normal.saying(strings.Repeat("é", 257))},

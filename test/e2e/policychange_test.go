@@ -8,22 +8,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// twoKinds are policies of both kinds and of one name, which drop the Events of a
-// reason each; but for what is to be replaced.
-const twoKinds = `
+// twoTiers are policies of both tiers, which drop the Events of a reason each; but for what is to be replaced. Those of a
+// namespace have nothing that the API server accepts and that is not valid.
+const twoTiers = `
 apiVersion: eventquota.io/v1alpha1
 kind: ClusterEventPolicy
 metadata: {name: NAME}
 spec: {tier: Admin, precedence: PRECEDENCE, action: Drop, match: {conditions: [{name: a, expression: "CLUSTER"}]}}
 ---
 apiVersion: eventquota.io/v1alpha1
-kind: EventPolicy
-metadata: {name: NAME, namespace: kept}
-spec: {precedence: PRECEDENCE, action: Drop, match: {conditions: [{name: a, expression: "OWN"}]}}
+kind: ClusterEventPolicy
+metadata: {name: NAME-baseline}
+spec: {tier: Baseline, precedence: PRECEDENCE, action: Drop, match: {conditions: [{name: a, expression: "BASELINE"}]}}
 ---`
 
 func both(name string, precedence int, cluster, own string) string {
-	return strings.NewReplacer("NAME", name, "PRECEDENCE", fmt.Sprint(precedence), "CLUSTER", cluster, "OWN", own).Replace(twoKinds)
+	return strings.NewReplacer("NAME", name, "PRECEDENCE", fmt.Sprint(precedence), "CLUSTER", cluster, "BASELINE", own).Replace(twoTiers)
 }
 
 // reasonIs is a condition.

@@ -35,9 +35,10 @@ const (
 
 // statusPolicies are one that drops, one that limits and one that is audited.
 const statusNamespace, statusPolicies = "watched", `
-kind: EventPolicy
-metadata: {name: %s, namespace: watched}
-spec: {action: %s, mode: %s, match: {conditions: [{name: reason, expression: event.reason == '%s'}]}}`
+kind: ClusterEventPolicy
+metadata: {name: %s}
+spec:
+  {action: %s, mode: %s, match: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: watched}}, conditions: [{name: reason, expression: event.reason == '%s'}]}}`
 
 // TestStatus holds what the status of policies says, and how often it is written.
 func TestStatus(t *testing.T) {
@@ -60,7 +61,7 @@ func TestStatus(t *testing.T) {
 		e.Logf("%s: %s after %v", name, want, time.Since(applied).Round(time.Millisecond))
 	}
 	broken := meta.FindStatusCondition(e.status("broken").Conditions, v1alpha1.ConditionAccepted)
-	if !strings.Contains(broken.Message, "spec.match.conditions[0].expression") || !strings.Contains(broken.Message, "<input>:1:16") {
+	if !strings.Contains(broken.Message, "spec.match.conditions[0].expression") || !strings.Contains(broken.Message, "1:16: Syntax error") {
 		t.Errorf("a condition that does not compile is told as %q, want the field and the position", broken.Message)
 	}
 
@@ -119,14 +120,14 @@ func (e *env) sends(reason, pod string, answered func(error) bool) {
 	}
 }
 
-// status is that of a policy of statusNamespace.
+// status is that of a policy of the cluster.
 func (e *env) status(name string) *v1alpha1.Status {
 	e.Helper()
 	client, err := dynamic.NewForConfig(e.config)
 	e.must(err)
-	u, err := client.Resource(v1alpha1.Resources()[v1alpha1.KindEventPolicy]).Namespace(statusNamespace).Get(e.Context(), name, metav1.GetOptions{})
+	u, err := client.Resource(v1alpha1.Resources()[v1alpha1.KindClusterEventPolicy]).Get(e.Context(), name, metav1.GetOptions{})
 	e.must(err)
-	var p v1alpha1.EventPolicy
+	var p v1alpha1.ClusterEventPolicy
 	e.must(runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &p))
 	return &p.Status
 }
@@ -161,7 +162,7 @@ func (e *env) table() (rows []string) {
 	client, err := rest.HTTPClientFor(e.config)
 	e.must(err)
 	request, err := http.NewRequestWithContext(e.Context(), http.MethodGet,
-		strings.TrimSuffix(e.config.Host, "/")+"/apis/eventquota.io/v1alpha1/namespaces/"+statusNamespace+"/eventpolicies", http.NoBody)
+		strings.TrimSuffix(e.config.Host, "/")+"/apis/eventquota.io/v1alpha1/clustereventpolicies", http.NoBody)
 	e.must(err)
 	request.Header.Set("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
 	response, err := client.Do(request)

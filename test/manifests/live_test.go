@@ -43,10 +43,11 @@ func live(t *testing.T, c *cluster.Cluster) {
 		set.Close()
 	})
 	match := map[string]any{"conditions": []any{map[string]any{"name": "dropped", "expression": "event.reason == 'Dropped'"}}}
+	own := map[string]any{"reasons": []any{"Dropped"}, "messages": []any{"*"}}
 	never := []any{map[string]any{"name": "all", "burst": int64(1000), "tokens": int64(1000)}}
 	rules := []*unstructured.Unstructured{
 		rule(v1alpha1.KindClusterEventPolicy, "", map[string]any{"tier": "Admin", "action": "Drop", "match": match}),
-		rule(v1alpha1.KindEventPolicy, metav1.NamespaceDefault, map[string]any{"action": "Limit", "match": match}),
+		rule(v1alpha1.KindEventPolicy, metav1.NamespaceDefault, map[string]any{"action": "Limit", "match": own}),
 		rule(v1alpha1.KindEventQuota, metav1.NamespaceDefault, map[string]any{"limits": never}),
 	}
 	must(shipped.Apply(t.Context(), c.Config, rules))

@@ -42,10 +42,10 @@ func TestExplainSaysWhichPoliciesItLeavesOut(t *testing.T) {
 		"one that is not valid": {
 			stormPolicies + `---
 apiVersion: eventquota.io/v1alpha1
-kind: EventPolicy
-metadata: {name: wrong, namespace: storm}
+kind: ClusterEventPolicy
+metadata: {name: wrong}
 spec: {match: {conditions: [{name: number, expression: 1 + 1}]}}
-`, "Note: EventPolicy storm/wrong: spec.match.conditions[0].expression: ", "ClusterEventPolicy floor governs BackOff",
+`, "Note: ClusterEventPolicy wrong: spec.match.conditions[0].expression: ", "ClusterEventPolicy floor governs BackOff",
 		},
 		"all, as there are no CRDs": {"", "Note: the cluster has no policies, as their CRDs are not installed: the built-in default governs", "default governs BackOff"},
 	} {

@@ -126,6 +126,9 @@ func why(p *policy.Policy) string {
 		of = fmt.Sprintf("tier %s", p.Tier)
 	}
 	parts := []string{of, fmt.Sprintf("precedence %d", p.Precedence), fmt.Sprintf("action %s", p.Action)}
+	if len(p.Match.Messages) > 0 {
+		parts = append(parts, "its messages match")
+	}
 	for _, c := range p.Match.Conditions {
 		parts = append(parts, "condition "+c.Name+" holds")
 	}

@@ -216,7 +216,7 @@ metadata: {name: silence, namespace: storm}
 spec:
   precedence: 7
   action: Drop
-  match: {conditions: [{name: noise, expression: event.reason == 'Noise'}]}
+  match: {reasons: [Noise], messages: ['*']}
 `
 
 // kubeconfig is one for the API server of the rig, in the namespace storm.

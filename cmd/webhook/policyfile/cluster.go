@@ -19,7 +19,7 @@ import (
 )
 
 // OfCluster reads the policies, quotas and labels that a cluster has now, of all namespaces or of one. What is not
-// valid is left out, and in Invalid.
+// valid, or costs too much, is left out, and in Invalid.
 func OfCluster(ctx context.Context, config *rest.Config, namespace string) (*Rules, error) {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -54,6 +54,10 @@ func OfCluster(ctx context.Context, config *rest.Config, namespace string) (*Rul
 		if err := r.add(&objects[i]); err != nil {
 			r.Invalid = append(r.Invalid, fmt.Errorf("%w: it is left out here, while replicas use its last valid version, if they have seen one", text.OneLine(err)))
 		}
+	}
+	leftOut := r.Set().LeftOut()
+	for _, name := range slices.Sorted(maps.Keys(leftOut)) {
+		r.Invalid = append(r.Invalid, fmt.Errorf("%s: it is left out: %w", name, leftOut[name]))
 	}
 	return r, nil
 }

@@ -28,7 +28,7 @@ func FuzzDecode(f *testing.F) {
 	for _, document := range []string{
 		"", "a: [", `{"kind":"List","apiVersion":"v1","items":[{},null,7]}`,
 		`{"kind":"EventQuota","apiVersion":"eventquota.io/v1alpha1","metadata":{"namespace":"a","name":"b"},"spec":null}`,
-		`{"kind":"EventPolicy","apiVersion":"eventquota.io/v1alpha1","spec":{"match":{"conditions":[{"name":"","expression":"event.count / 0 > 1"}]}}}`,
+		`{"kind":"ClusterEventPolicy","apiVersion":"eventquota.io/v1alpha1","metadata":{"name":"a"},"spec":{"match":{"conditions":[{"name":"a","expression":"event.count / 0 > 1"}]}}}`,
 	} {
 		f.Add([]byte(document))
 	}

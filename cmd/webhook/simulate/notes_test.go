@@ -28,7 +28,7 @@ func TestSimulateSaysWhatNeverAppliedAndWhy(t *testing.T) {
 		"one whose condition is false": {rule("ClusterEventPolicy", "name: p", "match: {types: [Normal], conditions: [{name: c, expression: event.count > 1000}]}"),
 			"ClusterEventPolicy p never applied: it matches no Event, or others decide before it."},
 		"one whose condition fails": {rule("ClusterEventPolicy", "name: p", "match: {conditions: [{name: c, expression: 'event.metadata.labels[\"a\"] == \"b\"'}]}"),
-			"Condition \"c\" of ClusterEventPolicy p failed for 71 writes, such as: no such key: a."},
+			"Condition \"c\" of ClusterEventPolicy p is unknown for 71 writes, such as: no such key: a."},
 		"a quota whose limits one before replaces, and not one after": {
 			rule("ClusterEventQuota", "name: z", "precedence: 2000, limits: [{name: all, burst: 9, tokens: 1}, {name: more, burst: 9, tokens: 1}]") +
 				rule("ClusterEventQuota", "name: ci", "precedence: 1, "+limits) + rule("ClusterEventQuota", "name: q", limits),

@@ -59,7 +59,7 @@ func kept() row {
 			query{`eventquota_certificate_expiry_timestamp_seconds{pod=~"$pod"} - time()`, "{{pod}}"}), 7*24*3600),
 		lines("Policies and quotas", "Policies and quotas there are. One whose newest generation is rejected stays in force as before; its status says why.", units.Number, quarter,
 			query{`max by (result) (eventquota_policies{pod=~"$pod"})`, "{{result}}"}),
-		lines("Conditions that fail", "Event writes for which a condition could not be evaluated, so that its policy or quota did not match, by namespace. Its status has an example.", units.WritesPerSecond, quarter,
+		lines("Conditions that fail", "Event writes for which it is unknown whether a condition or glob holds, by namespace: the policy did not match, and the quota applied. Its status has an example.", units.WritesPerSecond, quarter,
 			query{`sum by (event_namespace, policy) (rate(eventquota_condition_errors_total{pod=~"$pod", event_namespace=~"$namespace", policy=~"$policy"}[$__rate_interval]))`, "{{event_namespace}}: {{policy}}"}).
 			NoValue("none"),
 		cells("Versions", "What the replicas run. Two versions are normal in a rollout only.", quarter,

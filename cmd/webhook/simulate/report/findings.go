@@ -57,10 +57,13 @@ func (r *Run) notes() []string {
 		unused = append(unused, fmt.Sprintf("%s never applied: %s.", clipped(what), clipped(u.Why)))
 	}
 	for _, c := range r.FailedConditions {
-		failed = append(failed, fmt.Sprintf("Condition %q of %s failed for %s writes, such as: %s.",
-			c.Condition, clipped(c.Rule), grouped(c.Count), clipped(c.Example)))
+		what := "match.messages"
+		if c.Condition != "" {
+			what = fmt.Sprintf("Condition %q", c.Condition)
+		}
+		failed = append(failed, fmt.Sprintf("%s of %s is unknown for %s writes, such as: %s.", what, clipped(c.Rule), grouped(c.Count), clipped(c.Example)))
 	}
-	return append(first(unused, "never applied"), first(failed, "conditions failed")...)
+	return append(first(unused, "never applied"), first(failed, "conditions are unknown")...)
 }
 
 // first are the first of some notes, and how many more there are.

@@ -1,0 +1,36 @@
+package policy
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// TakeTurns takes all turns of the conditions of p, until they are given back.
+func TakeTurns(p *Policy) (giveBack func()) {
+	of := p.Match.Conditions[0].turns
+	for range cap(of) {
+		of <- struct{}{}
+	}
+	return func() {
+		for range cap(of) {
+			<-of
+		}
+	}
+}
+
+// Evaluations is how many expressions a Set evaluates for an Event.
+func Evaluations(ctx context.Context, s *Set, namespace string, e *corev1.Event, r *Request) (n int) {
+	v := s.view(namespace)
+	q := s.question(ctx, v, namespace, e, r)
+	defer q.end()
+	for rule := range v.All() {
+		q.matches(rule)
+	}
+	for _, is := range q.results {
+		if is != 0 {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,157 @@
+// Package expression compiles the conditions of rules: expressions in CEL whose worst cost, in time and in memory, is known
+// before they run, whatever they read. The library's own estimate does not bound memory, so an expression may call only what
+// is in a list here, and each part of it has a bound of the size of its result and of its cost.
+//
+// What an expression reads is bounded too. A value beyond the bounds is unknown: an expression whose result depends on it
+// has no result.
+package expression
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/ext"
+	"github.com/google/cel-go/interpreter"
+	"k8s.io/apiserver/pkg/cel/library"
+)
+
+const (
+	// MaxSteps and MaxBytes are what one expression may cost.
+	MaxSteps, MaxBytes = 5_000_000, 4 << 20
+	// MaxResult is how many bytes the result of each part of an expression may have: a text, or the headers of a list.
+	MaxResult = 64 << 10
+)
+
+// Compiler compiles expressions. It is safe for concurrent use.
+type Compiler struct {
+	env       *cel.Env
+	variables map[string]*types.Type
+	objects   map[string]Object
+	functions map[string]function
+}
+
+// NewCompiler makes a Compiler for variables, each with the name of its type, and types. It fails only if the program is
+// built from incompatible libraries.
+//
+// Functions have the names and results that they have in the API server.
+func NewCompiler(variables map[string]string, objects map[string]Object) (*Compiler, error) {
+	registry, err := types.NewRegistry()
+	if err != nil {
+		return nil, err
+	}
+	c := &Compiler{variables: map[string]*types.Type{}, objects: objects, functions: allowed()}
+	options := []cel.EnvOption{
+		cel.HomogeneousAggregateLiterals(), cel.DefaultUTCTimeZone(true), cel.CrossTypeNumericComparisons(true),
+		cel.EnableHiddenAccumulatorName(true),
+		cel.ASTValidators(
+			cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals(), cel.ValidateRegexLiterals(), cel.ValidateHomogeneousAggregateLiterals(),
+		),
+		ext.Strings(ext.StringsVersion(2)), library.Regex(),
+		cel.CustomTypeAdapter(registry), cel.CustomTypeProvider(&provider{registry, objects}),
+	}
+	for name, typ := range variables {
+		c.variables[name] = cel.ObjectType(typ)
+		options = append(options, cel.Variable(name, c.variables[name]))
+	}
+	c.env, err = cel.NewEnv(options...)
+	return c, err
+}
+
+// Expression is a compiled expression. It is safe for concurrent use.
+type Expression struct {
+	Text string
+	// Cost bounds that of an evaluation, and Shared the memory that evaluations use one after the other.
+	Cost    Cost
+	Shared  int64
+	program cel.Program
+}
+
+// Compile compiles an expression. Its error says what is wrong or not allowed, where, and what is allowed.
+func (c *Compiler) Compile(text string) (*Expression, error) {
+	checked, issues := c.env.Compile(text)
+	if issues.Err() != nil {
+		return nil, said(issues.Errors())
+	}
+	if !checked.OutputType().IsExactType(cel.BoolType) {
+		return nil, fmt.Errorf("must evaluate to bool, not to %v", checked.OutputType())
+	}
+	w := walk{
+		AST: checked.NativeRep(), variables: c.variables, objects: c.objects, functions: c.functions,
+		local: map[string]size{}, known: map[int64]value{}, shared: sharedBytes,
+	}
+	v, err := w.node(w.Expr())
+	var refused *refusal
+	if errors.As(err, &refused) {
+		return nil, fmt.Errorf("%s%w", place(w.SourceInfo().GetStartLocation(refused.at)), err)
+	}
+	program, err := c.env.Program(checked, cel.EvalOptions(cel.OptOptimize))
+	if err != nil {
+		return nil, err
+	}
+	return &Expression{Text: text, Cost: v.Cost, Shared: w.shared, program: program}, nil
+}
+
+// said is what the library says is wrong, without its picture of the expression.
+func said(all []*cel.Error) error {
+	var lines []string
+	for _, one := range all {
+		lines = append(lines, place(one.Location)+one.Message)
+	}
+	return errors.New(strings.Join(lines, "; "))
+}
+
+// place is where something is in an expression: its line and column, if it is anywhere.
+func place(at common.Location) string {
+	if at.Line() < 1 {
+		return ""
+	}
+	return fmt.Sprintf("%d:%d: ", at.Line(), at.Column()+1)
+}
+
+// Evaluate reports whether an expression holds. An error means that nobody knows: a value is unknown, or is not one that the
+// expression can be about.
+func (e *Expression) Evaluate(variables interpreter.Activation) (bool, error) {
+	v, _, err := e.program.Eval(variables)
+	return err == nil && v == types.True, err
+}
+
+// provider knows the types of variables.
+type provider struct {
+	types.Provider
+
+	objects map[string]Object
+}
+
+// FindStructType implements types.Provider.
+func (p *provider) FindStructType(name string) (*types.Type, bool) {
+	if _, ok := p.objects[name]; ok {
+		return types.NewTypeTypeWithParam(types.NewObjectType(name)), true
+	}
+	return p.Provider.FindStructType(name)
+}
+
+// FindStructFieldNames implements types.Provider.
+func (p *provider) FindStructFieldNames(name string) ([]string, bool) {
+	o, ok := p.objects[name]
+	if !ok {
+		return p.Provider.FindStructFieldNames(name)
+	}
+	all := make([]string, 0, len(o))
+	for field := range o {
+		all = append(all, field)
+	}
+	return all, true
+}
+
+// FindStructFieldType implements types.Provider.
+func (p *provider) FindStructFieldType(name, field string) (*types.FieldType, bool) {
+	f, ok := p.objects[name][field]
+	if !ok {
+		return p.Provider.FindStructFieldType(name, field)
+	}
+	return &types.FieldType{Type: f.typ, IsSet: f.has, GetFrom: f.get}, true
+}
