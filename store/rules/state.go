@@ -75,6 +75,8 @@ type Record struct {
 
 	// Decided is when the last write of a client that was admitted was, which says what Written is.
 	Decided int64 `msg:"24,omitempty"`
+	// Repeats is how often Same was admitted again without a token.
+	Repeats int `msg:"25,omitempty"`
 	// Guessed is how many of Own were taken for reported by a quota, see Name.
 	Guessed int64 `msg:"23,omitempty"`
 

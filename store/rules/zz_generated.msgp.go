@@ -1314,8 +1314,8 @@ func (z Notices) Msgsize() (s int) {
 func (z *Record) MarshalMsg(b []byte) (o []byte, err error) {
 	o = msgp.Require(b, z.Msgsize())
 	// check for omitted fields
-	zb0001Len := uint32(21)
-	var zb0001Mask uint32 /* 21 bits */
+	zb0001Len := uint32(22)
+	var zb0001Mask uint32 /* 22 bits */
 	_ = zb0001Mask
 	if z.Key.IsZero() {
 		zb0001Len--
@@ -1377,17 +1377,21 @@ func (z *Record) MarshalMsg(b []byte) (o []byte, err error) {
 		zb0001Len--
 		zb0001Mask |= 0x10000
 	}
-	if z.Guessed == 0 {
+	if z.Repeats == 0 {
 		zb0001Len--
 		zb0001Mask |= 0x20000
 	}
-	if z.Text == "" {
+	if z.Guessed == 0 {
 		zb0001Len--
 		zb0001Mask |= 0x40000
 	}
-	if z.Messages == nil {
+	if z.Text == "" {
 		zb0001Len--
 		zb0001Mask |= 0x80000
+	}
+	if z.Messages == nil {
+		zb0001Len--
+		zb0001Mask |= 0x100000
 	}
 	// variable map header, size zb0001Len
 	o = msgp.AppendMapHeader(o, zb0001Len)
@@ -1480,16 +1484,21 @@ func (z *Record) MarshalMsg(b []byte) (o []byte, err error) {
 			o = msgp.AppendInt64(o, z.Decided)
 		}
 		if (zb0001Mask & 0x20000) == 0 { // if not omitted
+			// string "25"
+			o = append(o, 0xa2, 0x32, 0x35)
+			o = msgp.AppendInt(o, z.Repeats)
+		}
+		if (zb0001Mask & 0x40000) == 0 { // if not omitted
 			// string "23"
 			o = append(o, 0xa2, 0x32, 0x33)
 			o = msgp.AppendInt64(o, z.Guessed)
 		}
-		if (zb0001Mask & 0x40000) == 0 { // if not omitted
+		if (zb0001Mask & 0x80000) == 0 { // if not omitted
 			// string "19"
 			o = append(o, 0xa2, 0x31, 0x39)
 			o = msgp.AppendString(o, z.Text)
 		}
-		if (zb0001Mask & 0x80000) == 0 { // if not omitted
+		if (zb0001Mask & 0x100000) == 0 { // if not omitted
 			// string "20"
 			o = append(o, 0xa2, 0x32, 0x30)
 			o = msgp.AppendArrayHeader(o, uint32(len(z.Messages)))
@@ -1526,7 +1535,7 @@ func (z *Record) UnmarshalMsg(bts []byte) (o []byte, err error) {
 		err = msgp.ErrLimitExceeded
 		return
 	}
-	var zb0001Mask uint32 /* 19 bits */
+	var zb0001Mask uint32 /* 20 bits */
 	_ = zb0001Mask
 	for zb0001 > 0 {
 		zb0001--
@@ -1653,20 +1662,27 @@ func (z *Record) UnmarshalMsg(bts []byte) (o []byte, err error) {
 				return
 			}
 			zb0001Mask |= 0x4000
+		case "25":
+			z.Repeats, bts, err = msgp.ReadIntBytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Repeats")
+				return
+			}
+			zb0001Mask |= 0x8000
 		case "23":
 			z.Guessed, bts, err = msgp.ReadInt64Bytes(bts)
 			if err != nil {
 				err = msgp.WrapError(err, "Guessed")
 				return
 			}
-			zb0001Mask |= 0x8000
+			zb0001Mask |= 0x10000
 		case "19":
 			z.Text, bts, err = msgp.ReadStringBytes(bts)
 			if err != nil {
 				err = msgp.WrapError(err, "Text")
 				return
 			}
-			zb0001Mask |= 0x10000
+			zb0001Mask |= 0x20000
 		case "20":
 			var zb0002 uint32
 			zb0002, bts, err = msgp.ReadArrayHeaderBytes(bts)
@@ -1690,14 +1706,14 @@ func (z *Record) UnmarshalMsg(bts []byte) (o []byte, err error) {
 					return
 				}
 			}
-			zb0001Mask |= 0x20000
+			zb0001Mask |= 0x40000
 		case "21":
 			bts, err = z.Schedule.UnmarshalMsg(bts)
 			if err != nil {
 				err = msgp.WrapError(err, "Schedule")
 				return
 			}
-			zb0001Mask |= 0x40000
+			zb0001Mask |= 0x80000
 		default:
 			bts, err = msgp.Skip(bts)
 			if err != nil {
@@ -1707,7 +1723,7 @@ func (z *Record) UnmarshalMsg(bts []byte) (o []byte, err error) {
 		}
 	}
 	// Clear omitted fields.
-	if zb0001Mask != 0x7ffff {
+	if zb0001Mask != 0xfffff {
 		if (zb0001Mask & 0x1) == 0 {
 			z.Key = [16]byte{}
 		}
@@ -1754,15 +1770,18 @@ func (z *Record) UnmarshalMsg(bts []byte) (o []byte, err error) {
 			z.Decided = 0
 		}
 		if (zb0001Mask & 0x8000) == 0 {
-			z.Guessed = 0
+			z.Repeats = 0
 		}
 		if (zb0001Mask & 0x10000) == 0 {
-			z.Text = ""
+			z.Guessed = 0
 		}
 		if (zb0001Mask & 0x20000) == 0 {
-			z.Messages = nil
+			z.Text = ""
 		}
 		if (zb0001Mask & 0x40000) == 0 {
+			z.Messages = nil
+		}
+		if (zb0001Mask & 0x80000) == 0 {
 			z.Schedule = Schedule{}
 		}
 	}
@@ -1772,7 +1791,7 @@ func (z *Record) UnmarshalMsg(bts []byte) (o []byte, err error) {
 
 // Msgsize returns an upper bound estimate of the number of bytes occupied by the serialized message
 func (z *Record) Msgsize() (s int) {
-	s = 3 + 2 + msgp.Uint64Size + 2 + msgp.ArrayHeaderSize + (16 * (msgp.ByteSize)) + 2 + msgp.StringPrefixSize + len(z.Name) + 2 + msgp.StringPrefixSize + len(z.UID) + 2 + msgp.StringPrefixSize + len(z.Version) + 3 + msgp.Uint64Size + 2 + msgp.StringPrefixSize + len(z.Reason) + 2 + msgp.BoolSize + 2 + msgp.BoolSize + 2 + msgp.BoolSize + 3 + z.Occurrences.Msgsize() + 3 + msgp.Int64Size + 3 + msgp.Int64Size + 3 + msgp.Int64Size + 3 + msgp.Int64Size + 3 + msgp.ArrayHeaderSize + (16 * (msgp.ByteSize)) + 3 + msgp.Int64Size + 3 + msgp.Int64Size + 3 + msgp.StringPrefixSize + len(z.Text) + 3 + msgp.ArrayHeaderSize
+	s = 3 + 2 + msgp.Uint64Size + 2 + msgp.ArrayHeaderSize + (16 * (msgp.ByteSize)) + 2 + msgp.StringPrefixSize + len(z.Name) + 2 + msgp.StringPrefixSize + len(z.UID) + 2 + msgp.StringPrefixSize + len(z.Version) + 3 + msgp.Uint64Size + 2 + msgp.StringPrefixSize + len(z.Reason) + 2 + msgp.BoolSize + 2 + msgp.BoolSize + 2 + msgp.BoolSize + 3 + z.Occurrences.Msgsize() + 3 + msgp.Int64Size + 3 + msgp.Int64Size + 3 + msgp.Int64Size + 3 + msgp.Int64Size + 3 + msgp.ArrayHeaderSize + (16 * (msgp.ByteSize)) + 3 + msgp.Int64Size + 3 + msgp.IntSize + 3 + msgp.Int64Size + 3 + msgp.StringPrefixSize + len(z.Text) + 3 + msgp.ArrayHeaderSize
 	for za0003 := range z.Messages {
 		s += z.Messages[za0003].Msgsize()
 	}

@@ -43,6 +43,7 @@ func Run(t *testing.T, fresh Fresh) {
 		})
 	}
 	t.Run("at once", func(t *testing.T) { atOnce(t, fresh) })
+	t.Run("conflicts", func(t *testing.T) { conflicts(t, fresh) })
 }
 
 // Seeds choose the runs of a test. The same seed makes the same run.
