@@ -66,10 +66,10 @@ type Notice struct {
 	Bucket, Policy string
 	First          time.Time // when the first of the drops happened, by the clock of the store
 	Warnings       bool      // whether Warnings were among them
-	// Reasons and Sources count the dropped occurrences, in the order in which each was first
-	// dropped. At most 16 are counted by name; the rest is counted under an empty name.
+	// Reasons and Sources count the dropped occurrences. At most 15 are counted by name, each from when it was listed, and
+	// namespaces share their places; all else is counted under an empty name.
 	Reasons, Sources []Tally
-	// Objects are the latest ten objects of the dropped Events, newest first.
+	// Objects are the latest ten objects of the dropped Events, newest first. Namespaces share their places.
 	Objects []string
 }
 

@@ -175,7 +175,7 @@ const (
 	groupBytes, recordBytes, noticeBytes = 480, 488, 480
 	similarBytes, bucketBytes            = 88, 64
 	reserveBytes, nameKept               = 32, 48
-	tallyBytes, textBytes, keyBytes      = 32, 16, 9
+	tallyBytes, listedKept, keyBytes     = 32, 48, 9
 )
 
 // Size estimates the memory of g, in bytes. No encoded g is larger.

@@ -108,19 +108,7 @@ func (ns Notices) size() (bytes int) {
 	for i := range ns {
 		n := &ns[i]
 		bytes += noticeBytes + len(n.Name) + objectBytes(&n.About) + len(n.Bucket) + len(n.Policy) + len(n.UID) + len(n.Version) +
-			tallies(n.Reasons) + tallies(n.Sources)
-		for _, object := range n.Objects {
-			bytes += textBytes + len(object)
-		}
+			listedBytes(n.Reasons) + listedBytes(n.Sources) + listedBytes(n.Objects)
 	}
 	return bytes
-}
-
-// together counts all under the empty name.
-func together(all []store.Tally) []store.Tally {
-	n := int64(0)
-	for _, t := range all {
-		n += t.Count
-	}
-	return []store.Tally{{Count: n}}
 }
