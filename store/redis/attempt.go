@@ -200,7 +200,7 @@ func (s *Store) send(ctx context.Context, t *attempt) ([]any, error) {
 		keys = append(keys, s.quotaKey(u.key))
 	}
 	args := append(make([]any, 0, 12+5*len(t.uses)), "step", expected, s.steps.Writer[:], t.value, t.at.UnixMicro(), maxAge.Microseconds(),
-		t.to.expiry(t.at), member(ln.key, t.to.group.Namespace), t.reserve, most, t.place)
+		t.to.expiry(t.at), member(ln.key, t.to.group.Turn()), t.reserve, most, t.place)
 	return s.run(ctx, keys, t.uses.args(args, s.opts.Bounds.BucketsOf(ln.namespace))...)
 }
 

@@ -13,6 +13,18 @@ import (
 // CountedFor is the namespace among whose registers g is: that of the Events that have made it.
 func (g *Group) CountedFor() string { return cmp.Or(g.From, g.Namespace) }
 
+// noticeTurn begins the turns of the registers that have notices only. No namespace's name has it.
+const noticeTurn = "/"
+
+// Turn is whose turn it is when g is written: that of the namespace of the Events that have made it. Notices of quotas have turns
+// apart from the counts of stored Events, wherever they are written, so that those of one namespace delay no other's, nor its own counts.
+func (g *Group) Turn() string {
+	if g.Object.IsZero() {
+		return noticeTurn + g.CountedFor()
+	}
+	return g.Namespace
+}
+
 // State is a copy of a part of what a store holds.
 type State struct {
 	At     time.Time // by the clock of the store

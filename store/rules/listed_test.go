@@ -156,3 +156,20 @@ func TestClaimsTakeNoPlaceForGood(t *testing.T) {
 		t.Errorf("%v, want BackOff nearly 1000 times", said.Notice.Reasons)
 	}
 }
+
+// TestANoticesRegisterIsCountedForWhoHasMadeIt has two namespaces share the notice of a quota of the cluster, in namespace default.
+func TestANoticesRegisterIsCountedForWhoHasMadeIt(t *testing.T) {
+	t.Parallel()
+	for _, both := range [][2]string{{"default", "shop"}, {"shop", "default"}, {"shop", "bank"}} {
+		var g rules.Group
+		for i, namespace := range both {
+			l, b, w := someLimits(), quotaBucket(), someWrite(fmt.Sprint(i), epoch())
+			b.About, w.Namespace = store.Object{Kind: "ClusterEventQuota", Name: "q"}, namespace
+			d := rules.Dropped(epoch(), w, &l, &b, 1)
+			g.AddDrops(epoch(), store.KeyOf("fresh"), &d)
+		}
+		if g.CountedFor() != both[0] || g.Turn() != "/"+both[0] || g.Namespace != "default" {
+			t.Errorf("of %v: counted for %q, its turn is %q", both, g.CountedFor(), g.Turn())
+		}
+	}
+}

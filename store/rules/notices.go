@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -20,9 +19,10 @@ func (g *Group) addDrops(now time.Time, fresh store.Key, d *Drops) {
 		return
 	}
 	at := now.UnixMicro()
-	g.Namespace = cmp.Or(g.Namespace, d.About.NoticeNamespace())
-	if d.from != g.Namespace {
-		g.From = cmp.Or(g.From, d.from)
+	if g.Namespace == "" { // nobody else's drops change later what it is counted for
+		if g.Namespace = d.About.NoticeNamespace(); d.from != g.Namespace {
+			g.From = d.from
+		}
 	}
 	g.Until = max(g.Until, at+d.Window)
 	g.Notices.add(at, fresh, g.id, d)
