@@ -81,8 +81,8 @@ func displaced(all []Listed, from uint64) int {
 	return max(found, 0) // no list of ours has nothing but the rest
 }
 
-// tallied is what a list says to readers.
-func tallied(all []Listed) []store.Tally {
+// Tallied is what a list says to readers.
+func Tallied(all []Listed) []store.Tally {
 	said := make([]store.Tally, len(all))
 	for i := range all {
 		said[i] = store.Tally{What: all[i].What, Count: all[i].Count}
