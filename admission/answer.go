@@ -168,6 +168,12 @@ func Refuser(bucket, rule string) string {
 	return "limit " + strconv.Quote(bucket) + " of " + rule
 }
 
+// unidentified refuses a write of which it is not known whose it is. No policy or quota can be asked, so it would get past them all:
+// no recorder makes an Event with such a name.
+func unidentified() Answer {
+	return tooMany(Denied, fmt.Sprintf("metadata.name is too long: it and the user's name must be within the first %d bytes of the review", MaxBytes))
+}
+
 func tooMany(o Outcome, message string) Answer {
 	return refuse(o, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, message)
 }

@@ -34,6 +34,8 @@ type Request struct {
 	Options   WriteOptions  `json:"options"`
 	// Unreadable is why Object or OldObject cannot be read, or nil.
 	Unreadable error `json:"-"`
+	// unidentified says that it is not known whose write this is, or what it does, as the review is too long.
+	unidentified bool
 	// decided is when a store was asked last.
 	decided Moment
 	// hasher makes the keys of the write.
@@ -53,7 +55,8 @@ type WriteOptions struct {
 var errNoReview = errors.New(`body must be an AdmissionReview of admission.k8s.io/v1 with "request.uid" set`)
 
 // decode reads the body of a review, or what there is of it where cut says why that is not all. It
-// fails if no answer can be made; if only the Event cannot be read, Unreadable is set.
+// fails if no answer can be made; if only the Event cannot be read, Unreadable is set. Of a review that is cut, all may be missing but
+// what the API server writes first and clients do not choose: the uid by which it is answered, and the kind.
 func decode(body []byte, cut error) (*Request, error) {
 	r, unreadable := &review{}, cut
 	if cut == nil {
@@ -61,11 +64,12 @@ func decode(body []byte, cut error) (*Request, error) {
 	}
 	if unreadable != nil {
 		var ok bool
-		if r, ok = head(body); !ok {
+		if r, ok = head(body); !ok && (cut == nil || !r.answerable()) {
 			return nil, fmt.Errorf("%w: %w", errNoReview, unreadable)
 		}
+		r.Request.unidentified = !ok && (r.Request.Namespace == "" || r.Request.Operation == "" || r.Request.UserInfo.Username == "")
 	}
-	if r.Kind != "AdmissionReview" || r.Request.UID == "" {
+	if !r.answerable() {
 		return nil, errNoReview
 	}
 	if unreadable != nil {
@@ -73,6 +77,9 @@ func decode(body []byte, cut error) (*Request, error) {
 	}
 	return &r.Request, nil
 }
+
+// answerable reports whether an answer to r can name it.
+func (r *review) answerable() bool { return r.Kind == "AdmissionReview" && r.Request.UID != "" }
 
 // events decode a review with its Events, but for managedFields, which decide nothing. They keep what they have found
 // out about types.

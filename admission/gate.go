@@ -62,9 +62,20 @@ func (g *Gate) Validate(ctx context.Context, r *Request) (Answer, error) {
 	return g.decide(ctx, r, false)
 }
 
+// refuseUnidentified decides a write whose review does not say within MaxBytes whose it is: the name of the Event comes before that.
+func (g *Gate) refuseUnidentified(_ context.Context, r *Request) (Answer, error) {
+	if !r.isEvent() {
+		return admit(Ignored), nil
+	}
+	g.complain(r, r.Unreadable, "Event refused, as its review is too long to say whose it is")
+	return unidentified(), nil
+}
+
+func (r *Request) isEvent() bool { return r.Kind.Kind == "Event" && r.Kind.Group == "" }
+
 // decide decides every Event write. rewritable reports whether the answer may change the Event.
 func (g *Gate) decide(ctx context.Context, r *Request, rewritable bool) (Answer, error) {
-	if r.Kind.Kind != "Event" || r.Kind.Group != "" {
+	if !r.isEvent() {
 		return admit(Ignored), nil
 	}
 	g.replaceUnreadable(r)

@@ -91,9 +91,12 @@ func (h *Handler) serve(w http.ResponseWriter, req *http.Request, began time.Tim
 		return ""
 	}
 	phase := h.Phase
-	if h.InFlight.enter(r.Namespace) {
+	switch {
+	case r.unidentified:
+		phase = h.Gate.refuseUnidentified
+	case h.InFlight.enter(r.Namespace):
 		defer h.InFlight.leave(r.Namespace)
-	} else {
+	default:
 		phase = crowded
 	}
 	answer := h.Gate.Decide(ctx, phase, r)

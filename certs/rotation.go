@@ -3,11 +3,9 @@ package certs
 import (
 	"bytes"
 	"crypto/sha256"
-	"crypto/tls"
 	"crypto/x509"
 	"encoding/base32"
 	"encoding/pem"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -30,9 +28,6 @@ const (
 )
 
 const (
-	// backdated is the part of a lifetime that is past when a certificate is issued, so that a client whose clock is
-	// behind accepts it too.
-	backdated = time.Hour
 	// mostTrusted bounds the CAs in a bundle. A replica that is cut off serves its certificate on, so those of earlier
 	// ones are trusted too.
 	mostTrusted = 6
@@ -57,35 +52,6 @@ type timing struct {
 // defaultTiming leaves three months to notice that certificates are not renewed.
 func defaultTiming() timing {
 	return timing{lifetime: 90 * 24 * time.Hour, renewAfter: 24 * time.Hour, overlap: 20 * time.Minute, period: 10 * time.Second}
-}
-
-// issued is a certificate with its private key, in PEM, and its CA where that is needed; nil for what is missing.
-type issued struct{ ca, cert, key []byte }
-
-// pair is what a server takes.
-func (c issued) pair() (tls.Certificate, error) { return tls.X509KeyPair(c.cert, c.key) }
-
-// at is when a certificate was issued; zero for one that cannot be served.
-func (c issued) at() time.Time {
-	pair, err := c.pair()
-	if err != nil {
-		return time.Time{}
-	}
-	return pair.Leaf.NotBefore.Add(backdated)
-}
-
-// issue makes a CA and a certificate for host signed by it. The lifetime of both begins backdated ago.
-func issue(host string, lifetime time.Duration) (issued, error) {
-	chain, key, err := cert.GenerateSelfSignedCertKeyWithOptions(cert.SelfSignedCertKeyOptions{Host: host, MaxAge: lifetime})
-	if err != nil {
-		return issued{}, fmt.Errorf("issue a serving certificate: %w", err)
-	}
-	parsed, err := cert.ParseCertsPEM(chain)
-	if err != nil {
-		return issued{}, fmt.Errorf("issue a serving certificate: %w", err)
-	}
-	ca, err := cert.EncodeCertificates(parsed[len(parsed)-1]) // the certificate is followed by its CA
-	return issued{ca: ca, cert: chain, key: key}, err
 }
 
 // Segment ends the path at which calls are accepted with a certificate that has this private key, in PEM. Only whoever has the key
@@ -203,7 +169,7 @@ func newest(now time.Time, bundles ...[]byte) []byte {
 		if err != nil || now.After(ca.NotAfter) {
 			continue
 		}
-		encoded := pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: block.Bytes})
+		encoded := encode(cert.CertificateBlockType, block.Bytes)
 		kept = append(slices.DeleteFunc(kept, func(k []byte) bool { return bytes.Equal(k, encoded) }), encoded)
 	}
 }

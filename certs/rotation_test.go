@@ -2,6 +2,9 @@ package certs
 
 import (
 	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/x509"
 	"strings"
 	"testing"
 	"time"
@@ -185,4 +188,29 @@ func join(of ...issued) (bundle []byte) {
 		bundle = append(bundle, c.ca...)
 	}
 	return bundle
+}
+
+// TestAHandshakeCostsLittle holds that no key of RSA is issued, whose signatures cost a replica twice as much.
+func TestAHandshakeCostsLittle(t *testing.T) {
+	t.Parallel()
+	issued := fresh(t, 90*day)
+	pair, err := issued.pair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	authority, err := x509.ParseCertificate(pair.Certificate[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for says, key := range map[string]any{"serving certificate": pair.Leaf.PublicKey, "CA": authority.PublicKey} {
+		if got, is := key.(*ecdsa.PublicKey); !is || got.Curve != elliptic.P256() {
+			t.Errorf("the %s has a %T, want ECDSA P-256", says, key)
+		}
+	}
+	if u := pair.Leaf.KeyUsage; u != x509.KeyUsageDigitalSignature || pair.Leaf.IsCA || !authority.IsCA {
+		t.Errorf("key usage %b, a CA: %t; want one for signatures only", u, pair.Leaf.IsCA)
+	}
+	if err := verify(&pair, issued.ca, host, time.Now()); err != nil {
+		t.Error(err)
+	}
 }

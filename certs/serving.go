@@ -15,7 +15,7 @@ import (
 )
 
 // lookTimeout bounds one look at the cluster, so that a request that hangs does not keep a certificate from being
-// renewed. A replica that is short of CPU may need seconds of it to issue one.
+// renewed.
 const lookTimeout = time.Minute
 
 // errNoCertificate is why nothing can be served yet.

@@ -9,11 +9,12 @@ import (
 // use; there is one settler at a time, but for moments after a change of leader, in which two may
 // write the same: values are absolute and each write names the version that it changes.
 type Queue interface {
-	// Claim returns writes that are due by now plus ahead, the most overdue first and one namespace
-	// after the other in turn, of at most n groups; with an ahead of 142 years or more all are due. It
+	// Claim returns writes that are due by now plus ahead, the most overdue first and one turn after the other, of at most n
+	// groups; with an ahead of 142 years or more all are due. Each namespace has a turn for the counts of its Events, by its name,
+	// and another for the notices of quotas that its Events have caused, wherever those are. It
 	// passes over groups for which claimed says true, and changes nothing. Writes of one group follow
 	// each other. With an error it returns what could be read.
-	Claim(ctx context.Context, now time.Time, ahead time.Duration, n int, claimed func(namespace string, group Key) bool) ([]PendingWrite, error)
+	Claim(ctx context.Context, now time.Time, ahead time.Duration, n int, claimed func(turn string, group Key) bool) ([]PendingWrite, error)
 	// Complete says what became of a write. What was merged in the meantime stays pending.
 	Complete(ctx context.Context, now time.Time, p PendingWrite, o Outcome) error
 	// Pending is how many groups have writes pending, due or not.
@@ -66,10 +67,10 @@ type Notice struct {
 	Bucket, Policy string
 	First          time.Time // when the first of the drops happened, by the clock of the store
 	Warnings       bool      // whether Warnings were among them
-	// Reasons and Sources count the dropped occurrences, in the order in which each was first
-	// dropped. At most 16 are counted by name; the rest is counted under an empty name.
+	// Reasons and Sources count the dropped occurrences. At most 15 are counted by name, each from when it was listed, and
+	// namespaces share their places; all else is counted under an empty name.
 	Reasons, Sources []Tally
-	// Objects are the latest ten objects of the dropped Events, newest first.
+	// Objects are the latest ten objects of the dropped Events, newest first. Namespaces share their places.
 	Objects []string
 }
 

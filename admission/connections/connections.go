@@ -3,10 +3,7 @@ package connections
 
 import (
 	"math/rand/v2"
-	"net"
 	"net/http"
-	"net/netip"
-	"sync"
 	"sync/atomic"
 )
 
@@ -25,95 +22,4 @@ func Spread(next http.Handler, calls int, draining *atomic.Bool) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
-}
-
-// Bound is l with at most so many connections at a time, at least 1. refused is called for each that is closed above it.
-//
-// When there is no place, a newcomer takes that of a connection from the address that has most, if that has more than the
-// newcomer's would have; otherwise the newcomer is closed. So no client can keep others out, as it could if a listener
-// waited for a place.
-func Bound(l net.Listener, most int, refused func()) net.Listener {
-	return &listener{Listener: l, most: most, refused: refused, open: map[*conn]struct{}{}}
-}
-
-type listener struct {
-	net.Listener
-
-	most    int
-	refused func()
-	mu      sync.Mutex
-	open    map[*conn]struct{}
-}
-
-// conn is an accepted connection.
-type conn struct {
-	net.Conn
-
-	of   *listener
-	from netip.Addr
-}
-
-// Accept implements net.Listener.
-func (l *listener) Accept() (net.Conn, error) {
-	for {
-		accepted, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err //nolint:wrapcheck // http.Server looks at it
-		}
-		made := &conn{Conn: accepted, of: l, from: addressOf(accepted)}
-		closed := l.add(made)
-		if closed != nil {
-			closed.Conn.Close()
-			l.refused()
-		}
-		if closed != made {
-			return made, nil
-		}
-	}
-}
-
-// addressOf is the address that a connection comes from, without its port.
-func addressOf(c net.Conn) netip.Addr {
-	tcp, ok := c.RemoteAddr().(*net.TCPAddr)
-	if !ok {
-		return netip.Addr{}
-	}
-	return tcp.AddrPort().Addr().Unmap()
-}
-
-// add adds made, and returns the connection that is to be closed for it, which may be made itself, or nil.
-func (l *listener) add(made *conn) (closed *conn) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.open) >= l.most {
-		if closed = l.victim(made.from); closed == nil {
-			return made
-		}
-		delete(l.open, closed)
-	}
-	l.open[made] = struct{}{}
-	return closed
-}
-
-// victim is a connection of the address with most, if that has more than a newcomer's would have; nil otherwise.
-func (l *listener) victim(newcomer netip.Addr) (victim *conn) {
-	count := map[netip.Addr]int{}
-	for one := range l.open {
-		count[one.from]++
-	}
-	most := count[newcomer] + 1
-	for one := range l.open {
-		if n := count[one.from]; n > most {
-			most, victim = n, one
-		}
-	}
-	return victim
-}
-
-// Close implements net.Conn.
-func (c *conn) Close() error {
-	c.of.mu.Lock()
-	delete(c.of.open, c)
-	c.of.mu.Unlock()
-	return c.Conn.Close()
 }

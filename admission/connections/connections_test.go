@@ -2,6 +2,7 @@ package connections
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"log"
@@ -9,7 +10,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
-	"net/netip"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,8 +18,6 @@ import (
 
 	"go.uber.org/goleak"
 	"golang.org/x/sync/errgroup"
-
-	"github.com/eventquota/eventquota/test/cli"
 )
 
 // TestMain holds that no goroutine is left when all tests have ended.
@@ -76,84 +74,6 @@ func TestEndedConnectionsLoseNoCall(t *testing.T) {
 	}
 }
 
-// TestAPlaceIsTakenFromWhoHasMost has all places taken.
-func TestAPlaceIsTakenFromWhoHasMost(t *testing.T) {
-	t.Parallel()
-	for says, tt := range map[string]struct {
-		open     string // an address for each connection
-		newcomer string
-		want     string // address of the one that is closed
-	}{
-		"one of the address with most":           {"abbbc", "d", "b"},
-		"of another with more than the newcomer": {"abbbb", "a", "b"},
-		"none of one that would have fewer then": {"aabbb", "a", "newcomer"},
-		"none where all have one":                {"abc", "d", "newcomer"},
-		"none of the newcomer's own":             {"abbb", "b", "newcomer"},
-	} {
-		t.Run(says, func(t *testing.T) {
-			t.Parallel()
-			l := Bound(nil, len(tt.open), nil).(*listener)
-			from := func(name string) *conn {
-				return &conn{of: l, from: netip.AddrFrom4([4]byte{10, 0, 0, name[0]})}
-			}
-			for name := range strings.SplitSeq(tt.open, "") {
-				if closed := l.add(from(name)); closed != nil {
-					t.Fatal("one is closed though there are places")
-				}
-			}
-			made := from(tt.newcomer)
-			closed, got := l.add(made), "newcomer"
-			if closed == nil {
-				t.Fatal("none is closed")
-			}
-			if closed != made {
-				got = string(rune(closed.from.As4()[3]))
-			}
-			if got != tt.want {
-				t.Errorf("one of %s is closed, want %s", got, tt.want)
-			}
-			if _, open := l.open[closed]; open || len(l.open) != l.most {
-				t.Errorf("%d are open, want %d without the one that is closed", len(l.open), l.most)
-			}
-		})
-	}
-}
-
-// TestAnAddressWithManyConnectionsKeepsOutNobody has one client take all places and more, over and over.
-func TestAnAddressWithManyConnectionsKeepsOutNobody(t *testing.T) {
-	t.Parallel()
-	const places = 20
-	c := newCallee(t, 0, places)
-	ctx, cancel := context.WithCancel(t.Context())
-	var greedy sync.WaitGroup
-	defer greedy.Wait()
-	defer cancel()
-	from := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
-	for range 2 * places {
-		greedy.Go(func() {
-			for ctx.Err() == nil {
-				held, err := from.DialContext(ctx, "tcp", c.address)
-				if err != nil {
-					continue
-				}
-				stop := context.AfterFunc(ctx, func() { held.Close() })
-				_, _ = held.Read(make([]byte, 1)) // until it is closed
-				stop()
-				held.Close()
-			}
-		})
-	}
-	cli.Eventually(t, "all places are taken", func() bool { return c.refused.Load() > places })
-	for i := range 200 {
-		if err := c.call(t.Context(), fmt.Sprint(i)); err != nil {
-			t.Fatal(err)
-		}
-		if i%10 == 0 {
-			c.client.CloseIdleConnections() // the next one needs a place
-		}
-	}
-}
-
 // callee is a server that echoes, and a client of it such as the API server's.
 type callee struct {
 	draining atomic.Bool
@@ -170,10 +90,13 @@ type callee struct {
 func newCallee(t *testing.T, perConnection, most int) *callee {
 	t.Helper()
 	c := &callee{handled: map[string]int{}, used: map[net.Conn]bool{}}
-	server := httptest.NewUnstartedServer(Spread(http.HandlerFunc(c.handle), perConnection, &c.draining))
+	server := httptest.NewUnstartedServer(Spread(Proven(http.HandlerFunc(c.handle)), perConnection, &c.draining))
+	server.Config.ConnContext = Context
 	// Connections that a client did not need after all.
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
-	server.Listener = Bound(server.Listener, most, func() { c.refused.Add(1) })
+	bound := Bound(server.Listener, most, func() { c.refused.Add(1) })
+	server.Listener, server.TLS = bound, &tls.Config{}
+	bound.Handshakes(server.TLS)
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	c.address, c.client = server.Listener.Addr().String(), server.Client()

@@ -47,7 +47,7 @@ func New(version string) *Metrics {
 			"How long the webhook took to answer a review, from its headers to the end of the answer, by phase.",
 			fastBuckets(), "phase"),
 		ConnectionsRefused: made.counter("eventquota_connections_refused_total",
-			"Connections that were closed as there were too many at a port, those of the address with most of them first."),
+			"Connections that were closed, or whose TLS handshake was refused, as there were too many at a port: those on which no call was served yet first, of the address with most of them."),
 		CallersRefused: made.counters("eventquota_callers_refused_total",
 			"Connections without a client certificate of the API server, and calls at another path than its, by what they lacked (certificate or path). None was read.",
 			"by"),

@@ -17,8 +17,9 @@ import (
 )
 
 const (
-	// maxGroups bounds the groups that are held. More wait in the store, which gives namespaces their turns. A namespace
-	// may have no more of them than are left for all others, so that none waits long for another's storm.
+	// maxGroups bounds the groups that are held. More wait in the store, which gives each namespace a turn for its counts, and
+	// another for the notices that its Events have caused. A turn may have no more of them than are left for all others, so that
+	// none waits long for another's storm.
 	maxGroups = 128
 	// maxFailures is how often a write may fail for a reason of its own until it is given back.
 	maxFailures = 4
@@ -41,9 +42,9 @@ type Try struct {
 
 // group is what is claimed of one group of the store, in the order in which it is written.
 type group struct {
-	key       store.Key
-	namespace string
-	writes    []*write
+	key    store.Key
+	turn   string
+	writes []*write
 }
 
 // claim claims what falls due within ahead, and returns how many groups are held then; one more if that was not all.
@@ -52,19 +53,19 @@ func (s *Settler) claim(ctx context.Context, ahead time.Duration) int {
 	if free == 0 || !s.opts.Available() {
 		return len(s.held) + 1
 	}
-	held, shares := map[store.Key]*group{}, map[string]int{} // by namespace
+	held, shares := map[store.Key]*group{}, map[string]int{} // by turn
 	for _, g := range s.held {
 		held[g.key] = g
-		shares[g.namespace]++
+		shares[g.turn]++
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	writes, err := s.pending.Claim(ctx, time.Now(), ahead, free, func(namespace string, key store.Key) bool {
-		if held[key] != nil || shares[namespace] >= maxGroups-len(held) {
+	writes, err := s.pending.Claim(ctx, time.Now(), ahead, free, func(turn string, key store.Key) bool {
+		if held[key] != nil || shares[turn] >= maxGroups-len(held) {
 			return true
 		}
-		held[key] = &group{key: key, namespace: namespace}
-		shares[namespace]++
+		held[key] = &group{key: key, turn: turn}
+		shares[turn]++
 		return false
 	})
 	answers := s.answers.Load()

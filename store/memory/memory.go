@@ -213,7 +213,7 @@ func (s *Store) addDrops(now time.Time, namespace string, register store.Key, d 
 }
 
 // Claim implements store.Queue.
-func (s *Store) Claim(_ context.Context, now time.Time, ahead time.Duration, n int, claimed func(namespace string, group store.Key) bool) ([]store.PendingWrite, error) {
+func (s *Store) Claim(_ context.Context, now time.Time, ahead time.Duration, n int, claimed func(turn string, group store.Key) bool) ([]store.PendingWrite, error) {
 	by := rules.By(now, ahead)
 	picked := s.turns.Pick(s.due(now, by), n, claimed)
 	s.mu.Lock()
@@ -235,7 +235,7 @@ func (s *Store) due(now, by time.Time) []rules.DueGroup {
 	var due []rules.DueGroup
 	for e := range s.pending {
 		if !e.due.After(by) {
-			due = append(due, rules.DueGroup{Group: e.place.Key, Namespace: e.Namespace, Due: e.due.UnixMicro()})
+			due = append(due, rules.DueGroup{Group: e.place.Key, Turn: e.Turn(), Due: e.due.UnixMicro()})
 		}
 	}
 	return due

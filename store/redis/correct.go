@@ -46,7 +46,7 @@ func (s *Store) correct(ctx context.Context) error {
 			continue
 		}
 		correct := func(g *rules.Group, now time.Time, _ store.Key) { g.Correct(now) }
-		if err := s.change(ctx, d.Namespace, d.Group, correct); err != nil && !errors.Is(err, store.ErrUnconfirmed) {
+		if err := s.change(ctx, d.Namespace(), d.Group, correct); err != nil && !errors.Is(err, store.ErrUnconfirmed) {
 			return err
 		}
 	}

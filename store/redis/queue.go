@@ -89,7 +89,7 @@ func (s *Store) page(ctx context.Context, after, by time.Duration, from, n int64
 			return p, err
 		}
 		if at, err := strconv.ParseFloat(score, 64); err == nil && len(name) >= len(store.Key{}) {
-			p.due = append(p.due, rules.DueGroup{Group: store.Key([]byte(name[:16])), Namespace: name[16:], Due: int64(at)})
+			p.due = append(p.due, rules.DueGroup{Group: store.Key([]byte(name[:16])), Turn: name[16:], Due: int64(at)})
 		}
 	}
 	return p, nil
@@ -99,7 +99,7 @@ func (s *Store) page(ctx context.Context, after, by time.Duration, from, n int64
 func (s *Store) claim(ctx context.Context, due []rules.DueGroup, ahead time.Duration) ([]store.PendingWrite, error) {
 	keys, args := []string{s.index}, []any{"claim"}
 	for _, d := range due {
-		keys, args = append(keys, s.groupKey(d.Group)), append(args, member(d.Group, d.Namespace))
+		keys, args = append(keys, s.groupKey(d.Group)), append(args, member(d.Group, d.Turn))
 	}
 	answer, err := s.run(ctx, keys, args...)
 	if err != nil {

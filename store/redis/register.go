@@ -132,8 +132,8 @@ func decode(value string) (register, error) {
 	return register{version: version([]byte(value[:versionBytes])), group: group}, nil
 }
 
-// member is how the index names a register, and the namespace in which it is written.
-func member(group store.Key, namespace string) string { return string(group[:]) + namespace }
+// member is how the index names a register, and whose turn it is.
+func member(group store.Key, turn string) string { return string(group[:]) + turn }
 
 var errAnswer = errors.New("unexpected answer of the script")
 

@@ -33,7 +33,7 @@ func (s *Store) write(t *attempt) {
 	var room [len(m.room)]int
 	b, ends := t.to.encode((*buffer)[:0]), room[:0]
 	ends = append(ends, len(b))
-	b = append(append(b, ln.key[:]...), t.to.group.Namespace...) // see member
+	b = append(append(b, ln.key[:]...), t.to.group.Turn()...) // see member
 	ends = append(ends, len(b))
 	if v := &ln.copy.version; !v.IsZero() {
 		b = append(b, v[:]...)

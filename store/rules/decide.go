@@ -218,7 +218,7 @@ func (g *Group) expect(now int64, key store.Key, aggregate bool, w *store.Write,
 	if r.Aggregate {
 		r.hear(w.Text, max(w.Count-before, 1), l.KeepMessages)
 	}
-	r.Written, r.Decided = w.Count, now
+	r.Written, r.Decided, r.Same = w.Count, now, store.Key{}
 	r.created(now)
 	r.Due = 0
 	if r.Total != r.Written {

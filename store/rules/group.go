@@ -13,6 +13,18 @@ import (
 // CountedFor is the namespace among whose registers g is: that of the Events that have made it.
 func (g *Group) CountedFor() string { return cmp.Or(g.From, g.Namespace) }
 
+// noticeTurn begins the turns of the registers that have notices only. No namespace's name has it.
+const noticeTurn = "/"
+
+// Turn is whose turn it is when g is written: that of the namespace of the Events that have made it. Notices of quotas have turns
+// apart from the counts of stored Events, wherever they are written, so that those of one namespace delay no other's, nor its own counts.
+func (g *Group) Turn() string {
+	if g.Object.IsZero() {
+		return noticeTurn + g.CountedFor()
+	}
+	return g.Namespace
+}
+
 // State is a copy of a part of what a store holds.
 type State struct {
 	At     time.Time // by the clock of the store
@@ -175,7 +187,7 @@ const (
 	groupBytes, recordBytes, noticeBytes = 480, 488, 480
 	similarBytes, bucketBytes            = 88, 64
 	reserveBytes, nameKept               = 32, 48
-	tallyBytes, textBytes, keyBytes      = 32, 16, 9
+	tallyBytes, listedKept, keyBytes     = 32, 48, 9
 )
 
 // Size estimates the memory of g, in bytes. No encoded g is larger.

@@ -8,19 +8,21 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// Dropped are n occurrences of one write that a bucket refused; none for less than 1, and where no notice reports
-// them.
+// Dropped are n occurrences that a bucket refused, of a write like w or of several; none for less than 1, and where no notice
+// reports them. One write adds MaxOccurrences at most.
 func Dropped(now time.Time, w store.Write, l *store.Limits, b *store.Bucket, n int64) Drops {
 	if n <= 0 || b.Silent {
 		return Drops{}
 	}
 	w = clipped(now, w)
+	weight, from := bounded(n, &w, maxWeight), nameKey(w.Namespace)
+	n = bounded(n, &w, MaxOccurrences)
 	return Drops{
 		About: clippedObject(b.About), Bucket: store.Clip(b.Name, ruleBytes), Policy: store.Clip(b.Policy, ruleBytes),
 		Window: micros(l.Window), interval: l.WriteInterval, most: l.MaxWriteInterval, from: w.Namespace, of: b.Of,
 		First: now.UnixMicro(), Last: now.UnixMicro(), Total: n, Warnings: w.Warning,
-		Reasons: []store.Tally{{What: shownReason(w.Reason), Count: n}}, Sources: []store.Tally{{What: w.Source.Component, Count: n}},
-		Objects: []string{store.Clip(w.About.String(), nameBytes)},
+		Reasons: []Listed{{shownReason(w.Reason), n, weight, from}}, Sources: []Listed{{w.Source.Component, n, weight, from}},
+		Objects: []Listed{{What: store.Clip(w.About.String(), nameBytes), From: from}},
 	}
 }
 
@@ -54,34 +56,9 @@ func (d *Drops) Size() int64 {
 	if d.Total == 0 {
 		return 0
 	}
-	n := noticeBytes + objectBytes(&d.About) + len(d.Bucket) + len(d.Policy) + tallies(d.Reasons) + tallies(d.Sources)
-	for _, object := range d.Objects {
-		n += textBytes + len(object)
-	}
+	n := noticeBytes + objectBytes(&d.About) + len(d.Bucket) + len(d.Policy) +
+		listedBytes(d.Reasons) + listedBytes(d.Sources) + listedBytes(d.Objects)
 	return int64(n)
-}
-
-// tally adds to a count. Past the bound, the last entry counts the rest.
-func tally(all []store.Tally, more store.Tally) []store.Tally {
-	for i := range all {
-		if all[i].What == more.What {
-			all[i].Count += more.Count
-			return all
-		}
-	}
-	if len(all) >= maxTallies-1 && more.What != "" {
-		return tally(all, store.Tally{Count: more.Count})
-	}
-	return append(all, more)
-}
-
-// latest puts an object first, once.
-func latest(all []string, object string) []string {
-	if len(all) > 0 && all[0] == object {
-		return all
-	}
-	all = slices.DeleteFunc(all, func(o string) bool { return o == object })
-	return slices.Insert(all[:min(len(all), maxObjects-1)], 0, object)
 }
 
 // noticeName is unique, and the same for every settler.

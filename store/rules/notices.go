@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -20,9 +19,10 @@ func (g *Group) addDrops(now time.Time, fresh store.Key, d *Drops) {
 		return
 	}
 	at := now.UnixMicro()
-	g.Namespace = cmp.Or(g.Namespace, d.About.NoticeNamespace())
-	if d.from != g.Namespace {
-		g.From = cmp.Or(g.From, d.from)
+	if g.Namespace == "" { // nobody else's drops change later what it is counted for
+		if g.Namespace = d.About.NoticeNamespace(); d.from != g.Namespace {
+			g.From = d.from
+		}
 	}
 	g.Until = max(g.Until, at+d.Window)
 	g.Notices.add(at, fresh, g.id, d)
@@ -108,19 +108,7 @@ func (ns Notices) size() (bytes int) {
 	for i := range ns {
 		n := &ns[i]
 		bytes += noticeBytes + len(n.Name) + objectBytes(&n.About) + len(n.Bucket) + len(n.Policy) + len(n.UID) + len(n.Version) +
-			tallies(n.Reasons) + tallies(n.Sources)
-		for _, object := range n.Objects {
-			bytes += textBytes + len(object)
-		}
+			listedBytes(n.Reasons) + listedBytes(n.Sources) + listedBytes(n.Objects)
 	}
 	return bytes
-}
-
-// together counts all under the empty name.
-func together(all []store.Tally) []store.Tally {
-	n := int64(0)
-	for _, t := range all {
-		n += t.Count
-	}
-	return []store.Tally{{Count: n}}
 }

@@ -103,7 +103,7 @@ func (g *Group) reportAdmitted(now time.Time, w *store.Write, l *store.Limits, o
 		if recordable(w.Name) {
 			r = g.stored(at, w, l)
 		}
-		if r != nil && r.repeated(w) {
+		if r != nil && r.repeats(o.At.UnixMicro(), w) {
 			return
 		}
 		if w.Update.Recorder {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -60,7 +61,7 @@ func (n *Notice) pending(group store.Key) store.PendingWrite {
 		Failing: moment(n.Failing), Changes: n.Changes,
 		Notice: &store.Notice{
 			About: n.About, Bucket: n.Bucket, Policy: n.Policy, First: moment(n.First), Warnings: n.Warnings,
-			Reasons: slices.Clone(n.Reasons), Sources: slices.Clone(n.Sources), Objects: slices.Clone(n.Objects),
+			Reasons: Tallied(n.Reasons), Sources: Tallied(n.Sources), Objects: named(n.Objects),
 		},
 	}
 }
@@ -171,27 +172,30 @@ func (n *Notice) complete(now int64, fresh store.Key, p *store.PendingWrite, o s
 
 // DueGroup is a register with a due write.
 type DueGroup struct {
-	Group     store.Key
-	Namespace string
-	Due       int64 // in microseconds of Unix time
+	Group store.Key
+	Turn  string // Group.Turn
+	Due   int64  // in microseconds of Unix time
 }
 
-// Turns gives namespaces their turns, in the order of their names. The zero value begins with the first.
+// Namespace is the one that has made the register.
+func (d *DueGroup) Namespace() string { return strings.TrimPrefix(d.Turn, noticeTurn) }
+
+// Turns gives each turn in the order of their names. The zero value begins with the first.
 // It is safe for concurrent use.
 type Turns struct {
 	mu     sync.Mutex
 	served string // whose turn was last
 }
 
-// Pick picks up to n registers that are not claimed, one of each namespace in turn, the most overdue of
+// Pick picks up to n registers that are not claimed, one of each turn after the other, the most overdue of
 // it first. It reorders due. It calls claimed for each register that it considers.
-func (t *Turns) Pick(due []DueGroup, n int, claimed func(namespace string, group store.Key) bool) []DueGroup {
+func (t *Turns) Pick(due []DueGroup, n int, claimed func(turn string, group store.Key) bool) []DueGroup {
 	slices.SortFunc(due, func(a, b DueGroup) int {
 		return cmp.Or(cmp.Compare(a.Due, b.Due), bytes.Compare(a.Group[:], b.Group[:])) // for a fixed order
 	})
 	queues := map[string][]DueGroup{}
 	for _, d := range due {
-		queues[d.Namespace] = append(queues[d.Namespace], d)
+		queues[d.Turn] = append(queues[d.Turn], d)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -203,17 +207,17 @@ func (t *Turns) Pick(due []DueGroup, n int, claimed func(namespace string, group
 	turns = append(turns[next:], turns[:next]...)
 	var picked []DueGroup
 	for len(turns) > 0 && len(picked) < n {
-		turns = slices.DeleteFunc(turns, func(namespace string) bool {
-			queue := queues[namespace]
+		turns = slices.DeleteFunc(turns, func(turn string) bool {
+			queue := queues[turn]
 			for len(queue) > 0 && len(picked) < n {
 				first := queue[0]
 				queue = queue[1:]
-				if !claimed(namespace, first.Group) {
-					picked, t.served = append(picked, first), namespace
+				if !claimed(turn, first.Group) {
+					picked, t.served = append(picked, first), turn
 					break
 				}
 			}
-			queues[namespace] = queue
+			queues[turn] = queue
 			return len(queue) == 0
 		})
 	}

@@ -75,6 +75,8 @@ type Record struct {
 
 	// Decided is when the last write of a client that was admitted was, which says what Written is.
 	Decided int64 `msg:"24,omitempty"`
+	// Repeats is how often Same was admitted again without a token.
+	Repeats int `msg:"25,omitempty"`
 	// Guessed is how many of Own were taken for reported by a quota, see Name.
 	Guessed int64 `msg:"23,omitempty"`
 
@@ -159,21 +161,37 @@ type Notice struct {
 // Drops are refused occurrences that one notice is to report. The zero value is none. Any number of
 // drops of one bucket take no more space than the notice.
 type Drops struct {
-	About    store.Object  `msg:"4"`
-	Bucket   string        `msg:"5,omitempty"`
-	Policy   string        `msg:"6,omitempty"`
-	Window   int64         `msg:"10"`
-	First    int64         `msg:"11"`
-	Last     int64         `msg:"12"`
-	Total    int64         `msg:"13"`
-	Warnings bool          `msg:"15,omitempty"`
-	Reasons  []store.Tally `msg:"16,omitempty"`
-	Sources  []store.Tally `msg:"17,omitempty"`
-	Objects  []string      `msg:"18,omitempty"` // newest first
+	About    store.Object `msg:"4"`
+	Bucket   string       `msg:"5,omitempty"`
+	Policy   string       `msg:"6,omitempty"`
+	Window   int64        `msg:"10"`
+	First    int64        `msg:"11"`
+	Last     int64        `msg:"12"`
+	Total    int64        `msg:"13"`
+	Warnings bool         `msg:"15,omitempty"`
+	Reasons  []Listed     `msg:"16,omitempty"`
+	Sources  []Listed     `msg:"17,omitempty"`
+	Objects  []Listed     `msg:"18,omitempty"` // newest first
 
 	interval, most time.Duration // for the Schedule of the notice
 	// from is the namespace of the Events, and of is Bucket.Of.
 	from, of string
+}
+
+// Listed is one of the things that a notice lists.
+//
+// The lists are bounded, and shared out by namespace, as busiest.Counter does: when one is full, a new thing takes the place of the
+// lightest, of the namespaces that have more places than its own; if there are none, of its own; if that has none, of all. It
+// takes over the weight too (Space-Saving; Metwally, Agrawal, El Abbadi 2005), so of k places in which a namespace competes with
+// itself, anything that makes more than a k-th of its weight is always among them. So a namespace that invents things
+// displaces its own, and no claim takes all places.
+type Listed struct {
+	What string `msg:"1,omitempty"`
+	// Count is how many occurrences were counted under it since it was listed.
+	Count  int64 `msg:"2,omitempty"`
+	Weight int64 `msg:"3,omitempty"`
+	// From is the namespace of the Events, in short.
+	From uint64 `msg:"4,omitempty"`
 }
 
 // format is the first byte of an encoded Group. A value of another format is a newer replica's and

@@ -30,8 +30,8 @@ func TestTurnsFollowAModel(t *testing.T) {
 			want := next(due, n, served, taken)
 			offered := 0
 			got := turns.Pick(slices.Clone(due), n, func(namespace string, group store.Key) bool {
-				if i := slices.IndexFunc(due, func(d DueGroup) bool { return d.Group == group }); due[i].Namespace != namespace {
-					t.Fatalf("a group of %s is asked for as one of %s", due[i].Namespace, namespace)
+				if i := slices.IndexFunc(due, func(d DueGroup) bool { return d.Group == group }); due[i].Turn != namespace {
+					t.Fatalf("a group of %s is asked for as one of %s", due[i].Turn, namespace)
 				}
 				if !taken[group] {
 					offered++
@@ -42,7 +42,7 @@ func TestTurnsFollowAModel(t *testing.T) {
 				t.Fatalf("seed %d: %v, %d offered; want %v", seed, got, offered, want)
 			}
 			if len(got) > 0 {
-				served = got[len(got)-1].Namespace
+				served = got[len(got)-1].Turn
 			}
 		}
 	}
@@ -54,16 +54,16 @@ func next(due []DueGroup, n int, served string, taken map[store.Key]bool) []DueG
 	var picked []DueGroup
 	for len(due) > 0 && len(picked) < n {
 		behind := func(d DueGroup) int { // who had the last turn, and all before by name, come after the others
-			if d.Namespace <= served {
+			if d.Turn <= served {
 				return 1
 			}
 			return 0
 		}
 		first := slices.MinFunc(due, func(a, b DueGroup) int {
-			return cmp.Or(behind(a)-behind(b), cmp.Compare(a.Namespace, b.Namespace),
+			return cmp.Or(behind(a)-behind(b), cmp.Compare(a.Turn, b.Turn),
 				cmp.Compare(a.Due, b.Due), slices.Compare(a.Group[:], b.Group[:]))
 		})
-		picked, served = append(picked, first), first.Namespace
+		picked, served = append(picked, first), first.Turn
 		due = slices.DeleteFunc(due, func(d DueGroup) bool { return d.Group == first.Group })
 	}
 	return picked

@@ -15,7 +15,7 @@ func (g *Group) update(now time.Time, fresh store.Key, w *store.Write, l *store.
 		return g.updateUnrecorded(now, fresh, w, l, grants)
 	}
 	r := g.stored(at, w, l)
-	if r.repeated(w) {
+	if r.repeats(at, w) {
 		return store.Decision{Verdict: store.Admit, Paid: true}
 	}
 	p := g.pay(now, w, l, grants)
@@ -70,7 +70,7 @@ func (g *Group) wroteByClient(now, decided int64, r *Record, w *store.Write) {
 		}
 		return
 	}
-	r.Same, r.Version, r.Decided = w.Update.Same, "", decided
+	r.Same, r.Repeats, r.Version, r.Decided = w.Update.Same, 0, "", decided
 	if w.Update.Recorder || w.Count != w.Update.Stored.Count {
 		r.count(own(w))
 		r.Written = w.Count
@@ -122,10 +122,25 @@ func (g *Group) unknown(name string, w *store.Write) *Record {
 	return r
 }
 
-// repeated reports whether w is an UPDATE that was admitted before and is, by all that is known, what
-// the API server has or is about to have.
-func (r *Record) repeated(w *store.Write) bool {
-	return !w.Update.Same.IsZero() && w.Update.Same == r.Same && (w.Count == r.Written || !w.Update.Recorder)
+// Bounds of the repeats that one token pays for. The API server asks again after each conflict, at once, and nothing tells that from
+// a write that was stored and is sent again after somebody else's: only the register of that other user knows of it. So a token
+// pays for 1+FreeRepeats writes at most, however many users write one Event in turn.
+const (
+	// FreeRepeats is how often an UPDATE that was admitted is admitted again without a token.
+	FreeRepeats = 3
+	// FreeRepeatFor is for how long after it was admitted.
+	FreeRepeatFor = 5 * time.Second
+)
+
+// repeats reports whether w is an UPDATE that was admitted a moment ago and is, by all that is known, what the API server has or
+// is about to have, and counts it.
+func (r *Record) repeats(decided int64, w *store.Write) bool {
+	same := !w.Update.Same.IsZero() && w.Update.Same == r.Same && (w.Count == r.Written || !w.Update.Recorder)
+	if !same || r.Repeats >= FreeRepeats || decided-r.Decided > micros(FreeRepeatFor) {
+		return false
+	}
+	r.Repeats++
+	return true
 }
 
 // settlerOnly reports whether an UPDATE must be left to the settler: the stored Event was written just now and

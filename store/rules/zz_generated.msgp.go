@@ -112,7 +112,11 @@ func (z *Drops) MarshalMsg(b []byte) (o []byte, err error) {
 			o = append(o, 0xa2, 0x31, 0x38)
 			o = msgp.AppendArrayHeader(o, uint32(len(z.Objects)))
 			for za0007 := range z.Objects {
-				o = msgp.AppendString(o, z.Objects[za0007])
+				o, err = z.Objects[za0007].MarshalMsg(o)
+				if err != nil {
+					err = msgp.WrapError(err, "Objects", za0007)
+					return
+				}
 			}
 		}
 	}
@@ -208,7 +212,7 @@ func (z *Drops) UnmarshalMsg(bts []byte) (o []byte, err error) {
 			if cap(z.Reasons) >= int(zb0002) {
 				z.Reasons = (z.Reasons)[:zb0002]
 			} else {
-				z.Reasons = make([]store.Tally, zb0002)
+				z.Reasons = make([]Listed, zb0002)
 			}
 			for za0005 := range z.Reasons {
 				bts, err = z.Reasons[za0005].UnmarshalMsg(bts)
@@ -232,7 +236,7 @@ func (z *Drops) UnmarshalMsg(bts []byte) (o []byte, err error) {
 			if cap(z.Sources) >= int(zb0003) {
 				z.Sources = (z.Sources)[:zb0003]
 			} else {
-				z.Sources = make([]store.Tally, zb0003)
+				z.Sources = make([]Listed, zb0003)
 			}
 			for za0006 := range z.Sources {
 				bts, err = z.Sources[za0006].UnmarshalMsg(bts)
@@ -256,10 +260,10 @@ func (z *Drops) UnmarshalMsg(bts []byte) (o []byte, err error) {
 			if cap(z.Objects) >= int(zb0004) {
 				z.Objects = (z.Objects)[:zb0004]
 			} else {
-				z.Objects = make([]string, zb0004)
+				z.Objects = make([]Listed, zb0004)
 			}
 			for za0007 := range z.Objects {
-				z.Objects[za0007], bts, err = msgp.ReadStringBytes(bts)
+				bts, err = z.Objects[za0007].UnmarshalMsg(bts)
 				if err != nil {
 					err = msgp.WrapError(err, "Objects", za0007)
 					return
@@ -311,7 +315,7 @@ func (z *Drops) Msgsize() (s int) {
 	}
 	s += 3 + msgp.ArrayHeaderSize
 	for za0007 := range z.Objects {
-		s += msgp.StringPrefixSize + len(z.Objects[za0007])
+		s += z.Objects[za0007].Msgsize()
 	}
 	return
 }
@@ -949,6 +953,143 @@ func (z Level) Msgsize() (s int) {
 }
 
 // MarshalMsg implements msgp.Marshaler
+func (z *Listed) MarshalMsg(b []byte) (o []byte, err error) {
+	o = msgp.Require(b, z.Msgsize())
+	// check for omitted fields
+	zb0001Len := uint32(4)
+	var zb0001Mask uint8 /* 4 bits */
+	_ = zb0001Mask
+	if z.What == "" {
+		zb0001Len--
+		zb0001Mask |= 0x1
+	}
+	if z.Count == 0 {
+		zb0001Len--
+		zb0001Mask |= 0x2
+	}
+	if z.Weight == 0 {
+		zb0001Len--
+		zb0001Mask |= 0x4
+	}
+	if z.From == 0 {
+		zb0001Len--
+		zb0001Mask |= 0x8
+	}
+	// variable map header, size zb0001Len
+	o = append(o, 0x80|uint8(zb0001Len))
+
+	// skip if no fields are to be emitted
+	if zb0001Len != 0 {
+		if (zb0001Mask & 0x1) == 0 { // if not omitted
+			// string "1"
+			o = append(o, 0xa1, 0x31)
+			o = msgp.AppendString(o, z.What)
+		}
+		if (zb0001Mask & 0x2) == 0 { // if not omitted
+			// string "2"
+			o = append(o, 0xa1, 0x32)
+			o = msgp.AppendInt64(o, z.Count)
+		}
+		if (zb0001Mask & 0x4) == 0 { // if not omitted
+			// string "3"
+			o = append(o, 0xa1, 0x33)
+			o = msgp.AppendInt64(o, z.Weight)
+		}
+		if (zb0001Mask & 0x8) == 0 { // if not omitted
+			// string "4"
+			o = append(o, 0xa1, 0x34)
+			o = msgp.AppendUint64(o, z.From)
+		}
+	}
+	return
+}
+
+// UnmarshalMsg implements msgp.Unmarshaler
+func (z *Listed) UnmarshalMsg(bts []byte) (o []byte, err error) {
+	var field []byte
+	_ = field
+	var zb0001 uint32
+	zb0001, bts, err = msgp.ReadMapHeaderBytes(bts)
+	if err != nil {
+		err = msgp.WrapError(err)
+		return
+	}
+	if zb0001 > z58558136limitMaps {
+		err = msgp.ErrLimitExceeded
+		return
+	}
+	var zb0001Mask uint8 /* 4 bits */
+	_ = zb0001Mask
+	for zb0001 > 0 {
+		zb0001--
+		field, bts, err = msgp.ReadMapKeyZC(bts)
+		if err != nil {
+			err = msgp.WrapError(err)
+			return
+		}
+		switch msgp.UnsafeString(field) {
+		case "1":
+			z.What, bts, err = msgp.ReadStringBytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "What")
+				return
+			}
+			zb0001Mask |= 0x1
+		case "2":
+			z.Count, bts, err = msgp.ReadInt64Bytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Count")
+				return
+			}
+			zb0001Mask |= 0x2
+		case "3":
+			z.Weight, bts, err = msgp.ReadInt64Bytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Weight")
+				return
+			}
+			zb0001Mask |= 0x4
+		case "4":
+			z.From, bts, err = msgp.ReadUint64Bytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "From")
+				return
+			}
+			zb0001Mask |= 0x8
+		default:
+			bts, err = msgp.Skip(bts)
+			if err != nil {
+				err = msgp.WrapError(err)
+				return
+			}
+		}
+	}
+	// Clear omitted fields.
+	if zb0001Mask != 0xf {
+		if (zb0001Mask & 0x1) == 0 {
+			z.What = ""
+		}
+		if (zb0001Mask & 0x2) == 0 {
+			z.Count = 0
+		}
+		if (zb0001Mask & 0x4) == 0 {
+			z.Weight = 0
+		}
+		if (zb0001Mask & 0x8) == 0 {
+			z.From = 0
+		}
+	}
+	o = bts
+	return
+}
+
+// Msgsize returns an upper bound estimate of the number of bytes occupied by the serialized message
+func (z *Listed) Msgsize() (s int) {
+	s = 1 + 2 + msgp.StringPrefixSize + len(z.What) + 2 + msgp.Int64Size + 2 + msgp.Int64Size + 2 + msgp.Uint64Size
+	return
+}
+
+// MarshalMsg implements msgp.Marshaler
 func (z *Name) MarshalMsg(b []byte) (o []byte, err error) {
 	o = msgp.Require(b, z.Msgsize())
 	// check for omitted fields
@@ -1314,8 +1455,8 @@ func (z Notices) Msgsize() (s int) {
 func (z *Record) MarshalMsg(b []byte) (o []byte, err error) {
 	o = msgp.Require(b, z.Msgsize())
 	// check for omitted fields
-	zb0001Len := uint32(21)
-	var zb0001Mask uint32 /* 21 bits */
+	zb0001Len := uint32(22)
+	var zb0001Mask uint32 /* 22 bits */
 	_ = zb0001Mask
 	if z.Key.IsZero() {
 		zb0001Len--
@@ -1377,17 +1518,21 @@ func (z *Record) MarshalMsg(b []byte) (o []byte, err error) {
 		zb0001Len--
 		zb0001Mask |= 0x10000
 	}
-	if z.Guessed == 0 {
+	if z.Repeats == 0 {
 		zb0001Len--
 		zb0001Mask |= 0x20000
 	}
-	if z.Text == "" {
+	if z.Guessed == 0 {
 		zb0001Len--
 		zb0001Mask |= 0x40000
 	}
-	if z.Messages == nil {
+	if z.Text == "" {
 		zb0001Len--
 		zb0001Mask |= 0x80000
+	}
+	if z.Messages == nil {
+		zb0001Len--
+		zb0001Mask |= 0x100000
 	}
 	// variable map header, size zb0001Len
 	o = msgp.AppendMapHeader(o, zb0001Len)
@@ -1480,16 +1625,21 @@ func (z *Record) MarshalMsg(b []byte) (o []byte, err error) {
 			o = msgp.AppendInt64(o, z.Decided)
 		}
 		if (zb0001Mask & 0x20000) == 0 { // if not omitted
+			// string "25"
+			o = append(o, 0xa2, 0x32, 0x35)
+			o = msgp.AppendInt(o, z.Repeats)
+		}
+		if (zb0001Mask & 0x40000) == 0 { // if not omitted
 			// string "23"
 			o = append(o, 0xa2, 0x32, 0x33)
 			o = msgp.AppendInt64(o, z.Guessed)
 		}
-		if (zb0001Mask & 0x40000) == 0 { // if not omitted
+		if (zb0001Mask & 0x80000) == 0 { // if not omitted
 			// string "19"
 			o = append(o, 0xa2, 0x31, 0x39)
 			o = msgp.AppendString(o, z.Text)
 		}
-		if (zb0001Mask & 0x80000) == 0 { // if not omitted
+		if (zb0001Mask & 0x100000) == 0 { // if not omitted
 			// string "20"
 			o = append(o, 0xa2, 0x32, 0x30)
 			o = msgp.AppendArrayHeader(o, uint32(len(z.Messages)))
@@ -1526,7 +1676,7 @@ func (z *Record) UnmarshalMsg(bts []byte) (o []byte, err error) {
 		err = msgp.ErrLimitExceeded
 		return
 	}
-	var zb0001Mask uint32 /* 19 bits */
+	var zb0001Mask uint32 /* 20 bits */
 	_ = zb0001Mask
 	for zb0001 > 0 {
 		zb0001--
@@ -1653,20 +1803,27 @@ func (z *Record) UnmarshalMsg(bts []byte) (o []byte, err error) {
 				return
 			}
 			zb0001Mask |= 0x4000
+		case "25":
+			z.Repeats, bts, err = msgp.ReadIntBytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Repeats")
+				return
+			}
+			zb0001Mask |= 0x8000
 		case "23":
 			z.Guessed, bts, err = msgp.ReadInt64Bytes(bts)
 			if err != nil {
 				err = msgp.WrapError(err, "Guessed")
 				return
 			}
-			zb0001Mask |= 0x8000
+			zb0001Mask |= 0x10000
 		case "19":
 			z.Text, bts, err = msgp.ReadStringBytes(bts)
 			if err != nil {
 				err = msgp.WrapError(err, "Text")
 				return
 			}
-			zb0001Mask |= 0x10000
+			zb0001Mask |= 0x20000
 		case "20":
 			var zb0002 uint32
 			zb0002, bts, err = msgp.ReadArrayHeaderBytes(bts)
@@ -1690,14 +1847,14 @@ func (z *Record) UnmarshalMsg(bts []byte) (o []byte, err error) {
 					return
 				}
 			}
-			zb0001Mask |= 0x20000
+			zb0001Mask |= 0x40000
 		case "21":
 			bts, err = z.Schedule.UnmarshalMsg(bts)
 			if err != nil {
 				err = msgp.WrapError(err, "Schedule")
 				return
 			}
-			zb0001Mask |= 0x40000
+			zb0001Mask |= 0x80000
 		default:
 			bts, err = msgp.Skip(bts)
 			if err != nil {
@@ -1707,7 +1864,7 @@ func (z *Record) UnmarshalMsg(bts []byte) (o []byte, err error) {
 		}
 	}
 	// Clear omitted fields.
-	if zb0001Mask != 0x7ffff {
+	if zb0001Mask != 0xfffff {
 		if (zb0001Mask & 0x1) == 0 {
 			z.Key = [16]byte{}
 		}
@@ -1754,15 +1911,18 @@ func (z *Record) UnmarshalMsg(bts []byte) (o []byte, err error) {
 			z.Decided = 0
 		}
 		if (zb0001Mask & 0x8000) == 0 {
-			z.Guessed = 0
+			z.Repeats = 0
 		}
 		if (zb0001Mask & 0x10000) == 0 {
-			z.Text = ""
+			z.Guessed = 0
 		}
 		if (zb0001Mask & 0x20000) == 0 {
-			z.Messages = nil
+			z.Text = ""
 		}
 		if (zb0001Mask & 0x40000) == 0 {
+			z.Messages = nil
+		}
+		if (zb0001Mask & 0x80000) == 0 {
 			z.Schedule = Schedule{}
 		}
 	}
@@ -1772,7 +1932,7 @@ func (z *Record) UnmarshalMsg(bts []byte) (o []byte, err error) {
 
 // Msgsize returns an upper bound estimate of the number of bytes occupied by the serialized message
 func (z *Record) Msgsize() (s int) {
-	s = 3 + 2 + msgp.Uint64Size + 2 + msgp.ArrayHeaderSize + (16 * (msgp.ByteSize)) + 2 + msgp.StringPrefixSize + len(z.Name) + 2 + msgp.StringPrefixSize + len(z.UID) + 2 + msgp.StringPrefixSize + len(z.Version) + 3 + msgp.Uint64Size + 2 + msgp.StringPrefixSize + len(z.Reason) + 2 + msgp.BoolSize + 2 + msgp.BoolSize + 2 + msgp.BoolSize + 3 + z.Occurrences.Msgsize() + 3 + msgp.Int64Size + 3 + msgp.Int64Size + 3 + msgp.Int64Size + 3 + msgp.Int64Size + 3 + msgp.ArrayHeaderSize + (16 * (msgp.ByteSize)) + 3 + msgp.Int64Size + 3 + msgp.Int64Size + 3 + msgp.StringPrefixSize + len(z.Text) + 3 + msgp.ArrayHeaderSize
+	s = 3 + 2 + msgp.Uint64Size + 2 + msgp.ArrayHeaderSize + (16 * (msgp.ByteSize)) + 2 + msgp.StringPrefixSize + len(z.Name) + 2 + msgp.StringPrefixSize + len(z.UID) + 2 + msgp.StringPrefixSize + len(z.Version) + 3 + msgp.Uint64Size + 2 + msgp.StringPrefixSize + len(z.Reason) + 2 + msgp.BoolSize + 2 + msgp.BoolSize + 2 + msgp.BoolSize + 3 + z.Occurrences.Msgsize() + 3 + msgp.Int64Size + 3 + msgp.Int64Size + 3 + msgp.Int64Size + 3 + msgp.Int64Size + 3 + msgp.ArrayHeaderSize + (16 * (msgp.ByteSize)) + 3 + msgp.Int64Size + 3 + msgp.IntSize + 3 + msgp.Int64Size + 3 + msgp.StringPrefixSize + len(z.Text) + 3 + msgp.ArrayHeaderSize
 	for za0003 := range z.Messages {
 		s += z.Messages[za0003].Msgsize()
 	}

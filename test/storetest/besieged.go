@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -87,8 +88,8 @@ func (b *besieged) Claim(
 	ctx context.Context, now time.Time, ahead time.Duration, n int, claimed func(string, store.Key) bool,
 ) ([]store.PendingWrite, error) {
 	b.now = now
-	return b.Subject.Claim(ctx, now, ahead, n, func(namespace string, group store.Key) bool {
-		return namespace == noisy || claimed(namespace, group)
+	return b.Subject.Claim(ctx, now, ahead, n, func(turn string, group store.Key) bool {
+		return strings.TrimPrefix(turn, "/") == noisy || claimed(turn, group)
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/rules"
 )
 
 // client is a source of Events. A recorder keeps the names that it used and counts for each, as client-go's do: the
@@ -83,7 +84,7 @@ func (c *client) some(name string) int64 {
 		return 1
 	}
 	if c.world.faults.Deletions || c.world.faults.Refusals {
-		return 1 + c.world.rng.Int64N(1e9)
+		return 1 + c.world.rng.Int64N(rules.MaxOccurrences) // of one write, no more is believed
 	}
 	return 1 + c.world.rng.Int64N(3)
 }

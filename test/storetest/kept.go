@@ -79,11 +79,11 @@ func notices() []story {
 			{4 * time.Second, saying, `default/none notice last 3s, first 1s, policy "quota none", warnings false, sources (kubelet 2, scheduler 1), ` +
 				`objects [default/Pod/1 default/Pod/2], about default/EventQuota/none`},
 		}},
-		{says: "at most 16 reasons are counted by name", limits: empty, steps: []step{
+		{says: "at most 15 reasons are counted by name, and a new one displaces one that came once", limits: empty, steps: []step{
 			{0, manyReasons(20), dropped},
 			{us, create("x", reason("r00"), message("2")), dropped},
 			{10 * time.Second, due, "spam filter notice: 21 (r00 2, r01 1, r02 1, r03 1, r04 1, r05 1, r06 1, r07 1, r08 1, r09 1, " +
-				"r10 1, r11 1, r12 1, r13 1, r14 1,  5)"},
+				"r19 1, r18 1, r17 1, r16 1, r15 1,  5)"},
 		}},
 	}
 }

@@ -43,6 +43,8 @@ func Run(t *testing.T, fresh Fresh) {
 		})
 	}
 	t.Run("at once", func(t *testing.T) { atOnce(t, fresh) })
+	t.Run("conflicts", func(t *testing.T) { conflicts(t, fresh) })
+	t.Run("turns", func(t *testing.T) { turns(t, fresh) })
 }
 
 // Seeds choose the runs of a test. The same seed makes the same run.

@@ -229,7 +229,7 @@ func noticesOf(g *rules.Group) (all []notice) {
 		n := &g.Notices[i]
 		one := notice{
 			Name: n.Name, Bucket: n.Bucket, Policy: n.Policy, About: n.About.String(), Since: registerTime(n.First),
-			Count: n.Total, Reasons: n.Reasons, Sources: n.Sources,
+			Count: n.Total, Reasons: rules.Tallied(n.Reasons), Sources: rules.Tallied(n.Sources),
 		}
 		if n.Due != 0 {
 			one.Pending, one.Due = n.Total-n.Written, registerTime(n.Due)

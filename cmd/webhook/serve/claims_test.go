@@ -50,17 +50,28 @@ func TestAStopClosesWhatDoesNotEnd(t *testing.T) {
 	}
 }
 
-// TestEachPortTakesSoManyConnections has one address open more of them than there are places.
+// TestEachPortTakesSoManyConnections has one address open more of them than there are places, and say nothing. A client of the same address,
+// as a kubelet has that of the pods of its node, is served on.
 func TestEachPortTakesSoManyConnections(t *testing.T) {
 	s := serving(t, newAPIServer(t), func(*options) {})
 	s.ready(t)
 	refused := func() float64 { return prom.Sum(t, s.metrics.Gatherer, "eventquota_connections_refused_total") }
-	for address, most := range map[string]int{
-		fmt.Sprintf("127.0.0.1:%d", s.opts.Port): maxConnections, s.opts.MetricsAddress: maxOthers, s.opts.HealthAddress: maxOthers,
+	for address, port := range map[string]struct {
+		most   int
+		page   string
+		status int
+	}{
+		fmt.Sprintf("127.0.0.1:%d", s.opts.Port): {maxConnections, "https://%s/mutate", http.StatusMethodNotAllowed},
+		s.opts.MetricsAddress:                    {maxOthers, "http://%s/metrics", http.StatusOK},
+		s.opts.HealthAddress:                     {maxOthers, "http://%s/healthz", http.StatusOK},
 	} {
+		page := fmt.Sprintf(port.page, address)
+		if got := get(t, page); got != port.status {
+			t.Errorf("%s answers %d, want %d", page, got, port.status)
+		}
 		before := refused()
 		cli.Eventually(t, "some are refused at "+address, func() bool {
-			for range most + 1 {
+			for range port.most + 1 {
 				c, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
 				if err != nil {
 					t.Fatal(err)
@@ -69,6 +80,11 @@ func TestEachPortTakesSoManyConnections(t *testing.T) {
 			}
 			return refused() > before
 		})
+		for range 10 {
+			if got := get(t, page); got != port.status {
+				t.Errorf("%s answers %d while all places are taken, want %d", page, got, port.status)
+			}
+		}
 	}
 	s.end(t)
 }

@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// maxConnections bounds those to the webhook. API servers have one for each call in flight; with the longest body or
-	// headers each of these may take about 200 KiB.
+	// maxConnections bounds those to the webhook, of which strangers have half at most. API servers have one for each call in
+	// flight; with the longest body or headers each of these may take about 200 KiB.
 	maxConnections = 1024
 	// maxOthers bounds those to each other port, of probes, scrapers and people. With the longest headers, in which a
 	// token has some KiB, each may take 500 KiB.
@@ -38,7 +38,7 @@ func (s *server) serveWebhook(ctx context.Context) error {
 		return err
 	}
 	s.listening.Store(true)
-	secure := s.tls()
+	secure := s.tls(l)
 	if s.clientCA != nil {
 		s.clientCA.Demand(secure)
 	}
@@ -58,13 +58,14 @@ func newWebhookServer(ctx context.Context, h http.Handler) *http.Server {
 // serveMetrics serves metricsMux until ctx ends: by the guard with the webhook's serving certificate, or without a guard
 // as plain HTTP.
 func (s *server) serveMetrics(ctx context.Context) error {
-	l, err := s.listen(ctx, "--metrics-address", s.opts.MetricsAddress, maxOthers)
+	bound, err := s.listen(ctx, "--metrics-address", s.opts.MetricsAddress, maxOthers)
 	if err != nil {
 		return err
 	}
-	var h http.Handler = s.metricsMux()
+	var l net.Listener = bound
+	h := connections.Proven(s.metricsMux())
 	if s.guard != nil {
-		l, h = tls.NewListener(l, s.tls()), s.guard.Before(h)
+		l, h = tls.NewListener(bound, s.tls(bound)), s.guard.Before(h)
 	}
 	return serveUntil(ctx, newHTTPServer(ctx, h), l, 0)
 }
@@ -107,21 +108,31 @@ func (s *server) serveHealth(ctx context.Context) error {
 		"policies":    unless(s.policies.HasSynced, "not read yet"),
 		"serving":     unless(func() bool { return !s.draining.Load() }, "stopping"),
 	}}))
-	return serveUntil(ctx, newHTTPServer(ctx, mux), l, 0)
+	return serveUntil(ctx, newHealthServer(ctx, mux), l, 0)
 }
 
-// tls is how clients reach what has the serving certificate. Without HTTP/2 a connection asks one thing at a time: all
+// newHealthServer serves probes. A kubelet makes a connection for each, from an address that it may share with pods of its node:
+// one that was answered holds no place, and one that asks nothing gives way.
+func newHealthServer(ctx context.Context, h http.Handler) *http.Server {
+	srv := newHTTPServer(ctx, connections.Proven(h))
+	srv.SetKeepAlivesEnabled(false)
+	return srv
+}
+
+// tls is how clients reach what has the serving certificate at l. Without HTTP/2 a connection asks one thing at a time: all
 // that a scrape needs, and what an API server speaks to a Service anyway.
-func (s *server) tls() *tls.Config {
-	return &tls.Config{
+func (s *server) tls(l *connections.Listener) *tls.Config {
+	config := &tls.Config{
 		MinVersion:     tls.VersionTLS12,
 		GetCertificate: s.certs.GetCertificate,
 		NextProtos:     []string{"http/1.1"},
 	}
+	l.Handshakes(config)
+	return config
 }
 
 // listen listens at the address of a flag, for so many connections at most.
-func (s *server) listen(ctx context.Context, flag, address string, most int) (net.Listener, error) {
+func (s *server) listen(ctx context.Context, flag, address string, most int) (*connections.Listener, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", flag, err)
@@ -134,6 +145,7 @@ func newHTTPServer(ctx context.Context, h http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           h,
 		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
+		ConnContext:       connections.Context,
 		ReadHeaderTimeout: 5 * time.Second,
 		IdleTimeout:       2 * time.Minute, // more than API servers have: a connection that they use must not be closed
 		MaxHeaderBytes:    16 << 10,

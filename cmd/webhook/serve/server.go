@@ -140,12 +140,12 @@ func (s *server) report(r watch.Report) {
 func (s *server) newWebhook() http.Handler {
 	if s.managed != nil {
 		s.metrics.Repairs(s.managed.Repairs)
-		return callers.Path(s.managed.Accepts, s.refused("path"), s.reviews(s.managed.CallFailed))
+		return callers.Path(s.managed.Accepts, s.refused("path"), connections.Proven(s.reviews(s.managed.CallFailed)))
 	}
 	if s.clientCA == nil {
 		s.log.Info("Anyone who reaches the port can send reviews. Set --client-ca-file where the API server has a client certificate for webhooks, or --self-managed-certificates", "port", s.opts.Port)
 	}
-	return s.reviews(nil)
+	return connections.Proven(s.reviews(nil)) // with --client-ca-file, nobody else comes so far
 }
 
 // refused counts and logs callers that are refused as they lack something.

@@ -1,0 +1,287 @@
+package connections
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http/httptest"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// port is a Listener whose connections are made and served by a test, and whose clock stands still.
+type port struct {
+	*Listener
+
+	t    *testing.T
+	time time.Time
+}
+
+func newPort(t *testing.T, most int) *port {
+	t.Helper()
+	p := &port{Bound(nil, most, nil), t, time.Unix(1e9, 0)}
+	p.now = func() time.Time { return p.time }
+	return p
+}
+
+// comes has a connection come from an address, and returns it and the one that is closed for it.
+func (p *port) comes(from int) (made, closed *conn) {
+	p.t.Helper()
+	made = &conn{of: p.Listener, from: netip.AddrFrom4([4]byte{10, 0, byte(from >> 8), byte(from)})}
+	closed = p.add(made)
+	if p.total > p.most {
+		p.t.Fatalf("%d connections are open, want %d at most", p.total, p.most)
+	}
+	return made, closed
+}
+
+// calls has a connection come from an address, on which a call is served at once.
+func (p *port) calls(from int) *conn {
+	p.t.Helper()
+	made, closed := p.comes(from)
+	if closed == made {
+		p.t.Fatalf("a connection of %d has no place", from)
+	}
+	p.prove(made)
+	if !made.proven.Load() {
+		p.t.Fatal("it is not proven")
+	}
+	return made
+}
+
+// isOpen reports whether a connection has its place.
+func (p *port) isOpen(c *conn) bool {
+	from := p.addresses[c.from]
+	return from != nil && (slices.Contains(from.silent, c) || slices.Contains(from.served, c))
+}
+
+// TestTheConnectionThatGivesWay has all places taken. Addresses are letters: a small one has a silent connection, a large one has one on which a
+// call was served, and they come in this order.
+func TestTheConnectionThatGivesWay(t *testing.T) {
+	t.Parallel()
+	for says, tt := range map[string]struct {
+		most           int
+		open, newcomer string
+		want           int // which is closed; -1 for none, and -2 for the newcomer
+	}{
+		"none while there are places":                         {8, "AAAabc", "d", -1},
+		"the oldest of the stranger with most, at their half": {8, "abbc", "d", 1},
+		"the oldest of all where each has one":                {8, "abcd", "e", 0},
+		"the oldest of its own where it has most":             {8, "dabb", "b", 2},
+		"the oldest where all are of one address":             {8, "aaaa", "a", 0},
+		"a stranger's for one of a known address":             {8, "AAAAbbcd", "A", 4},
+		"a silent one of a known address, without strangers":  {4, "aAaA", "A", 0},
+		"a silent one of a known address for a stranger":      {4, "aAaA", "b", 0},
+		"a silent one of a known address that has many":       {8, "AAaaabbc", "d", 2},
+		"none of few silent ones of a known address":          {8, "AAAAaabc", "d", 6},
+		"one of the known address with most":                  {4, "AABA", "B", 0},
+		"one of the known address with most for a stranger":   {4, "AABA", "c", 0},
+		"none of one that would have fewer then":              {4, "AABB", "A", -2},
+		"none where all have one and calls were served":       {4, "ABCD", "e", -2},
+	} {
+		t.Run(says, func(t *testing.T) {
+			t.Parallel()
+			for range 8 { // whatever the order of addresses in memory is
+				givesWay(t, tt.most, tt.open, tt.newcomer, tt.want)
+			}
+		})
+	}
+}
+
+// givesWay has a newcomer come while connections are open, and holds which one is closed.
+func givesWay(t *testing.T, most int, letters, newcomer string, want int) {
+	t.Helper()
+	p := newPort(t, most)
+	letter := func(name string) int { return int(strings.ToLower(name)[0]) }
+	var open []*conn
+	for name := range strings.SplitSeq(letters, "") {
+		made, closed := p.comes(letter(name))
+		if strings.ToUpper(name) == name {
+			p.prove(made)
+		}
+		if closed != nil {
+			t.Fatal("one is closed though there are places")
+		}
+		open = append(open, made)
+	}
+	made, closed := p.comes(letter(newcomer))
+	got := slices.Index(open, closed)
+	if closed == made {
+		got = -2
+	}
+	if got != want {
+		t.Errorf("number %d is closed, want %d", got, want)
+	}
+	if closed != nil && p.isOpen(closed) || closed != made && !p.isOpen(made) {
+		t.Error("the one that is closed has a place, or the newcomer has none")
+	}
+}
+
+// TestStrangersLeaveAPIServersTheirPlaces has 127 addresses hold eight silent connections each, and come again with each that they lose. An
+// API server needs 200, each of which makes a call before 100 others have come; three more are behind one address, that of a stranger.
+func TestStrangersLeaveAPIServersTheirPlaces(t *testing.T) {
+	t.Parallel()
+	const strangers = 127
+	for _, known := range []bool{false, true} {
+		p := newPort(t, 1024)
+		const server, shared = 200, 7
+		if known {
+			p.calls(server)
+		}
+		flood := func(n int) {
+			for i := range n {
+				p.comes(i % strangers)
+			}
+		}
+		flood(8 * strangers)
+		var kept []*conn
+		for i := range 4 * 128 {
+			from := server
+			if i >= 200 {
+				from = shared
+			}
+			made, closed := p.comes(from)
+			if closed == made {
+				t.Fatalf("known before: %t: connection %d has no place", known, i)
+			}
+			flood(100)
+			if !p.isOpen(made) {
+				t.Fatalf("known before: %t: connection %d is closed before it could make a call", known, i)
+			}
+			p.prove(made)
+			kept = append(kept, made)
+		}
+		flood(5000)
+		for i, c := range kept {
+			if !p.isOpen(c) {
+				t.Fatalf("known before: %t: connection %d has lost its place", known, i)
+			}
+		}
+	}
+}
+
+// TestAnAddressIsKnownForAnHour holds that an API server which makes no calls for long has its places when it comes again.
+func TestAnAddressIsKnownForAnHour(t *testing.T) {
+	t.Parallel()
+	p := newPort(t, 8)
+	p.remove(p.calls(1))
+	p.time = p.time.Add(knownFor - 1)
+	if made, _ := p.comes(1); !p.knows(made) {
+		t.Error("it is not known within the hour")
+	}
+	p.time = p.time.Add(1)
+	if made, _ := p.comes(1); p.knows(made) {
+		t.Error("it is known after an hour, without a call")
+	}
+}
+
+// TestWhatIsKnownIsBounded has calls come from any number of addresses, as where anyone may call.
+func TestWhatIsKnownIsBounded(t *testing.T) {
+	t.Parallel()
+	p := newPort(t, 8)
+	kept := p.calls(0)
+	for i := range 5 * maxKnown {
+		p.time = p.time.Add(time.Millisecond)
+		p.remove(p.calls(1 + i))
+	}
+	if n := len(p.addresses); n > maxKnown+1 {
+		t.Errorf("%d addresses are known, want %d", n, maxKnown)
+	}
+	if latest, _ := p.comes(5 * maxKnown); !p.knows(kept) || !p.knows(latest) {
+		t.Error("one that has a connection, or came last, is forgotten")
+	}
+	silent := newPort(t, 8)
+	for i := range 100 {
+		made, _ := silent.comes(i)
+		silent.remove(made)
+	}
+	if n := len(silent.addresses); n > 0 {
+		t.Errorf("%d addresses are kept from which no call came", n)
+	}
+}
+
+// TestOneAddressKeepsOutNobody has connections that say nothing take all places and more before each new one that makes calls: from its own
+// address, as those of pods beside a kubelet or behind the same NAT, and from another.
+func TestOneAddressKeepsOutNobody(t *testing.T) {
+	t.Parallel()
+	const places = 20
+	c := newCallee(t, 0, places)
+	silent := make([]net.Dialer, 2)
+	for i := range silent {
+		silent[i].LocalAddr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(1+i))}
+	}
+	for i := range 20 {
+		for n := range 2 * places {
+			held, err := silent[n%2].DialContext(t.Context(), "tcp", c.address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer held.Close()
+		}
+		for n := range 10 {
+			if err := c.call(t.Context(), fmt.Sprint(i, "-", n)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.client.CloseIdleConnections() // the next one needs a place
+	}
+	if c.refused.Load() < 20*places {
+		t.Errorf("%d connections were closed, want most of the silent ones", c.refused.Load())
+	}
+}
+
+// TestStrangersMakeFewHandshakes has 600 strangers come at once, and then one from whose address a call was served.
+func TestStrangersMakeFewHandshakes(t *testing.T) {
+	t.Parallel()
+	certified := httptest.NewTLSServer(nil)
+	certified.Close()
+	synctest.Test(t, func(t *testing.T) {
+		const strangers = 600
+		var refused atomic.Int64
+		l := Bound(nil, 4*strangers, func() { refused.Add(1) })
+		config := &tls.Config{Certificates: certified.TLS.Certificates}
+		l.Handshakes(config)
+		handshake := func(from byte) error {
+			client, server := net.Pipe()
+			defer client.Close()
+			c := &conn{Conn: server, of: l, from: netip.AddrFrom4([4]byte{10, 0, 0, from})}
+			l.add(c)
+			if from == 1 {
+				l.prove(c)
+			}
+			ended := make(chan error, 1)
+			go func() {
+				secure := tls.Server(c, config)
+				ended <- secure.HandshakeContext(t.Context())
+				secure.Close()
+			}()
+			err := tls.Client(client, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(t.Context())
+			client.Close()
+			<-ended
+			return err
+		}
+		began, done := time.Now(), make(chan error)
+		for i := range strangers {
+			go func() { done <- handshake(byte(2 + i%100)) }()
+		}
+		synctest.Wait()
+		if err := handshake(1); err != nil || time.Since(began) > 0 {
+			t.Errorf("%v after %v, want one of a known address to be served at once", err, time.Since(began))
+		}
+		made := 0
+		for range strangers {
+			if <-done == nil {
+				made++
+			}
+		}
+		most := StrangerHandshakes * (2 + int(handshakeWait/time.Second))
+		if made > most || made < most-StrangerHandshakes || refused.Load() != int64(strangers-made) {
+			t.Errorf("%d of %d strangers were served within %v, and %d counted as refused; want %d", made, strangers, time.Since(began), refused.Load(), most)
+		}
+	})
+}
