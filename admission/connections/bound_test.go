@@ -258,11 +258,11 @@ func TestStrangersMakeFewHandshakes(t *testing.T) {
 			go func() {
 				secure := tls.Server(c, config)
 				ended <- secure.HandshakeContext(t.Context())
-				secure.Close()
+				_ = secure.Close() // fails, as the client has closed it
 			}()
 			err := tls.Client(client, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(t.Context())
 			client.Close()
-			<-ended
+			_ = <-ended // the client may have closed it before the last that the server sends
 			return err
 		}
 		began, done := time.Now(), make(chan error)

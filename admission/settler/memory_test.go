@@ -192,46 +192,6 @@ func TestAStormOfDropsDoesNotDelayAnotherNamespace(t *testing.T) {
 	})
 }
 
-// TestNoticesInDefaultDoNotDelayItsCounts has a quota of the cluster refuse 4,000 users of another namespace, or of default itself:
-// the notices are all in default. A count of default goes out before the most of them.
-func TestNoticesInDefaultDoNotDelayItsCounts(t *testing.T) {
-	for _, noisy := range []string{"storm", "default"} {
-		t.Run("of "+noisy, func(t *testing.T) {
-			bubble(t, func(r *rig) {
-				m := newMemory(r.T)
-				for i := range 4000 { // at most 100 are written each second
-					user := fmt.Sprint("u", i)
-					pod := store.Object{APIVersion: "v1", Kind: "Pod", Namespace: noisy, Name: user}
-					w := store.Write{
-						Group: store.KeyOf(user), Object: store.KeyOf("o", user), Exact: store.KeyOf("e", user), Similar: store.KeyOf("s", user),
-						Namespace: noisy, Name: fmt.Sprint("e", i), Count: 1, Reason: "Killing", About: pod,
-					}
-					l := store.Limits{Window: time.Hour, RepeatWindow: time.Hour, WriteInterval: interval, Quotas: []store.Bucket{{
-						Key: store.KeyOf("b", user), Limit: store.Limit{Every: time.Hour}, Name: "each user",
-						About: store.Object{APIVersion: "eventquota.io/v1alpha1", Kind: "ClusterEventQuota", Name: "quota"},
-					}}}
-					if d, err := m.Decide(r.Context(), time.Now(), w, l); err != nil || d.Verdict != store.Drop {
-						r.Fatalf("%v %v, want a drop", d.Verdict, err)
-					}
-				}
-				abandon := make(chan struct{})
-				ended := r.start(&endless{m}, time.Hour, settler.Options{Abandon: abandon})
-				<-time.After(interval + time.Second)
-				before := len(r.did())
-				r.repeat(m, 2, "quiet")
-				<-time.After(interval)
-				close(abandon)
-				ended()
-				n := slices.Index(r.did()[before:], "patch default/quiet0")
-				due := slices.IndexFunc(r.requests[before:], func(q *request) bool { return q.after >= interval+time.Second+interval })
-				if n < 0 || n-due > 25+64+8 { // as above
-					r.Errorf("the count is written by request %d since it fell due", n-due)
-				}
-			})
-		})
-	}
-}
-
 // endless is a store of which it does not matter what is left.
 type endless struct{ store.Queue }
 
