@@ -28,19 +28,12 @@ func (s *Store) Decide(ctx context.Context, _ time.Time, w store.Write, l store.
 
 // decide decides a write by what is known here if that is certain, and by an attempt if not.
 func (s *Store) decide(ctx context.Context, w *store.Write, l *store.Limits) (store.Decision, error) {
-	for asked := false; ; asked = true {
+	asked, err := s.lookFirst(ctx, w, l)
+	if err != nil {
+		return store.Decision{}, err
+	}
+	for ; ; asked = true {
 		g := s.guess(w, l)
-		if g.Verdict == store.Drop && !g.changed && !g.known && w.Count > 1 && !asked {
-			// Another replica may have counted what came before, and know an Event into which this is merged.
-			under, err := s.look(ctx, w)
-			if err != nil {
-				return store.Decision{}, err
-			}
-			if !under {
-				continue
-			}
-			g.changed = true // what the attempt under way finds decides
-		}
 		switch {
 		case g.Verdict == store.Drop && g.known && g.Empty == &l.Spam && !l.ChargeMerged:
 			// The group's own bucket can only have become emptier since the copy was made. The decision becomes a report.
@@ -69,6 +62,25 @@ func (s *Store) decide(ctx context.Context, w *store.Write, l *store.Limits) (st
 			return store.Decision{}, fmt.Errorf("%w: %w", store.ErrCrowded, ctx.Err())
 		}
 	}
+}
+
+// lookFirst asks Redis about the register of what a quota would refuse without a trip, if it repeats what another replica may
+// have counted before, or know an Event for into which it is merged: nothing is known of it here. It reports whether it has asked.
+func (s *Store) lookFirst(ctx context.Context, w *store.Write, l *store.Limits) (asked bool, err error) {
+	if w.Count <= 1 {
+		return false, nil
+	}
+	if g := s.guess(w, l); g.Verdict != store.Drop || g.changed || g.known {
+		return false, nil
+	}
+	underWay, err := s.look(ctx, w)
+	if err == nil && underWay {
+		err = s.change(ctx, w.Namespace, w.Group, nil) // which waits for it
+	}
+	if errors.Is(err, store.ErrUnconfirmed) {
+		err = fmt.Errorf("%w: an attempt is under way", store.ErrCrowded)
+	}
+	return true, err
 }
 
 // look takes over what Redis has of a register of which nothing is known here. Where an attempt is under way, that does so.
