@@ -133,7 +133,13 @@ func decode(value string) (register, error) {
 }
 
 // member is how the index names a register, and the namespace in which it is written.
-func member(group store.Key, namespace string) string { return string(group[:]) + namespace }
+func member(group store.Key, namespace string) string {
+	return string(appendMember(nil, &group, namespace))
+}
+
+func appendMember(b []byte, group *store.Key, namespace string) []byte {
+	return append(append(b, group[:]...), namespace...)
+}
 
 var errAnswer = errors.New("unexpected answer of the script")
 
