@@ -21,9 +21,8 @@ const (
 	reserveMin, reserveMax = 3 * time.Millisecond, 20 * time.Millisecond
 	// heldPause is how long a replica waits when the register is reserved for another.
 	heldPause = time.Millisecond
-	// maxAge is how old an attempt may be when Redis carries it out, by the clock of Redis.
-	maxAge       = 10 * time.Second
-	maxAgeMicros = int64(maxAge / time.Microsecond)
+	// maxAge is how old an attempt may be when Redis carries it out, by the clock of Redis, in microseconds.
+	maxAge = int64(10 * time.Second / time.Microsecond)
 )
 
 var (
@@ -108,8 +107,9 @@ type attempt struct {
 	lost    bool  // nobody knows whether it was carried out
 	place   int64 // until when the place of the register is kept, in seconds; 0 for as long as before
 	bounded bool  // the register is not made where the namespace has as many as it may
-	message
 	reserve int64 // for how long the register is reserved if others are ahead, in microseconds
+
+	message
 }
 
 // next is prepare with the lock of the line.

@@ -28,19 +28,11 @@ func (s *Store) Decide(ctx context.Context, _ time.Time, w store.Write, l store.
 
 // decide decides a write by what is known here if that is certain, and by an attempt if not.
 func (s *Store) decide(ctx context.Context, w *store.Write, l *store.Limits) (store.Decision, error) {
-	for asked := false; ; asked = true {
-		g := s.guess(w, l)
-		if g.Verdict == store.Drop && !g.changed && !g.known && w.Count > 1 && !asked {
-			// Another replica may have counted what came before, and know an Event into which this is merged.
-			under, err := s.look(ctx, w)
-			if err != nil {
-				return store.Decision{}, err
-			}
-			if !under {
-				continue
-			}
-			g.changed = true // what the attempt under way finds decides
-		}
+	g, asked, err := s.firstGuess(ctx, w, l)
+	if err != nil {
+		return store.Decision{}, err
+	}
+	for ; ; g, asked = s.guess(w, l), true {
 		switch {
 		case g.Verdict == store.Drop && g.known && g.Empty == &l.Spam && !l.ChargeMerged:
 			// The group's own bucket can only have become emptier since the copy was made. The decision becomes a report.
@@ -71,18 +63,35 @@ func (s *Store) decide(ctx context.Context, w *store.Write, l *store.Limits) (st
 	}
 }
 
-// look takes over what Redis has of a register of which nothing is known here. Where an attempt is under way, that does so.
-func (s *Store) look(ctx context.Context, w *store.Write) (underWay bool, err error) {
+// firstGuess is guess, once Redis was asked about the register where that matters: a quota would refuse a repeat of which nothing is
+// known here, and another replica may have counted what came before, or know an Event that takes it. asked reports whether it was.
+func (s *Store) firstGuess(ctx context.Context, w *store.Write, l *store.Limits) (g guess, asked bool, err error) {
+	given := *l
+	g = s.guess(w, l)
+	if w.Count <= 1 || g.Verdict != store.Drop || g.changed || g.known {
+		return g, false, nil
+	}
+	if err := s.look(ctx, w); err != nil {
+		return g, true, err
+	}
+	*l = given // the register may have a place by now
+	return s.guess(w, l), true, nil
+}
+
+// look reads a register of which nothing is known here. If an attempt for it is under way, look waits for that instead of using
+// what it has read.
+func (s *Store) look(ctx context.Context, w *store.Write) error {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	_, values, err := s.peek(ctx, []string{s.groupKey(w.Group)})
 	if err != nil {
-		return false, err
+		return err
 	}
 	r, err := decode(values[0])
 	if !r.version.IsZero() {
 		s.over.forget(w.Group)
 	}
+	underWay := false
 	s.use(w.Namespace, w.Group, func(ln *line) {
 		s.unreadable(ln, err)
 		underWay = ln.busy
@@ -90,7 +99,13 @@ func (s *Store) look(ctx context.Context, w *store.Write) (underWay bool, err er
 			ln.copy = r
 		}
 	})
-	return underWay, err
+	if err != nil || !underWay {
+		return err
+	}
+	if err = s.change(ctx, w.Namespace, w.Group, nil); errors.Is(err, store.ErrUnconfirmed) {
+		return fmt.Errorf("%w: an attempt is under way", store.ErrCrowded)
+	}
+	return err
 }
 
 // guess is what would become of a write, and whether that would change its group.

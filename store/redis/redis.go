@@ -128,9 +128,12 @@ func New(client redisclient.Caller, o Options) *Store {
 	return s
 }
 
-func (s *Store) groupKey(group store.Key) string { return s.key("g:", &group) }
+// Kinds of the keys of registers and buckets.
+const ofGroup, ofQuota = "g:", "q:"
 
-func (s *Store) quotaKey(quota store.Key) string { return s.key("q:", &quota) }
+func (s *Store) groupKey(group store.Key) string { return s.key(ofGroup, &group) }
+
+func (s *Store) quotaKey(quota store.Key) string { return s.key(ofQuota, &quota) }
 
 func (s *Store) key(kind string, of *store.Key) string {
 	var text [128]byte // prefixes are short, and then the key is all that is allocated

@@ -107,3 +107,83 @@ func TestARepeatThatAnotherReplicaKnowsIsCountedOnce(t *testing.T) {
 		t.Errorf("registers %v (%v), want the one of the pod", keys, err)
 	}
 }
+
+// Where an attempt for the object is under way, a repeat waits for what that finds.
+func TestARepeatWaitsForTheAttemptUnderWay(t *testing.T) {
+	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
+	held := hooked{client, make(chan func(func() error) error, 1)}
+	one, other := newStore(t, client), newStore(t, held)
+	l := withQuota(limits(10), quota(1))
+	sent, release := make(chan struct{}), make(chan struct{})
+	held.hooks <- func(call func() error) error {
+		close(sent)
+		<-release
+		return call()
+	}
+	decided := func(w store.Write) <-chan store.Decision {
+		c := make(chan store.Decision, 1)
+		go func() {
+			d, err := other.Decide(t.Context(), time.Now(), w, l)
+			if err != nil {
+				t.Errorf("Decide: %v", err)
+			}
+			c <- d
+		}()
+		return c
+	}
+	first := decided(event("pod", "same", 2))
+	<-sent
+	decide(t, one, event("pod", "same", 0), l) // which takes the only token
+	repeat := event("pod", "same", 1)
+	decide(t, one, repeat, l)
+	decide(t, other, event("elsewhere", "m", 0), l) // the replica knows that there is none then
+
+	looked := make(chan struct{})
+	held.hooks <- func(call func() error) error {
+		defer close(looked)
+		return call()
+	}
+	repeat.Count = 2
+	second := decided(repeat)
+	<-looked
+	for range 100 {
+		client.Ping(t.Context())
+	}
+	select {
+	case d := <-second:
+		t.Fatalf("%v while an attempt is under way", d.Verdict)
+	default:
+	}
+	close(release)
+	for _, d := range []store.Decision{<-first, <-second} {
+		if d.Verdict != store.Merge || d.Occurrences != 1 {
+			t.Errorf("%v of %d, want each merged as one", d.Verdict, d.Occurrences)
+		}
+	}
+}
+
+// A register for which there was no place may have got one since, by another replica.
+func TestARepeatFindsARegisterThatHasGotAPlace(t *testing.T) {
+	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
+	bounds := store.Bounds{Buckets: 10, Registers: 1}
+	one, other := newBounded(t, client, bounds, none(t)), newBounded(t, client, bounds, none(t))
+	l := withQuota(limits(10), quota(3))
+	decide(t, one, event("first", "m", 0), l)
+	if d := decide(t, other, event("pod", "same", 0), l); !d.Unrecorded {
+		t.Fatalf("%+v, want no place for the register", d)
+	}
+	client.Del(t.Context(), one.GroupKey(event("first", "m", 0).Group), one.RegistersKey("default"))
+	if d := decide(t, one, event("pod", "same", 1), l); d.Verdict != store.Admit || d.Unrecorded {
+		t.Fatalf("%+v, want it admitted, in a register of its own", d)
+	}
+	if d := decide(t, other, event("elsewhere", "m", 0), l); d.Verdict != store.Drop {
+		t.Fatalf("%v, want the quota empty", d.Verdict)
+	}
+	repeat := event("pod", "same", 2)
+	for i, s := range []*redis.Store{one, other} {
+		repeat.Count = int64(i + 1)
+		if d := decide(t, s, repeat, l); d.Verdict != store.Merge || d.Occurrences != 1 {
+			t.Errorf("occurrence %d is a %v of %d, want each merged as one", i+1, d.Verdict, d.Occurrences)
+		}
+	}
+}

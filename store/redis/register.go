@@ -133,7 +133,11 @@ func decode(value string) (register, error) {
 }
 
 // member is how the index names a register, and whose turn it is.
-func member(group store.Key, turn string) string { return string(group[:]) + turn }
+func member(group store.Key, turn string) string { return string(appendMember(nil, &group, turn)) }
+
+func appendMember(b []byte, group *store.Key, turn string) []byte {
+	return append(append(b, group[:]...), turn...)
+}
 
 var errAnswer = errors.New("unexpected answer of the script")
 

@@ -19,6 +19,15 @@ const (
 	textKeys
 )
 
+// parts are texts in one buffer, by where each ends.
+type parts struct {
+	b    []byte
+	ends []int
+}
+
+// end takes b, which is the buffer with one part more.
+func (p *parts) end(b []byte) { p.b, p.ends = b, append(p.ends, len(b)) }
+
 // write makes the message of an attempt. Its texts are parts of one string.
 func (s *Store) write(t *attempt) {
 	ln, m := t.line, &t.message
@@ -31,31 +40,25 @@ func (s *Store) write(t *attempt) {
 
 	buffer, _ := s.buffers.Get().(*[]byte)
 	var room [len(m.room)]int
-	b, ends := t.to.encode((*buffer)[:0]), room[:0]
-	ends = append(ends, len(b))
-	b = append(append(b, ln.key[:]...), t.to.group.Turn()...) // see member
-	ends = append(ends, len(b))
+	made := parts{(*buffer)[:0], room[:0]}
+	made.end(t.to.encode(made.b))
+	made.end(appendMember(made.b, &ln.key, t.to.group.Turn()))
 	if v := &ln.copy.version; !v.IsZero() {
-		b = append(b, v[:]...)
+		made.b = append(made.b, v[:]...)
 	}
-	ends = append(ends, len(b))
-	b = append(b, s.index...)
-	ends = append(ends, len(b))
-	b = s.appendKey(b, "g:", &ln.key)
-	ends = append(ends, len(b))
-	b = s.appendName(b, registersOf, counted)
-	ends = append(ends, len(b))
-	b = s.appendName(b, bucketsOf, ln.namespace)
-	ends = append(ends, len(b))
+	made.end(made.b)
+	made.end(append(made.b, s.index...))
+	made.end(s.appendKey(made.b, ofGroup, &ln.key))
+	made.end(s.appendName(made.b, registersOf, counted))
+	made.end(s.appendName(made.b, bucketsOf, ln.namespace))
 	for i := range t.uses {
-		b = s.appendKey(b, "q:", &t.uses[i].key)
-		ends = append(ends, len(b))
+		made.end(s.appendKey(made.b, ofQuota, &t.uses[i].key))
 	}
-	text, from := string(b), 0
-	*buffer = b
+	text, from := string(made.b), 0
+	*buffer = made.b
 	s.buffers.Put(buffer)
 	m.texts = m.room[:0]
-	for _, end := range ends {
+	for _, end := range made.ends {
 		m.texts = append(m.texts, text[from:end])
 		from = end
 	}
@@ -64,7 +67,7 @@ func (s *Store) write(t *attempt) {
 // send sends an attempt. Sending it again is safe: it is carried out once.
 func (s *Store) send(ctx context.Context, t *attempt) ([]any, error) {
 	m := &t.message
-	args := append(make([]any, 0, 12+5*len(t.uses)), "step", &m.texts[textExpected], &s.writer, &m.texts[textValue], &m.at, maxAgeMicros,
+	args := append(make([]any, 0, 12+5*len(t.uses)), "step", &m.texts[textExpected], &s.writer, &m.texts[textValue], &m.at, maxAge,
 		&m.expiry, &m.texts[textMember], &t.reserve, &m.registers, &t.place)
 	return s.run(ctx, m.texts[textKeys:], t.uses.args(args, &m.places)...)
 }

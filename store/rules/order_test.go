@@ -178,6 +178,52 @@ func TestAMergeIntoAnEventThatWasRefused(t *testing.T) {
 	}
 }
 
+// A CREATE is reported after the settler has written the Event for an UPDATE of it. What was written says what the API server has.
+func TestACreateThatIsReportedAfterASettlersWrite(t *testing.T) {
+	l := someLimits()
+	merge := rules.Op{ // of the first four, before another replica let the Event through
+		Write: counted(4), Limits: &l, At: epoch(), Decision: store.Decision{Verdict: store.Merge, Into: "m", Occurrences: 4},
+	}
+	update := func(count int64) *rules.Op {
+		o := rules.Op{Write: counted(count), Limits: &l, At: epoch().Add(time.Second), Decision: store.Decision{Verdict: store.Merge, Into: "n"}}
+		o.Write.Update = &store.Update{Recorder: true, UID: "uid", Stored: store.Stored{Count: 7}}
+		return &o
+	}
+	var g rules.Group
+	g.Report(epoch(), store.KeyOf("merge"), &merge)
+	g.Report(epoch(), store.KeyOf("update"), update(10))
+	later := epoch().Add(time.Minute)
+	for _, p := range g.Claim(store.Key{}, later.Add(time.Hour)) {
+		g.Complete(later, store.KeyOf(p.Name), &p, store.Outcome{UID: "uid", ResourceVersion: "2", Stored: store.Stored{Count: p.Total, Merged: p.Merged()}})
+	}
+	create := rules.Op{Write: counted(7), Limits: &l, At: epoch(), Decision: store.Decision{Occurrences: 7}}
+	g.Report(later, store.KeyOf("create"), &create)
+	g.Report(later, store.KeyOf("again"), update(11))
+	writes := g.Claim(store.Key{}, later.Add(time.Hour))
+	if len(writes) != 1 || writes[0].Name != "n" || writes[0].Total != writes[0].Written+1 {
+		t.Errorf("%+v, want one more than was written", writes)
+	}
+}
+
+// An UPDATE that was admitted again without a token takes none when it is reported, whatever the settler has written between.
+func TestAFreeRepeatTakesNoTokenWhenItIsReported(t *testing.T) {
+	l := someLimits()
+	create := rules.Op{Write: counted(1), Limits: &l, At: epoch(), Decision: store.Decision{Occurrences: 1}}
+	update := rules.Op{Write: counted(5), Limits: &l, At: epoch().Add(time.Second)}
+	update.Write.Update = &store.Update{Recorder: true, UID: "uid", Stored: store.Stored{Count: 1}, Same: store.KeyOf("same")}
+	again := update
+	again.Decision.Paid = true
+	var g rules.Group
+	g.Report(epoch(), store.KeyOf("create"), &create)
+	g.Report(epoch(), store.KeyOf("update"), &update)
+	g.Records[0].Written = 2 // by a settler
+	before := g.Spam(l.Spam.Key)
+	g.Report(epoch(), store.KeyOf("again"), &again)
+	if after := g.Spam(l.Spam.Key); after != before {
+		t.Errorf("the spam filter is at %+v, and was at %+v", after, before)
+	}
+}
+
 // Two settlers read an Event for a register that was lost. What it said comes to the register once, whoever has written since.
 func TestWhatAnEventSaysComesOnce(t *testing.T) {
 	l, d := someLimits(), store.Decision{Verdict: store.Merge, Into: "lost", Occurrences: 1}

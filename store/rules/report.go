@@ -106,7 +106,7 @@ func (g *Group) reportAdmitted(now time.Time, w *store.Write, l *store.Limits, o
 		if r != nil && r.repeats(o.At.UnixMicro(), w) {
 			return
 		}
-		if w.Update.Recorder {
+		if w.Update.Recorder && !o.Decision.Paid {
 			g.force(now, w, l)
 		}
 		if r != nil {
@@ -123,7 +123,7 @@ func (g *Group) reportAdmitted(now time.Time, w *store.Write, l *store.Limits, o
 	if aggregate {
 		key = w.Similar
 	}
-	if r := g.byName(w.Name); r != nil && r.Decided > o.At.UnixMicro() { // an UPDATE of it was reported before
+	if r := g.byName(w.Name); r != nil && max(r.Decided, r.WrittenAt) > o.At.UnixMicro() { // it was written since
 		r.saw(at, w, l)
 		return
 	}

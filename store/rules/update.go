@@ -107,8 +107,8 @@ func (g *Group) stored(now int64, w *store.Write, l *store.Limits) *Record {
 	return r
 }
 
-// unknown makes a record of an Event of which a write says that it is stored. No name is both of a record and of what was
-// refused: what is reported elsewhere under this one goes on in the record, unless an UPDATE is of another Event.
+// unknown makes a record of an Event that has none, although a write says that it is stored. A name has a record or is among those
+// that were refused, never both: the record goes on from what was counted under its name, unless an UPDATE is of another Event.
 func (g *Group) unknown(name string, w *store.Write) *Record {
 	refused := g.forget(nameKey(name))
 	r := g.add(store.Key{})

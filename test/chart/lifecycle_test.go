@@ -55,8 +55,8 @@ func TestARelease(t *testing.T) {
 		want := find(t, kustomized(t, "../../manifests/base"), quota.Kind, "ceiling").Object["spec"].(map[string]any)
 		got := get(t, api, quota, "", "ceiling").Object["spec"].(map[string]any)
 		limits, wanted := got["limits"].([]any), want["limits"].([]any)
-		if len(limits) != len(wanted) {
-			t.Fatalf("%d limits, want %d", len(limits), len(wanted))
+		if len(limits) != len(wanted) || fmt.Sprint(got["precedence"]) != fmt.Sprint(want["precedence"]) {
+			t.Fatalf("%d limits and precedence %v, want %d and %v", len(limits), got["precedence"], len(wanted), want["precedence"])
 		}
 		for i, limit := range limits {
 			for _, field := range []string{"name", "per", "burst", "tokens", "warningReservePercent"} {
