@@ -199,6 +199,7 @@ func reading(s *size, kind types.Kind) Cost {
 		c = c.plus(Cost{elementSteps + s.of.most, 0}.times(s.entries), Cost{Bytes: elementBytes})
 	case types.MapKind:
 		c = c.plus(Cost{elementSteps + MaxName, 0}.times(s.entries), Cost{Bytes: elementBytes})
+	default:
 	}
 	return c
 }
@@ -214,8 +215,9 @@ func sizeOf(t *types.Type) size {
 	case types.MapKind:
 		of := sizeOf(t.Parameters()[1])
 		return size{entries: MaxEntries, of: &of}
+	default:
+		return size{}
 	}
-	return size{}
 }
 
 // list is a list that is written down.
