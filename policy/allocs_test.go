@@ -77,12 +77,12 @@ func TestEachOfManyQuotasApplies(t *testing.T) {
 	}
 }
 
-// TestConditionsOfOneTemplateAllocateLittle has ten rules with the same condition.
+// TestConditionsOfOneTemplateAllocateLittle has a hundred rules with the same condition, which is evaluated once.
 func TestConditionsOfOneTemplateAllocateLittle(t *testing.T) {
 	const most = 16
 	w, ctx, e, r := newWriter(t), t.Context(), backOff(), create()
 	var cluster policy.Rules
-	for i := range 5 {
+	for i := range 50 {
 		cluster.Policies = append(cluster.Policies, w.admins(t, fmt.Sprint("p", i), none))
 		cluster.Quotas = append(cluster.Quotas, w.adminsQuota(t, fmt.Sprint("q", i), none+one))
 	}

@@ -8,9 +8,14 @@ import (
 	"github.com/eventquota/eventquota/policy/expression"
 )
 
-// MaxSteps and MaxBytes are what the conditions of all rules of the cluster may cost together for one Event. An expression
-// that several rules have counts once, and so does the memory that evaluations share.
-const MaxSteps, MaxBytes = 20_000_000, 16 << 20
+// What the conditions of all rules of the cluster may cost together for one Event. An expression that several rules have
+// counts once, and so does the memory that evaluations share.
+const (
+	// MaxSteps is of time: about a nanosecond each.
+	MaxSteps = 20_000_000
+	// MaxBytes is of memory.
+	MaxBytes = 16 << 20
+)
 
 // bounded is r without the rules whose conditions are too many, and why each of these is left out. Those that go first
 // have their conditions: policies of tier Admin, then quotas, then policies of tier Baseline, each in their order. So all

@@ -106,6 +106,9 @@ func TestConditionsReadTheEventAndTheRequest(t *testing.T) {
 		{says: "whether a time is set", expression: "has(event.firstTimestamp)"},
 		{says: "the first year", expression: "event.firstTimestamp.getFullYear() == 1970", change: first(1970), holds: true},
 		{says: "a year before", expression: "event.firstTimestamp.getFullYear() == 1969", change: first(1969), fails: "a time is in the year 1969, and conditions read times from 1970 to 9999"},
+		{says: "the last year elsewhere", expression: "event.firstTimestamp.getFullYear() == 9999", change: func(e *corev1.Event, _ *policy.Request) {
+			e.FirstTimestamp = metav1.Date(9999, 12, 31, 23, 59, 59, 0, time.FixedZone("west", -3600))
+		}, fails: "a time is in the year 10000"},
 		{says: "the last year", expression: "event.firstTimestamp.getFullYear() == 9999", change: first(9999), holds: true},
 		{says: "a year after", expression: "event.firstTimestamp.getFullYear() == 10000", change: first(10000), fails: "a time is in the year 10000"},
 	} {

@@ -20,8 +20,10 @@ import (
 )
 
 const (
-	// MaxSteps and MaxBytes are what one expression may cost.
-	MaxSteps, MaxBytes = 5_000_000, 4 << 20
+	// MaxSteps is how many steps one expression may take.
+	MaxSteps = 5_000_000
+	// MaxBytes is how much memory one expression may take.
+	MaxBytes = 4 << 20
 	// MaxResult is how many bytes the result of each part of an expression may have: a text, or the headers of a list.
 	MaxResult = 64 << 10
 )
@@ -84,8 +86,7 @@ func (c *Compiler) Compile(text string) (*Expression, error) {
 		local: map[string]size{}, known: map[int64]value{}, shared: sharedBytes,
 	}
 	v, err := w.node(w.Expr())
-	var refused *refusal
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*refusal](err); ok {
 		return nil, fmt.Errorf("%s%w", place(w.SourceInfo().GetStartLocation(refused.at)), err)
 	}
 	program, err := c.env.Program(checked, cel.EvalOptions(cel.OptOptimize))

@@ -15,11 +15,14 @@ import (
 const (
 	// MaxText is the longest text, in bytes.
 	MaxText = 4 << 10
-	// MaxEntries is how many entries a list or map has at most, and MaxName how many bytes a name of a map has. Kubernetes
-	// allows 317 for names of labels and annotations.
-	MaxEntries, MaxName = 64, 512
-	// FirstYear and LastYear bound times. In between, no difference of two overflows a duration but by intent.
-	FirstYear, LastYear = 1970, 9999
+	// MaxEntries is how many entries a list or map has at most.
+	MaxEntries = 64
+	// MaxName is how many bytes a name of a map has at most. Kubernetes allows 317 for names of labels and annotations.
+	MaxName = 512
+	// FirstYear is that of the earliest time.
+	FirstYear = 1970
+	// LastYear is that of the latest time.
+	LastYear = 9999
 )
 
 // ErrUnknown is why an expression cannot read a value.

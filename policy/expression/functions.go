@@ -117,6 +117,7 @@ func scalars(_ *walk, call ast.Expr, args []value) (size, Cost, error) {
 			}
 			// An error quotes it, with up to 10 bytes for each of its own, twice.
 			cost = cost.plus(Cost{Steps: 20 * a.most, Bytes: 24 * a.most})
+		default:
 		}
 	}
 	return size{}, cost, nil
@@ -197,8 +198,9 @@ func text(_ *walk, call ast.Expr, args []value) (size, Cost, error) {
 		return a.size, Cost{}, nil
 	case types.ListKind, types.MapKind:
 		return size{}, Cost{}, refuse(call, "string is not allowed for lists and maps")
+	default:
+		return size{most: numberText}, Cost{numberText, 3 * numberText}, nil
 	}
-	return size{most: numberText}, Cost{numberText, 3 * numberText}, nil
 }
 
 // literal reads a text that is written down, and so is known to be right.

@@ -103,7 +103,7 @@ func (m *boundedMap[V]) Iterator() traits.Iterator {
 func (m *boundedMap[V]) Equal(other ref.Val) ref.Val { return types.MaybeNoSuchOverloadErr(other) }
 
 // ConvertToType implements ref.Val.
-func (m *boundedMap[V]) ConvertToType(t ref.Type) ref.Val { return types.MaybeNoSuchOverloadErr(m) }
+func (m *boundedMap[V]) ConvertToType(ref.Type) ref.Val { return types.MaybeNoSuchOverloadErr(m) }
 
 // ConvertToNative implements ref.Val.
 func (m *boundedMap[V]) ConvertToNative(t reflect.Type) (any, error) {
