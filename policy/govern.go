@@ -174,7 +174,8 @@ func (m *matching) at(i int) *Quota {
 	return m.more[i-len(m.few)]
 }
 
-// Limits are the limits that apply under Policy, each with the quota it is of: those of the cluster first.
+// Limits are the limits that apply under Policy, each with the quota it is of: those of the cluster first, and of the
+// namespace's the first MaxOwnLimits in the order of their quotas' names.
 func (g *Governing) Limits() iter.Seq2[*Quota, *QuotaLimit] { return g.limits(g.Policy, false) }
 
 // AuditLimits are those that would apply if every rule in mode Audit were in mode Enforce.
@@ -212,13 +213,22 @@ func (g *Governing) Audited() bool {
 
 func (g *Governing) limits(p *Policy, audited bool) iter.Seq2[*Quota, *QuotaLimit] {
 	return func(yield func(*Quota, *QuotaLimit) bool) {
+		own := 0
 		for n := range g.quotas.n {
 			q := g.quotas.at(n)
 			if q.Mode == Audit && !audited || p.Action == Exempt && (q.own() || !p.own()) {
 				continue
 			}
 			for i := range q.Limits {
-				if l := &q.Limits[i]; (q.own() || !g.replaced(n, l, audited)) && !yield(q, l) {
+				l := &q.Limits[i]
+				if q.own() {
+					if own++; own > MaxOwnLimits {
+						return // the namespace's quotas come last
+					}
+				} else if g.replaced(n, l, audited) {
+					continue
+				}
+				if !yield(q, l) {
 					return
 				}
 			}
