@@ -26,7 +26,9 @@ type record struct {
 	wrote     time.Time // when the status was written last; where another replica did, when this one saw it first
 	notBefore time.Time // when to try again after a failure
 	next      *v1alpha1.Status
-	urgent    bool // next says more than counts do
+	urgent    bool      // next says more than counts do
+	idle      bool      // next is what is stored
+	rendered  time.Time // until when next and idle hold, unless something is learnt
 }
 
 // learn brings the records up to date with reports and stored statuses.
@@ -42,6 +44,9 @@ func (w *Writer) learn(now time.Time) {
 		}
 		before := r.report
 		r.report = report
+		if !same(&before, &report) {
+			r.rendered = time.Time{}
+		}
 		if before.Object == nil || report.Object.GetResourceVersion() != before.Object.GetResourceVersion() {
 			r.read()
 		}
@@ -55,7 +60,7 @@ func (w *Writer) learn(now time.Time) {
 			r.sum = nil
 		}
 		if r.sum == nil && report.Governing > 0 && !w.began.IsZero() {
-			r.sum = newSum(r, now)
+			r.sum, r.rendered = newSum(r, now), time.Time{}
 		}
 	}
 	for uid, r := range w.records {
@@ -66,6 +71,7 @@ func (w *Writer) learn(now time.Time) {
 		}
 	}
 	w.learnShadows(changed)
+	w.forgetTurns()
 }
 
 // learnShadows learns what stands before the rules of namespaces that have changed, and of all of them after a
@@ -84,7 +90,20 @@ func (w *Writer) learnShadows(changed map[string]bool) {
 			found[namespace] = w.rules.Shadowed(namespace)
 		}
 		r.shadowed = found[namespace][r.report.String()]
+		r.rendered = time.Time{}
 	}
+}
+
+// same reports whether two reports of a rule say the same.
+func same(a, b *watch.Report) bool {
+	says := func(err error) string {
+		if err == nil {
+			return ""
+		}
+		return err.Error()
+	}
+	return a.Object != nil && a.Object.GetResourceVersion() == b.Object.GetResourceVersion() && a.Generation == b.Generation &&
+		a.Governing == b.Governing && a.Mode == b.Mode && a.Pending == b.Pending && says(a.Err) == says(b.Err)
 }
 
 // read takes in the status that the API server has. One that cannot be decoded is none.
