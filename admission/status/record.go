@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 	"github.com/eventquota/eventquota/policy/watch"
 )
@@ -103,7 +104,7 @@ func same(a, b *watch.Report) bool {
 		return err.Error()
 	}
 	return a.Object != nil && a.Object.GetResourceVersion() == b.Object.GetResourceVersion() && a.Generation == b.Generation &&
-		a.Governing == b.Governing && a.Mode == b.Mode && a.Pending == b.Pending && says(a.Err) == says(b.Err)
+		a.Governing == b.Governing && a.Mode == b.Mode && a.Pending == b.Pending && a.Beyond == b.Beyond && says(a.Err) == says(b.Err)
 }
 
 // read takes in the status that the API server has. One that cannot be decoded is none.
@@ -131,11 +132,17 @@ func (r *record) render(now time.Time) {
 	}
 	if r.sum != nil {
 		r.sum.render(s)
-		setWhile(s, v1alpha1.ConditionErrors, "EvaluationFailed", r.sum.failure, r.report.Governing, now)
+		if r.report.Namespace != "" {
+			for i := range s.TopSources {
+				o := &s.TopSources[i]
+				o.Source, o.InvolvedObject = admission.Truncate(o.Source, ownSourceBytes), admission.Truncate(o.InvolvedObject, ownSourceBytes)
+			}
+		}
+		r.setWhile(s, v1alpha1.ConditionErrors, "EvaluationFailed", r.sum.failure, r.report.Governing, now)
 		if now.Sub(r.sum.overflown) >= overflowFor {
 			r.sum.overflow = ""
 		}
-		setWhile(s, v1alpha1.ConditionOverflow, "NoPlace", r.sum.overflow, r.report.Governing, now)
+		r.setWhile(s, v1alpha1.ConditionOverflow, "NoPlace", r.sum.overflow, r.report.Governing, now)
 	}
 	r.urgent = s.ObservedGeneration != r.stored.ObservedGeneration || !equality.Semantic.DeepEqual(s.Conditions, r.stored.Conditions)
 }

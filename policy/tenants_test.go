@@ -62,12 +62,19 @@ func TestTheOldestRulesOfANamespaceAreWithinBounds(t *testing.T) {
 		all    []policy.Candidate
 		beyond map[int]string
 	}{
-		"as many as may be":      {of(policy.MaxRules, 1, 1000), nil},
-		"one more":               {of(policy.MaxRules+1, 0, 1), map[int]string{policy.MaxRules: "at most 16 of the kind EventQuota"}},
-		"many limits":            {slices.Concat(of(1, 8, 1), of(2, 5, 1), of(1, 3, 1)), map[int]string{2: "at most 16 limits of all EventQuota objects of a namespace may be in force: older ones have 13, this one has 5"}},
-		"one that is too large":  {slices.Concat(of(1, 1, policy.MaxRuleSize+1), of(1, 1, policy.MaxRuleSize)), map[int]string{0: "spec: must have at most 16384 bytes"}},
-		"many that are large":    {slices.Concat(of(5, 1, policy.MaxRuleSize), of(1, 1, 1)), map[int]string{4: "may have 65536 bytes: older ones have 65536, this one has 16384", 5: "this one has 1"}},
-		"a small one after that": {slices.Concat(of(3, 1, policy.MaxRuleSize), of(1, 1, 10000), of(1, 1, policy.MaxRuleSize), of(1, 1, 1)), map[int]string{4: "65536 bytes"}},
+		"as many as may be":     {of(policy.MaxRules, 1, 1000), nil},
+		"one more":              {of(policy.MaxRules+1, 0, 1), map[int]string{policy.MaxRules: "the oldest 16 are in force"}},
+		"many limits":           {slices.Concat(of(1, 8, 1), of(2, 5, 1), of(1, 3, 1)), map[int]string{2: "may have 16 limits in all: older ones have 13, this one has 5"}},
+		"one that is too large": {slices.Concat(of(1, 1, policy.MaxRuleSize+1), of(1, 1, policy.MaxRuleSize)), map[int]string{0: "spec.match: must have at most 8192 bytes"}},
+		"many that are large":   {slices.Concat(of(9, 1, policy.MaxRuleSize), of(1, 1, 1)), map[int]string{8: "older ones have 65536, this one has 8192", 9: "this one has 1"}},
+		"a small one that fits": {slices.Concat(of(7, 1, policy.MaxRuleSize), of(1, 1, 8000), of(1, 1, policy.MaxRuleSize), of(1, 1, 1)), map[int]string{8: "may have 65536 bytes in all"}},
+		"those after the first take no places": {slices.Concat(of(1, 16, 1), of(policy.MaxRules-1, 1, 1), of(1, 0, 1)), func() map[int]string {
+			all := map[int]string{policy.MaxRules: "the oldest 16"}
+			for i := 1; i < policy.MaxRules; i++ {
+				all[i] = "older ones have 16, this one has 1"
+			}
+			return all
+		}()},
 	} {
 		why := policy.Beyond("EventQuota", tt.all)
 		for i, err := range why {

@@ -10,15 +10,15 @@ import (
 
 // What the rules of one namespace may cost everybody else. Rules of the cluster have no such bounds.
 const (
-	// MaxRules is how many rules of each kind may be in force in a namespace.
+	// MaxRules is how many rules of each kind may be in force in a namespace: the oldest.
 	MaxRules = 16
 	// MaxLimits is how many limits the quotas that are in force in a namespace may have in all.
 	MaxLimits = 16
 	// MaxOwnLimits is how many limits of a namespace's quotas apply to one Event.
 	MaxOwnLimits = 8
-	// MaxRuleSize is how large the spec of one rule of a namespace may be, and MaxRulesSize those of all of a kind that are
-	// in force there. Both are sizes as SizeOf counts them.
-	MaxRuleSize, MaxRulesSize = 16 << 10, 64 << 10
+	// MaxRuleSize is how large spec.match of one rule of a namespace may be, and MaxRulesSize those of all of a kind that are
+	// in force there, in bytes as SizeOf counts them. No other part of a spec can be as large.
+	MaxRuleSize, MaxRulesSize = 8 << 10, 64 << 10
 )
 
 // nodeSize is what SizeOf counts for each value, beside its text.
@@ -29,7 +29,7 @@ type Candidate struct {
 	Created time.Time
 	Name    string
 	UID     types.UID
-	// Size is that of its spec, and Limits how many limits it has.
+	// Size is that of its spec.match, and Limits how many limits it has.
 	Size, Limits int
 }
 
@@ -39,26 +39,26 @@ func (c *Candidate) Older(than *Candidate) int {
 	return cmp.Or(c.Created.Compare(than.Created), cmp.Compare(c.Name, than.Name), cmp.Compare(c.UID, than.UID))
 }
 
-// Beyond says why rules of one kind in one namespace are not in force; nil for those that are. They are in order.
-// A rule for which there is no place leaves it to a younger one that needs less.
+// Beyond says why rules of one kind in one namespace are not in force, though they may be valid; nil for those that are.
+// They are the oldest ones, in order. Of the first MaxRules, one for which there is no place leaves it to a younger one that
+// needs less; what is in force does not depend on those after them.
 func Beyond(kind string, inOrder []Candidate) []error {
 	why := make([]error, len(inOrder))
-	rules, limits, size := 0, 0, 0
+	limits, size := 0, 0
 	for i, c := range inOrder {
 		switch {
+		case i >= MaxRules:
+			why[i] = fmt.Errorf("of the objects of kind %s in a namespace the oldest %d are in force, and there are as many older ones", kind, MaxRules)
 		case c.Size > MaxRuleSize:
-			why[i] = fmt.Errorf("spec: must have at most %d bytes in a namespace's %s, each value counted with its text and %d more; it has %d",
+			why[i] = fmt.Errorf("spec.match: must have at most %d bytes in kind %s, with %d for each value beside its text; it has %d",
 				MaxRuleSize, kind, nodeSize, c.Size)
-		case rules == MaxRules:
-			why[i] = fmt.Errorf("at most %d of the kind %s may be in force in a namespace, and there are as many older ones", MaxRules, kind)
 		case limits+c.Limits > MaxLimits:
-			why[i] = fmt.Errorf("at most %d limits of all %s objects of a namespace may be in force: older ones have %d, this one has %d",
-				MaxLimits, kind, limits, c.Limits)
+			why[i] = fmt.Errorf("the objects of kind %s that are in force in a namespace may have %d limits in all: older ones have %d, this one has %d",
+				kind, MaxLimits, limits, c.Limits)
 		case size+c.Size > MaxRulesSize:
-			why[i] = fmt.Errorf("the specs of all %s objects that are in force in a namespace may have %d bytes: older ones have %d, this one has %d",
-				kind, MaxRulesSize, size, c.Size)
+			why[i] = fmt.Errorf("spec.match: those of the objects of kind %s that are in force in a namespace may have %d bytes in all, with %d for each value "+
+				"beside its text: older ones have %d, this one has %d", kind, MaxRulesSize, nodeSize, size, c.Size)
 		default:
-			rules++
 			limits += c.Limits
 			size += c.Size
 		}
