@@ -70,7 +70,9 @@ func (c *Cache) exchange(at place, found *shelf) {
 			c.waiting.AddAfter(at.namespace, compilePause)
 		}
 	}
-	if c.shelves[at] = next; len(next.entries) == 0 && !next.more {
+	if c.shelves[at] = next; next.short() { // some were deleted while it was looked through
+		c.scanning.AddAfter(at, scanDelay)
+	} else if len(next.entries) == 0 {
 		delete(c.shelves, at)
 	}
 	c.mark(at.namespace)
