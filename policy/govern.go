@@ -216,24 +216,26 @@ func (g *Governing) limits(p *Policy, audited bool) iter.Seq2[*Quota, *QuotaLimi
 		own := 0
 		for n := range g.quotas.n {
 			q := g.quotas.at(n)
-			if q.Mode == Audit && !audited || p.Action == Exempt && (q.own() || !p.own()) {
+			if !q.applies(p, audited) {
 				continue
 			}
-			for i := range q.Limits {
-				l := &q.Limits[i]
-				if q.own() {
-					if own++; own > MaxOwnLimits {
-						return // the namespace's quotas come last
-					}
-				} else if g.replaced(n, l, audited) {
-					continue
-				}
-				if !yield(q, l) {
+			limits := q.Limits
+			if q.own() { // a namespace's quotas come last
+				limits = limits[:min(len(limits), MaxOwnLimits-own)]
+				own += len(limits)
+			}
+			for i := range limits {
+				if l := &limits[i]; (q.own() || !g.replaced(n, l, audited)) && !yield(q, l) {
 					return
 				}
 			}
 		}
 	}
+}
+
+// applies reports whether q, which matches, applies under p.
+func (q *Quota) applies(p *Policy, audited bool) bool {
+	return (q.Mode != Audit || audited) && (p.Action != Exempt || !q.own() && p.own())
 }
 
 // replaced reports whether one of the first n quotas, which are the cluster's, has a limit of the same name.

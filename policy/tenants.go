@@ -16,9 +16,11 @@ const (
 	MaxLimits = 16
 	// MaxOwnLimits is how many limits of a namespace's quotas apply to one Event.
 	MaxOwnLimits = 8
-	// MaxRuleSize is how large spec.match of one rule of a namespace may be, and MaxRulesSize those of all of a kind that are
-	// in force there, in bytes as SizeOf counts them. No other part of a spec can be as large.
-	MaxRuleSize, MaxRulesSize = 8 << 10, 64 << 10
+	// MaxRuleSize is how large spec.match of one rule of a namespace may be, in bytes as SizeOf counts them. No other part of
+	// a spec can be as large.
+	MaxRuleSize = 8 << 10
+	// MaxRulesSize is how large those of all rules of a kind that are in force in a namespace may be.
+	MaxRulesSize = 64 << 10
 )
 
 // nodeSize is what SizeOf counts for each value, beside its text.

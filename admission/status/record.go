@@ -43,22 +43,8 @@ func (w *Writer) learn(now time.Time) {
 			r = &record{}
 			w.records[report.UID] = r
 		}
-		before := r.report
-		r.report = report
-		if !same(&before, &report) {
-			r.rendered = time.Time{}
-		}
-		if before.Object == nil || report.Object.GetResourceVersion() != before.Object.GetResourceVersion() {
-			r.read()
-		}
-		if before.Object == nil && r.stored.ObservedGeneration > 0 {
-			r.wrote = now
-		}
-		if report.Governing != before.Governing || report.Mode != before.Mode {
+		if r.learn(report, now) {
 			changed[report.Namespace] = true
-		}
-		if report.Governing != before.Governing {
-			r.sum = nil
 		}
 		if r.sum == nil && report.Governing > 0 && !w.began.IsZero() {
 			r.sum, r.rendered = newSum(r, now), time.Time{}
@@ -73,6 +59,25 @@ func (w *Writer) learn(now time.Time) {
 	}
 	w.learnShadows(changed)
 	w.forgetTurns()
+}
+
+// learn takes in a report, and says whether another generation or mode of the rule is in force.
+func (r *record) learn(report watch.Report, now time.Time) bool {
+	before := r.report
+	r.report = report
+	if !same(&before, &report) {
+		r.rendered = time.Time{}
+	}
+	if before.Object == nil || report.Object.GetResourceVersion() != before.Object.GetResourceVersion() {
+		r.read()
+	}
+	if before.Object == nil && r.stored.ObservedGeneration > 0 {
+		r.wrote = now
+	}
+	if report.Governing != before.Governing {
+		r.sum = nil
+	}
+	return report.Governing != before.Governing || report.Mode != before.Mode
 }
 
 // learnShadows learns what stands before the rules of namespaces that have changed, and of all of them after a

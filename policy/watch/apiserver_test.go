@@ -65,7 +65,7 @@ func (n *tenant) change(ctx context.Context, t *testing.T, i int) {
 // and that those in force are the oldest.
 func TestTheAdminsRulesAreInForceWhileATenantChangesAllItHas(t *testing.T) {
 	t.Parallel()
-	const before, soon, rounds = 3000, 300, 5
+	const before, soon, rounds = 3000, 100, 5
 	s := newServer(t)
 	n := &tenant{client: s.client}
 	ctx, stop := context.WithCancel(t.Context())

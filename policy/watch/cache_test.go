@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/eventquota/eventquota/policy/watch"
 )
@@ -210,6 +211,31 @@ func TestARuleIsGivenAsItWasLastReceived(t *testing.T) {
 	eventually(t, "reported", func() bool { return len(r.reports()) >= 3 })
 	if reported, all := len(r.reports()), len(r.Reports()); reported != 3 || all != 3 {
 		t.Errorf("%d reports of %d rules, want one for each of three: a status is no change", reported, all)
+	}
+}
+
+// TestAStatusThatIsTooLargeIsNone holds it for rules of namespaces: so it is replaced, and takes no memory.
+func TestAStatusThatIsTooLargeIsNone(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for _, name := range []string{"small", "large"} {
+		u, admins := object(t, "a", name, 1, ""), object(t, "", name, 1, "")
+		for _, u := range []*unstructured.Unstructured{u, admins} {
+			said := watch.MaxStatusSize / 2
+			if name == "large" {
+				said *= 2
+			}
+			u.Object["status"] = map[string]any{"said": strings.Repeat("x", said)}
+		}
+		r.own.Add(u)
+		r.cluster.Add(admins)
+	}
+	r.start(t)
+	eventually(t, "known", func() bool { return len(r.Reports()) == 4 })
+	for _, report := range r.Reports() {
+		if kept, want := report.Object.Object["status"] != nil, report.String() != "EventPolicy a/large"; kept != want {
+			t.Errorf("%s: a status is kept: %v, want %v", report, kept, want)
+		}
 	}
 }
 

@@ -15,10 +15,13 @@ import (
 const kindNamespace = "Namespace"
 
 const (
-	// MaxLabels is how many bytes of labels of a namespace are kept, their names included, and MaxAnnotations how many of
-	// annotations; MaxAnnotation is the longest annotation that is kept. They go by their names. Labels that the cluster's
-	// rules select namespaces by are kept in any case.
-	MaxLabels, MaxAnnotations, MaxAnnotation = 4 << 10, 4 << 10, 512
+	// MaxLabels is how many bytes of labels of a namespace are kept, their names included. They go by their names. Labels that
+	// the cluster's rules select namespaces by are kept in any case.
+	MaxLabels = 4 << 10
+	// MaxAnnotations is how many bytes of its annotations are kept.
+	MaxAnnotations = 4 << 10
+	// MaxAnnotation is the longest annotation that is kept, its name included.
+	MaxAnnotation = 512
 )
 
 // namespace is what is kept of a Namespace object.

@@ -40,6 +40,8 @@ type source struct {
 	*fcache.FakeControllerSource
 
 	pageSize int
+	// during, if set, is called after a page of one namespace is read, and before it is taken.
+	during func()
 }
 
 func newSource(t *testing.T) *source {
@@ -65,6 +67,9 @@ func (s *source) Page(_ context.Context, namespace, next string, take func(metav
 		if key := o.GetNamespace() + "/" + o.GetName(); (namespace == "" || o.GetNamespace() == namespace || key == "/"+namespace) && key > next {
 			all[key] = o
 		}
+	}
+	if namespace != "" && s.during != nil {
+		s.during()
 	}
 	page.Version = list.(metav1.ListInterface).GetResourceVersion()
 	for i, key := range slices.Sorted(maps.Keys(all)) {

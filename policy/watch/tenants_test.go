@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -107,19 +108,25 @@ func (r *rig) wantBeyond(t *testing.T, beyond map[string]string) {
 	}
 }
 
-var seeds = flag.Uint64("seeds", 3, "how many random courses TestWhatIsInForceAreTheOldestWhateverHappens takes")
+var seeds = flag.Uint64("seeds", 10, "how many random courses TestWhatIsInForceAreTheOldestWhateverHappens takes")
 
 // TestWhatIsInForceAreTheOldestWhateverHappens has rules come, change and go at random, also while a namespace is looked
 // through for others. In the end the oldest are in force, few are kept, and what every replica would find is the same.
 func TestWhatIsInForceAreTheOldestWhateverHappens(t *testing.T) {
 	t.Parallel()
+	const most = 1200
 	for seed := range *seeds {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 0))
 			r := newRig(t)
 			r.own.pageSize = 7
-			exist := map[string]*unstructured.Unstructured{}
-			change := func(i, n int) {
+			exist, changes := map[string]*unstructured.Unstructured{}, 0
+			var mu sync.Mutex // a change may be made while a page is read
+			change := func(n int) {
+				mu.Lock()
+				defer mu.Unlock()
+				i := changes
+				changes++
 				name := fmt.Sprint("p", random.IntN(100))
 				u := exist[name]
 				switch {
@@ -137,14 +144,20 @@ func TestWhatIsInForceAreTheOldestWhateverHappens(t *testing.T) {
 					r.own.Modify(u.DeepCopy())
 				}
 			}
-			for i := range 200 {
-				change(i, 4)
+			r.own.during = func() {
+				if changes < most {
+					change(4)
+				}
+				<-time.After(time.Millisecond) // for the watch to tell of it
+			}
+			for range 200 {
+				change(4)
 			}
 			run(t, r.Cache)
-			for i := range 1000 {
-				change(i+200, 2+i/500)
-				if random.IntN(10) == 0 {
-					<-time.After(time.Duration(random.IntN(700)) * time.Millisecond)
+			for changes < most {
+				change(2 + changes/600)
+				if changes%10 == 0 {
+					<-time.After(time.Duration(changes%7) * 100 * time.Millisecond)
 				}
 			}
 			<-time.After(time.Minute)
