@@ -145,7 +145,8 @@ func (m *matching) at(i int) match {
 	return m.more[i-len(m.few)]
 }
 
-// Limits are the limits that apply under Policy, each with the quota it is of: those of the cluster first.
+// Limits are the limits that apply under Policy, each with the quota it is of: those of the cluster first, and of the
+// namespace's the first MaxOwnLimits in the order of their quotas' names.
 func (g *Governing) Limits() iter.Seq2[*Quota, *QuotaLimit] { return g.limits(g.Policy, false) }
 
 // AuditLimits are those that would apply if every rule in mode Audit were in mode Enforce.
@@ -183,18 +184,29 @@ func (g *Governing) Audited() bool {
 
 func (g *Governing) limits(p *Policy, audited bool) iter.Seq2[*Quota, *QuotaLimit] {
 	return func(yield func(*Quota, *QuotaLimit) bool) {
+		own := 0
 		for n := range g.quotas.n {
 			q := g.quotas.at(n)
-			if q.Mode == Audit && !audited || p.Action == Exempt && (q.own() || !p.own()) {
+			if !q.applies(p, audited) {
 				continue
 			}
-			for i := range q.Limits {
-				if l := &q.Limits[i]; (q.own() || !g.replaced(n, l, audited)) && !yield(q.Quota, l) {
+			limits := q.Limits
+			if q.own() { // a namespace's quotas come last
+				limits = limits[:min(len(limits), MaxOwnLimits-own)]
+				own += len(limits)
+			}
+			for i := range limits {
+				if l := &limits[i]; (q.own() || !g.replaced(n, l, audited)) && !yield(q.Quota, l) {
 					return
 				}
 			}
 		}
 	}
+}
+
+// applies reports whether q, which matches, applies under p.
+func (q *Quota) applies(p *Policy, audited bool) bool {
+	return (q.Mode != Audit || audited) && (p.Action != Exempt || !q.own() && p.own())
 }
 
 // replaced reports whether one of the first n quotas, which are the cluster's, surely matches and has a limit of the same

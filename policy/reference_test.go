@@ -160,13 +160,19 @@ func reference(fallback *policy.Policy, all []someRule, l labels.Set, e *corev1.
 			return 1
 		})
 		var names []string
-		seen := map[string]bool{}
+		seen, own := map[string]bool{}, 0
 		for _, k := range found {
 			for _, limit := range k.quota.Limits {
 				if p.Action == policy.Exempt && (k.own() || p.Identity.Namespace == "") || !k.own() && seen[limit.Name] {
 					continue
 				}
 				seen[limit.Name] = seen[limit.Name] || !k.own() && k.matches(l, e, r) == yes
+				if k.own() {
+					own++
+				}
+				if own > policy.MaxOwnLimits {
+					continue
+				}
 				names = append(names, k.Identity.Name+"/"+limit.Name)
 			}
 		}

@@ -14,7 +14,8 @@ All fields of `EventPolicy`, `ClusterEventPolicy`, `EventQuota` and `ClusterEven
 - [Columns of kubectl](#columns-of-kubectl)
 
 Durations are written as `1h30m`, `10s` or `1.5s`, by the units `h`, `m`, `s` and `ms`. An absent field has its default, also
-where the object that holds it is absent. A bucket must fill within 720 hours: `burst * interval / tokens` may not be more.
+where the object that holds it is absent. A bucket must fill within 720 hours, and within 24 hours in EventPolicy and EventQuota:
+`burst * interval / tokens` may not be more.
 
 ## Match
 

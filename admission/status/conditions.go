@@ -18,35 +18,42 @@ import (
 const (
 	// reasonShadowed is the reason of two conditions; users see it.
 	reasonShadowed = "Shadowed"
-	// messageBytes is the longest message that a condition may have.
-	messageBytes = 32768
+	// reasonTooMany is the reason of Ready where the bounds of a namespace do not let a rule be in force.
+	reasonTooMany = "TooMany"
+	// messageBytes is the longest message that a condition may have, and ownMessageBytes that of a namespace's rule, of
+	// whose status replicas keep no more than watch.MaxStatusSize; ownSourceBytes is the longest text of its top sources.
+	messageBytes, ownMessageBytes, ownSourceBytes = 32768, 1024, 256
 )
 
 // setConditions says in s what became of a generation. A condition that is as before keeps the time of its transition.
 func (r *record) setConditions(s *v1alpha1.Status, now time.Time) {
-	set(s, accepted(&r.report), r.report.Generation, now)
-	set(s, ready(&r.report, len(r.shadowed) > 0), r.report.Generation, now)
-	setWhile(s, v1alpha1.ConditionShadowed, reasonShadowed, strings.Join(r.shadowed, "; "), r.report.Governing, now)
+	r.set(s, accepted(&r.report), r.report.Generation, now)
+	r.set(s, ready(&r.report, len(r.shadowed) > 0), r.report.Generation, now)
+	r.setWhile(s, v1alpha1.ConditionShadowed, reasonShadowed, strings.Join(r.shadowed, "; "), r.report.Governing, now)
 }
 
 // setWhile sets a condition that is true, or takes it away where there is no message.
-func setWhile(s *v1alpha1.Status, is, reason, message string, generation int64, now time.Time) {
+func (r *record) setWhile(s *v1alpha1.Status, is, reason, message string, generation int64, now time.Time) {
 	if message == "" {
 		meta.RemoveStatusCondition(&s.Conditions, is)
 		return
 	}
-	set(s, metav1.Condition{Type: is, Status: metav1.ConditionTrue, Reason: reason, Message: message}, generation, now)
+	r.set(s, metav1.Condition{Type: is, Status: metav1.ConditionTrue, Reason: reason, Message: message}, generation, now)
 }
 
-func set(s *v1alpha1.Status, c metav1.Condition, generation int64, now time.Time) {
-	c.Message = admission.Truncate(text.Lines(c.Message), messageBytes)
+func (r *record) set(s *v1alpha1.Status, c metav1.Condition, generation int64, now time.Time) {
+	most := messageBytes
+	if r.report.Namespace != "" {
+		most = ownMessageBytes
+	}
+	c.Message = admission.Truncate(text.Lines(c.Message), most)
 	c.ObservedGeneration = generation
 	c.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second))
 	meta.SetStatusCondition(&s.Conditions, c)
 }
 
 func accepted(r *watch.Report) metav1.Condition {
-	if r.Err != nil {
+	if r.Err != nil && !r.Beyond {
 		return metav1.Condition{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionFalse, Reason: "Invalid", Message: r.Err.Error()}
 	}
 	return metav1.Condition{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: "Valid", Message: "it is valid"}
@@ -56,6 +63,8 @@ func accepted(r *watch.Report) metav1.Condition {
 func ready(r *watch.Report, shadowed bool) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}
 	switch {
+	case r.Beyond:
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, reasonTooMany, r.Err.Error()
 	case r.Governing == 0:
 		c.Status, c.Reason = metav1.ConditionFalse, "NeverValid"
 		c.Message = "no generation is in force, it applies to no Event: see the condition Accepted"

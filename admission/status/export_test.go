@@ -1,6 +1,7 @@
 package status
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/eventquota/eventquota/admission/busiest"
@@ -19,5 +20,15 @@ func Render(r *watch.Report, before *v1alpha1.Status, now time.Time) *v1alpha1.S
 func RenderCounts(r *watch.Report, since time.Time, admitted int64) *v1alpha1.Status {
 	one := record{report: *r, sum: &sum{since: since, total: busiest.Counts{Admitted: admitted}}}
 	one.render(since)
+	return one.next
+}
+
+// RenderWorst is the next status of a rule of which everything that can be said is so long.
+func RenderWorst(r *watch.Report, long string, now time.Time) *v1alpha1.Status {
+	one := record{report: *r, shadowed: []string{long, long}, sum: &sum{failure: long, overflow: long, overflown: now}}
+	for i := range keptSources {
+		one.sum.sources = append(one.sum.sources, busiest.SourceCounts{Source: long, Object: fmt.Sprint(i, long)})
+	}
+	one.render(now)
 	return one.next
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 	"github.com/eventquota/eventquota/policy/watch"
 )
@@ -26,7 +27,9 @@ type record struct {
 	wrote     time.Time // when the status was written last; where another replica did, when this one saw it first
 	notBefore time.Time // when to try again after a failure
 	next      *v1alpha1.Status
-	urgent    bool // next says more than counts do
+	urgent    bool      // next says more than counts do
+	idle      bool      // next is what is stored
+	rendered  time.Time // until when next and idle hold, unless something is learnt
 }
 
 // learn brings the records up to date with reports and stored statuses.
@@ -40,22 +43,11 @@ func (w *Writer) learn(now time.Time) {
 			r = &record{}
 			w.records[report.UID] = r
 		}
-		before := r.report
-		r.report = report
-		if before.Object == nil || report.Object.GetResourceVersion() != before.Object.GetResourceVersion() {
-			r.read()
-		}
-		if before.Object == nil && r.stored.ObservedGeneration > 0 {
-			r.wrote = now
-		}
-		if report.Governing != before.Governing || report.Mode != before.Mode {
+		if r.learn(report, now) {
 			changed[report.Namespace] = true
 		}
-		if report.Governing != before.Governing {
-			r.sum = nil
-		}
 		if r.sum == nil && report.Governing > 0 && !w.began.IsZero() {
-			r.sum = newSum(r, now)
+			r.sum, r.rendered = newSum(r, now), time.Time{}
 		}
 	}
 	for uid, r := range w.records {
@@ -66,6 +58,26 @@ func (w *Writer) learn(now time.Time) {
 		}
 	}
 	w.learnShadows(changed)
+	w.forgetTurns()
+}
+
+// learn takes in a report, and says whether another generation or mode of the rule is in force.
+func (r *record) learn(report watch.Report, now time.Time) bool {
+	before := r.report
+	r.report = report
+	if !same(&before, &report) {
+		r.rendered = time.Time{}
+	}
+	if before.Object == nil || report.Object.GetResourceVersion() != before.Object.GetResourceVersion() {
+		r.read()
+	}
+	if before.Object == nil && r.stored.ObservedGeneration > 0 {
+		r.wrote = now
+	}
+	if report.Governing != before.Governing {
+		r.sum = nil
+	}
+	return report.Governing != before.Governing || report.Mode != before.Mode
 }
 
 // learnShadows learns what stands before the rules of namespaces that have changed, and of all of them after a
@@ -84,7 +96,20 @@ func (w *Writer) learnShadows(changed map[string]bool) {
 			found[namespace] = w.rules.Shadowed(namespace)
 		}
 		r.shadowed = found[namespace][r.report.String()]
+		r.rendered = time.Time{}
 	}
+}
+
+// same reports whether two reports of a rule say the same.
+func same(a, b *watch.Report) bool {
+	says := func(err error) string {
+		if err == nil {
+			return ""
+		}
+		return err.Error()
+	}
+	return a.Object != nil && a.Object.GetResourceVersion() == b.Object.GetResourceVersion() && a.Generation == b.Generation &&
+		a.Governing == b.Governing && a.Mode == b.Mode && a.Pending == b.Pending && a.Beyond == b.Beyond && says(a.Err) == says(b.Err)
 }
 
 // read takes in the status that the API server has. One that cannot be decoded is none.
@@ -112,11 +137,17 @@ func (r *record) render(now time.Time) {
 	}
 	if r.sum != nil {
 		r.sum.render(s)
-		setWhile(s, v1alpha1.ConditionErrors, "EvaluationFailed", r.sum.failure, r.report.Governing, now)
+		if r.report.Namespace != "" {
+			for i := range s.TopSources {
+				o := &s.TopSources[i]
+				o.Source, o.InvolvedObject = admission.Truncate(o.Source, ownSourceBytes), admission.Truncate(o.InvolvedObject, ownSourceBytes)
+			}
+		}
+		r.setWhile(s, v1alpha1.ConditionErrors, "EvaluationFailed", r.sum.failure, r.report.Governing, now)
 		if now.Sub(r.sum.overflown) >= overflowFor {
 			r.sum.overflow = ""
 		}
-		setWhile(s, v1alpha1.ConditionOverflow, "NoPlace", r.sum.overflow, r.report.Governing, now)
+		r.setWhile(s, v1alpha1.ConditionOverflow, "NoPlace", r.sum.overflow, r.report.Governing, now)
 	}
 	r.urgent = s.ObservedGeneration != r.stored.ObservedGeneration || !equality.Semantic.DeepEqual(s.Conditions, r.stored.Conditions)
 }

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/eventquota/eventquota/admission/status"
 	"github.com/eventquota/eventquota/policy"
@@ -26,6 +27,8 @@ func epoch() time.Time { return time.Date(2030, time.March, 1, 12, 0, 0, 5000, t
 
 func TestConditionsSayWhatBecameOfAGeneration(t *testing.T) {
 	t.Parallel()
+	beyond := invalid("p", 3, 0)
+	beyond.Beyond = true
 	for says, tt := range map[string]struct {
 		report watch.Report
 		want   string
@@ -34,6 +37,7 @@ func TestConditionsSayWhatBecameOfAGeneration(t *testing.T) {
 		"it is audited":           {inMode(policy.Audit), "Accepted True Valid, Ready True Audited"},
 		"it is disabled":          {inMode(policy.Disabled), "Accepted True Valid, Ready True Disabled"},
 		"the one before governs":  {invalid("p", 3, 2), "Accepted False Invalid, Ready False PreviousGenerationInForce"},
+		"there are too many":      {beyond, "Accepted True Valid, Ready False TooMany"},
 		"there was none to go on": {invalid("p", 3, 0), "Accepted False Invalid, Ready False NeverValid"},
 	} {
 		t.Run(says, func(t *testing.T) {
@@ -60,6 +64,23 @@ func TestWhatUsersWriteFitsIntoAStatus(t *testing.T) {
 	s := status.Render(&r, &v1alpha1.Status{}, epoch())
 	if n := len(s.Conditions[0].Message); n > 32768 || !strings.HasSuffix(s.Conditions[0].Message, "(cut from 80000 bytes)") {
 		t.Errorf("a message of %d bytes", n)
+	}
+}
+
+// TestTheLargestStatusOfANamespacesRuleIsKept holds that what is written of it is not larger than what replicas keep: it
+// would be taken for none, and written again and again.
+func TestTheLargestStatusOfANamespacesRuleIsKept(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("\"é", 4000)
+	r := valid("p", 1)
+	r.Namespace, r.Err = "shop", errors.New(long)
+	s := status.RenderWorst(&r, long, epoch())
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s)
+	if err != nil || len(s.Conditions) != 5 || len(s.TopSources) != 5 {
+		t.Fatalf("%d conditions, %d sources, %v", len(s.Conditions), len(s.TopSources), err)
+	}
+	if size := policy.SizeOf(content); size > watch.MaxStatusSize {
+		t.Errorf("a status has %d bytes, and at most %d are kept", size, watch.MaxStatusSize)
 	}
 }
 

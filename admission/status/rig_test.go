@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -136,7 +137,10 @@ func (r *rig) after(d time.Duration, do func()) {
 
 // changed is a report of a new generation.
 func (r *rig) changed(report watch.Report) {
-	report.Kind, report.Namespace = cmp.Or(report.Kind, v1alpha1.KindEventPolicy), "shop"
+	report.Kind = cmp.Or(report.Kind, v1alpha1.KindEventPolicy)
+	if !strings.HasPrefix(report.Kind, "Cluster") {
+		report.Namespace = cmp.Or(report.Namespace, "shop")
+	}
 	report.UID = types.UID("uid of " + report.Name)
 	u := r.objects[report.UID]
 	if u == nil {

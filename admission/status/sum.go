@@ -94,6 +94,7 @@ func (w *Writer) look(ctx context.Context, now time.Time) error {
 			case !known:
 			case r != nil && r.sum != nil && r.report.Governing == id.Generation:
 				r.sum.add(now, &counted, &old)
+				r.rendered = time.Time{}
 			default:
 				counted = old // it is added once the generation governs here
 			}

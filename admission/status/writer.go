@@ -2,7 +2,6 @@
 package status
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -56,7 +55,9 @@ type Counts interface {
 	All(ctx context.Context) ([]busiest.Snapshot, error)
 }
 
-// Writer writes the status of each rule when it has changed. New generations go before counts, but not every time.
+// Writer writes the status of each rule when it has changed. New generations go before counts, but not every time. Of
+// each of the two, the cluster's rules have every other write, and namespaces take turns: so however many rules a
+// namespace has, and however often they or their statuses change, others' statuses are written as if it had one.
 //
 // One goroutine does it all, so that nothing needs a lock. Make one with New for each term of a leader, and call Run
 // once.
@@ -72,7 +73,10 @@ type Writer struct {
 	began      time.Time // when replicas were looked at first
 	lookAt     time.Time // when to look again at what was counted
 	retries    workqueue.TypedRateLimiter[types.UID]
-	changes    bool // the last write was for more than counts
+	changes    bool              // the last write was for more than counts
+	cluster    bool              // the last write was of a rule of the cluster
+	turns      map[string]uint64 // by namespace, the number of its last write
+	writes     uint64
 	complaints rate.Sometimes
 	uncounted  rate.Sometimes
 }
@@ -81,7 +85,7 @@ type Writer struct {
 func New(rules Rules, counts Counts, countsEvery time.Duration, client dynamic.Interface) *Writer {
 	return &Writer{
 		rules: rules, counts: counts, countsEvery: countsEvery, client: client,
-		records: map[types.UID]*record{}, replicas: map[string]replica{},
+		records: map[types.UID]*record{}, replicas: map[string]replica{}, turns: map[string]uint64{},
 		retries:    workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](retryMin, retryMax),
 		complaints: rate.Sometimes{Interval: complainEvery},
 		uncounted:  rate.Sometimes{Interval: complainEvery},
@@ -112,10 +116,9 @@ func (w *Writer) round(ctx context.Context) {
 	}
 }
 
-// first is the record whose status is to be written first of those that are due; nil for none. Of changes, as of
-// counts, that is the one that was written longest ago.
+// first is the record whose status is to be written first of those that are due; nil for none.
 func (w *Writer) first(now time.Time) *record {
-	var changed, counted *record
+	var changed, counted turn
 	for _, r := range w.records {
 		every := w.countsEvery
 		// A replica that knows less than has been written has nothing to say.
@@ -123,28 +126,31 @@ func (w *Writer) first(now time.Time) *record {
 			now.Before(r.wrote.Add(min(changesEvery, every))) {
 			continue
 		}
-		r.render(now)
+		if !now.Before(r.rendered) {
+			r.render(now)
+			r.rendered, r.idle = now.Add(lookEvery), equality.Semantic.DeepEqual(&r.stored, r.next)
+		}
 		best := &counted
 		if r.urgent {
 			best, every = &changed, 0
 		}
-		if now.Before(r.wrote.Add(every)) || equality.Semantic.DeepEqual(&r.stored, r.next) {
+		if r.idle || now.Before(r.wrote.Add(every)) {
 			continue
 		}
-		if *best == nil || cmp.Or(r.wrote.Compare((*best).wrote), cmp.Compare(r.report.UID, (*best).report.UID)) < 0 {
-			*best = r
-		}
+		best.add(r, w.turns[r.report.Namespace])
 	}
 	// Anyone who changes rules all the time must not keep others' counts from being written.
-	if changed == nil || w.changes && counted != nil {
-		return counted
+	if changed.none() || w.changes && !counted.none() {
+		return counted.next(w.cluster)
 	}
-	return changed
+	return changed.next(w.cluster)
 }
 
 // write writes the status of a rule. A failure is tried again later, as long as the rule exists.
 func (w *Writer) write(ctx context.Context, r *record) {
 	w.changes = r.urgent
+	w.taken(r)
+	r.rendered = time.Time{}
 	err := w.patch(ctx, r)
 	if err == nil {
 		w.retries.Forget(r.report.UID)

@@ -12,7 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/eventquota/eventquota/admission/busiest"
+	"github.com/eventquota/eventquota/admission/status"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
+	"github.com/eventquota/eventquota/policy/watch"
 )
 
 // written are the writes, each as one line.
@@ -227,6 +229,50 @@ func TestManyRulesMakeNoMoreThanAWriteASecond(t *testing.T) {
 		}
 		if !urgent {
 			r.Error("the changed one has to wait for others")
+		}
+	})
+}
+
+// One tenant has thousands of rules, and changes them and writes into their statuses all the time. Nobody else waits for them.
+func TestNoNamespaceDelaysTheStatusesOfOthers(t *testing.T) {
+	bubble(t, func(r *rig) {
+		const rules = 2000
+		greedy := func(i int, generation int64) watch.Report {
+			report := valid(fmt.Sprint("a", i), generation)
+			report.Namespace = "greedy"
+			return report
+		}
+		for i := range rules {
+			r.changed(greedy(i, 1))
+		}
+		for edit := range int64(12) {
+			r.after(time.Duration(25*edit+3)*time.Second, func() {
+				for i := range rules {
+					r.changed(greedy(i, edit+2))
+				}
+			})
+		}
+		const late = 2 * time.Minute
+		r.after(late+500*time.Millisecond, func() {
+			brake := valid("z-brake", 1)
+			brake.Kind = v1alpha1.KindClusterEventPolicy
+			r.changed(brake)
+			r.changed(valid("z-calm", 1))
+		})
+		r.after(late+30*time.Second, func() { r.decide("z-calm", 1, busiest.Counts{Admitted: 1}) })
+		r.lead(10 * time.Minute)
+		at := map[string][]time.Duration{}
+		for _, w := range r.writes {
+			at[w.name] = append(at[w.name], w.at)
+		}
+		if len(at["z-brake"]) == 0 || at["z-brake"][0] > late+3*time.Second {
+			r.Errorf("the admin's rule, new after %v, has a status at %v", late, at["z-brake"])
+		}
+		if len(at["z-calm"]) != 2 || at["z-calm"][0] > late+5*time.Second || at["z-calm"][1] > at["z-calm"][0]+status.CountsEvery+5*time.Second {
+			r.Errorf("the other tenant's rule, new after %v, has a status at %v, and its counts", late, at["z-calm"])
+		}
+		if len(r.writes) < 500 {
+			r.Errorf("%d writes in 10m, want about one a second", len(r.writes))
 		}
 	})
 }

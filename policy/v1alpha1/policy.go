@@ -32,6 +32,8 @@ type EventPolicy struct {
 }
 
 // EventPolicySpec says which Events of its namespace an EventPolicy governs, and how.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.spamFilter) || !self.spamFilter.interval.matches('^([0-9]{1,5}([.][0-9]{1,3})?(h|m|s|ms)){1,4}$') || duration(self.spamFilter.interval) > duration('24h') || self.spamFilter.burst > 1000000 || self.spamFilter.tokens < 1 || duration(self.spamFilter.interval).getMilliseconds() * self.spamFilter.burst <= 86400000 * self.spamFilter.tokens || duration(self.spamFilter.interval).getMilliseconds() * self.spamFilter.burst > 2592000000 * self.spamFilter.tokens",fieldPath=".spamFilter",message="an empty bucket of a namespace's policy must be full again within 24h: burst * interval / tokens is more"
 type EventPolicySpec struct {
 	// match says which Events the policy governs.
 	Match Match `json:"match,omitempty"`

@@ -27,6 +27,8 @@ type EventQuota struct {
 }
 
 // EventQuotaSpec says which Events of its namespace an EventQuota limits, and to how many.
+//
+// +kubebuilder:validation:XValidation:rule="self.limits.all(l, !l.interval.matches('^([0-9]{1,5}([.][0-9]{1,3})?(h|m|s|ms)){1,4}$') || duration(l.interval) > duration('24h') || l.burst > 1000000 || l.tokens < 1 || duration(l.interval).getMilliseconds() * l.burst <= 86400000 * l.tokens || duration(l.interval).getMilliseconds() * l.burst > 2592000000 * l.tokens)",fieldPath=".limits",message="an empty bucket of a namespace's quota must be full again within 24h: burst * interval / tokens is more"
 type EventQuotaSpec struct {
 	// match says which Events the quota limits.
 	Match Match `json:"match,omitempty"`

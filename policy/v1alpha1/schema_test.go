@@ -86,6 +86,7 @@ func bad() []struct{ says, kind, spec, field, why string } {
 		{"an interval in days", own, " spamFilter: {interval: 1 day}", "spec.spamFilter.interval", "a time such as 5m"},
 		{"an interval that overflows", own, " spamFilter: {interval: 9999999999h}", "spec.spamFilter.interval", "a time such as 5m"},
 		{"a bucket that takes years to fill", own, " spamFilter: {burst: 1000000, interval: 24h}", "spec.spamFilter", "full again within 720h"},
+		{"a bucket of a tenant that takes two days to fill", own, " spamFilter: {burst: 2, interval: 24h}", "spec.spamFilter", "full again within 24h"},
 		{"a reserve below zero", own, " spamFilter: {reservePerReason: -1}", "spec.spamFilter.reservePerReason", "greater than or equal to 0"},
 
 		{"no limits", ownQuota, " limits: []", "spec.limits", "at least 1"},
@@ -97,6 +98,9 @@ func bad() []struct{ says, kind, spec, field, why string } {
 		{"a limit with an interval of zero", adminsQuota, " limits: [{name: a, burst: 5, tokens: 1, interval: 0s}]", "spec.limits[0].interval", "at least 1ms and at most 24h"},
 		{"two limits of one name", adminsQuota, " limits: [{name: a, burst: 5, tokens: 1}, {name: a, burst: 6, tokens: 1}]", "spec.limits[1]", "Duplicate value"},
 		{"a limit that takes years to fill", adminsQuota, " limits: [{name: a, burst: 1000000, tokens: 1, interval: 1h}]", "spec.limits[0]", "full again within 720h"},
+		{"a limit of a tenant that takes years to fill", ownQuota, " limits: [{name: a, burst: 1000000, tokens: 1, interval: 1h}]", "spec.limits[0]", "full again within 720h"},
+		{"a limit of a tenant that takes two days to fill", ownQuota, " limits: [{name: a, burst: 1, tokens: 1}, {name: b, burst: 2, tokens: 1, interval: 24h}]", "spec.limits", "full again within 24h"},
+		{"a limit of a tenant that takes a moment more than a day to fill", ownQuota, " limits: [{name: b, burst: 86401, tokens: 1, interval: 1s}]", "spec.limits", "full again within 24h"},
 		{"an unknown part of a limit's key", adminsQuota, " limits: [{name: a, per: [Host], burst: 5, tokens: 1}]", "spec.limits[0].per[0]", `"Namespace", "User", "Source"`},
 		{"a reserve for Warnings over all", ownQuota, " limits: [{name: a, burst: 5, tokens: 1, warningReservePercent: 101}]", "spec.limits[0].warningReservePercent", "less than or equal to 100"},
 		{"an unknown choice for a store failure", adminsQuota, " onStoreFailure: Panic\n limits: [{name: a, burst: 1, tokens: 1}]", "spec.onStoreFailure", `"Local", "Admit", "Deny"`},
@@ -166,7 +170,10 @@ notices: Enabled
 		t.Parallel()
 		for spec, kind := range map[string]string{
 			" spamFilter: {burst: 1000000, tokens: 1000000, interval: 24h0m0s, per: [Source, InvolvedObject, Type, Reason], reservePerReason: 100, chargeMerged: true}": own,
-			" spamFilter: {burst: 30, tokens: 1, interval: 24h}": own,
+			" spamFilter: {burst: 1, tokens: 1, interval: 24h}":           own,
+			" spamFilter: {burst: 30, tokens: 1, interval: 24h}":          admins,
+			" limits: [{name: a, burst: 86400, tokens: 1, interval: 1s}]": ownQuota,
+			" limits: [{name: a, burst: 30, tokens: 1, interval: 24h}]":   adminsQuota,
 			" merge: {similar: {threshold: 1000, window: 24h}, identical: {window: 23h59m59s1000ms}, writeInterval: 1h, maxWriteInterval: 1h, keepMessages: 50}": admins,
 			" message: {maxBytes: 1048576}\n precedence: 10000": admins,
 			" limits: [{name: a, burst: 1000000, tokens: 1000000, interval: 24h, per: [Namespace, User, Source, Controller, InvolvedObject, Kind, Type, Reason], warningReservePercent: 100}]": adminsQuota,

@@ -2,28 +2,28 @@ package watch
 
 import (
 	"context"
-	"fmt"
 	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/eventquota/eventquota/policy"
 )
+
+// arrangePause is the least time between two Sets that are made for changes of namespaces and their rules. Those of the
+// cluster's rules do not wait for it.
+const arrangePause = 100 * time.Millisecond
 
 // Cache keeps a policy.Set up to date. Its methods are safe for concurrent use.
 //
 // A change is in force milliseconds after it has been compiled, always as a whole, as Sets are only ever swapped. A
 // rule that is no longer valid keeps its last valid generation, if this Cache has seen one.
 //
-// The cluster's rules are compiled as they come; those of namespaces by one goroutine, in turn and within bounds, so
-// that no tenant delays the admin or another tenant for long, or uses up the memory.
+// The cluster's rules are compiled as they come; those of namespaces by one goroutine, in turn. Of a namespace no more
+// rules are kept than a constant, however many it has, so that no tenant delays the admin or another tenant, or uses up
+// the memory.
 type Cache struct {
 	sources  Sources
 	compiler *policy.Compiler
@@ -31,29 +31,18 @@ type Cache struct {
 	report   func(Report)
 	inForce  policy.Current
 	synced   atomic.Bool
-	changed  chan struct{}                    // has one element while there is something to arrange
-	waiting  workqueue.TypedInterface[string] // namespaces with rules to compile
+	urgent   chan struct{}                            // has one element while a rule of the cluster has changed
+	changed  chan struct{}                            // has one element while something else has
+	waiting  workqueue.TypedDelayingInterface[string] // namespaces with rules to compile
+	scanning workqueue.TypedDelayingInterface[place]  // places to look through for more rules, and namespaces to read again
 
-	mu      sync.Mutex               // guards what follows; resolution does not take it
-	entries map[string]map[id]*entry // by namespace, "" for the cluster
-	dirty   map[string]bool          // namespaces to arrange anew, "" for all
-	reports []Report                 // to be reported once they are in force
-	share   int                      // the size that the rules of each namespace may have
-}
-
-// Report is the state of a rule's generation.
-type Report struct {
-	policy.Identity
-
-	// Governing is the generation that is in force: the last that was valid, or 0 for none. Mode is its mode.
-	Governing int64
-	Mode      policy.Mode
-	// Err is why Generation is not in force, or nil. It names the fields that are wrong.
-	Err error
-	// Pending says that Generation is not compiled yet, so that nobody knows whether it is valid. New reports none of these.
-	Pending bool
-	// Object is the rule as last received from the API server, its status included. It must not be changed.
-	Object *unstructured.Unstructured
+	mu         sync.Mutex // guards what follows; resolution does not take it
+	shelves    map[place]*shelf
+	scans      map[place]*scan
+	namespaces map[string]*namespace
+	selected   map[string]bool // the labels that the cluster's rules select namespaces by
+	dirty      map[string]bool // namespaces to arrange anew, "" for all
+	reports    []Report        // to be reported once they are in force
 }
 
 // New makes a Cache that has only the policy fallback until Run finds others. report is called with each Report
@@ -65,11 +54,9 @@ func New(s Sources, fallback *policy.Policy, report func(Report)) (*Cache, error
 	}
 	c := &Cache{
 		sources: s, compiler: compiler, fallback: fallback, report: report,
-		changed: make(chan struct{}, 1),
-		waiting: workqueue.NewTyped[string](),
-		entries: map[string]map[id]*entry{},
-		dirty:   map[string]bool{"": true},
-		share:   namespaceSize,
+		urgent: make(chan struct{}, 1), changed: make(chan struct{}, 1),
+		shelves: map[place]*shelf{}, scans: map[place]*scan{}, namespaces: map[string]*namespace{},
+		dirty: map[string]bool{"": true},
 	}
 	c.inForce.Store(policy.NewSet(fallback, policy.Rules{}, nil))
 	return c, nil
@@ -82,62 +69,67 @@ func (c *Cache) InForce() *policy.Current { return &c.inForce }
 // namespaces. Those of tenants may come later.
 func (c *Cache) HasSynced() bool { return c.synced.Load() }
 
-// Run keeps the Set up to date until ctx ends, and then returns nil. It is called once. While the API server is
-// unavailable, or does not know the kinds yet, it tries again and the Set stays as it is.
-func (c *Cache) Run(ctx context.Context) error {
+// Run keeps the Set up to date until ctx ends. It is called once. While the API server is unavailable, or does not know
+// the kinds yet, it tries again and the Set stays as it is.
+func (c *Cache) Run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
-	defer c.waiting.ShutDown()
 	defer cancel()
+	c.waiting, c.scanning = workqueue.NewTypedDelayingQueue[string](), workqueue.NewTypedDelayingQueue[place]()
+	defer c.scanning.ShutDown()
+	defer c.waiting.ShutDown()
 	running.Go(func() { c.compileWaiting(ctx) })
-	synced, err := c.start(ctx, &running)
-	if err != nil {
-		return fmt.Errorf("watch policies: %w", err)
-	}
+	running.Go(func() { c.scanWaiting(ctx) })
 	// Nothing is arranged until the cluster's rules are known: without them, a tenant's can be worse than none.
-	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
-		return nil
+	for _, listed := range c.start(ctx, &running) {
+		select {
+		case <-ctx.Done():
+			return
+		case <-listed:
+		}
 	}
 	c.arrange()
 	c.synced.Store(true)
+	c.arrangeChanges(ctx)
+}
+
+// arrangeChanges makes a Set of what has changed, again and again, until ctx ends.
+func (c *Cache) arrangeChanges(ctx context.Context) {
+	changed, again := c.changed, (<-chan time.Time)(nil)
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
-		case <-c.changed:
-			c.arrange()
+			return
+		case <-c.urgent:
+		case <-changed:
+			changed, again = nil, time.After(arrangePause)
+		case <-again:
+			changed = c.changed
+			continue
 		}
+		c.arrange()
 	}
 }
 
-// start runs the informers. Those of the cluster's rules and of namespaces have synced when all that it returns says
-// so. A kind that the API server does not serve has no objects.
-func (c *Cache) start(ctx context.Context, running *sync.WaitGroup) (synced []cache.InformerSynced, err error) {
-	add := func(resource string, informer cache.SharedIndexInformer, handler cache.ResourceEventHandlerFuncs) error {
-		var unknown atomic.Bool
-		if err := informer.SetWatchErrorHandlerWithContext(complain(resource, &unknown)); err != nil {
-			return err
-		}
-		if err := informer.SetTransform(strip); err != nil {
-			return err
-		}
-		registered, err := informer.AddEventHandler(handler)
-		if err != nil {
-			return err
-		}
-		if resource != eventPolicies && resource != eventQuotas {
-			synced = append(synced, func() bool { return registered.HasSynced() || unknown.Load() })
-		}
-		running.Go(func() { informer.RunWithContext(ctx) })
-		return nil
+// start runs the feeds. What it returns is closed once the cluster's rules, and namespaces, are known.
+func (c *Cache) start(ctx context.Context, running *sync.WaitGroup) (listed []<-chan struct{}) {
+	own := map[string]bool{}
+	for _, kind := range ownKinds() {
+		own[kind] = true
 	}
-	for resource, informer := range c.sources.Rules {
-		if err := add(resource, informer, handler(c.keep, c.drop)); err != nil {
-			return nil, err
+	for kind, source := range c.sources.Rules {
+		f := newFeed(kind, source)
+		f.list, f.keep, f.drop = func() listing { return c.listRules(kind) }, c.keep, c.drop
+		if !own[kind] {
+			listed = append(listed, f.listed)
 		}
+		running.Go(func() { f.run(ctx) })
 	}
-	return synced, add("namespaces", c.sources.Namespaces, handler(c.markNamespace, c.markNamespace))
+	f := newFeed(kindNamespace, c.sources.Namespaces)
+	f.list, f.keep, f.drop = c.listNamespaces, c.keepNamespace, c.dropNamespace
+	running.Go(func() { f.run(ctx) })
+	return append(listed, f.listed)
 }
 
 // arrange makes a Set of what has changed and puts it in force.
@@ -145,9 +137,9 @@ func (c *Cache) arrange() {
 	c.mu.Lock()
 	all := c.dirty[""]
 	delete(c.dirty, "")
-	c.bound()
 	changed := make(map[string]*policy.Namespace, len(c.dirty))
 	for namespace := range c.dirty {
+		c.bound(namespace)
 		changed[namespace] = c.namespace(namespace)
 	}
 	clear(c.dirty)
@@ -168,37 +160,66 @@ func (c *Cache) arrange() {
 	}
 }
 
-func (c *Cache) arrangeAll() *policy.Set {
-	all := map[string]policy.Namespace{}
-	for _, namespace := range slices.AppendSeq(c.sources.Namespaces.GetStore().ListKeys(), maps.Keys(c.entries)) {
-		if n := c.namespace(namespace); n != nil {
-			all[namespace] = *n
+// bound finds out which rules of a namespace are in force; c.mu is held.
+func (c *Cache) bound(namespace string) {
+	for _, kind := range ownKinds() {
+		if s := c.shelves[place{namespace, kind}]; s != nil {
+			for _, e := range s.bound(kind) {
+				if !e.pending() {
+					c.reports = append(c.reports, e.report())
+				}
+			}
 		}
 	}
-	return policy.NewSet(c.fallback, c.valid(""), all)
 }
 
-// namespace is what is known of a namespace, or nil.
+func (c *Cache) arrangeAll() *policy.Set {
+	cluster := c.valid("")
+	c.selectBy(cluster)
+	names := maps.Clone(c.dirty) // which is empty
+	for name := range c.namespaces {
+		names[name] = true
+	}
+	for at := range c.shelves {
+		names[at.namespace] = true
+	}
+	all := make(map[string]policy.Namespace, len(names))
+	for name := range names {
+		if n := c.namespace(name); n != nil {
+			all[name] = *n
+		}
+	}
+	return policy.NewSet(c.fallback, cluster, all)
+}
+
+// namespace is what is known of a namespace, or nil; c.mu is held.
 func (c *Cache) namespace(name string) *policy.Namespace {
-	object, _, _ := c.sources.Namespaces.GetStore().GetByKey(name)
-	o, known := object.(*metav1.PartialObjectMetadata)
-	if name == "" || !known && len(c.entries[name]) == 0 {
+	if name == "" {
 		return nil
 	}
-	n := policy.Namespace{Rules: c.valid(name)}
-	if known {
-		n.Labels, n.Annotations = o.Labels, o.Annotations
-		if n.Labels == nil {
-			n.Labels = labels.Set{} // it has none
-		}
+	n, known := policy.Namespace{Rules: c.valid(name)}, c.namespaces[name]
+	if known == nil && len(n.Policies)+len(n.Quotas) == 0 {
+		return nil
+	}
+	if known != nil {
+		n.Labels, n.Annotations = known.labels, known.annotations
 	}
 	return &n
 }
 
-// valid are the rules of a namespace, or of the cluster for "", that have a valid generation.
+// valid are the rules of a namespace, or of the cluster for "", that have a valid generation and are within bounds; c.mu is
+// held.
 func (c *Cache) valid(namespace string) (all policy.Rules) {
-	for _, e := range c.entries[namespace] {
-		all.Add(e.inForce)
+	for kind := range c.sources.Rules {
+		s := c.shelves[place{namespace, kind}]
+		if s == nil {
+			continue
+		}
+		for _, e := range s.entries {
+			if e.beyond == nil {
+				all.Add(e.made)
+			}
+		}
 	}
 	return all
 }
@@ -206,8 +227,12 @@ func (c *Cache) valid(namespace string) (all policy.Rules) {
 // mark asks for a new arrangement; c.mu is held.
 func (c *Cache) mark(namespace string) {
 	c.dirty[namespace] = true
+	signal := c.changed
+	if namespace == "" {
+		signal = c.urgent
+	}
 	select {
-	case c.changed <- struct{}{}:
+	case signal <- struct{}{}:
 	default: // the pending signal covers this change
 	}
 }

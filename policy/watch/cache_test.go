@@ -3,6 +3,7 @@ package watch_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -10,11 +11,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/eventquota/eventquota/policy/watch"
 )
 
-const invalid = "match: {conditions: [{name: c, expression: 'event.reason =='}]}"
+const invalid = "action: Nothing"
 
 func TestAChangeOfAPolicyTakesEffect(t *testing.T) {
 	t.Parallel()
@@ -63,10 +65,10 @@ func TestAPolicyThatIsNoLongerValidGoesOnGoverningAsItWas(t *testing.T) {
 	r.own.Modify(object(t, "a", "p", 2, invalid))
 	eventually(t, "reported", func() bool { return len(r.reports()) == 2 })
 	r.wantGoverns(t, "a", "EventPolicy a/p@1")
-	if err := r.Reports()[0].Err; err == nil || !strings.Contains(err.Error(), "spec.match.conditions[0].expression") {
+	if err := r.Reports()[0].Err; err == nil || !strings.Contains(err.Error(), "spec.action") {
 		t.Errorf("the error does not name the field: %v", err)
 	}
-	r.own.Modify(object(t, "a", "p", 3, "action: Nothing"))
+	r.own.Modify(object(t, "a", "p", 3, "mode: Nothing"))
 	eventually(t, "reported", func() bool { return len(r.reports()) == 3 })
 	r.wantGoverns(t, "a", "EventPolicy a/p@1")
 	r.own.Modify(object(t, "a", "p", 4, ""))
@@ -173,6 +175,9 @@ func TestARuleIsGivenAsItWasLastReceived(t *testing.T) {
 	u := object(t, "a", "p", 1, "mode: Audit")
 	u.SetAnnotations(map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}"})
 	u.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl"}})
+	u.SetLabels(map[string]string{"a": "b"})
+	u.SetFinalizers([]string{"example.com/f"})
+	u.SetOwnerReferences([]metav1.OwnerReference{{Name: "o"}})
 	r.own.Add(u)
 	r.cluster.Add(object(t, "", "p", 1, "mode: Disabled"))
 	r.start(t)
@@ -181,7 +186,14 @@ func TestARuleIsGivenAsItWasLastReceived(t *testing.T) {
 	for _, report := range r.Reports() {
 		modes[report.String()] = string(report.Mode)
 		u := report.Object
-		if u.GetKind() != report.Kind || u.Object["status"] != nil || u.GetManagedFields() != nil || u.GetAnnotations() != nil {
+		u = u.DeepCopy()
+		kind, fields := u.GetKind(), slices.Sorted(maps.Keys(u.Object["metadata"].(map[string]any)))
+		delete(u.Object, "apiVersion")
+		delete(u.Object, "kind")
+		delete(u.Object, "metadata")
+		if kind != report.Kind || len(u.Object) > 0 || !slices.Equal(slices.DeleteFunc(fields, func(name string) bool {
+			return slices.Contains([]string{"name", "namespace", "uid", "generation", "resourceVersion", "creationTimestamp"}, name)
+		}), nil) {
 			t.Errorf("%s is given as %v, want it without what nobody reads", report, u)
 		}
 	}
@@ -199,6 +211,31 @@ func TestARuleIsGivenAsItWasLastReceived(t *testing.T) {
 	eventually(t, "reported", func() bool { return len(r.reports()) >= 3 })
 	if reported, all := len(r.reports()), len(r.Reports()); reported != 3 || all != 3 {
 		t.Errorf("%d reports of %d rules, want one for each of three: a status is no change", reported, all)
+	}
+}
+
+// TestAStatusThatIsTooLargeIsNone holds it for rules of namespaces: so it is replaced, and takes no memory.
+func TestAStatusThatIsTooLargeIsNone(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for _, name := range []string{"small", "large"} {
+		u, admins := object(t, "a", name, 1, ""), object(t, "", name, 1, "")
+		for _, u := range []*unstructured.Unstructured{u, admins} {
+			said := watch.MaxStatusSize / 2
+			if name == "large" {
+				said *= 2
+			}
+			u.Object["status"] = map[string]any{"said": strings.Repeat("x", said)}
+		}
+		r.own.Add(u)
+		r.cluster.Add(admins)
+	}
+	r.start(t)
+	eventually(t, "known", func() bool { return len(r.Reports()) == 4 })
+	for _, report := range r.Reports() {
+		if kept, want := report.Object.Object["status"] != nil, report.String() != "EventPolicy a/large"; kept != want {
+			t.Errorf("%s: a status is kept: %v, want %v", report, kept, want)
+		}
 	}
 }
 

@@ -1,127 +1,229 @@
 package watch
 
 import (
-	"time"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/eventquota/eventquota/policy"
 )
 
-// id distinguishes the rules of a namespace.
-type id struct{ kind, name string }
+// MaxStatusSize is how large the status of a namespace's rule may be, as policy.SizeOf counts: no replica writes a larger one.
+// One that somebody else has written is as if there were none, so that it is replaced.
+const MaxStatusSize = 16 << 10
+
+// Report is the state of a rule's generation.
+type Report struct {
+	policy.Identity
+
+	// Governing is the generation that is in force: the last that was valid, or 0 for none. Mode is its mode.
+	Governing int64
+	Mode      policy.Mode
+	// Err is why Generation is not in force, or nil. It names the fields that are wrong.
+	Err error
+	// Beyond says that Err is about the bounds of the namespace, which do not let the rule be in force.
+	Beyond bool
+	// Pending says that Generation is not compiled yet, so that nobody knows whether it is valid. New reports none of these.
+	Pending bool
+	// Object is the rule as last received from the API server, of which only what names it and its status are kept. It must
+	// not be changed.
+	Object *unstructured.Unstructured
+}
 
 // entry is a rule as it was last received, and what became of it.
 type entry struct {
-	Report
+	policy.Identity
 
-	created time.Time
-	size    int
-	inForce policy.Rules // what is made of Object, or of the last generation that was valid
-	beyond  bool         // the bounds of its namespace do not allow it
+	// candidate is what it counts for in the bounds of its namespace, and received what the generation that was received
+	// does: as long as an older one is in force, they are the larger of both.
+	candidate, received policy.Candidate
+
+	object *unstructured.Unstructured // without a spec
+	source *unstructured.Unstructured // with the spec, until that is compiled
+	// made is the last generation that was valid, which is that of governing, 0 for none, and has a mode.
+	made      policy.Rules
+	governing int64
+	mode      policy.Mode
+	invalid   error // why the generation that was received is not valid
+	beyond    error // why the bounds of its namespace do not let it be in force
 }
 
-// settle notes the result of compiling Object. What is in force stays if it is not valid.
+// newEntry makes one of an object, with no more of that than is read.
+func newEntry(u *unstructured.Unstructured) *entry {
+	e := &entry{Identity: policy.Identity{
+		Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(), Generation: u.GetGeneration(),
+	}}
+	e.candidate = policy.Candidate{Created: u.GetCreationTimestamp().Time, Name: e.Name, UID: e.UID}
+	e.object = &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": e.Name}}}
+	e.object.SetGroupVersionKind(u.GroupVersionKind())
+	e.object.SetNamespace(e.Namespace)
+	e.object.SetUID(e.UID)
+	e.object.SetGeneration(e.Generation)
+	e.object.SetResourceVersion(u.GetResourceVersion())
+	e.object.SetCreationTimestamp(u.GetCreationTimestamp())
+	own := e.Namespace != ""
+	if status, ok := u.Object["status"]; ok && (!own || policy.SizeOf(status) <= MaxStatusSize) {
+		e.object.Object["status"] = status
+	}
+	if own {
+		match, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "match")
+		e.candidate.Size = policy.SizeOf(match)
+		if size, _ := u.Object[specBytes].(int64); size > 0 {
+			e.candidate.Size = int(size)
+		}
+		limits, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "limits")
+		list, _ := limits.([]any)
+		e.candidate.Limits = len(list)
+	}
+	if !own || e.candidate.Size <= policy.MaxRuleSize { // a larger one is never in force
+		e.source = e.object.DeepCopy()
+		if spec, ok := u.Object["spec"]; ok {
+			e.source.Object["spec"] = spec
+		}
+	}
+	e.received = e.candidate
+	return e
+}
+
+func (e *entry) place() place { return place{e.Namespace, e.Kind} }
+
+func (e *entry) pending() bool { return e.source != nil }
+
+// settle notes the result of compiling the source. What is in force stays if it is not valid.
 func (e *entry) settle(made policy.Rules, err error) {
-	e.Pending, e.Err = false, err
+	e.source, e.invalid = nil, err
 	if err != nil {
 		return
 	}
-	e.inForce, e.size = made, sizeOf(e.Object)
+	e.made, e.governing, e.candidate = made, e.Generation, e.received
 	for r := range made.All() {
-		e.Governing, e.Mode = r.Identity.Generation, r.Mode
+		e.mode = r.Mode
 	}
 }
 
-// Reports are those of all rules, in no order.
+// after is what to keep of a rule of which before was known, and e is what was received since. A change of status or
+// labels makes no generation.
+func (e *entry) after(before *entry) *entry {
+	switch {
+	case before == nil || before.UID != e.UID: // not another rule that had the name
+	case before.Generation == e.Generation:
+		before.object = e.object
+		return before
+	default:
+		e.beyond = before.beyond
+		if e.governing == 0 {
+			e.made, e.governing, e.mode = before.made, before.governing, before.mode
+			e.candidate.Limits = max(e.candidate.Limits, before.candidate.Limits)
+			e.candidate.Size = max(e.candidate.Size, min(before.candidate.Size, policy.MaxRuleSize))
+		}
+	}
+	return e
+}
+
+func (e *entry) report() Report {
+	r := Report{Identity: e.Identity, Governing: e.governing, Mode: e.mode, Err: e.invalid, Pending: e.pending(), Object: e.object}
+	if e.beyond != nil {
+		r.Governing, r.Mode = 0, ""
+		if !r.Pending && r.Err == nil {
+			r.Err, r.Beyond = e.beyond, true
+		}
+	}
+	return r
+}
+
+// Reports are those of all rules that are kept, in no order.
 func (c *Cache) Reports() []Report {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var all []Report
-	for _, entries := range c.entries {
-		for _, e := range entries {
-			all = append(all, e.Report)
+	for _, s := range c.shelves {
+		for _, e := range s.entries {
+			all = append(all, e.report())
 		}
 	}
 	return all
 }
 
-// entry is that of a rule, or nil; c.mu is held.
-func (c *Cache) entry(i policy.Identity) *entry {
-	if e := c.entries[i.Namespace][id{i.Kind, i.Name}]; e != nil && e.UID == i.UID {
-		return e
+// keep takes in a rule that is new or changed.
+func (c *Cache) keep(object metav1.Object) {
+	u, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return
 	}
-	return nil
-}
-
-// keep takes in a rule that is new or changed. It makes an entry of each generation once: a change of status or
-// labels makes no generation.
-func (c *Cache) keep(u *unstructured.Unstructured) {
-	e := &entry{
-		Report: Report{Pending: true, Object: u, Identity: policy.Identity{
-			Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(), Generation: u.GetGeneration(),
-		}},
-		created: u.GetCreationTimestamp().Time, size: sizeOf(u),
-	}
+	e := newEntry(u)
+	c.compileCluster(e)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	before := c.entry(e.Identity) // not another rule that had the name
-	switch {
-	case before == nil:
-	case before.Generation == e.Generation:
-		before.Object = u
+	if s := c.scans[e.place()]; s != nil {
+		s.changed(e.Name)
+		s.found.put(newEntry(u))
+	}
+	c.put(e)
+}
+
+// compileCluster compiles a rule of the cluster, unless its generation is known. One goroutine handles all rules of a
+// kind, so none overtakes another.
+func (c *Cache) compileCluster(e *entry) {
+	if e.Namespace != "" {
 		return
-	case before.Governing > 0:
-		e.inForce, e.Governing, e.Mode, e.size = before.inForce, before.Governing, before.Mode, max(e.size, before.size)
 	}
-	if e.Namespace == "" {
-		// One goroutine handles all rules of a kind, so none overtakes another.
-		c.mu.Unlock()
-		made, err := c.compiler.Compile(u)
-		c.mu.Lock()
-		e.settle(made, err)
-		c.reports = append(c.reports, e.Report)
+	c.mu.Lock()
+	before := c.shelves[e.place()].get(e.Name)
+	known := before != nil && before.UID == e.UID && before.Generation == e.Generation
+	c.mu.Unlock()
+	if !known {
+		e.settle(c.compiler.Compile(e.source))
 	}
-	if c.entries[e.Namespace] == nil {
-		c.entries[e.Namespace] = map[id]*entry{}
+}
+
+// put takes in an entry that is new or changed; c.mu is held.
+func (c *Cache) put(e *entry) {
+	s := c.shelves[e.place()]
+	if s == nil {
+		s = &shelf{}
+		c.shelves[e.place()] = s
 	}
-	c.entries[e.Namespace][id{e.Kind, e.Name}] = e
+	before := s.get(e.Name)
+	e = e.after(before)
+	switch {
+	case e == before:
+		return
+	case !s.put(e):
+		if before == nil {
+			return // nothing is new
+		}
+	case e.Namespace == "":
+		c.reports = append(c.reports, e.report())
+	case e.pending():
+		c.waiting.AddAfter(e.Namespace, compilePause)
+	}
 	c.mark(e.Namespace)
 }
 
-func (c *Cache) drop(u *unstructured.Unstructured) {
-	namespace := u.GetNamespace()
+func (c *Cache) drop(object metav1.Object) {
+	u, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if delete(c.entries[namespace], id{u.GetKind(), u.GetName()}); len(c.entries[namespace]) == 0 {
-		delete(c.entries, namespace)
+	at, name := place{u.GetNamespace(), u.GetKind()}, u.GetName()
+	if s := c.scans[at]; s != nil {
+		s.changed(name)
+		s.found.remove(name)
 	}
-	c.mark(namespace)
+	c.remove(at, name)
 }
 
-func (c *Cache) markNamespace(o *metav1.PartialObjectMetadata) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.mark(o.Name)
-}
-
-// handler calls keep for what is new or changed, and drop for what is deleted.
-func handler[T metav1.Object](keep, drop func(T)) cache.ResourceEventHandlerFuncs {
-	with := func(do func(T)) func(any) {
-		return func(o any) {
-			if missed, ok := o.(cache.DeletedFinalStateUnknown); ok {
-				o = missed.Obj
-			}
-			if object, ok := o.(T); ok {
-				do(object)
-			}
-		}
+// remove takes a rule out; c.mu is held.
+func (c *Cache) remove(at place, name string) {
+	s := c.shelves[at]
+	if s == nil || !s.remove(name) {
+		return
 	}
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    with(keep),
-		UpdateFunc: func(_, o any) { with(keep)(o) },
-		DeleteFunc: with(drop),
+	if s.short() {
+		c.scanning.AddAfter(at, scanDelay)
+	} else if len(s.entries) == 0 {
+		delete(c.shelves, at)
 	}
+	c.mark(at.namespace)
 }

@@ -3,17 +3,19 @@ package watch_test
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/tools/cache"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
 	fcache "k8s.io/client-go/tools/cache/testing"
 	"sigs.k8s.io/yaml"
 
@@ -26,30 +28,76 @@ import (
 type rig struct {
 	*watch.Cache
 
-	own, cluster, ownQuotas, clusterQuotas, namespaces *fcache.FakeControllerSource
+	own, cluster, ownQuotas, clusterQuotas, namespaces *source
 
 	mu       sync.Mutex
 	reported []watch.Report
 	synced   []bool // HasSynced at the time of each
 }
 
+// source is a Source that a test fills.
+type source struct {
+	*fcache.FakeControllerSource
+
+	pageSize int
+	// during, if set, is called after a page of one namespace is read, and before it is taken.
+	during func()
+}
+
+func newSource(t *testing.T) *source {
+	t.Helper()
+	s := &source{FakeControllerSource: fcache.NewFakeControllerSource(), pageSize: 1000}
+	t.Cleanup(s.Shutdown)
+	return s
+}
+
+// Page implements watch.Source.
+func (s *source) Page(_ context.Context, namespace, next string, take func(metav1.Object)) (page watch.Page, err error) {
+	list, err := s.List(metav1.ListOptions{})
+	if err != nil {
+		return page, err
+	}
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		return page, err
+	}
+	all := map[string]metav1.Object{}
+	for _, item := range items {
+		o := item.(metav1.Object)
+		if key := o.GetNamespace() + "/" + o.GetName(); (namespace == "" || o.GetNamespace() == namespace || key == "/"+namespace) && key > next {
+			all[key] = o
+		}
+	}
+	if namespace != "" && s.during != nil {
+		s.during()
+	}
+	page.Version = list.(metav1.ListInterface).GetResourceVersion()
+	for i, key := range slices.Sorted(maps.Keys(all)) {
+		if i == s.pageSize {
+			break
+		}
+		page.Next = key
+		take(all[key])
+	}
+	if len(all) <= s.pageSize {
+		page.Next = ""
+	}
+	return page, nil
+}
+
+// Watch implements watch.Source.
+func (s *source) Watch(_ context.Context, version string) (apiwatch.Interface, error) {
+	return s.FakeControllerSource.Watch(metav1.ListOptions{ResourceVersion: version})
+}
+
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	rules := map[string]cache.SharedIndexInformer{}
-	source := func(resource string, of runtime.Object) *fcache.FakeControllerSource {
-		f := fcache.NewFakeControllerSource()
-		t.Cleanup(f.Shutdown)
-		rules[resource] = cache.NewSharedIndexInformer(f, of, 0, cache.Indexers{})
-		return f
+	r := &rig{own: newSource(t), cluster: newSource(t), ownQuotas: newSource(t), clusterQuotas: newSource(t), namespaces: newSource(t)}
+	rules := map[string]watch.Source{
+		v1alpha1.KindEventPolicy: r.own, v1alpha1.KindClusterEventPolicy: r.cluster,
+		v1alpha1.KindEventQuota: r.ownQuotas, v1alpha1.KindClusterEventQuota: r.clusterQuotas,
 	}
-	r := &rig{
-		own: source("eventpolicies", &unstructured.Unstructured{}), cluster: source("clustereventpolicies", &unstructured.Unstructured{}),
-		ownQuotas: source("eventquotas", &unstructured.Unstructured{}), clusterQuotas: source("clustereventquotas", &unstructured.Unstructured{}),
-		namespaces: source("namespaces", &metav1.PartialObjectMetadata{}),
-	}
-	namespaces := rules["namespaces"]
-	delete(rules, "namespaces")
-	c, err := watch.New(watch.Sources{Rules: rules, Namespaces: namespaces}, policy.Default(), func(report watch.Report) {
+	c, err := watch.New(watch.Sources{Rules: rules, Namespaces: r.namespaces}, policy.Default(), func(report watch.Report) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.reported = append(r.reported, report)
@@ -72,13 +120,11 @@ func (r *rig) start(t *testing.T) {
 func run(t *testing.T, c *watch.Cache) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- c.Run(ctx) }()
+	var running sync.WaitGroup
+	running.Go(func() { c.Run(ctx) })
 	t.Cleanup(func() {
 		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		running.Wait()
 	})
 }
 

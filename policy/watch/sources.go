@@ -3,101 +3,123 @@ package watch
 
 import (
 	"context"
-	"errors"
-	"io"
-	"maps"
-	"slices"
-	"sync/atomic"
+	"fmt"
+	"math/rand/v2"
 	"time"
 
-	"github.com/go-logr/logr"
-	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/dynamic/dynamicinformer"
-	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/metadata/metadatainformer"
-	"k8s.io/client-go/tools/cache"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// Sources are the informers of a Cache, which runs them: they must not run yet, and not be shared.
+const (
+	// pageSize is how many objects of a list are asked for at once. One is decoded at a time, and little of it is kept.
+	pageSize = 200
+	// pageTimeout bounds the time in which a page is read.
+	pageTimeout = time.Minute
+	// watchTimeout is how long a watch lasts at least, and at most twice that: so replicas spread over API servers.
+	watchTimeout = 5 * time.Minute
+)
+
+// Source is where the objects of one resource come from. Whatever they have, it gives no more of them than a Cache reads.
+type Source interface {
+	// Page lists objects in pages: the first for an empty next, and the one after a Page for its Next. They are those of one
+	// namespace, or all for "". Of namespaces it is the one with that name. take gets one after the other as they are read.
+	Page(ctx context.Context, namespace, next string, take func(metav1.Object)) (Page, error)
+	// Watch watches all objects since a version. What it sends are objects as in a Page, bookmarks with a version alone, and
+	// errors as *metav1.Status.
+	Watch(ctx context.Context, version string) (watch.Interface, error)
+}
+
+// Page is a part of a list.
+type Page struct {
+	// Version is that of the whole list.
+	Version string
+	// Next is for the page after it, or empty.
+	Next string
+}
+
+// Sources are those of a Cache.
 type Sources struct {
-	// Rules give *unstructured.Unstructured, each of one resource: in a typed list, one object that cannot be
-	// decoded would keep the others from being in force.
-	Rules map[string]cache.SharedIndexInformer
+	// Rules give *unstructured.Unstructured, each of one kind.
+	Rules map[string]Source
 	// Namespaces gives *metav1.PartialObjectMetadata.
-	Namespaces cache.SharedIndexInformer
+	Namespaces Source
 }
 
 // NewSources are Sources of a cluster. They read only the metadata of namespaces.
-func NewSources(rules dynamic.Interface, namespaces metadata.Interface) Sources {
-	s := Sources{
-		Rules: map[string]cache.SharedIndexInformer{},
-		Namespaces: metadatainformer.NewFilteredMetadataInformer(
-			namespaces, corev1.SchemeGroupVersion.WithResource("namespaces"), metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer(),
+func NewSources(config *rest.Config) (Sources, error) {
+	config = rest.CopyConfig(config)
+	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion() // of errors alone
+	client, err := rest.UnversionedRESTClientFor(config)
+	if err != nil {
+		return Sources{}, err
 	}
-	for _, r := range v1alpha1.Resources() {
-		s.Rules[r.Resource] = dynamicinformer.NewFilteredDynamicInformer(rules, r, metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
+	s := Sources{Rules: map[string]Source{}}
+	for kind, r := range v1alpha1.Resources() {
+		s.Rules[kind] = &served[ruleWire]{client: client, of: r, accept: "application/json", decode: func(w *ruleWire) metav1.Object { return w.object(kind) }}
 	}
-	return s
+	s.Namespaces = &served[namespaceWire]{
+		client: client, of: corev1.SchemeGroupVersion.WithResource("namespaces"), named: true,
+		accept: "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
+		decode: (*namespaceWire).object,
+	}
+	return s, nil
 }
 
-// complainEvery is the least time between two log lines that say that one kind
-// of object cannot be watched. An informer tries again every minute or sooner.
-const complainEvery = 10 * time.Minute
-
-// The resources of tenants' rules.
-const eventPolicies, eventQuotas = "eventpolicies", "eventquotas"
-
-// complain logs once in a while why a kind of object cannot be watched, and notes a kind that the API server does
-// not serve, as some never will.
-func complain(resource string, unknown *atomic.Bool) cache.WatchErrorHandlerWithContext {
-	seldom := &rate.Sometimes{Interval: complainEvery}
-	return func(ctx context.Context, _ *cache.Reflector, err error) {
-		log := logr.FromContextOrDiscard(ctx).WithValues("resource", resource)
-		if ctx.Err() != nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
-			apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
-			log.V(1).Info("Watch has ended", "reason", err.Error())
-			return // as watches do; the informer begins another
-		}
-		unknown.Store(apierrors.IsNotFound(err))
-		log.V(1).Info("Watch failed", "reason", err.Error())
-		seldom.Do(func() { log.Error(err, "Cannot be watched, trying again; what is known of it stays in force") })
-	}
+// served is a resource of an API server, of which a Wire is decoded. client-go would decode a whole page, or all of a
+// list that it streams, with everything that its objects have, before anyone could take less.
+type served[Wire any] struct {
+	client rest.Interface
+	of     schema.GroupVersionResource
+	accept string
+	decode func(*Wire) metav1.Object
+	named  bool // a namespace is one of its objects
 }
 
-// strip removes what is never read of an object, to save memory: kubectl keeps a copy of all of it in an
-// annotation. Conditions read the annotations of a namespace.
-func strip(o any) (any, error) {
-	switch o := o.(type) {
-	case *metav1.PartialObjectMetadata:
-		o.Annotations, o.ManagedFields = bounded(o.Annotations), nil
-	case *unstructured.Unstructured:
-		o.SetAnnotations(nil)
-		o.SetManagedFields(nil)
+var _ Source = (*served[ruleWire])(nil)
+
+func (s *served[Wire]) request(namespace string, o *metav1.ListOptions) *rest.Request {
+	prefix := "/apis/" + s.of.Group
+	if s.of.Group == "" {
+		prefix = "/api"
 	}
-	return o, nil
+	if s.named && namespace != "" {
+		o.FieldSelector, namespace = fields.OneTermEqualSelector(metav1.ObjectNameField, namespace).String(), ""
+	}
+	return s.client.Get().AbsPath(prefix, s.of.Version).NamespaceIfScoped(namespace, namespace != "").Resource(s.of.Resource).
+		SetHeader("Accept", s.accept).SpecificallyVersionedParams(o, scheme.ParameterCodec, corev1.SchemeGroupVersion)
 }
 
-const (
-	// annotationBytes is the longest annotation of a namespace that is kept, its name included, and
-	// annotationsBytes how much of all of them, which go by their names.
-	annotationBytes  = 512
-	annotationsBytes = 4 << 10
-)
-
-func bounded(all map[string]string) map[string]string {
-	kept, size := map[string]string{}, 0
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if n := len(name) + len(all[name]); n <= annotationBytes && size+n <= annotationsBytes {
-			kept[name] = all[name]
-			size += n
-		}
+// Page implements Source.
+func (s *served[Wire]) Page(ctx context.Context, namespace, next string, take func(metav1.Object)) (Page, error) {
+	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
+	defer cancel()
+	body, err := s.request(namespace, &metav1.ListOptions{Limit: pageSize, Continue: next}).Stream(ctx)
+	if err != nil {
+		return Page{}, err
 	}
-	return kept
+	defer body.Close()
+	list, err := decodeList(body, func(w *Wire) { take(s.decode(w)) })
+	if err != nil {
+		return Page{}, fmt.Errorf("decode a list of %s: %w", s.of.Resource, err)
+	}
+	return Page{Version: list.ResourceVersion, Next: list.Continue}, nil
+}
+
+// Watch implements Source.
+func (s *served[Wire]) Watch(ctx context.Context, version string) (watch.Interface, error) {
+	seconds := int64(watchTimeout.Seconds() * (1 + rand.Float64())) //nolint:gosec // it is no secret
+	o := &metav1.ListOptions{Watch: true, AllowWatchBookmarks: true, ResourceVersion: version, TimeoutSeconds: &seconds}
+	body, err := s.request("", o).Stream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return watch.NewStreamWatcher(newFrames(body, s.decode), failures{}), nil
 }

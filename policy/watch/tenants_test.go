@@ -1,94 +1,187 @@
 package watch_test
 
 import (
+	"cmp"
+	"flag"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/policy/watch"
 )
 
-// aged is a policy that is older than others; they have names in the order in which they were made.
+// aged is a policy that is older than others, before which it goes; they have names in the order in which they were made.
 func aged(t *testing.T, namespace string, age int, spec string) *unstructured.Unstructured {
 	t.Helper()
-	u := object(t, namespace, fmt.Sprintf("p%03d", 100-age), 1, fmt.Sprintf("precedence: %d, %s", age+1, spec))
+	return made(object(t, namespace, fmt.Sprintf("p%03d", 999-age), 1, fmt.Sprintf("precedence: %d, %s", age+1, spec)), age)
+}
+
+func made(u *unstructured.Unstructured, age int) *unstructured.Unstructured {
 	u.SetCreationTimestamp(metav1.Unix(int64(1_000_000-age), 0))
 	return u
 }
 
-// long has n of the longest conditions, which all hold and are compiled in no time.
-func long(n int) string { return conditions(n, strings.Repeat("/", 100)+"\\n") }
+// heavy is the spec of a rule with as much in it as may be, or nearly.
+func heavy() string {
+	return "match: {reasons: [" + strings.Repeat("'"+strings.Repeat("x", 110)+"', ", 60) + "last]}"
+}
 
 func TestTheOldestRulesOfANamespaceAreInForce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	for age := range watch.MostOfAKind + 2 {
+	for age := range policy.MaxRules + 2 {
 		r.own.Add(aged(t, "many", age, ""))
 	}
-	for age := range 5 {
-		r.own.Add(aged(t, "large", age, large))
+	for age := range 9 {
+		r.own.Add(aged(t, "large", age, distinct(heavy())))
 	}
-	q := quota(t, "many", "q", 1, limit)
-	q.SetCreationTimestamp(metav1.Unix(1_000_000, 0))
-	r.ownQuotas.Add(q) // of another kind
-	r.start(t)
-	r.wantGoverns(t, "many", "EventPolicy many/p098@1")
-	r.wantGoverns(t, "large", "EventPolicy large/p098@1")
-	r.wantBeyond(t, map[string]string{
-		"EventPolicy many/p100": "64 of the kind EventPolicy", "EventPolicy many/p099": "64 of the kind EventPolicy",
-		"EventPolicy large/p100": "131072 bytes", "EventPolicy large/p099": "131072 bytes",
-	})
-	eventually(t, "the quota, which comes by a watch of its own, is in force", func() bool { return len(limits(r.Cache, "many")) == 1 })
-	r.own.Delete(aged(t, "many", 65, ""))
-	r.wantGoverns(t, "many", "EventPolicy many/p099@1")
-	small := aged(t, "large", 4, "")
-	small.SetGeneration(2)
-	r.own.Modify(small)
-	r.wantGoverns(t, "large", "EventPolicy large/p099@1")
-}
-
-func TestWhereNotAllFitNamespacesThatWantMostGiveWay(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	const greedy = 35 // four rules of them each have more than all may have, three have not
-	beyond := map[string]string{}
-	for i := range greedy {
-		for age := range 4 {
-			r.own.Add(aged(t, fmt.Sprint("greedy", i), age, long(4)))
-		}
-		beyond[fmt.Sprintf("EventPolicy greedy%d/p100", i)] = "all namespaces have more than 1048576"
+	r.own.Add(aged(t, "huge", 9, "match: {kinds: ["+strings.Repeat("'"+strings.Repeat("y", 120)+"', ", 62)+"last]}"))
+	r.own.Add(aged(t, "huge", 8, ""))
+	for age, n := range []int{3, 6, 6, 5} { // the last is the oldest
+		r.ownQuotas.Add(made(quota(t, "many", fmt.Sprint("q", n, "-", age), 1, limitsOf(n)), age))
 	}
-	r.own.Add(aged(t, "small", 0, long(1)))
-	for i := range watch.MostOfAKind + 1 { // for which there are no bounds
+	for i := range 3 * policy.MaxRules { // for which there are no bounds
 		r.cluster.Add(object(t, "", fmt.Sprint("c", i), 1, "mode: Disabled"))
 	}
 	r.start(t)
-	r.wantGoverns(t, "small", "EventPolicy small/p100@1")
-	r.wantGoverns(t, "greedy1", "EventPolicy greedy1/p099@1")
-	r.wantBeyond(t, beyond)
-	for i := range greedy - 20 {
-		for age := range 4 {
-			r.own.Delete(aged(t, fmt.Sprint("greedy", i), age, ""))
-		}
+	r.wantGoverns(t, "many", "EventPolicy many/p997@1")
+	r.wantGoverns(t, "huge", "EventPolicy huge/p991@1")
+	r.wantBeyond(t, map[string]string{
+		"EventPolicy many/p999": "the oldest 16 are in force", "EventPolicy many/p998": "the oldest 16 are in force",
+		"EventPolicy large/p999": "may have 65536 bytes in all", "EventPolicy huge/p990": "spec.match: must have at most 8192 bytes",
+		"EventQuota many/q6-1": "may have 16 limits in all: older ones have 11, this one has 6",
+	})
+	eventually(t, "limited by as many as may be", func() bool { return len(limits(r.Cache, "many")) == policy.MaxOwnLimits })
+	r.own.Delete(aged(t, "many", 3, ""))
+	r.wantGoverns(t, "many", "EventPolicy many/p998@1")
+	small := aged(t, "large", 4, "")
+	small.SetGeneration(2)
+	r.own.Modify(small)
+	r.wantBeyond(t, map[string]string{
+		"EventPolicy many/p999": "the oldest 16 are in force", "EventPolicy huge/p990": "spec.match: must have at most 8192 bytes",
+		"EventQuota many/q6-1": "may have 16 limits in all: older ones have 11, this one has 6",
+	})
+}
+
+// distinct makes the reasons of a spec differ.
+func distinct(spec string) string {
+	for i := 0; strings.Contains(spec, "'x"); i++ {
+		spec = strings.Replace(spec, "'x", fmt.Sprintf("'%02d", i), 1)
 	}
-	r.wantGoverns(t, fmt.Sprint("greedy", greedy-1), fmt.Sprintf("EventPolicy greedy%d/p100@1", greedy-1))
+	return spec
+}
+
+func limitsOf(n int) string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprintf("{name: l%d, burst: 1, tokens: 1}", i)
+	}
+	return "limits: [" + strings.Join(all, ", ") + "]"
 }
 
 // wantBeyond holds which rules are not in force, and why.
 func (r *rig) wantBeyond(t *testing.T, beyond map[string]string) {
 	t.Helper()
-	eventually(t, "compiled", func() bool { return r.pending() == 0 })
-	for _, report := range r.Reports() {
-		why := beyond[report.String()]
-		if (report.Err == nil) != (why == "") || report.Err != nil && (!strings.Contains(report.Err.Error(), why) || report.Governing != 0) {
-			t.Errorf("%s: governing %d, %v; want it to say %q", report, report.Governing, report.Err, why)
+	found := func() (wrong []string) {
+		for _, report := range r.Reports() {
+			why := beyond[report.String()]
+			if report.Beyond != (why != "") || report.Beyond && (!strings.Contains(report.Err.Error(), why) || report.Governing != 0) {
+				wrong = append(wrong, fmt.Sprintf("%s: governing %d, %v; want it to say %q", report, report.Governing, report.Err, why))
+			}
 		}
+		return wrong
+	}
+	if poll(t, func() bool { return r.pending() == 0 && len(found()) == 0 }) != nil {
+		t.Fatal(strings.Join(found(), "\n"))
+	}
+}
+
+var seeds = flag.Uint64("seeds", 10, "how many random courses TestWhatIsInForceAreTheOldestWhateverHappens takes")
+
+// TestWhatIsInForceAreTheOldestWhateverHappens has rules come, change and go at random, also while a namespace is looked
+// through for others. In the end the oldest are in force, few are kept, and what every replica would find is the same.
+func TestWhatIsInForceAreTheOldestWhateverHappens(t *testing.T) {
+	t.Parallel()
+	const most = 1200
+	for seed := range *seeds {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 0))
+			r := newRig(t)
+			r.own.pageSize = 7
+			exist, changes := map[string]*unstructured.Unstructured{}, 0
+			var mu sync.Mutex // a change may be made while a page is read
+			change := func(n int) {
+				mu.Lock()
+				defer mu.Unlock()
+				i := changes
+				changes++
+				name := fmt.Sprint("p", random.IntN(100))
+				u := exist[name]
+				switch {
+				case u == nil && random.IntN(3) > 0:
+					u = made(object(t, "a", name, 1, ""), random.IntN(50)-i/10)
+					u.SetUID(types.UID(fmt.Sprint(i)))
+					exist[name] = u
+					r.own.Add(u.DeepCopy())
+				case u == nil:
+				case random.IntN(n) > 0:
+					delete(exist, name)
+					r.own.Delete(u.DeepCopy())
+				default:
+					u.SetGeneration(u.GetGeneration() + 1)
+					r.own.Modify(u.DeepCopy())
+				}
+			}
+			r.own.during = func() {
+				if changes < most {
+					change(4)
+				}
+				<-time.After(time.Millisecond) // for the watch to tell of it
+			}
+			for range 200 {
+				change(4)
+			}
+			run(t, r.Cache)
+			for changes < most {
+				change(2 + changes/600)
+				if changes%10 == 0 {
+					<-time.After(time.Duration(changes%7) * 100 * time.Millisecond)
+				}
+			}
+			<-time.After(time.Minute)
+			var governing, oldest []string
+			for _, report := range r.Reports() {
+				if report.Governing > 0 {
+					governing = append(governing, fmt.Sprint(report.Name, "@", report.Governing, report.UID))
+				}
+			}
+			all := slices.SortedFunc(maps.Values(exist), func(a, b *unstructured.Unstructured) int {
+				return cmp.Or(a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time), cmp.Compare(a.GetName(), b.GetName()))
+			})
+			for _, u := range all[:min(policy.MaxRules, len(all))] {
+				oldest = append(oldest, fmt.Sprint(u.GetName(), "@", u.GetGeneration(), u.GetUID()))
+			}
+			slices.Sort(governing)
+			slices.Sort(oldest)
+			if !slices.Equal(governing, oldest) {
+				t.Errorf("seed %d: of %d rules in force:\n%v\nwant:\n%v", seed, len(all), governing, oldest)
+			}
+			if n := len(r.Reports()); n > watch.MaxKept {
+				t.Errorf("seed %d: %d rules are kept", seed, n)
+			}
+		})
 	}
 }
 

@@ -11,20 +11,21 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 	"github.com/eventquota/eventquota/test/cluster"
 	"github.com/eventquota/eventquota/test/replica"
 )
 
-// The policies of TestTenantsPolicies: each is as large as the API server allows.
+// The policies of TestTenantsPolicies: each is as large as may be, with an annotation.
 const (
-	tenants, policiesEach     = 20, 50
-	conditions, expressionMax = 16, 2048
+	tenants, policiesEach        = 20, 50
+	reasonBytes, annotationBytes = 120, 64 << 10
 	// memoryLimit is that of the Deployment that is shipped.
 	memoryLimit = 512 << 20
 )
 
-// TestTenantsPolicies holds that tenants with many policies, each as large as can be, neither
+// TestTenantsPolicies holds that tenants with many policies, each as large as may be, neither
 // delay a change by the admin nor use up the memory of a replica: of one that runs, and of one
 // that has just started.
 func TestTenantsPolicies(t *testing.T) {
@@ -86,23 +87,19 @@ func (e *env) bounded() {
 	}
 }
 
-// largest is a policy with as many conditions as can be, each as long as can be. They are not
-// alike, and none holds.
+// largest is a policy with about as much in it as may be. It matches nothing.
 func largest(namespace, name string) *unstructured.Unstructured {
-	all := make([]any, conditions)
-	for i := range all {
-		var b strings.Builder
-		fmt.Fprintf(&b, "event.reason == '%s-%s-%d'", namespace, name, i)
-		for n := 0; b.Len() < expressionMax-40; n++ {
-			fmt.Fprintf(&b, " && event.message != '%d'", n)
-		}
-		all[i] = map[string]any{"name": fmt.Sprint("c-", i), "expression": b.String()}
+	reasons := make([]any, policy.MaxRuleSize/(reasonBytes+16)-2)
+	for i := range reasons {
+		reasons[i] = fmt.Sprintf("%-*d", reasonBytes, i)
 	}
 	u := &unstructured.Unstructured{Object: map[string]any{
-		"spec": map[string]any{"match": map[string]any{"conditions": all}},
+		"spec": map[string]any{"match": map[string]any{"reasons": reasons}},
 	}}
 	u.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind(v1alpha1.KindEventPolicy))
 	u.SetNamespace(namespace)
 	u.SetName(name)
+	u.SetLabels(map[string]string{"example.com/l": strings.Repeat("l", 63)})
+	u.SetAnnotations(map[string]string{"example.com/a": strings.Repeat("a", annotationBytes)})
 	return u
 }

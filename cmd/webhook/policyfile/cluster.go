@@ -55,6 +55,7 @@ func OfCluster(ctx context.Context, config *rest.Config, namespace string) (*Rul
 			r.Invalid = append(r.Invalid, fmt.Errorf("%w: it is left out here, while replicas use its last valid version, if they have seen one", text.OneLine(err)))
 		}
 	}
+	r.bound()
 	leftOut := r.Set().LeftOut()
 	for _, name := range slices.Sorted(maps.Keys(leftOut)) {
 		r.Invalid = append(r.Invalid, fmt.Errorf("%s: it is left out: %w", name, leftOut[name]))

@@ -30,6 +30,7 @@ func Read(paths []string) (*Rules, error) {
 			}
 		}
 	}
+	r.bound()
 	return r, nil
 }
 

@@ -27,6 +27,7 @@ type Rules struct {
 
 	compiler *policy.Compiler
 	known    map[policy.Identity]bool
+	own      map[place][]ownRule // all of them, whether in force or not
 }
 
 // New makes Rules without any.
@@ -36,7 +37,7 @@ func New() (*Rules, error) {
 		return nil, err
 	}
 	compiler.Strict = true
-	return &Rules{compiler: compiler, known: map[policy.Identity]bool{}, Namespaces: map[string]policy.Namespace{}}, nil
+	return &Rules{compiler: compiler, known: map[policy.Identity]bool{}, own: map[place][]ownRule{}, Namespaces: map[string]policy.Namespace{}}, nil
 }
 
 // Decode adds what is valid in a document of YAML or JSON, and says what is not. It has an object, a list of them, or
@@ -106,9 +107,7 @@ func (r *Rules) add(u *unstructured.Unstructured) error {
 		r.Cluster.Add(compiled)
 		return nil
 	}
-	n := r.Namespaces[identity.Namespace]
-	n.Add(compiled)
-	r.Namespaces[identity.Namespace] = n
+	r.addOwn(u, compiled)
 	return nil
 }
 

@@ -54,7 +54,7 @@ func (s *server) run(ctx context.Context) error {
 		s.log.Info("Settler has stopped")
 		return nil
 	})
-	parts.Go(func() error { return s.policies.Run(keeping) })
+	parts.Go(func() error { s.policies.Run(keeping); return nil })
 	parts.Go(func() error { return s.certs.Run(keeping) })
 	if s.clientCA != nil {
 		parts.Go(func() error { s.clientCA.Run(keeping); return nil })

@@ -12,7 +12,6 @@ import (
 	"golang.org/x/time/rate"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
 	"github.com/eventquota/eventquota/admission"
@@ -31,6 +30,8 @@ const (
 	// self-managed certificate for it. Both are in the namespace of the pod.
 	serviceName       = "eventquota"
 	certificateSecret = "eventquota-serving-cert" //nolint:gosec // the name of a Secret, not what is in it
+	// reportRate and reportBurst bound the log lines about policies and quotas of namespaces, a second and in a burst.
+	reportRate, reportBurst = 10, 1000
 	// namespaceFile is where a pod finds its namespace.
 	namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 )
@@ -50,12 +51,13 @@ type server struct {
 	clientCA *callers.Certificate // nil if callers need no certificate
 	webhook  http.Handler
 
-	listening atomic.Bool // the webhook is
+	reports   *rate.Limiter // of the rules of namespaces
+	listening atomic.Bool   // the webhook is
 	draining  atomic.Bool
 }
 
 func newServer(o *options, log logr.Logger) (*server, error) {
-	s := &server{opts: o, log: log, metrics: metrics.New(o.version)}
+	s := &server{opts: o, log: log, metrics: metrics.New(o.version), reports: rate.NewLimiter(reportRate, reportBurst)}
 	config, err := apiserver.Config(o.Kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("--kubeconfig: %w", err)
@@ -66,7 +68,11 @@ func newServer(o *options, log logr.Logger) (*server, error) {
 	if s.traces, err = newTraces(o.TraceEndpoint, o.version); err != nil {
 		return nil, err
 	}
-	if s.policies, err = watch.New(watch.NewSources(s.clients.dynamic, s.clients.metadata), policy.Default(), s.report); err != nil {
+	sources, err := watch.NewSources(config)
+	if err != nil {
+		return nil, fmt.Errorf("--kubeconfig: %w", err)
+	}
+	if s.policies, err = watch.New(sources, policy.Default(), s.report); err != nil {
 		return nil, err
 	}
 	if s.state, err = s.newState(); err != nil {
@@ -96,10 +102,9 @@ func newServer(o *options, log logr.Logger) (*server, error) {
 
 // clients are those of the API server.
 type clients struct {
-	config   *rest.Config
-	typed    kubernetes.Interface
-	dynamic  dynamic.Interface
-	metadata metadata.Interface
+	config  *rest.Config
+	typed   kubernetes.Interface
+	dynamic dynamic.Interface
 }
 
 // newClients sets no rate: what asks often has one of its own.
@@ -109,9 +114,6 @@ func newClients(config *rest.Config) (c *clients, err error) {
 		return nil, fmt.Errorf("--kubeconfig: %w", err)
 	}
 	if c.dynamic, err = dynamic.NewForConfig(config); err != nil {
-		return nil, fmt.Errorf("--kubeconfig: %w", err)
-	}
-	if c.metadata, err = metadata.NewForConfig(config); err != nil {
 		return nil, fmt.Errorf("--kubeconfig: %w", err)
 	}
 	return c, nil
@@ -126,8 +128,12 @@ func podNamespace(file string) string {
 	return "eventquota-system"
 }
 
-// report logs the state of a generation of a policy or quota.
+// report logs the state of a generation of a policy or quota; of those of namespaces no more than so many, as tenants may
+// change them all the time. The statuses say the same.
 func (s *server) report(r watch.Report) {
+	if r.Namespace != "" && !s.reports.Allow() {
+		return
+	}
 	log := s.log.WithValues("rule", r.String(), "generation", r.Generation)
 	if r.Err != nil {
 		log.Error(r.Err, "Not accepted", "governing", r.Governing)

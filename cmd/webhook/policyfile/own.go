@@ -1,0 +1,65 @@
+package policyfile
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/eventquota/eventquota/policy"
+)
+
+// place is a kind in a namespace.
+type place struct{ namespace, kind string }
+
+// ownRule is a valid rule of a namespace.
+type ownRule struct {
+	policy.Candidate
+
+	made policy.Rules
+}
+
+// addOwn adds a rule of a namespace.
+func (r *Rules) addOwn(u *unstructured.Unstructured, made policy.Rules) {
+	one := ownRule{policy.Candidate{Created: u.GetCreationTimestamp().Time, Name: u.GetName(), UID: u.GetUID()}, made}
+	match, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "match")
+	one.Size = policy.SizeOf(match)
+	for _, q := range made.Quotas {
+		one.Limits += len(q.Limits)
+	}
+	at := place{u.GetNamespace(), u.GetKind()}
+	r.own[at] = append(r.own[at], one)
+	n := r.Namespaces[at.namespace]
+	n.Add(made)
+	r.Namespaces[at.namespace] = n
+}
+
+// bound leaves out what the bounds of a namespace do not let be in force, as replicas do. Rules of files have no time of
+// creation, so that their names order them.
+func (r *Rules) bound() {
+	for name, n := range r.Namespaces {
+		n.Rules = policy.Rules{}
+		r.Namespaces[name] = n
+	}
+	for _, at := range slices.SortedFunc(maps.Keys(r.own), func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.kind, b.kind))
+	}) {
+		all := r.own[at]
+		slices.SortFunc(all, func(a, b ownRule) int { return a.Older(&b.Candidate) })
+		candidates := make([]policy.Candidate, len(all))
+		for i := range all {
+			candidates[i] = all[i].Candidate
+		}
+		n := r.Namespaces[at.namespace]
+		for i, why := range policy.Beyond(at.kind, candidates) {
+			if why != nil {
+				r.Invalid = append(r.Invalid, fmt.Errorf("%s %s/%s: %w: it is left out", at.kind, at.namespace, all[i].Name, why))
+				continue
+			}
+			n.Add(all[i].made)
+		}
+		r.Namespaces[at.namespace] = n
+	}
+}

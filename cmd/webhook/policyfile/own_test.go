@@ -1,0 +1,52 @@
+package policyfile
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/eventquota/eventquota/policy"
+)
+
+// TestWhatReplicasDoNotHaveInForceIsLeftOut holds that files have no more in force in a namespace than replicas would.
+func TestWhatReplicasDoNotHaveInForceIsLeftOut(t *testing.T) {
+	t.Parallel()
+	var all []string
+	for i := range policy.MaxRules + 1 {
+		all = append(all, fmt.Sprintf("{apiVersion: eventquota.io/v1alpha1, kind: EventPolicy, metadata: {name: p%02d, namespace: a}}", i))
+	}
+	for i := range 3 {
+		all = append(all, fmt.Sprintf("{apiVersion: eventquota.io/v1alpha1, kind: EventQuota, metadata: {name: q%d, namespace: b}, spec: {limits: [%s]}}",
+			i, strings.Repeat("{name: a%, burst: 1, tokens: 1}, ", 6)))
+		for n := 0; strings.Contains(all[len(all)-1], "%"); n++ {
+			all[len(all)-1] = strings.Replace(all[len(all)-1], "%", fmt.Sprint(n), 1)
+		}
+	}
+	slices.Reverse(all)
+	file := filepath.Join(t.TempDir(), "rules.yaml")
+	if err := os.WriteFile(file, []byte(strings.ReplaceAll(strings.Join(all, "\n---\n"), "namespace: a}}", "namespace: a}, spec: {}}")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Read([]string{file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, q := len(r.Namespaces["a"].Policies), len(r.Namespaces["b"].Quotas); p != policy.MaxRules || q != 2 {
+		t.Errorf("%d policies and %d quotas are in force", p, q)
+	}
+	want := []string{
+		"EventPolicy a/p16: of the objects of kind EventPolicy in a namespace the oldest 16 are in force",
+		"EventQuota b/q2: the objects of kind EventQuota that are in force in a namespace may have 16 limits in all: older ones have 12, this one has 6",
+	}
+	if len(r.Invalid) != len(want) {
+		t.Fatalf("left out: %v", r.Invalid)
+	}
+	for i, err := range r.Invalid {
+		if !strings.HasPrefix(err.Error(), want[i]) {
+			t.Errorf("left out: %v, want %s", err, want[i])
+		}
+	}
+}

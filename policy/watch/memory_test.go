@@ -1,0 +1,203 @@
+package watch_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"runtime/metrics"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/eventquota/eventquota/policy"
+	"github.com/eventquota/eventquota/policy/watch"
+)
+
+// hoard is an API server whose EventPolicies are all in one namespace, and whose objects have large labels, annotations,
+// owners, finalizers, managed fields and statuses. It makes them as it writes them, and keeps none.
+type hoard struct {
+	policies, namespaces int
+	bytes                int // of metadata and status that each object has
+
+	metadata, text string
+
+	watched atomic.Int64 // objects that have been sent to watches
+}
+
+// ServeHTTP implements http.Handler.
+func (h *hoard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	of, n := func(io.Writer, int) {}, 0
+	switch {
+	case strings.HasSuffix(r.URL.Path, "/eventpolicies"):
+		of, n = h.policy, h.policies
+	case strings.HasSuffix(r.URL.Path, "/namespaces"):
+		of, n = h.namespace, h.namespaces
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if q.Get("sendInitialEvents") != "" {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	if q.Get("watch") != "" {
+		for i := range n { // each is changed
+			_, _ = io.WriteString(w, `{"type":"MODIFIED","object":`)
+			of(w, i)
+			_, _ = io.WriteString(w, "}\n")
+			h.watched.Add(1)
+		}
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+		return
+	}
+	from, _ := strconv.Atoi(q.Get("continue"))
+	to := n
+	if limit, _ := strconv.Atoi(q.Get("limit")); limit > 0 {
+		to = min(n, from+limit)
+	}
+	next := ""
+	if to < n {
+		next = strconv.Itoa(to)
+	}
+	_, _ = io.WriteString(w, `{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"1","continue":"`+next+`"},"items":[`)
+	for i := from; i < to; i++ {
+		of(w, i)
+		if i < to-1 {
+			_, _ = io.WriteString(w, ",")
+		}
+	}
+	_, _ = io.WriteString(w, "]}")
+}
+
+// policy writes one of the policies, of which the last is the oldest.
+func (h *hoard) policy(w io.Writer, i int) {
+	fmt.Fprintf(w, `{"apiVersion":"eventquota.io/v1alpha1","kind":"EventPolicy","metadata":{"name":"p%06d","namespace":"a","uid":"u%[1]d","generation":1,`+
+		`"resourceVersion":"2","creationTimestamp":%[2]q,`, i, time.Unix(int64(2_000_000_000-i), 0).UTC().Format(time.RFC3339))
+	_, _ = io.WriteString(w, h.metadata)
+	_, _ = io.WriteString(w, `},"spec":{"action":"Drop"},"status":{"conditions":[{"message":"`)
+	_, _ = io.WriteString(w, h.text)
+	_, _ = io.WriteString(w, `"}]}}`)
+}
+
+func (h *hoard) namespace(w io.Writer, i int) {
+	fmt.Fprintf(w, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"n%d","resourceVersion":"2",`, i)
+	_, _ = io.WriteString(w, h.metadata)
+	_, _ = io.WriteString(w, "}}")
+}
+
+// fill makes what each object has.
+func (h *hoard) fill() {
+	var b strings.Builder
+	h.text = strings.Repeat("x", h.bytes/4)
+	for _, of := range []string{"labels", "annotations"} {
+		fmt.Fprintf(&b, `"%s":{`, of)
+		for i := range h.bytes / 4 / 64 {
+			fmt.Fprintf(&b, `"example.com/%07d":"%040d",`, i, i)
+		}
+		b.WriteString(`"z":"z"},`)
+	}
+	fmt.Fprintf(&b, `"finalizers":["%s"],"ownerReferences":[{"name":"%[1]s"}],"managedFields":[{"manager":"%[1]s"}]`, strings.Repeat("x", h.bytes/12))
+	h.metadata = b.String()
+}
+
+// TestWhatObjectsHaveIsNotKept holds how much memory is used for objects of a namespace, and for namespaces, however many
+// and however large they are: at the most, while they are listed and watched, and in the end.
+func TestWhatObjectsHaveIsNotKept(t *testing.T) {
+	const buffers, keptEach, most = 4 << 20, 64 << 10, 96 << 20
+	for says, h := range map[string]*hoard{
+		"few that are as large as can be": {policies: 150, bytes: 1 << 20},
+		"2,000 of 100 KB":                 {policies: 2000, bytes: 100_000},
+		"very many small ones":            {policies: 20_000, bytes: 64},
+		"namespaces":                      {namespaces: 300, bytes: 512 << 10},
+	} {
+		t.Run(says, func(t *testing.T) {
+			h.fill()
+			c := h.cache(t)
+			before := heap()
+			h.listed(t, c, before+most)
+			if n := len(c.Reports()); n != min(watch.MaxKept, h.policies) {
+				t.Errorf("%d rules are kept", n)
+			}
+			for _, report := range c.Reports() {
+				if i, err := strconv.Atoi(report.Name[1:]); err != nil || i < h.policies-watch.MaxKept || report.Beyond != (i < h.policies-policy.MaxRules) {
+					t.Errorf("kept: %s, in force %v", report.Name, !report.Beyond)
+				}
+			}
+			kept := int64(buffers + keptEach*(watch.MaxKept+h.namespaces))
+			if used := heap() - before; used > kept {
+				t.Errorf("%d KiB are kept, want at most %d", used>>10, kept>>10)
+			}
+			runtime.KeepAlive(c)
+		})
+	}
+}
+
+// cache is one of what h has, which does not run yet.
+func (h *hoard) cache(t *testing.T) *watch.Cache {
+	t.Helper()
+	api := httptest.NewServer(h)
+	t.Cleanup(api.Close)
+	sources, err := watch.NewSources(&rest.Config{Host: api.URL, QPS: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := watch.New(sources, policy.Default(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// listed runs a Cache until it knows all that h has, and has been told of all of it again. It must never use more than so
+// much memory.
+func (h *hoard) listed(t *testing.T, c *watch.Cache, most int64) {
+	t.Helper()
+	var peak int64
+	var measuring sync.WaitGroup
+	end := make(chan struct{})
+	measuring.Go(func() {
+		sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+		for every := time.NewTicker(time.Millisecond); ; {
+			select {
+			case <-end:
+				return
+			case <-every.C:
+				metrics.Read(sample)
+				peak = max(peak, int64(sample[0].Value.Uint64()))
+			}
+		}
+	})
+	run(t, c)
+	eventually(t, "known", func() bool {
+		if !c.HasSynced() || h.watched.Load() < int64(h.policies+h.namespaces) {
+			return false
+		}
+		for _, report := range c.Reports() {
+			if report.Pending {
+				return false
+			}
+		}
+		return true
+	})
+	close(end)
+	measuring.Wait()
+	t.Logf("at most %d MiB", peak>>20)
+	if peak > most {
+		t.Errorf("%d MiB are used while objects are read, want at most %d", peak>>20, most>>20)
+	}
+}
+
+func heap() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}

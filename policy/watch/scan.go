@@ -1,0 +1,110 @@
+package watch
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+const (
+	// scanDelay is how long after it is short of rules a namespace is looked through for others, and scanRetry how long
+	// after that has failed.
+	scanDelay, scanRetry = time.Second, 5 * time.Second
+	// maxChanged is how many rules of a namespace may change while it is looked through; with more it is begun anew.
+	maxChanged = 1024
+)
+
+// scan looks through a place for its oldest rules. It reads a page at a time, so that no namespace delays another one for
+// long. What the watch says meanwhile holds, whatever a page says of the same rule.
+type scan struct {
+	found *shelf
+	next  string
+	// told are the names of rules of which the watch has told since the scan began.
+	told    map[string]bool
+	spoiled bool
+}
+
+// changed notes that the watch has told of a rule.
+func (s *scan) changed(name string) {
+	if len(s.told) >= maxChanged {
+		s.spoiled = true
+		return
+	}
+	s.told[name] = true
+}
+
+// scanWaiting looks through places that are short of rules, in turn, until ctx ends.
+func (c *Cache) scanWaiting(ctx context.Context) {
+	for {
+		at, stop := c.scanning.Get()
+		if stop || ctx.Err() != nil {
+			return
+		}
+		again, err := c.scanNext(ctx, at)
+		switch {
+		case err != nil:
+			logr.FromContextOrDiscard(ctx).V(1).Info("Could not look for rules that may be in force now", "namespace", at.namespace,
+				"kind", at.kind, "reason", err.Error())
+			c.scanning.AddAfter(at, scanRetry)
+		case again:
+			c.scanning.Add(at)
+		}
+		c.scanning.Done(at)
+	}
+}
+
+// scanNext reads a page, and reports whether there is another one to read.
+func (c *Cache) scanNext(ctx context.Context, at place) (again bool, err error) {
+	if at.kind == kindNamespace {
+		return false, c.readNamespace(ctx, at.namespace)
+	}
+	c.mu.Lock()
+	s := c.scans[at]
+	if s == nil {
+		if shelf := c.shelves[at]; shelf == nil || !shelf.short() {
+			c.mu.Unlock()
+			return false, nil
+		}
+		s = &scan{found: &shelf{}, told: map[string]bool{}}
+		c.scans[at] = s
+	}
+	next := s.next
+	c.mu.Unlock()
+
+	var found []*entry
+	page, err := c.sources.Rules[at.kind].Page(ctx, at.namespace, next, func(object metav1.Object) {
+		if u, ok := object.(*unstructured.Unstructured); ok {
+			found = append(found, newEntry(u))
+		}
+	})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.scans[at] != s {
+		return false, nil // a list of all has said more
+	}
+	if err != nil || s.spoiled {
+		delete(c.scans, at)
+		if err == nil {
+			c.scanning.AddAfter(at, scanRetry)
+		}
+		return false, err
+	}
+	s.take(found)
+	if s.next = page.Next; s.next != "" {
+		return true, nil
+	}
+	delete(c.scans, at)
+	c.exchange(at, s.found)
+	return false, nil
+}
+
+func (s *scan) take(found []*entry) {
+	for _, e := range found {
+		if !s.told[e.Name] {
+			s.found.put(e)
+		}
+	}
+}
