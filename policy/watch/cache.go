@@ -42,7 +42,7 @@ type Cache struct {
 	namespaces map[string]*namespace
 	selected   map[string]bool // the labels that the cluster's rules select namespaces by
 	dirty      map[string]bool // namespaces to arrange anew, "" for all
-	reports    []Report        // to be reported once they are in force
+	news       []*entry        // to be reported once they are in force
 }
 
 // New makes a Cache that has only the policy fallback until Run finds others. report is called with each Report
@@ -149,8 +149,13 @@ func (c *Cache) arrange() {
 	case len(changed) > 0:
 		c.inForce.Store(c.inForce.Load().With(changed))
 	}
-	reports := c.reports
-	c.reports = nil
+	reports := make([]Report, 0, len(c.news))
+	for _, e := range c.news {
+		if c.shelves[e.place()].get(e.Name) == e { // it has not changed since
+			reports = append(reports, e.report())
+		}
+	}
+	c.news = nil
 	c.mu.Unlock()
 	if c.report == nil {
 		return
@@ -166,7 +171,7 @@ func (c *Cache) bound(namespace string) {
 		if s := c.shelves[place{namespace, kind}]; s != nil {
 			for _, e := range s.bound(kind) {
 				if !e.pending() {
-					c.reports = append(c.reports, e.report())
+					c.news = append(c.news, e)
 				}
 			}
 		}
@@ -189,7 +194,26 @@ func (c *Cache) arrangeAll() *policy.Set {
 			all[name] = *n
 		}
 	}
-	return policy.NewSet(c.fallback, cluster, all)
+	set := policy.NewSet(c.fallback, cluster, all)
+	c.leaveOut(set.LeftOut())
+	return set
+}
+
+// leaveOut notes which rules of the cluster a Set has left out; c.mu is held.
+func (c *Cache) leaveOut(why map[string]error) {
+	for kind := range c.sources.Rules {
+		s := c.shelves[place{"", kind}]
+		if s == nil {
+			continue
+		}
+		for _, e := range s.entries {
+			left := why[e.String()]
+			if (e.beyond == nil) != (left == nil) {
+				c.news = append(c.news, e)
+			}
+			e.beyond = left
+		}
+	}
 }
 
 // namespace is what is known of a namespace, or nil; c.mu is held.
@@ -202,13 +226,14 @@ func (c *Cache) namespace(name string) *policy.Namespace {
 		return nil
 	}
 	if known != nil {
-		n.Labels, n.Annotations = known.labels, known.annotations
+		n.Labels, n.PartialLabels = known.labels, known.partialLabels
+		n.Annotations, n.PartialAnnotations = known.annotations, known.partialAnnotations
 	}
 	return &n
 }
 
-// valid are the rules of a namespace, or of the cluster for "", that have a valid generation and are within bounds; c.mu is
-// held.
+// valid are the rules of a namespace, or of the cluster for "", that have a valid generation; c.mu is held. A namespace's are
+// within bounds, while a Set bounds those of the cluster.
 func (c *Cache) valid(namespace string) (all policy.Rules) {
 	for kind := range c.sources.Rules {
 		s := c.shelves[place{namespace, kind}]
@@ -216,7 +241,7 @@ func (c *Cache) valid(namespace string) (all policy.Rules) {
 			continue
 		}
 		for _, e := range s.entries {
-			if e.beyond == nil {
+			if e.beyond == nil || namespace == "" {
 				all.Add(e.made)
 			}
 		}

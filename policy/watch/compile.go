@@ -36,9 +36,8 @@ func (c *Cache) compileNext(namespace string) bool {
 	made, err := c.compiler.Compile(source)
 	c.mu.Lock()
 	if c.shelves[e.place()].get(e.Name) == e && e.pending() { // it has not changed meanwhile
-		c.bound(namespace) // before it is reported
 		e.settle(made, err)
-		c.reports = append(c.reports, e.report())
+		c.news = append(c.news, e)
 		c.mark(namespace)
 	}
 	return true

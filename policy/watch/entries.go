@@ -20,7 +20,8 @@ type Report struct {
 	Mode      policy.Mode
 	// Err is why Generation is not in force, or nil. It names the fields that are wrong.
 	Err error
-	// Beyond says that Err is about the bounds of the namespace, which do not let the rule be in force.
+	// Beyond says that Err is about the bounds of its namespace, or of the cluster's conditions, which do not let the rule be in
+	// force.
 	Beyond bool
 	// Pending says that Generation is not compiled yet, so that nobody knows whether it is valid. New reports none of these.
 	Pending bool
@@ -44,7 +45,7 @@ type entry struct {
 	governing int64
 	mode      policy.Mode
 	invalid   error // why the generation that was received is not valid
-	beyond    error // why the bounds of its namespace do not let it be in force
+	beyond    error // why those bounds do not let it be in force
 }
 
 // newEntry makes one of an object, with no more of that than is read.
@@ -192,7 +193,7 @@ func (c *Cache) put(e *entry) {
 			return // nothing is new
 		}
 	case e.Namespace == "":
-		c.reports = append(c.reports, e.report())
+		c.news = append(c.news, e)
 	case e.pending():
 		c.waiting.AddAfter(e.Namespace, compilePause)
 	}

@@ -65,7 +65,7 @@ func (c *Cache) exchange(at place, found *shelf) {
 		switch {
 		case e == was:
 		case at.namespace == "":
-			c.reports = append(c.reports, e.report())
+			c.news = append(c.news, e)
 		case e.pending():
 			c.waiting.AddAfter(at.namespace, compilePause)
 		}

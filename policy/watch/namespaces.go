@@ -28,19 +28,20 @@ const (
 type namespace struct {
 	labels      labels.Set // not nil
 	annotations map[string]string
-	// part says that there are labels that are not kept.
-	part bool
+	// partialLabels and partialAnnotations say that there are others, which are not kept.
+	partialLabels, partialAnnotations bool
 }
 
 // newNamespace keeps of an object's labels those that are selected by, and others within bounds.
 func newNamespace(o *metav1.PartialObjectMetadata, selected map[string]bool) *namespace {
 	n := &namespace{labels: labels.Set{}, annotations: within(o.Annotations)}
+	n.partialAnnotations = len(n.annotations) < len(o.Annotations)
 	size := 0
 	for _, name := range slices.Sorted(maps.Keys(o.Labels)) {
 		always := name == corev1.LabelMetadataName || selected[name]
 		if !always {
 			if size += len(name) + len(o.Labels[name]); size > MaxLabels {
-				n.part = true
+				n.partialLabels = true
 				continue
 			}
 		}
@@ -76,7 +77,8 @@ func (c *Cache) keepNamespace(object metav1.Object) {
 }
 
 func (n *namespace) equal(o *namespace) bool {
-	return maps.Equal(n.labels, o.labels) && maps.Equal(n.annotations, o.annotations)
+	return maps.Equal(n.labels, o.labels) && n.partialLabels == o.partialLabels &&
+		maps.Equal(n.annotations, o.annotations) && n.partialAnnotations == o.partialAnnotations
 }
 
 func (c *Cache) dropNamespace(object metav1.Object) {
@@ -132,7 +134,7 @@ func (c *Cache) selectBy(rules policy.Rules) {
 		return
 	}
 	for name, n := range c.namespaces {
-		if n.part {
+		if n.partialLabels {
 			c.scanning.Add(place{name, kindNamespace})
 		}
 	}
