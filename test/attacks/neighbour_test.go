@@ -70,6 +70,7 @@ func (a *arena) neighbour(tenant *tenant) (n neighbour) {
 		if round%adminsTurn == adminsTurn-1 {
 			a.adminActs(round)
 		}
+		a.checkQuota(tenant)
 		if a.redis != nil {
 			a.readCalls()
 		}

@@ -67,6 +67,7 @@ type arena struct {
 	since   time.Time // when the admin's quota has begun to limit the tenant
 	widest  int       // keys of one call of Redis
 	probes  int       // Events of the neighbour that ask whether a rule is in force
+	beyond  bool      // the tenant has had more stored than it may
 	took    map[string][]time.Duration
 }
 
@@ -175,10 +176,10 @@ func (a *arena) waitFor(rules ...string) {
 // eventually waits until check holds.
 func (a *arena) eventually(what string, check func() bool) {
 	a.Helper()
-	err := wait.PollUntilContextTimeout(a.Context(), 50*time.Millisecond, 5*time.Minute, true,
+	err := wait.PollUntilContextTimeout(a.Context(), 50*time.Millisecond, 2*time.Minute, true,
 		func(context.Context) (bool, error) { return check(), a.guard.err() })
 	if err != nil {
 		a.checkGuard()
-		a.Fatalf("%s: not within five minutes", what)
+		a.Fatalf("%s: not within two minutes", what)
 	}
 }
