@@ -2,37 +2,41 @@ package attacks
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// tenant does at random what its rights allow. The API server may refuse any of it. What one seed does much, another leaves
-// out: what costs most would else hide all others.
+// tenant does at random what its rights allow. The API server may refuse any of it.
 type tenant struct {
-	users  []kubernetes.Interface // each may write in the namespace
-	rules  dynamic.Interface
-	seed   uint64
-	likes  [kinds]int   // how often it does what
-	worst  []string     // of the expressions, those that it writes
-	junk   int          // of four rules, those with as much beside their spec as the API server takes
-	next   atomic.Int64 // of what it does
-	events atomic.Int64 // writes of Events
-	stored atomic.Int64 // of these
-	done   [kinds]atomic.Int64
+	taste
+
+	users []kubernetes.Interface // each may write in the namespace
+	rules dynamic.Interface
+	seed  uint64
+	next  atomic.Int64 // of what it does
+	done  [kinds]atomic.Int64
+	taken [kinds]atomic.Int64 // of these, what the API server took
+	last  [kinds]atomic.Value // why it did not take the last one that it refused, a string
+
+	mu       sync.Mutex
+	versions map[string]bool // resource versions of Events that it was told: a write that changes nothing has that of the one before
 }
 
 // The kinds of what a tenant does.
@@ -50,19 +54,11 @@ const writers = 4
 
 func newTenant(a *arena, seed uint64) *tenant {
 	a.Helper()
-	random := rand.New(rand.NewPCG(seed, writers)) //nolint:gosec // it repeats
-	t := &tenant{seed: seed, junk: random.IntN(5)}
-	for kind, most := range []int{policies: 30, quotas: 30, creates: 60, patches: 60, deletions: 10} {
-		t.likes[kind] = 1 + random.IntN(2)*random.IntN(most)
-	}
-	worst := expressions()
-	for range random.IntN(3) {
-		t.worst = append(t.worst, worst[random.IntN(len(worst))])
-	}
+	t := &tenant{taste: newTaste(rand.New(rand.NewPCG(seed, writers))), seed: seed, versions: map[string]bool{}} //nolint:gosec // it repeats
 	for _, name := range []string{"one", "two"} {
 		config, _, err := a.cluster.User("tenant-"+name, tenantsGroup)
 		a.must(err)
-		config.QPS = -1
+		config.QPS, config.WarningHandler = -1, rest.NoWarnings{}
 		client, err := kubernetes.NewForConfig(config)
 		a.must(err)
 		t.users = append(t.users, client)
@@ -72,13 +68,30 @@ func newTenant(a *arena, seed uint64) *tenant {
 	return t
 }
 
-// String says how often it did what.
+// String says how often it did what, and how much of that the API server took.
 func (t *tenant) String() string {
 	says := make([]string, kinds)
 	for kind, name := range []string{"policies", "quotas", "Events", "PATCHes", "deletions"} {
-		says[kind] = fmt.Sprint(t.done[kind].Load(), " ", name)
+		says[kind] = fmt.Sprintf("%d %s (%d taken; the last was not as %v)", t.done[kind].Load(), name, t.taken[kind].Load(), t.last[kind].Load())
 	}
-	return fmt.Sprintf("%s, with %d of 4 rules large, and expressions %q", strings.Join(says, ", "), t.junk, t.worst)
+	return fmt.Sprintf("%s, with %s; %d writes of Events are stored", strings.Join(says, ", "), t.taste, t.stored())
+}
+
+// attacked fails unless the API server took some of all that the tenant did: else nothing has been shown.
+func (t *tenant) attacked() error {
+	for kind := range kinds {
+		if done := t.done[kind].Load(); done > 100 && t.taken[kind].Load() == 0 {
+			return fmt.Errorf("the API server took none of what the tenant did: %s", t)
+		}
+	}
+	return nil
+}
+
+// stored is how many writes of its Events the API server has stored.
+func (t *tenant) stored() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return int64(len(t.versions))
 }
 
 // run does n things, and goes on with Events and PATCHes until ctx ends.
@@ -114,149 +127,80 @@ func pick(random *rand.Rand, weights []int) int {
 }
 
 func (t *tenant) act(ctx context.Context, random *rand.Rand, kind int) {
-	t.done[kind].Add(1)
+	var err error
 	switch kind {
 	case policies:
-		t.apply(ctx, random, v1alpha1.KindEventPolicy, fmt.Sprint("p-", random.IntN(400)), t.policy(random))
+		err = t.write(ctx, random, v1alpha1.KindEventPolicy, t.policy(random))
 	case quotas:
-		t.apply(ctx, random, v1alpha1.KindEventQuota, fmt.Sprint("q-", random.IntN(100)), quota(random))
+		err = t.write(ctx, random, v1alpha1.KindEventQuota, t.quota(random))
 	case creates:
-		t.create(ctx, random)
+		err = t.wrote(t.users[random.IntN(2)].CoreV1().Events(tenantsNamespace).Create(ctx, t.event(random), metav1.CreateOptions{}))
 	case patches:
-		t.patch(ctx, random)
+		err = t.patch(ctx, random)
 	case deletions:
-		t.delete(ctx, random)
+		err = t.delete(ctx, random)
+	}
+	t.done[kind].Add(1)
+	if err == nil {
+		t.taken[kind].Add(1)
+	} else if ctx.Err() == nil {
+		says := err.Error()
+		t.last[kind].Store(says[:min(len(says), 300)])
 	}
 }
 
-// apply creates or replaces a rule, some of them with as much beside their spec as the API server takes.
-func (t *tenant) apply(ctx context.Context, random *rand.Rand, kind, name string, spec map[string]any) {
+// write creates or replaces a rule, and gives some of them as much beside their spec as the API server takes.
+func (t *tenant) write(ctx context.Context, random *rand.Rand, kind string, spec map[string]any) error {
+	name := fmt.Sprint("r-", random.IntN(t.names))
+	rules := t.rules.Resource(v1alpha1.Resources()[kind]).Namespace(tenantsNamespace)
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	u.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind(kind))
-	u.SetNamespace(tenantsNamespace)
 	u.SetName(name)
-	if random.IntN(4) < t.junk {
-		enlarge(random, u)
+	_, err := rules.Create(ctx, u, metav1.CreateOptions{})
+	change := map[string]any{}
+	if apierrors.IsAlreadyExists(err) {
+		change["spec"], err = spec, nil
 	}
-	_, _ = t.rules.Resource(v1alpha1.Resources()[kind]).Namespace(tenantsNamespace).Apply(ctx, name, u, metav1.ApplyOptions{FieldManager: "tenant", Force: true})
-}
-
-// enlarge adds to the metadata of a rule what nobody reads.
-func enlarge(random *rand.Rand, u *unstructured.Unstructured) {
-	switch random.IntN(3) {
-	case 0: // 1 MiB
-		labels := map[string]string{}
-		for i := range 3000 {
-			labels[fmt.Sprintf("%s.example/%s%05d", strings.Repeat("a", 230), strings.Repeat("b", 50), i)] = strings.Repeat("c", 63)
-		}
-		u.SetLabels(labels)
-	case 1:
-		u.SetAnnotations(map[string]string{"junk": strings.Repeat("d", 200<<10)})
-	case 2:
-		finalizers := make([]string, 2000)
-		for i := range finalizers {
-			finalizers[i] = fmt.Sprintf("example.com/%s%d", strings.Repeat("f", 50), i)
-		}
-		u.SetFinalizers(finalizers)
+	if random.IntN(4) < t.large {
+		change["metadata"] = metadata(random)
 	}
-}
-
-// expressions are conditions that cost much, in time or bytes, where nothing bounds them.
-func expressions() []string {
-	return []string{
-		"event.message.replace('', event.message).size() == 0",
-		"event.message.split(' ').exists(w, w.startsWith('ci-'))",
-		"event.message.split('').map(c, c + event.message).size() == 1",
-		"event.message.matches('^(a|aa|aaa)*$')",
-		"[1,2,3,4,5,6,7,8].all(a, [1,2,3,4,5,6,7,8].all(b, event.message.contains(string(a) + string(b))))",
-		"'%s%s'.format([event.message, event.message]).size() == 1",
+	if err != nil || len(change) == 0 {
+		return err
 	}
-}
-
-// policy is the spec of one that governs Events, with whatever costs most to match.
-func (t *tenant) policy(random *rand.Rand) map[string]any {
-	match := map[string]any{}
-	switch random.IntN(3) {
-	case 0:
-		if len(t.worst) > 0 {
-			match["conditions"] = []any{map[string]any{"name": "worst", "expression": t.worst[random.IntN(len(t.worst))]}}
-		}
-	case 1:
-		globs := make([]any, 16)
-		for i := range globs {
-			globs[i] = strings.Repeat("*a", 60) + fmt.Sprint(i)
-		}
-		match["messages"] = globs
-	case 2:
-		match["types"] = []any{corev1.EventTypeNormal}
+	patch, err := json.Marshal(change)
+	if err != nil {
+		return err
 	}
-	spec := map[string]any{"match": match, "precedence": int64(random.IntN(1000))}
-	if random.IntN(2) == 0 {
-		spec["spamFilter"] = map[string]any{"burst": int64(1 + random.IntN(1000)), "per": []any{"InvolvedObject", "Reason"}}
-	}
-	return spec
-}
-
-// quota is the spec of one with as many limits as can be, each of its own name.
-func quota(random *rand.Rand) map[string]any {
-	parts := []any{"InvolvedObject", "Source", "Reason", "User", "Kind"}
-	limits := make([]any, 8)
-	for i := range limits {
-		per := parts[random.IntN(len(parts)):]
-		limits[i] = map[string]any{
-			"name": fmt.Sprint("l-", i, "-", random.IntN(1000)), "per": per,
-			"burst": int64(1000), "tokens": []any{int64(1), int64(1000)}[random.IntN(2)], "interval": "24h",
-		}
-	}
-	return map[string]any{"limits": limits}
-}
-
-// message is a text that costs much to match.
-func message(random *rand.Rand) string {
-	return strings.Repeat([]string{" ", "a", "ab ", "é", "*"}[random.IntN(5)], 1+random.IntN(40<<10))
-}
-
-func (t *tenant) create(ctx context.Context, random *rand.Rand) {
-	e := newEvent(tenantsNamespace, fmt.Sprint("pod-", random.Uint32()), fmt.Sprint("e-", random.IntN(50_000)), "Junk")
-	e.Message, e.Reason = message(random), fmt.Sprint("Reason", random.IntN(100))
-	e.Source.Component = fmt.Sprint("component-", random.IntN(100))
-	switch random.IntN(3) {
-	case 0:
-		e.Count = math.MaxInt32
-	case 1:
-		e.Count = int32(1 + random.IntN(5)) //nolint:gosec // it fits
-	}
-	t.wrote(t.users[random.IntN(2)].CoreV1().Events(tenantsNamespace).Create(ctx, e, metav1.CreateOptions{}))
+	_, err = rules.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+	return err
 }
 
 // patch moves the time of one of a few Events, as one of two users.
-func (t *tenant) patch(ctx context.Context, random *rand.Rand) {
+func (t *tenant) patch(ctx context.Context, random *rand.Rand) error {
 	name := fmt.Sprint("back-and-forth-", random.IntN(3))
 	at := time.Date(2026, 1, 1, 0, random.IntN(2), 0, 0, time.UTC).Format(time.RFC3339)
 	events := t.users[random.IntN(2)].CoreV1().Events(tenantsNamespace)
 	if random.IntN(20) == 0 {
-		t.wrote(events.Create(ctx, newEvent(tenantsNamespace, name, name, "Patched"), metav1.CreateOptions{}))
+		_ = t.wrote(events.Create(ctx, newEvent(tenantsNamespace, name, name, "Patched"), metav1.CreateOptions{}))
 	}
-	t.wrote(events.Patch(ctx, name, types.MergePatchType, []byte(`{"lastTimestamp":"`+at+`"}`), metav1.PatchOptions{}))
+	return t.wrote(events.Patch(ctx, name, types.MergePatchType, []byte(`{"lastTimestamp":"`+at+`"}`), metav1.PatchOptions{}))
 }
 
 // wrote counts a write of an Event.
-func (t *tenant) wrote(_ *corev1.Event, err error) {
-	t.events.Add(1)
-	if err == nil {
-		t.stored.Add(1)
+func (t *tenant) wrote(e *corev1.Event, err error) error {
+	if err != nil {
+		return err
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.versions[e.ResourceVersion] = true
+	return nil
 }
 
-func (t *tenant) delete(ctx context.Context, random *rand.Rand) {
-	rules := t.rules.Resource(v1alpha1.Resources()[v1alpha1.KindEventPolicy]).Namespace(tenantsNamespace)
-	switch random.IntN(3) {
-	case 0:
-		_ = rules.Delete(ctx, fmt.Sprint("p-", random.IntN(400)), metav1.DeleteOptions{})
-	case 1:
-		quotas := t.rules.Resource(v1alpha1.Resources()[v1alpha1.KindEventQuota]).Namespace(tenantsNamespace)
-		_ = quotas.Delete(ctx, fmt.Sprint("q-", random.IntN(100)), metav1.DeleteOptions{})
-	case 2:
-		_ = t.users[0].CoreV1().Events(tenantsNamespace).Delete(ctx, fmt.Sprint("e-", random.IntN(50_000)), metav1.DeleteOptions{})
+func (t *tenant) delete(ctx context.Context, random *rand.Rand) error {
+	if random.IntN(3) == 0 {
+		return t.users[0].CoreV1().Events(tenantsNamespace).Delete(ctx, fmt.Sprint("e-", random.IntN(names)), metav1.DeleteOptions{})
 	}
+	kind := []string{v1alpha1.KindEventPolicy, v1alpha1.KindEventQuota}[random.IntN(2)]
+	return t.rules.Resource(v1alpha1.Resources()[kind]).Namespace(tenantsNamespace).Delete(ctx, fmt.Sprint("r-", random.IntN(t.names)), metav1.DeleteOptions{})
 }

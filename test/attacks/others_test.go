@@ -37,8 +37,6 @@ const (
 	// fewest and most are numbers of slices with the attack. A machine that is busy needs more of them until
 	// their median tells what the attack costs from what else goes on.
 	fewest, most = 3, 9
-	// memoryLimit is that of the Deployment that is shipped, in bytes.
-	memoryLimit = 512 << 20
 )
 
 // TestMain is the process of attackers too. It holds that no goroutine is left when all tests have ended.
@@ -57,6 +55,10 @@ func TestMain(m *testing.M) {
 func TestOthersNoticeLittle(t *testing.T) {
 	c := cluster.ForTest(t, cluster.Options{NoAudit: true})
 	program, err := replica.Build(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	memory, err := replica.ShippedMemory()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,8 +87,8 @@ func TestOthersNoticeLittle(t *testing.T) {
 			if err := webhook.Stop(); err != nil {
 				t.Error(err)
 			}
-			if peak := webhook.PeakMemory(); peak > memoryLimit {
-				t.Errorf("the replica has used %d MiB of memory, want at most %d", peak>>20, memoryLimit>>20)
+			if peak := webhook.PeakMemory(); peak > memory.Hard {
+				t.Errorf("the replica has used %d MiB of memory, want at most %d", peak>>20, memory.Hard>>20)
 			} else {
 				t.Logf("the replica has used at most %d MiB of memory", peak>>20)
 			}

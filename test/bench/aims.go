@@ -45,6 +45,7 @@ func aims() []aim {
 		{"redis_decide_caller_over_rate_128", false, 1.3, ""},
 		{"redis_bytes_per_object", false, 500, ""},
 		{worstAttack, false, 3, ""},
+		{slowestInForce, false, 1000, ""},
 		{"simulate_over_decode", true, 0.5, ""},
 		{"simulate_rss_bytes", false, 200e6, ""},
 	}

@@ -21,9 +21,10 @@ import (
 // TestEveryAimHasItsFigure measures what takes no control plane, and makes up the rest: an aim without a figure would
 // be left out of the table in silence.
 func TestEveryAimHasItsFigure(t *testing.T) {
-	got, err := attackFigures("p99 of others: 1ms without and 2.5ms with 1,000 that send 7.8 MB\np99 of others: 4ms without and 2ms with streams of HTTP/2\n")
-	if err != nil || got[worstAttack] != 2.5 {
-		t.Errorf("figures of attacks %v (%v), want the worst ratio to be 2.5", got, err)
+	got, err := attackFigures("p99 of others: 1ms without and 2.5ms with 1,000 that send 7.8 MB\np99 of others: 4ms without and 2ms with streams of HTTP/2\n" +
+		"in force under attack: median 20ms, worst 1.5s: quota\nin force under attack: median 30ms, worst 1s: quota\n")
+	if err != nil || got[worstAttack] != 2.5 || got[slowestInForce] != 1500 || got["attack_in_force_quota_median_ms"] != 30 {
+		t.Errorf("figures of attacks %v (%v), want the worst ratio to be 2.5, and what is in force last so after 1,500 ms", got, err)
 	}
 	for _, s := range scenarios() {
 		seen, after := sample{requests: 1, elapsed: time.Second, latencies: []time.Duration{time.Second}}, counts{}

@@ -25,6 +25,15 @@ func (r *Replica) Decisions(ctx context.Context, by string) (map[string]int64, e
 	return answered, err
 }
 
+// Total is the sum of a counter of the replica over its labels, since its start.
+func (r *Replica) Total(ctx context.Context, counter string) (n int64, err error) {
+	family, err := r.metric(ctx, counter)
+	for _, m := range family.GetMetric() {
+		n += int64(m.GetCounter().GetValue())
+	}
+	return n, err
+}
+
 // Leads reports whether the replica has been elected to settle for all.
 func (r *Replica) Leads(ctx context.Context) (bool, error) {
 	family, err := r.metric(ctx, "leader_election_master_status")

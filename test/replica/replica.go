@@ -36,6 +36,8 @@ type Replica struct {
 	// MetricsURL is where it serves metrics to all, unless it was told to by flags of its
 	// own: then by https, and to who may read them.
 	MetricsURL string
+	// ReadyURL is where it says whether it is ready.
+	ReadyURL string
 
 	ca      []byte
 	cluster *cluster.Cluster

@@ -74,6 +74,7 @@ func startAt(ctx context.Context, c *cluster.Cluster, p place, path string, flag
 	r := &Replica{
 		URL:        "https://" + address(p.port),
 		MetricsURL: "http://" + address(p.metrics) + "/metrics",
+		ReadyURL:   "http://" + address(p.health) + "/readyz",
 		ca:         p.ca,
 		cluster:    c,
 		process:    exec.Command(path, args...),
@@ -81,12 +82,18 @@ func startAt(ctx context.Context, c *cluster.Cluster, p place, path string, flag
 		output:     log.Name(),
 	}
 	// It collects garbage as it does where it is deployed, whatever the tests and the API server do.
-	r.process.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "GOGC=") })
+	memory, err := ShippedMemory()
+	if err != nil {
+		return nil, err
+	}
+	r.process.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "GOGC=") || strings.HasPrefix(v, softLimit+"=")
+	}), softLimit+"="+memory.Soft)
 	r.process.Stdout, r.process.Stderr = log, log
 	if err := r.start(); err != nil {
 		return nil, fmt.Errorf("start the webhook: %w", err)
 	}
-	if err := r.waitUntilReady(ctx, "http://"+address(p.health)+"/readyz"); err != nil {
+	if err := r.waitUntilReady(ctx, r.ReadyURL); err != nil {
 		r.Kill()
 		return nil, err
 	}

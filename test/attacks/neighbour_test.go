@@ -1,0 +1,171 @@
+package attacks
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/eventquota/eventquota/admission/settler"
+)
+
+const (
+	// rounds are those of the neighbour, and repeats how often each of its Events comes again.
+	rounds, repeats = 30, 3
+	// limited is how many of the Events of one reason its quota lets through, and relimited how many more once it is changed after
+	// the round of that number.
+	limited, relimited, changed = 5, 2, rounds / 2
+	// afterwards is how many Events the tenant writes once it has done all else.
+	afterwards = 100
+	// adminsTurn is the number of rounds from one to the next in which the admin acts.
+	adminsTurn = 6
+)
+
+// neighboursRules limit the Events of one reason, and drop those of another.
+func neighboursRules(burst int) string {
+	return fmt.Sprintf(`
+apiVersion: eventquota.io/v1alpha1
+kind: EventQuota
+metadata: {name: own, namespace: %[1]s}
+spec:
+  match: {reasons: [Limited]}
+  limits: [{name: own, burst: %[2]d, tokens: 1, interval: 1h, warningReservePercent: 0}]
+---
+apiVersion: eventquota.io/v1alpha1
+kind: EventPolicy
+metadata: {name: own, namespace: %[1]s}
+spec:
+  match: {reasons: [Silenced]}
+  action: Drop
+`, neighboursNamespace, burst)
+}
+
+// neighbour is what a namespace has had refused by its quota and its policy.
+type neighbour struct{ limited, silenced int64 }
+
+// neighbour writes Events while the tenant does what it does.
+func (a *arena) neighbour(tenant *tenant) (n neighbour) {
+	a.Helper()
+	for round := range rounds {
+		a.eventually("the tenant goes on", func() bool { return tenant.next.Load() >= int64(round**steps/rounds) })
+		pod := fmt.Sprint("pod-", round)
+		for n := range repeats + 1 {
+			a.writes(pod, fmt.Sprint(pod, ".", n), "BackOff", n == 0)
+		}
+		admits := round < limited || round > changed && round <= changed+relimited
+		a.writes(fmt.Sprint("limited-", round), fmt.Sprint("limited.", round), "Limited", admits)
+		if !admits {
+			n.limited++
+		}
+		a.writes(pod, fmt.Sprint("silenced.", round), "Silenced", false)
+		n.silenced++
+		if round == changed { // while the tenant goes on
+			a.applies(neighboursRules(relimited))
+			a.inForce()
+		}
+		if round%adminsTurn == adminsTurn-1 {
+			a.adminActs(round)
+		}
+		a.checkQuota(tenant)
+		if a.redis != nil {
+			a.readCalls()
+		}
+	}
+	before := tenant.done[creates].Load()
+	a.eventually("the tenant goes on", func() bool { return tenant.done[creates].Load() >= before+afterwards })
+	return n
+}
+
+// writes holds that a write of the neighbour is stored, or refused.
+func (a *arena) writes(pod, name, reason string, stored bool) {
+	a.Helper()
+	if a.stores(newEvent(neighboursNamespace, pod, name, reason)) != stored {
+		a.Errorf("%s of %s: want it stored: %t", reason, pod, stored)
+	}
+}
+
+// stores writes an Event of the neighbour, and reports whether it was stored. Nothing else refuses it but a quota or a policy.
+func (a *arena) stores(e *corev1.Event) bool {
+	a.Helper()
+	_, err := a.admin.CoreV1().Events(e.Namespace).Create(a.Context(), e, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) && !apierrors.IsTooManyRequests(err) {
+		a.must(err)
+	}
+	return err == nil
+}
+
+// inForce waits until the neighbour's quota is Ready as it is now, and the tenant goes on.
+func (a *arena) inForce() {
+	a.Helper()
+	a.eventually("the neighbour's quota is in force", func() bool {
+		is := strings.Fields(a.get("evq/own", `{.metadata.generation} {.status.conditions[?(@.type=="Ready")].observedGeneration} {.status.conditions[?(@.type=="Ready")].status}`))
+		return len(is) == 3 && is[0] == is[1] && is[2] == "True"
+	})
+}
+
+// get reads of a rule of the neighbour.
+func (a *arena) get(rule, path string) string {
+	a.Helper()
+	said, _, err := a.cluster.Kubectl(a.Context(), "", "-n", neighboursNamespace, "get", rule, "-o", "jsonpath="+path)
+	a.must(err)
+	return said
+}
+
+// checkNeighbour holds the neighbour's counts, notices and statuses.
+func (a *arena) checkNeighbour(n neighbour) {
+	a.Helper()
+	for round := range rounds {
+		name := fmt.Sprint("pod-", round, ".0")
+		a.eventually("the count of "+name, func() bool {
+			e, err := a.admin.CoreV1().Events(neighboursNamespace).Get(a.Context(), name, metav1.GetOptions{})
+			a.must(err)
+			return e.Count == repeats+1
+		})
+	}
+	var reported map[string]int64
+	a.eventually("notices report what was refused", func() bool {
+		reported = a.reported()
+		return reported["Limited"] >= n.limited && reported["Silenced"] >= n.silenced
+	})
+	if reported["Limited"] != n.limited || reported["Silenced"] != n.silenced {
+		a.Errorf("notices report %v, want %+v", reported, n)
+	}
+	var dropped string
+	const sinceChange = rounds - 1 - changed - relimited // the status of a rule counts from its last change
+	a.eventually("the statuses have what was refused", func() bool {
+		dropped = a.get("evq/own", "{.status.total.dropped}") + " " + a.get("evp/own", "{.status.total.dropped}")
+		quotas, policies, _ := strings.Cut(dropped, " ")
+		return atLeast(quotas, sinceChange) && atLeast(policies, n.silenced)
+	})
+	if want := fmt.Sprint(sinceChange, " ", n.silenced); dropped != want {
+		a.Errorf("the statuses say that %q were dropped, want %q", dropped, want)
+	}
+}
+
+func atLeast(number string, n int64) bool {
+	is, err := strconv.ParseInt(number, 10, 64)
+	return err == nil && is >= n
+}
+
+// reported is how many Events the neighbour's notices say were refused, by reason.
+func (a *arena) reported() map[string]int64 {
+	a.Helper()
+	list, err := a.admin.CoreV1().Events(neighboursNamespace).List(a.Context(), metav1.ListOptions{})
+	a.must(err)
+	all := map[string]int64{}
+	for i := range list.Items {
+		if !settler.IsNotice(&list.Items[i]) {
+			continue
+		}
+		var says struct{ Reasons map[string]int64 }
+		a.must(json.Unmarshal([]byte(list.Items[i].Annotations[settler.AnnotationDropped]), &says))
+		for reason, n := range says.Reasons {
+			all[reason] += n
+		}
+	}
+	return all
+}

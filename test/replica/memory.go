@@ -1,0 +1,60 @@
+package replica
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/prometheus/procfs"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/eventquota/eventquota/test/manifests/shipped"
+)
+
+// softLimit is the environment variable of Go's memory limit.
+const softLimit = "GOMEMLIMIT"
+
+// Memory is what a container may use.
+type Memory struct {
+	// Soft is its GOMEMLIMIT, as the runtime reads it.
+	Soft string
+	// Requested is what the scheduler keeps for it, and Hard where the kernel ends it, in bytes.
+	Requested, Hard int64
+}
+
+// ShippedMemory is what the shipped Deployment gives a replica.
+func ShippedMemory() (Memory, error) {
+	objects, err := shipped.Objects(shipped.Base)
+	if err != nil {
+		return Memory{}, err
+	}
+	var deployment appsv1.Deployment
+	if err := shipped.Find(objects, "Deployment", serviceName, &deployment); err != nil {
+		return Memory{}, err
+	}
+	container := deployment.Spec.Template.Spec.Containers[0]
+	m := Memory{Requested: container.Resources.Requests.Memory().Value(), Hard: container.Resources.Limits.Memory().Value()}
+	if i := slices.IndexFunc(container.Env, func(v corev1.EnvVar) bool { return v.Name == softLimit }); i >= 0 {
+		m.Soft = container.Env[i].Value
+	}
+	if m.Requested == 0 || m.Hard == 0 || m.Soft == "" {
+		return Memory{}, fmt.Errorf("the Deployment requests no memory, or has no limit or no %s", softLimit)
+	}
+	return m, nil
+}
+
+// UsedMemory is the most memory that the replica has used since its start, in bytes. It runs.
+func (r *Replica) UsedMemory() (int64, error) {
+	process, err := procfs.NewProc(r.process.Process.Pid)
+	if err != nil {
+		return 0, fmt.Errorf("read the memory of the webhook: %w", err)
+	}
+	status, err := process.NewStatus()
+	if err != nil {
+		return 0, fmt.Errorf("read the memory of the webhook: %w", err)
+	}
+	return int64(status.VmHWM), nil
+}
+
+// Ended is closed when the process has ended.
+func (r *Replica) Ended() <-chan struct{} { return r.exited }
