@@ -52,10 +52,13 @@ const (
 // writers is how many act at a time.
 const writers = 4
 
+// patched begins the names of the Events whose times two of its users change, of which a third one has made so many at the beginning.
+const patched, patchedEvents = "back-and-forth-", 3
+
 func newTenant(a *arena, seed uint64) *tenant {
 	a.Helper()
-	t := &tenant{taste: newTaste(rand.New(rand.NewPCG(seed, writers))), seed: seed, versions: map[string]bool{}} //nolint:gosec // it repeats
-	for _, name := range []string{"one", "two"} {
+	t := &tenant{taste: newTaste(rand.New(rand.NewPCG(seed, writers))), seed: seed, versions: map[string]bool{}}
+	for _, name := range []string{"one", "two", "three"} {
 		config, _, err := a.cluster.User("tenant-"+name, tenantsGroup)
 		a.must(err)
 		config.QPS, config.WarningHandler = -1, rest.NoWarnings{}
@@ -64,6 +67,10 @@ func newTenant(a *arena, seed uint64) *tenant {
 		t.users = append(t.users, client)
 		t.rules, err = dynamic.NewForConfig(config)
 		a.must(err)
+	}
+	for i := range patchedEvents {
+		name := fmt.Sprint(patched, i)
+		a.must(t.wrote(t.users[2].CoreV1().Events(tenantsNamespace).Create(a.Context(), newEvent(tenantsNamespace, name, name, "Patched"), metav1.CreateOptions{})))
 	}
 	return t
 }
@@ -99,7 +106,7 @@ func (t *tenant) run(ctx context.Context, n int) error {
 	var all errgroup.Group
 	for writer := range writers {
 		all.Go(func() error {
-			random := rand.New(rand.NewPCG(t.seed, uint64(writer))) //nolint:gosec // it repeats
+			random := rand.New(rand.NewPCG(t.seed, uint64(writer)))
 			for ctx.Err() == nil {
 				kind := pick(random, t.likes[:])
 				if t.next.Add(1) > int64(n) {
@@ -175,14 +182,16 @@ func (t *tenant) write(ctx context.Context, random *rand.Rand, kind string, spec
 	return err
 }
 
-// patch moves the time of one of a few Events, as one of two users.
+// patch moves the time of one of a few Events back and forth: to where one of two users has it, as a rule.
 func (t *tenant) patch(ctx context.Context, random *rand.Rand) error {
-	name := fmt.Sprint("back-and-forth-", random.IntN(3))
-	at := time.Date(2026, 1, 1, 0, random.IntN(2), 0, 0, time.UTC).Format(time.RFC3339)
-	events := t.users[random.IntN(2)].CoreV1().Events(tenantsNamespace)
-	if random.IntN(20) == 0 {
-		_ = t.wrote(events.Create(ctx, newEvent(tenantsNamespace, name, name, "Patched"), metav1.CreateOptions{}))
+	name := fmt.Sprint(patched, random.IntN(patchedEvents))
+	user := random.IntN(2)
+	minute := user
+	if random.IntN(16) == 0 {
+		minute = random.IntN(60)
 	}
+	at := time.Date(2026, 1, 1, 0, minute, 0, 0, time.UTC).Format(time.RFC3339)
+	events := t.users[user].CoreV1().Events(tenantsNamespace)
 	return t.wrote(events.Patch(ctx, name, types.MergePatchType, []byte(`{"lastTimestamp":"`+at+`"}`), metav1.PatchOptions{}))
 }
 

@@ -13,14 +13,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/eventquota/eventquota/policy/v1alpha1"
+	"github.com/eventquota/eventquota/store/rules"
 )
 
-// What the admin lets the tenant store: so many Events at once, and one more in each refill. A token pays for so many more writes
-// of the same content, as the API server asks again after a conflict.
-const (
-	admitted, refill = 100, 2 * time.Second
-	freeRepeats      = 3
-)
+// What the admin lets the tenant store: so many Events at once, and one more in each refill.
+const admitted, refill = 100, 2 * time.Second
 
 // limitsTheTenant applies the admin's quota.
 func (a *arena) limitsTheTenant() {
@@ -41,7 +38,7 @@ func (a *arena) mayStore() int64 {
 	a.Helper()
 	settled, err := a.replica.Total(a.Context(), "eventquota_settle_writes_total")
 	a.must(err)
-	return settled + (1+freeRepeats)*(admitted+1+int64(time.Since(a.since)/refill))
+	return settled + (1+rules.FreeRepeats)*(admitted+1+int64(time.Since(a.since)/refill))
 }
 
 // brake is the file of the emergency brake that is shipped.
@@ -72,17 +69,17 @@ func (a *arena) changes(what, object string) {
 	a.must(yaml.Unmarshal([]byte(object), &u.Object))
 	client, err := dynamic.NewForConfig(a.cluster.Config)
 	a.must(err)
-	rules := client.Resource(v1alpha1.Resources()[u.GetKind()])
+	resource := client.Resource(v1alpha1.Resources()[u.GetKind()])
 	for _, change := range []struct {
 		says    string
 		do      func() error
 		refuses bool
 	}{
 		{what, func() error {
-			_, err := rules.Apply(a.Context(), u.GetName(), &u, metav1.ApplyOptions{FieldManager: "admin"})
+			_, err := resource.Apply(a.Context(), u.GetName(), &u, metav1.ApplyOptions{FieldManager: "admin"})
 			return err
 		}, true},
-		{what + " taken back", func() error { return rules.Delete(a.Context(), u.GetName(), metav1.DeleteOptions{}) }, false},
+		{what + " taken back", func() error { return resource.Delete(a.Context(), u.GetName(), metav1.DeleteOptions{}) }, false},
 	} {
 		a.must(change.do())
 		began := time.Now()

@@ -4,12 +4,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/eventquota/eventquota/policy"
+	"github.com/eventquota/eventquota/store/rules"
 )
 
 const (
-	// keysEach bounds the keys of a call of Redis for one Event: eight limits of its namespace, those of the admin and of what is
+	// keysEach bounds the keys of a call of Redis for one Event: the limits of its namespace, those of the admin and of what is
 	// shipped, the spam filter, and the register, its index and two sets.
-	keysEach = 24
+	keysEach = policy.MaxOwnLimits + 1 + 2 + 1 + 4
 	// commandsEach bounds the commands of Redis that a write of an Event needs: some for each key, and for settling.
 	commandsEach = 8 * keysEach
 )
@@ -46,7 +49,7 @@ func (a *arena) checkQuota(tenant *tenant) {
 	if stored, most := tenant.stored(), a.mayStore(); stored > most && !a.beyond {
 		a.beyond = true
 		a.Errorf("%d writes of the tenant's were stored, want at most %d: its quota has %d tokens and one each %s, and each pays for %d writes",
-			stored, most, admitted, refill, 1+freeRepeats)
+			stored, most, admitted, refill, 1+rules.FreeRepeats)
 	}
 }
 

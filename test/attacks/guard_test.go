@@ -37,7 +37,7 @@ func newGuard(t *testing.T, r *replica.Replica) *guard {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(t.Context())
 	g := &guard{replica: r, memory: memory}
 	for every, look := range map[time.Duration]func(context.Context) error{looksEvery: g.fits, probesEvery: g.ready} {
 		g.all.Go(func() { g.watch(ctx, every, look) })

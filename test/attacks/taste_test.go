@@ -18,7 +18,7 @@ type taste struct {
 	worst  []string   // of the expressions, those that it writes
 	narrow int        // of four rules, those that match by what they can, and not all Events
 	large  int        // of four rules, those with as much beside their spec as the API server takes
-	strict bool       // some of its quotas refuse nearly all
+	strict bool       // some of its quotas refuse nearly all of its Events
 	gives  bool       // some of its policies drop, or exempt from its own quotas
 	odd    bool       // some of its Events have what no recorder writes
 }
@@ -115,8 +115,8 @@ func (t *taste) policy(random *rand.Rand) map[string]any {
 	return spec
 }
 
-// quota is the spec of one with as many limits as can be, each of its own name. Their buckets are full again within a day, as a
-// rule, or within a month.
+// quota is the spec of one with as many limits as can be, each of its own name. Their buckets are full again within a day, or,
+// of some that refuse nearly all, within a month.
 func (t *taste) quota(random *rand.Rand) map[string]any {
 	parts := []any{"InvolvedObject", "Source", "Reason", "User", "Kind"}
 	limits := make([]any, 1+random.IntN(8))
@@ -126,7 +126,7 @@ func (t *taste) quota(random *rand.Rand) map[string]any {
 			"burst": int64(1000), "tokens": int64(1000), "interval": day,
 		}
 		switch n := random.IntN(64); {
-		case n < 4:
+		case n < 4 && t.strict:
 			limit["burst"], limit["tokens"] = int64(30), int64(1)
 		case n == 4 && t.strict:
 			limit["burst"], limit["tokens"] = int64(1), int64(1)
@@ -175,7 +175,7 @@ func (t *taste) event(random *rand.Rand) *corev1.Event {
 	case 0:
 		e.Count = math.MaxInt32
 	case 1:
-		e.Count = int32(1 + random.IntN(5)) //nolint:gosec // it fits
+		e.Count = int32(1 + random.IntN(5))
 	}
 	if t.odd && random.IntN(8) == 0 {
 		t.oddity(random, e)

@@ -124,6 +124,7 @@ func (a *arena) starts() {
 func (a *arena) restarts() {
 	a.Helper()
 	a.stops()
+	a.must(a.cluster.RemoveWebhooks(a.Context()))
 	a.starts()
 	a.eventually("the neighbour's policy is in force after a restart", func() bool { return a.refused("Silenced") })
 	a.stops()
