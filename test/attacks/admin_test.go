@@ -62,14 +62,13 @@ spec:
   limits: [{name: new-%[1]d, burst: 1, tokens: 1, interval: 1h, warningReservePercent: 0}]`, round, neighboursNamespace))
 }
 
-// changes applies a rule of the cluster until it refuses Events of the neighbour, and deletes it until it does not.
+// changes applies a rule of the cluster until it refuses Events of the neighbour and its status says so, and deletes it until it does
+// not.
 func (a *arena) changes(what, object string) {
 	a.Helper()
 	var u unstructured.Unstructured
 	a.must(yaml.Unmarshal([]byte(object), &u.Object))
-	client, err := dynamic.NewForConfig(a.cluster.Config)
-	a.must(err)
-	resource := client.Resource(v1alpha1.Resources()[u.GetKind()])
+	resource := a.rules.Resource(v1alpha1.Resources()[u.GetKind()])
 	for _, change := range []struct {
 		says    string
 		do      func() error
@@ -85,7 +84,25 @@ func (a *arena) changes(what, object string) {
 		began := time.Now()
 		a.eventually(change.says+" is in force", func() bool { return a.refused("Probe") == change.refuses })
 		a.took[change.says] = append(a.took[change.says], time.Since(began))
+		if change.refuses {
+			a.ready(resource, u.GetName())
+		}
 	}
+}
+
+// ready waits until the status of a rule says that it is in force as it is now.
+func (a *arena) ready(of dynamic.ResourceInterface, name string) {
+	a.Helper()
+	a.eventually(name+" is Ready", func() bool {
+		u, err := of.Get(a.Context(), name, metav1.GetOptions{})
+		a.must(err)
+		conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+		return slices.ContainsFunc(conditions, func(c any) bool {
+			condition, _ := c.(map[string]any)
+			return condition["type"] == v1alpha1.ConditionReady && condition["status"] == string(metav1.ConditionTrue) &&
+				condition["observedGeneration"] == u.GetGeneration()
+		})
+	})
 }
 
 // tellTimes says how long the admin's rules have taken to be in force.

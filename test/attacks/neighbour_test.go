@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/eventquota/eventquota/admission/settler"
+	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
 const (
@@ -65,7 +66,7 @@ func (a *arena) neighbour(tenant *tenant) (n neighbour) {
 		n.silenced++
 		if round == changed { // while the tenant goes on
 			a.applies(neighboursRules(relimited))
-			a.inForce()
+			a.ready(a.rules.Resource(v1alpha1.Resources()[v1alpha1.KindEventQuota]).Namespace(neighboursNamespace), "own")
 		}
 		if round%adminsTurn == adminsTurn-1 {
 			a.adminActs(round)
@@ -84,6 +85,7 @@ func (a *arena) neighbour(tenant *tenant) (n neighbour) {
 func (a *arena) writes(pod, name, reason string, stored bool) {
 	a.Helper()
 	if a.stores(newEvent(neighboursNamespace, pod, name, reason)) != stored {
+		a.checkGuard()
 		a.Errorf("%s of %s: want it stored: %t", reason, pod, stored)
 	}
 }
@@ -96,15 +98,6 @@ func (a *arena) stores(e *corev1.Event) bool {
 		a.must(err)
 	}
 	return err == nil
-}
-
-// inForce waits until the neighbour's quota is Ready as it is now, and the tenant goes on.
-func (a *arena) inForce() {
-	a.Helper()
-	a.eventually("the neighbour's quota is in force", func() bool {
-		is := strings.Fields(a.get("evq/own", `{.metadata.generation} {.status.conditions[?(@.type=="Ready")].observedGeneration} {.status.conditions[?(@.type=="Ready")].status}`))
-		return len(is) == 3 && is[0] == is[1] && is[2] == "True"
-	})
 }
 
 // get reads of a rule of the neighbour.

@@ -12,6 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/eventquota/eventquota/store/redisclient"
@@ -64,10 +65,11 @@ type arena struct {
 	guard   *guard
 	redis   *redisclient.Client // nil for none
 	admin   kubernetes.Interface
-	since   time.Time // when the admin's quota has begun to limit the tenant
-	widest  int       // keys of one call of Redis
-	probes  int       // Events of the neighbour that ask whether a rule is in force
-	beyond  bool      // the tenant has had more stored than it may
+	rules   dynamic.Interface // as the admin
+	since   time.Time         // when the admin's quota has begun to limit the tenant
+	widest  int               // keys of one call of Redis
+	probes  int               // Events of the neighbour that ask whether a rule is in force
+	beyond  bool              // the tenant has had more stored than it may
 	took    map[string][]time.Duration
 }
 
@@ -91,6 +93,8 @@ func newArena(t *testing.T, shared bool) *arena {
 	config, _, err := a.cluster.User("admin", "system:masters")
 	a.must(err)
 	a.admin, err = kubernetes.NewForConfig(config)
+	a.must(err)
+	a.rules, err = dynamic.NewForConfig(config)
 	a.must(err)
 	for _, namespace := range []string{tenantsNamespace, neighboursNamespace} {
 		_, err := a.admin.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
@@ -127,6 +131,7 @@ func (a *arena) restarts() {
 	a.must(a.cluster.RemoveWebhooks(a.Context()))
 	a.starts()
 	a.eventually("the neighbour's policy is in force after a restart", func() bool { return a.refused("Silenced") })
+	a.eventually("the neighbour's quota is in force after a restart", func() bool { return a.refused("Limited") })
 	a.stops()
 }
 
