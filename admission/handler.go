@@ -33,6 +33,9 @@ const (
 	firstBytes = 8 << 10
 )
 
+// ErrTooLong is why an Event cannot be read whose review has more than MaxBytes.
+var ErrTooLong = fmt.Errorf("body: must have at most %d bytes", MaxBytes)
+
 // Handler serves one phase over HTTP. Its fields are set before the first call; after that it is safe for concurrent use.
 type Handler struct {
 	// Name is that of the phase, for the Gate's Recorder.
@@ -139,7 +142,7 @@ func (b *body) request(w http.ResponseWriter, req *http.Request) (*Request, int,
 	}
 	var cut error
 	if b.text.Len() > MaxBytes {
-		cut = fmt.Errorf("body: must have at most %d bytes", MaxBytes)
+		cut = ErrTooLong
 		w.Header().Set("Connection", "close")
 	}
 	r, err := decode(b.text.Bytes(), cut)

@@ -2,12 +2,14 @@ package simulate
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/policy"
@@ -142,7 +144,28 @@ func (r *run) decide(ctx context.Context, phase admission.Phase, w *write, e, ol
 	if w.Managed {
 		a.Options.FieldManager = "client"
 	}
+	if tooLong(e, old) {
+		a.Object, a.OldObject, a.Unreadable = nil, nil, admission.ErrTooLong
+	}
 	return r.gate.Decide(ctx, phase, a)
+}
+
+// jsonGrowth is how many times as long as its protobuf an Event may be as JSON, or nearly so: a byte may take up to six.
+const jsonGrowth = 8
+
+// tooLong reports whether a review of e and old is longer than what replicas read.
+func tooLong(e, old *corev1.Event) bool {
+	size := e.Size()
+	if old != nil {
+		size += old.Size()
+	}
+	if size <= admission.MaxBytes/jsonGrowth {
+		return false
+	}
+	review, err := json.Marshal(&admissionv1.AdmissionReview{Request: &admissionv1.AdmissionRequest{
+		Object: runtime.RawExtension{Object: e}, OldObject: runtime.RawExtension{Object: old},
+	}})
+	return err == nil && len(review) > admission.MaxBytes
 }
 
 // create decides a CREATE of e and stores it, if it is admitted and its name is free.

@@ -132,11 +132,7 @@ func newServer(t *testing.T) *server {
 	if s.client, err = dynamic.NewForConfig(config); err != nil {
 		t.Fatal(err)
 	}
-	sources, err := watch.NewSources(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s.cache, err = watch.New(sources, policy.Default(), nil); err != nil {
+	if s.cache, err = watch.New(sourcesOf(t, config), policy.Default(), nil); err != nil {
 		t.Fatal(err)
 	}
 	namespaces := s.client.Resource(corev1.SchemeGroupVersion.WithResource("namespaces"))

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/eventquota/eventquota/policy"
@@ -39,10 +40,10 @@ type Cache struct {
 	mu         sync.Mutex // guards what follows; resolution does not take it
 	shelves    map[place]*shelf
 	scans      map[place]*scan
-	namespaces map[string]*namespace
-	selected   map[string]bool // the labels that the cluster's rules select namespaces by
-	dirty      map[string]bool // namespaces to arrange anew, "" for all
-	news       []*entry        // to be reported once they are in force
+	namespaces map[string]*policy.Namespace // what is kept of their labels and annotations
+	selected   map[string]bool              // the labels that the cluster's rules select namespaces by
+	dirty      map[string]bool              // namespaces to arrange anew, "" for all
+	news       []*entry                     // to be reported once they are in force
 }
 
 // New makes a Cache that has only the policy fallback until Run finds others. report is called with each Report
@@ -55,7 +56,7 @@ func New(s Sources, fallback *policy.Policy, report func(Report)) (*Cache, error
 	c := &Cache{
 		sources: s, compiler: compiler, fallback: fallback, report: report,
 		urgent: make(chan struct{}, 1), changed: make(chan struct{}, 1),
-		shelves: map[place]*shelf{}, scans: map[place]*scan{}, namespaces: map[string]*namespace{},
+		shelves: map[place]*shelf{}, scans: map[place]*scan{}, namespaces: map[string]*policy.Namespace{},
 		dirty: map[string]bool{"": true},
 	}
 	c.inForce.Store(policy.NewSet(fallback, policy.Rules{}, nil))
@@ -120,7 +121,8 @@ func (c *Cache) start(ctx context.Context, running *sync.WaitGroup) (listed []<-
 	}
 	for kind, source := range c.sources.Rules {
 		f := newFeed(kind, source)
-		f.list, f.keep, f.drop = func() listing { return c.listRules(kind) }, c.keep, c.drop
+		f.list = func() listing { return c.listRules(kind) }
+		f.keep, f.drop = func(o metav1.Object) { c.keep(kind, o) }, func(o metav1.Object) { c.drop(kind, o) }
 		if !own[kind] {
 			listed = append(listed, f.listed)
 		}
@@ -221,13 +223,14 @@ func (c *Cache) namespace(name string) *policy.Namespace {
 	if name == "" {
 		return nil
 	}
-	n, known := policy.Namespace{Rules: c.valid(name)}, c.namespaces[name]
+	var n policy.Namespace
+	known := c.namespaces[name]
+	if known != nil {
+		n = *known
+	}
+	n.Rules = c.valid(name)
 	if known == nil && len(n.Policies)+len(n.Quotas) == 0 {
 		return nil
-	}
-	if known != nil {
-		n.Labels, n.PartialLabels = known.labels, known.partialLabels
-		n.Annotations, n.PartialAnnotations = known.annotations, known.partialAnnotations
 	}
 	return &n
 }

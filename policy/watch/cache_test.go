@@ -133,18 +133,22 @@ func TestANamespaceThatIsKnownHasNoLabelsButItsOwn(t *testing.T) {
 func TestAnnotationsOfANamespaceAreKeptWithinBounds(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	expression := "namespaceObject.metadata.annotations == {'a': 'b'}"
+	expression := "namespaceObject.metadata.annotations['a'] == 'b' && !('long' in namespaceObject.metadata.annotations)"
 	r.cluster.Add(object(t, "", "reads", 1, `match: {conditions: [{name: c, expression: "`+expression+`"}]}`))
-	expression = "namespaceObject.metadata.annotations.size() == 11"
+	expression = "namespaceObject.metadata.annotations['n16'] != ''"
 	r.cluster.Add(object(t, "", "bounded", 1, `match: {conditions: [{name: c, expression: "`+expression+`"}]}`))
+	expression = "namespaceObject.metadata.annotations['n99'] != ''"
+	r.cluster.Add(object(t, "", "beyond", 1, `precedence: 1, match: {conditions: [{name: c, expression: "`+expression+`"}]}`))
 	annotated := func(annotations map[string]string) *metav1.PartialObjectMetadata {
 		n := namespace("a", nil)
 		n.Annotations = annotations
 		return n
 	}
-	r.namespaces.Add(annotated(map[string]string{"a": "b", "long": strings.Repeat("x", 1000)}))
+	r.namespaces.Add(annotated(map[string]string{"a": "b"}))
 	r.start(t)
 	r.wantGoverns(t, "a", "ClusterEventPolicy reads@1")
+	r.namespaces.Modify(annotated(map[string]string{"a": "b", "long": strings.Repeat("x", 1000)}))
+	r.wantGoverns(t, "a", "default@0") // as there are others
 	r.namespaces.Modify(annotated(map[string]string{"a": "c"}))
 	r.wantGoverns(t, "a", "default@0")
 	many := map[string]string{"a": "b"}

@@ -48,36 +48,25 @@ type entry struct {
 	beyond    error // why those bounds do not let it be in force
 }
 
-// newEntry makes one of an object, with no more of that than is read.
-func newEntry(u *unstructured.Unstructured) *entry {
-	e := &entry{Identity: policy.Identity{
-		Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(), Generation: u.GetGeneration(),
-	}}
-	e.candidate = policy.Candidate{Created: u.GetCreationTimestamp().Time, Name: e.Name, UID: e.UID}
-	e.object = &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": e.Name}}}
-	e.object.SetGroupVersionKind(u.GroupVersionKind())
-	e.object.SetNamespace(e.Namespace)
-	e.object.SetUID(e.UID)
-	e.object.SetGeneration(e.Generation)
-	e.object.SetResourceVersion(u.GetResourceVersion())
-	e.object.SetCreationTimestamp(u.GetCreationTimestamp())
-	own := e.Namespace != ""
-	if status, ok := u.Object["status"]; ok && (!own || policy.SizeOf(status) <= MaxStatusSize) {
-		e.object.Object["status"] = status
+// newEntry makes one of a rule of a kind, with no more of that than is read.
+func newEntry(kind string, r *Rule) *entry {
+	e := &entry{
+		Identity:  policy.Identity{Kind: kind, Namespace: r.Namespace, Name: r.Name, UID: r.UID, Generation: r.Generation},
+		candidate: policy.Candidate{Created: r.CreationTimestamp.Time, Name: r.Name, UID: r.UID},
+		object:    r.object(kind),
 	}
-	if own {
-		match, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "match")
-		e.candidate.Size = policy.SizeOf(match)
-		if size, _ := u.Object[specBytes].(int64); size > 0 {
-			e.candidate.Size = int(size)
+	spec := r.value(r.Spec)
+	if e.Namespace != "" {
+		e.candidate.Size = len(r.Spec) // unless it is read
+		if fields, ok := spec.(map[string]any); ok {
+			e.candidate.Size = policy.SizeOf(fields["match"])
+			limits, _ := fields["limits"].([]any)
+			e.candidate.Limits = len(limits)
 		}
-		limits, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "limits")
-		list, _ := limits.([]any)
-		e.candidate.Limits = len(list)
 	}
-	if !own || e.candidate.Size <= policy.MaxRuleSize { // a larger one is never in force
+	if e.Namespace == "" || e.candidate.Size <= policy.MaxRuleSize { // a larger one is never in force
 		e.source = e.object.DeepCopy()
-		if spec, ok := u.Object["spec"]; ok {
+		if spec != nil {
 			e.source.Object["spec"] = spec
 		}
 	}
@@ -144,19 +133,19 @@ func (c *Cache) Reports() []Report {
 	return all
 }
 
-// keep takes in a rule that is new or changed.
-func (c *Cache) keep(object metav1.Object) {
-	u, ok := object.(*unstructured.Unstructured)
+// keep takes in a rule of a kind that is new or changed.
+func (c *Cache) keep(kind string, object metav1.Object) {
+	r, ok := object.(*Rule)
 	if !ok {
 		return
 	}
-	e := newEntry(u)
+	e := newEntry(kind, r)
 	c.compileCluster(e)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s := c.scans[e.place()]; s != nil {
 		s.changed(e.Name)
-		s.found.put(newEntry(u))
+		s.found.put(newEntry(kind, r))
 	}
 	c.put(e)
 }
@@ -200,14 +189,14 @@ func (c *Cache) put(e *entry) {
 	c.mark(e.Namespace)
 }
 
-func (c *Cache) drop(object metav1.Object) {
-	u, ok := object.(*unstructured.Unstructured)
+func (c *Cache) drop(kind string, object metav1.Object) {
+	r, ok := object.(*Rule)
 	if !ok {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	at, name := place{u.GetNamespace(), u.GetKind()}, u.GetName()
+	at, name := place{r.Namespace, kind}, r.Name
 	if s := c.scans[at]; s != nil {
 		s.changed(name)
 		s.found.remove(name)

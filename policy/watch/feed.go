@@ -2,29 +2,25 @@ package watch
 
 import (
 	"context"
-	"errors"
-	"math/rand/v2"
-	"net/http"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/time/rate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
 )
 
-const (
-	// retryMin and retryMax bound the time between two attempts at an API server that does not answer, or not well.
-	retryMin, retryMax = 500 * time.Millisecond, 30 * time.Second
-	// shortWatch is how long a watch lasts at least, unless something is wrong with it.
-	shortWatch = time.Second
-	// complainEvery is the least time between two log lines that say that one kind of object cannot be watched.
-	complainEvery = 10 * time.Minute
-)
+// complainEvery is the least time between two log lines that say that one kind of object cannot be watched.
+const complainEvery = 10 * time.Minute
 
-// feed tells of the objects of one Source, until its context ends: it lists them, and then watches.
+// feed tells of the objects of one Source. A Reflector of client-go lists and watches by it, and stores in it. Lists are taken
+// in page by page, and never are as a whole: a store of client-go's would have all that the objects have, before anyone could
+// take less.
 type feed struct {
 	Source
 
@@ -33,6 +29,7 @@ type feed struct {
 	list       func() listing
 	keep, drop func(metav1.Object)
 
+	found listing // the list that was read last
 	// listed is closed once all objects are known, or that there are none as the API server does not serve them.
 	listed     chan struct{}
 	once       sync.Once
@@ -51,110 +48,82 @@ func newFeed(resource string, s Source) *feed {
 
 // run tells of objects until ctx ends. What was known before stays as it is while there is no answer.
 func (f *feed) run(ctx context.Context) {
-	version, wait := "", retryMin
-	for ctx.Err() == nil {
-		began := time.Now()
-		err := f.catchUp(ctx, &version)
+	log := logr.FromContextOrDiscard(ctx).WithValues("resource", f.resource)
+	lists := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
+			list, err := f.listAll(ctx)
+			f.complain(ctx, log, err)
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			w, err := f.Watch(ctx, o)
+			f.complain(ctx, log, err)
+			return w, err
+		},
+	}
+	// What it logs is logged here already.
+	cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lists, inPages{}), nil, f,
+		cache.ReflectorOptions{Name: f.resource, TypeDescription: f.resource}).RunWithContext(logr.NewContext(ctx, logr.Discard()))
+}
+
+// inPages makes a Reflector ask for a list, which is read in pages. One that is streamed would be stored as a whole first.
+type inPages struct{}
+
+// IsWatchListSemanticsUnSupported is asked for by a Reflector.
+func (inPages) IsWatchListSemanticsUnSupported() bool { return true }
+
+// listAll reads a list, and returns one that has its version and no objects.
+func (f *feed) listAll(ctx context.Context) (*metav1.PartialObjectMetadataList, error) {
+	f.found = f.list()
+	for o := (metav1.ListOptions{}); ; {
+		read, err := page(ctx, f.Source, "", o, f.found.add)
 		if err != nil {
-			f.complain(ctx, err)
-		} else if time.Since(began) > shortWatch {
-			wait = retryMin
-			continue
+			return nil, err
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(wait/2 + rand.N(wait)): //nolint:gosec // it is no secret
+		if o.Continue = read.GetContinue(); o.Continue == "" {
+			return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: read.GetResourceVersion()}}, nil
 		}
-		wait = min(2*wait, retryMax)
 	}
 }
 
-// catchUp lists objects where no version is known, and then watches until that ends. A version that the API server does not
-// know any more is unknown.
-func (f *feed) catchUp(ctx context.Context, version *string) error {
-	if *version == "" {
-		found, err := f.listAll(ctx)
-		if err != nil {
-			return err
-		}
-		*version = found
-		f.once.Do(func() { close(f.listed) })
-	}
-	w, err := f.Watch(ctx, *version)
+// Replace implements cache.ReflectorStore: the list that was read is complete.
+func (f *feed) Replace([]any, string) error {
+	f.found.done()
+	f.once.Do(func() { close(f.listed) })
+	return nil
+}
+
+// Add implements cache.ReflectorStore.
+func (f *feed) Add(o any) error { return f.tell(o, f.keep) }
+
+// Update implements cache.ReflectorStore.
+func (f *feed) Update(o any) error { return f.tell(o, f.keep) }
+
+// Delete implements cache.ReflectorStore.
+func (f *feed) Delete(o any) error { return f.tell(o, f.drop) }
+
+// Resync implements cache.ReflectorStore.
+func (*feed) Resync() error { return nil }
+
+func (*feed) tell(o any, take func(metav1.Object)) error {
+	object, err := meta.Accessor(o)
 	if err == nil {
-		err = f.follow(ctx, w, version)
-	}
-	if expired(err) {
-		*version = ""
-		return nil
+		take(object)
 	}
 	return err
 }
 
-func (f *feed) listAll(ctx context.Context) (version string, err error) {
-	all := f.list()
-	for next := ""; ; {
-		page, err := f.Page(ctx, "", next, all.add)
-		if err != nil {
-			return "", err
-		}
-		version = page.Version
-		if next = page.Next; next == "" {
-			all.done()
-			return version, nil
-		}
-	}
-}
-
-// follow tells what a watch says until it ends.
-func (f *feed) follow(ctx context.Context, w watch.Interface, version *string) error {
-	defer w.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case event, open := <-w.ResultChan():
-			if !open {
-				return nil
-			}
-			if event.Type == watch.Error {
-				return apierrors.FromObject(event.Object)
-			}
-			object, ok := event.Object.(metav1.Object)
-			if !ok {
-				continue
-			}
-			switch event.Type {
-			case watch.Added, watch.Modified:
-				f.keep(object)
-			case watch.Deleted:
-				f.drop(object)
-			default: // a bookmark
-			}
-			*version = object.GetResourceVersion()
-		}
-	}
-}
-
-// expired reports whether an error says that the API server cannot go on from a version.
-func expired(err error) bool {
-	status := apierrors.APIStatus(nil)
-	if !errors.As(err, &status) || apierrors.IsNotFound(err) {
-		return false // it does not answer, or does not serve the kind
-	}
-	code := status.Status().Code // 504 is of a version that is not reached yet
-	return code == http.StatusGone || code == http.StatusGatewayTimeout || code == http.StatusBadRequest
-}
-
-// complain logs once in a while why objects cannot be watched. Some API servers never serve a kind.
-func (f *feed) complain(ctx context.Context, err error) {
-	if ctx.Err() != nil {
+// complain logs once in a while why objects cannot be listed or watched. Some API servers never serve a kind.
+func (f *feed) complain(ctx context.Context, log logr.Logger, err error) {
+	if err == nil || ctx.Err() != nil {
 		return
+	}
+	log.V(1).Info("Watch failed", "reason", err.Error())
+	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+		return // as happens; it is listed anew
 	}
 	if apierrors.IsNotFound(err) {
 		f.once.Do(func() { close(f.listed) })
 	}
-	log := logr.FromContextOrDiscard(ctx).WithValues("resource", f.resource)
-	log.V(1).Info("Watch failed", "reason", err.Error())
 	f.complaints.Do(func() { log.Error(err, "Cannot be watched, trying again; what is known of it stays in force") })
 }

@@ -2,7 +2,6 @@ package watch
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // ruleListing takes in a list of all rules of a kind.
@@ -16,11 +15,11 @@ func (c *Cache) listRules(kind string) listing { return &ruleListing{c, kind, ma
 
 // add implements listing.
 func (l *ruleListing) add(object metav1.Object) {
-	u, ok := object.(*unstructured.Unstructured)
+	r, ok := object.(*Rule)
 	if !ok {
 		return
 	}
-	e := newEntry(u)
+	e := newEntry(l.kind, r)
 	s := l.found[e.Namespace]
 	if s == nil {
 		s = &shelf{}

@@ -42,10 +42,6 @@ func (h *hoard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		of, n = h.namespace, h.namespaces
 	}
 	w.Header().Set("Content-Type", "application/json")
-	if q.Get("sendInitialEvents") != "" {
-		w.WriteHeader(http.StatusBadRequest)
-		return
-	}
 	if q.Get("watch") != "" {
 		for i := range n { // each is changed
 			_, _ = io.WriteString(w, `{"type":"MODIFIED","object":`)
@@ -66,7 +62,7 @@ func (h *hoard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if to < n {
 		next = strconv.Itoa(to)
 	}
-	_, _ = io.WriteString(w, `{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"1","continue":"`+next+`"},"items":[`)
+	_, _ = io.WriteString(w, "{"+kindOfList(r)+`,"metadata":{"resourceVersion":"1","continue":"`+next+`"},"items":[`)
 	for i := from; i < to; i++ {
 		of(w, i)
 		if i < to-1 {
@@ -87,7 +83,7 @@ func (h *hoard) policy(w io.Writer, i int) {
 }
 
 func (h *hoard) namespace(w io.Writer, i int) {
-	fmt.Fprintf(w, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"n%d","resourceVersion":"2",`, i)
+	fmt.Fprintf(w, `{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadata","metadata":{"name":"n%d","resourceVersion":"2",`, i)
 	_, _ = io.WriteString(w, h.metadata)
 	_, _ = io.WriteString(w, "}}")
 }
@@ -110,7 +106,7 @@ func (h *hoard) fill() {
 // TestWhatObjectsHaveIsNotKept holds how much memory is used for objects of a namespace, and for namespaces, however many
 // and however large they are: at the most, while they are listed and watched, and in the end.
 func TestWhatObjectsHaveIsNotKept(t *testing.T) {
-	const buffers, keptEach, most = 4 << 20, 64 << 10, 96 << 20
+	const buffers, keptEach, most = 8 << 20, 64 << 10, 96 << 20
 	for says, h := range map[string]*hoard{
 		"few that are as large as can be": {policies: 150, bytes: 1 << 20},
 		"2,000 of 100 KB":                 {policies: 2000, bytes: 100_000},
@@ -144,11 +140,7 @@ func (h *hoard) cache(t *testing.T) *watch.Cache {
 	t.Helper()
 	api := httptest.NewServer(h)
 	t.Cleanup(api.Close)
-	sources, err := watch.NewSources(&rest.Config{Host: api.URL, QPS: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := watch.New(sources, policy.Default(), nil)
+	c, err := watch.New(sourcesOf(t, &rest.Config{Host: api.URL, QPS: -1}), policy.Default(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,64 +2,15 @@ package watch
 
 import (
 	"context"
-	"maps"
-	"slices"
+	"reflect"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/eventquota/eventquota/policy"
 )
 
 const kindNamespace = "Namespace"
-
-const (
-	// MaxLabels is how many bytes of labels of a namespace are kept, their names included. They go by their names. Labels that
-	// the cluster's rules select namespaces by are kept in any case.
-	MaxLabels = 4 << 10
-	// MaxAnnotations is how many bytes of its annotations are kept.
-	MaxAnnotations = 4 << 10
-	// MaxAnnotation is the longest annotation that is kept, its name included.
-	MaxAnnotation = 512
-)
-
-// namespace is what is kept of a Namespace object.
-type namespace struct {
-	labels      labels.Set // not nil
-	annotations map[string]string
-	// partialLabels and partialAnnotations say that there are others, which are not kept.
-	partialLabels, partialAnnotations bool
-}
-
-// newNamespace keeps of an object's labels those that are selected by, and others within bounds.
-func newNamespace(o *metav1.PartialObjectMetadata, selected map[string]bool) *namespace {
-	n := &namespace{labels: labels.Set{}, annotations: within(o.Annotations)}
-	n.partialAnnotations = len(n.annotations) < len(o.Annotations)
-	size := 0
-	for _, name := range slices.Sorted(maps.Keys(o.Labels)) {
-		always := name == corev1.LabelMetadataName || selected[name]
-		if !always {
-			if size += len(name) + len(o.Labels[name]); size > MaxLabels {
-				n.partialLabels = true
-				continue
-			}
-		}
-		n.labels[name] = o.Labels[name]
-	}
-	return n
-}
-
-func within(all map[string]string) map[string]string {
-	kept, size := map[string]string{}, 0
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if n := len(name) + len(all[name]); n <= MaxAnnotation && size+n <= MaxAnnotations {
-			kept[name] = all[name]
-			size += n
-		}
-	}
-	return kept
-}
 
 // keepNamespace takes in a namespace that is new or changed.
 func (c *Cache) keepNamespace(object metav1.Object) {
@@ -69,16 +20,16 @@ func (c *Cache) keepNamespace(object metav1.Object) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := newNamespace(o, c.selected)
-	before := c.namespaces[o.Name]
-	if c.namespaces[o.Name] = n; before == nil || !before.equal(n) {
-		c.mark(o.Name)
-	}
+	c.putNamespace(o)
 }
 
-func (n *namespace) equal(o *namespace) bool {
-	return maps.Equal(n.labels, o.labels) && n.partialLabels == o.partialLabels &&
-		maps.Equal(n.annotations, o.annotations) && n.partialAnnotations == o.partialAnnotations
+// putNamespace keeps what is kept of a namespace; c.mu is held.
+func (c *Cache) putNamespace(o *metav1.PartialObjectMetadata) {
+	n, before := &policy.Namespace{}, c.namespaces[o.Name]
+	n.Keep(o.Labels, o.Annotations, c.selected)
+	if c.namespaces[o.Name] = n; before == nil || !reflect.DeepEqual(before, n) {
+		c.mark(o.Name)
+	}
 }
 
 func (c *Cache) dropNamespace(object metav1.Object) {
@@ -118,23 +69,16 @@ func (l *namespaceListing) done() {
 // selectBy notes by which labels the cluster's rules select namespaces, and has namespaces read again of which one of
 // these may not be kept; c.mu is held.
 func (c *Cache) selectBy(rules policy.Rules) {
-	selected, more := map[string]bool{}, false
-	for r := range rules.All() {
-		if r.Match.Namespaces == nil {
-			continue
-		}
-		requirements, _ := r.Match.Namespaces.Requirements()
-		for _, requirement := range requirements {
-			selected[requirement.Key()] = true
-			more = more || !c.selected[requirement.Key()]
-		}
+	selected, more := rules.SelectedLabels(), false
+	for name := range selected {
+		more = more || !c.selected[name]
 	}
 	c.selected = selected
 	if !more {
 		return
 	}
 	for name, n := range c.namespaces {
-		if n.partialLabels {
+		if n.PartialLabels {
 			c.scanning.Add(place{name, kindNamespace})
 		}
 	}
@@ -145,13 +89,13 @@ func (c *Cache) readNamespace(ctx context.Context, name string) error {
 	c.mu.Lock()
 	before := c.namespaces[name]
 	c.mu.Unlock()
-	_, err := c.sources.Namespaces.Page(ctx, name, "", func(object metav1.Object) {
+	only := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()}
+	_, err := page(ctx, c.sources.Namespaces, "", only, func(object metav1.Object) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		o, ok := object.(*metav1.PartialObjectMetadata)
 		if ok && o.Name == name && before != nil && c.namespaces[name] == before {
-			c.namespaces[name] = newNamespace(o, c.selected)
-			c.mark(name)
+			c.putNamespace(o)
 		}
 	})
 	return err

@@ -11,8 +11,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
@@ -39,7 +42,7 @@ type rig struct {
 type source struct {
 	*fcache.FakeControllerSource
 
-	pageSize int
+	pageSize int // or what is asked for, if that is less
 	// during, if set, is called after a page of one namespace is read, and before it is taken.
 	during func()
 }
@@ -51,43 +54,73 @@ func newSource(t *testing.T) *source {
 	return s
 }
 
-// Page implements watch.Source.
-func (s *source) Page(_ context.Context, namespace, next string, take func(metav1.Object)) (page watch.Page, err error) {
-	list, err := s.List(metav1.ListOptions{})
+// Add adds an object.
+func (s *source) Add(o runtime.Object) { s.FakeControllerSource.Add(read(o)) }
+
+// Modify changes an object.
+func (s *source) Modify(o runtime.Object) { s.FakeControllerSource.Modify(read(o)) }
+
+// Delete takes an object away.
+func (s *source) Delete(o runtime.Object) { s.FakeControllerSource.Delete(read(o)) }
+
+// read is an object as it is read from an API server.
+func read(o runtime.Object) runtime.Object {
+	u, ok := o.(*unstructured.Unstructured)
+	if !ok {
+		return o
+	}
+	document, err := u.MarshalJSON()
+	r := &watch.Rule{}
+	if err == nil {
+		err = r.UnmarshalJSON(document)
+	}
 	if err != nil {
-		return page, err
+		panic(err) // it was made by a test
+	}
+	return r
+}
+
+// List implements watch.Source. A continue token is the key of the object that was last.
+func (s *source) List(_ context.Context, namespace string, o metav1.ListOptions) (runtime.Object, error) {
+	list, err := s.FakeControllerSource.List(metav1.ListOptions{})
+	if err != nil {
+		return nil, err
 	}
 	items, err := meta.ExtractList(list)
 	if err != nil {
-		return page, err
+		return nil, err
 	}
-	all := map[string]metav1.Object{}
+	selector, err := fields.ParseSelector(o.FieldSelector)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]runtime.Object{}
 	for _, item := range items {
-		o := item.(metav1.Object)
-		if key := o.GetNamespace() + "/" + o.GetName(); (namespace == "" || o.GetNamespace() == namespace || key == "/"+namespace) && key > next {
-			all[key] = o
+		m := item.(metav1.Object)
+		key := m.GetNamespace() + "/" + m.GetName()
+		if (namespace == "" || m.GetNamespace() == namespace) && key > o.Continue && selector.Matches(fields.Set{metav1.ObjectNameField: m.GetName()}) {
+			all[key] = item
 		}
 	}
-	if namespace != "" && s.during != nil {
+	if (namespace != "" || !selector.Empty()) && s.during != nil {
 		s.during()
 	}
-	page.Version = list.(metav1.ListInterface).GetResourceVersion()
+	found := &metainternalversion.List{}
+	found.ResourceVersion = list.(metav1.ListInterface).GetResourceVersion()
 	for i, key := range slices.Sorted(maps.Keys(all)) {
-		if i == s.pageSize {
-			break
+		if i == min(s.pageSize, int(o.Limit)) {
+			return found, nil
 		}
-		page.Next = key
-		take(all[key])
+		found.Continue = key
+		found.Items = append(found.Items, all[key])
 	}
-	if len(all) <= s.pageSize {
-		page.Next = ""
-	}
-	return page, nil
+	found.Continue = ""
+	return found, nil
 }
 
 // Watch implements watch.Source.
-func (s *source) Watch(_ context.Context, version string) (apiwatch.Interface, error) {
-	return s.FakeControllerSource.Watch(metav1.ListOptions{ResourceVersion: version})
+func (s *source) Watch(_ context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
+	return s.FakeControllerSource.Watch(o)
 }
 
 func newRig(t *testing.T) *rig {

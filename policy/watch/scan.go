@@ -6,7 +6,6 @@ import (
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 const (
@@ -75,9 +74,9 @@ func (c *Cache) scanNext(ctx context.Context, at place) (again bool, err error) 
 	c.mu.Unlock()
 
 	var found []*entry
-	page, err := c.sources.Rules[at.kind].Page(ctx, at.namespace, next, func(object metav1.Object) {
-		if u, ok := object.(*unstructured.Unstructured); ok {
-			found = append(found, newEntry(u))
+	read, err := page(ctx, c.sources.Rules[at.kind], at.namespace, metav1.ListOptions{Continue: next}, func(object metav1.Object) {
+		if r, ok := object.(*Rule); ok {
+			found = append(found, newEntry(at.kind, r))
 		}
 	})
 	c.mu.Lock()
@@ -93,7 +92,7 @@ func (c *Cache) scanNext(ctx context.Context, at place) (again bool, err error) 
 		return false, err
 	}
 	s.take(found)
-	if s.next = page.Next; s.next != "" {
+	if s.next = read.GetContinue(); s.next != "" {
 		return true, nil
 	}
 	delete(c.scans, at)

@@ -4,122 +4,134 @@ package watch
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
 const (
-	// pageSize is how many objects of a list are asked for at once. One is decoded at a time, and little of it is kept.
-	pageSize = 200
+	// pageSize is how many objects of a list are asked for at once. All that a page has is in memory until it has been taken
+	// in, and an object may be of 1.5 MiB.
+	pageSize = 10
 	// pageTimeout bounds the time in which a page is read.
 	pageTimeout = time.Minute
-	// watchTimeout is how long a watch lasts at least, and at most twice that: so replicas spread over API servers.
-	watchTimeout = 5 * time.Minute
 )
 
-// Source is where the objects of one resource come from. Whatever they have, it gives no more of them than a Cache reads.
+// Source is where the objects of one resource come from.
 type Source interface {
-	// Page lists objects in pages: the first for an empty next, and the one after a Page for its Next. They are those of one
-	// namespace, or all for "". Of namespaces it is the one with that name. take gets one after the other as they are read.
-	Page(ctx context.Context, namespace, next string, take func(metav1.Object)) (Page, error)
-	// Watch watches all objects since a version. What it sends are objects as in a Page, bookmarks with a version alone, and
-	// errors as *metav1.Status.
-	Watch(ctx context.Context, version string) (watch.Interface, error)
-}
-
-// Page is a part of a list.
-type Page struct {
-	// Version is that of the whole list.
-	Version string
-	// Next is for the page after it, or empty.
-	Next string
+	// List lists those of a namespace, or all for "".
+	List(ctx context.Context, namespace string, o metav1.ListOptions) (runtime.Object, error)
+	// Watch watches all.
+	Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
 }
 
 // Sources are those of a Cache.
 type Sources struct {
-	// Rules give *unstructured.Unstructured, each of one kind.
+	// Rules give *Rule, each of one kind.
 	Rules map[string]Source
 	// Namespaces gives *metav1.PartialObjectMetadata.
 	Namespaces Source
 }
 
 // NewSources are Sources of a cluster. They read only the metadata of namespaces.
-func NewSources(config *rest.Config) (Sources, error) {
-	config = rest.CopyConfig(config)
-	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion() // of errors alone
-	client, err := rest.UnversionedRESTClientFor(config)
+func NewSources(rules *rest.Config, namespaces metadata.Interface) (Sources, error) {
+	client, err := newRuleClient(rules)
 	if err != nil {
 		return Sources{}, err
 	}
 	s := Sources{Rules: map[string]Source{}}
 	for kind, r := range v1alpha1.Resources() {
-		s.Rules[kind] = &served[ruleWire]{client: client, of: r, accept: "application/json", decode: func(w *ruleWire) metav1.Object { return w.object(kind) }}
+		s.Rules[kind] = ruleSource{client, r.Resource}
 	}
-	s.Namespaces = &served[namespaceWire]{
-		client: client, of: corev1.SchemeGroupVersion.WithResource("namespaces"), named: true,
-		accept: "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
-		decode: (*namespaceWire).object,
-	}
+	s.Namespaces = namespaceSource{namespaces.Resource(corev1.SchemeGroupVersion.WithResource("namespaces"))}
 	return s, nil
 }
 
-// served is a resource of an API server, of which a Wire is decoded. client-go would decode a whole page, or all of a
-// list that it streams, with everything that its objects have, before anyone could take less.
-type served[Wire any] struct {
-	client rest.Interface
-	of     schema.GroupVersionResource
-	accept string
-	decode func(*Wire) metav1.Object
-	named  bool // a namespace is one of its objects
+// newRuleClient makes a client that decodes Rules.
+func newRuleClient(config *rest.Config) (rest.Interface, error) {
+	version, known := v1alpha1.GroupVersion(), runtime.NewScheme()
+	for kind := range v1alpha1.Resources() {
+		known.AddKnownTypeWithName(version.WithKind(kind), &Rule{})
+		known.AddKnownTypeWithName(version.WithKind(kind+"List"), &RuleList{})
+	}
+	metav1.AddToGroupVersion(known, version)
+	metav1.AddToGroupVersion(known, corev1.SchemeGroupVersion) // for what is no rule: errors
+	config = rest.CopyConfig(config)
+	config.APIPath, config.GroupVersion = "/apis", &version
+	config.NegotiatedSerializer = serializer.NewCodecFactory(known).WithoutConversion()
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+	return rest.RESTClientFor(config)
 }
 
-var _ Source = (*served[ruleWire])(nil)
-
-func (s *served[Wire]) request(namespace string, o *metav1.ListOptions) *rest.Request {
-	prefix := "/apis/" + s.of.Group
-	if s.of.Group == "" {
-		prefix = "/api"
-	}
-	if s.named && namespace != "" {
-		o.FieldSelector, namespace = fields.OneTermEqualSelector(metav1.ObjectNameField, namespace).String(), ""
-	}
-	return s.client.Get().AbsPath(prefix, s.of.Version).NamespaceIfScoped(namespace, namespace != "").Resource(s.of.Resource).
-		SetHeader("Accept", s.accept).SpecificallyVersionedParams(o, scheme.ParameterCodec, corev1.SchemeGroupVersion)
+type ruleSource struct {
+	client   rest.Interface
+	resource string
 }
 
-// Page implements Source.
-func (s *served[Wire]) Page(ctx context.Context, namespace, next string, take func(metav1.Object)) (Page, error) {
-	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
-	defer cancel()
-	body, err := s.request(namespace, &metav1.ListOptions{Limit: pageSize, Continue: next}).Stream(ctx)
-	if err != nil {
-		return Page{}, err
-	}
-	defer body.Close()
-	list, err := decodeList(body, func(w *Wire) { take(s.decode(w)) })
-	if err != nil {
-		return Page{}, fmt.Errorf("decode a list of %s: %w", s.of.Resource, err)
-	}
-	return Page{Version: list.ResourceVersion, Next: list.Continue}, nil
+var _ Source = ruleSource{}
+
+func (s ruleSource) request(namespace string, o *metav1.ListOptions) *rest.Request {
+	return s.client.Get().NamespaceIfScoped(namespace, namespace != "").Resource(s.resource).
+		SpecificallyVersionedParams(o, scheme.ParameterCodec, corev1.SchemeGroupVersion)
+}
+
+// List implements Source.
+func (s ruleSource) List(ctx context.Context, namespace string, o metav1.ListOptions) (runtime.Object, error) {
+	list := &RuleList{}
+	return list, s.request(namespace, &o).Do(ctx).Into(list)
 }
 
 // Watch implements Source.
-func (s *served[Wire]) Watch(ctx context.Context, version string) (watch.Interface, error) {
-	seconds := int64(watchTimeout.Seconds() * (1 + rand.Float64())) //nolint:gosec // it is no secret
-	o := &metav1.ListOptions{Watch: true, AllowWatchBookmarks: true, ResourceVersion: version, TimeoutSeconds: &seconds}
-	body, err := s.request("", o).Stream(ctx)
+func (s ruleSource) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	o.Watch = true
+	return s.request("", &o).Watch(ctx)
+}
+
+type namespaceSource struct {
+	of metadata.Getter
+}
+
+var _ Source = namespaceSource{}
+
+// List implements Source.
+func (s namespaceSource) List(ctx context.Context, namespace string, o metav1.ListOptions) (runtime.Object, error) {
+	return s.of.Namespace(namespace).List(ctx, o)
+}
+
+// Watch implements Source.
+func (s namespaceSource) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	return s.of.Watch(ctx, o)
+}
+
+// page reads a page of the objects of a namespace, or of all for "", and has them taken in one after the other. With the
+// continue token of what it returns, the next page is read.
+func page(ctx context.Context, s Source, namespace string, o metav1.ListOptions, take func(metav1.Object)) (metav1.ListInterface, error) {
+	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
+	defer cancel()
+	o.Limit = pageSize
+	list, err := s.List(ctx, namespace, o)
 	if err != nil {
 		return nil, err
 	}
-	return watch.NewStreamWatcher(newFrames(body, s.decode), failures{}), nil
+	read, err := meta.ListAccessor(list)
+	if err != nil {
+		return nil, fmt.Errorf("read a list: %w", err)
+	}
+	return read, meta.EachListItem(list, func(item runtime.Object) error {
+		object, err := meta.Accessor(item)
+		if err == nil {
+			take(object)
+		}
+		return err
+	})
 }

@@ -2,6 +2,8 @@ package watch_test
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -11,11 +13,26 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
 	"github.com/eventquota/eventquota/policy"
+	"github.com/eventquota/eventquota/policy/v1alpha1"
 	"github.com/eventquota/eventquota/policy/watch"
 )
+
+func sourcesOf(t *testing.T, config *rest.Config) watch.Sources {
+	t.Helper()
+	namespaces, err := metadata.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources, err := watch.NewSources(config, namespaces)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sources
+}
 
 // TestKindsThatAreNotServedHaveNoObjects holds that an API server that does not know the definitions keeps no replica from
 // being ready, and that each kind is asked for again and again, and logged once.
@@ -30,12 +47,7 @@ func TestKindsThatAreNotServedHaveNoObjects(t *testing.T) {
 		http.NotFound(w, r)
 	}))
 	t.Cleanup(api.Close)
-	config := &rest.Config{Host: api.URL, QPS: -1}
-	sources, err := watch.NewSources(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := watch.New(sources, policy.Default(), nil)
+	c, err := watch.New(sourcesOf(t, &rest.Config{Host: api.URL, QPS: -1}), policy.Default(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,4 +80,84 @@ func TestKindsThatAreNotServedHaveNoObjects(t *testing.T) {
 			t.Fatalf("logged, want one line for each kind:\n%s", strings.Join(lines, "\n"))
 		}
 	}
+}
+
+// TestWhatIsGoneIsListedAnew has an API server that forgets: the rest of a list while it is read, and then the version
+// that is watched. What is deleted meanwhile does not stay, and what is new is found.
+func TestWhatIsGoneIsListedAnew(t *testing.T) {
+	t.Parallel()
+	a := &forgetful{}
+	api := httptest.NewServer(a)
+	t.Cleanup(api.Close)
+	c, err := watch.New(sourcesOf(t, &rest.Config{Host: api.URL, QPS: -1}), policy.Default(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, c)
+	eventually(t, "the third list is in force", func() bool { return governs(c, "a") == "ClusterEventPolicy third@1" })
+	var kept []string
+	for _, r := range c.Reports() {
+		kept = append(kept, r.Name)
+	}
+	slices.Sort(kept)
+	if want := []string{"all", "third"}; !slices.Equal(kept, want) {
+		t.Errorf("kept: %v, want %v", kept, want)
+	}
+}
+
+// forgetful is an API server that has policies of the cluster only. Each of its lists has two pages.
+type forgetful struct {
+	mu    sync.Mutex
+	lists int
+}
+
+// ServeHTTP implements http.Handler.
+func (f *forgetful) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	w.Header().Set("Content-Type", "application/json")
+	const gone = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}`
+	if !strings.HasSuffix(r.URL.Path, "/clustereventpolicies") {
+		if q.Get("watch") == "" {
+			_, _ = io.WriteString(w, "{"+kindOfList(r)+`,"metadata":{"resourceVersion":"1"},"items":[]}`)
+			return
+		}
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case q.Get("watch") != "" && f.lists < 3:
+		_, _ = io.WriteString(w, `{"type":"ERROR","object":`+gone+"}\n")
+	case q.Get("watch") != "":
+		f.mu.Unlock()
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+		f.mu.Lock()
+	case q.Get("continue") == "":
+		f.lists++
+		_, _ = io.WriteString(w, list("all", 5, "more"))
+	case f.lists == 1:
+		w.WriteHeader(http.StatusGone)
+		_, _ = io.WriteString(w, gone)
+	default:
+		_, _ = io.WriteString(w, list(map[int]string{2: "second", 3: "third"}[f.lists], 1, ""))
+	}
+}
+
+// list is a page with one policy.
+func list(name string, precedence int, next string) string {
+	return fmt.Sprintf(`{"kind":"ClusterEventPolicyList","apiVersion":"eventquota.io/v1alpha1","metadata":{"resourceVersion":"1","continue":%q},"items":[{"kind":"ClusterEventPolicy",`+
+		`"apiVersion":"eventquota.io/v1alpha1","metadata":{"name":%q,"uid":%[2]q,"generation":1},"spec":{"precedence":%d}}]}`, next, name, precedence)
+}
+
+// kindOfList is what a list has first that a request asks for.
+func kindOfList(r *http.Request) string {
+	for kind, of := range v1alpha1.Resources() {
+		if strings.HasSuffix(r.URL.Path, "/"+of.Resource) {
+			return fmt.Sprintf(`"kind":"%sList","apiVersion":%q`, kind, of.GroupVersion())
+		}
+	}
+	return `"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1"`
 }

@@ -18,6 +18,9 @@ import (
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
+// ErrNoPolicies is in Invalid if a cluster does not know policies and quotas.
+var ErrNoPolicies = errors.New("the cluster has no policies, as their CRDs are not installed: the built-in default governs")
+
 // OfCluster reads the policies, quotas and labels that a cluster has now, of all namespaces or of one. What is not
 // valid, or costs too much, is left out, and in Invalid.
 func OfCluster(ctx context.Context, config *rest.Config, namespace string) (*Rules, error) {
@@ -42,7 +45,7 @@ func OfCluster(ctx context.Context, config *rest.Config, namespace string) (*Rul
 		}
 		list, err := resource.List(ctx, metav1.ListOptions{})
 		if apierrors.IsNotFound(err) {
-			r.Invalid = []error{errors.New("the cluster has no policies, as their CRDs are not installed: the built-in default governs")}
+			r.Invalid = []error{ErrNoPolicies}
 			return r, nil
 		}
 		if err != nil {
@@ -56,10 +59,6 @@ func OfCluster(ctx context.Context, config *rest.Config, namespace string) (*Rul
 		}
 	}
 	r.bound()
-	leftOut := r.Set().LeftOut()
-	for _, name := range slices.Sorted(maps.Keys(leftOut)) {
-		r.Invalid = append(r.Invalid, fmt.Errorf("%s: it is left out: %w", name, leftOut[name]))
-	}
 	return r, nil
 }
 

@@ -36,9 +36,13 @@ func (r *Rules) addOwn(u *unstructured.Unstructured, made policy.Rules) {
 	r.Namespaces[at.namespace] = n
 }
 
-// bound leaves out what the bounds of a namespace do not let be in force, as replicas do. Rules of files have no time of
-// creation, so that their names order them.
+// bound leaves out what the bounds of a namespace, or of the cluster's conditions, do not let be in force, as replicas do.
+// Rules of files have no time of creation, so that their names order them.
 func (r *Rules) bound() {
+	leftOut := r.Set().LeftOut()
+	for _, name := range slices.Sorted(maps.Keys(leftOut)) {
+		r.Invalid = append(r.Invalid, fmt.Errorf("%s: it is left out: %w", name, leftOut[name]))
+	}
 	for name, n := range r.Namespaces {
 		n.Rules = policy.Rules{}
 		r.Namespaces[name] = n

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -129,5 +130,17 @@ func (r *Rules) TakeNamespaces(others *Rules) {
 	}
 }
 
+// Known are the namespaces with what replicas know of them.
+func (r *Rules) Known() map[string]policy.Namespace {
+	selected, known := r.Cluster.SelectedLabels(), maps.Clone(r.Namespaces)
+	for name, n := range known {
+		if n.Labels != nil {
+			n.Keep(n.Labels, n.Annotations, selected)
+			known[name] = n
+		}
+	}
+	return known
+}
+
 // Set is all that was read.
-func (r *Rules) Set() *policy.Set { return policy.NewSet(policy.Default(), r.Cluster, r.Namespaces) }
+func (r *Rules) Set() *policy.Set { return policy.NewSet(policy.Default(), r.Cluster, r.Known()) }

@@ -58,8 +58,8 @@ func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []stri
 	}
 	for _, set := range sets {
 		for _, bound := range trace.Input.Bounds() {
-			opts.Rules, opts.Bound = simulate.Rules{Cluster: set.Cluster, Namespaces: set.Namespaces}, bound
-			run := report.Run{Under: set.name, Bound: bound}
+			opts.Rules, opts.Bound = simulate.Rules{Cluster: set.Cluster, Namespaces: set.Known()}, bound
+			run := report.Run{Under: set.name, Bound: bound, LeftOut: set.leftOut}
 			if run.Result, err = trace.Run(ctx, opts); err != nil {
 				return fmt.Errorf("simulate: %w", err)
 			}
@@ -105,7 +105,8 @@ func (o *options) write(w io.Writer, r *report.Report) error {
 type policySet struct {
 	*policyfile.Rules
 
-	name string
+	name    string
+	leftOut []string // of a cluster, and why
 }
 
 // sets are the sets of policies that the flags ask for, the one to judge first.
@@ -133,7 +134,13 @@ func ofFiles(flag string, paths []string) (policySet, error) {
 		paths = nil
 	}
 	rules, err := policyfile.Read(paths)
-	return policySet{rules, cmp.Or(strings.Join(paths, ","), defaultSet)}, invalid(flag, rules, err)
+	if err == nil {
+		err = utilerrors.NewAggregate(rules.Invalid)
+	}
+	if err != nil {
+		return policySet{}, fmt.Errorf("--%s: %w", flag, err)
+	}
+	return policySet{Rules: rules, name: cmp.Or(strings.Join(paths, ","), defaultSet)}, nil
 }
 
 func ofCluster(ctx context.Context, kubeconfig string) (policySet, error) {
@@ -142,16 +149,15 @@ func ofCluster(ctx context.Context, kubeconfig string) (policySet, error) {
 		return policySet{}, fmt.Errorf("--kubeconfig: %w", err)
 	}
 	rules, err := policyfile.OfCluster(ctx, config, "")
-	return policySet{rules, "the cluster of " + kubeconfig}, invalid("kubeconfig", rules, err)
-}
-
-// invalid is an error about what a flag names, unless all of it was read and is valid.
-func invalid(flag string, r *policyfile.Rules, err error) error {
-	if err == nil {
-		err = utilerrors.NewAggregate(r.Invalid)
+	if err == nil && slices.Contains(rules.Invalid, policyfile.ErrNoPolicies) {
+		err = policyfile.ErrNoPolicies
 	}
 	if err != nil {
-		return fmt.Errorf("--%s: %w", flag, err)
+		return policySet{}, fmt.Errorf("--kubeconfig: %w", err)
 	}
-	return nil
+	set := policySet{Rules: rules, name: "the cluster of " + kubeconfig}
+	for _, why := range rules.Invalid { // a tenant's must not keep others from being simulated
+		set.leftOut = append(set.leftOut, why.Error())
+	}
+	return set, nil
 }

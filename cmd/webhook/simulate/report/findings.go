@@ -46,9 +46,12 @@ func (r *Run) dropped() string {
 // maxNotes is how many notes of a kind are shown.
 const maxNotes = 10
 
-// notes say what of the rules had no effect or failed.
+// notes say what of the rules was left out, had no effect or failed.
 func (r *Run) notes() []string {
-	var unused, failed []string
+	var leftOut, unused, failed []string
+	for _, why := range r.LeftOut {
+		leftOut = append(leftOut, clipped(why)+".")
+	}
 	for _, u := range r.Unused {
 		what := u.Rule
 		if u.Limit != "" {
@@ -63,7 +66,7 @@ func (r *Run) notes() []string {
 		}
 		failed = append(failed, fmt.Sprintf("%s of %s is unknown for %s writes, such as: %s.", what, clipped(c.Rule), grouped(c.Count), clipped(c.Example)))
 	}
-	return append(first(unused, "never applied"), first(failed, "conditions are unknown")...)
+	return slices.Concat(first(leftOut, "are left out"), first(unused, "never applied"), first(failed, "conditions are unknown"))
 }
 
 // first are the first of some notes, and how many more there are.

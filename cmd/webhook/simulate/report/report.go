@@ -23,6 +23,8 @@ type Run struct {
 	Under string `json:"under"`
 	// Bound is empty where the input says how many writes there were.
 	Bound simulate.Bound `json:"writes,omitempty"`
+	// LeftOut says which policies and quotas of a cluster are not in force, and why.
+	LeftOut []string `json:"leftOut,omitempty"`
 	*simulate.Result
 }
 

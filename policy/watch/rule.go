@@ -1,0 +1,109 @@
+package watch
+
+import (
+	"encoding/json"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/eventquota/eventquota/policy"
+	"github.com/eventquota/eventquota/policy/v1alpha1"
+)
+
+// Rule is a policy or quota as it is read from the API server. Of its metadata it has only what names it and says how old it is:
+// labels, annotations, owners, finalizers and managed fields, which may be of a megabyte, are passed over and never decoded.
+// Its kind is that of its Source.
+type Rule struct {
+	metav1.TypeMeta
+	metav1.ObjectMeta
+
+	Spec, Status json.RawMessage
+}
+
+var _ runtime.Object = (*Rule)(nil)
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (r *Rule) UnmarshalJSON(document []byte) error {
+	var read struct {
+		metav1.TypeMeta `json:",inline"`
+
+		Metadata struct {
+			Name              string      `json:"name"`
+			Namespace         string      `json:"namespace"`
+			UID               types.UID   `json:"uid"`
+			Generation        int64       `json:"generation"`
+			ResourceVersion   string      `json:"resourceVersion"`
+			CreationTimestamp metav1.Time `json:"creationTimestamp"`
+		} `json:"metadata"`
+		Spec   json.RawMessage `json:"spec"`
+		Status json.RawMessage `json:"status"`
+	}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(document, &read); err != nil {
+		return err
+	}
+	m := &read.Metadata
+	*r = Rule{TypeMeta: read.TypeMeta, Spec: read.Spec, Status: read.Status, ObjectMeta: metav1.ObjectMeta{
+		Name: m.Name, Namespace: m.Namespace, UID: m.UID, Generation: m.Generation, ResourceVersion: m.ResourceVersion,
+		CreationTimestamp: m.CreationTimestamp,
+	}}
+	return nil
+}
+
+// DeepCopyObject implements runtime.Object.
+func (r *Rule) DeepCopyObject() runtime.Object {
+	c := *r
+	r.ObjectMeta.DeepCopyInto(&c.ObjectMeta)
+	return &c
+}
+
+// object is r, of a kind, without its spec, and with its status if that is as small as it has to be.
+func (r *Rule) object(kind string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	u.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind(kind))
+	u.SetName(r.Name)
+	u.SetNamespace(r.Namespace)
+	u.SetUID(r.UID)
+	u.SetGeneration(r.Generation)
+	u.SetResourceVersion(r.ResourceVersion)
+	u.SetCreationTimestamp(r.CreationTimestamp)
+	if status := r.value(r.Status); status != nil && (r.Namespace == "" || policy.SizeOf(status) <= MaxStatusSize) {
+		u.Object["status"] = status
+	}
+	return u
+}
+
+// maxRaw is the longest spec or status of a namespace's rule, as JSON, that is decoded: what is longer has more in it than
+// it may have, as a byte takes up to six in JSON.
+const maxRaw = 8 * max(policy.MaxRuleSize, MaxStatusSize)
+
+// value is a part of r, decoded, or nil if there is none or it is too long.
+func (r *Rule) value(part json.RawMessage) (value any) {
+	if r.Namespace != "" && len(part) > maxRaw || kjson.UnmarshalCaseSensitivePreserveInts(part, &value) != nil {
+		return nil
+	}
+	return value
+}
+
+// RuleList is a list of rules of one kind.
+type RuleList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+
+	Items []Rule `json:"items"`
+}
+
+var _ runtime.Object = (*RuleList)(nil)
+
+// DeepCopyObject implements runtime.Object.
+func (l *RuleList) DeepCopyObject() runtime.Object {
+	c := *l
+	l.ListMeta.DeepCopyInto(&c.ListMeta)
+	c.Items = make([]Rule, 0, len(l.Items))
+	for i := range l.Items {
+		c.Items = append(c.Items, *l.Items[i].DeepCopyObject().(*Rule)) //nolint:errcheck,forcetypeassert // it makes no other
+	}
+	return &c
+}
