@@ -49,7 +49,7 @@ The fields of both kinds:
 
 What a namespace writes may take only so much of the time and memory that all share. These bounds hold for each namespace by itself, and no
 setting changes them. Those of policies and quotas are for EventPolicy and EventQuota: there may be any number of the others.
-`eventquota simulate` applies those of policies, quotas and Events too. The [threat model](threat-model.md#bounds) has the test of each.
+`eventquota simulate` applies them too. The [threat model](threat-model.md#bounds) has the test of each.
 
 {{ template "namespaceBounds" }}
 Where it is unknown whether a policy matches, it does not; where it is unknown whether a quota matches, it applies, and replaces no limit of another.
