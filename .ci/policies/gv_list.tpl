@@ -51,7 +51,9 @@ What a namespace writes may take only so much of the time and memory that all sh
 setting changes them. Those of policies and quotas are for EventPolicy and EventQuota: there may be any number of the others.
 `eventquota simulate` applies them too. The [threat model](threat-model.md#bounds) has the test of each.
 
-{{ template "namespaceBounds" }}
+<!-- figures: namespace-bounds -->
+<!-- end -->
+
 Where it is unknown whether a policy matches, it does not; where it is unknown whether a quota matches, it applies, and replaces no limit of another.
 
 ## What conditions may cost
@@ -59,7 +61,9 @@ Where it is unknown whether a policy matches, it does not; where it is unknown w
 Only ClusterEventPolicy and ClusterEventQuota have conditions. What one may cost is known before it runs, whatever the Event is.
 [Concepts](concepts.md#policies-and-quotas) has the functions that conditions may call, and the order in which rules take their part.
 
-{{ template "conditionBounds" }}
+<!-- figures: condition-bounds -->
+<!-- end -->
+
 ## Status
 
 {{ (index $types "Status").Doc }}
