@@ -165,10 +165,3 @@ func (q *question) takeTurn(of turns) error {
 		return q.ctx.Err()
 	}
 }
-
-// end gives the turn back.
-func (q *question) end() {
-	if q.turn != nil {
-		<-q.turn
-	}
-}

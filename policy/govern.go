@@ -228,3 +228,10 @@ func Type(e *corev1.Event) string {
 	}
 	return corev1.EventTypeNormal
 }
+
+// end gives the turn back.
+func (q *question) end() {
+	if q.turn != nil {
+		<-q.turn
+	}
+}

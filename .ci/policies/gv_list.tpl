@@ -10,6 +10,8 @@ All fields of `EventPolicy`, `ClusterEventPolicy`, `EventQuota` and `ClusterEven
 - [Match](#match), which all have
 - [Policies](#policies): [ClusterEventPolicy](#clustereventpolicy), [EventPolicy](#eventpolicy)
 - [Quotas](#quotas): [ClusterEventQuota](#clustereventquota), [EventQuota](#eventquota)
+- [What a namespace may have](#what-a-namespace-may-have)
+- [What conditions may cost](#what-conditions-may-cost)
 - [Status](#status)
 - [Columns of kubectl](#columns-of-kubectl)
 
@@ -43,6 +45,25 @@ The fields of both kinds:
 {{ else }}Its `spec` has `match` and the fields of both kinds.
 
 {{ end }}{{ end }}{{ end -}}
+## What a namespace may have
+
+What a namespace writes may take only so much of the time and memory that all share. These bounds hold for each namespace by itself, and no
+setting changes them. Those of policies and quotas are for EventPolicy and EventQuota: there may be any number of the others.
+`eventquota simulate` applies them too. The [threat model](threat-model.md#bounds) has the test of each.
+
+<!-- figures: namespace-bounds -->
+<!-- end -->
+
+Where it is unknown whether a policy matches, it does not; where it is unknown whether a quota matches, it applies, and replaces no limit of another.
+
+## What conditions may cost
+
+Only ClusterEventPolicy and ClusterEventQuota have conditions. What one may cost is known before it runs, whatever the Event is.
+[Concepts](concepts.md#policies-and-quotas) has the functions that conditions may call, and the order in which rules take their part.
+
+<!-- figures: condition-bounds -->
+<!-- end -->
+
 ## Status
 
 {{ (index $types "Status").Doc }}

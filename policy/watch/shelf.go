@@ -9,7 +9,10 @@ import (
 
 // MaxKept is how many rules of a kind are kept of a namespace, however many it has: those that may be in force, and the
 // next ones, whose statuses say that they are not.
-const MaxKept = policy.MaxRules + 8
+const MaxKept = policy.MaxRules + keptBeyond
+
+// keptBeyond is how many of these next ones there are.
+const keptBeyond = 8
 
 // ownKinds are the kinds of which namespaces have rules.
 func ownKinds() []string { return []string{v1alpha1.KindEventPolicy, v1alpha1.KindEventQuota} }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -153,6 +154,7 @@ func TestRecordAndRender(t *testing.T) {
 		}
 		files[page] = string(content)
 	}
+	maps.Copy(files, sourcesOfConstants(t))
 	for name, content := range files {
 		write(t, filepath.Join(dir, name), content)
 	}
@@ -193,7 +195,7 @@ func TestRecordAndRender(t *testing.T) {
 		t.Errorf("record has not rendered what render renders:\n%s", diff)
 	}
 
-	write(t, "policy/a.go", "package other\n")
+	write(t, "policy/a.go", "package policy\n\nconst other = 1\n")
 	must(t, renderDocs(t.Context(), []string{"-out", "out"}))
 	if err := renderDocs(t.Context(), []string{"-strict", "-out", "out"}); err == nil {
 		t.Error("strict: what was measured has changed, and nothing failed")
@@ -206,6 +208,28 @@ func TestRecordAndRender(t *testing.T) {
 	if err := renderDocs(t.Context(), []string{"-strict", "-out", "out"}); err == nil {
 		t.Error("strict: without git nobody knows what has changed, and nothing failed")
 	}
+}
+
+// sourcesOfConstants are the sources of the packages whose constants pages name.
+func sourcesOfConstants(t *testing.T) map[string]string {
+	t.Helper()
+	templates, err := filepath.Glob("publish/templates/*.tmpl")
+	must(t, err)
+	files, named := map[string]string{}, regexp.MustCompile(`const "([^"]+)"`)
+	for _, file := range templates {
+		content, err := os.ReadFile(file)
+		must(t, err)
+		for _, dir := range named.FindAllStringSubmatch(string(content), -1) {
+			sources, err := filepath.Glob(filepath.Join(repository, dir[1], "*.go"))
+			must(t, err)
+			for _, source := range sources {
+				content, err := os.ReadFile(source)
+				must(t, err)
+				files[filepath.Join(dir[1], filepath.Base(source))] = string(content)
+			}
+		}
+	}
+	return files
 }
 
 func must(t *testing.T, err error) {

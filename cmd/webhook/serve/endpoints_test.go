@@ -175,7 +175,9 @@ func exchange(w http.ResponseWriter, r *http.Request, review runtime.Object, fil
 func TestNotReadyWithoutACertificate(t *testing.T) {
 	for name, selfManaged := range map[string]bool{"from files": false, "self-managed, but the API server refuses": true} {
 		t.Run(name, func(t *testing.T) {
-			s := serving(t, newAPIServer(t), func(o *options) { o.SelfManaged = selfManaged })
+			api := newAPIServer(t)
+			api.noSecrets = selfManaged
+			s := serving(t, api, func(o *options) { o.SelfManaged = selfManaged })
 			ready := "http://" + s.opts.HealthAddress + "/readyz"
 			cli.Eventually(t, "live", func() bool { return get(t, "http://"+s.opts.HealthAddress+"/healthz") == http.StatusOK })
 			if selfManaged {

@@ -81,6 +81,8 @@ type apiServer struct {
 	mu      sync.Mutex
 	written map[string]int32
 	secret  []byte // as it was written; nil for an empty one
+	// noSecrets refuses to give or take Secrets.
+	noSecrets bool
 }
 
 func newAPIServer(t *testing.T) *apiServer {
@@ -93,7 +95,7 @@ func newAPIServer(t *testing.T) *apiServer {
 			_, _ = w.Write(stored(name))
 			return
 		}
-		if strings.Contains(r.URL.Path, "/secrets") {
+		if strings.Contains(r.URL.Path, "/secrets") && !a.noSecrets {
 			a.serveSecret(w, r)
 			return
 		}
