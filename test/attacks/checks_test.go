@@ -53,11 +53,11 @@ func (a *arena) checkQuota(tenant *tenant) {
 	}
 }
 
-// recordCalls has Redis record each call, up to a number.
+// recordCalls has Redis record each call and each command of a script, up to a number.
 func (a *arena) recordCalls() {
 	a.Helper()
 	a.must(a.redis.ConfigSet(a.Context(), "slowlog-log-slower-than", "0").Err())
-	a.must(a.redis.ConfigSet(a.Context(), "slowlog-max-len", "2000").Err())
+	a.must(a.redis.ConfigSet(a.Context(), "slowlog-max-len", "20000").Err())
 }
 
 // readCalls reads the latest calls, and holds how many keys each had.
