@@ -141,7 +141,7 @@ func (q *question) run(c *Condition) (truth, error) {
 	}
 	if q.values == nil {
 		if q.namespace == nil {
-			q.namespace = &NamespaceObject{Name: q.name}
+			q.namespace = &NamespaceObject{Name: q.name, PartialLabels: true, PartialAnnotations: true} // nothing else is known
 		}
 		q.values = &activation{event: q.event, request: q.request, namespace: q.namespace}
 	}

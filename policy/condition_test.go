@@ -30,7 +30,10 @@ func TestConditionsReadTheEventAndTheRequest(t *testing.T) {
 			}
 		}
 	}
-	partial := func(_ *corev1.Event, r *policy.Request) { r.Namespace = "partial" }
+	elsewhere := func(namespace string) func(*corev1.Event, *policy.Request) {
+		return func(_ *corev1.Event, r *policy.Request) { r.Namespace = namespace }
+	}
+	partial := elsewhere("partial")
 	first := func(year int) func(*corev1.Event, *policy.Request) {
 		return func(e *corev1.Event, _ *policy.Request) {
 			e.FirstTimestamp = metav1.Date(year, 12, 31, 23, 59, 59, 0, time.UTC)
@@ -79,9 +82,11 @@ func TestConditionsReadTheEventAndTheRequest(t *testing.T) {
 		{says: "an annotation that may be there", expression: "'team' in namespaceObject.metadata.annotations", change: partial, fails: "the namespace has more annotations than are known"},
 		{says: "a label that may be there", expression: "'other' in namespaceObject.metadata.labels", change: partial, fails: "the namespace has more labels than are known"},
 		{says: "the name of the namespace", expression: "namespaceObject.metadata.name == 'a'", holds: true},
-		{says: "what is known of a namespace that is not", expression: "namespaceObject.metadata.name == 'new' && namespaceObject.metadata.labels.size() == 0 && namespaceObject.metadata.annotations.size() == 0", change: func(_ *corev1.Event, r *policy.Request) {
-			r.Namespace = "new"
-		}, holds: true},
+		{says: "the name of a namespace that is not known", expression: "namespaceObject.metadata.name == 'new'", change: elsewhere("new"), holds: true},
+		{says: "a label of a namespace that is not known", expression: "!('pci' in namespaceObject.metadata.labels)", change: elsewhere("new"), fails: "more labels than are known"},
+		{says: "an annotation of a namespace of which only rules are known", expression: "!('pci' in namespaceObject.metadata.annotations)", change: elsewhere("ruled"), fails: "more annotations than are known"},
+		{says: "an annotation that may be the only one", expression: "has(namespaceObject.metadata.annotations) && 'strict' in namespaceObject.metadata.annotations", change: elsewhere("none"), fails: "more annotations than are known"},
+		{says: "no label, and there may be some", expression: "!has(namespaceObject.metadata.labels) || 'strict' in namespaceObject.metadata.labels", change: elsewhere("none"), fails: "more labels than are known"},
 		{says: "a text of 4 KiB", expression: "event.message.size() == 4096", change: message(4096), holds: true},
 		{says: "a text that is longer", expression: "event.message.startsWith('a')", change: message(4097), fails: "a text has 4097 bytes, and conditions read at most 4096"},
 		{says: "a text that is longer but not asked for", expression: "event.reason == 'BackOff' || event.message.startsWith('b')", change: message(4097), holds: true},
@@ -123,6 +128,8 @@ func TestConditionsReadTheEventAndTheRequest(t *testing.T) {
 			namespaces := map[string]policy.Namespace{"a": n}
 			n.PartialLabels, n.PartialAnnotations = true, true
 			namespaces["partial"] = n
+			namespaces["none"] = policy.Namespace{Labels: labels.Set{}, PartialLabels: true, PartialAnnotations: true}
+			namespaces["ruled"] = policy.Namespace{}
 			g := policy.NewSet(policy.Default(), policy.Rules{Policies: []*policy.Policy{p}}, namespaces).For(t.Context(), r.Namespace, e, r)
 			if holds := g.Policy == p; holds != test.holds {
 				t.Errorf("holds: %v", holds)

@@ -145,7 +145,7 @@ func (s *Set) newView(name string, n Namespace) view {
 		shared = s.selected(ls)
 		s.selections[string(key)] = shared
 	}
-	v := view{Rules: shared, object: &NamespaceObject{name, n.Labels, n.Annotations, n.PartialLabels, n.PartialAnnotations}}
+	v := view{Rules: shared, object: &NamespaceObject{name, n.Labels, n.Annotations, n.PartialLabels || n.Labels == nil, n.PartialAnnotations || n.Labels == nil}}
 	if own := n.inOrder(); len(own.Policies)+len(own.Quotas) > 0 {
 		baseline, _ := slices.BinarySearchFunc(shared.Policies, TierBaseline, func(p *Policy, t Tier) int { return cmp.Compare(p.Tier, t) })
 		v.Policies = slices.Concat(shared.Policies[:baseline], own.Policies, shared.Policies[baseline:])

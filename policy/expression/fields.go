@@ -116,6 +116,13 @@ func field[T, V any](typ *types.Type, get func(*T) V, read func(V) (any, error),
 
 func mapField[T, V any](typ *types.Type, get func(*T) map[string]V, read func(V) (ref.Val, error), missing func(*T) error) Field {
 	whole := field(types.NewMapType(types.StringType, typ), get, nil, func(m map[string]V) bool { return len(m) > 0 })
+	if missing != nil { // what may have others is not empty: what they are is unknown then
+		known := whole.has
+		whole.has = func(object any) bool {
+			o, ok := object.(*T)
+			return known(object) || ok && o != nil && missing(o) != nil
+		}
+	}
 	whole.get = func(object any) (any, error) {
 		o, ok := object.(*T)
 		if !ok {

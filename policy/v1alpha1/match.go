@@ -78,9 +78,10 @@ type MatchCondition struct {
 	// `namespaceObject`, the namespace: its metadata.name, metadata.labels and metadata.annotations. A field that does not
 	// exist is an error, which the status shows. Texts and numbers that the Event does not have are empty, so that no Event
 	// gets around a condition by leaving one out. Unknown are: a text of more than 4 KiB, a list or map of more than 64
-	// entries, a map with a name of more than 512 bytes, an annotation of the namespace of more than 512 bytes or beyond the
-	// first 4 KiB, and a time that the Event does not have or that is not from 1970 to 9999. Only functions whose worst cost is known are allowed, and that cost
-	// is bounded for each expression and for all of the cluster together.
+	// entries, a map with a name of more than 512 bytes, a label of the namespace beyond the first 4 KiB, an annotation of it
+	// of more than 512 bytes or beyond the first 4 KiB, and a time that the Event does not have or that is not from 1970 to
+	// 9999. Only functions whose worst cost is known are allowed, and that cost is bounded for each expression and for all of
+	// the cluster together.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048

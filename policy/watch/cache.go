@@ -2,7 +2,6 @@ package watch
 
 import (
 	"context"
-	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -83,16 +82,28 @@ func (c *Cache) Run(ctx context.Context) {
 	running.Go(func() { c.compileWaiting(ctx) })
 	running.Go(func() { c.scanWaiting(ctx) })
 	// Nothing is arranged until the cluster's rules are known: without them, a tenant's can be worse than none.
-	for _, listed := range c.start(ctx, &running) {
-		select {
-		case <-ctx.Done():
-			return
-		case <-listed:
-		}
+	if !allClosed(ctx, c.startRules(ctx, &running)) {
+		return
+	}
+	c.arrange() // which finds out by which labels namespaces are selected: those are kept
+	if !allClosed(ctx, []<-chan struct{}{c.startNamespaces(ctx, &running)}) {
+		return
 	}
 	c.arrange()
 	c.synced.Store(true)
 	c.arrangeChanges(ctx)
+}
+
+// allClosed waits until everything is closed, and reports whether that was before the end of ctx.
+func allClosed(ctx context.Context, closed []<-chan struct{}) bool {
+	for _, c := range closed {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-c:
+		}
+	}
+	return true
 }
 
 // arrangeChanges makes a Set of what has changed, again and again, until ctx ends.
@@ -113,8 +124,8 @@ func (c *Cache) arrangeChanges(ctx context.Context) {
 	}
 }
 
-// start runs the feeds. What it returns is closed once the cluster's rules, and namespaces, are known.
-func (c *Cache) start(ctx context.Context, running *sync.WaitGroup) (listed []<-chan struct{}) {
+// startRules runs the feeds of rules. What it returns is closed once those of the cluster are known.
+func (c *Cache) startRules(ctx context.Context, running *sync.WaitGroup) (listed []<-chan struct{}) {
 	own := map[string]bool{}
 	for _, kind := range ownKinds() {
 		own[kind] = true
@@ -128,10 +139,15 @@ func (c *Cache) start(ctx context.Context, running *sync.WaitGroup) (listed []<-
 		}
 		running.Go(func() { f.run(ctx) })
 	}
+	return listed
+}
+
+// startNamespaces runs the feed of namespaces. What it returns is closed once they are known.
+func (c *Cache) startNamespaces(ctx context.Context, running *sync.WaitGroup) (listed <-chan struct{}) {
 	f := newFeed(kindNamespace, c.sources.Namespaces)
 	f.list, f.keep, f.drop = c.listNamespaces, c.keepNamespace, c.dropNamespace
 	running.Go(func() { f.run(ctx) })
-	return append(listed, f.listed)
+	return f.listed
 }
 
 // arrange makes a Set of what has changed and puts it in force.
@@ -183,7 +199,7 @@ func (c *Cache) bound(namespace string) {
 func (c *Cache) arrangeAll() *policy.Set {
 	cluster := c.valid("")
 	c.selectBy(cluster)
-	names := maps.Clone(c.dirty) // which is empty
+	names := map[string]bool{}
 	for name := range c.namespaces {
 		names[name] = true
 	}

@@ -89,6 +89,7 @@ func (f *feed) listAll(ctx context.Context) (*metav1.PartialObjectMetadataList, 
 // Replace implements cache.ReflectorStore: the list that was read is complete.
 func (f *feed) Replace([]any, string) error {
 	f.found.done()
+	f.found = nil // and what it has
 	f.once.Do(func() { close(f.listed) })
 	return nil
 }

@@ -12,6 +12,9 @@ const (
 	// scanDelay is how long after it is short of rules a namespace is looked through for others, and scanRetry how long
 	// after that has failed.
 	scanDelay, scanRetry = time.Second, 5 * time.Second
+	// scanRest is how much longer than reading a page the wait before the next one is, so that a namespace whose rules come and go
+	// costs a tenth of a processor at most.
+	scanRest = 9
 	// maxChanged is how many rules of a namespace may change while it is looked through; with more it is begun anew.
 	maxChanged = 1024
 )
@@ -42,6 +45,7 @@ func (c *Cache) scanWaiting(ctx context.Context) {
 		if stop || ctx.Err() != nil {
 			return
 		}
+		began := time.Now()
 		again, err := c.scanNext(ctx, at)
 		switch {
 		case err != nil:
@@ -49,7 +53,7 @@ func (c *Cache) scanWaiting(ctx context.Context) {
 				"kind", at.kind, "reason", err.Error())
 			c.scanning.AddAfter(at, scanRetry)
 		case again:
-			c.scanning.Add(at)
+			c.scanning.AddAfter(at, scanRest*time.Since(began))
 		}
 		c.scanning.Done(at)
 	}

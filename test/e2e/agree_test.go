@@ -19,7 +19,7 @@ import (
 func allCountsAgree(e *faultEnv) *faultyStorm {
 	s := e.newStorm()
 	e.policiesGovern(e.namespace("elsewhere"))
-	e.apply("kind: EventPolicy\nmetadata: {name: agreed, namespace: " + statusNamespace + "}\nspec: {mode: Enforce}")
+	e.apply("kind: ClusterEventPolicy\nmetadata: {name: agreed}\nspec: {match: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: " + statusNamespace + "}}}}")
 	// With the ceiling, which is installed.
 	e.eventually("every replica knows both policies", func() bool { return slices.Min(e.each("eventquota_policies")) == 3 })
 	begun := time.Now()

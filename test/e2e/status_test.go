@@ -295,7 +295,7 @@ func (e *setEnv) refused(n, first int) int64 {
 	e.must(writers.Wait())
 	dropped := int64(0)
 	for _, err := range answers {
-		if dropsIt("EventPolicy watched/brake")(err) {
+		if dropsIt("ClusterEventPolicy brake")(err) {
 			dropped++
 		}
 	}

@@ -201,7 +201,7 @@ func (e *env) team() {
 		return e.creates(shop, n, func(i int, event *corev1.Event) { event.InvolvedObject.Name = fmt.Sprint("web-", from+i) })
 	}
 	e.example("tenant-quota.yaml", slowly("50")...)
-	e.example("team-limit.yaml", slowly("20")...)
+	e.example("team-limit.yaml", "tokens: 20\n", "tokens: 1\n    interval: 14m\n") // within a day, as a namespace's bucket has to
 	e.became("what the team allows itself", writes(120), tried{"stored": 100, team: 20})
 	e.example("team-limit.yaml", "burst: 100\n    tokens: 20\n", "burst: 1000000\n    tokens: 1000000\n")
 	e.apply("kind: EventPolicy\nmetadata: {name: exempt, namespace: shop}\nspec: {action: Exempt, precedence: 1}")
