@@ -205,6 +205,33 @@ func TestACreateThatIsReportedAfterASettlersWrite(t *testing.T) {
 	}
 }
 
+// An Event is stored by one replica after another has merged its first two occurrences elsewhere, its fourth is let through by a third
+// whose clock is behind, and its fifth is merged. In whatever order the others are reported, its count is corrected.
+func TestAClockThatIsBehindHidesNoLaterWrite(t *testing.T) {
+	l := someLimits()
+	merge := rules.Op{Write: counted(2), Limits: &l, At: epoch(), Decision: store.Decision{Verdict: store.Merge, Into: "m", Occurrences: 2}}
+	create := rules.Op{Write: counted(3), Limits: &l, At: epoch().Add(100 * time.Millisecond), Decision: store.Decision{Occurrences: 3}}
+	update := func(count int64, after time.Duration, verdict store.Verdict) *rules.Op {
+		o := &rules.Op{Write: counted(count), Limits: &l, At: epoch().Add(after), Decision: store.Decision{Verdict: verdict, Into: "n"}}
+		o.Write.Update = &store.Update{Recorder: true, UID: "uid", Stored: store.Stored{Count: count - 1}}
+		return o
+	}
+	fourth, fifth := update(4, time.Millisecond, store.Admit), update(5, 110*time.Millisecond, store.Merge)
+	for says, order := range map[string][]*rules.Op{
+		"the CREATE first": {fifth, &create, fourth}, "the UPDATE first": {fifth, fourth, &create}, "as it happened": {&create, fourth, fifth},
+	} {
+		var g rules.Group
+		later := epoch().Add(time.Second)
+		for i, o := range append([]*rules.Op{&merge}, order...) {
+			g.Report(later, store.KeyOf(fmt.Sprint(i)), o)
+		}
+		writes := g.Claim(store.Key{}, later.Add(time.Hour))
+		if i := slices.IndexFunc(writes, func(p store.PendingWrite) bool { return p.Name == "n" }); i < 0 || writes[i].Total != 3 {
+			t.Errorf("%s: %+v is written, want 3 of n", says, writes)
+		}
+	}
+}
+
 // An UPDATE that was admitted again without a token takes none when it is reported, whatever the settler has written between.
 func TestAFreeRepeatTakesNoTokenWhenItIsReported(t *testing.T) {
 	l := someLimits()

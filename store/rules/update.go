@@ -60,10 +60,12 @@ func (g *Group) mergeUpdate(now int64, r *Record, w *store.Write, l *store.Limit
 }
 
 // wroteByClient notes an UPDATE that goes through, and when that was decided. One that leaves the count alone is no write of
-// the count. One that is reported after a later one only counts.
+// the count. One that is reported after a later one only counts; as that may be by another clock, what is written may be what this
+// one says.
 func (g *Group) wroteByClient(now, decided int64, r *Record, w *store.Write) {
 	if r.Decided > decided {
 		r.count(own(w))
+		r.Written = max(r.Written, w.Count)
 		if r.Total != r.Written {
 			g.meet(w)
 			r.change(now)
