@@ -55,7 +55,7 @@ func (r *Rule) UnmarshalJSON(document []byte) error {
 // DeepCopyObject implements runtime.Object.
 func (r *Rule) DeepCopyObject() runtime.Object {
 	c := *r
-	r.ObjectMeta.DeepCopyInto(&c.ObjectMeta)
+	r.DeepCopyInto(&c.ObjectMeta)
 	return &c
 }
 
@@ -100,7 +100,7 @@ var _ runtime.Object = (*RuleList)(nil)
 // DeepCopyObject implements runtime.Object.
 func (l *RuleList) DeepCopyObject() runtime.Object {
 	c := *l
-	l.ListMeta.DeepCopyInto(&c.ListMeta)
+	l.DeepCopyInto(&c.ListMeta)
 	c.Items = make([]Rule, 0, len(l.Items))
 	for i := range l.Items {
 		c.Items = append(c.Items, *l.Items[i].DeepCopyObject().(*Rule)) //nolint:errcheck,forcetypeassert // it makes no other

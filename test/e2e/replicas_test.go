@@ -36,7 +36,7 @@ const (
 	// briefly, spamming and longer are the Events of a recorder in one of 25, of 35 and of 50 seconds.
 	pace, briefly, spamming, longer = 35, 52, 75, 105
 	// leastAfter is how many calls of a storm come after a fault, at least.
-	leastAfter = 250
+	leastAfter = 200
 )
 
 // faultEnv is replicas that share a Redis.

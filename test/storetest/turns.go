@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,41 +15,47 @@ func turns(t *testing.T, fresh Fresh) {
 	t.Helper()
 	for _, noisy := range []string{"shop", "default"} {
 		t.Run("of "+noisy, func(t *testing.T) {
-			s, l := fresh(t), limits()
-			drop := func(namespace, user string, after time.Duration) {
-				f := about("e", []detail{in(namespace), by(user), pod("of " + user), under(func(l *store.Limits) {
-					b := bucket("each user", 0, time.Hour)
-					b.Key, b.About = store.KeyOf("each user", user), store.Object{Kind: "ClusterEventQuota", Name: "quota"}
-					l.Quotas = []store.Bucket{b}
-				})})
-				w := f.write(epoch())
-				if d, err := s.Decide(t.Context(), epoch().Add(after), w, f.under(l, &w)); err != nil || d.Verdict != store.Drop {
-					t.Fatalf("%v %v, want a drop", d.Verdict, err)
-				}
-			}
+			s := fresh(t)
 			for i := range 100 {
-				drop(noisy, fmt.Sprint("user-", i), 0)
+				userDrop(t, s, noisy, fmt.Sprint("user-", i), 0)
 			}
-			drop("bank", "its", time.Second)
+			userDrop(t, s, "bank", "its", time.Second)
 			for _, name := range []string{"a", "b"} {
-				f := about(name, nil)
-				w := f.write(epoch())
-				if _, err := s.Decide(t.Context(), epoch().Add(time.Second), w, f.under(l, &w)); err != nil {
-					t.Fatal(err)
-				}
+				decided(t, s, about(name, nil), time.Second)
 			}
 			writes, err := s.Claim(t.Context(), epoch().Add(time.Hour), 0, 3, nobody)
 			if err != nil {
 				t.Fatal(err)
 			}
-			var count, notice bool
-			for _, p := range writes {
-				count = count || p.Name == "a" && p.Namespace == "default"
-				notice = notice || p.Notice != nil && p.Notice.Objects[0] == "bank/Pod/of its"
-			}
+			count := slices.ContainsFunc(writes, func(p store.PendingWrite) bool { return p.Name == "a" && p.Namespace == "default" })
+			notice := slices.ContainsFunc(writes, func(p store.PendingWrite) bool { return p.Notice != nil && p.Notice.Objects[0] == "bank/Pod/of its" })
 			if len(writes) != 3 || !count || !notice {
 				t.Errorf("%d are claimed, a count of default among them: %t, the notice for bank: %t; want three, with both", len(writes), count, notice)
 			}
 		})
 	}
+}
+
+// userDrop has a quota of the cluster, with a bucket for each user, refuse a user's Event.
+func userDrop(t *testing.T, s store.Store, namespace, user string, after time.Duration) {
+	t.Helper()
+	f := about("e", []detail{in(namespace), by(user), pod("of " + user), under(func(l *store.Limits) {
+		b := bucket("each user", 0, time.Hour)
+		b.Key, b.About = store.KeyOf("each user", user), store.Object{Kind: "ClusterEventQuota", Name: "quota"}
+		l.Quotas = []store.Bucket{b}
+	})})
+	if verdict := decided(t, s, f, after); verdict != store.Drop {
+		t.Fatalf("%v, want a drop", verdict)
+	}
+}
+
+// decided is how a write is decided some time after epoch.
+func decided(t *testing.T, s store.Store, f facts, after time.Duration) store.Verdict {
+	t.Helper()
+	l, w := limits(), f.write(epoch())
+	d, err := s.Decide(t.Context(), epoch().Add(after), w, f.under(l, &w))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.Verdict
 }
