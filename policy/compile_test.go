@@ -139,6 +139,7 @@ func TestErrorsNameTheFieldAndWhatIsAllowed(t *testing.T) {
 		{"an unknown field of the namespace", condition("namespaceObject.status.phase == 'Active'"), expression, "1:16: undefined field 'status'"},
 		{"a text that is compared with a number", condition("\"event.count == '1'\""), expression, "found no matching overload"},
 		{"an expression of a wrong type", condition("event.reason"), expression, "must evaluate to bool, not to string"},
+		{"whether a dry run is there", condition("'!has(request.dryRun)'"), expression, "has() says nothing of \"dryRun\", which is true or false"},
 		{"a regular expression that is none", condition("\"event.reason.matches('(')\""), expression, "invalid matches argument"},
 		{"a bad selector", "match: {namespaceSelector: {matchExpressions: [{key: a, operator: Like}]}}", "spec.match.namespaceSelector", `"Like" is not a valid label selector operator`},
 		{"a bad label", "match: {namespaceSelector: {matchLabels: {'a b': c}}}", "spec.match.namespaceSelector", "name part must consist of"},

@@ -29,7 +29,7 @@ func (s *Set) Shadowed(namespace string) map[string][]string {
 	for n, q := range s.cluster.Quotas {
 		for i := range q.Limits {
 			name := q.Limits[i].Name
-			by := slices.IndexFunc(s.cluster.Quotas[:n], func(before *Quota) bool { return before.limits(name) && before.hides(&q.Rule) })
+			by := slices.IndexFunc(s.cluster.Quotas[:n], func(before *Quota) bool { return before.limits(name) && before.isKnown() && before.hides(&q.Rule) })
 			if by >= 0 {
 				found[q.Name] = append(found[q.Name], fmt.Sprintf("limit %q is replaced by that of %s", name, s.cluster.Quotas[by].Name))
 			}
@@ -37,6 +37,9 @@ func (s *Set) Shadowed(namespace string) map[string][]string {
 	}
 	return found
 }
+
+// isKnown reports whether it is always known whether r matches an Event that can be read.
+func (r *Rule) isKnown() bool { return len(r.Match.Conditions) == 0 && len(r.Match.Messages) == 0 }
 
 // limits reports whether q has a limit of a name.
 func (q *Quota) limits(name string) bool {

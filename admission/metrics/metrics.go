@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -35,11 +36,12 @@ type Metrics struct {
 
 // New makes the metrics of a program of a version. Each has a registry of its own.
 func New(version string) *Metrics {
-	registry := prometheus.NewRegistry()
+	registry, process := prometheus.NewRegistry(), prometheus.NewRegistry()
+	process.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	made := factory{promauto.With(registry), registry}
 	m := &Metrics{
 		factory:  made,
-		Gatherer: prometheus.Gatherers{registry, ctrlmetrics.Registry},
+		Gatherer: prometheus.Gatherers{registry, process, ctrlmetrics.Registry},
 		decided: made.counters("eventquota_decisions_total",
 			"Admission reviews, by phase (mutate or validate) and outcome (admit, aggregate, merge, drop, deny, ignore, undecided or overload). Each that is merged, dropped, denied or overload is a write that etcd is spared.",
 			"phase", "outcome"),

@@ -62,6 +62,15 @@ func TestMetricsAreAsPrometheusHasThem(t *testing.T) {
 	}
 }
 
+// TestTheProcessIsMeasured holds that replicas tell what they use, for alerts on memory and on file descriptors.
+func TestTheProcessIsMeasured(t *testing.T) {
+	for _, name := range []string{"process_resident_memory_bytes", "process_open_fds", "go_goroutines"} {
+		if n := prom.Sum(t, whole().Gatherer, name); !(n > 0) {
+			t.Errorf("%s is %f", name, n)
+		}
+	}
+}
+
 // families are all metrics there are, by name. It fails if touchAll has missed one.
 func families(t *testing.T) []*dto.MetricFamily {
 	t.Helper()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -144,7 +145,7 @@ func (r *run) decide(ctx context.Context, phase admission.Phase, w *write, e, ol
 	if w.Managed {
 		a.Options.FieldManager = "client"
 	}
-	if tooLong(e, old) {
+	if tooLong(a) {
 		a.Object, a.OldObject, a.Unreadable = nil, nil, admission.ErrTooLong
 	}
 	return r.gate.Decide(ctx, phase, a)
@@ -153,17 +154,19 @@ func (r *run) decide(ctx context.Context, phase admission.Phase, w *write, e, ol
 // jsonGrowth is how many times as long as its protobuf an Event may be as JSON, or nearly so: a byte may take up to six.
 const jsonGrowth = 8
 
-// tooLong reports whether a review of e and old is longer than what replicas read.
-func tooLong(e, old *corev1.Event) bool {
-	size := e.Size()
-	if old != nil {
-		size += old.Size()
+// tooLong reports whether a review is longer than what replicas read.
+func tooLong(r *admission.Request) bool {
+	size := r.Object.Size()
+	if r.OldObject != nil {
+		size += r.OldObject.Size()
 	}
 	if size <= admission.MaxBytes/jsonGrowth {
 		return false
 	}
+	user := authenticationv1.UserInfo{Username: r.UserInfo.Username, UID: r.UserInfo.UID, Groups: r.UserInfo.Groups}
 	review, err := json.Marshal(&admissionv1.AdmissionReview{Request: &admissionv1.AdmissionRequest{
-		Object: runtime.RawExtension{Object: e}, OldObject: runtime.RawExtension{Object: old},
+		Name: r.Name, Namespace: r.Namespace, Operation: r.Operation, UserInfo: user,
+		Object: runtime.RawExtension{Object: r.Object}, OldObject: runtime.RawExtension{Object: r.OldObject},
 	}})
 	return err == nil && len(review) > admission.MaxBytes
 }

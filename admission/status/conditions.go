@@ -18,7 +18,8 @@ import (
 const (
 	// reasonShadowed is the reason of two conditions; users see it.
 	reasonShadowed = "Shadowed"
-	// reasonTooMany is the reason of Ready where the bounds of a namespace do not let a rule be in force.
+	// reasonTooMany is the reason of Ready where the bounds of a namespace, or of the cluster's conditions, do not let a rule be in
+	// force.
 	reasonTooMany = "TooMany"
 	// messageBytes is the longest message that a condition may have, and ownMessageBytes that of a namespace's rule, of
 	// whose status replicas keep no more than watch.MaxStatusSize; ownSourceBytes is the longest text of its top sources.
@@ -53,7 +54,7 @@ func (r *record) set(s *v1alpha1.Status, c metav1.Condition, generation int64, n
 }
 
 func accepted(r *watch.Report) metav1.Condition {
-	if r.Err != nil && !r.Beyond {
+	if r.Err != nil {
 		return metav1.Condition{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionFalse, Reason: "Invalid", Message: r.Err.Error()}
 	}
 	return metav1.Condition{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: "Valid", Message: "it is valid"}
@@ -63,8 +64,8 @@ func accepted(r *watch.Report) metav1.Condition {
 func ready(r *watch.Report, shadowed bool) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}
 	switch {
-	case r.Beyond:
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, reasonTooMany, r.Err.Error()
+	case r.Beyond != nil:
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, reasonTooMany, r.Beyond.Error()
 	case r.Governing == 0:
 		c.Status, c.Reason = metav1.ConditionFalse, "NeverValid"
 		c.Message = "no generation is in force, it applies to no Event: see the condition Accepted"

@@ -109,7 +109,7 @@ func same(a, b *watch.Report) bool {
 		return err.Error()
 	}
 	return a.Object != nil && a.Object.GetResourceVersion() == b.Object.GetResourceVersion() && a.Generation == b.Generation &&
-		a.Governing == b.Governing && a.Mode == b.Mode && a.Pending == b.Pending && a.Beyond == b.Beyond && says(a.Err) == says(b.Err)
+		a.Governing == b.Governing && a.Mode == b.Mode && a.Pending == b.Pending && says(a.Beyond) == says(b.Beyond) && says(a.Err) == says(b.Err)
 }
 
 // read takes in the status that the API server has. One that cannot be decoded is none.

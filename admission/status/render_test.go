@@ -27,8 +27,8 @@ func epoch() time.Time { return time.Date(2030, time.March, 1, 12, 0, 0, 5000, t
 
 func TestConditionsSayWhatBecameOfAGeneration(t *testing.T) {
 	t.Parallel()
-	beyond := invalid("p", 3, 0)
-	beyond.Beyond = true
+	beyond, both := inMode(policy.Enforce), invalid("p", 3, 0)
+	beyond.Governing, beyond.Beyond, both.Beyond = 0, errors.New("too many"), errors.New("too many")
 	for says, tt := range map[string]struct {
 		report watch.Report
 		want   string
@@ -38,6 +38,7 @@ func TestConditionsSayWhatBecameOfAGeneration(t *testing.T) {
 		"it is disabled":          {inMode(policy.Disabled), "Accepted True Valid, Ready True Disabled"},
 		"the one before governs":  {invalid("p", 3, 2), "Accepted False Invalid, Ready False PreviousGenerationInForce"},
 		"there are too many":      {beyond, "Accepted True Valid, Ready False TooMany"},
+		"and it is not valid":     {both, "Accepted False Invalid, Ready False TooMany"},
 		"there was none to go on": {invalid("p", 3, 0), "Accepted False Invalid, Ready False NeverValid"},
 	} {
 		t.Run(says, func(t *testing.T) {

@@ -20,6 +20,7 @@ func TestWhatIsRefusedSaysWhyAndWhatIsAllowed(t *testing.T) {
 		{"an object that is written", "test.Thing{}.number == 1", "maps and objects cannot be written in a condition"},
 		{"maps that are compared", "e.texts == e.texts", "only scalars, texts and lists of these can be compared"},
 		{"lists of lists that are compared", "[e.list] == [e.list]", "only scalars, texts and lists of these can be compared"},
+		{"a loop over a map that does not read its names", "e.texts.map(k, 1).size() > 1", "a macro for a map must read \"k\""},
 		{"a list of maps", "[e.texts].size() == 1", "a list of maps is not allowed"},
 		{"lists that are added", "(e.list + e.list).size() == 1", "is not allowed for lists and maps"},
 		{"a time zone", "e.at.getHours(e.text) == 1", "getHours is allowed without a time zone only"},

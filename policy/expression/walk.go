@@ -158,6 +158,9 @@ func (w *walk) selected(e ast.Expr, v value) (value, error) {
 	}
 	v.Cost = v.plus(reading(&v.size, v.typ.Kind()))
 	if s.IsTestOnly() {
+		if of.kind() == types.StructKind && w.objects[of.typ.TypeName()][s.FieldName()].typ.Kind() == types.BoolKind {
+			return v, refuse(e, "has() says nothing of %q, which is true or false", s.FieldName())
+		}
 		v.size = size{}
 	}
 	return v, nil
@@ -247,6 +250,8 @@ func (w *walk) macro(e ast.Expr, v value) (value, error) {
 	switch {
 	case over.kind() == types.ListKind && over.of != nil:
 		element = *over.of
+	case over.kind() == types.MapKind && !reads(c.LoopStep(), c.IterVar()): // it could not tell how many there are
+		return v, refuse(e, "a macro for a map must read %q", c.IterVar())
 	case over.kind() == types.MapKind:
 		sorted = over.entries * 10 * nodeSteps
 	case over.kind() != types.ListKind:
@@ -279,6 +284,14 @@ func (w *walk) macro(e ast.Expr, v value) (value, error) {
 	}
 	v.Cost, v.size = v.plus(result.Cost), result.size
 	return v, nil
+}
+
+// reads reports whether an expression reads a variable somewhere.
+func reads(e ast.Expr, variable string) (found bool) {
+	ast.PreOrderVisit(e, ast.NewExprVisitor(func(e ast.Expr) {
+		found = found || e.Kind() == ast.IdentKind && e.AsIdent() == variable
+	}))
+	return found
 }
 
 // round is what one round of a loop costs.

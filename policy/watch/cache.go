@@ -42,7 +42,7 @@ type Cache struct {
 	namespaces map[string]*policy.Namespace // what is kept of their labels and annotations
 	selected   map[string]bool              // the labels that the cluster's rules select namespaces by
 	dirty      map[string]bool              // namespaces to arrange anew, "" for all
-	news       []*entry                     // to be reported once they are in force
+	news       map[ruleName]bool            // those to be reported once they are in force
 }
 
 // New makes a Cache that has only the policy fallback until Run finds others. report is called with each Report
@@ -55,7 +55,7 @@ func New(s Sources, fallback *policy.Policy, report func(Report)) (*Cache, error
 	c := &Cache{
 		sources: s, compiler: compiler, fallback: fallback, report: report,
 		urgent: make(chan struct{}, 1), changed: make(chan struct{}, 1),
-		shelves: map[place]*shelf{}, scans: map[place]*scan{}, namespaces: map[string]*policy.Namespace{},
+		news: map[ruleName]bool{}, shelves: map[place]*shelf{}, scans: map[place]*scan{}, namespaces: map[string]*policy.Namespace{},
 		dirty: map[string]bool{"": true},
 	}
 	c.inForce.Store(policy.NewSet(fallback, policy.Rules{}, nil))
@@ -168,12 +168,12 @@ func (c *Cache) arrange() {
 		c.inForce.Store(c.inForce.Load().With(changed))
 	}
 	reports := make([]Report, 0, len(c.news))
-	for _, e := range c.news {
-		if c.shelves[e.place()].get(e.Name) == e { // it has not changed since
+	for of := range c.news {
+		if e := c.shelves[of.place].get(of.name); e != nil && !e.pending() { // what is pending is reported later
 			reports = append(reports, e.report())
 		}
 	}
-	c.news = nil
+	clear(c.news)
 	c.mu.Unlock()
 	if c.report == nil {
 		return
@@ -189,7 +189,7 @@ func (c *Cache) bound(namespace string) {
 		if s := c.shelves[place{namespace, kind}]; s != nil {
 			for _, e := range s.bound(kind) {
 				if !e.pending() {
-					c.news = append(c.news, e)
+					c.news[ruleName{e.place(), e.Name}] = true
 				}
 			}
 		}
@@ -227,7 +227,7 @@ func (c *Cache) leaveOut(why map[string]error) {
 		for _, e := range s.entries {
 			left := why[e.String()]
 			if (e.beyond == nil) != (left == nil) {
-				c.news = append(c.news, e)
+				c.news[ruleName{e.place(), e.Name}] = true
 			}
 			e.beyond = left
 		}

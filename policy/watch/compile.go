@@ -37,7 +37,7 @@ func (c *Cache) compileNext(namespace string) bool {
 	c.mu.Lock()
 	if c.shelves[e.place()].get(e.Name) == e && e.pending() { // it has not changed meanwhile
 		e.settle(made, err)
-		c.news = append(c.news, e)
+		c.news[ruleName{e.place(), e.Name}] = true
 		c.mark(namespace)
 	}
 	return true

@@ -18,11 +18,10 @@ type Report struct {
 	// Governing is the generation that is in force: the last that was valid, or 0 for none. Mode is its mode.
 	Governing int64
 	Mode      policy.Mode
-	// Err is why Generation is not in force, or nil. It names the fields that are wrong.
+	// Err is why Generation is not valid, or nil. It names the fields that are wrong.
 	Err error
-	// Beyond says that Err is about the bounds of its namespace, or of the cluster's conditions, which do not let the rule be in
-	// force.
-	Beyond bool
+	// Beyond is why the bounds of its namespace, or those of the cluster's conditions, let no generation be in force, or nil.
+	Beyond error
 	// Pending says that Generation is not compiled yet, so that nobody knows whether it is valid. New reports none of these.
 	Pending bool
 	// Object is the rule as last received from the API server, of which only what names it and its status are kept. It must
@@ -112,10 +111,7 @@ func (e *entry) after(before *entry) *entry {
 func (e *entry) report() Report {
 	r := Report{Identity: e.Identity, Governing: e.governing, Mode: e.mode, Err: e.invalid, Pending: e.pending(), Object: e.object}
 	if e.beyond != nil {
-		r.Governing, r.Mode = 0, ""
-		if !r.Pending && r.Err == nil {
-			r.Err, r.Beyond = e.beyond, true
-		}
+		r.Governing, r.Mode, r.Beyond = 0, "", e.beyond
 	}
 	return r
 }
@@ -182,7 +178,7 @@ func (c *Cache) put(e *entry) {
 			return // nothing is new
 		}
 	case e.Namespace == "":
-		c.news = append(c.news, e)
+		c.news[ruleName{e.place(), e.Name}] = true
 	case e.pending():
 		c.waiting.AddAfter(e.Namespace, compilePause)
 	}

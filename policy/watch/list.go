@@ -64,7 +64,7 @@ func (c *Cache) exchange(at place, found *shelf) {
 		switch {
 		case e == was:
 		case at.namespace == "":
-			c.news = append(c.news, e)
+			c.news[ruleName{e.place(), e.Name}] = true
 		case e.pending():
 			c.waiting.AddAfter(at.namespace, compilePause)
 		}

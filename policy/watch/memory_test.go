@@ -122,8 +122,8 @@ func TestWhatObjectsHaveIsNotKept(t *testing.T) {
 				t.Errorf("%d rules are kept", n)
 			}
 			for _, report := range c.Reports() {
-				if i, err := strconv.Atoi(report.Name[1:]); err != nil || i < h.policies-watch.MaxKept || report.Beyond != (i < h.policies-policy.MaxRules) {
-					t.Errorf("kept: %s, in force %v", report.Name, !report.Beyond)
+				if i, err := strconv.Atoi(report.Name[1:]); err != nil || i < h.policies-watch.MaxKept || (report.Beyond != nil) != (i < h.policies-policy.MaxRules) {
+					t.Errorf("kept: %s, in force %v", report.Name, report.Beyond == nil)
 				}
 			}
 			kept := int64(buffers + keptEach*(watch.MaxKept+h.namespaces))

@@ -20,6 +20,12 @@ func ownKinds() []string { return []string{v1alpha1.KindEventPolicy, v1alpha1.Ki
 // place is a kind in a namespace, or in the cluster for "".
 type place struct{ namespace, kind string }
 
+// ruleName names a rule.
+type ruleName struct {
+	place
+	name string
+}
+
 // shelf has the rules of a place in order, the oldest first. Of a namespace's it has the oldest MaxKept at most.
 type shelf struct {
 	entries []*entry

@@ -22,7 +22,7 @@ import (
 const (
 	// pageSize is how many objects of a list are asked for at once. All that a page has is in memory until it has been taken
 	// in, and an object may be of 1.5 MiB.
-	pageSize = 10
+	pageSize = 5
 	// pageTimeout bounds the time in which a page is read.
 	pageTimeout = time.Minute
 )

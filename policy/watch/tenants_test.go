@@ -97,8 +97,8 @@ func (r *rig) wantBeyond(t *testing.T, beyond map[string]string) {
 	found := func() (wrong []string) {
 		for _, report := range r.Reports() {
 			why := beyond[report.String()]
-			if report.Beyond != (why != "") || report.Beyond && (!strings.Contains(report.Err.Error(), why) || report.Governing != 0) {
-				wrong = append(wrong, fmt.Sprintf("%s: governing %d, %v; want it to say %q", report, report.Governing, report.Err, why))
+			if (report.Beyond != nil) != (why != "") || report.Beyond != nil && (!strings.Contains(report.Beyond.Error(), why) || report.Governing != 0) {
+				wrong = append(wrong, fmt.Sprintf("%s: governing %d, %v; want it to say %q", report, report.Governing, report.Beyond, why))
 			}
 		}
 		return wrong

@@ -14,7 +14,7 @@ import (
 // place is a kind in a namespace.
 type place struct{ namespace, kind string }
 
-// ownRule is a valid rule of a namespace.
+// ownRule is a rule of a namespace, which has made nothing unless it is valid.
 type ownRule struct {
 	policy.Candidate
 
@@ -26,9 +26,9 @@ func (r *Rules) addOwn(u *unstructured.Unstructured, made policy.Rules) {
 	one := ownRule{policy.Candidate{Created: u.GetCreationTimestamp().Time, Name: u.GetName(), UID: u.GetUID()}, made}
 	match, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "match")
 	one.Size = policy.SizeOf(match)
-	for _, q := range made.Quotas {
-		one.Limits += len(q.Limits)
-	}
+	limits, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "limits")
+	list, _ := limits.([]any)
+	one.Limits = len(list)
 	at := place{u.GetNamespace(), u.GetKind()}
 	r.own[at] = append(r.own[at], one)
 	n := r.Namespaces[at.namespace]

@@ -100,15 +100,17 @@ func (r *Rules) add(u *unstructured.Unstructured) error {
 	case r.known[identity]:
 		err = field.Duplicate(at.Child("name"), identity.Name)
 	}
+	own := namespaced(kind.Kind) && identity.Namespace != "" && !r.known[identity]
 	r.known[identity] = true
+	if own { // one that is not valid takes a place too
+		r.addOwn(u, compiled)
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", identity, err)
 	}
-	if identity.Namespace == "" {
+	if !own {
 		r.Cluster.Add(compiled)
-		return nil
 	}
-	r.addOwn(u, compiled)
 	return nil
 }
 

@@ -144,6 +144,10 @@ func (s *server) report(r watch.Report) {
 		log.Error(r.Err, "Not accepted", "governing", r.Governing)
 		return
 	}
+	if r.Beyond != nil {
+		log.Error(r.Beyond, "Not in force")
+		return
+	}
 	log.Info("Accepted", "mode", r.Mode)
 }
 
