@@ -185,7 +185,7 @@ func (w *world) spilled(r *replica, register store.Key, d *rules.Drops) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.unreported += d.Total
-	if r.away() {
+	if r.away() || !r.available() { // or it does not know yet that Redis answers again
 		w.doubtful += d.Total
 	}
 }
