@@ -107,6 +107,7 @@ func TestLimitsThatAreReplacedAreShadowed(t *testing.T) {
 		{"by one that matches less", limited(first+normal, "x"), limited("", "x"), ""},
 		{"by one of a higher precedence", limited("precedence: 2000\n", "x"), limited("", "x"), ""},
 		{"by one in mode Audit", limited(first+audit, "x"), limited("", "x"), ""},
+		{"by one of which it may be unknown whether it matches", limited(first+"match: {messages: ['*a*']}\n", "x"), limited("match: {messages: ['*a*']}\n", "x"), ""},
 		{"in mode Audit", limited(first+audit, "x"), limited(audit, "x"), `limit "x" is replaced by that of ClusterEventQuota ci`},
 		{"by one that is Disabled", limited(first+"mode: Disabled\n", "x"), limited("", "x"), ""},
 	} {

@@ -272,3 +272,35 @@ func TestQuotasComeAndGo(t *testing.T) {
 	r.clusterQuotas.Delete(quota(t, "", "same", 1, limit))
 	want()
 }
+
+// TestRulesThatAreLeftOutAreReportedAndComeBack has conditions of which each costs more than a quarter of what all may.
+func TestRulesThatAreLeftOutAreReportedAndComeBack(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	costly := func(i int) *unstructured.Unstructured {
+		return object(t, "", fmt.Sprint("p", i), 1, fmt.Sprintf("match: {conditions: [{name: c, expression: \"event.message.matches('[a-c]{55}%d')\"}]}", i))
+	}
+	const n = 8
+	for i := range n {
+		r.cluster.Add(costly(i))
+	}
+	r.start(t)
+	left := func() (names []string) {
+		for _, report := range r.Reports() {
+			if report.Beyond != nil && report.Governing == 0 {
+				names = append(names, report.Name)
+			}
+		}
+		slices.Sort(names)
+		return names
+	}
+	before := left()
+	if len(before) == 0 || len(before) == n {
+		t.Fatalf("left out: %v, want some", before)
+	}
+	eventually(t, "it is reported", func() bool {
+		return slices.Contains(r.reports(), "ClusterEventPolicy "+before[0]+": 0 of 1 governs, valid true")
+	})
+	r.cluster.Delete(costly(0))
+	eventually(t, "one comes back", func() bool { return slices.Equal(left(), before[1:]) })
+}

@@ -50,3 +50,23 @@ func TestWhatReplicasDoNotHaveInForceIsLeftOut(t *testing.T) {
 		}
 	}
 }
+
+// TestARuleThatIsNotValidTakesAPlace holds that it is one of the oldest, as in replicas, which do not forget it.
+func TestARuleThatIsNotValidTakesAPlace(t *testing.T) {
+	t.Parallel()
+	r, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range policy.MaxRules + 1 {
+		spec := "{}"
+		if i == 0 {
+			spec = "{precedence: -1}"
+		}
+		_ = r.Decode(fmt.Appendf(nil, "{apiVersion: eventquota.io/v1alpha1, kind: EventPolicy, metadata: {name: p%02d, namespace: a}, spec: %s}", i, spec))
+	}
+	r.bound()
+	if n := len(r.Namespaces["a"].Policies); n != policy.MaxRules-1 {
+		t.Errorf("%d policies are in force, want %d", n, policy.MaxRules-1)
+	}
+}
