@@ -8,10 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/policy"
+	"github.com/eventquota/eventquota/policy/v1alpha1"
 	"github.com/eventquota/eventquota/store"
 )
 
@@ -158,3 +161,46 @@ func (denies) Decide(context.Context, time.Time, store.Write, store.Limits) (sto
 
 // floor is a quota that lets two Events a minute pass.
 func floor(name string) *policy.Quota { return quota(name, limit(2, 1, time.Minute)) }
+
+// TestWhatIsNotKnownYetIsNoFault holds that what no rule and no Event is to blame for is neither passed on nor logged: that a
+// namespace is not known yet. Rules are unknown all the same.
+func TestWhatIsNotKnownYetIsNoFault(t *testing.T) {
+	t.Parallel()
+	compiler, err := policy.NewCompiler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, defaults())
+	logged := 0
+	r.gate.Log = funcr.New(func(string, string) { logged++ }, funcr.Options{})
+	for says, test := range map[string]struct {
+		match  v1alpha1.ClusterMatch
+		failed bool
+	}{
+		"a selector":                    {match: v1alpha1.ClusterMatch{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}}},
+		"a condition of the namespace":  {match: when("namespaceObject.metadata.annotations['team'] == 'a'")},
+		"a condition that always fails": {match: when("event.metadata.labels['none'] == 'a'"), failed: true},
+	} {
+		q := &v1alpha1.ClusterEventQuota{ObjectMeta: metav1.ObjectMeta{Name: "q"}}
+		q.Spec.Match, q.Spec.Limits = test.match, []v1alpha1.Limit{{Name: "all", Burst: 1, Tokens: 1}}
+		made, err := compiler.Compile(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.gate.Policies = policy.InForce(policy.NewSet(policy.Default(), made, nil))
+		var decided admission.Decided
+		r.gate.Recorder = onDecision(func(d admission.Decided) { decided = d })
+		logged = 0
+		create("a", message(says))(r)
+		if g := r.gate.Policies.For(t.Context(), "default", &corev1.Event{}, &policy.Request{}); !g.Limited() {
+			t.Errorf("%s: no quota limits", says)
+		}
+		if failed := len(decided.Errors) > 0; failed != test.failed || failed != (logged > 0) {
+			t.Errorf("%s: errors %v, %d lines logged", says, decided.Errors, logged)
+		}
+	}
+}
+
+func when(expression string) v1alpha1.ClusterMatch {
+	return v1alpha1.ClusterMatch{Conditions: []v1alpha1.MatchCondition{{Name: "c", Expression: expression}}}
+}

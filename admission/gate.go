@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -114,6 +115,8 @@ func (g *Gate) governing(ctx context.Context, r *Request) (policy.Governing, err
 	if span := trace.SpanFromContext(ctx); span.IsRecording() {
 		span.SetAttributes(attribute.String("eventquota.policy", gov.Policy.Name))
 	}
+	// In a moment more is known, which nobody has to see to.
+	gov.Errors = slices.DeleteFunc(gov.Errors, func(e *policy.EvaluationError) bool { return errors.Is(e, policy.ErrNotKnownYet) })
 	for _, e := range gov.Errors {
 		g.complain(r, e, "Unknown whether a rule matches")
 	}

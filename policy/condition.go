@@ -19,24 +19,19 @@ type Condition struct {
 // turns are the evaluations that there may be at the same time: each takes a processor, and memory.
 type turns chan struct{}
 
-// EvaluationError says why a condition, or what a rule says of messages, is unknown for an Event.
+// EvaluationError says why it is unknown whether an Event matches a rule.
 type EvaluationError struct {
 	Rule *Rule
-	// Condition is the name of the condition; empty where it is match.messages that is unknown.
-	Condition string
-	Err       error
+	// Field is the part of spec.match that is unknown, such as "messages".
+	Field string
+	Err   error
 }
 
 // Error implements error.
 func (e *EvaluationError) Error() string { return e.Rule.Name + ": " + e.Reason() }
 
 // Reason is Error without the rule.
-func (e *EvaluationError) Reason() string {
-	if e.Condition == "" {
-		return fmt.Sprintf("messages: %v", e.Err)
-	}
-	return fmt.Sprintf("condition %q: %v", e.Condition, e.Err)
-}
+func (e *EvaluationError) Reason() string { return fmt.Sprintf("%s: %v", e.Field, e.Err) }
 
 // Unwrap gives the reason.
 func (e *EvaluationError) Unwrap() error { return e.Err }
@@ -52,6 +47,7 @@ type question struct {
 	// namespace is what the Set knows of the one with that name, or nil.
 	name      string
 	namespace *NamespaceObject
+	unsure    map[*Rule]bool // rules of which it is unknown whether they select the namespace
 	slots     map[*Condition]int
 
 	answer Governing
@@ -69,18 +65,22 @@ func (q *question) matches(r *Rule) truth {
 	m := &r.Match
 	is := m.lists(q.event)
 	var failed EvaluationError
-	if is == unknown {
-		failed.Err = errMessage // of an Event that can be read, nothing else is
+	if is == unknown { // of an Event that can be read, nothing else is
+		failed.Field, failed.Err = "messages", errMessage
+	}
+	if q.unsure[r] {
+		is = min(is, unknown)
+		failed.Field, failed.Err = "namespaceSelector", errSelector
 	}
 	for i := 0; i < len(m.Conditions) && is != no; i++ {
 		c := &m.Conditions[i]
 		holds, err := q.evaluate(c)
 		if is = min(is, holds); err != nil && failed.Err == nil {
-			failed.Condition, failed.Err = c.Name, err
+			failed.Field, failed.Err = fmt.Sprintf("condition %q", c.Name), err
 		}
 	}
 	if is == unknown && q.event != nil { // that an Event cannot be read is no fault of the rule
-		q.answer.Errors = append(q.answer.Errors, &EvaluationError{r, failed.Condition, failed.Err})
+		q.answer.Errors = append(q.answer.Errors, &EvaluationError{r, failed.Field, failed.Err})
 	}
 	return is
 }
@@ -141,7 +141,7 @@ func (q *question) run(c *Condition) (truth, error) {
 	}
 	if q.values == nil {
 		if q.namespace == nil {
-			q.namespace = &NamespaceObject{Name: q.name, PartialLabels: true, PartialAnnotations: true} // nothing else is known
+			q.namespace = &NamespaceObject{Name: q.name} // nothing else is known
 		}
 		q.values = &activation{event: q.event, request: q.request, namespace: q.namespace}
 	}

@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"math/rand/v2"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -84,10 +85,43 @@ var (
 	selectors = []struct {
 		spec    string
 		selects func(labels.Set) bool
+		team    bool // it reads the label team
 	}{
-		{"matchLabels: {team: b}", func(l labels.Set) bool { return l["team"] == "b" }},
-		{"matchExpressions: [{key: team, operator: Exists}]", func(l labels.Set) bool { return l.Has("team") }},
-		{"matchExpressions: [{key: team, operator: NotIn, values: [b]}]", func(l labels.Set) bool { return l["team"] != "b" }},
-		{"matchLabels: {kubernetes.io/metadata.name: a}", func(l labels.Set) bool { return l["kubernetes.io/metadata.name"] == "a" }},
+		{"matchLabels: {team: b}", func(l labels.Set) bool { return l["team"] == "b" }, true},
+		{"matchExpressions: [{key: team, operator: Exists}]", func(l labels.Set) bool { return l.Has("team") }, true},
+		{"matchExpressions: [{key: team, operator: NotIn, values: [b]}]", func(l labels.Set) bool { return l["team"] != "b" }, true},
+		{"matchLabels: {kubernetes.io/metadata.name: a}", func(l labels.Set) bool { return l["kubernetes.io/metadata.name"] == "a" }, false},
+		{"matchLabels: {kubernetes.io/metadata.name: z, team: b}", func(labels.Set) bool { return false }, false},
 	}
 )
+
+// someNamespace is what is known of the namespace a, and whether that is all.
+type someNamespace struct {
+	policy.Namespace
+
+	labels labels.Set // those that it has
+	noTeam bool       // it is not known whether it has the label team
+}
+
+func randomNamespace(rnd *rand.Rand) someNamespace {
+	all := labels.Set{"kubernetes.io/metadata.name": "a"}
+	if team := []string{"", "b", "c"}[rnd.IntN(3)]; team != "" {
+		all["team"] = team
+	}
+	n := someNamespace{labels: all}
+	switch rnd.IntN(4) {
+	case 0: // it is not known
+		n.noTeam = true
+		return n
+	case 1: // it has more labels than are kept, and team is after them
+		all["many"] = strings.Repeat("m", policy.MaxLabels)
+		n.noTeam = true
+		n.Keep(all, nil, nil)
+	case 2: // as before, but the rules select by that label
+		all["many"] = strings.Repeat("m", policy.MaxLabels)
+		n.Keep(all, nil, map[string]bool{"team": true})
+	default:
+		n.Keep(all, nil, nil)
+	}
+	return n
+}

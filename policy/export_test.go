@@ -19,6 +19,17 @@ func TakeTurns(p *Policy) (giveBack func()) {
 	}
 }
 
+// Matches reports whether an Event matches a rule, whatever its mode. The error says why that is unknown.
+func Matches(ctx context.Context, s *Set, rule *Rule, namespace string, e *corev1.Event, r *Request) (bool, error) {
+	q := s.question(ctx, s.view(namespace), namespace, e, r)
+	defer q.end()
+	is := q.matches(rule)
+	if len(q.answer.Errors) > 0 {
+		return false, q.answer.Errors[0]
+	}
+	return is == yes, nil
+}
+
 // Evaluations is how many expressions a Set evaluates for an Event.
 func Evaluations(ctx context.Context, s *Set, namespace string, e *corev1.Event, r *Request) (n int) {
 	v := s.view(namespace)

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 )
 
 // For is what the Set in force says.
@@ -48,17 +47,6 @@ func (s *Set) For(ctx context.Context, namespace string, e *corev1.Event, r *Req
 	return q.answer
 }
 
-// Matches reports whether an Event matches a rule, whatever its namespaces and mode. The error says why that is unknown.
-func (s *Set) Matches(ctx context.Context, rule *Rule, namespace string, e *corev1.Event, r *Request) (bool, error) {
-	q := s.question(ctx, s.view(namespace), namespace, e, r)
-	defer q.end()
-	is := q.matches(rule)
-	if len(q.answer.Errors) > 0 {
-		return false, q.answer.Errors[0]
-	}
-	return is == yes, nil
-}
-
 // view does not change s, even if the namespace is unknown: calls are concurrent.
 func (s *Set) view(namespace string) view {
 	v, known := s.views[namespace]
@@ -66,33 +54,36 @@ func (s *Set) view(namespace string) view {
 	case known:
 		return v
 	case !s.selective:
-		return view{Rules: s.cluster}
+		return view{selection: selection{Rules: s.cluster}}
 	}
-	return view{Rules: s.selected(labelsOf(namespace, nil))}
+	return view{selection: s.selected(&Namespace{}, namespace)}
 }
 
-// labelsOf are the labels of a namespace. Each has its name as a label, so unknown ones can be selected by it.
-func labelsOf(namespace string, known labels.Set) labels.Set {
-	if known == nil {
-		return labels.Set{corev1.LabelMetadataName: namespace}
+// selected is the rules of the cluster that select a namespace, or may.
+func (s *Set) selected(n *Namespace, name string) selection {
+	found := selection{unsure: map[*Rule]bool{}}
+	out := func(r *Rule) bool {
+		is := r.selects(n, name)
+		if is == unknown {
+			found.unsure[r] = true
+		}
+		return is == no
 	}
-	return known
+	found.Policies = slices.DeleteFunc(slices.Clone(s.cluster.Policies), func(p *Policy) bool { return out(&p.Rule) })
+	found.Quotas = slices.DeleteFunc(slices.Clone(s.cluster.Quotas), func(q *Quota) bool { return out(&q.Rule) })
+	return found
 }
 
-// selected is the rules of the cluster that select a namespace with these labels.
-func (s *Set) selected(ls labels.Set) Rules {
-	return Rules{
-		Policies: slices.DeleteFunc(slices.Clone(s.cluster.Policies), func(p *Policy) bool { return !p.selects(ls) }),
-		Quotas:   slices.DeleteFunc(slices.Clone(s.cluster.Quotas), func(q *Quota) bool { return !q.selects(ls) }),
+// selects says whether r, which is of the cluster, selects the namespace of a name.
+func (r *Rule) selects(n *Namespace, name string) truth {
+	if r.Match.Namespaces == nil {
+		return yes
 	}
-}
-
-func (r *Rule) selects(ls labels.Set) bool {
-	return r.Match.Namespaces == nil || r.Match.Namespaces.Matches(ls)
+	return n.matches(r.Match.Namespaces, name)
 }
 
 func (s *Set) question(ctx context.Context, v view, namespace string, e *corev1.Event, r *Request) question {
-	return question{ctx: ctx, event: e, request: r, name: namespace, namespace: v.object, slots: s.slots}
+	return question{ctx: ctx, event: e, request: r, name: namespace, namespace: v.object, unsure: v.unsure, slots: s.slots}
 }
 
 // own reports whether r is of a namespace.

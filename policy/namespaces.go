@@ -1,11 +1,15 @@
 package policy
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/eventquota/eventquota/policy/expression"
 )
 
 // How much is known of a namespace at most. Labels and annotations go by their names.
@@ -19,15 +23,22 @@ const (
 	MaxAnnotation = 512
 )
 
+// ErrNotKnownYet is why rules are unknown for the Events of a namespace that a Set does not know yet, or of which it does not
+// know yet the labels that a new rule selects by.
+var ErrNotKnownYet = errors.New("not known yet")
+
+// errSelector is why it is unknown whether a rule selects a namespace.
+var errSelector = fmt.Errorf("%w: labels of the namespace are %w", expression.ErrUnknown, ErrNotKnownYet)
+
 // Keep keeps of the labels and annotations that the namespace has what is within bounds, and the labels of which the names
 // are in selected: see Rules.SelectedLabels. It shares neither map.
 func (n *Namespace) Keep(all, annotations map[string]string, selected map[string]bool) {
-	n.Labels, n.PartialLabels = labels.Set{}, false
+	n.Labels, n.PartialLabels, n.complete = labels.Set{}, false, nil
 	size := 0
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if name != corev1.LabelMetadataName && !selected[name] {
 			if size += len(name) + len(all[name]); size > MaxLabels {
-				n.PartialLabels = true
+				n.PartialLabels, n.complete = true, selected
 				continue
 			}
 		}
@@ -56,4 +67,25 @@ func (r Rules) SelectedLabels() map[string]bool {
 		}
 	}
 	return names
+}
+
+// matches says whether a selector selects the namespace of a name.
+func (n *Namespace) matches(selector labels.Selector, name string) truth {
+	requirements, _ := selector.Requirements()
+	is := yes
+	for i := range requirements {
+		is = min(is, n.meets(&requirements[i], name))
+	}
+	return is
+}
+
+func (n *Namespace) meets(r *labels.Requirement, name string) truth {
+	has := n.Labels
+	if has == nil { // each has its name as a label
+		has = labels.Set{corev1.LabelMetadataName: name}
+	}
+	if !has.Has(r.Key()) && (n.Labels == nil || n.PartialLabels && !n.complete[r.Key()]) {
+		return unknown
+	}
+	return known(r.Matches(has))
 }

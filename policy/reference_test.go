@@ -84,13 +84,19 @@ func randomRule(tb testing.TB, w writer, rnd *rand.Rand, own, quota bool, name s
 
 func (k someRule) own() bool { return k.Identity.Namespace != "" }
 
-func (k someRule) matches(l labels.Set, e *corev1.Event, r *policy.Request) truth {
-	if k.Mode == policy.Disabled || k.selector >= 0 && !selectors[k.selector].selects(l) {
+func (k someRule) matches(n someNamespace, e *corev1.Event, r *policy.Request) truth {
+	if k.Mode == policy.Disabled {
 		return no
 	}
 	is := yes
+	if k.selector >= 0 {
+		is = known(selectors[k.selector].selects(n.labels))
+		if selectors[k.selector].team && n.noTeam {
+			is = unknown
+		}
+	}
 	if k.list >= 0 && e != nil {
-		is = known(lists[k.list].fits(e))
+		is = min(is, known(lists[k.list].fits(e)))
 	}
 	if len(k.globs) > 0 && e != nil {
 		one := no
@@ -100,7 +106,7 @@ func (k someRule) matches(l labels.Set, e *corev1.Event, r *policy.Request) trut
 		is = min(is, one)
 	}
 	if e == nil && (k.list >= 0 || len(k.globs) > 0) {
-		is = unknown
+		is = min(is, unknown)
 	}
 	for _, c := range k.conditions {
 		switch {
@@ -128,11 +134,11 @@ func (k someRule) before(o someRule) bool {
 }
 
 // reference says what applies as the rules are written down: with no order kept, no index and no shortcut.
-func reference(fallback *policy.Policy, all []someRule, l labels.Set, e *corev1.Event, r *policy.Request) string {
+func reference(fallback *policy.Policy, all []someRule, n someNamespace, e *corev1.Event, r *policy.Request) string {
 	first := func(fits func(someRule) bool) *policy.Policy {
 		var found *someRule
 		for i, k := range all {
-			if k.policy != nil && k.matches(l, e, r) == yes && fits(k) && (found == nil || k.before(*found)) {
+			if k.policy != nil && k.matches(n, e, r) == yes && fits(k) && (found == nil || k.before(*found)) {
 				found = &all[i]
 			}
 		}
@@ -149,7 +155,7 @@ func reference(fallback *policy.Policy, all []someRule, l labels.Set, e *corev1.
 	limited := func(p *policy.Policy, modes ...policy.Mode) string {
 		var found []someRule
 		for _, k := range all {
-			if k.quota != nil && k.matches(l, e, r) != no && slices.Contains(modes, k.Mode) {
+			if k.quota != nil && k.matches(n, e, r) != no && slices.Contains(modes, k.Mode) {
 				found = append(found, k)
 			}
 		}
@@ -166,7 +172,7 @@ func reference(fallback *policy.Policy, all []someRule, l labels.Set, e *corev1.
 				if p.Action == policy.Exempt && (k.own() || p.Identity.Namespace == "") || !k.own() && seen[limit.Name] {
 					continue
 				}
-				seen[limit.Name] = seen[limit.Name] || !k.own() && k.matches(l, e, r) == yes
+				seen[limit.Name] = seen[limit.Name] || !k.own() && k.matches(n, e, r) == yes
 				if k.own() {
 					own++
 				}
@@ -178,7 +184,7 @@ func reference(fallback *policy.Policy, all []someRule, l labels.Set, e *corev1.
 		}
 		return strings.Join(names, " ")
 	}
-	audited := slices.ContainsFunc(all, func(k someRule) bool { return k.quota != nil && k.Mode == policy.Audit && k.matches(l, e, r) != no })
+	audited := slices.ContainsFunc(all, func(k someRule) bool { return k.quota != nil && k.Mode == policy.Audit && k.matches(n, e, r) != no })
 	return summary(governs, audits, audited, limited(governs, policy.Enforce), limited(cmp.Or(audits, governs), policy.Enforce, policy.Audit))
 }
 
@@ -220,15 +226,13 @@ func TestResolutionIsThatOfTheRules(t *testing.T) {
 				rules.Policies = append(rules.Policies, k.policy)
 			}
 		}
-		l := []labels.Set{nil, {}, {"team": "b"}, {"team": "c"}}[rnd.IntN(4)]
-		namespaces := map[string]policy.Namespace{"a": {Labels: l, Rules: own}}
-		if len(own.Policies)+len(own.Quotas) == 0 && l == nil {
+		n := randomNamespace(rnd)
+		n.Rules = own
+		namespaces := map[string]policy.Namespace{"a": n.Namespace}
+		if len(own.Policies)+len(own.Quotas) == 0 && n.Labels == nil {
 			clear(namespaces)
 		}
 		s := policy.NewSet(fallback, cluster, namespaces)
-		if l == nil { // not known, but for its name
-			l = labels.Set{"kubernetes.io/metadata.name": "a"}
-		}
 		for range 4 {
 			e, r := backOff(), create()
 			e.Message = []string{"aba", "abc", "", strings.Repeat("a", 4000) + "b" + strings.Repeat("a", 99) + "ca"}[rnd.IntN(4)]
@@ -244,7 +248,7 @@ func TestResolutionIsThatOfTheRules(t *testing.T) {
 				e = nil // it cannot be read
 			}
 			g := s.For(t.Context(), "a", e, r)
-			if got, want := summary(g.Policy, g.Audit, g.Audited(), limits(g.Limits()), limits(g.AuditLimits())), reference(fallback, all, l, e, r); got != want {
+			if got, want := summary(g.Policy, g.Audit, g.Audited(), limits(g.Limits()), limits(g.AuditLimits())), reference(fallback, all, n, e, r); got != want {
 				t.Fatalf("seed %d:\n got %s\nwant %s", seed, got, want)
 			}
 		}

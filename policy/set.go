@@ -5,7 +5,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strconv"
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -69,7 +68,7 @@ type Set struct {
 	selective bool
 	views     map[string]view
 	// selections are those of views: most namespaces share one.
-	selections map[string]Rules
+	selections map[string]selection
 }
 
 // Current holds the Set that is in force. It is only ever replaced as a whole.
@@ -91,11 +90,21 @@ type Namespace struct {
 	// one is there that is not known is unknown.
 	PartialLabels, PartialAnnotations bool
 	Rules
+
+	// complete are names of labels of which it is known whether the namespace has them, although it has others.
+	complete map[string]bool
+}
+
+// selection is the rules of the cluster that select a namespace, or may, in order.
+type selection struct {
+	Rules
+
+	unsure map[*Rule]bool // those that may
 }
 
 // view is the rules that may apply to Events of one namespace, in order.
 type view struct {
-	Rules
+	selection
 
 	object *NamespaceObject // nil if nothing is known of the namespace
 }
@@ -108,7 +117,7 @@ func NewSet(fallback *Policy, cluster Rules, namespaces map[string]Namespace) *S
 	s := &Set{
 		fallback:   fallback,
 		views:      make(map[string]view, len(namespaces)),
-		selections: map[string]Rules{},
+		selections: map[string]selection{},
 	}
 	s.cluster, s.leftOut, s.slots = cluster.inOrder().bounded()
 	for r := range s.cluster.All() {
@@ -135,17 +144,16 @@ func (s *Set) With(changed map[string]*Namespace) *Set {
 }
 
 func (s *Set) newView(name string, n Namespace) view {
-	ls := labelsOf(name, n.Labels)
 	var key []byte // a sign for each rule of the cluster
 	for r := range s.cluster.All() {
-		key = strconv.AppendBool(key, r.selects(ls))
+		key = append(key, byte(r.selects(&n, name)))
 	}
 	shared, ok := s.selections[string(key)]
 	if !ok {
-		shared = s.selected(ls)
+		shared = s.selected(&n, name)
 		s.selections[string(key)] = shared
 	}
-	v := view{Rules: shared, object: &NamespaceObject{name, n.Labels, n.Annotations, n.PartialLabels || n.Labels == nil, n.PartialAnnotations || n.Labels == nil}}
+	v := view{selection: shared, object: &NamespaceObject{name, n.Labels, n.Annotations, n.PartialLabels, n.PartialAnnotations}}
 	if own := n.inOrder(); len(own.Policies)+len(own.Quotas) > 0 {
 		baseline, _ := slices.BinarySearchFunc(shared.Policies, TierBaseline, func(p *Policy, t Tier) int { return cmp.Compare(p.Tier, t) })
 		v.Policies = slices.Concat(shared.Policies[:baseline], own.Policies, shared.Policies[baseline:])

@@ -13,12 +13,13 @@ import (
 // its conditions are among the other one's.
 func (s *Set) Shadowed(namespace string) map[string][]string {
 	found := map[string][]string{}
-	asked := s.cluster.Policies
+	asked, unsure := s.cluster.Policies, map[*Rule]bool(nil)
 	if namespace != "" {
-		asked = s.view(namespace).Policies
+		v := s.view(namespace)
+		asked, unsure = v.Policies, v.unsure
 	}
 	for n, p := range asked {
-		by := slices.IndexFunc(asked[:n], func(before *Policy) bool { return before.hides(&p.Rule) })
+		by := slices.IndexFunc(asked[:n], func(before *Policy) bool { return !unsure[&before.Rule] && before.hides(&p.Rule) })
 		if by >= 0 && p.Identity.Namespace == namespace {
 			found[p.Name] = []string{fmt.Sprintf("governed by %s before", asked[by].Name)}
 		}
@@ -38,7 +39,7 @@ func (s *Set) Shadowed(namespace string) map[string][]string {
 	return found
 }
 
-// isKnown reports whether it is always known whether r matches an Event that can be read.
+// isKnown reports whether it is always known whether r matches an Event that can be read, of a namespace that is known.
 func (r *Rule) isKnown() bool { return len(r.Match.Conditions) == 0 && len(r.Match.Messages) == 0 }
 
 // limits reports whether q has a limit of a name.

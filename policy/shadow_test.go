@@ -30,6 +30,7 @@ func TestWhatCanNeverDecideIsShadowed(t *testing.T) {
 		teamB  = "match: {namespaceSelector: {matchLabels: {team: b}}}\n"
 		teamB2 = "match: {namespaceSelector: {matchExpressions: [{key: team, operator: In, values: [b]}]}}\n"
 		teamC  = "match: {namespaceSelector: {matchLabels: {team: c}}}\n"
+		zoneZ  = "match: {namespaceSelector: {matchLabels: {zone: z}}}\n"
 		inB    = "match: {types: [Normal], namespaceSelector: {matchLabels: {team: b}}}\n"
 	)
 	type all []*policy.Policy
@@ -55,6 +56,7 @@ func TestWhatCanNeverDecideIsShadowed(t *testing.T) {
 		{says: "tier Admin before the namespace's own", cluster: all{cluster("c", admin)}, own: all{own("p", normal)}, by: "ClusterEventPolicy c"},
 		{says: "tier Admin that selects the namespace", cluster: all{cluster("c", admin+teamB)}, own: all{own("p", "")}, by: "ClusterEventPolicy c"},
 		{says: "tier Admin that selects others", cluster: all{cluster("c", admin+teamC)}, own: all{own("p", "")}},
+		{says: "tier Admin that may select the namespace", cluster: all{cluster("c", admin+zoneZ)}, own: all{own("p", "")}},
 		{says: "tier Baseline after the namespace's own", cluster: all{cluster("c", first)}, own: all{own("p", "")}},
 		{says: "a namespace's own hides none of the cluster", cluster: all{cluster("p", "")}, own: all{own("a", "")}},
 		{says: "tier Admin before tier Baseline", cluster: all{cluster("z", admin), cluster("p", first)}, by: "ClusterEventPolicy z"},
@@ -72,7 +74,7 @@ func TestWhatCanNeverDecideIsShadowed(t *testing.T) {
 			t.Parallel()
 			namespaces := a(test.own)
 			n := namespaces["a"]
-			n.Labels = labels.Set{"team": "b"}
+			n.Labels, n.PartialLabels = labels.Set{"team": "b"}, true
 			namespaces["a"] = n
 			s := policy.NewSet(policy.Default(), policy.Rules{Policies: test.cluster}, namespaces)
 			shadowed := s.Shadowed("")

@@ -48,6 +48,8 @@ func TestWhatIsUnknownIsStrict(t *testing.T) {
 		}},
 		{says: "a long message", match: condition("event.message.endsWith('a')"), change: long},
 		{says: "a glob and a long message", match: "match: {messages: ['*b*']}\n", change: long},
+		{says: "a selector and a namespace that is not known", match: "match: {namespaceSelector: {matchLabels: {team: a}}}\n"},
+		{says: "a selector by which others are not selected", match: "match: {namespaceSelector: {matchExpressions: [{key: team, operator: DoesNotExist}]}}\n"},
 		{says: "an Event that cannot be read", match: condition("event.reason == 'BackOff'"), change: unreadable, unreported: true},
 		{says: "a dry run and an Event that cannot be read", match: condition("request.dryRun"), change: unreadable, unreported: true},
 		{says: "a list and an Event that cannot be read", match: "match: {reasons: [BackOff]}\n", change: unreadable, unreported: true},
@@ -69,7 +71,7 @@ func TestWhatIsUnknownIsStrict(t *testing.T) {
 			if reported := len(g.Errors) == 2; reported == test.unreported {
 				t.Errorf("errors %v", g.Errors)
 			}
-			if matches, err := s.Matches(t.Context(), &quota.Rule, "a", e, create()); matches || (err == nil) != test.unreported {
+			if matches, err := policy.Matches(t.Context(), s, &quota.Rule, "a", e, create()); matches || (err == nil) != test.unreported {
 				t.Errorf("it matches: %t, %v", matches, err)
 			}
 		})

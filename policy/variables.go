@@ -23,7 +23,7 @@ const (
 type NamespaceObject struct {
 	Name                string
 	Labels, Annotations map[string]string
-	// PartialLabels and PartialAnnotations say that there are others.
+	// PartialLabels and PartialAnnotations say that there are others. Labels are nil where none is known yet, nor are annotations.
 	PartialLabels, PartialAnnotations bool
 }
 
@@ -133,16 +133,21 @@ func objects() map[string]expression.Object {
 	}
 }
 
-func missingLabel(n *NamespaceObject) error { return missing("labels", n.PartialLabels) }
+func missingLabel(n *NamespaceObject) error { return n.missing("labels", n.PartialLabels) }
 
-func missingAnnotation(n *NamespaceObject) error { return missing("annotations", n.PartialAnnotations) }
+func missingAnnotation(n *NamespaceObject) error {
+	return n.missing("annotations", n.PartialAnnotations)
+}
 
 // missing is why a label or annotation that is not known may be there all the same.
-func missing(what string, partial bool) error {
-	if !partial {
-		return nil
+func (n *NamespaceObject) missing(what string, partial bool) error {
+	switch {
+	case n.Labels == nil:
+		return fmt.Errorf("%w: %s of the namespace are %w", expression.ErrUnknown, what, ErrNotKnownYet)
+	case partial:
+		return fmt.Errorf("%w: the namespace has more %s than are known", expression.ErrUnknown, what)
 	}
-	return fmt.Errorf("%w: the namespace has more %s than are known", expression.ErrUnknown, what)
+	return nil
 }
 
 // activation gives conditions their variables. It is not safe for concurrent use.

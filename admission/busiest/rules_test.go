@@ -131,7 +131,7 @@ func TestConditionsThatFailHaveAnExample(t *testing.T) {
 	c := busiest.NewCounter("a", epoch(), busiest.Places)
 	failed := func(n int, why string) *policy.EvaluationError {
 		return &policy.EvaluationError{
-			Rule: write(n).byRule("", generation(n), store.Admit).Rule, Condition: "team", Err: errors.New(why),
+			Rule: write(n).byRule("", generation(n), store.Admit).Rule, Field: `condition "team"`, Err: errors.New(why),
 		}
 	}
 	long := strings.Repeat("é", busiest.MaxPart)

@@ -107,7 +107,7 @@ func TestConditionsThatFailAreCountedByWhereAndWhose(t *testing.T) {
 	t.Parallel()
 	m := New("devel")
 	failed := func(name string) *policy.EvaluationError {
-		return &policy.EvaluationError{Rule: &policy.Rule{Name: name}, Condition: "team", Err: errors.New("no such key: team")}
+		return &policy.EvaluationError{Rule: &policy.Rule{Name: name}, Field: `condition "team"`, Err: errors.New("no such key: team")}
 	}
 	for range 2 {
 		d := decided("shop", "default", "Normal", store.Admit)
@@ -128,7 +128,7 @@ func TestANamespaceThatIsIdleGivesUpItsLabels(t *testing.T) {
 	series := func(name string) string { return prom.Exposed(t, m.Gatherer, name) }
 	for i := range labelledNamespaces {
 		d := decided(namespace(i), "default", "Warning", store.Drop)
-		d.Errors = []*policy.EvaluationError{{Rule: &policy.Rule{Name: "own"}, Condition: "team", Err: errors.New("no such key: team")}}
+		d.Errors = []*policy.EvaluationError{{Rule: &policy.Rule{Name: "own"}, Field: `condition "team"`, Err: errors.New("no such key: team")}}
 		m.Decided(d)
 	}
 	for _, wait := range []time.Duration{labelledFor / 2, labelledFor/2 - time.Second} {

@@ -51,8 +51,8 @@ type Result struct {
 	Rules []RuleCounts `json:"rules"`
 	// Unused are rules and limits that applied to no write, and why.
 	Unused []Unused `json:"unused,omitempty"`
-	// FailedConditions are those that are unknown for some writes.
-	FailedConditions []FailedCondition `json:"failedConditions,omitempty"`
+	// UnknownMatches are those of which, for some writes, it is unknown whether they match.
+	UnknownMatches []UnknownMatch `json:"unknownMatches,omitempty"`
 	// Busiest ranks what had the most writes, whatever rule decided.
 	Busiest map[busiest.By]busiest.Ranking `json:"busiest"`
 	// Timeline says when all of it was decided.

@@ -88,7 +88,7 @@ func (t *Trace) Run(ctx context.Context, o Options) (*Result, error) {
 		return nil, err
 	}
 	r.result.finish()
-	r.result.Unused, r.result.FailedConditions = rules.unused(), rules.failed
+	r.result.Unused, r.result.UnknownMatches = rules.unused(), rules.unknown
 	return r.result, nil
 }
 

@@ -2,6 +2,8 @@ package simulate
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -20,12 +22,11 @@ type Unused struct {
 	Why   string `json:"why"`
 }
 
-// FailedCondition is a condition of which it is unknown whether it holds. The policy does not match then, and the quota
-// applies.
-type FailedCondition struct {
-	Rule string `json:"rule"`
-	// Condition is empty where it is match.messages that is unknown.
-	Condition string `json:"condition,omitempty"`
+// UnknownMatch is a part of a rule's spec.match of which it is unknown whether it matches. The policy does not match then, and the
+// quota applies.
+type UnknownMatch struct {
+	Rule  string `json:"rule"`
+	Field string `json:"field"`
 	// Count is for how many writes.
 	Count int64 `json:"count"`
 	// Example is the first error.
@@ -34,11 +35,11 @@ type FailedCondition struct {
 
 // usage asks a Set, and notes which of its rules and limits apply.
 type usage struct {
-	set    *policy.Set
-	all    policy.Rules
-	used   map[*policy.Rule]bool
-	limits map[*policy.QuotaLimit]bool
-	failed []FailedCondition
+	set     *policy.Set
+	all     policy.Rules
+	used    map[*policy.Rule]bool
+	limits  map[*policy.QuotaLimit]bool
+	unknown []UnknownMatch
 }
 
 func newUsage(r *Rules) *usage {
@@ -56,12 +57,12 @@ func newUsage(r *Rules) *usage {
 func (u *usage) For(ctx context.Context, namespace string, e *corev1.Event, r *policy.Request) policy.Governing {
 	g := u.set.For(ctx, namespace, e, r)
 	for _, f := range g.Errors {
-		i := slices.IndexFunc(u.failed, func(is FailedCondition) bool { return is.Rule == f.Rule.Name && is.Condition == f.Condition })
+		i := slices.IndexFunc(u.unknown, func(is UnknownMatch) bool { return is.Rule == f.Rule.Name && is.Field == f.Field })
 		if i < 0 {
-			i = len(u.failed)
-			u.failed = append(u.failed, FailedCondition{Rule: f.Rule.Name, Condition: f.Condition, Example: admission.Truncate(f.Err.Error(), errorBytes)})
+			i = len(u.unknown)
+			u.unknown = append(u.unknown, UnknownMatch{Rule: f.Rule.Name, Field: f.Field, Example: admission.Truncate(example(namespace, f.Err), errorBytes)})
 		}
-		u.failed[i].Count++
+		u.unknown[i].Count++
 	}
 	u.used[&g.Policy.Rule] = true
 	if g.Audit != nil {
@@ -73,6 +74,14 @@ func (u *usage) For(ctx context.Context, namespace string, e *corev1.Event, r *p
 		}
 	}
 	return g
+}
+
+// example is why it is unknown for an Event of a namespace whether a rule matches.
+func example(namespace string, err error) string {
+	if errors.Is(err, policy.ErrNotKnownYet) { // to a replica; here it never is
+		return fmt.Sprintf("the input has no Namespace %q, whose labels and annotations it reads", namespace)
+	}
+	return err.Error()
 }
 
 // unused are the rules and limits that applied to nothing.
@@ -101,6 +110,9 @@ func (u *usage) why(r *policy.Rule) string {
 	}
 	if shadowed := u.set.Shadowed(r.Identity.Namespace)[r.Name]; len(shadowed) > 0 {
 		return strings.Join(shadowed, "; ")
+	}
+	if slices.ContainsFunc(u.unknown, func(m UnknownMatch) bool { return m.Rule == r.Name }) {
+		return "no Event is known to match it"
 	}
 	return "it matches no Event, or others decide before it"
 }

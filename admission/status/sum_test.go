@@ -171,7 +171,7 @@ func TestAConditionThatFailsIsSaid(t *testing.T) {
 		r.changed(valid("p", 1))
 		d := decided("other", 1, store.Admit, "web")
 		d.Errors = []*policy.EvaluationError{{
-			Rule: decided("p", 1, store.Admit, "").Rule, Condition: "team", Err: errors.New("no such key: te\u202eam\x1b[2J"),
+			Rule: decided("p", 1, store.Admit, "").Rule, Field: `condition "team"`, Err: errors.New("no such key: te\u202eam\x1b[2J"),
 		}}
 		r.after(65*time.Second, func() { r.counts.replicas[0].Decided(d) })
 		r.lead(10 * time.Minute)

@@ -2,6 +2,7 @@ package watch_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,10 +13,7 @@ import (
 func TestLabelsThatRulesSelectByAreAlwaysKept(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	many := map[string]string{metav1.NamespaceDefault: "n", "kubernetes.io/metadata.name": "b", "zone": "x", "zzz": "y"}
-	for i := range 1000 {
-		many[fmt.Sprintf("a%04d", i)] = "much"
-	}
+	many := manyLabels("b")
 	r.namespaces.Add(namespace("b", many))
 	r.cluster.Add(object(t, "", "first", 1, "precedence: 9, match: {namespaceSelector: {matchLabels: {zone: x}}}"))
 	r.start(t)
@@ -27,4 +25,33 @@ func TestLabelsThatRulesSelectByAreAlwaysKept(t *testing.T) {
 	delete(many, "zzz")
 	r.namespaces.Modify(namespace("b", many))
 	r.wantGoverns(t, "b", "ClusterEventPolicy name@1")
+}
+
+// manyLabels are those of a namespace that has more than are kept, zone and zzz among those that are not.
+func manyLabels(name string) map[string]string {
+	many := map[string]string{metav1.NamespaceDefault: "n", "kubernetes.io/metadata.name": name, "zone": "x", "zzz": "y"}
+	for i := range 1000 {
+		many[fmt.Sprintf("a%04d", i)] = "much"
+	}
+	return many
+}
+
+// TestWhatANewRuleSelectsByIsUnknownUntilItIsRead holds that a quota which selects by a label that was not kept limits, and that a
+// policy does not govern, until the namespace has been read again; and both as they select from then on.
+func TestWhatANewRuleSelectsByIsUnknownUntilItIsRead(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	release := make(chan struct{})
+	r.namespaces.during = func() { <-release }
+	r.namespaces.Add(namespace("b", manyLabels("b")))
+	r.start(t)
+	r.cluster.Add(object(t, "", "none", 1, "match: {namespaceSelector: {matchExpressions: [{key: zzz, operator: DoesNotExist}]}}"))
+	r.cluster.Add(object(t, "", "same", 1, "precedence: 2000, match: {namespaceSelector: {matchLabels: {zzz: 'y'}}}"))
+	r.clusterQuotas.Add(quota(t, "", "other", 1, limitsOf(1)+", match: {namespaceSelector: {matchLabels: {zzz: other}}}"))
+	limited := func() bool { return slices.Contains(limits(r.Cache, "b"), "ClusterEventQuota other") }
+	eventually(t, "limited by what may select it", limited)
+	eventually(t, "governed by no policy that may select it", func() bool { return len(r.reports()) == 3 && governs(r.Cache, "b") == "default@0" })
+	close(release)
+	r.wantGoverns(t, "b", "ClusterEventPolicy same@1")
+	eventually(t, "limited by none of others", func() bool { return !limited() })
 }

@@ -28,7 +28,15 @@ func TestSimulateSaysWhatNeverAppliedAndWhy(t *testing.T) {
 		"one whose condition is false": {rule("ClusterEventPolicy", "name: p", "match: {types: [Normal], conditions: [{name: c, expression: event.count > 1000}]}"),
 			"ClusterEventPolicy p never applied: it matches no Event, or others decide before it."},
 		"one whose condition fails": {rule("ClusterEventPolicy", "name: p", "match: {conditions: [{name: c, expression: 'event.metadata.labels[\"a\"] == \"b\"'}]}"),
-			"Condition \"c\" of ClusterEventPolicy p is unknown for 71 writes, such as: no such key: a."},
+			"ClusterEventPolicy p never applied: no Event is known to match it.\n" +
+				"Whether ClusterEventPolicy p matches is unknown for 71 writes by its condition \"c\", such as: no such key: a."},
+		"one that selects namespaces which are not in the input": {rule("ClusterEventPolicy", "name: p", "match: {namespaceSelector: {matchLabels: {team: a}}}"),
+			"ClusterEventPolicy p never applied: no Event is known to match it.\n" +
+				"Whether ClusterEventPolicy p matches is unknown for 71 writes by its namespaceSelector, such as: the input has no Namespace \"shop\", whose labels and annotations it reads."},
+		"one that reads labels of namespaces which are not in the input": {
+			rule("ClusterEventPolicy", "name: p", "match: {conditions: [{name: c, expression: 'namespaceObject.metadata.labels[\"team\"] == \"a\"'}]}"),
+			"ClusterEventPolicy p never applied: no Event is known to match it.\n" +
+				"Whether ClusterEventPolicy p matches is unknown for 71 writes by its condition \"c\", such as: the input has no Namespace \"shop\", whose labels and annotations it reads."},
 		"a quota whose limits one before replaces, and not one after": {
 			rule("ClusterEventQuota", "name: z", "precedence: 2000, limits: [{name: all, burst: 9, tokens: 1}, {name: more, burst: 9, tokens: 1}]") +
 				rule("ClusterEventQuota", "name: ci", "precedence: 1, "+limits) + rule("ClusterEventQuota", "name: q", limits),
@@ -46,7 +54,7 @@ func TestSimulateSaysWhatNeverAppliedAndWhy(t *testing.T) {
 			}
 			var notes []string
 			for line := range strings.Lines(out) {
-				if strings.Contains(line, " never applied: ") || strings.HasPrefix(line, "Condition ") {
+				if strings.Contains(line, " never applied: ") || strings.HasPrefix(line, "Whether ") {
 					notes = append(notes, strings.TrimSpace(line))
 				}
 			}

@@ -46,9 +46,9 @@ func (r *Run) dropped() string {
 // maxNotes is how many notes of a kind are shown.
 const maxNotes = 10
 
-// notes say what of the rules was left out, had no effect or failed.
+// notes say what of the rules was left out, had no effect or is unknown.
 func (r *Run) notes() []string {
-	var leftOut, unused, failed []string
+	var leftOut, unused, unknown []string
 	for _, why := range r.LeftOut {
 		leftOut = append(leftOut, clipped(why)+".")
 	}
@@ -59,14 +59,11 @@ func (r *Run) notes() []string {
 		}
 		unused = append(unused, fmt.Sprintf("%s never applied: %s.", clipped(what), clipped(u.Why)))
 	}
-	for _, c := range r.FailedConditions {
-		what := "match.messages"
-		if c.Condition != "" {
-			what = fmt.Sprintf("Condition %q", c.Condition)
-		}
-		failed = append(failed, fmt.Sprintf("%s of %s is unknown for %s writes, such as: %s.", what, clipped(c.Rule), grouped(c.Count), clipped(c.Example)))
+	for _, m := range r.UnknownMatches {
+		unknown = append(unknown, fmt.Sprintf("Whether %s matches is unknown for %s writes by its %s, such as: %s.",
+			clipped(m.Rule), grouped(m.Count), clipped(m.Field), clipped(m.Example)))
 	}
-	return slices.Concat(first(leftOut, "are left out"), first(unused, "never applied"), first(failed, "conditions are unknown"))
+	return slices.Concat(first(leftOut, "are left out"), first(unused, "never applied"), first(unknown, "matches are unknown"))
 }
 
 // first are the first of some notes, and how many more there are.

@@ -18,8 +18,8 @@ func TestNumbersAregrouped(t *testing.T) {
 }
 
 func TestOfManyNotesTheFirstAreShown(t *testing.T) {
-	r := Run{Result: &simulate.Result{Unused: make([]simulate.Unused, 12), FailedConditions: make([]simulate.FailedCondition, 11)}}
-	if notes := r.notes(); len(notes) != 22 || notes[10] != "2 more never applied." || notes[21] != "1 more conditions are unknown." {
+	r := Run{Result: &simulate.Result{Unused: make([]simulate.Unused, 12), UnknownMatches: make([]simulate.UnknownMatch, 11)}}
+	if notes := r.notes(); len(notes) != 22 || notes[10] != "2 more never applied." || notes[21] != "1 more matches are unknown." {
 		t.Errorf("notes %q, want ten of each kind and how many more there are", notes)
 	}
 }
