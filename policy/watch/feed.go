@@ -80,8 +80,8 @@ func (f *feed) listAll(ctx context.Context) (*metav1.PartialObjectMetadataList, 
 		if err != nil {
 			return nil, err
 		}
-		if o.Continue = read.GetContinue(); o.Continue == "" {
-			return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: read.GetResourceVersion()}}, nil
+		if o.Continue = read.Continue; o.Continue == "" {
+			return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: read.ResourceVersion}}, nil
 		}
 	}
 }

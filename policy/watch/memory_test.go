@@ -29,6 +29,7 @@ type hoard struct {
 	metadata, text string
 
 	watched atomic.Int64 // objects that have been sent to watches
+	lists   atomic.Int64 // requests for pages
 }
 
 // ServeHTTP implements http.Handler.
@@ -53,6 +54,7 @@ func (h *hoard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		<-r.Context().Done()
 		return
 	}
+	h.lists.Add(1)
 	from, _ := strconv.Atoi(q.Get("continue"))
 	to := n
 	if limit, _ := strconv.Atoi(q.Get("limit")); limit > 0 {
@@ -104,7 +106,7 @@ func (h *hoard) fill() {
 }
 
 // TestWhatObjectsHaveIsNotKept holds how much memory is used for objects of a namespace, and for namespaces, however many
-// and however large they are: at the most, while they are listed and watched, and in the end.
+// and however large they are: at the most, while they are listed and watched, and in the end. And that lists take few requests.
 func TestWhatObjectsHaveIsNotKept(t *testing.T) {
 	const buffers, keptEach, most = 8 << 20, 64 << 10, 96 << 20
 	for says, h := range map[string]*hoard{
@@ -118,6 +120,9 @@ func TestWhatObjectsHaveIsNotKept(t *testing.T) {
 			c := h.cache(t)
 			before := heap()
 			h.listed(t, c, before+most)
+			if n, most := h.lists.Load(), int64(h.policies+h.namespaces)/100+5; n > most { // a page of each kind, and those that are full
+				t.Errorf("%d requests for lists, want at most %d", n, most)
+			}
 			if n := len(c.Reports()); n != min(watch.MaxKept, h.policies) {
 				t.Errorf("%d rules are kept", n)
 			}

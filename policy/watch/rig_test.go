@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
@@ -81,38 +80,37 @@ func read(o runtime.Object) runtime.Object {
 }
 
 // List implements watch.Source. A continue token is the key of the object that was last.
-func (s *source) List(_ context.Context, namespace string, o metav1.ListOptions) (runtime.Object, error) {
+func (s *source) List(_ context.Context, namespace string, o metav1.ListOptions, take func(metav1.Object)) (found metav1.ListMeta, err error) {
 	list, err := s.FakeControllerSource.List(metav1.ListOptions{})
 	if err != nil {
-		return nil, err
+		return found, err
 	}
 	items, err := meta.ExtractList(list)
 	if err != nil {
-		return nil, err
+		return found, err
 	}
 	selector, err := fields.ParseSelector(o.FieldSelector)
 	if err != nil {
-		return nil, err
+		return found, err
 	}
-	all := map[string]runtime.Object{}
+	all := map[string]metav1.Object{}
 	for _, item := range items {
 		m := item.(metav1.Object)
 		key := m.GetNamespace() + "/" + m.GetName()
 		if (namespace == "" || m.GetNamespace() == namespace) && key > o.Continue && selector.Matches(fields.Set{metav1.ObjectNameField: m.GetName()}) {
-			all[key] = item
+			all[key] = m
 		}
 	}
 	if (namespace != "" || !selector.Empty()) && s.during != nil {
 		s.during()
 	}
-	found := &metainternalversion.List{}
 	found.ResourceVersion = list.(metav1.ListInterface).GetResourceVersion()
 	for i, key := range slices.Sorted(maps.Keys(all)) {
 		if i == min(s.pageSize, int(o.Limit)) {
 			return found, nil
 		}
 		found.Continue = key
-		found.Items = append(found.Items, all[key])
+		take(all[key])
 	}
 	found.Continue = ""
 	return found, nil

@@ -86,24 +86,3 @@ func (r *Rule) value(part json.RawMessage) (value any) {
 	}
 	return value
 }
-
-// RuleList is a list of rules of one kind.
-type RuleList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata"`
-
-	Items []Rule `json:"items"`
-}
-
-var _ runtime.Object = (*RuleList)(nil)
-
-// DeepCopyObject implements runtime.Object.
-func (l *RuleList) DeepCopyObject() runtime.Object {
-	c := *l
-	l.DeepCopyInto(&c.ListMeta)
-	c.Items = make([]Rule, 0, len(l.Items))
-	for i := range l.Items {
-		c.Items = append(c.Items, *l.Items[i].DeepCopyObject().(*Rule)) //nolint:errcheck,forcetypeassert // it makes no other
-	}
-	return &c
-}

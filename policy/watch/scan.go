@@ -96,7 +96,7 @@ func (c *Cache) scanNext(ctx context.Context, at place) (again bool, err error) 
 		return false, err
 	}
 	s.take(found)
-	if s.next = read.GetContinue(); s.next != "" {
+	if s.next = read.Continue; s.next != "" {
 		return true, nil
 	}
 	delete(c.scans, at)

@@ -3,34 +3,34 @@ package watch
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+	kjson "sigs.k8s.io/json"
 
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
 const (
-	// pageSize is how many objects of a list are asked for at once. All that a page has is in memory until it has been taken
-	// in, and an object may be of 1.5 MiB.
-	pageSize = 5
+	// pageSize is how many objects of a list are asked for at once. One of them is in memory at a time, and each may be of
+	// 1.5 MiB.
+	pageSize = 100
 	// pageTimeout bounds the time in which a page is read.
 	pageTimeout = time.Minute
 )
 
 // Source is where the objects of one resource come from.
 type Source interface {
-	// List lists those of a namespace, or all for "".
-	List(ctx context.Context, namespace string, o metav1.ListOptions) (runtime.Object, error)
+	// List lists those of a namespace, or all for "". It has each taken in as it comes, also those before an error.
+	List(ctx context.Context, namespace string, o metav1.ListOptions, take func(metav1.Object)) (metav1.ListMeta, error)
 	// Watch watches all.
 	Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
 }
@@ -44,30 +44,37 @@ type Sources struct {
 }
 
 // NewSources are Sources of a cluster. They read only the metadata of namespaces.
-func NewSources(rules *rest.Config, namespaces metadata.Interface) (Sources, error) {
-	client, err := newRuleClient(rules)
+func NewSources(config *rest.Config) (Sources, error) {
+	known := runtime.NewScheme()
+	for kind := range v1alpha1.Resources() {
+		known.AddKnownTypeWithName(v1alpha1.GroupVersion().WithKind(kind), &Rule{})
+	}
+	metav1.AddToGroupVersion(known, v1alpha1.GroupVersion())
+	metav1.AddToGroupVersion(known, corev1.SchemeGroupVersion) // for what is no rule: errors
+	rules, err := newClient(config, "/apis", v1alpha1.GroupVersion(), known)
+	if err != nil {
+		return Sources{}, err
+	}
+	core, err := newClient(config, "/api", corev1.SchemeGroupVersion, known)
+	if err != nil {
+		return Sources{}, err
+	}
+	namespaces, err := metadata.NewForConfig(config)
 	if err != nil {
 		return Sources{}, err
 	}
 	s := Sources{Rules: map[string]Source{}}
 	for kind, r := range v1alpha1.Resources() {
-		s.Rules[kind] = ruleSource{client, r.Resource}
+		s.Rules[kind] = ruleSource{rules, r.Resource}
 	}
-	s.Namespaces = namespaceSource{namespaces.Resource(corev1.SchemeGroupVersion.WithResource("namespaces"))}
+	resource := corev1.SchemeGroupVersion.WithResource("namespaces")
+	s.Namespaces = namespaceSource{core, namespaces.Resource(resource)}
 	return s, nil
 }
 
-// newRuleClient makes a client that decodes Rules.
-func newRuleClient(config *rest.Config) (rest.Interface, error) {
-	version, known := v1alpha1.GroupVersion(), runtime.NewScheme()
-	for kind := range v1alpha1.Resources() {
-		known.AddKnownTypeWithName(version.WithKind(kind), &Rule{})
-		known.AddKnownTypeWithName(version.WithKind(kind+"List"), &RuleList{})
-	}
-	metav1.AddToGroupVersion(known, version)
-	metav1.AddToGroupVersion(known, corev1.SchemeGroupVersion) // for what is no rule: errors
+func newClient(config *rest.Config, path string, version schema.GroupVersion, known *runtime.Scheme) (rest.Interface, error) {
 	config = rest.CopyConfig(config)
-	config.APIPath, config.GroupVersion = "/apis", &version
+	config.APIPath, config.GroupVersion = path, &version
 	config.NegotiatedSerializer = serializer.NewCodecFactory(known).WithoutConversion()
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
 	return rest.RESTClientFor(config)
@@ -80,58 +87,61 @@ type ruleSource struct {
 
 var _ Source = ruleSource{}
 
-func (s ruleSource) request(namespace string, o *metav1.ListOptions) *rest.Request {
-	return s.client.Get().NamespaceIfScoped(namespace, namespace != "").Resource(s.resource).
-		SpecificallyVersionedParams(o, scheme.ParameterCodec, corev1.SchemeGroupVersion)
+func (s ruleSource) request(o *metav1.ListOptions) *rest.Request {
+	return s.client.Get().Resource(s.resource).SpecificallyVersionedParams(o, scheme.ParameterCodec, corev1.SchemeGroupVersion)
 }
 
 // List implements Source.
-func (s ruleSource) List(ctx context.Context, namespace string, o metav1.ListOptions) (runtime.Object, error) {
-	list := &RuleList{}
-	return list, s.request(namespace, &o).Do(ctx).Into(list)
+func (s ruleSource) List(ctx context.Context, namespace string, o metav1.ListOptions, take func(metav1.Object)) (metav1.ListMeta, error) {
+	return readList(ctx, s.request(&o).NamespaceIfScoped(namespace, namespace != ""), func(item []byte) error {
+		r := &Rule{}
+		if err := r.UnmarshalJSON(item); err != nil {
+			return err
+		}
+		take(r)
+		return nil
+	})
 }
 
 // Watch implements Source.
 func (s ruleSource) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	o.Watch = true
-	return s.request("", &o).Watch(ctx)
+	return s.request(&o).Watch(ctx)
 }
 
 type namespaceSource struct {
-	of metadata.Getter
+	client  rest.Interface
+	watched metadata.Getter
 }
 
 var _ Source = namespaceSource{}
 
+// onlyMetadata asks for no more of each object of a list. An API server that cannot leave out the rest sends it too.
+const onlyMetadata = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+
 // List implements Source.
-func (s namespaceSource) List(ctx context.Context, namespace string, o metav1.ListOptions) (runtime.Object, error) {
-	return s.of.Namespace(namespace).List(ctx, o)
+func (s namespaceSource) List(ctx context.Context, _ string, o metav1.ListOptions, take func(metav1.Object)) (metav1.ListMeta, error) {
+	request := s.client.Get().Resource("namespaces").SpecificallyVersionedParams(&o, scheme.ParameterCodec, corev1.SchemeGroupVersion)
+	return readList(ctx, request.SetHeader("Accept", onlyMetadata), func(item []byte) error {
+		n := &metav1.PartialObjectMetadata{}
+		if err := kjson.UnmarshalCaseSensitivePreserveInts(item, n); err != nil {
+			return err
+		}
+		take(n)
+		return nil
+	})
 }
 
 // Watch implements Source.
 func (s namespaceSource) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-	return s.of.Watch(ctx, o)
+	return s.watched.Watch(ctx, o)
 }
 
-// page reads a page of the objects of a namespace, or of all for "", and has them taken in one after the other. With the
-// continue token of what it returns, the next page is read.
-func page(ctx context.Context, s Source, namespace string, o metav1.ListOptions, take func(metav1.Object)) (metav1.ListInterface, error) {
+// page reads a page of the objects of a namespace, or of all for "", and has each taken in as it comes. With the continue
+// token of what it returns, the next page is read.
+func page(ctx context.Context, s Source, namespace string, o metav1.ListOptions, take func(metav1.Object)) (metav1.ListMeta, error) {
 	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
 	defer cancel()
 	o.Limit = pageSize
-	list, err := s.List(ctx, namespace, o)
-	if err != nil {
-		return nil, err
-	}
-	read, err := meta.ListAccessor(list)
-	if err != nil {
-		return nil, fmt.Errorf("read a list: %w", err)
-	}
-	return read, meta.EachListItem(list, func(item runtime.Object) error {
-		object, err := meta.Accessor(item)
-		if err == nil {
-			take(object)
-		}
-		return err
-	})
+	return s.List(ctx, namespace, o, take)
 }

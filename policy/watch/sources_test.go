@@ -13,7 +13,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
 	"github.com/eventquota/eventquota/policy"
@@ -23,11 +22,7 @@ import (
 
 func sourcesOf(t *testing.T, config *rest.Config) watch.Sources {
 	t.Helper()
-	namespaces, err := metadata.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sources, err := watch.NewSources(config, namespaces)
+	sources, err := watch.NewSources(config)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,6 @@ import (
 	"golang.org/x/time/rate"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
 	"github.com/eventquota/eventquota/admission"
@@ -69,7 +68,7 @@ func newServer(o *options, log logr.Logger) (*server, error) {
 	if s.traces, err = newTraces(o.TraceEndpoint, o.version); err != nil {
 		return nil, err
 	}
-	sources, err := watch.NewSources(config, s.clients.metadata)
+	sources, err := watch.NewSources(config)
 	if err != nil {
 		return nil, fmt.Errorf("--kubeconfig: %w", err)
 	}
@@ -103,10 +102,9 @@ func newServer(o *options, log logr.Logger) (*server, error) {
 
 // clients are those of the API server.
 type clients struct {
-	config   *rest.Config
-	typed    kubernetes.Interface
-	dynamic  dynamic.Interface
-	metadata metadata.Interface
+	config  *rest.Config
+	typed   kubernetes.Interface
+	dynamic dynamic.Interface
 }
 
 // newClients sets no rate: what asks often has one of its own.
@@ -116,9 +114,6 @@ func newClients(config *rest.Config) (c *clients, err error) {
 		return nil, fmt.Errorf("--kubeconfig: %w", err)
 	}
 	if c.dynamic, err = dynamic.NewForConfig(config); err != nil {
-		return nil, fmt.Errorf("--kubeconfig: %w", err)
-	}
-	if c.metadata, err = metadata.NewForConfig(config); err != nil {
 		return nil, fmt.Errorf("--kubeconfig: %w", err)
 	}
 	return c, nil
