@@ -24,13 +24,13 @@ func (r Rules) bounded() (kept Rules, leftOut map[*Rule]error, slots map[*Condit
 	b := bounding{numbers: map[string]int{}, slots: map[*Condition]int{}, leftOut: map[*Rule]error{}}
 	admin, _ := slices.BinarySearchFunc(r.Policies, TierBaseline, func(p *Policy, t Tier) int { return cmp.Compare(p.Tier, t) })
 	for _, p := range r.Policies[:admin] {
-		b.take(&p.Rule)
+		b.add(&p.Rule)
 	}
 	for _, q := range r.Quotas {
-		b.take(&q.Rule)
+		b.add(&q.Rule)
 	}
 	for _, p := range r.Policies[admin:] {
-		b.take(&p.Rule)
+		b.add(&p.Rule)
 	}
 	out := func(r *Rule) bool { return b.leftOut[r] != nil }
 	kept.Policies = slices.DeleteFunc(r.Policies, func(p *Policy) bool { return out(&p.Rule) })
@@ -38,7 +38,7 @@ func (r Rules) bounded() (kept Rules, leftOut map[*Rule]error, slots map[*Condit
 	return kept, b.leftOut, b.slots
 }
 
-// bounding is the rules that were taken so far.
+// bounding is the rules that are in force so far, and what their conditions cost.
 type bounding struct {
 	total   expression.Cost
 	shared  int64
@@ -47,7 +47,8 @@ type bounding struct {
 	leftOut map[*Rule]error
 }
 
-func (b *bounding) take(r *Rule) {
+// add adds a rule if its conditions fit, and else leaves it out.
+func (b *bounding) add(r *Rule) {
 	conditions, total, shared := r.Match.Conditions, b.total, b.shared
 	seen := map[string]bool{}
 	for i := range conditions {

@@ -31,7 +31,7 @@ type Candidate struct {
 	Created time.Time
 	Name    string
 	UID     types.UID
-	// Size is that of its spec.match, and Limits how many limits it has.
+	// Size is that of its spec.match, and Limits how many limits it has. Both are 0 if its size makes it invalid.
 	Size, Limits int
 }
 
@@ -39,6 +39,14 @@ type Candidate struct {
 // rule that is new takes another one out of force.
 func (c *Candidate) Older(than *Candidate) int {
 	return cmp.Or(c.Created.Compare(than.Created), cmp.Compare(c.Name, than.Name), cmp.Compare(c.UID, than.UID))
+}
+
+// CheckSize says why a rule of a namespace whose spec.match has that size is not valid; nil if it may have it.
+func CheckSize(kind string, size int) error {
+	if size <= MaxRuleSize {
+		return nil
+	}
+	return fmt.Errorf("spec.match: must have at most %d bytes in kind %s, with %d for each value beside its text; it has %d", MaxRuleSize, kind, nodeSize, size)
 }
 
 // Beyond says why rules of one kind in one namespace are not in force, though they may be valid; nil for those that are.
@@ -51,9 +59,6 @@ func Beyond(kind string, inOrder []Candidate) []error {
 		switch {
 		case i >= MaxRules:
 			why[i] = fmt.Errorf("of the objects of kind %s in a namespace the oldest %d are in force, and there are as many older ones", kind, MaxRules)
-		case c.Size > MaxRuleSize:
-			why[i] = fmt.Errorf("spec.match: must have at most %d bytes in kind %s, with %d for each value beside its text; it has %d",
-				MaxRuleSize, kind, nodeSize, c.Size)
 		case limits+c.Limits > MaxLimits:
 			why[i] = fmt.Errorf("the objects of kind %s that are in force in a namespace may have %d limits in all: older ones have %d, this one has %d",
 				kind, MaxLimits, limits, c.Limits)

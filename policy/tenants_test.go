@@ -65,7 +65,6 @@ func TestTheOldestRulesOfANamespaceAreWithinBounds(t *testing.T) {
 		"as many as may be":     {of(policy.MaxRules, 1, 1000), nil},
 		"one more":              {of(policy.MaxRules+1, 0, 1), map[int]string{policy.MaxRules: "the oldest 16 are in force"}},
 		"many limits":           {slices.Concat(of(1, 8, 1), of(2, 5, 1), of(1, 3, 1)), map[int]string{2: "may have 16 limits in all: older ones have 13, this one has 5"}},
-		"one that is too large": {slices.Concat(of(1, 1, policy.MaxRuleSize+1), of(1, 1, policy.MaxRuleSize)), map[int]string{0: "spec.match: must have at most 8192 bytes"}},
 		"many that are large":   {slices.Concat(of(9, 1, policy.MaxRuleSize), of(1, 1, 1)), map[int]string{8: "older ones have 65536, this one has 8192", 9: "this one has 1"}},
 		"a small one that fits": {slices.Concat(of(7, 1, policy.MaxRuleSize), of(1, 1, 8000), of(1, 1, policy.MaxRuleSize), of(1, 1, 1)), map[int]string{8: "may have 65536 bytes in all"}},
 		"those after the first take no places": {slices.Concat(of(1, 16, 1), of(policy.MaxRules-1, 1, 1), of(1, 0, 1)), func() map[int]string {
@@ -83,6 +82,12 @@ func TestTheOldestRulesOfANamespaceAreWithinBounds(t *testing.T) {
 				t.Errorf("%s: of the one at %d: %v, want %q", says, i, err, want)
 			}
 		}
+	}
+	if err := policy.CheckSize("EventQuota", policy.MaxRuleSize); err != nil {
+		t.Errorf("of one that is as large as it may be: %v", err)
+	}
+	if err := policy.CheckSize("EventQuota", policy.MaxRuleSize+1); err == nil || !strings.HasPrefix(err.Error(), "spec.match: must have at most 8192 bytes in kind EventQuota") {
+		t.Errorf("of one that is larger: %v", err)
 	}
 	if size := policy.SizeOf(map[string]any{"a": "bcd", "e": []any{int64(1), "f"}}); size != 5*16+6 {
 		t.Errorf("size %d", size)

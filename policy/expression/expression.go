@@ -76,7 +76,7 @@ type Expression struct {
 func (c *Compiler) Compile(text string) (*Expression, error) {
 	checked, issues := c.env.Compile(text)
 	if issues.Err() != nil {
-		return nil, said(issues.Errors())
+		return nil, reasons(issues.Errors())
 	}
 	if !checked.OutputType().IsExactType(cel.BoolType) {
 		return nil, fmt.Errorf("must evaluate to bool, not to %v", checked.OutputType())
@@ -96,8 +96,8 @@ func (c *Compiler) Compile(text string) (*Expression, error) {
 	return &Expression{Text: text, Cost: v.Cost, Shared: w.shared, program: program}, nil
 }
 
-// said is what the library says is wrong, without its picture of the expression.
-func said(all []*cel.Error) error {
+// reasons are what the library finds wrong, without its picture of the expression.
+func reasons(all []*cel.Error) error {
 	var lines []string
 	for _, one := range all {
 		lines = append(lines, place(one.Location)+one.Message)

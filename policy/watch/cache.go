@@ -31,10 +31,12 @@ type Cache struct {
 	report   func(Report)
 	inForce  policy.Current
 	synced   atomic.Bool
-	urgent   chan struct{}                            // has one element while a rule of the cluster has changed
-	changed  chan struct{}                            // has one element while something else has
-	waiting  workqueue.TypedDelayingInterface[string] // namespaces with rules to compile
-	scanning workqueue.TypedDelayingInterface[place]  // places to look through for more rules, and namespaces to read again
+	urgent   chan struct{} // has one element while a rule of the cluster has changed
+	changed  chan struct{} // has one element while something else has
+
+	waiting   workqueue.TypedDelayingInterface[string] // namespaces with rules to compile
+	scanning  workqueue.TypedDelayingInterface[place]  // places to look through for more rules
+	rereading workqueue.TypedDelayingInterface[string] // namespaces to read again
 
 	mu         sync.Mutex // guards what follows; resolution does not take it
 	shelves    map[place]*shelf
@@ -76,11 +78,13 @@ func (c *Cache) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
-	c.waiting, c.scanning = workqueue.NewTypedDelayingQueue[string](), workqueue.NewTypedDelayingQueue[place]()
-	defer c.scanning.ShutDown()
+	c.waiting, c.scanning, c.rereading = workqueue.NewTypedDelayingQueue[string](), workqueue.NewTypedDelayingQueue[place](), workqueue.NewTypedDelayingQueue[string]()
 	defer c.waiting.ShutDown()
-	running.Go(func() { c.compileWaiting(ctx) })
-	running.Go(func() { c.scanWaiting(ctx) })
+	defer c.scanning.ShutDown()
+	defer c.rereading.ShutDown()
+	running.Go(func() { inTurn(ctx, c.waiting, c.compileNext) })
+	running.Go(func() { inTurn(ctx, c.scanning, c.scanPage) })
+	running.Go(func() { inTurn(ctx, c.rereading, c.readAgain) })
 	// Nothing is arranged until the cluster's rules are known: without them, a tenant's can be worse than none.
 	if !allClosed(ctx, c.startRules(ctx, &running)) {
 		return
@@ -92,6 +96,21 @@ func (c *Cache) Run(ctx context.Context) {
 	c.arrange()
 	c.synced.Store(true)
 	c.arrangeChanges(ctx)
+}
+
+// inTurn does some work for each element of a queue until ctx ends, one after the other, and again after the time that do gives,
+// unless that is 0.
+func inTurn[T comparable](ctx context.Context, queue workqueue.TypedDelayingInterface[T], do func(context.Context, T) time.Duration) {
+	for {
+		next, stop := queue.Get()
+		if stop || ctx.Err() != nil {
+			return
+		}
+		if again := do(ctx, next); again > 0 {
+			queue.AddAfter(next, again)
+		}
+		queue.Done(next)
+	}
 }
 
 // allClosed waits until everything is closed, and reports whether that was before the end of ctx.
@@ -144,7 +163,7 @@ func (c *Cache) startRules(ctx context.Context, running *sync.WaitGroup) (listed
 
 // startNamespaces runs the feed of namespaces. What it returns is closed once they are known.
 func (c *Cache) startNamespaces(ctx context.Context, running *sync.WaitGroup) (listed <-chan struct{}) {
-	f := newFeed(kindNamespace, c.sources.Namespaces)
+	f := newFeed("Namespace", c.sources.Namespaces)
 	f.list, f.keep, f.drop = c.listNamespaces, c.keepNamespace, c.dropNamespace
 	running.Go(func() { f.run(ctx) })
 	return f.listed
@@ -167,13 +186,7 @@ func (c *Cache) arrange() {
 	case len(changed) > 0:
 		c.inForce.Store(c.inForce.Load().With(changed))
 	}
-	reports := make([]Report, 0, len(c.news))
-	for of := range c.news {
-		if e := c.shelves[of.place].get(of.name); e != nil && !e.pending() { // what is pending is reported later
-			reports = append(reports, e.report())
-		}
-	}
-	clear(c.news)
+	reports := c.takeNews()
 	c.mu.Unlock()
 	if c.report == nil {
 		return
@@ -181,6 +194,17 @@ func (c *Cache) arrange() {
 	for _, r := range reports {
 		c.report(r)
 	}
+}
+
+// takeNews are the reports that are due; c.mu is held.
+func (c *Cache) takeNews() (reports []Report) {
+	for of := range c.news {
+		if e := c.shelves[of.place].get(of.name); e != nil && !e.pending() { // what is pending is reported later
+			reports = append(reports, e.report())
+		}
+	}
+	clear(c.news)
+	return reports
 }
 
 // bound finds out which rules of a namespace are in force; c.mu is held.

@@ -71,14 +71,21 @@ func TestAPolicyThatIsNoLongerValidGoesOnGoverningAsItWas(t *testing.T) {
 	r.own.Modify(object(t, "a", "p", 3, "mode: Nothing"))
 	eventually(t, "reported", func() bool { return len(r.reports()) == 3 })
 	r.wantGoverns(t, "a", "EventPolicy a/p@1")
-	r.own.Modify(object(t, "a", "p", 4, ""))
-	r.wantGoverns(t, "a", "EventPolicy a/p@4")
+	r.own.Modify(object(t, "a", "p", 4, tooLarge()))
 	eventually(t, "reported", func() bool { return len(r.reports()) == 4 })
+	r.wantGoverns(t, "a", "EventPolicy a/p@1")
+	if err := r.Reports()[0].Err; err == nil || !strings.Contains(err.Error(), "spec.match: must have at most 8192 bytes") {
+		t.Errorf("the error does not name the field: %v", err)
+	}
+	r.own.Modify(object(t, "a", "p", 5, ""))
+	r.wantGoverns(t, "a", "EventPolicy a/p@5")
+	eventually(t, "reported", func() bool { return len(r.reports()) == 5 })
 	want := []string{
 		"EventPolicy a/p: 1 of 1 governs, valid true",
 		"EventPolicy a/p: 1 of 2 governs, valid false",
 		"EventPolicy a/p: 1 of 3 governs, valid false",
-		"EventPolicy a/p: 4 of 4 governs, valid true",
+		"EventPolicy a/p: 1 of 4 governs, valid false",
+		"EventPolicy a/p: 5 of 5 governs, valid true",
 	}
 	if diff := cmp.Diff(want, r.reports()); diff != "" {
 		t.Errorf("reports (-want +got):\n%s", diff)
@@ -91,16 +98,18 @@ func TestAPolicyThatWasNeverValidDoesNotGovern(t *testing.T) {
 	undecodable := object(t, "a", "odd", 1, "")
 	undecodable.Object["spec"] = map[string]any{"spamFilter": map[string]any{"interval": "soon"}}
 	r.own.Add(object(t, "a", "bad", 1, invalid))
+	r.own.Add(object(t, "a", "large", 1, tooLarge()))
 	r.own.Add(undecodable)
 	r.own.Add(object(t, "a", "good", 1, "precedence: 9"))
 	r.start(t)
 	r.wantGoverns(t, "a", "EventPolicy a/good@1")
-	eventually(t, "reported", func() bool { return len(r.reports()) == 3 })
+	eventually(t, "reported", func() bool { return len(r.reports()) == 4 })
 	got := r.reports()
 	slices.Sort(got)
 	want := []string{
 		"EventPolicy a/bad: 0 of 1 governs, valid false",
 		"EventPolicy a/good: 1 of 1 governs, valid true",
+		"EventPolicy a/large: 0 of 1 governs, valid false",
 		"EventPolicy a/odd: 0 of 1 governs, valid false",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

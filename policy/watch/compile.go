@@ -9,27 +9,13 @@ import (
 // all the time does not keep a processor busy.
 const compilePause = 5 * time.Millisecond
 
-// compileWaiting compiles the rules of namespaces until ctx ends. They take turns, one rule at a time.
-func (c *Cache) compileWaiting(ctx context.Context) {
-	for {
-		namespace, stop := c.waiting.Get()
-		if stop || ctx.Err() != nil {
-			return
-		}
-		if c.compileNext(namespace) {
-			c.waiting.AddAfter(namespace, compilePause)
-		}
-		c.waiting.Done(namespace)
-	}
-}
-
-// compileNext compiles one rule of a namespace, and reports whether there was one.
-func (c *Cache) compileNext(namespace string) bool {
+// compileNext compiles one rule of a namespace, and says after which time it is to compile the next one; 0 if there was none.
+func (c *Cache) compileNext(_ context.Context, namespace string) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.nextPending(namespace)
 	if e == nil {
-		return false
+		return 0
 	}
 	source := e.source
 	c.mu.Unlock()
@@ -40,7 +26,7 @@ func (c *Cache) compileNext(namespace string) bool {
 		c.news[ruleName{e.place(), e.Name}] = true
 		c.mark(namespace)
 	}
-	return true
+	return compilePause
 }
 
 // nextPending is the oldest rule of a namespace that is to be compiled; c.mu is held.

@@ -63,7 +63,9 @@ func newEntry(kind string, r *Rule) *entry {
 			e.candidate.Limits = len(limits)
 		}
 	}
-	if e.Namespace == "" || e.candidate.Size <= policy.MaxRuleSize { // a larger one is never in force
+	if err := policy.CheckSize(kind, e.candidate.Size); err != nil {
+		e.candidate.Size, e.candidate.Limits, e.invalid = 0, 0, err
+	} else {
 		e.source = e.object.DeepCopy()
 		if spec != nil {
 			e.source.Object["spec"] = spec
@@ -102,7 +104,7 @@ func (e *entry) after(before *entry) *entry {
 		if e.governing == 0 {
 			e.made, e.governing, e.mode = before.made, before.governing, before.mode
 			e.candidate.Limits = max(e.candidate.Limits, before.candidate.Limits)
-			e.candidate.Size = max(e.candidate.Size, min(before.candidate.Size, policy.MaxRuleSize))
+			e.candidate.Size = max(e.candidate.Size, before.candidate.Size)
 		}
 	}
 	return e
@@ -140,7 +142,7 @@ func (c *Cache) keep(kind string, object metav1.Object) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s := c.scans[e.place()]; s != nil {
-		s.changed(e.Name)
+		s.note(e.Name)
 		s.found.put(newEntry(kind, r))
 	}
 	c.put(e)
@@ -173,16 +175,21 @@ func (c *Cache) put(e *entry) {
 	switch {
 	case e == before:
 		return
-	case !s.put(e):
-		if before == nil {
-			return // nothing is new
-		}
-	case e.Namespace == "":
-		c.news[ruleName{e.place(), e.Name}] = true
-	case e.pending():
-		c.waiting.AddAfter(e.Namespace, compilePause)
+	case s.put(e):
+		c.arrived(e)
+	case before == nil:
+		return // nothing is new
 	}
 	c.mark(e.Namespace)
+}
+
+// arrived has a new generation compiled, or reported if it is known to be valid or not; c.mu is held.
+func (c *Cache) arrived(e *entry) {
+	if e.pending() {
+		c.waiting.AddAfter(e.Namespace, compilePause)
+		return
+	}
+	c.news[ruleName{e.place(), e.Name}] = true
 }
 
 func (c *Cache) drop(kind string, object metav1.Object) {
@@ -194,7 +201,7 @@ func (c *Cache) drop(kind string, object metav1.Object) {
 	defer c.mu.Unlock()
 	at, name := place{r.Namespace, kind}, r.Name
 	if s := c.scans[at]; s != nil {
-		s.changed(name)
+		s.note(name)
 		s.found.remove(name)
 	}
 	c.remove(at, name)

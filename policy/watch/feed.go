@@ -18,7 +18,7 @@ import (
 // complainEvery is the least time between two log lines that say that one kind of object cannot be watched.
 const complainEvery = 10 * time.Minute
 
-// feed tells of the objects of one Source. A Reflector of client-go lists and watches by it, and stores in it. Lists are taken
+// feed passes on the objects of one Source. A Reflector of client-go lists and watches by it, and stores in it. Lists are taken
 // in page by page, and never are as a whole: a store of client-go's would have all that the objects have, before anyone could
 // take less.
 type feed struct {
@@ -46,7 +46,7 @@ func newFeed(resource string, s Source) *feed {
 	return &feed{Source: s, resource: resource, listed: make(chan struct{}), complaints: rate.Sometimes{Interval: complainEvery}}
 }
 
-// run tells of objects until ctx ends. What was known before stays as it is while there is no answer.
+// run passes on objects until ctx ends. What was known before stays as it is while there is no answer.
 func (f *feed) run(ctx context.Context) {
 	log := logr.FromContextOrDiscard(ctx).WithValues("resource", f.resource)
 	lists := &cache.ListWatch{
@@ -95,18 +95,18 @@ func (f *feed) Replace([]any, string) error {
 }
 
 // Add implements cache.ReflectorStore.
-func (f *feed) Add(o any) error { return f.tell(o, f.keep) }
+func (f *feed) Add(o any) error { return f.pass(o, f.keep) }
 
 // Update implements cache.ReflectorStore.
-func (f *feed) Update(o any) error { return f.tell(o, f.keep) }
+func (f *feed) Update(o any) error { return f.pass(o, f.keep) }
 
 // Delete implements cache.ReflectorStore.
-func (f *feed) Delete(o any) error { return f.tell(o, f.drop) }
+func (f *feed) Delete(o any) error { return f.pass(o, f.drop) }
 
 // Resync implements cache.ReflectorStore.
 func (*feed) Resync() error { return nil }
 
-func (*feed) tell(o any, take func(metav1.Object)) error {
+func (*feed) pass(o any, take func(metav1.Object)) error {
 	object, err := meta.Accessor(o)
 	if err == nil {
 		take(object)

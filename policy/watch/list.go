@@ -61,12 +61,8 @@ func (c *Cache) exchange(at place, found *shelf) {
 		was := before.get(e.Name)
 		e = e.after(was)
 		next.entries = append(next.entries, e)
-		switch {
-		case e == was:
-		case at.namespace == "":
-			c.news[ruleName{e.place(), e.Name}] = true
-		case e.pending():
-			c.waiting.AddAfter(at.namespace, compilePause)
+		if e != was {
+			c.arrived(e)
 		}
 	}
 	if c.shelves[at] = next; next.short() { // some were deleted while it was looked through

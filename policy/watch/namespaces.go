@@ -3,14 +3,14 @@ package watch
 import (
 	"context"
 	"reflect"
+	"time"
 
+	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/eventquota/eventquota/policy"
 )
-
-const kindNamespace = "Namespace"
 
 // keepNamespace takes in a namespace that is new or changed.
 func (c *Cache) keepNamespace(object metav1.Object) {
@@ -79,13 +79,14 @@ func (c *Cache) selectBy(rules policy.Rules) {
 	}
 	for name, n := range c.namespaces {
 		if n.PartialLabels {
-			c.scanning.Add(place{name, kindNamespace})
+			c.rereading.Add(name)
 		}
 	}
 }
 
-// readNamespace takes in a namespace anew, unless the watch tells of it meanwhile.
-func (c *Cache) readNamespace(ctx context.Context, name string) error {
+// readAgain takes in a namespace anew, unless it has changed meanwhile. It says after which time it is to be tried once more; 0
+// for never.
+func (c *Cache) readAgain(ctx context.Context, name string) time.Duration {
 	c.mu.Lock()
 	before := c.namespaces[name]
 	c.mu.Unlock()
@@ -98,5 +99,9 @@ func (c *Cache) readNamespace(ctx context.Context, name string) error {
 			c.putNamespace(o)
 		}
 	})
-	return err
+	if err != nil {
+		logr.FromContextOrDiscard(ctx).V(1).Info("Could not read a namespace again", "namespace", name, "reason", err.Error())
+		return scanRetry
+	}
+	return 0
 }

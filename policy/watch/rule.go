@@ -75,8 +75,8 @@ func (r *Rule) object(kind string) *unstructured.Unstructured {
 	return u
 }
 
-// maxRaw is the longest spec or status of a namespace's rule, as JSON, that is decoded: what is longer has more in it than
-// it may have, as a byte takes up to six in JSON.
+// maxRaw is the longest spec or status of a namespace's rule, as JSON, that is decoded. What is longer has more in it than it may
+// have: a byte takes up to six in JSON, and beside spec.match a spec has less than two times its bound.
 const maxRaw = 8 * max(policy.MaxRuleSize, MaxStatusSize)
 
 // value is a part of r, decoded, or nil if there is none or it is too long.

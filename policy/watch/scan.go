@@ -23,47 +23,39 @@ const (
 // long. What the watch says meanwhile holds, whatever a page says of the same rule.
 type scan struct {
 	found *shelf
-	next  string
-	// told are the names of rules of which the watch has told since the scan began.
-	told    map[string]bool
-	spoiled bool
+	next  string // the continue token
+	// changed are the names of rules that have changed since the scan began, and tooMany says that they are not all.
+	changed map[string]bool
+	tooMany bool
 }
 
-// changed notes that the watch has told of a rule.
-func (s *scan) changed(name string) {
-	if len(s.told) >= maxChanged {
-		s.spoiled = true
+// note notes that a rule has changed.
+func (s *scan) note(name string) {
+	if len(s.changed) >= maxChanged {
+		s.tooMany = true
 		return
 	}
-	s.told[name] = true
+	s.changed[name] = true
 }
 
-// scanWaiting looks through places that are short of rules, in turn, until ctx ends.
-func (c *Cache) scanWaiting(ctx context.Context) {
-	for {
-		at, stop := c.scanning.Get()
-		if stop || ctx.Err() != nil {
-			return
-		}
-		began := time.Now()
-		again, err := c.scanNext(ctx, at)
-		switch {
-		case err != nil:
-			logr.FromContextOrDiscard(ctx).V(1).Info("Could not look for rules that may be in force now", "namespace", at.namespace,
-				"kind", at.kind, "reason", err.Error())
-			c.scanning.AddAfter(at, scanRetry)
-		case again:
-			c.scanning.AddAfter(at, scanRest*time.Since(began))
-		}
-		c.scanning.Done(at)
+// scanPage reads the next page of a place that is short of rules, and says after which time the one after it is to be read; 0 for
+// never.
+func (c *Cache) scanPage(ctx context.Context, at place) time.Duration {
+	began := time.Now()
+	again, err := c.scanNext(ctx, at)
+	switch {
+	case err != nil:
+		logr.FromContextOrDiscard(ctx).V(1).Info("Could not look for rules that may be in force now", "namespace", at.namespace,
+			"kind", at.kind, "reason", err.Error())
+		return scanRetry
+	case again:
+		return max(scanRest*time.Since(began), time.Millisecond)
 	}
+	return 0
 }
 
 // scanNext reads a page, and reports whether there is another one to read.
 func (c *Cache) scanNext(ctx context.Context, at place) (again bool, err error) {
-	if at.kind == kindNamespace {
-		return false, c.readNamespace(ctx, at.namespace)
-	}
 	c.mu.Lock()
 	s := c.scans[at]
 	if s == nil {
@@ -71,7 +63,7 @@ func (c *Cache) scanNext(ctx context.Context, at place) (again bool, err error) 
 			c.mu.Unlock()
 			return false, nil
 		}
-		s = &scan{found: &shelf{}, told: map[string]bool{}}
+		s = &scan{found: &shelf{}, changed: map[string]bool{}}
 		c.scans[at] = s
 	}
 	next := s.next
@@ -88,7 +80,7 @@ func (c *Cache) scanNext(ctx context.Context, at place) (again bool, err error) 
 	if c.scans[at] != s {
 		return false, nil // a list of all has said more
 	}
-	if err != nil || s.spoiled {
+	if err != nil || s.tooMany {
 		delete(c.scans, at)
 		if err == nil {
 			c.scanning.AddAfter(at, scanRetry)
@@ -106,7 +98,7 @@ func (c *Cache) scanNext(ctx context.Context, at place) (again bool, err error) 
 
 func (s *scan) take(found []*entry) {
 	for _, e := range found {
-		if !s.told[e.Name] {
+		if !s.changed[e.Name] {
 			s.found.put(e)
 		}
 	}

@@ -21,19 +21,24 @@ type ownRule struct {
 	made policy.Rules
 }
 
-// addOwn adds a rule of a namespace.
-func (r *Rules) addOwn(u *unstructured.Unstructured, made policy.Rules) {
+// addOwn adds a rule of a namespace. The error says that it is too large.
+func (r *Rules) addOwn(u *unstructured.Unstructured, made policy.Rules) error {
 	one := ownRule{policy.Candidate{Created: u.GetCreationTimestamp().Time, Name: u.GetName(), UID: u.GetUID()}, made}
 	match, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "match")
 	one.Size = policy.SizeOf(match)
 	limits, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "limits")
 	list, _ := limits.([]any)
 	one.Limits = len(list)
+	err := policy.CheckSize(u.GetKind(), one.Size)
+	if err != nil {
+		one.made, one.Size, one.Limits = policy.Rules{}, 0, 0
+	}
 	at := place{u.GetNamespace(), u.GetKind()}
 	r.own[at] = append(r.own[at], one)
 	n := r.Namespaces[at.namespace]
-	n.Add(made)
+	n.Add(one.made)
 	r.Namespaces[at.namespace] = n
+	return err
 }
 
 // bound leaves out what the bounds of a namespace, or of the cluster's conditions, do not let be in force, as replicas do.

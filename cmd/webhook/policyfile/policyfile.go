@@ -3,6 +3,7 @@ package policyfile
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -103,7 +104,7 @@ func (r *Rules) add(u *unstructured.Unstructured) error {
 	own := namespaced(kind.Kind) && identity.Namespace != "" && !r.known[identity]
 	r.known[identity] = true
 	if own { // one that is not valid takes a place too
-		r.addOwn(u, compiled)
+		err = cmp.Or(err, r.addOwn(u, compiled))
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", identity, err)
