@@ -16,8 +16,12 @@ func TestLabelsThatRulesSelectByAreAlwaysKept(t *testing.T) {
 	many := manyLabels("b")
 	r.namespaces.Add(namespace("b", many))
 	r.cluster.Add(object(t, "", "first", 1, "precedence: 9, match: {namespaceSelector: {matchLabels: {zone: x}}}"))
+	r.namespaces.during = func() { t.Error("a namespace is read again although the rule was there before it") }
 	r.start(t)
-	r.wantGoverns(t, "b", "ClusterEventPolicy first@1")
+	if got := governs(r.Cache, "b"); got != "ClusterEventPolicy first@1" {
+		t.Errorf("%s governs once synced", got)
+	}
+	r.namespaces.during = nil
 	r.cluster.Add(object(t, "", "name", 1, "precedence: 8, match: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: b}}}"))
 	r.wantGoverns(t, "b", "ClusterEventPolicy name@1")
 	r.cluster.Add(object(t, "", "second", 1, "precedence: 7, match: {namespaceSelector: {matchExpressions: [{key: zzz, operator: Exists}]}}"))

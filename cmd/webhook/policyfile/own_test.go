@@ -70,3 +70,24 @@ func TestARuleThatIsNotValidTakesAPlace(t *testing.T) {
 		t.Errorf("%d policies are in force, want %d", n, policy.MaxRules-1)
 	}
 }
+
+// TestARuleWithTooMuchInItIsNotValid holds that it is said of which rule, and that others have the place.
+func TestARuleWithTooMuchInItIsNotValid(t *testing.T) {
+	t.Parallel()
+	r, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	reasons := strings.Repeat("'"+strings.Repeat("r", 100)+"%d', ", 64)
+	for i := range 64 {
+		reasons = strings.Replace(reasons, "%d", fmt.Sprintf("%02d", i), 1)
+	}
+	large := "{apiVersion: eventquota.io/v1alpha1, kind: EventPolicy, metadata: {name: large, namespace: a}, spec: {match: {reasons: [" + reasons + "], kinds: [" + strings.ReplaceAll(reasons, "r", "k") + "]}}}"
+	const want = "EventPolicy a/large: spec.match: must have at most 8192 bytes in kind EventPolicy, with 16 for each value beside its text; it has "
+	if err := r.Decode([]byte(large)); err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("error %v", err)
+	}
+	if n := len(r.Namespaces["a"].Policies); n != 0 {
+		t.Errorf("%d policies", n)
+	}
+}
