@@ -20,7 +20,8 @@ const (
 	strayShare = 0.08
 )
 
-// benchAPI measures in each round all scenarios in slices that alternate, in an order that rotates.
+// benchAPI measures in each round all scenarios in slices that alternate, in an order that rotates. Each round has namespaces and
+// webhooks of its own: those of one would soon have as many registers as a namespace may have.
 func benchAPI(ctx context.Context, o options) (rounds []figures, err error) {
 	b, err := newBed(ctx, eventRateLimit)
 	if err != nil {
@@ -29,15 +30,9 @@ func benchAPI(ctx context.Context, o options) (rounds []figures, err error) {
 	defer func() { err = errors.Join(err, b.stop()) }()
 	steady := slices.DeleteFunc(scenarios(), func(s scenario) bool { return s.settled })
 	storms := slices.DeleteFunc(scenarios(), func(s scenario) bool { return !s.settled })
-	entrants := make([]*entrant, len(steady))
-	for i, s := range steady {
-		if entrants[i], err = b.enter(ctx, s, s.name); err != nil {
-			return nil, fmt.Errorf("%s: %w", s.name, err)
-		}
-	}
 	for round := range o.rounds {
 		f := figures{}
-		if err := alternate(ctx, entrants, o.window(), round, f); err != nil {
+		if err := b.steady(ctx, steady, o.window(), round, f); err != nil {
 			return nil, fmt.Errorf("round %d: %w", round+1, err)
 		}
 		for _, s := range storms {
@@ -56,6 +51,22 @@ func benchAPI(ctx context.Context, o options) (rounds []figures, err error) {
 		rounds = append(rounds, f)
 	}
 	return rounds, nil
+}
+
+// steady measures scenarios side by side, and adds their figures.
+func (b *bed) steady(ctx context.Context, all []scenario, window time.Duration, round int, to figures) error {
+	entrants := make([]*entrant, len(all))
+	for i, s := range all {
+		var err error
+		if entrants[i], err = b.enter(ctx, s, fmt.Sprint(s.name, "-", round)); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	err := alternate(ctx, entrants, window, round, to)
+	for _, e := range entrants {
+		err = errors.Join(err, e.stop())
+	}
+	return err
 }
 
 // alternate measures each entrant for as long as window, in slices, and adds the figures.
