@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/admission/simulate/recording"
 	"github.com/eventquota/eventquota/store"
 )
 
@@ -21,7 +22,8 @@ const minSweep = 4096
 type apiServer struct {
 	spool  *spool
 	events map[store.Key]kept
-	sweep  int // how many Events there are when expired ones are removed next
+	ttl    time.Duration // of an Event after its last write
+	sweep  int           // how many Events there are when expired ones are removed next
 	hasher store.Hasher
 }
 
@@ -32,16 +34,16 @@ type kept struct {
 	refused bool
 }
 
-func newAPIServer(s *spool) *apiServer {
-	return &apiServer{spool: s, events: map[store.Key]kept{}, sweep: minSweep}
+func newAPIServer(s *spool, ttl time.Duration) *apiServer {
+	return &apiServer{spool: s, events: map[store.Key]kept{}, ttl: ttl, sweep: minSweep}
 }
 
-func expired(now time.Time, k kept) bool { return now.UnixNano()-k.at >= int64(eventTTL) }
+func (a *apiServer) expired(now time.Time, k kept) bool { return now.UnixNano()-k.at >= int64(a.ttl) }
 
 // get returns the Event of a name, and whether it is stored; nil if nothing is known of it.
 func (a *apiServer) get(now time.Time, namespace, name string) (e *corev1.Event, isStored bool, err error) {
 	k, known := a.events[a.hasher.Add(namespace, name).Sum()]
-	if !known || expired(now, k) {
+	if !known || a.expired(now, k) {
 		return nil, false, nil
 	}
 	w, err := a.spool.read(k.offset)
@@ -59,7 +61,7 @@ func (a *apiServer) put(now time.Time, e *corev1.Event, refused bool) error {
 	}
 	a.events[a.hasher.Add(e.Namespace, e.Name).Sum()] = kept{place{now.UnixNano(), offset}, refused}
 	if len(a.events) >= a.sweep {
-		maps.DeleteFunc(a.events, func(_ store.Key, k kept) bool { return expired(now, k) })
+		maps.DeleteFunc(a.events, func(_ store.Key, k kept) bool { return a.expired(now, k) })
 		a.sweep = max(minSweep, 2*len(a.events))
 	}
 	return nil
@@ -94,7 +96,7 @@ func (w *write) apply(old *corev1.Event) (*corev1.Event, error) {
 // patched is what a patch makes of an Event: a strategic merge patch, which is what recorders send, or a merge patch,
 // which does the same to Events except for lists in their metadata. What may change has the same name in both APIs.
 func patched(old *corev1.Event, patch []byte) (*corev1.Event, error) {
-	before, err := json.Marshal(old, lenient())
+	before, err := json.Marshal(old, recording.Lenient())
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,7 @@ import (
 )
 
 func TestAnAPIServerForgetsWhatExpires(t *testing.T) {
-	api := newAPIServer(readAll(t, "").spool)
+	api := newAPIServer(readAll(t, text(event("a", "one", noon()))).spool, EventTTL)
 	const n = 3 * minSweep
 	for i := range n {
 		for kind, refused := range map[string]bool{"stored-": false, "refused-": true} {

@@ -17,7 +17,7 @@ func FuzzRead(f *testing.F) {
 		f.Add([]byte(content))
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {
-		trace, err := Read(t.Context(), "a", bytes.NewReader(content), nil)
+		trace, err := Read(t.Context(), []Source{From("a", bytes.NewReader(content))}, nil)
 		if err != nil {
 			return
 		}

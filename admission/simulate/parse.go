@@ -1,7 +1,9 @@
 package simulate
 
 import (
+	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net/url"
@@ -19,25 +21,44 @@ import (
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/settler"
+	"github.com/eventquota/eventquota/admission/simulate/recording"
 	"github.com/eventquota/eventquota/policy"
 )
+
+func decode(text []byte, into any) error { return json.Unmarshal(text, into, recording.Lenient()) }
 
 // skipped is an error that says why an entry is no write to simulate.
 type skipped string
 
 func (s skipped) Error() string { return string(s) }
 
-// The years that Unix time has in nanoseconds and that stores distinguish.
-const firstYear, lastYear = 1970, 2112
+// unknown is an error that says why the content of a write is not in the recording.
+type unknown string
 
-// lenient are the options for what the API server would take.
-func lenient() json.Options {
-	return json.JoinOptions(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+func (u unknown) Error() string { return string(u) }
+
+// decoded is what an entry is found to be.
+type decoded struct {
+	// kind is what it was recognized as; empty for nothing.
+	kind   string
+	number int64
+	write  *write
+	record []byte // write, encoded
+	// err says why it is no write.
+	err error
+	// same is equal for two entries that say the same, and uid for two states of an Event; empty where that is not known.
+	same, uid string
+	shifted   bool // by its creation time
 }
 
-func decode(text []byte, into any) error { return json.Unmarshal(text, into, lenient()) }
+// decoder decodes entries. It is safe for concurrent use.
+type decoder struct {
+	file   int // the place of the file in Input.Files
+	exempt []string
+	encode func(*write) ([]byte, error)
+}
 
-// line is one line of any input but a list: an audit.k8s.io Event, an event of a watch, or an Event as it is.
+// line is an entry: an audit.k8s.io Event, an event of a watch, or an Event as it is.
 type line struct {
 	auditv1.Event
 
@@ -47,50 +68,115 @@ type line struct {
 	// Of a watch.
 	Type   string         `json:"type"`
 	Object jsontext.Value `json:"object"`
+
+	// What every Event has, by its API.
+	InvolvedObject jsontext.Value `json:"involvedObject"`
+	Regarding      jsontext.Value `json:"regarding"`
 }
 
-func parseLine(text []byte) (*write, error) {
-	if len(text) > maxLine {
-		return nil, fmt.Errorf("line is longer than %d bytes", maxLine)
+// maxNested is how often an entry may be in another one: a list in a line, and a log entry in that of a collector.
+const maxNested = 3
+
+// entry decodes an entry, which may have others in it, and appends them.
+func (d *decoder) entry(to []decoded, e *recording.Entry, nested int) []decoded {
+	one := decoded{number: e.Number, err: e.Err}
+	if e.Err != nil {
+		return append(to, one)
 	}
 	var l line
-	if err := decode(text, &l); err != nil {
-		return nil, err
+	if err := decode(e.Text, &l); err != nil {
+		one.err = recording.Plain(err)
+		return append(to, one)
 	}
+	l.APIVersion = cmp.Or(l.APIVersion, e.APIVersion)
 	watched, ofWatch := map[string]verb{"ADDED": create, "MODIFIED": update, "DELETED": remove}[l.Type]
+	isAudit := strings.HasPrefix(l.APIVersion, auditv1.GroupName+"/") || l.AuditID != "" && l.Stage != ""
 	switch {
-	case strings.HasPrefix(l.APIVersion, "audit.k8s.io/"):
-		return l.request()
+	case isAudit:
+		one.kind = "audit log of the API server"
+		if l.Level != "" {
+			one.kind += ", level " + string(l.Level)
+		}
+		d.request(&one, &l)
 	case ofWatch:
-		return parseEvent(watched, l.Object)
-	case l.Type == "BOOKMARK" || l.Type == "ERROR":
-		return nil, skipped("bookmarks and errors of a watch")
-	case l.Kind == "Event":
-		return parseEvent(stored, text)
+		one.kind = "watch"
+		d.event(&one, watched, l.Object, "")
+	case l.Type == "BOOKMARK" || l.Type == "ERROR" && l.Object != nil:
+		one.kind, one.err = "watch", skipped("bookmarks and errors of a watch")
+	case l.Kind == "Event" || l.InvolvedObject != nil || l.Regarding != nil:
+		one.kind = "Events"
+		d.event(&one, stored, e.Text, e.APIVersion)
+	case nested < maxNested:
+		return d.inner(to, e, nested)
+	default:
+		one.err = errNoEntry
 	}
-	return nil, errors.New("is no line of an audit log, of a watch or of Events")
+	return append(to, one)
 }
 
-// parseEvent parses an Event that says by itself when and through which API it was written. If it is not stored, that
-// was when it happened last: what a watch has added was created, and what it has modified was updated.
-func parseEvent(v verb, text []byte) (*write, error) {
-	e, err := decodeEvent(text, false)
+// errNoEntry is why an entry is of no use.
+var errNoEntry = errors.New("it is neither an entry of an audit log, nor an event of a watch, nor an Event")
+
+// inner decodes what is in an entry that is none itself: items of a list, or the line that a collector has wrapped.
+func (d *decoder) inner(to []decoded, e *recording.Entry, nested int) []decoded {
+	if text, ok := recording.Unwrap(e.Text); ok {
+		return d.entry(to, &recording.Entry{Number: e.Number, Text: text}, nested+1)
+	}
+	before := len(to)
+	if recording.IsList(e.Text) {
+		_, _ = recording.Read(context.Background(), bytes.NewReader(e.Text), func(item recording.Entry) error { // it has no error of its own
+			item.Number = e.Number
+			to = d.entry(to, &item, maxNested)
+			return nil
+		})
+	}
+	if len(to) == before {
+		to = append(to, decoded{number: e.Number, err: errNoEntry})
+	}
+	return to
+}
+
+// event decodes an Event that says by itself when and through which API it was written. If it is not stored, that was when it
+// happened last: what a watch has added was created, and what it has modified was updated.
+func (d *decoder) event(one *decoded, v verb, text []byte, apiVersion string) {
+	e, err := decodeEvent(text, strings.HasPrefix(apiVersion, eventsv1.GroupName+"/"))
 	if err != nil {
-		return nil, err
+		one.err = err
+		return
 	}
 	if e.Name == "" || e.Namespace == "" {
-		return nil, errors.New("the Event has no name or no namespace")
+		one.err = errors.New("the Event has no name or no namespace")
+		return
 	}
 	w := &write{
 		Verb: v, Namespace: e.Namespace, Name: e.Name,
 		NewAPI: !e.EventTime.IsZero() && e.Source.Component == "" && e.Source.Host == "",
 	}
+	one.uid = string(e.UID)
+	if e.UID != "" && e.ResourceVersion != "" {
+		one.same = string(v) + " " + string(e.UID) + " " + e.ResourceVersion
+		if v != remove {
+			one.same = one.same[len(v):] // it is the same Event, whoever found it
+		}
+	}
+	one.shifted = rightTimes(e)
 	w.At, w.Last = times(e)
 	if v != stored {
 		w.At = w.Last
 	}
 	w.Clock = w.At
-	return w.of(e)
+	d.finish(one, w, e)
+}
+
+// finish checks a write of e, unless that is nil, and encodes it.
+func (d *decoder) finish(one *decoded, w *write, e *corev1.Event) {
+	w.File, w.Line = d.file, one.number
+	if one.write, one.err = w.of(e); one.err == nil && slices.Contains(d.exempt, w.User.Username) {
+		one.err = skipped("requests of users that the webhook is not asked about")
+	}
+	if one.err == nil {
+		one.record, one.err = d.encode(w)
+	}
 }
 
 // of checks a write, of e unless that is nil, and takes from e what the API server and eventquota have added to what
@@ -100,7 +186,7 @@ func (w *write) of(e *corev1.Event) (*write, error) {
 		return nil, errors.New("the Event has no time")
 	}
 	if w.At.UTC().Year() < firstYear || w.Last.UTC().Year() >= lastYear {
-		return nil, fmt.Errorf("time is not from %d to %d", firstYear, lastYear)
+		return nil, fmt.Errorf("its time is not from %d to %d", firstYear, lastYear)
 	}
 	if e == nil {
 		return w, nil
@@ -122,7 +208,7 @@ func (w *write) of(e *corev1.Event) (*write, error) {
 func decodeEvent(text []byte, newAPI bool) (*corev1.Event, error) {
 	e := &corev1.Event{}
 	if err := decode(text, e); err != nil {
-		return nil, err
+		return nil, recording.Plain(err)
 	}
 	switch {
 	case e.Kind == "" && e.APIVersion == "":
@@ -139,7 +225,7 @@ func decodeEvent(text []byte, newAPI bool) (*corev1.Event, error) {
 	}
 	var later eventsv1.Event // for what it has under other names
 	if err := decode(text, &later); err != nil {
-		return nil, err
+		return nil, recording.Plain(err)
 	}
 	e.InvolvedObject, e.Message, e.ReportingController = later.Regarding, later.Note, later.ReportingController
 	e.Source, e.Count = later.DeprecatedSource, later.DeprecatedCount
@@ -147,11 +233,15 @@ func decodeEvent(text []byte, newAPI bool) (*corev1.Event, error) {
 	return e, nil
 }
 
-// request is that of a line of an audit log.
-func (l *line) request() (*write, error) {
-	if why := l.skip(); why != "" {
-		return nil, why
+// request decodes the request of an entry of an audit log.
+func (d *decoder) request(one *decoded, l *line) {
+	if one.err = l.skip(); one.err != nil {
+		if _, isUnknown := errors.AsType[unknown](one.err); isUnknown {
+			one.same = l.same()
+		}
+		return
 	}
+	one.same = l.same()
 	w := &write{
 		Verb: verb(l.Verb), User: l.User, NewAPI: l.ObjectRef.APIGroup == eventsv1.GroupName, Managed: l.parameter("fieldManager") != "",
 		Namespace: l.ObjectRef.Namespace, Name: l.ObjectRef.Name, ID: string(l.AuditID),
@@ -163,46 +253,62 @@ func (l *line) request() (*write, error) {
 	}
 	w.At, w.Clock = l.moment()
 	w.Last = w.At
-	after, err := decodeEvent(raw(l.ResponseObject), w.NewAPI)
+	after, err := decodeEvent(object(l.ResponseObject), w.NewAPI)
 	if err != nil { // it was refused, or the level is lower
 		after = &corev1.Event{}
 	}
 	switch w.Verb { //nolint:exhaustive // the others have an Event
 	case remove:
-		return w.of(nil)
+		d.finish(one, w, nil)
+		return
 	case patch:
-		w.Patch = raw(l.RequestObject)
-		if after.Name == "" {
-			return w.of(nil)
+		if w.Patch = object(l.RequestObject); after.Name == "" {
+			after = nil
 		}
-		return w.of(after)
+		d.finish(one, w, after)
+		return
 	}
-	e, err := decodeEvent(raw(l.RequestObject), w.NewAPI)
+	e, err := decodeEvent(object(l.RequestObject), w.NewAPI)
 	if err != nil {
-		return nil, fmt.Errorf("requestObject: %w", err)
+		one.err = fmt.Errorf("requestObject: %w", err)
+		return
 	}
 	w.Name = cmp.Or(e.Name, w.Name, after.Name) // the last is what the API server made of a generateName
 	e.Namespace, e.Name = w.Namespace, w.Name
-	return w.of(e)
+	d.finish(one, w, e)
 }
 
-// skip says why a request is no write to simulate; empty if it is one.
-func (l *line) skip() skipped {
+// same is equal for two entries about the end of one request.
+func (l *line) same() string {
+	if l.AuditID == "" {
+		return ""
+	}
+	return "request " + string(l.AuditID)
+}
+
+// skip says why a request is no write to simulate, or nil if it is one.
+func (l *line) skip() error {
 	ref := l.ObjectRef
 	switch {
+	case l.Stage == auditv1.StagePanic:
+		return skipped("requests that the API server broke off as it had a bug")
 	case l.Stage != auditv1.StageResponseComplete:
-		return "stages of a request before its end"
+		return skipped("stages of a request before its end")
 	case ref == nil || ref.Resource != "events" || ref.Subresource != "" || ref.APIGroup != "" && ref.APIGroup != eventsv1.GroupName,
 		!slices.Contains([]verb{create, update, patch, remove}, verb(l.Verb)):
-		return "requests that do not write one Event"
+		return skipped("requests that do not write one Event")
 	case l.ResponseStatus == nil || !reached(l.ResponseStatus.Code):
-		return "requests that failed before or after admission"
+		return skipped("requests that failed before or after admission")
 	case l.parameter("dryRun") != "":
-		return "dry runs"
-	case l.RequestObject == nil && verb(l.Verb) != remove:
-		return "requests without a body: a lower audit level than Request, or refused at once"
+		return skipped("dry runs")
+	case verb(l.Verb) == remove || object(l.RequestObject) != nil:
+		return nil
+	case l.ResponseStatus.Code/100 != 2 && l.ResponseStatus.Code != 409:
+		return skipped("requests that were refused before their body was read")
+	case l.RequestObject != nil, l.Annotations["audit.k8s.io/truncated"] != "":
+		return unknown("the API server left out a body that was too large")
 	}
-	return ""
+	return unknown("the audit level is lower than Request")
 }
 
 // reached reports whether a request with this status reached the webhook, or would have. If the Event or
@@ -218,8 +324,9 @@ func (l *line) parameter(name string) string {
 	return uri.Query().Get(name)
 }
 
-func raw(u *runtime.Unknown) []byte {
-	if u == nil {
+// object is the body of a request or response, or nil: an API server that leaves one out may say so in a text in its place.
+func object(u *runtime.Unknown) []byte {
+	if u == nil || bytes.HasPrefix(u.Raw, []byte(`"`)) || bytes.Equal(u.Raw, []byte("null")) {
 		return nil
 	}
 	return u.Raw

@@ -1,140 +1,164 @@
 package simulate
 
 import (
-	"bufio"
-	"bytes"
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"slices"
+	"runtime"
 
-	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/admission/simulate/recording"
 )
 
 const (
-	// maxLine is the longest line that is read, in bytes. A request and its response fit in, each as large
-	// as the API server takes.
-	maxLine = 8 << 20
-	// peek is how much of an input decides whether it is a list or lines.
-	peek = 64 << 10
-	// shownBroken is how many broken lines are listed.
+	// shownBroken is how many broken entries are listed.
 	shownBroken = 10
-	// errorBytes bounds what is said of a line or a condition, which may hold anything.
+	// errorBytes bounds what is said of an entry or a condition, which may hold anything.
 	errorBytes = 200
+	// batchBytes and batchEntries bound what is decoded at once.
+	batchBytes, batchEntries = 256 << 10, 512
 )
 
-func (t *Trace) read(ctx context.Context, in *bufio.Reader) error {
-	head, _ := in.Peek(peek) // reading on tells the error
-	if toItems(jsontext.NewDecoder(bytes.NewReader(head), lenient())) {
-		return t.readList(ctx, jsontext.NewDecoder(in, lenient()))
-	}
-	return t.readLines(ctx, in)
+// Source is a recording that is to be read.
+type Source struct {
+	// Name is what reports call it.
+	Name string
+	// Open opens it. It is called once.
+	Open func() (io.ReadCloser, error)
+	// Found says that it was found in a directory: it is passed over if it has nothing about Events.
+	Found bool
 }
 
-// readLines reads JSON lines. Empty ones do not count.
-func (t *Trace) readLines(ctx context.Context, in *bufio.Reader) error {
-	var line []byte
-	for number, last := int64(1), false; !last && ctx.Err() == nil; number++ {
-		var err error
-		line, err = nextLine(in, line)
-		if last = errors.Is(err, io.EOF); err != nil && !last {
-			return fmt.Errorf("line %d: %w", number, err)
+// From is a source that is open already.
+func From(name string, in io.Reader) Source {
+	return Source{Name: name, Open: func() (io.ReadCloser, error) { return io.NopCloser(in), nil }}
+}
+
+// read reads a source: one goroutine splits it into entries, one for each processor decodes them, and one adds them in order.
+func (t *Trace) read(ctx context.Context, s Source) error {
+	in, err := s.Open()
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	before := t.Input.clone()
+	file, err := t.readFile(ctx, s.Name, in)
+	_, unreadable := errors.AsType[recording.UnreadableError](err)
+	if s.Found && (err == nil || unreadable) && len(file.Kinds) == 0 {
+		t.Input = before
+		t.Input.PassedOver++
+		return nil
+	}
+	t.Input.Files = append(t.Input.Files, file)
+	return err
+}
+
+func (t *Trace) readFile(ctx context.Context, name string, in io.Reader) (File, error) {
+	group, ctx := errgroup.WithContext(ctx)
+	batches := batching{ctx: ctx, decoder: t.decoder, queue: make(chan *batch, runtime.GOMAXPROCS(0))}
+	batches.decoder.file = len(t.Input.Files)
+	var form recording.Form
+	group.Go(func() (err error) {
+		defer close(batches.queue)
+		if form, err = recording.Read(ctx, in, batches.add); err == nil {
+			err = batches.send()
 		}
-		if len(bytes.TrimSpace(line)) > 0 {
-			w, err := parseLine(line)
-			if err := t.add(number, w, err); err != nil {
-				return err
+		return err
+	})
+	file := File{Name: name}
+	group.Go(func() error {
+		for b := range batches.queue {
+			<-b.done
+			for i := range b.decoded {
+				if err := t.add(&file, &b.decoded[i]); err != nil {
+					return err
+				}
 			}
 		}
-	}
-	return ctx.Err()
+		return nil
+	})
+	err := group.Wait()
+	file.Encodings, file.Form, file.Part, file.Remaining = form.Encodings, form.Name, form.Part, form.Remaining
+	return file, err
 }
 
-// nextLine reads a line into b. Of one that is too long it keeps a part that is too long as well.
-func nextLine(in *bufio.Reader, b []byte) ([]byte, error) {
-	b = b[:0]
-	for {
-		part, err := in.ReadSlice('\n')
-		if len(b) <= maxLine {
-			b = append(b, part...)
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return b, err
-		}
+// batching puts entries together, and has them decoded.
+type batching struct {
+	ctx     context.Context //nolint:containedctx // it lives for one file
+	decoder decoder
+	queue   chan *batch // in the order of the entries
+	next    *batch
+}
+
+func (b *batching) add(e recording.Entry) error {
+	if b.next == nil {
+		b.next = &batch{done: make(chan struct{})}
+	}
+	b.next.entries, b.next.size = append(b.next.entries, e), b.next.size+len(e.Text)
+	if len(b.next.entries) < batchEntries && b.next.size < batchBytes {
+		return nil
+	}
+	return b.send()
+}
+
+// send has the entries decoded that are put together, as many batches at once as the queue holds.
+func (b *batching) send() error {
+	if b.next == nil {
+		return nil
+	}
+	select {
+	case b.queue <- b.next:
+		go b.next.decode(&b.decoder)
+		b.next = nil
+		return nil
+	case <-b.ctx.Done():
+		return b.ctx.Err()
 	}
 }
 
-// readList reads the items of a list, one at a time. Where it is no JSON any more, nothing says where the next item
-// begins: the rest counts as one broken item.
-func (t *Trace) readList(ctx context.Context, d *jsontext.Decoder) error {
-	toItems(d)
-	for number := int64(1); d.PeekKind() != ']' && ctx.Err() == nil; number++ {
-		item, err := d.ReadValue()
-		_, broken := errors.AsType[*jsontext.SyntacticError](err)
-		switch {
-		case broken:
-			return t.add(number, nil, fmt.Errorf("the rest of the list is not read: %w", err))
-		case err != nil:
-			return fmt.Errorf("item %d: %w", number, err)
-		}
-		w, err := parseEvent(stored, item)
-		if err := t.add(number, w, err); err != nil {
-			return err
-		}
-	}
-	return ctx.Err()
+// batch is entries that are decoded at once.
+type batch struct {
+	entries []recording.Entry
+	size    int
+	decoded []decoded
+	done    chan struct{} // closed once decoded is complete
 }
 
-// toItems goes into the array "items" of an object, and reports whether there is one.
-func toItems(d *jsontext.Decoder) bool {
-	if begin, err := d.ReadToken(); err != nil || begin.Kind() != '{' {
-		return false
+func (b *batch) decode(d *decoder) {
+	defer close(b.done)
+	for i := range b.entries {
+		b.decoded = d.entry(b.decoded, &b.entries[i], 0)
+		b.entries[i].Text = nil
 	}
-	for d.PeekKind() == '"' {
-		name, err := d.ReadToken()
-		if err != nil {
-			return false
-		}
-		if name.String() == "items" {
-			begin, err := d.ReadToken()
-			return err == nil && begin.Kind() == '['
-		}
-		if d.SkipValue() != nil {
-			return false
-		}
-	}
-	return false
 }
 
-// add adds an entry: a write, or why it is none. It fails only when the temporary file does.
-func (t *Trace) add(number int64, w *write, err error) error {
+// add adds a decoded entry to the trace. It fails only when the temporary file does.
+func (t *Trace) add(f *File, d *decoded) error {
 	in := &t.Input
 	in.Entries++
-	if err == nil && slices.Contains(t.exempt, w.User.Username) {
-		err = skipped("requests of users that the webhook is not asked about")
+	f.kind(d.kind)
+	if _, isUnknown := errors.AsType[unknown](d.err); isUnknown || d.err == nil {
+		d.err = cmp.Or(t.known(d), d.err)
 	}
-	if why, ok := errors.AsType[skipped](err); ok {
-		in.Skipped[string(why)]++
-		return nil
+	if d.err != nil {
+		in.leftOut(f.Name, d.number, d.err)
+		return nil //nolint:nilerr // it is counted
 	}
-	if err != nil {
-		in.Broken++
-		if len(in.BrokenLines) < shownBroken {
-			in.BrokenLines = append(in.BrokenLines, Broken{Line: number, Error: admission.Truncate(err.Error(), errorBytes)})
-		}
-		return nil
-	}
-	w.Line = number
-	offset, err := t.spool.append(w)
+	w := d.write
+	offset, err := t.spool.write(d.record)
 	if err != nil {
 		return err
 	}
 	t.index = append(t.index, place{w.At.UnixNano(), offset})
 	in.Fewest += Fewest.steps(w)
 	in.Most += Most.steps(w)
+	in.Users = in.Users || w.User.Username != ""
+	if d.shifted {
+		in.Shifted++
+	}
 	if in.First.IsZero() || w.At.Before(in.First) {
 		in.First = w.At.UTC()
 	}
@@ -142,4 +166,20 @@ func (t *Trace) add(number int64, w *write, err error) error {
 		in.Last = w.Last.UTC()
 	}
 	return nil
+}
+
+// leftOut counts an entry that is no write, or of which too little is known, or that cannot be read.
+func (in *Input) leftOut(file string, number int64, err error) {
+	if why, ok := errors.AsType[skipped](err); ok {
+		in.Skipped[string(why)]++
+		return
+	}
+	if why, ok := errors.AsType[unknown](err); ok {
+		in.Unknown[string(why)]++
+		return
+	}
+	in.Broken++
+	if len(in.BrokenLines) < shownBroken {
+		in.BrokenLines = append(in.BrokenLines, Broken{File: file, Line: number, Error: admission.Truncate(err.Error(), errorBytes)})
+	}
 }

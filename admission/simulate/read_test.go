@@ -10,39 +10,12 @@ import (
 	"testing/iotest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/admission/simulate/recording"
 )
-
-// TestEachKindOfInputIsRead reads the same three Events in every form.
-func TestEachKindOfInputIsRead(t *testing.T) {
-	events := []any{event("a", "one", sec(0)), event("b", "two", sec(1)), event("c", "three", sec(2))}
-	var lines, watch, audit strings.Builder
-	for i, e := range events {
-		lines.WriteString(text(e))
-		watch.WriteString(watched("ADDED", e))
-		audit.WriteString(text(request("create", string(rune('a'+i)), 201, sec(i), e)))
-	}
-	for says, content := range map[string]string{
-		"lines": lines.String(), "watch": watch.String(), "audit log": audit.String(),
-		"list": listed(t, events...), "list in one line": text(map[string]any{"kind": "EventList", "metadata": map[string]any{}, "items": events}),
-	} {
-		t.Run(says, func(t *testing.T) {
-			trace := readAll(t, content)
-			want := Input{Name: "a", Entries: 3, Fewest: 3, Most: 3, First: sec(0), Last: sec(2), Skipped: map[string]int64{}}
-			if diff := cmp.Diff(want, trace.Input); diff != "" {
-				t.Fatalf("Input (-want +got):\n%s", diff)
-			}
-			_, got := simulated(t, trace, defaults(nil))
-			if want := []string{"create a: admit", "create b: admit", "create c: admit"}; !slices.Equal(got, want) {
-				t.Errorf("decisions %v, want %v", got, want)
-			}
-		})
-	}
-}
 
 func TestWhatIsBrokenIsCountedWithItsLine(t *testing.T) {
 	good := text(event("a", "one", sec(0)))
@@ -57,23 +30,22 @@ func TestWhatIsBrokenIsCountedWithItsLine(t *testing.T) {
 		writes  int64
 		broken  []Broken
 	}{
-		"no JSON":                          {good + "{\n\n" + good, 2, []Broken{{2, "unexpected EOF"}}},
-		"the last line is cut":             {good + good[:20], 1, []Broken{{2, "unexpected EOF"}}},
-		"a line that is something else":    {`{"kind":"Pod","apiVersion":"v1"}` + "\n" + good, 1, []Broken{{1, "is no line of an audit log, of a watch or of Events"}}},
-		"a number":                         {"17\n" + good, 1, []Broken{{1, "unmarshal JSON"}}},
-		"an Event of another group":        {`{"kind":"Event","apiVersion":"tekton.dev/v1"}` + "\n" + good, 1, []Broken{{1, "is not an Event of v1 or events.k8s.io"}}},
-		"an Event without a name":          {text(nameless) + good, 1, []Broken{{1, "the Event has no name or no namespace"}}},
-		"an Event without a time":          {text(timeless) + good, 1, []Broken{{1, "the Event has no time"}}},
-		"an Event of a time before all":    {text(ancient) + good, 1, []Broken{{1, "time is not from 1970 to 2112"}}},
-		"a line that is too long":          {strings.Repeat("x", maxLine+1) + "\n" + good, 1, []Broken{{1, "line is longer than 8388608 bytes"}}},
-		"a line that is far too long":      {strings.Repeat("x", 5*maxLine/2) + "\n" + good, 1, []Broken{{1, "line is longer than 8388608 bytes"}}},
-		"a last line that is too long":     {good + strings.Repeat("x", maxLine+1), 1, []Broken{{2, "line is longer than 8388608 bytes"}}},
-		"a watch of an unknown type":       {watched("GROWN", event("a", "one", sec(0))) + good, 1, []Broken{{1, "is no line of an audit log, of a watch or of Events"}}},
-		"a watch of something else":        {watched("ADDED", map[string]any{"kind": "Pod", "apiVersion": "v1"}) + good, 1, []Broken{{1, "is not an Event"}}},
-		"a request without an Event":       {body("[]") + good, 1, []Broken{{1, "requestObject: "}}},
-		"an item that is no Event":         {list, 2, []Broken{{2, "unmarshal JSON"}}},
-		"a list that is cut":               {cut, 1, []Broken{{2, "the rest of the list is not read: "}}},
-		"nothing but what is not readable": {"x\ny", 0, []Broken{{1, "invalid character"}, {2, "invalid character"}}},
+		"no JSON":                       {good + "{\n\n" + good, 2, []Broken{{"", 2, "it breaks off"}}},
+		"the last line is cut":          {good + good[:20], 1, []Broken{{"", 2, "it breaks off"}}},
+		"a line that is something else": {`{"kind":"Pod","apiVersion":"v1"}` + "\n" + good, 1, []Broken{{"", 1, "it is neither an entry of an audit log, nor an event of a watch, nor an Event"}}},
+		"a number":                      {"17\n" + good, 1, []Broken{{"", 1, "it is no JSON object"}}},
+		"an Event of another group":     {`{"kind":"Event","apiVersion":"tekton.dev/v1"}` + "\n" + good, 1, []Broken{{"", 1, "is not an Event of v1 or events.k8s.io"}}},
+		"an Event without a name":       {text(nameless) + good, 1, []Broken{{"", 1, "the Event has no name or no namespace"}}},
+		"an Event without a time":       {text(timeless) + good, 1, []Broken{{"", 1, "the Event has no time"}}},
+		"an Event of a time before all": {text(ancient) + good, 1, []Broken{{"", 1, "the Event has no time"}}},
+		"a line that is too long":       {strings.Repeat("x", recording.MaxLine+1) + "\n" + good, 1, []Broken{{"", 1, "the line is longer than 8388608 bytes"}}},
+		"a line that is far too long":   {strings.Repeat("x", 5*recording.MaxLine/2) + "\n" + good, 1, []Broken{{"", 1, "the line is longer than 8388608 bytes"}}},
+		"a last line that is too long":  {good + strings.Repeat("x", recording.MaxLine+1), 1, []Broken{{"", 2, "the line is longer than 8388608 bytes"}}},
+		"a watch of an unknown type":    {watched("GROWN", event("a", "one", sec(0))) + good, 1, []Broken{{"", 1, "it is neither an entry of an audit log, nor an event of a watch, nor an Event"}}},
+		"a watch of something else":     {watched("ADDED", map[string]any{"kind": "Pod", "apiVersion": "v1"}) + good, 1, []Broken{{"", 1, "is not an Event"}}},
+		"a request without an Event":    {body("[]") + good, 1, []Broken{{"", 1, "requestObject: "}}},
+		"an item that is no Event":      {list, 2, []Broken{{"", 2, "it is no JSON object"}}},
+		"a list that is cut":            {cut, 1, []Broken{{"", 2, "the rest is not read: "}}},
 	} {
 		t.Run(says, func(t *testing.T) {
 			in := readAll(t, test.content).Input
@@ -90,8 +62,8 @@ func TestWhatIsBrokenIsCountedWithItsLine(t *testing.T) {
 }
 
 func TestTheFirstTenBrokenLinesAreShown(t *testing.T) {
-	in := readAll(t, strings.Repeat("broken\n", 25)).Input
-	if in.Broken != 25 || len(in.BrokenLines) != 10 || in.BrokenLines[9].Line != 10 {
+	in := readAll(t, text(event("a", "one", sec(0)))+strings.Repeat("broken\n", 25)).Input
+	if in.Broken != 25 || len(in.BrokenLines) != 10 || in.BrokenLines[9].Line != 11 {
 		t.Errorf("%d broken lines, shown %v, want 25 and the first 10", in.Broken, in.BrokenLines)
 	}
 }
@@ -120,7 +92,7 @@ func TestWhatAnAPIServerDidNotTakeToTheWebhookIsSkipped(t *testing.T) {
 		"an Event that is not there":         {request("patch", "a", 404, sec(0), counted(2, sec(1))), "requests that failed before or after admission"},
 		"a user without the right":           {request("create", "a", 403, sec(0), e), "requests that failed before or after admission"},
 		"a server error":                     {request("create", "a", 500, sec(0), e), "requests that failed before or after admission"},
-		"a log at level Metadata":            {request("create", "a", 201, sec(0), nil), "requests without a body: a lower audit level than Request, or refused at once"},
+		"one that was refused at once":       {request("create", "a", 429, sec(0), nil), "requests that were refused before their body was read"},
 		"a notice":                           {request("create", "n", 201, sec(0), notice), "notices of eventquota"},
 		"a notice in a watch":                {map[string]any{"type": "ADDED", "object": notice}, "notices of eventquota"},
 		"a notice by itself":                 {notice, "notices of eventquota"},
@@ -164,10 +136,10 @@ func TestAFileThatCannotBeReadIsNamed(t *testing.T) {
 	for says, in := range map[string]io.Reader{
 		"it fails at once":       iotest.ErrReader(failing),
 		"it fails in the middle": io.MultiReader(strings.NewReader(text(event("a", "", sec(0)))), iotest.ErrReader(failing)),
-		"a list of it fails":     io.MultiReader(strings.NewReader(`{"items":[`+strings.Repeat(" ", peek)), iotest.ErrReader(failing)),
+		"a list of it fails":     io.MultiReader(strings.NewReader(`{"items":[`+strings.Repeat(" ", 64<<10)), iotest.ErrReader(failing)),
 	} {
 		t.Run(says, func(t *testing.T) {
-			_, err := Read(t.Context(), "the-file", in, nil)
+			_, err := Read(t.Context(), []Source{From("the-file", in)}, nil)
 			if !errors.Is(err, failing) || !strings.HasPrefix(err.Error(), "the-file: ") {
 				t.Errorf("error %v, want that of the file with its name", err)
 			}

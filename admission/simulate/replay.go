@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"bufio"
 	"container/heap"
 	"iter"
 	"time"
@@ -51,19 +52,70 @@ func (b Bound) steps(w *write) int64 {
 	return min(n, maxSteps)
 }
 
+// A batch of writes that are read ahead has at most aheadWrites of them, and not many more than aheadBytes.
+const aheadWrites, aheadBytes = 128, 1 << 20
+
+// ahead is writes that were read together, and why the next one could not be.
+type ahead struct {
+	writes []*write
+	err    error
+}
+
+// readAhead reads the writes of the index, in its order, while those before are decided. After stop it reads no more.
+func (t *Trace) readAhead() (next func() (*write, error), stop func()) {
+	batches, stopped, done := make(chan ahead, 2), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		reader := bufio.NewReader(nil)
+		for index, err := t.index, error(nil); len(index) > 0 && err == nil; {
+			b, size := ahead{}, 0
+			for len(index) > 0 && err == nil && len(b.writes) < aheadWrites && size < aheadBytes {
+				var w *write
+				if w, err = t.spool.readBy(reader, index[0].offset, t.end); err == nil {
+					b.writes, index, size = append(b.writes, w), index[1:], size+len(w.Event)+len(w.Patch)
+				}
+			}
+			b.err = err
+			select {
+			case batches <- b:
+			case <-stopped:
+				return
+			}
+		}
+	}()
+	var now ahead
+	next = func() (*write, error) {
+		for len(now.writes) == 0 {
+			if now.err != nil {
+				return nil, now.err
+			}
+			now = <-batches
+		}
+		w := now.writes[0]
+		now.writes = now.writes[1:]
+		return w, nil
+	}
+	return next, func() { close(stopped); <-done }
+}
+
 // writes are all, in the order of their times. Of stored Events that happened more than once, memory holds 24 bytes of
 // each whose time has begun and not ended.
 func (t *Trace) writes(b Bound) iter.Seq2[*write, error] {
 	return func(yield func(*write, error) bool) {
+		next, stop := t.readAhead()
+		defer stop()
 		var open steps
 		for index := t.index; len(index)+len(open) > 0; {
 			var now step
+			var w *write
+			var err error
 			if len(open) > 0 && (len(index) == 0 || open[0].at < index[0].at) {
 				now, _ = heap.Pop(&open).(step)
+				w, err = t.spool.read(now.offset)
 			} else {
 				now.place, index = index[0], index[1:]
+				w, err = next()
 			}
-			w, err := t.spool.read(now.offset)
 			if err == nil && w.Verb == stored {
 				of := b.steps(w)
 				if i := now.i + 1; i < of {
@@ -103,7 +155,7 @@ func (w *write) expand(s step, of int64) {
 		if e.Series != nil && s.i == 1 {
 			count = 2
 		}
-		w.Verb = patch
+		w.Verb, w.replayed = patch, true
 		recount(e, count, w.At)
 		return
 	}

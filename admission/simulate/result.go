@@ -17,14 +17,16 @@ import (
 const (
 	// Failed is a write that admission let pass and the API server did not take: it had no name, or a taken one.
 	Failed admission.Outcome = "failed"
-	// Unknown is a write to an Event of which the input does not say enough.
+	// Unknown is a write to an Event of which the input does not say enough. It counts neither before nor after.
 	Unknown admission.Outcome = "unknown"
 )
 
 // Decision is what became of one write.
 type Decision struct {
 	Time time.Time `json:"time"`
-	// Line is the number of a line, or of an item of a list, from 1.
+	// File is the name of the recording; empty where there is only one.
+	File string `json:"file,omitempty"`
+	// Line is the number of a line, or of another entry, from 1.
 	Line int64 `json:"line"`
 	// AuditID is empty except for a line of an audit log.
 	AuditID   string            `json:"auditID,omitempty"`
@@ -53,6 +55,9 @@ type Result struct {
 	Unused []Unused `json:"unused,omitempty"`
 	// UnknownMatches are those of which, for some writes, it is unknown whether they match.
 	UnknownMatches []UnknownMatch `json:"unknownMatches,omitempty"`
+	// NeedUsers are the rules that ask who writes an Event, of a recording that does not have that. To them, all writes are
+	// of one user, who has no name.
+	NeedUsers []string `json:"needUsers,omitempty"`
 	// Busiest ranks what had the most writes, whatever rule decided.
 	Busiest map[busiest.By]busiest.Ranking `json:"busiest"`
 	// Timeline says when all of it was decided.

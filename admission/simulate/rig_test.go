@@ -88,7 +88,7 @@ func listed(t *testing.T, items ...any) string {
 // readAll reads a recording.
 func readAll(t *testing.T, content string) *Trace {
 	t.Helper()
-	trace, err := Read(t.Context(), "a", strings.NewReader(content), []string{"settler"})
+	trace, err := Read(t.Context(), []Source{From("a", strings.NewReader(content))}, []string{"settler"})
 	if err != nil {
 		t.Fatal(err)
 	}

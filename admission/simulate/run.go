@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"time"
@@ -17,10 +18,11 @@ import (
 	"github.com/eventquota/eventquota/store/memory"
 )
 
-// What serve does by default, on a replica without Redis, and the API server.
+// EventTTL is how long an API server keeps an Event after its last write by default.
+const EventTTL = time.Hour
+
+// What serve does by default, on a replica without Redis.
 const (
-	// eventTTL is how long an Event is kept after its last write.
-	eventTTL = time.Hour
 	// localRate is how many Events a second are admitted without a decision.
 	localRate = 100
 	// settleRate is how many writes a second settle.
@@ -40,6 +42,8 @@ type Options struct {
 	Rules Rules
 	// Bound says how many writes a stored Event stands for.
 	Bound Bound
+	// EventTTL is how long the API server keeps an Event after its last write. 0 is EventTTL.
+	EventTTL time.Duration
 	// Decided is called with every decision, in order. May be nil.
 	Decided func(Decision)
 }
@@ -51,6 +55,7 @@ type run struct {
 	store  *memory.Store
 	api    *apiServer
 	result *Result
+	files  []File
 	// now is the clock, and settled is when the settler looked last.
 	now, settled time.Time
 }
@@ -61,8 +66,8 @@ func (t *Trace) Run(ctx context.Context, o Options) (*Result, error) {
 	t.spool.end = t.end // over what another run stored
 	rules := newUsage(&o.Rules)
 	r := &run{
-		opts: o, result: newResult(&t.Input),
-		store: memory.New(memory.Options{Bytes: memory.DefaultBytes}), api: newAPIServer(t.spool),
+		opts: o, result: newResult(&t.Input), files: t.Input.Files,
+		store: memory.New(memory.Options{Bytes: memory.DefaultBytes}), api: newAPIServer(t.spool, cmp.Or(o.EventTTL, EventTTL)),
 	}
 	r.gate = &admission.Gate{
 		Policies:         rules,
@@ -89,6 +94,9 @@ func (t *Trace) Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	r.result.finish()
 	r.result.Unused, r.result.UnknownMatches = rules.unused(), rules.unknown
+	if !t.Input.Users {
+		r.result.NeedUsers = rules.needUsers()
+	}
 	return r.result, nil
 }
 
@@ -119,6 +127,7 @@ func (r *run) do(ctx context.Context, w *write) error {
 	case e == nil:
 		r.decided(w, nil, Unknown, "")
 		return nil
+	case w.replayed: // it has expired since its first write
 	default:
 		old, isStored = before(e), true // it was created before the input begins
 	}
@@ -219,7 +228,7 @@ func (r *run) write(w *write, e *corev1.Event, o admission.Outcome) error {
 func (r *run) decided(w *write, e *corev1.Event, o admission.Outcome, message string) {
 	r.result.Outcomes[o]++
 	r.result.Timeline.count(w.At, o)
-	if !w.Free {
+	if !w.Free && o != Unknown {
 		r.result.EtcdWrites.Before++
 	}
 	if r.opts.Decided == nil {
@@ -228,6 +237,9 @@ func (r *run) decided(w *write, e *corev1.Event, o admission.Outcome, message st
 	d := Decision{
 		Time: w.At, Line: w.Line, AuditID: w.ID, Verb: string(w.Verb),
 		Namespace: w.Namespace, Name: w.Name, Outcome: o, Message: message,
+	}
+	if len(r.files) > 1 {
+		d.File = r.files[w.File].Name
 	}
 	if e != nil && d.Name == "" {
 		d.Name = e.Name

@@ -40,15 +40,25 @@ func (s *spool) close() {
 
 // append appends w, and returns its offset.
 func (s *spool) append(w *write) (offset int64, err error) {
-	if w.event != nil {
-		if w.Event, err = w.event.Marshal(); err != nil {
-			return 0, err
-		}
-	}
-	record, err := s.enc.Marshal(w)
+	record, err := s.encode(w)
 	if err != nil {
 		return 0, err
 	}
+	return s.write(record)
+}
+
+// encode makes what write takes. It is safe for concurrent use.
+func (s *spool) encode(w *write) (record []byte, err error) {
+	if w.event != nil {
+		if w.Event, err = w.event.Marshal(); err != nil {
+			return nil, err
+		}
+	}
+	return s.enc.Marshal(w)
+}
+
+// write appends an encoded write, and returns its offset.
+func (s *spool) write(record []byte) (offset int64, err error) {
 	offset = s.end
 	if _, err := s.file.WriteAt(record, offset); err != nil {
 		return 0, fmt.Errorf("write a temporary file: %w", err)
@@ -58,10 +68,14 @@ func (s *spool) append(w *write) (offset int64, err error) {
 }
 
 // read returns the write at an offset.
-func (s *spool) read(offset int64) (*write, error) {
-	s.reader.Reset(io.NewSectionReader(s.file, offset, s.end-offset))
+func (s *spool) read(offset int64) (*write, error) { return s.readBy(s.reader, offset, s.end) }
+
+// readBy returns the write at an offset, before an end of the file, by a reader. It is safe for concurrent use, each with a reader of
+// its own.
+func (s *spool) readBy(reader *bufio.Reader, offset, end int64) (*write, error) {
+	reader.Reset(io.NewSectionReader(s.file, offset, end-offset))
 	w := &write{}
-	err := s.dec.NewDecoder(s.reader).Decode(w)
+	err := s.dec.NewDecoder(reader).Decode(w)
 	if err == nil && len(w.Event) > 0 { // an Event takes at least one byte
 		w.event = &corev1.Event{}
 		err = w.event.Unmarshal(w.Event)

@@ -2,30 +2,39 @@
 // elsewhere. It asks the Gate that the webhook asks, with a store of its own, a clock that follows the
 // time stamps of the writes, and a simulated API server and settler.
 //
-// Read reads a recording once. Trace.Run runs it under a set of policies, as often as wanted.
+// Read reads recordings once. Trace.Run runs them under a set of policies, as often as wanted.
 package simulate
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"fmt"
-	"io"
+	"maps"
 	"slices"
 	"time"
 )
 
 // Input says what was read.
 type Input struct {
-	// Name is what reports call it.
-	Name string `json:"name"`
-	// Entries are lines, or elements of a list.
+	// Files are the recordings, in the order in which they were read.
+	Files []File `json:"files"`
+	// PassedOver are files of directories that have nothing about Events.
+	PassedOver int64 `json:"passedOver,omitempty"`
+	// Entries are lines, items of lists and documents.
 	Entries int64 `json:"entries"`
 	// Broken are those that could not be read, and BrokenLines the first 10 of them.
 	Broken      int64    `json:"broken"`
 	BrokenLines []Broken `json:"brokenLines,omitempty"`
 	// Skipped are those that are no Event write, by the reason.
 	Skipped map[string]int64 `json:"skipped,omitempty"`
+	// Unknown are Event writes of which the recording does not have the content, by the reason. What would become of them is
+	// unknown: they are in no other number.
+	Unknown map[string]int64 `json:"unknown,omitempty"`
+	// Shifted are Events whose times cannot be right, as the clock of their node is off: the time of their creation has been
+	// taken, and the times between their occurrences kept.
+	Shifted int64 `json:"shifted,omitempty"`
+	// Users says whether the recording has the users of writes.
+	Users bool `json:"users"`
 	// Fewest and Most are the requests that the rest stand for: the same number where the input says
 	// how many there were. First and Last are the times of the first and the last.
 	Fewest int64     `json:"fewestWrites"`
@@ -34,24 +43,57 @@ type Input struct {
 	Last   time.Time `json:"last,omitzero"`
 }
 
-// Broken is a line, or an item of a list, that cannot be read.
+// clone is a copy of in that shares nothing that is changed.
+func (in *Input) clone() Input {
+	c := *in
+	c.Skipped, c.Unknown = maps.Clone(in.Skipped), maps.Clone(in.Unknown)
+	c.Files, c.BrokenLines = slices.Clone(in.Files), slices.Clone(in.BrokenLines)
+	return c
+}
+
+// File says as what a recording was recognized.
+type File struct {
+	Name string `json:"name"`
+	// Kinds are what it has, by how many entries there are of each: audit logs with their levels, watches and Events.
+	Kinds map[string]int64 `json:"kinds,omitempty"`
+	// Form is how these follow each other, and Encodings what they were unpacked from, the outermost first.
+	Form      string   `json:"form,omitempty"`
+	Encodings []string `json:"encodings,omitempty"`
+	// Part says that it has a list that is a part of a larger one, and Remaining how many Events that has more, if it says so.
+	Part      bool  `json:"part,omitempty"`
+	Remaining int64 `json:"remaining,omitempty"`
+}
+
+func (f *File) kind(k string) {
+	if k == "" {
+		return
+	}
+	if f.Kinds == nil {
+		f.Kinds = map[string]int64{}
+	}
+	f.Kinds[k]++
+}
+
+// Broken is an entry that cannot be read.
 type Broken struct {
-	// Line is its number, from 1.
+	File string `json:"file"`
+	// Line is the number of a line, or of another entry, from 1.
 	Line  int64  `json:"line"`
 	Error string `json:"error"`
 }
 
 // Trace is a recording: Event writes in the order of their times. Its methods are for one goroutine at a
-// time. The writes are in a temporary file; memory holds 16 bytes of each.
+// time. The writes are in a temporary file; memory holds some 60 bytes of each.
 type Trace struct {
 	// Input says what was read.
 	Input Input
 
-	exempt []string
+	decoder decoder
 	// spool has the writes, and from end on what one run stores.
 	spool *spool
 	end   int64
 	index []place
+	repeats
 }
 
 // place is where the spool has a write.
@@ -65,19 +107,26 @@ func (p place) compare(other place) int {
 	return cmp.Or(cmp.Compare(p.at, other.at), cmp.Compare(p.offset, other.offset))
 }
 
-// Read reads an API server's audit log, a watch or Events as JSON lines, or a list of Events. The webhook is not asked
-// about requests of exempt users. Lines that are broken are counted; an error means that in, whose name reports have,
-// could not be read.
-func Read(ctx context.Context, name string, in io.Reader, exempt []string) (*Trace, error) {
+// Read reads recordings, of which each may be an API server's audit log, a watch, a list of Events or Events, in the forms of package
+// recording. The webhook is not asked about requests of exempt users. What cannot be read is counted; an error means that one of
+// the sources could not be opened, or that nothing in it can be read.
+func Read(ctx context.Context, sources []Source, exempt []string) (*Trace, error) {
 	spool, err := newSpool()
 	if err != nil {
 		return nil, err
 	}
-	t := &Trace{Input: Input{Name: name, Skipped: map[string]int64{}}, exempt: exempt, spool: spool}
-	if err := t.read(ctx, bufio.NewReaderSize(in, peek)); err != nil {
-		t.Close()
-		return nil, fmt.Errorf("%s: %w", name, err)
+	t := &Trace{
+		Input: Input{Skipped: map[string]int64{}, Unknown: map[string]int64{}}, spool: spool, repeats: newRepeats(),
+		decoder: decoder{exempt: exempt, encode: spool.encode},
 	}
+	for _, s := range sources {
+		if err := t.read(ctx, s); err != nil {
+			t.Close()
+			return nil, fmt.Errorf("%s: %w", s.Name, err)
+		}
+	}
+	t.repeats = repeats{}
+	t.index = slices.DeleteFunc(t.index, func(p place) bool { return p.offset < 0 })
 	slices.SortFunc(t.index, place.compare)
 	t.end = spool.end
 	return t, nil

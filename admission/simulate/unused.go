@@ -101,6 +101,18 @@ func (u *usage) unused() (all []Unused) {
 	return all
 }
 
+// needUsers are the rules that were asked and want to know who writes.
+func (u *usage) needUsers() []string {
+	return slices.DeleteFunc(u.all.NeedUser(), func(name string) bool {
+		for r := range u.all.All() {
+			if r.Name == name {
+				return r.Mode == policy.Disabled
+			}
+		}
+		return true
+	})
+}
+
 func (u *usage) why(r *policy.Rule) string {
 	if r.Mode == policy.Disabled {
 		return "its mode is Disabled"

@@ -29,9 +29,11 @@ type write struct {
 	Last time.Time
 	// Clock is the time that the store was given: a write with a later one may have been decided first.
 	Clock time.Time
-	Line  int64
-	Verb  verb
-	User  policy.UserInfo
+	// File is the place of its file in Input.Files, and Line that in the file.
+	File int
+	Line int64
+	Verb verb
+	User policy.UserInfo
 	// NewAPI says that it came through events.k8s.io.
 	NewAPI bool
 	// Free says that without eventquota it was no write to etcd either.
@@ -49,6 +51,8 @@ type write struct {
 	// event is what a create or update wrote. For a patch it is what the patch made of the Event, or nil
 	// where this was not recorded.
 	event *corev1.Event
+	// replayed says that it is not the first of the writes that a stored Event stands for.
+	replayed bool
 }
 
 // recount makes e say that it happened n times, and last at a time.
@@ -58,21 +62,4 @@ func recount(e *corev1.Event, n int64, at time.Time) {
 		return
 	}
 	e.Count, e.LastTimestamp.Time = int32(n), at
-}
-
-// times are when e happened first and last; zero if it does not say.
-func times(e *corev1.Event) (first, last time.Time) {
-	all := []time.Time{e.FirstTimestamp.Time, e.EventTime.Time, e.LastTimestamp.Time}
-	if e.Series != nil {
-		all = append(all, e.Series.LastObservedTime.Time)
-	}
-	for _, t := range append(all, e.CreationTimestamp.Time) {
-		if first.IsZero() {
-			first = t
-		}
-		if t.After(last) {
-			last = t
-		}
-	}
-	return first, last
 }

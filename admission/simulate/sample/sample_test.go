@@ -57,7 +57,7 @@ func TestAQuietClusterHasAsManyEventsAsItsNodesMake(t *testing.T) {
 
 // TestARecordingIsRead holds that simulations take each line for one write.
 func TestARecordingIsRead(t *testing.T) {
-	trace, err := simulate.Read(t.Context(), "sample", Quiet(20), nil)
+	trace, err := simulate.Read(t.Context(), []simulate.Source{simulate.From("sample", Quiet(20))}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

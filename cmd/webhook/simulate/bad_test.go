@@ -27,14 +27,17 @@ func TestBadInputOfSimulateGetsOneClearError(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"no file":                        {nil, []string{"simulate: must be given one file, - for standard input, or --sample"}},
-		"two files":                      {[]string{"audit.log", "audit.log"}, []string{"simulate: must be given one file"}},
-		"a file and a sample":            {[]string{"audit.log", "--sample", "churn"}, []string{"simulate: must be given one file"}},
+		"no file":                        {nil, []string{"simulate: must be given files, - for standard input, or --sample"}},
+		"an empty file":                  {[]string{os.DevNull}, []string{"simulate: " + os.DevNull + ": it is empty"}},
+		"a table":                        {[]string{"help.txt"}, []string{"simulate: help.txt: it is not an audit log of the API server, a watch or Events, in JSON or YAML"}},
+		"no time to keep Events":         {[]string{"audit.log", "--event-ttl", "0s"}, []string{"--event-ttl 0s: must be at least 1s"}},
+		"a file and a sample":            {[]string{"audit.log", "--sample", "churn"}, []string{"simulate: must be given files"}},
 		"an unknown sample":              {[]string{"--sample", "rain"}, []string{`"rain" for "--sample" flag: must be one of churn, quiet`}},
 		"a sample of no nodes":           {[]string{"--sample", "quiet", "--sample-nodes", "0"}, []string{"--sample-nodes 0: must be from 1 to 100000"}},
 		"a sample of many nodes":         {[]string{"--sample", "quiet", "--sample-nodes", "100001"}, []string{"--sample-nodes 100001: must be from 1 to 100000"}},
-		"a file that is not there":       {[]string{"no.log"}, []string{"simulate: open no.log: ", "no such file"}},
-		"a directory":                    {[]string{"directory"}, []string{"simulate: directory: ", "is a directory"}},
+		"a file that is not there":       {[]string{"no.log"}, []string{"simulate: stat no.log: ", "no such file"}},
+		"a directory without Events":     {[]string{"directory"}, []string{"simulate: there are no Event writes in the input"}},
+		"a directory without files":      {[]string{t.TempDir()}, []string{": there is no file in it"}},
 		"an unknown format":              {[]string{"audit.log", "-o", "xml"}, []string{`"xml" for "-o, --output" flag: must be one of table, json, html, decisions`}},
 		"two origins of policies":        {[]string{"audit.log", "--policies", "policies.yaml", "--kubeconfig", "x"}, []string{"[policies kubeconfig]", "none of the others"}},
 		"a kubeconfig that is not there": {[]string{"audit.log", "--kubeconfig", "/nowhere"}, []string{"--kubeconfig: ", "/nowhere"}},
@@ -79,7 +82,7 @@ func TestInputWithoutWritesIsAnErrorThatSaysWhatWasRead(t *testing.T) {
 	if err == nil || err.Error() != "simulate: there are no Event writes in the input" {
 		t.Errorf("error %v", err)
 	}
-	if want := "standard input:1: is no line of an audit log, of a watch or of Events"; !strings.Contains(notes, want) {
+	if want := "standard input:1: it is neither an entry of an audit log, nor an event of a watch, nor an Event"; !strings.Contains(notes, want) {
 		t.Errorf("standard error %q, want %q", notes, want)
 	}
 }

@@ -7,9 +7,11 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/eventquota/eventquota/admission/simulate"
 	"github.com/eventquota/eventquota/cmd/webhook/output"
 )
 
@@ -22,6 +24,7 @@ type options struct {
 	ExemptUsers []string
 	Sample      string
 	SampleNodes int
+	EventTTL    time.Duration
 }
 
 // The values of --sample, and of --output where other commands do not have them.
@@ -41,23 +44,29 @@ func Command() *cobra.Command {
 		Output:      output.Table,
 		ExemptUsers: []string{"system:serviceaccount:eventquota-system:eventquota"},
 		SampleNodes: 100,
+		EventTTL:    simulate.EventTTL,
 	}
 	cmd := &cobra.Command{
-		Use:   "simulate {FILE | --sample KIND}",
+		Use:   "simulate {FILE... | --sample KIND}",
 		Short: "Say what policies and quotas would have done with recorded Events",
 		Long: `Simulate reads Events that were recorded and decides each as the webhook would
 have, on their time stamps. It says what would have been admitted, merged and
 dropped, by which policy or quota, how many writes to etcd are left, which rules
 and limits applied to none of the Events and why, and which conditions failed.
 
-FILE is one of these; - reads standard input, as from zcat or from cat of several logs:
-they are put in order by their time stamps.
+FILE is one of these, or a directory that has some, such as that of oc adm
+must-gather or kubectl cluster-info dump; - reads standard input. Several are put in
+order by their time stamps.
 
   an audit log of an API server   at level Request or RequestResponse for Events
-  a watch as JSON lines           kubectl get events -A --watch --output-watch-events -o json,
-                                  each event in a line: | jq -c
+  a watch                         kubectl get events -A --watch --output-watch-events -o json
   a list                          kubectl get events -A -o json
-  Events as JSON lines
+  Events
+
+They may be JSON in lines, one value after the other or an array, or YAML; compressed
+by gzip, zstd or bzip2; in UTF-16; with a prefix before each line, as of oc adm
+node-logs; or wrapped by a collector or cloud, such as Fluent Bit, Loki, CloudWatch,
+Cloud Logging or Azure. The report says as what each was recognized.
 
 An audit log says most: it has every request that was logged with a body, its user
 and its time and, for those that the webhook has decided, the order in which it did. In a watch, what was added
@@ -79,18 +88,23 @@ Without a recording, --sample makes one, the same each time:
 Where an Event that a recorder updates would not have been stored, the recorder
 creates it with the count so far. Policies, quotas and labels are in force from the
 beginning to the end. One replica with its state in memory is simulated, and an API
-server that keeps an Event for an hour after its last write.
+server that keeps an Event for an hour after its last write, unless --event-ttl says
+otherwise.
 
-Meanwhile the Events are in a temporary file in $TMPDIR; memory holds little more than an index.
-Lines that cannot be read are counted, and do not stop it.`,
+What the recording does not have is said, and is in no number: writes whose body an
+audit log leaves out, and changes of Events that it does not have. What cannot be read
+is counted, and does not stop it. Meanwhile the Events are in a temporary file in
+$TMPDIR; memory holds little more than an index.`,
 		Example: `  eventquota simulate --sample churn --policies policies/
   kubectl get events -A -o json | eventquota simulate - --policies policies/
-  zcat audit-*.log.gz | eventquota simulate - --policies new.yaml --compare old.yaml
+  eventquota simulate audit-*.log.gz --policies new.yaml --compare old.yaml
   eventquota simulate audit.log --kubeconfig ~/.kube/config -o json | jq -e '.runs[0].warningsDropped == 0'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
-			case len(args) > 1, (len(args) == 1) == (o.Sample != ""):
-				return errors.New("simulate: must be given one file, - for standard input, or --sample")
+			case (len(args) > 0) == (o.Sample != ""):
+				return errors.New("simulate: must be given files, - for standard input, or --sample")
+			case o.EventTTL < time.Second:
+				return fmt.Errorf("--event-ttl %v: must be at least 1s", o.EventTTL)
 			case o.SampleNodes < 1 || o.SampleNodes > maxNodes:
 				return fmt.Errorf("--sample-nodes %d: must be from 1 to %d", o.SampleNodes, maxNodes)
 			}
@@ -110,6 +124,7 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	f.StringSliceVar(&o.Compare, "compare", o.Compare, "a second set of policies and quotas, like --policies, whose figures are shown beside; or default for the built-in default")
 	f.StringSliceVar(&o.ExemptUsers, "exempt-users", o.ExemptUsers, "users whose requests the webhook is not asked about, in an audit log")
 	f.IntVar(&o.SampleNodes, "sample-nodes", o.SampleNodes, "how many nodes the quiet sample has, from 1 to 100000")
+	f.DurationVar(&o.EventTTL, "event-ttl", o.EventTTL, "how long the API server keeps an Event after its last write, as its flag of this name says")
 	output.OneOf(cmd, &o.Sample, "sample", "", []string{churn, quiet}, "recording to make instead of reading one: churn or quiet")
 	output.OneOf(cmd, &o.Output, "output", "o", []string{output.Table, output.JSON, html, decisions},
 		"format: table, json, html for a page that needs nothing else, or decisions for a line of JSON about each write")

@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -35,22 +37,21 @@ func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []stri
 	if err != nil {
 		return err
 	}
-	name, in, err := o.input(cmd.InOrStdin(), files)
+	sources, err := o.sources(cmd.InOrStdin(), files)
 	if err != nil {
 		return fmt.Errorf("simulate: %w", err)
 	}
-	defer in.Close()
-	trace, err := simulate.Read(ctx, name, in, o.ExemptUsers)
+	trace, err := simulate.Read(ctx, sources, o.ExemptUsers)
 	if err != nil {
 		return fmt.Errorf("simulate: %w", err)
 	}
 	defer trace.Close()
 	r := report.Report{Input: trace.Input}
 	if trace.Input.Most == 0 {
-		return errors.Join(r.WriteInput(cmd.ErrOrStderr()), errors.New("simulate: there are no Event writes in the input"))
+		return errors.Join(r.WriteInput(cmd.ErrOrStderr()), noWrites(&trace.Input))
 	}
 	out := bufio.NewWriter(cmd.OutOrStdout()) // which keeps its first error for Flush
-	opts := simulate.Options{}
+	opts := simulate.Options{EventTTL: o.EventTTL}
 	if o.Output == decisions {
 		lines := json.NewEncoder(text.JSON(out))
 		lines.SetEscapeHTML(false)
@@ -73,18 +74,59 @@ func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []stri
 	return nil
 }
 
-// input is what to read, and its name.
-func (o *options) input(stdin io.Reader, files []string) (name string, in io.ReadCloser, err error) {
-	switch {
-	case o.Sample == churn:
-		return "sample churn", sample.Churn(), nil
-	case o.Sample == quiet:
-		return "sample quiet", sample.Quiet(o.SampleNodes), nil
-	case files[0] == "-":
-		return "standard input", io.NopCloser(stdin), nil
+// noWrites says that there is nothing to simulate.
+func noWrites(in *simulate.Input) error {
+	if len(in.Unknown) > 0 {
+		return errors.New("simulate: no Event write in the input has its content: the audit policy must have the level Request or RequestResponse for events")
 	}
-	in, err = os.Open(files[0])
-	return files[0], in, err
+	return errors.New("simulate: there are no Event writes in the input")
+}
+
+// sources are what to read.
+func (o *options) sources(stdin io.Reader, files []string) ([]simulate.Source, error) {
+	switch o.Sample {
+	case churn:
+		return []simulate.Source{simulate.From("sample churn", sample.Churn())}, nil
+	case quiet:
+		return []simulate.Source{simulate.From("sample quiet", sample.Quiet(o.SampleNodes))}, nil
+	}
+	var all []simulate.Source
+	for _, file := range files {
+		if file == "-" {
+			all = append(all, simulate.From("standard input", stdin))
+			continue
+		}
+		found, err := filesAt(file)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+// filesAt is the file at a path or, of a directory, all files in it and below.
+func filesAt(path string) (all []simulate.Source, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	source := func(path string, found bool) simulate.Source {
+		return simulate.Source{Name: path, Found: found, Open: func() (io.ReadCloser, error) { return os.Open(path) }}
+	}
+	if !info.IsDir() {
+		return []simulate.Source{source(path, false)}, nil
+	}
+	err = filepath.WalkDir(path, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Type().IsRegular() {
+			all = append(all, source(path, true))
+		}
+		return err
+	})
+	if err == nil && len(all) == 0 {
+		err = fmt.Errorf("%s: there is no file in it", path)
+	}
+	return all, err
 }
 
 // write writes the report in the format that was asked for.

@@ -2,8 +2,10 @@ package report
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/simulate"
@@ -11,7 +13,7 @@ import (
 
 // findings are what matters most, in sentences.
 func (r *Report) findings() []string {
-	var all []string
+	all := r.missing()
 	if r.Input.Fewest < r.Input.Most {
 		all = append(all, fmt.Sprintf("Stored Events say how often something happened, not how often it was written: from %s to %s writes are possible. Both ends are simulated.",
 			grouped(r.Input.Fewest), grouped(r.Input.Most)))
@@ -25,6 +27,45 @@ func (r *Report) findings() []string {
 		all = append(all, fmt.Sprintf("%s%s writes to etcd instead of %s, %s. %s", under, grouped(w.After), grouped(w.Before), fewer(w.Before, w.After), run.dropped()))
 	}
 	return append(all, r.Runs[0].notes()...)
+}
+
+// missing says what the recording lacks.
+func (r *Report) missing() (all []string) {
+	in := &r.Input
+	lacking := map[string]int64{}
+	maps.Copy(lacking, in.Unknown)
+	if n := r.Runs[0].Outcomes[simulate.Unknown]; n > 0 {
+		lacking["they change Events that the recording does not have"] = n
+	}
+	var n int64
+	var why []string
+	for _, one := range slices.Sorted(maps.Keys(lacking)) {
+		n += lacking[one]
+		why = append(why, fmt.Sprintf("%s as %s", grouped(lacking[one]), one))
+	}
+	if n > 0 {
+		writes := in.Most
+		for _, unknown := range in.Unknown {
+			writes += unknown
+		}
+		all = append(all, fmt.Sprintf("%s of %s writes cannot be decided and are in no number, %s.", grouped(n), grouped(writes), strings.Join(why, ", ")))
+	}
+	for i := range in.Files {
+		if f := &in.Files[i]; f.Part {
+			more := "more Events than it has"
+			if f.Remaining > 0 {
+				more = grouped(f.Remaining) + " more Events"
+			}
+			all = append(all, fmt.Sprintf("%s is a part of a list: there are %s. kubectl get events -A -o json gets them all.", clipped(f.Name), more))
+		}
+	}
+	if in.Shifted > 0 {
+		all = append(all, grouped(in.Shifted)+" Events have times that cannot be right, as the clocks of their nodes are off: the times of their creation are taken.")
+	}
+	if need := r.Runs[0].NeedUsers; len(need) > 0 {
+		all = append(all, fmt.Sprintf("Who wrote the Events is not in the recording, so all writes are of one user. These ask for users: %s.", clipped(strings.Join(need, ", "))))
+	}
+	return all
 }
 
 // dropped says what would have been dropped, and by which rule most of it.

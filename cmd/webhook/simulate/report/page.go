@@ -10,6 +10,7 @@ import (
 
 // page is what page.gohtml shows.
 type page struct {
+	Source         string
 	Input          *simulate.Input
 	Read, Findings []string
 	Etcd, Figures  table
@@ -35,7 +36,7 @@ func (r *Report) WritePage(w io.Writer) error {
 }
 
 func (r *Report) page() *page {
-	p := &page{Input: &r.Input, Read: r.read(), Findings: r.findings(), Etcd: r.etcd(), Figures: r.figures(), Compared: r.compared()}
+	p := &page{Source: r.source(), Input: &r.Input, Read: r.read(), Findings: r.findings(), Etcd: r.etcd(), Figures: r.figures(), Compared: r.compared()}
 	most := int64(1)
 	for _, run := range r.Runs {
 		for _, s := range run.Timeline.Slots {

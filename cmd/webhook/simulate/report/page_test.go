@@ -28,7 +28,7 @@ func reported(source string) *Report {
 		Timeline: simulate.Timeline{Seconds: 2, Slots: []simulate.Slot{{Start: time.Unix(2, 0), Counts: counts}, {Start: time.Unix(4, 0), Counts: counts}}},
 	}
 	return &Report{
-		Input: simulate.Input{Name: source, Broken: 1, BrokenLines: []simulate.Broken{{Line: 7, Error: source}}},
+		Input: simulate.Input{Files: []simulate.File{{Name: source}}, Broken: 1, BrokenLines: []simulate.Broken{{File: source, Line: 7, Error: source}}},
 		Runs:  []Run{{Under: source, Result: result}},
 	}
 }

@@ -2,9 +2,11 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/eventquota/eventquota/admission/simulate"
@@ -39,7 +41,10 @@ func (r *Run) name() string {
 	return clipped(r.Under) + ", " + string(r.Bound) + " writes"
 }
 
-// read says what was read, and what of it could not be.
+// maxFiles is how many files are shown.
+const maxFiles = 10
+
+// read says what was read, as what, and what of it could not be.
 func (r *Report) read() []string {
 	in := &r.Input
 	writes := grouped(in.Most) + " writes"
@@ -49,15 +54,50 @@ func (r *Report) read() []string {
 	if in.Most > 0 {
 		writes += " from " + in.First.Format(time.RFC3339) + " to " + in.Last.Format(time.RFC3339)
 	}
-	all := []string{fmt.Sprintf("%s: %s entries, %s", in.Name, grouped(in.Entries), writes)}
+	what := fmt.Sprintf("%s entries, %s", grouped(in.Entries), writes)
+	var all []string
+	if len(in.Files) == 1 {
+		all = append(all, file(&in.Files[0])+": "+what)
+	} else {
+		all = append(all, r.source()+": "+what)
+		for i := range in.Files[:min(len(in.Files), maxFiles)] {
+			all = append(all, file(&in.Files[i]))
+		}
+		if more := len(in.Files) - maxFiles; more > 0 {
+			all = append(all, grouped(int64(more))+" more files")
+		}
+	}
+	if in.PassedOver > 0 {
+		all = append(all, grouped(in.PassedOver)+" other files have no Events")
+	}
 	for _, why := range slices.Sorted(maps.Keys(in.Skipped)) {
 		all = append(all, fmt.Sprintf("%s skipped: %s", grouped(in.Skipped[why]), why))
 	}
 	for _, b := range in.BrokenLines {
-		all = append(all, fmt.Sprintf("broken: %s:%d: %s", in.Name, b.Line, b.Error))
+		all = append(all, fmt.Sprintf("broken: %s:%d: %s", clipped(b.File), b.Line, b.Error))
 	}
 	if more := in.Broken - int64(len(in.BrokenLines)); more > 0 {
 		all = append(all, grouped(more)+" more broken")
 	}
 	return all
+}
+
+// source names what was read.
+func (r *Report) source() string {
+	if files := r.Input.Files; len(files) != 1 {
+		return grouped(int64(len(files))) + " files"
+	}
+	return clipped(r.Input.Files[0].Name)
+}
+
+// file says as what a file was recognized.
+func file(f *simulate.File) string {
+	kinds := slices.SortedFunc(maps.Keys(f.Kinds), func(a, b string) int {
+		return cmp.Or(cmp.Compare(f.Kinds[b], f.Kinds[a]), cmp.Compare(a, b))
+	})
+	if len(kinds) == 0 {
+		return clipped(f.Name)
+	}
+	as := append([]string{strings.Join(first(kinds, "kinds"), " and "), f.Form}, f.Encodings...)
+	return fmt.Sprintf("%s (%s)", clipped(f.Name), clipped(strings.Join(as, "; ")))
 }

@@ -1,0 +1,243 @@
+package simulate
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/zstd"
+	"golang.org/x/text/encoding/unicode"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// three are Events in every form in which a test has them.
+type three struct {
+	events               []any
+	lines, watch, audit  string
+	list, rawList, batch string
+}
+
+func newThree(t *testing.T) *three {
+	t.Helper()
+	f := &three{events: []any{event("a", "one", sec(0)), event("b", "two", sec(1)), event("c", "three", sec(2))}}
+	var requests, kindless []any
+	for i, e := range f.events {
+		f.lines += text(e)
+		f.watch += watched("ADDED", e)
+		r := request("create", string(rune('a'+i)), 201, sec(i), e)
+		f.audit += text(r)
+		bare := map[string]any{}
+		for name, value := range r {
+			if name != "kind" && name != "apiVersion" {
+				bare[name] = value
+			}
+		}
+		requests = append(requests, bare)
+		raw := e.(*corev1.Event).DeepCopy()
+		raw.Kind, raw.APIVersion = "", ""
+		kindless = append(kindless, raw)
+	}
+	f.list = listed(t, f.events...)
+	f.rawList = text(map[string]any{"kind": "EventList", "apiVersion": "v1", "metadata": map[string]any{}, "items": kindless})
+	f.batch = text(map[string]any{"kind": "EventList", "apiVersion": "audit.k8s.io/v1", "items": requests})
+	return f
+}
+
+// wrapped has each line of a log as a collector or a cloud wraps it.
+func wrapped(log string, wrap func(line string) any) string {
+	var b strings.Builder
+	for line := range strings.Lines(log) {
+		b.WriteString(text(wrap(strings.TrimSuffix(line, "\n"))))
+	}
+	return b.String()
+}
+
+func packed(t *testing.T, content string, open func(io.Writer) (io.WriteCloser, error)) string {
+	t.Helper()
+	var b bytes.Buffer
+	w, err := open(&b)
+	if err == nil {
+		_, err = io.WriteString(w, content)
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func gzipped(w io.Writer) (io.WriteCloser, error) { return gzip.NewWriter(w), nil }
+
+func asUTF16(t *testing.T, content string, endian unicode.Endianness, bom unicode.BOMPolicy) string {
+	t.Helper()
+	encoded, err := unicode.UTF16(endian, bom).NewEncoder().String(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return encoded
+}
+
+func asYAML(t *testing.T, content string) string {
+	t.Helper()
+	document, err := yaml.JSONToYAML([]byte(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(document)
+}
+
+// TestEachFormIsReadAndSaid reads the same three Events in every form.
+func TestEachFormIsReadAndSaid(t *testing.T) {
+	f := newThree(t)
+	prefix := func(log string) string {
+		return "node-1 " + strings.ReplaceAll(strings.TrimSuffix(log, "\n"), "\n", "\nnode-1 ") + "\n"
+	}
+	pretty := func(log string) string {
+		var b bytes.Buffer
+		for line := range strings.Lines(log) {
+			if err := json.Indent(&b, []byte(line), "", "  "); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return b.String()
+	}
+	array := func(log string) string { return "[" + strings.ReplaceAll(strings.TrimSpace(log), "\n", ",") + "]" }
+	const audit = "3 audit log of the API server"
+	for says, test := range map[string]struct{ content, form string }{
+		"lines":                       {f.lines, "3 Events as JSON lines"},
+		"lines without a kind":        {wrapped(f.lines, func(line string) any { return kindless(t, line) }), "3 Events as JSON lines"},
+		"values one after the other":  {strings.ReplaceAll(f.lines, "\n", " "), "3 Events as JSON"},
+		"pretty values":               {pretty(f.lines), "3 Events as JSON"},
+		"an array":                    {array(f.lines), "3 Events as JSON"},
+		"an array of lists":           {"[" + f.list + "]", "3 Events as JSON"},
+		"a list":                      {f.list, "3 Events as JSON"},
+		"a list in one line":          {f.rawList, "3 Events as JSON"},
+		"a list with its items first": {text(map[string]any{"apiVersion": "v1", "items": f.events}), "3 Events as JSON"},
+		"a list for each line":        {wrapped(f.lines, func(line string) any { return map[string]any{"items": []any{json.RawMessage(line)}} }), "3 Events as JSON"},
+		"YAML":                        {asYAML(t, f.list), "3 Events as YAML"},
+		"YAML of several documents":   {strings.Join([]string{asYAML(t, text(f.events[0])), asYAML(t, text(f.events[1])), asYAML(t, text(f.events[2]))}, "---\n"), "3 Events as YAML"},
+		"a watch":                     {f.watch, "3 watch as JSON lines"},
+		"a pretty watch":              {pretty(f.watch), "3 watch as JSON"},
+		"an audit log":                {f.audit, audit + " as JSON lines"},
+		"a batch of an audit log":     {f.batch, audit + " as JSON"},
+		"an array of an audit log":    {array(f.audit), audit + " as JSON"},
+		"a log with a node's name":    {prefix(f.audit), audit + " as JSON lines with a prefix"},
+		"a log after other lines":     {"Defaulted container\n" + f.audit, audit + " as JSON lines, broken 1"},
+		"a log of Docker":             {wrapped(f.audit, func(line string) any { return map[string]any{"log": line + "\n", "stream": "stdout"} }), audit + " as JSON lines"},
+		"a log of Vector":             {wrapped(f.audit, func(line string) any { return map[string]any{"message": line, "host": "a"} }), audit + " as JSON lines"},
+		"a log of Loki":               {wrapped(f.audit, func(line string) any { return map[string]any{"labels": map[string]any{}, "line": line} }), audit + " as JSON lines"},
+		"a log of Elasticsearch":      {wrapped(f.audit, func(line string) any { return map[string]any{"_source": map[string]any{"message": line}} }), audit + " as JSON lines"},
+		"a log of Azure": {wrapped(f.audit, func(line string) any {
+			return map[string]any{"category": "kube-audit", "properties": map[string]any{"log": line}}
+		}), audit + " as JSON lines"},
+		"an export of CloudWatch":        {exported(f.audit, func(line string) any { return map[string]any{"timestamp": 1, "message": line} }), audit + " as JSON"},
+		"Events of Cloud Logging":        {array(wrapped(f.lines, func(line string) any { return map[string]any{"insertId": "x", "jsonPayload": json.RawMessage(line)} })), "3 Events as JSON"},
+		"gzip":                           {packed(t, f.audit, gzipped), audit + " as JSON lines, gzip"},
+		"two files of gzip, one behind":  {packed(t, f.audit[:len(f.audit)/2], gzipped) + packed(t, f.audit[len(f.audit)/2:], gzipped), audit + " as JSON lines, gzip"},
+		"zstd":                           {packed(t, f.audit, func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) }), audit + " as JSON lines, zstd"},
+		"gzip in gzip":                   {packed(t, packed(t, f.audit, gzipped), gzipped), audit + " as JSON lines, gzip, gzip"},
+		"with a byte order mark":         {"\ufeff" + f.lines, "3 Events as JSON lines"},
+		"UTF-16 as PowerShell writes it": {asUTF16(t, f.list, unicode.LittleEndian, unicode.UseBOM), "3 Events as JSON, UTF-16"},
+		"UTF-16 the other way round":     {asUTF16(t, f.lines, unicode.BigEndian, unicode.UseBOM), "3 Events as JSON lines, UTF-16"},
+		"UTF-16 without a mark":          {asUTF16(t, f.lines, unicode.LittleEndian, unicode.IgnoreBOM), "3 Events as JSON lines, UTF-16"},
+		"lines of Windows":               {strings.ReplaceAll(f.lines, "\n", "\r\n"), "3 Events as JSON lines"},
+	} {
+		t.Run(says, func(t *testing.T) {
+			trace := readAll(t, test.content)
+			in := trace.Input
+			var got []string
+			for kind, n := range in.Files[0].Kinds {
+				got = append(got, fmt.Sprint(n, " ", kind))
+			}
+			form := strings.Join(append([]string{strings.Join(got, "+") + " as " + in.Files[0].Form}, in.Files[0].Encodings...), ", ")
+			if in.Broken > 0 {
+				form += fmt.Sprint(", broken ", in.Broken)
+			}
+			if form != test.form {
+				t.Errorf("recognized as %q, want %q; %v", form, test.form, in.BrokenLines)
+			}
+			want := Input{Entries: 3 + in.Broken, Fewest: 3, Most: 3, First: sec(0), Last: sec(2), Skipped: map[string]int64{}, Unknown: map[string]int64{}}
+			in.Files, in.Users, in.Broken, in.BrokenLines = nil, false, 0, nil
+			if diff := cmp.Diff(want, in); diff != "" {
+				t.Fatalf("Input (-want +got):\n%s", diff)
+			}
+			if _, got := simulated(t, trace, defaults(nil)); !slices.Equal(got, []string{"create a: admit", "create b: admit", "create c: admit"}) {
+				t.Errorf("decisions %v", got)
+			}
+		})
+	}
+}
+
+func kindless(t *testing.T, line string) any {
+	t.Helper()
+	var e map[string]any
+	if err := json.Unmarshal([]byte(line), &e); err != nil {
+		t.Fatal(err)
+	}
+	delete(e, "kind")
+	delete(e, "apiVersion")
+	return e
+}
+
+func exported(log string, wrap func(line string) any) string {
+	var all []any
+	for line := range strings.Lines(log) {
+		all = append(all, wrap(strings.TrimSuffix(line, "\n")))
+	}
+	return text(map[string]any{"events": all, "searchedLogStreams": []any{}})
+}
+
+// TestWhatCannotBeReadSaysWhatWouldHelp holds what is said of files that have Events in a form that says too little.
+func TestWhatCannotBeReadSaysWhatWouldHelp(t *testing.T) {
+	for says, test := range map[string]struct{ content, want string }{
+		"nothing":           {"", "it is empty"},
+		"white space":       {" \n\n", "it is empty"},
+		"a table":           {"NAMESPACE   LAST SEEN   TYPE      REASON    OBJECT      MESSAGE\nshop        5m          Warning   BackOff   pod/web-0   Back-off\n", "it is a table of kubectl, which leaves most out: kubectl get events -A -o json"},
+		"a table of one":    {"LAST SEEN   TYPE      REASON\n5m   Warning   BackOff\n", "it is a table of kubectl, which leaves most out: kubectl get events -A -o json"},
+		"CSV of CloudWatch": {"@timestamp,@message\n2026,\"{}\"\n", "it is CSV: export it as JSON"},
+		"a file of xz":      {"\xfd7zXZ\x00 and so on", "it is a file of xz: xz -dc FILE | eventquota simulate -"},
+		"a file of zip":     {"PK\x03\x04 and so on", "it is a file of zip: unzip -p FILE | eventquota simulate -"},
+		"a file of tar":     {"name" + strings.Repeat("\x00", 253) + "ustar  ", "it is a file of tar: tar -xOf FILE | eventquota simulate -"},
+		"gzip that is none": {"\x1f\x8bxyz", "it begins as a file of gzip does, and is damaged"},
+		"something else":    {"<html>\n<body>\n", "it is not an audit log of the API server, a watch or Events, in JSON or YAML"},
+		"bytes":             {"\x00\x01\x02\xff", "it is not an audit log of the API server, a watch or Events, in JSON or YAML"},
+	} {
+		t.Run(says, func(t *testing.T) {
+			_, err := Read(t.Context(), []Source{From("a", strings.NewReader(test.content))}, nil)
+			if err == nil || err.Error() != "a: "+test.want {
+				t.Errorf("error %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+// TestWhatBreaksOffIsSaid cuts recordings, and holds that what is before the cut is read and that the rest is counted.
+func TestWhatBreaksOffIsSaid(t *testing.T) {
+	f := newThree(t)
+	for says, content := range map[string]string{
+		"lines": f.lines, "a list": f.list, "a watch": f.watch, "an audit log": f.audit, "an array": "[" + strings.ReplaceAll(strings.TrimSpace(f.lines), "\n", ",") + "]",
+		"gzip": packed(t, f.audit, gzipped),
+	} {
+		for cut := 40; cut < len(content)-2; cut += max(1, len(content)/60) {
+			trace, err := Read(t.Context(), []Source{From("a", strings.NewReader(content[:cut]))}, nil)
+			if err != nil {
+				continue // it says why
+			}
+			in := trace.Input
+			trace.Close()
+			ended := strings.HasSuffix(content[:cut], "\n") || strings.HasSuffix(content[:cut], "}")
+			if in.Most > 3 || in.Broken > 1 || in.Broken == 0 && !ended {
+				t.Errorf("%s of which %d bytes of %d are there: %d writes, broken %v", says, cut, len(content), in.Most, in.BrokenLines)
+			}
+		}
+	}
+}

@@ -1,0 +1,293 @@
+// Package recording reads recorded Events in the forms that tools write: JSON, concatenated or in lines, arrays, lists and
+// YAML; compressed or not; in UTF-8 or UTF-16; with a prefix before each line. What an entry is, a caller finds out.
+package recording
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+const (
+	// MaxLine is the longest line that is read, in bytes. A request and its response fit in, each as large as the API
+	// server takes.
+	MaxLine = 8 << 20
+	// peek is how much of the beginning of an input decides about its form.
+	peek = 64 << 10
+)
+
+// Entry is an entry of a recording: a line, an item of a list or array, or a document.
+type Entry struct {
+	// Number is that of the line, or of the entry, from 1.
+	Number int64
+	// Text is its JSON, unless Err says why it has none.
+	Text []byte
+	Err  error
+	// APIVersion is that of the list that it is in, and so its own if it has none; empty where there is no list, or where the list
+	// does not say it before its items.
+	APIVersion string
+}
+
+// Form says in which form an input is, and what of it is known to be missing.
+type Form struct {
+	// Name is how the entries follow each other, such as "JSON lines".
+	Name string
+	// Encodings are what it was unpacked from, the outermost first, such as "gzip".
+	Encodings []string
+	// Part says that the input has a list which is a part of a larger one, and Remaining how many items that has more, if it says
+	// so.
+	Part      bool
+	Remaining int64
+}
+
+// reader reads one input.
+type reader struct {
+	ctx    context.Context //nolint:containedctx // it lives for one call
+	source *source
+	in     *bufio.Reader // source, unpacked
+	take   func(Entry) error
+	form   Form
+	count  int64 // entries so far
+}
+
+// source keeps the error of a reader, which is no fault of what was read.
+type source struct {
+	in  io.Reader
+	err error
+}
+
+// Read implements io.Reader.
+func (s *source) Read(p []byte) (int, error) {
+	n, err := s.in.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.err = err
+	}
+	return n, err
+}
+
+// Read reads an input to its end, and gives each entry to take, in order. It returns the first error of take, or of in, or that
+// nothing in the input can be read, and why. What breaks off is an entry with an error.
+func Read(ctx context.Context, in io.Reader, take func(Entry) error) (Form, error) {
+	r := &reader{ctx: ctx, source: &source{in: in}, take: take}
+	err := r.unpack()
+	if err == nil {
+		err = r.read()
+	}
+	if r.source.err != nil {
+		err = r.source.err
+	}
+	return r.form, err
+}
+
+func (r *reader) read() error {
+	head, err := r.in.Peek(peek)
+	if len(head) == 0 && err != nil && !errors.Is(err, io.EOF) {
+		return r.brokenOff(err)
+	}
+	if r.form.Name, err = recognize(head); err != nil {
+		return err
+	}
+	switch r.form.Name {
+	case lines, prefixed:
+		return r.lines()
+	case documents:
+		return r.documents(r.in)
+	}
+	return r.yaml()
+}
+
+// brokenOff notes that the rest of the input cannot be read.
+func (r *reader) brokenOff(err error) error {
+	r.count++
+	return r.take(Entry{Number: r.count, Err: fmt.Errorf("the rest is not read: %w", Plain(err))})
+}
+
+// lines reads a JSON value from each line that is not empty; with a prefix, from the first brace on.
+func (r *reader) lines() error {
+	var line []byte
+	for last := false; !last && r.ctx.Err() == nil; {
+		var err error
+		line, err = nextLine(r.in, line)
+		if last = err != nil; last && !errors.Is(err, io.EOF) {
+			return r.brokenOff(err)
+		}
+		r.count++
+		text := bytes.TrimSpace(line)
+		if r.form.Name == prefixed {
+			text = afterPrefix(text)
+		}
+		if len(text) == 0 {
+			continue
+		}
+		e := Entry{Number: r.count, Text: bytes.Clone(text)}
+		if len(line) > MaxLine {
+			e = Entry{Number: r.count, Err: fmt.Errorf("the line is longer than %d bytes", MaxLine)}
+		}
+		if err := r.take(e); err != nil {
+			return err
+		}
+	}
+	return r.ctx.Err()
+}
+
+// nextLine reads a line into b. Of one that is too long it keeps a part that is too long as well.
+func nextLine(in *bufio.Reader, b []byte) ([]byte, error) {
+	b = b[:0]
+	for {
+		part, err := in.ReadSlice('\n')
+		if len(b) <= MaxLine {
+			b = append(b, part...)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return b, err
+		}
+	}
+}
+
+// documents reads JSON values that follow each other, with or without white space between them. Where it is no JSON any more,
+// nothing says where the next value begins: the rest counts as one entry that cannot be read.
+func (r *reader) documents(in io.Reader) error {
+	d := jsontext.NewDecoder(in, Lenient())
+	for r.ctx.Err() == nil {
+		err := r.value(d)
+		taking, taken := errors.AsType[takeError](err)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case taken:
+			return taking.error
+		case err != nil:
+			return r.brokenOff(err)
+		}
+	}
+	return r.ctx.Err()
+}
+
+// takeError is one of take.
+type takeError struct{ error }
+
+// value reads the next value: the elements of an array, the items of a list, or one entry.
+func (r *reader) value(d *jsontext.Decoder) error {
+	switch d.PeekKind() { //nolint:exhaustive // the others are entries, which nobody can use
+	case '[':
+		return r.elements(d, func() error { return r.value(d) })
+	case '{':
+		return r.object(d)
+	}
+	return r.entry(d, "")
+}
+
+// entry reads a value as it is.
+func (r *reader) entry(d *jsontext.Decoder, apiVersion string) error {
+	text, err := d.ReadValue()
+	if err != nil {
+		return err
+	}
+	return r.add(Entry{Text: bytes.Clone(text), APIVersion: apiVersion})
+}
+
+func (r *reader) add(e Entry) error {
+	r.count++
+	e.Number = r.count
+	err := r.take(e)
+	if err == nil {
+		err = r.ctx.Err()
+	}
+	if err != nil {
+		return takeError{err}
+	}
+	return nil
+}
+
+// elements reads an array.
+func (r *reader) elements(d *jsontext.Decoder, element func() error) error {
+	if _, err := d.ReadToken(); err != nil {
+		return err
+	}
+	for d.PeekKind() != ']' {
+		if err := element(); err != nil {
+			return err
+		}
+	}
+	_, err := d.ReadToken()
+	return err
+}
+
+// isListField reports whether a field has the entries of a list: of Kubernetes, of what CloudWatch has found, or of what Azure
+// has exported.
+func isListField(name string) bool { return name == "items" || name == "events" || name == "records" }
+
+// object reads an object: a list if it has an array of entries, and else an entry.
+func (r *reader) object(d *jsontext.Decoder) error {
+	if _, err := d.ReadToken(); err != nil {
+		return err
+	}
+	text, apiVersion, isList := []byte{'{'}, "", false
+	for d.PeekKind() == '"' {
+		name, err := d.ReadValue()
+		if err != nil {
+			return err
+		}
+		field := unquoted(name)
+		if isListField(field) && d.PeekKind() == '[' {
+			isList = true
+			if err := r.elements(d, func() error { return r.entry(d, apiVersion) }); err != nil {
+				return err
+			}
+			continue
+		}
+		if len(text) > 1 {
+			text = append(text, ',')
+		}
+		text = append(append(text, name...), ':') // reading on takes name away
+		value, err := d.ReadValue()
+		if err != nil {
+			return err
+		}
+		if field == "apiVersion" {
+			apiVersion = unquoted(value)
+		}
+		text = append(text, value...)
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return err
+	}
+	text = append(text, '}')
+	if isList {
+		r.part(text)
+		return nil
+	}
+	return r.add(Entry{Text: text})
+}
+
+// part notes that a list, of which the items are left out, has more of them elsewhere.
+func (r *reader) part(list []byte) {
+	var l struct {
+		Metadata struct {
+			Continue  string `json:"continue"`
+			Remaining int64  `json:"remainingItemCount"`
+		} `json:"metadata"`
+	}
+	if json.Unmarshal(list, &l, Lenient()) == nil && l.Metadata.Continue != "" {
+		r.form.Part, r.form.Remaining = true, r.form.Remaining+l.Metadata.Remaining
+	}
+}
+
+func unquoted(text []byte) string {
+	var s string
+	if json.Unmarshal(text, &s, Lenient()) != nil {
+		return ""
+	}
+	return s
+}
+
+// Lenient are the options for what the API server would take.
+func Lenient() json.Options {
+	return json.JoinOptions(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+}

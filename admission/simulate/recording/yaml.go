@@ -1,0 +1,47 @@
+package recording
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+)
+
+// maxDocument is the longest document of YAML that is read, in bytes: it takes some twenty times as much memory.
+const maxDocument = 64 << 20
+
+// yaml reads documents of YAML as if they were JSON.
+func (r *reader) yaml() error {
+	all := utilyaml.NewYAMLReader(r.in)
+	for r.ctx.Err() == nil {
+		document, err := all.Read()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return r.brokenOff(err)
+		case len(bytes.TrimSpace(document)) == 0:
+			continue
+		}
+		if err := r.document(document); err != nil {
+			return err
+		}
+	}
+	return r.ctx.Err()
+}
+
+func (r *reader) document(document []byte) error {
+	if len(document) > maxDocument {
+		r.count++
+		return r.take(Entry{Number: r.count, Err: fmt.Errorf("the document has more than %d MiB: record it with -o json", maxDocument>>20)})
+	}
+	asJSON, err := yaml.YAMLToJSON(document)
+	if err != nil {
+		r.count++
+		return r.take(Entry{Number: r.count, Err: errors.New("it is no YAML")})
+	}
+	return r.documents(bytes.NewReader(asJSON))
+}
