@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"regexp"
 	"slices"
@@ -14,6 +15,8 @@ import (
 	"go.yaml.in/yaml/v3"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/eventquota/eventquota/admission"
 )
 
 const (
@@ -25,6 +28,8 @@ const (
 	mergeCost = 1 << 12
 	// maxMistakes is how many mistakes an error names.
 	maxMistakes = 10
+	// mistakeBytes bounds what is said of one, which may quote anything.
+	mistakeBytes = 500
 )
 
 // document is a file of one YAML or JSON document. It collects the mistakes that are found in it.
@@ -51,17 +56,18 @@ type object struct {
 	fields map[string]value
 }
 
-// load reads a file. It fails on one that is too long, or without end.
-func load(in io.Reader) ([]byte, error) {
+// read reads a document from a file, whose name errors have. It fails on one that is too long, or without end.
+func read(name string, in io.Reader) (value, error) {
 	content, err := io.ReadAll(io.LimitReader(in, configBytes+1))
+	if _, named := errors.AsType[*fs.PathError](err); named {
+		return value{}, err
+	}
 	if err == nil && len(content) > configBytes {
 		err = fmt.Errorf("must have at most %d bytes", configBytes)
 	}
-	return content, err
-}
-
-// parse parses a file, whose name errors have.
-func parse(name string, content []byte) (value, error) {
+	if err != nil {
+		return value{}, fmt.Errorf("%s: %w", name, err)
+	}
 	var found []*yaml.Node
 	for documents := yaml.NewDecoder(bytes.NewReader(content)); ; {
 		node := &yaml.Node{}
@@ -137,7 +143,7 @@ func (v value) wrong(format string, args ...any) {
 	if v.at != nil {
 		where += ": " + v.at.String()
 	}
-	v.mistakes = append(v.mistakes, fmt.Errorf("%s: %s", where, fmt.Sprintf(format, args...)))
+	v.mistakes = append(v.mistakes, errors.New(admission.Truncate(where+": "+fmt.Sprintf(format, args...), mistakeBytes)))
 }
 
 // invalid notes that a value is none of those that there may be.
@@ -164,11 +170,14 @@ func (o object) add(node *yaml.Node) {
 	var merged []*yaml.Node
 	for i := 0; i+1 < len(node.Content) && o.visit(2); i += 2 {
 		key, one := node.Content[i], resolved(node.Content[i+1])
+		if key.Kind == yaml.AliasNode {
+			key = key.Alias
+		}
 		if key.ShortTag() == "!!merge" {
 			merged = append(merged, one)
 			continue
 		}
-		v := value{o.document, o.at.Child(key.Value), key.Line, one}
+		v := value{o.document, o.at.Child(key.Value), node.Content[i].Line, one}
 		if own[key.Value] {
 			v.wrong("must be given once")
 		}

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/eventquota/eventquota/admission"
 )
 
 const (
@@ -26,6 +28,8 @@ const (
 	stdinName = "standard input"
 	// maxPassedOver is how many parts are named that are passed over.
 	maxPassedOver = 10
+	// nameBytes bounds a name that is said, which may be anything.
+	nameBytes = 100
 )
 
 // source is the configuration of EventRateLimit, and the parts of the file around it that are passed over.
@@ -37,44 +41,36 @@ type source struct {
 
 // find finds the configuration in the file at path, or in standard input for -.
 func find(stdin io.Reader, path string) (source, error) {
-	v, err := open(stdin, path)
+	var v value
+	var err error
+	if path == stdinPath {
+		v, err = read(stdinName, stdin)
+	} else {
+		v, err = readFile(path)
+	}
 	if err != nil {
 		return source{}, err
 	}
 	o := v.object()
-	switch kind, version := o.kind(); {
+	kind, version := o.kind()
+	switch {
 	case kind == configKind && version == configVersion:
 		return source{object: o}, nil
 	case kind == admissionKind && (version == admissionVersion || version == admissionAlpha):
 		return o.findPlugin(path)
-	default:
-		o.otherKind(fmt.Sprintf(", or %s of %s", admissionKind, admissionVersion))
-		return source{}, o.err()
 	}
+	o.otherKind(kind, version, fmt.Sprintf(", or %s of %s", admissionKind, admissionVersion))
+	return source{}, o.err()
 }
 
-// open reads the file at path, or standard input for -.
-func open(stdin io.Reader, path string) (value, error) {
-	if path == stdinPath {
-		content, err := load(stdin)
-		if err != nil {
-			return value{}, fmt.Errorf("%s: %w", stdinName, err)
-		}
-		return parse(stdinName, content)
-	}
+// readFile reads the file at path.
+func readFile(path string) (value, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return value{}, err
 	}
 	defer func() { _ = file.Close() }() // what was read is known already
-	content, err := load(file)
-	if _, named := errors.AsType[*fs.PathError](err); named {
-		return value{}, err
-	}
-	if err != nil {
-		return value{}, fmt.Errorf("%s: %w", path, err)
-	}
-	return parse(path, content)
+	return read(path, file)
 }
 
 // kind is the kind of an object, and its version.
@@ -85,8 +81,8 @@ func (o object) kind() (kind, version string) {
 }
 
 // otherKind notes that an object is no configuration, nor what else it may be. An object that is none is said to be none.
-func (o object) otherKind(others string) {
-	if kind, version := o.kind(); len(o.mistakes) == 0 {
+func (o object) otherKind(kind, version, others string) {
+	if len(o.mistakes) == 0 {
 		o.wrong("kind %q of %q: must be %s of %s%s", kind, version, configKind, configVersion, others)
 	}
 }
@@ -109,7 +105,7 @@ func (o object) findPlugin(path string) (source, error) {
 		case name == "":
 			others = append(others, one.at.String())
 		default:
-			others = append(others, "plugin "+name)
+			others = append(others, "plugin "+admission.Truncate(name, nameBytes))
 		}
 	}
 	if err := o.err(); err != nil {
@@ -132,7 +128,7 @@ func (o object) findPlugin(path string) (source, error) {
 	}
 	s := source{config.object(), others}
 	if kind, version := s.kind(); kind != configKind || version != configVersion {
-		s.otherKind("")
+		s.otherKind(kind, version, "")
 	}
 	return s, s.err()
 }
@@ -151,7 +147,7 @@ func (v value) follow(path string) (value, error) {
 	default:
 		name = filepath.Join(filepath.Dir(path), name)
 	}
-	config, err := open(nil, name)
+	config, err := readFile(name)
 	if _, unreadable := errors.AsType[*fs.PathError](err); unreadable {
 		v.wrong("%v: if it is elsewhere, convert may be given that file itself", err)
 		err = v.err()

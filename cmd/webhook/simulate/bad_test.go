@@ -30,7 +30,7 @@ func TestBadInputOfSimulateGetsOneClearError(t *testing.T) {
 		"no file":                        {nil, []string{"simulate: must be given one file, - for standard input, or --sample"}},
 		"two files":                      {[]string{"audit.log", "audit.log"}, []string{"simulate: must be given one file"}},
 		"a file and a sample":            {[]string{"audit.log", "--sample", "churn"}, []string{"simulate: must be given one file"}},
-		"an unknown sample":              {[]string{"--sample", "rain"}, []string{`"rain" for "--sample" flag: must be one of churn, quiet`}},
+		"an unknown sample":              {[]string{"--sample", "rain"}, []string{`"rain" for "--sample" flag: must be one of churn, narrow, probes, quiet`}},
 		"a sample of no nodes":           {[]string{"--sample", "quiet", "--sample-nodes", "0"}, []string{"--sample-nodes 0: must be from 1 to 100000"}},
 		"a sample of many nodes":         {[]string{"--sample", "quiet", "--sample-nodes", "100001"}, []string{"--sample-nodes 100001: must be from 1 to 100000"}},
 		"a file that is not there":       {[]string{"no.log"}, []string{"simulate: open no.log: ", "no such file"}},

@@ -42,14 +42,14 @@ func (r *Run) name() string {
 // read says what was read, and what of it could not be.
 func (r *Report) read() []string {
 	in := &r.Input
-	writes := grouped(in.Most) + " writes"
+	made := writes(in.Most)
 	if in.Fewest < in.Most {
-		writes = grouped(in.Fewest) + " to " + writes
+		made = grouped(in.Fewest) + " to " + made
 	}
 	if in.Most > 0 {
-		writes += " from " + in.First.Format(time.RFC3339) + " to " + in.Last.Format(time.RFC3339)
+		made += " from " + in.First.Format(time.RFC3339) + " to " + in.Last.Format(time.RFC3339)
 	}
-	all := []string{fmt.Sprintf("%s: %s entries, %s", in.Name, grouped(in.Entries), writes)}
+	all := []string{fmt.Sprintf("%s: %s, %s", in.Name, counted(in.Entries, "entry", "entries"), made)}
 	for _, why := range slices.Sorted(maps.Keys(in.Skipped)) {
 		all = append(all, fmt.Sprintf("%s skipped: %s", grouped(in.Skipped[why]), why))
 	}
