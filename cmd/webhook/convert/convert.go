@@ -51,11 +51,12 @@ prints a ClusterEventQuota with the same limits.
 
 FILE is one of these; - reads standard input:
 
-  an AdmissionConfiguration   the file that the API server's --admission-control-config-file
-                              names. A path in it is relative to the file, as for the API
-                              server. What is not EventRateLimit's is named and passed over
-  a Configuration of          the file that such a path names
-  eventratelimit.admission.k8s.io/v1alpha1
+  an AdmissionConfiguration of apiserver.config.k8s.io/v1
+      the file that the API server's --admission-control-config-file names. Convert
+      finds EventRateLimit in it as API servers do, a path relative to the file, and
+      says on standard error which other parts it passes over
+  a Configuration of eventratelimit.admission.k8s.io/v1alpha1
+      the file that such a path names
 
 A limit of type Server becomes one bucket for the whole cluster; the others have one
 for each namespace, user, or source and object. EventRateLimit counts in each API
