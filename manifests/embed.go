@@ -7,7 +7,10 @@ import (
 	"io/fs"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
 //go:embed base components crds overlays
@@ -15,6 +18,29 @@ var files embed.FS
 
 // Files are the kustomizations: base, components, crds and overlays.
 func Files() fs.FS { return files }
+
+// Policies are the policies and quotas of every installation, each a document of YAML.
+func Policies() ([][]byte, error) {
+	paths, err := fs.Glob(files, "base/*.yaml")
+	if err != nil {
+		return nil, fmt.Errorf("list manifests: %w", err)
+	}
+	var all [][]byte
+	for _, path := range paths {
+		content, err := files.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", path, err)
+		}
+		var one metav1.TypeMeta // of the first document, and each policy has a file to itself
+		if err := yaml.Unmarshal(content, &one); err != nil {
+			return nil, fmt.Errorf("decode %s: %w", path, err)
+		}
+		if one.GroupVersionKind().GroupVersion() == v1alpha1.GroupVersion() {
+			all = append(all, content)
+		}
+	}
+	return all, nil
+}
 
 // CRDs are the custom resource definitions of policies.
 func CRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {

@@ -52,7 +52,9 @@ func hostileFiles(t *testing.T) string {
 		"raw.yaml":     "a: b\n" + hostile + ": [" + hostile,
 		"limits.yaml":  `{"apiVersion":"eventratelimit.admission.k8s.io/v1alpha1","kind":"Configuration","limits":[{"type":HOSTILE,HOSTILE:1}]}`,
 		"plugin.yaml":  `{"apiVersion":"apiserver.config.k8s.io/v1","kind":"AdmissionConfiguration","plugins":[{"path":HOSTILE}]}`,
-		"kubeconfig":   `{"apiVersion":"v1","kind":"Config","current-context":HOSTILE,"clusters":[{"name":HOSTILE,"cluster":{"server":HOSTILE}}]}`,
+		"plugins.yaml": fmt.Sprintf(`{apiVersion: apiserver.config.k8s.io/v1, kind: AdmissionConfiguration, plugins: [{name: %s}, {name: EventRateLimit, configuration: {
+			apiVersion: eventratelimit.admission.k8s.io/v1alpha1, kind: Configuration, limits: [{type: Server, qps: 1, burst: 1}]}}]}`, strconv.QuoteToASCII(hostile)),
+		"kubeconfig": `{"apiVersion":"v1","kind":"Config","current-context":HOSTILE,"clusters":[{"name":HOSTILE,"cluster":{"server":HOSTILE}}]}`,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(fill(content)), 0o600); err != nil {
 			t.Fatal(err)
@@ -85,7 +87,7 @@ func TestNoCommandPrintsWhatATerminalObeys(t *testing.T) {
 		{"simulate", "list.json", "--policies", "name.yaml"}, {"simulate", "list.json", "--policies", "cel.yaml"},
 		{"simulate", "list.json", "--policies", "field.yaml"}, {"simulate", "list.json", "--policies", "kind.yaml"},
 		{"simulate", "list.json", "--policies", "raw.yaml"}, {"simulate", "list.json", "--policies", hostile},
-		{"convert", "limits.yaml"}, {"convert", "plugin.yaml"}, {"convert", "kind.yaml"}, {"convert", "raw.yaml"}, {"convert", hostile},
+		{"convert", "limits.yaml"}, {"convert", "plugin.yaml"}, {"convert", "plugins.yaml"}, {"convert", "kind.yaml"}, {"convert", "raw.yaml"}, {"convert", hostile},
 		{"convert", "limits.yaml", "-o", hostile}, {"convert", "limits.yaml", "--name", hostile},
 		{"check", "--kubeconfig", "kubeconfig"}, {"check", "--kubeconfig", "raw.yaml"}, {"check", "--namespace", hostile},
 		{"top", "--kubeconfig", "kubeconfig"}, {"top", "--endpoint", hostile}, {"top", "--by", hostile},

@@ -9,7 +9,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 
+	"github.com/eventquota/eventquota/manifests"
+	"github.com/eventquota/eventquota/policy/v1alpha1"
 	"github.com/eventquota/eventquota/test/cluster"
 	"github.com/eventquota/eventquota/test/manifests/shipped"
 )
@@ -55,6 +58,43 @@ func TestEveryObjectSaysWhatItBelongsToAndNoCABundle(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestEveryOverlayAppliesThePoliciesThatSamplesRunUnder holds the set of simulate --sample to what overlays apply. That the
+// chart creates the same is a test of the chart's.
+func TestEveryOverlayAppliesThePoliciesThatSamplesRunUnder(t *testing.T) {
+	documents, err := manifests.Policies()
+	if err != nil || len(documents) == 0 {
+		t.Fatalf("%d policies, error %v", len(documents), err)
+	}
+	want := map[string]any{}
+	for _, document := range documents {
+		var o unstructured.Unstructured
+		if err := yaml.Unmarshal(document, &o.Object); err != nil {
+			t.Fatal(err)
+		}
+		want[o.GetKind()+" "+o.GetName()] = o.Object["spec"]
+	}
+	for path, objects := range overlays(t) {
+		got := map[string]any{}
+		for _, o := range objects {
+			if o.GroupVersionKind().Group == v1alpha1.GroupVersion().Group {
+				got[o.GetKind()+" "+o.GetName()] = o.Object["spec"]
+			}
+		}
+		if diff := cmp.Diff(asJSON(t, want), asJSON(t, got)); diff != "" {
+			t.Errorf("%s (-samples' +applied):\n%s", path, diff)
+		}
+	}
+}
+
+func asJSON(t *testing.T, v any) string {
+	t.Helper()
+	content, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
 }
 
 // TestWhichWebhooksAreConfigured holds the webhook configurations to a list that is read

@@ -73,32 +73,41 @@ func TestAConvertedQuotaDecidesAsThePlugin(t *testing.T) {
 		"another user takes no token of it": {map[string]int{"User": 3}, user, "a a b a"},
 	} {
 		t.Run(says, func(t *testing.T) {
-			gate, now := gateOf(t, test.bursts)
-			for i, word := range strings.Fields(test.requests) {
-				value := strings.TrimLeft(word, "+!")
-				r, want := asked(i), admission.Admitted
-				test.vary(r, value)
-				switch {
-				case value == "pod":
-					want = admission.Ignored
-					r.Kind.Kind, r.Resource.Resource = "Pod", "pods"
-				case word[0] == '!':
-					want = admission.Dropped
-				case word[0] == '+':
-					*now = now.Add(time.Second)
-				}
-				a := gate.Decide(t.Context(), gate.Mutate, r)
-				refused := want == admission.Dropped
-				if a.Outcome != want || a.Response.Allowed == refused || refused && a.Response.Result.Code != 429 {
-					t.Fatalf("request %d: %s (%+v), want %s", i, a.Outcome, a.Response, want)
-				}
-			}
+			decidesAsThePlugin(t, test.bursts, test.vary, test.requests, limits)
+		})
+		t.Run(says+", of an AdmissionConfiguration", func(t *testing.T) {
+			decidesAsThePlugin(t, test.bursts, test.vary, test.requests, func(all ...string) string { return wrapped(inline(strings.Join(all, ", "))) })
 		})
 	}
 }
 
-// gateOf decides under what convert makes of limits with some bursts and one token a second.
-func gateOf(t *testing.T, bursts map[string]int) (*admission.Gate, *time.Time) {
+// decidesAsThePlugin asks about requests in turn, under limits in a file.
+func decidesAsThePlugin(t *testing.T, bursts map[string]int, vary func(*admission.Request, string), requests string, file func(...string) string) {
+	t.Helper()
+	gate, now := gateOf(t, bursts, file)
+	for i, word := range strings.Fields(requests) {
+		value := strings.TrimLeft(word, "+!")
+		r, want := asked(i), admission.Admitted
+		vary(r, value)
+		switch {
+		case value == "pod":
+			want = admission.Ignored
+			r.Kind.Kind, r.Resource.Resource = "Pod", "pods"
+		case word[0] == '!':
+			want = admission.Dropped
+		case word[0] == '+':
+			*now = now.Add(time.Second)
+		}
+		a := gate.Decide(t.Context(), gate.Mutate, r)
+		refused := want == admission.Dropped
+		if a.Outcome != want || a.Response.Allowed == refused || refused && a.Response.Result.Code != 429 {
+			t.Fatalf("request %d: %s (%+v), want %s", i, a.Outcome, a.Response, want)
+		}
+	}
+}
+
+// gateOf decides under what convert makes of a file of limits with some bursts and one token a second.
+func gateOf(t *testing.T, bursts map[string]int, file func(...string) string) (*admission.Gate, *time.Time) {
 	t.Helper()
 	var all []string
 	for _, kind := range []string{"Server", "Namespace", "User", "SourceAndObject"} {
@@ -106,7 +115,7 @@ func gateOf(t *testing.T, bursts map[string]int) (*admission.Gate, *time.Time) {
 			all = append(all, fmt.Sprintf("{type: %s, qps: 1, burst: %d}", kind, burst))
 		}
 	}
-	out, _, err := convert(t, limits(all...), "-")
+	out, _, err := convert(t, file(all...), "-")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,8 +25,13 @@ func TestConvert(t *testing.T) {
 		stdin  string
 		args   []string
 		output string
+		notes  string
 	}{
 		"all limits":                    {args: []string{in("limits.yaml")}, output: "quota.yaml"},
+		"an AdmissionConfiguration":     {args: []string{in("admission.yaml")}, output: "quota.yaml", notes: "passed over: plugin PodSecurity\n"},
+		"with the limits in it":         {args: []string{"-"}, stdin: cli.Read(t, in("inline.json")), output: "quota.yaml"},
+		"documents of nothing around":   {args: []string{"-"}, stdin: "---\n# nothing\n---\n" + cli.Read(t, in("limits.yaml")) + "---\n", output: "quota.yaml"},
+		"merge keys that replace":       {args: []string{"-"}, stdin: limits("&a {type: User, qps: 2, burst: 1, cacheSize: 5}", "{<<: *a, qps: 1}"), output: "quota-merged.yaml"},
 		"as JSON":                       {args: []string{in("limits.yaml"), "-o", "json"}, output: "quota.json"},
 		"standard input":                {args: []string{"-"}, stdin: cli.Read(t, in("limits.yaml")), output: "quota.yaml"},
 		"the example":                   {args: []string{in("limits.yaml")}, output: "../../../../manifests/examples/eventratelimit.yaml"},
@@ -41,8 +46,8 @@ func TestConvert(t *testing.T) {
 				t.Fatal(err)
 			}
 			cli.Golden(t, filepath.Join("testdata", test.output), out)
-			if notes != "" {
-				t.Errorf("standard error has %q, want nothing", notes)
+			if notes != test.notes {
+				t.Errorf("standard error has %q, want %q", notes, test.notes)
 			}
 		})
 	}

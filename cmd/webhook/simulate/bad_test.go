@@ -32,7 +32,7 @@ func TestBadInputOfSimulateGetsOneClearError(t *testing.T) {
 		"a table":                        {[]string{"help.txt"}, []string{"simulate: help.txt: it is not an audit log of the API server, a watch or Events, in JSON or YAML"}},
 		"no time to keep Events":         {[]string{"audit.log", "--event-ttl", "0s"}, []string{"--event-ttl 0s: must be at least 1s"}},
 		"a file and a sample":            {[]string{"audit.log", "--sample", "churn"}, []string{"simulate: must be given files"}},
-		"an unknown sample":              {[]string{"--sample", "rain"}, []string{`"rain" for "--sample" flag: must be one of churn, quiet`}},
+		"an unknown sample":              {[]string{"--sample", "rain"}, []string{`"rain" for "--sample" flag: must be one of churn, narrow, probes, quiet`}},
 		"a sample of no nodes":           {[]string{"--sample", "quiet", "--sample-nodes", "0"}, []string{"--sample-nodes 0: must be from 1 to 100000"}},
 		"a sample of many nodes":         {[]string{"--sample", "quiet", "--sample-nodes", "100001"}, []string{"--sample-nodes 100001: must be from 1 to 100000"}},
 		"a file that is not there":       {[]string{"no.log"}, []string{"simulate: stat no.log: ", "no such file"}},

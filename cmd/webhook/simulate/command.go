@@ -30,6 +30,8 @@ type options struct {
 // The values of --sample, and of --output where other commands do not have them.
 const (
 	churn     = "churn"
+	narrow    = "narrow"
+	probes    = "probes"
 	quiet     = "quiet"
 	html      = "html"
 	decisions = "decisions"
@@ -79,11 +81,19 @@ there are more occurrences). What has expired is not in it, nor are the users.
 
 Without a recording, --sample makes one, the same each time:
 
-  churn   50,000 pods are killed and replaced in five minutes: 145,259 Events, each
-          about another pod or of another reason, as in kubernetes/kubernetes#141022
-  quiet   ten minutes of a cluster without a storm, of 100 nodes unless --sample-nodes
-          says otherwise: each starts and stops 6 pods an hour, and each 1,000 nodes or
-          fewer roll out 50 pods every five minutes
+  churn    50,000 pods are killed and replaced in five minutes: 145,259 Events, each
+           about another pod or of another reason, as in kubernetes/kubernetes#141022
+  narrow   an operator whose client merges nothing fails for five minutes: 60,000
+           Warnings about five objects, each with another message
+  probes   a rollout of 200 pods whose readiness and liveness probes fail for ten
+           minutes: 5,600 writes by the recorders of kubelets, which keep others back
+  quiet    ten minutes of a cluster without a storm, of 100 nodes unless --sample-nodes
+           says otherwise: each starts and stops 6 pods an hour, and each 1,000 nodes or
+           fewer roll out 50 pods every five minutes
+
+Unless --policies or --kubeconfig says otherwise, a sample runs under the policies of
+every installation: the built-in default, and the quotas that all manifests apply. A
+recording runs under the built-in default alone, and so does --policies default.
 
 Where an Event that a recorder updates would not have been stored, the recorder
 creates it with the count so far. Policies, quotas and labels are in force from the
@@ -95,7 +105,8 @@ What the recording does not have is said, and is in no number: writes whose body
 audit log leaves out, and changes of Events that it does not have. What cannot be read
 is counted, and does not stop it. Meanwhile the Events are in a temporary file in
 $TMPDIR; memory holds little more than an index.`,
-		Example: `  eventquota simulate --sample churn --policies policies/
+		Example: `  eventquota simulate --sample churn
+  eventquota simulate --sample quiet --policies policies/
   kubectl get events -A -o json | eventquota simulate - --policies policies/
   eventquota simulate audit-*.log.gz --policies new.yaml --compare old.yaml
   eventquota simulate audit.log --kubeconfig ~/.kube/config -o json | jq -e '.runs[0].warningsDropped == 0'`,
@@ -119,13 +130,13 @@ $TMPDIR; memory holds little more than an index.`,
 
 func (o *options) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringSliceVar(&o.Policies, "policies", o.Policies, "files, or directories of .yaml, .yml and .json files, with policies and quotas, and with the Namespaces that they select by label; none for the built-in default")
+	f.StringSliceVar(&o.Policies, "policies", o.Policies, "files, or directories of .yaml, .yml and .json files, with policies and quotas, and with the Namespaces that they select by label; default is the built-in default alone, which a recording runs under without this flag")
 	f.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file of a cluster whose policies, quotas and namespaces are taken instead")
 	f.StringSliceVar(&o.Compare, "compare", o.Compare, "a second set of policies and quotas, like --policies, whose figures are shown beside; or default for the built-in default")
 	f.StringSliceVar(&o.ExemptUsers, "exempt-users", o.ExemptUsers, "users whose requests the webhook is not asked about, in an audit log")
 	f.IntVar(&o.SampleNodes, "sample-nodes", o.SampleNodes, "how many nodes the quiet sample has, from 1 to 100000")
 	f.DurationVar(&o.EventTTL, "event-ttl", o.EventTTL, "how long the API server keeps an Event after its last write, as its flag of this name says")
-	output.OneOf(cmd, &o.Sample, "sample", "", []string{churn, quiet}, "recording to make instead of reading one: churn or quiet")
+	output.OneOf(cmd, &o.Sample, "sample", "", []string{churn, narrow, probes, quiet}, "recording to make instead of reading one: churn, narrow, probes or quiet")
 	output.OneOf(cmd, &o.Output, "output", "o", []string{output.Table, output.JSON, html, decisions},
 		"format: table, json, html for a page that needs nothing else, or decisions for a line of JSON about each write")
 	cmd.MarkFlagsMutuallyExclusive("policies", "kubeconfig")

@@ -25,6 +25,7 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/output"
 	"github.com/eventquota/eventquota/cmd/webhook/policyfile"
 	"github.com/eventquota/eventquota/cmd/webhook/simulate/report"
+	"github.com/eventquota/eventquota/manifests"
 )
 
 // memoryLimit is where the garbage collector begins to work harder, in bytes. More may be in use.
@@ -89,6 +90,10 @@ func (o *options) sources(stdin io.Reader, files []string) ([]simulate.Source, e
 		return []simulate.Source{simulate.From("sample churn", sample.Churn())}, nil
 	case quiet:
 		return []simulate.Source{simulate.From("sample quiet", sample.Quiet(o.SampleNodes))}, nil
+	case narrow:
+		return []simulate.Source{simulate.From("sample narrow", sample.Narrow())}, nil
+	case probes:
+		return []simulate.Source{simulate.From("sample probes", sample.Probes())}, nil
 	}
 	var all []simulate.Source
 	for _, file := range files {
@@ -153,10 +158,7 @@ type policySet struct {
 
 // sets are the sets of policies that the flags ask for, the one to judge first.
 func (o *options) sets(ctx context.Context) ([]policySet, error) {
-	first, err := ofFiles("policies", o.Policies)
-	if o.Kubeconfig != "" {
-		first, err = ofCluster(ctx, o.Kubeconfig)
-	}
+	first, err := o.firstSet(ctx)
 	if err != nil || len(o.Compare) == 0 {
 		return []policySet{first}, err
 	}
@@ -168,8 +170,39 @@ func (o *options) sets(ctx context.Context) ([]policySet, error) {
 	return []policySet{first, second}, nil
 }
 
-// defaultSet names the built-in default.
-const defaultSet = "default"
+// firstSet is the set to judge.
+func (o *options) firstSet(ctx context.Context) (policySet, error) {
+	switch {
+	case o.Kubeconfig != "":
+		return ofCluster(ctx, o.Kubeconfig)
+	case o.Sample != "" && len(o.Policies) == 0: // there is no cluster whose policies are known
+		return ofInstallation()
+	}
+	return ofFiles("policies", o.Policies)
+}
+
+// defaultSet names the built-in default, and installedSet what every installation applies.
+const (
+	defaultSet   = "default"
+	installedSet = "the policies of every installation"
+)
+
+func ofInstallation() (policySet, error) {
+	documents, err := manifests.Policies()
+	if err != nil {
+		return policySet{}, err
+	}
+	rules, err := policyfile.New()
+	if err != nil {
+		return policySet{}, err
+	}
+	for _, document := range documents {
+		if err := rules.Decode(document); err != nil {
+			return policySet{}, err
+		}
+	}
+	return policySet{Rules: rules, name: installedSet}, nil
+}
 
 func ofFiles(flag string, paths []string) (policySet, error) {
 	if slices.Equal(paths, []string{defaultSet}) {

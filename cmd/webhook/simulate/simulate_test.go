@@ -30,6 +30,10 @@ func TestSimulate(t *testing.T) {
 		"beside the built-in default": {args: "audit.log --policies policies.yaml --compare default", output: "compare.txt"},
 		"a list on standard input":    {stdin: list, args: "-", output: "list.txt"},
 		"a sample":                    {args: "--sample quiet --sample-nodes 5", output: "sample.txt"},
+		"a sample under the default":  {args: "--sample quiet --sample-nodes 5 --policies default", output: "sample-default.txt"},
+		"a sample beside the default": {args: "--sample quiet --sample-nodes 5 --compare default", output: "sample-compare.txt"},
+		"the sample narrow":           {args: "--sample narrow", output: "narrow.txt"},
+		"the sample probes":           {args: "--sample probes", output: "probes.txt"},
 	} {
 		t.Run(says, func(t *testing.T) {
 			out, notes, err := simulateIn(t, test.stdin, strings.Fields(test.args)...)

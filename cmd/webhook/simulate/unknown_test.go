@@ -17,10 +17,10 @@ func TestWhatARecordingLacksIsSaidFirst(t *testing.T) {
 	}
 	perUser := policyFile(t, rule("ClusterEventQuota", "name: q", "limits: [{name: l, per: [User], burst: 1000, tokens: 1}]"))
 	for file, want := range map[string][]string{
-		"patch-request-level.jsonl": {"1 of 1 writes cannot be decided and are in no number, 1 as they change Events that the recording does not have.", "0 writes to etcd instead of 0, as many. Nothing would have been dropped."},
-		"skipped-too-big.jsonl":     {"2 of 3 writes cannot be decided and are in no number, 2 as the API server left out a body that was too large.", "1 writes to etcd instead of 1, as many. Nothing would have been dropped."},
-		"first-page.json":           {"first-page.json is a part of a list: there are 58,000 more Events. kubectl get events -A -o json gets them all.", users},
-		"node-clock-behind.json":    {"1 Events have times that cannot be right, as the clocks of their nodes are off: the times of their creation are taken.", users},
+		"patch-request-level.jsonl": {"Of 1 write, 1 is unknown and in no number: 1 as they change Events that the recording does not have.", "0 writes to etcd instead of 0, as many. Nothing would have been dropped."},
+		"skipped-too-big.jsonl":     {"Of 3 writes, 2 are unknown and in no number: 2 as the API server left out a body that was too large.", "1 write to etcd instead of 1, as many. Nothing would have been dropped."},
+		"first-page.json":           {"first-page.json is a part of a list that has 58,000 more Events. kubectl get events -A -o json gets them all.", users},
+		"node-clock-behind.json":    {"1 Event has times that cannot be right, as the clock of its node is off: the time of its creation is taken.", users},
 		"events-v1-list.json":       {users, "Stored Events say how often something happened, not how often it was written: from 6 to 300 writes are possible. Both ends are simulated."},
 	} {
 		t.Run(file, func(t *testing.T) {

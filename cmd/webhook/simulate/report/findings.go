@@ -24,7 +24,7 @@ func (r *Report) findings() []string {
 			under = "Under " + run.name() + ": "
 		}
 		w := run.EtcdWrites
-		all = append(all, fmt.Sprintf("%s%s writes to etcd instead of %s, %s. %s", under, grouped(w.After), grouped(w.Before), fewer(w.Before, w.After), run.dropped()))
+		all = append(all, fmt.Sprintf("%s%s to etcd instead of %s, %s. %s", under, writes(w.After), grouped(w.Before), fewer(w.Before, w.After), run.dropped()))
 	}
 	return append(all, r.Runs[0].notes()...)
 }
@@ -44,23 +44,24 @@ func (r *Report) missing() (all []string) {
 		why = append(why, fmt.Sprintf("%s as %s", grouped(lacking[one]), one))
 	}
 	if n > 0 {
-		writes := in.Most
+		total := in.Most
 		for _, unknown := range in.Unknown {
-			writes += unknown
+			total += unknown
 		}
-		all = append(all, fmt.Sprintf("%s of %s writes cannot be decided and are in no number, %s.", grouped(n), grouped(writes), strings.Join(why, ", ")))
+		all = append(all, fmt.Sprintf("Of %s, %s and in no number: %s.", writes(total), counted(n, "is unknown", "are unknown"), strings.Join(why, ", ")))
 	}
 	for i := range in.Files {
 		if f := &in.Files[i]; f.Part {
-			more := "more Events than it has"
+			more := "more Events"
 			if f.Remaining > 0 {
-				more = grouped(f.Remaining) + " more Events"
+				more = counted(f.Remaining, "more Event", "more Events")
 			}
-			all = append(all, fmt.Sprintf("%s is a part of a list: there are %s. kubectl get events -A -o json gets them all.", clipped(f.Name), more))
+			all = append(all, fmt.Sprintf("%s is a part of a list that has %s. kubectl get events -A -o json gets them all.", clipped(f.Name), more))
 		}
 	}
 	if in.Shifted > 0 {
-		all = append(all, grouped(in.Shifted)+" Events have times that cannot be right, as the clocks of their nodes are off: the times of their creation are taken.")
+		all = append(all, counted(in.Shifted, "Event has times that cannot be right, as the clock of its node is off: the time of its creation is taken.",
+			"Events have times that cannot be right, as the clocks of their nodes are off: the times of their creation are taken."))
 	}
 	if need := r.Runs[0].NeedUsers; len(need) > 0 {
 		all = append(all, fmt.Sprintf("Who wrote the Events is not in the recording, so all writes are of one user. These ask for users: %s.", clipped(strings.Join(need, ", "))))
@@ -70,13 +71,13 @@ func (r *Report) missing() (all []string) {
 
 // dropped says what would have been dropped, and by which rule most of it.
 func (r *Run) dropped() string {
-	n, writes := outcomes(admission.Dropped)(r.Result), r.Writes()
+	n := outcomes(admission.Dropped)(r.Result)
 	if n == 0 {
 		return "Nothing would have been dropped."
 	}
-	says := fmt.Sprintf("%s of %s writes would have been dropped", grouped(n), grouped(writes))
+	says := fmt.Sprintf("%s of %s would have been dropped", grouped(n), writes(r.Writes()))
 	if r.WarningsDropped > 0 {
-		says += fmt.Sprintf(", %s of them Warnings", grouped(r.WarningsDropped))
+		says += ", " + counted(r.WarningsDropped, "of them a Warning", "of them Warnings")
 	}
 	if i := slices.IndexFunc(r.Rules, func(p simulate.RuleCounts) bool { return !p.Audited && 2*p.Dropped > n }); i >= 0 {
 		says += ", most by " + clipped(r.Rules[i].Rule) + " (" + buckets(r.Rules[i].Buckets) + ")"
@@ -101,16 +102,17 @@ func (r *Run) notes() []string {
 		unused = append(unused, fmt.Sprintf("%s never applied: %s.", clipped(what), clipped(u.Why)))
 	}
 	for _, m := range r.UnknownMatches {
-		unknown = append(unknown, fmt.Sprintf("Whether %s matches is unknown for %s writes by its %s, such as: %s.",
-			clipped(m.Rule), grouped(m.Count), clipped(m.Field), clipped(m.Example)))
+		unknown = append(unknown, fmt.Sprintf("Whether %s matches is unknown for %s by its %s, such as: %s.",
+			clipped(m.Rule), writes(m.Count), clipped(m.Field), clipped(m.Example)))
 	}
-	return slices.Concat(first(leftOut, "are left out"), first(unused, "never applied"), first(unknown, "matches are unknown"))
+	return slices.Concat(first(leftOut, "more is left out", "more are left out"), first(unused, "more never applied", "more never applied"),
+		first(unknown, "more match is unknown", "more matches are unknown"))
 }
 
 // first are the first of some notes, and how many more there are.
-func first(notes []string, what string) []string {
+func first(notes []string, one, many string) []string {
 	if more := len(notes) - maxNotes; more > 0 {
-		return append(notes[:maxNotes], fmt.Sprintf("%s more %s.", grouped(int64(more)), what))
+		return append(notes[:maxNotes], counted(int64(more), one, many)+".")
 	}
 	return notes
 }
@@ -123,6 +125,17 @@ func grouped(n int64) string {
 	}
 	return s
 }
+
+// counted is n of something, whose name has a singular and a plural.
+func counted(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return grouped(n) + " " + many
+}
+
+// writes are n writes.
+func writes(n int64) string { return counted(n, "write", "writes") }
 
 // signed is n with its sign, unless it is 0.
 func signed(n int64) string {

@@ -47,14 +47,14 @@ const maxFiles = 10
 // read says what was read, as what, and what of it could not be.
 func (r *Report) read() []string {
 	in := &r.Input
-	writes := grouped(in.Most) + " writes"
+	made := writes(in.Most)
 	if in.Fewest < in.Most {
-		writes = grouped(in.Fewest) + " to " + writes
+		made = grouped(in.Fewest) + " to " + made
 	}
 	if in.Most > 0 {
-		writes += " from " + in.First.Format(time.RFC3339) + " to " + in.Last.Format(time.RFC3339)
+		made += " from " + in.First.Format(time.RFC3339) + " to " + in.Last.Format(time.RFC3339)
 	}
-	what := fmt.Sprintf("%s entries, %s", grouped(in.Entries), writes)
+	what := counted(in.Entries, "entry", "entries") + ", " + made
 	var all []string
 	if len(in.Files) == 1 {
 		all = append(all, file(&in.Files[0])+": "+what)
@@ -64,11 +64,11 @@ func (r *Report) read() []string {
 			all = append(all, file(&in.Files[i]))
 		}
 		if more := len(in.Files) - maxFiles; more > 0 {
-			all = append(all, grouped(int64(more))+" more files")
+			all = append(all, counted(int64(more), "more file", "more files"))
 		}
 	}
 	if in.PassedOver > 0 {
-		all = append(all, grouped(in.PassedOver)+" other files have no Events")
+		all = append(all, counted(in.PassedOver, "other file has", "other files have")+" no Events")
 	}
 	for _, why := range slices.Sorted(maps.Keys(in.Skipped)) {
 		all = append(all, fmt.Sprintf("%s skipped: %s", grouped(in.Skipped[why]), why))
@@ -98,6 +98,6 @@ func file(f *simulate.File) string {
 	if len(kinds) == 0 {
 		return clipped(f.Name)
 	}
-	as := append([]string{strings.Join(first(kinds, "kinds"), " and "), f.Form}, f.Encodings...)
+	as := append([]string{strings.Join(first(kinds, "more kind", "more kinds"), " and "), f.Form}, f.Encodings...)
 	return fmt.Sprintf("%s (%s)", clipped(f.Name), clipped(strings.Join(as, "; ")))
 }

@@ -151,7 +151,7 @@ const maxRows = 10
 func ranked(title string, r busiest.Ranking) table {
 	t, others := decided(title), r.Others()
 	if others > 0 {
-		t.Foot = fmt.Sprintf("There are too many to follow: %s writes are in no row.", grouped(others))
+		t.Foot = "There are too many to follow: " + counted(others, "write is", "writes are") + " in no row."
 	}
 	rows := slices.SortedStableFunc(slices.Values(r.Rows), func(a, b busiest.Row) int {
 		return cmp.Or(cmp.Compare(b.Matched(), a.Matched()), cmp.Compare(b.Dropped, a.Dropped), cmp.Compare(b.Merged, a.Merged))

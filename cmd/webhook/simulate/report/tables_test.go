@@ -29,7 +29,7 @@ func TestEqualRowsAreSummedUp(t *testing.T) {
 		"more than a ranking has":       {many, "web-0 and at least 999 more, each", "There are too many to follow: 4 writes are in no row."},
 		"no more than ten that differ":  {steps, "web-0; web-1; web-2; web-3; web-4; web-5; web-6; web-7; web-8; web-9", ""},
 		"more, of the same total":       {busiest.Ranking{Total: busiest.Counts{Dropped: 10}, Rows: []busiest.Row{row("a", 1, 1), row("c", 1, 1), row("b", 2, 0), row("d", 2, 0)}}, "a and at least 1 more, each; b and at least 1 more, each", "There are too many to follow: 2 writes are in no row."},
-		"more, but not of the last one": {busiest.Ranking{Total: busiest.Counts{Dropped: 8}, Rows: append(many.Rows[:2:2], row("last", 1, 0))}, "web-0 and 1 more, each; last", "There are too many to follow: 1 writes are in no row."},
+		"more, but not of the last one": {busiest.Ranking{Total: busiest.Counts{Dropped: 8}, Rows: append(many.Rows[:2:2], row("last", 1, 0))}, "web-0 and 1 more, each; last", "There are too many to follow: 1 write is in no row."},
 	} {
 		t.Run(says, func(t *testing.T) {
 			table := ranked("objects", test.ranking)
