@@ -51,6 +51,9 @@ type run struct {
 	store  *memory.Store
 	api    *apiServer
 	result *Result
+	// rules and by are what applies to a write, and what has decided about it.
+	rules *usage
+	by    *deciders
 	// now is the clock, and settled is when the settler looked last.
 	now, settled time.Time
 }
@@ -59,16 +62,16 @@ type run struct {
 // that ask for a generated one. It fails when the temporary file does, or when ctx ends.
 func (t *Trace) Run(ctx context.Context, o Options) (*Result, error) {
 	t.spool.end = t.end // over what another run stored
-	rules := newUsage(&o.Rules)
 	r := &run{
-		opts: o, result: newResult(&t.Input),
+		opts: o, result: newResult(&t.Input), rules: newUsage(&o.Rules),
 		store: memory.New(memory.Options{Bytes: memory.DefaultBytes}), api: newAPIServer(t.spool),
 	}
+	r.by = &deciders{Result: r.result}
 	r.gate = &admission.Gate{
-		Policies:         rules,
+		Policies:         r.rules,
 		Store:            r.store,
 		Audit:            memory.New(memory.Options{Bytes: memory.AuditBytes, Unsettled: true}),
-		Recorder:         r.result,
+		Recorder:         r.by,
 		Now:              func() time.Time { return r.now },
 		MaxWriteInterval: maxWriteInterval,
 		Local:            admission.NewAllowance(localRate, time.Second),
@@ -88,7 +91,7 @@ func (t *Trace) Run(ctx context.Context, o Options) (*Result, error) {
 		return nil, err
 	}
 	r.result.finish()
-	r.result.Unused, r.result.UnknownMatches = rules.unused(), rules.unknown
+	r.result.Unused, r.result.UnknownMatches = r.rules.unused(), r.rules.unknown
 	return r.result, nil
 }
 
@@ -119,6 +122,7 @@ func (r *run) do(ctx context.Context, w *write) error {
 	case e == nil:
 		r.decided(w, nil, Unknown, "")
 		return nil
+	case w.Known: // it has expired
 	default:
 		old, isStored = before(e), true // it was created before the input begins
 	}
@@ -148,6 +152,7 @@ func (r *run) decide(ctx context.Context, phase admission.Phase, w *write, e, ol
 	if tooLong(a) {
 		a.Object, a.OldObject, a.Unreadable = nil, nil, admission.ErrTooLong
 	}
+	r.by.refused, r.by.audited, r.rules.governs = Refused{}, nil, ""
 	return r.gate.Decide(ctx, phase, a)
 }
 
@@ -228,6 +233,9 @@ func (r *run) decided(w *write, e *corev1.Event, o admission.Outcome, message st
 	d := Decision{
 		Time: w.At, Line: w.Line, AuditID: w.ID, Verb: string(w.Verb),
 		Namespace: w.Namespace, Name: w.Name, Outcome: o, Message: message,
+	}
+	if o != Unknown {
+		d.Policy, d.Refused, d.Audited = r.rules.governs, r.by.refused, r.by.audited
 	}
 	if e != nil && d.Name == "" {
 		d.Name = e.Name
