@@ -36,7 +36,7 @@ func TestShippedPoliciesDoWhatTheirTestsSay(t *testing.T) {
 	t.Parallel()
 	out, errs, err := cli.Run(t, cli.Under(policytest.Command()), strings.NewReader(""), "test", ".", "-o", "json")
 	if err != nil {
-		text, _, _ := cli.Run(t, cli.Under(policytest.Command()), strings.NewReader(""), "test", ".") //nolint:errcheck // it is the same
+		text, _, _ := cli.Run(t, cli.Under(policytest.Command()), strings.NewReader(""), "test", ".")
 		t.Fatalf("%v\n%s%s", err, text, errs)
 	}
 	var report policytest.Report

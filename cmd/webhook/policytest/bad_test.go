@@ -66,7 +66,7 @@ func TestBadFilesGetErrorsOfOneLine(t *testing.T) {
 		{"an unknown field of a test", file("name: one", "names: one")},
 		{"an unknown field of a step", file("times: 1", "evry: 10s")},
 		{"an unknown field of an Event", file("reason: Started", "reson: Started")},
-		{"an unknown field of a want", file("admitted: 1", "admited: 1")},
+		{"an unknown field of a want", file("admitted: 1", "admit: 1")},
 		{"what only a whole test can want", file("admitted: 1", "etcdWrites: 1")},
 		{"an unknown field of what is audited", file("admitted: 1", "audited: {policy: a}")},
 		{"a field twice", file("times: 1", "times: 1\n    times: 2")},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/eventquota/eventquota/cmd/webhook/policyfile"
@@ -149,12 +150,9 @@ func (c *checker) policies() (*policyfile.Rules, error) {
 }
 
 // setLabels makes a namespace known, with the label that the API server gives it.
-func setLabels(rules *policyfile.Rules, name string, labels map[string]string) {
+func setLabels(rules *policyfile.Rules, name string, has map[string]string) {
 	n := rules.Namespaces[name]
-	n.Labels = map[string]string{corev1.LabelMetadataName: name}
-	for label, value := range labels {
-		n.Labels[label] = value
-	}
+	n.Labels = labels.Merge(has, labels.Set{corev1.LabelMetadataName: name})
 	rules.Namespaces[name] = n
 }
 

@@ -27,7 +27,7 @@ func FuzzFile(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {
 		oneLine := func(err error) {
-			for _, says := range strings.Split(err.Error(), "\n") {
+			for says := range strings.SplitSeq(err.Error(), "\n") {
 				if !strings.HasPrefix(says, "file:") || len(says) < len("file: a") {
 					t.Errorf("error %q, want one line that begins with the name of the file", says)
 				}
