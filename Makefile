@@ -204,13 +204,14 @@ verify-figures:
 		diff -u "$$page" "$$dir/$$page" || { echo "$$page is not what docs/bench.json says: make generate renders it" >&2; exit 1; }; \
 	done <"$$dir/pages"
 
-# What is shipped is put together, and its metrics are those that are documented. Whether an
+# What is shipped is put together, its policies do what their tests say, and its metrics are those that are documented. Whether an
 # API server takes it is for the tests.
 .PHONY: verify-shipped
 verify-shipped:
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && set -x && go run ./test/manifests -version v0.0.0 -dir "$$dir"
 	go test ./admission/metrics -run 'TestMetricsAre(Documented|AsPrometheusHasThem)'
 	go -C test/readme test -count=1 -run 'TestEvery|TestTheReadme' .
+	go run ./cmd/webhook test test/policies
 	go test ./test/manifests -run 'TestEveryObject|TestWhichWebhooks|TestAReleaseHas|TestImages'
 
 .PHONY: verify

@@ -155,7 +155,7 @@ func (w *write) expand(s step, of int64) {
 		if e.Series != nil && s.i == 1 {
 			count = 2
 		}
-		w.Verb, w.replayed = patch, true
+		w.Verb, w.Known = patch, true
 		recount(e, count, w.At)
 		return
 	}

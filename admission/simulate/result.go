@@ -36,6 +36,12 @@ type Decision struct {
 	Outcome   admission.Outcome `json:"outcome"`
 	// Message is the answer to a client that was refused.
 	Message string `json:"message,omitempty"`
+	// Policy governs the write.
+	Policy string `json:"policy,omitempty"`
+	// Refused says which rule dropped it, and by which limit.
+	Refused
+	// Audited is nil where nothing in mode Audit matches.
+	Audited *Audited `json:"audited,omitempty"`
 }
 
 // Result is what became of all writes.

@@ -56,6 +56,9 @@ type run struct {
 	api    *apiServer
 	result *Result
 	files  []File
+	// rules and by are what applies to a write, and what has decided about it.
+	rules *usage
+	by    *deciders
 	// now is the clock, and settled is when the settler looked last.
 	now, settled time.Time
 }
@@ -64,16 +67,16 @@ type run struct {
 // that ask for a generated one. It fails when the temporary file does, or when ctx ends.
 func (t *Trace) Run(ctx context.Context, o Options) (*Result, error) {
 	t.spool.end = t.end // over what another run stored
-	rules := newUsage(&o.Rules)
 	r := &run{
-		opts: o, result: newResult(&t.Input), files: t.Input.Files,
+		opts: o, result: newResult(&t.Input), files: t.Input.Files, rules: newUsage(&o.Rules),
 		store: memory.New(memory.Options{Bytes: memory.DefaultBytes}), api: newAPIServer(t.spool, cmp.Or(o.EventTTL, EventTTL)),
 	}
+	r.by = &deciders{Result: r.result}
 	r.gate = &admission.Gate{
-		Policies:         rules,
+		Policies:         r.rules,
 		Store:            r.store,
 		Audit:            memory.New(memory.Options{Bytes: memory.AuditBytes, Unsettled: true}),
-		Recorder:         r.result,
+		Recorder:         r.by,
 		Now:              func() time.Time { return r.now },
 		MaxWriteInterval: maxWriteInterval,
 		Local:            admission.NewAllowance(localRate, time.Second),
@@ -93,9 +96,9 @@ func (t *Trace) Run(ctx context.Context, o Options) (*Result, error) {
 		return nil, err
 	}
 	r.result.finish()
-	r.result.Unused, r.result.UnknownMatches = rules.unused(), rules.unknown
+	r.result.Unused, r.result.UnknownMatches = r.rules.unused(), r.rules.unknown
 	if !t.Input.Users {
-		r.result.NeedUsers = rules.needUsers()
+		r.result.NeedUsers = r.rules.needUsers()
 	}
 	return r.result, nil
 }
@@ -127,7 +130,7 @@ func (r *run) do(ctx context.Context, w *write) error {
 	case e == nil:
 		r.decided(w, nil, Unknown, "")
 		return nil
-	case w.replayed: // it has expired since its first write
+	case w.Known: // it has expired
 	default:
 		old, isStored = before(e), true // it was created before the input begins
 	}
@@ -157,6 +160,7 @@ func (r *run) decide(ctx context.Context, phase admission.Phase, w *write, e, ol
 	if tooLong(a) {
 		a.Object, a.OldObject, a.Unreadable = nil, nil, admission.ErrTooLong
 	}
+	r.by.refused, r.by.audited, r.rules.governs = Refused{}, nil, ""
 	return r.gate.Decide(ctx, phase, a)
 }
 
@@ -240,6 +244,9 @@ func (r *run) decided(w *write, e *corev1.Event, o admission.Outcome, message st
 	}
 	if len(r.files) > 1 {
 		d.File = r.files[w.File].Name
+	}
+	if o != Unknown {
+		d.Policy, d.Refused, d.Audited = r.rules.governs, r.by.refused, r.by.audited
 	}
 	if e != nil && d.Name == "" {
 		d.Name = e.Name

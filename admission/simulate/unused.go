@@ -40,6 +40,8 @@ type usage struct {
 	used    map[*policy.Rule]bool
 	limits  map[*policy.QuotaLimit]bool
 	unknown []UnknownMatch
+	// governs is the policy that was found last.
+	governs string
 }
 
 func newUsage(r *Rules) *usage {
@@ -64,7 +66,7 @@ func (u *usage) For(ctx context.Context, namespace string, e *corev1.Event, r *p
 		}
 		u.unknown[i].Count++
 	}
-	u.used[&g.Policy.Rule] = true
+	u.used[&g.Policy.Rule], u.governs = true, g.Policy.Name
 	if g.Audit != nil {
 		u.used[&g.Audit.Rule] = true
 	}

@@ -38,6 +38,8 @@ type write struct {
 	NewAPI bool
 	// Free says that without eventquota it was no write to etcd either.
 	Free bool
+	// Known says that all writes before it are in the trace, so an Event that is not found is not stored.
+	Known bool
 	// Managed says that its client gave a field manager, as no recorder does.
 	Managed         bool
 	Namespace, Name string
@@ -51,8 +53,6 @@ type write struct {
 	// event is what a create or update wrote. For a patch it is what the patch made of the Event, or nil
 	// where this was not recorded.
 	event *corev1.Event
-	// replayed says that it is not the first of the writes that a stored Event stands for.
-	replayed bool
 }
 
 // recount makes e say that it happened n times, and last at a time.

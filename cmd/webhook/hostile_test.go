@@ -54,7 +54,13 @@ func hostileFiles(t *testing.T) string {
 		"plugin.yaml":  `{"apiVersion":"apiserver.config.k8s.io/v1","kind":"AdmissionConfiguration","plugins":[{"path":HOSTILE}]}`,
 		"plugins.yaml": fmt.Sprintf(`{apiVersion: apiserver.config.k8s.io/v1, kind: AdmissionConfiguration, plugins: [{name: %s}, {name: EventRateLimit, configuration: {
 			apiVersion: eventratelimit.admission.k8s.io/v1alpha1, kind: Configuration, limits: [{type: Server, qps: 1, burst: 1}]}}]}`, strconv.QuoteToASCII(hostile)),
-		"kubeconfig": `{"apiVersion":"v1","kind":"Config","current-context":HOSTILE,"clusters":[{"name":HOSTILE,"cluster":{"server":HOSTILE}}]}`,
+		"test.yaml": `{"apiVersion":"test.eventquota.io/v1alpha1","kind":"PolicyTest","namespaces":{"a":{HOSTILE:HOSTILE}},"tests":[{"name":HOSTILE,"events":[` +
+			`{"event":{"about":HOSTILE,"reason":HOSTILE,"message":HOSTILE,"controller":HOSTILE},"user":HOSTILE,"want":{"merged":1}},` +
+			`{"object":{"metadata":{"name":HOSTILE},"involvedObject":{"name":HOSTILE}},"want":{"merged":1}}]}]}`,
+		"bad-test.yaml": `{"apiVersion":"test.eventquota.io/v1alpha1","kind":"PolicyTest","policies":[HOSTILE],"namespaces":{HOSTILE:{}},"tests":[{"name":HOSTILE,"events":[` +
+			`{"event":{"about":HOSTILE,"type":HOSTILE,"namespace":HOSTILE},"repeat":HOSTILE,"want":{"policy":HOSTILE,"refusedBy":[HOSTILE]}}]},{"name":HOSTILE}]}`,
+		"field-test.yaml": `{HOSTILE:HOSTILE}`,
+		"kubeconfig":      `{"apiVersion":"v1","kind":"Config","current-context":HOSTILE,"clusters":[{"name":HOSTILE,"cluster":{"server":HOSTILE}}]}`,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(fill(content)), 0o600); err != nil {
 			t.Fatal(err)
@@ -93,6 +99,9 @@ func TestNoCommandPrintsWhatATerminalObeys(t *testing.T) {
 		{"top", "--kubeconfig", "kubeconfig"}, {"top", "--endpoint", hostile}, {"top", "--by", hostile},
 		{"explain", hostile}, {"explain", "pod/a", "--kubeconfig", "kubeconfig"}, {"explain", "pod/" + hostile, "--endpoint", hostile},
 		{"serve", "--kubeconfig", "kubeconfig"}, {"serve", "--log-level", hostile}, {"serve", "--redis-addresses", hostile},
+		{"test", "test.yaml"}, {"test", "test.yaml", "-o", "json"}, {"test", "test.yaml", "-o", "junit"}, {"test", "bad-test.yaml"},
+		{"test", "bad-test.yaml", "-o", "json"}, {"test", "bad-test.yaml", "-o", "junit"}, {"test", "field-test.yaml"}, {"test", "kind.yaml"},
+		{"test", "raw.yaml"}, {"test", hostile}, {"test", "test.yaml", "--run", hostile}, {"test", "test.yaml", "-o", hostile},
 		{hostile}, {"--" + hostile}, {"help", hostile},
 	} {
 		t.Run(strings.ToValidUTF8(strings.ReplaceAll(strings.Join(args, " "), hostile, "HOSTILE"), "?"), func(t *testing.T) {

@@ -54,6 +54,8 @@ func ways() map[string]way {
 
 		"kubectl get events -A -o json | eventquota simulate - --policies policies/": runs("admitted"),
 
+		"eventquota test ci.eventquota-test.yaml": runs(),
+
 		"eventquota convert eventratelimit.yaml | tee quota.yaml":                                       runs(),
 		"kubectl get events -A -o json | eventquota simulate - --policies quota.yaml --compare default": runs("Under default, most writes", "WRITES TO ETCD"),
 		"kubectl apply -f quota.yaml": runs("clustereventquota.eventquota.io/eventratelimit "),

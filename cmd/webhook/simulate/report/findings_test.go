@@ -44,7 +44,7 @@ func TestOneIsNoPlural(t *testing.T) {
 		UnknownMatches: slices.Repeat([]simulate.UnknownMatch{{Rule: "q", Count: 1}}, maxNotes+1),
 	}
 	r := &Report{
-		Input: simulate.Input{Name: "in", Entries: 1, Fewest: 1, Most: 1, Broken: 1, Skipped: map[string]int64{"dry runs": 1}},
+		Input: simulate.Input{Files: []simulate.File{{Name: "in"}}, Entries: 1, Fewest: 1, Most: 1, Broken: 1, Skipped: map[string]int64{"dry runs": 1}},
 		Runs:  []Run{{Under: "p", LeftOut: make([]string, maxNotes+1), Result: result}},
 	}
 	var text strings.Builder

@@ -1,0 +1,69 @@
+package simulate
+
+import (
+	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/store"
+)
+
+// Audited is what would have become of a write if all that is in mode Audit were in mode Enforce.
+type Audited struct {
+	Outcome admission.Outcome `json:"outcome"`
+	Refused
+}
+
+// Refused says what refused a write; empty where nothing did.
+type Refused struct {
+	// Limit is the limit of a quota, or the spam filter of a policy. It is empty where Rule drops all.
+	Limit string `json:"limit,omitempty"`
+	// Rule is a policy or quota.
+	Rule string `json:"rule,omitempty"`
+}
+
+// String names what refused, as answers do.
+func (r Refused) String() string {
+	if r.Limit == "" {
+		return r.Rule
+	}
+	return r.Limit + " of " + r.Rule
+}
+
+// deciders is a Recorder that also notes what decided about one write.
+type deciders struct {
+	*Result
+
+	refused Refused
+	audited *Audited
+}
+
+// Decided implements admission.Recorder.
+func (n *deciders) Decided(d admission.Decided) {
+	n.Result.Decided(d)
+	if d.Audited {
+		n.audited = &Audited{outcomeOf(d.Verdict), refused(&d)}
+		return
+	}
+	n.refused = refused(&d)
+}
+
+func refused(d *admission.Decided) Refused {
+	if d.Verdict != store.Drop && d.Verdict != store.Deny {
+		return Refused{}
+	}
+	return Refused{Limit: d.Bucket, Rule: d.Rule.Name}
+}
+
+// outcomeOf is what an answer with a verdict is counted as.
+func outcomeOf(v store.Verdict) admission.Outcome {
+	switch v {
+	case store.Admit:
+	case store.Aggregate:
+		return admission.Aggregated
+	case store.Merge:
+		return admission.Merged
+	case store.Drop:
+		return admission.Dropped
+	case store.Deny:
+		return admission.Denied
+	}
+	return admission.Admitted
+}

@@ -1,0 +1,104 @@
+package simulate
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/policy"
+)
+
+// made is a Trace of writes.
+func made(t *testing.T, writes ...*Made) *Trace {
+	t.Helper()
+	trace, err := Make("made", slices.Values(writes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(trace.Close)
+	return trace
+}
+
+// counting is the n-th write of a recorder about one Event.
+func counting(n int32, at time.Time) *Made {
+	e := repeated("a", n, at)
+	return &Made{At: at, Event: e, Patch: n > 1}
+}
+
+func TestWritesThatAreMadeAreInTheOrderOfTheirTimes(t *testing.T) {
+	trace := made(t,
+		&Made{At: sec(9), Event: event("late", "one", sec(9))}, &Made{At: sec(1), Event: event("first", "two", sec(1))},
+		&Made{At: sec(1), Event: event("second", "three", sec(1))})
+	if in := trace.Input; in.Most != 3 || !in.First.Equal(sec(1)) || !in.Last.Equal(sec(9)) {
+		t.Errorf("input %+v", in)
+	}
+	_, got := simulated(t, trace, defaults(nil))
+	if want := []string{"create first: admit", "create second: admit", "create late: admit"}; !slices.Equal(got, want) {
+		t.Errorf("decisions %v, want %v", got, want)
+	}
+}
+
+// TestWhatIsMadeAndNotFoundIsNotStored holds that an Event which expires is created again by its next PATCH: with a
+// recording, it may be older than the recording.
+func TestWhatIsMadeAndNotFoundIsNotStored(t *testing.T) {
+	hours := func(n int) time.Time { return noon().Add(time.Duration(n) * time.Hour) }
+	result, got := simulated(t, made(t, counting(1, hours(0)), counting(2, hours(2)), counting(3, hours(4))), defaults(nil))
+	if want := []string{"create a: admit", "patch a: admit", "patch a: admit"}; !slices.Equal(got, want) || result.Stored != 3 {
+		t.Errorf("decisions %v and %d Events stored, want %v and each created", got, result.Stored, want)
+	}
+}
+
+// TestADecisionSaysWhatDecided holds what governs, what refuses, and what would in mode Audit.
+func TestADecisionSaysWhatDecided(t *testing.T) {
+	quota := func(name string, mode policy.Mode) *policy.Quota {
+		return &policy.Quota{
+			Rule:   policy.Rule{Name: "ClusterEventQuota " + name, Mode: mode},
+			Limits: []policy.QuotaLimit{{Name: "all", Bucket: policy.Bucket{ID: name, Burst: 1, Tokens: 1, Interval: time.Hour}}},
+		}
+	}
+	decisions := func(o Options) (all []Decision) {
+		o.Decided = func(d Decision) {
+			all = append(all, Decision{Outcome: d.Outcome, Policy: d.Policy, Refused: d.Refused, Audited: d.Audited})
+		}
+		trace := made(t, &Made{At: sec(0), Event: event("a", "one", sec(0))}, &Made{At: sec(1), Event: event("b", "two", sec(1))},
+			&Made{At: sec(2), Event: event("c", "one", sec(2))})
+		if _, err := trace.Run(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	dropping := func(p *policy.Policy) { p.Name, p.Action = "ClusterEventPolicy d", policy.Drop }
+	by := func(limit, rule string) Refused { return Refused{Limit: limit, Rule: rule} }
+	for says, test := range map[string]struct {
+		o    Options
+		want []Decision
+	}{
+		"a quota": {defaults(nil, quota("q", policy.Enforce)), []Decision{
+			{Outcome: admission.Admitted, Policy: "default"},
+			{Outcome: admission.Dropped, Policy: "default", Refused: by("all", "ClusterEventQuota q")},
+			{Outcome: admission.Merged, Policy: "default"},
+		}},
+		"a quota in mode Audit": {defaults(nil, quota("q", policy.Audit)), []Decision{
+			{Outcome: admission.Admitted, Policy: "default", Audited: &Audited{Outcome: admission.Admitted}},
+			{Outcome: admission.Admitted, Policy: "default", Audited: &Audited{admission.Dropped, by("all", "ClusterEventQuota q")}},
+			{Outcome: admission.Merged, Policy: "default", Audited: &Audited{Outcome: admission.Merged}},
+		}},
+		"a policy that drops all": {defaults(dropping), []Decision{
+			{Outcome: admission.Dropped, Policy: "ClusterEventPolicy d", Refused: by("", "ClusterEventPolicy d")},
+			{Outcome: admission.Dropped, Policy: "ClusterEventPolicy d", Refused: by("", "ClusterEventPolicy d")},
+			{Outcome: admission.Dropped, Policy: "ClusterEventPolicy d", Refused: by("", "ClusterEventPolicy d")},
+		}},
+	} {
+		t.Run(says, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, decisions(test.o)); diff != "" {
+				t.Errorf("decisions (-want +got):\n%s", diff)
+			}
+		})
+	}
+	if got := by("all", "ClusterEventQuota q").String() + ", " + by("", "ClusterEventPolicy d").String(); got != "all of ClusterEventQuota q, ClusterEventPolicy d" {
+		t.Errorf("they are called %s", got)
+	}
+}

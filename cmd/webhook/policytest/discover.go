@@ -1,0 +1,56 @@
+package policytest
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// suffix is how the names of files of tests end, before .yaml or .yml.
+const suffix = "eventquota-test"
+
+// discover returns the files at paths: those given, and of directories those below with the name of a file of tests. Hidden
+// directories and links to directories are left out.
+func discover(paths []string) (files []string, err error) {
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err != nil {
+			return nil, err
+		}
+		if !info.IsDir() {
+			files = append(files, filepath.Clean(path))
+			continue
+		}
+		before := len(files)
+		err = fs.WalkDir(os.DirFS(path), ".", func(name string, d fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case d.IsDir() && name != "." && strings.HasPrefix(d.Name(), "."):
+				return fs.SkipDir
+			case !d.IsDir() && isTestFile(d.Name()):
+				files = append(files, filepath.Join(path, name))
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		if len(files) == before {
+			return nil, fmt.Errorf("%s: no file in it or below has a name that ends in %s.yaml", path, suffix)
+		}
+	}
+	slices.Sort(files)
+	return slices.Compact(files), nil
+}
+
+func isTestFile(name string) bool {
+	base, ok := strings.CutSuffix(name, ".yaml")
+	if !ok {
+		base, ok = strings.CutSuffix(name, ".yml")
+	}
+	return ok && strings.HasSuffix(base, suffix)
+}

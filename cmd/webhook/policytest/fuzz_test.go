@@ -1,0 +1,71 @@
+package policytest
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// FuzzFile reads anything as a file of tests. Each error is a line that names the file, and what has none can be run.
+func FuzzFile(f *testing.F) {
+	for _, pattern := range []string{"testdata/*.yaml", "testdata/passing/*", "testdata/passing/below/*", "../../../test/policies/*.yaml"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			f.Fatalf("%s: %d files, %v", pattern, len(files), err)
+		}
+		for _, name := range files {
+			content, err := os.ReadFile(name)
+			if err != nil {
+				continue // a directory
+			}
+			f.Add(content)
+		}
+	}
+	for _, content := range []string{"", "a: [", "{a: *b}", "&a [*a]", "\xff\xfe", file(), file("admitted: 1", "admitted: {max: 3}, policy: default"), file("times: 1", "times: 3\n    every: 1h\n    repeat: Patch")} {
+		f.Add([]byte(content))
+	}
+	f.Fuzz(func(t *testing.T, content []byte) {
+		oneLine := func(err error) {
+			for says := range strings.SplitSeq(err.Error(), "\n") {
+				if !strings.HasPrefix(says, "file:") || len(says) < len("file: a") {
+					t.Errorf("error %q, want one line that begins with the name of the file", says)
+				}
+			}
+		}
+		from, err := parseSource("file", content)
+		if err != nil {
+			oneLine(err)
+			return
+		}
+		var d document
+		if err := from.decode(&d); err != nil {
+			oneLine(err)
+			return
+		}
+		if len(d.Policies) > 0 {
+			return // files anywhere
+		}
+		from, err = parseSource("file", content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := newSuite(from)
+		if err != nil {
+			oneLine(err)
+			return
+		}
+		for i := range s.tests {
+			writes := 0
+			for _, w := range s.steps[i] {
+				writes += w.objects * w.times
+			}
+			if writes > 100 {
+				continue // which only takes long
+			}
+			if _, err := s.run(t.Context(), i); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,126 @@
+package policytest
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/admission/simulate"
+	"github.com/eventquota/eventquota/store"
+)
+
+// Outcome is what became of Events.
+type Outcome struct {
+	Admitted        int64 `json:"admitted"`
+	Combined        int64 `json:"combined,omitempty"`
+	Merged          int64 `json:"merged"`
+	Dropped         int64 `json:"dropped"`
+	WarningsDropped int64 `json:"warningsDropped,omitempty"`
+	// Other are those that were not decided, or that the API server refuses, by why.
+	Other map[string]int64 `json:"other,omitempty"`
+	// Policies governed, and RefusedBy dropped, so many.
+	Policies  map[string]int64   `json:"policies,omitempty"`
+	RefusedBy map[string]refusal `json:"refusedBy,omitempty"`
+	// Audited is what would have become of those that a rule in mode Audit matches.
+	Audited *Outcome `json:"audited,omitempty"`
+}
+
+// refusal is what one limit dropped.
+type refusal struct {
+	Count int64 `json:"count"`
+	// First is when, since the beginning.
+	First string `json:"first"`
+}
+
+func newOutcome() *Outcome {
+	return &Outcome{Other: map[string]int64{}, Policies: map[string]int64{}, RefusedBy: map[string]refusal{}}
+}
+
+// add counts what became of a write.
+func (o *Outcome) add(d *simulate.Decision, warning bool) {
+	o.count(d.Outcome, d.Refused, d.Time)
+	if d.Outcome == admission.Dropped && warning {
+		o.WarningsDropped++
+	}
+	if d.Policy != "" {
+		o.Policies[d.Policy]++
+	}
+	if d.Audited != nil {
+		if o.Audited == nil {
+			o.Audited = newOutcome()
+		}
+		o.Audited.count(d.Audited.Outcome, d.Audited.Refused, d.Time)
+	}
+}
+
+// count counts one outcome.
+func (o *Outcome) count(is admission.Outcome, by simulate.Refused, at time.Time) {
+	switch is {
+	case admission.Aggregated:
+		o.Combined++
+		o.Admitted++
+	case admission.Admitted:
+		o.Admitted++
+	case admission.Merged:
+		o.Merged++
+	case admission.Dropped:
+		o.Dropped++
+		by.Limit = strings.TrimSuffix(by.Limit, store.OverflowSuffix)
+		r, ok := o.RefusedBy[by.String()]
+		if !ok {
+			r.First = at.Sub(begin()).String()
+		}
+		r.Count++
+		o.RefusedBy[by.String()] = r
+	case admission.Ignored:
+		o.Other["not valid for the API server"]++
+	case simulate.Failed:
+		o.Other["of a name that is taken"]++
+	default:
+		o.Other["not decided"]++
+	}
+}
+
+// shown is how many of each kind a failure names.
+const shown = 3
+
+// why says what governed and what refused, the most first.
+func (o *Outcome) why() string {
+	counted := func(count map[string]int64, says func(name string) string) string {
+		all := slices.SortedFunc(maps.Keys(count), func(a, b string) int { return cmp.Or(cmp.Compare(count[b], count[a]), cmp.Compare(a, b)) })
+		more := len(all) - shown
+		all = all[:min(shown, len(all))]
+		for i, name := range all {
+			all[i] = says(name)
+		}
+		if more > 0 {
+			all = append(all, fmt.Sprintf("%d more", more))
+		}
+		return strings.Join(all, ", ")
+	}
+	var parts []string
+	if len(o.Policies) > 0 {
+		parts = append(parts, "governed by "+counted(o.Policies, func(n string) string { return fmt.Sprintf("%s (%d)", n, o.Policies[n]) }))
+	}
+	by, prefix := o.RefusedBy, "dropped by "
+	if o.Audited != nil && len(o.Audited.RefusedBy) > 0 && len(by) == 0 {
+		by, prefix = o.Audited.RefusedBy, "would be dropped by "
+	}
+	refused := map[string]int64{}
+	for name, r := range by {
+		refused[name] = r.Count
+	}
+	if len(refused) > 0 {
+		parts = append(parts, prefix+counted(refused, func(n string) string {
+			return fmt.Sprintf("%s (%d, the first after %s)", n, refused[n], by[n].First)
+		}))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " [" + strings.Join(parts, "; ") + "]"
+}

@@ -1,0 +1,161 @@
+package policytest
+
+import (
+	"encoding/xml"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/eventquota/eventquota/admission/text"
+	"github.com/eventquota/eventquota/cmd/webhook/output"
+)
+
+// Report is what became of all files.
+type Report struct {
+	Files []*File `json:"files"`
+	// Passed and Failed count tests, and Invalid counts files.
+	Passed  int `json:"passed"`
+	Failed  int `json:"failed"`
+	Invalid int `json:"invalidFiles"`
+}
+
+// File is what became of a file.
+type File struct {
+	Name string `json:"file"`
+	// Errors say why it is not valid. None of its tests is run then.
+	Errors []string  `json:"errors,omitempty"`
+	Tests  []*Result `json:"tests,omitempty"`
+}
+
+// err is nil if all is as wanted.
+func (r *Report) err() error {
+	var wrong []string
+	if r.Invalid > 0 {
+		wrong = append(wrong, counted(r.Invalid, "file is", "files are")+" not valid")
+	}
+	if r.Failed > 0 {
+		wrong = append(wrong, fmt.Sprintf("%d of %s failed", r.Failed, counted(r.Failed+r.Passed, "test", "tests")))
+	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	return fmt.Errorf("test: %s", strings.Join(wrong, ", "))
+}
+
+func counted(n int, one, several string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprint(n, " ", several)
+}
+
+// Formats beside those of other commands.
+const (
+	asText = "text"
+	junit  = "junit"
+)
+
+// write writes the report.
+func (r *Report) write(w io.Writer, format string) error {
+	switch format {
+	case output.JSON:
+		_, err := output.Write(w, output.JSON, r)
+		return err
+	case junit:
+		return r.writeJUnit(w)
+	}
+	return r.writeText(w)
+}
+
+// writeText writes a line for each test, and what is wrong below it.
+func (r *Report) writeText(w io.Writer) error {
+	var b strings.Builder
+	line := func(parts ...string) { b.WriteString(text.Visible(strings.Join(parts, "")) + "\n") }
+	for _, f := range r.Files {
+		for _, err := range f.Errors {
+			line("FAILED  ", err)
+		}
+		for _, t := range f.Tests {
+			is := "ok      "
+			if !t.Passed {
+				is = "FAILED  "
+			}
+			line(is, f.Name, ": ", t.Name)
+			for _, failure := range t.Failures {
+				line("        ", failure)
+			}
+		}
+	}
+	summary := fmt.Sprintf("%s in %s: %d ok, %d failed", counted(r.Passed+r.Failed, "test", "tests"), counted(len(r.Files), "file", "files"), r.Passed, r.Failed)
+	if r.Invalid > 0 {
+		summary += ", " + counted(r.Invalid, "file is", "files are") + " not valid"
+	}
+	line(summary)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// The elements of JUnit's format that CI systems read. Texts lose what XML does not take.
+type (
+	junitReport struct {
+		XMLName xml.Name `xml:"testsuites"`
+		junitCounts
+		Suites []junitSuite `xml:"testsuite"`
+	}
+	junitCounts struct {
+		Tests    int `xml:"tests,attr"`
+		Failures int `xml:"failures,attr"`
+		Errors   int `xml:"errors,attr"`
+	}
+	junitSuite struct {
+		Name string `xml:"name,attr"`
+		junitCounts
+		Cases []junitCase `xml:"testcase"`
+	}
+	junitCase struct {
+		Name    string        `xml:"name,attr"`
+		Class   string        `xml:"classname,attr"`
+		Failure *junitProblem `xml:"failure"`
+		Error   *junitProblem `xml:"error"`
+	}
+	junitProblem struct {
+		Message string `xml:"message,attr"`
+		Text    string `xml:",chardata"`
+	}
+)
+
+// problemOf is what is said of a test, the first line as its message.
+func problemOf(says []string) *junitProblem {
+	all := make([]string, len(says))
+	for i, one := range says {
+		all[i] = text.Visible(one)
+	}
+	return &junitProblem{all[0], strings.Join(all, "\n")}
+}
+
+func (r *Report) writeJUnit(w io.Writer) error {
+	report := junitReport{junitCounts: junitCounts{r.Passed + r.Failed + r.Invalid, r.Failed, r.Invalid}}
+	for _, f := range r.Files {
+		s := junitSuite{Name: text.Visible(f.Name)}
+		if len(f.Errors) > 0 {
+			s.Errors = 1
+			s.Cases = append(s.Cases, junitCase{Name: "the file is valid", Class: s.Name, Error: problemOf(f.Errors)})
+		}
+		for _, t := range f.Tests {
+			c := junitCase{Name: text.Visible(t.Name), Class: s.Name}
+			if !t.Passed {
+				s.Failures++
+				c.Failure = problemOf(t.Failures)
+			}
+			s.Cases = append(s.Cases, c)
+		}
+		s.Tests = len(s.Cases)
+		report.Suites = append(report.Suites, s)
+	}
+	document, err := xml.MarshalIndent(report, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(w, xml.Header+string(document)+"\n")
+	return err
+}

@@ -1,0 +1,217 @@
+package policytest
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"iter"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/eventquota/eventquota/admission/simulate"
+	"github.com/eventquota/eventquota/policy"
+)
+
+// begin is when tests begin.
+func begin() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
+
+// What stands for the number of an object, and of a time, in the texts of an Event.
+const (
+	objectNumber = "{n}"
+	timeNumber   = "{i}"
+)
+
+// writer makes what a step writes.
+type writer struct {
+	step           int
+	at, every      time.Duration
+	objects, times int
+	patch          bool
+	user           string
+	groups         []string
+	// template is the Event as JSON, and first the Event itself where it has no numbers.
+	template []byte
+	fixed    *corev1.Event
+	fullForm bool
+	// moving says that the namespace has a number.
+	moving bool
+}
+
+// step checks a step, and returns its writer. It is nil where there is no Event to write.
+func (c *checker) step(at jsontext.Pointer, s *step, begin time.Duration) *writer {
+	w := &writer{
+		at: begin, every: time.Duration(s.Every), patch: s.Repeat == repeatPatch, user: s.User, groups: s.Groups,
+		objects: c.count(at+"/objects", s.Objects), times: c.count(at+"/times", s.Times), fullForm: s.Object != nil,
+	}
+	if s.At != nil {
+		w.at = time.Duration(*s.At)
+	}
+	if s.Repeat != "" && s.Repeat != repeatCreate && s.Repeat != repeatPatch {
+		c.wrong(at+"/repeat", fmt.Sprintf("%q: must be %s or %s", s.Repeat, repeatCreate, repeatPatch))
+	}
+	e := s.Object
+	switch {
+	case (s.Event == nil) == (s.Object == nil):
+		c.wrong(at+"/event", "must be there, or object, and not both")
+		return nil
+	case s.Event != nil:
+		e = c.event(at+"/event", s.Event)
+	}
+	e.Namespace = cmp.Or(e.Namespace, metav1.NamespaceDefault)
+	e.InvolvedObject.Namespace = cmp.Or(e.InvolvedObject.Namespace, e.Namespace)
+	e.Type = cmp.Or(e.Type, corev1.EventTypeNormal)
+	text, err := json.Marshal(e, jsontext.AllowInvalidUTF8(true))
+	if err != nil {
+		c.wrong(at, "must be an Event that can be encoded")
+		return nil
+	}
+	w.template, w.moving = text, strings.Contains(e.Namespace, objectNumber)
+	has := func(number string) bool {
+		return bytes.Contains(text, []byte(number)) || strings.Contains(s.User, number)
+	}
+	switch {
+	case w.objects > 1 && !has(objectNumber):
+		c.wrong(at+"/objects", "needs "+objectNumber+" in a text of the Event, such as Pod/web-"+objectNumber)
+	case w.patch && has(timeNumber):
+		c.wrong(at+"/repeat", "must be "+repeatCreate+" where the Event has "+timeNumber+": a PATCH counts an Event up, and changes nothing else")
+	case strings.Contains(e.Namespace, timeNumber):
+		c.wrong(at, "must not have "+timeNumber+" in its namespace")
+		return nil
+	}
+	if !has(objectNumber) && !has(timeNumber) {
+		w.fixed = e
+	}
+	return w
+}
+
+// count is a number of objects or times, by default 1.
+func (c *checker) count(at jsontext.Pointer, n *int32) int {
+	if n == nil {
+		return 1
+	}
+	if *n < 1 || *n > maxWrites {
+		c.wrong(at, fmt.Sprintf("%d: must be from 1 to %d", *n, maxWrites))
+		return 1
+	}
+	return int(*n)
+}
+
+// event is the Event that a short form stands for.
+func (c *checker) event(at jsontext.Pointer, s *event) *corev1.Event {
+	about := strings.Split(s.About, "/")
+	n := len(about)
+	if n < 2 || about[n-1] == "" || about[n-2] == "" {
+		c.wrong(at+"/about", fmt.Sprintf("%q: must be a kind and a name, such as Pod/web-0, with the version of the API before if it is not v1, such as apps/v1/Deployment/web", s.About))
+		about, n = []string{"Pod", "none"}, 2
+	}
+	if s.Reason == "" {
+		c.wrong(at+"/reason", "must be there")
+	}
+	if s.Type != "" && s.Type != corev1.EventTypeNormal && s.Type != corev1.EventTypeWarning {
+		c.wrong(at+"/type", fmt.Sprintf("%q: must be %s or %s", s.Type, corev1.EventTypeNormal, corev1.EventTypeWarning))
+	}
+	return &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: s.Namespace},
+		InvolvedObject: corev1.ObjectReference{APIVersion: cmp.Or(strings.Join(about[:n-2], "/"), "v1"), Kind: about[n-2], Name: about[n-1]},
+		Reason:         s.Reason, Type: s.Type, Message: s.Message,
+		Source: corev1.EventSource{Component: s.Controller, Host: s.Host},
+	}
+}
+
+// end is when the last is written.
+func (w *writer) end() time.Duration { return w.at + time.Duration(w.times-1)*w.every }
+
+// fill replaces the numbers in a text.
+func fill(text string, n, i int) string {
+	return strings.NewReplacer(objectNumber, strconv.Itoa(n), timeNumber, strconv.Itoa(i)).Replace(text)
+}
+
+// event is the Event of an object at a time. It is to be read before the next.
+func (w *writer) event(n, i int) (*corev1.Event, error) {
+	if w.fixed != nil {
+		e := *w.fixed
+		return &e, nil
+	}
+	e := &corev1.Event{}
+	err := json.Unmarshal([]byte(fill(string(w.template), n, i)), e, jsontext.AllowInvalidUTF8(true))
+	return e, err
+}
+
+// write is the write about an object at a time.
+func (w *writer) write(n, i int) (*simulate.Made, error) {
+	e, err := w.event(n, i)
+	if err != nil {
+		return nil, err
+	}
+	first, now := begin().Add(w.at), begin().Add(w.at+time.Duration(i)*w.every)
+	m := &simulate.Made{At: now, Event: e, Patch: w.patch && i > 0, Line: int64(w.step)}
+	m.User = w.userInfo(fill(w.user, n, i), e.Namespace)
+	// Of events.k8s.io are those that only a reporting controller reports.
+	m.NewAPI = e.ReportingController != "" && e.Source == (corev1.EventSource{})
+	counts := int32(1)
+	if w.patch {
+		counts += int32(i)
+	} else {
+		first = now
+	}
+	switch {
+	case m.NewAPI:
+		e.EventTime, e.FirstTimestamp, e.LastTimestamp, e.Count, e.Series = metav1.NewMicroTime(first), metav1.Time{}, metav1.Time{}, 0, nil
+		if counts > 1 {
+			e.Series = &corev1.EventSeries{Count: counts, LastObservedTime: metav1.NewMicroTime(now)}
+		}
+	default:
+		e.FirstTimestamp, e.LastTimestamp, e.Count = metav1.NewTime(first), metav1.NewTime(now), max(counts, e.Count)
+	}
+	if e.Name == "" {
+		serial := uint64(w.step)<<40 | uint64(n)<<20
+		if !w.patch {
+			serial |= uint64(i)
+		}
+		e.Name = fmt.Sprintf("%s.%016x", e.InvolvedObject.Name, serial)
+	}
+	return m, nil
+}
+
+// userInfo is a user with its groups.
+func (w *writer) userInfo(name, namespace string) policy.UserInfo {
+	const accounts, authenticated = "system:serviceaccount:", "system:authenticated"
+	name = cmp.Or(name, accounts+namespace+":default")
+	groups := w.groups
+	if groups == nil {
+		groups = []string{authenticated}
+		if account, ok := strings.CutPrefix(name, accounts); ok {
+			of, _, _ := strings.Cut(account, ":")
+			groups = []string{"system:serviceaccounts", "system:serviceaccounts:" + of, authenticated}
+		} else if strings.HasPrefix(name, "system:node:") {
+			groups = []string{"system:nodes", authenticated}
+		}
+	}
+	return policy.UserInfo{Username: name, Groups: groups}
+}
+
+// stepWrites are what steps write, each object once and then each again.
+func stepWrites(steps []*writer, failed *error) iter.Seq[*simulate.Made] {
+	return func(yield func(*simulate.Made) bool) {
+		for _, w := range steps {
+			for i := range w.times {
+				for n := range w.objects {
+					m, err := w.write(n, i)
+					if err != nil {
+						*failed = err
+						return
+					}
+					if !yield(m) {
+						return
+					}
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,113 @@
+// Package policies has tests of the policies and quotas that are shipped, for eventquota test.
+package policies
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/eventquota/eventquota/cmd/webhook/policyfile"
+	"github.com/eventquota/eventquota/cmd/webhook/policytest"
+	"github.com/eventquota/eventquota/policy"
+	"github.com/eventquota/eventquota/test/cli"
+)
+
+// shipped are the files with policies and quotas that users get.
+func shipped(t *testing.T) (files []string) {
+	t.Helper()
+	for _, pattern := range []string{"examples/*.yaml", "base/*ceiling*.yaml", "components/*/pod-lives.yaml"} {
+		found, err := filepath.Glob(filepath.Join("../../manifests", pattern))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: %d files, %v", pattern, len(found), err)
+		}
+		files = append(files, found...)
+	}
+	return files
+}
+
+// TestShippedPoliciesDoWhatTheirTestsSay runs all, and holds of each rule that is shipped that it acts on the Events of a step,
+// and on those of another step it does not.
+func TestShippedPoliciesDoWhatTheirTestsSay(t *testing.T) {
+	t.Parallel()
+	out, errs, err := cli.Run(t, cli.Under(policytest.Command()), strings.NewReader(""), "test", ".", "-o", "json")
+	if err != nil {
+		text, _, _ := cli.Run(t, cli.Under(policytest.Command()), strings.NewReader(""), "test", ".")
+		t.Fatalf("%v\n%s%s", err, text, errs)
+	}
+	var report policytest.Report
+	if err := json.Unmarshal([]byte(out), &report); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range shipped(t) {
+		var steps []*policytest.Outcome
+		for _, f := range report.Files {
+			if !slices.Contains(policiesOf(t, f.Name), file) {
+				continue
+			}
+			for _, one := range f.Tests {
+				steps = append(steps, one.Events...)
+			}
+		}
+		for _, rule := range rulesOf(t, file) {
+			does := func(o *policytest.Outcome) bool { return acts(rule, o) }
+			doesNot := func(o *policytest.Outcome) bool { return !acts(rule, o) }
+			if !slices.ContainsFunc(steps, does) || !slices.ContainsFunc(steps, doesNot) {
+				t.Errorf("%s: %s acts in a step of a test: %t, and does not in another: %t; want both", file, rule,
+					slices.ContainsFunc(steps, does), slices.ContainsFunc(steps, doesNot))
+			}
+		}
+	}
+}
+
+// policiesOf are the files that a file of tests names.
+func policiesOf(t *testing.T, name string) []string {
+	t.Helper()
+	content, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d struct{ Policies []string }
+	if err := yaml.Unmarshal(content, &d); err != nil {
+		t.Fatal(err)
+	}
+	return d.Policies
+}
+
+// rulesOf are the names of the rules in a file.
+func rulesOf(t *testing.T, file string) (names []string) {
+	t.Helper()
+	rules, err := policyfile.Read([]string{file})
+	if err != nil || len(rules.Invalid) > 0 {
+		t.Fatal(err, rules.Invalid)
+	}
+	all := policy.Rules{}
+	all.Add(rules.Cluster)
+	for _, n := range rules.Namespaces {
+		all.Add(n.Rules)
+	}
+	for r := range all.All() {
+		names = append(names, r.Name)
+	}
+	if len(names) == 0 {
+		t.Fatalf("%s: no rules", file)
+	}
+	return names
+}
+
+// acts reports whether a rule governs or refuses, or would if it were not in mode Audit.
+func acts(rule string, o *policytest.Outcome) bool {
+	if o == nil {
+		return false
+	}
+	for by := range o.RefusedBy {
+		if by == rule || strings.HasSuffix(by, " of "+rule) {
+			return true
+		}
+	}
+	return o.Policies[rule] > 0 || acts(rule, o.Audited)
+}
