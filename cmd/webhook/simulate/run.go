@@ -35,6 +35,11 @@ func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []stri
 	if err != nil {
 		return err
 	}
+	for _, set := range sets {
+		for _, note := range set.Passed.Notes() {
+			fmt.Fprintln(cmd.ErrOrStderr(), text.Visible("note: "+note))
+		}
+	}
 	name, in, err := o.input(cmd.InOrStdin(), files)
 	if err != nil {
 		return fmt.Errorf("simulate: %w", err)
@@ -133,9 +138,12 @@ func ofFiles(flag string, paths []string) (policySet, error) {
 	if slices.Equal(paths, []string{defaultSet}) {
 		paths = nil
 	}
-	rules, err := policyfile.Read(paths)
+	rules, err := policyfile.Read(policyfile.Input{Paths: paths})
 	if err == nil {
 		err = utilerrors.NewAggregate(rules.Invalid)
+	}
+	if err == nil && len(paths) > 0 && len(rules.Objects)+len(rules.Namespaces) == 0 {
+		err = fmt.Errorf("%s: has no policy or quota in it", strings.Join(paths, ","))
 	}
 	if err != nil {
 		return policySet{}, fmt.Errorf("--%s: %w", flag, err)
