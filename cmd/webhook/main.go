@@ -15,6 +15,7 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/check"
 	"github.com/eventquota/eventquota/cmd/webhook/convert"
 	"github.com/eventquota/eventquota/cmd/webhook/explain"
+	"github.com/eventquota/eventquota/cmd/webhook/lint"
 	"github.com/eventquota/eventquota/cmd/webhook/serve"
 	"github.com/eventquota/eventquota/cmd/webhook/simulate"
 	"github.com/eventquota/eventquota/cmd/webhook/top"
@@ -60,6 +61,7 @@ func root() *cobra.Command {
 	cmd.AddCommand(serve.Command(version))
 	cmd.AddCommand(check.Command())
 	cmd.AddCommand(convert.Command())
+	cmd.AddCommand(lint.Command())
 	cmd.AddCommand(simulate.Command())
 	cmd.AddCommand(explain.Command())
 	cmd.AddCommand(top.Command())
