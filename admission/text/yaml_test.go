@@ -1,6 +1,7 @@
 package text_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -56,12 +57,8 @@ func TestMistakesInYAMLAreSaidInPlainWords(t *testing.T) {
 // TestWhatAParserSaysIsNotForPeople holds it of words that nobody knows yet.
 func TestWhatAParserSaysIsNotForPeople(t *testing.T) {
 	for _, says := range []string{"yaml: line 7: goto considered harmful", "yaml: internal error", "runtime error: index out of range"} {
-		if got := text.YAML(errorOf(says)); got.Why != "is not valid YAML" || strings.Contains(says, "line 7") != (got.Line == 7) {
+		if got := text.YAML(errors.New(says)); got.Why != "is not valid YAML" || strings.Contains(says, "line 7") != (got.Line == 7) {
 			t.Errorf("%q is said to be %+v", says, got)
 		}
 	}
 }
-
-type errorOf string
-
-func (e errorOf) Error() string { return string(e) }

@@ -30,7 +30,7 @@ func TestWhatIsNearToAKnownNameIsTakenForIt(t *testing.T) {
 		"Backoff":               {known.Reasons(), "BackOff"},
 		"FailedSchedule":        {known.Reasons(), "FailedScheduling"},
 		"FailedSchedulling":     {known.Reasons(), "FailedScheduling"},
-		"Unhealty":              {known.Reasons(), "Unhealthy"},
+		"Unhelthy":              {known.Reasons(), "Unhealthy"},
 		// What is known, or anything else, is as it was meant.
 		"kubelet":       {known.Controllers(), ""},
 		"Pod":           {known.Kinds(), ""},

@@ -36,7 +36,9 @@ func Split(content []byte) []Chunk {
 			current.Text = append(current.Text, "   "...)
 			current.Text = append(current.Text, line[3:]...)
 		case isMark(line, "..."):
-			end(number + 1)
+			if end(number + 1); current.Line <= number { // it ends nothing
+				current.Text = append(current.Text, line[3:]...)
+			}
 		case (bytes.HasPrefix(line, []byte("%YAML ")) || bytes.HasPrefix(line, []byte("%TAG "))) && blank(current.Text):
 			current.Text = append(current.Text, '#') // the parser would want a --- after it
 			current.Text = append(current.Text, line...)

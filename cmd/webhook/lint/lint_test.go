@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
@@ -92,6 +93,34 @@ func TestWhatWeShipIsValid(t *testing.T) {
 				t.Errorf("%s: %s", dir, line)
 			}
 		}
+	}
+}
+
+// TestConditionsTogetherCostWhatReplicasEvaluate holds that an expression counts once, and not at all where it is disabled.
+func TestConditionsTogetherCostWhatReplicasEvaluate(t *testing.T) {
+	t.Parallel()
+	of := func(name, mode, expression string) string {
+		return "---\napiVersion: eventquota.io/v1alpha1\nkind: ClusterEventPolicy\nmetadata: {name: " + name + "}\nspec: {mode: " + mode +
+			", match: {conditions: [{name: c, expression: " + expression + "}]}}\n"
+	}
+	const cheap, costly = "event.count > 1", `'event.message.contains("a")'`
+	cost := func(rules ...string) (all, one cost) {
+		t.Helper()
+		out, _, err := lint(t, strings.Join(rules, ""), "-", "-o", "json")
+		var r report
+		if decode := json.Unmarshal([]byte(out), &r); err != nil || decode != nil || len(r.Conditions) != len(rules) {
+			t.Fatalf("error %v, %v, %q", err, decode, out)
+		}
+		return r.All, r.One
+	}
+	first, _ := cost(of("a", "Enforce", cheap))
+	second, _ := cost(of("a", "Enforce", costly))
+	together, one := cost(of("a", "Enforce", cheap), of("b", "Audit", costly), of("c", "Enforce", cheap))
+	if together.Steps != first.Steps+second.Steps || one.Steps != second.Steps || first.Steps >= second.Steps || together.Bytes >= first.Bytes+second.Bytes {
+		t.Errorf("%+v and %+v are %+v together, the costliest %+v", first, second, together, one)
+	}
+	if all, _ := cost(of("a", "Enforce", cheap), of("b", "Disabled", costly)); all != first {
+		t.Errorf("%+v, want %+v without what is disabled", all, first)
 	}
 }
 

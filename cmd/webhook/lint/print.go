@@ -15,8 +15,8 @@ import (
 func (r *report) writeText(w io.Writer) {
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		says := &policyfile.Problem{Object: f.Object, Field: f.Field, Message: f.Message}
-		at := &policyfile.Problem{File: f.File, Place: document.Place{Line: f.Line}}
+		says := &policyfile.InvalidError{Object: f.Object, Field: f.Field, Message: f.Message}
+		at := &policyfile.InvalidError{File: f.File, Place: document.Place{Line: f.Line}}
 		severity := ""
 		if f.Severity != severityError {
 			severity = f.Severity + ": "
@@ -84,7 +84,7 @@ func (r *report) summary() string {
 func (r *report) writeAnnotations(w io.Writer) {
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		says := &policyfile.Problem{Field: f.Field, Message: f.Message}
+		says := &policyfile.InvalidError{Field: f.Field, Message: f.Message}
 		if f.File == policyfile.Stdin { // there is no such file to show it beside
 			says.File, says.Line = f.File, f.Line
 			writeAnnotation(w, f.Severity, says.Error(), "title", f.Object)

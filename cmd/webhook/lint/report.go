@@ -84,9 +84,9 @@ func reportOf(rules *policyfile.Rules) *report {
 		objects: map[string]*policyfile.Object{},
 	}
 	for _, err := range rules.Invalid {
-		p, ok := errors.AsType[*policyfile.Problem](err)
+		p, ok := errors.AsType[*policyfile.InvalidError](err)
 		if !ok {
-			p = &policyfile.Problem{Rule: policyfile.RuleInvalid, Message: err.Error()}
+			p = &policyfile.InvalidError{Rule: policyfile.RuleInvalid, Message: err.Error()}
 		}
 		r.add(severityError, p)
 	}
@@ -113,7 +113,7 @@ func reportOf(rules *policyfile.Rules) *report {
 	return r
 }
 
-func (r *report) add(severity string, p *policyfile.Problem) {
+func (r *report) add(severity string, p *policyfile.InvalidError) {
 	if severity == severityError {
 		r.Errors++
 	} else {

@@ -48,7 +48,7 @@ func Read(in Input) (*Rules, error) {
 	for _, path := range in.Paths {
 		files, err := filesAt(path, in.Recursive)
 		if err != nil {
-			r.Invalid = append(r.Invalid, &Problem{File: path, Rule: RuleUnreadable, Message: reason(err)})
+			r.Invalid = append(r.Invalid, &InvalidError{File: path, Rule: RuleUnreadable, Message: reason(err)})
 			continue
 		}
 		for _, file := range files {
@@ -118,7 +118,7 @@ func (r *Rules) readFile(f file, in Input) {
 		name = Stdin
 	}
 	if err != nil {
-		r.Invalid = append(r.Invalid, &Problem{File: name, Rule: RuleUnreadable, Message: reason(err)})
+		r.Invalid = append(r.Invalid, &InvalidError{File: name, Rule: RuleUnreadable, Message: reason(err)})
 		return
 	}
 	r.place = namespacing{fill: in.Namespace}
@@ -143,7 +143,7 @@ func (r *Rules) readFile(f file, in Input) {
 		r.Passed.Files++
 	}
 	if has.ours == 0 && !lenient {
-		r.Invalid = append(r.Invalid, &Problem{File: name, Rule: RuleNothing, Message: nothing(f.path, has.others)})
+		r.Invalid = append(r.Invalid, &InvalidError{File: name, Rule: RuleNothing, Message: nothing(f.path, has.others)})
 	}
 }
 

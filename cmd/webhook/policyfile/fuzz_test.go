@@ -51,7 +51,7 @@ func FuzzRead(f *testing.F) {
 		r.bound()
 		lines := 1 + strings.Count(strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n").Replace(string(content)), "\n")
 		for _, err := range r.Invalid {
-			p, ok := errors.AsType[*Problem](err)
+			p, ok := errors.AsType[*InvalidError](err)
 			if !ok {
 				t.Fatalf("error %v has no place", err)
 			}

@@ -16,7 +16,7 @@ import (
 type Rules struct {
 	Cluster    policy.Rules
 	Namespaces map[string]policy.Namespace
-	// Invalid says what was left out of files and clusters, and why. Of files each is a *Problem.
+	// Invalid says what was left out of files and clusters, and why. Of files each is a *InvalidError.
 	Invalid []error
 	// Objects are the policies and quotas of files, valid or not, in their order.
 	Objects []*Object

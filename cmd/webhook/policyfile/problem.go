@@ -21,8 +21,8 @@ const (
 	RuleTooMany      = "too-many"  // it is not in force, as others take all that is allowed
 )
 
-// Problem is what is not valid, and where.
-type Problem struct {
+// InvalidError is what is not valid, and where. Warnings have its form too.
+type InvalidError struct {
 	// File is its name as it was given or found. It is empty for what no file has.
 	File string
 	document.Place
@@ -36,7 +36,7 @@ type Problem struct {
 }
 
 // Error is one line: the file and line, the object, the field, and what is wrong.
-func (p *Problem) Error() string {
+func (p *InvalidError) Error() string {
 	parts := make([]string, 0, 4)
 	if p.File != "" {
 		parts = append(parts, p.Where())
@@ -50,7 +50,7 @@ func (p *Problem) Error() string {
 }
 
 // Where is the file, with the line if it is known.
-func (p *Problem) Where() string {
+func (p *InvalidError) Where() string {
 	if p.Line == 0 {
 		return p.File
 	}
@@ -101,16 +101,16 @@ type source struct {
 }
 
 // Problem is one about the object. Of the path of a field that is not there, it is where the rest of it is.
-func (o *Object) Problem(rule, field, message string) *Problem {
+func (o *Object) Problem(rule, field, message string) *InvalidError {
 	p := o.at(field)
 	p.Object, p.Rule, p.Field, p.Message = o.Name, rule, field, message
 	return p
 }
 
-func (s *source) at(field string) *Problem {
+func (s *source) at(field string) *InvalidError {
 	path := s.prefix
 	if path != "" && field != "" {
 		path += "."
 	}
-	return &Problem{File: s.file, Place: s.doc.At(path + field)}
+	return &InvalidError{File: s.file, Place: s.doc.At(path + field)}
 }

@@ -36,7 +36,7 @@ func (r *Rules) addDocument(file string, chunk document.Chunk, lenient bool) (ha
 		}
 	}
 	for _, m := range mistakes {
-		p := &Problem{File: file, Place: m.Place, Rule: RuleSyntax, Field: m.Field, Message: m.Why}
+		p := &InvalidError{File: file, Place: m.Place, Rule: RuleSyntax, Field: m.Field, Message: m.Why}
 		if m.Field != "" {
 			p.Rule = RuleDuplicate
 			p.of(r.Objects[before:])
@@ -48,7 +48,7 @@ func (r *Rules) addDocument(file string, chunk document.Chunk, lenient bool) (ha
 }
 
 // of says which of the objects of a document a problem is about, and makes it not valid.
-func (p *Problem) of(objects []*Object) {
+func (p *InvalidError) of(objects []*Object) {
 	for _, o := range objects {
 		if rest, ok := strings.CutPrefix(p.Field, o.prefix); ok && (o.prefix == "" || strings.HasPrefix(rest, ".")) {
 			o.Valid = false
