@@ -44,12 +44,20 @@ func Read(in Input) (*Rules, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.read(in)
+	return r, nil
+}
+
+func (r *Rules) read(in Input) {
 	seen := map[string]bool{}
 	for _, path := range in.Paths {
 		files, err := filesAt(path, in.Recursive)
 		if err != nil {
 			r.Invalid = append(r.Invalid, &InvalidError{File: path, Rule: RuleUnreadable, Message: reason(err)})
 			continue
+		}
+		if len(files) == 0 {
+			r.Passed.Alone = append(r.Passed.Alone, path)
 		}
 		for _, file := range files {
 			if !seen[filepath.Clean(file.path)] {
@@ -59,7 +67,6 @@ func Read(in Input) (*Rules, error) {
 		}
 	}
 	r.bound()
-	return r, nil
 }
 
 // file is one to be read.

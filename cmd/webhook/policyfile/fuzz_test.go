@@ -43,8 +43,7 @@ func FuzzRead(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {
-		r := *shared
-		r.known, r.own, r.Namespaces = map[policy.Identity]bool{}, map[group][]ownRule{}, map[string]policy.Namespace{}
+		r := shared.without()
 		for _, chunk := range document.Split(content) {
 			r.addDocument("f", chunk, false)
 		}

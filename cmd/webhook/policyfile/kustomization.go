@@ -17,6 +17,8 @@ type Passed struct {
 	Objects, Files int
 	// Unread are documents that cannot be read, in files that have nothing of ours.
 	Unread []Other
+	// Alone are directories that have a kustomization and nothing else that is read.
+	Alone []string
 	// Patches are files that a kustomization applies to others.
 	Patches []string
 }
@@ -34,6 +36,9 @@ func (p *Passed) add(o Other) { p.Unread = append(p.Unread, o) }
 func (p *Passed) Notes() (all []string) {
 	if p.Objects > 0 {
 		all = append(all, Count(p.Objects, "object")+" of other kinds passed over, in "+Count(p.Files, "file"))
+	}
+	for _, path := range p.Alone {
+		all = append(all, path+" has nothing but a kustomization; what that makes is read from: kubectl kustomize "+path)
 	}
 	for _, path := range p.Patches {
 		all = append(all, path+" passed over: its kustomization applies it to others as a patch")

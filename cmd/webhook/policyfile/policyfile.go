@@ -41,10 +41,15 @@ func New() (*Rules, error) {
 	if err != nil {
 		return nil, err
 	}
+	return (&Rules{compiler: compiler, fields: fields}).without(), nil
+}
+
+// without is r without any rules. Making the compiler takes most of the time of New.
+func (r *Rules) without() *Rules {
 	return &Rules{
-		compiler: compiler, fields: fields,
+		compiler: r.compiler, fields: r.fields,
 		known: map[policy.Identity]bool{}, own: map[group][]ownRule{}, Namespaces: map[string]policy.Namespace{},
-	}, nil
+	}
 }
 
 // Decode adds what is valid in a document of YAML or JSON, and says what is not. It has an object, a list of them, or

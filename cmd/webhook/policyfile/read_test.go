@@ -29,13 +29,21 @@ func in(t *testing.T, files map[string]string) {
 	}
 }
 
-// read reads files, and says what is not valid and what was passed over.
-func read(t *testing.T, from Input) (r *Rules, said string) {
+// newRules are Rules without any.
+func newRules(t *testing.T) *Rules {
 	t.Helper()
-	r, err := Read(from)
+	r, err := New()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return r
+}
+
+// read reads files, and says what is not valid and what was passed over.
+func read(t *testing.T, none *Rules, from Input) (r *Rules, said string) {
+	t.Helper()
+	r = none.without()
+	r.read(from)
 	var all []string
 	for _, err := range r.Invalid {
 		all = append(all, err.Error())
@@ -45,6 +53,7 @@ func read(t *testing.T, from Input) (r *Rules, said string) {
 
 // TestWhatIsNotValidIsSaidWithItsLineAndField holds the words for each kind of mistake.
 func TestWhatIsNotValidIsSaidWithItsLineAndField(t *testing.T) {
+	none := newRules(t)
 	own, clusters := head("EventPolicy", "name: p, namespace: shop"), head("ClusterEventPolicy", "name: p")
 	quota := head("ClusterEventQuota", "name: q")
 	for says, test := range map[string]struct{ content, want string }{
@@ -106,7 +115,7 @@ func TestWhatIsNotValidIsSaidWithItsLineAndField(t *testing.T) {
 	} {
 		t.Run(says, func(t *testing.T) {
 			in(t, map[string]string{"f.yaml": test.content})
-			_, said := read(t, Input{Paths: []string{"f.yaml"}})
+			_, said := read(t, none, Input{Paths: []string{"f.yaml"}})
 			if !strings.HasPrefix(said, test.want) || strings.Count(said, "\n") != strings.Count(test.want, "\n") {
 				t.Errorf("said\n%s\nwant\n%s", said, test.want)
 			}
@@ -125,6 +134,7 @@ func long(n int) string {
 
 // TestFilesAreReadByWhatTheyHold holds what is read of directories, kustomizations and files of other kinds.
 func TestFilesAreReadByWhatTheyHold(t *testing.T) {
+	none := newRules(t)
 	own := head("EventPolicy", "name: own") + "spec: {}\n"
 	policies := head("ClusterEventPolicy", "name: p") + "spec: {}\n"
 	const secret, namespace = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\ndata: {}\n", "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n"
@@ -140,7 +150,7 @@ func TestFilesAreReadByWhatTheyHold(t *testing.T) {
 			"1 object of other kinds passed over, in 1 file"},
 		"a component": {map[string]string{"d/kustomization.yaml": "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nresources: [a.yaml]\n", "d/a.yaml": policies},
 			Input{Paths: []string{"d"}}, 1, ""},
-		"a kustomization without anything else": {map[string]string{"d/Kustomization": "resources: [../base]\n"}, Input{Paths: []string{"d"}}, 0, ""},
+		"a kustomization without anything else": {map[string]string{"d/Kustomization": "resources: [../base]\n"}, Input{Paths: []string{"d"}}, 0, "d has nothing but a kustomization; what that makes is read from: kubectl kustomize d"},
 		"a kustomization with a namespace": {map[string]string{"d/kustomization.yml": "namespace: shop\nresources: [a.yaml, ./b.yaml]\n", "d/a.yaml": own,
 			"d/b.yaml": strings.Replace(own, "own", "o, namespace: x", 1), "d/c.yaml": strings.Replace(own, "own", "c", 1)},
 			Input{Paths: []string{"d"}}, 2, "d/c.yaml:3: EventPolicy c: metadata.namespace: is required: EventPolicy is for one namespace"},
@@ -174,7 +184,7 @@ func TestFilesAreReadByWhatTheyHold(t *testing.T) {
 	} {
 		t.Run(says, func(t *testing.T) {
 			in(t, test.files)
-			r, said := read(t, test.from)
+			r, said := read(t, none, test.from)
 			n := 0
 			for range r.Cluster.All() {
 				n++
@@ -191,6 +201,7 @@ func TestFilesAreReadByWhatTheyHold(t *testing.T) {
 
 // TestWhatIsLeftOutHasItsPlace holds it of bounds of a namespace and of the cluster's conditions.
 func TestWhatIsLeftOutHasItsPlace(t *testing.T) {
+	none := newRules(t)
 	var content strings.Builder
 	for i := range policy.MaxRules + 1 {
 		content.WriteString(head("EventPolicy", fmt.Sprintf("name: p%02d, namespace: shop", i)) + "spec: {}\n---\n")
@@ -199,7 +210,7 @@ func TestWhatIsLeftOutHasItsPlace(t *testing.T) {
 		fmt.Fprintf(&content, "%sspec: {match: {conditions: [{name: c, expression: \"event.message.matches('[a-c]{55}%d')\"}]}}\n---\n", head("ClusterEventPolicy", fmt.Sprintf("name: c%d", i)), i)
 	}
 	in(t, map[string]string{"f.yaml": content.String()})
-	_, said := read(t, Input{Paths: []string{"f.yaml"}})
+	_, said := read(t, none, Input{Paths: []string{"f.yaml"}})
 	for _, want := range []string{
 		"f.yaml:81: EventPolicy shop/p16: is left out: of the objects of kind EventPolicy in a namespace the oldest 16 are in force",
 		"f.yaml:124: ClusterEventPolicy c7: spec.match.conditions: is left out: with its conditions, those of the cluster's rules may take",
