@@ -16,6 +16,9 @@ type Condition struct {
 	turns      turns
 }
 
+// Expression is what the condition was compiled to. It has its text, and what it may cost.
+func (c *Condition) Expression() *expression.Expression { return c.expression }
+
 // turns are the evaluations that there may be at the same time: each takes a processor, and memory.
 type turns chan struct{}
 

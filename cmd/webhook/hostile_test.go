@@ -93,6 +93,8 @@ func TestNoCommandPrintsWhatATerminalObeys(t *testing.T) {
 		{"simulate", "list.json", "--policies", "name.yaml"}, {"simulate", "list.json", "--policies", "cel.yaml"},
 		{"simulate", "list.json", "--policies", "field.yaml"}, {"simulate", "list.json", "--policies", "kind.yaml"},
 		{"simulate", "list.json", "--policies", "raw.yaml"}, {"simulate", "list.json", "--policies", hostile},
+		{"lint", "."}, {"lint", ".", "-o", "json"}, {"lint", ".", "-o", "github"}, {"lint", hostile}, {"lint", hostile, "-o", "github"},
+		{"lint", "raw.yaml"}, {"lint", "kind.yaml"}, {"lint", "name.yaml", "field.yaml", "-n", hostile}, {"lint", ".", "-o", hostile},
 		{"convert", "limits.yaml"}, {"convert", "plugin.yaml"}, {"convert", "plugins.yaml"}, {"convert", "kind.yaml"}, {"convert", "raw.yaml"}, {"convert", hostile},
 		{"convert", "limits.yaml", "-o", hostile}, {"convert", "limits.yaml", "--name", hostile},
 		{"check", "--kubeconfig", "kubeconfig"}, {"check", "--kubeconfig", "raw.yaml"}, {"check", "--namespace", hostile},

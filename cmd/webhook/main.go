@@ -15,6 +15,7 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/check"
 	"github.com/eventquota/eventquota/cmd/webhook/convert"
 	"github.com/eventquota/eventquota/cmd/webhook/explain"
+	"github.com/eventquota/eventquota/cmd/webhook/lint"
 	"github.com/eventquota/eventquota/cmd/webhook/policytest"
 	"github.com/eventquota/eventquota/cmd/webhook/serve"
 	"github.com/eventquota/eventquota/cmd/webhook/simulate"
@@ -61,6 +62,7 @@ func root() *cobra.Command {
 	cmd.AddCommand(serve.Command(version))
 	cmd.AddCommand(check.Command())
 	cmd.AddCommand(convert.Command())
+	cmd.AddCommand(lint.Command())
 	cmd.AddCommand(simulate.Command())
 	cmd.AddCommand(policytest.Command())
 	cmd.AddCommand(explain.Command())

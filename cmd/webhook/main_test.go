@@ -32,6 +32,7 @@ func TestWhatNoCommandKnowsGetsOneClearError(t *testing.T) {
 		"completion of an unknown shell": {[]string{"completion", "nosuch"}, `unknown command "nosuch" for "eventquota completion"`},
 		"completion of two shells":       {[]string{"completion", "bash", "zsh"}, `unknown command "zsh" for "eventquota completion bash"`},
 		"an endless configuration":       {[]string{"convert", "-"}, "convert: standard input: must have at most 1048576 bytes"},
+		"nothing to lint":                {[]string{"lint"}, "lint: must be given files or directories, or - for standard input"},
 		"an endless file to convert":     {[]string{"convert", "/dev/zero"}, "convert: /dev/zero: must have at most 1048576 bytes"},
 	} {
 		t.Run(says, func(t *testing.T) { cli.Refuses(t, root(), test.want, test.args...) })
@@ -113,7 +114,7 @@ func TestTheHelpOfTheProgram(t *testing.T) {
 }
 
 func TestShellsCompleteFormats(t *testing.T) {
-	for cmd, want := range map[string]string{"explain": "wide", "top": "name", "convert": "yaml", "simulate": "html", "test": "junit"} {
+	for cmd, want := range map[string]string{"explain": "wide", "top": "name", "convert": "yaml", "lint": "github", "simulate": "html", "test": "junit"} {
 		if got, _, err := execute(t, cobra.ShellCompRequestCmd, cmd, "--output", ""); err != nil || !slices.Contains(strings.Fields(got), want) {
 			t.Errorf("%s: %q, %v, want %s in it", cmd, got, err, want)
 		}

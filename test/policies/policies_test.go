@@ -81,7 +81,7 @@ func policiesOf(t *testing.T, name string) []string {
 // rulesOf are the names of the rules in a file.
 func rulesOf(t *testing.T, file string) (names []string) {
 	t.Helper()
-	rules, err := policyfile.Read([]string{file})
+	rules, err := policyfile.Read(policyfile.Input{Paths: []string{file}})
 	if err != nil || len(rules.Invalid) > 0 {
 		t.Fatal(err, rules.Invalid)
 	}

@@ -61,6 +61,7 @@ func ways() map[string]way {
 		"kubectl apply -f quota.yaml": runs("clustereventquota.eventquota.io/eventratelimit "),
 
 		"kubectl get event-rules -A":                                                runs("ceiling", "fair", "READY", "REASON", "DROPPED"),
+		"eventquota lint policies/":                                                 runs("valid"),
 		"eventquota simulate --sample quiet --policies policies/":                   runs("WRITES TO ETCD"),
 		"eventquota check":                                                          elsewhere("cmd/webhook/check", "TestARealAPIServerSaysWhichPriorityLevelsEventWritesHave"),
 		"kubectl -n eventquota-system get pods":                                     runs(),

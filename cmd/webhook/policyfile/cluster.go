@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
-	"github.com/eventquota/eventquota/admission/text"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
@@ -54,8 +53,8 @@ func OfCluster(ctx context.Context, config *rest.Config, namespace string) (*Rul
 		objects = append(objects, list.Items...)
 	}
 	for i := range objects {
-		if err := r.add(&objects[i]); err != nil {
-			r.Invalid = append(r.Invalid, fmt.Errorf("%w: it is left out here, while replicas use its last valid version, if they have seen one", text.OneLine(err)))
+		if err := refuse(identityOf(&objects[i]).String(), r.add(&objects[i])); err != nil {
+			r.Invalid = append(r.Invalid, fmt.Errorf("%w: it is left out here, while replicas use its last valid version, if they have seen one", err))
 		}
 	}
 	r.bound()

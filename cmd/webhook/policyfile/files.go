@@ -1,75 +1,217 @@
 package policyfile
 
 import (
-	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"github.com/eventquota/eventquota/cmd/webhook/document"
+	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// Read reads files and directories. What is not valid is left out, and in Invalid.
-func Read(paths []string) (*Rules, error) {
+// maxFile is how many bytes of a file are read.
+const maxFile = 16 << 20
+
+// stdin is the path of standard input, and Stdin what it is called.
+const (
+	stdin = "-"
+	Stdin = "standard input"
+)
+
+// Input is where policies and quotas are read from.
+type Input struct {
+	// Paths are files, directories of them, or - for Stdin.
+	Paths []string
+	Stdin io.Reader
+	// Namespace is that of rules which name none, as of kubectl.
+	Namespace string
+	// Recursive says that directories within directories are read too.
+	Recursive bool
+	// Any says that files may have nothing of ours in them, as those in directories may.
+	Any bool
+}
+
+// Read reads files and directories. What is not valid is left out, and in Invalid. The error says that nothing can be
+// read at all.
+func Read(in Input) (*Rules, error) {
 	r, err := New()
 	if err != nil {
 		return nil, err
 	}
-	for _, path := range paths {
-		files, err := filesAt(path)
+	r.read(in)
+	return r, nil
+}
+
+func (r *Rules) read(in Input) {
+	seen := map[string]bool{}
+	for _, path := range in.Paths {
+		files, err := filesAt(path, in.Recursive)
 		if err != nil {
-			return nil, err
+			r.Invalid = append(r.Invalid, &InvalidError{File: path, Rule: RuleUnreadable, Message: reason(err)})
+			continue
+		}
+		if len(files) == 0 {
+			r.Passed.Alone = append(r.Passed.Alone, path)
 		}
 		for _, file := range files {
-			if err := r.readFile(file); err != nil {
-				return nil, fmt.Errorf("%s: %w", file, err)
+			if !seen[filepath.Clean(file.path)] {
+				seen[filepath.Clean(file.path)] = true
+				r.readFile(file, in)
 			}
 		}
 	}
 	r.bound()
-	return r, nil
+}
+
+// file is one to be read.
+type file struct {
+	path  string
+	named bool // by the user, and not found in a directory
 }
 
 // filesAt is the file at path or, of a directory, the files in it that kubectl apply -f would read.
-func filesAt(path string) (files []string, err error) {
-	if info, err := os.Stat(path); err != nil || !info.IsDir() {
-		return []string{path}, err
+func filesAt(path string, recursive bool) (files []file, err error) {
+	if path == stdin {
+		return []file{{path, true}}, nil
 	}
-	for _, pattern := range []string{"*.yaml", "*.yml", "*.json"} {
-		found, err := fs.Glob(os.DirFS(path), pattern)
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+		return []file{{path, true}}, err
+	}
+	all := 0
+	err = filepath.WalkDir(path, func(at string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && at != path && !recursive:
+			return fs.SkipDir
+		case entry.IsDir():
+			return nil
+		}
+		if isKustomization(at) {
+			all++
+			return nil
+		}
+		if slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(at)) {
+			all++
+			files = append(files, file{path: at})
+		}
+		return nil
+	})
+	if err == nil && all == 0 {
+		return nil, errors.New("has no .yaml, .yml or .json file in it")
+	}
+	return files, err
+}
+
+// reason is why a file cannot be read, without its name.
+func reason(err error) string {
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
+		return "cannot be read: " + at.Err.Error()
+	}
+	return err.Error()
+}
+
+// readFile adds what is in a file.
+func (r *Rules) readFile(f file, in Input) {
+	content, err := load(f.path, in.Stdin)
+	name := f.path
+	if name == stdin {
+		name = Stdin
+	}
+	if err != nil {
+		r.Invalid = append(r.Invalid, &InvalidError{File: name, Rule: RuleUnreadable, Message: reason(err)})
+		return
+	}
+	r.place = namespacing{fill: in.Namespace}
+	if f.path != stdin {
+		k := kustomizationOf(f.path)
+		if k.patches(f.path) {
+			r.Passed.Patches = append(r.Passed.Patches, name)
+			return
+		}
+		r.place.override = k.namespaceOf(f.path)
+	}
+	// What does not even name the group is not ours.
+	foreign := !bytes.Contains(content, []byte(v1alpha1.GroupName))
+	lenient := !f.named || in.Any
+	var has found
+	for _, chunk := range document.Split(content) {
+		one := r.addDocument(name, chunk, lenient && foreign)
+		has.ours, has.others = has.ours+one.ours, has.others+one.others
+	}
+	r.Passed.Objects += has.others
+	if has.others > 0 {
+		r.Passed.Files++
+	}
+	if has.ours == 0 && !lenient {
+		r.Invalid = append(r.Invalid, &InvalidError{File: name, Rule: RuleNothing, Message: nothing(f.path, has.others)})
+	}
+}
+
+// nothing says what a file has that has nothing of ours.
+func nothing(path string, others int) string {
+	switch {
+	case isKustomization(path):
+		return "is a kustomization, and no policy or quota: name its directory"
+	case others == 0:
+		return "is empty: it has no policy or quota"
+	}
+	return "has no policy or quota of " + v1alpha1.GroupVersion().String() + ", but " + Count(others, "object") + " of other kinds"
+}
+
+// Count is a number of things in words.
+func Count(n int, thing string) string {
+	switch {
+	case n == 1:
+		return "1 " + thing
+	case len(thing) > 1 && thing[len(thing)-1] == 'y':
+		return fmt.Sprintf("%d %sies", n, thing[:len(thing)-1])
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// load is what is in a file.
+func load(path string, in io.Reader) ([]byte, error) {
+	if path != stdin {
+		opened, err := os.Open(path)
 		if err != nil {
 			return nil, err
 		}
-		for _, name := range found {
-			files = append(files, filepath.Join(path, name))
-		}
+		defer func() { _ = opened.Close() }() // what was read is known already
+		in = opened
 	}
-	if len(files) == 0 {
-		return nil, fmt.Errorf("%s: no .yaml, .yml or .json file in it", path)
+	if in == nil {
+		return nil, errors.New("cannot be read here")
 	}
-	return files, nil
+	content, err := io.ReadAll(io.LimitReader(in, maxFile+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(content) > maxFile:
+		return nil, fmt.Errorf("must have at most %d bytes", maxFile)
+	case bytes.HasPrefix(content, []byte{0xff, 0xfe}) || bytes.HasPrefix(content, []byte{0xfe, 0xff}):
+		return nil, errors.New("must be UTF-8, and is UTF-16: save it as UTF-8")
+	}
+	return content, nil
 }
 
-func (r *Rules) readFile(file string) error {
-	content, err := os.ReadFile(file)
-	if err != nil {
-		return err
+// namespacing is the namespace of rules in a file.
+type namespacing struct {
+	fill     string // of those that have none
+	override string // of all, if it is not empty
+}
+
+func (n namespacing) in(metadata map[string]any) {
+	if n.override != "" {
+		metadata["namespace"] = n.override
 	}
-	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content)))
-	for n := 1; ; n++ {
-		document, err := documents.Read()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("document %d: %w", n, err)
-		}
-		for _, err := range r.decode(document) {
-			r.Invalid = append(r.Invalid, fmt.Errorf("%s: document %d: %w", file, n, err))
-		}
+	if has, ok := metadata["namespace"]; n.fill != "" && (!ok || has == nil || has == "") {
+		metadata["namespace"] = cmp.Or(n.override, n.fill)
 	}
 }

@@ -1,6 +1,7 @@
 package policyfile
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,40 +9,53 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/eventquota/eventquota/cmd/webhook/document"
 	"github.com/eventquota/eventquota/policy"
 )
 
-// FuzzDecode reads anything as a policy or quota. An error is one line that says something, and what has none
-// can be asked about an Event.
-func FuzzDecode(f *testing.F) {
+// FuzzRead reads anything as a file of policies and quotas. What is wrong with it is said in one line that says something,
+// of a line that the file has, and what has nothing wrong can be asked about an Event.
+func FuzzRead(f *testing.F) {
 	examples, err := filepath.Glob("../../../manifests/examples/*.yaml")
 	if err != nil || len(examples) == 0 {
 		f.Fatalf("%d examples, %v", len(examples), err)
 	}
 	for _, path := range examples {
-		document, err := os.ReadFile(path)
+		content, err := os.ReadFile(path)
 		if err != nil {
 			f.Fatal(err)
 		}
-		f.Add(document)
+		f.Add(content)
 	}
-	for _, document := range []string{
+	for _, content := range []string{
 		"", "a: [", `{"kind":"List","apiVersion":"v1","items":[{},null,7]}`,
 		`{"kind":"EventQuota","apiVersion":"eventquota.io/v1alpha1","metadata":{"namespace":"a","name":"b"},"spec":null}`,
 		`{"kind":"ClusterEventPolicy","apiVersion":"eventquota.io/v1alpha1","metadata":{"name":"a"},"spec":{"match":{"conditions":[{"name":"a","expression":"event.count / 0 > 1"}]}}}`,
+		`{"kind":"EventPolicyList","apiVersion":"eventquota.io/v1alpha1","items":[{"metadata":{"namespace":"a","name":"b","labels":7}}]}`,
+		"\ufeff%YAML 1.1\r\n--- # first\r\nkind: EventPolicy\r\n...\r\n---\rkind: &a [*a]\r---\napiVersion: eventquota.io/v1alpha1\n<<: {kind: EventQuota}\nkind: 7\nkind: 8\n",
+		"apiVersion: eventquota.io/v1alpha1\nkind: {{ .Values.kind }}\n",
+		"apiVersion: eventquota.io/v1alpha1\nkind: EventPolicy\nmetadata:\n\tname: a\n",
 	} {
-		f.Add([]byte(document))
+		f.Add([]byte(content))
 	}
 	shared, err := New()
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Fuzz(func(t *testing.T, document []byte) {
-		r := *shared
-		r.known, r.Namespaces = map[policy.Identity]bool{}, map[string]policy.Namespace{}
-		for _, err := range r.decode(document) {
-			if says := err.Error(); says == "" || strings.Contains(says, "\n") {
-				t.Errorf("error %q, want one line", says)
+	f.Fuzz(func(t *testing.T, content []byte) {
+		r := shared.without()
+		for _, chunk := range document.Split(content) {
+			r.addDocument("f", chunk, false)
+		}
+		r.bound()
+		lines := 1 + strings.Count(strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n").Replace(string(content)), "\n")
+		for _, err := range r.Invalid {
+			p, ok := errors.AsType[*InvalidError](err)
+			if !ok {
+				t.Fatalf("error %v has no place", err)
+			}
+			if says := p.Error(); p.Message == "" || strings.ContainsAny(says, "\n\r") || p.Line < 1 || p.Line > lines || p.Column < 0 {
+				t.Errorf("error %q of a file of %d lines", says, lines)
 			}
 		}
 		for _, namespace := range []string{"a", "default"} {

@@ -11,8 +11,8 @@ import (
 	"github.com/eventquota/eventquota/policy"
 )
 
-// place is a kind in a namespace.
-type place struct{ namespace, kind string }
+// group is a kind in a namespace.
+type group struct{ namespace, kind string }
 
 // ownRule is a rule of a namespace, which has made nothing unless it is valid.
 type ownRule struct {
@@ -33,7 +33,7 @@ func (r *Rules) addOwn(u *unstructured.Unstructured, made policy.Rules) error {
 	if err != nil {
 		one.made, one.Size, one.Limits = policy.Rules{}, 0, 0
 	}
-	at := place{u.GetNamespace(), u.GetKind()}
+	at := group{u.GetNamespace(), u.GetKind()}
 	r.own[at] = append(r.own[at], one)
 	n := r.Namespaces[at.namespace]
 	n.Add(one.made)
@@ -46,13 +46,13 @@ func (r *Rules) addOwn(u *unstructured.Unstructured, made policy.Rules) error {
 func (r *Rules) bound() {
 	leftOut := r.Set().LeftOut()
 	for _, name := range slices.Sorted(maps.Keys(leftOut)) {
-		r.Invalid = append(r.Invalid, fmt.Errorf("%s: it is left out: %w", name, leftOut[name]))
+		r.leaveOut(name, "spec.match.conditions", leftOut[name])
 	}
 	for name, n := range r.Namespaces {
 		n.Rules = policy.Rules{}
 		r.Namespaces[name] = n
 	}
-	for _, at := range slices.SortedFunc(maps.Keys(r.own), func(a, b place) int {
+	for _, at := range slices.SortedFunc(maps.Keys(r.own), func(a, b group) int {
 		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.kind, b.kind))
 	}) {
 		all := r.own[at]
@@ -64,11 +64,22 @@ func (r *Rules) bound() {
 		n := r.Namespaces[at.namespace]
 		for i, why := range policy.Beyond(at.kind, candidates) {
 			if why != nil {
-				r.Invalid = append(r.Invalid, fmt.Errorf("%s %s/%s: %w: it is left out", at.kind, at.namespace, all[i].Name, why))
+				r.leaveOut(fmt.Sprintf("%s %s/%s", at.kind, at.namespace, all[i].Name), "", why)
 				continue
 			}
 			n.Add(all[i].made)
 		}
 		r.Namespaces[at.namespace] = n
 	}
+}
+
+// leaveOut says that a rule is not in force, though it may be valid, and why.
+func (r *Rules) leaveOut(name, field string, why error) {
+	for _, o := range r.Objects {
+		if o.Name == name {
+			r.Invalid = append(r.Invalid, o.Problem(RuleTooMany, field, "is left out: "+why.Error()))
+			return
+		}
+	}
+	r.Invalid = append(r.Invalid, fmt.Errorf("%s: is left out: %w", name, why))
 }

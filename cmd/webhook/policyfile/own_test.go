@@ -30,7 +30,7 @@ func TestWhatReplicasDoNotHaveInForceIsLeftOut(t *testing.T) {
 	if err := os.WriteFile(file, []byte(strings.ReplaceAll(strings.Join(all, "\n---\n"), "namespace: a}}", "namespace: a}, spec: {}}")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r, err := Read([]string{file})
+	r, err := Read(Input{Paths: []string{file}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,8 +38,8 @@ func TestWhatReplicasDoNotHaveInForceIsLeftOut(t *testing.T) {
 		t.Errorf("%d policies and %d quotas are in force", p, q)
 	}
 	want := []string{
-		"EventPolicy a/p16: of the objects of kind EventPolicy in a namespace the oldest 16 are in force",
-		"EventQuota b/q2: the objects of kind EventQuota that are in force in a namespace may have 16 limits in all: older ones have 12, this one has 6",
+		file + ":7: EventPolicy a/p16: is left out: of the objects of kind EventPolicy in a namespace the oldest 16 are in force",
+		file + ":1: EventQuota b/q2: is left out: the objects of kind EventQuota that are in force in a namespace may have 16 limits in all: older ones have 12, this one has 6",
 	}
 	if len(r.Invalid) != len(want) {
 		t.Fatalf("left out: %v", r.Invalid)

@@ -122,7 +122,7 @@ func (c *checker) policies() (*policyfile.Rules, error) {
 		}
 		paths = append(paths, path)
 	}
-	rules, err := policyfile.Read(paths)
+	rules, err := policyfile.Read(policyfile.Input{Paths: paths})
 	if err != nil {
 		c.wrong("/policies", err.Error())
 		rules, err = policyfile.New()

@@ -38,6 +38,11 @@ func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []stri
 	if err != nil {
 		return err
 	}
+	for _, set := range sets {
+		for _, note := range set.Passed.Notes() {
+			fmt.Fprintln(cmd.ErrOrStderr(), text.Visible("note: "+note))
+		}
+	}
 	sources, err := o.sources(cmd.InOrStdin(), files)
 	if err != nil {
 		return fmt.Errorf("simulate: %w", err)
@@ -208,9 +213,12 @@ func ofFiles(flag string, paths []string) (policySet, error) {
 	if slices.Equal(paths, []string{defaultSet}) {
 		paths = nil
 	}
-	rules, err := policyfile.Read(paths)
+	rules, err := policyfile.Read(policyfile.Input{Paths: paths})
 	if err == nil {
 		err = utilerrors.NewAggregate(rules.Invalid)
+	}
+	if err == nil && len(paths) > 0 && len(rules.Objects)+len(rules.Namespaces) == 0 {
+		err = fmt.Errorf("%s: has no policy or quota in it", strings.Join(paths, ","))
 	}
 	if err != nil {
 		return policySet{}, fmt.Errorf("--%s: %w", flag, err)

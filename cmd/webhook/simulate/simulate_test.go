@@ -44,3 +44,18 @@ func TestSimulate(t *testing.T) {
 		})
 	}
 }
+
+// TestAComponentIsReadByWhatItHolds runs the policies of one that has a kustomization, and says what else is passed over.
+func TestAComponentIsReadByWhatItHolds(t *testing.T) {
+	t.Parallel()
+	for dir, want := range map[string]string{
+		"components/recommended-100-nodes": "",
+		"base":                             "objects of other kinds passed over, in ",
+	} {
+		path := filepath.Join("..", "..", "..", "manifests", filepath.FromSlash(dir))
+		out, notes, err := cli.Run(t, cli.Under(Command()), strings.NewReader(""), "simulate", "--sample", "quiet", "--sample-nodes", "1", "--policies", path)
+		if err != nil || !strings.Contains(out, "under "+path) || !strings.Contains(notes, want) || (want == "") != (notes == "") {
+			t.Errorf("%s: error %v, %q, notes %q, want %q", dir, err, out, notes, want)
+		}
+	}
+}

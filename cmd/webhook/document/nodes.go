@@ -1,0 +1,104 @@
+package document
+
+import (
+	"fmt"
+	"iter"
+
+	yamlnode "go.yaml.in/yaml/v3"
+)
+
+const (
+	// maxMerges is how many objects << may take for one object: they may be a circle, or grow without bounds.
+	maxMerges = 1000
+	// maxDepth is how deep it is looked for fields that are there twice. Values of ours are not so deep.
+	maxDepth = 100
+	merge    = "<<"
+)
+
+func index(i int) string { return fmt.Sprintf("[%d]", i) }
+
+// target is what an alias stands for, or n.
+func target(n *yamlnode.Node) *yamlnode.Node {
+	if n.Kind == yamlnode.AliasNode && n.Alias != nil {
+		return n.Alias
+	}
+	return n
+}
+
+// fields are the names and values of an object, those that << takes from others first.
+func fields(n *yamlnode.Node) iter.Seq2[*yamlnode.Node, *yamlnode.Node] {
+	merges := maxMerges
+	return func(yield func(*yamlnode.Node, *yamlnode.Node) bool) { walk(n, &merges, yield) }
+}
+
+// walk gives the fields of an object to yield. It reports whether to go on. merges is how many may still be taken.
+func walk(n *yamlnode.Node, merges *int, yield func(*yamlnode.Node, *yamlnode.Node) bool) bool {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value != merge {
+			continue
+		}
+		value := target(n.Content[i+1])
+		from := []*yamlnode.Node{value}
+		if value.Kind == yamlnode.SequenceNode {
+			from = value.Content
+		}
+		for _, one := range from {
+			if *merges--; *merges < 0 {
+				break
+			}
+			if one = target(one); one.Kind == yamlnode.MappingNode && !walk(one, merges, yield) {
+				return false
+			}
+		}
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value != merge && !yield(n.Content[i], n.Content[i+1]) {
+			return false
+		}
+	}
+	return true
+}
+
+// checker looks for names of fields that are there twice, or are no text. It follows no alias, so that each node is looked at
+// once.
+type checker struct {
+	*Document
+
+	twice, keys []Mistake
+}
+
+func (c *checker) check(n *yamlnode.Node, path string, depth int) {
+	if n == nil || depth > maxDepth {
+		return
+	}
+	switch n.Kind {
+	case yamlnode.SequenceNode:
+		for i, one := range n.Content {
+			c.check(one, path+index(i), depth+1)
+		}
+	case yamlnode.MappingNode:
+		c.object(n, path, depth)
+	default:
+	}
+}
+
+func (c *checker) object(n *yamlnode.Node, path string, depth int) {
+	seen := map[string]int{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := target(n.Content[i])
+		if key.Kind != yamlnode.ScalarNode || key.Tag == "!!null" {
+			c.keys = append(c.keys, Mistake{Place: c.place(n.Content[i]), Why: "the name of a field must be text: render a template first, and quote {{"})
+			continue
+		}
+		at := key.Value
+		if path != "" {
+			at = path + "." + at
+		}
+		if first, ok := seen[key.Value]; ok && key.Value != merge {
+			c.twice = append(c.twice, Mistake{Place: c.place(n.Content[i]), Field: at, Why: fmt.Sprintf("is there twice: first in line %d", first)})
+		} else {
+			seen[key.Value] = c.place(n.Content[i]).Line
+		}
+		c.check(n.Content[i+1], at, depth+1)
+	}
+}

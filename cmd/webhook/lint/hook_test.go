@@ -1,0 +1,47 @@
+package lint
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/eventquota/eventquota/test/cli"
+)
+
+// TestTheHookOfPreCommitStartsThisCommand holds the definition to the name that go install gives the program, and to the
+// flags of lint. pre-commit itself is not run here.
+func TestTheHookOfPreCommitStartsThisCommand(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join("..", "..", "..")
+	var hooks []struct {
+		ID, Language, Entry, Files string
+		Types                      []string
+	}
+	if err := yaml.Unmarshal([]byte(cli.Read(t, filepath.Join(root, ".pre-commit-hooks.yaml"))), &hooks); err != nil {
+		t.Fatal(err)
+	}
+	if len(hooks) != 1 || hooks[0].ID != "eventquota-lint" || hooks[0].Language != "golang" || strings.Join(hooks[0].Types, "") != "yaml" {
+		t.Fatalf("hooks %+v", hooks)
+	}
+	entry := strings.Fields(hooks[0].Entry)
+	program := filepath.Join(root, "cmd", entry[0], "main.go")
+	if source := cli.Read(t, program); !strings.Contains(source, "\npackage main\n") {
+		t.Errorf("%s is no program", program)
+	}
+	files := regexp.MustCompile(hooks[0].Files)
+	if !files.MatchString("policies/a.yaml") || !files.MatchString("a.yml") || files.MatchString("a.yaml.md") {
+		t.Errorf("files %s", hooks[0].Files)
+	}
+	for _, dir := range []string{"examples", "base"} { // one has policies, and the other mostly other objects
+		paths, err := filepath.Glob(filepath.Join(root, "manifests", dir, "*.yaml"))
+		if err != nil || len(paths) == 0 {
+			t.Fatalf("%d files, %v", len(paths), err)
+		}
+		if out, errs, err := lint(t, "", append(entry[2:], paths...)...); entry[1] != "lint" || err != nil || errs != "" {
+			t.Errorf("%s: %v, %q, %q", dir, err, out, errs)
+		}
+	}
+}

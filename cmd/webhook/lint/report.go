@@ -1,0 +1,200 @@
+package lint
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/eventquota/eventquota/cmd/webhook/policyfile"
+	"github.com/eventquota/eventquota/policy"
+	"github.com/eventquota/eventquota/policy/expression"
+	"github.com/eventquota/eventquota/policy/known"
+	"github.com/eventquota/eventquota/policy/v1alpha1"
+)
+
+// The severities.
+const (
+	severityError   = "error"
+	severityWarning = "warning"
+)
+
+// What is warned of, beside the rules of policyfile.
+const (
+	ruleShadowed = "shadowed"      // it never governs or limits
+	ruleNear     = "unknown-value" // a value is near to one that is known
+)
+
+// finding is what is wrong, or may be.
+type finding struct {
+	File     string `json:"file"`
+	Line     int    `json:"line,omitempty"`
+	Column   int    `json:"column,omitempty"`
+	Severity string `json:"severity"`
+	Rule     string `json:"rule"`
+	Object   string `json:"object,omitempty"`
+	Field    string `json:"field,omitempty"`
+	Message  string `json:"message"`
+}
+
+// condition is what a condition costs at most for an Event.
+type condition struct {
+	File   string `json:"file"`
+	Line   int    `json:"line"`
+	Column int    `json:"column,omitempty"`
+	Object string `json:"object"`
+	Name   string `json:"name"`
+	Field  string `json:"field"`
+	Steps  int64  `json:"steps"`
+	Bytes  int64  `json:"bytes"`
+}
+
+// cost is what conditions cost together, and may cost.
+type cost struct {
+	Steps    int64 `json:"steps"`
+	MaxSteps int64 `json:"maxSteps"`
+	Bytes    int64 `json:"bytes"`
+	MaxBytes int64 `json:"maxBytes"`
+}
+
+// report is all that lint says.
+type report struct {
+	Policies   int         `json:"policies"`
+	Quotas     int         `json:"quotas"`
+	Errors     int         `json:"errors"`
+	Warnings   int         `json:"warnings"`
+	Findings   []finding   `json:"findings"`
+	Conditions []condition `json:"conditions"`
+	// One is what the costliest condition takes, and All what all of them do.
+	One   cost     `json:"costliestCondition"`
+	All   cost     `json:"allConditions"`
+	Notes []string `json:"notes"`
+
+	objects map[string]*policyfile.Object // by their names
+}
+
+// reportOf says what is wrong with rules.
+func reportOf(rules *policyfile.Rules) *report {
+	r := &report{
+		Findings: []finding{}, Conditions: []condition{}, Notes: append([]string{}, rules.Passed.Notes()...),
+		One:     cost{MaxSteps: expression.MaxSteps, MaxBytes: expression.MaxBytes},
+		All:     cost{MaxSteps: policy.MaxSteps, MaxBytes: policy.MaxBytes},
+		objects: map[string]*policyfile.Object{},
+	}
+	for _, err := range rules.Invalid {
+		p, ok := errors.AsType[*policyfile.InvalidError](err)
+		if !ok {
+			p = &policyfile.InvalidError{Rule: policyfile.RuleInvalid, Message: err.Error()}
+		}
+		r.add(severityError, p)
+	}
+	for _, o := range rules.Objects {
+		switch o.Kind {
+		case v1alpha1.KindEventQuota, v1alpha1.KindClusterEventQuota:
+			r.Quotas++
+		default:
+			r.Policies++
+		}
+		if o.Valid {
+			r.objects[o.Name] = o
+		}
+		r.values(o)
+	}
+	r.shadowed(rules.Set(), slices.Sorted(maps.Keys(rules.Namespaces)))
+	r.costs(rules.Cluster)
+	slices.SortStableFunc(r.Findings, func(a, b finding) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	slices.SortStableFunc(r.Conditions, func(a, b condition) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return r
+}
+
+func (r *report) add(severity string, p *policyfile.InvalidError) {
+	if severity == severityError {
+		r.Errors++
+	} else {
+		r.Warnings++
+	}
+	r.Findings = append(r.Findings, finding{p.File, p.Line, p.Column, severity, p.Rule, p.Object, p.Field, p.Message})
+}
+
+// values warns of values that are near to known ones.
+func (r *report) values(o *policyfile.Object) {
+	spec, _ := o.Content["spec"].(map[string]any)
+	match, _ := spec["match"].(map[string]any)
+	for _, of := range []struct {
+		field string
+		names []string
+	}{{"controllers", known.Controllers()}, {"kinds", known.Kinds()}, {"reasons", known.Reasons()}} {
+		list, _ := match[of.field].([]any)
+		for i, one := range list {
+			value, _ := one.(string)
+			if meant := known.Near(value, of.names); meant != "" {
+				r.add(severityWarning, o.Problem(ruleNear, fmt.Sprintf("spec.match.%s[%d]", of.field, i),
+					fmt.Sprintf("nothing known is called %q; did you mean %s?", value, meant)))
+			}
+		}
+	}
+}
+
+// shadowed warns of what never governs or limits.
+func (r *report) shadowed(set *policy.Set, namespaces []string) {
+	for _, namespace := range append([]string{""}, namespaces...) {
+		found := set.Shadowed(namespace)
+		for _, name := range slices.Sorted(maps.Keys(found)) {
+			o := r.objects[name]
+			if o == nil { // an object that is not valid as a whole, say for a field that is there twice
+				continue
+			}
+			for _, why := range found[name] {
+				field, says := "", "never governs: what it matches is "+why
+				if limit := limitOf(o, why); limit != "" {
+					field, says = limit, "never limits: "+why
+				}
+				r.add(severityWarning, o.Problem(ruleShadowed, field, says))
+			}
+		}
+	}
+}
+
+// limitOf is the field of the limit that a line of policy.Set.Shadowed is about, or empty.
+func limitOf(o *policyfile.Object, line string) string {
+	spec, _ := o.Content["spec"].(map[string]any)
+	limits, _ := spec["limits"].([]any)
+	for i, one := range limits {
+		limit, _ := one.(map[string]any)
+		if name, _ := limit["name"].(string); strings.HasPrefix(line, fmt.Sprintf("limit %q ", name)) {
+			return fmt.Sprintf("spec.limits[%d].name", i)
+		}
+	}
+	return ""
+}
+
+// costs lists what conditions cost. All of them count each expression once, as replicas evaluate it.
+func (r *report) costs(rules policy.Rules) {
+	seen, shared := map[string]bool{}, int64(0)
+	for rule := range rules.All() {
+		o := r.objects[rule.Name]
+		for i := range rule.Match.Conditions {
+			c := &rule.Match.Conditions[i]
+			e := c.Expression()
+			if rule.Mode != policy.Disabled && !seen[e.Text] {
+				seen[e.Text] = true
+				r.All.Steps += e.Cost.Steps
+				r.All.Bytes += e.Cost.Bytes
+				shared = max(shared, e.Shared)
+			}
+			if o == nil {
+				continue
+			}
+			at := o.Problem("", fmt.Sprintf("spec.match.conditions[%d].expression", i), "")
+			r.Conditions = append(r.Conditions, condition{at.File, at.Line, at.Column, at.Object, c.Name, at.Field, e.Cost.Steps, e.Cost.Bytes + e.Shared})
+			r.One.Steps, r.One.Bytes = max(r.One.Steps, e.Cost.Steps), max(r.One.Bytes, e.Cost.Bytes+e.Shared)
+		}
+	}
+	r.All.Bytes += shared
+}

@@ -1,0 +1,151 @@
+package policyfile
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/eventquota/eventquota/policy"
+	"github.com/eventquota/eventquota/policy/known"
+	"github.com/eventquota/eventquota/policy/v1alpha1"
+)
+
+const (
+	nameLabel = corev1.LabelMetadataName
+	noText    = "each value must be text: put a number, true or false in quotes"
+)
+
+// add adds a namespace, policy or quota, and says what is wrong with it.
+func (r *Rules) add(u *unstructured.Unstructured) []fault {
+	if u.GroupVersionKind() == corev1.SchemeGroupVersion.WithKind("Namespace") {
+		faults := r.metadata(u)
+		if len(faults) == 0 {
+			r.addNamespace(u.GetName(), u.GetLabels(), u.GetAnnotations())
+		}
+		return faults
+	}
+	identity := identityOf(u)
+	faults := r.metadata(u)
+	var made policy.Rules
+	if !malformed(faults) {
+		compiled, err := r.compiler.Compile(u)
+		made = compiled
+		faults = append(faults, r.faultsOf(identity.Kind, err)...)
+	}
+	if identity.Name != "" && r.known[identity] {
+		faults = append(faults, fault{RuleDuplicate, "metadata.name", "is the name of another object of this kind before"})
+	}
+	own := namespaced(identity.Kind) && identity.Namespace != "" && !r.known[identity]
+	r.known[identity] = true
+	if len(faults) > 0 {
+		made = policy.Rules{}
+	}
+	if own { // one that is not valid takes a place too
+		if err := r.addOwn(u, made); err != nil && len(faults) == 0 {
+			faults = append(faults, fault{RuleInvalid, "spec.match", strings.TrimPrefix(err.Error(), "spec.match: ")})
+		}
+		return faults
+	}
+	if len(faults) == 0 {
+		r.Cluster.Add(made)
+	}
+	return faults
+}
+
+func identityOf(u *unstructured.Unstructured) policy.Identity {
+	return policy.Identity{Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
+}
+
+// malformed reports whether metadata is not what code that reads it expects.
+func malformed(faults []fault) bool {
+	return slices.ContainsFunc(faults, func(f fault) bool { return f.rule == ruleMalformed })
+}
+
+// ruleMalformed is RuleInvalid of metadata that cannot be read at all.
+const ruleMalformed = "malformed"
+
+// metadata says what is wrong with the metadata of an object of ours, or of a namespace.
+func (r *Rules) metadata(u *unstructured.Unstructured) (faults []fault) {
+	if !r.compiler.Strict { // the API server has checked it
+		return nil
+	}
+	kind := u.GetKind()
+	meta, _, unknown, err := objectmeta.GetObjectMetaWithOptions(u.Object, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
+	if err != nil {
+		return []fault{metadataFault(err)}
+	}
+	for _, path := range unknown {
+		f := fault{rule: RuleUnknownField, field: path, message: "unknown field"}
+		if meant := known.Near(strings.TrimPrefix(path, "metadata."), metadataFields()); meant != "" {
+			f.message += fmt.Sprintf("; did you mean %s?", meant)
+		}
+		faults = append(faults, f)
+	}
+	if meta == nil {
+		meta = &metav1.ObjectMeta{}
+	}
+	at := field.NewPath("metadata")
+	switch scoped := namespaced(kind); {
+	case meta.Name == "":
+		return append(faults, fault{RuleInvalid, "metadata.name", "is required"})
+	case scoped && meta.Namespace == "":
+		faults = append(faults, fault{RuleInvalid, "metadata.namespace", "is required: " + kind + " is for one namespace"})
+	case !scoped && meta.Namespace != "":
+		faults = append(faults, fault{RuleInvalid, "metadata.namespace", "is not allowed: " + kind + " has none"})
+	default:
+		name := apivalidation.NameIsDNSSubdomain
+		if kind == "Namespace" {
+			name = apivalidation.ValidateNamespaceName
+		}
+		errs := apivalidation.ValidateObjectMeta(meta, scoped, name, at)
+		slices.SortStableFunc(errs, func(a, b *field.Error) int { return cmp.Compare(a.Field, b.Field) }) // maps have no order
+		faults = append(faults, r.faultsOf(kind, errs.ToAggregate())...)
+	}
+	return faults
+}
+
+// metadataFields are those that people write.
+func metadataFields() []string {
+	return []string{"name", "namespace", "labels", "annotations", "finalizers", "ownerReferences"}
+}
+
+// metadataFault says why metadata cannot be read.
+func metadataFault(err error) fault {
+	f := fault{rule: ruleMalformed, field: "metadata", message: "has a value that it cannot have"}
+	wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
+	if !ok {
+		return f
+	}
+	if wrong.Field == "" {
+		f.message = "must be an object"
+		return f
+	}
+	f.field += "." + wrong.Field
+	f.message = "must not be " + typeName(strings.Fields(wrong.Value + " ")[0])
+	if name, _, _ := strings.Cut(wrong.Field, "."); name == "labels" || name == "annotations" {
+		f.message = noText
+	}
+	return f
+}
+
+// ofOurs reports whether an apiVersion and a kind are meant to be a policy or quota, right or wrong.
+func ofOurs(apiVersion, kind string) bool {
+	group, _, _ := strings.Cut(apiVersion, "/")
+	_, ok := v1alpha1.Resources()[kind]
+	return ok || group == v1alpha1.GroupName
+}
+
+// namespaced reports whether rules of a kind are in a namespace.
+func namespaced(kind string) bool {
+	return kind == v1alpha1.KindEventPolicy || kind == v1alpha1.KindEventQuota
+}
