@@ -15,12 +15,13 @@ import (
 // from commands of the webhook. Those of other programs are listed here.
 func TestEveryFlagIsThere(t *testing.T) {
 	others := map[string]string{
-		"--all":                       "kubectl",
-		"--enable-admission-plugins":  "kube-apiserver",
-		"--enable-aggregator-routing": "kube-apiserver",
-		"--field-selector":            "kubectl",
-		"--force-conflicts":           "helm",
-		"--ignore-not-found":          "kubectl",
+		"--admission-control-config-file": "kube-apiserver",
+		"--all":                           "kubectl",
+		"--enable-admission-plugins":      "kube-apiserver",
+		"--enable-aggregator-routing":     "kube-apiserver",
+		"--field-selector":                "kubectl",
+		"--force-conflicts":               "helm",
+		"--ignore-not-found":              "kubectl",
 	}
 	known := helpTexts(t)
 	flag := regexp.MustCompile(`--[a-z][a-z0-9]*(-[a-z0-9]+)*(-\*)?`)
