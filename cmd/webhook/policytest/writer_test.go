@@ -36,9 +36,9 @@ func written(t *testing.T, content string) (all []simulate.Made) {
 // TestWritesAreThoseOfRecorders holds the times, counts and names of Events of both APIs.
 func TestWritesAreThoseOfRecorders(t *testing.T) {
 	const event = "event: {namespace: shop, about: Pod/web-0, reason: Started}"
-	at := func(n time.Duration) metav1.Time { return metav1.NewTime(begin().Add(n * time.Second)) }
-	micro := func(n time.Duration) metav1.MicroTime { return metav1.NewMicroTime(begin().Add(n * time.Second)) }
-	core := func(name string, count int32, first, last time.Duration) *corev1.Event {
+	at := func(n int) metav1.Time { return metav1.NewTime(begin().Add(time.Duration(n) * time.Second)) }
+	micro := func(n int) metav1.MicroTime { return metav1.NewMicroTime(at(n).Time) }
+	core := func(name string, count int32, first, last int) *corev1.Event {
 		return &corev1.Event{
 			ObjectMeta:     metav1.ObjectMeta{Namespace: "shop", Name: name},
 			InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "web-0"},
