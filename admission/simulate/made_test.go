@@ -59,12 +59,14 @@ func TestADecisionSaysWhatDecided(t *testing.T) {
 			Limits: []policy.QuotaLimit{{Name: "all", Bucket: policy.Bucket{ID: name, Burst: 1, Tokens: 1, Interval: time.Hour}}},
 		}
 	}
+	invalid := event("e", "four", sec(4))
+	invalid.InvolvedObject.Namespace = "another"
 	decisions := func(o Options) (all []Decision) {
 		o.Decided = func(d Decision) {
 			all = append(all, Decision{Outcome: d.Outcome, Policy: d.Policy, Refused: d.Refused, Audited: d.Audited})
 		}
 		trace := made(t, &Made{At: sec(0), Event: event("a", "one", sec(0))}, &Made{At: sec(1), Event: event("b", "two", sec(1))},
-			&Made{At: sec(2), Event: event("c", "one", sec(2))})
+			&Made{At: sec(2), Event: event("c", "one", sec(2))}, &Made{At: sec(3), Event: event("d", "three", sec(3))}, &Made{At: sec(4), Event: invalid})
 		if _, err := trace.Run(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
@@ -80,16 +82,22 @@ func TestADecisionSaysWhatDecided(t *testing.T) {
 			{Outcome: admission.Admitted, Policy: "default"},
 			{Outcome: admission.Dropped, Policy: "default", Refused: by("all", "ClusterEventQuota q")},
 			{Outcome: admission.Merged, Policy: "default"},
+			{Outcome: admission.Dropped, Policy: "default", Refused: by("all", "ClusterEventQuota q")},
+			{Outcome: admission.Ignored, Policy: "default"},
 		}},
 		"a quota in mode Audit": {defaults(nil, quota("q", policy.Audit)), []Decision{
 			{Outcome: admission.Admitted, Policy: "default", Audited: &Audited{Outcome: admission.Admitted}},
 			{Outcome: admission.Admitted, Policy: "default", Audited: &Audited{admission.Dropped, by("all", "ClusterEventQuota q")}},
 			{Outcome: admission.Merged, Policy: "default", Audited: &Audited{Outcome: admission.Merged}},
+			{Outcome: admission.Admitted, Policy: "default", Audited: &Audited{admission.Dropped, by("all", "ClusterEventQuota q")}},
+			{Outcome: admission.Ignored, Policy: "default"},
 		}},
 		"a policy that drops all": {defaults(dropping), []Decision{
 			{Outcome: admission.Dropped, Policy: "ClusterEventPolicy d", Refused: by("", "ClusterEventPolicy d")},
 			{Outcome: admission.Dropped, Policy: "ClusterEventPolicy d", Refused: by("", "ClusterEventPolicy d")},
 			{Outcome: admission.Dropped, Policy: "ClusterEventPolicy d", Refused: by("", "ClusterEventPolicy d")},
+			{Outcome: admission.Dropped, Policy: "ClusterEventPolicy d", Refused: by("", "ClusterEventPolicy d")},
+			{Outcome: admission.Ignored, Policy: "ClusterEventPolicy d"},
 		}},
 	} {
 		t.Run(says, func(t *testing.T) {

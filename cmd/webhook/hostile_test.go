@@ -25,7 +25,8 @@ func hostileFiles(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fill := func(format string) string { return strings.ReplaceAll(format, "HOSTILE", string(quoted)) }
+	// YAML takes some characters only if they are escaped.
+	fill := strings.NewReplacer("HOSTILE", string(quoted), "ESCAPED", strconv.QuoteToASCII(hostile)).Replace
 	event := `{"apiVersion":"v1","kind":"Event","metadata":{"name":HOSTILE,"namespace":HOSTILE,"annotations":{HOSTILE:HOSTILE}},
 		"involvedObject":{"apiVersion":HOSTILE,"kind":HOSTILE,"namespace":HOSTILE,"name":HOSTILE},
 		"source":{"component":HOSTILE,"host":HOSTILE},
@@ -54,12 +55,12 @@ func hostileFiles(t *testing.T) string {
 		"plugin.yaml":  `{"apiVersion":"apiserver.config.k8s.io/v1","kind":"AdmissionConfiguration","plugins":[{"path":HOSTILE}]}`,
 		"plugins.yaml": fmt.Sprintf(`{apiVersion: apiserver.config.k8s.io/v1, kind: AdmissionConfiguration, plugins: [{name: %s}, {name: EventRateLimit, configuration: {
 			apiVersion: eventratelimit.admission.k8s.io/v1alpha1, kind: Configuration, limits: [{type: Server, qps: 1, burst: 1}]}}]}`, strconv.QuoteToASCII(hostile)),
-		"test.yaml": `{"apiVersion":"test.eventquota.io/v1alpha1","kind":"PolicyTest","namespaces":{"a":{HOSTILE:HOSTILE}},"tests":[{"name":HOSTILE,"events":[` +
-			`{"event":{"about":HOSTILE,"reason":HOSTILE,"message":HOSTILE,"controller":HOSTILE},"user":HOSTILE,"want":{"merged":1}},` +
-			`{"object":{"metadata":{"name":HOSTILE},"involvedObject":{"name":HOSTILE}},"want":{"merged":1}}]}]}`,
-		"bad-test.yaml": `{"apiVersion":"test.eventquota.io/v1alpha1","kind":"PolicyTest","policies":[HOSTILE],"namespaces":{HOSTILE:{}},"tests":[{"name":HOSTILE,"events":[` +
-			`{"event":{"about":HOSTILE,"type":HOSTILE,"namespace":HOSTILE},"repeat":HOSTILE,"want":{"policy":HOSTILE,"refusedBy":[HOSTILE]}}]},{"name":HOSTILE}]}`,
-		"field-test.yaml": `{HOSTILE:HOSTILE}`,
+		"test.yaml": `{"apiVersion":"test.eventquota.io/v1alpha1","kind":"PolicyTest","namespaces":{"a":{ESCAPED:ESCAPED}},"tests":[{"name":ESCAPED,"events":[` +
+			`{"event":{"about":"Pod/web-0","reason":ESCAPED,"message":ESCAPED,"controller":ESCAPED},"user":ESCAPED,"want":{"merged":1}},` +
+			`{"object":{"metadata":{"name":ESCAPED},"involvedObject":{"name":ESCAPED}},"want":{"merged":1}}]}]}`,
+		"bad-test.yaml": `{"apiVersion":"test.eventquota.io/v1alpha1","kind":"PolicyTest","policies":[ESCAPED],"namespaces":{ESCAPED:{}},"tests":[{"name":ESCAPED,"events":[` +
+			`{"event":{"about":ESCAPED,"type":ESCAPED,"namespace":ESCAPED},"repeat":ESCAPED,"want":{"policy":ESCAPED,"refusedBy":[ESCAPED]}}]},{"name":ESCAPED}]}`,
+		"field-test.yaml": `{ESCAPED:ESCAPED}`,
 		"kubeconfig":      `{"apiVersion":"v1","kind":"Config","current-context":HOSTILE,"clusters":[{"name":HOSTILE,"cluster":{"server":HOSTILE}}]}`,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(fill(content)), 0o600); err != nil {

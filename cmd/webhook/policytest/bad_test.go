@@ -63,6 +63,7 @@ func TestBadFilesGetErrorsOfOneLine(t *testing.T) {
 		{"the version of policies", file("test.eventquota", "eventquota")},
 		{"another kind", file("PolicyTest", "Test")},
 		{"an unknown field", file("namespaces:", "namespace:")},
+		{"an unknown field of two lines", file("namespaces:", "\"name\\nspaces\":")},
 		{"an unknown field of a test", file("name: one", "names: one")},
 		{"an unknown field of a step", file("times: 1", "evry: 10s")},
 		{"an unknown field of an Event", file("reason: Started", "reson: Started")},
