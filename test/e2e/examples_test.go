@@ -41,6 +41,7 @@ func (e *env) examples() {
 			rules, err := policyfile.New()
 			e.must(err)
 			e.must(rules.Decode([]byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: shop, labels: {eventquota.io/tenant: 'true'}}")))
+			e.must(rules.Decode([]byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: kube-system}")))
 			e.must(rules.Decode([]byte(e.kubectl("", "apply", "--server-side", "-f", path, "-o", "json"))))
 			if len(want[file.Name()]) != strings.Count(string(content), "\nkind: ") {
 				t.Errorf("it has other objects than %d", len(want[file.Name()]))
