@@ -48,6 +48,14 @@ func (s Syntax) Err() error {
 	return errors.New("line " + strconv.Itoa(s.Line) + ": " + s.Why)
 }
 
+// In is s as an error about a file of a name.
+func (s Syntax) In(name string) error {
+	if s.Line > 0 {
+		name += ":" + strconv.Itoa(s.Line)
+	}
+	return errors.New(name + ": " + s.Why)
+}
+
 // anywhere reports whether a parser says something without having a line of it.
 func anywhere(says string) bool {
 	for _, known := range plain() {

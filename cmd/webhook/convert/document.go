@@ -7,9 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -17,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/admission/text"
 )
 
 const (
@@ -76,7 +75,7 @@ func read(name string, in io.Reader) (value, error) {
 			break
 		}
 		if err != nil {
-			return value{}, syntaxError(name, err)
+			return value{}, text.YAML(err).In(name)
 		}
 		if one := resolved(node); one != nil { // and not only comments
 			found = append(found, one)
@@ -86,22 +85,6 @@ func read(name string, in io.Reader) (value, error) {
 		return value{}, fmt.Errorf("%s: must hold one YAML document, not %d", name, len(found))
 	}
 	return value{&document{name: name}, nil, found[0].Line, found[0]}, nil
-}
-
-// syntaxError says where a file is neither YAML nor JSON, without words of the parser's own.
-func syntaxError(name string, err error) error {
-	said := regexp.MustCompile(`^yaml: (?:line (\d+): )?(did not find)?`).FindStringSubmatch(err.Error())
-	if said == nil {
-		return fmt.Errorf("%s: is neither YAML nor JSON", name)
-	}
-	line, _ := strconv.Atoi(said[1]) // there is none in the first line
-	if said[2] != "" {
-		line++ // where a token is missing, the parser counts lines from 0
-	}
-	if line > 0 {
-		name += ":" + strconv.Itoa(line)
-	}
-	return fmt.Errorf("%s: is neither YAML nor JSON from here on", name)
 }
 
 // resolved is the node that a document, an alias or a node itself stands for; nil for null.

@@ -76,18 +76,7 @@ func parseSource(name string, content []byte) (*source, error) {
 	if errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%s: must hold a YAML document, and is empty", name)
 	}
-	return nil, notYAML(name, err)
-}
-
-// notYAML is the error of a text that is none. The parser's begins with its own name and, as a rule, a line.
-func notYAML(name string, err error) error {
-	says := strings.TrimPrefix(text.OneLine(err).Error(), "yaml: ")
-	if rest, ok := strings.CutPrefix(says, "line "); ok {
-		if line, why, ok := strings.Cut(rest, ": "); ok {
-			return fmt.Errorf("%s:%s: must be YAML or JSON: %s", name, line, why)
-		}
-	}
-	return fmt.Errorf("%s: must be YAML or JSON: %s", name, says)
+	return nil, text.YAML(err).In(name)
 }
 
 // decode decodes the document. The error says where and what is allowed.
