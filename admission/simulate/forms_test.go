@@ -149,6 +149,7 @@ func TestEachFormIsReadAndSaid(t *testing.T) {
 		"UTF-16 as PowerShell writes it": {asUTF16(t, f.list, unicode.LittleEndian, unicode.UseBOM), "3 Events as JSON, UTF-16"},
 		"UTF-16 the other way round":     {asUTF16(t, f.lines, unicode.BigEndian, unicode.UseBOM), "3 Events as JSON lines, UTF-16"},
 		"UTF-16 without a mark":          {asUTF16(t, f.lines, unicode.LittleEndian, unicode.IgnoreBOM), "3 Events as JSON lines, UTF-16"},
+		"UTF-16 of neither":              {asUTF16(t, f.lines, unicode.BigEndian, unicode.IgnoreBOM), "3 Events as JSON lines, UTF-16"},
 		"lines of Windows":               {strings.ReplaceAll(f.lines, "\n", "\r\n"), "3 Events as JSON lines"},
 	} {
 		t.Run(says, func(t *testing.T) {

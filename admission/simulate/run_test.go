@@ -252,3 +252,32 @@ func TestALongSilenceTakesNoTime(t *testing.T) {
 		t.Errorf("eighty years took %s", took)
 	}
 }
+
+// TestOfTwoStatesOfAnEventTheLaterOneCounts reads two lists of one Event, of which one was made later, in either order.
+func TestOfTwoStatesOfAnEventTheLaterOneCounts(t *testing.T) {
+	t.Parallel()
+	early, late := repeated("a", 10, sec(60)), repeated("a", 30, sec(180))
+	early.UID, early.ResourceVersion, late.UID, late.ResourceVersion = "u", "1", "u", "2"
+	for _, items := range [][]any{{early, late}, {late, early}} {
+		trace := readAll(t, listed(t, items[0])+listed(t, items[1]))
+		if in := trace.Input; in.Most != 30 || in.Fewest != 2 || in.Skipped["states of an Event of which another one is known"] != 1 {
+			t.Errorf("from %d to %d writes, skipped %v, want those of the later one", in.Fewest, in.Most, in.Skipped)
+		}
+		if r, _ := simulated(t, trace, defaults(nil)); r.EtcdWrites.Before != 30 || r.Stored != 1 {
+			t.Errorf("%d Events of %d writes, want one of 30", r.Stored, r.EtcdWrites.Before)
+		}
+	}
+}
+
+// TestEventsExpireAsTheAPIServerIsTold has an Event that happened again after two hours.
+func TestEventsExpireAsTheAPIServerIsTold(t *testing.T) {
+	t.Parallel()
+	trace := readAll(t, listed(t, repeated("a", 2, sec(7200))))
+	for ttl, want := range map[time.Duration]int64{0: 2, time.Hour: 2, 3 * time.Hour: 1} {
+		o := defaults(nil)
+		o.EventTTL = ttl
+		if r, _ := simulated(t, trace, o); r.Stored != want {
+			t.Errorf("%d Events are stored where they are kept for %v, want %d", r.Stored, ttl, want)
+		}
+	}
+}
