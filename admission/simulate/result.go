@@ -29,11 +29,16 @@ type Decision struct {
 	// Line is the number of a line, or of another entry, from 1.
 	Line int64 `json:"line"`
 	// AuditID is empty except for a line of an audit log.
-	AuditID   string            `json:"auditID,omitempty"`
-	Verb      string            `json:"verb"`
-	Namespace string            `json:"namespace"`
-	Name      string            `json:"name"`
-	Outcome   admission.Outcome `json:"outcome"`
+	AuditID   string `json:"auditID,omitempty"`
+	Verb      string `json:"verb"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Controller, Host, Type and Reason are of the Event; empty where its content is unknown.
+	Controller string            `json:"controller,omitempty"`
+	Host       string            `json:"host,omitempty"`
+	Type       string            `json:"type,omitempty"`
+	Reason     string            `json:"reason,omitempty"`
+	Outcome    admission.Outcome `json:"outcome"`
 	// Message is the answer to a client that was refused.
 	Message string `json:"message,omitempty"`
 	// Policy governs the write.

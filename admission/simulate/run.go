@@ -248,8 +248,10 @@ func (r *run) decided(w *write, e *corev1.Event, o admission.Outcome, message st
 	if o != Unknown {
 		d.Policy, d.Refused, d.Audited = r.rules.governs, r.by.refused, r.by.audited
 	}
-	if e != nil && d.Name == "" {
-		d.Name = e.Name
+	if e != nil {
+		d.Name = cmp.Or(d.Name, e.Name)
+		d.Controller, d.Host = admission.Source(e)
+		d.Type, d.Reason = policy.Type(e), e.Reason
 	}
 	r.opts.Decided(d)
 }

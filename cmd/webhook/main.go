@@ -17,6 +17,7 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/explain"
 	"github.com/eventquota/eventquota/cmd/webhook/lint"
 	"github.com/eventquota/eventquota/cmd/webhook/policytest"
+	"github.com/eventquota/eventquota/cmd/webhook/recommend"
 	"github.com/eventquota/eventquota/cmd/webhook/serve"
 	"github.com/eventquota/eventquota/cmd/webhook/simulate"
 	"github.com/eventquota/eventquota/cmd/webhook/top"
@@ -63,6 +64,7 @@ func root() *cobra.Command {
 	cmd.AddCommand(check.Command())
 	cmd.AddCommand(convert.Command())
 	cmd.AddCommand(lint.Command())
+	cmd.AddCommand(recommend.Command())
 	cmd.AddCommand(simulate.Command())
 	cmd.AddCommand(policytest.Command())
 	cmd.AddCommand(explain.Command())

@@ -3,51 +3,34 @@ package simulate
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/eventquota/eventquota/admission/simulate"
 	"github.com/eventquota/eventquota/cmd/webhook/output"
+	"github.com/eventquota/eventquota/cmd/webhook/replay"
 )
 
 // options are the flags.
 type options struct {
-	Policies    []string
-	Kubeconfig  string
-	Compare     []string
-	Output      string
-	ExemptUsers []string
-	Sample      string
-	SampleNodes int
-	EventTTL    time.Duration
+	replay.Recordings
+	replay.Policies
+
+	Compare []string
+	Output  string
 }
 
-// The values of --sample, and of --output where other commands do not have them.
+// The values of --output that other commands do not have.
 const (
-	churn     = "churn"
-	narrow    = "narrow"
-	probes    = "probes"
-	quiet     = "quiet"
 	html      = "html"
 	decisions = "decisions"
 )
 
-// maxNodes keeps a sample within what a disk and patience bear.
-const maxNodes = 100_000
-
 // Command is eventquota simulate.
 func Command() *cobra.Command {
-	o := &options{
-		Output:      output.Table,
-		ExemptUsers: []string{"system:serviceaccount:eventquota-system:eventquota"},
-		SampleNodes: 100,
-		EventTTL:    simulate.EventTTL,
-	}
+	o := &options{Recordings: replay.NewRecordings(), Output: output.Table}
 	cmd := &cobra.Command{
 		Use:   "simulate {FILE... | --sample KIND}",
 		Short: "Say what policies and quotas would have done with recorded Events",
@@ -111,13 +94,11 @@ $TMPDIR; memory holds little more than an index.`,
   eventquota simulate audit-*.log.gz --policies new.yaml --compare old.yaml
   eventquota simulate audit.log --kubeconfig ~/.kube/config -o json | jq -e '.runs[0].warningsDropped == 0'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case (len(args) > 0) == (o.Sample != ""):
+			if (len(args) > 0) == (o.Sample != "") {
 				return errors.New("simulate: must be given files, - for standard input, or --sample")
-			case o.EventTTL < time.Second:
-				return fmt.Errorf("--event-ttl %v: must be at least 1s", o.EventTTL)
-			case o.SampleNodes < 1 || o.SampleNodes > maxNodes:
-				return fmt.Errorf("--sample-nodes %d: must be from 1 to %d", o.SampleNodes, maxNodes)
+			}
+			if err := o.Validate(); err != nil {
+				return err
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
@@ -130,13 +111,10 @@ $TMPDIR; memory holds little more than an index.`,
 
 func (o *options) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringSliceVar(&o.Policies, "policies", o.Policies, "files, or directories of .yaml, .yml and .json files, with policies and quotas, and with the Namespaces that they select by label; default is the built-in default alone, which a recording runs under without this flag")
+	f.StringSliceVar(&o.Paths, "policies", o.Paths, "files, or directories of .yaml, .yml and .json files, with policies and quotas, and with the Namespaces that they select by label; default is the built-in default alone, which a recording runs under without this flag")
 	f.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file of a cluster whose policies, quotas and namespaces are taken instead")
 	f.StringSliceVar(&o.Compare, "compare", o.Compare, "a second set of policies and quotas, like --policies, whose figures are shown beside; or default for the built-in default")
-	f.StringSliceVar(&o.ExemptUsers, "exempt-users", o.ExemptUsers, "users whose requests the webhook is not asked about, in an audit log")
-	f.IntVar(&o.SampleNodes, "sample-nodes", o.SampleNodes, "how many nodes the quiet sample has, from 1 to 100000")
-	f.DurationVar(&o.EventTTL, "event-ttl", o.EventTTL, "how long the API server keeps an Event after its last write, as its flag of this name says")
-	output.OneOf(cmd, &o.Sample, "sample", "", []string{churn, narrow, probes, quiet}, "recording to make instead of reading one: churn, narrow, probes or quiet")
+	o.AddFlags(cmd)
 	output.OneOf(cmd, &o.Output, "output", "o", []string{output.Table, output.JSON, html, decisions},
 		"format: table, json, html for a page that needs nothing else, or decisions for a line of JSON about each write")
 	cmd.MarkFlagsMutuallyExclusive("policies", "kubeconfig")

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/simulate"
+	"github.com/eventquota/eventquota/cmd/webhook/output"
 )
 
 // findings are what matters most, in sentences.
@@ -16,7 +16,7 @@ func (r *Report) findings() []string {
 	all := r.missing()
 	if r.Input.Fewest < r.Input.Most {
 		all = append(all, fmt.Sprintf("Stored Events say how often something happened, not how often it was written: from %s to %s writes are possible. Both ends are simulated.",
-			grouped(r.Input.Fewest), grouped(r.Input.Most)))
+			output.Grouped(r.Input.Fewest), output.Grouped(r.Input.Most)))
 	}
 	for i := range r.Runs {
 		run, under := &r.Runs[i], ""
@@ -24,7 +24,7 @@ func (r *Report) findings() []string {
 			under = "Under " + run.name() + ": "
 		}
 		w := run.EtcdWrites
-		all = append(all, fmt.Sprintf("%s%s to etcd instead of %s, %s. %s", under, writes(w.After), grouped(w.Before), fewer(w.Before, w.After), run.dropped()))
+		all = append(all, fmt.Sprintf("%s%s to etcd instead of %s, %s. %s", under, writes(w.After), output.Grouped(w.Before), fewer(w.Before, w.After), run.dropped()))
 	}
 	return append(all, r.Runs[0].notes()...)
 }
@@ -41,26 +41,26 @@ func (r *Report) missing() (all []string) {
 	var why []string
 	for _, one := range slices.Sorted(maps.Keys(lacking)) {
 		n += lacking[one]
-		why = append(why, fmt.Sprintf("%s as %s", grouped(lacking[one]), one))
+		why = append(why, fmt.Sprintf("%s as %s", output.Grouped(lacking[one]), one))
 	}
 	if n > 0 {
 		total := in.Most
 		for _, unknown := range in.Unknown {
 			total += unknown
 		}
-		all = append(all, fmt.Sprintf("Of %s, %s and in no number: %s.", writes(total), counted(n, "is unknown", "are unknown"), strings.Join(why, ", ")))
+		all = append(all, fmt.Sprintf("Of %s, %s and in no number: %s.", writes(total), output.Counted(n, "is unknown", "are unknown"), strings.Join(why, ", ")))
 	}
 	for i := range in.Files {
 		if f := &in.Files[i]; f.Part {
 			more := "more Events"
 			if f.Remaining > 0 {
-				more = counted(f.Remaining, "more Event", "more Events")
+				more = output.Counted(f.Remaining, "more Event", "more Events")
 			}
 			all = append(all, fmt.Sprintf("%s is a part of a list that has %s. kubectl get events -A -o json gets them all.", clipped(f.Name), more))
 		}
 	}
 	if in.Shifted > 0 {
-		all = append(all, counted(in.Shifted, "Event has times that cannot be right, as the clock of its node is off: the time of its creation is taken.",
+		all = append(all, output.Counted(in.Shifted, "Event has times that cannot be right, as the clock of its node is off: the time of its creation is taken.",
 			"Events have times that cannot be right, as the clocks of their nodes are off: the times of their creation are taken."))
 	}
 	if need := r.Runs[0].NeedUsers; len(need) > 0 {
@@ -75,9 +75,9 @@ func (r *Run) dropped() string {
 	if n == 0 {
 		return "Nothing would have been dropped."
 	}
-	says := fmt.Sprintf("%s of %s would have been dropped", grouped(n), writes(r.Writes()))
+	says := fmt.Sprintf("%s of %s would have been dropped", output.Grouped(n), writes(r.Writes()))
 	if r.WarningsDropped > 0 {
-		says += ", " + counted(r.WarningsDropped, "of them a Warning", "of them Warnings")
+		says += ", " + output.Counted(r.WarningsDropped, "of them a Warning", "of them Warnings")
 	}
 	if i := slices.IndexFunc(r.Rules, func(p simulate.RuleCounts) bool { return !p.Audited && 2*p.Dropped > n }); i >= 0 {
 		says += ", most by " + clipped(r.Rules[i].Rule) + " (" + buckets(r.Rules[i].Buckets) + ")"
@@ -112,37 +112,20 @@ func (r *Run) notes() []string {
 // first are the first of some notes, and how many more there are.
 func first(notes []string, one, many string) []string {
 	if more := len(notes) - maxNotes; more > 0 {
-		return append(notes[:maxNotes], counted(int64(more), one, many)+".")
+		return append(notes[:maxNotes], output.Counted(int64(more), one, many)+".")
 	}
 	return notes
 }
 
-// grouped is n with its thousands apart.
-func grouped(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
-
-// counted is n of something, whose name has a singular and a plural.
-func counted(n int64, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return grouped(n) + " " + many
-}
-
 // writes are n writes.
-func writes(n int64) string { return counted(n, "write", "writes") }
+func writes(n int64) string { return output.Counted(n, "write", "writes") }
 
 // signed is n with its sign, unless it is 0.
 func signed(n int64) string {
 	if n > 0 {
-		return "+" + grouped(n)
+		return "+" + output.Grouped(n)
 	}
-	return grouped(n)
+	return output.Grouped(n)
 }
 
 // share is n of all, in percent.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/eventquota/eventquota/admission/simulate"
+	"github.com/eventquota/eventquota/cmd/webhook/output"
 )
 
 // Report is what was read and what became of it. Its JSON is that of simulate -o json.
@@ -49,12 +50,12 @@ func (r *Report) read() []string {
 	in := &r.Input
 	made := writes(in.Most)
 	if in.Fewest < in.Most {
-		made = grouped(in.Fewest) + " to " + made
+		made = output.Grouped(in.Fewest) + " to " + made
 	}
 	if in.Most > 0 {
 		made += " from " + in.First.Format(time.RFC3339) + " to " + in.Last.Format(time.RFC3339)
 	}
-	what := counted(in.Entries, "entry", "entries") + ", " + made
+	what := output.Counted(in.Entries, "entry", "entries") + ", " + made
 	var all []string
 	if len(in.Files) == 1 {
 		all = append(all, file(&in.Files[0])+": "+what)
@@ -64,20 +65,20 @@ func (r *Report) read() []string {
 			all = append(all, file(&in.Files[i]))
 		}
 		if more := len(in.Files) - maxFiles; more > 0 {
-			all = append(all, counted(int64(more), "more file", "more files"))
+			all = append(all, output.Counted(int64(more), "more file", "more files"))
 		}
 	}
 	if in.PassedOver > 0 {
-		all = append(all, counted(in.PassedOver, "other file has", "other files have")+" no Events")
+		all = append(all, output.Counted(in.PassedOver, "other file has", "other files have")+" no Events")
 	}
 	for _, why := range slices.Sorted(maps.Keys(in.Skipped)) {
-		all = append(all, fmt.Sprintf("%s skipped: %s", grouped(in.Skipped[why]), why))
+		all = append(all, fmt.Sprintf("%s skipped: %s", output.Grouped(in.Skipped[why]), why))
 	}
 	for _, b := range in.BrokenLines {
 		all = append(all, fmt.Sprintf("broken: %s:%d: %s", clipped(b.File), b.Line, b.Error))
 	}
 	if more := in.Broken - int64(len(in.BrokenLines)); more > 0 {
-		all = append(all, grouped(more)+" more broken")
+		all = append(all, output.Grouped(more)+" more broken")
 	}
 	return all
 }
@@ -85,7 +86,7 @@ func (r *Report) read() []string {
 // source names what was read.
 func (r *Report) source() string {
 	if files := r.Input.Files; len(files) != 1 {
-		return grouped(int64(len(files))) + " files"
+		return output.Grouped(int64(len(files))) + " files"
 	}
 	return clipped(r.Input.Files[0].Name)
 }

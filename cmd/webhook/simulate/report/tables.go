@@ -10,6 +10,7 @@ import (
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/busiest"
 	"github.com/eventquota/eventquota/admission/simulate"
+	"github.com/eventquota/eventquota/cmd/webhook/output"
 )
 
 // table is a table of figures, in the text and on the page.
@@ -47,7 +48,7 @@ func (r *Report) etcd() table {
 
 func cells(of ...int64) (all []any) {
 	for _, n := range of {
-		all = append(all, grouped(n))
+		all = append(all, output.Grouped(n))
 	}
 	return all
 }
@@ -81,7 +82,7 @@ func (r *Report) figures() table {
 		row, shown := row{Name: f.name}, false
 		for _, run := range r.Runs {
 			n := f.of(run.Result)
-			row.Cells, shown = append(row.Cells, grouped(n), share(n, run.Writes())), shown || n != 0
+			row.Cells, shown = append(row.Cells, output.Grouped(n), share(n, run.Writes())), shown || n != 0
 		}
 		if r.compared() {
 			row.Cells = append(row.Cells, signed(f.of(r.Runs[0].Result)-f.of(r.Runs[1].Result)))
@@ -139,7 +140,7 @@ func buckets(dropped map[string]int64) string {
 	for _, bucket := range slices.SortedFunc(maps.Keys(dropped), func(a, b string) int {
 		return cmp.Or(cmp.Compare(dropped[b], dropped[a]), cmp.Compare(a, b))
 	}) {
-		by = append(by, bucket+" "+grouped(dropped[bucket]))
+		by = append(by, bucket+" "+output.Grouped(dropped[bucket]))
 	}
 	return strings.Join(by, ", ")
 }
@@ -151,7 +152,7 @@ const maxRows = 10
 func ranked(title string, r busiest.Ranking) table {
 	t, others := decided(title), r.Others()
 	if others > 0 {
-		t.Foot = "There are too many to follow: " + counted(others, "write is", "writes are") + " in no row."
+		t.Foot = "There are too many to follow: " + output.Counted(others, "write is", "writes are") + " in no row."
 	}
 	rows := slices.SortedStableFunc(slices.Values(r.Rows), func(a, b busiest.Row) int {
 		return cmp.Or(cmp.Compare(b.Matched(), a.Matched()), cmp.Compare(b.Dropped, a.Dropped), cmp.Compare(b.Merged, a.Merged))
@@ -166,7 +167,7 @@ func ranked(title string, r busiest.Ranking) table {
 			if others >= one.Matched() {
 				least = "at least " // others that the ranking does not have may have as many writes
 			}
-			note = fmt.Sprintf(" and %s%s more, each", least, grouped(int64(same-1)))
+			note = fmt.Sprintf(" and %s%s more, each", least, output.Grouped(int64(same-1)))
 		}
 		t.add(one.Name, note, one.Counts, rows[0].Matched())
 		i += same

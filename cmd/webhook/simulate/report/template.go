@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/eventquota/eventquota/admission/text"
+
+	"github.com/eventquota/eventquota/cmd/webhook/output"
 )
 
 //go:embed page.gohtml
@@ -67,7 +69,7 @@ func value(pipe *parse.PipeNode, dot reflect.Value) reflect.Value {
 func shown(value any) string {
 	switch v := value.(type) {
 	case int64:
-		return grouped(v)
+		return output.Grouped(v)
 	case float64: // a length in percent
 		return strconv.FormatFloat(v, 'f', 3, 64)
 	case time.Time:

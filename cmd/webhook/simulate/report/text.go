@@ -10,12 +10,7 @@ import (
 // WriteText writes r as text for a terminal.
 func (r *Report) WriteText(w io.Writer) error {
 	out := output.NewRows(w)
-	r.writeInput(out)
-	out.Add()
-	for _, finding := range r.findings() {
-		out.Add(finding)
-	}
-	writeTables(out, r.etcd(), r.figures())
+	r.writeSummary(out)
 	for i := range r.Runs {
 		if len(r.Runs) > 1 {
 			out.Add()
@@ -24,6 +19,22 @@ func (r *Report) WriteText(w io.Writer) error {
 		writeTables(out, r.Runs[i].tables()...)
 	}
 	return out.Flush()
+}
+
+// WriteSummary writes what matters most of r as text for a terminal: the sentences, and the tables of all runs side by side.
+func (r *Report) WriteSummary(w io.Writer) error {
+	out := output.NewRows(w)
+	r.writeSummary(out)
+	return out.Flush()
+}
+
+func (r *Report) writeSummary(out output.Rows) {
+	r.writeInput(out)
+	out.Add()
+	for _, finding := range r.findings() {
+		out.Add(finding)
+	}
+	writeTables(out, r.etcd(), r.figures())
 }
 
 func writeTables(out output.Rows, all ...table) {

@@ -1,0 +1,97 @@
+// Package recommend sizes quotas by recorded Events: large enough for all that is usual in the recording, and small enough to
+// bound what is not. Observe collects the Events that quotas would count, and Observation.Propose sizes the quotas.
+package recommend
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/admission/simulate"
+)
+
+// Origin is where Events come from: one controller in one namespace.
+type Origin struct {
+	Namespace  string `json:"namespace"`
+	Controller string `json:"controller"`
+}
+
+// kind is what the Events of an origin have in common, as far as limits distinguish them.
+type kind struct {
+	Origin
+
+	warning bool
+	reason  string
+}
+
+// event is a write that takes tokens: an Event that is stored, or an update of one that is not merged.
+type event struct {
+	at   int64 // in nanoseconds of Unix time
+	kind int32 // its place in Observation.kinds
+}
+
+// Observation is what quotas would count of a recording, in the order of time. Memory holds 16 bytes of each Event, and some
+// 100 of each kind: namespace, controller, type and reason.
+type Observation struct {
+	first, last int64 // in nanoseconds of Unix time
+	events      []event
+	kinds       []kind
+	nodes       int // that report Events as kubelets
+}
+
+// kubelet is the controller that runs on each node.
+const kubelet = "kubelet"
+
+// Observe runs a trace under the policies of o, without its quotas, and collects what quotas would count. It fails as
+// Trace.Run does.
+func Observe(ctx context.Context, t *simulate.Trace, o simulate.Options) (*Observation, error) {
+	seen := &Observation{first: t.Input.First.UnixNano(), last: t.Input.Last.UnixNano()}
+	places, nodes := map[kind]int32{}, map[string]bool{}
+	o.Decided = func(d simulate.Decision) {
+		if d.Outcome != admission.Admitted && d.Outcome != admission.Aggregated {
+			return
+		}
+		k := kindOf(&d)
+		place, known := places[k]
+		if !known {
+			place = int32(len(seen.kinds))
+			places[k], seen.kinds = place, append(seen.kinds, k)
+		}
+		if d.Controller == kubelet && d.Host != "" {
+			nodes[d.Host] = true
+		}
+		seen.events = append(seen.events, event{d.Time.UnixNano(), place})
+	}
+	o.Rules = withoutQuotas(o.Rules)
+	if _, err := t.Run(ctx, o); err != nil {
+		return nil, err
+	}
+	seen.nodes = len(nodes)
+	slices.SortStableFunc(seen.events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
+	return seen, nil
+}
+
+func kindOf(d *simulate.Decision) kind {
+	return kind{Origin{d.Namespace, d.Controller}, d.Type == corev1.EventTypeWarning, d.Reason}
+}
+
+// withoutQuotas are the same rules without those that take tokens.
+func withoutQuotas(r simulate.Rules) simulate.Rules {
+	r.Cluster.Quotas, r.Namespaces = nil, maps.Clone(r.Namespaces)
+	for name, n := range r.Namespaces {
+		n.Quotas = nil
+		r.Namespaces[name] = n
+	}
+	return r
+}
+
+// minute is how many minutes after the first Event something is.
+func (o *Observation) minute(at int64) int32 { return int32((at - o.first) / int64(time.Minute)) }
+
+// minutes is how many there are, at least 1.
+func (o *Observation) minutes() int32 { return o.minute(o.last) + 1 }

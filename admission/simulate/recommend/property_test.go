@@ -1,0 +1,179 @@
+package recommend
+
+import (
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/eventquota/eventquota/admission"
+)
+
+// randomly has bursts of some controllers in some namespaces, of very different sizes.
+func randomly(random *rand.Rand) iter.Seq[written] {
+	namespaces, controllers := 1+random.IntN(20), 1+random.IntN(12)
+	return func(yield func(written) bool) {
+		for burst := range 1 + random.IntN(60) {
+			w := written{
+				namespace: fmt.Sprint("ns-", random.IntN(namespaces)), controller: fmt.Sprint("controller-", random.IntN(controllers)), host: "h",
+				kind: "Pod", reason: fmt.Sprint("Reason", random.IntN(5)), message: "m", severity: corev1.EventTypeNormal,
+			}
+			if random.IntN(4) == 0 {
+				w.severity = corev1.EventTypeWarning
+			}
+			from, within := time.Duration(random.Int64N(int64(20*time.Minute))), 1+time.Duration(random.Int64N(int64(5*time.Minute)))
+			for i := range 1 << random.IntN(11) {
+				w.after, w.object = from+time.Duration(random.Int64N(int64(within))), fmt.Sprint("pod-", burst, "-", i)
+				if !yield(w) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// TestNothingThatIsExpectedIsRefused has no room at all: each limit is what was seen, but for its last digits.
+func TestNothingThatIsExpectedIsRefused(t *testing.T) {
+	t.Parallel()
+	own := 0
+	for seed := range uint64(40) {
+		trace := traced(t, recorded("random", randomly(rand.New(rand.NewPCG(seed, 1))))) //nolint:gosec // it is no secret
+		p := proposed(t, trace, Options{Headroom: 1, Expected: func(Origin) bool { return true }})
+		if len(p.Storms) > 0 || p.Usual != p.Events {
+			t.Fatalf("seed %d: %d of %d are usual, with storms %v, want all", seed, p.Usual, p.Events, p.Storms)
+		}
+		got := run(t, trace, applied(t, p))
+		if n := got.Outcomes[admission.Dropped]; n > 0 {
+			t.Errorf("seed %d: %d of %d are refused: %+v", seed, n, p.Events, got.Rules)
+		}
+		own += len(p.Quotas) - 2
+	}
+	if own < 40 {
+		t.Errorf("%d quotas for one namespace or controller, want some in most", own)
+	}
+}
+
+// TestSizesOfTheirOwnAreForWhatNeedsThem has a namespace and a controller that need far more than the others.
+func TestSizesOfTheirOwnAreForWhatNeedsThem(t *testing.T) {
+	t.Parallel()
+	trace := traced(t, quiet(100), recorded("ci", podsOf("ci", "ci", 4_000, 0, 10*time.Minute, 100, "Created", "Started")))
+	p := proposed(t, trace, Options{Headroom: 1.5, Expected: func(o Origin) bool { return o.Namespace == "ci" }})
+	tight := proposed(t, traced(t, quiet(100)), Options{Headroom: 1.5})
+	var names []string
+	for _, q := range p.Quotas {
+		names = append(names, fmt.Sprintf("%s %s%s", q.Name, q.Namespace, q.Controller))
+	}
+	if want := []string{
+		"recommended-normal ", "recommended-normal-namespace-1 ci", "recommended-normal-controller-1 kubelet", "recommended-warning ",
+	}; !slices.Equal(names, want) {
+		t.Errorf("quotas %q, want %q", names, want)
+	}
+	for i, l := range p.Quotas[0].Limits[:2] { // for the others
+		if was := tight.Quotas[0].Limits[i]; l.Burst != was.Burst || l.Tokens != was.Tokens {
+			t.Errorf("limit %s has %d and %s beside ci, and %d and %s without", l.Name, l.Burst, l.Refill(), was.Burst, was.Refill())
+		}
+	}
+	if n := run(t, trace, applied(t, p)).Outcomes[admission.Dropped]; n > 0 {
+		t.Errorf("%d are refused", n)
+	}
+}
+
+// TestControllersWithoutAUsableNameHaveNoQuotaOfTheirOwn has one without a name, and one whose name no match takes.
+func TestControllersWithoutAUsableNameHaveNoQuotaOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"", string(slices.Repeat([]byte("long"), 64))} {
+		trace := traced(t, recorded("unnamed", func(yield func(written) bool) {
+			for w := range podsOf("pod", "shop", 5_000, 0, 10*time.Minute, 100, "Created") {
+				w.controller = name
+				if !yield(w) {
+					return
+				}
+			}
+		}))
+		p := proposed(t, trace, Options{Headroom: 1.5, Expected: func(Origin) bool { return true }})
+		for _, q := range p.Quotas {
+			if q.Controller != "" {
+				t.Errorf("quota %s for a controller with %d characters", q.Name, len(q.Controller))
+			}
+		}
+		if n := run(t, trace, applied(t, p)).Outcomes[admission.Dropped]; n > 0 {
+			t.Errorf("%d are refused", n)
+		}
+	}
+}
+
+// TestStormsAreFoundWithTheirEdges has a storm that begins and ends within minutes.
+func TestStormsAreFoundWithTheirEdges(t *testing.T) {
+	t.Parallel()
+	from := 3*time.Minute + 50*time.Second
+	pods := podsOf("storm", "shop", 4_000, from, 2*time.Minute, 100, "Created")
+	both := traced(t, quiet(100), recorded("storm", pods))
+	p := proposed(t, both, Options{Headroom: 1})
+	if len(p.Storms) != 1 || p.Storms[0].Origin != (Origin{"shop", kubelet}) || p.Storms[0].Everything || p.Storms[0].Events != 4_000 ||
+		p.Storms[0].Above != 600 || p.Storms[0].Peak < 1_800 || p.Storms[0].Peak > 2_200 || p.Events-p.Usual != 4_000 {
+		t.Errorf("storms %+v, %d of %d usual, want one of 4,000 Events by kubelets in shop", p.Storms, p.Usual, p.Events)
+	}
+	for after, want := range map[time.Duration]bool{time.Minute: true, from: false, from + 2*time.Minute: false, 8 * time.Minute: true} {
+		at := p.Storms[0].First.Truncate(time.Minute).Add(after - 3*time.Minute)
+		if got := p.IsUsual(Origin{"shop", kubelet}, at); got != want {
+			t.Errorf("after %s, usual %v, want %v", after, got, want)
+		}
+		if !p.IsUsual(Origin{"team-1", kubelet}, at) {
+			t.Errorf("after %s, the same controller elsewhere is not usual", after)
+		}
+	}
+	p = proposed(t, both, Options{Headroom: 1, Expected: func(o Origin) bool { return o.Namespace == "shop" }})
+	if len(p.Storms) > 0 || p.Usual != p.Events {
+		t.Errorf("storms %+v although it is expected", p.Storms)
+	}
+}
+
+// TestAStormOfTheWholeClusterIsFoundByItsMinutes has one in very many namespaces, of which none writes much.
+func TestAStormOfTheWholeClusterIsFoundByItsMinutes(t *testing.T) {
+	t.Parallel()
+	p := proposed(t, traced(t, quiet(100), recorded("noisy", noisy(60_000, 300))), Options{Headroom: 1})
+	if len(p.Storms) != 1 || !p.Storms[0].Everything || p.Storms[0].Events < 59_000 || p.Storms[0].Above != 1_000 {
+		t.Errorf("storms %+v, want one of the whole cluster", p.Storms)
+	}
+}
+
+func TestAllOfARecordingCanBeAStorm(t *testing.T) {
+	t.Parallel()
+	if p := proposed(t, traced(t, recorded("rollout", rollout(5_000))), Options{Headroom: 1.5}); p.Usual > 0 || p.Events != 30_000 {
+		t.Errorf("%d of %d are usual, want none", p.Usual, p.Events)
+	}
+}
+
+func TestQuantiles(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		all  []int64
+		part float64
+		want int64
+	}{
+		{nil, 0.5, 0}, {[]int64{7}, 0.01, 7}, {[]int64{3, 1, 2}, 0.5, 2}, {[]int64{4, 3, 2, 1}, 0.5, 2}, {[]int64{4, 3, 2, 1}, 1, 4}, {[]int64{4, 3, 2, 1}, 0.99, 4},
+	} {
+		if got := quantile(slices.Clone(test.all), test.part); got != test.want {
+			t.Errorf("%v of %v is %d, want %d", test.part, test.all, got, test.want)
+		}
+	}
+}
+
+func TestNumbersHaveTwoDigitsAndAreNoSmaller(t *testing.T) {
+	t.Parallel()
+	for x, want := range map[float64]int32{0: 1, 0.2: 1, 7: 7, 99.5: 100, 100: 100, 101: 110, 1234: 1300, 99_999: 100_000, 2e9: 1_000_000} {
+		if got := twoDigits(x); got != want {
+			t.Errorf("%v becomes %d, want %d", x, got, want)
+		}
+	}
+	if _, tokens, interval := (size{50, 0.1}).rounded(); tokens != 6 || interval != time.Minute {
+		t.Errorf("0.1 a second is %d in %s", tokens, interval)
+	}
+	if _, tokens, interval := (size{50, 12.5}).rounded(); tokens != 13 || interval != time.Second {
+		t.Errorf("12.5 a second is %d in %s", tokens, interval)
+	}
+}

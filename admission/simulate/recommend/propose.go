@@ -1,0 +1,232 @@
+package recommend
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Options say how much room to leave.
+type Options struct {
+	// Headroom is how many times as much as what is usual the quotas admit, at least 1.
+	Headroom float64
+	// Expected reports whether what an origin writes is usual however much it is. Nil is none.
+	Expected func(Origin) bool
+}
+
+// Proposal is the quotas that are proposed, and why.
+type Proposal struct {
+	// Headroom is how many times as much as what is usual they admit.
+	Headroom float64 `json:"headroom"`
+	// Usual is how many Events are usual, of Events that would have taken tokens, and Minutes how long the recording lasts.
+	Usual   int64 `json:"usualEvents"`
+	Events  int64 `json:"events"`
+	Minutes int64 `json:"minutes"`
+	// Nodes is how many kubelets reported Events.
+	Nodes int `json:"nodes"`
+	// Storms are what is not usual, the largest first.
+	Storms []Storm `json:"storms,omitempty"`
+	// Quotas are those for Normal Events and for Warnings, each followed by its exceptions.
+	Quotas []Quota `json:"quotas"`
+	// Seen ranks what wrote the most usual Events.
+	Seen []Ranking `json:"seen"`
+
+	usual *usual
+}
+
+// Quota is one to apply.
+type Quota struct {
+	Name       string `json:"name"`
+	Precedence int32  `json:"precedence"`
+	Type       string `json:"type"`
+	// Namespace or Controller is the only one that it is for; it is for all others if both are empty.
+	Namespace  string  `json:"namespace,omitempty"`
+	Controller string  `json:"controller,omitempty"`
+	Limits     []Limit `json:"limits"`
+}
+
+// Limit is a limit of a Quota, with what was seen of its buckets.
+type Limit struct {
+	Name     string        `json:"name"`
+	Per      []string      `json:"per"`
+	Burst    int32         `json:"burst"`
+	Tokens   int32         `json:"tokens"`
+	Interval time.Duration `json:"interval"`
+	Seen     Seen          `json:"seen"`
+}
+
+// Seen is what buckets of a limit had of usual Events.
+type Seen struct {
+	// Buckets is how many had any.
+	Buckets int `json:"buckets"`
+	// Median, P99 and Peak are Events in the busiest minute of a bucket. Busiest names the bucket that had the most.
+	Median  int64  `json:"medianPerMinute"`
+	P99     int64  `json:"p99PerMinute"`
+	Peak    int64  `json:"peakPerMinute"`
+	Busiest string `json:"busiest,omitempty"`
+	// Needed is the burst that would have refused none of them, with the tokens that come back.
+	Needed int64 `json:"neededBurst"`
+}
+
+const warningType = corev1.EventTypeWarning
+
+// The precedences: before the quotas that are shipped (9000 and 10000), and after those of users (1000 unless they say otherwise).
+const precedence, ownPrecedence = 8000, 7000
+
+// Propose sizes quotas.
+func (o *Observation) Propose(opts Options) *Proposal {
+	expected := opts.Expected
+	if expected == nil {
+		expected = func(Origin) bool { return false }
+	}
+	p := &Proposal{Headroom: opts.Headroom, Events: int64(len(o.events)), Minutes: int64(o.minutes()), Nodes: o.nodes}
+	p.usual, p.Storms = o.usual(expected)
+	p.Usual = int64(len(p.usual.events))
+	for _, warning := range []bool{false, true} {
+		p.propose(warning)
+	}
+	p.rank()
+	return p
+}
+
+// IsUsual reports whether an Event of an origin at a time is taken for usual.
+func (p *Proposal) IsUsual(from Origin, at time.Time) bool {
+	return p.usual.has(cell{from, p.usual.o.minute(at.UnixNano())})
+}
+
+// propose proposes the quotas for one type of Events.
+func (p *Proposal) propose(warning bool) {
+	u := p.usual
+	sizes := map[scope]map[bucket]size{}
+	for _, s := range []scope{byReason, byNamespace, byController, inAll} {
+		sizes[s] = u.sizes(warning, s, p.Headroom)
+	}
+	namespaces, controllers := ownSizes(sizes[byNamespace], byNamespace.least()), ownSizes(sizes[byController], byController.least())
+	ofOwn := func(b bucket) bool { return slices.Contains(namespaces, bucket{namespace: b.namespace}) }
+	ofOwnController := func(b bucket) bool { return slices.Contains(controllers, b) }
+	// No namespace, and no controller, may leave the others without tokens: what all share has room for what one is given beside
+	// what is usual.
+	room := map[scope]size{byController: largest(without(sizes[byNamespace], ofOwn), byNamespace.least())}
+	room[inAll] = largest(without(sizes[byController], ofOwnController), byController.least()).plus(room[byController])
+	typed := corev1.EventTypeNormal
+	if warning {
+		typed = warningType
+	}
+	general := Quota{Name: generalName(typed), Precedence: precedence, Type: typed}
+	for _, s := range []scope{byReason, byNamespace, byController, inAll} {
+		own := ofOwn
+		if s == byController {
+			own = ofOwnController
+		}
+		sized := largest(without(sizes[s], own), s.least())
+		general.add(u, warning, s, sized.plus(room[s]), func(b bucket) bool { return !own(b) })
+	}
+	p.Quotas = append(p.Quotas, general)
+	for i, b := range namespaces {
+		q := Quota{Name: fmt.Sprintf("%s-namespace-%d", general.Name, i+1), Precedence: ownPrecedence, Type: typed, Namespace: b.namespace}
+		is := func(other bucket) bool { return other.namespace == b.namespace }
+		q.add(u, warning, byReason, largest(without(sizes[byReason], func(other bucket) bool { return !is(other) }), byReason.least()), is)
+		q.add(u, warning, byNamespace, sizes[byNamespace][b], is)
+		p.Quotas = append(p.Quotas, q)
+	}
+	for i, b := range controllers {
+		q := Quota{Name: fmt.Sprintf("%s-controller-%d", general.Name, i+1), Precedence: ownPrecedence, Type: typed, Controller: b.controller}
+		q.add(u, warning, byController, sizes[byController][b].plus(room[byController]), func(other bucket) bool { return other == b })
+		p.Quotas = append(p.Quotas, q)
+	}
+}
+
+func without(all map[bucket]size, is func(bucket) bool) map[bucket]size {
+	left := map[bucket]size{}
+	for b, s := range all {
+		if !is(b) {
+			left[b] = s
+		}
+	}
+	return left
+}
+
+// add adds a limit of a size, with what its buckets had.
+func (q *Quota) add(u *usual, warning bool, s scope, sized size, of func(bucket) bool) {
+	l := Limit{Name: s.name(), Per: s.per()}
+	l.Burst, l.Tokens, l.Interval = sized.rounded()
+	var minutes []int64
+	for b, m := range u.measure(warning, s, func(bucket) float64 { return float64(l.Tokens) / l.Interval.Seconds() }) {
+		if !of(b) {
+			continue
+		}
+		minutes = append(minutes, m.busiest)
+		if name := b.String(); m.busiest > l.Seen.Peak || m.busiest == l.Seen.Peak && name < l.Seen.Busiest {
+			l.Seen.Peak, l.Seen.Busiest = m.busiest, name
+		}
+		l.Seen.Needed = max(l.Seen.Needed, int64(m.needed+0.999))
+	}
+	l.Seen.Buckets, l.Seen.Median, l.Seen.P99 = len(minutes), quantile(minutes, 0.5), quantile(minutes, 0.99)
+	q.Limits = append(q.Limits, l)
+}
+
+// Ranking is what wrote the most usual Events.
+type Ranking struct {
+	By   string `json:"by"` // namespace, controller or reason
+	Rows []Row  `json:"rows"`
+}
+
+// Row is one of a Ranking, in Events a minute of the recording, of both types.
+type Row struct {
+	Name   string `json:"name"`
+	Events int64  `json:"events"`
+	Median int64  `json:"medianPerMinute"`
+	P99    int64  `json:"p99PerMinute"`
+	Peak   int64  `json:"peakPerMinute"`
+}
+
+// maxRows is how many rows a Ranking has.
+const maxRows = 10
+
+// rank ranks what wrote the most.
+func (p *Proposal) rank() {
+	for _, by := range []struct {
+		name string
+		of   func(*kind) string
+	}{
+		{"namespace", func(k *kind) string { return k.Namespace }},
+		{"controller", func(k *kind) string { return k.Controller }},
+		{"reason", func(k *kind) string { return k.reason }},
+	} {
+		p.Seen = append(p.Seen, Ranking{by.name, p.usual.rows(by.of)})
+	}
+}
+
+func (u *usual) rows(of func(*kind) string) (rows []Row) {
+	counts := map[string]int64{}
+	for _, e := range u.events {
+		counts[of(&u.o.kinds[e.kind])]++
+	}
+	for name, n := range counts {
+		rows = append(rows, Row{Name: name, Events: n})
+	}
+	slices.SortFunc(rows, func(a, b Row) int {
+		if a.Events != b.Events {
+			return int(b.Events - a.Events)
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	rows = rows[:min(maxRows, len(rows))]
+	minutes := map[string][]int64{}
+	for _, row := range rows {
+		minutes[row.Name] = make([]int64, u.o.minutes())
+	}
+	for _, e := range u.events {
+		if m := minutes[of(&u.o.kinds[e.kind])]; m != nil {
+			m[u.o.minute(e.at)]++
+		}
+	}
+	for i := range rows {
+		all := minutes[rows[i].Name]
+		rows[i].Median, rows[i].P99, rows[i].Peak = quantile(all, 0.5), quantile(all, 0.99), quantile(all, 1)
+	}
+	return rows
+}

@@ -1,0 +1,145 @@
+package recommend
+
+import (
+	"bytes"
+	"fmt"
+	"iter"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/yaml"
+
+	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/admission/simulate"
+	"github.com/eventquota/eventquota/admission/simulate/sample"
+	"github.com/eventquota/eventquota/policy"
+	"github.com/eventquota/eventquota/policy/v1alpha1"
+)
+
+// proposed are quotas for the usual Events of a trace.
+func proposed(t *testing.T, trace *simulate.Trace, opts Options) *Proposal {
+	t.Helper()
+	o, err := Observe(t.Context(), trace, simulate.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o.Propose(opts)
+}
+
+// applied are rules that have the quotas as their YAML has them, and the namespaces that these name.
+func applied(t *testing.T, p *Proposal) simulate.Rules {
+	t.Helper()
+	var out bytes.Buffer
+	if err := p.WriteYAML(&out); err != nil {
+		t.Fatal(err)
+	}
+	compiler, err := policy.NewCompiler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := simulate.Rules{Namespaces: map[string]policy.Namespace{}}
+	for _, q := range p.Quotas {
+		rules.Namespaces[q.Namespace] = policy.Namespace{Labels: labels.Set{"kubernetes.io/metadata.name": q.Namespace}}
+	}
+	for document := range strings.SplitSeq(out.String(), "---\n") {
+		if document == "" {
+			continue
+		}
+		var quota v1alpha1.ClusterEventQuota
+		if err := yaml.UnmarshalStrict([]byte(document), &quota); err != nil {
+			t.Fatalf("%v in\n%s", err, document)
+		}
+		compiled, err := compiler.Compile(&quota)
+		if err != nil {
+			t.Fatalf("%v in\n%s", err, document)
+		}
+		rules.Cluster.Add(compiled)
+	}
+	return rules
+}
+
+// outcome is what became of a trace under quotas.
+type outcome struct {
+	*simulate.Result
+
+	refusedQuiet map[string]int // by controller and reason: of users who are in no storm
+}
+
+func run(t *testing.T, trace *simulate.Trace, rules simulate.Rules) outcome {
+	t.Helper()
+	out, o := outcome{refusedQuiet: map[string]int{}}, simulate.Options{Rules: rules}
+	o.Decided = func(d simulate.Decision) {
+		if d.Outcome == admission.Dropped && strings.HasPrefix(d.Namespace, "team-") {
+			out.refusedQuiet[d.Controller+" "+d.Reason+" "+d.Limit]++
+		}
+	}
+	var err error
+	if out.Result, err = trace.Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// storm is what is recorded beside a quiet cluster.
+type storm struct {
+	source func() simulate.Source
+	writes int64
+	// wide says that it is in so many namespaces that it takes what all share.
+	wide bool
+}
+
+func made(name string, all iter.Seq[written], writes int64) storm {
+	return storm{source: func() simulate.Source { return recorded(name, all) }, writes: writes}
+}
+
+func storms() map[string]storm {
+	return map[string]storm{
+		"churn":                   {func() simulate.Source { return simulate.From("churn", sample.Churn()) }, 145_259, true},
+		"noisy in one namespace":  made("noisy", noisy(30_000, 1), 30_000),
+		"noisy in 300 namespaces": made("noisy", noisy(60_000, 300), 60_000),
+		"a rollout":               made("rollout", rollout(5_000), 30_000),
+		"probes":                  made("probes", failingProbes(1_000), 20_000),
+	}
+}
+
+// TestWhatWasQuietIsNeverRefusedAndStormsAreBounded has proposals of a quiet cluster, and of the same one in a storm.
+func TestWhatWasQuietIsNeverRefusedAndStormsAreBounded(t *testing.T) {
+	t.Parallel()
+	for _, nodes := range []int{100, 1000, 5000} {
+		t.Run(fmt.Sprint(nodes, " nodes"), func(t *testing.T) {
+			t.Parallel()
+			was := traced(t, quiet(nodes))
+			other := traced(t, quiet(nodes*95/100)) // whose Events are at other times, of other namespaces
+			neverRefused := func(p *Proposal) simulate.Rules {
+				rules := applied(t, p)
+				for _, trace := range []*simulate.Trace{was, other} {
+					if got := run(t, trace, rules); got.Outcomes[admission.Dropped] > 0 {
+						t.Errorf("%d are refused of what is quiet: %v", got.Outcomes[admission.Dropped], got.refusedQuiet)
+					}
+				}
+				return rules
+			}
+			alone := run(t, was, simulate.Rules{}).EtcdWrites.After
+			learned := neverRefused(proposed(t, was, Options{Headroom: 1.5}))
+			for name, storm := range storms() {
+				both := traced(t, quiet(nodes), storm.source())
+				p := proposed(t, both, Options{Headroom: 1.5})
+				if len(p.Storms) == 0 {
+					t.Errorf("%s: no storm is found", name)
+				}
+				for from, rules := range map[string]simulate.Rules{"the quiet cluster": learned, "the storm too": neverRefused(p)} {
+					got := run(t, both, rules)
+					more := got.EtcdWrites.After - alone
+					t.Logf("%s, learned from %s: %d of %d writes are left, %.1f %%", name, from, more, storm.writes, 100*float64(more)/float64(storm.writes))
+					if more*20 > storm.writes {
+						t.Errorf("%s, learned from %s: %d writes are left of %d, want 5 %% at the most", name, from, more, storm.writes)
+					}
+					if !storm.wide && len(got.refusedQuiet) > 0 {
+						t.Errorf("%s, learned from %s: refused of what is quiet: %v", name, from, got.refusedQuiet)
+					}
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,231 @@
+package recommend
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// scope is what has a bucket of its own.
+type scope int
+
+// The scopes, the narrowest first.
+const (
+	byReason scope = iota // namespace, controller and reason
+	byNamespace
+	byController
+	inAll
+)
+
+// per is the scope as limits have it.
+func (s scope) per() []string {
+	switch s {
+	case byReason:
+		return []string{"Namespace", "Controller", "Reason"}
+	case byNamespace:
+		return []string{"Namespace"}
+	case byController:
+		return []string{"Controller"}
+	case inAll:
+	}
+	return nil
+}
+
+// name is that of the limits of a scope. The last two are those of the quota ceiling, whose limits they replace.
+func (s scope) name() string {
+	switch s {
+	case byReason:
+		return "reason"
+	case byNamespace:
+		return "namespace"
+	case byController:
+		return "controller"
+	case inAll:
+	}
+	return "cluster"
+}
+
+// least is what a limit of a scope has at least: a recording need not have a Deployment that starts, whose 50 pods write 50
+// Events of each reason, and six of each pod.
+func (s scope) least() size {
+	if s == byReason {
+		return size{50, 0.1}
+	}
+	return size{300, 1}
+}
+
+// of is the bucket of a kind.
+func (s scope) of(k *kind) bucket {
+	switch s {
+	case byReason:
+		return bucket{k.Namespace, k.Controller, k.reason}
+	case byNamespace:
+		return bucket{namespace: k.Namespace}
+	case byController:
+		return bucket{controller: k.Controller}
+	case inAll:
+	}
+	return bucket{}
+}
+
+// bucket is what has tokens of its own: the parts of a kind that its scope has.
+type bucket struct{ namespace, controller, reason string }
+
+// String names it.
+func (b bucket) String() string {
+	parts := []string{b.namespace, b.controller, b.reason}
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ", ")
+}
+
+// size is the size of a bucket: what it has when it is full, and what comes back in a second.
+type size struct{ burst, rate float64 }
+
+// minute is how many Events a bucket of this size admits in a minute.
+func (s size) minute() float64 { return s.burst + s.rate*60 }
+
+func (s size) times(factor float64) size { return size{s.burst * factor, s.rate * factor} }
+func (s size) plus(other size) size      { return size{s.burst + other.burst, s.rate + other.rate} }
+func (s size) atLeast(other size) size {
+	return size{max(s.burst, other.burst), max(s.rate, other.rate)}
+}
+func compareMinutes(a, b size) int           { return cmp.Compare(a.minute(), b.minute()) }
+func perSecond(n int64, s float64) float64   { return float64(n) / s }
+func since(from, to int64) (seconds float64) { return time.Duration(to - from).Seconds() }
+
+// measured is what the usual Events of one bucket are.
+type measured struct {
+	events  int64
+	busiest int64   // Events in one minute
+	refill  float64 // tokens a second that come back
+	needed  float64 // the burst that refuses none of them, with this refill
+
+	minute   int32
+	inMinute int64
+	level    float64 // tokens that are missing
+	last     int64
+}
+
+// measure finds what the usual Events of one type need, if so many tokens a second come back to a bucket.
+func (u *usual) measure(warning bool, s scope, rate func(bucket) float64) map[bucket]*measured {
+	all, ofKind := map[bucket]*measured{}, make([]*measured, len(u.o.kinds))
+	for i := range u.o.kinds {
+		k := &u.o.kinds[i]
+		if k.warning != warning {
+			continue
+		}
+		b := s.of(k)
+		if all[b] == nil {
+			all[b] = &measured{refill: rate(b), minute: -1}
+		}
+		ofKind[i] = all[b]
+	}
+	for _, e := range u.events {
+		if m := ofKind[e.kind]; m != nil {
+			m.add(e.at, u.o.minute(e.at))
+		}
+	}
+	maps.DeleteFunc(all, func(_ bucket, m *measured) bool { return m.events == 0 })
+	return all
+}
+
+// add counts an Event, in the order of time.
+func (m *measured) add(at int64, minute int32) {
+	if minute != m.minute {
+		m.minute, m.inMinute = minute, 0
+	}
+	m.events++
+	m.inMinute++
+	m.busiest = max(m.busiest, m.inMinute)
+	m.level = max(0, m.level-m.refill*since(m.last, at)) + 1
+	m.last, m.needed = at, max(m.needed, m.level)
+}
+
+// seconds is how long all that is usual lasted, at least a minute.
+func (u *usual) seconds() float64 {
+	lasted := since(u.o.first, u.o.last) - float64(len(u.minutes))*60
+	return max(lasted, 60)
+}
+
+// sizes are the sizes that buckets of a scope need for what is usual, each by itself.
+func (u *usual) sizes(warning bool, s scope, headroom float64) map[bucket]size {
+	rates := map[bucket]float64{}
+	for b, m := range u.measure(warning, s, func(bucket) float64 { return 0 }) {
+		rates[b] = max(float64(m.events)/u.seconds()*headroom, s.least().rate)
+	}
+	all := make(map[bucket]size, len(rates))
+	for b, m := range u.measure(warning, s, func(b bucket) float64 { return rates[b] }) {
+		all[b] = size{max(m.needed*headroom, s.least().burst), rates[b]}
+	}
+	return all
+}
+
+// largest is a size that is enough for each.
+func largest(of map[bucket]size, least size) size {
+	for _, s := range of {
+		least = least.atLeast(s)
+	}
+	return least
+}
+
+const (
+	// maxOwn is how many buckets of a scope have a size of their own at the most, and ownFactor how many times as much as others
+	// they need at least.
+	maxOwn, ownFactor = 8, 2
+)
+
+// ownSizes are the buckets that have a size of their own, so that what they need is not given to all: those that need twice the
+// least. Where these are too many, they are the first that need twice as much as the next.
+func ownSizes(of map[bucket]size, least size) []bucket {
+	order := slices.SortedFunc(maps.Keys(of), func(a, b bucket) int {
+		return cmp.Or(compareMinutes(of[b], of[a]), strings.Compare(a.String(), b.String()))
+	})
+	if i := slices.IndexFunc(order, func(b bucket) bool { return of[b].minute() < ownFactor*least.minute() || !b.nameable() }); i >= 0 {
+		order = order[:i]
+	}
+	for len(order) > maxOwn {
+		order = order[:lastDrop(order, of)]
+	}
+	return order
+}
+
+// lastDrop is how many of the first maxOwn buckets, the largest first, come before the last that needs twice as much as the next.
+func lastDrop(order []bucket, of map[bucket]size) int {
+	for i := maxOwn; i > 0; i-- {
+		if of[order[i-1]].minute() >= ownFactor*of[order[i]].minute() {
+			return i
+		}
+	}
+	return 0
+}
+
+// nameable reports whether a quota can match it by its name: controllers call themselves whatever they like.
+func (b bucket) nameable() bool {
+	return len(b.controller) <= maxController && b.String() != "" && utf8.ValidString(b.controller)
+}
+
+// maxController is how long the controller in a match may be, in characters.
+const maxController = 253
+
+// maxTokens is the most that a limit has.
+const maxTokens = 1_000_000
+
+// rounded is a size as a limit has it: with two digits, and no smaller.
+func (s size) rounded() (burst, tokens int32, interval time.Duration) {
+	interval = time.Minute
+	if s.rate >= 10 {
+		interval = time.Second
+	}
+	return twoDigits(s.burst), twoDigits(s.rate * interval.Seconds()), interval
+}
+
+func twoDigits(x float64) int32 {
+	unit := 1.0
+	for x/unit > 100 {
+		unit *= 10
+	}
+	return int32(min(max(math.Ceil(x/unit)*unit, 1), maxTokens))
+}

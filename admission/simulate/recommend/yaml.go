@@ -1,0 +1,98 @@
+package recommend
+
+import (
+	_ "embed" // for the template
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/template"
+	"time"
+
+	"github.com/eventquota/eventquota/admission/text"
+)
+
+//go:embed quotas.yaml.tmpl
+var quotasYAML string
+
+// WriteYAML writes the quotas as YAML that can be applied. Comments say what each number is based on.
+func (p *Proposal) WriteYAML(w io.Writer) error {
+	t, err := template.New("").Funcs(template.FuncMap{"quoted": quoted, "join": func(s []string) string { return strings.Join(s, ", ") }}).Parse(quotasYAML)
+	if err != nil {
+		return fmt.Errorf("parse the template of quotas: %w", err)
+	}
+	if err := t.Execute(w, p.Quotas); err != nil {
+		return fmt.Errorf("write quotas: %w", err)
+	}
+	return nil
+}
+
+func quoted(s string) (string, error) {
+	b, err := json.Marshal(s)
+	return string(b), err
+}
+
+// IsFor reports whether a quota is an exception.
+func (q *Quota) IsFor() bool { return q.Namespace != "" || q.Controller != "" }
+
+// General is the name of the quota that a quota makes an exception of.
+func (q *Quota) General() string { return generalName(q.Type) }
+
+// generalName is the name of the quota of a type.
+func generalName(typed string) string { return "recommended-" + strings.ToLower(typed) }
+
+// For says which Events a quota is for, in words.
+func (q *Quota) For() string {
+	events := q.Type + " Events"
+	if q.Type == warningType {
+		events = "Warnings"
+	}
+	switch {
+	case q.Namespace != "":
+		return events + " of namespace " + text.Visible(q.Namespace)
+	case q.Controller != "":
+		return events + " of controller " + text.Visible(q.Controller)
+	}
+	return events
+}
+
+// Every is the interval as YAML has it.
+func (l *Limit) Every() string {
+	if l.Interval == time.Minute {
+		return "1m"
+	}
+	return l.Interval.String()
+}
+
+// Refill says how many tokens come back.
+func (l *Limit) Refill() string {
+	every := "second"
+	if l.Interval == time.Minute {
+		every = "minute"
+	}
+	return fmt.Sprintf("%d a %s", l.Tokens, every)
+}
+
+// Why says in sentences what a limit is based on.
+func (l *Limit) Why() []string {
+	s := &l.Seen
+	each := "One bucket for all."
+	if len(l.Per) > 0 {
+		each = "A bucket for each " + strings.ToLower(strings.Join(l.Per, " + ")) + "."
+	}
+	switch {
+	case s.Buckets == 0:
+		return []string{each + " The recording has no such Events: this is the least that is recommended."}
+	case len(l.Per) == 0 || s.Buckets == 1:
+		return []string{each + fmt.Sprintf(" It had up to %d Events a minute.", s.Peak), l.whyBurst()}
+	}
+	return []string{
+		each + fmt.Sprintf(" %d had Events. In their busiest minute, the median had %d, the 99th percentile %d,", s.Buckets, s.Median, s.P99),
+		fmt.Sprintf("and the busiest %d (%s).", s.Peak, text.Visible(s.Busiest)),
+		l.whyBurst(),
+	}
+}
+
+func (l *Limit) whyBurst() string {
+	return fmt.Sprintf("With %s coming back, a burst of %d was enough for all that was usual.", l.Refill(), l.Seen.Needed)
+}

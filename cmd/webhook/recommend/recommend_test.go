@@ -1,0 +1,179 @@
+package recommend
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/admission/simulate"
+	"github.com/eventquota/eventquota/cmd/webhook/policyfile"
+	"github.com/eventquota/eventquota/test/cli"
+)
+
+// recommended runs eventquota recommend in testdata.
+func recommended(t *testing.T, stdin string, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	t.Chdir("testdata")
+	return cli.Run(t, cli.Under(Command()), strings.NewReader(stdin), append([]string{"recommend"}, args...)...)
+}
+
+func TestRecommend(t *testing.T) {
+	for says, test := range map[string]struct{ args, output string }{
+		"help":               {"--help", "help.txt"},
+		"a quiet cluster":    {"--sample quiet --sample-nodes 20", "quiet.txt"},
+		"its quotas":         {"--sample quiet --sample-nodes 20 -o yaml", "quiet.yaml.txt"},
+		"a storm":            {"--sample probes", "probes.txt"},
+		"a storm's quotas":   {"--sample probes -o yaml", "probes.yaml.txt"},
+		"one that is wanted": {"--sample probes --expected shop/kubelet --headroom 1 -o yaml", "expected.yaml.txt"},
+	} {
+		t.Run(says, func(t *testing.T) {
+			out, notes, err := recommended(t, "", strings.Fields(test.args)...)
+			if err != nil || notes != "" {
+				t.Errorf("error %v, standard error has %q, want nothing", err, notes)
+			}
+			cli.Golden(t, test.output, out)
+		})
+	}
+}
+
+// list is n Normal Events of a list, about as many objects, that begin at intervals. Each has happened so often until a quarter of
+// an hour after the first began.
+func list(n, times int, every time.Duration) string {
+	first := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
+	var items []string
+	for i := range n {
+		items = append(items, fmt.Sprintf(`{"apiVersion":"v1","kind":"Event","metadata":{"name":"e%d","namespace":"shop"},"involvedObject":{"kind":"Job","namespace":"shop","name":"j%d"},`+
+			`"source":{"component":"jobs"},"reason":"Ran","message":"m","type":"Normal","count":%d,"firstTimestamp":%q,"lastTimestamp":%q}`,
+			i, i, times, first.Add(time.Duration(i)*every).Format(time.RFC3339), first.Add(15*time.Minute).Format(time.RFC3339)))
+	}
+	return `{"apiVersion":"v1","kind":"List","items":[` + strings.Join(items, ",") + "]}"
+}
+
+// TestWhatIsRecommendedIsSaidInJSON also holds what a list cannot show.
+func TestWhatIsRecommendedIsSaidInJSON(t *testing.T) {
+	out, _, err := recommended(t, list(100, 3, time.Second), "-", "-o", "json")
+	var got struct {
+		Headroom float64
+		Events   int64 `json:"events"`
+		Usual    int64 `json:"usualEvents"`
+		Quotas   []struct {
+			Name   string
+			Limits []struct {
+				Name          string
+				Burst, Tokens int64
+				Seen          struct {
+					Buckets     int
+					NeededBurst int64
+				}
+			}
+		}
+		Unknown    []string
+		Simulation struct {
+			Runs []struct {
+				Under    string
+				Writes   simulate.Bound
+				Outcomes map[admission.Outcome]int64
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &got); err != nil || len(got.Quotas) == 0 || len(got.Quotas[0].Limits) != 4 {
+		t.Fatalf("error %v in %s", err, out)
+	}
+	l := got.Quotas[0].Limits[0]
+	if err != nil || got.Headroom != 1.5 || got.Events < 100 || got.Usual != got.Events || l.Name != "reason" || l.Seen.Buckets != 1 || l.Seen.NeededBurst < 10 || l.Burst < l.Seen.NeededBurst {
+		t.Errorf("error %v, got %+v", err, got)
+	}
+	for _, want := range []string{"It lasts 16 minutes.", "sized for the most writes", "have expired", "Who wrote the Events is not in it", "No kubelet"} {
+		if !strings.Contains(strings.Join(got.Unknown, "\n"), want) {
+			t.Errorf("%q cannot be shown, want %q too", got.Unknown, want)
+		}
+	}
+	if len(got.Simulation.Runs) != 4 {
+		t.Fatalf("%d runs, want two for each end of what is possible", len(got.Simulation.Runs))
+	}
+	for i, run := range got.Simulation.Runs {
+		if want := [...]simulate.Bound{simulate.Most, simulate.Most, simulate.Fewest, simulate.Fewest}[i]; run.Writes != want || run.Outcomes[admission.Dropped] > 0 {
+			t.Errorf("run %d is of the %s writes with %v, want the %s, and nothing dropped", i, run.Writes, run.Outcomes, want)
+		}
+	}
+}
+
+// TestQuotasOfTheSameNamesAreReplaced holds that those of an earlier recommendation do not count, and that all others do.
+func TestQuotasOfTheSameNamesAreReplaced(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "before.yaml")
+	const quota = "---\napiVersion: eventquota.io/v1alpha1\nkind: ClusterEventQuota\nmetadata: {name: %s}\nspec: {limits: [{name: %s, burst: 1, tokens: 1, interval: 1h}]}\n"
+	for name, want := range map[string]int64{"recommended-normal": 0, "mine": 99} {
+		if err := os.WriteFile(path, fmt.Appendf(nil, quota, name, name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, _, err := cli.Run(t, cli.Under(Command()), strings.NewReader(list(100, 1, time.Second)), "recommend", "-", "-o", "json", "--policies", path)
+		var got struct {
+			Events     int64
+			Simulation struct {
+				Runs []struct{ Outcomes map[admission.Outcome]int64 }
+			}
+		}
+		if err == nil {
+			err = json.Unmarshal([]byte(out), &got)
+		}
+		if err != nil || got.Events != 100 || got.Simulation.Runs[0].Outcomes[admission.Dropped] != want {
+			t.Errorf("%s: error %v, %d Events need a token, and %v with the quotas, want 100, and %d dropped", name, err, got.Events, got.Simulation.Runs[0].Outcomes, want)
+		}
+	}
+}
+
+func TestBadInputOfRecommendGetsOneClearError(t *testing.T) {
+	for says, test := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no file":                     {nil, "recommend: must be given files, - for standard input, --kubeconfig or --sample"},
+		"a file and a sample":         {[]string{"quiet.txt", "--sample", "quiet"}, "recommend: must be given files"},
+		"a cluster and a sample":      {[]string{"--kubeconfig", "x", "--sample", "quiet"}, "recommend: must be given files"},
+		"no headroom":                 {[]string{"--sample", "quiet", "--headroom", "0.9"}, "--headroom 0.9: must be from 1 to 100"},
+		"no number":                   {[]string{"--sample", "quiet", "--headroom", "NaN"}, "--headroom NaN: must be from 1 to 100"},
+		"an origin without a name":    {[]string{"--sample", "quiet", "--expected", "shop/"}, `--expected "shop/": must be NAMESPACE, NAMESPACE/CONTROLLER or /CONTROLLER`},
+		"a format of another":         {[]string{"--sample", "quiet", "-o", "html"}, `invalid argument "html" for "-o, --output" flag: must be one of table, yaml, json`},
+		"too short a time":            {[]string{"--sample", "quiet", "--event-ttl", "1ms"}, "--event-ttl 1ms: must be at least 1s"},
+		"a kubeconfig that is none":   {[]string{"--kubeconfig", "/nowhere"}, "--kubeconfig: "},
+		"two origins of policies":     {[]string{"quiet.txt", "--policies", "p", "--kubeconfig", "x"}, "if any flags in the group [policies kubeconfig] are set none of the others can be"},
+		"policies that are not there": {[]string{"quiet.txt", "--policies", "/nowhere"}, "--policies: /nowhere: cannot be read: no such file or directory"},
+		"what is no recording":        {[]string{"quiet.txt"}, "recommend: quiet.txt: it is not an audit log of the API server, a watch or Events"},
+	} {
+		t.Run(says, func(t *testing.T) {
+			t.Chdir("testdata")
+			cli.Refuses(t, cli.Under(Command()), test.want, append([]string{"recommend"}, test.args...)...)
+		})
+	}
+}
+
+func TestWithoutAnythingUsualNothingIsRecommended(t *testing.T) {
+	for says, test := range map[string]struct{ stdin, want string }{
+		"all is a storm": {list(3000, 1, 10*time.Millisecond), "recommend: nothing in the recording is usual, all of it is a storm: record a time without one"},
+		"no Event":       {`{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"Pod"}]}`, "recommend: "},
+	} {
+		out, _, err := recommended(t, test.stdin, "-")
+		if err == nil || !strings.HasPrefix(err.Error(), test.want) || out != "" {
+			t.Errorf("%s: error %v after %q, want %q", says, err, out, test.want)
+		}
+		t.Chdir("..")
+	}
+}
+
+// TestWhatIsRecommendedIsValid reads the quotas as lint and the API server do.
+func TestWhatIsRecommendedIsValid(t *testing.T) {
+	for _, name := range []string{"quiet.yaml.txt", "probes.yaml.txt", "expected.yaml.txt"} {
+		rules, err := policyfile.New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := rules.Decode([]byte(cli.Read(t, filepath.Join("testdata", name)))); err != nil || len(rules.Cluster.Quotas) < 2 {
+			t.Errorf("%s: %d quotas, error %v", name, len(rules.Cluster.Quotas), err)
+		}
+	}
+}

@@ -1,0 +1,221 @@
+package recommend
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/admission/simulate"
+	"github.com/eventquota/eventquota/admission/simulate/recommend"
+	"github.com/eventquota/eventquota/admission/text"
+	"github.com/eventquota/eventquota/cmd/webhook/output"
+	"github.com/eventquota/eventquota/cmd/webhook/policyfile"
+	"github.com/eventquota/eventquota/cmd/webhook/replay"
+	"github.com/eventquota/eventquota/cmd/webhook/simulate/report"
+)
+
+// recommendation is what is proposed, and what became of the same Events under it. Its JSON is that of -o json.
+type recommendation struct {
+	*recommend.Proposal
+
+	// UsualRefused counts usual Events that the quotas would have refused, by the limit: they share its buckets with a storm.
+	UsualRefused map[string]int64 `json:"usualRefused,omitempty"`
+	// Unknown says what the recording cannot show.
+	Unknown []string `json:"unknown"`
+	// Simulation is that of the quotas beside the policies in force, and then of these without the quotas.
+	Simulation report.Report `json:"simulation"`
+
+	yaml string
+}
+
+// recommend reads the recording, and prints what is proposed.
+func (o *options) recommend(ctx context.Context, cmd *cobra.Command, files []string) error {
+	set, err := o.Set(ctx, true)
+	if err != nil {
+		return err
+	}
+	for _, note := range set.Passed.Notes() {
+		fmt.Fprintln(cmd.ErrOrStderr(), text.Visible("note: "+note))
+	}
+	trace, err := o.read(ctx, cmd.InOrStdin(), files)
+	if err != nil {
+		return fmt.Errorf("recommend: %w", err)
+	}
+	defer trace.Close()
+	r, err := o.propose(ctx, trace, set)
+	if err != nil {
+		in := report.Report{Input: trace.Input}
+		return errors.Join(in.WriteInput(cmd.ErrOrStderr()), fmt.Errorf("recommend: %w", err))
+	}
+	out := bufio.NewWriter(cmd.OutOrStdout()) // which keeps its first error for Flush
+	if err := errors.Join(o.write(out, r), out.Flush()); err != nil {
+		return fmt.Errorf("recommend: write: %w", err)
+	}
+	return nil
+}
+
+// read reads the recording, or the Events that a cluster stores.
+func (o *options) read(ctx context.Context, stdin io.Reader, files []string) (*simulate.Trace, error) {
+	if len(files) == 0 && o.Sample == "" {
+		source, err := stored(ctx, o.Kubeconfig)
+		if err != nil {
+			return nil, err
+		}
+		return simulate.Read(ctx, []simulate.Source{source}, o.ExemptUsers)
+	}
+	sources, err := o.Sources(stdin, files)
+	if err != nil {
+		return nil, err
+	}
+	return simulate.Read(ctx, sources, o.ExemptUsers)
+}
+
+// propose sizes quotas by a trace, and simulates them on it beside a set of policies.
+func (o *options) propose(ctx context.Context, trace *simulate.Trace, set *replay.Set) (*recommendation, error) {
+	if trace.Input.Most == 0 {
+		return nil, replay.ErrNoWrites(&trace.Input)
+	}
+	opts := simulate.Options{Rules: set.ForSimulation(), Bound: trace.Input.Bounds()[0], EventTTL: o.EventTTL}
+	seen, err := recommend.Observe(ctx, trace, opts)
+	if err != nil {
+		return nil, err
+	}
+	r := &recommendation{
+		Proposal:     seen.Propose(recommend.Options{Headroom: o.Headroom, Expected: o.expected()}),
+		UsualRefused: map[string]int64{}, Simulation: report.Report{Input: trace.Input},
+	}
+	if r.Usual == 0 {
+		return nil, errNothingUsual(r.Proposal)
+	}
+	r.Unknown = unknown(&trace.Input, r.Proposal)
+	var yaml strings.Builder
+	if err := r.WriteYAML(&yaml); err != nil {
+		return nil, err
+	}
+	r.yaml = yaml.String()
+	return r, o.simulate(ctx, trace, set, r)
+}
+
+// errNothingUsual says that all of a recording is a storm.
+func errNothingUsual(p *recommend.Proposal) error {
+	if p.Events == 0 {
+		return errors.New("no Event of the recording would have been stored: the policies merge or drop all")
+	}
+	return errors.New("nothing in the recording is usual, all of it is a storm: record a time without one, say with --expected what is none," +
+		" or begin with the quotas for a number of nodes, manifests/components/recommended-*-nodes")
+}
+
+// simulate decides a trace with the proposed quotas, and without them. Without those of the set that are proposed again.
+func (o *options) simulate(ctx context.Context, trace *simulate.Trace, set *replay.Set, r *recommendation) error {
+	with, err := together(set, r)
+	if err != nil {
+		return err
+	}
+	for _, bound := range trace.Input.Bounds() {
+		opts := simulate.Options{Bound: bound, EventTTL: o.EventTTL}
+		for i, run := range []report.Run{{Under: "the proposed quotas and " + set.Name}, {Under: set.Name}} {
+			opts.Rules, opts.Decided = set.ForSimulation(), nil
+			if i == 0 {
+				opts.Rules = with
+				opts.Decided = func(d simulate.Decision) {
+					if d.Outcome == admission.Dropped && strings.HasPrefix(d.Rule, proposedRule) && bound == trace.Input.Bounds()[0] &&
+						r.IsUsual(recommend.Origin{Namespace: d.Namespace, Controller: d.Controller}, d.Time) {
+						r.UsualRefused[d.Limit]++
+					}
+				}
+			}
+			run.Bound = bound
+			if run.Result, err = trace.Run(ctx, opts); err != nil {
+				return err
+			}
+			r.Simulation.Runs = append(r.Simulation.Runs, run)
+		}
+	}
+	return nil
+}
+
+// proposedRule is how the names of proposed quotas begin, as decisions have them.
+const proposedRule = "ClusterEventQuota recommended-"
+
+// together are the rules of a set with the proposed quotas, which replace those of the same names.
+func together(set *replay.Set, r *recommendation) (simulate.Rules, error) {
+	proposed, err := policyfile.New()
+	if err != nil {
+		return simulate.Rules{}, err
+	}
+	if err := proposed.Decode([]byte(r.yaml)); err != nil {
+		return simulate.Rules{}, err
+	}
+	for _, q := range r.Quotas { // its name is its label, which the API server sets
+		if q.Namespace != "" {
+			one, err := json.Marshal(corev1.Namespace{
+				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: q.Namespace},
+			})
+			if err == nil {
+				err = proposed.Decode(one)
+			}
+			if err != nil {
+				return simulate.Rules{}, err
+			}
+		}
+	}
+	rules := set.ForSimulation()
+	rules.Namespaces = maps.Clone(rules.Namespaces)
+	for name, n := range proposed.Known() {
+		if known, ok := rules.Namespaces[name]; !ok || known.Labels == nil {
+			n.Rules = known.Rules
+			rules.Namespaces[name] = n
+		}
+	}
+	rules.Cluster.Quotas = slices.Clone(proposed.Cluster.Quotas)
+	for _, q := range set.Cluster.Quotas {
+		if !slices.ContainsFunc(r.Quotas, func(p recommend.Quota) bool { return "ClusterEventQuota "+p.Name == q.Name }) {
+			rules.Cluster.Quotas = append(rules.Cluster.Quotas, q)
+		}
+	}
+	return rules, nil
+}
+
+// expected reports whether what an origin writes is no storm.
+func (o *options) expected() func(recommend.Origin) bool {
+	var all []recommend.Origin
+	for _, one := range o.Expected {
+		origin, _ := expectedOf(one) // it is valid
+		all = append(all, origin)
+	}
+	return func(from recommend.Origin) bool {
+		return slices.ContainsFunc(all, func(is recommend.Origin) bool {
+			return cmp.Or(is.Namespace, from.Namespace) == from.Namespace && cmp.Or(is.Controller, from.Controller) == from.Controller
+		})
+	}
+}
+
+// expectedOf is the origin that a value of --expected names, with an empty part for any.
+func expectedOf(value string) (recommend.Origin, bool) {
+	namespace, controller, both := strings.Cut(value, "/")
+	return recommend.Origin{Namespace: namespace, Controller: controller}, value != "" && (!both || controller != "")
+}
+
+// write writes r in the format that was asked for.
+func (o *options) write(w io.Writer, r *recommendation) error {
+	switch o.Output {
+	case output.JSON:
+		_, err := output.Write(w, output.JSON, r)
+		return err
+	case output.YAML:
+		return r.writeYAML(w)
+	}
+	return r.writeText(w)
+}

@@ -1,0 +1,63 @@
+package replay
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/eventquota/eventquota/admission/simulate"
+	"github.com/eventquota/eventquota/admission/simulate/sample"
+)
+
+// Sources are what to read: files, directories, standard input, or a sample.
+func (r *Recordings) Sources(stdin io.Reader, files []string) ([]simulate.Source, error) {
+	switch r.Sample {
+	case churn:
+		return []simulate.Source{simulate.From("sample churn", sample.Churn())}, nil
+	case quiet:
+		return []simulate.Source{simulate.From("sample quiet", sample.Quiet(r.SampleNodes))}, nil
+	case narrow:
+		return []simulate.Source{simulate.From("sample narrow", sample.Narrow())}, nil
+	case probes:
+		return []simulate.Source{simulate.From("sample probes", sample.Probes())}, nil
+	}
+	var all []simulate.Source
+	for _, file := range files {
+		if file == "-" {
+			all = append(all, simulate.From("standard input", stdin))
+			continue
+		}
+		found, err := filesAt(file)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+// filesAt is the file at a path or, of a directory, all files in it and below.
+func filesAt(path string) (all []simulate.Source, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	source := func(path string, found bool) simulate.Source {
+		return simulate.Source{Name: path, Found: found, Open: func() (io.ReadCloser, error) { return os.Open(path) }}
+	}
+	if !info.IsDir() {
+		return []simulate.Source{source(path, false)}, nil
+	}
+	err = filepath.WalkDir(path, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Type().IsRegular() {
+			all = append(all, source(path, true))
+		}
+		return err
+	})
+	if err == nil && len(all) == 0 {
+		err = fmt.Errorf("%s: there is no file in it", path)
+	}
+	return all, err
+}
