@@ -114,7 +114,7 @@ func TestTheHelpOfTheProgram(t *testing.T) {
 }
 
 func TestShellsCompleteFormats(t *testing.T) {
-	for cmd, want := range map[string]string{"explain": "wide", "top": "name", "convert": "yaml", "lint": "github", "simulate": "html", "test": "junit"} {
+	for cmd, want := range map[string]string{"explain": "wide", "top": "name", "convert": "yaml", "lint": "github", "recommend": "yaml", "simulate": "html", "test": "junit"} {
 		if got, _, err := execute(t, cobra.ShellCompRequestCmd, cmd, "--output", ""); err != nil || !slices.Contains(strings.Fields(got), want) {
 			t.Errorf("%s: %q, %v, want %s in it", cmd, got, err, want)
 		}

@@ -27,9 +27,13 @@ func (p *Proposal) WriteYAML(w io.Writer) error {
 	return nil
 }
 
+// quoted is a text in quotes. What a terminal would not show is escaped.
 func quoted(s string) (string, error) {
-	b, err := json.Marshal(s)
-	return string(b), err
+	var out strings.Builder
+	e := json.NewEncoder(text.JSON(&out))
+	e.SetEscapeHTML(false)
+	err := e.Encode(s)
+	return strings.TrimSuffix(out.String(), "\n"), err
 }
 
 // IsFor reports whether a quota is an exception.
@@ -82,7 +86,7 @@ func (l *Limit) Why() []string {
 	}
 	switch {
 	case s.Buckets == 0:
-		return []string{each + " The recording has no such Events: this is the least that is recommended."}
+		return []string{each + " None had Events: this is the least that is recommended."}
 	case len(l.Per) == 0 || s.Buckets == 1:
 		return []string{each + fmt.Sprintf(" It had up to %d Events a minute.", s.Peak), l.whyBurst()}
 	}

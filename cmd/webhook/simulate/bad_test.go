@@ -104,7 +104,7 @@ func TestEachDecisionIsALine(t *testing.T) {
 	want := simulate.Decision{
 		Time: second.Time, Line: 2, AuditID: "request-2", Verb: "create", Namespace: "shop", Name: "web-0.1",
 		Outcome: "merge", Message: "merged into a stored Event, 2 occurrences so far",
-		Policy: "default", Controller: "kubelet", Host: "node-1", Type: "Warning", Reason: "BackOff",
+		Policy: "default", Controller: "kubelet", Type: "Warning", Reason: "BackOff",
 	}
 	if second != want {
 		t.Errorf("decision %+v, want %+v", second, want)

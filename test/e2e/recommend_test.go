@@ -1,0 +1,79 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestRecommendReadsAClusterAndItsQuotasGovern sizes quotas by the Events that the API server stores, in two pages, applies
+// them, and writes as much again, and then a storm.
+func TestRecommendReadsAClusterAndItsQuotasGovern(t *testing.T) {
+	if !isolated(t) {
+		return
+	}
+	e := newEnv(t, logged())
+	_, kubeconfig, err := e.cluster.User("administrator", "system:masters")
+	e.must(err)
+	const each = 300
+	pods := func(round string) func(int, *corev1.Event) {
+		return func(i int, event *corev1.Event) {
+			event.InvolvedObject.Name, event.Type, event.Reason = fmt.Sprint(round, "-", i), corev1.EventTypeNormal, "Started"
+		}
+	}
+	namespaces := []string{e.namespace("recommend-a"), e.namespace("recommend-b"), e.namespace("recommend-c")}
+	for _, namespace := range namespaces {
+		e.became("the Events before", e.creates(namespace, each, pods("before")), tried{"stored": each})
+	}
+	recommend := func(format string) []byte {
+		var errs bytes.Buffer
+		cmd := exec.CommandContext(e.Context(), program(), "recommend", "--kubeconfig", kubeconfig, "-o", format)
+		cmd.Stderr = &errs
+		out, err := cmd.Output()
+		if err != nil || errs.Len() > 0 {
+			e.Fatalf("recommend: %v, %s", err, errs.String())
+		}
+		return out
+	}
+	var got struct {
+		Events  int64 `json:"events"`
+		Usual   int64 `json:"usualEvents"`
+		Unknown []string
+	}
+	e.must(json.Unmarshal(recommend("json"), &got))
+	list, err := e.client.CoreV1().Events("").List(e.Context(), metav1.ListOptions{})
+	e.must(err)
+	if got.Events < int64(len(namespaces)*each) || got.Events > int64(len(list.Items)) || got.Usual != got.Events {
+		e.Errorf("%d Events, of which %d are usual, want all that the policies do not merge of the %d stored", got.Events, got.Usual, len(list.Items))
+	}
+	if !strings.Contains(strings.Join(got.Unknown, " "), "It lasts") {
+		e.Errorf("it does not say what a list cannot show: %q", got.Unknown)
+	}
+
+	e.kubectl(string(recommend("yaml")), "apply", "-f", "-")
+	probe := e.namespace("recommend-probe")
+	e.eventually("the quotas limit", func() bool {
+		refused := e.creates(probe, 50, pods("probe"))
+		delete(refused, "stored")
+		return len(refused) > 0
+	})
+	for _, namespace := range namespaces {
+		e.became("as many again", e.creates(namespace, each, pods("again")), tried{"stored": each})
+	}
+	storm := e.creates(namespaces[0], 1000, pods("storm"))
+	refused := 0
+	for by, n := range storm {
+		if strings.HasSuffix(by, " of ClusterEventQuota recommended-normal") {
+			refused += n
+		}
+	}
+	if storm["stored"] > each || storm["stored"]+refused != 1000 {
+		e.Errorf("of a storm became %v, want at most %d stored, and the others refused by the quota for Normal Events", storm, each)
+	}
+}
