@@ -54,6 +54,10 @@ func ways() map[string]way {
 
 		"kubectl get events -A -o json | eventquota simulate - --policies policies/": runs("admitted"),
 
+		"kubectl get events -A --watch --output-watch-events -o json > events.json": untried("it records until it is stopped"),
+		"eventquota recommend events.json":                                          elsewhere("cmd/webhook/recommend", "TestRecommend"),
+		"eventquota recommend events.json -o yaml > quotas.yaml":                    elsewhere("cmd/webhook/recommend", "TestRecommend"),
+
 		"eventquota test ci.eventquota-test.yaml": runs(),
 
 		"eventquota convert eventratelimit.yaml | tee quota.yaml":                                       runs(),
