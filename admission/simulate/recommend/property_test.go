@@ -39,20 +39,20 @@ func randomly(random *rand.Rand) iter.Seq[written] {
 // TestNothingThatIsExpectedIsRefused has no room at all: each limit is what was seen, but for its last digits.
 func TestNothingThatIsExpectedIsRefused(t *testing.T) {
 	t.Parallel()
-	own := 0
-	for seed := range uint64(40) {
+	own, compiler := 0, newCompiler(t)
+	for seed := range uint64(20) {
 		trace := traced(t, recorded("random", randomly(rand.New(rand.NewPCG(seed, 1))))) //nolint:gosec // it is no secret
 		p := proposed(t, trace, Options{Headroom: 1, Expected: func(Origin) bool { return true }})
 		if len(p.Storms) > 0 || p.Usual != p.Events {
 			t.Fatalf("seed %d: %d of %d are usual, with storms %v, want all", seed, p.Usual, p.Events, p.Storms)
 		}
-		got := run(t, trace, applied(t, p))
+		got := run(t, trace, applied(t, compiler, p))
 		if n := got.Outcomes[admission.Dropped]; n > 0 {
 			t.Errorf("seed %d: %d of %d are refused: %+v", seed, n, p.Events, got.Rules)
 		}
 		own += len(p.Quotas) - 2
 	}
-	if own < 40 {
+	if own < 20 {
 		t.Errorf("%d quotas for one namespace or controller, want some in most", own)
 	}
 }
@@ -73,11 +73,11 @@ func TestSizesOfTheirOwnAreForWhatNeedsThem(t *testing.T) {
 		t.Errorf("quotas %q, want %q", names, want)
 	}
 	for i, l := range p.Quotas[0].Limits[:2] { // for the others
-		if was := tight.Quotas[0].Limits[i]; l.Burst != was.Burst || l.Tokens != was.Tokens {
-			t.Errorf("limit %s has %d and %s beside ci, and %d and %s without", l.Name, l.Burst, l.Refill(), was.Burst, was.Refill())
+		if was := tight.Quotas[0].Limits[i]; l.Burst > was.Burst || l.Tokens > was.Tokens {
+			t.Errorf("limit %s has %d and %s beside ci, and only %d and %s without", l.Name, l.Burst, l.Refill(), was.Burst, was.Refill())
 		}
 	}
-	if n := run(t, trace, applied(t, p)).Outcomes[admission.Dropped]; n > 0 {
+	if n := run(t, trace, applied(t, newCompiler(t), p)).Outcomes[admission.Dropped]; n > 0 {
 		t.Errorf("%d are refused", n)
 	}
 }
@@ -85,6 +85,7 @@ func TestSizesOfTheirOwnAreForWhatNeedsThem(t *testing.T) {
 // TestControllersWithoutAUsableNameHaveNoQuotaOfTheirOwn has one without a name, and one whose name no match takes.
 func TestControllersWithoutAUsableNameHaveNoQuotaOfTheirOwn(t *testing.T) {
 	t.Parallel()
+	compiler := newCompiler(t)
 	for _, name := range []string{"", string(slices.Repeat([]byte("long"), 64))} {
 		trace := traced(t, recorded("unnamed", func(yield func(written) bool) {
 			for w := range podsOf("pod", "shop", 5_000, 0, 10*time.Minute, 100, "Created") {
@@ -100,7 +101,7 @@ func TestControllersWithoutAUsableNameHaveNoQuotaOfTheirOwn(t *testing.T) {
 				t.Errorf("quota %s for a controller with %d characters", q.Name, len(q.Controller))
 			}
 		}
-		if n := run(t, trace, applied(t, p)).Outcomes[admission.Dropped]; n > 0 {
+		if n := run(t, trace, applied(t, compiler, p)).Outcomes[admission.Dropped]; n > 0 {
 			t.Errorf("%d are refused", n)
 		}
 	}

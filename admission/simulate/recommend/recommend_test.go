@@ -28,14 +28,10 @@ func proposed(t *testing.T, trace *simulate.Trace, opts Options) *Proposal {
 }
 
 // applied are rules that have the quotas as their YAML has them, and the namespaces that these name.
-func applied(t *testing.T, p *Proposal) simulate.Rules {
+func applied(t *testing.T, compiler *policy.Compiler, p *Proposal) simulate.Rules {
 	t.Helper()
 	var out bytes.Buffer
 	if err := p.WriteYAML(&out); err != nil {
-		t.Fatal(err)
-	}
-	compiler, err := policy.NewCompiler()
-	if err != nil {
 		t.Fatal(err)
 	}
 	rules := simulate.Rules{Namespaces: map[string]policy.Namespace{}}
@@ -57,6 +53,16 @@ func applied(t *testing.T, p *Proposal) simulate.Rules {
 		rules.Cluster.Add(compiled)
 	}
 	return rules
+}
+
+// newCompiler makes what takes most of the time of a small test.
+func newCompiler(t *testing.T) *policy.Compiler {
+	t.Helper()
+	compiler, err := policy.NewCompiler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return compiler
 }
 
 // outcome is what became of a trace under quotas.
@@ -93,14 +99,21 @@ func made(name string, all iter.Seq[written], writes int64) storm {
 	return storm{source: func() simulate.Source { return recorded(name, all) }, writes: writes}
 }
 
-func storms() map[string]storm {
-	return map[string]storm{
-		"churn":                   {func() simulate.Source { return simulate.From("churn", sample.Churn()) }, 145_259, true},
-		"noisy in one namespace":  made("noisy", noisy(30_000, 1), 30_000),
-		"noisy in 300 namespaces": made("noisy", noisy(60_000, 300), 60_000),
-		"a rollout":               made("rollout", rollout(5_000), 30_000),
-		"probes":                  made("probes", failingProbes(1_000), 20_000),
+func storms(nodes int) map[string]storm {
+	all := map[string]storm{
+		"churn":                   made("churn", churned(17, 1_000), 51_000),
+		"noisy in one namespace":  made("noisy", noisy(12_000, 1), 12_000),
+		"noisy in 300 namespaces": made("noisy", noisy(45_000, 300), 45_000),
+		"a rollout":               made("rollout", rollout(3_000), 18_000),
+		"probes":                  made("probes", failingProbes(500), 10_000),
 	}
+	if nodes == 1000 { // as many as it was counted with
+		all["churn"] = storm{source: func() simulate.Source { return simulate.From("churn", sample.Churn()) }, writes: 145_259}
+	}
+	churn := all["churn"]
+	churn.wide = true
+	all["churn"] = churn
+	return all
 }
 
 // TestWhatWasQuietIsNeverRefusedAndStormsAreBounded has proposals of a quiet cluster, and of the same one in a storm.
@@ -111,9 +124,10 @@ func TestWhatWasQuietIsNeverRefusedAndStormsAreBounded(t *testing.T) {
 			t.Parallel()
 			was := traced(t, quiet(nodes))
 			other := traced(t, quiet(nodes*95/100)) // whose Events are at other times, of other namespaces
-			neverRefused := func(p *Proposal) simulate.Rules {
-				rules := applied(t, p)
-				for _, trace := range []*simulate.Trace{was, other} {
+			compiler := newCompiler(t)
+			neverRefused := func(p *Proposal, traces ...*simulate.Trace) simulate.Rules {
+				rules := applied(t, compiler, p)
+				for _, trace := range traces {
 					if got := run(t, trace, rules); got.Outcomes[admission.Dropped] > 0 {
 						t.Errorf("%d are refused of what is quiet: %v", got.Outcomes[admission.Dropped], got.refusedQuiet)
 					}
@@ -121,14 +135,14 @@ func TestWhatWasQuietIsNeverRefusedAndStormsAreBounded(t *testing.T) {
 				return rules
 			}
 			alone := run(t, was, simulate.Rules{}).EtcdWrites.After
-			learned := neverRefused(proposed(t, was, Options{Headroom: 1.5}))
-			for name, storm := range storms() {
+			learned := neverRefused(proposed(t, was, Options{Headroom: 1.5}), was, other)
+			for name, storm := range storms(nodes) {
 				both := traced(t, quiet(nodes), storm.source())
 				p := proposed(t, both, Options{Headroom: 1.5})
 				if len(p.Storms) == 0 {
 					t.Errorf("%s: no storm is found", name)
 				}
-				for from, rules := range map[string]simulate.Rules{"the quiet cluster": learned, "the storm too": neverRefused(p)} {
+				for from, rules := range map[string]simulate.Rules{"the quiet cluster": learned, "the storm too": neverRefused(p, other)} {
 					got := run(t, both, rules)
 					more := got.EtcdWrites.After - alone
 					t.Logf("%s, learned from %s: %d of %d writes are left, %.1f %%", name, from, more, storm.writes, 100*float64(more)/float64(storm.writes))

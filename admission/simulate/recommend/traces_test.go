@@ -81,6 +81,20 @@ func rollout(pods int) iter.Seq[written] {
 	return podsOf("rollout", "shop", pods, 3*time.Minute, time.Minute, 100, "Scheduled", "Pulling", "Pulled", "Created", "Started", "Killing")
 }
 
+// A churn replaces pods in so many namespaces for five minutes.
+func churned(namespaces, pods int) iter.Seq[written] {
+	return func(yield func(written) bool) {
+		for i := range namespaces {
+			name := fmt.Sprint("load-", i)
+			for w := range podsOf(name, name, pods, 2*time.Minute, 5*time.Minute, 1000, "Created", "Started", "Killing") {
+				if !yield(w) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // The probes of pods fail when their database is away, and so do they.
 func failingProbes(pods int) iter.Seq[written] {
 	return func(yield func(written) bool) {
