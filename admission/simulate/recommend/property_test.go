@@ -41,7 +41,7 @@ func TestNothingThatIsExpectedIsRefused(t *testing.T) {
 	t.Parallel()
 	own, compiler := 0, newCompiler(t)
 	for seed := range uint64(20) {
-		trace := traced(t, recorded("random", randomly(rand.New(rand.NewPCG(seed, 1))))) //nolint:gosec // it is no secret
+		trace := traced(t, recorded("random", randomly(rand.New(rand.NewPCG(seed, 1)))))
 		p := proposed(t, trace, Options{Headroom: 1, Expected: func(Origin) bool { return true }})
 		if len(p.Storms) > 0 || p.Usual != p.Events {
 			t.Fatalf("seed %d: %d of %d are usual, with storms %v, want all", seed, p.Usual, p.Events, p.Storms)

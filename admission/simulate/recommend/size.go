@@ -87,13 +87,11 @@ type size struct{ burst, rate float64 }
 // minute is how many Events a bucket of this size admits in a minute.
 func (s size) minute() float64 { return s.burst + s.rate*60 }
 
-func (s size) times(factor float64) size { return size{s.burst * factor, s.rate * factor} }
 func (s size) plus(other size) size      { return size{s.burst + other.burst, s.rate + other.rate} }
 func (s size) atLeast(other size) size {
 	return size{max(s.burst, other.burst), max(s.rate, other.rate)}
 }
 func compareMinutes(a, b size) int           { return cmp.Compare(a.minute(), b.minute()) }
-func perSecond(n int64, s float64) float64   { return float64(n) / s }
 func since(from, to int64) (seconds float64) { return time.Duration(to - from).Seconds() }
 
 // measured is what the usual Events of one bucket are.

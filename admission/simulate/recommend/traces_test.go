@@ -53,7 +53,7 @@ func recorded(storm string, all iter.Seq[written]) simulate.Source {
 
 // podsOf has pods that start in a namespace within a time, each with these Events.
 func podsOf(storm, namespace string, pods int, from, within time.Duration, nodes int, reasons ...string) iter.Seq[written] {
-	random := rand.New(rand.NewPCG(7, 0)) //nolint:gosec // it is no secret
+	random := rand.New(rand.NewPCG(7, 0))
 	return func(yield func(written) bool) {
 		for i := range pods {
 			at := from + time.Duration(random.Int64N(int64(within)))

@@ -72,7 +72,7 @@ func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []stri
 
 // sets are the sets of policies that the flags ask for, the one to judge first.
 func (o *options) sets(ctx context.Context) ([]*replay.Set, error) {
-	first, err := o.Policies.Set(ctx, o.Sample != "") // there is no cluster whose policies are known
+	first, err := o.Set(ctx, o.Sample != "") // there is no cluster whose policies are known
 	if err != nil || len(o.Compare) == 0 {
 		return []*replay.Set{first}, err
 	}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/eventquota/eventquota/admission/text"
-
 	"github.com/eventquota/eventquota/cmd/webhook/output"
 )
 
