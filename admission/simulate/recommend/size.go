@@ -87,7 +87,7 @@ type size struct{ burst, rate float64 }
 // minute is how many Events a bucket of this size admits in a minute.
 func (s size) minute() float64 { return s.burst + s.rate*60 }
 
-func (s size) plus(other size) size      { return size{s.burst + other.burst, s.rate + other.rate} }
+func (s size) plus(other size) size { return size{s.burst + other.burst, s.rate + other.rate} }
 func (s size) atLeast(other size) size {
 	return size{max(s.burst, other.burst), max(s.rate, other.rate)}
 }
