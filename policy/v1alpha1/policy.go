@@ -210,8 +210,9 @@ type SpamFilter struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}([.][0-9]{1,3})?(h|m|s|ms)){1,4}$') && duration(self) >= duration('1ms') && duration(self) <= duration('24h')",message="must be a time such as 5m, at least 1ms and at most 24h"
 	Interval *Duration `json:"interval,omitempty"`
 
-	// reservePerReason is how many Events of each reason are admitted in each merge.similar.window although the bucket
-	// is empty, so that a rare Event is not starved by a frequent one. 0 admits none.
+	// reservePerReason is how many Events of each reason of a source and object are admitted without a token, in each
+	// merge.similar.window: so many in all, however often the bucket is empty. So a rare Event is not starved by a frequent
+	// one. 0 admits none.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
