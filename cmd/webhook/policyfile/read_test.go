@@ -163,7 +163,7 @@ func TestFilesAreReadByWhatTheyHold(t *testing.T) {
 		"a template of ours in a directory": {map[string]string{"d/b.yaml": "apiVersion: eventquota.io/v1alpha1\nb: {{ .Values.b }}\n"}, Input{Paths: []string{"d"}}, 0,
 			"d/b.yaml:2: the name of a field must be text: render a template first, and quote {{"},
 		"one of which only the metadata is wrong": {map[string]string{"a.yaml": head("EventPolicy", "name: own, namespace: shop, x: {}") + "spec: {}\n---\n" + policies + "---\n" + head("ClusterEventPolicy", "name: own, x: {}") + "spec: {}\n"},
-			Input{Paths: []string{"a.yaml"}}, 1, "a.yaml:3: EventPolicy shop/own: metadata.x: unknown field\na.yaml:13: ClusterEventPolicy own: metadata.x: unknown field"},
+			Input{Paths: []string{"a.yaml"}}, 1, "a.yaml:3: EventPolicy shop/own: metadata.x: unknown field: must be one of annotations, finalizers, labels, name, namespace, ownerReferences\na.yaml:13: ClusterEventPolicy own: metadata.x: unknown field: must be one of annotations, finalizers, labels, name, namespace, ownerReferences"},
 		"an empty directory": {map[string]string{"d/README.md": ""}, Input{Paths: []string{"d"}}, 0, "d: has no .yaml, .yml or .json file in it"},
 		"a file of others":   {map[string]string{"a.yaml": secret + "---\n" + secret}, Input{Paths: []string{"a.yaml"}}, 0, "a.yaml: has no policy or quota of eventquota.io/v1alpha1, but 2 objects of other kinds\n2 objects of other kinds passed over, in 1 file"},
 		"files of others that may be": {map[string]string{"a.yaml": secret, "b.yaml": "b: {{ x }}"}, Input{Paths: []string{"a.yaml", "b.yaml"}, Any: true}, 0,

@@ -10,11 +10,11 @@ import (
 	"os/signal"
 	"regexp"
 	"regexp/syntax"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"github.com/eventquota/eventquota/cmd/webhook/document"
 	"github.com/eventquota/eventquota/cmd/webhook/output"
 )
 
@@ -125,8 +125,14 @@ func (r *Report) add(f *File) {
 func runFile(ctx context.Context, name string, only *regexp.Regexp) (*File, error) {
 	f := &File{Name: name}
 	s, err := readSuite(name)
+	if all, ok := errors.AsType[document.Mistakes](err); ok {
+		for _, one := range all {
+			f.Errors = append(f.Errors, one.Error())
+		}
+		return f, nil
+	}
 	if err != nil {
-		f.Errors = strings.Split(err.Error(), "\n")
+		f.Errors = []string{err.Error()}
 		return f, nil
 	}
 	for i := range s.tests {
