@@ -80,7 +80,7 @@ func TestWhatIsNotValidIsSaidWithItsLineAndField(t *testing.T) {
 		"one of an item that is there twice": {"apiVersion: v1\nkind: List\nitems:\n- {apiVersion: eventquota.io/v1alpha1, kind: ClusterEventPolicy, metadata: {name: p}, spec: {}}\n- apiVersion: eventquota.io/v1alpha1\n  kind: ClusterEventPolicy\n  metadata: {name: r}\n  spec: {}\n  spec: {}\n",
 			"f.yaml:9: ClusterEventPolicy r: spec: is there twice: first in line 8"},
 		"a condition that does not compile": {clusters + "spec:\n  match:\n    conditions:\n    - name: c\n      expression: event.reasn == 'a'\n",
-			"f.yaml:8: ClusterEventPolicy p: spec.match.conditions[0].expression: 1:6: undefined field 'reasn'"},
+			"f.yaml:8: ClusterEventPolicy p: spec.match.conditions[0].expression: column 7: \"reasn\" is no field of event; did you mean reason?"},
 		"a rule of several fields":     {own + "spec:\n  action: Drop\n  merge: {}\n", "f.yaml:6: EventPolicy shop/p: spec.merge: is allowed only with action Limit: no other action merges"},
 		"no spec":                      {own, "f.yaml:1: EventPolicy shop/p: spec: is required"},
 		"a spec that is a list":        {own + "spec: []\n", "f.yaml:4: EventPolicy shop/p: spec: must be an object, not a list"},
