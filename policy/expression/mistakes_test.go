@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common"
 )
 
 func newEvents(tb testing.TB) *Compiler {
@@ -147,6 +150,7 @@ func TestMistakesAreSaidInPlainWords(t *testing.T) {
 		{"{'a': 1}.a == 1", "column 1: maps and objects cannot be written in a condition"},
 		{"Foo{a: 1}.a == 1", "column 4: maps and objects cannot be written in a condition"},
 		{"event{a: 1}.a == 1", "column 6: maps and objects cannot be written in a condition"},
+		{"event.reason == string(1, 2)", "column 17: string is called as string(text), string(bool), string(bytes), string(number), string(duration) or string(time), not as string(number, number)"},
 		{"event.reason == 'a' &&\nevent.count = 1", `line 2, column 13: "=" is no operator: == compares`},
 		{"event.reason == 'a' &&\nevent.cont == 1", `line 2, column 7: "cont" is no field of event; did you mean count?`},
 		{"event.a == 'a' || event.b == 'b' || event.c == 'c' || event.d == 'd' || event.e == 'e'", `column 7: "a" is no field of event: its fields are count, eventTime, involvedObject, message, metadata and reason; column 25: "b" is no field of event: its fields are count, eventTime, involvedObject, message, metadata and reason; column 43: "c" is no field of event: its fields are count, eventTime, involvedObject, message, metadata and reason; and 2 more`},
@@ -187,6 +191,22 @@ func foreign(t *testing.T, expression, says string) {
 	} {
 		if strings.Contains(says, words) && !strings.Contains(expression, words) {
 			t.Errorf("%s: %q has %q", expression, says, words)
+		}
+	}
+}
+
+// TestWhatTheLibraryMaySayAndNobodyKnowsIsNotForPeople holds that what a later version of it says is not shown.
+func TestWhatTheLibraryMaySayAndNobodyKnowsIsNotForPeople(t *testing.T) {
+	t.Parallel()
+	c := newEvents(t)
+	const says = "goto considered harmful"
+	for _, got := range []string{
+		c.misused(says, nil), c.unparsed("a", []*cel.Error{{Message: says, Location: common.NewLocation(1, 0)}}).Error(),
+		c.unparsed("a == b", []*cel.Error{{Message: "Syntax error: " + says, Location: common.NewLocation(1, 2)}}).Error(),
+		c.unparsed("a == b", []*cel.Error{{Message: says, Location: common.NoLocation}}).Error(),
+	} {
+		if strings.Contains(got, says) || len(got) < 10 {
+			t.Errorf("said %q", got)
 		}
 	}
 }

@@ -29,13 +29,12 @@ func Type(value any) (apiVersion, kind string) {
 	return apiVersion, kind
 }
 
-// Decode decodes a part of the document, which is at a path. It notes fields that are unknown and values that do not fit, up
+// Decode decodes a part of the document, which is at a path, into what is empty. It notes fields that are unknown and values that do not fit, up
 // to a bound, and leaves them out.
 func (d *Document) Decode(path string, part, into any) {
 	part = runtime.DeepCopyJSONValue(part)
 	var found []jsontext.Pointer
 	for range maxNamed {
-		reflect.ValueOf(into).Elem().SetZero()
 		wrong, err := decode(part, into)
 		switch {
 		case err != nil:

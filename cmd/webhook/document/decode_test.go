@@ -57,6 +57,7 @@ func TestWhatDoesNotFitIsNamedWithItsPlace(t *testing.T) {
 		"an unknown field":                {"name: a\nsize: 1", "f.yaml:2: size: unknown field: must be one of any, is, items, labels, large, name, number, own, time"},
 		"an unknown field that is near":   {"items:\n- burts: 1", "f.yaml:2: items[0].burts: unknown field; did you mean burst?"},
 		"an unknown field of two lines":   {"\"na\\nmes\": 1", "f.yaml:1: na mes: unknown field: must be one of any, is, items, labels, large, name, number, own, time"},
+		"an unknown field of a terminal":  {"\"a\\e[2J\": 1", "f.yaml:1: a\ufffd[2J: unknown field: must be one of any, is, items, labels, large, name, number, own, time"},
 		"a name of another case":          {"Name: a", "f.yaml:1: Name: unknown field; did you mean name?"},
 		"a number for a text":             {"name: 5", "f.yaml:1: name: must be text, not 5: put it in quotes"},
 		"true or false for a text":        {"labels:\n  a: yes", "f.yaml:2: labels.a: must be text, not true: put it in quotes"},

@@ -37,6 +37,7 @@ func TestDocumentsAreSplitWithTheirLines(t *testing.T) {
 		"CR":                         {"a: 1\r---\rb: 1\ra: 2\r", "1 4"},
 		"UTF-16":                     {"\xff\xfeb\x00:\x00\n\x00a\x00:\x00 \x00\xe4\x00", "2"},
 		"UTF-16 of the other order":  {"\xfe\xff\x00b\x00:\x00\n\x00a\x00:\x00 \x00\xe4", "2"},
+		"two documents in UTF-16":    {"\xff\xfea\x00:\x00 \x001\x00\n\x00-\x00-\x00-\x00\n\x00a\x00:\x00 \x001\x00", "1 3"},
 		"a mark of the byte order":   {"\ufeffb: 1\na: 1\n---\na: 2\n", "2 4"},
 		"a mark before ---":          {"\ufeff---\na: 1\n---\na: 2\n", "2 4"},
 		"a mark before an end":       {"\ufeff...\na: 1\n", "2"},
