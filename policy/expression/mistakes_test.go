@@ -288,3 +288,18 @@ func TestWhatParsesHasNoFlaw(t *testing.T) {
 		}
 	}
 }
+
+// FuzzCompile compiles anything. What is wrong with it is one line of plain words.
+func FuzzCompile(f *testing.F) {
+	for _, text := range []string{"", "event.reason == 'a'", "event.count > 5m", "a.`b`[.5]", "'\\u12'", "((", "?:", "\"\"\"", "// a", "event.reason.matches(r'\\d')", "[1, 'a'].map(x, y)", "\xff", "a{b: c}"} {
+		f.Add(text)
+	}
+	c := newEvents(f)
+	f.Fuzz(func(t *testing.T, text string) {
+		_, err := c.Compile(text)
+		if err == nil {
+			return
+		}
+		foreign(t, text, err.Error())
+	})
+}
