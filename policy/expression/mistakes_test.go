@@ -217,7 +217,7 @@ func TestWhatTheLibraryMaySayAndNobodyKnowsIsNotForPeople(t *testing.T) {
 func TestWhatDoesNotParseIsNamed(t *testing.T) {
 	t.Parallel()
 	c := newEvents(t)
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same each time
+	random := rand.New(rand.NewPCG(1, 2))
 	valid := []string{
 		"event.reason == 'BackOff' && event.count > 3", "!('system:nodes' in request.userInfo.groups)",
 		"request.userInfo.groups.exists(g, g.startsWith('system:'))", "has(event.eventTime) && event.eventTime > timestamp('2030-01-01T00:00:00Z')",

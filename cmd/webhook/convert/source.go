@@ -88,7 +88,7 @@ func decode(doc *document.Document, at string, value any, other string) (*source
 		s.Wrong(at, "must be an object, not %s", document.Shown(value))
 	case kind == configKind && version != configVersion:
 		s.Wrong(field("apiVersion"), "must be %s for kind %s, not %s", configVersion, kind, document.Shown(object["apiVersion"]))
-	case kind == admissionKind && kind == other:
+	case other == admissionKind && kind == other:
 		s.Wrong(field("apiVersion"), "must be %s for kind %s, not %s", admissionVersion, kind, document.Shown(object["apiVersion"]))
 	case kind != configKind:
 		allowed := configKind + " of " + configVersion

@@ -15,11 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Must says what a value must be. It is the error of types that decode themselves.
-type Must string
+// MustError says what a value must be. It is the error of types that decode themselves.
+type MustError string
 
 // Error implements error.
-func (m Must) Error() string { return string(m) }
+func (m MustError) Error() string { return string(m) }
 
 // Type is what an object says that it is.
 func Type(value any) (apiVersion, kind string) {
@@ -100,7 +100,7 @@ func leaveOut(value any, at jsontext.Pointer) {
 
 // whatIsWrong says what a value must be.
 func whatIsWrong(err *json.SemanticError, value any) string {
-	if must, ok := errors.AsType[Must](err.Err); ok {
+	if must, ok := errors.AsType[MustError](err.Err); ok {
 		return string(must)
 	}
 	if errors.Is(err.Err, json.ErrUnknownName) {

@@ -40,7 +40,7 @@ func (s *size) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 		Max *int64 `json:"max"`
 	}
 	if err := json.UnmarshalDecode(d, &of); err != nil || of.Max == nil {
-		return document.Must("must be an object with max")
+		return document.MustError("must be an object with max")
 	}
 	s.Max = *of.Max
 	return nil
@@ -133,7 +133,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, content []byte) {
 		for _, doc := range document.Parse("f", content) {
 			doc.Decode("", doc.Value, &decoded{})
-			for _, m := range doc.Mistakes() {
+			for _, m := range doc.Errors() {
 				if says := m.Error(); m.Why == "" || strings.ContainsAny(says, "\r\n") || m.Line < 1 || !strings.HasPrefix(says, "f:") {
 					t.Errorf("error %q", says)
 				}

@@ -28,7 +28,7 @@ type Document struct {
 
 	root     *yamlnode.Node // nil where lines are unknown
 	line     int            // that of the file in which its text begins
-	mistakes []*Mistake
+	mistakes []*FieldError
 }
 
 // Parse reads the documents of a file, as kubectl reads them. Of fields that are there twice each has the last one, and a
@@ -51,7 +51,7 @@ func (d *Document) parse(content []byte) {
 		d.Start = d.place(d.root)
 		var more yamlnode.Node
 		if err := nodes.Decode(&more); err == nil {
-			d.note(d.place(&more), "", "another document begins here: separate documents by a line with ---")
+			d.note(d.place(&more), "another document begins here: separate documents by a line with ---")
 			return
 		} else if !errors.Is(err, io.EOF) {
 			d.syntax(content, err)
@@ -63,18 +63,18 @@ func (d *Document) parse(content []byte) {
 	asJSON, err := yaml.YAMLToJSON(content)
 	switch {
 	case err != nil && c.key != nil:
-		d.note(*c.key, "", "the name of a field must be text: render a template first, and quote {{")
+		d.note(*c.key, "the name of a field must be text: render a template first, and quote {{")
 	case err != nil:
 		d.syntax(content, err)
 	case utiljson.Unmarshal(asJSON, &d.Value) != nil:
-		d.note(d.Start, "", "cannot be read as JSON")
+		d.note(d.Start, "cannot be read as JSON")
 	default:
 		d.mistakes = c.twice
 	}
 }
 
-func (d *Document) note(at Place, field, why string) {
-	d.mistakes = append(d.mistakes, &Mistake{d.File, at, field, why})
+func (d *Document) note(at Place, why string) {
+	d.mistakes = append(d.mistakes, &FieldError{File: d.File, Place: at, Why: why})
 }
 
 // syntax notes why the document cannot be read.
@@ -99,7 +99,7 @@ func (d *Document) syntax(content []byte, err error) {
 	if last := d.line + lineEnds(bytes.TrimRight(content, "\r\n")); at.Line > last {
 		at.Line = last // where a text does not end, the parser is beyond the last line
 	}
-	d.note(at, "", why)
+	d.note(at, why)
 }
 
 func (d *Document) place(n *yamlnode.Node) Place { return Place{d.line + n.Line - 1, n.Column} }

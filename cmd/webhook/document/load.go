@@ -11,6 +11,7 @@ import (
 	"golang.org/x/text/encoding/unicode"
 )
 
+// What files are.
 const (
 	// MaxFile is how many bytes a file may have.
 	MaxFile = 16 << 20
@@ -27,7 +28,7 @@ func Name(path string) string {
 	return path
 }
 
-// Load reads the file at a path, or in for StdinPath. An error is a *Mistake.
+// Load reads the file at a path, or in for StdinPath. An error is a *FieldError.
 func Load(path string, in io.Reader) ([]byte, error) {
 	content, err := load(path, in)
 	if err != nil {
@@ -56,8 +57,8 @@ func load(path string, in io.Reader) ([]byte, error) {
 }
 
 // Unreadable says that there is nothing to be read at a path, and why.
-func Unreadable(path string, err error) *Mistake {
-	m := &Mistake{File: Name(path), Why: err.Error()}
+func Unreadable(path string, err error) *FieldError {
+	m := &FieldError{File: Name(path), Why: err.Error()}
 	if at, ok := errors.AsType[*fs.PathError](err); ok {
 		m.Why = "cannot be read: " + at.Err.Error()
 	}
@@ -71,7 +72,7 @@ func One(file string, content []byte) (*Document, error) {
 	case len(all) == 0 || len(all) == 1 && all[0].Value == nil && all[0].Err() == nil:
 		return nil, Unreadable(file, errors.New("is empty: it must have an object in YAML or JSON"))
 	case len(all) > 1:
-		return nil, &Mistake{File: file, Place: all[1].Start, Why: "must have one document, and another one begins here"}
+		return nil, &FieldError{File: file, Place: all[1].Start, Why: "must have one document, and another one begins here"}
 	}
 	d := all[0]
 	if _, ok := d.Value.(map[string]any); ok {

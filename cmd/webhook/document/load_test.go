@@ -29,7 +29,7 @@ func TestFilesThatCannotBeReadAreNamed(t *testing.T) {
 		if string(content) != test.content || fmtErr(err) != test.want {
 			t.Errorf("%s: %q, error %q, want %q and %q", says, content, fmtErr(err), test.content, test.want)
 		}
-		if _, ok := errors.AsType[*document.Mistake](err); err != nil && !ok {
+		if _, ok := errors.AsType[*document.FieldError](err); err != nil && !ok {
 			t.Errorf("%s: the error is a %T", says, err)
 		}
 	}

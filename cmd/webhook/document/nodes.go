@@ -65,7 +65,7 @@ func walk(n *yamlnode.Node, merges *int, yield func(*yamlnode.Node, *yamlnode.No
 type checker struct {
 	*Document
 
-	twice []*Mistake
+	twice []*FieldError
 	key   *Place // the first name that is no text
 }
 
@@ -96,7 +96,7 @@ func (c *checker) object(n *yamlnode.Node, path string, depth int) {
 		}
 		at := strings.TrimPrefix(path+"."+key.Value, ".")
 		if first, ok := seen[key.Value]; ok && key.Value != merge {
-			c.twice = append(c.twice, &Mistake{c.File, place, at, fmt.Sprintf("is there twice: first in line %d", first)})
+			c.twice = append(c.twice, &FieldError{c.File, place, at, fmt.Sprintf("is there twice: first in line %d", first)})
 		} else {
 			seen[key.Value] = place.Line
 		}

@@ -87,7 +87,7 @@ func reportOf(rules *policyfile.Rules) *report {
 	for _, err := range rules.Invalid {
 		p, ok := errors.AsType[*policyfile.InvalidError](err)
 		if !ok {
-			p = &policyfile.InvalidError{Mistake: document.Mistake{Why: err.Error()}, Rule: policyfile.RuleInvalid}
+			p = &policyfile.InvalidError{FieldError: document.FieldError{Why: err.Error()}, Rule: policyfile.RuleInvalid}
 		}
 		r.add(severityError, p)
 	}

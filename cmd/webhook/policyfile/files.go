@@ -44,7 +44,7 @@ func (r *Rules) read(in Input) {
 	for _, path := range in.Paths {
 		files, err := filesAt(path, in.Recursive)
 		if err != nil {
-			r.Invalid = append(r.Invalid, &InvalidError{Mistake: *document.Unreadable(path, err), Rule: RuleUnreadable})
+			r.Invalid = append(r.Invalid, &InvalidError{FieldError: *document.Unreadable(path, err), Rule: RuleUnreadable})
 			continue
 		}
 		if len(files) == 0 {
@@ -107,8 +107,8 @@ func (r *Rules) readFile(f file, in Input) {
 	if err == nil && document.IsUTF16(content) { // of which kubectl reads the first document only
 		err = document.Unreadable(f.path, errors.New("must be UTF-8, and is UTF-16: save it as UTF-8"))
 	}
-	if wrong, ok := errors.AsType[*document.Mistake](err); ok {
-		r.Invalid = append(r.Invalid, &InvalidError{Mistake: *wrong, Rule: RuleUnreadable})
+	if wrong, ok := errors.AsType[*document.FieldError](err); ok {
+		r.Invalid = append(r.Invalid, &InvalidError{FieldError: *wrong, Rule: RuleUnreadable})
 		return
 	}
 	r.place = namespacing{fill: in.Namespace}
@@ -133,7 +133,7 @@ func (r *Rules) readFile(f file, in Input) {
 		r.Passed.Files++
 	}
 	if has.ours == 0 && !lenient {
-		r.Invalid = append(r.Invalid, &InvalidError{Mistake: *document.Unreadable(f.path, errors.New(nothing(f.path, has.others))), Rule: RuleNothing})
+		r.Invalid = append(r.Invalid, &InvalidError{FieldError: *document.Unreadable(f.path, errors.New(nothing(f.path, has.others))), Rule: RuleNothing})
 	}
 }
 

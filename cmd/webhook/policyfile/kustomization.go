@@ -15,7 +15,7 @@ type Passed struct {
 	// Objects is how many of other kinds there are, and Files how many files have them.
 	Objects, Files int
 	// Unread are documents that cannot be read, in files that have nothing of ours.
-	Unread []*document.Mistake
+	Unread []*document.FieldError
 	// Alone are directories that have a kustomization and nothing else that is read.
 	Alone []string
 	// Patches are files that a kustomization applies to others.

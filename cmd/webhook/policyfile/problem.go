@@ -23,7 +23,7 @@ const (
 // InvalidError is what is not valid, and where. Warnings have its form too. Its Field is a path in the object, if it is about
 // one.
 type InvalidError struct {
-	document.Mistake
+	document.FieldError
 
 	// Object is the kind, namespace and name of a policy or quota, where it is about one.
 	Object string
@@ -32,7 +32,7 @@ type InvalidError struct {
 
 // Error is one line: the file and line, the object, the field, and what is wrong.
 func (p *InvalidError) Error() string {
-	m := p.Mistake
+	m := p.FieldError
 	if p.Object != "" {
 		m.Field = strings.TrimSuffix(p.Object+": "+m.Field, ": ")
 	}
@@ -87,5 +87,5 @@ func (o *Object) Problem(rule, field, message string) *InvalidError {
 	if at != "" && field != "" {
 		at += "."
 	}
-	return &InvalidError{document.Mistake{File: o.doc.File, Place: o.doc.At(at + field), Field: field, Why: message}, o.Name, rule}
+	return &InvalidError{document.FieldError{File: o.doc.File, Place: o.doc.At(at + field), Field: field, Why: message}, o.Name, rule}
 }

@@ -23,7 +23,7 @@ type found struct {
 
 // addDocument adds what is in a document. lenient passes over what is no YAML.
 func (r *Rules) addDocument(doc *document.Document, lenient bool) (has found) {
-	mistakes := doc.Mistakes()
+	mistakes := doc.Errors()
 	if doc.Value == nil && lenient && len(mistakes) > 0 {
 		r.Passed.Unread = append(r.Passed.Unread, mistakes[0])
 		return found{others: 1}
@@ -35,7 +35,7 @@ func (r *Rules) addDocument(doc *document.Document, lenient bool) (has found) {
 		}
 	}
 	for _, m := range mistakes {
-		p := &InvalidError{Mistake: *m, Rule: RuleSyntax}
+		p := &InvalidError{FieldError: *m, Rule: RuleSyntax}
 		if m.Field != "" {
 			p.Rule = RuleDuplicate
 			p.of(r.Objects[before:])

@@ -32,7 +32,7 @@ type suite struct {
 	rules *policyfile.Rules
 }
 
-// readSuite reads a file. What is wrong with it is the error, and is document.Mistakes if it has lines.
+// readSuite reads a file. What is wrong with it is the error, and is document.FieldErrors if it has lines.
 func readSuite(name string) (*suite, error) {
 	content, err := document.Load(name, nil)
 	if err != nil {

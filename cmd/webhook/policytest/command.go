@@ -125,14 +125,8 @@ func (r *Report) add(f *File) {
 func runFile(ctx context.Context, name string, only *regexp.Regexp) (*File, error) {
 	f := &File{Name: name}
 	s, err := readSuite(name)
-	if all, ok := errors.AsType[document.Mistakes](err); ok {
-		for _, one := range all {
-			f.Errors = append(f.Errors, one.Error())
-		}
-		return f, nil
-	}
 	if err != nil {
-		f.Errors = []string{err.Error()}
+		f.Errors = each(err)
 		return f, nil
 	}
 	for i := range s.tests {
@@ -146,4 +140,17 @@ func runFile(ctx context.Context, name string, only *regexp.Regexp) (*File, erro
 		f.Tests = append(f.Tests, t)
 	}
 	return f, nil
+}
+
+// each is what is wrong with a file, a line for each.
+func each(err error) []string {
+	all, ok := errors.AsType[document.FieldErrors](err)
+	if !ok {
+		return []string{err.Error()}
+	}
+	says := make([]string, len(all))
+	for i, one := range all {
+		says[i] = one.Error()
+	}
+	return says
 }

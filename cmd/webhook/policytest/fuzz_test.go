@@ -34,7 +34,7 @@ func FuzzFile(f *testing.F) {
 			return // it may name files anywhere
 		}
 		s, err := newSuite("file", content)
-		if all, ok := errors.AsType[document.Mistakes](err); ok {
+		if all, ok := errors.AsType[document.FieldErrors](err); ok {
 			for _, m := range all {
 				if m.Line < 1 || m.Why == "" {
 					t.Errorf("mistake %+v, want one with a line", m)

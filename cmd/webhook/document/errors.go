@@ -22,8 +22,8 @@ const (
 // Place is where something is in a file. Both count from 1; 0 is unknown.
 type Place struct{ Line, Column int }
 
-// Mistake is something that is wrong with a file, and where.
-type Mistake struct {
+// FieldError is something that is wrong with a file, and where.
+type FieldError struct {
 	// File is its name. It is empty for what no file has.
 	File string
 	Place
@@ -34,7 +34,7 @@ type Mistake struct {
 }
 
 // Error is one line: the file and line, the field, and why it is wrong.
-func (m *Mistake) Error() string {
+func (m *FieldError) Error() string {
 	var parts []string
 	if m.File != "" {
 		parts = append(parts, text.Visible(m.Where()))
@@ -48,18 +48,18 @@ func (m *Mistake) Error() string {
 }
 
 // Where is the file, with the line if it is known.
-func (m *Mistake) Where() string {
+func (m *FieldError) Where() string {
 	if m.Line == 0 {
 		return m.File
 	}
 	return fmt.Sprintf("%s:%d", m.File, m.Line)
 }
 
-// Mistakes are all that is wrong with a document, in the order of lines.
-type Mistakes []*Mistake
+// FieldErrors are all that is wrong with a document, in the order of lines.
+type FieldErrors []*FieldError
 
 // Error is one line that has the first of them.
-func (all Mistakes) Error() string {
+func (all FieldErrors) Error() string {
 	says := make([]string, 0, maxNamed+1)
 	for _, m := range all[:min(len(all), maxNamed)] {
 		says = append(says, m.Error())
@@ -72,22 +72,22 @@ func (all Mistakes) Error() string {
 
 // Wrong notes that a field is wrong. Of the path of a field that is not there, its place is that of what would have it.
 func (d *Document) Wrong(path, why string, args ...any) {
-	d.mistakes = append(d.mistakes, &Mistake{d.File, d.At(path), path, fmt.Sprintf(why, args...)})
+	d.mistakes = append(d.mistakes, &FieldError{d.File, d.At(path), path, fmt.Sprintf(why, args...)})
 }
 
-// Mistakes are all that is known to be wrong.
-func (d *Document) Mistakes() Mistakes {
+// Errors are all that is known to be wrong.
+func (d *Document) Errors() FieldErrors {
 	all := slices.Clone(d.mistakes)
-	slices.SortStableFunc(all, func(a, b *Mistake) int { return cmp.Compare(a.Line, b.Line) })
+	slices.SortStableFunc(all, func(a, b *FieldError) int { return cmp.Compare(a.Line, b.Line) })
 	return all
 }
 
-// Err has all Mistakes, and is nil if there are none.
+// Err has all Errors, and is nil if there are none.
 func (d *Document) Err() error {
 	if len(d.mistakes) == 0 {
 		return nil
 	}
-	return d.Mistakes()
+	return d.Errors()
 }
 
 // Shown is a value as JSON has it, or its beginning.
