@@ -130,17 +130,17 @@ func TestErrorsNameTheFieldAndWhatIsAllowed(t *testing.T) {
 	}
 	const expression = "spec.match.conditions[0].expression"
 	for _, test := range []struct{ says, spec, names, why string }{
-		{"an empty expression", condition("' '"), expression, "Syntax error"},
-		{"an expression that does not parse", condition("event.reason =="), expression, "1:16: Syntax error"},
-		{"an unknown variable", condition("object.reason == 'a'"), expression, "1:1: undeclared reference to 'object'"},
-		{"an unknown field of the request", condition("request.user == 'a'"), expression, "1:8: undefined field 'user'"},
-		{"an unknown field of the Event", condition("event.reasn == 'a'"), expression, "1:6: undefined field 'reasn'"},
-		{"an unknown field of a part of the Event", condition("event.source.name == 'a'"), expression, "1:13: undefined field 'name'"},
-		{"an unknown field of the namespace", condition("namespaceObject.status.phase == 'Active'"), expression, "1:16: undefined field 'status'"},
-		{"a text that is compared with a number", condition("\"event.count == '1'\""), expression, "found no matching overload"},
-		{"an expression of a wrong type", condition("event.reason"), expression, "must evaluate to bool, not to string"},
+		{"an empty expression", condition("' '"), expression, "column 1: is empty: must be an expression, such as event.reason == 'BackOff'"},
+		{"an expression that does not parse", condition("event.reason =="), expression, "column 16: a value is expected after \"==\""},
+		{"an unknown variable", condition("object.reason == 'a'"), expression, "column 1: \"object\" is not known: names are event, namespaceObject and request"},
+		{"an unknown field of the request", condition("request.user == 'a'"), expression, "column 9: \"user\" is no field of request: its fields are dryRun, kind, name, "},
+		{"an unknown field of the Event", condition("event.reasn == 'a'"), expression, "column 7: \"reasn\" is no field of event; did you mean reason?"},
+		{"an unknown field of a part of the Event", condition("event.source.name == 'a'"), expression, "column 14: \"name\" is no field of event.source: its fields are component and host"},
+		{"an unknown field of the namespace", condition("namespaceObject.status.phase == 'Active'"), expression, "column 17: \"status\" is no field of namespaceObject: its fields are metadata"},
+		{"a text that is compared with a number", condition("\"event.count == '1'\""), expression, "column 13: == compares values of one type, not a whole number and a text"},
+		{"an expression of a wrong type", condition("event.reason"), expression, "must be true or false, and is a text: compare it"},
 		{"whether a dry run is there", condition("'!has(request.dryRun)'"), expression, "has() says nothing of \"dryRun\", which is true or false"},
-		{"a regular expression that is none", condition("\"event.reason.matches('(')\""), expression, "invalid matches argument"},
+		{"a regular expression that is none", condition("\"event.reason.matches('(')\""), expression, "column 22: \"(\" is no regular expression: missing closing )"},
 		{"a bad selector", "match: {namespaceSelector: {matchExpressions: [{key: a, operator: Like}]}}", "spec.match.namespaceSelector", `"Like" is not a valid label selector operator`},
 		{"a bad label", "match: {namespaceSelector: {matchLabels: {'a b': c}}}", "spec.match.namespaceSelector", "name part must consist of"},
 	} {

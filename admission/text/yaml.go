@@ -1,7 +1,6 @@
 package text
 
 import (
-	"errors"
 	"regexp"
 	"strconv"
 	"strings"
@@ -38,22 +37,6 @@ func YAML(err error) Syntax {
 		break
 	}
 	return found
-}
-
-// Err is s as an error.
-func (s Syntax) Err() error {
-	if s.Line == 0 {
-		return errors.New(s.Why)
-	}
-	return errors.New("line " + strconv.Itoa(s.Line) + ": " + s.Why)
-}
-
-// In is s as an error about a file of a name.
-func (s Syntax) In(name string) error {
-	if s.Line > 0 {
-		name += ":" + strconv.Itoa(s.Line)
-	}
-	return errors.New(name + ": " + s.Why)
 }
 
 // anywhere reports whether a parser says something without having a line of it.

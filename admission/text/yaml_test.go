@@ -2,6 +2,7 @@ package text_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -47,7 +48,11 @@ func TestMistakesInYAMLAreSaidInPlainWords(t *testing.T) {
 			t.Errorf("%.40q is read", given)
 			continue
 		}
-		got := text.YAML(err).Err().Error()
+		found := text.YAML(err)
+		got := found.Why
+		if found.Line > 0 {
+			got = fmt.Sprintf("line %d: %s", found.Line, found.Why)
+		}
 		if !strings.HasPrefix(got, want) || strings.Contains(got, "\n") || strings.Contains(got, "yaml:") {
 			t.Errorf("%.40q is said to be %q, want %q (the parser: %v)", given, got, want, err)
 		}

@@ -9,10 +9,8 @@ package expression
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/google/cel-go/cel"
-	"github.com/google/cel-go/common"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/ext"
 	"github.com/google/cel-go/interpreter"
@@ -74,12 +72,9 @@ type Expression struct {
 
 // Compile compiles an expression. Its error says what is wrong or not allowed, where, and what is allowed.
 func (c *Compiler) Compile(text string) (*Expression, error) {
-	checked, issues := c.env.Compile(text)
-	if issues.Err() != nil {
-		return nil, reasons(issues.Errors())
-	}
-	if !checked.OutputType().IsExactType(cel.BoolType) {
-		return nil, fmt.Errorf("must evaluate to bool, not to %v", checked.OutputType())
+	checked, err := c.check(text)
+	if err != nil {
+		return nil, err
 	}
 	w := walk{
 		AST: checked.NativeRep(), variables: c.variables, objects: c.objects, functions: c.functions,
@@ -87,7 +82,8 @@ func (c *Compiler) Compile(text string) (*Expression, error) {
 	}
 	v, err := w.node(w.Expr())
 	if refused, ok := errors.AsType[*refusal](err); ok {
-		return nil, fmt.Errorf("%s%w", place(w.SourceInfo().GetStartLocation(refused.at)), err)
+		at := named(text, w.SourceInfo().GetStartLocation(refused.at.ID()), refused.at)
+		return nil, fmt.Errorf("%s%w", place(text, at), err)
 	}
 	program, err := c.env.Program(checked, cel.EvalOptions(cel.OptOptimize))
 	if err != nil {
@@ -96,21 +92,24 @@ func (c *Compiler) Compile(text string) (*Expression, error) {
 	return &Expression{Text: text, Cost: v.Cost, Shared: w.shared, program: program}, nil
 }
 
-// reasons are what the library finds wrong, without its picture of the expression.
-func reasons(all []*cel.Error) error {
-	var lines []string
-	for _, one := range all {
-		lines = append(lines, place(one.Location)+one.Message)
+// check parses an expression, and checks its types.
+func (c *Compiler) check(text string) (*cel.Ast, error) {
+	parsed, issues := c.env.Parse(text)
+	if issues.Err() != nil {
+		return nil, c.unparsed(text, issues.Errors())
 	}
-	return errors.New(strings.Join(lines, "; "))
-}
-
-// place is where something is in an expression: its line and column, if it is anywhere.
-func place(at common.Location) string {
-	if at.Line() < 1 {
-		return ""
+	checked, issues := c.env.Check(parsed)
+	if issues.Err() != nil {
+		return nil, c.unchecked(text, parsed.NativeRep(), issues.Errors())
 	}
-	return fmt.Sprintf("%d:%d: ", at.Line(), at.Column()+1)
+	if !checked.OutputType().IsExactType(cel.BoolType) {
+		is, what := typeName(checked.OutputType()), "it"
+		if is == anObject {
+			what = "one of its fields"
+		}
+		return nil, fmt.Errorf("must be true or false, and is %s: compare %s, as in event.reason == 'BackOff'", is, what)
+	}
+	return checked, nil
 }
 
 // Evaluate reports whether an expression holds. An error means that nobody knows: a value is unknown, or is not one that the

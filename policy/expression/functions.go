@@ -73,19 +73,17 @@ func allowed() map[string]function {
 
 // Functions are the functions that conditions may call, but for operators.
 func Functions() string {
-	return strings.Join(slices.DeleteFunc(slices.Sorted(maps.Keys(allowed())), func(name string) bool {
-		return strings.ContainsAny(name, "_@!")
-	}), ", ")
+	return strings.Join(slices.Sorted(maps.Keys(functionNames())), ", ")
 }
 
 func (w *walk) call(e ast.Expr, v value) (value, error) {
 	c := e.AsCall()
 	known, ok := w.functions[c.FunctionName()]
 	if !ok {
-		return v, refuse(e, "the function %s is not allowed, as its worst cost is not known: allowed are operators, macros and %s", c.FunctionName(), Functions())
+		return v, refuse(e, "the function %s is not allowed, as its worst cost is not known: allowed are operators, macros and %s", symbol(c.FunctionName()), Functions())
 	}
 	if len(w.GetOverloadIDs(e.ID())) != 1 {
-		return v, refuse(e, "the types of what %s is called with must be known", c.FunctionName())
+		return v, refuse(e, "the types of what %s is called with must be known", symbol(c.FunctionName()))
 	}
 	all := c.Args()
 	if c.IsMemberFunction() {
@@ -110,7 +108,7 @@ func scalars(_ *walk, call ast.Expr, args []value) (size, Cost, error) {
 	for _, a := range args {
 		switch a.kind() {
 		case types.ListKind, types.MapKind:
-			return size{}, cost, refuse(call, "%s is not allowed for lists and maps", call.AsCall().FunctionName())
+			return size{}, cost, refuse(call, "%s is not allowed for lists and maps", symbol(call.AsCall().FunctionName()))
 		case types.StringKind:
 			if len(args) == 2 && strings.HasPrefix(call.AsCall().FunctionName(), "get") {
 				return size{}, cost, refuse(call, "%s is allowed without a time zone only", call.AsCall().FunctionName())
@@ -154,7 +152,7 @@ func comparing(a, b *size) Cost {
 func contained(_ *walk, call ast.Expr, args []value) (size, Cost, error) {
 	what, in := &args[0], &args[1]
 	if in.kind() == types.MapKind {
-		return size{}, named(what), nil
+		return size{}, reached(what), nil
 	}
 	if what.of != nil || in.of == nil || in.of.of != nil {
 		return size{}, Cost{}, refuse(call, "only scalars and texts can be looked for in a list")
@@ -162,8 +160,8 @@ func contained(_ *walk, call ast.Expr, args []value) (size, Cost, error) {
 	return size{}, comparing(&what.size, in.of).plus(Cost{elementSteps, elementBytes}).times(in.entries), nil
 }
 
-// named is the cost of looking for a name in a map.
-func named(name *value) Cost { return Cost{Steps: name.most, Bytes: 2*name.most + 2*nodeBytes} }
+// reached is the cost of looking for a name in a map.
+func reached(name *value) Cost { return Cost{Steps: name.most, Bytes: 2*name.most + 2*nodeBytes} }
 
 func index(_ *walk, _ ast.Expr, args []value) (size, Cost, error) {
 	of, at := &args[0], &args[1]
@@ -171,7 +169,7 @@ func index(_ *walk, _ ast.Expr, args []value) (size, Cost, error) {
 		return size{}, Cost{}, nil
 	}
 	if of.kind() == types.MapKind {
-		return *of.of, named(at).plus(reading(of.of, of.typ.Parameters()[1].Kind())), nil
+		return *of.of, reached(at).plus(reading(of.of, of.typ.Parameters()[1].Kind())), nil
 	}
 	return *of.of, Cost{elementSteps, elementBytes}, nil
 }

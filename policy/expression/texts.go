@@ -101,7 +101,7 @@ func matches(w *walk, call ast.Expr, args []value) (size, Cost, error) {
 	}
 	p, err := compiled(pattern)
 	if err != nil {
-		return size{}, Cost{}, refuse(call, "the regular expression %q: %v", pattern, err)
+		return size{}, Cost{}, refuse(call, "%s is no regular expression%s", show(pattern), badPattern(pattern))
 	}
 	n, places := int64(len(p.Inst)), args[0].most+1
 	if n > maxInstructions {

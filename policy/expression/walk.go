@@ -30,7 +30,7 @@ func (v *value) kind() types.Kind { return v.typ.Kind() }
 
 // refusal is why an expression is refused, and where.
 type refusal struct {
-	at  int64 // the id of the part
+	at  ast.Expr
 	why string
 }
 
@@ -51,7 +51,7 @@ type walk struct {
 }
 
 func refuse(e ast.Expr, why string, args ...any) error {
-	return &refusal{e.ID(), fmt.Sprintf(why, args...)}
+	return &refusal{e, fmt.Sprintf(why, args...)}
 }
 
 // node is what is known of an expression whose value is no object.
@@ -65,7 +65,7 @@ func (w *walk) node(e ast.Expr) (value, error) {
 	case types.StructKind:
 		return v, refuse(e, "an object can only be asked for its fields")
 	default:
-		return v, refuse(e, "values of type %s are not allowed: only bool, int, uint, double, string, timestamp, duration, and lists and maps of these", v.typ)
+		return v, refuse(e, "%s is not allowed: only true or false, numbers, texts, times, durations, and lists and maps of these", typeName(v.typ))
 	}
 	made := v.most
 	if v.of != nil {
@@ -111,7 +111,7 @@ func (w *walk) first(e ast.Expr) (value, error) {
 	case ast.ComprehensionKind:
 		v, err = w.macro(e, v)
 	default:
-		err = refuse(e, "maps and objects cannot be written in a condition")
+		err = refuse(e, noObjects)
 	}
 	return v, err
 }

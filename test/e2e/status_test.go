@@ -61,7 +61,7 @@ func TestStatus(t *testing.T) {
 		e.Logf("%s: %s after %v", name, want, time.Since(applied).Round(time.Millisecond))
 	}
 	broken := meta.FindStatusCondition(e.status("broken").Conditions, v1alpha1.ConditionAccepted)
-	if !strings.Contains(broken.Message, "spec.match.conditions[0].expression") || !strings.Contains(broken.Message, "1:16: Syntax error") {
+	if !strings.Contains(broken.Message, "spec.match.conditions[0].expression") || !strings.Contains(broken.Message, "column 16: a value is expected after") {
 		t.Errorf("a condition that does not compile is told as %q, want the field and the position", broken.Message)
 	}
 

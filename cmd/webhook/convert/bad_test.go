@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eventquota/eventquota/cmd/webhook/document"
 	"github.com/eventquota/eventquota/test/cli"
 )
 
@@ -76,7 +77,7 @@ func TestBadConfigurationsGetOneClearError(t *testing.T) {
 		{says: "another version of it", stdin: strings.Replace(wrapped(inline(good)), admissionVersion, "apiserver.config.k8s.io/v1alpha1", 1)},
 		{says: "a later version of it", stdin: strings.Replace(wrapped(inline(good)), admissionVersion, "apiserver.config.k8s.io/v2", 1)},
 		{says: "many mistakes", stdin: limits(good) + strings.Repeat("a: 1\n", 1000)},
-		{says: "a file that is too long", stdin: limits(good) + strings.Repeat("#", 1<<20)},
+		{says: "a file that is too long", stdin: limits(good) + strings.Repeat("#", document.MaxFile)},
 		{says: "a merge key that merges itself", stdin: limits("&a {<<: *a}")},
 		{says: "aliases that stand for too much", stdin: wrapped("&a {"+strings.Repeat("b: 1, ", 10_000)+"}", strings.Repeat("*a\n- ", 1000))},
 		{says: "a kind that is a number", stdin: strings.Replace(limits(good), "kind: Configuration", "kind: 1", 1)},

@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/eventquota/eventquota/admission/text"
+	"github.com/eventquota/eventquota/cmd/webhook/document"
 	"github.com/eventquota/eventquota/cmd/webhook/output"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
@@ -91,7 +91,7 @@ func (o *options) run(cmd *cobra.Command, path string) error {
 		return err
 	}
 	limits := from.limits()
-	if err := from.err(); err != nil {
+	if err := from.Err(); err != nil {
 		return err
 	}
 	if len(from.passedOver) > 0 {
@@ -121,42 +121,35 @@ func known() map[string]v1alpha1.Limit {
 	}
 }
 
-// limits are limits of the same effect as those of the plugin.
-func (s source) limits() (limits []v1alpha1.Limit) {
-	s.only("apiVersion", "kind", "limits")
-	list, of := s.get("limits"), map[string]int{} // how many there are of each type
-	items := list.items()
-	if n := len(items); len(s.mistakes) == 0 && (n < 1 || n > maxLimits) {
-		list.invalid(n, fmt.Sprintf("must be at least 1 and at most %d limits", maxLimits))
+// limits are limits of the same effect as those of the plugin. What cannot be one is noted.
+func (s *source) limits() (limits []v1alpha1.Limit) {
+	list := strings.TrimPrefix(s.at+".limits", ".")
+	if n := len(s.Limits); n < 1 || n > maxLimits {
+		s.Wrong(list, "must have at least 1 and at most %d limits, not %d", maxLimits, n)
 		return nil
 	}
-	for _, one := range items {
-		o := one.object()
-		if !o.only("type", "qps", "burst", "cacheSize") {
-			continue
+	of := map[string]int{} // how many there are of each type
+	for i, one := range s.Limits {
+		at := fmt.Sprintf("%s[%d]", list, i)
+		made, ok := known()[one.Type]
+		if !ok {
+			s.Wrong(at+".type", "%s", document.OneOf(one.Type, slices.Sorted(maps.Keys(known()))))
 		}
-		kind, is := o.get("type").text()
-		limit, ok := known()[kind]
-		if is && !ok {
-			o.get("type").wrong("%s", field.NotSupported(nil, kind, slices.Sorted(maps.Keys(known()))).ErrorBody())
+		made.Name = namePrefix + made.Name
+		if of[one.Type]++; of[one.Type] > 1 {
+			made.Name += fmt.Sprint("-", of[one.Type])
 		}
-		limit.Name = namePrefix + limit.Name
-		if of[kind]++; of[kind] > 1 {
-			limit.Name += fmt.Sprint("-", of[kind])
-		}
-		limit.Burst, limit.Tokens, limit.WarningReservePercent = o.bucket("burst"), o.bucket("qps"), new(int32)
-		limit.Interval = &v1alpha1.Duration{Duration: metav1.Duration{Duration: time.Second}}
-		o.get("cacheSize").integer() // it must be one
-		limits = append(limits, limit)
+		made.Burst, made.Tokens, made.WarningReservePercent = s.bucket(at+".burst", one.Burst), s.bucket(at+".qps", one.QPS), new(int32)
+		made.Interval = &v1alpha1.Duration{Duration: metav1.Duration{Duration: time.Second}}
+		limits = append(limits, made)
 	}
 	return limits
 }
 
 // bucket is a number of tokens.
-func (o object) bucket(name string) int32 {
-	n, is := o.get(name).integer()
-	if is && (n < 1 || n > maxBucket) {
-		o.get(name).invalid(n, fmt.Sprintf("must be at least 1 and at most %d", maxBucket))
+func (s *source) bucket(at string, n int64) int32 {
+	if n < 1 || n > maxBucket {
+		s.Wrong(at, "must be at least 1 and at most %d, not %d", maxBucket, n)
 		return 0
 	}
 	return int32(n)

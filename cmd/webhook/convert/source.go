@@ -1,15 +1,13 @@
 package convert
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/cmd/webhook/document"
 )
 
 const (
@@ -23,9 +21,6 @@ const (
 	admissionKind    = "AdmissionConfiguration"
 	// plugin is the name of EventRateLimit in it.
 	plugin = "EventRateLimit"
-	// stdinPath is the path that stands for standard input, and stdinName what errors call it.
-	stdinPath = "-"
-	stdinName = "standard input"
 	// maxPassedOver is how many parts are named that are passed over.
 	maxPassedOver = 10
 	// nameBytes bounds a name that is said, which may be anything.
@@ -34,125 +29,149 @@ const (
 
 // source is the configuration of EventRateLimit, and the parts of the file around it that are passed over.
 type source struct {
-	object
+	*document.Document
+	configuration
 
+	at         string // the path of the configuration in the document
 	passedOver []string
 }
 
+// configuration is that of the plugin.
+type configuration struct {
+	APIVersion string  `json:"apiVersion"`
+	Kind       string  `json:"kind"`
+	Limits     []limit `json:"limits"`
+}
+
+type limit struct {
+	Type      string `json:"type"`
+	QPS       int64  `json:"qps"`
+	Burst     int64  `json:"burst"`
+	CacheSize int64  `json:"cacheSize"`
+}
+
+// admissionFile is what --admission-control-config-file names.
+type admissionFile struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Plugins    []struct {
+		Name          string `json:"name"`
+		Path          string `json:"path"`
+		Configuration any    `json:"configuration"`
+	} `json:"plugins"`
+}
+
 // find finds the configuration in the file at path, or in standard input for -.
-func find(stdin io.Reader, path string) (source, error) {
-	var v value
-	var err error
-	if path == stdinPath {
-		v, err = read(stdinName, stdin)
-	} else {
-		v, err = readFile(path)
-	}
+func find(stdin io.Reader, path string) (*source, error) {
+	content, err := document.Load(path, stdin)
 	if err != nil {
-		return source{}, err
+		return nil, err
 	}
-	o := v.object()
-	kind, version := o.kind()
+	doc, err := document.One(document.Name(path), content)
+	if err != nil {
+		return nil, err
+	}
+	if version, kind := document.Type(doc.Value); kind == admissionKind && (version == admissionVersion || version == admissionAlpha) {
+		return findPlugin(doc, path)
+	}
+	return decode(doc, "", doc.Value, admissionKind)
+}
+
+// decode decodes a configuration that is in a document at a path, where there may be an object of another kind too, or of none.
+func decode(doc *document.Document, at string, value any, other string) (*source, error) {
+	s := &source{Document: doc, at: at}
+	field := func(name string) string { return strings.TrimPrefix(at+"."+name, ".") }
+	object, is := value.(map[string]any)
+	version, kind := document.Type(value)
 	switch {
-	case kind == configKind && version == configVersion:
-		return source{object: o}, nil
-	case kind == admissionKind && (version == admissionVersion || version == admissionAlpha):
-		return o.findPlugin(path)
+	case !is:
+		s.Wrong(at, "must be an object, not %s", document.Shown(value))
+	case kind == configKind && version != configVersion:
+		s.Wrong(field("apiVersion"), "must be %s for kind %s, not %s", configVersion, kind, document.Shown(object["apiVersion"]))
+	case other == admissionKind && kind == other:
+		s.Wrong(field("apiVersion"), "must be %s for kind %s, not %s", admissionVersion, kind, document.Shown(object["apiVersion"]))
+	case kind != configKind:
+		allowed := configKind + " of " + configVersion
+		if other != "" {
+			allowed += ", or " + admissionKind + " of " + admissionVersion
+		}
+		s.Wrong(field("kind"), "must be %s, not %s", allowed, document.Shown(object["kind"]))
+	default:
+		s.Decode(at, value, &s.configuration)
 	}
-	o.otherKind(kind, version, fmt.Sprintf(", or %s of %s", admissionKind, admissionVersion))
-	return source{}, o.err()
-}
-
-// readFile reads the file at path.
-func readFile(path string) (value, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return value{}, err
-	}
-	defer func() { _ = file.Close() }() // what was read is known already
-	return read(path, file)
-}
-
-// kind is the kind of an object, and its version.
-func (o object) kind() (kind, version string) {
-	kind, _ = o.get("kind").text()
-	version, _ = o.get("apiVersion").text()
-	return kind, version
-}
-
-// otherKind notes that an object is no configuration, nor what else it may be. An object that is none is said to be none.
-func (o object) otherKind(kind, version, others string) {
-	if len(o.mistakes) == 0 {
-		o.wrong("kind %q of %q: must be %s of %s%s", kind, version, configKind, configVersion, others)
-	}
+	return s, s.Err()
 }
 
 // findPlugin finds it as API servers do: the first EventRateLimit counts, and its configuration before its path.
-func (o object) findPlugin(path string) (source, error) {
-	o.only("apiVersion", "kind", "plugins")
-	var found *object
+func findPlugin(doc *document.Document, path string) (*source, error) {
+	var file admissionFile
+	doc.Decode("", doc.Value, &file)
+	if err := doc.Err(); err != nil {
+		return nil, err
+	}
+	found := -1
 	var others []string
-	for _, one := range o.get("plugins").items() {
-		entry := one.object()
-		entry.only("name", "path", "configuration")
-		name, _ := entry.get("name").text()
-		entry.get("path").text() // it must be one in each
+	for i, one := range file.Plugins {
+		at := fmt.Sprintf("plugins[%d]", i)
 		switch {
-		case name == plugin && found == nil:
-			found = &entry
-		case name == plugin:
-			others = append(others, fmt.Sprintf("%s, as API servers read the first %s", one.at, plugin))
-		case name == "":
-			others = append(others, one.at.String())
+		case one.Name == plugin && found < 0:
+			found = i
+			if one.Configuration != nil && one.Path != "" {
+				others = append(others, at+".path, as API servers read the configuration beside it")
+			}
+		case one.Name == plugin:
+			others = append(others, fmt.Sprintf("%s, as API servers read the first %s", at, plugin))
+		case one.Name == "":
+			others = append(others, at)
 		default:
-			others = append(others, "plugin "+admission.Truncate(name, nameBytes))
+			others = append(others, "plugin "+admission.Truncate(one.Name, nameBytes))
 		}
 	}
-	if err := o.err(); err != nil {
-		return source{}, err
+	if found < 0 {
+		doc.Wrong("plugins", "must have a plugin %s, with its path or configuration; %s", plugin, there(others))
+		return nil, doc.Err()
 	}
-	if found == nil {
-		o.get("plugins").wrong("must have a plugin %s, with its path or configuration; %s", plugin, there(others))
-		return source{}, o.err()
-	}
-	inline, file := found.get("configuration"), found.get("path")
-	if inline.node != nil && file.node != nil {
-		others = append(others, fmt.Sprintf("%s, as API servers read the configuration beside it", file.at))
-	}
-	config, err := inline, error(nil)
-	if inline.node == nil {
-		config, err = file.follow(path)
+	of, at := file.Plugins[found], fmt.Sprintf("plugins[%d]", found)
+	var s *source
+	var err error
+	if of.Configuration != nil {
+		s, err = decode(doc, at+".configuration", of.Configuration, "")
+	} else {
+		s, err = follow(doc, at+".path", of.Path, path)
 	}
 	if err != nil {
-		return source{}, err
+		return nil, err
 	}
-	s := source{config.object(), others}
-	if kind, version := s.kind(); kind != configKind || version != configVersion {
-		s.otherKind(kind, version, "")
-	}
-	return s, s.err()
+	s.passedOver = others
+	return s, nil
 }
 
-// follow reads the file that v names, from the folder of the file at path if its name is relative.
-func (v value) follow(path string) (value, error) {
-	name, _ := v.text()
+// follow reads the file of a name, which a document has at a path, from the folder of its own file if the name is relative.
+func follow(doc *document.Document, at, name, from string) (*source, error) {
 	switch {
 	case name == "":
-		v.wrong("must be given, or a configuration beside it")
-		return value{}, v.err()
+		doc.Wrong(at, "must be given, or a configuration beside it")
+		return nil, doc.Err()
 	case filepath.IsAbs(name):
-	case path == stdinPath:
-		v.wrong("must be absolute in %s, as it is relative to the folder of the file", stdinName)
-		return value{}, v.err()
+	case from == document.StdinPath:
+		doc.Wrong(at, "must be absolute in %s, as it is relative to the folder of the file", document.Stdin)
+		return nil, doc.Err()
 	default:
-		name = filepath.Join(filepath.Dir(path), name)
+		name = filepath.Join(filepath.Dir(from), name)
 	}
-	config, err := readFile(name)
-	if _, unreadable := errors.AsType[*fs.PathError](err); unreadable {
-		v.wrong("%v: if it is elsewhere, convert may be given that file itself", err)
-		err = v.err()
+	if name == document.StdinPath { // a file that is called so
+		name = "./" + name
 	}
-	return config, err
+	content, err := document.Load(name, nil)
+	if err != nil {
+		doc.Wrong(at, "%v: if it is elsewhere, convert may be given that file itself", err)
+		return nil, doc.Err()
+	}
+	config, err := document.One(name, content)
+	if err != nil {
+		return nil, err
+	}
+	return decode(config, "", config.Value, "")
 }
 
 // there says which plugins a file has.

@@ -1,5 +1,5 @@
-// Package document reads files of YAML and JSON. It says in plain words what is wrong with them, and in which line, and
-// knows in which line each field is.
+// Package document reads files of YAML and JSON: it splits them into documents, knows in which line each field is, and decodes
+// them. It says in plain words what is wrong, in which file, line and field.
 package document
 
 import (
@@ -17,83 +17,89 @@ import (
 	"github.com/eventquota/eventquota/admission/text"
 )
 
-// Place is where something is in a file. Both count from 1; 0 is unknown.
-type Place struct{ Line, Column int }
-
-// Document is one document of a file.
+// Document is one document of a file. It collects what is wrong with it.
 type Document struct {
+	// File is the name of the file.
+	File string
 	// Value is what is in it, as JSON has it: integers are int64. It is nil if it is empty or cannot be read.
 	Value any
 	// Start is where it begins.
 	Start Place
 
-	root *yamlnode.Node // nil where lines are unknown
-	line int            // that of the file in which its text begins
+	root     *yamlnode.Node // nil where lines are unknown
+	line     int            // that of the file in which its text begins
+	mistakes []*FieldError
 }
 
-// Mistake is why a document, or a part of it, cannot be read as it is meant.
-type Mistake struct {
-	Place
-
-	// Field is the path of what is there twice; it is empty otherwise.
-	Field string
-	Why   string
+// Parse reads the documents of a file, as kubectl reads them. Of fields that are there twice each has the last one, and a
+// mistake; other mistakes leave it without a Value.
+func Parse(file string, content []byte) []*Document {
+	chunks := split(utf8Of(content))
+	all := make([]*Document, len(chunks))
+	for i, c := range chunks {
+		all[i] = &Document{File: file, line: c.line, Start: Place{Line: c.line, Column: 1}}
+		all[i].parse(c.text)
+	}
+	return all
 }
 
-// Parse reads a document. Of fields that are there twice it takes the last one, and says so; other mistakes leave it without
-// a Value. Values are read as kubectl reads them.
-func Parse(chunk Chunk) (*Document, []Mistake) {
-	d := &Document{line: chunk.Line, Start: Place{Line: chunk.Line, Column: 1}}
+func (d *Document) parse(content []byte) {
 	var root yamlnode.Node
-	nodes := yamlnode.NewDecoder(bytes.NewReader(chunk.Text))
+	nodes := yamlnode.NewDecoder(bytes.NewReader(content))
 	if err := nodes.Decode(&root); err == nil && root.Kind == yamlnode.DocumentNode && len(root.Content) == 1 {
 		d.root = root.Content[0]
 		d.Start = d.place(d.root)
 		var more yamlnode.Node
 		if err := nodes.Decode(&more); err == nil {
-			return d, []Mistake{{Place: d.place(&more), Why: "another document begins here: separate documents by a line with ---"}}
+			d.note(d.place(&more), "another document begins here: separate documents by a line with ---")
+			return
 		} else if !errors.Is(err, io.EOF) {
-			return d, []Mistake{d.mistake(chunk.Text, err, nil)}
+			d.syntax(content, err)
+			return
 		}
 	}
 	c := checker{Document: d}
 	c.check(d.root, "", 0)
-	asJSON, err := yaml.YAMLToJSON(chunk.Text)
-	if err != nil {
-		return d, []Mistake{d.mistake(chunk.Text, err, c.keys)}
+	asJSON, err := yaml.YAMLToJSON(content)
+	switch {
+	case err != nil && c.key != nil:
+		d.note(*c.key, "the name of a field must be text: render a template first, and quote {{")
+	case err != nil:
+		d.syntax(content, err)
+	case utiljson.Unmarshal(asJSON, &d.Value) != nil:
+		d.note(d.Start, "cannot be read as JSON")
+	default:
+		d.mistakes = c.twice
 	}
-	if err := utiljson.Unmarshal(asJSON, &d.Value); err != nil {
-		return d, []Mistake{{Place: d.Start, Why: "cannot be read as JSON"}}
-	}
-	return d, c.twice
 }
 
-// mistake says why a document cannot be read. keys are the names of fields that are no text.
-func (d *Document) mistake(content []byte, err error, keys []Mistake) Mistake {
-	if len(keys) > 0 {
-		return keys[0]
-	}
+func (d *Document) note(at Place, why string) {
+	d.mistakes = append(d.mistakes, &FieldError{File: d.File, Place: at, Why: why})
+}
+
+// syntax notes why the document cannot be read.
+func (d *Document) syntax(content []byte, err error) {
 	found := text.YAML(err)
-	m := Mistake{Place: d.Start, Why: found.Why}
-	if bytes.Contains(content, []byte("{{")) && !strings.Contains(m.Why, "template") {
-		m.Why += "; render a template first"
+	at, why := d.Start, found.Why
+	if bytes.Contains(content, []byte("{{")) && !strings.Contains(why, "template") {
+		why += "; render a template first"
 	}
 	switch line := unreadable(content); {
 	case found.Line > 0:
-		m.Place = Place{Line: d.line + found.Line - 1}
+		at = Place{Line: d.line + found.Line - 1}
 	case line > 0:
-		m.Place = Place{Line: d.line + line - 1}
+		at = Place{Line: d.line + line - 1}
 	default:
 		if name := regexp.MustCompile(`anchor '([^']*)'`).FindStringSubmatch(err.Error()); name != nil {
 			if before, _, ok := bytes.Cut(content, []byte("*"+name[1])); ok {
-				m.Place = Place{Line: d.line + lineEnds(before)}
+				at = Place{Line: d.line + lineEnds(before)}
 			}
 		}
 	}
-	if last := d.line + lineEnds(bytes.TrimRight(content, "\r\n")); m.Line > last {
-		m.Line = last // where a text does not end, the parser is beyond the last line
+	if last := d.line + lineEnds(bytes.TrimRight(content, "\r\n")); at.Line > last {
+		at.Line = last // where a text does not end, the parser is beyond the last line
 	}
-	return m
+	d.note(at, why)
 }
 
 func (d *Document) place(n *yamlnode.Node) Place { return Place{d.line + n.Line - 1, n.Column} }

@@ -8,15 +8,15 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/document"
 )
 
-// said is what is wrong with a file, with the line of each.
-func said(content string) (all []string) {
-	for _, chunk := range document.Split([]byte(content)) {
-		_, mistakes := document.Parse(chunk)
-		for _, m := range mistakes {
-			all = append(all, strings.TrimPrefix(fmt.Sprintf("%s %d: %s", m.Field, m.Line, m.Why), " "))
+// said is what is wrong with a file.
+func said(content string) string {
+	var all []string
+	for _, doc := range document.Parse("f.yaml", []byte(content)) {
+		if err := doc.Err(); err != nil {
+			all = append(all, err.Error())
 		}
 	}
-	return all
+	return strings.ReplaceAll(strings.Join(all, "; "), "f.yaml:", "")
 }
 
 func TestDocumentsAreSplitWithTheirLines(t *testing.T) {
@@ -35,6 +35,9 @@ func TestDocumentsAreSplitWithTheirLines(t *testing.T) {
 		"an end without a beginning": {"a: 1\n...\na: 2\n", "1 3"},
 		"CR LF":                      {"a: 1\r\n---\r\nb: 1\r\na: 2\r\n", "1 4"},
 		"CR":                         {"a: 1\r---\rb: 1\ra: 2\r", "1 4"},
+		"UTF-16":                     {"\xff\xfeb\x00:\x00\n\x00a\x00:\x00 \x00\xe4\x00", "2"},
+		"UTF-16 of the other order":  {"\xfe\xff\x00b\x00:\x00\n\x00a\x00:\x00 \x00\xe4", "2"},
+		"two documents in UTF-16":    {"\xff\xfea\x00:\x00 \x001\x00\n\x00-\x00-\x00-\x00\n\x00a\x00:\x00 \x001\x00", "1 3"},
 		"a mark of the byte order":   {"\ufeffb: 1\na: 1\n---\na: 2\n", "2 4"},
 		"a mark before ---":          {"\ufeff---\na: 1\n---\na: 2\n", "2 4"},
 		"a mark before an end":       {"\ufeff...\na: 1\n", "2"},
@@ -43,10 +46,9 @@ func TestDocumentsAreSplitWithTheirLines(t *testing.T) {
 		"JSON":                       {"{\n \"b\": 1,\n \"a\": 1\n}\n---\n{\"a\": 2}", "3 6"},
 	} {
 		var lines []string
-		for _, chunk := range document.Split([]byte(test.content)) {
-			doc, mistakes := document.Parse(chunk)
-			if len(mistakes) > 0 {
-				t.Errorf("%s: %+v", says, mistakes)
+		for _, doc := range document.Parse("f.yaml", []byte(test.content)) {
+			if err := doc.Err(); err != nil {
+				t.Errorf("%s: %v", says, err)
 			}
 			if object, ok := doc.Value.(map[string]any); !ok || object["a"] == nil {
 				t.Errorf("%s: a document has %v", says, doc.Value)
@@ -78,9 +80,9 @@ items:
     mode: Audit
 - spec: {<<: [{x: 1}, *spec], "quoted.name": 1}
 `
-	doc, mistakes := document.Parse(document.Split([]byte("a: 1\n---\n" + content))[1])
-	if len(mistakes) > 0 {
-		t.Fatal(mistakes)
+	doc := document.Parse("f.yaml", []byte("a: 1\n---\n"+content))[1]
+	if err := doc.Err(); err != nil {
+		t.Fatal(err)
 	}
 	for path, want := range map[string]document.Place{
 		"":                                {4, 1},
@@ -109,8 +111,8 @@ items:
 func TestMistakesHaveTheLineOfTheFile(t *testing.T) {
 	t.Parallel()
 	for says, test := range map[string]struct{ content, want string }{
-		"a field that is there twice":         {"a: 1\n---\nb:\n- c: 1\n  c: 2\n", "b[0].c 5: is there twice: first in line 4"},
-		"two of them":                         {"a: 1\na: 2\nb: {c: 1, c: 1}\n", "a 2: is there twice: first in line 1; b.c 3: is there twice: first in line 3"},
+		"a field that is there twice":         {"a: 1\n---\nb:\n- c: 1\n  c: 2\n", "5: b[0].c: is there twice: first in line 4"},
+		"two of them":                         {"a: 1\na: 2\nb: {c: 1, c: 1}\n", "2: a: is there twice: first in line 1; 3: b.c: is there twice: first in line 3"},
 		"a value that is wrong":               {"a: 1\n---\nb: 1\nc: d: e\n", "4: no field can begin here: check the indentation, and quote a value that has a colon and a space in it"},
 		"one of each document":                {"a: [\n---\nb: ]\n---\nc: 1\n", "1: a value is expected here; 3: a value is expected here"},
 		"text that is no UTF-8":               {"a: 1\n---\nb: 1\n# x\nc: \xff\n", "5: must be UTF-8"},
@@ -124,7 +126,7 @@ func TestMistakesHaveTheLineOfTheFile(t *testing.T) {
 		"a document by an end that is no LF":  {"a: 1\u2028---\u2028b: 1\n", "2: another document begins here: separate documents by a line with ---"},
 		"what merges are twice in is allowed": {"a: &a {b: 1}\nc: {<<: *a, b: 2}\n", ""},
 	} {
-		if got := strings.Join(said(test.content), "; "); got != test.want {
+		if got := said(test.content); got != test.want {
 			t.Errorf("%s: said %q, want %q", says, got, test.want)
 		}
 	}
@@ -153,8 +155,7 @@ func TestFilesThatAreMadeToCostAreRead(t *testing.T) {
 		"a long line":        "a: " + strings.Repeat("x", 1<<20),
 	} {
 		t.Log(says) // that which is the last does not end
-		for _, chunk := range document.Split([]byte(content)) {
-			doc, _ := document.Parse(chunk)
+		for _, doc := range document.Parse("f.yaml", []byte(content)) {
 			doc.At("a29.x.y.z")
 			doc.At("a29[0][0][0][0][0]")
 		}

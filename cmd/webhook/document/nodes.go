@@ -3,6 +3,7 @@ package document
 import (
 	"fmt"
 	"iter"
+	"strings"
 
 	yamlnode "go.yaml.in/yaml/v3"
 )
@@ -64,7 +65,8 @@ func walk(n *yamlnode.Node, merges *int, yield func(*yamlnode.Node, *yamlnode.No
 type checker struct {
 	*Document
 
-	twice, keys []Mistake
+	twice []*FieldError
+	key   *Place // the first name that is no text
 }
 
 func (c *checker) check(n *yamlnode.Node, path string, depth int) {
@@ -85,19 +87,18 @@ func (c *checker) check(n *yamlnode.Node, path string, depth int) {
 func (c *checker) object(n *yamlnode.Node, path string, depth int) {
 	seen := map[string]int{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		key := target(n.Content[i])
+		key, place := target(n.Content[i]), c.place(n.Content[i])
 		if key.Kind != yamlnode.ScalarNode || key.Tag == "!!null" {
-			c.keys = append(c.keys, Mistake{Place: c.place(n.Content[i]), Why: "the name of a field must be text: render a template first, and quote {{"})
+			if c.key == nil {
+				c.key = &place
+			}
 			continue
 		}
-		at := key.Value
-		if path != "" {
-			at = path + "." + at
-		}
+		at := strings.TrimPrefix(path+"."+key.Value, ".")
 		if first, ok := seen[key.Value]; ok && key.Value != merge {
-			c.twice = append(c.twice, Mistake{Place: c.place(n.Content[i]), Field: at, Why: fmt.Sprintf("is there twice: first in line %d", first)})
+			c.twice = append(c.twice, &FieldError{c.File, place, at, fmt.Sprintf("is there twice: first in line %d", first)})
 		} else {
-			seen[key.Value] = c.place(n.Content[i]).Line
+			seen[key.Value] = place.Line
 		}
 		c.check(n.Content[i+1], at, depth+1)
 	}

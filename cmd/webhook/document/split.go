@@ -5,24 +5,23 @@ import (
 	"unicode/utf8"
 )
 
-// Chunk is the text of one document of a file.
-type Chunk struct {
-	// Line is that of the file in which Text begins, from 1.
-	Line int
-	Text []byte
+// chunk is the text of one document of a file.
+type chunk struct {
+	// line is that of the file in which the text begins, from 1.
+	line int
+	text []byte
 }
 
-// Split splits a file into documents, at lines that begin with --- or ... and a space, or are nothing else. What is on
-// the same line behind --- belongs to the next document. Directives and comments alone are no document. The mark of the
-// byte order of UTF-8 is left out.
-func Split(content []byte) []Chunk {
-	rest := bytes.TrimPrefix(content, []byte("\ufeff"))
-	var all []Chunk
-	current, number := Chunk{Line: 1}, 0
+// split splits a file into documents, at lines that begin with --- or ... and a space, or are nothing else. What is on
+// the same line behind --- belongs to the next document. Directives and comments alone are no document.
+func split(content []byte) []chunk {
+	rest := content
+	var all []chunk
+	current, number := chunk{line: 1}, 0
 	end := func(next int) {
-		if !blank(current.Text) {
+		if !blank(current.text) {
 			all = append(all, current)
-			current = Chunk{Line: next}
+			current = chunk{line: next}
 		}
 	}
 	for len(rest) > 0 {
@@ -33,17 +32,17 @@ func Split(content []byte) []Chunk {
 		case isMark(line, "---"):
 			end(number)
 			// Spaces keep columns right. What is before a first document, such as a directive, stays in front of it.
-			current.Text = append(current.Text, "   "...)
-			current.Text = append(current.Text, line[3:]...)
+			current.text = append(current.text, "   "...)
+			current.text = append(current.text, line[3:]...)
 		case isMark(line, "..."):
-			if end(number + 1); current.Line <= number { // it ends nothing
-				current.Text = append(current.Text, line[3:]...)
+			if end(number + 1); current.line <= number { // it ends nothing
+				current.text = append(current.text, line[3:]...)
 			}
-		case (bytes.HasPrefix(line, []byte("%YAML ")) || bytes.HasPrefix(line, []byte("%TAG "))) && blank(current.Text):
-			current.Text = append(current.Text, '#') // the parser would want a --- after it
-			current.Text = append(current.Text, line...)
+		case (bytes.HasPrefix(line, []byte("%YAML ")) || bytes.HasPrefix(line, []byte("%TAG "))) && blank(current.text):
+			current.text = append(current.text, '#') // the parser would want a --- after it
+			current.text = append(current.text, line...)
 		default:
-			current.Text = append(current.Text, line...)
+			current.text = append(current.text, line...)
 		}
 	}
 	end(number)

@@ -15,8 +15,8 @@ import (
 func (r *report) writeText(w io.Writer) {
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		says := &policyfile.InvalidError{Object: f.Object, Field: f.Field, Message: f.Message}
-		at := &policyfile.InvalidError{File: f.File, Place: document.Place{Line: f.Line}}
+		says := &policyfile.InvalidError{FieldError: document.FieldError{Field: f.Field, Why: f.Message}, Object: f.Object}
+		at := &document.FieldError{File: f.File, Place: document.Place{Line: f.Line}}
 		severity := ""
 		if f.Severity != severityError {
 			severity = f.Severity + ": "
@@ -84,8 +84,8 @@ func (r *report) summary() string {
 func (r *report) writeAnnotations(w io.Writer) {
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		says := &policyfile.InvalidError{Field: f.Field, Message: f.Message}
-		if f.File == policyfile.Stdin { // there is no such file to show it beside
+		says := &document.FieldError{Field: f.Field, Why: f.Message}
+		if f.File == document.Stdin { // there is no such file to show it beside
 			says.File, says.Line = f.File, f.Line
 			writeAnnotation(w, f.Severity, says.Error(), "title", f.Object)
 			continue

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/eventquota/eventquota/cmd/webhook/document"
 	"github.com/eventquota/eventquota/cmd/webhook/policyfile"
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/policy/expression"
@@ -86,7 +87,7 @@ func reportOf(rules *policyfile.Rules) *report {
 	for _, err := range rules.Invalid {
 		p, ok := errors.AsType[*policyfile.InvalidError](err)
 		if !ok {
-			p = &policyfile.InvalidError{Rule: policyfile.RuleInvalid, Message: err.Error()}
+			p = &policyfile.InvalidError{FieldError: document.FieldError{Why: err.Error()}, Rule: policyfile.RuleInvalid}
 		}
 		r.add(severityError, p)
 	}
@@ -119,7 +120,7 @@ func (r *report) add(severity string, p *policyfile.InvalidError) {
 	} else {
 		r.Warnings++
 	}
-	r.Findings = append(r.Findings, finding{p.File, p.Line, p.Column, severity, p.Rule, p.Object, p.Field, p.Message})
+	r.Findings = append(r.Findings, finding{p.File, p.Line, p.Column, severity, p.Rule, p.Object, p.Field, p.Why})
 }
 
 // values warns of values that are near to known ones.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -15,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/eventquota/eventquota/cmd/webhook/document"
 	"github.com/eventquota/eventquota/policy"
-	"github.com/eventquota/eventquota/policy/known"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
@@ -85,11 +84,7 @@ func (r *Rules) metadata(u *unstructured.Unstructured) (faults []fault) {
 		return []fault{metadataFault(err)}
 	}
 	for _, path := range unknown {
-		f := fault{rule: RuleUnknownField, field: path, message: "unknown field"}
-		if meant := known.Near(strings.TrimPrefix(path, "metadata."), metadataFields()); meant != "" {
-			f.message += fmt.Sprintf("; did you mean %s?", meant)
-		}
-		faults = append(faults, f)
+		faults = append(faults, fault{RuleUnknownField, path, document.Unknown(strings.TrimPrefix(path, "metadata."), metadataFields())})
 	}
 	if meta == nil {
 		meta = &metav1.ObjectMeta{}

@@ -7,8 +7,8 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	"github.com/eventquota/eventquota/cmd/webhook/document"
 	"github.com/eventquota/eventquota/manifests"
-	"github.com/eventquota/eventquota/policy/known"
 )
 
 // fields are those that objects of each kind may have.
@@ -26,20 +26,20 @@ func newFields() (fields, error) {
 	return all, nil
 }
 
-// meant is the field that an unknown one was meant to be, or empty.
-func (f fields) meant(kind, path string) string {
+// unknown says that there is no such field, and which there are.
+func (f fields) unknown(kind, path string) string {
 	at := f[kind]
 	for at != nil {
 		name, rest, more := strings.Cut(path, ".")
 		name, _, indexed := strings.Cut(name, "[")
 		next, ok := at.Properties[name]
 		if !ok || !more {
-			return known.Near(name, slices.Collect(maps.Keys(at.Properties)))
+			return document.Unknown(name, slices.Collect(maps.Keys(at.Properties)))
 		}
 		at, path = &next, rest
 		if indexed && next.Items != nil {
 			at = next.Items.Schema
 		}
 	}
-	return ""
+	return "unknown field"
 }

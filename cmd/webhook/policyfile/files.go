@@ -15,15 +15,6 @@ import (
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// maxFile is how many bytes of a file are read.
-const maxFile = 16 << 20
-
-// stdin is the path of standard input, and Stdin what it is called.
-const (
-	stdin = "-"
-	Stdin = "standard input"
-)
-
 // Input is where policies and quotas are read from.
 type Input struct {
 	// Paths are files, directories of them, or - for Stdin.
@@ -53,7 +44,7 @@ func (r *Rules) read(in Input) {
 	for _, path := range in.Paths {
 		files, err := filesAt(path, in.Recursive)
 		if err != nil {
-			r.Invalid = append(r.Invalid, &InvalidError{File: path, Rule: RuleUnreadable, Message: reason(err)})
+			r.Invalid = append(r.Invalid, &InvalidError{FieldError: *document.Unreadable(path, err), Rule: RuleUnreadable})
 			continue
 		}
 		if len(files) == 0 {
@@ -77,7 +68,7 @@ type file struct {
 
 // filesAt is the file at path or, of a directory, the files in it that kubectl apply -f would read.
 func filesAt(path string, recursive bool) (files []file, err error) {
-	if path == stdin {
+	if path == document.StdinPath {
 		return []file{{path, true}}, nil
 	}
 	if info, err := os.Stat(path); err != nil || !info.IsDir() {
@@ -109,27 +100,19 @@ func filesAt(path string, recursive bool) (files []file, err error) {
 	return files, err
 }
 
-// reason is why a file cannot be read, without its name.
-func reason(err error) string {
-	if at, ok := errors.AsType[*fs.PathError](err); ok {
-		return "cannot be read: " + at.Err.Error()
-	}
-	return err.Error()
-}
-
 // readFile adds what is in a file.
 func (r *Rules) readFile(f file, in Input) {
-	content, err := load(f.path, in.Stdin)
-	name := f.path
-	if name == stdin {
-		name = Stdin
+	content, err := document.Load(f.path, in.Stdin)
+	name := document.Name(f.path)
+	if err == nil && document.IsUTF16(content) { // of which kubectl reads the first document only
+		err = document.Unreadable(f.path, errors.New("must be UTF-8, and is UTF-16: save it as UTF-8"))
 	}
-	if err != nil {
-		r.Invalid = append(r.Invalid, &InvalidError{File: name, Rule: RuleUnreadable, Message: reason(err)})
+	if wrong, ok := errors.AsType[*document.FieldError](err); ok {
+		r.Invalid = append(r.Invalid, &InvalidError{FieldError: *wrong, Rule: RuleUnreadable})
 		return
 	}
 	r.place = namespacing{fill: in.Namespace}
-	if f.path != stdin {
+	if f.path != document.StdinPath {
 		k := kustomizationOf(f.path)
 		if k.patches(f.path) {
 			r.Passed.Patches = append(r.Passed.Patches, name)
@@ -141,8 +124,8 @@ func (r *Rules) readFile(f file, in Input) {
 	foreign := !bytes.Contains(content, []byte(v1alpha1.GroupName))
 	lenient := !f.named || in.Any
 	var has found
-	for _, chunk := range document.Split(content) {
-		one := r.addDocument(name, chunk, lenient && foreign)
+	for _, doc := range document.Parse(name, content) {
+		one := r.addDocument(doc, lenient && foreign)
 		has.ours, has.others = has.ours+one.ours, has.others+one.others
 	}
 	r.Passed.Objects += has.others
@@ -150,7 +133,7 @@ func (r *Rules) readFile(f file, in Input) {
 		r.Passed.Files++
 	}
 	if has.ours == 0 && !lenient {
-		r.Invalid = append(r.Invalid, &InvalidError{File: name, Rule: RuleNothing, Message: nothing(f.path, has.others)})
+		r.Invalid = append(r.Invalid, &InvalidError{FieldError: *document.Unreadable(f.path, errors.New(nothing(f.path, has.others))), Rule: RuleNothing})
 	}
 }
 
@@ -174,31 +157,6 @@ func Count(n int, thing string) string {
 		return fmt.Sprintf("%d %sies", n, thing[:len(thing)-1])
 	}
 	return fmt.Sprintf("%d %ss", n, thing)
-}
-
-// load is what is in a file.
-func load(path string, in io.Reader) ([]byte, error) {
-	if path != stdin {
-		opened, err := os.Open(path)
-		if err != nil {
-			return nil, err
-		}
-		defer func() { _ = opened.Close() }() // what was read is known already
-		in = opened
-	}
-	if in == nil {
-		return nil, errors.New("cannot be read here")
-	}
-	content, err := io.ReadAll(io.LimitReader(in, maxFile+1))
-	switch {
-	case err != nil:
-		return nil, err
-	case len(content) > maxFile:
-		return nil, fmt.Errorf("must have at most %d bytes", maxFile)
-	case bytes.HasPrefix(content, []byte{0xff, 0xfe}) || bytes.HasPrefix(content, []byte{0xfe, 0xff}):
-		return nil, errors.New("must be UTF-8, and is UTF-16: save it as UTF-8")
-	}
-	return content, nil
 }
 
 // namespacing is the namespace of rules in a file.

@@ -44,8 +44,8 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {
 		r := shared.without()
-		for _, chunk := range document.Split(content) {
-			r.addDocument("f", chunk, false)
+		for _, doc := range document.Parse("f", content) {
+			r.addDocument(doc, false)
 		}
 		r.bound()
 		lines := 1 + strings.Count(strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n").Replace(string(content)), "\n")
@@ -54,7 +54,7 @@ func FuzzRead(f *testing.F) {
 			if !ok {
 				t.Fatalf("error %v has no place", err)
 			}
-			if says := p.Error(); p.Message == "" || strings.ContainsAny(says, "\n\r") || p.Line < 1 || p.Line > lines || p.Column < 0 {
+			if says := p.Error(); p.Why == "" || strings.ContainsAny(says, "\n\r") || p.Line < 1 || p.Line > lines || p.Column < 0 {
 				t.Errorf("error %q of a file of %d lines", says, lines)
 			}
 		}

@@ -1,12 +1,11 @@
 package policyfile
 
 import (
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/yaml"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/eventquota/eventquota/cmd/webhook/document"
 )
@@ -16,21 +15,12 @@ type Passed struct {
 	// Objects is how many of other kinds there are, and Files how many files have them.
 	Objects, Files int
 	// Unread are documents that cannot be read, in files that have nothing of ours.
-	Unread []Other
+	Unread []*document.FieldError
 	// Alone are directories that have a kustomization and nothing else that is read.
 	Alone []string
 	// Patches are files that a kustomization applies to others.
 	Patches []string
 }
-
-// Other is a document that cannot be read.
-type Other struct {
-	File string
-	Line int
-	Why  string
-}
-
-func (p *Passed) add(o Other) { p.Unread = append(p.Unread, o) }
 
 // Notes say what was passed over, a sentence each.
 func (p *Passed) Notes() (all []string) {
@@ -43,8 +33,8 @@ func (p *Passed) Notes() (all []string) {
 	for _, path := range p.Patches {
 		all = append(all, path+" passed over: its kustomization applies it to others as a patch")
 	}
-	for _, o := range p.Unread {
-		all = append(all, fmt.Sprintf("%s:%d passed over, as nothing there names our API group: %s", o.File, o.Line, o.Why))
+	for _, m := range p.Unread {
+		all = append(all, m.Where()+" passed over, as nothing there names our API group: "+m.Why)
 	}
 	return all
 }
@@ -72,12 +62,14 @@ func kustomizations() []string {
 // kustomizationOf is that of the directory of a file; it is empty if there is none that can be read.
 func kustomizationOf(path string) (k kustomization) {
 	for _, name := range kustomizations() {
-		content, err := load(filepath.Join(filepath.Dir(path), name), nil)
+		at := filepath.Join(filepath.Dir(path), name)
+		content, err := document.Load(at, nil)
 		if err != nil {
 			continue
 		}
-		for _, chunk := range document.Split(content) {
-			if yaml.Unmarshal(chunk.Text, &k) == nil {
+		for _, doc := range document.Parse(at, content) {
+			object, _ := doc.Value.(map[string]any)
+			if runtime.DefaultUnstructuredConverter.FromUnstructured(object, &k) == nil {
 				return k
 			}
 		}

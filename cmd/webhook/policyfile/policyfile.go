@@ -56,8 +56,8 @@ func (r *Rules) without() *Rules {
 // nothing.
 func (r *Rules) Decode(content []byte) error {
 	before := len(r.Invalid)
-	for _, chunk := range document.Split(content) {
-		r.addDocument("", chunk, false)
+	for _, doc := range document.Parse("", content) {
+		r.addDocument(doc, false)
 	}
 	invalid := r.Invalid[before:]
 	r.Invalid = r.Invalid[:before:before]

@@ -2,7 +2,6 @@ package policyfile
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/eventquota/eventquota/admission/text"
@@ -21,40 +20,23 @@ const (
 	RuleTooMany      = "too-many"  // it is not in force, as others take all that is allowed
 )
 
-// InvalidError is what is not valid, and where. Warnings have its form too.
+// InvalidError is what is not valid, and where. Warnings have its form too. Its Field is a path in the object, if it is about
+// one.
 type InvalidError struct {
-	// File is its name as it was given or found. It is empty for what no file has.
-	File string
-	document.Place
+	document.FieldError
 
 	// Object is the kind, namespace and name of a policy or quota, where it is about one.
 	Object string
 	Rule   string
-	// Field is a path in the object.
-	Field   string
-	Message string
 }
 
 // Error is one line: the file and line, the object, the field, and what is wrong.
 func (p *InvalidError) Error() string {
-	parts := make([]string, 0, 4)
-	if p.File != "" {
-		parts = append(parts, p.Where())
+	m := p.FieldError
+	if p.Object != "" {
+		m.Field = strings.TrimSuffix(p.Object+": "+m.Field, ": ")
 	}
-	for _, part := range []string{p.Object, p.Field, p.Message} {
-		if part != "" {
-			parts = append(parts, strings.Join(strings.Fields(part), " "))
-		}
-	}
-	return strings.Join(parts, ": ")
-}
-
-// Where is the file, with the line if it is known.
-func (p *InvalidError) Where() string {
-	if p.Line == 0 {
-		return p.File
-	}
-	return fmt.Sprintf("%s:%d", p.File, p.Line)
+	return m.Error()
 }
 
 // fault is what is wrong with an object, before it is known where that is.
@@ -95,22 +77,15 @@ type Object struct {
 
 // source is where an object is.
 type source struct {
-	file   string
 	doc    *document.Document
 	prefix string // the path of the object in the document, for an item of a list
 }
 
 // Problem is one about the object. Of the path of a field that is not there, it is where the rest of it is.
 func (o *Object) Problem(rule, field, message string) *InvalidError {
-	p := o.at(field)
-	p.Object, p.Rule, p.Field, p.Message = o.Name, rule, field, message
-	return p
-}
-
-func (s *source) at(field string) *InvalidError {
-	path := s.prefix
-	if path != "" && field != "" {
-		path += "."
+	at := o.prefix
+	if at != "" && field != "" {
+		at += "."
 	}
-	return &InvalidError{File: s.file, Place: s.doc.At(path + field)}
+	return &InvalidError{document.FieldError{File: o.doc.File, Place: o.doc.At(at + field), Field: field, Why: message}, o.Name, rule}
 }

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/eventquota/eventquota/cmd/webhook/document"
-	"github.com/eventquota/eventquota/policy/known"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
@@ -23,20 +22,20 @@ type found struct {
 }
 
 // addDocument adds what is in a document. lenient passes over what is no YAML.
-func (r *Rules) addDocument(file string, chunk document.Chunk, lenient bool) (has found) {
-	doc, mistakes := document.Parse(chunk)
+func (r *Rules) addDocument(doc *document.Document, lenient bool) (has found) {
+	mistakes := doc.Errors()
 	if doc.Value == nil && lenient && len(mistakes) > 0 {
-		r.Passed.add(Other{File: file, Line: mistakes[0].Line, Why: mistakes[0].Why})
+		r.Passed.Unread = append(r.Passed.Unread, mistakes[0])
 		return found{others: 1}
 	}
 	before := len(r.Objects)
 	if doc.Value != nil {
-		if has = r.addValue(source{file: file, doc: doc}, doc.Value, 0); has.ours == 0 {
+		if has = r.addValue(source{doc: doc}, doc.Value, 0); has.ours == 0 {
 			return has // what others have twice is theirs
 		}
 	}
 	for _, m := range mistakes {
-		p := &InvalidError{File: file, Place: m.Place, Rule: RuleSyntax, Field: m.Field, Message: m.Why}
+		p := &InvalidError{FieldError: *m, Rule: RuleSyntax}
 		if m.Field != "" {
 			p.Rule = RuleDuplicate
 			p.of(r.Objects[before:])
@@ -63,8 +62,7 @@ func (r *Rules) addValue(s source, value any, depth int) (has found) {
 	if !ok {
 		return found{others: 1}
 	}
-	apiVersion, _ := object["apiVersion"].(string)
-	kind, _ := object["kind"].(string)
+	apiVersion, kind := document.Type(value)
 	items, isList := object["items"].([]any)
 	if isList && (kind == "List" || strings.HasSuffix(kind, "List")) && depth < maxLists {
 		of, _ := strings.CutSuffix(kind, "List")
@@ -113,15 +111,11 @@ func (r *Rules) addObject(s source, content map[string]any, apiVersion, kind str
 	resources := v1alpha1.Resources()
 	if _, ok := resources[kind]; !ok {
 		kinds := slices.Sorted(maps.Keys(resources))
-		says := "must be one of " + strings.Join(kinds, ", ") + ", not " + shown(content["kind"])
-		if meant := known.Near(kind, kinds); meant != "" {
-			says += "; did you mean " + meant + "?"
-		}
-		r.refused(o, []fault{{RuleKind, "kind", says}})
+		r.refused(o, []fault{{RuleKind, "kind", document.OneOf(content["kind"], kinds)}})
 		return
 	}
 	if apiVersion != v1alpha1.GroupVersion().String() {
-		r.refused(o, []fault{{RuleKind, "apiVersion", fmt.Sprintf("must be %s in kind %s, not %s", v1alpha1.GroupVersion(), kind, shown(content["apiVersion"]))}})
+		r.refused(o, []fault{{RuleKind, "apiVersion", fmt.Sprintf("must be %s in kind %s, not %s", v1alpha1.GroupVersion(), kind, document.Shown(content["apiVersion"]))}})
 		return
 	}
 	faults := r.add(u)

@@ -1,20 +1,15 @@
 package policyfile
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
 	"regexp"
 	"strings"
 
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/eventquota/eventquota/policy/known"
+	"github.com/eventquota/eventquota/cmd/webhook/document"
 )
-
-// maxShown is how many bytes of a value are said.
-const maxShown = 60
 
 // faultsOf are the errors of fields that an error has, in plain words.
 func (r *Rules) faultsOf(kind string, err error) []fault {
@@ -41,10 +36,7 @@ func (r *Rules) faultOf(kind string, e *field.Error) fault {
 	f := fault{rule: RuleInvalid, field: strings.TrimPrefix(e.Field, "<nil>"), message: words(e)}
 	switch {
 	case e.Type == field.ErrorTypeForbidden && strings.HasPrefix(e.Detail, "unknown field "):
-		f.rule, f.message = RuleUnknownField, "unknown field"
-		if meant := r.fields.meant(kind, f.field); meant != "" {
-			f.message += fmt.Sprintf("; did you mean %s?", meant)
-		}
+		f.rule, f.message = RuleUnknownField, r.fields.unknown(kind, f.field)
 	case e.Type == field.ErrorTypeDuplicate:
 		f.rule = RuleDuplicate
 	}
@@ -61,7 +53,7 @@ func words(e *field.Error) string {
 	case field.ErrorTypeRequired:
 		return join("is required", detail)
 	case field.ErrorTypeDuplicate:
-		return join(strings.TrimSpace("is there twice: "+shown(e.BadValue)), detail)
+		return join(strings.TrimSpace("is there twice: "+document.Shown(e.BadValue)), detail)
 	case field.ErrorTypeNotSupported:
 		return notSupported(e)
 	case field.ErrorTypeTypeInvalid:
@@ -69,7 +61,7 @@ func words(e *field.Error) string {
 	case field.ErrorTypeTooLong:
 		return "must have at most " + numberIn(detail) + " characters"
 	case field.ErrorTypeTooMany:
-		return "must have at most " + numberIn(detail) + " items, not " + shown(e.BadValue)
+		return "must have at most " + numberIn(detail) + " items, not " + document.Shown(e.BadValue)
 	case field.ErrorTypeInvalid:
 		return bounds(detail, e.BadValue)
 	default:
@@ -102,7 +94,7 @@ func bounds(detail string, value any) string {
 			says := pattern.ReplaceAllString(detail, one.says)
 			switch value.(type) {
 			case int64, float64:
-				return says + ", not " + shown(value)
+				return says + ", not " + document.Shown(value)
 			}
 			return says
 		}
@@ -117,13 +109,7 @@ func notSupported(e *field.Error) string {
 	for one := range strings.SplitSeq(list, ", ") {
 		allowed = append(allowed, strings.Trim(one, `"`))
 	}
-	says := "must be one of " + strings.Join(allowed, ", ") + ", not " + shown(e.BadValue)
-	if value, ok := e.BadValue.(string); ok {
-		if meant := known.Near(value, allowed); meant != "" {
-			says += "; did you mean " + meant + "?"
-		}
-	}
-	return says
+	return document.OneOf(e.BadValue, allowed)
 }
 
 // ofType says which type a value must have, and which it has.
@@ -155,26 +141,3 @@ func typeName(of string) string {
 }
 
 func numberIn(detail string) string { return regexp.MustCompile(`-?\d+`).FindString(detail) }
-
-// shown is a value, or its beginning.
-func shown(value any) string {
-	var says string
-	switch v := value.(type) {
-	case nil:
-		return "nothing"
-	case string:
-		says = fmt.Sprintf("%q", v)
-	case map[string]any, []any:
-		asJSON, err := json.Marshal(v)
-		if err != nil {
-			return ""
-		}
-		says = string(asJSON)
-	default:
-		says = fmt.Sprint(v)
-	}
-	if len(says) > maxShown {
-		return strings.ToValidUTF8(says[:maxShown], "") + "..."
-	}
-	return says
-}

@@ -118,10 +118,10 @@ func agree(t *testing.T, s *suite, i int) (compared int) {
 		}
 	}
 	if diff := cmp.Diff(decisions[1], decisions[0]); diff != "" {
-		t.Errorf("%s: %s: decisions, of an audit log (-) and of the test (+):\n%s", filepath.Base(s.Name), s.tests[i].Name, diff)
+		t.Errorf("%s: %s: decisions, of an audit log (-) and of the test (+):\n%s", filepath.Base(s.doc.File), s.tests[i].Name, diff)
 	}
 	if diff := cmp.Diff(results[1].EtcdWrites, results[0].EtcdWrites); diff != "" {
-		t.Errorf("%s: %s: writes to etcd, of an audit log (-) and of the test (+):\n%s", filepath.Base(s.Name), s.tests[i].Name, diff)
+		t.Errorf("%s: %s: writes to etcd, of an audit log (-) and of the test (+):\n%s", filepath.Base(s.doc.File), s.tests[i].Name, diff)
 	}
 	return len(decisions[0])
 }

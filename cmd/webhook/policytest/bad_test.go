@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eventquota/eventquota/cmd/webhook/document"
 	"github.com/eventquota/eventquota/test/cli"
 )
 
@@ -58,7 +59,7 @@ func TestBadFilesGetErrorsOfOneLine(t *testing.T) {
 		{"two documents", file() + "---\n" + file()},
 		{"too deep", strings.Repeat("[", 200) + strings.Repeat("]", 200)},
 		{"too many values", "a: &a [0,0,0,0,0,0,0,0,0]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: [*e,*e,*e,*e,*e,*e,*e,*e,*e]\n"},
-		{"too long", file() + strings.Repeat("#", maxBytes)},
+		{"too long", file() + strings.Repeat("#", document.MaxFile)},
 		{"no version", file("apiVersion: test.eventquota.io/v1alpha1", "")},
 		{"the version of policies", file("test.eventquota", "eventquota")},
 		{"another kind", file("PolicyTest", "Test")},
@@ -71,7 +72,6 @@ func TestBadFilesGetErrorsOfOneLine(t *testing.T) {
 		{"what only a whole test can want", file("admitted: 1", "etcdWrites: 1")},
 		{"an unknown field of what is audited", file("admitted: 1", "audited: {policy: a}")},
 		{"a field twice", file("times: 1", "times: 1\n    times: 2")},
-		{"a merge key", file("times: 1", "<<: {times: 1}")},
 		{"policies that are no list", file("[policies.yaml]", "policies.yaml")},
 		{"policies without a name", file("policies.yaml", "''")},
 		{"policies that are not there", file("policies.yaml", "nothing.yaml")},

@@ -1,21 +1,18 @@
 package policytest
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/eventquota/eventquota/cmd/webhook/document"
 	"github.com/eventquota/eventquota/cmd/webhook/policyfile"
 	"github.com/eventquota/eventquota/policy"
 )
@@ -29,84 +26,67 @@ const (
 
 // suite is a file of tests that is valid, with its policies.
 type suite struct {
-	Name  string
+	doc   *document.Document
 	tests []test
 	steps [][]*writer // of each test
 	rules *policyfile.Rules
-	from  *source
 }
 
-// readSuite reads a file. The error has everything that is wrong, each in a line.
+// readSuite reads a file. What is wrong with it is the error, and is document.FieldErrors if it has lines.
 func readSuite(name string) (*suite, error) {
-	from, err := readSource(name)
+	content, err := document.Load(name, nil)
 	if err != nil {
 		return nil, err
 	}
-	return newSuite(from)
+	return newSuite(name, content)
 }
 
-func newSuite(from *source) (*suite, error) {
-	var d document
-	if err := from.decode(&d); err != nil {
+func newSuite(name string, content []byte) (*suite, error) {
+	doc, err := document.One(name, content)
+	if err != nil {
 		return nil, err
 	}
-	c := &checker{of: from, documented: &d}
-	switch {
-	case d.APIVersion != apiVersion:
-		c.wrong("/apiVersion", "must be "+apiVersion)
-	case d.Kind != kind:
-		c.wrong("/kind", "must be "+kind)
-	case len(d.Tests) == 0:
-		c.wrong("/tests", "must have at least one test")
+	var of suiteFile
+	switch version, is := document.Type(doc.Value); {
+	case version == apiVersion && is == kind:
+		doc.Decode("", doc.Value, &of)
+	case version != apiVersion:
+		doc.Wrong("apiVersion", "must be %s", apiVersion)
+	default:
+		doc.Wrong("kind", "must be %s", kind)
+	}
+	if err := doc.Err(); err != nil {
+		return nil, err
+	}
+	c := &checker{Document: doc, documented: &of}
+	if len(of.Tests) == 0 {
+		c.Wrong("tests", "must have at least one test")
 	}
 	rules, err := c.policies()
 	if err != nil {
 		return nil, err
 	}
-	s := &suite{Name: from.name, tests: d.Tests, rules: rules, from: from}
+	s := &suite{doc: doc, tests: of.Tests, rules: rules}
 	seen := map[string]bool{}
-	for i := range d.Tests {
-		at := jsontext.Pointer("/tests").AppendToken(strconv.Itoa(i))
-		t := &d.Tests[i]
+	for i := range of.Tests {
+		at, t := fmt.Sprintf("tests[%d]", i), &of.Tests[i]
 		if t.Name == "" {
-			c.wrong(at+"/name", "must say what the test holds")
+			c.Wrong(at+".name", "must say what the test holds")
 		} else if seen[t.Name] {
-			c.wrong(at+"/name", fmt.Sprintf("%q: must not be the name of another test too", t.Name))
+			c.Wrong(at+".name", "%q: must not be the name of another test too", t.Name)
 		}
 		seen[t.Name] = true
 		s.steps = append(s.steps, c.test(at, t, rules))
 	}
-	return s, c.err()
+	return s, c.Err()
 }
 
-// checker collects what is wrong with a file.
+// checker finds what is wrong with a file that can be decoded.
 type checker struct {
-	of         *source
-	documented *document
+	*document.Document
+
+	documented *suiteFile
 	known      *known
-	errs       []located
-}
-
-// located is an error and its line.
-type located struct {
-	error
-
-	line int
-}
-
-func (c *checker) wrong(at jsontext.Pointer, says string) {
-	_, line := c.of.place(at)
-	c.errs = append(c.errs, located{c.of.problem(problem{at, says}), line})
-}
-
-// err is all that is wrong, in the order of lines; nil if nothing is.
-func (c *checker) err() error {
-	slices.SortStableFunc(c.errs, func(a, b located) int { return cmp.Compare(a.line, b.line) })
-	all := make([]error, len(c.errs))
-	for i := range c.errs {
-		all[i] = c.errs[i].error
-	}
-	return errors.Join(all...)
 }
 
 // policies reads the policies of the file, and the labels of namespaces. All must be valid and in force.
@@ -114,33 +94,33 @@ func (c *checker) policies() (*policyfile.Rules, error) {
 	var paths []string
 	for i, path := range c.documented.Policies {
 		if path == "" {
-			c.wrong(jsontext.Pointer("/policies").AppendToken(strconv.Itoa(i)), "must be a file or directory")
+			c.Wrong(fmt.Sprintf("policies[%d]", i), "must be a file or directory")
 			continue
 		}
 		if !filepath.IsAbs(path) {
-			path = filepath.Join(filepath.Dir(c.of.name), path)
+			path = filepath.Join(filepath.Dir(c.File), path)
 		}
 		paths = append(paths, path)
 	}
 	rules, err := policyfile.Read(policyfile.Input{Paths: paths})
 	if err != nil {
-		c.wrong("/policies", err.Error())
+		c.Wrong("policies", "%v", err)
 		rules, err = policyfile.New()
 	}
 	if err != nil {
 		return nil, err
 	}
 	for _, err := range rules.Invalid {
-		c.wrong("/policies", err.Error())
+		c.Wrong("policies", "%v", err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.documented.Namespaces)) {
-		at := jsontext.Pointer("/namespaces").AppendToken(name)
+		at := "namespaces." + name
 		if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
-			c.wrong(at, "must be the name of a namespace: "+strings.Join(wrong, "; "))
+			c.Wrong(at, "must be the name of a namespace: %s", strings.Join(wrong, "; "))
 			continue
 		}
 		if rules.Namespaces[name].Labels != nil {
-			c.wrong(at, "is among the policies already")
+			c.Wrong(at, "is among the policies already")
 			continue
 		}
 		setLabels(rules, name, c.documented.Namespaces[name])
@@ -157,30 +137,30 @@ func setLabels(rules *policyfile.Rules, name string, has map[string]string) {
 }
 
 // test checks a test, and returns what its steps write.
-func (c *checker) test(at jsontext.Pointer, t *test, rules *policyfile.Rules) (steps []*writer) {
+func (c *checker) test(at string, t *test, rules *policyfile.Rules) (steps []*writer) {
 	if len(t.Events) == 0 {
-		c.wrong(at+"/events", "must have at least one Event")
+		c.Wrong(at+".events", "must have at least one Event")
 	}
 	wants := 0
 	if t.Want != nil {
 		wants++
-		c.want(at+"/want", &t.Want.want, t.Want.EtcdWrites != nil || t.Want.Notices != nil)
+		c.want(at+".want", &t.Want.want, t.Want.EtcdWrites != nil || t.Want.Notices != nil)
 	}
 	var begin time.Duration
 	all := 0
 	for i := range t.Events {
-		here, s := (at + "/events").AppendToken(strconv.Itoa(i)), &t.Events[i]
+		here, s := fmt.Sprintf("%s.events[%d]", at, i), &t.Events[i]
 		w := c.step(here, s, begin)
 		if s.Want != nil {
 			wants++
-			c.want(here+"/want", s.Want, false)
+			c.want(here+".want", s.Want, false)
 		}
 		if w == nil {
 			continue
 		}
 		w.step, begin = i, w.end()
 		if begin > maxTime {
-			c.wrong(here+"/every", fmt.Sprintf("the last is %s after the beginning, and must be at most %.0fh", begin, maxTime.Hours()))
+			c.Wrong(here+".every", "the last is %s after the beginning, and must be at most %.0fh", begin, maxTime.Hours())
 			begin = 0
 		}
 		all += w.objects * w.times
@@ -188,19 +168,19 @@ func (c *checker) test(at jsontext.Pointer, t *test, rules *policyfile.Rules) (s
 		steps = append(steps, w)
 	}
 	if all > maxWrites {
-		c.wrong(at+"/events", fmt.Sprintf("has %d writes, objects times times, and must have at most %d", all, maxWrites))
+		c.Wrong(at+".events", "has %d writes, objects times times, and must have at most %d", all, maxWrites)
 	}
 	if wants == 0 && len(t.Events) > 0 {
-		c.wrong(at+"/want", "must be there, or in one of its events")
+		c.Wrong(at+".want", "must be there, or in one of its events")
 	}
 	return steps
 }
 
 // placed checks the namespaces of a step, which are known from then on.
-func (c *checker) placed(at jsontext.Pointer, w *writer, rules *policyfile.Rules) {
-	field := at + "/event/namespace"
+func (c *checker) placed(at string, w *writer, rules *policyfile.Rules) {
+	field := at + ".event.namespace"
 	if w.fullForm {
-		field = at + "/object/metadata/namespace"
+		field = at + ".object.metadata.namespace"
 	}
 	count := 1
 	if w.moving {
@@ -209,11 +189,11 @@ func (c *checker) placed(at jsontext.Pointer, w *writer, rules *policyfile.Rules
 	for n := range count {
 		e, err := w.event(n, 0)
 		if err != nil {
-			c.wrong(at, "must be an Event with {n} and {i} replaced")
+			c.Wrong(at, "must be an Event with {n} and {i} replaced")
 			return
 		}
 		if wrong := validation.IsDNS1123Label(e.Namespace); len(wrong) > 0 {
-			c.wrong(field, fmt.Sprintf("%q: must be the name of a namespace: %s", e.Namespace, strings.Join(wrong, "; ")))
+			c.Wrong(field, "%q: must be the name of a namespace: %s", e.Namespace, strings.Join(wrong, "; "))
 			return
 		}
 		if rules.Namespaces[e.Namespace].Labels == nil {
@@ -223,31 +203,31 @@ func (c *checker) placed(at jsontext.Pointer, w *writer, rules *policyfile.Rules
 }
 
 // want checks what is wanted. more says that it holds something beside.
-func (c *checker) want(at jsontext.Pointer, w *want, more bool) {
+func (c *checker) want(at string, w *want, more bool) {
 	if !more && *w == (want{}) {
-		c.wrong(at, "must have at least one of admitted, audited, combined, dropped, merged, policy, refusedBy, warningsDropped")
+		c.Wrong(at, "must have at least one of admitted, audited, combined, dropped, merged, policy, refusedBy, warningsDropped")
 	}
 	if w.Policy != nil {
-		c.among(at+"/policy", *w.Policy, c.known.policies)
+		c.among(at+".policy", *w.Policy, c.known.policies)
 	}
 	if w.RefusedBy != nil {
-		c.among(at+"/refusedBy", *w.RefusedBy, c.known.refusers)
+		c.among(at+".refusedBy", *w.RefusedBy, c.known.refusers)
 	}
 	if w.Audited != nil {
 		if *w.Audited == (counts{}) {
-			c.wrong(at+"/audited", "must have at least one of admitted, dropped, merged, refusedBy")
+			c.Wrong(at+".audited", "must have at least one of admitted, dropped, merged, refusedBy")
 		}
 		if w.Audited.RefusedBy != nil {
-			c.among(at+"/audited/refusedBy", *w.Audited.RefusedBy, c.known.refusers)
+			c.among(at+".audited.refusedBy", *w.Audited.RefusedBy, c.known.refusers)
 		}
 	}
 }
 
 // among checks that names are known.
-func (c *checker) among(at jsontext.Pointer, all names, known []string) {
+func (c *checker) among(at string, all names, known []string) {
 	for _, name := range all {
 		if !slices.Contains(known, name) {
-			c.wrong(at, fmt.Sprintf("%q: must be one of %s", name, strings.Join(known, ", ")))
+			c.Wrong(at, "%s", document.OneOf(name, known))
 		}
 	}
 }

@@ -10,11 +10,11 @@ import (
 	"os/signal"
 	"regexp"
 	"regexp/syntax"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"github.com/eventquota/eventquota/cmd/webhook/document"
 	"github.com/eventquota/eventquota/cmd/webhook/output"
 )
 
@@ -126,7 +126,7 @@ func runFile(ctx context.Context, name string, only *regexp.Regexp) (*File, erro
 	f := &File{Name: name}
 	s, err := readSuite(name)
 	if err != nil {
-		f.Errors = strings.Split(err.Error(), "\n")
+		f.Errors = each(err)
 		return f, nil
 	}
 	for i := range s.tests {
@@ -140,4 +140,17 @@ func runFile(ctx context.Context, name string, only *regexp.Regexp) (*File, erro
 		f.Tests = append(f.Tests, t)
 	}
 	return f, nil
+}
+
+// each is what is wrong with a file, a line for each.
+func each(err error) []string {
+	all, ok := errors.AsType[document.FieldErrors](err)
+	if !ok {
+		return []string{err.Error()}
+	}
+	says := make([]string, len(all))
+	for i, one := range all {
+		says[i] = one.Error()
+	}
+	return says
 }

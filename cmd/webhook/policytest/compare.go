@@ -7,19 +7,18 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
+	"github.com/eventquota/eventquota/cmd/webhook/document"
 )
 
 // compare compares what became of a test with what it wants.
-func (r *Result) compare(t *test, from *source, number int) {
+func (r *Result) compare(t *test, from *document.Document, number int) {
 	say := func(where string, failures []string, o *Outcome) {
 		if len(failures) > 0 {
 			r.Failures = append(r.Failures, where+": "+strings.Join(failures, "; ")+o.why())
 		}
 	}
 	for i := range t.Events {
-		o, at := r.Events[i], fmt.Sprintf("/tests/%d/events/%d", number, i)
-		_, line := from.place(jsontext.Pointer(at))
+		o, line := r.Events[i], from.At(fmt.Sprintf("tests[%d].events[%d]", number, i)).Line
 		failures := o.others()
 		if w := t.Events[i].Want; w != nil {
 			failures = append(w.failures(o), failures...)

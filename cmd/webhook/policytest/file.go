@@ -7,6 +7,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/eventquota/eventquota/cmd/webhook/document"
 )
 
 // What a file says that it is. No cluster has such objects, so the group is not that of policies.
@@ -15,8 +17,8 @@ const (
 	kind       = "PolicyTest"
 )
 
-// document is a file of tests.
-type document struct {
+// suiteFile is a file of tests.
+type suiteFile struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	// Policies are files and directories, from the directory of the file. The built-in default is always there.
@@ -119,7 +121,7 @@ func (a *amount) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	if d.PeekKind() != '{' {
 		var n int64
 		if err := json.UnmarshalDecode(d, &n); err != nil || n < 0 {
-			return problem{says: must}
+			return document.MustError(must)
 		}
 		a.Min, a.Max = n, n
 		return nil
@@ -129,7 +131,7 @@ func (a *amount) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 		Max *int64 `json:"max"`
 	}
 	if err := json.UnmarshalDecode(d, &of); err != nil || of.Min == nil && of.Max == nil {
-		return problem{says: must}
+		return document.MustError(must)
 	}
 	*a = amount{0, maxWrites}
 	if of.Min != nil {
@@ -139,7 +141,7 @@ func (a *amount) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 		a.Max = *of.Max
 	}
 	if a.Min < 0 || a.Max < a.Min {
-		return problem{says: must + ", min not above max"}
+		return document.MustError(must + ", min not above max")
 	}
 	return nil
 }
@@ -180,7 +182,7 @@ func (n *names) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 		err = json.UnmarshalDecode(d, &(*n)[0])
 	}
 	if err != nil {
-		return problem{says: "must be text, or a list of texts"}
+		return document.MustError("must be text, or a list of texts")
 	}
 	return nil
 }
@@ -192,11 +194,11 @@ type duration time.Duration
 func (l *duration) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	var says string
 	if err := json.UnmarshalDecode(d, &says); err != nil {
-		return problem{says: "must be a duration such as 10s or 1h30m"}
+		return document.MustError("must be a duration such as 10s or 1h30m")
 	}
 	long, err := time.ParseDuration(says)
 	if err != nil || long < 0 || long > maxTime {
-		return problem{says: fmt.Sprintf("must be a duration from 0s to %.0fh, such as 10s or 1h30m", maxTime.Hours())}
+		return document.MustError(fmt.Sprintf("must be a duration from 0s to %.0fh, such as 10s or 1h30m", maxTime.Hours()))
 	}
 	*l = duration(long)
 	return nil

@@ -37,7 +37,7 @@ func (s *suite) run(ctx context.Context, i int) (*Result, error) {
 		err = failed
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: test %q: %w", s.Name, t.Name, err)
+		return nil, fmt.Errorf("%s: test %q: %w", s.doc.File, t.Name, err)
 	}
 	defer trace.Close()
 	warnings := make([]bool, len(t.Events))
@@ -55,10 +55,10 @@ func (s *suite) run(ctx context.Context, i int) (*Result, error) {
 		},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%s: test %q: %w", s.Name, t.Name, err)
+		return nil, fmt.Errorf("%s: test %q: %w", s.doc.File, t.Name, err)
 	}
 	r.EtcdWrites, r.Notices = result.EtcdWrites.After, result.Notices
-	r.compare(t, s.from, i)
+	r.compare(t, s.doc, i)
 	if r.Passed = len(r.Failures) == 0; !r.Passed {
 		for _, u := range result.UnknownMatches {
 			r.Failures = append(r.Failures, fmt.Sprintf("for %d of the writes it is unknown whether %s matches, by its %s, such as: %s", u.Count, u.Rule, u.Field, u.Example))

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/eventquota/eventquota/admission/simulate"
+	"github.com/eventquota/eventquota/cmd/webhook/document"
 	"github.com/eventquota/eventquota/policy"
 )
 
@@ -44,31 +45,31 @@ type writer struct {
 }
 
 // step checks a step, and returns its writer. It is nil where there is no Event to write.
-func (c *checker) step(at jsontext.Pointer, s *step, begin time.Duration) *writer {
+func (c *checker) step(at string, s *step, begin time.Duration) *writer {
 	w := &writer{
 		at: begin, every: time.Duration(s.Every), patch: s.Repeat == repeatPatch, user: s.User, groups: s.Groups,
-		objects: c.count(at+"/objects", s.Objects), times: c.count(at+"/times", s.Times), fullForm: s.Object != nil,
+		objects: c.count(at+".objects", s.Objects), times: c.count(at+".times", s.Times), fullForm: s.Object != nil,
 	}
 	if s.At != nil {
 		w.at = time.Duration(*s.At)
 	}
 	if s.Repeat != "" && s.Repeat != repeatCreate && s.Repeat != repeatPatch {
-		c.wrong(at+"/repeat", fmt.Sprintf("%q: must be %s or %s", s.Repeat, repeatCreate, repeatPatch))
+		c.Wrong(at+".repeat", "%s", document.OneOf(s.Repeat, []string{repeatCreate, repeatPatch}))
 	}
 	e := s.Object
 	switch {
 	case (s.Event == nil) == (s.Object == nil):
-		c.wrong(at+"/event", "must be there, or object, and not both")
+		c.Wrong(at+".event", "must be there, or object, and not both")
 		return nil
 	case s.Event != nil:
-		e = c.event(at+"/event", s.Event)
+		e = c.event(at+".event", s.Event)
 	}
 	e.Namespace = cmp.Or(e.Namespace, metav1.NamespaceDefault)
 	e.InvolvedObject.Namespace = cmp.Or(e.InvolvedObject.Namespace, e.Namespace)
 	e.Type = cmp.Or(e.Type, corev1.EventTypeNormal)
 	text, err := json.Marshal(e, jsontext.AllowInvalidUTF8(true))
 	if err != nil {
-		c.wrong(at, "must be an Event that can be encoded")
+		c.Wrong(at, "must be an Event that can be encoded")
 		return nil
 	}
 	w.template, w.moving = text, strings.Contains(e.Namespace, objectNumber)
@@ -77,11 +78,11 @@ func (c *checker) step(at jsontext.Pointer, s *step, begin time.Duration) *write
 	}
 	switch {
 	case w.objects > 1 && !has(objectNumber):
-		c.wrong(at+"/objects", "needs "+objectNumber+" in a text of the Event, such as Pod/web-"+objectNumber)
+		c.Wrong(at+".objects", "needs %s in a text of the Event, such as Pod/web-%s", objectNumber, objectNumber)
 	case w.patch && has(timeNumber):
-		c.wrong(at+"/repeat", "must be "+repeatCreate+" where the Event has "+timeNumber+": a PATCH counts an Event up, and changes nothing else")
+		c.Wrong(at+".repeat", "must be %s where the Event has %s: a PATCH counts an Event up, and changes nothing else", repeatCreate, timeNumber)
 	case strings.Contains(e.Namespace, timeNumber):
-		c.wrong(at, "must not have "+timeNumber+" in its namespace")
+		c.Wrong(at, "must not have %s in its namespace", timeNumber)
 		return nil
 	}
 	if !has(objectNumber) && !has(timeNumber) {
@@ -91,30 +92,30 @@ func (c *checker) step(at jsontext.Pointer, s *step, begin time.Duration) *write
 }
 
 // count is a number of objects or times, by default 1.
-func (c *checker) count(at jsontext.Pointer, n *int32) int {
+func (c *checker) count(at string, n *int32) int {
 	if n == nil {
 		return 1
 	}
 	if *n < 1 || *n > maxWrites {
-		c.wrong(at, fmt.Sprintf("%d: must be from 1 to %d", *n, maxWrites))
+		c.Wrong(at, "%d: must be from 1 to %d", *n, maxWrites)
 		return 1
 	}
 	return int(*n)
 }
 
 // event is the Event that a short form stands for.
-func (c *checker) event(at jsontext.Pointer, s *event) *corev1.Event {
+func (c *checker) event(at string, s *event) *corev1.Event {
 	about := strings.Split(s.About, "/")
 	n := len(about)
 	if n < 2 || about[n-1] == "" || about[n-2] == "" {
-		c.wrong(at+"/about", fmt.Sprintf("%q: must be a kind and a name, such as Pod/web-0, with the version of the API before if it is not v1, such as apps/v1/Deployment/web", s.About))
+		c.Wrong(at+".about", "%q: must be a kind and a name, such as Pod/web-0, with the version of the API before if it is not v1, such as apps/v1/Deployment/web", s.About)
 		about, n = []string{"Pod", "none"}, 2
 	}
 	if s.Reason == "" {
-		c.wrong(at+"/reason", "must be there")
+		c.Wrong(at+".reason", "must be there")
 	}
 	if s.Type != "" && s.Type != corev1.EventTypeNormal && s.Type != corev1.EventTypeWarning {
-		c.wrong(at+"/type", fmt.Sprintf("%q: must be %s or %s", s.Type, corev1.EventTypeNormal, corev1.EventTypeWarning))
+		c.Wrong(at+".type", "%s", document.OneOf(s.Type, []string{corev1.EventTypeNormal, corev1.EventTypeWarning}))
 	}
 	return &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{Namespace: s.Namespace},

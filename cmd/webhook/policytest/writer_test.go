@@ -14,11 +14,7 @@ import (
 // written are the writes of the only step of a file.
 func written(t *testing.T, content string) (all []simulate.Made) {
 	t.Helper()
-	from, err := parseSource("file", []byte(content))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := newSuite(from)
+	s, err := newSuite("file", []byte(content))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,7 +51,7 @@ func TestBadInputOfSimulateGetsOneClearError(t *testing.T) {
 		"an unknown field":               {policies(meta + "spec: {priority: 1}"), []string{"p.yaml:4: ClusterEventPolicy p: spec.priority: unknown field"}},
 		"a value out of range":           {policies("---\n" + meta + "---\n" + strings.Replace(meta, "p}", "q}", 1) + "spec: {precedence: 1000001}"), []string{"p.yaml:9: ClusterEventPolicy q: spec.precedence: must be at most 10000"}},
 		"a condition that is none":       {policies(meta + "spec: {match: {conditions: [{name: c, expression: 'event.'}]}}"), []string{"ClusterEventPolicy p: spec.match.conditions[0].expression: "}},
-		"a field of Events that is none": {policies(meta + "spec: {match: {conditions: [{name: c, expression: 'event.reasn == 0'}]}}"), []string{"expression: ", "undefined field 'reasn'"}},
+		"a field of Events that is none": {policies(meta + "spec: {match: {conditions: [{name: c, expression: 'event.reasn == 0'}]}}"), []string{"expression: ", "column 7: \"reasn\" is no field of event; did you mean reason?"}},
 		"an unknown mode":                {policies(meta + "spec: {mode: Observe}"), []string{"ClusterEventPolicy p: ", "spec.mode: must be one of Enforce, Audit, Disabled"}},
 		"a quota without a limit":        {policies("apiVersion: eventquota.io/v1alpha1\nkind: ClusterEventQuota\nmetadata: {name: q}\nspec: {}"), []string{"ClusterEventQuota q: spec.limits: is required"}},
 		"a quota of no namespace":        {policies("apiVersion: eventquota.io/v1alpha1\nkind: EventQuota\nmetadata: {name: q}"), []string{"EventQuota q: ", "metadata.namespace: is required"}},

@@ -1,0 +1,173 @@
+package document
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// MustError says what a value must be. It is the error of types that decode themselves.
+type MustError string
+
+// Error implements error.
+func (m MustError) Error() string { return string(m) }
+
+// Type is what an object says that it is.
+func Type(value any) (apiVersion, kind string) {
+	object, _ := value.(map[string]any)
+	apiVersion, _ = object["apiVersion"].(string)
+	kind, _ = object["kind"].(string)
+	return apiVersion, kind
+}
+
+// Decode decodes a part of the document, which is at a path, into what is empty. It notes fields that are unknown and values that do not fit, up
+// to a bound, and leaves them out.
+func (d *Document) Decode(path string, part, into any) {
+	part = runtime.DeepCopyJSONValue(part)
+	var found []jsontext.Pointer
+	for range maxNamed {
+		wrong, err := decode(part, into)
+		switch {
+		case err != nil:
+			d.Wrong(path, "cannot be decoded")
+			return
+		case wrong == nil:
+			return
+		}
+		at := wrong.JSONPointer
+		// What is left of a value without a mistake that was named is no other mistake.
+		if !slices.ContainsFunc(found, at.Contains) {
+			value, where := follow(part, at)
+			d.Wrong(strings.TrimPrefix(path+where, "."), "%s", whatIsWrong(wrong, value))
+		}
+		if found = append(found, at); at == "" {
+			return
+		}
+		leaveOut(part, at)
+	}
+}
+
+func decode(part, into any) (*json.SemanticError, error) {
+	content, err := json.Marshal(part, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
+	if err != nil {
+		return nil, err
+	}
+	err = json.Unmarshal(content, into, json.RejectUnknownMembers(true), jsontext.AllowInvalidUTF8(true))
+	if wrong, ok := errors.AsType[*json.SemanticError](err); ok {
+		return wrong, nil
+	}
+	return nil, err
+}
+
+// follow is the value at a pointer and its path, which begins with a dot or an index.
+func follow(value any, to jsontext.Pointer) (at any, path string) {
+	for token := range to.Tokens() {
+		if list, ok := value.([]any); ok {
+			i, err := strconv.Atoi(token)
+			if value = nil; err == nil && i < len(list) {
+				value = list[i]
+			}
+			path += "[" + token + "]"
+			continue
+		}
+		object, _ := value.(map[string]any)
+		value, path = object[token], path+"."+token
+	}
+	return value, path
+}
+
+// leaveOut takes what is at a pointer out of a value. Items of lists become null, so that the others keep their places.
+func leaveOut(value any, at jsontext.Pointer) {
+	parent, _ := follow(value, at.Parent())
+	switch of := parent.(type) {
+	case map[string]any:
+		delete(of, at.LastToken())
+	case []any:
+		if i, err := strconv.Atoi(at.LastToken()); err == nil && i < len(of) {
+			of[i] = nil
+		}
+	}
+}
+
+// whatIsWrong says what a value must be.
+func whatIsWrong(err *json.SemanticError, value any) string {
+	if must, ok := errors.AsType[MustError](err.Err); ok {
+		return string(must)
+	}
+	if errors.Is(err.Err, json.ErrUnknownName) {
+		return Unknown(err.JSONPointer.LastToken(), fieldsOf(err.GoType))
+	}
+	says := fmt.Sprintf("must be %s, not %s", described(err.GoType), Shown(value))
+	switch value.(type) {
+	case nil, map[string]any, []any:
+		return says
+	}
+	if kindOf(err.GoType) == reflect.String {
+		says += ": put it in quotes"
+	}
+	return says
+}
+
+func kindOf(t reflect.Type) reflect.Kind {
+	if t = valueType(t); t == nil {
+		return reflect.Invalid
+	}
+	return t.Kind()
+}
+
+func valueType(t reflect.Type) reflect.Type {
+	for t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t
+}
+
+// fieldsOf are the names of a type's fields in JSON.
+func fieldsOf(t reflect.Type) (names []string) {
+	if t = valueType(t); t == nil || t.Kind() != reflect.Struct {
+		return nil
+	}
+	for f := range t.Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case f.Anonymous && name == "":
+			names = append(names, fieldsOf(f.Type)...)
+		case !f.IsExported() || name == "-":
+		default:
+			names = append(names, cmp.Or(name, f.Name))
+		}
+	}
+	return names
+}
+
+// described is what a value of a type looks like.
+func described(t reflect.Type) string {
+	switch t = valueType(t); t {
+	case nil:
+		return "another value"
+	case reflect.TypeFor[metav1.Time](), reflect.TypeFor[metav1.MicroTime]():
+		return "a time such as 2026-01-01T12:00:00Z"
+	}
+	switch t.Kind() { //nolint:exhaustive // no other one is decoded
+	case reflect.String:
+		return "text"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice, reflect.Array:
+		return "a list"
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	case reflect.Int32:
+		return "a whole number of 32 bits"
+	}
+	return "a whole number"
+}

@@ -1,0 +1,162 @@
+package expression
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+
+	"github.com/eventquota/eventquota/policy/known"
+)
+
+// noObjects is why an expression has no braces.
+const noObjects = "maps and objects cannot be written in a condition"
+
+// unknownName says that nothing has a name, and what has one that is near.
+func (c *Compiler) unknownName(name string, e ast.Expr) string {
+	if e != nil && e.Kind() == ast.StructKind {
+		return noObjects
+	}
+	says := show(name) + " is not known"
+	if e != nil && e.Kind() == ast.CallKind {
+		return unknownFunction(name)
+	}
+	variables := slices.Sorted(maps.Keys(c.variables))
+	if meant := known.Near(name, append(variables, "true", "false", "null")); meant != "" {
+		return says + "; did you mean " + meant + "?"
+	}
+	for _, variable := range variables {
+		fields := c.objects[c.variables[variable].TypeName()]
+		if _, ok := fields[name]; ok {
+			return fmt.Sprintf("%s; did you mean %s.%s?", says, variable, name)
+		}
+	}
+	for _, variable := range variables {
+		if strings.HasPrefix(variable, name) {
+			return says + "; did you mean " + variable + "?"
+		}
+	}
+	return says + ": names are " + listed(variables, "and") + ", and a text needs quotes"
+}
+
+// unknownField says that an object has no field of a name, and which it has.
+func (c *Compiler) unknownField(name string, e ast.Expr) string {
+	says := show(name) + " is no field"
+	if e == nil || e.Kind() != ast.SelectKind {
+		return says
+	}
+	of := e.AsSelect().Operand()
+	if path := pathOf(of); path != "" {
+		says += " of " + path
+	}
+	typ := c.typeOf(of)
+	if typ == nil {
+		return says
+	}
+	fields := slices.Sorted(maps.Keys(c.objects[typ.TypeName()]))
+	if meant := known.Near(name, fields); meant != "" {
+		return says + "; did you mean " + meant + "?"
+	}
+	return says + ": its fields are " + listed(fields, "and")
+}
+
+// unknownFunction says that there is no function of a name, or how a macro of that name is written.
+func unknownFunction(name string) string {
+	usual := macros()[name]
+	if usual != "" {
+		return name + " is written as in " + usual
+	}
+	names := slices.Concat(slices.Collect(maps.Keys(functionNames())), slices.Collect(maps.Keys(macros())))
+	meant := known.Near(name, names)
+	if meant == "" {
+		meant = elsewhere()[strings.ToLower(name)]
+	}
+	if meant != "" {
+		return fmt.Sprintf("there is no function %s; did you mean %s?", show(name), meant)
+	}
+	return fmt.Sprintf("there is no function %s: there are macros and %s", show(name), Functions())
+}
+
+// macros are what has the form of a function, each as it is written.
+func macros() map[string]string {
+	return map[string]string{
+		"all":        "list.all(x, x == 'a')",
+		"exists":     "list.exists(x, x == 'a')",
+		"exists_one": "list.exists_one(x, x == 'a')",
+		"filter":     "list.filter(x, x == 'a')",
+		"map":        "list.map(x, x + 'a')",
+		"has":        "has(event.related)",
+	}
+}
+
+// elsewhere are the names that functions have in other languages.
+func elsewhere() map[string]string {
+	return map[string]string{
+		"len": "size", "length": "size", "count": "size", "lower": "lowerAscii", "tolower": "lowerAscii", "tolowercase": "lowerAscii",
+		"upper": "upperAscii", "toupper": "upperAscii", "touppercase": "upperAscii", "includes": "contains", "match": "matches", "regex": "matches",
+		"hasprefix": "startsWith", "hassuffix": "endsWith", "str": "string", "tostring": "string", "any": "exists", "some": "exists", "every": "all",
+	}
+}
+
+// typeOf is the type of a variable or of a field of one, or nil.
+func (c *Compiler) typeOf(e ast.Expr) *types.Type {
+	switch e.Kind() {
+	case ast.IdentKind:
+		return c.variables[e.AsIdent()]
+	case ast.SelectKind:
+		if of := c.typeOf(e.AsSelect().Operand()); of != nil {
+			return c.objects[of.TypeName()][e.AsSelect().FieldName()].typ
+		}
+	default:
+	}
+	return nil
+}
+
+// pathOf is a variable or a field of one as it is written, or empty.
+func pathOf(e ast.Expr) string {
+	switch e.Kind() {
+	case ast.IdentKind:
+		return e.AsIdent()
+	case ast.SelectKind:
+		if of := pathOf(e.AsSelect().Operand()); of != "" {
+			return of + "." + e.AsSelect().FieldName()
+		}
+	default:
+	}
+	return ""
+}
+
+// functionNames are the allowed functions that have a name.
+func functionNames() map[string]function {
+	all := allowed()
+	maps.DeleteFunc(all, func(name string, _ function) bool { return !isName(name) })
+	return all
+}
+
+func isName(function string) bool { return !strings.ContainsAny(function, "_@!") }
+
+// symbol is a function as it is written.
+func symbol(function string) string {
+	if s, ok := operators.FindReverse(function); ok && s != "" {
+		return s
+	}
+	switch function {
+	case operators.Index:
+		return "[ ]"
+	case operators.Conditional:
+		return "? :"
+	}
+	return function
+}
+
+// listed joins names by commas, and the last of them by a word.
+func listed(all []string, word string) string {
+	if len(all) < 2 {
+		return strings.Join(all, "")
+	}
+	return strings.Join(all[:len(all)-1], ", ") + " " + word + " " + all[len(all)-1]
+}

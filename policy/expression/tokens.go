@@ -1,0 +1,207 @@
+package expression
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// kind is what a token is.
+type kind int
+
+const (
+	word kind = iota
+	number
+	quoted
+	sign
+	behindValue // a bracket of a call or an index
+)
+
+// token is a part of an expression, as people see it.
+type token struct {
+	kind kind
+	text string
+	at   int // the character that it begins with, from 0
+}
+
+// flaw is why an expression does not parse, and the character where that is.
+type flaw struct {
+	at  int
+	why string
+}
+
+// tokens splits an expression up to its end, or to the first flaw.
+func tokens(text string) ([]token, *flaw) {
+	s := scanner{text: []rune(text)}
+	var all []token
+	for s.skip(); s.at < len(s.text); s.skip() {
+		t, wrong := s.next()
+		if wrong != nil {
+			return all, wrong
+		}
+		all = append(all, t)
+	}
+	return all, nil
+}
+
+type scanner struct {
+	text []rune
+	at   int
+}
+
+// skip passes over spaces and comments.
+func (s *scanner) skip() {
+	for s.at < len(s.text) {
+		switch {
+		case unicode.IsSpace(s.text[s.at]):
+			s.at++
+		case s.has("//"):
+			for s.at < len(s.text) && s.text[s.at] != '\n' {
+				s.at++
+			}
+		default:
+			return
+		}
+	}
+}
+
+// has reports whether a text follows.
+func (s *scanner) has(text string) bool {
+	end := s.at + len(text)
+	return end <= len(s.text) && string(s.text[s.at:end]) == text
+}
+
+func (s *scanner) next() (token, *flaw) {
+	start, first := s.at, s.text[s.at]
+	made := func(k kind) token { return token{k, string(s.text[start:s.at]), start} }
+	switch {
+	case isQuote(first):
+		wrong := s.quote(true)
+		return made(quoted), wrong
+	case isLetter(first):
+		s.while(isWord)
+		prefix := strings.ToLower(string(s.text[start:s.at]))
+		if (prefix == "r" || prefix == "b" || prefix == "br") && s.at < len(s.text) && isQuote(s.text[s.at]) {
+			wrong := s.quote(!strings.Contains(prefix, "r"))
+			return made(quoted), wrong
+		}
+		return made(word), nil
+	case isDigit(first) || first == '.' && s.at+1 < len(s.text) && isDigit(s.text[s.at+1]):
+		return s.number()
+	case first == '`': // the name of a field that has other characters
+		if end := slices.Index(s.text[s.at+1:], '`'); end > 0 {
+			s.at += end + 2
+			return made(word), nil
+		}
+	}
+	for _, one := range signs() {
+		if !s.has(one.text) {
+			continue
+		}
+		if s.at += len(one.text); one.wrong != "" {
+			return token{}, &flaw{start, fmt.Sprintf("%q is no operator: %s", one.text, one.wrong)}
+		}
+		return made(sign), nil
+	}
+	why := fmt.Sprintf("%q means nothing in an expression", string(first))
+	switch {
+	case strings.ContainsRune("“”„‘’‚«»´`", first):
+		why = fmt.Sprintf(`%q is no quotation mark of an expression: a text has ' or " around it`, string(first))
+	case first == ';':
+		why = `";" ends nothing: a condition is one expression`
+	}
+	return token{}, &flaw{start, why}
+}
+
+// number reads one, and what is written behind it without a space.
+func (s *scanner) number() (token, *flaw) {
+	start := s.at
+	s.while(isWord)
+	for s.at+1 < len(s.text) && s.text[s.at] == '.' && isDigit(s.text[s.at+1]) {
+		s.at++
+		s.while(isWord)
+	}
+	if e := s.text[s.at-1]; (e == 'e' || e == 'E') && s.at < len(s.text) && (s.text[s.at] == '-' || s.text[s.at] == '+') {
+		s.at++
+		s.while(isDigit)
+	}
+	text := string(s.text[start:s.at])
+	digits := strings.TrimLeft(text, "0123456789.")
+	switch digits {
+	case "ns", "us", "µs", "ms", "s", "m", "h":
+		return token{}, &flaw{start, fmt.Sprintf("%q is no number: a duration is written duration('%s')", text, text)}
+	case "d", "w":
+		return token{}, &flaw{start, fmt.Sprintf("%q is no number: a duration is written in hours, such as duration('24h')", text)}
+	case "k", "K", "M", "G", "Ki", "Mi", "Gi":
+		return token{}, &flaw{start, fmt.Sprintf("%q is no number: write all of its digits", text)}
+	}
+	if !regexp.MustCompile(`^(?:0x[0-9a-fA-F]+u?|[0-9]+[uU]?|[0-9]*\.[0-9]+(?:[eE][-+]?[0-9]+)?|[0-9]+[eE][-+]?[0-9]+)$`).MatchString(text) {
+		return token{}, &flaw{start, fmt.Sprintf("%q is no number", text)}
+	}
+	return token{number, text, start}, nil
+}
+
+// quote reads a text in quotes, in which \ begins an escape or does not.
+func (s *scanner) quote(escapes bool) *flaw {
+	start, mark := s.at, string(s.text[s.at])
+	if s.has(strings.Repeat(mark, 3)) {
+		mark = strings.Repeat(mark, 3)
+	}
+	for s.at += len(mark); s.at < len(s.text); s.at++ {
+		switch r := s.text[s.at]; {
+		case s.has(mark):
+			s.at += len(mark)
+			return nil
+		case len(mark) == 1 && (r == '\n' || r == '\r'):
+			return &flaw{start, "the text in quotes that begins here does not end in its line"}
+		case r == '\\' && escapes:
+			if wrong := s.escape(); wrong != nil {
+				return wrong
+			}
+		}
+	}
+	return &flaw{start, "the text in quotes that begins here does not end"}
+}
+
+// escape goes to the last character of an escape of one letter, or to the first one behind the \ of another.
+func (s *scanner) escape() *flaw {
+	m := regexp.MustCompile("^\\\\(?:[abfnrtv\"'\\\\?`]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2})")
+	s.at++
+	if rest := string(s.text[s.at-1 : min(len(s.text), s.at+9)]); s.at < len(s.text) && !m.MatchString(rest) {
+		escape := string(s.text[s.at-1 : s.at+1])
+		return &flaw{s.at - 1, fmt.Sprintf(`"%s" begins no escape here: write \%s for a backslash, or put r before the quotes`, escape, escape)}
+	}
+	return nil
+}
+
+func (s *scanner) while(is func(rune) bool) {
+	for s.at < len(s.text) && is(s.text[s.at]) {
+		s.at++
+	}
+}
+
+func isQuote(r rune) bool  { return r == '\'' || r == '"' }
+func isDigit(r rune) bool  { return r >= '0' && r <= '9' }
+func isLetter(r rune) bool { return r == '_' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }
+func isWord(r rune) bool   { return isLetter(r) || isDigit(r) || r == 'µ' }
+
+// operator is a sign, and what to write where it is wrong.
+type operator struct{ text, wrong string }
+
+// signs are operators, brackets and what people write for them, the longest first.
+func signs() []operator {
+	all := []operator{
+		{"===", "== compares"}, {"!==", "!= compares"},
+		{"==", ""}, {"!=", ""}, {"<=", ""}, {">=", ""}, {"&&", ""}, {"||", ""},
+		{"=~", "matches() takes a regular expression, as in event.reason.matches('^Back')"},
+		{"!~", "matches() takes a regular expression, as in !event.reason.matches('^Back')"},
+		{"=>", ">= compares"}, {"=<", "<= compares"}, {"<>", "!= compares"}, {":=", "== compares"},
+		{"=", "== compares"}, {"&", "&& means and"}, {"|", "|| means or"}, {"^", "there are none for bits"}, {"~", "there are none for bits"},
+	}
+	for _, one := range "<>!+-*/%?:.,()[]{}" {
+		all = append(all, operator{text: string(one)})
+	}
+	return all
+}
