@@ -7,10 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	utilerrors "k8s.io/apimachinery/pkg/util/errors"
-
 	"github.com/eventquota/eventquota/admission/simulate"
 	"github.com/eventquota/eventquota/cmd/webhook/apiserver"
+	"github.com/eventquota/eventquota/cmd/webhook/output"
 	"github.com/eventquota/eventquota/cmd/webhook/policyfile"
 	"github.com/eventquota/eventquota/manifests"
 )
@@ -77,7 +76,7 @@ func OfFiles(flag string, paths []string) (*Set, error) {
 	}
 	rules, err := policyfile.Read(policyfile.Input{Paths: paths})
 	if err == nil {
-		err = utilerrors.NewAggregate(rules.Invalid)
+		err = firstOf(rules.Invalid)
 	}
 	if err == nil && len(paths) > 0 && len(rules.Objects)+len(rules.Namespaces) == 0 {
 		err = fmt.Errorf("%s: has no policy or quota in it", strings.Join(paths, ","))
@@ -105,4 +104,15 @@ func ofCluster(ctx context.Context, kubeconfig string) (*Set, error) {
 		set.LeftOut = append(set.LeftOut, why.Error())
 	}
 	return set, nil
+}
+
+// firstOf is the first of some errors, and how many more there are; nil of none.
+func firstOf(all []error) error {
+	switch len(all) {
+	case 0:
+		return nil
+	case 1:
+		return all[0]
+	}
+	return fmt.Errorf("%w (eventquota lint names this and %s)", all[0], output.Counted(int64(len(all)-1), "more mistake", "more mistakes"))
 }
