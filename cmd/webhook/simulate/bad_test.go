@@ -56,7 +56,7 @@ func TestBadInputOfSimulateGetsOneClearError(t *testing.T) {
 		"an unknown mode":                {policies(meta + "spec: {mode: Observe}"), []string{"ClusterEventPolicy p: ", "spec.mode: must be one of Enforce, Audit, Disabled"}},
 		"a quota without a limit":        {policies("apiVersion: eventquota.io/v1alpha1\nkind: ClusterEventQuota\nmetadata: {name: q}\nspec: {}"), []string{"ClusterEventQuota q: spec.limits: is required"}},
 		"a quota of no namespace":        {policies("apiVersion: eventquota.io/v1alpha1\nkind: EventQuota\nmetadata: {name: q}"), []string{"EventQuota q: ", "metadata.namespace: is required"}},
-		"the same policy twice":          {policies(meta + "spec: {}\n---\n" + meta + "spec: {}"), []string{"p.yaml:6: ", "metadata.name: is the name of another object of this kind before"}},
+		"the same policy twice":          {policies(meta + "spec: {}\n---\n" + meta + "spec: {}"), []string{"p.yaml:8: ", "metadata.name: is the name of another object of this kind before"}},
 		"a policy without a name":        {policies(strings.Replace(meta, "name: p", "", 1)), []string{"metadata.name: is required"}},
 		"a policy of no namespace":       {policies(strings.Replace(meta, "Cluster", "", 1)), []string{"EventPolicy p: metadata.namespace: is required"}},
 		"a cluster's in a namespace":     {policies(strings.Replace(meta, "name: p", "name: p, namespace: shop", 1)), []string{"metadata.namespace: is not allowed"}},
