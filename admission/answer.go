@@ -48,6 +48,9 @@ const (
 	Overloaded Outcome = "overload"
 )
 
+// OutcomeOf is what the answer to a write with a verdict is counted as: they have the same names.
+func OutcomeOf(v store.Verdict) Outcome { return Outcome(v.String()) }
+
 // admit lets a write through as it is.
 func admit(o Outcome) Answer {
 	return Answer{Response: admissionv1.AdmissionResponse{Allowed: true}, Outcome: o}

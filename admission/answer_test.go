@@ -204,3 +204,16 @@ func TestMomentsTellTheOrderOfDecisions(t *testing.T) {
 		t.Errorf("decided %+v where only an audited policy asks a store, want no moment", got)
 	}
 }
+
+// TestAnOutcomeIsThatOfItsVerdict holds what who counts verdicts, and has no answers, relies on.
+func TestAnOutcomeIsThatOfItsVerdict(t *testing.T) {
+	t.Parallel()
+	for _, v := range []store.Verdict{store.Admit, store.Aggregate, store.Merge, store.Drop, store.Deny} {
+		r := newRig(t, defaults())
+		r.gate.Store = answers{Verdict: v}
+		a := r.gate.Decide(t.Context(), r.gate.Mutate, newRequest(r.now, "a", nil))
+		if a.Outcome != admission.OutcomeOf(v) || a.Response.Allowed != v.Admits() {
+			t.Errorf("the answer to verdict %v has outcome %q, allowed %v; OutcomeOf says %q", v, a.Outcome, a.Response.Allowed, admission.OutcomeOf(v))
+		}
+	}
+}

@@ -82,6 +82,9 @@ func (w *write) apply(old *corev1.Event) (*corev1.Event, error) {
 			e.Series = &corev1.EventSeries{}
 		}
 		recount(e, admission.Occurrences(w.event), w.At)
+		if w.event.Series == nil { // as client-go's recorder of core/v1 does
+			e.Message = w.event.Message
+		}
 		return e, nil
 	}
 	// What another webhook and settler noted was taken from it.

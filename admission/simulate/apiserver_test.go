@@ -2,7 +2,14 @@ package simulate
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/eventquota/eventquota/policy"
 )
 
 func TestAnAPIServerForgetsWhatExpires(t *testing.T) {
@@ -37,5 +44,29 @@ func TestTheUpdateOfKubectlThatMovesNothingIsNoRecorders(t *testing.T) {
 	_, byKubectl := simulated(t, readAll(t, log+text(same)), defaults(nil))
 	if byRecorder[1] != "update a: merge" || byKubectl[1] != "update a: admit" {
 		t.Errorf("a recorder's became %q and kubectl's %q, want one merged and one admitted", byRecorder[1], byKubectl[1])
+	}
+}
+
+// TestARecorderOfCoreSendsItsMessageWithEachCount holds it by a message that is cut when the Event is created: only the settler may write a
+// count after that, or the whole message would be put back. Recorders of events.k8s.io send the series alone.
+func TestARecorderOfCoreSendsItsMessageWithEachCount(t *testing.T) {
+	long := strings.Repeat("m", 2000)
+	core, later := repeated("core", 2, sec(1200)), event("later", long, sec(0))
+	core.Message = long
+	later.Source, later.ReportingController, later.ReportingInstance, later.Action = corev1.EventSource{}, "queue", "queue-0", "Wait"
+	later.Count, later.FirstTimestamp, later.LastTimestamp = 0, metav1.Time{}, metav1.Time{}
+	later.EventTime, later.Series = metav1.NewMicroTime(sec(0)), &corev1.EventSeries{Count: 2, LastObservedTime: metav1.NewMicroTime(sec(1200))}
+	later.Message = long[:1000]
+	o := defaults(func(p *policy.Policy) { p.MaxMessageBytes = 500 })
+	for _, test := range []struct {
+		event *corev1.Event
+		want  []string
+	}{
+		{core, []string{"create core: admit", "patch core: merge"}},
+		{later, []string{"create later: admit", "patch later: admit"}},
+	} {
+		if _, got := simulated(t, readAll(t, listed(t, test.event)), o); !slices.Equal(got, test.want) {
+			t.Errorf("%q, want %q", got, test.want)
+		}
 	}
 }

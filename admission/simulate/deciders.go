@@ -39,7 +39,7 @@ type deciders struct {
 func (n *deciders) Decided(d admission.Decided) {
 	n.Result.Decided(d)
 	if d.Audited {
-		n.audited = &Audited{outcomeOf(d.Verdict), refused(&d)}
+		n.audited = &Audited{admission.OutcomeOf(d.Verdict), refused(&d)}
 		return
 	}
 	n.refused = refused(&d)
@@ -50,20 +50,4 @@ func refused(d *admission.Decided) Refused {
 		return Refused{}
 	}
 	return Refused{Limit: d.Bucket, Rule: d.Rule.Name}
-}
-
-// outcomeOf is what an answer with a verdict is counted as.
-func outcomeOf(v store.Verdict) admission.Outcome {
-	switch v {
-	case store.Admit:
-	case store.Aggregate:
-		return admission.Aggregated
-	case store.Merge:
-		return admission.Merged
-	case store.Drop:
-		return admission.Dropped
-	case store.Deny:
-		return admission.Denied
-	}
-	return admission.Admitted
 }

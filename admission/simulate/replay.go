@@ -152,7 +152,7 @@ func (w *write) expand(s step, of int64) {
 	w.At = time.Unix(0, s.at)
 	w.Clock = w.At
 	if s.i > 0 {
-		if e.Series != nil && s.i == 1 {
+		if e.Series != nil && s.i == 1 && of > 2 { // the second occurrence begins the series
 			count = 2
 		}
 		w.Verb, w.Known = patch, true
