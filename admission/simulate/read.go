@@ -26,6 +26,8 @@ const (
 type Source struct {
 	// Name is what reports call it.
 	Name string
+	// Size is how many bytes it has; 0 where that is not known.
+	Size int64
 	// Open opens it. It is called once.
 	Open func() (io.ReadCloser, error)
 	// Found says that it was found in a directory: it is passed over if it has nothing about Events.

@@ -29,6 +29,14 @@ func (in *Input) Bounds() []Bound {
 	return []Bound{Most, Fewest}
 }
 
+// Writes are how many writes there are at one end.
+func (in *Input) Writes(b Bound) int64 {
+	if b == Fewest {
+		return in.Fewest
+	}
+	return in.Most
+}
+
 const (
 	// maxSteps bounds the writes that one stored Event stands for. One with a higher count is written as often,
 	// with higher steps.

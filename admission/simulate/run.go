@@ -44,6 +44,8 @@ type Options struct {
 	Bound Bound
 	// EventTTL is how long the API server keeps an Event after its last write. 0 is EventTTL.
 	EventTTL time.Duration
+	// Progress is called with how many writes have been decided since it was called last. May be nil.
+	Progress func(writes int64)
 	// Decided is called with every decision, in order. May be nil.
 	Decided func(Decision)
 }
@@ -90,6 +92,9 @@ func (t *Trace) Run(ctx context.Context, o Options) (*Result, error) {
 		}
 		if err := r.do(ctx, w); err != nil {
 			return nil, err
+		}
+		if o.Progress != nil {
+			o.Progress(1)
 		}
 	}
 	if err := r.drain(ctx); err != nil {

@@ -47,6 +47,14 @@ func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []stri
 	if err != nil {
 		return fmt.Errorf("simulate: %w", err)
 	}
+	bar := newProgress(cmd.ErrOrStderr())
+	defer bar.end()
+	var size int64
+	for i := range sources {
+		size += sources[i].Size
+		sources[i] = bar.counted(sources[i])
+	}
+	bar.begin("reading", cmp.Or(size, -1), true)
 	trace, err := simulate.Read(ctx, sources, o.ExemptUsers)
 	if err != nil {
 		return fmt.Errorf("simulate: %w", err)
@@ -57,7 +65,7 @@ func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []stri
 		return errors.Join(r.WriteInput(cmd.ErrOrStderr()), noWrites(&trace.Input))
 	}
 	out := bufio.NewWriter(cmd.OutOrStdout()) // which keeps its first error for Flush
-	opts := simulate.Options{EventTTL: o.EventTTL}
+	opts := simulate.Options{EventTTL: o.EventTTL, Progress: bar.add}
 	if o.Output == decisions {
 		lines := json.NewEncoder(text.JSON(out))
 		lines.SetEscapeHTML(false)
@@ -66,6 +74,7 @@ func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []stri
 	for _, set := range sets {
 		for _, bound := range trace.Input.Bounds() {
 			opts.Rules, opts.Bound = simulate.Rules{Cluster: set.Cluster, Namespaces: set.Known()}, bound
+			bar.begin("deciding", trace.Input.Writes(bound), false)
 			run := report.Run{Under: set.name, Bound: bound, LeftOut: set.leftOut}
 			if run.Result, err = trace.Run(ctx, opts); err != nil {
 				return fmt.Errorf("simulate: %w", err)
@@ -74,6 +83,7 @@ func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []stri
 			opts.Decided = nil // those of the first run are enough
 		}
 	}
+	bar.end()
 	if err := errors.Join(o.write(out, &r), out.Flush()); err != nil {
 		return fmt.Errorf("simulate: write the report: %w", err)
 	}
@@ -121,15 +131,19 @@ func filesAt(path string) (all []simulate.Source, err error) {
 	if err != nil {
 		return nil, err
 	}
-	source := func(path string, found bool) simulate.Source {
-		return simulate.Source{Name: path, Found: found, Open: func() (io.ReadCloser, error) { return os.Open(path) }}
+	source := func(path string, info fs.FileInfo, found bool) simulate.Source {
+		return simulate.Source{Name: path, Size: info.Size(), Found: found, Open: func() (io.ReadCloser, error) { return os.Open(path) }}
 	}
 	if !info.IsDir() {
-		return []simulate.Source{source(path, false)}, nil
+		return []simulate.Source{source(path, info, false)}, nil
 	}
 	err = filepath.WalkDir(path, func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && entry.Type().IsRegular() {
-			all = append(all, source(path, true))
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil {
+			all = append(all, source(path, info, true))
 		}
 		return err
 	})
