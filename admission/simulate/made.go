@@ -2,7 +2,6 @@ package simulate
 
 import (
 	"iter"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,9 +36,7 @@ func Make(name string, writes iter.Seq[*Made]) (*Trace, error) {
 			return nil, err
 		}
 	}
-	slices.SortFunc(t.index, place.compare)
-	t.end = spool.end
-	return t, nil
+	return t.finish()
 }
 
 func (t *Trace) make(m *Made) error {

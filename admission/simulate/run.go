@@ -68,7 +68,7 @@ type run struct {
 // Run decides all writes. What it returns depends on nothing but the trace and o, except for the names of Events
 // that ask for a generated one. It fails when the temporary file does, or when ctx ends.
 func (t *Trace) Run(ctx context.Context, o Options) (*Result, error) {
-	t.spool.end = t.end // over what another run stored
+	t.spool.truncate(t.end) // what another run stored
 	r := &run{
 		opts: o, result: newResult(&t.Input), files: t.Input.Files, rules: newUsage(&o.Rules),
 		store: memory.New(memory.Options{Bytes: memory.DefaultBytes}), api: newAPIServer(t.spool, cmp.Or(o.EventTTL, EventTTL)),

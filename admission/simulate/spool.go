@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -14,8 +15,11 @@ import (
 
 // spool is a temporary file of writes, so that memory need not hold Events. It is for one goroutine at a time.
 type spool struct {
-	file   *os.File
-	end    int64         // where the next write goes
+	file *os.File
+	// written is how much of the file there is, and pending what follows, which is written together.
+	written int64
+	pending []byte
+
 	reader *bufio.Reader // mostly reads a whole write at once
 	enc    cbor.EncMode
 	dec    cbor.DecMode
@@ -57,25 +61,51 @@ func (s *spool) encode(w *write) (record []byte, err error) {
 	return s.enc.Marshal(w)
 }
 
+// pendingBytes is how much is written to the file at once, or a little more.
+const pendingBytes = 1 << 20
+
+// end is where the next write goes.
+func (s *spool) end() int64 { return s.written + int64(len(s.pending)) }
+
 // write appends an encoded write, and returns its offset.
 func (s *spool) write(record []byte) (offset int64, err error) {
-	offset = s.end
-	if _, err := s.file.WriteAt(record, offset); err != nil {
-		return 0, fmt.Errorf("write a temporary file: %w", err)
+	offset = s.end()
+	if s.pending = append(s.pending, record...); len(s.pending) >= pendingBytes {
+		_, err = s.flush()
 	}
-	s.end += int64(len(record))
-	return offset, nil
+	return offset, err
 }
 
-// read returns the write at an offset.
-func (s *spool) read(offset int64) (*write, error) { return s.readBy(s.reader, offset, s.end) }
+// flush writes what is pending, and returns the end.
+func (s *spool) flush() (end int64, err error) {
+	if _, err := s.file.WriteAt(s.pending, s.written); err != nil {
+		return 0, fmt.Errorf("write a temporary file: %w", err)
+	}
+	s.written, s.pending = s.end(), s.pending[:0]
+	return s.written, nil
+}
 
-// readBy returns the write at an offset, before an end of the file, by a reader. It is safe for concurrent use, each with a reader of
-// its own.
+// truncate forgets what was appended after an end that flush has returned.
+func (s *spool) truncate(end int64) { s.written, s.pending = end, s.pending[:0] }
+
+// read returns the write at an offset.
+func (s *spool) read(offset int64) (*write, error) {
+	if offset >= s.written {
+		return s.decode(bytes.NewReader(s.pending[offset-s.written:]))
+	}
+	return s.readBy(s.reader, offset, s.written)
+}
+
+// readBy returns the write at an offset, before an end that flush has returned, by a reader. It is safe for concurrent use, each with a
+// reader of its own.
 func (s *spool) readBy(reader *bufio.Reader, offset, end int64) (*write, error) {
 	reader.Reset(io.NewSectionReader(s.file, offset, end-offset))
+	return s.decode(reader)
+}
+
+func (s *spool) decode(in io.Reader) (*write, error) {
 	w := &write{}
-	err := s.dec.NewDecoder(reader).Decode(w)
+	err := s.dec.NewDecoder(in).Decode(w)
 	if err == nil && len(w.Event) > 0 { // an Event takes at least one byte
 		w.event = &corev1.Event{}
 		err = w.event.Unmarshal(w.Event)

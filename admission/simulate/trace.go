@@ -127,8 +127,17 @@ func Read(ctx context.Context, sources []Source, exempt []string) (*Trace, error
 	}
 	t.repeats = repeats{}
 	t.index = slices.DeleteFunc(t.index, func(p place) bool { return p.offset < 0 })
+	return t.finish()
+}
+
+// finish puts the writes in order.
+func (t *Trace) finish() (*Trace, error) {
 	slices.SortFunc(t.index, place.compare)
-	t.end = spool.end
+	var err error
+	if t.end, err = t.spool.flush(); err != nil {
+		t.Close()
+		return nil, err
+	}
 	return t, nil
 }
 
