@@ -26,7 +26,7 @@ const (
 type Source struct {
 	// Name is what reports call it.
 	Name string
-	// Size is how many bytes it has; 0 where that is not known.
+	// Size is how many bytes it has; -1 where that is not known.
 	Size int64
 	// Open opens it. It is called once.
 	Open func() (io.ReadCloser, error)
@@ -36,7 +36,7 @@ type Source struct {
 
 // From is a source that is open already.
 func From(name string, in io.Reader) Source {
-	return Source{Name: name, Open: func() (io.ReadCloser, error) { return io.NopCloser(in), nil }}
+	return Source{Name: name, Size: -1, Open: func() (io.ReadCloser, error) { return io.NopCloser(in), nil }}
 }
 
 // read reads a source: one goroutine splits it into entries, one for each processor decodes them, and one adds them in order.

@@ -20,51 +20,62 @@ const (
 
 // progress shows on a terminal how far reading and deciding are, once that takes long. It is for one goroutine at a time.
 type progress struct {
-	out io.Writer // nil for none
-	bar *progressbar.ProgressBar
-	// of what is done now
-	what  string
-	total int64
-	bytes bool
-	done  int64
+	out   io.Writer                // nil for none
+	bar   *progressbar.ProgressBar // of what is done now; nil for nothing
+	done  int64                    // before the bar is shown
 	began time.Time
+	shown bool
 }
 
-// newProgress makes one that writes to a terminal, and nothing where there is none.
-func newProgress(out io.Writer) *progress {
-	if file, ok := out.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+// newProgress makes one that writes to a terminal, and nothing where there is none. Where lines meanwhile go to a terminal
+// too, it writes nothing either, as they would run into each other.
+func newProgress(out, lines io.Writer) *progress {
+	if isTerminal(out) && !isTerminal(lines) {
 		return &progress{out: out}
 	}
 	return &progress{}
 }
 
-// begin ends what was done before, and begins something else.
+func isTerminal(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// begin ends what was done before, and begins something else. total is -1 where it is not known.
 func (p *progress) begin(what string, total int64, bytes bool) {
 	p.end()
-	p.what, p.total, p.bytes, p.done, p.began = what, total, bytes, 0, time.Now()
+	if p.out == nil {
+		return
+	}
+	p.done, p.began = 0, time.Now()
+	p.bar = progressbar.NewOptions64(total,
+		progressbar.OptionSetWriter(p.out), progressbar.OptionSetDescription(what), progressbar.OptionSetWidth(progressWidth),
+		progressbar.OptionShowBytes(bytes), progressbar.OptionShowCount(), progressbar.OptionThrottle(progressEvery),
+		progressbar.OptionSetElapsedTime(false), progressbar.OptionSetPredictTime(false), progressbar.OptionClearOnFinish(),
+		progressbar.OptionSetSpinnerChangeInterval(0)) // or else a goroutine draws it, without end
+	p.bar.StartWithoutRender()
 }
 
 // add says that more is done.
 func (p *progress) add(n int64) {
-	p.done += n
-	if p.out == nil || p.bar == nil && time.Since(p.began) < progressAfter {
-		return
+	switch {
+	case p.bar == nil:
+	case p.shown:
+		_ = p.bar.Add64(n)
+	default:
+		if p.done += n; time.Since(p.began) >= progressAfter {
+			p.shown = true
+			_ = p.bar.Add64(p.done)
+		}
 	}
-	if p.bar == nil {
-		p.bar = progressbar.NewOptions64(p.total,
-			progressbar.OptionSetWriter(p.out), progressbar.OptionSetDescription(p.what), progressbar.OptionSetWidth(progressWidth),
-			progressbar.OptionShowBytes(p.bytes), progressbar.OptionThrottle(progressEvery), progressbar.OptionClearOnFinish(),
-			progressbar.OptionSetElapsedTime(false))
-	}
-	_ = p.bar.Set64(min(p.done, p.total))
 }
 
 // end takes the bar away.
 func (p *progress) end() {
-	if p.bar != nil {
+	if p.shown {
 		_ = p.bar.Clear()
-		p.bar = nil
 	}
+	p.bar, p.shown = nil, false
 }
 
 // counted makes a source count what is read of it.

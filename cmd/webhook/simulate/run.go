@@ -47,14 +47,12 @@ func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []stri
 	if err != nil {
 		return fmt.Errorf("simulate: %w", err)
 	}
-	bar := newProgress(cmd.ErrOrStderr())
+	bar := newProgress(cmd.ErrOrStderr(), o.lines(cmd))
 	defer bar.end()
-	var size int64
+	bar.begin("reading", sizeOf(sources), true)
 	for i := range sources {
-		size += sources[i].Size
 		sources[i] = bar.counted(sources[i])
 	}
-	bar.begin("reading", cmp.Or(size, -1), true)
 	trace, err := simulate.Read(ctx, sources, o.ExemptUsers)
 	if err != nil {
 		return fmt.Errorf("simulate: %w", err)
@@ -88,6 +86,25 @@ func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []stri
 		return fmt.Errorf("simulate: write the report: %w", err)
 	}
 	return nil
+}
+
+// lines is where lines go while writes are decided; nil for nowhere.
+func (o *options) lines(cmd *cobra.Command) io.Writer {
+	if o.Output == decisions {
+		return cmd.OutOrStdout()
+	}
+	return nil
+}
+
+// sizeOf is how many bytes sources have, or -1 where that is not known.
+func sizeOf(sources []simulate.Source) (size int64) {
+	for i := range sources {
+		if sources[i].Size < 0 {
+			return -1
+		}
+		size += sources[i].Size
+	}
+	return max(size, 1)
 }
 
 // noWrites says that there is nothing to simulate.
@@ -132,7 +149,11 @@ func filesAt(path string) (all []simulate.Source, err error) {
 		return nil, err
 	}
 	source := func(path string, info fs.FileInfo, found bool) simulate.Source {
-		return simulate.Source{Name: path, Size: info.Size(), Found: found, Open: func() (io.ReadCloser, error) { return os.Open(path) }}
+		size := info.Size()
+		if !info.Mode().IsRegular() { // a pipe
+			size = -1
+		}
+		return simulate.Source{Name: path, Size: size, Found: found, Open: func() (io.ReadCloser, error) { return os.Open(path) }}
 	}
 	if !info.IsDir() {
 		return []simulate.Source{source(path, info, false)}, nil
