@@ -40,10 +40,10 @@ func Make(name string, writes iter.Seq[*Made]) (*Trace, error) {
 }
 
 func (t *Trace) make(m *Made) error {
-	w := &write{
-		At: m.At, Last: m.At, Clock: m.At, Line: m.Line, Verb: create, User: m.User, NewAPI: m.NewAPI, Known: true,
-		Namespace: m.Event.Namespace, Name: m.Event.Name, event: m.Event,
-	}
+	w := &write{record: record{
+		At: m.At, Last: m.At, Clock: m.At, Line: m.Line, Verb: create, User: user(m.User), NewAPI: m.NewAPI, Known: true,
+		Namespace: m.Event.Namespace, Name: m.Event.Name,
+	}, event: m.Event}
 	if m.Patch {
 		w.Verb = patch
 	}

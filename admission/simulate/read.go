@@ -131,8 +131,10 @@ type batch struct {
 
 func (b *batch) decode(d *decoder) {
 	defer close(b.done)
+	b.decoded = make([]decoded, 0, len(b.entries))
+	var l line
 	for i := range b.entries {
-		b.decoded = d.entry(b.decoded, &b.entries[i], 0)
+		b.decoded = d.entry(b.decoded, &b.entries[i], 0, &l)
 		b.entries[i].Text = nil
 	}
 }

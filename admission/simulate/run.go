@@ -61,6 +61,8 @@ type run struct {
 	// rules and by are what applies to a write, and what has decided about it.
 	rules *usage
 	by    *deciders
+	// request is the one that is decided.
+	request admission.Request
 	// now is the clock, and settled is when the settler looked last.
 	now, settled time.Time
 }
@@ -149,9 +151,10 @@ func (r *run) do(ctx context.Context, w *write) error {
 func (r *run) decide(ctx context.Context, phase admission.Phase, w *write, e, old *corev1.Event) admission.Answer {
 	kind := metav1.GroupVersionKind{Version: "v1", Kind: "Event"}
 	resource := metav1.GroupVersionResource{Version: "v1", Resource: "events"}
-	a := &admission.Request{UID: "simulate", Object: e, OldObject: old, Request: policy.Request{
+	a := &r.request
+	*a = admission.Request{UID: "simulate", Object: e, OldObject: old, Request: policy.Request{
 		Kind: kind, Resource: resource, RequestKind: kind, RequestResource: resource,
-		Name: e.Name, Namespace: w.Namespace, Operation: admissionv1.Create, UserInfo: w.User,
+		Name: e.Name, Namespace: w.Namespace, Operation: admissionv1.Create, UserInfo: policy.UserInfo(w.User),
 	}}
 	if old != nil {
 		a.Operation = admissionv1.Update
@@ -196,17 +199,14 @@ func (r *run) create(ctx context.Context, w *write, e *corev1.Event) error {
 	if a.Rewritten != nil {
 		e = a.Rewritten
 	}
-	_, taken, err := r.api.get(r.now, e.Namespace, e.Name)
-	nameless := e.Name == ""
+	taken, nameless := r.api.has(r.now, e.Namespace, e.Name), e.Name == ""
 	switch {
-	case err != nil:
-		return err
 	case !a.Response.Allowed:
 		r.decided(w, e, a.Outcome, a.Response.Result.Message)
 		if taken || nameless {
 			return nil
 		}
-		return r.api.put(r.now, e, true)
+		return r.api.put(r.now, w, e, true)
 	case taken || nameless:
 		r.decided(w, e, Failed, "")
 		return nil
@@ -217,7 +217,10 @@ func (r *run) create(ctx context.Context, w *write, e *corev1.Event) error {
 
 // update decides an UPDATE and stores it, if it is admitted.
 func (r *run) update(ctx context.Context, w *write, old, e *corev1.Event) error {
-	e.Namespace, old.Namespace = w.Namespace, w.Namespace
+	if e.Namespace != w.Namespace {
+		e.Namespace, w.offset = w.Namespace, -1
+	}
+	old.Namespace = w.Namespace
 	a := r.decide(ctx, r.gate.Validate, w, e, old)
 	if !a.Response.Allowed {
 		r.decided(w, e, a.Outcome, a.Response.Result.Message)
@@ -230,7 +233,7 @@ func (r *run) update(ctx context.Context, w *write, old, e *corev1.Event) error 
 func (r *run) write(w *write, e *corev1.Event, o admission.Outcome) error {
 	r.result.EtcdWrites.Events++
 	r.decided(w, e, o, "")
-	return r.api.put(r.now, e, false)
+	return r.api.put(r.now, w, e, false)
 }
 
 // decided counts what became of a write and reports it.

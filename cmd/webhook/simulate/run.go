@@ -28,12 +28,29 @@ import (
 	"github.com/eventquota/eventquota/manifests"
 )
 
-// memoryLimit is where the garbage collector begins to work harder, in bytes. More may be in use.
-const memoryLimit = 120 << 20
+const (
+	// memoryLimit is where the garbage collector begins to work harder, in bytes: above what stores may take, so that it has
+	// something to collect. More may be in use.
+	memoryLimit = 136 << 20
+	// perWrite is how many bytes more each write may take beyond a million, and a million writes are within memoryLimit.
+	perWrite, writesWithin = 40, 1_000_000
+	// collectAt is by how many percent what is in use grows, within that limit, before garbage is collected.
+	collectAt = 200
+)
+
+// limitMemory bounds memory for as many writes, until restore is called.
+func limitMemory(writes int64) (restore func()) {
+	limit := debug.SetMemoryLimit(memoryLimit + max(0, writes-writesWithin)*perWrite)
+	percent := debug.SetGCPercent(collectAt)
+	return func() {
+		debug.SetMemoryLimit(limit)
+		debug.SetGCPercent(percent)
+	}
+}
 
 // simulate reads the files, runs each set of policies and prints what became of it.
 func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []string) error {
-	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryLimit))
+	defer limitMemory(0)()
 	sets, err := o.sets(ctx)
 	if err != nil {
 		return err
@@ -58,6 +75,7 @@ func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []stri
 		return fmt.Errorf("simulate: %w", err)
 	}
 	defer trace.Close()
+	defer limitMemory(trace.Input.Entries)()
 	r := report.Report{Input: trace.Input}
 	if trace.Input.Most == 0 {
 		return errors.Join(r.WriteInput(cmd.ErrOrStderr()), noWrites(&trace.Input))
