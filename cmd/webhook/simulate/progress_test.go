@@ -83,7 +83,7 @@ func TestProgressIsForTerminalsThatShowNothingElse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
+	t.Cleanup(func() { _ = file.Close() })
 	for _, c := range []struct {
 		name       string
 		out, lines io.Writer
