@@ -169,6 +169,7 @@ DASHBOARD := go -C test/alerts run ./dashboard
 generate: ## Generate what is made of the API types, of what stores keep and of docs/bench.json, and the dashboard
 	$(MSGP) -file store/kept.go -o store/zz_generated.msgp.go
 	$(MSGP) -file store/rules/state.go -o store/rules/zz_generated.msgp.go
+	$(MSGP) -unexported -file admission/simulate/write.go -o admission/simulate/zz_generated.msgp.go
 	$(GENERATE) output:crd:dir=manifests/crds output:object:dir=policy/v1alpha1
 	cp manifests/crds/*.yaml manifests/chart/files/crds/
 	$(POLICIES) --output-path docs/policies.md
@@ -182,6 +183,7 @@ verify-generate:
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && set -x && \
 	$(MSGP) -file store/kept.go -o "$$dir/zz_generated.msgp.go" && diff store/zz_generated.msgp.go "$$dir" && \
 	$(MSGP) -file store/rules/state.go -o "$$dir/zz_generated.msgp.go" && diff store/rules/zz_generated.msgp.go "$$dir" && \
+	$(MSGP) -unexported -file admission/simulate/write.go -o "$$dir/zz_generated.msgp.go" && diff admission/simulate/zz_generated.msgp.go "$$dir" && \
 	rm "$$dir/zz_generated.msgp.go" && \
 	$(GENERATE) output:crd:dir="$$dir/crds" output:object:dir="$$dir" && \
 	diff -r -x Kustomization manifests/crds "$$dir/crds" && \

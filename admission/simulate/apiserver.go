@@ -1,75 +1,93 @@
 package simulate
 
 import (
-	"maps"
+	"hash/maphash"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"github.com/eventquota/eventquota/admission"
-	"github.com/eventquota/eventquota/admission/simulate/recording"
-	"github.com/eventquota/eventquota/store"
 )
 
-// minSweep is the least number of Events at which expired ones are removed.
-const minSweep = 4096
-
 // apiServer is what an API server would have stored, and what recorders have sent in vain: a recorder sends an Event
-// again when it finds that it is not stored. The Events are in the spool; memory holds some 100 bytes of each live one.
+// again when it finds that it is not stored. The Events are in the spool; memory holds some 30 bytes of each live one.
 type apiServer struct {
 	spool  *spool
-	events map[store.Key]kept
+	events names
+	seed   maphash.Seed
 	ttl    time.Duration // of an Event after its last write
-	sweep  int           // how many Events there are when expired ones are removed next
-	hasher store.Hasher
 }
 
-// kept is where an Event is.
+// kept is where an Event is, and when it was written last.
 type kept struct {
-	place // of the last write
-
-	refused bool
+	at     int64 // in nanoseconds of Unix time
+	offset int64 // its complement if it was refused
 }
+
+func (k kept) refused() bool { return k.offset < 0 }
 
 func newAPIServer(s *spool, ttl time.Duration) *apiServer {
-	return &apiServer{spool: s, events: map[store.Key]kept{}, ttl: ttl, sweep: minSweep}
+	return &apiServer{spool: s, seed: maphash.MakeSeed(), ttl: ttl}
+}
+
+func (a *apiServer) hash(namespace, name string) uint64 {
+	return maphash.Comparable(a.seed, [...]string{namespace, name})
 }
 
 func (a *apiServer) expired(now time.Time, k kept) bool { return now.UnixNano()-k.at >= int64(a.ttl) }
 
+// find returns where the Event of a name is.
+func (a *apiServer) find(now time.Time, namespace, name string) (k kept, known bool) {
+	k, known = a.events.get(a.hash(namespace, name))
+	return k, known && !a.expired(now, k)
+}
+
+// has reports whether the Event of a name is stored.
+func (a *apiServer) has(now time.Time, namespace, name string) bool {
+	k, known := a.find(now, namespace, name)
+	return known && !k.refused()
+}
+
 // get returns the Event of a name, and whether it is stored; nil if nothing is known of it.
 func (a *apiServer) get(now time.Time, namespace, name string) (e *corev1.Event, isStored bool, err error) {
-	k, known := a.events[a.hasher.Add(namespace, name).Sum()]
-	if !known || a.expired(now, k) {
+	k, known := a.find(now, namespace, name)
+	if !known {
 		return nil, false, nil
 	}
-	w, err := a.spool.read(k.offset)
+	offset := k.offset
+	if k.refused() {
+		offset = ^offset
+	}
+	w, err := a.spool.read(offset)
 	if err != nil {
 		return nil, false, err
 	}
-	return w.event, !k.refused, nil
+	return w.event, !k.refused(), nil
 }
 
-// put stores e, or remembers that it was refused.
-func (a *apiServer) put(now time.Time, e *corev1.Event, refused bool) error {
-	offset, err := a.spool.append(&write{event: e})
+// put stores e, or remembers that it was refused. w is the write that brought it; nil for the settler's.
+func (a *apiServer) put(now time.Time, w *write, e *corev1.Event, refused bool) error {
+	offset, err := a.offset(w, e)
 	if err != nil {
 		return err
 	}
-	a.events[a.hasher.Add(e.Namespace, e.Name).Sum()] = kept{place{now.UnixNano(), offset}, refused}
-	if len(a.events) >= a.sweep {
-		maps.DeleteFunc(a.events, func(_ store.Key, k kept) bool { return a.expired(now, k) })
-		a.sweep = max(minSweep, 2*len(a.events))
+	if refused {
+		offset = ^offset
 	}
+	a.events.set(a.hash(e.Namespace, e.Name), kept{now.UnixNano(), offset}, func(k kept) bool { return a.expired(now, k) })
 	return nil
 }
 
-func (a *apiServer) remove(namespace, name string) {
-	delete(a.events, a.hasher.Add(namespace, name).Sum())
+// offset is where the spool has e: where w was read, if it brought e as it is, and else at the end.
+func (a *apiServer) offset(w *write, e *corev1.Event) (int64, error) {
+	if w != nil && w.event == e && w.offset >= 0 {
+		return w.offset, nil
+	}
+	return a.spool.append(&write{event: e})
 }
+
+func (a *apiServer) remove(namespace, name string) { a.events.remove(a.hash(namespace, name)) }
 
 // apply is what w, an update of some kind, makes of an Event.
 func (w *write) apply(old *corev1.Event) (*corev1.Event, error) {
@@ -91,23 +109,10 @@ func (w *write) apply(old *corev1.Event) (*corev1.Event, error) {
 	for _, name := range []string{admission.AnnotationMerged, admission.AnnotationMessages, admission.AnnotationCreateID} {
 		if note, ok := old.Annotations[name]; ok {
 			metav1.SetMetaDataAnnotation(&w.event.ObjectMeta, name, note)
+			w.offset = -1
 		}
 	}
 	return w.event, nil
-}
-
-// patched is what a patch makes of an Event: a strategic merge patch, which is what recorders send, or a merge patch,
-// which does the same to Events except for lists in their metadata. What may change has the same name in both APIs.
-func patched(old *corev1.Event, patch []byte) (*corev1.Event, error) {
-	before, err := json.Marshal(old, recording.Lenient())
-	if err != nil {
-		return nil, err
-	}
-	after, err := strategicpatch.StrategicMergePatch(before, patch, old)
-	if err != nil {
-		return nil, err
-	}
-	return decodeEvent(after, false)
 }
 
 // before is an Event as it was before its last occurrence.

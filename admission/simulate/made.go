@@ -2,7 +2,6 @@ package simulate
 
 import (
 	"iter"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,16 +36,14 @@ func Make(name string, writes iter.Seq[*Made]) (*Trace, error) {
 			return nil, err
 		}
 	}
-	slices.SortFunc(t.index, place.compare)
-	t.end = spool.end
-	return t, nil
+	return t.finish()
 }
 
 func (t *Trace) make(m *Made) error {
-	w := &write{
-		At: m.At, Last: m.At, Clock: m.At, Line: m.Line, Verb: create, User: m.User, NewAPI: m.NewAPI, Known: true,
-		Namespace: m.Event.Namespace, Name: m.Event.Name, event: m.Event,
-	}
+	w := &write{record: record{
+		At: m.At, Last: m.At, Clock: m.At, Line: m.Line, Verb: create, User: user(m.User), NewAPI: m.NewAPI, Known: true,
+		Namespace: m.Event.Namespace, Name: m.Event.Name,
+	}, event: m.Event}
 	if m.Patch {
 		w.Verb = patch
 	}

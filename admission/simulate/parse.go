@@ -6,23 +6,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/settler"
 	"github.com/eventquota/eventquota/admission/simulate/recording"
-	"github.com/eventquota/eventquota/policy"
 )
 
 func decode(text []byte, into any) error { return json.Unmarshal(text, into, recording.Lenient()) }
@@ -55,41 +51,24 @@ type decoded struct {
 type decoder struct {
 	file   int // the place of the file in Input.Files
 	exempt []string
-	encode func(*write) ([]byte, error)
-}
-
-// line is an entry: an audit.k8s.io Event, an event of a watch, or an Event as it is.
-type line struct {
-	auditv1.Event
-
-	User         policy.UserInfo  `json:"user"`
-	Impersonated *policy.UserInfo `json:"impersonatedUser"`
-
-	// Of a watch.
-	Type   string         `json:"type"`
-	Object jsontext.Value `json:"object"`
-
-	// What every Event has, by its API.
-	InvolvedObject jsontext.Value `json:"involvedObject"`
-	Regarding      jsontext.Value `json:"regarding"`
 }
 
 // maxNested is how often an entry may be in another one: a list in a line, and a log entry in that of a collector.
 const maxNested = 3
 
-// entry decodes an entry, which may have others in it, and appends them.
-func (d *decoder) entry(to []decoded, e *recording.Entry, nested int) []decoded {
+// entry decodes an entry, which may have others in it, and appends them. It overwrites l.
+func (d *decoder) entry(to []decoded, e *recording.Entry, nested int, l *line) []decoded {
 	one := decoded{number: e.Number, err: e.Err}
 	if e.Err != nil {
 		return append(to, one)
 	}
-	var l line
-	if err := decode(e.Text, &l); err != nil {
+	*l = line{}
+	if err := decode(e.Text, l); err != nil {
 		one.err = recording.Plain(err)
 		return append(to, one)
 	}
 	l.APIVersion = cmp.Or(l.APIVersion, e.APIVersion)
-	watched, ofWatch := map[string]verb{"ADDED": create, "MODIFIED": update, "DELETED": remove}[l.Type]
+	watched, ofWatch := verbOf(l.Type)
 	isAudit := strings.HasPrefix(l.APIVersion, auditv1.GroupName+"/") || l.AuditID != "" && l.Stage != ""
 	switch {
 	case isAudit:
@@ -97,7 +76,7 @@ func (d *decoder) entry(to []decoded, e *recording.Entry, nested int) []decoded 
 		if l.Level != "" {
 			one.kind += ", level " + string(l.Level)
 		}
-		d.request(&one, &l)
+		d.request(&one, l)
 	case ofWatch:
 		one.kind = "watch"
 		d.event(&one, watched, l.Object, "")
@@ -107,26 +86,39 @@ func (d *decoder) entry(to []decoded, e *recording.Entry, nested int) []decoded 
 		one.kind = "Events"
 		d.event(&one, stored, e.Text, e.APIVersion)
 	case nested < maxNested:
-		return d.inner(to, e, nested)
+		return d.inner(to, e, nested, l)
 	default:
 		one.err = errNoEntry
 	}
 	return append(to, one)
 }
 
+// verbOf is what an event of a watch stands for.
+func verbOf(event string) (v verb, known bool) {
+	switch event {
+	case "ADDED":
+		return create, true
+	case "MODIFIED":
+		return update, true
+	case "DELETED":
+		return remove, true
+	}
+	return "", false
+}
+
 // errNoEntry is why an entry is of no use.
 var errNoEntry = errors.New("it is neither an entry of an audit log, nor an event of a watch, nor an Event")
 
 // inner decodes what is in an entry that is none itself: items of a list, or the line that a collector has wrapped.
-func (d *decoder) inner(to []decoded, e *recording.Entry, nested int) []decoded {
+func (d *decoder) inner(to []decoded, e *recording.Entry, nested int, l *line) []decoded {
 	if text, ok := recording.Unwrap(e.Text); ok {
-		return d.entry(to, &recording.Entry{Number: e.Number, Text: text}, nested+1)
+		return d.entry(to, &recording.Entry{Number: e.Number, Text: text}, nested+1, l)
 	}
 	before := len(to)
 	if recording.IsList(e.Text) {
 		_, _ = recording.Read(context.Background(), bytes.NewReader(e.Text), func(item recording.Entry) error { // it has no error of its own
 			item.Number = e.Number
-			to = d.entry(to, &item, maxNested)
+			to = d.entry(to, &item, maxNested, l)
 			return nil
 		})
 	}
@@ -148,10 +140,10 @@ func (d *decoder) event(one *decoded, v verb, text []byte, apiVersion string) {
 		one.err = errors.New("the Event has no name or no namespace")
 		return
 	}
-	w := &write{
+	w := &write{record: record{
 		Verb: v, Namespace: e.Namespace, Name: e.Name,
 		NewAPI: !e.EventTime.IsZero() && e.Source.Component == "" && e.Source.Host == "",
-	}
+	}}
 	one.uid = string(e.UID)
 	if e.UID != "" && e.ResourceVersion != "" {
 		one.same = string(v) + " " + string(e.UID) + " " + e.ResourceVersion
@@ -175,7 +167,7 @@ func (d *decoder) finish(one *decoded, w *write, e *corev1.Event) {
 		one.err = skipped("requests of users that the webhook is not asked about")
 	}
 	if one.err == nil {
-		one.record, one.err = d.encode(w)
+		one.record, one.err = encoded(w)
 	}
 }
 
@@ -231,117 +223,4 @@ func decodeEvent(text []byte, newAPI bool) (*corev1.Event, error) {
 	e.Source, e.Count = later.DeprecatedSource, later.DeprecatedCount
 	e.FirstTimestamp, e.LastTimestamp = later.DeprecatedFirstTimestamp, later.DeprecatedLastTimestamp
 	return e, nil
-}
-
-// request decodes the request of an entry of an audit log.
-func (d *decoder) request(one *decoded, l *line) {
-	if one.err = l.skip(); one.err != nil {
-		if _, isUnknown := errors.AsType[unknown](one.err); isUnknown {
-			one.same = l.same()
-		}
-		return
-	}
-	one.same = l.same()
-	w := &write{
-		Verb: verb(l.Verb), User: l.User, NewAPI: l.ObjectRef.APIGroup == eventsv1.GroupName, Managed: l.parameter("fieldManager") != "",
-		Namespace: l.ObjectRef.Namespace, Name: l.ObjectRef.Name, ID: string(l.AuditID),
-		// A name that is taken: the API server writes nothing.
-		Free: l.ResponseStatus.Code == 409 && !strings.HasPrefix(l.ResponseStatus.Message, "admission webhook "),
-	}
-	if l.Impersonated != nil { // admission takes that one for the user
-		w.User = *l.Impersonated
-	}
-	w.At, w.Clock = l.moment()
-	w.Last = w.At
-	after, err := decodeEvent(object(l.ResponseObject), w.NewAPI)
-	if err != nil { // it was refused, or the level is lower
-		after = &corev1.Event{}
-	}
-	switch w.Verb { //nolint:exhaustive // the others have an Event
-	case remove:
-		d.finish(one, w, nil)
-		return
-	case patch:
-		if w.Patch = object(l.RequestObject); after.Name == "" {
-			after = nil
-		}
-		d.finish(one, w, after)
-		return
-	}
-	e, err := decodeEvent(object(l.RequestObject), w.NewAPI)
-	if err != nil {
-		one.err = fmt.Errorf("requestObject: %w", err)
-		return
-	}
-	w.Name = cmp.Or(e.Name, w.Name, after.Name) // the last is what the API server made of a generateName
-	e.Namespace, e.Name = w.Namespace, w.Name
-	d.finish(one, w, e)
-}
-
-// same is equal for two entries about the end of one request.
-func (l *line) same() string {
-	if l.AuditID == "" {
-		return ""
-	}
-	return "request " + string(l.AuditID)
-}
-
-// skip says why a request is no write to simulate, or nil if it is one.
-func (l *line) skip() error {
-	ref := l.ObjectRef
-	switch {
-	case l.Stage == auditv1.StagePanic:
-		return skipped("requests that the API server broke off as it had a bug")
-	case l.Stage != auditv1.StageResponseComplete:
-		return skipped("stages of a request before its end")
-	case ref == nil || ref.Resource != "events" || ref.Subresource != "" || ref.APIGroup != "" && ref.APIGroup != eventsv1.GroupName,
-		!slices.Contains([]verb{create, update, patch, remove}, verb(l.Verb)):
-		return skipped("requests that do not write one Event")
-	case l.ResponseStatus == nil || !reached(l.ResponseStatus.Code):
-		return skipped("requests that failed before or after admission")
-	case l.parameter("dryRun") != "":
-		return skipped("dry runs")
-	case verb(l.Verb) == remove || object(l.RequestObject) != nil:
-		return nil
-	case l.ResponseStatus.Code/100 != 2 && l.ResponseStatus.Code != 409:
-		return skipped("requests that were refused before their body was read")
-	case l.RequestObject != nil, l.Annotations["audit.k8s.io/truncated"] != "":
-		return unknown("the API server left out a body that was too large")
-	}
-	return unknown("the audit level is lower than Request")
-}
-
-// reached reports whether a request with this status reached the webhook, or would have. If the Event or
-// the namespace does not exist, it fails before; what the API server calls invalid reaches one phase only.
-func reached(code int32) bool { return code/100 == 2 || code == 409 || code == 429 }
-
-// parameter is one of the request's URI.
-func (l *line) parameter(name string) string {
-	uri, err := url.ParseRequestURI(l.RequestURI)
-	if err != nil {
-		return ""
-	}
-	return uri.Query().Get(name)
-}
-
-// object is the body of a request or response, or nil: an API server that leaves one out may say so in a text in its place.
-func object(u *runtime.Unknown) []byte {
-	if u == nil || bytes.HasPrefix(u.Raw, []byte(`"`)) || bytes.Equal(u.Raw, []byte("null")) {
-		return nil
-	}
-	return u.Raw
-}
-
-// moment is the place of a request among others, as a time, and the time that the store was given. With many writers
-// at once, the times that the API server notes do not say in which order they were decided. The webhook's annotation
-// does, in the mutating phase for a CREATE, unless the webhook is installed for the validating one only, and in the
-// validating phase for an UPDATE. Its name is that of the webhook, which all manifests set. Requests that it did not
-// decide have none.
-func (l *line) moment() (at, clock time.Time) {
-	for _, webhook := range [...]string{"mutate.events.eventquota.io/", "validate.events.eventquota.io/"} {
-		if m := admission.ParseMoment(l.Annotations[webhook+admission.AnnotationDecided]); !m.At.IsZero() {
-			return m.At.Add(time.Duration(m.After) * time.Microsecond), m.At
-		}
-	}
-	return l.RequestReceivedTimestamp.Time, l.RequestReceivedTimestamp.Time
 }

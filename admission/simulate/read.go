@@ -26,6 +26,8 @@ const (
 type Source struct {
 	// Name is what reports call it.
 	Name string
+	// Size is how many bytes it has; -1 where that is not known.
+	Size int64
 	// Open opens it. It is called once.
 	Open func() (io.ReadCloser, error)
 	// Found says that it was found in a directory: it is passed over if it has nothing about Events.
@@ -34,7 +36,7 @@ type Source struct {
 
 // From is a source that is open already.
 func From(name string, in io.Reader) Source {
-	return Source{Name: name, Open: func() (io.ReadCloser, error) { return io.NopCloser(in), nil }}
+	return Source{Name: name, Size: -1, Open: func() (io.ReadCloser, error) { return io.NopCloser(in), nil }}
 }
 
 // read reads a source: one goroutine splits it into entries, one for each processor decodes them, and one adds them in order.
@@ -129,8 +131,10 @@ type batch struct {
 
 func (b *batch) decode(d *decoder) {
 	defer close(b.done)
+	b.decoded = make([]decoded, 0, len(b.entries))
+	var l line
 	for i := range b.entries {
-		b.decoded = d.entry(b.decoded, &b.entries[i], 0)
+		b.decoded = d.entry(b.decoded, &b.entries[i], 0, &l)
 		b.entries[i].Text = nil
 	}
 }

@@ -42,7 +42,7 @@ func (t *Trace) known(d *decoded) error {
 	if d.write.Verb == create { // a watch that began again
 		d.write.Verb = update
 		var err error
-		d.record, err = t.spool.encode(d.write)
+		d.record, err = encoded(d.write)
 		return err
 	}
 	return nil

@@ -1,7 +1,6 @@
 package simulate
 
 import (
-	"bufio"
 	"container/heap"
 	"iter"
 	"time"
@@ -27,6 +26,14 @@ func (in *Input) Bounds() []Bound {
 		return []Bound{""}
 	}
 	return []Bound{Most, Fewest}
+}
+
+// Writes are how many writes there are at one end.
+func (in *Input) Writes(b Bound) int64 {
+	if b == Fewest {
+		return in.Fewest
+	}
+	return in.Most
 }
 
 const (
@@ -61,18 +68,20 @@ type ahead struct {
 	err    error
 }
 
-// readAhead reads the writes of the index, in its order, while those before are decided. After stop it reads no more.
+// readAhead reads the writes of the trace, in order, while those before are decided. next returns nil after the last. After stop it
+// reads no more.
 func (t *Trace) readAhead() (next func() (*write, error), stop func()) {
 	batches, stopped, done := make(chan ahead, 2), make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		reader := bufio.NewReader(nil)
-		for index, err := t.index, error(nil); len(index) > 0 && err == nil; {
+		defer close(batches)
+		var through window
+		for order, err := t.order, error(nil); len(order) > 0 && err == nil; {
 			b, size := ahead{}, 0
-			for len(index) > 0 && err == nil && len(b.writes) < aheadWrites && size < aheadBytes {
+			for len(order) > 0 && err == nil && len(b.writes) < aheadWrites && size < aheadBytes {
 				var w *write
-				if w, err = t.spool.readBy(reader, index[0].offset, t.end); err == nil {
-					b.writes, index, size = append(b.writes, w), index[1:], size+len(w.Event)+len(w.Patch)
+				if w, err = t.spool.readBy(&through, order[0].offset(), t.end); err == nil {
+					b.writes, order, size = append(b.writes, w), order[1:], size+w.size
 				}
 			}
 			b.err = err
@@ -85,11 +94,11 @@ func (t *Trace) readAhead() (next func() (*write, error), stop func()) {
 	}()
 	var now ahead
 	next = func() (*write, error) {
-		for len(now.writes) == 0 {
-			if now.err != nil {
+		for more := true; len(now.writes) == 0; {
+			if now.err != nil || !more {
 				return nil, now.err
 			}
-			now = <-batches
+			now, more = <-batches
 		}
 		w := now.writes[0]
 		now.writes = now.writes[1:]
@@ -105,25 +114,26 @@ func (t *Trace) writes(b Bound) iter.Seq2[*write, error] {
 		next, stop := t.readAhead()
 		defer stop()
 		var open steps
-		for index := t.index; len(index)+len(open) > 0; {
+		for following, err := next(); following != nil || err != nil || len(open) > 0; {
 			var now step
-			var w *write
-			var err error
-			if len(open) > 0 && (len(index) == 0 || open[0].at < index[0].at) {
+			w := following
+			switch {
+			case err != nil:
+			case len(open) > 0 && (w == nil || open[0].at < w.At.UnixNano()):
 				now, _ = heap.Pop(&open).(step)
 				w, err = t.spool.read(now.offset)
-			} else {
-				now.place, index = index[0], index[1:]
-				w, err = next()
+			default:
+				now.place = place{w.At.UnixNano(), w.offset}
+				following, err = next()
 			}
-			if err == nil && w.Verb == stored {
-				of := b.steps(w)
-				if i := now.i + 1; i < of {
-					heap.Push(&open, step{place{stepAt(w.At, w.Last, i, of).UnixNano(), now.offset}, i})
-				}
-				w.expand(now, of)
+			if err != nil {
+				yield(nil, err)
+				return
 			}
-			if !yield(w, err) || err != nil {
+			if w.Verb == stored {
+				open.take(w, now, b.steps(w))
+			}
+			if !yield(w, nil) {
 				return
 			}
 		}
@@ -137,6 +147,14 @@ type step struct {
 	i int64
 }
 
+// take makes of w, a stored Event, one of so many writes that led to it, and keeps where the next one is.
+func (s *steps) take(w *write, now step, of int64) {
+	if i := now.i + 1; i < of {
+		heap.Push(s, step{place{stepAt(w.At, w.Last, i, of).UnixNano(), now.offset}, i})
+	}
+	w.expand(now, of)
+}
+
 // stepAt is when the i-th of those writes happened: they are spread evenly from the first occurrence to the last.
 func stepAt(first, last time.Time, i, of int64) time.Time {
 	// In this order it neither overflows nor loses more than a nanosecond a step.
@@ -148,6 +166,7 @@ func stepAt(first, last time.Time, i, of int64) time.Time {
 // count so far.
 func (w *write) expand(s step, of int64) {
 	e := w.event
+	w.offset = -1
 	count := (s.i + 1) * admission.Occurrences(e) / of
 	w.At = time.Unix(0, s.at)
 	w.Clock = w.At

@@ -44,6 +44,8 @@ type Options struct {
 	Bound Bound
 	// EventTTL is how long the API server keeps an Event after its last write. 0 is EventTTL.
 	EventTTL time.Duration
+	// Progress is called with how many writes have been decided since it was called last. May be nil.
+	Progress func(writes int64)
 	// Decided is called with every decision, in order. May be nil.
 	Decided func(Decision)
 }
@@ -59,6 +61,8 @@ type run struct {
 	// rules and by are what applies to a write, and what has decided about it.
 	rules *usage
 	by    *deciders
+	// request is the one that is decided.
+	request admission.Request
 	// now is the clock, and settled is when the settler looked last.
 	now, settled time.Time
 }
@@ -66,7 +70,7 @@ type run struct {
 // Run decides all writes. What it returns depends on nothing but the trace and o, except for the names of Events
 // that ask for a generated one. It fails when the temporary file does, or when ctx ends.
 func (t *Trace) Run(ctx context.Context, o Options) (*Result, error) {
-	t.spool.end = t.end // over what another run stored
+	t.spool.truncate(t.end) // what another run stored
 	r := &run{
 		opts: o, result: newResult(&t.Input), files: t.Input.Files, rules: newUsage(&o.Rules),
 		store: memory.New(memory.Options{Bytes: memory.DefaultBytes}), api: newAPIServer(t.spool, cmp.Or(o.EventTTL, EventTTL)),
@@ -90,6 +94,9 @@ func (t *Trace) Run(ctx context.Context, o Options) (*Result, error) {
 		}
 		if err := r.do(ctx, w); err != nil {
 			return nil, err
+		}
+		if o.Progress != nil {
+			o.Progress(1)
 		}
 	}
 	if err := r.drain(ctx); err != nil {
@@ -144,9 +151,10 @@ func (r *run) do(ctx context.Context, w *write) error {
 func (r *run) decide(ctx context.Context, phase admission.Phase, w *write, e, old *corev1.Event) admission.Answer {
 	kind := metav1.GroupVersionKind{Version: "v1", Kind: "Event"}
 	resource := metav1.GroupVersionResource{Version: "v1", Resource: "events"}
-	a := &admission.Request{UID: "simulate", Object: e, OldObject: old, Request: policy.Request{
+	a := &r.request
+	*a = admission.Request{UID: "simulate", Object: e, OldObject: old, Request: policy.Request{
 		Kind: kind, Resource: resource, RequestKind: kind, RequestResource: resource,
-		Name: e.Name, Namespace: w.Namespace, Operation: admissionv1.Create, UserInfo: w.User,
+		Name: e.Name, Namespace: w.Namespace, Operation: admissionv1.Create, UserInfo: policy.UserInfo(w.User),
 	}}
 	if old != nil {
 		a.Operation = admissionv1.Update
@@ -191,17 +199,14 @@ func (r *run) create(ctx context.Context, w *write, e *corev1.Event) error {
 	if a.Rewritten != nil {
 		e = a.Rewritten
 	}
-	_, taken, err := r.api.get(r.now, e.Namespace, e.Name)
-	nameless := e.Name == ""
+	taken, nameless := r.api.has(r.now, e.Namespace, e.Name), e.Name == ""
 	switch {
-	case err != nil:
-		return err
 	case !a.Response.Allowed:
 		r.decided(w, e, a.Outcome, a.Response.Result.Message)
 		if taken || nameless {
 			return nil
 		}
-		return r.api.put(r.now, e, true)
+		return r.api.put(r.now, w, e, true)
 	case taken || nameless:
 		r.decided(w, e, Failed, "")
 		return nil
@@ -212,7 +217,10 @@ func (r *run) create(ctx context.Context, w *write, e *corev1.Event) error {
 
 // update decides an UPDATE and stores it, if it is admitted.
 func (r *run) update(ctx context.Context, w *write, old, e *corev1.Event) error {
-	e.Namespace, old.Namespace = w.Namespace, w.Namespace
+	if e.Namespace != w.Namespace {
+		e.Namespace, w.offset = w.Namespace, -1
+	}
+	old.Namespace = w.Namespace
 	a := r.decide(ctx, r.gate.Validate, w, e, old)
 	if !a.Response.Allowed {
 		r.decided(w, e, a.Outcome, a.Response.Result.Message)
@@ -225,7 +233,7 @@ func (r *run) update(ctx context.Context, w *write, old, e *corev1.Event) error 
 func (r *run) write(w *write, e *corev1.Event, o admission.Outcome) error {
 	r.result.EtcdWrites.Events++
 	r.decided(w, e, o, "")
-	return r.api.put(r.now, e, false)
+	return r.api.put(r.now, w, e, false)
 }
 
 // decided counts what became of a write and reports it.

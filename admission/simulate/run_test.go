@@ -193,7 +193,7 @@ func TestWarningsDroppedAreCounted(t *testing.T) {
 func TestATraceRunsTheSameAgain(t *testing.T) {
 	trace := readAll(t, storm(300))
 	first, firstDecisions := simulated(t, trace, defaults(nil))
-	stored := trace.spool.end
+	stored := trace.spool.end()
 	_, _ = simulated(t, trace, defaults(func(p *policy.Policy) { p.Action = policy.Drop }))
 	again, againDecisions := simulated(t, trace, defaults(nil))
 	if diff := cmp.Diff(first, again, cmpopts.IgnoreUnexported(Result{})); diff != "" {
@@ -202,8 +202,8 @@ func TestATraceRunsTheSameAgain(t *testing.T) {
 	if diff := cmp.Diff(firstDecisions, againDecisions); diff != "" {
 		t.Errorf("decisions (-first +again):\n%s", diff)
 	}
-	if trace.spool.end != stored {
-		t.Errorf("the temporary file has %d bytes, want %d as after the first run", trace.spool.end, stored)
+	if trace.spool.end() != stored {
+		t.Errorf("the temporary file has %d bytes, want %d as after the first run", trace.spool.end(), stored)
 	}
 }
 

@@ -88,5 +88,5 @@ func (r *run) settleOne(now time.Time, p store.PendingWrite) (store.Outcome, err
 	p.Adopt(written.Stored)
 	r.result.EtcdWrites.Counts++
 	settler.Apply(&p, "", e)
-	return written, r.api.put(now, e, false)
+	return written, r.api.put(now, nil, e, false)
 }

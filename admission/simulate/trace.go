@@ -83,7 +83,7 @@ type Broken struct {
 }
 
 // Trace is a recording: Event writes in the order of their times. Its methods are for one goroutine at a
-// time. The writes are in a temporary file; memory holds some 60 bytes of each.
+// time. The writes are in a temporary file; memory holds some 50 bytes of each while they are read, and then 4.
 type Trace struct {
 	// Input says what was read.
 	Input Input
@@ -92,11 +92,13 @@ type Trace struct {
 	// spool has the writes, and from end on what one run stores.
 	spool *spool
 	end   int64
+	// index has all writes while they are read, and order has them in the order of their times afterwards.
 	index []place
+	order []spot
 	repeats
 }
 
-// place is where the spool has a write.
+// place is where the spool has a write, and its time.
 type place struct {
 	at     int64 // in nanoseconds of Unix time
 	offset int64
@@ -117,7 +119,7 @@ func Read(ctx context.Context, sources []Source, exempt []string) (*Trace, error
 	}
 	t := &Trace{
 		Input: Input{Skipped: map[string]int64{}, Unknown: map[string]int64{}}, spool: spool, repeats: newRepeats(),
-		decoder: decoder{exempt: exempt, encode: spool.encode},
+		decoder: decoder{exempt: exempt},
 	}
 	for _, s := range sources {
 		if err := t.read(ctx, s); err != nil {
@@ -127,8 +129,22 @@ func Read(ctx context.Context, sources []Source, exempt []string) (*Trace, error
 	}
 	t.repeats = repeats{}
 	t.index = slices.DeleteFunc(t.index, func(p place) bool { return p.offset < 0 })
+	return t.finish()
+}
+
+// finish puts the writes in order.
+func (t *Trace) finish() (*Trace, error) {
 	slices.SortFunc(t.index, place.compare)
-	t.end = spool.end
+	t.order = make([]spot, len(t.index))
+	for i := range t.index {
+		t.order[i] = spotOf(t.index[i].offset)
+	}
+	t.index = nil
+	var err error
+	if t.end, err = t.spool.flush(); err != nil {
+		t.Close()
+		return nil, err
+	}
 	return t, nil
 }
 

@@ -1,13 +1,16 @@
 package simulate
 
+// What a trace keeps of a write. msgp makes the methods that encode it.
+
 import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/eventquota/eventquota/policy"
 )
+
+//msgp:tuple user record
+//msgp:ignore write
 
 // verb is what a write does, as requests have it.
 type verb string
@@ -21,8 +24,16 @@ const (
 	stored verb = "stored"
 )
 
-// write is one request about an Event. The trace has its exported fields as CBOR.
-type write struct {
+// user is a policy.UserInfo.
+type user struct {
+	Username string
+	UID      string
+	Groups   []string            `msg:",allownil"`
+	Extra    map[string][]string `msg:",allownil"`
+}
+
+// record is what a trace has of a write, beside the Event.
+type record struct {
 	// At is its place in the order of all writes: when it was decided, or received where that is not known.
 	At time.Time
 	// Last is when the last of the writes happened that it stands for, if it is stored, and else At.
@@ -33,7 +44,7 @@ type write struct {
 	File int
 	Line int64
 	Verb verb
-	User policy.UserInfo
+	User user
 	// NewAPI says that it came through events.k8s.io.
 	NewAPI bool
 	// Free says that without eventquota it was no write to etcd either.
@@ -41,18 +52,26 @@ type write struct {
 	// Known says that all writes before it are in the trace, so an Event that is not found is not stored.
 	Known bool
 	// Managed says that its client gave a field manager, as no recorder does.
-	Managed         bool
-	Namespace, Name string
+	Managed   bool
+	Namespace string
+	Name      string
 	// ID is its auditID, if it has one.
 	ID string
 	// Patch is the body of a patch; empty for that of a recorder which a replay made, whose count and time event has.
-	Patch []byte
-	// Event is event as protobuf, which keeps all of it, if there is one.
-	Event []byte
+	Patch []byte `msg:",allownil"`
+}
+
+// write is one request about an Event.
+type write struct {
+	record
 
 	// event is what a create or update wrote. For a patch it is what the patch made of the Event, or nil
 	// where this was not recorded.
 	event *corev1.Event
+	// size is about how much memory it takes, and offset where the spool has event as it is, or -1 for nowhere: of what was
+	// read from there.
+	size   int
+	offset int64
 }
 
 // recount makes e say that it happened n times, and last at a time.

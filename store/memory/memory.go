@@ -232,7 +232,7 @@ func (s *Store) due(now, by time.Time) []rules.DueGroup {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.at(now)
-	var due []rules.DueGroup
+	due := make([]rules.DueGroup, 0, len(s.pending))
 	for e := range s.pending {
 		if !e.due.After(by) {
 			due = append(due, rules.DueGroup{Group: e.place.Key, Turn: e.Turn(), Due: e.due.UnixMicro()})

@@ -3,6 +3,7 @@ package rules
 import (
 	"bytes"
 	"cmp"
+	"container/heap"
 	"maps"
 	"math"
 	"slices"
@@ -188,14 +189,16 @@ type Turns struct {
 }
 
 // Pick picks up to n registers that are not claimed, one of each turn after the other, the most overdue of
-// it first. It reorders due. It calls claimed for each register that it considers.
+// it first. It calls claimed for each register that it considers.
 func (t *Turns) Pick(due []DueGroup, n int, claimed func(turn string, group store.Key) bool) []DueGroup {
-	slices.SortFunc(due, func(a, b DueGroup) int {
-		return cmp.Or(cmp.Compare(a.Due, b.Due), bytes.Compare(a.Group[:], b.Group[:])) // for a fixed order
-	})
-	queues := map[string][]DueGroup{}
-	for _, d := range due {
-		queues[d.Turn] = append(queues[d.Turn], d)
+	queues := map[string]*overdue{}
+	for i := range due {
+		queue := queues[due[i].Turn]
+		if queue == nil {
+			queue = &overdue{all: due}
+			queues[due[i].Turn] = queue
+		}
+		queue.places = append(queue.places, int32(i))
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -209,17 +212,54 @@ func (t *Turns) Pick(due []DueGroup, n int, claimed func(turn string, group stor
 	for len(turns) > 0 && len(picked) < n {
 		turns = slices.DeleteFunc(turns, func(turn string) bool {
 			queue := queues[turn]
-			for len(queue) > 0 && len(picked) < n {
-				first := queue[0]
-				queue = queue[1:]
+			for len(queue.places) > 0 && len(picked) < n {
+				first := queue.next()
 				if !claimed(turn, first.Group) {
 					picked, t.served = append(picked, first), turn
 					break
 				}
 			}
-			queues[turn] = queue
-			return len(queue) == 0
+			return len(queue.places) == 0
 		})
 	}
 	return picked
+}
+
+// overdue are registers of one turn: a heap, once one is taken. Mostly there are many more than are picked, which are not sorted.
+type overdue struct {
+	all    []DueGroup
+	places []int32 // in all
+	isHeap bool
+}
+
+// next takes the most overdue. It must not be empty.
+func (o *overdue) next() DueGroup {
+	if !o.isHeap {
+		heap.Init(o)
+		o.isHeap = true
+	}
+	first, _ := heap.Pop(o).(int32)
+	return o.all[first]
+}
+
+// Len is container/heap's, as are Less, Swap, Push and Pop.
+func (o *overdue) Len() int { return len(o.places) }
+
+// Less has a fixed order.
+func (o *overdue) Less(i, j int) bool {
+	a, b := &o.all[o.places[i]], &o.all[o.places[j]]
+	return cmp.Or(cmp.Compare(a.Due, b.Due), bytes.Compare(a.Group[:], b.Group[:])) < 0
+}
+
+// Swap is container/heap's.
+func (o *overdue) Swap(i, j int) { o.places[i], o.places[j] = o.places[j], o.places[i] }
+
+// Push is container/heap's.
+func (o *overdue) Push(x any) { o.places = append(o.places, x.(int32)) }
+
+// Pop is container/heap's.
+func (o *overdue) Pop() any {
+	last := o.places[len(o.places)-1]
+	o.places = o.places[:len(o.places)-1]
+	return last
 }

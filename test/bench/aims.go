@@ -46,7 +46,7 @@ func aims() []aim {
 		{"redis_bytes_per_object", false, 500, ""},
 		{worstAttack, false, 3, ""},
 		{slowestInForce, false, 1000, ""},
-		{"simulate_over_decode", true, 0.5, ""},
+		{"simulate_over_decode", true, 0.3, ""},
 		{"simulate_rss_bytes", false, 200e6, ""},
 	}
 }

@@ -42,6 +42,7 @@ type recommendation struct {
 
 // recommend reads the recording, and prints what is proposed.
 func (o *options) recommend(ctx context.Context, cmd *cobra.Command, files []string) error {
+	defer replay.LimitMemory(0)()
 	set, err := o.Set(ctx, true)
 	if err != nil {
 		return err
@@ -49,12 +50,20 @@ func (o *options) recommend(ctx context.Context, cmd *cobra.Command, files []str
 	for _, note := range set.Passed.Notes() {
 		fmt.Fprintln(cmd.ErrOrStderr(), text.Visible("note: "+note))
 	}
-	trace, err := o.read(ctx, cmd.InOrStdin(), files)
+	bar := replay.NewProgress(cmd.ErrOrStderr(), nil)
+	defer bar.End()
+	sources, err := o.sources(ctx, cmd.InOrStdin(), files)
+	if err != nil {
+		return fmt.Errorf("recommend: %w", err)
+	}
+	trace, err := bar.Read(ctx, sources, o.ExemptUsers)
 	if err != nil {
 		return fmt.Errorf("recommend: %w", err)
 	}
 	defer trace.Close()
-	r, err := o.propose(ctx, trace, set)
+	defer replay.LimitMemory(trace.Input.Entries)()
+	r, err := o.propose(ctx, trace, set, bar)
+	bar.End()
 	if err != nil {
 		in := report.Report{Input: trace.Input}
 		return errors.Join(in.WriteInput(cmd.ErrOrStderr()), fmt.Errorf("recommend: %w", err))
@@ -66,28 +75,22 @@ func (o *options) recommend(ctx context.Context, cmd *cobra.Command, files []str
 	return nil
 }
 
-// read reads the recording, or the Events that a cluster stores.
-func (o *options) read(ctx context.Context, stdin io.Reader, files []string) (*simulate.Trace, error) {
-	if len(files) == 0 && o.Sample == "" {
-		source, err := stored(ctx, o.Kubeconfig)
-		if err != nil {
-			return nil, err
-		}
-		return simulate.Read(ctx, []simulate.Source{source}, o.ExemptUsers)
+// sources are the recording, or the Events that a cluster stores.
+func (o *options) sources(ctx context.Context, stdin io.Reader, files []string) ([]simulate.Source, error) {
+	if len(files) > 0 || o.Sample != "" {
+		return o.Sources(stdin, files)
 	}
-	sources, err := o.Sources(stdin, files)
-	if err != nil {
-		return nil, err
-	}
-	return simulate.Read(ctx, sources, o.ExemptUsers)
+	source, err := stored(ctx, o.Kubeconfig)
+	return []simulate.Source{source}, err
 }
 
 // propose sizes quotas by a trace, and simulates them on it beside a set of policies.
-func (o *options) propose(ctx context.Context, trace *simulate.Trace, set *replay.Set) (*recommendation, error) {
+func (o *options) propose(ctx context.Context, trace *simulate.Trace, set *replay.Set, bar *replay.Progress) (*recommendation, error) {
 	if trace.Input.Most == 0 {
 		return nil, replay.ErrNoWrites(&trace.Input)
 	}
-	opts := simulate.Options{Rules: set.ForSimulation(), Bound: trace.Input.Bounds()[0], EventTTL: o.EventTTL}
+	opts := simulate.Options{Rules: set.ForSimulation(), Bound: trace.Input.Bounds()[0], EventTTL: o.EventTTL, Progress: bar.Add}
+	bar.Begin("counting", trace.Input.Writes(opts.Bound), false)
 	seen, err := recommend.Observe(ctx, trace, opts)
 	if err != nil {
 		return nil, err
@@ -105,7 +108,7 @@ func (o *options) propose(ctx context.Context, trace *simulate.Trace, set *repla
 		return nil, err
 	}
 	r.yaml = yaml.String()
-	return r, o.simulate(ctx, trace, set, r)
+	return r, o.simulate(ctx, trace, set, r, bar)
 }
 
 // errNothingUsual says that all of a recording is a storm.
@@ -117,14 +120,14 @@ func errNothingUsual(p *recommend.Proposal) error {
 		" or begin with the quotas for a number of nodes, manifests/components/recommended-*-nodes")
 }
 
-// simulate decides a trace with the proposed quotas, and without them. Without those of the set that are proposed again.
-func (o *options) simulate(ctx context.Context, trace *simulate.Trace, set *replay.Set, r *recommendation) error {
+// simulate decides a trace with the proposed quotas, and without them.
+func (o *options) simulate(ctx context.Context, trace *simulate.Trace, set *replay.Set, r *recommendation, bar *replay.Progress) error {
 	with, err := together(set, r)
 	if err != nil {
 		return err
 	}
 	for _, bound := range trace.Input.Bounds() {
-		opts := simulate.Options{Bound: bound, EventTTL: o.EventTTL}
+		opts := simulate.Options{Bound: bound, EventTTL: o.EventTTL, Progress: bar.Add}
 		for i, run := range []report.Run{{Under: "the proposed quotas and " + set.Name}, {Under: set.Name}} {
 			opts.Rules, opts.Decided = set.ForSimulation(), nil
 			if i == 0 {
@@ -137,6 +140,7 @@ func (o *options) simulate(ctx context.Context, trace *simulate.Trace, set *repl
 				}
 			}
 			run.Bound = bound
+			bar.Begin("deciding", trace.Input.Writes(bound), false)
 			if run.Result, err = trace.Run(ctx, opts); err != nil {
 				return err
 			}

@@ -48,5 +48,5 @@ func stored(ctx context.Context, kubeconfig string) (simulate.Source, error) {
 		}()
 		return out, nil
 	}
-	return simulate.Source{Name: "the cluster of " + kubeconfig, Open: open}, nil
+	return simulate.Source{Name: "the cluster of " + kubeconfig, Size: -1, Open: open}, nil
 }

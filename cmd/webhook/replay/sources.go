@@ -44,15 +44,23 @@ func filesAt(path string) (all []simulate.Source, err error) {
 	if err != nil {
 		return nil, err
 	}
-	source := func(path string, found bool) simulate.Source {
-		return simulate.Source{Name: path, Found: found, Open: func() (io.ReadCloser, error) { return os.Open(path) }}
+	source := func(path string, info fs.FileInfo, found bool) simulate.Source {
+		size := info.Size()
+		if !info.Mode().IsRegular() { // a pipe
+			size = -1
+		}
+		return simulate.Source{Name: path, Size: size, Found: found, Open: func() (io.ReadCloser, error) { return os.Open(path) }}
 	}
 	if !info.IsDir() {
-		return []simulate.Source{source(path, false)}, nil
+		return []simulate.Source{source(path, info, false)}, nil
 	}
 	err = filepath.WalkDir(path, func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && entry.Type().IsRegular() {
-			all = append(all, source(path, true))
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil {
+			all = append(all, source(path, info, true))
 		}
 		return err
 	})

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -18,12 +17,9 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/simulate/report"
 )
 
-// memoryLimit is where the garbage collector begins to work harder, in bytes. More may be in use.
-const memoryLimit = 120 << 20
-
 // simulate reads the files, runs each set of policies and prints what became of it.
 func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []string) error {
-	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryLimit))
+	defer replay.LimitMemory(0)()
 	sets, err := o.sets(ctx)
 	if err != nil {
 		return err
@@ -37,17 +33,20 @@ func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []stri
 	if err != nil {
 		return fmt.Errorf("simulate: %w", err)
 	}
-	trace, err := simulate.Read(ctx, sources, o.ExemptUsers)
+	bar := replay.NewProgress(cmd.ErrOrStderr(), o.lines(cmd))
+	defer bar.End()
+	trace, err := bar.Read(ctx, sources, o.ExemptUsers)
 	if err != nil {
 		return fmt.Errorf("simulate: %w", err)
 	}
 	defer trace.Close()
+	defer replay.LimitMemory(trace.Input.Entries)()
 	r := report.Report{Input: trace.Input}
 	if trace.Input.Most == 0 {
 		return errors.Join(r.WriteInput(cmd.ErrOrStderr()), fmt.Errorf("simulate: %w", replay.ErrNoWrites(&trace.Input)))
 	}
 	out := bufio.NewWriter(cmd.OutOrStdout()) // which keeps its first error for Flush
-	opts := simulate.Options{EventTTL: o.EventTTL}
+	opts := simulate.Options{EventTTL: o.EventTTL, Progress: bar.Add}
 	if o.Output == decisions {
 		lines := json.NewEncoder(text.JSON(out))
 		lines.SetEscapeHTML(false)
@@ -56,6 +55,7 @@ func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []stri
 	for _, set := range sets {
 		for _, bound := range trace.Input.Bounds() {
 			opts.Rules, opts.Bound = set.ForSimulation(), bound
+			bar.Begin("deciding", trace.Input.Writes(bound), false)
 			run := report.Run{Under: set.Name, Bound: bound, LeftOut: set.LeftOut}
 			if run.Result, err = trace.Run(ctx, opts); err != nil {
 				return fmt.Errorf("simulate: %w", err)
@@ -64,8 +64,17 @@ func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []stri
 			opts.Decided = nil // those of the first run are enough
 		}
 	}
+	bar.End()
 	if err := errors.Join(o.write(out, &r), out.Flush()); err != nil {
 		return fmt.Errorf("simulate: write the report: %w", err)
+	}
+	return nil
+}
+
+// lines is where lines go while writes are decided; nil for nowhere.
+func (o *options) lines(cmd *cobra.Command) io.Writer {
+	if o.Output == decisions {
+		return cmd.OutOrStdout()
 	}
 	return nil
 }

@@ -1,0 +1,210 @@
+package simulate
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+
+	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/policy"
+)
+
+// line is an entry: an audit.k8s.io Event, an event of a watch, or an Event as it is. It has those fields of each that are used, as
+// others take as long to decode.
+type line struct {
+	Kind       string `json:"kind"`
+	APIVersion string `json:"apiVersion"`
+
+	// Of an audit.k8s.io Event.
+	Level          auditv1.Level     `json:"level"`
+	AuditID        string            `json:"auditID"`
+	Stage          auditv1.Stage     `json:"stage"`
+	RequestURI     string            `json:"requestURI"`
+	Verb           string            `json:"verb"`
+	User           policy.UserInfo   `json:"user"`
+	Impersonated   *policy.UserInfo  `json:"impersonatedUser"`
+	ObjectRef      *reference        `json:"objectRef"`
+	ResponseStatus *status           `json:"responseStatus"`
+	RequestObject  jsontext.Value    `json:"requestObject"`
+	ResponseObject jsontext.Value    `json:"responseObject"`
+	Received       received          `json:"requestReceivedTimestamp"`
+	Annotations    map[string]string `json:"annotations"`
+
+	// Of a watch.
+	Type   string         `json:"type"`
+	Object jsontext.Value `json:"object"`
+
+	// What every Event has, by its API.
+	InvolvedObject jsontext.Value `json:"involvedObject"`
+	Regarding      jsontext.Value `json:"regarding"`
+}
+
+// reference is auditv1.ObjectReference.
+type reference struct {
+	Resource    string `json:"resource"`
+	Namespace   string `json:"namespace"`
+	Name        string `json:"name"`
+	APIGroup    string `json:"apiGroup"`
+	Subresource string `json:"subresource"`
+}
+
+// status is a part of metav1.Status.
+type status struct {
+	Code    int32  `json:"code"`
+	Message string `json:"message"`
+}
+
+// received is a metav1.MicroTime.
+type received struct{ time.Time }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (r *received) UnmarshalJSON(b []byte) error {
+	const usual = `"2006-01-02T15:04:05.000000Z"`
+	if len(b) == len(usual) && b[20] == '.' && b[27] == 'Z' {
+		if at, err := time.Parse(time.RFC3339, string(b[1:28])); err == nil { // quicker than any other layout
+			r.Time = at.Local()
+			return nil
+		}
+	}
+	var t metav1.MicroTime
+	err := t.UnmarshalJSON(b)
+	r.Time = t.Time
+	return err
+}
+
+// request decodes the request of an entry of an audit log.
+func (d *decoder) request(one *decoded, l *line) {
+	if one.err = l.skip(); one.err != nil {
+		if _, isUnknown := errors.AsType[unknown](one.err); isUnknown {
+			one.same = l.same()
+		}
+		return
+	}
+	one.same = l.same()
+	w := &write{record: record{
+		Verb: verb(l.Verb), User: user(l.User), NewAPI: l.ObjectRef.APIGroup == eventsv1.GroupName, Managed: l.parameter("fieldManager") != "",
+		Namespace: l.ObjectRef.Namespace, Name: l.ObjectRef.Name, ID: l.AuditID,
+		// A name that is taken: the API server writes nothing.
+		Free: l.ResponseStatus.Code == 409 && !strings.HasPrefix(l.ResponseStatus.Message, "admission webhook "),
+	}}
+	if l.Impersonated != nil { // admission takes that one for the user
+		w.User = user(*l.Impersonated)
+	}
+	w.At, w.Clock = l.moment()
+	w.Last = w.At
+	switch w.Verb { //nolint:exhaustive // the others have an Event
+	case remove:
+		d.finish(one, w, nil)
+		return
+	case patch:
+		w.Patch = body(l.RequestObject)
+		d.finish(one, w, l.after(w.NewAPI))
+		return
+	}
+	e, err := decodeEvent(body(l.RequestObject), w.NewAPI)
+	if err != nil {
+		one.err = fmt.Errorf("requestObject: %w", err)
+		return
+	}
+	if w.Name = cmp.Or(e.Name, w.Name); w.Name == "" {
+		if after := l.after(w.NewAPI); after != nil { // what the API server made of a generateName
+			w.Name = after.Name
+		}
+	}
+	e.Namespace, e.Name = w.Namespace, w.Name
+	d.finish(one, w, e)
+}
+
+// after is the Event that a request has led to; nil where it was refused, or the level is lower.
+func (l *line) after(newAPI bool) *corev1.Event {
+	if text := body(l.ResponseObject); text != nil {
+		if e, err := decodeEvent(text, newAPI); err == nil && e.Name != "" {
+			return e
+		}
+	}
+	return nil
+}
+
+// same is equal for two entries about the end of one request.
+func (l *line) same() string {
+	if l.AuditID == "" {
+		return ""
+	}
+	return "request " + l.AuditID
+}
+
+// skip says why a request is no write to simulate, or nil if it is one.
+func (l *line) skip() error {
+	ref := l.ObjectRef
+	switch {
+	case l.Stage == auditv1.StagePanic:
+		return skipped("requests that the API server broke off as it had a bug")
+	case l.Stage != auditv1.StageResponseComplete:
+		return skipped("stages of a request before its end")
+	case ref == nil || ref.Resource != "events" || ref.Subresource != "" || ref.APIGroup != "" && ref.APIGroup != eventsv1.GroupName,
+		!slices.Contains([]verb{create, update, patch, remove}, verb(l.Verb)):
+		return skipped("requests that do not write one Event")
+	case l.ResponseStatus == nil || !reached(l.ResponseStatus.Code):
+		return skipped("requests that failed before or after admission")
+	case l.parameter("dryRun") != "":
+		return skipped("dry runs")
+	case verb(l.Verb) == remove || body(l.RequestObject) != nil:
+		return nil
+	case l.ResponseStatus.Code/100 != 2 && l.ResponseStatus.Code != 409:
+		return skipped("requests that were refused before their body was read")
+	case isGiven(l.RequestObject), l.Annotations["audit.k8s.io/truncated"] != "":
+		return unknown("the API server left out a body that was too large")
+	}
+	return unknown("the audit level is lower than Request")
+}
+
+// reached reports whether a request with this status reached the webhook, or would have. If the Event or
+// the namespace does not exist, it fails before; what the API server calls invalid reaches one phase only.
+func reached(code int32) bool { return code/100 == 2 || code == 409 || code == 429 }
+
+// parameter is one of the request's URI.
+func (l *line) parameter(name string) string {
+	if !strings.Contains(l.RequestURI, "?") {
+		return ""
+	}
+	uri, err := url.ParseRequestURI(l.RequestURI)
+	if err != nil {
+		return ""
+	}
+	return uri.Query().Get(name)
+}
+
+// isGiven reports whether a field has a value.
+func isGiven(field jsontext.Value) bool { return len(field) > 0 && field.Kind() != 'n' }
+
+// body is that of a request or response, or nil: an API server that leaves one out may say so in a text in its place.
+func body(field jsontext.Value) []byte {
+	if !isGiven(field) || field.Kind() == '"' {
+		return nil
+	}
+	return field
+}
+
+// moment is the place of a request among others, as a time, and the time that the store was given. With many writers
+// at once, the times that the API server notes do not say in which order they were decided. The webhook's annotation
+// does, in the mutating phase for a CREATE, unless the webhook is installed for the validating one only, and in the
+// validating phase for an UPDATE. Its name is that of the webhook, which all manifests set. Requests that it did not
+// decide have none.
+func (l *line) moment() (at, clock time.Time) {
+	for _, webhook := range [...]string{"mutate.events.eventquota.io/", "validate.events.eventquota.io/"} {
+		if m := admission.ParseMoment(l.Annotations[webhook+admission.AnnotationDecided]); !m.At.IsZero() {
+			return m.At.Add(time.Duration(m.After) * time.Microsecond), m.At
+		}
+	}
+	return l.Received.Time, l.Received.Time
+}
