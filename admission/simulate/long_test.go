@@ -51,6 +51,8 @@ func TestAReviewIsAsLongAsAllThatIsInIt(t *testing.T) {
 	message := func(m string) map[string]any { return created(func(e *corev1.Event) { e.Message = m }) }
 	user := message(large)
 	user["user"] = map[string]any{"username": "kubelet", "groups": []string{large}}
+	groups := message("short")
+	groups["user"] = map[string]any{"username": "kubelet", "groups": []string{large, large}}
 	// It drops what it can read.
 	o := defaults(func(p *policy.Policy) { p.Merge.Enabled, p.MaxMessageBytes = false, 2*admission.MaxBytes })
 	drops := policy.Default()
@@ -68,6 +70,7 @@ func TestAReviewIsAsLongAsAllThatIsInIt(t *testing.T) {
 		"too long by its message":         {[]map[string]any{message(large + large)}, []string{"create a: admit"}},
 		"too long by a label":             {[]map[string]any{created(func(e *corev1.Event) { e.Labels = map[string]string{"a": large + large} })}, []string{"create a: admit"}},
 		"too long by the groups":          {[]map[string]any{user}, []string{"create a: admit"}},
+		"too long by the groups alone":    {[]map[string]any{groups}, []string{"create a: admit"}},
 		"a short one in place of a large": {[]map[string]any{request("create", "a", 201, sec(0), other), updated("short")}, []string{"create a: admit", "update a: drop"}},
 		"a large one in place of a large": {[]map[string]any{request("create", "a", 201, sec(0), other), updated(large)}, []string{"create a: admit", "update a: admit"}},
 	} {
@@ -78,5 +81,16 @@ func TestAReviewIsAsLongAsAllThatIsInIt(t *testing.T) {
 		if _, got := simulated(t, readAll(t, log.String()), o); cmp.Diff(test.want, got) != "" {
 			t.Errorf("%s: %q, want %q", says, got, test.want)
 		}
+	}
+}
+
+// TestWhatIsTooLongToReadGetsItsNameFromTheAPIServer has an Event that asks for a name, which the webhook cannot give it.
+func TestWhatIsTooLongToReadGetsItsNameFromTheAPIServer(t *testing.T) {
+	e := event("", strings.Repeat("x", admission.MaxBytes), sec(0))
+	e.GenerateName = "long-"
+	line := request("create", "", 201, sec(0), e)
+	result, decisions := simulated(t, readAll(t, text(line)), defaults(nil))
+	if w := result.EtcdWrites; w.Before != 1 || w.After != 1 || len(decisions) != 1 || !strings.HasPrefix(decisions[0], "create long-") || !strings.HasSuffix(decisions[0], ": admit") {
+		t.Errorf("%+v, %q, want that it is admitted by a name that begins with long-", w, decisions)
 	}
 }

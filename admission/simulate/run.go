@@ -12,6 +12,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	storagenames "k8s.io/apiserver/pkg/storage/names"
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/policy"
@@ -177,9 +178,12 @@ const jsonGrowth = 8
 
 // tooLong reports whether a review is longer than what replicas read.
 func tooLong(r *admission.Request) bool {
-	size := r.Object.Size()
+	size := r.Object.Size() + len(r.UserInfo.Username)
 	if r.OldObject != nil {
 		size += r.OldObject.Size()
+	}
+	for _, group := range r.UserInfo.Groups {
+		size += len(group)
 	}
 	if size <= admission.MaxBytes/jsonGrowth {
 		return false
@@ -198,6 +202,9 @@ func (r *run) create(ctx context.Context, w *write, e *corev1.Event) error {
 	a := r.decide(ctx, r.gate.Mutate, w, e, nil)
 	if a.Rewritten != nil {
 		e = a.Rewritten
+	}
+	if a.Response.Allowed && e.Name == "" && e.GenerateName != "" { // the webhook could not read it, so the API server makes a name
+		e.Name = storagenames.SimpleNameGenerator.GenerateName(e.GenerateName)
 	}
 	taken, nameless := r.api.has(r.now, e.Namespace, e.Name), e.Name == ""
 	switch {
