@@ -128,7 +128,7 @@ func (o *options) simulate(ctx context.Context, trace *simulate.Trace, set *repl
 	}
 	for _, bound := range trace.Input.Bounds() {
 		opts := simulate.Options{Bound: bound, EventTTL: o.EventTTL, Progress: bar.Add}
-		for i, run := range []report.Run{{Under: "the proposed quotas and " + set.Name}, {Under: set.Name}} {
+		for i, run := range []report.Run{{Under: "these quotas", LeftOut: set.LeftOut}, {Under: "the other rules alone"}} {
 			opts.Rules, opts.Decided = set.ForSimulation(), nil
 			if i == 0 {
 				opts.Rules = with
