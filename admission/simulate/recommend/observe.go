@@ -35,7 +35,7 @@ type event struct {
 	kind int32 // its place in Observation.kinds
 }
 
-// Observation is what quotas would count of a recording, in the order of time. Memory holds 16 bytes of each Event, and some
+// Observation is what quotas would count of a recording, in the order of time. Memory holds some 40 bytes of each Event, and some
 // 100 of each kind: namespace, controller, type and reason.
 type Observation struct {
 	first, last int64 // in nanoseconds of Unix time

@@ -2,6 +2,7 @@ package recommend
 
 import (
 	"cmp"
+	"iter"
 	"math"
 	"slices"
 	"time"
@@ -52,34 +53,52 @@ func (u *usual) has(c cell) bool { return !u.minutes[c.minute] && !u.storms[c] }
 // cell is the minute and origin of an Event.
 func (o *Observation) cell(e event) cell { return cell{o.kinds[e.kind].Origin, o.minute(e.at)} }
 
+// cells are all minutes of all origins, in the order of time, each with how many Events it has. Memory holds those of one minute.
+func (o *Observation) cells() iter.Seq2[cell, int64] {
+	return func(yield func(cell, int64) bool) {
+		counts := map[Origin]int64{}
+		for i := 0; i < len(o.events); {
+			minute := o.minute(o.events[i].at)
+			clear(counts)
+			for ; i < len(o.events) && o.minute(o.events[i].at) == minute; i++ {
+				counts[o.kinds[o.events[i].kind].Origin]++
+			}
+			for from, n := range counts {
+				if !yield(cell{from, minute}, n) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // usual finds the storms: origins that write far more in a minute than most do, and minutes in which the cluster has far more
 // Events than in most. The minutes before and after belong to the storm. What is expected is never a storm.
 func (o *Observation) usual(expected func(Origin) bool) (*usual, []Storm) {
 	u := &usual{o: o, storms: map[cell]bool{}, minutes: map[int32]bool{}}
-	cells, totals := map[cell]int64{}, make([]int64, o.minutes())
-	for _, e := range o.events {
-		c := o.cell(e)
-		totals[c.minute]++
+	var cells []int64
+	totals, rest := make([]int64, o.minutes()), make([]int64, o.minutes())
+	for c, n := range o.cells() {
+		totals[c.minute] += n
 		if !expected(c.Origin) {
-			cells[c]++
+			cells = append(cells, n)
 		}
 	}
 	mostInAll := o.mostInAll(totals)
-	mostOfOne := min(max(harmlessOrigin, beyond*quantile(values(cells), 0.5)), mostInAll)
-	for c, n := range cells {
-		if n > mostOfOne {
+	mostOfOne := min(max(harmlessOrigin, beyond*quantile(cells, 0.5)), mostInAll)
+	for c, n := range o.cells() {
+		if n > mostOfOne && !expected(c.Origin) {
 			u.mark(c)
 		}
 	}
-	clear(totals)
-	for c, n := range cells {
-		if !u.storms[c] {
-			totals[c.minute] += n
+	for c, n := range o.cells() {
+		if !u.storms[c] && !expected(c.Origin) {
+			rest[c.minute] += n
 		}
 	}
-	for minute, n := range totals {
+	for minute, n := range rest {
 		if n > mostInAll {
-			for m := max(minute-1, 0); m <= min(minute+1, len(totals)-1); m++ {
+			for m := max(minute-1, 0); m <= min(minute+1, len(rest)-1); m++ {
 				u.minutes[int32(m)] = true
 			}
 		}
@@ -139,12 +158,4 @@ func quantile(all []int64, part float64) int64 {
 	}
 	slices.Sort(all)
 	return all[max(int(math.Ceil(part*float64(len(all))))-1, 0)]
-}
-
-func values[K comparable](of map[K]int64) []int64 {
-	all := make([]int64, 0, len(of))
-	for _, v := range of {
-		all = append(all, v)
-	}
-	return all
 }
