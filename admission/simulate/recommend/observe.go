@@ -13,12 +13,17 @@ import (
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/simulate"
+	"github.com/eventquota/eventquota/policy"
 )
 
 // Origin is where Events come from: one controller in one namespace.
 type Origin struct {
 	Namespace  string `json:"namespace"`
 	Controller string `json:"controller"`
+}
+
+func (o Origin) compare(other Origin) int {
+	return cmp.Or(cmp.Compare(o.Namespace, other.Namespace), cmp.Compare(o.Controller, other.Controller))
 }
 
 // kind is what the Events of an origin have in common, as far as limits distinguish them.
@@ -51,9 +56,9 @@ const kubelet = "kubelet"
 // Trace.Run does.
 func Observe(ctx context.Context, t *simulate.Trace, o simulate.Options) (*Observation, error) {
 	seen := &Observation{first: t.Input.First.UnixNano(), last: t.Input.Last.UnixNano()}
-	places, nodes := map[kind]int32{}, map[string]bool{}
+	places, nodes, exempts := map[kind]int32{}, map[string]bool{}, exempting(o.Rules.Cluster)
 	o.Decided = func(d simulate.Decision) {
-		if d.Outcome != admission.Admitted && d.Outcome != admission.Aggregated {
+		if d.Outcome != admission.Admitted && d.Outcome != admission.Aggregated || exempts[d.Policy] {
 			return
 		}
 		k := kindOf(&d)
@@ -90,8 +95,38 @@ func withoutQuotas(r simulate.Rules) simulate.Rules {
 	return r
 }
 
+// exempting are the policies whose Events no quota counts.
+func exempting(r policy.Rules) map[string]bool {
+	all := map[string]bool{}
+	for _, p := range r.Policies {
+		all[p.Name] = p.Action == policy.Exempt
+	}
+	return all
+}
+
+// Any reports whether there are Events of an origin that is one.
+func (o *Observation) Any(is func(Origin) bool) bool {
+	return slices.ContainsFunc(o.kinds, func(k kind) bool { return is(k.Origin) })
+}
+
 // minute is how many minutes after the first Event something is.
 func (o *Observation) minute(at int64) int32 { return int32((at - o.first) / int64(time.Minute)) }
 
 // minutes is how many there are, at least 1.
 func (o *Observation) minutes() int32 { return o.minute(o.last) + 1 }
+
+// anHour is how many minutes what is usual is measured in.
+const anHour = 60
+
+// hour is the hour of a minute. What is left at the end belongs to the last.
+func (o *Observation) hour(minute int32) int32 {
+	return min(minute/anHour, max(o.minutes()/anHour-1, 0))
+}
+
+// minutesOf is how many minutes an hour has: those of all where there is only one.
+func (o *Observation) minutesOf(hour int32) int32 {
+	if last := o.hour(o.minutes() - 1); hour == last {
+		return o.minutes() - last*anHour
+	}
+	return anHour
+}

@@ -120,10 +120,10 @@ func TestStormsAreFoundWithTheirEdges(t *testing.T) {
 	}
 	for after, want := range map[time.Duration]bool{time.Minute: true, from: false, from + 2*time.Minute: false, 8 * time.Minute: true} {
 		at := p.Storms[0].First.Truncate(time.Minute).Add(after - 3*time.Minute)
-		if got := p.IsUsual(Origin{"shop", kubelet}, at); got != want {
+		if got := p.IsUsual(Origin{"shop", kubelet}, "Normal", at); got != want {
 			t.Errorf("after %s, usual %v, want %v", after, got, want)
 		}
-		if !p.IsUsual(Origin{"team-1", kubelet}, at) {
+		if !p.IsUsual(Origin{"team-1", kubelet}, "Normal", at) {
 			t.Errorf("after %s, the same controller elsewhere is not usual", after)
 		}
 	}
@@ -152,14 +152,17 @@ func TestAllOfARecordingCanBeAStorm(t *testing.T) {
 func TestQuantiles(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		all  []int64
-		part float64
-		want int64
+		all   []int64
+		zeros int64
+		part  float64
+		want  int64
 	}{
-		{nil, 0.5, 0}, {[]int64{7}, 0.01, 7}, {[]int64{3, 1, 2}, 0.5, 2}, {[]int64{4, 3, 2, 1}, 0.5, 2}, {[]int64{4, 3, 2, 1}, 1, 4}, {[]int64{4, 3, 2, 1}, 0.99, 4},
+		{nil, 0, 0.5, 0}, {nil, 7, 0.5, 0}, {[]int64{7}, 0, 0.01, 7}, {[]int64{3, 1, 2}, 0, 0.5, 2}, {[]int64{4, 3, 2, 1}, 0, 0.5, 2},
+		{[]int64{4, 3, 2, 1}, 0, 1, 4}, {[]int64{4, 3, 2, 1}, 0, 0.99, 4}, {[]int64{2, 1}, 2, 0.5, 0}, {[]int64{2, 1}, 2, 0.75, 1},
+		{[]int64{2, 1}, 1e12, 0.5, 0}, {[]int64{2, 1}, 1e12, 1, 2},
 	} {
-		if got := quantile(slices.Clone(test.all), test.part); got != test.want {
-			t.Errorf("%v of %v is %d, want %d", test.part, test.all, got, test.want)
+		if got := quantile(slices.Clone(test.all), test.zeros, test.part); got != test.want {
+			t.Errorf("%v of %v and %d zeros is %d, want %d", test.part, test.all, test.zeros, got, test.want)
 		}
 	}
 }
@@ -176,5 +179,8 @@ func TestNumbersHaveTwoDigitsAndAreNoSmaller(t *testing.T) {
 	}
 	if _, tokens, interval := (size{50, 12.5}).rounded(); tokens != 13 || interval != time.Second {
 		t.Errorf("12.5 a second is %d in %s", tokens, interval)
+	}
+	if burst, tokens, interval := (size{1e6, 0.1}).rounded(); time.Duration(burst)*interval/time.Duration(tokens) > 720*time.Hour {
+		t.Errorf("%d tokens are back after %s, want 720h at most", burst, time.Duration(burst)*interval/time.Duration(tokens))
 	}
 }

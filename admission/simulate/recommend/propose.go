@@ -54,7 +54,8 @@ type Limit struct {
 	Per      []string      `json:"per"`
 	Burst    int32         `json:"burst"`
 	Tokens   int32         `json:"tokens"`
-	Interval time.Duration `json:"interval"`
+	Interval time.Duration `json:"-"`
+	Every    string        `json:"interval"` // Interval, as YAML has it
 	Seen     Seen          `json:"seen"`
 }
 
@@ -72,6 +73,13 @@ type Seen struct {
 }
 
 const warningType = corev1.EventTypeWarning
+
+func typeOf(warning bool) string {
+	if warning {
+		return warningType
+	}
+	return corev1.EventTypeNormal
+}
 
 // The precedences: before the quotas that are shipped (9000 and 10000), and after those of users (1000 unless they say otherwise).
 const precedence, ownPrecedence = 8000, 7000
@@ -92,9 +100,9 @@ func (o *Observation) Propose(opts Options) *Proposal {
 	return p
 }
 
-// IsUsual reports whether an Event of an origin at a time is taken for usual.
-func (p *Proposal) IsUsual(from Origin, at time.Time) bool {
-	return p.usual.has(cell{from, p.usual.o.minute(at.UnixNano())})
+// IsUsual reports whether an Event of an origin and type at a time is taken for usual.
+func (p *Proposal) IsUsual(from Origin, typed string, at time.Time) bool {
+	return p.usual.has(cell{source{from, typed == warningType}, p.usual.o.minute(at.UnixNano())})
 }
 
 // propose proposes the quotas for one type of Events.
@@ -107,14 +115,12 @@ func (p *Proposal) propose(warning bool) {
 	namespaces, controllers := ownSizes(sizes[byNamespace], byNamespace.least()), ownSizes(sizes[byController], byController.least())
 	ofOwn := func(b bucket) bool { return slices.Contains(namespaces, bucket{namespace: b.namespace}) }
 	ofOwnController := func(b bucket) bool { return slices.Contains(controllers, b) }
-	// No namespace, and no controller, may leave the others without tokens: what all share has room for what one is given beside
-	// what is usual.
-	room := map[scope]size{byController: largest(without(sizes[byNamespace], ofOwn), byNamespace.least())}
-	room[inAll] = largest(without(sizes[byController], ofOwnController), byController.least()).plus(room[byController])
-	typed := corev1.EventTypeNormal
-	if warning {
-		typed = warningType
-	}
+	// No namespace, and no controller, may leave the others without tokens: what all share has, beside what is usual, what the
+	// largest of those without a size of their own is given.
+	one := largest(without(sizes[byNamespace], ofOwn), byNamespace.least()).asLimit()
+	room := map[scope]size{byController: one}
+	room[inAll] = largest(without(sizes[byController], ofOwnController), byController.least()).plus(one).asLimit()
+	typed := typeOf(warning)
 	general := Quota{Name: generalName(typed), Precedence: precedence, Type: typed}
 	for _, s := range []scope{byReason, byNamespace, byController, inAll} {
 		own := ofOwn
@@ -153,6 +159,7 @@ func without(all map[bucket]size, is func(bucket) bool) map[bucket]size {
 func (q *Quota) add(u *usual, warning bool, s scope, sized size, of func(bucket) bool) {
 	l := Limit{Name: s.name(), Per: s.per()}
 	l.Burst, l.Tokens, l.Interval = sized.rounded()
+	l.Every = every(l.Interval)
 	var minutes []int64
 	for b, m := range u.measure(warning, s, func(bucket) float64 { return float64(l.Tokens) / l.Interval.Seconds() }) {
 		if !of(b) {
@@ -164,7 +171,7 @@ func (q *Quota) add(u *usual, warning bool, s scope, sized size, of func(bucket)
 		}
 		l.Seen.Needed = max(l.Seen.Needed, int64(m.needed+0.999))
 	}
-	l.Seen.Buckets, l.Seen.Median, l.Seen.P99 = len(minutes), quantile(minutes, 0.5), quantile(minutes, 0.99)
+	l.Seen.Buckets, l.Seen.Median, l.Seen.P99 = len(minutes), quantile(minutes, 0, 0.5), quantile(minutes, 0, 0.99)
 	q.Limits = append(q.Limits, l)
 }
 
@@ -215,18 +222,25 @@ func (u *usual) rows(of func(*kind) string) (rows []Row) {
 		return strings.Compare(a.Name, b.Name)
 	})
 	rows = rows[:min(maxRows, len(rows))]
-	minutes := map[string][]int64{}
-	for _, row := range rows {
-		minutes[row.Name] = make([]int64, u.o.minutes())
-	}
-	for _, e := range u.events {
-		if m := minutes[of(&u.o.kinds[e.kind])]; m != nil {
-			m[u.o.minute(e.at)]++
-		}
-	}
 	for i := range rows {
-		all := minutes[rows[i].Name]
-		rows[i].Median, rows[i].P99, rows[i].Peak = quantile(all, 0.5), quantile(all, 0.99), quantile(all, 1)
+		rows[i].measure(u, of)
 	}
 	return rows
+}
+
+// measure counts the Events of a row by minutes.
+func (r *Row) measure(u *usual, of func(*kind) string) {
+	var minutes []int64
+	last := int32(-1)
+	for _, e := range u.events {
+		if of(&u.o.kinds[e.kind]) != r.Name {
+			continue
+		}
+		if minute := u.o.minute(e.at); minute != last {
+			minutes, last = append(minutes, 0), minute
+		}
+		minutes[len(minutes)-1]++
+	}
+	none := int64(u.o.minutes()) - int64(len(minutes))
+	r.Median, r.P99, r.Peak = quantile(minutes, none, 0.5), quantile(minutes, none, 0.99), quantile(minutes, none, 1)
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/yaml"
 
 	"github.com/eventquota/eventquota/admission"
@@ -27,17 +26,14 @@ func proposed(t *testing.T, trace *simulate.Trace, opts Options) *Proposal {
 	return o.Propose(opts)
 }
 
-// applied are rules that have the quotas as their YAML has them, and the namespaces that these name.
+// applied are rules that have the quotas as their YAML has them.
 func applied(t *testing.T, compiler *policy.Compiler, p *Proposal) simulate.Rules {
 	t.Helper()
 	var out bytes.Buffer
 	if err := p.WriteYAML(&out); err != nil {
 		t.Fatal(err)
 	}
-	rules := simulate.Rules{Namespaces: map[string]policy.Namespace{}}
-	for _, q := range p.Quotas {
-		rules.Namespaces[q.Namespace] = policy.Namespace{Labels: labels.Set{"kubernetes.io/metadata.name": q.Namespace}}
-	}
+	var rules simulate.Rules
 	for document := range strings.SplitSeq(out.String(), "---\n") {
 		if document == "" {
 			continue

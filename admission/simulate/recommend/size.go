@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // scope is what has a bucket of its own.
@@ -91,6 +93,13 @@ func (s size) plus(other size) size { return size{s.burst + other.burst, s.rate 
 func (s size) atLeast(other size) size {
 	return size{max(s.burst, other.burst), max(s.rate, other.rate)}
 }
+
+// asLimit is the size that a limit of s has.
+func (s size) asLimit() size {
+	burst, tokens, interval := s.rounded()
+	return size{float64(burst), float64(tokens) / interval.Seconds()}
+}
+
 func compareMinutes(a, b size) int           { return cmp.Compare(a.minute(), b.minute()) }
 func since(from, to int64) (seconds float64) { return time.Duration(to - from).Seconds() }
 
@@ -98,17 +107,18 @@ func since(from, to int64) (seconds float64) { return time.Duration(to - from).S
 type measured struct {
 	events  int64
 	busiest int64   // Events in one minute
+	rate    float64 // Events a second in the busiest hour
 	refill  float64 // tokens a second that come back
 	needed  float64 // the burst that refuses none of them, with this refill
 
-	minute   int32
-	inMinute int64
-	level    float64 // tokens that are missing
-	last     int64
+	minute, hour     int32
+	inMinute, inHour int64
+	level            float64 // tokens that are missing
+	last             int64
 }
 
 // measure finds what the usual Events of one type need, if so many tokens a second come back to a bucket.
-func (u *usual) measure(warning bool, s scope, rate func(bucket) float64) map[bucket]*measured {
+func (u *usual) measure(warning bool, s scope, refill func(bucket) float64) map[bucket]*measured {
 	all, ofKind := map[bucket]*measured{}, make([]*measured, len(u.o.kinds))
 	for i := range u.o.kinds {
 		k := &u.o.kinds[i]
@@ -117,13 +127,15 @@ func (u *usual) measure(warning bool, s scope, rate func(bucket) float64) map[bu
 		}
 		b := s.of(k)
 		if all[b] == nil {
-			all[b] = &measured{refill: rate(b), minute: -1}
+			all[b] = &measured{refill: refill(b), minute: -1, hour: -1}
 		}
 		ofKind[i] = all[b]
 	}
+	seconds := u.secondsOfHours()
 	for _, e := range u.events {
 		if m := ofKind[e.kind]; m != nil {
-			m.add(e.at, u.o.minute(e.at))
+			minute := u.o.minute(e.at)
+			m.add(e.at, minute, u.o.hour(minute), seconds)
 		}
 	}
 	maps.DeleteFunc(all, func(_ bucket, m *measured) bool { return m.events == 0 })
@@ -131,28 +143,41 @@ func (u *usual) measure(warning bool, s scope, rate func(bucket) float64) map[bu
 }
 
 // add counts an Event, in the order of time.
-func (m *measured) add(at int64, minute int32) {
+func (m *measured) add(at int64, minute, hour int32, seconds func(hour int32) float64) {
 	if minute != m.minute {
 		m.minute, m.inMinute = minute, 0
 	}
+	if hour != m.hour {
+		m.hour, m.inHour = hour, 0
+	}
 	m.events++
 	m.inMinute++
-	m.busiest = max(m.busiest, m.inMinute)
+	m.inHour++
+	m.busiest, m.rate = max(m.busiest, m.inMinute), max(m.rate, float64(m.inHour)/seconds(hour))
 	m.level = max(0, m.level-m.refill*since(m.last, at)) + 1
 	m.last, m.needed = at, max(m.needed, m.level)
 }
 
-// seconds is how long all that is usual lasted, at least a minute.
-func (u *usual) seconds() float64 {
-	lasted := since(u.o.first, u.o.last) - float64(len(u.minutes))*60
-	return max(lasted, 60)
+// secondsOfHours is how long each hour is without the minutes in which the whole cluster had a storm, at least a minute.
+func (u *usual) secondsOfHours() func(hour int32) float64 {
+	stormy := map[int32]float64{}
+	for minute := range u.minutes {
+		stormy[u.o.hour(minute)] += 60
+	}
+	return func(hour int32) float64 {
+		lasted := float64(u.o.minutesOf(hour)) * 60
+		if u.o.minutes() <= anHour {
+			lasted = since(u.o.first, u.o.last)
+		}
+		return max(lasted-stormy[hour], 60)
+	}
 }
 
 // sizes are the sizes that buckets of a scope need for what is usual, each by itself.
 func (u *usual) sizes(warning bool, s scope, headroom float64) map[bucket]size {
 	rates := map[bucket]float64{}
 	for b, m := range u.measure(warning, s, func(bucket) float64 { return 0 }) {
-		rates[b] = max(float64(m.events)/u.seconds()*headroom, s.least().rate)
+		rates[b] = max(m.rate*headroom, s.least().rate)
 	}
 	all := make(map[bucket]size, len(rates))
 	for b, m := range u.measure(warning, s, func(b bucket) float64 { return rates[b] }) {
@@ -202,27 +227,36 @@ func lastDrop(order []bucket, of map[bucket]size) int {
 
 // nameable reports whether a quota can match it by its name: controllers call themselves whatever they like.
 func (b bucket) nameable() bool {
-	return len(b.controller) <= maxController && b.String() != "" && utf8.ValidString(b.controller)
+	if b.controller == "" {
+		return len(validation.IsDNS1123Label(b.namespace)) == 0
+	}
+	return len(b.controller) <= maxController && utf8.ValidString(b.controller)
 }
 
 // maxController is how long the controller in a match may be, in characters.
 const maxController = 253
 
-// maxTokens is the most that a limit has.
-const maxTokens = 1_000_000
+const (
+	// maxTokens is the most that a limit has, as a burst and in an interval.
+	maxTokens = 1_000_000
+	// fullWithin is the longest time in which an empty bucket may be full again.
+	fullWithin = 720 * time.Hour
+)
 
-// rounded is a size as a limit has it: with two digits, and no smaller.
+// rounded is a size as a limit has it: with two digits, and no smaller unless it is more than a limit may have.
 func (s size) rounded() (burst, tokens int32, interval time.Duration) {
+	burst = twoDigits(s.burst)
+	rate := max(s.rate, float64(burst)/fullWithin.Seconds())
 	interval = time.Minute
-	if s.rate >= 10 {
+	if rate >= 10 {
 		interval = time.Second
 	}
-	return twoDigits(s.burst), twoDigits(s.rate * interval.Seconds()), interval
+	return burst, twoDigits(rate * interval.Seconds()), interval
 }
 
 func twoDigits(x float64) int32 {
 	unit := 1.0
-	for x/unit > 100 {
+	for x/unit > 100 && x < maxTokens {
 		unit *= 10
 	}
 	return int32(min(max(math.Ceil(x/unit)*unit, 1), maxTokens))

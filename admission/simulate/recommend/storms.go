@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// What no cluster needs to call a storm, in Events a minute: of one origin, and in all.
+// What no cluster needs to call a storm, in Events a minute: of one origin and type, and in all.
 const (
 	harmlessOrigin, harmlessTotal = 600, 1000
 	// beyond is how many times as much as usual a storm is.
@@ -21,141 +21,194 @@ const (
 // Storm is what one origin wrote in minutes that are not usual. No limit is sized for it.
 type Storm struct {
 	Origin
-	// Everything says that the whole cluster had too many Events in these minutes, whatever their origin.
+	// Type is that of its Events; empty for both.
+	Type string `json:"type,omitempty"`
+	// Everything says that the whole cluster had too many Events in these minutes. Controller is then the one that wrote the most.
 	Everything bool `json:"everything,omitempty"`
 	// Events is how many took tokens, and Peak how many of them in the busiest minute.
 	Events int64 `json:"events"`
 	Peak   int64 `json:"peakPerMinute"`
-	// Above is how many a minute are taken for usual.
+	// Above is how many a minute are still taken for usual.
 	Above int64     `json:"abovePerMinute"`
 	First time.Time `json:"first"`
 	Last  time.Time `json:"last"`
 }
 
-// cell is one minute of an origin.
-type cell struct {
+// source is what can have a storm: the Events of one type of an origin.
+type source struct {
 	Origin
+
+	warning bool
+}
+
+// cell is one minute of a source.
+type cell struct {
+	source
 
 	minute int32
 }
 
 // usual is what is usual: all Events but those of storms.
 type usual struct {
-	o       *Observation
-	storms  map[cell]bool
-	minutes map[int32]bool // in which the whole cluster had a storm
-	events  []event
+	o        *Observation
+	expected func(Origin) bool
+	storms   map[cell]bool
+	minutes  map[int32]bool // in which the whole cluster had a storm
+	events   []event
 }
 
-// has reports whether what an origin writes in a minute is usual.
-func (u *usual) has(c cell) bool { return !u.minutes[c.minute] && !u.storms[c] }
+// has reports whether what a source writes in a minute is usual.
+func (u *usual) has(c cell) bool {
+	return u.expected(c.Origin) || !u.minutes[c.minute] && !u.storms[c]
+}
 
-// cell is the minute and origin of an Event.
-func (o *Observation) cell(e event) cell { return cell{o.kinds[e.kind].Origin, o.minute(e.at)} }
+// cell is the minute and source of an Event.
+func (o *Observation) cell(e event) cell {
+	k := &o.kinds[e.kind]
+	return cell{source{k.Origin, k.warning}, o.minute(e.at)}
+}
 
-// cells are all minutes of all origins, in the order of time, each with how many Events it has. Memory holds those of one minute.
-func (o *Observation) cells() iter.Seq2[cell, int64] {
-	return func(yield func(cell, int64) bool) {
-		counts := map[Origin]int64{}
+// cells are the minutes that have Events, in the order of time, each with how many Events each source has. Memory holds one
+// minute.
+func (o *Observation) cells() iter.Seq2[int32, map[source]int64] {
+	return func(yield func(int32, map[source]int64) bool) {
+		counts := map[source]int64{}
 		for i := 0; i < len(o.events); {
 			minute := o.minute(o.events[i].at)
 			clear(counts)
 			for ; i < len(o.events) && o.minute(o.events[i].at) == minute; i++ {
-				counts[o.kinds[o.events[i].kind].Origin]++
+				counts[o.cell(o.events[i]).source]++
 			}
-			for from, n := range counts {
-				if !yield(cell{from, minute}, n) {
-					return
-				}
+			if !yield(minute, counts) {
+				return
 			}
 		}
 	}
 }
 
-// usual finds the storms: origins that write far more in a minute than most do, and minutes in which the cluster has far more
-// Events than in most. The minutes before and after belong to the storm. What is expected is never a storm.
+// usual finds the storms: sources that write far more in a minute than most do, and minutes in which the cluster has far more
+// Events than in most of the same hour. The minutes before and after belong to the storm. What is expected is never a storm.
 func (o *Observation) usual(expected func(Origin) bool) (*usual, []Storm) {
-	u := &usual{o: o, storms: map[cell]bool{}, minutes: map[int32]bool{}}
-	var cells []int64
-	totals, rest := make([]int64, o.minutes()), make([]int64, o.minutes())
-	for c, n := range o.cells() {
-		totals[c.minute] += n
-		if !expected(c.Origin) {
-			cells = append(cells, n)
-		}
-	}
-	mostInAll := o.mostInAll(totals)
-	mostOfOne := min(max(harmlessOrigin, beyond*quantile(cells, 0.5)), mostInAll)
-	for c, n := range o.cells() {
-		if n > mostOfOne && !expected(c.Origin) {
-			u.mark(c)
-		}
-	}
-	for c, n := range o.cells() {
-		if !u.storms[c] && !expected(c.Origin) {
-			rest[c.minute] += n
-		}
-	}
-	for minute, n := range rest {
-		if n > mostInAll {
-			for m := max(minute-1, 0); m <= min(minute+1, len(rest)-1); m++ {
-				u.minutes[int32(m)] = true
+	u := &usual{o: o, expected: expected, storms: map[cell]bool{}, minutes: map[int32]bool{}}
+	var each []int64
+	totals := newHours(o)
+	for minute, counts := range o.cells() {
+		var total int64
+		for from, n := range counts {
+			total += n
+			if !expected(from.Origin) {
+				each = append(each, n)
 			}
+		}
+		totals.add(minute, total)
+	}
+	mostInAll := o.mostInAll(totals.quarter())
+	mostOfOne := min(max(harmlessOrigin, beyond*quantile(each, 0, 0.5)), mostInAll)
+	for minute, counts := range o.cells() {
+		for from, n := range counts {
+			for m := minute - 1; m <= minute+1 && n > mostOfOne && !expected(from.Origin); m++ {
+				u.storms[cell{from, m}] = true
+			}
+		}
+	}
+	for minute, counts := range o.cells() {
+		var rest int64
+		for from, n := range counts {
+			if !expected(from.Origin) && !u.storms[cell{from, minute}] {
+				rest += n
+			}
+		}
+		for m := minute - 1; m <= minute+1 && rest > mostInAll; m++ {
+			u.minutes[m] = true
 		}
 	}
 	return u, u.divide(mostOfOne, mostInAll)
 }
 
-// mostInAll is how many Events of the cluster are usual in a minute at the most.
-func (o *Observation) mostInAll(totals []int64) int64 {
-	of := quantile(slices.Clone(totals), 0.25)
+// mostInAll is how many Events of the cluster are usual in a minute at the most, where so many are in its quieter minutes.
+func (o *Observation) mostInAll(quieter int64) int64 {
 	if o.nodes > 0 {
-		of = min(of, int64(busyNode*o.nodes))
+		quieter = min(quieter, int64(busyNode*o.nodes))
 	}
-	return max(harmlessTotal, beyond*of)
+	return max(harmlessTotal, beyond*quieter)
 }
 
-func (u *usual) mark(c cell) {
-	for m := max(c.minute-1, 0); m <= min(c.minute+1, u.o.minutes()-1); m++ {
-		u.storms[cell{c.Origin, m}] = true
+// hours finds the quieter minutes of each hour, as a cluster may be busy all day and quiet all night.
+type hours struct {
+	o       *Observation
+	hour    int32
+	totals  []int64 // of the minutes of one hour that have Events
+	largest int64
+}
+
+func newHours(o *Observation) *hours { return &hours{o: o} }
+
+func (h *hours) add(minute int32, total int64) {
+	if hour := h.o.hour(minute); hour != h.hour {
+		h.end()
+		h.hour = hour
 	}
+	h.totals = append(h.totals, total)
+}
+
+func (h *hours) end() {
+	none := int64(h.o.minutesOf(h.hour)) - int64(len(h.totals))
+	h.largest = max(h.largest, quantile(h.totals, none, 0.25))
+	h.totals = h.totals[:0]
+}
+
+// quarter is how many Events the quieter minutes of the busiest hour have at most.
+func (h *hours) quarter() int64 {
+	h.end()
+	return h.largest
 }
 
 // divide keeps what is usual, and returns the storms, the largest first.
 func (u *usual) divide(mostOfOne, mostInAll int64) (all []Storm) {
-	found, peaks := map[Origin]*Storm{}, map[cell]int64{}
+	found, peaks, origins := map[source]*Storm{}, map[cell]int64{}, map[Origin]int64{}
+	everything := source{}
 	for _, e := range u.o.events {
-		c, above := u.o.cell(e), mostOfOne
+		c := u.o.cell(e)
 		if u.has(c) {
 			u.events = append(u.events, e)
 			continue
 		}
+		s := Storm{Origin: c.Origin, Type: typeOf(c.warning), Above: mostOfOne}
 		if u.minutes[c.minute] {
-			c.Origin, above = Origin{}, mostInAll
+			origins[Origin{Controller: c.Controller}]++
+			c.source = everything
+			s = Storm{Everything: true, Above: mostInAll}
 		}
-		s := found[c.Origin]
-		if s == nil {
-			s = &Storm{Origin: c.Origin, Everything: u.minutes[c.minute], Above: above, First: time.Unix(0, e.at).UTC()}
-			found[c.Origin] = s
+		if found[c.source] == nil {
+			s.First = time.Unix(0, e.at).UTC()
+			found[c.source] = &s
 		}
-		s.Events, s.Last = s.Events+1, time.Unix(0, e.at).UTC()
+		one := found[c.source]
+		one.Events, one.Last = one.Events+1, time.Unix(0, e.at).UTC()
 		peaks[c]++
-		s.Peak = max(s.Peak, peaks[c])
+		one.Peak = max(one.Peak, peaks[c])
 	}
 	for _, s := range found {
+		for from, n := range origins {
+			if s.Everything && (n > origins[s.Origin] || n == origins[s.Origin] && from.compare(s.Origin) < 0) {
+				s.Origin = from
+			}
+		}
 		all = append(all, *s)
 	}
 	slices.SortFunc(all, func(a, b Storm) int {
-		return cmp.Or(cmp.Compare(b.Events, a.Events), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Controller, b.Controller))
+		return cmp.Or(cmp.Compare(b.Events, a.Events), a.compare(b.Origin), cmp.Compare(a.Type, b.Type))
 	})
 	return all
 }
 
-// quantile is the smallest of all that is not below that part of them, or 0 of none. It sorts all.
-func quantile(all []int64, part float64) int64 {
-	if len(all) == 0 {
+// quantile is the smallest value of all, and of so many zeros, that is not below that part of them, or 0 of none. It sorts all.
+func quantile(all []int64, zeros int64, part float64) int64 {
+	zeros = max(zeros, 0)
+	at := int64(math.Ceil(part*float64(int64(len(all))+zeros))) - 1 - zeros
+	if len(all) == 0 || at < 0 && zeros > 0 {
 		return 0
 	}
 	slices.Sort(all)
-	return all[max(int(math.Ceil(part*float64(len(all))))-1, 0)]
+	return all[max(at, 0)]
 }

@@ -9,6 +9,7 @@ import (
 	"text/template"
 	"time"
 
+	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/text"
 )
 
@@ -60,12 +61,12 @@ func (q *Quota) For() string {
 	return events
 }
 
-// Every is the interval as YAML has it.
-func (l *Limit) Every() string {
-	if l.Interval == time.Minute {
+// every is an interval as YAML has it.
+func every(interval time.Duration) string {
+	if interval == time.Minute {
 		return "1m"
 	}
-	return l.Interval.String()
+	return interval.String()
 }
 
 // Refill says how many tokens come back.
@@ -92,10 +93,13 @@ func (l *Limit) Why() []string {
 	}
 	return []string{
 		each + fmt.Sprintf(" %d had Events. In their busiest minute, the median had %d, the 99th percentile %d,", s.Buckets, s.Median, s.P99),
-		fmt.Sprintf("and the busiest %d (%s).", s.Peak, text.Visible(s.Busiest)),
+		fmt.Sprintf("and the busiest %d (%s).", s.Peak, text.Visible(admission.Truncate(s.Busiest, maxNamed))),
 		l.whyBurst(),
 	}
 }
+
+// maxNamed is how many bytes of a name from outside a comment has.
+const maxNamed = 200
 
 func (l *Limit) whyBurst() string {
 	return fmt.Sprintf("With %s coming back, a burst of %d was enough for all that was usual.", l.Refill(), l.Seen.Needed)

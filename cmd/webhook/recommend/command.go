@@ -39,7 +39,7 @@ It shows what each number is based on, then simulates the quotas on the same Eve
 
 FILE is a recording in any form that eventquota simulate reads, a directory, or - for
 standard input. With --kubeconfig and without a FILE, the Events that the cluster stores
-are read: those of the last hour, unless its API server keeps them longer.
+are read: those written in the last hour, unless its API server keeps them longer.
 
 It proposes a quota for Normal Events and one for Warnings. Each limits how many are stored
 
@@ -48,16 +48,16 @@ It proposes a quota for Normal Events and one for Warnings. Each limits how many
   of each controller
   in all
 
-and up to 8 namespaces and 8 controllers that need at least twice as much as all others get
-sizes of their own. Of each limit, the tokens that come back are the average of the busiest
-bucket, and the burst is what refuses none of its Events then, both times --headroom. What
-controllers and namespaces share has room for one more, so that nobody's storm takes the
-tokens of the others.
+and up to 8 namespaces and 8 controllers that need at least twice the least have limits of
+their own. A limit refills at the average rate of its busiest bucket in its busiest hour,
+and its burst is what refuses none of the Events then, both times --headroom. What
+namespaces and controllers share admits, beside what is usual, as much as one more of
+those without limits of their own: a storm in one leaves the others their tokens.
 
-Where one controller writes more than 600 Events a minute in a namespace, and more than five
-times what most write, this is a storm: no limit is sized for it. So is what the whole
-cluster writes in a minute with more than 1,000, five times what it writes in the quieter
-minutes, or 15 for each node. --expected names what is no storm.
+More than 600 Events a minute of one type, by one controller in one namespace, are a storm
+if they are five times what most write. More than 1,000 a minute in all are one if they are
+five times what the cluster writes in the quieter minutes of its busiest hour, or 15 for
+each node. No limit is sized for a storm. --expected exempts a namespace or controller.
 
 Only Events that are stored need tokens. So they are counted as they are after the policies
 that --policies or --kubeconfig names have merged what they can, or else those of every
@@ -78,7 +78,7 @@ installation.`,
 	}
 	f := cmd.Flags()
 	f.Float64Var(&o.Headroom, "headroom", o.Headroom, "how many times as much as what is usual the quotas admit, from 1 to 100")
-	f.StringSliceVar(&o.Expected, "expected", o.Expected, "what is no storm, however much it writes: NAMESPACE, NAMESPACE/CONTROLLER or /CONTROLLER")
+	f.StringSliceVar(&o.Expected, "expected", o.Expected, "never taken for a storm, however much it writes: NAMESPACE, NAMESPACE/CONTROLLER or /CONTROLLER")
 	f.StringSliceVar(&o.Paths, "policies", o.Paths, "files, or directories of .yaml, .yml and .json files, with the policies that merge Events before quotas count them; default is those of every installation")
 	f.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file of a cluster whose policies are taken instead, and whose Events where no FILE is given")
 	o.AddFlags(cmd)

@@ -4,17 +4,13 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/simulate"
@@ -24,13 +20,15 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/policyfile"
 	"github.com/eventquota/eventquota/cmd/webhook/replay"
 	"github.com/eventquota/eventquota/cmd/webhook/simulate/report"
+	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
 // recommendation is what is proposed, and what became of the same Events under it. Its JSON is that of -o json.
 type recommendation struct {
 	*recommend.Proposal
 
-	// UsualRefused counts usual Events that the quotas would have refused, by the limit: they share its buckets with a storm.
+	// UsualRefused counts usual Events that quotas would have refused, by the limit: they share its buckets with a storm, or another
+	// quota than the proposed ones has it.
 	UsualRefused map[string]int64 `json:"usualRefused,omitempty"`
 	// Unknown says what the recording cannot show.
 	Unknown []string `json:"unknown"`
@@ -43,7 +41,7 @@ type recommendation struct {
 // recommend reads the recording, and prints what is proposed.
 func (o *options) recommend(ctx context.Context, cmd *cobra.Command, files []string) error {
 	defer replay.LimitMemory(0)()
-	set, err := o.Set(ctx, true)
+	set, err := o.set(ctx)
 	if err != nil {
 		return err
 	}
@@ -75,6 +73,15 @@ func (o *options) recommend(ctx context.Context, cmd *cobra.Command, files []str
 	return nil
 }
 
+// set is the policies that merge Events before quotas count them. A cluster without eventquota gets those of every installation.
+func (o *options) set(ctx context.Context) (*replay.Set, error) {
+	set, err := o.Set(ctx, true)
+	if errors.Is(err, policyfile.ErrNoPolicies) {
+		return (&replay.Policies{}).Set(ctx, true)
+	}
+	return set, err
+}
+
 // sources are the recording, or the Events that a cluster stores.
 func (o *options) sources(ctx context.Context, stdin io.Reader, files []string) ([]simulate.Source, error) {
 	if len(files) > 0 || o.Sample != "" {
@@ -103,6 +110,11 @@ func (o *options) propose(ctx context.Context, trace *simulate.Trace, set *repla
 		return nil, errNothingUsual(r.Proposal)
 	}
 	r.Unknown = unknown(&trace.Input, r.Proposal)
+	for _, one := range o.Expected {
+		if origin, _ := expectedOf(one); !seen.Any(func(from recommend.Origin) bool { return within(from, origin) }) {
+			r.Unknown = append(r.Unknown, fmt.Sprintf("--expected %s: it has no such Events.", one))
+		}
+	}
 	var yaml strings.Builder
 	if err := r.WriteYAML(&yaml); err != nil {
 		return nil, err
@@ -114,7 +126,7 @@ func (o *options) propose(ctx context.Context, trace *simulate.Trace, set *repla
 // errNothingUsual says that all of a recording is a storm.
 func errNothingUsual(p *recommend.Proposal) error {
 	if p.Events == 0 {
-		return errors.New("no Event of the recording would have been stored: the policies merge or drop all")
+		return errors.New("no Event of the recording needs a token: there is none that is stored after policies have merged and dropped what they do")
 	}
 	return errors.New("nothing in the recording is usual, all of it is a storm: record a time without one, say with --expected what is none," +
 		" or begin with the quotas for a number of nodes, manifests/components/recommended-*-nodes")
@@ -133,9 +145,9 @@ func (o *options) simulate(ctx context.Context, trace *simulate.Trace, set *repl
 			if i == 0 {
 				opts.Rules = with
 				opts.Decided = func(d simulate.Decision) {
-					if d.Outcome == admission.Dropped && strings.HasPrefix(d.Rule, proposedRule) && bound == trace.Input.Bounds()[0] &&
-						r.IsUsual(recommend.Origin{Namespace: d.Namespace, Controller: d.Controller}, d.Time) {
-						r.UsualRefused[d.Limit]++
+					if d.Outcome == admission.Dropped && bound == trace.Input.Bounds()[0] && isQuota(d.Rule) &&
+						r.IsUsual(recommend.Origin{Namespace: d.Namespace, Controller: d.Controller}, d.Type, d.Time) {
+						r.UsualRefused[d.Refused.String()]++
 					}
 				}
 			}
@@ -150,8 +162,16 @@ func (o *options) simulate(ctx context.Context, trace *simulate.Trace, set *repl
 	return nil
 }
 
-// proposedRule is how the names of proposed quotas begin, as decisions have them.
-const proposedRule = "ClusterEventQuota recommended-"
+// isQuota reports whether a rule, by its name in decisions, is a quota.
+func isQuota(rule string) bool {
+	kind, _, _ := strings.Cut(rule, " ")
+	return kind == v1alpha1.KindClusterEventQuota || kind == v1alpha1.KindEventQuota
+}
+
+// proposes reports whether a quota, by its name in decisions, is one of those that are proposed.
+func (r *recommendation) proposes(name string) bool {
+	return slices.ContainsFunc(r.Quotas, func(q recommend.Quota) bool { return "ClusterEventQuota "+q.Name == name })
+}
 
 // together are the rules of a set with the proposed quotas, which replace those of the same names.
 func together(set *replay.Set, r *recommendation) (simulate.Rules, error) {
@@ -162,30 +182,10 @@ func together(set *replay.Set, r *recommendation) (simulate.Rules, error) {
 	if err := proposed.Decode([]byte(r.yaml)); err != nil {
 		return simulate.Rules{}, err
 	}
-	for _, q := range r.Quotas { // its name is its label, which the API server sets
-		if q.Namespace != "" {
-			one, err := json.Marshal(corev1.Namespace{
-				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: q.Namespace},
-			})
-			if err == nil {
-				err = proposed.Decode(one)
-			}
-			if err != nil {
-				return simulate.Rules{}, err
-			}
-		}
-	}
 	rules := set.ForSimulation()
-	rules.Namespaces = maps.Clone(rules.Namespaces)
-	for name, n := range proposed.Known() {
-		if known, ok := rules.Namespaces[name]; !ok || known.Labels == nil {
-			n.Rules = known.Rules
-			rules.Namespaces[name] = n
-		}
-	}
 	rules.Cluster.Quotas = slices.Clone(proposed.Cluster.Quotas)
 	for _, q := range set.Cluster.Quotas {
-		if !slices.ContainsFunc(r.Quotas, func(p recommend.Quota) bool { return "ClusterEventQuota "+p.Name == q.Name }) {
+		if !r.proposes(q.Name) {
 			rules.Cluster.Quotas = append(rules.Cluster.Quotas, q)
 		}
 	}
@@ -200,10 +200,13 @@ func (o *options) expected() func(recommend.Origin) bool {
 		all = append(all, origin)
 	}
 	return func(from recommend.Origin) bool {
-		return slices.ContainsFunc(all, func(is recommend.Origin) bool {
-			return cmp.Or(is.Namespace, from.Namespace) == from.Namespace && cmp.Or(is.Controller, from.Controller) == from.Controller
-		})
+		return slices.ContainsFunc(all, func(of recommend.Origin) bool { return within(from, of) })
 	}
+}
+
+// within reports whether an origin is one of those that a value of --expected names.
+func within(from, of recommend.Origin) bool {
+	return cmp.Or(of.Namespace, from.Namespace) == from.Namespace && cmp.Or(of.Controller, from.Controller) == from.Controller
 }
 
 // expectedOf is the origin that a value of --expected names, with an empty part for any.

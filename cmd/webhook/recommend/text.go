@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/simulate"
 	"github.com/eventquota/eventquota/admission/simulate/recommend"
 	"github.com/eventquota/eventquota/admission/text"
@@ -65,11 +66,11 @@ func refill(l *recommend.Limit) string {
 
 // findings are what matters most, in sentences.
 func (r *recommendation) findings() []string {
-	seen := fmt.Sprintf("In %s, %s to store or to update, and need a token.", minutes(r.Minutes), output.Counted(r.Events, "Event is", "Events are"))
+	seen := fmt.Sprintf("In %s, %s a token of quotas.", minutes(r.Minutes), output.Counted(r.Events, "write takes", "writes take"))
 	if r.Usual == r.Events {
-		seen += " All are usual: there is no storm."
+		seen += " There is no storm."
 	} else {
-		seen += fmt.Sprintf(" %s usual, %s in a storm.", output.Counted(r.Usual, "is", "are"), output.Counted(r.Events-r.Usual, "is", "are"))
+		seen += fmt.Sprintf(" %s usual, %s to a storm.", output.Counted(r.Usual, "is", "are"), output.Counted(r.Events-r.Usual, "belongs", "belong"))
 	}
 	all := []string{seen}
 	for i, s := range r.Storms {
@@ -81,35 +82,32 @@ func (r *recommendation) findings() []string {
 	}
 	refused := "These quotas refuse none of the usual Events."
 	if n := len(r.UsualRefused); n > 0 {
-		refused = "These quotas refuse usual Events too, which share a bucket with a storm:" + counts(r.UsualRefused) + "."
+		refused = "Usual Events are refused too, as they share a bucket with a storm or meet another quota:" + counts(r.UsualRefused) + "."
 	}
 	return append(all, refused)
 }
 
 func counts(by map[string]int64) (says string) {
 	for _, limit := range slices.Sorted(maps.Keys(by)) {
-		says += fmt.Sprintf(" %s by the limit %s,", output.Grouped(by[limit]), limit)
+		says += fmt.Sprintf(" %s by %s,", output.Grouped(by[limit]), limit)
 	}
 	return strings.TrimSuffix(says, ",")
 }
 
 // stormy says what a storm is.
 func stormy(s recommend.Storm) string {
-	of := "of the whole cluster"
-	if !s.Everything {
-		of = fmt.Sprintf("of controller %s in namespace %s", named(s.Controller), named(s.Namespace))
+	of := fmt.Sprintf("of controller %s in namespace %s", named(s.Controller), named(s.Namespace))
+	if s.Everything {
+		of = "of the whole cluster, most by controller " + named(s.Controller)
 	}
-	return fmt.Sprintf("A storm %s: %s from %s to %s, up to %s a minute, where %s are usual. No limit is sized for it.",
-		of, output.Counted(s.Events, "Event", "Events"), s.First.Format(time.RFC3339), s.Last.Format(time.RFC3339), output.Grouped(s.Peak), output.Grouped(s.Above))
+	return fmt.Sprintf("A storm %s: %s between %s and %s, up to %s a minute, where more than %s are one. No limit is sized for it.",
+		of, output.Counted(s.Events, strings.TrimSpace(s.Type+" Event"), strings.TrimSpace(s.Type+" Events")), s.First.Format(time.RFC3339), s.Last.Format(time.RFC3339), output.Grouped(s.Peak), output.Grouped(s.Above))
 }
 
 // named is a name from outside, cut.
 func named(s string) string {
 	const most = 100
-	if len(s) > most {
-		return s[:most] + "..."
-	}
-	return s
+	return admission.Truncate(s, most)
 }
 
 func minutes(n int64) string {
@@ -117,7 +115,7 @@ func minutes(n int64) string {
 		return "a minute"
 	}
 	if n >= 120 {
-		return fmt.Sprintf("%d hours", n/60)
+		return output.Grouped(n/60) + " hours"
 	}
 	return fmt.Sprintf("%d minutes", n)
 }
@@ -173,7 +171,7 @@ func unknown(in *simulate.Input, p *recommend.Proposal) (all []string) {
 		add("No kubelet says in it on which node it runs. So it is unknown how many nodes there are, and how many Events would be many for them.")
 	}
 	if len(p.Storms) > 0 {
-		add("Whether a storm should be admitted. With --expected NAMESPACE/CONTROLLER the quotas are sized for it too.")
+		add("Whether a storm should be admitted. With --expected NAMESPACE/CONTROLLER, or /CONTROLLER, the quotas are sized for it too.")
 	} else {
 		add("Whether all of it should be admitted. A storm that lasts as long as the recording can look usual.")
 	}

@@ -1,0 +1,90 @@
+package recommend
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/eventquota/eventquota/test/cli"
+)
+
+// cluster is a kubeconfig file of an API server that knows no policies. It lists Events in pages of 100, as many as it has.
+func cluster(t *testing.T, pages int, fails bool) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		page := 0
+		_, _ = fmt.Sscan(r.URL.Query().Get("continue"), &page) // none is the first
+		switch {
+		case r.URL.Path == "/api/v1/namespaces":
+			answer(w, http.StatusOK, corev1.NamespaceList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "NamespaceList"}})
+		case r.URL.Path != "/api/v1/events":
+			answer(w, http.StatusNotFound, metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: "Failure", Code: 404, Reason: metav1.StatusReasonNotFound})
+		case fails && page == pages-1:
+			answer(w, http.StatusForbidden, metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: "Failure", Code: 403, Message: "not yours"})
+		default:
+			list := corev1.EventList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "EventList"}}
+			if page < pages-1 {
+				list.Continue = fmt.Sprint(page + 1)
+			}
+			for i := range 100 {
+				at := metav1.NewTime(time.Date(2026, 11, 1, 12, page, i%60, 0, time.UTC))
+				name := fmt.Sprint("pod-", page, "-", i)
+				list.Items = append(list.Items, corev1.Event{
+					ObjectMeta:     metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name), ResourceVersion: "1"},
+					InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: "shop", Name: name}, Source: corev1.EventSource{Component: "kubelet", Host: "n"},
+					Type: "Normal", Reason: "Started", Message: "m", Count: 1, FirstTimestamp: at, LastTimestamp: at,
+				})
+			}
+			answer(w, http.StatusOK, list)
+		}
+	}))
+	t.Cleanup(func() {
+		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+		server.Close()
+	})
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	config := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c"}}],"clusters":[{"name":"c","cluster":{"server":%q}}]}`, server.URL)
+	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func answer(w http.ResponseWriter, code int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(v) // to a client that is there
+}
+
+// TestAClusterWithoutEventquotaIsRead holds that all pages of its Events are read, under the policies of every installation.
+func TestAClusterWithoutEventquotaIsRead(t *testing.T) {
+	out, notes, err := cli.Run(t, cli.Under(Command()), strings.NewReader(""), "recommend", "--kubeconfig", cluster(t, 7, false))
+	if err != nil || notes != "" || !strings.HasPrefix(out, "In 7 minutes, 700 writes take a token of quotas. There is no storm.\n") {
+		t.Errorf("error %v, %q and %q, want 700 Events of 7 pages", err, notes, out)
+	}
+}
+
+// TestAListThatFailsIsNoRecommendation holds that nothing is recommended by some of the pages.
+func TestAListThatFailsIsNoRecommendation(t *testing.T) {
+	out, _, err := cli.Run(t, cli.Under(Command()), strings.NewReader(""), "recommend", "--kubeconfig", cluster(t, 3, true))
+	if err == nil || !strings.Contains(err.Error(), "not yours") || strings.Contains(err.Error(), "\n") || out != "" {
+		t.Errorf("error %v after %q, want what the API server says", err, out)
+	}
+}
+
+func TestWhatIsExpectedAndIsNotThereIsSaid(t *testing.T) {
+	out, _, err := cli.Run(t, cli.Under(Command()), strings.NewReader(""), "recommend", "--sample", "quiet", "--expected", "shop/kublet,team-1")
+	if err != nil || !strings.Contains(out, `- --expected shop/kublet: it has no such Events.`) || strings.Contains(out, "team-1: it has") {
+		t.Errorf("error %v, %q, want that shop/kublet is not there", err, out)
+	}
+}
