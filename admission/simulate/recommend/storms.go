@@ -104,25 +104,35 @@ func (o *Observation) usual(expected func(Origin) bool) (*usual, []Storm) {
 	}
 	mostInAll := o.mostInAll(totals.quarter())
 	mostOfOne := min(max(harmlessOrigin, beyond*quantile(each, 0, 0.5)), mostInAll)
-	for minute, counts := range o.cells() {
+	u.markSources(mostOfOne)
+	u.markMinutes(mostInAll)
+	return u, u.divide(mostOfOne, mostInAll)
+}
+
+// markSources marks the minutes in which a source has more Events, and those beside.
+func (u *usual) markSources(most int64) {
+	for minute, counts := range u.o.cells() {
 		for from, n := range counts {
-			for m := minute - 1; m <= minute+1 && n > mostOfOne && !expected(from.Origin); m++ {
+			for m := minute - 1; m <= minute+1 && n > most; m++ {
 				u.storms[cell{from, m}] = true
 			}
 		}
 	}
-	for minute, counts := range o.cells() {
+}
+
+// markMinutes marks the minutes in which all others have more Events, and those beside.
+func (u *usual) markMinutes(most int64) {
+	for minute, counts := range u.o.cells() {
 		var rest int64
 		for from, n := range counts {
-			if !expected(from.Origin) && !u.storms[cell{from, minute}] {
+			if !u.expected(from.Origin) && !u.storms[cell{from, minute}] {
 				rest += n
 			}
 		}
-		for m := minute - 1; m <= minute+1 && rest > mostInAll; m++ {
+		for m := minute - 1; m <= minute+1 && rest > most; m++ {
 			u.minutes[m] = true
 		}
 	}
-	return u, u.divide(mostOfOne, mostInAll)
 }
 
 // mostInAll is how many Events of the cluster are usual in a minute at the most, where so many are in its quieter minutes.

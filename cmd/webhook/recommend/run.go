@@ -147,7 +147,7 @@ func (o *options) simulate(ctx context.Context, trace *simulate.Trace, set *repl
 				opts.Decided = func(d simulate.Decision) {
 					if d.Outcome == admission.Dropped && bound == trace.Input.Bounds()[0] && isQuota(d.Rule) &&
 						r.IsUsual(recommend.Origin{Namespace: d.Namespace, Controller: d.Controller}, d.Type, d.Time) {
-						r.UsualRefused[d.Refused.String()]++
+						r.UsualRefused[d.String()]++
 					}
 				}
 			}
