@@ -49,19 +49,18 @@ It proposes a quota for Normal Events and one for Warnings. Each limits how many
   in all
 
 and up to 8 namespaces and 8 controllers that need at least twice the least have limits of
-their own. A limit refills at the average rate of its busiest bucket in its busiest hour,
-and its burst is what refuses none of the Events then, both times --headroom. What
-namespaces and controllers share admits, beside what is usual, as much as one more of
-those without limits of their own: a storm in one leaves the others their tokens.
+their own. A limit refills at the average rate of its busiest bucket in that bucket's
+busiest hour. Its burst is the smallest that would have refused no usual Event. Both are
+multiplied by --headroom. Limits that namespaces or controllers share have room for one
+more of those without limits of their own, so its storm leaves the others their tokens.
 
 More than 600 Events a minute of one type, by one controller in one namespace, are a storm
 if they are five times what most write. More than 1,000 a minute in all are one if they are
 five times what the cluster writes in the quieter minutes of its busiest hour, or 15 for
 each node. No limit is sized for a storm. --expected exempts a namespace or controller.
 
-Only Events that are stored need tokens. So they are counted as they are after the policies
-that --policies or --kubeconfig names have merged what they can, or else those of every
-installation.`,
+Quotas count only what policies have not merged or dropped. So the recording is decided
+first by the policies of --policies or --kubeconfig, or by those of every installation.`,
 		Example: `  kubectl get events -A --watch --output-watch-events -o json > events.json # an hour or more
   eventquota recommend events.json
   eventquota recommend events.json -o yaml > quotas.yaml
@@ -77,7 +76,7 @@ installation.`,
 		},
 	}
 	f := cmd.Flags()
-	f.Float64Var(&o.Headroom, "headroom", o.Headroom, "how many times as much as what is usual the quotas admit, from 1 to 100")
+	f.Float64Var(&o.Headroom, "headroom", o.Headroom, "factor by which limits exceed what usual Events needed, from 1 to 100")
 	f.StringSliceVar(&o.Expected, "expected", o.Expected, "never taken for a storm, however much it writes: NAMESPACE, NAMESPACE/CONTROLLER or /CONTROLLER")
 	f.StringSliceVar(&o.Paths, "policies", o.Paths, "files, or directories of .yaml, .yml and .json files, with the policies that merge Events before quotas count them; default is those of every installation")
 	f.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file of a cluster whose policies are taken instead, and whose Events where no FILE is given")
