@@ -69,13 +69,12 @@ func every(interval time.Duration) string {
 	return interval.String()
 }
 
-// Refill says how many tokens come back.
+// Refill says how many tokens come back in which time, as in 17/min.
 func (l *Limit) Refill() string {
-	every := "second"
 	if l.Interval == time.Minute {
-		every = "minute"
+		return fmt.Sprintf("%d/min", l.Tokens)
 	}
-	return fmt.Sprintf("%d a %s", l.Tokens, every)
+	return fmt.Sprintf("%d/s", l.Tokens)
 }
 
 // Why says in sentences what a limit is based on.
@@ -102,5 +101,5 @@ func (l *Limit) Why() []string {
 const maxNamed = 200
 
 func (l *Limit) whyBurst() string {
-	return fmt.Sprintf("With %s coming back, a burst of %d was enough for all that was usual.", l.Refill(), l.Seen.Needed)
+	return fmt.Sprintf("At a refill of %s, a burst of %d was enough for all usual Events.", l.Refill(), l.Seen.Needed)
 }

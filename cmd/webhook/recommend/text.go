@@ -33,7 +33,7 @@ func (r *recommendation) writeText(w io.Writer) error {
 		out.Add(strings.ToUpper(q.For()), "burst", "refill", "buckets", "median", "p99", "peak", "needed", "busiest")
 		for _, l := range q.Limits {
 			s := &l.Seen
-			out.Add(l.Name, output.Grouped(int64(l.Burst)), refill(&l), output.Grouped(int64(s.Buckets)), output.Grouped(s.Median), output.Grouped(s.P99), output.Grouped(s.Peak), output.Grouped(s.Needed), named(s.Busiest))
+			out.Add(l.Name, output.Grouped(int64(l.Burst)), l.Refill(), output.Grouped(int64(s.Buckets)), output.Grouped(s.Median), output.Grouped(s.P99), output.Grouped(s.Peak), output.Grouped(s.Needed), named(s.Busiest))
 		}
 	}
 	for _, ranking := range r.Seen {
@@ -54,14 +54,6 @@ func (r *recommendation) writeText(w io.Writer) error {
 		return err
 	}
 	return r.Simulation.WriteSummary(w)
-}
-
-// refill is how many tokens come back.
-func refill(l *recommend.Limit) string {
-	if l.Interval == time.Minute {
-		return output.Grouped(int64(l.Tokens)) + "/min"
-	}
-	return output.Grouped(int64(l.Tokens)) + "/s"
 }
 
 // findings are what matters most, in sentences.
