@@ -186,6 +186,7 @@ type holder struct {
 	namespace string
 	places    int
 	least     int64 // none of its rows is lighter
+	loses     bool  // whether a row of it is displaced next
 }
 
 type row[K any] struct {
@@ -238,24 +239,13 @@ func (s *sketch[K]) place(h *holder) int32 {
 		s.rows = append(s.rows, row[K]{})
 		return int32(len(s.rows) - 1)
 	}
-	few := s.places / 32
-	loses, least, larger := func(*holder) bool { return true }, int64(math.MaxInt64), int64(math.MaxInt64)
-	for _, of := range s.holders {
-		least = min(least, of.least)
-		if of.places > max(h.places, few) {
-			larger = min(larger, of.least)
-		}
-	}
-	switch {
-	case larger < math.MaxInt64:
-		loses, least = func(of *holder) bool { return of.places > max(h.places, few) }, larger
-	case h.places > max(few, 1):
-		loses, least = func(of *holder) bool { return of == h }, h.least
-	}
+	least := s.choose(h)
 	lightest := -1
 	for range s.rows {
-		s.next = (s.next + 1) % len(s.rows)
-		if r := &s.rows[s.next]; loses(r.holder) && (lightest < 0 || r.weight < s.rows[lightest].weight) {
+		if s.next++; s.next >= len(s.rows) {
+			s.next = 0
+		}
+		if r := &s.rows[s.next]; r.holder.loses && (lightest < 0 || r.weight < s.rows[lightest].weight) {
 			if lightest = s.next; r.weight == least {
 				break
 			}
@@ -264,7 +254,7 @@ func (s *sketch[K]) place(h *holder) int32 {
 	r := &s.rows[lightest]
 	if r.weight > least {
 		for _, of := range s.holders {
-			if loses(of) {
+			if of.loses {
 				of.least = max(of.least, r.weight)
 			}
 		}
@@ -274,6 +264,29 @@ func (s *sketch[K]) place(h *holder) int32 {
 		delete(s.holders, r.holder.namespace)
 	}
 	return int32(lightest)
+}
+
+// choose chooses the namespaces of which one loses a place to h. None of their rows is lighter than least.
+func (s *sketch[K]) choose(h *holder) (least int64) {
+	few := s.places / 32
+	least, larger := int64(math.MaxInt64), int64(math.MaxInt64)
+	for _, of := range s.holders {
+		least = min(least, of.least)
+		if of.loses = of.places > max(h.places, few); of.loses {
+			larger = min(larger, of.least)
+		}
+	}
+	if larger < math.MaxInt64 {
+		return larger
+	}
+	own := h.places > max(few, 1)
+	for _, of := range s.holders {
+		of.loses = of == h || !own
+	}
+	if own {
+		return h.least
+	}
+	return least
 }
 
 // all are the rows and the exact total.

@@ -57,7 +57,7 @@ func TestTheStoreIsFullOnlyOfWhatIsPending(t *testing.T) {
 		known.Name = fmt.Sprint("more-", i)
 	}
 	if h.groups.Fits("production", 2*stepBytes) || h.groups.Size() > MinBytes {
-		t.Errorf("full although %d groups are pending of %d, in %d bytes", len(h.pending), h.groups.Len(), h.groups.Size())
+		t.Errorf("full although %d groups are pending of %d, in %d bytes", h.pending.groups, h.groups.Len(), h.groups.Size())
 	}
 	update := known
 	update.Update = &store.Update{Stored: store.Stored{Count: 1}}

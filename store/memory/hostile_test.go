@@ -116,21 +116,33 @@ func (h *hostile) anyResult() store.Result { return store.Result(h.rng.IntN(int(
 func (h *hostile) check() {
 	h.t.Helper()
 	var bytes int64
+	pending := 0
 	for key, place := range h.groups.All() {
 		e := place.Value
 		if place.Key != key || e.place != place {
 			h.t.Fatal("a group is not in its place")
 		}
 		bytes += e.Size()
-		if !e.due.Equal(e.Due()) {
-			h.t.Fatalf("due at %v, want %v", e.due, e.Due())
+		if due := e.Due(); due.IsZero() != (e.turn == nil) || e.turn != nil && e.due != due.UnixMicro() {
+			h.t.Fatalf("pending: %t, due at %v, want %v", e.turn != nil, e.due, due)
 		}
-		if _, ok := h.pending[e]; ok == e.due.IsZero() {
-			h.t.Fatalf("something is due: %t, pending: %t", !e.due.IsZero(), ok)
+		if e.turn != nil {
+			pending++
 		}
 	}
-	if bytes != h.groups.Size() || len(h.pending) > h.groups.Len() {
-		h.t.Fatalf("%d bytes are counted of %d, and %d are pending of %d groups", h.groups.Size(), bytes, len(h.pending), h.groups.Len())
+	if bytes != h.groups.Size() || h.pending.groups != pending {
+		h.t.Fatalf("%d bytes are counted of %d, and %d groups as pending of %d", h.groups.Size(), bytes, h.pending.groups, pending)
+	}
+	for name, t := range h.pending.turns {
+		pending -= len(t.groups)
+		for i, e := range t.groups {
+			if e.turn != t || e.at != i || e.Turn() != name || t.name != name || i > 0 && t.Less(i, (i-1)/2) {
+				h.t.Fatalf("group %d of turn %q has another place", i, name)
+			}
+		}
+	}
+	if pending != 0 {
+		h.t.Fatalf("%d groups more are pending than are in turns", pending)
 	}
 }
 

@@ -44,7 +44,7 @@ type Store struct {
 
 	mu      sync.Mutex
 	groups  *store.Table[*entry] // something is pending of those that are pinned
-	pending map[*entry]struct{}
+	pending pending
 	turns   rules.Turns
 	levels  *store.Table[rules.Level]
 	buckets *store.Places // the levels that are counted
@@ -56,7 +56,9 @@ type Store struct {
 type entry struct {
 	rules.Group
 	place *store.Entry[*entry]
-	due   time.Time // when something is; zero while nothing is pending
+	turn  *turn // nil while nothing is pending
+	at    int   // its place in there
+	due   int64 // when something is, in microseconds of Unix time
 }
 
 var (
@@ -70,7 +72,7 @@ func New(o Options) *Store {
 		opts:    o,
 		steps:   store.NewSteps(),
 		groups:  store.NewTable[*entry](o.Bytes),
-		pending: map[*entry]struct{}{},
+		pending: pending{turns: map[string]*turn{}},
 		levels:  store.NewTable[rules.Level](maxLevels),
 		buckets: store.NewPlaces(o.Bounds.BucketsOf),
 	}
@@ -106,7 +108,7 @@ func (s *Store) at(now time.Time) time.Time {
 	ahead := s.last.Sub(now)
 	if ahead > rules.Skew {
 		s.order = now.UnixMicro()
-		for e := range s.pending {
+		for _, e := range s.pending.all() {
 			e.Correct(now)
 			s.measure(e)
 		}
@@ -169,13 +171,8 @@ func (s *Store) measure(e *entry) {
 	if s.opts.Unsettled {
 		e.Discard()
 	}
-	e.due = e.Due()
-	if e.due.IsZero() {
-		delete(s.pending, e)
-	} else {
-		s.pending[e] = struct{}{}
-	}
-	s.groups.Set(e.place, e.Size(), !e.due.IsZero())
+	s.pending.keep(e)
+	s.groups.Set(e.place, e.Size(), e.turn != nil)
 	s.groups.Ends(e.place, e.Ends())
 }
 
@@ -212,33 +209,21 @@ func (s *Store) addDrops(now time.Time, namespace string, register store.Key, d 
 	s.measure(e)
 }
 
-// Claim implements store.Queue.
+// Claim implements store.Queue. The lock is held while claimed is called, which must not call the Store.
 func (s *Store) Claim(_ context.Context, now time.Time, ahead time.Duration, n int, claimed func(turn string, group store.Key) bool) ([]store.PendingWrite, error) {
-	by := rules.By(now, ahead)
-	picked := s.turns.Pick(s.due(now, by), n, claimed)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.at(now)
+	by := rules.By(now, ahead)
+	due, putBack := s.pending.due(by.UnixMicro())
+	defer putBack()
 	var writes []store.PendingWrite
-	for _, d := range picked {
+	for _, d := range s.turns.Pick(due, n, claimed) {
 		if place := s.groups.Get(d.Group); place != nil {
 			writes = append(writes, place.Value.Claim(d.Group, by)...)
 		}
 	}
 	return writes, nil
-}
-
-// due are the groups of which something falls due by a moment, in any order.
-func (s *Store) due(now, by time.Time) []rules.DueGroup {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.at(now)
-	due := make([]rules.DueGroup, 0, len(s.pending))
-	for e := range s.pending {
-		if !e.due.After(by) {
-			due = append(due, rules.DueGroup{Group: e.place.Key, Turn: e.Turn(), Due: e.due.UnixMicro()})
-		}
-	}
-	return due
 }
 
 // Complete implements store.Queue. A write of a group that is not known any more is ignored.
@@ -260,7 +245,7 @@ func (s *Store) Complete(_ context.Context, now time.Time, p store.PendingWrite,
 func (s *Store) Pending(context.Context) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return int64(len(s.pending)), nil
+	return int64(s.pending.groups), nil
 }
 
 // Peek copies what is known of groups and of the levels of quotas. It changes nothing but which levels

@@ -34,7 +34,7 @@ func (s *Store) Claim(
 	}
 	due, err := s.due(ctx, ahead)
 	var writes []store.PendingWrite
-	for picked := range slices.Chunk(s.turns.Pick(due, n, claimed), readAtOnce) {
+	for picked := range slices.Chunk(s.turns.Pick(rules.ByTurn(due), n, claimed), readAtOnce) {
 		some, readErr := s.claim(ctx, picked, ahead)
 		writes, err = append(writes, some...), errors.Join(err, readErr)
 	}

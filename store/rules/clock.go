@@ -24,9 +24,9 @@ func (g *Group) Correct(now time.Time) {
 		c.moment(&g.Similar[i].Last)
 	}
 	for i := range g.Names {
-		at := g.Names[i].At * second
+		at := int64(g.Names[i].At) * second
 		if c.moment(&at) {
-			g.Names[i].At = at / second
+			g.Names[i].At = seconds(at)
 		}
 	}
 	for i := range g.Buckets {

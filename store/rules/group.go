@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
+	"math"
 	"slices"
 	"time"
 
@@ -162,7 +163,7 @@ func short(key store.Key) uint64 { return binary.BigEndian.Uint64(key[:8]) }
 // name finds what is known of a name that was refused, and still counts.
 func (g *Group) name(now int64, key uint64, l *store.Limits) *Name {
 	for i := range g.Names {
-		if n := &g.Names[i]; n.Key == key && now/second-n.At <= micros(l.RepeatWindow)/second {
+		if n := &g.Names[i]; n.Key == key && int64(seconds(now))-int64(n.At) <= micros(l.RepeatWindow)/second {
 			return n
 		}
 	}
@@ -170,6 +171,9 @@ func (g *Group) name(now int64, key uint64, l *store.Limits) *Name {
 }
 
 const second = int64(time.Second / time.Microsecond)
+
+// seconds are those of a time in microseconds, of the years 1970 to 2106: earlier is 1970, and later is 2106.
+func seconds(at int64) uint32 { return uint32(min(max(at/second, 0), math.MaxUint32)) } //nolint:gosec // it fits
 
 // forget takes a name out of the refused ones and returns what was known of it.
 func (g *Group) forget(key uint64) Name {

@@ -275,5 +275,8 @@ func (g *Group) remember(now int64, key uint64, count int64) {
 	if len(g.Names) >= maxNames {
 		g.Names = slices.Delete(g.Names, 0, 1)
 	}
-	g.Names = append(g.Names, Name{Key: key, Count: max(kept.Count, count), At: now / second, Taken: kept.Taken})
+	if n := len(g.Names); n == cap(g.Names) { // there are many of them, so they grow by less than append would have them
+		g.Names = append(make([]Name, 0, n+n/8+2), g.Names...)
+	}
+	g.Names = append(g.Names, Name{Key: key, Count: max(kept.Count, count), At: seconds(now), Taken: kept.Taken})
 }

@@ -188,21 +188,19 @@ type Turns struct {
 	served string // whose turn was last
 }
 
+// Overdue is what is due of one turn.
+type Overdue interface {
+	// Next takes the group that has been due for longest, of those of the same moment the one with the least key; false
+	// if there is none.
+	Next() (DueGroup, bool)
+}
+
 // Pick picks up to n registers that are not claimed, one of each turn after the other, the most overdue of
-// it first. It calls claimed for each register that it considers.
-func (t *Turns) Pick(due []DueGroup, n int, claimed func(turn string, group store.Key) bool) []DueGroup {
-	queues := map[string]*overdue{}
-	for i := range due {
-		queue := queues[due[i].Turn]
-		if queue == nil {
-			queue = &overdue{all: due}
-			queues[due[i].Turn] = queue
-		}
-		queue.places = append(queue.places, int32(i))
-	}
+// it first. It calls claimed for each register that it considers, and takes no more of due than these.
+func (t *Turns) Pick(due map[string]Overdue, n int, claimed func(turn string, group store.Key) bool) []DueGroup {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	turns := slices.Sorted(maps.Keys(queues))
+	turns := slices.Sorted(maps.Keys(due))
 	next, found := slices.BinarySearch(turns, t.served)
 	if found {
 		next++
@@ -211,54 +209,74 @@ func (t *Turns) Pick(due []DueGroup, n int, claimed func(turn string, group stor
 	var picked []DueGroup
 	for len(turns) > 0 && len(picked) < n {
 		turns = slices.DeleteFunc(turns, func(turn string) bool {
-			queue := queues[turn]
-			for len(queue.places) > 0 && len(picked) < n {
-				first := queue.next()
+			if len(picked) >= n {
+				return false
+			}
+			for first, ok := due[turn].Next(); ok; first, ok = due[turn].Next() {
 				if !claimed(turn, first.Group) {
 					picked, t.served = append(picked, first), turn
-					break
+					return false
 				}
 			}
-			return len(queue.places) == 0
+			return true
 		})
 	}
 	return picked
 }
 
-// overdue are registers of one turn: a heap, once one is taken. Mostly there are many more than are picked, which are not sorted.
-type overdue struct {
+// ByTurn are groups that are due, in any order, by turn.
+func ByTurn(due []DueGroup) map[string]Overdue {
+	turns := map[string]Overdue{}
+	for i := range due {
+		turn, known := turns[due[i].Turn].(*unsorted)
+		if !known {
+			turn = &unsorted{all: due}
+			turns[due[i].Turn] = turn
+		}
+		turn.places = append(turn.places, int32(i))
+	}
+	return turns
+}
+
+// unsorted are registers of one turn: a heap, once one is taken. Mostly there are many more than are picked, which are not sorted.
+type unsorted struct {
 	all    []DueGroup
 	places []int32 // in all
 	isHeap bool
 }
 
-// next takes the most overdue. It must not be empty.
-func (o *overdue) next() DueGroup {
+// Next implements Overdue.
+func (o *unsorted) Next() (DueGroup, bool) {
+	if len(o.places) == 0 {
+		return DueGroup{}, false
+	}
 	if !o.isHeap {
 		heap.Init(o)
 		o.isHeap = true
 	}
 	first, _ := heap.Pop(o).(int32)
-	return o.all[first]
+	return o.all[first], true
+}
+
+// Compare orders groups by how long they have been due, the longest first.
+func (d *DueGroup) Compare(o *DueGroup) int {
+	return cmp.Or(cmp.Compare(d.Due, o.Due), bytes.Compare(d.Group[:], o.Group[:]))
 }
 
 // Len is container/heap's, as are Less, Swap, Push and Pop.
-func (o *overdue) Len() int { return len(o.places) }
+func (o *unsorted) Len() int { return len(o.places) }
 
 // Less has a fixed order.
-func (o *overdue) Less(i, j int) bool {
-	a, b := &o.all[o.places[i]], &o.all[o.places[j]]
-	return cmp.Or(cmp.Compare(a.Due, b.Due), bytes.Compare(a.Group[:], b.Group[:])) < 0
-}
+func (o *unsorted) Less(i, j int) bool { return o.all[o.places[i]].Compare(&o.all[o.places[j]]) < 0 }
 
 // Swap is container/heap's.
-func (o *overdue) Swap(i, j int) { o.places[i], o.places[j] = o.places[j], o.places[i] }
+func (o *unsorted) Swap(i, j int) { o.places[i], o.places[j] = o.places[j], o.places[i] }
 
 // Push is container/heap's.
-func (o *overdue) Push(x any) { o.places = append(o.places, x.(int32)) }
+func (o *unsorted) Push(x any) { o.places = append(o.places, x.(int32)) }
 
 // Pop is container/heap's.
-func (o *overdue) Pop() any {
+func (o *unsorted) Pop() any {
 	last := o.places[len(o.places)-1]
 	o.places = o.places[:len(o.places)-1]
 	return last

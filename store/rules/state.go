@@ -91,12 +91,12 @@ type Record struct {
 type Name struct {
 	Key   uint64 `msg:"1"`
 	Count int64  `msg:"2,omitempty"`
-	At    int64  `msg:"3"` // in seconds
-	// Taken says that the API server has another Event of that name.
-	Taken bool `msg:"4,omitempty"`
 	// Guessed is how many of Count were taken for reported by a quota, which leaves no trace. A replica that reports
 	// these later has refused them itself.
-	Guessed int64 `msg:"5,omitempty"`
+	Guessed int64  `msg:"5,omitempty"`
+	At      uint32 `msg:"3"` // in seconds of Unix time
+	// Taken says that the API server has another Event of that name.
+	Taken bool `msg:"4,omitempty"`
 }
 
 // Similar counts the distinct messages of Events that are alike but for their message, as

@@ -29,7 +29,7 @@ func TestTurnsFollowAModel(t *testing.T) {
 			n := rng.IntN(12)
 			want := next(due, n, served, taken)
 			offered := 0
-			got := turns.Pick(slices.Clone(due), n, func(namespace string, group store.Key) bool {
+			got := turns.Pick(ByTurn(due), n, func(namespace string, group store.Key) bool {
 				if i := slices.IndexFunc(due, func(d DueGroup) bool { return d.Group == group }); due[i].Turn != namespace {
 					t.Fatalf("a group of %s is asked for as one of %s", due[i].Turn, namespace)
 				}

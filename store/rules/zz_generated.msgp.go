@@ -1100,11 +1100,11 @@ func (z *Name) MarshalMsg(b []byte) (o []byte, err error) {
 		zb0001Len--
 		zb0001Mask |= 0x2
 	}
-	if z.Taken == false {
-		zb0001Len--
-		zb0001Mask |= 0x8
-	}
 	if z.Guessed == 0 {
+		zb0001Len--
+		zb0001Mask |= 0x4
+	}
+	if z.Taken == false {
 		zb0001Len--
 		zb0001Mask |= 0x10
 	}
@@ -1121,18 +1121,18 @@ func (z *Name) MarshalMsg(b []byte) (o []byte, err error) {
 			o = append(o, 0xa1, 0x32)
 			o = msgp.AppendInt64(o, z.Count)
 		}
-		// string "3"
-		o = append(o, 0xa1, 0x33)
-		o = msgp.AppendInt64(o, z.At)
-		if (zb0001Mask & 0x8) == 0 { // if not omitted
-			// string "4"
-			o = append(o, 0xa1, 0x34)
-			o = msgp.AppendBool(o, z.Taken)
-		}
-		if (zb0001Mask & 0x10) == 0 { // if not omitted
+		if (zb0001Mask & 0x4) == 0 { // if not omitted
 			// string "5"
 			o = append(o, 0xa1, 0x35)
 			o = msgp.AppendInt64(o, z.Guessed)
+		}
+		// string "3"
+		o = append(o, 0xa1, 0x33)
+		o = msgp.AppendUint32(o, z.At)
+		if (zb0001Mask & 0x10) == 0 { // if not omitted
+			// string "4"
+			o = append(o, 0xa1, 0x34)
+			o = msgp.AppendBool(o, z.Taken)
 		}
 	}
 	return
@@ -1175,8 +1175,15 @@ func (z *Name) UnmarshalMsg(bts []byte) (o []byte, err error) {
 				return
 			}
 			zb0001Mask |= 0x1
+		case "5":
+			z.Guessed, bts, err = msgp.ReadInt64Bytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Guessed")
+				return
+			}
+			zb0001Mask |= 0x2
 		case "3":
-			z.At, bts, err = msgp.ReadInt64Bytes(bts)
+			z.At, bts, err = msgp.ReadUint32Bytes(bts)
 			if err != nil {
 				err = msgp.WrapError(err, "At")
 				return
@@ -1185,13 +1192,6 @@ func (z *Name) UnmarshalMsg(bts []byte) (o []byte, err error) {
 			z.Taken, bts, err = msgp.ReadBoolBytes(bts)
 			if err != nil {
 				err = msgp.WrapError(err, "Taken")
-				return
-			}
-			zb0001Mask |= 0x2
-		case "5":
-			z.Guessed, bts, err = msgp.ReadInt64Bytes(bts)
-			if err != nil {
-				err = msgp.WrapError(err, "Guessed")
 				return
 			}
 			zb0001Mask |= 0x4
@@ -1209,10 +1209,10 @@ func (z *Name) UnmarshalMsg(bts []byte) (o []byte, err error) {
 			z.Count = 0
 		}
 		if (zb0001Mask & 0x2) == 0 {
-			z.Taken = false
+			z.Guessed = 0
 		}
 		if (zb0001Mask & 0x4) == 0 {
-			z.Guessed = 0
+			z.Taken = false
 		}
 	}
 	o = bts
@@ -1221,7 +1221,7 @@ func (z *Name) UnmarshalMsg(bts []byte) (o []byte, err error) {
 
 // Msgsize returns an upper bound estimate of the number of bytes occupied by the serialized message
 func (z *Name) Msgsize() (s int) {
-	s = 1 + 2 + msgp.Uint64Size + 2 + msgp.Int64Size + 2 + msgp.Int64Size + 2 + msgp.BoolSize + 2 + msgp.Int64Size
+	s = 1 + 2 + msgp.Uint64Size + 2 + msgp.Int64Size + 2 + msgp.Int64Size + 2 + msgp.Uint32Size + 2 + msgp.BoolSize
 	return
 }
 
