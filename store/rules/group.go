@@ -129,7 +129,7 @@ func (g *Group) reported(now int64, w *store.Write, l *store.Limits, stored bool
 		return min(r.Own, w.Count), r.Guessed
 	}
 	if n := g.name(now, nameKey(w.Name), l); n != nil {
-		return min(n.Count, w.Count), n.Guessed
+		return min(int64(n.Count), w.Count), int64(n.Guessed)
 	}
 	recent := !w.First.IsZero() && now-w.First.UnixMicro() <= micros(l.RepeatWindow)
 	switch {
@@ -173,7 +173,10 @@ func (g *Group) name(now int64, key uint64, l *store.Limits) *Name {
 const second = int64(time.Second / time.Microsecond)
 
 // seconds are those of a time in microseconds, of the years 1970 to 2106: earlier is 1970, and later is 2106.
-func seconds(at int64) uint32 { return uint32(min(max(at/second, 0), math.MaxUint32)) } //nolint:gosec // it fits
+func seconds(at int64) uint32 { return saturated(at / second) }
+
+// saturated is n, or the nearest number that fits.
+func saturated(n int64) uint32 { return uint32(min(max(n, 0), math.MaxUint32)) } //nolint:gosec // it fits
 
 // forget takes a name out of the refused ones and returns what was known of it.
 func (g *Group) forget(key uint64) Name {

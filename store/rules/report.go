@@ -198,7 +198,7 @@ func (g *Group) refuse(now, decided int64, w *store.Write, l *store.Limits, o *O
 		g.forget(key)
 	}
 	g.remember(now, key, w.Count)
-	g.Names[len(g.Names)-1].Guessed = guessed
+	g.Names[len(g.Names)-1].Guessed = saturated(guessed)
 	return n
 }
 
@@ -211,8 +211,8 @@ func (g *Group) disprove(key uint64, stored *Record, refused int64) (n int64) {
 		return n
 	}
 	if i := slices.IndexFunc(g.Names, func(n Name) bool { return n.Key == key }); i >= 0 {
-		n = min(g.Names[i].Guessed, refused)
-		g.Names[i].Guessed -= n
+		n = min(int64(g.Names[i].Guessed), refused)
+		g.Names[i].Guessed -= saturated(n)
 	}
 	return n
 }
@@ -236,7 +236,7 @@ func (g *Group) guess(key uint64, stored *Record, n int64) {
 		return
 	}
 	if i := slices.IndexFunc(g.Names, func(n Name) bool { return n.Key == key }); i >= 0 {
-		g.Names[i].Guessed += n
+		g.Names[i].Guessed = saturated(int64(g.Names[i].Guessed) + n)
 	}
 }
 
@@ -259,7 +259,7 @@ func (g *Group) refuseMore(now int64, o *Op) int64 {
 			continue
 		}
 		if kept := g.name(o.At.UnixMicro(), key, o.Limits); kept != nil {
-			n -= min(kept.Count, 1) - g.disprove(key, nil, 1)
+			n -= min(int64(kept.Count), 1) - g.disprove(key, nil, 1)
 		} else {
 			g.forget(key)
 		}
@@ -278,5 +278,5 @@ func (g *Group) remember(now int64, key uint64, count int64) {
 	if n := len(g.Names); n == cap(g.Names) { // there are many of them, so they grow by less than append would have them
 		g.Names = append(make([]Name, 0, n+n/8+2), g.Names...)
 	}
-	g.Names = append(g.Names, Name{Key: key, Count: max(kept.Count, count), At: seconds(now), Taken: kept.Taken})
+	g.Names = append(g.Names, Name{Key: key, Count: max(kept.Count, saturated(count)), At: seconds(now), Taken: kept.Taken})
 }

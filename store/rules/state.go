@@ -90,10 +90,10 @@ type Record struct {
 // first occurrence, or whatever its count in a register that has nothing else: that costs the store nothing.
 type Name struct {
 	Key   uint64 `msg:"1"`
-	Count int64  `msg:"2,omitempty"`
+	Count uint32 `msg:"2,omitempty"`
 	// Guessed is how many of Count were taken for reported by a quota, which leaves no trace. A replica that reports
 	// these later has refused them itself.
-	Guessed int64  `msg:"5,omitempty"`
+	Guessed uint32 `msg:"5,omitempty"`
 	At      uint32 `msg:"3"` // in seconds of Unix time
 	// Taken says that the API server has another Event of that name.
 	Taken bool `msg:"4,omitempty"`

@@ -115,7 +115,7 @@ func (g *Group) unknown(name string, w *store.Write) *Record {
 	refused := g.forget(nameKey(name))
 	r := g.add(store.Key{})
 	if !refused.Taken || w.Update == nil {
-		r.Own, r.Guessed = refused.Count, refused.Guessed
+		r.Own, r.Guessed = int64(refused.Count), int64(refused.Guessed)
 	}
 	if g.byKey(w.Exact) == nil {
 		r.Key = w.Exact

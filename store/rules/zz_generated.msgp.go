@@ -1119,12 +1119,12 @@ func (z *Name) MarshalMsg(b []byte) (o []byte, err error) {
 		if (zb0001Mask & 0x2) == 0 { // if not omitted
 			// string "2"
 			o = append(o, 0xa1, 0x32)
-			o = msgp.AppendInt64(o, z.Count)
+			o = msgp.AppendUint32(o, z.Count)
 		}
 		if (zb0001Mask & 0x4) == 0 { // if not omitted
 			// string "5"
 			o = append(o, 0xa1, 0x35)
-			o = msgp.AppendInt64(o, z.Guessed)
+			o = msgp.AppendUint32(o, z.Guessed)
 		}
 		// string "3"
 		o = append(o, 0xa1, 0x33)
@@ -1169,14 +1169,14 @@ func (z *Name) UnmarshalMsg(bts []byte) (o []byte, err error) {
 				return
 			}
 		case "2":
-			z.Count, bts, err = msgp.ReadInt64Bytes(bts)
+			z.Count, bts, err = msgp.ReadUint32Bytes(bts)
 			if err != nil {
 				err = msgp.WrapError(err, "Count")
 				return
 			}
 			zb0001Mask |= 0x1
 		case "5":
-			z.Guessed, bts, err = msgp.ReadInt64Bytes(bts)
+			z.Guessed, bts, err = msgp.ReadUint32Bytes(bts)
 			if err != nil {
 				err = msgp.WrapError(err, "Guessed")
 				return
@@ -1221,7 +1221,7 @@ func (z *Name) UnmarshalMsg(bts []byte) (o []byte, err error) {
 
 // Msgsize returns an upper bound estimate of the number of bytes occupied by the serialized message
 func (z *Name) Msgsize() (s int) {
-	s = 1 + 2 + msgp.Uint64Size + 2 + msgp.Int64Size + 2 + msgp.Int64Size + 2 + msgp.Uint32Size + 2 + msgp.BoolSize
+	s = 1 + 2 + msgp.Uint64Size + 2 + msgp.Uint32Size + 2 + msgp.Uint32Size + 2 + msgp.Uint32Size + 2 + msgp.BoolSize
 	return
 }
 
