@@ -46,6 +46,9 @@ type Request struct {
 	question question
 }
 
+// Reset makes r an empty Request, which uses memory of r again.
+func (r *Request) Reset() { *r = Request{hasher: r.hasher} }
+
 // WriteOptions are those of a create, update or patch that decisions read.
 type WriteOptions struct {
 	// FieldManager is what the client calls itself. kubectl always says so, and recorders never do.

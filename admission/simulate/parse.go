@@ -53,16 +53,24 @@ type decoder struct {
 	exempt []string
 }
 
+// scratch is memory for what is decoded at once, which is used again afterwards.
+type scratch struct {
+	line    line
+	writes  slab
+	records []byte // those of all decoded
+}
+
 // maxNested is how often an entry may be in another one: a list in a line, and a log entry in that of a collector.
 const maxNested = 3
 
-// entry decodes an entry, which may have others in it, and appends them. It overwrites l.
-func (d *decoder) entry(to []decoded, e *recording.Entry, nested int, l *line) []decoded {
+// entry decodes an entry, which may have others in it, and appends them. They are in the memory of s.
+func (d *decoder) entry(to []decoded, e *recording.Entry, nested int, s *scratch) []decoded {
 	one := decoded{number: e.Number, err: e.Err}
 	if e.Err != nil {
 		return append(to, one)
 	}
-	*l = line{}
+	l := &s.line
+	*l = line{text: e.Text}
 	if err := decode(e.Text, l); err != nil {
 		one.err = recording.Plain(err)
 		return append(to, one)
@@ -76,17 +84,17 @@ func (d *decoder) entry(to []decoded, e *recording.Entry, nested int, l *line) [
 		if l.Level != "" {
 			one.kind += ", level " + string(l.Level)
 		}
-		d.request(&one, l)
+		d.request(&one, s)
 	case ofWatch:
 		one.kind = "watch"
-		d.event(&one, watched, l.Object, "")
-	case l.Type == "BOOKMARK" || l.Type == "ERROR" && l.Object != nil:
+		d.event(&one, watched, l.value(l.Object), "", s)
+	case l.Type == "BOOKMARK" || l.Type == "ERROR" && l.Object != part{}:
 		one.kind, one.err = "watch", skipped("bookmarks and errors of a watch")
-	case l.Kind == "Event" || l.InvolvedObject != nil || l.Regarding != nil:
+	case l.Kind == "Event" || l.InvolvedObject != part{} || l.Regarding != part{}:
 		one.kind = "Events"
-		d.event(&one, stored, e.Text, e.APIVersion)
+		d.event(&one, stored, e.Text, e.APIVersion, s)
 	case nested < maxNested:
-		return d.inner(to, e, nested, l)
+		return d.inner(to, e, nested, s)
 	default:
 		one.err = errNoEntry
 	}
@@ -110,15 +118,15 @@ func verbOf(event string) (v verb, known bool) {
 var errNoEntry = errors.New("it is neither an entry of an audit log, nor an event of a watch, nor an Event")
 
 // inner decodes what is in an entry that is none itself: items of a list, or the line that a collector has wrapped.
-func (d *decoder) inner(to []decoded, e *recording.Entry, nested int, l *line) []decoded {
+func (d *decoder) inner(to []decoded, e *recording.Entry, nested int, s *scratch) []decoded {
 	if text, ok := recording.Unwrap(e.Text); ok {
-		return d.entry(to, &recording.Entry{Number: e.Number, Text: text}, nested+1, l)
+		return d.entry(to, &recording.Entry{Number: e.Number, Text: text}, nested+1, s)
 	}
 	before := len(to)
 	if recording.IsList(e.Text) {
 		_, _ = recording.Read(context.Background(), bytes.NewReader(e.Text), func(item recording.Entry) error { // it has no error of its own
 			item.Number = e.Number
-			to = d.entry(to, &item, maxNested, l)
+			to = d.entry(to, &item, maxNested, s)
 			return nil
 		})
 	}
@@ -130,8 +138,9 @@ func (d *decoder) inner(to []decoded, e *recording.Entry, nested int, l *line) [
 
 // event decodes an Event that says by itself when and through which API it was written. If it is not stored, that was when it
 // happened last: what a watch has added was created, and what it has modified was updated.
-func (d *decoder) event(one *decoded, v verb, text []byte, apiVersion string) {
-	e, err := decodeEvent(text, strings.HasPrefix(apiVersion, eventsv1.GroupName+"/"))
+func (d *decoder) event(one *decoded, v verb, text []byte, apiVersion string, s *scratch) {
+	m := s.writes.next()
+	e, err := m.event.decode(text, strings.HasPrefix(apiVersion, eventsv1.GroupName+"/"))
 	if err != nil {
 		one.err = err
 		return
@@ -140,7 +149,8 @@ func (d *decoder) event(one *decoded, v verb, text []byte, apiVersion string) {
 		one.err = errors.New("the Event has no name or no namespace")
 		return
 	}
-	w := &write{record: record{
+	w := &m.write
+	*w = write{record: record{
 		Verb: v, Namespace: e.Namespace, Name: e.Name,
 		NewAPI: !e.EventTime.IsZero() && e.Source.Component == "" && e.Source.Host == "",
 	}}
@@ -157,17 +167,19 @@ func (d *decoder) event(one *decoded, v verb, text []byte, apiVersion string) {
 		w.At = w.Last
 	}
 	w.Clock = w.At
-	d.finish(one, w, e)
+	d.finish(one, w, e, s)
 }
 
 // finish checks a write of e, unless that is nil, and encodes it.
-func (d *decoder) finish(one *decoded, w *write, e *corev1.Event) {
+func (d *decoder) finish(one *decoded, w *write, e *corev1.Event, s *scratch) {
 	w.File, w.Line = d.file, one.number
 	if one.write, one.err = w.of(e); one.err == nil && slices.Contains(d.exempt, w.User.Username) {
 		one.err = skipped("requests of users that the webhook is not asked about")
 	}
 	if one.err == nil {
-		one.record, one.err = encoded(w)
+		from := len(s.records)
+		s.records, one.err = appendEncoded(s.records, w)
+		one.record = s.records[from:]
 	}
 }
 
@@ -195,13 +207,27 @@ func (w *write) of(e *corev1.Event) (*write, error) {
 	return w, nil
 }
 
+// quickEvent is a corev1.Event of which decoding takes less time.
+type quickEvent struct {
+	corev1.Event
+
+	FirstTimestamp happened `json:"firstTimestamp"`
+	LastTimestamp  happened `json:"lastTimestamp"`
+}
+
 // decodeEvent decodes an Event of either API as core/v1 has it. newAPI stands for an Event that does not say which API
 // it is of.
 func decodeEvent(text []byte, newAPI bool) (*corev1.Event, error) {
-	e := &corev1.Event{}
-	if err := decode(text, e); err != nil {
+	return new(quickEvent).decode(text, newAPI)
+}
+
+// decode is decodeEvent. q is to be empty, and has the Event.
+func (q *quickEvent) decode(text []byte, newAPI bool) (*corev1.Event, error) {
+	if err := decode(text, q); err != nil {
 		return nil, recording.Plain(err)
 	}
+	e := &q.Event
+	e.FirstTimestamp.Time, e.LastTimestamp.Time = q.FirstTimestamp.Time, q.LastTimestamp.Time
 	switch {
 	case e.Kind == "" && e.APIVersion == "":
 	case e.Kind == "Event" && e.APIVersion == "v1":

@@ -32,7 +32,7 @@ func randomOld(t *testing.T, rnd *rand.Rand) *corev1.Event {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := decodedWrite(framed(b))
+	w, err := decodedWrite(framed(b), &cell{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,7 +60,8 @@ func (t *Trace) read(ctx context.Context, s Source) error {
 
 func (t *Trace) readFile(ctx context.Context, name string, in io.Reader) (File, error) {
 	group, ctx := errgroup.WithContext(ctx)
-	batches := batching{ctx: ctx, decoder: t.decoder, queue: make(chan *batch, runtime.GOMAXPROCS(0))}
+	processors := runtime.GOMAXPROCS(0)
+	batches := batching{ctx: ctx, decoder: t.decoder, queue: make(chan *batch, processors), free: make(chan *batch, processors+2)}
 	batches.decoder.file = len(t.Input.Files)
 	var form recording.Form
 	group.Go(func() (err error) {
@@ -79,6 +80,7 @@ func (t *Trace) readFile(ctx context.Context, name string, in io.Reader) (File, 
 					return err
 				}
 			}
+			b.free(batches.free)
 		}
 		return nil
 	})
@@ -92,15 +94,21 @@ type batching struct {
 	ctx     context.Context //nolint:containedctx // it lives for one file
 	decoder decoder
 	queue   chan *batch // in the order of the entries
+	free    chan *batch // those of which the memory is used again
 	next    *batch
 }
 
 func (b *batching) add(e recording.Entry) error {
 	if b.next == nil {
-		b.next = &batch{done: make(chan struct{})}
+		select {
+		case b.next = <-b.free:
+		default:
+			b.next = &batch{}
+		}
+		b.next.done = make(chan struct{})
 	}
-	b.next.entries, b.next.size = append(b.next.entries, e), b.next.size+len(e.Text)
-	if len(b.next.entries) < batchEntries && b.next.size < batchBytes {
+	b.next.take(e)
+	if len(b.next.entries) < batchEntries && len(b.next.texts) < batchBytes {
 		return nil
 	}
 	return b.send()
@@ -124,18 +132,38 @@ func (b *batching) send() error {
 // batch is entries that are decoded at once.
 type batch struct {
 	entries []recording.Entry
-	size    int
+	texts   []byte // of the entries
 	decoded []decoded
 	done    chan struct{} // closed once decoded is complete
+	scratch scratch
+}
+
+// take takes an entry, with a copy of its text.
+func (b *batch) take(e recording.Entry) {
+	from := len(b.texts)
+	b.texts = append(b.texts, e.Text...)
+	e.Text = b.texts[from:]
+	b.entries = append(b.entries, e)
 }
 
 func (b *batch) decode(d *decoder) {
 	defer close(b.done)
-	b.decoded = make([]decoded, 0, len(b.entries))
-	var l line
 	for i := range b.entries {
-		b.decoded = d.entry(b.decoded, &b.entries[i], 0, &l)
-		b.entries[i].Text = nil
+		b.decoded = d.entry(b.decoded, &b.entries[i], 0, &b.scratch)
+	}
+}
+
+// free empties b, of which nothing is used any more, and keeps its memory, unless it has had to grow for long entries.
+func (b *batch) free(to chan<- *batch) {
+	if cap(b.texts) > 2*batchBytes || cap(b.scratch.records) > 2*batchBytes {
+		return
+	}
+	clear(b.decoded)
+	b.entries, b.texts, b.decoded = b.entries[:0], b.texts[:0], b.decoded[:0]
+	b.scratch.writes.used, b.scratch.records = 0, b.scratch.records[:0]
+	select {
+	case to <- b:
+	default:
 	}
 }
 

@@ -66,21 +66,28 @@ const aheadWrites, aheadBytes = 128, 1 << 20
 type ahead struct {
 	writes []*write
 	err    error
+	memory *slab
 }
 
-// readAhead reads the writes of the trace, in order, while those before are decided. next returns nil after the last. After stop it
-// reads no more.
+// readAhead reads the writes of the trace, in order, while those before are decided. next returns nil after the last. A write that it
+// returned is overwritten after the next one. After stop it reads no more.
 func (t *Trace) readAhead() (next func() (*write, error), stop func()) {
 	batches, stopped, done := make(chan ahead, 2), make(chan struct{}), make(chan struct{})
+	free := make(chan *slab, 5)
 	go func() {
 		defer close(done)
 		defer close(batches)
 		var through window
 		for order, err := t.order, error(nil); len(order) > 0 && err == nil; {
-			b, size := ahead{}, 0
+			b, size := ahead{memory: &slab{}}, 0
+			select {
+			case b.memory = <-free:
+				b.memory.used = 0
+			default:
+			}
 			for len(order) > 0 && err == nil && len(b.writes) < aheadWrites && size < aheadBytes {
 				var w *write
-				if w, err = t.spool.readBy(&through, order[0].offset(), t.end); err == nil {
+				if w, err = t.spool.readBy(&through, order[0].offset(), t.end, b.memory.next()); err == nil {
 					b.writes, order, size = append(b.writes, w), order[1:], size+w.size
 				}
 			}
@@ -92,12 +99,16 @@ func (t *Trace) readAhead() (next func() (*write, error), stop func()) {
 			}
 		}
 	}()
-	var now ahead
+	var before, now ahead // the last write of before may still be in use
 	next = func() (*write, error) {
 		for more := true; len(now.writes) == 0; {
 			if now.err != nil || !more {
 				return nil, now.err
 			}
+			if before.memory != nil {
+				free <- before.memory // there are no more of them than have a place
+			}
+			before = now
 			now, more = <-batches
 		}
 		w := now.writes[0]

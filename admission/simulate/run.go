@@ -153,10 +153,12 @@ func (r *run) decide(ctx context.Context, phase admission.Phase, w *write, e, ol
 	kind := metav1.GroupVersionKind{Version: "v1", Kind: "Event"}
 	resource := metav1.GroupVersionResource{Version: "v1", Resource: "events"}
 	a := &r.request
-	*a = admission.Request{UID: "simulate", Object: e, OldObject: old, Request: policy.Request{
+	a.Reset()
+	a.UID, a.Object, a.OldObject = "simulate", e, old
+	a.Request = policy.Request{
 		Kind: kind, Resource: resource, RequestKind: kind, RequestResource: resource,
 		Name: e.Name, Namespace: w.Namespace, Operation: admissionv1.Create, UserInfo: policy.UserInfo(w.User),
-	}}
+	}
 	if old != nil {
 		a.Operation = admissionv1.Update
 	}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 )
 
 // spool is a temporary file of writes, so that memory need not hold Events. It is for one goroutine at a time.
@@ -38,32 +37,38 @@ func (s *spool) close() {
 const lengthBytes = 4
 
 // encoded is w as the spool has it: its length, its record, and its Event as protobuf, which keeps all of it.
-func encoded(w *write) ([]byte, error) {
+func encoded(w *write) ([]byte, error) { return appendEncoded(nil, w) }
+
+// appendEncoded appends what encoded returns.
+func appendEncoded(b []byte, w *write) ([]byte, error) {
 	size := 0
 	if w.event != nil {
 		size = w.event.Size()
 	}
-	b, err := w.MarshalMsg(make([]byte, lengthBytes, lengthBytes+w.Msgsize()+size))
+	from := len(b)
+	b = slices.Grow(b, lengthBytes+w.Msgsize()+size)
+	b, err := w.MarshalMsg(append(b, make([]byte, lengthBytes)...))
 	if err != nil {
-		return nil, err
+		return b[:from], err
 	}
 	if size > 0 {
 		at := len(b)
 		b = slices.Grow(b, size)[:at+size]
 		if _, err := w.event.MarshalToSizedBuffer(b[at:]); err != nil {
-			return nil, err
+			return b[:from], err
 		}
 	}
-	binary.LittleEndian.PutUint32(b, uint32(len(b)-lengthBytes))
+	binary.LittleEndian.PutUint32(b[from:], uint32(len(b)-from-lengthBytes))
 	return b, nil
 }
 
-// decodedWrite is a write that was encoded, after its length. It shares no memory with b.
-func decodedWrite(b []byte) (*write, error) {
-	w := &write{size: len(b), offset: -1}
+// decodedWrite is a write that was encoded, after its length. It is in an empty cell, and shares no memory with b.
+func decodedWrite(b []byte, to *cell) (*write, error) {
+	w := &to.write
+	w.size, w.offset = len(b), -1
 	event, err := w.UnmarshalMsg(b)
 	if err == nil && len(event) > 0 { // an Event takes at least one byte
-		w.event = &corev1.Event{}
+		w.event = &to.event.Event
 		err = w.event.Unmarshal(event)
 	}
 	if err != nil {
@@ -127,9 +132,9 @@ func (s *spool) truncate(end int64) { s.written, s.pending, s.window = end, s.pe
 // read returns the write at an offset.
 func (s *spool) read(offset int64) (*write, error) {
 	if offset < s.written {
-		return s.readBy(&s.window, offset, s.written)
+		return s.readBy(&s.window, offset, s.written, &cell{})
 	}
-	w, err := decodedWrite(framed(s.pending[offset-s.written:]))
+	w, err := decodedWrite(framed(s.pending[offset-s.written:]), &cell{})
 	if err == nil {
 		w.offset = offset
 	}
@@ -139,9 +144,9 @@ func (s *spool) read(offset int64) (*write, error) {
 // framed is what follows its length.
 func framed(b []byte) []byte { return b[lengthBytes:][:binary.LittleEndian.Uint32(b)] }
 
-// readBy returns the write at an offset, before an end that flush has returned, through a window. It is safe for concurrent use, each
-// with a window of its own.
-func (s *spool) readBy(through *window, offset, end int64) (*write, error) {
+// readBy returns the write at an offset, before an end that flush has returned, through a window, in an empty cell. It is safe for
+// concurrent use, each with a window of its own.
+func (s *spool) readBy(through *window, offset, end int64, to *cell) (*write, error) {
 	length, err := through.at(s.file, offset, lengthBytes, end)
 	if err != nil {
 		return nil, err
@@ -150,7 +155,7 @@ func (s *spool) readBy(through *window, offset, end int64) (*write, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := decodedWrite(framed(b))
+	w, err := decodedWrite(framed(b), to)
 	if err == nil {
 		w.offset = offset
 	}

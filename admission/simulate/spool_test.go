@@ -66,7 +66,7 @@ func TestAWriteIsReadAsItWasAppended(t *testing.T) {
 		i := rnd.IntN(len(writes))
 		got, err := s.read(offsets[i])
 		if err == nil && offsets[i] < s.written {
-			got, err = s.readBy(&through, offsets[i], s.written)
+			got, err = s.readBy(&through, offsets[i], s.written, &cell{})
 		}
 		if err != nil {
 			t.Fatal(err)

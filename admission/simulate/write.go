@@ -74,6 +74,29 @@ type write struct {
 	offset int64
 }
 
+// slab is memory for writes, which is used again once used is less.
+type slab struct {
+	all  []*cell
+	used int
+}
+
+// cell is memory for a write and for its Event.
+type cell struct {
+	write write
+	event quickEvent
+}
+
+// next is memory for one more write.
+func (s *slab) next() *cell {
+	if s.used == len(s.all) {
+		s.all = append(s.all, &cell{})
+	}
+	next := s.all[s.used]
+	s.used++
+	*next = cell{}
+	return next
+}
+
 // recount makes e say that it happened n times, and last at a time.
 func recount(e *corev1.Event, n int64, at time.Time) {
 	if e.Series != nil {

@@ -26,7 +26,7 @@ const (
 type Entry struct {
 	// Number is that of the line, or of the entry, from 1.
 	Number int64
-	// Text is its JSON, unless Err says why it has none.
+	// Text is its JSON, unless Err says why it has none. It is overwritten once the entry is taken.
 	Text []byte
 	Err  error
 	// APIVersion is that of the list that it is in, and so its own if it has none; empty where there is no list, or where the list
@@ -125,7 +125,7 @@ func (r *reader) lines() error {
 		if len(text) == 0 {
 			continue
 		}
-		e := Entry{Number: r.count, Text: bytes.Clone(text)}
+		e := Entry{Number: r.count, Text: text}
 		if len(line) > MaxLine {
 			e = Entry{Number: r.count, Err: fmt.Errorf("the line is longer than %d bytes", MaxLine)}
 		}
@@ -189,7 +189,7 @@ func (r *reader) entry(d *jsontext.Decoder, apiVersion string) error {
 	if err != nil {
 		return err
 	}
-	return r.add(Entry{Text: bytes.Clone(text), APIVersion: apiVersion})
+	return r.add(Entry{Text: text, APIVersion: apiVersion})
 }
 
 func (r *reader) add(e Entry) error {
@@ -287,7 +287,8 @@ func unquoted(text []byte) string {
 	return s
 }
 
+// lenient is joined once, as that takes as long as decoding some fields.
+var lenient = json.JoinOptions(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+
 // Lenient are the options for what the API server would take.
-func Lenient() json.Options {
-	return json.JoinOptions(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
-}
+func Lenient() json.Options { return lenient }
