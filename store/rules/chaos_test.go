@@ -202,7 +202,7 @@ func (c *chaos) same(t *testing.T, b []byte) {
 
 // differ says how two registers differ in what is kept of them.
 func differ(a, b *rules.Group) string {
-	return cmp.Diff(a, b, cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(rules.Drops{}))
+	return cmp.Diff(a, b, cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(rules.Drops{}, rules.Group{}))
 }
 
 // longestText is the length of the longest string in v.

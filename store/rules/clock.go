@@ -14,6 +14,11 @@ const skew = int64(Skew / time.Microsecond)
 // Levels of quotas are corrected where they are read.
 func (g *Group) Correct(now time.Time) {
 	c := correction{now: now.UnixMicro()}
+	isRight := g.corrected != 0 && g.corrected <= c.now
+	g.corrected = c.now
+	if isRight {
+		return
+	}
 	for i := range g.Records {
 		g.Records[i].correct(&c)
 	}

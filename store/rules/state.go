@@ -40,6 +40,9 @@ type Group struct {
 	From string `msg:"14,omitempty"`
 	// Place is until when a store keeps the place of the register among those of the namespace, in seconds; see store/redis.
 	Place int64 `msg:"15,omitempty"`
+
+	// corrected is the time of the last step of this process: where that is not later than the next one, nothing is ahead.
+	corrected int64 `msg:"-"`
 }
 
 // Seen is the last step of a process, and when another process took the next one, in seconds of Unix time.
