@@ -69,28 +69,25 @@ type ahead struct {
 	memory *slab
 }
 
+// aheads are how many batches there may be at a time: two wait, one is being read, one is being decided, and of the one before the
+// last write may be in use.
+const aheads = 5
+
 // readAhead reads the writes of the trace, in order, while those before are decided. next returns nil after the last. A write that it
 // returned is overwritten after the next one. After stop it reads no more.
 func (t *Trace) readAhead() (next func() (*write, error), stop func()) {
-	batches, stopped, done := make(chan ahead, 2), make(chan struct{}), make(chan struct{})
-	free := make(chan *slab, 5)
+	batches, free := make(chan ahead, 2), make(chan *slab, aheads)
+	for range aheads {
+		free <- &slab{}
+	}
+	stopped, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
 		defer close(batches)
 		var through window
 		for order, err := t.order, error(nil); len(order) > 0 && err == nil; {
-			b, size := ahead{memory: &slab{}}, 0
-			select {
-			case b.memory = <-free:
-				b.memory.used = 0
-			default:
-			}
-			for len(order) > 0 && err == nil && len(b.writes) < aheadWrites && size < aheadBytes {
-				var w *write
-				if w, err = t.spool.readBy(&through, order[0].offset(), t.end, b.memory.next()); err == nil {
-					b.writes, order, size = append(b.writes, w), order[1:], size+w.size
-				}
-			}
+			b := ahead{memory: <-free}
+			order, err = t.readSome(&b, order, &through)
 			b.err = err
 			select {
 			case batches <- b:
@@ -99,14 +96,14 @@ func (t *Trace) readAhead() (next func() (*write, error), stop func()) {
 			}
 		}
 	}()
-	var before, now ahead // the last write of before may still be in use
+	var before, now ahead
 	next = func() (*write, error) {
 		for more := true; len(now.writes) == 0; {
 			if now.err != nil || !more {
 				return nil, now.err
 			}
 			if before.memory != nil {
-				free <- before.memory // there are no more of them than have a place
+				free <- before.memory
 			}
 			before = now
 			now, more = <-batches
@@ -116,6 +113,19 @@ func (t *Trace) readAhead() (next func() (*write, error), stop func()) {
 		return w, nil
 	}
 	return next, func() { close(stopped); <-done }
+}
+
+// readSome reads the first writes of order into b, and returns the rest.
+func (t *Trace) readSome(b *ahead, order []spot, through *window) (rest []spot, err error) {
+	b.memory.used = 0
+	for size := 0; len(order) > 0 && len(b.writes) < aheadWrites && size < aheadBytes; order = order[1:] {
+		w, err := t.spool.readBy(through, order[0].offset(), t.end, b.memory.next())
+		if err != nil {
+			return order, err
+		}
+		b.writes, size = append(b.writes, w), size+w.size
+	}
+	return order, nil
 }
 
 // writes are all, in the order of their times. Of stored Events that happened more than once, memory holds 24 bytes of

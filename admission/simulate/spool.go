@@ -6,7 +6,6 @@ import (
 	"math"
 	"os"
 	"slices"
-
 )
 
 // spool is a temporary file of writes, so that memory need not hold Events. It is for one goroutine at a time.

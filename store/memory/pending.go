@@ -23,21 +23,26 @@ type turn struct {
 
 // keep brings the place of e up to date with when something of it is due.
 func (p *pending) keep(e *entry) {
-	due := e.Due()
-	if t := e.turn; t != nil && (due.IsZero() || t.name != e.Turn()) {
+	at := e.Due()
+	due := at.UnixMicro()
+	if t := e.turn; t != nil {
+		switch same := !at.IsZero() && t.name == e.Turn(); {
+		case same && due == e.due:
+			return
+		case same:
+			e.due = due
+			heap.Fix(t, e.at)
+			return
+		}
 		heap.Remove(t, e.at)
 		if p.groups--; len(t.groups) == 0 {
 			delete(p.turns, t.name)
 		}
 	}
-	if due.IsZero() {
+	if at.IsZero() {
 		return
 	}
-	e.due = due.UnixMicro()
-	if e.turn != nil {
-		heap.Fix(e.turn, e.at)
-		return
-	}
+	e.due = due
 	name := e.Turn()
 	t := p.turns[name]
 	if t == nil {
@@ -61,14 +66,16 @@ func (p *pending) all() []*entry {
 // called.
 func (p *pending) due(by int64) (due map[string]rules.Overdue, putBack func()) {
 	due = map[string]rules.Overdue{}
+	var all []*overdue
 	for name, t := range p.turns {
 		if t.groups[0].due <= by {
-			due[name] = &overdue{turn: t, by: by}
+			o := &overdue{turn: t, by: by}
+			due[name], all = o, append(all, o)
 		}
 	}
 	return due, func() {
-		for _, o := range due {
-			o.(*overdue).putBack()
+		for _, o := range all {
+			o.putBack()
 		}
 	}
 }

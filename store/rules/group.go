@@ -176,7 +176,7 @@ const second = int64(time.Second / time.Microsecond)
 func seconds(at int64) uint32 { return saturated(at / second) }
 
 // saturated is n, or the nearest number that fits.
-func saturated(n int64) uint32 { return uint32(min(max(n, 0), math.MaxUint32)) } //nolint:gosec // it fits
+func saturated(n int64) uint32 { return uint32(min(max(n, 0), math.MaxUint32)) }
 
 // forget takes a name out of the refused ones and returns what was known of it.
 func (g *Group) forget(key uint64) Name {

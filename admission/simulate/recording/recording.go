@@ -287,7 +287,7 @@ func unquoted(text []byte) string {
 	return s
 }
 
-// lenient is joined once, as that takes as long as decoding some fields.
+//nolint:gochecknoglobals // joined once, as that takes as long as decoding some fields
 var lenient = json.JoinOptions(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 
 // Lenient are the options for what the API server would take.
