@@ -24,8 +24,9 @@ type Report func(now time.Time, namespace string, register store.Key, m rules.Mi
 // notices add up what was not delivered until it is reported, within a bound that namespaces share. What gives way is in
 // metrics only. It is safe for concurrent use.
 type notices struct {
-	mu  sync.Mutex
-	all *store.Table[*pendingNotice]
+	mu     sync.Mutex
+	hasher store.Hasher
+	all    *store.Table[*pendingNotice]
 }
 
 // pendingNotice is what is to be noted in one notice.
@@ -42,9 +43,9 @@ func (n *notices) add(r *record) {
 		return
 	}
 	m := &r.notice.drops
-	key := new(store.Hasher).AddKey(r.notice.register).Add(m.Bucket, m.Policy, r.namespace).Sum()
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	key := n.hasher.AddKey(r.notice.register).Add(m.Bucket, m.Policy, r.namespace).Sum()
 	if e := n.all.Get(key); e != nil {
 		e.Value.drops.Occurrences += m.Occurrences
 		n.all.Set(e, noticeBytes, false)

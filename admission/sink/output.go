@@ -114,15 +114,17 @@ func (o *output) deliver(ctx context.Context, batch []*record) {
 	}
 	waits := backoff.NewExponentialBackOff()
 	waits.InitialInterval, waits.MaxInterval = o.retryFirst, retryLast
-	unanswered := false
+	why := Refused // once it is unanswered it stays so: what was not answered may have been taken
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {
 		a := o.to.Send(ctx, encoded)
 		if a.Err == nil {
-			o.settle(len(encoded), a.Rejected, Refused)
+			o.settle(len(encoded), a.Rejected, why)
 			return struct{}{}, nil
 		}
-		unanswered = unanswered || a.Unknown
-		o.settle(a.Taken, 0, Refused)
+		if a.Unknown {
+			why = Unanswered
+		}
+		o.settle(a.Taken, 0, why)
 		encoded = encoded[a.Taken:]
 		switch {
 		case !a.Again:
@@ -132,14 +134,11 @@ func (o *output) deliver(ctx context.Context, batch []*record) {
 		}
 		return struct{}{}, a.Err
 	}, backoff.WithBackOff(waits), backoff.WithMaxElapsedTime(o.retryFor), backoff.WithNotify(func(err error, _ time.Duration) { o.failed(err) }))
-	why := Refused
 	switch {
 	case err == nil:
 		o.works()
 		return
-	case unanswered:
-		why = Unanswered
-	case ctx.Err() != nil:
+	case why == Refused && ctx.Err() != nil:
 		why = Stopped
 	}
 	o.failed(err)
