@@ -177,6 +177,7 @@ func (o *output) lost(why Reason, all ...*record) {
 			o.opts.Counts.Undelivered(o.name, r.namespace, why, r.occurrences)
 		}
 		if r.missed.CompareAndSwap(false, true) {
+			o.missed.Add(r.occurrences)
 			o.notices.add(r)
 		}
 	}

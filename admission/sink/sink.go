@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -74,6 +75,7 @@ type Sink struct {
 	outputs []*output
 	notices *notices
 	scratch sync.Pool // of *[]byte
+	missed  atomic.Int64
 	panics  rate.Sometimes
 }
 
@@ -235,6 +237,9 @@ func (s *Sink) Held() (bytes int64) {
 	}
 	return bytes
 }
+
+// Undelivered is how many occurrences some output has not taken.
+func (s *Sink) Undelivered() int64 { return s.missed.Load() }
 
 // reportEvery is how often notices learn of what was not delivered.
 const reportEvery = time.Second

@@ -111,5 +111,5 @@ func (s *server) runSink(ctx context.Context) {
 		return
 	}
 	s.sink.Run(ctx)
-	s.log.Info("Sink has stopped")
+	s.log.Info("Sink has stopped", "notDelivered", s.sink.Undelivered())
 }
