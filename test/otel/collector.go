@@ -86,7 +86,7 @@ service:
 func (c *Collector) Start(ctx context.Context) error {
 	c.process = exec.CommandContext(context.WithoutCancel(ctx), c.program, "--config=file:"+c.config)
 	c.process.Stdout, c.process.Stderr = c.log, c.log
-	c.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	endWithThis(c.process)
 	if err := c.process.Start(); err != nil {
 		return fmt.Errorf("start the collector: %w", err)
 	}

@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"os/exec"
 	"path/filepath"
-	"syscall"
 	"testing"
 
 	"github.com/eventquota/eventquota/test/cli"
@@ -29,7 +28,6 @@ func TestARealStoreOfLogs(t *testing.T) {
 	}
 	address := fmt.Sprint("127.0.0.1:", port)
 	logs := exec.CommandContext(t.Context(), filepath.Join(bin, "victoria-logs"), "-storageDataPath="+t.TempDir(), "-httpListenAddr="+address, "-loggerLevel=ERROR")
-	logs.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := logs.Start(); err != nil {
 		t.Fatal(err)
 	}
