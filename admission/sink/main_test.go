@@ -9,14 +9,13 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	commonv1 "go.opentelemetry.io/proto/otlp/common/v1"
+	logsv1 "go.opentelemetry.io/proto/otlp/logs/v1"
 	"go.uber.org/goleak"
+	"google.golang.org/protobuf/proto"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	commonv1 "go.opentelemetry.io/proto/otlp/common/v1"
-	logsv1 "go.opentelemetry.io/proto/otlp/logs/v1"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/policy"

@@ -44,7 +44,7 @@ type envelope struct{ resource, scope []byte }
 func newEnvelope(of *resource.Resource, version string) *envelope {
 	var attributes, scope []byte
 	for _, a := range of.Attributes() {
-		key, value := valid(string(a.Key)), valid(a.Value.Emit())
+		key, value := valid(string(a.Key)), valid(a.Value.String())
 		attributes = appendText(appendPair(attributes, resourceAttribute, key, sized(len(value))), valueString, value)
 	}
 	scope = appendText(appendText(scope, scopeNameField, scopeName), scopeVersionField, version)

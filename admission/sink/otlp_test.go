@@ -105,7 +105,7 @@ func (p *peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	p.path = r.URL.Path
 	p.mu.Unlock()
-	if status, ok := errors.AsType[httpStatus](err); ok {
+	if status, ok := errors.AsType[statusError](err); ok {
 		w.Header().Set("Retry-After", "3")
 		w.Header().Set("Location", "/elsewhere")
 		w.WriteHeader(int(status))
@@ -116,9 +116,9 @@ func (p *peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(content)
 }
 
-type httpStatus int
+type statusError int
 
-func (s httpStatus) Error() string { return fmt.Sprint(int(s)) }
+func (s statusError) Error() string { return fmt.Sprint(int(s)) }
 
 func environment(of map[string]string) func(string) string {
 	return func(name string) string { return of[name] }
@@ -215,7 +215,7 @@ func TestTheAnswersOfCollectors(t *testing.T) {
 		return func() (*collectorv1.ExportLogsServiceResponse, error) { return nil, s.Err() }
 	}
 	http := func(code int) func() (*collectorv1.ExportLogsServiceResponse, error) {
-		return func() (*collectorv1.ExportLogsServiceResponse, error) { return nil, httpStatus(code) }
+		return func() (*collectorv1.ExportLogsServiceResponse, error) { return nil, statusError(code) }
 	}
 	partly := func() (*collectorv1.ExportLogsServiceResponse, error) {
 		return &collectorv1.ExportLogsServiceResponse{PartialSuccess: &collectorv1.ExportLogsPartialSuccess{RejectedLogRecords: 2, ErrorMessage: "no"}}, nil
@@ -243,6 +243,7 @@ func TestTheAnswersOfCollectors(t *testing.T) {
 		"a redirection, which may leak headers": {protocolHTTP, http(307), Answer{}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			p := &peer{answer: test.answer}
 			o := to(t, p.serve(t, test.protocol), map[string]string{"OTEL_EXPORTER_OTLP_PROTOCOL": test.protocol})
 			got := o.Send(t.Context(), [][]byte{{}, {}, {}})

@@ -81,6 +81,7 @@ func TestNothingThatAClientWritesBreaksARecord(t *testing.T) {
 		"lots of objects": func(_ *admission.Request, e *corev1.Event) { e.InvolvedObject.Name = strings.Repeat("/", 70_000) },
 	} {
 		t.Run(says, func(t *testing.T) {
+			t.Parallel()
 			d := dropped("shop")
 			change(d.Request, d.Request.Object)
 			r, has := decoded(t, encode(nil, "id", epoch, d.Request, d.Request.Object, &fate{verdict: "drop", occurrences: 1}))
