@@ -96,6 +96,9 @@ func TestPodsThatComeAndGo(t *testing.T) {
 		}
 		return last > 2*pods && time.Since(since) > 5*time.Second, nil
 	})
+	eventually(t, "the collector answers again", func() (bool, error) {
+		return strings.Contains(webhook.Log(), "Copies of Events are delivered again"), nil
+	})
 	must(webhook.Stop())
 	inTheSink(t, collector.Store, audit, webhook.Log())
 	after, err := c.EventWrites(t.Context())
