@@ -29,6 +29,8 @@ type Gate struct {
 	Audit store.Store
 	// Recorder is called with the results of calls and writes. Nil for none.
 	Recorder Recorder
+	// Sink takes copies of Event writes. Nil for none.
+	Sink Sink
 	// MaxWriteInterval is the longest wait between two writes, unless a policy has a longer one as the shortest.
 	MaxWriteInterval time.Duration
 	// Now is the clock.
@@ -69,6 +71,7 @@ func (g *Gate) refuseUnidentified(_ context.Context, r *Request) (Answer, error)
 		return admit(Ignored), nil
 	}
 	g.complain(r, r.Unreadable, "Event refused, as its review is too long to say whose it is")
+	g.copyUndecided(r, Denied)
 	return unidentified(), nil
 }
 
@@ -167,8 +170,10 @@ func (g *Gate) Decide(ctx context.Context, decide Phase, r *Request) (a Answer) 
 func (g *Gate) undecided(r *Request, err error) Answer {
 	g.complain(r, err, "Event write not decided, the local limit applies")
 	if r.DryRun || g.Local.admits(g.Now(), r.Namespace) {
+		g.copyUndecided(r, Undecided)
 		return admit(Undecided)
 	}
+	g.copyUndecided(r, Overloaded)
 	return tooMany(Overloaded, "no decision in time, and the local limit for undecided Events is reached")
 }
 
@@ -237,9 +242,9 @@ type Decided struct {
 	Errors []*policy.EvaluationError
 }
 
-// passOn passes a decision under a policy on to the Recorder.
+// passOn passes a decision under a policy on to the Recorder and the Sink.
 func (g *Gate) passOn(q *question, p *policy.Policy, d store.Decision, audited bool) {
-	if g.Recorder == nil {
+	if g.Recorder == nil && g.Sink == nil {
 		return
 	}
 	decided := Decided{
@@ -255,7 +260,12 @@ func (g *Gate) passOn(q *question, p *policy.Policy, d store.Decision, audited b
 	if d.Unrecorded {
 		decided.NoRegister = &p.Rule
 	}
-	g.Recorder.Decided(decided)
+	if g.Recorder != nil {
+		g.Recorder.Decided(decided)
+	}
+	if g.Sink != nil && !audited {
+		g.copyDecided(q, &decided, &d)
+	}
 }
 
 // owner is the rule that decided: the one whose bucket had no token, else the policy under which the store was asked.

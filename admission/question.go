@@ -38,6 +38,8 @@ type question struct {
 	made    bool
 	written store.Write
 	updates store.Update
+	// spamKey is that of the spam filter in what a store was asked last.
+	spamKey store.Key
 }
 
 func (g *Gate) newQuestion(r *Request, gov policy.Governing, rewritable bool) *question {
@@ -128,7 +130,7 @@ type limits = iter.Seq2[*policy.Quota, *policy.QuotaLimit]
 // ask asks a store what becomes of a write under a policy and limits, where anything merges or limits it.
 func (g *Gate) ask(ctx context.Context, s store.Store, q *question, p *policy.Policy, all limits) (store.Decision, error) {
 	l := g.limitsOf(q, p, all)
-	q.decided = Moment{}
+	q.decided, q.spamKey = Moment{}, l.Spam.Key
 	if !l.Merge && l.Spam.Key.IsZero() && len(l.Quotas) == 0 {
 		return store.Decision{Verdict: store.Admit}, nil
 	}

@@ -21,6 +21,8 @@ type (
 	Action = v1alpha1.Action
 	// KeyPart is that of the API.
 	KeyPart = v1alpha1.KeyPart
+	// Sink is that of the API.
+	Sink = v1alpha1.Sink
 	// OnStoreFailure is that of the API.
 	OnStoreFailure = v1alpha1.OnStoreFailure
 )
@@ -37,6 +39,8 @@ type Rule struct {
 	Mode Mode
 	// Silent says that no notice reports what it drops.
 	Silent bool
+	// Sink is which of the Events that it decides are sent to the sink; empty for the default.
+	Sink Sink
 }
 
 // Match selects the Events that fit each non-empty list and meet all conditions.
@@ -56,6 +60,14 @@ const (
 	Enforce  Mode = "Enforce"
 	Audit    Mode = "Audit"
 	Disabled Mode = "Disabled"
+)
+
+// Which Events are sent to the sink: all that are merged or dropped, those that are dropped, all that are Warnings, or none.
+const (
+	SinkAll      Sink = "All"
+	SinkRefused  Sink = "Refused"
+	SinkWarnings Sink = "Warnings"
+	SinkNone     Sink = "None"
 )
 
 // Policy is a set of settings that governs Events.

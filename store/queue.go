@@ -72,6 +72,8 @@ type Notice struct {
 	Reasons, Sources []Tally
 	// Objects are the latest ten objects of the dropped Events, newest first. Namespaces share their places.
 	Objects []string
+	// Missing is how many of the occurrences are not in the sink.
+	Missing int64
 }
 
 // Outcome is what became of a pending write.

@@ -26,6 +26,7 @@ type Metrics struct {
 	CallersRefused *prometheus.CounterVec
 	Store          Store
 	Settle         Settle
+	Sink           *Sink
 
 	factory
 	decided *prometheus.CounterVec
@@ -60,6 +61,7 @@ func New(version string) *Metrics {
 		Store:  newStoreMetrics(made),
 		Settle: newSettleMetrics(made),
 	}
+	m.Sink = newSinkMetrics(made, m.events)
 	// 0 at first, or Prometheus misses the first increase.
 	for _, phase := range []string{"mutate", "validate"} {
 		m.took.WithLabelValues(phase)

@@ -122,6 +122,8 @@ func (m *Metrics) touchAll() {
 	m.Settle.writes.WithLabelValues("a")
 	m.Settle.lag.WithLabelValues("a")
 	m.Settle.pending.WithLabelValues("a")
+	m.Sink.records.WithLabelValues("a", "b")
+	m.Sink.undelivered.WithLabelValues("a", "b", "c")
 }
 
 // whole are all metrics there are.
@@ -130,6 +132,7 @@ func whole() *Metrics {
 	m.Policies(func() []watch.Report { return nil })
 	m.Certificate(func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, errors.New("none") })
 	m.Repairs(func() int64 { return 0 })
+	m.Sink.Show(func() int64 { return 0 }, "otlp")
 	return m
 }
 

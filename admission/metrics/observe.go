@@ -58,6 +58,8 @@ type eventMetrics struct {
 	warnings   *prometheus.CounterVec
 	unreadable *prometheus.CounterVec
 	errors     *prometheus.CounterVec
+	// undelivered is counted by Sink.
+	undelivered *prometheus.CounterVec
 }
 
 func newEventMetrics(made factory) *eventMetrics {
@@ -76,6 +78,9 @@ func newEventMetrics(made factory) *eventMetrics {
 		errors: made.counters("eventquota_condition_errors_total",
 			"Conditions and globs of which it is unknown whether they hold for an Event write, by the namespace of the Event and the policy or quota that has them. The policy does not match then, and the quota applies.",
 			"event_namespace", "policy"),
+		undelivered: made.counters("eventquota_sink_undelivered_total",
+			"Occurrences of Events of which an output of the sink (otlp or file) has not taken the copy, by the namespace of the Event and the reason: its queue was full, it does not take them (refused), it did not answer (unanswered: some may have been taken), or the process has stopped.",
+			"event_namespace", "output", "reason"),
 	}
 }
 
@@ -100,9 +105,7 @@ func (e *eventMetrics) labels(namespace, rule string) (namespaceLabel, ruleLabel
 	now := e.now()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	in := e.namespaces.label(now, namespace, func(label string) {
-		e.ended(prometheus.Labels{"event_namespace": label}, e.events, e.errors, e.warnings, e.unreadable)
-	})
+	in := e.in(now, namespace)
 	if in.within == nil {
 		in.within = newBounded(labelledRules)
 	}
@@ -110,6 +113,21 @@ func (e *eventMetrics) labels(namespace, rule string) (namespaceLabel, ruleLabel
 		e.ended(prometheus.Labels{"event_namespace": in.value, "policy": label}, e.events, e.errors)
 	})
 	return in.value, by.value
+}
+
+// namespace is the label value of a namespace.
+func (e *eventMetrics) namespace(namespace string) string {
+	now := e.now()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.in(now, namespace).value
+}
+
+// in is the label of a namespace. The caller holds the lock.
+func (e *eventMetrics) in(now time.Time, namespace string) *labelled {
+	return e.namespaces.label(now, namespace, func(label string) {
+		e.ended(prometheus.Labels{"event_namespace": label}, e.events, e.errors, e.warnings, e.unreadable, e.undelivered)
+	})
 }
 
 // ended deletes series. One that comes back begins at 0, which Prometheus treats as a restart.

@@ -1,6 +1,13 @@
 package settler
 
-import "github.com/eventquota/eventquota/store"
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/eventquota/eventquota/store"
+)
 
 // Patch is the merge patch for a pending write.
 func Patch(p *store.PendingWrite) map[string]any { return patch(p, "") }
+
+// SaysMissing reports whether a stored notice says that as much is missing as another is to say.
+func SaysMissing(e *corev1.Event, n *store.Notice) bool { return saysMissing(e, n) }

@@ -20,7 +20,8 @@ const (
 	// ReasonDropped is the reason of notices.
 	ReasonDropped = "EventsDropped"
 	// AnnotationDropped has in full, as JSON, what the message of a notice says: "total", "since",
-	// the counts of "reasons" and "sources" by name (an empty one for all others), and the latest "objects".
+	// the counts of "reasons" and "sources" by name (an empty one for all others), the latest "objects", and how many of the
+	// total are "notInSink".
 	AnnotationDropped = "eventquota.io/dropped"
 	// component is the source of notices.
 	component = "eventquota"
@@ -69,7 +70,9 @@ func dropped(p *store.PendingWrite) string {
 		Reasons map[string]int64 `json:"reasons"`
 		Sources map[string]int64 `json:"sources"`
 		Objects []string         `json:"objects"`
-	}{p.Total, p.Notice.First.UTC(), byName(p.Notice.Reasons), byName(p.Notice.Sources), []string{}}
+		// NotInSink is how many of Total are not in the sink.
+		NotInSink int64 `json:"notInSink,omitempty"`
+	}{p.Total, p.Notice.First.UTC(), byName(p.Notice.Reasons), byName(p.Notice.Sources), []string{}, p.Notice.Missing}
 	for _, o := range p.Notice.Objects {
 		all.Objects = append(all.Objects, text.Visible(o))
 	}
@@ -94,7 +97,7 @@ const (
 // them, and which they were.
 func noticeMessage(p *store.PendingWrite) string {
 	n := p.Notice
-	says := fmt.Sprintf("%s %s since %s: %s; from %s", count(p.Total), why(n), n.First.UTC().Format(time.RFC3339),
+	says := fmt.Sprintf("%s %s since %s%s: %s; from %s", count(p.Total), why(n), n.First.UTC().Format(time.RFC3339), missing(n),
 		counts(n.Reasons, "other reasons"), counts(n.Sources, "other sources"))
 	if latest := latest(n); latest != "" {
 		says += "; latest about " + latest

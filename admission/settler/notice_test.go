@@ -212,6 +212,10 @@ func TestANoticeSaysWhatRefusedWhichEvents(t *testing.T) {
 			`12 Events dropped by limit "Namespace quota" of team-a since 2000-01-01T00:00:00Z: 8 BackOff, 3 Pulled, 1 other reasons; ` +
 				`from 10 kubelet, 2 default-scheduler; latest about default/Pod/b, default/Pod/a`,
 		},
+		"a bucket of which some Events are not in the sink": {
+			func(p *store.PendingWrite) { p.Notice.Missing = 5 },
+			`12 Events dropped by spam filter of team-a since 2000-01-01T00:00:00Z, of these 5 are not in the sink: 8 BackOff, 3 Pulled, 1 other reasons; from kubelet`,
+		},
 		"one Event of one reason": {
 			func(p *store.PendingWrite) { p.Total, p.Notice.Reasons = 1, []store.Tally{{What: "Killing", Count: 1}} },
 			`1 Event dropped by spam filter of team-a since 2000-01-01T00:00:00Z: Killing; from kubelet`,
@@ -235,6 +239,23 @@ func TestANoticeSaysWhatRefusedWhichEvents(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestANoticeSaysInFullWhatIsNotInTheSink holds that for its annotation, and that a notice which another settler has written is
+// written again where more is missing.
+func TestANoticeSaysInFullWhatIsNotInTheSink(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := written(t, notice(func(p *store.PendingWrite) { p.Notice.Missing = 5 }))
+		if got, want := e.Annotations[settler.AnnotationDropped], strings.TrimSuffix(noticeNote, "}")+`,"notInSink":5}`; got != want {
+			t.Errorf("annotation %s, want %s", got, want)
+		}
+		for missing, want := range map[int64]bool{0: true, 5: true, 6: false} {
+			if got := settler.SaysMissing(e, &store.Notice{Missing: missing}); got != want {
+				t.Errorf("a notice says that 5 are missing: enough for %d is %t, want %t", missing, got, want)
+			}
+		}
+	})
 }
 
 func TestANoticeIsNeverLongAndItsAnnotationHasAll(t *testing.T) {

@@ -69,7 +69,7 @@ func (s *Settler) send(ctx context.Context, w *write) (store.Outcome, error) {
 				return store.Outcome{Result: store.Read, UID: string(e.UID), ResourceVersion: e.ResourceVersion, Stored: stored}, nil
 			}
 			w.adopt(e)
-			if w.Notice != nil && e.Count >= clamp(w.Total) {
+			if w.Notice != nil && e.Count >= clamp(w.Total) && saysMissing(e, w.Notice) {
 				return w.answered(e, nil) // another settler has written as much, or more
 			}
 		}

@@ -98,6 +98,11 @@ type Enforcement struct {
 	// notices is Enabled, or None where drops are to be seen in metrics and in the status only.
 	// +kubebuilder:default=Enabled
 	Notices Notices `json:"notices,omitempty"`
+
+	// sink is which of the Events that this rule decides are sent to the sink of the webhook, if it has one: All (what is
+	// merged or dropped), Refused (what is dropped), Warnings (as All, but only those of type Warning) or None. Without it the
+	// webhook's flag --sink says so.
+	Sink Sink `json:"sink,omitempty"`
 }
 
 // Mode is whether a policy or quota is in force.
@@ -109,6 +114,11 @@ type Mode string
 //
 // +kubebuilder:validation:Enum=Enabled;None
 type Notices string
+
+// Sink is which Events are sent to the sink.
+//
+// +kubebuilder:validation:Enum=All;Refused;Warnings;None
+type Sink string
 
 // NoNotices leaves drops to metrics and the status.
 const NoNotices Notices = "None"

@@ -179,12 +179,16 @@ func (s *Store) measure(e *entry) {
 // ReportDrops lets the notice of a register report drops of Events of a namespace. It returns store.ErrFull
 // when they do not fit.
 func (s *Store) ReportDrops(now time.Time, namespace string, register store.Key, d *rules.Drops) error {
-	if d.Total <= 0 {
+	if d.None() {
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now = s.at(now)
+	if d.Total <= 0 {
+		s.addMissing(now, register, d)
+		return nil
+	}
 	if _, _, err := s.enter(now, namespace, register); err != nil {
 		return err
 	}

@@ -109,7 +109,7 @@ func (wt *waiting) append(it item) {
 
 // all are all its items.
 func (wt *waiting) all() []item {
-	if wt.drops.Total == 0 {
+	if wt.drops.None() {
 		return wt.items
 	}
 	return append(wt.items, item{drops: wt.drops})
@@ -217,7 +217,7 @@ func (b *backlog) copyOf(register store.Key) []item {
 	}
 	var drops rules.Drops
 	drops.Merge(&e.Value.drops)
-	if drops.Total > 0 {
+	if !drops.None() {
 		items = append(items, item{drops: drops})
 	}
 	return items

@@ -108,7 +108,7 @@ func (s *Store) spill(register store.Key, wt *waiting) {
 				d = rules.Dropped(now, o.Write, o.Limits, &store.Bucket{About: o.Write.About}, o.Decision.Occurrences)
 			}
 		}
-		if d.Total > 0 {
+		if !d.None() {
 			s.opts.Unreported(now, wt.namespace, register, &d)
 		}
 	}

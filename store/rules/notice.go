@@ -28,12 +28,7 @@ func Dropped(now time.Time, w store.Write, l *store.Limits, b *store.Bucket, n i
 
 // Merge adds other drops of the same bucket, whose settings it takes over.
 func (d *Drops) Merge(o *Drops) {
-	switch {
-	case o.Total == 0:
-		return
-	case d.Total == 0:
-		*d = *o
-		d.Reasons, d.Sources, d.Objects = slices.Clone(o.Reasons), slices.Clone(o.Sources), slices.Clone(o.Objects)
+	if d.joinMissing(o) {
 		return
 	}
 	d.Window, d.interval, d.most = o.Window, o.interval, o.most
@@ -53,7 +48,7 @@ func (d *Drops) Merge(o *Drops) {
 
 // Size estimates the memory of d, in bytes; 0 for none.
 func (d *Drops) Size() int64 {
-	if d.Total == 0 {
+	if d.None() {
 		return 0
 	}
 	n := noticeBytes + objectBytes(&d.About) + len(d.Bucket) + len(d.Policy) +

@@ -16,6 +16,7 @@ func (g *Group) AddDrops(now time.Time, fresh store.Key, d *Drops) {
 
 func (g *Group) addDrops(now time.Time, fresh store.Key, d *Drops) {
 	if d.Total <= 0 {
+		g.addMissing(now, d)
 		return
 	}
 	at := now.UnixMicro()

@@ -62,7 +62,7 @@ func (n *Notice) pending(group store.Key) store.PendingWrite {
 		Failing: moment(n.Failing), Changes: n.Changes,
 		Notice: &store.Notice{
 			About: n.About, Bucket: n.Bucket, Policy: n.Policy, First: moment(n.First), Warnings: n.Warnings,
-			Reasons: Tallied(n.Reasons), Sources: Tallied(n.Sources), Objects: named(n.Objects),
+			Reasons: Tallied(n.Reasons), Sources: Tallied(n.Sources), Objects: named(n.Objects), Missing: n.Missing,
 		},
 	}
 }

@@ -175,6 +175,8 @@ type Drops struct {
 	Reasons  []Listed     `msg:"16,omitempty"`
 	Sources  []Listed     `msg:"17,omitempty"`
 	Objects  []Listed     `msg:"18,omitempty"` // newest first
+	// Missing is how many of Total are not in the sink.
+	Missing int64 `msg:"20,omitempty"`
 
 	interval, most time.Duration // for the Schedule of the notice
 	// from is the namespace of the Events, and of is Bucket.Of.

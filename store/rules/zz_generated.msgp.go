@@ -17,8 +17,8 @@ const (
 func (z *Drops) MarshalMsg(b []byte) (o []byte, err error) {
 	o = msgp.Require(b, z.Msgsize())
 	// check for omitted fields
-	zb0001Len := uint32(11)
-	var zb0001Mask uint16 /* 11 bits */
+	zb0001Len := uint32(12)
+	var zb0001Mask uint16 /* 12 bits */
 	_ = zb0001Mask
 	if z.Bucket == "" {
 		zb0001Len--
@@ -43,6 +43,10 @@ func (z *Drops) MarshalMsg(b []byte) (o []byte, err error) {
 	if z.Objects == nil {
 		zb0001Len--
 		zb0001Mask |= 0x400
+	}
+	if z.Missing == 0 {
+		zb0001Len--
+		zb0001Mask |= 0x800
 	}
 	// variable map header, size zb0001Len
 	o = append(o, 0x80|uint8(zb0001Len))
@@ -119,6 +123,11 @@ func (z *Drops) MarshalMsg(b []byte) (o []byte, err error) {
 				}
 			}
 		}
+		if (zb0001Mask & 0x800) == 0 { // if not omitted
+			// string "20"
+			o = append(o, 0xa2, 0x32, 0x30)
+			o = msgp.AppendInt64(o, z.Missing)
+		}
 	}
 	return
 }
@@ -137,7 +146,7 @@ func (z *Drops) UnmarshalMsg(bts []byte) (o []byte, err error) {
 		err = msgp.ErrLimitExceeded
 		return
 	}
-	var zb0001Mask uint8 /* 6 bits */
+	var zb0001Mask uint8 /* 7 bits */
 	_ = zb0001Mask
 	for zb0001 > 0 {
 		zb0001--
@@ -270,6 +279,13 @@ func (z *Drops) UnmarshalMsg(bts []byte) (o []byte, err error) {
 				}
 			}
 			zb0001Mask |= 0x20
+		case "20":
+			z.Missing, bts, err = msgp.ReadInt64Bytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Missing")
+				return
+			}
+			zb0001Mask |= 0x40
 		default:
 			bts, err = msgp.Skip(bts)
 			if err != nil {
@@ -279,7 +295,7 @@ func (z *Drops) UnmarshalMsg(bts []byte) (o []byte, err error) {
 		}
 	}
 	// Clear omitted fields.
-	if zb0001Mask != 0x3f {
+	if zb0001Mask != 0x7f {
 		if (zb0001Mask & 0x1) == 0 {
 			z.Bucket = ""
 		}
@@ -297,6 +313,9 @@ func (z *Drops) UnmarshalMsg(bts []byte) (o []byte, err error) {
 		}
 		if (zb0001Mask & 0x20) == 0 {
 			z.Objects = nil
+		}
+		if (zb0001Mask & 0x40) == 0 {
+			z.Missing = 0
 		}
 	}
 	o = bts
@@ -317,6 +336,7 @@ func (z *Drops) Msgsize() (s int) {
 	for za0007 := range z.Objects {
 		s += z.Objects[za0007].Msgsize()
 	}
+	s += 3 + msgp.Int64Size
 	return
 }
 

@@ -20,6 +20,8 @@ const healthy = `
 	eventquota_redis_servers_evicting{pod="a"} 0x60
 	eventquota_settle_given_up_total{pod="a"} 3x60
 	eventquota_reports_lost_total{pod="a"} 3x60
+	eventquota_sink_records_total{pod="a",output="otlp",result="delivered"} 0+600x60
+	eventquota_sink_records_total{pod="a",output="otlp",result="full"} 7x60
 	eventquota_settle_writes_total{pod="a",result="written"} 0+60x60
 	eventquota_settle_writes_total{pod="a",result="retried"} 0+6x60
 	eventquota_settle_lag_seconds_bucket{pod="a",store="redis",le="1"} 0+60x60
@@ -62,6 +64,9 @@ func TestAlertsFireWhenTheyAreTo(t *testing.T) {
 		"none that were dropped long ago": {healthy + `
 			eventquota_warnings_dropped_total{pod="a",event_namespace="bank"} 0x10 3x50`,
 			25 * time.Minute, nil},
+		"copies that a sink does not take": {healthy + `
+			eventquota_sink_records_total{pod="b",output="otlp",result="full"} 0x10 9x50`,
+			20 * time.Minute, []string{"warning: Copies of Events do not get to the sink."}},
 		"a policy that is not valid for minutes": {healthy + `
 			eventquota_policies{pod="a",result="rejected"} 0x10 2x50
 			eventquota_policies{pod="b",result="rejected"} 0x10 2x50`,

@@ -15,6 +15,7 @@ func aims() []aim {
 		{"api_admit_over_noop", true, 0.97, ""},
 		{"api_merge_over_deny", true, 0.97, ""},
 		{"api_drop_over_refuse", true, 0.97, ""},
+		{"api_drop_sink_over_drop", true, 0.95, ""},
 		{"api200_lane_drop_over_lane_deny", true, 0.9, ""},
 		{"api200_lane_drop_over_drop", true, 1.3, ""},
 		{"bystander_both_over_quiet", false, 10, ""},

@@ -29,7 +29,8 @@ type bed struct {
 	cluster, limited *cluster.Cluster
 	policies         client.Client      // of cluster
 	programs         map[program]string // paths
-	started          []func() error     // what ends what was started for entrants
+	collector        *collector
+	started          []func() error // what ends what was started for entrants
 }
 
 // newBed starts the control planes, one with a configuration of the EventRateLimit plugin, and builds the webhook.
@@ -50,6 +51,10 @@ func newBed(ctx context.Context, limits string) (_ *bed, err error) {
 	if err := b.definePolicies(); err != nil {
 		return nil, err
 	}
+	if b.collector, err = newCollector(ctx); err != nil {
+		return nil, err
+	}
+	b.started = append(b.started, b.collector.stop)
 	webhook, err := replica.Build(ctx)
 	if err != nil {
 		return nil, err
@@ -110,6 +115,9 @@ func (b *bed) enter(ctx context.Context, s scenario, name string) (_ *entrant, e
 	}
 	if s.webhook != nil {
 		flags := append([]string{"--shutdown-delay=0s"}, s.webhook.flags...)
+		if s.copied {
+			flags = append(flags, "--sink-otlp-endpoint="+b.collector.endpoint)
+		}
 		r, err := replica.Start(ctx, e.cluster, b.programs[s.webhook.program], flags...)
 		if err != nil {
 			return nil, err

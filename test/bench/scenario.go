@@ -21,6 +21,8 @@ type scenario struct {
 	limit *v1alpha1.Limit
 	// limited is for the API server with the EventRateLimit plugin.
 	limited bool
+	// copied says that its webhook sends copies of all Events to a collector.
+	copied bool
 	// settled says that the settling of what was refused is part of what is measured, so that the
 	// scenario has a webhook of its own in each round.
 	settled bool
@@ -62,6 +64,10 @@ func scenarios() []scenario {
 			limit: noTokens(),
 		},
 		{
+			name: "api_drop_sink", event: flood.Distinct, want: []int{dropped}, webhook: &webhook{ours, nil},
+			limit: noTokens(), copied: true,
+		},
+		{
 			name: "api_wide", settled: true, event: flood.Wide, want: []int{created, dropped}, webhook: &webhook{ours, nil},
 			limit: wideLimit(),
 		},
@@ -96,4 +102,5 @@ func apiRatios(f figures) {
 	f.ratio("api_admit_over_noop", "api_admit_per_s", "api_noop_per_s")
 	f.ratio("api_merge_over_deny", "api_merge_per_s", "api_deny_per_s")
 	f.ratio("api_drop_over_refuse", "api_drop_per_s", "api_refuse_per_s") // with the same Events and status code
+	f.ratio("api_drop_sink_over_drop", "api_drop_sink_per_s", "api_drop_per_s")
 }

@@ -85,6 +85,14 @@ networkPolicy: {enabled: false}
 podDisruptionBudget: {enabled: false}
 validatingAdmissionPolicy: {enabled: false}
 resources: {limits: {memory: null}}`,
+		"a sink": `
+sink:
+  otlpEndpoint: https://collector.example.org:4318
+  stdout: true
+  events: Warnings
+  admitted: true
+  env: [{name: OTEL_EXPORTER_OTLP_LOGS_PROTOCOL, value: http/protobuf}, {name: OTEL_EXPORTER_OTLP_LOGS_HEADERS, valueFrom: {secretKeyRef: {name: collector, key: headers}}}]
+networkPolicy: {sink: {ports: [4318], cidrs: [10.3.0.0/16]}}`,
 		"a ServiceMonitor": "serviceMonitor: {enabled: true, interval: 10s, labels: {release: prometheus}}",
 		"alerts and a dashboard": `
 prometheusRule: {enabled: true, labels: {release: prometheus}}

@@ -30,6 +30,9 @@ func TestValuesThatCannotBeAreRefusedByName(t *testing.T) {
 		"a namespace without tokens":           {"ceiling: {namespace: {tokens: 0}}", "at '/ceiling/namespace/tokens': minimum: got 0, want 1"},
 		"a budget of nothing":                  {"podDisruptionBudget: {maxUnavailable: 0}", "at '/podDisruptionBudget/maxUnavailable'"},
 
+		"a collector without a scheme":       {"sink: {otlpEndpoint: 'collector:4317'}", "at '/sink/otlpEndpoint'"},
+		"a choice of Events that is none":    {"sink: {events: Some}", "at '/sink/events': value must be one of 'All', 'Refused', 'Warnings', 'None'"},
+		"a variable of something else":       {"sink: {env: [{name: GOGC, value: '1'}]}", "at '/sink/env/0/name'"},
 		"a priority level without a seat":    {"priorityLevels: {events: {seats: 0}}", "at '/priorityLevels/events/seats': minimum: got 0, want 1"},
 		"a priority level that is not known": {"priorityLevels: {system: {seats: 1}}", "at '/priorityLevels': additional properties 'system' not allowed"},
 
@@ -88,6 +91,10 @@ func TestValuesThatCannotBeAreRefusedByName(t *testing.T) {
 		"a port that the network policy closes": {
 			"redis: {addresses: ['redis:6380']}",
 			"networkPolicy.redis.ports lacks 6380, the port of redis:6380 in redis.addresses",
+		},
+		"a collector that the network policy does not let through": {
+			"sink: {otlpEndpoint: 'https://collector:4319/v1/logs'}",
+			"networkPolicy.sink.ports lacks 4319, the port of sink.otlpEndpoint",
 		},
 		"a certificate that is provided by nobody": {
 			"certificates: {mode: provided}",

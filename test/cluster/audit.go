@@ -30,6 +30,8 @@ type Audit struct {
 	opts   AuditOptions
 	events map[eventName][]*reported
 	writes map[eventName]int64
+	// admitted are the occurrences that came first with a write that was stored.
+	admitted int64
 }
 
 // Request is a kind of request.
@@ -131,6 +133,10 @@ func (a *Audit) Occurrences() int64 {
 	return sum
 }
 
+// Admitted is how many of the Occurrences the API server has stored as they came: those of a write that it has answered so,
+// which no earlier write of the same Event has reported. It is exact where a source writes one after the other.
+func (a *Audit) Admitted() int64 { return a.admitted }
+
 // PerNamespace is Occurrences by the namespace that the Events are in.
 func (a *Audit) PerNamespace() map[string]int64 {
 	sums := map[string]int64{}
@@ -201,6 +207,9 @@ func (a *Audit) add(line []byte) error {
 	event := a.event(entry, body)
 	if event == nil {
 		return nil
+	}
+	if entry.stored() {
+		a.admitted += max(0, count-event.count)
 	}
 	event.count = max(event.count, count)
 	event.stored = event.stored || entry.Verb != "patch" && entry.stored()

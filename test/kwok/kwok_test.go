@@ -9,7 +9,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +25,7 @@ import (
 	"sigs.k8s.io/kwok/pkg/kwok/cmd"
 
 	"github.com/eventquota/eventquota/test/cluster"
+	"github.com/eventquota/eventquota/test/otel"
 	"github.com/eventquota/eventquota/test/replica"
 )
 
@@ -56,7 +59,8 @@ func TestPodsThatComeAndGo(t *testing.T) {
 
 	program, err := replica.Build(t.Context())
 	must(err)
-	webhook, err := replica.Start(t.Context(), c, program, "--metrics-secure=true")
+	collector := otel.ForTest(t)
+	webhook, err := replica.Start(t.Context(), c, program, "--metrics-secure=true", "--sink-otlp-endpoint="+collector.GRPC, "--sink-memory=1Mi")
 	must(err)
 	t.Cleanup(webhook.Kill)
 	quota, err := os.ReadFile(recommended)
@@ -75,7 +79,8 @@ func TestPodsThatComeAndGo(t *testing.T) {
 	must(err)
 
 	play(t, c, kubelet(t, webhook)...)
-	comeAndGo(t, client)
+	comeAndGo(t, client, func() { must(collector.Pause()) })
+	must(collector.Resume())
 	asPlugin(t, c, client, program)
 
 	audit, err := cluster.ReadAudit(c.AuditLog, cluster.AuditOptions{IgnoreUsers: []string{replica.User}})
@@ -91,7 +96,12 @@ func TestPodsThatComeAndGo(t *testing.T) {
 		}
 		return last > 2*pods && time.Since(since) > 5*time.Second, nil
 	})
+	eventually(t, "the collector answers again", func() (bool, error) {
+		log := webhook.Log()
+		return !strings.Contains(log, "Copies of Events are not delivered") || strings.Contains(log, "Copies of Events are delivered again"), nil
+	})
 	must(webhook.Stop())
+	inTheSink(t, collector.Store, audit, webhook.Log())
 	after, err := c.EventWrites(t.Context())
 	must(err)
 	events, err := client.CoreV1().Events("").List(t.Context(), metav1.ListOptions{})
@@ -117,6 +127,30 @@ func TestPodsThatComeAndGo(t *testing.T) {
 	tokens := int64(len(seen)) * burst
 	if writes := after - before; writes < tokens || writes > tokens+10*int64(len(seen)) {
 		t.Errorf("%d writes of Events to etcd, want the %d of the tokens and at most 10 more for each of %d notices", writes, tokens, len(seen))
+	}
+}
+
+// inTheSink holds that all of a storm is in the log store or in etcd, or counted as not delivered, as the collector did not answer
+// for a while. What is stored is taken from what was answered, and not from counts in Events or notices.
+func inTheSink(t *testing.T, logs *otel.Store, audit *cluster.Audit, log string) {
+	t.Helper()
+	all, repeats := logs.Records()
+	verdicts := map[string]int64{}
+	for _, r := range all {
+		verdicts[r.Texts["eventquota.verdict"]] += r.Numbers["eventquota.occurrences"]
+	}
+	said := regexp.MustCompile(`"msg":"Sink has stopped","notDelivered":(\d+)`).FindStringSubmatch(log)
+	if said == nil {
+		t.Fatalf("the webhook does not say what was not delivered:\n%s", log)
+	}
+	missing, _ := strconv.ParseInt(said[1], 10, 64) // it has digits only
+	t.Logf("%d occurrences are stored as they came, the collector has %d in %d records (%v), %d of them twice, and %d are not delivered",
+		audit.Admitted(), logs.Occurrences(), len(all), verdicts, repeats, missing)
+	if got := audit.Admitted() + logs.Occurrences() + missing; got != audit.Occurrences() {
+		t.Errorf("%d occurrences are stored, in the collector or not delivered, want %d", got, audit.Occurrences())
+	}
+	if logs.Occurrences() < pods {
+		t.Errorf("the collector has %d occurrences of %d pods", logs.Occurrences(), pods)
 	}
 }
 
@@ -174,8 +208,8 @@ func play(t *testing.T, c *cluster.Cluster, more ...string) {
 	})
 }
 
-// comeAndGo makes nodes, and pods on them, waits until these run, and deletes them.
-func comeAndGo(t *testing.T, client kubernetes.Interface) {
+// comeAndGo makes nodes, and pods on them, waits until these run, and deletes them. It calls between before they go.
+func comeAndGo(t *testing.T, client kubernetes.Interface, between func()) {
 	t.Helper()
 	for i := range nodes {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("node-", i)}}
@@ -202,6 +236,7 @@ func comeAndGo(t *testing.T, client kubernetes.Interface) {
 		}
 	}
 	eventually(t, "all pods run", left("status.phase=Running", pods))
+	between()
 	eventually(t, "all pods are to go", func() (bool, error) { // on a busy machine it takes longer than one request may
 		err := client.CoreV1().Pods(namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{})
 		return err == nil, nil //nolint:nilerr // the next one goes on

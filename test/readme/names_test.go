@@ -98,6 +98,7 @@ func TestEveryFileThatIsNamedIsThere(t *testing.T) {
 		"debug/buildinfo":     "Go package",
 		"log/slog":            "Go package",
 		"text/template/parse": "Go package",
+		"http/protobuf":       "a protocol of OpenTelemetry",
 	}
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
 	if err != nil {

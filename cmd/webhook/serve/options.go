@@ -53,6 +53,7 @@ type options struct {
 	RedisPrefix   string
 	StoreDeadline time.Duration
 	TraceEndpoint string
+	Sink          sinkOptions
 	LogLevel      string
 
 	version string
@@ -85,6 +86,7 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.RedisPrefix, "redis-prefix", redis.DefaultPrefix, "beginning of the names of all keys in Redis; another one for each cluster that uses the same Redis")
 	f.DurationVar(&o.StoreDeadline, "store-deadline", fallback.Defaults().Deadline, "how long Redis may take to decide before the replica decides without it, from 1ms to 1s")
 	f.StringVar(&o.TraceEndpoint, "trace-endpoint", "", "collector to send traces to by OTLP over gRPC, as https://host:port, or http://host:port without TLS; empty for no traces. The environment variables of OpenTelemetry, such as OTEL_TRACES_SAMPLER and OTEL_EXPORTER_OTLP_CERTIFICATE, set the rest")
+	o.Sink.addFlags(f)
 	f.StringVar(&o.LogLevel, "log-level", "info", "least severe log lines that are written: debug, info, warn or error")
 }
 
@@ -120,6 +122,7 @@ func (o *options) validate() error {
 	collector, err := url.Parse(o.TraceEndpoint)
 	check(o.TraceEndpoint == "" || err == nil && (collector.Scheme == "https" || collector.Scheme == "http") && collector.Host != "" && collector.Path == "",
 		"--trace-endpoint %q: must be https://host:port, or http://host:port without TLS", o.TraceEndpoint)
+	o.Sink.validate(check)
 	if !reflect.DeepEqual(o.Redis, redisclient.DefaultOptions()) {
 		errs = append(errs, o.Redis.Validate())
 	}

@@ -74,6 +74,10 @@ func TestWhatServeCannotUseGetsOneClearError(t *testing.T) {
 		"--trace-endpoint=http://":               `--trace-endpoint "http://": ` + collector,
 		"--trace-endpoint=https://a/path":        `--trace-endpoint "https://a/path": ` + collector,
 		"--trace-endpoint=https://a:b":           `--trace-endpoint "https://a:b": ` + collector,
+		"--sink-otlp-endpoint=collector:4317":    `--sink-otlp-endpoint "collector:4317": ` + collector,
+		"--sink-otlp-endpoint=http://a:b@c":      `--sink-otlp-endpoint "http://a:b@c": ` + collector,
+		"--sink=Some":                            `--sink "Some": must be All, Refused, Warnings or None`,
+		"--sink-memory=1000":                     "--sink-memory 1k: must be at least 1Mi",
 		"--unknown":                              "unknown flag: --unknown",
 		"an-argument":                            "unknown command",
 
@@ -85,6 +89,8 @@ func TestWhatServeCannotUseGetsOneClearError(t *testing.T) {
 		kubeconfig + "--cert-dir=" + broken: "--cert-dir: read the serving certificate: tls: failed to find any PEM data",
 		kubeconfig + "--client-ca-file=" + file + " --cert-dir=" + certificate(t): "--client-ca-file: must have PEM certificates: error creating pool from " + file,
 
+		kubeconfig + "--sink-file=" + empty:                                           "--sink-file: open " + empty + ": is a directory",
+		kubeconfig + "--sink-otlp-endpoint=http://a:1/path":                           "--sink-otlp-endpoint: http://a:1/path: must have no path with the protocol grpc",
 		"--redis-addresses=a":                                                         `--redis-addresses "a": must be host:port`,
 		redis + "--redis-password-file=" + empty:                                      "--redis-password-file: read " + empty + ": is a directory",
 		redis + "--redis-password-file=/nowhere":                                      "--redis-password-file: open /nowhere: no such file or directory",

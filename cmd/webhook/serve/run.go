@@ -10,14 +10,15 @@ import (
 )
 
 // run serves until ctx ends or a part fails, and then stops one part after the other: readiness; the webhook, after the
-// shutdown delay; what keeps the store, as no call is served any more; the settlers, once what is pending is settled;
-// and the endpoints for health and metrics.
+// shutdown delay; the sink, as no call is served any more; what keeps the store; the settlers, once what is pending is
+// settled; and the endpoints for health and metrics.
 func (s *server) run(ctx context.Context) error {
 	defer s.flushTraces() // the settler is traced too
 	defer s.state.close()
 	background := logr.NewContext(context.WithoutCancel(ctx), s.log)
 	parts, failed := errgroup.WithContext(background)
 	serving, stopServing := context.WithCancel(background)
+	sinking, stopSinking := context.WithCancel(background)
 	keeping, stopKeeping := context.WithCancel(background)
 	settling, stopSettling := context.WithCancel(background)
 	watched, stopWatched := context.WithCancel(background)
@@ -38,8 +39,13 @@ func (s *server) run(ctx context.Context) error {
 		return nil
 	})
 	parts.Go(func() error {
-		defer stopKeeping()
+		defer stopSinking()
 		return s.serveWebhook(serving)
+	})
+	parts.Go(func() error {
+		defer stopKeeping()
+		s.runSink(sinking)
+		return nil
 	})
 	parts.Go(func() error {
 		defer stopSettling()

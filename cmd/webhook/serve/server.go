@@ -19,6 +19,7 @@ import (
 	"github.com/eventquota/eventquota/admission/callers"
 	"github.com/eventquota/eventquota/admission/connections"
 	"github.com/eventquota/eventquota/admission/metrics"
+	"github.com/eventquota/eventquota/admission/sink"
 	"github.com/eventquota/eventquota/certs"
 	"github.com/eventquota/eventquota/cmd/webhook/apiserver"
 	"github.com/eventquota/eventquota/policy"
@@ -42,7 +43,8 @@ type server struct {
 	log      logr.Logger
 	clients  *clients
 	metrics  *metrics.Metrics
-	traces   *traces // nil for none
+	traces   *traces    // nil for none
+	sink     *sink.Sink // nil for none
 	policies *watch.Cache
 	state    *state
 	certs    *certs.Serving
@@ -76,6 +78,9 @@ func newServer(o *options, log logr.Logger) (*server, error) {
 		return nil, err
 	}
 	if s.state, err = s.newState(); err != nil {
+		return nil, err
+	}
+	if s.sink, err = s.newSink(); err != nil {
 		return nil, err
 	}
 	if o.ClientCAFile != "" {
@@ -175,6 +180,7 @@ func (s *server) reviews(failed func()) http.Handler {
 		StoreID:          s.state.id,
 		Audit:            s.state.audit,
 		Recorder:         s.metrics,
+		Sink:             s.copies(),
 		MaxWriteInterval: s.state.maxWriteInterval,
 		Now:              time.Now,
 		Local:            admission.NewAllowance(s.opts.LocalRate, time.Second),

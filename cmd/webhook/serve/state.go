@@ -12,6 +12,7 @@ import (
 
 	"github.com/eventquota/eventquota/admission/busiest"
 	"github.com/eventquota/eventquota/admission/settler"
+	"github.com/eventquota/eventquota/admission/sink"
 	"github.com/eventquota/eventquota/admission/status"
 	"github.com/eventquota/eventquota/cmd/webhook/explain"
 	"github.com/eventquota/eventquota/store"
@@ -38,6 +39,8 @@ type state struct {
 	settle part
 	// close ends the connections to a shared store, once nobody uses it.
 	close func()
+	// missing notes what of the drops in a notice is not in the sink.
+	missing sink.Report
 	// peek is the store that can be looked into: the one that decides.
 	peek explain.Store
 }
@@ -59,6 +62,7 @@ func (s *server) newState() (*state, error) {
 		maxWriteInterval: time.Minute,
 		busiest:          all,
 		settle:           together(local, s.statuses(all)),
+		missing:          own.ReportMissing,
 		peek:             explain.Store{Name: "memory", Peeker: own, Now: time.Now},
 	}, nil
 }
@@ -114,6 +118,7 @@ func (s *server) inRedis(own *memory.Store, local part) (*state, error) {
 		close:            func() { _ = client.Close() },
 		keepers:          []func(context.Context){watched, shared.Run, probe, audit.Run, probeAudit, all.Run},
 		settle:           together(local, elected(lease, leads)),
+		missing:          shared.ReportMissing,
 		peek:             explain.Store{Name: "redis", Peeker: shared},
 	}, nil
 }
@@ -121,7 +126,7 @@ func (s *server) inRedis(own *memory.Store, local part) (*state, error) {
 // settler settles a store, with a name in metrics, for one term.
 func (s *server) settler(name string, q store.Queue, o settler.Options) part {
 	m := &s.metrics.Settle
-	o.RequestsPerSecond, o.DrainTimeout, o.Tracer, o.Observe = s.opts.SettleRate, s.opts.DrainTimeout, s.tracer(), m.Of(name)
+	o.RequestsPerSecond, o.DrainTimeout, o.Tracer, o.Observe = s.opts.SettleRate, s.opts.DrainTimeout-s.opts.sinkDrain(), s.tracer(), m.Of(name)
 	return together(settler.New(s.metrics.Store.ObserveQueue(name, q), s.clients.typed.CoreV1(), o).Run,
 		func(ctx context.Context) error { m.ShowPending(ctx, name, q, s.opts.Redis.Timeout); return nil })
 }

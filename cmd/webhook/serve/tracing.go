@@ -47,12 +47,9 @@ func newTraces(endpoint, version string) (*traces, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--trace-endpoint: %w", err)
 	}
-	host, _ := os.Hostname() // of a pod its name
-	replica, err := resource.New(context.Background(), resource.WithTelemetrySDK(), resource.WithAttributes(
-		attribute.String("service.name", "eventquota"), attribute.String("service.version", version), attribute.String("service.instance.id", host),
-	), resource.WithFromEnv())
+	replica, err := replicaResource(version)
 	if err != nil {
-		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
+		return nil, err
 	}
 	limits := sdktrace.NewSpanLimits()
 	limits.AttributeValueLengthLimit = attributeBytes
@@ -63,6 +60,18 @@ func newTraces(endpoint, version string) (*traces, error) {
 		options = append(options, sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(sampledByDefault))))
 	}
 	return &traces{sdktrace.NewTracerProvider(options...), exporter}, nil
+}
+
+// replicaResource describes this process.
+func replicaResource(version string) (*resource.Resource, error) {
+	host, _ := os.Hostname() // of a pod its name
+	replica, err := resource.New(context.Background(), resource.WithTelemetrySDK(), resource.WithAttributes(
+		attribute.String("service.name", "eventquota"), attribute.String("service.version", version), attribute.String("service.instance.id", host),
+	), resource.WithFromEnv())
+	if err != nil {
+		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
+	}
+	return replica, nil
 }
 
 // logTraces logs what the SDK says of its settings and of spans that could not be sent, for the whole process.

@@ -40,6 +40,12 @@
 {{- if .caConfigMap }}{{ $arguments = append $arguments "--client-ca-file=/etc/eventquota/client-ca/ca.crt" }}{{ end -}}
 {{- if .names }}{{ $arguments = append $arguments (printf "--client-names=%s" (join "," .names)) }}{{ end -}}
 {{- end -}}
+{{- with .Values.sink -}}
+{{- if .otlpEndpoint }}{{ $arguments = append $arguments (printf "--sink-otlp-endpoint=%s" .otlpEndpoint) }}{{ end -}}
+{{- if .stdout }}{{ $arguments = append $arguments "--sink-file=-" }}{{ end -}}
+{{- if ne .events "All" }}{{ $arguments = append $arguments (printf "--sink=%s" .events) }}{{ end -}}
+{{- if .admitted }}{{ $arguments = append $arguments "--sink-admitted" }}{{ end -}}
+{{- end -}}
 {{- if not .Values.metrics.secure }}{{ $arguments = append $arguments "--metrics-secure=false" }}{{ end -}}
 {{- concat $arguments .Values.extraArgs | toJson -}}
 {{- end }}

@@ -49,5 +49,9 @@ func healthy() row {
 			query{`sum by (by) (rate(eventquota_decisions_without_store_total{pod=~"$pod"}[$__rate_interval]))`, "{{by}}"}).
 			NoValue("none").
 			Links(help("When a part is down", "when-a-part-is-down")),
+		lines("Copies that the sink does not take", "Copies of Events that an output of the sink has not taken, by what became of them. eventquota_sink_undelivered_total has the namespaces.", units.WritesPerSecond, third,
+			query{`sum by (output, result) (rate(eventquota_sink_records_total{pod=~"$pod", result!="delivered"}[$__rate_interval]))`, "{{output}} {{result}}"}).
+			NoValue("no sink").
+			Links(help("A sink for what is merged and dropped", "a-sink-for-what-is-merged-and-dropped")),
 	}}
 }

@@ -1,0 +1,53 @@
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/eventquota/eventquota/admission/sink"
+)
+
+// Sink counts what becomes of records that are sent to the sink. It implements sink.Counts.
+type Sink struct {
+	factory
+
+	events      *eventMetrics
+	records     *prometheus.CounterVec
+	undelivered *prometheus.CounterVec
+}
+
+var _ sink.Counts = (*Sink)(nil)
+
+func newSinkMetrics(made factory, events *eventMetrics) *Sink {
+	return &Sink{
+		factory: made, events: events,
+		records: made.counters("eventquota_sink_records_total",
+			"Copies of Event writes that were to be sent to an output of the sink (otlp or file), by what became of them (delivered, full, refused, unanswered or stopped).",
+			"output", "result"),
+		undelivered: events.undelivered,
+	}
+}
+
+// Show shows the outputs of a sink, each from 0, and how many bytes wait for them whenever that is read.
+func (s *Sink) Show(held func() int64, outputs ...string) {
+	for _, output := range outputs {
+		for _, result := range []string{delivered, string(sink.Full), string(sink.Refused), string(sink.Unanswered), string(sink.Stopped)} {
+			s.records.WithLabelValues(output, result)
+		}
+	}
+	s.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "eventquota_sink_queue_bytes", Help: "Memory of the copies of Event writes that wait for the outputs of the sink, or are on their way.",
+	}, func() float64 { return float64(held()) })
+}
+
+const delivered = "delivered"
+
+// Delivered implements sink.Counts.
+func (s *Sink) Delivered(output string, records int) {
+	s.records.WithLabelValues(output, delivered).Add(float64(records))
+}
+
+// Undelivered implements sink.Counts.
+func (s *Sink) Undelivered(output, namespace string, why sink.Reason, occurrences int64) {
+	s.records.WithLabelValues(output, string(why)).Inc()
+	s.undelivered.WithLabelValues(s.events.namespace(namespace), output, string(why)).Add(float64(occurrences))
+}

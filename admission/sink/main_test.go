@@ -1,0 +1,202 @@
+package sink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	commonv1 "go.opentelemetry.io/proto/otlp/common/v1"
+	logsv1 "go.opentelemetry.io/proto/otlp/logs/v1"
+	"go.uber.org/goleak"
+	"google.golang.org/protobuf/proto"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/policy"
+	"github.com/eventquota/eventquota/store"
+)
+
+// TestMain holds that no goroutine is left when all tests have ended.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var epoch = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// dropped is a decision that drops an Event of a namespace.
+func dropped(namespace string, changes ...func(*admission.FullDecision)) *admission.FullDecision {
+	r := &admission.Request{Object: &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: "web-0.1"},
+		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: "web-0", UID: "uid-0", FieldPath: "spec.containers{web}", ResourceVersion: "7"},
+		Type:           corev1.EventTypeWarning, Reason: "BackOff", Message: "Back-off restarting failed container", Count: 1,
+		Source:         corev1.EventSource{Component: "kubelet", Host: "node-1"},
+		FirstTimestamp: metav1.NewTime(epoch.Add(-time.Minute)), LastTimestamp: metav1.NewTime(epoch),
+	}}
+	r.Namespace, r.Operation = namespace, admissionv1.Create
+	d := &admission.FullDecision{
+		Decided: admission.Decided{
+			Rule: &policy.Rule{Name: "ClusterEventQuota fair"}, Verdict: store.Drop, Bucket: "namespace", Request: r,
+		},
+		Decision: store.Decision{
+			Verdict: store.Drop, Occurrences: 1,
+			Empty: &store.Bucket{Key: store.KeyOf("bucket"), Name: "namespace", Policy: "ClusterEventQuota fair"},
+		},
+		Write: &store.Write{Group: store.KeyOf("group"), Namespace: namespace, Count: 1},
+	}
+	for _, change := range changes {
+		change(d)
+	}
+	return d
+}
+
+// decoded is a record as a collector reads it: its attributes by name.
+func decoded(t *testing.T, record []byte) (*logsv1.LogRecord, map[string]any) {
+	t.Helper()
+	r := &logsv1.LogRecord{}
+	if err := proto.Unmarshal(record, r); err != nil {
+		t.Fatalf("%v:\n%q", err, record)
+	}
+	if n := len(r.ProtoReflect().GetUnknown()); n > 0 {
+		t.Errorf("%d bytes of a record are unknown", n)
+	}
+	return r, pairs(t, r.GetAttributes())
+}
+
+func pairs(t *testing.T, all []*commonv1.KeyValue) map[string]any {
+	t.Helper()
+	is := map[string]any{}
+	for _, a := range all {
+		if _, twice := is[a.GetKey()]; twice {
+			t.Errorf("attribute %s is there twice", a.GetKey())
+		}
+		switch v := a.GetValue().GetValue().(type) {
+		case *commonv1.AnyValue_StringValue:
+			is[a.GetKey()] = v.StringValue
+		case *commonv1.AnyValue_IntValue:
+			is[a.GetKey()] = v.IntValue
+		case *commonv1.AnyValue_KvlistValue:
+			is[a.GetKey()] = pairs(t, v.KvlistValue.GetValues())
+		default:
+			t.Errorf("attribute %s has a value of type %T", a.GetKey(), v)
+		}
+	}
+	return is
+}
+
+// counts are the Counts of a test.
+type counts struct {
+	mu        sync.Mutex
+	delivered int
+	// undelivered are occurrences and lost records, by namespace and reason.
+	undelivered map[string]int64
+	lost        map[Reason]int
+}
+
+func newCounts() *counts { return &counts{undelivered: map[string]int64{}, lost: map[Reason]int{}} }
+
+func (c *counts) Delivered(_ string, n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.delivered += n
+}
+
+func (c *counts) Undelivered(_, namespace string, why Reason, occurrences int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.undelivered[namespace] += occurrences
+	c.lost[why]++
+}
+
+// read is what was counted until now.
+func (c *counts) read() (delivered, lost int, occurrences int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, n := range c.lost {
+		lost += n
+	}
+	for _, n := range c.undelivered {
+		occurrences += n
+	}
+	return c.delivered, lost, occurrences
+}
+
+// collector is an Output that keeps what it takes. answer, unless nil, says what becomes of a batch, and how many of its records
+// it takes.
+type collector struct {
+	answer func(ctx context.Context, batch [][]byte) (Answer, int)
+
+	mu    sync.Mutex
+	taken map[string]int64 // occurrences by uid
+}
+
+var errAway = errors.New("away")
+
+func (c *collector) Send(ctx context.Context, batch [][]byte) Answer {
+	a, n := Answer{}, len(batch)
+	if c.answer != nil {
+		a, n = c.answer(ctx, batch)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, record := range batch[:n] {
+		var r logsv1.LogRecord
+		if err := proto.Unmarshal(record, &r); err != nil {
+			panic(err)
+		}
+		uid, occurrences := "", int64(0)
+		for _, a := range r.GetAttributes() {
+			switch a.GetKey() {
+			case attrUID:
+				uid = a.GetValue().GetStringValue()
+			case attrOccurrences:
+				occurrences = a.GetValue().GetIntValue()
+			}
+		}
+		if c.taken == nil {
+			c.taken = map[string]int64{}
+		}
+		c.taken[uid] = occurrences
+	}
+	return a
+}
+
+func (c *collector) Close() {}
+
+// total is how many records and occurrences it has, each record once.
+func (c *collector) total() (records int, occurrences int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, n := range c.taken {
+		occurrences += n
+	}
+	return len(c.taken), occurrences
+}
+
+// started is a Sink with one output that runs until stop is called, or the test ends.
+func started(t *testing.T, to Output, o Options) (s *Sink, stop func()) {
+	t.Helper()
+	if o.Default == "" {
+		o.Default = policy.SinkAll
+	}
+	if o.Bytes == 0 {
+		o.Bytes = MinBytes
+	}
+	if o.DrainTimeout == 0 {
+		o.DrainTimeout = 5 * time.Second
+	}
+	o.Log = logr.Discard()
+	s = New(o)
+	s.Add(map[string]Output{"test": to})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); s.Run(ctx) }()
+	stop = sync.OnceFunc(func() { cancel(); <-ended })
+	t.Cleanup(stop)
+	return s, stop
+}
+
+func name(i int) string { return fmt.Sprint("n", i) }

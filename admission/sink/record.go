@@ -1,0 +1,218 @@
+package sink
+
+import (
+	"strings"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/store"
+)
+
+// record is a copy of one Event write. It is not changed once it is queued.
+type record struct {
+	namespace string
+	// encoded is a LogRecord of OTLP.
+	encoded []byte
+	// occurrences are those that it stands for: of a write that is refused, all that no other record and no stored Event does.
+	occurrences int64
+	// notice reports these too; the zero value for none.
+	notice notice
+	// missed is set once an output has not delivered it.
+	missed atomic.Bool
+}
+
+// recordBytes are those of a record without its texts, with the places that it takes in lists.
+const recordBytes = 320
+
+func (r *record) size() int64 { return recordBytes + int64(len(r.encoded)) }
+
+// maxTime bounds times of Events: beyond it, nanoseconds overflow.
+const maxTime = 1 << 33
+
+// Names of attributes, of OpenTelemetry's semantic conventions and as its collector's receivers of Events have them, and ours.
+const (
+	attrUID         = "log.record.uid"
+	attrNamespace   = "k8s.namespace.name"
+	attrName        = "k8s.event.name"
+	attrEventUID    = "k8s.event.uid"
+	attrReason      = "k8s.event.reason"
+	attrAction      = "k8s.event.action"
+	attrStart       = "k8s.event.start_time"
+	attrCount       = "k8s.event.count"
+	attrKind        = "k8s.object.kind"
+	attrObject      = "k8s.object.name"
+	attrObjectUID   = "k8s.object.uid"
+	attrFieldPath   = "k8s.object.fieldpath"
+	attrAPIVersion  = "k8s.object.api_version"
+	attrVersion     = "k8s.object.resource_version"
+	attrNode        = "k8s.node.name"
+	attrSource      = "eventquota.source"
+	attrRelated     = "eventquota.related"
+	attrLabels      = "eventquota.labels"
+	attrAnnotations = "eventquota.annotations"
+	attrVerdict     = "eventquota.verdict"
+	attrRule        = "eventquota.rule"
+	attrBucket      = "eventquota.bucket"
+	attrInto        = "eventquota.merged_into.name"
+	attrIntoUID     = "eventquota.merged_into.uid"
+	attrOccurrences = "eventquota.occurrences"
+	attrUnreadable  = "eventquota.unreadable"
+)
+
+// fate is what became of a write.
+type fate struct {
+	verdict, rule, bucket string
+	into, intoUID         string
+	occurrences           int64
+}
+
+// Fields of the messages of OTLP, by opentelemetry/proto/logs/v1/logs.proto and common/v1/common.proto.
+const (
+	recordTime, recordSeverity, recordSeverityText, recordBody = 1, 2, 3, 5
+	recordAttribute, recordObserved                            = 6, 11
+	pairKey, pairValue                                         = 1, 2
+	valueString, valueInt, valueMap                            = 1, 3, 6
+	mapPair                                                    = 1
+)
+
+// severities of OpenTelemetry.
+const severityInfo, severityWarn = 9, 13
+
+// encode appends the LogRecord of a write to b.
+func encode(b []byte, uid string, now time.Time, r *admission.Request, e *corev1.Event, f *fate) []byte {
+	at := newest(e)
+	if s := at.Unix(); s <= 0 || s >= maxTime {
+		at = now
+	}
+	b = protowire.AppendTag(b, recordTime, protowire.Fixed64Type)
+	b = protowire.AppendFixed64(b, uint64(at.UnixNano()))
+	b = protowire.AppendTag(b, recordObserved, protowire.Fixed64Type)
+	b = protowire.AppendFixed64(b, uint64(now.UnixNano()))
+	switch e.Type {
+	case corev1.EventTypeNormal:
+		b = protowire.AppendVarint(protowire.AppendTag(b, recordSeverity, protowire.VarintType), severityInfo)
+	case corev1.EventTypeWarning:
+		b = protowire.AppendVarint(protowire.AppendTag(b, recordSeverity, protowire.VarintType), severityWarn)
+	}
+	b = appendText(b, recordSeverityText, valid(e.Type))
+	message := valid(e.Message)
+	b = appendText(appendHead(b, recordBody, sized(len(message))), valueString, message)
+
+	b = appendString(b, attrUID, uid)
+	b = appendString(b, attrNamespace, r.Namespace)
+	b = appendString(b, attrName, e.Name)
+	b = appendString(b, attrEventUID, string(e.UID))
+	b = appendString(b, attrReason, e.Reason)
+	b = appendString(b, attrAction, e.Action)
+	if first := e.FirstTimestamp; !first.IsZero() {
+		b = appendString(b, attrStart, first.UTC().Format(time.RFC3339))
+	}
+	b = appendInt(b, attrCount, admission.Occurrences(e))
+	o := &e.InvolvedObject
+	b = appendString(b, attrKind, o.Kind)
+	b = appendString(b, attrObject, o.Name)
+	b = appendString(b, attrObjectUID, string(o.UID))
+	b = appendString(b, attrFieldPath, o.FieldPath)
+	b = appendString(b, attrAPIVersion, o.APIVersion)
+	b = appendString(b, attrVersion, o.ResourceVersion)
+	component, host := admission.Source(e)
+	b = appendString(b, attrSource, component)
+	b = appendString(b, attrNode, host)
+	if other := e.Related; other != nil {
+		b = appendString(b, attrRelated, store.Object{Kind: other.Kind, Namespace: other.Namespace, Name: other.Name}.String())
+	}
+	b = appendMap(b, attrLabels, e.Labels)
+	b = appendMap(b, attrAnnotations, e.Annotations)
+
+	b = appendString(b, attrVerdict, f.verdict)
+	b = appendString(b, attrRule, f.rule)
+	b = appendString(b, attrBucket, f.bucket)
+	b = appendString(b, attrInto, f.into)
+	b = appendString(b, attrIntoUID, f.intoUID)
+	b = appendInt(b, attrOccurrences, f.occurrences)
+	if r.Unreadable != nil {
+		b = appendString(b, attrUnreadable, store.Clip(r.Unreadable.Error(), errorBytes))
+	}
+	return b
+}
+
+// errorBytes is the longest text of an error that is kept or logged: it may quote what others wrote.
+const errorBytes = 256
+
+// newest is when the newest occurrence of e happened, by its writer's clock; zero where it does not say.
+func newest(e *corev1.Event) time.Time {
+	at := e.LastTimestamp.Time
+	if e.EventTime.After(at) {
+		at = e.EventTime.Time
+	}
+	if e.Series != nil && e.Series.LastObservedTime.After(at) {
+		at = e.Series.LastObservedTime.Time
+	}
+	return at
+}
+
+// valid is s as protobuf has texts, which is in UTF-8: another one would make a whole batch invalid.
+func valid(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	return strings.ToValidUTF8(s, string(utf8.RuneError))
+}
+
+// sized is the size of a field of n bytes. No field here has a number above 15.
+func sized(n int) int { return 1 + protowire.SizeBytes(n) }
+
+// appendHead appends what comes before the n bytes of a field.
+func appendHead(b []byte, field protowire.Number, n int) []byte {
+	return protowire.AppendVarint(protowire.AppendTag(b, field, protowire.BytesType), uint64(n))
+}
+
+// appendText appends a field of a text.
+func appendText(b []byte, field protowire.Number, s string) []byte {
+	return append(appendHead(b, field, len(s)), s...)
+}
+
+// pairBytes is the size of a KeyValue whose value has n bytes.
+func pairBytes(key string, n int) int { return sized(len(key)) + sized(n) }
+
+// appendPair appends a KeyValue as a field, but for its value of n bytes.
+func appendPair(b []byte, field protowire.Number, key string, n int) []byte {
+	b = appendHead(b, field, pairBytes(key, n))
+	return appendHead(appendText(b, pairKey, key), pairValue, n)
+}
+
+// appendString appends an attribute, unless it is empty.
+func appendString(b []byte, key, value string) []byte {
+	if value == "" {
+		return b
+	}
+	value = valid(value)
+	return appendText(appendPair(b, recordAttribute, key, sized(len(value))), valueString, value)
+}
+
+func appendInt(b []byte, key string, value int64) []byte {
+	b = appendPair(b, recordAttribute, key, 1+protowire.SizeVarint(uint64(value)))
+	return protowire.AppendVarint(protowire.AppendTag(b, valueInt, protowire.VarintType), uint64(value))
+}
+
+// appendMap appends an attribute that is a map, unless it is empty: what clients choose is no name of an attribute.
+func appendMap(b []byte, key string, all map[string]string) []byte {
+	if len(all) == 0 {
+		return b
+	}
+	n := 0
+	for name, value := range all {
+		n += sized(pairBytes(valid(name), sized(len(valid(value)))))
+	}
+	b = appendHead(appendPair(b, recordAttribute, key, sized(n)), valueMap, n)
+	for name, value := range all {
+		name, value = valid(name), valid(value)
+		b = appendText(appendPair(b, mapPair, name, sized(len(value))), valueString, value)
+	}
+	return b
+}

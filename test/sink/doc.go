@@ -1,0 +1,2 @@
+// Package sink holds the sink to real collectors and stores of logs.
+package sink
