@@ -37,6 +37,8 @@ type Rule struct {
 	Mode Mode
 	// Silent says that no notice reports what it drops.
 	Silent bool
+	// Combined says that what it drops is reported under its own reason.
+	Combined bool
 }
 
 // Match selects the Events that fit each non-empty list and meet all conditions.

@@ -30,7 +30,7 @@ func notice(changes ...func(*store.PendingWrite)) store.PendingWrite {
 			First:   epoch(),
 			Reasons: []store.Tally{{What: "Pulled", Count: 3}, {What: "", Count: 1}, {What: "BackOff", Count: 8}},
 			Sources: []store.Tally{{What: "kubelet", Count: 12}},
-			Objects: []string{"default/Pod/web"},
+			Objects: []string{"default/Pod/web"}, Involved: store.Number{N: 1}, Pods: true,
 		},
 	}
 	for _, change := range changes {
@@ -39,10 +39,10 @@ func notice(changes ...func(*store.PendingWrite)) store.PendingWrite {
 	return p
 }
 
-const noticeText = `12 Events dropped by spam filter of team-a since 2000-01-01T00:00:00Z: 8 BackOff, 3 Pulled, 1 other reasons; from kubelet`
+const noticeText = `12 dropped: BackOff, Pulled and others; from kubelet; by spam filter of team-a since 2000-01-01T00:00:00Z`
 
-const noticeNote = `{"total":12,"since":"2000-01-01T00:00:00Z",` +
-	`"reasons":{"":1,"BackOff":8,"Pulled":3},"sources":{"kubelet":12},"objects":["default/Pod/web"]}`
+const noticeNote = `{"total":12,"since":"2000-01-01T00:00:00Z","by":"spam filter of team-a",` +
+	`"reasons":{"":1,"BackOff":8,"Pulled":3},"sources":{"kubelet":12},"objects":["default/Pod/web"],"involved":1}`
 
 func TestANoticeIsAnEventAboutWhatTheBucketIsFor(t *testing.T) {
 	t.Parallel()
@@ -196,25 +196,51 @@ func TestANoticeSaysWhatRefusedWhichEvents(t *testing.T) {
 		"a spam filter": {func(*store.PendingWrite) {}, noticeText},
 		"a policy that drops all": {
 			func(p *store.PendingWrite) { p.Notice.Bucket = "" },
-			`12 Events dropped by team-a since 2000-01-01T00:00:00Z: 8 BackOff, 3 Pulled, 1 other reasons; from kubelet`,
+			`12 dropped: BackOff, Pulled and others; from kubelet; by team-a since 2000-01-01T00:00:00Z`,
 		},
 		"nothing: their Events were never stored": {
 			func(p *store.PendingWrite) { p.Notice.Bucket, p.Notice.Policy = "", "" },
-			`12 Events could not be merged since 2000-01-01T00:00:00Z: 8 BackOff, 3 Pulled, 1 other reasons; from kubelet`,
+			`12 could not be merged: BackOff, Pulled and others; from kubelet since 2000-01-01T00:00:00Z`,
 		},
 		"a quota over many objects": {
 			func(p *store.PendingWrite) {
-				p.Notice.Bucket = "Namespace quota"
+				p.Notice.Bucket = "namespace"
 				p.Notice.About = store.Object{APIVersion: "v1", Kind: "Namespace", Namespace: "default", Name: "default"}
 				p.Notice.Sources = []store.Tally{{What: "default-scheduler", Count: 2}, {What: "kubelet", Count: 10}}
-				p.Notice.Objects = []string{"default/Pod/b", "default/Pod/a"}
+				p.Notice.Objects, p.Notice.Involved = []string{"default/Pod/b", "default/Pod/a"}, store.Number{N: 4312}
 			},
-			`12 Events dropped by limit "Namespace quota" of team-a since 2000-01-01T00:00:00Z: 8 BackOff, 3 Pulled, 1 other reasons; ` +
-				`from 10 kubelet, 2 default-scheduler; latest about default/Pod/b, default/Pod/a`,
+			`12 dropped: BackOff, Pulled and others of 4,312 Pods; from kubelet, default-scheduler; by limit "namespace" of team-a since 2000-01-01T00:00:00Z`,
+		},
+		"a quota over one object": {
+			func(p *store.PendingWrite) {
+				p.Notice.Bucket = "namespace"
+				p.Notice.About = store.Object{APIVersion: "v1", Kind: "Namespace", Namespace: "default", Name: "default"}
+			},
+			`12 dropped: BackOff, Pulled and others of default/Pod/web; from kubelet; by limit "namespace" of team-a since 2000-01-01T00:00:00Z`,
+		},
+		"objects of several kinds, by an estimate": {
+			func(p *store.PendingWrite) {
+				p.Notice.Involved, p.Notice.Pods = store.Number{N: 9_187, About: true}, false
+			},
+			`12 dropped: BackOff, Pulled and others of ~9,200 objects; from kubelet; by spam filter of team-a since 2000-01-01T00:00:00Z`,
+		},
+		"more reasons and sources than three": {
+			func(p *store.PendingWrite) {
+				p.Total = 10_184
+				p.Notice.Reasons = []store.Tally{{What: "Started", Count: 1}, {What: "Killing", Count: 4000}, {What: "Pulled", Count: 2}, {What: "Created", Count: 3000}, {What: "Scheduled", Count: 1}}
+				p.Notice.Sources = []store.Tally{{What: "a", Count: 1}, {What: "b", Count: 4}, {What: "c", Count: 3}, {What: "d", Count: 2}}
+			},
+			`10,184 dropped: Killing, Created, Pulled and 2 more; from b, c, d and 1 more; by spam filter of team-a since 2000-01-01T00:00:00Z`,
 		},
 		"one Event of one reason": {
 			func(p *store.PendingWrite) { p.Total, p.Notice.Reasons = 1, []store.Tally{{What: "Killing", Count: 1}} },
-			`1 Event dropped by spam filter of team-a since 2000-01-01T00:00:00Z: Killing; from kubelet`,
+			`1 dropped: Killing; from kubelet; by spam filter of team-a since 2000-01-01T00:00:00Z`,
+		},
+		"a register that had no place for more": {
+			func(p *store.PendingWrite) {
+				p.Notice.Reasons, p.Notice.Sources, p.Notice.Objects = []store.Tally{{Count: 12}}, []store.Tally{{Count: 12}}, nil
+			},
+			`12 dropped: various of 1 of the Pods; from various; by spam filter of team-a since 2000-01-01T00:00:00Z`,
 		},
 		"names that would change how the line reads": {
 			func(p *store.PendingWrite) {
@@ -222,7 +248,25 @@ func TestANoticeSaysWhatRefusedWhichEvents(t *testing.T) {
 				p.Notice.Sources = []store.Tally{{What: "x\u202ey\u2066\u2028z\xff", Count: 12}}
 				p.Notice.Objects = []string{"default/Pod/\ta"}
 			},
-			"12 Events dropped by spam filter of team-a since 2000-01-01T00:00:00Z: a b\ufffd[31m; from x\ufffdy\ufffd z\ufffd; latest about default/Pod/ a",
+			"12 dropped: a b\ufffd[31m of default/Pod/ a; from x\ufffdy\ufffd z\ufffd; by spam filter of team-a since 2000-01-01T00:00:00Z",
+		},
+		"the workload of all Pods": {
+			func(p *store.PendingWrite) { p.Total, p.Notice = 10_184, workloads(4312, "Deployment shop/web", 10_184) },
+			`10,184 dropped: Killing, Created of 4,312 Pods of Deployment shop/web; from kubelet; by limit "namespace" of ClusterEventQuota fair since 2000-01-01T00:00:00Z`,
+		},
+		"the workload of all but a few, which were not known yet": {
+			func(p *store.PendingWrite) { p.Total, p.Notice = 10_000, workloads(4312, "Deployment shop/web", 9_000, "", 1000) },
+			`10,000 dropped: Killing, Created of 4,312 Pods of Deployment shop/web; from kubelet; by limit "namespace" of ClusterEventQuota fair since 2000-01-01T00:00:00Z`,
+		},
+		"the workload of many, but not of nearly all": {
+			func(p *store.PendingWrite) { p.Total, p.Notice = 10_000, workloads(4312, "Deployment shop/web", 8_999, "", 1001) },
+			`10,000 dropped: Killing, Created of 4,312 Pods, led by Deployment shop/web; from kubelet; by limit "namespace" of ClusterEventQuota fair since 2000-01-01T00:00:00Z`,
+		},
+		"several workloads": {
+			func(p *store.PendingWrite) {
+				p.Total, p.Notice = 10_000, workloads(4312, "StatefulSet shop/db", 2_000, "Deployment shop/web", 7_000, "", 1000)
+			},
+			`10,000 dropped: Killing, Created of 4,312 Pods of 2 workloads, led by Deployment shop/web; from kubelet; by limit "namespace" of ClusterEventQuota fair since 2000-01-01T00:00:00Z`,
 		},
 	}
 	for name, tt := range tests {
@@ -250,7 +294,7 @@ func TestANoticeIsNeverLongAndItsAnnotationHasAll(t *testing.T) {
 				p.Notice.Objects = append(p.Notice.Objects, fmt.Sprint(i, strings.Repeat("o", 759)))
 			}
 		}))
-		if len(e.Message) > 1024 || !strings.Contains(e.Message, ": 100 0€€€") || strings.Contains(e.Message, "\u202e") {
+		if len(e.Message) > 256 || !strings.Contains(e.Message, "12 dropped: 0€€€") || strings.Contains(e.Message, "\u202e") || !strings.Contains(e.Message, "spam filter of team-a") {
 			t.Errorf("%d bytes: %q", len(e.Message), e.Message)
 		}
 		var all struct {
@@ -265,4 +309,120 @@ func TestANoticeIsNeverLongAndItsAnnotationHasAll(t *testing.T) {
 			t.Errorf("annotation has %+v", all)
 		}
 	})
+}
+
+// workloads is a notice of a namespace, about so many Pods of workloads, each with its occurrences; the empty one is not known.
+func workloads(pods int64, all ...any) *store.Notice {
+	n := &store.Notice{
+		About:  store.Object{APIVersion: "v1", Kind: "Namespace", Namespace: "shop", Name: "shop"},
+		Bucket: "namespace", Policy: "ClusterEventQuota fair", First: epoch(),
+		Reasons: []store.Tally{{What: "Killing", Count: 6}, {What: "Created", Count: 5}}, Sources: []store.Tally{{What: "kubelet", Count: 11}},
+		Objects: []string{"shop/Pod/web-2", "shop/Pod/web-1"}, Involved: store.Number{N: pods}, Pods: true,
+	}
+	for i := 0; i < len(all); i += 2 {
+		name := all[i].(string)
+		n.Workloads = append(n.Workloads, store.Tally{What: name, Count: int64(all[i+1].(int))})
+		if name != "" {
+			n.Belonging.N++
+		}
+	}
+	if n.Belonging.N == 1 {
+		n.Workload = store.Object{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web", UID: "web-uid"}
+	}
+	return n
+}
+
+func TestACombinedNoticeHasTheReasonOfWhatWasDropped(t *testing.T) {
+	t.Parallel()
+	quota := store.Object{APIVersion: "eventquota.io/v1alpha1", Kind: "EventQuota", Namespace: "shop", Name: "own"}
+	pod := store.Object{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "web-1", UID: "p"}
+	wide := store.Object{APIVersion: "eventquota.io/v1alpha1", Kind: "ClusterEventQuota", Name: "wide"}
+	const web, shop = "apps/v1 Deployment shop/web web-uid", "v1 Namespace shop/shop "
+	for says, tt := range map[string]struct {
+		about          store.Object
+		notice         *store.Notice
+		want, involved string
+	}{
+		"one workload": {
+			notice: workloads(4312, "Deployment shop/web", 45_807), involved: web,
+			want: `(combined from 45,807 Events about 4,312 Pods of Deployment shop/web) dropped by limit "namespace" of ClusterEventQuota fair; from kubelet since 2000-01-01T00:00:00Z`,
+		},
+		"one workload, in a quota of the namespace": {
+			about: quota, notice: workloads(4312, "Deployment shop/web", 45_807), involved: web,
+			want: `(combined from 45,807 Events about 4,312 Pods of Deployment shop/web) dropped by limit "namespace" of ClusterEventQuota fair; from kubelet since 2000-01-01T00:00:00Z`,
+		},
+		"several workloads": {
+			notice: workloads(9200, "Deployment shop/web", 40_000, "Deployment shop/api", 5_807), involved: shop,
+			want: `(combined from 45,807 Events about 9,200 Pods of 2 workloads, led by Deployment shop/web) dropped by limit "namespace" of ClusterEventQuota fair; from kubelet since 2000-01-01T00:00:00Z`,
+		},
+		"no workload, in a quota of the namespace": {
+			about: quota, notice: workloads(9200, "", 45_807), involved: shop,
+			want: `(combined from 45,807 Events about 9,200 Pods) dropped by limit "namespace" of ClusterEventQuota fair; from kubelet since 2000-01-01T00:00:00Z`,
+		},
+		"one workload, and many that are not known": {
+			notice: workloads(9200, "Deployment shop/web", 40_000, "", 5_807), involved: shop,
+			want: `(combined from 45,807 Events about 9,200 Pods, led by Deployment shop/web) dropped by limit "namespace" of ClusterEventQuota fair; from kubelet since 2000-01-01T00:00:00Z`,
+		},
+		"a quota of the cluster": {
+			about: wide, notice: workloads(9200, "Deployment shop/web", 45_807), involved: "eventquota.io/v1alpha1 ClusterEventQuota /wide ",
+			want: `(combined from 45,807 Events about 9,200 Pods of Deployment shop/web) dropped by limit "namespace" of ClusterEventQuota fair; from kubelet since 2000-01-01T00:00:00Z`,
+		},
+		"a bucket of one object": {
+			about: pod, notice: workloads(1, "Deployment shop/web", 45_807), involved: "v1 Pod shop/web-1 p",
+			want: `(combined from 45,807 Events about 1 of the Pods of Deployment shop/web) dropped by limit "namespace" of ClusterEventQuota fair; from kubelet since 2000-01-01T00:00:00Z`,
+		},
+	} {
+		t.Run(says, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				e := written(t, notice(func(p *store.PendingWrite) {
+					p.Total, p.Namespace, p.Notice = 45_807, "shop", tt.notice
+					p.Notice.Reason, p.Notice.Warnings = "FailedScheduling", true
+					if !tt.about.IsZero() {
+						p.Notice.About = tt.about
+					}
+				}))
+				o := e.InvolvedObject
+				if got := fmt.Sprintf("%s %s %s/%s %s", o.APIVersion, o.Kind, o.Namespace, o.Name, o.UID); got != tt.involved {
+					t.Errorf("it is about %q, want %q", got, tt.involved)
+				}
+				if e.Reason != "FailedScheduling" || e.Type != corev1.EventTypeWarning || e.Count != 45_807 || e.Message != tt.want || !settler.IsNotice(e) {
+					t.Errorf("%s %s %d, a notice: %t\n%s, want\n%s", e.Type, e.Reason, e.Count, settler.IsNotice(e), e.Message, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// TestACombinedNoticeMayBeAboutAnotherObjectLater has drops of a second workload after the first write: what is stored is
+// not about the first any more, also if another replica has written that.
+func TestACombinedNoticeMayBeAboutAnotherObjectLater(t *testing.T) {
+	t.Parallel()
+	bubble2 := func(again func(*store.PendingWrite)) {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t)
+			first := notice(func(p *store.PendingWrite) {
+				p.Namespace, p.Notice = "shop", workloads(2, "Deployment shop/web", 12)
+				p.Notice.Reason = "Killing"
+			})
+			r.queue.writes = []store.PendingWrite{first}
+			r.run(time.Second, settler.Options{})
+			if got := r.get("shop", "n").InvolvedObject; got.Kind != "Deployment" || got.UID != "web-uid" {
+				t.Fatalf("at first it is about %+v", got)
+			}
+			second := notice(func(p *store.PendingWrite) {
+				p.Total, p.Namespace, p.Notice = 20, "shop", workloads(3, "Deployment shop/web", 12, "Deployment shop/api", 8)
+				p.Notice.Reason = "Killing"
+				again(p)
+			})
+			r.queue.writes = []store.PendingWrite{second}
+			r.run(time.Second, settler.Options{})
+			e := r.get("shop", "n")
+			if want := (corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Namespace: "shop", Name: "shop"}); e.InvolvedObject != want || e.Count != 20 {
+				t.Errorf("then it is about %+v with a count of %d", e.InvolvedObject, e.Count)
+			}
+		})
+	}
+	bubble2(func(*store.PendingWrite) {}) // it is created again, and found
+	bubble2(func(p *store.PendingWrite) { p.UID, p.ResourceVersion, p.Written = "uid-1", "1", 12 })
 }
