@@ -251,15 +251,21 @@ func TestANoticeSaysWhatRefusedWhichEvents(t *testing.T) {
 			"12 dropped: a b\ufffd[31m of default/Pod/ a; from x\ufffdy\ufffd z\ufffd; by spam filter of team-a since 2000-01-01T00:00:00Z",
 		},
 		"the workload of all Pods": {
-			func(p *store.PendingWrite) { p.Total, p.Notice = 10_184, workloads(4312, "Deployment shop/web", 10_184) },
+			func(p *store.PendingWrite) {
+				p.Total, p.Notice = 10_184, workloads(4312, "Deployment shop/web", 10_184)
+			},
 			`10,184 dropped: Killing, Created of 4,312 Pods of Deployment shop/web; from kubelet; by limit "namespace" of ClusterEventQuota fair since 2000-01-01T00:00:00Z`,
 		},
 		"the workload of all but a few, which were not known yet": {
-			func(p *store.PendingWrite) { p.Total, p.Notice = 10_000, workloads(4312, "Deployment shop/web", 9_000, "", 1000) },
+			func(p *store.PendingWrite) {
+				p.Total, p.Notice = 10_000, workloads(4312, "Deployment shop/web", 9_000, "", 1000)
+			},
 			`10,000 dropped: Killing, Created of 4,312 Pods of Deployment shop/web; from kubelet; by limit "namespace" of ClusterEventQuota fair since 2000-01-01T00:00:00Z`,
 		},
 		"the workload of many, but not of nearly all": {
-			func(p *store.PendingWrite) { p.Total, p.Notice = 10_000, workloads(4312, "Deployment shop/web", 8_999, "", 1001) },
+			func(p *store.PendingWrite) {
+				p.Total, p.Notice = 10_000, workloads(4312, "Deployment shop/web", 8_999, "", 1001)
+			},
 			`10,000 dropped: Killing, Created of 4,312 Pods, led by Deployment shop/web; from kubelet; by limit "namespace" of ClusterEventQuota fair since 2000-01-01T00:00:00Z`,
 		},
 		"several workloads": {

@@ -13,7 +13,9 @@ type ruleListing struct {
 	found map[string]*shelf // by namespace
 }
 
-func (c *Cache) listRules(kind string) feed.Listing { return &ruleListing{c, kind, map[string]*shelf{}} }
+func (c *Cache) listRules(kind string) feed.Listing {
+	return &ruleListing{c, kind, map[string]*shelf{}}
+}
 
 // Add implements feed.Listing.
 func (l *ruleListing) Add(object metav1.Object) {

@@ -102,7 +102,7 @@ func TestNoNamesMakeMoreObjectsThanOccurrences(t *testing.T) {
 		d.Involved[i] = 56
 	}
 	g.AddDrops(epoch(), store.KeyOf("fresh"), &d)
-	if p := g.Claim(store.Key{}, epoch().Add(1000 * time.Hour)); len(p) != 1 || p[0].Notice.Involved != (store.Number{N: 9, About: true}) {
+	if p := g.Claim(store.Key{}, epoch().Add(1000*time.Hour)); len(p) != 1 || p[0].Notice.Involved != (store.Number{N: 9, About: true}) {
 		t.Errorf("pending %+v, want 9 objects at most", p)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/eventquota/eventquota/admission/callers"
 	"github.com/eventquota/eventquota/admission/connections"
 	"github.com/eventquota/eventquota/admission/metrics"
+	"github.com/eventquota/eventquota/admission/workload"
 	"github.com/eventquota/eventquota/certs"
 	"github.com/eventquota/eventquota/cmd/webhook/apiserver"
 	"github.com/eventquota/eventquota/policy"
@@ -45,11 +46,13 @@ type server struct {
 	traces   *traces // nil for none
 	policies *watch.Cache
 	state    *state
-	certs    *certs.Serving
-	managed  *certs.Managed       // those certs; nil if they are mounted
-	guard    *access.Guard        // of metrics; nil for none
-	clientCA *callers.Certificate // nil if callers need no certificate
-	webhook  http.Handler
+	// workloads are those of pods; nil unless --workloads.
+	workloads *workload.Cache
+	certs     *certs.Serving
+	managed   *certs.Managed       // those certs; nil if they are mounted
+	guard     *access.Guard        // of metrics; nil for none
+	clientCA  *callers.Certificate // nil if callers need no certificate
+	webhook   http.Handler
 
 	reports   *rate.Limiter // of the rules of namespaces
 	listening atomic.Bool   // the webhook is
@@ -74,6 +77,13 @@ func newServer(o *options, log logr.Logger) (*server, error) {
 	}
 	if s.policies, err = watch.New(sources, policy.Default(), s.report); err != nil {
 		return nil, err
+	}
+	if o.Workloads {
+		watched, err := workload.NewSources(config)
+		if err != nil {
+			return nil, fmt.Errorf("--kubeconfig: %w", err)
+		}
+		s.workloads = workload.New(watched, time.Now)
 	}
 	if s.state, err = s.newState(); err != nil {
 		return nil, err
@@ -175,6 +185,7 @@ func (s *server) reviews(failed func()) http.Handler {
 		StoreID:          s.state.id,
 		Audit:            s.state.audit,
 		Recorder:         s.metrics,
+		Workloads:        s.workloads,
 		MaxWriteInterval: s.state.maxWriteInterval,
 		Now:              time.Now,
 		Local:            admission.NewAllowance(s.opts.LocalRate, time.Second),

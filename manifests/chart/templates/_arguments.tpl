@@ -40,6 +40,7 @@
 {{- if .caConfigMap }}{{ $arguments = append $arguments "--client-ca-file=/etc/eventquota/client-ca/ca.crt" }}{{ end -}}
 {{- if .names }}{{ $arguments = append $arguments (printf "--client-names=%s" (join "," .names)) }}{{ end -}}
 {{- end -}}
+{{- if .Values.workloads.enabled }}{{ $arguments = append $arguments "--workloads" }}{{ end -}}
 {{- if not .Values.metrics.secure }}{{ $arguments = append $arguments "--metrics-secure=false" }}{{ end -}}
 {{- concat $arguments .Values.extraArgs | toJson -}}
 {{- end }}
