@@ -156,7 +156,7 @@ func TestLimitsOfEachAction(t *testing.T) {
 		}), nil, changed(limits(combined), func(l *store.Limits) { l.Spam.Combined = true })},
 		"a bucket of each reason has combined notices": {with(func(p *applied) { p.limits(limit(10, 1, time.Hour, policy.KeyNamespace, policy.KeyReason)) }), nil,
 			changed(limits(combined), func(l *store.Limits) {
-				l.Quotas[0].Name, l.Quotas[0].Of = "each Namespace", limit(10, 1, time.Hour, policy.KeyNamespace, policy.KeyReason).ID
+				l.Quotas[0].Name, l.Quotas[0].Of = "each Namespace", "quota/"+limit(10, 1, time.Hour, policy.KeyNamespace, policy.KeyReason).ID
 			})},
 		"a filter that charges for merges, without a reserve": {with(func(p *applied) {
 			p.SpamFilter.ChargeMerged, p.SpamFilter.ReservePerReason = true, 0

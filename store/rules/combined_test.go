@@ -15,7 +15,7 @@ import (
 // its bound.
 func TestCombinedNoticesLoseNothing(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(200) {
+	for seed := range uint64(100) {
 		rng := rand.New(rand.NewPCG(seed, 0))
 		b, l := quotaBucket(), someLimits()
 		b.Combined = true
@@ -107,6 +107,30 @@ func TestWhatIsHeardOfManyReasonsIsBounded(t *testing.T) {
 	}
 	if len(list) != 17 || total != 1000 || list[16].Reason != "" || list[16].Total != 984 {
 		t.Errorf("%d drops of %d occurrences, the last %d of %q, want 17 of 1000, the last 984 of any reason", len(list), total, list[len(list)-1].Total, list[len(list)-1].Reason)
+	}
+}
+
+// TestCombinedNoticesListLess holds that those of a bucket fit with all that they list, of usual names.
+func TestCombinedNoticesListLess(t *testing.T) {
+	t.Parallel()
+	var g rules.Group
+	b, l := quotaBucket(), someLimits()
+	b.Combined, b.About.Namespace = true, "shop"
+	for i := range 5000 {
+		w := someWrite(fmt.Sprint(i), epoch())
+		w.Reason, w.Source.Component = fmt.Sprint("FailedToReconcile", i%16), fmt.Sprint("controller-", i%100)
+		w.About = store.Object{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: fmt.Sprint("web-7d9f8c4b5-", i), UID: fmt.Sprint(i)}
+		w.Workload = store.Object{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: fmt.Sprint("web-", i%50)}
+		d := rules.Dropped(epoch(), w, &l, &b, 1)
+		g.AddDrops(epoch(), store.KeyOf(fmt.Sprint(i)), &d)
+	}
+	for i := range g.Notices {
+		if n := &g.Notices[i]; len(n.Sources) != 4 || len(n.Workloads) != 4 || len(n.Objects) != 3 {
+			t.Errorf("%s lists %d sources, %d workloads and %d objects, want 4, 4 and 3", n.Reason, len(n.Sources), len(n.Workloads), len(n.Objects))
+		}
+	}
+	if size := g.Size(); len(g.Notices) != 16 || size > rules.MaxBytes*2/3 {
+		t.Errorf("%d notices take %d bytes, want 16 in two thirds of what a register may have", len(g.Notices), size)
 	}
 }
 

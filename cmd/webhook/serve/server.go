@@ -185,12 +185,14 @@ func (s *server) reviews(failed func()) http.Handler {
 		StoreID:          s.state.id,
 		Audit:            s.state.audit,
 		Recorder:         s.metrics,
-		Workloads:        s.workloads,
 		MaxWriteInterval: s.state.maxWriteInterval,
 		Now:              time.Now,
 		Local:            admission.NewAllowance(s.opts.LocalRate, time.Second),
 		Log:              s.log,
 		Complaints:       admission.NewAllowance(10, 10*time.Second),
+	}
+	if s.workloads != nil { // or else nothing is asked
+		gate.Workloads = s.workloads
 	}
 	inFlight := admission.NewPlaces(s.opts.MaxInFlight)
 	mux := http.NewServeMux()
