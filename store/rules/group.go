@@ -44,7 +44,8 @@ const (
 	maxReasons  = 16  // combined notices of a bucket in a window, each for a reason and type
 	maxCombined = 24  // combined notices that are in their window or pending
 
-	combinedTallies, combinedObjects = 4, 3 // in a combined notice
+	combinedTallies = 4 // sources and workloads in a combined notice
+	combinedObjects = 3 // objects in a combined notice
 )
 
 // Expired reports whether g can be deleted at now.
