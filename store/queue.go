@@ -75,8 +75,7 @@ type Notice struct {
 	// Reason is that of all that a combined notice reports, which are all Warnings or none; empty for a notice EventsDropped. A
 	// combined notice lists up to three sources, workloads and objects.
 	Reason string
-	// Workloads count the dropped occurrences as Reasons do, by store.Object.Named. Those of which no workload is known are
-	// counted with the others.
+	// Workloads count the dropped occurrences as Reasons do, by Object.Named, where the workload is known.
 	Workloads []Tally
 	// Workload is the only one that is known; the zero value if there is none, or more.
 	Workload Object

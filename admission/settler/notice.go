@@ -90,7 +90,7 @@ func reference(o store.Object) corev1.ObjectReference {
 	}
 }
 
-// details are what AnnotationDropped has. Names are counted; an empty one is all others. Of workloads it is also what is not known.
+// details are what AnnotationDropped has. Names are counted; an empty one is all others.
 type details struct {
 	Total     int64            `json:"total"`
 	Since     time.Time        `json:"since"`

@@ -28,18 +28,17 @@ func distinct(o *store.Object) Distinct {
 
 // Merge adds what o has counted.
 func (d *Distinct) Merge(o Distinct) {
-	switch {
-	case len(o) == registers:
-		if len(*d) != registers {
-			d.estimate()
+	if len(o) != registers {
+		for hash := range slices.Chunk(o, hashBytes) {
+			d.add(hash)
 		}
-		for i, rank := range o {
-			(*d)[i] = max((*d)[i], rank)
-		}
-	default:
-		for ; len(o) >= hashBytes; o = o[hashBytes:] {
-			d.add(o[:hashBytes])
-		}
+		return
+	}
+	if len(*d) != registers {
+		d.estimate()
+	}
+	for i, rank := range o {
+		(*d)[i] = max((*d)[i], rank)
 	}
 }
 
@@ -71,8 +70,8 @@ func (d *Distinct) add(hash []byte) {
 func (d *Distinct) estimate() {
 	hashes := *d
 	*d = make(Distinct, registers)
-	for ; len(hashes) >= hashBytes; hashes = hashes[hashBytes:] {
-		d.rank(binary.BigEndian.Uint64(hashes))
+	for hash := range slices.Chunk(hashes, hashBytes) {
+		d.rank(binary.BigEndian.Uint64(hash))
 	}
 }
 
@@ -105,11 +104,11 @@ func (d *Distinct) Count() (n int64, exact bool) {
 
 // sigma and tau are those of Ertl's estimator, which needs no corrections for small or large numbers. Not all registers are 0.
 func sigma(x float64) float64 {
-	z, y := x, 1.0
+	z, power, y := x, x, 1.0
 	for before := -1.0; z != before; y *= 2 {
-		x *= x
+		power *= power
 		before = z
-		z += x * y
+		z += power * y
 	}
 	return z
 }
@@ -118,12 +117,12 @@ func tau(x float64) float64 {
 	if x == 0 || x == 1 {
 		return 0
 	}
-	z, y := 1-x, 1.0
+	z, root, y := 1-x, x, 1.0
 	for before := -1.0; z != before; {
-		x = math.Sqrt(x)
+		root = math.Sqrt(root)
 		before = z
 		y /= 2
-		z -= (1 - x) * (1 - x) * y
+		z -= (1 - root) * (1 - root) * y
 	}
 	return z / 3
 }

@@ -110,6 +110,9 @@ func listedBytes(all []Listed) int {
 
 // together counts all under the empty name.
 func together(all []Listed) []Listed {
+	if len(all) == 0 {
+		return nil
+	}
 	n := int64(0)
 	for i := range all {
 		n += all[i].Count

@@ -22,12 +22,12 @@ func Dropped(now time.Time, w store.Write, l *store.Limits, b *store.Bucket, n i
 		Window: micros(l.Window), interval: l.WriteInterval, most: l.MaxWriteInterval, from: w.Namespace, of: b.Of,
 		First: now.UnixMicro(), Last: now.UnixMicro(), Total: n, Warnings: w.Warning,
 		Reasons: []Listed{{shownReason(w.Reason), n, weight, from}}, Sources: []Listed{{w.Source.Component, n, weight, from}},
-		Objects:   []Listed{{What: store.Clip(w.About.String(), nameBytes), From: from}},
-		Workloads: []Listed{{Count: n, Weight: weight, From: from}},
-		Involved:  distinct(&w.About), Others: w.About.Kind != "Pod",
+		Objects:  []Listed{{What: store.Clip(w.About.String(), nameBytes), From: from}},
+		Involved: distinct(&w.About), Others: w.About.Kind != "Pod",
 	}
 	if !w.Workload.IsZero() {
-		d.Workloads[0].What, d.Workload, d.Belonging = store.Clip(w.Workload.Named(), nameBytes), w.Workload, distinct(&w.Workload)
+		d.Workloads = []Listed{{store.Clip(w.Workload.Named(), nameBytes), n, weight, from}}
+		d.Workload, d.Belonging = w.Workload, distinct(&w.Workload)
 	}
 	if b.Combined && w.Reason != store.ReasonDropped {
 		d.Reason = shownReason(w.Reason)
@@ -87,6 +87,13 @@ func (d *Drops) clone() Drops {
 	return c
 }
 
+// rest is d for the notice of all reasons.
+func (d *Drops) rest() *Drops {
+	r := *d
+	r.Reason = ""
+	return &r
+}
+
 // together reports whether one notice reports both.
 func (d *Drops) together(o *Drops) bool {
 	return d.Bucket == o.Bucket && d.Policy == o.Policy && d.Reason == o.Reason && (d.Reason == "" || d.Warnings == o.Warnings)
@@ -100,19 +107,15 @@ func (l *DropList) Merge(o *Drops) {
 	if o.Total == 0 {
 		return
 	}
-	at := func() int { return slices.IndexFunc(*l, func(d Drops) bool { return d.together(o) }) }
-	i := at()
-	if i < 0 && o.Reason != "" && len(*l) >= maxReasons {
-		rest := *o
-		rest.Reason = ""
-		o = &rest
-		i = at()
-	}
-	if i < 0 {
+	i := slices.IndexFunc(*l, func(d Drops) bool { return d.together(o) })
+	switch {
+	case i >= 0:
+		(*l)[i].Merge(o)
+	case o.Reason != "" && len(*l) >= maxReasons:
+		l.Merge(o.rest())
+	default:
 		*l = append(*l, o.clone())
-		return
 	}
-	(*l)[i].Merge(o)
 }
 
 // Clone is an independent copy.

@@ -32,9 +32,8 @@ func (g *Group) addDrops(now time.Time, fresh store.Key, d *Drops) {
 func (ns *Notices) add(now int64, fresh store.Key, newID func() uint64, d *Drops) {
 	n := ns.open(now, d)
 	if n == nil && d.Reason != "" && !ns.place(now, d) {
-		rest := *d
-		rest.Reason = ""
-		d, n = &rest, ns.open(now, &rest)
+		ns.add(now, fresh, newID, d.rest())
+		return
 	}
 	if n == nil && d.Reason == "" {
 		n = ns.instead(now, d)
@@ -139,7 +138,7 @@ func (ns Notices) clone() Notices {
 // shorten leaves out what one notice says beside its count, and reports whether there was anything.
 func (ns Notices) shorten() bool {
 	for i := range ns {
-		if n := &ns[i]; len(n.Objects)+len(n.Reasons)+len(n.Sources)+len(n.Workloads) > 3 {
+		if n := &ns[i]; len(n.Objects) > 0 || len(n.Reasons) > 1 || len(n.Sources) > 1 || len(n.Workloads) > 1 {
 			n.Objects, n.Reasons, n.Sources, n.Workloads = nil, together(n.Reasons), together(n.Sources), together(n.Workloads)
 			return true
 		}

@@ -176,7 +176,7 @@ type Drops struct {
 	Objects  []Listed     `msg:"18,omitempty"` // newest first
 	// Reason is that of all of them, and then all are Warnings or none; empty where that need not be so.
 	Reason string `msg:"20,omitempty"`
-	// Workloads are counted like Reasons, with those that are not known, and Workload is one of them.
+	// Workloads are counted like Reasons, where they are known, and Workload is one of them.
 	Workloads []Listed     `msg:"21,omitempty"`
 	Workload  store.Object `msg:"22,omitzero"`
 	// Involved are the objects, Belonging their workloads, and Others says that they are not all Pods.

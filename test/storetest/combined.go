@@ -95,7 +95,7 @@ func combined() []story {
 			{10 * time.Second, each(create("d", pod("3"), of("api"), bound("none")), create("e", pod("4"), bound("none"))), none},
 			{20 * time.Second, saying, `default/none notice last 10s, first 0s, policy "quota none", warnings false, sources (kubelet 5), ` +
 				`objects [default/Pod/4 default/Pod/3 default/Pod/2 default/Pod/1], about default/EventQuota/none, 4 objects, pods true, ` +
-				`of 2 workloads (Deployment default/web 3, Deployment default/api 1,  1), only  `},
+				`of 2 workloads (Deployment default/web 3, Deployment default/api 1), only  `},
 		}},
 	}
 }

@@ -99,7 +99,7 @@ type notice struct {
 	Count   int64         `json:"count"`
 	Reasons []store.Tally `json:"reasons,omitempty"` // empty for those beyond 15
 	Sources []store.Tally `json:"sources,omitempty"` // likewise
-	// Workloads are those of pods, where any is known; empty for those that are not.
+	// Workloads are those of pods, as far as they are known.
 	Workloads []store.Tally `json:"workloads,omitempty"`
 	Pending   int64         `json:"pending"`
 	Due       time.Time     `json:"due,omitzero"`
