@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -86,7 +87,7 @@ func involves(p *store.PendingWrite) string {
 		if n.Objects[0] == n.About.String() {
 			return ""
 		}
-		says = " of " + short(n.Objects[0], namedBytes)
+		says = " of " + word(n.Objects[0], namedBytes)
 	case n.Involved.N > 1:
 		says = " of " + number(n.Involved) + " " + kind
 	case n.Involved.N == 1: // which it is has been left out
@@ -123,7 +124,7 @@ func list(all []store.Tally, most int) string {
 	}
 	names := make([]string, 0, most)
 	for _, t := range sorted[:min(most, len(sorted))] {
-		names = append(names, short(t.What, listedBytes))
+		names = append(names, word(t.What, listedBytes))
 	}
 	if len(names) == 0 {
 		return "various"
@@ -167,4 +168,21 @@ func grouped(n int64) string {
 	return fmt.Sprintf("%s,%03d", grouped(n/1000), n%1000)
 }
 
-func short(name string, most int) string { return admission.Truncate(text.Visible(name), most) }
+// word is a name that clients choose, in quotes unless it can be no part of a sentence: a reason might say whose pods they are.
+func word(name string, most int) string {
+	s := short(name, most)
+	if strings.ContainsAny(s, " ,;:()\"") {
+		return strconv.Quote(s)
+	}
+	return s
+}
+
+// short is a name of so many bytes at most.
+func short(name string, most int) string {
+	s := text.Visible(name)
+	if len(s) <= most {
+		return s
+	}
+	const cut = "..."
+	return store.Clip(s, most-len(cut)) + cut
+}

@@ -248,7 +248,14 @@ func TestANoticeSaysWhatRefusedWhichEvents(t *testing.T) {
 				p.Notice.Sources = []store.Tally{{What: "x\u202ey\u2066\u2028z\xff", Count: 12}}
 				p.Notice.Objects = []string{"default/Pod/\ta"}
 			},
-			"12 dropped: a b\ufffd[31m of default/Pod/ a; from x\ufffdy\ufffd z\ufffd; by spam filter of team-a since 2000-01-01T00:00:00Z",
+			"12 dropped: \"a b\ufffd[31m\" of \"default/Pod/ a\"; from \"x\ufffdy\ufffd z\ufffd\"; by spam filter of team-a since 2000-01-01T00:00:00Z",
+		},
+		"names that say whose pods they are": {
+			func(p *store.PendingWrite) {
+				p.Notice.Reasons = []store.Tally{{What: "X of Deployment payments/api", Count: 12}}
+				p.Notice.Sources = []store.Tally{{What: "a; by team-b", Count: 12}}
+			},
+			`12 dropped: "X of Deployment payments/api"; from "a; by team-b"; by spam filter of team-a since 2000-01-01T00:00:00Z`,
 		},
 		"the workload of all Pods": {
 			func(p *store.PendingWrite) {
@@ -300,7 +307,7 @@ func TestANoticeIsNeverLongAndItsAnnotationHasAll(t *testing.T) {
 				p.Notice.Objects = append(p.Notice.Objects, fmt.Sprint(i, strings.Repeat("o", 759)))
 			}
 		}))
-		if len(e.Message) > 256 || !strings.Contains(e.Message, "12 dropped: 0€€€") || strings.Contains(e.Message, "\u202e") || !strings.Contains(e.Message, "spam filter of team-a") {
+		if len(e.Message) > 256 || !strings.Contains(e.Message, "12 dropped: 0€€€€€€€€€€€€..., 1€") || strings.Contains(e.Message, "\u202e") || !strings.Contains(e.Message, "spam filter of team-a") {
 			t.Errorf("%d bytes: %q", len(e.Message), e.Message)
 		}
 		var all struct {
