@@ -52,7 +52,8 @@ func combined() []story {
 			{0, create("a", reason("Failed"), message("1"), combinedFilter), "drop by spam filter for ever"},
 			{0, create("b", reason("Failed"), message("2"), warning, combinedFilter), "drop by spam filter for ever"},
 			{0, create("c", reason("Killing"), message("3"), combinedFilter), "drop by spam filter for ever"},
-			{us, drain, "Failed of spam filter notice: 1 (Failed 1); Killing of spam filter notice: 1 (Killing 1); " +
+			{0, create("d", reason("Failed"), message("4"), combinedFilter), "drop by spam filter for ever"},
+			{us, drain, "Failed of spam filter notice: 2 (Failed 2); Killing of spam filter notice: 1 (Killing 1); " +
 				"Warning Failed of spam filter notice: 1 (Failed 1)"},
 		}},
 		{says: "one is brought up to date like others, and each window has one", steps: []step{
