@@ -27,7 +27,7 @@ const (
 // what refused them since when. The less important of that is left out where the line would be too long.
 func noticeMessage(p *store.PendingWrite) string {
 	since := " since " + p.Notice.First.UTC().Format(time.RFC3339)
-	says := ""
+	var says string
 	for _, in := range []contents{
 		{named, named, true, since},
 		{reasons: named, sources: named, involved: true},
@@ -81,7 +81,7 @@ func involves(p *store.PendingWrite) string {
 	if n.Pods {
 		kind = "Pods"
 	}
-	says := ""
+	var says string
 	switch {
 	case n.Involved.N == 1 && len(n.Objects) == 1:
 		if n.Objects[0] == n.About.String() {

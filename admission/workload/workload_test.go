@@ -94,8 +94,7 @@ func object(name, uid string, owner metav1.OwnerReference) *metav1.PartialObject
 
 // by is a reference to a controller.
 func by(version, kind, name, uid string) metav1.OwnerReference {
-	yes := true
-	return metav1.OwnerReference{APIVersion: version, Kind: kind, Name: name, UID: types.UID(uid), Controller: &yes}
+	return metav1.OwnerReference{APIVersion: version, Kind: kind, Name: name, UID: types.UID(uid), Controller: new(true)}
 }
 
 func TestAPodIsOfTheWorkloadBehindIt(t *testing.T) {
@@ -226,7 +225,7 @@ func TestADeletedPodIsKnownForAWhile(t *testing.T) {
 				t.Errorf("with another pod of its name, uid %q is of %s, want %s", uid, got, want)
 			}
 		}
-		time.Sleep(workload.DeletedFor + time.Second)
+		<-time.After(workload.DeletedFor + time.Second)
 		if got := r.says("web-1-a", "p1"); got != "unknown" {
 			t.Errorf("%s later: %s", workload.DeletedFor, got)
 		}
@@ -262,7 +261,7 @@ func TestAListEndsWhatIsNotInIt(t *testing.T) {
 		r.pods.DeleteDropWatch(object("web-0", "p0", metav1.OwnerReference{}))
 		r.pods.DeleteDropWatch(object("web-1", "p1", metav1.OwnerReference{}))
 		r.pods.AddDropWatch(object("web-1", "p9", by("apps/v1", "StatefulSet", "web", "s1")))
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		for name, want := range map[string]string{"web-0 p0": "Deployment web", "web-1 p1": "Deployment web", "web-1 p9": "StatefulSet web", "web-2 p2": "Deployment web"} {
 			pod, uid, _ := strings.Cut(name, " ")
 			if got := r.says(pod, uid); got != want {
@@ -272,7 +271,7 @@ func TestAListEndsWhatIsNotInIt(t *testing.T) {
 		if pods, deleted, owners := r.Held(); pods != 2 || deleted != 2 || owners != 2 {
 			t.Errorf("%d pods, %d deleted ones and %d controllers are kept, want 2, 2 and 2", pods, deleted, owners)
 		}
-		time.Sleep(workload.DeletedFor + 2*time.Minute) // Run sweeps
+		<-time.After(workload.DeletedFor + 2*time.Minute) // Run sweeps
 		if pods, deleted, owners := r.Held(); pods != 2 || deleted != 0 || owners != 2 {
 			t.Errorf("later %d pods, %d deleted ones and %d controllers are kept, want 2, 0 and 2", pods, deleted, owners)
 		}

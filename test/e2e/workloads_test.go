@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/eventquota/eventquota/admission/settler"
 	"github.com/eventquota/eventquota/test/cluster"
@@ -67,7 +66,7 @@ func TestNoticesNameTheWorkloadOfPods(t *testing.T) {
 		for i := range pods {
 			e.pod(namespace, fmt.Sprintf("web-1-%02d", i), set)
 		}
-		// Its ReplicaSet is of another Deployment than it says, and there is none of that uid in the namespace.
+		// No ReplicaSet leads to the Deployment that it names.
 		e.pod(namespace, "liar", metav1.OwnerReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "innocent", UID: "x", Controller: new(true)})
 	}
 	probe := e.pod("probe", "db-0", metav1.OwnerReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db", UID: "s", Controller: new(true)})
@@ -178,7 +177,7 @@ func (e *workloads) event(namespace string, pod *corev1.Pod, reason, message str
 	now := metav1.NewTime(time.Now())
 	_, err := e.client.CoreV1().Events(namespace).Create(e.Context(), &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("e%d", e.sent)},
-		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: pod.Name, UID: types.UID(pod.UID)},
+		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: pod.Name, UID: pod.UID},
 		Reason:         reason, Message: message, Type: corev1.EventTypeNormal, Source: corev1.EventSource{Component: "kubelet", Host: "node"},
 		FirstTimestamp: now, LastTimestamp: now, Count: 1,
 	}, metav1.CreateOptions{})
