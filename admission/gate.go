@@ -31,6 +31,8 @@ type Gate struct {
 	Recorder Recorder
 	// Sink takes copies of Event writes. Nil for none.
 	Sink Sink
+	// Workloads knows what pods belong to. Nil for nothing.
+	Workloads Workloads
 	// MaxWriteInterval is the longest wait between two writes, unless a policy has a longer one as the shortest.
 	MaxWriteInterval time.Duration
 	// Now is the clock.
@@ -190,6 +192,12 @@ type Policies interface {
 	For(ctx context.Context, namespace string, e *corev1.Event, r *policy.Request) policy.Governing
 }
 
+// Workloads knows the workloads of objects: workload.Cache does. It is safe for concurrent use, and must not block.
+type Workloads interface {
+	// Find says which workload an object of a namespace belongs to, and whether that is known. The uid may be empty.
+	Find(namespace, kind, name, uid string) (workload store.Object, known bool)
+}
+
 // audit decides a write as if all that is in mode Audit were in mode Enforce.
 func (g *Gate) audit(ctx context.Context, q *question) {
 	p := q.gov.Audit
@@ -235,6 +243,8 @@ type Decided struct {
 	// it ("unknown" for nobody), as its writer says.
 	Object store.Object
 	Source store.Source
+	// Workload is what Object belongs to; the zero value where that is not known.
+	Workload store.Object
 	// NoBucket is the quota of which the namespace has as many buckets as it may, and NoRegister the policy where that is so
 	// of registers: an overflow bucket has decided. Nil where there was a place, as nearly always.
 	NoBucket, NoRegister *policy.Rule
@@ -249,7 +259,7 @@ func (g *Gate) passOn(q *question, p *policy.Policy, d store.Decision, audited b
 	}
 	decided := Decided{
 		Rule: q.owner(p, d), Audited: audited, Verdict: d.Verdict, Bucket: emptyBucket(d).Name,
-		Request: q.Request, Object: reportable(q.Namespace, q.Object), Source: sourceOf(q.Object),
+		Request: q.Request, Object: q.about, Source: sourceOf(q.Object), Workload: q.workload,
 	}
 	if !audited {
 		decided.Errors = q.gov.Errors

@@ -117,7 +117,8 @@ func TestLimitsOfEachAction(t *testing.T) {
 		return l
 	}
 	all := store.Bucket{Limit: store.Limit{Burst: 10, Every: time.Hour}, Name: "all", Policy: "quota"}
-	normal, deny, other, silent := all, all, all, all
+	normal, deny, other, silent, combined := all, all, all, all, all
+	combined.Combined = true
 	normal.Reserve, deny.OnFailure, silent.Silent = 2, store.DenyAll, true
 	other.OnFailure, other.Policy, other.Name = store.AdmitAll, "wide", "like it"
 	with := func(changes ...func(*applied)) *applied {
@@ -150,6 +151,13 @@ func TestLimitsOfEachAction(t *testing.T) {
 		"without notices all buckets are silent": {with(reserved, func(p *applied) {
 			p.Silent, p.quotas[0].Silent = true, true
 		}), nil, changed(limits(silent), func(l *store.Limits) { l.Spam.Silent = true })},
+		"with combined notices all buckets are": {with(reserved, func(p *applied) {
+			p.Combined, p.quotas[0].Combined = true, true
+		}), nil, changed(limits(combined), func(l *store.Limits) { l.Spam.Combined = true })},
+		"a bucket of each reason has combined notices": {with(func(p *applied) { p.limits(limit(10, 1, time.Hour, policy.KeyNamespace, policy.KeyReason)) }), nil,
+			changed(limits(combined), func(l *store.Limits) {
+				l.Quotas[0].Name, l.Quotas[0].Of = "each Namespace", "quota/"+limit(10, 1, time.Hour, policy.KeyNamespace, policy.KeyReason).ID
+			})},
 		"a filter that charges for merges, without a reserve": {with(func(p *applied) {
 			p.SpamFilter.ChargeMerged, p.SpamFilter.ReservePerReason = true, 0
 		}), nil, changed(limits(), func(l *store.Limits) { l.ChargeMerged, l.ReservePerReason = true, 0 })},

@@ -29,6 +29,8 @@ type question struct {
 	rewritable bool
 	// storeID is that of the Gate.
 	storeID string
+	// about is what a notice says that the Event is about, and workload what that belongs to, as far as is known.
+	about, workload store.Object
 	// identity is what tells the Event from others once it is stored; without it, as unknown says, nothing is merged.
 	identity store.Identity
 	unknown  bool
@@ -46,6 +48,10 @@ func (g *Gate) newQuestion(r *Request, gov policy.Governing, rewritable bool) *q
 	q := &r.question
 	*q = question{
 		Request: r, gov: gov, rewritable: rewritable, storeID: g.StoreID, name: r.Object.Name, message: r.Object.Message,
+	}
+	q.about = reportable(r.Namespace, r.Object)
+	if g.Workloads != nil {
+		q.workload, _ = g.Workloads.Find(q.about.Namespace, q.about.Kind, q.about.Name, q.about.UID)
 	}
 	if gov.Policy.Action != policy.Exempt && (rewritable || r.Operation == admissionv1.Update) {
 		q.message = Truncate(q.message, gov.Policy.MaxMessageBytes)
@@ -167,8 +173,9 @@ func (q *question) write() *store.Write {
 		Combined:  combined,
 		Reason:    e.Reason,
 		Warning:   e.Type == corev1.EventTypeWarning,
-		About:     reportable(q.Namespace, e),
+		About:     q.about,
 		Source:    sourceOf(e),
+		Workload:  q.workload,
 	}
 	stored := q.message // of the Event, once this is decided
 	if q.Operation == admissionv1.Update && q.Unreadable == nil {
@@ -306,6 +313,8 @@ func (q *question) bucket(r *policy.Rule, name string, b *policy.Bucket) store.B
 		Policy: r.Name,
 		About:  reportedOn(r, b.Per, q.Request),
 		Silent: r.Silent,
+		// Where each reason has a bucket of its own, nothing is lost by naming it.
+		Combined: r.Combined || slices.Contains(b.Per, policy.KeyReason),
 	}
 	if !b.Bounded() {
 		made.Of = b.ID

@@ -118,7 +118,7 @@ func (in *compilation) wrong(value any, err error, path ...string) {
 func (in *compilation) rule(o object, m *v1alpha1.Match, e *v1alpha1.Enforcement) Rule {
 	r := Rule{
 		Identity: Identity{Kind: o.GetObjectKind().GroupVersionKind().Kind, Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), Generation: o.GetGeneration()},
-		Mode:     e.Mode, Silent: e.Notices == v1alpha1.NoNotices, Sink: e.Sink,
+		Mode:     e.Mode, Silent: e.Notices == v1alpha1.NoNotices, Combined: e.Notices == v1alpha1.CombinedNotices, Sink: e.Sink,
 		Match: Match{Reasons: m.Reasons, Controllers: m.Controllers, Kinds: m.Kinds},
 	}
 	r.Name = r.Identity.String()

@@ -39,6 +39,8 @@ type Rule struct {
 	Mode Mode
 	// Silent says that no notice reports what it drops.
 	Silent bool
+	// Combined says that what it drops is reported under its own reason.
+	Combined bool
 	// Sink is which of the Events that it decides are sent to the sink; empty for the default.
 	Sink Sink
 }

@@ -72,9 +72,29 @@ type Notice struct {
 	Reasons, Sources []Tally
 	// Objects are the latest ten objects of the dropped Events, newest first. Namespaces share their places.
 	Objects []string
+	// Reason is that of all that a combined notice reports, which are all Warnings or none; empty for a notice EventsDropped. A
+	// combined notice lists up to three sources, workloads and objects.
+	Reason string
+	// Workloads count the dropped occurrences as Reasons do, by Object.Named, where the workload is known.
+	Workloads []Tally
+	// Workload is the only one that is known; the zero value if there is none, or more.
+	Workload Object
+	// Involved is how many objects the dropped Events were about, and Belonging how many workloads are known of them, each exact
+	// or an estimate. Pods says that all of these objects are Pods.
+	Involved, Belonging Number
+	Pods                bool
 	// Missing is how many of the occurrences are not in the sink.
 	Missing int64
 }
+
+// Number is how many there are of something, exactly or not.
+type Number struct {
+	N     int64
+	About bool // it is an estimate
+}
+
+// ReasonDropped is the reason of notices that are not combined.
+const ReasonDropped = "EventsDropped"
 
 // Outcome is what became of a pending write.
 type Outcome struct {

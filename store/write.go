@@ -29,6 +29,8 @@ type Write struct {
 	Warning bool
 	About   Object
 	Source  Source
+	// Workload is what About belongs to, in the namespace of the write; the zero value where that is not known.
+	Workload Object
 
 	Update *Update // nil for a CREATE
 }
@@ -130,6 +132,17 @@ func (o Object) String() string {
 	return o.Namespace + "/" + o.Kind + "/" + o.Name
 }
 
+// IsZero reports whether o names nothing.
+func (o Object) IsZero() bool { return o == Object{} }
+
+// Named is o as messages call it: "Kind namespace/name".
+func (o Object) Named() string {
+	if o.Namespace == "" {
+		return o.Kind + " " + o.Name
+	}
+	return o.Kind + " " + o.Namespace + "/" + o.Name
+}
+
 // Limit is the size and the refill rate of a token bucket. A bucket starts full and holds at most
 // Burst tokens; one comes back after each Every.
 type Limit struct {
@@ -151,6 +164,8 @@ type Bucket struct {
 	// About is what a notice about this bucket's drops is about. Silent says that there is none.
 	About  Object
 	Silent bool
+	// Combined says that drops are reported by reason and type, each by an Event of its own, as far as there are places.
+	Combined bool
 	// OnFailure is what the bucket does while the shared store is unavailable.
 	OnFailure Failure
 }

@@ -63,6 +63,9 @@ func (c *Counter) Decided(d *admission.Decided) {
 	if i := &d.Rule.Identity; i.UID != "" && (!d.Audited || d.Rule.Mode == policy.Audit) {
 		c.rules.count(i.Namespace, ruleID(i), one)
 		if one.Admitted == 0 {
+			if o := &d.Workload; !o.IsZero() { // of which there are fewer, and which say more than a pod's name
+				object = key{o.Kind, o.Namespace, o.Name}.clipped()
+			}
 			c.refused.count(namespace, refusal{ruleID(i), source, object}, one)
 		}
 	}

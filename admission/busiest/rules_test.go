@@ -126,6 +126,23 @@ func TestSourcesAreThoseWhoAreRefused(t *testing.T) {
 	}
 }
 
+// TestPodsOfAWorkloadAreOneObject has a storm about many pods of one Deployment: each would make a row of its own.
+func TestPodsOfAWorkloadAreOneObject(t *testing.T) {
+	t.Parallel()
+	c := busiest.NewCounter("a", epoch(), busiest.Places)
+	for i := range 1000 {
+		d := write(i).byRule("", generation(1), store.Drop)
+		d.Source = store.Source{Component: "kubelet"}
+		d.Workload = store.Object{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web", UID: fmt.Sprint(i % 2)}
+		c.Decided(d)
+	}
+	got := rules(c.Snapshot(epoch()))[generation(1)].Sources
+	want := []busiest.SourceCounts{{Source: "kubelet", Object: "Deployment shop/web", Counts: busiest.Counts{Dropped: 1000}}}
+	if !slices.Equal(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
 // TestConditionsThatFailHaveAnExample also of a rule that decides nothing.
 func TestConditionsThatFailHaveAnExample(t *testing.T) {
 	c := busiest.NewCounter("a", epoch(), busiest.Places)

@@ -113,7 +113,7 @@ func TestADrainLosesNoCountOfAnEventThatWasNeverStored(t *testing.T) {
 		r.repeat(m, 4, "a")
 		r.remove("default", "a0")
 		wait()
-		if all := r.notices(); len(all) != 1 || all[0].Count != 3 || !strings.HasPrefix(all[0].Message, "3 Events could not be merged since ") {
+		if all := r.notices(); len(all) != 1 || all[0].Count != 3 || !strings.HasPrefix(all[0].Message, "3 could not be merged: Pulled; ") {
 			r.Errorf("notices %v, want one of the 3 that were merged", all)
 		}
 	})

@@ -14,7 +14,7 @@ func missing(n *store.Notice) string {
 	if n.Missing == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", of these %d are not in the sink", n.Missing)
+	return fmt.Sprintf("; of these %s are not in the sink", grouped(n.Missing))
 }
 
 // saysMissing reports whether a stored notice says that as much is missing as another is to say.

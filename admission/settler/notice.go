@@ -1,9 +1,6 @@
 package settler
 
 import (
-	"cmp"
-	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -11,36 +8,37 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/text"
+	"github.com/eventquota/eventquota/policy/v1alpha1"
 	"github.com/eventquota/eventquota/store"
 )
 
 const (
-	// ReasonDropped is the reason of notices.
-	ReasonDropped = "EventsDropped"
-	// AnnotationDropped has in full, as JSON, what the message of a notice says: "total", "since",
-	// the counts of "reasons" and "sources" by name (an empty one for all others), the latest "objects", and how many of the
-	// total are "notInSink".
+	// ReasonDropped is the reason of notices that are not combined.
+	ReasonDropped = store.ReasonDropped
+	// AnnotationDropped is on every notice. It has in full, as JSON, what the message says in one line: see details.
 	AnnotationDropped = "eventquota.io/dropped"
 	// component is the source of notices.
 	component = "eventquota"
 )
 
-// IsNotice reports whether e is a notice about drops.
+// IsNotice reports whether e says that it is a notice about drops: EventsDropped, or a combined one, which has the reason of
+// what was dropped. Anyone may write such an Event, so nothing is decided by it. The settler's own writes never reach the
+// webhook: its configuration leaves out the settler's account.
 func IsNotice(e *corev1.Event) bool {
-	return e.Reason == ReasonDropped && e.Source.Component == component
+	_, noted := e.Annotations[AnnotationDropped]
+	return e.Source.Component == component && (e.Reason == ReasonDropped || noted)
 }
 
-// notice is the Event that reports what one bucket refused in one window: of core/v1 without
-// eventTime, which would bound its message to 1,024 bytes.
+// notice is the Event that reports what one bucket refused in one window, or if it is combined, of one reason and type. It is
+// of core/v1 without eventTime: LAST SEEN and COUNT of kubectl are those of the drops.
 func notice(p *store.PendingWrite) *corev1.Event {
 	e := &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: p.Namespace, Name: p.Name,
 			Annotations: map[string]string{AnnotationDropped: dropped(p)},
 		},
-		InvolvedObject:      reference(p.Notice.About),
+		InvolvedObject:      reference(about(p)),
 		Reason:              ReasonDropped,
 		Type:                corev1.EventTypeNormal,
 		Message:             noticeMessage(p),
@@ -53,7 +51,36 @@ func notice(p *store.PendingWrite) *corev1.Event {
 	if p.Notice.Warnings {
 		e.Type = corev1.EventTypeWarning
 	}
+	if p.Notice.Reason != "" {
+		e.Reason = text.Visible(p.Notice.Reason)
+	}
 	return e
+}
+
+// about is what a notice is about. A combined one of a namespace is about the workload if all but a few of the Events were about
+// pods of only one, and else about the namespace, where tools look for Events of its reason.
+func about(p *store.PendingWrite) store.Object {
+	n := p.Notice
+	ofRule := strings.HasPrefix(n.About.APIVersion, v1alpha1.GroupName+"/")
+	if n.Reason == "" || n.About.Namespace == "" || !ofRule && n.About.Kind != "Namespace" {
+		return n.About
+	}
+	if onlyWorkload(p) && n.Workload.Namespace == n.About.Namespace {
+		return n.Workload
+	}
+	return store.Object{APIVersion: "v1", Kind: "Namespace", Namespace: n.About.Namespace, Name: n.About.Namespace}
+}
+
+// onlyWorkload reports whether only one workload is known of the dropped Events, and is that of at least nine in ten of them. A pod's first
+// Events may come before it is seen, so those of a few are not known.
+func onlyWorkload(p *store.PendingWrite) bool {
+	known := int64(0)
+	for _, t := range p.Notice.Workloads {
+		if t.What != "" {
+			known += t.Count
+		}
+	}
+	return !p.Notice.Workload.IsZero() && known >= p.Total-p.Total/10
 }
 
 // reference is what a notice about o refers to.
@@ -63,17 +90,32 @@ func reference(o store.Object) corev1.ObjectReference {
 	}
 }
 
+// details are what AnnotationDropped has. Names are counted; an empty one is all others.
+type details struct {
+	Total     int64            `json:"total"`
+	Since     time.Time        `json:"since"`
+	By        string           `json:"by,omitempty"` // what refused them
+	Reasons   map[string]int64 `json:"reasons"`
+	Sources   map[string]int64 `json:"sources"`
+	Workloads map[string]int64 `json:"workloads,omitempty"`
+	// Objects are the latest, and Involved is how many there were, which Estimated says is not exact.
+	Objects   []string `json:"objects"`
+	Involved  int64    `json:"involved,omitempty"`
+	Estimated bool     `json:"estimated,omitempty"`
+	// NotInSink is how many of Total are not in the sink.
+	NotInSink int64 `json:"notInSink,omitempty"`
+}
+
 func dropped(p *store.PendingWrite) string {
-	all := struct {
-		Total   int64            `json:"total"`
-		Since   time.Time        `json:"since"`
-		Reasons map[string]int64 `json:"reasons"`
-		Sources map[string]int64 `json:"sources"`
-		Objects []string         `json:"objects"`
-		// NotInSink is how many of Total are not in the sink.
-		NotInSink int64 `json:"notInSink,omitempty"`
-	}{p.Total, p.Notice.First.UTC(), byName(p.Notice.Reasons), byName(p.Notice.Sources), []string{}, p.Notice.Missing}
-	for _, o := range p.Notice.Objects {
+	n := p.Notice
+	all := details{
+		Total: p.Total, Since: n.First.UTC(), By: refuser(n, longNameBytes), Reasons: byName(n.Reasons), Sources: byName(n.Sources),
+		Objects: []string{}, Involved: n.Involved.N, Estimated: n.Involved.About, NotInSink: n.Missing,
+	}
+	if n.Belonging.N > 0 {
+		all.Workloads = byName(n.Workloads)
+	}
+	for _, o := range n.Objects {
 		all.Objects = append(all.Objects, text.Visible(o))
 	}
 	return encoded(all)
@@ -86,76 +128,3 @@ func byName(all []store.Tally) map[string]int64 {
 	}
 	return counts
 }
-
-const (
-	// noticeBytes is the longest message of a notice, and nameBytes the longest name in it.
-	noticeBytes = 1024
-	nameBytes   = 128
-)
-
-// noticeMessage is what a notice says in one line: how many Events since when, which bucket refused
-// them, and which they were.
-func noticeMessage(p *store.PendingWrite) string {
-	n := p.Notice
-	says := fmt.Sprintf("%s %s since %s%s: %s; from %s", count(p.Total), why(n), n.First.UTC().Format(time.RFC3339), missing(n),
-		counts(n.Reasons, "other reasons"), counts(n.Sources, "other sources"))
-	if latest := latest(n); latest != "" {
-		says += "; latest about " + latest
-	}
-	return admission.Truncate(says, noticeBytes)
-}
-
-func count(n int64) string {
-	if n == 1 {
-		return "1 Event"
-	}
-	return fmt.Sprintf("%d Events", n)
-}
-
-// why says what refused the Events. Where neither bucket nor policy refused them, they were merged
-// into Events that the API server does not have, or into what Redis did not take.
-func why(n *store.Notice) string {
-	if n.Policy != "" {
-		return "dropped by " + admission.Refuser(short(n.Bucket), short(n.Policy))
-	}
-	return "could not be merged"
-}
-
-// counts lists what was counted, with counts if there is more than one.
-func counts(all []store.Tally, others string) string {
-	if len(all) == 1 {
-		return cmp.Or(short(all[0].What), others)
-	}
-	parts := make([]string, len(all))
-	for i, t := range mostFirst(all) {
-		parts[i] = fmt.Sprintf("%d %s", t.Count, cmp.Or(short(t.What), others))
-	}
-	return strings.Join(parts, ", ")
-}
-
-// mostFirst sorts by count, with the rest last.
-func mostFirst(all []store.Tally) []store.Tally {
-	sorted := slices.Clone(all)
-	slices.SortStableFunc(sorted, func(a, b store.Tally) int {
-		if (a.What == "") != (b.What == "") {
-			return cmp.Compare(b.What, a.What)
-		}
-		return cmp.Compare(b.Count, a.Count)
-	})
-	return sorted
-}
-
-// latest lists the objects that the latest of the Events were about, if a reader does not know them
-// from what the notice is about.
-func latest(n *store.Notice) string {
-	if len(n.Objects) == 1 && n.Objects[0] == n.About.String() {
-		return ""
-	}
-	parts := make([]string, len(n.Objects))
-	for i, o := range n.Objects {
-		parts[i] = short(o)
-	}
-	return strings.Join(parts, ", ")
-}
-
-func short(name string) string { return admission.Truncate(text.Visible(name), nameBytes) }

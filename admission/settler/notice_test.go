@@ -30,7 +30,7 @@ func notice(changes ...func(*store.PendingWrite)) store.PendingWrite {
 			First:   epoch(),
 			Reasons: []store.Tally{{What: "Pulled", Count: 3}, {What: "", Count: 1}, {What: "BackOff", Count: 8}},
 			Sources: []store.Tally{{What: "kubelet", Count: 12}},
-			Objects: []string{"default/Pod/web"},
+			Objects: []string{"default/Pod/web"}, Involved: store.Number{N: 1}, Pods: true,
 		},
 	}
 	for _, change := range changes {
@@ -39,10 +39,10 @@ func notice(changes ...func(*store.PendingWrite)) store.PendingWrite {
 	return p
 }
 
-const noticeText = `12 Events dropped by spam filter of team-a since 2000-01-01T00:00:00Z: 8 BackOff, 3 Pulled, 1 other reasons; from kubelet`
+const noticeText = `12 dropped: BackOff, Pulled and others; from kubelet; by spam filter of team-a since 2000-01-01T00:00:00Z`
 
-const noticeNote = `{"total":12,"since":"2000-01-01T00:00:00Z",` +
-	`"reasons":{"":1,"BackOff":8,"Pulled":3},"sources":{"kubelet":12},"objects":["default/Pod/web"]}`
+const noticeNote = `{"total":12,"since":"2000-01-01T00:00:00Z","by":"spam filter of team-a",` +
+	`"reasons":{"":1,"BackOff":8,"Pulled":3},"sources":{"kubelet":12},"objects":["default/Pod/web"],"involved":1}`
 
 func TestANoticeIsAnEventAboutWhatTheBucketIsFor(t *testing.T) {
 	t.Parallel()
@@ -196,29 +196,55 @@ func TestANoticeSaysWhatRefusedWhichEvents(t *testing.T) {
 		"a spam filter": {func(*store.PendingWrite) {}, noticeText},
 		"a policy that drops all": {
 			func(p *store.PendingWrite) { p.Notice.Bucket = "" },
-			`12 Events dropped by team-a since 2000-01-01T00:00:00Z: 8 BackOff, 3 Pulled, 1 other reasons; from kubelet`,
+			`12 dropped: BackOff, Pulled and others; from kubelet; by team-a since 2000-01-01T00:00:00Z`,
 		},
 		"nothing: their Events were never stored": {
 			func(p *store.PendingWrite) { p.Notice.Bucket, p.Notice.Policy = "", "" },
-			`12 Events could not be merged since 2000-01-01T00:00:00Z: 8 BackOff, 3 Pulled, 1 other reasons; from kubelet`,
+			`12 could not be merged: BackOff, Pulled and others; from kubelet since 2000-01-01T00:00:00Z`,
 		},
 		"a quota over many objects": {
 			func(p *store.PendingWrite) {
-				p.Notice.Bucket = "Namespace quota"
+				p.Notice.Bucket = "namespace"
 				p.Notice.About = store.Object{APIVersion: "v1", Kind: "Namespace", Namespace: "default", Name: "default"}
 				p.Notice.Sources = []store.Tally{{What: "default-scheduler", Count: 2}, {What: "kubelet", Count: 10}}
-				p.Notice.Objects = []string{"default/Pod/b", "default/Pod/a"}
+				p.Notice.Objects, p.Notice.Involved = []string{"default/Pod/b", "default/Pod/a"}, store.Number{N: 4312}
 			},
-			`12 Events dropped by limit "Namespace quota" of team-a since 2000-01-01T00:00:00Z: 8 BackOff, 3 Pulled, 1 other reasons; ` +
-				`from 10 kubelet, 2 default-scheduler; latest about default/Pod/b, default/Pod/a`,
+			`12 dropped: BackOff, Pulled and others of 4,312 Pods; from kubelet, default-scheduler; by limit "namespace" of team-a since 2000-01-01T00:00:00Z`,
+		},
+		"a quota over one object": {
+			func(p *store.PendingWrite) {
+				p.Notice.Bucket = "namespace"
+				p.Notice.About = store.Object{APIVersion: "v1", Kind: "Namespace", Namespace: "default", Name: "default"}
+			},
+			`12 dropped: BackOff, Pulled and others of default/Pod/web; from kubelet; by limit "namespace" of team-a since 2000-01-01T00:00:00Z`,
+		},
+		"objects of several kinds, by an estimate": {
+			func(p *store.PendingWrite) {
+				p.Notice.Involved, p.Notice.Pods = store.Number{N: 9_187, About: true}, false
+			},
+			`12 dropped: BackOff, Pulled and others of ~9,200 objects; from kubelet; by spam filter of team-a since 2000-01-01T00:00:00Z`,
+		},
+		"more reasons and sources than three": {
+			func(p *store.PendingWrite) {
+				p.Total = 10_184
+				p.Notice.Reasons = []store.Tally{{What: "Started", Count: 1}, {What: "Killing", Count: 4000}, {What: "Pulled", Count: 2}, {What: "Created", Count: 3000}, {What: "Scheduled", Count: 1}}
+				p.Notice.Sources = []store.Tally{{What: "a", Count: 1}, {What: "b", Count: 4}, {What: "c", Count: 3}, {What: "d", Count: 2}}
+			},
+			`10,184 dropped: Killing, Created, Pulled and 2 more; from b, c, d and 1 more; by spam filter of team-a since 2000-01-01T00:00:00Z`,
 		},
 		"a bucket of which some Events are not in the sink": {
 			func(p *store.PendingWrite) { p.Notice.Missing = 5 },
-			`12 Events dropped by spam filter of team-a since 2000-01-01T00:00:00Z, of these 5 are not in the sink: 8 BackOff, 3 Pulled, 1 other reasons; from kubelet`,
+			`12 dropped: BackOff, Pulled and others; from kubelet; by spam filter of team-a since 2000-01-01T00:00:00Z; of these 5 are not in the sink`,
 		},
 		"one Event of one reason": {
 			func(p *store.PendingWrite) { p.Total, p.Notice.Reasons = 1, []store.Tally{{What: "Killing", Count: 1}} },
-			`1 Event dropped by spam filter of team-a since 2000-01-01T00:00:00Z: Killing; from kubelet`,
+			`1 dropped: Killing; from kubelet; by spam filter of team-a since 2000-01-01T00:00:00Z`,
+		},
+		"a register that had no place for more": {
+			func(p *store.PendingWrite) {
+				p.Notice.Reasons, p.Notice.Sources, p.Notice.Objects = []store.Tally{{Count: 12}}, []store.Tally{{Count: 12}}, nil
+			},
+			`12 dropped: various of 1 of the Pods; from various; by spam filter of team-a since 2000-01-01T00:00:00Z`,
 		},
 		"names that would change how the line reads": {
 			func(p *store.PendingWrite) {
@@ -226,7 +252,38 @@ func TestANoticeSaysWhatRefusedWhichEvents(t *testing.T) {
 				p.Notice.Sources = []store.Tally{{What: "x\u202ey\u2066\u2028z\xff", Count: 12}}
 				p.Notice.Objects = []string{"default/Pod/\ta"}
 			},
-			"12 Events dropped by spam filter of team-a since 2000-01-01T00:00:00Z: a b\ufffd[31m; from x\ufffdy\ufffd z\ufffd; latest about default/Pod/ a",
+			"12 dropped: \"a b\ufffd[31m\" of \"default/Pod/ a\"; from \"x\ufffdy\ufffd z\ufffd\"; by spam filter of team-a since 2000-01-01T00:00:00Z",
+		},
+		"names that say whose pods they are": {
+			func(p *store.PendingWrite) {
+				p.Notice.Reasons = []store.Tally{{What: "X of Deployment payments/api", Count: 12}}
+				p.Notice.Sources = []store.Tally{{What: "a; by team-b", Count: 12}}
+			},
+			`12 dropped: "X of Deployment payments/api"; from "a; by team-b"; by spam filter of team-a since 2000-01-01T00:00:00Z`,
+		},
+		"the workload of all Pods": {
+			func(p *store.PendingWrite) {
+				p.Total, p.Notice = 10_184, workloads(4312, "Deployment shop/web", 10_184)
+			},
+			`10,184 dropped: Killing, Created of 4,312 Pods of Deployment shop/web; from kubelet; by limit "namespace" of ClusterEventQuota fair since 2000-01-01T00:00:00Z`,
+		},
+		"the workload of all but a few, which were not known yet": {
+			func(p *store.PendingWrite) {
+				p.Total, p.Notice = 10_000, workloads(4312, "Deployment shop/web", 9_000, "", 1000)
+			},
+			`10,000 dropped: Killing, Created of 4,312 Pods of Deployment shop/web; from kubelet; by limit "namespace" of ClusterEventQuota fair since 2000-01-01T00:00:00Z`,
+		},
+		"the workload of many, but not of nearly all": {
+			func(p *store.PendingWrite) {
+				p.Total, p.Notice = 10_000, workloads(4312, "Deployment shop/web", 8_999, "", 1001)
+			},
+			`10,000 dropped: Killing, Created of 4,312 Pods, led by Deployment shop/web; from kubelet; by limit "namespace" of ClusterEventQuota fair since 2000-01-01T00:00:00Z`,
+		},
+		"several workloads": {
+			func(p *store.PendingWrite) {
+				p.Total, p.Notice = 10_000, workloads(4312, "StatefulSet shop/db", 2_000, "Deployment shop/web", 7_000, "", 1000)
+			},
+			`10,000 dropped: Killing, Created of 4,312 Pods of 2 workloads, led by Deployment shop/web; from kubelet; by limit "namespace" of ClusterEventQuota fair since 2000-01-01T00:00:00Z`,
 		},
 	}
 	for name, tt := range tests {
@@ -271,7 +328,7 @@ func TestANoticeIsNeverLongAndItsAnnotationHasAll(t *testing.T) {
 				p.Notice.Objects = append(p.Notice.Objects, fmt.Sprint(i, strings.Repeat("o", 759)))
 			}
 		}))
-		if len(e.Message) > 1024 || !strings.Contains(e.Message, ": 100 0€€€") || strings.Contains(e.Message, "\u202e") {
+		if len(e.Message) > 256 || !strings.Contains(e.Message, "12 dropped: 0€€€€€€€€€€€€..., 1€") || strings.Contains(e.Message, "\u202e") || !strings.Contains(e.Message, "spam filter of team-a") {
 			t.Errorf("%d bytes: %q", len(e.Message), e.Message)
 		}
 		var all struct {

@@ -113,7 +113,7 @@ func (w *write) is(e *corev1.Event) bool {
 	case w.UID != "":
 		return types.UID(w.UID) == e.UID
 	case w.Notice != nil:
-		return IsNotice(e) && e.InvolvedObject == reference(w.Notice.About)
+		return IsNotice(e) && (w.Notice.Reason != "" || e.InvolvedObject == reference(w.Notice.About))
 	}
 	return admission.Matches(&w.PendingWrite, e)
 }
@@ -139,12 +139,27 @@ func (w *write) adopt(e *corev1.Event) {
 	}
 }
 
-// patch is a merge patch of one version of the Event: of a notice, all of it.
+// patch is a merge patch of one version of the Event.
 func (w *write) patch() any {
 	if w.Notice != nil {
-		e := notice(&w.PendingWrite)
-		e.UID, e.ResourceVersion = types.UID(w.UID), w.ResourceVersion
-		return e
+		return w.noticePatch()
 	}
 	return patch(&w.PendingWrite, w.storeID)
+}
+
+// noticePatch is all of a notice. What it is about may have changed, and then a uid that it has no more must go.
+func (w *write) noticePatch() any {
+	e := notice(&w.PendingWrite)
+	e.UID, e.ResourceVersion = types.UID(w.UID), w.ResourceVersion
+	if w.Notice.Reason == "" || e.InvolvedObject.UID != "" {
+		return e
+	}
+	fields := e.InvolvedObject
+	return struct {
+		*corev1.Event
+
+		InvolvedObject map[string]any `json:"involvedObject"`
+	}{e, map[string]any{
+		"apiVersion": fields.APIVersion, "kind": fields.Kind, "namespace": fields.Namespace, "name": fields.Name, "uid": nil,
+	}}
 }

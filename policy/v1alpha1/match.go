@@ -95,7 +95,9 @@ type Enforcement struct {
 	// +kubebuilder:default=Enforce
 	Mode Mode `json:"mode,omitempty"`
 
-	// notices is Enabled, or None where drops are to be seen in metrics and in the status only.
+	// notices is Enabled, Combined or None. Combined reports drops under their own reason and type, in one Event for each, of
+	// at most 16 a bucket; all others in one Event of reason EventsDropped, as Enabled does. A bucket whose per has Reason is
+	// always reported so, unless notices is None: then drops are to be seen in metrics and in the status only.
 	// +kubebuilder:default=Enabled
 	Notices Notices `json:"notices,omitempty"`
 
@@ -112,16 +114,20 @@ type Mode string
 
 // Notices is whether drops are reported as Events.
 //
-// +kubebuilder:validation:Enum=Enabled;None
+// +kubebuilder:validation:Enum=Enabled;Combined;None
 type Notices string
+
+const (
+	// CombinedNotices reports drops under their own reason and type.
+	CombinedNotices Notices = "Combined"
+	// NoNotices leaves drops to metrics and the status.
+	NoNotices Notices = "None"
+)
 
 // Sink is which Events are sent to the sink.
 //
 // +kubebuilder:validation:Enum=All;Refused;Warnings;None
 type Sink string
-
-// NoNotices leaves drops to metrics and the status.
-const NoNotices Notices = "None"
 
 // What a Duration may be is said by one rule of each field: a pattern would give a second message.
 

@@ -91,7 +91,7 @@ type Tier string
 // +kubebuilder:validation:XValidation:rule="self.action == 'Limit' || !has(self.merge)",fieldPath=".merge",message="is allowed only with action Limit: no other action merges"
 // +kubebuilder:validation:XValidation:rule="self.action == 'Limit' || !has(self.spamFilter)",fieldPath=".spamFilter",message="is allowed only with action Limit: no other action has a spam filter"
 // +kubebuilder:validation:XValidation:rule="self.action == 'Limit' || !has(self.message)",fieldPath=".message",message="is allowed only with action Limit: no other action cuts messages"
-// +kubebuilder:validation:XValidation:rule="self.action != 'Exempt' || self.notices == 'Enabled'",fieldPath=".notices",message="None is allowed only with action Limit or Drop: Exempt drops nothing"
+// +kubebuilder:validation:XValidation:rule="self.action != 'Exempt' || self.notices == 'Enabled'",fieldPath=".notices",message="Combined and None are allowed only with action Limit or Drop: Exempt drops nothing"
 type Treatment struct {
 	// precedence orders the policies of one tier or namespace: lower goes first, and of equal ones the lower name.
 	// +kubebuilder:default=1000

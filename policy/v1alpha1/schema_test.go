@@ -29,7 +29,7 @@ func bad() []struct{ says, kind, spec, field, why string } {
 		{"an unknown mode of a quota", ownQuota, " mode: Dry\n limits: [{name: a, burst: 1, tokens: 1}]", "spec.mode", `"Enforce", "Audit", "Disabled"`},
 		{"an unknown tier", admins, " tier: Top", "spec.tier", `"Admin", "Baseline"`},
 		{"notices that are a bool", own, " notices: true", "spec.notices", "must be of type string"},
-		{"unknown notices", admins, " notices: All", "spec.notices", `"Enabled", "None"`},
+		{"unknown notices", admins, " notices: All", "spec.notices", `"Enabled", "Combined", "None"`},
 		{"a precedence of 0", own, " precedence: 0", "spec.precedence", "greater than or equal to 1"},
 		{"a precedence out of bounds", adminsQuota, " precedence: 10001\n limits: [{name: a, burst: 1, tokens: 1}]", "spec.precedence", "less than or equal to 10000"},
 		{"a tier in a namespace", own, " tier: Admin", "spec.tier", "unknown field"},

@@ -78,7 +78,7 @@ type SourceCounts struct {
 	// +required
 	// +kubebuilder:validation:MaxLength=4096
 	Source string `json:"source"`
-	// involvedObject is what the Events are about: kind, namespace and name.
+	// involvedObject is what the Events are about: kind, namespace and name. Of pods it is the workload, where that is known.
 	// +required
 	// +kubebuilder:validation:MaxLength=4096
 	InvolvedObject string `json:"involvedObject"`

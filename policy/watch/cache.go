@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/eventquota/eventquota/policy"
+	"github.com/eventquota/eventquota/policy/watch/feed"
 )
 
 // arrangePause is the least time between two Sets that are made for changes of namespaces and their rules. Those of the
@@ -150,23 +151,23 @@ func (c *Cache) startRules(ctx context.Context, running *sync.WaitGroup) (listed
 		own[kind] = true
 	}
 	for kind, source := range c.sources.Rules {
-		f := newFeed(kind, source)
-		f.list = func() listing { return c.listRules(kind) }
-		f.keep, f.drop = func(o metav1.Object) { c.keep(kind, o) }, func(o metav1.Object) { c.drop(kind, o) }
+		f := feed.New(kind, source)
+		f.List = func() feed.Listing { return c.listRules(kind) }
+		f.Keep, f.Drop = func(o metav1.Object) { c.keep(kind, o) }, func(o metav1.Object) { c.drop(kind, o) }
 		if !own[kind] {
-			listed = append(listed, f.listed)
+			listed = append(listed, f.Listed())
 		}
-		running.Go(func() { f.run(ctx) })
+		running.Go(func() { f.Run(ctx) })
 	}
 	return listed
 }
 
 // startNamespaces runs the feed of namespaces. What it returns is closed once they are known.
 func (c *Cache) startNamespaces(ctx context.Context, running *sync.WaitGroup) (listed <-chan struct{}) {
-	f := newFeed("Namespace", c.sources.Namespaces)
-	f.list, f.keep, f.drop = c.listNamespaces, c.keepNamespace, c.dropNamespace
-	running.Go(func() { f.run(ctx) })
-	return f.listed
+	f := feed.New("Namespace", c.sources.Namespaces)
+	f.List, f.Keep, f.Drop = c.listNamespaces, c.keepNamespace, c.dropNamespace
+	running.Go(func() { f.Run(ctx) })
+	return f.Listed()
 }
 
 // arrange makes a Set of what has changed and puts it in force.

@@ -2,6 +2,8 @@ package watch
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/eventquota/eventquota/policy/watch/feed"
 )
 
 // ruleListing takes in a list of all rules of a kind.
@@ -11,10 +13,12 @@ type ruleListing struct {
 	found map[string]*shelf // by namespace
 }
 
-func (c *Cache) listRules(kind string) listing { return &ruleListing{c, kind, map[string]*shelf{}} }
+func (c *Cache) listRules(kind string) feed.Listing {
+	return &ruleListing{c, kind, map[string]*shelf{}}
+}
 
-// add implements listing.
-func (l *ruleListing) add(object metav1.Object) {
+// Add implements feed.Listing.
+func (l *ruleListing) Add(object metav1.Object) {
 	r, ok := object.(*Rule)
 	if !ok {
 		return
@@ -28,8 +32,8 @@ func (l *ruleListing) add(object metav1.Object) {
 	s.put(e)
 }
 
-// done implements listing.
-func (l *ruleListing) done() {
+// Done implements feed.Listing.
+func (l *ruleListing) Done() {
 	c := l.cache
 	for _, s := range l.found {
 		for _, e := range s.entries {

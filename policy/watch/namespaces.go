@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/eventquota/eventquota/policy"
+	"github.com/eventquota/eventquota/policy/watch/feed"
 )
 
 // keepNamespace takes in a namespace that is new or changed.
@@ -45,16 +46,16 @@ type namespaceListing struct {
 	found map[string]bool
 }
 
-func (c *Cache) listNamespaces() listing { return &namespaceListing{c, map[string]bool{}} }
+func (c *Cache) listNamespaces() feed.Listing { return &namespaceListing{c, map[string]bool{}} }
 
-// add implements listing. What a list says is true before it is complete.
-func (l *namespaceListing) add(object metav1.Object) {
+// Add implements feed.Listing. What a list says is true before it is complete.
+func (l *namespaceListing) Add(object metav1.Object) {
 	l.found[object.GetName()] = true
 	l.cache.keepNamespace(object)
 }
 
-// done implements listing.
-func (l *namespaceListing) done() {
+// Done implements feed.Listing.
+func (l *namespaceListing) Done() {
 	c := l.cache
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,7 +92,7 @@ func (c *Cache) readAgain(ctx context.Context, name string) time.Duration {
 	before := c.namespaces[name]
 	c.mu.Unlock()
 	only := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()}
-	_, err := page(ctx, c.sources.Namespaces, "", only, func(object metav1.Object) {
+	_, err := feed.Page(ctx, c.sources.Namespaces, "", only, func(object metav1.Object) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		o, ok := object.(*metav1.PartialObjectMetadata)

@@ -6,6 +6,8 @@ import (
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/eventquota/eventquota/policy/watch/feed"
 )
 
 const (
@@ -70,7 +72,7 @@ func (c *Cache) scanNext(ctx context.Context, at place) (again bool, err error) 
 	c.mu.Unlock()
 
 	var found []*entry
-	read, err := page(ctx, c.sources.Rules[at.kind], at.namespace, metav1.ListOptions{Continue: next}, func(object metav1.Object) {
+	read, err := feed.Page(ctx, c.sources.Rules[at.kind], at.namespace, metav1.ListOptions{Continue: next}, func(object metav1.Object) {
 		if r, ok := object.(*Rule); ok {
 			found = append(found, newEntry(at.kind, r))
 		}

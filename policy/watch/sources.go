@@ -3,37 +3,20 @@ package watch
 
 import (
 	"context"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
-	kjson "sigs.k8s.io/json"
 
 	"github.com/eventquota/eventquota/policy/v1alpha1"
-)
-
-const (
-	// pageSize is how many objects of a list are asked for at once. One of them is in memory at a time, and each may be of
-	// 1.5 MiB.
-	pageSize = 100
-	// pageTimeout bounds the time in which a page is read.
-	pageTimeout = time.Minute
+	"github.com/eventquota/eventquota/policy/watch/feed"
 )
 
 // Source is where the objects of one resource come from.
-type Source interface {
-	// List lists those of a namespace, or all for "". It has each taken in as it comes, also those before an error.
-	List(ctx context.Context, namespace string, o metav1.ListOptions, take func(metav1.Object)) (metav1.ListMeta, error)
-	// Watch watches all.
-	Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
-}
+type Source = feed.Source
 
 // Sources are those of a Cache.
 type Sources struct {
@@ -51,15 +34,7 @@ func NewSources(config *rest.Config) (Sources, error) {
 	}
 	metav1.AddToGroupVersion(known, v1alpha1.GroupVersion())
 	metav1.AddToGroupVersion(known, corev1.SchemeGroupVersion) // for what is no rule: errors
-	rules, err := newClient(config, "/apis", v1alpha1.GroupVersion(), known)
-	if err != nil {
-		return Sources{}, err
-	}
-	core, err := newClient(config, "/api", corev1.SchemeGroupVersion, known)
-	if err != nil {
-		return Sources{}, err
-	}
-	namespaces, err := metadata.NewForConfig(config)
+	rules, err := feed.Client(config, v1alpha1.GroupVersion(), known)
 	if err != nil {
 		return Sources{}, err
 	}
@@ -67,17 +42,8 @@ func NewSources(config *rest.Config) (Sources, error) {
 	for kind, r := range v1alpha1.Resources() {
 		s.Rules[kind] = ruleSource{rules, r.Resource}
 	}
-	resource := corev1.SchemeGroupVersion.WithResource("namespaces")
-	s.Namespaces = namespaceSource{core, namespaces.Resource(resource)}
-	return s, nil
-}
-
-func newClient(config *rest.Config, path string, version schema.GroupVersion, known *runtime.Scheme) (rest.Interface, error) {
-	config = rest.CopyConfig(config)
-	config.APIPath, config.GroupVersion = path, &version
-	config.NegotiatedSerializer = serializer.NewCodecFactory(known).WithoutConversion()
-	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
-	return rest.RESTClientFor(config)
+	s.Namespaces, err = feed.Metadata(config, corev1.SchemeGroupVersion.WithResource("namespaces"))
+	return s, err
 }
 
 type ruleSource struct {
@@ -93,7 +59,7 @@ func (s ruleSource) request(o *metav1.ListOptions) *rest.Request {
 
 // List implements Source.
 func (s ruleSource) List(ctx context.Context, namespace string, o metav1.ListOptions, take func(metav1.Object)) (metav1.ListMeta, error) {
-	return readList(ctx, s.request(&o).NamespaceIfScoped(namespace, namespace != ""), func(item []byte) error {
+	return feed.ReadList(ctx, s.request(&o).NamespaceIfScoped(namespace, namespace != ""), func(item []byte) error {
 		r := &Rule{}
 		if err := r.UnmarshalJSON(item); err != nil {
 			return err
@@ -107,41 +73,4 @@ func (s ruleSource) List(ctx context.Context, namespace string, o metav1.ListOpt
 func (s ruleSource) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	o.Watch = true
 	return s.request(&o).Watch(ctx)
-}
-
-type namespaceSource struct {
-	client  rest.Interface
-	watched metadata.Getter
-}
-
-var _ Source = namespaceSource{}
-
-// onlyMetadata asks for no more of each object of a list. An API server that cannot leave out the rest sends it too.
-const onlyMetadata = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
-
-// List implements Source.
-func (s namespaceSource) List(ctx context.Context, _ string, o metav1.ListOptions, take func(metav1.Object)) (metav1.ListMeta, error) {
-	request := s.client.Get().Resource("namespaces").SpecificallyVersionedParams(&o, scheme.ParameterCodec, corev1.SchemeGroupVersion)
-	return readList(ctx, request.SetHeader("Accept", onlyMetadata), func(item []byte) error {
-		n := &metav1.PartialObjectMetadata{}
-		if err := kjson.UnmarshalCaseSensitivePreserveInts(item, n); err != nil {
-			return err
-		}
-		take(n)
-		return nil
-	})
-}
-
-// Watch implements Source.
-func (s namespaceSource) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-	return s.watched.Watch(ctx, o)
-}
-
-// page reads a page of the objects of a namespace, or of all for "", and has each taken in as it comes. With the continue
-// token of what it returns, the next page is read.
-func page(ctx context.Context, s Source, namespace string, o metav1.ListOptions, take func(metav1.Object)) (metav1.ListMeta, error) {
-	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
-	defer cancel()
-	o.Limit = pageSize
-	return s.List(ctx, namespace, o, take)
 }

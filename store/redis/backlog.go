@@ -17,7 +17,7 @@ import (
 type item struct {
 	op     *rules.Op
 	given  uses
-	drops  rules.Drops
+	drops  rules.DropList
 	change func(g *rules.Group, now time.Time, fresh store.Key)
 	// number is that of the first attempt that carried it and whose answer was lost; 0 for none. The register has taken
 	// it if it has taken an attempt of that number or a higher one.
@@ -41,7 +41,9 @@ func (it *item) apply(g *rules.Group, now time.Time, fresh store.Key) {
 	case it.change != nil:
 		it.change(g, now, fresh)
 	default:
-		g.AddDrops(now, fresh, &it.drops)
+		for i := range it.drops {
+			g.AddDrops(now, fresh, &it.drops[i])
+		}
 	}
 }
 
@@ -62,7 +64,7 @@ type waiting struct {
 	since     time.Time
 	items     []item
 	joined    map[store.Key]int // of the items that others like them join, by what they have in common
-	drops     rules.Drops
+	drops     rules.DropList
 	bytes     int64 // of items
 }
 
@@ -70,7 +72,9 @@ type waiting struct {
 // reason; others by the name of their Event.
 func (wt *waiting) add(it item) {
 	if it.op == nil && it.change == nil && it.number == 0 {
-		wt.drops.Merge(&it.drops)
+		for i := range it.drops {
+			wt.drops.Merge(&it.drops[i])
+		}
 		return
 	}
 	if it.op == nil || it.op.Decision.Verdict.Admits() || it.number != 0 {
@@ -109,7 +113,7 @@ func (wt *waiting) append(it item) {
 
 // all are all its items.
 func (wt *waiting) all() []item {
-	if wt.drops.None() {
+	if len(wt.drops) == 0 {
 		return wt.items
 	}
 	return append(wt.items, item{drops: wt.drops})
@@ -120,7 +124,7 @@ func first(o *rules.Op) bool { return o.Write.Count <= 1 && o.Write.Update == ni
 
 // alike is what decisions have in common that are joined.
 func alike(o *rules.Op) store.Key {
-	h := new(store.Hasher).Add(o.Decision.Verdict.String(), o.Decision.Into, o.Write.Reason)
+	h := new(store.Hasher).Add(o.Decision.Verdict.String(), o.Decision.Into, o.Write.Reason, strconv.FormatBool(o.Write.Warning))
 	if o.Decision.Empty != nil {
 		h.AddKey(o.Decision.Empty.Key)
 	}
@@ -215,9 +219,7 @@ func (b *backlog) copyOf(register store.Key) []item {
 		}
 		items = append(items, it)
 	}
-	var drops rules.Drops
-	drops.Merge(&e.Value.drops)
-	if !drops.None() {
+	if drops := e.Value.drops.Clone(); len(drops) > 0 {
 		items = append(items, item{drops: drops})
 	}
 	return items

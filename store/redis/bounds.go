@@ -115,10 +115,13 @@ func (s *Store) noPlace(t *attempt) {
 	if wt == nil {
 		return
 	}
-	if register, ok := wt.drops.Overflow(); ok {
-		s.backlog.drop(wt.since, wt.namespace, register, &wt.drops)
-		wt.drops = rules.Drops{}
-	}
+	wt.drops = slices.DeleteFunc(wt.drops, func(d rules.Drops) bool {
+		register, ok := d.Overflow()
+		if ok {
+			s.backlog.drop(wt.since, wt.namespace, register, &d)
+		}
+		return ok
+	})
 	s.spill(ln.key, wt)
 }
 

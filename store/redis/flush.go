@@ -101,15 +101,13 @@ func (s *Store) spill(register store.Key, wt *waiting) {
 	defer s.survive()
 	now := s.opts.Now()
 	for _, it := range wt.all() {
-		d := it.drops
-		if it.op != nil {
-			d = rules.Drops{}
-			if o := it.op; o.Refused() {
-				d = rules.Dropped(now, o.Write, o.Limits, &store.Bucket{About: o.Write.About}, o.Decision.Occurrences)
-			}
+		drops := it.drops
+		if o := it.op; o != nil && o.Refused() {
+			d := rules.Dropped(now, o.Write, o.Limits, &store.Bucket{About: o.Write.About}, o.Decision.Occurrences)
+			drops.Merge(&d)
 		}
-		if !d.None() {
-			s.opts.Unreported(now, wt.namespace, register, &d)
+		for i := range drops {
+			s.opts.Unreported(now, wt.namespace, register, &drops[i])
 		}
 	}
 }

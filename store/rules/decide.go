@@ -311,7 +311,7 @@ func clipped(now time.Time, w store.Write) store.Write {
 func clippedTexts(w store.Write) store.Write {
 	w.Namespace, w.Name = store.Clip(w.Namespace, nameBytes), nameOf(w.Name)
 	w.Reason, w.Text = reasonOf(w.Reason), store.Clip(w.Text, messageBytes)
-	w.About = clippedObject(w.About)
+	w.About, w.Workload = clippedObject(w.About), clippedObject(w.Workload)
 	w.Source.Component, w.Source.Host = store.Clip(w.Source.Component, nameBytes), store.Clip(w.Source.Host, nameBytes)
 	return w
 }

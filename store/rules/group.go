@@ -39,9 +39,14 @@ const (
 	maxBuckets  = 16  // spam buckets
 	maxReserves = 16  // reasons with a reserve, of a spam bucket
 	maxNames    = 256 // names that were refused
-	maxNotices  = 8   // notices that are in their window or pending
-	maxTallies  = 16  // reasons, and sources, in a notice
+	maxNotices  = 8   // notices that are in their window or pending, beside combined ones
+	maxTallies  = 16  // reasons, sources and workloads in a notice
 	maxObjects  = 10  // objects in a notice
+	maxReasons  = 16  // combined notices of a bucket in a window, each for a reason and type
+	maxCombined = 24  // combined notices that are in their window or pending
+
+	combinedTallies = 4 // sources and workloads in a combined notice
+	combinedObjects = 3 // objects in a combined notice
 )
 
 // Expired reports whether g can be deleted at now.

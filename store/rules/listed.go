@@ -17,14 +17,14 @@ const (
 // bounded is n occurrences, of one write or of many, as far as one write may add up to most of them.
 func bounded(n int64, w *store.Write, most int64) int64 { return n - max(0, min(n, w.Count)-most) }
 
-// tally adds to a count. An entry without a name counts what is not listed by name.
-func tally(all []Listed, more Listed) []Listed {
+// tally adds to a count, in a list of at most so many entries. An entry without a name counts what is not listed by name.
+func tally(all []Listed, more Listed, most int) []Listed {
 	if i := slices.IndexFunc(all, func(l Listed) bool { return l.What == more.What }); i >= 0 {
 		all[i].Count += more.Count
 		all[i].Weight += more.Weight
 		return all
 	}
-	places := maxTallies - 1
+	places := most - 1
 	if slices.ContainsFunc(all, func(l Listed) bool { return l.What == "" }) {
 		places++
 	}
@@ -35,18 +35,18 @@ func tally(all []Listed, more Listed) []Listed {
 	rest := Listed{Count: all[i].Count}
 	more.Weight += all[i].Weight
 	all[i] = more
-	return tally(all, rest)
+	return tally(all, rest, most)
 }
 
 // latest puts an object first, once. It weighs nothing: the oldest gives way.
-func latest(all []Listed, object Listed) []Listed {
+func latest(all []Listed, object Listed, most int) []Listed {
 	i := slices.IndexFunc(all, func(l Listed) bool { return l.What == object.What })
 	switch {
 	case i == 0:
 		return all
 	case i > 0:
 		all = slices.Delete(all, i, i+1)
-	case len(all) >= maxObjects:
+	case len(all) >= most:
 		i = displaced(all, object.From)
 		all = slices.Delete(all, i, i+1)
 	}
@@ -110,6 +110,9 @@ func listedBytes(all []Listed) int {
 
 // together counts all under the empty name.
 func together(all []Listed) []Listed {
+	if len(all) == 0 {
+		return nil
+	}
 	n := int64(0)
 	for i := range all {
 		n += all[i].Count

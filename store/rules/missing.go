@@ -11,6 +11,9 @@ import (
 type Missing struct {
 	// Bucket, Policy and Of are those of the bucket.
 	Bucket, Policy, Of string
+	// Reason and Warnings are those of the Event, where the bucket reports each reason apart.
+	Reason   string
+	Warnings bool
 	// Occurrences are how many, as Dropped counts them.
 	Occurrences int64
 }
@@ -22,13 +25,16 @@ func MissingOf(w *store.Write, b *store.Bucket, n int64) Missing {
 	}
 	return Missing{
 		Bucket: store.Clip(b.Name, ruleBytes), Policy: store.Clip(b.Policy, ruleBytes), Of: b.Of,
-		Occurrences: bounded(n, w, MaxOccurrences),
+		Reason: combinedReason(w, b), Warnings: w.Warning, Occurrences: bounded(n, w, MaxOccurrences),
 	}
 }
 
 // Drops are drops of nothing that let the notice of an earlier one say what is missing.
 func (m *Missing) Drops(namespace string) Drops {
-	return Drops{Bucket: m.Bucket, Policy: m.Policy, Missing: m.Occurrences, from: namespace, of: m.Of}
+	return Drops{
+		Bucket: m.Bucket, Policy: m.Policy, Reason: m.Reason, Warnings: m.Warnings && m.Reason != "", Missing: m.Occurrences,
+		from: namespace, of: m.Of,
+	}
 }
 
 // None reports whether d has nothing to report.
@@ -42,8 +48,7 @@ func (d *Drops) joinMissing(o *Drops) (done bool) {
 		*d = *o
 	case o.Total == 0:
 	case d.Total == 0:
-		*d = *o
-		d.Reasons, d.Sources, d.Objects = slices.Clone(o.Reasons), slices.Clone(o.Sources), slices.Clone(o.Objects)
+		*d = o.clone()
 	default:
 		d.Missing = missing
 		return false
@@ -52,18 +57,20 @@ func (d *Drops) joinMissing(o *Drops) (done bool) {
 	return true
 }
 
-// addMissing lets the newest notice of a bucket say what is missing, of no more than it reports. Without a notice nobody
-// reads of the drops, and so not of this.
+// addMissing lets the newest notice that reports such drops say what is missing, of no more than it reports: that of their reason
+// or, where that has had no place, that of all reasons. Without a notice nobody reads of the drops, and so not of this.
 func (g *Group) addMissing(now time.Time, d *Drops) {
-	for i := range slices.Backward(g.Notices) {
-		n := &g.Notices[i]
-		if n.Bucket != d.Bucket || n.Policy != d.Policy {
-			continue
+	for _, of := range []*Drops{d, d.rest()} {
+		for i := range slices.Backward(g.Notices) {
+			n := &g.Notices[i]
+			if !n.together(of) {
+				continue
+			}
+			if missing := min(n.Missing+d.Missing, n.Total); missing > n.Missing {
+				n.Missing = missing
+				n.change(now.UnixMicro())
+			}
+			return
 		}
-		if missing := min(n.Missing+d.Missing, n.Total); missing > n.Missing {
-			n.Missing = missing
-			n.change(now.UnixMicro())
-		}
-		return
 	}
 }

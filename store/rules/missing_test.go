@@ -115,3 +115,45 @@ func TestWhatIsMissingIsKept(t *testing.T) {
 		t.Errorf("%+v, %v, want 3 missing", kept, err)
 	}
 }
+
+// TestWhatIsMissingOfACombinedNotice holds that the notice of the same reason and type says so or, where that reason has had no
+// place, the notice of all others.
+func TestWhatIsMissingOfACombinedNotice(t *testing.T) {
+	b, l, now := quotaBucket(), someLimits(), epoch()
+	b.Combined, b.About.Namespace = true, "shop"
+	var g rules.Group
+	lost := map[string]int64{}
+	for i := range 40 {
+		w := someWrite(fmt.Sprint(i), now)
+		w.Reason, w.Warning = fmt.Sprint("r", i), i%2 == 0
+		d := rules.Dropped(now, w, &l, &b, 5)
+		m := rules.MissingOf(&w, &b, 2)
+		missing := m.Drops("default")
+		var list rules.DropList // as a backlog has them
+		list.Merge(&missing)
+		list.Merge(&d)
+		for j := range list {
+			g.AddDrops(now, store.KeyOf(fmt.Sprint(i, j)), &list[j])
+		}
+		other := w
+		other.Warning = !w.Warning // a type of which nothing is reported
+		m = rules.MissingOf(&other, &b, 1)
+		missing = m.Drops("default")
+		g.AddDrops(now, store.KeyOf(fmt.Sprint(i)), &missing)
+	}
+	combined, total := 0, int64(0)
+	for _, p := range g.Claim(store.Key{}, now.Add(time.Hour)) {
+		lost[p.Notice.Reason] += p.Notice.Missing
+		total += p.Total
+		if p.Notice.Reason != "" {
+			combined++
+			if p.Notice.Missing != 2 || p.Total != 5 {
+				t.Errorf("%s: %d of %d are missing, want 2 of 5", p.Notice.Reason, p.Notice.Missing, p.Total)
+			}
+		}
+	}
+	// What was missing of the other type before there was a notice of all others is nowhere.
+	if rest := lost[""]; combined != 16 || total != 200 || rest != 24*3 {
+		t.Errorf("%d combined notices, %d dropped and %d missing of all others, want 16, 200 and 72", combined, total, rest)
+	}
+}

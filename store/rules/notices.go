@@ -31,10 +31,17 @@ func (g *Group) addDrops(now time.Time, fresh store.Key, d *Drops) {
 
 // add adds drops to the notice that reports them, or opens one, with the id that newID gives.
 func (ns *Notices) add(now int64, fresh store.Key, newID func() uint64, d *Drops) {
-	n := ns.of(now, d)
+	n := ns.open(now, d)
+	if n == nil && d.Reason != "" && !ns.place(now, d) {
+		ns.add(now, fresh, newID, d.rest())
+		return
+	}
+	if n == nil && d.Reason == "" {
+		n = ns.instead(now, d)
+	}
 	if n == nil {
 		id := newID()
-		*ns = append(*ns, Notice{ID: id, Name: noticeName(fresh, id), Opened: now})
+		*ns = append(*ns, Notice{ID: id, Name: noticeName(fresh, id), Opened: now, From: nameKey(d.from)})
 		n = &(*ns)[len(*ns)-1]
 	}
 	n.Merge(d)
@@ -42,24 +49,62 @@ func (ns *Notices) add(now int64, fresh store.Key, newID func() uint64, d *Drops
 	n.change(now)
 }
 
-// of finds the notice that reports drops; nil if one is to be opened. It forgets those that are over and settled.
-// Where nobody settles and there are too many, the newest goes on.
-func (ns *Notices) of(now int64, d *Drops) *Notice {
-	same := func(n Notice) bool { return n.Bucket == d.Bucket && n.Policy == d.Policy }
-	open := func(n Notice) bool { return now-n.Opened < n.Window }
-	if i := slices.IndexFunc(*ns, func(n Notice) bool { return open(n) && same(n) }); i >= 0 {
+// isOpen reports whether a notice takes more.
+func (n *Notice) isOpen(now int64) bool { return now-n.Opened < n.Window }
+
+// open finds the notice that reports drops; nil if there is none.
+func (ns *Notices) open(now int64, d *Drops) *Notice {
+	if i := slices.IndexFunc(*ns, func(n Notice) bool { return n.isOpen(now) && n.together(d) }); i >= 0 {
 		return &(*ns)[i]
 	}
-	*ns = slices.DeleteFunc(*ns, func(n Notice) bool { return n.Due == 0 && !open(n) })
-	if len(*ns) < maxNotices {
-		return nil
-	}
-	for i := range slices.Backward(*ns) {
-		if same((*ns)[i]) {
-			return &(*ns)[i]
+	return nil
+}
+
+// settle forgets notices that are over and settled.
+func (ns *Notices) settle(now int64) {
+	*ns = slices.DeleteFunc(*ns, func(n Notice) bool { return n.Due == 0 && !n.isOpen(now) })
+}
+
+// place reports whether there is a place for one more combined notice, for drops. In a bucket of several namespaces, one may
+// have no more of them than are left to others.
+func (ns *Notices) place(now int64, d *Drops) bool {
+	ns.settle(now)
+	combined, open, own, from := 0, 0, 0, nameKey(d.from)
+	for i := range *ns {
+		n := &(*ns)[i]
+		if n.Reason == "" {
+			continue
+		}
+		combined++
+		if n.isOpen(now) && n.Bucket == d.Bucket && n.Policy == d.Policy {
+			open++
+			if n.From == from {
+				own++
+			}
 		}
 	}
-	return &(*ns)[maxNotices-1]
+	return combined < maxCombined && open < maxReasons && (d.About.Namespace != "" || own < maxReasons-open)
+}
+
+// instead finds another notice for drops, where nobody settles and there are too many: the newest goes on. It is nil if one is
+// to be opened.
+func (ns *Notices) instead(now int64, d *Drops) *Notice {
+	ns.settle(now)
+	plain, found := 0, -1
+	for i := range *ns {
+		n := &(*ns)[i]
+		if n.Reason != "" {
+			continue
+		}
+		plain++
+		if found < 0 || n.together(d) || !(*ns)[found].together(d) {
+			found = i
+		}
+	}
+	if plain < maxNotices {
+		return nil
+	}
+	return &(*ns)[found]
 }
 
 // claim appends what is due by then.
@@ -88,16 +133,14 @@ func (ns Notices) discard() {
 
 // clone is an independent copy.
 func (ns Notices) clone() Notices {
-	return cloned(ns, func(n *Notice) {
-		n.Reasons, n.Sources, n.Objects = slices.Clone(n.Reasons), slices.Clone(n.Sources), slices.Clone(n.Objects)
-	})
+	return cloned(ns, func(n *Notice) { n.Drops = n.Drops.clone() })
 }
 
 // shorten leaves out what one notice says beside its count, and reports whether there was anything.
 func (ns Notices) shorten() bool {
 	for i := range ns {
-		if n := &ns[i]; len(n.Objects)+len(n.Reasons)+len(n.Sources) > 2 {
-			n.Objects, n.Reasons, n.Sources = nil, together(n.Reasons), together(n.Sources)
+		if n := &ns[i]; len(n.Objects) > 0 || len(n.Reasons) > 1 || len(n.Sources) > 1 || len(n.Workloads) > 1 {
+			n.Objects, n.Reasons, n.Sources, n.Workloads = nil, together(n.Reasons), together(n.Sources), together(n.Workloads)
 			return true
 		}
 	}
@@ -108,8 +151,7 @@ func (ns Notices) shorten() bool {
 func (ns Notices) size() (bytes int) {
 	for i := range ns {
 		n := &ns[i]
-		bytes += noticeBytes + len(n.Name) + objectBytes(&n.About) + len(n.Bucket) + len(n.Policy) + len(n.UID) + len(n.Version) +
-			listedBytes(n.Reasons) + listedBytes(n.Sources) + listedBytes(n.Objects)
+		bytes += noticeBytes + len(n.Name) + len(n.UID) + len(n.Version) + n.texts()
 	}
 	return bytes
 }

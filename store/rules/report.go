@@ -30,6 +30,7 @@ func (o *Op) Compact() *Op {
 	for _, text := range []*string{
 		&w.Namespace, &w.Name, &w.Reason, &w.Text, &w.Source.Component, &w.Source.Host,
 		&w.About.APIVersion, &w.About.Kind, &w.About.Namespace, &w.About.Name, &w.About.UID, &c.Decision.Into,
+		&w.Workload.APIVersion, &w.Workload.Kind, &w.Workload.Namespace, &w.Workload.Name, &w.Workload.UID,
 	} {
 		*text = strings.Clone(*text)
 	}
@@ -42,7 +43,7 @@ func (o *Op) Compact() *Op {
 	}
 	c.Write = w
 	l := *o.Limits
-	l.Spam = store.Bucket{Limit: l.Spam.Limit, Key: l.Spam.Key, Silent: l.Spam.Silent,
+	l.Spam = store.Bucket{Limit: l.Spam.Limit, Key: l.Spam.Key, Silent: l.Spam.Silent, Combined: l.Spam.Combined,
 		Name: store.Clip(l.Spam.Name, ruleBytes), Policy: store.Clip(l.Spam.Policy, ruleBytes), About: clippedObject(l.Spam.About)}
 	l.Quotas = make([]store.Bucket, min(len(l.Quotas), 1))
 	c.Limits = &l
@@ -62,7 +63,7 @@ func (o *Op) Refused() bool {
 func (o *Op) Size() int64 {
 	w := &o.Write
 	n := opBytes + len(w.Namespace) + len(w.Name) + len(w.Reason) + len(w.Text) + len(w.Source.Component) + len(w.Source.Host) +
-		objectBytes(&w.About) + len(o.Decision.Into) + len(o.Names)*keyBytes + objectBytes(&o.Limits.Spam.About)
+		objectBytes(&w.About) + objectBytes(&w.Workload) + len(o.Decision.Into) + len(o.Names)*keyBytes + objectBytes(&o.Limits.Spam.About)
 	return int64(n)
 }
 

@@ -63,8 +63,24 @@ func (n *Notice) pending(group store.Key) store.PendingWrite {
 		Notice: &store.Notice{
 			About: n.About, Bucket: n.Bucket, Policy: n.Policy, First: moment(n.First), Warnings: n.Warnings,
 			Reasons: Tallied(n.Reasons), Sources: Tallied(n.Sources), Objects: named(n.Objects), Missing: n.Missing,
+			Reason: n.Reason, Workloads: Tallied(n.Workloads), Workload: n.workload(),
+			Involved: n.number(n.Involved), Belonging: n.number(n.Belonging), Pods: !n.Others,
 		},
 	}
+}
+
+// workload is the only workload that is known of what was dropped; the zero value if there is none, or more.
+func (d *Drops) workload() store.Object {
+	if n, _ := d.Belonging.Count(); n == 1 {
+		return d.Workload
+	}
+	return store.Object{}
+}
+
+// number is how many things were counted: no more than there were occurrences, whatever their names were chosen for.
+func (d *Drops) number(of Distinct) store.Number {
+	n, exact := of.Count()
+	return store.Number{N: min(n, d.Total), About: !exact}
 }
 
 // Complete notes the outcome of a write. A write that is not known any more is ignored.

@@ -151,12 +151,14 @@ type Notices []Notice
 
 // Notice is the Event that reports what one bucket refused in one window.
 type Notice struct {
-	ID       uint64 `msg:"1"`
-	Name     string `msg:"2"`
-	UID      string `msg:"7,omitempty"`
-	Version  string `msg:"8,omitempty"`
-	Opened   int64  `msg:"9"`
-	Written  int64  `msg:"14,omitempty"`
+	ID      uint64 `msg:"1"`
+	Name    string `msg:"2"`
+	UID     string `msg:"7,omitempty"`
+	Version string `msg:"8,omitempty"`
+	Opened  int64  `msg:"9"`
+	Written int64  `msg:"14,omitempty"`
+	// From is the namespace of the Event that opened it, in short.
+	From     uint64 `msg:"26,omitempty"`
 	Drops    `msg:"3"`
 	Schedule `msg:"19,omitempty"`
 }
@@ -175,8 +177,17 @@ type Drops struct {
 	Reasons  []Listed     `msg:"16,omitempty"`
 	Sources  []Listed     `msg:"17,omitempty"`
 	Objects  []Listed     `msg:"18,omitempty"` // newest first
+	// Reason is that of all of them, and then all are Warnings or none; empty where that need not be so.
+	Reason string `msg:"20,omitempty"`
+	// Workloads are counted like Reasons, where they are known, and Workload is one of them.
+	Workloads []Listed     `msg:"21,omitempty"`
+	Workload  store.Object `msg:"22,omitzero"`
+	// Involved are the objects, Belonging their workloads, and Others says that they are not all Pods.
+	Involved  Distinct `msg:"23,omitempty"`
+	Belonging Distinct `msg:"24,omitempty"`
+	Others    bool     `msg:"25,omitempty"`
 	// Missing is how many of Total are not in the sink.
-	Missing int64 `msg:"20,omitempty"`
+	Missing int64 `msg:"26,omitempty"`
 
 	interval, most time.Duration // for the Schedule of the notice
 	// from is the namespace of the Events, and of is Bucket.Of.
@@ -198,6 +209,11 @@ type Listed struct {
 	// From is the namespace of the Events, in short.
 	From uint64 `msg:"4,omitempty"`
 }
+
+// Distinct counts distinct things in at most 512 bytes. Up to 63 it is exact: their hashes, in order. Beyond it is a HyperLogLog
+// (Flajolet, Fusy, Gandouet, Meunier 2007) of 512 registers, whose estimate, by Ertl (2017), has a standard error of 4.6 %. It
+// depends only on what was counted, in whatever order, how often and where: Merge of two replicas' is what one would have.
+type Distinct []byte
 
 // format is the first byte of an encoded Group. A value of another format is a newer replica's and
 // must not be overwritten.

@@ -14,11 +14,56 @@ const (
 )
 
 // MarshalMsg implements msgp.Marshaler
+func (z Distinct) MarshalMsg(b []byte) (o []byte, err error) {
+	o = msgp.Require(b, z.Msgsize())
+	o = msgp.AppendBytes(o, []byte(z))
+	return
+}
+
+// UnmarshalMsg implements msgp.Unmarshaler
+func (z *Distinct) UnmarshalMsg(bts []byte) (o []byte, err error) {
+	{
+		var zb0001 []byte
+		var zb0002 uint32
+		zb0002, bts, err = msgp.ReadBytesHeader(bts)
+		if err != nil {
+			err = msgp.WrapError(err)
+			return
+		}
+		if zb0002 > z58558136limitArrays {
+			err = msgp.ErrLimitExceeded
+			return
+		}
+		zb0001 = []byte((*z))
+		if zb0001 == nil || uint32(cap(zb0001)) < zb0002 {
+			zb0001 = make([]byte, zb0002)
+		} else {
+			zb0001 = zb0001[:zb0002]
+		}
+		if uint32(len(bts)) < zb0002 {
+			err = msgp.ErrShortBytes
+			return
+		}
+		copy(zb0001, bts[:zb0002])
+		bts = bts[zb0002:]
+		(*z) = Distinct(zb0001)
+	}
+	o = bts
+	return
+}
+
+// Msgsize returns an upper bound estimate of the number of bytes occupied by the serialized message
+func (z Distinct) Msgsize() (s int) {
+	s = msgp.BytesPrefixSize + len([]byte(z))
+	return
+}
+
+// MarshalMsg implements msgp.Marshaler
 func (z *Drops) MarshalMsg(b []byte) (o []byte, err error) {
 	o = msgp.Require(b, z.Msgsize())
 	// check for omitted fields
-	zb0001Len := uint32(12)
-	var zb0001Mask uint16 /* 12 bits */
+	zb0001Len := uint32(18)
+	var zb0001Mask uint32 /* 18 bits */
 	_ = zb0001Mask
 	if z.Bucket == "" {
 		zb0001Len--
@@ -44,12 +89,36 @@ func (z *Drops) MarshalMsg(b []byte) (o []byte, err error) {
 		zb0001Len--
 		zb0001Mask |= 0x400
 	}
-	if z.Missing == 0 {
+	if z.Reason == "" {
 		zb0001Len--
 		zb0001Mask |= 0x800
 	}
+	if z.Workloads == nil {
+		zb0001Len--
+		zb0001Mask |= 0x1000
+	}
+	if z.Workload.IsZero() {
+		zb0001Len--
+		zb0001Mask |= 0x2000
+	}
+	if z.Involved == nil {
+		zb0001Len--
+		zb0001Mask |= 0x4000
+	}
+	if z.Belonging == nil {
+		zb0001Len--
+		zb0001Mask |= 0x8000
+	}
+	if z.Others == false {
+		zb0001Len--
+		zb0001Mask |= 0x10000
+	}
+	if z.Missing == 0 {
+		zb0001Len--
+		zb0001Mask |= 0x20000
+	}
 	// variable map header, size zb0001Len
-	o = append(o, 0x80|uint8(zb0001Len))
+	o = msgp.AppendMapHeader(o, zb0001Len)
 
 	// skip if no fields are to be emitted
 	if zb0001Len != 0 {
@@ -91,10 +160,10 @@ func (z *Drops) MarshalMsg(b []byte) (o []byte, err error) {
 			// string "16"
 			o = append(o, 0xa2, 0x31, 0x36)
 			o = msgp.AppendArrayHeader(o, uint32(len(z.Reasons)))
-			for za0005 := range z.Reasons {
-				o, err = z.Reasons[za0005].MarshalMsg(o)
+			for za0001 := range z.Reasons {
+				o, err = z.Reasons[za0001].MarshalMsg(o)
 				if err != nil {
-					err = msgp.WrapError(err, "Reasons", za0005)
+					err = msgp.WrapError(err, "Reasons", za0001)
 					return
 				}
 			}
@@ -103,10 +172,10 @@ func (z *Drops) MarshalMsg(b []byte) (o []byte, err error) {
 			// string "17"
 			o = append(o, 0xa2, 0x31, 0x37)
 			o = msgp.AppendArrayHeader(o, uint32(len(z.Sources)))
-			for za0006 := range z.Sources {
-				o, err = z.Sources[za0006].MarshalMsg(o)
+			for za0002 := range z.Sources {
+				o, err = z.Sources[za0002].MarshalMsg(o)
 				if err != nil {
-					err = msgp.WrapError(err, "Sources", za0006)
+					err = msgp.WrapError(err, "Sources", za0002)
 					return
 				}
 			}
@@ -115,10 +184,10 @@ func (z *Drops) MarshalMsg(b []byte) (o []byte, err error) {
 			// string "18"
 			o = append(o, 0xa2, 0x31, 0x38)
 			o = msgp.AppendArrayHeader(o, uint32(len(z.Objects)))
-			for za0007 := range z.Objects {
-				o, err = z.Objects[za0007].MarshalMsg(o)
+			for za0003 := range z.Objects {
+				o, err = z.Objects[za0003].MarshalMsg(o)
 				if err != nil {
-					err = msgp.WrapError(err, "Objects", za0007)
+					err = msgp.WrapError(err, "Objects", za0003)
 					return
 				}
 			}
@@ -126,6 +195,47 @@ func (z *Drops) MarshalMsg(b []byte) (o []byte, err error) {
 		if (zb0001Mask & 0x800) == 0 { // if not omitted
 			// string "20"
 			o = append(o, 0xa2, 0x32, 0x30)
+			o = msgp.AppendString(o, z.Reason)
+		}
+		if (zb0001Mask & 0x1000) == 0 { // if not omitted
+			// string "21"
+			o = append(o, 0xa2, 0x32, 0x31)
+			o = msgp.AppendArrayHeader(o, uint32(len(z.Workloads)))
+			for za0004 := range z.Workloads {
+				o, err = z.Workloads[za0004].MarshalMsg(o)
+				if err != nil {
+					err = msgp.WrapError(err, "Workloads", za0004)
+					return
+				}
+			}
+		}
+		if (zb0001Mask & 0x2000) == 0 { // if not omitted
+			// string "22"
+			o = append(o, 0xa2, 0x32, 0x32)
+			o, err = z.Workload.MarshalMsg(o)
+			if err != nil {
+				err = msgp.WrapError(err, "Workload")
+				return
+			}
+		}
+		if (zb0001Mask & 0x4000) == 0 { // if not omitted
+			// string "23"
+			o = append(o, 0xa2, 0x32, 0x33)
+			o = msgp.AppendBytes(o, []byte(z.Involved))
+		}
+		if (zb0001Mask & 0x8000) == 0 { // if not omitted
+			// string "24"
+			o = append(o, 0xa2, 0x32, 0x34)
+			o = msgp.AppendBytes(o, []byte(z.Belonging))
+		}
+		if (zb0001Mask & 0x10000) == 0 { // if not omitted
+			// string "25"
+			o = append(o, 0xa2, 0x32, 0x35)
+			o = msgp.AppendBool(o, z.Others)
+		}
+		if (zb0001Mask & 0x20000) == 0 { // if not omitted
+			// string "26"
+			o = append(o, 0xa2, 0x32, 0x36)
 			o = msgp.AppendInt64(o, z.Missing)
 		}
 	}
@@ -146,7 +256,7 @@ func (z *Drops) UnmarshalMsg(bts []byte) (o []byte, err error) {
 		err = msgp.ErrLimitExceeded
 		return
 	}
-	var zb0001Mask uint8 /* 7 bits */
+	var zb0001Mask uint16 /* 13 bits */
 	_ = zb0001Mask
 	for zb0001 > 0 {
 		zb0001--
@@ -223,10 +333,10 @@ func (z *Drops) UnmarshalMsg(bts []byte) (o []byte, err error) {
 			} else {
 				z.Reasons = make([]Listed, zb0002)
 			}
-			for za0005 := range z.Reasons {
-				bts, err = z.Reasons[za0005].UnmarshalMsg(bts)
+			for za0001 := range z.Reasons {
+				bts, err = z.Reasons[za0001].UnmarshalMsg(bts)
 				if err != nil {
-					err = msgp.WrapError(err, "Reasons", za0005)
+					err = msgp.WrapError(err, "Reasons", za0001)
 					return
 				}
 			}
@@ -247,10 +357,10 @@ func (z *Drops) UnmarshalMsg(bts []byte) (o []byte, err error) {
 			} else {
 				z.Sources = make([]Listed, zb0003)
 			}
-			for za0006 := range z.Sources {
-				bts, err = z.Sources[za0006].UnmarshalMsg(bts)
+			for za0002 := range z.Sources {
+				bts, err = z.Sources[za0002].UnmarshalMsg(bts)
 				if err != nil {
-					err = msgp.WrapError(err, "Sources", za0006)
+					err = msgp.WrapError(err, "Sources", za0002)
 					return
 				}
 			}
@@ -271,21 +381,122 @@ func (z *Drops) UnmarshalMsg(bts []byte) (o []byte, err error) {
 			} else {
 				z.Objects = make([]Listed, zb0004)
 			}
-			for za0007 := range z.Objects {
-				bts, err = z.Objects[za0007].UnmarshalMsg(bts)
+			for za0003 := range z.Objects {
+				bts, err = z.Objects[za0003].UnmarshalMsg(bts)
 				if err != nil {
-					err = msgp.WrapError(err, "Objects", za0007)
+					err = msgp.WrapError(err, "Objects", za0003)
 					return
 				}
 			}
 			zb0001Mask |= 0x20
 		case "20":
+			z.Reason, bts, err = msgp.ReadStringBytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Reason")
+				return
+			}
+			zb0001Mask |= 0x40
+		case "21":
+			var zb0005 uint32
+			zb0005, bts, err = msgp.ReadArrayHeaderBytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Workloads")
+				return
+			}
+			if zb0005 > z58558136limitArrays {
+				err = msgp.ErrLimitExceeded
+				return
+			}
+			if cap(z.Workloads) >= int(zb0005) {
+				z.Workloads = (z.Workloads)[:zb0005]
+			} else {
+				z.Workloads = make([]Listed, zb0005)
+			}
+			for za0004 := range z.Workloads {
+				bts, err = z.Workloads[za0004].UnmarshalMsg(bts)
+				if err != nil {
+					err = msgp.WrapError(err, "Workloads", za0004)
+					return
+				}
+			}
+			zb0001Mask |= 0x80
+		case "22":
+			bts, err = z.Workload.UnmarshalMsg(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Workload")
+				return
+			}
+			zb0001Mask |= 0x100
+		case "23":
+			{
+				var zb0006 []byte
+				var zb0007 uint32
+				zb0007, bts, err = msgp.ReadBytesHeader(bts)
+				if err != nil {
+					err = msgp.WrapError(err, "Involved")
+					return
+				}
+				if zb0007 > z58558136limitArrays {
+					err = msgp.ErrLimitExceeded
+					return
+				}
+				zb0006 = []byte(z.Involved)
+				if zb0006 == nil || uint32(cap(zb0006)) < zb0007 {
+					zb0006 = make([]byte, zb0007)
+				} else {
+					zb0006 = zb0006[:zb0007]
+				}
+				if uint32(len(bts)) < zb0007 {
+					err = msgp.ErrShortBytes
+					return
+				}
+				copy(zb0006, bts[:zb0007])
+				bts = bts[zb0007:]
+				z.Involved = Distinct(zb0006)
+			}
+			zb0001Mask |= 0x200
+		case "24":
+			{
+				var zb0008 []byte
+				var zb0009 uint32
+				zb0009, bts, err = msgp.ReadBytesHeader(bts)
+				if err != nil {
+					err = msgp.WrapError(err, "Belonging")
+					return
+				}
+				if zb0009 > z58558136limitArrays {
+					err = msgp.ErrLimitExceeded
+					return
+				}
+				zb0008 = []byte(z.Belonging)
+				if zb0008 == nil || uint32(cap(zb0008)) < zb0009 {
+					zb0008 = make([]byte, zb0009)
+				} else {
+					zb0008 = zb0008[:zb0009]
+				}
+				if uint32(len(bts)) < zb0009 {
+					err = msgp.ErrShortBytes
+					return
+				}
+				copy(zb0008, bts[:zb0009])
+				bts = bts[zb0009:]
+				z.Belonging = Distinct(zb0008)
+			}
+			zb0001Mask |= 0x400
+		case "25":
+			z.Others, bts, err = msgp.ReadBoolBytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Others")
+				return
+			}
+			zb0001Mask |= 0x800
+		case "26":
 			z.Missing, bts, err = msgp.ReadInt64Bytes(bts)
 			if err != nil {
 				err = msgp.WrapError(err, "Missing")
 				return
 			}
-			zb0001Mask |= 0x40
+			zb0001Mask |= 0x1000
 		default:
 			bts, err = msgp.Skip(bts)
 			if err != nil {
@@ -295,7 +506,7 @@ func (z *Drops) UnmarshalMsg(bts []byte) (o []byte, err error) {
 		}
 	}
 	// Clear omitted fields.
-	if zb0001Mask != 0x7f {
+	if zb0001Mask != 0x1fff {
 		if (zb0001Mask & 0x1) == 0 {
 			z.Bucket = ""
 		}
@@ -315,6 +526,24 @@ func (z *Drops) UnmarshalMsg(bts []byte) (o []byte, err error) {
 			z.Objects = nil
 		}
 		if (zb0001Mask & 0x40) == 0 {
+			z.Reason = ""
+		}
+		if (zb0001Mask & 0x80) == 0 {
+			z.Workloads = nil
+		}
+		if (zb0001Mask & 0x100) == 0 {
+			z.Workload = store.Object{}
+		}
+		if (zb0001Mask & 0x200) == 0 {
+			z.Involved = nil
+		}
+		if (zb0001Mask & 0x400) == 0 {
+			z.Belonging = nil
+		}
+		if (zb0001Mask & 0x800) == 0 {
+			z.Others = false
+		}
+		if (zb0001Mask & 0x1000) == 0 {
 			z.Missing = 0
 		}
 	}
@@ -324,19 +553,23 @@ func (z *Drops) UnmarshalMsg(bts []byte) (o []byte, err error) {
 
 // Msgsize returns an upper bound estimate of the number of bytes occupied by the serialized message
 func (z *Drops) Msgsize() (s int) {
-	s = 1 + 2 + z.About.Msgsize() + 2 + msgp.StringPrefixSize + len(z.Bucket) + 2 + msgp.StringPrefixSize + len(z.Policy) + 3 + msgp.Int64Size + 3 + msgp.Int64Size + 3 + msgp.Int64Size + 3 + msgp.Int64Size + 3 + msgp.BoolSize + 3 + msgp.ArrayHeaderSize
-	for za0005 := range z.Reasons {
-		s += z.Reasons[za0005].Msgsize()
+	s = 3 + 2 + z.About.Msgsize() + 2 + msgp.StringPrefixSize + len(z.Bucket) + 2 + msgp.StringPrefixSize + len(z.Policy) + 3 + msgp.Int64Size + 3 + msgp.Int64Size + 3 + msgp.Int64Size + 3 + msgp.Int64Size + 3 + msgp.BoolSize + 3 + msgp.ArrayHeaderSize
+	for za0001 := range z.Reasons {
+		s += z.Reasons[za0001].Msgsize()
 	}
 	s += 3 + msgp.ArrayHeaderSize
-	for za0006 := range z.Sources {
-		s += z.Sources[za0006].Msgsize()
+	for za0002 := range z.Sources {
+		s += z.Sources[za0002].Msgsize()
 	}
 	s += 3 + msgp.ArrayHeaderSize
-	for za0007 := range z.Objects {
-		s += z.Objects[za0007].Msgsize()
+	for za0003 := range z.Objects {
+		s += z.Objects[za0003].Msgsize()
 	}
-	s += 3 + msgp.Int64Size
+	s += 3 + msgp.StringPrefixSize + len(z.Reason) + 3 + msgp.ArrayHeaderSize
+	for za0004 := range z.Workloads {
+		s += z.Workloads[za0004].Msgsize()
+	}
+	s += 3 + z.Workload.Msgsize() + 3 + msgp.BytesPrefixSize + len([]byte(z.Involved)) + 3 + msgp.BytesPrefixSize + len([]byte(z.Belonging)) + 3 + msgp.BoolSize + 3 + msgp.Int64Size
 	return
 }
 
@@ -1249,8 +1482,8 @@ func (z *Name) Msgsize() (s int) {
 func (z *Notice) MarshalMsg(b []byte) (o []byte, err error) {
 	o = msgp.Require(b, z.Msgsize())
 	// check for omitted fields
-	zb0001Len := uint32(8)
-	var zb0001Mask uint8 /* 8 bits */
+	zb0001Len := uint32(9)
+	var zb0001Mask uint16 /* 9 bits */
 	_ = zb0001Mask
 	if z.UID == "" {
 		zb0001Len--
@@ -1263,6 +1496,10 @@ func (z *Notice) MarshalMsg(b []byte) (o []byte, err error) {
 	if z.Written == 0 {
 		zb0001Len--
 		zb0001Mask |= 0x20
+	}
+	if z.From == 0 {
+		zb0001Len--
+		zb0001Mask |= 0x40
 	}
 	// variable map header, size zb0001Len
 	o = append(o, 0x80|uint8(zb0001Len))
@@ -1292,6 +1529,11 @@ func (z *Notice) MarshalMsg(b []byte) (o []byte, err error) {
 			// string "14"
 			o = append(o, 0xa2, 0x31, 0x34)
 			o = msgp.AppendInt64(o, z.Written)
+		}
+		if (zb0001Mask & 0x40) == 0 { // if not omitted
+			// string "26"
+			o = append(o, 0xa2, 0x32, 0x36)
+			o = msgp.AppendUint64(o, z.From)
 		}
 		// string "3"
 		o = append(o, 0xa1, 0x33)
@@ -1325,7 +1567,7 @@ func (z *Notice) UnmarshalMsg(bts []byte) (o []byte, err error) {
 		err = msgp.ErrLimitExceeded
 		return
 	}
-	var zb0001Mask uint8 /* 4 bits */
+	var zb0001Mask uint8 /* 5 bits */
 	_ = zb0001Mask
 	for zb0001 > 0 {
 		zb0001--
@@ -1374,6 +1616,13 @@ func (z *Notice) UnmarshalMsg(bts []byte) (o []byte, err error) {
 				return
 			}
 			zb0001Mask |= 0x4
+		case "26":
+			z.From, bts, err = msgp.ReadUint64Bytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "From")
+				return
+			}
+			zb0001Mask |= 0x8
 		case "3":
 			bts, err = z.Drops.UnmarshalMsg(bts)
 			if err != nil {
@@ -1386,7 +1635,7 @@ func (z *Notice) UnmarshalMsg(bts []byte) (o []byte, err error) {
 				err = msgp.WrapError(err, "Schedule")
 				return
 			}
-			zb0001Mask |= 0x8
+			zb0001Mask |= 0x10
 		default:
 			bts, err = msgp.Skip(bts)
 			if err != nil {
@@ -1396,7 +1645,7 @@ func (z *Notice) UnmarshalMsg(bts []byte) (o []byte, err error) {
 		}
 	}
 	// Clear omitted fields.
-	if zb0001Mask != 0xf {
+	if zb0001Mask != 0x1f {
 		if (zb0001Mask & 0x1) == 0 {
 			z.UID = ""
 		}
@@ -1407,6 +1656,9 @@ func (z *Notice) UnmarshalMsg(bts []byte) (o []byte, err error) {
 			z.Written = 0
 		}
 		if (zb0001Mask & 0x8) == 0 {
+			z.From = 0
+		}
+		if (zb0001Mask & 0x10) == 0 {
 			z.Schedule = Schedule{}
 		}
 	}
@@ -1416,7 +1668,7 @@ func (z *Notice) UnmarshalMsg(bts []byte) (o []byte, err error) {
 
 // Msgsize returns an upper bound estimate of the number of bytes occupied by the serialized message
 func (z *Notice) Msgsize() (s int) {
-	s = 1 + 2 + msgp.Uint64Size + 2 + msgp.StringPrefixSize + len(z.Name) + 2 + msgp.StringPrefixSize + len(z.UID) + 2 + msgp.StringPrefixSize + len(z.Version) + 2 + msgp.Int64Size + 3 + msgp.Int64Size + 2 + z.Drops.Msgsize() + 3 + z.Schedule.Msgsize()
+	s = 1 + 2 + msgp.Uint64Size + 2 + msgp.StringPrefixSize + len(z.Name) + 2 + msgp.StringPrefixSize + len(z.UID) + 2 + msgp.StringPrefixSize + len(z.Version) + 2 + msgp.Int64Size + 3 + msgp.Int64Size + 3 + msgp.Uint64Size + 2 + z.Drops.Msgsize() + 3 + z.Schedule.Msgsize()
 	return
 }
 

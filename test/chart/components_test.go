@@ -22,6 +22,7 @@ func TestEachComponentIsAValue(t *testing.T) {
 		}
 		return objects
 	}
+	workloads := sets()["self-signed"] + "workloads: {enabled: true}\n"
 	for says, tt := range map[string]struct {
 		component          []*unstructured.Unstructured
 		values, kind, name string
@@ -29,6 +30,8 @@ func TestEachComponentIsAValue(t *testing.T) {
 		"a ServiceMonitor":    {with("base", "service-monitor"), "serviceMonitor: {enabled: true}", "ServiceMonitor", name},
 		"alerts":              {kustomized(t, "../../manifests/alerts"), "prometheusRule: {enabled: true}", "PrometheusRule", name},
 		"a dashboard":         {kustomized(t, "../../manifests/dashboards"), "dashboard: {enabled: true}", "ConfigMap", "eventquota-dashboard"},
+		"workloads":           {with("overlays/self-signed", "workloads"), workloads, "Deployment", name},
+		"rights of workloads": {with("overlays/self-signed", "workloads"), workloads, "ClusterRole", "eventquota-workloads"},
 		"client certificates": {with("overlays/self-signed", "client-certificates"), sets()["client certificates"], "Deployment", name},
 	} {
 		t.Run(says, func(t *testing.T) {

@@ -148,7 +148,7 @@ func (e *faultEnv) top(by, name string) (row calls) {
 func (e *setEnv) noticed() (n int64) {
 	e.Helper()
 	for _, event := range e.stored(statusNamespace) {
-		if event.Reason == settler.ReasonDropped {
+		if settler.IsNotice(&event) {
 			n += occurrences(&event)
 		}
 	}

@@ -126,7 +126,7 @@ func (e *env) decidesAlike(trace *simulate.Trace, bound simulate.Bound, entries 
 	e.settle()
 	notices := int64(0)
 	for _, event := range e.stored("") {
-		if event.Reason == settler.ReasonDropped && event.Namespace != "probe" {
+		if settler.IsNotice(&event) && event.Namespace != "probe" {
 			notices++
 		}
 	}

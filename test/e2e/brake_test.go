@@ -91,7 +91,7 @@ func (e *setEnv) everyReplicaKnows(a *asker) {
 func (e *setEnv) normals(namespace string) (n int) {
 	e.Helper()
 	for _, event := range e.stored(namespace) {
-		if event.Type == corev1.EventTypeNormal && event.Reason != settler.ReasonDropped {
+		if event.Type == corev1.EventTypeNormal && !settler.IsNotice(&event) {
 			n++
 		}
 	}

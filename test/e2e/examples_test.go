@@ -151,6 +151,7 @@ func examplesByFile() map[string]map[string]example {
 		}},
 		"eventratelimit.yaml":         {"ClusterEventQuota eventratelimit": all},
 		"keep-rare-events.yaml":       {"ClusterEventPolicy keep-rare-warnings": warnings},
+		"keep-reasons.yaml":           {"ClusterEventQuota keep-reasons": all},
 		"keep-warnings.yaml":          {"ClusterEventPolicy keep-warnings": warnings},
 		"leave-warnings-through.yaml": {"ClusterEventQuota fair-share": all},
 		"merge-for-operators.yaml": {"ClusterEventPolicy merge-for-operators": {

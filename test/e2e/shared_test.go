@@ -117,7 +117,7 @@ func (f *flood) givenTokens(want int64) {
 	f.Helper()
 	got := map[spamKey]int64{}
 	for _, event := range f.stored(f.namespace) {
-		if event.Reason != settler.ReasonDropped {
+		if !settler.IsNotice(&event) {
 			got[spamKey{event.Source.Component, event.InvolvedObject.Name, event.Type}]++
 		}
 	}
@@ -166,7 +166,7 @@ func (f *flood) told() map[string]int64 {
 	counts := map[string]int64{}
 	for _, event := range f.stored(f.namespace) {
 		key := event.Name
-		if event.Reason == settler.ReasonDropped {
+		if settler.IsNotice(&event) {
 			var dropped struct {
 				Total   int64
 				Sources map[string]int64

@@ -116,7 +116,7 @@ func (e *env) became(what string, got, want tried) {
 func (e *env) noticesIn(namespace string) (counts []int64) {
 	e.Helper()
 	for _, event := range e.stored(namespace) {
-		if event.Reason == settler.ReasonDropped {
+		if settler.IsNotice(&event) {
 			counts = append(counts, occurrences(&event))
 		}
 	}

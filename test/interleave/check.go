@@ -3,6 +3,7 @@ package interleave
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -29,6 +30,7 @@ const (
 	failed    Kind = "something fails"
 	flaps     Kind = "a breaker flaps"
 	free      Kind = "tokens are not taken"
+	renamed   Kind = "occurrences are reported under another reason"
 	hidden    Kind = "one register takes Redis from others"
 )
 
@@ -65,6 +67,30 @@ func (w *world) checkCounts() {
 		w.violated(twice, "%d too many", told-asked)
 	case told < reached-missing && !w.mix.countsMayBeLost():
 		w.violated(lost, "%d are missing", reached-told)
+	}
+}
+
+// checkReasons holds what is stored under each reason to what was asked of it: combined notices keep it.
+func (w *world) checkReasons() {
+	asked, told := map[string]int64{}, map[string]int64{}
+	for _, b := range w.books {
+		asked[b.reason] += b.asked
+	}
+	for _, s := range w.api.events {
+		told[s.Reason] += admission.Occurrences(s.Event)
+	}
+	delete(told, store.ReasonDropped)
+	for _, reason := range slices.Sorted(maps.Keys(told)) {
+		if told[reason] > asked[reason]+w.doubled() {
+			w.violated(renamed, "%d of %d of %s", told[reason], asked[reason], reason)
+		}
+	}
+	if w.mix.Combined && !w.mix.anythingFails() && len(asked) <= 16 {
+		for reason := range asked {
+			if told[reason] < asked[reason] {
+				w.violated(renamed, "%d of %d of %s", told[reason], asked[reason], reason)
+			}
+		}
 	}
 }
 

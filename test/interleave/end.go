@@ -130,6 +130,7 @@ func (w *world) end() {
 		w.do(time.Minute, func() { w.checkTokens(last) })
 	}
 	w.checkCounts()
+	w.checkReasons()
 	if w.mix.Junk {
 		w.checkHidden()
 	}

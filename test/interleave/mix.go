@@ -24,6 +24,7 @@ type Mix struct {
 	// Spam is the burst of spam filters, 0 for none, and Quotas says which ones a client's writes pay.
 	Spam      int
 	Quotas    func(client int) []store.Bucket
+	Combined  bool // the notices of both
 	OnFailure store.Failure
 	Windows   time.Duration // of all kinds; default minutes
 
@@ -55,6 +56,7 @@ func (m *Mix) limits(rng *rand.Rand) store.Limits {
 	if m.Spam > 0 {
 		l.Spam = store.Bucket{
 			Limit: store.Limit{Burst: m.Spam, Every: never}, Key: store.KeyOf("spam filter"), Name: "the spam filter", Policy: "policy", Of: "the spam filter",
+			Combined: m.Combined,
 		}
 	}
 	return l
@@ -64,7 +66,16 @@ func (m *Mix) quotas(client int) []store.Bucket {
 	if m.Quotas == nil {
 		return nil
 	}
-	return m.Quotas(client)
+	all := m.Quotas(client)
+	for i := range all {
+		all[i].Combined = m.Combined
+	}
+	return all
+}
+
+// anythingFails reports whether a count may be reported elsewhere than where it is in quiet times.
+func (m *Mix) anythingFails() bool {
+	return m.tokensMayBeLost() || m.countsMayBeLost() || m.Crashes || m.Rejects || m.Refuses || m.Deletions || m.APIFails || m.Recorders > 0
 }
 
 // tokensMayBeLost reports whether a token may be taken for nothing, or twice.
@@ -208,6 +219,19 @@ func Mixes() []Mix {
 		}),
 		mix("bounds", "notices and reasons are more than a register keeps", func(m *Mix) {
 			m.Windows, m.Spam, m.Reasons, m.Messages, m.Pods, m.Recorders = 3*time.Second, 1, 20, 20, 1, 0
+		}),
+		mix("combined", "each reason that is refused is reported under its own", func(m *Mix) {
+			m.Combined, m.Reasons, m.Pods, m.Messages, m.Recorders, m.Spam, m.Quotas = true, 5, 4, 4, 0, 2, shared
+		}),
+		mix("combined-memory", "each reason that is refused is reported under its own, in memory", func(m *Mix) {
+			m.Combined, m.Memory, m.Replicas, m.Reasons, m.Messages, m.Recorders, m.Spam, m.Quotas = true, true, 1, 5, 4, 0, 2, shared
+		}),
+		mix("combined-lost", "more reasons than a bucket reports are refused, answers are lost, and settlers overlap and die", func(m *Mix) {
+			m.Combined, m.Reasons, m.Messages, m.Recorders, m.Spam, m.Quotas = true, 24, 3, 1, 2, shared
+			m.Slow, m.LoseAnswers, m.LoseCommands, m.Outages, m.Crashes, m.Settlers = true, true, true, true, true, 2
+		}),
+		mix("combined-windows", "windows are short, and reasons come back in the next", func(m *Mix) {
+			m.Combined, m.Windows, m.Reasons, m.Pods, m.Messages, m.Recorders, m.Spam, m.Settlers = true, 3*time.Second, 20, 1, 20, 0, 1, 2
 		}),
 		mix("junk", "another program overwrites a register", func(m *Mix) { m.Junk, m.Recorders, m.Pods = true, 0, 3 }),
 	}

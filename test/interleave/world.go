@@ -159,8 +159,8 @@ type account struct {
 // book is what came under one name: the highest count that a store was asked about, and the highest of those that were not
 // denied.
 type book struct {
-	namespace      string
-	asked, reached int64
+	namespace, reason string
+	asked, reached    int64
 }
 
 // reach notes that a count came under a name.
@@ -170,7 +170,7 @@ func (w *world) reach(write *store.Write, denied bool) {
 	key := account{write.Group, write.Name}
 	b := w.books[key]
 	if b == nil {
-		b = &book{namespace: write.Namespace}
+		b = &book{namespace: write.Namespace, reason: write.Reason}
 		w.books[key] = b
 	}
 	b.asked = max(b.asked, write.Count)

@@ -258,6 +258,7 @@ func chooseBucket(rng *rand.Rand, name string) store.Bucket {
 		b.Key = store.KeyOf("another", name)
 	}
 	b.Reserve, b.Silent = among(rng, 0, 0, 1, 3), rng.IntN(4) == 0
+	b.Combined = b.Reserve == 0 // takes no number of rng
 	return b
 }
 

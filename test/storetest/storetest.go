@@ -34,7 +34,7 @@ func Run(t *testing.T, fresh Fresh) {
 		"spam filter": spamFilter(), "reserves": reserves(),
 		"quotas": quotas(), "names that a quota refused": quotaNames(),
 		"claims": claims(), "outcomes": outcomes(), "events that are not found": notFound(), "waits": waits(),
-		"notices": notices(), "bounds": bounds(), "forgetting": forgetting(), "the clock": theClock(),
+		"notices": notices(), "combined notices": combined(), "bounds": bounds(), "forgetting": forgetting(), "the clock": theClock(),
 	} {
 		t.Run(about, func(t *testing.T) {
 			for _, s := range stories {

@@ -258,6 +258,12 @@ func (sc *script) nickname(p *store.PendingWrite) string {
 	if p.Notice.Bucket != "" {
 		nick = p.Notice.Bucket + " notice"
 	}
+	if p.Notice.Reason != "" {
+		nick = p.Notice.Reason + " of " + nick
+		if p.Notice.Warnings {
+			nick = "Warning " + nick
+		}
+	}
 	if p.Notice.About.Kind == "Pod" && p.Notice.About.Name != "pod" {
 		nick += " of " + p.Notice.About.Name
 	}
@@ -294,6 +300,9 @@ func detailed(sc *script, p *store.PendingWrite) string {
 	if n := p.Notice; n != nil {
 		said += fmt.Sprintf(", first %v, policy %q, warnings %t, sources (%s), objects %v, about %s",
 			n.First.Sub(epoch()), n.Policy, n.Warnings, tallies(n.Sources), n.Objects, n.About)
+		if n.Belonging.N > 0 {
+			said += fmt.Sprintf(", %d objects, pods %t, of %d workloads (%s), only %s", n.Involved.N, n.Pods, n.Belonging.N, tallies(n.Workloads), n.Workload.Named())
+		}
 	}
 	return said
 }

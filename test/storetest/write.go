@@ -21,6 +21,7 @@ type facts struct {
 	kind
 	name                      string
 	count                     int64
+	workload                  string // a Deployment
 	series, combined, warning bool
 	first, at                 time.Time
 	id                        uint64 // noted on the Event by its CREATE
@@ -46,6 +47,7 @@ func reason(name string) detail       { return func(f *facts) { f.reason = name 
 func pod(name string) detail          { return func(f *facts) { f.pod = name } }
 func by(user string) detail           { return func(f *facts) { f.user = user } }
 func from(component string) detail    { return func(f *facts) { f.component = component } }
+func of(workload string) detail       { return func(f *facts) { f.workload = workload } }
 func in(namespace string) detail      { return func(f *facts) { f.namespace = namespace } }
 func noting(id uint64) detail         { return func(f *facts) { f.id = id } }
 func series(f *facts)                 { f.series = true }
@@ -92,6 +94,9 @@ func (f facts) write(now time.Time) store.Write {
 		Warning:   f.warning,
 		About:     store.Object{APIVersion: "v1", Kind: "Pod", Namespace: f.namespace, Name: f.pod, UID: f.pod + "-uid"},
 		Source:    store.Source{Component: f.component, Host: "node"},
+	}
+	if f.workload != "" {
+		w.Workload = store.Object{APIVersion: "apps/v1", Kind: "Deployment", Namespace: f.namespace, Name: f.workload, UID: f.workload + "-uid"}
 	}
 	w.CreateID = f.id
 	if f.update != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -100,10 +101,21 @@ func (p *printer) until(at time.Time) string {
 
 func (p *printer) dropped(all []notice) {
 	p.Add()
-	p.Add("DROPPED", "BY", "OF", "ABOUT", "SINCE", "PENDING", "WRITTEN IN", "REASONS", "SOURCES")
+	heads := []any{"DROPPED", "BY", "OF", "ABOUT", "SINCE", "PENDING", "WRITTEN IN", "REASONS", "SOURCES"}
+	workloads := slices.ContainsFunc(all, func(n notice) bool { return len(n.Workloads) > 0 })
+	if workloads {
+		heads = append(heads, "WORKLOADS")
+	}
+	p.Add(heads...)
 	for _, n := range all {
-		p.Add(n.Count, cmp.Or(n.Bucket, "-"), cmp.Or(n.Policy, "a replica"), n.About, n.Since.Format(time.RFC3339),
-			n.Pending, p.until(n.Due), listed(n.Reasons), listed(n.Sources))
+		cells := []any{
+			n.Count, cmp.Or(n.Bucket, "-"), cmp.Or(n.Policy, "a replica"), n.About, n.Since.Format(time.RFC3339),
+			n.Pending, p.until(n.Due), listed(n.Reasons), listed(n.Sources),
+		}
+		if workloads {
+			cells = append(cells, cmp.Or(listed(n.Workloads), "-"))
+		}
+		p.Add(cells...)
 	}
 }
 

@@ -99,8 +99,10 @@ type notice struct {
 	Count   int64         `json:"count"`
 	Reasons []store.Tally `json:"reasons,omitempty"` // empty for those beyond 15
 	Sources []store.Tally `json:"sources,omitempty"` // likewise
-	Pending int64         `json:"pending"`
-	Due     time.Time     `json:"due,omitzero"`
+	// Workloads are those of pods, as far as they are known.
+	Workloads []store.Tally `json:"workloads,omitempty"`
+	Pending   int64         `json:"pending"`
+	Due       time.Time     `json:"due,omitzero"`
 }
 
 // name is what the source is called.
@@ -230,6 +232,9 @@ func noticesOf(g *rules.Group) (all []notice) {
 		one := notice{
 			Name: n.Name, Bucket: n.Bucket, Policy: n.Policy, About: n.About.String(), Since: registerTime(n.First),
 			Count: n.Total, Reasons: rules.Tallied(n.Reasons), Sources: rules.Tallied(n.Sources),
+		}
+		if len(n.Belonging) > 0 {
+			one.Workloads = rules.Tallied(n.Workloads)
 		}
 		if n.Due != 0 {
 			one.Pending, one.Due = n.Total-n.Written, registerTime(n.Due)

@@ -108,7 +108,7 @@ type totals struct {
 
 	// EtcdWrites are those of clients, of counts and of notices, until nothing is pending.
 	EtcdWrites *amount `json:"etcdWrites"`
-	// Notices are how many EventsDropped are stored.
+	// Notices are how many are stored, EventsDropped and combined ones.
 	Notices *amount `json:"notices"`
 }
 

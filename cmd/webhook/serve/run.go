@@ -61,6 +61,9 @@ func (s *server) run(ctx context.Context) error {
 		return nil
 	})
 	parts.Go(func() error { s.policies.Run(keeping); return nil })
+	if s.workloads != nil {
+		parts.Go(func() error { s.workloads.Run(keeping); return nil })
+	}
 	parts.Go(func() error { return s.certs.Run(keeping) })
 	if s.clientCA != nil {
 		parts.Go(func() error { s.clientCA.Run(keeping); return nil })

@@ -20,6 +20,7 @@ import (
 	"github.com/eventquota/eventquota/admission/connections"
 	"github.com/eventquota/eventquota/admission/metrics"
 	"github.com/eventquota/eventquota/admission/sink"
+	"github.com/eventquota/eventquota/admission/workload"
 	"github.com/eventquota/eventquota/certs"
 	"github.com/eventquota/eventquota/cmd/webhook/apiserver"
 	"github.com/eventquota/eventquota/policy"
@@ -47,11 +48,13 @@ type server struct {
 	sink     *sink.Sink // nil for none
 	policies *watch.Cache
 	state    *state
-	certs    *certs.Serving
-	managed  *certs.Managed       // those certs; nil if they are mounted
-	guard    *access.Guard        // of metrics; nil for none
-	clientCA *callers.Certificate // nil if callers need no certificate
-	webhook  http.Handler
+	// workloads are those of pods; nil unless --workloads.
+	workloads *workload.Cache
+	certs     *certs.Serving
+	managed   *certs.Managed       // those certs; nil if they are mounted
+	guard     *access.Guard        // of metrics; nil for none
+	clientCA  *callers.Certificate // nil if callers need no certificate
+	webhook   http.Handler
 
 	reports   *rate.Limiter // of the rules of namespaces
 	listening atomic.Bool   // the webhook is
@@ -76,6 +79,13 @@ func newServer(o *options, log logr.Logger) (*server, error) {
 	}
 	if s.policies, err = watch.New(sources, policy.Default(), s.report); err != nil {
 		return nil, err
+	}
+	if o.Workloads {
+		watched, err := workload.NewSources(config)
+		if err != nil {
+			return nil, fmt.Errorf("--kubeconfig: %w", err)
+		}
+		s.workloads = workload.New(watched, time.Now)
 	}
 	if s.state, err = s.newState(); err != nil {
 		return nil, err
@@ -186,6 +196,9 @@ func (s *server) reviews(failed func()) http.Handler {
 		Local:            admission.NewAllowance(s.opts.LocalRate, time.Second),
 		Log:              s.log,
 		Complaints:       admission.NewAllowance(10, 10*time.Second),
+	}
+	if s.workloads != nil { // or else nothing is asked
+		gate.Workloads = s.workloads
 	}
 	inFlight := admission.NewPlaces(s.opts.MaxInFlight)
 	mux := http.NewServeMux()

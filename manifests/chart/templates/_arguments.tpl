@@ -46,6 +46,7 @@
 {{- if ne .events "All" }}{{ $arguments = append $arguments (printf "--sink=%s" .events) }}{{ end -}}
 {{- if .admitted }}{{ $arguments = append $arguments "--sink-admitted" }}{{ end -}}
 {{- end -}}
+{{- if .Values.workloads.enabled }}{{ $arguments = append $arguments "--workloads" }}{{ end -}}
 {{- if not .Values.metrics.secure }}{{ $arguments = append $arguments "--metrics-secure=false" }}{{ end -}}
 {{- concat $arguments .Values.extraArgs | toJson -}}
 {{- end }}

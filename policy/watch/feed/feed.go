@@ -1,4 +1,5 @@
-package watch
+// Package feed reads what the API server has of one resource: a list item by item, and what changes then. It keeps nothing.
+package feed
 
 import (
 	"context"
@@ -18,36 +19,38 @@ import (
 // complainEvery is the least time between two log lines that say that one kind of object cannot be watched.
 const complainEvery = 10 * time.Minute
 
-// feed passes on the objects of one Source. A Reflector of client-go lists and watches by it, and stores in it. Lists are taken
+// Feed passes on the objects of one Source. A Reflector of client-go lists and watches by it, and stores in it. Lists are taken
 // in page by page, and never are as a whole: a store of client-go's would have all that the objects have, before anyone could
-// take less.
-type feed struct {
-	Source
+// take less. Make one with New, set List, Keep and Drop, and call Run once.
+type Feed struct {
+	// List begins to take in a list, and Keep and Drop take in what is new or changed, and what is deleted.
+	List       func() Listing
+	Keep, Drop func(metav1.Object)
 
+	source   Source
 	resource string
-	// list begins to take in a list, and keep and drop take in what is new or changed, and what is deleted.
-	list       func() listing
-	keep, drop func(metav1.Object)
-
-	found listing // the list that was read last
-	// listed is closed once all objects are known, or that there are none as the API server does not serve them.
-	listed     chan struct{}
-	once       sync.Once
-	complaints rate.Sometimes
+	found    Listing // the list that was read last
+	listed   chan struct{}
+	once     sync.Once
+	problems rate.Sometimes
 }
 
-// listing takes in the objects of a list as they come. done says that these are all that there are.
-type listing interface {
-	add(object metav1.Object)
-	done()
+// Listing takes in the objects of a list as they come. Done says that these are all that there are.
+type Listing interface {
+	Add(object metav1.Object)
+	Done()
 }
 
-func newFeed(resource string, s Source) *feed {
-	return &feed{Source: s, resource: resource, listed: make(chan struct{}), complaints: rate.Sometimes{Interval: complainEvery}}
+// New makes a Feed of a Source, with the name that the resource has in log lines.
+func New(resource string, s Source) *Feed {
+	return &Feed{source: s, resource: resource, listed: make(chan struct{}), problems: rate.Sometimes{Interval: complainEvery}}
 }
 
-// run passes on objects until ctx ends. What was known before stays as it is while there is no answer.
-func (f *feed) run(ctx context.Context) {
+// Listed is closed once all objects are known, or that there are none as the API server does not serve them.
+func (f *Feed) Listed() <-chan struct{} { return f.listed }
+
+// Run passes on objects until ctx ends. What was known before stays as it is while there is no answer.
+func (f *Feed) Run(ctx context.Context) {
 	log := logr.FromContextOrDiscard(ctx).WithValues("resource", f.resource)
 	lists := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
@@ -56,13 +59,13 @@ func (f *feed) run(ctx context.Context) {
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			w, err := f.Watch(ctx, o)
+			w, err := f.source.Watch(ctx, o)
 			f.complain(ctx, log, err)
 			return w, err
 		},
 	}
 	// What it logs is logged here already.
-	cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lists, inPages{}), nil, f,
+	cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lists, inPages{}), nil, sink{f},
 		cache.ReflectorOptions{Name: f.resource, TypeDescription: f.resource}).RunWithContext(logr.NewContext(ctx, logr.Discard()))
 }
 
@@ -73,10 +76,10 @@ type inPages struct{}
 func (inPages) IsWatchListSemanticsUnSupported() bool { return true }
 
 // listAll reads a list, and returns one that has its version and no objects.
-func (f *feed) listAll(ctx context.Context) (*metav1.PartialObjectMetadataList, error) {
-	f.found = f.list()
+func (f *Feed) listAll(ctx context.Context) (*metav1.PartialObjectMetadataList, error) {
+	f.found = f.List()
 	for o := (metav1.ListOptions{}); ; {
-		read, err := page(ctx, f.Source, "", o, f.found.add)
+		read, err := Page(ctx, f.source, "", o, f.found.Add)
 		if err != nil {
 			return nil, err
 		}
@@ -86,27 +89,32 @@ func (f *feed) listAll(ctx context.Context) (*metav1.PartialObjectMetadataList, 
 	}
 }
 
+// sink is where a Reflector stores what it has read.
+type sink struct{ *Feed }
+
+var _ cache.ReflectorStore = sink{}
+
 // Replace implements cache.ReflectorStore: the list that was read is complete.
-func (f *feed) Replace([]any, string) error {
-	f.found.done()
+func (f sink) Replace([]any, string) error {
+	f.found.Done()
 	f.found = nil // and what it has
 	f.once.Do(func() { close(f.listed) })
 	return nil
 }
 
 // Add implements cache.ReflectorStore.
-func (f *feed) Add(o any) error { return f.pass(o, f.keep) }
+func (f sink) Add(o any) error { return pass(o, f.Keep) }
 
 // Update implements cache.ReflectorStore.
-func (f *feed) Update(o any) error { return f.pass(o, f.keep) }
+func (f sink) Update(o any) error { return pass(o, f.Keep) }
 
 // Delete implements cache.ReflectorStore.
-func (f *feed) Delete(o any) error { return f.pass(o, f.drop) }
+func (f sink) Delete(o any) error { return pass(o, f.Drop) }
 
 // Resync implements cache.ReflectorStore.
-func (*feed) Resync() error { return nil }
+func (sink) Resync() error { return nil }
 
-func (*feed) pass(o any, take func(metav1.Object)) error {
+func pass(o any, take func(metav1.Object)) error {
 	object, err := meta.Accessor(o)
 	if err == nil {
 		take(object)
@@ -115,7 +123,7 @@ func (*feed) pass(o any, take func(metav1.Object)) error {
 }
 
 // complain logs once in a while why objects cannot be listed or watched. Some API servers never serve a kind.
-func (f *feed) complain(ctx context.Context, log logr.Logger, err error) {
+func (f *Feed) complain(ctx context.Context, log logr.Logger, err error) {
 	if err == nil || ctx.Err() != nil {
 		return
 	}
@@ -126,5 +134,5 @@ func (f *feed) complain(ctx context.Context, log logr.Logger, err error) {
 	if apierrors.IsNotFound(err) {
 		f.once.Do(func() { close(f.listed) })
 	}
-	f.complaints.Do(func() { log.Error(err, "Cannot be watched, trying again; what is known of it stays in force") })
+	f.problems.Do(func() { log.Error(err, "Cannot be watched, trying again; what is known of it stays as it is") })
 }

@@ -1,4 +1,4 @@
-package watch
+package feed
 
 import (
 	"context"
@@ -9,9 +9,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// readList asks for a list, and has each of its items taken in before the next one is read. An item is valid until take
+// ReadList asks for a list, and has each of its items taken in before the next one is read. An item is valid until take
 // returns. So a list takes no more memory than the largest of its items, of which tenants decide how large they are.
-func readList(ctx context.Context, r *rest.Request, take func(item []byte) error) (metav1.ListMeta, error) {
+func ReadList(ctx context.Context, r *rest.Request, take func(item []byte) error) (metav1.ListMeta, error) {
 	body, err := r.Stream(ctx)
 	if err != nil {
 		return metav1.ListMeta{}, err
