@@ -37,6 +37,8 @@ type question struct {
 	// written is the write for the store, made when one is first asked, and updates what an UPDATE adds to it.
 	made    bool
 	written store.Write
+	// quotas are the buckets that the store was asked about last.
+	quotas []store.Bucket
 	updates store.Update
 }
 
@@ -128,7 +130,7 @@ type limits = iter.Seq2[*policy.Quota, *policy.QuotaLimit]
 // ask asks a store what becomes of a write under a policy and limits, where anything merges or limits it.
 func (g *Gate) ask(ctx context.Context, s store.Store, q *question, p *policy.Policy, all limits) (store.Decision, error) {
 	l := g.limitsOf(q, p, all)
-	q.decided = Moment{}
+	q.decided, q.quotas = Moment{}, l.Quotas
 	if !l.Merge && l.Spam.Key.IsZero() && len(l.Quotas) == 0 {
 		return store.Decision{Verdict: store.Admit}, nil
 	}

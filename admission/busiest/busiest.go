@@ -62,6 +62,7 @@ type Replica struct {
 type Snapshot struct {
 	Replica Replica        `json:"replica"`
 	By      map[By]Ranking `json:"by"`
+	Within  Within         `json:"within,omitzero"`
 	// Rules are for their statuses: what those in audit mode would have done counts there, and only there.
 	Rules []RuleCounts `json:"rules,omitempty"`
 }
@@ -105,11 +106,14 @@ func addRankings(snapshots []Snapshot, by By) Ranking {
 	for name, counts := range rows {
 		all.Rows = append(all.Rows, Row{name, counts})
 	}
-	slices.SortFunc(all.Rows, func(a, b Row) int {
-		return cmp.Or(cmp.Compare(b.Matched(), a.Matched()), strings.Compare(a.Name, b.Name))
-	})
+	slices.SortFunc(all.Rows, func(a, b Row) int { return compareRows(&a, &b) })
 	all.Rows = all.Rows[:min(MaxRows, len(all.Rows))]
 	return all
+}
+
+// compareRows puts the one with most writes first.
+func compareRows(a, b *Row) int {
+	return cmp.Or(cmp.Compare(b.Matched(), a.Matched()), strings.Compare(a.Name, b.Name))
 }
 
 // key is what a row of a Ranking is found by: parts of its name, empty ones at the end.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/eventquota/eventquota/admission"
@@ -24,14 +25,17 @@ const (
 	maxPart = 253
 )
 
-// Counter counts what one replica decides: by each By (at most 1 MB, for Places rows), and by rules with the sources
-// and objects that they refused (at most 4 MB). It may be used concurrently.
+// Counter counts what one replica decides: by each By (at most 1 MB, for Places rows), what is Within them (at most
+// 2 MB), and by rules with the sources and objects that they refused (at most 4 MB). It may be used concurrently.
 type Counter struct {
 	replica string
 	since   time.Time
 	by      map[By]*sketch[key]
 	rules   *sketch[RuleID]
 	refused *sketch[refusal]
+	details *sketch[detail]
+	buckets *sketch[bucketKey]
+	settled atomic.Int64
 }
 
 // NewCounter makes a Counter for a replica of a unique name. It follows up to places rows of each By.
@@ -39,6 +43,7 @@ func NewCounter(replica string, now time.Time, places int) *Counter {
 	c := &Counter{
 		replica: replica, since: now.UTC(), by: map[By]*sketch[key]{},
 		rules: newSketch[RuleID](rulePlaces), refused: newSketch[refusal](sourcePlaces),
+		details: newSketch[detail](detailPlaces), buckets: newSketch[bucketKey](bucketPlaces),
 	}
 	for _, by := range All() {
 		c.by[by] = newSketch[key](places)
@@ -46,19 +51,20 @@ func NewCounter(replica string, now time.Time, places int) *Counter {
 	return c
 }
 
-// Decided counts what became of one Event write. It takes a lock for each By, and two for a rule, one after the other
-// and for a moment; allocates only for what is not followed yet, and keeps no part of d. Decisions of audited rules
+// Decided counts what became of one Event write. It takes a few locks, mostly one after the other and each for a moment; allocates only for what is not followed yet, and keeps no part of d. Decisions of audited rules
 // are in no ranking. The status of a rule in force counts only what it did, not what it would do if others were
 // audited too; the built-in default has no status.
 func (c *Counter) Decided(d *admission.Decided) {
 	e, namespace, one := d.Request.Object, store.Clip(d.Request.Namespace, maxPart), countsOf(d.Verdict)
 	source, object := key{d.Source.Component, d.Source.Host}.clipped(), key{d.Object.Kind, d.Object.Namespace, d.Object.Name}.clipped()
 	if !d.Audited {
-		c.by[Namespace].count(namespace, key{namespace}, one)
-		c.by[Source].count(namespace, source, one)
-		c.by[Object].count(namespace, object, one)
-		c.by[Reason].count(namespace, key{e.Type, e.Reason}.clipped(), one)
-		c.by[Policy].count(namespace, key{d.Rule.Name}.clipped(), one)
+		in := c.by[Namespace].count(namespace, key{namespace}, one)
+		from := c.by[Source].count(namespace, source, one)
+		c.by[Object].countOf(namespace, object, one, from)
+		why := c.by[Reason].count(namespace, key{e.Type, e.Reason}.clipped(), one)
+		rule := c.by[Policy].count(namespace, key{d.Rule.Name}.clipped(), one)
+		c.details.count(in[0], detail{in[0], from[0], from[1], why[0], why[1], rule[0]}, one)
+		c.charged(d, from, one)
 	}
 	if i := &d.Rule.Identity; i.UID != "" && (!d.Audited || d.Rule.Mode == policy.Audit) {
 		c.rules.count(i.Namespace, ruleID(i), one)
@@ -75,6 +81,9 @@ func (c *Counter) Decided(d *admission.Decided) {
 		}
 	}
 }
+
+// Settled counts a count or notice that was written to the API server.
+func (c *Counter) Settled() { c.settled.Add(1) }
 
 // overflowed counts a write that an overflow bucket of a rule has decided.
 func (c *Counter) overflowed(rule *policy.Identity, namespace string) {
@@ -109,6 +118,7 @@ func (c *Counter) Snapshot(now time.Time) Snapshot {
 		}
 		s.By[by] = r
 	}
+	s.Within = c.within()
 	sources := map[RuleID][]SourceCounts{}
 	refused, _ := c.refused.all()
 	for _, r := range refused {
@@ -192,7 +202,9 @@ type row[K any] struct {
 	key    K
 	holder *holder
 	weight int64  // with that of earlier keys in the same place
-	err    string // of a rule
+	by     majority // who writes, of an object and a bucket
+	used   *used    // of a bucket
+	err    string   // of a rule
 	// overflow and overflowIn are RuleCounts' of a rule.
 	overflow   int64
 	overflowIn string
@@ -203,13 +215,26 @@ func newSketch[K keyed[K]](places int) *sketch[K] {
 	return &sketch[K]{places: places, index: map[K]int32{}, holders: map[string]*holder{}}
 }
 
-// count counts one write of k, which a namespace made.
-func (s *sketch[K]) count(namespace string, k K, one Counts) {
+// count counts one write of k, which a namespace made. It returns k as it is kept.
+func (s *sketch[K]) count(namespace string, k K, one Counts) K {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.counted(namespace, k, one).key
+}
+
+// countOf does so too, and also counts from which source it came.
+func (s *sketch[K]) countOf(namespace string, k K, one Counts, source key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counted(namespace, k, one).by.vote(source)
+}
+
+// counted is the row of k, with one write more. s.mu is held.
+func (s *sketch[K]) counted(namespace string, k K, one Counts) *row[K] {
 	s.total = s.total.Add(one)
 	r := s.row(namespace, k)
 	r.Counts = r.Add(one)
+	return r
 }
 
 // row is that of k, with more weight. s.mu is held.

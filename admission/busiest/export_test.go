@@ -29,3 +29,6 @@ func (c *Counter) Check() error {
 	}
 	return nil
 }
+
+// AddWithin adds up what several replicas have counted.
+func AddWithin(all []Snapshot) Within { return addWithin(all) }

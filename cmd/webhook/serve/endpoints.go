@@ -75,6 +75,9 @@ func (s *server) metricsMux() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(s.metrics.Gatherer, promhttp.HandlerOpts{}))
 	mux.Handle("GET /busiest", s.state.busiest)
+	live := s.state.busiest.LiveHandler(s.state.peek.Levels, s.opts.Redis.Timeout)
+	mux.Handle("GET /live", live)
+	mux.Handle("GET /namespaces/{namespace}/live", live)
 	mux.Handle("GET /explain", explain.Handler(s.state.peek, s.opts.Redis.Timeout))
 	if s.guard != nil { // profiles show memory and slow the webhook down
 		mux.HandleFunc("GET /debug/pprof/", pprof.Index) // heap, goroutine and other profiles by name, too
