@@ -38,7 +38,7 @@ type question struct {
 	made    bool
 	written store.Write
 	// quotas are the buckets that the store was asked about last.
-	quotas []store.Bucket
+	quotas  []store.Bucket
 	updates store.Update
 }
 

@@ -201,7 +201,7 @@ type holder struct {
 type row[K any] struct {
 	key    K
 	holder *holder
-	weight int64  // with that of earlier keys in the same place
+	weight int64    // with that of earlier keys in the same place
 	by     majority // who writes, of an object and a bucket
 	used   *used    // of a bucket
 	err    string   // of a rule

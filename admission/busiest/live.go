@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/eventquota/eventquota/store"
@@ -18,39 +19,62 @@ type Live struct {
 
 	// Namespace is the only one that it is about; empty for all.
 	Namespace string `json:"namespace,omitempty"`
-	// At is when buckets had their Tokens, by the clock of the store.
-	At time.Time `json:"at,omitzero"`
+	// Now is when all this was so, by the clock of the replica that says it, and At when buckets had their Tokens, by that
+	// of the store.
+	Now time.Time `json:"now,omitzero"`
+	At  time.Time `json:"at,omitzero"`
 }
 
 // Peek copies the levels of buckets from the store that decides.
 type Peek func(ctx context.Context, buckets []store.Key) (rules.State, error)
 
+// keepLive is how long an answer is kept, so that many who look cost little more than one.
+const keepLive = time.Second
+
 // LiveHandler answers with a Live of all replicas as JSON: of the namespace of the path, if that has one, and otherwise
 // of all. The store may take as long as within.
 func (r *Replicas) LiveHandler(peek Peek, within time.Duration) http.Handler {
+	var mu sync.Mutex
+	var kept Live
+	now := func() Live {
+		mu.Lock()
+		defer mu.Unlock()
+		if kept.Now.IsZero() || time.Since(kept.Now) >= keepLive {
+			kept = r.live(peek, within)
+		}
+		return kept
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		if request.URL.RawQuery != "" {
 			http.Error(w, "live: takes no query", http.StatusBadRequest)
 			return
 		}
-		all, err := r.All(request.Context())
-		if err != nil {
-			r.log.V(1).Info("Counts of other replicas may be missing", "reason", err.Error())
-		}
-		live := Live{Sum: Add(all), Within: addWithin(all)}
-		live.Partial = err != nil
+		live := now()
 		if namespace := request.PathValue("namespace"); namespace != "" {
-			live = live.only(namespace)
-		}
-		ctx, cancel := context.WithTimeout(request.Context(), within)
-		defer cancel()
-		if err := live.measure(ctx, peek); err != nil {
-			r.log.V(1).Info("Levels of buckets are missing", "reason", err.Error())
+			live = live.Only(namespace)
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "no-store")
 		_ = json.NewEncoder(w).Encode(live) // it fails if the caller has left
 	})
+}
+
+// live is what is so now. Nobody may change it.
+func (r *Replicas) live(peek Peek, within time.Duration) Live {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout) // whoever asked may leave, and others wait
+	defer cancel()
+	all, err := r.All(ctx)
+	if err != nil {
+		r.log.V(1).Info("Counts of other replicas may be missing", "reason", err.Error())
+	}
+	l := Live{Sum: Add(all), Within: addWithin(all), Now: time.Now()}
+	l.Partial = err != nil
+	ctx, cancel = context.WithTimeout(ctx, within)
+	defer cancel()
+	if err := l.measure(ctx, peek); err != nil {
+		r.log.V(1).Info("Levels of buckets are missing", "reason", err.Error())
+	}
+	return l
 }
 
 // measure asks how many tokens the buckets have.
@@ -75,10 +99,10 @@ func (l *Live) measure(ctx context.Context, peek Peek) error {
 	return nil
 }
 
-// only is what one namespace has written, and nothing of what others have: it has no row that may count Events of
+// Only is what one namespace has written, and nothing of what others have: it has no row that may count Events of
 // others, and no bucket that they may have used. Objects of the cluster are left out for that.
-func (l *Live) only(namespace string) Live {
-	one := Live{Namespace: namespace, Sum: Sum{Replicas: l.Replicas, Partial: l.Partial, By: map[By]Ranking{}}}
+func (l *Live) Only(namespace string) Live {
+	one := Live{Namespace: namespace, Now: l.Now, At: l.At, Sum: Sum{Replicas: l.Replicas, Partial: l.Partial, By: map[By]Ranking{}}}
 	for _, d := range l.Details {
 		if d.Namespace == namespace {
 			one.Details = append(one.Details, d)

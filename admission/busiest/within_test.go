@@ -180,7 +180,7 @@ func TestANamespaceSeesNothingOfOthers(t *testing.T) {
 	alone.write(t, "shop", "scheduler", 0)
 	got, text := l.live(t, "shop", l.levels)
 	want, _ := alone.live(t, "shop", alone.levels)
-	got.Replicas, want.Replicas = nil, nil
+	got.Replicas, want.Replicas, got.Now, want.Now = nil, nil, time.Time{}, time.Time{}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("it is said\n%+v, want\n%+v", got, want)
 	}
@@ -199,7 +199,9 @@ func TestANamespaceSeesNothingOfOthers(t *testing.T) {
 }
 
 func TestLevelsAreAbsentWhileTheStoreDoesNotAnswer(t *testing.T) {
-	live, _ := storm(t).live(t, "", func(context.Context, []store.Key) (storerules.State, error) { return storerules.State{}, context.DeadlineExceeded })
+	live, _ := storm(t).live(t, "", func(context.Context, []store.Key) (storerules.State, error) {
+		return storerules.State{}, context.DeadlineExceeded
+	})
 	if len(live.Buckets) != 4 || live.Buckets[0].Tokens != nil || !live.At.IsZero() {
 		t.Errorf("%+v", live.Buckets)
 	}
@@ -213,10 +215,10 @@ func TestLevelsAreAbsentWhileTheStoreDoesNotAnswer(t *testing.T) {
 func TestReplicasAddUpWhatIsWithin(t *testing.T) {
 	writer := func(source string, lead int64) busiest.Writer { return busiest.Writer{Source: source, Lead: lead} }
 	for says, test := range map[string]struct{ a, b, want busiest.Writer }{
-		"the same source":               {writer("a", 2), writer("a", 3), writer("a", 5)},
-		"the first leads":               {writer("a", 5), writer("b", 3), writer("a", 2)},
-		"the second leads":              {writer("a", 3), writer("b", 5), writer("b", 2)},
-		"neither has more than a half":  {writer("a", 3), writer("b", 3), writer("a", 0)},
+		"the same source":                  {writer("a", 2), writer("a", 3), writer("a", 5)},
+		"the first leads":                  {writer("a", 5), writer("b", 3), writer("a", 2)},
+		"the second leads":                 {writer("a", 3), writer("b", 5), writer("b", 2)},
+		"neither has more than a half":     {writer("a", 3), writer("b", 3), writer("a", 0)},
 		"whoever is ahead in what is left": {writer("a", 0), writer("b", 1), writer("b", 1)},
 	} {
 		within := func(w busiest.Writer) busiest.Snapshot {
