@@ -147,14 +147,12 @@ type Point struct {
 
 // Sources are the sources that write to a namespace, the busiest first.
 func (v *View) Sources(namespace string) []Row {
-	return v.sum(func(d *Detail) (string, bool) { return d.Source, d.Namespace == namespace })
+	return v.Rows(busiest.Source, Filter{Namespace: namespace})
 }
 
 // Reasons are the types and reasons that a source writes to a namespace, the busiest first. Either may be empty for all.
 func (v *View) Reasons(namespace, source string) []Row {
-	return v.sum(func(d *Detail) (string, bool) {
-		return d.Reason, (namespace == "" || d.Namespace == namespace) && (source == "" || d.Source == source)
-	})
+	return v.Rows(busiest.Reason, Filter{Namespace: namespace, Source: source})
 }
 
 // ObjectsOf are the objects in a namespace that a source writes most about, the busiest first. Either may be empty for
@@ -189,3 +187,23 @@ func (v *View) sum(by func(*Detail) (name string, wanted bool)) (rows []Row) {
 }
 
 func compareRows(a, b Row) int { return cmp.Or(a.compare(b.Figures), strings.Compare(a.Name, b.Name)) }
+
+// Filter selects what has these names; those that are empty select all.
+type Filter struct{ Namespace, Source, Reason, Policy string }
+
+func (f Filter) selects(d *Detail) bool {
+	return (f.Namespace == "" || f.Namespace == d.Namespace) && (f.Source == "" || f.Source == d.Source) &&
+		(f.Reason == "" || f.Reason == d.Reason) && (f.Policy == "" || f.Policy == d.Policy)
+}
+
+// Rows are the namespaces, sources, reasons or policies of what a Filter selects, the busiest first.
+func (v *View) Rows(by busiest.By, f Filter) []Row {
+	if f == (Filter{}) {
+		return v.Rankings[by].Rows
+	}
+	return v.sum(func(d *Detail) (string, bool) {
+		return map[busiest.By]string{
+			busiest.Namespace: d.Namespace, busiest.Source: d.Source, busiest.Reason: d.Reason, busiest.Policy: d.Policy,
+		}[by], f.selects(d)
+	})
+}
