@@ -67,6 +67,32 @@ type Snapshot struct {
 	Rules []RuleCounts `json:"rules,omitempty"`
 }
 
+// Snapshot is what was counted until now. Two rankings may differ by the writes that are being counted.
+func (c *Counter) Snapshot(now time.Time) Snapshot {
+	s := Snapshot{Replica: Replica{Name: c.replica, Since: c.since, At: now.UTC()}, By: map[By]Ranking{}}
+	for by, counted := range c.by {
+		var r Ranking
+		var rows []row[key]
+		rows, r.Total = counted.all()
+		r.Rows = make([]Row, len(rows))
+		for i, one := range rows {
+			r.Rows[i] = Row{by.name(one.key), one.Counts}
+		}
+		s.By[by] = r
+	}
+	s.Within = c.within()
+	sources := map[RuleID][]SourceCounts{}
+	refused, _ := c.refused.all()
+	for _, r := range refused {
+		sources[r.key.rule] = append(sources[r.key.rule], SourceCounts{Source.name(r.key.source), Object.name(r.key.object), r.Counts})
+	}
+	rules, _ := c.rules.all()
+	for _, r := range rules {
+		s.Rules = append(s.Rules, RuleCounts{ID: r.key, Counts: r.Counts, Error: r.err, Sources: sources[r.key], Overflow: r.overflow, OverflowIn: r.overflowIn})
+	}
+	return s
+}
+
 // MaxRows bounds the rows of one ranking of a Sum.
 const MaxRows = 1000
 

@@ -85,6 +85,38 @@ func (c *Counter) Decided(d *admission.Decided) {
 // Settled counts a count or notice that was written to the API server.
 func (c *Counter) Settled() { c.settled.Add(1) }
 
+// charged counts a write that took a token of each bucket, or was dropped by one. It allocates only for buckets that are
+// not followed yet.
+func (c *Counter) charged(d *admission.Decided, source key, one Counts) {
+	if one.Merged > 0 || len(d.Quotas) == 0 {
+		return
+	}
+	s := c.buckets
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range d.Quotas {
+		b := &d.Quotas[i]
+		if b.Name == "" || one.Dropped > 0 && (b.Name != d.Bucket || b.Policy != d.Rule.Name) {
+			continue
+		}
+		k := bucketKey(b.Key)
+		var u *used
+		if _, known := s.index[k]; !known {
+			u = newUsed(d, b)
+		}
+		var namespace string // a bucket that several namespaces share is of none
+		if u != nil {
+			namespace = u.namespace
+		}
+		r := s.counted(namespace, k, one)
+		if r.used == nil {
+			r.used = u
+		}
+		r.by.vote(source)
+		r.used.limit = store.Limit{Burst: b.Burst, Every: b.Every, Reserve: max(r.used.limit.Reserve, b.Reserve)}
+	}
+}
+
 // overflowed counts a write that an overflow bucket of a rule has decided.
 func (c *Counter) overflowed(rule *policy.Identity, namespace string) {
 	c.rules.mu.Lock()
@@ -103,32 +135,6 @@ func (c *Counter) failed(err *policy.EvaluationError) {
 	if r.err == "" {
 		r.err = store.Clip(err.Reason(), maxPart)
 	}
-}
-
-// Snapshot is what was counted until now. Two rankings may differ by the writes that are being counted.
-func (c *Counter) Snapshot(now time.Time) Snapshot {
-	s := Snapshot{Replica: Replica{Name: c.replica, Since: c.since, At: now.UTC()}, By: map[By]Ranking{}}
-	for by, counted := range c.by {
-		var r Ranking
-		var rows []row[key]
-		rows, r.Total = counted.all()
-		r.Rows = make([]Row, len(rows))
-		for i, one := range rows {
-			r.Rows[i] = Row{by.name(one.key), one.Counts}
-		}
-		s.By[by] = r
-	}
-	s.Within = c.within()
-	sources := map[RuleID][]SourceCounts{}
-	refused, _ := c.refused.all()
-	for _, r := range refused {
-		sources[r.key.rule] = append(sources[r.key.rule], SourceCounts{Source.name(r.key.source), Object.name(r.key.object), r.Counts})
-	}
-	rules, _ := c.rules.all()
-	for _, r := range rules {
-		s.Rules = append(s.Rules, RuleCounts{ID: r.key, Counts: r.Counts, Error: r.err, Sources: sources[r.key], Overflow: r.overflow, OverflowIn: r.overflowIn})
-	}
-	return s
 }
 
 // Counts are Event writes by what became of them, from 0.
@@ -321,3 +327,30 @@ func (k key) detached() key {
 	}
 	return k
 }
+
+// majority finds the source that made more than half of some writes (Boyer and Moore 1981).
+type majority struct {
+	source key
+	lead   int64
+}
+
+func (m *majority) vote(source key) {
+	switch {
+	case m.source == source:
+		m.lead++
+	case m.lead == 0:
+		m.source, m.lead = source, 1
+	default:
+		m.lead--
+	}
+}
+
+// detail is what a Detail is found by: namespace, component, host, type, reason and rule. Its parts are kept elsewhere.
+type detail [6]string
+
+func (d detail) detached() detail { return d }
+
+// bucketKey is that of a bucket.
+type bucketKey store.Key
+
+func (k bucketKey) detached() bucketKey { return k }

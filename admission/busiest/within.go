@@ -79,72 +79,13 @@ type Bucket struct {
 	Next   time.Time `json:"next,omitzero"`
 }
 
-// majority finds the source that made more than half of some writes (Boyer and Moore 1981).
-type majority struct {
-	source key
-	lead   int64
-}
-
-func (m *majority) vote(source key) {
-	switch {
-	case m.source == source:
-		m.lead++
-	case m.lead == 0:
-		m.source, m.lead = source, 1
-	default:
-		m.lead--
-	}
-}
-
 func (m *majority) writer() Writer { return Writer{Source.name(m.source), m.lead} }
-
-// detail is what a Detail is found by: namespace, component, host, type, reason and rule. Its parts are kept elsewhere.
-type detail [6]string
-
-func (d detail) detached() detail { return d }
-
-// bucketKey is that of a bucket.
-type bucketKey store.Key
-
-func (k bucketKey) detached() bucketKey { return k }
 
 // used is what a bucket is.
 type used struct {
 	policy, name, words, namespace string
 
 	limit store.Limit
-}
-
-// charged counts a write that took a token of each bucket, or was dropped by one. It allocates only for buckets that are
-// not followed yet.
-func (c *Counter) charged(d *admission.Decided, source key, one Counts) {
-	if one.Merged > 0 || len(d.Quotas) == 0 {
-		return
-	}
-	s := c.buckets
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i := range d.Quotas {
-		b := &d.Quotas[i]
-		if b.Name == "" || one.Dropped > 0 && (b.Name != d.Bucket || b.Policy != d.Rule.Name) {
-			continue
-		}
-		k := bucketKey(b.Key)
-		var u *used
-		if _, known := s.index[k]; !known {
-			u = newUsed(d, b)
-		}
-		var namespace string // a bucket that several namespaces share is of none
-		if u != nil {
-			namespace = u.namespace
-		}
-		r := s.counted(namespace, k, one)
-		if r.used == nil {
-			r.used = u
-		}
-		r.by.vote(source)
-		r.used.limit = store.Limit{Burst: b.Burst, Every: b.Every, Reserve: max(r.used.limit.Reserve, b.Reserve)}
-	}
 }
 
 // newUsed is what is said of a bucket.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/eventquota/eventquota/test/cluster"
+	"github.com/eventquota/eventquota/test/manifests/shipped"
 	"github.com/eventquota/eventquota/test/replica"
 )
 
@@ -43,6 +45,7 @@ func TestATenantSeesItsOwnNamespaceOnly(t *testing.T) {
 		set.Close()
 	})
 	must(t, set.Install(t.Context()))
+	inPod(t, admin)
 	apply(t, c, admin, "shop", "secret-ops")
 	for namespace, source := range map[string]string{"shop": "shop-controller", "secret-ops": "ops-controller"} {
 		for n := range 8 {
@@ -89,6 +92,28 @@ func TestATenantSeesItsOwnNamespaceOnly(t *testing.T) {
 		}
 	}
 	goFurther(t, config)
+}
+
+// inPod makes the endpoint of the Service a pod's: the API server's proxy leads to no other.
+func inPod(t *testing.T, admin kubernetes.Interface) {
+	t.Helper()
+	pods, slices := admin.CoreV1().Pods(cluster.ServiceNamespace), admin.DiscoveryV1().EndpointSlices(cluster.ServiceNamespace)
+	objects, err := shipped.Objects(shipped.Base)
+	must(t, err)
+	var deployment appsv1.Deployment
+	must(t, shipped.Find(objects, "Deployment", "eventquota", &deployment))
+	pod := &corev1.Pod{ObjectMeta: deployment.Spec.Template.ObjectMeta, Spec: deployment.Spec.Template.Spec}
+	pod.Name, pod.Spec.NodeName = "eventquota-0", "node-0"
+	pod, err = pods.Create(t.Context(), pod, metav1.CreateOptions{})
+	must(t, err)
+	pod.Status.PodIP, pod.Status.PodIPs = "10.77.0.11", []corev1.PodIP{{IP: "10.77.0.11"}}
+	_, err = pods.UpdateStatus(t.Context(), pod, metav1.UpdateOptions{})
+	must(t, err)
+	slice, err := slices.Get(t.Context(), "eventquota", metav1.GetOptions{})
+	must(t, err)
+	slice.Endpoints[0].TargetRef = &corev1.ObjectReference{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
+	_, err = slices.Update(t.Context(), slice, metav1.UpdateOptions{})
+	must(t, err)
 }
 
 // grant gives what docs/operations.md says: a service account that may see the namespace, and to the tenant tokens of it and
