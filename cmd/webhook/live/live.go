@@ -119,6 +119,9 @@ func (w *watcher) look(ctx context.Context) View {
 }
 
 func (w *watcher) ask(ctx context.Context) (live busiest.Live, err error) {
+	if w.replica != nil && w.replica.Expires() {
+		w.close()
+	}
 	if w.replica == nil {
 		if w.replica, err = w.opts.Open(ctx); err != nil {
 			return live, err

@@ -90,8 +90,9 @@ func parseEndpoint(endpoint string) (*url.URL, error) {
 
 // Replica is one that can be asked.
 type Replica struct {
-	name   string // in errors
-	of     string // the only namespace to ask about; empty for all
+	name   string    // in errors
+	of     string    // the only namespace to ask about; empty for all
+	until  time.Time // when its token expires; zero for none
 	url    *url.URL
 	client *http.Client
 	// Close ends the way to it.
@@ -109,6 +110,9 @@ func newReplica(name string, u *url.URL, config *rest.Config, end func()) (*Repl
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Replica{name: name, url: u, client: client, Close: func() { utilnet.CloseIdleConnectionsFor(client.Transport); end() }}, nil
 }
+
+// Expires reports whether the token is good for less than a minute more: it is time to find a replica anew.
+func (r *Replica) Expires() bool { return !r.until.IsZero() && time.Until(r.until) < time.Minute }
 
 // Live asks who and what makes Event writes in a namespace, or in all if it is empty.
 func (r *Replica) Live(ctx context.Context, namespace string) (live busiest.Live, err error) {

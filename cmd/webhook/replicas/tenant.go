@@ -44,7 +44,7 @@ func findFor(ctx context.Context, config *rest.Config, system, namespace string)
 	u := client.CoreV1().RESTClient().Get().Namespace(system).Resource("services").Name(proxied).SubResource("proxy").URL()
 	r, err := newReplica(fmt.Sprintf("eventquota in namespace %s, by the API server", system), u, to, func() {})
 	if err == nil {
-		r.of = namespace
+		r.of, r.until = namespace, given.Status.ExpirationTimestamp.Time
 	}
 	return r, err
 }
