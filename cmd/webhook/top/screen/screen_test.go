@@ -344,6 +344,9 @@ func TestTheBrakeIsPulledAfterAQuestionOnly(t *testing.T) {
 				t.Errorf("the question lacks %q:\n%s", said, asked)
 			}
 		}
+		if strings.Contains(asked, "tier: Admin") != (namespace == "") {
+			t.Errorf("only a policy of the cluster has a tier:\n%s", asked)
+		}
 		r.press("b", "r", "a", "k", "e", "enter")
 		if got := r.shows(); !strings.Contains(got, "The emergency brake is pulled") || !strings.Contains(got, "kubectl delete ") {
 			t.Errorf("then it says\n%s", got)
