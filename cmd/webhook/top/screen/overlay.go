@@ -50,7 +50,7 @@ left       tokens of a bucket, which refuses when only its reserve is left`}
 func (m *model) pressOver(key string) tea.Cmd {
 	o := m.over
 	switch {
-	case key == "esc":
+	case key == "esc", key == "alt+esc":
 		m.over = nil
 	case key == "up":
 		o.scroll--

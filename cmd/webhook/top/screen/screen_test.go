@@ -212,6 +212,18 @@ func TestKeysLeadFromANamespaceToAnObject(t *testing.T) {
 	if r.filter != (live.Filter{}) || r.tab != namespaces {
 		t.Errorf("at the end it is at %+v", r.place)
 	}
+	r.press("4", "home", "down", "enter")
+	if r.filter.Reason == "" || r.tab != sources {
+		t.Errorf("from a reason it leads to %+v", r.place)
+	}
+	r.press("enter")
+	if r.filter.Reason != "" || r.filter.Source == "" || r.tab != objects {
+		t.Errorf("from a source with that reason it leads to %+v", r.place)
+	}
+	r.press("alt+esc")
+	if r.filter != (live.Filter{}) || r.tab != reasons {
+		t.Errorf("two escapes lead back to %+v", r.place)
+	}
 	r.press("6", "home")
 	for r.rows()[r.at(r.rows())].bucket.For != "shop" {
 		r.press("down")
