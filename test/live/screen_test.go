@@ -159,9 +159,9 @@ func TestTheScreenInATerminal(t *testing.T) {
 	term.press("BSpace", "BSpace", "BSpace")
 	term.shows("all namespaces", "NAMESPACE")
 	term.press("6")
-	t.Logf("quotas at 200x50:\n%s", term.shows("ClusterEventQuota few: namespace of storm", "refuses", "0/5"))
+	t.Logf("quotas at 200x50:\n%s", term.shows("namespace of storm: ClusterEventQuota few", "refuses", "1/5"))
 	term.resize(80, 24)
-	t.Logf("quotas at 80x24:\n%s", term.shows("ClusterEventQuota few: name"))
+	t.Logf("quotas at 80x24:\n%s", term.shows("namespace of storm: ClusterEv"))
 
 	brake := func() error {
 		_, _, err := c.Kubectl(t.Context(), "", "get", "clustereventpolicy", "emergency-brake")

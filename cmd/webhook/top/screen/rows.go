@@ -2,7 +2,6 @@ package screen
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"unicode"
@@ -123,10 +122,11 @@ func (m *model) buckets() (all []row) {
 			f.Source != "" && f.Source != b.Source || f.Policy != "" && f.Policy != b.Policy {
 			continue
 		}
-		name := fmt.Sprintf("%s: %s", b.Policy, b.Name)
+		name := b.Name
 		if b.For != "" {
 			name += " of " + b.For
 		}
+		name += ": " + b.Policy
 		key := name
 		if b.Source != "" {
 			name += ", most by " + b.Source
