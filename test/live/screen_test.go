@@ -91,6 +91,7 @@ func names() []string {
 // flood writes Events of all names until the test ends.
 func flood(t *testing.T, client kubernetes.Interface) {
 	t.Helper()
+	t.Helper()
 	ctx, end := context.WithCancel(t.Context())
 	var writers sync.WaitGroup
 	writers.Go(func() {

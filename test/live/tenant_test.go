@@ -189,6 +189,7 @@ func goFurther(t *testing.T, config *rest.Config) {
 
 func fetch(ctx context.Context, t *testing.T, client *http.Client, url, token string) (status int, said string) {
 	t.Helper()
+	t.Helper()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	must(t, err)
 	if token != "" {

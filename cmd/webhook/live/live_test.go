@@ -151,6 +151,7 @@ func TestTheFirstViewHasNoRates(t *testing.T) {
 // watched is a watcher whose replica gives some answers, one after the other; nil is a failure.
 func watched(t *testing.T, namespace string, answers ...*busiest.Live) (views []View, opened int) {
 	t.Helper()
+	t.Helper()
 	asked := 0
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/live" {

@@ -38,7 +38,7 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, views <-chan live.Vie
 
 // model is the state of the screen. It changes by messages only, one after the other.
 type model struct {
-	ctx   context.Context // of what keys begin; it ends with the program
+	ctx   context.Context //nolint:containedctx // of what keys begin; it ends with the program
 	opts  Options
 	views <-chan live.View
 
