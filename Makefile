@@ -93,7 +93,7 @@ build: ## Build bin/eventquota
 # does as ever.
 .PHONY: test
 test: export GOGC := 400
-test: redis-server chromium ## Run all tests
+test: redis-server chromium tmux ## Run all tests
 	@failed=; part() { name=$$1; shift; (set -x; "$$@") || failed="$$failed $$name"; }; \
 	units() { $(GO_TEST) $(filter-out $(RACED),$(UNITS)) & $(RACE_TEST) $(RACED); raced=$$?; wait $$! && return $$raced; }; \
 	part units units; \
@@ -127,11 +127,11 @@ RACE_TEST = $(shell if CGO_ENABLED=1 go build -race runtime/cgo 2>/dev/null; the
 	else echo $(GO_TEST); fi)
 
 # The tests start servers of their own; one that the package runs as a service is not used.
-.PHONY: redis-server chromium
-redis-server chromium:
+.PHONY: redis-server chromium tmux
+redis-server chromium tmux:
 	@if command -v $@ >/dev/null; then exit 0; fi; \
 	if ! command -v apt-get >/dev/null; then \
-		echo '$@ is not on PATH, and there is no apt-get to install it with: install Redis 7 or newer, and Chromium.' >&2; exit 1; \
+		echo '$@ is not on PATH, and there is no apt-get to install it with: install Redis 7 or newer, Chromium and tmux.' >&2; exit 1; \
 	fi; \
 	sudo=; if [ "$$(id -u)" != 0 ]; then sudo=sudo; fi; set -ex; \
 	$$sudo apt-get update; \

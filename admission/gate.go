@@ -237,6 +237,10 @@ type Decided struct {
 	// Bucket is the name in answers of the bucket of Rule that had no token. It is empty unless
 	// Verdict is Drop or Deny, and where Rule drops all.
 	Bucket string
+	// Quotas are the buckets of which an admitted write took a token each, and a dropped one would have. Governing has the
+	// limits that they are of. Neither must be changed or kept.
+	Quotas    []store.Bucket
+	Governing *policy.Governing
 	// Request must not be changed or kept.
 	Request *Request
 	// Object is what the Event is about, or its namespace where that is in another one, and Source is who reports
@@ -259,10 +263,13 @@ func (g *Gate) passOn(q *question, p *policy.Policy, d store.Decision, audited b
 	}
 	decided := Decided{
 		Rule: q.owner(p, d), Audited: audited, Verdict: d.Verdict, Bucket: emptyBucket(d).Name,
-		Request: q.Request, Object: q.about, Source: sourceOf(q.Object), Workload: q.workload,
+		Request: q.Request, Object: q.about, Source: sourceOf(q.Object), Workload: q.workload, Governing: &q.gov,
 	}
 	if !audited {
 		decided.Errors = q.gov.Errors
+	}
+	if !d.Paid && d.NoPlace == nil {
+		decided.Quotas = q.quotas
 	}
 	if d.NoPlace != nil {
 		decided.NoBucket = q.gov.Rule(d.NoPlace.Policy)

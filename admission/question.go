@@ -39,6 +39,8 @@ type question struct {
 	// written is the write for the store, made when one is first asked, and updates what an UPDATE adds to it.
 	made    bool
 	written store.Write
+	// quotas are the buckets that the store was asked about last.
+	quotas  []store.Bucket
 	updates store.Update
 	// spamKey is that of the spam filter in what a store was asked last.
 	spamKey store.Key
@@ -136,7 +138,7 @@ type limits = iter.Seq2[*policy.Quota, *policy.QuotaLimit]
 // ask asks a store what becomes of a write under a policy and limits, where anything merges or limits it.
 func (g *Gate) ask(ctx context.Context, s store.Store, q *question, p *policy.Policy, all limits) (store.Decision, error) {
 	l := g.limitsOf(q, p, all)
-	q.decided, q.spamKey = Moment{}, l.Spam.Key
+	q.decided, q.spamKey, q.quotas = Moment{}, l.Spam.Key, l.Quotas
 	if !l.Merge && l.Spam.Key.IsZero() && len(l.Quotas) == 0 {
 		return store.Decision{Verdict: store.Admit}, nil
 	}

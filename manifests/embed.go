@@ -16,6 +16,12 @@ import (
 //go:embed base components crds overlays
 var files embed.FS
 
+//go:embed examples/emergency-brake.yaml
+var brake []byte
+
+// EmergencyBrake is the policy that refuses all Events but Warnings, as YAML with comments.
+func EmergencyBrake() []byte { return brake }
+
 // Files are the kustomizations: base, components, crds and overlays.
 func Files() fs.FS { return files }
 

@@ -1,4 +1,4 @@
-// Package access serves metrics only to users whom the API server allows to read them.
+// Package access serves metrics, and what is known of a namespace, only to users whom the API server allows to read them.
 package access
 
 import (
@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
 // Bounds of what anyone who reaches the port can cost.
@@ -37,9 +40,12 @@ const (
 	keepRefused = 10 * time.Second
 )
 
-// review says whether the user of a token may use a verb on a path: 200, 401 for an unknown token, or 403. An error
-// means that it is not known.
-type review func(ctx context.Context, token, verb, path string) (status int, err error)
+// question is whether the user of a token may use a verb on a path or, unless that is empty, whether a token for Audience
+// may get the quotas of a namespace.
+type question struct{ token, verb, path, namespace string }
+
+// review says what the user may: 200, 401 for an unknown token, or 403. An error means that it is not known.
+type review func(ctx context.Context, q question) (status int, err error)
 
 // Guard lets users in by what the API server says of them. It may be used concurrently.
 type Guard struct {
@@ -64,9 +70,7 @@ func newLane() lane {
 
 // New makes a Guard that asks an API server. The client needs no rate: lanes have one.
 func New(client kubernetes.Interface) *Guard {
-	return newGuard(func(ctx context.Context, token, verb, path string) (int, error) {
-		return ask(ctx, client, token, verb, path)
-	})
+	return newGuard(func(ctx context.Context, q question) (int, error) { return ask(ctx, client, q) })
 }
 
 func newGuard(r review) *Guard {
@@ -84,26 +88,32 @@ func newGuard(r review) *Guard {
 // without the right, and 503 if neither is known in time. An answer that is kept costs no call.
 func (g *Guard) Before(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		status := g.status(r)
-		if status == http.StatusOK {
-			next.ServeHTTP(w, r)
-			return
+		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+		if !strings.EqualFold(scheme, "Bearer") {
+			token = ""
 		}
-		if status == http.StatusUnauthorized {
-			w.Header().Set("WWW-Authenticate", "Bearer")
-		}
-		http.Error(w, http.StatusText(status), status)
+		g.serve(w, r, question{token: strings.TrimSpace(token), verb: strings.ToLower(r.Method), path: r.URL.Path}, next)
 	})
 }
 
-func (g *Guard) status(r *http.Request) int {
-	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	token = strings.TrimSpace(token)
-	if !strings.EqualFold(scheme, "Bearer") || token == "" {
+// serve serves next if the answer to a question is yes.
+func (g *Guard) serve(w http.ResponseWriter, r *http.Request, q question, next http.Handler) {
+	status := g.status(r, q)
+	if status == http.StatusOK {
+		next.ServeHTTP(w, r)
+		return
+	}
+	if status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	http.Error(w, http.StatusText(status), status)
+}
+
+func (g *Guard) status(r *http.Request, q question) int {
+	if q.token == "" {
 		return http.StatusUnauthorized
 	}
-	verb := strings.ToLower(r.Method)
-	key := answerKey(token, verb, r.URL.Path)
+	key := answerKey(q.token, q.verb, q.path, q.namespace)
 	if status, ok := g.answers.Get(key); ok {
 		return status.(int) //nolint:errcheck // it holds nothing else
 	}
@@ -121,7 +131,7 @@ func (g *Guard) status(r *http.Request) int {
 	var status int
 	err := in.reviews.Wait(ctx)
 	if err == nil {
-		status, err = g.review(ctx, token, verb, r.URL.Path)
+		status, err = g.review(ctx, q)
 	}
 	if err != nil {
 		g.complaints.Do(func() {
@@ -153,29 +163,36 @@ func answerKey(parts ...string) [sha256.Size]byte {
 	return sha256.Sum256(fmt.Appendf(nil, "%q", parts))
 }
 
-// ask asks the API server whose a token is, and what that user may do, with two calls for a known token. Only tokens for
-// the API server itself are known, such as those of service accounts.
-func ask(ctx context.Context, client kubernetes.Interface, token, verb, path string) (int, error) {
-	who, err := client.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{
-		Spec: authenticationv1.TokenReviewSpec{Token: token},
-	}, metav1.CreateOptions{})
+// ask asks the API server whose a token is, and what that user may do, with two calls for a known token. For a path, only
+// tokens for the API server itself are known, such as those of service accounts.
+func ask(ctx context.Context, client kubernetes.Interface, q question) (int, error) {
+	token := authenticationv1.TokenReviewSpec{Token: q.token}
+	if q.namespace != "" {
+		token.Audiences = []string{Audience}
+	}
+	who, err := client.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{Spec: token}, metav1.CreateOptions{})
 	if err != nil {
 		return 0, fmt.Errorf("review a token: %w", err)
 	}
-	if !who.Status.Authenticated {
+	// An authenticator that knows no audiences returns none.
+	if !who.Status.Authenticated || q.namespace != "" && !slices.Contains(who.Status.Audiences, Audience) {
 		return http.StatusUnauthorized, nil
 	}
 	user := who.Status.User
-	extra := make(map[string]authorizationv1.ExtraValue, len(user.Extra))
-	for name, values := range user.Extra {
-		extra[name] = authorizationv1.ExtraValue(values)
+	access := authorizationv1.SubjectAccessReviewSpec{
+		User: user.Username, UID: user.UID, Groups: user.Groups, Extra: make(map[string]authorizationv1.ExtraValue, len(user.Extra)),
 	}
-	may, err := client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
-		Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra,
-			NonResourceAttributes: &authorizationv1.NonResourceAttributes{Verb: verb, Path: path},
-		},
-	}, metav1.CreateOptions{})
+	for name, values := range user.Extra {
+		access.Extra[name] = authorizationv1.ExtraValue(values)
+	}
+	if q.namespace == "" {
+		access.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Verb: q.verb, Path: q.path}
+	} else {
+		access.ResourceAttributes = &authorizationv1.ResourceAttributes{
+			Namespace: q.namespace, Verb: q.verb, Group: v1alpha1.GroupName, Version: v1alpha1.Version, Resource: "eventquotas",
+		}
+	}
+	may, err := client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: access}, metav1.CreateOptions{})
 	if err != nil {
 		return 0, fmt.Errorf("review the access of %s: %w", user.Username, err)
 	}

@@ -164,7 +164,8 @@ type rights struct {
 	began, release chan struct{}
 }
 
-func (r *rights) review(_ context.Context, token, verb, path string) (int, error) {
+func (r *rights) review(_ context.Context, q question) (int, error) {
+	token, verb, path := q.token, q.verb, q.path
 	if strings.HasPrefix(token, "slow-") {
 		r.began <- struct{}{}
 		<-r.release

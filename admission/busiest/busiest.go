@@ -62,8 +62,35 @@ type Replica struct {
 type Snapshot struct {
 	Replica Replica        `json:"replica"`
 	By      map[By]Ranking `json:"by"`
+	Within  Within         `json:"within,omitzero"`
 	// Rules are for their statuses: what those in audit mode would have done counts there, and only there.
 	Rules []RuleCounts `json:"rules,omitempty"`
+}
+
+// Snapshot is what was counted until now. Two rankings may differ by the writes that are being counted.
+func (c *Counter) Snapshot(now time.Time) Snapshot {
+	s := Snapshot{Replica: Replica{Name: c.replica, Since: c.since, At: now.UTC()}, By: map[By]Ranking{}}
+	for by, counted := range c.by {
+		var r Ranking
+		var rows []row[key]
+		rows, r.Total = counted.all()
+		r.Rows = make([]Row, len(rows))
+		for i, one := range rows {
+			r.Rows[i] = Row{by.name(one.key), one.Counts}
+		}
+		s.By[by] = r
+	}
+	s.Within = c.within()
+	sources := map[RuleID][]SourceCounts{}
+	refused, _ := c.refused.all()
+	for _, r := range refused {
+		sources[r.key.rule] = append(sources[r.key.rule], SourceCounts{Source.name(r.key.source), Object.name(r.key.object), r.Counts})
+	}
+	rules, _ := c.rules.all()
+	for _, r := range rules {
+		s.Rules = append(s.Rules, RuleCounts{ID: r.key, Counts: r.Counts, Error: r.err, Sources: sources[r.key], Overflow: r.overflow, OverflowIn: r.overflowIn})
+	}
+	return s
 }
 
 // MaxRows bounds the rows of one ranking of a Sum.
@@ -105,11 +132,14 @@ func addRankings(snapshots []Snapshot, by By) Ranking {
 	for name, counts := range rows {
 		all.Rows = append(all.Rows, Row{name, counts})
 	}
-	slices.SortFunc(all.Rows, func(a, b Row) int {
-		return cmp.Or(cmp.Compare(b.Matched(), a.Matched()), strings.Compare(a.Name, b.Name))
-	})
+	slices.SortFunc(all.Rows, func(a, b Row) int { return compareRows(&a, &b) })
 	all.Rows = all.Rows[:min(MaxRows, len(all.Rows))]
 	return all
+}
+
+// compareRows puts the one with most writes first.
+func compareRows(a, b *Row) int {
+	return cmp.Or(cmp.Compare(b.Matched(), a.Matched()), strings.Compare(a.Name, b.Name))
 }
 
 // key is what a row of a Ranking is found by: parts of its name, empty ones at the end.

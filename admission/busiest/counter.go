@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/eventquota/eventquota/admission"
@@ -24,14 +25,17 @@ const (
 	maxPart = 253
 )
 
-// Counter counts what one replica decides: by each By (at most 1 MB, for Places rows), and by rules with the sources
-// and objects that they refused (at most 4 MB). It may be used concurrently.
+// Counter counts what one replica decides: by each By (at most 1 MB, for Places rows), what is Within them (at most
+// 2 MB), and by rules with the sources and objects that they refused (at most 4 MB). It may be used concurrently.
 type Counter struct {
 	replica string
 	since   time.Time
 	by      map[By]*sketch[key]
 	rules   *sketch[RuleID]
 	refused *sketch[refusal]
+	details *sketch[detail]
+	buckets *sketch[bucketKey]
+	settled atomic.Int64
 }
 
 // NewCounter makes a Counter for a replica of a unique name. It follows up to places rows of each By.
@@ -39,6 +43,7 @@ func NewCounter(replica string, now time.Time, places int) *Counter {
 	c := &Counter{
 		replica: replica, since: now.UTC(), by: map[By]*sketch[key]{},
 		rules: newSketch[RuleID](rulePlaces), refused: newSketch[refusal](sourcePlaces),
+		details: newSketch[detail](detailPlaces), buckets: newSketch[bucketKey](bucketPlaces),
 	}
 	for _, by := range All() {
 		c.by[by] = newSketch[key](places)
@@ -46,19 +51,20 @@ func NewCounter(replica string, now time.Time, places int) *Counter {
 	return c
 }
 
-// Decided counts what became of one Event write. It takes a lock for each By, and two for a rule, one after the other
-// and for a moment; allocates only for what is not followed yet, and keeps no part of d. Decisions of audited rules
+// Decided counts what became of one Event write. It takes a few locks, mostly one after the other and each for a moment; allocates only for what is not followed yet, and keeps no part of d. Decisions of audited rules
 // are in no ranking. The status of a rule in force counts only what it did, not what it would do if others were
 // audited too; the built-in default has no status.
 func (c *Counter) Decided(d *admission.Decided) {
 	e, namespace, one := d.Request.Object, store.Clip(d.Request.Namespace, maxPart), countsOf(d.Verdict)
 	source, object := key{d.Source.Component, d.Source.Host}.clipped(), key{d.Object.Kind, d.Object.Namespace, d.Object.Name}.clipped()
 	if !d.Audited {
-		c.by[Namespace].count(namespace, key{namespace}, one)
-		c.by[Source].count(namespace, source, one)
-		c.by[Object].count(namespace, object, one)
-		c.by[Reason].count(namespace, key{e.Type, e.Reason}.clipped(), one)
-		c.by[Policy].count(namespace, key{d.Rule.Name}.clipped(), one)
+		in := c.by[Namespace].count(namespace, key{namespace}, one)
+		from := c.by[Source].count(namespace, source, one)
+		c.by[Object].countOf(namespace, object, one, from)
+		why := c.by[Reason].count(namespace, key{e.Type, e.Reason}.clipped(), one)
+		rule := c.by[Policy].count(namespace, key{d.Rule.Name}.clipped(), one)
+		c.details.count(in[0], detail{in[0], from[0], from[1], why[0], why[1], rule[0]}, one)
+		c.charged(d, from, one)
 	}
 	if i := &d.Rule.Identity; i.UID != "" && (!d.Audited || d.Rule.Mode == policy.Audit) {
 		c.rules.count(i.Namespace, ruleID(i), one)
@@ -76,6 +82,41 @@ func (c *Counter) Decided(d *admission.Decided) {
 		if r != nil && r.Identity.UID != "" && (!d.Audited || r.Mode == policy.Audit) {
 			c.overflowed(&r.Identity, namespace)
 		}
+	}
+}
+
+// Settled counts a count or notice that was written to the API server.
+func (c *Counter) Settled() { c.settled.Add(1) }
+
+// charged counts a write that took a token of each bucket, or was dropped by one. It allocates only for buckets that are
+// not followed yet.
+func (c *Counter) charged(d *admission.Decided, source key, one Counts) {
+	if one.Merged > 0 || len(d.Quotas) == 0 {
+		return
+	}
+	s := c.buckets
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range d.Quotas {
+		b := &d.Quotas[i]
+		if b.Name == "" || one.Dropped > 0 && (b.Name != d.Bucket || b.Policy != d.Rule.Name) {
+			continue
+		}
+		k := bucketKey(b.Key)
+		var u *used
+		if _, known := s.index[k]; !known {
+			u = newUsed(d, b)
+		}
+		var namespace string // a bucket that several namespaces share is of none
+		if u != nil {
+			namespace = u.namespace
+		}
+		r := s.counted(namespace, k, one)
+		if r.used == nil {
+			r.used = u
+		}
+		r.by.vote(source)
+		r.used.limit = store.Limit{Burst: b.Burst, Every: b.Every, Reserve: max(r.used.limit.Reserve, b.Reserve)}
 	}
 }
 
@@ -97,31 +138,6 @@ func (c *Counter) failed(err *policy.EvaluationError) {
 	if r.err == "" {
 		r.err = store.Clip(err.Reason(), maxPart)
 	}
-}
-
-// Snapshot is what was counted until now. Two rankings may differ by the writes that are being counted.
-func (c *Counter) Snapshot(now time.Time) Snapshot {
-	s := Snapshot{Replica: Replica{Name: c.replica, Since: c.since, At: now.UTC()}, By: map[By]Ranking{}}
-	for by, counted := range c.by {
-		var r Ranking
-		var rows []row[key]
-		rows, r.Total = counted.all()
-		r.Rows = make([]Row, len(rows))
-		for i, one := range rows {
-			r.Rows[i] = Row{by.name(one.key), one.Counts}
-		}
-		s.By[by] = r
-	}
-	sources := map[RuleID][]SourceCounts{}
-	refused, _ := c.refused.all()
-	for _, r := range refused {
-		sources[r.key.rule] = append(sources[r.key.rule], SourceCounts{Source.name(r.key.source), Object.name(r.key.object), r.Counts})
-	}
-	rules, _ := c.rules.all()
-	for _, r := range rules {
-		s.Rules = append(s.Rules, RuleCounts{ID: r.key, Counts: r.Counts, Error: r.err, Sources: sources[r.key], Overflow: r.overflow, OverflowIn: r.overflowIn})
-	}
-	return s
 }
 
 // Counts are Event writes by what became of them, from 0.
@@ -195,8 +211,10 @@ type holder struct {
 type row[K any] struct {
 	key    K
 	holder *holder
-	weight int64  // with that of earlier keys in the same place
-	err    string // of a rule
+	weight int64    // with that of earlier keys in the same place
+	by     majority // who writes, of an object and a bucket
+	used   *used    // of a bucket
+	err    string   // of a rule
 	// overflow and overflowIn are RuleCounts' of a rule.
 	overflow   int64
 	overflowIn string
@@ -207,13 +225,26 @@ func newSketch[K keyed[K]](places int) *sketch[K] {
 	return &sketch[K]{places: places, index: map[K]int32{}, holders: map[string]*holder{}}
 }
 
-// count counts one write of k, which a namespace made.
-func (s *sketch[K]) count(namespace string, k K, one Counts) {
+// count counts one write of k, which a namespace made. It returns k as it is kept.
+func (s *sketch[K]) count(namespace string, k K, one Counts) K {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.counted(namespace, k, one).key
+}
+
+// countOf does so too, and also counts from which source it came.
+func (s *sketch[K]) countOf(namespace string, k K, one Counts, source key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counted(namespace, k, one).by.vote(source)
+}
+
+// counted is the row of k, with one write more. s.mu is held.
+func (s *sketch[K]) counted(namespace string, k K, one Counts) *row[K] {
 	s.total = s.total.Add(one)
 	r := s.row(namespace, k)
 	r.Counts = r.Add(one)
+	return r
 }
 
 // row is that of k, with more weight. s.mu is held.
@@ -312,3 +343,30 @@ func (k key) detached() key {
 	}
 	return k
 }
+
+// majority finds the source that made more than half of some writes (Boyer and Moore 1981).
+type majority struct {
+	source key
+	lead   int64
+}
+
+func (m *majority) vote(source key) {
+	switch {
+	case m.source == source:
+		m.lead++
+	case m.lead == 0:
+		m.source, m.lead = source, 1
+	default:
+		m.lead--
+	}
+}
+
+// detail is what a Detail is found by: namespace, component, host, type, reason and rule. Its parts are kept elsewhere.
+type detail [6]string
+
+func (d detail) detached() detail { return d }
+
+// bucketKey is that of a bucket.
+type bucketKey store.Key
+
+func (k bucketKey) detached() bucketKey { return k }

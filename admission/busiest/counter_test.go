@@ -225,11 +225,22 @@ func TestNoNamespaceDisplacesAnothers(t *testing.T) {
 }
 
 func TestCountingWhatIsKnownAllocatesNothing(t *testing.T) {
-	c, d := busiest.NewCounter("a", epoch(), busiest.Places), write(1).decided(store.Merge)
+	c, d := busiest.NewCounter("a", epoch(), busiest.Places), write(1).decided(store.Admit)
 	d.Rule = &policy.Rule{Identity: policy.Identity{UID: "uid"}}
+	d.Quotas, d.Governing = []store.Bucket{{Key: store.KeyOf("a"), Name: "a"}, {Key: store.KeyOf("b"), Name: "b"}}, &policy.Governing{Policy: policy.Default()}
 	d.Errors = []*policy.EvaluationError{{Rule: d.Rule, Err: errors.New("no such key")}}
 	c.Decided(d)
 	if n := testing.AllocsPerRun(1000, func() { c.Decided(d) }); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// BenchmarkDecided is the cost of counting a write that took a token of each of three buckets.
+func BenchmarkDecided(b *testing.B) {
+	c, d := busiest.NewCounter("a", epoch(), busiest.Places), write(1).decided(store.Admit)
+	d.Quotas, d.Governing = []store.Bucket{{Key: store.KeyOf("a"), Name: "a"}, {Key: store.KeyOf("b"), Name: "b"}, {Key: store.KeyOf("c"), Name: "c"}}, &policy.Governing{Policy: policy.Default()}
+	b.ReportAllocs()
+	for b.Loop() {
+		c.Decided(d)
 	}
 }

@@ -12,6 +12,7 @@ const (
 
 	RulePlaces   = rulePlaces
 	SourcePlaces = sourcePlaces
+	DetailPlaces = detailPlaces
 	MaxUnpacked  = maxUnpacked
 )
 
@@ -29,3 +30,6 @@ func (c *Counter) Check() error {
 	}
 	return nil
 }
+
+// AddWithin adds up what several replicas have counted.
+func AddWithin(all []Snapshot) Within { return addWithin(all) }

@@ -36,8 +36,15 @@ func (r right) allows(q request) bool {
 // rightsOf are all rights that the roles among objects give.
 func rightsOf(t *testing.T, objects []*unstructured.Unstructured) (rights []right) {
 	t.Helper()
+	bound := map[string]bool{}
 	for _, o := range objects {
-		if o.GetKind() != "ClusterRole" && o.GetKind() != "Role" {
+		if strings.HasSuffix(o.GetKind(), "RoleBinding") {
+			b := find[rbacv1.ClusterRoleBinding](t, objects, o.GetKind(), o.GetName())
+			bound[b.RoleRef.Kind+"/"+b.RoleRef.Name] = true
+		}
+	}
+	for _, o := range objects {
+		if !bound[o.GetKind()+"/"+o.GetName()] { // it is no role, or one for people
 			continue
 		}
 		// A Role is a ClusterRole that has a namespace.

@@ -79,40 +79,62 @@ func (o *options) run(ctx context.Context, out io.Writer, arg string) error {
 	if !ok || kind == "" || name == "" || strings.Contains(name, "/") || strings.ContainsAny(arg, " \t\n") {
 		return fmt.Errorf("explain %q: must be KIND/NAME, as in pod/web-0", text.Visible(arg))
 	}
-	config, namespace, err := o.Replicas.Cluster.Config()
+	_, namespace, err := o.Replicas.Cluster.Config()
 	if err != nil {
 		return err
+	}
+	r, err := o.explain(ctx, namespace, kind, name)
+	if err != nil {
+		return err
+	}
+	if err := r.write(out, o.Output); err != nil {
+		return fmt.Errorf("explain: write the report: %w", err)
+	}
+	return nil
+}
+
+// Object writes the table that the command prints for an object, found as o says.
+func Object(ctx context.Context, out io.Writer, o *replicas.Options, namespace, kind, name string) error {
+	r, err := (&options{Replicas: o}).explain(ctx, namespace, kind, name)
+	if err != nil {
+		return err
+	}
+	return r.write(out, output.Table)
+}
+
+// explain reads all that is known of an object.
+func (o *options) explain(ctx context.Context, namespace, kind, name string) (*report, error) {
+	config, _, err := o.Replicas.Cluster.Config()
+	if err != nil {
+		return nil, err
 	}
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return fmt.Errorf("--kubeconfig: %w", err)
+		return nil, fmt.Errorf("--kubeconfig: %w", err)
 	}
 	events, err := eventsAbout(ctx, client, namespace, kind, name)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	policies, err := policyfile.OfCluster(ctx, config, namespace)
 	if err != nil {
-		return fmt.Errorf("--kubeconfig: %w", err)
+		return nil, fmt.Errorf("--kubeconfig: %w", err)
 	}
 	replica, err := o.Replicas.Open(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer replica.Close()
 	x := explainer{writers: o.Writers, policies: policies.Set(), replica: replica, report: report{
 		Namespace: namespace, Kind: events[0].InvolvedObject.Kind, Name: events[0].InvolvedObject.Name,
 	}}
 	if err := x.explain(ctx, events); err != nil {
-		return err
+		return nil, err
 	}
 	for _, err := range policies.Invalid {
 		x.note("%v", err)
 	}
-	if err := x.report.write(out, o.Output); err != nil {
-		return fmt.Errorf("explain: write the report: %w", err)
-	}
-	return nil
+	return &x.report, nil
 }
 
 // eventsAbout are the stored Events about an object in a namespace, without notices. There is at least one. The kind is

@@ -62,6 +62,15 @@ func Handler(s Store, within time.Duration) http.Handler {
 	})
 }
 
+// Levels copies the levels of quotas, and the time by the clock of the store.
+func (s Store) Levels(ctx context.Context, quotas []store.Key) (rules.State, error) {
+	known, err := s.Peek(ctx, nil, quotas)
+	if s.Now != nil {
+		known.At = s.Now()
+	}
+	return known, err
+}
+
 // answer looks into the store. What does not matter any more is left out, and so are messages of Events: no
 // decision depends on them, and those who may read metrics need not be allowed to read Events.
 func (s Store) answer(ctx context.Context, keys []store.Key) (answer, error) {

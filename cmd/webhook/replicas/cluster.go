@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -47,7 +48,7 @@ func find(ctx context.Context, config *rest.Config) (*Replica, error) {
 		return nil, fmt.Errorf("find a replica: %w", err)
 	}
 	to := &rest.Config{TLSClientConfig: rest.TLSClientConfig{ServerName: called.Service.Name + "." + namespace + ".svc", CAData: called.CABundle}}
-	scheme := "https"
+	scheme, until := "https", time.Time{}
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(tokenSeconds))}}
 	given, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, reader, request, metav1.CreateOptions{})
 	switch {
@@ -56,14 +57,18 @@ func find(ctx context.Context, config *rest.Config) (*Replica, error) {
 	case err != nil:
 		return nil, fmt.Errorf("get a token to read metrics: %w", err)
 	default:
-		to.BearerToken = given.Status.Token
+		to.BearerToken, until = given.Status.Token, given.Status.ExpirationTimestamp.Time
 	}
 	u := client.CoreV1().RESTClient().Post().Resource("pods").Namespace(namespace).Name(pod).SubResource("portforward").URL()
 	address, end, err := forward(ctx, config, u, port)
 	if err != nil {
 		return nil, fmt.Errorf("forward a port to pod %s: %w", pod, err)
 	}
-	return newReplica("a replica in namespace "+namespace, &url.URL{Scheme: scheme, Host: address}, to, end)
+	r, err := newReplica("a replica in namespace "+namespace, &url.URL{Scheme: scheme, Host: address}, to, end)
+	if err == nil {
+		r.until = until
+	}
+	return r, err
 }
 
 // findService finds the service that webhook configurations name.

@@ -13,9 +13,11 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 
+	"github.com/eventquota/eventquota/admission/busiest"
 	"github.com/eventquota/eventquota/admission/text"
 	"github.com/eventquota/eventquota/cmd/webhook/apiserver"
 )
@@ -30,6 +32,15 @@ const (
 type Options struct {
 	Endpoint string
 	Cluster  *apiserver.Flags
+	// Namespace is the only one to ask about; empty for all. It is no flag of Options.
+	Namespace string
+	// System is the namespace of eventquota, for users who may not look for it.
+	System string
+}
+
+// AddSystemFlag adds the flag of System to f.
+func (o *Options) AddSystemFlag(f *pflag.FlagSet) {
+	f.StringVar(&o.System, "system-namespace", "eventquota-system", "namespace of eventquota, for users who may see one namespace only and not look for it")
 }
 
 // AddFlags adds Options to f, with --namespace if they are for a command that looks into one.
@@ -39,7 +50,7 @@ func AddFlags(f *pflag.FlagSet, namespaced bool) *Options {
 	return o
 }
 
-// Open finds a replica to ask.
+// Open finds a replica to ask. With Namespace, users who may not ask about all get one that they may ask about that.
 func (o *Options) Open(ctx context.Context) (*Replica, error) {
 	if o.Endpoint != "" {
 		u, err := parseEndpoint(o.Endpoint)
@@ -52,7 +63,15 @@ func (o *Options) Open(ctx context.Context) (*Replica, error) {
 	if err != nil {
 		return nil, err
 	}
-	return find(ctx, config)
+	r, err := find(ctx, config)
+	if o.Namespace == "" || !apierrors.IsForbidden(err) {
+		return r, err
+	}
+	r, asTenant := findFor(ctx, config, o.System, o.Namespace)
+	if asTenant != nil {
+		return nil, fmt.Errorf("%w; %w", err, asTenant)
+	}
+	return r, nil
 }
 
 // parseEndpoint reads the URL of a replica. No error prints it: it may hold a password that does not belong there.
@@ -71,7 +90,9 @@ func parseEndpoint(endpoint string) (*url.URL, error) {
 
 // Replica is one that can be asked.
 type Replica struct {
-	name   string // in errors
+	name   string    // in errors
+	of     string    // the only namespace to ask about; empty for all
+	until  time.Time // when its token expires; zero for none
 	url    *url.URL
 	client *http.Client
 	// Close ends the way to it.
@@ -88,6 +109,21 @@ func newReplica(name string, u *url.URL, config *rest.Config, end func()) (*Repl
 	}
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Replica{name: name, url: u, client: client, Close: func() { utilnet.CloseIdleConnectionsFor(client.Transport); end() }}, nil
+}
+
+// Expires reports whether the token is good for less than a minute more: it is time to find a replica anew.
+func (r *Replica) Expires() bool { return !r.until.IsZero() && time.Until(r.until) < time.Minute }
+
+// Live asks who and what makes Event writes in a namespace, or in all if it is empty.
+func (r *Replica) Live(ctx context.Context, namespace string) (live busiest.Live, err error) {
+	if r.of != "" {
+		err = r.Get(ctx, "/namespaces/"+url.PathEscape(namespace)+"/live", nil, &live)
+		return live, err
+	}
+	if err = r.Get(ctx, "/live", nil, &live); err == nil && namespace != "" {
+		live = live.Only(namespace)
+	}
+	return live, err
 }
 
 // Get asks for path, such as /busiest, with query, and decodes the JSON of the answer into what into points to. It

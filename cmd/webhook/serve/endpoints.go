@@ -63,18 +63,33 @@ func (s *server) serveMetrics(ctx context.Context) error {
 		return err
 	}
 	var l net.Listener = bound
-	h := connections.Proven(s.metricsMux())
+	h := s.metricsMux()
 	if s.guard != nil {
-		l, h = tls.NewListener(bound, s.tls(bound)), s.guard.Before(h)
+		l = tls.NewListener(bound, s.tls(bound))
 	}
 	return serveUntil(ctx, newHTTPServer(ctx, h), l, 0)
 }
 
-// metricsMux is all that is served at --metrics-address. It is read-only, and one guard protects all of its paths.
-func (s *server) metricsMux() *http.ServeMux {
+// metricsMux is all that is served at --metrics-address. It is read-only. One guard protects what is about all namespaces,
+// and another what is about one.
+func (s *server) metricsMux() http.Handler {
+	live := s.state.busiest.LiveHandler(s.state.peek.Levels, s.opts.Redis.Timeout)
+	all, one := connections.Proven(s.pathsMux(live)), connections.Proven(live)
+	if s.guard != nil {
+		all, one = s.guard.Before(all), s.namespaces.Before(one)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", all)
+	mux.Handle("GET /namespaces/{namespace}/live", one)
+	return mux
+}
+
+// pathsMux is what is about all namespaces.
+func (s *server) pathsMux(live http.Handler) *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(s.metrics.Gatherer, promhttp.HandlerOpts{}))
 	mux.Handle("GET /busiest", s.state.busiest)
+	mux.Handle("GET /live", live)
 	mux.Handle("GET /explain", explain.Handler(s.state.peek, s.opts.Redis.Timeout))
 	if s.guard != nil { // profiles show memory and slow the webhook down
 		mux.HandleFunc("GET /debug/pprof/", pprof.Index) // heap, goroutine and other profiles by name, too

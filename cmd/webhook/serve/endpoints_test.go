@@ -65,6 +65,31 @@ func TestMetricsAreSecureUnlessTheyAreToldNotToBe(t *testing.T) {
 	}
 }
 
+// TestLiveFiguresAreGuarded holds which guard is before what is live. test/live holds what tenants get on a real API server.
+func TestLiveFiguresAreGuarded(t *testing.T) {
+	for scheme, secure := range map[string]bool{"https": true, "http": false} {
+		s := serving(t, newReviewingAPIServer(t, nil), func(o *options) { o.MetricsSecure = secure })
+		s.ready(t)
+		for path, tokens := range map[string]map[string]int{
+			"/live":                  {"": http.StatusUnauthorized, "somebody": http.StatusForbidden},
+			"/namespaces/shop/live":  {"": http.StatusUnauthorized, "reader": http.StatusUnauthorized},
+			"/namespaces/Shop!/live": {"reader": http.StatusNotFound},
+			"/namespaces/shop":       {"": http.StatusUnauthorized},
+		} {
+			for token, want := range tokens {
+				if !secure {
+					want = map[bool]int{true: http.StatusOK, false: http.StatusNotFound}[strings.HasSuffix(path, "/live")]
+				}
+				got := fetch(t, scheme+"://"+s.opts.MetricsAddress+path, token)
+				if got.status != want || strings.Contains(got.says, `"replicas":`) != (want == http.StatusOK) {
+					t.Errorf("%s by %s for token %q is answered %d, want %d:\n%s", path, scheme, token, got.status, want, got.says)
+				}
+			}
+		}
+		s.end(t)
+	}
+}
+
 // TestAnAPIServerThatHangsHoldsUpNoStop holds that a scrape which waits for it gets no
 // answer any more: nothing waits for that of the API server.
 func TestAnAPIServerThatHangsHoldsUpNoStop(t *testing.T) {

@@ -51,10 +51,12 @@ type server struct {
 	// workloads are those of pods; nil unless --workloads.
 	workloads *workload.Cache
 	certs     *certs.Serving
-	managed   *certs.Managed       // those certs; nil if they are mounted
-	guard     *access.Guard        // of metrics; nil for none
-	clientCA  *callers.Certificate // nil if callers need no certificate
-	webhook   http.Handler
+	managed   *certs.Managed // those certs; nil if they are mounted
+	// guard is of metrics, and namespaces of what is known of one; both are nil for none.
+	guard      *access.Guard
+	namespaces *access.Namespaces
+	clientCA   *callers.Certificate // nil if callers need no certificate
+	webhook    http.Handler
 
 	reports   *rate.Limiter // of the rules of namespaces
 	listening atomic.Bool   // the webhook is
@@ -106,7 +108,7 @@ func newServer(o *options, log logr.Logger) (*server, error) {
 		return nil, fmt.Errorf("--cert-dir: %w", err)
 	}
 	if o.MetricsSecure {
-		s.guard = access.New(s.clients.typed)
+		s.guard, s.namespaces = access.New(s.clients.typed), access.NewNamespaces(s.clients.typed)
 	}
 	s.metrics.Policies(s.policies.Reports)
 	s.metrics.Busiest = s.state.busiest.Counter

@@ -49,11 +49,11 @@ type state struct {
 // replica could not report to that.
 func (s *server) newState() (*state, error) {
 	own := memory.New(memory.Options{Bytes: s.opts.StoreMemory.Value()})
-	local := s.settler("memory", own, settler.Options{StoreID: own.ID()})
 	if s.opts.usesRedis() {
-		return s.inRedis(own, local)
+		return s.inRedis(own)
 	}
 	all := busiest.NewReplicas(nil, "", s.log)
+	local := s.settler("memory", own, settler.Options{StoreID: own.ID()}, all)
 	return &state{
 		store:            s.metrics.Store.Observe("memory", own),
 		audit:            memory.New(memory.Options{Bytes: memory.AuditBytes, Unsettled: true}),
@@ -67,9 +67,9 @@ func (s *server) newState() (*state, error) {
 	}, nil
 }
 
-// inRedis keeps all in Redis. own takes what cannot be reported to it, and local settles that. One replica is
+// inRedis keeps all in Redis. own takes what cannot be reported to it, and is settled by this replica. One replica is
 // elected to settle for all, and to write the statuses of policies.
-func (s *server) inRedis(own *memory.Store, local part) (*state, error) {
+func (s *server) inRedis(own *memory.Store) (*state, error) {
 	logging.Disable() // calls return the errors that matter
 	client, err := redisclient.New(*s.opts.Redis)
 	if err != nil {
@@ -97,13 +97,14 @@ func (s *server) inRedis(own *memory.Store, local part) (*state, error) {
 	quiet.Deadline, quiet.Available = s.opts.StoreDeadline, auditBreaker.Closed
 	audits := fallback.New(audit, audit, quiet)
 	all := busiest.NewReplicas(client, s.opts.RedisPrefix, s.log)
+	local := s.settler("memory", own, settler.Options{StoreID: own.ID()}, all)
 	lease, err := newLease(s.clients.config, podNamespace(namespaceFile))
 	if err != nil {
 		return nil, err
 	}
 	leads := func(ctx context.Context, abandon <-chan struct{}) error {
 		settles := settler.Options{Shared: true, Available: breaker.Closed, Abandon: abandon}
-		return together(s.settler("redis", shared, settles), s.statuses(all))(ctx)
+		return together(s.settler("redis", shared, settles, all), s.statuses(all))(ctx)
 	}
 	watched := func(ctx context.Context) {
 		redisclient.Watch(ctx, client, s.metrics.Store.Evicting.Set)
@@ -123,10 +124,17 @@ func (s *server) inRedis(own *memory.Store, local part) (*state, error) {
 	}, nil
 }
 
-// settler settles a store, with a name in metrics, for one term.
-func (s *server) settler(name string, q store.Queue, o settler.Options) part {
+// settler settles a store, with a name in metrics, for one term, and counts what it writes.
+func (s *server) settler(name string, q store.Queue, o settler.Options, counts *busiest.Replicas) part {
 	m := &s.metrics.Settle
-	o.RequestsPerSecond, o.DrainTimeout, o.Tracer, o.Observe = s.opts.SettleRate, s.opts.DrainTimeout-s.opts.sinkDrain(), s.tracer(), m.Of(name)
+	o.RequestsPerSecond, o.DrainTimeout, o.Tracer = s.opts.SettleRate, s.opts.DrainTimeout-s.opts.sinkDrain(), s.tracer()
+	observe := m.Of(name)
+	o.Observe = func(t settler.Try) {
+		observe(t)
+		if t.Result == store.Written.String() {
+			counts.Counter.Settled()
+		}
+	}
 	return together(settler.New(s.metrics.Store.ObserveQueue(name, q), s.clients.typed.CoreV1(), o).Run,
 		func(ctx context.Context) error { m.ShowPending(ctx, name, q, s.opts.Redis.Timeout); return nil })
 }

@@ -6,14 +6,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/eventquota/eventquota/admission/busiest"
+	"github.com/eventquota/eventquota/cmd/webhook/brake"
+	"github.com/eventquota/eventquota/cmd/webhook/explain"
+	"github.com/eventquota/eventquota/cmd/webhook/live"
 	"github.com/eventquota/eventquota/cmd/webhook/output"
 	"github.com/eventquota/eventquota/cmd/webhook/replicas"
+	"github.com/eventquota/eventquota/cmd/webhook/top/screen"
 )
 
 // options are the flags of top.
@@ -47,8 +53,11 @@ func Command() *cobra.Command {
 		Use:   "top",
 		Short: "Show who and what makes the most Event writes",
 		Long: `Top shows which namespaces, sources, objects, reasons and policies have the most Event
-writes, over all replicas, and what became of them: those within --interval or, with
---interval 0, all since the replicas began to count.
+writes, over all replicas, and what became of them. On a terminal it is a screen that
+follows them, with the quotas by how empty they are: look from a namespace into its
+sources, their objects and what becomes of an object's Events, and pull the emergency
+brake; ? shows the keys. In a pipe, or with -o or --interval 0, it is a table of the
+writes within --interval or, with --interval 0, of all since the replicas began to count.
 
 It asks one replica, which answers for all that share its Redis, or for itself
 without one. It finds one in the cluster of your kubeconfig, forwards a port to it
@@ -56,23 +65,37 @@ and gets a token of the service account that may read metrics: you need the righ
 to list validatingwebhookconfigurations and, in the namespace of eventquota, to get
 services, list pods, get and create pods/portforward, and create serviceaccounts/token.
 
+With --namespace it shows that namespace only. Users without those rights are shown it
+too if they may create tokens of the service account eventquota-viewer there, if that
+account may get eventquotas there, and if they may get services/proxy of
+https:eventquota:metrics in --system-namespace. They see nothing of other namespaces,
+and neither objects of the cluster nor quotas that others use too.
+
 A replica counts while it runs, and is shown for five minutes after its end. Totals
 have all writes that were decided. It follows 256 of each kind, shared out by
 namespace: the busiest are among them, and where there are more, the first line says
 how many writes are in no row. Audited policies are not counted.
 
-It fails where replicas have come or gone within the interval. To look again and again,
-use watch.`,
-		Example: `  eventquota top --by object --sort dropped
-  kubectl eventquota top --context prod --interval 10s
-  watch kubectl eventquota top --by namespace
+The table fails where replicas have come or gone within the interval; the screen goes on.`,
+		Example: `  eventquota top
+  kubectl eventquota top --namespace shop
+  kubectl eventquota top --context prod --interval 10s -o table --by object --sort dropped
   eventquota top --endpoint http://127.0.0.1:8080 --interval 0 -o json | jq .rows`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.validate(); err != nil {
 				return err
 			}
-			if err := o.run(cmd.Context(), cmd.OutOrStdout()); err != nil {
+			given := cmd.Flags().Changed
+			o.Replicas.Namespace = cmd.Flag("namespace").Value.String()
+			run := o.run
+			if !given("output") && o.Interval > 0 && onTerminal(cmd.InOrStdin(), cmd.OutOrStdout()) {
+				if !given("interval") {
+					o.Interval = live.DefaultEvery
+				}
+				run = o.follow
+			}
+			if err := run(cmd.Context(), cmd.OutOrStdout()); err != nil {
 				return fmt.Errorf("top: %w", err)
 			}
 			return nil
@@ -83,11 +106,13 @@ use watch.`,
 		byNames = append(byNames, string(by))
 	}
 	f := cmd.Flags()
-	o.Replicas = replicas.AddFlags(f, false)
+	o.Replicas = replicas.AddFlags(f, true)
+	f.Lookup("namespace").Usage = "the only namespace to show; all without it, whatever the kubeconfig says"
+	o.Replicas.AddSystemFlag(f)
 	output.OneOf(cmd, &o.By, "by", "", byNames, "what is shown: "+strings.Join(byNames, ", "))
 	output.OneOf(cmd, &o.Sort, "sort", "", sortNames(), "column to sort by, the highest first: "+strings.Join(sortNames(), ", "))
-	f.DurationVar(&o.Interval, "interval", 4*time.Second, "time within which writes are shown, from 2s to 1h, as replicas report their counts every 2s; 0 for all until now, at once")
-	f.IntVar(&o.Limit, "limit", 20, "rows to show, from 1 to 1000")
+	f.DurationVar(&o.Interval, "interval", 4*time.Second, "time within which writes are shown, from 2s to 1h, as replicas report their counts every 2s; the screen looks that often, by default every 2s; 0 for a table of all until now, at once")
+	f.IntVar(&o.Limit, "limit", 20, "rows of the table, from 1 to 1000")
 	output.OneOf(cmd, &o.Output, "output", "o", output.Formats(), "format: "+strings.Join(output.Formats(), ", "))
 	return cmd
 }
@@ -101,7 +126,7 @@ func (o *options) run(ctx context.Context, w io.Writer) error {
 	defer replica.Close()
 	var before, now *busiest.Sum
 	if o.Interval > 0 {
-		if err := replica.Get(ctx, "/busiest", nil, &before); err != nil {
+		if before, err = o.ask(ctx, replica); err != nil {
 			return err
 		}
 		select {
@@ -110,7 +135,7 @@ func (o *options) run(ctx context.Context, w io.Writer) error {
 			return ctx.Err()
 		}
 	}
-	if err := replica.Get(ctx, "/busiest", nil, &now); err != nil {
+	if now, err = o.ask(ctx, replica); err != nil {
 		return err
 	}
 	t, err := o.table(before, now)
@@ -121,4 +146,56 @@ func (o *options) run(ctx context.Context, w io.Writer) error {
 		return fmt.Errorf("write the table: %w", err)
 	}
 	return nil
+}
+
+// ask asks a replica what is busiest, everywhere or in a namespace.
+func (o *options) ask(ctx context.Context, replica *replicas.Replica) (*busiest.Sum, error) {
+	if namespace := o.Replicas.Namespace; namespace != "" {
+		live, err := replica.Live(ctx, namespace)
+		return &live.Sum, err
+	}
+	var sum busiest.Sum
+	err := replica.Get(ctx, "/busiest", nil, &sum)
+	return &sum, err
+}
+
+// onTerminal reports whether someone looks, on a terminal that a screen can be drawn on.
+func onTerminal(in io.Reader, out io.Writer) bool {
+	for _, stream := range []any{in, out} {
+		if f, is := stream.(*os.File); !is || !term.IsTerminal(int(f.Fd())) {
+			return false
+		}
+	}
+	return os.Getenv("TERM") != "dumb"
+}
+
+// follow shows the screen until the user leaves.
+func (o *options) follow(ctx context.Context, out io.Writer) error {
+	ctx, end := context.WithCancel(ctx)
+	first, err := o.Replicas.Open(ctx)
+	if err != nil {
+		end()
+		return err
+	}
+	views := live.Watch(ctx, first, live.Options{Open: o.Replicas.Open, Namespace: o.Replicas.Namespace, Every: o.Interval})
+	defer func() {
+		end()
+		for range views { // until the way to the replica is closed
+		}
+	}()
+	return screen.Run(ctx, os.Stdin, out, views, screen.Options{
+		Namespace: o.Replicas.Namespace, By: busiest.By(o.By), Sort: o.Sort,
+		Explain: func(ctx context.Context, namespace, kind, name string) (string, error) {
+			var said strings.Builder
+			err := explain.Object(ctx, &said, o.Replicas, namespace, kind, name)
+			return said.String(), err
+		},
+		Brake: func() (*brake.Brake, error) {
+			config, _, err := o.Replicas.Cluster.Config()
+			if err != nil {
+				return nil, err
+			}
+			return brake.New(config, o.Replicas.Namespace)
+		},
+	})
 }

@@ -1,0 +1,101 @@
+// Package brake pulls the emergency brake, a policy that refuses all Events but Warnings, and releases it, with the
+// user's own rights.
+package brake
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/eventquota/eventquota/manifests"
+	"github.com/eventquota/eventquota/policy/v1alpha1"
+)
+
+// manager owns the fields of a brake that was pulled here.
+const manager = "eventquota-brake"
+
+// Brake is the one of the cluster, or of a namespace.
+type Brake struct {
+	client dynamic.ResourceInterface
+	policy *unstructured.Unstructured
+}
+
+// New is the brake of a namespace, an EventPolicy there, or of the cluster if that is empty, a ClusterEventPolicy.
+func New(config *rest.Config, namespace string) (*Brake, error) {
+	b := &Brake{policy: &unstructured.Unstructured{}}
+	if err := yaml.Unmarshal(manifests.EmergencyBrake(), b.policy); err != nil {
+		return nil, fmt.Errorf("read the emergency brake: %w", err)
+	}
+	if namespace != "" {
+		b.policy.SetKind(v1alpha1.KindEventPolicy)
+		b.policy.SetNamespace(namespace)
+		unstructured.RemoveNestedField(b.policy.Object, "spec", "tier") // only those of the cluster have one
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("--kubeconfig: %w", err)
+	}
+	of := client.Resource(v1alpha1.Resources()[b.policy.GetKind()])
+	b.client = of
+	if namespace != "" {
+		b.client = of.Namespace(namespace)
+	}
+	return b, nil
+}
+
+// What is what the brake refuses, in words.
+func (b *Brake) What() string {
+	if namespace := b.policy.GetNamespace(); namespace != "" {
+		return "all Events but Warnings in namespace " + namespace
+	}
+	return "all Events but Warnings in all namespaces"
+}
+
+// YAML is all that Pull applies.
+func (b *Brake) YAML() string {
+	content, _ := yaml.Marshal(b.policy.Object) // it was read from YAML
+	return string(content)
+}
+
+// Undo is the command that releases the brake.
+func (b *Brake) Undo() string {
+	command := "kubectl delete " + v1alpha1.Resources()[b.policy.GetKind()].Resource + " " + b.policy.GetName()
+	if namespace := b.policy.GetNamespace(); namespace != "" {
+		command += " -n " + namespace
+	}
+	return command
+}
+
+// Pulled reports whether there is a policy of that name.
+func (b *Brake) Pulled(ctx context.Context) (bool, error) {
+	_, err := b.client.Get(ctx, b.policy.GetName(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for the emergency brake: %w", err)
+	}
+	return true, nil
+}
+
+// Pull applies the policy by server-side apply. It fails where others have set one of its fields to something else.
+func (b *Brake) Pull(ctx context.Context) error {
+	if _, err := b.client.Apply(ctx, b.policy.GetName(), b.policy, metav1.ApplyOptions{FieldManager: manager}); err != nil {
+		return fmt.Errorf("pull the emergency brake: %w", err)
+	}
+	return nil
+}
+
+// Release deletes the policy.
+func (b *Brake) Release(ctx context.Context) error {
+	if err := b.client.Delete(ctx, b.policy.GetName(), metav1.DeleteOptions{}); err != nil {
+		return fmt.Errorf("release the emergency brake: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+// Package live asks a replica again and again who and what makes Event writes, for screens that follow it.
+package live
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/eventquota/eventquota/admission/busiest"
+	"github.com/eventquota/eventquota/cmd/webhook/replicas"
+)
+
+// Defaults of Options.
+const (
+	DefaultEvery  = 2 * time.Second
+	DefaultPoints = 300
+)
+
+// Options are the settings of Watch.
+type Options struct {
+	// Open finds a replica to ask after one has failed.
+	Open func(context.Context) (*replicas.Replica, error)
+	// Namespace is the only one to look into; empty for all.
+	Namespace string
+	// Every is the time between two looks, DefaultEvery if it is 0. Replicas report to each other every two seconds.
+	Every time.Duration
+	// Points bounds View.Timeline, DefaultPoints if it is 0.
+	Points int
+}
+
+// Watch sends a View at once and then after each look, also of one that has failed, until ctx ends. Then it closes the
+// channel. It asks first, if that is not nil, and closes it and any replica that it has opened. Nobody may change a View.
+func Watch(ctx context.Context, first *replicas.Replica, o Options) <-chan View {
+	if o.Every <= 0 {
+		o.Every = DefaultEvery
+	}
+	if o.Points <= 0 {
+		o.Points = DefaultPoints
+	}
+	views := make(chan View)
+	go func() {
+		defer close(views)
+		w := watcher{opts: o, replica: first}
+		defer w.close()
+		ticks := time.NewTicker(o.Every)
+		defer ticks.Stop()
+		for {
+			select {
+			case views <- w.look(ctx):
+			case <-ctx.Done():
+				return
+			}
+			select {
+			case <-ticks.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return views
+}
+
+// watcher looks again and again.
+type watcher struct {
+	opts    Options
+	replica *replicas.Replica // nil for none
+	looks   []look            // the last few between which no replica came or went
+	points  []Point
+	view    View // the last one without a problem
+}
+
+// look is what a replica said, and when.
+type look struct {
+	busiest.Live
+
+	at time.Time // by the clock of the replica
+}
+
+// span is how many looks a rate is over, where several replicas report at moments of their own.
+const span = 2
+
+// look asks for one View. After a failure, the next look asks another replica.
+func (w *watcher) look(ctx context.Context) View {
+	live, err := w.ask(ctx)
+	now := time.Now()
+	if err != nil {
+		w.close()
+		w.looks = nil
+		w.addPoint(Point{At: now.UTC()})
+		v := w.view
+		v.Problem, v.Timeline = err.Error(), w.timeline()
+		if v.At.IsZero() {
+			v.Namespace = w.opts.Namespace
+		}
+		return v
+	}
+	this := look{live, now}
+	if !live.Now.IsZero() {
+		this.at = live.Now
+	}
+	if n := len(w.looks); n > 0 && !sameReplicas(&w.looks[n-1].Sum, &this.Sum) {
+		w.looks = nil
+	} else if n > 0 && this.at.Equal(w.looks[n-1].at) { // an answer that it kept
+		return w.view
+	}
+	w.looks = append(w.looks, this)
+	base := &w.looks[0]
+	if len(live.Replicas) == 1 {
+		base = &w.looks[max(0, len(w.looks)-2)]
+	}
+	v := newView(base, &this)
+	if len(w.looks) > span {
+		w.looks = w.looks[len(w.looks)-span:]
+	}
+	w.addPoint(Point{At: v.At, Seconds: v.Seconds, Rates: v.Rates})
+	v.Timeline = w.timeline()
+	w.view = v
+	return v
+}
+
+func (w *watcher) ask(ctx context.Context) (live busiest.Live, err error) {
+	if w.replica != nil && w.replica.Expires() {
+		w.close()
+	}
+	if w.replica == nil {
+		if w.replica, err = w.opts.Open(ctx); err != nil {
+			return live, err
+		}
+	}
+	return w.replica.Live(ctx, w.opts.Namespace)
+}
+
+func (w *watcher) close() {
+	if w.replica != nil {
+		w.replica.Close()
+		w.replica = nil
+	}
+}
+
+func (w *watcher) addPoint(p Point) {
+	w.points = append(w.points, p)
+	w.points = w.points[max(0, len(w.points)-w.opts.Points):]
+}
+
+func (w *watcher) timeline() []Point { return slices.Clone(w.points) }

@@ -1,0 +1,241 @@
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eventquota/eventquota/admission/busiest"
+	"github.com/eventquota/eventquota/cmd/webhook/replicas"
+	"github.com/eventquota/eventquota/store"
+)
+
+func epoch() time.Time { return time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC) }
+
+// after is what one replica has counted after so many seconds of a storm: each second the kubelet writes ten Events about
+// a pod in shop, of which one is stored, two are merged and seven find no token, and another source one in ops.
+func after(seconds int64, names ...string) busiest.Live {
+	shop := busiest.Counts{Admitted: seconds, Merged: 2 * seconds, Dropped: 7 * seconds}
+	ops := busiest.Counts{Merged: 1 + seconds}
+	ranking := func(a, b string) busiest.Ranking {
+		return busiest.Ranking{Total: shop.Add(ops), Rows: []busiest.Row{{Name: b, Counts: ops}, {Name: a, Counts: shop}}}
+	}
+	l := busiest.Live{
+		Sum: busiest.Sum{By: map[busiest.By]busiest.Ranking{
+			busiest.Namespace: ranking("shop", "ops"), busiest.Source: ranking("kubelet", "operator"),
+			busiest.Object: ranking("Pod shop/web", "Node n1"), busiest.Reason: ranking("Normal Started", "Warning Failed"),
+			busiest.Policy: {Total: shop.Add(ops)},
+		}},
+		Within: busiest.Within{
+			Settled: 3 * seconds,
+			Details: []busiest.Detail{
+				{Namespace: "ops", Source: "operator", Reason: "Warning Failed", Policy: "default", Counts: ops},
+				{Namespace: "shop", Source: "kubelet", Reason: "Normal Started", Policy: "default", Counts: busiest.Counts{Admitted: shop.Admitted, Merged: shop.Merged}},
+				{Namespace: "shop", Source: "kubelet", Reason: "Normal Started", Policy: "floor", Counts: busiest.Counts{Dropped: shop.Dropped}},
+			},
+			Involved: []busiest.Involved{
+				{Kind: "Node", Name: "n1", Writer: busiest.Writer{Source: "operator"}},
+				{Kind: "Pod", Namespace: "shop", Name: "web", Writer: busiest.Writer{Source: "kubelet"}},
+			},
+			Buckets: []busiest.Bucket{
+				{Key: store.KeyOf("full"), Name: "full", Limit: store.Limit{Burst: 10, Every: time.Second}, Tokens: new(10)},
+				{Key: store.KeyOf("unknown"), Name: "unknown", Limit: store.Limit{Burst: 10}},
+				{Key: store.KeyOf("drained"), Name: "drained", Limit: store.Limit{Burst: 10, Every: 2 * time.Second, Reserve: 2}, Tokens: new(5),
+					Counts: busiest.Counts{Admitted: seconds}},
+				{Key: store.KeyOf("refusing"), Name: "refusing", Limit: store.Limit{Burst: 10, Every: time.Second}, Tokens: new(0),
+					Counts: busiest.Counts{Admitted: seconds, Dropped: 7 * seconds}},
+			},
+		},
+	}
+	for _, name := range names {
+		l.Replicas = append(l.Replicas, busiest.Replica{Name: name, Since: epoch(), At: epoch().Add(time.Duration(seconds) * time.Second)})
+	}
+	return l
+}
+
+// looks is what a watcher sees, one second after the other.
+func looks(lives ...busiest.Live) View {
+	var before, now *look
+	for i, l := range lives {
+		before, now = now, &look{l, epoch().Add(time.Duration(i) * time.Second)}
+	}
+	if before == nil {
+		before = now
+	}
+	return newView(before, now)
+}
+
+func TestAViewHasRatesAndTotals(t *testing.T) {
+	v := looks(after(10, "a"), after(11, "a"))
+	shop := Figures{Rates{Admitted: 1, Merged: 2, Dropped: 7}, busiest.Counts{Admitted: 11, Merged: 22, Dropped: 77}}
+	ops := Figures{Rates{Merged: 1}, busiest.Counts{Merged: 12}}
+	if want := (Rates{1, 3, 7, 3}); v.Rates != want || v.Rates.Decided() != 11 || v.Seconds != 1 || v.Total != shop.Total.Add(ops.Total) {
+		t.Errorf("rates %+v, want %+v", v.Rates, want)
+	}
+	for by, names := range map[busiest.By][2]string{
+		busiest.Namespace: {"shop", "ops"}, busiest.Source: {"kubelet", "operator"},
+		busiest.Object: {"Pod shop/web", "Node n1"}, busiest.Reason: {"Normal Started", "Warning Failed"},
+	} {
+		want := Ranking{Rows: []Row{{names[0], shop}, {names[1], ops}}}
+		if got := v.Rankings[by]; !reflect.DeepEqual(got, want) {
+			t.Errorf("by %s %+v, want %+v", by, got, want)
+		}
+	}
+	if got := v.Rankings[busiest.Policy]; len(got.Rows) != 0 || got.Others != v.Total.Matched() {
+		t.Errorf("by policy %+v, want others only", got)
+	}
+	if got, want := v.Sources("shop"), []Row{{"kubelet", shop}}; !reflect.DeepEqual(got, want) {
+		t.Errorf("sources %+v, want %+v", got, want)
+	}
+	if got, want := v.Reasons("", "operator"), []Row{{"Warning Failed", ops}}; !reflect.DeepEqual(got, want) {
+		t.Errorf("reasons %+v, want %+v", got, want)
+	}
+	pod := Object{"Pod shop/web", "Pod", "shop", "web", "kubelet", shop}
+	if got := v.ObjectsOf("shop", "kubelet"); !reflect.DeepEqual(got, []Object{pod}) {
+		t.Errorf("objects %+v, want %+v", got, pod)
+	}
+	if got := v.ObjectsOf("ops", ""); len(got) != 1 || got[0].Name != "n1" {
+		t.Errorf("objects of ops %+v, want the node", got)
+	}
+}
+
+func TestWhatIsNewHasARate(t *testing.T) {
+	before := after(10, "a")
+	before.Details = before.Details[:1]
+	v := looks(before, after(11, "a"))
+	if got := v.Sources("shop"); len(got) != 1 || got[0].Rates.Dropped != 77 {
+		t.Errorf("%+v, want all writes of a source that was not there before", got)
+	}
+}
+
+func TestBucketsAreByHowEmptyTheyAre(t *testing.T) {
+	v := looks(after(10, "a"), after(11, "a"))
+	var names []string
+	for _, b := range v.Buckets {
+		names = append(names, b.Name)
+	}
+	if got := strings.Join(names, " "); got != "refusing drained full unknown" {
+		t.Errorf("the order is %s", got)
+	}
+	refusing, drained, full := v.Buckets[0], v.Buckets[1], v.Buckets[2]
+	if !refusing.Refuses || refusing.EmptyIn != nil || refusing.Rates.Dropped != 7 || refusing.PerSecond != 1 || refusing.Filled() != 0 {
+		t.Errorf("%+v refuses", refusing)
+	}
+	// Three tokens are left for Normal Events, and it loses one every two seconds.
+	if drained.Refuses || drained.EmptyIn == nil || *drained.EmptyIn != 6 || drained.Filled() != .5 {
+		t.Errorf("%+v is empty in 6 s", drained)
+	}
+	if full.Refuses || full.EmptyIn != nil || full.Filled() != 1 {
+		t.Errorf("%+v is full", full)
+	}
+}
+
+func TestTheFirstViewHasNoRates(t *testing.T) {
+	v := looks(after(10, "a"))
+	if v.Seconds != 0 || v.Rates != (Rates{}) || v.Total.Dropped != 70 || v.Rankings[busiest.Source].Rows[0].Name != "kubelet" {
+		t.Errorf("%+v", v)
+	}
+	silent := after(10, "a", "b")
+	silent.Replicas[0].At = epoch().Add(-time.Minute)
+	if r := looks(silent).Replicas; !r[0].Silent || r[1].Silent {
+		t.Errorf("%+v, want the first one silent", r)
+	}
+}
+
+// watched is a watcher whose replica gives some answers, one after the other; nil is a failure.
+func watched(t *testing.T, namespace string, answers ...*busiest.Live) (views []View, opened int) {
+	t.Helper()
+	t.Helper()
+	asked := 0
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/live" {
+			t.Errorf("%s is asked for", r.URL.Path)
+		}
+		a := answers[min(asked, len(answers)-1)]
+		if asked++; a == nil {
+			http.Error(w, "gone\x1b[2J", http.StatusBadGateway)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(a)
+	}))
+	defer s.Close()
+	open := func(ctx context.Context) (*replicas.Replica, error) {
+		opened++
+		if opened == 2 {
+			return nil, errors.New("nobody is ready")
+		}
+		return (&replicas.Options{Endpoint: s.URL}).Open(ctx)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	all := Watch(ctx, nil, Options{Open: open, Namespace: namespace, Every: time.Millisecond, Points: 3})
+	for range len(answers) {
+		views = append(views, <-all)
+	}
+	end()
+	for range all { // until it is closed
+	}
+	return views, opened
+}
+
+// TestAReplicaThatGoesAwayEndsNothing has a look fail, then the search for another replica; then there are two.
+func TestAReplicaThatGoesAwayEndsNothing(t *testing.T) {
+	one, two, more := after(10, "a"), after(12, "a"), after(13, "a", "b")
+	views, opened := watched(t, "", &one, &two, nil, &more, &more)
+	if opened != 3 {
+		t.Errorf("%d replicas were looked for, want 3", opened)
+	}
+	for i, want := range []struct {
+		problem  string
+		replicas int
+		known    bool
+	}{
+		{"", 1, false}, {"", 1, true}, {"--endpoint: 502 Bad Gateway: gone\ufffd[2J", 1, true}, {"nobody is ready", 1, true}, {"", 2, false},
+	} {
+		v := views[i]
+		if v.Problem != want.problem || len(v.Replicas) != want.replicas || (v.Seconds > 0) != want.known {
+			t.Errorf("view %d: %q, %d replicas, %v s; want %+v", i, v.Problem, len(v.Replicas), v.Seconds, want)
+		}
+	}
+	last := views[len(views)-1].Timeline
+	if len(last) != 3 || last[0].Seconds != 0 || last[1].Seconds != 0 || last[2].Seconds != 0 {
+		t.Errorf("the timeline is %+v, want the last three looks, which had nothing to compare with", last)
+	}
+	if first := views[1].Timeline; len(first) != 2 || first[1].Rates != views[1].Rates {
+		t.Errorf("the timeline is %+v", first)
+	}
+	if views[2].Rates != views[1].Rates || !views[2].At.Equal(views[1].At) {
+		t.Error("the last figures do not stay while nobody answers")
+	}
+}
+
+func TestReplicasThatComeAndGoMakeAGap(t *testing.T) {
+	one, two, both := after(10, "a"), after(12, "a", "b"), after(13, "a", "b")
+	views, _ := watched(t, "shop", &one, &two, &both, &one)
+	for i, known := range []bool{false, false, true, false} {
+		if (views[i].Seconds > 0) != known || views[i].Problem != "" {
+			t.Errorf("view %d: %v s, problem %q", i, views[i].Seconds, views[i].Problem)
+		}
+	}
+	if views[2].Rates.Dropped <= 0 || views[2].Namespace != "shop" || len(views[2].Details) != 2 {
+		t.Errorf("%+v, want shop only", views[2])
+	}
+}
+
+// TestAViewIsJSON holds what pages read.
+func TestAViewIsJSON(t *testing.T) {
+	v := looks(after(10, "a"), after(11, "a"))
+	encoded, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var decoded View
+	if err := json.Unmarshal(encoded, &decoded); err != nil || !reflect.DeepEqual(v, decoded) {
+		t.Errorf("%v: %s is read as\n%+v, want\n%+v", err, encoded, decoded, v)
+	}
+}

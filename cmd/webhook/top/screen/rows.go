@@ -1,0 +1,171 @@
+package screen
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/eventquota/eventquota/admission/busiest"
+	"github.com/eventquota/eventquota/admission/text"
+	"github.com/eventquota/eventquota/cmd/webhook/live"
+)
+
+// tab is a list that can be shown.
+type tab int
+
+// The lists, as keys number them.
+const (
+	namespaces tab = iota
+	sources
+	objects
+	reasons
+	policies
+	quotas
+	tabs // how many there are
+)
+
+// titles are the names of the lists.
+func titles() []string {
+	return []string{"namespaces", "sources", "objects", "reasons", "policies", "quotas"}
+}
+
+// by is what a list ranks; nothing for quotas.
+func (t tab) by() busiest.By {
+	return [...]busiest.By{busiest.Namespace, busiest.Source, busiest.Object, busiest.Reason, busiest.Policy, ""}[t]
+}
+
+func tabOf(by busiest.By) tab {
+	for t := range tabs {
+		if t.by() == by {
+			return t
+		}
+	}
+	return sources
+}
+
+// sorts are the columns that lists can be sorted by. Quotas are by how empty they are unless it is by dropped.
+func sorts() []string { return []string{"total", "admitted", "merged", "dropped"} }
+
+// row is a line of a list, with what it leads to.
+type row struct {
+	key    string // distinguishes it from others
+	name   string // safe to print
+	live   live.Figures
+	bucket *live.Bucket
+	into   *place
+	object *live.Object
+}
+
+// rows are those of the list that is shown, sorted.
+func (m *model) rows() []row {
+	var all []row
+	switch m.tab {
+	case quotas:
+		all = m.buckets()
+	case objects:
+		for _, o := range m.view.ObjectsOf(m.filter.Namespace, m.filter.Source) {
+			all = append(all, row{key: o.Row, name: shown(o.Row), live: o.Figures, object: &o})
+		}
+	default:
+		for _, r := range m.view.Rows(m.tab.by(), m.filter) {
+			all = append(all, row{key: r.Name, name: shown(r.Name), live: r.Figures, into: m.into(r.Name)})
+		}
+	}
+	if m.tab == quotas && m.sorted() != "dropped" {
+		return all // the emptiest first
+	}
+	slices.SortStableFunc(all, func(a, b row) int {
+		return cmp.Or(cmp.Compare(figure(b.live, m.sorted()), figure(a.live, m.sorted())))
+	})
+	return all
+}
+
+func (m *model) sorted() string { return sorts()[m.sort] }
+
+func figure(f live.Figures, by string) float64 {
+	switch by {
+	case "admitted":
+		return f.Rates.Admitted
+	case "merged":
+		return f.Rates.Merged
+	case "dropped":
+		return f.Rates.Dropped
+	}
+	return f.Rates.Decided()
+}
+
+// into is where a row leads: from a namespace to its sources, from a source to its objects, and from a reason or policy to
+// the sources that write so.
+func (m *model) into(name string) *place {
+	f, to := m.filter, sources
+	switch m.tab {
+	case namespaces:
+		f.Namespace = name
+	case sources:
+		f.Source, to = name, objects
+	case reasons:
+		f.Reason = name
+	case policies:
+		f.Policy = name
+	case objects, quotas, tabs:
+		return nil
+	}
+	return new(newPlace(to, f))
+}
+
+// buckets are those that the filter does not exclude. One that several namespaces share is in each.
+func (m *model) buckets() (all []row) {
+	for i := range m.view.Buckets {
+		b := &m.view.Buckets[i]
+		if f := m.filter; f.Namespace != "" && b.Namespace != "" && f.Namespace != b.Namespace ||
+			f.Source != "" && f.Source != b.Source || f.Policy != "" && f.Policy != b.Policy {
+			continue
+		}
+		name := b.Name
+		if b.For != "" {
+			name += " of " + b.For
+		}
+		name += ": " + b.Policy
+		key := name
+		if b.Source != "" {
+			name += ", most by " + b.Source
+		}
+		r := row{key: key, name: shown(name), live: b.Figures, bucket: b}
+		if b.Namespace != "" {
+			r.into = &place{tab: sources, filter: live.Filter{Namespace: b.Namespace}}
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// maxMarks is how many marks a letter may have: more would run over the lines above and below.
+const maxMarks = 2
+
+// shown is a name that clients chose, as it can be printed within a line.
+func shown(s string) string {
+	marks := 0
+	return strings.Map(func(r rune) rune {
+		if !unicode.Is(unicode.M, r) {
+			marks = 0
+		} else if marks++; marks > maxMarks {
+			return -1
+		}
+		return r
+	}, text.Visible(s))
+}
+
+// crumbs say what the filter selects.
+func (m *model) crumbs() string {
+	var parts []string
+	for _, p := range []string{m.filter.Namespace, m.filter.Source, m.filter.Reason, m.filter.Policy} {
+		if p != "" {
+			parts = append(parts, shown(p))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "in " + strings.Join(parts, " > ")
+}

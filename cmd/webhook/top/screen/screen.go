@@ -1,0 +1,232 @@
+// Package screen is what top shows on a terminal: live figures, and keys to look into them.
+package screen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/eventquota/eventquota/admission/busiest"
+	"github.com/eventquota/eventquota/cmd/webhook/brake"
+	"github.com/eventquota/eventquota/cmd/webhook/live"
+)
+
+// Options are what the screen shows first, and what it can do.
+type Options struct {
+	// Namespace is the only one that is shown; empty for all.
+	Namespace string
+	By        busiest.By
+	Sort      string // a column of the table of top
+	// Explain says what becomes of an object's Events.
+	Explain func(ctx context.Context, namespace, kind, name string) (string, error)
+	// Brake is the emergency brake of Namespace.
+	Brake func() (*brake.Brake, error)
+}
+
+// Run shows views until the user leaves or ctx ends.
+func Run(ctx context.Context, in io.Reader, out io.Writer, views <-chan live.View, o Options) error {
+	program := tea.NewProgram(newModel(ctx, views, o), tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out), tea.WithEnvironment(os.Environ()))
+	if _, err := program.Run(); err != nil && !errors.Is(err, tea.ErrInterrupted) {
+		return fmt.Errorf("show the screen: %w", err)
+	}
+	return nil
+}
+
+// model is the state of the screen. It changes by messages only, one after the other.
+type model struct {
+	ctx   context.Context //nolint:containedctx // of what keys begin; it ends with the program
+	opts  Options
+	views <-chan live.View
+
+	view          live.View
+	width, height int
+	place
+	before []place // where esc leads back to
+	sort   int     // of sorts
+	over   *overlay
+}
+
+// place is a list that is shown, and the row that is chosen.
+type place struct {
+	tab    tab
+	filter live.Filter
+	chosen string // the name of a row; it is followed when rows change places
+	index  int    // where it was last
+}
+
+// viewed is a message with a View, explained one with what was asked about an object, and braked one with what became of
+// a key that is about the brake.
+type (
+	viewed    struct{ live.View }
+	ended     struct{}
+	explained struct {
+		of   *overlay
+		text string
+		err  error
+	}
+	braked struct {
+		of   *overlay
+		next *overlay
+	}
+)
+
+func newModel(ctx context.Context, views <-chan live.View, o Options) *model {
+	m := &model{ctx: ctx, opts: o, views: views, place: place{tab: tabOf(o.By)}}
+	for i, s := range sorts() {
+		if s == o.Sort {
+			m.sort = i
+		}
+	}
+	return m
+}
+
+// Init implements tea.Model.
+func (m *model) Init() tea.Cmd { return m.next }
+
+// next waits for the next view.
+func (m *model) next() tea.Msg {
+	if v, more := <-m.views; more {
+		return viewed{v}
+	}
+	return ended{}
+}
+
+// Update implements tea.Model.
+func (m *model) Update(message tea.Msg) (tea.Model, tea.Cmd) {
+	switch message := message.(type) {
+	case tea.WindowSizeMsg:
+		m.width, m.height = message.Width, message.Height
+	case viewed:
+		m.view = message.View
+		return m, m.next
+	case ended:
+		return m, tea.Quit
+	case explained:
+		if m.over == message.of { // or else nobody looks any more
+			m.over.explain(message.text, message.err)
+		}
+	case braked:
+		if m.over == message.of {
+			m.over = message.next
+		}
+	case tea.KeyPressMsg:
+		return m, m.press(message.String())
+	}
+	return m, nil
+}
+
+// View implements tea.Model.
+func (m *model) View() tea.View {
+	return tea.View{Content: m.render(), AltScreen: true, WindowTitle: "eventquota top"}
+}
+
+// press does what a key is for.
+func (m *model) press(key string) tea.Cmd {
+	if key == "ctrl+c" {
+		return tea.Quit
+	}
+	if m.over != nil {
+		return m.pressOver(key)
+	}
+	switch key {
+	case "q":
+		return tea.Quit
+	case "up", "k":
+		m.move(-1)
+	case "down", "j":
+		m.move(1)
+	case "pgup":
+		m.move(-m.page())
+	case "pgdown", "space":
+		m.move(m.page())
+	case "home", "g":
+		m.move(-len(m.rows()))
+	case "end", "G":
+		m.move(len(m.rows()))
+	case "tab", "right", "l":
+		m.show((m.tab + 1) % tabs)
+	case "shift+tab", "left", "h":
+		m.show((m.tab + tabs - 1) % tabs)
+	case "1", "2", "3", "4", "5", "6":
+		m.show(tab(key[0] - '1'))
+	case "enter":
+		return m.open()
+	case "esc", "backspace":
+		m.back()
+	case "alt+esc": // two, as a terminal sends them
+		m.back()
+		m.back()
+	case "s":
+		m.sort = (m.sort + 1) % len(sorts())
+	case "b":
+		return m.askBrake()
+	case "?":
+		m.over = help()
+	}
+	return nil
+}
+
+// move chooses another row.
+func (m *model) move(by int) {
+	rows := m.rows()
+	if len(rows) == 0 {
+		return
+	}
+	m.index = min(max(m.at(rows)+by, 0), len(rows)-1)
+	m.chosen = rows[m.index].key
+}
+
+// at is where the chosen row is now, or another one where it was if it is gone.
+func (m *model) at(rows []row) int {
+	for i := range rows {
+		if rows[i].key == m.chosen {
+			m.index = i
+		}
+	}
+	m.index = min(m.index, max(0, len(rows)-1))
+	return m.index
+}
+
+// show shows another list of the same.
+func (m *model) show(t tab) { m.place = newPlace(t, m.filter) }
+
+// newPlace is a list of what a filter selects. Of an object it is known who writes about it, and not by reason or policy.
+func newPlace(t tab, f live.Filter) place {
+	if t == objects {
+		f.Reason, f.Policy = "", ""
+	}
+	return place{tab: t, filter: f}
+}
+
+// open looks into the chosen row.
+func (m *model) open() tea.Cmd {
+	rows := m.rows()
+	if len(rows) == 0 {
+		return nil
+	}
+	r := &rows[m.at(rows)]
+	if r.object != nil {
+		return m.explain(r.object)
+	}
+	if r.into == nil {
+		return nil
+	}
+	here := m.place
+	here.index, here.chosen = m.at(rows), r.key
+	m.before = append(m.before, here)
+	m.place = *r.into
+	return nil
+}
+
+// back leads to where the user came from.
+func (m *model) back() {
+	if n := len(m.before); n > 0 {
+		m.place, m.before = m.before[n-1], m.before[:n-1]
+	} else {
+		m.filter = live.Filter{}
+	}
+}

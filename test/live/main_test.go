@@ -1,0 +1,99 @@
+// Package live holds what people see of a storm, as they see it: users of one namespace, and a screen in a terminal.
+package live
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
+
+	"github.com/eventquota/eventquota/test/cluster"
+	"github.com/eventquota/eventquota/test/replica"
+)
+
+// programVariable names the path of the webhook's program, to the processes in network namespaces too.
+const programVariable = "EVENTQUOTA_TEST_PROGRAM"
+
+func TestMain(m *testing.M) {
+	klog.SetLogger(logr.Discard())
+	if program() == "" {
+		path, err := replica.Build(context.Background())
+		if err == nil {
+			err = os.Setenv(programVariable, path)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// program is the path of the webhook's program.
+func program() string { return os.Getenv(programVariable) }
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually waits for what must happen. The check says what there is instead.
+func eventually(t *testing.T, what string, check func() (is bool, instead string)) {
+	t.Helper()
+	var instead string
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 2*time.Minute, true, func(context.Context) (is bool, _ error) {
+		is, instead = check()
+		return is, nil
+	})
+	if err != nil {
+		t.Fatalf("%s: %v; instead:\n%s", what, err, instead)
+	}
+}
+
+// quota lets each namespace have five Events, and one more an hour.
+const quota = `apiVersion: eventquota.io/v1alpha1
+kind: ClusterEventQuota
+metadata: {name: few}
+spec:
+  limits: [{name: namespace, per: [Namespace], burst: 5, tokens: 1, interval: 1h}]
+`
+
+// apply applies the quota, and makes namespaces.
+func apply(t *testing.T, c *cluster.Cluster, client kubernetes.Interface, namespaces ...string) {
+	t.Helper()
+	_, _, err := c.Kubectl(t.Context(), quota, "apply", "-f", "-")
+	must(t, err)
+	_, _, err = c.Kubectl(t.Context(), "", "wait", "clustereventquota/few", "--for=condition=Ready", "--timeout=1m")
+	must(t, err)
+	for _, name := range namespaces {
+		_, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		must(t, err)
+	}
+}
+
+// write has a source write an Event about the n-th pod of a namespace, and reports whether it is stored.
+func write(ctx context.Context, client kubernetes.Interface, namespace, source, pod string, n int) (stored bool, err error) {
+	now := metav1.Now()
+	_, err = client.CoreV1().Events(namespace).Create(ctx, &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("%s.%x", pod, time.Now().UnixNano())},
+		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: pod},
+		Source:         corev1.EventSource{Component: source}, Type: "Normal", Reason: "Started", Message: strings.Repeat("x", n%7),
+		FirstTimestamp: now, LastTimestamp: now, Count: 1,
+	}, metav1.CreateOptions{})
+	if apierrors.IsTooManyRequests(err) || apierrors.IsAlreadyExists(err) {
+		return false, nil
+	}
+	return err == nil, err
+}

@@ -1,0 +1,220 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/eventquota/eventquota/test/cluster"
+	"github.com/eventquota/eventquota/test/replica"
+)
+
+// terminal is a real one: a tmux of its own.
+type terminal struct {
+	t      *testing.T
+	socket string
+	height int
+}
+
+// newTerminal runs a command in a terminal of a size until the test ends.
+func newTerminal(t *testing.T, width, height int, command string) *terminal {
+	t.Helper()
+	if _, err := exec.LookPath("tmux"); err != nil {
+		t.Fatal("tmux is not installed; on Debian and Ubuntu: apt-get install tmux")
+	}
+	term := &terminal{t: t, socket: filepath.Join(t.TempDir(), "tmux"), height: height}
+	t.Cleanup(func() { _ = exec.Command("tmux", "-S", term.socket, "kill-server").Run() })
+	term.do("new-session", "-d", "-x", fmt.Sprint(width), "-y", fmt.Sprint(height), command)
+	return term
+}
+
+// do gives tmux a command. Its answer is what that prints.
+func (term *terminal) do(args ...string) string {
+	term.t.Helper()
+	cmd := exec.CommandContext(term.t.Context(), "tmux", append([]string{"-u", "-f", "/dev/null", "-S", term.socket}, args...)...)
+	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "TERM=xterm-256color")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		term.t.Fatalf("tmux %v: %v: %s", args, err, out)
+	}
+	return string(out)
+}
+
+// press types keys, by the names that tmux has for them.
+func (term *terminal) press(keys ...string) { term.do(append([]string{"send-keys"}, keys...)...) }
+
+// resize changes the size of the terminal.
+func (term *terminal) resize(width, height int) {
+	term.t.Helper()
+	term.height = height
+	term.do("resize-window", "-x", fmt.Sprint(width), "-y", fmt.Sprint(height))
+}
+
+// shows waits until the screen is drawn from its first line to its last, with all of some texts, and returns it.
+func (term *terminal) shows(texts ...string) (screen string) {
+	term.t.Helper()
+	eventually(term.t, fmt.Sprintf("the screen has %q", texts), func() (bool, string) {
+		screen = term.do("capture-pane", "-p")
+		lines := strings.Split(strings.TrimSuffix(screen, "\n"), "\n")
+		last := lines[len(lines)-1]
+		if len(lines) != term.height || !strings.HasPrefix(lines[0], "eventquota top") || !strings.HasPrefix(last, "↑↓ move") && !strings.HasPrefix(last, "esc back") {
+			return false, screen
+		}
+		for _, text := range texts {
+			if !strings.Contains(screen, text) {
+				return false, screen
+			}
+		}
+		return true, screen
+	})
+	return screen
+}
+
+// names are as bad as clients can write them; each begins with a letter that tells it.
+func names() []string {
+	return []string{
+		"A\x1b[2J\x1b[31m\x1b]0;owned\a", "B\u202edne", "C" + strings.Repeat("世界", 40), "D" + strings.Repeat("d", 252),
+		"Eمرحبا-שלום", "Fe" + strings.Repeat("\u0301", 60), "G👩‍👩‍👧‍👦\r\n\t\vx", "noisy-operator",
+	}
+}
+
+// flood writes Events of all names until the test ends.
+func flood(t *testing.T, client kubernetes.Interface) {
+	t.Helper()
+	t.Helper()
+	ctx, end := context.WithCancel(t.Context())
+	var writers sync.WaitGroup
+	writers.Go(func() {
+		for n := 0; ctx.Err() == nil; n++ {
+			for i, name := range names() {
+				if _, err := write(ctx, client, "storm", name, fmt.Sprintf("web-%d-%d", i, n%20), n); err != nil && ctx.Err() == nil {
+					t.Errorf("%q cannot write: %v", name, err)
+					return
+				}
+				if i == 0 {
+					_, _ = write(ctx, client, "quiet", "quiet-operator", "one", 0)
+				}
+			}
+			select {
+			case <-time.After(50 * time.Millisecond):
+			case <-ctx.Done():
+			}
+		}
+	})
+	t.Cleanup(func() { end(); writers.Wait() })
+}
+
+// TestTheScreenInATerminal goes through the screen of a real storm, in a real terminal of two sizes.
+func TestTheScreenInATerminal(t *testing.T) {
+	c := cluster.ForTest(t, cluster.Options{NoAudit: true})
+	admin, err := kubernetes.NewForConfig(c.Config)
+	must(t, err)
+	webhook, err := replica.Start(t.Context(), c, program())
+	must(t, err)
+	t.Cleanup(webhook.Kill)
+	apply(t, c, admin, "storm", "quiet")
+	must(t, webhook.Install(t.Context()))
+	flood(t, admin)
+	kubeconfig, err := c.Kubeconfig()
+	must(t, err)
+	command := fmt.Sprintf("HOME=%s %s top --by namespace --kubeconfig %s --endpoint %s", t.TempDir(), program(), kubeconfig, strings.TrimSuffix(webhook.MetricsURL, "/metrics"))
+	term := newTerminal(t, 80, 24, command)
+	t.Logf("namespaces at 80x24:\n%s", term.shows("all namespaces", "1 replica ", "> ", "storm", "quiet", "1 bucket of a quota refuses", "merged ", "dropped 1"))
+	term.press("Enter")
+	screen := term.shows("in storm", "noisy-operator", `"A\x1b[2J`, `"B\u202edne"`, "D"+strings.Repeat("d", 15), "C世界")
+	for _, line := range strings.Split(screen, "\n") {
+		if utf8.RuneCountInString(line) > 80+2*2*60 || strings.Contains(line, "owned") && !strings.Contains(line, `\a`) && !strings.HasSuffix(line, "…") {
+			t.Errorf("a name breaks the layout: %q", line)
+		}
+	}
+	t.Logf("sources at 80x24:\n%s", screen)
+	for range len(names()) {
+		if strings.Contains(chosen(term.do("capture-pane", "-p")), "noisy-operator") {
+			break
+		}
+		term.press("Down")
+		time.Sleep(100 * time.Millisecond) //nolint:forbidigo // the screen draws at most 60 times a second
+	}
+	term.resize(200, 50)
+	t.Logf("sources at 200x50:\n%s", term.shows("noisy-operator", "IN/s▾", "a second"))
+	term.press("Enter")
+	t.Logf("objects at 200x50:\n%s", term.shows("in storm > noisy-operator", "Pod storm/web-"))
+	term.press("BSpace", "BSpace", "Down") // a terminal takes two escapes for one other key
+	term.shows("> ", "quiet")
+	term.press("Enter")
+	term.shows("in quiet", "quiet-operator")
+	term.press("Enter")
+	term.shows("in quiet > quiet-operator", "Pod quiet/one")
+	term.press("Enter")
+	t.Logf("an object is explained at 200x50:\n%s", term.shows("Pod quiet/one, by store memory at", "quiet-operator", "Started"))
+	term.press("BSpace", "BSpace", "BSpace")
+	term.shows("all namespaces", "NAMESPACE")
+	term.press("6")
+	t.Logf("quotas at 200x50:\n%s", term.shows("namespace of storm: ClusterEventQuota few", "refuses", "1/5"))
+	term.resize(80, 24)
+	t.Logf("quotas at 80x24:\n%s", term.shows("namespace of storm: ClusterEv"))
+
+	brake := func() error {
+		_, _, err := c.Kubectl(t.Context(), "", "get", "clustereventpolicy", "emergency-brake")
+		return err
+	}
+	term.press("b")
+	t.Logf("the brake's question at 80x24:\n%s", term.shows("kind: ClusterEventPolicy", "action: Drop", "tier: Admin", "kubectl delete clustereventpolicies emergency-brake", "Type brake and press enter"))
+	term.press("y", "Enter")
+	term.shows("6 quotas")
+	if brake() == nil {
+		t.Error("the brake is pulled without a yes")
+	}
+	term.press("b")
+	term.shows("Type brake and press enter")
+	term.press("b", "r", "a", "k", "e", "Enter")
+	term.shows("The emergency brake is pulled")
+	must(t, brake())
+	policies, err := admin.RESTClient().Get().AbsPath("/apis/eventquota.io/v1alpha1/clustereventpolicies/emergency-brake").DoRaw(t.Context())
+	must(t, err)
+	if !strings.Contains(string(policies), `"manager":"eventquota-brake","operation":"Apply"`) {
+		t.Errorf("it was not applied by server-side apply: %s", policies)
+	}
+	eventually(t, "the brake refuses what had tokens", func() (bool, string) {
+		stored, err := write(t.Context(), admin, metav1.NamespaceDefault, "normal", fmt.Sprint("p", time.Now().UnixNano()), 0)
+		return !stored, fmt.Sprint(err)
+	})
+	term.press("Escape")
+	term.shows("6 quotas")
+	term.press("b")
+	term.shows("Type release and press enter", "kubectl delete clustereventpolicies emergency-brake")
+	term.press("r", "e", "l", "e", "a", "s", "e", "Enter")
+	term.shows("The emergency brake is released")
+	if brake() == nil {
+		t.Error("the brake is not released")
+	}
+	term.press("Escape")
+	term.shows("6 quotas")
+	webhook.Kill()
+	t.Logf("after its replica has ended at 80x24:\n%s", term.shows("No answer, asking again"))
+	term.press("q")
+	eventually(t, "the screen ends", func() (bool, string) {
+		out, err := exec.CommandContext(t.Context(), "tmux", "-S", term.socket, "list-sessions").CombinedOutput()
+		return err != nil, string(out)
+	})
+}
+
+// chosen is the line that is chosen.
+func chosen(screen string) string {
+	for line := range strings.SplitSeq(screen, "\n") {
+		if strings.HasPrefix(line, "> ") {
+			return line
+		}
+	}
+	return ""
+}

@@ -1,0 +1,204 @@
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/eventquota/eventquota/test/cluster"
+	"github.com/eventquota/eventquota/test/manifests/shipped"
+	"github.com/eventquota/eventquota/test/replica"
+)
+
+const tenant = "tenant-of-shop"
+
+// TestATenantSeesItsOwnNamespaceOnly holds it on a real API server, with the roles that are shipped, for a user with the
+// rights that docs/operations.md gives: what top shows, and what the way there opens to one who goes further.
+func TestATenantSeesItsOwnNamespaceOnly(t *testing.T) {
+	if !cluster.Isolated(t) {
+		return
+	}
+	c := cluster.ForTest(t, cluster.Options{NoAudit: true, Services: true})
+	admin, err := kubernetes.NewForConfig(c.Config)
+	must(t, err)
+	set, err := replica.StartSet(t.Context(), c, program(), 1, "--metrics-address=10.77.0.11:8443", "--metrics-secure=true")
+	must(t, err)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("log of the replica:\n%s", set.Replicas[0].Log())
+		}
+		set.Close()
+	})
+	must(t, set.Install(t.Context()))
+	inPod(t, admin)
+	apply(t, c, admin, "shop", "secret-ops")
+	for namespace, source := range map[string]string{"shop": "shop-controller", "secret-ops": "ops-controller"} {
+		for n := range 8 {
+			_, err := write(t.Context(), admin, namespace, source, fmt.Sprintf("%s-web-%d", namespace, n), n)
+			must(t, err)
+		}
+	}
+	config, kubeconfig, err := c.User(tenant)
+	must(t, err)
+	top := func(args ...string) (string, error) {
+		cmd := exec.CommandContext(t.Context(), program(), append([]string{"top", "--interval", "0", "--kubeconfig", kubeconfig}, args...)...)
+		cmd.Env = append(os.Environ(), "HOME="+t.TempDir())
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	if out, err := top("-n", "shop"); err == nil || !strings.Contains(out, "forbidden") {
+		t.Errorf("without any right it is answered %q", out)
+	}
+	grant(t, admin)
+	var out string
+	eventually(t, "a tenant with all rights sees its namespace", func() (bool, string) {
+		out, err = top("-n", "shop", "--by", "object")
+		return err == nil && strings.Contains(out, "shop-web-7"), out
+	})
+	t.Logf("the tenant sees:\n%s", out)
+	for _, by := range []string{"namespace", "source", "object", "reason", "policy"} {
+		out, err := top("-n", "shop", "--by", by, "-o", "json")
+		must(t, err)
+		if strings.Contains(out, "ops") {
+			t.Errorf("by %s, the tenant sees others:\n%s", by, out)
+		}
+		var table struct {
+			Total struct{ Admitted, Merged, Dropped int }
+			Rows  []struct{ Name string }
+		}
+		must(t, json.Unmarshal([]byte(out), &table))
+		if len(table.Rows) == 0 || table.Total.Admitted != 4 || table.Total.Dropped != 4 {
+			t.Errorf("by %s, it is told %s, want 4 admitted, as one token is for Warnings, and 4 dropped", by, out)
+		}
+	}
+	for _, args := range [][]string{{}, {"-n", "secret-ops"}} {
+		if out, err := top(args...); err == nil || !strings.Contains(out, "forbidden") || strings.Contains(out, "ops-controller") {
+			t.Errorf("top %v is answered %q", args, out)
+		}
+	}
+	goFurther(t, config)
+}
+
+// inPod makes the endpoint of the Service a pod's: the API server's proxy leads to no other.
+func inPod(t *testing.T, admin kubernetes.Interface) {
+	t.Helper()
+	pods, slices := admin.CoreV1().Pods(cluster.ServiceNamespace), admin.DiscoveryV1().EndpointSlices(cluster.ServiceNamespace)
+	objects, err := shipped.Objects(shipped.Base)
+	must(t, err)
+	var deployment appsv1.Deployment
+	must(t, shipped.Find(objects, "Deployment", "eventquota", &deployment))
+	pod := &corev1.Pod{ObjectMeta: deployment.Spec.Template.ObjectMeta, Spec: deployment.Spec.Template.Spec}
+	pod.Name, pod.Spec.NodeName = "eventquota-0", "node-0"
+	pod, err = pods.Create(t.Context(), pod, metav1.CreateOptions{})
+	must(t, err)
+	pod.Status.PodIP, pod.Status.PodIPs = "10.77.0.11", []corev1.PodIP{{IP: "10.77.0.11"}}
+	_, err = pods.UpdateStatus(t.Context(), pod, metav1.UpdateOptions{})
+	must(t, err)
+	slice, err := slices.Get(t.Context(), "eventquota", metav1.GetOptions{})
+	must(t, err)
+	slice.Endpoints[0].TargetRef = &corev1.ObjectReference{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
+	_, err = slices.Update(t.Context(), slice, metav1.UpdateOptions{})
+	must(t, err)
+}
+
+// grant gives what docs/operations.md says: a service account that may see the namespace, and to the tenant tokens of it and
+// the way to eventquota.
+func grant(t *testing.T, admin kubernetes.Interface) {
+	t.Helper()
+	account := metav1.ObjectMeta{Name: "eventquota-viewer"}
+	_, err := admin.CoreV1().ServiceAccounts("shop").Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: account}, metav1.CreateOptions{})
+	must(t, err)
+	bind := func(namespace, name, kind, role string, subject rbacv1.Subject) {
+		t.Helper()
+		_, err := admin.RbacV1().RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role},
+			Subjects: []rbacv1.Subject{subject},
+		}, metav1.CreateOptions{})
+		must(t, err)
+	}
+	user := rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: tenant}
+	bind("shop", "eventquota-viewer", "ClusterRole", "eventquota-viewer", rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: "shop", Name: account.Name})
+	// What the ClusterRole edit is made of, as no controller runs that would do it.
+	bind("shop", "tenant", "ClusterRole", "system:aggregate-to-edit", user)
+	bind(cluster.ServiceNamespace, "tenants", "Role", "eventquota-viewer", user)
+}
+
+// goFurther tries what the tenant's way and token are not for.
+func goFurther(t *testing.T, config *rest.Config) {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(config)
+	must(t, err)
+	tokenFor := func(audiences ...string) string {
+		given, err := client.CoreV1().ServiceAccounts("shop").CreateToken(t.Context(), "eventquota-viewer",
+			&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: audiences}}, metav1.CreateOptions{})
+		must(t, err)
+		return given.Status.Token
+	}
+	own, general := tokenFor("eventquota.io"), tokenFor()
+	web, err := rest.HTTPClientFor(config)
+	must(t, err)
+	defer web.CloseIdleConnections()
+	const metrics, webhook = "https:eventquota:metrics", "https:eventquota:webhook"
+	for says, test := range map[string]struct {
+		port, path, token string
+		want              []int
+	}{
+		"its own namespace":                      {metrics, "/namespaces/shop/live", own, []int{http.StatusOK}},
+		"another namespace":                      {metrics, "/namespaces/secret-ops/live", own, []int{http.StatusForbidden}},
+		"another namespace, behind its own":      {metrics, "/namespaces/shop/../secret-ops/live", own, []int{http.StatusForbidden, http.StatusUnauthorized, http.StatusNotFound}},
+		"another namespace, escaped":             {metrics, "/namespaces/shop%2F..%2Fsecret-ops/live", own, []int{http.StatusForbidden, http.StatusUnauthorized, http.StatusNotFound}},
+		"all namespaces":                         {metrics, "/live", own, []int{http.StatusUnauthorized}},
+		"the table of all":                       {metrics, "/busiest", own, []int{http.StatusUnauthorized}},
+		"the state of a store":                   {metrics, "/explain?key=00000000000000000000000000000000", own, []int{http.StatusUnauthorized}},
+		"metrics":                                {metrics, "/metrics", own, []int{http.StatusUnauthorized}},
+		"a heap profile":                         {metrics, "/debug/pprof/heap", own, []int{http.StatusUnauthorized}},
+		"its namespace, with no token":           {metrics, "/namespaces/shop/live", "", []int{http.StatusUnauthorized}},
+		"its namespace, with a token for others": {metrics, "/namespaces/shop/live", general, []int{http.StatusUnauthorized}},
+		"the webhook":                            {webhook, "/mutate", own, []int{http.StatusForbidden}},
+		"the port for metrics without TLS":       {"eventquota:metrics", "/namespaces/shop/live", own, []int{http.StatusForbidden}},
+	} {
+		status, said := fetch(t.Context(), t, web, strings.TrimSuffix(config.Host, "/")+"/api/v1/namespaces/"+cluster.ServiceNamespace+"/services/"+test.port+"/proxy"+test.path, test.token)
+		if !slices.Contains(test.want, status) || strings.Contains(said, "ops-") {
+			t.Errorf("%s is answered %d, want %v:\n%.300s", says, status, test.want, said)
+		}
+	}
+	// Whoever gets the token on its way can do nothing else with it.
+	stolen := rest.AnonymousClientConfig(config)
+	stolen.BearerToken = own
+	if other, err := kubernetes.NewForConfig(stolen); err != nil {
+		t.Error(err)
+	} else if _, err := other.CoreV1().Events("shop").List(t.Context(), metav1.ListOptions{}); err == nil || !strings.Contains(err.Error(), "Unauthorized") {
+		t.Errorf("the API server takes the token that is for eventquota: %v", err)
+	}
+}
+
+func fetch(ctx context.Context, t *testing.T, client *http.Client, url, token string) (status int, said string) {
+	t.Helper()
+	t.Helper()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	must(t, err)
+	if token != "" {
+		request.Header.Set("Eventquota-Token", token)
+	}
+	response, err := client.Do(request)
+	must(t, err)
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	must(t, err)
+	return response.StatusCode, string(content)
+}
