@@ -10,7 +10,7 @@ import (
 )
 
 //msgp:tuple user record
-//msgp:ignore write
+//msgp:ignore write slab cell
 
 // verb is what a write does, as requests have it.
 type verb string
