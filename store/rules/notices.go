@@ -133,7 +133,7 @@ func (ns Notices) discard() {
 
 // clone is an independent copy.
 func (ns Notices) clone() Notices {
-	return cloned(ns, func(n *Notice) { n.Drops = n.Drops.clone() })
+	return cloned(ns, func(n *Notice) { n.Drops = n.clone() })
 }
 
 // shorten leaves out what one notice says beside its count, and reports whether there was anything.
