@@ -54,6 +54,28 @@ func TestAPriorityLevelHasAtMostItsSeats(t *testing.T) {
 	}
 }
 
+// TestTheLevelOfListsCanBeAdded by a value, and with kustomize by a component: both add the same.
+func TestTheLevelOfListsCanBeAdded(t *testing.T) {
+	const level, schema = "PriorityLevelConfiguration/events-list", "FlowSchema/events-list"
+	overlay, err := shipped.Objects("overlays/single-replica", "components/priority-level-events-list")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := mustRender(t, "priorityLevels: {eventsList: {enabled: true}}")
+	all, chart, added := flowControl(mustRender(t, "").Objects), flowControl(r.Objects), flowControl(overlay)
+	for where, found := range map[string]map[string]*unstructured.Unstructured{"chart": chart, "overlay": added} {
+		if found[level] == nil || found[schema] == nil || len(found) != len(all)+2 || all[level] != nil || all[schema] != nil {
+			t.Errorf("%s: %d objects of %d, want a level and a FlowSchema more", where, len(found), len(all))
+		}
+	}
+	if in, by := fmt.Sprint(chart[schema].Object["spec"]), fmt.Sprint(added[schema].Object["spec"]); in != by {
+		t.Errorf("the chart has %s, the component %s", in, by)
+	}
+	if got := shares(t, r.Objects, "events-list"); got != 5 {
+		t.Errorf("%d shares, want 5", got)
+	}
+}
+
 // TestEachPriorityLevelCanBeLeftOut by a value, and with kustomize by a component: both leave the same.
 func TestEachPriorityLevelCanBeLeftOut(t *testing.T) {
 	all := flowControl(mustRender(t, "").Objects)

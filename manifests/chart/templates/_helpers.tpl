@@ -91,7 +91,7 @@ annotations:
 {{/* The seats of the priority levels that are enabled. */}}
 {{- define "eventquota.seats" -}}
 {{- $seats := 0 -}}
-{{- range list .Values.priorityLevels.eventsSystem .Values.priorityLevels.events }}{{ if .enabled }}{{ $seats = add $seats (int .seats) }}{{ end }}{{ end -}}
+{{- range list .Values.priorityLevels.eventsSystem .Values.priorityLevels.events .Values.priorityLevels.eventsList }}{{ if .enabled }}{{ $seats = add $seats (int .seats) }}{{ end }}{{ end -}}
 {{ $seats }}
 {{- end }}
 
