@@ -110,7 +110,7 @@ const followed = 8192
 func newResult(in *Input) *Result {
 	return &Result{
 		Outcomes: map[admission.Outcome]int64{}, rules: map[ruleKey]*RuleCounts{},
-		counter:  busiest.NewCounter("simulated", time.Time{}, followed),
+		counter:  busiest.NewRankings("simulated", time.Time{}, followed),
 		Timeline: newTimeline(in.First, in.Last),
 	}
 }
