@@ -171,14 +171,15 @@ func whileListing(t *testing.T, c *cluster.Cluster, config *rest.Config, b *byst
 	}
 	var seen most
 	reading.Go(func() error {
-		for !done.Load() {
+		tick := time.NewTicker(100 * time.Millisecond)
+		defer tick.Stop()
+		for ; !done.Load(); <-tick.C {
 			levels, err := c.PriorityLevels(t.Context())
 			if err != nil {
 				return err
 			}
 			level := levels["events-list"]
 			seen.seats, seen.inLevel, seen.queued = max(seen.seats, level.Seats), max(seen.inLevel, level.SeatsInUse), max(seen.queued, level.Queued)
-			time.Sleep(100 * time.Millisecond)
 		}
 		return nil
 	})

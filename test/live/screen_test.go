@@ -132,7 +132,7 @@ func TestTheScreenInATerminal(t *testing.T) {
 	t.Logf("namespaces at 80x24:\n%s", term.shows("all namespaces", "1 replica ", "> ", "storm", "quiet", "1 bucket of a quota refuses", "merged ", "dropped 1"))
 	term.press("Enter")
 	screen := term.shows("in storm", "noisy-operator", `"A\x1b[2J`, `"B\u202edne"`, "D"+strings.Repeat("d", 15), "C世界")
-	for _, line := range strings.Split(screen, "\n") {
+	for line := range strings.SplitSeq(screen, "\n") {
 		if utf8.RuneCountInString(line) > 80+2*2*60 || strings.Contains(line, "owned") && !strings.Contains(line, `\a`) && !strings.HasSuffix(line, "…") {
 			t.Errorf("a name breaks the layout: %q", line)
 		}

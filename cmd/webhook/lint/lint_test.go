@@ -63,7 +63,7 @@ func TestWhatWeShipIsValid(t *testing.T) {
 	}
 	ends := map[string]string{
 		// Many examples are for the same Events, and go before each other.
-		"examples":                          "9 policies and 10 quotas are valid, with 3 warnings",
+		"examples":                          "9 policies and 11 quotas are valid, with 4 warnings",
 		"base":                              "1 quota is valid",
 		"components/recommended-100-nodes":  "1 quota is valid",
 		"components/recommended-1000-nodes": "1 quota is valid",
