@@ -180,10 +180,11 @@ func (s *selection) buckets(v *live.View) []row {
 			f.Source != "" && f.Source != b.Source || f.Policy != "" && f.Policy != b.Policy {
 			continue
 		}
-		name := b.Policy + ": " + b.Name
+		name := b.Name
 		if b.For != "" {
 			name += " of " + b.For
 		}
+		name += ": " + b.Policy
 		r := row{Key: name, Name: name, Figures: b.Figures, Bucket: b}
 		if b.Namespace != "" {
 			r.Into = map[string]string{"by": string(busiest.Source), "namespace": b.Namespace}

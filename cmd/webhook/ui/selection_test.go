@@ -71,9 +71,9 @@ func TestRowsLeadToWhatIsBehindThem(t *testing.T) {
 		"by=reason&namespace=ops":      "Warning Failed [by:source namespace:ops reason:Warning Failed]",
 		"by=policy":                    "floor [by:source policy:floor]\ndefault [by:source policy:default]",
 		"by=source&policy=floor":       "kubelet [by:object policy:floor source:kubelet]",
-		"by=quota":                     "floor: shared\nfloor: ns of shop [by:source namespace:shop]\nfloor: ns of ops [by:source namespace:ops]\nfloor: soon\nfloor: late\nfloor: full",
-		"by=quota&namespace=ops":       "floor: shared\nfloor: ns of ops [by:source namespace:ops]\nfloor: soon\nfloor: late\nfloor: full",
-		"by=quota&source=operator":     "floor: ns of ops [by:source namespace:ops]",
+		"by=quota":                     "shared: floor\nns of shop: floor [by:source namespace:shop]\nns of ops: floor [by:source namespace:ops]\nsoon: floor\nlate: floor\nfull: floor",
+		"by=quota&namespace=ops":       "shared: floor\nns of ops: floor [by:source namespace:ops]\nsoon: floor\nlate: floor\nfull: floor",
+		"by=quota&source=operator":     "ns of ops: floor [by:source namespace:ops]",
 		"by=quota&policy=other":        "",
 		"by=source&namespace=no%2Fone": "",
 	} {
@@ -81,7 +81,7 @@ func TestRowsLeadToWhatIsBehindThem(t *testing.T) {
 			t.Errorf("%s shows\n%s\nwant\n%s", query, got, want)
 		}
 	}
-	if got := selected(t, "by=quota&sort=dropped"); !strings.HasPrefix(got, "floor: ns of shop [by:source namespace:shop]\nfloor: shared\n") {
+	if got := selected(t, "by=quota&sort=dropped"); !strings.HasPrefix(got, "ns of shop: floor [by:source namespace:shop]\nshared: floor\n") {
 		t.Errorf("by dropped, quotas are\n%s", got)
 	}
 }

@@ -23,8 +23,8 @@ class Page {
     this.paused = false;
     this.asked = 0; // how often an object was asked about
     addEventListener('hashchange', () => this.go(true));
-    addEventListener('pagehide', () => this.stream?.close());
-    addEventListener('pageshow', event => event.persisted && this.follow());
+    // Browsers have few connections to one address: tabs that nobody sees need none.
+    addEventListener('visibilitychange', () => document.hidden ? this.stream.close() : this.ended || this.follow());
     addEventListener('keydown', event => event.key === 'Escape' && !at('explained').hidden && at('close').click());
     at('skip').addEventListener('click', event => {
       event.preventDefault();
@@ -103,6 +103,7 @@ class Page {
   // end says that there is nothing more to come.
   end() {
     this.stream.close();
+    this.ended = true;
     say(at('status'), 'eventquota ui has ended. Run it again, and open the address that it prints.');
   }
 
@@ -153,7 +154,7 @@ class Page {
     const now = JSON.stringify(all.map(b => [b.policy, b.name, b.for, b.source, this.when(b, view)]));
     if (now === this.refusedBefore) return;
     this.refusedBefore = now;
-    const items = all.map(b => element('li', {class: b.refuses ? 'alarm' : undefined}, `${this.when(b, view)}: `, name(`${b.policy}: ${b.name}${b.for ? ` of ${b.for}` : ''}`),
+    const items = all.map(b => element('li', {class: b.refuses ? 'alarm' : undefined}, `${this.when(b, view)}: `, name(`${b.name}${b.for ? ` of ${b.for}` : ''}: ${b.policy}`),
       ...(b.source ? [', most by ', name(b.source)] : [])));
     at('next').replaceChildren(...(items.length > 0 ? items : [element('li', {}, 'Nothing is refused now, and nothing will be within an hour at these rates.')]));
   }
